@@ -1,0 +1,77 @@
+# Berth. `make help` lists the targets.
+GO      ?= go
+BIN     := bin
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+K8S     := v1.36.3
+KV      := k8s.io/component-base/version
+LDFLAGS := -s -w -X github.com/berth-hpc/berth/internal/build.Version=$(VERSION)
+# Clients parse the API server's version, so the linker has to know it.
+K8SFLAGS := $(LDFLAGS) -X $(KV).gitVersion=$(K8S) -X $(KV).gitMajor=1 -X $(KV).gitMinor=36
+LIGHT   := sbatch srun squeue scancel berth berth-translate agent
+HEAVY   := scheduler berth-local
+# Slurm's other names are links to the multi-call binary.
+LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sreport sshare seff scrontab strigger sbcast
+# Packages that link the whole of k8s.io/kubernetes; a race build of them takes
+# very long, so their tests run without (make race runs them with).
+HEAVYPKGS := ./internal/localcluster/... ./internal/processnode/e2e/... ./internal/sched/app/... ./cmd/scheduler/... ./cmd/berth-local/... ./test/...
+
+# An installed linter serves if it is of this version; else it is built.
+LINTVERSION := 2.15.0
+LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
+	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
+
+.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench e2e-mpi e2e-real fuzz clean
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
+
+build: build-light ## every command into bin/ (the first time compiles Kubernetes: minutes)
+	@echo "building $(HEAVY) (compiles Kubernetes the first time: 5-10 minutes on 2 cores)"
+	@./.ci/progress $(GO) build -ldflags "$(K8SFLAGS)" -o $(BIN)/ $(HEAVY:%=./cmd/%)
+
+build-light:
+	@mkdir -p $(BIN)
+	@echo "building $(LIGHT)"
+	@CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ $(LIGHT:%=./cmd/%)
+	@CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o $(BIN)/ ./examples/ring
+	@for l in $(LINKS); do ln -sf berth $(BIN)/$$l; done
+
+test: build test-unit test-cluster ## every test that needs no root
+
+test-unit: ## tests of single packages, with the race detector
+	$(GO) test -race $$($(GO) list ./... | grep -vE '/(internal/localcluster|internal/processnode/e2e|internal/sched/app|cmd/scheduler|cmd/berth-local|test)(/|$$)')
+
+test-cluster: build ## tests against a real API server
+	$(GO) test -timeout 20m -ldflags "$(K8SFLAGS)" $(HEAVYPKGS)
+
+test-full: build ## the long forms of what test runs short: thousands of jobs, a dozen crashes
+	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 20m -run 'TestLive|Killed' ./internal/queue ./internal/sched/app
+
+race: ## the cluster tests with the race detector as well (slow to build)
+	$(GO) test -race $(HEAVYPKGS)
+
+lint: ## gofmt and golangci-lint (go vet is among its linters)
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(LINT) run ./...
+
+generate: ## deep copies and CRDs from api/
+	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd \
+		paths=./api/... paths=./translate/job output:crd:dir=deploy/crds
+
+demo: build ## a local cluster, a job over three nodes, its output, and down again
+	@examples/demo.sh
+
+bench: build ## the table of docs/performance.md
+	$(GO) run ./test/bench
+
+e2e-mpi: build ## OpenMPI, MPICH and srun over three process nodes (needs openmpi-bin mpich python3-mpi4py)
+	$(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestMPI
+
+e2e-real: build ## the same on three real kubelets with containerd (root)
+	test/realnode/run.sh
+
+fuzz: ## each fuzz target for FUZZTIME (default 10m)
+	@.ci/fuzz $${FUZZTIME:-10m}
+
+clean:
+	rm -rf $(BIN) dist

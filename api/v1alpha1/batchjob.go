@@ -1,0 +1,274 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// BatchJob is one job in the queue. A pending job is this object and nothing
+// else; a running one also owns a PodGroup and a JobSet.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=bj,categories=berth
+// +kubebuilder:printcolumn:name="JobID",type=integer,JSONPath=`.spec.jobID`
+// +kubebuilder:printcolumn:name="Name",type=string,JSONPath=`.spec.job.name`
+// +kubebuilder:printcolumn:name="User",type=string,JSONPath=`.spec.user`
+// +kubebuilder:printcolumn:name="Partition",type=string,JSONPath=`.spec.partition`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Submitted",type=date,JSONPath=`.metadata.creationTimestamp`
+type BatchJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   BatchJobSpec   `json:"spec"`
+	Status BatchJobStatus `json:"status,omitempty"`
+}
+
+// BatchJobSpec is what was asked for. Admission sets the fields of the first
+// group; whatever a client writes there is overwritten.
+type BatchJobSpec struct {
+	// JobID is the job's number: unique in the cluster, increasing. Immutable.
+	// It is required, so that the API server refuses a job that admission has
+	// not seen.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	JobID int64 `json:"jobID,omitempty"`
+	// User is the name of the User object the job runs as.
+	User string `json:"user,omitempty"`
+	// Partition is the first of job.partitions, or the default partition.
+	Partition string `json:"partition,omitempty"`
+	// SubmitTime as admission saw it, with microseconds (it orders the queue).
+	SubmitTime *metav1.MicroTime `json:"submitTime,omitempty"`
+
+	// Job is the neutral Job.
+	Job job.Job `json:"job"`
+	// Script is the batch script, byte for byte, zstd-compressed. Empty for an
+	// allocation without a script (salloc, srun).
+	Script []byte `json:"script,omitempty"`
+	// Environment is the submitting environment, NAME=value entries each ended
+	// by a NUL byte, zstd-compressed.
+	Environment []byte `json:"environment,omitempty"`
+
+	// Origin is the job this one was split off from: the array of a task, the
+	// first component of a heterogeneous job. Only the scheduler sets it.
+	Origin *Origin `json:"origin,omitempty"`
+	// Task is set on a task that was split off its array.
+	Task *ArrayTask `json:"task,omitempty"`
+	// Components are the further components of a heterogeneous job, until the
+	// scheduler has split them off: the i-th gets the id jobID+1+i.
+	Components []job.Job `json:"components,omitempty"`
+
+	// Cancel asks for the end of the job. Once set it cannot be unset.
+	Cancel *CancelRequest `json:"cancel,omitempty"`
+	// Requeues counts the requeues asked for; the keeper requeues the job
+	// while status.requeues is lower.
+	Requeues int32 `json:"requeues,omitempty"`
+	// Suspend stops the job's processes while it is set (scontrol suspend).
+	// Only operators may set it.
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// Origin names a BatchJob of the same namespace, which has script and
+// environment of what was split off from it.
+type Origin struct {
+	Name  string    `json:"name"`
+	UID   types.UID `json:"uid"`
+	JobID int64     `json:"jobID"`
+}
+
+// ArrayTask says which task of its array a job is. Count, Min, Max and Step are
+// those of the whole array.
+type ArrayTask struct {
+	Index int32 `json:"index"`
+	Count int32 `json:"count"`
+	Min   int32 `json:"min"`
+	Max   int32 `json:"max"`
+	Step  int32 `json:"step"`
+}
+
+// CancelRequest says who wants the job to end. Admission sets By and At.
+type CancelRequest struct {
+	By string            `json:"by,omitempty"` // user name
+	At *metav1.MicroTime `json:"at,omitempty"`
+}
+
+// States of a job, by Slurm's names (squeue(1), JOB STATE CODES).
+const (
+	StatePending     = "PENDING"
+	StateConfiguring = "CONFIGURING" // placed; not every agent has reported yet
+	StateRunning     = "RUNNING"
+	StateCompleting  = "COMPLETING" // decided; pods are still ending
+	StateCompleted   = "COMPLETED"
+	StateFailed      = "FAILED"
+	StateTimeout     = "TIMEOUT"
+	StateCancelled   = "CANCELLED"
+	StateNodeFail    = "NODE_FAIL"
+	StatePreempted   = "PREEMPTED"
+	StateBootFail    = "BOOT_FAIL"
+	StateDeadline    = "DEADLINE"
+	StateOutOfMemory = "OUT_OF_MEMORY"
+	StateSuspended   = "SUSPENDED"
+)
+
+// BatchJobStatus is what became of the job. Only the scheduler writes it. An
+// empty State means PENDING.
+type BatchJobStatus struct {
+	State string `json:"state,omitempty"`
+	// Final is the state the job will have when COMPLETING is over.
+	Final string `json:"final,omitempty"`
+	// Reason is Slurm's reason code; Message says more where there is more.
+	// Reasons that change with every plan live in the queue API, not here.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+
+	// Requeues is how often the job went back to the queue by request;
+	// Restarts how often it went back at all (SLURM_RESTART_COUNT). Attempt
+	// numbers the placements, from 1, and names the objects of each.
+	Requeues int32 `json:"requeues,omitempty"`
+	Restarts int32 `json:"restarts,omitempty"`
+	Attempt  int32 `json:"attempt,omitempty"`
+
+	EligibleTime *metav1.MicroTime `json:"eligibleTime,omitempty"`
+	StartTime    *metav1.MicroTime `json:"startTime,omitempty"` // of this attempt
+	EndTime      *metav1.MicroTime `json:"endTime,omitempty"`
+	// TimeLimit in force, minutes; job.Unlimited: none. Set at placement.
+	TimeLimit int32 `json:"timeLimit,omitempty"`
+
+	// SuspendTime is when the job was last suspended or resumed; Suspended is
+	// how many seconds it has been suspended before that, of this attempt.
+	SuspendTime *metav1.MicroTime `json:"suspendTime,omitempty"`
+	Suspended   int64             `json:"suspendedSeconds,omitempty"`
+	// Preempt, on a job that runs, says that it is to make room.
+	Preempt *Preemption `json:"preempt,omitempty"`
+
+	// Partition the job runs or ran in.
+	Partition  string      `json:"partition,omitempty"`
+	Allocation *Allocation `json:"allocation,omitempty"`
+
+	ExitCode *ExitCode `json:"exitCode,omitempty"`
+	// Derived is the highest exit code of the job's steps.
+	Derived *ExitCode `json:"derivedExitCode,omitempty"`
+
+	// Array is what is left of an array; nil: all of it.
+	Array *ArrayStatus `json:"array,omitempty"`
+	// Pods names the attempt whose pods this one runs in, where it took them
+	// over from an earlier task of its array.
+	Pods *PodsOf `json:"pods,omitempty"`
+
+	// History are the changes of State since the job last came to the queue,
+	// oldest first; Past are its earlier attempts, oldest first. Accounting
+	// reads both, so that nothing is lost while its database is away.
+	History []StateChange `json:"history,omitempty"`
+	Past    []PastAttempt `json:"past,omitempty"`
+}
+
+// ArrayStatus is the state of an array as a whole. The tasks that were split
+// off are BatchJobs of their own; the last one is the array's own BatchJob.
+type ArrayStatus struct {
+	// Pending are the tasks that nobody has split off, as --array takes them.
+	// One that exists as an object does not count, whatever is said here.
+	Pending string `json:"pending,omitempty"`
+	// Own is the task that the array's BatchJob itself has become.
+	Own *int32 `json:"own,omitempty"`
+	// Failed: a task that is gone did not complete.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// PodsOf names the pods of one attempt of one job.
+type PodsOf struct {
+	JobID   int64 `json:"jobID"`
+	Attempt int32 `json:"attempt"`
+}
+
+// Preemption is the decision to end a job for a more important one.
+type Preemption struct {
+	By int64            `json:"by"` // job id
+	At metav1.MicroTime `json:"at"` // when the job was told
+	// Due is when its grace is over.
+	Due  metav1.MicroTime `json:"due"`
+	Mode string           `json:"mode"` // CANCEL or REQUEUE
+}
+
+// StateChange is one change of a job's state.
+type StateChange struct {
+	State  string           `json:"state"`
+	At     metav1.MicroTime `json:"at"`
+	Reason string           `json:"reason,omitempty"`
+}
+
+// PastAttempt is a run of the job that went back to the queue.
+type PastAttempt struct {
+	Attempt   int32            `json:"attempt"`
+	Restarts  int32            `json:"restarts,omitempty"` // before it went back
+	State     string           `json:"state"`              // REQUEUED, NODE_FAIL, PREEMPTED
+	Reason    string           `json:"reason,omitempty"`
+	Queued    metav1.MicroTime `json:"queued,omitzero"` // when it came back to the queue; zero: it was submitted
+	Start     metav1.MicroTime `json:"start,omitzero"`  // zero: it never started
+	End       metav1.MicroTime `json:"end"`
+	TimeLimit int32            `json:"timeLimit,omitempty"`
+	Partition string           `json:"partition,omitempty"`
+	NodeList  string           `json:"nodeList,omitempty"` // folded
+	Nodes     int32            `json:"nodes,omitempty"`
+	CPUs      int32            `json:"cpus,omitempty"`
+	Memory    int64            `json:"memory,omitempty"` // MiB
+	GRES      []GRESAllocation `json:"gres,omitempty"`   // of all nodes together
+	ExitCode  *ExitCode        `json:"exitCode,omitempty"`
+	Derived   *ExitCode        `json:"derivedExitCode,omitempty"`
+	History   []StateChange    `json:"history,omitempty"`
+}
+
+// ExitCode is Slurm's pair, shown as Status:Signal.
+type ExitCode struct {
+	Status int32 `json:"status"`
+	Signal int32 `json:"signal"`
+}
+
+// Allocation is what a job holds. The order of Nodes is the order of
+// SLURM_NODEID; Nodes[0] is the batch host.
+type Allocation struct {
+	Nodes []NodeAllocation `json:"nodes"`
+}
+
+// NodeAllocation is what a job holds on one node.
+type NodeAllocation struct {
+	// Name is the node's short name; Node the Kubernetes node's name, where
+	// that differs.
+	Name string `json:"name"`
+	Node string `json:"node,omitempty"`
+	// CPUs held, and which (ids as the node numbers them, a list such as
+	// "0-3,8"); both count Slurm CPUs, that is hardware threads.
+	CPUs   int32  `json:"cpus"`
+	CPUIDs string `json:"cpuIDs,omitempty"`
+	// Sharers is how many jobs may hold the same CPUs (OverSubscribe); 0: one.
+	Sharers int32 `json:"sharers,omitempty"`
+	Memory  int64 `json:"memory,omitempty"` // MiB
+	Tasks   int32 `json:"tasks,omitempty"`  // tasks the job's geometry puts here
+	// GRES held, by "name" or "name:type".
+	GRES []GRESAllocation `json:"gres,omitempty"`
+	// Address (host:port) where the node's agent takes connections of the
+	// job's other agents. Set together with startTime, when every agent of
+	// the attempt has said hello.
+	Address string `json:"address,omitempty"`
+}
+
+// GRESAllocation is a count of one generic resource on one node.
+type GRESAllocation struct {
+	Name    string `json:"name"`
+	Type    string `json:"type,omitempty"`
+	Count   int64  `json:"count"`
+	Indexes string `json:"indexes,omitempty"` // "0-1", where the device interface tells
+}
+
+// BatchJobList is a list of BatchJobs.
+//
+// +kubebuilder:object:root=true
+type BatchJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []BatchJob `json:"items"`
+}

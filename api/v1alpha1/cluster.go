@@ -1,0 +1,310 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ClusterName is the name of the one Cluster object.
+const ClusterName = "berth"
+
+// Cluster carries the parameters of the whole cluster (slurm.conf(5)). There
+// is at most one, named ClusterName; without it every default holds.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,categories=berth
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterSpec `json:"spec,omitempty"`
+}
+
+// ClusterSpec holds slurm.conf's parameters that mean something here, under
+// its names. A nil pointer or zero means the default named in the comment.
+type ClusterSpec struct {
+	ClusterName string `json:"clusterName,omitempty"` // "berth"
+
+	FirstJobID int64 `json:"firstJobID,omitempty"`  // 1
+	MaxJobID   int64 `json:"maxJobID,omitempty"`    // 2^31-1; ids start over from FirstJobID
+	MaxJobs    int32 `json:"maxJobCount,omitempty"` // 100000
+	// MinJobAge is how long a finished job stays in the queue, in seconds.
+	MinJobAge *int32 `json:"minJobAgeSeconds,omitempty"` // 300
+	// KillWait is the time between SIGTERM and SIGKILL, in seconds.
+	KillWait      *int32 `json:"killWaitSeconds,omitempty"`      // 30
+	OverTimeLimit int32  `json:"overTimeLimitMinutes,omitempty"` // 0
+	MaxArraySize  int32  `json:"maxArraySize,omitempty"`         // 1001
+	JobRequeue    *bool  `json:"jobRequeue,omitempty"`           // true
+	// EnforcePartLimits: "NO" (default), "ANY" or "ALL".
+	EnforcePartLimits string `json:"enforcePartLimits,omitempty"`
+
+	MemoryLimits `json:",inline"`
+
+	Priority `json:",inline"`
+
+	// PreemptType: "none" (default), "qos" or "partition_prio". PreemptMode:
+	// "OFF" (default), "CANCEL" or "REQUEUE".
+	PreemptType string `json:"preemptType,omitempty"`
+	PreemptMode string `json:"preemptMode,omitempty"`
+	// PreemptExemptTime is how long every job runs before it may be preempted.
+	PreemptExemptTime int32 `json:"preemptExemptTimeSeconds,omitempty"` // 0
+
+	// BackfillReservations is how many waiting jobs of each partition have a
+	// start that no later job may delay; 0: all of them (conservative
+	// backfill). nil: 1 (EASY backfill).
+	//
+	// +kubebuilder:validation:Minimum=0
+	BackfillReservations *int32 `json:"backfillReservations,omitempty"`
+
+	// Licenses of the whole cluster, by name.
+	Licenses map[string]int32 `json:"licenses,omitempty"`
+
+	// PrivateData lists what ordinary users may not see of others (jobs, ...).
+	PrivateData []string `json:"privateData,omitempty"`
+
+	// Mail says how users are told about their jobs (--mail-type); nil: they
+	// are not, and submissions that ask for it get a warning.
+	Mail *MailSettings `json:"mail,omitempty"`
+
+	// Devices says which extended resources of the nodes' device plugins are
+	// which generic resources (GRES), and of which type. The first row that
+	// holds counts. Without one, nvidia.com/gpu, amd.com/gpu and
+	// gpu.intel.com/{i915,xe} are gpu, of no type.
+	Devices []DeviceResource `json:"devices,omitempty"`
+
+	// Parameters keeps every other parameter of an imported slurm.conf, for
+	// scontrol show config. They change nothing.
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// Priority is how priorities come about (slurm.conf(5), Priority*).
+type Priority struct {
+	// PriorityType: "basic" (first come, first served) or "multifactor"; "":
+	// multifactor where a weight is set, else basic.
+	PriorityType string `json:"priorityType,omitempty"`
+	// PriorityWeights: age, fairshare, jobsize, partition, qos, assoc.
+	PriorityWeights map[string]int64 `json:"priorityWeights,omitempty"`
+	// PriorityWeightTRES by TRES name (cpu, mem, gres/gpu); decimals.
+	PriorityWeightTRES map[string]string `json:"priorityWeightTRES,omitempty"`
+
+	PriorityDecayHalfLife *int64 `json:"priorityDecayHalfLifeSeconds,omitempty"` // 7 days; 0: no decay
+	PriorityCalcPeriod    *int64 `json:"priorityCalcPeriodSeconds,omitempty"`    // 5 minutes
+	PriorityMaxAge        *int64 `json:"priorityMaxAgeSeconds,omitempty"`        // 7 days
+	// PriorityUsageResetPeriod: NONE (default), NOW, DAILY, WEEKLY, MONTHLY,
+	// QUARTERLY, YEARLY.
+	PriorityUsageResetPeriod string `json:"priorityUsageResetPeriod,omitempty"`
+	PriorityFavorSmall       bool   `json:"priorityFavorSmall,omitempty"`
+	// PriorityFlags by slurm.conf's names: ACCRUE_ALWAYS, CALCULATE_RUNNING,
+	// DEPTH_OBLIVIOUS, NO_FAIR_TREE, INCR_ONLY, MAX_TRES, NO_NORMAL_ALL,
+	// NO_NORMAL_ASSOC, NO_NORMAL_PART, NO_NORMAL_QOS, NO_NORMAL_TRES,
+	// SMALL_RELATIVE_TO_TIME.
+	PriorityFlags []string `json:"priorityFlags,omitempty"`
+}
+
+// MailSettings name a relay that takes mail without a password, or a URL that
+// mails are posted to as JSON. Webhook wins.
+type MailSettings struct {
+	SMTP    string `json:"smtp,omitempty"`   // host:port
+	From    string `json:"from,omitempty"`   // slurm@Domain
+	Domain  string `json:"domain,omitempty"` // of addresses without one (MailDomain)
+	Webhook string `json:"webhook,omitempty"`
+}
+
+// DeviceResource is a generic resource that a device plugin offers.
+type DeviceResource struct {
+	Name     string `json:"name"`           // gpu
+	Type     string `json:"type,omitempty"` // a100
+	Resource string `json:"resource"`       // nvidia.com/gpu
+	// NodeLabels are labels of the nodes where Resource is this, such as
+	// nvidia.com/gpu.product; empty: everywhere.
+	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
+}
+
+// MemoryLimits are the memory defaults and limits of a cluster or partition,
+// MiB; nil: not set. A pointer to 0 means no limit.
+type MemoryLimits struct {
+	DefMemPerCPU  *int64 `json:"defMemPerCPU,omitempty"`
+	DefMemPerNode *int64 `json:"defMemPerNode,omitempty"`
+	MaxMemPerCPU  *int64 `json:"maxMemPerCPU,omitempty"`
+	MaxMemPerNode *int64 `json:"maxMemPerNode,omitempty"`
+}
+
+// ClusterList is a list of Clusters.
+//
+// +kubebuilder:object:root=true
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Cluster `json:"items"`
+}
+
+// Partition is a named set of nodes with limits (slurm.conf(5), PARTITION
+// CONFIGURATION) and with the pod template of the jobs that run there.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=part,categories=berth
+// +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.spec.state`
+// +kubebuilder:printcolumn:name="Nodes",type=string,JSONPath=`.spec.nodes`
+type Partition struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec PartitionSpec `json:"spec,omitempty"`
+}
+
+// PartitionSpec describes a partition. When no Partition exists at all, one
+// named "main" with every default and every node is assumed.
+type PartitionSpec struct {
+	Default bool   `json:"default,omitempty"`
+	State   string `json:"state,omitempty"` // UP (default), DOWN, DRAIN, INACTIVE
+
+	// Nodes is a host list of short names ("n[1-4]"), or "ALL"; NodeSelector
+	// selects by label as well. Both empty: every managed node.
+	Nodes        string                `json:"nodes,omitempty"`
+	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
+
+	// Minutes, or -1 for UNLIMITED; 0: UNLIMITED (MaxTime), MaxTime (DefaultTime).
+	MaxTime     int32 `json:"maxTime,omitempty"`
+	DefaultTime int32 `json:"defaultTime,omitempty"`
+	MaxNodes    int32 `json:"maxNodes,omitempty"` // 0: no limit
+	MinNodes    int32 `json:"minNodes,omitempty"`
+	MaxCPUs     int32 `json:"maxCPUsPerNode,omitempty"`
+
+	MemoryLimits `json:",inline"`
+
+	PriorityJobFactor int32  `json:"priorityJobFactor,omitempty"` // 1
+	PriorityTier      int32  `json:"priorityTier,omitempty"`      // 1
+	OverSubscribe     string `json:"overSubscribe,omitempty"`     // NO (default), YES, FORCE, EXCLUSIVE
+	ExclusiveUser     bool   `json:"exclusiveUser,omitempty"`
+	Hidden            bool   `json:"hidden,omitempty"`
+	RootOnly          bool   `json:"rootOnly,omitempty"`
+	GraceTime         int32  `json:"graceTimeSeconds,omitempty"`
+	PreemptMode       string `json:"preemptMode,omitempty"`
+	QOS               string `json:"qos,omitempty"`
+	// OverTimeLimit in minutes; nil: the cluster's.
+	OverTimeLimit *int32 `json:"overTimeLimitMinutes,omitempty"`
+	ReqResv       bool   `json:"reqResv,omitempty"` // jobs must name a reservation
+	Alternate     string `json:"alternate,omitempty"`
+	// TRESBillingWeights as in slurm.conf: "CPU=1.0,Mem=0.25G,GRES/gpu=2.0".
+	TRESBillingWeights string `json:"tresBillingWeights,omitempty"`
+
+	AllowAccounts []string `json:"allowAccounts,omitempty"` // empty: all
+	DenyAccounts  []string `json:"denyAccounts,omitempty"`
+	AllowGroups   []string `json:"allowGroups,omitempty"`
+	AllowQOS      []string `json:"allowQOS,omitempty"`
+	DenyQOS       []string `json:"denyQOS,omitempty"`
+
+	// SharedPaths are the directories that the jobs of this partition see as
+	// the login nodes do. A job's directory and files must lie in one of them.
+	SharedPaths []string `json:"sharedPaths,omitempty"`
+
+	// AllowImages are the images that jobs may choose with --container-image;
+	// an asterisk stands for any text ("nvcr.io/*"). Empty: none. Image,
+	// volumes and security of all other jobs are Template's.
+	AllowImages []string `json:"allowImages,omitempty"`
+
+	// Agent says how the agent and the commands get into the pods.
+	Agent AgentSource `json:"agent,omitempty"`
+
+	// Template is a core/v1 PodTemplateSpec the pods of this partition start
+	// from: image of the container "job", volumes, mounts, node selector,
+	// tolerations, security context. Users have no influence on it.
+	//
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +optional
+	Template runtime.RawExtension `json:"template,omitempty"`
+}
+
+// AgentSource names where the agent's folder (agent, berth and the Slurm-named
+// links to it) comes from. Exactly one is set; none: Image of the release.
+type AgentSource struct {
+	// HostPath is an absolute folder present on every node; it is mounted at
+	// the same path.
+	HostPath string `json:"hostPath,omitempty"`
+	// Image is a container image with the folder at /berth/bin, brought in as
+	// an image volume, or by an init container where InitContainer is set.
+	Image         string `json:"image,omitempty"`
+	InitContainer bool   `json:"initContainer,omitempty"`
+}
+
+// PartitionList is a list of Partitions.
+//
+// +kubebuilder:object:root=true
+type PartitionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Partition `json:"items"`
+}
+
+// User is a user of the cluster: the numbers its jobs run with, and the
+// Kubernetes identities that act for it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,categories=berth
+// +kubebuilder:printcolumn:name="UID",type=integer,JSONPath=`.spec.uid`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.namespace`
+// +kubebuilder:printcolumn:name="AdminLevel",type=string,JSONPath=`.spec.adminLevel`
+type User struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec UserSpec `json:"spec"`
+}
+
+// UserSpec describes a user. The object's name is the user's name.
+type UserSpec struct {
+	UID    int64   `json:"uid"`
+	GID    int64   `json:"gid"`
+	Groups []Group `json:"groups,omitempty"` // supplementary, and the name of the primary
+	Home   string  `json:"home,omitempty"`
+	Shell  string  `json:"shell,omitempty"` // /bin/bash
+
+	// Namespace is the user's own namespace; its jobs live there. The pods of
+	// the jobs run under the ServiceAccount ServiceAccountName in it.
+	Namespace string `json:"namespace"`
+	// Identities are the Kubernetes user names that act as this user, beside
+	// the ServiceAccount above. Empty: the object's own name.
+	Identities []string `json:"identities,omitempty"`
+
+	// AdminLevel: "None" (default), "Operator" or "Administrator".
+	AdminLevel     string   `json:"adminLevel,omitempty"`
+	DefaultAccount string   `json:"defaultAccount,omitempty"`
+	Accounts       []string `json:"accounts,omitempty"`
+	DefaultQOS     string   `json:"defaultQOS,omitempty"`
+
+	// Associations hold what is special about the user in one of its accounts
+	// (or in one partition of it). An account in Accounts without an entry
+	// here has an association without limits.
+	Associations []Association `json:"associations,omitempty"`
+	WCKeys       []string      `json:"wckeys,omitempty"`
+	DefaultWCKey string        `json:"defaultWCKey,omitempty"`
+}
+
+// Association is a user's share and limits in an account (sacctmgr(1)).
+type Association struct {
+	Account   string `json:"account"`
+	Partition string `json:"partition,omitempty"` // empty: every partition
+	Limits    Limits `json:"limits,omitempty"`
+	// QOS that the user may ask for here; empty: those of the account.
+	QOS        []string `json:"qos,omitempty"`
+	DefaultQOS string   `json:"defaultQOS,omitempty"`
+}
+
+// ServiceAccountName is the ServiceAccount of the job pods in a user's namespace.
+const ServiceAccountName = "berth-job"
+
+// Group is a group of a user.
+type Group struct {
+	Name string `json:"name,omitempty"`
+	GID  int64  `json:"gid"`
+}
+
+// UserList is a list of Users.
+//
+// +kubebuilder:object:root=true
+type UserList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []User `json:"items"`
+}

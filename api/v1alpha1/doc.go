@@ -1,0 +1,27 @@
+// Package v1alpha1 holds the resource types of Berth (group berth.hpc): the
+// BatchJob, which is a job in the queue, and the objects an administrator
+// configures the cluster with.
+//
+// +kubebuilder:object:generate=true
+// +groupName=berth.hpc
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion is the group and version of every type here.
+var GroupVersion = schema.GroupVersion{Group: "berth.hpc", Version: "v1alpha1"}
+
+// AddToScheme registers every type here with s.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion,
+		&BatchJob{}, &BatchJobList{}, &Cluster{}, &ClusterList{},
+		&Partition{}, &PartitionList{}, &User{}, &UserList{},
+		&Account{}, &AccountList{}, &QOS{}, &QOSList{},
+		&Reservation{}, &ReservationList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}

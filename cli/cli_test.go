@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/cli/root"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// TestMain makes the commands available to the scripts under their names.
+func TestMain(m *testing.M) {
+	commands := map[string]func(){
+		"berth": func() { os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{})) },
+	}
+	for _, name := range cli.Names() {
+		commands[name] = func() { os.Exit(cli.Main(name, os.Args[1:], stdio.System(), cli.Deps{})) }
+	}
+	testscript.Main(m, commands)
+}
+
+// exits CODE COMMAND ARGS...: like exec, for a command that must end with
+// exactly this exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%s: exit code %d, want %d", args[1], got, want)
+	}
+}
+
+// TestScripts runs the scripts that need no cluster; those named queue-* get a
+// fake of the queue API. (test/e2e has the scripts that need a cluster.)
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("TZ", "UTC")
+			// The race detector would hold up the exit of every command by 1 s.
+			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Setenv("KUBECONFIG", "")
+			if strings.Contains(filepath.Base(env.WorkDir), "queue-") {
+				return fakeQueue(env)
+			}
+			return nil
+		},
+	})
+}

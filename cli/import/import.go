@@ -1,0 +1,266 @@
+// Package importer is berth import: it turns the configuration files of a
+// Slurm site into Berth's objects, as YAML, and says what has no counterpart.
+package importer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/slurmconf"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// options are the flags.
+type options struct {
+	gres, dump, passwd, group string
+	quiet                     bool
+}
+
+// Commands are berth's sub-commands of this package.
+func Commands(p *stdio.Process) []*cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "import SLURM.CONF",
+		Short: "Turn the configuration of a Slurm site into Berth's objects",
+		Long: `Turn the configuration of a Slurm site into Berth's objects, as YAML on the
+standard output: the Cluster, the Partitions, labels and annotations of the
+Nodes, and, from a file that sacctmgr dump wrote, Accounts and Users with their
+namespaces. Lines on the standard error say what has no counterpart here.
+
+The objects of the nodes are to be applied to nodes that exist:
+  berth import slurm.conf --dump cluster.cfg > site.yaml
+  kubectl apply --server-side -f site.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return run(p, &o, args[0]) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.gres, "gres", "", "gres.conf (default: beside slurm.conf, if there is one)")
+	f.StringVar(&o.dump, "dump", "", "file that sacctmgr dump wrote")
+	f.StringVar(&o.passwd, "passwd", "/etc/passwd", "numbers, folders and shells of the users, as getent passwd prints them")
+	f.StringVar(&o.group, "group", "/etc/group", "groups of the users, as getent group prints them")
+	f.BoolVar(&o.quiet, "quiet", false, "do not tell of what is only about Slurm's own daemons")
+	return []*cobra.Command{c}
+}
+
+// run reads everything before it writes anything.
+func run(p *stdio.Process, o *options, file string) error {
+	conf, err := slurmconf.Parse(file, p.ReadFile)
+	if err != nil {
+		return unreadable(err)
+	}
+	if err := readGRES(p, o, file, conf); err != nil {
+		return err
+	}
+	objects := []any{cluster(conf)}
+	for i := range conf.Partitions {
+		objects = append(objects, object("Partition", conf.Partitions[i].Name, conf.Partitions[i].Spec))
+	}
+	for i := range conf.Nodes {
+		objects = append(objects, node(&conf.Nodes[i]))
+	}
+	warnings := conf.Warnings
+	if o.dump != "" {
+		more, said, err := people(p, o)
+		if err != nil {
+			return err
+		}
+		objects, warnings = append(objects, more...), append(warnings, said...)
+	}
+	var out bytes.Buffer
+	for i, x := range objects {
+		text, err := yaml.Marshal(x)
+		if err != nil {
+			return slurmerr.Wrap(slurmerr.Internal, err, "")
+		}
+		if i > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	if _, err := p.Out.Write(out.Bytes()); err != nil {
+		return err
+	}
+	tell(p, o, warnings)
+	return nil
+}
+
+func unreadable(err error) error {
+	return slurmerr.Wrap(slurmerr.Refused, err, err.Error())
+}
+
+// readGRES reads the gres.conf that was named, or one beside slurm.conf.
+func readGRES(p *stdio.Process, o *options, file string, conf *slurmconf.Config) error {
+	name := cmp.Or(o.gres, filepath.Join(filepath.Dir(file), "gres.conf"))
+	data, err := p.ReadFile(name)
+	if o.gres == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = slurmconf.ParseGRES(name, data, conf)
+	}
+	if err != nil {
+		return unreadable(err)
+	}
+	return nil
+}
+
+// tell says what has no counterpart: first what changes something.
+func tell(p *stdio.Process, o *options, warnings []slurmconf.Warning) {
+	plumbing := 0
+	for _, w := range warnings {
+		if w.Plumbing {
+			plumbing++
+			continue
+		}
+		fmt.Fprintln(p.Err, w)
+	}
+	if plumbing > 0 && !o.quiet {
+		fmt.Fprintf(p.Err, "%d more parameters are about Slurm's own daemons, files and ports, of which there are none here\n", plumbing)
+	}
+}
+
+// meta is an object of Kubernetes as it is written.
+type meta struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   metadata        `json:"metadata"`
+	Spec       json.RawMessage `json:"spec,omitempty"`
+}
+
+type metadata struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+func object(kind, name string, spec any) meta {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		panic(err) // plain values
+	}
+	return meta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Metadata: metadata{Name: name}, Spec: text}
+}
+
+func cluster(conf *slurmconf.Config) meta {
+	return object("Cluster", v1alpha1.ClusterName, conf.Cluster)
+}
+
+// node is what a node is to be given: features as labels, geometry and state
+// as annotations.
+func node(n *slurmconf.Node) meta {
+	m := metadata{Name: n.Name, Labels: map[string]string{}, Annotations: map[string]string{}}
+	for _, f := range n.Features {
+		m.Labels[wire.LabelFeature+f] = "true"
+	}
+	for key, v := range map[string]int{wire.AnnotationSockets: n.Sockets, wire.AnnotationCores: n.CoresPerSocket, wire.AnnotationThreads: n.ThreadsPerCore} {
+		if v > 0 {
+			m.Annotations[key] = strconv.Itoa(v)
+		}
+	}
+	if n.State != "" {
+		m.Annotations[wire.AnnotationState] = n.State
+	}
+	if n.Reason != "" {
+		m.Annotations[wire.AnnotationReason] = n.Reason
+	}
+	return meta{APIVersion: "v1", Kind: "Node", Metadata: m}
+}
+
+// people reads the dump, and what the system knows of its users.
+func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
+	data, err := p.ReadFile(o.dump)
+	if err != nil {
+		return nil, nil, unreadable(err)
+	}
+	dump, err := slurmconf.ParseDump(o.dump, data)
+	if err != nil {
+		return nil, nil, unreadable(err)
+	}
+	var out []any
+	for i := range dump.Accounts {
+		out = append(out, object("Account", dump.Accounts[i].Name, dump.Accounts[i].Spec))
+	}
+	known, err := readPasswd(p, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	warnings := dump.Warnings
+	for i := range dump.Users {
+		u := &dump.Users[i]
+		if u.Name == "root" {
+			continue // an administrator of the cluster, not a user of it
+		}
+		entry, ok := known[u.Name]
+		if !ok {
+			warnings = append(warnings, slurmconf.Warning{File: o.passwd, Key: u.Name,
+				Text: "the user is in the dump and not here: its User is left out (its uid is not known)"})
+			continue
+		}
+		u.Spec.UID, u.Spec.GID, u.Spec.Home, u.Spec.Shell, u.Spec.Groups = entry.uid, entry.gid, entry.home, entry.shell, entry.groups
+		space := meta{APIVersion: "v1", Kind: "Namespace", Metadata: metadata{Name: u.Spec.Namespace, Labels: map[string]string{wire.LabelNamespace: u.Name}}}
+		out = append(out, space, object("User", u.Name, u.Spec))
+	}
+	return out, warnings, nil
+}
+
+// person is what the system knows of a user.
+type person struct {
+	uid, gid    int64
+	home, shell string
+	groups      []v1alpha1.Group
+}
+
+// readPasswd reads the passwd and group files.
+func readPasswd(p *stdio.Process, o *options) (map[string]*person, error) {
+	data, err := p.ReadFile(o.passwd)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	out := map[string]*person{}
+	for line := range strings.SplitSeq(string(data), "\n") {
+		f := strings.Split(line, ":")
+		if len(f) < 7 {
+			continue
+		}
+		uid, err1 := strconv.ParseInt(f[2], 10, 64)
+		gid, err2 := strconv.ParseInt(f[3], 10, 64)
+		if err1 == nil && err2 == nil {
+			out[f[0]] = &person{uid: uid, gid: gid, home: f[5], shell: f[6]}
+		}
+	}
+	data, err = p.ReadFile(o.group)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	for line := range strings.SplitSeq(string(data), "\n") {
+		f := strings.Split(line, ":")
+		if len(f) < 4 {
+			continue
+		}
+		gid, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			continue
+		}
+		members := strings.Split(f[3], ",")
+		for name, one := range out {
+			if one.gid == gid || slices.Contains(members, name) {
+				one.groups = append(one.groups, v1alpha1.Group{Name: f[0], GID: gid})
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/berth-hpc/berth/cli/sacct"
+	"github.com/berth-hpc/berth/cli/sacctmgr"
+	"github.com/berth-hpc/berth/cli/salloc"
+	"github.com/berth-hpc/berth/cli/sattach"
+	"github.com/berth-hpc/berth/cli/sbatch"
+	"github.com/berth-hpc/berth/cli/sbcast"
+	"github.com/berth-hpc/berth/cli/scancel"
+	"github.com/berth-hpc/berth/cli/scontrol"
+	"github.com/berth-hpc/berth/cli/scrontab"
+	"github.com/berth-hpc/berth/cli/seff"
+	"github.com/berth-hpc/berth/cli/sinfo"
+	"github.com/berth-hpc/berth/cli/sprio"
+	"github.com/berth-hpc/berth/cli/squeue"
+	"github.com/berth-hpc/berth/cli/sreport"
+	"github.com/berth-hpc/berth/cli/srun"
+	"github.com/berth-hpc/berth/cli/sshare"
+	"github.com/berth-hpc/berth/cli/strigger"
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// registry has every Slurm-named command. A command's package exports
+// New(p, ...) giving a value with Run; here it gets what it depends on.
+var registry = map[string]factory{
+	"sacct": func(p *stdio.Process, _ Deps) Runner {
+		return sacct.New(p, func() (sacct.Accounting, error) { return jobs.Connect(p) })
+	},
+	"sacctmgr": func(p *stdio.Process, _ Deps) Runner {
+		return sacctmgr.New(p, func() (sacctmgr.Manager, error) { return jobs.Connect(p) })
+	},
+	"salloc": func(p *stdio.Process, _ Deps) Runner {
+		return salloc.New(p, func() (salloc.Cluster, error) { return warned(p, "salloc") })
+	},
+	"sattach": func(p *stdio.Process, _ Deps) Runner {
+		return sattach.New(p, func() (sattach.Cluster, error) { return jobs.Connect(p) })
+	},
+	"sbatch": func(p *stdio.Process, _ Deps) Runner {
+		return sbatch.New(p, func() (sbatch.Cluster, error) { return warned(p, "sbatch") })
+	},
+	"sbcast": func(p *stdio.Process, _ Deps) Runner {
+		return sbcast.New(p, func() (sbcast.Cluster, error) { return jobs.Connect(p) })
+	},
+	"scancel": func(p *stdio.Process, _ Deps) Runner {
+		return scancel.New(p, func() (scancel.Queue, error) { return jobs.Connect(p) })
+	},
+	"scontrol": func(p *stdio.Process, _ Deps) Runner {
+		return scontrol.New(p, func() (scontrol.Cluster, error) { return jobs.Connect(p) })
+	},
+	"scrontab": func(p *stdio.Process, _ Deps) Runner {
+		return scrontab.New(p, func() (scrontab.Cluster, error) { return jobs.Connect(p) })
+	},
+	"strigger": func(p *stdio.Process, _ Deps) Runner { return strigger.New(p) },
+	"seff": func(p *stdio.Process, _ Deps) Runner {
+		return seff.New(p, func() (seff.Accounting, error) { return jobs.Connect(p) })
+	},
+	"sinfo": func(p *stdio.Process, _ Deps) Runner {
+		return sinfo.New(p, func() (sinfo.Lister, error) { return jobs.Connect(p) })
+	},
+	"sprio": func(p *stdio.Process, _ Deps) Runner {
+		return sprio.New(p, func() (sprio.Cluster, error) { return jobs.Connect(p) })
+	},
+	"squeue": func(p *stdio.Process, _ Deps) Runner {
+		return squeue.New(p, func() (squeue.Lister, error) { return jobs.Connect(p) })
+	},
+	"sreport": func(p *stdio.Process, _ Deps) Runner {
+		return sreport.New(p, func() (sreport.Accounting, error) { return jobs.Connect(p) })
+	},
+	"sshare": func(p *stdio.Process, _ Deps) Runner {
+		return sshare.New(p, func() (sshare.Cluster, error) { return jobs.Connect(p) })
+	},
+	"srun": func(p *stdio.Process, _ Deps) Runner {
+		return srun.New(p, func() (srun.Cluster, error) { return warned(p, "srun") })
+	},
+}
+
+// warned is a connection whose warnings the command shows: what the cluster
+// takes and does not do.
+func warned(p *stdio.Process, name string) (*jobs.Client, error) {
+	c, err := jobs.Connect(p)
+	if err == nil {
+		c.Warnings(func(text string) { fmt.Fprintf(p.Err, "%s: warning: %s\n", name, text) })
+	}
+	return c, err
+}

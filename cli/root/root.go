@@ -1,0 +1,130 @@
+// Package root is the berth command: what Slurm has no name for (the local
+// cluster, translate, kubeconfig), and every Slurm-named command both as
+// `berth squeue` and under its own name by argv[0].
+package root
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// Main runs the program called argv[0] and returns the exit code.
+//
+// more are sub-commands of berth's own that main brings in.
+func Main(argv []string, p *stdio.Process, d cli.Deps, more ...func(*stdio.Process) []*cobra.Command) int {
+	if name := cli.Base(argv[0]); cli.Known(name) {
+		return cli.Main(name, argv[1:], p, d)
+	}
+	// Slurm's own command lines never meet cobra.
+	if file, rest := leading(argv[1:]); len(rest) > 0 && cli.Known(rest[0]) {
+		if file != "" {
+			override(p, "KUBECONFIG", file)
+		}
+		return cli.Main(rest[0], rest[1:], p, d)
+	}
+	cmd := newRoot(p, d)
+	for _, commands := range more {
+		cmd.AddCommand(commands(p)...)
+	}
+	cmd.SetArgs(argv[1:])
+	return cli.Exit(p.Err, "berth", cmd.ExecuteContext(context.Background()))
+}
+
+// leading takes --kubeconfig off the front of a command line.
+func leading(args []string) (file string, rest []string) {
+	for len(args) > 0 {
+		if f, ok := strings.CutPrefix(args[0], "--kubeconfig="); ok {
+			file, args = f, args[1:]
+		} else if args[0] == "--kubeconfig" && len(args) > 1 {
+			file, args = args[1], args[2:]
+		} else {
+			break
+		}
+	}
+	return file, args
+}
+
+func newRoot(p *stdio.Process, d cli.Deps) *cobra.Command {
+	var file string
+	root := &cobra.Command{
+		Use:           "berth",
+		Short:         "Slurm's commands on a Kubernetes cluster",
+		Version:       build.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			if file != "" {
+				override(p, "KUBECONFIG", file)
+			}
+		},
+	}
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	root.PersistentFlags().StringVar(&file, "kubeconfig", "", "cluster to use, instead of $KUBECONFIG")
+	root.AddGroup(&cobra.Group{ID: "slurm", Title: "Slurm's commands:"})
+	root.AddCommand(kubeconfig(p), version(p))
+	for _, name := range cli.Names() {
+		root.AddCommand(slurmCommand(name, p, d))
+	}
+	return root
+}
+
+// kubeconfig tells which file the commands use, for `export KUBECONFIG=...`.
+func kubeconfig(p *stdio.Process) *cobra.Command {
+	return &cobra.Command{
+		Use: "kubeconfig", Short: "Print the path of the kubeconfig in use", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := kube.Find(p, "")
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(p.Out, cfg.Source)
+			return err
+		},
+	}
+}
+
+func version(p *stdio.Process) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(*cobra.Command, []string) {
+			fmt.Fprintf(p.Out, "berth %s (Slurm %s)\n", build.Version, build.Slurm)
+		},
+	}
+}
+
+// slurmCommand makes a command known to help and completion; Main runs it
+// without cobra.
+func slurmCommand(name string, p *stdio.Process, d cli.Deps) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: "Slurm's " + name, GroupID: "slurm", DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if code := cli.Main(name, args, p, d); code != 0 {
+				return &slurmerr.Error{Code: code} // it has said why
+			}
+			return nil
+		},
+	}
+}
+
+// override sets an environment variable as the commands see it.
+func override(p *stdio.Process, name, value string) {
+	lookup, environ := p.LookupEnv, p.Environ
+	p.LookupEnv = func(n string) (string, bool) {
+		if n == name {
+			return value, true
+		}
+		return lookup(n)
+	}
+	p.Environ = func() []string { return append(environ(), name+"="+value) }
+}

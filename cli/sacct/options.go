@@ -1,0 +1,296 @@
+package sacct
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// complete turns what was given into what is done.
+func (o *Options) complete(v *option.Values) error {
+	for _, step := range []func(*option.Values) error{o.layout, o.lists, o.people, o.jobs, o.ranges, o.states, o.times} {
+		if err := step(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layout reads what the output looks like.
+func (o *Options) layout(v *option.Values) error {
+	o.settings.Settings = format.Settings{
+		Location: o.p.Now().Location(), Layout: format.TimeLayout(o.p.Env("SLURM_TIME_FORMAT")), NoConvert: v.Has("noconvert"),
+	}
+	if u := v.Get("units"); v.Has("units") {
+		unit := strings.ToUpper(u)
+		if len(unit) != 1 || !strings.Contains("KMGTP", unit) {
+			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "Invalid unit type",
+				Before: []string{fmt.Sprintf("sacct: error: Invalid unit type '%s'. Possible options are 'KMGTP'", u)}}
+		}
+		o.settings.Unit = unit[0]
+	}
+	o.style.NoHeader = v.Has("noheader")
+	if v.Has("parsable") || v.Has("parsable2") {
+		o.style.Delimiter, o.style.Ending = "|", v.Has("parsable") && !v.Has("parsable2")
+		if v.Has("delimiter") {
+			o.style.Delimiter = v.Get("delimiter")
+		}
+	}
+	text := format.AcctDefault
+	switch {
+	case v.Has("brief"):
+		text = format.AcctBrief
+	case v.Has("long"):
+		text = format.AcctLong
+	case v.Has("format"):
+		text = v.Get("format")
+	}
+	switch {
+	case v.Has("json"):
+		o.document = "json"
+	case v.Has("yaml"):
+		o.document = "yaml"
+	}
+	return o.chooseFields(text)
+}
+
+func (o *Options) chooseFields(text string) error {
+	var items []string
+	for item := range strings.SplitSeq(text, ",") {
+		if strings.EqualFold(item, "ALL") {
+			for _, f := range format.AcctFields {
+				items = append(items, f.Name)
+			}
+			continue
+		}
+		items = append(items, item)
+	}
+	var bad string
+	if o.at, o.fields, bad = format.ParseFields(format.AcctFields, strings.Join(items, ",")); bad != "" {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
+	}
+	return nil
+}
+
+// lists reads the plain filters.
+func (o *Options) lists(v *option.Values) (err error) {
+	q := &o.query
+	q.Accounts, q.Partitions, q.QOS = lower(v.List("accounts")), v.List("partition"), lower(v.List("qos"))
+	q.Names, q.WCKeys, q.Constraints = v.List("name"), v.List("wckeys"), v.List("constraints")
+	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
+	o.resv = v.List("reservation")
+	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {
+		o.clusters = nil
+	}
+	if text := v.Get("nodelist"); text != "" {
+		if q.Nodes, err = hostlist.Expand(text); err != nil {
+			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
+		}
+	}
+	return nil
+}
+
+func lower(list []string) []string {
+	for i := range list {
+		list[i] = strings.ToLower(list[i])
+	}
+	return list
+}
+
+// people reads users and groups, by name or number. Without any, the caller's
+// own jobs are meant, unless jobs are named or root asks.
+func (o *Options) people(v *option.Values) error {
+	q := &o.query
+	for _, u := range v.List("uid") {
+		if n, err := strconv.ParseInt(u, 10, 64); err == nil {
+			q.UserIDs = append(q.UserIDs, n)
+		} else {
+			q.Users = append(q.Users, u)
+		}
+	}
+	for _, g := range v.List("gid") {
+		if n, err := strconv.ParseInt(g, 10, 64); err == nil {
+			q.GroupIDs = append(q.GroupIDs, n)
+		} else {
+			q.Groups = append(q.Groups, g)
+		}
+	}
+	named := len(q.Users)+len(q.UserIDs)+len(q.Groups)+len(q.GroupIDs) > 0
+	if v.Has("allusers") {
+		q.Users, q.UserIDs = nil, nil
+		return nil
+	}
+	q.Me = !named && !v.Has("jobs") && o.p.UID != 0
+	return nil
+}
+
+// jobs reads -j: jobs, and steps of them.
+func (o *Options) jobs(v *option.Values) error {
+	o.steps = map[string][]string{}
+	for _, text := range value.SplitJobs(v.Get("jobs")) {
+		job, step, _ := strings.Cut(text, ".")
+		number, task, isTask := strings.Cut(job, "_")
+		number, offset, isHet := strings.Cut(number, "+")
+		if n, err := strconv.ParseInt(number, 10, 64); err != nil || n <= 0 || isHet && !number10(offset) {
+			return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", text)
+		}
+		if isTask && task != "*" && !number10(task) {
+			if _, err := hostlist.Expand("t[" + strings.Trim(task, "[]") + "]"); err != nil {
+				return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", text)
+			}
+		}
+		if step != "" && step != "batch" && step != "extern" && step != "interactive" && !number10(strings.Split(step, "+")[0]) {
+			return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", text)
+		}
+		o.query.Jobs = append(o.query.Jobs, job)
+		o.steps[job] = append(o.steps[job], step)
+	}
+	if v.Has("jobs") && len(o.query.Jobs) == 0 {
+		return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", v.Get("jobs"))
+	}
+	return nil
+}
+
+func number10(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 32)
+	return err == nil
+}
+
+// ranges reads -i, -I, -k and -K.
+func (o *Options) ranges(v *option.Values) (err error) {
+	if o.query.NNodes, err = span(v, "nnodes", "node"); err != nil {
+		return err
+	}
+	if o.query.NCPUs, err = span(v, "ncpus", "cpus"); err != nil {
+		return err
+	}
+	if !v.Has("timelimit-min") {
+		return nil
+	}
+	for i, name := range []string{"timelimit-min", "timelimit-max"} {
+		if !v.Has(name) {
+			continue
+		}
+		minutes, err := value.Minutes(v.Get(name))
+		if err != nil || minutes == job.Unlimited {
+			return slurmerr.New(slurmerr.Fatal, "Invalid time limit specification")
+		}
+		o.query.TimeLimit[i] = int64(minutes)
+	}
+	return nil
+}
+
+// span reads N or N-M.
+func span(v *option.Values, name, what string) (r [2]int64, err error) {
+	if !v.Has(name) {
+		return r, nil
+	}
+	low, high, both := strings.Cut(v.Get(name), "-")
+	bad := func(text string) error {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for requested %s range.", text, what)
+	}
+	if r[0], err = strconv.ParseInt(low, 10, 32); err != nil || r[0] < 1 {
+		return r, bad(low)
+	}
+	if !both {
+		return r, nil
+	}
+	if r[1], err = strconv.ParseInt(high, 10, 32); err != nil || r[1] < 1 {
+		return r, bad(high)
+	}
+	return r, nil
+}
+
+// stateNames are Slurm's short forms.
+var stateNames = map[string]string{
+	"bf": "BOOT_FAIL", "ca": "CANCELLED", "cd": "COMPLETED", "dl": "DEADLINE", "f": "FAILED", "nf": "NODE_FAIL",
+	"oom": "OUT_OF_MEMORY", "pd": "PENDING", "pr": "PREEMPTED", "r": "RUNNING", "rq": "REQUEUED", "rs": "RESIZING",
+	"rv": "REVOKED", "s": "SUSPENDED", "to": "TIMEOUT", "cg": "COMPLETING", "cf": "CONFIGURING",
+}
+
+func (o *Options) states(v *option.Values) error {
+	for _, text := range v.List("state") {
+		name := strings.ToUpper(text)
+		if long, ok := stateNames[strings.ToLower(text)]; ok {
+			name = long
+		} else if !knownState(name) {
+			return slurmerr.Newf(slurmerr.Fatal, "unrecognized job state value '%s'", text)
+		}
+		o.query.States = append(o.query.States, name)
+	}
+	return nil
+}
+
+func knownState(name string) bool {
+	for _, long := range stateNames {
+		if long == name {
+			return true
+		}
+	}
+	return false
+}
+
+// times reads -S and -E; see sacct(1), DEFAULT TIME WINDOW.
+func (o *Options) times(v *option.Values) error {
+	now := o.p.Now()
+	start, end := time.Time{}, time.Time{}
+	for _, x := range []struct {
+		name string
+		to   *time.Time
+	}{{"starttime", &start}, {"endtime", &end}} {
+		if !v.Has(x.name) {
+			continue
+		}
+		t, err := value.PastInstant(v.Get(x.name), now)
+		if err != nil {
+			return badTime(v.Get(x.name), err)
+		}
+		*x.to = t
+	}
+	if start.IsZero() {
+		switch y, m, d := now.Date(); {
+		case v.Has("jobs"):
+		case len(o.query.States) > 0:
+			start = now
+		default:
+			start = time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+		}
+	}
+	until := end
+	if until.IsZero() {
+		until = now
+	}
+	if start.After(until) {
+		const layout = "2006-01-02T15:04:05"
+		return slurmerr.Newf(slurmerr.Refused, "Start time (%s) requested is after end time (%s).", start.Format(layout), until.Format(layout))
+	}
+	if !start.IsZero() {
+		o.query.Start = start.Unix()
+	}
+	if !end.IsZero() || !v.Has("jobs") && len(o.query.States) > 0 {
+		o.query.End = until.Unix()
+	}
+	if v.Has("truncate") {
+		o.settings.From, o.settings.To = o.query.Start, until.Unix()
+	}
+	return nil
+}
+
+func badTime(text string, err error) error {
+	e := &slurmerr.Error{Code: 1}
+	pos := 0
+	if at, ok := err.(*value.InstantError); ok { //nolint:errorlint // it comes straight from the parser
+		pos = at.Pos
+	}
+	e.Before = []string{fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text)}
+	return e
+}

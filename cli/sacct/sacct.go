@@ -1,0 +1,164 @@
+// Package sacct shows what accounting knows of jobs and their steps.
+package sacct
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Accounting is what sacct needs of a cluster.
+type Accounting interface {
+	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
+}
+
+// Options are what sacct needs and what it was told.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Accounting, error)
+
+	query    status.RecordQuery
+	steps    map[string][]string // job as it was asked for -> steps wanted; absent: all
+	clusters []string
+	resv     []string
+
+	at       []int // of format.AcctFields
+	fields   []format.Field
+	style    format.FieldStyle
+	settings format.AcctSettings
+	document string // "json", "yaml"; "": fields
+}
+
+// New makes the command. connect is called once, after the command line has
+// been read.
+func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, rest, err := option.Sacct.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if v.Has("helpformat") {
+		return o.p.Print(helpFormat())
+	}
+	if text, asked := option.Sacct.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if err := option.Sacct.Refused(v); err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return slurmerr.Newf(slurmerr.Refused, "Unknown arguments: %s", strings.Join(rest, " "))
+	}
+	if err := o.complete(v); err != nil {
+		return err
+	}
+	return run(ctx, o)
+}
+
+// helpFormat lists the fields, four in a line.
+func helpFormat() string {
+	var b strings.Builder
+	for i, f := range format.AcctFields {
+		fmt.Fprintf(&b, "%-19s", f.Name)
+		if i%4 == 3 || i == len(format.AcctFields)-1 {
+			b.WriteString("\n")
+		} else {
+			b.WriteString(" ")
+		}
+	}
+	return b.String()
+}
+
+func run(ctx context.Context, o *Options) error {
+	cluster, err := o.connect()
+	if err != nil {
+		return err
+	}
+	list, err := cluster.Records(ctx, &o.query)
+	if err != nil {
+		return err
+	}
+	if list.Warning != "" {
+		fmt.Fprintln(o.p.Err, "sacct: "+list.Warning)
+	}
+	o.settings.Now = list.Time
+	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
+		return len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) || len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation)
+	})
+	for i := range list.Items {
+		o.chooseSteps(&list.Items[i])
+	}
+	if o.document != "" {
+		return o.print(list)
+	}
+	return o.show(list.Items)
+}
+
+// show prints a line for each job and step.
+func (o *Options) show(items []status.Record) error {
+	b := format.AppendFieldHeader(nil, o.fields, o.style)
+	values := make([]string, len(o.fields))
+	line := func(r *format.AcctRow) {
+		for i, at := range o.at {
+			values[i] = format.AcctValue(format.AcctFields[at].Name, r, &o.settings)
+		}
+		b = format.AppendFields(b, o.fields, values, o.style)
+	}
+	for i := range items {
+		r := &items[i]
+		if o.wholeJob(r) {
+			line(&format.AcctRow{Job: r})
+		}
+		for k := range r.Steps {
+			line(&format.AcctRow{Job: r, Step: &r.Steps[k]})
+		}
+	}
+	if _, err := o.p.Out.Write(b); err != nil {
+		return fmt.Errorf("cannot write the list: %w", err)
+	}
+	return nil
+}
+
+// wanted are the steps asked for of a record; all: every one, and the job.
+func (o *Options) wanted(r *status.Record) (steps []string, all bool) {
+	if len(o.query.Jobs) == 0 {
+		return nil, true
+	}
+	names := []string{format.AcctID(r), fmt.Sprint(r.ID), fmt.Sprint(r.ArrayJobID), fmt.Sprint(r.HetJobID)}
+	for _, name := range names {
+		list, ok := o.steps[name]
+		switch {
+		case ok && slices.Contains(list, ""):
+			return nil, true
+		case ok:
+			steps = append(steps, list...)
+		}
+	}
+	return steps, len(steps) == 0
+}
+
+func (o *Options) wholeJob(r *status.Record) bool {
+	_, all := o.wanted(r)
+	return all
+}
+
+func (o *Options) chooseSteps(r *status.Record) {
+	if o.query.NoSteps {
+		r.Steps = nil
+		return
+	}
+	if steps, all := o.wanted(r); !all {
+		r.Steps = slices.DeleteFunc(r.Steps, func(s status.StepRecord) bool { return !slices.Contains(steps, s.Step) })
+	}
+}

@@ -1,0 +1,230 @@
+// Package sattach shows the output of a step that runs, and ends with its exit
+// code. The step goes on without it.
+package sattach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// Cluster is what sattach needs of a cluster.
+type Cluster interface {
+	Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error)
+}
+
+// Options is one call of sattach.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Cluster, error)
+
+	jobID    int64
+	stepID   int32
+	label    bool
+	layout   bool
+	out, err int64 // the only task shown; -1: all
+
+	created step.Created
+	code    int
+}
+
+// New makes the command. connect is called once.
+func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// Run runs the command. The error carries the exit code of the step.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, rest, err := option.Sattach.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if text, asked := option.Sattach.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if err := option.Sattach.Refused(v); err != nil {
+		return err
+	}
+	for _, w := range option.Sattach.Warnings(v) {
+		fmt.Fprintln(o.p.Err, "sattach: "+w)
+	}
+	if err := o.which(rest); err != nil {
+		return err
+	}
+	o.label, o.layout = v.Has("label"), v.Has("layout")
+	for name, to := range map[string]*int64{"output-filter": &o.out, "error-filter": &o.err} {
+		if *to = -1; v.Has(name) {
+			if *to, err = strconv.ParseInt(v.Get(name), 10, 32); err != nil || *to < 0 {
+				return slurmerr.Newf(slurmerr.Refused, "Invalid --%s: %s", name, v.Get(name))
+			}
+		}
+	}
+	conn, err := o.attach(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return o.follow(conn)
+}
+
+const usage = "Usage: sattach [options] <jobid.stepid>"
+
+// which reads JOB.STEP.
+func (o *Options) which(args []string) error {
+	fail := func(text string) error {
+		return &slurmerr.Error{Code: 1, Before: []string{"sattach: error: " + text, usage}}
+	}
+	if len(args) != 1 {
+		return fail("too many parameters") // Slurm's word for none, too
+	}
+	job, number, ok := strings.Cut(args[0], ".")
+	id, err := strconv.ParseInt(job, 10, 64)
+	stepID, err2 := strconv.ParseInt(number, 10, 32)
+	if !ok || err != nil || err2 != nil || id < 1 || stepID < 0 {
+		return fail("Failed to parse stepid from command line options")
+	}
+	o.jobID, o.stepID = id, int32(stepID)
+	return nil
+}
+
+func (o *Options) attach(ctx context.Context) (*step.Conn, error) {
+	cluster, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	c, err := cluster.Attach(ctx, o.jobID)
+	switch kube.KindOf(err) {
+	case kube.NotFound, kube.Conflict:
+		return nil, slurmerr.New(slurmerr.Refused, "Could not get job step info: "+jobs.ErrInvalidID)
+	case kube.Forbidden:
+		return nil, slurmerr.New(slurmerr.Denied, "Could not get job step info: "+jobs.ErrDenied)
+	}
+	if err != nil {
+		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Could not get job step info: "+err.Error())
+	}
+	return step.NewClient(c)
+}
+
+// follow shows the step until it is over.
+func (o *Options) follow(conn *step.Conn) error {
+	if err := conn.SendJSON(step.FrameAttach, step.Attach{StepID: o.stepID, LayoutOnly: o.layout}); err != nil {
+		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
+	}
+	f, err := conn.Receive()
+	if err != nil {
+		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
+	}
+	if f.Type == step.FrameRefused {
+		return slurmerr.New(slurmerr.Refused, string(f.Data))
+	}
+	if err := f.Decode(&o.created); err != nil {
+		return err
+	}
+	if o.layout {
+		return o.p.Print(layout(&o.created))
+	}
+	stop := o.pass(conn)
+	defer stop()
+	if err := step.Follow(conn, nil, o.take); err != nil {
+		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
+	}
+	if o.code == 0 {
+		return nil
+	}
+	return &slurmerr.Error{Code: o.code}
+}
+
+// pass hands a Ctrl-C on to the tasks; sattach itself ends with the step, or
+// with any other signal.
+func (o *Options) pass(conn *step.Conn) (stop func()) {
+	ch := make(chan os.Signal, 4)
+	signal.Notify(ch, syscall.SIGINT)
+	go func() {
+		for range ch {
+			conn.SendJSON(step.FrameSignal, step.Signal{Signal: int32(syscall.SIGINT)}) //nolint:errcheck // the reader sees it
+		}
+	}()
+	return func() {
+		signal.Stop(ch)
+		close(ch)
+	}
+}
+
+// layout is what --layout prints.
+func layout(c *step.Created) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Job step layout:\n\t%d tasks, %d nodes (%s)\n\n", c.Tasks, len(c.Nodes), step.Fold(c.Nodes))
+	for i, name := range c.Nodes {
+		fmt.Fprintf(&b, "\tNode %d (%s), %d task(s): ", i, name, c.PerNode[i])
+		for t, node := range c.TaskNode {
+			if int(node) == i {
+				fmt.Fprintf(&b, "%d ", t)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func (o *Options) take(f *step.Frame) error {
+	switch f.Type {
+	case step.FrameStdout:
+		return o.write(o.p.Out, o.out, f)
+	case step.FrameStderr:
+		return o.write(o.p.Err, o.err, f)
+	case step.FrameNotice:
+		_, err := o.p.Err.Write(f.Data)
+		return err
+	case step.FrameExit:
+		var e step.Exit
+		if err := f.Decode(&e); err != nil {
+			return err
+		}
+		o.exited(&e)
+	}
+	return nil
+}
+
+func (o *Options) exited(e *step.Exit) {
+	ws := syscall.WaitStatus(e.Status)
+	o.code = max(o.code, step.Code(e.Status))
+	for _, t := range e.Tasks {
+		switch {
+		case ws.Signaled():
+			fmt.Fprintf(o.p.Err, "sattach: error: task %d killed by signal %d\n", t, int(ws.Signal()))
+		case ws.ExitStatus() != 0:
+			fmt.Fprintf(o.p.Err, "sattach: error: task %d exited with exit code %d\n", t, ws.ExitStatus())
+		}
+	}
+}
+
+// errGone ends sattach when nobody reads its output any more.
+var errGone = errors.New("nobody reads the output")
+
+func (o *Options) write(w io.Writer, only int64, f *step.Frame) error {
+	if only >= 0 && int64(f.Task) != only {
+		return nil
+	}
+	data := f.Data
+	if o.label {
+		data = step.Label(f, o.created.Tasks)
+	}
+	if _, err := w.Write(bytes.Clone(data)); err != nil {
+		return errGone
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+// Package sbatch submits batch scripts.
+package sbatch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Cluster is what sbatch needs of a cluster.
+type Cluster interface {
+	Submit(ctx context.Context, s *jobs.Submission) (*jobs.Submitted, error)
+	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
+	Partitions(ctx context.Context) (*status.PartitionList, error)
+	Cluster(ctx context.Context, names []string) (string, error)
+	Owner(ctx context.Context, user string) (*jobs.Owner, error)
+}
+
+// Options are what sbatch needs and what it was told.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Cluster, error)
+
+	submission *translate.Submission
+}
+
+// New makes the command. connect is called once, after everything that can be
+// checked without the cluster has been checked; it sends nothing.
+func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	in, err := o.input(args)
+	if err != nil {
+		return err
+	}
+	if o.submission, err = translate.Sbatch(*in); err != nil {
+		return err
+	}
+	switch c := o.submission.Client; {
+	case c.Help:
+		return o.p.Print(option.Help(option.Sbatch))
+	case c.Usage:
+		return o.p.Print(option.Usage(option.Sbatch))
+	case c.Print != "":
+		return o.p.Print(c.Print)
+	case c.Version:
+		return o.p.Print("slurm " + build.Slurm + "\n")
+	}
+	return run(ctx, o)
+}
+
+// input gathers what a submission depends on. The script is read once, and not
+// at all when only help is wanted.
+func (o *Options) input(args []string) (*translate.Input, error) {
+	script, wrapped, _, err := translate.Command(args)
+	if err != nil {
+		return nil, err
+	}
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile}
+	if in.Dir, err = o.p.Dir(); err != nil {
+		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error()).
+			Hint("the current folder is gone; change to another")
+	}
+	if in.Hostname, err = o.p.Hostname(); err != nil {
+		in.Hostname = "unknown"
+	}
+	if wrapped || translate.AsksForText(args) {
+		return in, nil
+	}
+	return in, o.readScript(in, script)
+}
+
+// readScript reads standard input, or a file: in the current folder, or, for a
+// name without a slash, in PATH.
+func (o *Options) readScript(in *translate.Input, name string) (err error) {
+	in.ScriptName = name
+	if name == "" {
+		if in.Script, err = io.ReadAll(o.p.In); err != nil {
+			return slurmerr.Wrap(slurmerr.Refused, err, "Unable to read the script from standard input: "+err.Error())
+		}
+		return nil
+	}
+	for _, file := range o.candidates(in.Dir, name) {
+		if in.Script, err = o.p.ReadFile(file); err == nil {
+			in.ScriptPath = file
+			return nil
+		}
+	}
+	e := slurmerr.Wrap(slurmerr.Refused, err, "Unable to open file "+name)
+	e.Hints = nil
+	return e
+}
+
+// candidates lists where a script may be.
+func (o *Options) candidates(dir, name string) []string {
+	if path.IsAbs(name) {
+		return []string{name}
+	}
+	list := []string{path.Join(dir, name)}
+	if strings.Contains(name, "/") {
+		return list
+	}
+	for folder := range strings.SplitSeq(o.p.Env("PATH"), ":") {
+		if path.IsAbs(folder) {
+			list = append(list, path.Join(folder, name))
+		}
+	}
+	return list
+}
+
+// run submits, and says so.
+func run(ctx context.Context, o *Options) error {
+	s := o.submission
+	for _, w := range s.Warnings {
+		fmt.Fprintln(o.p.Err, "sbatch: "+w)
+	}
+	if s.Options != "" {
+		fmt.Fprint(o.p.Err, s.Options)
+	}
+	if err := o.rootOnly(); err != nil {
+		return err
+	}
+	cluster, err := o.connect()
+	if err != nil {
+		return err
+	}
+	to, err := o.aim(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	done, err := cluster.Submit(ctx, &jobs.Submission{
+		Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment, DryRun: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
+	})
+	if err != nil {
+		return explain(ctx, cluster, &s.Job, s.Client.TestOnly, err)
+	}
+	if s.Client.TestOnly {
+		fmt.Fprintf(o.p.Err, "sbatch: the job would be accepted in partition %s\n", done.Partition)
+		return nil
+	}
+	o.answer(done.ID, to.cluster)
+	if s.Client.Wait {
+		return o.wait(ctx, cluster, done.ID)
+	}
+	return nil
+}
+
+// answer prints the job's id, and the cluster's name where it was asked for.
+func (o *Options) answer(id int64, cluster string) {
+	switch c := o.submission.Client; {
+	case c.Quiet > 0:
+	case c.Parsable && cluster != "":
+		fmt.Fprintf(o.p.Out, "%d;%s\n", id, cluster)
+	case c.Parsable:
+		fmt.Fprintln(o.p.Out, id)
+	case cluster != "":
+		fmt.Fprintf(o.p.Out, "Submitted batch job %d on cluster %s\n", id, cluster)
+	default:
+		fmt.Fprintf(o.p.Out, "Submitted batch job %d\n", id)
+	}
+}
+
+// waiting tells why a submission is being repeated.
+func (o *Options) waiting(err error) {
+	if o.submission.Client.Quiet == 0 {
+		fmt.Fprintf(o.p.Err, "sbatch: %v; trying again\n", err)
+	}
+}

@@ -1,0 +1,60 @@
+package sbatch
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Pauses between two looks at the queue (sbatch --wait).
+const (
+	firstLook = 200 * time.Millisecond
+	lastLook  = 10 * time.Second
+)
+
+// wait returns when every row of the job is over; the error carries the highest
+// exit code.
+func (o *Options) wait(ctx context.Context, cluster Cluster, id int64) error {
+	filter := jobs.Filter{IDs: []string{strconv.FormatInt(id, 10)}, States: jobs.AllStates,
+		Fields: []string{"id", "state", "exitCode", "signal"}}
+	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
+		list, err := cluster.Jobs(ctx, filter)
+		if err != nil {
+			return err
+		}
+		if code, over := outcome(list.Items); over {
+			if code != 0 {
+				return &slurmerr.Error{Code: code}
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// outcome is the highest exit code of the rows, and whether all are over. Rows
+// that are gone were over.
+func outcome(rows []status.Job) (code int, over bool) {
+	for _, r := range rows {
+		switch r.State {
+		case "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "":
+			return 0, false
+		case "COMPLETED":
+		default:
+			code = max(code, 1)
+		}
+		if r.Signal != 0 {
+			code = max(code, 128+int(r.Signal))
+		}
+		code = max(code, int(r.ExitCode))
+	}
+	return code, true
+}

@@ -1,0 +1,98 @@
+package scancel
+
+import (
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// complete turns what was given into an operation.
+func (o *Options) complete(v *option.Values, args []string) (err error) {
+	o.verbose, o.quiet = v.Has("verbose"), v.Has("quiet")
+	o.interactive, o.me = v.Has("interactive"), v.Has("me")
+	o.op = status.Operation{Verb: status.OpCancel, Batch: v.Has("batch"), Full: v.Has("full"),
+		Names: v.List("name"), Users: v.List("user"), Partitions: v.List("partition"),
+		Accounts: v.List("account"), QOS: v.List("qos"), WCKeys: v.List("wckey"), Reservations: v.List("reservation")}
+	o.clusters = v.List("clusters")
+	if err := notEmpty(v); err != nil {
+		return err
+	}
+	if o.op.States, err = states(v.List("state")); err != nil {
+		return err
+	}
+	if v.Has("signal") || o.op.Batch { // --full alone ends the whole job
+		o.op.Verb = status.OpSignal
+		if o.op.Signal, err = signal(v.Get("signal")); err != nil {
+			return err
+		}
+	}
+	if text := v.Get("nodelist"); text != "" {
+		if o.op.Nodes, err = hostlist.Expand(text); err != nil {
+			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
+		}
+	}
+	if o.op.Jobs, err = ids(args); err != nil {
+		return err
+	}
+	if len(o.op.Jobs) == 0 && !o.filtered() && !o.me {
+		return slurmerr.New(slurmerr.Refused, "No job identification provided")
+	}
+	return nil
+}
+
+// notEmpty refuses a filter that was given and says nothing (an unset variable
+// of a script, most likely): left out, it would widen what is cancelled.
+func notEmpty(v *option.Values) error {
+	for _, name := range []string{"user", "name", "partition", "account", "qos", "state", "nodelist", "signal", "wckey", "reservation"} {
+		if v.Has(name) && len(v.List(name)) == 0 {
+			return slurmerr.Newf(slurmerr.Refused, "--%s was given without a value", name)
+		}
+	}
+	return nil
+}
+
+func ids(args []string) ([]string, error) {
+	var out []string
+	for _, arg := range args {
+		for _, id := range value.SplitJobs(arg) {
+			if !jobID.MatchString(id) && !stepID.MatchString(id) {
+				return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id %s", format.Escape(id))
+			}
+			if strings.HasSuffix(id, ".") { // as Slurm reads it
+				id += "0"
+			}
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+func states(list []string) ([]string, error) {
+	var out []string
+	for _, text := range list {
+		state, ok := format.ParseState(text)
+		if !ok || state != "PENDING" && state != "RUNNING" && state != "SUSPENDED" {
+			return nil, &slurmerr.Error{Code: 1, Before: []string{
+				"Invalid job state specified: " + text, "Valid job states are PENDING, RUNNING, and SUSPENDED"}}
+		}
+		out = append(out, state)
+	}
+	return out, nil
+}
+
+// signal reads a signal's name or number; none means SIGKILL.
+func signal(text string) (int32, error) {
+	if text == "" {
+		return 9, nil
+	}
+	n, err := value.SignalNumber(text)
+	if err != nil {
+		return 0, &slurmerr.Error{Code: 1, Before: []string{"Unknown job signal: " + text}}
+	}
+	return n, nil
+}

@@ -1,0 +1,256 @@
+// Package scancel ends jobs, or sends them signals.
+package scancel
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Queue is what scancel needs of a cluster.
+type Queue interface {
+	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
+	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
+	Cluster(ctx context.Context, names []string) (string, error)
+	User() string
+}
+
+// Options are what scancel needs and what it was told.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Queue, error)
+
+	op          status.Operation
+	me          bool
+	clusters    []string
+	missing     []string // with -i: names of jobs that are not there
+	verbose     bool
+	quiet       bool
+	interactive bool
+}
+
+// New makes the command. connect is called once, after the command line has
+// been read.
+func New(p *stdio.Process, connect func() (Queue, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, rest, err := option.Scancel.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if text, asked := option.Scancel.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if err := option.Scancel.Refused(v); err != nil {
+		return err
+	}
+	if err := o.complete(v, rest); err != nil {
+		return err
+	}
+	return run(ctx, o)
+}
+
+// run sends the operation and says what came of it.
+func run(ctx context.Context, o *Options) error {
+	queue, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if err := o.check(ctx, queue); err != nil {
+		return err
+	}
+	if err := o.addMe(queue.User()); err != nil {
+		return err
+	}
+	if o.interactive {
+		if err := o.choose(ctx, queue); err != nil {
+			return err
+		}
+		if len(o.op.Jobs) == 0 {
+			return o.report(o.absent())
+		}
+	}
+	if o.verbose {
+		for _, id := range o.op.Jobs {
+			o.talk(o.what(id) + " " + id)
+		}
+	}
+	result, err := queue.Operate(ctx, o.op)
+	if err != nil {
+		return err
+	}
+	return o.report(append(o.absent(), result.Items...))
+}
+
+// check refuses clusters and users that are not there.
+func (o *Options) check(ctx context.Context, queue Queue) error {
+	if len(o.clusters) > 0 {
+		if _, err := queue.Cluster(ctx, o.clusters); err != nil {
+			return err
+		}
+	}
+	if len(o.op.Users) == 0 {
+		return nil
+	}
+	list, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.op.Users, Fields: []string{"id"}})
+	if err != nil {
+		return err
+	}
+	for _, u := range list.UnknownUsers {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid user name: %s", format.Escape(u))
+	}
+	return nil
+}
+
+// absent are the outcomes of names that -i found no job for.
+func (o *Options) absent() []status.OperationStatus {
+	var out []status.OperationStatus
+	for _, id := range o.missing {
+		out = append(out, status.OperationStatus{Job: id, Error: jobs.ErrInvalidID})
+	}
+	return out
+}
+
+// what is the beginning of a line about one job.
+func (o *Options) what(id string) string {
+	kind := "job"
+	if strings.Contains(id, ".") {
+		kind = "step"
+	}
+	if o.op.Verb == status.OpSignal {
+		return fmt.Sprintf("Signal %d to %s", o.op.Signal, kind)
+	}
+	return "Terminating " + kind
+}
+
+func (o *Options) talk(text string) { fmt.Fprintf(o.p.Err, "scancel: %s\n", text) }
+
+// addMe makes --me a filter by user. Without a user's name it would be no
+// filter at all, and every job would be meant.
+func (o *Options) addMe(user string) error {
+	if !o.me {
+		return nil
+	}
+	if user == "" {
+		return slurmerr.New(slurmerr.Refused, "--me: the credential does not tell a user; name one with --user")
+	}
+	o.op.Users = append(o.op.Users, user)
+	return nil
+}
+
+// choose lists the jobs that are meant and asks about each. A step that was
+// named is asked about by its own id.
+func (o *Options) choose(ctx context.Context, queue Queue) error {
+	op := &o.op
+	f := jobs.Filter{Users: op.Users, States: op.States, Partitions: op.Partitions, Names: op.Names,
+		Accounts: op.Accounts, QOS: op.QOS, Nodes: op.Nodes, WCKeys: op.WCKeys, Reservations: op.Reservations}
+	in := bufio.NewScanner(o.p.In)
+	named := op.Jobs
+	op.Jobs = nil
+	if len(named) == 0 {
+		named = []string{""}
+	}
+	for _, name := range named {
+		job, step, _ := strings.Cut(name, ".")
+		if f.IDs = nil; name != "" {
+			f.IDs = []string{job}
+		}
+		list, err := queue.Jobs(ctx, f)
+		if err != nil {
+			return err
+		}
+		if len(list.Items) == 0 && name != "" {
+			o.missing = append(o.missing, name)
+		}
+		for i := range list.Items {
+			j := &list.Items[i]
+			id := format.JobID(j)
+			if step != "" {
+				id += "." + step
+			}
+			if o.ask(in, j, id) {
+				op.Jobs = append(op.Jobs, id)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *Options) ask(in *bufio.Scanner, j *status.Job, id string) bool {
+	for {
+		kind := "job_id"
+		if strings.Contains(id, ".") {
+			kind = "step_id"
+		}
+		fmt.Fprintf(o.p.Out, "Cancel %s=%s name=%s partition=%s [y/n]? ", kind, id, format.Escape(j.Name), j.Partition)
+		if !in.Scan() {
+			return false
+		}
+		switch answer := strings.ToLower(strings.TrimSpace(in.Text())); {
+		case strings.HasPrefix(answer, "y"):
+			return true
+		case strings.HasPrefix(answer, "n"):
+			return false
+		}
+	}
+}
+
+// filtered reports whether jobs were also chosen by what they are.
+func (o *Options) filtered() bool {
+	op := &o.op
+	return len(op.Users)+len(op.Names)+len(op.Partitions)+len(op.States)+len(op.Accounts)+len(op.QOS)+
+		len(op.WCKeys)+len(op.Reservations)+len(op.Nodes) > 0
+}
+
+// exitCodes are the errors that scancel reports by more than 1: the low byte
+// of Slurm's error number.
+var exitCodes = map[string]int{jobs.ErrDenied: 210}
+
+// report says which jobs could not be cancelled. As in Slurm 22.05, an unknown
+// or finished job is no failure of a plain cancellation.
+func (o *Options) report(items []status.OperationStatus) error {
+	code := 0
+	for _, item := range items {
+		if item.Error == "" {
+			continue
+		}
+		what := "job id"
+		harmless := item.Error == jobs.ErrInvalidID || item.Error == jobs.ErrDone
+		if strings.Contains(item.Job, ".") {
+			what, harmless = "job step id", false
+		}
+		harmless = harmless && !o.interactive
+		plain := o.op.Verb == status.OpCancel && !o.filtered()
+		if (!harmless || !plain) && code == 0 {
+			code = max(1, exitCodes[item.Error])
+		}
+		if o.verbose || (!harmless || !plain) && !o.quiet {
+			o.talk(fmt.Sprintf("error: Kill job error on %s %s: %s", what, item.Job, format.Escape(item.Error)))
+		}
+	}
+	if len(items) == 0 && o.verbose {
+		o.talk("error: No active jobs match ALL job filters")
+	}
+	if code == 0 {
+		return nil
+	}
+	return &slurmerr.Error{Code: code}
+}
+
+// jobID matches what may name a job: 12, 12_3, 12_[1-3,5], 12+1.
+var jobID = regexp.MustCompile(`^[0-9]+(_([0-9]*|\*|\[[0-9,:-]+\])|\+[0-9]+)?$`)
+
+// stepID matches a step of a job.
+var stepID = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]*|batch|extern|interactive)$`)

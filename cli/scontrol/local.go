@@ -1,0 +1,200 @@
+package scontrol
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// process is a process of a job on this node, as its environment tells.
+type process struct {
+	pid                      int
+	job, step, local, global string
+}
+
+// processes lists what /proc shows of jobs' processes: those of the caller.
+func (o *Options) processes() []process {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var out []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		data, err := o.p.ReadFile("/proc/" + e.Name() + "/environ")
+		if err != nil {
+			continue
+		}
+		p := process{pid: pid, step: "batch", local: "-", global: "-"}
+		for kv := range strings.SplitSeq(string(data), "\x00") {
+			name, v, _ := strings.Cut(kv, "=")
+			switch name {
+			case "SLURM_JOB_ID":
+				p.job = v
+			case "SLURM_STEP_ID":
+				p.step = v
+			case "SLURM_LOCALID":
+				p.local = v
+			case "SLURM_PROCID":
+				p.global = v
+			}
+		}
+		if p.job != "" {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b process) int { return cmp.Compare(a.pid, b.pid) })
+	return out
+}
+
+// listpids lists the processes of jobs on this node.
+func listpids(_ context.Context, o *Options, args []string) error {
+	job, step := "", ""
+	if len(args) > 0 {
+		job, step, _ = strings.Cut(args[0], ".")
+	}
+	var b strings.Builder
+	b.WriteString("PID      JOBID    STEPID   LOCALID GLOBALID\n")
+	found := false
+	for _, p := range o.processes() {
+		if job != "" && p.job != job || step != "" && p.step != step {
+			continue
+		}
+		found = true
+		fmt.Fprintf(&b, "%-8d %-8s %-8s %-7s %-8s\n", p.pid, p.job, p.step, p.local, p.global)
+	}
+	if err := o.p.Print(b.String()); err != nil || found {
+		return err
+	}
+	if job != "" {
+		return plain("JobId=%s does not exist on node (null).", format.Escape(job))
+	}
+	return plain("No job steps exist on this node.")
+}
+
+// pidinfo tells which job a process on this node belongs to.
+func pidinfo(ctx context.Context, o *Options, args []string) error {
+	for _, p := range o.processes() {
+		if strconv.Itoa(p.pid) != args[0] {
+			continue
+		}
+		c, err := o.connect()
+		if err != nil {
+			return err
+		}
+		list, err := c.Jobs(ctx, jobs.Filter{IDs: []string{p.job}, States: jobs.AllStates})
+		if err != nil || len(list.Items) == 0 {
+			return cmp.Or(err, error(plain("Failed to locate job for requested pid")))
+		}
+		s, end := o.settings(list.Time), list.Items[0].End
+		left := "INFINITE"
+		if end != 0 {
+			left = strconv.FormatInt(max(0, end-s.Now), 10)
+		}
+		return o.p.Print("Slurm JobId=" + p.job + " ends at " + string(format.AppendInstant(nil, end, "NONE", s)) + "\nslurm_get_rem_time is " + left + "\n")
+	}
+	return plain("Failed to locate job for requested pid")
+}
+
+// write saves a job's script: into FILE, slurm-JOB.sh, or the output (-).
+func write(ctx context.Context, o *Options, args []string) error {
+	if !abbreviates(args[0], "batch_script", 5) {
+		if abbreviates(args[0], "config", 4) {
+			return slurmerr.New(slurmerr.Refused, "write config is not possible here: kubectl get partitions,qos,clusters -o yaml writes the configuration")
+		}
+		return plain("invalid write argument:%s", format.Escape(args[0]))
+	}
+	if len(args) < 2 {
+		return plain("too few arguments for keyword:write")
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	id := args[1]
+	script, err := c.Script(ctx, id)
+	if err != nil {
+		return plain("job script retrieval failed: %s", format.Escape(err.Error()))
+	}
+	file := "slurm-" + id + ".sh"
+	if len(args) > 2 {
+		file = args[2]
+	}
+	if file == "-" {
+		_, err := o.p.Out.Write(script)
+		return err
+	}
+	if err := os.WriteFile(file, script, 0o700); err != nil {
+		return slurmerr.Newf(slurmerr.Refused, "failed to open file `%s`: %v", file, err)
+	}
+	return o.p.Print("batch script for job " + format.Escape(id) + " written to " + file + "\n")
+}
+
+// errnumstr prints the text of an error number.
+func errnumstr(_ context.Context, o *Options, args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil {
+		return plain("numeric arguments required for keyword:errnumstr")
+	}
+	return o.p.Print(cmp.Or(slurmerr.Numbered(n), "Unknown error "+args[0]) + "\n")
+}
+
+// completing lists the jobs that are ending.
+func completing(ctx context.Context, o *Options, _ []string) error {
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	list, err := c.Jobs(ctx, jobs.Filter{States: []string{"COMPLETING"}})
+	if err != nil {
+		return err
+	}
+	s := o.settings(list.Time)
+	var b strings.Builder
+	for i := range list.Items {
+		j := &list.Items[i]
+		fmt.Fprintf(&b, "JobId=%s EndTime=%s CompletingTime=%s Nodes(COMPLETING)=%s\n", format.JobID(j), format.AppendInstant(nil, j.End, "N/A", s),
+			format.AppendDurationLong(nil, max(0, s.Now-j.End)), format.Escape(j.NodeList))
+	}
+	return o.p.Print(b.String())
+}
+
+// waitJob waits until the job's nodes are ready.
+func waitJob(ctx context.Context, o *Options, args []string) error {
+	problem := &slurmerr.Error{Before: []string{"scontrol: Problem running job " + format.Escape(args[0])}, Code: 1}
+	if _, ok := jobs.ParseID(args[0]); !ok {
+		return problem
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	done := error(problem)
+	err = c.Watch(ctx, jobs.Filter{IDs: args, States: jobs.AllStates, Fields: []string{"id", "state", "nodeList"}}, func(e *status.JobEvent) error {
+		if e.Type == status.EventMark {
+			return nil
+		}
+		for i := range e.Items {
+			switch j := &e.Items[i]; j.State {
+			case "PENDING", "CONFIGURING":
+				return nil
+			case "RUNNING", "SUSPENDED":
+				done = o.p.Print("Nodes " + format.Escape(j.NodeList) + " are ready for use\n")
+			}
+		}
+		return jobs.ErrEnough
+	}, nil)
+	return cmp.Or(err, done)
+}

@@ -1,0 +1,81 @@
+package scontrol
+
+import (
+	"context"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// meant reads what the words after a verb name: ids, or jobname=NAME.
+func meant(verb string, args []string) status.Operation {
+	op := status.Operation{Verb: verb}
+	for _, a := range args {
+		key, v, found := strings.Cut(a, "=")
+		switch {
+		case found && (strings.EqualFold(key, "jobname") || strings.EqualFold(key, "name")):
+			op.Names = append(op.Names, v)
+			continue
+		case found && strings.EqualFold(key, "state"):
+			op.Set = map[string]string{"State": v}
+			continue
+		case found && strings.EqualFold(key, "jobid"):
+			a = v
+		}
+		op.Jobs = append(op.Jobs, value.SplitJobs(a)...)
+	}
+	return op
+}
+
+// held makes the commands of which Slurm's call is named in the errors.
+func held(verb string) func(context.Context, *Options, []string) error {
+	return func(ctx context.Context, o *Options, args []string) error {
+		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
+			return []string{why + " for job " + job, "slurm_suspend error: " + why}
+		})
+	}
+}
+
+// plainly makes the commands whose errors name the job only.
+func plainly(verb string) func(context.Context, *Options, []string) error {
+	return func(ctx context.Context, o *Options, args []string) error {
+		return o.operate(ctx, meant(verb, args), func(job, why string) []string { return []string{why + " for job " + job} })
+	}
+}
+
+// operate carries out an operation; say words the failure of one job.
+func (o *Options) operate(ctx context.Context, op status.Operation, say func(job, why string) []string) error {
+	if len(op.Jobs) == 0 && len(op.Names) == 0 {
+		return plain("too few arguments for keyword:%s", op.Verb)
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	result, err := c.Operate(ctx, op)
+	if err != nil {
+		return err
+	}
+	var failed []string
+	for _, item := range result.Items {
+		if item.Error != "" {
+			failed = append(failed, say(format.Escape(item.Job), format.Escape(item.Error))...)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	if o.quiet {
+		failed = nil
+	}
+	return &slurmerr.Error{Before: failed, Code: 1}
+}
+
+// notify sends the rest of the line to the job.
+func notify(ctx context.Context, o *Options, args []string) error {
+	op := status.Operation{Verb: status.OpNotify, Jobs: value.SplitJobs(args[0]), Message: strings.Join(args[1:], " ")}
+	return o.operate(ctx, op, func(_, why string) []string { return []string{"job notify failure: " + why} })
+}

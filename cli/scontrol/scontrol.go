@@ -1,0 +1,284 @@
+// Package scontrol shows what the cluster has in full, and changes it: jobs,
+// steps, nodes, partitions and reservations.
+package scontrol
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Cluster is what scontrol needs of a cluster.
+type Cluster interface {
+	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
+	Steps(ctx context.Context, f jobs.StepFilter) (*status.StepList, error)
+	Nodes(ctx context.Context) (*status.NodeList, error)
+	Partitions(ctx context.Context) (*status.PartitionList, error)
+	Reservations(ctx context.Context) (*status.ReservationList, error)
+	Licenses(ctx context.Context) (*status.LicenseList, error)
+	ClusterInfo(ctx context.Context) (map[string]any, error)
+	Cluster(ctx context.Context, names []string) (string, error)
+	Script(ctx context.Context, id string) ([]byte, error)
+	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
+	Watch(ctx context.Context, f jobs.Filter, each func(*status.JobEvent) error, lost func(error)) error
+	Server() string
+}
+
+// Options are what scontrol needs and what it was told.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Cluster, error)
+
+	oneLine  bool
+	details  bool
+	quiet    bool
+	all      bool
+	clusters []string
+	words    []string
+	over     bool // interactive: exit was typed
+}
+
+// New makes the command. connect is called by the words that need a cluster.
+func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, words, err := option.Scontrol.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if v.Has("help") {
+		return o.help()
+	}
+	if text, asked := option.Scontrol.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if err := option.Scontrol.Refused(v); err != nil {
+		return err
+	}
+	o.oneLine, o.quiet, o.all, o.details = v.Has("oneliner"), v.Has("quiet"), v.Has("all"), v.Has("details")
+	o.clusters = v.List("clusters")
+	if err := o.checkClusters(ctx); err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return interact(ctx, o)
+	}
+	o.words = words
+	return run(ctx, o)
+}
+
+func (o *Options) checkClusters(ctx context.Context) error {
+	if len(o.clusters) == 0 {
+		return nil
+	}
+	c, err := o.connect()
+	if err == nil {
+		_, err = c.Cluster(ctx, o.clusters)
+	}
+	return err
+}
+
+func (o *Options) version() error { return o.p.Print("slurm " + build.Slurm + "\n") }
+
+func (o *Options) help() error {
+	var b strings.Builder
+	b.WriteString(option.Scontrol.Help() + "\nCommands:\n")
+	for _, k := range keywords {
+		fmt.Fprintf(&b, "  %-40s %s\n", k.usage, k.help)
+	}
+	return o.p.Print(b.String())
+}
+
+// keyword is one of scontrol's commands.
+type keyword struct {
+	name        string
+	least       int // letters that are enough of an abbreviation
+	args, most  int // number of arguments; most -1: any
+	usage, help string
+	run         func(ctx context.Context, o *Options, args []string) error
+}
+
+// keywords are in the order of the help text. They refer to functions that use
+// Options only, so the table is built once.
+var keywords []keyword
+
+func init() {
+	switchOn := func(set func(*Options)) func(context.Context, *Options, []string) error {
+		return func(_ context.Context, o *Options, _ []string) error { set(o); return nil }
+	}
+	quit := switchOn(func(o *Options) { o.over = true })
+	keywords = []keyword{
+		{"show", 3, 1, -1, "show ENTITY [ID]", "job, step, node, partition, reservation, config, licenses, hostnames, ...", show},
+		{"update", 2, 0, -1, "update ENTITY=NAME KEY=VALUE ...", "change a job, node, partition, reservation or step", update},
+		{"create", 2, 0, -1, "create ENTITY=NAME KEY=VALUE ...", "make a reservation or partition", create},
+		{"delete", 1, 0, -1, "delete ENTITY=NAME", "remove a reservation or partition", remove},
+		{"hold", 4, 1, -1, "hold JOBS|jobname=NAME", "keep pending jobs from starting", held(status.OpHold)},
+		{"uhold", 2, 1, -1, "uhold JOBS", "the same, as the job's user: who may release it", held(status.OpUHold)},
+		{"holdu", 5, 1, -1, "holdu JOBS", "the same as uhold", held(status.OpUHold)},
+		{"release", 3, 1, -1, "release JOBS", "let held jobs start", held(status.OpRelease)},
+		{"requeue", 3, 1, -1, "requeue JOBS", "put running or finished jobs back into the queue", plainly(status.OpRequeue)},
+		{"requeuehold", 7, 1, -1, "requeuehold JOBS", "put jobs back into the queue, and hold them", plainly(status.OpRequeueHold)},
+		{"suspend", 2, 1, -1, "suspend JOBS", "stop running jobs; they keep their nodes", plainly(status.OpSuspend)},
+		{"resume", 3, 1, -1, "resume JOBS", "go on with suspended jobs", plainly(status.OpResume)},
+		{"top", 1, 1, -1, "top JOBS", "first of the user's own jobs", plainly(status.OpTop)},
+		{"notify", 1, 2, -1, "notify JOB MESSAGE", "a line on the job's standard error", notify},
+		{"write", 1, 1, 3, "write batch_script JOB [FILE|-]", "the job's script, into a file", write},
+		{"wait_job", 1, 1, 1, "wait_job JOB", "wait until the job's nodes are ready", waitJob},
+		{"completing", 2, 0, 0, "completing", "jobs that are ending, and their nodes", completing},
+		{"listpids", 1, 0, 2, "listpids [JOB[.STEP]]", "processes of jobs on this node", listpids},
+		{"pidinfo", 3, 1, 1, "pidinfo PID", "the job of a process on this node", pidinfo},
+		{"ping", 3, 0, 0, "ping", "whether the cluster answers", ping},
+		{"reconfigure", 3, 0, -1, "reconfigure", "objects are read as they change: nothing is left to do", reconfigure},
+		{"errnumstr", 2, 1, 1, "errnumstr NUMBER", "the text of an error number", errnumstr},
+		{"cluster", 2, 0, 1, "cluster [NAME]", "this cluster by its name", chooseCluster},
+		{"details", 2, 0, 0, "details", "show more from here on", switchOn(func(o *Options) { o.details = true })},
+		{"oneliner", 2, 0, 0, "oneliner", "one line for each record from here on", switchOn(func(o *Options) { o.oneLine = true })},
+		{"all", 2, 0, 0, "all", "also hidden partitions from here on", switchOn(func(o *Options) { o.all = true })},
+		{"hide", 2, 0, 0, "hide", "no hidden partitions from here on", switchOn(func(o *Options) { o.all = false })},
+		{"quiet", 4, 0, 0, "quiet", "say less from here on", switchOn(func(o *Options) { o.quiet = true })},
+		{"verbose", 4, 0, 0, "verbose", "say more from here on", switchOn(func(o *Options) { o.quiet = false })},
+		{"exit", 1, 0, 0, "exit", "end the interactive mode", quit},
+		{"quit", 4, 0, 0, "quit", "the same", quit},
+		{"version", 4, 0, 0, "version", "print the version", func(_ context.Context, o *Options, _ []string) error { return o.version() }},
+		{"help", 2, 0, 2, "help", "print this text", func(_ context.Context, o *Options, _ []string) error { return o.help() }},
+	}
+}
+
+// elsewhere are Slurm's commands for daemons that are not here, and what does
+// their work.
+var elsewhere = map[string]string{
+	"abort": "delete the scheduler's pod", "shutdown": "scale the scheduler to zero", "takeover": "a standby takes the lease by itself",
+	"reboot": "drain the node and reboot it with the cluster's own tools", "cancel_reboot": "nothing here reboots nodes",
+	"setdebug": "start the scheduler with --verbose", "setdebugflags": "start the scheduler with --verbose",
+	"schedloglevel": "start the scheduler with --verbose", "token": "kubectl create token makes tokens",
+	"fsdampeningfactor": "set the Cluster object's priority parameters",
+}
+
+// run carries out one command.
+func run(ctx context.Context, o *Options) error {
+	word, args := o.words[0], o.words[1:]
+	for _, k := range keywords {
+		if !abbreviates(word, k.name, k.least) {
+			continue
+		}
+		switch {
+		case len(args) < k.args:
+			return plain("too few arguments for keyword:%s", word)
+		case k.most >= 0 && len(args) > k.most:
+			return plain("too many arguments for keyword:%s", word)
+		}
+		return k.run(ctx, o, args)
+	}
+	for name, how := range elsewhere {
+		if strings.EqualFold(word, name) {
+			return slurmerr.Newf(slurmerr.Refused, "%s is not possible here: %s", name, how)
+		}
+	}
+	return plain("invalid keyword: %s", word)
+}
+
+// interact reads commands from the input, as scontrol does without any.
+func interact(ctx context.Context, o *Options) error {
+	in := bufio.NewScanner(o.p.In)
+	for !o.over {
+		if err := o.p.Print("scontrol: "); err != nil {
+			return err
+		}
+		if !in.Scan() {
+			return in.Err()
+		}
+		if o.words = split(in.Text()); len(o.words) == 0 {
+			continue
+		}
+		if err := run(ctx, o); err != nil {
+			slurmerr.Print(o.p.Err, "scontrol", err)
+		}
+	}
+	return nil
+}
+
+// split takes a line apart at blanks; quotes keep blanks.
+func split(line string) []string {
+	var words []string
+	var word strings.Builder
+	quote, some := rune(0), false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, some = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if some {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			some = false
+		default:
+			word.WriteRune(r)
+			some = true
+		}
+	}
+	if some {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+// abbreviates reports whether word is name or a beginning of it of at least
+// that many letters.
+func abbreviates(word, name string, least int) bool {
+	return len(word) >= least && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
+}
+
+// plain is an error that Slurm prints without the command's name in front.
+func plain(format string, args ...any) *slurmerr.Error {
+	return &slurmerr.Error{Before: []string{fmt.Sprintf(format, args...)}, Code: 1}
+}
+
+// ping says whether the cluster answers, in the form programs look for.
+func ping(ctx context.Context, o *Options, _ []string) error {
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	state := "UP"
+	if _, err = c.ClusterInfo(ctx); err != nil {
+		state = "DOWN"
+	}
+	return errors.Join(o.p.Print("Slurmctld(primary) at "+c.Server()+" is "+state+"\n"), err)
+}
+
+// reconfigure asks whether the caller may: the objects that take the place of
+// slurm.conf are watched.
+func reconfigure(ctx context.Context, o *Options, _ []string) error {
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	info, err := c.ClusterInfo(ctx)
+	if err != nil {
+		return err
+	}
+	if operator, _ := info["operator"].(bool); !operator {
+		return plain("slurm_reconfigure error: Access/permission denied")
+	}
+	return nil
+}
+
+func chooseCluster(ctx context.Context, o *Options, args []string) error {
+	o.clusters = args
+	return o.checkClusters(ctx)
+}

@@ -1,0 +1,389 @@
+package scontrol
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// shown are the entities of show that need a cluster, and the letters of each
+// that are enough. most: how many words may follow.
+var shown = []struct {
+	name        string
+	least, most int
+	show        func(ctx context.Context, o *Options, c Cluster, ids []string) error
+}{
+	{"jobs", 1, 1, showJob}, {"steps", 1, 1, showStep}, {"nodes", 1, 1, showNode}, {"partitions", 1, 1, showPartition},
+	{"reservations", 1, 1, showReservation}, {"config", 1, 1, showConfig}, {"licenses", 2, 1, showLicenses},
+	{"assoc_mgr", 2, -1, showAssociations}, {"aliases", 2, 1, showAliases},
+}
+
+// quietly are entities that show nothing, as in a Slurm without them; said is
+// what is printed all the same.
+var quietly = []struct {
+	name, said string
+	least      int
+}{
+	{"burstbuffer", "", 5}, {"bbstat", "", 2}, {"dwstat", "", 2}, {"federation", "", 3}, {"frontend", "No nodes in the system\n", 3}, {"daemons", "\n", 1},
+}
+
+// show prints an entity. Options may also stand behind the word show.
+func show(ctx context.Context, o *Options, args []string) error {
+	args = slices.DeleteFunc(slices.Clone(args), o.flag)
+	if len(args) == 0 {
+		return plain("too few arguments for keyword:show")
+	}
+	entity, ids := args[0], args[1:]
+	if key, v, found := strings.Cut(entity, "="); found { // show job=12
+		entity, ids = key, append([]string{v}, ids...)
+	}
+	switch {
+	case abbreviates(entity, "hostnames", 5):
+		return o.hostnames(strings.Join(ids, ","))
+	case abbreviates(entity, "hostlistsorted", 9):
+		return o.hostlist(strings.Join(ids, ","), true)
+	case abbreviates(entity, "hostlist", 5):
+		return o.hostlist(strings.Join(ids, ","), false)
+	case abbreviates(entity, "topology", 1):
+		slurmerr.Print(o.p.Err, "scontrol", slurmerr.New(slurmerr.Refused, "No topology information available"))
+		return nil
+	case abbreviates(entity, "slurmd", 2):
+		return slurmerr.New(slurmerr.Refused, "there is no slurmd here: the kubelet of each node and the agent of each job do its work (show node)")
+	}
+	for _, q := range quietly {
+		if abbreviates(entity, q.name, q.least) {
+			return o.p.Print(q.said)
+		}
+	}
+	for _, e := range shown {
+		if !abbreviates(entity, e.name, e.least) && !abbreviates(entity, strings.TrimSuffix(e.name, "s"), e.least) && entity != "jobid" {
+			continue
+		}
+		if e.most >= 0 && len(ids) > e.most {
+			return plain("too many arguments for keyword:show")
+		}
+		c, err := o.connect()
+		if err != nil {
+			return err
+		}
+		return e.show(ctx, o, c, ids)
+	}
+	return plain("invalid entity:%s for keyword:show ", format.Escape(entity))
+}
+
+// flag takes an option that stands behind show; it reports whether a is one.
+func (o *Options) flag(a string) bool {
+	switch {
+	case a == "-o" || a == "--oneliner":
+		o.oneLine = true
+	case a == "--details" || strings.HasPrefix(a, "-d") && strings.Trim(a, "-d") == "":
+		o.details = true
+	case a == "-a" || a == "--all":
+		o.all = true
+	default:
+		return false
+	}
+	return true
+}
+
+// hostnames expands a node list, that of the job if none is given.
+func (o *Options) hostnames(list string) error {
+	if list == "" {
+		list = o.p.Env("SLURM_JOB_NODELIST")
+	}
+	if list == "" {
+		return &slurmerr.Error{Message: "host list is empty"}
+	}
+	names, err := o.expand(list)
+	if err != nil {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid hostlist: %s", format.Escape(list))
+	}
+	return o.p.Print(strings.Join(names, "\n") + "\n")
+}
+
+// expand reads a host list, or the file with one that an absolute path names.
+func (o *Options) expand(list string) ([]string, error) {
+	if strings.HasPrefix(list, "/") {
+		data, err := o.p.ReadFile(list)
+		if err != nil {
+			return nil, err
+		}
+		list = strings.Join(strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' || r == ' ' || r == '\r' }), ",")
+	}
+	return hostlist.Expand(list)
+}
+
+// hostlist folds node names into a list.
+func (o *Options) hostlist(list string, sorted bool) error {
+	if list == "" {
+		return plain("invalid encode argument")
+	}
+	names, err := o.expand(list)
+	if err != nil || len(names) == 0 {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid hostlist: %s", format.Escape(list))
+	}
+	if sorted {
+		return o.p.Print(hostlist.FoldSorted(names) + "\n")
+	}
+	return o.p.Print(hostlist.Fold(names) + "\n")
+}
+
+func (o *Options) settings(now int64) *format.Settings {
+	s := &format.Settings{Now: now, Location: o.p.Now().Location(), Details: o.details}
+	var err error
+	if s.Layout, err = format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT")); err != nil {
+		slurmerr.Print(o.p.Err, "scontrol", err)
+	}
+	if now == 0 {
+		s.Now = o.p.Now().Unix()
+	}
+	return s
+}
+
+// first is the only id, or none.
+func first(ids []string) string {
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
+
+func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
+	f := jobs.Filter{States: jobs.AllStates}
+	id := first(ids)
+	if id != "" {
+		for _, one := range value.SplitJobs(id) {
+			number, _, _ := strings.Cut(one, "_")
+			number, _, _ = strings.Cut(number, "+")
+			if _, ok := jobs.ParseID(number); !ok {
+				return plain("scontrol_print_job error: Invalid job id specified")
+			}
+			f.IDs = append(f.IDs, one)
+		}
+	}
+	list, err := c.Jobs(ctx, f)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(list.Items) == 0 && id != "":
+		return plain("slurm_load_jobs error: Invalid job id specified")
+	case len(list.Items) == 0:
+		return o.p.Print("No jobs in the system\n")
+	}
+	s := o.settings(list.Time)
+	var out []byte
+	for _, j := range format.SortJobs(list.Items, "i") {
+		out = format.JobRecord(j, s).Append(out, o.oneLine)
+	}
+	return o.p.Print(string(out))
+}
+
+func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {
+	var f jobs.StepFilter
+	id := first(ids)
+	job, _, isStep := strings.Cut(id, ".")
+	switch {
+	case isStep:
+		f.IDs = []string{id}
+	case id != "":
+		f.Jobs = []string{id}
+	}
+	number, _, _ := strings.Cut(job, "_")
+	number, _, _ = strings.Cut(number, "+")
+	if _, ok := jobs.ParseID(number); id != "" && !ok {
+		return plain("Job step 0.Invalid not found")
+	}
+	list, err := c.Steps(ctx, f)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(list.Items) == 0 && id == "":
+		return o.p.Print("No job steps in the system\n")
+	case len(list.Items) == 0:
+		known, err := c.Jobs(ctx, jobs.Filter{IDs: []string{job}, States: jobs.AllStates, Fields: []string{"id"}})
+		if err != nil || len(known.Items) > 0 {
+			return plain("Job step %s not found", format.Escape(id))
+		}
+		return plain("slurm_get_job_steps error: Invalid job id specified")
+	}
+	s := o.settings(list.Time)
+	format.SortSteps(list.Items, "i", s)
+	var out []byte
+	for i := range list.Items {
+		out = format.StepRecord(&list.Items[i], s).Append(out, o.oneLine)
+	}
+	return o.p.Print(string(out))
+}
+
+func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
+	list, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, err := hostlist.Expand(first(ids))
+	if err != nil {
+		return plain("Node %s not found", format.Escape(first(ids)))
+	}
+	s := o.settings(0)
+	var out []byte
+	for i := range list.Items {
+		if len(wanted) == 0 || slices.Contains(wanted, list.Items[i].Name) {
+			out = format.NodeRecord(&list.Items[i], s).Append(out, o.oneLine)
+		}
+	}
+	var missing error
+	for _, name := range wanted {
+		if !slices.ContainsFunc(list.Items, func(n status.Node) bool { return n.Name == name }) {
+			missing = plain("Node %s not found", format.Escape(name))
+		}
+	}
+	if len(list.Items) == 0 && len(wanted) == 0 {
+		out = []byte("No nodes in the system\n")
+	}
+	if err := o.p.Print(string(out)); err != nil {
+		return err
+	}
+	return missing
+}
+
+func showPartition(ctx context.Context, o *Options, c Cluster, ids []string) error {
+	parts, err := c.Partitions(ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	id := first(ids)
+	var out []byte
+	found := false
+	for i := range parts.Items {
+		p := &parts.Items[i]
+		if id != "" && p.Name != id || id == "" && p.Hidden && !o.all {
+			continue
+		}
+		found = true
+		out = format.PartitionRecord(p, nodes.Items).Append(out, o.oneLine)
+	}
+	if !found && id != "" {
+		return plain("Partition %s not found", format.Escape(id))
+	}
+	return o.p.Print(string(out))
+}
+
+func showReservation(ctx context.Context, o *Options, c Cluster, ids []string) error {
+	list, err := c.Reservations(ctx)
+	if err != nil {
+		return err
+	}
+	id := first(ids)
+	var out []byte
+	s := o.settings(0)
+	for i := range list.Items {
+		if id == "" || list.Items[i].Name == id {
+			out = format.ReservationRecord(&list.Items[i], s).Append(out, o.oneLine)
+		}
+	}
+	switch {
+	case len(out) == 0 && id != "":
+		return plain("Reservation %s not found", format.Escape(id))
+	case len(out) == 0:
+		out = []byte("No reservations in the system\n")
+	}
+	return o.p.Print(string(out))
+}
+
+func showLicenses(ctx context.Context, o *Options, c Cluster, ids []string) error {
+	list, err := c.Licenses(ctx)
+	if err != nil {
+		return err
+	}
+	id := first(ids)
+	var out []byte
+	for i := range list.Items {
+		l := &list.Items[i]
+		if id != "" && l.Name != id {
+			continue
+		}
+		out = format.LicenseRecord(l).Append(out, o.oneLine)
+	}
+	switch {
+	case len(list.Items) == 0:
+		out = []byte("No licenses configured in Slurm.\n")
+	case len(out) == 0:
+		return plain("License name %s not found.", format.Escape(id))
+	}
+	return o.p.Print(string(out))
+}
+
+// showAliases maps addresses and host names to node names.
+func showAliases(ctx context.Context, o *Options, c Cluster, ids []string) error {
+	list, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	host, err := o.p.Hostname()
+	if err != nil {
+		return err
+	}
+	if len(ids) > 0 {
+		host = ids[0]
+	}
+	var names []string
+	for i := range list.Items {
+		if n := &list.Items[i]; n.Host == host || n.Name == host || n.Address == host {
+			names = append(names, n.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return o.p.Print(strings.Join(names, " ") + "\n")
+}
+
+// showAssociations tells of the users and their jobs as the queue counts them.
+func showAssociations(ctx context.Context, o *Options, c Cluster, _ []string) error {
+	list, err := c.Jobs(ctx, jobs.Filter{Fields: []string{"id", "user", "uid", "account", "state", "cpus"}})
+	if err != nil {
+		return err
+	}
+	type count struct{ jobs, cpus int }
+	users := map[string]*count{}
+	for i := range list.Items {
+		j := &list.Items[i]
+		name := format.Escape(j.User) + "(" + strconv.FormatInt(j.UID, 10) + ")"
+		if users[name] == nil {
+			users[name] = &count{}
+		}
+		users[name].jobs++
+		if j.State == "RUNNING" {
+			users[name].cpus += int(j.CPUs)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("Current Association Manager state\n\nUser Records\n\n")
+	names := make([]string, 0, len(users))
+	for n := range users {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		b.WriteString("UserName=" + n + " Jobs=" + strconv.Itoa(users[n].jobs) + " CPUs=" + strconv.Itoa(users[n].cpus) + "\n")
+	}
+	if len(names) == 0 {
+		b.WriteString("No users currently cached in Slurm.\n")
+	}
+	b.WriteString("\nAssociation Records\n\nSee sshare and sacctmgr show associations.\n")
+	return o.p.Print(b.String())
+}

@@ -1,0 +1,221 @@
+// Package scrontab shows and sets the jobs of a user that run by a schedule.
+// Each line of a crontab is a job of its own, which goes back to the queue
+// until its next time whenever it is over.
+package scrontab
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Cluster is what scrontab needs of a cluster.
+type Cluster interface {
+	Submit(ctx context.Context, s *jobs.Submission) (*jobs.Submitted, error)
+	Scheduled(ctx context.Context) ([]jobs.Scheduled, error)
+	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
+}
+
+// Options are what scrontab needs and what it was told.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Cluster, error)
+}
+
+// New makes the command. connect is called once, after the command line has
+// been read.
+func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, files, err := option.Scrontab.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if text, asked := option.Scrontab.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if err := option.Scrontab.Refused(v); err != nil {
+		return err
+	}
+	if len(files) > 1 {
+		return slurmerr.New(slurmerr.Refused, "one file at a time")
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	now, err := c.Scheduled(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case v.Has("list"):
+		if len(now) == 0 {
+			return slurmerr.New(slurmerr.Refused, "no crontab for this user")
+		}
+		return o.p.Print(textOf(now))
+	case v.Has("remove"):
+		return o.cancel(ctx, c, now)
+	case len(files) == 1 && !v.Has("edit"):
+		text, err := o.read(files[0])
+		if err != nil {
+			return err
+		}
+		return o.install(ctx, c, text, now)
+	}
+	text, err := o.edit(ctx, textOf(now))
+	if err != nil || text == textOf(now) {
+		return err
+	}
+	return o.install(ctx, c, text, now)
+}
+
+// textOf is the crontab that the jobs were made of.
+func textOf(list []jobs.Scheduled) string {
+	slices.SortFunc(list, func(a, b jobs.Scheduled) int { return int(a.ID - b.ID) })
+	var b strings.Builder
+	for _, s := range list {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+func (o *Options) read(name string) (string, error) {
+	if name == "-" {
+		data, err := io.ReadAll(o.p.In)
+		return string(data), err
+	}
+	data, err := o.p.ReadFile(name)
+	if err != nil {
+		return "", slurmerr.Wrap(slurmerr.Refused, err, "cannot read "+name+": "+err.Error())
+	}
+	return string(data), nil
+}
+
+// edit has the user's editor change the text.
+func (o *Options) edit(ctx context.Context, text string) (string, error) {
+	f, err := os.CreateTemp("", "scrontab-")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // a leftover does no harm
+	if _, err := f.WriteString(text); err != nil {
+		return "", err
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	editor := o.p.Env("VISUAL")
+	if editor == "" {
+		editor = o.p.Env("EDITOR")
+	}
+	if editor == "" {
+		editor = "vi"
+	}
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", editor+` "$1"`, "sh", f.Name())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, o.p.Out, o.p.Err
+	if err := cmd.Run(); err != nil {
+		return "", slurmerr.Wrap(slurmerr.Refused, err, "the editor failed: "+err.Error())
+	}
+	data, err := o.p.ReadFile(f.Name())
+	return string(data), err
+}
+
+// install makes the jobs of a crontab and then ends those of the one before. A
+// crontab of which a line is wrong, or refused by the cluster, changes nothing.
+func (o *Options) install(ctx context.Context, c Cluster, text string, before []jobs.Scheduled) error {
+	entries, err := parse(text)
+	if err != nil {
+		return err
+	}
+	list := make([]*jobs.Submission, 0, len(entries))
+	for i := range entries {
+		s, err := o.submission(&entries[i])
+		if err != nil {
+			return fmt.Errorf("line %d: %w", entries[i].line, err)
+		}
+		s.DryRun = true
+		if _, err := c.Submit(ctx, s); err != nil {
+			return slurmerr.Wrap(slurmerr.Refused, err, fmt.Sprintf("line %d: %v", entries[i].line, err))
+		}
+		s.DryRun = false
+		list = append(list, s)
+	}
+	var made []jobs.Scheduled
+	for i, s := range list {
+		done, err := c.Submit(ctx, s)
+		if err != nil {
+			back := o.cancel(ctx, c, made)
+			return slurmerr.Wrap(slurmerr.Refused, err, fmt.Sprintf("line %d: %v", entries[i].line, joined(err, back)))
+		}
+		made = append(made, jobs.Scheduled{ID: done.ID})
+	}
+	return o.cancel(ctx, c, before)
+}
+
+func joined(err, more error) error {
+	if more == nil {
+		return err
+	}
+	return fmt.Errorf("%w; and its first jobs could not be taken back: %w", err, more)
+}
+
+func (o *Options) cancel(ctx context.Context, c Cluster, list []jobs.Scheduled) error {
+	if len(list) == 0 {
+		return nil
+	}
+	op := status.Operation{Verb: status.OpCancel}
+	for _, s := range list {
+		op.Jobs = append(op.Jobs, fmt.Sprint(s.ID))
+	}
+	result, err := c.Operate(ctx, op)
+	if err != nil {
+		return err
+	}
+	for _, r := range result.Items {
+		if r.Error != "" && r.Error != jobs.ErrDone && r.Error != jobs.ErrInvalidID {
+			return slurmerr.Newf(slurmerr.Refused, "job %s: %s", r.Job, r.Error)
+		}
+	}
+	return nil
+}
+
+// submission is the job of a line.
+func (o *Options) submission(e *entry) (*jobs.Submission, error) {
+	in := translate.Input{Args: append(slices.Clone(e.options), "--wrap="+e.command), Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile}
+	in.Dir = o.p.Env("HOME")
+	if in.Dir == "" {
+		in.Dir = "/"
+	}
+	if in.Hostname, _ = o.p.Hostname(); in.Hostname == "" {
+		in.Hostname = "unknown"
+	}
+	s, err := translate.Sbatch(in)
+	if err != nil {
+		return nil, err
+	}
+	if s.Job.Options == nil {
+		s.Job.Options = map[string]string{}
+	}
+	if s.Job.Name == "wrap" || s.Job.Name == "" {
+		s.Job.Name = strings.Fields(e.command)[0]
+	}
+	s.Job.Options[wire.OptionCron], s.Job.Options[wire.OptionCronText] = e.schedule, e.text
+	s.Job.Time.Begin = e.cron.Next(in.Now).Unix()
+	return &jobs.Submission{Job: s.Job, Script: s.Script, Environment: s.Environment}, nil
+}

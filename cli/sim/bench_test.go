@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+)
+
+// BenchmarkReplay replays KTH-SP2, without reading and reporting.
+func BenchmarkReplay(b *testing.B) {
+	dir := os.Getenv(tracesEnv)
+	if dir == "" {
+		b.Skip(tracesEnv + " names no folder with published traces")
+	}
+	f, err := os.Open(filepath.Join(dir, "KTH-SP2-1996-2.swf.gz"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	t, err := readTrace(f)
+	if err != nil {
+		b.Fatal(err)
+	}
+	machine := []backfill.Node{{CPUs: t.processors}}
+	t.filter(t.processors)
+	o := &options{}
+	for _, name := range []string{"easy", "easy-sjbf", "conservative"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				replay(machine, policies[name].options, t.jobs, o.asker(policies[name], machine))
+			}
+		})
+	}
+}

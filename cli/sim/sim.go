@@ -1,0 +1,253 @@
+// Package sim is berth sim: it replays a workload trace through the very
+// planner that the scheduler plans with, and says how the jobs fared.
+package sim
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/slurmconf"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// options are the flags.
+type options struct {
+	policy, estimates, format, weights string
+	starts, picture, machine           string
+	processors, addNodes               int
+	first, count                       int
+	users                              bool
+}
+
+// Commands are berth's sub-commands for simulation.
+func Commands(p *stdio.Process) []*cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "sim TRACE.swf",
+		Short: "Replay a workload through the planner and say how its jobs fare",
+		Long: `Replay a workload through the planner and say how its jobs fare.
+
+The trace is in the Standard Workload Format, gzip-compressed or not. Without
+--machine the machine is as many processors as the trace's header says, any of
+which serves any job; with a slurm.conf it is that file's nodes. Jobs that ask
+for more than there is, or ran no time, are left out and counted.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return run(p, &o, args[0]) },
+	}
+	o.add(c)
+	return []*cobra.Command{c}
+}
+
+func (o *options) add(c *cobra.Command) {
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.policy, "policy", "default", "how to plan: "+strings.Join(policyNames(), ", "))
+	f.StringVar(&o.estimates, "estimates", "user", "time limits: user (as the trace has them) or actual (the run time)")
+	f.StringVar(&o.format, "format", "text", "text, json or csv")
+	f.StringVar(&o.starts, "starts", "", "write each job's id, submission, start, end and processors to this `file`")
+	f.StringVar(&o.picture, "picture", "", "draw the schedule as SVG into this `file`")
+	f.BoolVar(&o.users, "users", false, "figures for each user as well")
+	f.StringVar(&o.machine, "machine", "", "the machine, a slurm.conf `file`")
+	f.IntVar(&o.processors, "processors", 0, "processors of the machine, instead of the trace's MaxProcs")
+	f.IntVar(&o.addNodes, "add-nodes", 0, "what if the machine had so many nodes more, each like its first")
+	f.StringVar(&o.weights, "weights", "", "what if priorities came from age=N,jobsize=N (`list`) rather than from the policy")
+	f.IntVar(&o.first, "first", 0, "leave out so many jobs at the trace's beginning")
+	f.IntVar(&o.count, "count", 0, "replay no more than so many jobs")
+}
+
+func policyNames() []string {
+	names := make([]string, 0, len(policies))
+	for n := range policies {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(policies[a].help), len(policies[b].help)), cmp.Compare(a, b))
+	})
+	return names
+}
+
+// bad is an error of the command line.
+func bad(format string, args ...any) error { return slurmerr.Newf(slurmerr.Refused, format, args...) }
+
+func (o *options) check() error {
+	if _, ok := policies[o.policy]; !ok {
+		return bad("there is no policy %q; there are %s", o.policy, strings.Join(policyNames(), ", "))
+	}
+	if o.estimates != "user" && o.estimates != "actual" {
+		return bad("--estimates is user or actual, not %q", o.estimates)
+	}
+	if o.format != "text" && o.format != "json" && o.format != "csv" {
+		return bad("--format is text, json or csv, not %q", o.format)
+	}
+	if o.processors < 0 || o.addNodes < 0 || o.first < 0 || o.count < 0 {
+		return bad("--processors, --add-nodes, --first and --count are not negative")
+	}
+	if o.machine != "" && o.processors > 0 {
+		return bad("--machine and --processors both describe the machine; give one")
+	}
+	return nil
+}
+
+func run(p *stdio.Process, o *options, file string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	t, err := open(p, file)
+	if err != nil {
+		return err
+	}
+	machine, err := o.build(p, t)
+	if err != nil {
+		return err
+	}
+	r, done, err := simulate(o, t, machine)
+	if err != nil {
+		return err
+	}
+	for name, write := range map[string]func(io.Writer) error{
+		o.starts:  func(w io.Writer) error { return writeStarts(w, done) },
+		o.picture: func(w io.Writer) error { return picture(w, machine, done) },
+	} {
+		if err := toFile(name, write); err != nil {
+			return err
+		}
+	}
+	return r.write(p.Out, o.format)
+}
+
+// open reads the trace; "-" is standard input.
+func open(p *stdio.Process, file string) (*trace, error) {
+	in := p.In
+	if file != "-" {
+		text, err := p.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		in = bytes.NewReader(text)
+	}
+	t, err := readTrace(in)
+	if bad := (*lineError)(nil); errors.As(err, &bad) {
+		return nil, slurmerr.Newf(slurmerr.Refused, "%s:%d: %s", file, bad.line, bad.text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return t, nil
+}
+
+// build makes the machine. One without nodes of its own is a single node with
+// all processors, of which a job takes any.
+func (o *options) build(p *stdio.Process, t *trace) ([]backfill.Node, error) {
+	if o.machine != "" {
+		return o.configured(p)
+	}
+	n := cmp.Or(o.processors, t.processors)
+	if n == 0 {
+		return nil, bad("the trace does not say how many processors there are (MaxProcs); use --processors")
+	}
+	if n += o.addNodes; n > 1<<24 {
+		return nil, bad("%d processors are more than can be simulated", n)
+	}
+	return []backfill.Node{{Name: "machine", CPUs: n}}, nil
+}
+
+// configured is the machine of a slurm.conf.
+func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
+	conf, err := slurmconf.Parse(o.machine, p.ReadFile)
+	if err != nil {
+		return nil, err
+	}
+	var out []backfill.Node
+	for _, n := range conf.Nodes {
+		b := backfill.Node{Name: n.Name, CPUs: n.CPUs, ThreadsPerCore: n.ThreadsPerCore, Sockets: n.Sockets,
+			Memory: n.RealMemory, Unavailable: n.State != ""}
+		for _, g := range n.GRES {
+			b.GRES = append(b.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+		}
+		out = append(out, b)
+	}
+	if len(out) == 0 {
+		return nil, bad("%s has no nodes", o.machine)
+	}
+	for i := range o.addNodes {
+		more := out[0]
+		more.Name = fmt.Sprintf("added%d", i+1)
+		out = append(out, more)
+	}
+	return out, nil
+}
+
+// simulate replays the trace on the machine.
+func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, error) {
+	processors := 0
+	for i := range machine {
+		if !machine[i].Unavailable {
+			processors += machine[i].CPUs
+		}
+	}
+	pol := policies[o.policy]
+	if o.weights != "" {
+		w, err := parseWeights(o.weights)
+		if err != nil {
+			return nil, nil, bad("%v", err)
+		}
+		pol.priority = w.priority(processors)
+	}
+	t.filter(processors)
+	jobs := t.jobs[min(o.first, len(t.jobs)):]
+	if o.count > 0 {
+		jobs = jobs[:min(o.count, len(jobs))]
+	}
+	done := replay(machine, pol.options, jobs, o.asker(pol, machine))
+	r := &report{Policy: o.policy, Estimates: o.estimates, Processors: processors, Dropped: t.dropped + len(jobs) - len(done),
+		figures: figuresOf(done, processors)}
+	if o.users {
+		r.Users = perUser(done, processors)
+	}
+	return r, done, nil
+}
+
+// asker turns a job of the trace into what it asks the planner for.
+func (o *options) asker(pol policy, machine []backfill.Node) func(*traceJob) backfill.Job {
+	remembers := o.machine != "" && machine[0].Memory > 0
+	return func(j *traceJob) backfill.Job {
+		b := backfill.Job{Tasks: j.processors, Duration: j.estimate, User: j.user}
+		if o.estimates == "actual" {
+			b.Duration = j.run
+		}
+		if remembers {
+			b.MemPerCPU = j.memory / 1024
+		}
+		if pol.priority != nil {
+			b.Priority = pol.priority(j)
+		}
+		return b
+	}
+}
+
+// toFile writes a file in one go; no name: none.
+func toFile(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Create(filepath.Clean(name))
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return f.Close()
+}

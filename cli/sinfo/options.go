@@ -1,0 +1,149 @@
+package sinfo
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/dump"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// complete turns what was given into what is done.
+func (o *Options) complete(v *option.Values) (err error) {
+	o.noHeader, o.long = v.Has("noheader"), v.Has("long")
+	o.clusters, o.booked = v.List("clusters"), v.Has("reservation")
+	o.single, o.exact, o.hidden = v.Has("Node"), v.Has("exact"), v.Has("all")
+	o.reasons = v.Has("list-reasons")
+	o.partitions = v.List("partition")
+	o.settings = format.Settings{Location: o.p.Now().Location(), NoConvert: v.Has("noconvert")}
+	if o.settings.Layout, err = format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT")); err != nil {
+		slurmerr.Print(o.p.Err, "sinfo", err)
+	}
+	if err := o.completeDump(v); err != nil {
+		return err
+	}
+	if o.states, err = states(v.List("states")); err != nil {
+		return err
+	}
+	if text := v.Get("nodes"); text != "" {
+		if o.nodes, err = hostlist.Expand(text); err != nil {
+			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
+		}
+	}
+	if v.Has("iterate") {
+		n, err := strconv.Atoi(v.Get("iterate"))
+		if err != nil || n <= 0 {
+			return slurmerr.Newf(slurmerr.Refused, "Error: invalid entry for --iterate=%s", v.Get("iterate"))
+		}
+		o.every = time.Duration(n) * time.Second
+	}
+	o.keep = chosen(v)
+	return o.completeLayout(v)
+}
+
+// chosen is the filter of -d, -r and -R.
+func chosen(v *option.Values) func(*status.Node) bool {
+	responds := func(n *status.Node) bool { return !slices.Contains(n.Flags, "NOT_RESPONDING") }
+	switch {
+	case v.Has("list-reasons"):
+		return func(n *status.Node) bool {
+			return n.Reason != "" && (n.State == "DOWN" || slices.Contains(n.Flags, "DRAIN") || !responds(n))
+		}
+	case v.Has("dead"):
+		return func(n *status.Node) bool { return !responds(n) }
+	case v.Has("responding"):
+		return responds
+	}
+	return nil
+}
+
+// completeLayout chooses the columns and the order.
+func (o *Options) completeLayout(v *option.Values) error {
+	letters, names := v.Has("format"), v.Has("Format")
+	switch {
+	case letters && names:
+		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
+	case letters && o.long:
+		return slurmerr.New(slurmerr.Fatal, "Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+	}
+	text, order := o.usual(v.Has("summarize"))
+	if letters {
+		text = v.Get("format")
+	}
+	if v.Has("sort") {
+		order = v.Get("sort")
+	}
+	o.order = order
+	var bad []string
+	if names {
+		o.layout, bad = format.ParseNames(format.NodeColumns, v.Get("Format"))
+		for _, b := range bad {
+			fmt.Fprintf(o.p.Err, "sinfo: error: Invalid job format specification: %s\n", b)
+		}
+		return nil
+	}
+	o.layout, bad = format.ParseLetters(format.NodeColumns, text)
+	for _, b := range bad {
+		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", b)
+	}
+	return nil
+}
+
+// usual is the format and order that -s, -R, -N and -l make.
+func (o *Options) usual(summary bool) (text, order string) {
+	switch {
+	case summary:
+		return format.NodeSummary, "#P"
+	case o.reasons && o.long:
+		return format.NodeReasonsLong, "N"
+	case o.reasons:
+		return format.NodeReasons, "N"
+	case o.single && o.long:
+		return format.NodeCentricLong, "N"
+	case o.single:
+		return format.NodeCentric, "N"
+	case o.long:
+		return format.NodeLong, "#P,-t"
+	}
+	return format.NodeDefault, "#P,-t"
+}
+
+func states(list []string) ([]string, error) {
+	var out []string
+	for _, text := range list {
+		name := strings.ToLower(text)
+		if name == "all" {
+			return nil, nil
+		}
+		if !format.KnownNodeState(name) {
+			return nil, slurmerr.Newf(slurmerr.Refused, "Bad state string: %q\nvalid states: %s", text, strings.Join(format.NodeStateNames, ","))
+		}
+		out = append(out, name)
+	}
+	return out, nil
+}
+
+// completeDump reads --json and --yaml.
+func (o *Options) completeDump(v *option.Values) error {
+	syntax, name := dump.JSON, "json"
+	if v.Has("yaml") {
+		syntax, name = dump.YAML, "yaml"
+	}
+	if !v.Has(name) {
+		return nil
+	}
+	f, ok := dump.ParseForm(syntax, v.Get(name))
+	if !ok {
+		return slurmerr.Newf(slurmerr.Refused, "--%s=%s: unknown data parser (v0.0.38 to v0.0.44)", name, v.Get(name))
+	}
+	f.Command = []string{"sinfo", "--" + name}
+	o.dump, o.named = &f, true
+	return nil
+}

@@ -1,0 +1,152 @@
+// Package sprio shows how the priorities of pending jobs come about.
+package sprio
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Cluster is what sprio needs of a cluster.
+type Cluster interface {
+	Priorities(ctx context.Context, f jobs.PriorityFilter) (*status.PriorityList, error)
+	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
+	Cluster(ctx context.Context, names []string) (string, error)
+}
+
+// Options are what sprio needs and what it was told.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Cluster, error)
+
+	filter   jobs.PriorityFilter
+	text     string // format; empty: the default one
+	noHeader bool
+	weights  bool
+	clusters []string
+}
+
+// New makes the command. connect is called once, after the command line has
+// been read.
+func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, rest, err := option.Sprio.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if text, asked := option.Sprio.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if len(rest) > 0 {
+		slurmerr.Print(o.p.Err, "sprio", &slurmerr.Error{Message: "Unrecognized option: " + rest[0]})
+		fmt.Fprint(o.p.Err, option.Sprio.Usage())
+		return &slurmerr.Error{Code: 1}
+	}
+	if err := o.complete(v); err != nil {
+		return err
+	}
+	return run(ctx, o)
+}
+
+// complete turns what was given into what is done.
+func (o *Options) complete(v *option.Values) error {
+	o.noHeader, o.weights = v.Has("noheader"), v.Has("weights")
+	o.clusters = v.List("cluster")
+	o.filter = jobs.PriorityFilter{Users: v.List("user"), Partitions: v.List("partition")}
+	for _, id := range v.List("jobs") {
+		digits := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
+		if _, ok := jobs.ParseID(digits); !ok {
+			return slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", format.Escape(id))
+		}
+		o.filter.IDs = append(o.filter.IDs, id)
+	}
+	switch {
+	case v.Has("format"):
+		o.text = v.Get("format")
+	case v.Has("norm"):
+		o.text = format.PriorityNorm
+	case v.Has("long"):
+		o.text = format.PriorityLong
+	}
+	return nil
+}
+
+func run(ctx context.Context, o *Options) error {
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	s := &format.Settings{}
+	if len(o.clusters) > 0 {
+		if s.Cluster, err = c.Cluster(ctx, o.clusters); err != nil {
+			return err
+		}
+	}
+	if err := o.known(ctx, c); err != nil {
+		return err
+	}
+	list, err := c.Priorities(ctx, o.filter)
+	if err != nil {
+		return err
+	}
+	if len(o.filter.IDs) > 0 && len(list.Items) == 0 {
+		return o.p.Print("Unable to find jobs matching user/id(s) specified\n")
+	}
+	return o.show(list, s)
+}
+
+// known tells of users that the cluster does not know.
+func (o *Options) known(ctx context.Context, c Cluster) error {
+	if len(o.filter.Users) == 0 {
+		return nil
+	}
+	got, err := c.Jobs(ctx, jobs.Filter{IDs: []string{"0"}, Users: o.filter.Users, Fields: []string{"id"}})
+	if err != nil {
+		return err
+	}
+	for _, u := range got.UnknownUsers {
+		fmt.Fprintf(o.p.Err, "sprio: error: Invalid user: %s\n\n", format.Escape(u))
+	}
+	return nil
+}
+
+func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
+	text := o.text
+	if text == "" {
+		text = format.PriorityDefault(list)
+	}
+	layout, bad := format.ParseLetters(format.PriorityColumns, text)
+	for _, b := range bad {
+		fmt.Fprintf(o.p.Err, "sprio: error: Invalid job format specification: %s\n", b)
+	}
+	var out []byte
+	if len(o.clusters) > 0 {
+		out = append(out, "CLUSTER: "+s.Cluster+"\n"...)
+	}
+	if !o.noHeader {
+		out = layout.AppendHeader(out)
+	}
+	if o.weights {
+		out = format.AppendWeights(out, layout, list)
+		_, err := o.p.Out.Write(out)
+		return err
+	}
+	slices.SortStableFunc(list.Items, func(a, b status.Priority) int { return int(a.ID - b.ID) })
+	for i := range list.Items {
+		out = layout.AppendRow(out, &list.Items[i], s)
+	}
+	_, err := o.p.Out.Write(out)
+	return err
+}

@@ -1,0 +1,138 @@
+package squeue
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// filter says which jobs are wanted. The server applies most of it; what it
+// has no parameter for is applied here.
+type filter struct {
+	jobs.Filter
+	onlyMe  bool
+	pending bool // --start
+}
+
+func (f *filter) set(v *option.Values) (err error) {
+	f.Partitions, f.Names = v.List("partition"), v.List("name")
+	f.Accounts, f.QOS = v.List("account"), v.List("qos")
+	f.Reservations, f.Licenses = v.List("reservation"), v.List("licenses")
+	f.Users = v.List("user")
+	f.Hide = !v.Has("all") && len(f.Partitions) == 0
+	f.onlyMe, f.pending = v.Has("me"), v.Has("start")
+	if f.IDs, err = ids(value.SplitJobs(v.Get("jobs"))); err != nil {
+		return err
+	}
+	if f.States, err = states(v.List("states")); err != nil {
+		return err
+	}
+	if f.Nodes, err = nodes(v.Get("nodelist")); err != nil {
+		return err
+	}
+	if f.pending && len(f.States) == 0 {
+		f.States = []string{"PENDING"}
+	}
+	return nil
+}
+
+// ids checks job ids; 12_[1-3] is left to the server. As in Slurm, what
+// stands behind the number and is no task or component is passed over.
+func ids(list []string) ([]string, error) {
+	var out []string
+	for _, text := range list {
+		digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
+		if _, ok := jobs.ParseID(digits); !ok {
+			return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id: %s", format.Escape(text))
+		}
+		if after := text[len(digits):]; after == "" || after[0] != '_' && after[0] != '+' {
+			text = digits
+		}
+		out = append(out, text)
+	}
+	return out, nil
+}
+
+// me makes --me a filter by user, now that the user is known.
+func (f *filter) me(user string, p *stdio.Process) {
+	switch {
+	case !f.onlyMe:
+	case user != "":
+		f.Users = append(f.Users, user)
+	default:
+		f.Users = append(f.Users, strconv.Itoa(p.UID))
+	}
+}
+
+// fields are the row fields that keep reads.
+func (f *filter) fields() []string {
+	return []string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}
+}
+
+// single is the only job asked for.
+func (f *filter) single() (id string, ok bool) {
+	if len(f.IDs) != 1 {
+		return "", false
+	}
+	return f.IDs[0], true
+}
+
+// narrow reports whether more than ids was asked for, so that a known job may
+// be missing from the list.
+func (f *filter) narrow() bool {
+	return len(f.Users)+len(f.Partitions)+len(f.Names)+len(f.Accounts)+len(f.QOS)+
+		len(f.Nodes)+len(f.Reservations)+len(f.Licenses) > 0 || !slices.Equal(f.States, jobs.AllStates)
+}
+
+// keep replaces what is left of an array by the tasks of it that were asked
+// for by id, as if they were split off.
+func (f *filter) keep(rows []status.Job) []status.Job {
+	if !slices.ContainsFunc(f.IDs, func(id string) bool { return strings.Contains(id, "_") }) {
+		return rows
+	}
+	out := rows[:0:0]
+	for _, r := range rows {
+		if r.ArrayJobID == 0 || slices.Contains(f.IDs, fmt.Sprint(r.ArrayJobID)) {
+			out = append(out, r)
+			continue
+		}
+		out = append(out, f.tasks(format.ExpandArrays([]status.Job{r}))...)
+	}
+	return out
+}
+
+// tasks keeps the array tasks that were asked for, where tasks were.
+func (f *filter) tasks(rows []status.Job) []status.Job {
+	var wanted []string
+	for _, id := range f.IDs {
+		if !strings.Contains(id, "_") {
+			return rows
+		}
+		wanted = append(wanted, expandTask(id)...)
+	}
+	if len(wanted) == 0 {
+		return rows
+	}
+	return slices.DeleteFunc(rows, func(j status.Job) bool {
+		return j.ArrayJobID != 0 && !slices.Contains(wanted, format.JobID(&j))
+	})
+}
+
+// expandTask gives the single ids that 12_[1-3] stands for.
+func expandTask(id string) []string {
+	list, err := hostlist.Expand(id)
+	if err != nil {
+		return []string{id}
+	}
+	return list
+}

@@ -1,0 +1,139 @@
+package squeue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/dump"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// complete turns what was given into what is done. rest loses the words that
+// belong to options.
+func (o *Options) complete(v *option.Values, rest *[]string) error {
+	o.noHeader, o.long = v.Has("noheader"), v.Has("long")
+	o.array = v.Has("array") || v.Has("array-unique")
+	o.settings = format.Settings{NoConvert: v.Has("noconvert"), Location: o.p.Now().Location()}
+	var err error
+	if o.settings.Layout, err = format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT")); err != nil {
+		slurmerr.Print(o.p.Err, "squeue", err)
+	}
+	o.clusters = v.List("clusters")
+	if err := o.filter.set(v); err != nil {
+		return err
+	}
+	if err := o.completeDump(v); err != nil {
+		return err
+	}
+	if v.Has("iterate") {
+		n, err := strconv.Atoi(v.Get("iterate"))
+		if err != nil || n <= 0 {
+			return slurmerr.Newf(slurmerr.Refused, "--iterate=%s\n", v.Get("iterate"))
+		}
+		o.every = time.Duration(n) * time.Second
+	}
+	if err := o.completeSteps(v, rest); err != nil {
+		return err
+	}
+	return o.completeLayout(v)
+}
+
+// completeDump reads --json and --yaml. Without states asked for, they tell
+// of every job that the queue still has, as in Slurm.
+func (o *Options) completeDump(v *option.Values) error {
+	syntax, name := dump.JSON, "json"
+	if v.Has("yaml") {
+		syntax, name = dump.YAML, "yaml"
+	}
+	if !v.Has(name) {
+		return nil
+	}
+	f, ok := dump.ParseForm(syntax, v.Get(name))
+	if !ok {
+		return slurmerr.Newf(slurmerr.Refused, "--%s=%s: unknown data parser (v0.0.38 to v0.0.44)", name, v.Get(name))
+	}
+	f.Command = []string{"squeue", "--" + name}
+	o.dump, o.named = &f, true
+	if len(o.filter.States) == 0 {
+		o.filter.States = []string{"all"}
+	}
+	return nil
+}
+
+// completeLayout chooses the columns: what was asked for, else by -l and --start.
+func (o *Options) completeLayout(v *option.Values) error {
+	letters, names := v.Has("format"), v.Has("Format")
+	switch {
+	case letters && names:
+		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
+	case letters && o.long && !o.steps:
+		return slurmerr.New(slurmerr.Fatal, "Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+	}
+	o.order = v.Get("sort")
+	if o.steps {
+		if o.order == "" {
+			o.order = format.StepOrder
+		}
+		o.completeStepLayout(v)
+		return nil
+	}
+	text := format.JobDefault
+	switch {
+	case letters:
+		text = v.Get("format")
+	case v.Has("start"):
+		text = format.JobStart
+	case o.long:
+		text = format.JobLong
+	}
+	if o.order == "" {
+		o.order = format.JobOrder
+		if v.Has("start") {
+			o.order = format.JobOrderStart
+		}
+	}
+	var bad []string
+	if names {
+		o.layout, bad = format.ParseNames(format.JobColumns, v.Get("Format"))
+	} else {
+		o.layout, bad = format.ParseLetters(format.JobColumns, text)
+	}
+	for _, b := range bad {
+		fmt.Fprintf(o.p.Err, "squeue: error: Invalid job format specification: %s\n", b)
+	}
+	o.named = o.named || o.layout.Has("Cluster")
+	return nil
+}
+
+// states reads a list of state names; "all" stands alone.
+func states(list []string) ([]string, error) {
+	var out []string
+	for _, text := range list {
+		if strings.EqualFold(text, "all") {
+			return []string{"all"}, nil
+		}
+		state, ok := format.ParseState(text)
+		if !ok {
+			return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job state specified: %s\nValid job states include: %s",
+				format.Escape(text), strings.Join(format.StateOrder, ","))
+		}
+		out = append(out, state)
+	}
+	return out, nil
+}
+
+func nodes(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	list, err := hostlist.Expand(text)
+	if err != nil {
+		return nil, slurmerr.Newf(slurmerr.Refused, "Invalid node name %s", format.Escape(text))
+	}
+	return list, nil
+}

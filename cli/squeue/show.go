@@ -1,0 +1,141 @@
+package squeue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// unsortable are the letters that -S does not take.
+const unsortable = "abkoqrswxyAEFKRWXYZ"
+
+// badOrder is the first letter of an order that is not one, or 0.
+func badOrder(order string, columns func(byte) bool) byte {
+	for i := range len(order) {
+		switch c := order[i]; c {
+		case '-', '+', ',', '#', ' ':
+		default:
+			if !columns(c) {
+				return c
+			}
+		}
+	}
+	return 0
+}
+
+func jobLetter(c byte) bool {
+	return strings.IndexByte(unsortable, c) < 0 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
+}
+
+// head begins a listing: the time, the cluster, the headers. It fails, as
+// Slurm does only then, if the order is none.
+func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte) ([]byte, error) {
+	var out []byte
+	if o.long || o.every > 0 {
+		out = now.In(o.settings.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
+	}
+	if len(o.clusters) > 0 {
+		out = append(out, "CLUSTER: "+o.settings.Cluster+"\n"...)
+	}
+	if !o.noHeader {
+		out = header(out)
+	}
+	if bad == 0 {
+		return out, nil
+	}
+	if _, err := o.p.Out.Write(out); err != nil {
+		return nil, err
+	}
+	return nil, slurmerr.Newf(slurmerr.Refused, "Invalid sort specification: %c", bad)
+}
+
+// show prints the rows.
+func (o *Options) show(got *status.JobList) error {
+	s := o.settings
+	now := o.p.Now()
+	s.Now = got.Time
+	if s.Now == 0 {
+		s.Now = now.Unix()
+	}
+	rows := got.Items
+	if o.array {
+		rows = o.filter.tasks(format.ExpandArrays(rows))
+	}
+	out, err := o.head(now, o.layout.AppendHeader, badOrder(o.order, jobLetter))
+	if err != nil {
+		return err
+	}
+	for _, row := range format.SortJobsAt(rows, o.order, &s) {
+		out = o.layout.AppendRow(out, row, &s)
+	}
+	if _, err := o.p.Out.Write(out); err != nil {
+		return fmt.Errorf("cannot write the list: %w", err)
+	}
+	return nil
+}
+
+// follow lists again and again what a watch tells: the server sends changes
+// only, however short the interval.
+func follow(ctx context.Context, o *Options, queue Lister) error {
+	first, err := queue.Jobs(ctx, jobs.Filter{Users: o.filter.Users, IDs: []string{"0"}, Fields: []string{"id"}})
+	if err != nil {
+		return err
+	}
+	o.warn(first.UnknownUsers)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	events, failed := make(chan *status.JobEvent), make(chan error, 1)
+	go func() {
+		failed <- queue.Watch(ctx, o.ask(), func(e *status.JobEvent) error {
+			select {
+			case events <- e:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, func(err error) { slurmerr.Print(o.p.Err, "squeue", err) })
+	}()
+	return o.repeat(ctx, events, failed)
+}
+
+// repeat prints the list as soon as it is whole, and then at every interval.
+func (o *Options) repeat(ctx context.Context, events <-chan *status.JobEvent, failed <-chan error) error {
+	var mirror jobs.Mirror
+	var tick <-chan time.Time
+	for {
+		select {
+		case e := <-events:
+			if mirror.Apply(e); tick != nil || e.Revision == "" {
+				continue
+			}
+			ticker := time.NewTicker(o.every)
+			defer ticker.Stop() //nolint:revive // reached once: tick is set then
+			tick = ticker.C
+		case <-tick:
+			if err := o.p.Print("\n"); err != nil {
+				return err
+			}
+		case err := <-failed:
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now := mirror.Time
+		if at := o.p.Now().Unix(); at > now {
+			now = at
+		}
+		if err := o.show(&status.JobList{Time: now, Items: o.filter.keep(mirror.List())}); err != nil {
+			return err
+		}
+	}
+}

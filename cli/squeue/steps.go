@@ -1,0 +1,79 @@
+package squeue
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// stepID matches what names a step: 12.0, 12_3.0, 12+1.0, 12.batch.
+var stepID = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]+|batch|extern|interactive)$`)
+
+// completeSteps reads -s, whose value may stand in a word of its own.
+func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
+	if o.steps = v.Has("steps"); !o.steps {
+		return nil
+	}
+	text := v.Get("steps")
+	if text == "" && len(*rest) > 0 {
+		text, *rest = (*rest)[0], (*rest)[1:]
+	}
+	for _, id := range value.SplitJobs(text) {
+		if !stepID.MatchString(id) {
+			return slurmerr.Newf(slurmerr.Refused, "Invalid job_step id: %s.??", format.Escape(id))
+		}
+		o.stepIDs = append(o.stepIDs, id)
+	}
+	return nil
+}
+
+// completeStepLayout chooses the columns of -s.
+func (o *Options) completeStepLayout(v *option.Values) {
+	var bad []string
+	switch {
+	case v.Has("Format"):
+		o.stepLayout, bad = format.ParseNames(format.StepColumns, v.Get("Format"))
+	case v.Has("format"):
+		o.stepLayout, bad = format.ParseLetters(format.StepColumns, v.Get("format"))
+	default:
+		o.stepLayout, _ = format.ParseLetters(format.StepColumns, format.StepDefault)
+	}
+	for _, b := range bad {
+		fmt.Fprintf(o.p.Err, "squeue: error: Invalid job step format specification: %s\n", b)
+	}
+}
+
+func listSteps(ctx context.Context, o *Options, queue Lister) error {
+	f := &o.filter
+	got, err := queue.Steps(ctx, jobs.StepFilter{IDs: o.stepIDs, Jobs: f.IDs, Users: f.Users, Partitions: f.Partitions, Nodes: f.Nodes})
+	if err != nil {
+		return err
+	}
+	o.warn(got.UnknownUsers)
+	s := o.settings
+	if s.Now = got.Time; s.Now == 0 {
+		s.Now = o.p.Now().Unix()
+	}
+	out, err := o.head(o.p.Now(), o.stepLayout.AppendHeader, badOrder(o.order, jobLetterOfStep))
+	if err != nil {
+		return err
+	}
+	rows := slices.DeleteFunc(got.Items, func(t status.Step) bool { return len(f.Names) > 0 && !slices.Contains(f.Names, t.Name) })
+	format.SortSteps(rows, o.order, &s)
+	for i := range rows {
+		out = o.stepLayout.AppendRow(out, &rows[i], &s)
+	}
+	_, err = o.p.Out.Write(out)
+	return err
+}
+
+// jobLetterOfStep: -S with -s takes any letter, and minds those it knows.
+func jobLetterOfStep(byte) bool { return true }

@@ -1,0 +1,391 @@
+// Package sreport reports what was used: by accounts, users and jobs, and of
+// the whole cluster.
+package sreport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// Accounting is what sreport needs of a cluster.
+type Accounting interface {
+	Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error)
+	Associations(ctx context.Context) (*status.AcctState, error)
+}
+
+// Options are what sreport needs and what it was told.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Accounting, error)
+
+	style format.FieldStyle
+	unit  unit
+	tres  []string
+
+	start, end time.Time
+	format     string
+	users      []string
+	accounts   []string
+	top        int
+	tree       bool
+	group      bool
+	flat       bool
+	count      bool
+	grouping   []int32
+}
+
+// New makes the command. connect is called once, after the command line has
+// been read.
+func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
+	return &Options{p: p, connect: connect, top: 10, grouping: []int32{50, 250, 500, 1000}, tres: []string{"cpu"}}
+}
+
+// unit is how amounts are shown.
+type unit struct {
+	name    string // "Minutes"
+	seconds float64
+	amount  bool // show the amount
+	percent bool // show its part of the whole
+}
+
+var units = []struct {
+	key string
+	unit
+}{
+	{"seconds", unit{"Seconds", 1, true, false}}, {"minutes", unit{"Minutes", 60, true, false}}, {"hours", unit{"Hours", 3600, true, false}},
+	{"percent", unit{"Percentage of Total", 1, false, true}}, {"secper", unit{"Seconds/Percentage of Total", 1, true, true}},
+	{"minper", unit{"Minutes/Percentage of Total", 60, true, true}}, {"hourper", unit{"Hours/Percentage of Total", 3600, true, true}},
+}
+
+// show writes an amount of TRES-seconds out of whole.
+func (u unit) show(amount, whole int64) string {
+	number := strconv.FormatFloat(float64(amount)/u.seconds, 'f', 0, 64)
+	part := 0.0
+	if whole > 0 {
+		part = 100 * float64(amount) / float64(whole)
+	}
+	switch {
+	case u.amount && u.percent:
+		return fmt.Sprintf("%s(%.2f%%)", number, part)
+	case u.percent:
+		return fmt.Sprintf("%.2f%%", part)
+	}
+	return number
+}
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, words, err := option.Sreport.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if text, asked := option.Sreport.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if err := option.Sreport.Refused(v); err != nil {
+		return err
+	}
+	o.style.NoHeader = v.Has("noheader")
+	if v.Has("parsable") || v.Has("parsable2") {
+		o.style.Delimiter, o.style.Ending = "|", !v.Has("parsable2")
+	}
+	o.unit = units[1].unit
+	if v.Has("time") {
+		i := slices.IndexFunc(units, func(u struct {
+			key string
+			unit
+		}) bool {
+			return begins(v.Get("time"), u.key, 1) || strings.EqualFold(v.Get("time"), u.key)
+		})
+		if i < 0 {
+			return slurmerr.Newf(slurmerr.Refused, "unknown time format %s", v.Get("time"))
+		}
+		for k := range units {
+			if strings.EqualFold(units[k].key, v.Get("time")) {
+				i = k
+			}
+		}
+		o.unit = units[i].unit
+	}
+	if list := v.List("tres"); len(list) > 0 {
+		o.tres = list
+	}
+	if len(words) == 0 {
+		return slurmerr.New(slurmerr.Refused, "name a report: cluster utilization, cluster AccountUtilizationByUser, user top, job sizesbyaccount, ...")
+	}
+	return o.report(ctx, words)
+}
+
+// begins tells whether word is name or a beginning of it with so many letters.
+func begins(word, name string, least int) bool {
+	return len(word) >= least && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
+}
+
+// reports by their type, each with its name.
+var reports = map[string][]struct {
+	name string
+	run  func(*Options, *data) error
+}{
+	"cluster": {
+		{"AccountUtilizationByUser", (*Options).accountByUser}, {"UserUtilizationByAccount", (*Options).userByAccount},
+		{"UserUtilizationByWckey", (*Options).userByWCKey}, {"WCKeyUtilizationByUser", (*Options).wckeyByUser}, {"Utilization", (*Options).utilization},
+	},
+	"job":  {{"SizesByAccount", (*Options).sizesByAccount}, {"SizesByWckey", (*Options).sizesByWCKey}},
+	"user": {{"TopUsage", (*Options).topUsage}},
+}
+
+var validReports = map[string]string{
+	"cluster": `"AccountUtilizationByUser", "UserUtilizationByAccount", "UserUtilizationByWckey", "Utilization", and "WCKeyUtilizationByUser"`,
+	"job":     `"SizesByAccount, SizesByAccountAndWcKey, and SizesByWckey"`,
+	"user":    `"TopUsage"`,
+}
+
+func (o *Options) report(ctx context.Context, words []string) error {
+	kind := ""
+	for _, k := range []string{"cluster", "job", "user", "reservation"} {
+		if begins(words[0], k, 1) {
+			kind = k
+		}
+	}
+	switch kind {
+	case "reservation":
+		return slurmerr.New(slurmerr.Refused, "reservations are not accounted: see scontrol show reservation")
+	case "":
+		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", words[0])
+		return &slurmerr.Error{Code: 1}
+	}
+	name := ""
+	if len(words) > 1 {
+		name = words[1]
+	}
+	for _, r := range reports[kind] {
+		if begins(name, r.name, 1) {
+			if err := o.settings(words[2:]); err != nil {
+				return err
+			}
+			d, err := o.read(ctx, kind == "job")
+			if err != nil {
+				return err
+			}
+			return r.run(o, d)
+		}
+	}
+	fmt.Fprintf(o.p.Err, "Not valid report %s\nValid %s reports are, %s\n", name, kind, validReports[kind])
+	return &slurmerr.Error{Code: 1}
+}
+
+// settings reads what follows the report's name.
+func (o *Options) settings(words []string) error {
+	now := o.p.Now()
+	y, m, d := now.Date()
+	o.start = time.Date(y, m, d-1, 0, 0, 0, 0, now.Location())
+	o.end = time.Date(y, m, d, 0, 0, 0, 0, now.Location())
+	for _, w := range words {
+		key, v, ok := strings.Cut(w, "=")
+		switch {
+		case !ok && begins(key, "tree", 4):
+			o.tree = true
+		case !ok && begins(key, "group", 5):
+			o.group = true
+		case !ok && begins(key, "FlatView", 2):
+			o.flat = true
+		case !ok && begins(key, "PrintJobCount", 2):
+			o.count = true
+		case !ok && begins(key, "all_clusters", 1), !ok && begins(key, "where", 5):
+		case begins(key, "start", 1), begins(key, "end", 1):
+			t, err := value.PastInstant(v, now)
+			if err != nil {
+				return badTime(v, err)
+			}
+			if begins(key, "start", 1) {
+				o.start = t
+			} else {
+				o.end = t
+			}
+		case begins(key, "format", 1):
+			o.format = v
+		case begins(key, "users", 1):
+			o.users = append(o.users, strings.Split(v, ",")...)
+		case begins(key, "accounts", 1):
+			o.accounts = append(o.accounts, strings.Split(strings.ToLower(v), ",")...)
+		case begins(key, "TopCount", 1):
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 {
+				return slurmerr.Newf(slurmerr.Refused, "Bad topcount: %s", v)
+			}
+			o.top = n
+		case begins(key, "grouping", 1):
+			if err := o.setGrouping(v); err != nil {
+				return err
+			}
+		case begins(key, "clusters", 1), begins(key, "tres", 2) && o.setTRES(v):
+		default:
+			fmt.Fprintf(o.p.Err, " Unknown condition: %s\nUse keyword set to modify value\n", w)
+			return &slurmerr.Error{Code: 1}
+		}
+	}
+	return o.trim(now)
+}
+
+func (o *Options) setTRES(v string) bool {
+	o.tres = strings.Split(v, ",")
+	return true
+}
+
+func (o *Options) setGrouping(v string) error {
+	o.grouping = nil
+	for text := range strings.SplitSeq(v, ",") {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 1 {
+			return slurmerr.Newf(slurmerr.Refused, "Bad grouping: %s", v)
+		}
+		o.grouping = append(o.grouping, int32(n))
+	}
+	slices.Sort(o.grouping)
+	return nil
+}
+
+// trim cuts the time to whole hours that are over, as Slurm's reports have it.
+func (o *Options) trim(now time.Time) error {
+	hour := func(t time.Time) time.Time {
+		return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), 0, 0, 0, t.Location())
+	}
+	if o.end.After(now) {
+		o.end = now
+	}
+	o.start, o.end = hour(o.start), hour(o.end)
+	if !o.end.After(o.start) {
+		o.end = o.start.Add(time.Hour)
+	}
+	return nil
+}
+
+func badTime(text string, err error) error {
+	pos := 0
+	var at *value.InstantError
+	if errors.As(err, &at) {
+		pos = at.Pos
+	}
+	return &slurmerr.Error{Code: 1, Before: []string{fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text)}}
+}
+
+// data is what a report is made of.
+type data struct {
+	*status.UsageList
+	state   *status.AcctState
+	seconds int64
+	parent  map[string]string
+}
+
+func (o *Options) read(ctx context.Context, jobs bool) (*data, error) {
+	c, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Usage(ctx, &status.UsageQuery{Start: o.start.Unix(), End: o.end.Unix(), Jobs: jobs})
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.Associations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &data{UsageList: list, state: state, seconds: o.end.Unix() - o.start.Unix(), parent: map[string]string{}}
+	for _, a := range state.Accounts {
+		if a.Name != root {
+			d.parent[a.Name] = a.Parent
+			if a.Parent == "" {
+				d.parent[a.Name] = root
+			}
+		}
+	}
+	d.Items = slices.DeleteFunc(d.Items, func(u status.Usage) bool { return len(o.users) > 0 && !slices.Contains(o.users, u.User) })
+	return d, nil
+}
+
+// root is the account above all others.
+const root = "root"
+
+// whole is what the cluster could have given of a TRES.
+func (d *data) whole(tres string) int64 { return d.Capacity[tres] * d.seconds }
+
+// above are an account and those above it.
+func (d *data) above(account string) []string {
+	out := []string{account}
+	for len(out) < 100 && account != root {
+		up, ok := d.parent[account]
+		if !ok {
+			up = root
+		}
+		if account == "" || up == account {
+			break
+		}
+		out, account = append(out, up), up
+	}
+	return out
+}
+
+// head writes the title of a report.
+func (o *Options) head(title, unit string, secs bool) error {
+	if o.style.NoHeader {
+		return nil
+	}
+	const layout = "2006-01-02T15:04:05"
+	line := strings.Repeat("-", 80)
+	span := ""
+	if secs {
+		span = fmt.Sprintf(" (%d secs)", o.end.Unix()-o.start.Unix())
+	}
+	return o.p.Print(fmt.Sprintf("%s\n%s %s - %s%s\n%s\n%s\n", line, title, o.start.Format(layout), o.end.Add(-time.Second).Format(layout), span, unit, line))
+}
+
+// usageUnit is the second line of the title.
+func (o *Options) usageUnit() string {
+	if !o.unit.amount {
+		return "Usage reported in " + o.unit.name
+	}
+	what := "TRES"
+	if len(o.tres) == 1 && o.tres[0] == "cpu" {
+		what = "CPU"
+	}
+	return "Usage reported in " + what + " " + o.unit.name
+}
+
+// print writes lines of the columns asked for.
+func (o *Options) print(table []format.Field, usual string, rows []map[string]string) error {
+	var at []int
+	var chosen []format.Field
+	for name := range strings.SplitSeq(usual, ",") {
+		i := slices.IndexFunc(table, func(f format.Field) bool { return f.Name == name })
+		at, chosen = append(at, i), append(chosen, table[i])
+	}
+	if o.format != "" {
+		var bad string
+		if at, chosen, bad = format.ParseFields(table, o.format); bad != "" {
+			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", bad)
+			return &slurmerr.Error{Code: 1}
+		}
+	}
+	b := format.AppendFieldHeader(nil, chosen, o.style)
+	values := make([]string, len(at))
+	for _, r := range rows {
+		for i, k := range at {
+			values[i] = r[table[k].Name]
+		}
+		b = format.AppendFields(b, chosen, values, o.style)
+	}
+	_, err := o.p.Out.Write(b)
+	return err
+}

@@ -1,0 +1,203 @@
+package srun
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// gather is how long srun waits for tasks that end in the same way, to name
+// them in one line.
+const gather = 50 * time.Millisecond
+
+// exits collects the ends of tasks.
+type exits struct {
+	code    int // highest so far
+	nodes   []string
+	node    []int32 // of each task
+	over    []bool
+	failed  []bool
+	left    int
+	pending map[ending][]int
+	order   []ending
+	timer   *time.Timer
+	first   bool // a task has ended
+}
+
+// ending is one line: a node and the way tasks ended there.
+type ending struct {
+	node   int32
+	status uint32
+}
+
+func (x *exits) begin(c *step.Created) {
+	x.nodes, x.node = c.Nodes, c.TaskNode
+	x.over, x.failed = make([]bool, c.Tasks), make([]bool, c.Tasks)
+	x.left = int(c.Tasks)
+	x.pending = map[ending][]int{}
+}
+
+// end notes that a task is over; false: it was before, or there is no such.
+func (x *exits) end(task uint32, status uint32) bool {
+	if int(task) >= len(x.over) || x.over[task] {
+		return false
+	}
+	x.over[task] = true
+	x.left--
+	x.code = max(x.code, step.Code(status))
+	if status == 0 {
+		return true
+	}
+	x.failed[task] = true
+	key := ending{x.node[task], status}
+	if x.pending[key] == nil {
+		x.order = append(x.order, key)
+	}
+	x.pending[key] = append(x.pending[key], int(task))
+	return true
+}
+
+// flush writes the lines that are pending. r.mu is held.
+func (x *exits) flush(r *run) {
+	if x.left == 0 && r.restore != nil {
+		r.restore() // or the lines would run down the terminal like stairs
+	}
+	for _, key := range x.order {
+		tasks := x.pending[key]
+		slices.Sort(tasks)
+		what := fmt.Sprintf("Exited with exit code %d", key.status>>8&0xff)
+		if ws := syscall.WaitStatus(key.status); ws.Signaled() {
+			what = signalText(ws.Signal())
+			if ws.CoreDump() {
+				what += " (core dumped)"
+			}
+		}
+		r.o.say("error: %s: %s: %s", x.nodes[key.node], taskList(tasks), what)
+	}
+	x.order = nil
+	clear(x.pending)
+	x.timer = nil
+}
+
+// signalText is strsignal(3).
+func signalText(s syscall.Signal) string {
+	text := s.String()
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// taskList is "task 0", or "tasks 0-2,5".
+func taskList(ids []int) string {
+	list := step.FormatCPUs(ids)
+	if len(ids) == 1 {
+		return "task " + list
+	}
+	return "tasks " + list
+}
+
+// exited handles the end of tasks.
+func (r *run) exited(e *step.Exit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x := &r.exits
+	for _, t := range e.Tasks {
+		x.end(t, e.Status)
+	}
+	if len(x.order) > 0 && x.timer == nil {
+		x.timer = time.AfterFunc(gather, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			x.flush(r)
+		})
+	}
+	if x.left == 0 {
+		return
+	}
+	if k := r.parsed.Step.KillOnBadExit; k != nil && *k && e.Status != 0 && !r.ending {
+		x.flush(r)
+		r.end()
+		r.info("launch/slurm: _step_signal: Terminating StepId=%s", r.id())
+	}
+	if w := r.parsed.Step.Wait; w != nil && *w > 0 && !x.first {
+		r.waitTime = time.AfterFunc(time.Duration(*w)*time.Second, func() { r.waited(*w) })
+	}
+	x.first = true
+}
+
+// end asks for the end of the step. r.mu is held; the frame is sent from a
+// goroutine of its own, since the reader of the connection may be waiting for
+// us.
+func (r *run) end() {
+	r.ending = true
+	go r.conn.SendJSON(step.FrameSignal, step.Signal{Terminate: true}) //nolint:errcheck // the reader sees it
+}
+
+// waited is the end of --wait's time.
+func (r *run) waited(seconds int32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.exits.left == 0 || r.ending {
+		return
+	}
+	r.exits.flush(r)
+	r.info("First task exited %ds ago", seconds)
+	r.status()
+	r.info("launch/slurm: _step_signal: Terminating StepId=%s", r.id())
+	r.end()
+}
+
+// status tells how the tasks are. r.mu is held.
+func (r *run) status() {
+	var running, bad, good []int
+	for t, over := range r.exits.over {
+		switch {
+		case !over:
+			running = append(running, t)
+		case r.exits.failed[t]:
+			bad = append(bad, t)
+		default:
+			good = append(good, t)
+		}
+	}
+	for _, l := range []struct {
+		ids  []int
+		text string
+	}{{running, "running"}, {bad, "exited abnormally"}, {good, "exited"}} {
+		if len(l.ids) > 0 {
+			r.info("StepId=%s %s: %s", r.id(), taskList(l.ids), l.text)
+		}
+	}
+}
+
+// id is JOB.STEP. r.mu is held and the step exists.
+func (r *run) id() string { return fmt.Sprintf("%d.%d", r.req.JobID, r.created.StepID) }
+
+func (r *run) nodeLost(n *step.NodeLost) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.Node < 0 || int(n.Node) >= len(r.exits.nodes) {
+		return
+	}
+	r.exits.flush(r)
+	r.o.say("error: Node failure on %s", r.exits.nodes[n.Node])
+	for t, node := range r.exits.node {
+		if node == n.Node {
+			r.exits.end(uint32(t), uint32(syscall.SIGKILL))
+		}
+	}
+	delete(r.exits.pending, ending{n.Node, uint32(syscall.SIGKILL)}) // the node says it for them
+	r.exits.order = slices.DeleteFunc(r.exits.order, func(e ending) bool { return e.node == n.Node })
+}
+
+func (r *run) aborted(a *step.Aborted) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending && r.parsed.Step.KillOnBadExit != nil {
+		return
+	}
+	r.ending = true
+	r.o.say("Job step aborted: Waiting up to %d seconds for job step to finish.", a.Seconds)
+}

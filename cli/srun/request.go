@@ -1,0 +1,272 @@
+package srun
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/env"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// defaultImmediate is how long --immediate without a value waits.
+const defaultImmediate = 1
+
+// prepare makes the request and opens srun's own files.
+func (r *run) prepare() error {
+	p := r.parsed
+	s, warnings := shape(p)
+	for _, w := range warnings {
+		r.o.say("Warning: %s", w)
+	}
+	if err := checkNodes(p, &s); err != nil {
+		return err
+	}
+	dir, err := r.o.p.Dir()
+	if err != nil {
+		return slurmerr.Wrap(slurmerr.Refused, err, "")
+	}
+	r.dir = dir
+	if c := p.Job.Batch.WorkDir; c != "" {
+		dir = c
+		if !filepath.IsAbs(c) {
+			dir = filepath.Join(r.dir, c)
+		}
+	}
+	bind, err := step.ParseBind(p.Step.CPUBind)
+	if err != nil {
+		return slurmerr.New(slurmerr.BadValue, "Invalid --cpu-bind argument: "+p.Step.CPUBind)
+	}
+	r.req = &step.Request{
+		JobID: p.Step.JobID, Name: p.Job.Name, Named: p.Given["job-name"].From == option.FromCommandLine, Shape: s,
+		Exact: p.Step.Exact, Overlap: p.Step.Overlap, GPUsPerTask: p.Given["gpus-per-task"].Value, CPUBind: p.Step.CPUBind,
+		Command: step.Command{
+			Args: p.Args, Env: environment(r.o.p.Environ(), p.Job.Batch.Export), Dir: dir, Umask: int32(r.o.p.Umask()),
+			Append: appends(p.Step.OpenMode, p.Job.Batch.OpenMode), Raw: p.Step.Unbuffered,
+			Bind: bind.Kind != step.BindNone, CPUBind: bind, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
+		},
+	}
+	if p.Step.MPI == "pmi2" {
+		r.req.Command.MPI = p.Step.MPI
+		if p.Step.KillOnBadExit == nil { // the others would wait for it at the next fence
+			on := true
+			p.Step.KillOnBadExit = &on
+		}
+	}
+	if r.o.afar {
+		r.fromAfar()
+	}
+	if p.Client.Immediate != nil {
+		seconds := max(*p.Client.Immediate, defaultImmediate)
+		r.req.Immediate = &seconds
+	}
+	if p.Job.Time.Limit > 0 {
+		r.req.TimeLimit = p.Job.Time.Limit
+	}
+	if err := r.extras(); err != nil {
+		return err
+	}
+	if p.Step.PTY {
+		r.askTerminal()
+	}
+	return r.openFiles()
+}
+
+// extras are --multi-prog, the programs around tasks, --signal and the hosts of
+// an arbitrary distribution.
+func (r *run) extras() (err error) {
+	p, c := r.parsed, &r.req.Command
+	c.TaskProlog, c.TaskEpilog = r.program(p.Step.TaskPro), r.program(p.Step.TaskEpi)
+	if r.req.TimeLimit > 0 {
+		r.req.Signal, r.req.SignalBefore = p.Job.Time.Signal, p.Job.Time.SignalBefore
+	}
+	if p.Step.MultiProg {
+		if c.Programs, err = r.programs(p.Args[0]); err != nil {
+			return err
+		}
+	}
+	return r.hosts()
+}
+
+// program makes the path of a program absolute that is no plain name.
+func (r *run) program(name string) string {
+	if name == "" || !strings.Contains(name, "/") {
+		return name
+	}
+	return r.known(name)
+}
+
+// hosts reads where each task goes: the node list, else SLURM_HOSTFILE.
+func (r *run) hosts() error {
+	s := &r.req.Shape
+	if !strings.HasPrefix(s.Distribution, "arbitrary") {
+		return nil
+	}
+	if file := r.o.p.Env("SLURM_HOSTFILE"); file != "" && len(s.NodeList) == 0 {
+		data, err := r.o.p.ReadFile(r.known(file))
+		if err == nil {
+			s.NodeList, err = hostlist.Expand(strings.Join(strings.Fields(string(data)), ","))
+		}
+		if err != nil {
+			return slurmerr.Newf(slurmerr.Refused, "slurm_allocate_resources error opening file %s, %s", file, reason(err))
+		}
+	}
+	s.Hosts = s.NodeList
+	s.NodeList = slices.Compact(slices.Sorted(slices.Values(s.Hosts)))
+	if len(s.Hosts) > 0 {
+		s.Nodes, s.MaxNodes = int32(len(s.NodeList)), int32(len(s.NodeList))
+		if s.Tasks == 0 {
+			s.Tasks = int32(len(s.Hosts))
+		}
+	}
+	return nil
+}
+
+// fromAfar fits the environment of another machine to the job.
+func (r *run) fromAfar() {
+	c := &r.req.Command
+	host, err := r.o.p.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	// srun's way to the cluster is not the job's.
+	kept := env.Without(c.Env, func(name string) bool { return name == "KUBECONFIG" || strings.HasPrefix(name, "BERTH_") })
+	c.Env = env.Merge(kept, "SLURM_SUBMIT_DIR="+r.dir, "SLURM_SUBMIT_HOST="+host, "SLURM_PRIO_PROCESS=0")
+}
+
+func appends(modes ...string) bool {
+	for _, m := range modes {
+		if strings.HasPrefix(m, "a") {
+			return true
+		}
+	}
+	return false
+}
+
+// openFiles decides who opens which file: what differs from task to task is
+// the agents', the rest srun's.
+func (r *run) openFiles() error {
+	b, c := r.parsed.Job.Batch, &r.req.Command
+	if err := r.openInput(b.Input); err != nil {
+		return err
+	}
+	r.out = sink{w: r.o.p.Out, task: -1}
+	r.err = sink{w: r.o.p.Err, task: -1}
+	if err := r.openSink(&r.out, b.Output, &c.Output); err != nil {
+		return err
+	}
+	if b.Error != "" {
+		return r.openSink(&r.err, b.Error, &c.Error)
+	}
+	if b.Output != "" { // errors go where the output goes
+		c.Error = c.Output
+		if r.out.file != nil {
+			r.err = r.out
+		}
+		r.err.task = r.out.task
+	}
+	return nil
+}
+
+// openSink reads the value of --output or --error.
+func (r *run) openSink(s *sink, mode string, remote *string) error {
+	switch {
+	case mode == "" || strings.HasPrefix(mode, "all"):
+		return nil
+	case mode == "none":
+		*remote = step.DevNull
+		return nil
+	case env.PerTask(mode):
+		*remote = r.known(mode)
+		return nil
+	}
+	if n, err := strconv.ParseInt(mode, 10, 32); err == nil && n >= 0 {
+		s.task = n
+		return nil
+	}
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if !r.req.Command.Append {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(r.path(mode), flags, 0o666)
+	if err != nil {
+		return slurmerr.Newf(slurmerr.Refused, "Could not open stdout file: %s", reason(err))
+	}
+	s.w, s.file = f, f
+	return nil
+}
+
+func (r *run) openInput(mode string) error {
+	c := &r.req.Command
+	c.Stdin = step.StdinAll
+	r.in = r.o.p.In
+	switch {
+	case c.Terminal != nil:
+		c.Stdin = "0"
+	case mode == "" || mode == "all":
+	case mode == "none":
+		c.Stdin, r.in = step.StdinNone, nil
+	case env.PerTask(mode):
+		c.Input, r.in = r.known(mode), nil
+	default:
+		if n, err := strconv.ParseUint(mode, 10, 31); err == nil {
+			c.Stdin = strconv.FormatUint(n, 10)
+			return nil
+		}
+		f, err := os.Open(r.path(mode))
+		if err != nil {
+			return slurmerr.Newf(slurmerr.Refused, "Could not open stdin file: %s", reason(err))
+		}
+		r.in, r.inFile = f, f
+	}
+	return nil
+}
+
+// known makes a pattern for the agents absolute.
+func (r *run) known(pattern string) string {
+	if filepath.IsAbs(pattern) {
+		return pattern
+	}
+	return r.dir + "/" + pattern
+}
+
+// path is the file that srun itself opens for a pattern without tasks. The
+// step's number is not known yet, so %s is the batch script's.
+func (r *run) path(pattern string) string {
+	names := env.Place{
+		JobID: r.parsed.Step.JobID, Batch: true, User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
+	}
+	return names.Path(r.dir, pattern)
+}
+
+func (r *run) closeFiles() {
+	for _, c := range []io.Closer{r.inFile, r.out.file, r.err.file} {
+		if f, ok := c.(*os.File); ok && f != nil {
+			f.Close()
+		}
+	}
+}
+
+// reason is the system's word for why a file cannot be opened.
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		if s := errno.Error(); s != "" {
+			return strings.ToUpper(s[:1]) + s[1:]
+		}
+	}
+	return err.Error()
+}

@@ -1,0 +1,191 @@
+package srun
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// run is one step from its request to its end.
+type run struct {
+	o      *Options
+	parsed *option.Parsed
+	quiet  bool
+	dir    string
+	req    *step.Request
+
+	conn   *step.Conn
+	in     io.Reader // nil: no input
+	inFile *os.File
+	input  *step.Input
+	out    sink
+	err    sink
+	// restore puts the terminal back; nil: it is as it was.
+	restore func()
+
+	refused []string
+
+	mu       sync.Mutex // guards the rest, which signals and timers read
+	created  *step.Created
+	exits    exits
+	ending   bool        // the step is being ended, by us or from outside
+	waitTime *time.Timer // --wait
+}
+
+// sink is where a stream of the tasks ends.
+type sink struct {
+	w    io.Writer
+	file *os.File // nil: one of srun's own streams
+	task int64    // only this task's; -1: all
+}
+
+// follow asks for the step and stays until it is over.
+func (r *run) follow() error {
+	if err := r.conn.SendJSON(step.FrameRequest, r.req); err != nil {
+		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
+	}
+	for {
+		f, err := r.conn.Receive()
+		if err != nil {
+			return r.lost(err)
+		}
+		if f.Type == step.FrameDone {
+			return r.refusal()
+		}
+		if f.Type == step.FrameCreated {
+			if err := r.begin(f); err != nil {
+				return r.lost(err)
+			}
+			break
+		}
+		r.early(f)
+	}
+	err := step.Follow(r.conn, r.input, r.take)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waitTime != nil {
+		r.waitTime.Stop()
+	}
+	r.exits.flush(r)
+	if err != nil {
+		return r.lost(err)
+	}
+	if r.exits.code == 0 {
+		return nil
+	}
+	return &slurmerr.Error{Code: r.exits.code}
+}
+
+// early handles what may come before the step is there.
+func (r *run) early(f *step.Frame) {
+	switch f.Type {
+	case step.FrameRefused:
+		r.refused = append(r.refused, string(f.Data))
+	case step.FrameWaiting:
+		r.info("%s", f.Data)
+	}
+}
+
+// refusal is the error of a step that was not created.
+func (r *run) refusal() error {
+	if len(r.refused) == 0 {
+		return &slurmerr.Error{Code: 1}
+	}
+	e := slurmerr.New(slurmerr.Refused, r.refused[0])
+	for _, line := range r.refused[1:] {
+		e.Message += "\n" + line
+	}
+	return e
+}
+
+func (r *run) lost(err error) error {
+	return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
+}
+
+// begin takes over what the step is, and starts to send input.
+func (r *run) begin(f *step.Frame) error {
+	var c step.Created
+	if err := f.Decode(&c); err != nil {
+		return err
+	}
+	if int(c.Tasks) != len(c.TaskNode) {
+		return fmt.Errorf("%w: %d tasks, places of %d", step.ErrFrame, c.Tasks, len(c.TaskNode))
+	}
+	r.mu.Lock()
+	r.created = &c
+	r.exits.begin(&c)
+	r.mu.Unlock()
+	if r.in == nil {
+		return nil
+	}
+	task, tasks := step.AllTasks, make([]uint32, 0, c.Tasks)
+	if n, err := strconv.ParseUint(r.req.Command.Stdin, 10, 31); err == nil {
+		task, tasks = uint32(n), append(tasks, uint32(n))
+	} else {
+		for t := range c.Tasks {
+			tasks = append(tasks, t)
+		}
+	}
+	r.input = step.NewInput(r.conn, tasks)
+	go r.input.Copy(r.in, task)
+	return nil
+}
+
+// take handles one frame of the running step.
+func (r *run) take(f *step.Frame) error {
+	switch f.Type {
+	case step.FrameStdout:
+		return r.write(&r.out, f)
+	case step.FrameStderr:
+		return r.write(&r.err, f)
+	case step.FrameNotice:
+		r.o.p.Err.Write(f.Data) //nolint:errcheck // nobody to tell
+	case step.FrameExit:
+		var e step.Exit
+		if err := f.Decode(&e); err != nil {
+			return err
+		}
+		r.exited(&e)
+	case step.FrameNodeLost:
+		var n step.NodeLost
+		if err := f.Decode(&n); err != nil {
+			return err
+		}
+		r.nodeLost(&n)
+	case step.FrameAborted:
+		var a step.Aborted
+		if err := f.Decode(&a); err != nil {
+			return err
+		}
+		r.aborted(&a)
+	}
+	return nil
+}
+
+// write passes a task's output on, line by line with --label. srun goes on
+// without a reader: the exit codes still count.
+func (r *run) write(s *sink, f *step.Frame) error {
+	if s.task >= 0 && int64(f.Task) != s.task {
+		return nil
+	}
+	if !r.parsed.Step.Label {
+		s.w.Write(f.Data) //nolint:errcheck // as above
+		return nil
+	}
+	s.w.Write(step.Label(f, r.created.Tasks)) //nolint:errcheck // as above
+	return nil
+}
+
+// info is a line that --quiet suppresses.
+func (r *run) info(format string, args ...any) {
+	if !r.quiet {
+		r.o.say(format, args...)
+	}
+}

@@ -1,0 +1,225 @@
+// Package sshare shows shares, usage and fair share of accounts and users.
+package sshare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Cluster is what sshare needs of a cluster.
+type Cluster interface {
+	Shares(ctx context.Context) (*status.ShareList, error)
+	User() string
+}
+
+// Options are what sshare needs.
+type Options struct {
+	p       *stdio.Process
+	connect func() (Cluster, error)
+}
+
+// New makes the command. connect is called once, after the command line has
+// been read.
+func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
+	return &Options{p: p, connect: connect}
+}
+
+// fields are sshare's, with Slurm's widths.
+var fields = []format.Field{
+	{Name: "Account", Width: 20, Left: true}, {Name: "Cluster", Width: 10}, {Name: "EffectvUsage", Width: 13}, {Name: "FairShare", Width: 10},
+	{Name: "GrpTRESMins", Width: 30}, {Name: "GrpTRESRaw", Width: 30}, {Name: "ID", Width: 6}, {Name: "LevelFS", Width: 10},
+	{Name: "NormShares", Width: 11}, {Name: "NormUsage", Width: 11}, {Name: "Partition", Width: 12}, {Name: "RawShares", Width: 10},
+	{Name: "RawUsage", Width: 11}, {Name: "TRESRunMins", Width: 30}, {Name: "User", Width: 10},
+}
+
+const (
+	usual = "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare"
+	long  = "Account,User,RawShares,NormShares,RawUsage,NormUsage,EffectvUsage,FairShare,LevelFS,GrpTRESMins,TRESRunMins"
+)
+
+// Run parses args and runs the command.
+func (o *Options) Run(ctx context.Context, args []string) error {
+	v, _, err := option.Sshare.Parse(args, o.p.LookupEnv)
+	if err != nil {
+		return err
+	}
+	if v.Has("helpformat") {
+		return o.p.Print(helpFormat())
+	}
+	if text, asked := option.Sshare.Answer(v); asked {
+		return o.p.Print(text)
+	}
+	if err := option.Sshare.Refused(v); err != nil {
+		return err
+	}
+	text := usual
+	switch {
+	case v.Has("format"):
+		text = v.Get("format")
+	case v.Has("long"):
+		text = long
+	}
+	if v.Has("partition") && !v.Has("format") {
+		text = strings.Replace(text, "User,", "User,Partition,", 1)
+	}
+	at, chosen, bad := format.ParseFields(fields, text)
+	if bad != "" {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid field requested: \"%s\"", bad)
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	list, err := c.Shares(ctx)
+	if err != nil {
+		return err
+	}
+	style := format.FieldStyle{NoHeader: v.Has("noheader") || v.Has("no-header")}
+	if v.Has("parsable") || v.Has("parsable2") {
+		style.Delimiter, style.Ending = "|", !v.Has("parsable2")
+	}
+	b := format.AppendFieldHeader(nil, chosen, style)
+	values := make([]string, len(at))
+	for _, s := range o.wanted(v, c, list.Items) {
+		for i, k := range at {
+			values[i] = value(fields[k].Name, &s)
+		}
+		b = format.AppendFields(b, chosen, values, style)
+	}
+	if _, err := o.p.Out.Write(b); err != nil {
+		return fmt.Errorf("cannot write the list: %w", err)
+	}
+	return nil
+}
+
+func helpFormat() string {
+	var b strings.Builder
+	for i, f := range fields {
+		fmt.Fprintf(&b, "%-17s", f.Name)
+		if i%4 == 3 || i == len(fields)-1 {
+			b.WriteString("\n")
+		} else {
+			b.WriteString(" ")
+		}
+	}
+	return b.String()
+}
+
+// wanted are the lines asked for: by default every account and the caller.
+func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []status.Share {
+	users, accounts := v.List("users"), v.List("accounts")
+	only := v.Has("Users")
+	if len(users) == 0 && !v.Has("all") {
+		me := c.User()
+		if me == "" && o.p.UID == 0 {
+			me = "root"
+		}
+		users = []string{me}
+	}
+	every := v.Has("all") || len(v.List("users")) == 0 && len(accounts) > 0 && only
+	least := -1
+	var out []status.Share
+	for _, s := range all {
+		switch {
+		case len(accounts) > 0 && !slices.ContainsFunc(accounts, func(a string) bool { return strings.EqualFold(a, s.Account) }):
+			continue
+		case s.User == "" && only, s.User != "" && !every && !slices.Contains(users, s.User):
+			continue
+		}
+		if least < 0 || s.Depth < least {
+			least = s.Depth
+		}
+		out = append(out, s)
+	}
+	for i := range out {
+		if out[i].Depth -= least; only {
+			out[i].Depth = 0
+		}
+	}
+	return out
+}
+
+func value(name string, s *status.Share) string {
+	switch name {
+	case "Account":
+		return strings.Repeat(" ", s.Depth) + s.Account
+	case "User":
+		return s.User
+	case "RawShares":
+		return shares(s)
+	case "NormShares":
+		return decimal(s.NormShares)
+	case "RawUsage":
+		return strconv.FormatFloat(s.RawUsage, 'f', 0, 64)
+	case "NormUsage":
+		if s.Account == "root" && s.User == "" {
+			return ""
+		}
+		return decimal(s.NormUsage)
+	case "EffectvUsage":
+		return decimal(s.EffectvUse)
+	case "FairShare":
+		if s.User == "" {
+			return ""
+		}
+		return decimal(s.FairShare)
+	case "LevelFS":
+		return levelFS(s)
+	case "GrpTRESMins":
+		return tres(s.GrpTRESMins, false)
+	case "TRESRunMins":
+		return tres(s.RunMins, true)
+	}
+	return ""
+}
+
+func shares(s *status.Share) string {
+	switch {
+	case s.Account == "root" && s.User == "":
+		return ""
+	case s.Parent:
+		return "parent"
+	}
+	return strconv.FormatInt(s.RawShares, 10)
+}
+
+func levelFS(s *status.Share) string {
+	switch {
+	case s.Account == "root" && s.User == "":
+		return ""
+	case s.LevelFS < 0:
+		return "inf"
+	}
+	return decimal(s.LevelFS)
+}
+
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', 6, 64) }
+
+// tres lists amounts in Slurm's order; the usual ones even when there are none.
+func tres(m map[string]int64, usual bool) string {
+	var out []string
+	seen := map[string]bool{}
+	for _, name := range []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"} {
+		seen[name] = true
+		if n, ok := m[name]; ok || usual {
+			out = append(out, fmt.Sprintf("%s=%d", name, n))
+		}
+	}
+	var rest []string
+	for name, n := range m {
+		if !seen[name] {
+			rest = append(rest, fmt.Sprintf("%s=%d", name, n))
+		}
+	}
+	slices.Sort(rest)
+	return strings.Join(append(out, rest...), ",")
+}

@@ -1,0 +1,95 @@
+// Package objects is the work of berth translate: it prints the PodGroup and
+// the JobSet that a batch script becomes. It asks no cluster: user, partition
+// and nodes are made up, with the defaults of a new cluster.
+package objects
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate"
+	"github.com/berth-hpc/berth/translate/kube"
+)
+
+// Main runs the program and returns the exit code.
+func Main(args []string, p *stdio.Process) int {
+	err := Run(p, args)
+	slurmerr.Print(p.Err, "berth", err)
+	return slurmerr.ExitCode(err)
+}
+
+// Run prints the objects of one call of sbatch.
+func Run(p *stdio.Process, args []string) error {
+	in, err := input(p, args)
+	if err != nil {
+		return err
+	}
+	s, err := translate.Sbatch(*in)
+	if err != nil {
+		return err
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintln(p.Err, "berth: "+w)
+	}
+	group, set, err := kube.Objects(imagined(p, s))
+	if err != nil {
+		return slurmerr.Wrap(slurmerr.Refused, err, "")
+	}
+	for i, object := range []any{group, set} {
+		data, err := encode(object)
+		if err != nil {
+			return slurmerr.Wrap(slurmerr.Internal, err, "")
+		}
+		if i > 0 {
+			fmt.Fprintln(p.Out, "---")
+		}
+		if _, err := p.Out.Write(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// encode writes an object as YAML, without its status, which is the cluster's.
+func encode(object any) ([]byte, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "status")
+	return yaml.Marshal(fields)
+}
+
+func input(p *stdio.Process, args []string) (*translate.Input, error) {
+	name, wrapped, _, err := translate.Command(args)
+	if err != nil {
+		return nil, err
+	}
+	in := &translate.Input{Args: args, Env: p.Environ(), Now: p.Now(), Umask: -1, ReadFile: p.ReadFile, ScriptName: name}
+	if in.Dir, err = p.Dir(); err != nil {
+		return nil, slurmerr.Wrap(slurmerr.Refused, err, "")
+	}
+	switch {
+	case wrapped:
+	case name == "":
+		in.Script, err = io.ReadAll(p.In)
+	case path.IsAbs(name):
+		in.Script, err = p.ReadFile(name)
+	default:
+		in.Script, err = p.ReadFile(path.Join(in.Dir, name))
+	}
+	if err != nil {
+		return nil, slurmerr.Wrap(slurmerr.Refused, err, "Unable to open file "+name)
+	}
+	return in, nil
+}

@@ -1,0 +1,64 @@
+// Package translate is berth translate, which prints the Kubernetes objects
+// that a batch script becomes. The work is done by berth-translate, which lies
+// beside this program: it knows the types of Kubernetes, and berth, which runs
+// in every job, stays small and quick without them.
+package translate
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// program is the file name of the program that does the work.
+const program = "berth-translate"
+
+// Commands are berth's sub-commands of this package.
+func Commands(p *stdio.Process) []*cobra.Command {
+	return []*cobra.Command{{
+		Use:   "translate [SBATCH OPTIONS] [SCRIPT [ARGUMENTS]]",
+		Short: "Print the Kubernetes objects that a batch script becomes",
+		Long: `Print the Kubernetes objects that a batch script becomes: the PodGroup and the
+JobSet, as YAML. Options are those of sbatch. No cluster is asked: the job gets
+the number 1, nodes called node-1, node-2 and so on, and the defaults of a new
+cluster.`,
+		DisableFlagParsing: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
+				return c.Help()
+			}
+			return run(p, args)
+		},
+	}}
+}
+
+// run runs berth-translate and hands on its exit code; it has printed its
+// error.
+func run(p *stdio.Process, args []string) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return slurmerr.Wrap(slurmerr.Internal, err, "")
+	}
+	if real, err := filepath.EvalSymlinks(exe); err == nil {
+		exe = real
+	}
+	cmd := exec.Command(filepath.Join(filepath.Dir(exe), program), args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.In, p.Out, p.Err
+	cmd.Env = p.Environ()
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit):
+		return &slurmerr.Error{Code: exit.ExitCode()}
+	}
+	return slurmerr.Wrap(slurmerr.Internal, err, "cannot run "+program+": "+err.Error()).
+		Hint("it belongs beside %s; make build puts it there", exe)
+}

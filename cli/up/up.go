@@ -1,0 +1,109 @@
+// Package up is berth up, down and status: a whole cluster on this machine.
+// The work is done by berth-local, which lies beside this program; it is a
+// program of its own because it holds all of Kubernetes.
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/berth-hpc/berth/internal/localcluster/options"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// program is the file name of the local cluster's program.
+const program = "berth-local"
+
+// Commands are berth's sub-commands for a local cluster.
+func Commands(p *stdio.Process) []*cobra.Command {
+	var o options.Options
+	up := &cobra.Command{
+		Use:   "up",
+		Short: "Start a cluster on this machine and wait until it takes jobs",
+		Long: `Start a cluster on this machine and wait until it takes jobs.
+
+One process runs Kubernetes' control plane, the scheduler and a number of
+process nodes, whose pods are processes of this machine. No root is needed; as
+root, --user makes other users of the machine users of the cluster. The state
+survives berth down. The commands find the cluster by themselves.`,
+	}
+	o.AddRun(up.Flags())
+	down := &cobra.Command{Use: "down", Short: "End the cluster on this machine; its state stays"}
+	status := &cobra.Command{Use: "status", Short: "Say whether a cluster runs on this machine"}
+	for _, c := range []*cobra.Command{down, status} {
+		o.AddState(c.Flags())
+	}
+	for c, verb := range map[*cobra.Command]string{up: "run", down: "down", status: "status"} {
+		c.Args = cobra.NoArgs
+		c.RunE = func(c *cobra.Command, _ []string) error {
+			return run(c.Context(), p, append([]string{verb}, given(c.Flags())...))
+		}
+	}
+	return []*cobra.Command{up, down, status}
+}
+
+// given are the flags that were set, as a command line.
+func given(fs *pflag.FlagSet) []string {
+	var args []string
+	fs.Visit(func(f *pflag.Flag) {
+		if f.Name == "kubeconfig" { // berth's own
+			return
+		}
+		if many, ok := f.Value.(pflag.SliceValue); ok {
+			for _, v := range many.GetSlice() {
+				args = append(args, "--"+f.Name+"="+v)
+			}
+			return
+		}
+		args = append(args, "--"+f.Name+"="+f.Value.String())
+	})
+	return args
+}
+
+// stopWait is how long berth-local gets to end the cluster after a signal.
+const stopWait = 2 * time.Minute
+
+// run runs berth-local in this process' place and hands on its exit code.
+func run(ctx context.Context, p *stdio.Process, args []string) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(filepath.Dir(exe), program)
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
+	defer stop()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.In, p.Out, p.Err
+	cmd.Env = p.Environ()
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = stopWait
+	// Ctrl-C reaches berth-local as well, which decides; wait for it.
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, syscall.SIGINT)
+	defer signal.Stop(interrupts)
+
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return slurmerr.Newf(slurmerr.Refused, "%s does not exist", path).
+			Hint("the local cluster is a program of its own; `make build` makes it beside berth")
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		return &slurmerr.Error{Code: exit.ExitCode()} // it has said why
+	case err != nil:
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

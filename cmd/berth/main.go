@@ -1,0 +1,19 @@
+// Command berth is every command in one binary: `berth up`, `berth squeue`,
+// and each Slurm-named command under its own name by a link.
+package main
+
+import (
+	"os"
+
+	"github.com/berth-hpc/berth/cli"
+	importer "github.com/berth-hpc/berth/cli/import"
+	"github.com/berth-hpc/berth/cli/root"
+	"github.com/berth-hpc/berth/cli/sim"
+	"github.com/berth-hpc/berth/cli/translate"
+	"github.com/berth-hpc/berth/cli/up"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+func main() {
+	os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands))
+}

@@ -1,0 +1,13 @@
+// Command sbatch is Slurm's sbatch on Kubernetes.
+package main
+
+import (
+	"os"
+
+	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+func main() {
+	os.Exit(cli.Main("sbatch", os.Args[1:], stdio.System(), cli.Deps{}))
+}

@@ -1,0 +1,94 @@
+package acct
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// migrations are the steps from an empty database to the present one. A step
+// that was released is never changed; the version is the number of steps. The
+// same text serves both databases: {pk} is a key the database numbers itself.
+var migrations = []string{
+	`CREATE TABLE jobs (
+		db_id {pk},
+		uid TEXT NOT NULL, restarts BIGINT NOT NULL, rev BIGINT NOT NULL,
+		job_id BIGINT NOT NULL, array_job_id BIGINT NOT NULL, array_task TEXT NOT NULL,
+		het_job_id BIGINT NOT NULL, het_offset BIGINT NOT NULL,
+		name TEXT NOT NULL, user_name TEXT NOT NULL, user_id BIGINT NOT NULL,
+		group_name TEXT NOT NULL, group_id BIGINT NOT NULL,
+		account TEXT NOT NULL, qos TEXT NOT NULL, part TEXT NOT NULL, wckey TEXT NOT NULL,
+		state TEXT NOT NULL,
+		submit_at BIGINT NOT NULL, eligible_at BIGINT NOT NULL, start_at BIGINT NOT NULL, end_at BIGINT NOT NULL,
+		span BIGINT NOT NULL,
+		time_limit BIGINT NOT NULL, nodes BIGINT NOT NULL, cpus BIGINT NOT NULL, req_cpus BIGINT NOT NULL, mem BIGINT NOT NULL,
+		node_list TEXT NOT NULL, version BIGINT NOT NULL, body TEXT NOT NULL,
+		UNIQUE (uid, restarts));
+	CREATE INDEX jobs_id ON jobs (job_id);
+	CREATE INDEX jobs_array ON jobs (array_job_id) WHERE array_job_id <> 0;
+	CREATE INDEX jobs_het ON jobs (het_job_id) WHERE het_job_id <> 0;
+	CREATE INDEX jobs_time ON jobs (span, end_at);
+	CREATE INDEX jobs_user ON jobs (user_name, span, end_at);
+	CREATE TABLE steps (
+		uid TEXT NOT NULL, restarts BIGINT NOT NULL, step TEXT NOT NULL,
+		version BIGINT NOT NULL, body TEXT NOT NULL,
+		PRIMARY KEY (uid, restarts, step));
+	CREATE TABLE archives (
+		file TEXT PRIMARY KEY, made_at BIGINT NOT NULL, records BIGINT NOT NULL)`,
+}
+
+// recordVersion is the version of the bodies of records.
+const recordVersion = 1
+
+// migrate brings the tables up to date, each step in one transaction.
+func (s *Store) migrate(ctx context.Context) error {
+	if _, err := s.write.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS berth_schema (version BIGINT NOT NULL)`); err != nil {
+		return err
+	}
+	for {
+		done, err := s.step(ctx)
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// step does the next migration; done when there is none.
+func (s *Store) step(ctx context.Context) (done bool, err error) {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if s.pg {
+		// Two replicas may start at the same moment.
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE berth_schema IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return false, err
+		}
+	}
+	var version sql.NullInt64
+	if err := tx.QueryRowContext(ctx, `SELECT max(version) FROM berth_schema`).Scan(&version); err != nil {
+		return false, err
+	}
+	at := int(version.Int64)
+	switch {
+	case at > len(migrations):
+		return true, fmt.Errorf("%w: its schema is version %d, this one knows %d", ErrNewer, at, len(migrations))
+	case at == len(migrations):
+		return true, nil
+	}
+	pk := "INTEGER PRIMARY KEY AUTOINCREMENT"
+	if s.pg {
+		pk = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+	}
+	for statement := range strings.SplitSeq(migrations[at], ";") {
+		if _, err := tx.ExecContext(ctx, strings.ReplaceAll(statement, "{pk}", pk)); err != nil {
+			return false, fmt.Errorf("bringing the schema from version %d to %d: %w", at, at+1, err)
+		}
+	}
+	if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO berth_schema (version) VALUES (?)`), at+1); err != nil {
+		return false, err
+	}
+	return false, tx.Commit()
+}

@@ -1,0 +1,363 @@
+package acct
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Pauses of the writer: how long changes are gathered, and how long it waits
+// after a failure (growing to the second).
+const (
+	gather     = 200 * time.Millisecond
+	leastRetry = time.Second
+	mostRetry  = 30 * time.Second
+)
+
+// batchSize bounds one transaction.
+const batchSize = 500
+
+// ErrDisabled says that no database was named.
+var ErrDisabled = errors.New("accounting storage is disabled")
+
+// ErrAway says that the database does not answer; its cause is wrapped.
+var ErrAway = errors.New("the accounting database does not answer")
+
+// Config says what a Recorder works with; Released and Log may be nil.
+type Config struct {
+	// Address of the database, see Open. Empty: nothing is stored, and every
+	// job counts as stored.
+	Address string
+	Cluster *control.Cluster
+	// Row gives the row of a job, in the queue or just gone from it.
+	Row func(b *v1alpha1.BatchJob) status.Job
+	Who People
+	// Released is told of finished jobs whose records have been stored.
+	Released func(jobID int64)
+	// Retention is how many days records are kept; 0: for ever. ArchiveDir
+	// takes them when they go; empty: they are only deleted.
+	Retention  int
+	ArchiveDir string
+	Now        func() time.Time
+	Log        *slog.Logger
+}
+
+// Recorder writes the records of the cluster's jobs. It marks a job when it
+// changes, and makes the record from the job's object when it is written, so
+// that a database that is away costs no memory but a mark, and that doing it
+// again does no harm. Safe for concurrent use.
+type Recorder struct {
+	Config
+	store atomic.Pointer[Store]
+	usage *Usage
+	away  atomic.Pointer[error] // why the last attempt failed; nil: it did not
+
+	wake chan struct{}
+
+	mu     sync.Mutex
+	dirty  map[types.UID]*v1alpha1.BatchJob // changed since they were written
+	stored map[types.UID]int32              // restarts of finished runs that are stored
+	steps  map[stepID]StepEntry             // reported and not yet written
+}
+
+type stepID struct {
+	uid      string
+	restarts int32
+	step     string
+}
+
+// NewRecorder makes a Recorder, before the stores of c.Cluster are fed.
+func NewRecorder(c Config) *Recorder {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Recorder{
+		Config: c, wake: make(chan struct{}, 1), usage: newUsage(),
+		dirty: map[types.UID]*v1alpha1.BatchJob{}, stored: map[types.UID]int32{}, steps: map[stepID]StepEntry{},
+	}
+	if c.Address != "" {
+		c.Cluster.Jobs.Subscribe(r.changed)
+	}
+	return r
+}
+
+func (r *Recorder) changed(_, now *v1alpha1.BatchJob) {
+	if now == nil || now.Spec.JobID == 0 {
+		return // a job that is gone was stored, or is still marked
+	}
+	r.mu.Lock()
+	r.dirty[now.UID] = now
+	r.mu.Unlock()
+	r.poke()
+}
+
+func (r *Recorder) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Stored tells whether a job that is over has its record in the database, so
+// that its object may go.
+func (r *Recorder) Stored(b *v1alpha1.BatchJob) bool {
+	if r.Address == "" {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	restarts, ok := r.stored[b.UID]
+	return ok && restarts == b.Status.Restarts
+}
+
+// Steps takes what an agent says about steps of a job's attempt. Steps of an
+// attempt that nobody knows are dropped.
+func (r *Recorder) Steps(jobID int64, attempt int32, list []wire.StepRecord) {
+	if r.Address == "" {
+		return
+	}
+	b, ok := r.Cluster.Job(jobID)
+	if !ok {
+		return
+	}
+	restarts, ok := runOf(b, attempt)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	for i := range list {
+		s := Step(&list[i])
+		r.steps[stepID{string(b.UID), restarts, s.Step}] = StepEntry{UID: string(b.UID), Restarts: restarts, Step: s}
+	}
+	r.mu.Unlock()
+	r.poke()
+}
+
+// runOf is the number of the run that an attempt was.
+func runOf(b *v1alpha1.BatchJob, attempt int32) (int32, bool) {
+	if b.Status.Attempt == attempt {
+		return b.Status.Restarts, true
+	}
+	for _, p := range b.Status.Past {
+		if p.Attempt == attempt {
+			return p.Restarts, true
+		}
+	}
+	return 0, false
+}
+
+// Run opens the database and writes until ctx ends; what is marked then is
+// written as far as a moment allows, the rest after the next start.
+func (r *Recorder) Run(ctx context.Context) {
+	if r.Address == "" {
+		return
+	}
+	defer r.close()
+	pause := leastRetry
+	housekeeping := time.NewTicker(time.Hour)
+	defer housekeeping.Stop()
+	for ctx.Err() == nil {
+		if err := r.flush(ctx); err != nil && ctx.Err() == nil {
+			r.complain(err)
+			wait(ctx, pause)
+			pause = min(2*pause, mostRetry)
+			continue
+		}
+		pause = leastRetry
+		if r.away.Swap(nil) != nil {
+			r.Log.Info("the accounting database answers again")
+		}
+		select {
+		case <-r.wake:
+			wait(ctx, gather)
+		case <-housekeeping.C:
+			r.purge(ctx)
+		case <-ctx.Done():
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if err := r.flush(last); err != nil {
+		r.Log.Warn("accounting is behind; it catches up after the next start", "error", err)
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (r *Recorder) complain(err error) {
+	if r.away.Swap(&err) == nil {
+		r.Log.Error("accounting is behind: jobs go on, and finished ones stay until their records are stored", "error", err)
+	}
+}
+
+func (r *Recorder) close() {
+	if s := r.store.Swap(nil); s != nil {
+		_ = s.Close()
+	}
+}
+
+// open opens the database if it is not open.
+func (r *Recorder) open(ctx context.Context) (*Store, error) {
+	if s := r.store.Load(); s != nil {
+		return s, nil
+	}
+	s, err := Open(ctx, r.Address)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.usage.load(ctx, s, r.Now()); err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	r.store.Store(s)
+	r.purge(ctx)
+	return s, nil
+}
+
+// flush writes everything that is marked.
+func (r *Recorder) flush(ctx context.Context) error {
+	s, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		jobs, steps := r.take()
+		if len(jobs) == 0 && len(steps) == 0 {
+			return nil
+		}
+		entries := r.entries(jobs)
+		if err := s.Put(ctx, entries, steps); err != nil {
+			r.putBack(jobs, steps)
+			return err
+		}
+		r.done(jobs, entries)
+	}
+}
+
+// take takes at most a batch of marks.
+func (r *Recorder) take() (jobs []*v1alpha1.BatchJob, steps []StepEntry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, b := range r.dirty {
+		if len(jobs) == batchSize {
+			break
+		}
+		jobs = append(jobs, b)
+		delete(r.dirty, uid)
+	}
+	for id, e := range r.steps {
+		if len(steps) == batchSize {
+			break
+		}
+		steps = append(steps, e)
+		delete(r.steps, id)
+	}
+	return jobs, steps
+}
+
+// putBack marks again what was not written, unless something newer is marked.
+func (r *Recorder) putBack(jobs []*v1alpha1.BatchJob, steps []StepEntry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range jobs {
+		if _, newer := r.dirty[b.UID]; !newer {
+			r.dirty[b.UID] = b
+		}
+	}
+	for _, e := range steps {
+		id := stepID{e.UID, e.Restarts, e.Step.Step}
+		if _, newer := r.steps[id]; !newer {
+			r.steps[id] = e
+		}
+	}
+}
+
+func (r *Recorder) entries(jobs []*v1alpha1.BatchJob) []Entry {
+	cluster := ClusterName(r.Cluster.Parameters())
+	var out []Entry
+	for _, b := range jobs {
+		rev, err := strconv.ParseInt(b.ResourceVersion, 10, 64)
+		if err != nil {
+			rev = r.Now().UnixMicro()
+		}
+		row := r.Row(b)
+		for _, rec := range Records(b, &row, cluster, r.Who) {
+			out = append(out, Entry{Record: rec, Rev: rev})
+		}
+	}
+	return out
+}
+
+// done notes what is stored now, and tells who waits for it.
+func (r *Recorder) done(jobs []*v1alpha1.BatchJob, entries []Entry) {
+	for i := range entries {
+		r.usage.Add(&entries[i].Record)
+	}
+	var released []int64
+	r.mu.Lock()
+	for _, b := range jobs {
+		if !over(b.Status.State) {
+			continue
+		}
+		if now, ok := r.Cluster.Jobs.ByUID(b.UID); !ok {
+			delete(r.stored, b.UID)
+			continue
+		} else if now.Status.Restarts == b.Status.Restarts {
+			r.stored[b.UID] = b.Status.Restarts
+			released = append(released, b.Spec.JobID)
+		}
+	}
+	if len(r.stored) > 2*r.Cluster.Jobs.Len()+1000 {
+		for uid := range r.stored {
+			if _, ok := r.Cluster.Jobs.ByUID(uid); !ok {
+				delete(r.stored, uid)
+			}
+		}
+	}
+	r.mu.Unlock()
+	if r.Released != nil {
+		for _, id := range released {
+			r.Released(id)
+		}
+	}
+}
+
+// ClusterName is the cluster's name in records.
+func ClusterName(p v1alpha1.ClusterSpec) string {
+	if p.ClusterName != "" {
+		return p.ClusterName
+	}
+	return "berth"
+}
+
+// database is the open database, or why there is none.
+func (r *Recorder) database() (*Store, error) {
+	if s := r.store.Load(); s != nil {
+		return s, nil
+	}
+	if r.Address == "" {
+		return nil, ErrDisabled
+	}
+	if err := r.away.Load(); err != nil {
+		return nil, errors.Join(ErrAway, *err)
+	}
+	return nil, ErrAway
+}

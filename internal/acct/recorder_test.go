@@ -1,0 +1,205 @@
+package acct_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+func batchJob(id int64, state string) *v1alpha1.BatchJob {
+	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("j", id), UID: types.UID(fmt.Sprint("uid-", id))}}
+	submit, start, end := metav1.NewMicroTime(time.Unix(100, 0)), metav1.NewMicroTime(time.Unix(110, 0)), metav1.NewMicroTime(time.Unix(170, 0))
+	b.Spec = v1alpha1.BatchJobSpec{JobID: id, User: "anna", Partition: "main", SubmitTime: &submit}
+	b.Status.State, b.Status.Attempt = state, 1
+	if state != v1alpha1.StatePending {
+		b.Status.StartTime, b.Status.EndTime = &start, &end
+		b.Status.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2, Memory: 1024}}}
+	}
+	return b
+}
+
+func row(b *v1alpha1.BatchJob) status.Job {
+	return status.Job{ID: b.Spec.JobID, User: b.Spec.User, State: b.Status.State, Submit: 100, Eligible: 100, Start: 110, End: 170, Nodes: 1, CPUs: 2, NodeList: "n1", TRES: "cpu=2,mem=1G,node=1,billing=2"}
+}
+
+// recorder runs a Recorder until stop is called.
+func recorder(t *testing.T, c *control.Cluster, address string) (*acct.Recorder, func()) {
+	t.Helper()
+	r := acct.NewRecorder(acct.Config{Address: address, Cluster: c, Row: row, Now: time.Now})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { r.Run(ctx); close(done) }()
+	stop := func() { cancel(); <-done }
+	t.Cleanup(stop)
+	return r, stop
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// A job is listed before it is stored, is stored with every run, and stays so
+// when its object is gone and everything starts anew.
+func TestRecorderFollowsTheQueue(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	c := fake.Cluster(interceptor.Funcs{})
+	r, stop := recorder(t, c, path)
+	b := batchJob(7, v1alpha1.StateCompleted)
+	b.Status.Restarts = 1
+	b.Status.Past = []v1alpha1.PastAttempt{{Attempt: 1, State: "REQUEUED", Start: metav1.NewMicroTime(time.Unix(50, 0)), End: metav1.NewMicroTime(time.Unix(60, 0)), CPUs: 1, Nodes: 1, NodeList: "n9"}}
+	b.Status.Attempt = 2
+	fake.Feed(c, b)
+	list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"7"}, Duplicates: true})
+	if err != nil || len(list) != 2 || list[0].State != "REQUEUED" || list[0].NodeList != "n9" || list[1].State != "COMPLETED" {
+		t.Fatalf("%v %+v", err, list)
+	}
+	eventually(t, "the record to be stored", func() bool { return r.Stored(b) })
+	if used := r.Usage().Decayed(time.Unix(200, 0), 0, time.Time{})[acct.Key{User: "anna"}]; used["cpu"] != 130 || used["mem"] != 1024*60 {
+		t.Errorf("used: %v", used)
+	}
+	r.Steps(7, 2, []wire.StepRecord{{ID: 0, Name: "a", State: "COMPLETED", Nodes: []string{"n1"}, Tasks: 1, CPUs: 1}})
+	r.Steps(7, 1, []wire.StepRecord{{ID: 3, Name: "old", State: "CANCELLED"}})
+	r.Steps(7, 9, []wire.StepRecord{{ID: 5, Name: "nobody's"}})
+	c.Jobs.Remove(b, time.Now())
+	stop()
+
+	r, _ = recorder(t, fake.Cluster(interceptor.Funcs{}), path)
+	eventually(t, "the new process to answer", func() bool {
+		list, _, err = r.List(t.Context(), &status.RecordQuery{Jobs: []string{"7"}, Duplicates: true})
+		return err == nil && len(list) == 2
+	})
+	if s := list[1].Steps; len(s) != 2 || s[0].Step != "batch" || s[1].Name != "a" {
+		t.Errorf("steps of the last run: %+v", s)
+	}
+	if s := list[0].Steps; len(s) != 2 || s[1].Name != "old" {
+		t.Errorf("steps of the first run: %+v", s)
+	}
+}
+
+// Another process holds the lock: nothing waits for it but the records.
+func TestLockedDatabaseHoldsUpNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	c := fake.Cluster(interceptor.Funcs{})
+	r, _ := recorder(t, c, path)
+	first := batchJob(1, v1alpha1.StateCompleted)
+	fake.Feed(c, first)
+	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	other, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	conn, err := other.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	b := batchJob(2, v1alpha1.StateCompleted)
+	began := time.Now()
+	for range 1000 {
+		fake.Feed(c, b.DeepCopy())
+		r.Steps(2, 1, []wire.StepRecord{{ID: 0}})
+		if r.Stored(b) {
+			t.Fatal("it is said to be stored")
+		}
+	}
+	if list, _, err := r.List(t.Context(), &status.RecordQuery{}); err != nil || len(list) != 2 {
+		t.Errorf("%d listed, %v", len(list), err)
+	}
+	if time.Since(began) > 4*time.Second { // less than the wait for the lock
+		t.Errorf("the lock held it up for %v", time.Since(began))
+	}
+	if _, err := conn.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second record", func() bool { return r.Stored(b) })
+}
+
+// A database that cannot be had: jobs are listed from the queue, with a
+// warning; a finished one stays until it can be stored.
+func TestDatabaseThatIsAway(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	c := fake.Cluster(interceptor.Funcs{})
+	r, _ := recorder(t, c, filepath.Join(dir, "a.db"))
+	b := batchJob(1, v1alpha1.StateCompleted)
+	fake.Feed(c, b)
+	var list []status.Record
+	var warning string
+	eventually(t, "the warning", func() bool {
+		var err error
+		list, warning, err = r.List(t.Context(), &status.RecordQuery{Jobs: []string{"1"}})
+		return err == nil && strings.Contains(warning, dir)
+	})
+	if len(list) != 1 || r.Stored(b) {
+		t.Errorf("%d listed; stored: %v", len(list), r.Stored(b))
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the record", func() bool { return r.Stored(b) })
+}
+
+// Without a database nothing is held back, and lists say why they are empty.
+func TestNoAccounting(t *testing.T) {
+	c := fake.Cluster(interceptor.Funcs{})
+	r, _ := recorder(t, c, "")
+	b := batchJob(1, v1alpha1.StateCompleted)
+	fake.Feed(c, b)
+	if !r.Stored(b) {
+		t.Error("a job waits for a database that there is not")
+	}
+	if _, warning, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"1"}}); err != nil || warning == "" {
+		t.Errorf("%q %v", warning, err)
+	}
+}
+
+// A disk that is full (here: a limit on the database's size).
+func TestFullDatabaseLosesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, err := acct.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	put(t, s, []acct.Entry{record(1, "anna", nil)})
+	full := record(2, "anna", func(r *status.Record) { r.Comment = strings.Repeat("x", 1<<20) })
+	if err := acct.LimitPages(s, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(t.Context(), []acct.Entry{record(3, "anna", nil), full}, nil); err == nil {
+		t.Fatal("a full database took it")
+	}
+	if got := ids(find(t, s, status.RecordQuery{})); len(got) != 1 {
+		t.Errorf("a part was written: %v", got)
+	}
+	if err := acct.LimitPages(s, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, []acct.Entry{record(3, "anna", nil), full})
+	if got := ids(find(t, s, status.RecordQuery{})); len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,201 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// associations answers GET associations. With PrivateData=accounts or users,
+// others' are left out.
+func (s *Server) associations(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	s.queue.API().Reply(w, r, s.state(c))
+}
+
+func (s *Server) state(c *directory.Caller) *status.AcctState {
+	out := &status.AcctState{
+		Kind: "AssociationState", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion, Cluster: s.cluster(),
+		Accounts: []status.AcctAccount{}, Users: []status.AcctUser{}, QOS: []status.AcctQOS{},
+	}
+	mine := s.ownAccounts(c)
+	for _, a := range s.Cluster.Accounts.List() {
+		if c.Operator || !s.private("accounts") || mine[a.Name] {
+			out.Accounts = append(out.Accounts, account(a))
+		}
+	}
+	coordinates := s.coordinates(c)
+	for _, u := range s.Cluster.Users.List() {
+		own := c.User != nil && u.Name == c.User.Name
+		if c.Operator || !s.private("users") || own || slices.ContainsFunc(u.Spec.Accounts, func(a string) bool { return coordinates[a] }) {
+			out.Users = append(out.Users, user(u))
+		}
+	}
+	for _, q := range s.Cluster.QOS.List() {
+		out.QOS = append(out.QOS, qos(q))
+	}
+	slices.SortFunc(out.Accounts, func(a, b status.AcctAccount) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Users, func(a, b status.AcctUser) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.QOS, func(a, b status.AcctQOS) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// ownAccounts are those the caller is in or coordinates.
+func (s *Server) ownAccounts(c *directory.Caller) map[string]bool {
+	out := map[string]bool{}
+	if c.User == nil {
+		return out
+	}
+	for a := range s.coordinates(c) {
+		out[a] = true
+	}
+	for _, a := range append(slices.Clone(c.User.Spec.Accounts), c.User.Spec.DefaultAccount) {
+		out[a] = true
+	}
+	return out
+}
+
+// convert copies between an object's spec and its form on the wire, which have
+// the same members (a test compares them).
+func convert(from, to any) {
+	b, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(b, to)
+	}
+	if err != nil {
+		panic(err) // both are plain values of ours
+	}
+}
+
+func account(a *v1alpha1.Account) status.AcctAccount {
+	var out status.AcctAccount
+	convert(&a.Spec, &out)
+	out.Name, out.Version = a.Name, a.ResourceVersion
+	return out
+}
+
+func user(u *v1alpha1.User) status.AcctUser {
+	var out status.AcctUser
+	convert(&u.Spec, &out)
+	out.Name, out.Version = u.Name, u.ResourceVersion
+	return out
+}
+
+func qos(q *v1alpha1.QOS) status.AcctQOS {
+	var out status.AcctQOS
+	convert(&q.Spec, &out)
+	out.Name, out.Version = q.Name, q.ResourceVersion
+	return out
+}
+
+// target is the object a change is about, as it is now and as it is to be.
+type target struct {
+	old, now client.Object // old nil: it is new; now nil: it goes
+}
+
+func (s *Server) target(c *status.AcctChange) (t target, found bool) {
+	switch {
+	case c.Account != nil:
+		old, ok := s.Cluster.Accounts.Get(c.Account.Name)
+		n := &v1alpha1.Account{}
+		if ok {
+			t.old, n = old, old.DeepCopy()
+		}
+		n.Name = c.Account.Name
+		n.Spec = v1alpha1.AccountSpec{}
+		convert(c.Account, &n.Spec)
+		t.now, found = n, ok == (c.Account.Version != "") && (!ok || c.Account.Version == old.ResourceVersion)
+	case c.User != nil:
+		old, ok := s.Cluster.Users.Get(c.User.Name)
+		if !ok {
+			return t, false // people come as User objects, not by sacctmgr
+		}
+		n := old.DeepCopy()
+		keep := n.Spec
+		n.Spec = v1alpha1.UserSpec{}
+		convert(c.User, &n.Spec)
+		n.Spec.UID, n.Spec.GID, n.Spec.Groups, n.Spec.Home, n.Spec.Shell = keep.UID, keep.GID, keep.Groups, keep.Home, keep.Shell
+		n.Spec.Namespace, n.Spec.Identities = keep.Namespace, keep.Identities
+		t.old, t.now, found = old, n, c.User.Version == old.ResourceVersion
+	case c.QOS != nil:
+		old, ok := s.Cluster.QOS.Get(c.QOS.Name)
+		n := &v1alpha1.QOS{}
+		if ok {
+			t.old, n = old, old.DeepCopy()
+		}
+		n.Name = c.QOS.Name
+		n.Spec = v1alpha1.QOSSpec{}
+		convert(c.QOS, &n.Spec)
+		t.now, found = n, ok == (c.QOS.Version != "") && (!ok || c.QOS.Version == old.ResourceVersion)
+	}
+	if c.Delete {
+		t.now = nil
+	}
+	return t, found
+}
+
+// may tells whether the caller may make the change: administrators all,
+// operators all but raising anybody's level, coordinators what concerns users
+// of their accounts and accounts below them.
+func (s *Server) may(c *directory.Caller, change *status.AcctChange, t target) bool {
+	switch {
+	case c.Admin:
+		return true
+	case c.Operator:
+		return change.User == nil || change.User.AdminLevel == levelOf(t.old)
+	case c.User == nil || change.QOS != nil:
+		return false
+	}
+	coordinates := s.coordinates(c)
+	if change.Account != nil {
+		return s.mayAccount(coordinates, change, t)
+	}
+	return !change.Delete && mayUser(coordinates, t)
+}
+
+func levelOf(o client.Object) string {
+	if u, ok := o.(*v1alpha1.User); ok {
+		return u.Spec.AdminLevel
+	}
+	return ""
+}
+
+func (s *Server) mayAccount(coordinates map[string]bool, change *status.AcctChange, t target) bool {
+	if !coordinates[change.Account.Parent] {
+		return false
+	}
+	old, ok := t.old.(*v1alpha1.Account)
+	return !ok || coordinates[old.Spec.Parent]
+}
+
+// mayUser: nothing but associations with accounts of the coordinator changes.
+func mayUser(coordinates map[string]bool, t target) bool {
+	old, ok := t.old.(*v1alpha1.User)
+	now, ok2 := t.now.(*v1alpha1.User)
+	if !ok || !ok2 {
+		return false
+	}
+	foreign := func(u *v1alpha1.User) string {
+		var list []v1alpha1.Association
+		for _, a := range u.Spec.Associations {
+			if !coordinates[a.Account] {
+				list = append(list, a)
+			}
+		}
+		accounts := slices.DeleteFunc(slices.Clone(u.Spec.Accounts), func(a string) bool { return coordinates[a] })
+		slices.Sort(accounts)
+		b, err := json.Marshal([]any{list, accounts, u.Spec.AdminLevel, u.Spec.WCKeys, u.Spec.DefaultQOS})
+		if err != nil {
+			return u.Name
+		}
+		return string(b)
+	}
+	return foreign(old) == foreign(now) && (old.Spec.DefaultAccount == now.Spec.DefaultAccount || coordinates[now.Spec.DefaultAccount])
+}

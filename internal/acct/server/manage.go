@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/api"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// maxChanges bounds one request.
+const (
+	maxChanges = 10_000
+	maxBody    = 32 << 20
+)
+
+// manage answers POST associations: all of the changes are made, or none.
+func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	var in status.AcctChanges
+	d := json.NewDecoder(io.LimitReader(r.Body, maxBody))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&in); err != nil || len(in.Items) > maxChanges {
+		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the changes cannot be read: %v", err))
+		return
+	}
+	targets := make([]target, len(in.Items))
+	for i := range in.Items {
+		t, found := s.target(&in.Items[i])
+		if !s.may(c, &in.Items[i], t) {
+			api.Refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
+			return
+		}
+		if !found {
+			api.Refuse(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
+			return
+		}
+		targets[i] = t
+	}
+	err := s.apply(r.Context(), targets, true)
+	if err == nil && !in.Check {
+		err = s.apply(r.Context(), targets, false)
+	}
+	switch {
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		api.Refuse(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
+	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
+		api.Refuse(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+	case err != nil:
+		api.Refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+	default:
+		s.queue.API().Reply(w, r, s.state(c))
+	}
+}
+
+// apply makes the changes in order; dry asks the API server whether it would
+// take each. When one fails, those before it are undone, the last first.
+func (s *Server) apply(ctx context.Context, targets []target, dry bool) error {
+	for i := range targets {
+		err := s.one(ctx, &targets[i], dry)
+		if err == nil {
+			continue
+		}
+		if dry {
+			return err
+		}
+		undo := context.WithoutCancel(ctx)
+		for k := i - 1; k >= 0; k-- {
+			if back := s.undo(undo, &targets[k]); back != nil {
+				err = errors.Join(err, fmt.Errorf("undoing the change of %s: %w", nameOf(&targets[k]), back))
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+func nameOf(t *target) string {
+	if t.now != nil {
+		return t.now.GetName()
+	}
+	return t.old.GetName()
+}
+
+// one makes one change, under the condition that the object is as it was read.
+func (s *Server) one(ctx context.Context, t *target, dry bool) error {
+	k := s.Cluster.Client
+	switch {
+	case t.now == nil && t.old == nil:
+		return nil
+	case t.now == nil:
+		uid, version := t.old.GetUID(), t.old.GetResourceVersion()
+		opts := []client.DeleteOption{client.Preconditions{UID: &uid, ResourceVersion: &version}}
+		if dry {
+			opts = append(opts, client.DryRunAll)
+		}
+		err := k.Delete(ctx, t.old.DeepCopyObject().(client.Object), opts...)
+		if err == nil && !dry {
+			s.forget(t.old)
+		}
+		return err
+	case t.old == nil:
+		if dry {
+			return k.Create(ctx, t.now.DeepCopyObject().(client.Object), client.DryRunAll)
+		}
+		err := k.Create(ctx, t.now)
+		s.learn(t.now, err)
+		return err
+	}
+	if dry {
+		return k.Update(ctx, t.now.DeepCopyObject().(client.Object), client.DryRunAll)
+	}
+	err := k.Update(ctx, t.now)
+	s.learn(t.now, err)
+	return err
+}
+
+// learn takes a written object into the store, so that the next reader sees it.
+func (s *Server) learn(o client.Object, err error) {
+	if err != nil {
+		return
+	}
+	switch x := o.DeepCopyObject().(type) {
+	case *v1alpha1.Account:
+		s.Cluster.Accounts.Apply(x)
+	case *v1alpha1.User:
+		s.Cluster.Users.Apply(x)
+	case *v1alpha1.QOS:
+		s.Cluster.QOS.Apply(x)
+	}
+}
+
+func (s *Server) forget(o client.Object) {
+	switch x := o.(type) {
+	case *v1alpha1.Account:
+		s.Cluster.Accounts.Remove(x, s.Now())
+	case *v1alpha1.User:
+		s.Cluster.Users.Remove(x, s.Now())
+	case *v1alpha1.QOS:
+		s.Cluster.QOS.Remove(x, s.Now())
+	}
+}
+
+// undo brings an object back to what it was.
+func (s *Server) undo(ctx context.Context, t *target) error {
+	k := s.Cluster.Client
+	switch {
+	case t.old == nil:
+		err := client.IgnoreNotFound(k.Delete(ctx, t.now))
+		if err == nil {
+			s.forget(t.now)
+		}
+		return err
+	case t.now == nil:
+		back := t.old.DeepCopyObject().(client.Object)
+		back.SetResourceVersion("")
+		back.SetUID("")
+		err := k.Create(ctx, back)
+		s.learn(back, err)
+		return err
+	}
+	back := t.old.DeepCopyObject().(client.Object)
+	back.SetResourceVersion(t.now.GetResourceVersion())
+	err := k.Update(ctx, back)
+	s.learn(back, err)
+	return err
+}

@@ -1,0 +1,193 @@
+// Package server answers the accounting part of the queue API: records for
+// sacct, usage for sreport, and the associations that sacctmgr reads and
+// changes. Who asks is known from the API server; what a caller may see obeys
+// PrivateData.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/api"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Server answers. Safe for concurrent use.
+type Server struct {
+	Cluster  *control.Cluster
+	Recorder *acct.Recorder
+	Now      func() time.Time
+
+	queue Queue
+	turns chan struct{}
+}
+
+// Queue is where the paths go, and whose answers these are.
+type Queue interface {
+	Table() *table.Table
+	API() *api.API
+	Handle(pattern string, serve api.Serve)
+}
+
+// searchesAtOnce bounds how many searches of the database run at the same
+// time, so that many heavy ones do not take the processors from planning.
+const searchesAtOnce = 2
+
+// searchTime bounds one search.
+const searchTime = 50 * time.Second
+
+// Register adds the paths to q.
+func (s *Server) Register(q Queue) {
+	s.queue, s.turns = q, make(chan struct{}, searchesAtOnce)
+	q.Handle("GET "+wire.QueueRoot+"/records", s.records)
+	q.Handle("GET "+wire.QueueRoot+"/usage", s.usage)
+	q.Handle("GET "+wire.QueueRoot+"/associations", s.associations)
+	q.Handle("POST "+wire.QueueRoot+"/associations", s.manage)
+}
+
+// errDenied is Slurm's text.
+const errDenied = "Access/permission denied"
+
+// search runs one search of the database when its turn comes.
+func (s *Server) search(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+		return run(ctx)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// records answers GET records?q=QUERY.
+func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	q := &status.RecordQuery{}
+	if err := decode(r.URL.Query().Get("q"), q); err != nil {
+		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		return
+	}
+	if !s.confine(q, c) {
+		s.queue.API().Reply(w, r, s.answer(nil, ""))
+		return
+	}
+	s.queue.Table().Await(r.Context(), table.Query{Users: q.Users})
+	var list []status.Record
+	var warning string
+	err := s.search(r.Context(), func(ctx context.Context) (err error) {
+		list, warning, err = s.Recorder.List(ctx, q)
+		return err
+	})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if s.private("jobs") && !c.Operator {
+		list = slices.DeleteFunc(list, func(x status.Record) bool { return !s.maySee(c, &x) })
+	}
+	s.queue.API().Reply(w, r, s.answer(list, warning))
+}
+
+func (s *Server) answer(list []status.Record, warning string) *status.RecordList {
+	if list == nil {
+		list = []status.Record{}
+	}
+	return &status.RecordList{
+		Kind: "RecordList", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion,
+		Time: s.Now().Unix(), Cluster: s.cluster(), Items: list, Warning: warning,
+	}
+}
+
+func (s *Server) cluster() string { return acct.ClusterName(s.Cluster.Parameters()) }
+
+// fail says why there is no answer.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, acct.ErrDisabled):
+		api.Refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, "Slurm accounting storage is disabled")
+	case errors.Is(err, acct.ErrNewer):
+		api.Refuse(w, r, http.StatusConflict, metav1.StatusReasonConflict, err.Error())
+	default:
+		api.Refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+	}
+}
+
+// decode reads a query; nothing unknown is in it.
+func decode(text string, into any) error {
+	if text == "" {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+func (s *Server) private(what string) bool {
+	return slices.ContainsFunc(s.Cluster.Parameters().PrivateData, func(p string) bool { return strings.EqualFold(p, what) || strings.EqualFold(p, "all") })
+}
+
+// confine makes "me" a name, and leaves a caller who may see no other's
+// records its own and those of the accounts it coordinates; false: nothing.
+func (s *Server) confine(q *status.RecordQuery, c *directory.Caller) bool {
+	if q.Me {
+		switch {
+		case c.User != nil:
+			q.Users = append(q.Users, c.User.Name)
+		case !c.Operator:
+			return false
+		}
+	}
+	if c.Operator || !s.private("jobs") || len(s.coordinates(c)) > 0 {
+		return true
+	}
+	if c.User == nil || len(q.Users)+len(q.UserIDs) > 0 && !slices.Contains(q.Users, c.User.Name) && !slices.Contains(q.UserIDs, c.User.Spec.UID) {
+		return false
+	}
+	q.Users, q.UserIDs = []string{c.User.Name}, nil
+	return true
+}
+
+// maySee: with PrivateData=jobs.
+func (s *Server) maySee(c *directory.Caller, r *status.Record) bool {
+	return c.User != nil && (r.User == c.User.Name || s.coordinates(c)[r.Account])
+}
+
+// coordinates are the accounts that the caller coordinates, with those below.
+func (s *Server) coordinates(c *directory.Caller) map[string]bool {
+	if c.User == nil {
+		return nil
+	}
+	return coordinated(c.User.Name, s.Cluster.Accounts.List())
+}
+
+func coordinated(user string, accounts []*v1alpha1.Account) map[string]bool {
+	out := map[string]bool{}
+	for _, a := range accounts {
+		if slices.Contains(a.Spec.Coordinators, user) {
+			out[a.Name] = true
+		}
+	}
+	for grown := len(out) > 0; grown; {
+		grown = false
+		for _, a := range accounts {
+			if out[a.Spec.Parent] && !out[a.Name] {
+				out[a.Name], grown = true, true
+			}
+		}
+	}
+	return out
+}

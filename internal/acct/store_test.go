@@ -1,0 +1,292 @@
+package acct_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// both runs a test with each database.
+func both(t *testing.T, test func(t *testing.T, s *acct.Store)) {
+	open := func(t *testing.T, address string) *acct.Store {
+		s, err := acct.Open(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	t.Run("sqlite", func(t *testing.T) { test(t, open(t, filepath.Join(t.TempDir(), "acct #%?.db"))) })
+	t.Run("postgres", func(t *testing.T) { test(t, open(t, accttest.Postgres(t))) })
+}
+
+// record makes a record of a run of 100 s.
+func record(id int64, user string, change func(*status.Record)) acct.Entry {
+	r := status.Record{
+		UID: fmt.Sprintf("uid-%d", id), ID: id, Name: "job", User: user, UserID: 1000 + int64(len(user)), Group: user, GroupID: 1000,
+		Account: "science", Partition: "main", State: "COMPLETED", Submit: 1000 * id, Eligible: 1000 * id, Start: 1000*id + 10, End: 1000*id + 110,
+		Nodes: 1, NodeList: "n1", CPUs: 2, ReqCPUs: 2, TimeLimit: 60, AllocTRES: "billing=2,cpu=2,mem=1G,node=1", WorkDir: "/w",
+		History: []status.StateChange{{State: "PENDING", At: 1}, {State: "RUNNING", At: 2, Reason: "x"}},
+	}
+	if change != nil {
+		change(&r)
+	}
+	return acct.Entry{Record: r, Rev: 1}
+}
+
+func put(t *testing.T, s *acct.Store, jobs []acct.Entry, steps ...acct.StepEntry) {
+	t.Helper()
+	if err := s.Put(t.Context(), jobs, steps); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func find(t *testing.T, s *acct.Store, q status.RecordQuery) []status.Record {
+	t.Helper()
+	list, err := s.Find(t.Context(), &q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func ids(list []status.Record) []int64 {
+	out := []int64{}
+	for _, r := range list {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+func TestRoundTripIsExactAndIdempotent(t *testing.T) {
+	both(t, func(t *testing.T, s *acct.Store) {
+		e := record(7, "anna", func(r *status.Record) {
+			r.Name, r.Comment = "a 'quoted' \"job\"; DROP TABLE jobs; -- \U0001F41F", "zwei\nZeilen"
+			r.ArrayJobID, r.ArrayTaskID, r.HetJobID, r.HetOffset = 5, "3", 9, 2
+			r.KilledBy, r.KilledByID, r.ExitCode, r.Signal = "ben", 1002, 1, 9
+		})
+		step := status.StepRecord{Step: "batch", Name: "batch", State: "COMPLETED", MaxRSS: 1 << 30, MaxRSSNode: "n1", Measured: true}
+		for range 3 {
+			put(t, s, []acct.Entry{e}, acct.StepEntry{UID: "uid-7", Step: step})
+		}
+		got := find(t, s, status.RecordQuery{Jobs: []string{"7"}})
+		if len(got) != 1 || got[0].DBIndex == 0 {
+			t.Fatalf("%+v", got)
+		}
+		want := e.Record
+		want.DBIndex, want.Steps = got[0].DBIndex, []status.StepRecord{step}
+		if !reflect.DeepEqual(got[0], want) {
+			t.Errorf("got  %+v\nwant %+v", got[0], want)
+		}
+		older := e
+		older.Rev, older.Record.State = 0, "RUNNING"
+		put(t, s, []acct.Entry{older})
+		if r := find(t, s, status.RecordQuery{Jobs: []string{"7"}})[0]; r.State != "COMPLETED" {
+			t.Errorf("an older version replaced a newer one: %s", r.State)
+		}
+	})
+}
+
+func TestSearch(t *testing.T) {
+	both(t, func(t *testing.T, s *acct.Store) {
+		running := func(r *status.Record) { r.State, r.End = "RUNNING", 0 }
+		put(t, s, []acct.Entry{
+			record(1, "anna", nil), record(2, "ben", func(r *status.Record) { r.Account, r.NodeList, r.Nodes = "arts", "n[2-3]", 2 }),
+			record(3, "anna", running),
+			record(4, "anna", func(r *status.Record) { r.State, r.Start, r.End, r.Nodes, r.NodeList = "PENDING", 0, 0, 0, "" }),
+			record(5, "carl", func(r *status.Record) { r.End = 50_000_000; r.State = "TIMEOUT" }),
+			record(6, "anna", func(r *status.Record) { r.ArrayJobID, r.ArrayTaskID = 6, "0" }),
+			record(7, "anna", func(r *status.Record) { r.ArrayJobID, r.ArrayTaskID, r.Name = 6, "1", "x" }),
+			record(8, "anna", func(r *status.Record) { r.HetJobID, r.QOS, r.WCKey = 8, "fast", "w" }),
+			record(9, "anna", func(r *status.Record) { r.HetJobID, r.HetOffset, r.Eligible = 8, 1, 0 }),
+			record(1, "anna", func(r *status.Record) { r.Restarts, r.State = 1, "FAILED" }),
+		})
+		for name, c := range map[string]struct {
+			q    status.RecordQuery
+			want []int64
+		}{
+			"all":            {status.RecordQuery{}, []int64{1, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
+			"ids":            {status.RecordQuery{Jobs: []string{"2", "5", "77"}}, []int64{2, 5}},
+			"no id":          {status.RecordQuery{Jobs: []string{"x"}}, []int64{}},
+			"array":          {status.RecordQuery{Jobs: []string{"6"}}, []int64{6, 7}},
+			"task":           {status.RecordQuery{Jobs: []string{"6_1"}}, []int64{7}},
+			"tasks":          {status.RecordQuery{Jobs: []string{"6_[0-1,5]"}}, []int64{6, 7}},
+			"het":            {status.RecordQuery{Jobs: []string{"8"}}, []int64{8, 9}},
+			"component":      {status.RecordQuery{Jobs: []string{"8+1"}}, []int64{9}},
+			"user":           {status.RecordQuery{Users: []string{"ben", "carl"}}, []int64{2, 5}},
+			"uid or user":    {status.RecordQuery{Users: []string{"ben"}, UserIDs: []int64{1004}}, []int64{1, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
+			"account":        {status.RecordQuery{Accounts: []string{"arts"}}, []int64{2}},
+			"name":           {status.RecordQuery{Names: []string{"x"}}, []int64{7}},
+			"qos, wckey":     {status.RecordQuery{QOS: []string{"fast"}, WCKeys: []string{"w"}}, []int64{8}},
+			"node":           {status.RecordQuery{Nodes: []string{"n3"}}, []int64{2}},
+			"nodes range":    {status.RecordQuery{NNodes: [2]int64{2, 9}}, []int64{2}},
+			"an injection":   {status.RecordQuery{Users: []string{"anna' OR '1'='1"}, Names: []string{"job') OR 1=1 --"}}, []int64{}},
+			"NUL":            {status.RecordQuery{Names: []string{"jo\x00b\xff"}}, []int64{}},
+			"window":         {status.RecordQuery{Start: 2050, End: 2060}, []int64{2}},
+			"window, later":  {status.RecordQuery{Start: 6500, End: 6600}, []int64{3, 4, 5}},
+			"window, user":   {status.RecordQuery{Start: 1, End: 2999, Users: []string{"anna"}}, []int64{1, 1}},
+			"open end":       {status.RecordQuery{Start: 7500}, []int64{3, 4, 5, 8}},
+			"ids in time":    {status.RecordQuery{Start: 1, End: 2999, Jobs: []string{"1", "2", "3"}}, []int64{1, 1, 2}},
+			"completed":      {status.RecordQuery{Start: 1, End: 10_000, States: []string{"COMPLETED"}}, []int64{1, 2, 6, 7, 8, 9}},
+			"timeout in":     {status.RecordQuery{Start: 1, End: 10_000, States: []string{"TIMEOUT"}}, []int64{}},
+			"running then":   {status.RecordQuery{Start: 2050, End: 2060, States: []string{"RUNNING"}}, []int64{2}},
+			"pending":        {status.RecordQuery{Start: 4000, End: 4002, States: []string{"PENDING"}}, []int64{4}},
+			"limit":          {status.RecordQuery{Limit: 2}, []int64{1, 1}},
+			"constraint no":  {status.RecordQuery{Constraints: []string{"gpu"}}, []int64{}},
+			"several states": {status.RecordQuery{Start: 1, End: 60_000_000, States: []string{"TIMEOUT", "FAILED"}}, []int64{1, 5}},
+		} {
+			if got := ids(find(t, s, c.q)); !slices.Equal(got, c.want) {
+				t.Errorf("%s: %v, want %v", name, got, c.want)
+			}
+		}
+		if got := acct.Newest(find(t, s, status.RecordQuery{Jobs: []string{"1"}})); len(got) != 1 || got[0].State != "FAILED" {
+			t.Errorf("newest: %+v", got)
+		}
+	})
+}
+
+// The search by classes of span finds exactly what looking at every record
+// does.
+func TestStretchFindsWhatALookAtAllFinds(t *testing.T) {
+	both(t, func(t *testing.T, s *acct.Store) {
+		r := rand.New(rand.NewPCG(1, 2))
+		var all []acct.Entry
+		for id := range int64(500) {
+			begin := r.Int64N(1_000_000) + 1
+			all = append(all, record(id+1, []string{"anna", "ben"}[r.IntN(2)], func(x *status.Record) {
+				x.Submit, x.Eligible, x.Start, x.End = begin, begin, begin, begin+r.Int64N(1<<r.IntN(20))
+				if r.IntN(20) == 0 {
+					x.End, x.State = 0, "RUNNING"
+				}
+				if r.IntN(20) == 0 {
+					x.Eligible = 0
+				}
+			}))
+		}
+		put(t, s, all)
+		for range 200 {
+			q := status.RecordQuery{Start: r.Int64N(1_100_000) + 1}
+			q.End = q.Start + r.Int64N(1<<r.IntN(18))
+			if r.IntN(2) == 0 {
+				q.Users = []string{"anna"}
+			}
+			if r.IntN(3) == 0 {
+				q.States = []string{[]string{"COMPLETED", "RUNNING", "PENDING"}[r.IntN(3)]}
+			}
+			f := acct.NewFilter(&q)
+			want := []int64{}
+			for i := range all {
+				if f.Match(&all[i].Record) {
+					want = append(want, all[i].Record.ID)
+				}
+			}
+			if got := ids(find(t, s, q)); !slices.Equal(got, want) {
+				t.Fatalf("%+v: %v, want %v", q, got, want)
+			}
+		}
+	})
+}
+
+func TestPurgeAndLoad(t *testing.T) {
+	both(t, func(t *testing.T, s *acct.Store) {
+		put(t, s, []acct.Entry{record(1, "anna", nil), record(2, "anna", nil), record(3, "anna", func(r *status.Record) { r.End, r.State = 0, "RUNNING" })},
+			acct.StepEntry{UID: "uid-1", Step: status.StepRecord{Step: "0", State: "COMPLETED"}})
+		before := find(t, s, status.RecordQuery{})
+		dir := t.TempDir()
+		n, err := s.Purge(t.Context(), time.Unix(2000, 0), dir, time.Unix(9000, 0))
+		if err != nil || n != 1 || !slices.Equal(ids(find(t, s, status.RecordQuery{})), []int64{2, 3}) {
+			t.Fatalf("%d taken out, %v: %v", n, err, ids(find(t, s, status.RecordQuery{})))
+		}
+		files, _ := filepath.Glob(filepath.Join(dir, "*.gz"))
+		if len(files) != 1 {
+			t.Fatalf("archives: %v", files)
+		}
+		f, err := os.Open(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if n, err := s.Load(t.Context(), f); err != nil || n != 1 {
+			t.Fatalf("%d loaded, %v", n, err)
+		}
+		after := find(t, s, status.RecordQuery{})
+		for i := range after {
+			after[i].DBIndex, before[i].DBIndex = 0, 0
+		}
+		if !reflect.DeepEqual(after, before) {
+			t.Errorf("got  %+v\nwant %+v", after, before)
+		}
+		if _, err := s.Load(t.Context(), strings.NewReader("nonsense")); err == nil {
+			t.Error("nonsense was taken for an archive")
+		}
+		if os.Getuid() != 0 { // root writes everywhere
+			if _, err := s.Purge(t.Context(), time.Unix(1<<40, 0), "/proc/none", time.Unix(9000, 0)); err == nil || len(find(t, s, status.RecordQuery{})) != 3 {
+				t.Errorf("records went without their archive (%v)", err)
+			}
+		}
+	})
+}
+
+func TestNewerIsRefused(t *testing.T) {
+	raw := func(t *testing.T, path, statement string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "a.db")
+	s, err := acct.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, []acct.Entry{record(1, "anna", nil)})
+	raw(t, path, `UPDATE jobs SET version = 99, body = '{"future": 1}'`)
+	if _, err := s.Find(t.Context(), &status.RecordQuery{}); !errors.Is(err, acct.ErrNewer) || !strings.Contains(err.Error(), "job 1") {
+		t.Errorf("a newer record: %v", err)
+	}
+	put(t, s, []acct.Entry{record(1, "anna", nil)})
+	if _, err := s.Find(t.Context(), &status.RecordQuery{}); !errors.Is(err, acct.ErrNewer) {
+		t.Errorf("a newer record was overwritten: %v", err)
+	}
+	_ = s.Close()
+	raw(t, path, `INSERT INTO berth_schema VALUES (99)`)
+	if _, err := acct.Open(t.Context(), path); !errors.Is(err, acct.ErrNewer) {
+		t.Errorf("a newer schema: %v", err)
+	}
+}
+
+func TestNoDatabase(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for _, address := range []string{"/nonexistent/dir/a.db", "postgres://berth:secret@127.0.0.1:1/x?connect_timeout=1", t.TempDir()} {
+		_, err := acct.Open(ctx, address)
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "garbage.db")
+	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acct.Open(ctx, path); err == nil {
+		t.Error("garbage was taken for a database")
+	}
+}

@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/internal/agent/apiclient"
+	"github.com/berth-hpc/berth/internal/agent/coord"
+	"github.com/berth-hpc/berth/internal/agent/launch"
+	"github.com/berth-hpc/berth/internal/agent/peer"
+	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/env"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// Agent is the agent of one node of a job.
+type Agent struct {
+	config *Config
+	log    *slog.Logger
+	api    *apiclient.Client
+	spawn  *spawn.Spawner
+
+	dir      string   // private folder: socket, script
+	lock     *os.File // of dir
+	socket   string
+	unix     *net.UnixListener
+	tcp      net.Listener
+	door     *door
+	identity *peer.Identity
+
+	welcome *wire.Welcome
+	job     job.Job
+	input   env.Input
+	node    *launch.Node
+	coord   *coord.Coordinator // nil unless this is the first node
+	steps   *stepReports       // with coord
+	idle    idle               // connections to other agents
+}
+
+// Run is the agent from its start to its exit code. Cancelling ctx is the
+// kubelet's SIGTERM: the job's processes are ended in order.
+func Run(ctx context.Context, config *Config, log *slog.Logger) int {
+	// Another process of the same uid could otherwise read the job's key out
+	// of this one.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		log.Warn("cannot hide the agent from its job", "error", err)
+	}
+	a := &Agent{config: config, log: log, api: apiclient.New(config.APIs, config.CA, config.Token)}
+	if err := a.start(ctx); err != nil {
+		log.Error("cannot start", "error", err)
+		a.last(&wire.Report{JobID: config.JobID, Attempt: config.Attempt, Kind: wire.ReportFailed, Message: err.Error()})
+		a.close()
+		return 1
+	}
+	defer a.close()
+	if a.coord != nil {
+		return a.runAll(ctx)
+	}
+	<-ctx.Done()
+	a.endAll(time.Duration(a.welcome.KillWait) * time.Second * 3 / 4) // then the kubelet kills
+	return 0
+}
+
+// start does everything up to the point where steps can run.
+func (a *Agent) start(ctx context.Context) error {
+	var err error
+	if a.spawn, err = spawn.New(); err != nil {
+		return err
+	}
+	if a.dir, a.lock, err = privateDir(a.config.TempDir); err != nil {
+		return err
+	}
+	if a.unix, a.socket, err = peer.Listen(a.dir); err != nil {
+		return err
+	}
+	if a.tcp, err = net.Listen("tcp", net.JoinHostPort(a.config.PodIP, "0")); err != nil {
+		return fmt.Errorf("listen for agents: %w", err)
+	}
+	hello := &wire.Hello{
+		JobID: a.config.JobID, Attempt: a.config.Attempt, Index: a.config.Index,
+		Address: a.tcp.Addr().String(), CPUs: step.FormatCPUs(setBits(ownMask())),
+	}
+	if a.welcome, err = a.api.Hello(ctx, hello); err != nil {
+		return fmt.Errorf("hello: %w", err)
+	}
+	if err := a.adopt(); err != nil {
+		return err
+	}
+	a.door = &door{}
+	a.door.agent.Store(a)
+	go a.door.serveTCP(ctx, a.tcp)
+	go a.serveUnix(ctx)
+	return nil
+}
+
+// adopt takes over what the welcome says.
+func (a *Agent) adopt() error {
+	w := a.welcome
+	if w.JobID != a.config.JobID || w.Index != a.config.Index || int(w.Index) >= len(w.Hosts) || w.Index < 0 {
+		return fmt.Errorf("welcome is for node %d of job %d", w.Index, w.JobID)
+	}
+	if err := json.Unmarshal(w.Job, &a.job); err != nil {
+		return fmt.Errorf("welcome: job: %w", err)
+	}
+	var err error
+	if a.identity, err = peer.NewIdentity(w.Certificate, w.Key); err != nil {
+		return err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err == nil {
+		err = fillHosts(a.config.HostsFile, w.Hosts, mounts)
+	}
+	if err != nil {
+		a.log.Warn("host names will not resolve", "error", err)
+	}
+	mask := 0o022
+	if a.job.Batch.Umask > 0 {
+		mask = int(a.job.Batch.Umask) - 1
+	}
+	spawn.SetUmask(mask) // of this process, and so of all of the job's
+	a.input = env.Input{Welcome: w, Job: &a.job}
+	a.node = &launch.Node{
+		Index: w.Index, Name: w.Hosts[w.Index].Name, User: w.User, Spawn: a.spawn, Helper: a.config.Helper,
+		Dial: a.dialLaunch, Keep: a.keep, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,
+	}
+	if w.Index == 0 {
+		a.coord = coord.New(a.node, a.coordJob(), stamp)
+		a.reportSteps()
+	}
+	return nil
+}
+
+func (a *Agent) coordJob() *coord.Job {
+	j := &coord.Job{ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Address: a.config.PodIP}
+	for _, h := range a.welcome.Hosts {
+		ids, err := step.ParseCPUs(h.CPUIDs)
+		if err != nil {
+			a.log.Warn("tasks will not be pinned", "node", h.Name, "error", err)
+		}
+		j.Nodes = append(j.Nodes, coord.Node{Name: h.Name, CPUs: max(h.CPUs, 1), IDs: ids})
+	}
+	return j
+}
+
+// stamp is now, as Slurm writes it into notices.
+func stamp() string { return time.Now().Format("2006-01-02T15:04:05") }
+
+// bindable is the agent's mask, or nil where the numbers of CPUs mean nothing.
+func (a *Agent) bindable() *unix.CPUSet {
+	if v, _ := env.Get(a.config.Environ, wire.EnvCPUBind); v == "none" {
+		return nil
+	}
+	return ownMask()
+}
+
+func ownMask() *unix.CPUSet {
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(0, &set) != nil {
+		return nil
+	}
+	return &set
+}
+
+func setBits(set *unix.CPUSet) []int {
+	var ids []int
+	for i := 0; set != nil && len(ids) < set.Count(); i++ {
+		if set.IsSet(i) {
+			ids = append(ids, i)
+		}
+	}
+	return ids
+}
+
+func (a *Agent) close() {
+	if a.tcp != nil {
+		a.tcp.Close()
+	}
+	a.leave()
+}
+
+// leave gives up what belongs to this job alone. It may be called again.
+func (a *Agent) leave() {
+	if a.unix != nil {
+		a.unix.Close()
+	}
+	if a.dir != "" {
+		os.RemoveAll(filepath.Clean(a.dir))
+		a.lock.Close()
+	}
+}
+
+// endAll ends every process on this node: SIGTERM, and SIGKILL to what is
+// left after grace.
+func (a *Agent) endAll(grace time.Duration) {
+	if spawn.Kill(syscall.SIGCONT, spawn.Everything) == 0 {
+		return
+	}
+	spawn.Kill(syscall.SIGTERM, spawn.Everything)
+	deadline := time.Now().Add(grace)
+	for time.Now().Before(deadline) {
+		if spawn.Kill(0, spawn.Everything) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	spawn.KillAll(5*time.Second, spawn.Everything)
+}
+
+// last keeps the last report where the kubelet finds it.
+func (a *Agent) last(r *wire.Report) {
+	if a.config.TerminationLog == "" {
+		return
+	}
+	short := *r
+	short.Message = short.Message[:min(len(short.Message), 2000)] // the kubelet keeps 4 KiB in all
+	b, err := json.Marshal(&short)
+	if err != nil {
+		return
+	}
+	f, err := os.OpenFile(a.config.TerminationLog, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return // not every pod has one
+	}
+	defer f.Close()
+	f.Write(b) //nolint:errcheck // nobody to tell
+}

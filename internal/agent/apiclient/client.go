@@ -1,0 +1,181 @@
+// Package apiclient is the agent's way to the API role: messages of package
+// wire over HTTPS, tried again until answered.
+package apiclient
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Pauses between attempts, and how long an answer may take: the API role holds
+// a Hello and a CommandQuery for up to 60 s.
+const (
+	firstPause = 50 * time.Millisecond
+	maxPause   = 5 * time.Second
+	answerTime = 90 * time.Second
+	dialTime   = 5 * time.Second
+)
+
+// maxAnswer bounds an answer, in bytes: a Welcome carries script and
+// environment, a few MiB at most.
+const maxAnswer = 64 << 20
+
+// Final is an answer that repeating does not change.
+type Final struct {
+	Code int
+	Text string
+}
+
+func (e *Final) Error() string { return fmt.Sprintf("refused with %d: %s", e.Code, e.Text) }
+
+// Client asks the API role. It is safe for concurrent use.
+type Client struct {
+	http  *http.Client
+	token string // path
+
+	mu   sync.Mutex
+	urls []string // the first is the one that answered last
+}
+
+// New makes a Client that trusts ca and shows the token in a file, which is
+// read anew for every request since the kubelet replaces it.
+func New(urls []string, ca *x509.CertPool, tokenPath string) *Client {
+	t := &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS13},
+		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: dialTime, MaxIdleConnsPerHost: 2, IdleConnTimeout: 2 * time.Minute,
+	}
+	return &Client{http: &http.Client{Transport: t}, token: tokenPath, urls: append([]string(nil), urls...)}
+}
+
+// Hello says hello until the whole gang has.
+func (c *Client) Hello(ctx context.Context, h *wire.Hello) (*wire.Welcome, error) {
+	var w wire.Welcome
+	if err := c.ask(ctx, wire.PathHello, h, &w); err != nil {
+		return nil, err
+	}
+	return &w, nil
+}
+
+// Commands waits for commands after seq; there may be none.
+func (c *Client) Commands(ctx context.Context, seq int64) ([]wire.Command, error) {
+	var a wire.Commands
+	err := c.ask(ctx, wire.PathCommands, &wire.CommandQuery{After: seq}, &a)
+	return a.Items, err
+}
+
+// Report tells r until it is on record.
+func (c *Client) Report(ctx context.Context, r *wire.Report) error {
+	return c.ask(ctx, wire.PathReport, r, &struct{}{})
+}
+
+// Steps tells about steps until it is taken.
+func (c *Client) Steps(ctx context.Context, r *wire.StepReport) error {
+	return c.ask(ctx, wire.PathSteps, r, &struct{}{})
+}
+
+// Next waits for another job to run in the pod; the error is a *Final if there
+// is none.
+func (c *Client) Next(ctx context.Context, q *wire.NextQuery) (*wire.Welcome, error) {
+	var w wire.Welcome
+	if err := c.ask(ctx, wire.PathNext, q, &w); err != nil {
+		return nil, err
+	}
+	return &w, nil
+}
+
+// ask posts in to one URL after the other until there is an answer.
+func (c *Client) ask(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("encode %T: %w", in, err)
+	}
+	pause := firstPause
+	for {
+		err := c.round(ctx, path, body, out)
+		var final *Final
+		if err == nil || errors.As(err, &final) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w (last: %w)", path, ctx.Err(), err)
+		}
+		pause = min(pause*2, maxPause)
+	}
+}
+
+// round tries every URL once, beginning with the one that answered last.
+func (c *Client) round(ctx context.Context, path string, body []byte, out any) error {
+	c.mu.Lock()
+	urls := append([]string(nil), c.urls...)
+	c.mu.Unlock()
+	var last error
+	for i, url := range urls {
+		last = c.post(ctx, url+path, body, out)
+		var final *Final
+		if last == nil || errors.As(last, &final) {
+			c.prefer(i)
+			return last
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return last
+}
+
+func (c *Client) prefer(i int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i > 0 && i < len(c.urls) {
+		c.urls[0], c.urls[i] = c.urls[i], c.urls[0]
+	}
+}
+
+func (c *Client) post(ctx context.Context, url string, body []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return &Final{Text: err.Error()}
+	}
+	token, err := os.ReadFile(c.token)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	text := strings.TrimSpace(string(b[:min(len(b), 500)]))
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return json.Unmarshal(b, out)
+	case resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests:
+		return &Final{Code: resp.StatusCode, Text: text}
+	}
+	return fmt.Errorf("%s: %s: %s", url, resp.Status, text)
+}

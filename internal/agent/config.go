@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Config is what the pod's environment says, and where things are. Read-only.
+type Config struct {
+	JobID   int64
+	Attempt int32
+	Index   int32 // of this node in the job
+	PodIP   string
+	APIs    []string // URLs of the API role
+	CA      *x509.CertPool
+	BinDir  string
+	Environ []string // the container's whole environment
+
+	Token          string // path
+	TerminationLog string // path; empty: none
+	HostsFile      string // path
+	Helper         string // the agent's own program
+	TempDir        string // for the socket and the script; empty: the system's
+}
+
+// Configure reads a container's environment (NAME=value entries).
+func Configure(environ []string) (*Config, error) {
+	env := map[string]string{}
+	for _, e := range environ {
+		k, v, _ := strings.Cut(e, "=")
+		env[k] = v
+	}
+	c := &Config{
+		PodIP: env[wire.EnvPodIP], BinDir: env[wire.EnvBinDir], Environ: environ,
+		Token: wire.TokenPath, TerminationLog: wire.TerminationLog, HostsFile: "/etc/hosts", Helper: "/proc/self/exe",
+	}
+	// Tests run agents on a machine that has no such files.
+	for name, to := range map[string]*string{"BERTH_TEST_TOKEN": &c.Token, "BERTH_TEST_TERMINATION_LOG": &c.TerminationLog} {
+		if v := env[name]; v != "" {
+			*to = v
+		}
+	}
+	numbers := []struct {
+		name string
+		to   func(int64)
+	}{
+		{wire.EnvJobID, func(n int64) { c.JobID = n }},
+		{wire.EnvAttempt, func(n int64) { c.Attempt = int32(n) }},
+		{wire.EnvNodeOffset, func(n int64) { c.Index += int32(n) }},
+		{wire.EnvPodIndex, func(n int64) { c.Index += int32(n) }},
+	}
+	for _, v := range numbers {
+		n, err := strconv.ParseInt(env[v.name], 10, 64)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("%s=%q is no number", v.name, env[v.name])
+		}
+		v.to(n)
+	}
+	if c.PodIP == "" {
+		return nil, fmt.Errorf("%s is not set", wire.EnvPodIP)
+	}
+	for url := range strings.SplitSeq(env[wire.EnvAPI], ",") {
+		if url = strings.TrimSuffix(strings.TrimSpace(url), "/"); url != "" {
+			c.APIs = append(c.APIs, url)
+		}
+	}
+	if len(c.APIs) == 0 {
+		return nil, fmt.Errorf("%s is not set", wire.EnvAPI)
+	}
+	pem, err := base64.StdEncoding.DecodeString(env[wire.EnvAPICA])
+	c.CA = x509.NewCertPool()
+	if err != nil || !c.CA.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate", wire.EnvAPICA)
+	}
+	return c, nil
+}

@@ -1,0 +1,265 @@
+// Package coord is the part of the agent of a job's first node that grants
+// steps: it numbers them, decides where their tasks go and on which CPUs,
+// makes steps wait that do not fit beside the others, starts them through
+// package launch, and ends them when the job ends.
+package coord
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/agent/launch"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Job is what the coordinator knows of its job. Read-only.
+type Job struct {
+	ID       int64
+	Nodes    []Node
+	KillWait int32 // seconds
+	// Address is the IP address that tasks are told srun is at.
+	Address string
+}
+
+// Node is a node of the job.
+type Node struct {
+	Name string
+	CPUs int32
+	IDs  []int // the CPUs; empty: unknown
+}
+
+// Coordinator grants and runs the steps of one job. It is safe for concurrent
+// use.
+type Coordinator struct {
+	node *launch.Node
+	job  *Job
+	now  func() string // for notices, as Slurm writes instants
+
+	mu      sync.Mutex
+	next    int32
+	hidden  int32
+	taken   []map[int]bool // CPUs in use on each node, by position
+	live    map[int32]*session
+	changed chan struct{} // closed and replaced when CPUs become free or the job closes
+	closed  bool
+	report  func(wire.StepRecord)
+	derived int32
+	lost    Loss
+}
+
+// Loss is the loss of a node during a step.
+type Loss struct {
+	Node string // empty: none was lost
+	At   time.Time
+}
+
+// New makes the coordinator of a job; now gives the time as notices show it.
+func New(node *launch.Node, job *Job, now func() string) *Coordinator {
+	c := &Coordinator{node: node, job: job, now: now, live: map[int32]*session{}, changed: make(chan struct{})}
+	for range job.Nodes {
+		c.taken = append(c.taken, map[int]bool{})
+	}
+	return c
+}
+
+// grant is a step that has got its place.
+type grant struct {
+	id     int32
+	layout *step.Layout
+	nodes  []step.NodeTasks
+	held   []map[int]bool // positions taken on each node of the layout; nil with overlap
+}
+
+// try grants req to s if it can start now. wait is not nil if it must wait: it is
+// closed when another attempt makes sense.
+func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan struct{}, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, refused(c.job.ID, "Job/step already completing or completed")
+	}
+	exact := req.Exact || req.Shape.CPUsPerTask > 0
+	nodes := make([]step.Node, len(c.job.Nodes))
+	for i, n := range c.job.Nodes {
+		nodes[i] = step.Node{Name: n.Name, CPUs: n.CPUs, Busy: int32(len(c.taken[i]))}
+	}
+	l, busy, err := step.Plan(c.job.ID, nodes, &req.Shape, exact, req.Overlap)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case busy:
+		return nil, c.changed, nil
+	}
+	g = &grant{id: c.next, layout: l}
+	if req.Hidden {
+		c.hidden++
+		g.id = -1000 - c.hidden
+	} else {
+		c.next++
+	}
+	c.live[g.id] = s
+	for k, i := range l.Nodes {
+		want := c.job.Nodes[i].CPUs
+		if exact {
+			want = min(want, int32(len(l.Tasks[k]))*max(req.Shape.CPUsPerTask, 1))
+		}
+		g.nodes = append(g.nodes, c.take(g, i, want, req.Overlap))
+		g.nodes[k].Step, g.nodes[k].Tasks, g.nodes[k].PerTask = int32(k), l.Tasks[k], max(req.Shape.CPUsPerTask, 1)
+	}
+	return g, nil, nil
+}
+
+// take reserves want CPUs of node i, the lowest free ones first. c.mu is held.
+func (c *Coordinator) take(g *grant, i, want int32, overlap bool) step.NodeTasks {
+	node := &c.job.Nodes[i]
+	held := map[int]bool{}
+	var ids []int
+	for pos := 0; pos < int(node.CPUs) && int32(len(held)) < want; pos++ {
+		if !overlap && c.taken[i][pos] {
+			continue
+		}
+		held[pos] = true
+		if pos < len(node.IDs) {
+			ids = append(ids, node.IDs[pos])
+		}
+	}
+	n := step.NodeTasks{Node: i, CPUs: int32(len(held)), CPUIDs: step.FormatCPUs(ids)}
+	if overlap {
+		held = nil
+	}
+	for pos := range held {
+		c.taken[i][pos] = true
+	}
+	g.held = append(g.held, held)
+	return n
+}
+
+// release gives back what g holds.
+func (c *Coordinator) release(g *grant) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, i := range g.layout.Nodes {
+		for pos := range g.held[k] {
+			delete(c.taken[i], pos)
+		}
+	}
+	delete(c.live, g.id)
+	c.wake()
+}
+
+// wake lets waiting steps try again. c.mu is held.
+func (c *Coordinator) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Close refuses new steps and those that wait.
+func (c *Coordinator) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		c.wake()
+	}
+}
+
+// Signal sends a signal to the tasks of the steps named, or, with none, of all.
+// SIGKILL to a step by its number ends it in order, as scancel does.
+func (c *Coordinator) Signal(sig int32, steps ...int32) {
+	for id, s := range c.running() {
+		switch {
+		case len(steps) == 0:
+			s.down(&step.Signal{Signal: sig})
+		case !slices.Contains(steps, id):
+		case sig == int32(syscall.SIGKILL):
+			s.terminate("", c.job.KillWait)
+		default:
+			s.down(&step.Signal{Signal: sig})
+		}
+	}
+}
+
+func (c *Coordinator) running() map[int32]*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.live)
+}
+
+// Report has every change of a step told to fn, which must not block. Set it
+// before the first step.
+func (c *Coordinator) Report(fn func(wire.StepRecord)) { c.report = fn }
+
+func (c *Coordinator) tell(x *record) {
+	if c.report != nil && x.get().ID >= 0 {
+		c.report(x.get())
+	}
+}
+
+// Terminate closes the coordinator and ends all steps: SIGTERM, and SIGKILL
+// after grace seconds. Reason is what the notice says behind the time, or empty.
+func (c *Coordinator) Terminate(reason string, grace int32) {
+	c.Close()
+	for _, s := range c.sessions() {
+		s.terminate(reason, grace)
+	}
+}
+
+// Kill closes the coordinator and kills all tasks at once.
+func (c *Coordinator) Kill() {
+	c.Close()
+	for _, s := range c.sessions() {
+		s.abort()
+	}
+}
+
+// Wait returns when no step is left; close the coordinator first.
+func (c *Coordinator) Wait(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		n, changed := len(c.live), c.changed
+		c.mu.Unlock()
+		if n == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Derived is the highest exit code of any task so far.
+func (c *Coordinator) Derived() int32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.derived
+}
+
+// Lost is the last loss of a node.
+func (c *Coordinator) Lost() Loss {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lost
+}
+
+func (c *Coordinator) noteLoss(node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = Loss{node, time.Now()}
+}
+
+func (c *Coordinator) sessions() []*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*session, 0, len(c.live))
+	for _, s := range c.live {
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,329 @@
+package coord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/agent/launch"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/env"
+)
+
+// session is one client's step.
+type session struct {
+	c    *Coordinator
+	conn *step.Conn
+
+	mu     sync.Mutex
+	tree   *launch.Tree // nil: not started
+	grant  *grant
+	ending bool
+	told   chan struct{} // with ending: closed when the client was told why
+
+	rec *record // with tree
+	hub *hub    // those who look on
+
+	cancel context.CancelFunc // the client is gone or does not want to wait
+}
+
+// Serve runs the step that the client at conn asks for, from its Request to
+// the step's end, and closes conn.
+func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f, err := conn.Receive()
+	if err != nil {
+		return
+	}
+	if f.Type == step.FrameAttach {
+		c.attach(conn, f)
+		return
+	}
+	var req step.Request
+	if f.Type != step.FrameRequest || f.Decode(&req) != nil {
+		return
+	}
+	s := &session{c: c, conn: conn, cancel: cancel, hub: newHub()}
+	go s.read()
+	if err := s.check(&req); err != nil {
+		s.refuse(err)
+		return
+	}
+	g, err := s.place(ctx, &req)
+	if err == nil && req.Command.Programs != nil {
+		if err = step.CheckPrograms(req.Command.Args[0], req.Command.Programs, g.layout.Count); err != nil {
+			c.release(g)
+		}
+	}
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	s.run(ctx, g, &req)
+}
+
+func (s *session) check(req *step.Request) error {
+	switch {
+	case req.JobID != s.c.job.ID:
+		return &step.Impossible{Line: []string{
+			fmt.Sprintf("Unable to confirm allocation for job %d: Invalid job id specified", req.JobID)}}
+	case len(req.Command.Args) == 0:
+		return &step.Impossible{Line: []string{"No command given to execute."}}
+	}
+	return nil
+}
+
+// place waits until the step can start.
+func (s *session) place(ctx context.Context, req *step.Request) (*grant, error) {
+	var deadline <-chan time.Time
+	if req.Immediate != nil {
+		deadline = time.After(time.Duration(*req.Immediate) * time.Second)
+	}
+	for said := false; ; said = true {
+		g, wait, err := s.c.try(s, req)
+		if err != nil {
+			return nil, err
+		}
+		if g != nil {
+			if said {
+				s.text(step.FrameWaiting, fmt.Sprintf("Step created for job %d", s.c.job.ID))
+			}
+			return g, nil
+		}
+		if !said && req.Immediate == nil {
+			s.text(step.FrameWaiting, fmt.Sprintf(
+				"Job %d step creation temporarily disabled, retrying (%s)", s.c.job.ID, step.ReasonBusy))
+		}
+		select {
+		case <-wait:
+		case <-deadline:
+			return nil, refused(s.c.job.ID, step.ReasonBusy)
+		case <-ctx.Done():
+			return nil, fmt.Errorf("step creation: %w", ctx.Err())
+		}
+	}
+}
+
+// run starts a granted step and stays until it is over.
+func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
+	release := sync.OnceFunc(func() { s.c.release(g) })
+	defer release()
+	l := s.c.launch(g, req)
+	created := step.Created{
+		StepID: g.id, PerNode: g.layout.PerNode(), Tasks: g.layout.Count, TaskNode: g.layout.TaskNode(), KillWait: s.c.job.KillWait,
+	}
+	for _, i := range g.layout.Nodes {
+		created.Nodes = append(created.Nodes, s.c.job.Nodes[i].Name)
+	}
+	rec := s.c.newRecord(g, req)
+	defer func() {
+		rec.over()
+		s.c.tell(rec)
+		s.hub.close()
+	}()
+	s.hub.begin(&created)
+	s.mu.Lock() // read must not see a frame for the step before there is one
+	if s.conn.SendJSON(step.FrameCreated, &created) != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.grant, s.rec = g, rec
+	s.c.tell(rec)
+	s.tree = launch.Start(ctx, s.c.node, l, s, true)
+	s.mu.Unlock()
+	if s.c.ending() {
+		s.terminate("", s.c.job.KillWait)
+	}
+	if req.TimeLimit > 0 {
+		t := time.AfterFunc(time.Duration(req.TimeLimit)*time.Minute, func() { s.terminate("DUE TO TIME LIMIT", s.c.job.KillWait) })
+		defer t.Stop()
+		if ahead := time.Duration(req.TimeLimit)*time.Minute - time.Duration(req.SignalBefore)*time.Second; req.Signal > 0 {
+			w := time.AfterFunc(max(ahead, 0), func() { s.down(&step.Signal{Signal: req.Signal}) })
+			defer w.Stop()
+		}
+	}
+	stop := context.AfterFunc(ctx, s.abort)
+	defer stop()
+	s.tree.Wait()
+	release() // before the client knows: its next step must find the CPUs free
+	s.awaitNotice()
+	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
+}
+
+// awaitNotice returns when a client whose step is being ended knows why: that
+// comes before the step's end.
+func (s *session) awaitNotice() {
+	s.mu.Lock()
+	told := s.told
+	s.mu.Unlock()
+	if told != nil {
+		<-told
+	}
+}
+
+// ending tells whether the coordinator was closed.
+func (c *Coordinator) ending() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// launch describes a granted step to the agents.
+func (c *Coordinator) launch(g *grant, req *step.Request) *step.Launch {
+	shape := env.StepShape{
+		ID: g.id, CPUsPerTask: req.Shape.CPUsPerTask, TasksPerNode: req.Shape.TasksPerNode,
+		Distribution: req.Shape.Distribution, GPUsPerTask: req.GPUsPerTask, CPUBind: req.CPUBind,
+		LaunchAddress: c.job.Address,
+	}
+	if req.Command.Umask >= 0 {
+		shape.Umask = fmt.Sprintf("%04o", req.Command.Umask)
+	}
+	for _, n := range g.nodes {
+		tasks := make([]int32, len(n.Tasks))
+		for i, t := range n.Tasks {
+			tasks[i] = int32(t)
+		}
+		shape.Nodes = append(shape.Nodes, env.StepNode{Name: c.job.Nodes[n.Node].Name, Tasks: tasks})
+	}
+	return &step.Launch{JobID: c.job.ID, Step: shape, Nodes: g.nodes, Command: req.Command}
+}
+
+// read takes what the client sends until it is gone.
+func (s *session) read() {
+	defer s.cancel()
+	for {
+		f, err := s.conn.Receive()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		tree := s.tree
+		s.mu.Unlock()
+		switch {
+		case tree == nil:
+			return // nothing may be sent before the step is there, but the wish to give up
+		case f.Type == step.FrameSignal:
+			var sig step.Signal
+			if f.Decode(&sig) != nil {
+				return
+			}
+			if sig.Terminate {
+				s.terminate("", s.c.job.KillWait)
+				continue
+			}
+		}
+		if tree.Down(f) != nil {
+			return
+		}
+	}
+}
+
+// Send passes a frame of the step to the client and takes note of it.
+func (s *session) Send(f *step.Frame) error {
+	switch f.Type {
+	case step.FrameExit:
+		var e step.Exit
+		if f.Decode(&e) == nil {
+			s.c.note(int32(step.Code(e.Status)))
+			s.rec.exit(&e)
+		}
+	case step.FrameAbort:
+		notice := *f
+		notice.Type, f = step.FrameNotice, &notice
+		defer func() { go s.terminate("", s.c.job.KillWait) }()
+	case step.FrameNodeLost:
+		var n step.NodeLost
+		if nodes := s.grant.layout.Nodes; f.Decode(&n) == nil && n.Node >= 0 && int(n.Node) < len(nodes) {
+			s.c.noteLoss(s.c.job.Nodes[nodes[n.Node]].Name)
+		}
+		s.rec.ended("NODE_FAIL")
+		defer func() { go s.terminate("DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", s.c.job.KillWait) }()
+	}
+	s.hub.send(f)
+	return s.conn.Send(f)
+}
+
+func (c *Coordinator) note(code int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.derived = max(c.derived, code)
+}
+
+// terminate ends the step in order; a second call does nothing.
+func (s *session) terminate(reason string, wait int32) {
+	s.mu.Lock()
+	if s.ending || s.tree == nil { // one that is not started looks at ending() itself
+		s.mu.Unlock()
+		return
+	}
+	told := make(chan struct{})
+	s.ending, s.told = true, told
+	s.mu.Unlock()
+	s.rec.ended(stateOf(reason))
+	first := s.c.job.Nodes[s.grant.layout.Nodes[0]].Name
+	s.down(&step.Signal{Terminate: true, KillWait: wait, Reason: reason})
+	if reason != "" {
+		reason = " " + reason
+	}
+	// In a goroutine of its own: a client that does not read must not delay
+	// the end of the step.
+	go func() {
+		defer close(told)
+		s.conn.SendJSON(step.FrameAborted, step.Aborted{Seconds: wait + 2}) //nolint:errcheck // it may be gone
+		s.text(step.FrameNotice, fmt.Sprintf("slurmstepd: error: *** STEP %d.%d ON %s CANCELLED AT %s%s ***\n",
+			s.c.job.ID, s.grant.id, first, s.c.now(), reason))
+	}()
+}
+
+// stateOf is the state of a step that ends for the reason in its notice.
+func stateOf(reason string) string {
+	if strings.Contains(reason, "TIME LIMIT") {
+		return "TIMEOUT"
+	}
+	return "CANCELLED"
+}
+
+func (s *session) down(sig *step.Signal) {
+	f, err := step.JSON(step.FrameSignal, sig)
+	s.mu.Lock()
+	tree := s.tree
+	s.mu.Unlock()
+	if err == nil && tree != nil {
+		tree.Down(f) //nolint:errcheck // a signal of ours is well-formed
+	}
+}
+
+// abort kills the step at once.
+func (s *session) abort() {
+	s.mu.Lock()
+	tree := s.tree
+	s.mu.Unlock()
+	if tree != nil {
+		tree.Abort()
+	}
+	s.conn.Close()
+}
+
+func (s *session) text(t step.Type, text string) {
+	s.conn.Send(&step.Frame{Type: t, Task: step.AllTasks, Data: []byte(text)}) //nolint:errcheck // it may be gone
+}
+
+func (s *session) refuse(err error) {
+	var no *step.Impossible
+	if !errors.As(err, &no) {
+		no = &step.Impossible{Line: []string{err.Error()}}
+	}
+	for _, line := range no.Line {
+		s.text(step.FrameRefused, line)
+	}
+	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // it may be gone
+}
+
+func refused(jobID int64, reason string) error {
+	return &step.Impossible{Line: []string{fmt.Sprintf("Unable to create step for job %d: %s", jobID, reason)}}
+}

@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Marks around the lines that are ours in /etc/hosts.
+const (
+	hostsBegin = "# berth: nodes of this job"
+	hostsEnd   = "# berth: end"
+)
+
+// hostsFile is the new content of a hosts file: the old one, without lines of
+// ours, plus a line for every host of the job.
+func hostsFile(old []byte, hosts []wire.Host) []byte {
+	var b bytes.Buffer
+	ours := false
+	for line := range strings.SplitSeq(strings.TrimRight(string(old), "\n"), "\n") {
+		switch {
+		case line == hostsBegin:
+			ours = true
+		case line == hostsEnd:
+			ours = false
+		case !ours && line != "":
+			b.WriteString(line + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		b.WriteString("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	}
+	b.WriteString(hostsBegin + "\n")
+	for _, h := range hosts {
+		if ip, _, err := net.SplitHostPort(h.Address); err == nil {
+			fmt.Fprintf(&b, "%s\t%s\n", ip, h.Name)
+		}
+	}
+	b.WriteString(hostsEnd + "\n")
+	return b.Bytes()
+}
+
+// fillHosts writes the names of the job's hosts into path, if that is a file
+// the pod was given for it: a mount of its own that we may write.
+func fillHosts(path string, hosts []wire.Host, mounts []byte) error {
+	if !mounted(mounts, path) {
+		return nil
+	}
+	old, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("host names: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return fmt.Errorf("host names: %w", err)
+	}
+	_, err = f.Write(hostsFile(old, hosts))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("host names: %w", err)
+	}
+	return nil
+}
+
+// HostsVolume is the name of the volume that a pod's own hosts file is on.
+const HostsVolume = "berth-hosts"
+
+// mounted tells, by /proc/self/mountinfo, whether path is a mount of the
+// volume meant for it. A hosts file of the machine or the kubelet is neither.
+func mounted(mountinfo []byte, path string) bool {
+	for line := range strings.SplitSeq(string(mountinfo), "\n") {
+		if f := strings.Fields(line); len(f) > 4 && f[4] == path && strings.Contains(f[3], HostsVolume) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+func TestHostsFile(t *testing.T) {
+	hosts := []wire.Host{{Name: "n1", Address: "10.0.0.1:99"}, {Name: "n2", Address: "[fd00::2]:98"}, {Name: "bad", Address: "x"}}
+	want := "127.0.0.1\tlocalhost\n" + hostsBegin + "\n10.0.0.1\tn1\nfd00::2\tn2\n" + hostsEnd + "\n"
+	once := hostsFile([]byte("127.0.0.1\tlocalhost\n"), hosts)
+	if string(once) != want {
+		t.Errorf("%q", once)
+	}
+	if again := hostsFile(once, hosts); string(again) != want {
+		t.Errorf("second time %q", again)
+	}
+	if empty := string(hostsFile(nil, nil)); !strings.HasPrefix(empty, "127.0.0.1\tlocalhost\n") {
+		t.Errorf("from nothing %q", empty)
+	}
+}
+
+func TestMounted(t *testing.T) {
+	const info = "1 2 8:1 / / rw - ext4 /dev/x rw\n" +
+		"9 2 8:1 /var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/berth-hosts/hosts /etc/hosts rw - ext4 /dev/x rw\n"
+	if !mounted([]byte(info), "/etc/hosts") {
+		t.Error("the volume's mount is not seen")
+	}
+	for _, other := range []string{"", "9 2 8:1 /var/lib/kubelet/pods/u/etc-hosts /etc/hosts rw - ext4 /dev/x rw\n", "9 2\n"} {
+		if mounted([]byte(other), "/etc/hosts") {
+			t.Errorf("taken for ours: %q", other)
+		}
+	}
+}
+
+func TestConfigure(t *testing.T) {
+	srv := httptest.NewTLSServer(nil)
+	defer srv.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+	good := map[string]string{
+		wire.EnvJobID: "7", wire.EnvAttempt: "2", wire.EnvNodeOffset: "3", wire.EnvPodIndex: "1", wire.EnvPodIP: "10.0.0.9",
+		wire.EnvAPI: "https://a:1/, https://b:2", wire.EnvAPICA: base64.StdEncoding.EncodeToString(ca),
+	}
+	environ := func(drop string) (list []string) {
+		for k, v := range good {
+			if k != drop {
+				list = append(list, k+"="+v)
+			}
+		}
+		return list
+	}
+	c, err := Configure(environ(""))
+	if err != nil || c.JobID != 7 || c.Attempt != 2 || c.Index != 4 || len(c.APIs) != 2 || c.APIs[0] != "https://a:1" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for name := range good {
+		if _, err := Configure(environ(name)); err == nil {
+			t.Errorf("accepted without %s", name)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// dialTime bounds how long another agent may take to answer.
+const dialTime = 20 * time.Second
+
+// child is a subtree whose head is another agent.
+type child struct {
+	node   *Node
+	launch step.Launch
+	up     Sink
+
+	mu     sync.Mutex
+	queue  []*step.Frame // frames for it; bounded by the tasks' credit
+	wake   chan struct{}
+	exited map[uint32]bool
+}
+
+func newChild(node *Node, l *step.Launch, part []step.NodeTasks, up Sink) *child {
+	c := &child{node: node, launch: *l, up: up, wake: make(chan struct{}, 1), exited: map[uint32]bool{}}
+	c.launch.Nodes = part
+	return c
+}
+
+// send queues a copy of f for the child.
+func (c *child) send(f *step.Frame) {
+	g := *f
+	g.Data = append([]byte(nil), f.Data...)
+	c.mu.Lock()
+	c.queue = append(c.queue, &g)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps the connection until the subtree is done, or lost.
+func (c *child) run(ctx context.Context) {
+	err := c.serve(ctx)
+	if err == nil || ctx.Err() != nil {
+		return // done, or the step is killed and nobody asks
+	}
+	for i := range c.launch.Nodes {
+		n := &c.launch.Nodes[i]
+		for _, t := range n.Tasks {
+			if !c.exited[t] {
+				f, _ := step.JSON(step.FrameNodeLost, step.NodeLost{Node: n.Step, Why: err.Error()})
+				c.up.Send(f) //nolint:errcheck // then nobody listens
+				break
+			}
+		}
+	}
+}
+
+func (c *child) serve(ctx context.Context) error {
+	dctx, cancel := context.WithTimeout(ctx, dialTime)
+	conn, err := c.node.Dial(dctx, c.launch.Nodes[0].Node)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	keep := false
+	defer func() {
+		if !keep {
+			conn.Close()
+		}
+	}()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	if err := conn.SendJSON(step.FrameLaunch, &c.launch); err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	done, pumped := make(chan struct{}), make(chan struct{})
+	finish := sync.OnceFunc(func() {
+		close(done)
+		<-pumped
+	})
+	defer finish()
+	go func() {
+		defer close(pumped)
+		c.pump(conn, done)
+	}()
+	for {
+		f, err := conn.Receive()
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case step.FrameDone:
+			finish() // nothing of this step is sent any more
+			if stop() {
+				keep = true
+				c.node.Keep(c.launch.Nodes[0].Node, conn)
+			}
+			return nil
+		case step.FrameExit:
+			var e step.Exit
+			if err := f.Decode(&e); err != nil {
+				return err
+			}
+			for _, t := range e.Tasks {
+				c.exited[t] = true
+			}
+		}
+		if err := c.up.Send(f); err != nil {
+			return nil
+		}
+	}
+}
+
+// pump sends what is queued until done.
+func (c *child) pump(conn *step.Conn, done <-chan struct{}) {
+	for {
+		c.mu.Lock()
+		frames := c.queue
+		c.queue = nil
+		c.mu.Unlock()
+		for _, f := range frames {
+			if conn.Send(f) != nil {
+				return
+			}
+		}
+		if len(frames) > 0 {
+			continue
+		}
+		select {
+		case <-c.wake:
+		case <-done:
+			return
+		}
+	}
+}

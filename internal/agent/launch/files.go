@@ -1,0 +1,164 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/env"
+)
+
+// open gives a task its streams: a terminal, or files.
+func (t *tasks) open(local int, k *task) ([]*os.File, error) {
+	switch {
+	case t.launch.Command.Terminal == nil:
+		return t.files(local, k)
+	case k.id == 0:
+		return t.terminal(k)
+	}
+	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	return []*os.File{f, f, f}, err
+}
+
+// files opens what becomes a task's three standard streams. On an error the
+// caller closes what is there.
+func (t *tasks) files(local int, k *task) ([]*os.File, error) {
+	cmd := &t.launch.Command
+	names := t.node.names(t.launch, t.part, local)
+	stdin, err := t.stdin(k, names)
+	files := []*os.File{stdin}
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := t.sink(k, step.FrameStdout, cmd.Output, names)
+	if err != nil {
+		return files, err
+	}
+	files = append(files, stdout)
+	if cmd.Output != "" && (cmd.Error == "" || cmd.Error == cmd.Output) {
+		return append(files, stdout), nil
+	}
+	stderr, err := t.sink(k, step.FrameStderr, cmd.Error, names)
+	if err != nil {
+		return files, err
+	}
+	return append(files, stderr), nil
+}
+
+func (t *tasks) stdin(k *task, names env.Place) (*os.File, error) {
+	if k.input == nil {
+		path := os.DevNull
+		if p := t.launch.Command.Input; p != "" {
+			path = names.Path(t.dir, p)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("slurmstepd: error: Could not open stdin file %s: %s", path, reason(err))
+		}
+		return f, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	k.input.file = w
+	go k.input.copy()
+	return r, nil
+}
+
+// sink opens the file of an output stream, or a pipe that ends at srun.
+func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*os.File, error) {
+	if pattern != "" {
+		path := names.Path(t.dir, pattern)
+		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+		if !t.launch.Command.Append {
+			flags |= os.O_TRUNC
+		}
+		f, err := os.OpenFile(path, flags, 0o666)
+		if err != nil {
+			return nil, fmt.Errorf("slurmstepd: error: Could not open stdout file %s: %s", path, reason(err))
+		}
+		return f, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	o := &output{id: k.id, typ: typ, up: t.up, raw: t.launch.Command.Raw, file: r, done: make(chan struct{})}
+	k.out = append(k.out, o)
+	go o.copy()
+	return w, nil
+}
+
+// reason is the system's word for why a file cannot be opened.
+func reason(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return spawn.Text(errno)
+	}
+	return err.Error()
+}
+
+// mask is the CPUs that task number local may run on, if the step has known
+// CPUs here and the agent may use all of those.
+func (t *tasks) mask(local int) *unix.CPUSet {
+	cmd := &t.launch.Command
+	if !cmd.Bind || t.node.CPUs == nil || t.part.CPUIDs == "" {
+		return nil
+	}
+	ids, err := step.ParseCPUs(t.part.CPUIDs)
+	if err != nil {
+		return nil
+	}
+	ids = cmd.CPUBind.CPUs(ids, local, len(t.tasks), int(max(t.part.PerTask, 1)))
+	if len(ids) == 0 {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, id := range ids {
+		if !t.node.CPUs.IsSet(id) {
+			return nil
+		}
+		set.Set(id)
+	}
+	return &set
+}
+
+// kindNames are the kinds of binding as verbose reports name them.
+var kindNames = map[string]string{
+	step.BindAuto: "MASK", step.BindNone: "NONE", step.BindRank: "RANK", step.BindMap: "MAP ", step.BindMask: "MASK",
+}
+
+// tellBinding reports, with --cpu-bind=verbose, what the kernel says a task may
+// run on.
+func (t *tasks) tellBinding(local int, k *task, bound bool) {
+	if !t.launch.Command.CPUBind.Verbose {
+		return
+	}
+	var set unix.CPUSet
+	if unix.SchedGetaffinity(k.proc.PID, &set) != nil {
+		return
+	}
+	kind, done := kindNames[t.launch.Command.CPUBind.Kind], " set"
+	if !bound {
+		kind, done = "NULL", ""
+	}
+	var ids []int
+	for i := 0; len(ids) < set.Count(); i++ {
+		if set.IsSet(i) {
+			ids = append(ids, i)
+		}
+	}
+	t.notice(fmt.Sprintf("cpu-bind=%s - %s, task %2d %2d [%d]: mask %s%s\n",
+		kind, t.node.Name, k.id, local, k.proc.PID, step.Mask(ids), done))
+}

@@ -1,0 +1,116 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/internal/pmi"
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// fence gathers the parts of a tree at a fence: the tasks here and every child.
+type fence struct {
+	tree *Tree
+	root bool
+
+	mu      sync.Mutex
+	parts   int // that take part
+	arrived int
+	put     map[string]string
+	waits   bool
+}
+
+// arrive notes that one part waits. The last one sends the fence up, or, at
+// the root, ends it.
+func (x *fence) arrive(part *step.Fence) {
+	x.mu.Lock()
+	x.arrived++
+	maps.Copy(x.put, part.Put)
+	x.waits = x.waits || part.Waits
+	if x.arrived < x.parts || x.root && !x.waits {
+		x.mu.Unlock()
+		return
+	}
+	all := &step.Fence{Put: x.put, Waits: x.waits}
+	x.arrived, x.put, x.waits = 0, map[string]string{}, false
+	x.mu.Unlock()
+	if !x.root {
+		if f, err := step.JSON(step.FrameFence, all); err == nil {
+			x.tree.up.Send(f) //nolint:errcheck // then nobody listens
+		}
+		return
+	}
+	if f, err := step.JSON(step.FrameRelease, all); err == nil {
+		x.tree.release(f, all)
+	}
+}
+
+// release lets the tasks here and below go on.
+func (t *Tree) release(f *step.Frame, all *step.Fence) {
+	for _, k := range t.kids {
+		k.send(f)
+	}
+	if t.local != nil && t.local.pmi != nil {
+		t.local.pmi.Release(all.Put)
+	}
+}
+
+// serveMPI makes the tasks' PMI, if the step has one.
+func (t *tasks) serveMPI(x *fence) {
+	if t.launch.Command.MPI == "" {
+		return
+	}
+	var size uint32
+	for _, n := range t.launch.Step.Nodes {
+		size += uint32(len(n.Tasks))
+	}
+	where := make([]int32, size)
+	for i, n := range t.launch.Step.Nodes {
+		for _, task := range n.Tasks {
+			if task >= 0 && uint32(task) < size {
+				where[task] = int32(i)
+			}
+		}
+	}
+	t.pmi = pmi.New(pmi.Config{
+		Name: fmt.Sprintf("%d.%d", t.launch.JobID, t.launch.Step.ID), Size: size, Tasks: t.part.Tasks, TaskNode: where,
+		Fence: func(put map[string]string, waits bool) { x.arrive(&step.Fence{Put: put, Waits: waits}) },
+		Abort: func(rank uint32, text string) {
+			line := fmt.Sprintf("slurmstepd: error: mpi/pmi2: task %d aborts the step: %s\n", rank, text)
+			t.up.Send(&step.Frame{Type: step.FrameAbort, Task: rank, Data: bytes.ToValidUTF8([]byte(line), nil)}) //nolint:errcheck // then nobody listens
+		},
+	})
+}
+
+// withPMI adds the task's end of its PMI connection to its files.
+func (t *tasks) withPMI(k *task, files []*os.File) ([]*os.File, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return files, fmt.Errorf("slurmstepd: error: mpi/pmi2: %w", err)
+	}
+	ours := os.NewFile(uintptr(pair[0]), "pmi")
+	conn, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		unix.Close(pair[1])
+		return files, fmt.Errorf("slurmstepd: error: mpi/pmi2: %w", err)
+	}
+	go t.pmi.Serve(k.id, conn)
+	return append(files, os.NewFile(uintptr(pair[1]), "pmi")), nil
+}
+
+// pmiEnv tells the task where its PMI is: the descriptor behind the standard
+// streams.
+func (t *tasks) pmiEnv(k *task) []string {
+	return []string{
+		"PMI_FD=3", "PMI_RANK=" + strconv.Itoa(int(k.id)), "PMI_SIZE=" + strconv.Itoa(int(t.pmi.Size)),
+		"PMI_JOBID=" + t.pmi.Name,
+	}
+}

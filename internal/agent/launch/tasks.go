@@ -1,0 +1,319 @@
+package launch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/pmi"
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// lingerTime is how long output is awaited of a task that has ended, from
+// processes that it left in a session of their own.
+const lingerTime = 2 * time.Second
+
+// tasks are one step's tasks on this node.
+type tasks struct {
+	node   *Node
+	launch *step.Launch
+	part   *step.NodeTasks
+	up     Sink
+	tasks  []*task
+	wg     sync.WaitGroup
+	dir    string // where they run
+
+	pmi *pmi.Server // nil: the step has none
+
+	mu   sync.Mutex
+	kick *time.Timer // SIGKILL of a Terminate
+	dead bool        // no task may start any more
+}
+
+// task is one process. proc is nil where it could not be started.
+type task struct {
+	id    uint32
+	proc  *spawn.Process
+	input *input // nil: not connected
+	out   []*output
+	// terminal of the task, with --pty; nil: none.
+	terminal *terminal
+	ended    bool // guarded by tasks.mu
+	used     step.Used
+	env      []string
+}
+
+func newTasks(node *Node, l *step.Launch, part *step.NodeTasks, up Sink) *tasks {
+	t := &tasks{node: node, launch: l, part: part, up: up}
+	for _, id := range part.Tasks {
+		t.tasks = append(t.tasks, &task{id: id})
+	}
+	for _, k := range t.tasks {
+		if l.Command.Terminal != nil && k.id != 0 {
+			continue
+		}
+		if s := l.Command.Stdin; l.Command.Input == "" && (s == step.StdinAll || s == strconv.Itoa(int(k.id))) {
+			k.input = newInput(k.id, up)
+		}
+	}
+	return t
+}
+
+// start runs the tasks and tells which of them run.
+func (t *tasks) start() {
+	t.chdir()
+	var started []uint32
+	for local, k := range t.tasks {
+		if t.startTask(local, k) {
+			started = append(started, k.id)
+		}
+	}
+	t.send(step.FrameStarted, step.Started{Node: t.part.Step, Tasks: started})
+}
+
+// chdir finds the folder to run in; /tmp, with Slurm's words, where the one
+// asked for is not there.
+func (t *tasks) chdir() {
+	t.dir = t.launch.Command.Dir
+	err := Enterable(t.dir)
+	if err == nil {
+		return
+	}
+	t.notice(fmt.Sprintf("slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead\n", t.dir, err))
+	t.dir = "/tmp"
+}
+
+// Enterable tells whether a process can have dir as its folder; the error is
+// in the words of strerror(3).
+func Enterable(dir string) error {
+	st, err := os.Stat(dir)
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return errors.New(spawn.Text(errno))
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return errors.New("Not a directory")
+	}
+	if err := syscall.Access(dir, 1); err != nil {
+		return errors.New("Permission denied")
+	}
+	return nil
+}
+
+func (t *tasks) startTask(local int, k *task) bool {
+	cmd := &t.launch.Command
+	files, err := t.open(local, k)
+	if err != nil {
+		closeAll(files)
+		t.fail(k, err.Error(), 1)
+		return false
+	}
+	env := t.node.Env(t.launch, t.part, local)
+	if t.pmi != nil {
+		if files, err = t.withPMI(k, files); err != nil {
+			closeAll(files)
+			t.fail(k, err.Error(), 1)
+			return false
+		}
+		env = append(env, t.pmiEnv(k)...)
+	}
+	args := cmd.Args
+	if cmd.Programs != nil {
+		if args = step.ProgramOf(cmd.Programs, k.id); args == nil {
+			args = []string{"no program"} // the coordinator has checked
+		}
+	}
+	var code int
+	if env, code = t.prolog(k, env); code != 0 {
+		closeAll(files)
+		t.fail(k, "", code)
+		return false
+	}
+	k.env = env
+	path, shown := spawn.Find(args[0], t.dir, env)
+	if path == "" {
+		path = shown
+	}
+	if cmd.Receive != nil {
+		if description, err := json.Marshal(cmd.Receive); err == nil {
+			path, args = t.node.Helper, []string{t.node.Helper, ReceiveArg, string(description)}
+		}
+	}
+	mask := t.mask(local)
+	t.mu.Lock()
+	if t.dead {
+		err = syscall.EINTR
+	} else {
+		k.proc, err = t.node.Spawn.Start(&spawn.Spec{
+			Path: path, Args: args, Env: env, Dir: t.dir, Files: files, CPUs: mask,
+			Rlimits: cmd.Rlimits, Umask: int(cmd.Umask), Helper: t.node.Helper, Terminal: k.terminal != nil,
+		})
+	}
+	t.mu.Unlock()
+	closeAll(files)
+	if err != nil {
+		t.fail(k, spawn.ExecError(shown, err), spawn.ExecCode(err))
+		return false
+	}
+	t.tellBinding(local, k, mask != nil)
+	t.wg.Go(func() { t.watch(k) })
+	return true
+}
+
+// fail ends a task that does not run: the line, then the exit code.
+func (t *tasks) fail(k *task, line string, code int) {
+	if line != "" {
+		t.notice(strings.TrimSuffix(line, "\n") + "\n")
+	}
+	if t.pmi != nil {
+		t.pmi.Left(k.id)
+	}
+	t.wg.Go(func() { t.finish(k, syscall.WaitStatus(code<<8)) })
+}
+
+// watch waits for a task, ends what it left behind, and reports its end.
+func (t *tasks) watch(k *task) {
+	status := <-k.proc.Done()
+	t.mu.Lock()
+	k.used = spawn.Usage(k.proc.Used())
+	k.ended = true // its number may be another process's from here on
+	t.mu.Unlock()
+	session := k.proc.PID
+	spawn.KillAll(lingerTime, func(p spawn.Proc) bool { return p.Session == session })
+	t.epilog(k.env)
+	t.finish(k, status)
+}
+
+func (t *tasks) finish(k *task, status syscall.WaitStatus) {
+	if k.input != nil {
+		k.input.close()
+	}
+	for _, o := range k.out {
+		o.finish(lingerTime)
+	}
+	t.mu.Lock()
+	k.ended = true
+	t.mu.Unlock()
+	t.send(step.FrameExit, step.Exit{Tasks: []uint32{k.id}, Status: uint32(status), Used: k.used})
+}
+
+// wait returns when all tasks have ended; it then ends what they left behind.
+func (t *tasks) wait() {
+	t.wg.Wait()
+	t.mu.Lock()
+	if t.kick != nil {
+		t.kick.Stop()
+	}
+	t.mu.Unlock()
+	job := fmt.Sprintf("SLURM_JOB_ID=%d", t.launch.JobID)
+	stepID := fmt.Sprintf("SLURM_STEP_ID=%d", t.launch.Step.ID)
+	leader := os.Getpid()
+	spawn.KillAll(lingerTime, func(p spawn.Proc) bool {
+		return p.PPID == leader && !t.node.Spawn.Knows(p.PID) && spawn.Owns(p.PID, job, stepID)
+	})
+}
+
+// down delivers input or a signal.
+func (t *tasks) down(f *step.Frame) error {
+	if f.Type == step.FrameSignal {
+		var s step.Signal
+		if err := f.Decode(&s); err != nil {
+			return err
+		}
+		t.signal(&s)
+		return nil
+	}
+	if f.Type == step.FrameWindow {
+		return t.resize(f)
+	}
+	for _, k := range t.tasks {
+		if k.input == nil || (f.Task != step.AllTasks && f.Task != k.id) {
+			continue
+		}
+		if f.Type == step.FrameStdinEOF {
+			k.input.end()
+		} else if err := k.input.add(f.Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tasks) resize(f *step.Frame) error {
+	var w step.WindowSize
+	if err := f.Decode(&w); err != nil {
+		return err
+	}
+	for _, k := range t.tasks {
+		if k.terminal != nil {
+			k.terminal.resize(&w)
+		}
+	}
+	return nil
+}
+
+func (t *tasks) signal(s *step.Signal) {
+	if !s.Terminate {
+		t.each(syscall.Signal(s.Signal))
+		return
+	}
+	t.each(syscall.SIGCONT)
+	t.each(syscall.SIGTERM)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dead = true
+	if t.kick == nil {
+		t.kick = time.AfterFunc(time.Duration(s.KillWait)*time.Second, t.kill)
+	}
+}
+
+// each signals every process in the sessions of the tasks that run.
+func (t *tasks) each(sig syscall.Signal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sessions := map[int]bool{}
+	for _, k := range t.tasks {
+		if k.proc != nil && !k.ended {
+			sessions[k.proc.PID] = true
+		}
+	}
+	if len(sessions) > 0 {
+		spawn.Kill(sig, func(p spawn.Proc) bool { return sessions[p.Session] })
+	}
+}
+
+// kill ends the tasks at once.
+func (t *tasks) kill() {
+	t.mu.Lock()
+	t.dead = true
+	t.mu.Unlock()
+	t.each(syscall.SIGKILL)
+}
+
+func (t *tasks) send(typ step.Type, v any) {
+	f, err := step.JSON(typ, v)
+	if err == nil {
+		t.up.Send(f) //nolint:errcheck // then nobody listens; the tree is aborted by its reader
+	}
+}
+
+func (t *tasks) notice(text string) {
+	t.up.Send(&step.Frame{Type: step.FrameNotice, Task: step.AllTasks, Data: []byte(text)}) //nolint:errcheck // as in send
+}
+
+func closeAll(files []*os.File) {
+	for i, f := range files {
+		if f != nil && (i == 0 || f != files[i-1]) {
+			f.Close()
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/berth-hpc/berth/internal/agent/launch"
+	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/build"
+)
+
+// Main is the program: the agent, or the helper that Start of package spawn
+// runs. It returns the exit code.
+func Main(args, environ []string) int {
+	if len(args) > 1 {
+		switch args[1] {
+		case spawn.ExecArg:
+			return spawn.Exec(args[2:], os.Stderr)
+		case launch.ReceiveArg:
+			if len(args) != 3 {
+				return 125
+			}
+			return receive(args[2], os.Stdin, os.Stderr)
+		case "--version":
+			fmt.Fprintln(os.Stdout, "berth-agent "+build.Version)
+			return 0
+		}
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	config, err := Configure(environ)
+	if err != nil {
+		log.Error("this is the agent of a job's pod; it is not for the command line", "error", err)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	// Caught and dropped; ignored signals would be ignored in the job as well.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
+	return Run(ctx, config, log)
+}

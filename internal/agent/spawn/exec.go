@@ -1,0 +1,154 @@
+package spawn
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ExecArg as the agent's first argument makes it the helper of Start: it sets
+// umask, limits and SLURM_TASK_PID, and becomes the program asked for.
+const ExecArg = "exec-with-limits"
+
+const pidVar = "SLURM_TASK_PID="
+
+var limits = map[string]int{
+	"AS": unix.RLIMIT_AS, "CORE": unix.RLIMIT_CORE, "CPU": unix.RLIMIT_CPU, "DATA": unix.RLIMIT_DATA,
+	"FSIZE": unix.RLIMIT_FSIZE, "MEMLOCK": unix.RLIMIT_MEMLOCK, "NOFILE": unix.RLIMIT_NOFILE,
+	"NPROC": unix.RLIMIT_NPROC, "RSS": unix.RLIMIT_RSS, "STACK": unix.RLIMIT_STACK,
+}
+
+func helperArgs(spec *Spec) []string {
+	names := make([]string, 0, len(spec.Rlimits))
+	for name := range spec.Rlimits {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for i, name := range names {
+		names[i] = name + "=" + strconv.FormatUint(spec.Rlimits[name], 10)
+	}
+	return append([]string{spec.Helper, ExecArg, strconv.Itoa(spec.Umask), strings.Join(names, ","), spec.Path}, spec.Args...)
+}
+
+// Exec is the helper: args are umask, limits, path and the program's arguments. A
+// limit above the hard one is cut to it. It returns only an exit code, after a
+// failure that it has written to errors.
+func Exec(args []string, errors io.Writer) int {
+	if len(args) < 4 {
+		return 125
+	}
+	if mask, err := strconv.Atoi(args[0]); err == nil && mask >= 0 {
+		syscall.Umask(mask)
+	}
+	args = args[1:]
+	for pair := range strings.SplitSeq(args[0], ",") {
+		name, text, _ := strings.Cut(pair, "=")
+		which, known := limits[name]
+		soft, err := strconv.ParseUint(text, 10, 64)
+		if !known || err != nil {
+			continue
+		}
+		setSoft(which, soft)
+	}
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, pidVar) })
+	err := syscall.Exec(args[1], args[2:], append(env, pidVar+strconv.Itoa(os.Getpid())))
+	fmt.Fprintln(errors, ExecError(args[1], err))
+	return ExecCode(err)
+}
+
+func setSoft(which int, soft uint64) {
+	var l unix.Rlimit
+	if unix.Getrlimit(which, &l) != nil {
+		return
+	}
+	if soft >= math.MaxInt64 { // no limit, as far as JSON can say
+		soft = unix.RLIM_INFINITY
+	}
+	l.Cur = min(soft, l.Max)
+	// syscall's call, so that Exec does not put back the limit of open files
+	// that the Go runtime had raised.
+	syscall.Setrlimit(which, &syscall.Rlimit{Cur: l.Cur, Max: l.Max}) //nolint:errcheck // as far as possible
+}
+
+// ExecError is Slurm's line for a program that cannot be executed.
+func ExecError(path string, err error) string {
+	if errors.Is(err, syscall.ENOENT) {
+		if interp := interpreter(path); interp != "" {
+			return fmt.Sprintf("slurmstepd: error: execve(): bad interpreter(%s): %s", interp, Text(err))
+		}
+	}
+	return fmt.Sprintf("slurmstepd: error: execve(): %s: %s", path, Text(err))
+}
+
+// interpreter reads the #! line of an existing file.
+func interpreter(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	b := make([]byte, 256)
+	n, _ := f.Read(b)
+	line, _, _ := strings.Cut(string(b[:n]), "\n")
+	line, ok := strings.CutPrefix(line, "#!")
+	if fields := strings.Fields(line); ok && len(fields) > 0 {
+		return fields[0]
+	}
+	return ""
+}
+
+// ExecCode is the exit code of a task that could not be executed: the errno.
+func ExecCode(err error) int {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return int(errno) & 0xff
+	}
+	return 1
+}
+
+// Text is the error as strerror(3) says it: "No such file or directory".
+func Text(err error) string {
+	s := err.Error()
+	if s == "" {
+		return s
+	}
+	if _, ok := errors.AsType[syscall.Errno](err); ok && s[0] >= 'a' && s[0] <= 'z' {
+		return strings.ToUpper(s[:1]) + s[1:]
+	}
+	return s
+}
+
+// Find resolves a command as execvp(3) does, with the PATH of env and the
+// folder dir: the path to execute, and the path as messages name it.
+func Find(name, dir string, env []string) (path, shown string) {
+	if strings.Contains(name, "/") {
+		if !strings.HasPrefix(name, "/") {
+			name = dir + "/" + name
+		}
+		return name, name
+	}
+	for _, e := range env {
+		list, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		for folder := range strings.SplitSeq(list, ":") {
+			if !strings.HasPrefix(folder, "/") {
+				folder = dir + "/" + folder
+			}
+			full := folder + "/" + name
+			if st, err := os.Stat(full); err == nil && st.Mode().IsRegular() && unix.Access(full, unix.X_OK) == nil {
+				return full, full
+			}
+		}
+	}
+	return "", name
+}

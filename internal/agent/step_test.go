@@ -1,0 +1,233 @@
+package agent_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// sruns runs each line as a part of one batch script in a job of three nodes
+// with two CPUs each, and gives the lines that it wrote, sorted.
+func sruns(t *testing.T, lines ...string) []string {
+	t.Helper()
+	script := "#!/bin/bash\nexec 2>&1\nmark() { echo \"### $1\"; }\n"
+	for i, l := range lines {
+		script += fmt.Sprintf("mark %d\n{ %s; } </dev/null; echo rc=$?\n", i, l)
+	}
+	g := start(t, shape{cpus: []int32{2, 2, 2}, script: script, job: func(j *job.Job) { j.Shape.MinNodes = 3 }})
+	r, out := g.finish()
+	if r.Kind != wire.ReportEnded {
+		t.Fatalf("report %+v", r)
+	}
+	out = strings.ReplaceAll(stampRE.ReplaceAllString(out, "TIME"), itoa(g.id), "JOB")
+	out = strings.ReplaceAll(out, g.dir, "DIR")
+	parts := strings.Split(out, "### ")[1:]
+	if len(parts) != len(lines) {
+		t.Fatalf("%d parts of %d:\n%s", len(parts), len(lines), out)
+	}
+	for i, p := range parts {
+		_, body, _ := strings.Cut(p, "\n")
+		list := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+		sort.Strings(list)
+		parts[i] = strings.Join(list, "\n")
+	}
+	return parts
+}
+
+// stepTests are commands in a job of three nodes with two CPUs each, and what
+// Slurm 22.05.8 writes there, sorted by lines.
+var stepTests = []struct{ command, want string }{
+	{`srun sh -c 'echo $SLURM_PROCID $SLURMD_NODENAME $SLURM_STEP_ID $SLURM_NODEID $SLURM_LOCALID $SLURM_STEP_NODELIST'`,
+		"0 n1 0 0 0 n[1-3]\n1 n2 0 1 0 n[1-3]\n2 n3 0 2 0 n[1-3]\nrc=0"},
+	{`srun -n 6 sh -c 'exit $((SLURM_PROCID+2))'`,
+		"rc=7\nsrun: error: n1: task 0: Exited with exit code 2\nsrun: error: n1: task 1: Exited with exit code 3\n" +
+			"srun: error: n2: task 2: Exited with exit code 4\nsrun: error: n2: task 3: Exited with exit code 5\n" +
+			"srun: error: n3: task 4: Exited with exit code 6\nsrun: error: n3: task 5: Exited with exit code 7"},
+	{`srun -N1 -n2 sh -c 'kill -SEGV $$'`, "rc=139\nsrun: error: n1: tasks 0-1: Segmentation fault"},
+	{`srun -n1 -N1 nosuchcmd`,
+		"rc=2\nslurmstepd: error: execve(): nosuchcmd: No such file or directory\nsrun: error: n1: task 0: Exited with exit code 2"},
+	{`srun -n1 -N1 /tmp`,
+		"rc=13\nslurmstepd: error: execve(): /tmp: Permission denied\nsrun: error: n1: task 0: Exited with exit code 13"},
+	{`srun -l sh -c 'echo hi; printf part; echo err >&2'`,
+		"0: err\n0: hi\n0: part\n1: err\n1: hi\n1: part\n2: err\n2: hi\n2: part\nrc=0"},
+	{`srun -N1 -n1 --chdir /usr pwd`, "/usr\nrc=0"},
+	{`srun -N1 -n1 -D /nonexist pwd`, "/tmp\nrc=0\nslurmstepd: error: couldn't chdir to `/nonexist': No such file or directory: going to /tmp instead"},
+	{`echo hello | srun -l cat`, "0: hello\n1: hello\n2: hello\nrc=0"},
+	{`echo hello | srun -l -i none cat`, "rc=0"},
+	{`echo hello | srun -l -i 1 cat`, "1: hello\nrc=0"},
+	{`echo hello | srun -l --input=all cat`, "0: hello\n1: hello\n2: hello\nrc=0"},
+	{`echo here > in; srun -l --input=in cat`, "0: here\n1: here\n2: here\nrc=0"},
+	{`srun --input=/etc/nonexist cat`, "rc=1\nsrun: error: Could not open stdin file: No such file or directory"},
+	{`srun -o o-%j-%s-%t-%N-%n.out -e e-%t.err sh -c 'echo o; echo e >&2'; ls o-* e-*; cat o-* e-*`,
+		"e\ne\ne\ne-0.err\ne-1.err\ne-2.err\no\no\no\no-JOB-13-0-n1-0.out\no-JOB-13-1-n2-1.out\no-JOB-13-2-n3-2.out\nrc=0"},
+	{`srun -o file sh -c 'echo o; echo e >&2'; sort file`, "e\ne\ne\no\no\no\nrc=0"},
+	{`srun -o none hostname`, "rc=0"},
+	{`srun -o 1 sh -c 'echo $SLURM_PROCID; echo e$SLURM_PROCID >&2'`, "1\ne1\nrc=0"},
+	{`srun -o /nonexistdir/x hostname`, "rc=1\nsrun: error: Could not open stdout file: No such file or directory"},
+	{`srun`, "rc=1\nsrun: fatal: No command given to execute."},
+	{`srun --bogus hostname`, "Try \"srun --help\" for more information\nrc=255\nsrun: unrecognized option '--bogus'"},
+	{`srun -n 13 true`, "rc=1\nsrun: error: Unable to create step for job JOB: More processors requested than permitted"},
+	{`srun -N 5 true`, "rc=1\nsrun: error: Only allocated 3 nodes asked for 5"},
+	{`srun -w n9 true`, "rc=1\nsrun: error: Unable to create step for job JOB: Requested node configuration is not available"},
+	{`srun --export=NONE /usr/bin/env | grep -E '^(MARK|PATH|HOME)='`, "rc=1"},
+	{`FOO=1 BAR=2 srun -N1 -n1 --export=FOO,X=3 /bin/sh -c 'echo $FOO $BAR $X'`, "1 3\nrc=0"},
+	{`srun -K -l sh -c '[ $SLURM_PROCID = 1 ] && exit 4; exec sleep 600'`,
+		"rc=143\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\nsrun: error: n1: task 0: Terminated\n" +
+			"srun: error: n2: task 1: Exited with exit code 4\nsrun: error: n3: task 2: Terminated\n" +
+			"srun: launch/slurm: _step_signal: Terminating StepId=JOB.STEP"},
+	{`srun -W1 sh -c '[ $SLURM_PROCID = 1 ] && exit 4; exec sleep 600'`,
+		"rc=143\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\nsrun: First task exited 1s ago\n" +
+			"srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\nsrun: StepId=JOB.STEP task 1: exited abnormally\n" +
+			"srun: StepId=JOB.STEP tasks 0,2: running\nsrun: error: n1: task 0: Terminated\nsrun: error: n2: task 1: Exited with exit code 4\n" +
+			"srun: error: n3: task 2: Terminated\nsrun: launch/slurm: _step_signal: Terminating StepId=JOB.STEP"},
+	{`srun -N1 -n1 sh -c '(trap "" TERM HUP; sleep 600) & (setsid sleep 600 &) ; echo end'`, "end\nrc=0"},
+	{`srun -n9 -O -l sh -c 'echo $SLURMD_NODENAME $SLURM_TASKS_PER_NODE'`,
+		"0: n1 3(x3)\n1: n1 3(x3)\n2: n1 3(x3)\n3: n2 3(x3)\n4: n2 3(x3)\n5: n2 3(x3)\n6: n3 3(x3)\n7: n3 3(x3)\n8: n3 3(x3)\nrc=0"},
+	{`umask 027; srun -N1 -n1 sh -c umask; umask 022`, "0027\nrc=0"},
+	{`srun -r 1 -N1 -n1 sh -c 'echo $SLURMD_NODENAME'`, "n2\nrc=0"},
+	{`srun -w n3 -N1 -n1 sh -c 'exec srun --overlap -N1 -n1 -w n2 sh -c "echo nested \$SLURMD_NODENAME"'`, "nested n2\nrc=0"},
+	{`srun --mpi=pmix true`, "rc=1\nsrun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types\n" +
+		"srun: start the program with its MPI's own mpirun: it uses srun to reach the nodes"},
+	{`srun -N1 -n1 sh -c 'touch up1; until [ -e down1 ]; do sleep 0.05; done' & until [ -e up1 ]; do sleep 0.05; done;` +
+		` srun -N3 -n3 --immediate=1 true; touch down1; wait`,
+		"rc=0\nsrun: error: Unable to create step for job JOB: Requested nodes are busy"},
+	{`srun -N2 -n2 sh -c 'touch up2; until [ -e down2 ]; do sleep 0.05; done' & until [ -e up2 ]; do sleep 0.05; done;` +
+		` srun -N3 -n3 true 2>err & until grep -qs retrying err; do sleep 0.05; done; touch down2; wait; cat err`,
+		"rc=0\nsrun: Job JOB step creation temporarily disabled, retrying (Requested nodes are busy)\nsrun: Step created for job JOB"},
+}
+
+func TestSteps(t *testing.T) {
+	var commands []string
+	for _, tt := range stepTests {
+		commands = append(commands, tt.command)
+	}
+	for i, got := range sruns(t, commands...) {
+		got = eachTask(stepRE.ReplaceAllString(got, "JOB.STEP"))
+		if got != eachTask(stepTests[i].want) {
+			t.Errorf("%s\ngot:\n%s\nwant:\n%s", stepTests[i].command, got, stepTests[i].want)
+		}
+	}
+}
+
+var tasksRE = regexp.MustCompile(`(?m)^(srun: error: \w+: )tasks ([\d,-]+)(: [A-Z].*)$`)
+
+// eachTask splits messages about several tasks: how many share one depends on
+// which of them ended together.
+func eachTask(lines string) string {
+	lines = tasksRE.ReplaceAllStringFunc(lines, func(line string) string {
+		m := tasksRE.FindStringSubmatch(line)
+		var out []string
+		for part := range strings.SplitSeq(m[2], ",") {
+			first, last, ranged := strings.Cut(part, "-")
+			if !ranged {
+				last = first
+			}
+			from, _ := strconv.Atoi(first)
+			to, _ := strconv.Atoi(last)
+			for n := from; n <= to; n++ {
+				out = append(out, m[1]+"task "+strconv.Itoa(n)+m[3])
+			}
+		}
+		return strings.Join(out, "\n")
+	})
+	list := strings.Split(lines, "\n")
+	sort.Strings(list)
+	return strings.Join(list, "\n")
+}
+
+func TestBigOutput(t *testing.T) {
+	size := 1 << 30
+	if testing.Short() || len(raceFlag) > 0 {
+		size = 64 << 20
+	}
+	g := start(t, shape{cpus: []int32{1, 1}, script: fmt.Sprintf(
+		"#!/bin/bash\nsrun -w n2 -N1 -n1 sh -c 'head -c %d /dev/zero' | wc -c\n", size)})
+	r, out := g.finish()
+	if r.Status != 0 || !strings.Contains(out, fmt.Sprint(size)+"\n") {
+		t.Errorf("report %+v, output %q", r, out)
+	}
+	for i, n := range g.nodes {
+		peak := peakMemory(n.Process.Pid)
+		t.Logf("agent %d: peak %d KiB", i, peak)
+		if peak > 200<<10 {
+			t.Errorf("agent %d took %d KiB", i, peak)
+		}
+	}
+}
+
+// peakMemory is the largest resident size of a process so far, in KiB.
+func peakMemory(pid int) int {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.SplitSeq(string(b), "\n") {
+		var n int
+		if k, _ := fmt.Sscanf(line, "VmHWM: %d", &n); k == 1 {
+			return n
+		}
+	}
+	return 0
+}
+
+func TestBigInput(t *testing.T) {
+	g := start(t, shape{cpus: []int32{1, 1, 1}, script: "#!/bin/bash\nhead -c 20000000 /dev/zero | srun -N3 -n3 sh -c 'sleep 0.$SLURM_PROCID; wc -c'\n" +
+		"yes | srun -N3 -n3 head -n 1\n"})
+	r, out := g.finish()
+	if r.Status != 0 || strings.Count(out, "20000000\n") != 3 || strings.Count(out, "y\n") != 3 {
+		t.Errorf("report %+v, output %q", r, out)
+	}
+}
+
+func TestNodeDies(t *testing.T) {
+	g := start(t, shape{cpus: []int32{1, 1, 1}, script: "#!/bin/bash\nsrun sh -c 'echo $$ >pid.$SLURM_PROCID; echo go; exec sleep 600'\necho rc=$?\nexit 1\n"})
+	g.await("go\ngo\ngo\n")
+	g.nodes[1].Process.Kill()
+	defer g.kill("pid.1") // the kernel would with a pod's processes
+	r, out := g.finish()
+	if r.LostNode != "n2" || r.LostFor <= 0 {
+		t.Errorf("report %+v", r)
+	}
+	for _, line := range []string{"srun: error: Node failure on n2\n", "srun: error: n1: task 0: Terminated\n", "rc=143\n"} {
+		if !strings.Contains(out, line) {
+			t.Errorf("no %q in\n%s", line, out)
+		}
+	}
+}
+
+// kill kills the process whose number is in a file of the work directory.
+func (g *gang) kill(name string) {
+	b, err := os.ReadFile(filepath.Join(g.dir, name))
+	if err != nil {
+		g.t.Error(err)
+		return
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		g.t.Errorf("%s: %v", name, err)
+	}
+}
+
+func TestHostsFileStays(t *testing.T) {
+	before, err := os.ReadFile("/etc/hosts")
+	if err != nil {
+		t.Skip("this machine has no /etc/hosts")
+	}
+	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\n"})
+	g.finish()
+	if after, _ := os.ReadFile("/etc/hosts"); string(after) != string(before) {
+		t.Error("the machine's own hosts file was changed")
+	}
+	if left, _ := filepath.Glob(filepath.Join(g.dir, "core*")); len(left) > 0 {
+		t.Error(left)
+	}
+}

@@ -1,0 +1,54 @@
+package agentapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/agent/peer"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// ErrNoAgent means that the job has no agent that could be asked: it does not
+// run.
+var ErrNoAgent = errors.New("the job does not run")
+
+// Dial connects to the agent of the job's first node on behalf of a client. The
+// caller has made sure that the client may do with this job what its owner
+// may, and closes the connection.
+func (s *Server) Dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCloser, error) {
+	if !started(b) {
+		return nil, ErrNoAgent
+	}
+	secret, err := s.key.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	uid, gang := s.gangOf(b)
+	cert, key, err := certificate(secret, uid, gang)
+	if err != nil {
+		return nil, err
+	}
+	id, err := peer.NewIdentity(string(cert), string(key))
+	if err != nil {
+		return nil, err
+	}
+	first := &b.Status.Allocation.Nodes[0]
+	c, err := id.DialClient(ctx, first.Address)
+	if err != nil {
+		return nil, fmt.Errorf("the agent on %s: %w", first.Name, err)
+	}
+	return c, nil
+}
+
+// Describe is what a client that waits for the job is told about it, once it
+// runs: the welcome of its first agent without keys, script and environment.
+// The error is ErrNoAgent for a job that does not run.
+func (s *Server) Describe(b *v1alpha1.BatchJob) (*wire.Welcome, error) {
+	if !started(b) {
+		return nil, ErrNoAgent
+	}
+	return s.describe(b, 0)
+}

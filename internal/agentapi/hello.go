@@ -1,0 +1,220 @@
+package agentapi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// gangs are the gangs that are coming together.
+type gangs struct {
+	mu   sync.Mutex
+	open map[attempt]*gang
+}
+
+// gang is one attempt whose agents report one by one.
+type gang struct {
+	mu        sync.Mutex
+	addresses []string
+	missing   int
+	calling   bool
+	done      chan struct{}      // closed when job or over is set
+	job       *v1alpha1.BatchJob // as the Keeper wrote it
+	over      bool
+}
+
+func (g *gangs) get(at attempt, size int) *gang {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x := g.open[at]
+	if x == nil {
+		x = &gang{addresses: make([]string, size), missing: size, done: make(chan struct{})}
+		g.open[at] = x
+	}
+	return x
+}
+
+// drop ends the wait of everybody in the gang.
+func (g *gangs) drop(at attempt) {
+	g.mu.Lock()
+	x := g.open[at]
+	delete(g.open, at)
+	g.mu.Unlock()
+	if x != nil {
+		x.finish(nil)
+	}
+}
+
+// finish sets the outcome, once; nil: the attempt is over.
+func (x *gang) finish(job *v1alpha1.BatchJob) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.job == nil && !x.over {
+		x.job, x.over = job, job == nil
+		close(x.done)
+	}
+}
+
+// join takes an agent in. It is true for the one that is to call the Keeper:
+// the gang is complete and nobody else does.
+func (x *gang) join(index int, address string) (call bool, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	switch x.addresses[index] {
+	case address:
+	case "":
+		x.addresses[index] = address
+		x.missing--
+	default:
+		return false, &failure{http.StatusConflict, fmt.Sprintf("another agent has reported as node %d", index)}
+	}
+	if x.missing > 0 || x.calling || x.job != nil || x.over {
+		return false, nil
+	}
+	x.calling = true
+	return true, nil
+}
+
+func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
+	s.hold(w)
+	a, err := s.identify(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	var h wire.Hello
+	if err := receive(w, r, &h); err != nil {
+		fail(w, err)
+		return
+	}
+	job, err := s.gather(r.Context(), a, &h)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	if err := s.together(r.Context(), job); err != nil {
+		fail(w, err)
+		return
+	}
+	welcome, err := s.welcome(r.Context(), a, job)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	send(w, welcome)
+}
+
+// gather waits until every agent of the attempt has said hello and the Keeper
+// has it on record. It returns the job as written then.
+func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
+	if h.JobID != a.JobID || h.Attempt != a.Attempt || int(h.Index) != a.Index {
+		return nil, &failure{http.StatusConflict, fmt.Sprintf("the pod is node %d of attempt %d of job %d, not what its agent says", a.Index, a.Attempt, a.JobID)}
+	}
+	if _, port, err := net.SplitHostPort(h.Address); err != nil || port == "" || len(h.Address) > 300 {
+		return nil, &failure{http.StatusBadRequest, fmt.Sprintf("%q is not host:port", h.Address)}
+	}
+	if started(a.job) {
+		return s.again(a, h)
+	}
+	if a.job.Status.State != v1alpha1.StateConfiguring && !pending(a.job) {
+		return nil, errOver
+	}
+	g := s.gangs.get(a.attempt(), len(a.job.Status.Allocation.Nodes))
+	if known, ok := s.Cluster.Job(a.JobID); !ok || known.Status.Attempt > a.Attempt {
+		s.gangs.drop(a.attempt()) // it ended while we looked
+	}
+	call, err := g.join(a.Index, h.Address)
+	if err != nil {
+		return nil, err
+	}
+	if call {
+		go s.ready(a.attempt(), g)
+	}
+	timeout := time.NewTimer(s.Poll)
+	defer timeout.Stop()
+	select {
+	case <-g.done:
+	case <-timeout.C:
+		return nil, &failure{http.StatusServiceUnavailable, "waiting for the job's other nodes"}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if g.job == nil {
+		return nil, errOver
+	}
+	return g.job, nil
+}
+
+// again answers an agent whose gang was complete before: its answer was lost.
+func (s *Server) again(a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
+	if a.job.Status.Allocation.Nodes[a.Index].Address != h.Address {
+		return nil, &failure{http.StatusConflict, fmt.Sprintf("another agent has reported as node %d", a.Index)}
+	}
+	return a.job, nil
+}
+
+func pending(b *v1alpha1.BatchJob) bool {
+	return b.Status.State == "" || b.Status.State == v1alpha1.StatePending
+}
+
+// started tells whether the attempt's gang is on record as complete.
+func started(b *v1alpha1.BatchJob) bool {
+	if b.Status.StartTime == nil || b.Status.State != v1alpha1.StateRunning && b.Status.State != v1alpha1.StateSuspended {
+		return false
+	}
+	for i := range b.Status.Allocation.Nodes {
+		if b.Status.Allocation.Nodes[i].Address == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// ready tells the Keeper, until it is on record or the attempt is over. It
+// does not hang on any agent's connection.
+func (s *Server) ready(at attempt, g *gang) {
+	for {
+		job, err := s.tellKeeper(at, g)
+		switch {
+		case err == nil && job != nil:
+			g.finish(job)
+			s.gangs.forget(at, g)
+			return
+		case err != nil && s.Gone(err):
+			s.gangs.drop(at)
+			return
+		}
+		s.Log.Error("the gang is complete, but could not be recorded", "job", at.id, "attempt", at.n, "error", err)
+		pause := time.NewTimer(retryPause)
+		select {
+		case <-pause.C:
+		case <-g.done: // the attempt ended meanwhile
+			pause.Stop()
+			return
+		}
+	}
+}
+
+func (s *Server) tellKeeper(at attempt, g *gang) (*v1alpha1.BatchJob, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return s.Keeper.GangReady(ctx, at.id, at.n, g.addresses)
+}
+
+// retryPause is the time between two calls of the Keeper for one gang.
+const retryPause = 500 * time.Millisecond
+
+// forget takes a finished gang out; later agents find the job started.
+func (g *gangs) forget(at attempt, x *gang) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open[at] == x {
+		delete(g.open, at)
+	}
+}

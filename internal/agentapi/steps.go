@@ -1,0 +1,31 @@
+package agentapi
+
+import (
+	"net/http"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// maxSteps bounds the steps of one report.
+const maxSteps = 10000
+
+func (s *Server) stepReport(w http.ResponseWriter, r *http.Request) {
+	a, err := s.batchHost(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	var report wire.StepReport
+	if err := receive(w, r, &report); err != nil {
+		fail(w, err)
+		return
+	}
+	if report.JobID != a.JobID || report.Attempt != a.Attempt || len(report.Steps) > maxSteps {
+		fail(w, &failure{http.StatusConflict, "the report is of another job"})
+		return
+	}
+	if s.Steps != nil {
+		s.Steps(a.JobID, a.Attempt, report.Steps)
+	}
+	send(w, struct{}{})
+}

@@ -1,0 +1,282 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/berth-hpc/berth/"
+
+// layer is what the packages under one path may import of ours. The longest
+// path that matches a package decides.
+//
+// A test that fails here says that the house has changed. Change the house on
+// purpose, with a decision record, or change the import; do not change this
+// table to make a build pass.
+type layer struct {
+	path string
+	may  []string // paths of ours, subpackages included; "*" is everything
+}
+
+var layers = []layer{
+	{"cmd", []string{"*"}},
+	{"test", []string{"*"}},
+	{"api", []string{"translate/job"}},
+	{"deploy", nil},
+	{"examples", []string{"translate/hostlist"}},
+	{"translate", []string{"translate", "api", "internal/wire", "internal/slurmerr", "internal/build"}},
+	{"translate/job", nil},
+	{"translate/status", nil},
+	{"translate/hostlist", nil},
+	{"cli", []string{"cli", "translate", "api", "internal/jobs", "internal/kube", "internal/step", "internal/sched/backfill", "internal/slurmconf", "internal/stdio", "internal/slurmerr", "internal/wire", "internal/build", "internal/localcluster/options", "deploy"}},
+	{"internal/wire", nil},
+	{"internal/build", nil},
+	{"internal/stdio", nil},
+	{"internal/slurmerr", nil},
+	{"internal/archtest", nil},
+	{"internal/slurmconf", []string{"api", "translate", "internal/wire"}},
+	{"internal/kube", []string{"api", "internal/stdio", "internal/wire", "internal/slurmerr", "internal/build"}},
+	{"internal/jobs", []string{"api", "internal/jobs", "internal/stdio", "translate", "internal/kube", "internal/wire", "internal/slurmerr"}},
+	{"internal/step", []string{"translate", "internal/wire", "internal/slurmerr", "internal/step"}},
+	{"internal/pmi", nil},
+	{"internal/agent", []string{"translate", "internal/pmi", "internal/wire", "internal/slurmerr", "internal/step", "internal/agent", "internal/build"}},
+	{"internal/control", []string{"api", "internal/wire", "internal/build"}},
+	{"internal/queue", []string{"api", "translate", "internal/queue", "internal/control", "internal/sched/limits", "internal/wire", "internal/build"}},
+	{"internal/acct", []string{"api", "translate", "internal/acct", "internal/queue", "internal/control", "internal/wire", "internal/build"}},
+	{"internal/agentapi", []string{"api", "translate", "internal/queue/member", "internal/control", "internal/wire", "internal/build", "internal/agent/peer"}},
+	{"internal/sched", []string{"api", "translate", "internal/acct", "internal/sched", "internal/control", "internal/queue", "internal/agentapi", "internal/wire", "internal/build"}},
+	{"internal/sched/backfill", nil},
+	{"internal/sched/priority", []string{"api", "translate"}},
+	{"internal/sched/limits", []string{"api", "translate", "internal/sched/backfill"}},
+	{"internal/processnode", []string{"internal/processnode", "internal/wire", "internal/build"}},
+	{"internal/localcluster/options", nil},
+	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/sched", "internal/control", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
+}
+
+// pure packages import nothing that reads or writes the world.
+var pure = []string{"translate", "internal/sched/backfill", "internal/wire", "internal/slurmerr"}
+
+var impure = []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org/x/sys/unix", "math/rand", "math/rand/v2", "crypto/rand", "context", "io/ioutil"}
+
+// heavy is what only few packages may link, and which.
+var heavy = map[string][]string{
+	"k8s.io/kubernetes/":             {"internal/sched/plugin", "internal/sched/app", "internal/localcluster", "cmd/scheduler", "cmd/berth-local"},
+	"sigs.k8s.io/controller-runtime": {"internal/acct/server", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/localcluster", "test"},
+	"k8s.io/client-go/kubernetes":    {"internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/localcluster", "internal/processnode", "test"},
+	"k8s.io/client-go":               {"internal/kube", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/localcluster", "internal/processnode", "test", "cmd/scheduler", "cmd/berth-local"},
+	"go.etcd.io/etcd/server":         {"internal/localcluster"},
+	"modernc.org/sqlite":             {"internal/acct"},
+	"github.com/jackc/pgx/v5":        {"internal/acct"},
+	"sigs.k8s.io/jobset/api":         {"translate/kube", "cli/translate", "internal/control", "internal/sched", "internal/localcluster", "test"},
+	"sigs.k8s.io/jobset/pkg":         {"internal/localcluster"},
+}
+
+type file struct {
+	pkg     string // path below the module, "cli/squeue"
+	name    string
+	test    bool
+	doc     string
+	imports []string
+}
+
+func sources(t *testing.T) []file {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []file
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if n := d.Name(); p != root && (n == "testdata" || n == "bin" || n == "dist" || strings.HasPrefix(n, ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if strings.HasSuffix(p, ".go") {
+			out = append(out, parse(t, root, p))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func parse(t *testing.T, root, p string) file {
+	t.Helper()
+	src, err := os.ReadFile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := parser.ParseFile(token.NewFileSet(), p, src, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		t.Fatalf("%s: %v", p, err)
+	}
+	rel, err := filepath.Rel(root, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := file{pkg: filepath.ToSlash(filepath.Dir(rel)), name: rel, test: strings.HasSuffix(p, "_test.go"), doc: docOf(tree)}
+	for _, i := range tree.Imports {
+		path, err := strconv.Unquote(i.Path.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.imports = append(f.imports, path)
+	}
+	return f
+}
+
+func docOf(f *ast.File) string {
+	if f.Doc == nil {
+		return ""
+	}
+	return f.Doc.Text()
+}
+
+// within tells whether pkg is path or lies below it.
+func within(pkg, path string) bool {
+	return pkg == path || strings.HasPrefix(pkg, path+"/")
+}
+
+func layerOf(pkg string) *layer {
+	var best *layer
+	for i := range layers {
+		if l := &layers[i]; within(pkg, l.path) && (best == nil || len(l.path) > len(best.path)) {
+			best = l
+		}
+	}
+	return best
+}
+
+func TestImportsPointDown(t *testing.T) {
+	files := sources(t)
+	if len(files) < 20 {
+		t.Fatalf("found only %d files: is the root right?", len(files))
+	}
+	for _, f := range files {
+		l := layerOf(f.pkg)
+		if l == nil {
+			t.Errorf("%s: package %s has no place in the house", f.name, f.pkg)
+			continue
+		}
+		if f.test {
+			continue // tests may reach across
+		}
+		for _, i := range f.imports {
+			ours, ok := strings.CutPrefix(i, module)
+			if !ok || ours == f.pkg || slices.Contains(l.may, "*") {
+				continue
+			}
+			if !slices.ContainsFunc(l.may, func(p string) bool { return within(ours, p) }) {
+				t.Errorf("%s: %s must not import %s", f.name, f.pkg, ours)
+			}
+		}
+	}
+}
+
+func TestCommandsDoNotImportOneAnother(t *testing.T) {
+	for _, f := range sources(t) {
+		from, ok := strings.CutPrefix(f.pkg, "cli/")
+		if !ok || f.test {
+			continue
+		}
+		for _, i := range f.imports {
+			to, ok := strings.CutPrefix(i, module+"cli/")
+			if ok && strings.Split(to, "/")[0] != strings.Split(from, "/")[0] {
+				t.Errorf("%s: command %s imports command %s", f.name, from, to)
+			}
+		}
+	}
+}
+
+func TestPurePackagesTouchNothing(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test || !slices.ContainsFunc(pure, func(p string) bool { return within(f.pkg, p) }) {
+			continue
+		}
+		for _, i := range f.imports {
+			if slices.Contains(impure, i) {
+				t.Errorf("%s: a pure package imports %s", f.name, i)
+			}
+		}
+	}
+}
+
+func TestHeavyDependenciesAreFenced(t *testing.T) {
+	for _, f := range sources(t) {
+		if f.test {
+			continue
+		}
+		for _, i := range f.imports {
+			prefix := fence(i)
+			if prefix == "" {
+				continue
+			}
+			if !slices.ContainsFunc(heavy[prefix], func(p string) bool { return within(f.pkg, p) }) {
+				t.Errorf("%s: %s must not link %s", f.name, f.pkg, i)
+			}
+		}
+	}
+}
+
+// fence is the longest prefix of heavy that covers the import; "": none.
+func fence(path string) string {
+	best := ""
+	for p := range heavy {
+		if (path == p || strings.HasPrefix(path, strings.TrimSuffix(p, "/")+"/")) && len(p) > len(best) {
+			best = p
+		}
+	}
+	return best
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	docs := map[string]string{}
+	for _, f := range sources(t) {
+		if !f.test {
+			docs[f.pkg] += f.doc
+		}
+	}
+	for pkg, doc := range docs {
+		if len(strings.Fields(doc)) < 4 {
+			t.Errorf("package %s has no package comment", pkg)
+		}
+	}
+}
+
+func TestMainsAreWiringOnly(t *testing.T) {
+	root := "../../cmd"
+	mains, err := filepath.Glob(filepath.Join(root, "*", "main.go"))
+	if err != nil || len(mains) == 0 {
+		t.Fatalf("no mains: %v", err)
+	}
+	for _, m := range mains {
+		src, err := os.ReadFile(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for l := range strings.Lines(string(src)) {
+			if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "//") {
+				lines++
+			}
+		}
+		if lines > 25 {
+			t.Errorf("%s has %d lines; a main is wiring, 25 at most", m, lines)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Cluster is the cluster as a server process sees it.
+type Cluster struct {
+	// Config is the connection, with the process's identity.
+	Config *rest.Config
+	// Client reads and writes the API server directly (no cache). After a
+	// write to an object that a store holds, Apply the result to the store.
+	Client client.Client
+
+	// Jobs by job id (decimal). Script and Environment are left out of the
+	// stored objects: read the object by Client for them.
+	// They are also indexed by what they were split off from (see SplitOff).
+	Jobs *Store[*v1alpha1.BatchJob]
+	// Pods by job id (label wire.LabelJobID); others have no key.
+	Pods       *Store[*corev1.Pod]
+	Nodes      *Store[*corev1.Node]        // by name
+	Partitions *Store[*v1alpha1.Partition] // by name
+	Users      *Store[*v1alpha1.User]      // by name
+	Settings   *Store[*v1alpha1.Cluster]   // by name
+	Namespaces *Store[*corev1.Namespace]   // by name
+	Accounts   *Store[*v1alpha1.Account]   // by name
+	QOS        *Store[*v1alpha1.QOS]       // by name
+
+	Reservations *Store[*v1alpha1.Reservation] // by name
+
+	// NextID draws a job id; nil: only admission does. Set it before use.
+	NextID func(context.Context) (int64, error)
+
+	cache  cache.Cache
+	arrays locks
+}
+
+// New connects; nothing is watched before Start. cfg is copied; its rate limit
+// is lifted, because the API server's own fairness is the limit that counts.
+func New(cfg *rest.Config) (*Cluster, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = -1, 0
+	scheme := NewScheme()
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("client for the API server: %w", err)
+	}
+	k, err := cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: slim})
+	if err != nil {
+		return nil, fmt.Errorf("cache of the API server: %w", err)
+	}
+	return &Cluster{
+		Config: cfg, Client: c, cache: k,
+		Jobs:       NewStore(jobKey, originKey, podsKey),
+		Pods:       NewStore(func(p *corev1.Pod) string { return p.Labels[wire.LabelJobID] }),
+		Nodes:      NewStore(name[*corev1.Node]),
+		Partitions: NewStore(name[*v1alpha1.Partition]),
+		Users:      NewStore(name[*v1alpha1.User]),
+		Settings:   NewStore(name[*v1alpha1.Cluster]),
+		Namespaces: NewStore(name[*corev1.Namespace]),
+		Accounts:   NewStore(name[*v1alpha1.Account]),
+		QOS:        NewStore(name[*v1alpha1.QOS]),
+
+		Reservations: NewStore(name[*v1alpha1.Reservation]),
+	}, nil
+}
+
+func name[T client.Object](o T) string { return o.GetName() }
+
+func jobKey(j *v1alpha1.BatchJob) string {
+	if j.Spec.JobID == 0 {
+		return ""
+	}
+	return strconv.FormatInt(j.Spec.JobID, 10)
+}
+
+// originKey indexes what was split off a job.
+func originKey(j *v1alpha1.BatchJob) string {
+	if o := j.Spec.Origin; o != nil {
+		return "of " + strconv.FormatInt(o.JobID, 10)
+	}
+	return ""
+}
+
+// SplitOff lists what was split off a job: the tasks of an array, the further
+// components of a heterogeneous job. In no order.
+func (c *Cluster) SplitOff(id int64) []*v1alpha1.BatchJob {
+	return c.Jobs.Having("of " + strconv.FormatInt(id, 10))
+}
+
+// podsKey indexes the jobs that run in pods which outlive a job.
+func podsKey(j *v1alpha1.BatchJob) string {
+	if p := j.Status.Pods; p != nil {
+		return podsOf(p.JobID, p.Attempt)
+	}
+	return ""
+}
+
+func podsOf(jobID int64, attempt int32) string {
+	return "in " + strconv.FormatInt(jobID, 10) + "-" + strconv.Itoa(int(attempt))
+}
+
+// InPods lists the jobs that run or ran in the pods of that attempt, which
+// went from one task of an array to the next. In no order.
+func (c *Cluster) InPods(jobID int64, attempt int32) []*v1alpha1.BatchJob {
+	return c.Jobs.Having(podsOf(jobID, attempt))
+}
+
+// Job finds a job by its number.
+func (c *Cluster) Job(id int64) (*v1alpha1.BatchJob, bool) {
+	return c.Jobs.Get(strconv.FormatInt(id, 10))
+}
+
+// JobPods lists the pods that carry the job's number, of every attempt.
+func (c *Cluster) JobPods(id int64) []*corev1.Pod {
+	return c.Pods.Having(strconv.FormatInt(id, 10))
+}
+
+// Parameters are those of the one Cluster object; defaults if there is none.
+func (c *Cluster) Parameters() v1alpha1.ClusterSpec {
+	if s, ok := c.Settings.Get(v1alpha1.ClusterName); ok {
+		return s.Spec
+	}
+	return v1alpha1.ClusterSpec{}
+}
+
+// OverTimeLimit is how long a job may run beyond its limit in the partition.
+func (c *Cluster) OverTimeLimit(partition string) time.Duration {
+	minutes := c.Parameters().OverTimeLimit
+	if p, ok := c.Partitions.Get(partition); ok && p.Spec.OverTimeLimit != nil {
+		minutes = *p.Spec.OverTimeLimit
+	}
+	return time.Duration(minutes) * time.Minute
+}
+
+// slim drops what no server process reads from memory.
+func slim(o any) (any, error) {
+	switch x := o.(type) {
+	case *v1alpha1.BatchJob:
+		x.ManagedFields, x.Spec.Script, x.Spec.Environment = nil, nil, nil
+	case client.Object:
+		x.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// ApplyJob takes the result of a write into the store, slimmed like the rest.
+func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
+	j = j.DeepCopy()
+	_, _ = slim(j)
+	c.Jobs.Apply(j)
+}
+
+// Start watches until ctx ends. It returns when every store holds what the API
+// server held at the call.
+func (c *Cluster) Start(ctx context.Context) error {
+	var synced []toolscache.InformerSynced
+	add := func(s toolscache.InformerSynced, err error) error {
+		synced = append(synced, s)
+		return err
+	}
+	for _, err := range []error{
+		add(follow(ctx, c.cache, &v1alpha1.BatchJob{}, c.Jobs)),
+		add(follow(ctx, c.cache, &corev1.Pod{}, c.Pods)),
+		add(follow(ctx, c.cache, &corev1.Node{}, c.Nodes)),
+		add(follow(ctx, c.cache, &v1alpha1.Partition{}, c.Partitions)),
+		add(follow(ctx, c.cache, &v1alpha1.User{}, c.Users)),
+		add(follow(ctx, c.cache, &v1alpha1.Cluster{}, c.Settings)),
+		add(follow(ctx, c.cache, &corev1.Namespace{}, c.Namespaces)),
+		add(follow(ctx, c.cache, &v1alpha1.Account{}, c.Accounts)),
+		add(follow(ctx, c.cache, &v1alpha1.QOS{}, c.QOS)),
+		add(follow(ctx, c.cache, &v1alpha1.Reservation{}, c.Reservations)),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	go func() { _ = c.cache.Start(ctx) }() // ends with ctx only
+	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+		return fmt.Errorf("reading the cluster's state: %w", ctx.Err())
+	}
+	return nil
+}
+
+// follow feeds store from a watch of kind.
+func follow[T client.Object](ctx context.Context, k cache.Cache, kind T, store *Store[T]) (toolscache.InformerSynced, error) {
+	inf, err := k.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", kind, err)
+	}
+	reg, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { store.Apply(o.(T)) },
+		UpdateFunc: func(_, o any) { store.Apply(o.(T)) },
+		DeleteFunc: func(o any) {
+			if d, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = d.Obj
+			}
+			if obj, ok := o.(T); ok {
+				store.Remove(obj, time.Now())
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", kind, err)
+	}
+	return reg.HasSynced, nil
+}

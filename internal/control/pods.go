@@ -1,0 +1,38 @@
+package control
+
+import (
+	"fmt"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// PodIndex is the pod's place among all pods of its job: the offset of its
+// replicated job plus its completion index.
+func PodIndex(pod *corev1.Pod) (int, error) {
+	offset, err := number(pod.Annotations, wire.AnnotationNodeOffset)
+	if err != nil {
+		return 0, err
+	}
+	completion, err := number(pod.Annotations, batchv1.JobCompletionIndexAnnotation)
+	if err != nil {
+		return 0, err
+	}
+	return offset + completion, nil
+}
+
+// number reads a count from an annotation; a missing one is 0.
+func number(from map[string]string, key string) (int, error) {
+	text, ok := from[key]
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("annotation %s: %w", key, err)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,165 @@
+package control
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Store holds the newest version known of every object of one type. It is fed
+// by a watch and by the results of the process's own writes, whichever is
+// newer, so a reader never sees a state older than what this process wrote.
+// Objects in it are shared: nobody may change them. Safe for concurrent use.
+type Store[T client.Object] struct {
+	keys []func(T) string // index keys; "" leaves the object out of that index
+
+	mu    sync.RWMutex
+	byUID map[types.UID]T
+	index map[string]map[types.UID]T
+	dead  map[types.UID]time.Time // deleted lately: a late write must not revive
+	subs  []func(old, now T)
+}
+
+// deadFor is how long a deleted object's UID is remembered.
+const deadFor = 10 * time.Minute
+
+// NewStore makes a store indexed by keys, whose values must differ.
+func NewStore[T client.Object](keys ...func(T) string) *Store[T] {
+	return &Store[T]{
+		keys:  keys,
+		byUID: map[types.UID]T{},
+		index: map[string]map[types.UID]T{},
+		dead:  map[types.UID]time.Time{},
+	}
+}
+
+// Subscribe has fn called after every change, in the goroutine that made it:
+// old is the zero T for a new object, now for a deleted one. fn must return
+// quickly. Call it before the store is fed.
+func (s *Store[T]) Subscribe(fn func(old, now T)) { s.subs = append(s.subs, fn) }
+
+// Apply takes in obj unless the store knows a newer version or its deletion.
+func (s *Store[T]) Apply(obj T) {
+	s.mu.Lock()
+	uid := obj.GetUID()
+	old, known := s.byUID[uid]
+	_, gone := s.dead[uid]
+	if gone || known && !newer(obj, old) {
+		s.mu.Unlock()
+		return
+	}
+	if known {
+		s.unindex(old)
+	}
+	s.byUID[uid] = obj
+	for _, key := range s.keys {
+		k := key(obj)
+		if k == "" {
+			continue
+		}
+		if s.index[k] == nil {
+			s.index[k] = map[types.UID]T{}
+		}
+		s.index[k][uid] = obj
+	}
+	s.mu.Unlock()
+	s.tell(old, obj)
+}
+
+// Remove takes the object out for good.
+func (s *Store[T]) Remove(obj T, now time.Time) {
+	s.mu.Lock()
+	uid := obj.GetUID()
+	s.dead[uid] = now
+	for u, at := range s.dead {
+		if len(s.dead) < 1000 || now.Sub(at) < deadFor {
+			break
+		}
+		delete(s.dead, u)
+	}
+	old, known := s.byUID[uid]
+	if known {
+		delete(s.byUID, uid)
+		s.unindex(old)
+	}
+	s.mu.Unlock()
+	if known {
+		var none T
+		s.tell(old, none)
+	}
+}
+
+func (s *Store[T]) unindex(obj T) {
+	for _, key := range s.keys {
+		k := key(obj)
+		if m := s.index[k]; m != nil {
+			if delete(m, obj.GetUID()); len(m) == 0 {
+				delete(s.index, k)
+			}
+		}
+	}
+}
+
+func (s *Store[T]) tell(old, now T) {
+	for _, fn := range s.subs {
+		fn(old, now)
+	}
+}
+
+// Get returns the object with that index key (any one, if several have it).
+func (s *Store[T]) Get(key string) (obj T, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, o := range s.index[key] {
+		return o, true
+	}
+	return obj, false
+}
+
+// ByUID returns the object with that UID.
+func (s *Store[T]) ByUID(uid types.UID) (obj T, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	obj, ok = s.byUID[uid]
+	return obj, ok
+}
+
+// Having lists the objects with that index key, in no order.
+func (s *Store[T]) Having(key string) []T {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]T, 0, len(s.index[key]))
+	for _, o := range s.index[key] {
+		out = append(out, o)
+	}
+	return out
+}
+
+// List lists every object, in no order.
+func (s *Store[T]) List() []T {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]T, 0, len(s.byUID))
+	for _, o := range s.byUID {
+		out = append(out, o)
+	}
+	return out
+}
+
+// Len is the number of objects.
+func (s *Store[T]) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.byUID)
+}
+
+// newer compares resource versions, which are comparable decimal numbers
+// within one resource type.
+func newer(a, b client.Object) bool {
+	x, errX := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
+	y, errY := strconv.ParseUint(b.GetResourceVersion(), 10, 64)
+	return errX != nil || errY != nil || x > y
+}

@@ -1,0 +1,293 @@
+// Package jobs is what the commands and the terminal UI can ask of a cluster:
+// submit a job, list jobs, nodes and partitions, operate on jobs. It knows the
+// paths and types of the API; callers declare the one or two methods of Client
+// that they need as an interface of their own.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Client asks one cluster as one user. It is safe for concurrent use.
+type Client struct {
+	api *kube.Client
+	// nonce makes the random part of a new object's name.
+	nonce func() string
+}
+
+// Connect finds the cluster and makes a client for it; it sends nothing.
+func Connect(p *stdio.Process) (*Client, error) {
+	api, err := kube.Connect(p, "")
+	if err != nil {
+		return nil, err
+	}
+	return New(api), nil
+}
+
+// New makes a client of an existing connection.
+func New(api *kube.Client) *Client { return &Client{api: api, nonce: nonce} }
+
+// Warnings has fn told the warnings that the cluster's answers carry. Call it
+// before the first request.
+func (c *Client) Warnings(fn func(text string)) { c.api.Warn = fn }
+
+// User is the name of the Slurm user that the credential stands for, empty if
+// the credential does not tell.
+func (c *Client) User() string { return c.api.Config().User() }
+
+// Namespace is where the user's jobs are.
+func (c *Client) Namespace() string { return c.api.Config().Namespace }
+
+// AllStates as Filter.States asks for jobs in every state.
+var AllStates = []string{"all"}
+
+// Filter says which jobs are wanted: those that pass every list that is not
+// empty. No States means those of jobs that are not over.
+type Filter struct {
+	IDs        []string // "12", "12_3"
+	Users      []string // names or numbers
+	States     []string // PENDING, RUNNING, ..., or AllStates
+	Partitions []string
+	Names      []string
+	Accounts   []string
+	QOS        []string
+	Nodes      []string // expanded
+	// Less usual filters.
+	Reservations, WCKeys, Licenses []string
+	Hide                           bool // leave out what is in hidden partitions only
+
+	Fields []string // JSON names of status.Job wanted; empty: all
+}
+
+func (f *Filter) query() url.Values {
+	q := url.Values{}
+	add := func(name string, values []string) {
+		if len(values) > 0 {
+			q.Set(name, strings.Join(values, ","))
+		}
+	}
+	add("id", f.IDs)
+	add("user", f.Users)
+	add("state", f.States)
+	add("partition", f.Partitions)
+	add("name", f.Names)
+	add("account", f.Accounts)
+	add("qos", f.QOS)
+	add("nodes", f.Nodes)
+	add("reservation", f.Reservations)
+	add("wckey", f.WCKeys)
+	add("licenses", f.Licenses)
+	add("fields", f.Fields)
+	if f.Hide {
+		q.Set("hide", "true")
+	}
+	return q
+}
+
+// Jobs lists jobs in the order the server gives.
+func (c *Client) Jobs(ctx context.Context, f Filter) (*status.JobList, error) {
+	list := new(status.JobList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/jobs", f.query(), (*jobList)(list)); err != nil {
+		return nil, queueError(err)
+	}
+	return list, nil
+}
+
+// Nodes lists all nodes of the pool.
+func (c *Client) Nodes(ctx context.Context) (*status.NodeList, error) {
+	list := new(status.NodeList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/nodes", nil, list); err != nil {
+		return nil, queueError(err)
+	}
+	return list, nil
+}
+
+// Partitions lists all partitions.
+func (c *Client) Partitions(ctx context.Context) (*status.PartitionList, error) {
+	list := new(status.PartitionList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/partitions", nil, list); err != nil {
+		return nil, queueError(err)
+	}
+	return list, nil
+}
+
+// StepFilter says which steps are wanted: those that pass every list that is
+// not empty.
+type StepFilter struct {
+	IDs        []string // "12.0", "12.batch"
+	Jobs       []string // "12", "12_3"
+	Users      []string // names or numbers
+	Partitions []string
+	Nodes      []string // expanded
+}
+
+// Steps lists the steps that run.
+func (c *Client) Steps(ctx context.Context, f StepFilter) (*status.StepList, error) {
+	q := url.Values{}
+	for name, values := range map[string][]string{"step": f.IDs, "id": f.Jobs, "user": f.Users, "partition": f.Partitions, "nodes": f.Nodes} {
+		if len(values) > 0 {
+			q.Set(name, strings.Join(values, ","))
+		}
+	}
+	list := new(status.StepList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/steps", q, list); err != nil {
+		return nil, queueError(err)
+	}
+	return list, nil
+}
+
+// Reservations lists all reservations.
+func (c *Client) Reservations(ctx context.Context) (*status.ReservationList, error) {
+	list := new(status.ReservationList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/reservations", nil, list); err != nil {
+		return nil, queueError(err)
+	}
+	return list, nil
+}
+
+// Licenses lists all licences.
+func (c *Client) Licenses(ctx context.Context) (*status.LicenseList, error) {
+	list := new(status.LicenseList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/licenses", nil, list); err != nil {
+		return nil, queueError(err)
+	}
+	return list, nil
+}
+
+// PriorityFilter says of which jobs the priorities are wanted.
+type PriorityFilter struct {
+	IDs, Users, Partitions []string
+}
+
+// Priorities lists how the priorities of pending jobs come about.
+func (c *Client) Priorities(ctx context.Context, f PriorityFilter) (*status.PriorityList, error) {
+	q := url.Values{}
+	for name, values := range map[string][]string{"id": f.IDs, "user": f.Users, "partition": f.Partitions} {
+		if len(values) > 0 {
+			q.Set(name, strings.Join(values, ","))
+		}
+	}
+	list := new(status.PriorityList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/priorities", q, list); err != nil {
+		return nil, queueError(err)
+	}
+	return list, nil
+}
+
+// Script reads the batch script of a job: its owner and operators may.
+func (c *Client) Script(ctx context.Context, id string) ([]byte, error) {
+	var got status.Script
+	if err := c.api.Get(ctx, wire.QueueRoot+"/scripts", url.Values{"id": {id}}, &got); err != nil {
+		return nil, err
+	}
+	if got.Error != "" {
+		return nil, errors.New(got.Error)
+	}
+	return Decompress(got.Script)
+}
+
+// Cluster is the name of the cluster. names, if given, are those a user asked
+// for (-M): another one than this cluster's is an error, in Slurm's words.
+func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
+	info, err := c.ClusterInfo(ctx)
+	if err != nil {
+		return "", err
+	}
+	own := "berth"
+	if spec, ok := info["spec"].(map[string]any); ok {
+		if name, ok := spec["clusterName"].(string); ok && name != "" {
+			own = name
+		}
+	}
+	for _, name := range names {
+		if name != own && name != "all" {
+			return "", slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.\n'%s' can't be reached now, or it is an invalid entry for --cluster.  "+
+				"Use 'sacctmgr list clusters' to see available clusters.", name, name).Hint("set KUBECONFIG to choose another cluster")
+		}
+	}
+	return own, nil
+}
+
+// Operate carries out an operation; the result has a line for every job meant.
+// What one request had no time for is asked again, as long as there is progress.
+func (c *Client) Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error) {
+	op.Kind, op.APIVersion = "Operation", wire.QueueGroup+"/"+wire.QueueVersion
+	whole := new(status.OperationResult)
+	for {
+		result := new(status.OperationResult)
+		if err := c.api.Post(ctx, wire.QueueRoot+"/operations", nil, op, result); err != nil {
+			return nil, queueError(err)
+		}
+		var late []string
+		for _, item := range result.Items {
+			if item.Error == status.NotInTime {
+				late = append(late, item.Job)
+			}
+		}
+		if len(late) == 0 || len(late) == len(result.Items) || op.Entity != "" && op.Entity != status.EntityJob {
+			whole.Items = append(whole.Items, result.Items...)
+			return whole, nil
+		}
+		for _, item := range result.Items {
+			if item.Error != status.NotInTime {
+				whole.Items = append(whole.Items, item)
+			}
+		}
+		op.Jobs = late
+	}
+}
+
+// ClusterInfo reads the cluster's description as the queue API gives it.
+func (c *Client) ClusterInfo(ctx context.Context) (map[string]any, error) {
+	var info map[string]any
+	if err := c.api.Get(ctx, wire.QueueRoot+"/clusterinfo", nil, &info); err != nil {
+		return nil, queueError(err)
+	}
+	return info, nil
+}
+
+// queueError says what it means that the queue API itself is missing.
+func queueError(err error) error {
+	switch kube.KindOf(err) {
+	case kube.NotFound:
+		return &kube.Error{Kind: kube.NotFound, Cause: err,
+			Message: "this cluster has no Berth queue (" + err.Error() + "): install Berth there, or set KUBECONFIG"}
+	case kube.Unavailable:
+		return &kube.Error{Kind: kube.Unavailable, Cause: err,
+			Message: "Berth's scheduler does not answer (" + strings.TrimSpace(err.Error()) + "): try again, or look at its log"}
+	}
+	return err
+}
+
+// ParseID splits a plain job id off; ok is false for anything else.
+func ParseID(s string) (id int64, ok bool) {
+	id, err := strconv.ParseInt(s, 10, 64)
+	return id, err == nil && id > 0
+}
+
+// The errors of an OperationResult that callers treat specially: the queue
+// API's own texts, which are Slurm's.
+const (
+	ErrInvalidID = "Invalid job id specified"
+	ErrDone      = "Job/step already completing or completed"
+	ErrDenied    = "Access/permission denied"
+)
+
+// Server is the host that the API server is asked at.
+func (c *Client) Server() string {
+	u, err := url.Parse(c.api.Config().Server)
+	if err != nil {
+		return c.api.Config().Server
+	}
+	return u.Host
+}

@@ -1,0 +1,132 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// ErrEnough as the answer of a callback of Watch ends the watch without error.
+var ErrEnough = errors.New("enough was seen")
+
+// Pauses between attempts to go on with a watch that broke.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// Watch calls each with every event of the jobs that f means, in order, until
+// each returns an error (ErrEnough: Watch returns nil), the server refuses, or
+// ctx is done. A watch that breaks is resumed where it was; lost, if not nil,
+// is told why before each pause. The first event is a SYNC.
+func (c *Client) Watch(ctx context.Context, f Filter, each func(*status.JobEvent) error, lost func(error)) error {
+	q := f.query()
+	q.Set("watch", "true")
+	pause := firstRetry
+	var stop error
+	for {
+		err := c.api.Stream(ctx, wire.QueueRoot+"/jobs", q, func(line []byte) error {
+			var e status.JobEvent
+			if err := decodeEvent(line, &e); err != nil {
+				return err
+			}
+			if stop = each(&e); stop != nil {
+				return stop
+			}
+			if e.Revision != "" || e.Type == status.EventSync {
+				q.Set("since", e.Revision)
+			}
+			pause = firstRetry
+			return nil
+		})
+		switch {
+		case errors.Is(stop, ErrEnough):
+			return nil
+		case stop != nil:
+			return stop
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && final(err):
+			return queueError(err)
+		case err != nil && lost != nil:
+			lost(queueError(err))
+		}
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, lastRetry)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// final reports whether it makes no sense to ask again.
+func final(err error) bool {
+	switch kube.KindOf(err) {
+	case kube.Unavailable, kube.Unreachable:
+		return false
+	}
+	return true
+}
+
+func decodeEvent(line []byte, e *status.JobEvent) error {
+	d := decoder{data: line}
+	err := d.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "type":
+			return d.string(&e.Type)
+		case "revision":
+			return d.string(&e.Revision)
+		case "time":
+			e.Time, err = d.number()
+		case "items":
+			e.Items, err = d.rows()
+		default:
+			return errOther
+		}
+		return err
+	})
+	if err == nil && d.peek() == 0 {
+		return nil
+	}
+	*e = status.JobEvent{}
+	return json.Unmarshal(line, e)
+}
+
+// Mirror is the list of jobs as the events of a Watch make it. The zero value
+// is empty. It is for one goroutine.
+type Mirror struct {
+	Time int64 // of the last event, the server's clock, Unix seconds
+	rows map[int64]status.Job
+}
+
+// Apply takes an event in; it reports whether the list has changed.
+func (m *Mirror) Apply(e *status.JobEvent) bool {
+	m.Time = e.Time
+	if e.Type == status.EventSync || m.rows == nil {
+		m.rows = make(map[int64]status.Job, len(e.Items))
+	}
+	for i := range e.Items {
+		m.rows[e.Items[i].ID] = e.Items[i]
+	}
+	for _, id := range e.Gone {
+		delete(m.rows, id)
+	}
+	return e.Type != status.EventMark
+}
+
+// List is the jobs by ascending id, a copy.
+func (m *Mirror) List() []status.Job {
+	out := make([]status.Job, 0, len(m.rows))
+	for _, j := range m.rows {
+		out = append(out, j)
+	}
+	slices.SortFunc(out, func(a, b status.Job) int { return int(a.ID - b.ID) })
+	return out
+}

@@ -1,0 +1,64 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"sync/atomic"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// TestWatchGoesOn: a watch that breaks in the middle goes on after the last
+// whole event, and the mirror ends up right.
+func TestWatchGoesOn(t *testing.T) {
+	var calls atomic.Int32
+	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if q.Get("watch") != "true" || q.Get("user") != "alice" {
+			t.Error(r.URL)
+		}
+		switch calls.Add(1) {
+		case 1: // a list in two parts, of which one arrives
+			fmt.Fprintln(w, `{"type":"SYNC","revision":"","time":1,"items":[{"id":9,"name":"old"}]}`)
+		case 2:
+			if q.Get("since") != "" {
+				t.Error("half a list is no place to go on from:", q)
+			}
+			fmt.Fprintln(w, `{"type":"SYNC","revision":"","time":1,"items":[{"id":1,"name":"a\nb"}]}`)
+			fmt.Fprintln(w, `{"type":"MORE","revision":"x-5","time":1,"items":[{"id":2,"name":"b"}]}`)
+			fmt.Fprint(w, `{"type":"DIFF","revision":"x-6","time":2,"items":[{"id":3,"na`)
+		case 3:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			if q.Get("since") != "x-5" {
+				t.Error("goes on from", q.Get("since"))
+			}
+			fmt.Fprintln(w, `{"type":"DIFF","revision":"x-6","time":3,"items":[{"id":3,"name":"c"}],"gone":[1]}`)
+		}
+	})
+	var m Mirror
+	lost := 0
+	err := c.Watch(t.Context(), Filter{Users: []string{"alice"}}, func(e *status.JobEvent) error {
+		if m.Apply(e); e.Type == status.EventDiff {
+			return ErrEnough
+		}
+		return nil
+	}, func(error) { lost++ })
+	want := []status.Job{{ID: 2, Name: "b"}, {ID: 3, Name: "c"}}
+	if got := m.List(); err != nil || lost != 1 || m.Time != 3 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v, lost %d times", got, err, lost)
+	}
+}
+
+// TestWatchRefused: what cannot get better is not asked again.
+func TestWatchRefused(t *testing.T) {
+	c := connected(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	err := c.Watch(context.Background(), Filter{}, func(*status.JobEvent) error { return nil }, nil)
+	if kube.KindOf(err) != kube.Forbidden {
+		t.Error(err)
+	}
+}

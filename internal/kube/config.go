@@ -1,0 +1,143 @@
+// Package kube is the only client of the API server that commands use: it
+// finds the cluster, authenticates, and sends JSON over one connection. It is
+// built on net/http alone, because a command lives for milliseconds and the
+// usual client libraries take longer to start than the request takes.
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Config says where the API server is and who is calling. The zero value of a
+// field means that it is not used.
+type Config struct {
+	Server     string // URL
+	Namespace  string // never empty after Find
+	CA         []byte // PEM; empty: the system's roots
+	ServerName string
+	Insecure   bool
+	Proxy      string // URL
+
+	Cert, Key []byte // PEM
+	Token     string
+	TokenFile string // read again for every request
+	Username  string
+	Password  string
+	Exec      *ExecConfig
+
+	// Source is the file the configuration came from, or "job".
+	Source string
+	// Local marks the local cluster's own file: if its server does not
+	// answer, the cluster is not running.
+	Local bool
+	// StateDir is the local cluster's state folder where it has to be named to
+	// start the cluster again.
+	StateDir string
+}
+
+// Variables a job's environment has beside those of wire: where the API server
+// is as pods see it.
+const envKubeHost = "BERTH_KUBE_HOST"
+
+// Find finds the cluster: the file named explicitly, else KUBECONFIG, else the
+// job this process runs in, else the user's and the machine's local cluster,
+// else ~/.kube/config.
+func Find(p *stdio.Process, explicit string) (*Config, error) {
+	if explicit != "" {
+		return readKubeconfig(p, []string{explicit})
+	}
+	if v := p.Env("KUBECONFIG"); v != "" {
+		return readKubeconfig(p, filepath.SplitList(v))
+	}
+	if cfg := inJob(p); cfg != nil {
+		return cfg, nil
+	}
+	for _, c := range candidates(p) {
+		cfg, err := readKubeconfig(p, []string{c.path})
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		cfg.Local, cfg.StateDir = c.local, ""
+		return cfg, nil
+	}
+	return nil, &Error{Kind: NoCluster, Message: "no cluster: run 'berth up' or set KUBECONFIG"}
+}
+
+type candidate struct {
+	path  string
+	local bool
+}
+
+// candidates are the files looked for when nothing was said, in order.
+func candidates(p *stdio.Process) []candidate {
+	home := p.Env("HOME")
+	state := p.Env("XDG_STATE_HOME")
+	if state == "" && home != "" {
+		state = filepath.Join(home, ".local", "state")
+	}
+	var out []candidate
+	if home != "" {
+		out = append(out, candidate{filepath.Join(home, ".local/state/berth/user.kubeconfig"), true})
+	}
+	if p.UID == 0 {
+		out = append(out, candidate{"/var/lib/berth/kubeconfig", true})
+	} else if state != "" {
+		out = append(out, candidate{filepath.Join(state, "berth", "kubeconfig"), true})
+	}
+	if home != "" {
+		out = append(out, candidate{filepath.Join(home, ".kube", "config"), false})
+	}
+	return out
+}
+
+// inJob is the identity of the job this process runs in, or nil outside jobs.
+func inJob(p *stdio.Process) *Config {
+	if p.Env(wire.EnvJobID) == "" {
+		return nil
+	}
+	server := p.Env(envKubeHost)
+	if server == "" {
+		host, port := p.Env("KUBERNETES_SERVICE_HOST"), p.Env("KUBERNETES_SERVICE_PORT")
+		if host == "" || port == "" {
+			return nil
+		}
+		server = "https://" + net.JoinHostPort(host, port)
+	}
+	if _, err := p.ReadFile(wire.TokenPath); err != nil {
+		return nil
+	}
+	dir := filepath.Dir(wire.TokenPath)
+	ca, _ := p.ReadFile(filepath.Join(dir, "ca.crt"))
+	ns, _ := p.ReadFile(filepath.Join(dir, "namespace"))
+	cfg := &Config{
+		Server: server, CA: ca, Namespace: strings.TrimSpace(string(ns)),
+		TokenFile: wire.TokenPath, Source: "job",
+	}
+	if cfg.Namespace == "" {
+		cfg.Namespace = "default"
+	}
+	return cfg
+}
+
+// User is the Slurm user that the credential stands for, as the namespace
+// tells (user-<name>), or empty if the namespace is not a user's.
+func (c *Config) User() string {
+	name, ok := strings.CutPrefix(c.Namespace, "user-")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+func (c *Config) String() string { return fmt.Sprintf("%s (%s)", c.Server, c.Source) }

@@ -1,0 +1,171 @@
+package kube
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// Kind says what went wrong, as far as a caller may want to act on it.
+type Kind int
+
+// Kinds of Error.
+const (
+	Other         Kind = iota
+	NoCluster          // nothing says which cluster to ask
+	BadConfig          // the kubeconfig cannot be used
+	Unreachable        // no connection
+	Untrusted          // the server's certificate is not trusted
+	Expired            // 401
+	Forbidden          // 403
+	Denied             // refused by Berth's admission; Message is its text
+	NotFound           // 404
+	AlreadyExists      // 409 of a create
+	Conflict           // 409 of an update
+	Invalid            // 400, 422
+	Unavailable        // 5xx, 429: may work later
+)
+
+// Error is a failed request. Message is one line that says what to do.
+type Error struct {
+	Kind    Kind
+	Code    int // HTTP status; 0: none
+	Message string
+	Cause   error
+}
+
+func (e *Error) Error() string { return e.Message }
+func (e *Error) Unwrap() error { return e.Cause }
+
+// KindOf is the kind of a failure of this package, Other for any other error.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Other
+}
+
+// Lost reports whether the request may have been carried out although its
+// answer did not arrive, or may succeed when sent again soon. A server that
+// could not even be dialled has seen nothing, and waiting rarely helps.
+func Lost(err error) bool {
+	var op *net.OpError
+	dialled := !errors.As(err, &op) || op.Op != "dial"
+	switch KindOf(err) {
+	case Unavailable:
+		return true
+	case Unreachable:
+		return dialled && !errors.Is(err, context.Canceled)
+	}
+	return false
+}
+
+// transportError explains why there was no answer at all.
+func (c *Client) transportError(err error) *Error {
+	server := c.cfg.Server
+	var unknown x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
+		return &Error{Kind: Untrusted, Cause: err, Message: fmt.Sprintf(
+			"the certificate of %s is not trusted (%v): use the kubeconfig of this cluster (%s is in use)", server, rootCause(err), c.cfg.Source)}
+	case c.cfg.Local && errors.Is(err, syscall.ECONNREFUSED):
+		start := "berth up"
+		if c.cfg.StateDir != "" {
+			start += " --state-dir " + c.cfg.StateDir
+		}
+		return &Error{Kind: Unreachable, Cause: err,
+			Message: fmt.Sprintf("the local cluster at %s is not running: start it with '%s'", server, start)}
+	}
+	return &Error{Kind: Unreachable, Cause: err, Message: fmt.Sprintf(
+		"cannot reach the cluster at %s (%v): check that it runs, or set KUBECONFIG", server, rootCause(err))}
+}
+
+// rootCause is the innermost reason of a network error, in a few words.
+func rootCause(err error) error {
+	var dns *net.DNSError
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return errors.New("no answer in time")
+	case errors.As(err, &dns):
+		return fmt.Errorf("no such host: %s", dns.Name)
+	case errors.As(err, &errno):
+		return errno
+	}
+	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
+		err = next
+	}
+	return err
+}
+
+// statusObject is the part of a metav1.Status that is looked at.
+type statusObject struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Reason  string `json:"reason"`
+	Code    int    `json:"code"`
+	Details struct {
+		Causes []struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		} `json:"causes"`
+	} `json:"details"`
+}
+
+// denial matches what the API server puts before the text of a webhook that
+// refused. The API server composes it; it has no structured form.
+var denial = regexp.MustCompile(`(?s)^admission webhook "[^"]*" denied the request(?:: (.*)| without explanation)$`)
+
+// statusError explains an answer that is not a success.
+func (c *Client) statusError(code int, body []byte) *Error {
+	var s statusObject
+	if err := json.Unmarshal(body, &s); err != nil || s.Kind != "Status" || s.Message == "" {
+		s = statusObject{Message: firstLine(body)}
+	}
+	e := &Error{Code: code, Message: s.Message}
+	if m := denial.FindStringSubmatch(s.Message); m != nil {
+		e.Kind, e.Message = Denied, m[1]
+		return e
+	}
+	switch {
+	case code == http.StatusUnauthorized:
+		e.Kind = Expired
+		e.Message = fmt.Sprintf("%s does not accept your credential (expired?): get a new one (%s is in use)", c.cfg.Server, c.cfg.Source)
+	case code == http.StatusForbidden:
+		e.Kind = Forbidden
+	case code == http.StatusNotFound:
+		e.Kind = NotFound
+	case code == http.StatusConflict && s.Reason == "AlreadyExists":
+		e.Kind = AlreadyExists
+	case code == http.StatusConflict:
+		e.Kind = Conflict
+	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
+		e.Kind = Invalid
+	case code == http.StatusTooManyRequests, code >= 500:
+		e.Kind = Unavailable
+	}
+	if e.Message == "" {
+		e.Message = fmt.Sprintf("%s answered %d %s", c.cfg.Server, code, http.StatusText(code))
+	}
+	return e
+}
+
+// firstLine is the beginning of a body that is no Status, for the message.
+func firstLine(body []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if len(line) > 200 {
+		line = line[:200]
+	}
+	return line
+}

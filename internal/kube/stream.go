@@ -1,0 +1,76 @@
+package kube
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// maxLine bounds one line of a stream.
+const maxLine = 64 << 20
+
+// Stream sends a GET whose answer is a stream of lines, and calls line with
+// each until the stream ends (nil), ctx is done or line returns an error,
+// which is returned. The bytes are valid during the call only.
+func (c *Client) Stream(ctx context.Context, path string, query url.Values, line func([]byte) error) error {
+	u := strings.TrimSuffix(c.cfg.Server, "/") + path
+	if len(query) > 0 {
+		u += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
+	if err != nil {
+		return err
+	}
+	req.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {c.agent}}
+	if err := c.authorize(req); err != nil {
+		return err
+	}
+	unhurried := *c.http
+	unhurried.Timeout = 0 // the stream may be silent for long
+	resp, err := unhurried.Do(req)
+	if err != nil {
+		return c.transportError(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		if err != nil {
+			return c.transportError(err)
+		}
+		return c.statusError(resp.StatusCode, data)
+	}
+	return c.lines(resp.Body, line)
+}
+
+func (c *Client) lines(body io.Reader, line func([]byte) error) error {
+	in := bufio.NewReaderSize(body, 64<<10)
+	var long []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		switch {
+		case err == nil && long == nil:
+			if err := line(part); err != nil {
+				return err
+			}
+			continue
+		case err == nil || errors.Is(err, bufio.ErrBufferFull):
+			if long = append(long, part...); len(long) > maxLine {
+				return &Error{Kind: Other, Message: c.cfg.Server + " gave an answer that does not end"}
+			}
+		case errors.Is(err, io.EOF):
+			return nil // an unfinished line is a connection that broke
+		default:
+			return c.transportError(err)
+		}
+		if err == nil {
+			if err := line(long); err != nil {
+				return err
+			}
+			long = nil
+		}
+	}
+}

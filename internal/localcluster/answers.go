@@ -1,0 +1,73 @@
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// errEarly says that the scheduler is registered but not yet at work.
+var errEarly = errors.New("the scheduler does not answer yet")
+
+// answers waits until the scheduler is reached through the API server: it has
+// registered, but the API server takes up a webhook and an aggregated API a
+// moment later. Before that a submission is not admitted, and the queue is not
+// served.
+func (k *cluster) answers(ctx context.Context, a *api) error {
+	if k.Parts.Scheduler == nil {
+		return nil
+	}
+	if err := a.retry(ctx, func() error { return k.queueServed(ctx, a) }); err != nil {
+		return fmt.Errorf("queue: %w", err)
+	}
+	if err := a.retry(ctx, func() error { return k.admits(ctx, a) }); err != nil {
+		return fmt.Errorf("admission: %w", err)
+	}
+	return nil
+}
+
+// queueServed asks for the nodes, all of which the scheduler has to know.
+func (k *cluster) queueServed(ctx context.Context, a *api) error {
+	var list struct {
+		Items []struct{} `json:"items"`
+	}
+	if err := a.do(ctx, http.MethodGet, wire.QueueRoot+"/nodes", "", nil, &list); err != nil {
+		return err
+	}
+	if k.Parts.Nodes != nil && len(list.Items) < len(k.Nodes) {
+		return fmt.Errorf("%w: it knows %d of %d nodes", errEarly, len(list.Items), len(k.Nodes))
+	}
+	return nil
+}
+
+// admits submits a job in a dry run, which admission gives an id.
+func (k *cluster) admits(ctx context.Context, a *api) error {
+	job := map[string]any{
+		"apiVersion": berthAPI, "kind": "BatchJob",
+		"metadata": map[string]any{"name": "j-ready"},
+		"spec":     map[string]any{"job": map[string]any{"name": "ready", "hold": "user", "batch": map[string]any{"workDir": "/"}}},
+	}
+	var made struct {
+		Spec struct {
+			JobID int64 `json:"jobID"`
+		} `json:"spec"`
+	}
+	path := "/apis/" + berthAPI + "/namespaces/" + k.Admin.Namespace() + "/batchjobs?dryRun=All"
+	err := a.do(ctx, http.MethodPost, path, "application/json", job, &made)
+	var s *statusError
+	switch {
+	case errors.As(err, &s) && s.Code == http.StatusForbidden:
+		// These are an administrator's rights: only admission refuses, and a
+		// site may have it refuse this job.
+		return nil
+	case errors.As(err, &s) && (s.Code == http.StatusUnprocessableEntity || s.Code == http.StatusBadRequest):
+		// The type wants what admission fills in.
+		return fmt.Errorf("%w: %w", errEarly, err)
+	case err == nil && made.Spec.JobID == 0:
+		return errEarly
+	}
+	return err
+}

@@ -1,0 +1,337 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berth-hpc/berth/internal/localcluster"
+	"github.com/berth-hpc/berth/internal/localcluster/command"
+	"github.com/berth-hpc/berth/internal/localcluster/parts"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// asProgram turns this test binary into berth-local.
+const asProgram = "BERTH_TEST_LOCAL"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(command.Main(os.Args[1:], stdio.System(), parts.All()))
+	}
+	os.Exit(m.Run())
+}
+
+// berthLocal runs berth-local and returns its exit code and all it printed.
+func berthLocal(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // also in clean-up
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("berth-local %v does not end:\n%s", args, out)
+	}
+	if err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// folder is a state folder whose cluster is ended with the test.
+func folder(t *testing.T) string {
+	dir := filepath.Join(t.TempDir(), "state")
+	t.Cleanup(func() {
+		if code, out := berthLocal(t, "down", "--state-dir", dir); code != 0 {
+			t.Errorf("down: %d %s", code, out)
+		}
+	})
+	return dir
+}
+
+func up(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	code, out := berthLocal(t, append([]string{"run", "--state-dir", dir, "--nodes=1"}, args...)...)
+	if code != 0 {
+		log, _ := os.ReadFile(filepath.Join(dir, localcluster.FileLog))
+		t.Fatalf("up: %d %s\n%s", code, out, log)
+	}
+	return out
+}
+
+// request asks the API server as the administrator.
+func request(t *testing.T, dir, method, path, body string) (int, string) {
+	t.Helper()
+	rc, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, localcluster.FileAdmin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(rc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), method, rc.Host+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(data)
+}
+
+const (
+	things = "/api/v1/namespaces/default/configmaps"
+	thing  = things + "/kept"
+)
+
+func TestLife(t *testing.T) {
+	dir := folder(t)
+	out := up(t, dir)
+	if !strings.Contains(out, "ready: 1 nodes") || !strings.Contains(out, filepath.Join(dir, "kubeconfig")) {
+		t.Errorf("up says:\n%s", out)
+	}
+	if code, _ := request(t, dir, "POST", things, `{"metadata":{"name":"kept"}}`); code != http.StatusCreated {
+		t.Fatalf("create: %d", code)
+	}
+	for _, path := range []string{
+		"/apis/berth.hpc/v1alpha1/partitions/main", "/apis/queue.berth.hpc/v1alpha1/jobs",
+		"/apis/jobset.x-k8s.io/v1alpha2/jobsets", "/apis/scheduling.x-k8s.io/v1alpha1/podgroups", "/api/v1/nodes/n1",
+	} {
+		if code, body := request(t, dir, "GET", path, ""); code != http.StatusOK {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code, out := berthLocal(t, "status", "--state-dir", dir); code != 0 || !strings.Contains(out, "running: process") {
+		t.Errorf("status: %d %s", code, out)
+	}
+
+	code, out := berthLocal(t, "run", "--state-dir", dir)
+	if code != 1 || !strings.Contains(out, "berth: error: a local cluster is running already (process ") {
+		t.Errorf("second up: %d %s", code, out)
+	}
+
+	if code, out := berthLocal(t, "down", "--state-dir", dir); code != 0 || !strings.Contains(out, "ended") {
+		t.Fatalf("down: %d %s", code, out)
+	}
+	if code, out := berthLocal(t, "down", "--state-dir", dir); code != 0 || !strings.Contains(out, "no local cluster runs") {
+		t.Errorf("second down: %d %s", code, out)
+	}
+	if code, out := berthLocal(t, "status", "--state-dir", dir); code != 1 {
+		t.Errorf("status when down: %d %s", code, out)
+	}
+
+	up(t, dir)
+	if code, _ := request(t, dir, "GET", thing, ""); code != http.StatusOK {
+		t.Errorf("after down and up: %d", code)
+	}
+
+	kill(t, dir)
+	up(t, dir)
+	if code, _ := request(t, dir, "GET", thing, ""); code != http.StatusOK {
+		t.Errorf("after SIGKILL and up: %d", code)
+	}
+
+	if code, out := berthLocal(t, "down", "--state-dir", dir); code != 0 {
+		t.Fatalf("down: %d %s", code, out)
+	}
+	up(t, dir, "--fresh")
+	if code, _ := request(t, dir, "GET", thing, ""); code != http.StatusNotFound {
+		t.Errorf("after up --fresh: %d", code)
+	}
+}
+
+// A killed cluster leaves things on the machine; down removes them.
+func TestDownAfterCrash(t *testing.T) {
+	dir := folder(t)
+	up(t, dir)
+	kill(t, dir)
+	if left := leftovers(t, dir); len(left) == 0 {
+		t.Error("a crash left nothing: the test looks at the wrong places")
+	}
+	code, out := berthLocal(t, "down", "--state-dir", dir)
+	if code != 0 || !strings.Contains(out, "was killed") {
+		t.Errorf("down: %d %s", code, out)
+	}
+	if left := leftovers(t, dir); len(left) > 0 {
+		t.Errorf("left after down: %v", left)
+	}
+	if code, out := berthLocal(t, "down", "--state-dir", dir); code != 0 || !strings.Contains(out, "no local cluster runs") {
+		t.Errorf("down again: %d %s", code, out)
+	}
+}
+
+// leftovers are the cluster's shared memory, control groups and links.
+func leftovers(t *testing.T, dir string) []string {
+	t.Helper()
+	sum := sha256.Sum256([]byte(filepath.Join(dir, "nodes")))
+	name := "berth-" + hex.EncodeToString(sum[:4])
+	var left []string
+	for _, pattern := range []string{"/dev/shm/" + name + "-*", "/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, found...)
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum = sha256.Sum256([]byte(dir))
+	for _, l := range links {
+		if strings.HasPrefix(l.Name, "bt"+hex.EncodeToString(sum[:3])) {
+			left = append(left, l.Name)
+		}
+	}
+	return left
+}
+
+// kill ends the cluster's process as a crash would.
+func kill(t *testing.T, dir string) {
+	t.Helper()
+	p, err := localcluster.ReadProcess(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the lock of the dead process is free", func() bool {
+		locked, err := localcluster.Locked(dir)
+		return err == nil && !locked
+	})
+	if p.Alive() {
+		waitFor(t, "the process is gone", func() bool { return !p.Alive() || zombie(p.PID) })
+	}
+}
+
+func zombie(pid int) bool {
+	data, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "stat"))
+	return err == nil && bytes.Contains(data, []byte(") Z "))
+}
+
+func itoa(n int) string {
+	data, _ := json.Marshal(n)
+	return string(data)
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestTakenPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	dir := folder(t)
+	code, out := berthLocal(t, "run", "--state-dir", dir, "--nodes=0", "--api-port="+port)
+	if code != 1 || !strings.Contains(out, "the port is taken: "+port) {
+		t.Errorf("%d %s", code, out)
+	}
+	if locked, err := localcluster.Locked(dir); err != nil || locked {
+		t.Errorf("locked %t, %v", locked, err)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "thesis.tex"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	conf := filepath.Join(t.TempDir(), "slurm.conf")
+	if err := os.WriteFile(conf, []byte("ClusterName=x\nNodeName=n[1-\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--nodes=-1"}, "--nodes: -1 is not in 0..1000"},
+		{[]string{"--memory=lots"}, `--memory: "lots" is not a size`},
+		{[]string{"--scheduler=none"}, "neither internal nor external"},
+		{[]string{"--slurm-conf=" + conf}, conf + ":2: Invalid hostlist: n[1-"},
+		{[]string{"--slurm-conf=/does/not/exist"}, "no such file or directory"},
+		{[]string{"--state-dir=" + other}, "holds other files (thesis.tex)"},
+		{[]string{"--fresh", "--state-dir=" + other}, "holds other files (thesis.tex)"},
+		{[]string{"--wrong"}, "unknown flag: --wrong"},
+	} {
+		dir := filepath.Join(t.TempDir(), "state")
+		code, out := berthLocal(t, append([]string{"run", "--state-dir", dir}, c.args...)...)
+		if code != 1 || !strings.Contains(out, c.want) || !strings.Contains(out, "berth: error: ") {
+			t.Errorf("%v: %d %s", c.args, code, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(other, "thesis.tex")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A stranger on the machine gets nothing from what listens on loopback.
+func TestStrangers(t *testing.T) {
+	dir := folder(t)
+	up(t, dir)
+	data, err := os.ReadFile(filepath.Join(dir, "ports.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ports map[string]int
+	if err := json.Unmarshal(data, &ports); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a stranger does not check
+	defer client.CloseIdleConnections()
+	for name, path := range map[string]string{
+		"api": "/api/v1/secrets", "queue": "/apis/queue.berth.hpc/v1alpha1/jobs",
+	} {
+		r, err := client.Get("https://127.0.0.1:" + itoa(ports[name]) + path)
+		if err != nil {
+			continue // turned away in the handshake
+		}
+		_ = r.Body.Close()
+		if r.StatusCode != http.StatusUnauthorized && r.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d", name, r.StatusCode)
+		}
+	}
+	for _, name := range []string{"kubeconfig", "scheduler.kubeconfig", "controllers.kubeconfig", "pki/ca.key", "control"} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", name, info.Mode())
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/localcluster"
+	"github.com/berth-hpc/berth/internal/slurmconf"
+)
+
+// maxNodes is how many process nodes one machine is asked to pretend to have.
+const maxNodes = 1000
+
+// imitate gives the cluster the nodes, partitions and parameters of the
+// slurm.conf, and says what is not honoured.
+func (p *program) imitate(c *localcluster.Config) error {
+	conf, err := slurmconf.Parse(p.SlurmConf, os.ReadFile)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(conf.Nodes) == 0:
+		return fmt.Errorf("%s: no NodeName line", p.SlurmConf)
+	case len(conf.Nodes) > maxNodes:
+		return fmt.Errorf("%s: %d nodes; a local cluster takes %d at most", p.SlurmConf, len(conf.Nodes), maxNodes)
+	}
+	share, err := memoryShare(len(conf.Nodes))
+	if err != nil {
+		return err
+	}
+	for _, n := range conf.Nodes {
+		c.Nodes = append(c.Nodes, imitation(n, share))
+	}
+	if err := distinct(c.Nodes); err != nil {
+		return fmt.Errorf("%s: %w", p.SlurmConf, err)
+	}
+	c.Partitions, c.Cluster = conf.Partitions, &conf.Cluster
+	for _, line := range notes(conf.Warnings) {
+		c.Progress(line)
+	}
+	return nil
+}
+
+// imitation is a node as slurm.conf describes it; share is the memory in MiB of
+// one that does not say.
+func imitation(n slurmconf.Node, share int64) localcluster.Node {
+	memory := n.RealMemory
+	if memory == 0 {
+		memory = share
+	}
+	all := localcluster.Node{
+		Name: n.Name, CPUs: int64(n.CPUs), Memory: memory,
+		Sockets: n.Sockets, Cores: n.CoresPerSocket, Threads: n.ThreadsPerCore,
+		Features: n.Features, State: n.State, Reason: n.Reason,
+	}
+	for _, g := range n.GRES {
+		all.GRES = append(all.GRES, localcluster.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+	}
+	return all
+}
+
+// distinct refuses names that Kubernetes could not tell from one another.
+func distinct(nodes []localcluster.Node) error {
+	names := map[string]string{}
+	for _, n := range nodes {
+		object := n.Object()
+		if other, taken := names[object]; taken || object == "" {
+			return fmt.Errorf("node %s cannot be told from %q: names differ in upper case or punctuation only", n.Name, other)
+		}
+		names[object] = n.Name
+	}
+	return nil
+}
+
+// notes are the warnings as lines for people: one each for what is missed, and
+// one for all that is about Slurm's own daemons.
+func notes(warnings []slurmconf.Warning) []string {
+	var lines, plumbing []string
+	for _, w := range warnings {
+		if w.Plumbing {
+			plumbing = append(plumbing, fmt.Sprintf("%s (%d)", w.Key, w.Line))
+			continue
+		}
+		lines = append(lines, "warning: "+w.String())
+	}
+	if len(plumbing) > 0 {
+		lines = append(lines, "slurm.conf: without a meaning here (line): "+strings.Join(plumbing, ", "))
+	}
+	return lines
+}

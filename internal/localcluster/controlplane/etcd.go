@@ -1,0 +1,97 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+// maxSocketPath is the longest path a unix socket can have (sun_path), less a
+// margin for the name.
+const maxSocketPath = 90
+
+// etcd runs the store. It listens on unix sockets in a folder that only its
+// owner can enter: a port on loopback would make every user of the machine an
+// administrator.
+type etcd struct {
+	server *embed.Etcd
+	socket string // folder made for the sockets, where the data folder's path is too long
+	url    string
+}
+
+func startEtcd(ctx context.Context, dir string, log *zap.Logger) (*etcd, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	e := &etcd{}
+	sockets := dir
+	if len(dir) > maxSocketPath {
+		tmp, err := os.MkdirTemp("", "berth-etcd-")
+		if err != nil {
+			return nil, err
+		}
+		e.socket, sockets = tmp, tmp
+	}
+	client, peer := filepath.Join(sockets, "c.sock"), filepath.Join(sockets, "p.sock")
+	_ = os.Remove(client) // left by a crash; the state folder's lock is ours
+	_ = os.Remove(peer)
+
+	var err error
+	if e.server, err = embed.StartEtcd(etcdConfig(dir, client, peer, log)); err != nil {
+		e.removeSockets()
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	select {
+	case <-e.server.Server.ReadyNotify():
+	case err := <-e.server.Err():
+		e.stop()
+		return nil, fmt.Errorf("etcd: %w", err)
+	case <-ctx.Done():
+		e.stop()
+		return nil, ctx.Err()
+	}
+	e.url = "unix://" + client
+	return e, nil
+}
+
+func etcdConfig(dir, client, peer string, log *zap.Logger) *embed.Config {
+	c := embed.NewConfig()
+	c.Name = "berth"
+	c.Dir = filepath.Join(dir, "data")
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
+	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: client}}
+	// The peer listener takes the socket from Host; with an empty one it would
+	// bind an abstract name that everybody can connect to.
+	c.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: peer}}
+	// Advertised addresses must look like host:port, and nobody dials them:
+	// there is one member.
+	nowhere := url.URL{Scheme: "http", Host: "127.0.0.1:2380"}
+	c.AdvertiseClientUrls = []url.URL{nowhere}
+	c.AdvertisePeerUrls = []url.URL{nowhere}
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	// One member elects itself; do not wait a second for others.
+	c.TickMs, c.ElectionMs = 10, 100
+	c.WarningUnaryRequestDuration = time.Second
+	c.QuotaBackendBytes = 8 << 30
+	c.AutoCompactionMode = "periodic"
+	c.AutoCompactionRetention = "5m"
+	c.SnapshotCount = 20000
+	return c
+}
+
+func (e *etcd) stop() {
+	e.server.Close()
+	e.removeSockets()
+}
+
+func (e *etcd) removeSockets() {
+	if e.socket != "" {
+		_ = os.RemoveAll(e.socket)
+	}
+}

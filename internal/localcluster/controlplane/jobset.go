@@ -1,0 +1,121 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	"sigs.k8s.io/jobset/pkg/controllers"
+	"sigs.k8s.io/jobset/pkg/webhooks"
+)
+
+// jobSetWorkers is how many JobSets (and pods) are reconciled at a time.
+const jobSetWorkers = 10
+
+// runJobSet runs JobSet's controllers and webhooks until ctx ends. The
+// JobSet CRD must be established.
+func (c Config) runJobSet(ctx context.Context, hooks *hookServer) error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), jobset.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	rc := rest.CopyConfig(c.JobSet)
+	rc.UserAgent = "jobset"
+	again := true // a second control plane in this process uses the names again
+	mgr, err := ctrl.NewManager(rc, ctrl.Options{
+		Scheme:        scheme,
+		Metrics:       metricsserver.Options{BindAddress: "0"},
+		WebhookServer: hooks,
+		Controller:    config.Controller{SkipNameValidation: &again, MaxConcurrentReconciles: jobSetWorkers},
+	})
+	if err != nil {
+		return fmt.Errorf("jobset: %w", err)
+	}
+	if err := setupJobSet(ctx, mgr); err != nil {
+		return fmt.Errorf("jobset: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("jobset: %w", err)
+	}
+	return nil
+}
+
+func setupJobSet(ctx context.Context, mgr ctrl.Manager) error {
+	if err := controllers.SetupJobSetIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	if err := controllers.SetupPodIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	js := controllers.NewJobSetReconciler(mgr.GetClient(), mgr.GetScheme(), mgr.GetEventRecorder("jobset"))
+	if err := js.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	pods := controllers.NewPodReconciler(mgr.GetClient(), mgr.GetScheme(), mgr.GetEventRecorder("pod"))
+	if err := pods.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	return webhooks.Setup(mgr)
+}
+
+// hookServer is controller-runtime's webhook server on a listener that is
+// bound already, so that its port cannot be taken by another in between.
+type hookServer struct {
+	listener net.Listener
+	cert     tls.Certificate
+	mux      *http.ServeMux
+	started  chan struct{}
+}
+
+func newHookServer(l net.Listener, cert tls.Certificate) *hookServer {
+	return &hookServer{listener: l, cert: cert, mux: http.NewServeMux(), started: make(chan struct{})}
+}
+
+// NeedLeaderElection tells the manager that hooks are served at once.
+func (h *hookServer) NeedLeaderElection() bool { return false }
+
+// Register serves a hook at a path.
+func (h *hookServer) Register(path string, hook http.Handler) { h.mux.Handle(path, hook) }
+
+// WebhookMux is where hooks are registered.
+func (h *hookServer) WebhookMux() *http.ServeMux { return h.mux }
+
+// StartedChecker says whether hooks are served.
+func (h *hookServer) StartedChecker() healthz.Checker {
+	return func(*http.Request) error {
+		select {
+		case <-h.started:
+			return nil
+		default:
+			return errors.New("the webhook server has not started")
+		}
+	}
+}
+
+// Start serves until ctx ends.
+func (h *hookServer) Start(ctx context.Context) error {
+	s := &http.Server{
+		Handler:           h.mux,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 30 * time.Second,
+	}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	close(h.started)
+	if err := s.ServeTLS(h.listener, "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

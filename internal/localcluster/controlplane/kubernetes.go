@@ -1,0 +1,71 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/component-base/configz"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	apiserveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	kcmoptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+)
+
+// newAPIServer builds the API server; its runner returns after a shutdown
+// that lets requests in flight end.
+func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.Context) error, error) {
+	o := apiserveroptions.NewServerRunOptions()
+	if err := parse("kube-apiserver", o.Flags(), c.apiServerFlags(etcdURL)); err != nil {
+		return nil, err
+	}
+	o.SecureServing.Listener = c.API
+	if err := o.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return nil, err
+	}
+	completed, err := o.Complete(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	if errs := completed.Validate(); len(errs) != 0 {
+		return nil, fmt.Errorf("kube-apiserver: %w", errors.Join(errs...))
+	}
+	config, err := apiserver.NewConfig(completed)
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	cc, err := config.Complete()
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	chain, err := apiserver.CreateServerChain(cc)
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		return nil, fmt.Errorf("kube-apiserver: %w", err)
+	}
+	return prepared.Run, nil
+}
+
+// runControllers runs kube-controller-manager's loops until ctx ends.
+func (c Config) runControllers(ctx context.Context) error {
+	o, err := kcmoptions.NewKubeControllerManagerOptions()
+	if err != nil {
+		return err
+	}
+	known, off, aliases := kcm.KnownControllers(), kcm.ControllersDisabledByDefault(), kcm.ControllerAliases()
+	if err := parse("kube-controller-manager", o.Flags(known, off, aliases), c.controllerManagerFlags()); err != nil {
+		return err
+	}
+	config, err := o.Config(ctx, known, off, aliases)
+	if err != nil {
+		return fmt.Errorf("kube-controller-manager: %w", err)
+	}
+	defer configz.Delete(kcm.ConfigzName) // a second control plane in this process registers it again
+	if err := kcm.Run(ctx, config.Complete()); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("kube-controller-manager: %w", err)
+	}
+	return nil
+}

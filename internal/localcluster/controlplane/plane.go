@@ -1,0 +1,165 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+)
+
+// Plane is a running control plane.
+type Plane struct {
+	config Config
+	rest   *rest.Config
+	etcd   *etcd
+
+	// servers outlive controllers, so that those can write their last words.
+	servers     context.Context
+	stopServers context.CancelFunc
+	controllers context.Context
+	stopControl context.CancelFunc
+
+	conns   *connections // of the API server
+	serving sync.WaitGroup
+	looping sync.WaitGroup
+	failed  chan error
+}
+
+// Start starts etcd and the API server and returns when the server answers.
+// rc is an administrator's client configuration. The plane runs until Stop;
+// ctx bounds the start only.
+func Start(ctx context.Context, c Config, rc *rest.Config, log *zap.Logger) (*Plane, error) {
+	p := &Plane{config: c, rest: rc, failed: make(chan error, 4)}
+	p.servers, p.stopServers = context.WithCancel(context.WithoutCancel(ctx))
+	p.controllers, p.stopControl = context.WithCancel(p.servers)
+	if err := p.start(ctx, log); err != nil {
+		p.Stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Plane) start(ctx context.Context, log *zap.Logger) error {
+	c := p.config
+	if err := c.writeAdmission(); err != nil {
+		return err
+	}
+	var err error
+	if p.etcd, err = startEtcd(ctx, c.Dir+"/etcd", log); err != nil {
+		return err
+	}
+	p.conns = newConnections(c.API)
+	c.API = p.conns
+	run, err := c.newAPIServer(p.servers, p.etcd.url)
+	if err != nil {
+		return err
+	}
+	p.run(&p.serving, func() error { return run(p.servers) })
+	return p.waitServing(ctx)
+}
+
+// StartControllers starts the controllers of kube-controller-manager as soon
+// as the API server is healthy.
+func (p *Plane) StartControllers() {
+	p.run(&p.looping, func() error {
+		// By itself it waits ten seconds and ends, which a busy machine exceeds.
+		if err := p.waitFor(p.controllers, "/healthz", nil); err != nil {
+			if p.controllers.Err() != nil {
+				return nil //nolint:nilerr // stopped before it was healthy
+			}
+			return err
+		}
+		return p.config.runControllers(p.controllers)
+	})
+}
+
+// StartJobSet starts JobSet's controllers and webhooks and returns when the
+// webhooks are served. The JobSet CRD must be established.
+func (p *Plane) StartJobSet(ctx context.Context) error {
+	cert, err := tls.LoadX509KeyPair(p.config.PKI.Path("webhook.crt"), p.config.PKI.Path("webhook.key"))
+	if err != nil {
+		return err
+	}
+	hooks := newHookServer(p.config.Webhook, cert)
+	p.run(&p.looping, func() error { return p.config.runJobSet(p.controllers, hooks) })
+	select {
+	case <-hooks.started:
+		return nil
+	case err := <-p.failed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Failed delivers the error of a component that ended by itself.
+func (p *Plane) Failed() <-chan error { return p.failed }
+
+// drainTime is how long requests may go on after the API server was told to
+// end. It would let them have a minute, which those take that wait for a
+// webhook or an aggregated API that no longer answers.
+const drainTime = 3 * time.Second
+
+// Stop ends the controllers, then the API server, then etcd, and waits.
+func (p *Plane) Stop() {
+	p.stopControl()
+	p.looping.Wait()
+	p.stopServers()
+	if p.conns != nil {
+		defer time.AfterFunc(drainTime, p.conns.cut).Stop()
+	}
+	p.serving.Wait()
+	if p.etcd != nil {
+		p.etcd.stop()
+	}
+}
+
+func (p *Plane) run(wg *sync.WaitGroup, f func() error) {
+	wg.Go(func() {
+		if err := f(); err != nil {
+			select {
+			case p.failed <- err:
+			default:
+			}
+		}
+	})
+}
+
+// waitServing waits until the API server answers an administrator.
+func (p *Plane) waitServing(ctx context.Context) error {
+	// 404: answers, and the namespace is about to be made.
+	return p.waitFor(ctx, "/api/v1/namespaces/kube-system", p.failed)
+}
+
+// waitFor waits until the API server answers a path with 200, or something
+// failed.
+func (p *Plane) waitFor(ctx context.Context, path string, failed <-chan error) error {
+	client, err := rest.HTTPClientFor(p.rest)
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r, err := client.Get(p.config.URL + path)
+		if err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-tick.C:
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("the API server does not answer at %s%s", p.config.URL, path), err, ctx.Err())
+		}
+	}
+}

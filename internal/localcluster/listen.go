@@ -1,0 +1,125 @@
+package localcluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// ErrPortTaken is the cause of an error about a port that was asked for.
+var ErrPortTaken = errors.New("the port is taken")
+
+// listen binds port on every host. wanted must be had where it is not 0;
+// remembered is tried; else any free port is taken.
+func listen(hosts []string, wanted, remembered int) (net.Listener, error) {
+	if wanted != 0 {
+		l, err := listenAll(hosts, wanted)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("%w: %d", ErrPortTaken, wanted)
+		}
+		return l, err
+	}
+	if remembered != 0 {
+		if l, err := listenAll(hosts, remembered); err == nil {
+			return l, nil
+		}
+	}
+	var err error
+	for range 20 { // a port free on one address may be taken on another
+		var l net.Listener
+		if l, err = listenAll(hosts, 0); err == nil {
+			return l, nil
+		}
+	}
+	return nil, err
+}
+
+func listenAll(hosts []string, port int) (net.Listener, error) {
+	var all []net.Listener
+	for _, h := range hosts {
+		l, err := net.Listen("tcp", net.JoinHostPort(h, strconv.Itoa(port)))
+		if err != nil {
+			for _, l := range all {
+				_ = l.Close()
+			}
+			return nil, err
+		}
+		port = portOf(l)
+		all = append(all, l)
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	return join(all), nil
+}
+
+func portOf(l net.Listener) int {
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
+}
+
+// joined accepts from several listeners; its address is the first one's.
+type joined struct {
+	all    []net.Listener
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func join(all []net.Listener) *joined {
+	j := &joined{all: all, conns: make(chan net.Conn), closed: make(chan struct{})}
+	for _, l := range all {
+		go j.accept(l)
+	}
+	return j
+}
+
+func (j *joined) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			var temporary interface{ Temporary() bool }
+			if errors.As(err, &temporary) && temporary.Temporary() {
+				continue
+			}
+			_ = j.Close()
+			return
+		}
+		select {
+		case j.conns <- c:
+		case <-j.closed:
+			_ = c.Close()
+			return
+		}
+	}
+}
+
+// Accept waits for the next connection of any listener.
+func (j *joined) Accept() (net.Conn, error) {
+	select {
+	case c := <-j.conns:
+		return c, nil
+	case <-j.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close closes all listeners.
+func (j *joined) Close() error {
+	var errs []error
+	j.once.Do(func() {
+		close(j.closed)
+		for _, l := range j.all {
+			errs = append(errs, l.Close())
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// Addr is the first listener's address.
+func (j *joined) Addr() net.Addr { return j.all[0].Addr() }

@@ -1,0 +1,153 @@
+// Package options is the command line of the local cluster, which berth and
+// berth-local share. It is light: it links nothing of Kubernetes.
+package options
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Where the scheduler runs.
+const (
+	SchedulerInternal = "internal"
+	SchedulerExternal = "external"
+)
+
+// Options of `berth up`. The zero value of a field means its default.
+type Options struct {
+	StateDir   string
+	Nodes      int
+	CPUs       int
+	Memory     string
+	GPUs       int
+	APIPort    int
+	Foreground bool
+	Fresh      bool
+	SlurmConf  string
+	Users      []string
+	Scheduler  string
+	BinDir     string
+
+	// Shaped: the command line says how many nodes of what size there are.
+	// Otherwise those of the last start are taken again.
+	Shaped bool
+}
+
+// AddState adds the flag that every sub-command takes.
+func (o *Options) AddState(fs *pflag.FlagSet) {
+	fs.StringVar(&o.StateDir, "state-dir", o.StateDir, "`folder` of the cluster's state (default: /var/lib/berth as root, else ~/.local/state/berth)")
+}
+
+// AddRun adds the flags of starting a cluster.
+func (o *Options) AddRun(fs *pflag.FlagSet) {
+	o.AddState(fs)
+	fs.IntVar(&o.Nodes, "nodes", 3, "`number` of process nodes, named n1, n2, ... (default: as last time, else 3)")
+	fs.IntVar(&o.CPUs, "cpus", 0, "CPUs of each node (default: as many as this machine has)")
+	fs.StringVar(&o.Memory, "memory", "", "memory of each node, such as 4000M or 8G (default: this machine's, shared evenly)")
+	fs.IntVar(&o.GPUs, "gpus", 0, "pretended GPUs of each node")
+	fs.StringVar(&o.SlurmConf, "slurm-conf", "", "take nodes, partitions and parameters from a slurm.conf `file`")
+	fs.StringArrayVar(&o.Users, "user", nil, "make this `user` of the machine a user of the cluster (repeatable; as root)")
+	fs.BoolVar(&o.Fresh, "fresh", false, "wipe the state of earlier runs first")
+	fs.BoolVar(&o.Foreground, "foreground", false, "stay in the foreground; Ctrl-C ends the cluster")
+	fs.IntVar(&o.APIPort, "api-port", 0, "`port` of the API server on 127.0.0.1 (default: the one used last time, or a free one)")
+	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal, "internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args")
+	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
+}
+
+// Look notes which flags were given.
+func (o *Options) Look(fs *pflag.FlagSet) {
+	for _, name := range []string{"nodes", "cpus", "memory", "gpus"} {
+		o.Shaped = o.Shaped || fs.Changed(name)
+	}
+}
+
+// Complete fills in defaults and checks what can be checked without looking
+// at the machine. euid is the effective user id, env the environment, dir the
+// current folder, exe this program's path.
+func (o *Options) Complete(euid int, env func(string) string, dir, exe string) error {
+	if o.StateDir == "" {
+		d, err := DefaultStateDir(euid, env)
+		if err != nil {
+			return err
+		}
+		o.StateDir = d
+	}
+	abs := func(p *string) {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(dir, *p)
+		}
+		if *p != "" {
+			*p = filepath.Clean(*p)
+		}
+	}
+	abs(&o.StateDir)
+	abs(&o.SlurmConf)
+	abs(&o.BinDir)
+	if o.BinDir == "" {
+		o.BinDir = filepath.Dir(exe)
+	}
+	return o.check(euid)
+}
+
+func (o *Options) check(euid int) error {
+	switch {
+	case o.StateDir == "/":
+		return errors.New("--state-dir: not the root folder")
+	case o.Nodes < 0 || o.Nodes > 1000:
+		return fmt.Errorf("--nodes: %d is not in 0..1000", o.Nodes)
+	case o.CPUs < 0 || o.CPUs > 65533:
+		return fmt.Errorf("--cpus: %d is not in 1..65533", o.CPUs)
+	case o.GPUs < 0 || o.GPUs > 1024:
+		return fmt.Errorf("--gpus: %d is not in 0..1024", o.GPUs)
+	case o.APIPort < 0 || o.APIPort > 65535:
+		return fmt.Errorf("--api-port: %d is not a port", o.APIPort)
+	case o.Scheduler != "" && o.Scheduler != SchedulerInternal && o.Scheduler != SchedulerExternal:
+		return fmt.Errorf("--scheduler: %q is neither internal nor external", o.Scheduler)
+	case len(o.Users) > 0 && euid != 0:
+		return errors.New("--user: jobs can run as other users only when root starts the cluster (sudo berth up --user NAME)")
+	}
+	if _, err := ParseMemory(o.Memory); err != nil {
+		return fmt.Errorf("--memory: %w", err)
+	}
+	return nil
+}
+
+// DefaultStateDir is where a cluster's state is unless a flag says otherwise.
+func DefaultStateDir(euid int, env func(string) string) (string, error) {
+	if euid == 0 {
+		return "/var/lib/berth", nil
+	}
+	if d := env("XDG_STATE_HOME"); filepath.IsAbs(d) {
+		return filepath.Join(d, "berth"), nil
+	}
+	if home := env("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "berth"), nil
+	}
+	return "", errors.New("neither HOME nor XDG_STATE_HOME is set; name a folder with --state-dir")
+}
+
+// ParseMemory reads a size as Slurm's --mem does, in MiB: a number with K, M
+// (the default), G or T. "" is 0.
+func ParseMemory(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	digits, unit := s, byte('M')
+	if last := s[len(s)-1]; last < '0' || last > '9' {
+		digits, unit = s[:len(s)-1], last&^0x20
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	shift := strings.IndexByte("MGT", unit)
+	if err != nil || n <= 0 || n > 1<<40 || (shift < 0 && unit != 'K') {
+		return 0, fmt.Errorf("%q is not a size such as 4000M or 8G", s)
+	}
+	if unit == 'K' {
+		return (n + 1023) / 1024, nil
+	}
+	return n << (10 * shift), nil
+}

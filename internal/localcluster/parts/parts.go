@@ -1,0 +1,128 @@
+// Package parts gives the local cluster its peers: Berth's scheduler and
+// process nodes.
+package parts
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/berth-hpc/berth/internal/localcluster"
+	"github.com/berth-hpc/berth/internal/processnode"
+	"github.com/berth-hpc/berth/internal/processnode/podnet"
+	"github.com/berth-hpc/berth/internal/sched/app"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// stopGrace is what jobs get between SIGTERM and SIGKILL when the cluster goes
+// down.
+const stopGrace = 2 * time.Second
+
+// All are the peers as they really are. The program must be one that
+// processnode's containers can be started from (any that links this package).
+func All() localcluster.Parts {
+	processnode.MaybeShim()
+	return localcluster.Parts{Network: network, Scheduler: scheduler, Nodes: nodes, Check: check, Sweep: sweep}
+}
+
+func sweep(key, dir string) error { return processnode.Sweep(dir, key) }
+
+// check says what pods on this machine will lack; the error says that none can
+// run at all.
+func check() ([]string, error) {
+	lacks, ok := processnode.Capabilities()
+	if !ok {
+		return nil, errors.New(strings.Join(lacks, " "))
+	}
+	return lacks, nil
+}
+
+func network(key string) (localcluster.Network, error) {
+	return podnet.Open(podnet.Config{Key: key, Root: processnode.IsRoot()})
+}
+
+func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()) error {
+	return app.Run(ctx, app.Config{
+		Kube: c.Kube, Listener: c.Listener,
+		PublicURL: c.PublicURL, PodURL: c.PodURL, KubeURL: c.KubeURL,
+		TLS:      app.TLSFiles{CA: c.CA, Certificate: c.Serving.Cert, Key: c.Serving.Key},
+		Register: true, OnlyAPIServer: true, DefaultProfile: true, Identity: "local",
+		Ready: ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting},
+	})
+}
+
+func nodes(ctx context.Context, c localcluster.NodesConfig, ready func()) error {
+	serving, err := tls.X509KeyPair(c.Serving.Cert, c.Serving.Key)
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(c.CA)
+	net, ok := c.Network.(*podnet.Network)
+	if !ok {
+		return errors.New("the pods' network is another one")
+	}
+	// Process nodes send protobuf and speak to this machine only.
+	kube := rest.CopyConfig(c.Kube)
+	kube.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return err
+	}
+	cfg := processnode.Config{
+		Client: client, Dir: c.Dir, Network: net,
+		APIHost: c.APIHost, APIPort: c.APIPort,
+		Listen: "127.0.0.1:0", ServingCert: serving, ClientCA: pool,
+		StopGrace: stopGrace, Ready: ready,
+		Log: func(format string, args ...any) { c.Log.Info(fmt.Sprintf(format, args...)) },
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	for _, n := range c.Nodes {
+		cfg.Nodes = append(cfg.Nodes, node(n, hostname))
+	}
+	return processnode.Run(ctx, cfg)
+}
+
+// node describes a process node to the scheduler as a node of a cluster would.
+func node(n localcluster.Node, hostname string) processnode.NodeConfig {
+	c := processnode.NodeConfig{
+		Name: n.Object(), CPUs: n.CPUs, Memory: n.Memory << 20,
+		Extended: map[string]int64{},
+		Labels:   map[string]string{"kubernetes.io/hostname": hostname},
+		Annotations: map[string]string{
+			wire.AnnotationSockets: strconv.Itoa(n.Sockets),
+			wire.AnnotationCores:   strconv.Itoa(n.Cores),
+			wire.AnnotationThreads: strconv.Itoa(n.Threads),
+		},
+	}
+	if n.Name != c.Name {
+		c.Annotations[wire.AnnotationNodeName] = n.Name
+	}
+	if n.State != "" {
+		c.Annotations[wire.AnnotationState] = n.State
+		c.Annotations[wire.AnnotationReason] = n.Reason
+	}
+	for _, f := range n.Features {
+		c.Labels[wire.LabelFeature+f] = "true"
+	}
+	for _, g := range n.GRES {
+		name := wire.ResourceGRES + g.Name
+		if g.Type != "" {
+			name += "-" + g.Type
+		}
+		c.Extended[name] += g.Count
+	}
+	return c
+}

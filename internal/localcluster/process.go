@@ -1,0 +1,43 @@
+package localcluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ReadProcess reads which process runs the cluster of a state folder.
+func ReadProcess(dir string) (Process, error) {
+	var p Process
+	data, err := os.ReadFile(filepath.Join(dir, fileProcess))
+	if err != nil {
+		return p, err
+	}
+	return p, json.Unmarshal(data, &p)
+}
+
+// Alive says whether the process still runs; a later process with the same
+// number is not it.
+func (p Process) Alive() bool {
+	started, err := startTicks(p.PID)
+	return err == nil && started == p.Started
+}
+
+// startTicks is field 22 of /proc/PID/stat (proc(5)).
+func startTicks(pid int) (uint64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The second field is the command's name in parentheses and may hold
+	// anything; count from behind it.
+	_, rest, ok := strings.Cut(string(data[strings.LastIndexByte(string(data), ')'):]), " ")
+	f := strings.Fields(rest)
+	if !ok || len(f) < 20 {
+		return 0, fmt.Errorf("/proc/%d/stat: too few fields", pid)
+	}
+	return strconv.ParseUint(f[19], 10, 64)
+}

@@ -1,0 +1,427 @@
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/berth-hpc/berth/deploy"
+	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
+	"github.com/berth-hpc/berth/internal/localcluster/pki"
+)
+
+// startTimeout is how long everything may take to come up; it takes seconds.
+const startTimeout = time.Minute
+
+// Info is what a running cluster tells.
+type Info struct {
+	// Server is the API server's URL, Kubeconfig the administrator's file.
+	Server, Kubeconfig string
+	// KubeURL and PodURL are the API server and the API role as pods reach
+	// them; PublicURL the API role on this machine.
+	KubeURL, PodURL, PublicURL string
+	Missing                    []string
+}
+
+// cluster is a cluster that is being started or runs.
+type cluster struct {
+	Config
+	state *state
+	// types reads the resource types, once.
+	types   func() ([]*unstructured.Unstructured, error)
+	network Network
+	pki     *pki.Store
+	info    Info
+
+	api, hook, queue net.Listener
+	admin            *rest.Config
+	plane            *controlplane.Plane
+
+	// homes are the users' kubeconfigs, which go when the cluster ends, so
+	// that their commands say what is the matter, or find another cluster.
+	homes []home
+
+	failed chan error
+	parts  []*part // in the order they were started
+	mu     sync.Mutex
+}
+
+// home is a kubeconfig written into a user's home.
+type home struct {
+	user Account
+	data []byte
+}
+
+// part is a peer that runs beside the control plane.
+type part struct {
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// Run runs a cluster until ctx ends; then it stops everything in order and
+// returns nil. ready is called once, when the cluster can take jobs. With
+// fresh, what the state folder holds is wiped first.
+func Run(ctx context.Context, c Config, fresh bool, ready func(Info)) error {
+	st, err := openState(c.StateDir)
+	if err != nil {
+		return err
+	}
+	defer st.close()
+	if fresh {
+		c.Progress("wiping the state of earlier runs")
+		if err := st.wipe(); err != nil {
+			return err
+		}
+	}
+	c.Log.Info("starting", "state", c.StateDir)
+	k := &cluster{Config: c, state: st, failed: make(chan error, 8)}
+	defer k.stop()
+	defer c.Stopping()
+	if err := k.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop while starting
+		}
+		return err
+	}
+	if err := k.record(true); err != nil {
+		return err
+	}
+	k.Log.Info("ready")
+	ready(k.info)
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-k.plane.Failed():
+		return err
+	case err := <-k.failed:
+		return err
+	}
+}
+
+func (k *cluster) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if k.Parts.Check != nil && len(k.Nodes) > 0 {
+		var err error
+		if k.info.Missing, err = k.Parts.Check(); err != nil {
+			return err
+		}
+	}
+	if err := k.record(false); err != nil {
+		return err
+	}
+	if err := k.listen(); err != nil {
+		return err
+	}
+	if err := k.certify(); err != nil {
+		return err
+	}
+	k.Progress("starting the control plane")
+	k.types = sync.OnceValues(func() ([]*unstructured.Unstructured, error) { return manifests(deploy.CRDs) })
+	go func() { _, _ = k.types() }() // while the API server comes up
+	if err := os.MkdirAll(k.state.path("control"), 0o700); err != nil {
+		return err
+	}
+	jobset, err := k.client(identityJobSet)
+	if err != nil {
+		return err
+	}
+	k.plane, err = controlplane.Start(ctx, controlplane.Config{
+		Dir: k.state.path("control"), PKI: k.pki, API: k.api, Webhook: k.hook,
+		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: jobset,
+	}, k.admin, zapLogger(k.Log))
+	if err != nil {
+		return err
+	}
+	k.Log.Info("the API server answers")
+	if err := k.fill(ctx); err != nil {
+		return err
+	}
+	return k.writeShape()
+}
+
+// record writes which process this is.
+func (k *cluster) record(ready bool) error {
+	started, err := startTicks(os.Getpid())
+	if err != nil {
+		return err
+	}
+	return k.state.writeJSON(fileProcess, Process{
+		PID: os.Getpid(), Started: started, Ready: ready,
+		Server: k.info.Server, Nodes: len(k.Nodes), Missing: k.info.Missing,
+	})
+}
+
+// listen opens the pods' network and binds every port.
+func (k *cluster) listen() error {
+	hosts := []string{"127.0.0.1"}
+	gateway := netip.MustParseAddr("127.0.0.1")
+	if k.Parts.Network != nil {
+		var err error
+		if k.network, err = k.Parts.Network(k.StateDir); err != nil {
+			return fmt.Errorf("network of the pods: %w", err)
+		}
+		gateway = k.network.Gateway()
+	}
+	if !gateway.IsLoopback() {
+		hosts = append(hosts, gateway.String())
+	}
+	old := k.state.readPorts()
+	var err error
+	if k.api, err = listen(hosts, k.APIPort, old.API); err != nil {
+		return fmt.Errorf("API server: %w", err)
+	}
+	if k.hook, err = listen(hosts[:1], 0, old.Webhook); err != nil {
+		return err
+	}
+	queueHosts := hosts
+	if k.Parts.Scheduler == nil { // it binds loopback itself
+		queueHosts = hosts[:1]
+	}
+	if k.queue, err = listen(queueHosts, 0, old.Queue); err != nil {
+		return err
+	}
+	p := ports{API: portOf(k.api), Webhook: portOf(k.hook), Queue: portOf(k.queue)}
+	url := func(host netip.Addr, port int) string {
+		return "https://" + net.JoinHostPort(host.String(), strconv.Itoa(port))
+	}
+	loopback := netip.MustParseAddr("127.0.0.1")
+	k.info.Server, k.info.PublicURL = url(loopback, p.API), url(loopback, p.Queue)
+	k.info.KubeURL, k.info.PodURL = url(gateway, p.API), url(gateway, p.Queue)
+	k.info.Kubeconfig = k.state.path(FileAdmin)
+	return k.state.writeJSON(filePorts, p)
+}
+
+// certify makes certificates and the kubeconfigs of administrator and
+// scheduler.
+func (k *cluster) certify() error {
+	var err error
+	if k.pki, err = pki.Open(k.state.path("pki"), k.Now); err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	ca := k.pki.CA
+	hosts := []string{"127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.255.0.1"}
+	if k.network != nil {
+		hosts = append(hosts, k.network.Gateway().String())
+	}
+	err = errors.Join(
+		k.pki.Write("apiserver", ca, pki.Leaf{CommonName: "kube-apiserver", Hosts: hosts}),
+		k.pki.Write("webhook", ca, pki.Leaf{CommonName: "jobset-webhook", Hosts: []string{"127.0.0.1"}}),
+		k.pki.Write("kubelet-client", ca, pki.Leaf{CommonName: "kube-apiserver-kubelet-client"}),
+		k.pki.Write("front-proxy", k.pki.FrontProxy, pki.Leaf{CommonName: controlplane.FrontProxyName}),
+		k.pki.Write("queue", ca, pki.Leaf{CommonName: "berth-api", Hosts: append(hosts[len(hosts)-1:], "127.0.0.1", "localhost", "berth-api.berth-system.svc")}),
+	)
+	if err != nil {
+		return fmt.Errorf("certificates: %w", err)
+	}
+	return k.identify()
+}
+
+// Identities of the cluster's own parts.
+const (
+	masters           = "system:masters"
+	identityScheduler = "system:berth-scheduler"
+	identityKCM       = "system:kube-controller-manager"
+	identityJobSet    = "system:jobset"
+	identityLocal     = "system:berth-local"
+)
+
+// identify makes the client configurations of the administrator and of the
+// cluster's own parts.
+func (k *cluster) identify() error {
+	for _, f := range []struct {
+		file, name, group, namespace string
+	}{
+		{FileAdmin, k.Admin.Name, masters, k.Admin.Namespace()},
+		{FileScheduler, identityScheduler, "", ""},
+		{fileControllers, identityKCM, masters, ""},
+	} {
+		leaf := pki.Leaf{CommonName: f.name}
+		if f.group != "" {
+			leaf.Organizations = []string{f.group}
+		}
+		pair, err := k.pki.CA.Sign(leaf)
+		if err != nil {
+			return err
+		}
+		if err := k.state.write(f.file, pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, f.name, f.namespace)); err != nil {
+			return err
+		}
+	}
+	var err error
+	if k.admin, err = k.client(identityLocal); err != nil {
+		return err
+	}
+	return k.writeSchedulerArgs()
+}
+
+// client is an administrator's client configuration without limits of its own: the server is
+// on this machine and serves nobody else.
+func (k *cluster) client(name string) (*rest.Config, error) {
+	p, err := k.pki.CA.Sign(pki.Leaf{CommonName: name, Organizations: []string{masters}})
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{
+		Host:            k.info.Server,
+		TLSClientConfig: rest.TLSClientConfig{CAData: k.pki.CA.CertPEM, CertData: p.Cert, KeyData: p.Key},
+		QPS:             5000, Burst: 10000,
+		DisableCompression: true,
+	}, nil
+}
+
+// fill makes the API server a Berth cluster: types, controllers, users,
+// partitions, scheduler, nodes; side by side where they do not depend on one
+// another.
+func (k *cluster) fill(ctx context.Context) error {
+	a, err := newAPI(k.admin)
+	if err != nil {
+		return err
+	}
+	k.plane.StartControllers()
+	if err := bootstrap(ctx, a, k.types); err != nil {
+		return fmt.Errorf("resource types and roles: %w", err)
+	}
+	k.Log.Info("resource types are served")
+	k.Progress("starting JobSet, scheduler and nodes")
+	outer := ctx
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := k.plane.StartJobSet(ctx); err != nil {
+			return err
+		}
+		return registerJobSet(ctx, a, "https://"+k.hook.Addr().String(), k.pki.CA.CertPEM)
+	})
+	g.Go(func() error { return configure(ctx, a, k.Config) })
+	g.Go(func() error { return k.addUsers(ctx, a) })
+	g.Go(func() error {
+		if err := k.forgetNodes(ctx, a); err != nil {
+			return err
+		}
+		return k.startNodes(ctx)
+	})
+	g.Go(func() error {
+		// Kubernetes' own roles, which let the scheduler's identity ask what
+		// is served, come a moment after the server itself.
+		if err := a.served(ctx, "/readyz/poststarthook/rbac/bootstrap-roles"); err != nil {
+			return err
+		}
+		return k.startScheduler(ctx)
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return k.answers(outer, a)
+}
+
+func (k *cluster) addUsers(ctx context.Context, a *api) error {
+	if err := addUser(ctx, a, k.Admin, "Administrator"); err != nil {
+		return fmt.Errorf("user %s: %w", k.Admin.Name, err)
+	}
+	for _, u := range k.Users {
+		if u.Name == k.Admin.Name {
+			continue
+		}
+		if err := addUser(ctx, a, u, "None"); err != nil {
+			return fmt.Errorf("user %s: %w", u.Name, err)
+		}
+		data, err := userKubeconfig(k.pki, k.info.Server, u)
+		if err != nil {
+			return err
+		}
+		if err := writeHome(u, data); err != nil {
+			return fmt.Errorf("kubeconfig of user %s: %w", u.Name, err)
+		}
+		k.homes = append(k.homes, home{u, data})
+	}
+	return nil
+}
+
+// stop ends everything in the reverse order of starting; the control plane
+// goes last, so that the others can still write what became of their work.
+func (k *cluster) stop() {
+	for i := len(k.parts) - 1; i >= 0; i-- {
+		k.parts[i].stop()
+		<-k.parts[i].done
+	}
+	for _, h := range k.homes {
+		if err := removeHome(h.user, h.data); err != nil {
+			k.Log.Warn("removing a user's kubeconfig", "user", h.user.Name, "error", err)
+		}
+	}
+	if k.plane != nil {
+		k.plane.Stop()
+	}
+	for _, l := range []net.Listener{k.api, k.hook, k.queue} {
+		if l != nil {
+			_ = l.Close()
+		}
+	}
+	if k.network != nil {
+		if err := k.network.Close(); err != nil {
+			k.Log.Warn("closing the pods' network", "error", err)
+		}
+	}
+}
+
+// startPart runs f until the cluster stops and returns when f says it is
+// ready or fails.
+func (k *cluster) startPart(ctx context.Context, name string, f func(context.Context, func()) error) error {
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p := &part{stop: stop, done: make(chan struct{})}
+	k.mu.Lock()
+	k.parts = append(k.parts, p)
+	k.mu.Unlock()
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		defer close(p.done)
+		err := f(run, sync.OnceFunc(func() { close(ready) }))
+		if run.Err() == nil {
+			if err == nil {
+				err = errors.New("ended")
+			}
+			err = fmt.Errorf("%s: %w", name, err)
+			ended <- err
+			k.failed <- err
+		}
+	}()
+	select {
+	case <-ready:
+		return nil
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%s is not ready: %w", name, ctx.Err())
+	}
+}
+
+func (k *cluster) startNodes(ctx context.Context) error {
+	if k.Parts.Nodes == nil || len(k.Nodes) == 0 {
+		return nil
+	}
+	serving, err := k.pki.CA.Sign(pki.Leaf{CommonName: "system:node", Hosts: []string{"127.0.0.1", "localhost"}})
+	if err != nil {
+		return err
+	}
+	c := NodesConfig{
+		Kube: k.admin, Nodes: k.Nodes, Dir: nodesDir(k.StateDir), Network: k.network,
+		APIHost: k.network.Gateway().String(), APIPort: portOf(k.api),
+		Serving: serving, CA: k.pki.CA.CertPEM, Log: k.log("nodes"),
+	}
+	return k.startPart(ctx, "process nodes", func(ctx context.Context, ready func()) error {
+		return k.Parts.Nodes(ctx, c, ready)
+	})
+}
+
+func (k *cluster) log(part string) *slog.Logger { return k.Log.With("part", part) }

@@ -1,0 +1,119 @@
+package localcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berth-hpc/berth/internal/localcluster/pki"
+)
+
+// fileAccounting is the database of accounting in the state folder.
+const fileAccounting = "accounting.db"
+
+// startScheduler runs the scheduler here, or makes way for one outside.
+func (k *cluster) startScheduler(ctx context.Context) error {
+	rc, err := k.schedulerClient()
+	if err != nil {
+		return err
+	}
+	if err := admitted(ctx, rc); err != nil {
+		return fmt.Errorf("scheduler's rights: %w", err)
+	}
+	if k.Parts.Scheduler == nil {
+		target := k.queue.Addr().String()
+		if err := k.queue.Close(); err != nil { // held until now so that nobody else takes it
+			return err
+		}
+		if k.network == nil || k.info.PodURL == k.info.PublicURL {
+			return nil
+		}
+		_, err := k.network.Relay(uint16(portOf(k.queue)), target)
+		return err
+	}
+	serving, err := k.servingPair()
+	if err != nil {
+		return err
+	}
+	c := SchedulerConfig{
+		Kube: rc, Listener: k.queue,
+		PublicURL: k.info.PublicURL, PodURL: k.info.PodURL, KubeURL: k.info.KubeURL,
+		CA: k.pki.CA.CertPEM, Serving: serving, Log: k.log("scheduler"),
+		Accounting: k.state.path(fileAccounting),
+	}
+	return k.startPart(ctx, "scheduler", func(ctx context.Context, ready func()) error {
+		return k.Parts.Scheduler(ctx, c, ready)
+	})
+}
+
+// admitted waits until the scheduler's roles have taken effect: those that
+// every client has come from a hook of the API server, its own from us.
+func admitted(ctx context.Context, rc *rest.Config) error {
+	a, err := newAPI(rc)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{"/apis", "/apis/" + berthAPI + "/batchjobs?limit=1"} {
+		if err := a.served(ctx, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *cluster) servingPair() (pki.Pair, error) {
+	cert, err := os.ReadFile(k.pki.Path("queue.crt"))
+	if err != nil {
+		return pki.Pair{}, err
+	}
+	key, err := os.ReadFile(k.pki.Path("queue.key"))
+	return pki.Pair{Cert: cert, Key: key}, err
+}
+
+func (k *cluster) schedulerClient() (*rest.Config, error) {
+	rc, err := clientcmd.BuildConfigFromFlags("", k.state.path(FileScheduler))
+	if err != nil {
+		return nil, err
+	}
+	rc.QPS, rc.Burst, rc.DisableCompression = 5000, 10000, true
+	return rc, nil
+}
+
+// writeSchedulerArgs writes the flags with which cmd/scheduler serves this
+// cluster from a process of its own.
+func (k *cluster) writeSchedulerArgs() error {
+	args := []string{
+		"--kubeconfig=" + k.state.path(FileScheduler),
+		"--bind-address=" + strings.TrimPrefix(k.info.PublicURL, "https://"),
+		"--public-url=" + k.info.PublicURL,
+		"--pod-url=" + k.info.PodURL,
+		"--kube-url=" + k.info.KubeURL,
+		"--tls-cert-file=" + k.pki.Path("queue.crt"),
+		"--tls-key-file=" + k.pki.Path("queue.key"),
+		"--tls-ca-file=" + k.pki.Path("ca.crt"),
+		"--default-profile",
+		"--webhook-front-proxy",
+		"--identity=local",
+		"--accounting-storage=" + k.state.path(fileAccounting),
+	}
+	return k.state.write(FileSchedulerArgs, []byte(strings.Join(args, "\n")+"\n"))
+}
+
+// SchedulerArgs reads the flags that an outside scheduler of the cluster in
+// dir needs.
+func SchedulerArgs(dir string) ([]string, error) {
+	data, err := os.ReadFile(dir + "/" + FileSchedulerArgs)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster has not been started: %w", err)
+	}
+	args := strings.Fields(string(data))
+	if len(args) == 0 {
+		return nil, errors.New("no arguments")
+	}
+	return args, nil
+}

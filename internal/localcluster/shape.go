@@ -1,0 +1,65 @@
+package localcluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Shape is what a later start without other wishes takes over from the last
+// one: the nodes, and the names of the machine's users.
+type Shape struct {
+	Nodes []Node   `json:"nodes"`
+	Users []string `json:"users"`
+}
+
+// fileShape keeps the Shape.
+const fileShape = "shape.json"
+
+// ReadShape reads the shape of the last start; none is the empty one.
+func ReadShape(dir string) (Shape, error) {
+	var s Shape
+	data, err := os.ReadFile(filepath.Join(dir, fileShape))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(data, &s)
+}
+
+func (k *cluster) writeShape() error {
+	s := Shape{Nodes: k.Nodes}
+	for _, u := range k.Users {
+		s.Users = append(s.Users, u.Name)
+	}
+	return k.state.writeJSON(fileShape, s)
+}
+
+// forgetNodes deletes the nodes of an earlier start that are no more. Their
+// pods go with them.
+func (k *cluster) forgetNodes(ctx context.Context, a *api) error {
+	var have metav1.PartialObjectMetadataList
+	if err := a.do(ctx, "GET", "/api/v1/nodes", "", nil, &have); err != nil {
+		return err
+	}
+	want := map[string]bool{}
+	for _, n := range k.Nodes {
+		want[n.Object()] = true
+	}
+	for _, n := range have.Items {
+		if want[n.Name] {
+			continue
+		}
+		if err := a.do(ctx, "DELETE", "/api/v1/nodes/"+n.Name, "", nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package localcluster
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/localcluster/pki"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// groupUsers is the group that users' certificates carry.
+const groupUsers = "berth:users"
+
+// berthAPI is the version of our resource types.
+const berthAPI = "berth.hpc/v1alpha1"
+
+// objectName is what Kubernetes takes as a namespace's name.
+var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// Namespace is where an account's jobs live.
+func (a Account) Namespace() string { return "user-" + a.Name }
+
+// Check says why an account cannot be a user of the cluster; nil: it can.
+func (a Account) Check() error {
+	if !objectName.MatchString(a.Name) || len(a.Namespace()) > 63 {
+		return fmt.Errorf("user %q: the name becomes the name of a Kubernetes namespace and may hold lower-case letters, digits and hyphens only", a.Name)
+	}
+	return nil
+}
+
+// addUser makes an account a user: its User object, and its namespace with
+// the ServiceAccount of its jobs and the right to its own jobs.
+func addUser(ctx context.Context, a *api, u Account, adminLevel string) error {
+	user, err := object(berthAPI, "User", &v1alpha1.User{
+		ObjectMeta: metav1.ObjectMeta{Name: u.Name},
+		Spec: v1alpha1.UserSpec{
+			UID: u.UID, GID: u.GID, Groups: u.Groups, Home: u.Home, Shell: u.Shell,
+			Namespace: u.Namespace(), AdminLevel: adminLevel,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.apply(ctx, user) })
+	g.Go(func() error {
+		ns := namespace(u.Namespace(), map[string]any{wire.LabelNamespace: u.Name})
+		if err := a.apply(ctx, ns); err != nil {
+			return err
+		}
+		for _, o := range userObjects(u) {
+			if err := a.apply(ctx, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+func userObjects(u Account) []*unstructured.Unstructured {
+	ns := u.Namespace()
+	person := map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": u.Name}
+	jobs := map[string]any{"kind": "ServiceAccount", "name": v1alpha1.ServiceAccountName, "namespace": ns}
+	rbac := func(kind, name, namespace, role string, subjects ...any) *unstructured.Unstructured {
+		meta := map[string]any{"name": name}
+		if namespace != "" {
+			meta["namespace"] = namespace
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": meta,
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+			"subjects": subjects,
+		}}
+	}
+	return []*unstructured.Unstructured{
+		{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
+			"metadata": map[string]any{"name": v1alpha1.ServiceAccountName, "namespace": ns}}},
+		rbac("RoleBinding", "berth-user", ns, "berth-user", person, jobs),
+		// People are in the group berth:users; a job's ServiceAccount is not.
+		rbac("ClusterRoleBinding", "berth-queue-"+u.Name, "", "berth-queue", jobs),
+	}
+}
+
+// userKubeconfig is a fresh client configuration of a user.
+func userKubeconfig(store *pki.Store, server string, u Account) ([]byte, error) {
+	pair, err := store.CA.Sign(pki.Leaf{CommonName: u.Name, Organizations: []string{groupUsers}})
+	if err != nil {
+		return nil, err
+	}
+	return pki.Kubeconfig(server, store.CA.CertPEM, pair, u.Name, u.Namespace()), nil
+}

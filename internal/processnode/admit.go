@@ -1,0 +1,93 @@
+package processnode
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// refusal is why a node does not run a pod that was bound to it.
+type refusal struct{ reason, message string }
+
+// admit checks a pod as a kubelet does on arrival. Called with mu held, which
+// makes the sum of what runs and the decision one step.
+func (m *manager) admit(p *pod) *refusal {
+	if r := m.unfit(p); r != nil {
+		return r
+	}
+	used := corev1.ResourceList{}
+	pods := int64(0)
+	for _, other := range m.pods {
+		if other.node != p.node || other.refusal != nil || other.over.Load() {
+			continue
+		}
+		pods++
+		if other != p {
+			add(used, requests(other.spec))
+		}
+	}
+	capacity := p.node.capacity()
+	if most := capacity[corev1.ResourcePods]; pods > most.Value() {
+		return &refusal{"OutOfpods", fmt.Sprintf("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", pods-1, most.Value())}
+	}
+	for name, want := range requests(p.spec) {
+		have, known := capacity[name]
+		if want.IsZero() || !known && (name == corev1.ResourceEphemeralStorage || name == corev1.ResourceStorage) {
+			continue
+		}
+		sum := used[name].DeepCopy()
+		sum.Add(want)
+		if sum.Cmp(have) > 0 {
+			taken := used[name]
+			return &refusal{"OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %s, used: %s, capacity: %s",
+				name, want.String(), taken.String(), have.String())}
+		}
+	}
+	return nil
+}
+
+// unfit refuses what process nodes cannot run at all.
+func (m *manager) unfit(p *pod) *refusal {
+	for _, c := range p.allContainers() {
+		if c.Image != HostImage {
+			return &refusal{"ErrImagePull", fmt.Sprintf("process nodes run only the image %s, the machine's own file system; container %s wants %s", HostImage, c.Name, c.Image)}
+		}
+		if c.RestartPolicy != nil {
+			return &refusal{"CreateContainerConfigError", fmt.Sprintf("process nodes run no containers with a restart policy of their own (container %s)", c.Name)}
+		}
+		if _, err := identify(p.spec, c, m.iso.Root); err != nil {
+			return &refusal{"CreateContainerConfigError", err.Error()}
+		}
+	}
+	return nil
+}
+
+// requests are a pod's requests as the scheduler counts them: the sum of its
+// containers, or its largest init container where that is more.
+func requests(pod *corev1.Pod) corev1.ResourceList {
+	sum := corev1.ResourceList{}
+	for i := range pod.Spec.Containers {
+		add(sum, pod.Spec.Containers[i].Resources.Requests)
+	}
+	for i := range pod.Spec.InitContainers {
+		for name, q := range pod.Spec.InitContainers[i].Resources.Requests {
+			if have := sum[name]; q.Cmp(have) > 0 {
+				sum[name] = q.DeepCopy()
+			}
+		}
+	}
+	add(sum, pod.Spec.Overhead)
+	return sum
+}
+
+func add(sum, more corev1.ResourceList) {
+	for name, q := range more {
+		have, ok := sum[name]
+		if !ok {
+			have = resource.Quantity{Format: q.Format}
+		}
+		have.Add(q)
+		sum[name] = have
+	}
+}

@@ -1,0 +1,326 @@
+package processnode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/processnode/cgroups"
+	"github.com/berth-hpc/berth/internal/processnode/logfile"
+	"github.com/berth-hpc/berth/internal/processnode/task"
+)
+
+// Pauses between restarts, as a kubelet's: none before the first, then this,
+// doubling, forgotten when a container has run for long.
+const (
+	backOffFirst  = 10 * time.Second
+	backOffMost   = 5 * time.Minute
+	backOffForget = 10 * time.Minute
+)
+
+// container is one container of a pod over all its restarts.
+type container struct {
+	p    *pod
+	spec *corev1.Container
+	init bool
+	dir  string
+
+	// Guarded by p.mu.
+	state, before corev1.ContainerState
+	restarts      int32
+	ready         bool
+	started       bool
+	process       *running // the present process; nil: none
+	logs          []string // paths, the present last; at most two
+	log           *logfile.Log
+	backOff       time.Duration
+}
+
+// running is one started process of a container.
+type running struct {
+	task    *task.Task
+	group   *cgroups.Group
+	streams *streams
+	env     []string
+	id      identity
+	stop    chan string // closed reasons come through here: kill for a probe
+}
+
+func newContainer(p *pod, spec *corev1.Container, init bool) *container {
+	reason := "ContainerCreating"
+	if len(p.spec.Spec.InitContainers) > 0 {
+		reason = "PodInitializing"
+	}
+	return &container{
+		p: p, spec: spec, init: init, dir: filepath.Join(p.dir, "containers", spec.Name),
+		state: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}},
+	}
+}
+
+// run starts the container, again as its restart policy says, until it is over
+// for good.
+func (c *container) run() {
+	for {
+		if c.p.isStopped() {
+			return
+		}
+		began := time.Now()
+		r, err := c.start()
+		var failed *configError
+		if errors.As(err, &failed) {
+			if !c.await(failed) {
+				return
+			}
+			continue
+		}
+		if err != nil {
+			c.notStarted(err)
+		} else {
+			c.accompany(r)
+		}
+		if !c.restart(time.Since(began)) {
+			return
+		}
+	}
+}
+
+// configError is a fault that may go away while the container waits.
+type configError struct{ err error }
+
+func (e *configError) Error() string { return e.err.Error() }
+
+// await lets the container wait with a reason; false: the pod ends meanwhile.
+func (c *container) await(e *configError) bool {
+	c.p.mu.Lock()
+	was := c.state.Waiting
+	c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: e.Error()}}
+	same := was != nil && was.Message == e.Error()
+	c.p.mu.Unlock()
+	if !same {
+		c.p.event(corev1.EventTypeWarning, "Failed", e.Error())
+		c.p.post()
+	}
+	select {
+	case <-c.p.stopping:
+		return false
+	case <-time.After(retryPause):
+		return true
+	}
+}
+
+// notStarted records that the command could not be started.
+func (c *container) notStarted(err error) {
+	reason := "RunContainerError"
+	var start *task.StartError
+	if errors.As(err, &start) {
+		reason = "StartError"
+	}
+	now := metav1.Now()
+	c.p.event(corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+	c.p.mu.Lock()
+	c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 128, Reason: reason, Message: err.Error(), StartedAt: now, FinishedAt: now, ContainerID: c.id(),
+	}}
+	c.p.mu.Unlock()
+	c.p.post()
+}
+
+// accompany follows a started container to its end and records it.
+func (c *container) accompany(r *running) {
+	c.p.mu.Lock()
+	c.process = r
+	c.started = c.spec.StartupProbe == nil
+	c.ready = c.started && c.spec.ReadinessProbe == nil
+	c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(r.task.Started)}}
+	c.p.mu.Unlock()
+	c.p.post()
+	endProbes := c.probe(r)
+	c.p.m.wait.Go(func() { c.postStart(r) })
+	c.wait(r)
+	endProbes()
+	r.streams.wait()
+	oom := r.group.OOMKills() > 0
+	r.group.Kill()
+	r.group.Remove()
+	end := c.terminated(r, oom)
+	c.p.mu.Lock()
+	c.process, c.ready, c.started = nil, false, false
+	c.state = corev1.ContainerState{Terminated: end}
+	log := c.log
+	c.p.mu.Unlock()
+	_ = log.Close()
+	if !c.p.isStopped() {
+		c.p.post()
+	}
+}
+
+// wait waits for the process's end, which the pod's end or a failed probe
+// brings about.
+func (c *container) wait(r *running) {
+	select {
+	case <-r.task.Done():
+		return
+	case <-c.p.stopping:
+	case why := <-r.stop:
+		c.p.event(corev1.EventTypeNormal, "Killing", why)
+		c.terminate(r, time.After(c.p.grace()))
+		return
+	}
+	c.terminate(r, nil)
+}
+
+// terminate asks the process to end and kills it when the pod's or its own
+// grace period is over.
+func (c *container) terminate(r *running, own <-chan time.Time) {
+	select {
+	case <-c.p.killed:
+	default:
+		c.preStop(r)
+		r.task.Signal(syscall.SIGTERM)
+	}
+	select {
+	case <-r.task.Done():
+	case <-c.p.killed:
+	case <-own:
+	}
+	r.task.Kill()
+	<-r.task.Done()
+}
+
+// restart decides whether the container runs again, and waits before it does.
+func (c *container) restart(ran time.Duration) bool {
+	p := c.p
+	p.mu.Lock()
+	failed := c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
+	again := !p.stopped
+	switch p.spec.Spec.RestartPolicy {
+	case corev1.RestartPolicyNever:
+		again = false
+	case corev1.RestartPolicyOnFailure:
+		again = again && failed
+	default: // Always, which for an init container means until it succeeds
+		again = again && (failed || !c.init)
+	}
+	if !again {
+		p.mu.Unlock()
+		return false
+	}
+	pause := c.backOff
+	if ran > backOffForget {
+		pause = 0
+	}
+	c.backOff = min(max(2*pause, backOffFirst), backOffMost)
+	end := c.state
+	if pause > 0 {
+		c.before = end
+		c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason:  "CrashLoopBackOff",
+			Message: fmt.Sprintf("back-off %s restarting failed container=%s", pause, c.spec.Name),
+		}}
+	}
+	p.mu.Unlock()
+	if pause > 0 {
+		p.post()
+		select {
+		case <-p.stopping:
+			p.mu.Lock()
+			c.state = end
+			p.mu.Unlock()
+			return false
+		case <-time.After(pause):
+		}
+	}
+	p.mu.Lock()
+	c.before = end
+	c.restarts++
+	p.mu.Unlock()
+	return true
+}
+
+// terminated describes the end of a process.
+func (c *container) terminated(r *running, oom bool) *corev1.ContainerStateTerminated {
+	res := r.task.Result()
+	end := &corev1.ContainerStateTerminated{
+		ExitCode:   int32(res.Code),
+		Signal:     0, // as container runtimes: only in the exit code
+		Reason:     "Completed",
+		StartedAt:  metav1.NewTime(r.task.Started),
+		FinishedAt: metav1.NewTime(res.Finished),
+	}
+	if res.Code != 0 {
+		end.Reason = "Error"
+		if oom {
+			end.Reason = "OOMKilled"
+		}
+	}
+	end.Message = c.terminationMessage(res.Code)
+	c.p.mu.Lock()
+	end.ContainerID = c.id()
+	c.p.mu.Unlock()
+	return end
+}
+
+// Limits of a termination message, as a kubelet's.
+const (
+	messageBytes    = 4096
+	messageLogBytes = 2048
+	messageLogLines = 80
+)
+
+func (c *container) terminationMessage(code int) string {
+	data, _ := os.ReadFile(filepath.Join(c.dir, "termination-log"))
+	if len(data) > messageBytes {
+		data = data[:messageBytes]
+	}
+	if len(data) > 0 || code == 0 || c.spec.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
+		return strings.ToValidUTF8(string(data), "?")
+	}
+	c.p.mu.Lock()
+	log := c.log
+	c.p.mu.Unlock()
+	var b strings.Builder
+	_ = log.Copy(c.p.ctx, logfile.Options{Tail: messageLogLines}, &b, &b)
+	text := b.String()
+	if len(text) > messageLogBytes {
+		text = text[len(text)-messageLogBytes:]
+	}
+	return strings.ToValidUTF8(text, "?")
+}
+
+// id names one start of the container. Called with p.mu held.
+func (c *container) id() string {
+	return fmt.Sprintf("berth://%s-%s-%d", c.p.spec.UID, c.spec.Name, c.restarts)
+}
+
+func (c *container) succeeded() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	return c.state.Terminated != nil && c.state.Terminated.ExitCode == 0
+}
+
+// status of the container; last: the pod is over, and what never ran says so.
+// Called with p.mu held.
+func (c *container) status(last bool) corev1.ContainerStatus {
+	started := c.started
+	s := corev1.ContainerStatus{
+		Name: c.spec.Name, Image: c.spec.Image, State: c.state, LastTerminationState: c.before,
+		Ready: c.ready, Started: &started, RestartCount: c.restarts,
+	}
+	if c.init {
+		s.Ready = c.state.Terminated != nil && c.state.Terminated.ExitCode == 0
+	}
+	if c.state.Waiting == nil {
+		s.ImageID, s.ContainerID = HostImage, c.id()
+	}
+	if last && c.p.refusal != nil {
+		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: c.p.refusal.reason, Message: c.p.refusal.message}}
+	}
+	return s
+}

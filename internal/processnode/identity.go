@@ -1,0 +1,171 @@
+package processnode
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// identity is whom a container runs as.
+type identity struct {
+	uid, gid uint32
+	groups   []uint32
+	home     string
+}
+
+// identify takes a container's identity from its and its pod's security
+// context. Without root there is only this process's own; asking for another
+// is an error whose text the user sees.
+func identify(pod *corev1.Pod, c *corev1.Container, root bool) (identity, error) {
+	ps := pod.Spec.SecurityContext
+	if ps == nil {
+		ps = &corev1.PodSecurityContext{}
+	}
+	cs := c.SecurityContext
+	if cs == nil {
+		cs = &corev1.SecurityContext{}
+	}
+	uid, gid := firstOf(cs.RunAsUser, ps.RunAsUser), firstOf(cs.RunAsGroup, ps.RunAsGroup)
+	nonRoot := cs.RunAsNonRoot
+	if nonRoot == nil {
+		nonRoot = ps.RunAsNonRoot
+	}
+	var id identity
+	var err error
+	if root {
+		id, err = identifyAsRoot(ps, uid, gid)
+	} else {
+		id, err = identifyAsSelf(ps, uid, gid)
+	}
+	if err == nil && nonRoot != nil && *nonRoot && id.uid == 0 {
+		err = fmt.Errorf("container has runAsNonRoot and would run as root (container %q)", c.Name)
+	}
+	return id, err
+}
+
+func firstOf(values ...*int64) *int64 {
+	for _, v := range values {
+		if v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// identifyAsRoot looks up what the pod leaves open as a container runtime
+// does: in the image's, here the machine's, lists of users and groups.
+func identifyAsRoot(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, error) {
+	id := identity{home: "/"}
+	if uid != nil {
+		id.uid = uint32(*uid)
+	}
+	known, err := user.LookupId(strconv.FormatUint(uint64(id.uid), 10))
+	if err != nil {
+		known = nil // a number without a name is a fine user
+	}
+	if known != nil {
+		id.gid, id.home = number(known.Gid), known.HomeDir
+	}
+	if gid != nil {
+		id.gid = uint32(*gid)
+	}
+	for _, g := range ps.SupplementalGroups {
+		id.groups = append(id.groups, uint32(g))
+	}
+	if ps.FSGroup != nil {
+		id.groups = append(id.groups, uint32(*ps.FSGroup))
+	}
+	strict := ps.SupplementalGroupsPolicy != nil && *ps.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
+	if known != nil && !strict {
+		if more, err := known.GroupIds(); err == nil {
+			for _, g := range more {
+				id.groups = append(id.groups, number(g))
+			}
+		}
+	}
+	slices.Sort(id.groups)
+	id.groups = slices.Compact(id.groups)
+	return id, nil
+}
+
+func number(s string) uint32 {
+	n, _ := strconv.ParseUint(s, 10, 32)
+	return uint32(n)
+}
+
+// identifyAsSelf accepts what this process is already.
+func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, error) {
+	own := identity{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid()), home: "/"}
+	if u, err := user.Current(); err == nil {
+		own.home = u.HomeDir
+	}
+	if uid != nil && uint32(*uid) != own.uid {
+		return own, fmt.Errorf("these process nodes run without root, as user %d only; the pod wants user %d", own.uid, *uid)
+	}
+	if gid != nil && uint32(*gid) != own.gid {
+		return own, fmt.Errorf("these process nodes run without root, as group %d only; the pod wants group %d", own.gid, *gid)
+	}
+	groups, _ := os.Getgroups()
+	wanted := slices.Clone(ps.SupplementalGroups)
+	if ps.FSGroup != nil {
+		wanted = append(wanted, *ps.FSGroup)
+	}
+	for _, g := range wanted {
+		if uint32(g) != own.gid && !slices.Contains(groups, int(g)) {
+			return own, fmt.Errorf("these process nodes run without root, as a user who is not in group %d", g)
+		}
+	}
+	return own, nil
+}
+
+// capability numbers of linux/capability.h that runtimes leave to containers,
+// by name; the rest is named by what may be added.
+var capabilityNumbers = map[string]uint{
+	"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "FSETID": 4, "KILL": 5,
+	"SETGID": 6, "SETUID": 7, "SETPCAP": 8, "LINUX_IMMUTABLE": 9, "NET_BIND_SERVICE": 10,
+	"NET_BROADCAST": 11, "NET_ADMIN": 12, "NET_RAW": 13, "IPC_LOCK": 14, "IPC_OWNER": 15,
+	"SYS_MODULE": 16, "SYS_RAWIO": 17, "SYS_CHROOT": 18, "SYS_PTRACE": 19, "SYS_PACCT": 20,
+	"SYS_ADMIN": 21, "SYS_BOOT": 22, "SYS_NICE": 23, "SYS_RESOURCE": 24, "SYS_TIME": 25,
+	"SYS_TTY_CONFIG": 26, "MKNOD": 27, "LEASE": 28, "AUDIT_WRITE": 29, "AUDIT_CONTROL": 30,
+	"SETFCAP": 31, "MAC_OVERRIDE": 32, "MAC_ADMIN": 33, "SYSLOG": 34, "WAKE_ALARM": 35,
+	"BLOCK_SUSPEND": 36, "AUDIT_READ": 37, "PERFMON": 38, "BPF": 39, "CHECKPOINT_RESTORE": 40,
+}
+
+// defaultCapabilities is the set that containerd gives.
+var defaultCapabilities = []string{
+	"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+	"NET_BIND_SERVICE", "NET_RAW", "SYS_CHROOT", "MKNOD", "AUDIT_WRITE", "SETFCAP",
+}
+
+// bounding is the capability mask of a container; nil: all (privileged).
+func bounding(sc *corev1.SecurityContext) *uint64 {
+	if sc != nil && sc.Privileged != nil && *sc.Privileged {
+		return nil
+	}
+	var mask uint64
+	for _, name := range defaultCapabilities {
+		mask |= 1 << capabilityNumbers[name]
+	}
+	if sc == nil || sc.Capabilities == nil {
+		return &mask
+	}
+	for _, c := range sc.Capabilities.Drop {
+		if c == "ALL" {
+			mask = 0
+		} else if n, ok := capabilityNumbers[string(c)]; ok {
+			mask &^= 1 << n
+		}
+	}
+	for _, c := range sc.Capabilities.Add {
+		if c == "ALL" {
+			mask = ^uint64(0)
+		} else if n, ok := capabilityNumbers[string(c)]; ok {
+			mask |= 1 << n
+		}
+	}
+	return &mask
+}

@@ -1,0 +1,235 @@
+package logfile
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Options of Copy.
+type Options struct {
+	Follow     bool
+	FromEnd    bool // only what is written from now on (attach)
+	Tail       int  // last lines; negative: all
+	Since      time.Time
+	Timestamps bool
+	Limit      int64 // bytes; 0: none
+}
+
+// Copy writes the log's text to out and errOut (a nil writer leaves that
+// stream out) until its end, with Follow until the container's end or ctx's.
+func (l *Log) Copy(ctx context.Context, o Options, out, errOut io.Writer) error {
+	c := &copier{log: l, o: o, out: out, err: errOut, left: o.Limit, fresh: true}
+	err := c.run(ctx)
+	if errors.Is(err, errLimit) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+var errLimit = errors.New("log: limit reached")
+
+type copier struct {
+	log      *Log
+	o        Options
+	out, err io.Writer
+	left     int64
+	fresh    bool   // at the beginning of a line
+	skip     int    // lines still to leave out, for Tail
+	begun    []byte // of an entry whose end was not written yet
+}
+
+func (c *copier) run(ctx context.Context) error {
+	if c.o.Tail >= 0 && !c.o.FromEnd {
+		c.skip = max(0, c.count()-c.o.Tail)
+	}
+	if !c.o.FromEnd {
+		if err := c.old(); err != nil {
+			return err
+		}
+	}
+	f, turns, err := c.log.open()
+	if err != nil {
+		return err
+	}
+	defer func() { f.Close() }()
+	if c.o.FromEnd {
+		if _, err := f.Seek(0, io.SeekEnd); err != nil {
+			return err
+		}
+	}
+	r := bufio.NewReaderSize(f, 64<<10)
+	for {
+		changed, ended, now := c.log.state()
+		if err := c.lines(r); err != nil {
+			return err
+		}
+		switch {
+		case now != turns:
+			next, t, err := c.log.open()
+			if err != nil {
+				return err
+			}
+			f.Close()
+			f, turns = next, t
+			r.Reset(f)
+			continue
+		case ended || !c.o.Follow:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// open opens the present file and says how often it was moved aside before.
+func (l *Log) open() (*os.File, int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, err := os.Open(l.path)
+	return f, l.turns, err
+}
+
+func (l *Log) state() (changed <-chan struct{}, ended bool, turns int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed, l.ended, l.turns
+}
+
+// old copies what was moved aside.
+func (c *copier) old() error {
+	f, err := os.Open(c.log.path + Old)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return c.lines(bufio.NewReaderSize(f, 64<<10))
+}
+
+// count counts the lines that there are and that Since lets through.
+func (c *copier) count() int {
+	n := 0
+	for _, path := range []string{c.log.path + Old, c.log.path} {
+		f, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		r := bufio.NewReaderSize(f, 64<<10)
+		partial := false
+		for {
+			raw, err := r.ReadBytes('\n')
+			if err != nil {
+				break
+			}
+			e, ok := parse(raw)
+			if !ok || !c.wanted(e) {
+				continue
+			}
+			if partial = !e.full; e.full {
+				n++
+			}
+		}
+		if partial {
+			n++
+		}
+		f.Close()
+	}
+	return n
+}
+
+// lines copies entries until the end of the file, where the writer may be in
+// the middle of one.
+func (c *copier) lines(r *bufio.Reader) error {
+	for {
+		raw, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			c.begun = append(c.begun, raw...)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if len(c.begun) > 0 {
+			raw, c.begun = append(c.begun, raw...), nil
+		}
+		e, ok := parse(raw)
+		if !ok || !c.wanted(e) {
+			continue
+		}
+		if c.skip > 0 {
+			if e.full {
+				c.skip--
+			}
+			continue
+		}
+		if err := c.emit(e); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *copier) wanted(e entry) bool {
+	return c.o.Since.IsZero() || !e.time.Before(c.o.Since)
+}
+
+func (c *copier) emit(e entry) error {
+	w := c.out
+	if e.stderr {
+		w = c.err
+	}
+	var b []byte
+	if c.o.Timestamps && c.fresh {
+		b = append(b, e.stamp...)
+		b = append(b, ' ')
+	}
+	b = append(b, e.text...)
+	if e.full {
+		b = append(b, '\n')
+	}
+	c.fresh = e.full
+	if w == nil {
+		return nil
+	}
+	if c.o.Limit > 0 {
+		if int64(len(b)) > c.left {
+			b = b[:c.left]
+		}
+		c.left -= int64(len(b))
+	}
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	if c.o.Limit > 0 && c.left == 0 {
+		return errLimit
+	}
+	return nil
+}
+
+type entry struct {
+	stamp, text  []byte
+	time         time.Time
+	stderr, full bool
+}
+
+func parse(raw []byte) (entry, bool) {
+	parts := bytes.SplitN(bytes.TrimSuffix(raw, []byte{'\n'}), []byte{' '}, 4)
+	if len(parts) != 4 {
+		return entry{}, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, string(parts[0]))
+	if err != nil {
+		return entry{}, false
+	}
+	return entry{stamp: parts[0], text: parts[3], time: at, stderr: string(parts[1]) == "stderr", full: string(parts[2]) == "F"}, true
+}

@@ -1,0 +1,64 @@
+package processnode
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// objectAge is how old a ConfigMap may be that a starting pod is given: the
+// cluster's CA is in one that every pod of a namespace reads.
+const objectAge = 15 * time.Second
+
+// objects reads ConfigMaps and Secrets. Safe for concurrent use.
+type objects struct {
+	client kubernetes.Interface
+
+	mu   sync.Mutex
+	maps map[string]cachedMap
+}
+
+type cachedMap struct {
+	value *corev1.ConfigMap
+	until time.Time
+}
+
+func newObjects(client kubernetes.Interface) *objects {
+	return &objects{client: client, maps: map[string]cachedMap{}}
+}
+
+// ConfigMap returns a ConfigMap that must not be changed.
+func (o *objects) ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	key, now := namespace+"/"+name, time.Now()
+	o.mu.Lock()
+	c, ok := o.maps[key]
+	o.mu.Unlock()
+	if ok && now.Before(c.until) {
+		return c.value, nil
+	}
+	m, err := o.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k, c := range o.maps {
+		if now.After(c.until) {
+			delete(o.maps, k)
+		}
+	}
+	o.maps[key] = cachedMap{value: m, until: now.Add(objectAge)}
+	return m, nil
+}
+
+// Secret is read afresh each time: secrets are not kept in memory.
+func (o *objects) Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
+	return o.client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+func isMissing(err error) bool { return apierrors.IsNotFound(err) }

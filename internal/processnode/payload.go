@@ -1,0 +1,263 @@
+package processnode
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+// payload is the content of a volume by path in it.
+type payload map[string]payloadFile
+
+type payloadFile struct {
+	data  []byte
+	mode  os.FileMode
+	token bool // for the pod's user alone where there is one
+}
+
+const defaultFileMode = 0o644
+
+// fillVolume writes a volume of the API server's making, and arranges that its
+// tokens are renewed in time.
+func (p *pod) fillVolume(ctx context.Context, v *corev1.Volume, dir string) error {
+	content := payload{}
+	renew, err := p.collect(ctx, v, content)
+	if err != nil {
+		return err
+	}
+	if err := p.writePayload(dir, content); err != nil {
+		return err
+	}
+	if renew > 0 {
+		p.later(renew, func() {
+			if err := p.fillVolume(p.ctx, v, dir); err != nil && p.ctx.Err() == nil {
+				p.m.log("pod %s/%s: renew volume %s: %v", p.spec.Namespace, p.spec.Name, v.Name, err)
+				p.later(renewRetry, func() { _ = p.fillVolume(p.ctx, v, dir) })
+			}
+		})
+	}
+	return nil
+}
+
+// renewRetry is how long after a failed renewal the next one is tried.
+const renewRetry = time.Minute
+
+// collect gathers a volume's content and says after which time it must be
+// gathered again; 0: never.
+func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time.Duration, error) {
+	switch {
+	case v.Secret != nil:
+		s := v.Secret
+		return 0, p.addSecret(ctx, into, s.SecretName, s.Items, s.Optional, s.DefaultMode)
+	case v.ConfigMap != nil:
+		s := v.ConfigMap
+		return 0, p.addConfigMap(ctx, into, s.Name, s.Items, s.Optional, s.DefaultMode)
+	case v.DownwardAPI != nil:
+		return 0, p.addDownward(into, v.DownwardAPI.Items, v.DownwardAPI.DefaultMode)
+	}
+	var renew time.Duration
+	mode := v.Projected.DefaultMode
+	for _, s := range v.Projected.Sources {
+		var err error
+		switch {
+		case s.Secret != nil:
+			err = p.addSecret(ctx, into, s.Secret.Name, s.Secret.Items, s.Secret.Optional, mode)
+		case s.ConfigMap != nil:
+			err = p.addConfigMap(ctx, into, s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.Optional, mode)
+		case s.DownwardAPI != nil:
+			err = p.addDownward(into, s.DownwardAPI.Items, mode)
+		case s.ServiceAccountToken != nil:
+			var after time.Duration
+			after, err = p.addToken(ctx, into, s.ServiceAccountToken, mode)
+			if renew == 0 || after < renew {
+				renew = after
+			}
+		default:
+			err = fmt.Errorf("process nodes do not know this kind of projected source")
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return renew, nil
+}
+
+// addToken asks for a token that is bound to the pod.
+func (p *pod) addToken(ctx context.Context, into payload, s *corev1.ServiceAccountTokenProjection, mode *int32) (time.Duration, error) {
+	request := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
+		ExpirationSeconds: s.ExpirationSeconds,
+		BoundObjectRef:    &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.spec.Name, UID: p.spec.UID},
+	}}
+	if s.Audience != "" {
+		request.Spec.Audiences = []string{s.Audience}
+	}
+	account := p.spec.Spec.ServiceAccountName
+	t, err := p.m.cfg.Client.CoreV1().ServiceAccounts(p.spec.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("token of service account %s: %w", account, err)
+	}
+	f := file([]byte(t.Status.Token), nil, mode)
+	f.token = true
+	into[s.Path] = f
+	// As a kubelet: at 80 % of its life, and at least once a day.
+	life := time.Until(t.Status.ExpirationTimestamp.Time)
+	return min(max(life*8/10, time.Second), 24*time.Hour), nil
+}
+
+func (p *pod) addSecret(ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32) error {
+	s, err := p.m.objects.Secret(ctx, p.spec.Namespace, name)
+	if err != nil {
+		return optionally(optional, err)
+	}
+	return addItems(into, s.Data, items, optional, mode, "Secret "+name)
+}
+
+func (p *pod) addConfigMap(ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32) error {
+	m, err := p.m.objects.ConfigMap(ctx, p.spec.Namespace, name)
+	if err != nil {
+		return optionally(optional, err)
+	}
+	data := map[string][]byte{}
+	for k, v := range m.Data {
+		data[k] = []byte(v)
+	}
+	for k, v := range m.BinaryData {
+		data[k] = v
+	}
+	return addItems(into, data, items, optional, mode, "ConfigMap "+name)
+}
+
+func addItems(into payload, data map[string][]byte, items []corev1.KeyToPath, optional *bool, mode *int32, what string) error {
+	if len(items) == 0 {
+		for k, v := range data {
+			into[k] = file(v, nil, mode)
+		}
+	}
+	for _, item := range items {
+		v, ok := data[item.Key]
+		if !ok {
+			if optional != nil && *optional {
+				continue
+			}
+			return fmt.Errorf("%s has no key %s", what, item.Key)
+		}
+		into[item.Path] = file(v, item.Mode, mode)
+	}
+	return nil
+}
+
+func (p *pod) addDownward(into payload, items []corev1.DownwardAPIVolumeFile, mode *int32) error {
+	for _, item := range items {
+		var v string
+		var err error
+		if item.FieldRef != nil {
+			v, err = p.facts.field(item.FieldRef.FieldPath)
+		} else {
+			v, err = p.facts.resource(item.ResourceFieldRef, nil)
+		}
+		if err != nil {
+			return err
+		}
+		into[item.Path] = file([]byte(v), item.Mode, mode)
+	}
+	return nil
+}
+
+func file(data []byte, modes ...*int32) payloadFile {
+	f := payloadFile{data: data, mode: defaultFileMode}
+	for _, m := range modes {
+		if m != nil {
+			f.mode = os.FileMode(*m)
+			break
+		}
+	}
+	return f
+}
+
+// writePayload replaces the volume's content at once: files live in a
+// directory with a name of its own, the link ..data points to it, and the
+// visible names point through that link, as a kubelet does it.
+func (p *pod) writePayload(dir string, content payload) error {
+	fresh, err := os.MkdirTemp(dir, "..")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(fresh, 0o755); err != nil {
+		return err
+	}
+	tops := map[string]bool{}
+	for name, f := range content {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("path %q leaves the volume", name)
+		}
+		if err := p.writePayloadFile(filepath.Join(fresh, name), f); err != nil {
+			return err
+		}
+		top, _, _ := strings.Cut(filepath.Clean(name), "/")
+		tops[top] = true
+	}
+	before, _ := os.Readlink(filepath.Join(dir, "..data"))
+	next := filepath.Join(dir, "..data_next")
+	if err := os.Symlink(filepath.Base(fresh), next); err != nil {
+		return err
+	}
+	if err := os.Rename(next, filepath.Join(dir, "..data")); err != nil {
+		return err
+	}
+	for top := range tops {
+		err := os.Symlink(filepath.Join("..data", top), filepath.Join(dir, top))
+		if err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	if before != "" {
+		return os.RemoveAll(filepath.Join(dir, before))
+	}
+	return nil
+}
+
+func (p *pod) writePayloadFile(path string, f payloadFile) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, f.data, 0o600); err != nil {
+		return err
+	}
+	mode, uid, gid := f.mode, -1, p.fsGroup()
+	switch {
+	case gid >= 0:
+		mode |= 0o440
+	case f.token && p.onlyUser() != nil:
+		mode, uid = 0o600, int(*p.onlyUser())
+	}
+	if uid >= 0 && !p.m.iso.Root {
+		uid = -1
+	}
+	if uid >= 0 || gid >= 0 {
+		if err := os.Chown(path, uid, gid); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(path, mode)
+}
+
+// onlyUser is the user that all containers of the pod run as; nil: several.
+func (p *pod) onlyUser() *uint32 {
+	var only *uint32
+	for _, c := range p.allContainers() {
+		id, err := identify(p.spec, c, p.m.iso.Root)
+		if err != nil || only != nil && *only != id.uid {
+			return nil
+		}
+		only = ptr.To(id.uid)
+	}
+	return only
+}

@@ -1,0 +1,367 @@
+package processnode
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/processnode/podnet"
+)
+
+const (
+	// quiet is how long a pod may take to start before its status says that
+	// it is being started: most are Running sooner, in one request less.
+	quiet = 300 * time.Millisecond
+	// retryPause is between attempts to prepare what a pod needs.
+	retryPause = time.Second
+	// defaultGrace is a pod's grace period where it names none.
+	defaultGrace = 30 * time.Second
+)
+
+// pod is one pod from its arrival until it is gone from the API server. One
+// goroutine, run, leads it through its life.
+type pod struct {
+	m        *manager
+	node     *NodeConfig
+	spec     *corev1.Pod // as it arrived
+	dir      string
+	hostname string
+	facts    podFacts
+	refusal  *refusal
+	net      *podnet.Pod       // set by setUp
+	volumes  map[string]volume // used by run's goroutine, then read-only
+
+	// ctx ends with the pod's processes.
+	ctx    context.Context
+	cancel context.CancelFunc
+	over   atomic.Bool   // its processes are gone and its resources free
+	done   chan struct{} // closed when run has returned
+	dirty  chan struct{} // holds one word: the status changed
+
+	inits, containers []*container // fixed by newPod
+
+	mu        sync.Mutex
+	startTime metav1.Time
+	reason    string // why the pod fails as a whole; empty: by its containers
+	message   string
+	initDone  bool
+	started   bool // the containers were started
+	ended     bool // run has posted its last status
+	deleting  bool
+	vanished  bool // the object is gone
+	lost      bool // the node ends
+	stopped   bool
+	stopping  chan struct{} // closed: end by SIGTERM
+	killTimer *time.Timer
+	killAt    time.Time
+	killed    chan struct{} // closed: end by SIGKILL
+	killOnce  sync.Once
+	removing  sync.Once
+	changes   map[corev1.PodConditionType]corev1.PodCondition
+	timers    []*time.Timer
+}
+
+func (m *manager) newPod(spec *corev1.Pod, node *NodeConfig) *pod {
+	p := &pod{
+		m: m, node: node, spec: spec,
+		dir:     filepath.Join(m.podsDir(), string(spec.UID)),
+		volumes: map[string]volume{},
+		done:    make(chan struct{}), dirty: make(chan struct{}, 1),
+		stopping: make(chan struct{}), killed: make(chan struct{}),
+		changes:   map[corev1.PodConditionType]corev1.PodCondition{},
+		startTime: metav1.Now(),
+	}
+	p.ctx, p.cancel = context.WithCancel(m.api)
+	p.hostname = hostnameOf(spec)
+	p.facts = podFacts{pod: spec, hostIP: m.hostIP, objects: m.objects, node: node}
+	for i := range spec.Spec.InitContainers {
+		p.inits = append(p.inits, newContainer(p, &spec.Spec.InitContainers[i], true))
+	}
+	for i := range spec.Spec.Containers {
+		p.containers = append(p.containers, newContainer(p, &spec.Spec.Containers[i], false))
+	}
+	return p
+}
+
+// hostnameOf is a pod's host name, at most 63 letters as the kernel and
+// Kubernetes have it.
+func hostnameOf(spec *corev1.Pod) string {
+	name := spec.Name
+	if spec.Spec.Hostname != "" {
+		name = spec.Spec.Hostname
+	}
+	if o := spec.Spec.HostnameOverride; o != nil && *o != "" {
+		return *o
+	}
+	if len(name) > 63 {
+		name = strings.TrimRight(name[:63], "-.")
+	}
+	return name
+}
+
+func (p *pod) allContainers() []*corev1.Container {
+	var all []*corev1.Container
+	for i := range p.spec.Spec.InitContainers {
+		all = append(all, &p.spec.Spec.InitContainers[i])
+	}
+	for i := range p.spec.Spec.Containers {
+		all = append(all, &p.spec.Spec.Containers[i])
+	}
+	return all
+}
+
+// run leads the pod through its life.
+func (p *pod) run() {
+	defer close(p.done)
+	var poster sync.WaitGroup
+	stopPoster := make(chan struct{})
+	poster.Go(func() { p.postChanges(stopPoster) })
+	if p.refusal != nil {
+		p.fail(p.refusal.reason, p.refusal.message)
+		p.event(corev1.EventTypeWarning, p.refusal.reason, p.refusal.message)
+	} else {
+		p.live()
+	}
+	p.tearDown()
+	close(stopPoster)
+	poster.Wait()
+	p.finish()
+}
+
+// live runs the pod's containers until none is left to run.
+func (p *pod) live() {
+	if d := p.spec.Spec.ActiveDeadlineSeconds; d != nil {
+		p.later(time.Duration(*d)*time.Second, func() {
+			p.fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+			p.stop(p.grace())
+		})
+	}
+	p.later(quiet, p.post)
+	if !p.setUp() || !p.initialize() {
+		return
+	}
+	p.mu.Lock()
+	p.started = true
+	p.mu.Unlock()
+	var all sync.WaitGroup
+	for _, c := range p.containers {
+		all.Go(c.run)
+	}
+	all.Wait()
+}
+
+// initialize runs the init containers one after the other and reports whether
+// the pod goes on.
+func (p *pod) initialize() bool {
+	for _, c := range p.inits {
+		c.run()
+		if p.isStopped() {
+			return false
+		}
+		if !c.succeeded() {
+			return false
+		}
+	}
+	p.mu.Lock()
+	p.initDone = true
+	p.mu.Unlock()
+	return true
+}
+
+// setUp makes network and volumes, trying again as long as something is
+// missing, and reports whether the pod goes on.
+func (p *pod) setUp() bool {
+	if err := os.MkdirAll(filepath.Join(p.dir, "volumes"), 0o711); err != nil {
+		p.fail("FailedCreatePodSandBox", err.Error())
+		return false
+	}
+	for told := ""; ; {
+		err := p.attach()
+		if err == nil {
+			err = p.prepareVolumes(p.ctx)
+		}
+		if err == nil {
+			return !p.isStopped()
+		}
+		if err.Error() != told {
+			told = err.Error()
+			p.event(corev1.EventTypeWarning, "FailedMount", told)
+		}
+		select {
+		case <-p.stopping:
+			return false
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+func (p *pod) attach() error {
+	if p.net != nil {
+		return nil
+	}
+	net := p.m.cfg.Network.HostNetwork()
+	if !p.spec.Spec.HostNetwork {
+		var err error
+		if net, err = p.m.cfg.Network.Attach(); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	p.net = net
+	p.facts.podIP = net.Address.String()
+	p.mu.Unlock()
+	return nil
+}
+
+// tearDown gives back what the pod held, its logs apart.
+func (p *pod) tearDown() {
+	p.cancel()
+	p.mu.Lock()
+	timers := p.timers
+	p.timers = nil
+	if p.killTimer != nil {
+		p.killTimer.Stop()
+	}
+	p.mu.Unlock()
+	for _, t := range timers {
+		t.Stop()
+	}
+	if p.net != nil {
+		p.net.Close()
+	}
+	_ = os.RemoveAll(filepath.Join(p.dir, "volumes"))
+	if p.m.shm != "" {
+		_ = os.RemoveAll(filepath.Join(p.m.shm, string(p.spec.UID)))
+	}
+	p.over.Store(true)
+}
+
+// finish posts the last status, and removes the pod if it is to go.
+func (p *pod) finish() {
+	p.mu.Lock()
+	vanished := p.vanished
+	p.mu.Unlock()
+	if !vanished {
+		p.patch(p.status(true))
+	}
+	p.mu.Lock()
+	p.ended = true
+	vanished, deleting := p.vanished, p.deleting
+	p.mu.Unlock()
+	if vanished {
+		_ = os.RemoveAll(p.dir)
+	} else if deleting {
+		p.remove()
+	}
+}
+
+// update takes the pod's present object.
+func (p *pod) update(spec *corev1.Pod) {
+	if spec.DeletionTimestamp == nil {
+		return
+	}
+	p.mu.Lock()
+	p.deleting = true
+	ended := p.ended
+	p.mu.Unlock()
+	if ended {
+		p.m.wait.Go(p.remove)
+		return
+	}
+	grace := p.grace()
+	if spec.DeletionGracePeriodSeconds != nil {
+		grace = time.Duration(*spec.DeletionGracePeriodSeconds) * time.Second
+	}
+	p.stop(grace)
+}
+
+// vanish ends the pod at once: its object is gone.
+func (p *pod) vanish() {
+	p.mu.Lock()
+	p.vanished = true
+	ended := p.ended
+	p.mu.Unlock()
+	if ended {
+		_ = os.RemoveAll(p.dir)
+		return
+	}
+	p.stop(0)
+}
+
+// lose ends the pod because the node ends.
+func (p *pod) lose() {
+	p.mu.Lock()
+	p.lost = !p.ended
+	p.mu.Unlock()
+	p.stop(p.m.cfg.StopGrace)
+}
+
+func (p *pod) grace() time.Duration {
+	if s := p.spec.Spec.TerminationGracePeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return defaultGrace
+}
+
+// stop begins the pod's end: SIGTERM now, SIGKILL after grace. A later call
+// may shorten the grace, never lengthen it.
+func (p *pod) stop(grace time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := time.Now().Add(grace)
+	if !p.stopped {
+		p.stopped = true
+		p.killAt = at
+		if grace <= 0 {
+			p.kill() // before stopping: no SIGTERM then
+		} else {
+			p.killTimer = time.AfterFunc(grace, p.kill)
+		}
+		close(p.stopping)
+		return
+	}
+	if at.Before(p.killAt) {
+		p.killAt = at
+		if p.killTimer != nil {
+			p.killTimer.Stop()
+		}
+		p.killTimer = time.AfterFunc(max(0, grace), p.kill)
+	}
+}
+
+func (p *pod) kill() { p.killOnce.Do(func() { close(p.killed) }) }
+
+func (p *pod) isStopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stopped
+}
+
+// fail makes the pod as a whole Failed, for the first reason given.
+func (p *pod) fail(reason, message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reason == "" {
+		p.reason, p.message = reason, message
+	}
+}
+
+// later calls f after d unless the pod's processes have ended by then.
+func (p *pod) later(d time.Duration, f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() == nil {
+		p.timers = append(p.timers, time.AfterFunc(d, f))
+	}
+}
+
+func (p *pod) event(kind, reason, message string) {
+	p.m.recorder.Event(p.spec, kind, reason, message)
+}

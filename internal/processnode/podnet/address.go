@@ -1,0 +1,49 @@
+package podnet
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net/netip"
+)
+
+// ErrFull says that every address of the network is taken.
+var ErrFull = errors.New("no free pod address")
+
+// openLoopback takes a /16 of 127.0.0.0/8 that the key chooses, so that two
+// clusters of one machine rarely meet.
+func (n *Network) openLoopback() {
+	sum := sha256.Sum256([]byte(n.cfg.Key))
+	second := 1 + sum[0]%254
+	n.prefix = netip.PrefixFrom(netip.AddrFrom4([4]byte{127, second, 0, 0}), 16)
+	n.gateway = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	n.last = n.prefix.Addr()
+}
+
+// allocate takes the next free address; an address is used again only after
+// all others, so that a late packet meets nobody.
+func (n *Network) allocate() (netip.Addr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	first := n.prefix.Addr().Next()
+	for a, start := n.last.Next(), n.last; ; a = a.Next() {
+		if !n.prefix.Contains(a) {
+			a = first
+		}
+		b := a.As4()
+		free := !n.taken[a] && a != n.gateway && b[3] != 0 && b[3] != 255
+		if free {
+			n.taken[a] = true
+			n.last = a
+			return a, nil
+		}
+		if a == start {
+			return netip.Addr{}, ErrFull
+		}
+	}
+}
+
+func (n *Network) release(a netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.taken, a)
+}

@@ -1,0 +1,204 @@
+package podnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Pod is the network of one pod.
+type Pod struct {
+	Address netip.Addr
+
+	network *Network
+	ns      *os.File // nil: the machine's network
+	once    sync.Once
+}
+
+// Attach gives a pod its address and, as root, its network namespace.
+func (n *Network) Attach() (*Pod, error) {
+	addr, err := n.allocate()
+	if err != nil {
+		return nil, err
+	}
+	p := &Pod{Address: addr, network: n}
+	if !n.cfg.Root {
+		return p, nil
+	}
+	n.mu.Lock()
+	n.serial++
+	host := fmt.Sprintf("%sv%x", n.bridge, n.serial&0xffffff)
+	n.mu.Unlock()
+	if err := p.attach(host); err != nil {
+		p.Close()
+		return nil, fmt.Errorf("network of a pod: %w", err)
+	}
+	return p, nil
+}
+
+// HostNetwork is the network of a pod that shares the machine's.
+func (n *Network) HostNetwork() *Pod {
+	return &Pod{Address: n.gateway, network: &Network{taken: map[netip.Addr]bool{}}}
+}
+
+// Namespace is the pod's network namespace, open until Close; nil: the
+// machine's.
+func (p *Pod) Namespace() *os.File { return p.ns }
+
+// Close gives the address back. The kernel removes the namespace and its links
+// when the last process has left it.
+func (p *Pod) Close() {
+	p.once.Do(func() {
+		if p.ns != nil {
+			_ = p.ns.Close()
+		}
+		p.network.release(p.Address)
+	})
+}
+
+// attach makes the namespace and its link, whose end outside is named host.
+func (p *Pod) attach(host string) error {
+	bridge, err := netlink.LinkByName(p.network.bridge)
+	if err != nil {
+		return fmt.Errorf("bridge: %w", err)
+	}
+	made := make(chan error, 1)
+	go func() {
+		// The thread changes namespace; it is given back only when it is home
+		// again, else the runtime ends it with this goroutine.
+		runtime.LockOSThread()
+		home, err := inNewNamespace(func(ns *os.File) error {
+			p.ns = ns
+			return p.configure(host, bridge.Attrs().Index)
+		})
+		if home {
+			runtime.UnlockOSThread()
+		}
+		made <- err
+	}()
+	return <-made
+}
+
+// inNewNamespace runs f on this locked thread in a new network namespace and
+// reports whether the thread is back where it was.
+func inNewNamespace(f func(ns *os.File) error) (home bool, err error) {
+	before, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return true, err
+	}
+	defer before.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return true, fmt.Errorf("new network namespace: %w", err)
+	}
+	ns, err := os.Open("/proc/thread-self/ns/net")
+	if err == nil {
+		err = f(ns)
+	}
+	if back := unix.Setns(int(before.Fd()), unix.CLONE_NEWNET); back != nil {
+		return false, errors.Join(err, back)
+	}
+	return true, err
+}
+
+// configure makes the link from inside the namespace and sets it up. It runs
+// on a thread inside.
+func (p *Pod) configure(host string, bridge int) error {
+	inside, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	if err := p.makeVeth(host, bridge); err != nil {
+		return err
+	}
+	lo, err := inside.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := inside.LinkSetUp(lo); err != nil {
+		return err
+	}
+	eth, err := inside.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	addr := &netlink.Addr{IPNet: ipNet(p.Address, p.network.prefix.Bits())}
+	if err := inside.AddrAdd(eth, addr); err != nil {
+		return err
+	}
+	// No default route: nothing forwards for pods, and without a route a
+	// look-up of an unknown name fails at once instead of after 10 s.
+	return inside.LinkSetUp(eth)
+}
+
+// makeVeth makes the pair through a socket that was opened outside: the end
+// outside is at once a port of the bridge and up.
+func (p *Pod) makeVeth(host string, bridge int) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MasterIndex, attrs.Flags = host, bridge, net.FlagUp
+	veth := netlink.NewVeth(attrs)
+	veth.PeerName = "eth0"
+	veth.PeerNamespace = netlink.NsFd(p.ns.Fd())
+	if err := p.network.outside.LinkAdd(veth); err != nil {
+		return fmt.Errorf("link %s: %w", host, err)
+	}
+	return nil
+}
+
+// Dial connects to a port as a process of the pod would at localhost.
+func (p *Pod) Dial(ctx context.Context, port uint16) (net.Conn, error) {
+	var d net.Dialer
+	local := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
+	if p.ns == nil {
+		c, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(p.Address, port).String())
+		if err != nil {
+			c, err = d.DialContext(ctx, "tcp", local)
+		}
+		return c, err
+	}
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		runtime.LockOSThread()
+		var r result
+		home, err := p.inside(func() { r.conn, r.err = d.DialContext(ctx, "tcp", local) })
+		if home {
+			runtime.UnlockOSThread()
+		}
+		r.err = errors.Join(err, r.err)
+		done <- r
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+// inside runs f on this locked thread inside the pod's namespace.
+func (p *Pod) inside(f func()) (home bool, err error) {
+	before, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return true, err
+	}
+	defer before.Close()
+	if err := unix.Setns(int(p.ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		return true, err
+	}
+	f()
+	if err := unix.Setns(int(before.Fd()), unix.CLONE_NEWNET); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+func isNoDevice(err error) bool { return errors.Is(err, unix.ENODEV) }

@@ -1,0 +1,200 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// exitSetup is the exit code of a container that could not be set up, as
+// container runtimes have it.
+const exitSetup = 128
+
+func init() {
+	if len(os.Args) > 1 && os.Args[1] == Arg {
+		main()
+	}
+}
+
+// main never returns. It runs on the process's first thread (init functions
+// do), the one that survives execve; what is set per thread is set on it.
+func main() {
+	status := os.NewFile(FDStatus, "status")
+	// Neither ours nor what the node inherited from its own parent is the
+	// container's; older kernels (before 5.11) lack the call.
+	if unix.CloseRange(FDSpec, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil {
+		for fd := FDSpec; fd <= FDExe; fd++ {
+			unix.CloseOnExec(fd)
+		}
+	}
+	err := become(status)
+	var late *lateError
+	if errors.As(err, &late) {
+		_, _ = fmt.Fprintln(os.NewFile(2, "stderr"), late)
+		syscall.Exit(exitLate)
+	}
+	_, _ = io.WriteString(status, err.Error())
+	syscall.Exit(exitSetup)
+}
+
+// lateError comes after Going: the user is told on standard error, as a shell
+// does it.
+type lateError struct{ error }
+
+// exitLate is the exit code of a command in a running container that could
+// not be executed.
+const exitLate = 127
+
+// become returns only with an error.
+func become(status *os.File) error {
+	if _, err := status.Write([]byte{Ready}); err != nil {
+		return err
+	}
+	spec, err := readSpec()
+	if err != nil {
+		return err
+	}
+	if spec.EnterNet {
+		if err := unix.Setns(FDNet, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter the pod's network: %w", err)
+		}
+		_ = unix.Close(FDNet)
+	}
+	if spec.Hostname != "" {
+		if err := unix.Sethostname([]byte(spec.Hostname)); err != nil {
+			return fmt.Errorf("host name: %w", err)
+		}
+	}
+	if spec.OOMScoreAdj != nil {
+		// Lowering it may be forbidden; that is no reason not to run.
+		_ = os.WriteFile("/proc/self/oom_score_adj", []byte(strconv.Itoa(*spec.OOMScoreAdj)), 0)
+	}
+	if spec.Root != "" {
+		if err := buildRoot(spec); err != nil {
+			return err
+		}
+	}
+	if err := takeIdentity(spec); err != nil {
+		return err
+	}
+	if err := settle(spec); err != nil {
+		return err
+	}
+	if !spec.Joined {
+		return execute(spec)
+	}
+	if _, err := status.Write([]byte{Going}); err != nil {
+		return err
+	}
+	return &lateError{execute(spec)}
+}
+
+func readSpec() (*Spec, error) {
+	f := os.NewFile(FDSpec, "spec")
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	spec := &Spec{}
+	if err := json.Unmarshal(data, spec); err != nil {
+		return nil, fmt.Errorf("read the container's specification: %w", err)
+	}
+	if len(spec.Argv) == 0 {
+		return nil, errors.New("the container has no command")
+	}
+	return spec, nil
+}
+
+// settle does what is left before the command.
+func settle(spec *Spec) error {
+	dir := spec.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("working directory %s: %w", dir, err)
+	}
+	if spec.DieWithParent {
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+			return err
+		}
+		// The parent may be gone already: then nobody reads our status.
+		poll := []unix.PollFd{{Fd: FDStatus}}
+		if n, _ := unix.Poll(poll, 0); n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+			return errors.New("the node is gone")
+		}
+	}
+	unix.Umask(0o022)
+	// Signals that the node's process ignores (a daemon ignores SIGHUP) would
+	// stay ignored; a handler is what execve sets back to the default.
+	signal.Notify(make(chan os.Signal, 1))
+	return acceptCancel()
+}
+
+// acceptCancel sets the signal that the C library uses to cancel threads back
+// to its default. Whatever posix_spawn(3) started has it ignored (make does),
+// and Go leaves it alone.
+func acceptCancel() error {
+	const sigcancel = 32
+	var action struct{ handler, flags, restorer, mask uint64 } // the kernel's; zero: default
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sigcancel, uintptr(unsafe.Pointer(&action)), 0, unsafe.Sizeof(action.mask), 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("signal %d: %w", sigcancel, errno)
+	}
+	return nil
+}
+
+// execute becomes the command.
+func execute(spec *Spec) error {
+	name := spec.Argv[0]
+	var denied error
+	for _, path := range candidates(name, spec.Env) {
+		err := syscall.Exec(path, spec.Argv, spec.Env)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			continue
+		}
+		if !errors.Is(err, unix.EACCES) {
+			return fmt.Errorf("exec %s: %w", path, err)
+		}
+		denied = err
+	}
+	if denied != nil {
+		return fmt.Errorf("exec %s: %w", name, denied)
+	}
+	if strings.Contains(name, "/") {
+		return fmt.Errorf("exec %s: no such file or directory", name)
+	}
+	return fmt.Errorf("exec %s: executable file not found in $PATH", name)
+}
+
+// candidates are the paths that name may mean, by PATH of the container.
+func candidates(name string, env []string) []string {
+	if strings.Contains(name, "/") {
+		return []string{name}
+	}
+	var paths []string
+	for _, e := range env {
+		list, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		paths = nil
+		for dir := range strings.SplitSeq(list, ":") {
+			if dir == "" {
+				dir = "."
+			}
+			paths = append(paths, dir+"/"+name)
+		}
+	}
+	return paths
+}

@@ -1,0 +1,96 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// maxLinks is how many symbolic links one path may have.
+const maxLinks = 40
+
+// point returns the mount point of target: an existing file or directory with
+// links resolved inside the container's root, made if it is missing.
+func (r *root) point(target string, isDir bool) (string, error) {
+	at, rest, err := r.walk(target)
+	if err != nil {
+		return "", err
+	}
+	if len(rest) == 0 {
+		info, err := os.Lstat(r.at + at)
+		if err != nil {
+			return "", err
+		}
+		if info.IsDir() != isDir {
+			return "", fmt.Errorf("%s: a directory and a file cannot be mounted on each other", target)
+		}
+		return at, nil
+	}
+	if !r.own[at] {
+		if err := r.rebuild(at, func(os.DirEntry) bool { return true }); err != nil {
+			return "", err
+		}
+	}
+	for i, name := range rest {
+		at = path.Join(at, name)
+		if i == len(rest)-1 && !isDir {
+			return at, touch(r.at + at)
+		}
+		if err := os.Mkdir(r.at+at, 0o755); err != nil {
+			return "", err
+		}
+		r.own[at] = true
+	}
+	return at, nil
+}
+
+// walk follows target from the container's root as far as it exists, and
+// returns where that is and what is left.
+func (r *root) walk(target string) (at string, rest []string, err error) {
+	at = "/"
+	rest = split(target)
+	for links := 0; len(rest) > 0; {
+		next := path.Join(at, rest[0])
+		info, err := os.Lstat(r.at + next)
+		if errors.Is(err, fs.ErrNotExist) {
+			return at, rest, nil
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		rest = rest[1:]
+		switch {
+		case info.Mode()&os.ModeSymlink != 0:
+			if links++; links > maxLinks {
+				return "", nil, fmt.Errorf("%s: too many levels of symbolic links", target)
+			}
+			link, err := os.Readlink(r.at + next)
+			if err != nil {
+				return "", nil, err
+			}
+			if path.IsAbs(link) {
+				at = "/"
+			} else {
+				link = path.Join(at, link)
+				at = "/"
+			}
+			rest = append(split(link), rest...)
+		case info.IsDir() || len(rest) == 0:
+			at = next
+		default:
+			return "", nil, fmt.Errorf("%s: %s is not a directory", target, next)
+		}
+	}
+	return at, rest, nil
+}
+
+func split(p string) []string {
+	p = strings.Trim(path.Clean("/"+p), "/")
+	if p == "" {
+		return nil
+	}
+	return strings.Split(p, "/")
+}

@@ -1,0 +1,293 @@
+package shim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// root is the container's root while it is built: a tmpfs that holds bind
+// mounts of everything in the machine's root. Paths are the container's.
+type root struct {
+	at  string          // where it is mounted
+	own map[string]bool // directories whose entries we may make
+	ro  bool
+}
+
+// buildRoot makes the container's root in this process's mount namespace and
+// makes it the process's.
+func buildRoot(spec *Spec) error {
+	// Slave, not private: what the machine mounts or unmounts later (home
+	// directories, disks) is followed, and nothing goes the other way.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("own mounts: %w", err)
+	}
+	r := &root{at: spec.Root, own: map[string]bool{}, ro: spec.ReadOnlyRoot}
+	if err := unix.Mount("berth", r.at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("root file system: %w", err)
+	}
+	r.own["/"] = true
+	if err := r.fill("/", "/", func(e os.DirEntry) bool { return e.Name() != "proc" }); err != nil {
+		return err
+	}
+	if err := r.proc(spec.Proc); err != nil {
+		return err
+	}
+	if err := r.devices(); err != nil {
+		return err
+	}
+	mounts := slices.Clone(spec.Mounts)
+	if spec.Shm != "" {
+		mounts = append(mounts, Mount{Source: spec.Shm, Target: "/dev/shm", Own: true})
+	}
+	slices.SortStableFunc(mounts, func(a, b Mount) int {
+		return cmp.Compare(strings.Count(path.Clean(a.Target), "/"), strings.Count(path.Clean(b.Target), "/"))
+	})
+	for _, m := range mounts {
+		if err := r.volume(m); err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+	}
+	if r.ro {
+		if err := readOnly(r.at, false); err != nil {
+			return fmt.Errorf("read-only root: %w", err)
+		}
+	}
+	return r.enter()
+}
+
+// fill makes the entries of directory dir (ours) from the machine's directory
+// source, as far as keep says so.
+func (r *root) fill(dir, source string, keep func(os.DirEntry) bool) error {
+	entries, err := os.ReadDir(source)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !keep(e) {
+			continue
+		}
+		if err := r.show(path.Join(dir, e.Name()), path.Join(source, e.Name()), e.Type()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show makes name and binds the machine's source there. What vanished
+// meanwhile is left out. What this user cannot reach is there all the same,
+// and cannot be opened.
+func (r *root) show(name, source string, kind os.FileMode) error {
+	at := r.at + name
+	switch {
+	case kind&os.ModeSymlink != 0:
+		link, err := os.Readlink(source)
+		switch {
+		case err == nil:
+			return os.Symlink(link, at)
+		case errors.Is(err, unix.ENOENT):
+			return nil
+		case !errors.Is(err, unix.EACCES):
+			return err
+		}
+		return unreachable(at)
+	case kind.IsDir():
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+	default:
+		if err := touch(at); err != nil {
+			return err
+		}
+	}
+	err := bind(source, at)
+	switch {
+	case err == nil:
+	case errors.Is(err, unix.ENOENT) && gone(source):
+		return os.Remove(at)
+	case errors.Is(err, unix.EACCES):
+		return os.Chmod(at, 0)
+	default:
+		return fmt.Errorf("show %s: %w", name, err)
+	}
+	if r.ro {
+		return readOnly(at, true)
+	}
+	return nil
+}
+
+// bind shows source at at, with all that is mounted below it. What is mounted
+// there may change meanwhile, for which the kernel can answer ENOENT although
+// source is there; then it is tried again, because a pod that lacks a whole
+// folder of the host without a word is worse than one that does not start.
+func bind(source, at string) error {
+	var err error
+	for range 10 {
+		err = unix.Mount(source, at, "", unix.MS_BIND|unix.MS_REC, "")
+		if !errors.Is(err, unix.ENOENT) || gone(source) {
+			break
+		}
+	}
+	return err
+}
+
+// unreachable makes a file that nobody but root can open.
+func unreachable(at string) error {
+	if err := touch(at); err != nil {
+		return err
+	}
+	return os.Chmod(at, 0)
+}
+
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// proc mounts the pid namespace's own /proc; where there is none, or the
+// kernel refuses (a machine that is itself a container), the machine's.
+func (r *root) proc(own bool) error {
+	at := r.at + "/proc"
+	if err := os.Mkdir(at, 0o555); err != nil {
+		return err
+	}
+	if own {
+		err := unix.Mount("proc", at, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		if err == nil {
+			return nil
+		}
+	}
+	return unix.Mount("/proc", at, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+// devices replaces /dev: disks and consoles of the machine are none of a
+// container's business, everything else (GPUs, fabrics) is.
+func (r *root) devices() error {
+	ro := r.ro
+	r.ro = false
+	defer func() { r.ro = ro }()
+	err := r.rebuild("/dev", func(e os.DirEntry) bool {
+		block := e.Type()&os.ModeDevice != 0 && e.Type()&os.ModeCharDevice == 0
+		console := strings.HasPrefix(e.Name(), "vcs") || len(e.Name()) > 3 && strings.HasPrefix(e.Name(), "tty")
+		terminals := e.Name() == "pts" || e.Name() == "ptmx"
+		return !block && !console && !terminals && e.Name() != "termination-log"
+	})
+	if err != nil {
+		return err
+	}
+	return r.terminals()
+}
+
+// terminals gives the container terminals of its own. The machine's would be
+// no use: a /dev/ptmx that is bound alone finds no /dev/pts beside it.
+func (r *root) terminals() error {
+	at := r.at + "/dev/pts"
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	err := unix.Mount("devpts", at, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+	if err != nil {
+		return fmt.Errorf("terminals: %w", err)
+	}
+	return os.Symlink("pts/ptmx", r.at+"/dev/ptmx")
+}
+
+// rebuild covers an existing directory of the machine with a tmpfs of ours
+// that shows the same entries, so that more can be made beside them.
+func (r *root) rebuild(dir string, keep func(os.DirEntry) bool) error {
+	at := r.at + dir
+	under, err := unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(under)
+	var st unix.Stat_t
+	if err := unix.Fstat(under, &st); err != nil {
+		return err
+	}
+	options := fmt.Sprintf("mode=%o", st.Mode&0o7777)
+	if err := unix.Mount("berth", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return err
+	}
+	_ = os.Chown(at, int(st.Uid), int(st.Gid)) // an unmapped owner stays ours
+	r.own[dir] = true
+	return r.fill(dir, fmt.Sprintf("/proc/self/fd/%d", under), keep)
+}
+
+// volume binds m.Source at m.Target, whose path it makes where it is missing.
+func (r *root) volume(m Mount) error {
+	var st unix.Stat_t
+	if err := unix.Stat(m.Source, &st); err != nil {
+		return fmt.Errorf("%s: %w", m.Source, err)
+	}
+	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	target, err := r.point(m.Target, isDir)
+	if err != nil {
+		return err
+	}
+	at := r.at + target
+	if err := unix.Mount(m.Source, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	for dir := range r.own {
+		if dir == target || strings.HasPrefix(dir, target+"/") {
+			delete(r.own, dir)
+		}
+	}
+	if m.Own && isDir {
+		r.own[target] = true
+	}
+	if m.ReadOnly {
+		return readOnly(at, true)
+	}
+	return nil
+}
+
+// enter makes the tree the process's root and lets go of the old one.
+func (r *root) enter() error {
+	if err := unix.Chdir(r.at); err != nil {
+		return err
+	}
+	// pivot_root(".", ".") stacks the old root on the new one (pivot_root(2)).
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("change root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leave the old root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+// readOnly makes a mount (and all below it, if deep) read-only.
+func readOnly(at string, deep bool) error {
+	flags := uint(0)
+	if deep {
+		flags = unix.AT_RECURSIVE
+	}
+	attr := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	err := unix.MountSetattr(unix.AT_FDCWD, at, flags, attr)
+	if !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	// Kernels before 5.12: flags that are locked must be repeated.
+	var st unix.Statfs_t
+	if err := unix.Statfs(at, &st); err != nil {
+		return err
+	}
+	keep := uintptr(st.Flags) & (unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_NOATIME | unix.MS_NODIRATIME | unix.MS_RELATIME)
+	return unix.Mount("", at, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|keep, "")
+}
+
+func touch(at string) error {
+	f, err := os.OpenFile(at, os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

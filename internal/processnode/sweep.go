@@ -1,0 +1,38 @@
+package processnode
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/berth-hpc/berth/internal/processnode/cgroups"
+	"github.com/berth-hpc/berth/internal/processnode/podnet"
+)
+
+// Sweep removes what a Run with this Config.Dir and its network, opened with
+// this key, left on the machine when they were killed: control groups, shared
+// memory, the bridge. Neither may be running. Directories below dir stay.
+func Sweep(dir, key string) error {
+	name := ownerName(dir)
+	if IsRoot() {
+		cgroups.Sweep(name)
+	}
+	return errors.Join(os.RemoveAll(sharedDir(name)), podnet.Sweep(podnet.Config{Key: key, Root: IsRoot()}))
+}
+
+// owner tells one cluster's process nodes from another's on this machine.
+func owner(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:4])
+}
+
+// ownerName begins the names of what is outside dir.
+func ownerName(dir string) string { return "berth-" + owner(dir) }
+
+// sharedDir is the directory of the pods' shared memory.
+func sharedDir(name string) string {
+	return filepath.Join("/dev/shm", fmt.Sprintf("%s-%d", name, os.Geteuid()))
+}

@@ -1,0 +1,185 @@
+// Package admission decides about requests to create, change and delete
+// BatchJobs and to create pods in users' namespaces. The API server asks it
+// before it stores anything.
+//
+// What a user may not choose is set here from the request's authenticated
+// identity and from nothing else; what a user may not change is refused here.
+// Everything is decided from memory: no request is made for an admission,
+// except for a pod whose job this process does not know yet.
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+)
+
+// Checker tells whether the cluster could ever run a job. The text of its
+// error is Slurm's ("Requested node configuration is not available", ...).
+type Checker interface {
+	Feasible(*v1alpha1.BatchJob) error
+}
+
+// IDs draws job ids.
+type IDs interface {
+	// Span draws n ids that follow each other.
+	Span(ctx context.Context, n int64) (first int64, err error)
+}
+
+// Jobs is the table of jobs in the queue. Expect announces one that is about
+// to be stored.
+type Jobs interface {
+	Len() int
+	Active(table.Key) int
+	Expect(id int64, user string)
+}
+
+// Config says what an Admission decides by.
+type Config struct {
+	Directory *directory.Directory
+	IDs       IDs
+	Jobs      Jobs
+	Checker   Checker // nil: everything is feasible
+	// Known is the job with that id as this process has it; Read asks the API
+	// server for it.
+	Known func(id int64) (*v1alpha1.BatchJob, bool)
+	Read  func(ctx context.Context, namespace, name string) (*v1alpha1.BatchJob, error)
+	// PodCreators are the identities that create the pods of jobs.
+	PodCreators []string
+	// Caller tells whether a request comes from the API server; its error
+	// refuses it. nil: whoever reaches the webhooks may call them, which lets
+	// them draw ids and use up other users' rate, but store nothing.
+	Caller func(*http.Request) error
+	// Rate is how many submissions a user may make in a second on average,
+	// Burst how many at once. 0: DefaultRate, DefaultBurst.
+	Rate  float64
+	Burst int
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// Defaults of Config.
+const (
+	DefaultRate  = 1000
+	DefaultBurst = 5000
+	// DefaultMaxJobs is the most jobs in the queue (MaxJobCount).
+	DefaultMaxJobs = 100000
+)
+
+// Admission serves the webhooks. Safe for concurrent use.
+type Admission struct {
+	Config
+	creators map[string]bool
+
+	mu     sync.Mutex
+	limits map[string]*rate.Limiter // by user name
+}
+
+// New makes an Admission. Directory, IDs, Jobs, Known, Read and Now are
+// needed.
+func New(cfg Config) *Admission {
+	a := &Admission{Config: cfg, creators: map[string]bool{}, limits: map[string]*rate.Limiter{}}
+	if a.Rate == 0 {
+		a.Rate = DefaultRate
+	}
+	if a.Burst == 0 {
+		a.Burst = DefaultBurst
+	}
+	if a.Log == nil {
+		a.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, name := range cfg.PodCreators {
+		a.creators[name] = true
+	}
+	return a
+}
+
+// Register adds the webhooks to mux.
+func (a *Admission) Register(mux *http.ServeMux) {
+	mux.Handle("POST /mutate/batchjobs", a.webhook(a.mutateJob))
+	mux.Handle("POST /validate/batchjobs", a.webhook(a.validateJob))
+	mux.Handle("POST /mutate/pods", a.webhook(a.mutatePod))
+}
+
+// decision is one webhook: a patch (may be nil), or an error that refuses.
+type decision func(ctx context.Context, r *admissionv1.AdmissionRequest) (*patch, error)
+
+// maxReview bounds a review: old and new object, both as large as the API
+// server takes them.
+const maxReview = 8 << 20
+
+func (a *Admission) webhook(decide decision) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.Caller != nil {
+			if err := a.Caller(r); err != nil {
+				http.Error(w, err.Error(), http.StatusUnauthorized)
+				return
+			}
+		}
+		var review admissionv1.AdmissionReview
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review)
+		if err != nil || review.Request == nil {
+			http.Error(w, "not an AdmissionReview", http.StatusBadRequest)
+			return
+		}
+		answer := a.answer(r.Context(), review.Request, decide)
+		answer.UID = review.Request.UID
+		body, err := json.Marshal(&admissionv1.AdmissionReview{
+			TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: admissionv1.SchemeGroupVersion.String()},
+			Response: answer,
+		})
+		if err != nil {
+			http.Error(w, "answer", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(body) // the API server tries again if it is gone
+	})
+}
+
+func (a *Admission) answer(ctx context.Context, r *admissionv1.AdmissionRequest, decide decision) *admissionv1.AdmissionResponse {
+	p, err := decide(ctx, r)
+	if err != nil {
+		var refusal *Refusal
+		if !errors.As(err, &refusal) {
+			a.Log.Error("admission failed", "resource", r.Resource.Resource, "namespace", r.Namespace, "name", r.Name, "error", err)
+		}
+		return denied(err)
+	}
+	answer := &admissionv1.AdmissionResponse{Allowed: true}
+	if p != nil {
+		answer.Warnings = p.warnings
+		if answer.Patch, err = p.json(); err != nil {
+			return denied(err)
+		}
+		if answer.Patch != nil {
+			kind := admissionv1.PatchTypeJSONPatch
+			answer.PatchType = &kind
+		}
+	}
+	return answer
+}
+
+// allowRate takes one submission from the user's budget.
+func (a *Admission) allowRate(user string) bool {
+	a.mu.Lock()
+	l := a.limits[user]
+	if l == nil {
+		l = rate.NewLimiter(rate.Limit(a.Rate), a.Burst)
+		a.limits[user] = l
+	}
+	a.mu.Unlock()
+	return l.AllowN(a.Now(), 1)
+}

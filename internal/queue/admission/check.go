@@ -1,0 +1,380 @@
+package admission
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/json"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/kube/image"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// Limits of what a job carries, decompressed (Slurm's max_script_size).
+const (
+	MaxScript      = 4 << 20
+	MaxEnvironment = 16 << 20
+	maxText        = 1024 // names and comments
+)
+
+// defaultArraySize is MaxArraySize's default.
+const defaultArraySize = 1001
+
+// check refuses what can never run, or may not.
+func (a *Admission) check(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition) error {
+	steps := []func() error{
+		func() error { return a.checkAccount(&b.Spec.Job, user, caller) },
+		func() error { return a.checkPartitions(&b.Spec.Job, user, caller, parts) },
+		func() error { return a.checkForm(&b.Spec.Job, caller) },
+		func() error { return a.checkReserved(&b.Spec.Job, user, parts) },
+		func() error { return checkPayload(b) },
+		func() error { return checkPaths(&b.Spec.Job, parts) },
+		func() error { return checkImage(&b.Spec.Job, parts) },
+		func() error { return a.feasible(b) },
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkImage wants every partition that the job names to run its image.
+func checkImage(j *job.Job, parts []*v1alpha1.Partition) error {
+	for _, part := range parts {
+		if err := image.Check(part, j.Batch.Container); err != nil {
+			return refuse(err.Error())
+		}
+	}
+	return nil
+}
+
+func (a *Admission) feasible(b *v1alpha1.BatchJob) error {
+	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" { // Slurm looks at it when the job could start
+		return refuse(TextNodeCount)
+	}
+	if a.Checker == nil {
+		return nil
+	}
+	if err := a.Checker.Feasible(b); err != nil {
+		return refuse(err.Error())
+	}
+	return nil
+}
+
+func (a *Admission) checkAccount(j *job.Job, user *v1alpha1.User, caller *directory.Caller) error {
+	if acc, known := a.Directory.Account(j.Account); known && acc == nil && j.Account != "" {
+		return refuse(TextAccount)
+	}
+	mine := user.Spec.Accounts
+	if len(mine) > 0 && !caller.Admin && j.Account != user.Spec.DefaultAccount && !slices.Contains(mine, j.Account) {
+		return refuse(TextAccount)
+	}
+	if q, known := a.Directory.QOS(j.QOS); known && q == nil && j.QOS != "" {
+		return refuse(TextQOS)
+	}
+	return nil
+}
+
+// checkPartitions wants one partition that takes the job, or every one where
+// the cluster says EnforcePartLimits=ALL.
+func (a *Admission) checkPartitions(j *job.Job, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition) error {
+	mode := a.Directory.Parameters().EnforcePartLimits
+	var first error
+	fits := false
+	for _, part := range parts {
+		err := access(part, j, user, caller)
+		if err == nil && (mode == "ALL" || mode == "ANY") {
+			_, err = Exceeds(part, a.Directory.Parameters(), j)
+		}
+		if err == nil {
+			fits = true
+			continue
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if fits && mode != "ALL" {
+		return nil
+	}
+	return first
+}
+
+// access tells whether the partition takes jobs like this one from this user.
+func access(part *v1alpha1.Partition, j *job.Job, user *v1alpha1.User, caller *directory.Caller) error {
+	s := &part.Spec
+	group := func(g v1alpha1.Group) bool { return slices.Contains(s.AllowGroups, g.Name) }
+	switch {
+	case s.State == "INACTIVE" || s.State == "DRAIN":
+		return refuse(TextInactive)
+	case s.RootOnly && !caller.Admin:
+		return refuse(TextDenied)
+	case len(s.AllowGroups) > 0 && !slices.ContainsFunc(user.Spec.Groups, group):
+		return refuse(TextGroup)
+	case len(s.AllowAccounts) > 0 && !slices.Contains(s.AllowAccounts, j.Account),
+		len(s.AllowAccounts) == 0 && slices.Contains(s.DenyAccounts, j.Account):
+		return refuse(TextAccount)
+	case len(s.AllowQOS) > 0 && !slices.Contains(s.AllowQOS, j.QOS),
+		len(s.AllowQOS) == 0 && slices.Contains(s.DenyQOS, j.QOS):
+		return refuse(TextQOS)
+	}
+	return nil
+}
+
+// Exceeds tells which limit of the partition the job is over: the reason that
+// a pending job shows for it (PartitionTimeLimit, PartitionNodeLimit,
+// MaxMemPerLimit), and the error that refuses the job where limits are
+// enforced at submission. No limit: "" and nil.
+func Exceeds(part *v1alpha1.Partition, params v1alpha1.ClusterSpec, j *job.Job) (reason string, err error) {
+	s, sh := &part.Spec, &j.Shape
+	limit := max(s.MaxTime, 0)
+	if limit > 0 && (j.Time.Limit > limit || j.Time.Limit == job.Unlimited) && (j.Time.Min == 0 || j.Time.Min > limit) {
+		return "PartitionTimeLimit", refuse(TextTimeLimit)
+	}
+	least := max(sh.MinNodes, int32(len(j.Placement.NodeList)), 1)
+	if s.MaxNodes > 0 && least > s.MaxNodes || sh.MaxNodes > 0 && sh.MaxNodes < s.MinNodes {
+		return "PartitionNodeLimit", refuse(TextNodeCount)
+	}
+	if over(sh.MemPerNode, s.MaxMemPerNode, params.MaxMemPerNode) {
+		return "MaxMemPerLimit", refuse(TextMemory)
+	}
+	return "", nil
+}
+
+// over tells whether asked is more than the partition's limit, or the
+// cluster's where the partition has none.
+func over(asked, part, cluster *int64) bool {
+	limit := part
+	if limit == nil {
+		limit = cluster
+	}
+	return asked != nil && limit != nil && *limit > 0 && *asked > *limit
+}
+
+func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
+	if j.Nice < 0 && !caller.Operator {
+		return refuse(TextNice)
+	}
+	if j.Hold != "" && j.Hold != "user" && j.Hold != "admin" {
+		return refusef("spec.job.hold: %q is neither \"user\" nor \"admin\"", j.Hold)
+	}
+	if err := a.checkTime(&j.Time); err != nil {
+		return err
+	}
+	for i := range j.Dependencies.Items {
+		if j.Dependencies.Items[i].Type == "expand" {
+			return refuse(TextNotSupported) // as Slurm does without permit_job_expansion
+		}
+	}
+	for _, text := range []string{j.Name, j.Comment, j.WCKey, j.Account, j.QOS, j.Extra} {
+		if len(text) > maxText {
+			return refuse(TextTooLong)
+		}
+	}
+	if j.Array != nil {
+		most := a.Directory.Parameters().MaxArraySize
+		if most == 0 {
+			most = defaultArraySize
+		}
+		tasks := array.Parse(j.Array.Spec)
+		if n := len(tasks); n == 0 || tasks[n-1] >= most || value.ArraySpec(tasks, j.Array.Max) != j.Array.Spec {
+			return refuse(TextArray)
+		}
+	}
+	return nil
+}
+
+// checkReserved wants licences that exist, and a reservation that is for this
+// user.
+func (a *Admission) checkReserved(j *job.Job, user *v1alpha1.User, parts []*v1alpha1.Partition) error {
+	all := a.Directory.Parameters().Licenses
+	for _, l := range j.Licenses {
+		if all[l.Name] < l.Count {
+			return refuse(TextLicense)
+		}
+	}
+	if j.Reservation == "" {
+		if slices.ContainsFunc(parts, func(p *v1alpha1.Partition) bool { return p.Spec.ReqResv }) {
+			return refuse(TextReservationAccess)
+		}
+		return nil
+	}
+	r := a.Directory.Reservation(j.Reservation)
+	switch {
+	case r == nil:
+		return refuse(TextReservation)
+	case !mayUse(&r.Spec, user, j.Account):
+		return refuse(TextReservationAccess)
+	}
+	return nil
+}
+
+// mayUse tells whether a reservation is for the user: by name, account or
+// group. Names with "-" in front are those of everybody else's reservation.
+func mayUse(s *v1alpha1.ReservationSpec, user *v1alpha1.User, account string) bool {
+	listed := func(names []string, is func(string) bool) (in, out bool) {
+		for _, n := range names {
+			if rest, not := strings.CutPrefix(n, "-"); not {
+				out = out || is(rest)
+			} else {
+				in = in || is(n)
+			}
+		}
+		return in, out
+	}
+	byUser, notUser := listed(s.Users, func(n string) bool { return n == user.Name })
+	byAccount, notAccount := listed(s.Accounts, func(n string) bool { return n == account })
+	byGroup, _ := listed(s.Groups, func(n string) bool {
+		return slices.ContainsFunc(user.Spec.Groups, func(g v1alpha1.Group) bool { return g.Name == n })
+	})
+	if notUser || notAccount {
+		return false
+	}
+	positive := func(names []string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, "-") })
+	}
+	if !positive(s.Users) && !positive(s.Accounts) && !positive(s.Groups) {
+		return true // everybody but those named
+	}
+	// Users and accounts together: both must fit, as in Slurm.
+	if positive(s.Users) && positive(s.Accounts) {
+		return byUser && byAccount
+	}
+	return byUser || byAccount || byGroup
+}
+
+func (a *Admission) checkTime(t *job.Time) error {
+	switch {
+	case t.Limit < job.Unlimited,
+		t.Deadline != 0 && t.Deadline <= a.Now().Unix():
+		return refuse(TextTimeLimit)
+	case t.Min > 0 && t.Limit > 0 && t.Min > t.Limit:
+		return refuse(TextTimeMin)
+	}
+	return nil
+}
+
+var (
+	scripts      = newDecoder(MaxScript)
+	environments = newDecoder(MaxEnvironment)
+)
+
+func newDecoder(most uint64) *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(most), zstd.WithDecoderConcurrency(2))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return d
+}
+
+// checkPayload decompresses script and environment, within their bounds: what
+// is stored must be readable by whoever starts the job.
+func checkPayload(b *v1alpha1.BatchJob) error {
+	if len(b.Spec.Script) > 0 {
+		script, err := scripts.DecodeAll(b.Spec.Script, nil)
+		switch {
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded):
+			return refuse(TextTooLong)
+		case err != nil:
+			return refusef("spec.script is not zstd-compressed: %v", err)
+		case len(script) == 0:
+			return refuse(TextNoScript)
+		}
+	}
+	if len(b.Spec.Environment) > 0 {
+		if _, err := environments.DecodeAll(b.Spec.Environment, nil); err != nil {
+			return refusef("spec.environment cannot be decompressed within %d bytes: %v", MaxEnvironment, err)
+		}
+	}
+	return nil
+}
+
+// checkPaths wants the job's directory and files on storage that the nodes of
+// every partition share: output must not be lost.
+func checkPaths(j *job.Job, parts []*v1alpha1.Partition) error {
+	dir := j.Batch.WorkDir
+	if dir == "" || !path.IsAbs(dir) {
+		return refusef("the job's directory %q is not an absolute path", dir)
+	}
+	places := []string{dir}
+	for _, file := range []string{j.Batch.Output, j.Batch.Error, j.Batch.Input} {
+		if file == "" {
+			continue
+		}
+		if !path.IsAbs(file) {
+			file = path.Join(dir, file)
+		}
+		// What follows the first % is known only later.
+		if known, _, pattern := strings.Cut(file, "%"); pattern {
+			file = known + "x"
+		}
+		places = append(places, path.Dir(path.Clean(file)))
+	}
+	for _, part := range parts {
+		shared := Shared(part)
+		for _, place := range places {
+			if !within(place, shared) {
+				return notShared(place, part.Name, shared)
+			}
+		}
+	}
+	return nil
+}
+
+func notShared(place, part string, shared []string) error {
+	if len(shared) == 0 {
+		return refusef("the nodes of partition %s share no directory with this one (Partition.spec.sharedPaths is empty), so the job's output in %s would be lost; ask an administrator to name the shared directories",
+			part, place)
+	}
+	return refusef("the nodes of partition %s do not see %s; submit from a directory in %s, or choose one with --chdir and --output",
+		part, place, strings.Join(shared, ", "))
+}
+
+// within tells whether place is one of dirs or below; /dev is on every node.
+func within(place string, dirs []string) bool {
+	place = path.Clean(place)
+	for _, dir := range append([]string{"/dev"}, dirs...) {
+		dir = path.Clean(dir)
+		if dir == "/" || place == dir || strings.HasPrefix(place, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// hostImage is the image that stands for a process node's own file system.
+const hostImage = "berth.hpc/host"
+
+// Shared are the directories that the partition's nodes share with the login
+// nodes. Without a word of the partition: everything where its jobs run in
+// the host's own file system, else nothing.
+func Shared(part *v1alpha1.Partition) []string {
+	if len(part.Spec.SharedPaths) > 0 {
+		return part.Spec.SharedPaths
+	}
+	raw := part.Spec.Template.Raw
+	if len(raw) == 0 {
+		return []string{"/"}
+	}
+	var t corev1.PodTemplateSpec
+	if err := json.UnmarshalCaseSensitivePreserveInts(raw, &t); err != nil {
+		return nil
+	}
+	for _, c := range t.Spec.Containers {
+		if c.Name == "job" && c.Image != "" && c.Image != hostImage {
+			return nil
+		}
+	}
+	return []string{"/"}
+}

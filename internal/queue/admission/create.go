@@ -1,0 +1,299 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/sched/limits"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// mutateJob serves CREATE and UPDATE of BatchJobs.
+func (a *Admission) mutateJob(ctx context.Context, r *admissionv1.AdmissionRequest) (*patch, error) {
+	if r.SubResource != "" {
+		return nil, nil
+	}
+	caller := a.Directory.Resolve(r.UserInfo.Username, r.UserInfo.Groups)
+	switch r.Operation {
+	case admissionv1.Create:
+		return a.create(ctx, r, caller)
+	case admissionv1.Update:
+		return a.stampUpdate(r, caller)
+	}
+	return nil, nil
+}
+
+// DryRunID is the id in the answer to a dry run, which draws none: the type
+// wants one, and no job ever has this.
+const DryRunID = 1<<53 - 1
+
+// create decides about a submission: who, whether, and only then the id.
+func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest, caller *directory.Caller) (*patch, error) {
+	b, err := decodeNew(r.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	user, err := a.submitter(r.Namespace, caller)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(r.Name, array.NamePrefix) && !caller.Trusted {
+		return nil, refusef("names that begin with %q are the scheduler's", array.NamePrefix)
+	}
+	p := &patch{}
+	if err := a.prepare(b, user, caller, p); err != nil {
+		return nil, err
+	}
+	if err := a.prepareComponents(b, user, caller, p); err != nil {
+		return nil, err
+	}
+	if !caller.Trusted {
+		if err := a.quota(b, user, caller); err != nil {
+			return nil, err
+		}
+	}
+	if r.DryRun != nil && *r.DryRun {
+		b.Spec.JobID = DryRunID
+	} else if !caller.Trusted || b.Spec.JobID == 0 {
+		if b.Spec.JobID, err = a.IDs.Span(ctx, int64(1+len(b.Spec.Components))); err != nil {
+			return nil, err
+		}
+	}
+	if !caller.Trusted || b.Spec.SubmitTime == nil {
+		now := metav1.NewMicroTime(a.Now())
+		b.Spec.SubmitTime = &now
+	}
+	stamp(b, p)
+	if !caller.Trusted {
+		unsplit(b, p)
+	}
+	return p, nil
+}
+
+// unsplit takes away what only the scheduler says of a job: that it was split
+// off another one, whose script it would run.
+func unsplit(b *v1alpha1.BatchJob, p *patch) {
+	if b.Spec.Origin != nil {
+		p.remove("/spec/origin")
+	}
+	if b.Spec.Task != nil {
+		p.remove("/spec/task")
+	}
+}
+
+// decodeNew reads a submitted object. spec and spec.job must be there, so
+// that a patch may name what lies below.
+func decodeNew(raw []byte) (*v1alpha1.BatchJob, error) {
+	var probe struct {
+		Spec map[string]json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &probe); err != nil {
+		return nil, refusef("the BatchJob cannot be read: %v", err)
+	}
+	if inner := probe.Spec["job"]; len(inner) == 0 || inner[0] != '{' {
+		return nil, refuse("the BatchJob has no spec.job")
+	}
+	b := &v1alpha1.BatchJob{}
+	if err := json.Unmarshal(raw, b); err != nil {
+		return nil, refusef("the BatchJob cannot be read: %v", err)
+	}
+	return b, nil
+}
+
+// submitter is the User that a job in the namespace runs as: its owner, who
+// must be the caller or be acted for by an administrator.
+func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1alpha1.User, error) {
+	owner := a.Directory.Owner(namespace)
+	switch {
+	case owner == nil:
+		return nil, refusef("%s: no user of this cluster has the namespace %q; an administrator creates one as a User object", TextUser, namespace)
+	case caller.Trusted || caller.Admin:
+		return owner, nil
+	case caller.User == nil:
+		return nil, refusef("%s: %q is no user of this cluster; an administrator creates one as a User object", TextUser, caller.Name)
+	case caller.User.Name != owner.Name:
+		return nil, refuse(TextDenied)
+	}
+	return owner, nil
+}
+
+// prepare completes the job with what the cluster defines and checks it.
+func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, p *patch) error {
+	b.Spec.User = user.Name
+	j := &b.Spec.Job
+	before := j.DeepCopy()
+	if !caller.Operator {
+		restrain(j, p)
+	}
+	if j.Priority != nil && *j.Priority == 0 {
+		if j.Priority = nil; j.Hold == "" {
+			j.Hold = holdOf(caller)
+		}
+	}
+	if len(j.Mail.Types) > 0 && a.Directory.Parameters().Mail == nil && !caller.Trusted {
+		p.warn("--mail-type has no effect: this cluster sends no mail")
+	}
+	if j.Account == "" {
+		j.Account = user.Spec.DefaultAccount
+	}
+	if j.QOS == "" {
+		j.QOS = user.Spec.DefaultQOS
+	}
+	parts, err := a.partitions(j)
+	if err != nil {
+		return err
+	}
+	b.Spec.Partition = parts[0].Name
+	if !caller.Trusted { // a task split off was checked with its array
+		if err := a.check(b, user, caller, parts); err != nil {
+			return err
+		}
+	}
+	patchJob(before, j, p)
+	return nil
+}
+
+func holdOf(caller *directory.Caller) string {
+	if caller.Operator {
+		return "admin"
+	}
+	return "user"
+}
+
+// restrain takes back what only operators may ask for.
+func restrain(j *job.Job, p *patch) {
+	if j.Priority != nil && *j.Priority != 0 {
+		p.warn("--priority is ignored: only an operator may set it")
+		j.Priority = nil
+	}
+	if j.Hold == "admin" {
+		j.Hold = "user"
+	}
+	if j.AdminComment != "" {
+		p.warn("--admin-comment is ignored: only an operator may set it")
+		j.AdminComment = ""
+	}
+}
+
+// patchJob writes the members of spec.job that prepare may have changed.
+func patchJob(before, after *job.Job, p *patch) {
+	text := func(name, old, now string) {
+		if old != now {
+			p.set("/spec/job/"+name, now)
+		}
+	}
+	text("account", before.Account, after.Account)
+	text("qos", before.QOS, after.QOS)
+	text("hold", before.Hold, after.Hold)
+	text("adminComment", before.AdminComment, after.AdminComment)
+	if before.Priority != nil && after.Priority == nil {
+		p.remove("/spec/job/priority")
+	}
+}
+
+// partitions are those the job asks for, or the default one. There is at
+// least one.
+func (a *Admission) partitions(j *job.Job) ([]*v1alpha1.Partition, error) {
+	if len(j.Partitions) == 0 {
+		d := a.Directory.Default()
+		if d == nil {
+			return nil, refuse(TextNoPartition)
+		}
+		return []*v1alpha1.Partition{d}, nil
+	}
+	parts := make([]*v1alpha1.Partition, 0, len(j.Partitions))
+	for _, name := range j.Partitions {
+		part := a.Directory.Partition(name)
+		if part == nil {
+			return nil, refuse(TextPartition)
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// quota keeps one user, and all together, from filling the cluster.
+func (a *Admission) quota(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller) error {
+	if !caller.Operator && !a.allowRate(user.Name) {
+		return again(1)
+	}
+	most := int(a.Directory.Parameters().MaxJobs)
+	if most == 0 {
+		most = DefaultMaxJobs
+	}
+	if a.Jobs.Len() >= most {
+		return again(5)
+	}
+	use := limits.Asked(&b.Spec.Job, user.Name, b.Spec.Partition)
+	active := func(account, user, qos string) int {
+		return a.Jobs.Active(table.Key{User: user, Account: account, QOS: qos})
+	}
+	if l := a.Directory.Limits(); !l.Submitted(&use, active) || l.Denied(&use) {
+		return refuse(TextPolicy)
+	}
+	return nil
+}
+
+// stamp overwrites everything that only admission may set.
+func stamp(b *v1alpha1.BatchJob, p *patch) {
+	p.set("/spec/jobID", b.Spec.JobID)
+	p.set("/spec/user", b.Spec.User)
+	p.set("/spec/partition", b.Spec.Partition)
+	p.set("/spec/submitTime", b.Spec.SubmitTime)
+	if b.Spec.Cancel != nil {
+		p.remove("/spec/cancel")
+	}
+	if b.Spec.Requeues != 0 {
+		p.remove("/spec/requeues")
+	}
+	p.set("/metadata/labels", labelsOf(b))
+	p.set("/metadata/finalizers", []string{wire.Finalizer})
+	if len(b.OwnerReferences) > 0 {
+		p.remove("/metadata/ownerReferences")
+	}
+	for _, name := range reserved(b.Annotations) {
+		p.remove("/metadata/annotations/" + escape(name))
+	}
+}
+
+// labelsOf are the labels of a BatchJob: ours and no others, because
+// selectors decide by them.
+func labelsOf(b *v1alpha1.BatchJob) map[string]string {
+	return map[string]string{wire.LabelUser: b.Spec.User, wire.LabelJobID: strconv.FormatInt(b.Spec.JobID, 10)}
+}
+
+// reserved are the names in m that belong to Berth, sorted.
+func reserved(m map[string]string) []string {
+	var names []string
+	for name := range m {
+		domain, _, _ := strings.Cut(name, "/")
+		if domain == "berth.hpc" || strings.HasSuffix(domain, ".berth.hpc") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func decodeBoth(r *admissionv1.AdmissionRequest) (old, now *v1alpha1.BatchJob, err error) {
+	old, now = &v1alpha1.BatchJob{}, &v1alpha1.BatchJob{}
+	if err := json.Unmarshal(r.OldObject.Raw, old); err != nil {
+		return nil, nil, fmt.Errorf("reading the stored BatchJob: %w", err)
+	}
+	if err := json.Unmarshal(r.Object.Raw, now); err != nil {
+		return nil, nil, refusef("the BatchJob cannot be read: %v", err)
+	}
+	return old, now, nil
+}

@@ -1,0 +1,370 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	authv1 "k8s.io/api/authentication/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+func TestSubmission(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(nil))
+	if b.Spec.JobID != 101 || b.Spec.User != "anna" || b.Spec.Partition != "main" || !b.Spec.SubmitTime.Time.Equal(now) {
+		t.Errorf("stored: %+v", b.Spec)
+	}
+	want := map[string]string{"berth.hpc/job-id": "101", "berth.hpc/user": "anna"}
+	if !maps.Equal(b.Labels, want) || !slices.Equal(b.Finalizers, ourFinalizers) {
+		t.Errorf("labels %v, finalizers %v", b.Labels, b.Finalizers)
+	}
+	if b.Spec.Job.Name != "ring" || !bytes.Equal(b.Spec.Script, submission(nil).Spec.Script) {
+		t.Error("the job itself was changed")
+	}
+	if next := h.submit(t, inAJob, submission(nil)); next.Spec.JobID != 102 || next.Spec.User != "anna" {
+		t.Errorf("from within a job: %+v", next.Spec)
+	}
+}
+
+func TestForgeryIsOverwritten(t *testing.T) {
+	h := newHouse(t)
+	long := metav1.NewMicroTime(now.AddDate(-10, 0, 0))
+	priority := int64(1 << 40)
+	b := h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) {
+		b.Spec.JobID, b.Spec.User, b.Spec.Partition, b.Spec.SubmitTime = 7, "ben", "vip", &long
+		b.Spec.Cancel, b.Spec.Requeues = &v1alpha1.CancelRequest{By: "ben"}, 5
+		b.Labels = map[string]string{"berth.hpc/job-id": "7", "berth.hpc/user": "ben", "app": "x"}
+		b.Annotations = map[string]string{"berth.hpc/x": "y", "note": "z"}
+		b.Finalizers = []string{"mine/forever", "orphan"}
+		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "u"}}
+		b.Spec.Job.Priority, b.Spec.Job.AdminComment, b.Spec.Job.Hold = &priority, "boo", "admin"
+	}))
+	if b.Spec.JobID != 101 || b.Spec.User != "anna" || b.Spec.Partition != "main" || !b.Spec.SubmitTime.Time.Equal(now) || b.Spec.Cancel != nil || b.Spec.Requeues != 0 {
+		t.Errorf("stored: %+v", b.Spec)
+	}
+	if len(b.Labels) != 2 || b.Labels["berth.hpc/job-id"] != "101" || !slices.Equal(b.Finalizers, ourFinalizers) || b.OwnerReferences != nil {
+		t.Errorf("metadata: %+v", b.ObjectMeta)
+	}
+	if !maps.Equal(b.Annotations, map[string]string{"note": "z"}) {
+		t.Errorf("annotations: %v", b.Annotations)
+	}
+	if j := b.Spec.Job; j.Priority != nil || j.AdminComment != "" || j.Hold != "user" {
+		t.Errorf("job: %+v", j)
+	}
+}
+
+func TestWhoMaySubmitWhere(t *testing.T) {
+	h := newHouse(t)
+	h.Users.Apply(func() *v1alpha1.User {
+		u := fake.User("zoe", 1009)
+		u.UID, u.ResourceVersion = "zoe", "9"
+		u.Spec.Identities = []string{"https://idp#zoe"}
+		return u
+	}())
+	for _, c := range []struct {
+		by        authv1.UserInfo
+		namespace string
+		user      string // "": refused
+	}{
+		{anna, "user-anna", "anna"},
+		{ben, "user-anna", ""},
+		{opal, "user-anna", ""}, // an operator is not an administrator
+		{root, "user-anna", "anna"},
+		{root, "default", ""},
+		{who("nobody"), "user-anna", ""},
+		{who("system:serviceaccount:user-ben:berth-job"), "user-anna", ""},
+		{who("system:serviceaccount:user-anna:other"), "user-anna", ""},
+		{who("system:anonymous"), "user-anna", ""},
+		{who("https://idp#zoe"), "user-zoe", "zoe"},
+		{who("zoe"), "user-zoe", ""}, // other identities than the object's name are listed
+	} {
+		b, refusal := h.create(t, c.by, submission(func(b *v1alpha1.BatchJob) { b.Namespace = c.namespace }), false)
+		switch {
+		case c.user == "" && refusal == nil:
+			t.Errorf("%s submitted in %s as %s", c.by.Username, c.namespace, b.Spec.User)
+		case c.user != "" && (b == nil || b.Spec.User != c.user):
+			t.Errorf("%s in %s: %v", c.by.Username, c.namespace, refusal)
+		}
+	}
+}
+
+// A second User that claims a namespace or an identity gains nothing by it.
+func TestAmbiguousUsers(t *testing.T) {
+	h := newHouse(t)
+	thief := fake.User("thief", 0)
+	thief.Spec.Namespace, thief.Spec.Identities = "user-anna", []string{"ben", "system:berth-scheduler"}
+	fake.Feed(h.Cluster, thief)
+	if _, refusal := h.create(t, anna, submission(nil), false); refusal == nil {
+		t.Error("a namespace of two users took a job")
+	}
+	if _, refusal := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" }), false); refusal == nil {
+		t.Error("an identity of two users submitted")
+	}
+}
+
+func TestDryRunDrawsNoID(t *testing.T) {
+	h := newHouse(t)
+	for _, forged := range []int64{0, 7} {
+		b, refusal := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Spec.JobID = forged }), true)
+		if refusal != nil || b.Spec.JobID != admission.DryRunID || h.ids.last.Load() != 100 {
+			t.Errorf("%v %v; last id %d", b, refusal, h.ids.last.Load())
+		}
+	}
+}
+
+func limitedHouse(t *testing.T) *house {
+	h := newHouse(t, func(c *admission.Config) { c.Checker = checker{} })
+	two := int64(2000)
+	fake.Feed(h.Cluster,
+		fake.Settings(v1alpha1.ClusterSpec{EnforcePartLimits: "ALL"}),
+		fake.Partition("debug", func(s *v1alpha1.PartitionSpec) { s.Default = true; s.SharedPaths = []string{"/home", "/data/"} }),
+		fake.Partition("batch", func(s *v1alpha1.PartitionSpec) {
+			s.MaxTime, s.MaxNodes, s.MaxMemPerNode = 30, 3, &two
+		}),
+		fake.Partition("off", func(s *v1alpha1.PartitionSpec) { s.State = "INACTIVE" }),
+		fake.Partition("down", func(s *v1alpha1.PartitionSpec) { s.State = "DOWN" }),
+		fake.Partition("root", func(s *v1alpha1.PartitionSpec) { s.RootOnly = true }),
+		fake.Partition("staff", func(s *v1alpha1.PartitionSpec) { s.AllowGroups = []string{"staff"} }),
+		fake.Partition("wheel", func(s *v1alpha1.PartitionSpec) { s.AllowGroups = []string{"wheel"} }),
+		fake.Partition("paid", func(s *v1alpha1.PartitionSpec) { s.AllowAccounts = []string{"physics"} }),
+		fake.Partition("cloud", func(s *v1alpha1.PartitionSpec) {
+			s.Template = runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"job","image":"example/image"}]}}`)}
+		}),
+	)
+	return h
+}
+
+// checker finds jobs on node n9 infeasible.
+type checker struct{}
+
+func (checker) Feasible(b *v1alpha1.BatchJob) error {
+	if slices.Contains(b.Spec.Job.Placement.NodeList, "n9") {
+		return errors.New("Invalid node name specified")
+	}
+	return nil
+}
+
+func TestRefusals(t *testing.T) {
+	h := limitedHouse(t)
+	on := func(parts ...string) func(*v1alpha1.BatchJob) {
+		return func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = parts }
+	}
+	with := func(f func(*job.Job)) func(*v1alpha1.BatchJob) {
+		return func(b *v1alpha1.BatchJob) { f(&b.Spec.Job) }
+	}
+	mem := int64(3000)
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.BatchJob)
+		want   string // "" for accepted; else a prefix
+	}{
+		"default":            {nil, ""},
+		"unknown partition":  {on("nope"), admission.TextPartition},
+		"one unknown of two": {on("debug", "nope"), admission.TextPartition},
+		"inactive":           {on("off"), admission.TextInactive},
+		"down only waits":    {on("down"), ""},
+		"root only":          {on("root"), admission.TextDenied},
+		"in the group":       {on("staff"), ""},
+		"not in the group":   {on("wheel"), admission.TextGroup},
+		"account":            {on("paid"), admission.TextAccount},
+		"right account":      {with(func(j *job.Job) { j.Partitions, j.Account = []string{"paid"}, "physics" }), ""},
+		"time": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"batch"}, 31 }),
+			admission.TextTimeLimit},
+		"time, least": {with(func(j *job.Job) { j.Partitions, j.Time.Limit, j.Time.Min = []string{"batch"}, 31, 10 }), ""},
+		"unlimited": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"batch"}, job.Unlimited }),
+			admission.TextTimeLimit},
+		"nodes": {with(func(j *job.Job) { j.Partitions, j.Shape.MinNodes = []string{"batch"}, 4 }),
+			admission.TextNodeCount},
+		"no nodes":       {with(func(j *job.Job) { j.Options = map[string]string{"nodes": "0"} }), admission.TextNodeCount},
+		"no nodes, held": {with(func(j *job.Job) { j.Options, j.Hold = map[string]string{"nodes": "0"}, "user" }), ""},
+		"memory": {with(func(j *job.Job) { j.Partitions, j.Shape.MemPerNode = []string{"batch"}, &mem }),
+			admission.TextMemory},
+		"all of the partitions": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"debug", "batch"}, 31 }),
+			admission.TextTimeLimit},
+		"infeasible": {with(func(j *job.Job) { j.Placement.NodeList = []string{"n9"} }), "Invalid node name specified"},
+		"nice":       {with(func(j *job.Job) { j.Nice = -1 }), admission.TextNice},
+		"expand": {with(func(j *job.Job) { j.Dependencies.Items = []job.Dependency{{Type: "expand", JobID: 1}} }),
+			admission.TextNotSupported},
+		"array":             {with(func(j *job.Job) { j.Array = &job.Array{Spec: "0-1001", Indexes: []int32{0, 1001}} }), admission.TextArray},
+		"long name":         {with(func(j *job.Job) { j.Name = strings.Repeat("x", 2000) }), admission.TextTooLong},
+		"directory":         {with(func(j *job.Job) { j.Batch.WorkDir = "/tmp" }), "the nodes of partition debug do not see /tmp; submit from a directory in /home, /data/"},
+		"escaping":          {with(func(j *job.Job) { j.Batch.WorkDir = "/home/../tmp" }), "the nodes of partition debug do not see"},
+		"a like name":       {with(func(j *job.Job) { j.Batch.WorkDir = "/home2/x" }), "the nodes of partition debug do not see"},
+		"relative":          {with(func(j *job.Job) { j.Batch.WorkDir = "work" }), "the job's directory"},
+		"output elsewhere":  {with(func(j *job.Job) { j.Batch.Output = "/scratch/%j.out" }), "the nodes of partition debug do not see /scratch"},
+		"output up":         {with(func(j *job.Job) { j.Batch.Output = "../../../%j/x.out" }), "the nodes of partition debug do not see"},
+		"output below":      {with(func(j *job.Job) { j.Batch.Output = "logs/%j/x.out" }), ""},
+		"output to null":    {with(func(j *job.Job) { j.Batch.Output = "/dev/null" }), ""},
+		"nothing shared":    {on("cloud"), "the nodes of partition cloud share no directory"},
+		"script not packed": {func(b *v1alpha1.BatchJob) { b.Spec.Script = []byte("#!/bin/sh") }, "spec.script is not zstd-compressed"},
+		"empty script":      {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("") }, admission.TextNoScript},
+		"script too large":  {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress(strings.Repeat("x", 4<<20+1)) }, admission.TextTooLong},
+		"a bomb":            {func(b *v1alpha1.BatchJob) { b.Spec.Environment = compress(strings.Repeat("\x00", 64<<20)) }, "spec.environment cannot be decompressed"},
+	} {
+		before := h.ids.last.Load()
+		_, refusal := h.create(t, anna, submission(c.change), false)
+		if got := plain(t, refusal); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if refusal != nil && (h.ids.last.Load() != before || refusal.Code != 403) {
+			t.Errorf("%s: a refusal drew an id, or has code %d", name, refusal.Code)
+		}
+	}
+	if _, refusal := h.create(t, root, submission(on("root")), false); refusal != nil {
+		t.Errorf("an administrator in a root-only partition: %s", refusal.Message)
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	h := newHouse(t)
+	meta := map[string]any{"namespace": "user-anna", "name": "x"}
+	for _, object := range []map[string]any{
+		{"metadata": meta},
+		{"metadata": meta, "spec": nil},
+		{"metadata": meta, "spec": map[string]any{}},
+		{"metadata": meta, "spec": map[string]any{"job": nil}},
+		{"metadata": meta, "spec": map[string]any{"job": "x"}},
+		{"metadata": meta, "spec": map[string]any{"job": map[string]any{"name": 5}}},
+	} {
+		if _, refusal := h.create(t, anna, object, false); refusal == nil || refusal.Code != 403 {
+			t.Errorf("%v: %v", object, refusal)
+		}
+	}
+}
+
+func TestWithoutADefaultPartition(t *testing.T) {
+	h := newHouse(t)
+	fake.Feed(h.Cluster, fake.Partition("a", nil), fake.Partition("b", nil))
+	_, refusal := h.create(t, anna, submission(nil), false)
+	if got := plain(t, refusal); got != admission.TextNoPartition {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDefaultsOfTheUser(t *testing.T) {
+	h := newHouse(t)
+	u := fake.User("carl", 1005)
+	u.Spec.DefaultAccount, u.Spec.Accounts, u.Spec.DefaultQOS = "physics", []string{"physics", "chem"}, "normal"
+	fake.Feed(h.Cluster, u)
+	carl := who("carl")
+	mine := func(account string) *v1alpha1.BatchJob {
+		return submission(func(b *v1alpha1.BatchJob) { b.Namespace, b.Spec.Job.Account = "user-carl", account })
+	}
+	if b := h.submit(t, carl, mine("")); b.Spec.Job.Account != "physics" || b.Spec.Job.QOS != "normal" {
+		t.Errorf("%+v", b.Spec.Job)
+	}
+	if b := h.submit(t, carl, mine("chem")); b.Spec.Job.Account != "chem" {
+		t.Errorf("%+v", b.Spec.Job)
+	}
+	if _, refusal := h.create(t, carl, mine("bio"), false); plain(t, refusal) != admission.TextAccount {
+		t.Errorf("%v", refusal)
+	}
+}
+
+func TestTooManyJobs(t *testing.T) {
+	h := newHouse(t)
+	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 2}))
+	for range 2 {
+		fake.Feed(h.Cluster, h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Name = fmt.Sprintf("j-%d", h.ids.last.Load()) })))
+	}
+	_, refusal := h.create(t, anna, submission(nil), false)
+	if plain(t, refusal) != admission.TextAgain || refusal.Code != 429 || refusal.Details.RetryAfterSeconds == 0 {
+		t.Errorf("%+v", refusal)
+	}
+}
+
+func TestSubmitLimits(t *testing.T) {
+	h := newHouse(t)
+	acc := &v1alpha1.Account{}
+	acc.Name, acc.Spec.Limits.MaxSubmitJobs = "small", 1
+	fake.Feed(h.Cluster, acc)
+	small := func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "small" }
+	fake.Feed(h.Cluster, h.submit(t, anna, submission(small)))
+	_, refusal := h.create(t, anna, submission(small), false)
+	if plain(t, refusal) != admission.TextPolicy {
+		t.Errorf("%v", refusal)
+	}
+	if _, refusal := h.create(t, anna, submission(nil), false); refusal != nil {
+		t.Errorf("without the account: %v", refusal)
+	}
+}
+
+func TestFlood(t *testing.T) {
+	h := newHouse(t, func(c *admission.Config) { c.Rate, c.Burst = 1, 3 })
+	for range 3 {
+		h.submit(t, anna, submission(nil))
+	}
+	_, refusal := h.create(t, anna, submission(nil), false)
+	if plain(t, refusal) != admission.TextAgain {
+		t.Errorf("%v", refusal)
+	}
+	h.submit(t, ben, submission(func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" }))
+	h.submit(t, root, submission(nil))
+}
+
+// Array tasks are split off by the scheduler, which knows their ids.
+func TestSchedulerMayChoose(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, scheduler, submission(func(b *v1alpha1.BatchJob) { b.Spec.JobID = 42 }))
+	if b.Spec.JobID != 42 || b.Spec.User != "anna" {
+		t.Errorf("%+v", b.Spec)
+	}
+	if b = h.submit(t, scheduler, submission(nil)); b.Spec.JobID != 101 {
+		t.Errorf("%+v", b.Spec)
+	}
+}
+
+type failing struct{}
+
+func (failing) Span(context.Context, int64) (int64, error) { return 0, errors.New("no ids") }
+
+func TestNoIDsMeansTryAgain(t *testing.T) {
+	h := newHouse(t, func(c *admission.Config) { c.IDs = failing{} })
+	if _, refusal := h.create(t, anna, submission(nil), false); refusal == nil || refusal.Code != 503 {
+		t.Errorf("%v", refusal)
+	}
+}
+
+func BenchmarkCreate(b *testing.B) {
+	h := newHouse(b, func(c *admission.Config) { c.Rate, c.Burst = 1e9, 1<<30 })
+	env := make([]byte, 0, 4000)
+	for i := range 100 {
+		env = fmt.Appendf(env, "VARIABLE_%d=%032x\x00", i, i*7919)
+	}
+	object := submission(func(j *v1alpha1.BatchJob) { j.Spec.Environment = compress(string(env)) })
+	for b.Loop() {
+		h.submit(b, anna, object)
+	}
+}
+
+// Who is not the API server is turned away before anything is decided.
+func TestOnlyTheAPIServerCalls(t *testing.T) {
+	h := newHouse(t, func(c *admission.Config) {
+		c.Caller = func(*http.Request) error { return errors.New("not the API server") }
+	})
+	for _, path := range []string{"/mutate/batchjobs", "/validate/batchjobs", "/mutate/pods"} {
+		body := `{"request":{"uid":"x","operation":"CREATE","namespace":"user-anna","userInfo":{"username":"anna"},"object":{"spec":{"job":{}}}}}`
+		rec := httptest.NewRecorder()
+		h.mux.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body)))
+		if rec.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+	if n := h.ids.last.Load(); n != 100 {
+		t.Errorf("ids up to %d were drawn", n)
+	}
+}

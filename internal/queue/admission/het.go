@@ -1,0 +1,60 @@
+package admission
+
+import (
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// maxComponents bounds a heterogeneous job (as Slurm's MAX_HET_JOB_COMPS).
+const maxComponents = 128
+
+// prepareComponents does for the further components of a heterogeneous job
+// what prepare does for the first, and writes which is which. Each will be a
+// job of its own, and is checked as one.
+func (a *Admission) prepareComponents(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, p *patch) error {
+	if caller.Trusted {
+		return nil
+	}
+	n := len(b.Spec.Components)
+	if n == 0 {
+		if b.Spec.Job.Het != nil {
+			b.Spec.Job.Het = nil
+			p.remove("/spec/job/het")
+		}
+		return nil
+	}
+	if n >= maxComponents {
+		return refusef("a heterogeneous job has %d components at most", maxComponents)
+	}
+	if b.Spec.Job.Array != nil {
+		return refuse(TextArray)
+	}
+	for i := range b.Spec.Components {
+		one := &v1alpha1.BatchJob{ObjectMeta: b.ObjectMeta}
+		one.Spec.Job = b.Spec.Components[i]
+		if one.Spec.Job.Array != nil {
+			return refuse(TextArray)
+		}
+		quiet := &patch{}
+		if err := a.prepare(one, user, caller, quiet); err != nil {
+			return err
+		}
+		p.warnings = append(p.warnings, quiet.warnings...)
+		one.Spec.Job.Partitions = partitionsOf(one)
+		one.Spec.Job.Het = &job.Het{Offset: int32(i + 1), Size: int32(n + 1)}
+		b.Spec.Components[i] = one.Spec.Job
+	}
+	b.Spec.Job.Het = &job.Het{Size: int32(n + 1)}
+	p.set("/spec/job/het", b.Spec.Job.Het)
+	p.set("/spec/components", b.Spec.Components)
+	return nil
+}
+
+// partitionsOf are those the job names, or the one that admission chose.
+func partitionsOf(b *v1alpha1.BatchJob) []string {
+	if len(b.Spec.Job.Partitions) > 0 {
+		return b.Spec.Job.Partitions
+	}
+	return []string{b.Spec.Partition}
+}

@@ -1,0 +1,220 @@
+package admission_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	authv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// counter draws ids from memory and remembers how many.
+type counter struct{ last atomic.Int64 }
+
+func (c *counter) Span(_ context.Context, n int64) (int64, error) { return c.last.Add(n) - n + 1, nil }
+
+// house is an Admission with everything around it.
+type house struct {
+	*control.Cluster
+	ids *counter
+	mux *http.ServeMux
+	cfg admission.Config
+}
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+
+// newHouse has the users anna (uid 1001), ben and opal (an operator).
+func newHouse(tb testing.TB, change ...func(*admission.Config)) *house {
+	h := &house{Cluster: fake.Cluster(interceptor.Funcs{}), ids: &counter{}, mux: http.NewServeMux()}
+	h.ids.last.Store(100)
+	dir := directory.New(h.Cluster, []string{"system:berth-scheduler"})
+	h.cfg = admission.Config{
+		Directory: dir, IDs: h.ids, Jobs: table.New(h.Cluster, dir, nil), Known: h.Job,
+		Read: func(context.Context, string, string) (*v1alpha1.BatchJob, error) {
+			tb.Error("the API server was asked")
+			return nil, context.Canceled
+		},
+		PodCreators: []string{jobController},
+		Now:         func() time.Time { return now },
+	}
+	for _, f := range change {
+		f(&h.cfg)
+	}
+	admission.New(h.cfg).Register(h.mux)
+	opal := fake.User("opal", 1003)
+	opal.Spec.AdminLevel = directory.LevelOperator
+	fake.Feed(h.Cluster, fake.User("anna", 1001), fake.User("ben", 1002), opal)
+	return h
+}
+
+const jobController = "system:serviceaccount:kube-system:job-controller"
+
+// who is somebody's identity.
+func who(name string, groups ...string) authv1.UserInfo {
+	return authv1.UserInfo{Username: name, Groups: append(groups, "system:authenticated")}
+}
+
+var (
+	anna      = who("anna", "berth:users")
+	ben       = who("ben", "berth:users")
+	opal      = who("opal", "berth:users")
+	root      = who("kubernetes-admin", "system:masters")
+	scheduler = who("system:berth-scheduler")
+	inAJob    = who("system:serviceaccount:user-anna:berth-job")
+)
+
+func compress(text string) []byte {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		panic(err)
+	}
+	return w.EncodeAll([]byte(text), nil)
+}
+
+// submission is what a client sends.
+func submission(change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+	b := &v1alpha1.BatchJob{TypeMeta: metav1.TypeMeta{APIVersion: "berth.hpc/v1alpha1", Kind: "BatchJob"}}
+	b.Name, b.Namespace = "j-abcdefghijklmnopqrst", "user-anna"
+	b.Spec.Job = job.Job{Name: "ring", Shape: job.Shape{MinNodes: 3}, Batch: job.Batch{WorkDir: "/home/anna/work"}}
+	b.Spec.Script = compress("#!/bin/bash\ntrue\n")
+	b.Spec.Environment = compress("PATH=/bin\x00")
+	if change != nil {
+		change(b)
+	}
+	return b
+}
+
+func raw(tb testing.TB, v any) runtime.RawExtension {
+	tb.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return runtime.RawExtension{Raw: data}
+}
+
+// post sends a review to a webhook.
+func (h *house) post(tb testing.TB, path string, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	tb.Helper()
+	r.UID = "review-1"
+	body, err := json.Marshal(&admissionv1.AdmissionReview{Request: r})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	rec := httptest.NewRecorder()
+	h.mux.ServeHTTP(rec, httptest.NewRequestWithContext(tb.Context(), http.MethodPost, path, bytes.NewReader(body)))
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(rec.Body.Bytes(), &review); err != nil || review.Response == nil || review.Response.UID != "review-1" {
+		tb.Fatalf("answer %d %s", rec.Code, rec.Body)
+	}
+	return review.Response
+}
+
+// create sends a submission through both webhooks, as the API server would,
+// and returns what would be stored, or nil and the refusal.
+func (h *house) create(tb testing.TB, by authv1.UserInfo, b any, dry bool) (*v1alpha1.BatchJob, *metav1.Status) {
+	tb.Helper()
+	object := raw(tb, b)
+	var meta struct {
+		Metadata struct{ Namespace string }
+	}
+	if err := json.Unmarshal(object.Raw, &meta); err != nil {
+		tb.Fatal(err)
+	}
+	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Create, UserInfo: by, Namespace: meta.Metadata.Namespace, Object: object, DryRun: &dry}
+	a := h.post(tb, "/mutate/batchjobs", r)
+	if !a.Allowed {
+		return nil, a.Result
+	}
+	stored := apply(tb, object.Raw, a.Patch)
+	r.Object.Raw = stored
+	if a := h.post(tb, "/validate/batchjobs", r); !a.Allowed {
+		tb.Fatalf("what the mutating webhook made is refused by the validating one: %v", a.Result)
+	}
+	out := &v1alpha1.BatchJob{}
+	if err := json.Unmarshal(stored, out); err != nil {
+		tb.Fatal(err)
+	}
+	return out, nil
+}
+
+// submit is create that must succeed.
+func (h *house) submit(tb testing.TB, by authv1.UserInfo, b *v1alpha1.BatchJob) *v1alpha1.BatchJob {
+	tb.Helper()
+	out, refusal := h.create(tb, by, b, false)
+	if refusal != nil {
+		tb.Fatalf("refused: %s", refusal.Message)
+	}
+	return out
+}
+
+// update sends a change through both webhooks; the text is the refusal.
+func (h *house) update(tb testing.TB, by authv1.UserInfo, old *v1alpha1.BatchJob, change func(*v1alpha1.BatchJob)) (*v1alpha1.BatchJob, string) {
+	tb.Helper()
+	now := old.DeepCopy()
+	change(now)
+	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Update, UserInfo: by, Namespace: old.Namespace, Object: raw(tb, now), OldObject: raw(tb, old)}
+	a := h.post(tb, "/mutate/batchjobs", r)
+	if !a.Allowed {
+		return nil, a.Result.Message
+	}
+	if a.Patch != nil {
+		r.Object.Raw = apply(tb, r.Object.Raw, a.Patch)
+	}
+	if a = h.post(tb, "/validate/batchjobs", r); !a.Allowed {
+		return nil, a.Result.Message
+	}
+	out := &v1alpha1.BatchJob{}
+	if err := json.Unmarshal(r.Object.Raw, out); err != nil {
+		tb.Fatal(err)
+	}
+	return out, ""
+}
+
+func apply(tb testing.TB, object, patch []byte) []byte {
+	tb.Helper()
+	p, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := p.Apply(object)
+	if err != nil {
+		tb.Fatalf("%v: %s", err, patch)
+	}
+	return out
+}
+
+// plain is the refusal's text as clients read it.
+func plain(tb testing.TB, s *metav1.Status) string {
+	tb.Helper()
+	if s == nil {
+		return ""
+	}
+	if s.Details == nil || len(s.Details.Causes) != 1 || s.Details.Causes[0].Type != admission.CauseRefusal {
+		tb.Fatalf("no cause in %+v", s)
+	}
+	return s.Details.Causes[0].Message
+}
+
+var ourFinalizers = []string{wire.Finalizer}

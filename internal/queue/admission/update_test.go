@@ -1,0 +1,208 @@
+package admission_test
+
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+func TestCancelIsStamped(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(nil))
+	for name, by := range map[string]authv1.UserInfo{"anna": anna, "opal": opal} {
+		got, refusal := h.update(t, by, b, func(b *v1alpha1.BatchJob) {
+			b.Spec.Cancel = &v1alpha1.CancelRequest{By: "somebody"}
+		})
+		if refusal != "" || got.Spec.Cancel.By != name || !got.Spec.Cancel.At.Time.Equal(now) {
+			t.Errorf("by %s: %q %+v", name, refusal, got)
+		}
+	}
+	got, refusal := h.update(t, scheduler, b, func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{By: "anna"} })
+	if refusal != "" || got.Spec.Cancel.By != "anna" {
+		t.Errorf("the scheduler, for anna: %q %+v", refusal, got)
+	}
+}
+
+// attacks are changes that a user must not make to its own job.
+var attacks = map[string]func(*v1alpha1.BatchJob){
+	"id":            func(b *v1alpha1.BatchJob) { b.Spec.JobID = 1 },
+	"user":          func(b *v1alpha1.BatchJob) { b.Spec.User = "ben" },
+	"submit time":   func(b *v1alpha1.BatchJob) { t := metav1.NewMicroTime(now.AddDate(-1, 0, 0)); b.Spec.SubmitTime = &t },
+	"partition":     func(b *v1alpha1.BatchJob) { b.Spec.Partition = "vip" },
+	"script":        func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("#!/bin/sh\nid\n") },
+	"environment":   func(b *v1alpha1.BatchJob) { b.Spec.Environment = nil },
+	"directory":     func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.WorkDir = "/" },
+	"nodes":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 },
+	"partitions":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = []string{"vip"} },
+	"account":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "rich" },
+	"qos":           func(b *v1alpha1.BatchJob) { b.Spec.Job.QOS = "high" },
+	"admin comment": func(b *v1alpha1.BatchJob) { b.Spec.Job.AdminComment = "boo" },
+	"admin hold":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "admin" },
+	"longer":        func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 },
+	"without limit": func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = job.Unlimited },
+	"default limit": func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 0 },
+	"nicer":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Nice = -5 },
+	"less nice":     func(b *v1alpha1.BatchJob) { b.Spec.Job.Nice = 5 },
+	"priority":      func(b *v1alpha1.BatchJob) { p := int64(1 << 30); b.Spec.Job.Priority = &p },
+	"requeues":      func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 2 },
+	"label":         func(b *v1alpha1.BatchJob) { b.Labels["berth.hpc/user"] = "ben" },
+	"other label":   func(b *v1alpha1.BatchJob) { b.Labels["x"] = "y" },
+	"no label":      func(b *v1alpha1.BatchJob) { b.Labels = nil },
+	"annotation":    func(b *v1alpha1.BatchJob) { b.Annotations = map[string]string{"berth.hpc/state": "x"} },
+	"no finalizer":  func(b *v1alpha1.BatchJob) { b.Finalizers = nil },
+	"orphan":        func(b *v1alpha1.BatchJob) { b.Finalizers = append(b.Finalizers, "orphan") },
+	"foreground":    func(b *v1alpha1.BatchJob) { b.Finalizers = append(b.Finalizers, "foregroundDeletion") },
+	"own finalizer": func(b *v1alpha1.BatchJob) { b.Finalizers = append(b.Finalizers, "mine/x") },
+	"owner":         func(b *v1alpha1.BatchJob) { b.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "x"}} },
+}
+
+func sixtyMinutes(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit, b.Spec.Job.Nice = 60, 10 }
+
+func TestUserMayNotChange(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(sixtyMinutes))
+	for name, change := range attacks {
+		for _, by := range []authv1.UserInfo{anna, inAJob} {
+			if _, refusal := h.update(t, by, b, change); refusal == "" {
+				t.Errorf("%s: %s may", name, by.Username)
+			}
+		}
+	}
+}
+
+func TestOthersMayChangeNothing(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(nil))
+	cancel := func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} }
+	for _, by := range []authv1.UserInfo{ben, who("nobody"), who("system:serviceaccount:user-ben:berth-job"), who("system:serviceaccount:kube-system:generic-garbage-collector")} {
+		if _, refusal := h.update(t, by, b, cancel); refusal != admission.TextDenied {
+			t.Errorf("%s: %q", by.Username, refusal)
+		}
+	}
+	touch := func(b *v1alpha1.BatchJob) { b.Annotations = map[string]string{"note": "x"} }
+	if _, refusal := h.update(t, who("system:serviceaccount:kube-system:generic-garbage-collector"), b, touch); refusal != "" {
+		t.Errorf("the garbage collector: %q", refusal)
+	}
+}
+
+func TestUserMayChange(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(sixtyMinutes))
+	for name, change := range map[string]func(*v1alpha1.BatchJob){
+		"hold":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" },
+		"shorter":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 59 },
+		"nice":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Nice = 11 },
+		"requeue":    func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 },
+		"comment":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Comment = "x" },
+		"annotation": func(b *v1alpha1.BatchJob) { b.Annotations = map[string]string{"note": "x"} },
+	} {
+		if _, refusal := h.update(t, anna, b, change); refusal != "" {
+			t.Errorf("%s: %s", name, refusal)
+		}
+	}
+}
+
+func TestCancellationIsFinal(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(nil))
+	b, _ = h.update(t, opal, b, func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} })
+	for name, change := range map[string]func(*v1alpha1.BatchJob){
+		"undone":  func(b *v1alpha1.BatchJob) { b.Spec.Cancel = nil },
+		"renamed": func(b *v1alpha1.BatchJob) { b.Spec.Cancel.By = "ben" },
+		"emptied": func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} },
+	} {
+		if _, refusal := h.update(t, anna, b, change); refusal == "" {
+			t.Errorf("%s", name)
+		}
+	}
+}
+
+func TestHolds(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(nil))
+	held, refusal := h.update(t, opal, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "admin" })
+	if refusal != "" {
+		t.Fatal(refusal)
+	}
+	release := func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "" }
+	if _, refusal := h.update(t, anna, held, release); refusal != admission.TextDenied {
+		t.Errorf("the user releases an operator's hold: %q", refusal)
+	}
+	if _, refusal := h.update(t, opal, held, release); refusal != "" {
+		t.Errorf("the operator: %q", refusal)
+	}
+	b.Status.State = v1alpha1.StateRunning
+	if _, refusal := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }); refusal != admission.TextNotPending {
+		t.Errorf("a running job: %q", refusal)
+	}
+}
+
+func TestRequeueDisabled(t *testing.T) {
+	h := newHouse(t)
+	no := false
+	b := h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Requeue = &no }))
+	if _, refusal := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }); refusal != admission.TextDisabled {
+		t.Errorf("%q", refusal)
+	}
+}
+
+func TestOperatorMayChangeMore(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(sixtyMinutes))
+	for _, name := range []string{"partitions", "account", "qos", "admin comment", "admin hold", "longer", "nicer", "priority"} {
+		if _, refusal := h.update(t, opal, b, attacks[name]); refusal != "" {
+			t.Errorf("%s: %s", name, refusal)
+		}
+	}
+	for _, name := range []string{"id", "user", "submit time", "script", "environment", "directory", "no label", "no finalizer", "owner"} {
+		if _, refusal := h.update(t, opal, b, attacks[name]); refusal == "" {
+			t.Errorf("%s: an operator may", name)
+		}
+	}
+	if _, refusal := h.update(t, root, b, attacks["no finalizer"]); refusal != "" {
+		t.Errorf("the administrator's way out: %s", refusal)
+	}
+	if _, refusal := h.update(t, scheduler, b, attacks["id"]); refusal == "" {
+		t.Error("the scheduler changes an id")
+	}
+}
+
+func (h *house) delete(tb testing.TB, by authv1.UserInfo, o metav1.DeleteOptions) string {
+	tb.Helper()
+	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Delete, UserInfo: by, Namespace: "user-anna", OldObject: raw(tb, submission(nil)), Options: raw(tb, &o)}
+	if a := h.post(tb, "/validate/batchjobs", r); !a.Allowed {
+		return a.Result.Message
+	}
+	return ""
+}
+
+func TestDelete(t *testing.T) {
+	h := newHouse(t)
+	orphan, background, foreground, yes := metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, true
+	for _, by := range []authv1.UserInfo{anna, inAJob, opal, root, scheduler, who("system:serviceaccount:kube-system:namespace-controller")} {
+		for _, o := range []metav1.DeleteOptions{{}, {PropagationPolicy: &background}, {PropagationPolicy: &foreground}} {
+			if refusal := h.delete(t, by, o); refusal != "" {
+				t.Errorf("%s: %s", by.Username, refusal)
+			}
+		}
+	}
+	for _, by := range []authv1.UserInfo{ben, who("nobody")} {
+		if refusal := h.delete(t, by, metav1.DeleteOptions{}); refusal != admission.TextDenied {
+			t.Errorf("%s: %q", by.Username, refusal)
+		}
+	}
+	for _, by := range []authv1.UserInfo{anna, opal} {
+		//nolint:staticcheck // the old field still takes effect
+		for _, o := range []metav1.DeleteOptions{{PropagationPolicy: &orphan}, {OrphanDependents: &yes}} {
+			if refusal := h.delete(t, by, o); refusal == "" {
+				t.Errorf("%s leaves pods behind", by.Username)
+			}
+		}
+	}
+}

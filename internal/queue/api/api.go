@@ -1,0 +1,201 @@
+// Package api serves the queue API, queue.berth.hpc/v1alpha1: the queue,
+// nodes and partitions as rows, and operations on jobs. The API server
+// forwards requests to it (aggregation), after it has authenticated and
+// authorised the caller; nobody else is answered.
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Pool describes nodes and partitions.
+type Pool interface {
+	NodesView() []status.Node
+	PartitionsView() []status.Partition
+}
+
+// Options say what an API works with; all but Host are needed.
+type Options struct {
+	Directory  *directory.Directory
+	Table      *table.Table
+	Pool       Pool
+	Operations *Operations
+	Agents     Agents
+	Proxy      *FrontProxy
+	Host       string
+	Now        func() time.Time
+}
+
+// API is the handler of the queue API. Safe for concurrent use.
+type API struct {
+	Options
+	boot    time.Time
+	watches watches
+	turns   chan struct{} // a place for each list that is being made
+	owners  *owners
+}
+
+// listsAtOnce bounds how many lists of jobs are made at the same time: more
+// would only be slower, and planning needs the processors too.
+const listsAtOnce = 4
+
+// turn waits for a turn to make a list, or answers the request; done gives it
+// back.
+func (a *API) turn(w http.ResponseWriter, r *http.Request) bool {
+	wait := time.NewTimer(patience)
+	defer wait.Stop()
+	select {
+	case a.turns <- struct{}{}:
+		return true
+	case <-r.Context().Done():
+		return false
+	case <-wait.C:
+		w.Header().Set("Retry-After", "5")
+		refuse(w, r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many lists of the queue are being made")
+		return false
+	}
+}
+
+func (a *API) done() { <-a.turns }
+
+// New makes an API, before the stores of the Cluster are fed.
+func New(o Options) *API {
+	if o.Host == "" {
+		o.Host, _ = os.Hostname() // shown only
+	}
+	a := &API{Options: o, boot: o.Now(), turns: make(chan struct{}, listsAtOnce), owners: newOwners(o.Now)}
+	o.Operations.Cluster.Jobs.Subscribe(a.owners.jobChanged)
+	return a
+}
+
+// Serve answers a request of a caller who has been authenticated.
+type Serve func(http.ResponseWriter, *http.Request, *directory.Caller)
+
+// Handle adds a path of the queue API to mux.
+func (a *API) Handle(mux *http.ServeMux, pattern string, serve Serve) {
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if caller := a.caller(w, r); caller != nil {
+			serve(w, r, caller)
+		}
+	})
+}
+
+// Reply sends v as JSON, or says why it cannot.
+func (a *API) Reply(w http.ResponseWriter, r *http.Request, v any) { a.list(w, r, v) }
+
+// Refuse answers with a Status.
+func Refuse(w http.ResponseWriter, r *http.Request, code int, reason metav1.StatusReason, text string) {
+	refuse(w, r, code, reason, text)
+}
+
+// Register adds the API's paths to mux.
+func (a *API) Register(mux *http.ServeMux) {
+	handle := func(pattern string, serve Serve) { a.Handle(mux, pattern, serve) }
+	handle("GET "+wire.QueueRoot+"/jobs", a.jobs)
+	handle("GET "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
+	handle("POST "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
+	handle("GET "+wire.QueueRoot+"/steps", a.steps)
+	handle("GET "+wire.QueueRoot+"/scripts", a.script)
+	handle("GET "+wire.QueueRoot+"/nodes", a.nodes)
+	handle("GET "+wire.QueueRoot+"/partitions", a.partitions)
+	handle("GET "+wire.QueueRoot+"/reservations", a.reservations)
+	handle("GET "+wire.QueueRoot+"/licenses", a.licenses)
+	handle("GET "+wire.QueueRoot+"/priorities", a.priorities)
+	handle("GET "+wire.QueueRoot+"/shares", a.shares)
+	handle("GET "+wire.QueueRoot+"/clusterinfo", a.clusterInfo)
+	handle("POST "+wire.QueueRoot+"/operations", a.operate)
+	for path, document := range discovery() {
+		handle("GET "+path, func(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
+			reply(w, r, http.StatusOK, document)
+		})
+	}
+}
+
+// caller authenticates the request, or answers it.
+func (a *API) caller(w http.ResponseWriter, r *http.Request) *directory.Caller {
+	user, groups, err := a.Proxy.Identify(r)
+	switch {
+	case errors.Is(err, ErrNotReady):
+		refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+	case err != nil:
+		refuse(w, r, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, err.Error())
+	default:
+		return a.Directory.Resolve(user, groups)
+	}
+	return nil
+}
+
+func refuse(w http.ResponseWriter, r *http.Request, code int, reason metav1.StatusReason, text string) {
+	s := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reason, Message: text,
+	}
+	body, err := json.Marshal(&s)
+	if err != nil {
+		http.Error(w, text, code)
+		return
+	}
+	reply(w, r, code, body)
+}
+
+// hidden answers a caller who may not see that kind of thing (PrivateData).
+func (a *API) hidden(w http.ResponseWriter, r *http.Request, c *directory.Caller, what string) bool {
+	if c.Operator || !a.private(what) {
+		return false
+	}
+	refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, string(errDenied))
+	return true
+}
+
+func apiVersion() string { return wire.QueueGroup + "/" + wire.QueueVersion }
+
+func (a *API) nodes(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	if a.hidden(w, r, c, "nodes") {
+		return
+	}
+	a.list(w, r, &status.NodeList{Kind: "NodeList", APIVersion: apiVersion(), Items: a.Pool.NodesView()})
+}
+
+func (a *API) partitions(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	if a.hidden(w, r, c, "partitions") {
+		return
+	}
+	a.list(w, r, &status.PartitionList{Kind: "PartitionList", APIVersion: apiVersion(), Items: a.Pool.PartitionsView()})
+}
+
+func (a *API) clusterInfo(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	spec, err := json.Marshal(a.Directory.Parameters())
+	if err != nil {
+		refuse(w, r, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
+		return
+	}
+	info := &status.ClusterInfo{
+		Kind: "ClusterInfo", APIVersion: apiVersion(), Version: build.Version, Slurm: build.Slurm,
+		Time: a.Now().Unix(), Boot: a.boot.Unix(), Host: a.Host, Jobs: a.Table.Len(), Operator: c.Operator, Spec: spec,
+	}
+	if c.User != nil {
+		info.User = c.User.Name
+	}
+	a.list(w, r, info)
+}
+
+func (a *API) list(w http.ResponseWriter, r *http.Request, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		refuse(w, r, http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error())
+		return
+	}
+	reply(w, r, http.StatusOK, body)
+}

@@ -1,0 +1,256 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Sender hands a command to the agent of a job's batch host.
+type Sender interface {
+	Send(jobID int64, attempt int32, c wire.Command)
+}
+
+// Operations change jobs on behalf of callers: with the scheduler's identity,
+// after their own rights were checked here. Safe for concurrent use.
+type Operations struct {
+	Cluster   *control.Cluster
+	Directory *directory.Directory
+	Agents    Sender
+	Now       func() time.Time
+	// Judge tells whether the job, as its user would submit it now, could be
+	// in the queue; nil: it could.
+	Judge func(*v1alpha1.BatchJob) error
+	Table *table.Table
+	Pool  Pool
+}
+
+// sigkill without --batch or --full means the end of the job.
+const sigkill = 9
+
+// may tells whether the caller is the job's owner or an operator.
+func may(c *directory.Caller, b *v1alpha1.BatchJob) bool {
+	return c.Operator || c.User != nil && c.User.Name == b.Spec.User
+}
+
+// job is the row's BatchJob, if the caller may change it.
+func (o *Operations) job(c *directory.Caller, row *table.Row) (*v1alpha1.BatchJob, error) {
+	b, ok := o.Cluster.Job(row.ID)
+	if !ok {
+		return nil, errInvalidID
+	}
+	if !may(c, b) {
+		return nil, errDenied
+	}
+	return b, nil
+}
+
+func pending(b *v1alpha1.BatchJob) bool { return change.Pending(b) }
+
+// live tells whether the job holds nodes and is not ending.
+func live(b *v1alpha1.BatchJob) bool { return change.Live(b) }
+
+func (o *Operations) cancel(ctx context.Context, c *directory.Caller, row *table.Row) error {
+	if row.ArrayJobID == row.ID {
+		defer o.Cluster.LockArray(row.ID)() // no task is split off meanwhile
+	}
+	b, err := o.job(c, row)
+	switch {
+	case err != nil:
+		return err
+	case !pending(b) && !live(b):
+		return errDone
+	case b.Spec.Cancel != nil:
+		return nil
+	}
+	at := metav1.NewMicroTime(o.Now())
+	return o.patch(ctx, b, map[string]any{"spec": map[string]any{"cancel": v1alpha1.CancelRequest{By: c.Name, At: &at}}})
+}
+
+func (o *Operations) signal(ctx context.Context, c *directory.Caller, row *table.Row, op *status.Operation) error {
+	if op.Signal == sigkill && !op.Batch && !op.Full {
+		return o.cancel(ctx, c, row)
+	}
+	b, err := o.job(c, row)
+	switch {
+	case err != nil:
+		return err
+	case b.Status.State == v1alpha1.StateRunning || b.Status.State == v1alpha1.StateSuspended:
+		o.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandSignal, Signal: op.Signal, Batch: op.Batch, Full: op.Full})
+		return nil
+	case pending(b) || live(b):
+		return errNotNow
+	}
+	return errDone
+}
+
+// complete ends an allocation of srun or salloc: with their exit code if it
+// runs, else for good.
+func (o *Operations) complete(ctx context.Context, c *directory.Caller, row *table.Row, code int32) error {
+	b, err := o.job(c, row)
+	switch {
+	case err != nil:
+		return err
+	case b.Spec.Job.Batch.Client == "":
+		return errDisabled
+	case b.Status.State == v1alpha1.StateRunning:
+		o.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandComplete, Status: code})
+		return nil
+	}
+	return o.cancel(ctx, c, row)
+}
+
+// requeue raises spec.requeues by one. The object's version makes sure that
+// two callers raise it once; when somebody else wrote, it is tried again.
+func (o *Operations) requeue(ctx context.Context, c *directory.Caller, row *table.Row) error {
+	var err error
+	for range 4 {
+		if err = o.requeueOnce(ctx, c, row); !errors.Is(err, errNotNow) {
+			return err
+		}
+		live := &v1alpha1.BatchJob{}
+		if err := o.Cluster.Client.Get(ctx, client.ObjectKey{Namespace: row.Namespace, Name: row.Object}, live); err != nil {
+			return err
+		}
+		o.Cluster.ApplyJob(live)
+	}
+	return err
+}
+
+func (o *Operations) requeueOnce(ctx context.Context, c *directory.Caller, row *table.Row) error {
+	b, err := o.job(c, row)
+	switch {
+	case err != nil:
+		return err
+	case pending(b):
+		return errPending
+	case b.Status.State == v1alpha1.StateCompleting:
+		return errDone
+	case !o.requeueable(b):
+		return errDisabled
+	case b.Spec.Requeues > b.Status.Requeues:
+		return nil // asked for already
+	}
+	return o.patch(ctx, b, map[string]any{
+		"metadata": map[string]any{"resourceVersion": b.ResourceVersion},
+		"spec":     requeued(b),
+	})
+}
+
+// requeued is what asks for a requeue. That the job was cancelled or stopped
+// in its last run says nothing about the next.
+func requeued(b *v1alpha1.BatchJob) map[string]any {
+	spec := map[string]any{"requeues": b.Spec.Requeues + 1, "suspend": nil}
+	if !live(b) {
+		spec["cancel"] = nil
+	}
+	return spec
+}
+
+func (o *Operations) requeueable(b *v1alpha1.BatchJob) bool {
+	if r := b.Spec.Job.Batch.Requeue; r != nil {
+		return *r
+	}
+	def := o.Directory.Parameters().JobRequeue
+	return def == nil || *def
+}
+
+// hold keeps a pending job from starting: an operator's hold cannot be
+// released by the user.
+func (o *Operations) hold(ctx context.Context, c *directory.Caller, row *table.Row) error {
+	return o.holdAs(holdOf(c))(ctx, c, row)
+}
+
+func holdOf(c *directory.Caller) string {
+	if c.Operator {
+		return "admin"
+	}
+	return "user"
+}
+
+// holdAs makes the hold of one kind. A user's hold in place of an operator's
+// is for operators only.
+func (o *Operations) holdAs(kind string) action {
+	return func(ctx context.Context, c *directory.Caller, row *table.Row) error {
+		b, err := o.changeable(c, row)
+		if err != nil {
+			return err
+		}
+		if b.Spec.Job.Hold == kind || b.Spec.Job.Hold == "admin" && !c.Operator {
+			return nil
+		}
+		return o.patch(ctx, b, map[string]any{"spec": map[string]any{"job": map[string]any{"hold": kind}}})
+	}
+}
+
+func (o *Operations) release(ctx context.Context, c *directory.Caller, row *table.Row) error {
+	b, err := o.changeable(c, row)
+	switch {
+	case err != nil:
+		return err
+	case b.Spec.Job.Hold == "":
+		return nil
+	case b.Spec.Job.Hold == "admin" && !c.Operator:
+		return errDenied
+	}
+	return o.patch(ctx, b, map[string]any{"spec": map[string]any{"job": map[string]any{"hold": nil}}})
+}
+
+// changeable is the row's BatchJob if it is pending and the caller may change
+// it. Slurm says of another's job that the user id is invalid.
+func (o *Operations) changeable(c *directory.Caller, row *table.Row) (*v1alpha1.BatchJob, error) {
+	b, err := o.job(c, row)
+	switch {
+	case errors.Is(err, errDenied):
+		return nil, errUnknownUser
+	case err != nil:
+		return nil, err
+	case live(b):
+		return nil, errNotPending
+	case !pending(b):
+		return nil, errFinishedHold
+	}
+	return b, nil
+}
+
+// patch merges change into the BatchJob and takes the result into the store.
+// The object's UID guards against one that was made anew under its name.
+func (o *Operations) patch(ctx context.Context, b *v1alpha1.BatchJob, change map[string]any) error {
+	meta, ok := change["metadata"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		change["metadata"] = meta
+	}
+	meta["uid"] = b.UID
+	body, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encoding the change: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	obj := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}}
+	err = o.Cluster.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, body), client.FieldOwner(wire.FieldManager))
+	if apierrors.IsConflict(err) {
+		return errNotNow
+	}
+	if err != nil {
+		return err
+	}
+	o.Cluster.ApplyJob(obj)
+	return nil
+}

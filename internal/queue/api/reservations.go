@@ -1,0 +1,348 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+const (
+	errReservation Refused = change.BadReserved
+	errInUse       Refused = "Requested reservation is in use"
+	errBusy        Refused = "Requested nodes are busy"
+	errOverlap     Refused = "Requested reservation overlaps with another reservation"
+	errExists      Refused = "Reservation name already exists"
+)
+
+// reservationAction is scontrol create, update and delete of reservations.
+func (o *Operations) reservationAction(c *directory.Caller, verb string, set map[string]string) (entityActor, error) {
+	if !c.Operator {
+		return nil, errInvalidUser
+	}
+	switch verb {
+	case status.OpCreate:
+		return func(ctx context.Context, name string) (string, error) { return o.createReservation(ctx, c, name, set) }, nil
+	case status.OpUpdate:
+		return func(ctx context.Context, name string) (string, error) {
+			return name, o.updateReservation(ctx, name, set)
+		}, nil
+	case status.OpDelete:
+		return func(ctx context.Context, name string) (string, error) { return name, o.deleteReservation(ctx, name) }, nil
+	}
+	return nil, errNotSupported
+}
+
+func (o *Operations) createReservation(ctx context.Context, c *directory.Caller, name string, set map[string]string) (string, error) {
+	r := &v1alpha1.Reservation{}
+	r.Spec.By = c.Name
+	if err := o.reserve(r, set, true); err != nil {
+		return name, err
+	}
+	chosen := name == ""
+	for try := 1; ; try++ {
+		if chosen {
+			name = o.reservationName(&r.Spec, try)
+		}
+		if len(validation.IsDNS1123Subdomain(v1alpha1.ReservationObject(name))) > 0 {
+			return name, errReservation
+		}
+		r.ObjectMeta = newMeta(name)
+		err := o.Cluster.Client.Create(ctx, r)
+		switch {
+		case apierrors.IsAlreadyExists(err) && chosen && try < 1000:
+			continue
+		case apierrors.IsAlreadyExists(err):
+			return name, errExists
+		case err != nil:
+			return name, err
+		}
+		o.Cluster.Reservations.Apply(r)
+		return name, nil
+	}
+}
+
+// reservationName is the try-th name for a reservation without one.
+func (o *Operations) reservationName(s *v1alpha1.ReservationSpec, try int) string {
+	base := "resv"
+	for _, of := range [][]string{s.Accounts, s.Users, s.Groups} {
+		if len(of) > 0 {
+			base = strings.TrimPrefix(of[0], "-")
+			break
+		}
+	}
+	return base + "_" + strconv.Itoa(try)
+}
+
+func (o *Operations) updateReservation(ctx context.Context, name string, set map[string]string) error {
+	r := o.Directory.Reservation(name)
+	if r == nil {
+		return errReservation
+	}
+	if len(set) == 0 {
+		return errNoChanges
+	}
+	n := r.DeepCopy()
+	if err := o.reserve(n, set, false); err != nil {
+		return err
+	}
+	if err := o.Cluster.Client.Update(ctx, n); err != nil {
+		switch {
+		case apierrors.IsConflict(err):
+			return errNotNow
+		case apierrors.IsNotFound(err):
+			return errReservation
+		}
+		return err
+	}
+	o.Cluster.Reservations.Apply(n)
+	return nil
+}
+
+func (o *Operations) deleteReservation(ctx context.Context, name string) error {
+	r := o.Directory.Reservation(name)
+	if r == nil {
+		return errReservation
+	}
+	for _, b := range o.Cluster.Jobs.List() {
+		if b.Status.Allocation != nil && (live(b) || b.Status.State == v1alpha1.StateCompleting) && v1alpha1.ReservationObject(b.Spec.Job.Reservation) == r.Name {
+			return errInUse
+		}
+	}
+	if err := o.Cluster.Client.Delete(ctx, r); err != nil {
+		if apierrors.IsNotFound(err) {
+			return errReservation
+		}
+		return err
+	}
+	o.Cluster.Reservations.Remove(r, o.Now())
+	return nil
+}
+
+// reserve makes the settings in r and checks the whole.
+func (o *Operations) reserve(r *v1alpha1.Reservation, set map[string]string, fresh bool) error {
+	w := change.Pool{
+		Now:     o.Now(),
+		User:    func(name string) bool { return o.Directory.User(name) != nil },
+		License: func(name string) bool { return o.Directory.Parameters().Licenses[name] > 0 },
+		Account: func(name string) bool {
+			a, known := o.Directory.Account(name)
+			return a != nil || !known
+		},
+	}
+	placed, err := change.Reservation(&r.Spec, set, &w, fresh)
+	if err != nil {
+		return err
+	}
+	return o.placeReservation(r, placed)
+}
+
+// placeReservation checks the nodes that a reservation names, or finds them
+// where it asks for a number.
+func (o *Operations) placeReservation(r *v1alpha1.Reservation, again bool) error {
+	s := &r.Spec
+	free := map[string]bool{}
+	var inOrder []string
+	for _, n := range o.Pool.NodesView() {
+		in := s.Partition == "" || slices.Contains(n.Partitions, s.Partition)
+		if s.Partition == "" && s.Nodes == "" {
+			if d := o.Directory.Default(); d != nil {
+				in = slices.Contains(n.Partitions, d.Name)
+			}
+		}
+		if in && hasFeatures(n.Features, s.Features) {
+			free[n.Name] = true
+			inOrder = append(inOrder, n.Name)
+		}
+	}
+	if s.Partition != "" && o.Directory.Partition(s.Partition) == nil {
+		return errPartition
+	}
+	taken := o.takenBy(r)
+	switch {
+	case s.Nodes == "" && s.NodeCount == 0:
+		return nil // licences only
+	case s.Nodes == "":
+		inOrder = slices.DeleteFunc(inOrder, func(n string) bool { return taken[n] != 0 })
+		if len(inOrder) < int(s.NodeCount) {
+			return errBusy
+		}
+		s.Nodes = hostlist.Fold(inOrder[:s.NodeCount])
+		return nil
+	case !again:
+		return nil
+	case strings.EqualFold(s.Nodes, "ALL"):
+		s.Nodes = hostlist.Fold(inOrder)
+		s.Flags = with(s.Flags, "SPEC_NODES", "ALL_NODES")
+	}
+	names, err := hostlist.Expand(s.Nodes)
+	if err != nil {
+		return errBadNode
+	}
+	for _, n := range names {
+		switch {
+		case !free[n]:
+			return errBadNode
+		case taken[n]&byReservation != 0:
+			return errOverlap
+		case taken[n]&byJob != 0:
+			return errBusy
+		}
+	}
+	s.Flags = with(s.Flags, "SPEC_NODES")
+	return nil
+}
+
+func with(flags []string, more ...string) []string {
+	for _, f := range more {
+		if !slices.Contains(flags, f) {
+			flags = append(flags, f)
+		}
+	}
+	return flags
+}
+
+func hasFeatures(has []string, wanted string) bool {
+	for f := range strings.FieldsFuncSeq(wanted, func(r rune) bool { return r == '&' || r == ',' }) {
+		if !slices.Contains(has, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// Why a node cannot be reserved for a time.
+const (
+	byReservation = 1 << iota
+	byJob
+)
+
+// takenBy tells which nodes others have during r's time.
+func (o *Operations) takenBy(r *v1alpha1.Reservation) map[string]int {
+	taken := map[string]int{}
+	flags := r.Spec.Flags
+	from, to := change.Span(&r.Spec)
+	if !slices.Contains(flags, "OVERLAP") && !slices.Contains(flags, "MAINT") {
+		for _, other := range o.Cluster.Reservations.List() {
+			f, t := change.Span(&other.Spec)
+			if other.Name == r.Name || slices.Contains(other.Spec.Flags, "OVERLAP") || slices.Contains(other.Spec.Flags, "MAINT") || f >= to || t <= from {
+				continue
+			}
+			names, err := hostlist.Expand(other.Spec.Nodes)
+			if err != nil {
+				continue
+			}
+			for _, n := range names {
+				taken[n] |= byReservation
+			}
+		}
+	}
+	if slices.Contains(flags, "IGNORE_JOBS") {
+		return taken
+	}
+	for _, b := range o.Cluster.Jobs.List() {
+		if b.Status.Allocation == nil || !live(b) && b.Status.State != v1alpha1.StateCompleting || v1alpha1.ReservationObject(b.Spec.Job.Reservation) == r.Name && r.Name != "" {
+			continue
+		}
+		if end, limited := b.Status.LimitEnds(); limited && end.Unix() <= from {
+			continue
+		}
+		for i := range b.Status.Allocation.Nodes {
+			taken[b.Status.Allocation.Nodes[i].Name] |= byJob
+		}
+	}
+	return taken
+}
+
+// reservationRow describes a reservation.
+func (a *API) reservationRow(r *v1alpha1.Reservation, nodes map[string]status.Node) status.Reservation {
+	s := &r.Spec
+	from, to := change.Span(s)
+	row := status.Reservation{
+		Name: ReservationName(r), State: "INACTIVE", Start: from, End: to,
+		Features: s.Features, Partition: s.Partition, Flags: s.Flags,
+		Users: s.Users, Groups: s.Groups, Accounts: s.Accounts, MaxStartIn: s.MaxStartDelay,
+	}
+	if now := a.Now().Unix(); from <= now && now < to {
+		row.State = "ACTIVE"
+	}
+	names, err := hostlist.Expand(s.Nodes)
+	if err == nil {
+		row.Nodes = names
+	}
+	cpus := int32(0)
+	for _, n := range names {
+		row.CPUs += nodes[n].CPUs / max(nodes[n].Threads, 1)
+		cpus += nodes[n].CPUs
+	}
+	if cpus > 0 {
+		row.TRES = "cpu=" + strconv.Itoa(int(cpus))
+	}
+	row.Licenses = change.LicenseList(s.Licenses)
+	return row
+}
+
+// ReservationName is the name that users gave r.
+func ReservationName(r *v1alpha1.Reservation) string {
+	if n := r.Annotations[wire.AnnotationName]; n != "" {
+		return n
+	}
+	return r.Name
+}
+
+func newMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: v1alpha1.ReservationObject(name), Annotations: map[string]string{wire.AnnotationName: name}}
+}
+
+func (a *API) reservations(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
+	nodes := map[string]status.Node{}
+	for _, n := range a.Pool.NodesView() {
+		nodes[n.Name] = n
+	}
+	l := &status.ReservationList{Kind: "ReservationList", APIVersion: apiVersion(), Items: []status.Reservation{}}
+	for _, x := range a.Operations.Cluster.Reservations.List() {
+		l.Items = append(l.Items, a.reservationRow(x, nodes))
+	}
+	slices.SortFunc(l.Items, func(x, y status.Reservation) int { return strings.Compare(x.Name, y.Name) })
+	a.list(w, r, l)
+}
+
+// licenses lists the cluster's licences: what running jobs hold of them, and
+// what reservations keep now.
+func (a *API) licenses(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
+	used, reserved := map[string]int32{}, map[string]int32{}
+	for _, b := range a.Operations.Cluster.Jobs.List() {
+		if b.Status.Allocation == nil || !live(b) {
+			continue
+		}
+		for _, l := range b.Spec.Job.Licenses {
+			used[l.Name] += l.Count
+		}
+	}
+	for _, x := range a.Operations.Cluster.Reservations.List() {
+		if from, to := change.Span(&x.Spec); from <= a.Now().Unix() && a.Now().Unix() < to {
+			for name, n := range x.Spec.Licenses {
+				reserved[name] += n
+			}
+		}
+	}
+	list := &status.LicenseList{Kind: "LicenseList", APIVersion: apiVersion(), Items: []status.License{}}
+	all := a.Directory.Parameters().Licenses
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list.Items = append(list.Items, status.License{Name: name, Total: all[name], Used: used[name], Reserved: reserved[name]})
+	}
+	a.list(w, r, list)
+}

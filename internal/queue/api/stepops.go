@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// splitSteps parts the names of steps ("12.0") from those of jobs.
+func splitSteps(names []string) (jobs, steps []string) {
+	for _, name := range names {
+		if strings.Contains(name, ".") {
+			steps = append(steps, name)
+		} else {
+			jobs = append(jobs, name)
+		}
+	}
+	return jobs, steps
+}
+
+// signalSteps cancels or signals single steps.
+func (a *API) signalSteps(ctx context.Context, c *directory.Caller, op *status.Operation, names []string) []status.OperationStatus {
+	out := make([]status.OperationStatus, 0, len(names))
+	for _, name := range names {
+		s := status.OperationStatus{Job: name, Error: textInvalidID}
+		job, number, _ := strings.Cut(name, ".")
+		if id, ok := parseStep(number); ok {
+			a.Table.Await(ctx, table.Query{IDs: numbers([]string{job})})
+			for _, t := range a.named(job, 0, table.Query{AllStates: true}, op.Verb) {
+				if t.row != nil {
+					s.Error = text(a.signalStep(c, t.row, op, id))
+				}
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// parseStep reads a step's number or name.
+func parseStep(number string) (int32, bool) {
+	switch number {
+	case "batch":
+		return wire.StepBatch, true
+	case "extern":
+		return wire.StepExtern, true
+	case "interactive":
+		return wire.StepInteractive, true
+	}
+	n, err := strconv.ParseInt(number, 10, 32)
+	return int32(n), err == nil && n >= 0
+}
+
+func (a *API) signalStep(c *directory.Caller, row *table.Row, op *status.Operation, id int32) error {
+	b, err := a.Operations.job(c, row)
+	switch {
+	case err != nil:
+		return err
+	case pending(b):
+		return errPending
+	case b.Status.State != v1alpha1.StateRunning && b.Status.State != v1alpha1.StateSuspended, !a.Table.HasStep(row, id):
+		return errDone
+	}
+	command := wire.Command{Kind: wire.CommandSignal, Signal: sigkill}
+	if op.Verb == status.OpSignal {
+		command.Signal = op.Signal
+	}
+	switch {
+	case id == wire.StepBatch:
+		command.Batch = true
+	case id < 0:
+		return errDone // there is none of these
+	default:
+		command.Steps = []int32{id}
+	}
+	a.Operations.Agents.Send(b.Spec.JobID, b.Status.Attempt, command)
+	return nil
+}

@@ -1,0 +1,229 @@
+package api_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// operation asks for one operation that means one thing, and gives its outcome.
+func (h *house) operation(t *testing.T, user string, op status.Operation) status.OperationStatus {
+	t.Helper()
+	var out status.OperationResult
+	if code := h.ask(t, h.proxy, user, "POST", wire.QueueRoot+"/operations", op, &out); code != 200 || len(out.Items) != 1 {
+		t.Fatalf("%s %+v: %d %+v", user, op, code, out)
+	}
+	return out.Items[0]
+}
+
+func (h *house) stored(t *testing.T, id int64) v1alpha1.BatchJobSpec {
+	t.Helper()
+	known, _ := h.Job(id)
+	b := &v1alpha1.BatchJob{}
+	if err := h.Client.Get(context.Background(), client.ObjectKeyFromObject(known), b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Spec
+}
+
+// What a user may not do to others, to the cluster, or to its own job's place
+// in the queue.
+func TestAttackersOfOperations(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	h.add(t, 1, "anna", nil)
+	h.add(t, 2, "anna", state(v1alpha1.StateRunning))
+	h.add(t, 3, "ben", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "admin" })
+	set := func(k, v string) map[string]string { return map[string]string{k: v} }
+	for _, c := range []struct {
+		op   status.Operation
+		want string
+	}{
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: set("Comment", "x")}, "Invalid user id"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: set("Priority", "0")}, "Invalid user id"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("Priority", "4000000000")}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("Nice", "-100")}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("AdminComment", "x")}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("UserID", "root")}, "Update of this parameter is not supported: UserID=root"},
+		{status.Operation{Verb: status.OpRelease, Jobs: []string{"3"}}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpUHold, Jobs: []string{"3"}}, ""}, // changes nothing
+		{status.Operation{Verb: status.OpSuspend, Jobs: []string{"2"}}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpResume, Jobs: []string{"2"}}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpRequeueHold, Jobs: []string{"2"}}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpNotify, Jobs: []string{"2"}, Message: "boo"}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpTop, Jobs: []string{"3"}}, "Access/permission denied"},
+		{status.Operation{Verb: status.OpUpdate, Entity: "node", Targets: []string{"n1"}, Set: set("State", "DOWN")}, "Invalid user id"},
+		{status.Operation{Verb: status.OpUpdate, Entity: "partition", Targets: []string{"main"}, Set: set("State", "DOWN")}, "Invalid user id"},
+		{status.Operation{Verb: status.OpCreate, Entity: "partition", Targets: []string{"mine"}}, "Invalid user id"},
+		{status.Operation{Verb: status.OpDelete, Entity: "partition", Targets: []string{"main"}}, "Invalid user id"},
+		{status.Operation{Verb: status.OpCreate, Entity: "reservation", Set: set("Nodes", "ALL")}, "Invalid user id"},
+		{status.Operation{Verb: status.OpDelete, Entity: "reservation", Targets: []string{"r"}}, "Invalid user id"},
+	} {
+		if got := h.operation(t, "ben", c.op); got.Error != c.want {
+			t.Errorf("%+v: %q, want %q", c.op, got.Error, c.want)
+		}
+	}
+	if s := h.stored(t, 3); s.Job.Hold != "admin" || s.Job.Nice != 0 || s.Job.Priority != nil {
+		t.Errorf("job 3 changed: %+v", s.Job)
+	}
+	if s := h.stored(t, 1); s.Job.Comment != "" || s.Job.Hold != "" || len(h.sent) > 0 {
+		t.Errorf("job 1 changed: %+v; sent %v", s.Job, h.sent)
+	}
+}
+
+func TestUpdateIsStored(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	h.add(t, 1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Script = []byte("script") })
+	got := h.operation(t, "anna", status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"},
+		Set: map[string]string{"TimeLimit": "30", "Comment": "x", "NumTasks": "4"}})
+	s := h.stored(t, 1)
+	if got.Error != "" || s.Job.Time.Limit != 30 || s.Job.Comment != "x" || s.Job.Shape.Tasks != 4 || string(s.Script) != "script" {
+		t.Errorf("%q %+v", got.Error, s.Job)
+	}
+	if got := h.operation(t, "anna", status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: map[string]string{"Comment": ""}}); got.Error != "" || h.stored(t, 1).Job.Comment != "" {
+		t.Errorf("a field is emptied: %q", got.Error)
+	}
+	if got := h.operation(t, "anna", status.Operation{Verb: status.OpUpdate, Jobs: []string{"77"}, Set: map[string]string{"Comment": ""}}); got.Error != "Invalid job id specified" {
+		t.Errorf("no such job: %q", got.Error)
+	}
+}
+
+func TestSuspendAndRequeueHold(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	h.add(t, 1, "anna", state(v1alpha1.StateRunning))
+	h.add(t, 2, "anna", func(b *v1alpha1.BatchJob) {
+		b.Status.State, b.Spec.Cancel = v1alpha1.StateCancelled, &v1alpha1.CancelRequest{By: "anna"}
+	})
+	h.add(t, 3, "anna", nil)
+	for _, c := range []struct{ verb, job, want string }{
+		{status.OpResume, "1", "Job is not suspended"},
+		{status.OpSuspend, "1", ""},
+		{status.OpSuspend, "1", ""},
+		{status.OpSuspend, "2", "Job/step already completing or completed"},
+		{status.OpSuspend, "3", "Job is pending execution"},
+		{status.OpResume, "1", ""},
+		{status.OpRequeueHold, "1", ""},
+		{status.OpRequeueHold, "3", "Job is pending execution"},
+		{status.OpRequeue, "2", ""},
+		{status.OpNotify, "3", "Requested operation is presently disabled"},
+		{status.OpNotify, "1", ""},
+	} {
+		if got := h.operation(t, "opal", status.Operation{Verb: c.verb, Jobs: []string{c.job}, Message: "a\nb"}); got.Error != c.want {
+			t.Errorf("%s %s: %q, want %q", c.verb, c.job, got.Error, c.want)
+		}
+	}
+	if s := h.stored(t, 1); s.Suspend || s.Requeues != 1 || s.Job.Hold != "admin" {
+		t.Errorf("1: %+v", s)
+	}
+	if s := h.stored(t, 2); s.Cancel != nil || s.Requeues != 1 {
+		t.Errorf("2: %+v", s)
+	}
+	if len(h.sent) != 1 || h.sent[0].Text != "a b" {
+		t.Errorf("sent %+v", h.sent)
+	}
+}
+
+func TestNodesAreDrained(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	if err := h.Client.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}); err != nil {
+		t.Fatal(err)
+	}
+	update := func(name string, set map[string]string) string {
+		return h.operation(t, "opal", status.Operation{Verb: status.OpUpdate, Entity: "node", Targets: []string{name}, Set: set}).Error
+	}
+	for _, c := range []struct {
+		name string
+		set  map[string]string
+		want string
+	}{
+		{"zz", map[string]string{"State": "DRAIN", "Reason": "x"}, "Invalid node name specified"},
+		{"n1", map[string]string{"State": "DRAIN"}, "You must specify a reason when DOWNING or DRAINING a node. Request denied"},
+		{"n1", map[string]string{"State": "RESUME"}, "Invalid node state specified"},
+		{"n1", map[string]string{"State": "BOGUS", "Reason": "x"}, "Invalid node state specified"},
+		{"n1", map[string]string{"ActiveFeatures": "x"}, "Active features not subset of available features"},
+		{"n1", map[string]string{"Weight": "1"}, "Requested operation not supported on this system"},
+		{"n1", map[string]string{"State": "drain", "Reason": "bad\ndisk"}, ""},
+	} {
+		if got := update(c.name, c.set); got != c.want {
+			t.Errorf("%s %v: %q, want %q", c.name, c.set, got, c.want)
+		}
+	}
+	n := &corev1.Node{}
+	if err := h.Client.Get(t.Context(), client.ObjectKey{Name: "n1"}, n); err != nil {
+		t.Fatal(err)
+	}
+	want := "bad disk [opal@" + h.now.UTC().Format("2006-01-02T15:04:05") + "]"
+	if !n.Spec.Unschedulable || n.Annotations[wire.AnnotationState] != "drain" || n.Annotations[wire.AnnotationReason] != want {
+		t.Errorf("%+v %+v", n.Spec, n.Annotations)
+	}
+}
+
+func TestReservations(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	create := func(name string, set map[string]string) status.OperationStatus {
+		op := status.Operation{Verb: status.OpCreate, Entity: "reservation", Set: set}
+		if name != "" {
+			op.Targets = []string{name}
+		}
+		return h.operation(t, "opal", op)
+	}
+	good := map[string]string{"StartTime": "now+1day", "Duration": "5", "Nodes": "n1", "Users": "anna"}
+	if got := create("", good); got.Error != "" || got.Job != "anna_1" {
+		t.Fatalf("%+v", got)
+	}
+	if got := create("second", good); got.Error != "Requested reservation overlaps with another reservation" {
+		t.Errorf("%+v", got)
+	}
+	if got := create("many", map[string]string{"StartTime": "now+2day", "Duration": "5", "NodeCnt": "9", "Users": "anna"}); got.Error != "Requested nodes are busy" {
+		t.Errorf("%+v", got)
+	}
+	h.add(t, 1, "ben", func(b *v1alpha1.BatchJob) {
+		b.Status.State = v1alpha1.StateRunning
+		b.Status.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1"}}}
+	})
+	later := map[string]string{"StartTime": "now+2day", "Duration": "5", "NodeCnt": "1", "Users": "anna"}
+	if got := create("later", later); got.Error != "Requested nodes are busy" {
+		t.Errorf("a job without a limit is in the way: %+v", got)
+	}
+	later["Flags"] = "ignore_jobs"
+	if got := create("later", later); got.Error != "" {
+		t.Errorf("%+v", got)
+	}
+	var l status.ReservationList
+	if code := h.ask(t, h.proxy, "anna", "GET", wire.QueueRoot+"/reservations", nil, &l); code != 200 || len(l.Items) != 2 || l.Items[0].Name != "anna_1" ||
+		l.Items[0].State != "INACTIVE" || l.Items[0].End-l.Items[0].Start != 300 || l.Items[1].Nodes[0] != "n1" {
+		t.Errorf("%d %+v", code, l)
+	}
+	remove := func(name string) string {
+		return h.operation(t, "opal", status.Operation{Verb: status.OpDelete, Entity: "reservation", Targets: []string{name}}).Error
+	}
+	if got := remove("anna_1"); got != "" {
+		t.Error(got)
+	}
+	if got := remove("anna_1"); got != "Requested reservation is invalid" {
+		t.Error(got)
+	}
+	h.add(t, 2, "anna", func(b *v1alpha1.BatchJob) {
+		b.Spec.Job.Reservation, b.Status.State = "later", v1alpha1.StateRunning
+		b.Status.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1"}}}
+	})
+	if got := remove("later"); got != "Requested reservation is in use" {
+		t.Error(got)
+	}
+}
+
+func TestLicenses(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{Licenses: map[string]int32{"matlab": 4}}))
+	var l status.LicenseList
+	if code := h.ask(t, h.proxy, "anna", "GET", wire.QueueRoot+"/licenses", nil, &l); code != 200 || len(l.Items) != 1 || l.Items[0].Total != 4 {
+		t.Errorf("%d %+v", code, l)
+	}
+}

@@ -1,0 +1,193 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Bounds of watching. What a watch costs this process is a position in the
+// table's history and the event being sent.
+const (
+	watchesOfOne = 32   // at the same time, of one caller
+	watchesOfAll = 2000 // of everybody
+	// A watch ends after watchLife and up to half as much again, at an event:
+	// the client goes on from its revision, and rights are looked at anew.
+	watchLife = 30 * time.Minute
+	// watchPause is the least time between two events; an event that took
+	// long to make and send is followed by watchIdle times as long a pause.
+	watchPause = 100 * time.Millisecond
+	watchIdle  = 10
+	// heartbeat is the longest silence.
+	heartbeat = 30 * time.Second
+	// patienceToSend ends the watch of a client that does not read.
+	patienceToSend = 30 * time.Second
+	// rowsOfEvent bounds one event.
+	rowsOfEvent = 2000
+)
+
+// watches counts what is being watched. Safe for concurrent use.
+type watches struct {
+	mu   sync.Mutex
+	of   map[string]int
+	open int
+}
+
+// enter takes a place for the caller; leave gives it back. ok is false when
+// there is none.
+func (w *watches) enter(name string) (leave func(), ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of[name] >= watchesOfOne || w.open >= watchesOfAll {
+		return nil, false
+	}
+	if w.of == nil {
+		w.of = map[string]int{}
+	}
+	w.of[name]++
+	w.open++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.open--
+		if w.of[name]--; w.of[name] == 0 {
+			delete(w.of, name)
+		}
+	}, true
+}
+
+func watching(v url.Values) bool { return v.Get("watch") == "true" || v.Get("watch") == "1" }
+
+// watch answers GET jobs?watch=true: events of status.JobEvent, one a line.
+func (a *API) watch(w http.ResponseWriter, r *http.Request, c *directory.Caller, asked table.Query) {
+	leave, ok := a.watches.enter(c.Name)
+	if !ok {
+		w.Header().Set("Retry-After", "5")
+		refuse(w, r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many watches of the queue are open")
+		return
+	}
+	defer leave()
+	q := asked
+	a.confine(&q, c)
+	values := r.URL.Query()
+	p := table.Project(list(values, "fields"))
+	a.Table.Await(r.Context(), q)
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	f := follower{api: a, w: w, control: http.NewResponseController(w), projection: p, buf: takeBuffer()}
+	defer f.buf.release()
+	life := watchLife + rand.N(watchLife/2)
+	ctx, cancel := context.WithTimeout(r.Context(), life)
+	defer cancel()
+	f.follow(ctx, a.Table.Watch(q, values.Get("since"), p.Plans()), func() bool {
+		now := asked
+		again := a.Directory.Resolve(c.Identity, c.Groups)
+		a.confine(&now, again)
+		return slices.Equal(now.Users, q.Users)
+	})
+}
+
+// follower sends one watch.
+type follower struct {
+	api        *API
+	w          http.ResponseWriter
+	control    *http.ResponseController
+	projection *table.Projection
+	buf        *buffer
+}
+
+// follow sends events until ctx ends, the client goes away, or it may no
+// longer see what it asked for.
+func (f *follower) follow(ctx context.Context, w *table.Watcher, still func() bool) {
+	for {
+		wait, cancel := context.WithTimeout(ctx, heartbeat)
+		got, err := w.Next(wait)
+		cancel()
+		switch {
+		case !still():
+			return
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, context.DeadlineExceeded):
+			got.Rows, got.Gone = nil, nil
+		}
+		began := time.Now()
+		if !f.send(&got, err != nil) {
+			return
+		}
+		select {
+		case <-time.After(max(watchPause, watchIdle*time.Since(began))):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send sends the changes as one event, or a few if there is much to tell.
+func (f *follower) send(c *table.Changes, silence bool) bool {
+	kind := status.EventDiff
+	switch {
+	case silence:
+		kind = status.EventMark
+	case c.Sync:
+		kind = status.EventSync
+	}
+	rows, gone := c.Rows, c.Gone
+	for {
+		part := rows[:min(len(rows), rowsOfEvent)]
+		rows = rows[len(part):]
+		revision := c.Revision
+		if len(rows) > 0 {
+			revision = "" // who goes on after a part would miss the rest
+		}
+		f.encode(kind, revision, part, gone)
+		if err := f.control.SetWriteDeadline(time.Now().Add(patienceToSend)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return false
+		}
+		if _, err := f.w.Write(f.buf.bytes); err != nil {
+			return false
+		}
+		if len(rows) == 0 {
+			return f.control.Flush() == nil
+		}
+		gone = nil
+		if c.Sync {
+			kind = status.EventMore
+		}
+	}
+}
+
+func (f *follower) encode(kind, revision string, rows []*table.Row, gone []int64) {
+	b := append(f.buf.bytes[:0], `{"type":"`...)
+	b = append(append(b, kind...), `","revision":"`...)
+	b = append(append(b, revision...), `","time":`...)
+	b = strconv.AppendInt(b, f.api.Now().Unix(), 10)
+	if len(rows) > 0 {
+		b = f.api.Table.AppendJSON(append(b, `,"items":`...), rows, f.projection)
+	}
+	for i, id := range gone {
+		sep := `,`
+		if i == 0 {
+			sep = `,"gone":[`
+		}
+		b = strconv.AppendInt(append(b, sep...), id, 10)
+	}
+	if len(gone) > 0 {
+		b = append(b, ']')
+	}
+	f.buf.bytes = append(b, '}', '\n')
+}

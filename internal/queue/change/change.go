@@ -1,0 +1,158 @@
+// Package change works out what scontrol update does to a job: settings as they
+// were typed go in, the changed job comes out, or Slurm's refusal. It is pure;
+// what else there is in the cluster is told by a World.
+package change
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// Refused is an answer in Slurm's words.
+type Refused string
+
+func (r Refused) Error() string { return string(r) }
+
+// Slurm's answers (observed with 22.05.8).
+const (
+	Denied       Refused = "Access/permission denied"
+	Finished     Refused = "Job has already finished"
+	NotPending   Refused = "Job is no longer pending execution"
+	NotRunning   Refused = "Job is not running"
+	NotPossible  Refused = "Requested operation not supported on this system"
+	BadPartition Refused = "Invalid partition name specified"
+	BadNode      Refused = "Invalid node name specified"
+	BadQOS       Refused = "Invalid qos specification"
+	BadAccount   Refused = "Invalid account or account/partition combination specified"
+	BadLicense   Refused = "Invalid license specification"
+	BadFeature   Refused = "Invalid feature specification"
+	BadGRES      Refused = "Invalid generic resource (gres) specification"
+	BadReserved  Refused = "Requested reservation is invalid"
+	BadDepend    Refused = "Job dependency problem"
+	Circular     Refused = "Circular job dependency"
+	BadTime      Refused = "Invalid time specified"
+	BadTimeMin   Refused = "Invalid time-min specification (exceeds job's time or other limits)"
+	BadTimeLimit Refused = "Requested time limit is invalid (missing or exceeds some limit)"
+	NoChanges    Refused = "No changes specified"
+	// NotPersistent comes with the change made as far as it goes.
+	NotPersistent Refused = "Changes to job priority are not persistent, change nice instead"
+)
+
+// World is what a change is judged by.
+type World struct {
+	Now time.Time
+	// Operator: the caller may change everything; else it owns the job.
+	Operator bool
+	// Priority of the job now, and the time limit in force (minutes).
+	Priority int64
+	Limit    int32
+
+	Partition   func(name string) *v1alpha1.Partition // nil: unknown
+	Account     func(name string) bool
+	QOS         func(name string) bool
+	Node        func(short string) bool
+	Reservation func(name string) bool
+	License     func(name string) bool
+	Job         func(id int64) *v1alpha1.BatchJob // nil: unknown
+	// Check tells whether the job as changed may wait in the queue at all.
+	Check func(*v1alpha1.BatchJob) error
+}
+
+// phase says of which jobs a setting can be changed.
+type phase int
+
+const (
+	always phase = iota
+	waiting
+	running
+)
+
+// setting is one parameter of scontrol update.
+type setting struct {
+	phase phase
+	// operator: nobody else may change it.
+	operator bool
+	// shape: the job must be checked again as a submission is.
+	shape bool
+	set   func(c *changing, v string) error
+}
+
+// changing is a change on its way.
+type changing struct {
+	*World
+	b      *v1alpha1.BatchJob // the copy that is changed
+	warned error
+}
+
+// Pending tells whether the job waits in the queue.
+func Pending(b *v1alpha1.BatchJob) bool {
+	return b.Status.State == "" || b.Status.State == v1alpha1.StatePending
+}
+
+// Live tells whether the job holds nodes and is not ending.
+func Live(b *v1alpha1.BatchJob) bool {
+	switch b.Status.State {
+	case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended:
+		return true
+	}
+	return false
+}
+
+// Job is b with the settings made, or the reason why not. All of them are made
+// or none. With NotPersistent the changed job is returned as well.
+func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.BatchJob, error) {
+	if len(set) == 0 {
+		return nil, NoChanges
+	}
+	if !Pending(b) && !Live(b) {
+		return nil, Finished
+	}
+	c := &changing{World: w, b: b.DeepCopy()}
+	shape := false
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		s, ok := settings[strings.ToLower(key)]
+		if !ok {
+			return nil, Refused("Update of this parameter is not supported: " + key + "=" + set[key])
+		}
+		if err := c.make(s, set[key]); err != nil {
+			return nil, err
+		}
+		shape = shape || s.shape
+	}
+	if t := &c.b.Spec.Job.Time; t.Min > 0 && t.Limit > 0 && t.Min > t.Limit {
+		return nil, BadTimeMin
+	}
+	if shape && Pending(b) && w.Check != nil {
+		if err := w.Check(c.b); err != nil {
+			return nil, err
+		}
+	}
+	return c.b, c.warned
+}
+
+// make makes one setting. A value that cannot be is refused before the state
+// of the job is, as Slurm does.
+func (c *changing) make(s setting, v string) error {
+	before := c.b.DeepCopy()
+	err := s.set(c, v)
+	if err != nil && !isPhase(err) {
+		return err
+	}
+	switch {
+	case s.phase == waiting && !Pending(before):
+		return NotPending
+	case s.phase == running && !Live(before):
+		return NotRunning
+	case s.operator && !c.Operator:
+		return Denied
+	}
+	return err
+}
+
+// isPhase tells whether err is about who asks or the job's state, which the
+// setting's own rule says more exactly.
+func isPhase(err error) bool { return err == Denied } //nolint:errorlint // a constant of ours

@@ -1,0 +1,260 @@
+package change_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// pending is job 7 with a limit of an hour; running is the same job on a node.
+func pending() *v1alpha1.BatchJob {
+	b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 7, Partition: "debug"}}
+	b.Spec.Job.Time.Limit, b.Spec.Job.Nice = 60, 10
+	return b
+}
+
+func running() *v1alpha1.BatchJob {
+	b := pending()
+	start := metav1.NewMicroTime(now.Add(-10 * time.Minute))
+	b.Status = v1alpha1.BatchJobStatus{State: v1alpha1.StateRunning, StartTime: &start, TimeLimit: 60}
+	return b
+}
+
+func finished() *v1alpha1.BatchJob {
+	b := running()
+	b.Status.State = v1alpha1.StateCompleted
+	return b
+}
+
+func world(operator bool) *change.World {
+	waits := pending()
+	waits.Spec.JobID = 9
+	waits.Spec.Job.Dependencies = job.Dependencies{Items: []job.Dependency{{Type: "afterok", JobID: 7}}}
+	is := func(names ...string) func(string) bool {
+		return func(s string) bool {
+			for _, n := range names {
+				if n == s {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	return &change.World{
+		Now: now, Operator: operator, Priority: 365, Limit: 60,
+		Partition: func(s string) *v1alpha1.Partition {
+			if s != "batch" && s != "debug" {
+				return nil
+			}
+			return &v1alpha1.Partition{}
+		},
+		Account: is("science"), QOS: is("normal"), Node: is("n1", "n2"), Reservation: is("resv"), License: is("matlab"),
+		Job: func(id int64) *v1alpha1.BatchJob {
+			if id == 9 {
+				return waits
+			}
+			return nil
+		},
+	}
+}
+
+// The answers are those of Slurm 22.05.8 to an ordinary user about its own
+// pending job and its own running job; "" is success.
+func TestAnswersAsSlurm(t *testing.T) {
+	const (
+		denied     = "Access/permission denied"
+		notPending = "Job is no longer pending execution"
+		noSupport  = "Requested operation not supported on this system"
+	)
+	for _, tt := range []struct{ key, value, pending, running string }{
+		{"TimeLimit", "30", "", ""},
+		{"TimeLimit", "90", "", denied},
+		{"TimeLimit", "+5", "", denied},
+		{"TimeLimit", "-5", "", ""},
+		{"TimeLimit", "abc", "Invalid TimeLimit value", "Invalid TimeLimit value"},
+		{"TimeLimit", "UNLIMITED", "", denied},
+		{"Nice", "10", "", ""},
+		{"Nice", "5", "", ""},
+		{"Nice", "-5", denied, denied},
+		{"Nice", "", "", ""},
+		{"Priority", "5", string(change.NotPersistent), string(change.NotPersistent)},
+		{"Priority", "99999", denied, denied},
+		{"Priority", "0", "", ""},
+		{"Partition", "batch", "", notPending},
+		{"Partition", "nope", "Invalid partition name specified", notPending},
+		{"Account", "science", "", notPending},
+		{"Account", "nope", "Invalid account or account/partition combination specified", notPending},
+		{"QOS", "normal", "", ""},
+		{"QOS", "nope", "Invalid qos specification", "Invalid qos specification"},
+		{"JobName", "xx", "", ""},
+		{"Comment", "hello", "", ""},
+		{"NumNodes", "2", "", noSupport},
+		{"NumNodes", "1-2", "", notPending},
+		{"NumNodes", "abc", `Invalid numeric value "abc" for requested node count.`, noSupport},
+		{"NumCPUs", "2", "", notPending},
+		{"NumTasks", "3", "", notPending},
+		{"StartTime", "now+2hours", "", notPending},
+		{"Dependency", "afterok:8", "", notPending},
+		{"Dependency", "singleton", "", notPending},
+		{"Dependency", "", "", notPending},
+		{"Dependency", "foo", "Job dependency problem", "Job dependency problem"},
+		{"Dependency", "afterok:7", "Job dependency problem", "Job dependency problem"},
+		{"Dependency", "afterany:9", "Circular job dependency", "Circular job dependency"},
+		{"ReqNodeList", "n2", "", notPending},
+		{"ReqNodeList", "zz", "Invalid node name specified", "Invalid node name specified"},
+		{"ExcNodeList", "n1", "", notPending},
+		{"ExcNodeList", "zz", "Invalid node name specified", "Invalid node name specified"},
+		{"Requeue", "0", "", ""},
+		{"Licenses", "foo:1", "Invalid license specification", "Invalid license specification"},
+		{"Licenses", "matlab:2", "", notPending},
+		{"ReservationName", "nope", "Requested reservation is invalid", "Requested reservation is invalid"},
+		{"MailUser", "bob", "", ""},
+		{"MailType", "END", "", ""},
+		{"MinMemoryNode", "10", "", notPending},
+		{"MinCPUsNode", "2", "", notPending},
+		{"Contiguous", "1", denied, notPending},
+		{"EndTime", "now+10", "Job is not running", ""},
+		{"Deadline", "now+3hours", denied, denied},
+		{"Deadline", "2020-01-01", "Invalid time specified", "Invalid time specified"},
+		{"TimeMin", "10", "", ""},
+		{"TimeMin", "900", string(change.BadTimeMin), ""},
+		{"AdminComment", "x", denied, denied},
+		{"OverSubscribe", "YES", denied, notPending},
+		{"StdOut", "/tmp/x", "", notPending},
+		{"WorkDir", "/tmp", "", notPending},
+		{"Gres", "gpu:1", "", notPending},
+		{"WCKey", "foo", "", notPending},
+		{"ArrayTaskThrottle", "2", "", ""},
+		{"BurstBuffer", "1", noSupport, noSupport},
+		{"Foo", "bar", "Update of this parameter is not supported: Foo=bar", "Update of this parameter is not supported: Foo=bar"},
+	} {
+		for _, b := range []*v1alpha1.BatchJob{pending(), running()} {
+			_, err := change.Job(b, map[string]string{tt.key: tt.value}, world(false))
+			want := tt.running
+			if change.Pending(b) {
+				want = tt.pending
+			}
+			if got := message(err); got != want {
+				t.Errorf("%s=%s of a %s job: %q, want %q", tt.key, tt.value, b.Status.State, got, want)
+			}
+		}
+		if _, err := change.Job(finished(), map[string]string{tt.key: tt.value}, world(true)); !errors.Is(err, change.Finished) {
+			t.Errorf("%s of a finished job: %v", tt.key, err)
+		}
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestAllOrNothing(t *testing.T) {
+	b := pending()
+	before := b.DeepCopy()
+	n, err := change.Job(b, map[string]string{"Comment": "hello", "Nice": "-1"}, world(false))
+	if n != nil || !errors.Is(err, change.Denied) || !reflect.DeepEqual(b, before) {
+		t.Errorf("%v %v", n, err)
+	}
+	if _, err := change.Job(b, nil, world(true)); !errors.Is(err, change.NoChanges) {
+		t.Errorf("nothing: %v", err)
+	}
+	refused := errors.New("too large")
+	w := world(false)
+	w.Check = func(*v1alpha1.BatchJob) error { return refused }
+	if _, err := change.Job(b, map[string]string{"NumNodes": "99"}, w); !errors.Is(err, refused) {
+		t.Errorf("%v", err)
+	}
+	if _, err := change.Job(b, map[string]string{"Comment": "x"}, w); err != nil {
+		t.Errorf("a comment is no reason to look at the rest: %v", err)
+	}
+}
+
+func TestEffects(t *testing.T) {
+	five := int64(5)
+	for _, tt := range []struct {
+		job        *v1alpha1.BatchJob
+		key, value string
+		ok         func(*job.Job) bool
+	}{
+		{pending(), "TimeLimit", "+5", func(j *job.Job) bool { return j.Time.Limit == 65 }},
+		{pending(), "TimeLimit", "UNLIMITED", func(j *job.Job) bool { return j.Time.Limit == job.Unlimited }},
+		{running(), "EndTime", "now+600", func(j *job.Job) bool { return j.Time.Limit == 20 }},
+		{pending(), "Nice", "", func(j *job.Job) bool { return j.Nice == 100 }},
+		{pending(), "Priority", "5", func(j *job.Job) bool { return *j.Priority == five }},
+		{pending(), "Priority", "0", func(j *job.Job) bool { return j.Hold == "admin" }},
+		{pending(), "NumNodes", "1-2", func(j *job.Job) bool { return j.Shape.MinNodes == 1 && j.Shape.MaxNodes == 2 }},
+		{pending(), "Partition", "batch,debug", func(j *job.Job) bool { return len(j.Partitions) == 2 }},
+		{pending(), "MinMemoryCPU", "1G", func(j *job.Job) bool { return *j.Shape.MemPerCPU == 1024 }},
+		{pending(), "licenses", "matlab:2", func(j *job.Job) bool { return j.Licenses[0] == job.License{Name: "matlab", Count: 2} }},
+		{pending(), "StartTime", "now+1hour", func(j *job.Job) bool { return j.Time.Begin == now.Unix()+3600 }},
+		{pending(), "ExcNodeList", "n[1-2]", func(j *job.Job) bool { return len(j.Placement.Exclude) == 2 }},
+		{pending(), "Deadline", "now+1hour", func(j *job.Job) bool { return j.Time.Deadline == now.Unix()+3600 }},
+	} {
+		n, err := change.Job(tt.job, map[string]string{tt.key: tt.value}, world(true))
+		if err != nil || !tt.ok(&n.Spec.Job) {
+			t.Errorf("%s=%s: %v %+v", tt.key, tt.value, err, n)
+		}
+	}
+}
+
+func TestReservation(t *testing.T) {
+	is := func(want string) func(string) bool { return func(s string) bool { return s == want } }
+	w := &change.Pool{Now: now, User: is("anna"), Account: is("science"), License: is("matlab")}
+	good := map[string]string{"starttime": "now+1day", "duration": "5", "nodes": "n1", "users": "anna"}
+	for _, tt := range []struct{ key, value, want string }{
+		{"flags", "maint,ignore_jobs", ""},
+		{"starttime", "2020-01-01", "Invalid time specified"},
+		{"starttime", "", "Invalid time specified"},
+		{"duration", "1-0", ""},
+		{"users", "nobody", "Invalid user id"},
+		{"users", "", string(change.NoUsers)},
+		{"users", "-anna", ""},
+		{"nodes", "", string(change.NoSize)},
+		{"accounts", "nope", "Invalid account or account/partition combination specified"},
+		{"flags", "foo", "Error parsing flags foo.  No reservation created."},
+		{"flags", "magnetic", "Requested operation not supported on this system"},
+		{"licenses", "foo:2", "Invalid license specification"},
+		{"licenses", "matlab:2", ""},
+		{"endtime", "now", "Start time cannot be after end time.  No reservation created."},
+		{"watts", "3", "Requested operation not supported on this system"},
+		{"bogus", "3", "Unknown parameter bogus=3.  No reservation created."},
+	} {
+		set := map[string]string{}
+		for k, v := range good {
+			set[k] = v
+		}
+		set[tt.key] = tt.value
+		var s v1alpha1.ReservationSpec
+		if _, err := change.Reservation(&s, set, w, true); message(err) != tt.want {
+			t.Errorf("%s=%s: %v, want %q", tt.key, tt.value, err, tt.want)
+		}
+	}
+	var s v1alpha1.ReservationSpec
+	for _, without := range []struct{ key, want string }{{"starttime", string(change.NoStart)}, {"duration", string(change.NoEnd)}} {
+		set := map[string]string{}
+		for k, v := range good {
+			if k != without.key {
+				set[k] = v
+			}
+		}
+		if _, err := change.Reservation(&s, set, w, true); message(err) != without.want {
+			t.Errorf("without %s: %v", without.key, err)
+		}
+	}
+	s = v1alpha1.ReservationSpec{Users: []string{"anna"}, Duration: 10}
+	if _, err := change.Reservation(&s, map[string]string{"users-": "anna", "duration": "+5"}, w, false); err != nil || len(s.Users) > 0 || s.Duration != 15 {
+		t.Errorf("%v %+v", err, s)
+	}
+}

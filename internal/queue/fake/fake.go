@@ -1,0 +1,107 @@
+// Package fake makes a cluster in memory for tests of the API role: stores
+// that are fed by hand, and a client that keeps what is written.
+package fake
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Cluster makes empty stores and a client that holds objects; hooks change
+// what the client does.
+func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster {
+	c := fake.NewClientBuilder().WithScheme(control.NewScheme()).WithObjects(objects...).
+		WithStatusSubresource(&v1alpha1.BatchJob{}).WithInterceptorFuncs(hooks).Build()
+	byName := func(o client.Object) string { return o.GetName() }
+	return &control.Cluster{
+		Client: c,
+		Jobs: control.NewStore(func(j *v1alpha1.BatchJob) string {
+			if j.Spec.JobID == 0 {
+				return ""
+			}
+			return strconv.FormatInt(j.Spec.JobID, 10)
+		}),
+		Pods:       control.NewStore(func(p *corev1.Pod) string { return p.Labels[wire.LabelJobID] }),
+		Nodes:      control.NewStore(func(o *corev1.Node) string { return byName(o) }),
+		Partitions: control.NewStore(func(o *v1alpha1.Partition) string { return byName(o) }),
+		Users:      control.NewStore(func(o *v1alpha1.User) string { return byName(o) }),
+		Settings:   control.NewStore(func(o *v1alpha1.Cluster) string { return byName(o) }),
+		Namespaces: control.NewStore(func(o *corev1.Namespace) string { return byName(o) }),
+		Accounts:   control.NewStore(func(o *v1alpha1.Account) string { return byName(o) }),
+		QOS:        control.NewStore(func(o *v1alpha1.QOS) string { return byName(o) }),
+
+		Reservations: control.NewStore(func(o *v1alpha1.Reservation) string { return byName(o) }),
+	}
+}
+
+var version atomic.Int64
+
+// Feed puts objects into the stores as a watch would, each newer than all
+// before. Objects without a UID get one.
+func Feed(c *control.Cluster, objects ...client.Object) {
+	for _, o := range objects {
+		o.SetResourceVersion(strconv.FormatInt(version.Add(1)+1_000_000, 10))
+		if o.GetUID() == "" {
+			o.SetUID(types.UID(fmt.Sprintf("%T/%s/%s", o, o.GetNamespace(), o.GetName())))
+		}
+		switch x := o.(type) {
+		case *v1alpha1.BatchJob:
+			c.Jobs.Apply(x)
+		case *corev1.Pod:
+			c.Pods.Apply(x)
+		case *corev1.Node:
+			c.Nodes.Apply(x)
+		case *v1alpha1.Partition:
+			c.Partitions.Apply(x)
+		case *v1alpha1.User:
+			c.Users.Apply(x)
+		case *v1alpha1.Cluster:
+			c.Settings.Apply(x)
+		case *v1alpha1.Account:
+			c.Accounts.Apply(x)
+		case *v1alpha1.Reservation:
+			c.Reservations.Apply(x)
+		case *v1alpha1.QOS:
+			c.QOS.Apply(x)
+		default:
+			panic(fmt.Sprintf("fake: no store for %T", o))
+		}
+	}
+}
+
+// User is a user with uid, its namespace user-NAME.
+func User(name string, uid int64) *v1alpha1.User {
+	u := &v1alpha1.User{}
+	u.Name = name
+	u.Spec = v1alpha1.UserSpec{UID: uid, GID: uid, Namespace: "user-" + name, Home: "/home/" + name,
+		Groups: []v1alpha1.Group{{Name: name, GID: uid}, {Name: "staff", GID: 50}}}
+	return u
+}
+
+// Partition is a partition with every default.
+func Partition(name string, change func(*v1alpha1.PartitionSpec)) *v1alpha1.Partition {
+	p := &v1alpha1.Partition{}
+	p.Name = name
+	if change != nil {
+		change(&p.Spec)
+	}
+	return p
+}
+
+// Settings is the Cluster object.
+func Settings(s v1alpha1.ClusterSpec) *v1alpha1.Cluster {
+	c := &v1alpha1.Cluster{Spec: s}
+	c.Name = v1alpha1.ClusterName
+	return c
+}

@@ -1,0 +1,285 @@
+// Package ids draws job ids: integers that increase, are unique in the
+// cluster and survive the death of the process that draws them.
+//
+// Ids are reserved in blocks by compare-and-swap on one stored number; the
+// next block is fetched before the current one is used up, so that drawing
+// hardly ever waits. A crash skips what is left of a block.
+package ids
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// DefaultBlock is the number of ids in a block.
+const DefaultBlock = 100
+
+// DefaultMax is the highest id unless the cluster says otherwise.
+const DefaultMax = 1<<31 - 1
+
+// ErrConflict is returned by a Store when somebody else wrote in between.
+var ErrConflict = errors.New("the stored id changed in between")
+
+// ErrClosed is returned by Next after Close.
+var ErrClosed = errors.New("ids are drawn by another process now")
+
+// Store keeps one number: the first id that nobody has reserved yet.
+type Store interface {
+	// Load reads the number and a version of it; 0 if none was ever stored.
+	Load(ctx context.Context) (next int64, version string, err error)
+	// Swap replaces the number read as version; ErrConflict if it is no
+	// longer that one.
+	Swap(ctx context.Context, next int64, version string) error
+}
+
+// Limits bound the ids, both included. Ids start over from First after Max.
+type Limits struct {
+	First int64 // 0: 1
+	Max   int64 // 0: DefaultMax
+}
+
+func (l Limits) complete() Limits {
+	if l.First <= 0 {
+		l.First = 1
+	}
+	if l.Max < l.First {
+		l.Max = max(DefaultMax, l.First)
+	}
+	return l
+}
+
+// Allocator draws ids. Make it with New; safe for concurrent use. Any number
+// of allocators on one Store never draw the same id.
+type Allocator struct {
+	store  Store
+	limits func() Limits
+	taken  func(id int64) bool
+	size   int64
+
+	mu       sync.Mutex
+	blocks   []block // in the order they are used
+	fetching bool
+	arrived  chan struct{} // closed and replaced when a fetch is over
+	failed   error         // of the last fetch
+	closed   bool
+	floor    int64 // ids below it are never reserved, but after wrapping
+	base     context.Context
+	cancel   context.CancelFunc
+}
+
+type block struct{ next, end int64 } // end is exclusive
+
+// New makes an allocator that reserves blocks of size ids (0: DefaultBlock).
+// limits is asked for each block; taken (nil: never) tells which ids are in
+// use, which matters after the ids have started over.
+func New(store Store, size int64, limits func() Limits, taken func(id int64) bool) *Allocator {
+	if size <= 0 {
+		size = DefaultBlock
+	}
+	a := &Allocator{store: store, limits: limits, taken: taken, size: size, arrived: make(chan struct{})}
+	a.base, a.cancel = context.WithCancel(context.Background())
+	return a
+}
+
+// Start reserves the first block. No id at or below highest is drawn: pass
+// the highest one that exists, for the case that the store was lost.
+func (a *Allocator) Start(ctx context.Context, highest int64) error {
+	a.mu.Lock()
+	a.floor = highest + 1
+	a.mu.Unlock()
+	b, err := a.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.blocks = append(a.blocks, b)
+	a.mu.Unlock()
+	return nil
+}
+
+// Next draws an id. It waits only when the store cannot keep up.
+func (a *Allocator) Next(ctx context.Context) (int64, error) { return a.Span(ctx, 1) }
+
+// Span draws n ids that follow each other, at most a block's, and returns the
+// first of them.
+func (a *Allocator) Span(ctx context.Context, n int64) (int64, error) {
+	if n < 1 || n > a.size {
+		return 0, fmt.Errorf("%d job ids cannot be drawn at once", n)
+	}
+	for {
+		id, wait, err := a.draw(n)
+		if err != nil {
+			return 0, err
+		}
+		if wait == nil {
+			if a.anyTaken(id, n) {
+				continue
+			}
+			return id, nil
+		}
+		select {
+		case <-wait:
+			if err := a.lastError(); err != nil {
+				return 0, fmt.Errorf("reserving job ids: %w", err)
+			}
+		case <-ctx.Done():
+			return 0, fmt.Errorf("waiting for a job id: %w", ctx.Err())
+		}
+	}
+}
+
+func (a *Allocator) anyTaken(first, n int64) bool {
+	for id := first; a.taken != nil && id < first+n; id++ {
+		if a.taken(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// draw takes n ids from the blocks at hand, or gives a channel to wait on.
+func (a *Allocator) draw(n int64) (int64, <-chan struct{}, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return 0, nil, ErrClosed
+	}
+	a.prefetch()
+	for len(a.blocks) > 0 && a.blocks[0].end-a.blocks[0].next < n {
+		a.blocks = a.blocks[1:] // too short: the rest is skipped
+		a.prefetch()
+	}
+	if len(a.blocks) == 0 {
+		return 0, a.arrived, nil
+	}
+	b := &a.blocks[0]
+	id := b.next
+	if b.next += n; b.next == b.end {
+		a.blocks = a.blocks[1:]
+	}
+	return id, nil, nil
+}
+
+// prefetch starts to fetch a block when less than half a block is left. The
+// caller holds the lock.
+func (a *Allocator) prefetch() {
+	var left int64
+	for _, b := range a.blocks {
+		left += b.end - b.next
+	}
+	if a.fetching || left > a.size/2 {
+		return
+	}
+	a.fetching, a.failed = true, nil
+	go func() {
+		ctx, cancel := context.WithTimeout(a.base, 10*time.Second)
+		defer cancel()
+		b, err := a.reserve(ctx)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.fetching, a.failed = false, err; err == nil {
+			a.blocks = append(a.blocks, b)
+		}
+		close(a.arrived)
+		a.arrived = make(chan struct{})
+	}()
+}
+
+func (a *Allocator) lastError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.blocks) > 0 {
+		return nil
+	}
+	return a.failed
+}
+
+// reserve takes the next block from the store, trying again after conflicts.
+func (a *Allocator) reserve(ctx context.Context) (block, error) {
+	for {
+		stored, version, err := a.store.Load(ctx)
+		if err != nil {
+			return block{}, fmt.Errorf("reading the next job id: %w", err)
+		}
+		b, wrapped := a.cut(stored)
+		err = a.store.Swap(ctx, b.end, version)
+		switch {
+		case err == nil:
+			a.reserved(wrapped)
+			return b, nil
+		case !errors.Is(err, ErrConflict):
+			return block{}, fmt.Errorf("reserving job ids: %w", err)
+		case ctx.Err() != nil:
+			return block{}, fmt.Errorf("reserving job ids: %w", ctx.Err())
+		}
+	}
+}
+
+// cut says which block follows when stored is the first free id.
+func (a *Allocator) cut(stored int64) (b block, wrapped bool) {
+	l := a.limits().complete()
+	a.mu.Lock()
+	floor := a.floor
+	a.mu.Unlock()
+	next := max(stored, floor, l.First)
+	if next > l.Max {
+		next, wrapped = l.First, true
+	}
+	return block{next: next, end: min(next+a.size, l.Max+1)}, wrapped
+}
+
+func (a *Allocator) reserved(wrapped bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if wrapped {
+		a.floor = 0
+	}
+}
+
+// Close ends drawing and gives the rest of the last block back, if nobody has
+// reserved one since. Next fails from the moment it is called.
+func (a *Allocator) Close(ctx context.Context) error {
+	a.mu.Lock()
+	a.closed = true
+	a.cancel()
+	wait, fetching := a.arrived, a.fetching
+	a.mu.Unlock()
+	if fetching {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return fmt.Errorf("giving job ids back: %w", ctx.Err())
+		}
+	}
+	next, end := a.rest()
+	if next == end {
+		return nil
+	}
+	stored, version, err := a.store.Load(ctx)
+	if err != nil || stored != end {
+		return err
+	}
+	if err := a.store.Swap(ctx, next, version); err != nil && !errors.Is(err, ErrConflict) {
+		return fmt.Errorf("giving job ids back: %w", err)
+	}
+	return nil
+}
+
+// rest is the run of reserved ids that ends at the highest and was not drawn.
+func (a *Allocator) rest() (next, end int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.blocks) == 0 {
+		return 0, 0
+	}
+	last := a.blocks[len(a.blocks)-1]
+	next, end = last.next, last.end
+	for i := len(a.blocks) - 2; i >= 0 && a.blocks[i].end == next; i-- {
+		next = a.blocks[i].next
+	}
+	a.blocks = nil
+	return next, end
+}

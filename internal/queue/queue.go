@@ -1,0 +1,204 @@
+// Package queue is the API role of the scheduler process: admission of jobs,
+// the aggregated queue API, and the agents' server, on one port.
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/internal/queue/api"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/ids"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// IDsName is the ConfigMap in wire.SystemNamespace that keeps the next job id.
+const IDsName = "job-ids"
+
+// Identities that are believed unless Options say otherwise.
+var (
+	DefaultTrusted     = []string{"system:berth-scheduler"}
+	DefaultPodCreators = []string{"system:serviceaccount:kube-system:job-controller", "system:kube-controller-manager"}
+)
+
+// Options say what a Server works with. Cluster and Pool are needed.
+type Options struct {
+	Cluster *control.Cluster
+	Planner table.Planner     // nil: no plan is shown
+	Checker admission.Checker // nil: everything is feasible
+	Pool    api.Pool
+	// Agents takes commands for the agents and serves wire's agent paths;
+	// nil: signals go nowhere and the paths do not exist.
+	Agents interface {
+		api.Agents
+		http.Handler
+	}
+	Trusted     []string // nil: DefaultTrusted
+	PodCreators []string // nil: DefaultPodCreators
+	// OnlyAPIServer answers webhook calls only from who shows the front
+	// proxy's certificate, which the API server must be told to do
+	// (WebhookAdmissionConfiguration).
+	OnlyAPIServer bool
+	Host          string // shown to users; "": the machine's
+	Now           func() time.Time
+	Log           *slog.Logger
+}
+
+// Server is the handler for everything on the API role's port. Safe for
+// concurrent use.
+type Server struct {
+	mux     *http.ServeMux
+	ids     *ids.Allocator
+	table   *table.Table
+	api     *api.API
+	leading atomic.Bool
+}
+
+// New makes a Server, before the stores of o.Cluster are fed.
+func New(o Options) (*Server, error) {
+	if o.Cluster == nil || o.Pool == nil {
+		return nil, errors.New("queue: Cluster and Pool are needed")
+	}
+	o = o.withDefaults()
+	dir := directory.New(o.Cluster, o.Trusted)
+	s := &Server{mux: http.NewServeMux(), table: table.New(o.Cluster, dir, o.Planner)}
+	s.ids = s.newIDs(o, dir)
+	proxy := &api.FrontProxy{Client: o.Cluster.Client, Now: o.Now}
+	var caller func(*http.Request) error
+	if o.OnlyAPIServer {
+		caller = proxy.Check
+	}
+	admit := admission.New(admission.Config{
+		Directory: dir, IDs: s.ids, Jobs: s.table, Checker: o.Checker,
+		Known: o.Cluster.Job, Read: reader(o.Cluster.Client),
+		PodCreators: o.PodCreators, Caller: caller, Now: o.Now, Log: o.Log,
+	})
+	admit.Register(s.mux)
+	s.api = api.New(api.Options{
+		Directory: dir, Table: s.table, Pool: o.Pool, Host: o.Host, Now: o.Now,
+		Proxy:  proxy,
+		Agents: o.Agents,
+		Operations: &api.Operations{Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
+			Judge: admit.Judge, Table: s.table, Pool: o.Pool},
+	})
+	s.api.Register(s.mux)
+	if _, none := o.Agents.(noAgents); !none {
+		s.mux.Handle("POST /agent/v1/", o.Agents)
+	}
+	for _, path := range []string{"/healthz", "/livez"} {
+		s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	}
+	s.mux.HandleFunc("GET /readyz", s.ready)
+	return s, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Trusted == nil {
+		o.Trusted = DefaultTrusted
+	}
+	if o.PodCreators == nil {
+		o.PodCreators = DefaultPodCreators
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Agents == nil {
+		o.Agents = noAgents{http.NotFoundHandler()}
+	}
+	return o
+}
+
+// noAgents stands for a role without agents.
+type noAgents struct{ http.Handler }
+
+func (noAgents) Send(int64, int32, wire.Command) {}
+
+var errNoAgents = errors.New("this role has no agents")
+
+func (noAgents) Dial(context.Context, *v1alpha1.BatchJob) (io.ReadWriteCloser, error) {
+	return nil, errNoAgents
+}
+
+func (noAgents) Describe(*v1alpha1.BatchJob) (*wire.Welcome, error) { return nil, errNoAgents }
+
+func (s *Server) newIDs(o Options, dir *directory.Directory) *ids.Allocator {
+	store := &ids.ConfigMap{Client: o.Cluster.Client, Namespace: wire.SystemNamespace, Name: IDsName}
+	limits := func() ids.Limits {
+		p := dir.Parameters()
+		return ids.Limits{First: p.FirstJobID, Max: p.MaxJobID}
+	}
+	taken := func(id int64) bool { _, ok := o.Cluster.Job(id); return ok }
+	return ids.New(store, ids.DefaultBlock, limits, taken)
+}
+
+func reader(c client.Client) func(context.Context, string, string) (*v1alpha1.BatchJob, error) {
+	return func(ctx context.Context, namespace, name string) (*v1alpha1.BatchJob, error) {
+		b := &v1alpha1.BatchJob{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, b); err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+}
+
+// Lead begins to draw ids: call it once, when this process leads and its
+// stores are filled. Until then everything but /healthz and /livez answers
+// 503, so that no decision is made on an empty memory.
+func (s *Server) Lead(ctx context.Context) error {
+	if err := s.ids.Start(ctx, s.table.Highest()); err != nil {
+		return err
+	}
+	s.leading.Store(true)
+	go s.api.Watch(ctx)
+	return nil
+}
+
+// NextID draws a job id for what the scheduler makes itself.
+func (s *Server) NextID(ctx context.Context) (int64, error) { return s.ids.Next(ctx) }
+
+// Close ends the drawing of ids and gives back what was not used.
+func (s *Server) Close(ctx context.Context) error {
+	s.leading.Store(false)
+	return s.ids.Close(ctx)
+}
+
+// TakeSteps takes in what a job's agent reports of its steps, for GET steps.
+func (s *Server) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
+	s.table.TakeSteps(jobID, attempt, list)
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
+
+// Table is the queue as rows.
+func (s *Server) Table() *table.Table { return s.table }
+
+// API is the queue API, for those who add to it by Handle.
+func (s *Server) API() *api.API { return s.api }
+
+// Handle adds a path of the queue API. Not after the server has begun to answer.
+func (s *Server) Handle(pattern string, serve api.Serve) { s.api.Handle(s.mux, pattern, serve) }
+
+// ServeHTTP answers the API server and the agents.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.leading.Load() && r.URL.Path != "/healthz" && r.URL.Path != "/livez" {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "this replica does not lead", http.StatusServiceUnavailable)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}

@@ -1,0 +1,167 @@
+package table
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// field is one field of status.Job.
+type field struct {
+	*status.Field
+	key []byte // `"name":`
+}
+
+// planned are the fields that a plan changes; they are encoded when read.
+var planned = map[string]bool{"reason": true, "priority": true, "start": true, "plannedNodes": true}
+
+var allFields, fixedFields, plannedFields = jobFields()
+
+func jobFields() (all, fixed, dynamic []field) {
+	for i := range status.Fields {
+		f := field{&status.Fields[i], []byte(`"` + status.Fields[i].Name + `":`)}
+		all = append(all, f)
+		if planned[f.Name] {
+			dynamic = append(dynamic, f)
+		} else {
+			fixed = append(fixed, f)
+		}
+	}
+	return all, fixed, dynamic
+}
+
+// Projection chooses the fields to send. nil: all.
+type Projection struct{ fields []field }
+
+// Project makes a projection on the named fields (their JSON names). Names
+// that do not exist are left out; no name at all means every field.
+func Project(names []string) *Projection {
+	if len(names) == 0 {
+		return nil
+	}
+	p := &Projection{}
+	want := set(names)
+	for _, f := range allFields {
+		if want[f.Name] {
+			p.fields = append(p.fields, f)
+		}
+	}
+	return p
+}
+
+// Plans tells whether a change of the plan alone can change what is sent.
+func (p *Projection) Plans() bool {
+	return p == nil || slices.ContainsFunc(p.fields, func(f field) bool { return planned[f.Name] && f.Name != "priority" })
+}
+
+// AppendJSON appends the rows as a JSON array, merged with the newest plan.
+func (t *Table) AppendJSON(b []byte, rows []*Row, p *Projection) []byte {
+	b = append(b, '[')
+	var scratch status.Job
+	nodes := p == nil || slices.ContainsFunc(p.fields, func(f field) bool { return f.Name == "plannedNodes" })
+	for i, r := range rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		j := t.merged(r, &scratch, nodes)
+		if p != nil {
+			b = append(b, '{')
+			b = appendFields(b, j, p.fields)
+			b = append(b, '}')
+			continue
+		}
+		b = append(b, r.fixed...)
+		b = append(b, ',')
+		b = appendFields(b, j, plannedFields)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
+
+// Merged is the row's job with the newest plan merged in.
+func (t *Table) Merged(r *Row) status.Job { return *t.merged(r, new(status.Job), true) }
+
+// merged is the row's own job, or scratch with the plan merged in; nodes: the
+// planned nodes as well, which take the longest.
+func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
+	if r.State != v1alpha1.StatePending || t.planner == nil {
+		return &r.Job
+	}
+	p, ok := t.planner.Planned(r.ID)
+	if !ok {
+		return &r.Job
+	}
+	if r.Held != "" {
+		return &r.Job // held since the plan was made, perhaps: the plan has no say
+	}
+	*scratch = r.Job
+	scratch.Priority = p.Priority
+	if p.Reason != "" {
+		scratch.Reason = p.Reason
+	}
+	if !p.Start.IsZero() {
+		scratch.Start = p.Start.Unix()
+		if nodes {
+			scratch.PlannedNodes = hostlist.Fold(p.Nodes)
+		}
+	}
+	return scratch
+}
+
+// appendFields appends `"a":1,"b":"x"` without braces.
+func appendFields(b []byte, j *status.Job, fields []field) []byte {
+	first := true
+	for i := range fields {
+		f := &fields[i]
+		start := len(b)
+		if !first {
+			b = append(b, ',')
+		}
+		b = append(b, f.key...)
+		zero := false
+		switch {
+		case f.Text != nil:
+			v := *f.Text(j)
+			zero = v == ""
+			b = appendString(b, v)
+		case f.Flag != nil:
+			v := *f.Flag(j)
+			zero = !v
+			b = strconv.AppendBool(b, v)
+		case f.Small != nil:
+			v := *f.Small(j)
+			zero = v == 0
+			b = strconv.AppendInt(b, int64(v), 10)
+		default:
+			v := *f.Large(j)
+			zero = v == 0
+			b = strconv.AppendInt(b, v, 10)
+		}
+		if zero && f.Omit {
+			b = b[:start]
+			continue
+		}
+		first = false
+	}
+	return b
+}
+
+// appendString appends s as JSON.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			text, err := json.Marshal(s)
+			if err != nil {
+				return append(b, `""`...) // strings cannot fail
+			}
+			return append(b, text...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}

@@ -1,0 +1,113 @@
+package table
+
+import (
+	"slices"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/array"
+)
+
+// Query chooses rows: each list that is not empty must contain the row's
+// value. Names are exact. States empty: those that squeue shows by itself.
+type Query struct {
+	IDs []int64
+	// Tasks narrows ids of arrays to some of their tasks. The row that stands
+	// for several passes if one of them is meant.
+	Tasks      map[int64]array.Set
+	Users      []string
+	States     []string
+	AllStates  bool
+	Partitions []string
+	Names      []string
+	Accounts   []string
+	QOS        []string
+	Nodes      []string // short names; a job passes that holds any of them
+	Extra      *Extra
+}
+
+// shown are the states of jobs that squeue shows when not asked for others.
+var shown = []string{
+	v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
+	v1alpha1.StateCompleting, v1alpha1.StateSuspended,
+}
+
+type filter struct {
+	ids                                               map[int64]bool // nil: all
+	tasks                                             map[int64]array.Set
+	states                                            []string // nil: all
+	users, partitions, names, accounts, qoses, onNode map[string]bool
+	extra                                             *Extra
+}
+
+func (q *Query) compile() *filter {
+	f := &filter{
+		users: set(q.Users), partitions: set(q.Partitions), names: set(q.Names),
+		accounts: set(q.Accounts), qoses: set(q.QOS), onNode: set(q.Nodes),
+	}
+	if len(q.IDs) > 0 {
+		f.ids, f.tasks = make(map[int64]bool, len(q.IDs)), q.Tasks
+		for _, id := range q.IDs {
+			f.ids[id] = true
+		}
+	}
+	f.extra = q.Extra
+	switch {
+	case q.AllStates:
+	case len(q.States) > 0:
+		f.states = q.States
+	default:
+		f.states = shown
+	}
+	return f
+}
+
+func set(list []string) map[string]bool {
+	if len(list) == 0 {
+		return nil
+	}
+	m := make(map[string]bool, len(list))
+	for _, s := range list {
+		m[s] = true
+	}
+	return m
+}
+
+// means tells whether the row is one of those asked for by id: by its own, or by
+// that of its array or heterogeneous job. r may be nil.
+func (f *filter) means(r *Row) bool {
+	switch {
+	case f.ids == nil:
+		return true
+	case r == nil:
+		return false
+	case r.ArrayJobID != 0 && f.ids[r.ArrayJobID]:
+		set, some := f.tasks[r.ArrayJobID]
+		return !some || r.In(set) || r.ID != r.ArrayJobID && f.ids[r.ID]
+	}
+	if _, some := f.tasks[r.ID]; some && r.ArrayJobID == 0 {
+		return false // a task of what is no array
+	}
+	return f.ids[r.ID] || r.HetJobID != 0 && f.ids[r.HetJobID]
+}
+
+// In tells whether the row is, or stands for, one of the tasks.
+func (r *Row) In(set array.Set) bool {
+	if r.Task != nil {
+		return set.Has(*r.Task)
+	}
+	return slices.ContainsFunc(r.Rest, set.Has)
+}
+
+func (f *filter) pass(r *Row) bool {
+	return f.means(r) && (f.states == nil || slices.Contains(f.states, r.State)) &&
+		(f.users == nil || f.users[r.User]) &&
+		(f.partitions == nil || inAny(f.partitions, r.parts())) &&
+		(f.names == nil || f.names[r.Name]) &&
+		(f.accounts == nil || f.accounts[r.Account]) &&
+		(f.qoses == nil || f.qoses[r.QOS]) &&
+		(f.onNode == nil || inAny(f.onNode, r.Hosts)) && f.extra.pass(r)
+}
+
+func inAny(set map[string]bool, list []string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return set[s] })
+}

@@ -1,0 +1,339 @@
+package table
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/env"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// finished are the states that never change again.
+var finished = map[string]bool{
+	v1alpha1.StateCompleted: true, v1alpha1.StateFailed: true, v1alpha1.StateTimeout: true,
+	v1alpha1.StateCancelled: true, v1alpha1.StateNodeFail: true, v1alpha1.StatePreempted: true,
+	v1alpha1.StateBootFail: true, v1alpha1.StateDeadline: true, v1alpha1.StateOutOfMemory: true,
+}
+
+// newRow turns a BatchJob into its row.
+// split are the jobs split off it.
+func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Directory) *Row {
+	r := &Row{Held: b.Spec.Job.Hold, Final: finished[b.Status.State]}
+	j := &r.Job
+	j.ID, j.Name, j.Namespace, j.Object = b.Spec.JobID, b.Spec.Job.Name, b.Namespace, b.Name
+	identity(j, b, dir)
+	policy(j, b)
+	arrayOf(r, b, split)
+	if id := array.HetID(b); id != 0 {
+		j.HetJobID, j.HetOffset = id, b.Spec.Job.Het.Offset
+		j.HetJobSet = strconv.FormatInt(id, 10) + "-" + strconv.FormatInt(id+int64(b.Spec.Job.Het.Size)-1, 10)
+	}
+	part := dir.Partition(partitionOf(b))
+	times(j, b, part)
+	request(j, &b.Spec.Job)
+	memory(j, &b.Spec.Job, part, dir)
+	j.TRESReq = tres(j.CPUs, requestedMemory(j), j.Nodes, gresOf(&b.Spec.Job.Shape, j.Nodes, j.Tasks))
+	if a := b.Status.Allocation; a != nil && len(a.Nodes) > 0 {
+		r.Hosts = allocated(j, a)
+	} else {
+		j.TRES = j.TRESReq
+	}
+	details(j, b)
+	files(j, b)
+	outcome(j, b)
+	r.fixed = appendFields([]byte{'{'}, j, fixedFields)
+	return r
+}
+
+// parts are the partitions the row's job is in.
+func (r *Row) parts() []string { return strings.Split(r.Partition, ",") }
+
+func identity(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
+	j.User = b.Spec.User
+	if u := dir.User(b.Spec.User); u != nil {
+		j.UID, j.GID = u.Spec.UID, u.Spec.GID
+		for _, g := range u.Spec.Groups {
+			if g.GID == u.Spec.GID {
+				j.Group = g.Name
+			}
+		}
+	}
+}
+
+func partitionOf(b *v1alpha1.BatchJob) string {
+	if b.Status.Partition != "" {
+		return b.Status.Partition
+	}
+	return b.Spec.Partition
+}
+
+func policy(j *status.Job, b *v1alpha1.BatchJob) {
+	s := &b.Spec.Job
+	j.Account, j.QOS, j.Nice = s.Account, s.QOS, s.Nice
+	j.Partition = partitionOf(b)
+	if b.Status.Partition == "" && len(s.Partitions) > 0 {
+		j.Partition = strings.Join(s.Partitions, ",")
+	}
+	j.State, j.Reason = b.Status.State, b.Status.Reason
+	if j.State == "" {
+		j.State = v1alpha1.StatePending
+	}
+	if s.Priority != nil {
+		j.Priority = *s.Priority
+	}
+	if j.State == v1alpha1.StatePending {
+		switch s.Hold {
+		case "user":
+			j.Reason, j.Priority = "JobHeldUser", 0
+		case "admin":
+			j.Reason, j.Priority = "JobHeldAdmin", 0
+		}
+	}
+	if j.Reason == "" {
+		j.Reason = "None"
+	}
+	j.Dependency = dependency(s.Dependencies)
+	j.Comment, j.WCKey, j.Reservation = s.Comment, s.WCKey, s.Reservation
+	j.Restarts, j.Message = b.Status.Restarts, b.Status.Message
+	for i, l := range s.Licenses {
+		if i > 0 {
+			j.Licenses += ","
+		}
+		j.Licenses += l.Name + ":" + strconv.Itoa(int(l.Count))
+	}
+}
+
+// arrayOf fills in which tasks of an array the row stands for.
+func arrayOf(r *Row, b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob) {
+	r.ArrayJobID = array.ID(b)
+	if a := b.Spec.Job.Array; a != nil {
+		r.ArrayMax = a.Max
+	}
+	if _, t, ok := array.Task(b); ok {
+		r.Task = &t.Index
+		r.ArrayTaskID = strconv.Itoa(int(t.Index))
+		return
+	}
+	if r.ArrayJobID != 0 {
+		r.Rest = array.Rest(b, split)
+		r.ArrayTaskID = value.ArraySpec(r.Rest, r.ArrayMax)
+	}
+}
+
+func dependency(d job.Dependencies) string {
+	sep := ","
+	if d.Any {
+		sep = "?"
+	}
+	terms := make([]string, 0, len(d.Items))
+	for _, t := range d.Items {
+		text := t.Type
+		if t.JobID != 0 {
+			text += ":" + strconv.FormatInt(t.JobID, 10)
+		}
+		switch {
+		case t.AllTask:
+			text += "_*"
+		case t.Task != nil:
+			text += "_" + strconv.Itoa(int(*t.Task))
+		}
+		if t.Delay != 0 {
+			text += "+" + strconv.Itoa(int(t.Delay))
+		}
+		terms = append(terms, text+"(unfulfilled)")
+	}
+	return strings.Join(terms, sep)
+}
+
+func unix(t *metav1.MicroTime) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
+	j.Submit = unix(b.Spec.SubmitTime)
+	if j.Submit == 0 {
+		j.Submit = b.CreationTimestamp.Unix()
+	}
+	if j.Eligible = unix(b.Status.EligibleTime); j.Eligible == 0 && len(b.Spec.Job.Dependencies.Items) == 0 {
+		j.Eligible = max(j.Submit, b.Spec.Job.Time.Begin)
+	}
+	j.Start, j.End = unix(b.Status.StartTime), unix(b.Status.EndTime)
+	j.TimeLimit, j.TimeMin = TimeLimit(b, part), b.Spec.Job.Time.Min
+	if j.End == 0 && j.Start != 0 && j.TimeLimit != job.Unlimited {
+		j.End = j.Start + int64(j.TimeLimit)*60
+	}
+}
+
+// TimeLimit is the limit in force for a job, in minutes, or job.Unlimited:
+// the one set at placement, the one asked for, or the partition's default.
+// part may be nil.
+func TimeLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
+	placed := b.Status.State != "" && b.Status.State != v1alpha1.StatePending
+	candidates := []int32{b.Spec.Job.Time.Limit}
+	if placed {
+		candidates = []int32{b.Status.TimeLimit, b.Spec.Job.Time.Limit}
+	}
+	if part != nil {
+		candidates = append(candidates, part.Spec.DefaultTime, part.Spec.MaxTime)
+	}
+	for _, minutes := range candidates {
+		if minutes != 0 {
+			return minutes
+		}
+	}
+	return job.Unlimited
+}
+
+// request fills in what was asked for: nodes, CPUs, tasks.
+func request(j *status.Job, s *job.Job) {
+	sh := &s.Shape
+	j.Tasks, j.CPUsPerTask, j.TasksPerNode = sh.Tasks, max(sh.CPUsPerTask, 1), sh.TasksPerNode
+	j.Nodes, j.MaxNodes = max(sh.MinNodes, int32(len(s.Placement.NodeList)), 1), sh.MaxNodes
+	if j.Tasks > 0 && sh.TasksPerNode > 0 {
+		j.Nodes = max(j.Nodes, (j.Tasks+sh.TasksPerNode-1)/sh.TasksPerNode)
+	}
+	if j.Tasks == 0 {
+		j.Tasks = j.Nodes * max(sh.TasksPerNode, 1)
+	}
+	j.CPUs = max(j.Tasks*j.CPUsPerTask, j.Nodes*max(sh.MinCPUs, 1))
+	p := &s.Placement
+	j.Features, j.Contiguous = p.Constraint, p.Contiguous
+	j.ReqNodes, j.ExcNodes = hostlist.Fold(p.NodeList), hostlist.Fold(p.Exclude)
+	switch {
+	case p.Exclusive == "node":
+		j.OverSubscribe = "NO"
+	case p.Exclusive == "user":
+		j.OverSubscribe = "USER"
+	case p.OverSubscribe:
+		j.OverSubscribe = "YES"
+	default:
+		j.OverSubscribe = "OK"
+	}
+}
+
+func gres(g job.GRES) string {
+	text := g.Name
+	if g.Type != "" {
+		text += ":" + g.Type
+	}
+	return text + ":" + strconv.FormatInt(g.Count, 10)
+}
+
+func memory(j *status.Job, s *job.Job, part *v1alpha1.Partition, dir *directory.Directory) {
+	limits := []v1alpha1.MemoryLimits{dir.Parameters().MemoryLimits}
+	if part != nil {
+		limits = slices.Insert(limits, 0, part.Spec.MemoryLimits)
+	}
+	switch {
+	case s.Shape.MemPerNode != nil:
+		j.MinMemory = *s.Shape.MemPerNode
+		return
+	case s.Shape.MemPerCPU != nil:
+		j.MinMemory, j.MemoryPerCPU = *s.Shape.MemPerCPU, true
+		return
+	}
+	for _, l := range limits {
+		switch {
+		case l.DefMemPerCPU != nil:
+			j.MinMemory, j.MemoryPerCPU = *l.DefMemPerCPU, true
+			return
+		case l.DefMemPerNode != nil:
+			j.MinMemory = *l.DefMemPerNode
+			return
+		}
+	}
+}
+
+func requestedMemory(j *status.Job) int64 {
+	if j.MemoryPerCPU {
+		return j.MinMemory * int64(j.CPUs)
+	}
+	return j.MinMemory * int64(j.Nodes)
+}
+
+// allocated fills in what the job holds and returns the names of its nodes.
+func allocated(j *status.Job, a *v1alpha1.Allocation) []string {
+	hosts := make([]string, 0, len(a.Nodes))
+	var cpus int32
+	var mem int64
+	for i := range a.Nodes {
+		hosts = append(hosts, a.Nodes[i].Name)
+		cpus += a.Nodes[i].CPUs
+		mem += a.Nodes[i].Memory
+	}
+	j.Nodes, j.CPUs = int32(len(hosts)), cpus
+	j.NodeList, j.BatchHost = hostlist.Fold(hosts), hosts[0]
+	var devices map[string]int64
+	j.Layout, devices = place(a)
+	j.TRES = tres(cpus, mem, j.Nodes, devices)
+	return hosts
+}
+
+func tres(cpus int32, mem int64, nodes int32, devices map[string]int64) string {
+	text := "cpu=" + strconv.Itoa(int(cpus))
+	if mem > 0 {
+		text += ",mem=" + size(mem)
+	}
+	text += ",node=" + strconv.Itoa(int(nodes)) + ",billing=" + strconv.Itoa(int(cpus))
+	for _, name := range slices.Sorted(maps.Keys(devices)) {
+		if n := devices[name]; n > 0 {
+			text += ",gres/" + name + "=" + strconv.FormatInt(n, 10)
+		}
+	}
+	return text
+}
+
+// size writes MiB as Slurm does: in the largest unit that divides it.
+func size(mib int64) string {
+	unit := "M"
+	for _, next := range []string{"G", "T"} {
+		if mib%1024 != 0 {
+			break
+		}
+		mib, unit = mib/1024, next
+	}
+	return strconv.FormatInt(mib, 10) + unit
+}
+
+func files(j *status.Job, b *v1alpha1.BatchJob) {
+	s := &b.Spec.Job.Batch
+	j.Command, j.WorkDir, j.NoBatch = s.Command, s.WorkDir, s.Client != ""
+	names := env.Place{JobID: b.Spec.JobID, Batch: true, JobName: b.Spec.Job.Name, User: b.Spec.User, Node: j.BatchHost}
+	if id, t, ok := array.Task(b); ok {
+		names.ArrayJobID, names.ArrayTask = id, t.Index
+	}
+	output := s.Output
+	if output == "" {
+		if output = env.DefaultOutput; j.ArrayJobID != 0 {
+			output = env.DefaultArrayOutput
+		}
+	}
+	place := func(pattern string) string { return names.Path(s.WorkDir, pattern) }
+	j.StdOut = place(output)
+	if j.StdErr = j.StdOut; s.Error != "" {
+		j.StdErr = place(s.Error)
+	}
+	if j.StdIn = "/dev/null"; s.Input != "" {
+		j.StdIn = place(s.Input)
+	}
+}
+
+func outcome(j *status.Job, b *v1alpha1.BatchJob) {
+	if c := b.Status.ExitCode; c != nil {
+		j.ExitCode, j.Signal = c.Status, c.Signal
+	}
+	j.Requeue = b.Spec.Job.Batch.Requeue == nil || *b.Spec.Job.Batch.Requeue
+}

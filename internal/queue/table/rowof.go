@@ -1,0 +1,10 @@
+package table
+
+import (
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// RowOf is the row of a job as its object tells, without what a plan adds.
+func RowOf(b *v1alpha1.BatchJob, dir *directory.Directory) status.Job { return newRow(b, nil, dir).Job }

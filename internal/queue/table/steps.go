@@ -1,0 +1,137 @@
+package table
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// mostSteps bounds the steps that are remembered of one job: agents, which
+// share their user's uid, report them.
+const mostSteps = 10_000
+
+// steps are the steps that run, by job id, as the jobs' agents report them.
+type steps struct {
+	mu   sync.Mutex
+	jobs map[int64]*jobSteps
+}
+
+type jobSteps struct {
+	attempt int32
+	records map[int32]wire.StepRecord
+}
+
+// TakeSteps takes in what a job's agent reports of its steps: those that have
+// ended are forgotten. Reports of an attempt that is over change nothing.
+func (t *Table) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
+	b, ok := t.cluster.Job(jobID)
+	if !ok || b.Status.Attempt != attempt || finished[b.Status.State] {
+		return
+	}
+	s := &t.steps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs == nil {
+		s.jobs = map[int64]*jobSteps{}
+	}
+	j := s.jobs[jobID]
+	if j == nil || j.attempt != attempt {
+		j = &jobSteps{attempt: attempt, records: map[int32]wire.StepRecord{}}
+		s.jobs[jobID] = j
+	}
+	for _, r := range list {
+		switch {
+		case r.End != 0 || r.State != v1alpha1.StateRunning && r.State != "":
+			delete(j.records, r.ID)
+		case len(j.records) < mostSteps:
+			j.records[r.ID] = r
+		}
+	}
+}
+
+// forgetSteps drops the steps of a job that is over.
+func (t *Table) forgetSteps(jobID int64) {
+	t.steps.mu.Lock()
+	defer t.steps.mu.Unlock()
+	delete(t.steps.jobs, jobID)
+}
+
+// Steps lists the steps of the jobs that pass q. As Slurm, it tells of a
+// running job's batch script even before its agent does.
+func (t *Table) Steps(q Query) []status.Step {
+	q.AllStates = false
+	q.States = []string{v1alpha1.StateRunning, v1alpha1.StateCompleting, v1alpha1.StateSuspended}
+	rows := t.Select(q)
+	var out []status.Step
+	t.steps.mu.Lock()
+	defer t.steps.mu.Unlock()
+	for _, r := range rows {
+		j := t.steps.jobs[r.ID]
+		if j == nil {
+			if !r.NoBatch && r.State == v1alpha1.StateRunning {
+				out = append(out, step(r, &wire.StepRecord{ID: wire.StepBatch, Name: "batch", Nodes: r.Hosts[:min(1, len(r.Hosts))], Tasks: 1, Start: r.Start * 1e9}))
+			}
+			continue
+		}
+		first := len(out)
+		for _, rec := range j.records {
+			out = append(out, step(r, &rec))
+		}
+		slices.SortFunc(out[first:], func(a, b status.Step) int { return int(int64(uint32(a.Number)) - int64(uint32(b.Number))) })
+	}
+	return out
+}
+
+// step makes the row of a step from its record and its job's row.
+func step(r *Row, rec *wire.StepRecord) status.Step {
+	s := status.Step{
+		ID: stepName(r, rec.ID), JobID: r.ID, Number: int64(rec.ID), Name: rec.Name, User: r.User, UID: r.UID, Partition: r.Partition,
+		State: v1alpha1.StateRunning, Start: rec.Start / 1e9, TimeLimit: -1, Nodes: int32(len(rec.Nodes)), NodeList: hostlist.Fold(rec.Nodes),
+		CPUs: rec.CPUs, Tasks: rec.Tasks, ArrayJobID: r.ArrayJobID, ArrayTaskID: r.ArrayTaskID, HetJobID: r.HetJobID, HetOffset: r.HetOffset,
+	}
+	if rec.TimeLimit > 0 {
+		s.TimeLimit = rec.TimeLimit
+	}
+	if rec.ID >= 0 {
+		s.Dist = rec.Layout
+		s.TRES = "cpu=" + strconv.Itoa(int(rec.CPUs)) + ",node=" + strconv.Itoa(len(rec.Nodes))
+	} else {
+		s.CPUFreq = "0-0:0"
+	}
+	return s
+}
+
+// stepName is the step as users name it: 12.0, 12_3.batch.
+func stepName(r *Row, id int32) string {
+	name := strconv.FormatInt(r.ID, 10)
+	if _, err := strconv.Atoi(r.ArrayTaskID); err == nil && r.ArrayJobID != 0 {
+		name = strconv.FormatInt(r.ArrayJobID, 10) + "_" + r.ArrayTaskID
+	}
+	switch id {
+	case wire.StepBatch:
+		return name + ".batch"
+	case wire.StepExtern:
+		return name + ".extern"
+	case wire.StepInteractive:
+		return name + ".interactive"
+	}
+	return name + "." + strconv.Itoa(int(id))
+}
+
+// HasStep tells whether the step may run: a job whose agents have not yet
+// reported any may have every one.
+func (t *Table) HasStep(r *Row, id int32) bool {
+	t.steps.mu.Lock()
+	defer t.steps.mu.Unlock()
+	j := t.steps.jobs[r.ID]
+	if j == nil || id == wire.StepBatch {
+		return true
+	}
+	_, ok := j.records[id]
+	return ok
+}

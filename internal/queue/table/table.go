@@ -1,0 +1,308 @@
+// Package table holds the queue as rows, ready to be sent: one row for each
+// BatchJob, kept up to date by events and merged with the newest plan when it
+// is read.
+package table
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Planner tells what the newest plan says about a pending job; ok is false
+// for a job that it has not seen. It must be quick and safe for concurrent use.
+type Planner interface {
+	Planned(id int64) (p control.Planned, ok bool)
+}
+
+// Row is one job. Rows are never changed: an update makes a new one, so a
+// reader may keep them for as long as it likes.
+type Row struct {
+	status.Job
+	// Hosts are the short names of the nodes held, in the order of the job.
+	Hosts []string
+	// Held is job.hold: "", "user" or "admin".
+	Held string
+	// Task is the task of an array that the row is; Rest are those it stands for
+	// while they are not split off.
+	Task *int32
+	Rest array.Set
+	// Final is true when the job is over and nothing about it will change.
+	Final bool
+
+	fixed []byte // JSON of everything but what the plan changes, "{" included
+}
+
+// Table is safe for concurrent use.
+type Table struct {
+	cluster *control.Cluster
+	dir     *directory.Directory
+	planner Planner
+
+	coming arrivals
+	steps  steps
+
+	anyTouched atomic.Bool
+
+	stale atomic.Bool // users or partitions changed: every row is to be remade
+
+	mu     sync.RWMutex
+	rows   []*Row // by ascending id
+	active map[Key]int
+	past   history
+
+	plans plans
+
+	// touched are arrays that stand for fewer tasks than their rows say.
+	touched map[int64]bool
+}
+
+// Key names a group of jobs to count; an empty field stands for all.
+type Key struct{ User, Account, QOS string }
+
+// New makes the table of c's jobs, before its stores are fed. planner may be
+// nil.
+func New(c *control.Cluster, dir *directory.Directory, planner Planner) *Table {
+	t := &Table{cluster: c, dir: dir, planner: planner, active: map[Key]int{}, touched: map[int64]bool{}}
+	t.past.epoch = strconv.FormatInt(time.Now().UnixNano(), 36)
+	c.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) {
+		if now == nil {
+			now = old
+		}
+		t.refresh(now.Spec.JobID)
+		if o := now.Spec.Origin; o != nil && (old == nil || now == old) {
+			t.touch(o.JobID) // it stands for one task less
+		}
+	})
+	c.Users.Subscribe(func(_, _ *v1alpha1.User) { t.outdate() })
+	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { t.outdate() })
+	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { t.outdate() })
+	return t
+}
+
+// outdate has every row remade before it is read again.
+func (t *Table) outdate() {
+	t.stale.Store(true)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.past.alert()
+}
+
+// refresh takes the job's present state from the store. Events may come out
+// of order; the store under the table's lock has the newest.
+func (t *Table) refresh(id int64) {
+	if id == 0 {
+		return // not admitted by us: it is not in the queue
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if j, ok := t.cluster.Job(id); ok {
+		r := newRow(j, t.split(j), t.dir)
+		t.put(r)
+		if r.Final {
+			t.forgetSteps(id)
+		}
+		t.coming.arrived(id)
+		return
+	}
+	t.forgetSteps(id)
+	if at, ok := t.find(id); ok {
+		t.count(t.rows[at], -1)
+		t.past.add(change{id, t.rows[at], nil})
+		t.rows = slices.Delete(t.rows, at, at+1)
+	}
+}
+
+// split are the jobs split off an array.
+func (t *Table) split(j *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
+	if !array.Whole(j) {
+		return nil
+	}
+	return t.cluster.SplitOff(j.Spec.JobID)
+}
+
+func (t *Table) put(r *Row) {
+	at, ok := t.find(r.ID)
+	if ok {
+		t.count(t.rows[at], -1)
+		if t.rows[at].Job != r.Job {
+			t.past.add(change{r.ID, t.rows[at], r})
+		}
+		t.rows[at] = r
+	} else {
+		t.past.add(change{r.ID, nil, r})
+		t.rows = slices.Insert(t.rows, at, r)
+	}
+	t.count(r, 1)
+}
+
+func (t *Table) count(r *Row, by int) {
+	if r.Final {
+		return
+	}
+	t.add(Key{User: r.User}, by)
+	if r.Account != "" {
+		t.add(Key{Account: r.Account}, by)
+		t.add(Key{User: r.User, Account: r.Account}, by)
+	}
+	if r.QOS != "" {
+		t.add(Key{QOS: r.QOS}, by)
+		t.add(Key{User: r.User, QOS: r.QOS}, by)
+	}
+}
+
+func (t *Table) add(k Key, by int) {
+	if t.active[k] += by; t.active[k] == 0 {
+		delete(t.active, k)
+	}
+}
+
+func (t *Table) find(id int64) (int, bool) {
+	if n := len(t.rows); n == 0 || t.rows[n-1].ID < id {
+		return n, false // a new job, nearly always
+	}
+	return slices.BinarySearchFunc(t.rows, id, func(r *Row, id int64) int {
+		switch {
+		case r.ID < id:
+			return -1
+		case r.ID > id:
+			return 1
+		}
+		return 0
+	})
+}
+
+// touch has the row of an array made anew before it is read again.
+func (t *Table) touch(id int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.touched[id] = true
+	t.anyTouched.Store(true)
+	t.past.alert()
+}
+
+// remakeTouched makes the rows of arrays anew.
+func (t *Table) remakeTouched() {
+	if !t.anyTouched.Load() {
+		return
+	}
+	t.mu.Lock()
+	ids := t.touched
+	t.touched = map[int64]bool{}
+	t.anyTouched.Store(false)
+	t.mu.Unlock()
+	for id := range ids {
+		t.refresh(id)
+	}
+}
+
+// remake makes every row anew if users, partitions or parameters changed.
+func (t *Table) remake() {
+	t.remakeTouched()
+	if !t.stale.Load() {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.stale.Swap(false) {
+		return
+	}
+	for i, r := range t.rows {
+		if j, ok := t.cluster.Job(r.ID); ok {
+			t.count(r, -1)
+			t.rows[i] = newRow(j, t.split(j), t.dir)
+			t.count(t.rows[i], 1)
+			if t.rows[i].Job != r.Job {
+				t.past.add(change{r.ID, r, t.rows[i]})
+			}
+		}
+	}
+}
+
+// Get returns the row of a job, or nil.
+func (t *Table) Get(id int64) *Row {
+	t.remake()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if at, ok := t.find(id); ok {
+		return t.rows[at]
+	}
+	return nil
+}
+
+// Planned is what the newest plan says about a pending job.
+func (t *Table) Planned(id int64) (p control.Planned, ok bool) {
+	if t.planner == nil {
+		return p, false
+	}
+	return t.planner.Planned(id)
+}
+
+// Len is the number of jobs in the queue, finished ones included.
+func (t *Table) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.rows)
+}
+
+// Active counts the jobs of k that are not finished. k names a user, an
+// account, a QOS, or a user and one of the others.
+func (t *Table) Active(k Key) int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.active[k]
+}
+
+// Highest is the highest job id in the queue, or 0.
+func (t *Table) Highest() int64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if n := len(t.rows); n > 0 {
+		return t.rows[n-1].ID
+	}
+	return 0
+}
+
+// Select returns the rows that pass q, by ascending id, as of one moment.
+func (t *Table) Select(q Query) []*Row {
+	t.remake()
+	f := q.compile()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if len(q.IDs) > 0 {
+		return t.selectIDs(q.IDs, f)
+	}
+	out := make([]*Row, 0, len(t.rows))
+	for _, r := range t.rows {
+		if f.pass(r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// selectIDs looks at the rows with these ids and at what was split off them.
+func (t *Table) selectIDs(ids []int64, f *filter) []*Row {
+	all := slices.Clone(ids)
+	for _, id := range ids {
+		for _, b := range t.cluster.SplitOff(id) {
+			all = append(all, b.Spec.JobID)
+		}
+	}
+	slices.Sort(all)
+	var out []*Row
+	for _, id := range slices.Compact(all) {
+		if at, ok := t.find(id); ok && f.pass(t.rows[at]) {
+			out = append(out, t.rows[at])
+		}
+	}
+	return out
+}

@@ -1,0 +1,224 @@
+package table_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// plans answers for the planner.
+type plans map[int64]control.Planned
+
+func (p plans) Planned(id int64) (control.Planned, bool) { x, ok := p[id]; return x, ok }
+
+func newTable(p table.Planner) (*control.Cluster, *table.Table) {
+	c := fake.Cluster(interceptor.Funcs{})
+	return c, table.New(c, directory.New(c, nil), p)
+}
+
+var submitted = metav1.NewMicroTime(time.Unix(1_700_000_000, 0))
+
+func batchJob(id int64, user string, change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+	b := &v1alpha1.BatchJob{}
+	b.Name, b.Namespace = fmt.Sprintf("j-%d", id), "user-"+user
+	b.Spec = v1alpha1.BatchJobSpec{JobID: id, User: user, Partition: "main", SubmitTime: &submitted}
+	b.Spec.Job = job.Job{Name: fmt.Sprintf("job \"%d\" é\n", id), Shape: job.Shape{MinNodes: 2, TasksPerNode: 3}, Batch: job.Batch{WorkDir: "/w"}}
+	if change != nil {
+		change(b)
+	}
+	return b
+}
+
+func numbers(rows []*table.Row) []int64 {
+	out := []int64{}
+	for _, r := range rows {
+		out = append(out, r.ID)
+	}
+	return out
+}
+
+func TestSelect(t *testing.T) {
+	c, tab := newTable(nil)
+	state := func(s string) func(*v1alpha1.BatchJob) {
+		return func(b *v1alpha1.BatchJob) {
+			b.Status.State = s
+			if s == v1alpha1.StateRunning {
+				b.Status.Partition, b.Status.Allocation = "fast", &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2}, {Name: "n2", CPUs: 2}}}
+			}
+		}
+	}
+	fake.Feed(c, fake.User("anna", 1001), batchJob(5, "ben", nil), batchJob(3, "anna", state(v1alpha1.StateRunning)),
+		batchJob(4, "anna", state(v1alpha1.StateCompleted)), batchJob(1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = []string{"main", "slow"} }))
+	for name, x := range map[string]struct {
+		q    table.Query
+		want []int64
+	}{
+		"default":    {table.Query{}, []int64{1, 3, 5}},
+		"all":        {table.Query{AllStates: true}, []int64{1, 3, 4, 5}},
+		"user":       {table.Query{Users: []string{"anna"}}, []int64{1, 3}},
+		"ids":        {table.Query{IDs: []int64{5, 4, 5, 77, -1}}, []int64{5}},
+		"state":      {table.Query{States: []string{"COMPLETED", "RUNNING"}}, []int64{3, 4}},
+		"partition":  {table.Query{Partitions: []string{"slow", "fast"}}, []int64{1, 3}},
+		"node":       {table.Query{Nodes: []string{"n2", "n7"}}, []int64{3}},
+		"name":       {table.Query{Names: []string{"job \"5\" é\n"}}, []int64{5}},
+		"no account": {table.Query{Accounts: []string{"x"}}, []int64{}},
+	} {
+		if got := numbers(tab.Select(x.q)); !slices.Equal(got, x.want) {
+			t.Errorf("%s: %v, want %v", name, got, x.want)
+		}
+	}
+	if r := tab.Get(3); r.UID != 1001 || r.NodeList != "n[1-2]" || r.BatchHost != "n1" || r.CPUs != 4 || r.Group != "anna" {
+		t.Errorf("%+v", r.Job)
+	}
+	if r := tab.Get(5); r.Nodes != 2 || r.Tasks != 6 || r.CPUs != 6 || r.TimeLimit != job.Unlimited || r.StdOut != "/w/slurm-5.out" || r.Reason != "None" {
+		t.Errorf("%+v", r.Job)
+	}
+	if a, all := tab.Active(table.Key{User: "anna"}), tab.Len(); a != 2 || all != 4 || tab.Highest() != 5 {
+		t.Errorf("%d active, %d in all", a, all)
+	}
+}
+
+// Rows are what encoding/json would make of them, whole and in part.
+func TestEncoding(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	c, tab := newTable(plans{1: {Start: start, Nodes: []string{"n2", "n1"}, Reason: "Priority", Priority: 9}, 2: {Reason: "Resources", Priority: 4}})
+	fake.Feed(c, batchJob(1, "anna", nil), batchJob(2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }), batchJob(3, "anna", nil))
+	rows := tab.Select(table.Query{})
+	var got, want []status.Job
+	if err := json.Unmarshal(tab.AppendJSON(nil, rows, nil), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		want = append(want, tab.Merged(r))
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if got[0].Reason != "Priority" || got[0].Priority != 9 || got[0].Start != start.Unix() || got[0].PlannedNodes == "" {
+		t.Errorf("planned: %+v", got[0])
+	}
+	if got[1].Reason != "JobHeldUser" || got[1].Priority != 0 {
+		t.Errorf("held: %+v", got[1])
+	}
+	if text := string(tab.AppendJSON(nil, rows[:1], table.Project([]string{"id", "state", "nope"}))); text != `[{"id":1,"state":"PENDING"}]` {
+		t.Error(text)
+	}
+	for f := range reflect.TypeFor[status.Job]().Fields() {
+		if k := f.Type.Kind(); k != reflect.String && k != reflect.Bool && k != reflect.Int32 && k != reflect.Int64 {
+			t.Errorf("status.Job.%s: the encoder knows no %s", f.Name, k)
+		}
+	}
+}
+
+// Whatever the order of events, the table ends as the store is, sorted.
+func TestFollowsTheStore(t *testing.T) {
+	c, tab := newTable(nil)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(w)))
+			for range 500 {
+				id := int64(r.IntN(100)) + 1
+				if old, ok := c.Job(id); ok && r.IntN(5) == 0 {
+					c.Jobs.Remove(old, time.Now())
+					continue
+				}
+				b := batchJob(id, "anna", nil)
+				b.UID = ""
+				fake.Feed(c, b)
+				tab.Select(table.Query{Users: []string{"anna"}})
+			}
+		})
+	}
+	wg.Wait()
+	ids := numbers(tab.Select(table.Query{AllStates: true}))
+	if !slices.IsSorted(ids) || len(ids) != c.Jobs.Len() || tab.Active(table.Key{User: "anna"}) != len(ids) {
+		t.Errorf("%d rows of %d jobs", len(ids), c.Jobs.Len())
+	}
+}
+
+// A user that comes later than its jobs shows up in them.
+func TestLateUser(t *testing.T) {
+	c, tab := newTable(nil)
+	fake.Feed(c, batchJob(1, "anna", nil), fake.User("anna", 1001))
+	if r := tab.Select(table.Query{})[0]; r.UID != 1001 || !strings.Contains(string(tab.AppendJSON(nil, []*table.Row{r}, nil)), `"uid":1001`) {
+		t.Errorf("%+v", r.Job)
+	}
+}
+
+func BenchmarkSqueue10000(b *testing.B) {
+	p := plans{}
+	c, tab := newTable(p)
+	for id := range int64(10000) {
+		p[id+1] = control.Planned{Reason: "Priority", Priority: id, Start: time.Unix(1_800_000_000+id, 0), Nodes: []string{"n1", "n2"}}
+		fake.Feed(c, batchJob(id+1, "anna", nil))
+	}
+	for name, fields := range map[string][]string{"all": nil, "default": {"id", "partition", "name", "user", "state", "start", "end", "nodes", "nodeList", "reason"}} {
+		b.Run(name, func(b *testing.B) {
+			var buf []byte
+			for b.Loop() {
+				buf = tab.AppendJSON(buf[:0], tab.Select(table.Query{}), table.Project(fields))
+			}
+			b.ReportMetric(float64(len(buf)), "bytes")
+		})
+	}
+}
+
+// Who submitted a moment ago finds the job, although its event is still on its
+// way; who asks for something else does not wait.
+func TestAwait(t *testing.T) {
+	c, tab := newTable(nil)
+	tab.Expect(7, "anna")
+	others := func(q table.Query) {
+		done := make(chan struct{})
+		go func() { tab.Await(t.Context(), q); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(table.Patience * 9 / 10):
+			t.Errorf("%+v waits for another's job", q)
+		}
+	}
+	others(table.Query{Users: []string{"ben"}})
+	others(table.Query{IDs: []int64{6}})
+	fake.Feed(c, batchJob(7, "anna", nil))
+	for i, q := range []table.Query{{}, {IDs: []int64{21}}, {Users: []string{"anna"}}} {
+		id := int64(20 + i)
+		tab.Expect(id, "anna")
+		time.AfterFunc(20*time.Millisecond, func() { fake.Feed(c, batchJob(id, "anna", nil)) })
+		tab.Await(t.Context(), q)
+		if tab.Get(id) == nil {
+			t.Errorf("%+v: a job that was admitted is not listed", q)
+		}
+	}
+	tab.Expect(8, "anna") // never stored
+	start := time.Now()
+	if tab.Await(t.Context(), table.Query{}); time.Since(start) > 10*table.Patience {
+		t.Error("waits for ever for what never comes")
+	}
+}
+
+// An allocation of srun or salloc has no batch script, and says so.
+func TestAllocationsHaveNoBatchScript(t *testing.T) {
+	c, tab := newTable(nil)
+	fake.Feed(c, batchJob(1, "anna", nil), batchJob(2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" }))
+	if tab.Get(1).NoBatch || !tab.Get(2).NoBatch {
+		t.Errorf("batch job: NoBatch %v, salloc: %v", tab.Get(1).NoBatch, tab.Get(2).NoBatch)
+	}
+}

@@ -1,0 +1,216 @@
+package table
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+)
+
+// remembered is how many changes are kept for watchers: one that is further
+// behind is sent everything anew. It bounds the memory that watchers cost,
+// however many there are and however slowly they read.
+const remembered = 1 << 14
+
+// planPause is the least time between two looks at the plan on behalf of
+// watchers. A plan may move every pending job; what it says is news, not an
+// event to be followed to the millisecond.
+const planPause = 2 * time.Second
+
+// change is one entry of the history. old is nil for a new job, now for one
+// that is gone; both are the same row when only the plan has changed.
+type change struct {
+	id       int64
+	old, now *Row
+}
+
+// history is the last changes of the table, in a ring. Revision n is the state
+// after n changes; change n made revision n+1. The table's lock guards it.
+type history struct {
+	epoch string // of this process: revisions of another one mean nothing here
+	count uint64
+	ring  []change
+	wake  chan struct{} // closed at the next change; nil: nobody waits
+}
+
+func (h *history) add(c change) {
+	if len(h.ring) < remembered {
+		h.ring = append(h.ring, c)
+	} else {
+		h.ring[h.count%remembered] = c
+	}
+	h.count++
+	h.alert()
+}
+
+// alert wakes who waits for a change.
+func (h *history) alert() {
+	if h.wake != nil {
+		close(h.wake)
+		h.wake = nil
+	}
+}
+
+// since calls visit with every change after revision at, oldest first; ok is
+// false if they are no longer remembered.
+func (h *history) since(at uint64, visit func(*change)) (ok bool) {
+	if at > h.count || h.count-at > uint64(len(h.ring)) {
+		return false
+	}
+	for n := at; n < h.count; n++ {
+		visit(&h.ring[n%remembered])
+	}
+	return true
+}
+
+func (h *history) revision() string { return h.epoch + "-" + strconv.FormatUint(h.count, 10) }
+
+// Watcher follows the rows that pass a query. It keeps no rows, only how far
+// it has come. It is for one goroutine.
+type Watcher struct {
+	t      *Table
+	filter *filter
+	at     uint64
+	synced bool
+	plans  bool // changes of the plan alone matter
+}
+
+// Changes is what a Watcher has to tell.
+type Changes struct {
+	Sync     bool // Rows are all that pass: what was told before is void
+	Rows     []*Row
+	Gone     []int64
+	Revision string
+}
+
+// Watch starts to follow q after the revision since (of Changes), or from
+// nothing where it is empty or no longer known. plans: also when only the
+// newest plan says something else about a pending job.
+func (t *Table) Watch(q Query, since string, plans bool) *Watcher {
+	w := &Watcher{t: t, filter: q.compile(), plans: plans}
+	epoch, number, _ := strings.Cut(since, "-")
+	if n, err := strconv.ParseUint(number, 10, 64); err == nil && epoch == t.past.epoch {
+		w.at, w.synced = n, true
+	}
+	return w
+}
+
+// Next returns the changes since the last call, at once if there are any, else
+// when there are. The first call of a Watcher that starts from nothing returns
+// at once. The error is ctx's.
+func (w *Watcher) Next(ctx context.Context) (Changes, error) {
+	for {
+		w.t.remake()
+		got, changed := w.collect()
+		if got.Sync || len(got.Rows)+len(got.Gone) > 0 {
+			return got, nil
+		}
+		var tick <-chan time.Time
+		if w.plans {
+			tick = time.After(planPause)
+		}
+		select {
+		case <-changed:
+		case <-tick:
+			w.t.lookAtPlan()
+		case <-ctx.Done():
+			return got, ctx.Err()
+		}
+	}
+}
+
+// collect takes what has changed, and a channel that tells of the next change.
+func (w *Watcher) collect() (Changes, <-chan struct{}) {
+	t := w.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.past.wake == nil {
+		t.past.wake = make(chan struct{})
+	}
+	out := Changes{Revision: t.past.revision()}
+	first := map[int64]*change{}
+	var order []int64
+	known := w.synced && t.past.since(w.at, func(c *change) {
+		if !w.filter.means(c.old) && !w.filter.means(c.now) || c.old == c.now && !w.plans {
+			return
+		}
+		if first[c.id] == nil {
+			first[c.id] = c
+			order = append(order, c.id)
+		}
+	})
+	w.at, w.synced = t.past.count, true
+	if !known {
+		out.Sync, out.Rows = true, w.all()
+		return out, t.past.wake
+	}
+	for _, id := range order {
+		if at, ok := t.find(id); ok && w.filter.pass(t.rows[at]) {
+			out.Rows = append(out.Rows, t.rows[at])
+		} else if old := first[id].old; old != nil && w.filter.pass(old) {
+			out.Gone = append(out.Gone, id)
+		}
+	}
+	slices.SortFunc(out.Rows, func(a, b *Row) int { return int(a.ID - b.ID) })
+	return out, t.past.wake
+}
+
+// all are the rows that pass. The table is locked.
+func (w *Watcher) all() []*Row {
+	var out []*Row
+	for _, r := range w.t.rows {
+		if w.filter.pass(r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// plans is what was last told of the plan.
+type plans struct {
+	mu     sync.Mutex
+	seen   map[int64]control.Planned
+	looked time.Time
+}
+
+// lookAtPlan makes a change of every pending job about which the newest plan
+// says something else than the one last looked at. Many watchers ask; it is
+// done once in a while for all of them. Priorities, which grow with every
+// plan, are no change of their own.
+func (t *Table) lookAtPlan() {
+	if t.planner == nil {
+		return
+	}
+	p := &t.plans
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.looked) < planPause/2 {
+		return
+	}
+	p.looked = now
+	seen := make(map[int64]control.Planned, len(p.seen))
+	var moved []*Row
+	for _, r := range t.Select(Query{States: []string{v1alpha1.StatePending}}) {
+		plan, ok := t.planner.Planned(r.ID)
+		if !ok {
+			continue
+		}
+		seen[r.ID] = plan
+		before, known := p.seen[r.ID]
+		if !known || before.Reason != plan.Reason || !before.Start.Equal(plan.Start) || !slices.Equal(before.Nodes, plan.Nodes) {
+			moved = append(moved, r)
+		}
+	}
+	p.seen = seen
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range moved {
+		t.past.add(change{r.ID, r, r})
+	}
+}

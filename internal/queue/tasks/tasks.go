@@ -1,0 +1,253 @@
+// Package tasks splits tasks off job arrays. A task that is to start, or to be
+// changed by itself, becomes a BatchJob with a name that its array and index
+// determine: whoever asks again, after a crash as well, gets the same object,
+// so that no task is lost and none runs twice. The array's own record of what
+// is left follows; until then the objects count.
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/array"
+)
+
+// ErrGone says that a task is not (or no longer) there to be split off.
+var ErrGone = errors.New("the task is not waiting in its array any more")
+
+// atOnce bounds the objects that are made at the same time.
+const atOnce = 16
+
+// Split makes jobs of their own of the array's tasks with these indexes and
+// returns them as stored, in the same order. The last task that is left is the
+// array's own job. Tasks that are not waiting in the array give ErrGone, and
+// nothing is split off.
+func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32) ([]*v1alpha1.BatchJob, error) {
+	defer c.LockArray(arrayJobID)()
+	whole, rest, err := waiting(c, arrayJobID)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range indexes {
+		if !rest.Has(i) {
+			return nil, ErrGone
+		}
+	}
+	split, own := indexes, []int32(nil)
+	if len(indexes) == len(rest) {
+		last := slices.Max(indexes)
+		split = slices.DeleteFunc(slices.Clone(indexes), func(i int32) bool { return i == last })
+		own = []int32{last}
+	}
+	made, err := createAll(ctx, c, whole, split)
+	if err != nil {
+		return nil, err
+	}
+	left := rest.Without(func(i int32) bool { return slices.Contains(split, i) })
+	whole, err = record(ctx, c, arrayJobID, func(s *v1alpha1.ArrayStatus) {
+		if s.Pending = left.String(); len(own) > 0 {
+			s.Pending, s.Own = "", &own[0]
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*v1alpha1.BatchJob, len(indexes))
+	for i, index := range indexes {
+		if out[i] = made[index]; out[i] == nil {
+			out[i] = whole
+		}
+	}
+	return out, nil
+}
+
+// Drop takes tasks off what is left of the array: they will never run. left
+// tells how many remain; none means that nothing was written, because the
+// array as a whole is to be cancelled.
+func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32) (left int, err error) {
+	defer c.LockArray(arrayJobID)()
+	_, rest, err := waiting(c, arrayJobID)
+	if err != nil {
+		return 0, err
+	}
+	kept := rest.Without(func(i int32) bool { return slices.Contains(indexes, i) })
+	if len(kept) == 0 || len(kept) == len(rest) {
+		return len(kept), nil
+	}
+	_, err = record(ctx, c, arrayJobID, func(s *v1alpha1.ArrayStatus) { s.Pending = kept.String() })
+	return len(kept), err
+}
+
+// waiting is the array and what is left of it.
+func waiting(c *control.Cluster, id int64) (*v1alpha1.BatchJob, array.Set, error) {
+	b, ok := c.Job(id)
+	if !ok || !array.Whole(b) || b.Spec.Cancel != nil || b.DeletionTimestamp != nil ||
+		b.Status.State != "" && b.Status.State != v1alpha1.StatePending {
+		return nil, nil, ErrGone
+	}
+	return b, array.Rest(b, c.SplitOff(id)), nil
+}
+
+// createAll makes the objects of the tasks, by index.
+func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, indexes []int32) (map[int32]*v1alpha1.BatchJob, error) {
+	var (
+		mu    sync.Mutex
+		wg    sync.WaitGroup
+		made  = make(map[int32]*v1alpha1.BatchJob, len(indexes))
+		errs  []error
+		slots = make(chan struct{}, atOnce)
+	)
+	for _, index := range indexes {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			t, err := create(ctx, c, whole, index)
+			mu.Lock()
+			defer mu.Unlock()
+			if made[index] = t; err != nil {
+				errs = append(errs, err)
+			}
+		})
+	}
+	wg.Wait()
+	return made, errors.Join(errs...)
+}
+
+// create makes the object of one task, or finds it.
+func create(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32) (*v1alpha1.BatchJob, error) {
+	return create1(ctx, c, whole, array.Split(whole, index))
+}
+
+// Components makes jobs of their own of the further components of the
+// heterogeneous job, unless they are.
+func Components(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob) error {
+	have := map[string]bool{}
+	for _, b := range c.SplitOff(whole.Spec.JobID) {
+		have[b.Name] = true
+	}
+	for i := range whole.Spec.Components {
+		one := array.Component(whole, i)
+		if have[one.Name] {
+			continue
+		}
+		if _, err := create1(ctx, c, whole, one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create1 makes the object t, split off whole, or finds it.
+func create1(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
+	if err := admit(ctx, c, t); err != nil {
+		return nil, err
+	}
+	name := t.Name
+	err := c.Client.Create(ctx, t)
+	if apierrors.IsAlreadyExists(err) {
+		t = &v1alpha1.BatchJob{}
+		err = c.Client.Get(ctx, client.ObjectKey{Namespace: whole.Namespace, Name: name}, t)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("splitting %s off job %d: %w", name, whole.Spec.JobID, err)
+	}
+	if t.Spec.Origin == nil || t.Spec.Origin.UID != whole.UID {
+		return nil, fmt.Errorf("BatchJob %s/%s stands in the way of a part of job %d", t.Namespace, t.Name, whole.Spec.JobID)
+	}
+	c.ApplyJob(t)
+	if known, ok := c.Jobs.ByUID(t.UID); ok {
+		return known, nil
+	}
+	return t, nil
+}
+
+// admit does what admission does for a job split off, where this process can:
+// the API server then does not ask the webhooks (see app's registration).
+func admit(ctx context.Context, c *control.Cluster, t *v1alpha1.BatchJob) error {
+	if c.NextID == nil {
+		return nil
+	}
+	id := t.Spec.JobID // of a component: it was reserved with the first one's
+	if id == 0 {
+		var err error
+		if id, err = c.NextID(ctx); err != nil {
+			return err
+		}
+	}
+	t.Spec.JobID = id
+	t.Labels = map[string]string{wire.LabelUser: t.Spec.User, wire.LabelJobID: strconv.FormatInt(id, 10)}
+	t.Finalizers = []string{wire.Finalizer}
+	return nil
+}
+
+// record changes what the array's object says of its tasks.
+func record(ctx context.Context, c *control.Cluster, id int64, change func(*v1alpha1.ArrayStatus)) (*v1alpha1.BatchJob, error) {
+	for {
+		b, ok := c.Job(id)
+		if !ok {
+			return nil, ErrGone
+		}
+		n := b.DeepCopy()
+		if n.Status.Array == nil {
+			n.Status.Array = &v1alpha1.ArrayStatus{}
+		}
+		change(n.Status.Array)
+		err := c.Client.Status().Patch(ctx, n, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+		switch {
+		case apierrors.IsConflict(err):
+			if err := refresh(ctx, c, b); err != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("recording what is left of job %d: %w", id, err)
+		}
+		c.ApplyJob(n)
+		known, _ := c.Job(id)
+		return known, nil
+	}
+}
+
+func refresh(ctx context.Context, c *control.Cluster, b *v1alpha1.BatchJob) error {
+	n := &v1alpha1.BatchJob{}
+	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(b), n); err != nil {
+		return fmt.Errorf("reading job %d again: %w", b.Spec.JobID, err)
+	}
+	c.ApplyJob(n)
+	return nil
+}
+
+// Forget is to be called before the object of a task is deleted: from then on
+// its array knows by itself that the task is not waiting, and, for those that
+// wait for the whole array, whether it failed.
+func Forget(ctx context.Context, c *control.Cluster, task *v1alpha1.BatchJob) error {
+	id := task.Spec.Origin.JobID
+	defer c.LockArray(id)()
+	b, ok := c.Job(id)
+	if !ok || b.Spec.Job.Array == nil {
+		return nil
+	}
+	failed := task.Status.State != v1alpha1.StateCompleted
+	if s := b.Status.Array; s != nil && (s.Failed || !failed) && (!array.Whole(b) || !array.Parse(s.Pending).Has(task.Spec.Task.Index)) {
+		return nil
+	}
+	_, err := record(ctx, c, id, func(s *v1alpha1.ArrayStatus) {
+		if s.Failed = s.Failed || failed; s.Own == nil {
+			s.Pending = array.Rest(b, append(c.SplitOff(id), task)).String()
+		}
+	})
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/sched/keeper"
+	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/sched/priority"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// people knows the users of the cluster.
+type people struct{ *directory.Directory }
+
+func (p people) UserID(name string) (int64, bool) {
+	if u := p.User(name); u != nil {
+		return u.Spec.UID, true
+	}
+	return 0, name == "root"
+}
+
+// newRecorder makes the recorder, before the stores are fed.
+func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorder {
+	dir := directory.New(c, nil)
+	return acct.NewRecorder(acct.Config{
+		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
+		Cluster: c, Who: people{dir}, Released: k.Look, Now: time.Now, Log: cfg.Log,
+		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
+	})
+}
+
+// usageOf tells the planner what accounting knows of past usage.
+func usageOf(rec *acct.Recorder) planner.UsageSource {
+	return func(now time.Time, halfLife time.Duration, since time.Time) map[priority.Key]map[string]float64 {
+		used := rec.Usage().Decayed(now, halfLife, since)
+		out := make(map[priority.Key]map[string]float64, len(used))
+		for k, tres := range used {
+			out[priority.Key(k)] = tres
+		}
+		return out
+	}
+}

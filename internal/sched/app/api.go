@@ -1,0 +1,78 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/server"
+	"github.com/berth-hpc/berth/internal/agentapi"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue"
+	"github.com/berth-hpc/berth/internal/sched/keeper"
+	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// api is the API role: admission, queue API and the agents' server.
+type api struct {
+	queue  *queue.Server
+	agents *agentapi.Server
+}
+
+func newAPI(cfg Config, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool) (*api, error) {
+	var q *queue.Server
+	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
+		rec.Steps(jobID, attempt, list)
+		q.TakeSteps(jobID, attempt, list)
+	}
+	agents := agentapi.New(agentapi.Options{
+		Cluster: c, Keeper: k, KubeURL: cfg.KubeURL, Log: cfg.Log, Pool: pool, Steps: steps,
+		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
+	})
+	var err error
+	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log})
+	if err != nil {
+		return nil, err
+	}
+	(&server.Server{Cluster: c, Recorder: rec, Now: time.Now}).Register(q)
+	return &api{q, agents}, nil
+}
+
+// Send brings a command to the batch host's agent.
+func (a *api) Send(jobID int64, attempt int32, c wire.Command) { a.agents.Send(jobID, attempt, c) }
+
+// closing bounds the last writes of a leader that ends in good order.
+const closing = 2 * time.Second
+
+// serve answers until ctx ends.
+func (a *api) serve(ctx context.Context, e *endpoint) error {
+	s := &http.Server{
+		Handler:           a.queue,
+		ReadHeaderTimeout: 10 * time.Second,
+		// What a client does to a connection is not worth a line in the log.
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{e.certificate},
+			MinVersion:   tls.VersionTLS12,
+			// The queue API knows the API server by its client certificate; it
+			// checks that itself, since its authority may change.
+			ClientAuth: tls.RequestClientCert,
+		},
+	}
+	go func() {
+		<-ctx.Done()
+		_ = s.Close()
+	}()
+	err := s.ServeTLS(e, "", "")
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	return errors.Join(err, a.queue.Close(last))
+}
+
+// lead begins to decide: the stores are filled and this process leads.
+func (a *api) lead(ctx context.Context) error { return a.queue.Lead(ctx) }

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// serviceName is the Service in the system namespace that stands for the API
+// role.
+const serviceName = "berth-api"
+
+// serviceHost is the name that kube-apiserver expects of an aggregated API.
+const serviceHost = serviceName + "." + wire.SystemNamespace + ".svc"
+
+// endpoint is where the API role listens, and with which certificate.
+type endpoint struct {
+	net.Listener
+	certificate tls.Certificate
+	ca          []byte // PEM
+}
+
+// openEndpoint listens, fills in the URLs that cfg leaves open, and gets a
+// certificate for them.
+func openEndpoint(ctx context.Context, cfg *Config, c *control.Cluster) (*endpoint, error) {
+	e := &endpoint{Listener: cfg.Listener}
+	if e.Listener == nil {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Address)
+		if err != nil {
+			return nil, fmt.Errorf("API role: %w", err)
+		}
+		e.Listener = l
+	}
+	if cfg.PublicURL == "" {
+		cfg.PublicURL = "https://" + reachable(e.Addr())
+	}
+	if cfg.PodURL == "" {
+		cfg.PodURL = cfg.PublicURL
+	}
+	files := cfg.TLS
+	if len(files.Certificate) == 0 {
+		var err error
+		if files, err = ownCertificate(ctx, c.Client, hostsOf(cfg.PublicURL, cfg.PodURL)); err != nil {
+			return nil, err
+		}
+	}
+	cert, err := tls.X509KeyPair(files.Certificate, files.Key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of the API role: %w", err)
+	}
+	e.certificate, e.ca = cert, files.CA
+	return e, nil
+}
+
+// reachable is the address as somebody on this machine would dial it.
+func reachable(a net.Addr) string {
+	t, ok := a.(*net.TCPAddr)
+	if !ok || !t.IP.IsUnspecified() {
+		return a.String()
+	}
+	return (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: t.Port}).String()
+}
+
+func hostsOf(urls ...string) []string {
+	hosts := []string{serviceHost, "localhost", "127.0.0.1"}
+	for _, text := range urls {
+		if u, err := url.Parse(text); err == nil && u.Hostname() != "" {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/kubernetes/pkg/scheduler/profile"
+
+	"github.com/berth-hpc/berth/internal/sched/plugin"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// startKubeScheduler runs kube-scheduler with Berth's plugin until ctx ends.
+// It returns once its caches are filled; the scheduling itself goes on.
+func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugin.Placements, defaultProfile bool) error {
+	cfg, err := schedulerConfiguration(defaultProfile)
+	if err != nil {
+		return err
+	}
+	kube = rest.CopyConfig(kube)
+	kube.QPS, kube.Burst = -1, 0
+	kube.ContentType = "application/vnd.kubernetes.protobuf"
+	kube.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	client, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return fmt.Errorf("client for kube-scheduler: %w", err)
+	}
+	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
+	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) })
+	informers := scheduler.NewInformerFactory(client, 0)
+	s, err := scheduler.New(ctx, client, informers, dynamicinformer.DynamicSharedInformerFactory(nil), recorders,
+		scheduler.WithComponentConfigVersion(cfg.APIVersion),
+		scheduler.WithKubeConfig(kube),
+		scheduler.WithProfiles(cfg.Profiles...),
+		scheduler.WithParallelism(cfg.Parallelism),
+		scheduler.WithPodInitialBackoffSeconds(cfg.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxBackoffSeconds(cfg.PodMaxBackoffSeconds),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{plugin.Name: plugin.New(placements)}),
+	)
+	if err != nil {
+		return fmt.Errorf("kube-scheduler: %w", err)
+	}
+	broadcaster.StartRecordingToSink(ctx.Done())
+	informers.Start(ctx.Done())
+	informers.WaitForCacheSync(ctx.Done())
+	if err := s.WaitForHandlersSync(ctx); err != nil {
+		return fmt.Errorf("kube-scheduler's caches: %w", err)
+	}
+	go func() {
+		s.Run(ctx)
+		broadcaster.Shutdown()
+	}()
+	return nil
+}
+
+// schedulerConfiguration is Kubernetes' default with a profile of ours: our
+// plugin beside the default ones, and no preemption, which would evict pods on
+// a planned node without asking the planner.
+func schedulerConfiguration(defaultProfile bool) (*config.KubeSchedulerConfiguration, error) {
+	cfg, err := latest.Default()
+	if err != nil {
+		return nil, fmt.Errorf("kube-scheduler's defaults: %w", err)
+	}
+	standard := cfg.Profiles[0]
+	ours := *standard.DeepCopy()
+	ours.SchedulerName = wire.SchedulerName
+	ours.Plugins.MultiPoint.Enabled = slices.DeleteFunc(ours.Plugins.MultiPoint.Enabled,
+		func(p config.Plugin) bool { return p.Name == names.DefaultPreemption })
+	ours.Plugins.MultiPoint.Enabled = append(ours.Plugins.MultiPoint.Enabled, config.Plugin{Name: plugin.Name})
+	cfg.Profiles = []config.KubeSchedulerProfile{ours}
+	if defaultProfile {
+		standard.SchedulerName = corev1.DefaultSchedulerName
+		cfg.Profiles = append(cfg.Profiles, standard)
+	}
+	// A planned node is free, or will be in a moment: try again soon.
+	cfg.PodInitialBackoffSeconds, cfg.PodMaxBackoffSeconds = 1, 2
+	return cfg, nil
+}

@@ -1,0 +1,65 @@
+package app
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/internal/sched/starter"
+	"github.com/berth-hpc/berth/translate/kube"
+)
+
+// objects makes the starter's builder: translate/kube with what the cluster's
+// objects say now.
+func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
+	return func(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
+		user, ok := c.Users.Get(b.Spec.User)
+		if !ok {
+			return nil, nil, fmt.Errorf("there is no user %s any more", b.Spec.User)
+		}
+		in := kube.Input{
+			Job: b, User: user, API: cfg.PodURL, APICA: e.ca,
+			Resource: func(a *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
+				return resourceFor(c, a, g)
+			},
+		}
+		for _, p := range snapshot.Partitions(c.Partitions.List()) {
+			if p.Name == b.Status.Partition {
+				in.Partition = p
+			}
+		}
+		if in.Partition == nil {
+			return nil, nil, fmt.Errorf("there is no partition %s any more", b.Status.Partition)
+		}
+		if s, ok := c.Settings.Get(v1alpha1.ClusterName); ok {
+			in.Cluster = s
+		}
+		return kube.Objects(in)
+	}
+}
+
+// resourceFor names the resource that stands for g on the node: Berth's own
+// where the node offers it, else that of a device plugin.
+func resourceFor(c *control.Cluster, a *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
+	own := kube.Resource(a, g)
+	n, ok := c.Nodes.Get(starter.NodeObject(a))
+	if !ok {
+		return own
+	}
+	if _, offered := n.Status.Allocatable[own]; offered {
+		return own
+	}
+	spec := &v1alpha1.ClusterSpec{}
+	if s, ok := c.Settings.Get(v1alpha1.ClusterName); ok {
+		spec = &s.Spec
+	}
+	if r, ok := snapshot.ResourceOf(spec, n, g.Name, g.Type); ok {
+		return r
+	}
+	return own
+}

@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// register points the API server at publicURL for admission and for the queue
+// API. Each leader does it anew, so requests go to the one that leads.
+func register(ctx context.Context, c client.Client, publicURL string, ca []byte) error {
+	u, err := url.Parse(publicURL)
+	if err != nil {
+		return fmt.Errorf("URL of the API role: %w", err)
+	}
+	mutating := &admission.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "berth"}}
+	validating := &admission.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "berth"}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: serviceName}}
+	api := &apiregistration.APIService{ObjectMeta: metav1.ObjectMeta{Name: wire.QueueVersion + "." + wire.QueueGroup}}
+	port := portOf(u)
+	steps := []struct {
+		o      client.Object
+		change func()
+		skip   bool
+	}{
+		{o: mutating, change: func() { mutating.Webhooks = mutatingWebhooks(publicURL, ca) }},
+		{o: validating, change: func() { validating.Webhooks = validatingWebhooks(publicURL, ca) }},
+		{o: service, change: func() { service.Spec = alias(u.Hostname(), port) }, skip: u.Hostname() == serviceHost},
+		{o: api, change: func() { api.Spec = queueAPI(port, ca) }},
+	}
+	for _, s := range steps {
+		if s.skip {
+			continue
+		}
+		err := retry.OnError(retry.DefaultBackoff, inTheWay, func() error {
+			_, err := controllerutil.CreateOrUpdate(ctx, c, s.o, func() error { s.change(); return nil })
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("registering the API role (%T): %w", s.o, err)
+		}
+	}
+	return nil
+}
+
+// inTheWay: somebody else wrote the object at the same moment.
+func inTheWay(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+func portOf(u *url.URL) int32 {
+	if p, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
+		return int32(p)
+	}
+	return 443
+}
+
+// alias is a Service that stands for a host outside the cluster.
+func alias(host string, port int32) corev1.ServiceSpec {
+	return corev1.ServiceSpec{
+		Type:            corev1.ServiceTypeExternalName,
+		ExternalName:    host,
+		Ports:           []corev1.ServicePort{{Name: "https", Port: port}},
+		SessionAffinity: corev1.ServiceAffinityNone,
+	}
+}
+
+func queueAPI(port int32, ca []byte) apiregistration.APIServiceSpec {
+	return apiregistration.APIServiceSpec{
+		Group: wire.QueueGroup, Version: wire.QueueVersion,
+		GroupPriorityMinimum: 1000, VersionPriority: 15,
+		CABundle: ca,
+		Service:  &apiregistration.ServiceReference{Namespace: wire.SystemNamespace, Name: serviceName, Port: &port},
+	}
+}
+
+// Admission must answer, or nothing is admitted: the ids, the users and the
+// limits all hang on it. The rules name no more than Berth's own objects.
+func mutatingWebhooks(base string, ca []byte) []admission.MutatingWebhook {
+	jobs := admission.MutatingWebhook{
+		Name:            "batchjobs.mutate.berth.hpc",
+		ClientConfig:    at(base+"/mutate/batchjobs", ca),
+		Rules:           rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs", admission.Create, admission.Update),
+		MatchConditions: notOurTasks(),
+	}
+	pods := admission.MutatingWebhook{
+		Name:         "pods.mutate.berth.hpc",
+		ClientConfig: at(base+"/mutate/pods", ca),
+		Rules:        rules("", "v1", "pods", admission.Create),
+		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: wire.LabelJobID, Operator: metav1.LabelSelectorOpExists}}},
+	}
+	userPods := *pods.DeepCopy()
+	userPods.Name, userPods.ObjectSelector = "user-pods.mutate.berth.hpc", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: wire.LabelJobID, Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	userPods.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: wire.LabelNamespace, Operator: metav1.LabelSelectorOpExists}}}
+	all := []admission.MutatingWebhook{jobs, pods, userPods}
+	for i := range all {
+		w := &all[i]
+		w.FailurePolicy, w.SideEffects = ptr(admission.Fail), ptr(admission.SideEffectClassNoneOnDryRun)
+		w.MatchPolicy, w.ReinvocationPolicy = ptr(admission.Equivalent), ptr(admission.NeverReinvocationPolicy)
+		w.TimeoutSeconds, w.AdmissionReviewVersions = ptr(int32(10)), []string{"v1"}
+	}
+	return all
+}
+
+// notOurTasks spares the jobs that the scheduler itself splits off an array,
+// complete with their ids, the way through the webhooks. The identity is that
+// of an authenticated request; nobody else has it.
+func notOurTasks() []admission.MatchCondition {
+	return []admission.MatchCondition{{
+		Name: "not-split-off-by-the-scheduler",
+		Expression: fmt.Sprintf(`request.operation != "CREATE" || request.userInfo.username != %q || !has(object.spec.jobID) || object.spec.jobID == 0`,
+			queue.DefaultTrusted[0]),
+	}}
+}
+
+func validatingWebhooks(base string, ca []byte) []admission.ValidatingWebhook {
+	return []admission.ValidatingWebhook{{
+		Name:         "batchjobs.validate.berth.hpc",
+		ClientConfig: at(base+"/validate/batchjobs", ca),
+		Rules: rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs",
+			admission.Create, admission.Update, admission.Delete),
+		MatchConditions: notOurTasks(),
+		FailurePolicy:   ptr(admission.Fail), SideEffects: ptr(admission.SideEffectClassNoneOnDryRun),
+		MatchPolicy: ptr(admission.Equivalent), TimeoutSeconds: ptr(int32(10)), AdmissionReviewVersions: []string{"v1"},
+	}}
+}
+
+func at(url string, ca []byte) admission.WebhookClientConfig {
+	return admission.WebhookClientConfig{URL: &url, CABundle: ca}
+}
+
+func rules(group, version, resource string, ops ...admission.OperationType) []admission.RuleWithOperations {
+	return []admission.RuleWithOperations{{
+		Operations: ops,
+		Rule: admission.Rule{APIGroups: []string{group}, APIVersions: []string{version},
+			Resources: []string{resource}, Scope: ptr(admission.NamespacedScope)},
+	}}
+}
+
+func ptr[T any](v T) *T { return &v }

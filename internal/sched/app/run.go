@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// ErrLeaseLost says that another process leads now, or that the API server
+// could not be reached for too long to be sure that none does.
+var ErrLeaseLost = errors.New("the scheduler's lease was lost")
+
+// leaseName is the Lease in the system namespace.
+const leaseName = "berth-scheduler"
+
+// Run waits to become the leader, then serves until ctx ends (nil), the lease
+// is lost (ErrLeaseLost) or a part fails. The lease is given back when
+// everything has stopped.
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	e, err := newElection(cfg)
+	if err != nil {
+		return err
+	}
+	e.start(ctx)
+	defer e.stop()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-e.over:
+		return ErrLeaseLost
+	case <-e.leading:
+	}
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-e.over:
+			cancel()
+		case <-work.Done():
+		}
+	}()
+	err = lead(work, cfg)
+	select {
+	case <-e.over:
+		return ErrLeaseLost
+	default:
+	}
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// election is the competition for the lease.
+type election struct {
+	elector *leaderelection.LeaderElector
+	cancel  context.CancelFunc
+	leading chan struct{} // closed when this process leads
+	over    chan struct{} // closed when it leads no more
+}
+
+func newElection(cfg Config) (*election, error) {
+	kube := rest.CopyConfig(cfg.Kube)
+	kube.QPS, kube.Burst = -1, 0
+	kube.Timeout = cfg.Election.Renew / 2
+	client, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return nil, fmt.Errorf("client for the lease: %w", err)
+	}
+	e := &election{leading: make(chan struct{}), over: make(chan struct{}), cancel: func() {}}
+	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: leaseName},
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
+		},
+		LeaseDuration:   cfg.Election.Lease,
+		RenewDeadline:   cfg.Election.Renew,
+		RetryPeriod:     cfg.Election.Retry,
+		ReleaseOnCancel: true,
+		Name:            leaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) { close(e.leading) },
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	return e, nil
+}
+
+// start competes until stop. It does not end with ctx: the lease is kept until
+// the work that it protects has stopped.
+func (e *election) start(ctx context.Context) {
+	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(e.over)
+		e.elector.Run(ctx)
+	}()
+}
+
+// stop gives the lease back.
+func (e *election) stop() {
+	e.cancel()
+	<-e.over
+}

@@ -1,0 +1,139 @@
+package backfill
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// processorTime is what the process has used so far: on a busy machine it says
+// more than the clock.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// fullMachine is a machine on which every CPU is taken and a queue waits.
+func fullMachine(nodeCount, pending int) *Snapshot {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	s := &Snapshot{Nodes: nodes(nodeCount, 4)}
+	for i := range s.Nodes {
+		s.Running = append(s.Running, Running{ID: int64(i), End: 60 + rnd.Int64N(86400), Held: []Held{held(i, 0, 4)}})
+	}
+	for i := range pending {
+		j := Job{ID: int64(100000 + i), Priority: rnd.Int64N(1000), Submit: int64(i), Duration: 60 + rnd.Int64N(86400), MinNodes: 1 + rnd.IntN(8)}
+		j.MaxNodes = j.MinNodes
+		s.Pending = append(s.Pending, j)
+	}
+	return s
+}
+
+func BenchmarkPlanFullMachine(b *testing.B) {
+	for _, c := range []struct{ nodes, pending int }{{4, 300}, {4, 1500}, {4, 10000}, {100, 1000}, {1000, 10000}, {10000, 10000}, {10000, 100000}} {
+		s := fullMachine(c.nodes, c.pending)
+		b.Run(fmt.Sprintf("nodes=%d/pending=%d", c.nodes, c.pending), func(b *testing.B) {
+			before := processorTime()
+			for b.Loop() {
+				s.Plan()
+			}
+			b.ReportMetric(float64((processorTime()-before).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
+		})
+	}
+}
+
+// After one event: a job ends and another comes, and the plan is brought up to
+// date. The report has the 99th percentile of what an event costs.
+func BenchmarkEvent(b *testing.B) {
+	for _, c := range []struct{ nodes, pending int }{{1000, 10000}, {10000, 100000}} {
+		b.Run(fmt.Sprintf("nodes=%d/pending=%d", c.nodes, c.pending), func(b *testing.B) {
+			s := fullMachine(c.nodes, c.pending)
+			s.Options = DefaultOptions()
+			q := NewScheduler(s)
+			rnd := rand.New(rand.NewPCG(3, 4))
+			running := make([]int64, c.nodes)
+			for i := range running {
+				running[i] = int64(i)
+			}
+			now, next := int64(0), int64(1_000_000)
+			took := make([]time.Duration, 0, 1<<16)
+			event := func() {
+				now++
+				i := rnd.IntN(len(running))
+				q.End(running[i])
+				running[i] = running[len(running)-1]
+				running = running[:len(running)-1]
+				j := s.Pending[rnd.IntN(len(s.Pending))]
+				j.ID, next = next, next+1
+				q.Submit(&j)
+				q.Advance(now)
+				for _, d := range q.Plan() {
+					running = append(running, d.ID)
+				}
+			}
+			event()
+			for b.Loop() {
+				before := processorTime()
+				event()
+				took = append(took, processorTime()-before)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-cpu-us")
+		})
+	}
+}
+
+// mixed is a machine of five partitions, whose queue wants many different
+// things: CPUs, memory, tasks, devices.
+func mixed(nodeCount, pending int) *Snapshot {
+	s := fullMachine(nodeCount, pending)
+	rnd := rand.New(rand.NewPCG(5, 6))
+	parts := make([]*NodeSet, 5)
+	for i := range parts {
+		parts[i] = &NodeSet{}
+		for n := range nodeCount {
+			if rnd.IntN(2) == 0 {
+				parts[i].Add(n)
+			}
+		}
+	}
+	for i := range s.Nodes {
+		if i%4 == 0 {
+			s.Nodes[i].GRES = []GRES{{Name: "gpu", Type: "a100", Count: 4}}
+		}
+	}
+	for i := range s.Pending {
+		j := &s.Pending[i]
+		p := rnd.IntN(len(parts))
+		j.Partition, j.Eligible = p, parts[p]
+		j.CPUsPerTask, j.MemPerNode = 1+rnd.IntN(4), int64(rnd.IntN(8))*500
+		switch rnd.IntN(4) {
+		case 0:
+			j.Tasks, j.MinNodes, j.MaxNodes = 1+rnd.IntN(16), 1, 0
+		case 1:
+			j.GRES, j.MinNodes, j.MaxNodes = []GRES{{Name: "gpu", Count: 1}}, 1, 1
+		}
+	}
+	return s
+}
+
+func BenchmarkPlanMixed(b *testing.B) {
+	for _, c := range []struct{ nodes, pending int }{{1000, 10000}, {10000, 10000}} {
+		s := mixed(c.nodes, c.pending)
+		for _, all := range []bool{false, true} {
+			s.Options = Options{Reservations: 1, PlanAll: all}
+			b.Run(fmt.Sprintf("nodes=%d/pending=%d/all=%v", c.nodes, c.pending, all), func(b *testing.B) {
+				before := processorTime()
+				for b.Loop() {
+					s.Plan()
+				}
+				b.ReportMetric(float64((processorTime()-before).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
+			})
+		}
+	}
+}

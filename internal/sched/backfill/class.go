@@ -1,0 +1,269 @@
+package backfill
+
+import "math/bits"
+
+// need is the least that a job wants of every node it gets.
+type need struct {
+	eligible       *NodeSet
+	reservation    string
+	cpus           int32
+	memory         int32 // MiB; allMemory
+	exclusive      bool
+	sockets, cores int16
+	threads        int16
+	gres           string // key of the list
+}
+
+// allMemory as a need: whatever the node has.
+const allMemory int32 = -1
+
+// class knows for every slot which nodes have what a need asks for. The nodes
+// that have it through many slots are found by ands of bitmaps, 8 and 64 slots
+// at a time.
+type class struct {
+	need
+	gresList []GRES
+	words    int      // of one bitmap
+	member   NodeSet  // nodes that count at all
+	one      []uint64 // slot by slot
+	eight    []uint64 // and of 8 slots
+	many     []uint64 // and of 64 slots
+	count    []int32  // nodes in each slot
+}
+
+// mostClasses bounds the memory and the time that classes take. Jobs whose
+// need has none share one that asks for less; see engine.classFor.
+const mostClasses = 32
+
+// newClass makes the class of the amounts as they are.
+func (e *engine) newClass(nd need, gres []GRES) *class {
+	w, slots := (len(e.nodes)+63)/64, len(e.at)
+	c := &class{need: nd, gresList: gres, words: w, count: make([]int32, slots),
+		one: make([]uint64, w*slots), eight: make([]uint64, w*((slots+7)/8)), many: make([]uint64, w*((slots+63)/64))}
+	c.member.words = make([]uint64, w)
+	for i := range e.nodes {
+		if n := &e.nodes[i]; !n.Unavailable && (nd.eligible == nil || nd.eligible.Has(i)) && n.hasGeometry(&nd) {
+			c.member.words[i/64] |= 1 << (i % 64)
+			e.fillClass(c, i)
+		}
+	}
+	for b := 0; b*8 < slots; b++ {
+		c.fold(c.eight, b, c.one, b*8, min(slots, b*8+8))
+	}
+	for b := 0; b*64 < slots; b++ {
+		c.fold(c.many, b, c.eight, b*8, min((slots+7)/8, b*8+8))
+	}
+	return c
+}
+
+func (n *Node) hasGeometry(nd *need) bool {
+	return n.sockets() >= int(nd.sockets) && n.threads() >= int(nd.threads) &&
+		(nd.cores == 0 || n.CPUs/n.threads()/n.sockets() >= int(nd.cores))
+}
+
+// fold makes bitmap b of to the and of bitmaps from..until-1 of of.
+func (c *class) fold(to []uint64, b int, of []uint64, from, until int) {
+	for w := range c.words {
+		all := ^uint64(0)
+		for i := from; i < until; i++ {
+			all &= of[i*c.words+w]
+		}
+		to[b*c.words+w] = all
+	}
+}
+
+// fillClass sets node i's bits in every slot.
+func (e *engine) fillClass(c *class, i int) {
+	w, bit := i/64, uint64(1)<<(i%64)
+	n := &e.nodes[i]
+	cpu, mem := e.row(n.first), e.row(n.first+1)
+	simple, ok := c.simpleOn(n), false
+	for s := e.first; s < len(e.at); s++ {
+		if s == e.first || !simple || cpu[s] != cpu[s-1] || mem[s] != mem[s-1] {
+			ok = e.serves(c, i, s)
+		}
+		if ok {
+			c.one[s*c.words+w] |= bit
+			c.count[s]++
+		}
+	}
+}
+
+// simpleOn tells whether CPUs and memory are all that matters on n.
+func (c *class) simpleOn(n *nodeState) bool {
+	return len(c.gresList) == 0 && len(n.blocks) == 0 && c.reservation == ""
+}
+
+// cpusOn is the CPUs the need comes to on n.
+func (nd *need) cpusOn(n *nodeState) int32 {
+	cpus := nd.cpus
+	if n.ThreadsPerCore > 1 {
+		cpus = int32(roundUp(int(cpus), n.ThreadsPerCore))
+	}
+	if nd.exclusive {
+		cpus = max(cpus, n.cpus)
+	}
+	return cpus
+}
+
+// serves tells whether node i has what c asks for in slot s.
+func (e *engine) serves(c *class, i, s int) bool {
+	n := &e.nodes[i]
+	v := e.v[n.first*e.stride+s:]
+	if v[0] < c.cpusOn(n) {
+		return false
+	}
+	switch m := v[e.stride]; {
+	case c.memory == allMemory && m < n.memory, c.memory > m:
+		return false
+	}
+	for _, g := range c.gresList {
+		if e.gresIn(n, g, s) < g.Count {
+			return false
+		}
+	}
+	return len(n.blocks) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s))
+}
+
+func (e *engine) slotEnd(s int) int64 {
+	if s+1 < len(e.at) {
+		return e.at[s+1]
+	}
+	return Forever
+}
+
+// gresIn counts what is free of g in slot s.
+func (e *engine) gresIn(n *nodeState, g GRES, s int) int64 {
+	sum := int64(0)
+	for k := range n.GRES {
+		if h := &n.GRES[k]; h.Name == g.Name && (g.Type == "" || g.Type == h.Type) {
+			sum += int64(max(0, e.v[(n.first+2+k)*e.stride+s]))
+		}
+	}
+	return sum
+}
+
+// blocked tells whether jobs of the reservation ("": of none) are kept from
+// node i at some time within [from, until).
+func (e *engine) blocked(i int, reservation string, from, until int64) bool {
+	inside := reservation == ""
+	for _, b := range e.nodes[i].blocks {
+		k := &e.s.Blocks[b]
+		switch {
+		case reservation != "" && k.Name == reservation:
+			inside = inside || k.Flex || k.Start <= max(from, e.now) && until <= k.End
+		case k.Start < until && k.End > max(from, e.now):
+			return true
+		}
+	}
+	return !inside && !e.flexible(reservation)
+}
+
+// flexible tells whether jobs of the reservation may use other nodes too.
+func (e *engine) flexible(reservation string) bool {
+	for i := range e.s.Blocks {
+		if b := &e.s.Blocks[i]; b.Name == reservation {
+			return b.Flex
+		}
+	}
+	return false
+}
+
+// taken is what a node has less than before, the same in every slot; known is
+// false where that is not so.
+type taken struct {
+	cpus, memory int32
+	known        bool
+}
+
+// changed brings the classes up to date after so much was taken from node i in
+// the slots from..to-1, as far as they are not over.
+func (e *engine) changed(i, from, to int, t taken) {
+	from = max(from, e.first)
+	for _, c := range e.classes {
+		if c.member.words[i/64]&(1<<(i%64)) == 0 {
+			continue
+		}
+		e.update(c, i, from, to, t)
+	}
+}
+
+func (e *engine) update(c *class, i, from, to int, t taken) {
+	w, bit := i/64, uint64(1)<<(i%64)
+	n := &e.nodes[i]
+	simple := c.simpleOn(n) && c.memory >= 0
+	cpus, cpu, mem := c.cpusOn(n), e.row(n.first), e.row(n.first+1)
+	set := false
+	for s := from; s < to; s++ {
+		var ok bool
+		if simple {
+			ok = cpu[s] >= cpus && mem[s] >= c.memory
+			if t.known && ok == (cpu[s]+t.cpus >= cpus && mem[s]+t.memory >= c.memory) {
+				continue // without a look at the bitmap, which is far away
+			}
+		} else {
+			ok = e.serves(c, i, s)
+		}
+		p := &c.one[s*c.words+w]
+		if had := *p&bit != 0; had == ok {
+			continue
+		}
+		*p ^= bit
+		if ok {
+			c.count[s]++
+			set = true
+		} else {
+			c.count[s]--
+			c.eight[s/8*c.words+w] &^= bit
+			c.many[s/64*c.words+w] &^= bit
+		}
+	}
+	if set {
+		c.refold(w, bit, from, to)
+	}
+}
+
+// refold sets the bit of wider bitmaps over from..to-1 where it may now be.
+func (c *class) refold(w int, bit uint64, from, to int) {
+	slots := len(c.count)
+	for b := from / 8; b*8 < to; b++ {
+		all := bit
+		for s := b * 8; s < min(slots, b*8+8); s++ {
+			all &= c.one[s*c.words+w]
+		}
+		c.eight[b*c.words+w] = c.eight[b*c.words+w]&^bit | all
+	}
+	for b := from / 64; b*64 < to; b++ {
+		all := bit
+		for k := b * 8; k < min((slots+7)/8, b*8+8); k++ {
+			all &= c.eight[k*c.words+w]
+		}
+		c.many[b*c.words+w] = c.many[b*c.words+w]&^bit | all
+	}
+}
+
+// through puts into out the nodes that serve in all of the slots from..to-1,
+// and counts them.
+func (c *class) through(from, to int, out []uint64) int {
+	copy(out, c.member.words)
+	for i := from; i < to; {
+		var m []uint64
+		switch {
+		case i%64 == 0 && i+64 <= to:
+			m, i = c.many[i/64*c.words:], i+64
+		case i%8 == 0 && i+8 <= to:
+			m, i = c.eight[i/8*c.words:], i+8
+		default:
+			m, i = c.one[i*c.words:], i+1
+		}
+		m = m[:len(out)]
+		for k, x := range m {
+			out[k] &= x
+		}
+	}
+	n := 0
+	for _, x := range out {
+		n += bits.OnesCount64(x)
+	}
+	return n
+}

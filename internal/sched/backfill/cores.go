@@ -1,0 +1,115 @@
+package backfill
+
+// freeCores lists for each socket of the node the cores that no running job
+// has, ascending.
+func (n *nodeState) freeCores() [][]int {
+	threads, sockets := n.threads(), n.sockets()
+	cores := n.CPUs / threads
+	each := max(1, cores/sockets)
+	out := make([][]int, sockets)
+	for c := range cores {
+		free := true
+		for t := range threads {
+			free = free && !n.cores.Has(c*threads+t)
+		}
+		if free {
+			s := min(c/each, sockets-1)
+			out[s] = append(out[s], c)
+		}
+	}
+	return out
+}
+
+// takeCores chooses count CPUs of the node for the job, whole cores; ok is
+// false when no choice keeps what the job asks of sockets.
+func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment) (set CPUSet, ok bool) {
+	if j.sharers() > 1 && e.shares {
+		return shareCores(n, e.shareBy, a)
+	}
+	threads := n.threads()
+	want := (a.Count + threads - 1) / threads
+	free := n.freeCores()
+	if j.TasksPerSocket > 0 {
+		most := (j.TasksPerSocket*j.perTask() + threads - 1) / threads
+		for s := range free {
+			free[s] = free[s][:min(len(free[s]), most)]
+		}
+	}
+	for want > 0 {
+		before := want
+		for s := range free {
+			n := 1
+			if j.Sockets == SpreadBlock {
+				n = want
+			}
+			for ; n > 0 && want > 0 && len(free[s]) > 0; n-- {
+				set.AddRange(free[s][0]*threads, (free[s][0]+1)*threads)
+				free[s] = free[s][1:]
+				want--
+			}
+		}
+		if want == before {
+			return CPUSet{}, false
+		}
+	}
+	return set, true
+}
+
+// shareCores chooses CPUs for a job that shares them: those that most sharing
+// jobs have already, as far as one more may, and then those that nobody has.
+func shareCores(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
+	var set CPUSet
+	for load, left := share-1, a.Count; left > 0 && load >= 0; load-- {
+		for c := range n.CPUs {
+			if left > 0 && n.sharersOf(c) == load && (load > 0 || !n.cores.Has(c)) {
+				set.Add(c)
+				left--
+			}
+		}
+	}
+	return set, set.Len() == a.Count
+}
+
+func (n *nodeState) sharersOf(cpu int) int {
+	if cpu < len(n.sharers) {
+		return n.sharers[cpu]
+	}
+	return 0
+}
+
+// have notes that a running job has the CPUs, or has them no more.
+func (n *nodeState) have(cpus CPUSet, share bool, sign int) {
+	if share {
+		for _, c := range cpus.Members() {
+			for len(n.sharers) <= c {
+				n.sharers = append(n.sharers, 0)
+			}
+			if n.sharers[c] += sign; n.sharers[c] > 0 {
+				n.cores.Add(c)
+			} else {
+				n.cores.Remove(c)
+			}
+		}
+		return
+	}
+	if sign > 0 {
+		n.cores.Union(cpus)
+	} else {
+		n.cores.Subtract(cpus)
+	}
+}
+
+// pin gives the assignments their CPUs.
+func (e *engine) pin(j *Job, nodes []Assignment) bool {
+	for i := range nodes {
+		set, ok := e.takeCores(&e.nodes[nodes[i].Node], j, &nodes[i])
+		if !ok {
+			return false
+		}
+		nodes[i].CPUs = set
+	}
+	for i := range nodes {
+		e.nodes[nodes[i].Node].have(nodes[i].CPUs, j.sharers() > 1, 1)
+	}
+	return true
+}

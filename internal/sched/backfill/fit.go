@@ -1,0 +1,274 @@
+package backfill
+
+// choices is how many sets of nodes the job may be given nodes of.
+func (j *Job) choices() int { return 1 + len(j.Alternatives) }
+
+// perTask is the CPUs of one task.
+func (j *Job) perTask() int { return max(1, j.CPUsPerTask) }
+
+// tasksWanted is the number of tasks on n nodes.
+func (j *Job) tasksWanted(n int) int {
+	switch {
+	case j.ExactPerNode:
+		return n * max(1, j.TasksPerNode)
+	case j.Tasks > 0:
+		return j.Tasks
+	default:
+		return n
+	}
+}
+
+// fewestNodes is the least number of nodes the job can have.
+func (j *Job) fewestNodes() int {
+	n := max(1, j.MinNodes, len(j.Required))
+	if j.Tasks > 0 && j.TasksPerNode > 0 && !j.Overcommit {
+		n = max(n, (j.Tasks+j.TasksPerNode-1)/j.TasksPerNode)
+	}
+	parts := 0
+	for i := range j.Parts {
+		parts += j.Parts[i].Count
+	}
+	return max(n, parts)
+}
+
+// cpusFor is the CPUs that tasks tasks take on node n.
+func (j *Job) cpusFor(n *nodeState, tasks int) int {
+	threads := n.threads()
+	cpus := tasks * j.perTask()
+	if j.Overcommit {
+		cpus = 1
+	}
+	if j.OneThread {
+		cpus *= threads
+	}
+	if j.TasksPerCore > 0 && !j.Overcommit {
+		cpus = max(cpus, (tasks+j.TasksPerCore-1)/j.TasksPerCore*threads)
+	}
+	cpus = roundUp(max(cpus, j.MinCPUs), threads)
+	if j.Exclusive {
+		cpus = max(cpus, int(n.cpus))
+	}
+	return cpus
+}
+
+// leastCPUs is the least number of CPUs the job takes on any node.
+func (j *Job) leastCPUs() int32 {
+	least := j.perTask()
+	if j.Overcommit {
+		least = 1
+	}
+	if j.ExactPerNode && !j.Overcommit {
+		least *= max(1, j.TasksPerNode)
+	}
+	return int32(max(least, j.MinCPUs))
+}
+
+// memoryFor is the memory that the job takes with so many CPUs on node n.
+func (j *Job) memoryFor(n *nodeState, cpus int) int64 {
+	switch {
+	case j.AllMemory:
+		return n.Memory - n.UsedMemory
+	case j.MemPerCPU > 0:
+		return j.MemPerCPU * int64(cpus)
+	default:
+		return j.MemPerNode
+	}
+}
+
+// fits tells whether the offer of node n holds tasks tasks of the job.
+func (j *Job) fits(n *nodeState, o *offer, tasks int) bool {
+	if j.Exclusive && !o.whole {
+		return false
+	}
+	cpus := j.cpusFor(n, tasks)
+	if cpus > o.cpus || j.memoryFor(n, cpus) > o.memory {
+		return false
+	}
+	_, ok := j.gresFor(o, tasks)
+	return ok
+}
+
+// gresFor chooses the generic resources for tasks tasks.
+func (j *Job) gresFor(o *offer, tasks int) ([]GRES, bool) {
+	if len(j.GRES) == 0 && len(j.GRESPerTask) == 0 {
+		return nil, true
+	}
+	node, ok := grab(o.gres, j.GRES, 1)
+	if !ok {
+		return nil, false
+	}
+	rest := subtractGRES(append([]GRES(nil), o.gres...), node)
+	each, ok := grab(rest, j.GRESPerTask, int64(tasks))
+	return append(node, each...), ok
+}
+
+// capacity is the most tasks of the job that the node can take; 0: none.
+func (j *Job) capacity(n *nodeState, o *offer) int {
+	if !j.fits(n, o, 1) {
+		return 0
+	}
+	most := n.CPUs
+	if !j.Overcommit {
+		most = o.cpus / j.perTask()
+	}
+	if j.TasksPerNode > 0 {
+		most = min(most, j.TasksPerNode)
+	}
+	if j.TasksPerSocket > 0 {
+		most = min(most, j.TasksPerSocket*n.sockets())
+	}
+	if j.Tasks > 0 {
+		most = min(most, j.Tasks)
+	}
+	lo, hi := 1, max(1, most) // fits(lo) holds; fits is monotone
+	for lo < hi {
+		mid := (lo + hi + 1) / 2
+		if j.fits(n, o, mid) {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	if j.ExactPerNode && lo < j.TasksPerNode {
+		return 0
+	}
+	return lo
+}
+
+// enough tells whether the first n candidates, with room for sum tasks, are
+// what pick would take, so that no further node need be looked at.
+func (j *Job) enough(n, sum int) bool {
+	fewest := j.fewestNodes()
+	if len(j.Required) > 0 || j.MaxNodes > fewest || n < fewest || (j.MaxNodes > 0 && n > j.MaxNodes) {
+		return false
+	}
+	return sum >= j.tasksWanted(n)
+}
+
+// choose picks nodes out of the candidates and lays the tasks out on them, or
+// returns nil.
+func (e *engine) choose(s *shape, j *Job, in interval, all []candidate) []Assignment {
+	if len(all) < s.fewest {
+		return nil
+	}
+	var chosen []candidate
+	switch {
+	case len(s.Parts) > 0:
+		chosen = s.pickParts(all)
+	case s.Contiguous:
+		chosen = s.pickContiguous(all)
+	case e.paths != nil && s.fewest > 1:
+		chosen = e.pickNear(s, j, in, all)
+	default:
+		chosen = s.pick(all)
+	}
+	if chosen == nil {
+		return nil
+	}
+	return e.assign(s, inNodeOrder(chosen))
+}
+
+// pick takes nodes: the required first, then by node number, and where that
+// will not do those that can take most.
+func (j *Job) pick(all []candidate) []candidate {
+	all, ok := j.requiredFirst(all)
+	if !ok {
+		return nil
+	}
+	fewest, most := j.fewestNodes(), len(all)
+	if j.MaxNodes > 0 {
+		most = min(most, j.MaxNodes)
+	}
+	if len(all) < fewest || most < fewest {
+		return nil
+	}
+	n := j.countNodes(all, fewest, most)
+	if n == 0 {
+		all = byCapacity(all, len(j.Required))
+		if n = j.countNodes(all, fewest, most); n == 0 {
+			return nil
+		}
+	}
+	return all[:n]
+}
+
+// countNodes says how many of the first candidates the job takes; 0: however
+// many it took, they would not do.
+func (j *Job) countNodes(all []candidate, fewest, most int) int {
+	if (j.MaxNodes > fewest || j.Wide) && !j.Narrow {
+		// A range: as many as there are, but none without a task.
+		for n := min(most, max(fewest, j.tasksWanted(most))); n >= fewest; n-- {
+			if room(all[:n]) >= j.tasksWanted(n) {
+				return n
+			}
+		}
+		return 0
+	}
+	sum := room(all[:fewest])
+	for n := fewest; ; n++ {
+		if sum >= j.tasksWanted(n) {
+			return n
+		}
+		if n == most {
+			return 0
+		}
+		sum += all[n].tasks
+	}
+}
+
+func room(c []candidate) int {
+	sum := 0
+	for i := range c {
+		sum += c[i].tasks
+	}
+	return sum
+}
+
+// assign gives each node its tasks, as Slurm does for a batch job: one each,
+// then block by block in node order, whatever distribution steps have.
+func (e *engine) assign(s *shape, chosen []candidate) []Assignment {
+	left := s.tasksWanted(len(chosen))
+	out := e.assignments(len(chosen))
+	for i := range chosen {
+		c := &chosen[i]
+		tasks := min(c.tasks, max(1, left-(len(chosen)-i-1)))
+		if s.Wide && !s.ExactPerNode {
+			tasks = min(tasks, evenly(left, chosen[i:]))
+		}
+		left -= tasks
+		n := &e.nodes[c.node]
+		cpus := s.cpusFor(n, tasks)
+		gres, _ := s.gresFor(&c.offer, tasks)
+		out[i] = Assignment{Node: c.node, Tasks: tasks, Count: cpus, Memory: s.memoryFor(n, cpus), GRES: gres}
+	}
+	return out
+}
+
+// evenly is the number of tasks on the first of the nodes when left are spread
+// over all of them: what one that is full cannot take goes to the others.
+func evenly(left int, nodes []candidate) int {
+	for share := (left + len(nodes) - 1) / len(nodes); ; share++ {
+		sum := 0
+		for i := range nodes {
+			sum += min(share, nodes[i].tasks)
+		}
+		if sum >= left || share >= left {
+			return max(1, share)
+		}
+	}
+}
+
+// sharers is how many jobs may have the same CPU of the job's.
+func (j *Job) sharers() int {
+	if j.Exclusive {
+		return 1
+	}
+	return max(1, j.Share)
+}
+
+func (r *Running) sharers() int {
+	if r.Exclusive {
+		return 1
+	}
+	return max(1, r.Share)
+}

@@ -1,0 +1,137 @@
+package backfill
+
+// decideGroup decides about all jobs of j's group at once, when the first of
+// them in the queue's order comes: they start together or not at all.
+func (p *planner) decideGroup(out []Decision, j *Job, order []int) []Decision {
+	if p.groups[j.Group] {
+		return out
+	}
+	p.groups[j.Group] = true
+	var jobs []*Job
+	for _, i := range order {
+		if k := &p.s.Pending[i]; k.Group == j.Group {
+			jobs = append(jobs, k)
+		}
+	}
+	first := len(out)
+	for _, k := range jobs {
+		out = append(out, Decision{ID: k.ID, Duration: k.Duration, Reason: p.setAside(k)})
+	}
+	all := out[first:]
+	if p.startTogether(jobs, all) {
+		return out
+	}
+	p.waitTogether(jobs, all)
+	return out
+}
+
+// startTogether starts the jobs now if every one of them fits.
+func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
+	if p.stop {
+		return false
+	}
+	for i, j := range jobs {
+		if all[i].Reason != "" || j.Begin > p.now {
+			return false
+		}
+	}
+	for i, j := range jobs {
+		if p.overLimit(j) == "" && p.startNow(j, &all[i]) == "" && all[i].StartNow {
+			continue
+		}
+		for k := range i {
+			p.unbook(jobs[k], &all[k])
+			all[k] = Decision{ID: jobs[k].ID, Duration: jobs[k].Duration}
+		}
+		return false
+	}
+	return true
+}
+
+// unbook takes back what startNow gave.
+func (p *planner) unbook(j *Job, d *Decision) {
+	c := j.claim(d)
+	p.occupy(&c, -1)
+	for i := range d.Nodes {
+		p.nodes[d.Nodes[i].Node].have(d.Nodes[i].CPUs, j.sharers() > 1, -1)
+	}
+	for _, l := range j.Limits {
+		p.limits[l] += p.s.Limits[l].drawn(d.Nodes)
+	}
+}
+
+// waitTogether reserves the earliest instant at which all of the jobs fit, and
+// says why they wait.
+func (p *planner) waitTogether(jobs []*Job, all []Decision) {
+	aside := ""
+	for i, j := range jobs {
+		if all[i].Reason == "" {
+			all[i].Reason = p.overLimit(j)
+		}
+		if all[i].Reason == "" {
+			all[i].Reason = p.never(j)
+		}
+		aside = all[i].Reason + aside
+	}
+	if aside != "" { // the others wait for the one that is set aside
+		for i := range all {
+			if all[i].Reason == "" {
+				all[i].Reason = p.reason(jobs[i])
+			}
+		}
+		return
+	}
+	for i, j := range jobs {
+		all[i].Reason = p.reason(j)
+	}
+	p.stop = p.stop || p.s.Options.NoBackfill
+	if p.s.Options.PlanAll || p.reservations(jobs[0].Partition) > 0 {
+		p.given[jobs[0].Partition]++
+		p.reserveTogether(jobs, all)
+	}
+}
+
+// mostTries bounds the search for an instant that serves a whole group.
+const mostTries = 256
+
+func (p *planner) reserveTogether(jobs []*Job, all []Decision) {
+	at := p.now + 1
+	for range mostTries {
+		next, ok := p.bookAt(jobs, all, at)
+		if !ok {
+			return
+		}
+		if next == at {
+			return
+		}
+		at = next
+	}
+}
+
+// bookAt books every job at at. Where one fits only later, nothing is booked
+// and that instant is returned; ok is false when it never fits.
+func (p *planner) bookAt(jobs []*Job, all []Decision, at int64) (next int64, ok bool) {
+	for i, j := range jobs {
+		d := &all[i]
+		until := Forever
+		for n := range j.choices() {
+			if start, nodes, fits := p.earliest(p.shapeOf(j, n), j, max(at, j.Begin), until); fits {
+				d.Start, d.Nodes, d.Choice = start, nodes, n
+				until = start - 1
+			}
+		}
+		if d.Nodes != nil && d.Start == at {
+			p.book(j, d)
+			continue
+		}
+		next, ok = d.Start, d.Nodes != nil
+		d.Start, d.Nodes, d.Choice = 0, nil, 0
+		for k := range i {
+			c := jobs[k].claim(&all[k])
+			p.occupy(&c, -1)
+			all[k].Start, all[k].Nodes, all[k].Choice = 0, nil, 0
+		}
+		return next, ok
+	}
+	return at, true
+}

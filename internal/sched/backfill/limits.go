@@ -1,0 +1,67 @@
+package backfill
+
+// overLimit is the reason of the first limit that the job's start would
+// exceed, if any.
+func (e *engine) overLimit(j *Job) string {
+	for _, l := range j.Limits {
+		if e.limits[l] < e.s.Limits[l].least(j) {
+			return e.s.Limits[l].Reason
+		}
+	}
+	return ""
+}
+
+// least is how much of the limit the job draws on at least.
+func (l *Limit) least(j *Job) int64 {
+	nodes := int64(j.fewestNodes())
+	switch l.What {
+	case QuantityCPUs:
+		return max(int64(j.leastCPUs())*nodes, int64(j.Tasks*j.perTask()))
+	case QuantityNodes:
+		return nodes
+	case QuantityMemory:
+		return max(j.MemPerNode*nodes, j.MemPerCPU*max(int64(j.leastCPUs())*nodes, int64(j.Tasks*j.perTask())))
+	case QuantityGRES:
+		return l.count(j.GRES)*nodes + l.count(j.GRESPerTask)*int64(j.tasksWanted(int(nodes)))
+	}
+	return 1
+}
+
+// count is how much of list the limit is about.
+func (l *Limit) count(list []GRES) int64 {
+	sum := int64(0)
+	for _, g := range list {
+		if l.GRES == g.Name || l.GRES == g.Name+":"+g.Type {
+			sum += g.Count
+		}
+	}
+	return sum
+}
+
+// spend draws on the job's limits.
+func (e *engine) spend(j *Job, nodes []Assignment) {
+	for _, l := range j.Limits {
+		e.limits[l] -= e.s.Limits[l].drawn(nodes)
+	}
+}
+
+// drawn is what a job with these nodes draws on the limit.
+func (l *Limit) drawn(nodes []Assignment) int64 {
+	sum := int64(0)
+	for i := range nodes {
+		switch a := &nodes[i]; l.What {
+		case QuantityCPUs:
+			sum += int64(a.Count)
+		case QuantityNodes:
+			sum++
+		case QuantityMemory:
+			sum += a.Memory
+		case QuantityGRES:
+			sum += l.count(a.GRES)
+		}
+	}
+	if l.What == QuantityJobs {
+		return 1
+	}
+	return sum
+}

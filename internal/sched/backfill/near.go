@@ -1,0 +1,134 @@
+package backfill
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// pickParts takes of each part's nodes so many as it asks for, and then what
+// else the job wants. Nodes that serve few parts go first, so that a part is
+// not robbed of its own by another.
+func (j *Job) pickParts(all []candidate) []candidate {
+	serves := func(c *candidate) int {
+		n := 0
+		for i := range j.Parts {
+			if j.Parts[i].Nodes.Has(c.node) {
+				n++
+			}
+		}
+		return n
+	}
+	rest := slices.Clone(all)
+	slices.SortStableFunc(rest, func(a, b candidate) int { return serves(&a) - serves(&b) })
+	parts := slices.Clone(j.Parts)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Nodes.Len(), b.Nodes.Len()) })
+	var taken []candidate
+	for _, p := range parts {
+		left := p.Count
+		rest = slices.DeleteFunc(rest, func(c candidate) bool {
+			if left == 0 || !p.Nodes.Has(c.node) {
+				return false
+			}
+			left--
+			taken = append(taken, c)
+			return true
+		})
+		if left > 0 {
+			return nil
+		}
+	}
+	only := *j
+	for i := range taken {
+		only.Required = append(slices.Clone(only.Required), taken[i].node)
+	}
+	slices.Sort(only.Required)
+	only.Required = slices.Compact(only.Required)
+	return only.pick(all)
+}
+
+// pickContiguous takes nodes whose numbers follow each other.
+func (j *Job) pickContiguous(all []candidate) []candidate {
+	for from := 0; from < len(all); {
+		to := from + 1
+		for to < len(all) && all[to].node == all[to-1].node+1 {
+			to++
+		}
+		for first := from; first < to; first++ {
+			for last := first + j.fewestNodes(); last <= to; last++ {
+				if j.MaxNodes > 0 && last-first > j.MaxNodes {
+					break
+				}
+				only := *j
+				only.MinNodes, only.MaxNodes = last-first, last-first
+				if p := only.pick(all[first:last]); p != nil {
+					return p
+				}
+			}
+		}
+		from = to
+	}
+	return nil
+}
+
+// pickNear takes nodes below as few switches as may be: those of the smallest
+// part of the network that serves, of all such the one that is fullest then.
+// With a bound on the switches, nodes of so many leaves.
+func (e *engine) pickNear(s *shape, j *Job, in interval, all []candidate) []candidate {
+	bound := s.Switches > 0 && (j.SwitchesUntil == 0 || in.start < j.SwitchesUntil)
+	deepest := 0
+	for i := range all {
+		deepest = max(deepest, len(e.paths[all[i].node]))
+	}
+	for depth := deepest; depth > 0; depth-- {
+		var best []candidate
+		for _, group := range e.groups(all, depth) {
+			if p := s.pick(group); p != nil && (best == nil || len(group) < len(best)) {
+				best = group
+			}
+		}
+		if best != nil {
+			if p := s.pick(best); !bound || e.leaves(p) <= s.Switches {
+				return p
+			}
+		}
+	}
+	if !bound {
+		return s.pick(all)
+	}
+	return e.pickLeaves(s, all)
+}
+
+// groups divides the candidates by the first depth parts of their paths, the
+// groups in the order of their first nodes.
+func (e *engine) groups(all []candidate, depth int) [][]candidate {
+	var out [][]candidate
+	at := map[string]int{}
+	for _, c := range all {
+		p := e.paths[c.node]
+		key := strings.Join(p[:min(depth, len(p))], "\x00")
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], c)
+	}
+	return out
+}
+
+// leaves counts the leaf switches that the nodes hang on.
+func (e *engine) leaves(nodes []candidate) int { return len(e.groups(nodes, int(^uint(0)>>1))) }
+
+// pickLeaves takes nodes of the Switches leaves that have most room.
+func (e *engine) pickLeaves(s *shape, all []candidate) []candidate {
+	leaves := e.groups(all, int(^uint(0)>>1))
+	slices.SortStableFunc(leaves, func(a, b []candidate) int { return cmp.Compare(room(b), room(a)) })
+	for n := 1; n <= min(s.Switches, len(leaves)); n++ {
+		if p := s.pick(inNodeOrder(slices.Concat(leaves[:n]...))); p != nil {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package backfill
+
+// Never says why a job like j cannot run on the snapshot's nodes however empty
+// they are: ReasonBadConfig, ReasonNodeConfig where only nodes that are down or
+// kept for others would do, or ReasonNone.
+func (s *Snapshot) Never(j *Job) string {
+	e := &engine{s: s, now: s.Now, shapes: map[shapeKey]*shape{}, families: map[shapeKey]*family{}, series: series{exact: true}}
+	e.survey()
+	e.describe(s)
+	return e.never(j)
+}
+
+// never says why the job cannot run on any of its sets of nodes even when they
+// are empty; "" if it can.
+func (e *engine) never(j *Job) string {
+	why := e.neverOn(e.shapeOf(j, 0), j)
+	for n := 1; n < j.choices() && why != ReasonNone; n++ {
+		if other := e.neverOn(e.shapeOf(j, n), j); other != ReasonBadConfig {
+			why = other
+		}
+	}
+	return why
+}
+
+// neverOn is never for one set of nodes: two jobs of one shape get one answer.
+func (e *engine) neverOn(s *shape, j *Job) string {
+	if !s.judged {
+		s.judged = true
+		switch {
+		case e.possible(s, j, false):
+			s.verdict = ReasonNone
+		case e.possible(s, j, true):
+			s.verdict = ReasonNodeConfig
+		default:
+			s.verdict = ReasonBadConfig
+		}
+	}
+	return s.verdict
+}
+
+// possible tells whether the job fits on the empty nodes. With ideal, nodes
+// that are down count too, and nobody else uses anything.
+func (e *engine) possible(s *shape, j *Job, ideal bool) bool {
+	for _, l := range j.Licenses {
+		if !e.exists(l) {
+			return false
+		}
+	}
+	var all []candidate
+	sum, early := 0, e.stopsEarly(s)
+	for i := range e.nodes {
+		n := &e.nodes[i]
+		if s.Eligible != nil && !s.Eligible.Has(i) || n.Unavailable && !ideal || !ideal && e.outForGood(n, s.Reservation) {
+			continue
+		}
+		nd := need{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
+		if !n.hasGeometry(&nd) {
+			continue
+		}
+		o := offer{cpus: int(n.cpus), memory: n.Memory - n.UsedMemory, whole: true}
+		o.gres = subtractGRES(append([]GRES(nil), n.GRES...), n.UsedGRES)
+		if ideal {
+			bare := *n.Node
+			bare.UsedCPUs, bare.UsedMemory = 0, 0
+			n = &nodeState{Node: &bare, cpus: int32(n.CPUs), memory: small(n.Memory)}
+			o.cpus, o.memory, o.gres = n.CPUs, n.Memory, n.GRES
+		}
+		if s.sharers() > 1 {
+			o.cpus *= s.sharers()
+		}
+		if tasks := s.capacity(n, &o); tasks > 0 {
+			all = append(all, candidate{node: i, offer: o, tasks: tasks})
+			if sum += tasks; early && s.enough(len(all), sum) {
+				break
+			}
+		}
+	}
+	relaxed := interval{start: Forever}
+	return e.choose(s, j, relaxed, all) != nil
+}
+
+// exists tells whether there is as much of the licence as it says.
+func (e *engine) exists(l License) bool {
+	for i := range e.s.Licenses {
+		if e.s.Licenses[i].Name == l.Name {
+			return e.s.Licenses[i].Total >= l.Total
+		}
+	}
+	return false
+}
+
+// outForGood tells whether the node is kept from the jobs for ever.
+func (e *engine) outForGood(n *nodeState, reservation string) bool {
+	for _, b := range n.blocks {
+		k := &e.s.Blocks[b]
+		if k.End == Forever && k.Start <= e.now && (k.Name == "" || k.Name != reservation) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,161 @@
+package backfill
+
+import (
+	"strings"
+	"testing"
+)
+
+func set(members ...int) *NodeSet {
+	s := &NodeSet{}
+	for _, m := range members {
+		s.Add(m)
+	}
+	return s
+}
+
+// outcome is every decision of the plan, by id, one a line.
+func outcome(s *Snapshot) string {
+	var out []string
+	for _, d := range s.Plan().Decisions {
+		out = append(out, show(s, d))
+	}
+	return strings.Join(out, "\n")
+}
+
+// onNodes is a plan for jobs on four idle nodes of four CPUs, in both kinds of
+// series.
+func checkPlan(t *testing.T, name string, s Snapshot, want ...string) {
+	t.Helper()
+	for i := range s.Pending {
+		j := &s.Pending[i]
+		j.ID, j.Priority = int64(i+1), int64(100-i)
+		if j.Duration == 0 {
+			j.Duration = 100
+		}
+	}
+	for _, coarse := range []bool{false, true} {
+		s.Options.coarse = coarse
+		if got := outcome(&s); got != strings.Join(want, "\n") {
+			t.Errorf("%s (coarse %v):\n%s\nwant\n%s", name, coarse, got, strings.Join(want, "\n"))
+		}
+	}
+}
+
+func TestPlacement(t *testing.T) {
+	paths := nodes(4, 4)
+	for i, p := range []string{"a.1", "a.2", "b.1", "b.1"} {
+		paths[i].Path = strings.Split(p, ".")
+		paths[i].Path[1] = p
+	}
+	for _, c := range []struct {
+		name  string
+		nodes []Node
+		jobs  []Job
+		want  []string
+	}{
+		{"parts", nodes(4, 4), []Job{{MinNodes: 3, Parts: []Part{{set(2, 3), 2}, {set(0, 3), 1}}}}, []string{"now n1:1/1 n3:1/1 n4:1/1"}},
+		{"parts that cannot be", nodes(4, 4), []Job{{Parts: []Part{{set(2), 2}}}}, []string{"never (BadConstraints)"}},
+		{"contiguous", nodes(4, 4), []Job{{CPUsPerTask: 4, Required: []int{1}}, {MinNodes: 2, CPUsPerTask: 4, Contiguous: true}},
+			[]string{"now n2:1/4", "now n3:1/4 n4:1/4"}},
+		{"two below one switch", paths, []Job{{MinNodes: 2}}, []string{"now n3:1/1 n4:1/1"}},
+		{"three on two switches", paths, []Job{{MinNodes: 3, Switches: 2}}, []string{"now n1:1/1 n3:1/1 n4:1/1"}},
+		{"a switch to wait for", paths, []Job{{CPUsPerTask: 4, Required: []int{2}}, {MinNodes: 2, CPUsPerTask: 4, Switches: 1}},
+			[]string{"now n3:1/4", "at 100 n3:1/4 n4:1/4 (Resources)"}},
+		{"until it takes any", paths, []Job{{CPUsPerTask: 4, Required: []int{2}}, {MinNodes: 2, CPUsPerTask: 4, Switches: 1, SwitchesUntil: 40}},
+			[]string{"now n3:1/4", "at 40 n1:1/4 n2:1/4 (Resources)"}},
+		{"wide", nodes(4, 4), []Job{{Tasks: 6, Wide: true}}, []string{"now n1:2/2 n2:2/2 n3:1/1 n4:1/1"}},
+		{"narrow", nodes(4, 4), []Job{{MinNodes: 1, MaxNodes: 3, Tasks: 5, Narrow: true}}, []string{"now n1:4/4 n2:1/1"}},
+		{"more nodes than there are", nodes(4, 4), []Job{{MinNodes: 5}}, []string{"never (BadConstraints)"}},
+		{"sockets", nodes(4, 4), []Job{{SocketsPerNode: 2}}, []string{"never (BadConstraints)"}},
+	} {
+		checkPlan(t, c.name, Snapshot{Nodes: c.nodes, Pending: c.jobs}, c.want...)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	full := []Running{{ID: 50, End: 60, Held: []Held{held(0, 0, 4)}}}
+	for _, c := range []struct {
+		name string
+		s    Snapshot
+		want []string
+	}{
+		{"less time to start earlier", Snapshot{Nodes: nodes(2, 4), Running: full, Pending: []Job{
+			{MinNodes: 2, CPUsPerTask: 4}, {Duration: 200, MinDuration: 30}}},
+			[]string{"at 60 n1:1/4 n2:1/4 (Resources)", "now n2:1/1"}},
+		{"a deadline that holds", Snapshot{Nodes: nodes(1, 4), Running: full, Pending: []Job{{Deadline: 160}}}, []string{"at 60 n1:1/1 (Resources)"}},
+		{"a deadline that cannot", Snapshot{Nodes: nodes(1, 4), Running: full, Pending: []Job{{Deadline: 159}}}, []string{"never (Resources)"}},
+		{"a deadline that is over", Snapshot{Nodes: nodes(1, 4), Pending: []Job{{Deadline: 99}}}, []string{"never (DeadLine)"}},
+		{"licences", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"matlab", 2}}, Running: []Running{{ID: 50, End: 60, Licenses: []License{{"matlab", 1}}}},
+			Pending: []Job{{Licenses: []License{{"matlab", 2}}}, {Licenses: []License{{"matlab", 1}}, Duration: 60}, {Licenses: []License{{"matlab", 3}}}}},
+			[]string{"at 60 n1:1/1 (Licenses)", "now n1:1/1", "never (BadConstraints)"}},
+		{"a reservation", Snapshot{Nodes: nodes(2, 4), Blocks: []Block{{Name: "r", Start: 50, End: 300, Nodes: *set(0)}},
+			Pending: []Job{{Tasks: 4}, {Tasks: 4}, {Tasks: 4, Reservation: "r"}, {Tasks: 1, Duration: 50}, {Reservation: "x"}}},
+			[]string{"now n2:4/4", "at 100 n2:4/4 (Resources)", "at 50 n1:4/4 (Reservation)", "now n1:1/1", "never (Priority)"}},
+		{"an outage without end", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{End: Forever, Nodes: *set(0)}}, Pending: []Job{{}}}, []string{"never (ReqNodeNotAvail)"}},
+	} {
+		checkPlan(t, c.name, c.s, c.want...)
+	}
+	s := Snapshot{Nodes: nodes(2, 4), Running: full, Pending: []Job{
+		{ID: 1, Priority: 2, MinNodes: 2, CPUsPerTask: 4, Duration: 100}, {ID: 2, Duration: 200, MinDuration: 30}}}
+	if d := s.Plan().Decisions[1]; d.Duration != 60 {
+		t.Errorf("the job runs for %d s, want the 60 that there are", d.Duration)
+	}
+}
+
+func TestSharing(t *testing.T) {
+	other := []Running{{ID: 50, End: 60, User: 1, Held: []Held{held(0, 0, 1)}}}
+	mine := []Running{{ID: 50, End: 60, User: 7, UserExclusive: true, Held: []Held{held(0, 0, 1)}}}
+	shared := []Running{{ID: 50, End: 60, Share: 2, Held: []Held{held(0, 0, 4)}}}
+	for _, c := range []struct {
+		name string
+		s    Snapshot
+		want []string
+	}{
+		{"alone with another's job", Snapshot{Nodes: nodes(1, 4), Running: other, Pending: []Job{{User: 7, UserExclusive: true}}}, []string{"at 60 n1:1/1 (Resources)"}},
+		{"alone with one's own", Snapshot{Nodes: nodes(1, 4), Running: mine, Pending: []Job{{User: 7, UserExclusive: true}, {User: 1}, {User: 7}}},
+			[]string{"now n1:1/1", "at 100 n1:1/1 (Resources)", "now n1:1/1"}},
+		{"CPUs for two", Snapshot{Nodes: nodes(1, 4), Running: shared, Pending: []Job{{Share: 2, Tasks: 3}, {Share: 2}, {Share: 2}, {}}},
+			[]string{"now n1:3/3", "now n1:1/1", "at 60 n1:1/1 (Resources)", "at 60 n1:1/1 (Priority)"}},
+	} {
+		checkPlan(t, c.name, c.s, c.want...)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	s := Snapshot{Nodes: nodes(2, 4),
+		Limits:  []Limit{{Reason: "QOSMaxJobsPerUserLimit", Left: 2}, {Reason: "AssocGrpCpuLimit", What: QuantityCPUs, Left: 3}, {Reason: "AssocGrpGRES", What: QuantityGRES, GRES: "gpu", Left: 0}},
+		Pending: []Job{{Limits: []int{0}}, {Tasks: 2, Limits: []int{0, 1}}, {Limits: []int{0}}, {Tasks: 2, Limits: []int{1}}, {Limits: []int{1}}, {Limits: []int{2}}}}
+	checkPlan(t, "limits", s, "now n1:1/1", "now n1:2/2", "never (QOSMaxJobsPerUserLimit)", "never (AssocGrpCpuLimit)", "now n1:1/1", "now n2:1/1")
+}
+
+// Components of a group start at one instant, on nodes for all of them.
+func TestGroupsStartTogether(t *testing.T) {
+	s := Snapshot{Nodes: nodes(2, 4), Running: []Running{{ID: 50, End: 60, Held: []Held{held(1, 0, 4)}}, {ID: 51, End: 80, Held: []Held{held(0, 0, 1)}}},
+		Pending: []Job{{Group: 9, Tasks: 3}, {Group: 9, CPUsPerTask: 4}, {Group: 8, Duration: 60}, {Group: 8, Duration: 60}, {}}}
+	checkPlan(t, "a group waits", s, "at 60 n1:3/3 (Resources)", "at 60 n2:1/4 (Priority)", "now n1:1/1", "now n1:1/1", "at 80 n1:1/1 (Priority)")
+	s.Running = s.Running[1:]
+	checkPlan(t, "a group starts", s, "now n1:3/3", "now n2:1/4", "at 100 n1:1/1 (Resources)", "at 100 n1:1/1 (Priority)", "at 80 n1:1/1 (Priority)")
+}
+
+func TestCoresBySockets(t *testing.T) {
+	n := nodes(1, 16)
+	n[0].Sockets, n[0].ThreadsPerCore = 2, 2
+	for _, c := range []struct {
+		name string
+		job  Job
+		want string
+	}{
+		{"one socket in turn with the other", Job{Tasks: 3, CPUsPerTask: 2}, "0-3,8-9"},
+		{"one socket after the other", Job{Tasks: 3, CPUsPerTask: 2, Sockets: SpreadBlock}, "0-5"},
+		{"two tasks a socket", Job{Tasks: 4, CPUsPerTask: 2, Sockets: SpreadBlock, TasksPerSocket: 2}, "0-3,8-11"},
+		{"one thread a core", Job{Tasks: 2, OneThread: true}, "0-1,8-9"},
+		{"one task a core", Job{Tasks: 2, TasksPerCore: 1}, "0-1,8-9"},
+		{"half a core is a core", Job{}, "0-1"},
+	} {
+		c.job.ID, c.job.Duration = 1, 60
+		s := Snapshot{Nodes: n, Pending: []Job{c.job}}
+		if d := s.Plan().Decisions[0]; !d.StartNow || d.Nodes[0].CPUs.String() != c.want {
+			t.Errorf("%s: %+v, want CPUs %s", c.name, d, c.want)
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package backfill
+
+import "math"
+
+// Plan decides about every pending job of s, the most important first:
+//
+//  1. Jobs that are blocked, or could never run on these nodes, are set aside.
+//  2. A job that fits now, without touching an earlier reservation, starts.
+//  3. Any other gets a reservation at the earliest instant it fits, as long as
+//     there are reservations to give; later jobs plan around it.
+//  4. When all is decided about now, the jobs without a reservation are planned
+//     behind those that have one, if the options say so.
+//
+// What a job is given is given for its whole time limit. CPU ids are chosen
+// when it starts: that so many are free then is what was planned.
+func (s *Snapshot) Plan() Plan {
+	p := newPlanner(s)
+	order := byPriority(s.Pending)
+	out := make([]Decision, 0, len(order))
+	for _, i := range order {
+		if j := &s.Pending[i]; j.Group != 0 {
+			out = p.decideGroup(out, j, order)
+		} else {
+			out = p.decideCopies(out, j)
+		}
+	}
+	for _, l := range p.later {
+		d := &out[l.at]
+		if p.reserve(l.job, d); d.Nodes == nil {
+			if why := p.never(l.job); why != "" {
+				d.Reason = why
+			}
+		}
+	}
+	return Plan{Decisions: out}
+}
+
+// planner is the state of one planning run.
+type planner struct {
+	*engine
+	given  map[int]int    // reservations given, by partition
+	stop   bool           // nothing more may start (no backfill)
+	groups map[int64]bool // decided
+	later  []later
+}
+
+// later is a job to be planned when all others are, and its decision's place.
+type later struct {
+	job *Job
+	at  int
+}
+
+func newPlanner(s *Snapshot) *planner {
+	return &planner{engine: newEngine(s), given: map[int]int{}, groups: map[int64]bool{}}
+}
+
+// reservations says how many the partition's jobs may still have.
+func (p *planner) reservations(partition int) int {
+	most := p.s.Options.Reservations
+	if most <= 0 {
+		return math.MaxInt
+	}
+	return most - p.given[partition]
+}
+
+// CopyReservations is how many copies of one job get reservations.
+const CopyReservations = 20
+
+// decideCopies decides about a job and its copies, until further ones would
+// fare no better than the last.
+func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
+	waiting := 0
+	for range max(1, j.Copies) {
+		d := p.decide(j)
+		out = append(out, d)
+		if d.StartNow {
+			continue
+		}
+		if waiting++; d.Nodes == nil || p.reservations(j.Partition) <= 0 || waiting == CopyReservations {
+			break
+		}
+	}
+	if n := len(out) - 1; p.s.Options.PlanAll && out[n].Nodes == nil && p.plannable(out[n].Reason) {
+		p.later = append(p.later, later{j, n})
+	}
+	return out
+}
+
+// decide finds the outcome for one job and books what it is given.
+func (p *planner) decide(j *Job) Decision {
+	d := Decision{ID: j.ID, Duration: j.Duration}
+	if d.Reason = p.setAside(j); d.Reason != "" {
+		return d
+	}
+	over := p.overLimit(j)
+	if over == "" && j.Begin <= p.now && !p.stop {
+		if over = p.startNow(j, &d); d.StartNow {
+			return d
+		}
+	}
+	p.wait(j, &d, over)
+	return d
+}
+
+// setAside is the reason of a job that is not considered at all.
+func (p *planner) setAside(j *Job) string {
+	switch {
+	case j.Blocked != "":
+		return j.Blocked
+	case j.Deadline > 0 && endOf(max(p.now, j.Begin), j.shortest()) > j.Deadline:
+		return ReasonDeadline
+	}
+	return ""
+}
+
+// shortest is the least time the job takes.
+func (j *Job) shortest() int64 {
+	if j.MinDuration > 0 {
+		return min(j.MinDuration, j.Duration)
+	}
+	return j.Duration
+}
+
+// startNow starts the job if it fits, for less time if it takes that. What it
+// returns is the reason of a limit that it would exceed with what it would get,
+// which may be more than it asks for.
+func (p *planner) startNow(j *Job, d *Decision) (over string) {
+	for n := range j.choices() {
+		s := p.shapeOf(j, n)
+		if d.Nodes = p.fitsNow(s, j, j.Duration); d.Nodes == nil && j.shortest() < j.Duration {
+			if d.Nodes = p.fitsNow(s, j, j.shortest()); d.Nodes != nil {
+				d.Duration = p.extend(j, d.Nodes)
+			}
+		}
+		if d.Nodes == nil {
+			continue
+		}
+		if over = p.exceeded(j, d.Nodes); over != "" {
+			d.Nodes, d.Duration = nil, j.Duration
+			continue
+		}
+		d.StartNow, d.Start, d.Choice = true, p.now, n
+		p.book(j, d)
+		p.spend(j, d.Nodes)
+		return ""
+	}
+	return over
+}
+
+// exceeded is the reason of the first limit that the job exceeds with these
+// nodes; "": none.
+func (e *engine) exceeded(j *Job, nodes []Assignment) string {
+	for _, l := range j.Limits {
+		if e.limits[l] < e.s.Limits[l].drawn(nodes) {
+			return e.s.Limits[l].Reason
+		}
+	}
+	return ""
+}
+
+// fitsNow gives the job nodes for duration from now on, with their CPUs.
+func (e *engine) fitsNow(s *shape, j *Job, duration int64) []Assignment {
+	if s.pass == e.pass && duration >= s.refused || e.v[e.first] < s.least {
+		return nil
+	}
+	in := e.interval(e.first, e.now, duration)
+	if j.Deadline == 0 || in.end <= j.Deadline {
+		if nodes := e.place(s, j, in); nodes != nil && e.pin(j, nodes) {
+			return nodes
+		}
+	}
+	if j.Deadline == 0 && len(j.Licenses) == 0 && j.SwitchesUntil == 0 {
+		if s.pass != e.pass {
+			s.pass, s.refused = e.pass, duration
+		}
+		s.refused = min(s.refused, duration)
+	}
+	return nil
+}
+
+// extend is how long the job can have the nodes from now on, up to what it
+// asks for.
+func (e *engine) extend(j *Job, nodes []Assignment) int64 {
+	lo, hi := j.shortest(), j.Duration
+	if j.Deadline > 0 {
+		hi = min(hi, j.Deadline-e.now)
+	}
+	at := e.since(e.now + lo)
+	for at < len(e.at) && e.at[at] < e.now+hi && e.holds(j, nodes, at) {
+		at++
+	}
+	if at < len(e.at) {
+		return min(e.at[at]-e.now, hi)
+	}
+	return hi
+}
+
+// holds tells whether the nodes have in slot at what the assignments say.
+func (e *engine) holds(j *Job, nodes []Assignment, at int) bool {
+	in := interval{at, at + 1, e.at[at], e.slotEnd(at)}
+	for i := range nodes {
+		a := &nodes[i]
+		n := &e.nodes[a.Node]
+		if e.v[n.first*e.stride+at] < int32(a.Count) || e.v[(n.first+1)*e.stride+at] < small(a.Memory) ||
+			e.blocked(a.Node, j.Reservation, in.start, in.end) || e.owners && !e.welcome(n, j, in) {
+			return false
+		}
+		for _, g := range a.GRES {
+			if e.gresIn(n, g, at) < g.Count {
+				return false
+			}
+		}
+	}
+	return e.licensed(j, in)
+}
+
+// wait reserves what a job that does not start now is to have, and says why it
+// waits.
+func (p *planner) wait(j *Job, d *Decision, over string) {
+	if over == "" && p.reservations(j.Partition) > 0 {
+		p.reserve(j, d)
+	}
+	// What is to be planned later is found impossible then, if it is.
+	if d.Nodes == nil && (p.reservations(j.Partition) > 0 || !p.s.Options.PlanAll || over != "") {
+		if d.Reason = p.never(j); d.Reason != "" {
+			return
+		}
+	}
+	d.Reason = over
+	if over == "" {
+		d.Reason = p.reason(j)
+		p.stop = p.stop || p.s.Options.NoBackfill && d.Reason != ReasonBeginTime
+	}
+	if d.Nodes != nil {
+		p.given[j.Partition]++
+	}
+}
+
+// plannable tells whether a job that waits for this reason has a start to be
+// found.
+func (p *planner) plannable(reason string) bool {
+	switch reason {
+	case ReasonResources, ReasonPriority, ReasonBeginTime, ReasonLicenses, ReasonReserved:
+		return true
+	}
+	return false
+}
+
+// reserve books the earliest start of any of the job's choices.
+func (p *planner) reserve(j *Job, d *Decision) {
+	until := Forever
+	for n := range j.choices() {
+		if at, nodes, ok := p.earliest(p.shapeOf(j, n), j, max(p.now+1, j.Begin), until); ok {
+			d.Start, d.Nodes, d.Choice = at, nodes, n
+			until = at - 1
+		}
+	}
+	if d.Nodes != nil {
+		p.book(j, d)
+	}
+}
+
+// book takes what the job was given out of what later jobs may have.
+func (e *engine) book(j *Job, d *Decision) {
+	c := j.claim(d)
+	e.occupy(&c, 1)
+}
+
+// claim of a job that was given what d says.
+func (j *Job) claim(d *Decision) claim {
+	return claim{start: d.Start, end: endOf(d.Start, d.Duration), nodes: d.Nodes, licenses: j.Licenses,
+		exclusive: j.Exclusive, user: j.User, userExclusive: j.UserExclusive, share: j.sharers()}
+}

@@ -1,0 +1,33 @@
+package backfill
+
+// reason of a job that could run but not now, as Slurm names it (squeue(1)):
+// Resources for the first of its partition, Priority for those behind it.
+func (e *engine) reason(j *Job) string {
+	switch {
+	case j.Begin > e.now:
+		return ReasonBeginTime
+	case e.awaits(j):
+		return ReasonReserved
+	case e.waiting[j.Partition]:
+		return ReasonPriority
+	case e.shortOfLicenses(j):
+		return ReasonLicenses
+	}
+	e.waiting[j.Partition] = true
+	return ReasonResources
+}
+
+// awaits tells whether the job's reservation has not begun.
+func (e *engine) awaits(j *Job) bool {
+	for i := range e.s.Blocks {
+		if b := &e.s.Blocks[i]; j.Reservation != "" && b.Name == j.Reservation {
+			return b.Start > e.now && !b.Flex
+		}
+	}
+	return false
+}
+
+// shortOfLicenses tells whether running jobs hold the licences it wants.
+func (e *engine) shortOfLicenses(j *Job) bool {
+	return len(j.Licenses) > 0 && !e.licensed(j, interval{from: e.first, to: e.first + 1})
+}

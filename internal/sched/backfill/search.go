@@ -1,0 +1,245 @@
+package backfill
+
+import "math/bits"
+
+// candidate is one node that could serve a job in some interval.
+type candidate struct {
+	node  int
+	offer offer
+	tasks int // most tasks it can take, at least 1
+}
+
+// offer is what a node can give for the whole of one interval.
+type offer struct {
+	cpus   int
+	memory int64
+	gres   []GRES
+	whole  bool // no other job is there
+}
+
+// interval is some slots, and the time that a job would have of them.
+type interval struct {
+	from, to   int
+	start, end int64
+}
+
+// interval of a job that starts at start, in slot from.
+func (e *engine) interval(from int, start, duration int64) interval {
+	end := endOf(start, duration)
+	return interval{from, e.since(end), start, end}
+}
+
+func endOf(start, duration int64) int64 {
+	if duration >= Forever-start {
+		return Forever
+	}
+	return start + max(1, duration)
+}
+
+// place gives the job nodes for the interval, or nil.
+func (e *engine) place(s *shape, j *Job, in interval) []Assignment {
+	if lastBelow(e.row(0), in.from, in.to, s.least) >= 0 || !e.licensed(j, in) {
+		return nil
+	}
+	if s.class == nil {
+		return e.choose(s, j, in, e.scan(s, j, in))
+	}
+	if lastBelow(s.class.count, in.from, in.to, int32(s.fewest)) >= 0 ||
+		s.class.through(in.from, in.to, e.scratch) < s.fewest {
+		return nil
+	}
+	if s.simple {
+		return e.takeFirst(s)
+	}
+	return e.choose(s, j, in, e.gather(s, j, in))
+}
+
+// takeFirst gives a simple job the first nodes of e.scratch.
+func (e *engine) takeFirst(s *shape) []Assignment {
+	out := e.assignments(s.fewest)
+	i := 0
+	tasks := 1
+	if s.ExactPerNode {
+		tasks = max(1, s.TasksPerNode)
+	}
+	for w, x := range e.scratch {
+		for ; x != 0 && i < len(out); x &= x - 1 {
+			node := w*64 + bits.TrailingZeros64(x)
+			n := &e.nodes[node]
+			cpus := s.cpusFor(n, tasks)
+			out[i] = Assignment{Node: node, Tasks: tasks, Count: cpus, Memory: s.memoryFor(n, cpus)}
+			i++
+		}
+	}
+	return out
+}
+
+// gather makes candidates of the nodes in e.scratch.
+func (e *engine) gather(s *shape, j *Job, in interval) []candidate {
+	all := e.candidates[:0]
+	sum, enough := 0, e.stopsEarly(s)
+	for w, x := range e.scratch {
+		for ; x != 0; x &= x - 1 {
+			node := w*64 + bits.TrailingZeros64(x)
+			if s.Eligible != nil && !s.Eligible.Has(node) {
+				continue
+			}
+			if all = e.consider(all, s, j, node, in); len(all) > 0 && enough {
+				if all[len(all)-1].node == node {
+					sum += all[len(all)-1].tasks
+				}
+				if s.enough(len(all), sum) {
+					e.candidates = all
+					return all
+				}
+			}
+		}
+	}
+	e.candidates = all
+	return all
+}
+
+// scan makes candidates of all nodes, where there are no classes.
+func (e *engine) scan(s *shape, j *Job, in interval) []candidate {
+	all := e.candidates[:0]
+	sum, enough := 0, e.stopsEarly(s)
+	for i := range e.nodes {
+		if e.nodes[i].Unavailable || s.Eligible != nil && !s.Eligible.Has(i) {
+			continue
+		}
+		before := len(all)
+		if all = e.consider(all, s, j, i, in); len(all) > before && enough {
+			if sum += all[before].tasks; s.enough(len(all), sum) {
+				break
+			}
+		}
+	}
+	e.candidates = all
+	return all
+}
+
+// stopsEarly tells whether the first nodes that do are taken.
+func (e *engine) stopsEarly(s *shape) bool {
+	return len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 && (e.paths == nil || s.fewest == 1)
+}
+
+// consider adds node i to the candidates if it serves the job.
+func (e *engine) consider(all []candidate, s *shape, j *Job, i int, in interval) []candidate {
+	n := &e.nodes[i]
+	cpus := e.least(n.first, in.from, in.to)
+	if s.sharers() <= 1 && cpus < s.leastCPUs() {
+		return all
+	}
+	if (len(n.blocks) > 0 || s.Reservation != "") && e.blocked(i, s.Reservation, in.start, in.end) {
+		return all
+	}
+	nd := need{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
+	if !n.hasGeometry(&nd) || e.owners && !e.welcome(n, j, in) {
+		return all
+	}
+	c := candidate{node: i, offer: e.offer(n, s, int(cpus), in)}
+	if c.tasks = s.capacity(n, &c.offer); c.tasks > 0 {
+		all = append(all, c)
+	}
+	return all
+}
+
+// offer is what the node has throughout the interval.
+func (e *engine) offer(n *nodeState, s *shape, cpus int, in interval) offer {
+	o := offer{cpus: max(0, cpus), whole: cpus >= int(n.cpus)}
+	o.memory = int64(e.least(n.first+1, in.from, in.to))
+	if s.sharers() > 1 && e.shares {
+		o.cpus = e.sharedOffer(n, e.shareBy, in)
+	}
+	if len(s.GRES)+len(s.GRESPerTask) > 0 {
+		o.gres = make([]GRES, len(n.GRES))
+		for k, g := range n.GRES {
+			o.gres[k] = GRES{g.Name, g.Type, int64(max(0, e.least(n.first+2+k, in.from, in.to)))}
+		}
+	}
+	return o
+}
+
+// sharedOffer counts the CPUs that one more sharing job could have.
+func (e *engine) sharedOffer(n *nodeState, share int, in interval) int {
+	used, free := e.row(e.shareRow(n)), e.row(n.first)
+	least := int(n.cpus)
+	for i := in.from; i < in.to; i++ {
+		rows := (int(used[i]) + share - 1) / share
+		least = min(least, (rows+int(max(0, free[i])))*share-int(used[i]))
+	}
+	return max(0, min(least, int(n.cpus)))
+}
+
+// welcome tells whether the users of the node's other jobs allow the job.
+func (e *engine) welcome(n *nodeState, j *Job, in interval) bool {
+	me := e.userNumber(j.User)
+	for _, o := range e.row(e.ownerRow(n))[in.from:in.to] {
+		if o != 0 && o>>1 != me && (j.UserExclusive || o > 0 && o&1 == 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// licensed tells whether the licences are there throughout the interval.
+func (e *engine) licensed(j *Job, in interval) bool {
+	for _, l := range j.Licenses {
+		r, ok := e.licenseRow[l.Name]
+		if !ok || int64(e.least(r, in.from, in.to)) < l.Total {
+			return false
+		}
+	}
+	return true
+}
+
+// earliest finds the first start at from or later at which the job fits, and
+// its nodes; ok is false when there is none up to until.
+func (e *engine) earliest(s *shape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
+	from = max(from, j.Begin, e.now)
+	learns := s.family != nil && from <= e.now+1 // it knows of every start from now on
+	from = max(from, e.known(s, j.Duration))
+	if s.Switches > 0 && j.SwitchesUntil > from {
+		e.cut(j.SwitchesUntil)
+	}
+	slot := e.first
+	if from > e.now {
+		slot = e.cut(from)
+	}
+	for slot < len(e.at) {
+		in := e.interval(slot, max(e.at[slot], from), j.Duration)
+		if in.start > until || j.Deadline > 0 && in.end > j.Deadline {
+			break
+		}
+		if last := e.obstacle(s, j, in); last >= 0 {
+			slot = last + 1
+			continue
+		}
+		if nodes = e.place(s, j, in); nodes != nil {
+			if learns {
+				e.learn(s, j.Duration, in.start)
+			}
+			return in.start, nodes, true
+		}
+		slot++
+	}
+	return 0, nil, false
+}
+
+// obstacle is the last slot of the interval in which there is less in all than
+// the job needs; -1: there is no such slot.
+func (e *engine) obstacle(s *shape, j *Job, in interval) int {
+	last := lastBelow(e.row(0), in.from, in.to, s.least)
+	if s.class != nil {
+		last = max(last, lastBelow(s.class.count, max(in.from, last+1), in.to, int32(s.fewest)))
+	}
+	for _, l := range j.Licenses {
+		if r, ok := e.licenseRow[l.Name]; ok {
+			last = max(last, lastBelow(e.row(r), in.from, in.to, small(l.Total)))
+		}
+	}
+	if len(e.nodes) == 1 && s.class == nil {
+		last = max(last, lastBelow(e.row(e.nodes[0].first), in.from, in.to, s.leastCPUs()))
+	}
+	return last
+}

@@ -1,0 +1,143 @@
+package backfill
+
+import "slices"
+
+// series keeps amounts over time: one row for each thing counted, one column
+// for each slot of time. Slot i is [at[i], at[i+1]); the last has no end.
+//
+// An exact series gets a boundary wherever something begins or ends. One that
+// is not exact has fixed slots, and what ends within a slot counts until the
+// slot's end: nothing is ever over-committed by that, only planned a little
+// later than it could be.
+type series struct {
+	at     []int64
+	exact  bool
+	rows   int
+	stride int // columns that there is room for
+	v      []int32
+}
+
+func newSeries(at []int64, rows int, exact bool) series {
+	s := series{at: at, exact: exact, rows: rows, stride: len(at)}
+	if exact {
+		s.stride += 16 + len(at)/4
+	}
+	s.v = make([]int32, rows*s.stride)
+	return s
+}
+
+// row is the amounts of row r, one for each slot. It is valid until the next
+// cut or fold.
+func (s *series) row(r int) []int32 {
+	return s.v[r*s.stride : r*s.stride+len(s.at)]
+}
+
+// holding is the slot that t lies in; 0 for what is before them all.
+func (s *series) holding(t int64) int {
+	lo, hi := 0, len(s.at)
+	for hi-lo > 1 {
+		mid := int(uint(lo+hi) >> 1)
+		if s.at[mid] <= t {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// since is the first slot that begins at t or later; len(at): there is none.
+func (s *series) since(t int64) int {
+	if t <= s.at[0] {
+		return 0
+	}
+	i := s.holding(t)
+	if s.at[i] == t {
+		return i
+	}
+	return i + 1
+}
+
+// cut is since, after an exact series got a boundary at t.
+func (s *series) cut(t int64) int {
+	i := s.since(t)
+	if !s.exact || t == Forever || i < len(s.at) && s.at[i] == t || i == 0 {
+		return i
+	}
+	if len(s.at) == s.stride {
+		s.grow()
+	}
+	n := len(s.at)
+	s.at = slices.Insert(s.at, i, t)
+	for r := range s.rows {
+		row := s.v[r*s.stride : r*s.stride+n+1]
+		copy(row[i+1:], row[i:n])
+		row[i] = row[i-1]
+	}
+	return i
+}
+
+func (s *series) grow() {
+	stride := 2*s.stride + 16
+	v := make([]int32, s.rows*stride)
+	for r := range s.rows {
+		copy(v[r*stride:], s.row(r))
+	}
+	s.stride, s.v = stride, v
+}
+
+// fold drops the slots before first, and the boundaries after it at which
+// nothing changes.
+func (s *series) fold(first int) {
+	kept := 0
+	for i := first; i < len(s.at); i++ {
+		if i > first && s.same(i-1, i) {
+			continue
+		}
+		s.at[kept] = s.at[i]
+		for r := range s.rows {
+			s.v[r*s.stride+kept] = s.v[r*s.stride+i]
+		}
+		kept++
+	}
+	s.at = s.at[:kept]
+}
+
+// same compares columns a and b, of which those before a may have moved.
+func (s *series) same(a, b int) bool {
+	for r := range s.rows {
+		if s.v[r*s.stride+a] != s.v[r*s.stride+b] {
+			return false
+		}
+	}
+	return true
+}
+
+// add changes row r by d in the slots from..to-1.
+func (s *series) add(r, from, to int, d int32) {
+	row := s.v[r*s.stride+from : r*s.stride+max(from, to)]
+	for i := range row {
+		row[i] += d
+	}
+}
+
+// least is the smallest amount of row r in the slots from..to-1.
+func (s *series) least(r, from, to int) int32 {
+	row := s.v[r*s.stride+from : r*s.stride+to]
+	m := row[0]
+	for _, x := range row[1:] {
+		m = min(m, x)
+	}
+	return m
+}
+
+// lastBelow is the last of the slots from..to-1 in which row has less than
+// need; -1: none has.
+func lastBelow(row []int32, from, to int, need int32) int {
+	for i := to - 1; i >= from; i-- {
+		if row[i] < need {
+			return i
+		}
+	}
+	return -1
+}

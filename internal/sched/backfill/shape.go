@@ -1,0 +1,161 @@
+package backfill
+
+import "fmt"
+
+// shapeKey is what decides where a job could run: two jobs of one key differ
+// in how long and when.
+type shapeKey struct {
+	eligible                                          *NodeSet
+	reservation                                       string
+	minNodes, maxNodes, tasks, perNode, cpus, minCPUs int32
+	memPerNode, memPerCPU                             int64
+	sockets, cores, threads, perSocket, perCore       int16
+	share                                             int16
+	switches                                          int32
+	exact, overcommit, allMemory, exclusive           bool
+	oneThread, contiguous, wide, narrow               bool
+	spread                                            Spread
+	user                                              int64 // where it matters
+	userExclusive                                     bool
+	rest                                              string // what does not compare otherwise
+}
+
+// shape is what jobs of one key have in common.
+type shape struct {
+	Job           // one of them
+	fewest  int   // nodes
+	least   int32 // CPUs in all
+	class   *class
+	family  *family
+	exactly bool // the class says all there is to say of a node
+	simple  bool // any fewest nodes of the class will do
+	gres    []GRES
+	verdict string // what never said
+	judged  bool
+
+	// refused is the shortest duration that cannot start now, in pass.
+	refused int64
+	pass    int
+}
+
+// shapeOf finds or makes the shape of the job's nth choice of nodes.
+func (e *engine) shapeOf(j *Job, choice int) *shape {
+	if e.last.job != j || e.last.choice != choice {
+		e.last.job, e.last.choice, e.last.shape = j, choice, e.findShape(j, choice)
+	}
+	return e.last.shape
+}
+
+// found is the shape that was asked for last: it is asked for several times in
+// a row.
+type found struct {
+	job    *Job
+	choice int
+	shape  *shape
+}
+
+func (e *engine) findShape(j *Job, choice int) *shape {
+	eligible := j.Eligible
+	if choice > 0 {
+		eligible = j.Alternatives[choice-1]
+	}
+	k := shapeKey{eligible: eligible, reservation: j.Reservation,
+		minNodes: int32(j.MinNodes), maxNodes: int32(j.MaxNodes), tasks: int32(j.Tasks), perNode: int32(j.TasksPerNode),
+		cpus: int32(j.CPUsPerTask), minCPUs: int32(j.MinCPUs), memPerNode: j.MemPerNode, memPerCPU: j.MemPerCPU,
+		sockets: int16(j.SocketsPerNode), cores: int16(j.CoresPerSocket), threads: int16(j.ThreadsPerCore),
+		perSocket: int16(j.TasksPerSocket), perCore: int16(j.TasksPerCore), share: int16(j.sharers()), switches: int32(j.Switches),
+		exact: j.ExactPerNode, overcommit: j.Overcommit, allMemory: j.AllMemory, exclusive: j.Exclusive,
+		oneThread: j.OneThread, contiguous: j.Contiguous, wide: j.Wide, narrow: j.Narrow, spread: j.Sockets, userExclusive: j.UserExclusive}
+	if e.owners {
+		k.user = j.User
+	}
+	if len(j.GRES)+len(j.GRESPerTask)+len(j.Required)+len(j.Parts)+len(j.Licenses) > 0 {
+		k.rest = fmt.Sprint(j.GRES, j.GRESPerTask, j.Required, j.Licenses, j.Parts)
+	}
+	if s, ok := e.shapes[k]; ok {
+		return s
+	}
+	s := &shape{Job: *j}
+	s.Eligible, s.Alternatives = eligible, nil
+	s.fewest, s.least = s.fewestNodes(), s.leastCPUs()*int32(s.fewestNodes())
+	if s.Tasks > 0 && !s.Overcommit {
+		s.least = max(s.least, int32(s.Tasks*s.perTask()))
+	}
+	if s.sharers() > 1 {
+		s.least = 0
+	}
+	e.classify(s, k)
+	e.shapes[k] = s
+	return s
+}
+
+// classify gives the shape its class, if the engine has classes.
+func (e *engine) classify(s *shape, k shapeKey) {
+	plain := len(s.Required)+len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 &&
+		s.MaxNodes <= s.fewest && (e.paths == nil || s.fewest == 1)
+	each := 1
+	if s.ExactPerNode {
+		each = max(1, s.TasksPerNode)
+	}
+	exactly := s.sharers() <= 1 && !e.owners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0
+	nd := need{eligible: s.Eligible, reservation: s.Reservation, exclusive: s.Exclusive,
+		sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
+	nd.cpus, nd.memory = s.leastCPUs(), small(max(s.MemPerNode, s.MemPerCPU*int64(s.leastCPUs())))
+	switch {
+	case s.AllMemory:
+		nd.memory = allMemory
+	case s.MemPerCPU > 0 && (s.Exclusive || e.threaded):
+		exactly = false // more CPUs than the least may come with more memory
+	}
+	if s.sharers() > 1 {
+		nd.cpus = 0
+	}
+	s.gres = append(append([]GRES(nil), s.GRES...), s.GRESPerTask...)
+	if len(s.gres) > 0 {
+		nd.gres = fmt.Sprint(s.gres)
+	}
+	var same bool
+	s.class, same = e.classFor(nd, s.gres)
+	s.exactly = exactly && same
+	s.family = e.familyOf(s, k, plain)
+	s.simple = s.exactly && plain && s.tasksWanted(s.fewest) == s.fewest*each
+}
+
+// classFor finds or makes the class of a need; same is false when it asks for
+// less than that. nil where the engine has no classes.
+func (e *engine) classFor(nd need, gres []GRES) (c *class, same bool) {
+	if e.exact {
+		return nil, true
+	}
+	full := nd
+	for less := 0; ; less++ {
+		for _, c := range e.classes {
+			if c.need == nd {
+				return c, nd == full
+			}
+		}
+		if len(e.classes) < mostClasses*(less+1)/2 || less == 3 {
+			break
+		}
+		switch less {
+		case 0:
+			nd.memory = 0
+		case 1:
+			nd.gres, gres, nd.sockets, nd.cores, nd.threads = "", nil, 0, 0, 0
+		case 2:
+			nd.eligible, nd.exclusive, nd.cpus = nil, false, powerOfTwo(nd.cpus)
+		}
+	}
+	c = e.newClass(nd, gres)
+	e.classes = append(e.classes, c)
+	return c, nd == full
+}
+
+// powerOfTwo is the largest that is not above n.
+func powerOfTwo(n int32) int32 {
+	p := int32(1)
+	for p <= n/2 {
+		p *= 2
+	}
+	return min(p, n)
+}

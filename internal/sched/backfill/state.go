@@ -1,0 +1,235 @@
+package backfill
+
+import (
+	"math"
+	"slices"
+)
+
+// nodeState is one node and where its amounts are kept: rows first (CPUs),
+// first+1 (memory), then one for each of its GRES, and where the engine needs
+// them the owner and the CPUs of sharing jobs.
+type nodeState struct {
+	*Node
+	first  int
+	cpus   int32  // that jobs may have
+	memory int32  // MiB that jobs may have
+	cores  CPUSet // that running jobs have
+	// sharers counts for each CPU the jobs that share it.
+	sharers []int
+	blocks  []int // places in Snapshot.Blocks
+}
+
+// threads is the number of CPUs in a core.
+func (n *Node) threads() int { return max(1, n.ThreadsPerCore) }
+
+// sockets the node's cores are spread over.
+func (n *Node) sockets() int {
+	cores := n.CPUs / n.threads()
+	if n.Sockets <= 1 || cores%n.Sockets != 0 {
+		return 1
+	}
+	return n.Sockets
+}
+
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
+
+// small makes an amount fit a series.
+func small(n int64) int32 { return int32(min(max(n, math.MinInt32/2), math.MaxInt32/2)) }
+
+// rowsOf is how many rows the node has.
+func (e *engine) rowsOf(n *nodeState) int {
+	rows := 2 + len(n.GRES)
+	if e.owners {
+		rows++
+	}
+	if e.shares {
+		rows++
+	}
+	return rows
+}
+
+func (e *engine) ownerRow(n *nodeState) int { return n.first + 2 + len(n.GRES) }
+
+func (e *engine) shareRow(n *nodeState) int {
+	if e.owners {
+		return n.first + 3 + len(n.GRES)
+	}
+	return n.first + 2 + len(n.GRES)
+}
+
+// describe sets what is known of the nodes without regard to time.
+func (e *engine) describe(s *Snapshot) {
+	e.nodes = make([]nodeState, len(s.Nodes))
+	for i := range e.nodes {
+		n := &e.nodes[i]
+		n.Node = &s.Nodes[i]
+		n.cpus = int32(max(0, n.CPUs-roundUp(n.UsedCPUs, n.threads())))
+		n.memory = small(n.Memory - n.UsedMemory)
+	}
+	for b := range s.Blocks {
+		for _, i := range s.Blocks[b].Nodes.Members() {
+			if i < len(e.nodes) {
+				e.nodes[i].blocks = append(e.nodes[i].blocks, b)
+			}
+		}
+	}
+}
+
+// addSeries lays the rows out and fills them with what is free when nothing
+// runs.
+func (e *engine) addSeries(s *Snapshot, at []int64, exact bool) {
+	rows := 1 + len(s.Licenses) // of CPUs in all, and of licences
+	for i := range e.nodes {
+		e.nodes[i].first = rows
+		rows += e.rowsOf(&e.nodes[i])
+	}
+	e.series = newSeries(at, rows, exact)
+	for i, l := range s.Licenses {
+		e.add(1+i, 0, len(at), small(l.Total))
+	}
+	total := int32(0)
+	for i := range e.nodes {
+		n := &e.nodes[i]
+		fill(e.row(n.first), n.cpus)
+		fill(e.row(n.first+1), n.memory)
+		if len(n.GRES) > 0 {
+			for g, have := range subtractGRES(slices.Clone(n.GRES), n.UsedGRES) {
+				fill(e.row(n.first+2+g), small(have.Count))
+			}
+		}
+		if !n.Unavailable {
+			total += n.cpus
+		}
+	}
+	fill(e.row(0), total)
+}
+
+func fill(row []int32, v int32) {
+	for i := range row {
+		row[i] = v
+	}
+}
+
+// claim is what one job takes, from start until end.
+type claim struct {
+	start, end    int64
+	nodes         []Assignment
+	licenses      []License
+	exclusive     bool
+	user          int64
+	userExclusive bool
+	share         int
+}
+
+// occupy books the claim; sign -1 takes it back.
+func (e *engine) occupy(c *claim, sign int32) {
+	from := e.first
+	if c.start > e.now {
+		from = e.cut(c.start)
+	}
+	to := e.cut(c.end)
+	if from >= to {
+		return
+	}
+	total := int32(0)
+	for i := range c.nodes {
+		a := &c.nodes[i]
+		n := &e.nodes[a.Node]
+		cpus := sign * int32(a.Count)
+		if c.share > 1 && e.shares {
+			e.occupyShared(n, from, to, cpus, int32(e.shareBy))
+		} else {
+			e.add(n.first, from, to, -cpus)
+			if !n.Unavailable {
+				total += cpus
+			}
+		}
+		if a.Memory != 0 {
+			e.add(n.first+1, from, to, -sign*small(a.Memory))
+		}
+		for _, g := range a.GRES {
+			e.occupyGRES(n, from, to, g, sign)
+		}
+		if e.owners {
+			e.own(n, from, to, c, sign)
+		}
+		e.changed(a.Node, from, to, taken{cpus, sign * small(a.Memory), c.share <= 1 || !e.shares})
+	}
+	if total != 0 {
+		e.add(0, from, to, -total)
+	}
+	for _, l := range c.licenses {
+		if r, ok := e.licenseRow[l.Name]; ok {
+			e.add(r, from, to, -sign*small(l.Total))
+		}
+	}
+	if sign < 0 {
+		e.released(c.start)
+	}
+}
+
+// occupyGRES takes g from the node's entries; an entry whose type the node
+// does not list is taken from any of that name.
+func (e *engine) occupyGRES(n *nodeState, from, to int, g GRES, sign int32) {
+	at := -1
+	for i := range n.GRES {
+		if n.GRES[i].Name == g.Name && (n.GRES[i].Type == g.Type || at < 0) {
+			at = i
+		}
+	}
+	if at >= 0 {
+		e.add(n.first+2+at, from, to, -sign*small(g.Count))
+	}
+}
+
+// occupyShared books CPUs that several jobs may have at once: as many CPUs of
+// the node are gone as the sharing jobs together need.
+func (e *engine) occupyShared(n *nodeState, from, to int, cpus, share int32) {
+	used, free, all := e.row(e.shareRow(n)), e.row(n.first), e.row(0)
+	for i := from; i < to; i++ {
+		before := (used[i] + share - 1) / share
+		used[i] += cpus
+		d := (used[i]+share-1)/share - before
+		free[i] -= d
+		if !n.Unavailable {
+			all[i] -= d
+		}
+	}
+}
+
+// A cell of an owner row is 0 when nobody is there, or jobs of several users;
+// else the owner's number times two, plus one if others are kept out. How many
+// jobs there are is not known, so a cell is emptied when all CPUs are free.
+func (e *engine) own(n *nodeState, from, to int, c *claim, sign int32) {
+	owner, free := e.row(e.ownerRow(n)), e.row(n.first)
+	me := e.userNumber(c.user) * 2
+	for i := from; i < to; i++ {
+		switch {
+		case sign < 0 && free[i] >= n.cpus:
+			owner[i] = 0
+		case sign < 0:
+		case c.userExclusive:
+			owner[i] = me + 1
+		case owner[i] == 0:
+			owner[i] = me
+		case owner[i]>>1 != me>>1:
+			owner[i] = manyUsers
+		}
+	}
+}
+
+// manyUsers marks a node with jobs of several users.
+const manyUsers int32 = -2
+
+// userNumber is a small number for a user, from 1.
+func (e *engine) userNumber(user int64) int32 {
+	if e.users == nil {
+		e.users = map[int64]int32{}
+	}
+	n, ok := e.users[user]
+	if !ok {
+		n = int32(len(e.users) + 1)
+		e.users[user] = n
+	}
+	return n
+}

@@ -1,0 +1,299 @@
+// Package backfill plans the queue: a snapshot of nodes and jobs goes in, and
+// a plan comes out that says which job starts now, where and on which CPUs,
+// and when each of the others will start. It is pure: no clock, no I/O, no
+// randomness; the same snapshot gives the same plan.
+//
+// Vocabulary: a CPU is what Slurm calls one, a hardware thread; memory is MiB;
+// instants are Unix seconds; durations are seconds.
+package backfill
+
+import "math"
+
+// Forever is the end of what has no end.
+const Forever int64 = math.MaxInt64
+
+// Snapshot is everything a plan depends on. Plan does not change it.
+type Snapshot struct {
+	Now     int64
+	Nodes   []Node
+	Running []Running
+	Pending []Job // in any order
+	// Blocks keep nodes for some jobs, or from all, for a time: reservations,
+	// maintenance, outages.
+	Blocks   []Block
+	Licenses []License
+	// Limits are what jobs may together still start (Job.Limits).
+	Limits  []Limit
+	Options Options
+}
+
+// Block takes nodes away for a time from every job that does not name it.
+type Block struct {
+	// Name that Job.Reservation refers to; empty: nobody may (an outage).
+	Name       string
+	Start, End int64 // [Start, End); Forever: no end
+	Nodes      NodeSet
+	// Flex lets the block's own jobs use other nodes and times as well.
+	Flex bool
+}
+
+// License is a cluster-wide countable thing. Running jobs hold some of Total.
+type License struct {
+	Name  string
+	Total int64
+}
+
+// Limit is a budget that the jobs naming it draw on when they start: a job
+// that would exceed it does not start, gets Reason and no reservation.
+type Limit struct {
+	Reason string // QOSMaxJobsPerUser, AssocGrpCpuLimit, ...
+	What   Quantity
+	GRES   string // name, or name:type, where What is QuantityGRES
+	Left   int64
+}
+
+// Quantity is what a Limit counts.
+type Quantity int
+
+// Quantities of a started job.
+const (
+	QuantityJobs Quantity = iota
+	QuantityCPUs
+	QuantityNodes
+	QuantityMemory // MiB
+	QuantityGRES
+)
+
+// Options choose the policy.
+type Options struct {
+	// Reservations is how many of the jobs of each partition that cannot start
+	// now get a reservation that no later job may delay. 1 is EASY backfill, 0:
+	// all do, which is conservative backfill.
+	Reservations int
+	// PlanAll plans a start for the jobs without a reservation too, behind
+	// those that have one. Such a start is an expectation.
+	PlanAll bool
+	// NoBackfill stops at the first job that cannot start (FCFS).
+	NoBackfill bool
+	// ShortestFirst tries the jobs behind the reservations in the order of
+	// their time limits. It can starve nobody who has a reservation. Only
+	// Scheduler knows it.
+	ShortestFirst bool
+	// Committed, with NoBackfill: the job at the head that does not fit starts
+	// next, whoever comes meanwhile. Only Scheduler knows it.
+	Committed bool
+
+	// For tests: slots of a fixed width, however few nodes; searches that know
+	// nothing of each other.
+	coarse, forgetful bool
+}
+
+// DefaultOptions are the policy that the scheduler has unless told otherwise.
+// EASY's one reservation for each partition keeps anyone from starving and
+// leaves most room for backfill; every job gets a planned start all the same.
+func DefaultOptions() Options { return Options{Reservations: 1, PlanAll: true} }
+
+// Node is one node of the pool. Its number is its place in Snapshot.Nodes.
+type Node struct {
+	Name string
+	// CPUs the node has, numbered from 0; consecutive runs of ThreadsPerCore
+	// ids are one core. 0 ThreadsPerCore means 1.
+	CPUs           int
+	ThreadsPerCore int
+	// Sockets the cores are spread over evenly, in the order of their ids;
+	// 0 or a number that does not divide the cores: 1.
+	Sockets int
+	Memory  int64
+	GRES    []GRES
+	// Path is the node's place in the network, from the widest switch or block
+	// to the one it hangs on. Nodes without one hang together.
+	Path []string
+	// Unavailable: no job may start there (down, drained, cordoned, unknown).
+	Unavailable bool
+	// Used is what others than our jobs take for good (system pods).
+	UsedCPUs   int
+	UsedMemory int64
+	UsedGRES   []GRES
+}
+
+// GRES is a count of one generic resource. A node lists each name and type
+// once; a request with an empty Type takes any type of that name.
+type GRES struct {
+	Name  string
+	Type  string
+	Count int64
+}
+
+// Running is a job that holds resources, completing ones included.
+type Running struct {
+	ID   int64
+	End  int64 // when it will have ended at the latest; Forever: unknown
+	Held []Held
+	// Exclusive: nothing else may run on its nodes.
+	Exclusive bool
+	// User and UserExclusive as in Job; Share as in Job.
+	User          int64
+	UserExclusive bool
+	Share         int
+	// Licenses held, by name.
+	Licenses []License
+}
+
+// Held is what one job holds on one node.
+type Held struct {
+	Node   int
+	CPUs   CPUSet
+	Memory int64
+	GRES   []GRES
+}
+
+// Job is one pending job.
+type Job struct {
+	ID       int64
+	Priority int64
+	Submit   int64 // orders jobs of equal priority; any unit
+	Begin    int64 // earliest start; 0: now
+	Duration int64 // time limit in seconds; Forever: none
+	// Partition is any number that the jobs of one partition share: the first
+	// of them that waits for nodes has reason Resources, the others Priority.
+	Partition int
+	// Blocked says why the job cannot be considered at all (Slurm's reason:
+	// Dependency, JobHeldUser, PartitionDown, ...); empty: it can.
+	Blocked string
+
+	// Group is shared by jobs that start at one instant or not at all, the
+	// components of a heterogeneous job; 0: none. The first of them in the
+	// queue's order decides when all of them are considered.
+	Group int64
+	// MinDuration is the least time limit the job takes if it starts earlier
+	// for it (--time-min); 0: Duration. Deadline is when it must have ended.
+	MinDuration int64
+	Deadline    int64
+	// Reservation is the Block whose nodes and time it uses.
+	Reservation string
+	Licenses    []License
+	Limits      []int // places in Snapshot.Limits
+
+	// Eligible tells for each node number whether the job may run there
+	// (partition, features, exclusions). nil: everywhere.
+	Eligible *NodeSet
+	// Alternatives are tried in their order where Eligible serves later or not
+	// at all: the further partitions of a job that names several.
+	Alternatives []*NodeSet
+	Required     []int // nodes that must be among those it gets
+
+	MinNodes int // at least 1
+	// MaxNodes bounds the nodes; 0: as few as do. A job with a range gets as
+	// many of it as can start (sbatch(1), --nodes).
+	MaxNodes int
+	// Tasks in all; 0: one for each node. Each takes CPUsPerTask CPUs.
+	Tasks        int
+	TasksPerNode int // most tasks on one node; 0: no bound
+	// ExactPerNode: every node gets exactly TasksPerNode tasks.
+	ExactPerNode bool
+	CPUsPerTask  int  // 0: 1
+	MinCPUs      int  // least CPUs on each node
+	Overcommit   bool // one CPU a node, whatever Tasks says
+
+	MemPerNode  int64
+	MemPerCPU   int64
+	AllMemory   bool   // --mem=0
+	GRES        []GRES // on each node
+	GRESPerTask []GRES
+	Exclusive   bool // whole nodes
+
+	// User owns the job; UserExclusive: only jobs of the same user beside it.
+	User          int64
+	UserExclusive bool
+	// Share is the number of jobs that may have the same CPU, all of which
+	// must allow it (OverSubscribe); 0: 1.
+	Share int
+
+	// Parts are sets of nodes of which so many must be among those the job
+	// gets (--constraint with counts). Each node serves one part.
+	Parts []Part
+	// Wide: as many nodes as can be had, the tasks evenly on them; Narrow: of a
+	// range of nodes as few as do.
+	Wide, Narrow bool
+	// Contiguous: the numbers of the nodes follow each other. Switches bounds
+	// the leaf switches the nodes hang on, 0: no bound; after SwitchesUntil
+	// (0: never) the job takes more.
+	Contiguous    bool
+	Switches      int
+	SwitchesUntil int64
+
+	// Least sockets, and cores and threads that each must have, of a node;
+	// most tasks on a socket or core. 0: no matter.
+	SocketsPerNode, CoresPerSocket, ThreadsPerCore int
+	TasksPerSocket, TasksPerCore                   int
+	// Sockets is how cores are taken from the sockets of a node.
+	Sockets Spread
+	// OneThread: tasks use one thread of each core (--hint=nomultithread).
+	OneThread bool
+
+	// Copies is how many jobs exactly like this one wait, the tasks of an
+	// array; 0: one. The plan has a decision with this ID for each of them that
+	// starts now, and then one or more for those that do not.
+	Copies int
+}
+
+// Part is a number of nodes out of a set.
+type Part struct {
+	Nodes *NodeSet
+	Count int
+}
+
+// Spread says in which order cores are taken.
+type Spread int
+
+// Spreads.
+const (
+	SpreadCyclic Spread = iota // one from each socket in turn, Slurm's default
+	SpreadBlock                // one socket after the other
+)
+
+// Plan is the outcome for every pending job, in the order considered.
+type Plan struct {
+	Decisions []Decision
+}
+
+// Reasons a decision may carry, as Slurm names them.
+const (
+	ReasonNone       = ""
+	ReasonResources  = "Resources"
+	ReasonPriority   = "Priority"
+	ReasonBeginTime  = "BeginTime"
+	ReasonNodeConfig = "ReqNodeNotAvail"
+	ReasonBadConfig  = "BadConstraints" // never possible on these nodes
+	ReasonLicenses   = "Licenses"
+	ReasonTaskLimit  = "JobArrayTaskLimit"
+	ReasonReserved   = "Reservation" // its reservation has not begun
+	ReasonDeadline   = "DeadLine"    // it can no longer end in time
+)
+
+// Decision is the outcome for one job.
+type Decision struct {
+	ID int64
+	// Duration the job gets: Job.Duration, or less by Job.MinDuration.
+	Duration int64
+	// StartNow: start it at Snapshot.Now on Nodes.
+	StartNow bool
+	// Start is the planned start; 0: none could be found or none was sought.
+	Start int64
+	Nodes []Assignment
+	// Choice is 0 when the nodes are of Job.Eligible, else the place in
+	// Job.Alternatives plus one.
+	Choice int
+	// Reason why it does not start now; empty with StartNow.
+	Reason string
+}
+
+// Assignment is what a job gets on one node.
+type Assignment struct {
+	Node   int
+	Tasks  int
+	Count  int    // CPUs
+	CPUs   CPUSet // which; only where the job starts now
+	Memory int64
+	GRES   []GRES
+}

@@ -1,0 +1,64 @@
+package history_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/history"
+)
+
+func at(s int64) metav1.MicroTime { return metav1.NewMicroTime(time.Unix(s, 0)) }
+
+func TestARunThatWentBackIsKept(t *testing.T) {
+	var s v1alpha1.BatchJobStatus
+	step := func(sec int64, change func(*v1alpha1.BatchJobStatus)) {
+		before := *s.DeepCopy()
+		change(&s)
+		history.Note(&before, &s, at(sec))
+	}
+	start, end := at(10), at(20)
+	step(10, func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.Attempt, s.StartTime = v1alpha1.StateConfiguring, 1, &start
+		s.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{
+			{Name: "n1", CPUs: 2, Memory: 100, GRES: []v1alpha1.GRESAllocation{{Name: "gpu", Count: 1}}},
+			{Name: "n2", CPUs: 2, Memory: 100, GRES: []v1alpha1.GRESAllocation{{Name: "gpu", Count: 2}}}}}
+	})
+	step(11, func(s *v1alpha1.BatchJobStatus) { s.State = v1alpha1.StateRunning })
+	step(11, func(s *v1alpha1.BatchJobStatus) { s.TimeLimit = 5 })
+	step(20, func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.Final, s.EndTime, s.Requeues = v1alpha1.StateCompleting, v1alpha1.StatePending, &end, 1
+	})
+	step(21, func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.Final, s.Allocation, s.StartTime, s.EndTime = v1alpha1.StatePending, "", nil, nil, nil
+		s.Restarts, s.Requeues = 1, 2
+	})
+	if len(s.Past) != 1 || len(s.History) != 1 || s.History[0].State != v1alpha1.StatePending {
+		t.Fatalf("%+v", s)
+	}
+	p := s.Past[0]
+	if p.State != history.StateRequeued || p.NodeList != "n[1-2]" || p.CPUs != 4 || p.GRES[0].Count != 3 || len(p.History) != 3 ||
+		!p.Start.Equal(&start) || !p.End.Equal(&end) || p.Attempt != 1 || p.Restarts != 0 {
+		t.Errorf("%+v", p)
+	}
+	// The API server takes no null for an instant; the job would stay as it is.
+	if b, err := json.Marshal(p); err != nil || bytes.Contains(b, []byte("null")) {
+		t.Errorf("%s, %v", b, err)
+	}
+	step(30, func(s *v1alpha1.BatchJobStatus) { s.State = v1alpha1.StateCancelled })
+	step(31, func(s *v1alpha1.BatchJobStatus) { s.State, s.Restarts = v1alpha1.StatePending, 2 })
+	if len(s.Past) != 2 || !s.Past[1].Queued.Equal(&end) {
+		t.Errorf("%+v", s.Past)
+	}
+	for i := range int64(200) {
+		step(100+2*i, func(s *v1alpha1.BatchJobStatus) { s.State = v1alpha1.StateFailed })
+		step(101+2*i, func(s *v1alpha1.BatchJobStatus) { s.State = v1alpha1.StatePending })
+	}
+	if len(s.Past) > 32 || len(s.History) > 64 {
+		t.Errorf("%d past, %d changes: a status must not grow without bounds", len(s.Past), len(s.History))
+	}
+}

@@ -1,0 +1,68 @@
+package keeper
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// An agent may report the end of its script before the keeper has acted on
+// what ended it.
+func TestReport(t *testing.T) {
+	killed := wire.Report{Kind: wire.ReportEnded, Signal: 15}
+	stopped, lonely := killed, killed
+	stopped.Stopped = true
+	lonely.LostNode = "n2"
+	for _, tt := range []struct {
+		name         string
+		change       func(*v1alpha1.BatchJob)
+		r            wire.Report
+		state, final string
+		failures     int
+	}{
+		{"a script that was killed", nil, killed, "COMPLETING", "FAILED", 0},
+		{"for a requeue", requeued, killed, "COMPLETING", "PENDING", 0},
+		{"for a cancel", cancelled, killed, "COMPLETING", "CANCELLED", 0},
+		{"with its pod", nil, stopped, "COMPLETING", "PENDING", 1},
+		{"with its pod and for good", noRequeue, stopped, "COMPLETING", "NODE_FAIL", 0},
+		{"after a node was lost: wait for its pod", nil, lonely, "RUNNING", "", 0},
+		{"that ended well", requeued, wire.Report{Kind: wire.ReportEnded}, "COMPLETING", "COMPLETED", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := aJob(v1alpha1.StateRunning)
+			b.Name, b.Namespace = "j", "user-anna"
+			if tt.change != nil {
+				tt.change(b)
+			}
+			c := fake.Cluster(interceptor.Funcs{}, b)
+			k := New(Config{Cluster: c, Now: func() time.Time { return t0 }, Log: slog.New(slog.DiscardHandler)})
+			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+				t.Fatal(err)
+			}
+			c.ApplyJob(b)
+			for _, name := range []string{"n1", "n2"} {
+				fake.Feed(c, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+			}
+			if err := k.Report(t.Context(), 7, 2, tt.r); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := c.Job(7)
+			if got.Status.State != tt.state || got.Status.Final != tt.final {
+				t.Errorf("%s, then %s", got.Status.State, got.Status.Final)
+			}
+			if n := k.memory[7].Failures; n != tt.failures {
+				t.Errorf("%d failures in a row", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/history"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// errChanged says that the job changed under a decision; the store has the
+// newer version, so decide again.
+var errChanged = errors.New("the job changed")
+
+// write changes b's status if b is still the newest version.
+func (k *Keeper) write(ctx context.Context, b *v1alpha1.BatchJob, change func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
+	n := b.DeepCopy()
+	change(&n.Status)
+	history.Note(&b.Status, &n.Status, metav1.NewMicroTime(k.Now()))
+	patch := client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})
+	err := k.Cluster.Client.Status().Patch(ctx, n, patch)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil, k.refresh(ctx, b)
+	case err != nil:
+		return nil, fmt.Errorf("writing the state of job %d: %w", b.Spec.JobID, err)
+	}
+	k.Cluster.ApplyJob(n)
+	return n, nil
+}
+
+// refresh brings the store up to date with the API server about b and returns
+// errChanged.
+func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
+	n := &v1alpha1.BatchJob{}
+	err := k.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(b), n)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && n.UID != b.UID:
+		k.Cluster.Jobs.Remove(b, k.Now())
+	case err != nil:
+		return fmt.Errorf("reading job %d again: %w", b.Spec.JobID, err)
+	default:
+		k.Cluster.ApplyJob(n)
+	}
+	return errChanged
+}
+
+// end writes how the attempt ends. A job that holds something is COMPLETING
+// first; one that holds nothing is over at once.
+func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error {
+	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { k.ended(b, s, o) })
+	if err == nil {
+		k.noteEnd(b, &o)
+	}
+	return err
+}
+
+// noteEnd remembers the end that was written for b's attempt.
+func (k *Keeper) noteEnd(b *v1alpha1.BatchJob, o *Outcome) {
+	if o.Final == v1alpha1.StatePending && !o.Requested {
+		k.Log.Info("job goes back to the queue", "job", b.Spec.JobID, "attempt", b.Status.Attempt, "why", o.Message)
+		k.remember(b, func(m *Memory) { m.Failures++ })
+	}
+}
+
+func (k *Keeper) ended(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {
+	now := metav1.NewMicroTime(k.Now())
+	s.State, s.Final = v1alpha1.StateCompleting, o.Final
+	s.Reason, s.Message = o.Reason, o.Message
+	s.EndTime = &now
+	if o.Exit != nil {
+		s.ExitCode = o.Exit
+	}
+	if o.Derived != nil {
+		s.Derived = o.Derived
+	}
+	if o.Requested {
+		s.Requeues = b.Spec.Requeues
+	}
+	if s.Allocation == nil {
+		s.State, s.Final = o.Final, ""
+	}
+}
+
+// suspended stops or restarts the job's clock; its agent follows the state.
+func suspended(s *v1alpha1.BatchJobStatus, stop bool, now time.Time) {
+	at := metav1.NewMicroTime(now)
+	if stop {
+		s.State = v1alpha1.StateSuspended
+	} else {
+		s.State = v1alpha1.StateRunning
+		if s.SuspendTime != nil {
+			s.Suspended += int64(now.Sub(s.SuspendTime.Time) / time.Second)
+		}
+	}
+	s.SuspendTime = &at
+}
+
+// finish writes the state after COMPLETING, or brings a job that is over back
+// to the queue.
+func (k *Keeper) finish(ctx context.Context, b *v1alpha1.BatchJob) error {
+	k.mu.Lock()
+	failures := k.memory[b.Spec.JobID].Failures
+	k.mu.Unlock()
+	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { finished(b, s, k.Now(), failures) })
+	return err
+}
+
+// finished is the status of a job of which nothing is left running.
+func finished(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, failures int) {
+	final := s.Final
+	if s.State != v1alpha1.StateCompleting {
+		final = v1alpha1.StatePending
+	}
+	if final == v1alpha1.StatePending && (b.Spec.Cancel != nil || b.DeletionTimestamp != nil) {
+		final = v1alpha1.StateCancelled
+	}
+	asked := b.Spec.Requeues > s.Requeues || failures == 0
+	s.State, s.Final = final, ""
+	if final != v1alpha1.StatePending {
+		return
+	}
+	s.Requeues = max(s.Requeues, b.Spec.Requeues)
+	s.Restarts++
+	s.Reason = ""
+	s.Allocation, s.StartTime, s.EndTime, s.ExitCode, s.Derived = nil, nil, nil, nil, nil
+	s.Pods = nil
+	s.EligibleTime, s.SuspendTime, s.Suspended, s.Preempt = nil, nil, 0, nil
+	if !asked {
+		t := metav1.NewMicroTime(now.Add(backoff(failures)))
+		s.EligibleTime = &t
+	}
+	waitForNext(b, s, now)
+}
+
+// backoff is how long a job waits after so many starts in a row that failed.
+func backoff(failures int) time.Duration {
+	return min(2*time.Minute, time.Second<<min(failures-1, 7))
+}
+
+// GangReady is called when every agent of the attempt has said hello, with the
+// agents' addresses in the order of the job's nodes. It makes the job RUNNING
+// and returns it as written; called again it returns the job as it is.
+func (k *Keeper) GangReady(ctx context.Context, jobID int64, attempt int32, addresses []string) (*v1alpha1.BatchJob, error) {
+	return k.update(ctx, jobID, attempt, func(b *v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error) {
+		switch b.Status.State {
+		case v1alpha1.StateRunning:
+			return nil, nil
+		case v1alpha1.StateConfiguring:
+		default:
+			return nil, ErrNotCurrent
+		}
+		if len(addresses) != len(b.Status.Allocation.Nodes) {
+			return nil, fmt.Errorf("%d agents for the %d nodes of job %d", len(addresses), len(b.Status.Allocation.Nodes), jobID)
+		}
+		if f := (Facts{Job: b}); f.cancelled() || f.requeueAsked() {
+			return nil, ErrNotCurrent
+		}
+		return func(s *v1alpha1.BatchJobStatus) {
+			now := metav1.NewMicroTime(k.Now())
+			s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
+			for i := range s.Allocation.Nodes {
+				s.Allocation.Nodes[i].Address = addresses[i]
+			}
+			k.remember(b, func(m *Memory) { m.Failures = 0 })
+		}, nil
+	})
+}
+
+// Report takes what the batch host's agent says. When it returns nil, what
+// matters of it is in the job's object, or will be read from the agent's pod
+// when it is over. It may be called again with the same.
+func (k *Keeper) Report(ctx context.Context, jobID int64, attempt int32, r wire.Report) error {
+	if r.Kind != wire.ReportEnded && r.Kind != wire.ReportFailed {
+		return nil
+	}
+	var end *Outcome
+	b, err := k.update(ctx, jobID, attempt, func(b *v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error) {
+		end = nil
+		switch b.Status.State {
+		case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended:
+			f := k.facts(b)
+			a := f.judge(r, f.Now)
+			if a.Kind != End {
+				return nil, nil
+			}
+			end = &a.Outcome
+			if f.Lingering && b.Status.State == v1alpha1.StateRunning && leaves(&a.Outcome) {
+				return func(s *v1alpha1.BatchJobStatus) { k.leave(b, s, a.Outcome) }, nil
+			}
+			return func(s *v1alpha1.BatchJobStatus) { k.ended(b, s, a.Outcome) }, nil
+		case v1alpha1.StateCompleting:
+			if b.Status.ExitCode != nil {
+				return nil, nil
+			}
+			o := FromReport(r)
+			return func(s *v1alpha1.BatchJobStatus) { s.ExitCode, s.Derived = o.Exit, o.Derived }, nil
+		}
+		return nil, nil
+	})
+	if err == nil && end != nil {
+		k.noteEnd(b, end)
+	}
+	return err
+}
+
+// update writes what change wants of the job's status, as often as the job
+// changes meanwhile. A nil function means: nothing.
+func (k *Keeper) update(ctx context.Context, jobID int64, attempt int32,
+	change func(*v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error)) (*v1alpha1.BatchJob, error) {
+	for {
+		b, ok := k.Cluster.Job(jobID)
+		if !ok || b.Status.Attempt != attempt || b.Status.Allocation == nil {
+			return nil, ErrNotCurrent
+		}
+		fn, err := change(b)
+		if err != nil || fn == nil {
+			return b, err
+		}
+		n, err := k.write(ctx, b, fn)
+		if !errors.Is(err, errChanged) {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package limits_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/limits"
+)
+
+func account(name, parent string, l v1alpha1.Limits) *v1alpha1.Account {
+	return &v1alpha1.Account{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccountSpec{Parent: parent, Limits: l}}
+}
+
+func qos(name string, l v1alpha1.Limits) *v1alpha1.QOS {
+	return &v1alpha1.QOS{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.QOSSpec{Limits: l}}
+}
+
+type tres map[string]int64
+
+func anna(cpus int64) *limits.Use {
+	return &limits.Use{Account: "chem", User: "anna", QOS: "normal", CPUs: cpus, Nodes: 2, Memory: 100, Minutes: 60, GRES: map[string]int64{"gpu": 1}}
+}
+
+// Every limit, with the reason that Slurm gives.
+func TestReasons(t *testing.T) {
+	running := []limits.Use{
+		{Account: "chem", User: "anna", QOS: "normal", CPUs: 6, Nodes: 1, Memory: 50, Minutes: 10, GRES: map[string]int64{"gpu": 3}},
+		{Account: "phys", User: "ben", QOS: "normal", CPUs: 2, Nodes: 1, Minutes: 10},
+	}
+	minutes := map[limits.Key]map[string]float64{{Account: "chem", User: "anna"}: {"cpu": 1000, limits.WallMinutes: 500}}
+	type l = v1alpha1.Limits
+	for _, tt := range []struct {
+		name                string
+		science, chem, user l // science is above chem
+		qos                 l
+		reason              string // at once
+		draws               string // or when nothing is left of it
+		left                int64
+	}{
+		{name: "none"},
+		{name: "job", chem: l{MaxTRES: tres{"cpu": 3}}, reason: "AssocMaxCpuPerJobLimit"},
+		{name: "job, inherited", science: l{MaxTRES: tres{"node": 1}}, reason: "AssocMaxNodePerJobLimit"},
+		{name: "the nearest counts", science: l{MaxTRES: tres{"node": 1}}, user: l{MaxTRES: tres{"node": 2}}},
+		{name: "memory", chem: l{MaxTRES: tres{"mem": 10}}, reason: "AssocMaxMemPerJob"},
+		{name: "gres", chem: l{MaxTRES: tres{"gres/gpu": 0}}, reason: "AssocMaxGRESPerJob"},
+		{name: "node", chem: l{MaxTRESPerNode: tres{"cpu": 1}}, reason: "AssocMaxCpuPerNode"},
+		{name: "job minutes", chem: l{MaxTRESMins: tres{"cpu": 239}}, reason: "AssocMaxCpuMinutesPerJobLimit"},
+		{name: "wall", chem: l{MaxWall: 59}, reason: "AssocMaxWallDurationPerJobLimit"},
+		{name: "jobs", chem: l{MaxJobs: 1}, draws: "AssocMaxJobsLimit", left: 0},
+		{name: "group", science: l{GrpTRES: tres{"cpu": 8}}, draws: "AssocGrpCpuLimit", left: 2},
+		{name: "group of gpus", chem: l{GrpTRES: tres{"gres/gpu": 4}}, draws: "AssocGrpGRES", left: 1},
+		{name: "group jobs", science: l{GrpJobs: 2}, draws: "AssocGrpJobsLimit", left: 1},
+		{name: "group minutes", chem: l{GrpTRESMins: tres{"cpu": 1000}}, reason: "AssocGrpCPUMinutesLimit"},
+		{name: "group run minutes", chem: l{GrpTRESRunMins: tres{"cpu": 299}}, reason: "AssocGrpCPURunMinutesLimit"},
+		{name: "group run minutes left", chem: l{GrpTRESRunMins: tres{"cpu": 300}}},
+		{name: "group wall", chem: l{GrpWall: 500}, reason: "AssocGrpWallLimit"},
+
+		{name: "qos job", qos: l{MaxTRES: tres{"cpu": 3}}, reason: "QOSMaxCpuPerJobLimit"},
+		{name: "qos least", qos: l{MinTRES: tres{"cpu": 5}}, reason: "QOSMinCpuNotSatisfied"},
+		{name: "qos wall", qos: l{MaxWall: 59}, reason: "QOSMaxWallDurationPerJobLimit"},
+		{name: "qos user", qos: l{MaxTRESUser: tres{"cpu": 9}}, draws: "QOSMaxCpuPerUserLimit", left: 3},
+		{name: "qos jobs of a user", qos: l{MaxJobsPerUser: 1}, draws: "QOSMaxJobsPerUserLimit", left: 0},
+		{name: "qos account", qos: l{MaxTRESPerAccount: tres{"node": 2}}, draws: "MaxNodePerAccount", left: 1},
+		{name: "qos group", qos: l{GrpTRES: tres{"cpu": 20}}, draws: "QOSGrpCpuLimit", left: 12},
+		{name: "qos group jobs", qos: l{GrpJobs: 5}, draws: "QOSGrpJobsLimit", left: 3},
+		{name: "the qos counts instead", qos: l{GrpTRES: tres{"cpu": 20}}, chem: l{GrpTRES: tres{"cpu": 1}}, draws: "QOSGrpCpuLimit", left: 12},
+		{name: "of the same kind only", qos: l{GrpTRES: tres{"cpu": 20}}, chem: l{MaxTRES: tres{"cpu": 1}}, reason: "AssocMaxCpuPerJobLimit"},
+		{name: "too large for ever", qos: l{GrpTRES: tres{"cpu": 3}}, reason: "QOSGrpCpuLimit"},
+	} {
+		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "anna"}}
+		u.Spec.Associations = []v1alpha1.Association{{Account: "chem", Limits: tt.user}}
+		c := limits.New(&limits.Input{
+			Accounts: []*v1alpha1.Account{account("science", "", tt.science), account("chem", "science", tt.chem), account("phys", "", l{})},
+			Users:    []*v1alpha1.User{u}, QOS: []*v1alpha1.QOS{qos("normal", tt.qos)}, Running: running, Minutes: minutes,
+		})
+		reason, draws := c.Pending(anna(4))
+		if reason != tt.reason {
+			t.Errorf("%s: %q, want %q", tt.name, reason, tt.reason)
+			continue
+		}
+		var got []backfill.Limit
+		for _, d := range draws {
+			got = append(got, c.Limits[d])
+		}
+		if tt.draws == "" && len(got) > 0 || tt.draws != "" && (len(got) != 1 || got[0].Reason != tt.draws || got[0].Left != tt.left) {
+			t.Errorf("%s: %+v, want %s with %d left", tt.name, got, tt.draws, tt.left)
+		}
+	}
+}
+
+// Two jobs of one account draw on the same budget; a partition's QOS counts too.
+func TestBudgetsAreShared(t *testing.T) {
+	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: v1alpha1.PartitionSpec{QOS: "part"}}
+	c := limits.New(&limits.Input{
+		Accounts: []*v1alpha1.Account{account("chem", "", v1alpha1.Limits{GrpJobs: 3})},
+		QOS:      []*v1alpha1.QOS{qos("part", v1alpha1.Limits{MaxJobsPerUser: 2})}, Partitions: []*v1alpha1.Partition{part},
+	})
+	a, b := anna(1), anna(2)
+	a.Partition, b.User = "big", "ben"
+	_, first := c.Pending(a)
+	_, second := c.Pending(b)
+	if len(first) != 2 || len(second) != 1 || first[1] != second[0] || c.Limits[first[0]].Reason != "QOSMaxJobsPerUserLimit" {
+		t.Errorf("%v %v %+v", first, second, c.Limits)
+	}
+}
+
+func TestAccountsInALoop(t *testing.T) {
+	c := limits.New(&limits.Input{Accounts: []*v1alpha1.Account{account("a", "b", v1alpha1.Limits{GrpJobs: 1}), account("b", "a", v1alpha1.Limits{GrpJobs: 1})}})
+	if _, draws := c.Pending(&limits.Use{Account: "a"}); len(draws) != 2 {
+		t.Errorf("%v", draws)
+	}
+}
+
+func TestSubmitted(t *testing.T) {
+	counts := map[[3]string]int{{"chem", "anna", ""}: 2, {"chem", "", ""}: 5, {"science", "", ""}: 1, {"", "anna", "normal"}: 3, {"", "", "normal"}: 8}
+	active := func(account, user, qos string) int { return counts[[3]string{account, user, qos}] }
+	type l = v1alpha1.Limits
+	for _, tt := range []struct {
+		science, chem, qos l
+		want               bool
+	}{
+		{l{}, l{}, l{}, true},
+		{l{}, l{MaxSubmitJobs: 2}, l{}, false},
+		{l{MaxSubmitJobs: 2}, l{}, l{}, false},
+		{l{MaxSubmitJobs: 2}, l{MaxSubmitJobs: 3}, l{}, true},
+		{l{GrpSubmitJobs: 6}, l{}, l{}, false},
+		{l{GrpSubmitJobs: 7}, l{}, l{}, true},
+		{l{}, l{MaxSubmitJobs: 2}, l{MaxSubmitJobsPerUser: 4}, true},
+		{l{}, l{}, l{MaxSubmitJobsPerUser: 3}, false},
+		{l{}, l{}, l{GrpSubmitJobs: 8}, false},
+	} {
+		c := limits.New(&limits.Input{
+			Accounts: []*v1alpha1.Account{account("science", "", tt.science), account("chem", "science", tt.chem)},
+			QOS:      []*v1alpha1.QOS{qos("normal", tt.qos)},
+		})
+		if got := c.Submitted(anna(1), active); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+func TestDenyOnLimit(t *testing.T) {
+	small := qos("small", v1alpha1.Limits{MaxTRES: tres{"cpu": 2}, MaxWall: 10})
+	strict := qos("strict", v1alpha1.Limits{MaxTRES: tres{"cpu": 2}, MaxWall: 10})
+	strict.Spec.Flags = []string{"DenyOnLimit"}
+	c := limits.New(&limits.Input{QOS: []*v1alpha1.QOS{small, strict},
+		Accounts: []*v1alpha1.Account{account("chem", "", v1alpha1.Limits{MaxTRES: tres{"node": 1}})}})
+	for _, tt := range []struct {
+		qos         string
+		cpus, nodes int64
+		minutes     int64
+		want        bool
+	}{
+		{"small", 99, 9, 99, false}, {"strict", 2, 1, 10, false}, {"strict", 3, 1, 10, true},
+		{"strict", 1, 1, 11, true}, {"strict", 1, 1, 0, false}, {"strict", 1, 2, 0, true},
+	} {
+		if got := c.Denied(&limits.Use{Account: "chem", QOS: tt.qos, CPUs: tt.cpus, Nodes: tt.nodes, Minutes: tt.minutes}); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}

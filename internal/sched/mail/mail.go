@@ -1,0 +1,214 @@
+// Package mail tells users what becomes of their jobs (--mail-type, --mail-user):
+// by SMTP or a web hook, whichever the Cluster object names. It looks at the
+// changes of jobs while this process leads; what happens between two leaders is
+// not told, as with Slurm's controller.
+package mail
+
+import (
+	"fmt"
+	netmail "net/mail"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// Kinds of events, by --mail-type's names.
+const (
+	Begin   = "BEGIN"
+	End     = "END"
+	Fail    = "FAIL"
+	Requeue = "REQUEUE"
+	Invalid = "INVALID_DEPEND"
+	Limit   = "TIME_LIMIT"
+	Limit90 = "TIME_LIMIT_90"
+	Limit80 = "TIME_LIMIT_80"
+	Limit50 = "TIME_LIMIT_50"
+	// EachTask asks for events of the tasks of an array, not of the array.
+	EachTask = "ARRAY_TASKS"
+)
+
+// neverReason is the reason of a job whose dependency can never be met.
+const neverReason = "DependencyNeverSatisfied"
+
+// Message is one mail.
+type Message struct {
+	To      string `json:"to"`
+	Event   string `json:"event"`
+	Subject string `json:"subject"`
+	JobID   int64  `json:"jobID"`
+	JobName string `json:"jobName"`
+	User    string `json:"user"`
+	State   string `json:"state"`
+	Exit    string `json:"exitCode,omitempty"`
+}
+
+// Events are what happened to a job between two versions of it, of the kinds
+// that it wants to be told about. A nil old is a job seen for the first time:
+// nothing happened to that.
+func Events(old, now *v1alpha1.BatchJob) []string {
+	if old == nil || now == nil || len(now.Spec.Job.Mail.Types) == 0 || !tells(now) {
+		return nil
+	}
+	var out []string
+	add := func(kind string, happened bool) {
+		if happened && slices.Contains(now.Spec.Job.Mail.Types, kind) {
+			out = append(out, kind)
+		}
+	}
+	was, is := state(old), state(now)
+	ended := final(is) && !final(was)
+	add(Begin, is == v1alpha1.StateRunning && was != is)
+	add(Requeue, now.Status.Restarts > old.Status.Restarts)
+	add(Invalid, now.Status.Reason == neverReason && old.Status.Reason != neverReason)
+	add(Limit, ended && is == v1alpha1.StateTimeout)
+	add(End, ended)
+	add(Fail, ended && failed(is) && !slices.Contains(out, End))
+	return out
+}
+
+// tells: of an array its record, or its tasks when each is wanted.
+func tells(b *v1alpha1.BatchJob) bool {
+	each := slices.Contains(b.Spec.Job.Mail.Types, EachTask)
+	switch {
+	case b.Spec.Task != nil:
+		return each
+	case b.Spec.Job.Array != nil:
+		return !each
+	}
+	return true
+}
+
+func state(b *v1alpha1.BatchJob) string {
+	switch s := b.Status.State; s {
+	case "":
+		return v1alpha1.StatePending
+	case v1alpha1.StateCompleting:
+		return b.Status.Final
+	default:
+		return s
+	}
+}
+
+func final(state string) bool {
+	switch state {
+	case v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended, "":
+		return false
+	}
+	return true
+}
+
+func failed(state string) bool {
+	return state != v1alpha1.StateCompleted && state != v1alpha1.StateCancelled
+}
+
+// Reached is the highest share of its time limit that a running job has passed
+// and wants to be told about; empty: none.
+func Reached(b *v1alpha1.BatchJob, now time.Time) string {
+	limit := time.Duration(b.Status.TimeLimit) * time.Minute
+	if b.Status.State != v1alpha1.StateRunning || b.Status.StartTime == nil || limit <= 0 || !tells(b) {
+		return ""
+	}
+	ran := now.Sub(b.Status.StartTime.Time)
+	for _, share := range []struct {
+		kind    string
+		percent time.Duration
+	}{{Limit90, 90}, {Limit80, 80}, {Limit50, 50}} {
+		if ran >= limit*share.percent/100 && slices.Contains(b.Spec.Job.Mail.Types, share.kind) {
+			return share.kind
+		}
+	}
+	return ""
+}
+
+// Compose writes the mail about an event. The address is the job's, or its
+// user's; a name without a domain gets the given one. ok is false for what is
+// no address.
+func Compose(b *v1alpha1.BatchJob, event, domain string, now time.Time) (m Message, ok bool) {
+	m = Message{Event: event, JobID: b.Spec.JobID, JobName: clean(b.Spec.Job.Name), User: b.Spec.User, State: state(b)}
+	if m.To, ok = address(b.Spec.Job.Mail, b.Spec.User, domain); !ok {
+		return m, false
+	}
+	if e := b.Status.ExitCode; e != nil {
+		m.Exit = fmt.Sprintf("%d:%d", e.Status, e.Signal)
+	}
+	m.Subject = fmt.Sprintf("Slurm Job_id=%d Name=%s %s", m.JobID, m.JobName, what(b, m, now))
+	return m, true
+}
+
+// what is the second half of the subject, as Slurm has it.
+func what(b *v1alpha1.BatchJob, m Message, now time.Time) string {
+	s := &b.Status
+	span := func(from, to time.Time) string { return value.FormatSeconds(max(0, int64(to.Sub(from).Seconds()))) }
+	queued, ran := "", ""
+	if b.Spec.SubmitTime != nil && s.StartTime != nil {
+		queued = ", Queued time " + span(b.Spec.SubmitTime.Time, s.StartTime.Time)
+	}
+	if s.StartTime != nil {
+		end := now
+		if s.EndTime != nil {
+			end = s.EndTime.Time
+		}
+		ran = ", Run time " + span(s.StartTime.Time, end)
+	}
+	switch m.Event {
+	case Begin:
+		return "Began" + queued
+	case Requeue:
+		return "Requeued"
+	case Invalid:
+		return "Invalid dependency"
+	case Limit:
+		return "Reached time limit" + ran
+	case Limit90, Limit80, Limit50:
+		return "Reached " + strings.TrimPrefix(m.Event, "TIME_LIMIT_") + "% of time limit" + ran
+	case Fail:
+		return "Failed" + ran + outcome(b, m)
+	}
+	if failed(m.State) {
+		return "Failed" + ran + outcome(b, m)
+	}
+	return "Ended" + ran + outcome(b, m)
+}
+
+func outcome(b *v1alpha1.BatchJob, m Message) string {
+	if e := b.Status.ExitCode; e != nil {
+		return fmt.Sprintf(", %s, ExitCode %d", m.State, e.Status)
+	}
+	return ", " + m.State
+}
+
+func address(mail job.Mail, user, domain string) (string, bool) {
+	to := mail.User
+	if to == "" {
+		to = user
+	}
+	if !strings.Contains(to, "@") {
+		to += "@" + strings.TrimPrefix(orLocal(domain), "@")
+	}
+	a, err := netmail.ParseAddress(to)
+	if err != nil || strings.ContainsAny(a.Address, "\r\n\x00") {
+		return "", false
+	}
+	return a.Address, true
+}
+
+func orLocal(domain string) string {
+	if domain == "" {
+		return "localhost"
+	}
+	return domain
+}
+
+// clean keeps a job's name from being more than text in a header.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,197 @@
+package mail
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func batch(change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+	b := &v1alpha1.BatchJob{}
+	b.Spec.JobID, b.Spec.User, b.Spec.Job.Name = 42, "alice", "ring"
+	b.Spec.Job.Mail = job.Mail{Types: []string{Begin, End, Fail, Requeue, Invalid, Limit, Limit50}, User: "alice@example.org"}
+	at := metav1.NewMicroTime(start)
+	b.Spec.SubmitTime = &at
+	change(b)
+	return b
+}
+
+func running(b *v1alpha1.BatchJob) {
+	at := metav1.NewMicroTime(start.Add(90 * time.Second))
+	b.Status.State, b.Status.StartTime, b.Status.TimeLimit = v1alpha1.StateRunning, &at, 10
+}
+
+func over(final string, code int32) func(*v1alpha1.BatchJob) {
+	return func(b *v1alpha1.BatchJob) {
+		running(b)
+		at := metav1.NewMicroTime(start.Add(3 * time.Minute))
+		b.Status.State, b.Status.Final, b.Status.EndTime = v1alpha1.StateCompleting, final, &at
+		b.Status.ExitCode = &v1alpha1.ExitCode{Status: code}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	pending := func(*v1alpha1.BatchJob) {}
+	never := func(b *v1alpha1.BatchJob) { b.Status.Reason = neverReason }
+	again := func(b *v1alpha1.BatchJob) { b.Status.Restarts = 1 }
+	task := func(b *v1alpha1.BatchJob) { running(b); b.Spec.Task = &v1alpha1.ArrayTask{} }
+	each := func(b *v1alpha1.BatchJob) { task(b); b.Spec.Job.Mail.Types = []string{Begin, EachTask} }
+	quiet := func(b *v1alpha1.BatchJob) { running(b); b.Spec.Job.Mail.Types = nil }
+	for name, tt := range map[string]struct {
+		old, now func(*v1alpha1.BatchJob)
+		want     []string
+	}{
+		"begins":     {pending, running, []string{Begin}},
+		"goes on":    {running, running, nil},
+		"ends":       {running, over(v1alpha1.StateCompleted, 0), []string{End}},
+		"fails":      {running, over(v1alpha1.StateFailed, 3), []string{End}},
+		"runs out":   {running, over(v1alpha1.StateTimeout, 0), []string{Limit, End}},
+		"ended":      {over(v1alpha1.StateFailed, 3), over(v1alpha1.StateFailed, 3), nil},
+		"never":      {pending, never, []string{Invalid}},
+		"again":      {pending, again, []string{Requeue}},
+		"task":       {pending, task, nil},
+		"each task":  {pending, each, []string{Begin}},
+		"not wanted": {pending, quiet, nil},
+	} {
+		if got := Events(batch(tt.old), batch(tt.now)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	if got := Events(nil, batch(running)); got != nil {
+		t.Errorf("a job seen for the first time: %v", got)
+	}
+}
+
+func TestCompose(t *testing.T) {
+	for _, tt := range []struct {
+		job   func(*v1alpha1.BatchJob)
+		event string
+		want  string
+	}{
+		{running, Begin, "Slurm Job_id=42 Name=ring Began, Queued time 00:01:30"},
+		{over(v1alpha1.StateCompleted, 0), End, "Slurm Job_id=42 Name=ring Ended, Run time 00:01:30, COMPLETED, ExitCode 0"},
+		{over(v1alpha1.StateFailed, 3), End, "Slurm Job_id=42 Name=ring Failed, Run time 00:01:30, FAILED, ExitCode 3"},
+		{running, Limit50, "Slurm Job_id=42 Name=ring Reached 50% of time limit, Run time 00:05:00"},
+	} {
+		m, ok := Compose(batch(tt.job), tt.event, "", start.Add(390*time.Second))
+		if !ok || m.Subject != tt.want || m.To != "alice@example.org" {
+			t.Errorf("%+v, want %q", m, tt.want)
+		}
+	}
+	named := func(to string) func(*v1alpha1.BatchJob) {
+		return func(b *v1alpha1.BatchJob) { b.Spec.Job.Mail.User = to }
+	}
+	for to, want := range map[string]string{"": "alice@site", "bob": "bob@site", "x@y\r\nBcc: all@y": "", "a b@y": "", "<c@y>": "c@y"} {
+		m, ok := Compose(batch(named(to)), End, "@site", start)
+		if ok != (want != "") || ok && m.To != want {
+			t.Errorf("%q: %q %v", to, m.To, ok)
+		}
+	}
+	m, _ := Compose(batch(func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "x\r\nBcc: all@y" }), End, "", start)
+	if strings.ContainsAny(m.Subject, "\r\n") {
+		t.Errorf("%q", m.Subject)
+	}
+}
+
+func TestReached(t *testing.T) {
+	b := batch(running)
+	for minutes, want := range map[time.Duration]string{4: "", 5: Limit50, 9: Limit50} {
+		if got := Reached(b, b.Status.StartTime.Add(minutes*time.Minute)); got != want {
+			t.Errorf("after %d minutes: %q", minutes, got)
+		}
+	}
+}
+
+// relay is an SMTP server that takes one mail and gives what it was told.
+func relay(t *testing.T) (address string, got <-chan string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() }) //nolint:errcheck // over
+	out := make(chan string, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close() //nolint:errcheck // over
+		var text strings.Builder
+		in := bufio.NewScanner(conn)
+		io.WriteString(conn, "220 relay\r\n") //nolint:errcheck // the client will tell
+		data := false
+		for in.Scan() {
+			line := in.Text()
+			text.WriteString(line + "\n")
+			answer := "250 ok\r\n"
+			switch {
+			case data && line == ".":
+				data = false
+			case data:
+				continue
+			case line == "DATA":
+				answer, data = "354 go on\r\n", true
+			case line == "QUIT":
+				io.WriteString(conn, "221 bye\r\n") //nolint:errcheck // over
+				out <- text.String()
+				return
+			}
+			io.WriteString(conn, answer) //nolint:errcheck // the client will tell
+		}
+	}()
+	return l.Addr().String(), out
+}
+
+// TestDelivery sees a job's begin as a mail and at a web hook: what --mail-type
+// and --mail-user ask for.
+func TestDelivery(t *testing.T) {
+	address, mails := relay(t)
+	hooks := make(chan Message, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m Message
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+			t.Error(err)
+		}
+		hooks <- m
+	}))
+	defer hook.Close()
+	settings := &v1alpha1.MailSettings{SMTP: address, Domain: "example.org"}
+	n := New(func() *v1alpha1.MailSettings { return settings }, func() []*v1alpha1.BatchJob { return nil },
+		func() time.Time { return start }, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	n.Changed(batch(func(*v1alpha1.BatchJob) {}), batch(running))
+	go n.Run(ctx)
+	select {
+	case text := <-mails:
+		for _, want := range []string{"MAIL FROM:<slurm@example.org>", "RCPT TO:<alice@example.org>", "Subject: Slurm Job_id=42 Name=ring Began"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in %s", want, text)
+			}
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("no mail")
+	}
+	if err := Send(ctx, &v1alpha1.MailSettings{Webhook: hook.URL, SMTP: "nowhere:1"}, Message{JobID: 42, Event: End}); err != nil {
+		t.Fatal(err)
+	}
+	if m := <-hooks; m.JobID != 42 || m.Event != End {
+		t.Errorf("%+v", m)
+	}
+}

@@ -1,0 +1,381 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/sched/starter"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// bench is a Planner over a cluster in memory: one partition of one node of
+// four CPUs.
+type bench struct {
+	*testing.T
+	*Planner
+	cluster *control.Cluster
+
+	mu    sync.Mutex
+	plans []time.Time             // when each was made
+	hook  func(attempt int) error // called for every placement written
+	wrote int
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{T: t, hook: func(int) error { return nil }}
+	b.cluster = fake.Cluster(interceptor.Funcs{SubResourcePatch: b.patch})
+	b.Planner = New(b.cluster, starter.New(b.cluster, nil, time.Now), b.clock, slog.New(slog.DiscardHandler))
+	fake.Feed(b.cluster, aNode(), fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))
+	return b
+}
+
+// clock is read once for every plan.
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.plans = append(b.plans, time.Now())
+	return time.Now()
+}
+
+func (b *bench) made() []time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.plans[:len(b.plans):len(b.plans)]
+}
+
+func (b *bench) patch(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+	b.mu.Lock()
+	b.wrote++
+	n := b.wrote
+	b.mu.Unlock()
+	if err := b.hook(n); err != nil {
+		return err
+	}
+	return c.SubResource(sub).Patch(ctx, o, p, opts...)
+}
+
+// run plans until the test ends, within a synctest bubble.
+func (b *bench) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { b.Planner.Run(ctx) })
+	return func() { cancel(); wg.Wait() }
+}
+
+// submit makes a job, in the API server and in the store.
+func (b *bench) submit(id int64, cpus int32, change ...func(*job.Job)) {
+	b.Helper()
+	j := job.Job{Shape: job.Shape{CPUsPerTask: cpus}, Time: job.Time{Limit: 5}}
+	for _, c := range change {
+		c(&j)
+	}
+	o := &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "user-a", Name: fmt.Sprintf("j-%d", id), UID: types.UID(fmt.Sprint(id))},
+		Spec:       v1alpha1.BatchJobSpec{JobID: id, User: "a", Partition: "debug", Job: j},
+	}
+	if err := b.cluster.Client.Create(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+	b.cluster.ApplyJob(o)
+}
+
+// end ends a job as the keeper does.
+func (b *bench) end(id int64) {
+	b.Helper()
+	known, _ := b.cluster.Job(id)
+	o := known.DeepCopy()
+	o.Status.State, o.Status.Allocation = v1alpha1.StateCompleted, nil
+	if err := b.cluster.Client.Status().Update(b.Context(), o); err != nil {
+		b.Fatal(err)
+	}
+	b.cluster.ApplyJob(o)
+}
+
+// state is the job's state in the store and in the API server, which agree.
+func (b *bench) state(id int64) string {
+	b.Helper()
+	known, _ := b.cluster.Job(id)
+	o := &v1alpha1.BatchJob{}
+	if err := b.cluster.Client.Get(b.Context(), client.ObjectKeyFromObject(known), o); err != nil {
+		b.Fatal(err)
+	}
+	if o.Status.State != known.Status.State {
+		b.Errorf("job %d: the store has %q, the API server %q", id, known.Status.State, o.Status.State)
+	}
+	return o.Status.State
+}
+
+func (b *bench) want(states ...string) {
+	b.Helper()
+	for i, want := range states {
+		if got := b.state(int64(i + 1)); got != want {
+			b.Errorf("job %d is %q, want %q", i+1, got, want)
+		}
+	}
+}
+
+func aNode() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4000Mi")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+		},
+	}
+}
+
+// settle lets the planner do what it has to do now; pauses are at most
+// mostPause.
+func settle() {
+	time.Sleep(2 * mostPause)
+	synctest.Wait()
+}
+
+func TestAChangeIsPlannedAndStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		settle()
+		b.submit(1, 2)
+		settle()
+		b.want(v1alpha1.StateConfiguring)
+		o, _ := b.cluster.Job(1)
+		if a := o.Status.Allocation; a == nil || len(a.Nodes) != 1 || a.Nodes[0].Name != "n1" || a.Nodes[0].CPUs != 2 || o.Status.Attempt != 1 {
+			t.Errorf("%+v", o.Status)
+		}
+		if _, ok := b.Planned(1); ok {
+			t.Error("a started job is still planned")
+		}
+	})
+}
+
+// No watch feeds these stores: what the planner started itself it knows from
+// its own writes alone.
+func TestOwnStartsHoldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		for id := range int64(3) {
+			b.submit(id+1, 4)
+		}
+		settle()
+		b.want(v1alpha1.StateConfiguring, "", "")
+		p, ok := b.Planned(2)
+		if !ok || p.Reason != "Resources" || p.Start.IsZero() || len(p.Nodes) != 1 {
+			t.Errorf("planned %+v, %v", p, ok)
+		}
+		if last, _ := b.Planned(3); !last.Start.After(p.Start) || last.Priority >= p.Priority {
+			t.Errorf("planned %+v after %+v", last, p)
+		}
+		b.end(1)
+		settle()
+		b.want(v1alpha1.StateCompleted, v1alpha1.StateConfiguring, "")
+		if b.wrote != 2 {
+			t.Errorf("%d placements written for two starts", b.wrote)
+		}
+	})
+}
+
+func TestChangesDuringAPlanAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		busy, release := make(chan struct{}), make(chan struct{})
+		b.hook = func(int) error { close(busy); <-release; return nil }
+		b.submit(1, 4)
+		defer b.run()()
+		<-busy
+		for i := range 100 {
+			fake.Feed(b.cluster, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: strconv.Itoa(i)}})
+		}
+		close(release)
+		settle()
+		if n := len(b.made()); n != 2 {
+			t.Errorf("%d plans, want the first and one for all changes", n)
+		}
+	})
+}
+
+func TestThePauseIsAsLongAsTheLastPlanTook(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: leastPause, 200 * time.Millisecond: 200 * time.Millisecond, 5 * time.Second: mostPause,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			b.hook = func(int) error { time.Sleep(took); return nil }
+			b.submit(1, 4)
+			defer b.run()()
+			settle()
+			time.Sleep(took)
+			synctest.Wait()
+			p := b.made()
+			if got := p[1].Sub(p[0]) - took; len(p) != 2 || got != want {
+				t.Errorf("a plan took %v: %d plans, a pause of %v, want %v", took, len(p), got, want)
+			}
+		})
+	}
+}
+
+func TestAFailedStartIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.hook = func(n int) error {
+			if n < 3 {
+				return errors.New("out of order")
+			}
+			return nil
+		}
+		b.submit(1, 4)
+		defer b.run()()
+		settle()
+		b.want("")
+		time.Sleep(3 * time.Second)
+		b.want(v1alpha1.StateConfiguring)
+		if b.wrote != 3 {
+			t.Errorf("%d attempts", b.wrote)
+		}
+	})
+}
+
+// A job that somebody changed meanwhile is left to the plan that the change
+// asks for.
+func TestAChangedJobIsNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		held := false
+		b.hook = func(int) error {
+			if held {
+				return nil
+			}
+			held = true
+			known, _ := b.cluster.Job(1)
+			o := known.DeepCopy()
+			o.Spec.Job.Hold = "user"
+			return b.cluster.Client.Update(context.Background(), o) // the watch is late
+		}
+		b.submit(1, 4)
+		defer b.run()()
+		settle()
+		time.Sleep(3 * time.Second)
+		b.want("")
+		if b.wrote != 1 {
+			t.Errorf("%d attempts without news of the job", b.wrote)
+		}
+	})
+}
+
+func TestItPlansAgainWhenAStartIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		begin := time.Now().Add(90 * time.Second).Truncate(time.Second)
+		b.submit(1, 4, func(j *job.Job) { j.Time.Begin = begin.Unix() })
+		time.Sleep(time.Until(begin) - time.Millisecond)
+		synctest.Wait()
+		b.want("")
+		settle()
+		b.want(v1alpha1.StateConfiguring)
+	})
+}
+
+func TestWhatNeedsANewPlan(t *testing.T) {
+	b := newBench(t)
+	woken := func() bool {
+		select {
+		case <-b.wake:
+			return true
+		default:
+			return false
+		}
+	}
+	woken()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	for _, tt := range []struct {
+		what   string
+		object client.Object
+		want   bool
+	}{
+		{"a node's regular report", aNode(), false},
+		{"a drained node", func() client.Object { n := aNode(); n.Spec.Unschedulable = true; return n }(), true},
+		{"a node back", aNode(), true},
+		{"a dead node", func() client.Object { n := aNode(); n.Status.Conditions[0].Status = corev1.ConditionUnknown; return n }(), true},
+		{"a new pod", pod, true},
+		{"a pod's report", func() client.Object { p := pod.DeepCopy(); p.Status.PodIP = "10.0.0.1"; return p }(), false},
+		{"a pod that ended", func() client.Object { p := pod.DeepCopy(); p.Status.Phase = corev1.PodSucceeded; return p }(), true},
+		{"other settings", fake.Settings(v1alpha1.ClusterSpec{}), true},
+		{"a partition", fake.Partition("debug", nil), true},
+	} {
+		fake.Feed(b.cluster, tt.object)
+		if got := woken(); got != tt.want {
+			t.Errorf("%s: woken %v, want %v", tt.what, got, tt.want)
+		}
+	}
+}
+
+func TestFeasibleKnowsTheNewestNodes(t *testing.T) {
+	b := newBench(t)
+	ask := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 9, Partition: "debug", Job: job.Job{Shape: job.Shape{CPUsPerTask: 6}}}}
+	if b.Feasible(ask) == nil {
+		t.Error("6 CPUs of 4")
+	}
+	big := aNode()
+	big.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("8")
+	fake.Feed(b.cluster, big)
+	if err := b.Feasible(ask); err != nil {
+		t.Errorf("6 CPUs of 8: %v", err)
+	}
+}
+
+// For the race detector: everybody asks while plans are made.
+func TestQuestionsWhilePlanning(t *testing.T) {
+	b := newBench(t)
+	defer b.run()()
+	const jobs = 40
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 200 {
+				b.Planned(int64(i % jobs))
+				b.NodesView()
+				b.PartitionsView()
+				_ = b.Feasible(&v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 99, Partition: "debug"}})
+				fake.Feed(b.cluster, fake.Partition(fmt.Sprint("p", w), nil))
+			}
+		})
+	}
+	for id := range int64(jobs) {
+		b.submit(id+1, 1)
+	}
+	wg.Wait()
+	deadline := time.Now().Add(time.Minute)
+	started := func(id int64) bool {
+		o, _ := b.cluster.Job(id)
+		return o.Status.State == v1alpha1.StateConfiguring
+	}
+	for id := int64(1); id <= jobs; id++ {
+		for !started(id) {
+			if time.Now().After(deadline) {
+				t.Fatalf("job %d has not been started", id)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		b.end(id)
+	}
+}

@@ -1,0 +1,101 @@
+package plugin
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// gang names one attempt of one job.
+type gang struct {
+	jobID   int64
+	attempt int32
+}
+
+// member is one pod's place in its gang.
+type member struct {
+	gang
+	index int
+}
+
+// memberOf reads what job a pod belongs to from its labels and annotations,
+// which users cannot write. ours is false for a pod of no job.
+func memberOf(pod *corev1.Pod) (m member, ours bool, err error) {
+	id, ok := pod.Labels[wire.LabelJobID]
+	if !ok {
+		return member{}, false, nil
+	}
+	if m.jobID, err = strconv.ParseInt(id, 10, 64); err != nil {
+		return member{}, false, fmt.Errorf("label %s: %w", wire.LabelJobID, err)
+	}
+	attempt, err := strconv.ParseInt(pod.Labels[wire.LabelAttempt], 10, 32)
+	if err != nil {
+		return member{}, false, fmt.Errorf("label %s: %w", wire.LabelAttempt, err)
+	}
+	m.attempt = int32(attempt)
+	if m.index, err = control.PodIndex(pod); err != nil {
+		return member{}, false, err
+	}
+	return m, true, nil
+}
+
+// gangs counts the reserved pods of each gang. The zero value is empty. Safe
+// for concurrent use.
+type gangs struct {
+	mu       sync.Mutex
+	reserved map[gang]map[types.UID]bool
+}
+
+func (g *gangs) add(k gang, uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.reserved == nil {
+		g.reserved = map[gang]map[types.UID]bool{}
+	}
+	if g.reserved[k] == nil {
+		g.reserved[k] = map[types.UID]bool{}
+	}
+	g.reserved[k][uid] = true
+}
+
+// remove takes uid out and returns the others.
+func (g *gangs) remove(k gang, uid types.UID) []types.UID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.reserved[k], uid)
+	others := make([]types.UID, 0, len(g.reserved[k]))
+	for u := range g.reserved[k] {
+		others = append(others, u)
+	}
+	if len(others) == 0 {
+		delete(g.reserved, k)
+	}
+	return others
+}
+
+// complete tells whether reserved and bound pods together are size pods. If
+// so the gang is forgotten, and its reserved members are returned.
+func (g *gangs) complete(k gang, size int, bound []types.UID) ([]types.UID, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := map[types.UID]bool{}
+	for _, u := range bound {
+		all[u] = true
+	}
+	members := make([]types.UID, 0, len(g.reserved[k]))
+	for u := range g.reserved[k] {
+		all[u] = true
+		members = append(members, u)
+	}
+	if len(all) < size {
+		return nil, false
+	}
+	delete(g.reserved, k)
+	return members, true
+}

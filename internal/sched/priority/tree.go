@@ -1,0 +1,346 @@
+// Package priority computes job priorities as Slurm's priority/multifactor
+// plugin does: fair share over the tree of accounts (Fair Tree and the classic
+// algorithm), age, size, partition, QOS, association, TRES, nice. It is pure:
+// what was used and what time it is are arguments.
+package priority
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Root is the account above all others.
+const Root = "root"
+
+// Key names an association of a user with an account.
+type Key struct{ Account, User string }
+
+// node is an account or an association in the tree.
+type node struct {
+	account, user string
+	parent        *node
+	children      []*node
+
+	shares   int64 // raw
+	priority int64 // of the association
+	own      float64
+	usage    float64 // its own and that of all below
+
+	normShares, normUsage float64 // of the whole
+	levelShares, levelUse float64 // among siblings
+	effective             float64 // classic
+	levelFS               float64
+	factor                float64
+}
+
+func (n *node) isUser() bool { return n.user != "" }
+
+// Tree is the tree of accounts with the fair share of every association.
+type Tree struct {
+	root    *node
+	users   map[Key]*node
+	maxPrio int64
+	classic bool
+}
+
+// NewTree makes the tree. usage is what each association has used, decayed, in
+// billing-seconds; associations that exist only there are added. classic
+// chooses the algorithm of PriorityFlags=NO_FAIR_TREE.
+func NewTree(accounts []*v1alpha1.Account, users []*v1alpha1.User, usage map[Key]float64, classic bool) *Tree {
+	t := &Tree{root: &node{account: Root}, users: map[Key]*node{}, classic: classic}
+	byName := map[string]*node{Root: t.root}
+	for _, a := range accounts {
+		if a.Name != Root {
+			byName[a.Name] = &node{account: a.Name, shares: shares(&a.Spec.Limits), priority: a.Spec.Limits.Priority}
+		}
+	}
+	for _, a := range accounts {
+		if n := byName[a.Name]; n != t.root {
+			adopt(parentOf(byName, a, t.root), n)
+		}
+	}
+	for _, u := range users {
+		t.join(byName, u)
+	}
+	for k, used := range usage {
+		if n := t.users[k]; n != nil {
+			n.own = used
+		} else if byName[k.Account] != nil && k.User != "" {
+			t.add(byName[k.Account], k, 1, 0).own = used
+		}
+	}
+	t.root.sum()
+	t.root.normShares, t.root.normUsage = 1, 1
+	t.root.normalize(t.root.usage)
+	t.share()
+	return t
+}
+
+func shares(l *v1alpha1.Limits) int64 {
+	if l.Share == 0 {
+		return 1
+	}
+	return l.Share
+}
+
+// parentOf is the account above a; root where that is unknown or the chain
+// never ends.
+func parentOf(byName map[string]*node, a *v1alpha1.Account, root *node) *node {
+	p := byName[a.Spec.Parent]
+	if p == nil {
+		return root
+	}
+	for up := p; up != nil; up = up.parent {
+		if up.account == a.Name {
+			return root
+		}
+	}
+	return p
+}
+
+func adopt(parent, n *node) {
+	n.parent = parent
+	parent.children = append(parent.children, n)
+}
+
+// join adds the user's associations: one with each of its accounts.
+func (t *Tree) join(byName map[string]*node, u *v1alpha1.User) {
+	names := slices.Clone(u.Spec.Accounts)
+	if d := u.Spec.DefaultAccount; d != "" && !slices.Contains(names, d) {
+		names = append(names, d)
+	}
+	for i := range u.Spec.Associations {
+		if a := u.Spec.Associations[i].Account; !slices.Contains(names, a) {
+			names = append(names, a)
+		}
+	}
+	for _, name := range names {
+		parent := byName[name]
+		if parent == nil || t.users[Key{name, u.Name}] != nil {
+			continue
+		}
+		share, prio := int64(1), int64(0)
+		for i := range u.Spec.Associations {
+			if a := &u.Spec.Associations[i]; a.Account == name && a.Partition == "" {
+				share, prio = shares(&a.Limits), a.Limits.Priority
+			}
+		}
+		t.add(parent, Key{name, u.Name}, share, prio)
+	}
+}
+
+func (t *Tree) add(parent *node, k Key, shares, prio int64) *node {
+	n := &node{account: k.Account, user: k.User, shares: shares, priority: prio}
+	adopt(parent, n)
+	t.users[k] = n
+	t.maxPrio = max(t.maxPrio, prio)
+	return n
+}
+
+// sum adds up what is used below.
+func (n *node) sum() float64 {
+	n.usage = n.own
+	for _, c := range n.children {
+		n.usage += c.sum()
+	}
+	slices.SortFunc(n.children, func(a, b *node) int {
+		// Users of an account come before the accounts in it, as sshare lists them.
+		if a.isUser() != b.isUser() {
+			if a.isUser() {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(strings.Compare(a.account, b.account), strings.Compare(a.user, b.user))
+	})
+	return n.usage
+}
+
+// members are n's children, those of children with Fairshare=parent in their
+// place.
+func (n *node) members() []*node {
+	var out []*node
+	for _, c := range n.children {
+		if !c.isUser() && c.shares == v1alpha1.FairshareParent {
+			out = append(out, c.members()...)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// normalize sets every child's part of the shares and of the usage.
+func (n *node) normalize(total float64) {
+	if n.parent == nil || n.shares != v1alpha1.FairshareParent {
+		all := n.members()
+		var shares, usage float64
+		for _, c := range all {
+			if c.shares != v1alpha1.FairshareParent {
+				shares += float64(c.shares)
+			}
+			usage += c.usage
+		}
+		for _, c := range all {
+			c.set(n, shares, usage, total)
+		}
+	}
+	for _, c := range n.children {
+		if !c.isUser() {
+			if c.shares == v1alpha1.FairshareParent {
+				c.normShares, c.normUsage, c.effective = n.normShares, n.normUsage, n.effective
+			}
+			c.normalize(total)
+		}
+	}
+}
+
+// set gives n its part of a level with so many shares and so much usage. up is
+// the account whose members make the level.
+func (n *node) set(up *node, shares, usage, total float64) {
+	if n.shares == v1alpha1.FairshareParent {
+		n.levelShares, n.levelUse = 1, 1
+		n.normShares, n.normUsage, n.effective = up.normShares, up.normUsage, up.effective
+		n.levelFS = up.levelFS
+		return
+	}
+	if shares > 0 {
+		n.levelShares = float64(n.shares) / shares
+	}
+	if usage > 0 {
+		n.levelUse = n.usage / usage
+	}
+	if total > 0 {
+		n.normUsage = n.usage / total
+	}
+	n.normShares = n.levelShares * up.normShares
+	n.effective = n.normUsage
+	if up.parent != nil {
+		n.effective += (up.effective - n.normUsage) * n.levelShares
+	}
+	switch {
+	case n.levelShares == 0:
+		n.levelFS = 0
+	case n.levelUse == 0:
+		n.levelFS = math.Inf(1)
+	default:
+		n.levelFS = n.levelShares / n.levelUse
+	}
+}
+
+// share sets every association's factor.
+func (t *Tree) share() {
+	if t.classic {
+		for _, n := range t.users {
+			n.factor = 0
+			if n.normShares > 0 {
+				n.factor = math.Exp2(-n.effective / n.normShares)
+			}
+		}
+		return
+	}
+	r := ranking{total: len(t.users), next: len(t.users), rank: len(t.users)}
+	r.walk(t.root.members(), false)
+}
+
+// ranking gives out the ranks of Fair Tree (Slurm's fair_tree page): users in
+// the order of a walk down the tree, best level share first; equals share one.
+type ranking struct{ total, next, rank int }
+
+// walk ranks one level. tied: its first member is as good as what came last.
+func (r *ranking) walk(level []*node, tied bool) {
+	level = slices.Clone(level)
+	slices.SortStableFunc(level, func(a, b *node) int {
+		switch {
+		case a.levelFS != b.levelFS:
+			return cmp.Compare(b.levelFS, a.levelFS)
+		case a.isUser() != b.isUser() && a.isUser():
+			return -1
+		case a.isUser() != b.isUser():
+			return 1
+		}
+		return 0
+	})
+	for i := 0; i < len(level); i++ {
+		n := level[i]
+		same := tied
+		if i > 0 {
+			same = level[i-1].levelFS == n.levelFS
+		}
+		if n.isUser() {
+			if !same {
+				r.rank = r.next
+			}
+			n.factor = float64(r.rank) / float64(r.total)
+			r.next--
+			continue
+		}
+		// Accounts that are tied are walked as one.
+		merged := n.members()
+		for i+1 < len(level) && !level[i+1].isUser() && level[i+1].levelFS == n.levelFS {
+			i++
+			merged = append(merged, level[i].members()...)
+		}
+		r.walk(merged, same)
+	}
+}
+
+// Factor is the association's fair-share factor, between 0 and 1. Without an
+// association it is 0, or 1 where the cluster has no accounts at all.
+func (t *Tree) Factor(k Key) float64 {
+	if n := t.users[k]; n != nil {
+		return n.factor
+	}
+	if len(t.root.children) == 0 {
+		return 1
+	}
+	return 0
+}
+
+// Association is the normalized priority of the association.
+func (t *Tree) Association(k Key) (normalized float64, raw int64) {
+	n := t.users[k]
+	if n == nil || t.maxPrio == 0 {
+		return 0, 0
+	}
+	return float64(n.priority) / float64(t.maxPrio), n.priority
+}
+
+// FairTree tells that the algorithm is Fair Tree, not the classic one.
+func (t *Tree) FairTree() bool { return !t.classic }
+
+// Shares lists the tree as sshare shows it.
+func (t *Tree) Shares() []status.Share {
+	return t.root.list(nil, 0, t.classic)
+}
+
+func (n *node) list(out []status.Share, depth int, classic bool) []status.Share {
+	s := status.Share{
+		Account: n.account, User: n.user, Depth: depth,
+		Parent: n.shares == v1alpha1.FairshareParent, RawShares: n.shares,
+		NormShares: n.levelShares, RawUsage: n.usage, NormUsage: n.normUsage, EffectvUse: n.levelUse,
+		FairShare: n.factor, LevelFS: n.levelFS,
+	}
+	if n.parent == nil {
+		s.EffectvUse = 1
+	}
+	if classic {
+		s.NormShares, s.EffectvUse = n.normShares, n.effective
+		if !n.isUser() && n.normShares > 0 {
+			s.FairShare = math.Exp2(-n.effective / n.normShares)
+		}
+	}
+	if math.IsInf(s.LevelFS, 1) {
+		s.LevelFS = -1
+	}
+	out = append(out, s)
+	for _, c := range n.children {
+		out = c.list(out, depth+1, classic)
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package snapshot
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// choice is one set of nodes a job may get its nodes from, and how many of
+// them have to be what.
+type choice struct {
+	nodes *backfill.NodeSet
+	parts []backfill.Part
+}
+
+// addChoices sets the sets of nodes the job may have: in each of the
+// partitions, for each alternative of its constraint, first with the features
+// it prefers and then without. w, where not nil, learns the partitions.
+func (v *View) addChoices(out *backfill.Job, w *Wanted, partitions []*partition, pl *job.Placement) {
+	for _, prefer := range []string{pl.Prefer, ""} {
+		for _, p := range partitions {
+			for _, c := range v.choicesFor(p, pl, prefer) {
+				if out.Eligible == nil {
+					out.Eligible, out.Parts = c.nodes, c.parts
+					continue
+				}
+				out.Alternatives = append(out.Alternatives, c.nodes)
+				if w != nil {
+					w.Others = append(w.Others, p.name)
+				}
+			}
+		}
+		if pl.Prefer == "" {
+			break
+		}
+	}
+}
+
+// choicesFor are the sets of nodes of p that pl allows, at least one. Equal
+// wishes share their sets, which the planner relies on to be quick.
+func (v *View) choicesFor(p *partition, pl *job.Placement, prefer string) []choice {
+	key := strings.Join([]string{p.name, pl.Constraint, strings.Join(pl.Exclude, ","), prefer}, "\x00")
+	if c, ok := v.choices[key]; ok {
+		return c
+	}
+	out := v.newChoices(p, pl, prefer)
+	v.choices[key] = out
+	return out
+}
+
+func (v *View) newChoices(p *partition, pl *job.Placement, prefer string) []choice {
+	c := constraint{alternatives: []alternative{{}}}
+	for _, text := range []string{pl.Constraint, prefer} {
+		if text == "" {
+			continue
+		}
+		one, ok := parseConstraint(text)
+		if !ok {
+			return []choice{{nodes: &backfill.NodeSet{}}}
+		}
+		c = c.and(one)
+	}
+	var out []choice
+	for _, a := range c.alternatives {
+		one := choice{nodes: v.nodesThat(p, pl, a.every)}
+		for _, s := range a.some {
+			one.parts = append(one.parts, backfill.Part{Nodes: v.nodesThat(p, pl, both(a.every, s.is)), Count: s.count})
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// and is both constraints at once.
+func (c constraint) and(other constraint) constraint {
+	var out constraint
+	for _, a := range c.alternatives {
+		for _, b := range other.alternatives {
+			out.alternatives = append(out.alternatives, alternative{both(a.every, b.every), slices.Concat(a.some, b.some)})
+		}
+	}
+	return out
+}
+
+// nodesThat are p's nodes that meet the condition and are not excluded.
+func (v *View) nodesThat(p *partition, pl *job.Placement, is condition) *backfill.NodeSet {
+	s := &backfill.NodeSet{}
+	for i := range v.nodes {
+		has := func(f string) bool { return slices.Contains(v.nodes[i].features, f) }
+		if p.nodes.Has(i) && !slices.Contains(pl.Exclude, v.Nodes[i].Name) && is.met(has) {
+			s.Add(i)
+		}
+	}
+	return s
+}

@@ -1,0 +1,90 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What --constraint's forms mean on nodes with the features a, b, ab, c.
+func TestConstraintGrammar(t *testing.T) {
+	nodes := []string{"a", "b", "a b", "c", ""}
+	for text, want := range map[string]string{
+		"a":                "[0 2]",
+		"a&b":              "[2]",
+		"a,b":              "[2]",
+		"a|b":              "[0 1 2]",
+		"a&b|c":            "[2 3]",
+		"(a|c)&b":          "[2]",
+		"c|(a&b)":          "[2 3]",
+		"[a|c]":            "[0 2] or [3]",
+		"[a|c]&b":          "[2] or []",
+		"a*2":              "[0 1 2 3 4] with 2 of [0 2]",
+		"a*2&c*1":          "[0 1 2 3 4] with 2 of [0 2] 1 of [3]",
+		"[a*2&c*1]":        "[0 2 3] with 2 of [0 2] 1 of [3]",
+		"[(a&b)*1&c*3]":    "[2 3] with 1 of [2] 3 of [3]",
+		"[(a&b)|(b|c)]":    "[2] or [1 2 3]",
+		"a*1&b":            "[1 2] with 1 of [0 2]",
+		"a | b":            "[0 1 2]",
+		"a*1|c":            "bad",
+		"":                 "bad",
+		"a&":               "bad",
+		"(a":               "bad",
+		"a]":               "bad",
+		"a*":               "bad",
+		"a*0":              "bad",
+		"[a|b]*2":          "bad",
+		"a*2*2":            "bad",
+		"a b&|":            "bad",
+		"&a":               "bad",
+		"a*99999999999999": "bad",
+	} {
+		if got := showConstraint(text, nodes); got != want {
+			t.Errorf("%q means %s, want %s", text, got, want)
+		}
+	}
+}
+
+func showConstraint(text string, nodes []string) string {
+	c, ok := parseConstraint(text)
+	if !ok {
+		return "bad"
+	}
+	meet := func(is condition) string {
+		out := []int{}
+		for i, features := range nodes {
+			if is.met(func(f string) bool { return slices.Contains(strings.Fields(features), f) }) {
+				out = append(out, i)
+			}
+		}
+		return fmt.Sprint(out)
+	}
+	var all []string
+	for _, a := range c.alternatives {
+		one := meet(a.every)
+		for i, s := range a.some {
+			if i == 0 {
+				one += " with"
+			}
+			one += fmt.Sprintf(" %d of %s", s.count, meet(s.is))
+		}
+		all = append(all, one)
+	}
+	return strings.Join(all, " or ")
+}
+
+func FuzzConstraint(f *testing.F) {
+	for _, s := range []string{"a&b|c", "[a*2&(b|c)*1]", "((a))", "a*9|[b]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, ok := parseConstraint(text)
+		if !ok {
+			return
+		}
+		for _, a := range c.alternatives {
+			a.every.met(func(string) bool { return true })
+		}
+	})
+}

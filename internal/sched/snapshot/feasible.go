@@ -1,0 +1,153 @@
+package snapshot
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// What Slurm says of a job that could never run, after "Batch job submission
+// failed: " (observed with 22.05.8).
+var (
+	ErrPartition     = errors.New("Invalid partition name specified")                                //nolint:staticcheck // Slurm's text
+	ErrPartitionDown = errors.New("Required partition not available (inactive or drain)")            //nolint:staticcheck // Slurm's text
+	ErrProcessors    = errors.New("More processors requested than permitted")                        //nolint:staticcheck // Slurm's text
+	ErrNodeCount     = errors.New("Node count specification invalid")                                //nolint:staticcheck // Slurm's text
+	ErrNodeName      = errors.New("Invalid node name specified")                                     //nolint:staticcheck // Slurm's text
+	ErrNotInPart     = errors.New("Requested nodes not in this partition")                           //nolint:staticcheck // Slurm's text
+	ErrFeature       = errors.New("Invalid feature specification")                                   //nolint:staticcheck // Slurm's text
+	ErrGRES          = errors.New("Invalid generic resource (gres) specification")                   //nolint:staticcheck // Slurm's text
+	ErrMemory        = errors.New("Memory required by task is not available")                        //nolint:staticcheck // Slurm's text
+	ErrTimeLimit     = errors.New("Requested time limit is invalid (missing or exceeds some limit)") //nolint:staticcheck // Slurm's text
+	ErrNodeConfig    = errors.New("Requested node configuration is not available")                   //nolint:staticcheck // Slurm's text
+)
+
+// Feasible says why the job could never run, however empty the cluster: one
+// of the errors above, or nil. The job need not be admitted yet.
+func (v *View) Feasible(b *v1alpha1.BatchJob) error {
+	names := b.Spec.Job.Partitions
+	if len(names) == 0 {
+		names = []string{b.Spec.Partition}
+	}
+	var first error
+	for i, name := range names {
+		err := v.feasibleIn(b, v.partition(name))
+		if err == nil {
+			return nil
+		}
+		if i == 0 {
+			first = err
+		}
+	}
+	return first
+}
+
+// feasibleIn is Feasible for one of the job's partitions; p may be nil.
+func (v *View) feasibleIn(b *v1alpha1.BatchJob, p *partition) error {
+	if p == nil {
+		return ErrPartition
+	}
+	switch strings.ToUpper(p.spec.State) {
+	case "INACTIVE", "DRAIN":
+		return ErrPartitionDown
+	}
+	for _, check := range []func(*job.Job, *partition) error{v.checkNames, v.checkCounts, v.checkLimits} {
+		if err := check(&b.Spec.Job, p); err != nil {
+			return err
+		}
+	}
+	return v.checkShape(b, p)
+}
+
+// checkNames: nodes, features and generic resources must exist.
+func (v *View) checkNames(j *job.Job, p *partition) error {
+	for _, n := range j.Placement.NodeList {
+		i, ok := v.byName[n]
+		if !ok {
+			return ErrNodeName
+		}
+		if !p.nodes.Has(i) {
+			return ErrNotInPart
+		}
+	}
+	if text := j.Placement.Constraint; text != "" {
+		c, ok := parseConstraint(text)
+		if !ok {
+			return ErrFeature
+		}
+		for _, f := range c.names {
+			if !v.features[f] {
+				return ErrFeature
+			}
+		}
+	}
+	for _, g := range j.Shape.GRES {
+		if !v.hasGRES(g.Name) {
+			return ErrGRES
+		}
+	}
+	return nil
+}
+
+func (v *View) hasGRES(name string) bool {
+	return slices.ContainsFunc(v.Nodes, func(n backfill.Node) bool {
+		return slices.ContainsFunc(n.GRES, func(g backfill.GRES) bool { return g.Name == name })
+	})
+}
+
+// checkCounts: no more CPUs and nodes than the partition has.
+func (v *View) checkCounts(j *job.Job, p *partition) error {
+	cpus := 0
+	for _, i := range p.nodes.Members() {
+		cpus += v.Nodes[i].CPUs
+	}
+	s := &j.Shape
+	wanted := int(max(s.Tasks, s.MinNodes*max(1, s.TasksPerNode), 1)) * int(max(1, s.CPUsPerTask))
+	if s.Overcommit {
+		wanted = int(max(1, s.MinNodes))
+	}
+	if p.nodes.Len() > 0 && wanted > cpus {
+		return ErrProcessors
+	}
+	if p.nodes.Len() > 0 && int(s.MinNodes) > p.nodes.Len() {
+		return ErrNodeCount
+	}
+	return nil
+}
+
+// checkLimits: the partition's limits, where they are to be enforced at
+// submission (EnforcePartLimits); else the job waits with a reason.
+func (v *View) checkLimits(j *job.Job, p *partition) error {
+	if most := p.spec.MaxMemPerNode; most != nil && *most > 0 && j.Shape.MemPerNode != nil && *j.Shape.MemPerNode > *most {
+		return ErrMemory
+	}
+	if e := strings.ToUpper(v.params.EnforcePartLimits); e == "" || e == "NO" {
+		return nil
+	}
+	switch {
+	case p.spec.MaxNodes > 0 && max(1, j.Shape.MinNodes) > p.spec.MaxNodes:
+		return ErrNodeCount
+	case exceeds(p.timeLimit(j), p.maxTime()):
+		return ErrTimeLimit
+	}
+	return nil
+}
+
+// checkShape asks the planner whether the job fits on the nodes when they are
+// empty and all of them are up.
+func (v *View) checkShape(b *v1alpha1.BatchJob, p *partition) error {
+	one := backfill.Job{ID: 1, Duration: backfill.Forever}
+	v.fill(&one, &b.Spec.Job, p)
+	if len(v.Nodes) == 0 {
+		return nil // nodes may yet come
+	}
+	cluster := backfill.Snapshot{Now: v.Now, Nodes: v.Nodes}
+	if cluster.Never(&one) == backfill.ReasonBadConfig {
+		return ErrNodeConfig
+	}
+	return nil
+}

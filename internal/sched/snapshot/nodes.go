@@ -1,0 +1,181 @@
+package snapshot
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// node is what the planner does not need to know of a node.
+type node struct {
+	object   *corev1.Node
+	features []string
+}
+
+// NvidiaGPU is the extended resource of NVIDIA's device plugin.
+const NvidiaGPU = "nvidia.com/gpu"
+
+// addNodes adds the pool's nodes by short name, and what others use there.
+func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
+	pool := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return n.Labels[wire.LabelManaged] == "false" })
+	short := ShortNames(pool)
+	slices.SortFunc(pool, func(a, b *corev1.Node) int { return compareNames(short[a.Name], short[b.Name]) })
+	table := devicesOf(&v.params)
+	v.byName, v.byObject = map[string]int{}, map[string]int{}
+	for i, n := range pool {
+		v.byName[short[n.Name]], v.byObject[n.Name] = i, i
+		f := featuresOf(n)
+		for _, name := range f {
+			v.features[name] = true
+		}
+		v.nodes = append(v.nodes, node{object: n, features: f})
+		v.Nodes = append(v.Nodes, nodeOf(n, short[n.Name], table))
+	}
+	for _, p := range pods {
+		if i, ok := v.byObject[p.Spec.NodeName]; ok && !v.counted(p) {
+			use(&v.Nodes[i], p, table, v.nodes[i].object.Labels)
+		}
+	}
+}
+
+// counted tells whether the pod takes nothing that is not counted elsewhere:
+// it is over, or its job's allocation holds its share.
+func (v *View) counted(p *corev1.Pod) bool {
+	if Over(p) {
+		return true
+	}
+	id, err := strconv.ParseInt(p.Labels[wire.LabelJobID], 10, 64)
+	if err != nil {
+		return false
+	}
+	j := v.jobs[id]
+	if j == nil || j.Namespace != p.Namespace || strconv.Itoa(int(j.Status.Attempt)) != p.Labels[wire.LabelAttempt] {
+		return false
+	}
+	// Pods that outlive their job belong to the task that runs in them, or
+	// wait for one and take nothing from others.
+	return Holding(j) || j.Status.Pods != nil
+}
+
+// Over tells whether the pod's containers have ended for good.
+func Over(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+func nodeOf(n *corev1.Node, name string, table deviceTable) backfill.Node {
+	a := n.Status.Allocatable
+	out := backfill.Node{
+		Name:           name,
+		CPUs:           int(a.Cpu().MilliValue() / 1000),
+		ThreadsPerCore: annotated(n, wire.AnnotationThreads, 1),
+		Sockets:        annotated(n, wire.AnnotationSockets, 1),
+		Memory:         a.Memory().Value() >> 20,
+		GRES:           gresIn(a, table, n.Labels),
+		Unavailable:    Unavailable(n) != "",
+	}
+	if path := n.Labels[wire.LabelTopology]; path != "" {
+		out.Path = strings.Split(path, ".")
+	}
+	return out
+}
+
+// use adds what the pod requests to what the node has given away.
+func use(n *backfill.Node, p *corev1.Pod, table deviceTable, labels map[string]string) {
+	r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
+	n.UsedCPUs += int((r.Cpu().MilliValue() + 999) / 1000)
+	n.UsedMemory += (r.Memory().Value() + 1<<20 - 1) >> 20
+	n.UsedGRES = addGRES(n.UsedGRES, gresIn(r, table, labels))
+}
+
+func addGRES(to, more []backfill.GRES) []backfill.GRES {
+	for _, g := range more {
+		i := slices.IndexFunc(to, func(t backfill.GRES) bool { return t.Name == g.Name && t.Type == g.Type })
+		if i < 0 {
+			to = append(to, g)
+		} else {
+			to[i].Count += g.Count
+		}
+	}
+	return to
+}
+
+// gresIn lists the generic resources in l, of a node with these labels, ordered
+// by name.
+func gresIn(l corev1.ResourceList, table deviceTable, labels map[string]string) []backfill.GRES {
+	var out []backfill.GRES
+	add := func(name, kind string, q resource.Quantity) {
+		if n := q.Value(); n > 0 {
+			out = addGRES(out, []backfill.GRES{{Name: name, Type: kind, Count: n}})
+		}
+	}
+	for r, q := range l {
+		if s, ok := strings.CutPrefix(string(r), wire.ResourceGRES); ok {
+			name, kind := gresOf(s)
+			add(name, kind, q)
+		} else if name, kind, ok := table.of(r, labels); ok {
+			add(name, kind, q)
+		}
+	}
+	slices.SortFunc(out, func(a, b backfill.GRES) int {
+		return strings.Compare(a.Name+":"+a.Type, b.Name+":"+b.Type)
+	})
+	return out
+}
+
+// annotated reads a positive number from the node's annotations.
+func annotated(n *corev1.Node, key string, otherwise int) int {
+	if i, err := strconv.Atoi(n.Annotations[key]); err == nil && i > 0 {
+		return i
+	}
+	return otherwise
+}
+
+// featuresOf lists the node's features, sorted.
+func featuresOf(n *corev1.Node) []string {
+	var out []string
+	for l := range n.Labels {
+		if f, ok := strings.CutPrefix(l, wire.LabelFeature); ok && f != "" {
+			out = append(out, f)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Unavailable says why no job may start on the node: "DOWN", "DRAIN",
+// "UNKNOWN", or "" if one may.
+func Unavailable(n *corev1.Node) string {
+	switch strings.ToLower(n.Annotations[wire.AnnotationState]) {
+	case "down":
+		return "DOWN"
+	case "drain":
+		return "DRAIN"
+	}
+	switch ready(n) {
+	case corev1.ConditionUnknown:
+		return "UNKNOWN"
+	case corev1.ConditionFalse:
+		return "DOWN"
+	}
+	if n.Spec.Unschedulable || n.DeletionTimestamp != nil {
+		return "DRAIN"
+	}
+	return ""
+}
+
+// ready is the node's Ready condition; a node without one never reported.
+func ready(n *corev1.Node) corev1.ConditionStatus {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status
+		}
+	}
+	return corev1.ConditionUnknown
+}

@@ -1,0 +1,155 @@
+package snapshot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// rack puts a node below a switch.
+func rack(path string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Labels[wire.LabelTopology] = path }
+}
+
+// cores gives a node sockets and threads, eight CPUs in all.
+func cores(sockets, threads int) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse("8")
+		n.Annotations[wire.AnnotationSockets] = fmt.Sprint(sockets)
+		n.Annotations[wire.AnnotationThreads] = fmt.Sprint(threads)
+	}
+}
+
+// optionNodes are six nodes: two fast ones, one of them red, two below one
+// switch with them, one of two sockets, and one with two threads in a core.
+func optionNodes() []*corev1.Node {
+	return []*corev1.Node{
+		aNode("n1", feature("fast"), rack("a.1")), aNode("n2", feature("fast"), feature("red"), rack("a.2")),
+		aNode("n3", rack("a.2")), aNode("n4", rack("b.1")), aNode("n5", rack("b.2"), cores(2, 1)), aNode("n6", rack("b.2"), cores(2, 2)),
+	}
+}
+
+// asked is the job that sbatch makes of a command line.
+func asked(t *testing.T, id int64, line string) *v1alpha1.BatchJob {
+	t.Helper()
+	p, err := option.Parse(option.Sbatch, append(strings.Fields(line), "job.sh"), nil)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	submit := metav1.NewMicroTime(now)
+	return aJob(id, func(b *v1alpha1.BatchJob) {
+		b.Spec.User, b.Spec.SubmitTime, b.Spec.Job = fmt.Sprintf("user%d", id%2), &submit, p.Job
+	})
+}
+
+// planned shows what the plan says of the last of the jobs.
+func planned(v *View) string {
+	all := v.Plan().Decisions
+	d := all[len(all)-1]
+	var out []string
+	switch {
+	case d.StartNow:
+	case d.Start == 0:
+		out = append(out, "waits:")
+	default:
+		out = append(out, fmt.Sprintf("in %d s:", d.Start-v.Now))
+	}
+	for _, a := range d.Nodes {
+		out = append(out, fmt.Sprintf("%s/%d:%s", v.Nodes[a.Node].Name, a.Tasks, a.CPUs))
+	}
+	if w := v.Wanted(d.ID); d.StartNow && d.Duration != backfill.Forever {
+		out = append(out, fmt.Sprintf("for %d min", w.Limit(d)))
+	}
+	if d.Reason != "" {
+		out = append(out, d.Reason)
+	}
+	return strings.Join(out, " ")
+}
+
+// Options of sbatch, seen in the plan. The line before the last is a job that
+// runs already or goes first.
+func TestOptionsInThePlan(t *testing.T) {
+	for _, c := range []struct{ before, line, want string }{
+		{"", "-C fast*1 -N2", "n1/1:0 n2/1:0"},
+		{"", "-C [fast|red] -N1 -x n1,n2", "waits: BadConstraints"},
+		{"", "-C [red|fast] -N2", "n1/1:0 n2/1:0"},
+		{"", "-C (fast&red)|fast -w n2", "n2/1:0"},
+		{"", "--prefer=red", "n2/1:0"},
+		{"-w n2 --exclusive", "--prefer=red", "n1/1:0"},
+		{"-w n2 --exclusive", "--contiguous -N3", "n3/1:0 n4/1:0 n5/1:0"},
+		{"", "-N2", "n2/1:0 n3/1:0"},
+		{"-w n2 --exclusive -t 1", "-N2 --switches=1 -x n5,n6", "in 60 s: n2/1: n3/1: Resources"},
+		{"-w n2 --exclusive -t 10", "-N2 --switches=1@2 -x n5,n6 -t 5", "in 120 s: n1/1: n3/1: Resources"},
+		{"", "--sockets-per-node=2", "n5/1:0"},
+		{"", "--cores-per-socket=5", "waits: BadConstraints"},
+		{"", "--threads-per-core=2", "n6/1:0-1"},
+		{"", "-B 2:2:2", "n6/1:0-1"},
+		{"", "-w n5 -n2 -m block:block", "n5/2:0-1"},
+		{"", "-w n5 -n2", "n5/2:0,4"},
+		{"", "-w n5 -n4 --ntasks-per-socket=2 -m block:block", "n5/4:0-1,4-5"},
+		{"", "-w n6 -n2 --ntasks-per-core=1", "n6/2:0-1,4-5"},
+		{"", "-w n6 -n2 --hint=nomultithread", "n6/2:0-1,4-5"},
+		{"", "-w n6 -n2 -m block:block --hint=memory_bound", "n6/2:0-1,4-5"},
+		{"", "-n5 --spread-job -N1-4 -x n5,n6", "n1/2:0-1 n2/1:0 n3/1:0 n4/1:0"},
+		{"", "-N1-4 -n5 --use-min-nodes -x n5,n6", "n1/4:0-3 n2/1:0"},
+		{"-w n1 --exclusive=user", "-w n1", "waits: Resources"},
+		{"-w n1 -n1", "-w n1 --exclusive=user", "waits: Resources"},
+	} {
+		jobs := []*v1alpha1.BatchJob{}
+		if c.before != "" {
+			jobs = append(jobs, asked(t, 2, c.before))
+		}
+		jobs = append(jobs, asked(t, 3, c.line))
+		v := Build(Input{Now: now, Nodes: optionNodes(), Jobs: jobs, Partitions: partitions()})
+		if got := planned(v); got != c.want {
+			t.Errorf("%q after %q: %s, want %s", c.line, c.before, got, c.want)
+		}
+	}
+}
+
+// With --time-min a job takes the time that is left before a reservation or its
+// --deadline, and
+// with --oversubscribe CPUs that others have, where the partition allows it.
+func TestTimeMinDeadlineAndOversubscribe(t *testing.T) {
+	nodes := optionNodes()[:1]
+	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
+	r.Spec.StartTime, r.Spec.Duration, r.Spec.Nodes = metav1.NewTime(now.Add(600e9)), 60, "n1"
+	in := Input{Now: now, Nodes: nodes, Partitions: partitions(), Reservations: []*v1alpha1.Reservation{r},
+		Jobs: []*v1alpha1.BatchJob{asked(t, 3, "-t 30 --time-min=5")}}
+	if got := planned(Build(in)); got != "n1/1:0 for 10 min" {
+		t.Errorf("before a reservation in ten minutes: %s", got)
+	}
+	in.Jobs[0].Spec.Job.Time.Deadline = now.Unix() + 400
+	if got := planned(Build(in)); got != "n1/1:0 for 6 min" {
+		t.Errorf("and with a deadline before it: %s", got)
+	}
+	in.Jobs[0].Spec.Job.Time.Deadline = now.Unix() + 200
+	if got := planned(Build(in)); got != "waits: DeadLine" {
+		t.Errorf("with a deadline that it cannot keep: %s", got)
+	}
+	in.Reservations = nil
+	in.Partitions[0].Spec.OverSubscribe = "YES:2"
+	in.Jobs = []*v1alpha1.BatchJob{asked(t, 2, "-n4 --oversubscribe"), asked(t, 3, "-n2 --oversubscribe")}
+	v := Build(in)
+	if got := planned(v); got != "n1/2:0-1" {
+		t.Errorf("the second of two that share: %s", got)
+	}
+	for _, d := range v.Plan().Decisions {
+		if a := v.Allocation(d); a.Nodes[0].Sharers != 2 {
+			t.Errorf("job %d: %+v", d.ID, a.Nodes[0])
+		}
+	}
+	in.Jobs[1] = asked(t, 3, "-n2")
+	if got := planned(Build(in)); !strings.HasPrefix(got, "in ") {
+		t.Errorf("one that does not share beside one that does: %s", got)
+	}
+}

@@ -1,0 +1,137 @@
+package snapshot
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// DefaultPartition is assumed when there is no Partition object.
+const DefaultPartition = "main"
+
+type partition struct {
+	number int
+	name   string
+	spec   *v1alpha1.PartitionSpec
+	nodes  backfill.NodeSet
+}
+
+func (v *View) addPartitions(objects []*v1alpha1.Partition) {
+	for _, p := range Partitions(objects) {
+		v.partitions = append(v.partitions, &partition{len(v.partitions) + 1, p.Name, &p.Spec, v.nodesOf(&p.Spec)})
+	}
+}
+
+// Partitions is the list in force, by name: objects, or the assumed one.
+func Partitions(objects []*v1alpha1.Partition) []*v1alpha1.Partition {
+	if len(objects) == 0 {
+		return []*v1alpha1.Partition{{
+			ObjectMeta: metav1.ObjectMeta{Name: DefaultPartition},
+			Spec:       v1alpha1.PartitionSpec{Default: true},
+		}}
+	}
+	out := slices.Clone(objects)
+	slices.SortFunc(out, func(a, b *v1alpha1.Partition) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// partition by name; "" is the default one. nil: unknown.
+func (v *View) partition(name string) *partition {
+	for _, p := range v.partitions {
+		if p.name == name || name == "" && (p.spec.Default || len(v.partitions) == 1) {
+			return p
+		}
+	}
+	return nil
+}
+
+// nodesOf is the set of nodes that the partition names and its pods tolerate.
+func (v *View) nodesOf(p *v1alpha1.PartitionSpec) backfill.NodeSet {
+	var set backfill.NodeSet
+	named := map[string]bool{}
+	names, err := hostlist.Expand(p.Nodes)
+	for _, n := range names {
+		named[n] = true
+	}
+	every := strings.EqualFold(p.Nodes, "ALL") || p.Nodes == "" && p.NodeSelector == nil
+	selector := labels.Nothing()
+	if p.NodeSelector != nil {
+		if s, err := metav1.LabelSelectorAsSelector(p.NodeSelector); err == nil {
+			selector = s
+		}
+	}
+	tolerations := tolerationsOf(p)
+	for i := range v.nodes {
+		o := v.nodes[i].object
+		in := every || err == nil && named[v.Nodes[i].Name] || selector.Matches(labels.Set(o.Labels))
+		if in && tolerated(o, tolerations) {
+			set.Add(i)
+		}
+	}
+	return set
+}
+
+// tolerationsOf reads the tolerations in the partition's pod template.
+func tolerationsOf(p *v1alpha1.PartitionSpec) []corev1.Toleration {
+	var t corev1.PodTemplateSpec
+	if len(p.Template.Raw) == 0 || json.Unmarshal(p.Template.Raw, &t) != nil {
+		return nil
+	}
+	return t.Spec.Tolerations
+}
+
+// tolerated tells whether pods with these tolerations may be placed on n. The
+// taints that Kubernetes derives from a node's state do not count: the state
+// itself does.
+func tolerated(n *corev1.Node, tolerations []corev1.Toleration) bool {
+	for i := range n.Spec.Taints {
+		t := &n.Spec.Taints[i]
+		if t.Effect == corev1.TaintEffectPreferNoSchedule || strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			continue
+		}
+		if !slices.ContainsFunc(tolerations, func(tol corev1.Toleration) bool { return tolerates(tol, t) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func tolerates(tol corev1.Toleration, t *corev1.Taint) bool {
+	if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {
+		return false
+	}
+	return tol.Operator == corev1.TolerationOpExists || tol.Key != "" && tol.Value == t.Value
+}
+
+// maxTime in minutes, or job.Unlimited.
+func (p *partition) maxTime() int32 {
+	if p.spec.MaxTime <= 0 {
+		return job.Unlimited
+	}
+	return p.spec.MaxTime
+}
+
+// timeLimit of j here, in minutes, or job.Unlimited.
+func (p *partition) timeLimit(j *job.Job) int32 {
+	switch {
+	case j.Time.Limit != 0:
+		return j.Time.Limit
+	case p.spec.DefaultTime != 0:
+		return p.spec.DefaultTime
+	}
+	return p.maxTime()
+}
+
+// exceeds tells whether limit is longer than most; both minutes or Unlimited.
+func exceeds(limit, most int32) bool {
+	return most != job.Unlimited && (limit == job.Unlimited || limit > most)
+}

@@ -1,0 +1,229 @@
+package snapshot
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/limits"
+	"github.com/berth-hpc/berth/internal/sched/priority"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// Policy is what decides between jobs beside the nodes. The objects are only
+// read.
+type Policy struct {
+	Accounts []*v1alpha1.Account
+	Users    []*v1alpha1.User
+	QOS      []*v1alpha1.QOS
+	// Used is what finished runs of each association have used, decayed, in
+	// TRES-seconds by name.
+	Used map[priority.Key]map[string]float64
+}
+
+// policy is a Policy at work in a View.
+type policy struct {
+	factors *priority.Multifactor
+	limits  *limits.Checker
+}
+
+// addPolicy makes priorities and limits from what runs and what was used. The
+// view has its nodes, partitions and running jobs.
+func (v *View) addPolicy(in *Input) {
+	parts := Partitions(in.Partitions)
+	cpus, tres := 0, map[string]float64{}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		cpus += n.CPUs
+		tres["mem"] += float64(n.Memory)
+		for _, g := range n.GRES {
+			tres["gres/"+g.Name] += float64(g.Count)
+		}
+	}
+	tres["cpu"], tres["node"], tres["billing"] = float64(cpus), float64(len(v.Nodes)), float64(cpus)
+	v.qos = make(map[string]*v1alpha1.QOS, len(in.Policy.QOS))
+	for _, q := range in.Policy.QOS {
+		v.qos[q.Name] = q
+	}
+	usage, minutes, running := v.usage(in)
+	v.policy.factors = priority.New(priority.Input{
+		Now: v.Now, Parameters: in.Parameters.Priority, Accounts: in.Policy.Accounts, Users: in.Policy.Users, QOS: in.Policy.QOS,
+		Partitions: parts, Usage: usage, Nodes: len(v.Nodes), CPUs: cpus, TRES: tres,
+	})
+	v.policy.limits = limits.New(&limits.Input{
+		Accounts: in.Policy.Accounts, Users: in.Policy.Users, QOS: in.Policy.QOS, Partitions: parts, Running: running, Minutes: minutes,
+	})
+}
+
+// usage adds what running jobs have used to what finished ones have.
+func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[limits.Key]map[string]float64, running []limits.Use) {
+	billing, minutes = map[priority.Key]float64{}, map[limits.Key]map[string]float64{}
+	spend := func(k priority.Key, name string, seconds float64) {
+		if name == "billing" {
+			billing[k] += seconds
+		}
+		of := limits.Key(k)
+		if minutes[of] == nil {
+			minutes[of] = map[string]float64{}
+		}
+		minutes[of][name] += seconds / 60
+	}
+	for k, tres := range in.Policy.Used {
+		for name, n := range tres {
+			spend(k, name, n)
+		}
+	}
+	for i := range v.Running {
+		b := v.jobs[v.Running[i].ID]
+		u := v.held(b)
+		running = append(running, u)
+		if b.Status.StartTime == nil {
+			continue
+		}
+		ran := max(0, float64(v.Now-b.Status.StartTime.Unix()-b.Status.Suspended))
+		k := priority.Key{Account: u.Account, User: u.User}
+		for name, n := range map[string]int64{"billing": u.CPUs, "cpu": u.CPUs, "mem": u.Memory, "node": u.Nodes, limits.WallMinutes: 1} {
+			spend(k, name, ran*float64(n))
+		}
+		for name, n := range u.GRES {
+			spend(k, "gres/"+name, ran*float64(n))
+		}
+	}
+	return billing, minutes, running
+}
+
+// held is what a job holds, as limits count it.
+func (v *View) held(b *v1alpha1.BatchJob) limits.Use {
+	u := limits.Use{Account: b.Spec.Job.Account, User: b.Spec.User, QOS: b.Spec.Job.QOS, Partition: b.Status.Partition,
+		Nodes: int64(len(b.Status.Allocation.Nodes)), Licenses: licenseCounts(b.Spec.Job.Licenses)}
+	for i := range b.Status.Allocation.Nodes {
+		a := &b.Status.Allocation.Nodes[i]
+		u.CPUs += int64(a.CPUs)
+		u.Memory += a.Memory
+		for _, g := range a.GRES {
+			u.GRES = count(u.GRES, g.Name, g.Type, g.Count)
+		}
+	}
+	if end, ok := b.Status.LimitEnds(); ok {
+		u.Minutes = max(0, (end.Unix()-v.Now+59)/60)
+	}
+	return u
+}
+
+func count(to map[string]int64, name, kind string, n int64) map[string]int64 {
+	if to == nil {
+		to = map[string]int64{}
+	}
+	to[name] += n
+	if kind != "" {
+		to[name+":"+kind] += n
+	}
+	return to
+}
+
+func licenseCounts(list []job.License) map[string]int64 {
+	if len(list) == 0 {
+		return nil
+	}
+	out := map[string]int64{}
+	for _, l := range list {
+		out[l.Name] += int64(l.Count)
+	}
+	return out
+}
+
+// judge gives a pending job its priority and its limits. w has its partition
+// and its time limit, out what it wants of nodes.
+func (v *View) judge(out *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) {
+	j := &b.Spec.Job
+	u := v.wants(out, b, w)
+	if out.Blocked == "" {
+		out.Blocked, out.Limits = v.policy.limits.Pending(&u)
+	}
+	if j.Hold == "" && j.Priority == nil {
+		w.Priority = v.policy.factors.Of(b.Spec.JobID, v.priorityJob(b, &u, out.Blocked))
+	}
+}
+
+// wants is the least that a pending job wants, as limits count it.
+func (v *View) wants(out *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) limits.Use {
+	nodes := int64(max(1, out.MinNodes))
+	tasks := int64(out.Tasks)
+	if tasks == 0 {
+		tasks = nodes * int64(max(1, out.TasksPerNode))
+	}
+	u := limits.Use{Account: b.Spec.Job.Account, User: b.Spec.User, QOS: b.Spec.Job.QOS, Partition: w.Partition,
+		Nodes: nodes, CPUs: max(tasks*int64(max(1, out.CPUsPerTask)), nodes*int64(max(1, out.MinCPUs))), Licenses: licenseCounts(b.Spec.Job.Licenses)}
+	if out.Overcommit {
+		u.CPUs = nodes
+	}
+	u.Memory = out.MemPerNode*nodes + out.MemPerCPU*u.CPUs
+	for _, g := range out.GRES {
+		u.GRES = count(u.GRES, g.Name, g.Type, g.Count*nodes)
+	}
+	for _, g := range out.GRESPerTask {
+		u.GRES = count(u.GRES, g.Name, g.Type, g.Count*tasks)
+	}
+	if w.TimeLimit > 0 {
+		u.Minutes = int64(w.TimeLimit)
+	}
+	return u
+}
+
+func (v *View) priorityJob(b *v1alpha1.BatchJob, u *limits.Use, blocked string) *priority.Job {
+	p := &priority.Job{Account: u.Account, User: u.User, QOS: u.QOS, Partition: u.Partition, Nice: b.Spec.Job.Nice,
+		Nodes: int32(u.Nodes), CPUs: int32(u.CPUs), Limit: int32(u.Minutes), Since: v.eligibleSince(b, blocked)}
+	if !v.policy.factors.CountsTRES() {
+		return p
+	}
+	p.TRES = map[string]float64{"cpu": float64(u.CPUs), "mem": float64(u.Memory), "node": float64(u.Nodes), "billing": float64(u.CPUs)}
+	for name, n := range u.GRES {
+		p.TRES["gres/"+name] = float64(n)
+	}
+	return p
+}
+
+// eligibleSince is when the job's age began: submitted, its begin time past and
+// what it waited for over. 0: it is not eligible yet.
+func (v *View) eligibleSince(b *v1alpha1.BatchJob, blocked string) int64 {
+	since := int64(0)
+	if b.Spec.SubmitTime != nil {
+		since = b.Spec.SubmitTime.Unix()
+	}
+	if slices.ContainsFunc(v.params.PriorityFlags, func(f string) bool { return strings.EqualFold(f, "ACCRUE_ALWAYS") }) {
+		return since
+	}
+	if strings.HasPrefix(blocked, "Dependency") {
+		return 0
+	}
+	since = max(since, earliest(b))
+	for i := range b.Spec.Job.Dependencies.Items {
+		if other := v.jobs[b.Spec.Job.Dependencies.Items[i].JobID]; other != nil && other.Status.EndTime != nil {
+			since = max(since, other.Status.EndTime.Unix())
+		}
+	}
+	return since
+}
+
+// Factors tells how priorities come about; Limits that of the view's pending
+// jobs.
+func (v *View) Factors() *priority.Multifactor { return v.policy.factors }
+
+// Explain gives the terms of a pending job's priority; ok is false for a job
+// that does not wait, or is held.
+func (v *View) Explain(id int64) (p priority.Job, ok bool) {
+	b := v.jobs[id]
+	w, known := v.wanted[id]
+	if b == nil || !known || b.Spec.Job.Hold != "" {
+		return priority.Job{}, false
+	}
+	part := v.partition(w.Partition)
+	if part == nil {
+		return priority.Job{}, false
+	}
+	out := backfill.Job{}
+	v.fill(&out, &b.Spec.Job, part)
+	u := v.wants(&out, b, &w)
+	return *v.priorityJob(b, &u, v.blocked(b, part)), true
+}

@@ -1,0 +1,139 @@
+package snapshot
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/priority"
+)
+
+func quality(name string, change func(*v1alpha1.QOSSpec)) *v1alpha1.QOS {
+	q := &v1alpha1.QOS{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	change(&q.Spec)
+	return q
+}
+
+func withQOS(name string) func(*v1alpha1.BatchJob) {
+	return func(b *v1alpha1.BatchJob) { b.Spec.Job.QOS, b.Spec.Job.Account = name, "chem" }
+}
+
+func wholeNode(b *v1alpha1.BatchJob) { b.Spec.Job.Placement.Exclusive = "node" }
+
+func decisionOf(v *View, id int64) backfill.Decision {
+	for _, d := range v.Plan().Decisions {
+		if d.ID == id {
+			return d
+		}
+	}
+	return backfill.Decision{}
+}
+
+func TestPrioritiesOrderTheQueue(t *testing.T) {
+	p := Policy{QOS: []*v1alpha1.QOS{quality("high", func(q *v1alpha1.QOSSpec) { q.Priority = 10 }), quality("low", func(*v1alpha1.QOSSpec) {})},
+		Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}},
+		Used:     map[priority.Key]map[string]float64{{Account: "chem", User: "a"}: {"billing": 100}}}
+	params := v1alpha1.ClusterSpec{Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"qos": 1000, "fairshare": 100}}}
+	v := view(Input{Policy: p, Parameters: params, Jobs: []*v1alpha1.BatchJob{aJob(1, withQOS("low")), aJob(2, withQOS("high"))}})
+	if a, b := v.Wanted(1).Priority, v.Wanted(2).Priority; a != 100 || b != 1100 {
+		t.Errorf("priorities %d and %d", a, b)
+	}
+	if ds := v.Plan().Decisions; ds[0].ID != 2 {
+		t.Errorf("job %d comes first", ds[0].ID)
+	}
+	if j, ok := v.Explain(2); !ok || j.QOS != "high" || j.Account != "chem" {
+		t.Errorf("%+v", j)
+	}
+}
+
+func TestLimitsHoldWithinOnePlan(t *testing.T) {
+	p := Policy{QOS: []*v1alpha1.QOS{quality("one", func(q *v1alpha1.QOSSpec) { q.Limits.MaxJobsPerUser = 1 })}}
+	v := view(Input{Policy: p, Jobs: []*v1alpha1.BatchJob{aJob(1, withQOS("one")), aJob(2, withQOS("one"))}})
+	if d := decisionOf(v, 2); decisionOf(v, 1).Reason != "" || d.StartNow || d.Reason != "QOSMaxJobsPerUserLimit" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// A job that takes whole nodes counts with all that they have.
+func TestLimitsCountWhatIsGiven(t *testing.T) {
+	p := Policy{QOS: []*v1alpha1.QOS{quality("ten", func(q *v1alpha1.QOSSpec) { q.Limits.GrpTRES = map[string]int64{"cpu": 10} })}}
+	var jobs []*v1alpha1.BatchJob
+	for id := range int64(3) {
+		jobs = append(jobs, aJob(id+1, withQOS("ten"), wholeNode))
+	}
+	v := view(Input{Policy: p, Jobs: jobs, Partitions: []*v1alpha1.Partition{{ObjectMeta: metav1.ObjectMeta{Name: "debug"}}}})
+	if d := decisionOf(v, 3); !decisionOf(v, 2).StartNow || d.StartNow || d.Reason != "QOSGrpCpuLimit" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// preemption has a job of QOS low on n1 and one of QOS high that wants a node,
+// with only that node in its partition.
+func preemption(change func(*Input)) *View {
+	in := Input{
+		Policy: Policy{QOS: []*v1alpha1.QOS{
+			quality("high", func(q *v1alpha1.QOSSpec) { q.Preempt = []string{"low"} }),
+			quality("low", func(q *v1alpha1.QOSSpec) { q.GraceTime = 5 })}},
+		Parameters: v1alpha1.ClusterSpec{PreemptType: "preempt/qos", PreemptMode: "requeue"},
+		Partitions: []*v1alpha1.Partition{{ObjectMeta: metav1.ObjectMeta{Name: "debug"}, Spec: v1alpha1.PartitionSpec{Nodes: "n1"}}},
+		Jobs:       []*v1alpha1.BatchJob{aJob(1, runningOn("0-3", "n1"), withQOS("low")), aJob(2, withQOS("high"), wholeNode)},
+	}
+	in.Jobs[0].Status.StartTime = &metav1.MicroTime{Time: now.Add(-time.Minute)}
+	if change != nil {
+		change(&in)
+	}
+	return view(in)
+}
+
+func TestVictims(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Input)
+		want   int
+	}{
+		"one":                        {nil, 1},
+		"no preemption":              {func(in *Input) { in.Parameters.PreemptType = "" }, 0},
+		"mode off":                   {func(in *Input) { in.Parameters.PreemptMode = "OFF" }, 0},
+		"to suspend is not possible": {func(in *Input) { in.Parameters.PreemptMode = "SUSPEND" }, 0},
+		"the qos cancels":            {func(in *Input) { in.Policy.QOS[1].Spec.PreemptMode, in.Parameters.PreemptMode = "cancel", "OFF" }, 1},
+		"of no lower qos":            {func(in *Input) { in.Jobs[0].Spec.Job.QOS = "high" }, 0},
+		"not the other way round":    {func(in *Input) { in.Jobs[0].Spec.Job.QOS, in.Jobs[1].Spec.Job.QOS = "high", "low" }, 0},
+		"exempt for a while":         {func(in *Input) { in.Parameters.PreemptExemptTime = 61 }, 0},
+		"going already":              {func(in *Input) { in.Jobs[0].Status.Preempt = &v1alpha1.Preemption{By: 2} }, 0},
+		"by tiers":                   {func(in *Input) { in.Parameters.PreemptType = "partition_prio" }, 0},
+	} {
+		v := preemption(tt.change)
+		got := v.Victims(2, nil)
+		if len(got) != tt.want || tt.want == 1 && (got[0].Job.Spec.JobID != 1 || got[0].Grace != 5*time.Second) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// While its victim goes, and afterwards, the preemptor is ahead of everybody.
+func TestNothingStartsInTheVictimsPlace(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		v := preemption(func(in *Input) {
+			urgent := int64(1 << 31)
+			in.Jobs = append(in.Jobs, aJob(3, func(b *v1alpha1.BatchJob) { b.Spec.Job.Priority = &urgent }))
+			in.Jobs[0].Status.Preempt = &v1alpha1.Preemption{By: 2}
+			if gone {
+				in.Jobs, in.Expected = in.Jobs[1:], map[int64]bool{2: true}
+			}
+		})
+		if ds := v.Plan().Decisions; ds[0].ID != 2 || ds[0].StartNow != gone || ds[1].StartNow {
+			t.Errorf("gone %v: %+v", gone, ds)
+		}
+	}
+}
+
+func TestReservationsRepeat(t *testing.T) {
+	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "maint"}}
+	r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(now.Add(time.Hour)), Duration: 60, Nodes: "n[1-2]", Flags: []string{"DAILY", "MAINT"}}
+	v := view(Input{Reservations: []*v1alpha1.Reservation{r}})
+	if len(v.Blocks) != occurrences || v.Blocks[1].Start-v.Blocks[0].Start != 86400 || !v.Blocks[0].Nodes.Has(1) || v.Blocks[0].Nodes.Has(2) {
+		t.Errorf("%+v", v.Blocks)
+	}
+}

@@ -1,0 +1,216 @@
+package snapshot
+
+import (
+	"slices"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// queue answers questions about other jobs.
+type queue struct {
+	now   int64
+	jobs  map[int64]*v1alpha1.BatchJob
+	first map[string]int64 // user and name -> lowest number that is not over
+	// split are the jobs split off one, tasks those of them that are tasks of an
+	// array, by index; rest is filled when it is asked for.
+	split map[int64][]*v1alpha1.BatchJob
+	tasks map[int64]map[int32]*v1alpha1.BatchJob
+	rest  map[int64]array.Set
+}
+
+func newQueue(jobs []*v1alpha1.BatchJob, now int64) queue {
+	q := queue{
+		now: now, jobs: make(map[int64]*v1alpha1.BatchJob, len(jobs)), first: map[string]int64{},
+		split: map[int64][]*v1alpha1.BatchJob{}, tasks: map[int64]map[int32]*v1alpha1.BatchJob{}, rest: map[int64]array.Set{},
+	}
+	for _, j := range jobs { // ascending by number
+		q.jobs[j.Spec.JobID] = j
+		if k := singleton(j); !Finished(j) && q.first[k] == 0 {
+			q.first[k] = leader(j)
+		}
+		o, t := j.Spec.Origin, j.Spec.Task
+		if o == nil {
+			continue
+		}
+		q.split[o.JobID] = append(q.split[o.JobID], j)
+		if t != nil {
+			if q.tasks[o.JobID] == nil {
+				q.tasks[o.JobID] = map[int32]*v1alpha1.BatchJob{}
+			}
+			q.tasks[o.JobID][t.Index] = j
+		}
+	}
+	return q
+}
+
+// leader is the number of what j was split off from, else its own.
+func leader(j *v1alpha1.BatchJob) int64 {
+	if o := j.Spec.Origin; o != nil {
+		return o.JobID
+	}
+	return j.Spec.JobID
+}
+
+func singleton(j *v1alpha1.BatchJob) string { return j.Spec.User + "\x00" + j.Spec.Job.Name }
+
+// Finished tells whether the job has its final state.
+func Finished(j *v1alpha1.BatchJob) bool {
+	switch j.Status.State {
+	case "", v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
+		v1alpha1.StateCompleting, v1alpha1.StateSuspended:
+		return false
+	}
+	return true
+}
+
+func completed(j *v1alpha1.BatchJob) bool { return j.Status.State == v1alpha1.StateCompleted }
+
+// outcome of one dependency.
+type outcome int
+
+const (
+	unmet outcome = iota
+	met
+	never
+)
+
+// Why a job waits for others.
+const (
+	reasonDependency = "Dependency"
+	reasonNever      = "DependencyNeverSatisfied"
+)
+
+// dependency says whether b must wait for others, or would wait for ever. An
+// array whose tasks wait for their counterparts is not held up as a whole.
+func (q queue) dependency(b *v1alpha1.BatchJob) string {
+	d := &b.Spec.Job.Dependencies
+	if array.Whole(b) && byTask(d) {
+		return ""
+	}
+	var index *int32
+	if _, t, ok := array.Task(b); ok {
+		index = &t.Index
+	}
+	return q.dependencyOf(b, index)
+}
+
+func byTask(d *job.Dependencies) bool {
+	return slices.ContainsFunc(d.Items, func(d job.Dependency) bool { return d.Type == "aftercorr" })
+}
+
+// dependencyOf is dependency for one task of an array; index nil: for a job.
+func (q queue) dependencyOf(b *v1alpha1.BatchJob, index *int32) string {
+	d := &b.Spec.Job.Dependencies
+	counts := [3]int{}
+	for i := range d.Items {
+		counts[q.outcome(b, &d.Items[i], index)]++
+	}
+	n := len(d.Items)
+	switch {
+	case counts[met] == n, d.Any && counts[met] > 0:
+		return ""
+	case counts[never] > 0 && !d.Any, counts[never] == n:
+		return reasonNever
+	}
+	return reasonDependency
+}
+
+// outcome of one dependency. A job that is not known was over and gone before b
+// came (the keeper keeps the jobs that others wait for), and then the
+// dependency counts as met whatever its kind, as Slurm 22.05 does.
+func (q queue) outcome(b *v1alpha1.BatchJob, d *job.Dependency, index *int32) outcome {
+	if d.Type == "singleton" {
+		return when(q.first[singleton(b)] == leader(b), unmet)
+	}
+	targets, failed := q.targets(d, index)
+	if len(targets) == 0 {
+		return met
+	}
+	over := !slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !Finished(t) })
+	failed = failed || slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !completed(t) })
+	switch d.Type {
+	case "after":
+		waits := func(t *v1alpha1.BatchJob) bool { return !Finished(t) && !q.started(t, d.Delay) }
+		return when(!slices.ContainsFunc(targets, waits), unmet)
+	case "afterany", "afterburstbuffer":
+		return when(over, unmet)
+	case "afterok", "aftercorr":
+		if !over {
+			return unmet
+		}
+		return when(!failed, never)
+	case "afternotok":
+		if !over {
+			return unmet
+		}
+		return when(failed, never)
+	}
+	return unmet
+}
+
+func (q queue) started(t *v1alpha1.BatchJob, delay int32) bool {
+	return t.Status.StartTime != nil && t.Status.StartTime.Unix()+int64(delay)*60 <= q.now
+}
+
+// targets are the jobs that d names, for the task with that index of an array
+// that waits; failed tells that one more of them is gone and did not complete.
+// No target: there is nothing to wait for.
+func (q queue) targets(d *job.Dependency, index *int32) (jobs []*v1alpha1.BatchJob, failed bool) {
+	other := q.jobs[d.JobID]
+	if other == nil {
+		return nil, false
+	}
+	if other.Spec.Job.Array == nil {
+		return append(q.components(other), other), false
+	}
+	want := d.Task
+	if want == nil && d.Type == "aftercorr" {
+		want = index
+	}
+	if want != nil {
+		if one := q.target(other, *want); len(one) > 0 || d.Task != nil {
+			return one, false
+		}
+		// Without a counterpart a task waits for all of them, as in Slurm.
+	}
+	s := other.Status.Array
+	return append(slices.Clone(q.split[d.JobID]), other), s != nil && s.Failed
+}
+
+// components are those split off a heterogeneous job.
+func (q queue) components(leader *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
+	return slices.Clone(q.split[leader.Spec.JobID])
+}
+
+// target is the job that one task of an array is, or the array itself while it
+// stands for that task; nothing if there is no such task (any more).
+func (q queue) target(whole *v1alpha1.BatchJob, index int32) []*v1alpha1.BatchJob {
+	id := whole.Spec.JobID
+	if t := q.tasks[id][index]; t != nil {
+		return []*v1alpha1.BatchJob{t}
+	}
+	if !array.Whole(whole) {
+		if *whole.Status.Array.Own == index {
+			return []*v1alpha1.BatchJob{whole}
+		}
+		return nil
+	}
+	rest, known := q.rest[id]
+	if !known {
+		rest = array.Rest(whole, q.split[id])
+		q.rest[id] = rest
+	}
+	if rest.Has(index) {
+		return []*v1alpha1.BatchJob{whole}
+	}
+	return nil
+}
+
+func when(ok bool, otherwise outcome) outcome {
+	if ok {
+		return met
+	}
+	return otherwise
+}

@@ -1,0 +1,255 @@
+// Package starter carries out the planner's decisions to start jobs: it
+// writes the placement into the job's status, makes the objects that run it,
+// and tells kube-scheduler's plugin which pod goes where. Every action may be
+// repeated: after a crash the next leader goes on from the objects alone.
+package starter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/agentapi"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/tasks"
+	"github.com/berth-hpc/berth/internal/sched/history"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/array"
+)
+
+// Builder makes the objects of a placed job; it is pure.
+type Builder func(*v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error)
+
+// Starter starts jobs. Safe for concurrent use.
+type Starter struct {
+	cluster *control.Cluster
+	build   Builder
+	now     func() time.Time
+	// Pool knows the agents that could run another task of their array; nil:
+	// none does. Set it before use.
+	Pool *agentapi.Pool
+}
+
+// New makes a Starter.
+func New(c *control.Cluster, build Builder, now func() time.Time) *Starter {
+	return &Starter{cluster: c, build: build, now: now}
+}
+
+// Placement is a decision to start a job.
+type Placement struct {
+	Job        *v1alpha1.BatchJob // as the decision saw it
+	Task       *int32             // the task of it that is to start, where it is an array
+	Partition  string
+	TimeLimit  int32 // minutes, or job.Unlimited
+	Allocation *v1alpha1.Allocation
+}
+
+// ErrChanged says that the job changed after the decision; plan again.
+var ErrChanged = errors.New("the job changed since the plan was made")
+
+// Place writes the placement: the job is CONFIGURING from then on, and holds
+// its allocation. Its objects come by Create.
+func (s *Starter) Place(ctx context.Context, p Placement) error {
+	_, err := s.write(ctx, p, func(st *v1alpha1.BatchJobStatus) {
+		st.State, st.Pods = v1alpha1.StateConfiguring, nil
+	})
+	return err
+}
+
+// write writes a placement; state sets the state that it begins with.
+func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
+	if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !snapshot.Waiting(known) {
+		return nil, ErrChanged
+	}
+	b := p.Job.DeepCopy()
+	start := metav1.NewMicroTime(s.now())
+	st := &b.Status
+	st.Final, st.Reason, st.Message = "", "", ""
+	st.Attempt++
+	st.Requeues = b.Spec.Requeues // what was asked of a waiting job is done
+	st.Partition, st.TimeLimit, st.Allocation = p.Partition, p.TimeLimit, p.Allocation
+	st.StartTime, st.EndTime, st.ExitCode, st.Derived = &start, nil, nil, nil
+	state(st)
+	history.Note(&p.Job.Status, st, start)
+	patch := client.MergeFromWithOptions(p.Job, client.MergeFromWithOptimisticLock{})
+	if err := s.cluster.Client.Status().Patch(ctx, b, patch); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return nil, ErrChanged
+		}
+		return nil, fmt.Errorf("placing job %d: %w", p.Job.Spec.JobID, err)
+	}
+	s.cluster.ApplyJob(b)
+	return b, nil
+}
+
+// PlaceTogether places the components of a heterogeneous job. Should this
+// process die between two of them, the keeper gives those back that were
+// placed.
+func (s *Starter) PlaceTogether(ctx context.Context, ps []Placement) error {
+	for _, p := range ps {
+		if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !snapshot.Waiting(known) {
+			return ErrChanged
+		}
+	}
+	for _, p := range ps {
+		if err := s.Place(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// PlaceTasks splits tasks off an array and places them. All placements are of
+// the same array and name its tasks.
+func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
+	whole := ps[0].Job
+	if known, ok := s.cluster.Job(whole.Spec.JobID); !ok || known != whole || !snapshot.Waiting(known) {
+		return ErrChanged
+	}
+	indexes := make([]int32, len(ps))
+	for i, p := range ps {
+		indexes[i] = *p.Task
+	}
+	jobs, err := tasks.Split(ctx, s.cluster, whole.Spec.JobID, indexes)
+	if errors.Is(err, tasks.ErrGone) {
+		return ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, tasksAtOnce)
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		p.Job, p.Task = jobs[i], nil
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = s.placeTask(ctx, p)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// placeTask places one task: in the pod of an earlier one, where that waits at
+// the very place, else in one of its own.
+func (s *Starter) placeTask(ctx context.Context, p Placement) error {
+	if s.Pool == nil || len(p.Allocation.Nodes) != 1 {
+		return s.Place(ctx, p)
+	}
+	x, ok := s.Pool.Take(array.ID(p.Job), &p.Allocation.Nodes[0])
+	if !ok {
+		return s.Place(ctx, p)
+	}
+	b, err := s.write(ctx, p, func(st *v1alpha1.BatchJobStatus) {
+		st.State, st.Pods = v1alpha1.StateRunning, &x.Host
+		st.Allocation = st.Allocation.DeepCopy()
+		st.Allocation.Nodes[0].Address = x.Address
+	})
+	if err != nil {
+		s.Pool.Return(x)
+		return err
+	}
+	s.Pool.Give(x, b)
+	return nil
+}
+
+// Settle has the pods go that waited for another task when the plan was made,
+// and got none of it.
+func (s *Starter) Settle(planned time.Time) {
+	if s.Pool != nil {
+		s.Pool.Settle(planned)
+	}
+}
+
+// tasksAtOnce bounds the tasks of one array placed at the same time.
+const tasksAtOnce = 16
+
+// Preempt writes that a running job is to make room for job by: its keeper
+// warns it at once and ends it when the grace is over.
+func (s *Starter) Preempt(ctx context.Context, victim *v1alpha1.BatchJob, by int64, mode string, grace time.Duration) error {
+	if known, ok := s.cluster.Job(victim.Spec.JobID); !ok || known != victim {
+		return ErrChanged
+	}
+	b := victim.DeepCopy()
+	now := s.now()
+	b.Status.Preempt = &v1alpha1.Preemption{By: by, Mode: mode, At: metav1.NewMicroTime(now), Due: metav1.NewMicroTime(now.Add(grace))}
+	patch := client.MergeFromWithOptions(victim, client.MergeFromWithOptimisticLock{})
+	if err := s.cluster.Client.Status().Patch(ctx, b, patch); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return ErrChanged
+		}
+		return fmt.Errorf("preempting job %d: %w", victim.Spec.JobID, err)
+	}
+	s.cluster.ApplyJob(b)
+	return nil
+}
+
+// Create makes the PodGroup and JobSet of a placed job, unless they exist.
+func (s *Starter) Create(ctx context.Context, b *v1alpha1.BatchJob) error {
+	group, set, err := s.build(b)
+	if err != nil {
+		return &BuildError{err}
+	}
+	for _, o := range []client.Object{group, set} {
+		if err := s.cluster.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("making the objects of job %d: %w", b.Spec.JobID, err)
+		}
+	}
+	return nil
+}
+
+// BuildError says that no objects can be made of the job as it is; trying
+// again will not help.
+type BuildError struct{ Err error }
+
+func (e *BuildError) Error() string { return e.Err.Error() }
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// Placements answers kube-scheduler's plugin from the jobs' allocations.
+type Placements struct{ Cluster *control.Cluster }
+
+// Place tells where a pod goes; see plugin.Placements.
+func (p Placements) Place(jobID int64, attempt int32, index int) (node string, size int, ok bool) {
+	b, known := p.Cluster.Job(jobID)
+	if !known || b.Status.State != v1alpha1.StateConfiguring || b.Status.Attempt != attempt || b.Status.Allocation == nil {
+		return "", 0, false
+	}
+	nodes := b.Status.Allocation.Nodes
+	if index < 0 || index >= len(nodes) {
+		return "", 0, false
+	}
+	return NodeObject(&nodes[index]), len(nodes), true
+}
+
+// Bound lists the attempt's pods that have their node.
+func (p Placements) Bound(jobID int64, attempt int32) []types.UID {
+	var out []types.UID
+	for _, pod := range p.Cluster.JobPods(jobID) {
+		if pod.Spec.NodeName != "" && pod.Labels[wire.LabelAttempt] == strconv.Itoa(int(attempt)) {
+			out = append(out, pod.UID)
+		}
+	}
+	return out
+}
+
+// NodeObject is the Kubernetes name of the allocation's node.
+func NodeObject(a *v1alpha1.NodeAllocation) string {
+	if a.Node != "" {
+		return a.Node
+	}
+	return a.Name
+}

@@ -1,0 +1,106 @@
+package slurmconf
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/hostlist"
+)
+
+// maxGRESNodes bounds the nodes that one gres.conf stands for.
+const maxGRESNodes = 1 << 20
+
+// ParseGRES reads a gres.conf: what it says of nodes is put into config's,
+// which have their counts from slurm.conf already; where the two differ a
+// warning says so. The error is an *Error.
+func ParseGRES(file string, data []byte, config *Config) error {
+	byName := map[string]*Node{}
+	for i := range config.Nodes {
+		byName[config.Nodes[i].Name] = &config.Nodes[i]
+	}
+	warn := func(number int, key, text string) {
+		config.Warnings = append(config.Warnings, Warning{File: file, Line: number, Key: key, Text: text})
+	}
+	found := map[string]map[string]int64{} // node -> name:type -> count
+	names := 0
+	for i, text := range strings.Split(string(data), "\n") {
+		number := i + 1
+		text, _, _ = strings.Cut(text, "#")
+		l := map[string]string{}
+		for word := range strings.FieldsSeq(text) {
+			key, v, ok := strings.Cut(word, "=")
+			if !ok {
+				return &Error{File: file, Line: number, Text: word + " has no value"}
+			}
+			l[strings.ToLower(key)] = v
+		}
+		if len(l) == 0 {
+			continue
+		}
+		if l["autodetect"] != "" {
+			warn(number, "AutoDetect", "device plugins find the devices of nodes here")
+		}
+		if l["name"] == "" {
+			continue
+		}
+		count, err := countInFile(l)
+		if err != nil {
+			return &Error{File: file, Line: number, Text: err.Error(), Cause: err}
+		}
+		nodes := []string{}
+		if l["nodename"] == "" {
+			for _, n := range config.Nodes {
+				nodes = append(nodes, n.Name)
+			}
+		} else if nodes, err = hostlist.Expand(l["nodename"]); err != nil {
+			return &Error{File: file, Line: number, Text: "NodeName=" + l["nodename"] + " is no list of nodes", Cause: err}
+		}
+		if names += len(nodes); names > maxGRESNodes {
+			return &Error{File: file, Line: number, Text: "too many nodes"}
+		}
+		for _, n := range nodes {
+			if found[n] == nil {
+				found[n] = map[string]int64{}
+			}
+			found[n][l["name"]+":"+l["type"]] += count
+		}
+	}
+	compareGRES(file, found, byName, warn)
+	return nil
+}
+
+// countInFile is Count, or the number of files.
+func countInFile(l map[string]string) (int64, error) {
+	if text := l["count"]; text != "" {
+		return strconv.ParseInt(text, 10, 64)
+	}
+	if text := l["file"]; text != "" {
+		files, err := hostlist.Expand(text)
+		return int64(len(files)), err
+	}
+	return 1, nil
+}
+
+// compareGRES says where slurm.conf and gres.conf do not agree.
+func compareGRES(_ string, found map[string]map[string]int64, nodes map[string]*Node, warn func(int, string, string)) {
+	for name, all := range found {
+		n := nodes[name]
+		if n == nil {
+			warn(0, "NodeName", "node "+name+" is not in slurm.conf")
+			continue
+		}
+		for key, count := range all {
+			gres, kind, _ := strings.Cut(key, ":")
+			var have int64
+			for _, g := range n.GRES {
+				if g.Name == gres && (g.Type == kind || g.Type == "" || kind == "") {
+					have += g.Count
+				}
+			}
+			if have != count {
+				warn(0, "Name", "node "+name+" has "+strconv.FormatInt(count, 10)+" of "+strings.TrimSuffix(key, ":")+
+					" here and "+strconv.FormatInt(have, 10)+" in slurm.conf, which is taken")
+			}
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package slurmconf
+
+import (
+	"bytes"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// maxInclude is how deep files may include one another.
+const maxInclude = 16
+
+// line is a logical line: continued lines joined, comments removed.
+type line struct {
+	file   string
+	number int // of its first physical line
+	text   string
+}
+
+// pair is one Key=Value of a line.
+type pair struct {
+	key, value string
+	line
+}
+
+// pairForm is a Key=Value at the start of the rest of a line: blanks may stand
+// around the equals sign, and a value with blanks stands in double quotes.
+var pairForm = regexp.MustCompile(`^\s*([A-Za-z0-9_.]+)\s*=\s*(?:"([^"]*)"|(\S+))(?:\s+|$)`)
+
+// lines reads a file and what it includes, in order.
+func (p *parser) lines(file string, depth int) ([]line, error) {
+	data, err := p.read(file)
+	if err != nil {
+		return nil, err
+	}
+	var all []line
+	for _, l := range logical(file, data) {
+		included, ok := includes(l.text)
+		if !ok {
+			all = append(all, l)
+			continue
+		}
+		if depth == maxInclude {
+			return nil, l.errorf("files include one another more than %d deep", maxInclude)
+		}
+		if !filepath.IsAbs(included) {
+			included = filepath.Join(filepath.Dir(file), included)
+		}
+		more, err := p.lines(included, depth+1)
+		if err != nil {
+			return nil, l.wrap(err)
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+// logical splits a file into its logical lines and leaves out empty ones.
+func logical(file string, data []byte) []line {
+	var all []line
+	var text strings.Builder
+	first, number := 0, 0
+	for raw := range bytes.Lines(data) {
+		number++
+		if text.Len() == 0 && first == 0 {
+			first = number
+		}
+		part := strings.TrimRight(uncomment(string(raw)), " \t\r\n")
+		if rest, more := strings.CutSuffix(part, `\`); more {
+			text.WriteString(rest)
+			continue
+		}
+		text.WriteString(part)
+		all = appendLine(all, line{file, first, text.String()})
+		text.Reset()
+		first = 0
+	}
+	return appendLine(all, line{file, first, text.String()})
+}
+
+func appendLine(all []line, l line) []line {
+	if l.text = strings.TrimSpace(l.text); l.text == "" {
+		return all
+	}
+	return append(all, l)
+}
+
+// uncomment cuts a line at its first # that is not escaped as \#.
+func uncomment(s string) string {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '#':
+			return s[:i]
+		case s[i] == '\\' && i+1 < len(s) && s[i+1] == '#':
+			s = s[:i] + s[i+1:]
+		}
+	}
+	return s
+}
+
+// includes says which file a line includes.
+func includes(text string) (string, bool) {
+	const word = "include"
+	if len(text) <= len(word) || !strings.EqualFold(text[:len(word)], word) {
+		return "", false
+	}
+	rest := strings.TrimLeft(text[len(word):], " \t")
+	if rest == text[len(word):] || strings.HasPrefix(rest, "=") {
+		return "", false
+	}
+	return rest, true
+}
+
+// pairs splits a line into its Key=Value pairs.
+func pairs(l line) ([]pair, error) {
+	var all []pair
+	for rest := l.text; rest != ""; {
+		m := pairForm.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, l.errorf("cannot read %q: Key=Value is expected", shorten(rest))
+		}
+		all = append(all, pair{key: m[1], value: m[2] + m[3], line: l})
+		rest = rest[len(m[0]):]
+	}
+	return all, nil
+}
+
+func shorten(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "..."
+	}
+	return s
+}

@@ -1,0 +1,256 @@
+package slurmconf
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/hostlist"
+)
+
+// node reads a NodeName line.
+func (p *parser) node(all []pair) error {
+	first := all[0]
+	if isDefault(first.value) {
+		p.nodeDefaults = append(p.nodeDefaults, all[1:]...)
+		return nil
+	}
+	names, err := p.hosts(first)
+	if err != nil {
+		return err
+	}
+	n, err := p.describe(first, all[1:])
+	if err != nil {
+		return err
+	}
+	future := strings.EqualFold(n.State, "future")
+	if future {
+		n.State = ""
+		p.warn(first, "nodes in state FUTURE are left out")
+	}
+	for _, name := range names {
+		if old, ok := p.nodeLine[name]; ok {
+			return first.errorf("node %s is defined already (%s:%d)", name, old.file, old.number)
+		}
+		one := *n
+		one.Name = name
+		p.nodeLine[name], p.nodes[name], p.future[name] = first.line, &one, future
+		p.order = append(p.order, name)
+	}
+	return nil
+}
+
+// maxHosts bounds the names that all host lists of a file stand for, so that a
+// few lines cannot ask for more than memory holds.
+const maxHosts = 1 << 18
+
+// hosts expands a value that is a host list.
+func (p *parser) hosts(kv pair) ([]string, error) {
+	names, err := hostlist.Expand(kv.value)
+	if err != nil {
+		return nil, kv.wrap(err)
+	}
+	if p.expanded += len(names); p.expanded > maxHosts {
+		return nil, kv.errorf("the file names more than %d nodes", maxHosts)
+	}
+	if len(names) == 0 {
+		return nil, kv.bad("a list of node names")
+	}
+	return names, nil
+}
+
+// geometry collects what a node line says about processors before it is
+// completed.
+type geometry struct {
+	cpus, boards, sockets, perBoard, cores, threads int
+}
+
+// describe reads the values of a node line over the defaults so far.
+func (p *parser) describe(first pair, own []pair) (*Node, error) {
+	n := &Node{}
+	g := &geometry{}
+	for _, kv := range slices.Concat(p.nodeDefaults, own) {
+		if err := p.nodeValue(n, g, kv); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.complete(n); err != nil {
+		p.warn(first, "%v", err)
+	}
+	return n, nil
+}
+
+// nodeValue reads one value.
+func (p *parser) nodeValue(n *Node, g *geometry, kv pair) error {
+	small := func(to *int) error {
+		v, err := kv.integer(1, 1<<16)
+		*to = int(v)
+		return err
+	}
+	var err error
+	switch strings.ToLower(kv.key) {
+	case "cpus", "procs":
+		return small(&g.cpus)
+	case "boards":
+		return small(&g.boards)
+	case "sockets":
+		return small(&g.sockets)
+	case "socketsperboard":
+		return small(&g.perBoard)
+	case "corespersocket":
+		return small(&g.cores)
+	case "threadspercore":
+		return small(&g.threads)
+	case "realmemory":
+		n.RealMemory, err = kv.mebibytes()
+	case "tmpdisk":
+		n.TmpDisk, err = kv.mebibytes()
+	case "weight":
+		var w int64
+		w, err = kv.integer(0, maxInt32)
+		n.Weight = int(w)
+	case "feature", "features":
+		n.Features = kv.list()
+	case "gres":
+		n.GRES, err = p.gres(kv)
+	case "state":
+		return p.nodeState(n, kv)
+	case "reason":
+		n.Reason = kv.value
+	case "nodehostname", "nodeaddr", "bcastaddr", "port":
+		// Where the daemon is; here a node is known by its name alone.
+	default:
+		p.warn(kv, "is not honoured for nodes")
+	}
+	return err
+}
+
+func (p *parser) nodeState(n *Node, kv pair) error {
+	word, _, _ := strings.Cut(strings.ToUpper(kv.value), "+")
+	switch word {
+	case "UNKNOWN", "IDLE", "CLOUD":
+		n.State = ""
+	case "DOWN", "FAIL":
+		n.State = "down"
+	case "DRAIN", "DRAINED", "FAILING":
+		n.State = "drain"
+	case "FUTURE":
+		n.State = "future"
+	default:
+		return kv.bad("UNKNOWN, DOWN, DRAIN, FAIL, FUTURE or CLOUD")
+	}
+	return nil
+}
+
+// complete derives what was not given, as slurmctld does. The error says that
+// what was given does not fit together; the node is usable all the same.
+func (g *geometry) complete(n *Node) error {
+	boards := max(g.boards, 1)
+	n.Sockets, n.CoresPerSocket, n.ThreadsPerCore = g.sockets, max(g.cores, 1), max(g.threads, 1)
+	if n.Sockets == 0 && g.perBoard > 0 {
+		n.Sockets = g.perBoard * boards
+	}
+	perSocket := n.CoresPerSocket * n.ThreadsPerCore
+	if n.Sockets == 0 {
+		n.Sockets = max(g.cpus/perSocket, 1)
+	}
+	threads := n.Sockets * perSocket
+	switch g.cpus {
+	case 0, threads:
+		n.CPUs = threads
+	case n.Sockets * n.CoresPerSocket: // one CPU a core
+		n.CPUs, n.ThreadsPerCore = g.cpus, 1
+	case n.Sockets: // one CPU a socket
+		n.CPUs, n.CoresPerSocket, n.ThreadsPerCore = g.cpus, 1, 1
+	default:
+		n.CPUs = threads
+		return errors.New("CPUs fits neither sockets, cores nor threads; the product of these is taken")
+	}
+	return nil
+}
+
+// readDown applies the DownNodes lines.
+func (p *parser) readDown() error {
+	for _, all := range p.downLines {
+		first := all[0]
+		if isDefault(first.value) {
+			p.downDefaults = append(p.downDefaults, all[1:]...)
+			continue
+		}
+		names, err := p.known(first)
+		if err != nil {
+			return err
+		}
+		state := Node{State: "down"}
+		for _, kv := range slices.Concat(p.downDefaults, all[1:]) {
+			switch strings.ToLower(kv.key) {
+			case "state":
+				if err := p.nodeState(&state, kv); err != nil {
+					return err
+				}
+			case "reason":
+				state.Reason = kv.value
+			default:
+				p.warn(kv, "is not honoured for DownNodes")
+			}
+		}
+		for _, name := range names {
+			p.nodes[name].State, p.nodes[name].Reason = state.State, state.Reason
+		}
+	}
+	return nil
+}
+
+// known expands a list of nodes that must exist; sets are not looked at.
+func (p *parser) known(kv pair) ([]string, error) {
+	names, err := p.hosts(kv)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if p.nodes[name] == nil {
+			return nil, kv.errorf("%s: there is no node %s", kv.key, name)
+		}
+	}
+	return names, nil
+}
+
+// readSets reads the NodeSet lines.
+func (p *parser) readSets() error {
+	for _, all := range p.setLines {
+		name := all[0].value
+		if _, ok := p.sets[name]; ok {
+			return all[0].errorf("node set %s is defined already", name)
+		}
+		var members []string
+		for _, kv := range all[1:] {
+			switch strings.ToLower(kv.key) {
+			case "nodes":
+				nodes, err := p.known(kv)
+				if err != nil {
+					return err
+				}
+				members = append(members, nodes...)
+			case "feature":
+				members = append(members, p.withFeature(kv.value)...)
+			default:
+				p.warn(kv, "is not honoured for node sets")
+			}
+		}
+		p.sets[name] = members
+	}
+	return nil
+}
+
+func (p *parser) withFeature(feature string) []string {
+	var all []string
+	for _, name := range p.order {
+		for _, f := range p.nodes[name].Features {
+			if f == feature {
+				all = append(all, name)
+				break
+			}
+		}
+	}
+	return all
+}

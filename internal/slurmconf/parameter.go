@@ -1,0 +1,152 @@
+package slurmconf
+
+import (
+	"strings"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// set writes one parameter into the cluster's.
+type set func(c *v1alpha1.ClusterSpec, kv pair) error
+
+// number makes a set of a whole number.
+func number(least int64, to func(c *v1alpha1.ClusterSpec, n int64)) set {
+	return func(c *v1alpha1.ClusterSpec, kv pair) error {
+		n, err := kv.integer(least, maxInt32)
+		if err == nil {
+			to(c, n)
+		}
+		return err
+	}
+}
+
+func weight(name string) set {
+	return number(0, func(c *v1alpha1.ClusterSpec, n int64) {
+		if c.PriorityWeights == nil {
+			c.PriorityWeights = map[string]int64{}
+		}
+		c.PriorityWeights[name] = n
+	})
+}
+
+// parameters are those of the cluster that mean something here.
+var parameters = map[string]set{
+	"clustername": func(c *v1alpha1.ClusterSpec, kv pair) error { c.ClusterName = kv.value; return nil },
+	"firstjobid":  number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.FirstJobID = n }),
+	"maxjobid":    number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxJobID = n }),
+	"maxjobcount": number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxJobs = int32(n) }),
+	"minjobage":   number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.MinJobAge = pointer(int32(n)) }),
+	"killwait":    number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.KillWait = pointer(int32(n)) }),
+	// One more than the highest array index, so at least 1.
+	"maxarraysize":            number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
+	"overtimelimit":           overTimeLimit,
+	"jobrequeue":              number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.JobRequeue = pointer(n != 0) }),
+	"enforcepartlimits":       enforcePartLimits,
+	"priorityweightage":       weight("age"),
+	"priorityweightfairshare": weight("fairshare"),
+	"priorityweightjobsize":   weight("jobsize"),
+	"priorityweightpartition": weight("partition"),
+	"priorityweightqos":       weight("qos"),
+	"priorityweightassoc":     weight("assoc"),
+	"privatedata":             func(c *v1alpha1.ClusterSpec, kv pair) error { c.PrivateData = kv.list(); return nil },
+}
+
+func pointer[T any](v T) *T { return &v }
+
+func overTimeLimit(c *v1alpha1.ClusterSpec, kv pair) error {
+	if unlimited(kv.value) {
+		c.OverTimeLimit = maxInt32
+		return nil
+	}
+	n, err := kv.integer(0, maxInt32)
+	c.OverTimeLimit = int32(n)
+	return err
+}
+
+func enforcePartLimits(c *v1alpha1.ClusterSpec, kv pair) error {
+	switch v := strings.ToUpper(kv.value); v {
+	case "NO", "ANY", "ALL":
+		c.EnforcePartLimits = v
+	case "YES":
+		c.EnforcePartLimits = "ALL"
+	default:
+		return kv.bad("NO, ANY or ALL")
+	}
+	return nil
+}
+
+// memoryLimit reads one of the four parameters that a cluster and a partition
+// share; it says whether the key is one.
+func memoryLimit(m *v1alpha1.MemoryLimits, kv pair) (bool, error) {
+	var to **int64
+	switch strings.ToLower(kv.key) {
+	case "defmempercpu":
+		to = &m.DefMemPerCPU
+	case "defmempernode":
+		to = &m.DefMemPerNode
+	case "maxmempercpu":
+		to = &m.MaxMemPerCPU
+	case "maxmempernode":
+		to = &m.MaxMemPerNode
+	default:
+		return false, nil
+	}
+	var err error
+	*to, err = kv.limit()
+	return true, err
+}
+
+// parameter reads a parameter of the cluster. What means nothing here is kept
+// for scontrol show config, and named.
+func (p *parser) parameter(kv pair) error {
+	c := &p.config.Cluster
+	if ok, err := memoryLimit(&c.MemoryLimits, kv); ok {
+		return err
+	}
+	key := strings.ToLower(kv.key)
+	if f, ok := parameters[key]; ok {
+		return f(c, kv)
+	}
+	if f, ok := policies[key]; ok {
+		return f(c, kv)
+	}
+	if honours(c, key, kv.value) {
+		return nil
+	}
+	if c.Parameters == nil {
+		c.Parameters = map[string]string{}
+	}
+	name, known := names[key]
+	if !known {
+		p.warn(kv, "slurm.conf(5) knows no such parameter")
+		name = kv.key
+	}
+	c.Parameters[name] = kv.value
+	switch {
+	case !known || harmless(key, kv.value):
+	case plumbing[key]:
+		p.config.Warnings = append(p.config.Warnings, Warning{
+			File: kv.file, Line: kv.number, Key: kv.key, Text: "means nothing here", Plumbing: true,
+		})
+	default:
+		p.warn(kv, "is not honoured")
+	}
+	return nil
+}
+
+// harmless says whether a parameter asks for what is the case anyway.
+func harmless(key, value string) bool {
+	switch key {
+	case "schedulertype":
+		return strings.EqualFold(value, "sched/backfill")
+	case "selecttype":
+		return strings.EqualFold(value, "select/cons_tres") || strings.EqualFold(value, "select/cons_res")
+	case "selecttypeparameters":
+		return strings.EqualFold(value, "CR_Core_Memory") || strings.EqualFold(value, "CR_CPU_Memory")
+	case "grestypes":
+		return true // nodes say what they have
+	case "maxnodecount":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,223 @@
+package slurmconf
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/hostlist"
+)
+
+// readPartitions reads the PartitionName lines.
+func (p *parser) readPartitions() error {
+	byDefault := -1
+	for _, all := range p.partitionLines {
+		first := all[0]
+		if isDefault(first.value) {
+			p.partitionDefaults = append(p.partitionDefaults, all[1:]...)
+			continue
+		}
+		part, ok, err := p.partition(first, all[1:])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if part.Spec.Default { // the last one wins
+			if byDefault >= 0 {
+				p.config.Partitions[byDefault].Spec.Default = false
+			}
+			byDefault = len(p.config.Partitions)
+		}
+		p.config.Partitions = append(p.config.Partitions, *part)
+	}
+	return nil
+}
+
+// partition reads one partition; ok is false where it is left out.
+func (p *parser) partition(first pair, own []pair) (*v1alpha1.Partition, bool, error) {
+	name := p.objectName(first)
+	if old, ok := p.partitions[name]; ok {
+		return nil, false, first.errorf("partition %s is defined already (%s:%d)", first.value, old.file, old.number)
+	}
+	p.partitions[name] = first.line
+	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	part.Spec.PriorityJobFactor, part.Spec.PriorityTier = 1, 1
+	for _, kv := range slices.Concat(p.partitionDefaults, own) {
+		if err := p.partitionValue(&part.Spec, kv); err != nil {
+			return nil, false, err
+		}
+	}
+	if part.Spec.Nodes == "" {
+		p.warn(first, "a partition without nodes is left out")
+		return nil, false, nil
+	}
+	return part, true, nil
+}
+
+var invalidInName = regexp.MustCompile(`[^a-z0-9.-]+`)
+
+// objectName makes a partition's name one that Kubernetes takes.
+func (p *parser) objectName(kv pair) string {
+	name := strings.Trim(invalidInName.ReplaceAllString(strings.ToLower(kv.value), "-"), "-.")
+	if name == "" {
+		name = "partition"
+	}
+	if name != kv.value {
+		p.warn(kv, "partition %s is called %s here: names are lower-case letters, digits and hyphens", kv.value, name)
+	}
+	return name
+}
+
+// partitionValue reads one value of a partition.
+func (p *parser) partitionValue(s *v1alpha1.PartitionSpec, kv pair) error {
+	if ok, err := memoryLimit(&s.MemoryLimits, kv); ok {
+		return err
+	}
+	if read := partitionValues[strings.ToLower(kv.key)]; read != nil {
+		return read(s, kv)
+	}
+	switch strings.ToLower(kv.key) {
+	case "nodes":
+		return p.partitionNodes(s, kv)
+	case "priority":
+		n, err := kv.integer(0, 65533)
+		s.PriorityJobFactor, s.PriorityTier = int32(n), int32(n)
+		return err
+	case "oversubscribe", "shared":
+		return p.overSubscribe(s, kv)
+	case "alternate", "reqresv", "lln", "cpubind", "selecttypeparameters":
+		if strings.EqualFold(kv.value, "NO") {
+			return nil
+		}
+	}
+	p.warn(kv, "is not honoured for partitions")
+	return nil
+}
+
+type partitionRead func(s *v1alpha1.PartitionSpec, kv pair) error
+
+// into makes a reader that stores what a method of pair reads.
+func into[T any](read func(pair) (T, error), to func(s *v1alpha1.PartitionSpec) *T) partitionRead {
+	return func(s *v1alpha1.PartitionSpec, kv pair) error {
+		v, err := read(kv)
+		if err == nil {
+			*to(s) = v
+		}
+		return err
+	}
+}
+
+func listInto(to func(s *v1alpha1.PartitionSpec) *[]string) partitionRead {
+	return func(s *v1alpha1.PartitionSpec, kv pair) error {
+		*to(s) = kv.list()
+		return nil
+	}
+}
+
+type spec = v1alpha1.PartitionSpec
+
+var partitionValues = map[string]partitionRead{
+	"default":           into(pair.yes, func(s *spec) *bool { return &s.Default }),
+	"state":             partitionState,
+	"maxtime":           into(pair.minutes, func(s *spec) *int32 { return &s.MaxTime }),
+	"defaulttime":       defaultTime,
+	"maxnodes":          into(pair.count, func(s *spec) *int32 { return &s.MaxNodes }),
+	"minnodes":          into(pair.count, func(s *spec) *int32 { return &s.MinNodes }),
+	"maxcpuspernode":    into(pair.count, func(s *spec) *int32 { return &s.MaxCPUs }),
+	"priorityjobfactor": into(pair.count, func(s *spec) *int32 { return &s.PriorityJobFactor }),
+	"prioritytier":      into(pair.count, func(s *spec) *int32 { return &s.PriorityTier }),
+	"exclusiveuser":     into(pair.yes, func(s *spec) *bool { return &s.ExclusiveUser }),
+	"hidden":            into(pair.yes, func(s *spec) *bool { return &s.Hidden }),
+	"rootonly":          into(pair.yes, func(s *spec) *bool { return &s.RootOnly }),
+	"gracetime":         into(pair.count, func(s *spec) *int32 { return &s.GraceTime }),
+	"preemptmode":       func(s *spec, kv pair) error { s.PreemptMode = strings.ToUpper(kv.value); return nil },
+	"reqresv":           into(pair.yes, func(s *spec) *bool { return &s.ReqResv }),
+	"overtimelimit": func(s *spec, kv pair) error {
+		n, err := kv.count()
+		s.OverTimeLimit = &n
+		return err
+	},
+	"qos":           func(s *spec, kv pair) error { s.QOS = kv.value; return nil },
+	"allowaccounts": listInto(func(s *spec) *[]string { return &s.AllowAccounts }),
+	"denyaccounts":  listInto(func(s *spec) *[]string { return &s.DenyAccounts }),
+	"allowgroups":   listInto(func(s *spec) *[]string { return &s.AllowGroups }),
+	"allowqos":      listInto(func(s *spec) *[]string { return &s.AllowQOS }),
+	"denyqos":       listInto(func(s *spec) *[]string { return &s.DenyQOS }),
+}
+
+func partitionState(s *spec, kv pair) error {
+	switch v := strings.ToUpper(kv.value); v {
+	case "UP", "DOWN", "DRAIN", "INACTIVE":
+		s.State = v
+		return nil
+	}
+	return kv.bad("UP, DOWN, DRAIN or INACTIVE")
+}
+
+func defaultTime(s *spec, kv pair) error {
+	if strings.EqualFold(kv.value, "NONE") {
+		s.DefaultTime = 0
+		return nil
+	}
+	m, err := kv.minutes()
+	s.DefaultTime = m
+	return err
+}
+
+// partitionNodes keeps a list of nodes as it is written, or writes out the
+// node sets in it.
+func (p *parser) partitionNodes(s *spec, kv pair) error {
+	switch {
+	case strings.EqualFold(kv.value, "ALL"):
+		s.Nodes = "ALL"
+		return nil
+	case kv.value == "", strings.EqualFold(kv.value, "(null)"):
+		s.Nodes = ""
+		return nil
+	}
+	written, err := p.hosts(kv)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, name := range written {
+		members, isSet := p.sets[name]
+		switch {
+		case isSet:
+			names = append(names, members...)
+		case p.nodes[name] == nil:
+			return kv.errorf("%s: there is no node %s", kv.key, name)
+		default:
+			names = append(names, name)
+		}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return p.future[n] })
+	if slices.Equal(names, written) {
+		s.Nodes = kv.value
+		return nil
+	}
+	hostlist.Sort(names)
+	s.Nodes = hostlist.Fold(slices.Compact(names))
+	return nil
+}
+
+func (p *parser) overSubscribe(s *spec, kv pair) error {
+	word, share, _ := strings.Cut(strings.ToUpper(kv.value), ":")
+	switch word {
+	case "NO", "EXCLUSIVE":
+		s.OverSubscribe = word
+	case "YES", "FORCE":
+		s.OverSubscribe = word
+		if share != "1" {
+			p.warn(kv, "jobs do not share CPUs here")
+		}
+	default:
+		return kv.bad("NO, YES, FORCE or EXCLUSIVE")
+	}
+	return nil
+}

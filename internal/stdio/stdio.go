@@ -1,0 +1,98 @@
+// Package stdio describes the process a command runs in: its streams,
+// environment, clock, folder and user. Commands get it as a value, so that
+// tests can give them another one; only main calls System.
+package stdio
+
+import (
+	"context"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Streams are the three standard streams. Data goes to Out, talk to Err.
+type Streams struct {
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// Process is everything a command may know of its surroundings. The functions
+// are never nil and safe for concurrent use.
+type Process struct {
+	Streams
+
+	LookupEnv func(name string) (string, bool)
+	Environ   func() []string // NAME=value, as os.Environ
+	Now       func() time.Time
+	Dir       func() (string, error) // current folder, absolute
+	Hostname  func() (string, error)
+	ReadFile  func(path string) ([]byte, error)
+	Width     func() int // columns of the terminal at Out; 0: Out is no terminal
+
+	UID, GID int // real ids
+}
+
+// Print writes text to Out.
+func (s Streams) Print(text string) error {
+	_, err := io.WriteString(s.Out, text)
+	return err
+}
+
+// Repeat runs once, and, unless every is 0, again and again with that pause
+// and an empty line between. It ends with the first error, ctx's included.
+func (s Streams) Repeat(ctx context.Context, every time.Duration, once func() error) error {
+	for {
+		if err := once(); err != nil || every == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(every):
+		}
+		if err := s.Print("\n"); err != nil {
+			return err
+		}
+	}
+}
+
+// Umask is the process's, as the kernel tells; -1 where it does not.
+func (p *Process) Umask() int {
+	text, err := p.ReadFile("/proc/self/status")
+	if err != nil {
+		return -1
+	}
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if v, ok := strings.CutPrefix(line, "Umask:"); ok {
+			if n, err := strconv.ParseInt(strings.TrimSpace(v), 8, 32); err == nil {
+				return int(n)
+			}
+		}
+	}
+	return -1
+}
+
+// Env returns the value of an environment variable, empty if it is not set.
+func (p *Process) Env(name string) string {
+	v, _ := p.LookupEnv(name)
+	return v
+}
+
+// System is the process this program really is.
+func System() *Process {
+	return &Process{
+		Streams:   Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},
+		LookupEnv: os.LookupEnv,
+		Environ:   os.Environ,
+		Now:       time.Now,
+		Dir:       os.Getwd,
+		Hostname:  os.Hostname,
+		ReadFile:  os.ReadFile,
+		Width:     func() int { return terminalWidth(os.Stdout) },
+		UID:       os.Getuid(),
+		GID:       os.Getgid(),
+	}
+}

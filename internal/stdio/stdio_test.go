@@ -1,0 +1,46 @@
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"testing"
+	"time"
+)
+
+func TestUmask(t *testing.T) {
+	for text, want := range map[string]int{"Name:\tx\nUmask:\t0027\n": 0o27, "Name:\tx\n": -1, "Umask:\tx\n": -1} {
+		p := &Process{ReadFile: func(string) ([]byte, error) { return []byte(text), nil }}
+		if got := p.Umask(); got != want {
+			t.Errorf("%q: %#o, want %#o", text, got, want)
+		}
+	}
+	p := &Process{ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
+	if got := p.Umask(); got != -1 {
+		t.Errorf("without /proc: %#o", got)
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	var out bytes.Buffer
+	s := Streams{Out: &out}
+	enough := errors.New("enough")
+	n := 0
+	list := func() error {
+		if n++; n == 3 {
+			return enough
+		}
+		return s.Print("list\n")
+	}
+	if err := s.Repeat(t.Context(), time.Nanosecond, list); !errors.Is(err, enough) || out.String() != "list\n\nlist\n\n" {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	if err := s.Repeat(t.Context(), 0, func() error { n++; return nil }); err != nil || n != 4 {
+		t.Errorf("once: %v after %d", err, n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := s.Repeat(ctx, time.Hour, func() error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

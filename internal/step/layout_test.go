@@ -1,0 +1,77 @@
+package step
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestPlanProperties: every task has exactly one place, no node is used twice,
+// excluded nodes are not used and required ones are.
+func TestPlanProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := make([]Node, rapid.IntRange(1, 8).Draw(t, "nodes"))
+		for i := range nodes {
+			nodes[i].Name = fmt.Sprintf("n%d", i)
+			nodes[i].CPUs = rapid.Int32Range(1, 8).Draw(t, "cpus")
+			nodes[i].Busy = rapid.Int32Range(0, nodes[i].CPUs).Draw(t, "busy")
+		}
+		s := &Shape{
+			Nodes: rapid.Int32Range(0, 9).Draw(t, "N"), Tasks: rapid.Int32Range(0, 40).Draw(t, "n"),
+			TasksPerNode: rapid.Int32Range(0, 4).Draw(t, "per node"), CPUsPerTask: rapid.Int32Range(0, 3).Draw(t, "c"),
+			Overcommit: rapid.Bool().Draw(t, "O"), Distribution: rapid.SampledFrom([]string{"", "block", "cyclic", "plane=3"}).Draw(t, "m"),
+		}
+		if rapid.Bool().Draw(t, "w") {
+			s.NodeList = []string{nodes[0].Name}
+		} else if rapid.Bool().Draw(t, "x") {
+			s.Exclude = []string{nodes[0].Name}
+		}
+		overlap := rapid.Bool().Draw(t, "overlap")
+		l, wait, err := Plan(1, nodes, s, rapid.Bool().Draw(t, "exact"), overlap)
+		if wait && overlap {
+			t.Fatal("a step that shares must not wait")
+		}
+		if err != nil || wait {
+			return
+		}
+		check(t, nodes, s, l)
+	})
+}
+
+func check(t *rapid.T, nodes []Node, s *Shape, l *Layout) {
+	seen := make([]bool, l.Count)
+	for k, tasks := range l.Tasks {
+		if k > 0 && l.Nodes[k] <= l.Nodes[k-1] {
+			t.Fatal("nodes out of order")
+		}
+		for j, task := range tasks {
+			if seen[task] || (j > 0 && task <= tasks[j-1]) {
+				t.Fatalf("task %d", task)
+			}
+			seen[task] = true
+		}
+		if len(tasks) == 0 {
+			t.Fatal("a node without tasks")
+		}
+	}
+	for task, ok := range seen {
+		if !ok {
+			t.Fatalf("task %d has no place", task)
+		}
+	}
+	used := map[string]bool{}
+	for _, i := range l.Nodes {
+		used[nodes[i].Name] = true
+	}
+	for _, x := range s.Exclude {
+		if used[x] {
+			t.Fatal("excluded node used")
+		}
+	}
+	for _, w := range s.NodeList {
+		if !used[w] && s.Distribution != "plane=3" {
+			t.Fatal("required node not used")
+		}
+	}
+}

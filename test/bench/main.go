@@ -1,0 +1,84 @@
+// Command bench measures a local Berth cluster, and beside it the Slurm that
+// runs on the same machine if there is one, and writes the table of
+// docs/performance.md. "make bench" builds and runs it.
+//
+// It measures; it judges nothing. Ratios count: times differ between machines.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin", "`folder` of Berth's commands")
+	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"), "`folder` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
+	flag.StringVar(&o.page, "page", "docs/performance.md", "page to write the table into; \"\": print it only")
+	flag.IntVar(&o.repeat, "repeat", 20, "measurements of each kind")
+	flag.Parse()
+	if err := bench(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: error:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	bin, slurm, page string
+	repeat           int
+}
+
+func bench(ctx context.Context, o options) error {
+	bin, err := filepath.Abs(o.bin)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "berth-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	load := firstField("/proc/loadavg")
+	b, ups, err := startBerth(ctx, bin, work)
+	if b != nil {
+		defer b.stop()
+	}
+	if err != nil {
+		return err
+	}
+	systems := []*system{b}
+	if s := findSlurm(ctx, o.slurm, work, bin); s != nil {
+		systems = append(systems, s)
+	}
+	t := &table{systems: systems, load: load}
+	t.add("`berth up` to ready, from an empty folder", "6 s", map[*system]samples{b: ups})
+	for _, m := range measures {
+		row := map[*system]samples{}
+		for _, s := range systems {
+			say("%s: %s", s.name, m.name)
+			if row[s], err = m.run(ctx, s, o.repeat); err != nil {
+				return fmt.Errorf("%s: %s: %w", s.name, m.name, err)
+			}
+		}
+		t.add(m.name, m.goal, row)
+	}
+	text := t.markdown()
+	fmt.Print(text)
+	if o.page == "" {
+		return nil
+	}
+	return replaceTable(o.page, text)
+}
+
+func say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%s bench: %s\n", time.Now().Format("15:04:05"), fmt.Sprintf(format, args...))
+}

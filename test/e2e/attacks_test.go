@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// caller makes requests with one identity.
+type caller struct {
+	http *http.Client
+	base string
+}
+
+func callerOf(t *testing.T, kubeconfig string) (*caller, *rest.Config) {
+	t.Helper()
+	rc, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := rest.HTTPClientFor(rc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &caller{h, rc.Host}, rc
+}
+
+// do sends body (nil: none) to a path, or URL, and returns the answer. The
+// content type of a PATCH is that of a merge patch.
+func (c *caller) do(t *testing.T, method, path string, body any, header ...string) (int, string) {
+	t.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(path, "https:") {
+		path = c.base + path
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, path, bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+type object = map[string]any
+
+const batchJobs = "/apis/berth.hpc/v1alpha1/namespaces/user-%s/batchjobs"
+
+// attacks: what bob tries with his certificate against a running job of
+// alice's, at the API server and past it.
+func (s *shared) attacks(t *testing.T) {
+	id := s.run(t, s.alice, "sbatch", "--parsable", "-o", "/dev/null", "-N2", "--wrap", "srun sleep 600")
+	defer s.run(t, s.alice, "scancel", id)
+	bob, rc := callerOf(t, filepath.Join(s.bob.home, ".local/state/berth/user.kubeconfig"))
+	admin, _ := callerOf(t, filepath.Join(s.state, "kubeconfig"))
+	jobs := fmt.Sprintf(batchJobs, s.alice.name)
+	job := jobs + "/" + s.objectOf(t, admin, jobs, id)
+	t.Run("API server", func(t *testing.T) { s.forbidden(t, bob, jobs, job) })
+	t.Run("queue API", func(t *testing.T) {
+		for _, verb := range []string{"cancel", "requeue", "signal"} {
+			code, text := bob.do(t, "POST", "/apis/queue.berth.hpc/v1alpha1/operations",
+				object{"verb": verb, "jobs": []string{id}, "signal": 10}, "X-Remote-User", "root", "X-Remote-Group", "system:masters")
+			if code != 200 || !strings.Contains(text, "Access/permission denied") {
+				t.Errorf("%s: %d %s", verb, code, text)
+			}
+		}
+	})
+	t.Run("API role", func(t *testing.T) { s.direct(t, rc, id) })
+	t.Run("agent", func(t *testing.T) { s.agents(t, admin, job) })
+	if state := s.run(t, s.bob, "squeue", "-h", "-j", id, "-o", "%T"); state != "RUNNING" && state != "CONFIGURING" {
+		t.Errorf("alice's job is %s", state)
+	}
+}
+
+// run is the output of a user's command, which must succeed.
+func (s *shared) run(t *testing.T, a account, args ...string) string {
+	t.Helper()
+	line := a.command(s.bin, args...)
+	var errs bytes.Buffer
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v %s", args, err, errs.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// objectOf is the name of the job's BatchJob.
+func (s *shared) objectOf(t *testing.T, admin *caller, jobs, id string) string {
+	t.Helper()
+	_, text := admin.do(t, "GET", jobs+"?labelSelector=berth.hpc/job-id="+id, nil)
+	var list struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return list.Items[0].Metadata.Name
+}
+
+func (s *shared) forbidden(t *testing.T, bob *caller, jobs, job string) {
+	own, hers := "/api/v1/namespaces/user-"+s.bob.name, "/api/v1/namespaces/user-"+s.alice.name
+	ownJobs := fmt.Sprintf(batchJobs, s.bob.name)
+	pod := object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": "x"},
+		"spec": object{"containers": []object{{"name": "job", "image": "berth.hpc/host"}}}}
+	submission := object{"apiVersion": "berth.hpc/v1alpha1", "kind": "BatchJob", "metadata": object{"name": "j-x"},
+		"spec": object{"job": object{"batch": object{"workDir": "/tmp"}}}}
+	for _, try := range []struct {
+		method, path string
+		body         any
+	}{
+		{"GET", job, nil},
+		{"GET", jobs, nil},
+		{"GET", "/apis/berth.hpc/v1alpha1/batchjobs", nil},
+		{"PATCH", job, object{"spec": object{"cancel": object{"by": s.alice.name}}}},
+		{"PATCH", job + "/status", object{"status": object{"state": "FAILED"}}},
+		{"PATCH", job, object{"metadata": object{"finalizers": nil}}},
+		{"DELETE", job, object{"propagationPolicy": "Orphan"}},
+		{"POST", jobs, submission},
+		{"POST", own + "/pods", pod},
+		{"GET", own + "/pods", nil},
+		{"GET", own + "/secrets", nil},
+		{"POST", own + "/serviceaccounts/berth-job/token", object{"spec": object{}}},
+		{"POST", hers + "/serviceaccounts/berth-job/token", object{"spec": object{}}},
+		{"GET", hers + "/pods", nil},
+		{"POST", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/user-" + s.bob.name + "/jobsets", object{"metadata": object{"name": "x"}}},
+		{"POST", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/user-" + s.bob.name + "/podgroups", object{"metadata": object{"name": "x"}}},
+		{"PATCH", ownJobs + "/x/status", object{"status": object{}}},
+		{"GET", "/api/v1/nodes", nil},
+		{"GET", "/api/v1/nodes/n1/proxy/pods", nil},
+		{"GET", "/apis/berth.hpc/v1alpha1/users", nil},
+		{"GET", "/api/v1/namespaces/berth-system/secrets", nil},
+		{"GET", "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication", nil},
+	} {
+		if code, text := bob.do(t, try.method, try.path, try.body); code != 403 {
+			t.Errorf("%s %s: %d %.300s", try.method, try.path, code, text)
+		}
+	}
+	if code, text := bob.do(t, "GET", "/api/v1/nodes", nil, "Impersonate-User", "root"); code != 403 {
+		t.Errorf("impersonation: %d %.300s", code, text)
+	}
+}
+
+// direct goes past the API server to the API role's own port.
+func (s *shared) direct(t *testing.T, rc *rest.Config, id string) {
+	var ports struct{ Queue int }
+	data, err := os.ReadFile(filepath.Join(s.state, "ports.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &ports); err != nil || ports.Queue == 0 {
+		t.Fatalf("%v: %s", err, data)
+	}
+	own, err := tls.X509KeyPair(rc.CertData, rc.KeyData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	review := object{"request": object{"uid": "x", "operation": "CREATE", "namespace": "user-" + s.alice.name,
+		"userInfo": object{"username": s.alice.name}, "object": object{"spec": object{"job": object{}}}}}
+	before := s.run(t, s.bob, "sbatch", "--parsable", "--hold", "--wrap", "true")
+	for name, certificates := range map[string][]tls.Certificate{"without a certificate": nil, "with his own": {own}} {
+		c := &caller{base: fmt.Sprintf("https://127.0.0.1:%d", ports.Queue), http: &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certificates}, //nolint:gosec // an attacker's
+		}}}
+		for path, body := range map[string]any{
+			"/mutate/batchjobs": review, "/validate/batchjobs": review, "/mutate/pods": review,
+			"/apis/queue.berth.hpc/v1alpha1/operations": object{"verb": "cancel", "jobs": []string{id}},
+			"/agent/v1/hello":    object{"jobID": 70001, "attempt": 1},
+			"/agent/v1/commands": object{}, "/agent/v1/report": object{"kind": "ended"},
+		} {
+			code, text := c.do(t, "POST", path, body, "X-Remote-User", "root", "X-Remote-Group", "system:masters")
+			if code != 401 {
+				t.Errorf("%s, %s: %d %.300s", path, name, code, text)
+			}
+		}
+	}
+	// No id was drawn for any of this.
+	after := s.run(t, s.bob, "sbatch", "--parsable", "--hold", "--wrap", "true")
+	var a, b int
+	if _, err := fmt.Sscan(before+" "+after, &a, &b); err != nil || b != a+1 {
+		t.Errorf("ids %s and then %s: %v", before, after, err)
+	}
+}
+
+// agents: only the job's own agents are taken by its agents.
+func (s *shared) agents(t *testing.T, admin *caller, job string) {
+	var b struct {
+		Status struct {
+			Allocation struct{ Nodes []struct{ Address string } }
+		}
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		_, text := admin.do(t, "GET", job, nil)
+		if err := json.Unmarshal([]byte(text), &b); err != nil {
+			t.Fatal(err)
+		}
+		if n := b.Status.Allocation.Nodes; len(n) > 0 && n[0].Address != "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the job did not start: %s", text)
+		}
+	}
+	for _, n := range b.Status.Allocation.Nodes {
+		conn, err := tls.Dial("tcp", n.Address, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // an attacker's
+		if err == nil {
+			// TLS 1.3 tells a client of its refusal only when it reads.
+			_, err = conn.Write([]byte("{}\n"))
+			if err == nil {
+				_, err = conn.Read(make([]byte, 1))
+			}
+			conn.Close()
+		}
+		if err == nil {
+			t.Errorf("%s took a stranger", n.Address)
+		}
+	}
+	// The socket of a job's steps is its user's.
+	line := s.bob.command(s.bin, "sh", "-c", `for d in /tmp/berth-`+s.alice.uid+`-*; do ls "$d" && exit 1; done; exit 0`)
+	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
+		t.Errorf("bob sees alice's sockets: %s", out)
+	}
+}

@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// cluster is the local cluster all scripts of one run share.
+type cluster struct {
+	bin, state string
+}
+
+// start brings a cluster up and takes it down when the test is over.
+func start(t *testing.T, args ...string) *cluster {
+	t.Helper()
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []string{"berth", "berth-local", "agent", "sbatch", "srun"} {
+		if _, err := os.Stat(filepath.Join(bin, b)); err != nil {
+			t.Fatalf("bin/%s is missing: run make build", b)
+		}
+	}
+	// Not t.TempDir: users other than the test's must be able to pass through.
+	state, err := os.MkdirTemp("", "berth-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(state, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{bin: bin, state: filepath.Join(state, "cluster")}
+	t.Cleanup(func() {
+		c.down(t)
+		if t.Failed() {
+			t.Logf("state kept in %s; the end of the cluster's log:\n%s", state, c.lastWords())
+			return
+		}
+		if err := os.RemoveAll(state); err != nil {
+			t.Error(err)
+		}
+	})
+	c.up(t, args...)
+	return c
+}
+
+// lastWords is the end of the cluster's log, for a machine that is gone when
+// somebody reads of the failure.
+func (c *cluster) lastWords() []byte {
+	log, err := os.ReadFile(filepath.Join(c.state, "log"))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return log[max(0, len(log)-10_000):]
+}
+
+func (c *cluster) up(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(c.bin, "berth"), append([]string{"up", "--state-dir", c.state}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("berth up: %v\n%s", err, out)
+	}
+	t.Logf("berth up:\n%s", out)
+}
+
+func (c *cluster) down(t *testing.T) {
+	out, err := exec.Command(filepath.Join(c.bin, "berth"), "down", "--state-dir", c.state).CombinedOutput()
+	if err != nil {
+		t.Errorf("berth down: %v\n%s", err, out)
+	}
+}
+
+// environ is the environment of a user's shell with our commands first.
+func (c *cluster) environ(home string) []string {
+	return []string{
+		// Debian's own folders: the MPI modules belong to Debian's Python.
+		"PATH=" + c.bin + ":/usr/local/bin:/usr/bin:/bin",
+		"KUBECONFIG=" + filepath.Join(c.state, "kubeconfig"),
+		"HOME=" + home, "USER=" + os.Getenv("USER"), "LANG=C.UTF-8",
+	}
+}
+
+func (c *cluster) scripts(t *testing.T, dir string) {
+	testscript.Run(t, testscript.Params{
+		Dir: dir,
+		Setup: func(e *testscript.Env) error {
+			e.Vars = append(e.Vars, c.environ(e.WorkDir)...)
+			e.Vars = append(e.Vars, "BIN="+c.bin, "STATE="+c.state,
+				"EXAMPLES="+filepath.Join(filepath.Dir(c.bin), "examples"),
+				// mpirun of OpenMPI refuses to run as root without these.
+				"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
+			return os.Chmod(e.WorkDir, 0o755)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"job":   submit,
+			"ends":  ends,
+			"until": until,
+		},
+	})
+}
+
+// submit is the script command `job VAR ARGS...`: it submits with sbatch and
+// keeps the job's id in VAR.
+func submit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: job VAR sbatch-arguments...")
+	}
+	ts.Check(ts.Exec("sbatch", append([]string{"--parsable"}, args[1:]...)...))
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// final are the states a job ends in (squeue(1), JOB STATE CODES).
+var final = []string{"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
+
+// patience bounds every wait of a script.
+const patience = 90 * time.Second
+
+// ends is the script command `ends ID STATE`: it waits for the job to end and
+// fails unless it ended in STATE.
+func ends(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ends ID STATE")
+	}
+	var state string
+	poll(ts, "job "+args[0]+" to end", func() bool {
+		ts.Check(ts.Exec("squeue", "-h", "-t", "all", "-j", args[0], "-o", "%T"))
+		state = strings.TrimSpace(ts.ReadFile("stdout"))
+		return slices.Contains(final, state)
+	})
+	if state != args[1] {
+		_ = ts.Exec("scontrol", "show", "job", args[0]) // its output is in the log
+		ts.Fatalf("job %s ended %s, want %s", args[0], state, args[1])
+	}
+}
+
+// until is the script command `until TEXT COMMAND...`: it repeats the command
+// until its output contains TEXT.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until TEXT COMMAND...")
+	}
+	poll(ts, fmt.Sprintf("%q from %v", args[0], args[1:]), func() bool {
+		return ts.Exec(args[1], args[2:]...) == nil && strings.Contains(ts.ReadFile("stdout"), args[0])
+	})
+}
+
+func poll(ts *testscript.TestScript, what string, done func() bool) {
+	deadline := time.Now().Add(patience)
+	for !done() {
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited %v for %s; stdout %q stderr %q", patience, what, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	start(t, "--nodes", "3", "--cpus", "4", "--gpus", "2").scripts(t, "testdata/script")
+}
+
+// TestPolicies has scripts that take nodes away from others, on a cluster of
+// its own: drained nodes, reservations, licences, preemption.
+func TestPolicies(t *testing.T) {
+	start(t, "--slurm-conf", "testdata/policy/slurm.conf").scripts(t, "testdata/policy")
+}
+
+// TestMPI needs Debian's openmpi-bin, mpich and python3-mpi4py.
+func TestMPI(t *testing.T) {
+	for _, program := range []string{"mpirun.openmpi", "mpirun.mpich", "python3"} {
+		if _, err := exec.LookPath(program); err == nil {
+			continue
+		}
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s is missing: apt-get install openmpi-bin mpich python3-mpi4py", program)
+		}
+		t.Skipf("%s is missing: apt-get install openmpi-bin mpich python3-mpi4py", program)
+	}
+	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/mpi")
+}
+
+// TestStateSurvives submits a job that cannot start, takes the cluster down and
+// up again, and finds the job where it was, with its id.
+func TestStateSurvives(t *testing.T) {
+	c := start(t, "--nodes", "1", "--cpus", "2")
+	home := t.TempDir()
+	run := func(name string, args ...string) string {
+		cmd := exec.Command(filepath.Join(c.bin, name), args...)
+		cmd.Env, cmd.Dir = c.environ(home), home
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, errs.String())
+		}
+		return strings.TrimSpace(string(out))
+	}
+	id := run("sbatch", "--parsable", "--hold", "--wrap", "true")
+	c.down(t)
+	c.up(t)
+	if got := run("squeue", "-h", "-j", id, "-o", "%i %T %r"); got != id+" PENDING JobHeldUser" {
+		t.Errorf("after down and up: %q", got)
+	}
+	next := run("sbatch", "--parsable", "--wrap", "true")
+	if len(next) <= len(id) && next <= id {
+		t.Errorf("id %s after %s", next, id)
+	}
+}
+
+// TestAccounts has a cluster to itself: where accounts are kept, jobs of other
+// scripts could not name theirs.
+func TestAccounts(t *testing.T) {
+	start(t, "--nodes", "2", "--cpus", "4").scripts(t, "testdata/accounts")
+}

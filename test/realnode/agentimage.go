@@ -1,0 +1,67 @@
+package realnode
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// heavy are the binaries that neither users nor jobs have.
+var heavy = []string{"scheduler", "berth-local"}
+
+// copyCommands copies the light commands, and the links between them, to a
+// folder that every user can read.
+func copyCommands(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return fmt.Errorf("the binaries (make build): %w", err)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if slices.Contains(heavy, e.Name()) || e.IsDir() {
+			continue
+		}
+		if err := copyCommand(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyCommand(from, to string) error {
+	if target, err := os.Readlink(from); err == nil {
+		return os.Symlink(target, to)
+	}
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(to, b, 0o755), os.Chmod(to, 0o755))
+}
+
+// makeAgentImage makes AgentImage of a folder of commands.
+func makeAgentImage(path, bin string) error {
+	entries, err := os.ReadDir(bin)
+	if err != nil {
+		return err
+	}
+	var files []layerFile
+	for _, e := range entries {
+		f := layerFile{name: filepath.Join(wire.DefaultBinDir, e.Name())[1:], from: filepath.Join(bin, e.Name())}
+		if target, err := os.Readlink(f.from); err == nil {
+			f.link = target
+		}
+		files = append(files, f)
+	}
+	layer := path + ".layer"
+	if err := writeLayer(layer, files); err != nil {
+		return err
+	}
+	return writeImage(path, AgentImage, nil, layer)
+}

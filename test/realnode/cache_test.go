@@ -1,0 +1,41 @@
+package realnode
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+)
+
+func TestCachedBuildsOnceAndKeepsNoHalf(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(cacheVariable, dir)
+	broken := errors.New("broken")
+	_, err := cached(t.Context(), "thing", "k1", func(_ context.Context, path string) error {
+		must(t, os.WriteFile(path, []byte("half"), 0o644))
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Fatalf("error %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Fatalf("left %v, %v", left, err)
+	}
+	built := 0
+	for range 2 {
+		path, err := cached(t.Context(), "thing", "k1", func(_ context.Context, path string) error {
+			built++
+			return os.WriteFile(path, []byte("whole"), 0o644)
+		})
+		must(t, err)
+		if b, err := os.ReadFile(path); err != nil || string(b) != "whole" {
+			t.Fatalf("%q, %v", b, err)
+		}
+	}
+	if built != 1 {
+		t.Errorf("built %d times", built)
+	}
+	if keyOf("a", "bc") == keyOf("ab", "c") {
+		t.Error("keys do not tell parts apart")
+	}
+}

@@ -1,0 +1,288 @@
+//go:build e2ereal
+
+package realnode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// binVariable names the folder of the binaries; the default is the module's bin.
+const binVariable = "BERTH_BIN"
+
+func TestMain(m *testing.M) { os.Exit(Run(m.Run)) }
+
+var user = User{Name: "mpiuser", ID: 15001}
+
+const namespace = "user-mpiuser"
+
+// TestRealNodes runs jobs of an ordinary user on three real nodes.
+func TestRealNodes(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	site := open(t, ctx)
+	home := user.Home()
+	for _, dir := range []string{"testdata", "../../examples/mpi", "../../examples/ring"} {
+		if err := os.CopyFS(home, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run(ctx, "", []string{"CGO_ENABLED=0"}, "go", "build", "-o", filepath.Join(home, "ring"), "../../examples/ring"); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("mpirun", func(t *testing.T) { testRing(t, ctx, site, "openmpi", "openmpi.sh") })
+	t.Run("ring", func(t *testing.T) { testRing(t, ctx, site, "ring", "--export=ALL,RING=./ring", "ring.sh") })
+	t.Run("srun", func(t *testing.T) { testSteps(t, ctx, site) })
+	t.Run("commands in a job", func(t *testing.T) { testCommands(t, ctx, site) })
+	t.Run("exit code", func(t *testing.T) { testExitCode(t, ctx, site) })
+	t.Run("scancel", func(t *testing.T) { testCancel(t, ctx, site) })
+	t.Run("memory limit", func(t *testing.T) { testMemory(t, ctx, site) })
+	t.Run("scheduler killed", func(t *testing.T) { testRestart(t, ctx, site) })
+	t.Run("node lost", func(t *testing.T) { testLostNode(t, ctx, site) }) // the last that needs three
+	t.Run("nothing is left", func(t *testing.T) { testNothingLeft(t, ctx, site) })
+}
+
+func open(t *testing.T, ctx context.Context) *Site {
+	t.Helper()
+	bin := os.Getenv(binVariable)
+	if bin == "" {
+		root, err := moduleRoot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		bin = filepath.Join(root, "bin")
+	}
+	site, err := Open(ctx, Options{Bin: bin, Users: []User{user}})
+	t.Cleanup(func() {
+		if t.Failed() {
+			var b bytes.Buffer
+			site.Dump(context.WithoutCancel(ctx), &b, namespace)
+			t.Log(b.String())
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := site.StartBerth(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return site
+}
+
+// testRing runs one of the examples: a ring of three ranks on three nodes.
+func testRing(t *testing.T, ctx context.Context, s *Site, name string, args ...string) {
+	out := runJob(t, ctx, s, name, args...)
+	for i, node := range nodeNames {
+		if line := fmt.Sprintf("rank %d of 3 on %s\n", i, node); !strings.Contains(out, line) {
+			t.Errorf("%q is missing", line)
+		}
+	}
+	if !strings.HasSuffix(out, "ring of 3 ok\n") {
+		t.Error("the token did not come back")
+	}
+}
+
+func testSteps(t *testing.T, ctx context.Context, s *Site) {
+	out := runJob(t, ctx, s, "slurm", "srun.sh")
+	if want := "batch on n1 of n[1-3] as 15001\n"; !strings.HasPrefix(out, want) {
+		t.Errorf("the output does not begin with %q", want)
+	}
+	checkRanks(t, out, 6)
+}
+
+func testCommands(t *testing.T, ctx context.Context, s *Site) {
+	out := runJob(t, ctx, s, "slurm", "commands.sh")
+	m := regexp.MustCompile(`(?m)^self \d+ RUNNING n\d\n(\d+)$`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatal("squeue and sbatch inside the job said something else")
+	}
+	waitForState(t, ctx, s, m[1], "COMPLETED")
+	if follow := output(t, "follow.out"); follow != "followed by 15001\n" {
+		t.Errorf("output of the follow-up job: %q", follow)
+	}
+}
+
+func testExitCode(t *testing.T, ctx context.Context, s *Site) {
+	id := submit(t, ctx, s, "-N2", "--wrap", "srun -n2 true; exit 3")
+	waitForState(t, ctx, s, id, "FAILED")
+	shown, err := s.As(ctx, user, user.Home(), "scontrol", "show", "job", id)
+	if err != nil || !strings.Contains(shown, "ExitCode=3:0") {
+		t.Errorf("scontrol show job: %s, %v", shown, err)
+	}
+}
+
+func testCancel(t *testing.T, ctx context.Context, s *Site) {
+	id := submit(t, ctx, s, "-N3", "-o", "cancel.out", "--wrap", "echo started; srun sleep 600")
+	waitForOutput(t, ctx, "cancel.out", "started\n")
+	if _, err := s.As(ctx, user, user.Home(), "scancel", id); err != nil {
+		t.Fatal(err)
+	}
+	waitForState(t, ctx, s, id, "CANCELLED")
+}
+
+// testMemory uses more memory than the job asked for, on one node of two.
+func testMemory(t *testing.T, ctx context.Context, s *Site) {
+	id := submit(t, ctx, s, "-N1", "--mem=64M", "-o", "memory.out", "--wrap", `python3 -c "x = bytearray(256 << 20)" && echo survived`)
+	waitForState(t, ctx, s, id, "OUT_OF_MEMORY")
+	if out := output(t, "memory.out"); strings.Contains(out, "survived") {
+		t.Errorf("the limit did not hold: %s", out)
+	}
+}
+
+// testRestart kills the scheduler while a job runs and another waits.
+func testRestart(t *testing.T, ctx context.Context, s *Site) {
+	first := submit(t, ctx, s, "-N3", "--exclusive", "-o", "first.out", "--wrap", "echo started; until [ -e go ]; do sleep 0.1; done; echo done")
+	second := submit(t, ctx, s, "-N3", "--exclusive", "-o", "second.out", "--wrap", "echo once")
+	waitForOutput(t, ctx, "first.out", "started\n")
+	s.KillScheduler()
+	if err := os.WriteFile(filepath.Join(user.Home(), "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	waitForOutput(t, ctx, "first.out", "started\ndone\n")
+	if err := s.startScheduler(ctx); err != nil {
+		t.Fatal(err)
+	}
+	waitForState(t, ctx, s, first, "COMPLETED")
+	waitForState(t, ctx, s, second, "COMPLETED")
+	if out := output(t, "second.out"); out != "once\n" {
+		t.Errorf("the job that waited wrote %q", out)
+	}
+}
+
+// testLostNode takes a node away from a job that must not start again.
+func testLostNode(t *testing.T, ctx context.Context, s *Site) {
+	id := submit(t, ctx, s, "-N3", "--no-requeue", "-o", "lost.out", "--wrap", "echo started; srun sleep 600")
+	waitForOutput(t, ctx, "lost.out", "started\n")
+	if err := s.nodes[2].unplug(); err != nil {
+		t.Fatal(err)
+	}
+	waitForState(t, ctx, s, id, "NODE_FAIL")
+}
+
+// submit submits a job from the user's home and returns its id.
+func submit(t *testing.T, ctx context.Context, s *Site, args ...string) string {
+	t.Helper()
+	said, err := s.As(ctx, user, user.Home(), "sbatch", args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, ok := strings.CutPrefix(strings.TrimSpace(said), "Submitted batch job ")
+	if !ok {
+		t.Fatalf("sbatch said %q", said)
+	}
+	return id
+}
+
+// runJob submits a job, waits for its good end and returns what its output
+// file, NAME-ID.out, holds.
+func runJob(t *testing.T, ctx context.Context, s *Site, name string, args ...string) string {
+	t.Helper()
+	began := time.Now()
+	id := submit(t, ctx, s, args...)
+	waitForState(t, ctx, s, id, "COMPLETED")
+	out := output(t, name+"-"+id+".out")
+	t.Logf("sbatch %v: job %s, %.1f s:\n%s", args, id, time.Since(began).Seconds(), out)
+	return out
+}
+
+// output is the content of a file in the user's home.
+func output(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(user.Home(), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func waitForOutput(t *testing.T, ctx context.Context, name, want string) {
+	t.Helper()
+	var b []byte
+	err := waitFor(ctx, time.Minute, func() bool {
+		b, _ = os.ReadFile(filepath.Join(user.Home(), name))
+		return string(b) == want
+	})
+	if err != nil {
+		t.Fatalf("%s holds %q, want %q: %v", name, b, want, err)
+	}
+}
+
+// final are the states in which a job ends.
+var final = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"}
+
+// waitForState waits until a job has ended, in the state that is wanted.
+func waitForState(t *testing.T, ctx context.Context, s *Site, id, want string) {
+	t.Helper()
+	var state string
+	var asked error
+	err := waitFor(ctx, 3*time.Minute, func() bool {
+		var out string
+		out, asked = s.As(ctx, user, user.Home(), "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
+		state = strings.TrimSpace(out)
+		return slices.Contains(final, state)
+	})
+	if err != nil || state != want {
+		shown, _ := s.As(ctx, user, user.Home(), "scontrol", "show", "job", id)
+		t.Fatalf("%s: job %s: state %s, want %s (%v, %v)\n%s", time.Now().Format(time.TimeOnly), id, state, want, err, asked, shown)
+	}
+}
+
+// checkRanks wants each of n ranks once, in order of the ring or of arrival,
+// each at home on its node.
+func checkRanks(t *testing.T, out string, n int) {
+	t.Helper()
+	var hosts []string
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^rank (\d+) of (\d+): host (\S+) node (\S+)$`).FindAllStringSubmatch(out, -1) {
+		if m[2] != fmt.Sprint(n) || m[3] != m[4] || seen[m[1]] {
+			t.Errorf("wrong: %s", m[0])
+		}
+		seen[m[1]] = true
+		hosts = append(hosts, m[3])
+	}
+	slices.Sort(hosts)
+	if len(seen) != n || !slices.Equal(slices.Compact(hosts), nodeNames) {
+		t.Errorf("%d ranks on %v, want %d on %v", len(seen), hosts, n, nodeNames)
+	}
+}
+
+// testNothingLeft waits until the objects of the finished jobs are gone.
+func testNothingLeft(t *testing.T, ctx context.Context, s *Site) {
+	var left []string
+	err := waitFor(ctx, time.Minute, func() bool {
+		left = leftovers(ctx, s)
+		return len(left) == 0
+	})
+	if err != nil {
+		t.Errorf("left: %v (%v)", left, err)
+	}
+}
+
+func leftovers(ctx context.Context, s *Site) []string {
+	var left []string
+	for _, path := range []string{"/api/v1/namespaces/%s/pods", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/%s/jobsets", "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/%s/podgroups", "/apis/batch/v1/namespaces/%s/jobs"} {
+		var list metav1.PartialObjectMetadataList
+		b, err := s.Client.CoreV1().RESTClient().Get().AbsPath(fmt.Sprintf(path, namespace)).DoRaw(ctx)
+		if err == nil {
+			err = json.Unmarshal(b, &list)
+		}
+		if err != nil {
+			left = append(left, err.Error())
+		}
+		for _, o := range list.Items {
+			left = append(left, filepath.Base(path)+"/"+o.Name)
+		}
+	}
+	return left
+}

@@ -1,0 +1,197 @@
+package realnode
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// nodeVariable carries a node's nodeSpec as JSON.
+const nodeVariable = "BERTH_REALNODE_NODE"
+
+// nodeSpec is all that the process of a node needs to know.
+type nodeSpec struct {
+	Name       string
+	Index      int      // from 0
+	Kubelet    string   // the binary
+	Containerd string   // folder with containerd, its shim and ctr
+	Cgroup     string   // root of the node's control groups
+	Logs       string   // folder for the logs of the node's daemons
+	Images     []string // archives to import
+	Kubeconfig string   // the kubelet's
+	Cert, Key  string   // the kubelet's server certificate
+}
+
+func (s nodeSpec) address() string   { return fmt.Sprintf("172.29.0.%d", 11+s.Index) }
+func (s nodeSpec) podSubnet() string { return fmt.Sprintf("172.29.%d.0/24", 101+s.Index) }
+
+// node is a running node, as the site sees it.
+type node struct {
+	spec nodeSpec
+	*process
+}
+
+// startNode starts the node's process in its own namespaces and plugs it into
+// the site's bridge.
+func startNode(spec nodeSpec) (*node, error) {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), roleVariable+"="+roleNode, nodeVariable+"="+string(b))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC}
+	gate, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p, err := start(cmd, filepath.Join(spec.Logs, "node.log"))
+	if err != nil {
+		return nil, err
+	}
+	n := &node{spec: spec, process: p}
+	if err := plug(spec, cmd.Process.Pid); err != nil {
+		n.stop()
+		return nil, err
+	}
+	if _, err := fmt.Fprintln(gate, "go"); err != nil {
+		n.stop()
+		return nil, err
+	}
+	return n, nil
+}
+
+// stop kills the node's own process; its daemons die with it, its containers
+// with the site.
+func (n *node) stop() {
+	n.kill()
+	_ = n.unplug()
+}
+
+// unplug takes the node off the network for good, as if it had died.
+func (n *node) unplug() error { return ip("link del veth" + strconv.Itoa(n.spec.Index)) }
+
+// plug connects the network namespace of process pid with the bridge.
+func plug(spec nodeSpec, pid int) error {
+	veth := "veth" + strconv.Itoa(spec.Index)
+	return ip(
+		fmt.Sprintf("link add %s type veth peer name eth0 netns %d", veth, pid),
+		fmt.Sprintf("link set %s master %s up", veth, bridge),
+		fmt.Sprintf("route replace %s via %s", spec.podSubnet(), spec.address()),
+	)
+}
+
+// runNode is the process of a node: it waits for its network, then runs
+// containerd and the kubelet until one of them ends.
+func runNode() error {
+	var spec nodeSpec
+	if err := json.Unmarshal([]byte(os.Getenv(nodeVariable)), &spec); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return fmt.Errorf("wait for the network: %w", err)
+	}
+	if err := enterNode(spec); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ended := make(chan error, 2)
+	if err := daemon(ctx, spec, ended, "containerd", filepath.Join(spec.Containerd, "containerd"), "--config", containerdFile); err != nil {
+		return err
+	}
+	if err := waitFor(ctx, time.Minute, func() bool { return exists(containerdSocket) }); err != nil {
+		return fmt.Errorf("containerd: %w", err)
+	}
+	if err := importImages(ctx, spec); err != nil {
+		return err
+	}
+	if err := daemon(ctx, spec, ended, "kubelet", spec.Kubelet, spec.kubeletFlags()...); err != nil {
+		return err
+	}
+	return <-ended
+}
+
+// enterNode makes the node's namespaces look like a machine of its own.
+func enterNode(spec nodeSpec) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := mountEmpty(privateFolders); err != nil {
+		return err
+	}
+	// As on a machine under systemd: what is mounted later is seen by
+	// containers that ask for it.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(spec.Name)); err != nil {
+		return err
+	}
+	if err := spec.writeConfig(); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		return err
+	}
+	return ip("link set lo up", "addr add "+spec.address()+"/24 dev eth0", "link set eth0 up", "route add default via "+SiteAddress)
+}
+
+// daemon starts a program that dies with this process, its output in the log
+// folder under name; its end is sent to ended.
+func daemon(ctx context.Context, spec nodeSpec, ended chan<- error, name, program string, args ...string) error {
+	log, err := os.Create(filepath.Join(spec.Logs, name+".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "PATH="+spec.Containerd+":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin")
+	cmd.Stdout, cmd.Stderr = log, log
+	started := make(chan error, 1)
+	go func() { started <- runLocked(cmd, name, ended) }()
+	return <-started
+}
+
+// runLocked starts cmd from a thread that stays until cmd ends, because the
+// kernel sends the death signal when the starting thread ends.
+func runLocked(cmd *exec.Cmd, name string, ended chan<- error) error {
+	result := make(chan error, 1)
+	go func() {
+		lockThread()
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		err := cmd.Start()
+		result <- err
+		if err == nil {
+			_ = cmd.Wait() // the state says more
+			ended <- fmt.Errorf("%s ended: %s", name, cmd.ProcessState)
+		}
+	}()
+	return <-result
+}
+
+// importImages loads the images into containerd.
+func importImages(ctx context.Context, spec nodeSpec) error {
+	for _, archive := range spec.Images {
+		cmd := exec.CommandContext(ctx, filepath.Join(spec.Containerd, "ctr"),
+			"--address", containerdSocket, "-n", "k8s.io", "images", "import", "--local", archive)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("import %s: %w: %s", archive, err, out)
+		}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

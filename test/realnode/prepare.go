@@ -1,0 +1,141 @@
+package realnode
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// packages are Debian's that the nodes and the making of images need, each
+// with a file that tells whether it is there.
+var packages = map[string]string{
+	"runc":                        "/usr/sbin/runc",
+	"containernetworking-plugins": "/usr/lib/cni/bridge",
+	"mmdebstrap":                  "/usr/bin/mmdebstrap",
+	"iproute2":                    "/sbin/ip",
+}
+
+// tools are the paths of what prepare has made.
+type tools struct {
+	Kubelet    string // binary
+	Containerd string // folder of binaries
+	System     string // image archive of the root file system
+	Pause      string // image archive
+}
+
+// prepare installs packages and fills the cache.
+func prepare(ctx context.Context) error {
+	_, err := prepared(ctx)
+	return err
+}
+
+// prepared returns the tools, making those that are not in the cache.
+func prepared(ctx context.Context) (tools, error) {
+	var t tools
+	if err := installPackages(ctx); err != nil {
+		return t, err
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		return t, err
+	}
+	for _, step := range []struct {
+		path *string
+		make func(context.Context, string) (string, error)
+	}{
+		{&t.Kubelet, makeKubelet}, {&t.Containerd, makeContainerd},
+		{&t.Pause, makePauseImage}, {&t.System, makeSystemImage},
+	} {
+		if *step.path, err = step.make(ctx, root); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// moduleRoot returns the folder of this module's go.mod.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if exists(filepath.Join(dir, "go.mod")) {
+			return dir, nil
+		}
+	}
+	return "", errors.New("not inside the module")
+}
+
+// installPackages installs what is missing.
+func installPackages(ctx context.Context) error {
+	var missing []string
+	for name, file := range packages {
+		if !exists(file) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	progress("installing %s", strings.Join(missing, " "))
+	var err error
+	for range 3 { // package lists may be missing or old, and mirrors stumble
+		if err = aptGet(ctx, append([]string{"install", "--no-install-recommends"}, missing...)); err == nil {
+			return nil
+		}
+		if e := aptGet(ctx, []string{"update"}); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return fmt.Errorf("installing packages: %w", err)
+}
+
+func aptGet(ctx context.Context, args []string) error {
+	flags := []string{"-q", "-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}
+	return run(ctx, "", []string{"DEBIAN_FRONTEND=noninteractive"}, "apt-get", append(flags, args...)...)
+}
+
+// makeKubelet builds the kubelet of the module's Kubernetes release.
+func makeKubelet(ctx context.Context, root string) (string, error) {
+	version, err := moduleVersion(ctx, root, "k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	return cached(ctx, "kubelet", keyOf(version), func(ctx context.Context, path string) error {
+		parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+		const pkg = "k8s.io/component-base/version."
+		flags := fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", pkg, version, pkg, parts[0], pkg, parts[1])
+		return run(ctx, root, nil, "go", "build", "-ldflags", flags, "-o", path, "k8s.io/kubernetes/cmd/kubelet")
+	})
+}
+
+func moduleVersion(ctx context.Context, root, module string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Version}}", module)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("version of %s: %w", module, err)
+	}
+	return string(bytes.TrimSpace(out)), nil
+}
+
+// makeContainerd builds containerd from the module beside this package.
+func makeContainerd(ctx context.Context, root string) (string, error) {
+	dir := filepath.Join(root, "test", "realnode", "containerd")
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	return cached(ctx, "containerd", keyOf(string(mod)), func(ctx context.Context, path string) error {
+		const pkg = "github.com/containerd/containerd/v2/cmd/"
+		return run(ctx, dir, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w",
+			"-tags", "no_btrfs no_zfs no_devmapper no_aufs", "-o", path+string(filepath.Separator),
+			pkg+"containerd", pkg+"containerd-shim-runc-v2", pkg+"ctr")
+	})
+}

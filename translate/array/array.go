@@ -1,0 +1,183 @@
+// Package array says what the objects of a job array mean. An array is one
+// BatchJob for as long as none of its tasks starts or is changed by itself; a
+// task that does is split off: it becomes a BatchJob with an id of its own,
+// whose Origin is the array's. The last task is never split off; the array's
+// own BatchJob becomes it. That is how Slurm's ids behave.
+package array
+
+import (
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// Set is a set of task indexes, ascending.
+type Set []int32
+
+// Parse reads a set as --array takes it; anything else is the empty set.
+func Parse(spec string) Set {
+	if spec == "" {
+		return nil
+	}
+	a, err := value.Array(spec)
+	if err != nil {
+		return nil
+	}
+	return a.Indexes
+}
+
+// String is the set as Slurm shows it.
+func (s Set) String() string { return value.ArraySpec(s, 0) }
+
+// Has tells whether the index is in the set.
+func (s Set) Has(index int32) bool {
+	_, found := slices.BinarySearch(s, index)
+	return found
+}
+
+// Without is the set less those that gone says yes to.
+func (s Set) Without(gone func(int32) bool) Set {
+	return slices.DeleteFunc(slices.Clone(s), gone)
+}
+
+// With is the union of both sets.
+func (s Set) With(o Set) Set {
+	all := append(slices.Clone(s), o...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Whole tells whether b stands for tasks of an array that are not split off.
+func Whole(b *v1alpha1.BatchJob) bool {
+	return b.Spec.Job.Array != nil && (b.Status.Array == nil || b.Status.Array.Own == nil)
+}
+
+// Rest are the tasks that the array b stands for; tasks are the jobs that
+// were split off it.
+func Rest(b *v1alpha1.BatchJob, tasks []*v1alpha1.BatchJob) Set {
+	if !Whole(b) {
+		return nil
+	}
+	rest := recorded(b)
+	var known Set // usually few: the others are on record
+	for _, t := range tasks {
+		if t.Spec.Task != nil && rest.Has(t.Spec.Task.Index) {
+			known = append(known, t.Spec.Task.Index)
+		}
+	}
+	if len(known) == 0 {
+		return rest
+	}
+	slices.Sort(known)
+	return rest.Without(known.Has)
+}
+
+func recorded(b *v1alpha1.BatchJob) Set {
+	if b.Status.Array != nil {
+		return Parse(b.Status.Array.Pending)
+	}
+	return Parse(b.Spec.Job.Array.Spec)
+}
+
+// Task says which array's which task b is; ok is false for other jobs, and for
+// an array whose tasks are not all split off.
+func Task(b *v1alpha1.BatchJob) (arrayJobID int64, task v1alpha1.ArrayTask, ok bool) {
+	switch {
+	case b.Spec.Task != nil && b.Spec.Origin != nil:
+		return b.Spec.Origin.JobID, *b.Spec.Task, true
+	case b.Spec.Job.Array != nil && !Whole(b):
+		return b.Spec.JobID, taskOf(b, *b.Status.Array.Own), true
+	}
+	return 0, v1alpha1.ArrayTask{}, false
+}
+
+// ID is the number of the array that b is, or is a task of; 0: none.
+func ID(b *v1alpha1.BatchJob) int64 {
+	switch {
+	case b.Spec.Task != nil && b.Spec.Origin != nil:
+		return b.Spec.Origin.JobID
+	case b.Spec.Job.Array != nil:
+		return b.Spec.JobID
+	}
+	return 0
+}
+
+func taskOf(b *v1alpha1.BatchJob, index int32) v1alpha1.ArrayTask {
+	all := Parse(b.Spec.Job.Array.Spec)
+	t := v1alpha1.ArrayTask{Index: index, Count: int32(len(all)), Step: 1}
+	if len(all) == 0 {
+		return t
+	}
+	t.Min, t.Max = all[0], all[len(all)-1]
+	if len(all) > 1 {
+		t.Step = all[1] - all[0]
+		for i := range all[1:] {
+			if all[i+1]-all[i] != t.Step {
+				t.Step = 1
+				break
+			}
+		}
+	}
+	return t
+}
+
+// Component makes the object of a further component of the heterogeneous job b,
+// with the id that admission reserved for it.
+func Component(b *v1alpha1.BatchJob, i int) *v1alpha1.BatchJob {
+	c := &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: Name(b.UID, int32(i+1))},
+		Spec: v1alpha1.BatchJobSpec{
+			JobID: b.Spec.JobID + 1 + int64(i), User: b.Spec.User, SubmitTime: b.Spec.SubmitTime,
+			Job:    *b.Spec.Components[i].DeepCopy(),
+			Origin: &v1alpha1.Origin{Name: b.Name, UID: b.UID, JobID: b.Spec.JobID},
+		},
+	}
+	if len(c.Spec.Job.Partitions) > 0 {
+		c.Spec.Partition = c.Spec.Job.Partitions[0]
+	}
+	return c
+}
+
+// HetID is the number of the heterogeneous job that b is a component of; 0: of
+// none.
+func HetID(b *v1alpha1.BatchJob) int64 {
+	switch {
+	case b.Spec.Job.Het == nil || b.Spec.Task != nil:
+		return 0
+	case b.Spec.Origin != nil:
+		return b.Spec.Origin.JobID
+	}
+	return b.Spec.JobID
+}
+
+// NamePrefix begins the names of BatchJobs that are split off; nobody but the
+// scheduler makes such objects.
+const NamePrefix = "of-"
+
+// Name is that of the object of a task (or component) of the job with that
+// UID. It is the same whenever it is asked for, so that no task is made twice.
+func Name(of types.UID, index int32) string {
+	return NamePrefix + string(of) + "-" + strconv.Itoa(int(index))
+}
+
+// Split makes the object of one task of the array b. It has no script and no
+// environment: those are b's. Admission gives it its id.
+func Split(b *v1alpha1.BatchJob, index int32) *v1alpha1.BatchJob {
+	task := taskOf(b, index)
+	t := &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: Name(b.UID, index)},
+		Spec: v1alpha1.BatchJobSpec{
+			User: b.Spec.User, Partition: b.Spec.Partition, SubmitTime: b.Spec.SubmitTime,
+			Job:    *b.Spec.Job.DeepCopy(),
+			Origin: &v1alpha1.Origin{Name: b.Name, UID: b.UID, JobID: b.Spec.JobID},
+			Task:   &task,
+		},
+	}
+	t.Spec.Job.Array = nil
+	return t
+}

@@ -1,0 +1,85 @@
+package directive
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+)
+
+// Directives and the words they stand for, as sbatch 22.05.8 took them.
+func TestSplit(t *testing.T) {
+	for line, want := range map[string][]string{
+		` -J ring # a comment`:       {"-J", "ring"},
+		` --comment=a\#b`:            {"--comment=a#b"},
+		` --comment="a\"b" -n 2`:     {`--comment=a"b`, "-n", "2"},
+		` --comment='a"b' -n 2`:      {`--comment=a"b`, "-n", "2"},
+		` --comment='a\'b' -n 2`:     {"--comment=a'b", "-n", "2"},
+		` --comment=a"b c"d -n 2`:    {"--comment=ab cd", "-n", "2"},
+		` --comment='a\b' -n 2`:      {"--comment=ab", "-n", "2"},
+		` --comment=a\ -n 3`:         {"--comment=a", "-n", "3"},
+		` --comment=a#b -n 3`:        {"--comment=a"},
+		` --comment="#x" -n 2`:       {"--comment=#x", "-n", "2"},
+		"-n\t2\t--comment=t":         {"-n", "2", "--comment=t"},
+		` "-n" 2`:                    {"-n", "2"},
+		` ""`:                        nil,
+		` -n 4\`:                     {"-n", "4"},
+		` -n 2 # "unclosed`:          {"-n", "2"},
+		"foo":                        {"foo"},
+		` --comment="a""b"'c' -n 2 `: {"--comment=abc", "-n", "2"},
+	} {
+		words, rest := split(line)
+		if rest != "" || !slices.Equal(words, want) {
+			t.Errorf("%q: %q, rest %q; want %q", line, words, rest, want)
+		}
+	}
+}
+
+func TestWhereDirectivesStop(t *testing.T) {
+	for script, want := range map[string]int{
+		"#!/bin/sh\n#SBATCH -n 1\n\n \t\n# c\n##SBATCH -n 2\n# SBATCH -n 2\n #SBATCH -n 2\n#SBATCH -n 3\n": 2,
+		"#!/bin/sh\n#SBATCH -n 1\necho\n#SBATCH -n 2\n":                                                    1,
+		"#!/bin/sh\n: <<E\n#SBATCH -n 1\nE\n":                                                              0,
+		"#!/bin/sh\n#SBATCH\n#sbatch -n 1\n#SBATCH-n 2":                                                    1,
+	} {
+		r, err := Read("s.sh", []byte(script))
+		if err != nil || len(r.Lines) != want {
+			t.Errorf("%q: %v, %v; want %d lines", script, r.Lines, err, want)
+		}
+	}
+}
+
+func TestUnmatched(t *testing.T) {
+	for line, want := range map[string]string{
+		`#SBATCH -J "a b`:             "s.sh: line 2: Unmatched `\"` in [ \"a b]",
+		`#SBATCH --comment='a b -n 2`: "s.sh: line 2: Unmatched `'` in [--comment='a b -n 2]",
+	} {
+		_, err := Read("s.sh", []byte("#!/bin/sh\n"+line+"\n"))
+		var e *slurmerr.Error
+		if !errors.As(err, &e) || e.Kind != slurmerr.Fatal || e.Message != want {
+			t.Errorf("%s: %v; want %s", line, err, want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add("#!/bin/sh\n#SBATCH -J 'a b' # c\n")
+	f.Add("#SBATCH --comment=\"a\\\"b\"\n\n#SBATCH x\\ y\ntrue")
+	f.Fuzz(func(t *testing.T, script string) {
+		r, err := Read("f", []byte(script))
+		if err != nil {
+			return
+		}
+		for _, l := range r.Lines {
+			if strings.ContainsAny(strings.Join(l.Words, ""), "\n") {
+				t.Fatalf("%q: a word over two lines", l.Words)
+			}
+			again, err := Read("f", []byte(l.String()))
+			if err != nil || len(again.Lines) != 1 || !slices.Equal(again.Lines[0].Words, l.Words) {
+				t.Fatalf("%q became %v, %v", l.Words, again.Lines, err)
+			}
+		}
+	})
+}

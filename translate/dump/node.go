@@ -1,0 +1,227 @@
+package dump
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Nodes is sinfo --json of 22.05: every node.
+func Nodes(f Form, nodes []status.Node) []byte {
+	return f.document(func(w *writer) {
+		w.array("nodes", func() {
+			for i := range nodes {
+				w.object("", func() { node(w, &nodes[i]) })
+			}
+		})
+	})
+}
+
+// Sinfo is sinfo --json in the shape that f asks for: of 22.05, every node; of
+// the later ones, nodes by partition.
+func Sinfo(f Form, parts []status.Partition, nodes []status.Node) []byte {
+	if f.modern() {
+		return Groups(f, parts, nodes)
+	}
+	return Nodes(f, nodes)
+}
+
+func node(w *writer, n *status.Node) {
+	features := strings.Join(n.Features, ",")
+	active := features
+	if n.ActiveFeatures != nil {
+		active = strings.Join(n.ActiveFeatures, ",")
+	}
+	w.text("architecture", n.Arch)
+	w.text("burstbuffer_network_address", "")
+	w.integer("boards", 1)
+	w.integer("boot_time", n.Boot)
+	w.text("comment", n.Comment)
+	w.integer("cores", int64(n.Cores))
+	w.integer("cpu_binding", 0)
+	w.integer("cpu_load", int64(n.Load))
+	w.text("extra", n.Extra)
+	w.integer("free_memory", n.FreeMem)
+	w.integer("cpus", int64(n.CPUs))
+	w.integer("last_busy", n.LastBusy)
+	w.text("features", features)
+	w.text("active_features", active)
+	w.text("gres", n.GRES)
+	w.text("gres_drained", "N/A")
+	w.text("gres_used", n.GRESUsed)
+	w.text("mcs_label", "")
+	w.text("name", n.Name)
+	w.text("next_state_after_reboot", cmp.Or(strings.ToLower(n.NextState), "invalid"))
+	w.text("address", n.Address)
+	w.text("hostname", cmp.Or(n.Host, n.Name))
+	w.text("state", strings.ToLower(n.State))
+	w.texts("state_flags", n.Flags...)
+	w.texts("next_state_after_reboot_flags")
+	w.text("operating_system", n.OS)
+	textOrNull(w, "owner", n.Owner)
+	w.texts("partitions", n.Partitions...)
+	w.integer("port", int64(n.Port))
+	w.integer("real_memory", n.Memory)
+	w.text("reason", n.Reason)
+	w.integer("reason_changed_at", n.ReasonAt)
+	textOrNull(w, "reason_set_by_user", n.ReasonBy)
+	w.integer("slurmd_start_time", cmp.Or(n.AgentStart, n.Boot))
+	w.integer("sockets", int64(n.Sockets))
+	w.integer("threads", int64(n.Threads))
+	w.integer("temporary_disk", n.TmpDisk)
+	w.integer("weight", int64(max(1, n.Weight)))
+	w.text("tres", nodeTRES(n.CPUs, n.Memory, n.GRES))
+	w.text("slurmd_version", n.Version)
+	w.integer("alloc_memory", n.MemAlloc)
+	w.integer("alloc_cpus", int64(n.CPUsAlloc))
+	w.integer("idle_cpus", int64(n.CPUs-n.CPUsAlloc))
+	textOrNull(w, "tres_used", nodeTRES(n.CPUsAlloc, n.MemAlloc, n.GRESUsed))
+	w.float("tres_weighted", float64(n.CPUsAlloc))
+}
+
+func textOrNull(w *writer, key, text string) {
+	if text == "" {
+		w.null(key)
+		return
+	}
+	w.text(key, text)
+}
+
+// nodeTRES is cpu=..,mem=..,billing=..,gres/gpu=..; empty when nothing counts.
+func nodeTRES(cpus int32, mib int64, gres string) string {
+	if cpus == 0 && mib == 0 {
+		return ""
+	}
+	text := "cpu=" + strconv.Itoa(int(cpus)) + ",mem=" + strconv.FormatInt(mib, 10) + "M,billing=" + strconv.Itoa(int(cpus))
+	for g := range strings.SplitSeq(gres, ",") {
+		g, _, _ = strings.Cut(g, "(")
+		first, last := strings.IndexByte(g, ':'), strings.LastIndexByte(g, ':')
+		if first > 0 && g[last+1:] != "0" {
+			text += ",gres/" + g[:first] + "=" + g[last+1:]
+		}
+	}
+	return text
+}
+
+// Groups is sinfo --json of the data parsers: one entry for the nodes of a
+// partition that are alike.
+func Groups(f Form, parts []status.Partition, nodes []status.Node) []byte {
+	byName := map[string]*status.Node{}
+	for i := range nodes {
+		byName[nodes[i].Name] = &nodes[i]
+	}
+	return f.document(func(w *writer) {
+		w.array("sinfo", func() {
+			for i := range parts {
+				for _, name := range parts[i].Nodes {
+					if n := byName[name]; n != nil {
+						w.object("", func() { f.group(w, &parts[i], n) })
+					}
+				}
+			}
+		})
+	})
+}
+
+func (f *Form) group(w *writer, p *status.Partition, n *status.Node) {
+	w.integer("port", int64(n.Port))
+	w.object("node", func() { w.texts("state", append([]string{n.State}, n.Flags...)...) })
+	w.object("nodes", func() {
+		idle, alloc := int64(1), int64(0)
+		if n.State == "MIXED" || n.State == "ALLOCATED" {
+			idle, alloc = 0, 1
+		}
+		other := int64(0)
+		if n.State == "DOWN" || len(n.Flags) > 0 {
+			idle, alloc, other = 0, 0, 1
+		}
+		w.integer("allocated", alloc)
+		w.integer("idle", idle)
+		w.integer("other", other)
+		w.integer("total", 1)
+		w.texts("hostnames", cmp.Or(n.Host, n.Name))
+		w.texts("addresses", n.Address)
+		w.texts("nodes", n.Name)
+	})
+	groupSizes(w, n)
+	w.object("reason", func() {
+		w.text("description", n.Reason)
+		w.number("time", n.ReasonAt, true)
+		w.text("user", n.ReasonBy)
+	})
+	w.text("cluster", f.Cluster)
+	w.text("comment", n.Comment)
+	w.text("extra", n.Extra)
+	w.object("partition", func() { partition(w, p) })
+}
+
+func span(w *writer, key string, n int64) {
+	w.object(key, func() {
+		w.integer("minimum", n)
+		w.integer("maximum", n)
+	})
+}
+
+func groupSizes(w *writer, n *status.Node) {
+	w.object("cpus", func() {
+		w.integer("allocated", int64(n.CPUsAlloc))
+		w.integer("idle", int64(n.CPUs-n.CPUsAlloc))
+		w.integer("other", 0)
+		w.integer("total", int64(n.CPUs))
+		w.integer("minimum", int64(n.CPUs))
+		w.integer("maximum", int64(n.CPUs))
+		w.object("load", func() {
+			w.number("minimum", int64(n.Load), n.Load != 0)
+			w.number("maximum", int64(n.Load), n.Load != 0)
+		})
+	})
+	w.object("memory", func() {
+		w.integer("minimum", n.Memory)
+		w.integer("maximum", n.Memory)
+		w.object("free", func() {
+			w.number("minimum", n.FreeMem, n.FreeMem != 0)
+			w.number("maximum", n.FreeMem, n.FreeMem != 0)
+		})
+		w.integer("allocated", n.MemAlloc)
+	})
+	span(w, "disk", n.TmpDisk)
+	span(w, "weight", int64(max(1, n.Weight)))
+	span(w, "sockets", int64(n.Sockets))
+	span(w, "cores", int64(n.Cores))
+	span(w, "threads", int64(n.Threads))
+	w.object("features", func() {
+		w.text("total", strings.Join(n.Features, ","))
+		w.text("active", strings.Join(n.Features, ","))
+	})
+	w.object("gres", func() {
+		w.text("total", n.GRES)
+		w.text("used", n.GRESUsed)
+	})
+}
+
+func partition(w *writer, p *status.Partition) {
+	w.text("name", p.Name)
+	w.object("partition", func() { w.texts("state", p.State) })
+	w.object("nodes", func() { w.integer("total", int64(len(p.Nodes))) })
+	w.object("maximums", func() {
+		w.limit("time", unlimited(p.MaxTime))
+		w.limit("nodes", unlimited(p.MaxNodes))
+	})
+	w.object("minimums", func() { w.integer("nodes", int64(p.MinNodes)) })
+	w.object("defaults", func() { w.number("time", int64(p.DefaultTime), p.DefaultTime > 0) })
+	w.object("priority", func() {
+		w.integer("job_factor", int64(p.PriorityJobFactor))
+		w.integer("tier", int64(p.PriorityTier))
+	})
+	w.boolean("default", p.Default)
+}
+
+// unlimited makes -1 of 0, which means no limit in a Partition.
+func unlimited(n int32) int64 {
+	if n == 0 {
+		return -1
+	}
+	return int64(n)
+}

@@ -1,0 +1,494 @@
+package format
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// AcctRow is a line of sacct: a run of a job, or a step of it.
+type AcctRow struct {
+	Job  *status.Record
+	Step *status.StepRecord // nil: the job itself
+}
+
+// AcctSettings are what values of sacct depend on beside the row.
+type AcctSettings struct {
+	Settings
+	Unit byte // of --units: K, M, G, T or P; 0: as fits
+	// From and To bound times where the output is truncated (-T); 0: not.
+	From, To int64
+}
+
+// AcctValue is the value of a field of AcctFields for a row.
+func AcctValue(name string, r *AcctRow, s *AcctSettings) string {
+	if f, ok := acctBoth[name]; ok {
+		return f(r, s)
+	}
+	if r.Step != nil {
+		if f, ok := acctStep[name]; ok {
+			return f(r.Step, s)
+		}
+		return ""
+	}
+	if f, ok := acctJob[name]; ok {
+		return f(r.Job, s)
+	}
+	return ""
+}
+
+// AcctID is a job's number as sacct shows it: 12, 12_3, 12+1.
+func AcctID(r *status.Record) string {
+	switch {
+	case r.ArrayJobID != 0 && strings.ContainsAny(r.ArrayTaskID, ",-:%"):
+		return itoa(r.ArrayJobID) + "_[" + strings.Trim(r.ArrayTaskID, "[]") + "]"
+	case r.ArrayJobID != 0 && r.ArrayTaskID != "":
+		return itoa(r.ArrayJobID) + "_" + r.ArrayTaskID
+	case r.HetJobID != 0:
+		return itoa(r.HetJobID) + "+" + itoa(r.HetOffset)
+	}
+	return itoa(r.ID)
+}
+
+// both are the fields that jobs and steps have.
+var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
+	"JobID":    func(r *AcctRow, _ *AcctSettings) string { return AcctID(r.Job) + suffix(r) },
+	"JobIDRaw": func(r *AcctRow, _ *AcctSettings) string { return itoa(r.Job.ID) + suffix(r) },
+	"JobName": func(r *AcctRow, _ *AcctSettings) string {
+		if r.Step != nil {
+			return r.Step.Name
+		}
+		return r.Job.Name
+	},
+	"Account":    func(r *AcctRow, _ *AcctSettings) string { return r.Job.Account },
+	"Cluster":    func(r *AcctRow, _ *AcctSettings) string { return r.Job.Cluster },
+	"AllocCPUS":  func(r *AcctRow, _ *AcctSettings) string { return itoa(acctCPUs(r)) },
+	"NCPUS":      func(r *AcctRow, _ *AcctSettings) string { return itoa(acctCPUs(r)) },
+	"ReqCPUS":    func(r *AcctRow, _ *AcctSettings) string { return itoa(reqCPUs(r)) },
+	"AllocNodes": func(r *AcctRow, _ *AcctSettings) string { return itoa(acctNodes(r)) },
+	"NNodes": func(r *AcctRow, _ *AcctSettings) string {
+		if r.Step == nil && r.Job.Nodes == 0 {
+			return itoa(r.Job.ReqNodes)
+		}
+		return itoa(acctNodes(r))
+	},
+	"AllocTRES": func(r *AcctRow, s *AcctSettings) string {
+		if r.Step != nil {
+			return tresText(r.Step.AllocTRES, s)
+		}
+		return tresText(r.Job.AllocTRES, s)
+	},
+	"NodeList": func(r *AcctRow, _ *AcctSettings) string {
+		switch {
+		case r.Step != nil:
+			return r.Step.NodeList
+		case r.Job.NodeList == "":
+			return "None assigned"
+		}
+		return r.Job.NodeList
+	},
+	"State": func(r *AcctRow, _ *AcctSettings) string { return acctState(r) },
+	"ExitCode": func(r *AcctRow, _ *AcctSettings) string {
+		if r.Step != nil {
+			return itoa(r.Step.ExitCode) + ":" + itoa(r.Step.Signal)
+		}
+		return itoa(r.Job.ExitCode) + ":" + itoa(r.Job.Signal)
+	},
+	"Start": func(r *AcctRow, s *AcctSettings) string {
+		start, _ := acctTimes(r, s)
+		return instantText(start, "Unknown", &s.Settings)
+	},
+	"End": func(r *AcctRow, s *AcctSettings) string {
+		_, end := acctTimes(r, s)
+		return instantText(end, "Unknown", &s.Settings)
+	},
+	"Submit": func(r *AcctRow, s *AcctSettings) string {
+		if r.Step != nil {
+			return instantText(r.Step.Start, "Unknown", &s.Settings)
+		}
+		return instantText(r.Job.Submit, "Unknown", &s.Settings)
+	},
+	"Eligible": func(r *AcctRow, s *AcctSettings) string {
+		if r.Step != nil {
+			return instantText(r.Step.Start, "Unknown", &s.Settings)
+		}
+		return instantText(r.Job.Eligible, "Unknown", &s.Settings)
+	},
+	"ReqNodes": func(r *AcctRow, _ *AcctSettings) string {
+		if r.Step != nil {
+			return itoa(r.Step.Nodes)
+		}
+		return itoa(r.Job.ReqNodes)
+	},
+	"Elapsed":    func(r *AcctRow, s *AcctSettings) string { return long(AcctElapsed(r, s)) },
+	"ElapsedRaw": func(r *AcctRow, s *AcctSettings) string { return itoa(AcctElapsed(r, s)) },
+	"CPUTime":    func(r *AcctRow, s *AcctSettings) string { return long(AcctElapsed(r, s) * int64(acctCPUs(r))) },
+	"CPUTimeRAW": func(r *AcctRow, s *AcctSettings) string { return itoa(AcctElapsed(r, s) * int64(acctCPUs(r))) },
+	"TotalCPU":   func(r *AcctRow, _ *AcctSettings) string { u, y := acctUsed(r); return cpuText(u + y) },
+	"UserCPU":    func(r *AcctRow, _ *AcctSettings) string { u, _ := acctUsed(r); return cpuText(u) },
+	"SystemCPU":  func(r *AcctRow, _ *AcctSettings) string { _, y := acctUsed(r); return cpuText(y) },
+	"Suspended": func(r *AcctRow, _ *AcctSettings) string {
+		if r.Step != nil {
+			return long(r.Step.Suspended)
+		}
+		return long(r.Job.Suspended)
+	},
+	"ReqCPUFreq": frequency, "ReqCPUFreqMin": frequency, "ReqCPUFreqMax": frequency, "ReqCPUFreqGov": frequency,
+	"Container": func(r *AcctRow, _ *AcctSettings) string {
+		if r.Step != nil {
+			return r.Step.Container
+		}
+		return r.Job.Container
+	},
+	"SubmitLine": func(r *AcctRow, _ *AcctSettings) string {
+		if r.Step != nil {
+			return r.Step.SubmitLine
+		}
+		return r.Job.SubmitLine
+	},
+}
+
+func suffix(r *AcctRow) string {
+	if r.Step == nil {
+		return ""
+	}
+	return "." + r.Step.Step
+}
+
+func frequency(r *AcctRow, _ *AcctSettings) string {
+	if r.Step != nil && r.Step.Step == "batch" {
+		return "0"
+	}
+	return "Unknown"
+}
+
+func acctCPUs(r *AcctRow) int32 {
+	if r.Step != nil {
+		return r.Step.CPUs
+	}
+	return r.Job.CPUs
+}
+
+func reqCPUs(r *AcctRow) int32 {
+	if r.Step != nil {
+		return r.Step.CPUs
+	}
+	return r.Job.ReqCPUs
+}
+
+func acctNodes(r *AcctRow) int32 {
+	if r.Step != nil {
+		return r.Step.Nodes
+	}
+	return r.Job.Nodes
+}
+
+// acctState is "CANCELLED by 1000" for a job that somebody cancelled.
+func acctState(r *AcctRow) string {
+	if r.Step != nil {
+		return r.Step.State
+	}
+	if r.Job.State == "CANCELLED" && r.Job.KilledBy != "" && r.Job.KilledByID >= 0 {
+		return "CANCELLED by " + itoa(r.Job.KilledByID)
+	}
+	return r.Job.State
+}
+
+// acctTimes are start and end, within the bounds of -T.
+func acctTimes(r *AcctRow, s *AcctSettings) (start, end int64) {
+	start, end = r.Job.Start, r.Job.End
+	if r.Step != nil {
+		start, end = r.Step.Start, r.Step.End
+	}
+	if s.From != 0 && start != 0 && start < s.From {
+		start = s.From
+	}
+	if s.To != 0 && (end == 0 || end > s.To) && start != 0 {
+		end = s.To
+	}
+	return start, end
+}
+
+// AcctElapsed is how many seconds the row has run.
+func AcctElapsed(r *AcctRow, s *AcctSettings) int64 {
+	start, end := acctTimes(r, s)
+	if start == 0 {
+		return 0
+	}
+	if end == 0 {
+		end = s.Now
+	}
+	suspended := r.Job.Suspended
+	if r.Step != nil {
+		suspended = r.Step.Suspended
+	}
+	return max(0, end-start-suspended)
+}
+
+// acctUsed is user and system CPU time in microseconds; a job has used what
+// its steps have.
+func acctUsed(r *AcctRow) (user, system int64) {
+	if r.Step != nil {
+		return r.Step.UserCPU, r.Step.SystemCPU
+	}
+	for i := range r.Job.Steps {
+		user += r.Job.Steps[i].UserCPU
+		system += r.Job.Steps[i].SystemCPU
+	}
+	return user, system
+}
+
+// cpuText is [D-][HH:]MM:SS with thousandths, unless they are none.
+func cpuText(micros int64) string {
+	if micros < 1000 {
+		return "00:00:00"
+	}
+	sec := micros / 1e6
+	text := fmt.Sprintf("%02d:%02d", sec/60%60, sec%60)
+	switch {
+	case sec >= 86400:
+		text = fmt.Sprintf("%d-%02d:%s", sec/86400, sec/3600%24, text)
+	case sec >= 3600:
+		text = fmt.Sprintf("%02d:%s", sec/3600, text)
+	default:
+		text += fmt.Sprintf(".%03d", micros/1000%1000)
+	}
+	return text
+}
+
+var acctJob = map[string]func(*status.Record, *AcctSettings) string{
+	"AdminComment":    func(r *status.Record, _ *AcctSettings) string { return r.AdminComment },
+	"Comment":         func(r *status.Record, _ *AcctSettings) string { return r.Comment },
+	"SystemComment":   func(r *status.Record, _ *AcctSettings) string { return r.SystemComment },
+	"Constraints":     func(r *status.Record, _ *AcctSettings) string { return r.Constraints },
+	"DBIndex":         func(r *status.Record, _ *AcctSettings) string { return itoa(r.DBIndex) },
+	"DerivedExitCode": func(r *status.Record, _ *AcctSettings) string { return itoa(r.Derived) + ":" + itoa(r.DerivedSignal) },
+	"GID":             func(r *status.Record, _ *AcctSettings) string { return itoa(r.GroupID) },
+	"Group":           func(r *status.Record, _ *AcctSettings) string { return r.Group },
+	"Partition":       func(r *status.Record, _ *AcctSettings) string { return r.Partition },
+	"Priority":        func(r *status.Record, _ *AcctSettings) string { return itoa(r.Priority) },
+	"QOS":             func(r *status.Record, _ *AcctSettings) string { return r.QOS },
+	"QOSRAW":          func(r *status.Record, _ *AcctSettings) string { return r.QOS },
+	"Reason": func(r *status.Record, _ *AcctSettings) string {
+		if r.Reason == "" {
+			return "None"
+		}
+		return r.Reason
+	},
+	"ReqMem": func(r *status.Record, s *AcctSettings) string {
+		if m, ok := tresOf(r.ReqTRES, "mem"); ok {
+			return memText(m*1024, s)
+		}
+		return "0"
+	},
+	"ReqTRES":     func(r *status.Record, s *AcctSettings) string { return tresText(r.ReqTRES, s) },
+	"Reservation": func(r *status.Record, _ *AcctSettings) string { return r.Reservation },
+	"Reserved":    func(r *status.Record, s *AcctSettings) string { return long(waited(r, s)) },
+	"ResvCPU":     func(r *status.Record, s *AcctSettings) string { return long(waited(r, s) * int64(r.ReqCPUs)) },
+	"ResvCPURAW":  func(r *status.Record, s *AcctSettings) string { return itoa(waited(r, s) * int64(r.ReqCPUs)) },
+	"Timelimit": func(r *status.Record, _ *AcctSettings) string {
+		switch {
+		case r.TimeLimit < 0:
+			return "UNLIMITED"
+		case r.TimeLimit == 0:
+			return "Partition_Limit"
+		}
+		return long(int64(r.TimeLimit) * 60)
+	},
+	"TimelimitRaw": func(r *status.Record, _ *AcctSettings) string {
+		switch {
+		case r.TimeLimit < 0:
+			return "UNLIMITED"
+		case r.TimeLimit == 0:
+			return "Partition_Limit"
+		}
+		return itoa(r.TimeLimit)
+	},
+	"UID":     func(r *status.Record, _ *AcctSettings) string { return itoa(r.UserID) },
+	"User":    func(r *status.Record, _ *AcctSettings) string { return r.User },
+	"WCKey":   func(r *status.Record, _ *AcctSettings) string { return r.WCKey },
+	"WorkDir": func(r *status.Record, _ *AcctSettings) string { return r.WorkDir },
+	"WCKeyID": func(*status.Record, *AcctSettings) string { return "0" },
+	"AssocID": func(*status.Record, *AcctSettings) string { return "" },
+	"Flags":   func(*status.Record, *AcctSettings) string { return "SchedBackfill" },
+}
+
+// waited is how long the job was eligible and had not started.
+func waited(r *status.Record, s *AcctSettings) int64 {
+	if r.Eligible == 0 {
+		return 0
+	}
+	until := r.Start
+	if until == 0 {
+		until = s.Now
+	}
+	return max(0, until-r.Eligible)
+}
+
+var acctStep = map[string]func(*status.StepRecord, *AcctSettings) string{
+	"NTasks":           func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.Tasks) },
+	"Layout":           func(p *status.StepRecord, _ *AcctSettings) string { return layoutText(p) },
+	"AveCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return long(p.AveCPU / 1e6) }),
+	"MinCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return long(p.MinCPU / 1e6) }),
+	"MinCPUNode":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MinCPUNode }),
+	"MinCPUTask":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MinCPUTask) }),
+	"AveCPUFreq":       func(*status.StepRecord, *AcctSettings) string { return "0" },
+	"ConsumedEnergy":   func(*status.StepRecord, *AcctSettings) string { return "0" },
+	"AveRSS":           bytes(func(p *status.StepRecord) int64 { return p.AveRSS }),
+	"MaxRSS":           bytes(func(p *status.StepRecord) int64 { return p.MaxRSS }),
+	"MaxRSSNode":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxRSSNode }),
+	"MaxRSSTask":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxRSSTask) }),
+	"AveVMSize":        bytes(func(p *status.StepRecord) int64 { return p.AveVMSize }),
+	"MaxVMSize":        bytes(func(p *status.StepRecord) int64 { return p.MaxVMSize }),
+	"MaxVMSizeNode":    measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxVMSizeNode }),
+	"MaxVMSizeTask":    measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxVMSizeTask) }),
+	"AvePages":         measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.AvePages) }),
+	"MaxPages":         measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxPages) }),
+	"MaxPagesNode":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxPagesNode }),
+	"MaxPagesTask":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxPagesTask) }),
+	"AveDiskRead":      disk(func(p *status.StepRecord) int64 { return p.AveDiskRead }),
+	"MaxDiskRead":      disk(func(p *status.StepRecord) int64 { return p.MaxDiskRead }),
+	"MaxDiskReadNode":  measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxDiskReadNode }),
+	"MaxDiskReadTask":  measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxDiskReadTask) }),
+	"AveDiskWrite":     disk(func(p *status.StepRecord) int64 { return p.AveDiskWrite }),
+	"MaxDiskWrite":     disk(func(p *status.StepRecord) int64 { return p.MaxDiskWrite }),
+	"MaxDiskWriteNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxDiskWriteNode }),
+	"MaxDiskWriteTask": measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxDiskWriteTask) }),
+	"TRESUsageInAve": measured(func(p *status.StepRecord, s *AcctSettings) string {
+		return usageText(p.AveCPU, p.AveDiskRead, p.AveRSS, p.AvePages, p.AveVMSize, s)
+	}),
+	"TRESUsageInMax": measured(func(p *status.StepRecord, s *AcctSettings) string {
+		return usageText(max(p.MinCPU, p.AveCPU), p.MaxDiskRead, p.MaxRSS, p.MaxPages, p.MaxVMSize, s)
+	}),
+	"TRESUsageInMaxNode": measured(func(p *status.StepRecord, _ *AcctSettings) string {
+		return "cpu=" + p.MinCPUNode + ",fs/disk=" + p.MaxDiskReadNode + ",mem=" + p.MaxRSSNode + ",pages=" + p.MaxPagesNode + ",vmem=" + p.MaxVMSizeNode
+	}),
+	"TRESUsageInMaxTask": measured(func(p *status.StepRecord, _ *AcctSettings) string {
+		return fmt.Sprintf("cpu=%d,fs/disk=%d,mem=%d,pages=%d,vmem=%d", p.MinCPUTask, p.MaxDiskReadTask, p.MaxRSSTask, p.MaxPagesTask, p.MaxVMSizeTask)
+	}),
+	"TRESUsageInMin":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + long(p.MinCPU/1e6) }),
+	"TRESUsageInMinNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + p.MinCPUNode }),
+	"TRESUsageInMinTask": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + itoa(p.MinCPUTask) }),
+	"TRESUsageInTot": measured(func(p *status.StepRecord, s *AcctSettings) string {
+		n := int64(max(1, p.Tasks))
+		return usageText(p.UserCPU+p.SystemCPU, p.AveDiskRead*n, p.AveRSS*n, p.AvePages*n, p.AveVMSize*n, s)
+	}),
+	"TRESUsageOutAve":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.AveDiskWrite) }),
+	"TRESUsageOutMax":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWrite) }),
+	"TRESUsageOutMaxNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + p.MaxDiskWriteNode }),
+	"TRESUsageOutMaxTask": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWriteTask) }),
+	"TRESUsageOutTot": measured(func(p *status.StepRecord, _ *AcctSettings) string {
+		return "fs/disk=" + itoa(p.AveDiskWrite*int64(max(1, p.Tasks)))
+	}),
+}
+
+func layoutText(p *status.StepRecord) string {
+	if p.Layout == "" {
+		return "Unknown"
+	}
+	return strings.ToUpper(p.Layout[:1]) + p.Layout[1:]
+}
+
+// measured leaves a field empty of which nothing was measured.
+func measured(f func(*status.StepRecord, *AcctSettings) string) func(*status.StepRecord, *AcctSettings) string {
+	return func(p *status.StepRecord, s *AcctSettings) string {
+		if !p.Measured {
+			return ""
+		}
+		return f(p, s)
+	}
+}
+
+func bytes(f func(*status.StepRecord) int64) func(*status.StepRecord, *AcctSettings) string {
+	return measured(func(p *status.StepRecord, s *AcctSettings) string {
+		n := f(p)
+		if s.NoConvert && s.Unit == 0 {
+			return itoa(n)
+		}
+		return memText(n/1024, s)
+	})
+}
+
+// disk is an amount of bytes in MiB with two digits.
+func disk(f func(*status.StepRecord) int64) func(*status.StepRecord, *AcctSettings) string {
+	return measured(func(p *status.StepRecord, _ *AcctSettings) string {
+		return strconv.FormatFloat(float64(f(p))/(1<<20), 'f', 2, 64) + "M"
+	})
+}
+
+func usageText(cpu, diskBytes, rss, pages, vm int64, s *AcctSettings) string {
+	size := func(n int64) string {
+		if s.NoConvert && s.Unit == 0 {
+			return itoa(n)
+		}
+		return memText(n/1024, s)
+	}
+	return "cpu=" + long(cpu/1e6) + ",fs/disk=" + itoa(diskBytes) + ",mem=" + size(rss) + ",pages=" + itoa(pages) + ",vmem=" + size(vm)
+}
+
+// memText is an amount of KiB: in the unit asked for, else in the largest that
+// shows it exactly, as Slurm has it (1536M, 2G, 3140K).
+func memText(kib int64, s *AcctSettings) string {
+	const units = "KMGTP"
+	at := 0
+	switch {
+	case kib == 0:
+		return "0"
+	case s.Unit != 0:
+		at = strings.IndexByte(units, s.Unit)
+	case s.NoConvert:
+		if kib%1024 == 0 {
+			at = 1
+		}
+	default:
+		for at < len(units)-1 && kib%(1<<(10*(at+1))) == 0 {
+			at++
+		}
+	}
+	value := float64(kib) / float64(int64(1)<<(10*at))
+	if value == float64(int64(value)) {
+		return itoa(int64(value)) + units[at:at+1]
+	}
+	return strconv.FormatFloat(value, 'f', 2, 64) + units[at:at+1]
+}
+
+// tresOf is the amount of one TRES in a list; of memory in MiB.
+func tresOf(list, name string) (int64, bool) {
+	for item := range strings.SplitSeq(list, ",") {
+		n, text, ok := strings.Cut(item, "=")
+		if !ok || n != name {
+			continue
+		}
+		factor := int64(1)
+		if name == "mem" {
+			for i, unit := range []string{"M", "G", "T", "P"} {
+				if rest, cut := strings.CutSuffix(text, unit); cut {
+					text, factor = rest, int64(1)<<(10*i)
+				}
+			}
+		}
+		v, err := strconv.ParseInt(text, 10, 64)
+		return v * factor, err == nil
+	}
+	return 0, false
+}
+
+// tresText shows a list of TRES with memory in the units asked for.
+func tresText(list string, s *AcctSettings) string {
+	if list == "" {
+		return ""
+	}
+	items := strings.Split(list, ",")
+	for i, item := range items {
+		if strings.HasPrefix(item, "mem=") {
+			if mib, ok := tresOf(item, "mem"); ok {
+				items[i] = "mem=" + memText(mib*1024, s)
+			}
+		}
+	}
+	slices.Sort(items)
+	return strings.Join(items, ",")
+}

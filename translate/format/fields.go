@@ -1,0 +1,110 @@
+package format
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Field is a column of sacct, sacctmgr, sreport or sshare: its header, and how
+// wide it is.
+type Field struct {
+	Name  string
+	Width int
+	Left  bool // left-justified
+}
+
+// FieldStyle is how lines of fields look.
+type FieldStyle struct {
+	// Delimiter separates the values of parsable lines (-p, -P), which have no
+	// padding; empty: columns.
+	Delimiter string
+	Ending    bool // a delimiter behind the last value, too (-p)
+	NoHeader  bool
+}
+
+// AppendFieldHeader adds the header, with its line of dashes, to b.
+func AppendFieldHeader(b []byte, fields []Field, s FieldStyle) []byte {
+	if s.NoHeader {
+		return b
+	}
+	names := make([]string, len(fields))
+	for i := range fields {
+		names[i] = fields[i].Name
+		if s.Delimiter == "" && len(names[i]) > fields[i].Width {
+			names[i] = names[i][:fields[i].Width]
+		}
+	}
+	b = AppendFields(b, fields, names, s)
+	if s.Delimiter != "" {
+		return b
+	}
+	for i := range fields {
+		b = append(b, strings.Repeat("-", fields[i].Width)...)
+		b = append(b, ' ')
+	}
+	return append(b, '\n')
+}
+
+// AppendFields adds a line of values to b. A value that is too wide is cut and
+// ends in a plus sign; control characters are escaped.
+func AppendFields(b []byte, fields []Field, values []string, s FieldStyle) []byte {
+	for i := range fields {
+		start := len(b)
+		b = append(b, values[i]...)
+		b = escapeFrom(b, start)
+		switch {
+		case s.Delimiter == "":
+			b = fitField(b, start, &fields[i])
+			b = append(b, ' ')
+		case i < len(fields)-1 || s.Ending:
+			b = append(b, s.Delimiter...)
+		}
+	}
+	return append(b, '\n')
+}
+
+func fitField(b []byte, start int, f *Field) []byte {
+	before := len([]rune(string(b[start:])))
+	b = fit(b, start, f.Width, !f.Left)
+	if before > f.Width && f.Width > 0 {
+		b = append(b[:start+offset(b[start:], f.Width-1)], '+')
+	}
+	return b
+}
+
+// ParseFields reads a format such as "jobid,user%20,state%-10": names of the
+// table, or their beginnings, in any case; a number behind % is the width, a
+// negative one means left-justified. bad is the first name that is none.
+func ParseFields(table []Field, text string) (at []int, fields []Field, bad string) {
+	for item := range strings.SplitSeq(text, ",") {
+		name, width, sized := strings.Cut(strings.TrimSpace(item), "%")
+		if name == "" {
+			continue
+		}
+		i := fieldCalled(table, name)
+		if i < 0 {
+			return nil, nil, name
+		}
+		f := table[i]
+		if n, err := strconv.Atoi(width); sized && err == nil && n != 0 {
+			f.Left = n < 0
+			f.Width = max(n, -n)
+		}
+		at, fields = append(at, i), append(fields, f)
+	}
+	return at, fields, ""
+}
+
+func fieldCalled(table []Field, name string) int {
+	found := -1
+	for i := range table {
+		n := table[i].Name
+		if strings.EqualFold(n, name) {
+			return i
+		}
+		if found < 0 && len(n) > len(name) && strings.EqualFold(n[:len(name)], name) {
+			found = i
+		}
+	}
+	return found
+}

@@ -1,0 +1,153 @@
+package format
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// The formats of squeue: alone, with -l, and with --start.
+const (
+	JobDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
+	JobLong    = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+	JobStart   = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
+)
+
+// compact are Slurm's short names of states (squeue(1), JOB STATE CODES).
+var compact = map[string]string{
+	"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETED": "CD", "CANCELLED": "CA",
+	"FAILED": "F", "TIMEOUT": "TO", "NODE_FAIL": "NF", "PREEMPTED": "PR", "BOOT_FAIL": "BF",
+	"DEADLINE": "DL", "OUT_OF_MEMORY": "OOM", "COMPLETING": "CG", "CONFIGURING": "CF",
+	"RESIZING": "RS", "RESV_DEL_HOLD": "RD", "REQUEUED": "RQ", "REQUEUE_FED": "RF",
+	"REQUEUE_HOLD": "RH", "REVOKED": "RV", "SIGNALING": "SI", "SPECIAL_EXIT": "SE",
+	"STAGE_OUT": "SO", "STOPPED": "ST",
+}
+
+// StateOrder lists the state names squeue takes, in the order of its message.
+var StateOrder = []string{
+	"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL",
+	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "COMPLETING", "CONFIGURING", "RESIZING",
+	"RESV_DEL_HOLD", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "REVOKED", "SIGNALING",
+	"SPECIAL_EXIT", "STAGE_OUT", "STOPPED",
+}
+
+// CompactState is the short name of a job state; an unknown one stays.
+func CompactState(state string) string {
+	if c, ok := compact[state]; ok {
+		return c
+	}
+	return state
+}
+
+// ParseState reads a state's name, long or short, in either case.
+func ParseState(text string) (state string, ok bool) {
+	for _, s := range StateOrder {
+		if strings.EqualFold(text, s) || strings.EqualFold(text, compact[s]) {
+			return s, true
+		}
+	}
+	return "", false
+}
+
+// AppendJobID adds the id as users know it: 12, 12_3, 12_[0-9%2], 12+1.
+func AppendJobID(b []byte, j *status.Job) []byte {
+	switch {
+	case j.ArrayJobID != 0:
+		b = appendInt(b, j.ArrayJobID)
+		if _, err := strconv.Atoi(j.ArrayTaskID); err == nil {
+			return append(append(b, '_'), j.ArrayTaskID...)
+		}
+		return append(append(append(b, "_["...), j.ArrayTaskID...), ']')
+	case j.HetJobID != 0:
+		b = append(appendInt(b, j.HetJobID), '+')
+		return appendInt(b, j.HetOffset)
+	}
+	return appendInt(b, j.ID)
+}
+
+// JobID is the id as users know it.
+func JobID(j *status.Job) string { return string(AppendJobID(nil, j)) }
+
+func pending(j *status.Job) bool { return j.State == "PENDING" }
+
+// running reports whether the job's clock runs.
+func running(j *status.Job) bool { return j.State == "RUNNING" }
+
+// elapsed is how long the job has run, in seconds, without the time that it
+// was suspended.
+func elapsed(j *status.Job, s *Settings) int64 {
+	if pending(j) || j.Start == 0 {
+		return 0
+	}
+	if j.State == "SUSPENDED" {
+		return j.PreSuspend
+	}
+	end := s.Now
+	if !running(j) && j.End != 0 && j.End < end {
+		end = j.End
+	}
+	if j.SuspendTime != 0 { // the instant of the last suspension or resumption
+		return max(0, end-j.SuspendTime) + j.PreSuspend
+	}
+	return max(0, end-j.Start)
+}
+
+func appendTimeLeft(b []byte, j *status.Job, s *Settings) []byte {
+	if j.TimeLimit < 0 {
+		return append(b, "UNLIMITED"...)
+	}
+	return AppendDuration(b, int64(j.TimeLimit)*60-elapsed(j, s))
+}
+
+// endTime is the end, or the planned end of a job that has a start; 0: none.
+func endTime(j *status.Job) int64 {
+	if j.End == 0 && j.Start != 0 && j.TimeLimit >= 0 {
+		return j.Start + int64(j.TimeLimit)*60
+	}
+	return j.End
+}
+
+func appendEnd(b []byte, j *status.Job, s *Settings) []byte {
+	if j.End == 0 && j.Start != 0 && j.TimeLimit < 0 {
+		return append(b, "NONE"...)
+	}
+	return AppendInstant(b, endTime(j), "N/A", s)
+}
+
+// appendReasonList adds %R: the nodes, or why there are none.
+func appendReasonList(b []byte, j *status.Job) []byte {
+	switch j.State {
+	case "PENDING", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "FAILED":
+		b = append(b, '(')
+		return append(or(b, j.Reason, "None"), ')')
+	}
+	return append(b, j.NodeList...)
+}
+
+// appendPriority adds %p: the priority as a share of the highest there is.
+func appendPriority(b []byte, j *status.Job) []byte {
+	return strconv.AppendFloat(b, float64(j.Priority)/4294967295, 'f', 14, 64)
+}
+
+func appendTRESPerNode(b []byte, j *status.Job) []byte {
+	if j.GRES == "" {
+		return append(b, "N/A"...)
+	}
+	for i, g := range strings.Split(j.GRES, ",") {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if !strings.HasPrefix(g, "gres:") {
+			b = append(b, "gres:"...)
+		}
+		b = append(b, g...)
+	}
+	return b
+}
+
+// appendFile adds a path of the job's output with its pattern filled in as far
+// as the row tells.
+func appendFile(b []byte, path string, j *status.Job) []byte {
+	return or(b, path, j.WorkDir+"/slurm-"+JobID(j)+".out")
+}

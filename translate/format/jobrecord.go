@@ -1,0 +1,231 @@
+package format
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// JobRecord describes a job as scontrol show job does; with s.Details as with
+// its -d.
+func JobRecord(j *status.Job, s *Settings) *Record {
+	r := new(Record)
+	r.line(append(jobIDs(j), pair("JobName", j.Name))...)
+	if j.HetJobID != 0 {
+		r.line("HetJobIdSet=" + j.HetJobSet)
+	}
+	r.line("UserId="+owner(j.User, j.UID), "GroupId="+owner(j.Group, j.GID), "MCS_label=N/A")
+	policy := []string{"Priority=" + itoa(j.Priority), "Nice=" + itoa(j.Nice), pair("Account", null(j.Account)), pair("QOS", null(j.QOS))}
+	if j.WCKey != "" {
+		policy = append(policy, pair("WCKey", j.WCKey))
+	}
+	r.line(policy...)
+	r.line("JobState="+j.State, pair("Reason", strings.ReplaceAll(cmp.Or(j.Reason, "None"), " ", "_")), pair("Dependency", null(j.Dependency)))
+	r.line("Requeue="+digit(j.Requeue), "Restarts="+itoa(j.Restarts), "BatchFlag="+digit(!j.NoBatch), "Reboot=0",
+		"ExitCode="+itoa(j.ExitCode)+":"+itoa(j.Signal))
+	if s.Details {
+		r.line("DerivedExitCode=" + itoa(j.DerivedCode) + ":" + itoa(j.DerivedSignal))
+	}
+	jobTimes(r, j, s)
+	jobPlace(r, j)
+	jobShape(r, j, s)
+	jobFiles(r, j)
+	jobEnd(r, j)
+	return r
+}
+
+func jobIDs(j *status.Job) []string {
+	out := []string{"JobId=" + itoa(j.ID)}
+	if j.ArrayJobID != 0 {
+		out = append(out, "ArrayJobId="+itoa(j.ArrayJobID), "ArrayTaskId="+j.ArrayTaskID)
+		if _, throttle, ok := strings.Cut(j.ArrayTaskID, "%"); ok {
+			out = append(out, "ArrayTaskThrottle="+throttle)
+		}
+	}
+	if j.HetJobID != 0 {
+		out = append(out, "HetJobId="+itoa(j.HetJobID), "HetJobOffset="+itoa(j.HetOffset))
+	}
+	return out
+}
+
+func owner(name string, id int64) string { return Escape(name) + "(" + itoa(id) + ")" }
+
+func instantText(unix int64, none string, s *Settings) string {
+	return string(AppendInstant(nil, unix, none, s))
+}
+
+// long is a duration as scontrol shows it.
+func long(seconds int64) string { return string(AppendDurationLong(nil, seconds)) }
+
+func limitLong(minutes int32) string {
+	if minutes < 0 {
+		return "UNLIMITED"
+	}
+	return long(int64(minutes) * 60)
+}
+
+func jobTimes(r *Record, j *status.Job, s *Settings) {
+	least := "N/A"
+	if j.TimeMin > 0 {
+		least = limitLong(j.TimeMin)
+	}
+	r.line("RunTime="+long(elapsed(j, s)), "TimeLimit="+limitLong(j.TimeLimit), "TimeMin="+least)
+	r.line("SubmitTime="+instantText(j.Submit, "Unknown", s), "EligibleTime="+instantText(j.Eligible, "Unknown", s))
+	if j.ResizeTime != 0 {
+		r.line("ResizeTime=" + instantText(j.ResizeTime, "None", s))
+	}
+	r.line("AccrueTime=" + instantText(j.Accrue, "Unknown", s))
+	end := "Unknown"
+	if j.End != 0 || j.Start != 0 && j.TimeLimit >= 0 {
+		end = string(appendEnd(nil, j, s))
+	}
+	r.line("StartTime="+instantText(j.Start, "Unknown", s), "EndTime="+end, "Deadline="+instantText(j.Deadline, "N/A", s))
+	if j.PreemptTime != 0 {
+		at := instantText(j.PreemptTime, "None", s)
+		r.line("PreemptEligibleTime="+at, "PreemptTime="+at)
+	}
+	r.line("SuspendTime="+instantText(j.SuspendTime, "None", s), "SecsPreSuspend="+itoa(j.PreSuspend),
+		"LastSchedEval="+instantText(j.LastSched, "Unknown", s), "Scheduler="+cmp.Or(j.Scheduler, "Main"))
+}
+
+func jobPlace(r *Record, j *status.Job) {
+	r.line(pair("Partition", j.Partition), "AllocNode:Sid="+Escape(cmp.Or(j.SubmitHost, "N/A"))+":0")
+	r.line(pair("ReqNodeList", null(j.ReqNodes)), pair("ExcNodeList", null(j.ExcNodes)))
+	r.line(pair("NodeList", j.NodeList))
+	if j.PlannedNodes != "" && pending(j) {
+		r.line(pair("SchedNodeList", j.PlannedNodes))
+	}
+	if j.BatchHost != "" {
+		r.line(pair("BatchHost", j.BatchHost))
+	}
+}
+
+// star is a number that was asked for, or * for any.
+func star(n int32) string {
+	if n == 0 {
+		return "*"
+	}
+	return itoa(n)
+}
+
+func jobShape(r *Record, j *status.Job, s *Settings) {
+	tasks := "N/A"
+	if j.Tasks > 0 {
+		tasks = itoa(j.Tasks)
+	}
+	count := itoa(j.Nodes)
+	if pending(j) && j.MaxNodes > 0 {
+		count += "-" + itoa(j.MaxNodes)
+	}
+	r.line("NumNodes="+count, "NumCPUs="+itoa(j.CPUs), "NumTasks="+tasks, "CPUs/Task="+itoa(max(1, j.CPUsPerTask)),
+		"ReqB:S:C:T=0:0:"+star(j.CoresPerSocket)+":"+star(j.ThreadsPerCore))
+	r.line(pair("TRES", null(j.TRES)))
+	r.line("Socks/Node="+star(j.SocketsPerNode),
+		"NtasksPerN:B:S:C="+itoa(j.TasksPerNode)+":0:"+star(j.TasksPerSocket)+":"+star(j.TasksPerCore), "CoreSpec="+star(j.CoreSpec))
+	if s.Details && j.NodeList != "" {
+		layout(r, j)
+	}
+	memory := "MinMemoryNode="
+	if j.MemoryPerCPU {
+		memory = "MinMemoryCPU="
+	}
+	r.line("MinCPUsNode="+itoa(minCPUs(j)), memory+string(AppendMemory(nil, j.MinMemory, s)), "MinTmpDiskNode="+string(AppendMemory(nil, j.TmpDisk, s)))
+	r.line(pair("Features", null(j.Features)), "DelayBoot=00:00:00")
+	if j.Prefer != "" {
+		r.line(pair("Prefer", j.Prefer))
+	}
+	if j.Reservation != "" {
+		r.line(pair("Reservation", j.Reservation))
+	}
+	r.line("OverSubscribe="+cmp.Or(j.OverSubscribe, "OK"), "Contiguous="+digit(j.Contiguous), pair("Licenses", null(j.Licenses)), pair("Network", null(j.Network)))
+}
+
+// layout adds what is held on each node; nodes that are alike share a line.
+func layout(r *Record, j *status.Job) {
+	r.line(pair("JOB_GRES", null(jobGRES(j))))
+	var names []string
+	last := ""
+	flush := func() {
+		if len(names) > 0 {
+			r.line("  Nodes=" + hostlist.Fold(names) + " " + last)
+			names = nil
+		}
+	}
+	for part := range strings.SplitSeq(j.Layout, ";") {
+		f := append(strings.Split(part, " "), "", "", "")
+		text := "CPU_IDs=" + Escape(f[1]) + " Mem=" + Escape(f[2]) + " GRES=" + Escape(f[3])
+		if f[0] == "" {
+			continue
+		}
+		if text != last {
+			flush()
+		}
+		names, last = append(names, Escape(f[0])), text
+	}
+	flush()
+}
+
+// jobGRES is the sum of the generic resources on all nodes of the layout.
+func jobGRES(j *status.Job) string {
+	sum := map[string]int64{}
+	var order []string
+	for part := range strings.SplitSeq(j.Layout, ";") {
+		f := append(strings.Split(part, " "), "", "", "")
+		for g := range strings.SplitSeq(f[3], ",") {
+			g, _, _ = strings.Cut(g, "(")
+			at := strings.LastIndexByte(g, ':')
+			n, err := strconv.ParseInt(g[at+1:], 10, 64)
+			if at < 0 || err != nil {
+				continue
+			}
+			if _, seen := sum[g[:at]]; !seen {
+				order = append(order, g[:at])
+			}
+			sum[g[:at]] += n
+		}
+	}
+	for i, name := range order {
+		order[i] = name + ":" + itoa(sum[name])
+	}
+	return strings.Join(order, ",")
+}
+
+func jobFiles(r *Record, j *status.Job) {
+	r.line(pair("Command", null(j.Command)))
+	r.line(pair("WorkDir", null(j.WorkDir)))
+	for _, c := range []struct{ key, text string }{{"AdminComment", j.AdminComment}, {"SystemComment", j.Message}, {"Comment", j.Comment}} {
+		if c.text != "" {
+			r.line(pair(c.key, c.text) + " ")
+		}
+	}
+	if j.NoBatch {
+		return
+	}
+	r.line("StdErr=" + Escape(string(appendFile(nil, cmp.Or(j.StdErr, j.StdOut), j))))
+	r.line(pair("StdIn", cmp.Or(j.StdIn, "/dev/null")))
+	r.line("StdOut=" + Escape(string(appendFile(nil, j.StdOut, j))))
+}
+
+func jobEnd(r *Record, j *status.Job) {
+	if j.Switches != 0 {
+		r.line("Switches=" + itoa(j.Switches) + "@" + long(int64(j.SwitchesWait)))
+	}
+	r.line("Power=")
+	node := ""
+	if j.GRES != "" {
+		node = string(appendTRESPerNode(nil, j))
+	}
+	for _, c := range []struct{ key, text string }{{"CpusPerTres", j.CPUsPerTRES}, {"MemPerTres", j.MemPerTRES}, {"TresPerJob", j.TRESPerJob},
+		{"TresPerNode", node}, {"TresPerSocket", j.TRESPerSocket}, {"TresPerTask", j.TRESPerTask}, {"Container", j.Container}} {
+		if c.text != "" {
+			r.line(pair(c.key, c.text))
+		}
+	}
+	if j.MailType != "" {
+		r.line(pair("MailUser", cmp.Or(j.MailUser, j.User)), pair("MailType", j.MailType))
+	}
+	r.line("")
+}

@@ -1,0 +1,259 @@
+package format
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// NodeColumns are the columns of sinfo.
+var NodeColumns = bare(nodeColumns)
+
+func bare(list []NodeColumn) []Column[NodeGroup] {
+	out := make([]Column[NodeGroup], len(list))
+	for i := range list {
+		out[i] = list[i].Column
+	}
+	return out
+}
+
+func column(g grouping, letter byte, name, header string, add func(b []byte, row *NodeGroup, s *Settings) []byte) NodeColumn {
+	return NodeColumn{Column[NodeGroup]{Letter: letter, Name: name, Header: header, Append: add}, g}
+}
+
+// partText makes a column of a property of the partition.
+func partText(letter byte, name, header string, get func(*status.Partition) string) NodeColumn {
+	return column(byPart, letter, name, header, func(b []byte, g *NodeGroup, _ *Settings) []byte {
+		if g.Partition == nil {
+			return append(b, "n/a"...)
+		}
+		return append(b, get(g.Partition)...)
+	})
+}
+
+// nodeText makes a column of a property of nodes.
+func nodeText(letter byte, name, header, none string, get func(*status.Node) string) NodeColumn {
+	return column(byNode, letter, name, header, func(b []byte, g *NodeGroup, _ *Settings) []byte {
+		if n := g.first(); n != nil {
+			return or(b, get(n), none)
+		}
+		return append(b, none...)
+	})
+}
+
+// least makes a column of a number of which the least is shown, with a + where
+// the nodes differ.
+func least(letter byte, name, header string, get func(*status.Node) int64) NodeColumn {
+	return column(ranged, letter, name, header, func(b []byte, g *NodeGroup, _ *Settings) []byte {
+		if len(g.Nodes) == 0 {
+			return append(b, '0')
+		}
+		low, high := get(g.Nodes[0]), get(g.Nodes[0])
+		for _, n := range g.Nodes {
+			low, high = min(low, get(n)), max(high, get(n))
+		}
+		b = appendInt(b, low)
+		if low != high {
+			b = append(b, '+')
+		}
+		return b
+	})
+}
+
+func constant(letter byte, name, header, value string) NodeColumn {
+	return column(aggregate, letter, name, header, func(b []byte, _ *NodeGroup, _ *Settings) []byte { return append(b, value...) })
+}
+
+// wholeHeader marks a column whose header is not cut where it is
+// right-justified.
+func wholeHeader(c NodeColumn) NodeColumn {
+	c.WholeHeader = true
+	return c
+}
+
+// load is the load of a node's CPUs, empty where it is not known.
+func load(n *status.Node) string {
+	if n.Load == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(n.Load)/100, 'f', 2, 64)
+}
+
+func partName(p *status.Partition) string {
+	if p.Default {
+		return p.Name + "*"
+	}
+	return p.Name
+}
+
+func avail(p *status.Partition) string {
+	switch p.State {
+	case "", "UP":
+		return "up"
+	case "DOWN":
+		return "down"
+	case "DRAIN":
+		return "drain"
+	case "INACTIVE":
+		return "inact"
+	}
+	return strings.ToLower(p.State)
+}
+
+// limitText is a limit in minutes as sinfo shows it; 0 is none.
+func limitText(minutes int32, none string) string {
+	switch {
+	case minutes < 0:
+		return "infinite"
+	case minutes == 0:
+		return none
+	}
+	return string(AppendMinutes(nil, minutes))
+}
+
+// jobSize is the range of nodes a job may have: 1-infinite, 1-4, 1.
+func jobSize(p *status.Partition) string {
+	low := max(1, p.MinNodes)
+	if p.MaxNodes <= 0 {
+		return strconv.Itoa(int(low)) + "-infinite"
+	}
+	if p.MaxNodes == low {
+		return strconv.Itoa(int(low))
+	}
+	return strconv.Itoa(int(low)) + "-" + strconv.Itoa(int(p.MaxNodes))
+}
+
+func yesNo(v bool) string {
+	if v {
+		return "yes"
+	}
+	return "no"
+}
+
+func joined(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ",")
+}
+
+func slashes(b []byte, counts ...int64) []byte {
+	for i, n := range counts {
+		if i > 0 {
+			b = append(b, '/')
+		}
+		b = appendInt(b, n)
+	}
+	return b
+}
+
+var nodeColumns = append(partitionColumns(), append(stateColumns(), hardwareColumns()...)...)
+
+func partitionColumns() []NodeColumn {
+	return []NodeColumn{
+		partText('a', "Available", "AVAIL", avail),
+		partText('g', "Groups", "GROUPS", func(p *status.Partition) string { return joined(p.AllowGroups, "all") }),
+		partText('h', "OverSubscribe", "OVERSUBSCRIBE", func(p *status.Partition) string {
+			if p.OverSubscribe == "" {
+				return "NO"
+			}
+			return p.OverSubscribe
+		}),
+		partText('I', "PriorityJobFactor", "PRIO_JOB_FACTOR", func(p *status.Partition) string { return strconv.Itoa(int(p.PriorityJobFactor)) }),
+		partText('l', "Time", "TIMELIMIT", func(p *status.Partition) string { return limitText(p.MaxTime, "infinite") }),
+		partText('L', "DefaultTime", "DEFAULTTIME", func(p *status.Partition) string { return limitText(p.DefaultTime, "n/a") }),
+		partText('p', "PriorityTier", "PRIO_TIER", func(p *status.Partition) string { return strconv.Itoa(int(p.PriorityTier)) }),
+		partText('P', "Partition", "PARTITION", partName),
+		partText('r', "Root", "ROOT", func(p *status.Partition) string { return yesNo(p.RootOnly) }),
+		partText('R', "PartitionName", "PARTITION", func(p *status.Partition) string { return p.Name }),
+		partText('s', "Size", "JOB_SIZE", jobSize),
+		partText('B', "MaxCPUsPerNode", "MAX_CPUS_PER_NODE", func(p *status.Partition) string {
+			if p.MaxCPUs > 0 {
+				return strconv.Itoa(int(p.MaxCPUs))
+			}
+			return "UNLIMITED"
+		}),
+		partText('M', "PreemptMode", "PREEMPT_MODE", func(p *status.Partition) string { return cmp.Or(p.PreemptMode, "OFF") }),
+		partText(0, "Share", "OVERSUBSCRIBE", func(p *status.Partition) string { return cmp.Or(p.OverSubscribe, "NO") }),
+		constant('S', "AllocNodes", "ALLOCNODES", "all"),
+		constant('V', "Cluster", "CLUSTER", "N/A"),
+	}
+}
+
+func stateColumns() []NodeColumn {
+	return []NodeColumn{
+		column(aggregate, 'A', "NodeAI", "NODES(A/I)", func(b []byte, g *NodeGroup, _ *Settings) []byte {
+			alloc, idle, _ := g.counts()
+			return slashes(b, alloc, idle)
+		}),
+		column(aggregate, 'C', "CPUsState", "CPUS(A/I/O/T)", func(b []byte, g *NodeGroup, _ *Settings) []byte {
+			alloc, idle, other, total := g.cpus()
+			return slashes(b, alloc, idle, other, total)
+		}),
+		column(aggregate, 'D', "Nodes", "NODES", func(b []byte, g *NodeGroup, _ *Settings) []byte { return appendInt(b, len(g.Nodes)) }),
+		nodeText('E', "Reason", "REASON", "none", func(n *status.Node) string { return n.Reason }),
+		column(aggregate, 'F', "NodeAIOT", "NODES(A/I/O/T)", func(b []byte, g *NodeGroup, _ *Settings) []byte {
+			alloc, idle, other := g.counts()
+			return slashes(b, alloc, idle, other, alloc+idle+other)
+		}),
+		column(byNode, 'H', "Timestamp", "TIMESTAMP", func(b []byte, g *NodeGroup, s *Settings) []byte {
+			if n := g.first(); n != nil {
+				return AppendInstant(b, n.ReasonAt, "Unknown", s)
+			}
+			return append(b, "Unknown"...)
+		}),
+		wholeHeader(column(aggregate, 'N', "NodeList", "NODELIST", func(b []byte, g *NodeGroup, _ *Settings) []byte { return append(b, g.names()...) })),
+		nodeText('t', "StateCompact", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, true) }),
+		nodeText('T', "StateLong", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, false) }),
+		nodeText('u', "User", "USER", "Unknown", func(n *status.Node) string { return n.ReasonBy }),
+		nodeText('U', "UserLong", "USER", "Unknown", func(n *status.Node) string { return n.ReasonBy }),
+	}
+}
+
+func hardwareColumns() []NodeColumn {
+	features := func(n *status.Node) string { return strings.Join(n.Features, ",") }
+	return []NodeColumn{
+		nodeText('b', "features_act", "ACTIVE_FEATURES", "(null)", func(n *status.Node) string {
+			if n.ActiveFeatures != nil {
+				return strings.Join(n.ActiveFeatures, ",")
+			}
+			return features(n)
+		}),
+		least('c', "CPUs", "CPUS", func(n *status.Node) int64 { return int64(n.CPUs) }),
+		least('d', "Disk", "TMP_DISK", func(n *status.Node) int64 { return n.TmpDisk }),
+		least('e', "FreeMem", "FREE_MEM", func(n *status.Node) int64 { return cmp.Or(n.FreeMem, n.Memory-n.MemAlloc) }),
+		nodeText('f', "Features", "AVAIL_FEATURES", "(null)", features),
+		nodeText('G', "Gres", "GRES", "(null)", func(n *status.Node) string { return n.GRES }),
+		least('m', "Memory", "MEMORY", func(n *status.Node) int64 { return n.Memory }),
+		wholeHeader(nodeText('n', "NodeHost", "HOSTNAMES", "", func(n *status.Node) string { return cmp.Or(n.Host, n.Name) })),
+		wholeHeader(nodeText('o', "NodeAddr", "NODE_ADDR", "", func(n *status.Node) string { return n.Address })),
+		nodeText('O', "CPUsLoad", "CPU_LOAD", "N/A", load),
+		nodeText('v', "Version", "VERSION", "", func(n *status.Node) string { return n.Version }),
+		least('w', "Weight", "WEIGHT", func(n *status.Node) int64 { return int64(max(1, n.Weight)) }),
+		least('X', "Sockets", "SOCKETS", func(n *status.Node) int64 { return int64(n.Sockets) }),
+		least('Y', "Cores", "CORES", func(n *status.Node) int64 { return int64(n.Cores) }),
+		column(ranged, 'z', "SocketCoreThread", "S:C:T", func(b []byte, g *NodeGroup, _ *Settings) []byte {
+			n := g.first()
+			if n == nil {
+				return append(b, "0:0:0"...)
+			}
+			return append(b, strings.ReplaceAll(string(slashes(nil, int64(n.Sockets), int64(n.Cores), int64(n.Threads))), "/", ":")...)
+		}),
+		least('Z', "Threads", "THREADS", func(n *status.Node) int64 { return int64(n.Threads) }),
+		least(0, "AllocMem", "ALLOCMEM", func(n *status.Node) int64 { return n.MemAlloc }),
+		nodeText(0, "GresUsed", "GRES_USED", "gpu:0", func(n *status.Node) string { return n.GRESUsed }),
+		nodeText(0, "StateComplete", "STATECOMPLETE", "n/a", func(n *status.Node) string {
+			return strings.ToLower(ScontrolNodeState(n))
+		}),
+		nodeText(0, "Extra", "EXTRA", "(null)", func(n *status.Node) string { return n.Extra }),
+		nodeText(0, "Comment", "COMMENT", "(null)", func(n *status.Node) string { return n.Comment }),
+		column(aggregate, 0, "Port", "PORT", func(b []byte, g *NodeGroup, _ *Settings) []byte {
+			if n := g.first(); n != nil {
+				return appendInt(b, n.Port)
+			}
+			return append(b, '0')
+		}),
+	}
+}

@@ -1,0 +1,99 @@
+package format
+
+import (
+	"strconv"
+	"strings"
+)
+
+// DefaultNameWidth is the width of a column named by -O without one.
+const DefaultNameWidth = 20
+
+// ParseLetters reads a format of -o: text with %[[.]WIDTH]LETTER in it, where
+// a dot means right-justified. bad lists what follows a % and is no column;
+// it stays in the output as text, as Slurm has it.
+func ParseLetters[R any](columns []Column[R], text string) (l Layout[R], bad []string) {
+	if text == "%all" {
+		return allLetters(columns), nil
+	}
+	prefix, rest, more := strings.Cut(text, "%")
+	if prefix != "" {
+		l = append(l, Cell[R]{Text: prefix})
+	}
+	for more {
+		var piece string
+		piece, rest, more = strings.Cut(rest, "%")
+		cell, letter := parseCell(columns, piece)
+		if cell.Column == nil {
+			cell.Text = "%" + piece
+			bad = append(bad, letter)
+		}
+		l = append(l, cell)
+	}
+	return l, bad
+}
+
+// parseCell reads what stands between two % signs.
+func parseCell[R any](columns []Column[R], piece string) (c Cell[R], letter string) {
+	rest := piece
+	if c.Auto = strings.HasPrefix(rest, "#"); c.Auto {
+		rest = rest[1:]
+	}
+	if c.Right = strings.HasPrefix(rest, "."); c.Right {
+		rest = rest[1:]
+	}
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	c.Width, _ = strconv.Atoi(rest[:digits])
+	rest = rest[digits:]
+	if rest == "" {
+		return c, ""
+	}
+	c.Column = find(columns, func(col *Column[R]) bool { return col.Letter == rest[0] })
+	c.Text = rest[1:]
+	return c, rest[:1]
+}
+
+// allLetters is every column that has a letter, separated by bars.
+func allLetters[R any](columns []Column[R]) Layout[R] {
+	var l Layout[R]
+	for i := range columns {
+		if columns[i].Letter == 0 {
+			continue
+		}
+		if len(l) > 0 {
+			l[len(l)-1].Text = "|"
+		}
+		l = append(l, Cell[R]{Column: &columns[i]})
+	}
+	return l
+}
+
+// ParseNames reads a format of -O: NAME[:[.][WIDTH][TEXT]],... Names are
+// case-insensitive; without a width a column is DefaultNameWidth wide, with
+// nothing but TEXT as wide as its value. bad lists the names that are no
+// column; of them TEXT is left, as in Slurm.
+func ParseNames[R any](columns []Column[R], text string) (l Layout[R], bad []string) {
+	for item := range strings.SplitSeq(text, ",") {
+		if item == "" {
+			continue
+		}
+		name, spec, given := strings.Cut(item, ":")
+		col := find(columns, func(c *Column[R]) bool { return c.Name != "" && strings.EqualFold(c.Name, name) })
+		if col == nil {
+			bad = append(bad, name)
+			spec = strings.TrimLeft(strings.TrimPrefix(spec, "."), "0123456789")
+			l = append(l, Cell[R]{Text: spec})
+			continue
+		}
+		c := Cell[R]{Column: col, Width: DefaultNameWidth}
+		if given {
+			if c.Right = strings.HasPrefix(spec, "."); c.Right {
+				spec = spec[1:]
+			}
+			digits := len(spec) - len(strings.TrimLeft(spec, "0123456789"))
+			c.Width, _ = strconv.Atoi(spec[:digits])
+			c.Text = spec[digits:]
+		}
+		l = append(l, c)
+	}
+	return l, bad
+}

@@ -1,0 +1,91 @@
+package format
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// nodeRows are the recorded nodes.
+func (l *listing) nodeRows() []status.Node {
+	var out []status.Node
+	for _, m := range l.Nodes.Nodes {
+		j := slurmJob(m)
+		n := status.Node{Name: j.text("name"), Address: j.text("address"), Host: j.text("hostname"), State: strings.ToUpper(j.text("state")), CPUs: j.small("cpus"),
+			CPUsAlloc: j.small("alloc_cpus"), Sockets: j.small("sockets"), Cores: j.small("cores"), Threads: j.small("threads"), Memory: j.number("real_memory"),
+			MemAlloc: j.number("alloc_memory"), TmpDisk: j.number("temporary_disk"), Features: split(j.text("features")), GRES: j.text("gres"),
+			GRESUsed: j.text("gres_used"), Boot: j.number("boot_time"), AgentStart: j.number("slurmd_start_time"), Version: j.text("slurmd_version"),
+			OS: j.text("operating_system"), Arch: j.text("architecture"), Weight: j.small("weight"), Load: j.small("cpu_load"), FreeMem: j.number("free_memory"),
+			Port: j.small("port"), LastBusy: j.number("last_busy")}
+		for _, p := range m["partitions"].([]any) {
+			n.Partitions = append(n.Partitions, p.(string))
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ",")
+}
+
+// recordedPartitions are those of the recorded cluster.
+var recordedPartitions = []status.Partition{
+	{Name: "debug", Default: true, State: "UP", MaxTime: -1, Nodes: []string{"n1", "n2", "n3", "n4"}, PriorityTier: 1, PriorityJobFactor: 1},
+	{Name: "batch", State: "UP", MaxTime: 30, DefaultTime: 5, MaxNodes: 1, Nodes: []string{"n3", "n4"}, PriorityTier: 1, PriorityJobFactor: 10, MaxMemPerNode: 2000},
+}
+
+// changing are columns whose values move between the calls of the recording.
+var changing = []string{"%O", "%e", "%t", "%T", "%C", "%A", "%F", "%G", "CPUsLoad", "FreeMem", "AllocMem", "CPUsState", "NodeAI", "NodeAIOT", "GresUsed", "State"}
+
+// TestSinfoAsSlurmPrintsIt replays every -o letter and -O name: headers, and
+// the values of what does not move.
+func TestSinfoAsSlurmPrintsIt(t *testing.T) {
+	l := readListing(t)
+	nodes := l.nodeRows()
+	for _, c := range l.Calls {
+		at := slices.IndexFunc(c.Args, func(a string) bool { return a == "-o" || a == "-O" })
+		if c.Args[0] != "sinfo" || at < 0 || !strings.Contains(c.Args[at+1], "|") {
+			continue
+		}
+		single := c.Args[1] == "-N"
+		var layout Layout[NodeGroup]
+		var bad []string
+		if c.Args[at] == "-o" {
+			layout, bad = ParseLetters(NodeColumns, c.Args[at+1])
+		} else {
+			layout, bad = ParseNames(NodeColumns, c.Args[at+1])
+		}
+		if (len(bad) > 0) != (c.Err != "") {
+			t.Errorf("%q: bad %q, Slurm says %q", c.Args, bad, c.Err)
+			continue
+		}
+		moves := slices.ContainsFunc(changing, func(k string) bool { return strings.Contains(c.Args[at+1], k) })
+		rows := GroupNodes(layout, recordedPartitions, nodes, single, single)
+		order := "#P,-t"
+		if single {
+			order = "N"
+		}
+		SortNodeGroups(rows, order)
+		have := []string{strings.TrimSuffix(string(layout.AppendHeader(nil)), "\n")}
+		for i := range rows {
+			have = append(have, strings.TrimSuffix(string(layout.AppendRow(nil, &rows[i], &Settings{Now: c.Before, Cluster: "ref"})), "\n"))
+		}
+		want := strings.Split(strings.TrimSuffix(c.Out, "\n"), "\n")
+		if moves {
+			have, want = have[:1], want[:1]
+		}
+		if single { // Slurm has the partitions of a node in no certain order
+			slices.Sort(have[1:])
+			slices.Sort(want[1:])
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("%q:\n  have %q\n  want %q", c.Args[1:], have, want)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package format
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// StepDefault is the format of squeue -s.
+const StepDefault = "%.15i %.8j %.9P %.8u %.9M %N"
+
+// StepOrder is the order of squeue -s.
+const StepOrder = "P,i"
+
+type stepColumn = Column[status.Step]
+
+func stepText(letter byte, name, header, none string, get func(*status.Step) string) stepColumn {
+	return stepColumn{Letter: letter, Name: name, Header: header,
+		Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return or(b, get(t), none) },
+		Compare: func(a, b *status.Step) int { return cmp.Compare(get(a), get(b)) }}
+}
+
+func stepNumber(letter byte, name, header string, get func(*status.Step) int64) stepColumn {
+	return stepColumn{Letter: letter, Name: name, Header: header,
+		Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return appendInt(b, get(t)) },
+		Compare: func(a, b *status.Step) int { return cmp.Compare(get(a), get(b)) }}
+}
+
+// StepColumns are the columns of squeue -s.
+var StepColumns = []stepColumn{
+	stepNumber('A', "NumTasks", "TASKS", func(t *status.Step) int64 { return int64(t.Tasks) }),
+	stepText('b', "tres-per-job", "TRES_PER_JOB", "(null)", func(t *status.Step) string { return t.GRES }),
+	{Letter: 'i', Name: "StepID", Header: "STEPID", Compare: compareStep,
+		Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.ID...) }},
+	stepText('j', "StepName", "NAME", "(null)", func(t *status.Step) string { return t.Name }),
+	{Letter: 'l', Whole: true, Name: "TimeLimit", Header: "TIME_LIMIT",
+		Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return AppendMinutes(b, t.TimeLimit) },
+		Compare: func(a, b *status.Step) int { return cmp.Compare(uint32(a.TimeLimit), uint32(b.TimeLimit)) }},
+	{Letter: 'M', Whole: true, Name: "TimeUsed", Header: "TIME",
+		Append: func(b []byte, t *status.Step, s *Settings) []byte { return AppendDuration(b, stepElapsed(t, s)) },
+		Value:  stepElapsed},
+	{Letter: 'N', Whole: true, WholeHeader: true, Name: "Nodes", Header: "NODELIST",
+		Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.NodeList...) }},
+	stepText('P', "Partition", "PARTITION", "", func(t *status.Step) string { return t.Partition }),
+	{Letter: 'S', Name: "StartTime", Header: "START_TIME",
+		Append:  func(b []byte, t *status.Step, s *Settings) []byte { return AppendInstant(b, t.Start, "N/A", s) },
+		Compare: func(a, b *status.Step) int { return cmp.Compare(a.Start, b.Start) }},
+	stepText('u', "UserName", "USER", "", func(t *status.Step) string { return t.User }),
+	stepNumber('U', "UserID", "UID", func(t *status.Step) int64 { return t.UID }),
+	stepText(0, "StepState", "STATE", "", func(t *status.Step) string { return t.State }),
+	stepNumber(0, "JobID", "JOB_ID", func(t *status.Step) int64 { return t.JobID }),
+	stepNumber(0, "ArrayJobID", "ARRAY_JOB_ID", func(t *status.Step) int64 { return t.ArrayJobID }),
+	stepText(0, "ArrayTaskID", "ARRAY_TASK_ID", "N/A", func(t *status.Step) string { return t.ArrayTaskID }),
+	stepNumber(0, "NumCPUs", "NUM_CPUS", func(t *status.Step) int64 { return int64(t.CPUs) }),
+	stepText(0, "CPUFreq", "CPU_FREQ", "Unknown-Unknown:Unknown", func(t *status.Step) string { return t.CPUFreq }),
+	stepText(0, "Container", "CONTAINER", "(null)", func(t *status.Step) string { return t.Container }),
+	stepText(0, "tres-per-step", "TRES_PER_STEP", "(null)", func(t *status.Step) string { return t.GRES }),
+	stepText(0, "tres-per-node", "TRES_PER_NODE", "(null)", func(t *status.Step) string { return t.GRES }),
+	{Name: "Cluster", Header: "CLUSTER",
+		Append: func(b []byte, _ *status.Step, s *Settings) []byte { return or(b, s.Cluster, "berth") }},
+}
+
+func stepElapsed(t *status.Step, s *Settings) int64 {
+	if t.Start == 0 {
+		return 0
+	}
+	return max(0, s.Now-t.Start)
+}
+
+// compareStep orders by job, and by number within one: the batch script and
+// what else has no number of its own come last.
+func compareStep(a, b *status.Step) int {
+	if c := cmp.Compare(cmp.Or(a.ArrayJobID, a.HetJobID, a.JobID), cmp.Or(b.ArrayJobID, b.HetJobID, b.JobID)); c != 0 {
+		return c
+	}
+	x, errX := strconv.Atoi(a.ArrayTaskID)
+	y, errY := strconv.Atoi(b.ArrayTaskID)
+	if errX == nil && errY == nil && x != y {
+		return cmp.Compare(x, y)
+	}
+	if c := cmp.Compare(a.JobID, b.JobID); c != 0 {
+		return c
+	}
+	return cmp.Compare(uint32(a.Number), uint32(b.Number))
+}
+
+// SortSteps puts the steps into the order named by column letters.
+func SortSteps(rows []status.Step, order string, s *Settings) {
+	type key struct {
+		column     *stepColumn
+		descending bool
+	}
+	var keys []key
+	descending := false
+	for i := range len(order) {
+		if order[i] == '-' {
+			descending = true
+			continue
+		}
+		if c := find(StepColumns, func(c *stepColumn) bool { return c.Letter == order[i] }); c != nil {
+			keys = append(keys, key{c, descending})
+		}
+		descending = false
+	}
+	slices.SortFunc(rows, func(a, b status.Step) int {
+		for _, k := range keys {
+			var c int
+			switch {
+			case k.column.Compare != nil:
+				c = k.column.Compare(&a, &b)
+			case k.column.Value != nil:
+				c = cmp.Compare(k.column.Value(&a, s), k.column.Value(&b, s))
+			default:
+				c = cmp.Compare(string(k.column.Append(nil, &a, s)), string(k.column.Append(nil, &b, s)))
+			}
+			if c != 0 && k.descending {
+				return -c
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		return compareStep(&a, &b)
+	})
+}
+
+// StepRecord describes a step as scontrol show step does.
+func StepRecord(t *status.Step, s *Settings) *Record {
+	r := new(Record)
+	limit := "UNLIMITED"
+	if t.TimeLimit >= 0 {
+		limit = limitLong(t.TimeLimit)
+	}
+	r.line("StepId="+t.ID, "UserId="+itoa(t.UID), "StartTime="+instantText(t.Start, "Unknown", s), "TimeLimit="+limit)
+	r.line("State="+t.State, pair("Partition", t.Partition), pair("NodeList", t.NodeList))
+	r.line("Nodes="+itoa(t.Nodes), "CPUs="+itoa(t.CPUs), "Tasks="+itoa(t.Tasks), pair("Name", t.Name), "Network=(null)")
+	r.line(pair("TRES", null(t.TRES)))
+	r.line("ResvPorts=(null)")
+	freq := []string{"CPUFreqReq=Default"}
+	if t.Dist != "" {
+		freq = append(freq, pair("Dist", t.Dist))
+	}
+	r.line(freq...)
+	r.line("SrunHost:Pid=" + Escape(null(t.SrunHost)) + ":" + itoa(t.SrunPID))
+	if t.GRES != "" {
+		r.line(pair("TresPerNode", t.GRES))
+	}
+	if t.Container != "" {
+		r.line(pair("Container", t.Container))
+	}
+	return r
+}

@@ -1,0 +1,66 @@
+package format
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestEscape(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain name":     "plain name",
+		"ümläut 日本":      "ümläut 日本",
+		"a\x1b[2Jb":      `a\x1b[2Jb`,
+		"line\nbreak":    `line\x0abreak`,
+		"bad\xffbyte":    `bad\xffbyte`,
+		"c1\u009bclear":  `c1\x9bclear`,
+		"over\u202eride": `over\u202eride`,
+		"del\x7f":        `del\x7f`,
+		"real � rune":    "real � rune",
+	} {
+		if got := Escape(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzEscape(f *testing.F) {
+	f.Add("a\x1b]0;x\a")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Escape(s)
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, hostile) {
+			t.Errorf("%q: %q", s, got)
+		}
+		if b := fit([]byte(got), 0, 5, true); utf8.RuneCount(b) != 5 {
+			t.Errorf("%q: fit gives %q", s, b)
+		}
+	})
+}
+
+func TestDurations(t *testing.T) {
+	for seconds, want := range map[int64]string{
+		0: "0:00", 29: "0:29", 300: "5:00", 3599: "59:59", 3723: "1:02:03", 86399: "23:59:59",
+		93840: "1-02:04:00", 864000: "10-00:00:00", -1: "INVALID",
+	} {
+		if got := string(AppendDuration(nil, seconds)); got != want {
+			t.Errorf("%d: %q, want %q", seconds, got, want)
+		}
+	}
+	if got := string(AppendDurationLong(nil, 300)); got != "00:05:00" {
+		t.Error(got)
+	}
+	if got := string(AppendMinutes(nil, -1)); got != "UNLIMITED" {
+		t.Error(got)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	for mib, want := range map[int64]string{0: "0", 100: "100M", 1024: "1G", 1500: "1500M", 2048: "2G", 1 << 20: "1T"} {
+		if got := string(AppendMemory(nil, mib, &Settings{})); got != want {
+			t.Errorf("%d: %q, want %q", mib, got, want)
+		}
+	}
+	if got := string(AppendMemory(nil, 2048, &Settings{NoConvert: true})); got != "2048M" {
+		t.Error(got)
+	}
+}

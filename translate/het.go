@@ -1,0 +1,123 @@
+package translate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/directive"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// maxComponents bounds a heterogeneous job, as Slurm does.
+const maxComponents = 128
+
+// split gives every component of a heterogeneous job an Input of its own: its
+// part of the command line, between the colons, and of the script's directives,
+// between the hetjob lines. The script and its arguments are the first one's,
+// which runs it. One component: not such a job.
+func split(in *Input) ([]Input, error) {
+	segments, command, wrapped, err := segments(in.Args)
+	if err != nil {
+		return nil, err
+	}
+	count := len(segments)
+	if !wrapped && !AsksForText(in.Args) && directive.Check(in.Script) == nil {
+		read, err := directive.Read(in.ScriptName, in.Script)
+		if err == nil { // else it is said where the directives are read
+			count = max(count, len(componentsOf(read.Lines)))
+		}
+	}
+	if count == 1 {
+		return []Input{*in}, nil
+	}
+	if count > maxComponents {
+		return nil, slurmerr.New(slurmerr.Refused, "Batch job submission failed: Job size specification needs to be provided")
+	}
+	parts := make([]Input, count)
+	for i := range parts {
+		part := *in
+		part.part, part.wrapped = i, wrapped
+		part.line = "sbatch " + strings.Join(in.Args, " ")
+		part.Args = nil
+		if i < len(segments) {
+			part.Args = slices.Clone(segments[i])
+		}
+		part.Args = append(part.Args, command...)
+		parts[i] = part
+	}
+	return parts, nil
+}
+
+// segments are the options of each component on the command line; command is
+// the script and its arguments.
+func segments(args []string) (parts [][]string, command []string, wrapped bool, err error) {
+	for {
+		names, rest, err := option.Scan(option.Sbatch, args)
+		if err != nil {
+			return nil, nil, false, err
+		}
+		wrapped = wrapped || slices.Contains(names, "wrap")
+		parts = append(parts, args[:len(args)-len(rest)])
+		if len(rest) == 0 || rest[0] != ":" {
+			return parts, rest, wrapped, nil
+		}
+		args = rest[1:]
+	}
+}
+
+// componentsOf parts directives at the lines that begin a further component.
+func componentsOf(lines []directive.Line) [][]directive.Line {
+	out := [][]directive.Line{nil}
+	for _, l := range lines {
+		if len(l.Words) > 0 && (l.Words[0] == "hetjob" || l.Words[0] == "packjob") {
+			out = append(out, nil)
+			continue
+		}
+		out[len(out)-1] = append(out[len(out)-1], l)
+	}
+	return out
+}
+
+// heterogeneous is the submission of several components.
+func heterogeneous(parts []Input, lenient bool) (*Submission, error) {
+	var whole *Submission
+	for i := range parts {
+		s, err := component(parts[i], lenient)
+		if err != nil {
+			return nil, err
+		}
+		if s.Job.Array != nil {
+			return nil, slurmerr.New(slurmerr.Refused, "Batch job submission failed: Invalid job array specification")
+		}
+		s.Job.Het = &job.Het{Offset: int32(i), Size: int32(len(parts))}
+		if i == 0 {
+			whole = s
+			continue
+		}
+		if s.Client.Wrap != nil {
+			whole.Script = s.Script
+		}
+		// These are about when the job as a whole may start.
+		if s.Job.Hold == "" {
+			s.Job.Hold = whole.Job.Hold
+		}
+		if len(s.Job.Dependencies.Items) == 0 {
+			s.Job.Dependencies = whole.Job.Dependencies
+		}
+		s.Job.Time.Begin = max(s.Job.Time.Begin, whole.Job.Time.Begin)
+		whole.Components = append(whole.Components, s.Job)
+		whole.Warnings = append(whole.Warnings, s.Warnings...)
+		merge(&whole.Client, &s.Client)
+	}
+	return whole, nil
+}
+
+// merge takes over what sbatch itself is to do, whichever component says so.
+func merge(to, from *option.Client) {
+	to.Wait = to.Wait || from.Wait
+	to.Parsable = to.Parsable || from.Parsable
+	to.TestOnly = to.TestOnly || from.TestOnly
+	to.Quiet, to.Verbose = max(to.Quiet, from.Quiet), max(to.Verbose, from.Verbose)
+}

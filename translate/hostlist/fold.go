@@ -1,0 +1,115 @@
+package hostlist
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Fold writes names as one expression. The order is kept: neighbours that
+// share a prefix stand in one bracket, and runs of numbers become ranges, as
+// scontrol show hostlist does. Expand(Fold(names)) gives names back, for names
+// without commas, blanks and brackets. No names: the empty text.
+func Fold(names []string) string {
+	var b strings.Builder
+	for i := 0; i < len(names); {
+		prefix, digits := split(names[i])
+		end := i + 1
+		if digits != "" {
+			for end < len(names) {
+				p, d := split(names[end])
+				if d == "" || p != prefix {
+					break
+				}
+				end++
+			}
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		foldGroup(&b, prefix, names[i:end])
+		i = end
+	}
+	return b.String()
+}
+
+// FoldSorted is Fold of the names in Sort's order, each once.
+func FoldSorted(names []string) string {
+	sorted := slices.Clone(names)
+	Sort(sorted)
+	return Fold(slices.Compact(sorted))
+}
+
+// Sort orders names as Slurm orders nodes: by prefix, then by width of a
+// padded number, then by number.
+func Sort(names []string) {
+	slices.SortFunc(names, Compare)
+}
+
+// Compare is the order of Sort: negative, zero or positive.
+func Compare(a, b string) int {
+	pa, da := split(a)
+	pb, db := split(b)
+	if pa != pb {
+		return strings.Compare(pa, pb)
+	}
+	if da == "" || db == "" {
+		return len(da) - len(db)
+	}
+	if wa, wb := width(da), width(db); wa != wb {
+		return wa - wb
+	}
+	if len(da) != len(db) {
+		return len(da) - len(db)
+	}
+	return strings.Compare(da, db)
+}
+
+// width is the number of digits of a padded number, and 0 of a plain one.
+func width(digits string) int {
+	if len(digits) > 1 && digits[0] == '0' {
+		return len(digits)
+	}
+	return 0
+}
+
+// split cuts the number off a name's end. Numbers too long to count with stay
+// part of the prefix.
+func split(name string) (prefix, digits string) {
+	i := len(name)
+	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' && len(name)-i < maxDigit {
+		i--
+	}
+	return name[:i], name[i:]
+}
+
+// foldGroup writes names that share prefix; a single name stands as it is.
+func foldGroup(b *strings.Builder, prefix string, names []string) {
+	if len(names) == 1 {
+		b.WriteString(names[0])
+		return
+	}
+	b.WriteString(prefix)
+	b.WriteByte('[')
+	for i := 0; i < len(names); {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		first := names[i][len(prefix):]
+		last := first
+		n, _ := strconv.ParseInt(first, 10, 64)
+		for i++; i < len(names); i++ {
+			next := names[i][len(prefix):]
+			if n++; pad(n, len(first)) != next {
+				break
+			}
+			last = next
+		}
+		b.WriteString(first)
+		if last != first {
+			b.WriteByte('-')
+			b.WriteString(last)
+		}
+	}
+	b.WriteByte(']')
+}

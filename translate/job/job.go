@@ -1,0 +1,194 @@
+// Package job holds the neutral Job: what a user asked for, in Slurm's terms,
+// with no Kubernetes type and no command-line type in it. Every path through
+// Berth goes by this type: scripts and options become a Job, and a Job becomes
+// objects, plans and table rows.
+//
+// The zero value of every field means "not given". All sizes are MiB, all
+// durations minutes unless the name says otherwise, all instants Unix seconds
+// in UTC. A Job is a plain value: copy it with DeepCopy, share it read-only.
+//
+// +kubebuilder:object:generate=true
+package job
+
+// Unlimited marks a time limit without end (Slurm's UNLIMITED or INFINITE).
+const Unlimited int32 = -1
+
+// Job is one job, one array, or one component of a heterogeneous job.
+type Job struct {
+	Name         string    `json:"name,omitempty"`
+	Partitions   []string  `json:"partitions,omitempty"` // in the order asked for; empty: the default partition
+	Account      string    `json:"account,omitempty"`
+	QOS          string    `json:"qos,omitempty"`
+	Reservation  string    `json:"reservation,omitempty"`
+	WCKey        string    `json:"wckey,omitempty"`
+	Comment      string    `json:"comment,omitempty"`
+	AdminComment string    `json:"adminComment,omitempty"`
+	Extra        string    `json:"extra,omitempty"`
+	Licenses     []License `json:"licenses,omitempty"`
+
+	Shape     Shape     `json:"shape,omitzero"`
+	Placement Placement `json:"placement,omitzero"`
+	Time      Time      `json:"time,omitzero"`
+	Batch     Batch     `json:"batch,omitzero"`
+
+	// Hold keeps the job PENDING until released: "user" (JobHeldUser) or
+	// "admin" (JobHeldAdmin, priority 0 set by an operator).
+	Hold         string       `json:"hold,omitempty"`
+	Nice         int32        `json:"nice,omitempty"`
+	Priority     *int64       `json:"priority,omitempty"` // set by hand; nil: computed
+	Dependencies Dependencies `json:"dependencies,omitzero"`
+	Array        *Array       `json:"array,omitempty"`
+	Het          *Het         `json:"het,omitempty"`
+	Mail         Mail         `json:"mail,omitzero"`
+
+	// Options keeps every option given by the user that has no field of its
+	// own, by its long name, so that nothing is lost on the way.
+	Options map[string]string `json:"options,omitempty"`
+}
+
+// License is a count of one cluster-wide licence (--licenses).
+type License struct {
+	Name  string `json:"name"`
+	Count int32  `json:"count"`
+}
+
+// Shape says how much is wanted: nodes, tasks, CPUs, memory, generic resources.
+type Shape struct {
+	MinNodes int32 `json:"minNodes,omitempty"` // -N min
+	MaxNodes int32 `json:"maxNodes,omitempty"` // -N max; 0 with MinNodes set: not bounded by the user
+	Tasks    int32 `json:"tasks,omitempty"`    // -n
+
+	TasksPerNode   int32 `json:"tasksPerNode,omitempty"`
+	TasksPerSocket int32 `json:"tasksPerSocket,omitempty"`
+	TasksPerCore   int32 `json:"tasksPerCore,omitempty"`
+	TasksPerGPU    int32 `json:"tasksPerGPU,omitempty"`
+
+	CPUsPerTask int32 `json:"cpusPerTask,omitempty"`
+	CPUsPerGPU  int32 `json:"cpusPerGPU,omitempty"`
+	MinCPUs     int32 `json:"minCPUs,omitempty"` // --mincpus, a node
+
+	SocketsPerNode int32 `json:"socketsPerNode,omitempty"`
+	CoresPerSocket int32 `json:"coresPerSocket,omitempty"`
+	ThreadsPerCore int32 `json:"threadsPerCore,omitempty"`
+	CoreSpec       int32 `json:"coreSpec,omitempty"`
+
+	// At most one of the three is set; a pointer to 0 in MemPerNode means all
+	// the memory of the node (--mem=0).
+	MemPerNode *int64 `json:"memPerNode,omitempty"`
+	MemPerCPU  *int64 `json:"memPerCPU,omitempty"`
+	MemPerGPU  *int64 `json:"memPerGPU,omitempty"`
+	TmpDisk    int64  `json:"tmpDisk,omitempty"` // --tmp, a node
+
+	GRES       []GRES `json:"gres,omitempty"`
+	Overcommit bool   `json:"overcommit,omitempty"`
+}
+
+// Scopes of a generic resource request: what Count counts against.
+const (
+	PerNode   = "node"   // --gres, --gpus-per-node
+	PerJob    = "job"    // --gpus
+	PerSocket = "socket" // --gpus-per-socket
+	PerTask   = "task"   // --gpus-per-task, --tres-per-task
+)
+
+// GRES is a request for a generic resource such as gpu:a100:4.
+type GRES struct {
+	Name  string `json:"name"`
+	Type  string `json:"type,omitempty"` // empty: any type
+	Count int64  `json:"count"`
+	Per   string `json:"per"` // PerNode, PerJob, PerSocket or PerTask
+}
+
+// Placement says on which nodes, and how tasks and cores are laid out there.
+type Placement struct {
+	NodeList      []string `json:"nodeList,omitempty"` // expanded; all of them are wanted
+	Exclude       []string `json:"exclude,omitempty"`  // expanded
+	Constraint    string   `json:"constraint,omitempty"`
+	Prefer        string   `json:"prefer,omitempty"`
+	Exclusive     string   `json:"exclusive,omitempty"` // "node", "user", "mcs", "topo"
+	OverSubscribe bool     `json:"oversubscribe,omitempty"`
+	Contiguous    bool     `json:"contiguous,omitempty"`
+	Switches      int32    `json:"switches,omitempty"`
+	SwitchesWait  int32    `json:"switchesWaitSeconds,omitempty"`
+	SpreadJob     bool     `json:"spreadJob,omitempty"`
+	UseMinNodes   bool     `json:"useMinNodes,omitempty"`
+	Distribution  string   `json:"distribution,omitempty"`
+	Hint          string   `json:"hint,omitempty"`
+}
+
+// Time says when, and for how long.
+type Time struct {
+	Limit    int32 `json:"limit,omitempty"`    // minutes, or Unlimited
+	Min      int32 `json:"min,omitempty"`      // --time-min, minutes
+	Begin    int64 `json:"begin,omitempty"`    // Unix seconds
+	Deadline int64 `json:"deadline,omitempty"` // Unix seconds
+
+	// Signal to send SignalBefore seconds ahead of the limit (--signal);
+	// SignalBatch: to the batch shell only (B:).
+	Signal       int32 `json:"signal,omitempty"`
+	SignalBefore int32 `json:"signalBeforeSeconds,omitempty"`
+	SignalBatch  bool  `json:"signalBatch,omitempty"`
+	SignalResv   bool  `json:"signalReservation,omitempty"`
+}
+
+// Batch says how the batch script runs. The script and the environment
+// themselves travel beside the Job (api/v1alpha1.BatchJobSpec), compressed.
+type Batch struct {
+	WorkDir    string   `json:"workDir,omitempty"`
+	SubmitHost string   `json:"submitHost,omitempty"`
+	SubmitLine string   `json:"submitLine,omitempty"`
+	Args       []string `json:"args,omitempty"`    // arguments of the script
+	Command    string   `json:"command,omitempty"` // absolute path of the script, as squeue %o shows it
+	Output     string   `json:"output,omitempty"`  // pattern, unexpanded; empty: slurm-%j.out
+	Error      string   `json:"error,omitempty"`
+	Input      string   `json:"input,omitempty"`
+	OpenMode   string   `json:"openMode,omitempty"` // "a" or "t"
+	Export     string   `json:"export,omitempty"`   // as given: ALL, NONE, NIL, list
+	Umask      int32    `json:"umask,omitempty"`    // permission bits to clear, plus one; 0: 0022
+
+	Requeue          *bool             `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
+	NoKill           bool              `json:"noKill,omitempty"`
+	KillOnInvalidDep *bool             `json:"killOnInvalidDep,omitempty"`
+	Rlimits          map[string]uint64 `json:"rlimits,omitempty"` // --propagate: name without RLIMIT_ -> soft limit; 2^63-1: none
+	Container        map[string]string `json:"container,omitempty"`
+
+	// Client is the command that waits for an allocation without a script and
+	// must keep in touch with it: "srun" or "salloc". "no-shell" is an
+	// allocation that nobody waits for; empty: a batch job.
+	Client string `json:"client,omitempty"`
+}
+
+// Dependencies of a job: all of them, or any one when Any is set.
+type Dependencies struct {
+	Any   bool         `json:"any,omitempty"`
+	Items []Dependency `json:"items,omitempty"`
+}
+
+// Dependency is one term of --dependency.
+type Dependency struct {
+	Type    string `json:"type"`              // after, afterany, afterok, afternotok, aftercorr, afterburstbuffer, singleton, expand
+	JobID   int64  `json:"jobID,omitempty"`   // 0 for singleton
+	Task    *int32 `json:"task,omitempty"`    // array task; nil: the whole job
+	AllTask bool   `json:"allTask,omitempty"` // JOBID_*
+	Delay   int32  `json:"delay,omitempty"`   // minutes, of after:ID+N
+}
+
+// Array is the index set of a job array (--array).
+type Array struct {
+	Spec string `json:"spec"` // canonical text, as squeue shows it, with %N
+	// Indexes are Spec's, ascending; objects are stored without them.
+	Indexes []int32 `json:"-"`
+	Max     int32   `json:"max,omitempty"` // %N throttle; 0: none
+}
+
+// Het marks a component of a heterogeneous job.
+type Het struct {
+	Offset int32 `json:"offset"`
+	Size   int32 `json:"size"`
+}
+
+// Mail says when to tell whom (--mail-type, --mail-user).
+type Mail struct {
+	Types []string `json:"types,omitempty"`
+	User  string   `json:"user,omitempty"`
+}

@@ -1,0 +1,146 @@
+// Package image lets a job choose the image of its containers (--container-image
+// and its companions, as pyxis has them), as far as its partition allows. It is
+// pure. What a job may choose is the image, folders of volumes that the
+// partition mounts anyway, and nothing else: user, security context and agent
+// stay the partition's.
+package image
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// JobContainer is the name of the container of a Partition's template that runs
+// the job; HostImage stands for the file system of a process node.
+const (
+	JobContainer = "job"
+	HostImage    = "berth.hpc/host"
+)
+
+// reserved are folders that belong to the agent and to the pod.
+var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/run", "/var/run", "/berth"}
+
+// Check tells whether jobs of the partition may ask for this; choice is
+// job.Batch.Container. The error's text is for the user.
+func Check(part *v1alpha1.Partition, choice map[string]string) error {
+	if len(choice) == 0 {
+		return nil
+	}
+	var pod corev1.PodTemplateSpec
+	if raw := part.Spec.Template.Raw; len(raw) > 0 {
+		if err := json.Unmarshal(raw, &pod); err != nil {
+			return fmt.Errorf("template of partition %s: %w", part.Name, err)
+		}
+	}
+	c := &corev1.Container{Name: JobContainer}
+	if i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == JobContainer }); i >= 0 {
+		c = &pod.Spec.Containers[i]
+	}
+	return Apply(part, c, choice)
+}
+
+// Apply makes the container what the job chose. c is the job's container of
+// the partition's template.
+func Apply(part *v1alpha1.Partition, c *corev1.Container, choice map[string]string) error {
+	if len(choice) == 0 {
+		return nil
+	}
+	image := choice["image"]
+	switch {
+	case image == "":
+		return errors.New("pyxis: the --container options need --container-image")
+	case c.Image == "" || c.Image == HostImage:
+		return fmt.Errorf("pyxis: partition %s runs jobs as processes of its nodes, without images; leave --container-image out", part.Name)
+	case !allowed(part.Spec.AllowImages, image):
+		return fmt.Errorf("pyxis: partition %s does not let jobs run image %s", part.Name, image)
+	}
+	if dir := choice["workdir"]; dir != "" && !path.IsAbs(dir) {
+		return fmt.Errorf("pyxis: --container-workdir: %s is not an absolute path", dir)
+	}
+	c.Image = image
+	return mount(part, c, choice["mounts"])
+}
+
+// allowed matches an image against patterns in which an asterisk stands for any
+// text.
+func allowed(patterns []string, image string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, image) })
+}
+
+func match(pattern, text string) bool {
+	head, rest, star := strings.Cut(pattern, "*")
+	if !star {
+		return pattern == text
+	}
+	if !strings.HasPrefix(text, head) {
+		return false
+	}
+	for i := len(head); i <= len(text); i++ {
+		if match(rest, text[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// mount adds folders of volumes that the container has already.
+func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
+	if text == "" {
+		return nil
+	}
+	mounts, err := value.Mounts(text)
+	if err != nil {
+		return fmt.Errorf("pyxis: --container-mounts: %w", err)
+	}
+	own := slices.Clone(c.VolumeMounts)
+	for _, m := range mounts {
+		if slices.Contains(reserved, m.Target) || strings.HasPrefix(m.Target, "/berth/") || strings.HasPrefix(m.Target, "/var/run/secrets") {
+			return fmt.Errorf("pyxis: --container-mounts: nothing can be mounted at %s", m.Target)
+		}
+		from := holding(own, m.Source)
+		if from == nil {
+			return fmt.Errorf("pyxis: --container-mounts: %s is on no volume of partition %s", m.Source, part.Name)
+		}
+		if slices.ContainsFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == m.Target }) {
+			continue // it is there
+		}
+		sub := strings.TrimPrefix(strings.TrimPrefix(m.Source, from.MountPath), "/")
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
+			Name: from.Name, MountPath: m.Target, SubPath: path.Join(from.SubPath, sub), ReadOnly: from.ReadOnly || m.ReadOnly})
+	}
+	return nil
+}
+
+// Sources are the folders that a valid choice mounts.
+func Sources(choice map[string]string) []string {
+	var out []string
+	if choice["mounts"] == "" {
+		return nil
+	}
+	mounts, _ := value.Mounts(choice["mounts"])
+	for _, m := range mounts {
+		out = append(out, m.Source)
+	}
+	return out
+}
+
+// holding finds the mount with the longest path that source lies in.
+func holding(mounts []corev1.VolumeMount, source string) *corev1.VolumeMount {
+	var best *corev1.VolumeMount
+	for i := range mounts {
+		p := strings.TrimSuffix(mounts[i].MountPath, "/")
+		if (source == p || strings.HasPrefix(source, p+"/")) && (best == nil || len(p) > len(best.MountPath)) && mounts[i].SubPathExpr == "" {
+			best = &mounts[i]
+		}
+	}
+	return best
+}

@@ -1,0 +1,148 @@
+package kube_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/kube"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func base() kube.Input {
+	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: "j-0123456789abcdefghij", Namespace: "user-alice", UID: "11111111-2222-3333-4444-555555555555"}}
+	b.Spec.JobID, b.Spec.User = 42, "alice"
+	b.Status.Attempt = 1
+	p := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "main"}}
+	p.Spec.Agent.HostPath = "/opt/berth/bin"
+	return kube.Input{
+		Job: b, Partition: p, API: "https://10.0.0.1:8443", APICA: []byte("pem"),
+		User: &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: v1alpha1.UserSpec{
+			UID: 1000, GID: 100, Groups: []v1alpha1.Group{{Name: "users", GID: 100}, {Name: "lab", GID: 2000}}}},
+	}
+}
+
+func nodes(list ...v1alpha1.NodeAllocation) *v1alpha1.Allocation {
+	return &v1alpha1.Allocation{Nodes: list}
+}
+
+func node(name string, cpus int32, memory int64, gres ...v1alpha1.GRESAllocation) v1alpha1.NodeAllocation {
+	return v1alpha1.NodeAllocation{Name: name, CPUs: cpus, Memory: memory, GRES: gres, Tasks: 1}
+}
+
+// cases are the shapes; each has its objects in testdata/kube.
+var cases = map[string]func(*kube.Input){
+	"one-task": func(in *kube.Input) { in.Job.Status.Allocation = nodes(node("n1", 1, 100)) },
+	"three-nodes": func(in *kube.Input) {
+		in.Job.Status.Allocation = nodes(node("n1", 2, 512), node("n2", 2, 512), node("n3", 2, 512))
+	},
+	"unequal-nodes": func(in *kube.Input) {
+		in.Job.Status.Attempt = 3
+		in.Job.Status.Allocation = nodes(node("n1", 3, 300), node("n2", 1, 100), node("n3", 1, 100))
+	},
+	"gpus": func(in *kube.Input) {
+		in.Job.Status.Allocation = nodes(node("n1", 4, 4096, v1alpha1.GRESAllocation{Name: "gpu", Type: "a100", Count: 2}))
+	},
+	"no-memory": func(in *kube.Input) { in.Job.Status.Allocation = nodes(node("n1", 1, 0)) },
+	"root-user": func(in *kube.Input) {
+		in.User.Spec.UID, in.User.Spec.GID, in.User.Spec.Groups = 0, 0, nil
+		in.Job.Status.Allocation = nodes(node("n1", 1, 100))
+	},
+	"template": func(in *kube.Input) {
+		killWait := int32(5)
+		in.Cluster = &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{KillWait: &killWait}}
+		in.Partition.Spec.Agent = v1alpha1.AgentSource{Image: "berth/agent:1"}
+		in.Partition.Spec.Template = runtime.RawExtension{Raw: []byte(`{"metadata":{"annotations":{"site":"x"}},"spec":{
+			"nodeSelector":{"pool":"hpc"},"tolerations":[{"key":"hpc","operator":"Exists"}],
+			"volumes":[{"name":"home","hostPath":{"path":"/home"}}],
+			"containers":[{"name":"job","image":"site/mpi:1","command":["ignored"],"securityContext":{"runAsUser":0,"capabilities":{"add":["IPC_LOCK"]}},
+			"volumeMounts":[{"name":"home","mountPath":"/home"}]}]}}`)}
+		in.Job.Status.Allocation = nodes(node("n1", 1, 100))
+	},
+}
+
+func init() {
+	cases["container"] = func(in *kube.Input) {
+		cases["template"](in)
+		in.Partition.Spec.AllowImages = []string{"nvcr.io/*"}
+		in.Job.Spec.Job.Batch.Container = map[string]string{"image": "nvcr.io/nvidia/pytorch:24.01", "mounts": "/home/alice/data:/data:ro", "workdir": "/data"}
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := base()
+			change(&in)
+			group, set, err := kube.Objects(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []byte
+			for _, o := range []any{group, set} {
+				data, err := yaml.Marshal(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(append(got, data...), "---\n"...)
+			}
+			file := filepath.Join("..", "testdata", "kube", name+".yaml")
+			if *update {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != string(want) {
+				t.Errorf("objects differ from %s (go test ./translate/kube -update writes them anew):\n%s", file, got)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for name, change := range map[string]func(*kube.Input){
+		"no nodes":     func(*kube.Input) {},
+		"no agent":     func(in *kube.Input) { cases["one-task"](in); in.Partition.Spec.Agent = v1alpha1.AgentSource{} },
+		"bad template": func(in *kube.Input) { cases["one-task"](in); in.Partition.Spec.Template.Raw = []byte("{") },
+		"no image": func(in *kube.Input) {
+			cases["template"](in)
+			in.Job.Spec.Job.Batch.Container = map[string]string{"image": "evil"}
+		},
+		"no user": func(in *kube.Input) { in.User = nil },
+	} {
+		in := base()
+		change(&in)
+		if _, _, err := kube.Objects(in); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// TestUsersDecideNothing checks that what runs is the partition's and the
+// user's numbers, whatever the job asks for.
+func TestUsersDecideNothing(t *testing.T) {
+	in := base()
+	cases["template"](&in)
+	in.Job.Spec.Job.Options = map[string]string{"container": "evil", "uid": "0"}
+	in.Job.Spec.Job.Batch.Container = nil
+	_, set, err := kube.Objects(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := set.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec
+	c := spec.Containers[0]
+	if *spec.SecurityContext.RunAsUser != 1000 || c.SecurityContext.RunAsUser != nil || c.Image != "site/mpi:1" || c.Command[0] != "/berth/bin/agent" {
+		t.Errorf("%+v %+v", spec.SecurityContext, c)
+	}
+}

@@ -1,0 +1,263 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+)
+
+// Set is the options of a command that lists or operates (squeue, sinfo,
+// scancel, scontrol). They describe no job, and their letters mean other things
+// than sbatch's, so each command has a table of its own.
+type Set struct {
+	Name    string // of the command
+	Args    string // what follows the options, in the help text
+	Options []*Option
+	// Interspersed: options may follow other words, as getopt_long permutes
+	// them; else they end at the first word that is none.
+	Interspersed bool
+}
+
+// Values are the options that were given, by long name.
+type Values struct {
+	values map[string][]string
+}
+
+// Has tells whether the option was given.
+func (v *Values) Has(name string) bool { return len(v.values[name]) > 0 }
+
+// Count is how often the option was given.
+func (v *Values) Count(name string) int { return len(v.values[name]) }
+
+// Get is the last value given for the option, empty if there is none.
+func (v *Values) Get(name string) string {
+	all := v.values[name]
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// List is the last value of the option, split at commas, without empty parts.
+func (v *Values) List(name string) []string {
+	return slices.DeleteFunc(strings.Split(v.Get(name), ","), func(s string) bool { return s == "" })
+}
+
+// Answer is the text for --help, --usage or --version; asked: one was given.
+func (s *Set) Answer(v *Values) (text string, asked bool) {
+	switch {
+	case v.Has("help"):
+		return s.Help(), true
+	case v.Has("usage"):
+		return s.Usage(), true
+	case v.Has("version"):
+		return "slurm " + build.Slurm + "\n", true
+	}
+	return "", false
+}
+
+// Parse reads the input variables and the command line. rest is what is no
+// option. Errors are in getopt's words; these commands end with 1, not 255.
+func (s *Set) Parse(args []string, lookup func(string) (string, bool)) (*Values, []string, error) {
+	v := &Values{values: map[string][]string{}}
+	for _, o := range s.Options {
+		if o.Env == "" {
+			continue
+		}
+		if text, ok := lookup(o.Env); ok {
+			v.values[o.Name] = append(v.values[o.Name], text)
+		}
+	}
+	rest, err := s.scan(args, v)
+	var e *slurmerr.Error
+	if errors.As(err, &e) {
+		e.Code = 1
+	}
+	return v, rest, err
+}
+
+func (s *Set) scan(args []string, v *Values) (rest []string, err error) {
+	for len(args) > 0 && err == nil {
+		word := args[0]
+		switch {
+		case word == "--":
+			return append(rest, args[1:]...), nil
+		case strings.HasPrefix(word, "--"):
+			args, err = s.long(args, v)
+		case len(word) > 1 && word[0] == '-':
+			args, err = s.short(args, v)
+		case !s.Interspersed:
+			return args, nil
+		default:
+			rest, args = append(rest, word), args[1:]
+		}
+	}
+	return rest, err
+}
+
+func (s *Set) long(args []string, v *Values) ([]string, error) {
+	name, val, has := strings.Cut(args[0][2:], "=")
+	o, err := s.match(name, args[0])
+	if err != nil {
+		return nil, err
+	}
+	args = args[1:]
+	switch {
+	case o.Arg == NoArg && has:
+		return nil, usage("option '--%s' doesn't allow an argument", spelled(o, name))
+	case o.Arg == RequiredArg && !has && len(args) == 0:
+		return nil, usage("option '--%s' requires an argument", spelled(o, name))
+	case o.Arg == RequiredArg && !has:
+		val, args = args[0], args[1:]
+	}
+	v.values[o.Name] = append(v.values[o.Name], val)
+	return args, nil
+}
+
+// match finds the option that a long name or its unambiguous beginning means.
+func (s *Set) match(name, word string) (*Option, error) {
+	var found *Option
+	var names []string
+	several := false
+	for _, o := range s.Options {
+		for _, n := range o.names() {
+			if n == "" || !strings.HasPrefix(n, name) {
+				continue
+			}
+			if n == name {
+				return o, nil
+			}
+			names = append(names, n)
+			several = several || found != nil && found != o
+			found = o
+		}
+	}
+	if found == nil {
+		return nil, usage("unrecognized option '%s'", word)
+	}
+	if several {
+		return nil, usage("option '%s' is ambiguous; possibilities: '--%s'", word, strings.Join(names, "' '--"))
+	}
+	return found, nil
+}
+
+func (s *Set) short(args []string, v *Values) ([]string, error) {
+	letters := args[0][1:]
+	args = args[1:]
+	for letters != "" {
+		letter := letters[0]
+		letters = letters[1:]
+		o := s.letter(letter)
+		switch {
+		case o == nil:
+			return nil, usage("invalid option -- '%c'", rune(letter))
+		case o.Arg == NoArg:
+			v.values[o.Name] = append(v.values[o.Name], "")
+		case letters != "" || o.Arg == OptionalArg:
+			v.values[o.Name] = append(v.values[o.Name], letters)
+			return args, nil
+		case len(args) == 0:
+			return nil, usage("option requires an argument -- '%c'", rune(letter))
+		default:
+			v.values[o.Name] = append(v.values[o.Name], args[0])
+			return args[1:], nil
+		}
+	}
+	return args, nil
+}
+
+func (s *Set) letter(letter byte) *Option {
+	for _, o := range s.Options {
+		if o.Short == letter {
+			return o
+		}
+	}
+	return nil
+}
+
+// Refused is the error of the first option given that is refused here, or nil.
+func (s *Set) Refused(v *Values) error {
+	for _, o := range s.Options {
+		if o.Status == Refused && v.Has(o.Name) {
+			return slurmerr.Newf(slurmerr.Refused, "--%s is not possible here: %s", o.Name, o.Reason)
+		}
+	}
+	return nil
+}
+
+// Help is the text of --help.
+func (s *Set) Help() string {
+	var b strings.Builder
+	b.WriteString(s.usageLine() + "\n")
+	for _, o := range s.Options {
+		left := "      "
+		if o.Short != 0 {
+			left = fmt.Sprintf("  -%c, ", o.Short)
+		}
+		left += "--" + o.Name
+		if o.Arg == RequiredArg {
+			left += "=" + o.Meta
+		}
+		help := o.Help
+		if o.Status == Refused {
+			help += " (not possible here: " + o.Reason + ")"
+		}
+		fmt.Fprintf(&b, "%-34s %s\n", left, help)
+	}
+	return b.String()
+}
+
+func (s *Set) usageLine() string {
+	return strings.TrimSpace(fmt.Sprintf("Usage: %s [OPTIONS] %s", s.Name, s.Args))
+}
+
+// Usage is the text of --usage: every option in one paragraph.
+func (s *Set) Usage() string {
+	var words []string
+	for _, o := range s.Options {
+		name := "--" + o.Name
+		if o.Short != 0 {
+			name = "-" + string(rune(o.Short))
+		}
+		if o.Arg == RequiredArg {
+			name += " " + o.Meta
+		}
+		words = append(words, "["+name+"]")
+	}
+	if s.Args != "" {
+		words = append(words, s.Args)
+	}
+	return fold("Usage: "+s.Name, words)
+}
+
+// fold puts words into lines of at most 78 columns behind a heading.
+func fold(heading string, words []string) string {
+	var b strings.Builder
+	b.WriteString(heading)
+	column := len(heading)
+	for _, w := range words {
+		if column+1+len(w) > 78 {
+			b.WriteString("\n" + strings.Repeat(" ", len(heading)))
+			column = len(heading)
+		}
+		b.WriteString(" " + w)
+		column += 1 + len(w)
+	}
+	return b.String() + "\n"
+}
+
+// Rows that every command has.
+func common() []*Option {
+	return []*Option{
+		{Name: "verbose", Short: 'v', Help: "say more"},
+		{Name: "version", Short: 'V', Help: "print the version"},
+		{Name: "help", Help: "print this text"},
+		{Name: "usage", Help: "print the options in short"},
+	}
+}
+
+const noFederation = "there is no federation of clusters"

@@ -1,0 +1,43 @@
+package option
+
+// Scrontab is the table of scrontab's options.
+var Scrontab = &Set{Name: "scrontab", Args: "[FILE|-]", Interspersed: true, Options: []*Option{
+	{Name: "edit", Short: 'e', Help: "edit the crontab with $VISUAL or $EDITOR"},
+	{Name: "list", Short: 'l', Help: "print the crontab"},
+	{Name: "remove", Short: 'r', Help: "end every job of the crontab"},
+	{Name: "user", Short: 'u', Arg: RequiredArg, Meta: "USER", Status: Refused, Reason: "use the credentials of that user", Help: "another user's crontab"},
+	{Name: "help", Help: "print this text"},
+	{Name: "usage", Help: "print the options in short"},
+	{Name: "verbose", Short: 'v', Help: "say more"},
+	{Name: "version", Short: 'V', Help: "print the version"},
+}}
+
+// Strigger is the table of strigger's options; whatever is asked for is
+// refused.
+var Strigger = &Set{Name: "strigger", Args: "--set|--get|--clear", Interspersed: true, Options: append([]*Option{
+	{Name: "set", Help: "create a trigger (not possible here)"},
+	{Name: "get", Help: "list triggers (not possible here)"},
+	{Name: "clear", Help: "delete a trigger (not possible here)"},
+}, append(triggers(), []*Option{
+	{Name: "help", Help: "print this text"},
+	{Name: "usage", Help: "print the options in short"},
+	{Name: "version", Short: 'V', Help: "print the version"},
+}...)...)}
+
+// triggers are the events and details that Slurm's strigger takes.
+func triggers() []*Option {
+	var out []*Option
+	for _, name := range []string{"burst_buffer", "front_end", "primary_slurmctld_failure", "primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control",
+		"backup_slurmctld_failure", "backup_slurmctld_resumed_operation", "backup_slurmctld_assumed_control", "down", "drained", "primary_slurmctld_acct_buffer_full", "fail", "fini",
+		"primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation", "primary_database_failure", "primary_database_resumed_operation", "idle", "noheader", "quiet", "reconfig", "time_limit", "up", "verbose"} {
+		out = append(out, &Option{Name: name, Help: "an event or a setting of it"})
+	}
+	for _, name := range []string{"flags", "id", "jobid", "clusters", "node", "offset", "program", "user"} {
+		arg := RequiredArg
+		if name == "node" {
+			arg = OptionalArg
+		}
+		out = append(out, &Option{Name: name, Arg: arg, Meta: "VALUE", Help: "a setting of the event"})
+	}
+	return out
+}

@@ -1,0 +1,17 @@
+package option
+
+// Sprio is the table of sprio's options.
+var Sprio = &Set{Name: "sprio", Interspersed: true, Options: append([]*Option{
+	{Name: "federation", Help: "all clusters of a federation: there is none, so this one"},
+	{Name: "noheader", Short: 'h', Help: "no line of headers"},
+	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: RequiredArg, Meta: "IDS", Help: "only these jobs"},
+	{Name: "local", Help: "this cluster only (the default)"},
+	{Name: "long", Short: 'l', Help: "more columns"},
+	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAMES", Env: "SLURM_CLUSTERS", Help: "this cluster by its name (KUBECONFIG chooses another)"},
+	{Name: "norm", Short: 'n', Help: "normalized factors"},
+	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Help: "columns by letter: \"%.15i %.10Y\""},
+	{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", Help: "only jobs in these partitions"},
+	{Name: "sibling", Help: "sibling jobs of a federation: there are none"},
+	{Name: "user", Short: 'u', Aliases: []string{"users"}, Arg: RequiredArg, Meta: "USERS", Help: "only jobs of these users"},
+	{Name: "weights", Short: 'w', Help: "what each factor weighs"},
+}, common()...)}

@@ -1,0 +1,82 @@
+package option
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTableIsWhole(t *testing.T) {
+	letters := map[Command]map[byte]string{Sbatch: {}, Srun: {}, Salloc: {}}
+	for _, o := range Table() {
+		if o.Help == "" || o.In == 0 || o.Arg != NoArg && o.Meta == "" {
+			t.Errorf("--%s: help, commands or value's name is missing", o.Name)
+		}
+		for _, c := range []Command{Sbatch, Srun, Salloc} {
+			if o.In&c == 0 {
+				continue
+			}
+			if Lookup(c, o.Name) != o {
+				t.Errorf("%s --%s: two rows of one name", c, o.Name)
+			}
+			if other := letters[c][o.Short]; o.Short != 0 && other != "" {
+				t.Errorf("%s -%c: --%s and --%s", c, o.Short, other, o.Name)
+			}
+			letters[c][o.Short] = o.Name
+			if status, reason := o.For(c); (status == Supported) != (reason == "") {
+				t.Errorf("%s --%s: %v with reason %q", c, o.Name, status, reason)
+			}
+			if status, _ := o.For(c); status == Supported && o.set == nil {
+				t.Errorf("%s --%s: supported, but nothing takes its value", c, o.Name)
+			}
+		}
+	}
+}
+
+func TestParseSrun(t *testing.T) {
+	p, err := Parse(Srun, []string{"-N2", "-n", "4", "--ntasks-per-node=2", "--nodel", "n1,n2", "-lK", "--mpi=none", "--input", "none", "./a.out", "-n", "9"},
+		[]string{"SLURM_NTASKS=8", "SLURM_JOB_ID=7", "SLURM_CPU_BIND=none", "PATH=/bin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := p.Job.Shape
+	if s.MinNodes != 2 || s.MaxNodes != 2 || s.Tasks != 4 || s.TasksPerNode != 2 || p.Step.JobID != 7 {
+		t.Errorf("shape %+v, job %d", s, p.Step.JobID)
+	}
+	if !slices.Equal(p.Job.Placement.NodeList, []string{"n1", "n2"}) || !p.Step.Label || p.Step.KillOnBadExit == nil || p.Step.CPUBind != "none" {
+		t.Errorf("%+v %+v", p.Job.Placement, p.Step)
+	}
+	if !slices.Equal(p.Args, []string{"./a.out", "-n", "9"}) || p.Given["ntasks"].From != FromCommandLine || len(p.Warnings) > 0 {
+		t.Errorf("args %q, %+v, warnings %q", p.Args, p.Given, p.Warnings)
+	}
+}
+
+// TestTableHasSlurmsOptions compares the names with those that the commands of
+// Slurm 22.05.8 have (from --help, and from getopt's lists of possibilities).
+func TestTableHasSlurmsOptions(t *testing.T) {
+	data, err := os.ReadFile("../testdata/options.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		known[strings.TrimSpace(line)] = true
+		command, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, c := range []Command{Sbatch, Srun, Salloc} {
+			if c.String() == command && Lookup(c, name) == nil {
+				t.Errorf("%s --%s is missing", command, name)
+			}
+		}
+	}
+	if len(known) < 300 {
+		t.Fatalf("only %d names", len(known))
+	}
+	for _, o := range Table() {
+		for _, c := range []Command{Sbatch, Srun, Salloc} {
+			if o.In&c != 0 && o.Since == "" && !known[c.String()+" "+o.Name] {
+				t.Errorf("%s --%s is no option of Slurm's", c, o.Name)
+			}
+		}
+	}
+}

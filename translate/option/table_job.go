@@ -1,0 +1,186 @@
+package option
+
+import (
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// jobOptions name and file the job: who, where, how important.
+func jobOptions() []*Option {
+	return []*Option{
+		{Name: "account", Short: 'A', Arg: RequiredArg, Meta: "NAME", In: all, Env: "ACCOUNT", Group: GroupJob,
+			Help: "charge the job to account NAME", set: text(func(p *Parsed) *string { return &p.Job.Account })},
+		{Name: "array", Short: 'a', Arg: RequiredArg, Meta: "INDEXES", In: Sbatch, Env: "ARRAY_INX", Group: GroupJob,
+			Help: "run one task for each index, such as 0-9:3%2", Test: "test/e2e/testdata/script/array.txtar", set: setArray},
+		{Name: "comment", Arg: RequiredArg, Meta: "TEXT", In: all, Group: GroupJob,
+			Help: "keep a comment with the job", set: text(func(p *Parsed) *string { return &p.Job.Comment })},
+		{Name: "dependency", Short: 'd', Arg: RequiredArg, Meta: "TYPE:ID[:ID]", In: all, Group: GroupJob,
+			EnvFull: map[Command][]string{Srun: {"SLURM_DEPENDENCY"}},
+			Help:    "wait for other jobs", set: setDependency},
+		{Name: "hold", Short: 'H', In: all, Group: GroupJob, Help: "hold the job until it is released",
+			set: func(p *Parsed, _ string, _ bool) error { p.Job.Hold = "user"; return nil }},
+		{Name: "job-name", Short: 'J', Arg: RequiredArg, Meta: "NAME", In: all, Group: GroupJob,
+			EnvFull: map[Command][]string{Sbatch: {"SBATCH_JOB_NAME"}, Srun: {"SLURM_JOB_NAME"}},
+			Help:    "name of the job", set: text(func(p *Parsed) *string { return &p.Job.Name })},
+		{Name: "kill-on-invalid-dep", Arg: RequiredArg, Meta: "yes|no", In: Sbatch, Group: GroupJob,
+			Help: "cancel the job when its dependency can never be met", Test: "test/e2e/testdata/script/dependency-never.txtar", set: setKillOnInvalidDep},
+		{Name: "licenses", Short: 'L', Arg: RequiredArg, Meta: "NAME[:COUNT]", In: all, Group: GroupJob,
+			Help: "licenses the job needs", Test: "test/e2e/testdata/policy/licenses.txtar", set: setLicenses},
+		{Name: "mail-type", Arg: RequiredArg, Meta: "TYPES", In: all, Group: GroupJob,
+			Help: "events to send mail about", set: setMailType},
+		{Name: "mail-user", Arg: RequiredArg, Meta: "ADDRESS", In: all, Group: GroupJob,
+			Help: "whom to send mail",
+			set:  text(func(p *Parsed) *string { return &p.Job.Mail.User })},
+		{Name: "mcs-label", Arg: RequiredArg, Meta: "LABEL", In: all, Group: GroupJob,
+			Status: Warned, Reason: "there are no MCS labels", Help: "security label (MCS)"},
+		{Name: "nice", Arg: OptionalArg, Meta: "VALUE", In: all, Group: GroupJob,
+			Help: "lower the priority by VALUE, 100 without one", set: setNice},
+		{Name: "no-kill", Short: 'k', Arg: OptionalArg, Meta: "off", In: all, Env: "NO_KILL", Group: GroupJob,
+			Status: Warned, Reason: "a job whose node fails ends", Help: "keep the job when a node of it fails", set: setNoKill},
+		{Name: "no-requeue", In: Sbatch, Env: "NO_REQUEUE", Group: GroupJob, Help: "never requeue the job",
+			set: optFlag(false, func(p *Parsed) **bool { return &p.Job.Batch.Requeue })},
+		{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", In: all, Env: "PARTITION", Group: GroupJob,
+			Help: "partitions to run in, whichever can first", set: setPartition},
+		{Name: "priority", Arg: RequiredArg, Meta: "VALUE", In: all, Group: GroupJob,
+			Help: "set the priority by hand (operators)", set: setPriority},
+		{Name: "qos", Short: 'q', Arg: RequiredArg, Meta: "NAME", In: all, Env: "QOS", Group: GroupJob,
+			Help: "quality of service", set: text(func(p *Parsed) *string { return &p.Job.QOS })},
+		{Name: "requeue", In: Sbatch, Env: "REQUEUE", Group: GroupJob, Help: "let the job be requeued",
+			set: optFlag(true, func(p *Parsed) **bool { return &p.Job.Batch.Requeue })},
+		{Name: "reservation", Arg: RequiredArg, Meta: "NAME", In: all, Env: "RESERVATION", Group: GroupJob,
+			Help: "run inside a reservation", Test: "test/e2e/testdata/policy/reservation.txtar",
+			set: text(func(p *Parsed) *string { return &p.Job.Reservation })},
+		{Name: "wckey", Arg: RequiredArg, Meta: "KEY", In: all, Env: "WCKEY", Group: GroupJob,
+			Help: "workload characterization key, kept with the job", set: text(func(p *Parsed) *string { return &p.Job.WCKey })},
+	}
+}
+
+func setArray(p *Parsed, v string, _ bool) error {
+	if v == "" {
+		p.Job.Array = nil
+		return nil
+	}
+	a, err := value.Array(v)
+	if err != nil {
+		return p.refuseLater(p.submission("Invalid job array specification"))
+	}
+	p.Job.Array = a
+	return nil
+}
+
+func setDependency(p *Parsed, v string, _ bool) error {
+	d, err := value.Dependencies(v)
+	if err != nil {
+		return p.refuseLater(p.submission("Job dependency problem"))
+	}
+	p.Job.Dependencies = d
+	return nil
+}
+
+func setKillOnInvalidDep(p *Parsed, v string, _ bool) error {
+	var on bool
+	switch strings.ToLower(v) {
+	case "yes":
+		on = true
+	case "no":
+	default:
+		return value.ErrInvalid
+	}
+	p.Job.Batch.KillOnInvalidDep = &on
+	return nil
+}
+
+func setLicenses(p *Parsed, v string, _ bool) error {
+	p.Job.Licenses = nil
+	for part := range strings.SplitSeq(v, ",") {
+		name, n, given := strings.Cut(part, ":")
+		l := job.License{Name: name, Count: 1}
+		if given {
+			c, err := value.Count(n)
+			if err != nil {
+				return p.refuseLater(p.submission("Invalid license specification"))
+			}
+			l.Count = c
+		}
+		if name == "" {
+			return p.refuseLater(p.submission("Invalid license specification"))
+		}
+		p.Job.Licenses = append(p.Job.Licenses, l)
+	}
+	return nil
+}
+
+var mailTypes = map[string]bool{"NONE": true, "BEGIN": true, "END": true, "FAIL": true, "REQUEUE": true, "ALL": true,
+	"INVALID_DEPEND": true, "STAGE_OUT": true, "TIME_LIMIT": true, "TIME_LIMIT_90": true, "TIME_LIMIT_80": true,
+	"TIME_LIMIT_50": true, "ARRAY_TASKS": true}
+
+func setMailType(p *Parsed, v string, _ bool) error {
+	p.Job.Mail.Types = nil
+	for part := range strings.SplitSeq(v, ",") {
+		t := strings.ToUpper(part)
+		switch {
+		case t == "":
+		case !mailTypes[t]:
+			return value.ErrInvalid
+		case t == "NONE":
+			p.Job.Mail.Types = nil
+			return nil
+		case t == "ALL":
+			p.Job.Mail.Types = append(p.Job.Mail.Types, mailAll...)
+		default:
+			p.Job.Mail.Types = append(p.Job.Mail.Types, t)
+		}
+	}
+	return nil
+}
+
+// mailAll is what ALL stands for.
+var mailAll = []string{"INVALID_DEPEND", "BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT"}
+
+// maxNice is NICE_OFFSET less the values with a meaning of their own.
+const maxNice = 1<<31 - 3
+
+func setNice(p *Parsed, v string, has bool) error {
+	p.Job.Nice = 100
+	if !has {
+		return nil
+	}
+	n := value.Leading(v)
+	if n < -maxNice || n > maxNice {
+		return slurmerr.Newf(slurmerr.BadValue, "Invalid --nice value, out of range (+/- %d)", maxNice)
+	}
+	p.Job.Nice = int32(n)
+	return nil
+}
+
+func setNoKill(p *Parsed, v string, has bool) error {
+	off := strings.EqualFold(v, "off") || strings.EqualFold(v, "no")
+	if has && !off {
+		return value.ErrInvalid
+	}
+	p.Job.Batch.NoKill = !has
+	return nil
+}
+
+func setPartition(p *Parsed, v string, _ bool) error {
+	p.Job.Partitions = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
+	return nil
+}
+
+func setPriority(p *Parsed, v string, _ bool) error {
+	n := value.Leading(v)
+	if strings.EqualFold(v, "TOP") {
+		n = 1<<32 - 3
+	}
+	switch {
+	case n < 0:
+		return slurmerr.New(slurmerr.BadValue, "Priority must be >= 0")
+	case n >= 1<<32-2 && !strings.EqualFold(v, "TOP"):
+		return slurmerr.New(slurmerr.BadValue, "Priority must be < 4294967294")
+	}
+	p.Job.Priority = &n
+	return nil
+}

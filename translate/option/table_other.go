@@ -1,0 +1,164 @@
+package option
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// anyMoment stands for the present where only the form of a time counts.
+var anyMoment = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// otherOptions concern the command itself.
+func otherOptions() []*Option {
+	return []*Option{
+		{Name: "parsable", In: Sbatch, Group: GroupOther, Help: "print the id alone", set: flag(func(p *Parsed) *bool { return &p.Client.Parsable })},
+		{Name: "wait", Short: 'W', In: Sbatch, Env: "WAIT", Group: GroupOther, Help: "wait for the end of the job, and take over its exit code",
+			set: flag(func(p *Parsed) *bool { return &p.Client.Wait })},
+		{Name: "test-only", In: Sbatch | Srun, Group: GroupOther, Help: "check the request and say when it would start",
+			set: flag(func(p *Parsed) *bool { return &p.Client.TestOnly })},
+		{Name: "quiet", Short: 'Q', In: all, Group: GroupOther, Help: "print errors only",
+			set: func(p *Parsed, _ string, _ bool) error { p.Client.Quiet++; return nil }},
+		{Name: "verbose", Short: 'v', In: all, Group: GroupOther, Env: "DEBUG", Help: "say more; may be repeated", set: setVerbose},
+		{Name: "no-shell", In: Salloc, Group: GroupOther, Help: "run no command in the allocation", set: flag(func(p *Parsed) *bool { return &p.Client.NoShell })},
+		{Name: "bell", In: Salloc, Env: "BELL", Group: GroupOther, Help: "ring the bell when the allocation is there",
+			set: func(p *Parsed, _ string, _ bool) error { p.Client.Bell = "always"; return nil }},
+		{Name: "no-bell", In: Salloc, Env: "NO_BELL", Group: GroupOther, Help: "never ring the bell",
+			set: func(p *Parsed, _ string, _ bool) error { p.Client.Bell = "never"; return nil }},
+		{Name: "kill-command", Short: 'K', Arg: OptionalArg, Meta: "SIGNAL", In: Salloc, Env: "KILL_CMD", Group: GroupOther,
+			Help: "signal the command when the allocation ends", set: setKillCommand},
+		{Name: "clusters", Aliases: []string{"cluster"}, Short: 'M', Arg: RequiredArg, Meta: "NAMES", In: all, Group: GroupOther,
+			EnvFull: map[Command][]string{Sbatch: {"SLURM_CLUSTERS", "SBATCH_CLUSTERS"}, Salloc: {"SLURM_CLUSTERS", "SALLOC_CLUSTERS"}, Srun: {"SLURM_CLUSTERS"}},
+			Limits:  []Limit{{In: Srun | Salloc, Status: Refused, Reason: "there is one cluster; choose another by KUBECONFIG"}}, Help: "clusters to use",
+			set: text(func(p *Parsed) *string { return &p.Client.Clusters })},
+		{Name: "uid", Arg: RequiredArg, Meta: "USER", In: all, Group: GroupOther, Limits: []Limit{{In: Srun | Salloc, Status: Refused, Reason: "a step's user is who asks for it"}}, Help: "user to run as (root)", set: text(func(p *Parsed) *string { return &p.Client.AsUser })},
+		{Name: "gid", Arg: RequiredArg, Meta: "GROUP", In: all, Group: GroupOther, Status: Refused, Reason: "a job's group is its user's", Help: "group to run as", set: text(func(p *Parsed) *string { return &p.Client.AsGroup })},
+		{Name: "acctg-freq", Arg: RequiredArg, Meta: "INTERVALS", In: all, Env: "ACCTG_FREQ", Group: GroupOther,
+			Status: Warned, Reason: "usage is not sampled at intervals", Help: "sampling intervals of usage", set: setAcctgFreq},
+		{Name: "profile", Arg: RequiredArg, Meta: "TYPES", In: all, Env: "PROFILE", Group: GroupOther,
+			Status: Warned, Reason: "there are no profiles", Help: "profiles to collect", set: setProfile},
+		{Name: "power", Arg: RequiredArg, Meta: "FLAGS", In: all, Env: "POWER", Group: GroupOther,
+			Status: Warned, Reason: "power is not managed", Help: "power management", set: setPower},
+		{Name: "cpu-freq", Arg: RequiredArg, Meta: "FREQUENCY", In: all, Group: GroupOther,
+			EnvFull: map[Command][]string{Srun: {"SLURM_CPU_FREQ_REQ"}},
+			Status:  Warned, Reason: "CPU frequencies are not changed", Help: "frequency of the CPUs", set: setCPUFreq},
+		{Name: "context", Arg: RequiredArg, Meta: "CONTEXT", In: all, Group: GroupOther,
+			Status: Refused, Reason: "SELinux contexts are set by the partition", Help: "SELinux context"},
+		{Name: "help", Short: 'h', In: all, Group: GroupOther, Help: "print this help", set: clientOnly(func(p *Parsed) *bool { return &p.Client.Help })},
+		{Name: "usage", In: all, Group: GroupOther, Help: "print a short usage", set: clientOnly(func(p *Parsed) *bool { return &p.Client.Usage })},
+		{Name: "version", Short: 'V', In: all, Group: GroupOther, Help: "print the version", set: clientOnly(func(p *Parsed) *bool { return &p.Client.Version })},
+	}
+}
+
+// clientOnly is a flag that means something on the command line alone.
+func clientOnly(field func(*Parsed) *bool) setter {
+	return func(p *Parsed, _ string, _ bool) error {
+		if p.from == FromCommandLine {
+			*field(p) = true
+		}
+		return nil
+	}
+}
+
+func setVerbose(p *Parsed, v string, has bool) error {
+	if p.from == FromEnv && has {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return errNumber
+		}
+		p.Client.Verbose = n
+		return nil
+	}
+	p.Client.Verbose++
+	return nil
+}
+
+// defaultKillCommand is SIGTERM, what -K means without a signal.
+const defaultKillCommand = 15
+
+func setKillCommand(p *Parsed, v string, has bool) error {
+	n := int32(defaultKillCommand)
+	if has {
+		var err error
+		if n, err = value.SignalNumber(v); err != nil {
+			return value.ErrInvalid
+		}
+	}
+	p.Client.KillCommand = &n
+	return nil
+}
+
+// setAcctgFreq reads N or TYPE=N,...
+func setAcctgFreq(p *Parsed, v string, _ bool) error {
+	for part := range strings.SplitSeq(v, ",") {
+		_, n, typed := strings.Cut(part, "=")
+		if !typed {
+			n = part
+		}
+		if _, err := value.CountOrZero(n); err != nil {
+			return slurmerr.Newf(slurmerr.BadValue, "Invalid --acctg-freq specification: %s", v)
+		}
+	}
+	p.keep("acctg-freq", v)
+	return nil
+}
+
+// profiles are what can be collected, in the order in which they are shown.
+var profiles = []string{"Energy", "Lustre", "Network", "Task"}
+
+func setProfile(p *Parsed, v string, _ bool) error {
+	var found []string
+	for part := range strings.SplitSeq(v, ",") {
+		switch {
+		case strings.EqualFold(part, "none"):
+			p.keep("profile", "None")
+			return nil
+		case strings.EqualFold(part, "all"):
+			found = profiles
+		default:
+			i := slices.IndexFunc(profiles, func(name string) bool { return strings.EqualFold(name, part) })
+			if i < 0 {
+				return slurmerr.Newf(slurmerr.BadValue, "invalid --profile=%s option", v)
+			}
+			found = append(slices.Clone(found), profiles[i])
+		}
+	}
+	slices.SortFunc(found, strings.Compare)
+	p.keep("profile", strings.Join(slices.Compact(found), ","))
+	return nil
+}
+
+func setPower(p *Parsed, v string, _ bool) error {
+	if !strings.EqualFold(v, "level") {
+		p.Warnings = append(p.Warnings, "error: Ignoring unrecognized power option ("+v+")")
+	}
+	p.keep("power", v)
+	return nil
+}
+
+// setCPUFreq reads FREQUENCY, LOW-HIGH, either with :GOVERNOR, or a governor.
+func setCPUFreq(p *Parsed, v string, _ bool) error {
+	span, governor, governed := strings.Cut(v, ":")
+	low, high, ranged := strings.Cut(span, "-")
+	ok := frequency(low) && (!ranged || frequency(high)) && (!governed || slices.Contains(governors, strings.ToLower(governor)))
+	if !ok && !slices.Contains(governors, strings.ToLower(v)) {
+		return slurmerr.Newf(slurmerr.BadValue, "unrecognized --cpu-freq argument %q\nInvalid --cpu-freq argument", v)
+	}
+	p.keep("cpu-freq", v)
+	return nil
+}
+
+var governors = []string{"conservative", "ondemand", "performance", "powersave", "userspace", "schedutil"}
+
+func frequency(s string) bool {
+	switch strings.ToLower(s) {
+	case "low", "medium", "high", "highm1":
+		return true
+	}
+	_, err := value.Count(s)
+	return err == nil
+}

@@ -1,0 +1,52 @@
+package option
+
+// The tests that see what options do, by the option's name: on the objects of a
+// job (FOLDER.TestName), on a plan, or on jobs that ran (scripts of the
+// end-to-end tests). A supported option without one fails the build.
+const (
+	onObjects = "cli/translate/objects.TestOptionsOnObjects"
+	onJobs    = "test/e2e/testdata/script/"
+	keptJobs  = onJobs + "options-kept.txtar"
+	fileJobs  = onJobs + "options-files.txtar"
+	placeJobs = onJobs + "options-place.txtar"
+	client    = onJobs + "options-client.txtar"
+	stepJobs  = onJobs + "options-step.txtar"
+	inPlan    = "internal/sched/snapshot.TestOptionsInThePlan"
+	timePlan  = "internal/sched/snapshot.TestTimeMinDeadlineAndOversubscribe"
+	agentEnv  = "internal/agent.TestImageEnvironment"
+)
+
+var tests = map[string]string{
+	"account": keptJobs, "array": keptJobs, "comment": keptJobs, "dependency": keptJobs, "extra": keptJobs, "hold": keptJobs, "job-name": keptJobs, "nice": keptJobs,
+	"no-requeue": keptJobs, "partition": keptJobs, "priority": keptJobs, "qos": keptJobs, "requeue": keptJobs, "wckey": keptJobs,
+	"begin": keptJobs, "time": keptJobs, "stepmgr": keptJobs,
+
+	"chdir": fileJobs, "output": fileJobs, "error": fileJobs, "input": fileJobs, "open-mode": fileJobs, "export": fileJobs,
+	"export-file": fileJobs, "get-user-env": fileJobs, "propagate": fileJobs, "wrap": fileJobs, "ignore-pbs": fileJobs,
+
+	"nodelist": placeJobs, "exclude": placeJobs, "nodefile": placeJobs, "distribution": placeJobs, "exclusive": placeJobs,
+	"wait-all-nodes": placeJobs, "constraint": inPlan,
+	"prefer": inPlan, "contiguous": inPlan, "switches": inPlan, "spread-job": inPlan, "use-min-nodes": inPlan, "hint": inPlan,
+	"extra-node-info": inPlan, "sockets-per-node": inPlan, "cores-per-socket": inPlan, "threads-per-core": inPlan,
+	"ntasks-per-socket": inPlan, "ntasks-per-core": inPlan,
+	"oversubscribe": timePlan,
+
+	"nodes": onObjects, "ntasks": onObjects, "ntasks-per-node": onObjects, "cpus-per-task": onObjects, "mincpus": onObjects,
+	"overcommit": onObjects, "mem": onObjects, "mem-per-cpu": onObjects, "mem-per-gpu": onObjects, "gres": onObjects, "gpus": onObjects,
+	"gpus-per-node": onObjects, "gpus-per-socket": onObjects, "gpus-per-task": onObjects, "tres-per-task": onObjects,
+	"cpus-per-gpu": onObjects, "ntasks-per-gpu": onObjects, "container-image": onObjects, "container-mounts": onObjects,
+	"container-writable": onObjects, "container-workdir": agentEnv, "container-env": agentEnv,
+	"no-container-remap-root": onObjects, "no-container-entrypoint": onObjects,
+
+	"no-shell": onJobs + "salloc.txtar", "bell": client, "kill-command": client, "no-bell": client,
+	"mail-type": "internal/sched/mail.TestDelivery", "mail-user": "internal/sched/mail.TestDelivery",
+	"uid": "cli/sbatch.TestForOthersAndElsewhere", "clusters": "cli/sbatch.TestForOthersAndElsewhere",
+	"parsable": client, "quiet": client, "verbose": client, "wait": client, "test-only": client, "help": client, "usage": client, "version": client,
+
+	"label": stepJobs, "unbuffered": stepJobs, "kill-on-bad-exit": stepJobs, "overlap": stepJobs, "exact": stepJobs,
+	"whole": stepJobs, "relative": stepJobs, "jobid": stepJobs, "pty": onJobs + "srun-pty.txtar", "multi-prog": onJobs + "srun-programs.txtar", "prolog": onJobs + "srun-programs.txtar",
+	"epilog": onJobs + "srun-programs.txtar", "task-prolog": onJobs + "srun-programs.txtar", "task-epilog": onJobs + "srun-programs.txtar",
+	"mpi": stepJobs, "cpu-bind": stepJobs,
+	"disable-status":    stepJobs,
+	"quit-on-interrupt": stepJobs, "immediate": stepJobs, "external-launcher": stepJobs,
+}

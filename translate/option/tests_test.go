@@ -1,0 +1,69 @@
+package option_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// TestEverySupportedOptionHasATest fails where an option is called supported and
+// names no test that sees what it does, or names one that is not there.
+func TestEverySupportedOptionHasATest(t *testing.T) {
+	for _, o := range option.Table() {
+		supported := false
+		for _, c := range []option.Command{option.Sbatch, option.Srun, option.Salloc} {
+			if status, _ := o.For(c); o.In&c != 0 && status == option.Supported {
+				supported = true
+			}
+		}
+		switch {
+		case !supported:
+		case o.Test == "":
+			t.Errorf("--%s is called supported, and no test is named that sees what it does", o.Name)
+		default:
+			exists(t, o)
+		}
+	}
+}
+
+// exists looks for the test, and in a script for the option.
+func exists(t *testing.T, o *option.Option) {
+	const top = "../.."
+	text := `--` + regexp.QuoteMeta(o.Name) + `\b`
+	if o.Short != 0 {
+		text += `|[\s"]-` + string(o.Short)
+	}
+	mention := regexp.MustCompile(text)
+	if strings.HasSuffix(o.Test, ".txtar") {
+		text, err := os.ReadFile(filepath.Join(top, o.Test))
+		if err != nil {
+			t.Errorf("--%s: %v", o.Name, err)
+			return
+		}
+		if !mention.Match(text) {
+			t.Errorf("--%s: %s does not use it", o.Name, o.Test)
+		}
+		return
+	}
+	folder, name, _ := strings.Cut(o.Test, ".")
+	files, _ := filepath.Glob(filepath.Join(top, folder, "*_test.go"))
+	mentioned, there := false, false
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		there = there || strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)")
+		mentioned = mentioned || mention.Match(text)
+	}
+	if !there {
+		t.Errorf("--%s: there is no test %s", o.Name, o.Test)
+	}
+	if !mentioned {
+		t.Errorf("--%s: the tests beside %s do not give it", o.Name, o.Test)
+	}
+}

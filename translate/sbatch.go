@@ -1,0 +1,240 @@
+// Package translate is the way from a command line, an environment and a
+// script to the neutral Job. It is pure: everything it knows is in its
+// arguments, and files are read by a function it is given.
+package translate
+
+import (
+	"path"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/directive"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// Input is all that a submission by sbatch depends on.
+type Input struct {
+	Args []string // the command line without the command's name
+	Env  []string // NAME=value
+
+	// Script is the script's text; ScriptName its name as it was given, and
+	// ScriptPath where it was found (see Command). With --wrap all three are
+	// empty. ScriptName is empty for a script from standard input.
+	Script     []byte
+	ScriptName string
+	ScriptPath string
+
+	Dir      string // current folder, absolute
+	Hostname string
+	Now      time.Time // with the user's time zone
+	Umask    int       // of the process; -1: not known
+
+	// Limits are the soft resource limits of the process, by Slurm's names.
+	Limits map[string]uint64
+
+	// ReadFile reads the files that options name (--export-file, --nodefile).
+	ReadFile func(name string) ([]byte, error)
+
+	// Of a component of a heterogeneous job: which, whether --wrap is given with
+	// any, and the command line as a whole.
+	part    int
+	wrapped bool
+	line    string
+}
+
+// Submission is what sbatch sends, and what it does itself.
+type Submission struct {
+	Job         job.Job
+	Components  []job.Job // further ones, of a heterogeneous job
+	Script      []byte
+	Environment []string
+	Client      option.Client
+	// Warnings are to be shown before the submission, one line each, behind the
+	// command's name.
+	Warnings []string
+	// Options is the list of options as they were understood, which --verbose
+	// shows; without it empty.
+	Options string
+}
+
+// Command is what the options of sbatch say about the script: where it is. It
+// fails on what getopt refuses, and looks at no values.
+func Command(args []string) (script string, wrapped bool, rest []string, err error) {
+	names, rest, err := option.Scan(option.Sbatch, args)
+	if err != nil {
+		return "", false, nil, err
+	}
+	for _, n := range names {
+		wrapped = wrapped || n == "wrap"
+	}
+	switch {
+	case wrapped && len(rest) > 0:
+		return "", true, rest, slurmerr.New(slurmerr.Refused, "Script arguments not permitted with --wrap option")
+	case wrapped || len(rest) == 0:
+		return "", wrapped, rest, nil
+	case rest[0] == ":":
+		script, more, rest, err := Command(rest[1:])
+		return script, wrapped || more, rest, err
+	}
+	return rest[0], false, rest, nil
+}
+
+// Sbatch turns a call of sbatch into a submission. Errors are *slurmerr.Error
+// with Slurm's text.
+func Sbatch(in Input) (*Submission, error) { return sbatch(in, false) }
+
+// sbatch is Sbatch; lenient takes the options that are refused as well.
+func sbatch(in Input, lenient bool) (*Submission, error) {
+	parts, err := split(&in)
+	if err != nil {
+		return nil, err
+	}
+	if len(parts) > 1 {
+		return heterogeneous(parts, lenient)
+	}
+	return component(in, lenient)
+}
+
+// component is sbatch for one component of a heterogeneous job, or the only one.
+func component(in Input, lenient bool) (*Submission, error) {
+	p, warnings, err := parse(&in, lenient)
+	if err != nil {
+		return nil, err
+	}
+	if p.Client.Help || p.Client.Usage || p.Client.Version || p.Client.Print != "" {
+		return &Submission{Client: p.Client}, nil
+	}
+	j := &p.Job
+	files(j, &in, p)
+	if err := complete(&in, p); err != nil {
+		return nil, err
+	}
+	environment, err := environment(&in, p)
+	if err != nil {
+		return nil, err
+	}
+	options := ""
+	if p.Client.Verbose > 0 {
+		options = p.Verbose(in.Dir)
+	}
+	return &Submission{
+		Options: options, Job: *j, Script: in.Script, Environment: environment, Client: p.Client,
+		Warnings: append(p.Warnings, warnings...),
+	}, nil
+}
+
+// parse reads script, environment and command line, lowest first.
+func parse(in *Input, lenient bool) (*option.Parsed, []string, error) {
+	_, wrapped, _, err := Command(in.Args)
+	if err != nil {
+		return nil, nil, err
+	}
+	wrapped = wrapped || in.wrapped
+	p := option.New(option.Sbatch)
+	p.Lenient = lenient
+	if !wrapped && AsksForText(in.Args) {
+		return p, nil, p.CommandLine(in.Args)
+	}
+	foreign := ""
+	if !wrapped {
+		if err := directive.Check(in.Script); err != nil {
+			return nil, nil, err
+		}
+		if foreign, err = directives(in, p); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := p.Environment(in.Env); err != nil {
+		return nil, nil, err
+	}
+	if err := p.CommandLine(in.Args); err != nil {
+		return nil, nil, err
+	}
+	if p.Client.Wrap != nil {
+		in.Script = wrap(*p.Client.Wrap)
+	}
+	var warnings []string
+	if foreign != "" && !p.Client.IgnorePBS {
+		warnings = []string{"warning: " + foreign + " lines of the script are not read (--ignore-pbs drops this warning)"}
+	}
+	return p, warnings, p.ResolveTimes(in.Now)
+}
+
+// AsksForText tells whether the command line wants help, usage or version.
+func AsksForText(args []string) bool {
+	return option.AsksForText(option.Sbatch, args)
+}
+
+// wrap makes the script of --wrap.
+func wrap(command string) []byte {
+	return []byte("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n" + command + "\n")
+}
+
+// directives applies the #SBATCH lines. foreign is the marker of another batch
+// system's lines, if there are some.
+func directives(in *Input, p *option.Parsed) (foreign string, err error) {
+	name := in.ScriptName
+	if name == "" {
+		name = "stdin"
+	}
+	read, err := directive.Read(name, in.Script)
+	if err != nil {
+		return "", err
+	}
+	lines := componentsOf(read.Lines)
+	if in.part >= len(lines) {
+		return read.Foreign, nil
+	}
+	for _, line := range lines[in.part] {
+		rest, err := p.Directive(line.Words)
+		if err != nil {
+			return "", err
+		}
+		if len(rest) == 0 {
+			continue
+		}
+		return "", slurmerr.New(slurmerr.BadValue, "Invalid directive found in batch script: "+rest[0])
+	}
+	return read.Foreign, nil
+}
+
+// files fills in names, folders and files.
+func files(j *job.Job, in *Input, p *option.Parsed) {
+	b := &j.Batch
+	b.SubmitHost = in.Hostname
+	b.SubmitLine = "sbatch " + strings.Join(in.Args, " ")
+	if in.line != "" {
+		b.SubmitLine = in.line
+	}
+	b.Command = in.ScriptPath
+	if len(p.Args) > 1 {
+		b.Args = p.Args[1:]
+	}
+	if !p.Has("job-name") {
+		switch {
+		case p.Client.Wrap != nil, in.wrapped:
+			j.Name = "wrap"
+		case in.ScriptName == "":
+			j.Name = "sbatch"
+		default:
+			j.Name = path.Base(in.ScriptName)
+		}
+	}
+	switch {
+	case b.WorkDir == "":
+		b.WorkDir = in.Dir
+	case !path.IsAbs(b.WorkDir):
+		b.WorkDir = path.Join(in.Dir, b.WorkDir)
+	}
+	for _, f := range []*string{&b.Output, &b.Error, &b.Input} {
+		if strings.EqualFold(*f, "none") {
+			*f = "/dev/null"
+		}
+	}
+	b.Rlimits = option.Propagated(p, in.Limits)
+	if in.Umask >= 0 {
+		b.Umask = int32(in.Umask) + 1
+	}
+}

@@ -1,0 +1,175 @@
+package status
+
+// Record is what accounting knows of one run of a job: a job that went back to
+// the queue has one for each run. Instants are Unix seconds (0: not yet, or
+// unknown), durations seconds, sizes MiB unless a name says otherwise.
+type Record struct {
+	// UID names the job for ever, even when its id is used again; Restarts
+	// numbers its runs from 0. Both together are the record's key.
+	UID      string `json:"uid"`
+	Restarts int32  `json:"restarts,omitempty"`
+	DBIndex  int64  `json:"dbIndex,omitempty"` // 0: not stored yet
+
+	ID          int64  `json:"id"`
+	ArrayJobID  int64  `json:"arrayJobID,omitempty"`
+	ArrayTaskID string `json:"arrayTaskID,omitempty"` // "3", or "0-9%2" of what is not split off
+	HetJobID    int64  `json:"hetJobID,omitempty"`
+	HetOffset   int32  `json:"hetOffset,omitempty"`
+
+	Cluster   string `json:"cluster,omitempty"`
+	Name      string `json:"name"`
+	User      string `json:"user"`
+	UserID    int64  `json:"userID"`
+	Group     string `json:"group,omitempty"`
+	GroupID   int64  `json:"groupID"`
+	Account   string `json:"account,omitempty"`
+	QOS       string `json:"qos,omitempty"`
+	Partition string `json:"partition,omitempty"`
+	WCKey     string `json:"wckey,omitempty"`
+
+	State    string `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+	KilledBy string `json:"killedBy,omitempty"` // user who cancelled it
+	// KilledByID is that user's number, -1 where it has none.
+	KilledByID int64 `json:"killedByID,omitempty"`
+
+	Submit    int64 `json:"submit"`
+	Eligible  int64 `json:"eligible,omitempty"`
+	Start     int64 `json:"start,omitempty"`
+	End       int64 `json:"end,omitempty"`
+	Suspended int64 `json:"suspended,omitempty"`
+	TimeLimit int32 `json:"timeLimit,omitempty"` // minutes; -1: UNLIMITED
+	Priority  int64 `json:"priority,omitempty"`
+
+	Nodes        int32  `json:"nodes,omitempty"` // allocated
+	ReqNodes     int32  `json:"reqNodes,omitempty"`
+	NodeList     string `json:"nodeList,omitempty"`  // folded
+	CPUs         int32  `json:"cpus,omitempty"`      // allocated
+	BatchCPUs    int32  `json:"batchCPUs,omitempty"` // on the batch host
+	ReqCPUs      int32  `json:"reqCPUs,omitempty"`
+	ReqMem       int64  `json:"reqMem,omitempty"`
+	ReqMemPerCPU bool   `json:"reqMemPerCPU,omitempty"`
+	ReqTRES      string `json:"reqTRES,omitempty"`   // "billing=1,cpu=1,mem=100M,node=1"
+	AllocTRES    string `json:"allocTRES,omitempty"` // the same form
+
+	ExitCode int32 `json:"exitCode,omitempty"`
+	Signal   int32 `json:"signal,omitempty"`
+	Derived  int32 `json:"derived,omitempty"`
+	// DerivedSignal is the signal of the derived exit code.
+	DerivedSignal int32 `json:"derivedSignal,omitempty"`
+
+	WorkDir       string `json:"workDir,omitempty"`
+	SubmitLine    string `json:"submitLine,omitempty"`
+	Comment       string `json:"comment,omitempty"`
+	AdminComment  string `json:"adminComment,omitempty"`
+	SystemComment string `json:"systemComment,omitempty"`
+	Constraints   string `json:"constraints,omitempty"`
+	Container     string `json:"container,omitempty"`
+	Reservation   string `json:"reservation,omitempty"`
+	Licenses      string `json:"licenses,omitempty"`
+	Batch         bool   `json:"batch,omitempty"` // it ran a batch script
+
+	History []StateChange `json:"history,omitempty"`
+	Steps   []StepRecord  `json:"steps,omitempty"`
+}
+
+// StateChange is one change of a job's state; At is Unix microseconds.
+type StateChange struct {
+	State  string `json:"state"`
+	At     int64  `json:"at"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// StepRecord is what accounting knows of one step. Sizes are bytes, CPU times
+// microseconds.
+type StepRecord struct {
+	Step      string `json:"step"` // "batch", "extern", "interactive", "0", "0+1"
+	Name      string `json:"name,omitempty"`
+	State     string `json:"state"`
+	Start     int64  `json:"start,omitempty"`
+	End       int64  `json:"end,omitempty"`
+	Suspended int64  `json:"suspended,omitempty"`
+	ExitCode  int32  `json:"exitCode,omitempty"`
+	Signal    int32  `json:"signal,omitempty"`
+	KilledBy  string `json:"killedBy,omitempty"`
+
+	Nodes     int32  `json:"nodes,omitempty"`
+	NodeList  string `json:"nodeList,omitempty"`
+	Tasks     int32  `json:"tasks,omitempty"`
+	CPUs      int32  `json:"cpus,omitempty"`
+	AllocTRES string `json:"allocTRES,omitempty"`
+	Layout    string `json:"layout,omitempty"` // Block, Cyclic, ...
+
+	UserCPU   int64 `json:"userCPU,omitempty"`
+	SystemCPU int64 `json:"systemCPU,omitempty"`
+	// Measured tells that the fields below were measured.
+	Measured bool `json:"measured,omitempty"`
+
+	MinCPU     int64  `json:"minCPU,omitempty"`
+	MinCPUNode string `json:"minCPUNode,omitempty"`
+	MinCPUTask int32  `json:"minCPUTask,omitempty"`
+	AveCPU     int64  `json:"aveCPU,omitempty"`
+
+	MaxRSS, AveRSS             int64  `json:",omitempty"`
+	MaxRSSNode                 string `json:",omitempty"`
+	MaxRSSTask                 int32  `json:",omitempty"`
+	MaxVMSize, AveVMSize       int64  `json:",omitempty"`
+	MaxVMSizeNode              string `json:",omitempty"`
+	MaxVMSizeTask              int32  `json:",omitempty"`
+	MaxPages, AvePages         int64  `json:",omitempty"`
+	MaxPagesNode               string `json:",omitempty"`
+	MaxPagesTask               int32  `json:",omitempty"`
+	MaxDiskRead, AveDiskRead   int64  `json:",omitempty"`
+	MaxDiskReadNode            string `json:",omitempty"`
+	MaxDiskReadTask            int32  `json:",omitempty"`
+	MaxDiskWrite, AveDiskWrite int64  `json:",omitempty"`
+	MaxDiskWriteNode           string `json:",omitempty"`
+	MaxDiskWriteTask           int32  `json:",omitempty"`
+	SubmitLine                 string `json:",omitempty"`
+	Container                  string `json:",omitempty"`
+	Constraints                string `json:",omitempty"`
+}
+
+// RecordList answers GET records.
+type RecordList struct {
+	Kind       string   `json:"kind"`
+	APIVersion string   `json:"apiVersion"`
+	Time       int64    `json:"time"` // the server's clock, Unix seconds
+	Cluster    string   `json:"cluster"`
+	Items      []Record `json:"items"`
+	// Warning is what the caller must know about the list: that the database
+	// does not answer and only jobs in the queue are in it.
+	Warning string `json:"warning,omitempty"`
+}
+
+// RecordQuery chooses records: each list that is not empty must contain the
+// record's value. It goes to the server as JSON.
+type RecordQuery struct {
+	Jobs       []string `json:"jobs,omitempty"` // "12", "12_3", "12_[1-3]", "12+1"; steps are chosen by the caller
+	Users      []string `json:"users,omitempty"`
+	UserIDs    []int64  `json:"userIDs,omitempty"` // one of Users or UserIDs must match
+	Me         bool     `json:"me,omitempty"`      // the caller's own
+	Accounts   []string `json:"accounts,omitempty"`
+	Groups     []string `json:"groups,omitempty"`
+	GroupIDs   []int64  `json:"groupIDs,omitempty"`
+	Names      []string `json:"names,omitempty"`
+	Partitions []string `json:"partitions,omitempty"`
+	QOS        []string `json:"qos,omitempty"`
+	WCKeys     []string `json:"wckeys,omitempty"`
+	Nodes      []string `json:"nodes,omitempty"` // expanded
+	States     []string `json:"states,omitempty"`
+
+	// Start and End bound the time (Unix seconds); 0: open.
+	Start int64 `json:"start,omitempty"`
+	End   int64 `json:"end,omitempty"`
+
+	// [least, most]; most 0: no more than least.
+	NNodes, NCPUs, TimeLimit [2]int64 `json:",omitzero"`
+
+	Constraints []string `json:"constraints,omitempty"`
+	// Duplicates: every run of a job; else the latest alone.
+	Duplicates bool `json:"duplicates,omitempty"`
+	NoSteps    bool `json:"noSteps,omitempty"`
+	// Limit bounds the answer; 0: a million.
+	Limit int `json:"limit,omitempty"`
+}

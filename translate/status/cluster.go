@@ -1,0 +1,21 @@
+package status
+
+import "encoding/json"
+
+// ClusterInfo answers GET clusterinfo.
+type ClusterInfo struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Version    string `json:"version"` // of Berth
+	Slurm      string `json:"slurm"`   // the release that is matched
+	Time       int64  `json:"time"`    // the server's clock, Unix seconds
+	Boot       int64  `json:"boot"`    // when the server started, Unix seconds
+	Host       string `json:"host,omitempty"`
+	Jobs       int    `json:"jobs"` // in the queue, finished ones included
+	// User is the caller's name in the cluster, empty if it is no user of it;
+	// Operator: it may change every job.
+	User     string `json:"user,omitempty"`
+	Operator bool   `json:"operator,omitempty"`
+	// Spec is the Cluster object's spec.
+	Spec json.RawMessage `json:"spec,omitempty"`
+}

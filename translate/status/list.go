@@ -1,0 +1,137 @@
+package status
+
+// JobList answers GET jobs.
+type JobList struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Time       int64  `json:"time"` // the server's clock, Unix seconds
+	// UnknownUsers are those asked for that the cluster does not know.
+	UnknownUsers []string `json:"unknownUsers,omitempty"`
+	Items        []Job    `json:"items"`
+}
+
+// Types of a JobEvent.
+const (
+	EventSync = "SYNC" // Items are the jobs that pass: forget what was known
+	EventMore = "MORE" // Items go on where the event before left off
+	EventDiff = "DIFF" // Items are new or changed, Gone no longer pass
+	EventMark = "MARK" // nothing has changed for a while
+)
+
+// JobEvent is one line of a watch (GET jobs?watch=true with the parameters of
+// GET jobs). The first event is a SYNC, or, where since names a revision that
+// is still remembered, what changed after it. Changes that come close together
+// are one event with the newest state of each job.
+type JobEvent struct {
+	Type     string  `json:"type"`
+	Revision string  `json:"revision"` // for since, to go on after this event; empty: more of the same follows
+	Time     int64   `json:"time"`     // the server's clock, Unix seconds
+	Items    []Job   `json:"items,omitempty"`
+	Gone     []int64 `json:"gone,omitempty"` // ids
+}
+
+// Step is one step of a running job.
+type Step struct {
+	ID        string `json:"id"` // "12.0", "12.batch", "12_3.0", "12+1.0"
+	JobID     int64  `json:"jobID"`
+	Number    int64  `json:"number"` // -5: batch, -4: extern, -6: interactive
+	Name      string `json:"name"`
+	User      string `json:"user"`
+	UID       int64  `json:"uid"`
+	Partition string `json:"partition"`
+	State     string `json:"state"`
+	Start     int64  `json:"start"`     // Unix seconds
+	TimeLimit int32  `json:"timeLimit"` // minutes; -1: UNLIMITED
+	Nodes     int32  `json:"nodes"`
+	NodeList  string `json:"nodeList"` // folded
+	CPUs      int32  `json:"cpus"`
+	Tasks     int32  `json:"tasks"`
+	CPUFreq   string `json:"cpuFreq,omitempty"`
+	TRES      string `json:"tres,omitempty"` // cpu=1,mem=100M,node=1
+	GRES      string `json:"gres,omitempty"` // TresPerNode
+	Dist      string `json:"dist,omitempty"`
+	Container string `json:"container,omitempty"`
+	// SrunHost and SrunPID are of the srun that launched it.
+	SrunHost string `json:"srunHost,omitempty"`
+	SrunPID  int64  `json:"srunPID,omitempty"`
+
+	ArrayJobID  int64  `json:"arrayJobID,omitempty"`
+	ArrayTaskID string `json:"arrayTaskID,omitempty"`
+	HetJobID    int64  `json:"hetJobID,omitempty"`
+	HetOffset   int32  `json:"hetOffset,omitempty"`
+}
+
+// StepList answers GET steps?id=12,12.0&user=...&partition=...&nodes=...
+type StepList struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Time       int64  `json:"time"` // the server's clock, Unix seconds
+	// UnknownUsers are those asked for that the cluster does not know.
+	UnknownUsers []string `json:"unknownUsers,omitempty"`
+	Items        []Step   `json:"items"`
+}
+
+// Reservation is one reservation of nodes.
+type Reservation struct {
+	Name       string   `json:"name"`
+	State      string   `json:"state"` // ACTIVE, INACTIVE
+	Start      int64    `json:"start"` // Unix seconds
+	End        int64    `json:"end"`
+	Nodes      []string `json:"nodes"`
+	CPUs       int32    `json:"cpus"` // cores of the nodes
+	Features   string   `json:"features,omitempty"`
+	Partition  string   `json:"partition,omitempty"`
+	Flags      []string `json:"flags,omitempty"`
+	TRES       string   `json:"tres,omitempty"`
+	Users      []string `json:"users,omitempty"`
+	Groups     []string `json:"groups,omitempty"`
+	Accounts   []string `json:"accounts,omitempty"`
+	Licenses   string   `json:"licenses,omitempty"`
+	MaxStartIn int32    `json:"maxStartDelay,omitempty"` // seconds
+}
+
+// ReservationList answers GET reservations.
+type ReservationList struct {
+	Kind       string        `json:"kind"`
+	APIVersion string        `json:"apiVersion"`
+	Items      []Reservation `json:"items"`
+}
+
+// License is one cluster-wide licence.
+type License struct {
+	Name     string `json:"name"`
+	Total    int32  `json:"total"`
+	Used     int32  `json:"used"`
+	Reserved int32  `json:"reserved"`
+}
+
+// LicenseList answers GET licenses.
+type LicenseList struct {
+	Kind       string    `json:"kind"`
+	APIVersion string    `json:"apiVersion"`
+	Items      []License `json:"items"`
+}
+
+// NodeList answers GET nodes.
+type NodeList struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Items      []Node `json:"items"`
+}
+
+// PartitionList answers GET partitions.
+type PartitionList struct {
+	Kind       string      `json:"kind"`
+	APIVersion string      `json:"apiVersion"`
+	Items      []Partition `json:"items"`
+}
+
+// Script answers GET scripts?id=12.
+type Script struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	// Script is as the BatchJob holds it, zstd-compressed. Error is a Slurm
+	// error text, empty for success.
+	Script []byte `json:"script,omitempty"`
+	Error  string `json:"error,omitempty"`
+}

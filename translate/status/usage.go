@@ -1,0 +1,31 @@
+package status
+
+// UsageQuery asks for what was used from Start to End (Unix seconds).
+type UsageQuery struct {
+	Start int64 `json:"start"`
+	End   int64 `json:"end"`
+	// Jobs: one entry for each job, with its size, instead of sums.
+	Jobs bool `json:"jobs,omitempty"`
+}
+
+// Usage is what one user used in one account (and with one wckey): TRES times
+// seconds, memory in MiB-seconds. With UsageQuery.Jobs it is one job.
+type Usage struct {
+	Account string           `json:"account,omitempty"`
+	User    string           `json:"user,omitempty"`
+	WCKey   string           `json:"wckey,omitempty"`
+	Jobs    int64            `json:"jobs,omitempty"`
+	CPUs    int32            `json:"cpus,omitempty"` // of the job
+	TRES    map[string]int64 `json:"tres"`
+	// Waiting is the CPU-seconds that eligible jobs waited with.
+	Waiting int64 `json:"waiting,omitempty"`
+}
+
+// UsageList answers GET usage. Capacity is what the cluster has now, by TRES.
+type UsageList struct {
+	Kind       string           `json:"kind"`
+	APIVersion string           `json:"apiVersion"`
+	Cluster    string           `json:"cluster"`
+	Capacity   map[string]int64 `json:"capacity"`
+	Items      []Usage          `json:"items"`
+}

@@ -1,0 +1,133 @@
+package value
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// maxArrayIndex is the highest index that can be written at all; the cluster's
+// MaxArraySize is lower and checked by admission.
+const maxArrayIndex = 4000000
+
+// Array reads an array specification (-a): indexes, ranges FIRST-LAST and
+// steps FIRST-LAST:STEP with commas between them, %N for the number of tasks
+// at a time. The result is ascending, each index once; Spec is its canonical
+// text. As in Slurm the text may stand in brackets, and a %N that is no
+// positive number is none.
+func Array(s string) (*job.Array, error) {
+	body, limit, limited := strings.Cut(s, "%")
+	a := &job.Array{}
+	if limited {
+		if n, err := Count(limit); err == nil {
+			a.Max = n
+		}
+	}
+	body = strings.TrimSpace(body)
+	if strings.HasPrefix(body, "[") && strings.HasSuffix(body, "]") {
+		body = body[1 : len(body)-1]
+	}
+	for part := range strings.SplitSeq(body, ",") {
+		if err := addIndexes(a, strings.TrimSpace(part)); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(a.Indexes)
+	a.Indexes = slices.Compact(a.Indexes)
+	a.Spec = ArraySpec(a.Indexes, a.Max)
+	return a, nil
+}
+
+func addIndexes(a *job.Array, part string) error {
+	span, stepText, stepped := strings.Cut(part, ":")
+	low, high, ranged := strings.Cut(span, "-")
+	first, err1 := index(low)
+	last, step := first, int32(1)
+	var err2, err3 error
+	if ranged {
+		last, err2 = index(high)
+	}
+	if stepped {
+		step, err3 = index(stepText)
+	}
+	switch {
+	case err1 != nil || err2 != nil || err3 != nil, stepped && !ranged, last < first, step < 1:
+		return ErrInvalid
+	case int(last-first)/int(step)+len(a.Indexes) > maxArrayIndex:
+		return ErrInvalid
+	}
+	for i := int64(first); i <= int64(last); i += int64(step) {
+		a.Indexes = append(a.Indexes, int32(i))
+	}
+	return nil
+}
+
+func index(s string) (int32, error) {
+	if !digits(s) {
+		return 0, ErrInvalid
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil || n > maxArrayIndex {
+		return 0, ErrInvalid
+	}
+	return int32(n), nil
+}
+
+// A set of indexes is written as FIRST-LAST:STEP if it is that, has so many
+// indexes and spans more than so many (seen in Slurm 22.05).
+const (
+	steppedCount = 6
+	steppedSpan  = 10
+)
+
+// ArraySpec writes ascending indexes as Slurm shows them: 1-3,5,7-9%2, or
+// 0-98:2%2 where all of them have the same distance.
+func ArraySpec(indexes []int32, limit int32) string {
+	var b []byte
+	if step := stride(indexes); step > 1 {
+		b = strconv.AppendInt(b, int64(indexes[0]), 10)
+		b = strconv.AppendInt(append(b, '-'), int64(indexes[len(indexes)-1]), 10)
+		b = strconv.AppendInt(append(b, ':'), int64(step), 10)
+	} else {
+		b = appendRanges(b, indexes)
+	}
+	if limit > 0 {
+		b = strconv.AppendInt(append(b, '%'), int64(limit), 10)
+	}
+	return string(b)
+}
+
+// stride is the one distance between the indexes, where it is to be shown; else 0.
+func stride(indexes []int32) int32 {
+	n := len(indexes)
+	if n < steppedCount || indexes[n-1]-indexes[0] <= steppedSpan {
+		return 0
+	}
+	d := indexes[1] - indexes[0]
+	for i := 2; i < n; i++ {
+		if indexes[i]-indexes[i-1] != d {
+			return 0
+		}
+	}
+	return d
+}
+
+func appendRanges(b []byte, indexes []int32) []byte {
+	for i := 0; i < len(indexes); {
+		end := i
+		for end+1 < len(indexes) && indexes[end+1] == indexes[end]+1 {
+			end++
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(indexes[i]), 10)
+		if end > i {
+			b = strconv.AppendInt(append(b, '-'), int64(indexes[end]), 10)
+		}
+		i = end + 1
+	}
+	return b
+}

@@ -1,0 +1,80 @@
+package value
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// reference is the form of an image's name, registry and tag or digest included.
+var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$|^[A-Za-z0-9]$`)
+
+// Image turns the image of pyxis's --container-image, [USER@][REGISTRY#]NAME[:TAG]
+// with an optional docker://, into the reference that Kubernetes takes. Files
+// (squashfs images) are none.
+func Image(s string) (string, error) {
+	ref := strings.TrimPrefix(s, "docker://")
+	if strings.HasPrefix(ref, "/") || strings.HasPrefix(ref, ".") || strings.HasSuffix(ref, ".sqsh") {
+		return "", fmt.Errorf("%s is a file; only images of a registry can be run", s)
+	}
+	if strings.Contains(ref, "://") {
+		return "", fmt.Errorf("invalid image %q", s)
+	}
+	if user, rest, found := strings.Cut(ref, "@"); found && !strings.Contains(user, "/") && !strings.HasPrefix(rest, "sha256:") {
+		return "", fmt.Errorf("credentials come from the cluster, not from %q", s)
+	}
+	ref = strings.Replace(ref, "#", "/", 1)
+	if !reference.MatchString(ref) || strings.Contains(ref, "//") {
+		return "", fmt.Errorf("invalid image %q", s)
+	}
+	return ref, nil
+}
+
+// Mount is one entry of pyxis's --container-mounts.
+type Mount struct {
+	Source, Target string // absolute, clean
+	ReadOnly       bool
+}
+
+// Mounts reads SRC[:DST[:FLAGS]],... with flags ro, rw and those of mount(2)
+// that mean nothing here, parted by plus signs.
+func Mounts(s string) ([]Mount, error) {
+	var out []Mount
+	for item := range strings.SplitSeq(s, ",") {
+		parts := strings.Split(item, ":")
+		m := Mount{Source: parts[0], Target: parts[0]}
+		if len(parts) > 1 {
+			m.Target = parts[1]
+		}
+		if len(parts) > 3 || !path.IsAbs(m.Source) || !path.IsAbs(m.Target) {
+			return nil, fmt.Errorf("invalid mount %q", item)
+		}
+		if len(parts) == 3 {
+			for f := range strings.SplitSeq(parts[2], "+") {
+				switch f {
+				case "ro":
+					m.ReadOnly = true
+				case "rw", "rprivate", "private", "rslave", "slave", "rbind", "bind", "x-create=dir", "x-create=file", "x-create=auto":
+				default:
+					return nil, fmt.Errorf("invalid flag %q in mount %q", f, item)
+				}
+			}
+		}
+		m.Source, m.Target = path.Clean(m.Source), path.Clean(m.Target)
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// FormatMounts writes what Mounts reads.
+func FormatMounts(list []Mount) string {
+	parts := make([]string, len(list))
+	for i, m := range list {
+		parts[i] = m.Source + ":" + m.Target
+		if m.ReadOnly {
+			parts[i] += ":ro"
+		}
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,127 @@
+package value
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// GRES reads a --gres list: NAME[:TYPE][:COUNT] terms with commas between
+// them, COUNT with an optional factor k, m, g, t or p. A leading "gres/" or
+// "gres:" is dropped. per is the scope every entry gets. "none" and the empty
+// text give no entry.
+func GRES(s, per string) ([]job.GRES, error) {
+	if s == "" || strings.EqualFold(s, "none") {
+		return nil, nil
+	}
+	var out []job.GRES
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimPrefix(strings.TrimPrefix(part, "gres:"), "gres/")
+		name, rest, _ := strings.Cut(part, ":")
+		if i := strings.IndexByte(name, '='); i >= 0 && rest == "" {
+			name, rest = name[:i], name[i+1:]
+		}
+		g, err := typed(name, rest, per)
+		if err != nil || name == "" || name == "gres" {
+			return nil, ErrInvalid
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// GPUs reads the list of the --gpus options: [TYPE:]COUNT with commas between.
+func GPUs(s, per string) ([]job.GRES, error) {
+	var out []job.GRES
+	for part := range strings.SplitSeq(s, ",") {
+		part = strings.TrimPrefix(part, "gpu:")
+		g, err := typed("gpu", part, per)
+		if err != nil || part == "" {
+			return nil, ErrInvalid
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// typed reads [TYPE][:COUNT], [TYPE=COUNT] or [COUNT].
+func typed(name, rest, per string) (job.GRES, error) {
+	g := job.GRES{Name: name, Count: 1, Per: per}
+	kind, count, found := strings.Cut(strings.Replace(rest, "=", ":", 1), ":")
+	if !found {
+		if n, ok := factored(kind); ok {
+			g.Count = n
+			return g, nil
+		}
+		g.Type = kind
+		return g, nil
+	}
+	n, ok := factored(count)
+	if !ok || kind == "" {
+		return g, ErrInvalid
+	}
+	g.Type, g.Count = kind, n
+	return g, nil
+}
+
+func factored(s string) (int64, bool) {
+	factor := int64(1)
+	if s != "" {
+		if i := strings.IndexByte("kmgtp", s[len(s)-1]|0x20); i >= 0 {
+			factor, s = int64(1)<<(10*(i+1)), s[:len(s)-1]
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || !digits(s) || n > (1<<62)/factor {
+		return 0, false
+	}
+	return n * factor, true
+}
+
+// TRES reads --tres-per-task: cpu=N and gres/NAME[:TYPE][=N] terms with commas
+// between them; of 23.02 also gres:NAME[:TYPE][:N], and a colon for =.
+func TRES(s, per string) (cpus int32, list []job.GRES, err error) {
+	for part := range strings.SplitSeq(s, ",") {
+		if n, ok := strings.CutPrefix(strings.Replace(part, "cpu:", "cpu=", 1), "cpu="); ok {
+			if cpus, err = Count(n); err != nil {
+				return 0, nil, ErrInvalid
+			}
+			continue
+		}
+		if !strings.HasPrefix(part, "gres/") && !strings.HasPrefix(part, "gres:") {
+			return 0, nil, ErrInvalid
+		}
+		more, err := GRES(part, per)
+		if err != nil || len(more) == 0 {
+			return 0, nil, ErrInvalid
+		}
+		list = append(list, more...)
+	}
+	return cpus, list, nil
+}
+
+// FormatGRES writes a list as --gres takes it.
+func FormatGRES(list []job.GRES) string {
+	parts := make([]string, len(list))
+	for i, g := range list {
+		parts[i] = g.Name
+		if g.Type != "" {
+			parts[i] += ":" + g.Type
+		}
+		parts[i] += ":" + strconv.FormatInt(g.Count, 10)
+	}
+	return strings.Join(parts, ",")
+}
+
+// FormatTRES writes what TRES reads.
+func FormatTRES(cpus int32, list []job.GRES) string {
+	var parts []string
+	if cpus > 0 {
+		parts = append(parts, "cpu="+strconv.Itoa(int(cpus)))
+	}
+	for _, g := range list {
+		parts = append(parts, "gres/"+FormatGRES([]job.GRES{g}))
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,0 +1,357 @@
+package value
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// InstantError says where in a text the form of an instant is broken: the
+// offset in bytes, or -1.
+type InstantError struct{ Pos int }
+
+func (e *InstantError) Error() string { return fmt.Sprintf("invalid time (pos=%d)", e.Pos) }
+
+// Instant reads the instants of --begin and --deadline, in the zone of now:
+// now[+COUNT[UNIT]], today, tomorrow, midnight, noon, fika, teatime,
+// HH:MM[:SS][am|pm], MMDD[YY], MM/DD[/YY], MM.DD.YY, YYYY-MM-DD[THH:MM[:SS]],
+// dates and times of day in either order, and uts followed by Unix seconds. A
+// time of day without a date is the next one to come. The error is an
+// *InstantError, or ErrInvalid for the empty text.
+func Instant(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, ErrInvalid
+	}
+	r := &instantReader{text: strings.ToLower(s), now: now}
+	if strings.HasPrefix(r.text, "uts") && digits(r.text[3:]) {
+		n, err := strconv.ParseInt(r.text[3:], 10, 64)
+		if err != nil {
+			return time.Time{}, &InstantError{0}
+		}
+		return time.Unix(n, 0).In(now.Location()), nil
+	}
+	for r.pos < len(r.text) {
+		if !r.item() {
+			return time.Time{}, &InstantError{r.pos}
+		}
+	}
+	return r.result()
+}
+
+// PastInstant reads an instant as Instant does, for a command that looks back
+// (sacct -S): what has no date or year is of today or this year, even if that
+// lies behind now.
+func PastInstant(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, ErrInvalid
+	}
+	r := &instantReader{text: strings.ToLower(s), now: now, past: true}
+	for r.pos < len(r.text) {
+		if !r.item() {
+			return time.Time{}, &InstantError{r.pos}
+		}
+	}
+	return r.result()
+}
+
+// instantReader collects the parts of an instant.
+type instantReader struct {
+	text string
+	pos  int
+	now  time.Time
+	past bool
+
+	absolute *time.Time // now+N: nothing else counts
+	haveDate bool
+	noYear   bool
+	date     [3]int // year, month, day
+	haveTime bool
+	clock    [3]int
+}
+
+func (r *instantReader) rest() string { return r.text[r.pos:] }
+
+// item reads one part; false: none begins or ends well at pos.
+func (r *instantReader) item() bool {
+	rest := r.rest()
+	if strings.IndexByte(" \t\n-", rest[0]) >= 0 && r.pos > 0 || rest[0] == ' ' {
+		r.pos++
+		return true
+	}
+	if rest[0] == 't' && r.pos > 0 && r.haveDate && !r.haveTime && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9' {
+		r.pos++
+		return r.timeOfDay()
+	}
+	if rest[0] >= '0' && rest[0] <= '9' {
+		return r.numeric()
+	}
+	return r.word()
+}
+
+// word reads a named day or time of day.
+func (r *instantReader) word() bool {
+	rest := r.rest()
+	y, m, d := r.now.Date()
+	switch {
+	case r.take("now"):
+		return r.delta()
+	case r.take("today"):
+		r.haveDate, r.date = true, [3]int{y, int(m), d}
+	case r.take("tomorrow"):
+		next := time.Date(y, m, d+1, 0, 0, 0, 0, r.now.Location())
+		r.haveDate, r.date = true, [3]int{next.Year(), int(next.Month()), next.Day()}
+	case r.take("midnight"):
+		r.haveTime, r.clock = true, [3]int{}
+	case r.take("noon"):
+		r.haveTime, r.clock = true, [3]int{12}
+	case r.take("fika"):
+		r.haveTime, r.clock = true, [3]int{15}
+	case r.take("teatime"):
+		r.haveTime, r.clock = true, [3]int{16}
+	default:
+		return false
+	}
+	return len(rest) > 0
+}
+
+func (r *instantReader) take(word string) bool {
+	if !strings.HasPrefix(r.rest(), word) {
+		return false
+	}
+	r.pos += len(word)
+	return true
+}
+
+var deltaUnits = []struct {
+	name    string
+	seconds int64
+}{{"seconds", 1}, {"second", 1}, {"minutes", 60}, {"minute", 60}, {"hours", 3600}, {"hour", 3600},
+	{"days", 86400}, {"day", 86400}, {"weeks", 604800}, {"week", 604800}}
+
+// delta reads what follows "now": [+|-]COUNT[UNIT].
+func (r *instantReader) delta() bool {
+	start := r.pos
+	rest := strings.TrimLeft(r.rest(), " ")
+	if rest == "" {
+		r.pos = len(r.text)
+		at := r.now
+		r.absolute = &at
+		return true
+	}
+	sign := int64(1)
+	switch rest[0] {
+	case '+':
+	case '-':
+		sign = -1
+	default:
+		return false
+	}
+	rest = strings.TrimLeft(rest[1:], " ")
+	end := 0
+	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+		end++
+	}
+	n, err := strconv.ParseInt(rest[:end], 10, 64)
+	unit := strings.TrimSpace(rest[end:])
+	seconds := int64(0)
+	if unit == "" {
+		seconds = 1
+	}
+	for _, u := range deltaUnits {
+		if unit == u.name {
+			seconds = u.seconds
+		}
+	}
+	if err != nil || seconds == 0 || n > 1<<40 {
+		r.pos = start + 1
+		return false
+	}
+	r.pos = len(r.text)
+	at := r.now.Add(time.Duration(sign*n*seconds) * time.Second)
+	if n*seconds > 1<<33 {
+		at = time.Unix(r.now.Unix()+sign*n*seconds, 0).In(r.now.Location())
+	}
+	r.absolute = &at
+	return true
+}
+
+// numeric tells dates from times of day by what follows the first digits.
+func (r *instantReader) numeric() bool {
+	rest := r.rest()
+	end := 0
+	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+		end++
+	}
+	next := byte(0)
+	if end < len(rest) {
+		next = rest[end]
+	}
+	switch {
+	case next == ':':
+		return r.timeOfDay()
+	case end == 4 && next == '-':
+		return r.isoDate()
+	case next == '/' || next == '.':
+		return r.splitDate(next)
+	case end == 4 || end == 6:
+		return r.plainDate(end)
+	}
+	r.pos += min(end, len(rest)-1)
+	if end == len(rest) {
+		r.pos = -1
+	}
+	return false
+}
+
+// number reads one to width digits; ok is false where there is none.
+func (r *instantReader) number(width int) (n int, ok bool) {
+	for ; width > 0 && r.pos < len(r.text) && r.text[r.pos] >= '0' && r.text[r.pos] <= '9'; width-- {
+		n = n*10 + int(r.text[r.pos]-'0')
+		r.pos++
+		ok = true
+	}
+	return n, ok
+}
+
+func (r *instantReader) timeOfDay() bool {
+	start := r.pos
+	hour, ok := r.number(2)
+	if !ok || r.haveTime || !r.take(":") {
+		return false
+	}
+	minuteAt := r.pos
+	minute, ok := r.number(2)
+	if !ok || minute > 59 || r.pos-minuteAt != 2 {
+		r.pos = min(minuteAt+1, len(r.text))
+		if minute > 59 {
+			r.pos = minuteAt
+		}
+		return false
+	}
+	second := 0
+	if r.take(":") {
+		if second, ok = r.number(2); !ok || second > 59 {
+			return false
+		}
+	}
+	pm := r.take("pm")
+	am := !pm && r.take("am")
+	if (am || pm) && (hour < 1 || hour > 12) || hour > 23 {
+		r.pos = start
+		return false
+	}
+	if am || pm {
+		hour %= 12
+	}
+	if pm {
+		hour += 12
+	}
+	r.haveTime, r.clock = true, [3]int{hour, minute, second}
+	return true
+}
+
+func (r *instantReader) isoDate() bool {
+	start := r.pos
+	year, _ := r.number(4)
+	if !r.take("-") {
+		return false
+	}
+	monthAt := r.pos
+	month, _ := r.number(2)
+	if r.pos-monthAt != 2 || !r.take("-") {
+		r.pos = start
+		return false
+	}
+	if month > 12 || month < 1 {
+		r.pos = monthAt
+		return false
+	}
+	dayAt := r.pos
+	day, _ := r.number(2)
+	if r.pos-dayAt != 2 || !r.setDate(year, month, day) {
+		r.pos = start
+		return false
+	}
+	return true
+}
+
+func (r *instantReader) splitDate(sep byte) bool {
+	start := r.pos
+	month, ok1 := r.number(2)
+	sepOK := r.take(string(sep))
+	day, ok2 := r.number(2)
+	year := 0
+	dated := r.take(string(sep))
+	if dated {
+		var ok bool
+		if year, ok = r.number(2); !ok {
+			r.pos = start
+			return false
+		}
+		year += 2000
+	}
+	if !ok1 || !ok2 || !sepOK || !r.monthDay(year, month, day, dated) {
+		r.pos = start
+		return false
+	}
+	return true
+}
+
+func (r *instantReader) plainDate(length int) bool {
+	start := r.pos
+	month, _ := r.number(2)
+	day, _ := r.number(2)
+	year := 0
+	if length == 6 {
+		year, _ = r.number(2)
+		year += 2000
+	}
+	if !r.monthDay(year, month, day, length == 6) {
+		r.pos = start
+		return false
+	}
+	return true
+}
+
+func (r *instantReader) monthDay(year, month, day int, dated bool) bool {
+	if !dated {
+		r.noYear = true
+		year = r.now.Year()
+	}
+	return r.setDate(year, month, day)
+}
+
+func (r *instantReader) setDate(year, month, day int) bool {
+	if r.haveDate || month < 1 || month > 12 || day < 1 || day > 31 {
+		return false
+	}
+	r.haveDate, r.date = true, [3]int{year, month, day}
+	return true
+}
+
+// result puts the parts together; what has no date or year lies ahead of now.
+func (r *instantReader) result() (time.Time, error) {
+	if r.absolute != nil {
+		return *r.absolute, nil
+	}
+	if !r.haveDate && !r.haveTime {
+		return time.Time{}, &InstantError{-1}
+	}
+	at := func(year, month, day int) time.Time {
+		return time.Date(year, time.Month(month), day, r.clock[0], r.clock[1], r.clock[2], 0, r.now.Location())
+	}
+	if r.haveDate {
+		t := at(r.date[0], r.date[1], r.date[2])
+		if r.noYear && !r.past && t.Before(r.now) {
+			t = at(r.date[0]+1, r.date[1], r.date[2])
+		}
+		return t, nil
+	}
+	y, m, d := r.now.Date()
+	t := at(y, int(m), d)
+	if !r.past && t.Before(r.now) {
+		t = at(y, int(m), d+1)
+	}
+	return t, nil
+}

@@ -1,0 +1,18 @@
+package value
+
+import "strings"
+
+// SplitJobs splits a list of job ids at the commas outside of brackets:
+// "7,8_[1,3]" are 7 and 8_[1,3]. Empty parts are dropped.
+func SplitJobs(list string) []string {
+	depth := 0
+	return strings.FieldsFunc(list, func(r rune) bool {
+		switch r {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		}
+		return r == ',' && depth == 0
+	})
+}

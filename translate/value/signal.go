@@ -1,0 +1,99 @@
+package value
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Signal is a --signal request: which signal, how long before the time limit,
+// and to whom.
+type Signal struct {
+	Number int32
+	Before int32 // seconds before the limit
+	Batch  bool  // B: to the batch shell only
+	Resv   bool  // R: allow overlap with a reservation
+}
+
+// DefaultSignalTime is how long before the limit a signal without @TIME comes.
+const DefaultSignalTime = 60
+
+// signalNames are the names that Slurm's commands know, by Linux's numbers.
+// SEGV, PIPE, CHLD and the real-time signals have no name there.
+var signalNames = map[string]int32{
+	"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12,
+	"ALRM": 14, "TERM": 15, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21,
+	"TTOU": 22, "URG": 23, "XCPU": 24,
+}
+
+// SignalNumber reads a signal's name, with or without SIG and in any case, or
+// its number.
+func SignalNumber(s string) (int32, error) {
+	if digits(s) {
+		n, err := strconv.ParseInt(s, 10, 32)
+		if err != nil || n < 1 || n > 65535 {
+			return 0, ErrInvalid
+		}
+		return int32(n), nil
+	}
+	if n, ok := signalNames[strings.TrimPrefix(strings.ToUpper(s), "SIG")]; ok {
+		return n, nil
+	}
+	return 0, ErrInvalid
+}
+
+// ParseSignal reads [[R][B]:]SIGNAL[@SECONDS].
+func ParseSignal(s string) (Signal, error) {
+	sig := Signal{Before: DefaultSignalTime}
+	if flags, rest, found := strings.Cut(s, ":"); found {
+		for _, c := range flags {
+			switch c {
+			case 'B', 'b':
+				sig.Batch = true
+			case 'R', 'r':
+				sig.Resv = true
+			default:
+				return Signal{}, ErrInvalid
+			}
+		}
+		s = rest
+	}
+	name, seconds, timed := strings.Cut(s, "@")
+	number, err := SignalNumber(name)
+	if err != nil {
+		return Signal{}, err
+	}
+	sig.Number = number
+	if timed && seconds != "" {
+		n, err := integer(seconds)
+		if err != nil || n < 0 || n > 65535 {
+			return Signal{}, ErrInvalid
+		}
+		sig.Before = int32(n)
+	}
+	return sig, nil
+}
+
+// SignalName is the name of a signal without SIG, or its number.
+func SignalName(n int32) string {
+	for name, number := range signalNames {
+		if number == n {
+			return name
+		}
+	}
+	return strconv.Itoa(int(n))
+}
+
+// FormatSignal writes s as ParseSignal takes it.
+func FormatSignal(s Signal) string {
+	flags := ""
+	if s.Resv {
+		flags += "R"
+	}
+	if s.Batch {
+		flags += "B"
+	}
+	if flags != "" {
+		flags += ":"
+	}
+	return flags + SignalName(s.Number) + "@" + strconv.Itoa(int(s.Before))
+}
