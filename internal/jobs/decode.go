@@ -113,7 +113,7 @@ func (d *decoder) list() (list status.JobList, err error) {
 		}
 		return errOther
 	})
-	if err == nil && d.peek() != 0 {
+	if d.peek(); err == nil && d.at < len(d.data) {
 		err = errOther
 	}
 	return list, err
@@ -124,6 +124,7 @@ func (d *decoder) strings() (out []string, err error) {
 	if !d.take('[') {
 		return nil, errOther
 	}
+	out = []string{}
 	for !d.take(']') {
 		if len(out) > 0 && !d.take(',') {
 			return nil, errOther

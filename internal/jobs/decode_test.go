@@ -16,6 +16,7 @@ func FuzzDecode(f *testing.F) {
 		`{"items":[{"unknown":{"a":[1]}}]}`, `{"items":[{"nodes":99999999999}]}`, `{"items":[{"id":1.5}]}`, `{"items":[{"id":"x"}]}`,
 		`{"items":[{"id":1}`, `{"items":[{"id":1}]}x`, `[]`, ``, `{"items":[{"name":"a\`, `{"items":[{"id":01}]}`, `{"items":[{"ID":1}]}`,
 		`{"items":[{"id":1}],"items":[{"name":"b"}]}`, `{"items":[{"id":null}]}`, "{\"items\":[{\"name\":\"\xff\"}]}", `{"items":[{"requeue":trueish}]}`,
+		"{}\x00", "{\"items\":[{}\x00]}", `{"unknownUsers":[]}`, `{"unknownUsers":["a",]}`,
 	} {
 		f.Add(s)
 	}
