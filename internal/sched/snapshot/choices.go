@@ -6,6 +6,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // choice is one set of nodes a job may get its nodes from, and how many of
@@ -51,45 +52,34 @@ func (v *View) choicesFor(p *partition, pl *job.Placement, prefer string) []choi
 }
 
 func (v *View) newChoices(p *partition, pl *job.Placement, prefer string) []choice {
-	c := constraint{alternatives: []alternative{{}}}
+	c := value.Constraint{Alternatives: []value.Alternative{{}}}
 	for _, text := range []string{pl.Constraint, prefer} {
 		if text == "" {
 			continue
 		}
-		one, ok := parseConstraint(text)
-		if !ok {
+		one, err := value.ParseConstraint(text)
+		if err != nil {
 			return []choice{{nodes: &backfill.NodeSet{}}}
 		}
-		c = c.and(one)
+		c = c.And(one)
 	}
 	var out []choice
-	for _, a := range c.alternatives {
-		one := choice{nodes: v.nodesThat(p, pl, a.every)}
-		for _, s := range a.some {
-			one.parts = append(one.parts, backfill.Part{Nodes: v.nodesThat(p, pl, both(a.every, s.is)), Count: s.count})
+	for _, a := range c.Alternatives {
+		one := choice{nodes: v.nodesThat(p, pl, a.Every)}
+		for _, s := range a.Some {
+			one.parts = append(one.parts, backfill.Part{Nodes: v.nodesThat(p, pl, a.Every.And(s.Is)), Count: s.Count})
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// and is both constraints at once.
-func (c constraint) and(other constraint) constraint {
-	var out constraint
-	for _, a := range c.alternatives {
-		for _, b := range other.alternatives {
-			out.alternatives = append(out.alternatives, alternative{both(a.every, b.every), slices.Concat(a.some, b.some)})
-		}
-	}
-	return out
-}
-
 // nodesThat are p's nodes that meet the condition and are not excluded.
-func (v *View) nodesThat(p *partition, pl *job.Placement, is condition) *backfill.NodeSet {
+func (v *View) nodesThat(p *partition, pl *job.Placement, is value.Features) *backfill.NodeSet {
 	s := &backfill.NodeSet{}
 	for i := range v.nodes {
 		has := func(f string) bool { return slices.Contains(v.nodes[i].features, f) }
-		if p.nodes.Has(i) && !slices.Contains(pl.Exclude, v.Nodes[i].Name) && is.met(has) {
+		if p.nodes.Has(i) && !slices.Contains(pl.Exclude, v.Nodes[i].Name) && is.Met(has) {
 			s.Add(i)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // What Slurm says of a job that could never run, after "Batch job submission
@@ -75,11 +76,11 @@ func (v *View) checkNames(j *job.Job, p *partition) error {
 		}
 	}
 	if text := j.Placement.Constraint; text != "" {
-		c, ok := parseConstraint(text)
-		if !ok {
+		c, err := value.ParseConstraint(text)
+		if err != nil {
 			return ErrFeature
 		}
-		for _, f := range c.names {
+		for _, f := range c.Names {
 			if !v.features[f] {
 				return ErrFeature
 			}

@@ -1,4 +1,4 @@
-package snapshot
+package value
 
 import (
 	"fmt"
@@ -47,27 +47,27 @@ func TestConstraintGrammar(t *testing.T) {
 }
 
 func showConstraint(text string, nodes []string) string {
-	c, ok := parseConstraint(text)
-	if !ok {
+	c, err := ParseConstraint(text)
+	if err != nil {
 		return "bad"
 	}
-	meet := func(is condition) string {
+	meet := func(is Features) string {
 		out := []int{}
 		for i, features := range nodes {
-			if is.met(func(f string) bool { return slices.Contains(strings.Fields(features), f) }) {
+			if is.Met(func(f string) bool { return slices.Contains(strings.Fields(features), f) }) {
 				out = append(out, i)
 			}
 		}
 		return fmt.Sprint(out)
 	}
 	var all []string
-	for _, a := range c.alternatives {
-		one := meet(a.every)
-		for i, s := range a.some {
+	for _, a := range c.Alternatives {
+		one := meet(a.Every)
+		for i, s := range a.Some {
 			if i == 0 {
 				one += " with"
 			}
-			one += fmt.Sprintf(" %d of %s", s.count, meet(s.is))
+			one += fmt.Sprintf(" %d of %s", s.Count, meet(s.Is))
 		}
 		all = append(all, one)
 	}
@@ -75,16 +75,22 @@ func showConstraint(text string, nodes []string) string {
 }
 
 func FuzzConstraint(f *testing.F) {
-	for _, s := range []string{"a&b|c", "[a*2&(b|c)*1]", "((a))", "a*9|[b]"} {
+	for _, s := range []string{"a&b|c", "[a*2&(b|c)*1]", "((a))", "a*9|[b]", "[a|b]&[c|d&e]", "[[a*1]&b]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c, ok := parseConstraint(text)
-		if !ok {
+		c, err := ParseConstraint(text)
+		if err != nil {
 			return
 		}
-		for _, a := range c.alternatives {
-			a.every.met(func(string) bool { return true })
+		for _, a := range c.Alternatives {
+			a.Every.Met(func(string) bool { return true })
 		}
+		written := FormatConstraint(c)
+		if len(written) > mostConstraint {
+			return
+		}
+		again, err := ParseConstraint(written)
+		back(t, text, c, written, again, err)
 	})
 }
