@@ -4,8 +4,10 @@ package directive
 
 import (
 	"bytes"
-	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/kballard/go-shellquote"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
@@ -85,12 +87,26 @@ func unmatched(name string, number int, rest string) error {
 	return slurmerr.Newf(slurmerr.Fatal, "%s: line %d: Unmatched `%c` in [%s]", name, number, quote, rest)
 }
 
-// split cuts a directive into words. Blanks part words; quotes of either kind
-// join; a backslash keeps the next character, inside every quote, but not a
-// blank outside of them; an unquoted # begins a comment. Empty words are
-// dropped, as Slurm does. Of an unclosed quote, rest is the text from where
-// its word began.
+// unlikeShell are the characters that Slurm reads otherwise than a shell does:
+// the backslash, the comment sign, and blanks that are none to a shell.
+const unlikeShell = "\\#\v\f\r"
+
+// split cuts a directive into words. Where no character is among unlikeShell,
+// these are a shell's words, but that empty ones are dropped.
 func split(text string) (words []string, rest string) {
+	if !strings.ContainsAny(text, unlikeShell) {
+		if words, err := shellquote.Split(text); err == nil {
+			return slices.DeleteFunc(words, func(w string) bool { return w == "" }), ""
+		}
+	}
+	return splitAsSlurm(text)
+}
+
+// splitAsSlurm cuts any directive into words. Blanks part words; quotes of
+// either kind join; a backslash keeps the next character, inside every quote,
+// but not a blank outside of them; an unquoted # begins a comment. Empty words
+// are dropped. Of an unclosed quote, rest is the text from where its word began.
+func splitAsSlurm(text string) (words []string, rest string) {
 	text = strings.TrimLeft(text, " \t\v\f\r")
 	for text != "" {
 		word, after, ok := next(text)
@@ -155,5 +171,5 @@ func (l Line) String() string {
 		}
 		b.WriteByte('"')
 	}
-	return fmt.Sprint(b.String())
+	return b.String()
 }

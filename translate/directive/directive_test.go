@@ -64,6 +64,23 @@ func TestUnmatched(t *testing.T) {
 	}
 }
 
+// FuzzSplit holds the two readers of words against each other: with the
+// characters they differ in away, they must not differ.
+func FuzzSplit(f *testing.F) {
+	f.Add(` -J "a b" 'c d'e`)
+	f.Add("\t--comment=\"\" ''x \xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.ContainsAny(text, unlikeShell+"\n") {
+			return
+		}
+		words, rest := split(text)
+		own, ownRest := splitAsSlurm(text)
+		if !slices.Equal(words, own) || rest != ownRest {
+			t.Fatalf("%q: %q, rest %q; by Slurm's rules %q, rest %q", text, words, rest, own, ownRest)
+		}
+	})
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("#!/bin/sh\n#SBATCH -J 'a b' # c\n")
 	f.Add("#SBATCH --comment=\"a\\\"b\"\n\n#SBATCH x\\ y\ntrue")
