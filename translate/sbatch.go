@@ -37,6 +37,11 @@ type Input struct {
 	// ReadFile reads the files that options name (--export-file, --nodefile).
 	ReadFile func(name string) ([]byte, error)
 
+	// UID is the caller's; Group finds a group by its name or number (--gid). A
+	// nil Group knows none.
+	UID   int
+	Group func(text string) (name string, gid int64, ok bool)
+
 	// Of a component of a heterogeneous job: which, whether --wrap is given with
 	// any, and the command line as a whole.
 	part    int

@@ -69,7 +69,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 }
 
 func (o *Options) submission(p *option.Parsed, args []string) (*translate.Submission, error) {
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile}
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
+		UID: o.p.UID, Group: o.p.Group}
 	var err error
 	if in.Dir, err = o.p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error())

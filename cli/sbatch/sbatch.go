@@ -69,7 +69,8 @@ func (o *Options) input(args []string) (*translate.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile}
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
+		UID: o.p.UID, Group: o.p.Group}
 	if in.Dir, err = o.p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error()).
 			Hint("the current folder is gone; change to another")
@@ -129,9 +130,6 @@ func run(ctx context.Context, o *Options) error {
 	}
 	if s.Options != "" {
 		fmt.Fprint(o.p.Err, s.Options)
-	}
-	if err := o.rootOnly(); err != nil {
-		return err
 	}
 	cluster, err := o.connect()
 	if err != nil {

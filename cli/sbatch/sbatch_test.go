@@ -13,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -72,6 +73,8 @@ func call(c *cluster, stdin string, env []string, args ...string) (out, talk str
 				return []byte(script), nil
 			case "/proc/self/status":
 				return []byte("Name:\tsbatch\nUmask:\t0027\n"), nil
+			case "/etc/group":
+				return []byte("root:x:0:\nlab:x:2000:alice,bob\n"), nil
 			}
 			return nil, fs.ErrNotExist
 		},
@@ -186,8 +189,19 @@ func TestForOthersAndElsewhere(t *testing.T) {
 	if _, talk, code := call(c, "", nil, "-M", "other", "job.sh"); talk != "sbatch: error: No cluster\n" || code != 1 {
 		t.Errorf("%q %d", talk, code)
 	}
+	for _, group := range []string{"lab", "2000"} {
+		if out, talk, _ := call(c, "", nil, "--uid=bob", "--gid="+group, "job.sh"); out != "Submitted batch job 7\n" || *c.got.Job.Batch.Group != (job.Group{Name: "lab", GID: 2000}) {
+			t.Errorf("%q %q %+v", out, talk, c.got.Job.Batch.Group)
+		}
+	}
+	if _, talk, code := call(c, "", nil, "--gid=nosuch", "job.sh"); talk != "sbatch: error: Invalid --gid specification\n" || code != 255 {
+		t.Errorf("%q %d", talk, code)
+	}
 	user = 1000
 	defer func() { user = 0 }()
+	if _, talk, code := call(c, "", nil, "--gid=lab", "job.sh"); talk != "sbatch: error: --gid only permitted by root user\n" || code != 255 {
+		t.Errorf("%q %d", talk, code)
+	}
 	if _, talk, code := call(c, "", nil, "--uid=bob", "job.sh"); talk != "sbatch: error: --uid only permitted by root user\n" || code != 255 {
 		t.Errorf("%q %d", talk, code)
 	}

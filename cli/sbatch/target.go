@@ -14,15 +14,6 @@ type target struct {
 	namespace string // "" for the caller's own
 }
 
-// rootOnly refuses --uid to ordinary users, before anything is asked.
-func (o *Options) rootOnly() error {
-	c := o.submission.Client
-	if c.AsUser != "" && o.p.UID != 0 {
-		return slurmerr.New(slurmerr.BadValue, "--uid only permitted by root user")
-	}
-	return nil
-}
-
 // aim finds out where the job goes. Without -M and --uid nothing is asked.
 func (o *Options) aim(ctx context.Context, cluster Cluster) (t target, err error) {
 	c := o.submission.Client

@@ -50,7 +50,8 @@ func (o *Options) outside(ctx context.Context, p *option.Parsed, args []string, 
 
 // submission is the job that srun's options ask for.
 func (o *Options) submission(p *option.Parsed, args []string) (*translate.Submission, error) {
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), ReadFile: o.p.ReadFile}
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), ReadFile: o.p.ReadFile,
+		UID: o.p.UID, Group: o.p.Group}
 	var err error
 	if in.Dir, err = o.p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error())

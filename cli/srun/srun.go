@@ -72,6 +72,9 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err := possible(parsed); err != nil {
 		return err
 	}
+	if err := o.groupOfStep(parsed); err != nil {
+		return err
+	}
 	signals, stop := o.signals()
 	defer stop()
 	switch {

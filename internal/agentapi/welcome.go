@@ -74,6 +74,9 @@ func (s *Server) describe(b *v1alpha1.BatchJob, index int) (*wire.Welcome, error
 		Hosts: hosts(b.Status.Allocation), Job: neutral, KubeHost: s.KubeURL, Namespace: b.Namespace,
 	}
 	person(w, user)
+	if g := b.Spec.Job.Batch.Group; g != nil {
+		w.Group, w.GID = g.Name, g.GID
+	}
 	s.circumstances(w, b)
 	return w, nil
 }

@@ -75,6 +75,24 @@ func (p *Process) Umask() int {
 	return -1
 }
 
+// Group finds a group of this host (/etc/group) by its name or number.
+func (p *Process) Group(text string) (name string, gid int64, ok bool) {
+	data, err := p.ReadFile("/etc/group")
+	if err != nil {
+		return "", 0, false
+	}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Split(line, ":")
+		if len(f) < 3 || f[0] != text && f[2] != text {
+			continue
+		}
+		if gid, err := strconv.ParseInt(f[2], 10, 64); err == nil {
+			return f[0], gid, true
+		}
+	}
+	return "", 0, false
+}
+
 // Env returns the value of an environment variable, empty if it is not set.
 func (p *Process) Env(name string) string {
 	v, _ := p.LookupEnv(name)

@@ -44,3 +44,15 @@ func TestRepeat(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
+
+func TestGroup(t *testing.T) {
+	p := &Process{ReadFile: func(string) ([]byte, error) { return []byte("root:x:0:\n# no group\nlab:x:2000:alice,bob\n"), nil }}
+	for _, text := range []string{"lab", "2000"} {
+		if name, gid, ok := p.Group(text); name != "lab" || gid != 2000 || !ok {
+			t.Errorf("%s: %s %d %v", text, name, gid, ok)
+		}
+	}
+	if name, _, ok := p.Group("wheel"); ok {
+		t.Error(name)
+	}
+}

@@ -152,10 +152,20 @@ type Batch struct {
 	Rlimits          map[string]uint64 `json:"rlimits,omitempty"` // --propagate: name without RLIMIT_ -> soft limit; 2^63-1: none
 	Container        map[string]string `json:"container,omitempty"`
 
+	// Group is the one the job runs as where an administrator chose another
+	// than its user's (--gid); nil: the user's.
+	Group *Group `json:"group,omitempty"`
+
 	// Client is the command that waits for an allocation without a script and
 	// must keep in touch with it: "srun" or "salloc". "no-shell" is an
 	// allocation that nobody waits for; empty: a batch job.
 	Client string `json:"client,omitempty"`
+}
+
+// Group is a group of users.
+type Group struct {
+	Name string `json:"name,omitempty"`
+	GID  int64  `json:"gid"`
 }
 
 // Dependencies of a job: all of them, or any one when Any is set.

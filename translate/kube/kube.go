@@ -28,6 +28,10 @@ const ContainerName = image.JobContainer
 // HostImage stands for the root file system of the node, on process nodes.
 const HostImage = image.HostImage
 
+// MaxRuns is how many runs of equal nodes a job may have. Each is a replicated
+// job with a template of its own, and the JobSet has to fit into a request.
+const MaxRuns = 160
+
 // DefaultKillWait is the time between SIGTERM and SIGKILL, in seconds, where
 // the Cluster does not say (KillWait of slurm.conf).
 const DefaultKillWait = 30
@@ -70,7 +74,11 @@ func Objects(in Input) (*podgroup.PodGroup, *jobset.JobSet, error) {
 			StartupPolicy: &jobset.StartupPolicy{StartupPolicyOrder: jobset.AnyOrder},
 		},
 	}
-	for i, run := range in.runs() {
+	runs := in.runs()
+	if len(runs) > MaxRuns {
+		return nil, nil, fmt.Errorf("job %d: %d runs of unequal nodes are more than one JobSet holds (%d)", in.Job.Spec.JobID, len(runs), MaxRuns)
+	}
+	for i, run := range runs {
 		replicated, err := in.replicated(i, run)
 		if err != nil {
 			return nil, nil, err

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
@@ -73,6 +74,51 @@ func init() {
 		cases["template"](in)
 		in.Partition.Spec.AllowImages = []string{"nvcr.io/*"}
 		in.Job.Spec.Job.Batch.Container = map[string]string{"image": "nvcr.io/nvidia/pytorch:24.01", "mounts": "/home/alice/data:/data:ro", "workdir": "/data"}
+	}
+	// What was split off from another job is owned by that one.
+	cases["array-task"] = func(in *kube.Input) {
+		in.Job.Spec.JobID = 45
+		in.Job.Spec.Origin = &v1alpha1.Origin{Name: "j-abcdefghij0123456789", UID: "99999999-2222-3333-4444-555555555555", JobID: 43}
+		in.Job.Spec.Task = &v1alpha1.ArrayTask{Index: 7, Count: 10, Max: 9, Step: 1}
+		in.Job.Status.Allocation = nodes(node("n4", 2, 512))
+	}
+	cases["het-component"] = func(in *kube.Input) {
+		in.Job.Spec.JobID = 44
+		in.Job.Spec.Origin = &v1alpha1.Origin{Name: "j-abcdefghij0123456789", UID: "99999999-2222-3333-4444-555555555555", JobID: 43}
+		in.Job.Spec.Job.Het = &job.Het{Offset: 1, Size: 2}
+		in.Job.Status.Allocation = nodes(node("n1", 8, 4096, v1alpha1.GRESAllocation{Name: "gpu", Count: 1}), node("n2", 8, 4096, v1alpha1.GRESAllocation{Name: "gpu", Count: 1}))
+	}
+	// The planner gave whole nodes.
+	cases["exclusive"] = func(in *kube.Input) {
+		in.Job.Spec.Job.Placement.Exclusive = "node"
+		in.Job.Status.Allocation = nodes(node("n1", 64, 257024), node("n2", 64, 257024))
+	}
+	// Four jobs may have the same CPUs: each asks for its part of them.
+	cases["shared"] = func(in *kube.Input) {
+		n := node("n1", 4, 1024)
+		n.Sharers = 4
+		in.Job.Spec.Job.Placement.OverSubscribe = true
+		in.Job.Status.Allocation = nodes(n)
+	}
+	// What orders the queue, and what is counted there, is none of the pods' business.
+	cases["priority-and-licenses"] = func(in *kube.Input) {
+		in.Job.Spec.Job.Priority, in.Job.Spec.Job.Nice, in.Job.Spec.Job.QOS = new(int64(500)), 10, "high"
+		in.Job.Spec.Job.Licenses = []job.License{{Name: "fluent", Count: 4}}
+		in.Job.Spec.Job.Placement.Constraint = "[rack1|rack2]&skylake"
+		in.Job.Status.Allocation = nodes(node("n1", 1, 100))
+	}
+	cases["group"] = func(in *kube.Input) {
+		in.Job.Spec.Job.Batch.Group = &job.Group{Name: "lab", GID: 2000}
+		in.Job.Status.Allocation = nodes(node("n1", 1, 100))
+	}
+	cases["volumes"] = func(in *kube.Input) {
+		in.Partition.Spec.Agent = v1alpha1.AgentSource{Image: "berth/agent:1"}
+		in.Partition.Spec.Template = runtime.RawExtension{Raw: []byte(`{"spec":{
+			"volumes":[{"name":"home","persistentVolumeClaim":{"claimName":"home"}},{"name":"scratch","nfs":{"server":"nas","path":"/scratch"}},
+			{"name":"shm","emptyDir":{"medium":"Memory","sizeLimit":"8Gi"}},{"name":"tools","image":{"reference":"site/tools:1"}}],
+			"containers":[{"name":"job","image":"site/base:1","imagePullPolicy":"IfNotPresent","volumeMounts":[{"name":"home","mountPath":"/home"},
+			{"name":"scratch","mountPath":"/scratch"},{"name":"shm","mountPath":"/dev/shm"},{"name":"tools","mountPath":"/opt/tools","readOnly":true}]}]}}`)}
+		in.Job.Status.Allocation = nodes(node("n1", 2, 512), node("n2", 2, 512))
 	}
 }
 

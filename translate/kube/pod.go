@@ -145,14 +145,18 @@ func (in Input) podSecurity(sc *corev1.PodSecurityContext) *corev1.PodSecurityCo
 		sc = &corev1.PodSecurityContext{}
 	}
 	u := in.User.Spec
-	sc.RunAsUser, sc.RunAsGroup = ptr(u.UID), ptr(u.GID)
+	gid := u.GID
+	if g := in.Job.Spec.Job.Batch.Group; g != nil { // admission let it pass
+		gid = g.GID
+	}
+	sc.RunAsUser, sc.RunAsGroup = ptr(u.UID), ptr(gid)
 	sc.RunAsNonRoot = nil
 	if u.UID != 0 {
 		sc.RunAsNonRoot = ptr(true)
 	}
 	sc.SupplementalGroups = nil
 	for _, g := range u.Groups {
-		if g.GID != u.GID {
+		if g.GID != u.GID && g.GID != gid {
 			sc.SupplementalGroups = append(sc.SupplementalGroups, g.GID)
 		}
 	}

@@ -15,23 +15,31 @@ import (
 
 // imagined is what a scheduler would know: a user with this process' numbers,
 // the partition of a new cluster, and nodes that hold just what is asked for.
-func imagined(p *stdio.Process, s *translate.Submission) kube.Input {
+// component is which of a heterogeneous job's; 0 is the job itself.
+func imagined(p *stdio.Process, s *translate.Submission, component int) kube.Input {
 	user := p.Env("USER")
 	if user == "" {
 		user = "user"
 	}
+	j := s.Job
+	if component > 0 {
+		j = s.Components[component-1]
+	}
 	b := &v1alpha1.BatchJob{
 		ObjectMeta: metav1.ObjectMeta{Name: "j-example", Namespace: "user-" + user},
-		Spec:       v1alpha1.BatchJobSpec{JobID: 1, User: user, Job: s.Job},
+		Spec:       v1alpha1.BatchJobSpec{JobID: int64(1 + component), User: user, Job: j},
+	}
+	if a := j.Array; a != nil && len(a.Indexes) > 1 || component > 0 {
+		b.Spec.Origin = &v1alpha1.Origin{Name: b.Name, JobID: 1}
 	}
 	b.Status.Attempt = 1
-	b.Status.Allocation = &v1alpha1.Allocation{Nodes: place(&s.Job.Shape)}
+	b.Status.Allocation = &v1alpha1.Allocation{Nodes: place(&j.Shape)}
 	partition := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "main"}}
-	if len(s.Job.Partitions) > 0 {
-		partition.Name = s.Job.Partitions[0]
+	if len(j.Partitions) > 0 {
+		partition.Name = j.Partitions[0]
 	}
 	partition.Spec.Agent.HostPath = wire.DefaultBinDir
-	if len(s.Job.Batch.Container) > 0 {
+	if len(j.Batch.Container) > 0 {
 		partition.Spec.AllowImages = []string{"*"}
 		partition.Spec.Template.Raw = []byte(realNodes)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
@@ -37,7 +38,21 @@ func Run(p *stdio.Process, args []string) error {
 	for _, w := range s.Warnings {
 		fmt.Fprintln(p.Err, "berth: "+w)
 	}
-	group, set, err := kube.Objects(imagined(p, s))
+	for i := range 1 + len(s.Components) {
+		if err := print(p, s, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print prints the objects of one component of the job, 0 being the job itself.
+func print(p *stdio.Process, s *translate.Submission, component int) error {
+	in := imagined(p, s, component)
+	for _, n := range notes(&in.Job.Spec.Job) {
+		fmt.Fprintln(p.Err, "berth: "+n)
+	}
+	group, set, err := kube.Objects(in)
 	if err != nil {
 		return slurmerr.Wrap(slurmerr.Refused, err, "")
 	}
@@ -46,7 +61,7 @@ func Run(p *stdio.Process, args []string) error {
 		if err != nil {
 			return slurmerr.Wrap(slurmerr.Internal, err, "")
 		}
-		if i > 0 {
+		if i+component > 0 {
 			fmt.Fprintln(p.Out, "---")
 		}
 		if _, err := p.Out.Write(data); err != nil {
@@ -54,6 +69,21 @@ func Run(p *stdio.Process, args []string) error {
 		}
 	}
 	return nil
+}
+
+// notes say what the objects do not show, because only a cluster knows it.
+func notes(j *job.Job) []string {
+	var out []string
+	if a := j.Array; a != nil && len(a.Indexes) > 1 {
+		out = append(out, fmt.Sprintf("these are the objects of task %d; the other %d tasks get the like", a.Indexes[0], len(a.Indexes)-1))
+	}
+	if j.Placement.Exclusive == "node" {
+		out = append(out, "--exclusive: the job gets all CPUs of its nodes, which are not known here")
+	}
+	if m := j.Shape.MemPerNode; m != nil && *m == 0 {
+		out = append(out, "--mem=0: the job gets all memory of its nodes, which is not known here")
+	}
+	return out
 }
 
 // encode writes an object as YAML, without its status, which is the cluster's.
@@ -75,7 +105,8 @@ func input(p *stdio.Process, args []string) (*translate.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &translate.Input{Args: args, Env: p.Environ(), Now: p.Now(), Umask: -1, ReadFile: p.ReadFile, ScriptName: name}
+	in := &translate.Input{Args: args, Env: p.Environ(), Now: p.Now(), Umask: -1, ReadFile: p.ReadFile, ScriptName: name,
+		UID: p.UID, Group: p.Group}
 	if in.Dir, err = p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "")
 	}

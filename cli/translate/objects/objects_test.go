@@ -23,7 +23,7 @@ func process(out, err *strings.Builder) *stdio.Process {
 		Streams:   stdio.Streams{In: strings.NewReader(ring), Out: out, Err: err},
 		LookupEnv: func(string) (string, bool) { return "alice", true },
 		Environ:   func() []string { return nil },
-		Now:       func() time.Time { return time.Unix(1800000000, 0) },
+		Now:       func() time.Time { return time.Unix(1800000000, 0).UTC() },
 		Dir:       func() (string, error) { return "/home/alice", nil },
 		ReadFile:  func(string) ([]byte, error) { return nil, fs.ErrNotExist },
 		UID:       1000, GID: 1000,

@@ -134,6 +134,9 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 	b.Spec.User = user.Name
 	j := &b.Spec.Job
 	before := j.DeepCopy()
+	if !mayChooseGroup(j, caller) {
+		return refuse(TextGroupID)
+	}
 	if !caller.Operator {
 		restrain(j, p)
 	}
@@ -163,6 +166,11 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 	}
 	patchJob(before, j, p)
 	return nil
+}
+
+// mayChooseGroup: only administrators say as which group a job runs.
+func mayChooseGroup(j *job.Job, caller *directory.Caller) bool {
+	return j.Batch.Group == nil || caller.Admin || caller.Trusted
 }
 
 func holdOf(caller *directory.Caller) string {

@@ -199,17 +199,21 @@ func TestRefusals(t *testing.T) {
 		"nice":       {with(func(j *job.Job) { j.Nice = -1 }), admission.TextNice},
 		"expand": {with(func(j *job.Job) { j.Dependencies.Items = []job.Dependency{{Type: "expand", JobID: 1}} }),
 			admission.TextNotSupported},
-		"array":             {with(func(j *job.Job) { j.Array = &job.Array{Spec: "0-1001", Indexes: []int32{0, 1001}} }), admission.TextArray},
-		"long name":         {with(func(j *job.Job) { j.Name = strings.Repeat("x", 2000) }), admission.TextTooLong},
-		"directory":         {with(func(j *job.Job) { j.Batch.WorkDir = "/tmp" }), "the nodes of partition debug do not see /tmp; submit from a directory in /home, /data/"},
-		"escaping":          {with(func(j *job.Job) { j.Batch.WorkDir = "/home/../tmp" }), "the nodes of partition debug do not see"},
-		"a like name":       {with(func(j *job.Job) { j.Batch.WorkDir = "/home2/x" }), "the nodes of partition debug do not see"},
-		"relative":          {with(func(j *job.Job) { j.Batch.WorkDir = "work" }), "the job's directory"},
-		"output elsewhere":  {with(func(j *job.Job) { j.Batch.Output = "/scratch/%j.out" }), "the nodes of partition debug do not see /scratch"},
-		"output up":         {with(func(j *job.Job) { j.Batch.Output = "../../../%j/x.out" }), "the nodes of partition debug do not see"},
-		"output below":      {with(func(j *job.Job) { j.Batch.Output = "logs/%j/x.out" }), ""},
-		"output to null":    {with(func(j *job.Job) { j.Batch.Output = "/dev/null" }), ""},
-		"nothing shared":    {on("cloud"), "the nodes of partition cloud share no directory"},
+		"array":            {with(func(j *job.Job) { j.Array = &job.Array{Spec: "0-1001", Indexes: []int32{0, 1001}} }), admission.TextArray},
+		"long name":        {with(func(j *job.Job) { j.Name = strings.Repeat("x", 2000) }), admission.TextTooLong},
+		"directory":        {with(func(j *job.Job) { j.Batch.WorkDir = "/tmp" }), "the nodes of partition debug do not see /tmp; submit from a directory in /home, /data/"},
+		"escaping":         {with(func(j *job.Job) { j.Batch.WorkDir = "/home/../tmp" }), "the nodes of partition debug do not see"},
+		"a like name":      {with(func(j *job.Job) { j.Batch.WorkDir = "/home2/x" }), "the nodes of partition debug do not see"},
+		"relative":         {with(func(j *job.Job) { j.Batch.WorkDir = "work" }), "the job's directory"},
+		"output elsewhere": {with(func(j *job.Job) { j.Batch.Output = "/scratch/%j.out" }), "the nodes of partition debug do not see /scratch"},
+		"output up":        {with(func(j *job.Job) { j.Batch.Output = "../../../%j/x.out" }), "the nodes of partition debug do not see"},
+		"output below":     {with(func(j *job.Job) { j.Batch.Output = "logs/%j/x.out" }), ""},
+		"output to null":   {with(func(j *job.Job) { j.Batch.Output = "/dev/null" }), ""},
+		"nothing shared":   {on("cloud"), "the nodes of partition cloud share no directory"},
+		"group":            {with(func(j *job.Job) { j.Batch.Group = &job.Group{Name: "wheel", GID: 0} }), admission.TextGroupID},
+		"group of a part": {func(b *v1alpha1.BatchJob) {
+			b.Spec.Components = []job.Job{{Batch: job.Batch{Group: &job.Group{GID: 50}}}}
+		}, admission.TextGroupID},
 		"script not packed": {func(b *v1alpha1.BatchJob) { b.Spec.Script = []byte("#!/bin/sh") }, "spec.script is not zstd-compressed"},
 		"empty script":      {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("") }, admission.TextNoScript},
 		"script too large":  {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress(strings.Repeat("x", 4<<20+1)) }, admission.TextTooLong},
@@ -226,6 +230,10 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, refusal := h.create(t, root, submission(on("root")), false); refusal != nil {
 		t.Errorf("an administrator in a root-only partition: %s", refusal.Message)
+	}
+	grouped := with(func(j *job.Job) { j.Batch.Group = &job.Group{Name: "lab", GID: 2000} })
+	if _, refusal := h.create(t, root, submission(grouped), false); refusal != nil {
+		t.Errorf("an administrator chooses a group: %s", refusal.Message)
 	}
 }
 

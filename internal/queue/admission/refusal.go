@@ -32,6 +32,7 @@ const (
 	TextPolicy            = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 	TextNoScript          = "Job script not specified"
 	TextUser              = "Invalid user id"
+	TextGroupID           = "Invalid group id"
 	TextAgain             = "Slurm temporarily unable to accept job, sleeping and retrying"
 	TextNodeConfig        = "Requested node configuration is not available"
 	TextNotPending        = "Job is no longer pending execution"

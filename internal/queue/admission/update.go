@@ -71,6 +71,7 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 		!slices.Equal(b.Finalizers, []string{wire.Finalizer}),
 		len(b.OwnerReferences) > 0,
 		b.Spec.Cancel != nil, b.Spec.Requeues != 0,
+		!mayChooseGroup(&b.Spec.Job, caller) || slices.ContainsFunc(b.Spec.Components, func(j job.Job) bool { return !mayChooseGroup(&j, caller) }),
 		!caller.Trusted && (b.Spec.Origin != nil || b.Spec.Task != nil || strings.HasPrefix(b.Name, array.NamePrefix)):
 		return fmt.Errorf("BatchJob %s/%s was changed after Berth's mutating webhook", r.Namespace, r.Name)
 	}

@@ -68,6 +68,9 @@ func identity(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 			}
 		}
 	}
+	if g := b.Spec.Job.Batch.Group; g != nil {
+		j.Group, j.GID = g.Name, g.GID
+	}
 }
 
 func partitionOf(b *v1alpha1.BatchJob) string {

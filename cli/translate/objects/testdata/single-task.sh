@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --job-name=one # a comment
+#SBATCH --time=10 --mem=1G
+srun ./step

@@ -1,0 +1,166 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/kube"
+)
+
+// TestReview asks of every golden case what somebody who reviews objects for
+// Kubernetes would ask.
+func TestReview(t *testing.T) {
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := base()
+			change(&in)
+			group, set, err := kube.Objects(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if int(group.Spec.MinMember) != len(in.Job.Status.Allocation.Nodes) {
+				t.Errorf("minMember %d of %d nodes", group.Spec.MinMember, len(in.Job.Status.Allocation.Nodes))
+			}
+			ownership(t, in, set)
+			policies(t, set)
+			completions := int32(0)
+			for i := range set.Spec.ReplicatedJobs {
+				r := &set.Spec.ReplicatedJobs[i]
+				completions += *r.Template.Spec.Completions
+				indexedJob(t, i, &r.Template.Spec)
+				reviewPod(t, in, &r.Template.Spec.Template)
+			}
+			if int(completions) != len(in.Job.Status.Allocation.Nodes) {
+				t.Errorf("%d pods for %d nodes", completions, len(in.Job.Status.Allocation.Nodes))
+			}
+		})
+	}
+}
+
+// ownership: the objects go when the job does, and are found by labels.
+func ownership(t *testing.T, in kube.Input, set *jobset.JobSet) {
+	if len(set.OwnerReferences) != 1 || set.OwnerReferences[0].UID == "" || !*set.OwnerReferences[0].Controller {
+		t.Errorf("owned by %+v", set.OwnerReferences)
+	}
+	want := in.Job.Name
+	if o := in.Job.Spec.Origin; o != nil {
+		want = o.Name
+	}
+	if set.OwnerReferences[0].Name != want {
+		t.Errorf("owned by %s, not %s", set.OwnerReferences[0].Name, want)
+	}
+	if errs := validation.IsDNS1123Label(set.Name + "-n0-0-00000"); errs != nil {
+		t.Errorf("names of pods: %v", errs)
+	}
+	for k, v := range set.Labels {
+		if errs := append(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)...); errs != nil {
+			t.Errorf("label %s=%s: %v", k, v, errs)
+		}
+	}
+}
+
+// policies: the batch host's end is the job's, and nothing is tried again here:
+// requeueing is the queue's.
+func policies(t *testing.T, set *jobset.JobSet) {
+	s := set.Spec
+	if s.SuccessPolicy.Operator != jobset.OperatorAll || len(s.SuccessPolicy.TargetReplicatedJobs) != 1 || s.SuccessPolicy.TargetReplicatedJobs[0] != s.ReplicatedJobs[0].Name {
+		t.Errorf("success policy %+v", s.SuccessPolicy)
+	}
+	if s.FailurePolicy == nil || s.FailurePolicy.MaxRestarts != 0 || *s.Network.EnableDNSHostnames {
+		t.Errorf("%+v %+v", s.FailurePolicy, s.Network)
+	}
+}
+
+func indexedJob(t *testing.T, i int, s *batchv1.JobSpec) {
+	if *s.CompletionMode != batchv1.IndexedCompletion || *s.Completions != *s.Parallelism || *s.BackoffLimit != 0 || *s.PodReplacementPolicy != batchv1.Failed {
+		t.Errorf("job %d: %+v", i, s)
+	}
+	if first := s.SuccessPolicy != nil; first != (i == 0) {
+		t.Errorf("job %d has a success policy: %v", i, first)
+	}
+}
+
+func reviewPod(t *testing.T, in kube.Input, pod *corev1.PodTemplateSpec) {
+	s := &pod.Spec
+	if s.RestartPolicy != corev1.RestartPolicyNever || s.SchedulerName != wire.SchedulerName || s.HostNetwork || s.HostPID || s.HostIPC || *s.EnableServiceLinks {
+		t.Errorf("pod %+v", s)
+	}
+	if s.NodeName != "" || s.Priority != nil || s.PriorityClassName != "" {
+		t.Errorf("the pod chooses node or priority: %q %v %q", s.NodeName, s.Priority, s.PriorityClassName)
+	}
+	sc := s.SecurityContext
+	if *sc.RunAsUser != in.User.Spec.UID || sc.SeccompProfile == nil || in.User.Spec.UID != 0 && !*sc.RunAsNonRoot {
+		t.Errorf("security context %+v", sc)
+	}
+	for _, c := range append(s.InitContainers, s.Containers...) {
+		reviewContainer(t, in, &c)
+	}
+}
+
+func reviewContainer(t *testing.T, in kube.Input, c *corev1.Container) {
+	sharers := in.Job.Status.Allocation.Nodes[0].Sharers
+	if sharers <= 1 && !equality.Semantic.DeepEqual(c.Resources.Requests, c.Resources.Limits) {
+		t.Errorf("%s: requests %v, limits %v", c.Name, c.Resources.Requests, c.Resources.Limits)
+	}
+	sc := c.SecurityContext
+	if sc.Privileged != nil && *sc.Privileged || *sc.AllowPrivilegeEscalation || sc.RunAsUser != nil || sc.Capabilities == nil {
+		t.Errorf("%s: %+v", c.Name, sc)
+	}
+	if len(sc.Capabilities.Add) == 0 && (len(sc.Capabilities.Drop) != 1 || sc.Capabilities.Drop[0] != "ALL") {
+		t.Errorf("%s: capabilities %+v", c.Name, sc.Capabilities)
+	}
+}
+
+// etcd takes requests of 1.5 MiB; what is stored has managedFields and a status
+// besides.
+const mostBytes = 1 << 20
+
+// TestSizes keeps what a job becomes below what the API takes: the size does not
+// grow with the number of equal nodes, and with that of different ones only as
+// far as it is allowed to.
+func TestSizes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		nodes int
+		equal bool
+		fits  bool
+	}{"10,000 equal nodes": {10000, true, true}, "as many different ones as go": {kube.MaxRuns, false, true}, "one more": {kube.MaxRuns + 1, false, false}} {
+		t.Run(name, func(t *testing.T) {
+			in := base()
+			cases["volumes"](&in)
+			in.APICA = make([]byte, 2000) // as a certificate is
+			list := make([]v1alpha1.NodeAllocation, tt.nodes)
+			for i := range list {
+				cpus := int32(4)
+				if !tt.equal {
+					cpus += int32(i % 2)
+				}
+				list[i] = node(fmt.Sprintf("node-%05d", i), cpus, 1024)
+			}
+			in.Job.Status.Allocation = nodes(list...)
+			_, set, err := kube.Objects(in)
+			if (err == nil) != tt.fits {
+				t.Fatalf("%v, fits: %v", err, tt.fits)
+			}
+			if err != nil {
+				return
+			}
+			data, err := json.Marshal(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d replicated jobs, %d bytes", len(set.Spec.ReplicatedJobs), len(data))
+			if len(data) > mostBytes {
+				t.Errorf("the JobSet has %d bytes", len(data))
+			}
+		})
+	}
+}
