@@ -85,7 +85,7 @@ func place(s *job.Shape) []v1alpha1.NodeAllocation {
 func cpus(s *job.Shape, n *v1alpha1.NodeAllocation) int32 {
 	want := n.Tasks * max(1, s.CPUsPerTask)
 	if s.Overcommit {
-		want = 1
+		want = max(1, s.CPUsPerTask)
 	}
 	return max(1, want, s.MinCPUs, s.CPUsPerGPU*int32(gpus(n)))
 }

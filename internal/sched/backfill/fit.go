@@ -21,7 +21,7 @@ func (j *Job) tasksWanted(n int) int {
 // fewestNodes is the least number of nodes the job can have.
 func (j *Job) fewestNodes() int {
 	n := max(1, j.MinNodes, len(j.Required))
-	if j.Tasks > 0 && j.TasksPerNode > 0 && !j.Overcommit {
+	if j.Tasks > 0 && j.TasksPerNode > 0 {
 		n = max(n, (j.Tasks+j.TasksPerNode-1)/j.TasksPerNode)
 	}
 	parts := 0
@@ -36,7 +36,7 @@ func (j *Job) cpusFor(n *nodeState, tasks int) int {
 	threads := n.threads()
 	cpus := tasks * j.perTask()
 	if j.Overcommit {
-		cpus = 1
+		cpus = j.perTask()
 	}
 	if j.OneThread {
 		cpus *= threads
@@ -54,9 +54,6 @@ func (j *Job) cpusFor(n *nodeState, tasks int) int {
 // leastCPUs is the least number of CPUs the job takes on any node.
 func (j *Job) leastCPUs() int32 {
 	least := j.perTask()
-	if j.Overcommit {
-		least = 1
-	}
 	if j.ExactPerNode && !j.Overcommit {
 		least *= max(1, j.TasksPerNode)
 	}
@@ -104,17 +101,17 @@ func (j *Job) gresFor(o *offer, tasks int) ([]GRES, bool) {
 
 // capacity is the most tasks of the job that the node can take; 0: none.
 func (j *Job) capacity(n *nodeState, o *offer) int {
-	if !j.fits(n, o, 1) {
+	if !j.fits(n, o, 1) || j.Overcommit && j.TasksPerNode > n.CPUs {
 		return 0
 	}
-	most := n.CPUs
+	most := max(j.Tasks, j.TasksPerNode, 1) // CPUs bound nothing
 	if !j.Overcommit {
 		most = o.cpus / j.perTask()
 	}
 	if j.TasksPerNode > 0 {
 		most = min(most, j.TasksPerNode)
 	}
-	if j.TasksPerSocket > 0 {
+	if j.TasksPerSocket > 0 && !j.Overcommit {
 		most = min(most, j.TasksPerSocket*n.sockets())
 	}
 	if j.Tasks > 0 {
@@ -232,7 +229,7 @@ func (e *engine) assign(s *shape, chosen []candidate) []Assignment {
 	for i := range chosen {
 		c := &chosen[i]
 		tasks := min(c.tasks, max(1, left-(len(chosen)-i-1)))
-		if s.Wide && !s.ExactPerNode {
+		if (s.Wide || s.Overcommit) && !s.ExactPerNode {
 			tasks = min(tasks, evenly(left, chosen[i:]))
 		}
 		left -= tasks

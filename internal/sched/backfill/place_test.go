@@ -55,6 +55,17 @@ func TestPlacement(t *testing.T) {
 	}{
 		{"parts", nodes(4, 4), []Job{{MinNodes: 3, Parts: []Part{{set(2, 3), 2}, {set(0, 3), 1}}}}, []string{"now n1:1/1 n3:1/1 n4:1/1"}},
 		{"parts that cannot be", nodes(4, 4), []Job{{Parts: []Part{{set(2), 2}}}}, []string{"never (BadConstraints)"}},
+		// As Slurm 22.05.8 placed them on nodes of four CPUs.
+		{"more tasks than CPUs", nodes(1, 4), []Job{{Tasks: 9, Overcommit: true}}, []string{"now n1:9/1"}},
+		{"more tasks than any node has", nodes(1, 4), []Job{{Tasks: 513, CPUsPerTask: 3, Overcommit: true}}, []string{"now n1:513/3"}},
+		{"overcommitted evenly", nodes(2, 4), []Job{{Tasks: 9, MinNodes: 2, MaxNodes: 2, Overcommit: true}}, []string{"now n1:5/1 n2:4/1"}},
+		{"overcommitted range", nodes(4, 4), []Job{{Tasks: 9, MinNodes: 2, MaxNodes: 3, Overcommit: true}}, []string{"now n1:3/1 n2:3/1 n3:3/1"}},
+		{"overcommitted per node", nodes(2, 4), []Job{{TasksPerNode: 3, MinNodes: 2, ExactPerNode: true, Overcommit: true}}, []string{"now n1:3/1 n2:3/1"}},
+		{"overcommitted per core", nodes(1, 4), []Job{{Tasks: 6, TasksPerCore: 1, TasksPerSocket: 2, Overcommit: true}}, []string{"now n1:6/1"}},
+		{"more per node than CPUs", nodes(2, 4), []Job{{TasksPerNode: 6, MinNodes: 2, ExactPerNode: true, Overcommit: true}}, []string{"never (BadConstraints)"}},
+		{"more than per node allows", nodes(4, 4), []Job{{Tasks: 12, TasksPerNode: 3, MinNodes: 2, MaxNodes: 2, Overcommit: true}}, []string{"never (BadConstraints)"}},
+		{"a task too large", nodes(1, 4), []Job{{Tasks: 2, CPUsPerTask: 5, Overcommit: true}}, []string{"never (BadConstraints)"}},
+		{"overcommitted beside others", nodes(1, 4), []Job{{CPUsPerTask: 3}, {Tasks: 50, Overcommit: true}}, []string{"now n1:1/3", "now n1:50/1"}},
 		{"contiguous", nodes(4, 4), []Job{{CPUsPerTask: 4, Required: []int{1}}, {MinNodes: 2, CPUsPerTask: 4, Contiguous: true}},
 			[]string{"now n2:1/4", "now n3:1/4 n4:1/4"}},
 		{"two below one switch", paths, []Job{{MinNodes: 2}}, []string{"now n3:1/1 n4:1/1"}},

@@ -97,7 +97,7 @@ func (e *engine) classify(s *shape, k shapeKey) {
 	if s.ExactPerNode {
 		each = max(1, s.TasksPerNode)
 	}
-	exactly := s.sharers() <= 1 && !e.owners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0
+	exactly := s.sharers() <= 1 && !e.owners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0 && (!s.Overcommit || s.TasksPerNode == 0)
 	nd := need{eligible: s.Eligible, reservation: s.Reservation, exclusive: s.Exclusive,
 		sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
 	nd.cpus, nd.memory = s.leastCPUs(), small(max(s.MemPerNode, s.MemPerCPU*int64(s.leastCPUs())))

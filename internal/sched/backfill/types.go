@@ -191,9 +191,11 @@ type Job struct {
 	TasksPerNode int // most tasks on one node; 0: no bound
 	// ExactPerNode: every node gets exactly TasksPerNode tasks.
 	ExactPerNode bool
-	CPUsPerTask  int  // 0: 1
-	MinCPUs      int  // least CPUs on each node
-	Overcommit   bool // one CPU a node, whatever Tasks says
+	CPUsPerTask  int // 0: 1
+	MinCPUs      int // least CPUs on each node
+	// Overcommit: the CPUs of one task on each node, however many run there.
+	// What bounds the tasks of a core or socket does not count (sbatch(1)).
+	Overcommit bool
 
 	MemPerNode  int64
 	MemPerCPU   int64

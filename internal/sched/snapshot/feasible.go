@@ -109,7 +109,7 @@ func (v *View) checkCounts(j *job.Job, p *partition) error {
 	s := &j.Shape
 	wanted := int(max(s.Tasks, s.MinNodes*max(1, s.TasksPerNode), 1)) * int(max(1, s.CPUsPerTask))
 	if s.Overcommit {
-		wanted = int(max(1, s.MinNodes))
+		wanted = int(max(1, s.MinNodes)) * int(max(1, s.CPUsPerTask))
 	}
 	if p.nodes.Len() > 0 && wanted > cpus {
 		return ErrProcessors

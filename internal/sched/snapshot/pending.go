@@ -115,7 +115,9 @@ func (v *View) fill(out *backfill.Job, j *job.Job, p *partition) {
 	out.Tasks, out.TasksPerNode = int(s.Tasks), int(s.TasksPerNode)
 	out.ExactPerNode = s.Tasks == 0 && s.TasksPerNode > 0
 	out.CPUsPerTask, out.MinCPUs = int(s.CPUsPerTask), int(s.MinCPUs)
-	out.Overcommit = s.Overcommit
+	if out.Overcommit = s.Overcommit; s.Overcommit {
+		out.MinCPUs = 0
+	}
 	out.Exclusive = pl.Exclusive != "" && pl.Exclusive != "user" || strings.EqualFold(p.spec.OverSubscribe, "EXCLUSIVE")
 	out.UserExclusive = pl.Exclusive == "user" || p.spec.ExclusiveUser
 	out.Share = sharers(p, pl.OverSubscribe)

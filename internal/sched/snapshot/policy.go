@@ -156,7 +156,7 @@ func (v *View) wants(out *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) limits.
 	u := limits.Use{Account: b.Spec.Job.Account, User: b.Spec.User, QOS: b.Spec.Job.QOS, Partition: w.Partition,
 		Nodes: nodes, CPUs: max(tasks*int64(max(1, out.CPUsPerTask)), nodes*int64(max(1, out.MinCPUs))), Licenses: licenseCounts(b.Spec.Job.Licenses)}
 	if out.Overcommit {
-		u.CPUs = nodes
+		u.CPUs = nodes * int64(max(1, out.CPUsPerTask))
 	}
 	u.Memory = out.MemPerNode*nodes + out.MemPerCPU*u.CPUs
 	for _, g := range out.GRES {
