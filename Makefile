@@ -34,6 +34,9 @@ build-light:
 	@echo "building $(LIGHT)"
 	@CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o $(BIN)/ $(LIGHT:%=./cmd/%)
 	@CGO_ENABLED=0 $(GO) build -ldflags "-s -w" -o $(BIN)/ ./examples/ring
+	@if pkg-config --exists pmix 2>/dev/null; then \
+		CGO_ENABLED=1 $(GO) build -tags pmix -ldflags "-s -w" -o $(BIN)/ ./cmd/pmix-server; \
+	else rm -f $(BIN)/pmix-server; echo "without srun --mpi=pmix: that needs libpmix-dev, pkg-config and a C compiler"; fi
 	@for l in $(LINKS); do ln -sf berth $(BIN)/$$l; done
 
 test: build test-unit test-cluster ## every test that needs no root
@@ -64,7 +67,7 @@ demo: build ## a local cluster, a job over three nodes, its output, and down aga
 bench: build ## the table of docs/performance.md
 	$(GO) run ./test/bench
 
-e2e-mpi: build ## OpenMPI, MPICH and srun over three process nodes (needs openmpi-bin mpich python3-mpi4py)
+e2e-mpi: build ## OpenMPI, MPICH and srun over three process nodes (needs openmpi-bin mpich python3-mpi4py libpmix-dev pkg-config)
 	$(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestMPI
 
 e2e-real: build ## the same on three real kubelets with containerd (root)

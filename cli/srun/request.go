@@ -55,7 +55,7 @@ func (r *run) prepare() error {
 			Bind: bind.Kind != step.BindNone, CPUBind: bind, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
 		},
 	}
-	if p.Step.MPI == "pmi2" {
+	if p.Step.MPI == step.MPIPMI2 || p.Step.MPI == step.MPIPMIx {
 		r.req.Command.MPI = p.Step.MPI
 		if p.Step.KillOnBadExit == nil { // the others would wait for it at the next fence
 			on := true

@@ -63,7 +63,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		fmt.Fprint(o.p.Out, usage)
 		return nil
 	}
-	if done, err := o.mpi(parsed.Step.MPI); done || err != nil {
+	if done, err := o.mpi(ctx, parsed); done || err != nil {
 		return err
 	}
 	if len(parsed.Args) == 0 {
@@ -116,19 +116,6 @@ func (o *Options) local(ctx context.Context) (*step.Conn, error) {
 		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Unable to contact the agent of the job: "+err.Error())
 	}
 	return conn, nil
-}
-
-// mpi handles --mpi: done means that srun is over.
-func (o *Options) mpi(kind string) (done bool, err error) {
-	switch kind {
-	case "", "none", "pmi2":
-		return false, nil
-	case "list":
-		fmt.Fprint(o.p.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
-		return true, nil
-	}
-	return true, slurmerr.Newf(slurmerr.Refused, "Invalid MPI type '%s', --mpi=list for acceptable types", kind).
-		Hint("start the program with its MPI's own mpirun: it uses srun to reach the nodes")
 }
 
 // possible refuses what srun cannot do yet.

@@ -133,6 +133,7 @@ func (a *Agent) adopt() error {
 	a.node = &launch.Node{
 		Index: w.Index, Name: w.Hosts[w.Index].Name, User: w.User, Spawn: a.spawn, Helper: a.config.Helper,
 		Dial: a.dialLaunch, Keep: a.keep, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,
+		PMIx: filepath.Join(a.config.BinDir, wire.PMIxServer), TempDir: a.dir,
 	}
 	if w.Index == 0 {
 		a.coord = coord.New(a.node, a.coordJob(), stamp)

@@ -55,6 +55,13 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	if exec.Command("pkg-config", "--exists", "pmix").Run() == nil {
+		out, err := exec.Command("go", "build", "-tags", "pmix", "-o", dir, "github.com/berth-hpc/berth/cmd/pmix-server").CombinedOutput()
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "build pmix-server: %v\n%s", err, out)
+			os.Exit(1)
+		}
+	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
@@ -88,6 +95,7 @@ type gang struct {
 	tmp     []string // of each agent: where its socket is
 	named   bool
 	image   []string // variables of the container's image
+	bin     string   // folder of the commands, as agents are told; empty: binDir
 	refuse  int      // that many requests are answered with 503 first
 }
 
@@ -138,10 +146,14 @@ func (g *gang) agent(i int, ca []byte, token string) {
 	if g.named {
 		cmd = g.inNamespaces(i)
 	}
+	bin := binDir
+	if g.bin != "" {
+		bin = g.bin
+	}
 	cmd.Env = []string{
 		wire.EnvJobID + "=" + strconv.FormatInt(g.id, 10), wire.EnvAttempt + "=1", wire.EnvNodeOffset + "=0",
 		wire.EnvPodIndex + "=" + strconv.Itoa(i), wire.EnvPodIP + "=" + g.ip(i), wire.EnvAPI + "=https://127.0.0.1:1," + g.api.URL,
-		wire.EnvAPICA + "=" + base64.StdEncoding.EncodeToString(ca), wire.EnvBinDir + "=" + binDir,
+		wire.EnvAPICA + "=" + base64.StdEncoding.EncodeToString(ca), wire.EnvBinDir + "=" + bin,
 		"BERTH_TEST_TOKEN=" + token, "TMPDIR=" + g.tmp[i], "KUBERNETES_SERVICE_HOST=10.0.0.1",
 		"PATH=/usr/bin:/bin:/usr/sbin:/sbin",
 		"BERTH_TEST_TERMINATION_LOG=" + g.termination(i), wire.EnvCPUBind + "=none",

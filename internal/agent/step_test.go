@@ -95,7 +95,7 @@ var stepTests = []struct{ command, want string }{
 	{`umask 027; srun -N1 -n1 sh -c umask; umask 022`, "0027\nrc=0"},
 	{`srun -r 1 -N1 -n1 sh -c 'echo $SLURMD_NODENAME'`, "n2\nrc=0"},
 	{`srun -w n3 -N1 -n1 sh -c 'exec srun --overlap -N1 -n1 -w n2 sh -c "echo nested \$SLURMD_NODENAME"'`, "nested n2\nrc=0"},
-	{`srun --mpi=pmix true`, "rc=1\nsrun: error: Invalid MPI type 'pmix', --mpi=list for acceptable types\n" +
+	{`srun --mpi=openmpi true`, "rc=1\nsrun: error: Invalid MPI type 'openmpi', --mpi=list for acceptable types\n" +
 		"srun: start the program with its MPI's own mpirun: it uses srun to reach the nodes"},
 	{`srun -N1 -n1 sh -c 'touch up1; until [ -e down1 ]; do sleep 0.05; done' & until [ -e up1 ]; do sleep 0.05; done;` +
 		` srun -N3 -n3 --immediate=1 true; touch down1; wait`,

@@ -47,6 +47,7 @@ var layers = []layer{
 	{"internal/jobs", []string{"api", "internal/jobs", "internal/stdio", "translate", "internal/kube", "internal/wire", "internal/slurmerr"}},
 	{"internal/step", []string{"translate", "internal/wire", "internal/slurmerr", "internal/step"}},
 	{"internal/pmi", nil},
+	{"internal/pmix", []string{"translate", "internal/step"}},
 	{"internal/agent", []string{"translate", "internal/pmi", "internal/wire", "internal/slurmerr", "internal/step", "internal/agent", "internal/build"}},
 	{"internal/control", []string{"api", "internal/wire", "internal/build"}},
 	{"internal/queue", []string{"api", "translate", "internal/queue", "internal/control", "internal/sched/limits", "internal/wire", "internal/build"}},

@@ -18,16 +18,19 @@ type Type uint8
 // Frames. Those of the first group go down, from srun to the tasks; those of
 // the second go up.
 const (
-	FrameOpen     Type = 1 // Open, the first on every connection
-	FrameRequest  Type = 2 // Request, the second of KindClient
-	FrameLaunch   Type = 3 // Launch, the second of KindLaunch
-	FrameStdin    Type = 4 // bytes for one task, or for all
-	FrameStdinEOF Type = 5
-	FrameSignal   Type = 6  // Signal
-	FrameWindow   Type = 7  // WindowSize
-	FrameAttach   Type = 8  // Attach, in place of a Request
-	FrameQuery    Type = 9  // Query, in place of a Request
-	FrameRelease  Type = 10 // Fence: the end of a fence, with what all have put
+	FrameOpen      Type = 1 // Open, the first on every connection
+	FrameRequest   Type = 2 // Request, the second of KindClient
+	FrameLaunch    Type = 3 // Launch, the second of KindLaunch
+	FrameStdin     Type = 4 // bytes for one task, or for all
+	FrameStdinEOF  Type = 5
+	FrameSignal    Type = 6  // Signal
+	FrameWindow    Type = 7  // WindowSize
+	FrameAttach    Type = 8  // Attach, in place of a Request
+	FrameQuery     Type = 9  // Query, in place of a Request
+	FrameRelease   Type = 10 // Fence: the end of a fence, with what all have put
+	FramePMIx      Type = 11 // PMIxJob, the first to a PMIx server
+	FrameCollected Type = 12 // Collective: the end of a PMIx fence, with what all gave
+	FrameModex     Type = 13 // Modex, for the node of the frame's task; goes both ways
 
 	FrameCreated     Type = 16 // Created
 	FrameWaiting     Type = 17 // text: why the step does not start yet
@@ -44,6 +47,8 @@ const (
 	FrameDone        Type = 28 // nothing comes after this
 	FrameFence       Type = 29 // Fence: all tasks below wait at a fence
 	FrameAbort       Type = 30 // text: a task wants the step to end
+	FramePMIxReady   Type = 31 // PMIxReady, the answer to a PMIxJob
+	FrameCollect     Type = 32 // Collective: a part of a PMIx fence
 )
 
 // AllTasks in Frame.Task means every task of the step.
@@ -90,8 +95,10 @@ func (f *Frame) Decode(v any) error {
 // limit is the longest payload of a type; 0: unknown type.
 func limit(t Type) uint32 {
 	switch t {
-	case FrameRequest, FrameLaunch, FrameFence, FrameRelease:
+	case FrameRequest, FrameLaunch, FrameFence, FrameRelease, FramePMIx, FramePMIxReady:
 		return MaxLaunch
+	case FrameCollect, FrameCollected, FrameModex:
+		return MaxModex
 	case FrameStdin, FrameStdout, FrameStderr:
 		return MaxData
 	case FrameStdinEOF, FrameStdinAck, FrameStdinClosed, FrameDone:

@@ -74,8 +74,8 @@ type Command struct {
 	TaskProlog string `json:"taskProlog,omitempty"`
 	TaskEpilog string `json:"taskEpilog,omitempty"`
 
-	// MPI is the kind of help that the tasks get to find each other: "pmi2"
-	// (PMI-1 and PMI-2); empty: none.
+	// MPI is the kind of help that the tasks get to find each other: MPIPMI2,
+	// MPIPMIx; empty: none.
 	MPI string `json:"mpi,omitempty"`
 	// Terminal gives task 0 a terminal of that size (--pty); the other tasks
 	// read and write /dev/null.

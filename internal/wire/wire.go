@@ -119,6 +119,10 @@ const (
 	// TerminationLog takes the agent's last Report as JSON, for the case that
 	// the API role cannot be reached.
 	TerminationLog = "/dev/termination-log"
+	// PMIxServer is the program in the folder of agent and commands that speaks
+	// PMIx; it is not there where Berth was built without OpenPMIx.
+	PMIxServer = "pmix-server"
+
 	// DefaultBinDir is where the agent's folder is mounted unless a Partition
 	// says otherwise.
 	DefaultBinDir = "/berth/bin"

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // cluster is the local cluster all scripts of one run share.
@@ -101,6 +103,13 @@ func (c *cluster) scripts(t *testing.T, dir string) {
 				// mpirun of OpenMPI refuses to run as root without these.
 				"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 			return os.Chmod(e.WorkDir, 0o755)
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "pmix" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			_, err := os.Stat(filepath.Join(c.bin, wire.PMIxServer))
+			return err == nil || os.Getenv("CI") != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"job":   submit,

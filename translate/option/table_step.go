@@ -33,7 +33,7 @@ func stepOptions() []*Option {
 			set: flag(func(p *Parsed) *bool { return &p.Step.PTY })},
 		{Name: "mpi", Arg: RequiredArg, Meta: "TYPE", In: Srun, Group: GroupStep,
 			EnvFull: map[Command][]string{Srun: {"SLURM_MPI_TYPE"}},
-			Help:    "kind of MPI start-up: none, pmi2", set: text(func(p *Parsed) *string { return &p.Step.MPI })},
+			Help:    "kind of MPI start-up: none, pmi2, pmix", set: text(func(p *Parsed) *string { return &p.Step.MPI })},
 		{Name: "cpu-bind", Aliases: []string{"cpu_bind"}, Arg: RequiredArg, Meta: "TYPE", In: Srun, Env: "CPU_BIND", Group: GroupStep,
 			Help: "bind tasks to CPUs", set: setCPUBind},
 		{Name: "jobid", Arg: RequiredArg, Meta: "ID", In: Srun, Group: GroupStep,

@@ -74,6 +74,11 @@ func (s *session) check(req *step.Request) error {
 			fmt.Sprintf("Unable to confirm allocation for job %d: Invalid job id specified", req.JobID)}}
 	case len(req.Command.Args) == 0:
 		return &step.Impossible{Line: []string{"No command given to execute."}}
+	case req.Command.MPI == step.MPIPMIx:
+		if err := s.c.node.CheckPMIx(); err != nil {
+			return &step.Impossible{Line: []string{
+				"cannot find mpi plugin for mpi/pmix: " + err.Error(), "Invalid MPI type 'pmix', --mpi=list for acceptable types"}}
+		}
 	}
 	return nil
 }

@@ -17,30 +17,14 @@ type child struct {
 	node   *Node
 	launch step.Launch
 	up     Sink
-
-	mu     sync.Mutex
-	queue  []*step.Frame // frames for it; bounded by the tasks' credit
-	wake   chan struct{}
+	outbox // frames for it; bounded by the tasks' credit
 	exited map[uint32]bool
 }
 
 func newChild(node *Node, l *step.Launch, part []step.NodeTasks, up Sink) *child {
-	c := &child{node: node, launch: *l, up: up, wake: make(chan struct{}, 1), exited: map[uint32]bool{}}
+	c := &child{node: node, launch: *l, up: up, outbox: newOutbox(), exited: map[uint32]bool{}}
 	c.launch.Nodes = part
 	return c
-}
-
-// send queues a copy of f for the child.
-func (c *child) send(f *step.Frame) {
-	g := *f
-	g.Data = append([]byte(nil), f.Data...)
-	c.mu.Lock()
-	c.queue = append(c.queue, &g)
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
 }
 
 // run keeps the connection until the subtree is done, or lost.
@@ -113,29 +97,6 @@ func (c *child) serve(ctx context.Context) error {
 		}
 		if err := c.up.Send(f); err != nil {
 			return nil
-		}
-	}
-}
-
-// pump sends what is queued until done.
-func (c *child) pump(conn *step.Conn, done <-chan struct{}) {
-	for {
-		c.mu.Lock()
-		frames := c.queue
-		c.queue = nil
-		c.mu.Unlock()
-		for _, f := range frames {
-			if conn.Send(f) != nil {
-				return
-			}
-		}
-		if len(frames) > 0 {
-			continue
-		}
-		select {
-		case <-c.wake:
-		case <-done:
-			return
 		}
 	}
 }

@@ -6,6 +6,7 @@ package launch
 
 import (
 	"context"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -27,7 +28,8 @@ type Sink interface {
 	Send(*step.Frame) error
 }
 
-// Node is the agent's own node, as launches need to know it. Read-only.
+// Node is the agent's own node, as launches need to know it. Its fields are
+// read-only.
 type Node struct {
 	Index int32  // in the job
 	Name  string // short node name
@@ -47,6 +49,13 @@ type Node struct {
 
 	// CPUs is the agent's own mask; nil: unknown, and tasks are not pinned.
 	CPUs *unix.CPUSet
+
+	// PMIx is the program that speaks PMIx; it may not be there. TempDir is a
+	// folder that only the user can enter.
+	PMIx, TempDir string
+
+	pmix     sync.Mutex // over CheckPMIx
+	pmixGood bool
 }
 
 // names are what %-patterns of a task's files stand for.

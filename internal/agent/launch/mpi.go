@@ -62,9 +62,14 @@ func (t *Tree) release(f *step.Frame, all *step.Fence) {
 	}
 }
 
-// serveMPI makes the tasks' PMI, if the step has one.
+// serveMPI makes the tasks' PMI or PMIx, if the step has one.
 func (t *tasks) serveMPI(x *fence) {
-	if t.launch.Command.MPI == "" {
+	switch t.launch.Command.MPI {
+	case step.MPIPMI2:
+	case step.MPIPMIx:
+		t.pmix = newPMIx()
+		return
+	default:
 		return
 	}
 	var size uint32
@@ -82,11 +87,14 @@ func (t *tasks) serveMPI(x *fence) {
 	t.pmi = pmi.New(pmi.Config{
 		Name: fmt.Sprintf("%d.%d", t.launch.JobID, t.launch.Step.ID), Size: size, Tasks: t.part.Tasks, TaskNode: where,
 		Fence: func(put map[string]string, waits bool) { x.arrive(&step.Fence{Put: put, Waits: waits}) },
-		Abort: func(rank uint32, text string) {
-			line := fmt.Sprintf("slurmstepd: error: mpi/pmi2: task %d aborts the step: %s\n", rank, text)
-			t.up.Send(&step.Frame{Type: step.FrameAbort, Task: rank, Data: bytes.ToValidUTF8([]byte(line), nil)}) //nolint:errcheck // then nobody listens
-		},
+		Abort: func(rank uint32, text string) { t.abort("pmi2", rank, text) },
 	})
+}
+
+// abort has the step ended, as its task asked for through MPI's plugin.
+func (t *tasks) abort(plugin string, rank uint32, text string) {
+	line := fmt.Sprintf("slurmstepd: error: mpi/%s: task %d aborts the step: %s\n", plugin, rank, text)
+	t.up.Send(&step.Frame{Type: step.FrameAbort, Task: rank, Data: bytes.ToValidUTF8([]byte(line), nil)}) //nolint:errcheck // then nobody listens
 }
 
 // withPMI adds the task's end of its PMI connection to its files.

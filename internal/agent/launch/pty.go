@@ -89,7 +89,9 @@ func (t *tasks) terminal(k *task) ([]*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("slurmstepd: error: %w", err)
 	}
+	t.mu.Lock() // of resize
 	k.terminal = term
+	t.mu.Unlock()
 	if k.input != nil {
 		k.input.file = term
 		go k.input.copy()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/pmi"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/env"
 )
 
 // lingerTime is how long output is awaited of a task that has ended, from
@@ -30,7 +32,8 @@ type tasks struct {
 	wg     sync.WaitGroup
 	dir    string // where they run
 
-	pmi *pmi.Server // nil: the step has none
+	pmi  *pmi.Server // nil: the step has none
+	pmix *pmixServer // as pmi
 
 	mu   sync.Mutex
 	kick *time.Timer // SIGKILL of a Terminate
@@ -78,6 +81,23 @@ func (t *tasks) start() {
 	t.send(step.FrameStarted, step.Started{Node: t.part.Step, Tasks: started})
 }
 
+// refuse ends all tasks in place of starting them.
+func (t *tasks) refuse(line string) {
+	for i, k := range t.tasks {
+		if i > 0 {
+			line = ""
+		}
+		t.fail(k, line, 1)
+	}
+	t.send(step.FrameStarted, step.Started{Node: t.part.Step})
+}
+
+// has tells whether a task is one of this node.
+func (t *tasks) has(id uint32) bool {
+	_, found := slices.BinarySearch(t.part.Tasks, id)
+	return found
+}
+
 // chdir finds the folder to run in; /tmp, with Slurm's words, where the one
 // asked for is not there.
 func (t *tasks) chdir() {
@@ -117,14 +137,17 @@ func (t *tasks) startTask(local int, k *task) bool {
 		t.fail(k, err.Error(), 1)
 		return false
 	}
-	env := t.node.Env(t.launch, t.part, local)
+	environ := t.node.Env(t.launch, t.part, local)
 	if t.pmi != nil {
 		if files, err = t.withPMI(k, files); err != nil {
 			closeAll(files)
 			t.fail(k, err.Error(), 1)
 			return false
 		}
-		env = append(env, t.pmiEnv(k)...)
+		environ = append(environ, t.pmiEnv(k)...)
+	}
+	if t.pmix != nil {
+		environ = env.Merge(pmixEnv(environ), t.pmix.env[k.id]...)
 	}
 	args := cmd.Args
 	if cmd.Programs != nil {
@@ -133,13 +156,13 @@ func (t *tasks) startTask(local int, k *task) bool {
 		}
 	}
 	var code int
-	if env, code = t.prolog(k, env); code != 0 {
+	if environ, code = t.prolog(k, environ); code != 0 {
 		closeAll(files)
 		t.fail(k, "", code)
 		return false
 	}
-	k.env = env
-	path, shown := spawn.Find(args[0], t.dir, env)
+	k.env = environ
+	path, shown := spawn.Find(args[0], t.dir, environ)
 	if path == "" {
 		path = shown
 	}
@@ -154,7 +177,7 @@ func (t *tasks) startTask(local int, k *task) bool {
 		err = syscall.EINTR
 	} else {
 		k.proc, err = t.node.Spawn.Start(&spawn.Spec{
-			Path: path, Args: args, Env: env, Dir: t.dir, Files: files, CPUs: mask,
+			Path: path, Args: args, Env: environ, Dir: t.dir, Files: files, CPUs: mask,
 			Rlimits: cmd.Rlimits, Umask: int(cmd.Umask), Helper: t.node.Helper, Terminal: k.terminal != nil,
 		})
 	}
@@ -209,6 +232,9 @@ func (t *tasks) finish(k *task, status syscall.WaitStatus) {
 // wait returns when all tasks have ended; it then ends what they left behind.
 func (t *tasks) wait() {
 	t.wg.Wait()
+	if t.pmix != nil {
+		t.pmix.stop()
+	}
 	t.mu.Lock()
 	if t.kick != nil {
 		t.kick.Stop()
@@ -253,6 +279,8 @@ func (t *tasks) resize(f *step.Frame) error {
 	if err := f.Decode(&w); err != nil {
 		return err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, k := range t.tasks {
 		if k.terminal != nil {
 			k.terminal.resize(&w)

@@ -17,6 +17,8 @@ type Tree struct {
 	route  map[uint32]*child
 	wg     sync.WaitGroup
 	fence  *fence
+
+	collects *collects
 }
 
 // Start begins to run l; root: it is the whole step. Frames go to up until Wait
@@ -25,6 +27,9 @@ func Start(ctx context.Context, node *Node, l *step.Launch, up Sink, root bool) 
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Tree{up: up, cancel: cancel, route: map[uint32]*child{}}
 	t.fence = &fence{tree: t, root: root, put: map[string]string{}}
+	t.collects = &collects{
+		tree: t, root: root, all: uint32(len(l.Step.Nodes)), below: uint32(len(l.Nodes)), open: map[string]*step.Collective{},
+	}
 	rest := l.Nodes
 	if len(rest) > 0 && rest[0].Node == node.Index {
 		t.local = newTasks(node, l, &rest[0], up)
@@ -40,15 +45,40 @@ func Start(ctx context.Context, node *Node, l *step.Launch, up Sink, root bool) 
 		t.wg.Go(func() { k.run(ctx) })
 	}
 	if t.local != nil {
-		t.local.start()
-		t.wg.Go(t.local.wait)
+		t.startLocal()
 	}
 	return t
 }
 
+// startLocal runs the tasks of this node. A PMIx server takes its time to
+// start, and signals must not wait for it.
+func (t *Tree) startLocal() {
+	if t.local.launch.Command.MPI != step.MPIPMIx {
+		t.local.start()
+		t.wg.Go(t.local.wait)
+		return
+	}
+	t.wg.Go(func() {
+		if err := t.local.pmix.start(t.local, t); err != nil {
+			t.local.refuse("slurmstepd: error: mpi/pmix: " + err.Error())
+		} else {
+			t.local.start()
+		}
+		t.local.wait()
+	})
+}
+
 // Send passes up what comes from below, but for what the tree itself does.
 func (t *Tree) Send(f *step.Frame) error {
-	if f.Type != step.FrameFence {
+	switch f.Type {
+	case step.FrameFence:
+	case step.FrameCollect:
+		t.collects.arrive(f)
+		return nil
+	case step.FrameModex:
+		t.modex(f)
+		return nil
+	default:
 		return t.up.Send(f)
 	}
 	var part step.Fence
@@ -90,6 +120,14 @@ func (t *Tree) Down(f *step.Frame) error {
 			return err
 		}
 		t.release(f, &all)
+		return nil
+	}
+	switch f.Type {
+	case step.FrameCollected:
+		t.spread(f)
+		return nil
+	case step.FrameModex:
+		t.modex(f)
 		return nil
 	}
 	if f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF && f.Type != step.FrameSignal && f.Type != step.FrameWindow {

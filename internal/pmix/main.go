@@ -1,0 +1,90 @@
+//go:build pmix
+
+package pmix
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// link is the descriptor of the socket to the agent.
+const link = 3
+
+// Main is the program; it returns the exit code. With --version it tells the
+// library's version, and so whether it can run at all.
+func Main(args []string, out, errs io.Writer) int {
+	if len(args) == 2 && args[1] == "--version" {
+		fmt.Fprintln(out, Version())
+		return 0
+	}
+	// The end of the tasks is its end, not that of the job before them.
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
+	c, err := net.FileConn(os.NewFile(link, "agent"))
+	if err != nil {
+		fmt.Fprintln(errs, "this is a part of the agent; it is not for the command line")
+		return 2
+	}
+	conn := step.NewConn(c)
+	defer conn.Close()
+	s, err := begin(conn)
+	if err != nil {
+		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // the end tells too
+		return 1
+	}
+	s.serve(conn)
+	return 0
+}
+
+// begin takes the step from the agent and tells it the tasks' environment.
+func begin(conn *step.Conn) (*server, error) {
+	var job step.PMIxJob
+	if err := conn.Expect(step.FramePMIx, &job); err != nil {
+		return nil, err
+	}
+	s, err := open(&job, conn.Send)
+	if err != nil {
+		return nil, err
+	}
+	var ready step.PMIxReady
+	for _, rank := range s.here {
+		environ, err := s.environ(rank)
+		if err != nil {
+			return nil, err
+		}
+		ready.Env = append(ready.Env, environ)
+	}
+	return s, conn.SendJSON(step.FramePMIxReady, &ready)
+}
+
+// serve takes what comes from other nodes until the agent hangs up.
+func (s *server) serve(conn *step.Conn) {
+	for {
+		f, err := conn.Receive()
+		if err != nil {
+			return
+		}
+		switch f.Type {
+		case step.FrameCollected:
+			if c, err := step.ReadCollective(f); err == nil {
+				s.collected(c)
+			}
+		case step.FrameModex:
+			if m, err := step.ReadModex(f); err == nil {
+				s.modex(m)
+			}
+		}
+	}
+}
+
+func hash(key string) uint64 {
+	h := fnv.New64a()
+	io.WriteString(h, key) //nolint:errcheck // never fails
+	return h.Sum64()
+}

@@ -1,0 +1,297 @@
+//go:build pmix
+
+package pmix
+
+/*
+#cgo pkg-config: pmix
+#include <stdlib.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/env"
+)
+
+// Version is the version of the library's headers.
+func Version() string {
+	return fmt.Sprintf("%d.%d.%d", C.PMIX_VERSION_MAJOR, C.PMIX_VERSION_MINOR, C.PMIX_VERSION_RELEASE)
+}
+
+// server is the library, of which a process has one. Its callbacks come from a
+// thread of the library's.
+type server struct {
+	job  *step.PMIxJob
+	here []int32 // tasks, ascending
+	size uint32  // tasks of the step
+	node []uint32
+	send func(*step.Frame) error
+
+	mu     sync.Mutex
+	fences map[string]reply // by key
+	rounds map[string]int   // fences so far of the same processes
+	asked  map[uint32]reply // by the question's number
+	asks   uint32
+	owed   map[uintptr]*debt // questions of other nodes to this library
+	owes   uintptr
+}
+
+// debt is a question of another node for something that a task here puts.
+type debt struct {
+	step.Modex
+	key   []byte // what must be among it; empty: anything will do
+	until time.Time
+}
+
+// A task may commit what it puts in several parts, and the library answers with
+// what there is. So an answer without the key that is asked for is not given
+// before keyTime; the library is asked again after keyPause.
+const (
+	keyTime  = 10 * time.Second
+	keyPause = 50 * time.Millisecond
+)
+
+// reply is how the library takes an answer.
+type reply struct{ fn, data unsafe.Pointer }
+
+// give answers the library, which copies data.
+func (r reply) give(status int32, data []byte) {
+	C.berth_answer(r.fn, r.data, C.int(status), unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data)))
+}
+
+// the is the process's server, for the callbacks.
+var the *server
+
+// open starts the library and tells it of the step. What is for other nodes
+// goes to send.
+func open(job *step.PMIxJob, send func(*step.Frame) error) (*server, error) {
+	if job.Node < 0 || int(job.Node) >= len(job.Nodes) || len(job.Nodes[job.Node].Tasks) == 0 {
+		return nil, fmt.Errorf("no node %d with tasks in the step", job.Node)
+	}
+	s := &server{
+		job: job, here: job.Nodes[job.Node].Tasks, send: send,
+		fences: map[string]reply{}, rounds: map[string]int{}, asked: map[uint32]reply{}, owed: map[uintptr]*debt{},
+	}
+	the = s
+	name, host, dir := C.CString(job.Name), C.CString(job.Nodes[job.Node].Name), C.CString(job.Dir)
+	defer C.free(unsafe.Pointer(name))
+	defer C.free(unsafe.Pointer(host))
+	defer C.free(unsafe.Pointer(dir))
+	if rc := C.berth_open(name, C.uint32_t(job.Node), host, dir); rc != C.PMIX_SUCCESS {
+		return nil, fmt.Errorf("PMIx_server_init: %w", statusError(rc))
+	}
+	return s, s.register(name)
+}
+
+// statusError is a status of the library as an error.
+func statusError(rc C.int) error {
+	return errors.New(C.GoString(C.PMIx_Error_string(C.pmix_status_t(rc))))
+}
+
+func (s *server) register(name *C.char) error {
+	var names, ranks []string
+	for _, n := range s.job.Nodes {
+		names = append(names, n.Name)
+		ranks = append(ranks, list(n.Tasks))
+		s.size += uint32(len(n.Tasks))
+	}
+	s.node = make([]uint32, s.size)
+	place := make([]uint16, s.size)
+	for i, n := range s.job.Nodes {
+		for local, rank := range n.Tasks {
+			if rank < 0 || uint32(rank) >= s.size {
+				return fmt.Errorf("no task %d in the step", rank)
+			}
+			s.node[rank], place[rank] = uint32(i), uint16(local)
+		}
+	}
+	nodes, tasks, peers := C.CString(strings.Join(names, ",")), C.CString(strings.Join(ranks, ";")), C.CString(list(s.here))
+	defer C.free(unsafe.Pointer(nodes))
+	defer C.free(unsafe.Pointer(tasks))
+	defer C.free(unsafe.Pointer(peers))
+	rc := C.berth_register(name, nodes, tasks, peers, C.uint32_t(s.size), (*C.uint32_t)(&s.node[0]), (*C.uint16_t)(&place[0]),
+		C.uint32_t(len(s.here)), (*C.uint32_t)(unsafe.Pointer(&s.here[0])))
+	if rc != C.PMIX_SUCCESS {
+		return fmt.Errorf("PMIx_server_register_nspace: %w", statusError(rc))
+	}
+	return nil
+}
+
+func list(ranks []int32) string {
+	var b strings.Builder
+	for i, r := range ranks {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(int(r)))
+	}
+	return b.String()
+}
+
+// environ is what a local task finds the library by.
+func (s *server) environ(rank int32) ([]string, error) {
+	name := C.CString(s.job.Name)
+	defer C.free(unsafe.Pointer(name))
+	var rc C.int
+	list := C.berth_environ(name, C.uint32_t(rank), &rc)
+	defer C.berth_free_environ(list)
+	if rc != C.PMIX_SUCCESS {
+		return nil, fmt.Errorf("PMIx_server_setup_fork: %w", statusError(rc))
+	}
+	var out []string
+	for p := list; p != nil && *p != nil; p = (**C.char)(unsafe.Add(unsafe.Pointer(p), unsafe.Sizeof(p))) {
+		out = append(out, C.GoString(*p))
+	}
+	return env.Merge(nil, out...), nil
+}
+
+// collected ends a fence.
+func (s *server) collected(c *step.Collective) {
+	s.mu.Lock()
+	r, ok := s.fences[c.Key]
+	delete(s.fences, c.Key)
+	s.mu.Unlock()
+	if ok { // else it is one of other nodes
+		r.give(C.PMIX_SUCCESS, c.Data)
+	}
+}
+
+// modex takes a question from another node, or an answer.
+func (s *server) modex(m *step.Modex) {
+	if m.Answer {
+		s.mu.Lock()
+		r, ok := s.asked[m.ID]
+		delete(s.asked, m.ID)
+		s.mu.Unlock()
+		if ok {
+			r.give(m.Status, m.Data)
+		}
+		return
+	}
+	d := &debt{Modex: *m, key: bytes.Clone(m.Data), until: time.Now().Add(keyTime)}
+	d.Data = nil
+	s.ask(d)
+}
+
+// ask asks the library for what a task here has put; put gets it.
+func (s *server) ask(d *debt) {
+	s.mu.Lock()
+	s.owes++
+	id := s.owes
+	s.owed[id] = d
+	s.mu.Unlock()
+	name := C.CString(s.job.Name)
+	defer C.free(unsafe.Pointer(name))
+	if rc := C.berth_ask(name, C.uint32_t(d.Of), C.uintptr_t(id)); rc != C.PMIX_SUCCESS {
+		s.put(id, int32(rc), nil)
+	}
+}
+
+// put answers a question of another node, or has it asked again.
+func (s *server) put(id uintptr, status int32, data []byte) {
+	s.mu.Lock()
+	d := s.owed[id]
+	delete(s.owed, id)
+	s.mu.Unlock()
+	switch {
+	case d == nil:
+	case status == C.PMIX_SUCCESS && !bytes.Contains(data, d.key) && time.Now().Before(d.until):
+		time.AfterFunc(keyPause, func() { s.ask(d) })
+	default:
+		d.Answer, d.Status, d.Data = true, status, data
+		s.tell(d.Frame())
+	}
+}
+
+// tell sends a frame; without the agent there is nobody to hear of an error.
+func (s *server) tell(f *step.Frame) { s.send(f) } //nolint:errcheck // as said
+
+// participants names the processes of a fence and counts their nodes; false:
+// some are of another step.
+func (s *server) participants(procs []C.pmix_proc_t) (key string, nodes uint32, ok bool) {
+	on := map[uint32]bool{}
+	var ranks []int32
+	for i := range procs {
+		switch rank := uint32(procs[i].rank); {
+		case C.GoString(&procs[i].nspace[0]) != s.job.Name:
+			return "", 0, false
+		case rank == uint32(C.PMIX_RANK_WILDCARD):
+			return "*", uint32(len(s.job.Nodes)), true
+		case rank >= s.size:
+			return "", 0, false
+		default:
+			on[s.node[rank]] = true
+			ranks = append(ranks, int32(rank))
+		}
+	}
+	slices.Sort(ranks)
+	return list(ranks), uint32(len(on)), true
+}
+
+//export berthFence
+func berthFence(procs *C.pmix_proc_t, n C.size_t, data *C.char, size C.size_t, fn, cbdata unsafe.Pointer) C.int {
+	s := the
+	key, nodes, ok := s.participants(unsafe.Slice(procs, int(n)))
+	if !ok || size > step.MaxModex/2 {
+		return C.PMIX_ERR_NOT_SUPPORTED
+	}
+	if len(key) > 1<<15 { // many ranks by name: their places tell them apart as well
+		key = fmt.Sprintf("%x", hash(key))
+	}
+	s.mu.Lock()
+	s.rounds[key]++
+	key += "#" + strconv.Itoa(s.rounds[key])
+	s.fences[key] = reply{fn, cbdata}
+	s.mu.Unlock()
+	c := &step.Collective{Key: key, Parts: 1, Need: nodes, Data: unsafe.Slice((*byte)(unsafe.Pointer(data)), int(size))}
+	if s.send(c.Frame(step.FrameCollect)) != nil {
+		return C.PMIX_ERROR
+	}
+	return C.PMIX_SUCCESS
+}
+
+//export berthModex
+func berthModex(proc *C.pmix_proc_t, key *C.char, fn, cbdata unsafe.Pointer) C.int {
+	s := the
+	if C.GoString(&proc.nspace[0]) != s.job.Name || uint32(proc.rank) >= s.size {
+		return C.PMIX_ERR_NOT_FOUND
+	}
+	s.mu.Lock()
+	s.asks++
+	id := s.asks
+	s.asked[id] = reply{fn, cbdata}
+	s.mu.Unlock()
+	m := &step.Modex{ID: id, From: uint32(s.here[0]), Of: uint32(proc.rank)}
+	if key != nil {
+		m.Data = []byte(C.GoString(key))
+	}
+	if s.send(m.Frame()) != nil {
+		return C.PMIX_ERROR
+	}
+	return C.PMIX_SUCCESS
+}
+
+//export berthPut
+func berthPut(status C.int, data *C.char, size C.size_t, id C.uintptr_t) {
+	the.put(uintptr(id), int32(status), unsafe.Slice((*byte)(unsafe.Pointer(data)), int(size)))
+}
+
+//export berthAbort
+func berthAbort(rank C.uint32_t, status C.int, msg *C.char) {
+	text := fmt.Sprintf("exit code %d", status)
+	if msg != nil && *msg != 0 {
+		text = C.GoString(msg)
+	}
+	the.tell(&step.Frame{Type: step.FrameAbort, Task: uint32(rank), Data: []byte(text)})
+}
