@@ -32,6 +32,7 @@ var layers = []layer{
 	{"api", []string{"translate/job"}},
 	{"deploy", nil},
 	{"examples", []string{"translate/hostlist"}},
+	{"loginnode", []string{"loginnode"}},
 	{"translate", []string{"translate", "api", "internal/wire", "internal/slurmerr", "internal/build"}},
 	{"translate/job", nil},
 	{"translate/status", nil},
@@ -58,6 +59,7 @@ var layers = []layer{
 	{"internal/sched/priority", []string{"api", "translate"}},
 	{"internal/sched/limits", []string{"api", "translate", "internal/sched/backfill"}},
 	{"internal/processnode", []string{"internal/processnode", "internal/wire", "internal/build"}},
+	{"internal/loginkube", []string{"api", "internal/kube", "internal/stdio", "internal/wire"}},
 	{"internal/localcluster/options", nil},
 	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/sched", "internal/control", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
 }

@@ -1,0 +1,74 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// caSignatures are the algorithms with which an authority may sign.
+var caSignatures = []string{
+	ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
+	ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521,
+	ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
+}
+
+// checkCert checks all of a user certificate but who may use it: who signed
+// it is the caller's to know, principals are those that the user goes by.
+func checkCert(cert *ssh.Certificate, principals []string, a Attempt) (Options, error) {
+	if cert.CertType != ssh.UserCert {
+		return Options{}, errors.New("not a user certificate")
+	}
+	if _, nested := cert.SignatureKey.(*ssh.Certificate); nested {
+		return Options{}, errors.New("signed by a certificate")
+	}
+	if _, nested := cert.Key.(*ssh.Certificate); nested {
+		return Options{}, errors.New("a certificate of a certificate")
+	}
+	if cert.Signature == nil || !slices.Contains(caSignatures, cert.Signature.Format) {
+		return Options{}, errors.New("signed with an algorithm that is not accepted")
+	}
+	// ssh.CertChecker takes a certificate without principals for everybody's.
+	if len(cert.ValidPrincipals) == 0 {
+		return Options{}, errors.New("the certificate lacks a list of principals")
+	}
+	i := slices.IndexFunc(principals, func(p string) bool { return slices.Contains(cert.ValidPrincipals, p) })
+	if i < 0 {
+		return Options{}, fmt.Errorf("its principals %q are none of the user's", cert.ValidPrincipals)
+	}
+	checker := ssh.CertChecker{SupportedCriticalOptions: []string{"force-command", "source-address"}}
+	if err := checker.CheckCert(principals[i], cert); err != nil {
+		return Options{}, err
+	}
+	return certOptions(cert), nil
+}
+
+// certOptions are what a certificate allows: nothing that it does not name.
+func certOptions(cert *ssh.Certificate) Options {
+	lacks := func(name string) bool { _, ok := cert.Extensions[name]; return !ok }
+	o := Options{
+		NoPTY: lacks("permit-pty"), NoPortForwarding: lacks("permit-port-forwarding"),
+		NoAgent: lacks("permit-agent-forwarding"), NoUserRC: lacks("permit-user-rc"),
+		NoTouch: !lacks("no-touch-required"),
+	}
+	o.Command, o.HasCommand = cert.CriticalOptions["force-command"]
+	return o
+}
+
+// merge joins a certificate's options with those of the line that trusts its
+// authority: what either forbids is forbidden.
+func (o Options) merge(line Options) (Options, error) {
+	if o.HasCommand && line.HasCommand && o.Command != line.Command {
+		return o, errors.New("the certificate and authorized_keys force different commands")
+	}
+	out := line
+	out.NoPTY, out.NoPortForwarding = o.NoPTY || line.NoPTY, o.NoPortForwarding || line.NoPortForwarding
+	out.NoAgent, out.NoUserRC = o.NoAgent || line.NoAgent, o.NoUserRC || line.NoUserRC
+	out.NoTouch = o.NoTouch || line.NoTouch
+	if o.HasCommand {
+		out.Command, out.HasCommand = o.Command, true
+	}
+	return out, nil
+}

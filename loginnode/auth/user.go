@@ -1,0 +1,237 @@
+package auth
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/loginnode/asuser"
+)
+
+// ErrUnknownUser is a directory's answer for a name it does not know. Any
+// other error means that it could not tell; the login is refused then.
+var ErrUnknownUser = errors.New("no such user")
+
+// User is somebody who may be able to log in.
+type User struct {
+	Name     string
+	UID, GID int
+	Groups   []int // supplementary; the primary may be among them
+	Home     string
+	Shell    string // "": /bin/sh, as in passwd(5)
+	// Keys are lines of authorized_keys that the source of the user carries,
+	// beside the files.
+	Keys []string
+	// Source says where the record came from, for the log.
+	Source string
+}
+
+// Rights are the user's for package asuser.
+func (u *User) Rights() asuser.User {
+	return asuser.User{UID: u.UID, GID: u.GID, Groups: u.Groups}
+}
+
+// Directory finds users. Implementations are safe for concurrent use and give
+// up when ctx ends.
+type Directory interface {
+	// Lookup returns the user, or ErrUnknownUser, or why it cannot tell.
+	Lookup(ctx context.Context, name string) (*User, error)
+}
+
+// DirectoryFunc is a function as a Directory.
+type DirectoryFunc func(ctx context.Context, name string) (*User, error)
+
+// Lookup calls f.
+func (f DirectoryFunc) Lookup(ctx context.Context, name string) (*User, error) { return f(ctx, name) }
+
+// First asks directories one after the other; the first that knows the user
+// decides. One that fails refuses the login: to go on would let another source
+// say who the user is.
+type First []Directory
+
+// Lookup implements Directory.
+func (d First) Lookup(ctx context.Context, name string) (*User, error) {
+	for _, one := range d {
+		u, err := one.Lookup(ctx, name)
+		if !errors.Is(err, ErrUnknownUser) {
+			return u, err
+		}
+	}
+	return nil, ErrUnknownUser
+}
+
+// userName is what useradd(8) takes, and a machine account's dots and capitals.
+var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+
+// ValidName tells whether a name may be looked up at all. The name goes into
+// paths and command lines.
+func ValidName(name string) bool { return userName.MatchString(name) }
+
+// Files is a pair of files in the formats of passwd(5) and group(5), read
+// again for each login; nsscache writes such.
+type Files struct {
+	Passwd, Group string
+}
+
+// Lookup implements Directory.
+func (f Files) Lookup(_ context.Context, name string) (*User, error) {
+	file, err := os.Open(f.Passwd)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	u, err := findPasswd(file, name)
+	if err != nil {
+		return nil, err
+	}
+	u.Source = f.Passwd
+	groups, err := os.Open(f.Group)
+	if err != nil {
+		return nil, err
+	}
+	defer groups.Close()
+	u.Groups, err = groupsOf(groups, u)
+	return u, err
+}
+
+// findPasswd finds a user and makes sure that nobody else has the same uid:
+// two names for one uid are two people who own each other's files.
+func findPasswd(r io.Reader, name string) (*User, error) {
+	var found *User
+	owner := map[int]string{}
+	lines := bufio.NewScanner(io.LimitReader(r, 64<<20))
+	for lines.Scan() {
+		u, err := ParsePasswd(lines.Text())
+		if err != nil {
+			continue // another user's broken line is no reason to refuse this one
+		}
+		if first, taken := owner[u.UID]; taken && u.UID != 0 && first != u.Name && (u.Name == name || first == name) {
+			return nil, fmt.Errorf("users %s and %s have the same uid %d", first, u.Name, u.UID)
+		}
+		if _, taken := owner[u.UID]; !taken {
+			owner[u.UID] = u.Name
+		}
+		if u.Name == name && found == nil {
+			found = u
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if found == nil {
+		return nil, ErrUnknownUser
+	}
+	return found, nil
+}
+
+// maxID is the largest uid or gid; the one above means "no change" to the kernel.
+const maxID = 1<<32 - 2
+
+// ParsePasswd reads a line of passwd(5).
+func ParsePasswd(line string) (*User, error) {
+	f := strings.Split(line, ":")
+	if len(f) != 7 || !ValidName(f[0]) {
+		return nil, fmt.Errorf("not a line of passwd(5): %q", line)
+	}
+	uid, err1 := strconv.ParseUint(f[2], 10, 32)
+	gid, err2 := strconv.ParseUint(f[3], 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	if uid > maxID || gid > maxID {
+		return nil, fmt.Errorf("user %s: uid or gid out of range", f[0])
+	}
+	return &User{Name: f[0], UID: int(uid), GID: int(gid), Home: f[5], Shell: f[6]}, nil
+}
+
+// groupsOf reads the user's groups from a file in the format of group(5).
+func groupsOf(r io.Reader, u *User) ([]int, error) {
+	groups := []int{u.GID}
+	lines := bufio.NewScanner(io.LimitReader(r, 64<<20))
+	lines.Buffer(nil, 16<<20) // a group may have thousands of members
+	for lines.Scan() {
+		f := strings.Split(lines.Text(), ":")
+		if len(f) != 4 || !slices.Contains(strings.Split(f[3], ","), u.Name) {
+			continue
+		}
+		gid, err := strconv.ParseUint(f[2], 10, 32)
+		if err == nil && gid <= maxID && !slices.Contains(groups, int(gid)) {
+			groups = append(groups, int(gid))
+		}
+	}
+	return groups, lines.Err()
+}
+
+// Getent asks the machine's name service through getent(1), so that SSSD and
+// LDAP work without linking libc.
+type Getent struct {
+	Program string // "": getent, from PATH
+}
+
+// Lookup implements Directory.
+func (g Getent) Lookup(ctx context.Context, name string) (*User, error) {
+	if !ValidName(name) {
+		return nil, ErrUnknownUser
+	}
+	line, err := g.run(ctx, "passwd", name)
+	if err != nil {
+		return nil, err
+	}
+	u, err := ParsePasswd(line)
+	if err != nil {
+		return nil, err
+	}
+	u.Source = "getent"
+	// Some name services ignore case; the name that was proven must be the one that logs in.
+	if u.Name != name {
+		return nil, fmt.Errorf("asked for user %q, the name service answered %q", name, u.Name)
+	}
+	list, err := g.run(ctx, "initgroups", name)
+	if err != nil {
+		return nil, err
+	}
+	u.Groups = []int{u.GID}
+	for _, f := range strings.Fields(list)[1:] {
+		gid, err := strconv.ParseUint(f, 10, 32)
+		if err != nil || gid > maxID {
+			return nil, fmt.Errorf("getent initgroups %s: %q is not a gid", name, f)
+		}
+		if !slices.Contains(u.Groups, int(gid)) {
+			u.Groups = append(u.Groups, int(gid))
+		}
+	}
+	return u, nil
+}
+
+// notFound is getent's exit code for a key it does not know.
+const notFound = 2
+
+func (g Getent) run(ctx context.Context, database, key string) (string, error) {
+	program := g.Program
+	if program == "" {
+		program = "getent"
+	}
+	cmd := exec.CommandContext(ctx, program, database, key)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == notFound {
+		return "", ErrUnknownUser
+	}
+	if err != nil {
+		return "", fmt.Errorf("getent %s: %w", database, err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	if line == "" {
+		return "", ErrUnknownUser
+	}
+	return line, nil
+}

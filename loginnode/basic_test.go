@@ -1,0 +1,52 @@
+package loginnode_test
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func TestExecRunsAsTheUser(t *testing.T) {
+	n := start(t)
+	got := n.output(n.ann(), "id -u; id -g; pwd; umask; echo $HOME $USER $LOGNAME $SHELL")
+	want := strings.Join([]string{itoa(n.ann().UID), itoa(n.ann().GID), n.ann().Home, "0022",
+		n.ann().Home + " ann ann /bin/bash"}, "\n")
+	if got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if isRoot() {
+		if got := n.output(n.ann(), "id -G"); got != itoa(firstUID)+" "+itoa(firstUID+100) {
+			t.Errorf("groups: %s", got)
+		}
+	}
+}
+
+func TestOpenSSHRunsACommand(t *testing.T) {
+	have(t, "ssh")
+	n := start(t)
+	cmd := n.ssh(n.ann(), "cat; echo err >&2; exit 7")
+	cmd.Stdin = strings.NewReader("through\n")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 7 || out.String() != "through\n" || errs.String() != "err\n" {
+		t.Errorf("%v, out %q, err %q", err, out.String(), errs.String())
+	}
+}
+
+func TestTerminalIsByteExact(t *testing.T) {
+	n := start(t)
+	s, err := n.login(n.ann()).NewSession()
+	n.must(err)
+	n.must(s.RequestPty("xterm-256color", 40, 132, ssh.TerminalModes{ssh.ECHO: 0, ssh.OPOST: 0}))
+	out, err := s.Output(`stty size; printf 'a\nb'; echo $TERM; tty`)
+	n.must(err)
+	if !strings.HasPrefix(string(out), "40 132\na\nbxterm-256color\n/dev/pts/") {
+		t.Errorf("%q", out)
+	}
+}

@@ -1,0 +1,119 @@
+package loginnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/session"
+)
+
+// Config is a login node's configuration. Zero values mean what their comments
+// say; Auth and HostKeys are required.
+type Config struct {
+	Auth     *auth.Config
+	HostKeys []ssh.Signer
+	Session  session.Config // Events and Agent are set by the server
+	Policy   forward.Policy
+
+	// Banner is shown before the login; "": none.
+	Banner string
+	// LoginGrace is how long a client may take to log in; 0: 60 s.
+	LoginGrace time.Duration
+	// MaxAuthTries: 0 means 6.
+	MaxAuthTries int
+	// FailureDelay is the least time that a refused key takes to be answered,
+	// so that the time does not tell whether the user exists; 0: 20 ms.
+	FailureDelay time.Duration
+	Startups     Startups
+	Penalties    Penalties
+	// MaxSessions of one connection; 0: 64.
+	MaxSessions int
+	// KeepAlive is how often a silent client is asked whether it is there, and
+	// KeepAliveMax how many answers may be missing. 0: 30 s and 4.
+	KeepAlive    time.Duration
+	KeepAliveMax int
+
+	// ProxyFrom are the addresses of load balancers that send a PROXY header;
+	// nobody else's is believed, and theirs must come.
+	ProxyFrom []netip.Prefix
+
+	// RunDir is a folder for sessions' sockets and credentials, on tmpfs, that
+	// the server makes; "": /run/berth-login.
+	RunDir string
+	// Identity makes a user's credential for the cluster; nil: none. It is
+	// called again at Renew. With an error it may still return a Credential,
+	// whose Env sessions then get while it is tried again.
+	Identity func(ctx context.Context, u *auth.User) (*Credential, error)
+	// DeviceLogin asks the user to log in elsewhere, by keyboard-interactive;
+	// nil: public keys only. It returns an error unless the login is proven to
+	// be that user's.
+	DeviceLogin func(ctx context.Context, u *auth.User, tell func(text string) error) error
+
+	// Log is for the administrator; nil: none. Audit gets one JSON object a
+	// line; nil: none.
+	Log   *slog.Logger
+	Audit io.Writer
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+}
+
+// Credential is what a user's processes show to the cluster.
+type Credential struct {
+	// Files go into a folder of the user's, mode 600. In them and in Env, the
+	// text %d stands for the folder.
+	Files map[string]string
+	Env   []string
+	// Renew is when to ask for a new one; zero: never.
+	Renew time.Time
+}
+
+func or[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// complete checks the configuration and fills in defaults.
+func (c *Config) complete() error {
+	if c.Auth == nil {
+		return errors.New("nothing says who may log in; refusing to start")
+	}
+	if err := c.Auth.Check(); err != nil {
+		return fmt.Errorf("authentication: %w", err)
+	}
+	if len(c.HostKeys) == 0 {
+		return errors.New("no host key; clients would meet another server after each start")
+	}
+	if len(c.Session.Child) == 0 {
+		return errors.New("no program for sessions")
+	}
+	c.LoginGrace = or(c.LoginGrace, time.Minute)
+	c.MaxAuthTries = or(c.MaxAuthTries, 6)
+	c.FailureDelay = or(c.FailureDelay, 20*time.Millisecond)
+	c.MaxSessions = or(c.MaxSessions, 64)
+	c.KeepAlive = or(c.KeepAlive, 30*time.Second)
+	c.KeepAliveMax = or(c.KeepAliveMax, 4)
+	c.RunDir = or(c.RunDir, "/run/berth-login")
+	c.Session.Path = or(c.Session.Path, "/usr/local/bin:/usr/bin:/bin:/usr/games")
+	c.Session.Umask = or(c.Session.Umask, 0o022)
+	c.Startups.complete()
+	c.Penalties.complete()
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package loginnode
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/session"
+)
+
+// conn is a client's connection from accept to end. It is a net.Conn, so that
+// the library hands it through; it reports the client's true address where a
+// proxy told it.
+type conn struct {
+	net.Conn
+	server *Server
+	id     string
+	from   netip.AddrPort
+	opened time.Time
+
+	// grace closes the connection unless somebody logs in in time.
+	grace   *time.Timer
+	expired atomic.Bool
+	early   sync.Once // leaves the gate
+	tried   atomic.Bool
+	proven  atomic.Bool
+
+	ready    sync.Once
+	failed   bool // identity missing; set by ready
+	ssh      *ssh.ServerConn
+	login    *auth.Login
+	forward  *forward.Forwarder
+	bytes    forward.Bytes
+	ctx      context.Context
+	cancel   context.CancelFunc
+	sessions atomic.Int32
+	noMore   atomic.Bool
+}
+
+func newConn(s *Server, c net.Conn) *conn {
+	var id [6]byte
+	_, _ = rand.Read(id[:])
+	k := &conn{Conn: c, server: s, id: hex.EncodeToString(id[:]), from: addrPort(c.RemoteAddr()), opened: s.cfg.Now()}
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.grace = time.AfterFunc(s.cfg.LoginGrace, func() {
+		k.expired.Store(true)
+		k.Conn.Close()
+	})
+	return k
+}
+
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, ok := a.(*net.TCPAddr); ok {
+		p := t.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap().WithZone(""), p.Port())
+	}
+	return netip.AddrPort{}
+}
+
+// RemoteAddr is the client's address.
+func (c *conn) RemoteAddr() net.Addr {
+	if !c.from.IsValid() {
+		return c.Conn.RemoteAddr()
+	}
+	return net.TCPAddrFromAddrPort(c.from)
+}
+
+// authenticated ends the time limit and the place among those who have not
+// logged in.
+func (c *conn) authenticated() {
+	c.proven.Store(true)
+	c.grace.Stop()
+	c.leaveGate()
+}
+
+func (c *conn) leaveGate() {
+	c.early.Do(func() {
+		c.server.gate.leave(c.from.Addr())
+		c.server.metrics.add("berth_login_early_connections", -1)
+	})
+}
+
+// serve binds the connection to its identity, once, at the first sign that
+// the handshake is over. It tells whether the connection may be served: it may
+// not without an identity.
+func (c *conn) serve(sc *ssh.ServerConn) bool {
+	c.ready.Do(func() {
+		login, err := auth.FromPermissions(sc.Permissions)
+		if err != nil || login.User.Name != sc.User() {
+			c.failed = true
+			c.server.cfg.Log.Error("a connection without an identity was closed", "conn", c.id)
+			sc.Close()
+			return
+		}
+		c.ssh, c.login = sc, login
+		c.forward = &forward.Forwarder{
+			Policy: &c.server.cfg.Policy, Login: login, SSH: sc, Context: c.ctx, Bytes: &c.bytes,
+			Panicked: c.server.panicked, Report: c.forwarded,
+		}
+		c.server.join(c)
+		go c.keepAlive()
+	})
+	return !c.failed
+}
+
+func (c *conn) forwarded(kind, target string, err error) {
+	r := c.record("forward")
+	r.Kind, r.Target = kind, target
+	result := "ok"
+	if err != nil {
+		result, r.Reason = "refused", err.Error()
+	}
+	c.server.metrics.add(label("berth_login_forwards_total", "kind", kind, "result", result), 1)
+	c.server.audit.write(r)
+}
+
+// record begins an audit record of this connection.
+func (c *conn) record(event string) Record {
+	r := Record{Event: event, Conn: c.id, Source: c.from.String()}
+	if c.login != nil {
+		r.User, r.UID = c.login.User.Name, &c.login.User.UID
+	}
+	return r
+}
+
+// keepAlive asks a silent client whether it is there, and closes the
+// connection when several answers are missing.
+func (c *conn) keepAlive() {
+	defer c.server.contain()
+	tick := time.NewTicker(c.server.cfg.KeepAlive)
+	defer tick.Stop()
+	answered := make(chan bool, 1)
+	missing, waiting := 0, false
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-answered:
+			missing, waiting = 0, false
+		case <-tick.C:
+			if waiting {
+				if missing++; missing >= c.server.cfg.KeepAliveMax {
+					c.Conn.Close()
+					return
+				}
+				continue
+			}
+			waiting = true
+			go func() { // returns at the latest when the connection ends
+				_, _, err := c.ssh.SendRequest("keepalive@openssh.com", true, nil)
+				if err == nil {
+					answered <- true
+				}
+			}()
+		}
+	}
+}
+
+// session serves a session channel.
+func (c *conn) session(nc ssh.NewChannel) {
+	if c.noMore.Load() || c.sessions.Add(1) > int32(c.server.cfg.MaxSessions) {
+		if !c.noMore.Load() {
+			c.sessions.Add(-1)
+		}
+		// OpenSSH's client then opens a connection of its own.
+		_ = nc.Reject(ssh.Prohibited, "too many sessions on this connection")
+		return
+	}
+	defer c.sessions.Add(-1)
+	session.Serve(&c.server.session, &session.Conn{
+		SSH: c.ssh, Login: c.login, From: c.from, To: addrPort(c.Conn.LocalAddr()), Context: c.ctx, Owner: c,
+	}, nc)
+}
+
+// end releases what the connection holds.
+func (c *conn) end() {
+	c.grace.Stop()
+	c.leaveGate()
+	c.cancel()
+	c.Conn.Close()
+	if c.forward != nil {
+		c.forward.Close()
+	}
+	if c.login == nil {
+		return
+	}
+	c.server.part(c)
+	r := c.record("logout")
+	r.Seconds = c.server.cfg.Now().Sub(c.opened).Seconds()
+	r.BytesIn, r.BytesOut = c.bytes.In.Load(), c.bytes.Out.Load()
+	c.server.audit.write(r)
+}

@@ -1,0 +1,145 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Policy says where -L, -D and -W may go. The zero value forbids what
+// DefaultDeny lists and allows the rest.
+type Policy struct {
+	// Off forbids all forwarding of TCP and Unix sockets.
+	Off bool
+	// Allow, if not empty, lists all that is allowed; Deny wins over it.
+	Allow, Deny []Rule
+	// Resolve finds a name's addresses; nil: the machine's resolver.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+}
+
+// Rule matches destinations: a block of addresses and a port, 0 for any.
+type Rule struct {
+	Block netip.Prefix
+	Port  uint16
+}
+
+// ParseRule reads ADDRESS, BLOCK, ADDRESS:PORT, BLOCK:PORT, [V6]:PORT or *:PORT.
+func ParseRule(s string) ([]Rule, error) {
+	host, port := s, uint64(0)
+	if i := strings.LastIndex(s, ":"); i >= 0 && (strings.Count(s, ":") == 1 || strings.Contains(s, "]:")) {
+		var err error
+		if port, err = strconv.ParseUint(s[i+1:], 10, 16); err != nil || port == 0 {
+			return nil, fmt.Errorf("rule %q: bad port", s)
+		}
+		host = s[:i]
+	}
+	host = strings.Trim(host, "[]")
+	if host == "*" {
+		return []Rule{
+			{netip.MustParsePrefix("0.0.0.0/0"), uint16(port)}, {netip.MustParsePrefix("::/0"), uint16(port)},
+		}, nil
+	}
+	if block, err := netip.ParsePrefix(host); err == nil {
+		return []Rule{{block.Masked(), uint16(port)}}, nil
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return nil, fmt.Errorf("rule %q: neither an address, a block, nor *:PORT", s)
+	}
+	addr = addr.Unmap()
+	return []Rule{{netip.PrefixFrom(addr, addr.BitLen()), uint16(port)}}, nil
+}
+
+// DefaultDeny are the addresses that hand out credentials of the machine, and
+// the kubelet's ports.
+func DefaultDeny() []Rule {
+	var all []Rule
+	for _, s := range []string{
+		"169.254.0.0/16", "fe80::/10", "fd00:ec2::254", // link-local: metadata services of clouds
+		"0.0.0.0/8", "::", // the kernel takes them for this machine
+		"224.0.0.0/4", "ff00::/8", // multicast
+		"*:10250", "*:10255", "*:10256", "*:2379", "*:2380", // kubelet, kube-proxy, etcd
+	} {
+		r, err := ParseRule(s)
+		if err != nil {
+			panic(err) // the list above is wrong
+		}
+		all = append(all, r...)
+	}
+	return all
+}
+
+func (r Rule) matches(a netip.AddrPort) bool {
+	return (r.Port == 0 || r.Port == a.Port()) && r.Block.Contains(a.Addr())
+}
+
+// ErrForbidden is the answer to what the policy does not allow.
+var ErrForbidden = errors.New("the policy of this login node forbids it")
+
+// Destination resolves a destination once and returns an address that may be
+// dialled. A name that has any forbidden address is forbidden: it would else
+// be up to its owner which one is met.
+func (p *Policy) Destination(ctx context.Context, host string, port uint32) (netip.AddrPort, error) {
+	if p.Off || port == 0 || port > 65535 {
+		return netip.AddrPort{}, ErrForbidden
+	}
+	addrs, err := p.resolve(ctx, host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	var first netip.AddrPort
+	for _, a := range addrs {
+		one := netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(port))
+		if !p.allowed(one) {
+			return netip.AddrPort{}, ErrForbidden
+		}
+		if !first.IsValid() || a.Unmap().Is4() && !first.Addr().Is4() {
+			first = one
+		}
+	}
+	if !first.IsValid() {
+		return first, fmt.Errorf("%s has no address", host)
+	}
+	return first, nil
+}
+
+func (p *Policy) allowed(a netip.AddrPort) bool {
+	hit := func(r Rule) bool { return r.matches(a) }
+	if slices.ContainsFunc(p.Deny, hit) || slices.ContainsFunc(DefaultDeny(), hit) {
+		return false
+	}
+	return len(p.Allow) == 0 || slices.ContainsFunc(p.Allow, hit)
+}
+
+func (p *Policy) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	if len(host) > 253 || strings.ContainsAny(host, "/\x00 ") {
+		return nil, fmt.Errorf("%q is not a host name", host)
+	}
+	if p.Resolve != nil {
+		return p.Resolve(ctx, host)
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// permitted tells whether permitopen= or permitlisten= of a key allow a
+// destination; nil allows all. A rule is HOST:PORT or PORT, * any.
+func permitted(rules []string, host string, port uint32) bool {
+	if rules == nil {
+		return true
+	}
+	return slices.ContainsFunc(rules, func(rule string) bool {
+		h, p := "*", rule
+		if i := strings.LastIndex(rule, ":"); i >= 0 {
+			h, p = strings.Trim(rule[:i], "[]"), rule[i+1:]
+		}
+		return (h == "*" || strings.EqualFold(h, host)) && (p == "*" || p == strconv.Itoa(int(port)))
+	})
+}

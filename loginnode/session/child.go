@@ -1,0 +1,206 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pkg/sftp"
+	"golang.org/x/sys/unix"
+)
+
+// ChildCommand is the first argument that makes the program a session's child.
+const ChildCommand = "session-child"
+
+// specFD is where the child finds its Spec.
+const specFD = 3
+
+// Child is the main of a session's child: it becomes what the Spec on
+// descriptor 3 says. It returns an exit code only when something failed, or
+// for sftp; otherwise the process has become the user's shell.
+func Child() int {
+	runtime.LockOSThread()
+	if err := child(); err != nil {
+		fmt.Fprintln(os.Stderr, "loginnode:", err)
+		return 1
+	}
+	return 0
+}
+
+func child() error {
+	spec, err := readSpec()
+	if err != nil {
+		return err
+	}
+	if err := restrict(spec); err != nil {
+		return err
+	}
+	if err := os.Chdir(spec.Home); err != nil {
+		fmt.Fprintf(os.Stderr, "Could not chdir to home directory %s: %v\n", spec.Home, errors.Unwrap(err))
+		if err := os.Chdir("/"); err != nil {
+			return err
+		}
+	}
+	if spec.SFTP {
+		return serveSFTP(spec)
+	}
+	if spec.Message {
+		message(spec)
+	}
+	return become(spec)
+}
+
+func readSpec() (*Spec, error) {
+	f := os.NewFile(specFD, "spec")
+	if f == nil {
+		return nil, errors.New("not started by the server")
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return nil, fmt.Errorf("not started by the server: %w", err)
+	}
+	var spec Spec
+	if err := json.Unmarshal(data, &spec); err != nil {
+		return nil, err
+	}
+	return &spec, nil
+}
+
+// restrict gives up everything that is not the user's, and makes sure of it.
+func restrict(s *Spec) error {
+	unix.Umask(s.Umask)
+	if s.OOMScoreAdj != 0 {
+		// Raising one's own score needs no privilege; it is a nicety.
+		_ = os.WriteFile("/proc/self/oom_score_adj", []byte(fmt.Sprint(s.OOMScoreAdj)), 0)
+	}
+	for _, l := range s.Limits {
+		if err := syscall.Setrlimit(l.Resource, &syscall.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
+			return fmt.Errorf("resource limit %d: %w", l.Resource, err)
+		}
+	}
+	if s.Drop {
+		if err := drop(s); err != nil {
+			return err
+		}
+	}
+	if s.NoNewPrivileges {
+		if err := noNewPrivileges(); err != nil {
+			return fmt.Errorf("no_new_privs: %w", err)
+		}
+	}
+	return nil
+}
+
+func drop(s *Spec) error {
+	if err := syscall.Setgroups(s.Groups); err != nil {
+		return fmt.Errorf("setgroups: %w", err)
+	}
+	if err := syscall.Setresgid(s.GID, s.GID, s.GID); err != nil {
+		return fmt.Errorf("setgid: %w", err)
+	}
+	if err := syscall.Setresuid(s.UID, s.UID, s.UID); err != nil {
+		return fmt.Errorf("setuid: %w", err)
+	}
+	if s.UID != 0 && (syscall.Setuid(0) == nil || os.Getuid() != s.UID || os.Geteuid() != s.UID || os.Getegid() != s.GID) {
+		return errors.New("root could not be given up")
+	}
+	return nil
+}
+
+// noNewPrivileges holds for the calling thread, to which Child is locked, and
+// for what it executes.
+func noNewPrivileges() error {
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// become replaces the process by the user's shell.
+func become(s *Spec) error {
+	argv := []string{"-" + filepath.Base(s.Shell)} // a login shell
+	if s.Command != "" {
+		argv = []string{filepath.Base(s.Shell), "-c", s.Command}
+	}
+	err := syscall.Exec(s.Shell, argv, s.Env)
+	return fmt.Errorf("%s: %w", s.Shell, err)
+}
+
+// serveSFTP is sftp without a program for it. It runs with the user's rights,
+// so the kernel says what may be touched.
+func serveSFTP(s *Spec) error {
+	server, err := sftp.NewServer(stdio{}, sftp.WithServerWorkingDirectory(s.Home))
+	if err != nil {
+		return err
+	}
+	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+type stdio struct{}
+
+func (stdio) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
+func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
+func (stdio) Close() error                { return os.Stdin.Close() }
+
+// messageTimeout is how long the command of the message may take.
+const messageTimeout = 2 * time.Second
+
+// message prints the message of the day, unless the user has asked for none
+// (~/.hushlogin, as with login(1)).
+func message(s *Spec) {
+	if _, err := os.Stat(filepath.Join(s.Home, ".hushlogin")); err == nil {
+		return
+	}
+	for _, name := range s.MOTD.Files {
+		if data, err := os.ReadFile(name); err == nil {
+			_, _ = os.Stdout.Write(data)
+		}
+	}
+	if len(s.MOTD.Command) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), messageTimeout)
+	defer cancel()
+	name := lookPath(s.MOTD.Command[0], s.Env)
+	cmd := exec.CommandContext(ctx, name, s.MOTD.Command[1:]...)
+	cmd.Env, cmd.Dir = s.Env, "/"
+	cmd.WaitDelay = 100 * time.Millisecond
+	// A process group of its own, so that Ctrl-C does not end the login.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := cmd.Output()
+	if err != nil {
+		fmt.Fprintf(os.Stdout, "(%s gave no answer: the cluster may be slow or down)\n", s.MOTD.Command[0])
+		return
+	}
+	_, _ = os.Stdout.Write(out)
+}
+
+// lookPath finds a program in the PATH that the session will have.
+func lookPath(name string, env []string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	for _, e := range env {
+		path, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range filepath.SplitList(path) {
+			full := filepath.Join(dir, name)
+			if st, err := os.Stat(full); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+				return full
+			}
+		}
+	}
+	return name
+}

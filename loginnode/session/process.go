@@ -1,0 +1,324 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// process is a session's child.
+type process struct {
+	cmd *exec.Cmd
+
+	// The server's ends; with a terminal only tty is set.
+	stdin, stdout, stderr *os.File
+	tty                   *terminal
+
+	mu     sync.Mutex
+	exited bool
+}
+
+// launch starts the child.
+func (s *Session) launch() (p *process, err error) {
+	u := s.Conn.Login.User
+	if s.cfg.MakeHome {
+		if err := makeHome(u, s.cfg.Skeleton); err != nil {
+			return nil, err
+		}
+	}
+	spec, err := s.spec()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(s.cfg.Child[0], s.cfg.Child[1:]...)
+	// Nothing of the server's environment; the collector is of no use to a
+	// program that lives for milliseconds.
+	cmd.Env = []string{"GOGC=off"}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if s.cfg.Place != nil {
+		fd, done, err := s.cfg.Place(u)
+		if err != nil {
+			return nil, fmt.Errorf("limits of the user: %w", err)
+		}
+		s.undo = append(s.undo, done)
+		if fd >= 0 {
+			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
+		}
+	}
+	p = &process{cmd: cmd, tty: s.tty}
+	theirs, err := p.attach()
+	defer closeAll(theirs)
+	if err != nil {
+		return nil, err
+	}
+	if err := start(cmd, spec); err != nil {
+		closeAll([]*os.File{p.stdin, p.stdout, p.stderr})
+		return nil, err
+	}
+	return p, nil
+}
+
+// attach connects the child's descriptors 0 to 2, and returns the files that
+// are the child's alone once it runs.
+func (p *process) attach() ([]*os.File, error) {
+	if p.tty != nil {
+		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.tty.slave, p.tty.slave, p.tty.slave
+		p.cmd.SysProcAttr.Setctty = true
+		return []*os.File{p.tty.slave}, nil
+	}
+	var theirs []*os.File
+	pipe := func(mine **os.File, write bool) (*os.File, error) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		if write {
+			r, w = w, r
+		}
+		*mine = r
+		theirs = append(theirs, w)
+		return w, nil
+	}
+	in, err1 := pipe(&p.stdin, true)
+	out, err2 := pipe(&p.stdout, false)
+	errs, err3 := pipe(&p.stderr, false)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		closeAll([]*os.File{p.stdin, p.stdout, p.stderr})
+		return theirs, err
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
+	return theirs, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// start starts the child and hands it its Spec.
+func start(cmd *exec.Cmd, spec *Spec) error {
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	cmd.ExtraFiles = []*os.File{r} // becomes specFD
+	err = cmd.Start()
+	r.Close()
+	if err != nil {
+		return err
+	}
+	// A child that died before it read this says so by its exit status.
+	_ = w.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_, _ = w.Write(data)
+	return nil
+}
+
+// spec is what the child is to become. It also asks for the session's
+// credential.
+func (s *Session) spec() (*Spec, error) {
+	u, o := s.Conn.Login.User, s.Conn.Login.Options
+	env := base(u, s.cfg.Path, s.Conn.From, s.Conn.To)
+	env.add(s.env.list)
+	if s.cfg.Prepare != nil {
+		more, done, err := s.cfg.Prepare(s.ctx, s.Conn.Login)
+		if done != nil {
+			s.undo = append(s.undo, done)
+		}
+		if err != nil {
+			return nil, err
+		}
+		env.add(more)
+	}
+	if s.cfg.PermitUserEnvironment {
+		env.add(o.Environment)
+	}
+	if s.tty != nil {
+		env.set("SSH_TTY", s.tty.name)
+		env.set("TERM", s.term)
+	}
+	if s.agent != "" {
+		env.set("SSH_AUTH_SOCK", s.agent)
+	}
+	spec := &Spec{
+		UID: u.UID, GID: u.GID, Groups: u.Groups, Drop: os.Geteuid() == 0,
+		NoNewPrivileges: !s.cfg.AllowNewPrivileges,
+		Home:            u.Home, Shell: u.Shell, Limits: s.cfg.Limits, Umask: s.cfg.Umask,
+		Command: s.Command, SFTP: s.Kind == "sftp" && s.cfg.SFTPServer == "",
+		OOMScoreAdj: 500,
+		Message:     s.Kind == "shell" && s.tty != nil && !o.HasCommand, MOTD: s.cfg.MOTD,
+	}
+	if o.HasCommand {
+		spec.Command, spec.SFTP = s.Forced, false
+		env.set("SSH_ORIGINAL_COMMAND", s.Command)
+		if s.Kind == "shell" {
+			env = env.without("SSH_ORIGINAL_COMMAND")
+		}
+	}
+	spec.Env = env.list
+	return spec, nil
+}
+
+func (e *environment) without(name string) *environment {
+	var out environment
+	for _, p := range e.list {
+		if len(p) <= len(name) || p[:len(name)+1] != name+"=" {
+			out.add([]string{p})
+		}
+	}
+	return &out
+}
+
+// signal sends a signal to the process group of the child, if it still runs.
+func (p *process) signal(sig syscall.Signal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.exited && syscall.Kill(-p.cmd.Process.Pid, sig) == nil
+}
+
+// hangup tells a process that its client is gone. With a terminal the kernel
+// does so when the master closes; a command without one would not notice
+// until it writes. What was started with nohup or setsid lives on.
+func (p *process) hangup() {
+	closeAll([]*os.File{p.stdin, p.stdout, p.stderr})
+	p.signal(syscall.SIGHUP)
+}
+
+// wait waits for the child.
+func (p *process) wait() (syscall.WaitStatus, error) {
+	// Not cmd.Wait under the lock: nobody could signal meanwhile. The pid is
+	// the child's until Wait has returned and exited is set; in between, a
+	// signal goes to a process group that has no member or still is the user's.
+	err := p.cmd.Wait()
+	p.mu.Lock()
+	p.exited = true
+	p.mu.Unlock()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return 0, err
+	}
+	return p.cmd.ProcessState.Sys().(syscall.WaitStatus), nil
+}
+
+// run passes bytes until the child has ended and its output is delivered.
+func (p *process) run(s *Session) (syscall.WaitStatus, error) {
+	if p.tty != nil {
+		return p.runTerminal(s)
+	}
+	go func() {
+		defer s.contain()
+		copyCounting(p.stdin, s.channel, &s.in, make([]byte, 16<<10))
+		p.stdin.Close()
+		// A process that does not read must not keep the client waiting.
+		_, _ = io.Copy(io.Discard, s.channel)
+	}()
+	var outputs sync.WaitGroup
+	for from, to := range map[*os.File]io.Writer{p.stdout: s.channel, p.stderr: s.channel.Stderr()} {
+		outputs.Add(1)
+		go func() {
+			defer outputs.Done()
+			defer s.contain()
+			copyCounting(to, from, &s.out, make([]byte, 32<<10))
+			from.Close() // the process gets SIGPIPE if the client reads no more
+		}()
+	}
+	w, err := p.wait()
+	outputs.Wait()
+	return w, err
+}
+
+type counter interface{ Add(int64) int64 }
+
+// copyCounting copies until either side ends.
+func copyCounting(to io.Writer, from io.Reader, n counter, buffer []byte) {
+	for {
+		k, err := from.Read(buffer)
+		if k > 0 {
+			n.Add(int64(k))
+			if _, werr := to.Write(buffer[:k]); werr != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// After the child's end its last output is on its way through the terminal:
+// it is read until nothing comes for drainQuiet. Somebody in the background
+// may go on writing, so there is a limit to it.
+const (
+	drainQuiet = 50 * time.Millisecond
+	drainBytes = 1 << 20
+)
+
+func (p *process) runTerminal(s *Session) (syscall.WaitStatus, error) {
+	go func() {
+		defer s.contain()
+		copyCounting(p.tty.master, s.channel, &s.in, make([]byte, 2<<10))
+	}()
+	ended := make(chan struct{})
+	delivered := make(chan struct{})
+	go func() {
+		defer close(delivered)
+		defer s.contain()
+		p.deliver(s, ended)
+	}()
+	w, err := p.wait()
+	close(ended)
+	// Wakes a read that waits already; the next ones set their own.
+	_ = p.tty.master.SetReadDeadline(time.Now().Add(drainQuiet))
+	<-delivered
+	return w, err
+}
+
+// deliver passes the terminal's output to the client.
+func (p *process) deliver(s *Session, ended <-chan struct{}) {
+	buffer := make([]byte, 8<<10)
+	left := drainBytes
+	over := func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	}
+	for left > 0 {
+		if over() {
+			_ = p.tty.master.SetReadDeadline(time.Now().Add(drainQuiet))
+		}
+		was := over()
+		n, err := p.tty.master.Read(buffer)
+		if n > 0 {
+			s.out.Add(int64(n))
+			if _, werr := s.channel.Write(buffer[:n]); werr != nil {
+				return
+			}
+			if was {
+				left -= n
+			}
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) && !was {
+			continue // the child ended while this read waited
+		}
+		if err != nil {
+			return // EIO: nobody has the terminal open any more
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Session is one session channel.
+type Session struct {
+	Conn *Conn
+	// Kind is shell, exec or a subsystem's name; Command what runs, as
+	// requested; Forced what runs instead, if the key says so.
+	Kind, Command, Forced string
+	TTY                   string // "": none
+
+	cfg     *Config
+	channel ssh.Channel
+	ctx     context.Context
+	cancel  context.CancelFunc
+
+	env   environment // what the client asked for
+	asked int
+	term  string
+	tty   *terminal
+	agent string
+	undo  []func() // in the reverse order
+
+	mu      sync.Mutex
+	process *process // nil before the start
+
+	in, out atomic.Int64
+}
+
+// Serve serves a session channel until it is over. A defect in it ends this
+// session and no other.
+func Serve(cfg *Config, conn *Conn, newChannel ssh.NewChannel) {
+	channel, requests, err := newChannel.Accept()
+	if err != nil {
+		return
+	}
+	s := &Session{Conn: conn, cfg: cfg, channel: channel}
+	s.ctx, s.cancel = context.WithCancel(conn.Context)
+	defer s.release()
+	defer channel.Close()
+	defer s.contain()
+	s.loop(requests)
+}
+
+// contain keeps a panic to this session. It is deferred by every goroutine
+// of a session.
+func (s *Session) contain() {
+	if r := recover(); r != nil {
+		if f := s.cfg.Events.Panicked; f != nil {
+			f(r)
+		}
+		s.channel.Close()
+	}
+}
+
+// release undoes what the session was given.
+func (s *Session) release() {
+	s.cancel()
+	if s.process != nil {
+		s.process.hangup()
+	}
+	if s.tty != nil {
+		s.tty.close()
+	}
+	for i := len(s.undo) - 1; i >= 0; i-- {
+		s.undo[i]()
+	}
+}
+
+// loop answers the channel's requests until the channel closes.
+func (s *Session) loop(requests <-chan *ssh.Request) {
+	for r := range requests {
+		ok, after := s.request(r)
+		if r.WantReply {
+			_ = r.Reply(ok, nil)
+		}
+		if after != nil {
+			after()
+		}
+	}
+	// The client is gone or has had its exit status.
+}
+
+// request answers one request. after runs once the answer is sent.
+func (s *Session) request(r *ssh.Request) (ok bool, after func()) {
+	switch r.Type {
+	case "env":
+		return s.setEnv(r.Payload), nil
+	case "pty-req":
+		return s.openPTY(r.Payload), nil
+	case "window-change":
+		return s.windowChange(r.Payload), nil
+	case "auth-agent-req@openssh.com":
+		return s.openAgent(), nil
+	case "shell":
+		return s.start("shell", "")
+	case "exec", "subsystem":
+		var m struct{ Value string }
+		if ssh.Unmarshal(r.Payload, &m) != nil {
+			return false, nil
+		}
+		if r.Type == "exec" {
+			return s.start("exec", m.Value)
+		}
+		return s.subsystem(m.Value)
+	case "signal":
+		return s.signal(r.Payload), nil
+	case "break":
+		return s.tty != nil && s.tty.sendBreak() == nil, nil
+	}
+	return false, nil // x11-req and xon-xoff among them
+}
+
+func (s *Session) started() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil
+}
+
+func (s *Session) setEnv(payload []byte) bool {
+	var m struct{ Name, Value string }
+	if ssh.Unmarshal(payload, &m) != nil || s.started() {
+		return false
+	}
+	patterns := s.cfg.AcceptEnv
+	if patterns == nil {
+		patterns = AcceptEnv
+	}
+	if s.asked++; s.asked > maxEnv || !acceptable(patterns, m.Name, m.Value) {
+		return false
+	}
+	s.env.set(m.Name, m.Value)
+	return true
+}
+
+func (s *Session) openPTY(payload []byte) bool {
+	var m ptyRequest
+	if ssh.Unmarshal(payload, &m) != nil || s.started() || s.tty != nil || s.Conn.Login.Options.NoPTY {
+		return false
+	}
+	if len(m.Term) > 128 {
+		return false
+	}
+	t, err := openTerminal(s.Conn.Login.User.UID)
+	if err != nil {
+		s.failed(err)
+		return false
+	}
+	if err := errors.Join(t.applyModes(m.Modes), t.resize(windowChange{m.Columns, m.Rows, m.Width, m.Height})); err != nil {
+		t.close()
+		s.failed(err)
+		return false
+	}
+	s.tty, s.TTY, s.term = t, t.name, m.Term
+	return true
+}
+
+func (s *Session) windowChange(payload []byte) bool {
+	var w windowChange
+	return ssh.Unmarshal(payload, &w) == nil && s.tty != nil && s.tty.resize(w) == nil
+}
+
+func (s *Session) openAgent() bool {
+	if s.started() || s.agent != "" || s.cfg.Agent == nil || s.Conn.Login.Options.NoAgent {
+		return false
+	}
+	socket, done, err := s.cfg.Agent(s.ctx, s.Conn.Login, s.Conn.SSH)
+	if err != nil {
+		s.failed(fmt.Errorf("agent forwarding: %w", err))
+		return false
+	}
+	s.agent = socket
+	s.undo = append(s.undo, done)
+	return true
+}
+
+func (s *Session) subsystem(name string) (bool, func()) {
+	if name != "sftp" || s.cfg.SFTPOff {
+		return false, nil
+	}
+	return s.start(name, s.cfg.SFTPServer)
+}
+
+func (s *Session) signal(payload []byte) bool {
+	var m struct{ Name string }
+	if ssh.Unmarshal(payload, &m) != nil {
+		return false
+	}
+	sig, known := signals[m.Name]
+	s.mu.Lock()
+	p := s.process
+	s.mu.Unlock()
+	return known && p != nil && p.signal(sig)
+}
+
+func (s *Session) failed(err error) {
+	if f := s.cfg.Events.Failed; f != nil {
+		f(s, err)
+	}
+}
+
+// start starts the process. A forced command takes the place of whatever was
+// asked for, sftp included.
+func (s *Session) start(kind, command string) (bool, func()) {
+	if s.started() {
+		return false, nil
+	}
+	s.Kind, s.Command = kind, command
+	if o := s.Conn.Login.Options; o.HasCommand {
+		s.Forced = o.Command
+	}
+	p, err := s.launch()
+	if err != nil {
+		s.failed(err)
+		// The reason is in the log; it may name what the user need not know.
+		return true, func() {
+			say(s.channel.Stderr(), "loginnode: this session cannot be started; the administrator finds the reason in the log")
+			_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(exitStatus{1}))
+			s.channel.Close()
+		}
+	}
+	s.mu.Lock()
+	s.process = p
+	s.mu.Unlock()
+	if f := s.cfg.Events.Started; f != nil {
+		f(s)
+	}
+	return true, func() {
+		go func() {
+			defer s.contain()
+			s.finish(p.run(s))
+		}()
+	}
+}
+
+// finish tells the client how the process ended, and closes: exit, then end of
+// file, then close.
+func (s *Session) finish(w syscall.WaitStatus, err error) {
+	end := End{Exit: -1, BytesIn: s.in.Load(), BytesOut: s.out.Load()}
+	if err == nil {
+		_ = sendExit(s.channel, w)
+		if w.Signaled() {
+			end.Signal = signalName(w.Signal())
+		} else {
+			end.Exit = w.ExitStatus()
+		}
+	}
+	_ = s.channel.CloseWrite()
+	s.channel.Close()
+	if f := s.cfg.Events.Ended; f != nil {
+		f(s, end)
+	}
+}
+
+// Say writes a message to the client, if it has a terminal.
+func (s *Session) Say(text string) {
+	defer s.contain()
+	if s.tty != nil {
+		say(s.channel.Stderr(), "\r\n"+text)
+	}
+}

@@ -1,0 +1,156 @@
+package loginnode
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/loginnode/asuser"
+	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/session"
+)
+
+// watchSessions connects the sessions' events with log, audit and metrics, and
+// gives them agents and credentials.
+func (s *Server) watchSessions() {
+	owner := func(one *session.Session) *conn { return one.Conn.Owner.(*conn) }
+	s.session.Events = session.Events{
+		Started: func(one *session.Session) {
+			s.mu.Lock()
+			s.live[one] = s.cfg.Now()
+			s.mu.Unlock()
+			s.metrics.add("berth_login_sessions", 1)
+			s.metrics.add(label("berth_login_sessions_total", "kind", one.Kind), 1)
+			s.audit.write(s.sessionRecord(owner(one), one, "session-start"))
+		},
+		Ended: func(one *session.Session, end session.End) {
+			s.mu.Lock()
+			began := s.live[one]
+			delete(s.live, one)
+			s.mu.Unlock()
+			s.metrics.add("berth_login_sessions", -1)
+			r := s.sessionRecord(owner(one), one, "session-end")
+			r.BytesIn, r.BytesOut, r.Signal = end.BytesIn, end.BytesOut, end.Signal
+			r.Seconds = s.cfg.Now().Sub(began).Seconds()
+			if end.Exit >= 0 {
+				r.Exit = &end.Exit
+			}
+			s.audit.write(r)
+		},
+		Failed: func(one *session.Session, err error) {
+			s.metrics.add("berth_login_session_failures_total", 1)
+			r := s.sessionRecord(owner(one), one, "session-failed")
+			r.Reason = err.Error()
+			s.audit.write(r)
+			s.cfg.Log.Error("a session cannot be given", "user", r.User, "error", err)
+		},
+		Panicked: s.panicked,
+	}
+	s.session.Agent = s.agent
+	if s.cfg.Identity != nil {
+		inner := s.session.Prepare
+		s.session.Prepare = func(ctx context.Context, l *auth.Login) ([]string, func(), error) {
+			env, done, err := s.creds.acquire(ctx, l.User)
+			if err != nil || inner == nil {
+				return env, done, err
+			}
+			more, also, err := inner(ctx, l)
+			return append(env, more...), func() { call(also); done() }, err
+		}
+	}
+}
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+func (s *Server) sessionRecord(c *conn, one *session.Session, event string) Record {
+	r := c.record(event)
+	r.Kind, r.Command, r.Forced, r.TTY = one.Kind, one.Command, one.Forced, one.TTY
+	return r
+}
+
+// agent gives a session a socket for the client's agent in a folder of its own.
+func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, func(), error) {
+	s.mu.Lock()
+	var own *conn
+	for k := range s.conns {
+		if k.ssh == c {
+			own = k
+		}
+	}
+	s.mu.Unlock()
+	if own == nil {
+		return "", nil, errors.New("the connection is over")
+	}
+	var id [8]byte
+	_, _ = rand.Read(id[:])
+	folder, remove, err := userFolder(s.cfg.RunDir, "a"+hex.EncodeToString(id[:]), l.User)
+	if err != nil {
+		return "", nil, err
+	}
+	socket, done, err := own.forward.Agent(folder)
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	return socket, func() { done(); remove() }, nil
+}
+
+// makeRunDir makes the folder in which users get theirs. It must be the
+// server's own, or somebody else could put something else in its place.
+func makeRunDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return fmt.Errorf("%s must belong to the server: %w", dir, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a folder of the server's own", dir)
+	}
+	return nil
+}
+
+// userFolder makes a folder that only the user can enter, or takes the one
+// that is left of an earlier server.
+func userFolder(run, name string, u *auth.User) (string, func(), error) {
+	folder := filepath.Join(run, name)
+	remove := func() {
+		_ = asuser.Do(u.Rights(), func() error { return empty(folder) })
+		_ = os.Remove(folder)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", nil, err
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Lchown(folder, u.UID, u.GID); err != nil {
+			remove()
+			return "", nil, err
+		}
+	}
+	return folder, remove, nil
+}
+
+// empty removes what is in a folder.
+func empty(folder string) error {
+	entries, err := os.ReadDir(folder)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))
+	}
+	return err
+}
