@@ -259,6 +259,9 @@ type UserSpec struct {
 	Groups []Group `json:"groups,omitempty"` // supplementary, and the name of the primary
 	Home   string  `json:"home,omitempty"`
 	Shell  string  `json:"shell,omitempty"` // /bin/bash
+	// SSHKeys let the user log in to the login node: lines of authorized_keys,
+	// options included.
+	SSHKeys []string `json:"sshKeys,omitempty"`
 
 	// Namespace is the user's own namespace; its jobs live there. The pods of
 	// the jobs run under the ServiceAccount ServiceAccountName in it.

@@ -1257,6 +1257,11 @@ func (in *UserSpec) DeepCopyInto(out *UserSpec) {
 		*out = make([]Group, len(*in))
 		copy(*out, *in)
 	}
+	if in.SSHKeys != nil {
+		in, out := &in.SSHKeys, &out.SSHKeys
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Identities != nil {
 		in, out := &in.Identities, &out.Identities
 		*out = make([]string, len(*in))

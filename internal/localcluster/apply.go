@@ -40,6 +40,7 @@ var resources = map[string]struct {
 	prefix, plural string
 }{
 	"Namespace":                      {"/api/v1", "namespaces"},
+	"ConfigMap":                      {"/api/v1", "configmaps"},
 	"ServiceAccount":                 {"/api/v1", "serviceaccounts"},
 	"CustomResourceDefinition":       {"/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"},
 	"MutatingWebhookConfiguration":   {"/apis/admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"},

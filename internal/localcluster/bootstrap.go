@@ -29,8 +29,10 @@ func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstru
 		g.Go(func() error { return a.define(ctx, o) })
 	}
 	g.Go(func() error {
-		if err := a.apply(ctx, namespace(wire.SystemNamespace, nil)); err != nil {
-			return err
+		for _, name := range []string{wire.SystemNamespace, loginNamespace} {
+			if err := a.apply(ctx, namespace(name, nil)); err != nil {
+				return err
+			}
 		}
 		roles, err := manifests(deploy.RBAC)
 		if err != nil {

@@ -26,6 +26,11 @@ type Config struct {
 	// time, or a free one.
 	APIPort int
 
+	// Login runs a login node on LoginPort of 127.0.0.1; 0: the port used last
+	// time, or a free one.
+	Login     bool
+	LoginPort int
+
 	// Nodes of the cluster; Partitions and Cluster, if set, replace what
 	// the cluster has. Without partitions one named "main" is made when
 	// there is none.

@@ -32,6 +32,8 @@ type Info struct {
 	// them; PublicURL the API role on this machine.
 	KubeURL, PodURL, PublicURL string
 	Missing                    []string
+	// Login is the command that logs in to the login node; "": there is none.
+	Login string
 }
 
 // cluster is a cluster that is being started or runs.
@@ -192,7 +194,7 @@ func (k *cluster) listen() error {
 	if k.queue, err = listen(queueHosts, 0, old.Queue); err != nil {
 		return err
 	}
-	p := ports{API: portOf(k.api), Webhook: portOf(k.hook), Queue: portOf(k.queue)}
+	p := ports{API: portOf(k.api), Webhook: portOf(k.hook), Queue: portOf(k.queue), Login: old.Login}
 	url := func(host netip.Addr, port int) string {
 		return "https://" + net.JoinHostPort(host.String(), strconv.Itoa(port))
 	}
@@ -322,7 +324,11 @@ func (k *cluster) fill(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return k.answers(outer, a)
+	if err := k.answers(outer, a); err != nil || !k.Login {
+		return err
+	}
+	k.Progress("starting the login node")
+	return k.startLogin(outer, a)
 }
 
 func (k *cluster) addUsers(ctx context.Context, a *api) error {

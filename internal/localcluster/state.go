@@ -65,6 +65,7 @@ type ports struct {
 	API     int `json:"api"`
 	Webhook int `json:"webhook"`
 	Queue   int `json:"queue"`
+	Login   int `json:"login,omitempty"`
 }
 
 // openState makes and locks the folder. The kernel drops the lock when the

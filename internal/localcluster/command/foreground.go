@@ -139,6 +139,9 @@ func (p *program) welcome(c localcluster.Config, i localcluster.Info) []string {
 		fmt.Sprintf("ready: %d nodes; API server %s", len(c.Nodes), i.Server),
 		"kubeconfig: " + i.Kubeconfig,
 	}
+	if i.Login != "" {
+		lines = append(lines, "log in: "+i.Login)
+	}
 	for _, m := range i.Missing {
 		lines = append(lines, "note: "+m)
 	}

@@ -32,6 +32,8 @@ type Options struct {
 	Users      []string
 	Scheduler  string
 	BinDir     string
+	Login      bool
+	LoginPort  int
 
 	// Shaped: the command line says how many nodes of what size there are.
 	// Otherwise those of the last start are taken again.
@@ -55,6 +57,8 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Fresh, "fresh", false, "wipe the state of earlier runs first")
 	fs.BoolVar(&o.Foreground, "foreground", false, "stay in the foreground; Ctrl-C ends the cluster")
 	fs.IntVar(&o.APIPort, "api-port", 0, "`port` of the API server on 127.0.0.1 (default: the one used last time, or a free one)")
+	fs.BoolVar(&o.Login, "login", false, "run a login node (SSH) on 127.0.0.1 as well, and print how to log in")
+	fs.IntVar(&o.LoginPort, "login-port", 0, "`port` of the login node (default: the one used last time, or a free one)")
 	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal, "internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args")
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
 }
@@ -106,6 +110,10 @@ func (o *Options) check(euid int) error {
 		return fmt.Errorf("--gpus: %d is not in 0..1024", o.GPUs)
 	case o.APIPort < 0 || o.APIPort > 65535:
 		return fmt.Errorf("--api-port: %d is not a port", o.APIPort)
+	case o.LoginPort < 0 || o.LoginPort > 65535:
+		return fmt.Errorf("--login-port: %d is not a port", o.LoginPort)
+	case o.LoginPort != 0 && !o.Login:
+		return errors.New("--login-port: only with --login")
 	case o.Scheduler != "" && o.Scheduler != SchedulerInternal && o.Scheduler != SchedulerExternal:
 		return fmt.Errorf("--scheduler: %q is neither internal nor external", o.Scheduler)
 	case len(o.Users) > 0 && euid != 0:

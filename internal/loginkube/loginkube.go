@@ -1,0 +1,179 @@
+// Package loginkube is what the login node knows of the cluster: the User
+// objects, keys kept in ConfigMaps and Secrets, and short-lived tokens of the
+// users' ServiceAccounts. It keeps a mirror that follows the API server, so
+// that a login costs no request and a change holds within seconds.
+package loginkube
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+// Options of a Cluster.
+type Options struct {
+	// Kubeconfig is the login node's own; "": that of the pod it runs in.
+	Kubeconfig string
+	// KeysNamespace is where ConfigMaps and Secrets with the label
+	// berth.hpc/ssh-keys=true hold keys: the name of an entry is a user's, its
+	// text lines of authorized_keys. "": nowhere.
+	KeysNamespace string
+	// Server is the API server's URL as users reach it; "": as the login node.
+	Server string
+	// TokenLife is how long a user's token is asked to last; 0: an hour.
+	TokenLife time.Duration
+	// Log is told what goes wrong; nil: nobody is.
+	Log func(text string)
+}
+
+// Person is a user of the cluster as the login node needs it.
+type Person struct {
+	Name        string
+	UID, GID    int
+	Groups      []int
+	Home, Shell string
+	Keys        []string // lines of authorized_keys
+}
+
+// Cluster is the login node's view of the cluster. It is safe for concurrent use.
+type Cluster struct {
+	opts   Options
+	client *kube.Client
+	users  *mirror[v1alpha1.User]
+	keys   []*mirror[keyObject]
+}
+
+// serviceAccount is where a pod finds its own credential.
+const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// Connect makes a Cluster and starts to follow the API server until ctx ends.
+// It does not wait for an answer: until the first one, users are not known.
+func Connect(ctx context.Context, p *stdio.Process, o Options) (*Cluster, error) {
+	cfg, err := config(p, o.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kube.New(p, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if o.TokenLife == 0 {
+		o.TokenLife = time.Hour
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	c := &Cluster{opts: o, client: client}
+	c.users = follow[v1alpha1.User](ctx, c, "/apis/berth.hpc/v1alpha1/users", "")
+	if o.KeysNamespace != "" {
+		for _, kind := range []string{"configmaps", "secrets"} {
+			path := "/api/v1/namespaces/" + o.KeysNamespace + "/" + kind
+			c.keys = append(c.keys, follow[keyObject](ctx, c, path, "berth.hpc/ssh-keys=true"))
+		}
+	}
+	return c, nil
+}
+
+// config is the login node's own way to the API server.
+func config(p *stdio.Process, kubeconfig string) (*kube.Config, error) {
+	if kubeconfig != "" {
+		return kube.Find(p, kubeconfig)
+	}
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, fmt.Errorf("not in a pod: name a kubeconfig")
+	}
+	ca, err := os.ReadFile(filepath.Join(serviceAccount, "ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	return &kube.Config{
+		Server: "https://" + net.JoinHostPort(host, port), CA: ca, Namespace: "default",
+		TokenFile: filepath.Join(serviceAccount, "token"), Source: "pod",
+	}, nil
+}
+
+// Server is the host and port of the API server, which nobody needs to reach
+// through the login node.
+func (c *Cluster) Server() string {
+	s := strings.TrimPrefix(c.client.Config().Server, "https://")
+	s, _, _ = strings.Cut(s, "/")
+	if !strings.Contains(s, ":") {
+		s += ":443"
+	}
+	return s
+}
+
+// stale is how long the mirror serves without having heard from the API server.
+const stale = 10 * time.Minute
+
+// Lookup finds a user; nil, nil: there is none.
+func (c *Cluster) Lookup(_ context.Context, name string) (*Person, error) {
+	if err := c.users.fresh(); err != nil {
+		return nil, err
+	}
+	u, ok := c.users.get(name)
+	if !ok {
+		return nil, nil
+	}
+	if err := c.check(&u); err != nil {
+		return nil, err
+	}
+	p := &Person{
+		Name: name, UID: int(u.Spec.UID), GID: int(u.Spec.GID), Groups: []int{int(u.Spec.GID)},
+		Home: u.Spec.Home, Shell: u.Spec.Shell, Keys: slices.Clone(u.Spec.SSHKeys),
+	}
+	for _, g := range u.Spec.Groups {
+		if !slices.Contains(p.Groups, int(g.GID)) {
+			p.Groups = append(p.Groups, int(g.GID))
+		}
+	}
+	if p.Home == "" {
+		p.Home = "/home/" + name
+	}
+	if p.Shell == "" {
+		p.Shell = "/bin/bash"
+	}
+	return p, c.addKeys(p)
+}
+
+// maxID is the largest uid or gid; the one above means "no change" to the kernel.
+const maxID = 1<<32 - 2
+
+// check refuses a User that cannot be logged in as.
+func (c *Cluster) check(u *v1alpha1.User) error {
+	if u.Spec.UID < 0 || u.Spec.UID > maxID || u.Spec.GID < 0 || u.Spec.GID > maxID {
+		return fmt.Errorf("User %s: uid %d or gid %d out of range", u.Name, u.Spec.UID, u.Spec.GID)
+	}
+	for _, g := range u.Spec.Groups {
+		if g.GID < 0 || g.GID > maxID {
+			return fmt.Errorf("User %s: gid %d out of range", u.Name, g.GID)
+		}
+	}
+	if u.Spec.Home != "" && !filepath.IsAbs(u.Spec.Home) {
+		return fmt.Errorf("User %s: home %q is not an absolute path", u.Name, u.Spec.Home)
+	}
+	if other := c.users.find(func(o *v1alpha1.User) bool { return o.Spec.UID == u.Spec.UID && o.Name != u.Name }); other != nil {
+		return fmt.Errorf("Users %s and %s have the same uid %d", u.Name, other.Name, u.Spec.UID)
+	}
+	return nil
+}
+
+func (c *Cluster) addKeys(p *Person) error {
+	for _, m := range c.keys {
+		if err := m.fresh(); err != nil {
+			return err
+		}
+		m.each(func(o *keyObject) { p.Keys = append(p.Keys, o.lines(p.Name)...) })
+	}
+	return nil
+}

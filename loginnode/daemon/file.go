@@ -1,0 +1,299 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/loginnode"
+	"github.com/berth-hpc/berth/loginnode/asuser"
+	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/session"
+)
+
+// File is the configuration file, YAML. Unknown fields are errors, for a
+// misspelt restriction would restrict nothing. docs/login-node.md explains
+// each field.
+type File struct {
+	Listen  []string `json:"listen"`
+	Metrics string   `json:"metrics,omitempty"`
+	// HostKeys is a folder of private keys in OpenSSH's or PEM form.
+	// GenerateHostKeys makes an Ed25519 and an RSA key if it is empty.
+	HostKeys         string `json:"hostKeys"`
+	GenerateHostKeys bool   `json:"generateHostKeys,omitempty"`
+	RunDir           string `json:"runDir,omitempty"`
+	Audit            string `json:"audit,omitempty"` // a file, or "-" for standard output
+	Banner           string `json:"banner,omitempty"`
+
+	Users          []UserSource `json:"users"`
+	AllowUsers     []string     `json:"allowUsers,omitempty"`
+	PermitRoot     bool         `json:"permitRootLogin,omitempty"`
+	KeyFiles       []string     `json:"authorizedKeysFiles,omitempty"`
+	StrictModes    *bool        `json:"strictModes,omitempty"`
+	KeysCommand    []string     `json:"authorizedKeysCommand,omitempty"`
+	CommandUser    string       `json:"commandUser,omitempty"`
+	TrustedCAs     string       `json:"trustedUserCAKeys,omitempty"`
+	Principals     string       `json:"authorizedPrincipalsFile,omitempty"`
+	PrincipalsCmd  []string     `json:"authorizedPrincipalsCommand,omitempty"`
+	RevokedKeys    string       `json:"revokedKeys,omitempty"`
+	MaxAuthTries   int          `json:"maxAuthTries,omitempty"`
+	LoginGraceTime Duration     `json:"loginGraceTime,omitempty"`
+
+	MaxStartups *Startups  `json:"maxStartups,omitempty"`
+	Penalties   *Penalties `json:"perSourcePenalties,omitempty"`
+	ProxyFrom   []string   `json:"proxyProtocolFrom,omitempty"`
+
+	MaxSessions   int      `json:"maxSessions,omitempty"`
+	AliveInterval Duration `json:"clientAliveInterval,omitempty"`
+	AliveCountMax int      `json:"clientAliveCountMax,omitempty"`
+	DrainGrace    Duration `json:"drainGrace,omitempty"`
+	DrainMessage  string   `json:"drainMessage,omitempty"`
+
+	AcceptEnv       []string          `json:"acceptEnv,omitempty"`
+	Path            string            `json:"path,omitempty"`
+	Env             map[string]string `json:"env,omitempty"`
+	UserEnvironment bool              `json:"permitUserEnvironment,omitempty"`
+	NewPrivileges   bool              `json:"allowNewPrivileges,omitempty"`
+	MakeHome        bool              `json:"makeHome,omitempty"`
+	Skeleton        string            `json:"skeleton,omitempty"`
+	SFTP            string            `json:"sftp,omitempty"` // "", "internal", "off", or a program
+	Limits          map[string]string `json:"limits,omitempty"`
+	Cgroup          *Cgroup           `json:"cgroup,omitempty"`
+	MOTD            []string          `json:"motd,omitempty"`
+	MOTDCommand     []string          `json:"motdCommand,omitempty"`
+
+	Forwarding Forwarding `json:"forwarding,omitempty"`
+	Cluster    *Cluster   `json:"cluster,omitempty"`
+}
+
+// UserSource is one source of users; exactly one of its fields is set.
+type UserSource struct {
+	Files   *Files `json:"files,omitempty"`
+	Getent  bool   `json:"getent,omitempty"`
+	Cluster bool   `json:"cluster,omitempty"`
+}
+
+// Files are passwd(5) and group(5).
+type Files struct {
+	Passwd string `json:"passwd"`
+	Group  string `json:"group"`
+}
+
+// Startups is loginnode.Startups.
+type Startups struct {
+	Begin     int `json:"begin,omitempty"`
+	Rate      int `json:"rate,omitempty"`
+	Full      int `json:"full,omitempty"`
+	PerSource int `json:"perSource,omitempty"`
+}
+
+// Penalties is loginnode.Penalties.
+type Penalties struct {
+	Off      bool     `json:"off,omitempty"`
+	AuthFail Duration `json:"authFail,omitempty"`
+	NoAuth   Duration `json:"noAuth,omitempty"`
+	Grace    Duration `json:"graceExceeded,omitempty"`
+	Min      Duration `json:"min,omitempty"`
+	Max      Duration `json:"max,omitempty"`
+	Exempt   []string `json:"exempt,omitempty"`
+}
+
+// Forwarding is forward.Policy.
+type Forwarding struct {
+	Off   bool     `json:"off,omitempty"`
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+}
+
+// Cgroup names the delegated cgroup2 folder below which users get theirs.
+type Cgroup struct {
+	Parent string `json:"parent"`
+	CPUs   string `json:"cpus,omitempty"` // cpu.max, such as "200000 100000"
+	Memory string `json:"memory,omitempty"`
+	PIDs   string `json:"pids,omitempty"`
+}
+
+// Cluster says how the cluster is reached.
+type Cluster struct {
+	Kubeconfig    string   `json:"kubeconfig,omitempty"`
+	KeysNamespace string   `json:"keysNamespace,omitempty"`
+	Server        string   `json:"server,omitempty"`
+	TokenLife     Duration `json:"tokenLife,omitempty"`
+}
+
+// Duration is written like 30s or 5m.
+type Duration = metav1.Duration
+
+// Read reads a configuration file.
+func Read(name string) (*File, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var f File
+	if err := yaml.UnmarshalStrict(data, &f); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &f, nil
+}
+
+// config turns the file into a server's configuration, but for what needs the
+// cluster.
+func (f *File) config(p *peersOf) (loginnode.Config, error) {
+	c := loginnode.Config{
+		Banner: f.Banner, LoginGrace: f.LoginGraceTime.Duration, MaxAuthTries: f.MaxAuthTries,
+		MaxSessions: f.MaxSessions, KeepAlive: f.AliveInterval.Duration, KeepAliveMax: f.AliveCountMax, RunDir: f.RunDir,
+	}
+	var errs [6]error
+	c.Auth, errs[0] = f.auth(p)
+	c.Session, errs[1] = f.session()
+	c.Policy, errs[2] = f.Forwarding.policy()
+	c.HostKeys, errs[3] = hostKeys(f.HostKeys, f.GenerateHostKeys)
+	c.ProxyFrom, errs[4] = prefixes(f.ProxyFrom)
+	errs[5] = f.limits(&c)
+	return c, errors.Join(errs[:]...)
+}
+
+func (f *File) limits(c *loginnode.Config) error {
+	if m := f.MaxStartups; m != nil {
+		c.Startups = loginnode.Startups{Begin: m.Begin, Rate: m.Rate, Full: m.Full, PerSource: m.PerSource}
+	}
+	m := f.Penalties
+	if m == nil {
+		return nil
+	}
+	exempt, err := prefixes(m.Exempt)
+	c.Penalties = loginnode.Penalties{
+		Off: m.Off, AuthFail: m.AuthFail.Duration, NoAuth: m.NoAuth.Duration, Grace: m.Grace.Duration,
+		Min: m.Min.Duration, Max: m.Max.Duration, Exempt: exempt,
+	}
+	return err
+}
+
+func (f *File) auth(p *peersOf) (*auth.Config, error) {
+	users, err := f.directory(p)
+	if err != nil {
+		return nil, err
+	}
+	a := &auth.Config{
+		Users: users, KeyFiles: f.KeyFiles, LaxModes: f.StrictModes != nil && !*f.StrictModes,
+		KeysCommand: f.KeysCommand, TrustedCAs: f.TrustedCAs, PrincipalsFile: f.Principals,
+		PrincipalsCommand: f.PrincipalsCmd, RevokedKeys: f.RevokedKeys, PermitRoot: f.PermitRoot, AllowUsers: f.AllowUsers,
+		Log: p.authLog,
+	}
+	if f.CommandUser != "" {
+		u, err := users.Lookup(context.Background(), f.CommandUser)
+		if err != nil {
+			u, err = auth.Getent{}.Lookup(context.Background(), f.CommandUser)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("commandUser %s: %w", f.CommandUser, err)
+		}
+		a.KeysCommandUser = asuser.User{UID: u.UID, GID: u.GID, Groups: u.Groups}
+	}
+	return a, nil
+}
+
+func (f *File) directory(p *peersOf) (auth.Directory, error) {
+	var all auth.First
+	for i, s := range f.Users {
+		switch {
+		case s.Files != nil && !s.Getent && !s.Cluster:
+			all = append(all, auth.Files{Passwd: s.Files.Passwd, Group: s.Files.Group})
+		case s.Getent && s.Files == nil && !s.Cluster:
+			all = append(all, auth.Getent{})
+		case s.Cluster && s.Files == nil && !s.Getent:
+			if p.cluster == nil {
+				return nil, errors.New("users: the cluster is a source, but there is no `cluster:` in the file")
+			}
+			all = append(all, auth.DirectoryFunc(p.cluster.Lookup))
+		default:
+			return nil, fmt.Errorf("users: entry %d is not one of files, getent and cluster", i+1)
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("users: no source of users")
+	}
+	return all, nil
+}
+
+const debianSFTP = "/usr/lib/openssh/sftp-server"
+
+func (f *File) session() (session.Config, error) {
+	c := session.Config{
+		Child:     []string{"/proc/self/exe", session.ChildCommand},
+		AcceptEnv: f.AcceptEnv, Path: f.Path, PermitUserEnvironment: f.UserEnvironment,
+		AllowNewPrivileges: f.NewPrivileges, MakeHome: f.MakeHome, Skeleton: f.Skeleton,
+		MOTD: session.MOTD{Files: f.MOTD, Command: f.MOTDCommand},
+	}
+	switch f.SFTP {
+	case "":
+		if _, err := os.Stat(debianSFTP); err == nil {
+			c.SFTPServer = debianSFTP
+		}
+	case "internal":
+	case "off":
+		c.SFTPOff = true
+	default:
+		c.SFTPServer = f.SFTP
+	}
+	if len(f.Env) > 0 {
+		var env []string
+		for name, value := range f.Env {
+			env = append(env, name+"="+value)
+		}
+		c.Prepare = func(context.Context, *auth.Login) ([]string, func(), error) { return env, nil, nil }
+	}
+	var err error
+	if f.Cgroup != nil {
+		c.Place = (&session.Cgroups{Parent: f.Cgroup.Parent, CPU: f.Cgroup.CPUs, Memory: f.Cgroup.Memory, PIDs: f.Cgroup.PIDs}).Place
+	}
+	c.Limits, err = limits(f.Limits)
+	return c, err
+}
+
+func (f *Forwarding) policy() (forward.Policy, error) {
+	p := forward.Policy{Off: f.Off}
+	for _, part := range []struct {
+		from []string
+		to   *[]forward.Rule
+	}{{f.Allow, &p.Allow}, {f.Deny, &p.Deny}} {
+		for _, s := range part.from {
+			r, err := forward.ParseRule(s)
+			if err != nil {
+				return p, err
+			}
+			*part.to = append(*part.to, r...)
+		}
+	}
+	return p, nil
+}
+
+func prefixes(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range list {
+		p, err := netip.ParsePrefix(s)
+		if err != nil && !strings.Contains(s, "/") {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(s); err == nil {
+				p = netip.PrefixFrom(a, a.BitLen())
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// drainGrace is how long sessions get after SIGTERM unless the file says so.
+const drainGrace = 10 * time.Minute
