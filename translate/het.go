@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,7 +11,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// maxComponents bounds a heterogeneous job, as Slurm does.
+// maxComponents bounds a heterogeneous job; admission knows the same bound.
+// Slurm 22.05 takes more.
 const maxComponents = 128
 
 // split gives every component of a heterogeneous job an Input of its own: its
@@ -23,28 +25,30 @@ func split(in *Input) ([]Input, error) {
 		return nil, err
 	}
 	count := len(segments)
+	var warnings []string
 	if !wrapped && !AsksForText(in.Args) && directive.Check(in.Script) == nil {
 		read, err := directive.Read(in.ScriptName, in.Script)
 		if err == nil { // else it is said where the directives are read
 			count = max(count, len(componentsOf(read.Lines)))
+			warnings = separators(read.Lines)
 		}
 	}
 	if count == 1 {
 		return []Input{*in}, nil
 	}
 	if count > maxComponents {
-		return nil, slurmerr.New(slurmerr.Refused, "Batch job submission failed: Job size specification needs to be provided")
+		return nil, slurmerr.Newf(slurmerr.Refused, "a heterogeneous job has %d components at most", maxComponents)
 	}
 	parts := make([]Input, count)
 	for i := range parts {
 		part := *in
 		part.part, part.wrapped = i, wrapped
 		part.line = "sbatch " + strings.Join(in.Args, " ")
-		part.Args = nil
-		if i < len(segments) {
-			part.Args = slices.Clone(segments[i])
+		// The last part of the command line holds for all further components.
+		part.Args = slices.Concat(segments[min(i, len(segments)-1)], command)
+		if i == 0 {
+			part.warnings = warnings
 		}
-		part.Args = append(part.Args, command...)
 		parts[i] = part
 	}
 	return parts, nil
@@ -71,7 +75,7 @@ func segments(args []string) (parts [][]string, command []string, wrapped bool, 
 func componentsOf(lines []directive.Line) [][]directive.Line {
 	out := [][]directive.Line{nil}
 	for _, l := range lines {
-		if len(l.Words) > 0 && (l.Words[0] == "hetjob" || l.Words[0] == "packjob") {
+		if l.Separator {
 			out = append(out, nil)
 			continue
 		}
@@ -80,12 +84,55 @@ func componentsOf(lines []directive.Line) [][]directive.Line {
 	return out
 }
 
+// separators says what is to be said of the lines that part components.
+func separators(lines []directive.Line) (warnings []string) {
+	old := false
+	for _, l := range lines {
+		if !l.Separator {
+			continue
+		}
+		old = old || strings.EqualFold(l.Words[0], directive.OldSeparator)
+		if len(l.Words) > 1 && !strings.HasPrefix(l.Words[1], "#") {
+			warnings = append(warnings, fmt.Sprintf("warning: line %d: what follows %s is not read", l.Number, l.Words[0]))
+		}
+	}
+	if old {
+		warnings = append(warnings, `Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`)
+	}
+	return warnings
+}
+
+// firstPass reads the whole command line: what its parts say for the components
+// that follow them, the first component begins with.
+func firstPass(parts []Input, lenient bool) (*option.Parsed, error) {
+	p := option.New(option.Sbatch)
+	p.Lenient = lenient
+	for _, in := range parts {
+		if err := p.CommandLine(in.Args); err != nil {
+			return nil, err
+		}
+		next, err := p.Next()
+		if err != nil {
+			return nil, err
+		}
+		p = next
+	}
+	return p, nil
+}
+
 // heterogeneous is the submission of several components.
 func heterogeneous(parts []Input, lenient bool) (*Submission, error) {
 	var whole *Submission
+	p, err := firstPass(parts, lenient)
+	if err != nil {
+		return nil, err
+	}
 	for i := range parts {
-		s, err := component(parts[i], lenient)
+		s, err := component(parts[i], p)
 		if err != nil {
+			return nil, err
+		}
+		if p, err = p.Next(); err != nil {
 			return nil, err
 		}
 		if s.Job.Array != nil {
@@ -94,6 +141,7 @@ func heterogeneous(parts []Input, lenient bool) (*Submission, error) {
 		s.Job.Het = &job.Het{Offset: int32(i), Size: int32(len(parts))}
 		if i == 0 {
 			whole = s
+			whole.Warnings = append(parts[0].warnings, whole.Warnings...)
 			continue
 		}
 		if s.Client.Wrap != nil {

@@ -44,9 +44,10 @@ type Input struct {
 
 	// Of a component of a heterogeneous job: which, whether --wrap is given with
 	// any, and the command line as a whole.
-	part    int
-	wrapped bool
-	line    string
+	part     int
+	wrapped  bool
+	line     string
+	warnings []string
 }
 
 // Submission is what sbatch sends, and what it does itself.
@@ -99,12 +100,15 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 	if len(parts) > 1 {
 		return heterogeneous(parts, lenient)
 	}
-	return component(in, lenient)
+	p := option.New(option.Sbatch)
+	p.Lenient = lenient
+	return component(in, p)
 }
 
-// component is sbatch for one component of a heterogeneous job, or the only one.
-func component(in Input, lenient bool) (*Submission, error) {
-	p, warnings, err := parse(&in, lenient)
+// component is sbatch for one component of a heterogeneous job, or the only
+// one. p has what earlier components said for this one too.
+func component(in Input, p *option.Parsed) (*Submission, error) {
+	warnings, err := parse(&in, p)
 	if err != nil {
 		return nil, err
 	}
@@ -130,41 +134,38 @@ func component(in Input, lenient bool) (*Submission, error) {
 	}, nil
 }
 
-// parse reads script, environment and command line, lowest first.
-func parse(in *Input, lenient bool) (*option.Parsed, []string, error) {
+// parse reads script, environment and command line, lowest first, into p.
+func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
 	_, wrapped, _, err := Command(in.Args)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	wrapped = wrapped || in.wrapped
-	p := option.New(option.Sbatch)
-	p.Lenient = lenient
 	if !wrapped && AsksForText(in.Args) {
-		return p, nil, p.CommandLine(in.Args)
+		return nil, p.CommandLine(in.Args)
 	}
 	foreign := ""
 	if !wrapped {
 		if err := directive.Check(in.Script); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if foreign, err = directives(in, p); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if err := p.Environment(in.Env); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := p.CommandLine(in.Args); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if p.Client.Wrap != nil {
 		in.Script = wrap(*p.Client.Wrap)
 	}
-	var warnings []string
 	if foreign != "" && !p.Client.IgnorePBS {
 		warnings = []string{"warning: " + foreign + " lines of the script are not read (--ignore-pbs drops this warning)"}
 	}
-	return p, warnings, p.ResolveTimes(in.Now)
+	return warnings, p.ResolveTimes(in.Now)
 }
 
 // AsksForText tells whether the command line wants help, usage or version.

@@ -49,10 +49,11 @@ func TestForeignDirectives(t *testing.T) {
 func TestHeterogeneousJobs(t *testing.T) {
 	in := input()
 	in.ScriptName = "job.sh"
-	in.Script = []byte("#!/bin/sh\n#SBATCH -N1 -J one\n#SBATCH hetjob\n#SBATCH -N2 -J two\n#SBATCH packjob\n#SBATCH -n3\n")
+	in.Script = []byte("#!/bin/sh\n#SBATCH -N1 -J one\n#SBATCH hetjob\n#SBATCH -N2 -J two\n#SBATCH packjob -x\n#SBATCH -n3\n")
 	in.Args = []string{"-n4", ":", "-n5", "job.sh", ":", "x"}
 	s, err := Sbatch(in)
-	if err != nil || len(s.Components) != 2 {
+	if err != nil || len(s.Components) != 2 || !slices.Equal(s.Warnings, []string{
+		"warning: line 5: what follows packjob is not read", `Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`}) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	a, b, c := &s.Job, &s.Components[0], &s.Components[1]
@@ -62,7 +63,8 @@ func TestHeterogeneousJobs(t *testing.T) {
 	if b.Name != "two" || b.Shape.MinNodes != 2 || b.Shape.Tasks != 5 || b.Het.Offset != 1 || b.Het.Size != 3 {
 		t.Errorf("%+v", b)
 	}
-	if c.Name != "job.sh" || c.Shape.Tasks != 3 || c.Het.Offset != 2 || c.Batch.SubmitLine != "sbatch -n4 : -n5 job.sh : x" {
+	// The name holds on, and so does the last part of the command line.
+	if c.Name != "two" || c.Shape.Tasks != 5 || c.Het.Offset != 2 || c.Batch.SubmitLine != "sbatch -n4 : -n5 job.sh : x" {
 		t.Errorf("%+v", c)
 	}
 	in.Args = []string{"--array=1-3", ":", "-n5", "job.sh"}

@@ -29,6 +29,8 @@ type vector struct {
 	Stdout string
 	Stderr string
 	Job    map[string]string
+	// Components are the further components of a heterogeneous job.
+	Components []map[string]string
 }
 
 // readLines decodes a file of one JSON value a line.
@@ -58,12 +60,15 @@ func readLines[T any](t *testing.T, name string) []T {
 // differences are answers that we mean to give otherwise, and why.
 var differences = map[string]string{
 	"time --time=-5": "Slurm accepts it and shows INVALID; here it is no limit",
-	"script #!/bin/sh\n#SBATCH -- -n 2\ntrue\n": "Slurm ends with 1 after printing that ? is no parameter",
+	"script #!/bin/sh\n#SBATCH -- -n 2\ntrue\n":                       "Slurm ends with 1 after printing that ? is no parameter",
+	"shape -O -N 2-3 -n 9":                                            "the number of nodes is the planner's there",
+	"shape --tres-per-task=cpu=2":                                     "22.05 has it not, later releases do",
+	"het  #SBATCH -x n1 -w n2 -C fast\n#SBATCH hetjob\n#SBATCH -n2\n": "the controller adds the first component's nodes to those excluded there",
 }
 
 func TestVectors(t *testing.T) {
 	vectors := readLines[vector](t, "testdata/sbatch.jsonl")
-	if len(vectors) < 300 {
+	if len(vectors) < 440 {
 		t.Fatalf("only %d vectors", len(vectors))
 	}
 	for _, v := range vectors {
@@ -94,9 +99,23 @@ func replay(t *testing.T, v vector) {
 	if err != nil {
 		t.Fatalf("refused: %v", err)
 	}
-	for key, got := range shown(&s.Job, now) {
-		if want := v.Job[key]; got != want {
-			t.Errorf("%s=%s, want %s", key, got, want)
+	same(t, "", shown(&s.Job, now), v.Job)
+	if len(s.Components) != len(v.Components) {
+		t.Fatalf("%d further components, want %d", len(s.Components), len(v.Components))
+	}
+	for i := range s.Components {
+		got := shown(&s.Components[i], now)
+		delete(got, "StdOut")
+		delete(got, "StdErr")
+		same(t, fmt.Sprintf("component %d: ", i+1), got, v.Components[i])
+	}
+}
+
+func same(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	for key := range got {
+		if got[key] != want[key] {
+			t.Errorf("%s%s=%s, want %s", what, key, got[key], want[key])
 		}
 	}
 }
@@ -135,16 +154,10 @@ func shown(j *job.Job, now time.Time) map[string]string {
 	if n := nodes(j.Shape); n != "0" {
 		out["NumNodes"] = n
 	}
-	stdout, stderr := env.Place{JobID: 1, JobName: j.Name, User: "root", Batch: true}.Output(j.Batch.Output, j.Batch.Error, j.Batch.WorkDir)
+	const id = 987654321
+	stdout, stderr := env.Place{JobID: id, JobName: j.Name, User: "root", Batch: true}.Output(j.Batch.Output, j.Batch.Error, j.Batch.WorkDir)
 	if j.Array == nil {
-		out["StdOut"], out["StdErr"] = strings.Replace(stdout, "slurm-1.", "slurm-N.", 1), strings.Replace(stderr, "slurm-1.", "slurm-N.", 1)
-		if strings.Contains(j.Batch.Output, "%j") {
-			out["StdOut"] = strings.ReplaceAll(j.Batch.Output, "%j", "N")
-			if !path.IsAbs(out["StdOut"]) {
-				out["StdOut"] = path.Join(j.Batch.WorkDir, out["StdOut"])
-			}
-			out["StdErr"] = out["StdOut"]
-		}
+		out["StdOut"], out["StdErr"] = strings.ReplaceAll(stdout, fmt.Sprint(id), "N"), strings.ReplaceAll(stderr, fmt.Sprint(id), "N")
 	}
 	if j.Batch.Input != "" {
 		out["StdIn"] = path.Join(j.Batch.WorkDir, j.Batch.Input)

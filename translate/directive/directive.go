@@ -20,6 +20,25 @@ const Marker = "#SBATCH"
 type Line struct {
 	Number int // of the line in the script, from 1
 	Words  []string
+	// Separator: what follows is of the next component of a heterogeneous job.
+	// Words then holds the separator as it was written, and what follows it on
+	// the line, which nobody reads.
+	Separator bool
+}
+
+// OldSeparator is the name that separators had before "hetjob".
+const OldSeparator = "packjob"
+
+// separator tells whether the text behind Marker parts components: hetjob or
+// packjob in any case, by itself or ahead of a blank. Quotes do not count.
+func separator(text string) bool {
+	text = strings.TrimLeft(text, " \t\v\f\r")
+	for _, name := range []string{"hetjob", OldSeparator} {
+		if len(text) >= len(name) && strings.EqualFold(text[:len(name)], name) && (len(text) == len(name) || blank(text[len(name)])) {
+			return true
+		}
+	}
+	return false
 }
 
 // Result is what the comment lines at the head of a script say.
@@ -59,13 +78,15 @@ func Read(name string, script []byte) (Result, error) {
 		number++
 		text := string(line)
 		switch {
+		case strings.HasPrefix(text, Marker) && separator(text[len(Marker):]):
+			r.Lines = append(r.Lines, Line{number, strings.Fields(text[len(Marker):]), true})
 		case strings.HasPrefix(text, Marker):
 			words, rest := split(text[len(Marker):])
 			if rest != "" {
 				return Result{}, unmatched(name, number, rest)
 			}
 			if len(words) > 0 {
-				r.Lines = append(r.Lines, Line{number, words})
+				r.Lines = append(r.Lines, Line{number, words, false})
 			}
 		case r.Foreign == "" && strings.HasPrefix(text, "#PBS"):
 			r.Foreign = "#PBS"
@@ -161,6 +182,9 @@ func blank(c byte) bool { return strings.IndexByte(" \t\n\v\f\r", c) >= 0 }
 func (l Line) String() string {
 	var b strings.Builder
 	b.WriteString(Marker)
+	if l.Separator {
+		return Marker + " " + strings.Join(l.Words, " ")
+	}
 	for _, w := range l.Words {
 		b.WriteString(" \"")
 		for i := range len(w) {

@@ -51,6 +51,19 @@ func TestWhereDirectivesStop(t *testing.T) {
 	}
 }
 
+// Lines that part the components of a heterogeneous job, and lines that do not.
+func TestSeparators(t *testing.T) {
+	for line, want := range map[string]bool{
+		"hetjob": true, " hetjob": true, "\t packjob": true, " HetJob": true, " hetjob # c": true, " hetjob -n2": true, ` hetjob "a`: true,
+		" hetjobs": false, " hetjob#c": false, ` "hetjob"`: false, " -n1 hetjob": false, " hetjob:": false, ` hetjob\`: false, " het": false,
+	} {
+		r, err := Read("s.sh", []byte("#!/bin/sh\n#SBATCH"+line+"\n"))
+		if err != nil || len(r.Lines) != 1 || r.Lines[0].Separator != want {
+			t.Errorf("%q: %+v, %v; want %v", line, r.Lines, err, want)
+		}
+	}
+}
+
 func TestUnmatched(t *testing.T) {
 	for line, want := range map[string]string{
 		`#SBATCH -J "a b`:             "s.sh: line 2: Unmatched `\"` in [ \"a b]",
@@ -83,6 +96,7 @@ func FuzzSplit(f *testing.F) {
 
 func FuzzRead(f *testing.F) {
 	f.Add("#!/bin/sh\n#SBATCH -J 'a b' # c\n")
+	f.Add("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob 'x\n#SBATCH -n2\n")
 	f.Add("#SBATCH --comment=\"a\\\"b\"\n\n#SBATCH x\\ y\ntrue")
 	f.Fuzz(func(t *testing.T, script string) {
 		r, err := Read("f", []byte(script))
@@ -94,7 +108,7 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("%q: a word over two lines", l.Words)
 			}
 			again, err := Read("f", []byte(l.String()))
-			if err != nil || len(again.Lines) != 1 || !slices.Equal(again.Lines[0].Words, l.Words) {
+			if err != nil || len(again.Lines) != 1 || again.Lines[0].Separator != l.Separator || !slices.Equal(again.Lines[0].Words, l.Words) {
 				t.Fatalf("%q became %v, %v", l.Words, again.Lines, err)
 			}
 		}

@@ -109,6 +109,7 @@ func (p *Parsed) apply(f occurrence) error {
 	if err := o.take(p, f); err != nil {
 		return o.explain(f.value, err)
 	}
+	p.remember(f)
 	_, again := p.Given[o.Name]
 	p.Given[o.Name] = Given{f.value, p.from}
 	// A job's own environment holds variables that srun reads; what they ask

@@ -45,6 +45,7 @@ type Parsed struct {
 	Lenient bool
 
 	from      Source
+	said      []said
 	insideJob bool
 	// late holds refusals that in Slurm come after the reading of all options
 	// (Verify).

@@ -141,11 +141,12 @@ func nodesOfTasks(p *Parsed) error {
 		return nil
 	}
 	p.warn("Warning: can't run %d processes on %d nodes, setting nnodes to %d", s.Tasks, nodes, s.Tasks)
-	if len(list) > int(s.Tasks) {
+	short := len(list) > int(s.Tasks)
+	if short {
 		p.shorten(int(s.Tasks))
 	}
 	s.MinNodes = s.Tasks
-	if s.MaxNodes > 0 || p.Command == Srun {
+	if s.MaxNodes > 0 || p.Command == Srun || short {
 		s.MaxNodes = s.Tasks
 	}
 	if p.Command == Srun && !p.Has("nodes") {

@@ -58,6 +58,7 @@ func addIndexes(a *job.Array, part string) error {
 	case int(last-first)/int(step)+len(a.Indexes) > maxArrayIndex:
 		return ErrInvalid
 	}
+	a.Indexes = slices.Grow(a.Indexes, int(last-first)/int(step)+1)
 	for i := int64(first); i <= int64(last); i += int64(step) {
 		a.Indexes = append(a.Indexes, int32(i))
 	}

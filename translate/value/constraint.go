@@ -119,6 +119,10 @@ const (
 	mostCounted      = 1 << 20
 )
 
+// noBlanks takes the blanks of ASCII away, byte by byte: what is left makes no
+// new ones.
+var noBlanks = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\v", "", "\f", "", "\r", "")
+
 // ParseConstraint reads an expression of features with & (or ,), |, counts,
 // parentheses and brackets; & binds closer than |. Blanks do not count. Counts
 // in some alternatives only are invalid.
@@ -126,7 +130,7 @@ func ParseConstraint(text string) (Constraint, error) {
 	if len(text) > mostConstraint {
 		return Constraint{}, ErrInvalid
 	}
-	p := constraintParser{rest: strings.Join(strings.Fields(text), "")}
+	p := constraintParser{rest: noBlanks.Replace(text)}
 	all := p.or(false)
 	counts := slices.ContainsFunc(all, func(a Alternative) bool { return len(a.Some) > 0 })
 	if p.bad || p.rest != "" || len(all) > mostAlternatives || counts && len(all) > 1 {

@@ -75,7 +75,7 @@ func showConstraint(text string, nodes []string) string {
 }
 
 func FuzzConstraint(f *testing.F) {
-	for _, s := range []string{"a&b|c", "[a*2&(b|c)*1]", "((a))", "a*9|[b]", "[a|b]&[c|d&e]", "[[a*1]&b]"} {
+	for _, s := range []string{"a&b|c", "[a*2&(b|c)*1]", "((a))", "a*9|[b]", "[a|b]&[c|d&e]", "[[a*1]&b]", "\xe3\x80 \x80"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -67,10 +67,45 @@ func cases() []vector {
 		}
 		out = append(out, v)
 	}
+	for _, args := range [][]string{
+		{"-O", "-n", "9", "-N", "1"}, {"-O", "-n", "9", "-c", "2"}, {"-O", "-N", "2-3", "-n", "9"}, {"-c", "5"}, {"--mincpus=5"}, {"-n", "40"}, {"-n", "4", "-c", "2"},
+		{"-N", "2", "-n", "1"}, {"-n", "6", "-N", "2-3"}, {"--ntasks-per-core=1", "-n", "2"}, {"--ntasks-per-socket=2", "-n", "4"}, {"--gpus-per-node=1", "-N", "2"},
+		{"--gres=gpu:tesla:1"}, {"-G", "2", "--cpus-per-gpu=2"}, {"--mem-per-gpu=10", "-G", "1"}, {"--exclusive", "-N", "2", "--mem=0"}, {"-C", "fast&red"}, {"-C", "[fast*1&slow*1]", "-N", "2"},
+		{"-C", "fast|slow"}, {"--prefer=fast"}, {"-w", "n[1-2]", "-n", "1"}, {"-x", "n[1-2],n3"}, {"--time-min=5", "-t", "10"}, {"--deadline=now+2hours", "-t", "10"}, {"--signal=B:10@30"},
+		{"--hold", "--nice=7", "--comment=x"}, {"-o", "%x-%j.out", "-e", "%x-%j.err"}, {"-J", "a/b"}, {"-o", "/dev/null"}, {"--array=0-9", "-o", "%A_%a"}, {"--array=1-3", "--hold"},
+		{"--spread-job", "-N", "1-3"}, {"--use-min-nodes", "-N", "1-3"}, {"--contiguous", "-N", "2"}, {"--switches=1@5", "-N", "2"}, {"-L", "nosuch:1"}, {"--reservation=nosuch"}, {"-q", "nosuch"}, {"-A", "nosuch"},
+		{"--threads-per-core=1"}, {"--hint=nomultithread", "-n", "2"}, {"--tres-per-task=cpu=2"}, {"--wait-all-nodes=1"}, {"--no-kill"}, {"--get-user-env=L"},
+	} {
+		call("shape", args...)
+	}
+	for _, c := range heterogeneous {
+		args := []string{"-H", "s.sh"}
+		if c.args != "" {
+			args = append(strings.Fields("-H "+c.args), "s.sh")
+		}
+		out = append(out, vector{Name: "het " + c.args + " " + c.script, Args: args, Script: "#!/bin/sh\n" + c.script + "true\n"})
+	}
 	for _, s := range scripts {
 		out = append(out, vector{Name: "script " + s, Args: []string{"-H", "s.sh"}, Script: s})
 	}
 	return out
+}
+
+// heterogeneous are jobs of several components.
+var heterogeneous = []struct{ args, script string }{
+	{"", "#SBATCH -n1 -J a\n#SBATCH hetjob\n#SBATCH -n2 -J b\n"}, {"", "#SBATCH -n1 -J a\n#SBATCHhetjob\n#SBATCH -n2 -J b\n"},
+	{"", "#SBATCH -n1\n#SBATCH packjob\n#SBATCH -n2\n#SBATCH packjob\n#SBATCH -n3\n"}, {"", "#SBATCH -n1\n#SBATCH HetJob\n#SBATCH -n2\n"},
+	{"", "#SBATCH hetjob\n#SBATCH -n2 -J b\n"}, {"", "#SBATCH -n3 -J a -t 7 --comment=c1 --mem=50 --nice=5\n#SBATCH hetjob\n"},
+	{"", "#SBATCH hetjob\n#SBATCH -n3 -J a -t 7 --comment=c1 --mem=50 -c 2 -N 2\n#SBATCH hetjob\n#SBATCH -n2\n"}, {"", "#SBATCH -n1\n#SBATCH hetjobs\n"},
+	{"", "#SBATCH -n1\n#SBATCH hetjob#c\n"}, {"", "#SBATCH -n1\n#SBATCH \"hetjob\"\n"}, {"", "#SBATCH -n1\n#SBATCH hetjob # c\n#SBATCH -n2\n"},
+	{"", "#SBATCH -n1\n#SBATCH hetjob:\n"}, {"", "#SBATCH -a 1-2\n#SBATCH hetjob\n"}, {"", "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH --foo\n"},
+	{"", "#SBATCH --mem=10\n#SBATCH hetjob\n#SBATCH --mem-per-cpu=20\n"}, {"", "#SBATCH -x n1 -w n2 -C fast\n#SBATCH hetjob\n#SBATCH -n2\n"},
+	{"-n1 : -n2 -J two", ""}, {"-n1 : --comment=z -t 5", ""}, {"-J one : -J two", ""}, {"-J one : -n2", ""}, {"-n2 : -J two : -n3", ""}, {":", ""}, {"-n1 :", ""}, {"-n1 : : -n2", ""},
+	{"-n1 : -n2 :", ""}, {"-n1 : -a 1-2", ""}, {"-t 8", "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n#SBATCH hetjob\n#SBATCH -t 9\n"},
+	{"-J one --comment=z : -J two", "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n#SBATCH hetjob\n#SBATCH -t 9\n"},
+	{"-n7 : -n8", "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n#SBATCH hetjob\n#SBATCH -n3\n"}, {"-n1 : --comment=z -t 5", "#SBATCH --comment=s0 -t 3\n#SBATCH hetjob\n#SBATCH -t 4\n"},
+	{"-t 7 --comment=z : -n2", "#SBATCH --comment=s0 -t 3\n#SBATCH hetjob\n#SBATCH --comment=s1 -t 4\n"}, {"--mem=10 : --mem-per-cpu=20", ""}, {"-d singleton : -n2", ""},
+	{"-N1 --exclusive : -N2 -s", ""}, {"-p batch : -n2", ""}, {"--no-requeue : --requeue", ""}, {"-D /usr : -n2", ""}, {"-n1 : --nt=2", ""}, {"-n1 : --foo", ""},
 }
 
 var scripts = func() []string {

@@ -35,12 +35,15 @@ type vector struct {
 	Stdout string            `json:"stdout,omitempty"`
 	Stderr string            `json:"stderr,omitempty"`
 	Job    map[string]string `json:"job,omitempty"` // scontrol show job
+	// Components are the further components of a heterogeneous job.
+	Components []map[string]string `json:"components,omitempty"`
 }
 
 func main() {
 	withEnv := flag.Bool("env", false, "record environments of running jobs as well")
 	from := flag.Int("from", 0, "with -env: record those from this number on, into env-more.jsonl")
 	only := flag.Bool("defined", false, "record defined options alone")
+	more := flag.Bool("more", false, "ask only what sbatch.jsonl has no answer to")
 	flag.Parse()
 	log.SetFlags(0)
 	check(os.MkdirAll(folder, 0o777))
@@ -49,15 +52,25 @@ func main() {
 		return
 	}
 	var out []any
-	for _, c := range definedCases() {
-		out = append(out, askDefined(c))
+	if !*more {
+		for _, c := range definedCases() {
+			out = append(out, askDefined(c))
+		}
+		write("defined.jsonl", out)
 	}
-	write("defined.jsonl", out)
 	if *only {
 		return
 	}
 	out = nil
+	known := map[string]vector{}
+	if *more {
+		known = recorded("sbatch.jsonl")
+	}
 	for _, c := range cases() {
+		if v, ok := known[c.Name]; ok {
+			out = append(out, v)
+			continue
+		}
 		out = append(out, ask(c))
 	}
 	write("sbatch.jsonl", out)
@@ -76,6 +89,19 @@ func recordMore(from int) {
 		out = append(out, runJob(c))
 	}
 	write("env-more.jsonl", out)
+}
+
+// recorded are the answers in a file, by name.
+func recorded(name string) map[string]vector {
+	data, err := os.ReadFile(name)
+	check(err)
+	out := map[string]vector{}
+	for line := range bytes.Lines(data) {
+		var v vector
+		check(json.Unmarshal(line, &v))
+		out[v.Name] = v
+	}
+	return out
 }
 
 func write(name string, list []any) {
@@ -121,23 +147,35 @@ func ask(v vector) vector {
 	}
 	v.Stdout, v.Stderr = stdout.String(), stderr.String()
 	if m := submitted.FindStringSubmatch(v.Stdout); m != nil {
-		v.Job = show(m[1])
+		all := show(m[1])
+		v.Job, v.Components = all[0], all[1:]
 		check(exec.Command("scancel", m[1]).Run())
 		v.Stdout = strings.ReplaceAll(v.Stdout, m[1], "N")
 		for k, text := range v.Job {
 			v.Job[k] = strings.ReplaceAll(text, m[1], "N")
 		}
+		for _, c := range v.Components {
+			delete(c, "StdOut") // they have ids of their own
+			delete(c, "StdErr")
+		}
 	}
 	return v
 }
 
-// show reads the fields of a job. A field's value ends where the next key
-// begins, so values may have blanks.
-func show(id string) map[string]string {
+// show reads the fields of a job, and of its components.
+func show(id string) (all []map[string]string) {
 	data, err := exec.Command("scontrol", "show", "job", id).Output()
 	check(err)
+	for part := range strings.SplitSeq(strings.TrimSpace(string(data)), "\n\n") {
+		all = append(all, fields(part))
+	}
+	return all
+}
+
+// fields of one job. A field's value ends where the next key begins, so values
+// may have blanks.
+func fields(text string) map[string]string {
 	key := regexp.MustCompile(`(?:^|\s)([A-Z][A-Za-z/:]*)=`)
-	text := string(data)
 	found := map[string]string{}
 	at := key.FindAllStringSubmatchIndex(text, -1)
 	for i, m := range at {
