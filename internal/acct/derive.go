@@ -36,8 +36,12 @@ func Records(b *v1alpha1.BatchJob, row *status.Job, cluster string, who People) 
 // request is what was asked for, which is the same for every run.
 func request(b *v1alpha1.BatchJob, row *status.Job, cluster string) status.Record {
 	j := &b.Spec.Job
+	task := row.ArrayTaskID
+	if row.ArrayWhole && !strings.ContainsAny(task, ",-:%") {
+		task = "[" + task + "]" // one task that is not split off
+	}
 	return status.Record{
-		UID: string(b.UID), ID: row.ID, ArrayJobID: row.ArrayJobID, ArrayTaskID: row.ArrayTaskID,
+		UID: string(b.UID), ID: row.ID, ArrayJobID: row.ArrayJobID, ArrayTaskID: task,
 		HetJobID: row.HetJobID, HetOffset: row.HetOffset, Cluster: cluster,
 		Name: row.Name, User: row.User, UserID: row.UID, Group: row.Group, GroupID: row.GID,
 		Account: row.Account, QOS: row.QOS, Partition: row.Partition, WCKey: row.WCKey,

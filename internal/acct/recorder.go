@@ -43,6 +43,8 @@ type Config struct {
 	// Row gives the row of a job, in the queue or just gone from it.
 	Row func(b *v1alpha1.BatchJob) status.Job
 	Who People
+	// ReadOnly: another process writes; this one only searches.
+	ReadOnly bool
 	// Released is told of finished jobs whose records have been stored.
 	Released func(jobID int64)
 	// Retention is how many days records are kept; 0: for ever. ArchiveDir
@@ -86,7 +88,7 @@ func NewRecorder(c Config) *Recorder {
 		Config: c, wake: make(chan struct{}, 1), usage: newUsage(),
 		dirty: map[types.UID]*v1alpha1.BatchJob{}, stored: map[types.UID]int32{}, steps: map[stepID]StepEntry{},
 	}
-	if c.Address != "" {
+	if c.Address != "" && !c.ReadOnly {
 		c.Cluster.Jobs.Subscribe(r.changed)
 	}
 	return r
@@ -119,6 +121,13 @@ func (r *Recorder) Stored(b *v1alpha1.BatchJob) bool {
 	defer r.mu.Unlock()
 	restarts, ok := r.stored[b.UID]
 	return ok && restarts == b.Status.Restarts
+}
+
+// Unstored is how many changes wait to be written.
+func (r *Recorder) Unstored() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.dirty) + len(r.steps)
 }
 
 // Steps takes what an agent says about steps of a job's attempt. Steps of an
@@ -182,7 +191,9 @@ func (r *Recorder) Run(ctx context.Context) {
 		case <-r.wake:
 			wait(ctx, gather)
 		case <-housekeeping.C:
-			r.purge(ctx)
+			if !r.ReadOnly {
+				r.purge(ctx)
+			}
 		case <-ctx.Done():
 		}
 	}
@@ -222,6 +233,10 @@ func (r *Recorder) open(ctx context.Context) (*Store, error) {
 	s, err := Open(ctx, r.Address)
 	if err != nil {
 		return nil, err
+	}
+	if r.ReadOnly {
+		r.store.Store(s)
+		return s, nil
 	}
 	if err := r.usage.load(ctx, s, r.Now()); err != nil {
 		_ = s.Close()

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -21,6 +22,9 @@ type Store[T client.Object] struct {
 	index map[string]map[types.UID]T
 	dead  map[types.UID]time.Time // deleted lately: a late write must not revive
 	subs  []func(old, now T)
+
+	version uint64        // the highest that any object came with
+	grown   chan struct{} // closed when version grows; nil: nobody waits
 }
 
 // deadFor is how long a deleted object's UID is remembered.
@@ -44,6 +48,7 @@ func (s *Store[T]) Subscribe(fn func(old, now T)) { s.subs = append(s.subs, fn) 
 // Apply takes in obj unless the store knows a newer version or its deletion.
 func (s *Store[T]) Apply(obj T) {
 	s.mu.Lock()
+	s.reach(obj)
 	uid := obj.GetUID()
 	old, known := s.byUID[uid]
 	_, gone := s.dead[uid]
@@ -72,6 +77,7 @@ func (s *Store[T]) Apply(obj T) {
 // Remove takes the object out for good.
 func (s *Store[T]) Remove(obj T, now time.Time) {
 	s.mu.Lock()
+	s.reach(obj)
 	uid := obj.GetUID()
 	s.dead[uid] = now
 	for u, at := range s.dead {
@@ -89,6 +95,49 @@ func (s *Store[T]) Remove(obj T, now time.Time) {
 	if known {
 		var none T
 		s.tell(old, none)
+	}
+}
+
+// reach notes how far the store has come. The store is locked.
+func (s *Store[T]) reach(obj client.Object) {
+	v, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+	if err != nil || v <= s.version {
+		return
+	}
+	s.version = v
+	if s.grown != nil {
+		close(s.grown)
+		s.grown = nil
+	}
+}
+
+// Version is the highest resource version that the store was told of: one
+// process that waits until its store has come as far as another's sees at
+// least what that one sees.
+func (s *Store[T]) Version() uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.version
+}
+
+// Await returns when the store has come as far as version; the error is ctx's.
+func (s *Store[T]) Await(ctx context.Context, version uint64) error {
+	for {
+		s.mu.Lock()
+		if s.version >= version {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.grown == nil {
+			s.grown = make(chan struct{})
+		}
+		grown := s.grown
+		s.mu.Unlock()
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"strconv"
 	"sync"
 	"testing"
@@ -76,5 +77,22 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 	wg.Wait()
 	if s.Len() != 7 {
 		t.Errorf("%d objects", s.Len())
+	}
+}
+
+func TestStoreTellsHowFarItIs(t *testing.T) {
+	s := NewStore(jobKey)
+	done := make(chan error, 1)
+	go func() { done <- s.Await(t.Context(), 7) }()
+	s.Apply(version("a", 1, 5))
+	s.Apply(version("b", 2, 6))
+	s.Remove(version("a", 1, 7), time.Now())
+	if err := <-done; err != nil || s.Version() != 7 {
+		t.Errorf("%v at version %d", err, s.Version())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Await(ctx, 8); err == nil {
+		t.Error("a version that did not come was waited for in vain, and nobody says so")
 	}
 }

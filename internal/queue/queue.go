@@ -4,6 +4,7 @@ package queue
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -51,9 +52,16 @@ type Options struct {
 	// proxy's certificate, which the API server must be told to do
 	// (WebhookAdmissionConfiguration).
 	OnlyAPIServer bool
-	Host          string // shown to users; "": the machine's
-	Now           func() time.Time
-	Log           *slog.Logger
+	// Peer tells whether certificates are those of another API role.
+	Peer func([]*x509.Certificate) bool
+	// Unstored is how many changes accounting has yet to write; nil: none.
+	Unstored func() int
+	// Leader makes this a process that only reads: what it cannot answer goes
+	// there. nil: this process leads.
+	Leader api.Leader
+	Host   string // shown to users; "": the machine's
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Server is the handler for everything on the API role's port. Safe for
@@ -75,7 +83,7 @@ func New(o Options) (*Server, error) {
 	dir := directory.New(o.Cluster, o.Trusted)
 	s := &Server{mux: http.NewServeMux(), table: table.New(o.Cluster, dir, o.Planner)}
 	s.ids = s.newIDs(o, dir)
-	proxy := &api.FrontProxy{Client: o.Cluster.Client, Now: o.Now}
+	proxy := &api.FrontProxy{Client: o.Cluster.Client, Now: o.Now, Peer: o.Peer}
 	var caller func(*http.Request) error
 	if o.OnlyAPIServer {
 		caller = proxy.Check
@@ -85,10 +93,12 @@ func New(o Options) (*Server, error) {
 		Known: o.Cluster.Job, Read: reader(o.Cluster.Client),
 		PodCreators: o.PodCreators, Caller: caller, Now: o.Now, Log: o.Log,
 	})
-	admit.Register(s.mux)
+	if o.Leader == nil {
+		admit.Register(s.mux)
+	}
 	s.api = api.New(api.Options{
 		Directory: dir, Table: s.table, Pool: o.Pool, Host: o.Host, Now: o.Now,
-		Proxy:  proxy,
+		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored,
 		Agents: o.Agents,
 		Operations: &api.Operations{Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
 			Judge: admit.Judge, Table: s.table, Pool: o.Pool},
@@ -164,9 +174,14 @@ func (s *Server) Lead(ctx context.Context) error {
 		return err
 	}
 	s.leading.Store(true)
+	s.api.Count()
 	go s.api.Watch(ctx)
 	return nil
 }
+
+// Read begins to answer in a process that only reads: call it once, when its
+// stores are filled.
+func (s *Server) Read() { s.leading.Store(true) }
 
 // NextID draws a job id for what the scheduler makes itself.
 func (s *Server) NextID(ctx context.Context) (int64, error) { return s.ids.Next(ctx) }
@@ -192,6 +207,14 @@ func (s *Server) API() *api.API { return s.api }
 
 // Handle adds a path of the queue API. Not after the server has begun to answer.
 func (s *Server) Handle(pattern string, serve api.Serve) { s.api.Handle(s.mux, pattern, serve) }
+
+// HandleLeading adds a path of the queue API that only the leader answers.
+func (s *Server) HandleLeading(pattern string, serve api.Serve) {
+	s.api.HandleLeading(s.mux, pattern, serve)
+}
+
+// HandlePlain adds a path that is not one of the queue API.
+func (s *Server) HandlePlain(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // ServeHTTP answers the API server and the agents.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

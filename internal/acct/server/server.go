@@ -30,6 +30,8 @@ type Server struct {
 	Cluster  *control.Cluster
 	Recorder *acct.Recorder
 	Now      func() time.Time
+	// Away leaves the database to the process that leads; for one that reads.
+	Away bool
 
 	queue Queue
 	turns chan struct{}
@@ -40,6 +42,7 @@ type Queue interface {
 	Table() *table.Table
 	API() *api.API
 	Handle(pattern string, serve api.Serve)
+	HandleLeading(pattern string, serve api.Serve)
 }
 
 // searchesAtOnce bounds how many searches of the database run at the same
@@ -52,10 +55,14 @@ const searchTime = 50 * time.Second
 // Register adds the paths to q.
 func (s *Server) Register(q Queue) {
 	s.queue, s.turns = q, make(chan struct{}, searchesAtOnce)
-	q.Handle("GET "+wire.QueueRoot+"/records", s.records)
-	q.Handle("GET "+wire.QueueRoot+"/usage", s.usage)
+	stored := q.Handle
+	if s.Away {
+		stored = q.HandleLeading
+	}
+	stored("GET "+wire.QueueRoot+"/records", s.records)
+	stored("GET "+wire.QueueRoot+"/usage", s.usage)
 	q.Handle("GET "+wire.QueueRoot+"/associations", s.associations)
-	q.Handle("POST "+wire.QueueRoot+"/associations", s.manage)
+	q.HandleLeading("POST "+wire.QueueRoot+"/associations", s.manage)
 }
 
 // errDenied is Slurm's text.

@@ -39,6 +39,8 @@ func (h *house) Table() *table.Table      { return h.table }
 func (h *house) API() *api.API            { return h.api }
 func (h *house) Handle(string, api.Serve) {}
 
+func (h *house) HandleLeading(string, api.Serve) {}
+
 func newHouse(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *house {
 	t.Helper()
 	c := fake.Cluster(hooks)

@@ -5,6 +5,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -26,7 +27,16 @@ type Pool interface {
 	PartitionsView() []status.Partition
 }
 
-// Options say what an API works with; all but Host are needed.
+// Leader is the process that plans and writes, for one that only reads.
+type Leader interface {
+	// CatchUp returns when this process has seen what the leader had seen at
+	// the call, or when it has waited long enough.
+	CatchUp(context.Context)
+	// Forward has the leader answer.
+	Forward(http.ResponseWriter, *http.Request)
+}
+
+// Options say what an API works with; all but Host and Leader are needed.
 type Options struct {
 	Directory  *directory.Directory
 	Table      *table.Table
@@ -34,8 +44,12 @@ type Options struct {
 	Operations *Operations
 	Agents     Agents
 	Proxy      *FrontProxy
-	Host       string
-	Now        func() time.Time
+	// Unstored is how many changes accounting has yet to write; nil: none.
+	Unstored func() int
+	// Leader is nil in the process that leads.
+	Leader Leader
+	Host   string
+	Now    func() time.Time
 }
 
 // API is the handler of the queue API. Safe for concurrent use.
@@ -45,6 +59,7 @@ type API struct {
 	watches watches
 	turns   chan struct{} // a place for each list that is being made
 	owners  *owners
+	diag    *diag
 }
 
 // listsAtOnce bounds how many lists of jobs are made at the same time: more
@@ -75,8 +90,9 @@ func New(o Options) *API {
 	if o.Host == "" {
 		o.Host, _ = os.Hostname() // shown only
 	}
-	a := &API{Options: o, boot: o.Now(), turns: make(chan struct{}, listsAtOnce), owners: newOwners(o.Now)}
+	a := &API{Options: o, boot: o.Now(), turns: make(chan struct{}, listsAtOnce), owners: newOwners(o.Now), diag: newDiag(o.Now)}
 	o.Operations.Cluster.Jobs.Subscribe(a.owners.jobChanged)
+	o.Operations.Cluster.Jobs.Subscribe(a.diag.jobChanged)
 	return a
 }
 
@@ -86,8 +102,29 @@ type Serve func(http.ResponseWriter, *http.Request, *directory.Caller)
 // Handle adds a path of the queue API to mux.
 func (a *API) Handle(mux *http.ServeMux, pattern string, serve Serve) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		caller := a.caller(w, r)
+		if caller == nil {
+			return
+		}
+		began := a.diag.begin()
+		defer a.diag.end(began, kindOf(pattern), caller)
+		if a.Leader != nil {
+			a.Leader.CatchUp(r.Context())
+		}
+		serve(w, r, caller)
+	})
+}
+
+// HandleLeading adds a path that only the process that leads can answer: it
+// writes, or knows what no object says.
+func (a *API) HandleLeading(mux *http.ServeMux, pattern string, serve Serve) {
+	if a.Leader == nil {
+		a.Handle(mux, pattern, serve)
+		return
+	}
+	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if caller := a.caller(w, r); caller != nil {
-			serve(w, r, caller)
+			a.Leader.Forward(w, r)
 		}
 	})
 }
@@ -103,19 +140,22 @@ func Refuse(w http.ResponseWriter, r *http.Request, code int, reason metav1.Stat
 // Register adds the API's paths to mux.
 func (a *API) Register(mux *http.ServeMux) {
 	handle := func(pattern string, serve Serve) { a.Handle(mux, pattern, serve) }
+	leading := func(pattern string, serve Serve) { a.HandleLeading(mux, pattern, serve) }
 	handle("GET "+wire.QueueRoot+"/jobs", a.jobs)
-	handle("GET "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
-	handle("POST "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
-	handle("GET "+wire.QueueRoot+"/steps", a.steps)
+	leading("GET "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
+	leading("POST "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
+	leading("GET "+wire.QueueRoot+"/steps", a.steps)
 	handle("GET "+wire.QueueRoot+"/scripts", a.script)
 	handle("GET "+wire.QueueRoot+"/nodes", a.nodes)
 	handle("GET "+wire.QueueRoot+"/partitions", a.partitions)
 	handle("GET "+wire.QueueRoot+"/reservations", a.reservations)
 	handle("GET "+wire.QueueRoot+"/licenses", a.licenses)
-	handle("GET "+wire.QueueRoot+"/priorities", a.priorities)
-	handle("GET "+wire.QueueRoot+"/shares", a.shares)
+	leading("GET "+wire.QueueRoot+"/priorities", a.priorities)
+	leading("GET "+wire.QueueRoot+"/shares", a.shares)
 	handle("GET "+wire.QueueRoot+"/clusterinfo", a.clusterInfo)
-	handle("POST "+wire.QueueRoot+"/operations", a.operate)
+	leading("GET "+wire.QueueRoot+"/statistics", a.statistics)
+	leading("POST "+wire.QueueRoot+"/statistics", a.statistics)
+	leading("POST "+wire.QueueRoot+"/operations", a.operate)
 	for path, document := range discovery() {
 		handle("GET "+path, func(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
 			reply(w, r, http.StatusOK, document)

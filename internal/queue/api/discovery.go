@@ -31,6 +31,7 @@ func discovery() map[string]json.RawMessage {
 			resource("licenses", "license", "License", "list"),
 			resource("priorities", "priority", "Priority", "list"),
 			resource("shares", "share", "Share", "list"),
+			resource("statistics", "statistics", "Statistics", "list", "create"),
 			resource("clusterinfo", "clusterinfo", "ClusterInfo", "list"),
 			resource("operations", "operation", "Operation", "create"),
 			resource("records", "record", "Record", "list"),

@@ -188,6 +188,9 @@ func holdOf(c *directory.Caller) string {
 func (o *Operations) holdAs(kind string) action {
 	return func(ctx context.Context, c *directory.Caller, row *table.Row) error {
 		b, err := o.changeable(c, row)
+		if errors.Is(err, errNotPending) { // it runs on, and is held when it comes back to the queue
+			b, err = o.job(c, row)
+		}
 		if err != nil {
 			return err
 		}

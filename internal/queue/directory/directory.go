@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/limits"
+	"github.com/berth-hpc/berth/translate/array"
 )
 
 // Levels of administration (User.spec.adminLevel).
@@ -225,6 +226,12 @@ func (d *Directory) Account(name string) (a *v1alpha1.Account, known bool) {
 func (d *Directory) QOS(name string) (q *v1alpha1.QOS, known bool) {
 	q, _ = d.cluster.QOS.Get(name)
 	return q, d.cluster.QOS.Len() > 0
+}
+
+// IsArray tells whether the job is an array, of which tasks may have begun.
+func (d *Directory) IsArray(id int64) bool {
+	b, ok := d.cluster.Job(id)
+	return ok && array.ID(b) == id
 }
 
 // Reservation by the name that users know, or nil.

@@ -32,8 +32,11 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	j := &r.Job
 	j.ID, j.Name, j.Namespace, j.Object = b.Spec.JobID, b.Spec.Job.Name, b.Namespace, b.Name
 	identity(j, b, dir)
-	policy(j, b)
+	policy(j, b, dir)
 	arrayOf(r, b, split)
+	if j.State != v1alpha1.StatePending {
+		j.Dependency = ""
+	}
 	if id := array.HetID(b); id != 0 {
 		j.HetJobID, j.HetOffset = id, b.Spec.Job.Het.Offset
 		j.HetJobSet = strconv.FormatInt(id, 10) + "-" + strconv.FormatInt(id+int64(b.Spec.Job.Het.Size)-1, 10)
@@ -80,7 +83,7 @@ func partitionOf(b *v1alpha1.BatchJob) string {
 	return b.Spec.Partition
 }
 
-func policy(j *status.Job, b *v1alpha1.BatchJob) {
+func policy(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 	s := &b.Spec.Job
 	j.Account, j.QOS, j.Nice = s.Account, s.QOS, s.Nice
 	j.Partition = partitionOf(b)
@@ -105,7 +108,7 @@ func policy(j *status.Job, b *v1alpha1.BatchJob) {
 	if j.Reason == "" {
 		j.Reason = "None"
 	}
-	j.Dependency = dependency(s.Dependencies)
+	j.Dependency = dependency(s.Dependencies, dir.IsArray)
 	j.Comment, j.WCKey, j.Reservation = s.Comment, s.WCKey, s.Reservation
 	j.Restarts, j.Message = b.Status.Restarts, b.Status.Message
 	for i, l := range s.Licenses {
@@ -129,11 +132,11 @@ func arrayOf(r *Row, b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob) {
 	}
 	if r.ArrayJobID != 0 {
 		r.Rest = array.Rest(b, split)
-		r.ArrayTaskID = value.ArraySpec(r.Rest, r.ArrayMax)
+		r.ArrayTaskID, r.ArrayWhole = value.ArraySpec(r.Rest, r.ArrayMax), true
 	}
 }
 
-func dependency(d job.Dependencies) string {
+func dependency(d job.Dependencies, isArray func(int64) bool) string {
 	sep := ","
 	if d.Any {
 		sep = "?"
@@ -145,7 +148,7 @@ func dependency(d job.Dependencies) string {
 			text += ":" + strconv.FormatInt(t.JobID, 10)
 		}
 		switch {
-		case t.AllTask:
+		case t.AllTask, t.Task == nil && t.JobID != 0 && isArray(t.JobID):
 			text += "_*"
 		case t.Task != nil:
 			text += "_" + strconv.Itoa(int(*t.Task))

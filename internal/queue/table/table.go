@@ -261,6 +261,21 @@ func (t *Table) Active(k Key) int {
 	return t.active[k]
 }
 
+// Count is the number of jobs in a state; tasks of an array that wait together
+// count each.
+func (t *Table) Count(state string) int64 {
+	t.remakeTouched()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var n int64
+	for _, r := range t.rows {
+		if r.State == state {
+			n += max(1, int64(len(r.Rest)))
+		}
+	}
+	return n
+}
+
 // Highest is the highest job id in the queue, or 0.
 func (t *Table) Highest() int64 {
 	t.mu.RLock()

@@ -13,6 +13,8 @@ import (
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue"
+	"github.com/berth-hpc/berth/internal/queue/replica"
+	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/planner"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -24,7 +26,7 @@ type api struct {
 	agents *agentapi.Server
 }
 
-func newAPI(cfg Config, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool) (*api, error) {
+func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool) (*api, error) {
 	var q *queue.Server
 	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
 		rec.Steps(jobID, attempt, list)
@@ -35,11 +37,16 @@ func newAPI(cfg Config, c *control.Cluster, p *planner.Planner, k *keeper.Keeper
 		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
 	})
 	var err error
-	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log})
+	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
+		Peer: e.peer, Unstored: rec.Unstored})
 	if err != nil {
 		return nil, err
 	}
 	(&server.Server{Cluster: c, Recorder: rec, Now: time.Now}).Register(q)
+	q.HandlePlain("GET "+replica.Path, &replica.Feed{
+		Cluster: c, Plan: p.Newest, Peer: e.onlyPeers,
+		Settled: func(ctx context.Context) { q.Table().Await(ctx, table.Query{}) },
+	})
 	return &api{q, agents}, nil
 }
 
@@ -51,8 +58,16 @@ const closing = 2 * time.Second
 
 // serve answers until ctx ends.
 func (a *api) serve(ctx context.Context, e *endpoint) error {
+	err := serve(ctx, e, a.queue)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
+	defer cancel()
+	return errors.Join(err, a.queue.Close(last))
+}
+
+// serve has h answer at e until ctx ends.
+func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 	s := &http.Server{
-		Handler:           a.queue,
+		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		// What a client does to a connection is not worth a line in the log.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
@@ -68,10 +83,7 @@ func (a *api) serve(ctx context.Context, e *endpoint) error {
 		<-ctx.Done()
 		_ = s.Close()
 	}()
-	err := s.ServeTLS(e, "", "")
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer cancel()
-	return errors.Join(err, a.queue.Close(last))
+	return s.ServeTLS(e, "", "")
 }
 
 // lead begins to decide: the stores are filled and this process leads.

@@ -47,8 +47,14 @@ type Config struct {
 	// DefaultProfile also schedules pods that ask for "default-scheduler".
 	DefaultProfile bool
 
-	// NoScheduler and NoAPI leave out one of the two roles.
+	// NoScheduler and NoAPI leave out one of the two roles. Without the API role
+	// the leader still answers admission, agents and processes of the API role,
+	// but is not the queue API's address.
 	NoScheduler, NoAPI bool
+
+	// LeaderURL is where a process of the API role alone finds the leader. "":
+	// where the webhook configurations point to.
+	LeaderURL string
 
 	// Identity names this process in the lease. A process that starts with
 	// the identity that holds the lease takes it over at once. "": host name,

@@ -3,11 +3,15 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/replica"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -23,6 +27,8 @@ type endpoint struct {
 	net.Listener
 	certificate tls.Certificate
 	ca          []byte // PEM
+	// peer tells the certificates of Berth's other processes.
+	peer func([]*x509.Certificate) bool
 }
 
 // openEndpoint listens, fills in the URLs that cfg leaves open, and gets a
@@ -54,7 +60,17 @@ func openEndpoint(ctx context.Context, cfg *Config, c *control.Cluster) (*endpoi
 		return nil, fmt.Errorf("certificate of the API role: %w", err)
 	}
 	e.certificate, e.ca = cert, files.CA
+	e.peer = replica.Peers(files.CA, serviceHost)
 	return e, nil
+}
+
+// onlyPeers refuses whoever is not another of Berth's own processes: they all
+// hold a certificate for the API role's name.
+func (e *endpoint) onlyPeers(r *http.Request) error {
+	if r.TLS == nil || !e.peer(r.TLS.PeerCertificates) {
+		return errors.New("this path is for Berth's own processes")
+	}
+	return nil
 }
 
 // reachable is the address as somebody on this machine would dial it.

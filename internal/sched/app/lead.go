@@ -37,10 +37,7 @@ func lead(ctx context.Context, cfg Config) error {
 	defer endpoint.Close()
 
 	start := starter.New(cluster, objects(cfg, endpoint, cluster), time.Now)
-	var pool *agentapi.Pool
-	if !cfg.NoAPI && !cfg.NoScheduler { // agents wait where tasks are placed
-		pool = agentapi.NewPool(time.Now)
-	}
+	pool := agentapi.NewPool(time.Now)
 	start.Pool = pool
 	plan := planner.New(cluster, start, time.Now, cfg.Log)
 	keep := keeper.New(keeper.Config{Cluster: cluster, Starter: start, StartTimeout: cfg.StartTimeout, Now: time.Now, Log: cfg.Log})
@@ -50,14 +47,12 @@ func lead(ctx context.Context, cfg Config) error {
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored
 	plan.Usage = usageOf(rec)
-	api, err := newAPI(cfg, cluster, plan, keep, rec, pool)
+	api, err := newAPI(cfg, endpoint, cluster, plan, keep, rec, pool)
 	if err != nil {
 		return err
 	}
 	keep.Commander = api
-	if !cfg.NoAPI {
-		cluster.NextID = api.queue.NextID
-	}
+	cluster.NextID = api.queue.NextID
 
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
@@ -68,27 +63,23 @@ func lead(ctx context.Context, cfg Config) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	if !cfg.NoAPI {
-		wg.Go(func() {
-			if err := api.serve(ctx, endpoint); err != nil && ctx.Err() == nil {
-				failed <- fmt.Errorf("API role: %w", err)
-			}
-		})
-		if err := api.lead(ctx); err != nil {
-			return err
+	wg.Go(func() {
+		if err := api.serve(ctx, endpoint); err != nil && ctx.Err() == nil {
+			failed <- fmt.Errorf("API role: %w", err)
 		}
-		if cfg.Register {
-			if err := register(ctx, cluster.Client, cfg.PublicURL, endpoint.ca); err != nil {
-				return err
-			}
+	})
+	if err := api.lead(ctx); err != nil {
+		return err
+	}
+	if cfg.Register {
+		if err := register(ctx, cluster.Client, &cfg, endpoint.ca); err != nil {
+			return err
 		}
 	}
 	wg.Go(func() { rec.Run(ctx) })
-	if !cfg.NoScheduler {
-		wg.Go(func() { plan.Run(ctx) })
-		wg.Go(func() { keep.Run(ctx, keeperWorkers) })
-		wg.Go(func() { post.Run(ctx) })
-	}
+	wg.Go(func() { plan.Run(ctx) })
+	wg.Go(func() { keep.Run(ctx, keeperWorkers) })
+	wg.Go(func() { post.Run(ctx) })
 	cfg.Log.Info("leading", "identity", cfg.Identity, "url", cfg.PublicURL, "after", time.Since(began).Round(time.Millisecond))
 	if cfg.Ready != nil {
 		cfg.Ready()
@@ -106,10 +97,8 @@ func lead(ctx context.Context, cfg Config) error {
 func fill(ctx context.Context, cfg Config, cluster *control.Cluster) error {
 	var all errgroup.Group
 	all.Go(func() error { return cluster.Start(ctx) })
-	if !cfg.NoScheduler {
-		all.Go(func() error {
-			return startKubeScheduler(ctx, cfg.Kube, starter.Placements{Cluster: cluster}, cfg.DefaultProfile)
-		})
-	}
+	all.Go(func() error {
+		return startKubeScheduler(ctx, cfg.Kube, starter.Placements{Cluster: cluster}, cfg.DefaultProfile)
+	})
 	return all.Wait()
 }

@@ -20,15 +20,20 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// register points the API server at publicURL for admission and for the queue
-// API. Each leader does it anew, so requests go to the one that leads.
-func register(ctx context.Context, c client.Client, publicURL string, ca []byte) error {
+// webhooksName names the webhook configurations.
+const webhooksName = "berth"
+
+// register points the API server at cfg.PublicURL: the leader for admission and,
+// with the API role, for the queue API; a process of the API role alone for the
+// queue API. Each leader does it anew, so requests go to the one that leads.
+func register(ctx context.Context, c client.Client, cfg *Config, ca []byte) error {
+	publicURL := cfg.PublicURL
 	u, err := url.Parse(publicURL)
 	if err != nil {
 		return fmt.Errorf("URL of the API role: %w", err)
 	}
-	mutating := &admission.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "berth"}}
-	validating := &admission.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "berth"}}
+	mutating := &admission.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooksName}}
+	validating := &admission.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhooksName}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: serviceName}}
 	api := &apiregistration.APIService{ObjectMeta: metav1.ObjectMeta{Name: wire.QueueVersion + "." + wire.QueueGroup}}
 	port := portOf(u)
@@ -37,10 +42,10 @@ func register(ctx context.Context, c client.Client, publicURL string, ca []byte)
 		change func()
 		skip   bool
 	}{
-		{o: mutating, change: func() { mutating.Webhooks = mutatingWebhooks(publicURL, ca) }},
-		{o: validating, change: func() { validating.Webhooks = validatingWebhooks(publicURL, ca) }},
-		{o: service, change: func() { service.Spec = alias(u.Hostname(), port) }, skip: u.Hostname() == serviceHost},
-		{o: api, change: func() { api.Spec = queueAPI(port, ca) }},
+		{o: mutating, change: func() { mutating.Webhooks = mutatingWebhooks(publicURL, ca) }, skip: cfg.NoScheduler},
+		{o: validating, change: func() { validating.Webhooks = validatingWebhooks(publicURL, ca) }, skip: cfg.NoScheduler},
+		{o: service, change: func() { service.Spec = alias(u.Hostname(), port) }, skip: cfg.NoAPI || u.Hostname() == serviceHost},
+		{o: api, change: func() { api.Spec = queueAPI(port, ca) }, skip: cfg.NoAPI},
 	}
 	for _, s := range steps {
 		if s.skip {
@@ -59,6 +64,15 @@ func register(ctx context.Context, c client.Client, publicURL string, ca []byte)
 
 // inTheWay: somebody else wrote the object at the same moment.
 func inTheWay(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+// baseOf is the URL of the server alone.
+func baseOf(text string) (string, bool) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return "", false
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String(), true
+}
 
 func portOf(u *url.URL) int32 {
 	if p, err := strconv.ParseInt(u.Port(), 10, 32); err == nil {
@@ -93,7 +107,7 @@ func mutatingWebhooks(base string, ca []byte) []admission.MutatingWebhook {
 		Name:            "batchjobs.mutate.berth.hpc",
 		ClientConfig:    at(base+"/mutate/batchjobs", ca),
 		Rules:           rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs", admission.Create, admission.Update),
-		MatchConditions: notOurTasks(),
+		MatchConditions: notOurs(),
 	}
 	pods := admission.MutatingWebhook{
 		Name:         "pods.mutate.berth.hpc",
@@ -117,13 +131,15 @@ func mutatingWebhooks(base string, ca []byte) []admission.MutatingWebhook {
 	return all
 }
 
-// notOurTasks spares the jobs that the scheduler itself splits off an array,
-// complete with their ids, the way through the webhooks. The identity is that
-// of an authenticated request; nobody else has it.
-func notOurTasks() []admission.MatchCondition {
+// notOurs spares what the scheduler itself writes the way through the webhooks:
+// every change of an object, and the jobs it splits off an array, complete with
+// their ids. The identity is that of an authenticated request; nobody else has
+// it. Cancelling thousands of jobs is as many changes, made on behalf of
+// callers whose rights the queue API has checked.
+func notOurs() []admission.MatchCondition {
 	return []admission.MatchCondition{{
-		Name: "not-split-off-by-the-scheduler",
-		Expression: fmt.Sprintf(`request.operation != "CREATE" || request.userInfo.username != %q || !has(object.spec.jobID) || object.spec.jobID == 0`,
+		Name: "not-written-by-the-scheduler",
+		Expression: fmt.Sprintf(`request.userInfo.username != %q || request.operation == "CREATE" && (!has(object.spec.jobID) || object.spec.jobID == 0)`,
 			queue.DefaultTrusted[0]),
 	}}
 }
@@ -134,7 +150,7 @@ func validatingWebhooks(base string, ca []byte) []admission.ValidatingWebhook {
 		ClientConfig: at(base+"/validate/batchjobs", ca),
 		Rules: rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs",
 			admission.Create, admission.Update, admission.Delete),
-		MatchConditions: notOurTasks(),
+		MatchConditions: notOurs(),
 		FailurePolicy:   ptr(admission.Fail), SideEffects: ptr(admission.SideEffectClassNoneOnDryRun),
 		MatchPolicy: ptr(admission.Equivalent), TimeoutSeconds: ptr(int32(10)), AdmissionReviewVersions: []string{"v1"},
 	}}

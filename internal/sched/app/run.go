@@ -22,12 +22,16 @@ var ErrLeaseLost = errors.New("the scheduler's lease was lost")
 const leaseName = "berth-scheduler"
 
 // Run waits to become the leader, then serves until ctx ends (nil), the lease
-// is lost (ErrLeaseLost) or a part fails. The lease is given back when
+// is lost (ErrLeaseLost) or a part fails. The API role alone takes no lease: it
+// serves at once, and as many processes may play it as one likes. The lease is given back when
 // everything has stopped.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return err
+	}
+	if cfg.NoScheduler {
+		return read(ctx, cfg)
 	}
 	e, err := newElection(cfg)
 	if err != nil {

@@ -34,6 +34,10 @@ type Planner struct {
 	// jobs count for fair share.
 	Usage UsageSource
 
+	// Passive: Run is never called, another process plans. What the views say of
+	// nodes and partitions is made from the stores when it is asked for.
+	Passive bool
+
 	cluster *control.Cluster
 	starter *starter.Starter
 	now     func() time.Time
@@ -52,6 +56,9 @@ type Planner struct {
 	usageAt time.Time
 
 	explaining sync.Mutex
+	observing  sync.Mutex
+
+	stats stats
 
 	preemptors map[int64]bool // jobs that others make room for; of Run alone
 	shapes     *snapshot.View // nodes and partitions only; nil: to be made again
@@ -61,6 +68,8 @@ type Planner struct {
 type plan struct {
 	view    *snapshot.View
 	planned map[int64]control.Planned
+	serial  uint64
+	at      time.Time
 }
 
 // New makes a Planner, before the stores of c are fed.
@@ -176,6 +185,7 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	if view.Options.PlanAll {
 		p.expected, p.expecting = now, time.Since(began)
 	}
+	p.stats.cycle(now, time.Since(now), decisions)
 	done := &plan{view: view, planned: make(map[int64]control.Planned, len(decisions))}
 	var starts [][]starter.Placement
 	arrays := map[int64]int{} // array -> its place in starts
@@ -215,7 +225,7 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 			done.planned[d.ID] = pl
 		}
 	}
-	p.newest.Store(done)
+	p.publish(done, now)
 	p.tellHopeless(decisions)
 	p.start(ctx, starts)
 	p.preempt(ctx, view, decisions)
@@ -316,11 +326,54 @@ func (p *Planner) NodesView() []status.Node { return p.latest().NodeRows() }
 // PartitionsView describes every partition, by name.
 func (p *Planner) PartitionsView() []status.Partition { return p.latest().PartitionRows() }
 
+// Newest is what the newest plan says of every waiting job, and the number of
+// that plan; nobody may change the map.
+func (p *Planner) Newest() (planned map[int64]control.Planned, serial uint64) {
+	n := p.newest.Load()
+	if n == nil {
+		return nil, 0
+	}
+	return n.planned, n.serial
+}
+
+func (p *Planner) publish(n *plan, now time.Time) {
+	n.serial, n.at = 1, now
+	if last := p.newest.Load(); last != nil {
+		n.serial = last.serial + 1
+	}
+	p.newest.Store(n)
+}
+
 func (p *Planner) latest() *snapshot.View {
-	if n := p.newest.Load(); n != nil {
+	n := p.newest.Load()
+	switch {
+	case p.Passive:
+		return p.observe()
+	case n != nil:
 		return n.view
 	}
 	return p.view(p.now())
+}
+
+// observed is how long a view without a plan serves when nothing changes.
+const observed = time.Second
+
+// observe makes the view of a passive planner, unless nothing has changed
+// since the last one.
+func (p *Planner) observe() *snapshot.View {
+	p.observing.Lock()
+	defer p.observing.Unlock()
+	now, n := p.now(), p.newest.Load()
+	select {
+	case <-p.wake:
+	default:
+		if n != nil && now.Sub(n.at) < observed {
+			return n.view
+		}
+	}
+	n = &plan{view: p.view(now)}
+	p.publish(n, now)
+	return n.view
 }
 
 // Feasible says why the job could never run, in Slurm's words; nil if it could.

@@ -1,0 +1,140 @@
+package replica
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Address is where the leader answers, and the authority of its certificate.
+type Address struct {
+	URL string
+	CA  []byte // PEM
+}
+
+// Link is the connection with the leader. Safe for concurrent use.
+type Link struct {
+	// Find tells where the leader is now.
+	Find func(context.Context) (Address, error)
+	// Certificate is this process's own, which the leader knows a peer by.
+	Certificate tls.Certificate
+
+	mu        sync.Mutex
+	address   Address
+	found     time.Time
+	base      *url.URL
+	transport *http.Transport
+}
+
+// foundFor is how long an address is taken as it was found.
+const foundFor = 10 * time.Second
+
+// client gives the connections to the leader.
+func (l *Link) client(ctx context.Context) (*http.Transport, *url.URL, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.transport != nil && time.Since(l.found) < foundFor {
+		return l.transport, l.base, nil
+	}
+	a, err := l.Find(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("where the leader is: %w", err)
+	}
+	l.found = time.Now()
+	if l.transport != nil && a.URL == l.address.URL && slices.Equal(a.CA, l.address.CA) {
+		return l.transport, l.base, nil
+	}
+	base, err := url.Parse(a.URL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the leader's URL: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(a.CA) {
+		return nil, nil, errors.New("the authority of the leader's certificate is not known")
+	}
+	if l.transport != nil {
+		l.transport.CloseIdleConnections()
+	}
+	l.address, l.base = a, base
+	l.transport = &http.Transport{
+		TLSClientConfig:     &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{l.Certificate}, MinVersion: tls.VersionTLS12},
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
+	}
+	return l.transport, l.base, nil
+}
+
+// forget has the leader looked for anew.
+func (l *Link) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.found = time.Time{}
+}
+
+// Forward has the leader answer, upgraded connections included. The caller's
+// name goes along in the headers by which it was authenticated here.
+func (l *Leader) Forward(w http.ResponseWriter, r *http.Request) {
+	transport, base, err := l.Link.client(r.Context())
+	if err != nil {
+		unavailable(w, err)
+		return
+	}
+	(&httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(base)
+			p.Out.Host = ""
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			l.Link.forget()
+			unavailable(w, err)
+		},
+	}).ServeHTTP(w, r)
+}
+
+// unavailable answers while there is no leader.
+func unavailable(w http.ResponseWriter, err error) {
+	body, merr := json.Marshal(&metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+		Message: "no scheduler leads at the moment: " + err.Error(),
+	})
+	if merr != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = w.Write(body) // nobody may be left to read it
+}
+
+// Peers tells API roles by their certificate: one that the authority (PEM)
+// signed for the name host.
+func Peers(ca []byte, host string) func([]*x509.Certificate) bool {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return func([]*x509.Certificate) bool { return false }
+	}
+	return func(chain []*x509.Certificate) bool {
+		if len(chain) == 0 || chain[0].VerifyHostname(host) != nil {
+			return false
+		}
+		between := x509.NewCertPool()
+		for _, c := range chain[1:] {
+			between.AddCert(c)
+		}
+		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		return err == nil
+	}
+}

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/server"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/replica"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// read plays the API role alone until ctx ends: it follows the cluster by
+// itself, so that a heavy query takes nothing from planning, and hands the
+// leader what writes. It needs the leader neither to start nor to answer.
+func read(ctx context.Context, cfg Config) error {
+	began := time.Now()
+	cluster, err := control.New(cfg.Kube)
+	if err != nil {
+		return err
+	}
+	endpoint, err := openEndpoint(ctx, &cfg, cluster)
+	if err != nil {
+		return err
+	}
+	defer endpoint.Close()
+	leader := &replica.Leader{Cluster: cluster, Now: time.Now,
+		Link: &replica.Link{Find: finder(cfg, cluster.Client, endpoint.ca), Certificate: endpoint.certificate}}
+	plan := planner.New(cluster, nil, time.Now, cfg.Log)
+	plan.Passive = true
+	rec := newReader(cfg, cluster)
+	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: plan, Leader: leader, Log: cfg.Log})
+	if err != nil {
+		return err
+	}
+	(&server.Server{Cluster: cluster, Recorder: rec, Now: time.Now, Away: cfg.Accounting.Storage == ""}).Register(q)
+	if err := cluster.Start(ctx); err != nil {
+		return err
+	}
+	q.Read()
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { rec.Run(ctx); return nil })
+	all.Go(func() error { leader.Run(ctx); return nil })
+	all.Go(func() error {
+		if err := serve(ctx, endpoint, q); ctx.Err() == nil {
+			return fmt.Errorf("API role: %w", err)
+		}
+		return nil
+	})
+	if cfg.Register {
+		if err := register(ctx, cluster.Client, &cfg, endpoint.ca); err != nil {
+			return err
+		}
+	}
+	cfg.Log.Info("answering", "url", cfg.PublicURL, "after", time.Since(began).Round(time.Millisecond))
+	if cfg.Ready != nil {
+		cfg.Ready()
+	}
+	return all.Wait()
+}
+
+// newReader searches the accounting database that the leader writes.
+func newReader(cfg Config, c *control.Cluster) *acct.Recorder {
+	dir := directory.New(c, nil)
+	return acct.NewRecorder(acct.Config{
+		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Who: people{dir}, Now: time.Now, Log: cfg.Log,
+		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
+	})
+}
+
+var errNoLeader = errors.New("no scheduler has led this cluster yet")
+
+// finder tells where the leader is: each leader points admission at itself.
+func finder(cfg Config, c client.Reader, ca []byte) func(context.Context) (replica.Address, error) {
+	return func(ctx context.Context) (replica.Address, error) {
+		if cfg.LeaderURL != "" {
+			return replica.Address{URL: cfg.LeaderURL, CA: ca}, nil
+		}
+		m := &admission.MutatingWebhookConfiguration{}
+		if err := c.Get(ctx, client.ObjectKey{Name: webhooksName}, m); err != nil {
+			return replica.Address{}, err
+		}
+		for i := range m.Webhooks {
+			w := &m.Webhooks[i].ClientConfig
+			if base, ok := leaderURL(w); ok {
+				return replica.Address{URL: base, CA: w.CABundle}, nil
+			}
+		}
+		return replica.Address{}, errNoLeader
+	}
+}
+
+// leaderURL is the server that a webhook is at, without its path.
+func leaderURL(w *admission.WebhookClientConfig) (string, bool) {
+	switch {
+	case w.URL != nil:
+		return baseOf(*w.URL)
+	case w.Service != nil:
+		port := int32(443)
+		if w.Service.Port != nil {
+			port = *w.Service.Port
+		}
+		return fmt.Sprintf("https://%s.%s.svc:%d", w.Service.Name, w.Service.Namespace, port), true
+	}
+	return "", false
+}

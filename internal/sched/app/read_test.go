@@ -1,0 +1,271 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// TestReadersAnswerBesideTheLeader runs a leader and two processes of the API
+// role behind one address, and takes them away one after the other: who has
+// submitted finds the job at once, a leader that stands still or is gone holds
+// up no query, and what writes goes to the leader.
+func TestReadersAnswerBesideTheLeader(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute; not with -short")
+	}
+	dir := t.TempDir()
+	bin := programs(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), crashTime)
+	defer cancel()
+	state := filepath.Join(dir, "state")
+	up(ctx, t, bin, state)
+	text, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Fields(string(text))
+	process := func(name string, more ...string) *victim {
+		v := &victim{t: t, path: filepath.Join(bin, "scheduler"), args: append(args[:len(args):len(args)], more...), log: filepath.Join(dir, name+".log")}
+		v.start()
+		t.Cleanup(v.stop)
+		return v
+	}
+	leader := process("leader", "--role=scheduler")
+	s := newSwitchboard(t)
+	var readers []*victim
+	for i := range 2 {
+		at := freeAddress(t)
+		s.add(at)
+		readers = append(readers, process(fmt.Sprint("reader", i), "--role=api", "--bind-address="+at, "--public-url=https://"+s.address()))
+	}
+	q := newQueueClient(t, filepath.Join(state, "kubeconfig"))
+	q.eventually(ctx, "the queue is answered", func() error { _, err := q.jobs(ctx); return err })
+
+	c := adminClient(t, filepath.Join(state, "kubeconfig"))
+	const jobs = 10
+	for n := range jobs {
+		if err := submitAll(ctx, c, n+1, dir, filepath.Join(dir, "journal")); err != nil { // what is there already is met
+			t.Fatal(err)
+		}
+		if ids, err := q.jobs(ctx); err != nil || len(ids) != n+1 {
+			t.Errorf("after %d submissions the queue has %v (%v)", n+1, ids, err)
+		}
+	}
+	q.eventually(ctx, "accounting is searched", func() error {
+		got := &status.RecordList{}
+		if err := q.get(ctx, "/records?q={}", got); err != nil {
+			return err
+		}
+		if len(got.Items) != jobs {
+			return fmt.Errorf("%d records", len(got.Items))
+		}
+		return nil
+	})
+
+	if err := leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := q.jobs(ctx); err != nil || len(ids) != jobs {
+		t.Errorf("while the leader stands still: %v, %v", ids, err)
+	}
+	if err := leader.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	q.eventually(ctx, "the leader changes a job", func() error { return q.cancel(ctx, "1") })
+
+	leader.stop()
+	if ids, err := q.jobs(ctx); err != nil || len(ids) != jobs {
+		t.Errorf("without a leader: %v, %v", ids, err)
+	}
+	if err := q.cancel(ctx, "2"); err == nil || !strings.Contains(err.Error(), "no scheduler leads") {
+		t.Errorf("a change without a leader: %v", err)
+	}
+	leader.start()
+	q.eventually(ctx, "the next leader changes a job", func() error { return q.cancel(ctx, "2") })
+
+	readers[0].stop()
+	q.eventually(ctx, "the other reader answers", func() error { _, err := q.jobs(ctx); return err })
+	readers[1].stop()
+	readers[0].start()
+	q.eventually(ctx, "the first one is back", func() error { _, err := q.jobs(ctx); return err })
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// switchboard stands for the Service before several replicas: it connects with
+// one that listens.
+type switchboard struct {
+	net.Listener
+	mu    sync.Mutex
+	turn  int
+	lines []string
+}
+
+func newSwitchboard(t *testing.T) *switchboard {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &switchboard{Listener: l}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.connect(c)
+		}
+	}()
+	return s
+}
+
+func (s *switchboard) address() string { return s.Addr().String() }
+
+func (s *switchboard) add(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+}
+
+func (s *switchboard) connect(c net.Conn) {
+	defer c.Close()
+	s.mu.Lock()
+	lines, turn := s.lines, s.turn
+	s.turn++
+	s.mu.Unlock()
+	for i := range lines {
+		other, err := net.Dial("tcp", lines[(turn+i)%len(lines)])
+		if err != nil {
+			continue
+		}
+		defer other.Close()
+		done := make(chan struct{}, 2)
+		for _, way := range [][2]net.Conn{{c, other}, {other, c}} {
+			go func() {
+				_, _ = io.Copy(way[0], way[1])
+				done <- struct{}{}
+			}()
+		}
+		<-done
+		return
+	}
+}
+
+// queueClient asks the queue API as an administrator.
+type queueClient struct {
+	t    *testing.T
+	http *http.Client
+	base string
+}
+
+func newQueueClient(t *testing.T, kubeconfig string) *queueClient {
+	t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &queueClient{t, h, cfg.Host + wire.QueueRoot}
+}
+
+func (q *queueClient) do(r *http.Request, err error, into any) error {
+	if err != nil {
+		return err
+	}
+	resp, err := q.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		s := &metav1.Status{}
+		if json.Unmarshal(body, s) == nil && s.Message != "" {
+			return errors.New(s.Message)
+		}
+		return fmt.Errorf("%s: %s", resp.Status, body)
+	}
+	return json.Unmarshal(body, into)
+}
+
+func (q *queueClient) get(ctx context.Context, path string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.base+path, nil)
+	return q.do(r, err, into)
+}
+
+// jobs are the ids in the queue, of jobs in all states.
+func (q *queueClient) jobs(ctx context.Context) (ids []int64, err error) {
+	var list struct {
+		Items []struct {
+			ID int64 `json:"id"`
+		} `json:"items"`
+	}
+	if err := q.get(ctx, "/jobs?state=all", &list); err != nil {
+		return nil, err
+	}
+	for _, j := range list.Items {
+		ids = append(ids, j.ID)
+	}
+	return ids, nil
+}
+
+func (q *queueClient) cancel(ctx context.Context, id string) error {
+	body := fmt.Sprintf(`{"verb":%q,"jobs":[%q]}`, status.OpCancel, id)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, q.base+"/operations", bytes.NewReader([]byte(body)))
+	if err == nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return q.do(r, err, &status.OperationResult{})
+}
+
+// eventually fails the test unless what comes true before ctx ends.
+func (q *queueClient) eventually(ctx context.Context, what string, try func() error) {
+	q.t.Helper()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			q.t.Fatalf("waiting until %s: %v", what, err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

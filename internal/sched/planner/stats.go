@@ -1,0 +1,57 @@
+package planner
+
+import (
+	"sync"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// stats are the numbers of the planning cycles. Safe for concurrent use.
+type stats struct {
+	mu sync.Mutex
+	n  status.PlanStats
+}
+
+// cycle takes in one cycle that began at now, with its decisions by priority.
+func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.Decision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, micros, depth := &s.n, max(1, took.Microseconds()), int64(len(decisions))
+	n.Cycles++
+	n.Last, n.LastAt, n.Max, n.Total = micros, now.Unix(), max(n.Max, micros), n.Total+micros
+	n.Depth, n.LastDepth = n.Depth+depth, depth
+	n.Queue, n.Table = 0, 0
+	for i := range decisions {
+		switch {
+		case !decisions[i].StartNow:
+			n.Queue++
+			if decisions[i].Start > 0 {
+				n.Table++
+			}
+		default:
+			n.Starts++
+			if n.Queue > 0 { // somebody before it waits on
+				n.Backfilled++
+				n.BackfilledEver++
+			}
+		}
+	}
+	n.QueueTotal += n.Queue
+	n.TableTotal += n.Table
+}
+
+// Stats are the numbers of the planning cycles since the last ResetStats.
+func (p *Planner) Stats() status.PlanStats {
+	p.stats.mu.Lock()
+	defer p.stats.mu.Unlock()
+	return p.stats.n
+}
+
+// ResetStats begins to count anew.
+func (p *Planner) ResetStats() {
+	p.stats.mu.Lock()
+	defer p.stats.mu.Unlock()
+	p.stats.n = status.PlanStats{BackfilledEver: p.stats.n.BackfilledEver}
+}
