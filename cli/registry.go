@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/cli/scancel"
 	"github.com/berth-hpc/berth/cli/scontrol"
 	"github.com/berth-hpc/berth/cli/scrontab"
+	"github.com/berth-hpc/berth/cli/sdiag"
 	"github.com/berth-hpc/berth/cli/seff"
 	"github.com/berth-hpc/berth/cli/sinfo"
 	"github.com/berth-hpc/berth/cli/sprio"
@@ -55,6 +56,9 @@ var registry = map[string]factory{
 		return scrontab.New(p, func() (scrontab.Cluster, error) { return jobs.Connect(p) })
 	},
 	"strigger": func(p *stdio.Process, _ Deps) Runner { return strigger.New(p) },
+	"sdiag": func(p *stdio.Process, _ Deps) Runner {
+		return sdiag.New(p, func() (sdiag.Cluster, error) { return jobs.Connect(p) })
+	},
 	"seff": func(p *stdio.Process, _ Deps) Runner {
 		return seff.New(p, func() (seff.Accounting, error) { return jobs.Connect(p) })
 	},

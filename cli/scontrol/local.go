@@ -126,7 +126,8 @@ func write(ctx context.Context, o *Options, args []string) error {
 	id := args[1]
 	script, err := c.Script(ctx, id)
 	if err != nil {
-		return plain("job script retrieval failed: %s", format.Escape(err.Error()))
+		fmt.Fprintf(o.p.Err, "job script retrieval failed: %s\n", format.Escape(err.Error()))
+		return nil // as Slurm's ends
 	}
 	file := "slurm-" + id + ".sh"
 	if len(args) > 2 {

@@ -25,6 +25,8 @@ type Cluster interface {
 	Partitions(ctx context.Context) (*status.PartitionList, error)
 	Reservations(ctx context.Context) (*status.ReservationList, error)
 	Licenses(ctx context.Context) (*status.LicenseList, error)
+	Associations(ctx context.Context) (*status.AcctState, error)
+	Shares(ctx context.Context) (*status.ShareList, error)
 	ClusterInfo(ctx context.Context) (map[string]any, error)
 	Cluster(ctx context.Context, names []string) (string, error)
 	Script(ctx context.Context, id string) ([]byte, error)
@@ -273,7 +275,7 @@ func reconfigure(ctx context.Context, o *Options, _ []string) error {
 		return err
 	}
 	if operator, _ := info["operator"].(bool); !operator {
-		return plain("slurm_reconfigure error: Access/permission denied")
+		return plain("slurm_reconfigure error: Invalid user id")
 	}
 	return nil
 }

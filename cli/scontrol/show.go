@@ -2,8 +2,8 @@ package scontrol
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -103,8 +103,9 @@ func (o *Options) hostnames(list string) error {
 		return &slurmerr.Error{Message: "host list is empty"}
 	}
 	names, err := o.expand(list)
-	if err != nil {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid hostlist: %s", format.Escape(list))
+	if err != nil { // Slurm says so, and ends well
+		fmt.Fprintf(o.p.Err, "Invalid hostlist: %s\n", format.Escape(list))
+		return nil
 	}
 	return o.p.Print(strings.Join(names, "\n") + "\n")
 }
@@ -142,6 +143,7 @@ func (o *Options) settings(now int64) *format.Settings {
 	if s.Layout, err = format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT")); err != nil {
 		slurmerr.Print(o.p.Err, "scontrol", err)
 	}
+	s.ArrayLen = format.ArrayLen(o.p.Env("SLURM_BITSTR_LEN"))
 	if now == 0 {
 		s.Now = o.p.Now().Unix()
 	}
@@ -350,40 +352,4 @@ func showAliases(ctx context.Context, o *Options, c Cluster, ids []string) error
 		return nil
 	}
 	return o.p.Print(strings.Join(names, " ") + "\n")
-}
-
-// showAssociations tells of the users and their jobs as the queue counts them.
-func showAssociations(ctx context.Context, o *Options, c Cluster, _ []string) error {
-	list, err := c.Jobs(ctx, jobs.Filter{Fields: []string{"id", "user", "uid", "account", "state", "cpus"}})
-	if err != nil {
-		return err
-	}
-	type count struct{ jobs, cpus int }
-	users := map[string]*count{}
-	for i := range list.Items {
-		j := &list.Items[i]
-		name := format.Escape(j.User) + "(" + strconv.FormatInt(j.UID, 10) + ")"
-		if users[name] == nil {
-			users[name] = &count{}
-		}
-		users[name].jobs++
-		if j.State == "RUNNING" {
-			users[name].cpus += int(j.CPUs)
-		}
-	}
-	var b strings.Builder
-	b.WriteString("Current Association Manager state\n\nUser Records\n\n")
-	names := make([]string, 0, len(users))
-	for n := range users {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	for _, n := range names {
-		b.WriteString("UserName=" + n + " Jobs=" + strconv.Itoa(users[n].jobs) + " CPUs=" + strconv.Itoa(users[n].cpus) + "\n")
-	}
-	if len(names) == 0 {
-		b.WriteString("No users currently cached in Slurm.\n")
-	}
-	b.WriteString("\nAssociation Records\n\nSee sshare and sacctmgr show associations.\n")
-	return o.p.Print(b.String())
 }

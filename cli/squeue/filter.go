@@ -76,7 +76,7 @@ func (f *filter) me(user string, p *stdio.Process) {
 
 // fields are the row fields that keep reads.
 func (f *filter) fields() []string {
-	return []string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}
+	return []string{"id", "arrayJobID", "arrayTaskID", "arrayWhole", "hetJobID", "hetOffset"}
 }
 
 // single is the only job asked for.

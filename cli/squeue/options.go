@@ -23,6 +23,7 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 	if o.settings.Layout, err = format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT")); err != nil {
 		slurmerr.Print(o.p.Err, "squeue", err)
 	}
+	o.settings.ArrayLen = format.ArrayLen(o.p.Env("SLURM_BITSTR_LEN"))
 	o.clusters = v.List("clusters")
 	if err := o.filter.set(v); err != nil {
 		return err
@@ -33,7 +34,7 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 	if v.Has("iterate") {
 		n, err := strconv.Atoi(v.Get("iterate"))
 		if err != nil || n <= 0 {
-			return slurmerr.Newf(slurmerr.Refused, "--iterate=%s\n", v.Get("iterate"))
+			return &slurmerr.Error{After: "\n", Message: "--iterate=" + format.Escape(v.Get("iterate"))}
 		}
 		o.every = time.Duration(n) * time.Second
 	}
@@ -119,8 +120,8 @@ func states(list []string) ([]string, error) {
 		}
 		state, ok := format.ParseState(text)
 		if !ok {
-			return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job state specified: %s\nValid job states include: %s",
-				format.Escape(text), strings.Join(format.StateOrder, ","))
+			return nil, &slurmerr.Error{After: "\n", Message: fmt.Sprintf("Invalid job state specified: %s\nValid job states include: %s",
+				format.Escape(text), strings.Join(format.StateOrder, ","))}
 		}
 		out = append(out, state)
 	}

@@ -16,9 +16,10 @@ import (
 // unsortable are the letters that -S does not take.
 const unsortable = "abkoqrswxyAEFKRWXYZ"
 
-// badOrder is the first letter of an order that is not one, or 0.
+// badOrder is the last letter of an order that is not one, or 0: Slurm reads
+// it from its end.
 func badOrder(order string, columns func(byte) bool) byte {
-	for i := range len(order) {
+	for i := len(order) - 1; i >= 0; i-- {
 		switch c := order[i]; c {
 		case '-', '+', ',', '#', ' ':
 		default:

@@ -256,6 +256,24 @@ func (c *Client) ClusterInfo(ctx context.Context) (map[string]any, error) {
 	return info, nil
 }
 
+// Statistics are the numbers that sdiag shows.
+func (c *Client) Statistics(ctx context.Context) (*status.Diag, error) {
+	d := new(status.Diag)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/statistics", nil, d); err != nil {
+		return nil, queueError(err)
+	}
+	return d, nil
+}
+
+// ResetStatistics has the cluster count anew; operators may.
+func (c *Client) ResetStatistics(ctx context.Context) error {
+	err := c.api.Post(ctx, wire.QueueRoot+"/statistics", nil, struct{}{}, new(status.Diag))
+	if kube.KindOf(err) == kube.Forbidden {
+		return &slurmerr.Error{Code: 255, Before: []string{"slurm_reset_statistics: Access/permission denied"}, Cause: err}
+	}
+	return queueError(err)
+}
+
 // queueError says what it means that the queue API itself is missing.
 func queueError(err error) error {
 	switch kube.KindOf(err) {

@@ -31,6 +31,8 @@ type Error struct {
 	Message string
 	// Before holds lines that are printed ahead of Message as they are.
 	Before []string
+	// After is printed behind Message as it is, with its own line ends.
+	After string
 	// Hints say what to do about it, one line each, in our own words.
 	Hints []string
 	// Cause is what the error wraps; it is printed only where Message is empty.
@@ -121,6 +123,7 @@ func Print(w io.Writer, cmd string, err error) {
 	if e.Kind == Usage {
 		b.WriteString("Try \"" + cmd + " --help\" for more information\n")
 	}
+	b.WriteString(e.After)
 	for _, h := range e.Hints {
 		b.WriteString(cmd + ": " + h + "\n")
 	}

@@ -43,7 +43,7 @@ func AcctValue(name string, r *AcctRow, s *AcctSettings) string {
 // AcctID is a job's number as sacct shows it: 12, 12_3, 12+1.
 func AcctID(r *status.Record) string {
 	switch {
-	case r.ArrayJobID != 0 && strings.ContainsAny(r.ArrayTaskID, ",-:%"):
+	case r.ArrayJobID != 0 && strings.ContainsAny(r.ArrayTaskID, "[,-:%"):
 		return itoa(r.ArrayJobID) + "_[" + strings.Trim(r.ArrayTaskID, "[]") + "]"
 	case r.ArrayJobID != 0 && r.ArrayTaskID != "":
 		return itoa(r.ArrayJobID) + "_" + r.ArrayTaskID

@@ -55,7 +55,7 @@ func AppendJobID(b []byte, j *status.Job) []byte {
 	switch {
 	case j.ArrayJobID != 0:
 		b = appendInt(b, j.ArrayJobID)
-		if _, err := strconv.Atoi(j.ArrayTaskID); err == nil {
+		if _, err := strconv.Atoi(j.ArrayTaskID); err == nil && !j.ArrayWhole {
 			return append(append(b, '_'), j.ArrayTaskID...)
 		}
 		return append(append(append(b, "_["...), j.ArrayTaskID...), ']')
@@ -64,6 +64,53 @@ func AppendJobID(b []byte, j *status.Job) []byte {
 		return appendInt(b, j.HetOffset)
 	}
 	return appendInt(b, j.ID)
+}
+
+// A set of array tasks is cut where it is long, and the id with it, unless
+// SLURM_BITSTR_LEN says how long it may be (squeue(1)).
+const (
+	arraySetLen = 64 // as Slurm counts it: one more than is shown
+	arrayIDLen  = 31
+)
+
+// ArrayLen reads a value of SLURM_BITSTR_LEN for Settings.
+func ArrayLen(env string) *int {
+	n, err := strconv.Atoi(env)
+	if err != nil || n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// ArraySet is the array's tasks that the row stands for, cut as Slurm cuts
+// them; the limit on tasks at a time stays.
+func ArraySet(j *status.Job, s *Settings) string {
+	most := arraySetLen
+	if s.ArrayLen != nil {
+		most = *s.ArrayLen
+	}
+	set, limit, limited := strings.Cut(j.ArrayTaskID, "%")
+	if most > 4 && len(set) > most-3 {
+		set = set[:most-4] + "..."
+	}
+	if limited {
+		set += "%" + limit
+	}
+	return set
+}
+
+// appendShownID adds the id as squeue shows it.
+func appendShownID(b []byte, j *status.Job, s *Settings) []byte {
+	if j.ArrayJobID == 0 || len(j.ArrayTaskID) < arrayIDLen/2 {
+		return AppendJobID(b, j)
+	}
+	from := len(b)
+	b = append(appendInt(b, j.ArrayJobID), "_["...)
+	b = append(append(b, ArraySet(j, s)...), ']')
+	if s.ArrayLen == nil && len(b)-from > arrayIDLen {
+		b = b[:from+arrayIDLen]
+	}
+	return b
 }
 
 // JobID is the id as users know it.

@@ -69,7 +69,7 @@ func nodes(c jobColumn) jobColumn {
 }
 
 var (
-	idFields      = []string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}
+	idFields      = []string{"id", "arrayJobID", "arrayTaskID", "arrayWhole", "hetJobID", "hetOffset"}
 	elapsedFields = []string{"state", "start", "end", "timeLimit", "suspendTime", "preSuspend"}
 )
 
@@ -94,7 +94,7 @@ func lowerColumns() []jobColumn {
 		text('g', "GroupName", "GROUP", "group", "(null)", func(j *status.Job) string { return j.Group }),
 		text('h', "OverSubscribe", "OVER_SUBSCRIBE", "overSubscribe", "OK", func(j *status.Job) string { return j.OverSubscribe }),
 		{Letter: 'i', Name: "JobArrayID", Header: "JOBID", Fields: idFields, Compare: CompareID,
-			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return AppendJobID(b, j) }},
+			Append: appendShownID},
 		text('j', "Name", "NAME", "name", "(null)", func(j *status.Job) string { return j.Name }),
 		text('k', "Comment", "COMMENT", "comment", "(null)", func(j *status.Job) string { return j.Comment }),
 		{Letter: 'l', Whole: true, Name: "TimeLimit", Header: "TIME_LIMIT", Fields: []string{"timeLimit"}, Compare: compareLimit,
@@ -139,7 +139,7 @@ func upperColumns() []jobColumn {
 		optional('I', "Cores", "CORES_PER_SOCKET", "coresPerSocket", "*", func(j *status.Job) int32 { return j.CoresPerSocket }),
 		optional('J', "Threads", "THREADS_PER_CORE", "threadsPerCore", "*", func(j *status.Job) int32 { return j.ThreadsPerCore }),
 		{Letter: 'K', Name: "ArrayTaskID", Header: "ARRAY_TASK_ID", Fields: idFields, Compare: CompareID,
-			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return or(b, j.ArrayTaskID, "N/A") }},
+			Append: func(b []byte, j *status.Job, s *Settings) []byte { return or(b, ArraySet(j, s), "N/A") }},
 		{Letter: 'L', Whole: true, Name: "TimeLeft", Header: "TIME_LEFT", Fields: elapsedFields, Value: timeLeft, Append: appendTimeLeft},
 		{Letter: 'M', Whole: true, Name: "TimeUsed", Header: "TIME", Fields: elapsedFields, Value: elapsed,
 			Append: func(b []byte, j *status.Job, s *Settings) []byte { return AppendDuration(b, elapsed(j, s)) }},

@@ -13,7 +13,7 @@ import (
 // its -d.
 func JobRecord(j *status.Job, s *Settings) *Record {
 	r := new(Record)
-	r.line(append(jobIDs(j), pair("JobName", j.Name))...)
+	r.line(append(jobIDs(j, s), pair("JobName", j.Name))...)
 	if j.HetJobID != 0 {
 		r.line("HetJobIdSet=" + j.HetJobSet)
 	}
@@ -37,10 +37,10 @@ func JobRecord(j *status.Job, s *Settings) *Record {
 	return r
 }
 
-func jobIDs(j *status.Job) []string {
+func jobIDs(j *status.Job, s *Settings) []string {
 	out := []string{"JobId=" + itoa(j.ID)}
 	if j.ArrayJobID != 0 {
-		out = append(out, "ArrayJobId="+itoa(j.ArrayJobID), "ArrayTaskId="+j.ArrayTaskID)
+		out = append(out, "ArrayJobId="+itoa(j.ArrayJobID), "ArrayTaskId="+ArraySet(j, s))
 		if _, throttle, ok := strings.Cut(j.ArrayTaskID, "%"); ok {
 			out = append(out, "ArrayTaskThrottle="+throttle)
 		}

@@ -164,7 +164,7 @@ func ExpandArrays(rows []status.Job) []status.Job {
 			continue
 		}
 		for _, t := range tasks {
-			r.ArrayTaskID = strconv.Itoa(t)
+			r.ArrayTaskID, r.ArrayWhole = strconv.Itoa(t), false
 			out = append(out, r)
 		}
 	}

@@ -17,6 +17,9 @@ type Settings struct {
 	NoConvert bool           // leave units as they are (--noconvert)
 	Details   bool           // scontrol -d
 	Cluster   string         // the cluster's name, where a column shows it
+	// ArrayLen is SLURM_BITSTR_LEN: how long a set of array tasks may be; nil: as
+	// usual, 0: any.
+	ArrayLen *int
 	// Layout is Go's layout for instants; empty: 2006-01-02T15:04:05.
 	Layout string
 }

@@ -55,6 +55,7 @@ var Fields = []Field{
 	{Name: "restarts", Omit: true, Small: func(j *Job) *int32 { return &j.Restarts }},
 	{Name: "arrayJobID", Omit: true, Large: func(j *Job) *int64 { return &j.ArrayJobID }},
 	{Name: "arrayTaskID", Omit: true, Text: func(j *Job) *string { return &j.ArrayTaskID }},
+	{Name: "arrayWhole", Omit: true, Flag: func(j *Job) *bool { return &j.ArrayWhole }},
 	{Name: "hetJobID", Omit: true, Large: func(j *Job) *int64 { return &j.HetJobID }},
 	{Name: "hetOffset", Omit: true, Small: func(j *Job) *int32 { return &j.HetOffset }},
 	{Name: "reservation", Omit: true, Text: func(j *Job) *string { return &j.Reservation }},

@@ -63,6 +63,7 @@ type Job struct {
 
 	ArrayJobID  int64  `json:"arrayJobID,omitempty"`
 	ArrayTaskID string `json:"arrayTaskID,omitempty"` // "3", or "0-9%2" of what is not split off
+	ArrayWhole  bool   `json:"arrayWhole,omitempty"`  // ArrayTaskID are tasks that are not split off, be it one
 	HetJobID    int64  `json:"hetJobID,omitempty"`
 	HetOffset   int32  `json:"hetOffset,omitempty"`
 
