@@ -117,7 +117,7 @@ type Option struct {
 	Group Group
 	Help  string // one line
 
-	// Test names the test that sees the option's effect.
+	// Test names the test that sees the option's effect (tests.go).
 	Test string
 
 	set setter
@@ -180,9 +180,7 @@ func wholeTable() []*Option {
 		t = append(t, rows...)
 	}
 	for _, o := range t {
-		if o.Test == "" {
-			o.Test = tests[o.Name]
-		}
+		o.Test = testOf(o)
 	}
 	return t
 }

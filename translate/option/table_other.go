@@ -36,7 +36,7 @@ func otherOptions() []*Option {
 			Limits:  []Limit{{In: Srun | Salloc, Status: Refused, Reason: "there is one cluster; choose another by KUBECONFIG"}}, Help: "clusters to use",
 			set: text(func(p *Parsed) *string { return &p.Client.Clusters })},
 		{Name: "uid", Arg: RequiredArg, Meta: "USER", In: all, Group: GroupOther, Limits: []Limit{{In: Srun | Salloc, Status: Refused, Reason: "a step's user is who asks for it"}}, Help: "user to run as (root)", set: text(func(p *Parsed) *string { return &p.Client.AsUser })},
-		{Name: "gid", Arg: RequiredArg, Meta: "GROUP", In: all, Group: GroupOther, Test: "cli/sbatch.TestForOthersAndElsewhere",
+		{Name: "gid", Arg: RequiredArg, Meta: "GROUP", In: all, Group: GroupOther,
 			Help: "group to run as (root)", set: text(func(p *Parsed) *string { return &p.Client.AsGroup })},
 		{Name: "acctg-freq", Arg: RequiredArg, Meta: "INTERVALS", In: all, Env: "ACCTG_FREQ", Group: GroupOther,
 			Status: Warned, Reason: "usage is not sampled at intervals", Help: "sampling intervals of usage", set: setAcctgFreq},

@@ -2,10 +2,12 @@ package option
 
 // The tests that see what options do, by the option's name: on the objects of a
 // job (FOLDER.TestName), on a plan, or on jobs that ran (scripts of the
-// end-to-end tests). A supported option without one fails the build.
+// end-to-end tests). "srun --NAME" is for a name that means something else to
+// another command. A supported option without one fails the build.
 const (
 	onObjects = "cli/translate/objects.TestOptionsOnObjects"
 	onJobs    = "test/e2e/testdata/script/"
+	usersJobs = "test/e2e/testdata/users/"
 	keptJobs  = onJobs + "options-kept.txtar"
 	fileJobs  = onJobs + "options-files.txtar"
 	placeJobs = onJobs + "options-place.txtar"
@@ -17,7 +19,11 @@ const (
 )
 
 var tests = map[string]string{
-	"account": keptJobs, "array": keptJobs, "comment": keptJobs, "dependency": keptJobs, "extra": keptJobs, "hold": keptJobs, "job-name": keptJobs, "nice": keptJobs,
+	"array": onJobs + "array.txtar", "kill-on-invalid-dep": onJobs + "dependency-never.txtar", "time-min": onJobs + "deadline.txtar",
+	"deadline": onJobs + "deadline.txtar", "signal": onJobs + "signal.txtar",
+	"licenses": "test/e2e/testdata/policy/licenses.txtar", "reservation": "test/e2e/testdata/policy/reservation.txtar",
+
+	"account": keptJobs, "comment": keptJobs, "dependency": keptJobs, "extra": keptJobs, "hold": keptJobs, "job-name": keptJobs, "nice": keptJobs,
 	"no-requeue": keptJobs, "partition": keptJobs, "priority": keptJobs, "qos": keptJobs, "requeue": keptJobs, "wckey": keptJobs,
 	"begin": keptJobs, "time": keptJobs, "stepmgr": keptJobs,
 
@@ -40,13 +46,21 @@ var tests = map[string]string{
 
 	"no-shell": onJobs + "salloc.txtar", "bell": client, "kill-command": client, "no-bell": client,
 	"mail-type": "internal/sched/mail.TestDelivery", "mail-user": "internal/sched/mail.TestDelivery",
-	"uid": "cli/sbatch.TestForOthersAndElsewhere", "clusters": "cli/sbatch.TestForOthersAndElsewhere",
+	"uid": "cli/sbatch.TestForOthersAndElsewhere", "gid": usersJobs + "identity.txtar", "clusters": "cli/sbatch.TestForOthersAndElsewhere",
 	"parsable": client, "quiet": client, "verbose": client, "wait": client, "test-only": client, "help": client, "usage": client, "version": client,
 
 	"label": stepJobs, "unbuffered": stepJobs, "kill-on-bad-exit": stepJobs, "overlap": stepJobs, "exact": stepJobs,
 	"whole": stepJobs, "relative": stepJobs, "jobid": stepJobs, "pty": onJobs + "srun-pty.txtar", "multi-prog": onJobs + "srun-programs.txtar", "prolog": onJobs + "srun-programs.txtar",
 	"epilog": onJobs + "srun-programs.txtar", "task-prolog": onJobs + "srun-programs.txtar", "task-epilog": onJobs + "srun-programs.txtar",
-	"mpi": stepJobs, "cpu-bind": stepJobs,
+	"mpi": stepJobs, "cpu-bind": "internal/agent.TestCPUBinding", "srun --wait": stepJobs,
 	"disable-status":    stepJobs,
 	"quit-on-interrupt": stepJobs, "immediate": stepJobs, "external-launcher": stepJobs,
+}
+
+// testOf is the test of o.
+func testOf(o *Option) string {
+	if t, own := tests[o.In.String()+" --"+o.Name]; own {
+		return t
+	}
+	return tests[o.Name]
 }

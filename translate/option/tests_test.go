@@ -30,6 +30,23 @@ func TestEverySupportedOptionHasATest(t *testing.T) {
 	}
 }
 
+// TestNoTestOfNothing fails where a test is named for an option that is not
+// there, or is not supported.
+func TestNoTestOfNothing(t *testing.T) {
+	left := option.Tests()
+	for _, o := range option.Table() {
+		for _, c := range []option.Command{option.Sbatch, option.Srun, option.Salloc} {
+			if status, _ := o.For(c); o.In&c != 0 && status == option.Supported {
+				delete(left, o.Name)
+				delete(left, c.String()+" --"+o.Name)
+			}
+		}
+	}
+	for name, test := range left {
+		t.Errorf("%s is named for %s, which is no supported option", test, name)
+	}
+}
+
 // exists looks for the test, and in a script for the option.
 func exists(t *testing.T, o *option.Option) {
 	const top = "../.."
