@@ -7,10 +7,10 @@ KV      := k8s.io/component-base/version
 LDFLAGS := -s -w -X github.com/berth-hpc/berth/internal/build.Version=$(VERSION)
 # Clients parse the API server's version, so the linker has to know it.
 K8SFLAGS := $(LDFLAGS) -X $(KV).gitVersion=$(K8S) -X $(KV).gitMajor=1 -X $(KV).gitMinor=36
-LIGHT   := sbatch srun squeue scancel berth berth-translate agent
+LIGHT   := sbatch srun squeue scancel berth berth-tui berth-translate agent
 HEAVY   := scheduler berth-local
 # Slurm's other names are links to the multi-call binary.
-LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sdiag sprio sreport sshare seff scrontab strigger sbcast
+LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sdiag sprio sreport sshare seff scrontab strigger sbcast sview
 # Packages that link the whole of k8s.io/kubernetes; a race build of them takes
 # very long, so their tests run without (make race runs them with).
 HEAVYPKGS := ./internal/localcluster/... ./internal/processnode/e2e/... ./internal/sched/app/... ./cmd/scheduler/... ./cmd/berth-local/... ./test/...

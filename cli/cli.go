@@ -11,13 +11,18 @@ import (
 	"runtime/debug"
 	"sort"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
 // Deps is what main gives to the commands from packages that commands may not
-// import. The zero value works: what is nil is refused with a message.
-type Deps struct{}
+// import. The zero value works: where something is nil, the program that has it
+// is run instead.
+type Deps struct {
+	// TUI shows the queue in the terminal (tui.Run); nil: berth-tui does.
+	TUI func(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) error
+}
 
 // Runner is one command, ready to run. Args go without the command's name. An
 // error ends the command with a message and an exit code (slurmerr.ExitCode).

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/berth-hpc/berth/cli/sacct"
@@ -68,8 +69,11 @@ var registry = map[string]factory{
 	"sprio": func(p *stdio.Process, _ Deps) Runner {
 		return sprio.New(p, func() (sprio.Cluster, error) { return jobs.Connect(p) })
 	},
-	"squeue": func(p *stdio.Process, _ Deps) Runner {
-		return squeue.New(p, func() (squeue.Lister, error) { return jobs.Connect(p) })
+	"squeue": func(p *stdio.Process, d Deps) Runner {
+		return squeue.New(p, func() (squeue.Lister, error) { return jobs.Connect(p) }).WithScreen(screen(p, d))
+	},
+	"sview": func(p *stdio.Process, d Deps) Runner {
+		return squeue.New(p, func() (squeue.Lister, error) { return jobs.Connect(p) }).WithScreen(screen(p, d)).AsView()
 	},
 	"sreport": func(p *stdio.Process, _ Deps) Runner {
 		return sreport.New(p, func() (sreport.Accounting, error) { return jobs.Connect(p) })
@@ -80,6 +84,21 @@ var registry = map[string]factory{
 	"srun": func(p *stdio.Process, _ Deps) Runner {
 		return srun.New(p, func() (srun.Cluster, error) { return warned(p, "srun") })
 	},
+}
+
+// screen shows the terminal UI in this process, where main brought it in; nil:
+// squeue runs the program that has it.
+func screen(p *stdio.Process, d Deps) func(context.Context, jobs.Screen) error {
+	if d.TUI == nil {
+		return nil
+	}
+	return func(ctx context.Context, s jobs.Screen) error {
+		c, err := jobs.Connect(p)
+		if err != nil {
+			return err
+		}
+		return d.TUI(ctx, p, c, s)
+	}
 }
 
 // warned is a connection whose warnings the command shows: what the cluster

@@ -25,11 +25,15 @@ func Main(argv []string, p *stdio.Process, d cli.Deps, more ...func(*stdio.Proce
 		return cli.Main(name, argv[1:], p, d)
 	}
 	// Slurm's own command lines never meet cobra.
-	if file, rest := leading(argv[1:]); len(rest) > 0 && cli.Known(rest[0]) {
+	if file, rest := leading(argv[1:]); len(rest) > 0 && (cli.Known(rest[0]) || rest[0] == "tui") {
 		if file != "" {
 			override(p, "KUBECONFIG", file)
 		}
-		return cli.Main(rest[0], rest[1:], p, d)
+		name := rest[0]
+		if name == "tui" {
+			name = "sview"
+		}
+		return cli.Main(name, rest[1:], p, d)
 	}
 	cmd := newRoot(p, d)
 	for _, commands := range more {
@@ -72,7 +76,7 @@ func newRoot(p *stdio.Process, d cli.Deps) *cobra.Command {
 	root.SetErr(p.Err)
 	root.PersistentFlags().StringVar(&file, "kubeconfig", "", "cluster to use, instead of $KUBECONFIG")
 	root.AddGroup(&cobra.Group{ID: "slurm", Title: "Slurm's commands:"})
-	root.AddCommand(kubeconfig(p), version(p))
+	root.AddCommand(kubeconfig(p), version(p), tui(p, d))
 	for _, name := range cli.Names() {
 		root.AddCommand(slurmCommand(name, p, d))
 	}
@@ -101,6 +105,13 @@ func version(p *stdio.Process) *cobra.Command {
 			fmt.Fprintf(p.Out, "berth %s (Slurm %s)\n", build.Version, build.Slurm)
 		},
 	}
+}
+
+// tui is sview under a name of berth's own; Main runs it without cobra.
+func tui(p *stdio.Process, d cli.Deps) *cobra.Command {
+	c := slurmCommand("sview", p, d)
+	c.Use, c.Short, c.GroupID = "tui", "The queue in the terminal", ""
+	return c
 }
 
 // slurmCommand makes a command known to help and completion; Main runs it

@@ -48,6 +48,9 @@ type Options struct {
 	every    time.Duration
 	clusters []string // -M
 	named    bool     // the cluster's name is shown
+
+	view   bool // the terminal UI is asked for
+	screen func(ctx context.Context, s jobs.Screen) error
 }
 
 // New makes the command. connect is called once, after the command line has
@@ -58,22 +61,29 @@ func New(p *stdio.Process, connect func() (Lister, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Squeue.Parse(args, o.p.LookupEnv)
+	set := option.Squeue
+	if o.view = o.view || asksView(args); o.view {
+		set = option.Sview
+	}
+	v, rest, err := set.Parse(args, o.p.LookupEnv)
 	if err != nil {
 		return err
 	}
-	if text, asked := option.Squeue.Answer(v); asked {
+	if text, asked := set.Answer(v); asked {
 		return o.p.Print(text)
 	}
-	if err := option.Squeue.Refused(v); err != nil {
+	if err := set.Refused(v); err != nil {
 		return err
+	}
+	if o.view && o.terminal() {
+		return o.open(ctx, v, rest, args)
 	}
 	if err := o.complete(v, &rest); err != nil {
 		return err
 	}
 	if len(rest) > 0 {
 		slurmerr.Print(o.p.Err, "squeue", &slurmerr.Error{Message: "Unrecognized option: " + rest[0]})
-		fmt.Fprint(o.p.Err, option.Squeue.Usage())
+		fmt.Fprint(o.p.Err, set.Usage())
 		return &slurmerr.Error{Code: 1}
 	}
 	return run(ctx, o)

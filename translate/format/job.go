@@ -121,8 +121,10 @@ func pending(j *status.Job) bool { return j.State == "PENDING" }
 // running reports whether the job's clock runs.
 func running(j *status.Job) bool { return j.State == "RUNNING" }
 
-// elapsed is how long the job has run, in seconds, without the time that it
-// was suspended.
+// Elapsed is how long the job has run, in seconds, without the time that it
+// was suspended; 0 for one that has not started.
+func Elapsed(j *status.Job, s *Settings) int64 { return elapsed(j, s) }
+
 func elapsed(j *status.Job, s *Settings) int64 {
 	if pending(j) || j.Start == 0 {
 		return 0

@@ -32,4 +32,16 @@ var Squeue = &Set{Name: "squeue", Interspersed: true, Options: append([]*Option{
 	{Name: "sibling", Env: "SQUEUE_SIBLING", Help: "sibling jobs of a federation: there are none"},
 	{Name: "json", Arg: OptionalArg, Meta: "PARSER", Help: "as JSON, in the shape of 22.05 or of a data parser (v0.0.40)"},
 	{Name: "yaml", Arg: OptionalArg, Meta: "PARSER", Help: "as YAML, likewise"},
+	{Name: "tui", Help: "the queue in the terminal, live (see sview)"},
 }, common()...)}
+
+// Sview is the table of sview, which is squeue --tui: squeue's options and those
+// of the terminal UI.
+var Sview = &Set{Name: "sview", Interspersed: true, Options: append([]*Option{
+	{Name: "read-only", Help: "change nothing"},
+	{Name: "plain", Help: "lines instead of a screen, for screen readers"},
+	{Name: "ascii", Help: "draw with ASCII only (as with a LANG that is not UTF-8)"},
+	{Name: "no-mouse", Help: "leave the mouse to the terminal"},
+	{Name: "theme", Arg: RequiredArg, Meta: "NAME", Help: "colours: dark, light, blue-orange (for the colour-blind), mono, or your own"},
+	{Name: "view", Arg: RequiredArg, Meta: "NAME", Help: "begin with nodes, history, timeline, or \"job 12\""},
+}, Squeue.Options...)}

@@ -1,0 +1,150 @@
+package tui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/tui/query"
+	"github.com/berth-hpc/berth/tui/queue"
+)
+
+// Config is the file that the user writes: $XDG_CONFIG_HOME/berth/tui.yaml.
+type Config struct {
+	Theme   string                       `json:"theme,omitempty"`
+	Themes  map[string]map[string]string `json:"themes,omitempty"`
+	Keys    map[string][]string          `json:"keys,omitempty"`
+	Filters map[string]string            `json:"filters,omitempty"` // by name
+	Columns []string                     `json:"columns,omitempty"`
+	Mouse   *bool                        `json:"mouse,omitempty"` // nil: yes
+	ASCII   bool                         `json:"ascii,omitempty"`
+}
+
+// Saved is the file that the program writes: $XDG_STATE_HOME/berth/tui.json.
+type Saved struct {
+	Queue   queue.State         `json:"queue,omitzero"`
+	Theme   string              `json:"theme,omitempty"`
+	Filters map[string]string   `json:"filters,omitempty"`
+	History map[string][]string `json:"history,omitempty"`
+}
+
+// longestFile bounds what is read of either file.
+const longestFile = 1 << 20
+
+// folder is where files of a kind are: the variable's folder, or the one below
+// the home folder; empty if there is neither.
+func folder(p *stdio.Process, variable, below string) string {
+	if dir := p.Env(variable); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "berth")
+	}
+	if home := p.Env("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, below, "berth")
+	}
+	return ""
+}
+
+func configFile(p *stdio.Process) string {
+	if dir := folder(p, "XDG_CONFIG_HOME", ".config"); dir != "" {
+		return filepath.Join(dir, "tui.yaml")
+	}
+	return ""
+}
+
+func savedFile(p *stdio.Process) string {
+	if dir := folder(p, "XDG_STATE_HOME", ".local/state"); dir != "" {
+		return filepath.Join(dir, "tui.json")
+	}
+	return ""
+}
+
+// read reads a file into v; no file is no error.
+func read(p *stdio.Process, path string, parse func([]byte, any) error, v any) error {
+	if path == "" {
+		return nil
+	}
+	text, err := p.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(text) > longestFile:
+		return fmt.Errorf("%s: it is too large", path)
+	}
+	if err := parse(text, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// load reads both files. What is wrong with them is told, and the rest is as
+// if they were not there.
+func load(p *stdio.Process) (Config, Saved, []error) {
+	var c Config
+	var s Saved
+	var wrong []error
+	strict := func(text []byte, v any) error { return yaml.UnmarshalStrict(text, v) }
+	if err := read(p, configFile(p), strict, &c); err != nil {
+		c, wrong = Config{}, append(wrong, err)
+	}
+	if err := read(p, savedFile(p), json.Unmarshal, &s); err != nil {
+		s, wrong = Saved{}, append(wrong, err)
+	}
+	for name, text := range c.Filters {
+		if _, err := query.Parse(text); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: filter %s: %w", configFile(p), name, err))
+			delete(c.Filters, name)
+		}
+	}
+	for name, text := range s.Filters {
+		if _, err := query.Parse(text); err != nil {
+			delete(s.Filters, name)
+		}
+	}
+	return c, s, wrong
+}
+
+// save writes what is to be remembered, in place of what was, in one step.
+func save(p *stdio.Process, s *Saved) error {
+	path := savedFile(p)
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(s, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tui-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(text, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// longestHistory is how many lines of a kind are remembered.
+const longestHistory = 50
+
+// remembered adds a line to a history: the newest last, each once.
+func remembered(lines []string, line string) []string {
+	if line == "" {
+		return lines
+	}
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l == line })
+	lines = append(lines, line)
+	return lines[max(0, len(lines)-longestHistory):]
+}

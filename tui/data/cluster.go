@@ -1,0 +1,22 @@
+package data
+
+import (
+	"context"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Cluster is what the terminal UI needs of a cluster. It is safe for
+// concurrent use; internal/jobs.Client is one.
+type Cluster interface {
+	Watch(ctx context.Context, f jobs.Filter, each func(*status.JobEvent) error, lost func(error)) error
+	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
+	Nodes(ctx context.Context) (*status.NodeList, error)
+	Partitions(ctx context.Context) (*status.PartitionList, error)
+	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
+	Steps(ctx context.Context, f jobs.StepFilter) (*status.StepList, error)
+	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
+	Script(ctx context.Context, id string) ([]byte, error)
+	User() string
+}

@@ -1,0 +1,108 @@
+package data
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Key is one column to order by.
+type Key struct {
+	Column     *format.Column[status.Job]
+	Descending bool
+}
+
+// Order compares rows of a store by keys, and by id where they are equal, so
+// that it is the same whenever it is made. It is for one goroutine.
+type Order struct {
+	store    *Store
+	settings *format.Settings
+	keys     []orderKey
+	id       Picked
+	a, b     status.Job
+}
+
+type orderKey struct {
+	Key
+	fields Picked
+}
+
+// NewOrder prepares an order.
+func NewOrder(s *Store, keys []Key, settings *format.Settings) *Order {
+	o := &Order{store: s, settings: settings, id: s.Pick([]string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"})}
+	for _, k := range keys {
+		if k.Column != nil {
+			o.keys = append(o.keys, orderKey{k, s.Pick(k.Column.Fields)})
+		}
+	}
+	return o
+}
+
+// Compare compares two rows.
+func (o *Order) Compare(a, b int32) int {
+	if a == b {
+		return 0
+	}
+	for i := range o.keys {
+		k := &o.keys[i]
+		if len(k.fields) > 0 && o.store.Same(a, b, k.fields) {
+			continue
+		}
+		o.store.Load(&o.a, a, k.fields)
+		o.store.Load(&o.b, b, k.fields)
+		if c := k.compare(&o.a, &o.b, o.settings); c != 0 {
+			return c
+		}
+	}
+	o.store.Load(&o.a, a, o.id)
+	o.store.Load(&o.b, b, o.id)
+	return format.CompareID(&o.a, &o.b)
+}
+
+func (k *orderKey) compare(a, b *status.Job, s *format.Settings) int {
+	if missing := k.Column.Missing; missing != nil && missing(a) != missing(b) {
+		if missing(a) {
+			return 1
+		}
+		return -1
+	}
+	var c int
+	switch {
+	case k.Column.Compare != nil:
+		c = k.Column.Compare(a, b)
+	case k.Column.Value != nil:
+		c = cmp.Compare(k.Column.Value(a, s), k.Column.Value(b, s))
+	default:
+		c = cmp.Compare(string(k.Column.Append(nil, a, s)), string(k.Column.Append(nil, b, s)))
+	}
+	if k.Descending {
+		return -c
+	}
+	return c
+}
+
+// Sort puts slots into the order.
+func (o *Order) Sort(slots []int32) { slices.SortFunc(slots, o.Compare) }
+
+// Merge puts the slots of add, which are in no order, into sorted, which is.
+func (o *Order) Merge(sorted, add []int32) []int32 {
+	if len(add) == 0 {
+		return sorted
+	}
+	o.Sort(add)
+	n := len(sorted)
+	sorted = append(sorted, add...)
+	// From the end, so that nothing is overwritten before it has moved.
+	for at, i, j := len(sorted)-1, n-1, len(add)-1; j >= 0; at-- {
+		if i >= 0 && o.Compare(sorted[i], add[j]) > 0 {
+			sorted[at] = sorted[i]
+			i--
+		} else {
+			sorted[at] = add[j]
+			j--
+		}
+	}
+	return sorted
+}

@@ -1,0 +1,338 @@
+// Package history is the page of jobs that are over, from accounting: what
+// sacct tells.
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/query"
+	"github.com/berth-hpc/berth/tui/ui"
+)
+
+// spans are the stretches of time to choose from, in hours.
+var spans = []int64{1, 6, 24, 72, 168, 720, 8760}
+
+// mostRecords bounds one answer.
+const mostRecords = 20_000
+
+// Page shows records.
+type Page struct {
+	env     *data.Env
+	users   []string
+	mine    bool
+	span    int
+	records []status.Record
+	shown   []*status.Record
+	filter  *query.Query
+	table   ui.Table
+	at      string
+	order   int
+	turned  bool
+	err     error
+	warning string
+	loaded  bool
+	asking  int
+	height  int
+}
+
+// New makes the page: of the caller's own jobs, or of those of users.
+func New(env *data.Env, users []string) *Page {
+	p := &Page{env: env, users: users, mine: len(users) == 0, span: 2, filter: &query.Query{}, turned: true, order: 5}
+	p.table = ui.Table{Headers: []string{"JOBID", "STATE", "EXIT", "USER", "NAME", "END", "ELAPSED", "NODES", "CPUS", "PARTITION", "NODELIST"},
+		Right: []bool{false, false, true, false, false, false, true, true, true}, Ranks: []int{0, 1, 2, 4, 3, 5, 6, 8, 9, 10, 7}}
+	return p
+}
+
+type got struct {
+	page   *Page
+	number int
+	list   *status.RecordList
+	err    error
+}
+
+func (p *Page) ask() tea.Cmd {
+	p.asking++
+	env, number := p.env, p.asking
+	q := &status.RecordQuery{Users: p.users, Me: p.mine, Start: env.Now().Unix() - spans[p.span]*3600, NoSteps: true, Limit: mostRecords}
+	return func() tea.Msg {
+		ctx, cancel := env.Timeout()
+		defer cancel()
+		list, err := env.Cluster.Records(ctx, q)
+		return got{p, number, list, err}
+	}
+}
+
+// Update takes a message in.
+func (p *Page) Update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case ui.Shown:
+		return p.ask()
+	case got:
+		if msg.page != p || msg.number != p.asking {
+			return nil
+		}
+		if p.err = msg.err; msg.err == nil {
+			p.records, p.loaded, p.warning = msg.list.Items, true, msg.list.Warning
+			p.fill()
+		}
+	case ui.Click:
+		if p.table.Click(msg, p.height) {
+			return p.open()
+		}
+		p.moved()
+	case ui.Press:
+		return p.press(msg)
+	}
+	return nil
+}
+
+func (p *Page) moved() {
+	p.at = ""
+	if i := p.table.List.Cursor; i >= 0 && i < len(p.shown) {
+		p.at = jobID(p.shown[i])
+	}
+}
+
+// to goes to a page about the job under the cursor.
+func (p *Page) to(page ui.Action, prefix string) tea.Cmd {
+	if p.at == "" {
+		return nil
+	}
+	return p.env.Send(ui.Go{Page: page, ID: prefix + p.at})
+}
+
+func (p *Page) open() tea.Cmd { return p.to(ui.PageJob, "") }
+
+func (p *Page) press(k ui.Press) tea.Cmd {
+	if p.table.List.Press(k.Action) {
+		p.moved()
+		return nil
+	}
+	switch k.Action {
+	case ui.Open:
+		return p.open()
+	case ui.Output:
+		return p.to(ui.PageOutput, "")
+	case ui.Errors:
+		return p.to(ui.PageOutput, "e")
+	case ui.ZoomIn:
+		p.span = max(0, p.span-1)
+		return p.ask()
+	case ui.ZoomOut:
+		p.span = min(len(spans)-1, p.span+1)
+		return p.ask()
+	case ui.All:
+		p.mine = !p.mine && len(p.users) == 0
+		return p.ask()
+	case ui.Sort:
+		p.order = (p.order + 1) % len(p.table.Headers)
+	case ui.SortPrev:
+		p.order = (p.order + len(p.table.Headers) - 1) % len(p.table.Headers)
+	case ui.Reverse:
+		p.turned = !p.turned
+	case ui.Clear:
+		p.filter = &query.Query{}
+	case ui.Filter:
+		return p.env.Send(data.AskFilter(p.env, "history", &p.filter, p.fill))
+	case ui.Copy:
+		return p.env.Send(ui.Clip{Text: p.at, What: p.at})
+	case ui.ShowLine:
+		return p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()})
+	}
+	p.fill()
+	return nil
+}
+
+func (p *Page) fill() {
+	p.shown = p.shown[:0]
+	for i := range p.records {
+		if r := &p.records[i]; r.End > 0 && p.passes(r) {
+			p.shown = append(p.shown, r)
+		}
+	}
+	slices.SortStableFunc(p.shown, func(a, b *status.Record) int {
+		c := p.compare(a, b)
+		if p.turned {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(b.ID, a.ID))
+	})
+	p.table.Rows, p.table.Styles = nil, nil
+	cursor := -1
+	for i, r := range p.shown {
+		p.table.Rows = append(p.table.Rows, p.row(r))
+		p.table.Styles = append(p.table.Styles, p.env.State(stateOf(r)))
+		if jobID(r) == p.at {
+			cursor = i
+		}
+	}
+	p.table.List.Resize(len(p.table.Rows), p.table.List.Height)
+	if cursor >= 0 {
+		p.table.List.To(cursor)
+	}
+	p.moved()
+}
+
+func (p *Page) row(r *status.Record) []string {
+	set := p.env.Format
+	return []string{jobID(r), stateOf(r), fmt.Sprintf("%d:%d", r.ExitCode, r.Signal), r.User, ui.Cut(r.Name, 24, p.env.Cut),
+		string(format.AppendInstant(nil, r.End, "", &set)), string(format.AppendDuration(nil, elapsed(r))), strconv.Itoa(int(r.Nodes)),
+		strconv.Itoa(int(r.CPUs)), r.Partition, r.NodeList}
+}
+
+// stateOf is the state without who cancelled it.
+func stateOf(r *status.Record) string {
+	state, _, _ := strings.Cut(r.State, " ")
+	return state
+}
+
+func elapsed(r *status.Record) int64 {
+	if r.Start == 0 {
+		return 0
+	}
+	return max(0, r.End-r.Start-r.Suspended)
+}
+
+func (p *Page) passes(r *status.Record) bool {
+	return p.filter.Match(func(name string) (string, bool) {
+		switch name {
+		case "user":
+			return r.User, true
+		case "st":
+			return stateOf(r), true
+		case "part":
+			return r.Partition, true
+		case "name":
+			return r.Name, true
+		case "account":
+			return r.Account, true
+		case "qos":
+			return r.QOS, true
+		case "node":
+			return r.NodeList, true
+		case "id":
+			return jobID(r), true
+		case "cpu":
+			return strconv.Itoa(int(r.CPUs)), true
+		case "nodes":
+			return strconv.Itoa(int(r.Nodes)), true
+		case "gpu":
+			return r.AllocTRES, true
+		case "time":
+			return strconv.FormatInt(elapsed(r), 10) + "s", true
+		}
+		return "", false
+	}, jobID(r), r.Name, r.User, r.State, r.Partition, r.Account, r.NodeList)
+}
+
+func (p *Page) compare(a, b *status.Record) int {
+	switch p.order {
+	case 1:
+		return strings.Compare(a.State, b.State)
+	case 2:
+		return cmp.Compare(a.ExitCode, b.ExitCode)
+	case 3:
+		return strings.Compare(a.User, b.User)
+	case 4:
+		return strings.Compare(a.Name, b.Name)
+	case 5:
+		return cmp.Compare(a.End, b.End)
+	case 6:
+		return cmp.Compare(elapsed(a), elapsed(b))
+	case 7:
+		return cmp.Compare(a.Nodes, b.Nodes)
+	case 8:
+		return cmp.Compare(a.CPUs, b.CPUs)
+	case 9:
+		return strings.Compare(a.Partition, b.Partition)
+	case 10:
+		return strings.Compare(a.NodeList, b.NodeList)
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
+
+// jobID is the id as users know it.
+func jobID(r *status.Record) string {
+	return format.JobID(&status.Job{ID: r.ID, ArrayJobID: r.ArrayJobID, ArrayTaskID: r.ArrayTaskID, HetJobID: r.HetJobID, HetOffset: r.HetOffset})
+}
+
+// View draws the page.
+func (p *Page) View(width, height int) []string {
+	p.height = height
+	text, style := "", p.env.Dim
+	switch {
+	case p.err != nil && !p.loaded:
+		text, style = p.err.Error(), p.env.Bad
+	case !p.loaded:
+		text = "Asking accounting ..."
+	case len(p.shown) == 0:
+		text = "No job has ended in " + p.since() + "."
+	default:
+		return p.table.View(p.env.Looks, width, height)
+	}
+	return []string{style.Render(ui.Cut(ui.Safe(text), width, p.env.Cut))}
+}
+
+// since is the stretch of time in words.
+func (p *Page) since() string {
+	h := spans[p.span]
+	if h < 48 {
+		return fmt.Sprintf("the last %d h", h)
+	}
+	return fmt.Sprintf("the last %d days", h/24)
+}
+
+// Title is whose jobs are shown.
+func (p *Page) Title() string {
+	who := "everybody's"
+	switch {
+	case p.mine:
+		who = "yours"
+	case len(p.users) > 0:
+		who = "of " + strings.Join(p.users, ",")
+	}
+	text := fmt.Sprintf("%d jobs, %s, %s", len(p.shown), who, p.since())
+	if len(p.records) == mostRecords {
+		text += fmt.Sprintf(" [the first %d only]", mostRecords)
+	}
+	if !p.filter.Empty() {
+		text += " /" + p.filter.Text()
+	}
+	if p.err != nil {
+		text += " [not up to date: " + p.err.Error() + "]"
+	}
+	if p.warning != "" {
+		text += " [" + p.warning + "]"
+	}
+	return ui.Safe(text)
+}
+
+// Hints are the most useful actions.
+func (p *Page) Hints() []ui.Action {
+	return []ui.Action{ui.Help, ui.Back, ui.Open, ui.Filter, ui.ZoomIn, ui.All, ui.Sort}
+}
+
+// Line is the sacct that tells the same.
+func (p *Page) Line() string {
+	line := fmt.Sprintf("sacct -X -S now-%dhours", spans[p.span])
+	switch {
+	case p.mine:
+	case len(p.users) > 0:
+		line += " -u " + strings.Join(p.users, ",")
+	default:
+		line += " -a"
+	}
+	return line
+}
+
+// Current is the id of the job under the cursor.
+func (p *Page) Current() string { return p.at }

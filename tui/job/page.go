@@ -1,0 +1,302 @@
+// Package job is the page of one job: why it waits, what it is and has, its
+// steps and what they use. It follows the job by a watch of its own.
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/ui"
+	"github.com/berth-hpc/berth/tui/why"
+)
+
+// Page shows one job.
+type Page struct {
+	env    *data.Env
+	id     string
+	store  *data.Store
+	watch  *data.Watch
+	job    *status.Job
+	over   *status.Record // from accounting, when the queue has it no longer
+	facts  *why.Facts
+	asked  string // what the facts were asked for
+	steps  []status.Step
+	usage  *status.Record
+	err    error
+	loaded bool
+
+	list   ui.List // over lines: the cursor is the top one
+	lines  []string
+	across int
+	fields []string
+}
+
+// New makes the page of the job with this id; nothing is asked for before it
+// is shown.
+func New(env *data.Env, id string) *Page {
+	p := &Page{env: env, id: id}
+	for _, f := range status.Fields {
+		p.fields = append(p.fields, f.Name)
+	}
+	return p
+}
+
+type found struct {
+	page *Page
+	job  *status.Record
+	err  error
+}
+
+type facts struct {
+	page  *Page
+	facts *why.Facts
+	steps []status.Step
+	usage *status.Record
+	err   error
+}
+
+type retry struct{ watch *data.Watch }
+
+// Update takes a message in.
+func (p *Page) Update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case ui.Shown:
+		return p.start()
+	case ui.Hidden:
+		if p.watch != nil {
+			p.watch.Stop()
+			p.watch = nil
+		}
+	case retry:
+		if msg.watch == p.watch && p.watch != nil {
+			return p.start()
+		}
+	case data.Events:
+		return p.events(msg)
+	case found:
+		if msg.page == p {
+			p.over, p.err, p.loaded = msg.job, msg.err, true
+		}
+	case facts:
+		if msg.page == p {
+			p.facts, p.steps, p.usage, p.err = msg.facts, msg.steps, msg.usage, msg.err
+		}
+	case ui.Click:
+		p.list.Scroll(msg.Wheel)
+		p.list.Cursor = p.list.Top
+	case ui.Press:
+		return p.press(msg)
+	}
+	return nil
+}
+
+func (p *Page) start() tea.Cmd {
+	p.store = data.NewStore(p.fields)
+	p.watch = data.Follow(p.env.Context, p.env.Cluster, jobs.Filter{IDs: []string{p.id}, States: jobs.AllStates})
+	p.asked = ""
+	return p.watch.Next
+}
+
+// Owns tells whether events are of this page's watch.
+func (p *Page) Owns(w *data.Watch) bool { return w != nil && w == p.watch }
+
+func (p *Page) events(e data.Events) tea.Cmd {
+	if !p.Owns(e.Watch) {
+		return nil
+	}
+	for _, ev := range e.Events {
+		p.store.Apply(ev)
+	}
+	if e.Err != nil {
+		p.err = e.Err
+		w := p.watch
+		return tea.Tick(data.Refusal, func(time.Time) tea.Msg { return retry{w} })
+	}
+	p.err = e.Lost
+	cmds := []tea.Cmd{p.watch.Next}
+	p.job = nil
+	slots := p.store.Slots(nil)
+	if len(slots) > 0 {
+		slices.SortFunc(slots, func(a, b int32) int { return int(p.store.ID(a) - p.store.ID(b)) })
+		j := p.store.Job(slots[0])
+		for _, s := range slots { // the array's own id means what runs of it first
+			if strconv.FormatInt(p.store.ID(s), 10) == p.id {
+				j = p.store.Job(s)
+			}
+		}
+		p.job, p.loaded = &j, true
+		if key := fmt.Sprint(j.State, j.Reason, j.Start, j.PlannedNodes, j.NodeList, j.Message); key != p.asked {
+			p.asked = key
+			cmds = append(cmds, p.ask(j))
+		}
+	} else if p.store.Complete && p.over == nil {
+		cmds = append(cmds, p.askOver())
+	}
+	return tea.Batch(cmds...)
+}
+
+// askOver looks for the job in accounting.
+func (p *Page) askOver() tea.Cmd {
+	env, id := p.env, p.id
+	return func() tea.Msg {
+		ctx, cancel := env.Timeout()
+		defer cancel()
+		list, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{id}})
+		if err == nil && len(list.Items) == 0 {
+			err = fmt.Errorf("no job %s is known", ui.Safe(id))
+		}
+		if err != nil {
+			return found{p, nil, err}
+		}
+		return found{p, &list.Items[len(list.Items)-1], nil}
+	}
+}
+
+// ask gathers what explains and measures the job.
+func (p *Page) ask(j status.Job) tea.Cmd {
+	env := p.env
+	return func() tea.Msg {
+		ctx, cancel := env.Timeout()
+		defer cancel()
+		if j.State == "PENDING" {
+			f, err := Gather(ctx, env, j)
+			return facts{page: p, facts: f, err: err}
+		}
+		steps, err := env.Cluster.Steps(ctx, jobs.StepFilter{Jobs: []string{strconv.FormatInt(j.ID, 10)}})
+		out := facts{page: p, err: err}
+		if err == nil {
+			out.steps = steps.Items
+		}
+		if list, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{strconv.FormatInt(j.ID, 10)}}); err == nil && len(list.Items) > 0 {
+			out.usage = &list.Items[len(list.Items)-1]
+		}
+		return out
+	}
+}
+
+// holderFields are what is read of jobs that hold nodes or wait.
+var holderFields = []string{"id", "user", "state", "partition", "priority", "end", "timeLimit", "nodeList", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "start", "name"}
+
+// Gather asks the cluster for what explains a pending job.
+func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error) {
+	f := &why.Facts{Job: j, Now: env.Now().Unix(), Location: env.Format.Location}
+	parts := strings.Split(j.Partition, ",")
+	err := data.Each(ctx, env.Cluster, jobs.Filter{Partitions: parts, States: []string{"PENDING"}, Fields: []string{"id", "user", "priority", "partition", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}}, func(o *status.Job) {
+		if o.ID == j.ID || o.Priority <= j.Priority {
+			return
+		}
+		f.Ahead++
+		if o.Priority > f.First.Priority {
+			f.First = *o
+		}
+	})
+	if err != nil {
+		return f, err
+	}
+	err = data.Each(ctx, env.Cluster, jobs.Filter{States: []string{"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED"}, Fields: holderFields}, func(o *status.Job) {
+		f.Running = append(f.Running, *o)
+	})
+	if err != nil {
+		return f, err
+	}
+	if nodes, err := env.Cluster.Nodes(ctx); err == nil {
+		f.Nodes = nodes.Items
+	}
+	if ids := dependsOn(j.Dependency); len(ids) > 0 {
+		if list, err := env.Cluster.Jobs(ctx, jobs.Filter{IDs: ids, States: jobs.AllStates, Fields: holderFields}); err == nil {
+			f.Others = list.Items
+		}
+	}
+	return f, nil
+}
+
+// dependsOn are the ids of the jobs that a dependency names.
+func dependsOn(text string) []string {
+	var out []string
+	for term := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '?' }) {
+		_, id, ok := strings.Cut(term, ":")
+		id = strings.TrimRight(strings.TrimLeft(id, " "), " ")
+		if end := strings.IndexFunc(id, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+			id = id[:end]
+		}
+		if ok && id != "" && len(out) < 100 {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (p *Page) press(k ui.Press) tea.Cmd {
+	switch k.Action {
+	case ui.Up, ui.Down, ui.PageUp, ui.PageDown, ui.HalfUp, ui.HalfDown, ui.Top, ui.Bottom:
+		if k.Action == ui.Bottom {
+			p.list.Top = max(0, p.list.Len-p.list.Height)
+		} else {
+			p.scroll(k.Action)
+		}
+	case ui.Left:
+		p.across = max(0, p.across-8)
+	case ui.Right:
+		p.across += 8
+	case ui.Output, ui.Open:
+		return p.env.Send(ui.Go{Page: ui.PageOutput, ID: p.id})
+	case ui.Errors:
+		return p.env.Send(ui.Go{Page: ui.PageOutput, ID: "e" + p.id})
+	case ui.Copy:
+		return p.env.Send(ui.Clip{Text: p.id, What: p.id})
+	case ui.ShowLine:
+		return tea.Batch(p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()}))
+	}
+	return nil
+}
+
+func (p *Page) scroll(a ui.Action) {
+	page := max(1, p.list.Height-1)
+	n := map[ui.Action]int{ui.Up: -1, ui.Down: 1, ui.PageUp: -page, ui.PageDown: page, ui.HalfUp: -page / 2, ui.HalfDown: page / 2, ui.Top: -p.list.Len}[a]
+	p.list.Top = max(0, min(p.list.Top+n, p.list.Len-p.list.Height))
+}
+
+// Tick moves the clock on.
+func (p *Page) Tick(time.Time) bool { return p.job != nil && p.job.State == "RUNNING" }
+
+// View draws the page.
+func (p *Page) View(width, height int) []string {
+	p.lines = p.text(width)
+	p.list.Resize(len(p.lines), height)
+	p.list.Top = max(0, min(p.list.Top, len(p.lines)-height))
+	return p.lines[p.list.Top:min(len(p.lines), p.list.Top+height)]
+}
+
+// Title names the job.
+func (p *Page) Title() string {
+	switch {
+	case p.job != nil:
+		return ui.Safe(fmt.Sprintf("%s %s of %s, %s", format.JobID(p.job), p.job.Name, p.job.User, p.job.State))
+	case p.over != nil:
+		return ui.Safe(fmt.Sprintf("%s %s of %s, %s", p.id, p.over.Name, p.over.User, p.over.State))
+	}
+	return ui.Safe(p.id)
+}
+
+// Hints are the most useful actions.
+func (p *Page) Hints() []ui.Action {
+	return []ui.Action{ui.Back, ui.Output, ui.Errors, ui.PageTimeline, ui.ShowLine, ui.Copy, ui.Help}
+}
+
+// Line is the command that shows the same.
+func (p *Page) Line() string {
+	if p.over != nil && p.job == nil {
+		return "sacct -j " + p.id + " --format=ALL"
+	}
+	return "scontrol show job " + p.id
+}

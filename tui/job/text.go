@@ -1,0 +1,273 @@
+package job
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/tui/query"
+	"github.com/berth-hpc/berth/tui/ui"
+	"github.com/berth-hpc/berth/tui/why"
+)
+
+// sheet is lines being written.
+type sheet struct {
+	p     *Page
+	width int
+	lines []string
+}
+
+func (s *sheet) head(text string) {
+	if len(s.lines) > 0 {
+		s.lines = append(s.lines, "")
+	}
+	s.lines = append(s.lines, s.p.env.Header.Render(ui.Cut(text, s.width, s.p.env.Cut)))
+}
+
+// field adds a name and a value; an empty value is left out. Long values are
+// wrapped, never cut.
+func (s *sheet) field(name, value string) {
+	if value == "" {
+		return
+	}
+	label := 12
+	if s.width < 40 {
+		label = 0
+	}
+	value = ui.Safe(value)
+	if label == 0 {
+		value = name + ": " + value
+	}
+	for i, line := range ui.Wrap(value, max(1, s.width-label)) {
+		if label > 0 {
+			n := ""
+			if i == 0 {
+				n = name
+			}
+			line = s.p.env.Dim.Render(ui.Pad(n, label, false, "")) + line
+		}
+		s.lines = append(s.lines, line)
+	}
+}
+
+// say adds sentences.
+func (s *sheet) say(style ui.Style, texts ...string) {
+	for _, t := range texts {
+		for _, line := range ui.Wrap(ui.Safe(t), s.width) {
+			s.lines = append(s.lines, style.Render(line))
+		}
+	}
+}
+
+// text is the whole page, in lines of at most width cells.
+func (p *Page) text(width int) []string {
+	s := &sheet{p: p, width: width}
+	if p.err != nil {
+		s.say(p.env.Bad, p.err.Error())
+	}
+	switch {
+	case p.job != nil:
+		p.queued(s)
+	case p.over != nil:
+		p.recorded(s)
+	case !p.loaded && p.err == nil:
+		s.say(p.env.Dim, "Asking for job "+p.id+" ...")
+	}
+	return s.lines
+}
+
+func (p *Page) queued(s *sheet) {
+	j := p.job
+	set := p.env.Format
+	set.Now = p.env.Now().Unix()
+	if j.State == "PENDING" {
+		p.waiting(s)
+	}
+	s.head("Job")
+	s.field("id", format.JobID(j))
+	s.field("name", j.Name)
+	s.field("state", stateText(j))
+	s.field("user", fmt.Sprintf("%s (%d)", j.User, j.UID))
+	s.field("account", strings.Trim(j.Account+" / "+j.QOS, " /"))
+	s.field("partition", j.Partition)
+	s.field("priority", strconv.FormatInt(j.Priority, 10))
+	s.field("dependency", j.Dependency)
+	s.field("reservation", j.Reservation)
+	s.field("comment", j.Comment)
+	s.head("Time")
+	instant := func(t int64) string { return string(format.AppendInstant(nil, t, "", &set)) }
+	s.field("submitted", instant(j.Submit))
+	s.field("eligible", instant(j.Eligible))
+	if j.State == "PENDING" {
+		s.field("planned", instant(j.Start))
+	} else {
+		s.field("started", instant(j.Start))
+		s.field("runs for", string(format.AppendDuration(nil, format.Elapsed(j, &set))))
+		s.field("ends by", instant(j.End))
+	}
+	s.field("limit", string(format.AppendMinutes(nil, j.TimeLimit)))
+	s.head("Size")
+	s.field("nodes", fmt.Sprintf("%d  %s", j.Nodes, j.NodeList))
+	s.field("planned on", j.PlannedNodes)
+	s.field("CPUs", fmt.Sprintf("%d for %d tasks", j.CPUs, j.Tasks))
+	s.field("TRES", j.TRES)
+	s.field("features", j.Features)
+	s.field("licenses", j.Licenses)
+	p.used(s)
+	s.head("Files")
+	s.field("command", j.Command)
+	s.field("folder", j.WorkDir)
+	s.field("output", j.StdOut)
+	s.field("errors", j.StdErr)
+	s.field("input", j.StdIn)
+	s.field("message", j.Message)
+	if layout := strings.Split(j.Layout, ";"); j.Layout != "" {
+		s.head("Places")
+		s.say(ui.Style{}, layout...)
+	}
+}
+
+func stateText(j *status.Job) string {
+	text := j.State
+	if j.Reason != "" && j.Reason != "None" {
+		text += " (" + j.Reason + ")"
+	}
+	if j.ExitCode != 0 || j.Signal != 0 {
+		text += fmt.Sprintf(", exit code %d:%d", j.ExitCode, j.Signal)
+	}
+	if j.Restarts > 0 {
+		text += fmt.Sprintf(", restarted %d times", j.Restarts)
+	}
+	return text
+}
+
+// waiting is why the job is pending.
+func (p *Page) waiting(s *sheet) {
+	s.head("Why it waits")
+	if p.facts == nil {
+		s.say(p.env.Dim, "Looking at the queue and the nodes ...")
+		return
+	}
+	f := *p.facts
+	f.Job, f.Now = *p.job, p.env.Now().Unix()
+	a := why.Explain(&f)
+	s.say(p.env.Strong, a.Summary)
+	s.say(ui.Style{}, a.Missing...)
+	s.say(ui.Style{}, a.Frees...)
+	if a.Action != "" {
+		s.say(p.env.Notice, a.Action)
+	}
+}
+
+// used compares what the job uses with what it has.
+func (p *Page) used(s *sheet) {
+	if p.job.State == "PENDING" {
+		return
+	}
+	if len(p.steps) > 0 {
+		s.head("Steps")
+		for i := range p.steps {
+			t := &p.steps[i]
+			s.say(ui.Style{}, fmt.Sprintf("%-12s %-10s %-9s %3d CPUs %3d tasks %s", t.ID, t.Name, t.State, t.CPUs, t.Tasks, t.NodeList))
+		}
+	}
+	if p.usage == nil {
+		return
+	}
+	u := Use(p.usage, p.job, p.env.Now().Unix())
+	if !u.Measured {
+		return
+	}
+	s.head("Used, against what it has")
+	meter := func(name string, part, whole int64, text string) {
+		width := min(20, max(0, s.width-40))
+		s.field(name, p.env.Meter(part, whole, width)+" "+text)
+	}
+	meter("CPU", u.CPU, u.CPUWhole, fmt.Sprintf("%d%% of %d CPUs", percent(u.CPU, u.CPUWhole), p.job.CPUs))
+	if u.MemoryWhole > 0 {
+		meter("memory", u.Memory, u.MemoryWhole, fmt.Sprintf("%s of %s at most", size(u.Memory), size(u.MemoryWhole)))
+	} else {
+		s.field("memory", size(u.Memory)+" at most")
+	}
+	if gpus := query.GPUs(p.job.TRES); gpus > 0 {
+		s.field("GPU", fmt.Sprintf("%d given; how busy they are is not measured here", gpus))
+	}
+}
+
+// Usage is what a job used against what it has: CPU time in microseconds,
+// memory in bytes.
+type Usage struct {
+	Measured            bool
+	CPU, CPUWhole       int64
+	Memory, MemoryWhole int64
+}
+
+// Use adds up what the steps of a running job have reported.
+func Use(r *status.Record, j *status.Job, now int64) Usage {
+	var u Usage
+	for i := range r.Steps {
+		t := &r.Steps[i]
+		u.CPU += t.UserCPU + t.SystemCPU
+		u.Memory = max(u.Memory, t.MaxRSS*int64(max(1, t.Tasks)/max(1, t.Nodes)))
+		u.Measured = u.Measured || t.Measured
+	}
+	u.CPUWhole = int64(j.CPUs) * format.Elapsed(j, &format.Settings{Now: now}) * 1e6
+	u.MemoryWhole = j.MinMemory << 20
+	if j.MemoryPerCPU {
+		u.MemoryWhole *= int64(max(1, j.CPUs/max(1, j.Nodes)))
+	}
+	return u
+}
+
+func percent(part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part * 100 / whole
+}
+
+func size(bytes int64) string {
+	units := "KMGTP"
+	n := float64(bytes) / 1024
+	i := 0
+	for n >= 1024 && i < len(units)-1 {
+		n /= 1024
+		i++
+	}
+	return fmt.Sprintf("%.1f%c", n, units[i])
+}
+
+// recorded is what accounting has of a job that is gone.
+func (p *Page) recorded(s *sheet) {
+	r := p.over
+	set := p.env.Format
+	instant := func(t int64) string { return string(format.AppendInstant(nil, t, "", &set)) }
+	s.head("Job, from accounting")
+	s.field("id", p.id)
+	s.field("name", r.Name)
+	s.field("state", r.State)
+	s.field("exit code", fmt.Sprintf("%d:%d", r.ExitCode, r.Signal))
+	s.field("user", r.User)
+	s.field("account", strings.Trim(r.Account+" / "+r.QOS, " /"))
+	s.field("partition", r.Partition)
+	s.field("submitted", instant(r.Submit))
+	s.field("started", instant(r.Start))
+	s.field("ended", instant(r.End))
+	s.field("ran for", string(format.AppendDuration(nil, max(0, r.End-r.Start-r.Suspended))))
+	s.field("nodes", r.NodeList)
+	s.field("TRES", r.AllocTRES)
+	s.field("folder", r.WorkDir)
+	s.field("command", r.SubmitLine)
+	s.field("comment", r.Comment)
+	if len(r.Steps) == 0 {
+		return
+	}
+	s.head("Steps")
+	for i := range r.Steps {
+		t := &r.Steps[i]
+		s.say(ui.Style{}, fmt.Sprintf("%-12s %-10s %-12s %3d:%d  CPU %s  most memory %s", t.Step, t.Name, t.State, t.ExitCode, t.Signal,
+			format.AppendDuration(nil, (t.UserCPU+t.SystemCPU)/1e6), size(t.MaxRSS)))
+	}
+}

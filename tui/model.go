@@ -1,0 +1,388 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/query"
+	"github.com/berth-hpc/berth/tui/queue"
+	"github.com/berth-hpc/berth/tui/ui"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+)
+
+// Model is the whole program. It is for Bubble Tea's one goroutine.
+type Model struct {
+	process *stdio.Process
+	env     *data.Env
+	looks   *ui.Looks
+	keys    *ui.Keymap
+	config  Config
+	saved   Saved
+	screen  jobs.Screen
+
+	queue *queue.Page
+	page  ui.Page
+	here  visit
+	back  []visit
+
+	overlay ui.Overlay
+	prompt  *prompt
+	notice  ui.Notice
+	until   int // the notice is shown until this many more keys
+	mouse   bool
+	ticking bool
+
+	width, height int
+	clicked       time.Time
+}
+
+// visit is a page and what it is about.
+type visit struct {
+	page ui.Action
+	id   string
+	view ui.Page
+}
+
+// New makes the program. It asks the cluster for nothing yet.
+func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (*Model, error) {
+	m := &Model{process: p, screen: s, looks: &ui.Looks{}}
+	var wrong []error
+	m.config, m.saved, wrong = load(p)
+	var err error
+	if m.keys, err = ui.NewKeymap(m.config.Keys); err != nil {
+		wrong = append(wrong, err)
+	}
+	if err := m.dress(); err != nil {
+		if s.Theme != "" {
+			return nil, err
+		}
+		wrong = append(wrong, err)
+	}
+	m.looks.Glyphs = ui.Unicode
+	if s.ASCII || m.config.ASCII || !ui.UTF8(p.Env) || p.Env("TERM") == "dumb" || p.Env("TERM") == "linux" {
+		m.looks.Glyphs = ui.ASCII
+	}
+	m.mouse = !s.NoMouse && (m.config.Mouse == nil || *m.config.Mouse)
+	m.env = &data.Env{
+		Looks: m.looks, Context: ctx, Cluster: c, Now: p.Now, Format: s.Settings, User: c.User(), ReadOnly: s.ReadOnly,
+		Narrow: s.Line != "", OpenFile: open,
+	}
+	if err := m.makeQueue(); err != nil {
+		wrong = append(wrong, err)
+	}
+	m.page, m.here = m.queue, visit{page: ui.PageQueue, view: m.queue}
+	if len(wrong) > 0 {
+		m.notice = ui.Notice{Text: errors.Join(wrong...).Error(), Bad: true}
+	}
+	return m, nil
+}
+
+// dress puts the theme on that was asked for, or the usual one.
+func (m *Model) dress() error {
+	var first error
+	for _, name := range []string{m.screen.Theme, m.saved.Theme, m.config.Theme, "dark"} {
+		if name == "" {
+			continue
+		}
+		theme, err := ui.NewTheme(name, m.config.Themes)
+		if err == nil {
+			m.looks.Theme = theme
+			return first
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (m *Model) makeQueue() error {
+	o := queue.Options{Filter: m.screen.Filter, Flat: m.screen.Flat, Line: m.screen.Line, State: m.saved.Queue}
+	if len(o.Columns) == 0 {
+		o.Columns = m.config.Columns
+	}
+	if names := queue.NamesOf(m.screen.Layout); len(names) > 0 {
+		o.Columns = names
+	}
+	if m.screen.Order != "" {
+		o.Order = m.screen.Order
+	}
+	filters := maps.Clone(m.config.Filters)
+	if filters == nil {
+		filters = map[string]string{}
+	}
+	maps.Copy(filters, m.saved.Filters)
+	var err error
+	m.queue, err = queue.New(m.env, o, filters)
+	return err
+}
+
+// Init begins to follow the queue.
+func (m *Model) Init() tea.Cmd {
+	cmds := []tea.Cmd{m.queue.Start()}
+	if m.screen.Theme == "" && m.saved.Theme == "" && m.config.Theme == "" {
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	if m.screen.View != "" {
+		cmds = append(cmds, m.run(m.screen.View))
+	}
+	return tea.Batch(cmds...)
+}
+
+// tick moves the clocks on the screen.
+type tick struct{}
+
+// Update takes a message in.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmds := []tea.Cmd{m.update(msg)}
+	for posted, ok := m.env.Next(); ok; posted, ok = m.env.Next() {
+		cmds = append(cmds, m.update(posted))
+	}
+	return m, tea.Batch(append(cmds, m.clock())...)
+}
+
+// clock has the next second told, as long as something on the screen depends
+// on the time: a screen where nothing changes sends nothing.
+func (m *Model) clock() tea.Cmd {
+	moves := m.queue.Tick(m.env.Now())
+	if t, ok := m.page.(interface{ Tick(time.Time) bool }); ok && m.page != ui.Page(m.queue) {
+		moves = t.Tick(m.env.Now())
+	}
+	if !moves || m.ticking || m.overlay != nil {
+		return nil
+	}
+	m.ticking = true
+	return tea.Tick(time.Second, func(time.Time) tea.Msg { return tick{} })
+}
+
+func (m *Model) update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tick:
+		m.ticking = false
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+	case tea.BackgroundColorMsg:
+		return m.background(msg)
+	case tea.KeyPressMsg:
+		return m.press(msg)
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case tea.MouseMsg:
+		return m.click(msg)
+	case ui.Notice:
+		m.say(msg)
+	case ui.Ask:
+		m.prompt = newPrompt(msg, m.saved.History[msg.History])
+	case ui.Confirm:
+		m.overlay = ui.NewConfirm(msg)
+	case ui.Panel:
+		m.overlay = ui.NewPanel(msg)
+	case ui.Choose:
+		m.overlay = ui.NewChoose(msg)
+	case ui.Clip:
+		m.say(ui.Notice{Text: "Copied " + msg.What + "."})
+		return m.clip(msg.Text)
+	case ui.Exec:
+		return tea.ExecProcess(command(m.process.Environ(), msg.Args), func(err error) tea.Msg { return ended{msg.Args[0], err} })
+	case ended:
+		if msg.err != nil {
+			m.say(ui.Notice{Text: msg.name + ": " + msg.err.Error(), Bad: true})
+		}
+	case ui.Go:
+		return m.open(msg)
+	case queue.Rung:
+		return m.ring(msg)
+	default:
+		return m.deliver(msg)
+	}
+	return nil
+}
+
+// ended tells that a program in the terminal is over.
+type ended struct {
+	name string
+	err  error
+}
+
+// deliver hands a result to whoever waits for it: the queue, the page that is
+// shown, and those to come back to. Each knows its own.
+func (m *Model) deliver(msg tea.Msg) tea.Cmd {
+	cmds := []tea.Cmd{m.queue.Update(msg)}
+	for _, v := range append(m.back[:len(m.back):len(m.back)], m.here) {
+		if v.view != ui.Page(m.queue) {
+			cmds = append(cmds, v.view.Update(msg))
+		}
+	}
+	return tea.Batch(cmds...)
+}
+
+func (m *Model) say(n ui.Notice) {
+	n.Text = ui.Safe(strings.ReplaceAll(n.Text, "\n", "; "))
+	m.notice, m.until = n, 0
+	if n.Bad {
+		m.until = 1
+	}
+}
+
+// background chooses the theme for a light background where the user has
+// chosen none.
+func (m *Model) background(msg tea.BackgroundColorMsg) tea.Cmd {
+	if msg.IsDark() {
+		return nil
+	}
+	if t, err := ui.NewTheme("light", m.config.Themes); err == nil {
+		m.looks.Theme = t
+	}
+	return nil
+}
+
+// clip puts text onto the clipboard of the user's terminal (OSC 52).
+func (m *Model) clip(text string) tea.Cmd {
+	return tea.SetClipboard(text)
+}
+
+// ring tells that jobs are over, with the terminal's bell.
+func (m *Model) ring(r queue.Rung) tea.Cmd {
+	m.say(ui.Notice{Text: "Over: " + strings.Join(r.Jobs, " ")})
+	return tea.Raw("\a")
+}
+
+func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
+	a := m.keys.Action(k)
+	if m.until--; m.until < 0 {
+		m.notice = ui.Notice{}
+	}
+	switch {
+	case m.prompt != nil:
+		return m.type_(k)
+	case m.overlay != nil:
+		cmd, closed := m.overlay.Press(k, a)
+		if closed {
+			m.overlay = nil
+		}
+		return cmd
+	}
+	switch a {
+	case ui.Quit:
+		if k.String() == "q" && len(m.back) > 0 {
+			return m.goBack()
+		}
+		return tea.Quit
+	case ui.Back:
+		return m.escape()
+	case ui.Command:
+		m.prompt = newPrompt(m.askCommand(), m.saved.History["command"])
+	case ui.Help, ui.PageHelp, ui.PageQueue, ui.PageNodes, ui.PageHistory, ui.PageJob, ui.PageOutput, ui.PageTimeline:
+		return m.turnTo(a)
+	case ui.Theming:
+		return m.nextTheme()
+	case ui.Mouse:
+		m.mouse = !m.mouse
+		m.say(ui.Notice{Text: map[bool]string{true: "The mouse works here.", false: "The mouse is the terminal's."}[m.mouse]})
+	case "":
+	default:
+		return m.page.Update(ui.Press{Action: a, Key: k})
+	}
+	return nil
+}
+
+// escape closes what is open: a notice, marks, a filter, and then the page.
+func (m *Model) escape() tea.Cmd {
+	switch {
+	case m.notice.Text != "" && m.until >= 0 && m.notice.Bad:
+		m.notice = ui.Notice{}
+	case len(m.back) > 0:
+		return m.goBack()
+	case m.page == ui.Page(m.queue) && m.queue.Unmark():
+	case m.page == ui.Page(m.queue):
+		_ = m.queue.SetFilter("") // the empty filter is none that can be wrong
+	}
+	return nil
+}
+
+func (m *Model) nextTheme() tea.Cmd {
+	names := ui.ThemeNames(m.config.Themes)
+	for range names {
+		at := slices.Index(names, m.looks.Theme.Name)
+		name := names[(at+1)%len(names)]
+		t, err := ui.NewTheme(name, m.config.Themes)
+		if err != nil {
+			names = slices.Delete(names, (at+1)%len(names), (at+1)%len(names)+1)
+			continue
+		}
+		m.looks.Theme, m.saved.Theme = t, name
+		break
+	}
+	return m.env.Say("theme " + m.looks.Theme.Name)
+}
+
+// click hands the mouse on, in the page's own coordinates.
+func (m *Model) click(msg tea.MouseMsg) tea.Cmd {
+	if m.overlay != nil || m.prompt != nil {
+		return nil
+	}
+	at := msg.Mouse()
+	c := ui.Click{X: at.X, Y: at.Y - m.top()}
+	switch msg.(type) {
+	case tea.MouseWheelMsg:
+		c.Wheel = 3
+		if at.Button == tea.MouseWheelUp {
+			c.Wheel = -3
+		}
+	case tea.MouseClickMsg:
+		if at.Button != tea.MouseLeft || c.Y < 0 {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return m.page.Update(c)
+}
+
+// paste types pasted text where a line is being typed; elsewhere it would be
+// keys that do things.
+func (m *Model) paste(text string) {
+	switch {
+	case m.prompt != nil:
+		m.prompt.line.Insert(text)
+		m.prompt.changed()
+	case m.overlay != nil:
+		if o, ok := m.overlay.(interface{ Insert(string) }); ok {
+			o.Insert(text)
+		}
+	default:
+		m.say(ui.Notice{Text: fmt.Sprintf("%d pasted characters were left aside: they are no keys. %s begins a filter.", len(text), m.keys.Key(ui.Filter)), Bad: true})
+	}
+}
+
+// close writes down what is to be remembered.
+func (m *Model) close() {
+	m.saved.Queue = m.queue.Remember()
+	if err := save(m.process, &m.saved); err != nil {
+		fmt.Fprintf(m.process.Err, "squeue: warning: cannot remember the columns and filters: %v\n", err)
+	}
+}
+
+// saveFilter keeps the filter in use under a name.
+func (m *Model) saveFilter(name string) tea.Cmd {
+	text := m.queue.Filter()
+	if _, err := query.Parse(text); err != nil || text == "" {
+		return m.env.Complain(errors.New("there is no filter to be saved"))
+	}
+	if m.saved.Filters == nil {
+		m.saved.Filters = map[string]string{}
+	}
+	m.saved.Filters[name] = text
+	m.queue.SaveFilter(name, text)
+	return m.env.Say("saved as " + name)
+}

@@ -1,0 +1,278 @@
+package tui
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/job"
+	"github.com/berth-hpc/berth/tui/query"
+	"github.com/berth-hpc/berth/tui/why"
+)
+
+// plain is the screen for readers and terminals without a cursor: lines that
+// tell what has changed, and commands that are typed as lines.
+func (m *Model) plain(ctx context.Context, p *stdio.Process) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := m.screen.Filter
+	f.Fields = append(query.Fields(), "plannedNodes")
+	events := make(chan *status.JobEvent)
+	failed := make(chan error, 1)
+	go func() {
+		failed <- m.env.Cluster.Watch(ctx, f, func(e *status.JobEvent) error {
+			select {
+			case events <- e:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}, func(err error) { fmt.Fprintln(p.Err, format.Escape(err.Error())+"; trying again") })
+	}()
+	l := &lines{m: m, out: p.Out, jobs: map[int64]status.Job{}, said: map[int64]string{}}
+	l.print("Changes of the queue are told as they come. Commands: list, counts, job ID, cancel ID, hold ID, release ID, quit, help.")
+	return l.loop(ctx, events, failed, typed(ctx, p.In))
+}
+
+// typed are the lines of a reader; it is closed at the end.
+func typed(ctx context.Context, r io.Reader) <-chan string {
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		s := bufio.NewScanner(r)
+		for s.Scan() {
+			select {
+			case out <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// lines is the plain screen.
+type lines struct {
+	m        *Model
+	out      io.Writer
+	jobs     map[int64]status.Job
+	said     map[int64]string // what was said of each job
+	complete bool
+
+	last map[int64]bool
+	ask  func(answer string)
+}
+
+func (l *lines) print(parts ...any) {
+	fmt.Fprintln(l.out, parts...)
+}
+
+func (l *lines) loop(ctx context.Context, events <-chan *status.JobEvent, failed <-chan error, typed <-chan string) error {
+	for {
+		select {
+		case e := <-events:
+			l.take(e)
+		case text, ok := <-typed:
+			if !ok || strings.TrimSpace(text) == "quit" || strings.TrimSpace(text) == "q" {
+				return nil
+			}
+			l.command(ctx, strings.Fields(text))
+		case err := <-failed:
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// take takes an event in and tells what it changed.
+func (l *lines) take(e *status.JobEvent) {
+	if e.Type == status.EventSync {
+		l.last = map[int64]bool{}
+		for id := range l.jobs {
+			l.last[id] = true
+		}
+	}
+	for i := range e.Items {
+		j := e.Items[i]
+		delete(l.last, j.ID)
+		l.jobs[j.ID] = j
+		l.tell(&j)
+	}
+	for _, id := range e.Gone {
+		l.gone(id)
+	}
+	if e.Revision != "" && l.last != nil {
+		for id := range l.last {
+			l.gone(id)
+		}
+		l.last = nil
+		if !l.complete {
+			l.complete = true
+			l.counts()
+		}
+	}
+}
+
+// tell says a job's state, where it is another than it was.
+func (l *lines) tell(j *status.Job) {
+	text := j.State
+	switch {
+	case j.State == "PENDING" && j.Reason != "" && j.Reason != "None":
+		text += " (" + j.Reason + ")"
+	case j.NodeList != "":
+		text += " on " + j.NodeList
+	}
+	if l.said[j.ID] == text {
+		return
+	}
+	l.said[j.ID] = text
+	if l.complete {
+		l.print(format.Escape(fmt.Sprintf("Job %s %s of %s: %s", format.JobID(j), j.Name, j.User, text)))
+	}
+}
+
+func (l *lines) gone(id int64) {
+	j, ok := l.jobs[id]
+	if !ok {
+		return
+	}
+	delete(l.jobs, id)
+	delete(l.said, id)
+	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s is over.", format.JobID(&j), j.Name, j.User)))
+}
+
+func (l *lines) counts() {
+	states := map[string]int{}
+	for id := range l.jobs {
+		states[l.jobs[id].State]++
+	}
+	parts := []string{fmt.Sprintf("%d jobs", len(l.jobs))}
+	for _, s := range slices.Sorted(maps.Keys(states)) {
+		parts = append(parts, fmt.Sprintf("%d %s", states[s], s))
+	}
+	l.print(strings.Join(parts, ", ") + ".")
+}
+
+// mostListed bounds a list that is read out.
+const mostListed = 200
+
+func (l *lines) command(ctx context.Context, words []string) {
+	if l.ask != nil {
+		ask := l.ask
+		l.ask = nil
+		ask(strings.Join(words, " "))
+		return
+	}
+	if len(words) == 0 {
+		return
+	}
+	verbs := map[string]string{"cancel": status.OpCancel, "hold": status.OpHold, "release": status.OpRelease, "requeue": status.OpRequeue}
+	switch op := verbs[words[0]]; {
+	case words[0] == "list":
+		l.list(strings.Join(words[1:], " "))
+	case words[0] == "counts":
+		l.counts()
+	case words[0] == "job" && len(words) == 2:
+		l.job(ctx, words[1])
+	case op != "" && len(words) > 1:
+		l.operate(ctx, words[0], op, words[1:])
+	default:
+		l.print("Commands: list [FILTER], counts, job ID, cancel ID..., hold ID..., release ID..., requeue ID..., quit.")
+	}
+}
+
+func (l *lines) list(filter string) {
+	q, err := query.Parse(filter)
+	if err != nil {
+		l.print(format.Escape(err.Error()))
+		return
+	}
+	store := data.NewStore(append(query.Fields(), "plannedNodes"))
+	e := &status.JobEvent{Type: status.EventSync, Revision: "1", Time: l.m.env.Now().Unix()}
+	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
+		e.Items = append(e.Items, l.jobs[id])
+	}
+	store.Apply(e)
+	pass, n := q.Bind(store, e.Time), 0
+	for i := range e.Items {
+		j := &e.Items[i]
+		slot, _ := store.Slot(j.ID)
+		if !pass(slot) {
+			continue
+		}
+		if n++; n <= mostListed {
+			l.print(format.Escape(fmt.Sprintf("%d. Job %s %s of %s: %s", n, format.JobID(j), j.Name, j.User, l.said[j.ID])))
+		}
+	}
+	if n > mostListed {
+		l.print(fmt.Sprintf("and %d more; give list a filter.", n-mostListed))
+	} else if n == 0 {
+		l.print("No job passes.")
+	}
+}
+
+// job tells about one job, and why it waits.
+func (l *lines) job(ctx context.Context, id string) {
+	list, err := l.m.env.Cluster.Jobs(ctx, jobs.Filter{IDs: []string{id}, States: jobs.AllStates})
+	if err != nil || len(list.Items) == 0 {
+		l.print("No such job: " + format.Escape(id))
+		return
+	}
+	j := list.Items[0]
+	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s in %s: %s, %d nodes, %d CPUs.", format.JobID(&j), j.Name, j.User, j.Partition, j.State, j.Nodes, j.CPUs)))
+	if j.State != "PENDING" {
+		return
+	}
+	facts, err := job.Gather(ctx, l.m.env, j)
+	if err != nil {
+		l.print(format.Escape(err.Error()))
+		return
+	}
+	a := why.Explain(facts)
+	for _, text := range append(append([]string{a.Summary}, a.Missing...), append(a.Frees, a.Action)...) {
+		if text != "" {
+			l.print(text)
+		}
+	}
+}
+
+// operate asks, and does.
+func (l *lines) operate(ctx context.Context, name, op string, ids []string) {
+	if l.m.env.ReadOnly {
+		l.print("Started with --read-only: nothing is changed.")
+		return
+	}
+	l.print(fmt.Sprintf("%s %s? Type yes.", name, format.Escape(strings.Join(ids, " "))))
+	l.ask = func(answer string) {
+		if answer != "yes" {
+			l.print("Nothing was done.")
+			return
+		}
+		result, err := l.m.env.Cluster.Operate(ctx, status.Operation{Verb: op, Jobs: ids})
+		if err != nil {
+			l.print(format.Escape(err.Error()))
+			return
+		}
+		for _, item := range result.Items {
+			text := "done"
+			if item.Error != "" {
+				text = item.Error
+			}
+			l.print(format.Escape(item.Job + ": " + text))
+		}
+	}
+}

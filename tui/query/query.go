@@ -1,0 +1,495 @@
+// Package query is the filter language of the terminal UI: words that must be
+// somewhere in a row (train), fields with values (user:anna st:PD,R), numbers
+// (gpu>=4 time>2h), regular expressions (/^run_[0-9]+$/), and ! before any of
+// them for those that do not match. All terms must hold.
+package query
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+)
+
+// Query is a filter. The zero value lets everything pass. It is never changed
+// and safe for concurrent use.
+type Query struct {
+	text  string
+	terms []term
+}
+
+// Text is what the filter was made of.
+func (q *Query) Text() string {
+	if q == nil {
+		return ""
+	}
+	return q.text
+}
+
+// Empty tells whether everything passes.
+func (q *Query) Empty() bool { return q == nil || len(q.terms) == 0 }
+
+type term struct {
+	not    bool
+	field  *field           // nil: any of anywhere
+	number func(int64) bool // of fields that are numbers
+	text   func(string) bool
+}
+
+// kind says how a field's values are compared.
+type kind uint8
+
+const (
+	whole  kind = iota // : means the whole value, * stands for anything
+	part               // : means any part of the value
+	nodes              // a folded list of nodes, : means one of them
+	state              // a state's long or short name
+	number             // a count
+	memory             // MiB
+	span               // seconds
+	minute             // minutes, -1: without limit
+	gpus               // counted in the text of TRES
+	job                // job, array and component ids
+)
+
+type field struct {
+	names []string
+	json  string // the member of status.Job
+	kind  kind
+}
+
+// fields are what can be asked for, the first name being the one shown.
+var fields = []field{
+	{[]string{"user", "u"}, "user", whole}, {[]string{"st", "state", "t"}, "state", state}, {[]string{"part", "partition", "p"}, "partition", whole},
+	{[]string{"name", "n"}, "name", part}, {[]string{"account", "acct", "a"}, "account", whole}, {[]string{"qos", "q"}, "qos", whole},
+	{[]string{"reason", "r"}, "reason", part}, {[]string{"node", "nodelist", "w"}, "nodeList", nodes}, {[]string{"dep", "dependency"}, "dependency", part},
+	{[]string{"resv", "reservation"}, "reservation", whole}, {[]string{"id", "job", "j"}, "id", job},
+	{[]string{"gpu", "gpus"}, "tres", gpus}, {[]string{"cpu", "cpus"}, "cpus", number}, {[]string{"nodes"}, "nodes", number},
+	{[]string{"prio", "priority"}, "priority", number}, {[]string{"mem", "memory"}, "minMemory", memory},
+	{[]string{"time", "elapsed"}, "elapsed", span}, {[]string{"limit", "timelimit"}, "timeLimit", minute}, {[]string{"age"}, "age", span}, {[]string{"wait"}, "wait", span},
+}
+
+// anywhere are the fields that a word is looked for in, beside the id.
+var anywhere = []string{"name", "user", "partition", "state", "account", "reason", "nodeList"}
+
+// Names lists the fields, for help and completion.
+func Names() []string {
+	var out []string
+	for i := range fields {
+		out = append(out, fields[i].names[0])
+	}
+	return out
+}
+
+// Fields lists the members of status.Job that filters read.
+func Fields() []string {
+	return []string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "name", "user", "partition", "state", "account", "reason", "nodeList", "qos",
+		"dependency", "reservation", "tres", "cpus", "nodes", "priority", "minMemory", "timeLimit", "submit", "start", "end", "suspendTime", "preSuspend"}
+}
+
+// Parse reads a filter. An error says what is wrong in words.
+func Parse(text string) (*Query, error) {
+	q := &Query{text: text}
+	for rest := strings.TrimLeft(text, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
+		t, after, err := parseTerm(rest)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			q.terms = append(q.terms, *t)
+		}
+		rest = after
+	}
+	return q, nil
+}
+
+// parseTerm reads the first term of text; nil: it says nothing yet.
+func parseTerm(text string) (t *term, rest string, err error) {
+	t = &term{}
+	if strings.HasPrefix(text, "!") {
+		t.not, text = true, text[1:]
+	}
+	if strings.HasPrefix(text, "/") {
+		return t.regexp(text[1:])
+	}
+	word, rest, err := cutWord(text)
+	if err != nil {
+		return nil, "", err
+	}
+	if word == "" {
+		return nil, rest, nil
+	}
+	at := strings.IndexAny(word, ":=<>~!")
+	if at <= 0 {
+		t.text = wordTest(word)
+		return t, rest, nil
+	}
+	f := fieldCalled(word[:at])
+	op := word[at : at+1]
+	value := word[at+1:]
+	if f == nil {
+		if op == ":" { // 12:30:00, host:port: a word like others
+			t.text = wordTest(word)
+			return t, rest, nil
+		}
+		return nil, "", fmt.Errorf("no field is called %q; there are %s", format.Escape(word[:at]), strings.Join(Names(), " "))
+	}
+	if strings.HasPrefix(value, "=") && op != ":" && op != "~" {
+		op, value = op+"=", value[1:]
+	}
+	if op == "!" {
+		return nil, "", fmt.Errorf("%s!: write !%s:VALUE or %s!=VALUE", f.names[0], f.names[0], f.names[0])
+	}
+	if op == "!=" {
+		t.not, op = !t.not, "="
+	}
+	t.field = f
+	if value == "" {
+		return nil, rest, nil // being typed
+	}
+	return t, rest, t.compile(op, strings.Trim(value, `"`))
+}
+
+// regexp reads /.../.
+func (t *term) regexp(text string) (*term, string, error) {
+	end := strings.Index(text, "/")
+	rest := ""
+	if end >= 0 {
+		text, rest = text[:end], text[end+1:]
+	}
+	if text == "" {
+		return nil, rest, nil
+	}
+	re, err := compileRegexp(text)
+	if err != nil {
+		return nil, "", err
+	}
+	t.text = re.MatchString
+	return t, rest, nil
+}
+
+func compileRegexp(text string) (*regexp.Regexp, error) {
+	flags := "(?i)"
+	if strings.ToLower(text) != text {
+		flags = ""
+	}
+	re, err := regexp.Compile(flags + text)
+	if err != nil {
+		why, _ := strings.CutPrefix(err.Error(), "error parsing regexp: ")
+		return nil, fmt.Errorf("/%s/: %s", format.Escape(text), format.Escape(why))
+	}
+	return re, nil
+}
+
+// cutWord cuts a word off, at the first space outside quotes.
+func cutWord(text string) (word, rest string, err error) {
+	quoted := false
+	for i := range len(text) {
+		switch {
+		case text[i] == '"':
+			quoted = !quoted
+		case text[i] == ' ' && !quoted:
+			return text[:i], text[i:], nil
+		}
+	}
+	// An open quote at the end is one that is being typed.
+	return text, "", nil
+}
+
+func fieldCalled(name string) *field {
+	for i := range fields {
+		if slices.Contains(fields[i].names, strings.ToLower(name)) {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+// wordTest is the test of a plain word: it must be somewhere, in either case;
+// with ~ in front its letters must be there in this order.
+func wordTest(word string) func(string) bool {
+	word = strings.ToLower(strings.Trim(word, `"`))
+	if rest, ok := strings.CutPrefix(word, "~"); ok && rest != "" {
+		return func(s string) bool { return inOrder(strings.ToLower(s), rest) }
+	}
+	return func(s string) bool { return containsFold(s, word) }
+}
+
+// containsFold is strings.Contains without minding the case of ASCII letters;
+// lower is in lower case.
+func containsFold(s, lower string) bool {
+	if lower == "" {
+		return true
+	}
+	for i := 0; i+len(lower) <= len(s); i++ {
+		n := 0
+		for n < len(lower) && fold(s[i+n]) == lower[n] {
+			n++
+		}
+		if n == len(lower) {
+			return true
+		}
+	}
+	return false
+}
+
+func fold(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+func inOrder(s, letters string) bool {
+	for _, r := range letters {
+		at := strings.IndexRune(s, r)
+		if at < 0 {
+			return false
+		}
+		s = s[at+len(string(r)):]
+	}
+	return true
+}
+
+// compile makes the test of a field's value.
+func (t *term) compile(op, value string) (err error) {
+	f := t.field
+	if op == "~" {
+		re, err := compileRegexp(value)
+		if err != nil {
+			return err
+		}
+		t.text = re.MatchString
+		return numbersHaveNoText(f)
+	}
+	if f.kind >= number && f.kind != job {
+		t.number, err = compareNumber(f, op, value)
+		return err
+	}
+	if op != ":" && op != "=" {
+		return fmt.Errorf("%s is no number: write %s:VALUE", f.names[0], f.names[0])
+	}
+	switch {
+	case f.kind == state:
+		t.text, err = stateTest(value)
+	case f.kind == nodes:
+		t.text, err = nodeTest(value)
+	case f.kind == part && op == ":":
+		t.text = anyOf(value, func(v string) func(string) bool { return func(s string) bool { return containsFold(s, v) } })
+	default:
+		t.text = anyOf(value, glob)
+	}
+	return err
+}
+
+func numbersHaveNoText(f *field) error {
+	if f.kind >= number && f.kind != job {
+		return fmt.Errorf("%s is a number: write %s>=VALUE", f.names[0], f.names[0])
+	}
+	return nil
+}
+
+// anyOf is a test that holds if that of one of the comma-separated values does.
+func anyOf(value string, one func(lower string) func(string) bool) func(string) bool {
+	var tests []func(string) bool
+	for v := range strings.SplitSeq(strings.ToLower(value), ",") {
+		if v != "" {
+			tests = append(tests, one(v))
+		}
+	}
+	return func(s string) bool {
+		return slices.ContainsFunc(tests, func(t func(string) bool) bool { return t(s) })
+	}
+}
+
+// glob is a test for a whole value with * in it.
+func glob(pattern string) func(string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return func(s string) bool { return strings.EqualFold(s, pattern) }
+	}
+	return func(s string) bool {
+		s = strings.ToLower(s)
+		first, last := parts[0], parts[len(parts)-1]
+		if !strings.HasPrefix(s, first) || len(s) < len(first)+len(last) || !strings.HasSuffix(s, last) {
+			return false
+		}
+		s = s[len(first) : len(s)-len(last)]
+		for _, p := range parts[1 : len(parts)-1] {
+			at := strings.Index(s, p)
+			if at < 0 {
+				return false
+			}
+			s = s[at+len(p):]
+		}
+		return true
+	}
+}
+
+func stateTest(value string) (func(string) bool, error) {
+	var states []string
+	for v := range strings.SplitSeq(value, ",") {
+		if v == "" {
+			continue
+		}
+		// While a long name is being typed, what begins like it matches.
+		name, ok := format.ParseState(v)
+		if ok {
+			states = append(states, name)
+			continue
+		}
+		n := len(states)
+		for _, s := range format.StateOrder {
+			if strings.HasPrefix(s, strings.ToUpper(v)) {
+				states = append(states, s)
+			}
+		}
+		if len(states) == n {
+			return nil, fmt.Errorf("no state is called %q", format.Escape(v))
+		}
+	}
+	return func(s string) bool { return slices.Contains(states, s) }, nil
+}
+
+// mostNodes bounds how many nodes a filter may name.
+const mostNodes = 1 << 16
+
+func nodeTest(value string) (func(string) bool, error) {
+	wanted, err := hostlist.Expand(value)
+	if err != nil {
+		// An open bracket is one that is being typed.
+		return func(s string) bool { return containsFold(s, strings.ToLower(value)) }, nil
+	}
+	if len(wanted) > mostNodes {
+		return nil, fmt.Errorf("node: more than %d nodes", mostNodes)
+	}
+	return func(s string) bool {
+		if s == "" {
+			return false
+		}
+		list, err := hostlist.Expand(s)
+		return err == nil && slices.ContainsFunc(wanted, func(w string) bool {
+			return slices.ContainsFunc(list, func(n string) bool { return strings.EqualFold(n, w) })
+		})
+	}, nil
+}
+
+func compareNumber(f *field, op, value string) (func(int64) bool, error) {
+	n, err := parseNumber(f, value)
+	if err != nil {
+		return nil, err
+	}
+	switch op {
+	case ">=":
+		return func(v int64) bool { return v >= n }, nil
+	case "<=":
+		return func(v int64) bool { return v <= n }, nil
+	case ">":
+		return func(v int64) bool { return v > n }, nil
+	case "<":
+		return func(v int64) bool { return v < n }, nil
+	case ":", "=", "==":
+		return func(v int64) bool { return v == n }, nil
+	}
+	return nil, fmt.Errorf("%s%s: write one of = != < <= > >=", f.names[0], op)
+}
+
+// parseNumber reads a value in the unit of the field: 4, 10k, 64G, 2h30m,
+// 1-12:00:00, unlimited.
+func parseNumber(f *field, text string) (int64, error) {
+	bad := fmt.Errorf("%s: %q is no %s", f.names[0], format.Escape(text), map[kind]string{
+		number: "number", gpus: "number", memory: "amount of memory (64G)", span: "time (2h, 1-12:00:00)", minute: "time (2h, 1-12:00:00)"}[f.kind])
+	switch f.kind {
+	case memory:
+		n, unit, err := leading(text)
+		scale, ok := map[string]float64{"": 1, "k": 1.0 / 1024, "m": 1, "g": 1024, "t": 1 << 20}[strings.TrimSuffix(unit, "b")]
+		if err != nil || !ok {
+			return 0, bad
+		}
+		return int64(n * scale), nil
+	case span, minute:
+		if strings.HasPrefix("unlimited", strings.ToLower(text)) && f.kind == minute {
+			return 1 << 40, nil
+		}
+		seconds, ok := parseSpan(text)
+		if !ok {
+			return 0, bad
+		}
+		if f.kind == minute {
+			return seconds / 60, nil
+		}
+		return seconds, nil
+	}
+	n, unit, err := leading(text)
+	scale, ok := map[string]float64{"": 1, "k": 1e3, "m": 1e6}[unit]
+	if err != nil || !ok {
+		return 0, bad
+	}
+	return int64(n * scale), nil
+}
+
+// leading splits a number and its unit, in lower case.
+func leading(text string) (float64, string, error) {
+	at := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if at < 0 {
+		at = len(text)
+	}
+	n, err := strconv.ParseFloat(text[:at], 64)
+	return n, strings.ToLower(text[at:]), err
+}
+
+// parseSpan reads 90s, 2h30m, 3d, or Slurm's D-HH:MM:SS; a number alone is
+// minutes, as in Slurm.
+func parseSpan(text string) (seconds int64, ok bool) {
+	if strings.Contains(text, ":") {
+		return parseClock(text)
+	}
+	total, rest := 0.0, strings.ToLower(text)
+	for rest != "" {
+		n, after, err := leading(rest)
+		if err != nil {
+			return 0, false
+		}
+		if after == "" {
+			return int64(total + n*60), true
+		}
+		scale, known := map[byte]float64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[after[0]]
+		if !known {
+			return 0, false
+		}
+		total += n * scale
+		rest = after[1:]
+	}
+	return int64(total), true
+}
+
+func parseClock(text string) (int64, bool) {
+	days := int64(0)
+	if d, rest, ok := strings.Cut(text, "-"); ok {
+		n, err := strconv.ParseInt(d, 10, 32)
+		if err != nil || n < 0 {
+			return 0, false
+		}
+		days, text = n, rest
+	}
+	total := int64(0)
+	parts := strings.Split(text, ":")
+	if len(parts) > 3 {
+		return 0, false
+	}
+	for _, p := range parts {
+		n, err := strconv.ParseInt(p, 10, 32)
+		if err != nil || n < 0 {
+			return 0, false
+		}
+		total = total*60 + n
+	}
+	if len(parts) == 2 && days > 0 {
+		total *= 60 // D-HH:MM
+	}
+	return days*86400 + total, true
+}

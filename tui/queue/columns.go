@@ -1,0 +1,141 @@
+package queue
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/query"
+)
+
+// Default are the columns of the queue where nothing else is asked for, by
+// their names in squeue -O; gpus is the terminal UI's own.
+var Default = []string{"JobArrayID", "StateCompact", "UserName", "Name", "Partition", "TimeUsed", "TimeLimit", "NumNodes", "NumCPUs", "gpus", "StartTime", "ReasonList"}
+
+// column is a column that can be shown.
+type column struct {
+	*format.Column[status.Job]
+	look
+}
+
+// look is how a column is laid out. Width are the least and the most cells; the
+// higher the rank, the earlier it is left out where there is no room.
+type look struct {
+	least, most, rank int
+	right             bool
+}
+
+// looks are the layouts of usual columns; others get that of "".
+var looks = map[string]look{
+	"JobArrayID": {1, 1 << 10, 0, false}, "JobID": {1, 1 << 10, 0, false}, // ids are never cut
+	"StateCompact": {2, 4, 1, false}, "State": {2, 13, 1, false}, "ReasonList": {16, 1 << 10, 2, false}, "TimeUsed": {4, 14, 3, true},
+	"Name": {6, 24, 4, false}, "UserName": {4, 12, 5, false}, "NumNodes": {1, 6, 6, true}, "gpus": {4, 5, 7, true}, "Partition": {5, 10, 8, false},
+	"StartTime": {5, 19, 9, false}, "NumCPUs": {4, 7, 10, true}, "TimeLimit": {6, 14, 11, true}, "TimeLeft": {6, 14, 9, true},
+	"PriorityLong": {4, 11, 12, true}, "NodeList": {8, 40, 9, false}, "Reason": {8, 30, 9, false}, "": {4, 30, 20, false},
+}
+
+// gpuColumn counts the GPUs that a job has or wants.
+var gpuColumn = format.Column[status.Job]{
+	Name: "gpus", Header: "GPUS", Fields: []string{"tres"},
+	Append: func(b []byte, j *status.Job, _ *format.Settings) []byte {
+		if n := query.GPUs(j.TRES); n > 0 {
+			return strconv.AppendInt(b, int64(n), 10)
+		}
+		return b
+	},
+	Value: func(j *status.Job, _ *format.Settings) int64 { return int64(query.GPUs(j.TRES)) },
+}
+
+// find is the column of that name or squeue letter, nil if there is none.
+func find(name string) *column {
+	c := &gpuColumn
+	if !strings.EqualFold(name, c.Name) {
+		i := slices.IndexFunc(format.JobColumns, func(c format.Column[status.Job]) bool {
+			return c.Name != "" && strings.EqualFold(c.Name, name) || len(name) == 1 && c.Letter == name[0]
+		})
+		if i < 0 {
+			return nil
+		}
+		c = &format.JobColumns[i]
+	}
+	l, ok := looks[c.Name]
+	if !ok {
+		l = looks[""]
+	}
+	return &column{c, l}
+}
+
+// Known lists the names of all columns that can be shown.
+func Known() []string {
+	names := []string{gpuColumn.Name}
+	for i := range format.JobColumns {
+		if c := &format.JobColumns[i]; c.Name != "" && c.Header != "" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// columnsOf finds columns by name; those that are none are told in bad. The id
+// is always among them.
+func columnsOf(names []string) (cols []*column, bad []string) {
+	for _, n := range names {
+		c := find(n)
+		switch {
+		case c == nil:
+			bad = append(bad, n)
+		case !slices.ContainsFunc(cols, func(o *column) bool { return o.Name == c.Name }):
+			cols = append(cols, c)
+		}
+	}
+	if !slices.ContainsFunc(cols, isID) {
+		cols = append([]*column{find("JobArrayID")}, cols...)
+	}
+	return cols, bad
+}
+
+func isID(c *column) bool { return c.Name == "JobArrayID" || c.Name == "JobID" }
+
+// NamesOf are the columns of a layout of squeue -o or -O, with the widths
+// given there as the most they get.
+func NamesOf(l format.Layout[status.Job]) []string {
+	var out []string
+	for i := range l {
+		if c := l[i].Column; c != nil && c.Name != "" {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// keysOf reads an order of squeue -S: letters with - for descending, or names
+// of columns.
+func keysOf(order string) []data.Key {
+	var keys []data.Key
+	for item := range strings.SplitSeq(order, ",") {
+		item = strings.TrimSpace(item)
+		name := strings.TrimLeft(item, "+-")
+		if c := find(name); c != nil && name != "" {
+			keys = append(keys, data.Key{Column: c.Column, Descending: strings.HasPrefix(item, "-")})
+		}
+	}
+	return keys
+}
+
+// orderOf writes keys as keysOf reads them.
+func orderOf(keys []data.Key) string {
+	items := make([]string, len(keys))
+	for i, k := range keys {
+		items[i] = k.Column.Name
+		if k.Column.Letter != 0 {
+			items[i] = string(k.Column.Letter)
+		}
+		if k.Descending {
+			items[i] = "-" + items[i]
+		}
+	}
+	return strings.Join(items, ",")
+}

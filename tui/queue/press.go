@@ -1,0 +1,257 @@
+package queue
+
+import (
+	"slices"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/ui"
+)
+
+// press does what a key says.
+func (p *Page) press(k ui.Press) tea.Cmd {
+	if p.list.Press(k.Action) {
+		p.moved()
+		return nil
+	}
+	if cmd, ok := p.look(k.Action); ok {
+		return cmd
+	}
+	return p.act(k.Action)
+}
+
+// look is what changes nothing but the screen.
+func (p *Page) look(a ui.Action) (tea.Cmd, bool) {
+	switch a {
+	case ui.Left:
+		p.across = max(0, p.across-1)
+	case ui.Right:
+		p.across = min(len(p.columns)-1, p.across+1)
+	case ui.Filter:
+		return p.env.Send(p.askFilter()), true
+	case ui.Saved:
+		return p.chooseFilter(), true
+	case ui.Clear:
+		return nil, p.SetFilter("") == nil
+	case ui.Sort:
+		return p.nextKey(1), true
+	case ui.SortPrev:
+		return p.nextKey(-1), true
+	case ui.Reverse:
+		return p.reverse(), true
+	case ui.Columns:
+		return p.env.Send(p.chooseColumns()), true
+	case ui.Expand:
+		p.toggleGroup()
+	case ui.All:
+		return p.SetAll(!slices.Equal(p.options.Filter.States, jobs.AllStates)), true
+	case ui.Pause:
+		return p.pause(), true
+	case ui.Open:
+		return p.open(), true
+	case ui.Mark:
+		p.toggleMark()
+	case ui.MarkRange:
+		p.markRange()
+	case ui.MarkAll:
+		p.markAll()
+	case ui.Copy:
+		return p.copyID(), true
+	case ui.CopyRow:
+		return p.env.Send(ui.Clip{Text: p.rowText(), What: "the row"}), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// askFilter has a filter typed; the list follows each key, and a filter that
+// is wrong leaves it as it was.
+func (p *Page) askFilter() ui.Ask {
+	before := p.rows.filter
+	return ui.Ask{
+		Label: "/", Initial: before.Text(), History: "filter",
+		Live: func(text string) { _ = p.SetFilter(text) },
+		Done: func(text string) tea.Cmd {
+			if err := p.SetFilter(text); err != nil {
+				p.rows.filter = before
+				p.rows.rebuild()
+				p.follow()
+				return p.env.Complain(err)
+			}
+			return nil
+		},
+		Cancel: func() {
+			p.rows.filter = before
+			p.rows.rebuild()
+			p.follow()
+		},
+	}
+}
+
+func (p *Page) chooseFilter() tea.Cmd {
+	if len(p.saved) == 0 {
+		return p.env.Say("No filters are saved; :save NAME saves the one in use.")
+	}
+	var items []ui.Choice
+	for name, text := range p.saved {
+		items = append(items, ui.Choice{Name: name, Text: text})
+	}
+	slices.SortFunc(items, func(a, b ui.Choice) int { return compare(a.Name, b.Name) })
+	return p.env.Send(ui.Choose{Title: "Saved filters", Items: items, Done: func(c []ui.Choice) tea.Cmd {
+		if err := p.SetFilter(c[0].Text); err != nil {
+			return p.env.Complain(err)
+		}
+		return nil
+	}})
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// nextKey orders by the column n places from the one now ordered by; what was
+// first is second from now on.
+func (p *Page) nextKey(n int) tea.Cmd {
+	at := -1
+	if len(p.rows.keys) > 0 {
+		at = slices.IndexFunc(p.columns, func(c *column) bool { return c.Name == p.rows.keys[0].Column.Name })
+	}
+	if at < 0 && n < 0 {
+		at = 0
+	}
+	at = (at + n + len(p.columns)) % len(p.columns)
+	return p.sortBy(p.columns[at])
+}
+
+func (p *Page) sortBy(c *column) tea.Cmd {
+	keys := []data.Key{{Column: c.Column}}
+	for _, k := range p.rows.keys {
+		if k.Column.Name != c.Name && len(keys) < 3 {
+			keys = append(keys, k)
+		}
+	}
+	return p.sorted(keys)
+}
+
+func (p *Page) reverse() tea.Cmd {
+	if len(p.rows.keys) == 0 {
+		return nil
+	}
+	keys := slices.Clone(p.rows.keys)
+	keys[0].Descending = !keys[0].Descending
+	return p.sorted(keys)
+}
+
+func (p *Page) chooseColumns() ui.Choose {
+	var items []ui.Choice
+	for _, c := range p.columns {
+		items = append(items, ui.Choice{Name: c.Name, Text: c.Header, On: true})
+	}
+	for _, name := range Known() {
+		if !slices.ContainsFunc(p.columns, func(c *column) bool { return c.Name == name }) {
+			items = append(items, ui.Choice{Name: name, Text: find(name).Header})
+		}
+	}
+	return ui.Choose{Title: "Columns", Items: items, Toggle: true, Done: func(items []ui.Choice) tea.Cmd {
+		var names []string
+		for _, i := range items {
+			if i.On {
+				names = append(names, i.Name)
+			}
+		}
+		cmd, err := p.SetColumns(names)
+		if err != nil {
+			return p.env.Complain(err)
+		}
+		return cmd
+	}}
+}
+
+// toggleGroup opens or folds the group that the cursor is on or in.
+func (p *Page) toggleGroup() {
+	i := p.list.Cursor
+	if i < 0 || i >= len(p.rows.list) {
+		return
+	}
+	id, _ := p.rows.groupOf(p.rows.list[i].slot)
+	if id == 0 {
+		return
+	}
+	if p.rows.open[id] = !p.rows.open[id]; !p.rows.open[id] {
+		delete(p.rows.open, id)
+		p.at = -id
+	}
+	p.rows.fold()
+	p.follow()
+}
+
+// pause stops taking events in, or takes in what has come.
+func (p *Page) pause() tea.Cmd {
+	if p.paused = !p.paused; p.paused {
+		return nil
+	}
+	held := p.held
+	p.held = nil
+	var cmds []tea.Cmd
+	for _, e := range held {
+		if e.Watch == p.watch && len(e.Events) > 0 {
+			cmds = append(cmds, p.take(e.Events))
+		}
+	}
+	return tea.Batch(cmds...)
+}
+
+func (p *Page) open() tea.Cmd {
+	if id := p.Current(); id != "" {
+		return p.env.Send(ui.Go{Page: ui.PageJob, ID: id})
+	}
+	return nil
+}
+
+// click moves the cursor, opens on a second click, orders by a header, scrolls.
+func (p *Page) click(c ui.Click) tea.Cmd {
+	head := p.height - p.list.Height
+	switch {
+	case c.Wheel != 0:
+		p.list.Scroll(c.Wheel)
+	case c.Y < head:
+		for _, at := range p.places {
+			if c.X >= at.x+gutter && c.X <= at.x+gutter+at.width {
+				return p.sortOrTurn(p.columns[at.index])
+			}
+		}
+	case p.list.Top+c.Y-head >= len(p.rows.list):
+	case c.X == 0:
+		p.list.To(p.list.Top + c.Y - head)
+		p.moved()
+		p.toggleMark()
+		return nil
+	default:
+		i := p.list.Top + c.Y - head
+		again := i == p.list.Cursor
+		p.list.To(i)
+		p.moved()
+		if again {
+			return p.open()
+		}
+		return nil
+	}
+	p.moved()
+	return nil
+}
+
+func (p *Page) sortOrTurn(c *column) tea.Cmd {
+	if len(p.rows.keys) > 0 && p.rows.keys[0].Column.Name == c.Name {
+		return p.reverse()
+	}
+	return p.sortBy(c)
+}

@@ -1,0 +1,487 @@
+// Package timeline is the page of time: what runs until when, and when what
+// waits is planned to start, for each job or each node.
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/query"
+	"github.com/berth-hpc/berth/tui/ui"
+)
+
+// spans are the stretches of time that the screen can show, in seconds.
+var spans = []int64{900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400}
+
+// Page shows jobs over time.
+type Page struct {
+	env    *data.Env
+	filter jobs.Filter
+	store  *data.Store
+	next   *data.Store
+	watch  *data.Watch
+	query  *query.Query
+	bars   []bar // by start
+	byNode bool
+	lanes  []lane
+	list   ui.List
+	at     string // the job or node under the cursor
+	span   int
+	from   int64 // seconds from now that the screen begins with
+	offset int64
+	err    error
+}
+
+// bar is a job in time.
+type bar struct {
+	job        status.Job
+	start, end int64 // end 0: not known
+	planned    bool
+	nodes      []string
+}
+
+// lane is a node with what is on it.
+type lane struct {
+	node string
+	bars []*bar
+}
+
+// fields are what the page reads of jobs.
+var fields = []string{"id", "name", "user", "state", "partition", "start", "end", "timeLimit", "nodeList", "plannedNodes", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "priority"}
+
+// mostBars bounds the page: beyond come starts that nobody looks at.
+const mostBars = 5000
+
+// New makes the page of the jobs that f means.
+func New(env *data.Env, f jobs.Filter) *Page {
+	f.States, f.Fields = []string{"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING"}, append(slices.Clone(fields), query.Fields()...)
+	slices.Sort(f.Fields)
+	f.Fields = slices.Compact(f.Fields)
+	return &Page{env: env, filter: f, store: data.NewStore(f.Fields), query: &query.Query{}, span: 2}
+}
+
+type retry struct{ watch *data.Watch }
+
+// Update takes a message in.
+func (p *Page) Update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case ui.Shown:
+		return p.start()
+	case ui.Hidden:
+		if p.watch != nil {
+			p.watch.Stop()
+			p.watch = nil
+		}
+	case retry:
+		if p.watch != nil && msg.watch == p.watch {
+			return p.start()
+		}
+	case data.Events:
+		return p.events(msg)
+	case ui.Click:
+		if msg.Wheel != 0 {
+			p.list.Scroll(msg.Wheel)
+		} else if i := p.list.Top + msg.Y - 1; msg.Y >= 1 && i < p.list.Len {
+			p.list.To(i)
+		}
+		p.moved()
+	case ui.Press:
+		return p.press(msg)
+	}
+	return nil
+}
+
+func (p *Page) start() tea.Cmd {
+	p.watch = data.Follow(p.env.Context, p.env.Cluster, p.filter)
+	return p.watch.Next
+}
+
+// Owns tells whether events are of this page's watch.
+func (p *Page) Owns(w *data.Watch) bool { return w != nil && w == p.watch }
+
+func (p *Page) events(e data.Events) tea.Cmd {
+	if !p.Owns(e.Watch) {
+		return nil
+	}
+	for _, ev := range e.Events {
+		if ev.Type == status.EventSync {
+			p.next = data.NewStore(p.filter.Fields)
+		}
+		p.offset = ev.Time - p.env.Now().Unix()
+		if p.next == nil {
+			p.store.Apply(ev)
+		} else if c := p.next.Apply(ev); !c.More {
+			p.store, p.next = p.next, nil
+		}
+	}
+	if p.next == nil {
+		p.fill()
+	}
+	if e.Err != nil {
+		p.err = e.Err
+		w := p.watch
+		return tea.Tick(data.Refusal, func(time.Time) tea.Msg { return retry{w} })
+	}
+	p.err = e.Lost
+	return p.watch.Next
+}
+
+func (p *Page) now() int64 { return p.env.Now().Unix() + p.offset }
+
+// fill makes the bars: of what runs, and of what has a planned start.
+func (p *Page) fill() {
+	p.bars = p.bars[:0]
+	pass := p.query.Bind(p.store, p.now())
+	slots := slices.DeleteFunc(p.store.Slots(nil), func(s int32) bool {
+		return p.store.Number(s, "start") == 0 || !pass(s)
+	})
+	slices.SortFunc(slots, func(a, b int32) int {
+		x, y := p.store.Number(a, "start"), p.store.Number(b, "start")
+		if x != y {
+			return int(min(1, max(-1, x-y)))
+		}
+		return int(min(1, max(-1, p.store.ID(a)-p.store.ID(b))))
+	})
+	for _, s := range slots[:min(len(slots), mostBars)] {
+		p.bars = append(p.bars, barOf(p.store.Job(s)))
+	}
+	p.lanes = nil
+	if p.byNode {
+		p.fillLanes()
+	}
+	p.find()
+}
+
+func barOf(j status.Job) bar {
+	b := bar{job: j, start: j.Start, end: j.End, planned: j.State == "PENDING"}
+	if b.end == 0 && j.TimeLimit >= 0 {
+		b.end = j.Start + int64(j.TimeLimit)*60
+	}
+	if j.TimeLimit < 0 {
+		b.end = 0
+	}
+	list := j.NodeList
+	if b.planned {
+		list = j.PlannedNodes
+	}
+	if list != "" {
+		b.nodes, _ = hostlist.Expand(list)
+	}
+	return b
+}
+
+func (p *Page) fillLanes() {
+	at := map[string]int{}
+	for i := range p.bars {
+		for _, n := range p.bars[i].nodes {
+			k, ok := at[n]
+			if !ok {
+				k = len(p.lanes)
+				at[n] = k
+				p.lanes = append(p.lanes, lane{node: n})
+			}
+			p.lanes[k].bars = append(p.lanes[k].bars, &p.bars[i])
+		}
+	}
+	slices.SortFunc(p.lanes, func(a, b lane) int {
+		if len(a.node) != len(b.node) {
+			return len(a.node) - len(b.node)
+		}
+		return strings.Compare(a.node, b.node)
+	})
+}
+
+func (p *Page) rows() int {
+	if p.byNode {
+		return len(p.lanes)
+	}
+	return len(p.bars)
+}
+
+func (p *Page) name(i int) string {
+	switch {
+	case i < 0 || i >= p.rows():
+		return ""
+	case p.byNode:
+		return p.lanes[i].node
+	}
+	return fmt.Sprint(p.bars[i].job.ID)
+}
+
+// find puts the cursor back onto what it was on.
+func (p *Page) find() {
+	p.list.Resize(p.rows(), p.list.Height)
+	for i := range p.rows() {
+		if p.name(i) == p.at {
+			p.list.To(i)
+			break
+		}
+	}
+	p.moved()
+}
+
+func (p *Page) moved() { p.at = p.name(p.list.Cursor) }
+
+func (p *Page) press(k ui.Press) tea.Cmd {
+	if p.list.Press(k.Action) {
+		p.moved()
+		return nil
+	}
+	switch k.Action {
+	case ui.ZoomIn:
+		p.span = max(0, p.span-1)
+	case ui.ZoomOut:
+		p.span = min(len(spans)-1, p.span+1)
+	case ui.Left:
+		p.from -= spans[p.span] / 4
+	case ui.Right:
+		p.from += spans[p.span] / 4
+	case ui.Group:
+		p.byNode, p.at = !p.byNode, ""
+		p.list.To(0)
+		p.fill()
+	case ui.Filter:
+		return p.env.Send(data.AskFilter(p.env, "filter", &p.query, p.fill))
+	case ui.Clear:
+		p.query = &query.Query{}
+		p.fill()
+	case ui.Open:
+		if p.at != "" && p.byNode {
+			return p.env.Send(ui.Go{Page: ui.PageNodes, ID: p.at})
+		} else if p.at != "" {
+			return p.env.Send(ui.Go{Page: ui.PageJob, ID: p.at})
+		}
+	case ui.Copy:
+		return p.env.Send(ui.Clip{Text: p.at, What: p.at})
+	case ui.ShowLine:
+		return p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()})
+	}
+	return nil
+}
+
+// Tick moves the clock on; bars move a cell a minute at most, which is not
+// worth a frame each second.
+func (p *Page) Tick(time.Time) bool { return false }
+
+// View draws the page.
+func (p *Page) View(width, height int) []string {
+	if height <= 0 {
+		return nil
+	}
+	p.list.Resize(p.rows(), height-1)
+	if p.rows() == 0 {
+		text := "Nothing runs, and no start is planned."
+		switch {
+		case p.err != nil:
+			text = p.err.Error()
+		case !p.store.Complete:
+			text = "Asking for the queue ..."
+		case !p.query.Empty():
+			text = "No job passes the filter."
+		}
+		return []string{p.env.Dim.Render(ui.Cut(ui.Safe(text), width, p.env.Cut))}
+	}
+	label := p.labelWidth(width)
+	out := []string{p.axis(label, width)}
+	first, last := p.list.Seen()
+	for i := first; i < last; i++ {
+		cursor := " "
+		if i == p.list.Cursor {
+			cursor = p.env.Cursor
+		}
+		name := ui.Pad(p.label(i), label-2, false, p.env.Cut)
+		if i == p.list.Cursor {
+			name = p.env.Selected.Render(cursor + name)
+		} else {
+			name = cursor + name
+		}
+		out = append(out, name+" "+p.draw(i, width-label))
+	}
+	return out
+}
+
+// labelWidth is the room for names: a third, and what the longest takes.
+func (p *Page) labelWidth(width int) int {
+	w := 8
+	first, last := p.list.Seen()
+	for i := first; i < last; i++ {
+		w = max(w, ui.Width(p.label(i))+2)
+	}
+	return min(w, max(8, width/3))
+}
+
+func (p *Page) label(i int) string {
+	if p.byNode {
+		return ui.Safe(p.lanes[i].node)
+	}
+	j := &p.bars[i].job
+	return ui.Safe(fmt.Sprintf("%s %s %s", format.JobID(j), format.CompactState(j.State), j.User))
+}
+
+// window is the stretch of time on the screen.
+func (p *Page) window() (from, to int64) {
+	from = p.now() - spans[p.span]/8 + p.from
+	return from, from + spans[p.span]
+}
+
+// axis is the line with the times; a bar stands for now.
+func (p *Page) axis(label, width int) string {
+	from, to := p.window()
+	room := width - label
+	if room <= 0 {
+		return ""
+	}
+	line := []byte(strings.Repeat(" ", room))
+	layout := "15:04"
+	if to-from > 86400 {
+		layout = "2 Jan"
+	}
+	loc := p.env.Format.Location
+	if loc == nil {
+		loc = time.UTC
+	}
+	step := niceStep((to - from) * 9 / int64(max(9, room)))
+	_, zone := time.Unix(from, 0).In(loc).Zone()
+	end := -1
+	for t := (from+int64(zone))/step*step + step - int64(zone); t < to; t += step {
+		text := time.Unix(t, 0).In(loc).Format(layout)
+		x := int((t - from) * int64(room) / (to - from))
+		if x > end && x+len(text) <= room {
+			copy(line[x:], text)
+			end = x + len(text)
+		}
+	}
+	if x := p.cell(p.now(), room); x >= 0 && x < room {
+		line[x] = '|'
+	}
+	return strings.Repeat(" ", label) + p.env.Header.Render(string(line))
+}
+
+// niceStep is a step between labels of at least so many seconds.
+func niceStep(least int64) int64 {
+	for _, s := range []int64{60, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400} {
+		if s >= least {
+			return s
+		}
+	}
+	return 14 * 86400
+}
+
+// cell is where an instant is among room cells; it may be outside.
+func (p *Page) cell(t int64, room int) int {
+	from, to := p.window()
+	x := (t - from) * int64(room) / (to - from)
+	return int(min(int64(room)+1, max(-1, x)))
+}
+
+// draw draws one row of bars.
+func (p *Page) draw(i, room int) string {
+	if room <= 0 {
+		return ""
+	}
+	cells := make([]string, room)
+	for c := range cells {
+		cells[c] = " "
+	}
+	if x := p.cell(p.now(), room); x >= 0 && x < room {
+		cells[x] = "|"
+	}
+	bars := []*bar{}
+	if p.byNode {
+		bars = p.lanes[i].bars
+	} else {
+		bars = append(bars, &p.bars[i])
+	}
+	for _, b := range bars {
+		p.paint(cells, b)
+	}
+	return strings.TrimRight(strings.Join(cells, ""), " ")
+}
+
+// paint puts a bar into cells, with the job's id in it where it fits.
+func (p *Page) paint(cells []string, b *bar) {
+	room := len(cells)
+	from, to := p.cell(b.start, room), room
+	if b.end > 0 {
+		to = p.cell(b.end, room)
+	}
+	if to < 0 || from >= room {
+		return
+	}
+	glyph, style := p.env.Bar, p.env.Good
+	if b.planned {
+		glyph, style = p.env.Planned, p.env.Waiting
+	}
+	from, to = max(0, from), min(room, max(to, from+1))
+	for x := from; x < to; x++ {
+		cells[x] = style.Render(glyph)
+	}
+	if id := format.JobID(&b.job); p.byNode && to-from > len(id)+1 {
+		for k := range id {
+			cells[from+1+k] = style.Render(id[k : k+1])
+		}
+	}
+	if b.end == 0 && to == room {
+		cells[room-1] = style.Render(">")
+	}
+}
+
+// Title is what the page shows, and how much of it.
+func (p *Page) Title() string {
+	what := "jobs"
+	if p.byNode {
+		what = "nodes"
+	}
+	planned := 0
+	for i := range p.bars {
+		if p.bars[i].planned {
+			planned++
+		}
+	}
+	text := fmt.Sprintf("%d %s, %d planned, %s", p.rows(), what, planned, span(spans[p.span]))
+	if len(p.bars) == mostBars {
+		text += fmt.Sprintf(" [the first %d only]", mostBars)
+	}
+	if !p.query.Empty() {
+		text += " /" + p.query.Text()
+	}
+	if p.err != nil && len(p.bars) > 0 {
+		text += " [not up to date]"
+	}
+	return ui.Safe(text)
+}
+
+func span(seconds int64) string {
+	switch {
+	case seconds < 3600:
+		return fmt.Sprintf("%d min", seconds/60)
+	case seconds < 86400:
+		return fmt.Sprintf("%d h", seconds/3600)
+	}
+	return fmt.Sprintf("%d d", seconds/86400)
+}
+
+// Hints are the most useful actions.
+func (p *Page) Hints() []ui.Action {
+	return []ui.Action{ui.Help, ui.Back, ui.ZoomIn, ui.ZoomOut, ui.Group, ui.Filter, ui.Open}
+}
+
+// Line is the squeue that tells the same.
+func (p *Page) Line() string { return "squeue --start" }
+
+// Current is the id of the job under the cursor; empty by node.
+func (p *Page) Current() string {
+	if p.byNode {
+		return ""
+	}
+	return p.at
+}

@@ -1,0 +1,115 @@
+// Package tui is the queue in a terminal: squeue --tui. Its model routes
+// messages to one page at a time; the pages are packages below this one, and
+// what they share is in ui and data. Messages carry results, commands do what
+// takes time, Update decides and View draws.
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/tui/data"
+)
+
+// Run shows the queue until the user leaves. It needs a terminal at p.In and
+// p.Out, except where s.Plain is set.
+func Run(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) error {
+	// A command's rare collections are wrong for a program that stays.
+	debug.SetGCPercent(100)
+	m, err := New(ctx, p, c, s)
+	if err != nil {
+		return err
+	}
+	if s.Plain || p.Env("ACCESSIBLE") == "1" || p.Env("TERM") == "dumb" {
+		return m.plain(ctx, p)
+	}
+	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(p.In), tea.WithOutput(p.Out), tea.WithEnvironment(p.Environ()),
+		tea.WithFilter(synchronized(p)))
+	_, err = prog.Run()
+	m.close()
+	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// synchronized has Bubble Tea draw frames in one piece over SSH as well, where
+// it does not ask the terminal whether it can: those that cannot pass over the
+// two sequences. BERTH_TUI_SYNC=0 turns it off.
+func synchronized(p *stdio.Process) func(tea.Model, tea.Msg) tea.Msg {
+	asked := p.Env("SSH_TTY") == "" || p.Env("BERTH_TUI_SYNC") == "0"
+	return func(_ tea.Model, msg tea.Msg) tea.Msg {
+		if _, ok := msg.(tea.EnvMsg); ok && !asked {
+			asked = true
+			return tea.ModeReportMsg{Mode: ansi.ModeSynchronizedOutput, Value: ansi.ModeReset}
+		}
+		return msg
+	}
+}
+
+// file is a file of this machine.
+type file struct {
+	*os.File
+	path string
+}
+
+// open opens a file to be read.
+func open(path string) (data.File, error) {
+	// A pipe would make the program wait for somebody to write.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if st, err := f.Stat(); err == nil && !st.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s is no file", path)
+	}
+	return &file{f, path}, nil
+}
+
+func (f *file) Size() (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
+func (f *file) Replaced() bool {
+	now, err := os.Stat(f.path)
+	if err != nil {
+		return false
+	}
+	was, err := f.Stat()
+	return err == nil && !os.SameFile(was, now)
+}
+
+// command is a program to be run in the terminal; it is this program's sibling
+// where there is one.
+func command(env []string, args []string) *exec.Cmd {
+	name := args[0]
+	if exe, err := os.Executable(); err == nil {
+		if beside := exe[:strings.LastIndexByte(exe, '/')+1] + name; isProgram(beside) {
+			name = beside
+		}
+	}
+	cmd := exec.Command(name, args[1:]...)
+	cmd.Env = env
+	return cmd
+}
+
+func isProgram(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
+}

@@ -1,0 +1,99 @@
+package ui
+
+import (
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// longest is the most bytes a line holds: more is pasted garbage.
+const longest = 4096
+
+// Line is one line of text that is being typed. (The text input of Bubbles
+// brings a program for each clipboard of the system along, and looks for them
+// at start; the terminal pastes by itself.) The zero value is empty.
+type Line struct {
+	text []rune
+	at   int // of the cursor, in runes
+}
+
+// Text is what has been typed.
+func (l *Line) Text() string { return string(l.text) }
+
+// Set replaces the text; the cursor goes to its end.
+func (l *Line) Set(s string) {
+	l.text = []rune(Printable(s, longest))
+	l.at = len(l.text)
+}
+
+// Insert adds text at the cursor, as far as it fits.
+func (l *Line) Insert(s string) {
+	room := longest - len(string(l.text))
+	add := []rune(Printable(s, max(0, room)))
+	l.text = append(l.text[:l.at:l.at], append(add, l.text[l.at:]...)...)
+	l.at += len(add)
+}
+
+// Press takes a key in; false: it means nothing to a line.
+func (l *Line) Press(k tea.KeyPressMsg) bool {
+	switch k.String() {
+	case "left", "ctrl+b":
+		l.at = max(0, l.at-1)
+	case "right", "ctrl+f":
+		l.at = min(len(l.text), l.at+1)
+	case "home", "ctrl+a":
+		l.at = 0
+	case "end", "ctrl+e":
+		l.at = len(l.text)
+	case "backspace", "ctrl+h":
+		if l.at > 0 {
+			l.cut(l.at-1, l.at)
+		}
+	case "delete", "ctrl+d":
+		l.cut(l.at, min(len(l.text), l.at+1))
+	case "ctrl+u":
+		l.cut(0, l.at)
+	case "ctrl+k":
+		l.cut(l.at, len(l.text))
+	case "ctrl+w", "alt+backspace":
+		l.cut(l.wordBefore(), l.at)
+	default:
+		if k.Text == "" || k.Mod&^tea.ModShift != 0 {
+			return false
+		}
+		l.Insert(k.Text)
+	}
+	return true
+}
+
+func (l *Line) cut(from, to int) {
+	l.text = append(l.text[:from:from], l.text[to:]...)
+	l.at = from
+}
+
+func (l *Line) wordBefore() int {
+	i := l.at
+	for i > 0 && l.text[i-1] == ' ' {
+		i--
+	}
+	for i > 0 && l.text[i-1] != ' ' {
+		i--
+	}
+	return i
+}
+
+// View is the part of the line around the cursor in width cells, and the
+// cell the cursor is in.
+func (l *Line) View(width int) (text string, cursor int) {
+	if width <= 1 {
+		return "", 0
+	}
+	from := 0
+	for Width(string(l.text[from:l.at])) > width-1 {
+		from++
+	}
+	return Cut(string(l.text[from:]), width, ""), Width(string(l.text[from:l.at]))
+}
+
+// Valid reports whether s can be shown as it is.
+func Valid(s string) bool { return utf8.ValidString(s) && Safe(s) == s }

@@ -1,0 +1,129 @@
+package ui
+
+import (
+	"fmt"
+	"image/color"
+	"maps"
+	"slices"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+// Style is a way to show text. The zero value changes nothing.
+type Style struct{ open, shut string }
+
+// newStyle takes the escape sequences out of a Lip Gloss style once, so that a
+// cell of a table costs two appends.
+func newStyle(s lipgloss.Style) Style {
+	open, shut, _ := strings.Cut(s.Inline(true).Render("x"), "x")
+	return Style{open, shut}
+}
+
+// Render is text in the style. Text must hold no line breaks.
+func (s Style) Render(text string) string {
+	if s.open == "" || text == "" {
+		return text
+	}
+	return s.open + text + s.shut
+}
+
+// Theme is a set of styles. What a colour says is always said by a character
+// or an attribute as well, so a theme is never needed to understand a screen.
+type Theme struct {
+	Name string
+
+	Title, Header, Dim, Key, Strong  Style
+	Selected, Marked                 Style
+	Good, Busy, Waiting, Bad, Notice Style
+}
+
+// State is the style of a job's or a node's state.
+func (t *Theme) State(state string) Style {
+	switch strings.TrimRight(strings.ToUpper(state), "*+-$~#!%@^") {
+	case "RUNNING", "COMPLETED", "IDLE":
+		return t.Good
+	case "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "MIXED", "MIX", "ALLOCATED", "ALLOC", "COMP":
+		return t.Busy
+	case "PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "PLANNED", "PLND", "RESV", "MAINT":
+		return t.Waiting
+	case "CANCELLED":
+		return t.Dim
+	}
+	return t.Bad
+}
+
+// palette is a theme as the configuration has it: colours by the names of the
+// styles, as #rrggbb or as a number of the terminal's palette.
+type palette map[string]string
+
+// palettes are the themes that come with the program. The names of the first
+// two say which background they are for; "blue-orange" keeps apart for every
+// common form of colour blindness.
+var palettes = map[string]palette{
+	"dark":        {"title": "14", "header": "12", "dim": "8", "key": "14", "good": "10", "busy": "14", "waiting": "11", "bad": "9", "notice": "13", "marked": "13"},
+	"light":       {"title": "4", "header": "4", "dim": "8", "key": "4", "good": "2", "busy": "6", "waiting": "5", "bad": "1", "notice": "5", "marked": "5"},
+	"blue-orange": {"title": "#56b4e9", "header": "#56b4e9", "dim": "8", "key": "#56b4e9", "good": "#0072b2", "busy": "#56b4e9", "waiting": "#e69f00", "bad": "#d55e00", "notice": "#cc79a7", "marked": "#f0e442"},
+	"mono":        {},
+}
+
+// ThemeNames lists the themes, own ones included, in alphabetical order.
+func ThemeNames(own map[string]map[string]string) []string {
+	names := slices.Collect(maps.Keys(palettes))
+	for name := range own {
+		if palettes[name] == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// NewTheme makes the theme called name, one of own or of those that come with
+// the program. An error names what is wrong with it.
+func NewTheme(name string, own map[string]map[string]string) (*Theme, error) {
+	p, ok := own[name]
+	if !ok {
+		p, ok = palettes[name]
+	}
+	if !ok {
+		return nil, fmt.Errorf("no theme is called %q; there are %s", name, strings.Join(ThemeNames(own), ", "))
+	}
+	t := &Theme{Name: name}
+	styles := t.byName()
+	for key, value := range p {
+		if styles[key] == nil {
+			return nil, fmt.Errorf("theme %s: there is no style %q", name, key)
+		}
+		if _, bad := lipgloss.Color(value).(lipgloss.NoColor); bad {
+			return nil, fmt.Errorf("theme %s: %s: %q is no colour", name, key, value)
+		}
+	}
+	for key, style := range styles {
+		*style = newStyle(base(key, p[key]))
+	}
+	return t, nil
+}
+
+// base is the look of a style: attributes that need no colour, and the colour.
+func base(key, value string) lipgloss.Style {
+	s := lipgloss.NewStyle()
+	switch key {
+	case "title", "header", "key", "strong", "bad", "marked":
+		s = s.Bold(true)
+	case "selected":
+		return s.Reverse(true)
+	}
+	if value == "" {
+		return s
+	}
+	var c color.Color = lipgloss.Color(value)
+	return s.Foreground(c)
+}
+
+func (t *Theme) byName() map[string]*Style {
+	return map[string]*Style{
+		"title": &t.Title, "header": &t.Header, "dim": &t.Dim, "key": &t.Key, "strong": &t.Strong, "selected": &t.Selected, "marked": &t.Marked,
+		"good": &t.Good, "busy": &t.Busy, "waiting": &t.Waiting, "bad": &t.Bad, "notice": &t.Notice,
+	}
+}

@@ -1,0 +1,139 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/berth-hpc/berth/tui/ui"
+)
+
+// top is how many lines stand above the page.
+func (m *Model) top() int {
+	if m.height < 6 {
+		return 0
+	}
+	return 1
+}
+
+// View draws the screen: a title, the page, and one line of notices, hints or
+// typed text. A screen of one line shows that line alone, or the row under the
+// cursor.
+func (m *Model) View() tea.View {
+	v := tea.NewView("")
+	v.AltScreen = true
+	if m.mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	lines, cursor := m.lines()
+	v.Content = strings.Join(lines, "\n")
+	v.Cursor = cursor
+	return v
+}
+
+// lines are exactly as many lines as the screen has, none wider than it.
+func (m *Model) lines() ([]string, *tea.Cursor) {
+	if m.width <= 0 || m.height <= 0 {
+		return nil, nil
+	}
+	bottom := 1
+	if m.height == 1 && m.prompt == nil && m.notice.Text == "" {
+		bottom = 0
+	}
+	var out []string
+	if m.top() > 0 {
+		out = append(out, m.title())
+	}
+	room := m.height - m.top() - bottom
+	if m.overlay != nil {
+		room = m.height - m.top()
+		bottom = 0
+		out = append(out, fill(m.overlay.View(m.looks, m.width, room), room)...)
+	} else {
+		out = append(out, fill(m.page.View(m.width, room), room)...)
+	}
+	var cursor *tea.Cursor
+	if bottom > 0 {
+		line, x := m.bottom()
+		out = append(out, line)
+		if x >= 0 {
+			cursor = tea.NewCursor(min(x, m.width-1), len(out)-1)
+			cursor.Blink = false // a cursor that blinks may be drawn by bytes
+		}
+	}
+	for i, line := range out {
+		if ansi.StringWidth(line) > m.width {
+			out[i] = ansi.Truncate(line, m.width, "")
+		}
+	}
+	return out, cursor
+}
+
+// fill makes lines exactly n.
+func fill(lines []string, n int) []string {
+	if n <= 0 {
+		return nil
+	}
+	if len(lines) > n {
+		return lines[:n]
+	}
+	for len(lines) < n {
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// title is the line at the top: the page, and who and where.
+func (m *Model) title() string {
+	name := ui.Short(m.here.page)
+	left := name + "  " + m.page.Title()
+	right := m.env.User
+	if m.env.ReadOnly {
+		right += " read-only"
+	}
+	right = ui.Safe(strings.TrimSpace(right))
+	if room := m.width - ui.Width(right) - 2; room >= 24 {
+		left = ui.Pad(left, room, false, m.looks.Cut) + "  " + right
+	}
+	return m.looks.Title.Render(ui.Cut(left, m.width, m.looks.Cut))
+}
+
+// bottom is the last line, and where the cursor is in it; -1: nowhere.
+func (m *Model) bottom() (string, int) {
+	switch {
+	case m.prompt != nil:
+		label := ui.Cut(m.prompt.ask.Label, max(1, m.width/2), "")
+		text, at := m.prompt.line.View(m.width - ui.Width(label))
+		return label + text, ui.Width(label) + at
+	case m.notice.Text != "" && m.notice.Bad:
+		return m.looks.Bad.Render(ui.Cut("! "+m.notice.Text, m.width, m.looks.Cut)), -1
+	case m.notice.Text != "":
+		return m.looks.Notice.Render(ui.Cut(m.notice.Text, m.width, m.looks.Cut)), -1
+	}
+	return m.hints(), -1
+}
+
+// hints are the keys that are worth knowing here, as many as fit.
+func (m *Model) hints() string {
+	var b strings.Builder
+	used := 0
+	for _, a := range m.page.Hints() {
+		key, what := m.keys.Key(a), ui.Short(a)
+		if key == "" || what == "" {
+			continue
+		}
+		text := fmt.Sprintf("%s %s", key, what)
+		if used > 0 {
+			if used+2+ui.Width(text) > m.width {
+				break
+			}
+			b.WriteString("  ")
+			used += 2
+		}
+		b.WriteString(m.looks.Key.Render(key) + " " + what)
+		used += ui.Width(text)
+	}
+	return b.String()
+}
