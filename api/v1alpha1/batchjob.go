@@ -63,6 +63,10 @@ type BatchJobSpec struct {
 	// scheduler has split them off: the i-th gets the id jobID+1+i.
 	Components []job.Job `json:"components,omitempty"`
 
+	// Workload is what the job stands for where no command submitted it: pods
+	// that name Berth's scheduler. Only the scheduler sets it.
+	Workload *Workload `json:"workload,omitempty"`
+
 	// Cancel asks for the end of the job. Once set it cannot be unset.
 	Cancel *CancelRequest `json:"cancel,omitempty"`
 	// Requeues counts the requeues asked for; the keeper requeues the job
@@ -89,6 +93,26 @@ type ArrayTask struct {
 	Min   int32 `json:"min"`
 	Max   int32 `json:"max"`
 	Step  int32 `json:"step"`
+}
+
+// Workload is a set of pods of the job's namespace that others made and that
+// are placed all or none.
+type Workload struct {
+	// Kind and Name of what the pods are: a Pod, a PodGroup, a
+	// LeaderWorkerSet.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Group is the scheduler's key of the group; empty: a single pod.
+	Group string `json:"group,omitempty"`
+	// Pods are the members, in the order of the placement's tasks. They may
+	// change while the job waits.
+	Pods []WorkloadPod `json:"pods"`
+}
+
+// WorkloadPod is one pod of a Workload.
+type WorkloadPod struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
 }
 
 // CancelRequest says who wants the job to end. Admission sets By and At.

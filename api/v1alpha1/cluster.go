@@ -59,6 +59,11 @@ type ClusterSpec struct {
 	// Licenses of the whole cluster, by name.
 	Licenses map[string]int32 `json:"licenses,omitempty"`
 
+	// WorkloadNamespaces are the namespaces whose pods may name Berth's
+	// scheduler: they wait in the queue with the jobs. Users' namespaces do not
+	// count. Empty: none.
+	WorkloadNamespaces []string `json:"workloadNamespaces,omitempty"`
+
 	// PrivateData lists what ordinary users may not see of others (jobs, ...).
 	PrivateData []string `json:"privateData,omitempty"`
 

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // Cluster is the cluster as a server process sees it.
@@ -26,9 +27,11 @@ type Cluster struct {
 
 	// Jobs by job id (decimal). Script and Environment are left out of the
 	// stored objects: read the object by Client for them.
-	// They are also indexed by what they were split off from (see SplitOff).
+	// They are also indexed by what they were split off from (see SplitOff) and
+	// by the pods they stand for (see WorkloadOf, WorkloadJobs).
 	Jobs *Store[*v1alpha1.BatchJob]
-	// Pods by job id (label wire.LabelJobID); others have no key.
+	// Pods by job id (label wire.LabelJobID), those of workloads by group (see
+	// WorkloadPods); others have no key.
 	Pods       *Store[*corev1.Pod]
 	Nodes      *Store[*corev1.Node]        // by name
 	Partitions *Store[*v1alpha1.Partition] // by name
@@ -39,6 +42,8 @@ type Cluster struct {
 	QOS        *Store[*v1alpha1.QOS]       // by name
 
 	Reservations *Store[*v1alpha1.Reservation] // by name
+	// PodGroups are those that Berth did not make, by namespace/name.
+	PodGroups *Store[*podgroup.PodGroup]
 
 	// NextID draws a job id; nil: only admission does. Set it before use.
 	NextID func(context.Context) (int64, error)
@@ -57,14 +62,16 @@ func New(cfg *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for the API server: %w", err)
 	}
-	k, err := cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: slim})
+	k, err := cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: slim,
+		ByObject: map[client.Object]cache.ByObject{&podgroup.PodGroup{}: {Label: notOurs()}}})
 	if err != nil {
 		return nil, fmt.Errorf("cache of the API server: %w", err)
 	}
 	return &Cluster{
 		Config: cfg, Client: c, cache: k,
-		Jobs:       NewStore(jobKey, originKey, podsKey),
-		Pods:       NewStore(func(p *corev1.Pod) string { return p.Labels[wire.LabelJobID] }),
+		Jobs:       NewJobs(),
+		Pods:       NewPods(),
+		PodGroups:  NewStore(func(g *podgroup.PodGroup) string { return g.Namespace + "/" + g.Name }),
 		Nodes:      NewStore(name[*corev1.Node]),
 		Partitions: NewStore(name[*v1alpha1.Partition]),
 		Users:      NewStore(name[*v1alpha1.User]),
@@ -123,9 +130,15 @@ func (c *Cluster) Job(id int64) (*v1alpha1.BatchJob, bool) {
 	return c.Jobs.Get(strconv.FormatInt(id, 10))
 }
 
-// JobPods lists the pods that carry the job's number, of every attempt.
+// JobPods lists the pods that carry the job's number, of every attempt. Pods of
+// other namespaces than the job's are none of its, whatever they carry.
 func (c *Cluster) JobPods(id int64) []*corev1.Pod {
-	return c.Pods.Having(strconv.FormatInt(id, 10))
+	b, known := c.Job(id)
+	pods := c.Pods.Having(strconv.FormatInt(id, 10))
+	if !known {
+		return pods
+	}
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Namespace != b.Namespace })
 }
 
 // Parameters are those of the one Cluster object; defaults if there is none.
@@ -182,6 +195,7 @@ func (c *Cluster) Start(ctx context.Context) error {
 		add(follow(ctx, c.cache, &v1alpha1.Account{}, c.Accounts)),
 		add(follow(ctx, c.cache, &v1alpha1.QOS{}, c.QOS)),
 		add(follow(ctx, c.cache, &v1alpha1.Reservation{}, c.Reservations)),
+		add(follow(ctx, c.cache, &podgroup.PodGroup{}, c.PodGroups)),
 	} {
 		if err != nil {
 			return err

@@ -15,7 +15,8 @@ import (
 // newer, so a reader never sees a state older than what this process wrote.
 // Objects in it are shared: nobody may change them. Safe for concurrent use.
 type Store[T client.Object] struct {
-	keys []func(T) string // index keys; "" leaves the object out of that index
+	keys []func(T) string   // index keys; "" leaves the object out of that index
+	many []func(T) []string // several index keys of one object
 
 	mu    sync.RWMutex
 	byUID map[types.UID]T
@@ -40,6 +41,10 @@ func NewStore[T client.Object](keys ...func(T) string) *Store[T] {
 	}
 }
 
+// IndexMany adds an index by several keys of each object, whose values must
+// differ from those of the other indexes. Call it before the store is fed.
+func (s *Store[T]) IndexMany(keys func(T) []string) { s.many = append(s.many, keys) }
+
 // Subscribe has fn called after every change, in the goroutine that made it:
 // old is the zero T for a new object, now for a deleted one. fn must return
 // quickly. Call it before the store is fed.
@@ -60,16 +65,12 @@ func (s *Store[T]) Apply(obj T) {
 		s.unindex(old)
 	}
 	s.byUID[uid] = obj
-	for _, key := range s.keys {
-		k := key(obj)
-		if k == "" {
-			continue
-		}
+	s.eachKey(obj, func(k string) {
 		if s.index[k] == nil {
 			s.index[k] = map[types.UID]T{}
 		}
 		s.index[k][uid] = obj
-	}
+	})
 	s.mu.Unlock()
 	s.tell(old, obj)
 }
@@ -142,12 +143,25 @@ func (s *Store[T]) Await(ctx context.Context, version uint64) error {
 }
 
 func (s *Store[T]) unindex(obj T) {
-	for _, key := range s.keys {
-		k := key(obj)
+	s.eachKey(obj, func(k string) {
 		if m := s.index[k]; m != nil {
 			if delete(m, obj.GetUID()); len(m) == 0 {
 				delete(s.index, k)
 			}
+		}
+	})
+}
+
+// eachKey calls fn with every index key of obj.
+func (s *Store[T]) eachKey(obj T, fn func(string)) {
+	for _, key := range s.keys {
+		if k := key(obj); k != "" {
+			fn(k)
+		}
+	}
+	for _, keys := range s.many {
+		for _, k := range keys(obj) {
+			fn(k)
 		}
 	}
 }

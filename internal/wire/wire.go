@@ -9,7 +9,9 @@ const (
 	LabelAttempt   = "berth.hpc/attempt" // decimal status.attempt; on PodGroup, JobSet, Pod
 	LabelUser      = "berth.hpc/user"    // User object's name
 	LabelPartition = "berth.hpc/partition"
-	LabelManaged   = "berth.hpc/managed"        // on Nodes: "false" takes a node out of the planner's pool
+	// LabelManaged on Nodes: "false" takes a node out of the planner's pool. A
+	// taint with this key keeps other schedulers' pods from a node of the pool.
+	LabelManaged   = "berth.hpc/managed"
 	LabelNamespace = "berth.hpc/user-namespace" // on Namespaces of Slurm users: the user's name
 
 	// LabelFeature plus a feature's name is a label (value "true") on a Node

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -94,21 +93,9 @@ func setKillOnInvalidDep(p *Parsed, v string, _ bool) error {
 }
 
 func setLicenses(p *Parsed, v string, _ bool) error {
-	p.Job.Licenses = nil
-	for part := range strings.SplitSeq(v, ",") {
-		name, n, given := strings.Cut(part, ":")
-		l := job.License{Name: name, Count: 1}
-		if given {
-			c, err := value.Count(n)
-			if err != nil {
-				return p.refuseLater(p.submission("Invalid license specification"))
-			}
-			l.Count = c
-		}
-		if name == "" {
-			return p.refuseLater(p.submission("Invalid license specification"))
-		}
-		p.Job.Licenses = append(p.Job.Licenses, l)
+	var err error
+	if p.Job.Licenses, err = value.Licenses(v); err != nil {
+		return p.refuseLater(p.submission("Invalid license specification"))
 	}
 	return nil
 }

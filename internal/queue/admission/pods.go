@@ -29,8 +29,9 @@ func (a *Admission) limitInForce(b *v1alpha1.BatchJob) int32 {
 }
 
 // mutatePod serves CREATE of pods in users' namespaces and of pods that carry
-// a job's label anywhere. Pods of jobs get their planned node's name; others
-// are an administrator's, or refused.
+// a job's label anywhere. Pods of jobs get their planned node's name; others in
+// users' namespaces are an administrator's, or refused; of those elsewhere the
+// ones that name our scheduler tolerate its nodes' taint.
 func (a *Admission) mutatePod(ctx context.Context, r *admissionv1.AdmissionRequest) (*patch, error) {
 	if r.Operation != admissionv1.Create || r.SubResource != "" {
 		return nil, nil
@@ -43,7 +44,7 @@ func (a *Admission) mutatePod(ctx context.Context, r *admissionv1.AdmissionReque
 	_, claims := pod.Labels[wire.LabelJobID]
 	switch {
 	case !claims && owner == nil:
-		return nil, nil
+		return tolerate(pod), nil
 	case !claims && a.Directory.Resolve(r.UserInfo.Username, r.UserInfo.Groups).Admin:
 		return nil, nil
 	case !claims:
@@ -52,6 +53,25 @@ func (a *Admission) mutatePod(ctx context.Context, r *admissionv1.AdmissionReque
 		return nil, refusef("the label %s is for the pods of Berth's jobs", wire.LabelJobID)
 	}
 	return a.placePod(ctx, r.Namespace, pod, owner)
+}
+
+// tolerate lets a pod that names our scheduler onto nodes that are Berth's own
+// by a taint.
+func tolerate(pod *corev1.Pod) *patch {
+	if pod.Spec.SchedulerName != wire.SchedulerName {
+		return nil
+	}
+	t := corev1.Toleration{Key: wire.LabelManaged, Operator: corev1.TolerationOpExists}
+	if slices.Contains(pod.Spec.Tolerations, t) {
+		return nil
+	}
+	p := &patch{}
+	if len(pod.Spec.Tolerations) == 0 {
+		p.set("/spec/tolerations", []corev1.Toleration{t})
+	} else {
+		p.set("/spec/tolerations/-", t)
+	}
+	return p
 }
 
 // placePod checks that the pod is one of its job's and names its node.

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // Cluster makes empty stores and a client that holds objects; hooks change
@@ -25,14 +25,10 @@ func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster
 		WithStatusSubresource(&v1alpha1.BatchJob{}).WithInterceptorFuncs(hooks).Build()
 	byName := func(o client.Object) string { return o.GetName() }
 	return &control.Cluster{
-		Client: c,
-		Jobs: control.NewStore(func(j *v1alpha1.BatchJob) string {
-			if j.Spec.JobID == 0 {
-				return ""
-			}
-			return strconv.FormatInt(j.Spec.JobID, 10)
-		}),
-		Pods:       control.NewStore(func(p *corev1.Pod) string { return p.Labels[wire.LabelJobID] }),
+		Client:     c,
+		Jobs:       control.NewJobs(),
+		Pods:       control.NewPods(),
+		PodGroups:  control.NewStore(func(g *podgroup.PodGroup) string { return g.Namespace + "/" + g.Name }),
 		Nodes:      control.NewStore(func(o *corev1.Node) string { return byName(o) }),
 		Partitions: control.NewStore(func(o *v1alpha1.Partition) string { return byName(o) }),
 		Users:      control.NewStore(func(o *v1alpha1.User) string { return byName(o) }),
@@ -74,6 +70,8 @@ func Feed(c *control.Cluster, objects ...client.Object) {
 			c.Reservations.Apply(x)
 		case *v1alpha1.QOS:
 			c.QOS.Apply(x)
+		case *podgroup.PodGroup:
+			c.PodGroups.Apply(x)
 		default:
 			panic(fmt.Sprintf("fake: no store for %T", o))
 		}

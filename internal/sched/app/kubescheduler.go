@@ -23,7 +23,7 @@ import (
 
 // startKubeScheduler runs kube-scheduler with Berth's plugin until ctx ends.
 // It returns once its caches are filled; the scheduling itself goes on.
-func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugin.Placements, defaultProfile bool) error {
+func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugin.Placements, wake *plugin.Waker, defaultProfile bool) error {
 	cfg, err := schedulerConfiguration(defaultProfile)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugi
 		scheduler.WithParallelism(cfg.Parallelism),
 		scheduler.WithPodInitialBackoffSeconds(cfg.PodInitialBackoffSeconds),
 		scheduler.WithPodMaxBackoffSeconds(cfg.PodMaxBackoffSeconds),
-		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{plugin.Name: plugin.New(placements)}),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{plugin.Name: plugin.New(placements, wake)}),
 	)
 	if err != nil {
 		return fmt.Errorf("kube-scheduler: %w", err)

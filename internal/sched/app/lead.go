@@ -3,10 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
@@ -14,12 +16,19 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/mail"
 	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/sched/plugin"
 	"github.com/berth-hpc/berth/internal/sched/starter"
+	"github.com/berth-hpc/berth/internal/sched/workload"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // keeperWorkers is how many jobs are acted on at the same time; the work is
 // waiting for the API server.
 const keeperWorkers = 16
+
+// workloadWorkers is how many groups of other people's pods are looked at at
+// the same time.
+const workloadWorkers = 4
 
 // lead runs every part until ctx ends or one of them fails.
 func lead(ctx context.Context, cfg Config) error {
@@ -43,7 +52,7 @@ func lead(ctx context.Context, cfg Config) error {
 	keep := keeper.New(keeper.Config{Cluster: cluster, Starter: start, StartTimeout: cfg.StartTimeout, Now: time.Now, Log: cfg.Log})
 	keep.Pool = pool
 	keep.Verdict = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
-	plan.Hopeless = keep.Look
+	plan.Hopeless, keep.Refused = keep.Look, plan.Refused
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored
 	plan.Usage = usageOf(rec)
@@ -54,9 +63,12 @@ func lead(ctx context.Context, cfg Config) error {
 	keep.Commander = api
 	cluster.NextID = api.queue.NextID
 
+	pods := workload.New(cluster, time.Now, cfg.Log)
+	wake := &plugin.Waker{}
+	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
-	if err := fill(ctx, cfg, cluster); err != nil {
+	if err := fill(ctx, cfg, cluster, wake); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
@@ -79,6 +91,7 @@ func lead(ctx context.Context, cfg Config) error {
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
 	wg.Go(func() { keep.Run(ctx, keeperWorkers) })
+	wg.Go(func() { pods.Run(ctx, workloadWorkers) })
 	wg.Go(func() { post.Run(ctx) })
 	cfg.Log.Info("leading", "identity", cfg.Identity, "url", cfg.PublicURL, "after", time.Since(began).Round(time.Millisecond))
 	if cfg.Ready != nil {
@@ -92,13 +105,29 @@ func lead(ctx context.Context, cfg Config) error {
 	}
 }
 
+// wakePlaced has kube-scheduler try the pods of a workload that has just been
+// placed.
+func wakePlaced(c *control.Cluster, wake *plugin.Waker, old, now *v1alpha1.BatchJob) {
+	placed := func(b *v1alpha1.BatchJob) bool {
+		return b != nil && b.Spec.Workload != nil && b.Status.State == v1alpha1.StateConfiguring
+	}
+	if placed(now) && !placed(old) {
+		wake.Wake(c.MemberPods(now))
+	}
+}
+
 // fill starts the watches and kube-scheduler, which outlive it, and returns when
-// they have seen the cluster.
-func fill(ctx context.Context, cfg Config, cluster *control.Cluster) error {
+// they have seen the cluster. What kube-scheduler turned away before it knew of
+// the placements it tries again.
+func fill(ctx context.Context, cfg Config, cluster *control.Cluster, wake *plugin.Waker) error {
 	var all errgroup.Group
 	all.Go(func() error { return cluster.Start(ctx) })
 	all.Go(func() error {
-		return startKubeScheduler(ctx, cfg.Kube, starter.Placements{Cluster: cluster}, cfg.DefaultProfile)
+		return startKubeScheduler(ctx, cfg.Kube, starter.Placements{Cluster: cluster}, wake, cfg.DefaultProfile)
 	})
-	return all.Wait()
+	err := all.Wait()
+	wake.Wake(slices.DeleteFunc(cluster.Pods.List(), func(p *corev1.Pod) bool {
+		return p.Spec.NodeName != "" || p.Spec.SchedulerName != wire.SchedulerName
+	}))
+	return err
 }

@@ -121,7 +121,11 @@ func mutatingWebhooks(base string, ca []byte) []admission.MutatingWebhook {
 		{Key: wire.LabelJobID, Operator: metav1.LabelSelectorOpDoesNotExist}}}
 	userPods.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: wire.LabelNamespace, Operator: metav1.LabelSelectorOpExists}}}
-	all := []admission.MutatingWebhook{jobs, pods, userPods}
+	workloads := *userPods.DeepCopy()
+	workloads.Name, workloads.NamespaceSelector = "workloads.mutate.berth.hpc", nil
+	workloads.MatchConditions = []admission.MatchCondition{{
+		Name: "names-our-scheduler", Expression: fmt.Sprintf("has(object.spec.schedulerName) && object.spec.schedulerName == %q", wire.SchedulerName)}}
+	all := []admission.MutatingWebhook{jobs, pods, userPods, workloads}
 	for i := range all {
 		w := &all[i]
 		w.FailurePolicy, w.SideEffects = ptr(admission.Fail), ptr(admission.SideEffectClassNoneOnDryRun)

@@ -88,6 +88,15 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 	case Unlink:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.Pods = nil })
 		return true, err
+	case Begin:
+		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
+			now := metav1.NewMicroTime(k.Now())
+			s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
+		})
+		if err == nil {
+			k.remember(b, func(m *Memory) { m.Failures = 0 })
+		}
+		return true, err
 	case Follow:
 		return true, k.follow(ctx, b)
 	}
@@ -114,12 +123,8 @@ func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
 // sweep deletes what runs the attempt: the JobSet first, so that nothing is
 // made anew, then the pods, without waiting for the garbage collector.
 func (k *Keeper) sweep(ctx context.Context, b *v1alpha1.BatchJob, kill []Kill) error {
-	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: kube.Name(host(b).JobID, host(b).Attempt)}
-	for _, o := range []client.Object{&jobset.JobSet{ObjectMeta: meta}, &podgroup.PodGroup{ObjectMeta: meta}} {
-		err := k.Cluster.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting the objects of job %d: %w", b.Spec.JobID, err)
-		}
+	if err := k.sweepObjects(ctx, b); err != nil {
+		return err
 	}
 	for _, x := range kill {
 		var opts []client.DeleteOption
@@ -135,6 +140,21 @@ func (k *Keeper) sweep(ctx context.Context, b *v1alpha1.BatchJob, kill []Kill) e
 		}
 	}
 	k.remember(b, func(m *Memory) { m.Swept = true })
+	return nil
+}
+
+// sweepObjects deletes what the starter made for the attempt.
+func (k *Keeper) sweepObjects(ctx context.Context, b *v1alpha1.BatchJob) error {
+	if b.Spec.Workload != nil {
+		return nil // the pods are others'
+	}
+	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: kube.Name(host(b).JobID, host(b).Attempt)}
+	for _, o := range []client.Object{&jobset.JobSet{ObjectMeta: meta}, &podgroup.PodGroup{ObjectMeta: meta}} {
+		err := k.Cluster.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting the objects of job %d: %w", b.Spec.JobID, err)
+		}
+	}
 	return nil
 }
 

@@ -68,7 +68,11 @@ func (f *Facts) failedStart(p *corev1.Pod) Action {
 	if why == "" {
 		why = "ended before the job began"
 	}
-	return giveBack(fmt.Sprintf("pod %s on %s: %s %s", p.Name, p.Spec.NodeName, why, p.Status.Message))
+	a := giveBack(fmt.Sprintf("pod %s on %s: %s %s", p.Name, p.Spec.NodeName, why, p.Status.Message))
+	if turnedAway(p) != "" {
+		a.Outcome.Refused = p.Spec.NodeName
+	}
+	return a
 }
 
 func giveBack(why string) Action {

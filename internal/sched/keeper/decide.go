@@ -90,6 +90,7 @@ const (
 	Components             // make the further components of a heterogeneous job
 	Unlink                 // note that the pods which outlived the job are gone
 	Follow                 // cancel what was split off, as the job itself was
+	Begin                  // every pod of a workload is bound: it runs
 )
 
 // Action is what to do now.
@@ -108,6 +109,8 @@ type Outcome struct {
 	Exit, Derived          *v1alpha1.ExitCode
 	// Requested: the return to the queue was asked for, not forced.
 	Requested bool
+	// Refused is the node whose kubelet refused a pod; "": none did.
+	Refused string
 }
 
 // Kill is a pod to delete; Force: without waiting for its node.
@@ -121,6 +124,9 @@ type Kill struct {
 func Decide(f Facts) Action {
 	if f.Memory.Attempt != f.Job.Status.Attempt {
 		f.Memory = Memory{Attempt: f.Job.Status.Attempt, Failures: f.Memory.Failures}
+	}
+	if f.Job.Spec.Workload != nil {
+		return f.workload()
 	}
 	switch f.Job.Status.State {
 	case "", v1alpha1.StatePending:

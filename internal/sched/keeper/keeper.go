@@ -44,6 +44,9 @@ type Config struct {
 	// Stored tells whether a job that is over is in the accounting database;
 	// nil: it need not be.
 	Stored func(b *v1alpha1.BatchJob) bool
+	// Refused is told of nodes (by their Kubernetes names) whose kubelet refused
+	// a planned pod; nil: nobody is.
+	Refused func(node string)
 	// StartTimeout and PullTimeout; 0: 60 s and 10 min.
 	StartTimeout, PullTimeout time.Duration
 	Now                       func() time.Time
@@ -172,6 +175,12 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	p := now
 	if p == nil {
 		p = old
+	}
+	if control.GroupOf(p) != "" {
+		if b, _, ok := k.Cluster.WorkloadOf(p.UID); ok {
+			k.queue.Add(b.Spec.JobID)
+		}
+		return
 	}
 	id, err := strconv.ParseInt(p.Labels[wire.LabelJobID], 10, 64)
 	if err != nil {

@@ -57,6 +57,9 @@ func (f *Facts) undeleted(live []*corev1.Pod) bool {
 // pods are those that decisions about b are about: its own, less those that
 // another task has taken over, or those it has taken over itself.
 func (k *Keeper) pods(b *v1alpha1.BatchJob) []*corev1.Pod {
+	if b.Spec.Workload != nil {
+		return k.Cluster.MemberPods(b)
+	}
 	h := host(b)
 	var out []*corev1.Pod
 	if h.JobID != b.Spec.JobID {

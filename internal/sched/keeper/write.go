@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,8 +59,24 @@ func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error
 	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { k.ended(b, s, o) })
 	if err == nil {
 		k.noteEnd(b, &o)
+		k.refused(ctx, &o)
 	}
 	return err
+}
+
+// refused corrects the view of a node whose kubelet refused a pod: what it
+// offers is read anew, and the planner is told to leave it alone for a while.
+func (k *Keeper) refused(ctx context.Context, o *Outcome) {
+	if o.Refused == "" {
+		return
+	}
+	n := &corev1.Node{}
+	if err := k.Cluster.Client.Get(ctx, client.ObjectKey{Name: o.Refused}, n); err == nil {
+		k.Cluster.Nodes.Apply(n)
+	}
+	if k.Refused != nil {
+		k.Refused(o.Refused)
+	}
 }
 
 // noteEnd remembers the end that was written for b's attempt.

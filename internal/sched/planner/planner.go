@@ -60,7 +60,8 @@ type Planner struct {
 
 	stats stats
 
-	preemptors map[int64]bool // jobs that others make room for; of Run alone
+	refusing   map[string]refusal // by the node's Kubernetes name
+	preemptors map[int64]bool     // jobs that others make room for; of Run alone
 	shapes     *snapshot.View // nodes and partitions only; nil: to be made again
 }
 
@@ -275,7 +276,7 @@ func (p *Planner) view(now time.Time) *snapshot.View {
 	return snapshot.Build(snapshot.Input{
 		Now: now, Nodes: p.cluster.Nodes.List(), Pods: p.cluster.Pods.List(), Jobs: p.cluster.Jobs.List(),
 		Partitions: p.cluster.Partitions.List(), Reservations: p.cluster.Reservations.List(), Parameters: p.cluster.Parameters(),
-		Policy: p.policy(now), Expected: p.preemptors,
+		Policy: p.policy(now), Expected: p.preemptors, Avoid: p.avoided(now),
 	})
 }
 

@@ -21,15 +21,25 @@ type gang struct {
 // member is one pod's place in its gang.
 type member struct {
 	gang
-	index int
+	namespace string
+	index     int
+}
+
+// labelled tells whether the pod says that it is a job's.
+func labelled(pod *corev1.Pod) bool {
+	_, ok := pod.Labels[wire.LabelJobID]
+	return ok
 }
 
 // memberOf reads what job a pod belongs to from its labels and annotations,
-// which users cannot write. ours is false for a pod of no job.
-func memberOf(pod *corev1.Pod) (m member, ours bool, err error) {
+// which users cannot write in their own namespaces, or finds the job that stands
+// for it. ours is false for a pod of no job.
+func (p *Plugin) memberOf(pod *corev1.Pod) (m member, ours bool, err error) {
+	m.namespace = pod.Namespace
 	id, ok := pod.Labels[wire.LabelJobID]
 	if !ok {
-		return member{}, false, nil
+		m.jobID, m.attempt, m.index, ours = p.placements.Workload(pod)
+		return m, ours, nil
 	}
 	if m.jobID, err = strconv.ParseInt(id, 10, 64); err != nil {
 		return member{}, false, fmt.Errorf("label %s: %w", wire.LabelJobID, err)
@@ -49,29 +59,29 @@ func memberOf(pod *corev1.Pod) (m member, ours bool, err error) {
 // for concurrent use.
 type gangs struct {
 	mu       sync.Mutex
-	reserved map[gang]map[types.UID]bool
+	reserved map[gang]map[types.UID]*corev1.Pod
 }
 
-func (g *gangs) add(k gang, uid types.UID) {
+func (g *gangs) add(k gang, pod *corev1.Pod) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.reserved == nil {
-		g.reserved = map[gang]map[types.UID]bool{}
+		g.reserved = map[gang]map[types.UID]*corev1.Pod{}
 	}
 	if g.reserved[k] == nil {
-		g.reserved[k] = map[types.UID]bool{}
+		g.reserved[k] = map[types.UID]*corev1.Pod{}
 	}
-	g.reserved[k][uid] = true
+	g.reserved[k][pod.UID] = pod
 }
 
 // remove takes uid out and returns the others.
-func (g *gangs) remove(k gang, uid types.UID) []types.UID {
+func (g *gangs) remove(k gang, uid types.UID) []*corev1.Pod {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.reserved[k], uid)
-	others := make([]types.UID, 0, len(g.reserved[k]))
-	for u := range g.reserved[k] {
-		others = append(others, u)
+	others := make([]*corev1.Pod, 0, len(g.reserved[k]))
+	for _, p := range g.reserved[k] {
+		others = append(others, p)
 	}
 	if len(others) == 0 {
 		delete(g.reserved, k)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/berth-hpc/berth/internal/wire"
@@ -18,17 +19,29 @@ type placements struct {
 	bound []types.UID
 }
 
-func (p *placements) Place(id int64, attempt int32, index int) (string, int, bool) {
-	if id != 7 || attempt != 2 || index >= len(p.nodes) {
+func (p *placements) Place(namespace string, id int64, attempt int32, index int) (string, int, bool) {
+	if namespace != "user-a" || id != 7 || attempt != 2 || index >= len(p.nodes) {
 		return "", 0, false
 	}
 	return p.nodes[index], len(p.nodes), true
 }
 
+// Workload knows the pods of namespace user-a whose names are numbers.
+func (p *placements) Workload(pod *corev1.Pod) (int64, int32, int, bool) {
+	index, err := strconv.Atoi(pod.Name)
+	return 7, 2, index, err == nil && pod.Namespace == "user-a"
+}
+
 func (p *placements) Bound(int64, int32) []types.UID { return p.bound }
 
 // waiters stands for the framework's map of waiting pods.
-type waiters struct{ allowed, rejected map[types.UID]bool }
+type waiters struct{ allowed, rejected, activated map[types.UID]bool }
+
+func (w *waiters) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+	for _, p := range pods {
+		w.activated[p.UID] = true
+	}
+}
 
 type waiter struct {
 	fwk.WaitingPod
@@ -46,7 +59,7 @@ func (w *waiters) RejectWaitingPod(uid types.UID) bool {
 
 func pod(index int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		UID:    types.UID(strconv.Itoa(index)),
+		Namespace: "user-a", UID: types.UID(strconv.Itoa(index)), Name: "p" + strconv.Itoa(index),
 		Labels: map[string]string{wire.LabelJobID: "7", wire.LabelAttempt: "2"},
 		Annotations: map[string]string{
 			wire.AnnotationNodeOffset:            strconv.Itoa(index / 2 * 2),
@@ -57,7 +70,7 @@ func pod(index int) *corev1.Pod {
 
 func newPlugin(nodes ...string) (*Plugin, *placements, *waiters) {
 	p := &placements{nodes: nodes}
-	w := &waiters{map[types.UID]bool{}, map[types.UID]bool{}}
+	w := &waiters{map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}}
 	return &Plugin{placements: p, waiting: w}, p, w
 }
 
@@ -118,6 +131,9 @@ func TestUnreserveRejectsTheRestOfTheGang(t *testing.T) {
 	if !w.rejected["0"] || w.rejected["1"] {
 		t.Errorf("rejected %v", w.rejected)
 	}
+	if !w.activated["0"] {
+		t.Error("a rejected pod waits for an event that never comes")
+	}
 	p.Unreserve(t.Context(), nil, pod(0), "")
 	if len(p.gangs.reserved) != 0 {
 		t.Errorf("gangs left behind: %v", p.gangs.reserved)
@@ -130,5 +146,58 @@ func TestPermitRefusesAfterThePlacementIsGone(t *testing.T) {
 	pl.nodes = nil
 	if st, _ := p.Permit(t.Context(), nil, pod(0), ""); !st.IsRejected() {
 		t.Errorf("got %v", st)
+	}
+}
+
+// A pod that wears a job's label in another namespace than the job's is not
+// the job's, whoever wrote the label.
+func TestALabelInAnotherNamespaceIsNoPlace(t *testing.T) {
+	p, _, _ := newPlugin("n1", "n2")
+	forged := pod(1)
+	forged.Namespace = "elsewhere"
+	if _, st := p.PreFilter(t.Context(), nil, forged, nil); st.Code() != fwk.UnschedulableAndUnresolvable {
+		t.Errorf("a forged label got %v", st)
+	}
+}
+
+func workloadPod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "user-a", Name: name, UID: types.UID(name)},
+		Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName}}
+}
+
+func TestAWorkloadsPodWaitsForItsPlace(t *testing.T) {
+	p, pl, w := newPlugin()
+	for _, name := range []string{"0", "stranger"} {
+		if st := p.PreEnqueue(t.Context(), workloadPod(name)); st.Code() != fwk.UnschedulableAndUnresolvable {
+			t.Errorf("%s may be tried without a place: %v", name, st)
+		}
+	}
+	other := workloadPod("stranger")
+	other.Spec.SchedulerName = corev1.DefaultSchedulerName
+	if st := p.PreEnqueue(t.Context(), other); !st.IsSuccess() {
+		t.Errorf("a pod for another scheduler is held back: %v", st)
+	}
+	if st := p.PreEnqueue(t.Context(), pod(0)); !st.IsSuccess() {
+		t.Errorf("a job's own pod is held back: %v", st)
+	}
+	if _, st := p.PreFilter(t.Context(), nil, workloadPod("stranger"), nil); st.Code() != fwk.UnschedulableAndUnresolvable {
+		t.Errorf("a pod of no job goes to any node: %v", st)
+	}
+	pl.nodes = []string{"n1"}
+	var waker Waker
+	waker.serve(w)
+	waker.Wake([]*corev1.Pod{workloadPod("0")})
+	if !w.activated["0"] {
+		t.Error("the placed pod is not tried")
+	}
+	if st := p.PreEnqueue(t.Context(), workloadPod("0")); !st.IsSuccess() {
+		t.Errorf("the placed pod is held back: %v", st)
+	}
+	r, st := p.PreFilter(t.Context(), nil, workloadPod("0"), nil)
+	if !st.IsSuccess() || !r.NodeNames.Has("n1") {
+		t.Errorf("%v %v", r, st)
+	}
+	if events, err := p.EventsToRegister(t.Context()); err != nil || len(events) != 0 {
+		t.Errorf("events %v %v", events, err)
 	}
 }

@@ -38,6 +38,7 @@ func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		v.nodes = append(v.nodes, node{object: n, features: f})
 		v.Nodes = append(v.Nodes, nodeOf(n, short[n.Name], table))
 	}
+	v.addMembers(pods)
 	for _, p := range pods {
 		if i, ok := v.byObject[p.Spec.NodeName]; ok && !v.counted(p) {
 			use(&v.Nodes[i], p, table, v.nodes[i].object.Labels)
@@ -49,6 +50,9 @@ func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 // it is over, or its job's allocation holds its share.
 func (v *View) counted(p *corev1.Pod) bool {
 	if Over(p) {
+		return true
+	}
+	if v.members[p.UID] {
 		return true
 	}
 	id, err := strconv.ParseInt(p.Labels[wire.LabelJobID], 10, 64)

@@ -26,6 +26,7 @@ func (v *View) pending(b *v1alpha1.BatchJob) []backfill.Job {
 	default:
 		p = usable[0]
 		v.addChoices(&out, &w, usable, &j.Placement)
+		v.suit(&out, b)
 	}
 	if out.Blocked == "" && !v.reserved(out.Reservation) {
 		out.Blocked = "ReservationDeleted"

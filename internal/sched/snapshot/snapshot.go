@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
@@ -25,6 +26,9 @@ type Input struct {
 	Reservations []*v1alpha1.Reservation
 	Parameters   v1alpha1.ClusterSpec
 	Policy       Policy
+	// Avoid are nodes (by their Kubernetes names) on which nothing is to start
+	// before the instant, because their kubelet has just refused pods.
+	Avoid map[string]time.Time
 	// Expected are jobs for which others were made to go.
 	Expected map[int64]bool
 }
@@ -48,6 +52,10 @@ type View struct {
 	qos        map[string]*v1alpha1.QOS
 	expected   map[int64]bool
 	devices    map[place]backfill.CPUSet // taken; nil: not looked at yet
+	members    map[types.UID]bool        // pods of workloads that hold their places
+	waiting    map[types.UID]*corev1.Pod // pods of workloads that wait
+	suited     map[suit]*backfill.NodeSet
+	tainted    bool // some node has a taint that pods may not tolerate
 }
 
 // Wanted is how a pending job was understood: the partition it would run in
@@ -103,6 +111,7 @@ func Build(in Input) *View {
 	v.addPartitions(in.Partitions)
 	v.addLicenses()
 	v.addReservations(in.Reservations)
+	v.avoid(in.Avoid)
 	for _, j := range jobs {
 		if Holding(j) {
 			v.Running = append(v.Running, v.running(j))

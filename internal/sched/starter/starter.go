@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -223,21 +224,56 @@ func (e *BuildError) Unwrap() error { return e.Err }
 type Placements struct{ Cluster *control.Cluster }
 
 // Place tells where a pod goes; see plugin.Placements.
-func (p Placements) Place(jobID int64, attempt int32, index int) (node string, size int, ok bool) {
+func (p Placements) Place(namespace string, jobID int64, attempt int32, index int) (node string, size int, ok bool) {
 	b, known := p.Cluster.Job(jobID)
-	if !known || b.Status.State != v1alpha1.StateConfiguring || b.Status.Attempt != attempt || b.Status.Allocation == nil {
+	if !known || b.Namespace != namespace || b.Status.State != v1alpha1.StateConfiguring || b.Status.Attempt != attempt || b.Status.Allocation == nil {
 		return "", 0, false
 	}
 	nodes := b.Status.Allocation.Nodes
+	if b.Spec.Workload != nil {
+		node, ok = taskNode(nodes, index)
+		return node, len(b.Spec.Workload.Pods), ok
+	}
 	if index < 0 || index >= len(nodes) {
 		return "", 0, false
 	}
 	return NodeObject(&nodes[index]), len(nodes), true
 }
 
+// taskNode is the node of the task with that number.
+func taskNode(nodes []v1alpha1.NodeAllocation, task int) (string, bool) {
+	if task < 0 {
+		return "", false
+	}
+	for i := range nodes {
+		if task < int(nodes[i].Tasks) {
+			return NodeObject(&nodes[i]), true
+		}
+		task -= int(nodes[i].Tasks)
+	}
+	return "", false
+}
+
+// Workload tells which job stands for a pod; see plugin.Placements.
+func (p Placements) Workload(pod *corev1.Pod) (jobID int64, attempt int32, index int, ok bool) {
+	b, index, ok := p.Cluster.WorkloadOf(pod.UID)
+	if !ok || b.Namespace != pod.Namespace {
+		return 0, 0, 0, false
+	}
+	return b.Spec.JobID, b.Status.Attempt, index, true
+}
+
 // Bound lists the attempt's pods that have their node.
 func (p Placements) Bound(jobID int64, attempt int32) []types.UID {
 	var out []types.UID
+	if b, ok := p.Cluster.Job(jobID); ok && b.Spec.Workload != nil {
+		for _, pod := range p.Cluster.MemberPods(b) {
+			if pod.Spec.NodeName != "" {
+				out = append(out, pod.UID)
+			}
+		}
+		return out
+	}
 	for _, pod := range p.Cluster.JobPods(jobID) {
 		if pod.Spec.NodeName != "" && pod.Labels[wire.LabelAttempt] == strconv.Itoa(int(attempt)) {
 			out = append(out, pod.UID)

@@ -1,0 +1,120 @@
+package control
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Labels of LeaderWorkerSet's pods.
+const (
+	LabelLWS      = "leaderworkerset.sigs.k8s.io/name"
+	LabelLWSGroup = "leaderworkerset.sigs.k8s.io/group-index"
+	LabelLWSIndex = "leaderworkerset.sigs.k8s.io/worker-index"
+)
+
+// GroupOf is the key of the pods that are placed together with p, a pod of a
+// workload: its PodGroup, its group of a LeaderWorkerSet, or itself. "" is a pod
+// that is none: a job's, or one for another scheduler.
+func GroupOf(p *corev1.Pod) string {
+	if p.Spec.SchedulerName != wire.SchedulerName {
+		return ""
+	}
+	if _, job := p.Labels[wire.LabelJobID]; job {
+		return ""
+	}
+	if g := p.Labels[podgroup.PodGroupLabel]; g != "" {
+		return GroupOfPodGroup(p.Namespace, g)
+	}
+	if l := p.Labels[LabelLWS]; l != "" {
+		return "lws " + p.Namespace + "/" + l + "/" + p.Labels[LabelLWSGroup]
+	}
+	return "pod " + string(p.UID)
+}
+
+// GroupOfPodGroup is the key of a PodGroup's pods.
+func GroupOfPodGroup(namespace, name string) string { return "group " + namespace + "/" + name }
+
+func workloadKey(p *corev1.Pod) string { return GroupOf(p) }
+
+// NewPods makes an empty store of pods with its indexes.
+func NewPods() *Store[*corev1.Pod] {
+	return NewStore(func(p *corev1.Pod) string { return p.Labels[wire.LabelJobID] }, workloadKey)
+}
+
+// NewJobs makes an empty store of jobs with its indexes.
+func NewJobs() *Store[*v1alpha1.BatchJob] {
+	s := NewStore(jobKey, originKey, podsKey)
+	s.IndexMany(memberKeys)
+	return s
+}
+
+// memberKeys index a workload's job by its group and its pods.
+func memberKeys(j *v1alpha1.BatchJob) []string {
+	w := j.Spec.Workload
+	if w == nil {
+		return nil
+	}
+	keys := make([]string, 0, 1+len(w.Pods))
+	if w.Group != "" {
+		keys = append(keys, w.Group)
+	}
+	for i := range w.Pods {
+		keys = append(keys, memberKey(w.Pods[i].UID))
+	}
+	return keys
+}
+
+func memberKey(uid types.UID) string { return "member " + string(uid) }
+
+// WorkloadPods lists the pods of a group, in no order.
+func (c *Cluster) WorkloadPods(group string) []*corev1.Pod { return c.Pods.Having(group) }
+
+// WorkloadJobs lists the jobs that stand for pods of the group, in no order;
+// a group of a single pod has none (see WorkloadOf).
+func (c *Cluster) WorkloadJobs(group string) []*v1alpha1.BatchJob { return c.Jobs.Having(group) }
+
+// WorkloadOf is the job that stands for the pod, and the pod's place in it: the
+// newest one, if there were several. ok is false if there is none.
+func (c *Cluster) WorkloadOf(uid types.UID) (b *v1alpha1.BatchJob, index int, ok bool) {
+	for _, j := range c.Jobs.Having(memberKey(uid)) {
+		if b == nil || j.Spec.JobID > b.Spec.JobID {
+			b = j
+		}
+	}
+	if b == nil {
+		return nil, 0, false
+	}
+	for i := range b.Spec.Workload.Pods {
+		if b.Spec.Workload.Pods[i].UID == uid {
+			return b, i, true
+		}
+	}
+	return nil, 0, false
+}
+
+// MemberPods are the pods a workload's job stands for, in their order, as far
+// as they exist.
+func (c *Cluster) MemberPods(b *v1alpha1.BatchJob) []*corev1.Pod {
+	out := make([]*corev1.Pod, 0, len(b.Spec.Workload.Pods))
+	for i := range b.Spec.Workload.Pods {
+		if p, ok := c.Pods.ByUID(b.Spec.Workload.Pods[i].UID); ok && p.Namespace == b.Namespace {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// notOurs selects what the starter did not make.
+func notOurs() labels.Selector {
+	r, err := labels.NewRequirement(wire.LabelJobID, selection.DoesNotExist, nil)
+	if err != nil {
+		panic(err) // the label is a constant
+	}
+	return labels.NewSelector().Add(*r)
+}

@@ -1,0 +1,119 @@
+package workload
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// Group is a set of pods that are placed together, as far as it is known.
+type Group struct {
+	Key string // see control.GroupOf
+	// Kind and Name of what the pods are, and how many have to start together.
+	Kind, Name string
+	Least      int
+	Pods       []*corev1.Pod
+}
+
+// gang are the pods that the group's job stands for: the first ones that wait,
+// as many as have to start together. nil: not all of them are there yet.
+func (g *Group) gang(waits func(*corev1.Pod) bool) []*corev1.Pod {
+	pods := slices.DeleteFunc(slices.Clone(g.Pods), func(p *corev1.Pod) bool { return !waits(p) })
+	slices.SortFunc(pods, inOrder)
+	if len(pods) < g.Least {
+		return nil
+	}
+	return pods[:g.Least]
+}
+
+// inOrder sorts the members of a LeaderWorkerSet by index, others by age.
+func inOrder(a, b *corev1.Pod) int {
+	return cmp.Or(cmp.Compare(workerIndex(a), workerIndex(b)),
+		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+}
+
+func workerIndex(p *corev1.Pod) int {
+	n, err := strconv.Atoi(p.Labels[control.LabelLWSIndex])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// shape sets what the pods ask for: one task each, all as large as the largest
+// in every respect.
+func shape(j *job.Job, c *v1alpha1.ClusterSpec, pods []*corev1.Pod) {
+	cpus, memory := 1, int64(0)
+	var gres []backfill.GRES
+	for _, p := range pods {
+		n, m, g := snapshot.Requested(c, p)
+		cpus, memory, gres = max(cpus, n), max(memory, m), larger(gres, g)
+	}
+	perCPU := (memory + int64(cpus) - 1) / int64(cpus)
+	j.Shape.Tasks, j.Shape.CPUsPerTask, j.Shape.MemPerCPU = int32(len(pods)), int32(cpus), &perCPU
+	j.Shape.GRES = nil
+	for _, g := range gres {
+		j.Shape.GRES = append(j.Shape.GRES, job.GRES{Name: g.Name, Type: g.Type, Count: g.Count, Per: job.PerTask})
+	}
+}
+
+func larger(a, b []backfill.GRES) []backfill.GRES {
+	for _, g := range b {
+		i := slices.IndexFunc(a, func(h backfill.GRES) bool { return h.Name == g.Name && h.Type == g.Type })
+		if i < 0 {
+			a = append(a, g)
+		} else {
+			a[i].Count = max(a[i].Count, g.Count)
+		}
+	}
+	return a
+}
+
+// userOf is whom the queue shows as the owner of a namespace's workloads. No
+// user can be called so: an object's name has no underscore.
+func userOf(namespace string) string { return "k8s_" + namespace }
+
+// spec is the queue's view of pods. layers are their annotations, see Apply.
+func spec(g *Group, pods []*corev1.Pod, c *v1alpha1.ClusterSpec, layers []map[string]string) (s *v1alpha1.BatchJobSpec, ignored []string, err error) {
+	no := false
+	s = &v1alpha1.BatchJobSpec{
+		User: userOf(pods[0].Namespace),
+		Job:  job.Job{Name: g.Name, Batch: job.Batch{WorkDir: "/", Requeue: &no, Output: "/dev/null"}},
+		Workload: &v1alpha1.Workload{
+			Kind: g.Kind, Name: g.Name, Group: g.Key,
+		},
+	}
+	if strings.HasPrefix(g.Key, "pod ") {
+		s.Workload.Group = ""
+	}
+	for _, p := range pods {
+		s.Workload.Pods = append(s.Workload.Pods, v1alpha1.WorkloadPod{Name: p.Name, UID: p.UID})
+	}
+	if ignored, err = Apply(&s.Job, layers); err != nil {
+		return nil, nil, err
+	}
+	shape(&s.Job, c, pods)
+	return s, ignored, nil
+}
+
+// nameOf is the name of the job that stands for the pods: the same whoever
+// makes it, after a crash as well.
+func nameOf(pods []v1alpha1.WorkloadPod) string {
+	h := sha256.New()
+	for i := range pods {
+		h.Write([]byte(pods[i].UID))
+		h.Write([]byte{0})
+	}
+	return "workload-" + hex.EncodeToString(h.Sum(nil)[:12])
+}

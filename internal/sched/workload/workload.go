@@ -1,0 +1,287 @@
+// Package workload brings pods that no command submitted into the queue: Pods,
+// and those of Jobs, JobSets, LeaderWorkerSets, Deployments, with or without a
+// PodGroup, that name Berth's scheduler in a namespace that may. Each group of
+// them becomes a BatchJob that the planner plans with all others; package
+// plugin binds the pods where it says, and the keeper ends it with them.
+package workload
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Controller keeps the queue in step with the pods. Safe for concurrent use.
+type Controller struct {
+	cluster *control.Cluster
+	dir     *directory.Directory
+	now     func() time.Time
+	log     *slog.Logger
+	queue   workqueue.TypedRateLimitingInterface[string]
+
+	mu     sync.Mutex
+	owners map[string]owner // annotations of controllers, lately read
+}
+
+// New makes a Controller, before the stores of c are fed.
+func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Controller {
+	w := &Controller{
+		cluster: c, dir: directory.New(c, nil), now: now, log: log, owners: map[string]owner{},
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, 10*time.Second)),
+	}
+	c.Pods.Subscribe(w.podChanged)
+	c.PodGroups.Subscribe(func(old, now *podgroup.PodGroup) {
+		if now == nil {
+			now = old
+		}
+		w.queue.Add(control.GroupOfPodGroup(now.Namespace, now.Name))
+	})
+	c.Jobs.Subscribe(w.jobChanged)
+	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { w.lookAtAll() })
+	return w
+}
+
+func (w *Controller) podChanged(old, now *corev1.Pod) {
+	p := now
+	if p == nil {
+		p = old
+	}
+	if g := control.GroupOf(p); g != "" {
+		w.queue.Add(g)
+	}
+}
+
+// jobChanged looks again at a group whose job changed its state: further pods
+// may come into the queue once the gang is placed.
+func (w *Controller) jobChanged(old, now *v1alpha1.BatchJob) {
+	if now == nil || now.Spec.Workload == nil || now.Spec.Workload.Group == "" {
+		return
+	}
+	if old == nil || old.Status.State != now.Status.State {
+		w.queue.Add(now.Spec.Workload.Group)
+	}
+}
+
+// lookAtAll looks at every pod again, after a change of what is allowed.
+func (w *Controller) lookAtAll() {
+	for _, p := range w.cluster.Pods.List() {
+		w.podChanged(nil, p)
+	}
+}
+
+// Run acts until ctx ends.
+func (w *Controller) Run(ctx context.Context, workers int) {
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for {
+				key, stop := w.queue.Get()
+				if stop {
+					return
+				}
+				if err := w.reconcile(ctx, key); err != nil && ctx.Err() == nil {
+					w.log.Warn("pods are looked at again", "group", key, "error", err)
+					w.queue.AddRateLimited(key)
+				} else {
+					w.queue.Forget(key)
+				}
+				w.queue.Done(key)
+			}
+		})
+	}
+	<-ctx.Done()
+	w.queue.ShutDown()
+	wg.Wait()
+}
+
+// Allowed tells whether pods of the namespace may wait in the queue, and if not,
+// why.
+func (w *Controller) Allowed(namespace string) (why string, ok bool) {
+	if u := w.dir.Owner(namespace); u != nil {
+		return fmt.Sprintf("pods in the namespace of the user %s are made by Berth only; submit a job", u.Name), false
+	}
+	if !slices.Contains(w.cluster.Parameters().WorkloadNamespaces, namespace) {
+		return fmt.Sprintf("the namespace %s is not among the workloadNamespaces of the Cluster %s", namespace, v1alpha1.ClusterName), false
+	}
+	return "", true
+}
+
+// live tells whether the pod still wants, or has, a place.
+func live(p *corev1.Pod) bool { return !snapshot.Over(p) && p.DeletionTimestamp == nil }
+
+// reconcile brings one group's pods into the queue, or its waiting job up to
+// date.
+func (w *Controller) reconcile(ctx context.Context, key string) error {
+	pods := slices.DeleteFunc(w.cluster.WorkloadPods(key), func(p *corev1.Pod) bool { return !live(p) })
+	unbound := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" })
+	if !unbound {
+		return nil
+	}
+	if why, ok := w.Allowed(pods[0].Namespace); !ok {
+		return w.tell(ctx, pods[0], why)
+	}
+	g, why, err := w.group(ctx, key, pods)
+	if err != nil || g == nil {
+		if why != "" {
+			err = w.tell(ctx, pods[0], why)
+		}
+		return err
+	}
+	waiting, placed, returning := w.jobs(g)
+	switch {
+	case returning: // its job's change of state comes here again
+		return nil
+	case placed:
+		return w.further(ctx, g)
+	}
+	gang := g.gang(func(p *corev1.Pod) bool {
+		b, _, known := w.cluster.WorkloadOf(p.UID)
+		return p.Spec.NodeName == "" && (!known || b == waiting)
+	})
+	switch {
+	case gang == nil:
+		return nil
+	case waiting != nil:
+		return w.update(ctx, g, gang, waiting)
+	}
+	return w.submit(ctx, g, gang)
+}
+
+// jobs are the group's job, if that waits, and whether one holds places or is
+// on its way back to the queue.
+func (w *Controller) jobs(g *Group) (waiting *v1alpha1.BatchJob, placed, returning bool) {
+	list := w.cluster.WorkloadJobs(g.Key)
+	if strings.HasPrefix(g.Key, "pod ") {
+		if b, _, ok := w.cluster.WorkloadOf(g.Pods[0].UID); ok {
+			list = []*v1alpha1.BatchJob{b}
+		}
+	}
+	for _, b := range list {
+		switch {
+		case snapshot.Waiting(b):
+			waiting = b
+		case snapshot.Finished(b):
+		case b.Status.Final == v1alpha1.StatePending:
+			returning = true
+		case b.Spec.Workload.Group == g.Key:
+			placed = true
+		}
+	}
+	return waiting, placed && waiting == nil, returning && waiting == nil
+}
+
+// further brings the pods beyond the gang into the queue, each by itself.
+func (w *Controller) further(ctx context.Context, g *Group) error {
+	for _, p := range g.Pods {
+		if _, _, known := w.cluster.WorkloadOf(p.UID); known || p.Spec.NodeName != "" {
+			continue
+		}
+		one := *g
+		one.Key, one.Least, one.Pods = "pod "+string(p.UID), 1, []*corev1.Pod{p}
+		if err := w.submit(ctx, &one, one.Pods); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// submit makes the job of pods.
+func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) error {
+	for _, p := range pods {
+		if _, _, known := w.cluster.WorkloadOf(p.UID); known {
+			return nil // its job is over: the keeper ends the pod
+		}
+	}
+	s, ok, err := w.understand(ctx, g, pods)
+	if err != nil || !ok {
+		return err
+	}
+	now := metav1.NewMicroTime(w.now())
+	s.SubmitTime = &now
+	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: pods[0].Namespace, Name: nameOf(s.Workload.Pods), Finalizers: []string{wire.Finalizer},
+		Annotations: map[string]string{annotationAsked: digest(s)},
+	}, Spec: *s}
+	if w.cluster.NextID != nil { // else admission draws it
+		if b.Spec.JobID, err = w.cluster.NextID(ctx); err != nil {
+			return err
+		}
+		b.Labels = map[string]string{wire.LabelUser: b.Spec.User, wire.LabelJobID: strconv.FormatInt(b.Spec.JobID, 10)}
+	}
+	key := client.ObjectKeyFromObject(b)
+	if err := w.cluster.Client.Create(ctx, b); err != nil {
+		if !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("queueing %s %s/%s: %w", s.Workload.Kind, b.Namespace, s.Workload.Name, err)
+		}
+		b = &v1alpha1.BatchJob{}
+		if err := w.cluster.Client.Get(ctx, key, b); err != nil {
+			return fmt.Errorf("reading BatchJob %s: %w", key, err)
+		}
+	}
+	w.cluster.ApplyJob(b)
+	w.log.Info("pods queued", "job", b.Spec.JobID, "kind", s.Workload.Kind, "namespace", b.Namespace, "name", s.Workload.Name, "pods", len(pods))
+	return nil
+}
+
+// update takes over changed members and annotations while the job waits.
+func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b *v1alpha1.BatchJob) error {
+	s, ok, err := w.understand(ctx, g, pods)
+	if err != nil || !ok {
+		return err
+	}
+	same := slices.Equal(s.Workload.Pods, b.Spec.Workload.Pods)
+	mark := digest(s)
+	if same && mark == b.Annotations[annotationAsked] {
+		return nil
+	}
+	n := b.DeepCopy()
+	n.Spec.Workload = s.Workload
+	if mark != b.Annotations[annotationAsked] {
+		kept := b.Spec.Job // what operators changed in the queue stays
+		n.Spec.Job, n.Spec.Partition = s.Job, s.Partition
+		n.Spec.Job.Hold, n.Spec.Job.Priority, n.Spec.Job.Dependencies = kept.Hold, kept.Priority, kept.Dependencies
+		n.Spec.Job.AdminComment, n.Spec.Job.Comment = kept.AdminComment, kept.Comment
+		n.Annotations = map[string]string{annotationAsked: mark}
+	}
+	err = w.cluster.Client.Patch(ctx, n, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+	if err != nil {
+		return fmt.Errorf("updating job %d: %w", b.Spec.JobID, err)
+	}
+	w.cluster.ApplyJob(n)
+	return nil
+}
+
+// annotationAsked on a job is a digest of what its pods asked for when that was
+// last taken over.
+const annotationAsked = "berth.hpc/asked"
+
+func digest(s *v1alpha1.BatchJobSpec) string {
+	text, err := json.Marshal(s.Job)
+	if err != nil {
+		return ""
+	}
+	h := sha256.Sum256(append(text, s.Partition...))
+	return hex.EncodeToString(h[:12])
+}
