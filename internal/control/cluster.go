@@ -42,7 +42,7 @@ type Cluster struct {
 	QOS        *Store[*v1alpha1.QOS]       // by name
 
 	Reservations *Store[*v1alpha1.Reservation] // by name
-	// PodGroups are those that Berth did not make, by namespace/name.
+	// PodGroups that Berth did not make, by namespace/name; others have no key.
 	PodGroups *Store[*podgroup.PodGroup]
 
 	// NextID draws a job id; nil: only admission does. Set it before use.
@@ -62,8 +62,7 @@ func New(cfg *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for the API server: %w", err)
 	}
-	k, err := cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: slim,
-		ByObject: map[client.Object]cache.ByObject{&podgroup.PodGroup{}: {Label: notOurs()}}})
+	k, err := cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: slim})
 	if err != nil {
 		return nil, fmt.Errorf("cache of the API server: %w", err)
 	}
@@ -71,7 +70,7 @@ func New(cfg *rest.Config) (*Cluster, error) {
 		Config: cfg, Client: c, cache: k,
 		Jobs:       NewJobs(),
 		Pods:       NewPods(),
-		PodGroups:  NewStore(func(g *podgroup.PodGroup) string { return g.Namespace + "/" + g.Name }),
+		PodGroups:  NewPodGroups(),
 		Nodes:      NewStore(name[*corev1.Node]),
 		Partitions: NewStore(name[*v1alpha1.Partition]),
 		Users:      NewStore(name[*v1alpha1.User]),

@@ -2,8 +2,6 @@ package control
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
@@ -45,6 +43,17 @@ func workloadKey(p *corev1.Pod) string { return GroupOf(p) }
 // NewPods makes an empty store of pods with its indexes.
 func NewPods() *Store[*corev1.Pod] {
 	return NewStore(func(p *corev1.Pod) string { return p.Labels[wire.LabelJobID] }, workloadKey)
+}
+
+// NewPodGroups makes an empty store of PodGroups, indexed but for those that the
+// starter makes for its pods.
+func NewPodGroups() *Store[*podgroup.PodGroup] {
+	return NewStore(func(g *podgroup.PodGroup) string {
+		if _, ours := g.Labels[wire.LabelJobID]; ours {
+			return ""
+		}
+		return g.Namespace + "/" + g.Name
+	})
 }
 
 // NewJobs makes an empty store of jobs with its indexes.
@@ -108,13 +117,4 @@ func (c *Cluster) MemberPods(b *v1alpha1.BatchJob) []*corev1.Pod {
 		}
 	}
 	return out
-}
-
-// notOurs selects what the starter did not make.
-func notOurs() labels.Selector {
-	r, err := labels.NewRequirement(wire.LabelJobID, selection.DoesNotExist, nil)
-	if err != nil {
-		panic(err) // the label is a constant
-	}
-	return labels.NewSelector().Add(*r)
 }

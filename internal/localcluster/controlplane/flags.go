@@ -72,6 +72,8 @@ var controllerNames = []string{
 	"serviceaccount-token-controller",
 	"garbage-collector-controller",
 	"job-controller",
+	"replicaset-controller",
+	"deployment-controller",
 	"ttl-after-finished-controller",
 	"endpointslice-controller",
 	"pod-garbage-collector-controller",

@@ -45,6 +45,9 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	if err != nil {
 		return nil, err
 	}
+	if caller.Trusted && b.Spec.Workload != nil {
+		return a.createWorkload(ctx, r, b)
+	}
 	user, err := a.submitter(r.Namespace, caller)
 	if err != nil {
 		return nil, err
@@ -82,9 +85,26 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	return p, nil
 }
 
+// createWorkload gives an id to a job that stands for other people's pods. The
+// scheduler has checked it, and it is no user's.
+func (a *Admission) createWorkload(ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob) (p *patch, err error) {
+	if b.Spec.JobID = DryRunID; r.DryRun == nil || !*r.DryRun {
+		if b.Spec.JobID, err = a.IDs.Span(ctx, 1); err != nil {
+			return nil, err
+		}
+	}
+	p = &patch{}
+	p.set("/spec/jobID", b.Spec.JobID)
+	p.set("/metadata/labels", labelsOf(b))
+	return p, nil
+}
+
 // unsplit takes away what only the scheduler says of a job: that it was split
-// off another one, whose script it would run.
+// off another one, whose script it would run, and that it stands for pods.
 func unsplit(b *v1alpha1.BatchJob, p *patch) {
+	if b.Spec.Workload != nil {
+		p.remove("/spec/workload")
+	}
 	if b.Spec.Origin != nil {
 		p.remove("/spec/origin")
 	}

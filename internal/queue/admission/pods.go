@@ -94,7 +94,11 @@ func (a *Admission) placePod(ctx context.Context, namespace string, pod *corev1.
 	case pod.Spec.ServiceAccountName != v1alpha1.ServiceAccountName:
 		return nil, refusef("pods of jobs run under the ServiceAccount %s", v1alpha1.ServiceAccountName)
 	}
-	return namePod(pod, b.Status.Allocation.Nodes[at.Index].Name), nil
+	p := namePod(pod, b.Status.Allocation.Nodes[at.Index].Name)
+	if t := tolerate(pod); t != nil {
+		p.ops = append(p.ops, t.ops...)
+	}
+	return p, nil
 }
 
 // jobAt is the job as this process knows it; if the pod speaks of a later

@@ -63,8 +63,9 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 		return refusef("the BatchJob cannot be read: %v", err)
 	}
 	owner := a.Directory.Owner(r.Namespace)
+	workload := caller.Trusted && b.Spec.Workload != nil
 	switch {
-	case owner == nil || b.Spec.User != owner.Name,
+	case !workload && (owner == nil || b.Spec.User != owner.Name),
 		b.Spec.JobID <= 0,
 		b.Spec.SubmitTime == nil,
 		!maps.Equal(b.Labels, labelsOf(b)),
@@ -72,7 +73,7 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 		len(b.OwnerReferences) > 0,
 		b.Spec.Cancel != nil, b.Spec.Requeues != 0,
 		!mayChooseGroup(&b.Spec.Job, caller) || slices.ContainsFunc(b.Spec.Components, func(j job.Job) bool { return !mayChooseGroup(&j, caller) }),
-		!caller.Trusted && (b.Spec.Origin != nil || b.Spec.Task != nil || strings.HasPrefix(b.Name, array.NamePrefix)):
+		!caller.Trusted && (b.Spec.Origin != nil || b.Spec.Task != nil || b.Spec.Workload != nil || strings.HasPrefix(b.Name, array.NamePrefix)):
 		return fmt.Errorf("BatchJob %s/%s was changed after Berth's mutating webhook", r.Namespace, r.Name)
 	}
 	if r.DryRun == nil || !*r.DryRun {
@@ -159,7 +160,8 @@ func (a *Admission) checkSpec(old, now *v1alpha1.BatchJob, caller *directory.Cal
 	switch {
 	case !bytes.Equal(o.Script, n.Script) || !bytes.Equal(o.Environment, n.Environment):
 		return refuse("a job's script and environment cannot be changed")
-	case !reflect.DeepEqual(o.Origin, n.Origin) || !reflect.DeepEqual(o.Task, n.Task) || !reflect.DeepEqual(o.Components, n.Components):
+	case !reflect.DeepEqual(o.Origin, n.Origin) || !reflect.DeepEqual(o.Task, n.Task) || !reflect.DeepEqual(o.Components, n.Components),
+		!reflect.DeepEqual(o.Workload, n.Workload):
 		return refuse("what a job was split off from, and into, cannot be changed")
 	case !o.SubmitTime.Equal(n.SubmitTime):
 		return refuse("a job's submit time cannot be changed")

@@ -90,6 +90,8 @@ func (o *Operations) signal(ctx context.Context, c *directory.Caller, row *table
 	switch {
 	case err != nil:
 		return err
+	case b.Spec.Workload != nil:
+		return errNotSupported
 	case b.Status.State == v1alpha1.StateRunning || b.Status.State == v1alpha1.StateSuspended:
 		o.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandSignal, Signal: op.Signal, Batch: op.Batch, Full: op.Full})
 		return nil

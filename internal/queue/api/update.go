@@ -190,6 +190,8 @@ func (o *Operations) setSuspend(ctx context.Context, c *directory.Caller, row *t
 		return errPending
 	case !live(b):
 		return errDone
+	case b.Spec.Workload != nil: // nobody in its pods would stop them
+		return errNotSupported
 	case b.Status.State == v1alpha1.StateConfiguring:
 		return errNotNow
 	case !stop && !b.Spec.Suspend:
@@ -226,6 +228,8 @@ func (o *Operations) notify(c *directory.Caller, row *table.Row, text string) er
 	switch {
 	case err != nil:
 		return err
+	case b.Spec.Workload != nil:
+		return errNotSupported
 	case b.Status.State != v1alpha1.StateRunning && b.Status.State != v1alpha1.StateSuspended:
 		return errDisabled
 	}

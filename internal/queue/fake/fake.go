@@ -28,7 +28,7 @@ func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster
 		Client:     c,
 		Jobs:       control.NewJobs(),
 		Pods:       control.NewPods(),
-		PodGroups:  control.NewStore(func(g *podgroup.PodGroup) string { return g.Namespace + "/" + g.Name }),
+		PodGroups:  control.NewPodGroups(),
 		Nodes:      control.NewStore(func(o *corev1.Node) string { return byName(o) }),
 		Partitions: control.NewStore(func(o *v1alpha1.Partition) string { return byName(o) }),
 		Users:      control.NewStore(func(o *v1alpha1.User) string { return byName(o) }),

@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (f *Facts) workload() Action {
 }
 
 func (f *Facts) queued() Action {
-	if len(f.live()) == 0 && !f.cancelled() {
+	if len(f.staying()) == 0 && !f.cancelled() {
 		due := f.emptied().Add(replacementTime)
 		if f.Job.Spec.Workload.Group == "" || !f.Now.Before(due) {
 			return end(v1alpha1.StateCancelled, "", "its pods are gone")
@@ -45,6 +46,11 @@ func (f *Facts) queued() Action {
 		return Action{Wake: due}
 	}
 	return f.pending()
+}
+
+// staying are the pods that neither are over nor were told to go.
+func (f *Facts) staying() []*corev1.Pod {
+	return slices.DeleteFunc(f.live(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 }
 
 // emptied is when the job last changed its state.
@@ -77,7 +83,7 @@ func (f *Facts) binding() Action {
 			return giveBack("node " + n + " was lost")
 		}
 	}
-	if len(f.live()) < len(f.Job.Spec.Workload.Pods) {
+	if len(f.staying()) < len(f.Job.Spec.Workload.Pods) {
 		return giveBack("a pod was deleted")
 	}
 	placed := f.Job.Status.StartTime.Time

@@ -62,7 +62,7 @@ type Planner struct {
 
 	refusing   map[string]refusal // by the node's Kubernetes name
 	preemptors map[int64]bool     // jobs that others make room for; of Run alone
-	shapes     *snapshot.View // nodes and partitions only; nil: to be made again
+	shapes     *snapshot.View     // nodes and partitions only; nil: to be made again
 }
 
 // plan is one finished run.

@@ -7,9 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -31,11 +33,11 @@ func TestPlacementsHoldOnlyWhileTheJobIsPlaced(t *testing.T) {
 		}
 		c.Jobs.Apply(placed(state))
 		p := Placements{c}
-		if node, size, ok := p.Place(7, 2, 0); ok != want || ok && (node != "n1.example.com" || size != 2) {
+		if node, size, ok := p.Place("", 7, 2, 0); ok != want || ok && (node != "n1.example.com" || size != 2) {
 			t.Errorf("%q: %s %d %v", state, node, size, ok)
 		}
 		for _, wrong := range [][3]int{{7, 1, 0}, {7, 2, 2}, {7, 2, -1}, {8, 2, 0}} {
-			if _, _, ok := p.Place(int64(wrong[0]), int32(wrong[1]), wrong[2]); ok {
+			if _, _, ok := p.Place("", int64(wrong[0]), int32(wrong[1]), wrong[2]); ok {
 				t.Errorf("%q: job, attempt, index %v has a place", state, wrong)
 			}
 		}
@@ -56,5 +58,32 @@ func TestBoundCountsThisAttemptOnly(t *testing.T) {
 	}
 	if got := (Placements{c}).Bound(7, 2); len(got) != 1 || got[0] != "a" {
 		t.Errorf("%v", got)
+	}
+}
+
+// A workload's pods are the tasks of the placement, in its order.
+func TestAWorkloadsPodsGoWhereTheTasksAre(t *testing.T) {
+	c := fake.Cluster(interceptor.Funcs{})
+	fake.Feed(c, &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w"},
+		Spec:       v1alpha1.BatchJobSpec{JobID: 5, Workload: &v1alpha1.Workload{Pods: []v1alpha1.WorkloadPod{{UID: "a"}, {UID: "b"}, {UID: "c"}}}},
+		Status: v1alpha1.BatchJobStatus{State: v1alpha1.StateConfiguring, Attempt: 1, Allocation: &v1alpha1.Allocation{
+			Nodes: []v1alpha1.NodeAllocation{{Name: "n1", Tasks: 2}, {Name: "n2", Tasks: 1}}}},
+	})
+	p := Placements{c}
+	for uid, want := range map[types.UID]string{"a": "n1", "b": "n1", "c": "n2"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", UID: uid}}
+		id, attempt, index, ok := p.Workload(pod)
+		node, size, placed := p.Place("ml", id, attempt, index)
+		if !ok || !placed || node != want || size != 3 {
+			t.Errorf("pod %s: job %d, %s of %d, %v %v", uid, id, node, size, ok, placed)
+		}
+		pod.Namespace = "other"
+		if _, _, _, ok := p.Workload(pod); ok {
+			t.Error("a pod of another namespace has the job's place")
+		}
+	}
+	if _, _, ok := p.Place("ml", 5, 1, 3); ok {
+		t.Error("a place for a fourth pod")
 	}
 }

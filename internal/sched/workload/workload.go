@@ -56,7 +56,9 @@ func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Controller
 		if now == nil {
 			now = old
 		}
-		w.queue.Add(control.GroupOfPodGroup(now.Namespace, now.Name))
+		if _, ours := now.Labels[wire.LabelJobID]; !ours {
+			w.queue.Add(control.GroupOfPodGroup(now.Namespace, now.Name))
+		}
 	})
 	c.Jobs.Subscribe(w.jobChanged)
 	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { w.lookAtAll() })

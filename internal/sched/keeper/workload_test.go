@@ -1,0 +1,107 @@
+package keeper
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// standsFor makes a job stand for two pods of a group.
+func standsFor(group string) func(*v1alpha1.BatchJob) {
+	return func(b *v1alpha1.BatchJob) {
+		no := false
+		b.Spec.Job.Batch.Requeue = &no
+		b.Spec.Workload = &v1alpha1.Workload{Group: group, Pods: []v1alpha1.WorkloadPod{{UID: "0"}, {UID: "1"}}}
+		b.Status.History = []v1alpha1.StateChange{{State: "PENDING", At: *at(t0)}}
+	}
+}
+
+func unbound(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending }
+
+func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+
+func TestDecideAboutAWorkload(t *testing.T) {
+	group, single := standsFor("group ml/g"), standsFor("")
+	tests := []struct {
+		name    string
+		job     *v1alpha1.BatchJob
+		pods    []*corev1.Pod
+		after   time.Duration // since t0
+		lost    string
+		want    Kind
+		final   string
+		refused string
+		wake    time.Duration
+	}{
+		{name: "it waits", job: aJob("", group), pods: pods(pod(0, unbound), pod(1, unbound)), want: Wait},
+		{name: "its pods are gone", job: aJob("", single), want: End, final: "CANCELLED"},
+		{name: "a group's may come back", job: aJob("", group), want: Wait, wake: replacementTime},
+		{name: "or not", job: aJob("", group), after: replacementTime, want: End, final: "CANCELLED"},
+		{name: "it is cancelled", job: aJob("", group, cancelled), pods: pods(pod(0, unbound), pod(1, unbound)), want: End, final: "CANCELLED"},
+		{name: "and its pods with it", job: aJob("CANCELLED", group, completing("")), pods: pods(pod(0, unbound), pod(1, unbound)), want: Sweep, wake: killMargin},
+
+		{name: "its pods are being bound", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1, unbound)), want: Wait, wake: time.Minute},
+		{name: "all of them are", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1)), want: Begin},
+		{name: "even if they are over already", job: aJob("CONFIGURING", group), pods: pods(pod(0, succeeded), pod(1)), want: Begin},
+		{name: "they are not", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1, unbound)), after: time.Minute, want: End, final: "PENDING"},
+		{name: "what it said of the pods before the placement does not count", job: aJob("CONFIGURING", group),
+			pods: pods(pod(0), pod(1, unschedulableSince(t0.Add(-time.Hour)))), after: 9 * time.Second, want: Wait, wake: 10 * time.Second},
+		{name: "kube-scheduler refuses the node", job: aJob("CONFIGURING", group),
+			pods: pods(pod(0), pod(1, unschedulableSince(t0))), after: 10 * time.Second, want: End, final: "PENDING"},
+		{name: "its node is lost", job: aJob("CONFIGURING", group), pods: pods(pod(0, unbound), pod(1, unbound)), lost: "n2", want: End, final: "PENDING"},
+		{name: "a pod was deleted", job: aJob("CONFIGURING", group), pods: pods(pod(0, unbound), pod(1, unbound, deleted)), want: End, final: "PENDING"},
+
+		{name: "it runs", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), want: Wait, wake: 10 * time.Minute},
+		{name: "as long as one of them does", job: aJob("RUNNING", group), pods: pods(pod(0, ended(1, "Error", "")), pod(1)), want: Wait, wake: 10 * time.Minute},
+		{name: "its time is over", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), after: 10 * time.Minute, want: End, final: "TIMEOUT"},
+		{name: "it is cancelled", job: aJob("RUNNING", group, cancelled), pods: pods(pod(0), pod(1)), want: End, final: "CANCELLED"},
+		{name: "it is preempted", job: aJob("RUNNING", group, preempted("REQUEUE")), pods: pods(pod(0), pod(1)), after: time.Minute, want: End, final: "PREEMPTED"},
+		{name: "its node is lost", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), lost: "n2", want: End, final: "NODE_FAIL"},
+		{name: "a kubelet refuses a pod of a group", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1, refusedByKubelet)), want: End, final: "PENDING", refused: "n2"},
+		{name: "a kubelet refuses a single pod", job: aJob("RUNNING", single), pods: pods(pod(0), pod(1, refusedByKubelet)), want: End, final: "FAILED", refused: "n2"},
+		{name: "all went well", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, succeeded)), want: End, final: "COMPLETED"},
+		{name: "one failed", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, ended(3, "Error", ""))), want: End, final: "FAILED"},
+		{name: "for want of memory", job: aJob("RUNNING", group), pods: pods(pod(0, ended(137, "OOMKilled", "")), pod(1, succeeded)), want: End, final: "OUT_OF_MEMORY"},
+		{name: "somebody deleted them", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded)), want: End, final: "CANCELLED"},
+
+		{name: "what is left goes", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0), pod(1, deleted)), want: Sweep, wake: killMargin},
+		{name: "and is waited for", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0, deleted), pod(1, deleted)), want: Wait, wake: killMargin},
+		{name: "but not on a lost node", job: aJob("COMPLETING", group, completing("NODE_FAIL")), pods: pods(pod(0, deleted), pod(1, succeeded)), lost: "n1", want: Sweep, wake: killMargin},
+		{name: "pods without a node stay for the next placement", job: aJob("COMPLETING", group, completing("PENDING")),
+			pods: pods(pod(0, unbound), pod(1, unbound)), want: Finish},
+		{name: "unless it was cancelled meanwhile", job: aJob("COMPLETING", group, completing("PENDING"), cancelled),
+			pods: pods(pod(0, unbound), pod(1, unbound)), want: Sweep, wake: killMargin},
+		{name: "a job that is over is kept for a while", job: aJob("COMPLETED", group, completing("")), pods: pods(pod(0, succeeded)), want: Wait, wake: 5 * time.Minute},
+	}
+	for _, tt := range tests {
+		a := Decide(Facts{Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules,
+			Lost: func(n string) bool { return n == tt.lost }})
+		wake := time.Duration(0)
+		if !a.Wake.IsZero() {
+			wake = a.Wake.Sub(t0.Add(tt.after))
+			if a.Kind == Wait {
+				wake = a.Wake.Sub(t0)
+			}
+		}
+		if a.Kind != tt.want || a.Outcome.Final != tt.final || a.Outcome.Refused != tt.refused || wake != tt.wake {
+			t.Errorf("%s: kind %d %+v wake %v, want kind %d %q %q wake %v", tt.name, a.Kind, a.Outcome, wake, tt.want, tt.final, tt.refused, tt.wake)
+		}
+	}
+}
+
+// A gang that a kubelet refuses goes back as a whole, and the planner hears
+// which node it was; one that the job's own agent refuses says nothing of nodes.
+func TestARefusalNamesTheNode(t *testing.T) {
+	f := Facts{Job: aJob("CONFIGURING"), Pods: pods(pod(0), pod(1, refusedByKubelet)), Now: t0, Rules: rules,
+		Lost: func(string) bool { return false }}
+	if a := Decide(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" {
+		t.Errorf("%+v", a)
+	}
+	f.Pods = pods(pod(0), pod(1, evictedPod))
+	if a := Decide(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "" {
+		t.Errorf("evicted: %+v", a)
+	}
+}
