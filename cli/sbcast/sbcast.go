@@ -123,6 +123,7 @@ func (o *Options) receive(file *os.File, names []string, v *option.Values) (*ste
 		dest += path.Base(names[0])
 	}
 	r := &step.Receive{Path: o.known(dest), Size: n, Sum: hex.EncodeToString(sum.Sum(nil)), Mode: uint32(st.Mode().Perm()), Force: v.Has("force")}
+	r.Compressed = o.compress(v)
 	if v.Has("preserve") {
 		r.Modified = st.ModTime().UnixNano()
 	}
@@ -174,7 +175,12 @@ func (o *Options) send(conn *step.Conn, id int64, file io.Reader, r *step.Receiv
 	for t := range tasks {
 		tasks[t] = uint32(t)
 	}
-	in := step.NewInput(conn, tasks)
+	in := step.NewInput(conn, tasks, step.FileWindow)
+	if r.Compressed {
+		var stop func()
+		file, stop = compressed(file)
+		defer stop()
+	}
 	go in.Copy(file, step.AllTasks)
 	failed := false
 	err = step.Follow(conn, in, func(f *step.Frame) error {

@@ -133,7 +133,7 @@ func (r *run) begin(f *step.Frame) error {
 			tasks = append(tasks, t)
 		}
 	}
-	r.input = step.NewInput(r.conn, tasks)
+	r.input = step.NewInput(r.conn, tasks, step.Window)
 	go r.input.Copy(r.in, task)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/agent/spawn"
@@ -32,6 +33,8 @@ func receive(description string, in io.Reader, errs io.Writer) int {
 	return 0
 }
 
+const copySize = 256 << 10
+
 var errSum = errors.New("the file arrived damaged")
 
 // write writes the file beside its place and then moves it there.
@@ -49,8 +52,20 @@ func write(r *step.Receive, in io.Reader) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
+	if r.Compressed {
+		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20))
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		in = d
+	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, sum), in)
+	// One byte more than there is to be tells that it is too long.
+	n, err := io.CopyBuffer(io.MultiWriter(f, sum), io.LimitReader(in, r.Size+1), make([]byte, copySize))
+	if errors.Is(err, zstd.ErrMagicMismatch) || errors.Is(err, zstd.ErrCRCMismatch) {
+		return errSum
+	}
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,8 @@ func Follow(conn *Conn, in *Input, l Listener) error {
 
 // Input sends a stream to tasks as far as they read it.
 type Input struct {
-	conn *Conn
+	conn   *Conn
+	window int
 
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -73,8 +74,9 @@ type Input struct {
 }
 
 // NewInput makes the input of the given tasks: all that the step has, or one.
-func NewInput(conn *Conn, tasks []uint32) *Input {
-	in := &Input{conn: conn, read: make(map[uint32]uint64, len(tasks))}
+// Window is that of the tasks: Window, or FileWindow.
+func NewInput(conn *Conn, tasks []uint32, window int) *Input {
+	in := &Input{conn: conn, window: window, read: make(map[uint32]uint64, len(tasks))}
 	in.cond = sync.NewCond(&in.mu)
 	for _, t := range tasks {
 		in.read[t] = 0
@@ -105,7 +107,7 @@ func (in *Input) room() int {
 		for _, n := range in.read {
 			slowest = min(slowest, n)
 		}
-		if left := Window - int(in.sent-slowest); left > 0 {
+		if left := in.window - int(in.sent-slowest); left > 0 {
 			return left
 		}
 		in.cond.Wait()
@@ -115,13 +117,13 @@ func (in *Input) room() int {
 
 // Copy sends r to task (or AllTasks) until its end, or until nobody reads.
 func (in *Input) Copy(r io.Reader, task uint32) {
-	buf := make([]byte, Window)
+	buf := make([]byte, MaxData)
 	for {
 		n := in.room()
 		if n == 0 {
 			return
 		}
-		k, err := r.Read(buf[:n])
+		k, err := r.Read(buf[:min(n, len(buf))])
 		if k > 0 {
 			in.mu.Lock()
 			in.sent += uint64(k)

@@ -62,8 +62,13 @@ const (
 	MaxLaunch  = 32 << 20
 )
 
-// Window is how many bytes of input a task may have been sent and not read.
-const Window = 64 << 10
+// Window is how many bytes of input a task may have been sent and not read;
+// FileWindow the same of a task that makes a file of it, of which a node has
+// one.
+const (
+	Window     = 64 << 10
+	FileWindow = 4 << 20
+)
 
 // headerSize is type, flags, task, length.
 const headerSize = 10

@@ -70,7 +70,7 @@ func FuzzReceive(f *testing.F) {
 func TestInputKeepsToCredit(t *testing.T) {
 	a, b := net.Pipe()
 	client, agent := NewConn(a), NewConn(b)
-	in := NewInput(client, []uint32{0, 1})
+	in := NewInput(client, []uint32{0, 1}, Window)
 	data := bytes.Repeat([]byte("0123456789"), 30000)
 	go in.Copy(bytes.NewReader(data), AllTasks)
 	var got []byte

@@ -102,6 +102,9 @@ type Receive struct {
 	Mode     uint32 `json:"mode"`
 	Modified int64  `json:"modified,omitempty"` // Unix nanoseconds; 0: now
 	Force    bool   `json:"force,omitempty"`    // replace a file of that name
+	// Compressed: the input is the file as zstd's frames (RFC 8878). Size and
+	// Sum are the file's.
+	Compressed bool `json:"compressed,omitempty"`
 }
 
 // Values of Command.Stdin.

@@ -13,7 +13,7 @@ var Sattach = &Set{Name: "sattach", Args: "<jobid.stepid>", Interspersed: true, 
 
 // Sbcast is the table of sbcast's options.
 var Sbcast = &Set{Name: "sbcast", Args: "SOURCE DEST", Interspersed: true, Options: append([]*Option{
-	{Name: "compress", Short: 'C', Arg: OptionalArg, Meta: "LIBRARY", Env: "SBCAST_COMPRESS", Status: Warned, Reason: "the file is sent as it is", Help: "compress what is sent"},
+	{Name: "compress", Short: 'C', Arg: OptionalArg, Meta: "LIBRARY", Env: "SBCAST_COMPRESS", Help: "compress what is sent"},
 	{Name: "exclude", Arg: RequiredArg, Meta: "PATHS", Env: "SBCAST_EXCLUDE", Status: Refused, Reason: "libraries are not sent", Help: "libraries not to send"},
 	{Name: "force", Short: 'f', Env: "SBCAST_FORCE", Help: "replace a file of that name"},
 	{Name: "fanout", Short: 'F', Arg: RequiredArg, Meta: "N", Env: "SBCAST_FANOUT", Status: Warned, Reason: "the agents fan out as a tree of their own", Help: "width of the tree"},

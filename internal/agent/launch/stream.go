@@ -13,9 +13,10 @@ import (
 // input carries what srun sends to a task's standard input. Its queue is
 // bounded by the credit that acknowledgements give back.
 type input struct {
-	id   uint32
-	up   Sink
-	file io.WriteCloser // our end
+	id     uint32
+	up     Sink
+	window int
+	file   io.WriteCloser // our end
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -25,8 +26,8 @@ type input struct {
 	closed bool
 }
 
-func newInput(id uint32, up Sink) *input {
-	in := &input{id: id, up: up}
+func newInput(id uint32, up Sink, window int) *input {
+	in := &input{id: id, up: up, window: window}
 	in.cond = sync.NewCond(&in.mu)
 	return in
 }
@@ -38,7 +39,7 @@ func (in *input) add(b []byte) error {
 	if in.closed {
 		return nil
 	}
-	if in.size+len(b) > step.Window {
+	if in.size+len(b) > in.window {
 		return ErrCredit
 	}
 	in.size += len(b)

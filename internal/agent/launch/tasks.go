@@ -58,12 +58,16 @@ func newTasks(node *Node, l *step.Launch, part *step.NodeTasks, up Sink) *tasks 
 	for _, id := range part.Tasks {
 		t.tasks = append(t.tasks, &task{id: id})
 	}
+	window := step.Window
+	if l.Command.Receive != nil {
+		window = step.FileWindow
+	}
 	for _, k := range t.tasks {
 		if l.Command.Terminal != nil && k.id != 0 {
 			continue
 		}
 		if s := l.Command.Stdin; l.Command.Input == "" && (s == step.StdinAll || s == strconv.Itoa(int(k.id))) {
-			k.input = newInput(k.id, up)
+			k.input = newInput(k.id, up, window)
 		}
 	}
 	return t
@@ -210,8 +214,7 @@ func (t *tasks) watch(k *task) {
 	k.used = spawn.Usage(k.proc.Used())
 	k.ended = true // its number may be another process's from here on
 	t.mu.Unlock()
-	session := k.proc.PID
-	spawn.KillAll(lingerTime, func(p spawn.Proc) bool { return p.Session == session })
+	t.node.Spawn.EndSession(k.proc.PID, lingerTime)
 	t.epilog(k.env)
 	t.finish(k, status)
 }

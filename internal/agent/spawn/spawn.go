@@ -22,6 +22,8 @@ import (
 type Spawner struct {
 	mu   sync.Mutex // held over fork, so that no child is reaped before it is known
 	live map[int]*Process
+
+	sessions sessions
 }
 
 // New makes the process's one Spawner and begins to reap. It makes the process
