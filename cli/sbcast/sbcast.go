@@ -5,8 +5,7 @@ package sbcast
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -110,11 +109,7 @@ func (o *Options) receive(file *os.File, names []string, v *option.Values) (*ste
 	if !st.Mode().IsRegular() {
 		return nil, slurmerr.Newf(slurmerr.Refused, "Can't open `%s`: not a regular file", names[0])
 	}
-	sum := sha256.New()
-	n, err := io.Copy(sum, file)
-	if err == nil {
-		_, err = file.Seek(0, io.SeekStart)
-	}
+	r, err := step.Describe(file)
 	if err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "Can't read `"+names[0]+"`: "+cause(err))
 	}
@@ -122,7 +117,7 @@ func (o *Options) receive(file *os.File, names []string, v *option.Values) (*ste
 	if strings.HasSuffix(dest, "/") {
 		dest += path.Base(names[0])
 	}
-	r := &step.Receive{Path: o.known(dest), Size: n, Sum: hex.EncodeToString(sum.Sum(nil)), Mode: uint32(st.Mode().Perm()), Force: v.Has("force")}
+	r.Path, r.Force = o.known(dest), v.Has("force")
 	r.Compressed = o.compress(v)
 	if v.Has("preserve") {
 		r.Modified = st.ModTime().UnixNano()
@@ -153,60 +148,34 @@ func (o *Options) dial(ctx context.Context, id int64) (*step.Conn, error) {
 
 // send asks for the step and gives it the file.
 func (o *Options) send(conn *step.Conn, id int64, file io.Reader, r *step.Receive) error {
-	req := &step.Request{
-		JobID: id, Overlap: true, Hidden: true,
-		Command: step.Command{Args: []string{"sbcast"}, Dir: "/", Umask: -1, Stdin: step.StdinAll, Receive: r},
-	}
-	if err := conn.SendJSON(step.FrameRequest, req); err != nil {
-		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
-	}
-	f, err := conn.Receive()
-	if err != nil {
+	_, failed, err := step.SendFile(conn, id, file, r, func(line string) { fmt.Fprintf(o.p.Err, "sbcast: error: %s\n", line) })
+	var no *step.Impossible
+	switch {
+	case errors.As(err, &no):
+		return slurmerr.New(slurmerr.Refused, no.Line[0])
+	case err != nil:
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
-	}
-	if f.Type == step.FrameRefused {
-		return slurmerr.New(slurmerr.Refused, string(f.Data))
-	}
-	var c step.Created
-	if err := f.Decode(&c); err != nil {
-		return err
-	}
-	tasks := make([]uint32, c.Tasks)
-	for t := range tasks {
-		tasks[t] = uint32(t)
-	}
-	in := step.NewInput(conn, tasks, step.FileWindow)
-	if r.Compressed {
-		var stop func()
-		file, stop = compressed(file)
-		defer stop()
-	}
-	go in.Copy(file, step.AllTasks)
-	failed := false
-	err = step.Follow(conn, in, func(f *step.Frame) error {
-		switch f.Type {
-		case step.FrameStderr:
-			if int(f.Task) < len(c.TaskNode) {
-				fmt.Fprintf(o.p.Err, "sbcast: error: REQUEST_FILE_BCAST(%s): %s", c.Nodes[c.TaskNode[f.Task]], f.Data)
-			}
-		case step.FrameExit:
-			var e step.Exit
-			if f.Decode(&e) == nil && e.Status != 0 {
-				failed = true
-			}
-		case step.FrameNodeLost:
-			failed = true
-			o.p.Err.Write([]byte("sbcast: error: a node of the job was lost\n")) //nolint:errcheck // nobody to tell
-		}
-		return nil
-	})
-	if err != nil {
-		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
-	}
-	if failed {
+	case failed:
 		return &slurmerr.Error{Code: 1}
 	}
 	return nil
+}
+
+// compress tells whether what is sent is to be compressed. Slurm's libraries
+// all mean the one that the agents know.
+func (o *Options) compress(v *option.Values) bool {
+	if !v.Has("compress") {
+		return false
+	}
+	switch kind := strings.ToLower(v.Get("compress")); kind {
+	case "none":
+		return false
+	case "", "lz4", "zlib", "zstd":
+		return true
+	default:
+		fmt.Fprintf(o.p.Err, "sbcast: error: Compression type '%s' unknown, disabling compression support.\n", kind)
+		return false
+	}
 }
 
 func cause(err error) string {

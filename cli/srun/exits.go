@@ -103,6 +103,7 @@ func (r *run) exited(e *step.Exit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	x := &r.exits
+	r.tellExit(e)
 	for _, t := range e.Tasks {
 		x.end(t, e.Status)
 	}

@@ -48,6 +48,7 @@ type sink struct {
 
 // follow asks for the step and stays until it is over.
 func (r *run) follow() error {
+	r.tellJob()
 	if err := r.conn.SendJSON(step.FrameRequest, r.req); err != nil {
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
 	}
@@ -121,6 +122,7 @@ func (r *run) begin(f *step.Frame) error {
 	r.mu.Lock()
 	r.created = &c
 	r.exits.begin(&c)
+	r.tellLaunch()
 	r.mu.Unlock()
 	if r.in == nil {
 		return nil
@@ -147,6 +149,8 @@ func (r *run) take(f *step.Frame) error {
 		return r.write(&r.err, f)
 	case step.FrameNotice:
 		r.o.p.Err.Write(f.Data) //nolint:errcheck // nobody to tell
+	case step.FrameStarted:
+		r.tellStarted(f)
 	case step.FrameExit:
 		var e step.Exit
 		if err := f.Decode(&e); err != nil {

@@ -124,7 +124,6 @@ func possible(p *option.Parsed) error {
 		given bool
 		name  string
 	}{
-		{p.Step.Bcast != nil, "--bcast"},
 		{p.Step.HetGroup != "", "--het-group"},
 	} {
 		if c.given {
@@ -146,6 +145,9 @@ func (o *Options) runStep(ctx context.Context, p *option.Parsed, dial dial, sign
 		return err
 	}
 	defer r.closeFiles()
+	if err := r.broadcast(ctx, dial); err != nil {
+		return err
+	}
 	conn, err := dial(ctx)
 	if err != nil {
 		return err

@@ -69,6 +69,9 @@ type Command struct {
 	Receive *Receive `json:"receive,omitempty"`
 	// Programs, of --multi-prog, in place of Args[0], which names their file.
 	Programs []Program `json:"programs,omitempty"`
+	// Program is the pattern of a path (as Output) of what is executed in place
+	// of Args[0]; empty: Args[0] is.
+	Program string `json:"program,omitempty"`
 	// TaskProlog and TaskEpilog are programs that the agents run before and
 	// after each task; empty: none.
 	TaskProlog string `json:"taskProlog,omitempty"`
@@ -105,6 +108,9 @@ type Receive struct {
 	// Compressed: the input is the file as zstd's frames (RFC 8878). Size and
 	// Sum are the file's.
 	Compressed bool `json:"compressed,omitempty"`
+	// Pattern: %s (the step) and %N (the node) in Path stand for what they do
+	// in names of output files.
+	Pattern bool `json:"pattern,omitempty"`
 }
 
 // Values of Command.Stdin.

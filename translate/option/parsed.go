@@ -118,6 +118,7 @@ type Step struct {
 	MemBind  string
 	GPUBind  string
 	Bcast    *string // nil: not given; empty: to the default place
+	Compress bool    // what --bcast copies
 	Threads  int32   // launch fan-out
 	Prolog   string
 	Epilog   string

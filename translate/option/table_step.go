@@ -56,14 +56,14 @@ func stepOptions() []*Option {
 		{Name: "task-epilog", Arg: RequiredArg, Meta: "PROGRAM", In: Srun, Env: "TASK_EPILOG", Group: GroupStep,
 			Help: "run PROGRAM after each task", set: text(func(p *Parsed) *string { return &p.Step.TaskEpi })},
 		{Name: "bcast", Arg: OptionalArg, Meta: "PATH", In: Srun, Env: "BCAST", Group: GroupStep,
-			Status: Refused, Reason: "programs are not copied to the nodes yet", Help: "copy the program to the nodes",
-			set: func(p *Parsed, v string, _ bool) error { p.Step.Bcast = &v; return nil }},
+			Help: "copy the program to the nodes",
+			set:  func(p *Parsed, v string, _ bool) error { p.Step.Bcast = &v; return nil }},
 		{Name: "bcast-exclude", Arg: OptionalArg, Meta: "PATHS", In: Srun, Env: "BCAST_EXCLUDE", Group: GroupStep,
-			Status: Warned, Reason: "programs are not copied to the nodes", Help: "libraries not to copy"},
+			Status: Warned, Reason: "libraries are not copied", Help: "libraries not to copy"},
 		{Name: "compress", Arg: OptionalArg, Meta: "LIBRARY", In: Srun, Env: "COMPRESS", Group: GroupStep,
-			Status: Warned, Reason: "programs are not copied to the nodes", Help: "compress what is copied", set: setCompress},
+			Help: "compress what --bcast copies", set: setCompress},
 		{Name: "send-libs", Arg: OptionalArg, Meta: "yes|no", In: Srun, Env: "SEND_LIBS", Group: GroupStep,
-			Status: Warned, Reason: "programs are not copied to the nodes", Help: "copy the program's libraries too", set: setSendLibs},
+			Status: Warned, Reason: "libraries are not copied", Help: "copy the program's libraries too", set: setSendLibs},
 		{Name: "resv-ports", Arg: OptionalArg, Meta: "N", In: Srun, Env: "RESV_PORTS", Group: GroupStep,
 			Status: Warned, Reason: "every pod has ports of its own", Help: "reserve communication ports",
 			set: setPorts},
@@ -170,6 +170,7 @@ func setCompress(p *Parsed, v string, has bool) error {
 		p.Warnings = append(p.Warnings, "error: Compression type '"+v+"' unknown, disabling compression support.")
 		v = "none"
 	}
+	p.Step.Compress = v != "none"
 	p.keep("compress", v)
 	return nil
 }

@@ -170,8 +170,17 @@ func (t *tasks) startTask(local int, k *task) bool {
 	if path == "" {
 		path = shown
 	}
+	names := t.node.names(t.launch, t.part, local)
+	if cmd.Program != "" {
+		path = names.Path(t.dir, cmd.Program)
+		shown = path
+	}
 	if cmd.Receive != nil {
-		if description, err := json.Marshal(cmd.Receive); err == nil {
+		r := *cmd.Receive
+		if r.Pattern {
+			r.Path = names.Path("/", r.Path)
+		}
+		if description, err := json.Marshal(&r); err == nil {
 			path, args = t.node.Helper, []string{t.node.Helper, ReceiveArg, string(description)}
 		}
 	}

@@ -1,0 +1,84 @@
+package srun
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// These tell, with --verbose, how a step comes and goes, in the lines of Slurm.
+
+// detail writes a line if srun is to say more than usual.
+func (r *run) detail(format string, args ...any) {
+	if r.parsed.Client.Verbose > 0 {
+		r.o.say(format, args...)
+	}
+}
+
+// tellJob names what the job has.
+func (r *run) tellJob() {
+	nodes, cpus := r.o.p.Env("SLURM_JOB_NODELIST"), r.o.p.Env("SLURM_JOB_CPUS_PER_NODE")
+	if nodes != "" && cpus != "" {
+		r.detail("jobid %d: nodes(%s):`%s', cpu counts: %s", r.req.JobID, r.o.p.Env("SLURM_JOB_NUM_NODES"), nodes, cpus)
+	}
+}
+
+// tellLaunch names the tasks of each node. r.mu is held.
+func (r *run) tellLaunch() {
+	if r.parsed.Client.Verbose == 0 {
+		return
+	}
+	r.detail("launch/slurm: launch_p_step_launch: CpuBindType=%s", bindType(r.parsed.Step.CPUBind))
+	on := make([][]int, len(r.created.Nodes))
+	for t, node := range r.created.TaskNode {
+		if int(node) < len(on) {
+			on[node] = append(on[node], t)
+		}
+	}
+	for i, tasks := range on {
+		list := step.FormatCPUs(tasks)
+		if len(tasks) > 1 {
+			list = "[" + list + "]"
+		}
+		r.detail("launching StepId=%s on host %s, %d tasks: %s", r.id(), r.created.Nodes[i], len(tasks), list)
+	}
+}
+
+func bindType(given string) string {
+	if given == "" {
+		return "(null type)"
+	}
+	return strings.TrimPrefix(given, "verbose,")
+}
+
+func (r *run) tellStarted(f *step.Frame) {
+	var s step.Started
+	if r.parsed.Client.Verbose == 0 || f.Decode(&s) != nil || s.Node < 0 || int(s.Node) >= len(r.created.Nodes) {
+		return
+	}
+	r.detail("launch/slurm: _task_start: Node %s, %d tasks started", r.created.Nodes[s.Node], len(s.Tasks))
+}
+
+// tellExit tells of tasks that have ended. r.mu is held.
+func (r *run) tellExit(e *step.Exit) {
+	if r.parsed.Client.Verbose == 0 || len(e.Tasks) == 0 || int(e.Tasks[0]) >= len(r.exits.node) {
+		return
+	}
+	ids := make([]int, len(e.Tasks))
+	for i, t := range e.Tasks {
+		ids[i] = int(t)
+	}
+	r.detail("launch/slurm: _task_finish: Received task exit notification for %s of StepId=%s (status=0x%04x).",
+		counted(len(ids)), r.id(), e.Status)
+	if e.Status == 0 {
+		r.detail("launch/slurm: _task_finish: %s: %s: Completed", r.created.Nodes[r.exits.node[e.Tasks[0]]], taskList(ids))
+	}
+}
+
+func counted(tasks int) string {
+	if tasks == 1 {
+		return "1 task"
+	}
+	return fmt.Sprintf("%d tasks", tasks)
+}

@@ -1,0 +1,110 @@
+package step
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Describe reads all of an open regular file and goes back to its begin. The
+// place is left to the caller.
+func Describe(file *os.File) (*Receive, error) {
+	st, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, file)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Receive{Size: n, Sum: hex.EncodeToString(sum.Sum(nil)), Mode: uint32(st.Mode().Perm())}, nil
+}
+
+// SendFile has every node of a job make a file of what it reads, in a step that
+// nobody sees and whose number it returns. conn is new and stays the caller's.
+// Lines about nodes that failed, as Slurm words them, go to say. The error is
+// *Impossible where there was no step.
+func SendFile(conn *Conn, jobID int64, file io.Reader, r *Receive, say func(line string)) (id int32, failed bool, err error) {
+	c, err := askFile(conn, jobID, r)
+	if err != nil {
+		return 0, true, err
+	}
+	tasks := make([]uint32, c.Tasks)
+	for t := range tasks {
+		tasks[t] = uint32(t)
+	}
+	if r.Compressed {
+		var stop func()
+		file, stop = compressed(file)
+		defer stop()
+	}
+	in := NewInput(conn, tasks, FileWindow)
+	go in.Copy(file, AllTasks)
+	err = Follow(conn, in, func(f *Frame) error {
+		switch f.Type {
+		case FrameStderr:
+			if int(f.Task) < len(c.TaskNode) && int(c.TaskNode[f.Task]) < len(c.Nodes) {
+				say(fmt.Sprintf("REQUEST_FILE_BCAST(%s): %s", c.Nodes[c.TaskNode[f.Task]], trimmed(f.Data)))
+			}
+		case FrameExit:
+			var e Exit
+			failed = f.Decode(&e) != nil || e.Status != 0 || failed
+		case FrameNodeLost:
+			failed = true
+			say("a node of the job was lost")
+		}
+		return nil
+	})
+	return c.StepID, failed || err != nil, err
+}
+
+func trimmed(b []byte) string {
+	for len(b) > 0 && b[len(b)-1] == '\n' {
+		b = b[:len(b)-1]
+	}
+	return string(b)
+}
+
+// askFile asks for the step of SendFile.
+func askFile(conn *Conn, jobID int64, r *Receive) (*Created, error) {
+	req := &Request{
+		JobID: jobID, Overlap: true, Hidden: true,
+		Command: Command{Args: []string{"sbcast"}, Dir: "/", Umask: -1, Stdin: StdinAll, Receive: r},
+	}
+	if err := conn.SendJSON(FrameRequest, req); err != nil {
+		return nil, err
+	}
+	f, err := conn.Receive()
+	if err != nil {
+		return nil, err
+	}
+	if f.Type == FrameRefused {
+		return nil, &Impossible{Line: []string{string(f.Data)}}
+	}
+	var c Created
+	return &c, f.Decode(&c)
+}
+
+// compressed is r compressed, until stop.
+func compressed(r io.Reader) (out io.Reader, stop func()) {
+	pr, pw := io.Pipe()
+	go func() {
+		w, err := zstd.NewWriter(pw, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))
+		if err == nil {
+			_, err = io.Copy(w, r)
+			if e := w.Close(); err == nil {
+				err = e
+			}
+		}
+		pw.CloseWithError(err) //nolint:errcheck // it never fails
+	}()
+	return pr, func() { pr.Close() }
+}
