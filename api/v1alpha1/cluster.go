@@ -38,6 +38,13 @@ type ClusterSpec struct {
 	// EnforcePartLimits: "NO" (default), "ANY" or "ALL".
 	EnforcePartLimits string `json:"enforcePartLimits,omitempty"`
 
+	// PropagateResourceLimits are the resource limits of the submitting process
+	// that jobs take over ("ALL", "NONE" or names without RLIMIT_; default ALL),
+	// PropagateResourceLimitsExcept those that they do not; at most one of them.
+	// --propagate comes before both.
+	PropagateResourceLimits       []string `json:"propagateResourceLimits,omitempty"`
+	PropagateResourceLimitsExcept []string `json:"propagateResourceLimitsExcept,omitempty"`
+
 	MemoryLimits `json:",inline"`
 
 	Priority `json:",inline"`

@@ -473,6 +473,16 @@ func (in *ClusterSpec) DeepCopyInto(out *ClusterSpec) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.PropagateResourceLimits != nil {
+		in, out := &in.PropagateResourceLimits, &out.PropagateResourceLimits
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.PropagateResourceLimitsExcept != nil {
+		in, out := &in.PropagateResourceLimitsExcept, &out.PropagateResourceLimitsExcept
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.MemoryLimits.DeepCopyInto(&out.MemoryLimits)
 	in.Priority.DeepCopyInto(&out.Priority)
 	if in.BackfillReservations != nil {

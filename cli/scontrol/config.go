@@ -20,6 +20,7 @@ var parameters = map[string]struct{ name, unit string }{
 	"overTimeLimitMinutes": {"OverTimeLimit", " min"}, "maxArraySize": {"MaxArraySize", ""}, "jobRequeue": {"JobRequeue", ""},
 	"enforcePartLimits": {"EnforcePartLimits", ""}, "defMemPerCPU": {"DefMemPerCPU", ""}, "defMemPerNode": {"DefMemPerNode", ""},
 	"maxMemPerCPU": {"MaxMemPerCPU", ""}, "maxMemPerNode": {"MaxMemPerNode", ""}, "privateData": {"PrivateData", ""},
+	"propagateResourceLimits": {"PropagateResourceLimits", ""}, "propagateResourceLimitsExcept": {"PropagateResourceLimitsExcept", ""},
 }
 
 // weights maps the keys of priorityWeights to slurm.conf's names.
@@ -74,6 +75,9 @@ func configLines(info map[string]any, s *format.Settings, server string) [][2]st
 		for _, name := range sortedKeys(more) {
 			out.set(name, text(more[name]))
 		}
+	}
+	if _, set := spec["propagateResourceLimitsExcept"]; set {
+		out.set("PropagateResourceLimits", "(null)")
 	}
 	for _, field := range sortedKeys(spec) {
 		if p, ok := parameters[field]; ok {

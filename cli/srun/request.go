@@ -53,6 +53,7 @@ func (r *run) prepare() error {
 			Args: p.Args, Env: environment(r.o.p.Environ(), p.Job.Batch.Export), Dir: dir, Umask: int32(r.o.p.Umask()),
 			Append: appends(p.Step.OpenMode, p.Job.Batch.OpenMode), Raw: p.Step.Unbuffered,
 			Bind: bind.Kind != step.BindNone, CPUBind: bind, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
+			RlimitsAsked: p.Has("propagate"),
 		},
 	}
 	if p.Step.MPI == step.MPIPMI2 || p.Step.MPI == step.MPIPMIx {

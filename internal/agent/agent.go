@@ -143,7 +143,7 @@ func (a *Agent) adopt() error {
 }
 
 func (a *Agent) coordJob() *coord.Job {
-	j := &coord.Job{ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Address: a.config.PodIP}
+	j := &coord.Job{ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Unpropagated: a.welcome.Unpropagated, Address: a.config.PodIP}
 	for _, h := range a.welcome.Hosts {
 		ids, err := step.ParseCPUs(h.CPUIDs)
 		if err != nil {

@@ -377,3 +377,35 @@ func TestDefaultMemory(t *testing.T) {
 		t.Error("the stored job was changed")
 	}
 }
+
+// The cluster says which resource limits a job takes over, unless the job says
+// so itself.
+func TestResourceLimits(t *testing.T) {
+	h := newHouse(t)
+	set := &v1alpha1.Cluster{}
+	set.Name = v1alpha1.ClusterName
+	set.Spec.PropagateResourceLimitsExcept = []string{"MEMLOCK"}
+	fake.Feed(h.Cluster, set)
+	for id, c := range map[int64]struct {
+		options  map[string]string
+		want     map[string]uint64
+		withheld []string
+	}{
+		7: {nil, map[string]uint64{"CORE": 0}, []string{"MEMLOCK"}},
+		8: {map[string]string{"propagate": "ALL"}, map[string]uint64{"CORE": 0, "MEMLOCK": 65536}, nil},
+	} {
+		h.place(t, id, "anna", 1, 1)
+		b, _ := h.Job(id)
+		b = b.DeepCopy()
+		b.Spec.Job.Batch.Rlimits, b.Spec.Job.Options = map[string]uint64{"CORE": 0, "MEMLOCK": 65536}, c.options
+		fake.Feed(h.Cluster, b)
+		w := h.gather(t, id, "anna", 1, 1)[0]
+		var j job.Job
+		if err := json.Unmarshal(w.Job, &j); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(j.Batch.Rlimits, c.want) || !reflect.DeepEqual(w.Unpropagated, c.withheld) {
+			t.Errorf("job %d: %v, without %v", id, j.Batch.Rlimits, w.Unpropagated)
+		}
+	}
+}

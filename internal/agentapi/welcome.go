@@ -13,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
 )
 
 // Defaults of the cluster's parameters.
@@ -65,6 +66,10 @@ func (s *Server) describe(b *v1alpha1.BatchJob, index int) (*wire.Welcome, error
 		return nil, &failure{http.StatusServiceUnavailable, fmt.Sprintf("user %s is not known", b.Spec.User)}
 	}
 	described := s.withMemory(b)
+	if described.Options["propagate"] == "" {
+		p := s.Cluster.Parameters()
+		described.Batch.Rlimits = job.WithoutRlimits(described.Batch.Rlimits, unpropagated(&p))
+	}
 	neutral, err := json.Marshal(&described)
 	if err != nil {
 		return nil, fmt.Errorf("job %d: %w", b.Spec.JobID, err)
@@ -153,6 +158,10 @@ func person(w *wire.Welcome, u *v1alpha1.User) {
 	}
 }
 
+func unpropagated(p *v1alpha1.ClusterSpec) []string {
+	return option.Unpropagated(p.PropagateResourceLimits, p.PropagateResourceLimitsExcept)
+}
+
 // partitionOf is the partition the job runs in.
 func partitionOf(b *v1alpha1.BatchJob) string {
 	if b.Status.Partition != "" {
@@ -171,6 +180,9 @@ func (s *Server) circumstances(w *wire.Welcome, b *v1alpha1.BatchJob) {
 	}
 	if w.KillWait = defaultKillWait; p.KillWait != nil {
 		w.KillWait = *p.KillWait
+	}
+	if b.Spec.Job.Options["propagate"] == "" {
+		w.Unpropagated = unpropagated(&p)
 	}
 	w.Restarts = b.Status.Restarts
 	if id, t, ok := array.Task(b); ok {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/option"
 )
 
 // set writes one parameter into the cluster's.
@@ -48,7 +49,23 @@ var parameters = map[string]set{
 	"priorityweightpartition": weight("partition"),
 	"priorityweightqos":       weight("qos"),
 	"priorityweightassoc":     weight("assoc"),
-	"privatedata":             func(c *v1alpha1.ClusterSpec, kv pair) error { c.PrivateData = kv.list(); return nil },
+	"propagateresourcelimits": limitNames(func(c *v1alpha1.ClusterSpec, names []string) { c.PropagateResourceLimits = names }),
+	"propagateresourcelimitsexcept": limitNames(func(c *v1alpha1.ClusterSpec, names []string) {
+		c.PropagateResourceLimitsExcept = names
+	}),
+	"privatedata": func(c *v1alpha1.ClusterSpec, kv pair) error { c.PrivateData = kv.list(); return nil },
+}
+
+// limitNames makes a set of a list of resource limits.
+func limitNames(to func(c *v1alpha1.ClusterSpec, names []string)) set {
+	return func(c *v1alpha1.ClusterSpec, kv pair) error {
+		list := kv.list()
+		if _, ok := option.RlimitNames(list); !ok {
+			return kv.bad("ALL, NONE or names of resource limits")
+		}
+		to(c, list)
+		return nil
+	}
 }
 
 func pointer[T any](v T) *T { return &v }

@@ -41,7 +41,7 @@ func TestReference(t *testing.T) {
 	}
 	s := c.Cluster
 	if s.ClusterName != "reference" || s.FirstJobID != 1001 || *s.KillWait != 5 || *s.MinJobAge != 300 ||
-		s.MaxArraySize != 10001 || s.MaxJobs != 50000 || !*s.JobRequeue || s.EnforcePartLimits != "ALL" || *s.DefMemPerCPU != 100 {
+		!reflect.DeepEqual(s.PropagateResourceLimitsExcept, []string{"MEMLOCK"}) || s.MaxArraySize != 10001 || s.MaxJobs != 50000 || !*s.JobRequeue || s.EnforcePartLimits != "ALL" || *s.DefMemPerCPU != 100 {
 		t.Errorf("cluster: %+v", s)
 	}
 	weights := map[string]int64{"age": 1000, "fairshare": 1000, "jobsize": 100, "partition": 1000, "qos": 1000}
@@ -74,7 +74,7 @@ func TestReference(t *testing.T) {
 			honest = append(honest, w.Key)
 		}
 	}
-	if got := strings.Join(honest, " "); got != "AccountingStoreFlags PropagateResourceLimitsExcept" {
+	if got := strings.Join(honest, " "); got != "AccountingStoreFlags" {
 		t.Errorf("not honoured: %s", got)
 	}
 }
@@ -174,6 +174,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"NodeName=a\nPartitionName=p Nodes=a,b", "slurm.conf:2: Nodes: there is no node b"},
 		{"NodeName=a\nPartitionName=p Nodes=a\nPartitionName=P Nodes=a", "slurm.conf:3: partition P is defined already (slurm.conf:2)"},
 		{"PartitionName=p MaxTime=soon", "slurm.conf:1: MaxTime=soon: a time such as 90, 1:30:00 or 2-0, or UNLIMITED is expected"},
+		{"PropagateResourceLimits=NOFILE,foo", "slurm.conf:1: PropagateResourceLimits=NOFILE,foo: ALL, NONE or names of resource limits is expected"},
 		{"KillWait=-1", "slurm.conf:1: KillWait=-1: a number from 0 to 2147483647 is expected"},
 		{"DownNodes=x", "slurm.conf:1: DownNodes: there is no node x"},
 		{"include missing.conf", "slurm.conf:1: open missing.conf: file does not exist"},

@@ -51,8 +51,10 @@ type Command struct {
 	Dir  string   `json:"dir"`
 	// Umask is the bits to clear; negative: the agent's.
 	Umask int32 `json:"umask"`
-	// Rlimits: name without RLIMIT_ -> soft limit.
-	Rlimits map[string]uint64 `json:"rlimits,omitempty"`
+	// Rlimits: name without RLIMIT_ -> soft limit. RlimitsAsked: --propagate
+	// names them; else the cluster may say that some are not taken over.
+	Rlimits      map[string]uint64 `json:"rlimits,omitempty"`
+	RlimitsAsked bool              `json:"rlimitsAsked,omitempty"`
 
 	// Stdin is where tasks read from: StdinNone, StdinAll (each gets a copy)
 	// or a task's number. Input, Output and Error are patterns of files that

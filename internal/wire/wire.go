@@ -181,6 +181,10 @@ type Welcome struct {
 	EndTime     int64  `json:"endTime"`   // Unix seconds; 0: no limit
 	KillWait    int32  `json:"killWait"`  // seconds
 
+	// Unpropagated are resource limits, without RLIMIT_, that steps do not take
+	// over from srun unless they ask for it.
+	Unpropagated []string `json:"unpropagated,omitempty"`
+
 	// Next: when the job is over and reported, ask for another one to run in
 	// the same pod (PathNext).
 	Next bool `json:"next,omitempty"`

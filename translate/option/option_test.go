@@ -80,3 +80,18 @@ func TestTableHasSlurmsOptions(t *testing.T) {
 		}
 	}
 }
+
+func TestUnpropagated(t *testing.T) {
+	for _, tt := range []struct{ only, except, want string }{
+		{"", "", ""}, {"ALL", "", ""}, {"NONE", "", strings.Join(Rlimits, " ")}, {"", "RLIMIT_MEMLOCK,core", "MEMLOCK CORE"}, {"", "NONE", ""}, {"", "ALL", strings.Join(Rlimits, " ")},
+		{"as,core,cpu,data,fsize,memlock,nproc,rss", "", "NOFILE STACK"},
+	} {
+		split := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) }
+		if got := strings.Join(Unpropagated(split(tt.only), split(tt.except)), " "); got != tt.want {
+			t.Errorf("%q, except %q: %q, want %q", tt.only, tt.except, got, tt.want)
+		}
+	}
+	if _, ok := RlimitNames([]string{"CORE", "foo"}); ok {
+		t.Error("foo is a resource limit")
+	}
+}

@@ -1,6 +1,7 @@
 package option
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,13 +75,53 @@ func setOpenMode(p *Parsed, v string, _ bool) error {
 	return nil
 }
 
-var rlimits = map[string]bool{"ALL": true, "NONE": true, "AS": true, "CORE": true, "CPU": true, "DATA": true,
-	"FSIZE": true, "MEMLOCK": true, "NOFILE": true, "NPROC": true, "RSS": true, "STACK": true}
+// Rlimits are the names of the resource limits, without RLIMIT_.
+var Rlimits = []string{"AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK"}
+
+// rlimit is the name that text means, upper case and without RLIMIT_; ok is
+// false for what is neither a limit nor ALL nor NONE.
+func rlimit(text string) (name string, ok bool) {
+	name = strings.TrimPrefix(strings.ToUpper(text), "RLIMIT_")
+	return name, name == "ALL" || name == "NONE" || slices.Contains(Rlimits, name)
+}
+
+// RlimitNames are the limits that a list of slurm.conf names, which may have ALL
+// or NONE in it; ok is false where it has something else.
+func RlimitNames(list []string) (names []string, ok bool) {
+	for _, text := range list {
+		name, known := rlimit(text)
+		switch {
+		case !known:
+			return nil, false
+		case name == "ALL":
+			return Rlimits, true
+		case name != "NONE":
+			names = append(names, name)
+		}
+	}
+	return names, true
+}
+
+// Unpropagated are the limits that jobs do not take over unless --propagate
+// says so. only and except are PropagateResourceLimits and
+// PropagateResourceLimitsExcept (slurm.conf(5)): at most one of them is set, and
+// without either every limit is taken over.
+func Unpropagated(only, except []string) []string {
+	if len(except) > 0 {
+		names, _ := RlimitNames(except)
+		return names
+	}
+	if len(only) == 0 {
+		return nil
+	}
+	kept, _ := RlimitNames(only)
+	return slices.DeleteFunc(slices.Clone(Rlimits), func(name string) bool { return slices.Contains(kept, name) })
+}
 
 func setPropagate(p *Parsed, v string, has bool) error {
 	if has {
 		for name := range strings.SplitSeq(v, ",") {
-			if !rlimits[strings.TrimPrefix(strings.ToUpper(name), "RLIMIT_")] {
+			if _, known := rlimit(name); !known {
 				return p.refuseLater(slurmerr.Newf(slurmerr.Refused, "Bad rlimit name: %s\n--propagate=%s is not valid.", name, v))
 			}
 		}
@@ -89,8 +130,8 @@ func setPropagate(p *Parsed, v string, has bool) error {
 	return nil
 }
 
-// Propagated picks the limits that --propagate names; without it all, as in
-// Slurm (PropagateResourceLimits of slurm.conf).
+// Propagated picks the limits that --propagate names; without it all, of which
+// the cluster then takes away what it says (Unpropagated).
 func Propagated(p *Parsed, limits map[string]uint64) map[string]uint64 {
 	names := strings.Split(strings.ToUpper(orAll(p.Job.Options["propagate"])), ",")
 	out := map[string]uint64{}

@@ -22,6 +22,8 @@ type Job struct {
 	ID       int64
 	Nodes    []Node
 	KillWait int32 // seconds
+	// Unpropagated are resource limits that steps take over only when asked to.
+	Unpropagated []string
 	// Address is the IP address that tasks are told srun is at.
 	Address string
 }

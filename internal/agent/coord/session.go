@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
+	neutral "github.com/berth-hpc/berth/translate/job"
 )
 
 // session is one client's step.
@@ -195,7 +196,11 @@ func (c *Coordinator) launch(g *grant, req *step.Request) *step.Launch {
 		}
 		shape.Nodes = append(shape.Nodes, env.StepNode{Name: c.job.Nodes[n.Node].Name, Tasks: tasks})
 	}
-	return &step.Launch{JobID: c.job.ID, Step: shape, Nodes: g.nodes, Command: req.Command}
+	command := req.Command
+	if !command.RlimitsAsked {
+		command.Rlimits = neutral.WithoutRlimits(command.Rlimits, c.job.Unpropagated)
+	}
+	return &step.Launch{JobID: c.job.ID, Step: shape, Nodes: g.nodes, Command: command}
 }
 
 // read takes what the client sends until it is gone.
