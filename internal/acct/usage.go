@@ -50,7 +50,7 @@ func (u *Usage) load(ctx context.Context, s *Store, now time.Time) error {
 		if err := rows.Scan(&r.UID, &r.Restarts, &r.Account, &r.User, &r.Start, &r.End, &r.CPUs, &mem, &r.Nodes, &body); err != nil {
 			return fmt.Errorf("reading what was used: %w", err)
 		}
-		if strings.Contains(body, "gres/") || strings.Contains(body, `"suspended"`) {
+		if strings.Contains(body, "gres/") || strings.Contains(body, `"suspended"`) || !strings.Contains(body, fmt.Sprintf("billing=%d,cpu=", r.CPUs)) {
 			b, err := decodeBody(body)
 			if err != nil {
 				return err

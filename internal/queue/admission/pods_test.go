@@ -167,3 +167,41 @@ func BenchmarkPod(b *testing.B) {
 		}
 	}
 }
+
+// A pod that names our scheduler tolerates the taint that keeps others from our
+// nodes; other pods are not touched.
+func TestPodsForOurSchedulerTolerateItsNodes(t *testing.T) {
+	h := newHouse(t)
+	for scheduler, want := range map[string]int{"berth-scheduler": 2, "default-scheduler": 1} {
+		p, status := h.pod(t, anna, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p"},
+			Spec: corev1.PodSpec{SchedulerName: scheduler, Tolerations: []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}}})
+		if status != nil || len(p.Spec.Tolerations) != want {
+			t.Errorf("%s: %+v %v", scheduler, p, status)
+		}
+	}
+	h.running(t)
+	p, status := h.pod(t, controller, podOf(func(p *corev1.Pod) { p.Spec.SchedulerName = "berth-scheduler" }))
+	if status != nil || len(p.Spec.Tolerations) != 1 || p.Spec.Tolerations[0].Key != "berth.hpc/managed" || p.Spec.HostnameOverride == nil {
+		t.Errorf("a job's pod: %+v %v", p, status)
+	}
+}
+
+// Only the scheduler makes jobs that stand for pods, in any namespace.
+func TestOnlyTheSchedulerMakesJobsOfPods(t *testing.T) {
+	h := newHouse(t)
+	stands := func(b *v1alpha1.BatchJob) {
+		b.Spec.Workload = &v1alpha1.Workload{Kind: "Pod", Name: "p", Pods: []v1alpha1.WorkloadPod{{Name: "p", UID: "u"}}}
+	}
+	if b := h.submit(t, anna, submission(stands)); b.Spec.Workload != nil || b.Spec.User != "anna" {
+		t.Errorf("a user's job stands for pods: %+v", b.Spec.Workload)
+	}
+	at := metav1.Now().Rfc3339Copy()
+	b, status := h.create(t, who("system:berth-scheduler"), submission(func(b *v1alpha1.BatchJob) {
+		stands(b)
+		b.Namespace, b.Spec.User, b.Spec.SubmitTime = "ml", "k8s_ml", &metav1.MicroTime{Time: at.Time}
+		b.Finalizers = []string{"berth.hpc/job"}
+	}), false)
+	if status != nil || b.Spec.JobID == 0 || b.Spec.Workload == nil || b.Spec.User != "k8s_ml" {
+		t.Errorf("%+v %v", b, status)
+	}
+}

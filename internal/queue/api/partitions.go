@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
@@ -178,7 +179,11 @@ var partitionKeys = map[string]partitionSetter{
 		mode, _, _ := strings.Cut(p.OverSubscribe, ":")
 		return mode == "NO" || mode == "YES" || mode == "FORCE" || mode == "EXCLUSIVE"
 	},
-	"tresbillingweights": func(p *v1alpha1.PartitionSpec, v string) bool { p.TRESBillingWeights = v; return true },
+	"tresbillingweights": func(p *v1alpha1.PartitionSpec, v string) bool {
+		_, err := limits.ParseBilling(v, false)
+		p.TRESBillingWeights = v
+		return err == nil
+	},
 }
 
 func flagOf(field func(*v1alpha1.PartitionSpec) *bool) partitionSetter {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -45,9 +46,10 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	times(j, b, part)
 	request(j, &b.Spec.Job)
 	memory(j, &b.Spec.Job, part, dir)
-	j.TRESReq = tres(j.CPUs, requestedMemory(j), j.Nodes, gresOf(&b.Spec.Job.Shape, j.Nodes, j.Tasks))
+	bill := billing(b, part, dir)
+	j.TRESReq = tres(j.CPUs, requestedMemory(j), j.Nodes, gresOf(&b.Spec.Job.Shape, j.Nodes, j.Tasks), bill)
 	if a := b.Status.Allocation; a != nil && len(a.Nodes) > 0 {
-		r.Hosts = allocated(j, a)
+		r.Hosts = allocated(j, a, bill)
 	} else {
 		j.TRES = j.TRESReq
 	}
@@ -271,7 +273,7 @@ func requestedMemory(j *status.Job) int64 {
 }
 
 // allocated fills in what the job holds and returns the names of its nodes.
-func allocated(j *status.Job, a *v1alpha1.Allocation) []string {
+func allocated(j *status.Job, a *v1alpha1.Allocation, bill biller) []string {
 	hosts := make([]string, 0, len(a.Nodes))
 	var cpus int32
 	var mem int64
@@ -284,16 +286,35 @@ func allocated(j *status.Job, a *v1alpha1.Allocation) []string {
 	j.NodeList, j.BatchHost = hostlist.Fold(hosts), hosts[0]
 	var devices map[string]int64
 	j.Layout, devices = place(a)
-	j.TRES = tres(cpus, mem, j.Nodes, devices)
+	j.TRES = tres(cpus, mem, j.Nodes, devices, bill)
 	return hosts
 }
 
-func tres(cpus int32, mem int64, nodes int32, devices map[string]int64) string {
+// biller is what so much of everything is billed.
+type biller func(cpus, mem, nodes int64, devices map[string]int64) int64
+
+// billing is how the job's partition bills; part may be nil.
+func billing(b *v1alpha1.BatchJob, part *v1alpha1.Partition, dir *directory.Directory) biller {
+	if part == nil || part.Spec.TRESBillingWeights == "" {
+		return func(cpus, _, _ int64, _ map[string]int64) int64 { return cpus }
+	}
+	params := dir.Parameters()
+	w, _ := limits.ParseBilling(part.Spec.TRESBillingWeights, limits.GreatestTRES(&params))
+	licenses := map[string]int64{}
+	for _, l := range b.Spec.Job.Licenses {
+		licenses[l.Name] += int64(l.Count)
+	}
+	return func(cpus, mem, nodes int64, devices map[string]int64) int64 {
+		return w.Of(cpus, mem, nodes, devices, licenses)
+	}
+}
+
+func tres(cpus int32, mem int64, nodes int32, devices map[string]int64, bill biller) string {
 	text := "cpu=" + strconv.Itoa(int(cpus))
 	if mem > 0 {
 		text += ",mem=" + size(mem)
 	}
-	text += ",node=" + strconv.Itoa(int(nodes)) + ",billing=" + strconv.Itoa(int(cpus))
+	text += ",node=" + strconv.Itoa(int(nodes)) + ",billing=" + strconv.FormatInt(bill(int64(cpus), mem, int64(nodes), devices), 10)
 	for _, name := range slices.Sorted(maps.Keys(devices)) {
 		if n := devices[name]; n > 0 {
 			text += ",gres/" + name + "=" + strconv.FormatInt(n, 10)

@@ -222,3 +222,17 @@ func TestAllocationsHaveNoBatchScript(t *testing.T) {
 		t.Errorf("batch job: NoBatch %v, salloc: %v", tab.Get(1).NoBatch, tab.Get(2).NoBatch)
 	}
 }
+
+// What a job is billed follows its partition's weights.
+func TestBillingFollowsThePartition(t *testing.T) {
+	c, tab := newTable(nil)
+	fake.Feed(c, fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.TRESBillingWeights = true, "CPU=0.5,Mem=1G" }),
+		batchJob(1, "a", func(b *v1alpha1.BatchJob) {
+			b.Spec.Partition = "debug"
+			b.Status.State, b.Status.Allocation = v1alpha1.StateRunning, &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 4, Memory: 2048}}}
+		}))
+	rows := tab.Select(table.Query{IDs: []int64{1}})
+	if len(rows) != 1 || rows[0].TRES != "cpu=4,mem=2G,node=1,billing=4" {
+		t.Errorf("%+v", rows)
+	}
+}

@@ -27,9 +27,9 @@ func (e *engine) neverOn(s *shape, j *Job) string {
 	if !s.judged {
 		s.judged = true
 		switch {
-		case e.possible(s, j, false):
+		case e.possible(s, j, false, 0):
 			s.verdict = ReasonNone
-		case e.possible(s, j, true):
+		case e.possible(s, j, true, 0):
 			s.verdict = ReasonNodeConfig
 		default:
 			s.verdict = ReasonBadConfig
@@ -38,9 +38,31 @@ func (e *engine) neverOn(s *shape, j *Job) string {
 	return s.verdict
 }
 
+// keptAway tells whether the job could not run now on the empty nodes, because
+// too many of them are kept for others (a reservation, maintenance) within its
+// time. Of a shape the longest time that is possible and the shortest that is
+// not are remembered.
+func (e *engine) keptAway(j *Job) bool {
+	for n := range j.choices() {
+		s := e.shapeOf(j, n)
+		switch d := j.shortest(); {
+		case s.notFor > 0 && d >= s.notFor:
+		case d <= s.goodFor:
+			return false
+		case e.possible(s, j, false, endOf(e.now, d)):
+			s.goodFor = d
+			return false
+		default:
+			s.notFor = d
+		}
+	}
+	return true
+}
+
 // possible tells whether the job fits on the empty nodes. With ideal, nodes
-// that are down count too, and nobody else uses anything.
-func (e *engine) possible(s *shape, j *Job, ideal bool) bool {
+// that are down count too, and nobody else uses anything. Nodes that are kept for
+// others before until do not count (0: they do).
+func (e *engine) possible(s *shape, j *Job, ideal bool, until int64) bool {
 	for _, l := range j.Licenses {
 		if !e.exists(l) {
 			return false
@@ -51,6 +73,9 @@ func (e *engine) possible(s *shape, j *Job, ideal bool) bool {
 	for i := range e.nodes {
 		n := &e.nodes[i]
 		if s.Eligible != nil && !s.Eligible.Has(i) || n.Unavailable && !ideal || !ideal && e.outForGood(n, s.Reservation) {
+			continue
+		}
+		if until > 0 && e.blocked(i, s.Reservation, e.now, until) {
 			continue
 		}
 		nd := need{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}

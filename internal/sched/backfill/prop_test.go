@@ -1,12 +1,49 @@
 package backfill
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// decided counts the decisions that the properties were checked on.
+var decided atomic.Int64
+
+func counted(p Plan) Plan {
+	decided.Add(int64(len(p.Decisions)))
+	return p
+}
+
+// TestMain has each property hold for 3,000 random cases; with BERTH_TEST_FULL
+// set for 100,000. -rapid.checks says otherwise.
+func TestMain(m *testing.M) {
+	checks := "3000"
+	if os.Getenv("BERTH_TEST_FULL") != "" {
+		checks = "100000"
+	}
+	flag.Parse()
+	if testing.Short() || raceDetector { // CI runs them a second time without
+		checks = "200"
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		if err := flag.Set("rapid.checks", checks); err != nil {
+			panic(err)
+		}
+	}
+	code := m.Run()
+	if testing.Verbose() {
+		fmt.Printf("%d decisions checked\n", decided.Load())
+	}
+	os.Exit(code)
+}
 
 func drawJob(t *rapid.T, id int64, nodes int) Job {
 	j := Job{
@@ -270,7 +307,7 @@ func TestPlanNeverOvercommitsNorSplitsAGang(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRich(t)
 		for step := 0; len(s.Pending)+len(s.Running) > 0 && step < 40; step++ {
-			p := s.Plan()
+			p := counted(s.Plan())
 			for _, d := range p.Decisions {
 				i := slices.IndexFunc(s.Pending, func(j Job) bool { return j.ID == d.ID })
 				checkGang(t, s, s.Pending[i], d)
@@ -299,7 +336,7 @@ func TestPlanIsDeterministicAndLeavesTheSnapshotAlone(t *testing.T) {
 		s := drawRich(t)
 		start(s, s.Plan())
 		before := deepCopy(s)
-		first := s.Plan()
+		first := counted(s.Plan())
 		if !reflect.DeepEqual(before, s) {
 			t.Fatal("Plan changed the snapshot")
 		}
@@ -319,7 +356,7 @@ func TestSearchesLearnNothingWrong(t *testing.T) {
 		}
 		s.Options.PlanAll = rapid.Bool().Draw(t, "all")
 		start(s, s.Plan())
-		learning := s.Plan()
+		learning := counted(s.Plan())
 		s.Options.forgetful = true
 		if plain := s.Plan(); !reflect.DeepEqual(learning, plain) {
 			t.Fatalf("with what was learned:\n%+v\nwithout:\n%+v", learning, plain)
@@ -345,7 +382,7 @@ func TestLowerPriorityDelaysNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
 		start(s, s.Plan())
-		whole := s.Plan()
+		whole := counted(s.Plan())
 		n := rapid.IntRange(0, len(s.Pending)).Draw(t, "head")
 		head := *s
 		head.Pending = nil
@@ -367,7 +404,7 @@ func TestHeadKeepsItsPromise(t *testing.T) {
 		s := drawSnapshot(t)
 		promise := map[int64]int64{}
 		for step := 0; len(s.Pending) > 0 && step < 200; step++ {
-			p := s.Plan()
+			p := counted(s.Plan())
 			if i := slices.IndexFunc(p.Decisions, func(d Decision) bool { return d.Start > 0 || d.StartNow }); i >= 0 {
 				d := p.Decisions[i]
 				if d.Reason != ReasonBeginTime {
@@ -393,7 +430,7 @@ func TestEveryPossibleJobRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
 		for s.Now < 5000 && len(s.Pending) > 0 {
-			p := s.Plan()
+			p := counted(s.Plan())
 			if start(s, p) == 0 && len(s.Running) == 0 {
 				waits := func(d Decision) bool { return d.Reason != ReasonBadConfig && d.Reason != ReasonNodeConfig }
 				planned := func(d Decision) bool { return d.Start > s.Now }

@@ -1,13 +1,16 @@
 package backfill
 
 // reason of a job that could run but not now, as Slurm names it (squeue(1)):
-// Resources for the first of its partition, Priority for those behind it.
+// Resources for the first of its partition, Priority for those behind it,
+// ReqNodeNotAvail where nodes are kept for others.
 func (e *engine) reason(j *Job) string {
 	switch {
 	case j.Begin > e.now:
 		return ReasonBeginTime
 	case e.awaits(j):
 		return ReasonReserved
+	case len(e.s.Blocks) > 0 && e.keptAway(j):
+		return ReasonNodeConfig
 	case e.waiting[j.Partition]:
 		return ReasonPriority
 	case e.shortOfLicenses(j):

@@ -32,6 +32,9 @@ type shape struct {
 	gres    []GRES
 	verdict string // what never said
 	judged  bool
+	// goodFor is a duration for which nothing keeps the shape from running now,
+	// notFor one for which something does (0: none is known).
+	goodFor, notFor int64
 
 	// refused is the shortest duration that cannot start now, in pass.
 	refused int64

@@ -105,3 +105,15 @@ func TestARefusalNamesTheNode(t *testing.T) {
 		t.Errorf("evicted: %+v", a)
 	}
 }
+
+// OverTimeLimit lets a job run on beyond its limit, and no further.
+func TestOverTimeLimit(t *testing.T) {
+	for after, want := range map[time.Duration]Kind{12 * time.Minute: Wait, 13*time.Minute - time.Second: Wait, 13 * time.Minute: End} {
+		f := Facts{Job: aJob("RUNNING"), Pods: pods(pod(0), pod(1)), Now: t0.Add(after), Rules: rules, Lost: func(string) bool { return false }}
+		f.Rules.OverTimeLimit = 3 * time.Minute
+		a := Decide(f)
+		if a.Kind != want || want == End && a.Outcome.Final != v1alpha1.StateTimeout || want == Wait && !a.Wake.Equal(t0.Add(13*time.Minute)) {
+			t.Errorf("after %v: %+v", after, a)
+		}
+	}
+}

@@ -21,6 +21,9 @@ type Use struct {
 	Memory                        int64 // MiB
 	GRES                          map[string]int64
 	Licenses                      map[string]int64
+	// Billing is what it is billed, where Billed; else its CPUs count.
+	Billing int64
+	Billed  bool
 	// Minutes of a pending job's time limit, or those that a running job has
 	// left; 0: no limit.
 	Minutes int64
@@ -30,6 +33,8 @@ type Use struct {
 // counted.
 func (u *Use) of(tres string) (int64, bool) {
 	switch {
+	case tres == "billing" && u.Billed:
+		return u.Billing, true
 	case tres == "cpu", tres == "billing":
 		return u.CPUs, true
 	case tres == "mem":

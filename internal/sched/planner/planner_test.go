@@ -379,3 +379,29 @@ func TestQuestionsWhilePlanning(t *testing.T) {
 		b.end(id)
 	}
 }
+
+// A node whose kubelet refused a pod gets no job for a while, which doubles;
+// the pods of one gang count once. Then the job starts by itself.
+func TestARefusingNodeIsLeftAloneForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		settle()
+		b.Refused("n1")
+		b.Refused("n1")
+		b.submit(1, 4)
+		time.Sleep(leastRefusal - time.Second)
+		synctest.Wait()
+		b.want("")
+		time.Sleep(3 * time.Second)
+		b.want(v1alpha1.StateConfiguring)
+		b.end(1)
+		b.Refused("n1")
+		b.submit(2, 4)
+		time.Sleep(2*leastRefusal - 2*time.Second)
+		synctest.Wait()
+		b.want(v1alpha1.StateCompleted, "")
+		time.Sleep(5 * time.Second)
+		b.want(v1alpha1.StateCompleted, v1alpha1.StateConfiguring)
+	})
+}

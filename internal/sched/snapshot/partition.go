@@ -11,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
@@ -24,11 +25,15 @@ type partition struct {
 	name   string
 	spec   *v1alpha1.PartitionSpec
 	nodes  backfill.NodeSet
+	// billing is by the partition's weights; those that cannot be read bill the
+	// CPUs.
+	billing limits.Billing
 }
 
 func (v *View) addPartitions(objects []*v1alpha1.Partition) {
 	for _, p := range Partitions(objects) {
-		v.partitions = append(v.partitions, &partition{len(v.partitions) + 1, p.Name, &p.Spec, v.nodesOf(&p.Spec)})
+		b, _ := limits.ParseBilling(p.Spec.TRESBillingWeights, limits.GreatestTRES(&v.params))
+		v.partitions = append(v.partitions, &partition{len(v.partitions) + 1, p.Name, &p.Spec, v.nodesOf(&p.Spec), b})
 	}
 }
 

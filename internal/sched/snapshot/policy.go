@@ -83,7 +83,7 @@ func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[l
 		}
 		ran := max(0, float64(v.Now-b.Status.StartTime.Unix()-b.Status.Suspended))
 		k := priority.Key{Account: u.Account, User: u.User}
-		for name, n := range map[string]int64{"billing": u.CPUs, "cpu": u.CPUs, "mem": u.Memory, "node": u.Nodes, limits.WallMinutes: 1} {
+		for name, n := range map[string]int64{"billing": u.Billing, "cpu": u.CPUs, "mem": u.Memory, "node": u.Nodes, limits.WallMinutes: 1} {
 			spend(k, name, ran*float64(n))
 		}
 		for name, n := range u.GRES {
@@ -108,7 +108,17 @@ func (v *View) held(b *v1alpha1.BatchJob) limits.Use {
 	if end, ok := b.Status.LimitEnds(); ok {
 		u.Minutes = max(0, (end.Unix()-v.Now+59)/60)
 	}
+	v.bill(&u)
 	return u
+}
+
+// bill sets what the use is billed in its partition.
+func (v *View) bill(u *limits.Use) {
+	var b limits.Billing
+	if p := v.partition(u.Partition); p != nil {
+		b = p.billing
+	}
+	u.Billing, u.Billed = b.Of(u.CPUs, u.Memory, u.Nodes, u.GRES, u.Licenses), true
 }
 
 func count(to map[string]int64, name, kind string, n int64) map[string]int64 {
@@ -168,6 +178,7 @@ func (v *View) wants(out *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) limits.
 	if w.TimeLimit > 0 {
 		u.Minutes = int64(w.TimeLimit)
 	}
+	v.bill(&u)
 	return u
 }
 
@@ -177,7 +188,7 @@ func (v *View) priorityJob(b *v1alpha1.BatchJob, u *limits.Use, blocked string) 
 	if !v.policy.factors.CountsTRES() {
 		return p
 	}
-	p.TRES = map[string]float64{"cpu": float64(u.CPUs), "mem": float64(u.Memory), "node": float64(u.Nodes), "billing": float64(u.CPUs)}
+	p.TRES = map[string]float64{"cpu": float64(u.CPUs), "mem": float64(u.Memory), "node": float64(u.Nodes), "billing": float64(u.Billing)}
 	for name, n := range u.GRES {
 		p.TRES["gres/"+name] = float64(n)
 	}

@@ -88,6 +88,18 @@ func preemption(change func(*Input)) *View {
 	return view(in)
 }
 
+// tiers has the waiting job in a partition of one tier and the running one in
+// another of the other, on the same node, with preemption by partition.
+func tiers(waiting, running int32) func(*Input) {
+	return func(in *Input) {
+		in.Parameters.PreemptType = "preempt/partition_prio"
+		in.Partitions[0].Spec.PriorityTier = waiting
+		low := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Spec: v1alpha1.PartitionSpec{Nodes: "n1", PriorityTier: running, GraceTime: 5}}
+		in.Partitions = append(in.Partitions, low)
+		in.Jobs[0].Spec.Partition, in.Jobs[0].Status.Partition = "low", "low"
+	}
+}
+
 func TestVictims(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*Input)
@@ -102,7 +114,13 @@ func TestVictims(t *testing.T) {
 		"not the other way round":    {func(in *Input) { in.Jobs[0].Spec.Job.QOS, in.Jobs[1].Spec.Job.QOS = "high", "low" }, 0},
 		"exempt for a while":         {func(in *Input) { in.Parameters.PreemptExemptTime = 61 }, 0},
 		"going already":              {func(in *Input) { in.Jobs[0].Status.Preempt = &v1alpha1.Preemption{By: 2} }, 0},
-		"by tiers":                   {func(in *Input) { in.Parameters.PreemptType = "partition_prio" }, 0},
+		"of the same tier":           {func(in *Input) { in.Parameters.PreemptType = "partition_prio" }, 0},
+		"of a lower tier":            {tiers(2, 1), 1},
+		"of a higher tier":           {tiers(1, 2), 0},
+		"the lower tier's mode is off": {func(in *Input) {
+			tiers(2, 1)(in)
+			in.Partitions[1].Spec.PreemptMode = "OFF"
+		}, 0},
 	} {
 		v := preemption(tt.change)
 		got := v.Victims(2, nil)
@@ -135,5 +153,36 @@ func TestReservationsRepeat(t *testing.T) {
 	v := view(Input{Reservations: []*v1alpha1.Reservation{r}})
 	if len(v.Blocks) != occurrences || v.Blocks[1].Start-v.Blocks[0].Start != 86400 || !v.Blocks[0].Nodes.Has(1) || v.Blocks[0].Nodes.Has(2) {
 		t.Errorf("%+v", v.Blocks)
+	}
+}
+
+// A partition's weights decide what its jobs are billed, and with it what
+// their users have used; whoever has used more comes later.
+func TestBillingWeighsInFairShare(t *testing.T) {
+	factor := func(weights string) float64 {
+		in := Input{
+			Policy: Policy{Users: []*v1alpha1.User{
+				{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.UserSpec{DefaultAccount: "x", Accounts: []string{"x"}}},
+				{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.UserSpec{DefaultAccount: "x", Accounts: []string{"x"}}}},
+				Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}},
+			Parameters: v1alpha1.ClusterSpec{Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"fairshare": 1000}}},
+			Partitions: []*v1alpha1.Partition{{ObjectMeta: metav1.ObjectMeta{Name: "debug"}, Spec: v1alpha1.PartitionSpec{TRESBillingWeights: weights}}},
+			Jobs:       []*v1alpha1.BatchJob{aJob(1, runningOn("0-1", "n1")), aJob(2, runningOn("0-1", "n2"))},
+		}
+		for i, user := range []string{"a", "b"} {
+			in.Jobs[i].Spec.User, in.Jobs[i].Spec.Job.Account = user, "x"
+			in.Jobs[i].Status.StartTime = &metav1.MicroTime{Time: now.Add(-time.Hour)}
+		}
+		in.Jobs[1].Status.Allocation.Nodes[0].Memory = 3000
+		v := view(in)
+		for _, s := range v.Factors().Shares() {
+			if s.User == "a" {
+				return s.EffectvUse
+			}
+		}
+		return -1
+	}
+	if cpus, memory := factor(""), factor("Mem=1"); cpus != 0.5 || memory >= 0.1 {
+		t.Errorf("a has used %v of all by CPUs, %v by memory", cpus, memory)
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package backfill
+
+const raceDetector = false
