@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -78,6 +79,10 @@ func readSpec() (*Spec, error) {
 
 // restrict gives up everything that is not the user's, and makes sure of it.
 func restrict(s *Spec) error {
+	// Descriptors that the server itself was started with are not the user's.
+	if err := unix.CloseRange(specFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close_range: %w", err)
+	}
 	unix.Umask(s.Umask)
 	if s.OOMScoreAdj != 0 {
 		// Raising one's own score needs no privilege; it is a nicety.

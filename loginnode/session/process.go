@@ -16,6 +16,7 @@ import (
 type process struct {
 	cmd *exec.Cmd
 
+	pidfd *os.File
 	// The server's ends; with a terminal only tty is set.
 	stdin, stdout, stderr *os.File
 	tty                   *terminal
@@ -58,7 +59,7 @@ func (s *Session) launch() (p *process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := start(cmd, spec); err != nil {
+	if p.pidfd, err = start(cmd, spec); err != nil {
 		closeAll([]*os.File{p.stdin, p.stdout, p.stderr})
 		return nil, err
 	}
@@ -105,27 +106,33 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// start starts the child and hands it its Spec.
-func start(cmd *exec.Cmd, spec *Spec) error {
+// start starts the child and hands it its Spec. It returns a descriptor of the
+// process.
+func start(cmd *exec.Cmd, spec *Spec) (*os.File, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.Close()
 	cmd.ExtraFiles = []*os.File{r} // becomes specFD
+	fd := -1
+	cmd.SysProcAttr.PidFD = &fd
 	err = cmd.Start()
 	r.Close()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// A child that died before it read this says so by its exit status.
 	_ = w.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	_, _ = w.Write(data)
-	return nil
+	if err := syscall.SetNonblock(fd, true); err != nil { // else NewFile would not poll it
+		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	return os.NewFile(uintptr(fd), "pidfd"), nil
 }
 
 // spec is what the child is to become. It also asks for the session's
@@ -198,20 +205,34 @@ func (p *process) hangup() {
 	p.signal(syscall.SIGHUP)
 }
 
-// wait waits for the child.
-func (p *process) wait() (syscall.WaitStatus, error) {
-	// Not cmd.Wait under the lock: nobody could signal meanwhile. The pid is
-	// the child's until Wait has returned and exited is set; in between, a
-	// signal goes to a process group that has no member or still is the user's.
-	err := p.cmd.Wait()
-	p.mu.Lock()
-	p.exited = true
-	p.mu.Unlock()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+// wait waits for the child. (*exec.Cmd).Wait would block a thread for each
+// session; a pidfd is something that the runtime's poller can wait for.
+func (p *process) wait() (status syscall.WaitStatus, err error) {
+	defer p.cmd.Process.Release()
+	defer p.pidfd.Close()
+	raw, err := p.pidfd.SyscallConn()
+	if err != nil {
 		return 0, err
 	}
-	return p.cmd.ProcessState.Sys().(syscall.WaitStatus), nil
+	perr := raw.Read(func(uintptr) bool {
+		var over bool
+		over, status, err = p.reap()
+		return over
+	})
+	return status, errors.Join(err, perr)
+}
+
+// reap takes in the child if it has ended. Its number is free for others from
+// then on, so nobody may signal it meanwhile.
+func (p *process) reap() (over bool, status syscall.WaitStatus, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pid, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WNOHANG, nil)
+	if errors.Is(err, syscall.EINTR) {
+		return false, 0, nil
+	}
+	p.exited = pid != 0
+	return p.exited, status, err
 }
 
 // run passes bytes until the child has ended and its output is delivered.

@@ -1,0 +1,507 @@
+package loginnode_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode"
+	"github.com/berth-hpc/berth/loginnode/auth"
+)
+
+// shifty is a client that changes its user name from one attempt to the next
+// on one connection. Go's client keeps the name in a string; this one's bytes
+// are ours to change.
+type shifty struct{ name []byte }
+
+func (s *shifty) user() string { return unsafe.String(&s.name[0], len(s.name)) }
+
+// as is a signer that changes the client's name before its key is offered.
+func (s *shifty) as(name string, signer ssh.Signer) ssh.Signer {
+	return &renaming{Signer: signer, do: func() { copy(s.name, name) }}
+}
+
+type renaming struct {
+	ssh.Signer
+	do func()
+}
+
+func (r *renaming) PublicKey() ssh.PublicKey { r.do(); return r.Signer.PublicKey() }
+
+func (r *renaming) SignWithAlgorithm(rnd io.Reader, data []byte, alg string) (*ssh.Signature, error) {
+	return r.Signer.(ssh.AlgorithmSigner).SignWithAlgorithm(rnd, data, alg)
+}
+
+func TestS01UserSwitch(t *testing.T) {
+	needRoot(t)
+	n := start(t)
+	s := &shifty{name: []byte("bob")}
+	if c, err := n.dial(s.user(), s.as("bob", newKey(t)), s.as("ann", n.bob().key)); err == nil {
+		c.Close()
+		t.Error("bob's key let in as ann after an attempt as bob")
+	}
+	s = &shifty{name: []byte("ann")}
+	c, err := n.dial(s.user(), s.as("ann", n.bob().key), s.as("bob", n.bob().key))
+	n.must(err)
+	defer c.Close()
+	if got := run(t, c, "id -u"); got != itoa(n.bob().UID) {
+		t.Errorf("bob's login runs as %s", got)
+	}
+	if in := n.audit.find(t, "login"); len(in) != 1 || in[0].User != "bob" || *in[0].UID != n.bob().UID {
+		t.Errorf("audit: %+v", in)
+	}
+}
+
+func TestS02NothingOpensWithoutAKey(t *testing.T) {
+	n := start(t)
+	for name, methods := range map[string][]ssh.AuthMethod{
+		"none": nil, "password": {ssh.Password("x")},
+		"wrong key": {ssh.PublicKeys(newKey(t))},
+	} {
+		_, err := ssh.Dial("tcp", n.addr, &ssh.ClientConfig{User: "ann", Auth: methods, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: deadline})
+		if err == nil || !strings.Contains(err.Error(), "unable to authenticate") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	n.authorize(n.ann(), "")
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("let in without any authorized key")
+	}
+	for _, cfg := range []loginnode.Config{
+		{HostKeys: []ssh.Signer{n.host}},
+		{Auth: &auth.Config{}, HostKeys: []ssh.Signer{n.host}},
+		{Auth: &auth.Config{Users: auth.Files{}}},
+	} {
+		if _, err := loginnode.New(cfg); err == nil {
+			t.Errorf("%+v: no refusal", cfg)
+		}
+	}
+}
+
+func TestS02AFailingSourceRefuses(t *testing.T) {
+	for name, look := range map[string]auth.DirectoryFunc{
+		"error": func(context.Context, string) (*auth.User, error) { return nil, errors.New("broken") },
+		"hangs": func(ctx context.Context, _ string) (*auth.User, error) { <-ctx.Done(); return nil, ctx.Err() },
+		"wrong": func(context.Context, string) (*auth.User, error) { return &auth.User{Name: "root", UID: 0}, nil },
+		"panic": func(context.Context, string) (*auth.User, error) { panic("defect") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := start(t, func(c *loginnode.Config) {
+				c.Auth.Users = auth.First{look, c.Auth.Users}
+				c.Auth.Timeout = 300 * time.Millisecond
+			})
+			if _, err := n.dial("ann", n.ann().key); err == nil {
+				t.Error("let in although the first source failed")
+			}
+		})
+	}
+}
+
+// forger has a public key, but not its private one.
+type forger struct {
+	ssh.Signer
+	real ssh.Signer
+}
+
+func (f *forger) SignWithAlgorithm(rnd io.Reader, data []byte, alg string) (*ssh.Signature, error) {
+	return f.real.(ssh.AlgorithmSigner).SignWithAlgorithm(rnd, data, alg)
+}
+
+func TestS03AnOfferedKeyProvesNothing(t *testing.T) {
+	needRoot(t)
+	n := start(t)
+	n.authorize(n.bob(), `command="echo forced" `+string(ssh.MarshalAuthorizedKey(n.bob().key.PublicKey())))
+	stolen := &forger{Signer: n.bob().key, real: n.eve().key}
+	if c, err := n.dial("bob", stolen); err == nil {
+		c.Close()
+		t.Fatal("a key was not proven")
+	}
+	// An attempt with bob's key, which is bound to a command, leaves nothing.
+	s := &shifty{name: []byte("ann")}
+	c, err := n.dial(s.user(), s.as("ann", n.bob().key), s.as("ann", n.ann().key))
+	n.must(err)
+	defer c.Close()
+	if got := run(t, c, "id -u"); got != itoa(n.ann().UID) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func certificate(t *testing.T, ca ssh.Signer, key ssh.Signer, change func(*ssh.Certificate)) ssh.Signer {
+	t.Helper()
+	cert := &ssh.Certificate{
+		Key: key.PublicKey(), CertType: ssh.UserCert, Serial: 7, KeyId: "id of ann", ValidPrincipals: []string{"ann"},
+		ValidAfter: uint64(time.Now().Add(-time.Hour).Unix()), ValidBefore: uint64(time.Now().Add(time.Hour).Unix()),
+		Permissions: ssh.Permissions{Extensions: map[string]string{"permit-pty": "", "permit-port-forwarding": ""}, CriticalOptions: map[string]string{}},
+	}
+	if change != nil {
+		change(cert)
+	}
+	if err := cert.SignCert(rand.Reader, ca); err != nil {
+		t.Fatal(err)
+	}
+	s, err := ssh.NewCertSigner(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestS04Certificates(t *testing.T) {
+	ca, key, other := newKey(t), newKey(t), newKey(t)
+	n := start(t, func(c *loginnode.Config) {
+		dir := filepath.Dir(c.RunDir)
+		c.Auth.TrustedCAs, c.Auth.RevokedKeys = filepath.Join(dir, "ca"), filepath.Join(dir, "revoked")
+		for name, data := range map[string][]byte{c.Auth.TrustedCAs: ssh.MarshalAuthorizedKey(ca.PublicKey()), c.Auth.RevokedKeys: nil} {
+			if err := os.WriteFile(name, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	hour := func(d int) uint64 { return uint64(time.Now().Add(time.Duration(d) * time.Hour).Unix()) }
+	for name, change := range map[string]func(*ssh.Certificate){
+		"no principals":           func(c *ssh.Certificate) { c.ValidPrincipals = nil },
+		"other principal":         func(c *ssh.Certificate) { c.ValidPrincipals = []string{"bob", "root"} },
+		"host certificate":        func(c *ssh.Certificate) { c.CertType = ssh.HostCert },
+		"expired":                 func(c *ssh.Certificate) { c.ValidBefore = hour(-1) },
+		"not yet":                 func(c *ssh.Certificate) { c.ValidAfter = hour(1) },
+		"unknown critical option": func(c *ssh.Certificate) { c.CriticalOptions["x@y"] = "" },
+		"verify-required":         func(c *ssh.Certificate) { c.CriticalOptions["verify-required"] = "" },
+		"source-address":          func(c *ssh.Certificate) { c.CriticalOptions["source-address"] = "10.0.0.0/8" },
+		"source-address, empty":   func(c *ssh.Certificate) { c.CriticalOptions["source-address"] = "" },
+	} {
+		if c, err := n.dial("ann", certificate(t, ca, key, change)); err == nil {
+			c.Close()
+			t.Errorf("%s: let in", name)
+		}
+	}
+	if c, err := n.dial("ann", certificate(t, other, key, nil)); err == nil {
+		c.Close()
+		t.Error("another authority: let in")
+	}
+	signer := certificate(t, ca, key, func(c *ssh.Certificate) { c.CriticalOptions["source-address"] = "127.0.0.0/8,::1" })
+	c, err := n.dial("ann", signer)
+	n.must(err)
+	if got := run(t, c, "echo in"); got != "in" {
+		t.Error(got)
+	}
+	c.Close()
+	in := n.audit.find(t, "login")
+	if len(in) != 1 || in[0].CertID != "id of ann" || in[0].CertSerial != 7 {
+		t.Errorf("audit: %+v", in)
+	}
+
+	c, err = n.dial("ann", certificate(t, ca, key, func(c *ssh.Certificate) {
+		c.CriticalOptions["force-command"] = "echo only this"
+		delete(c.Extensions, "permit-pty")
+	}))
+	n.must(err)
+	defer c.Close()
+	if got := run(t, c, "id"); got != "only this" {
+		t.Errorf("force-command: %q", got)
+	}
+	for _, kind := range []string{"shell", "sftp"} {
+		s, err := c.NewSession()
+		n.must(err)
+		if s.RequestPty("xterm", 24, 80, nil) == nil {
+			t.Error("a terminal without permit-pty")
+		}
+		out, err := s.StdoutPipe()
+		n.must(err)
+		if kind == "shell" {
+			n.must(s.Shell())
+		} else {
+			n.must(s.RequestSubsystem("sftp"))
+		}
+		data, _ := io.ReadAll(out)
+		if string(data) != "only this\n" {
+			t.Errorf("%s: %q", kind, data)
+		}
+	}
+	n.must(os.WriteFile(filepath.Join(n.dir, "revoked"), ssh.MarshalAuthorizedKey(key.PublicKey()), 0o644))
+	if _, err := n.dial("ann", signer); err == nil {
+		t.Error("a revoked key's certificate: let in")
+	}
+	n.must(os.WriteFile(filepath.Join(n.dir, "revoked"), []byte("SSHKRL\n\x00broken"), 0o644))
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("a list of revoked keys that cannot be read revokes nothing")
+	}
+}
+
+func TestS12KeyFilesAndOptions(t *testing.T) {
+	n := start(t)
+	ann := n.ann()
+	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(ann.key.PublicKey())))
+	enters := func() bool {
+		c, err := n.dial("ann", ann.key)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}
+	for options, want := range map[string]bool{
+		"":                             true,
+		`from="127.0.0.0/8" `:          true,
+		`from="10.*,!127.0.0.1" `:      false,
+		`from="*,!127.0.0.1" `:         false,
+		`from="192.0.2.1" `:            false,
+		`expiry-time="20200101" `:      false,
+		`expiry-time="20990101Z" `:     true,
+		`verify-required `:             false,
+		`no-such-option `:              false,
+		`cert-authority `:              false,
+		`restrict,pty,command="true" `: true,
+	} {
+		n.authorize(ann, "# comment\n\nbroken line\n"+options+line+"\n")
+		if enters() != want {
+			t.Errorf("%q: let in: %v", options, !want)
+		}
+	}
+	n.authorize(ann, `restrict,command="echo $SSH_ORIGINAL_COMMAND" `+line)
+	c := n.login(ann)
+	if got := run(t, c, "id -u"); got != "id -u" {
+		t.Errorf("command=: %q", got)
+	}
+	s, err := c.NewSession()
+	n.must(err)
+	if s.RequestPty("xterm", 24, 80, nil) == nil {
+		t.Error("a terminal in spite of restrict")
+	}
+	if _, err := c.Dial("tcp", n.addr); err == nil {
+		t.Error("forwarding in spite of restrict")
+	}
+	n.authorize(ann, `permitopen="192.0.2.7:22" `+line)
+	if _, err := n.login(ann).Dial("tcp", n.addr); err == nil {
+		t.Error("forwarding to what permitopen does not name")
+	}
+
+	file, dir := filepath.Join(ann.Home, ".ssh", "authorized_keys"), filepath.Join(ann.Home, ".ssh")
+	mode := func(name string, m os.FileMode) { n.must(os.Chmod(name, m)) }
+	for what, change := range map[string]func(){
+		"group may write the file":   func() { mode(file, 0o660) },
+		"others may write the file":  func() { mode(file, 0o602) },
+		"group may write the folder": func() { mode(dir, 0o770) },
+		"group may write the home":   func() { mode(ann.Home, 0o720) },
+		"a link": func() {
+			n.must(os.Rename(file, file+".real"))
+			n.must(os.Symlink(file+".real", file))
+		},
+		"a link on the way": func() {
+			n.must(os.Rename(dir, dir+".real"))
+			n.must(os.Symlink(dir+".real", dir))
+		},
+		"a FIFO": func() {
+			n.must(os.Remove(file))
+			n.must(syscall.Mkfifo(file, 0o600))
+		},
+		"a folder": func() {
+			n.must(os.Remove(file))
+			n.must(os.Mkdir(file, 0o700))
+		},
+		"10 MB": func() { n.authorize(ann, strings.Repeat("# nothing\n", 1<<20)+line) },
+	} {
+		n.must(os.RemoveAll(dir))
+		n.must(os.RemoveAll(dir + ".real"))
+		n.must(os.Mkdir(dir, 0o700))
+		mode(ann.Home, 0o700)
+		n.authorize(ann, line)
+		if isRoot() {
+			n.must(os.Chown(dir, ann.UID, ann.GID))
+		}
+		if !enters() {
+			t.Fatalf("before %s: not let in", what)
+		}
+		change()
+		if enters() {
+			t.Errorf("%s: let in", what)
+		}
+	}
+	if !isRoot() {
+		return
+	}
+	n.must(os.RemoveAll(file))
+	n.authorize(ann, line)
+	n.must(os.Chown(file, n.eve().UID, n.eve().GID))
+	if enters() {
+		t.Error("somebody else's file: let in")
+	}
+}
+
+func TestTwoUsersWithOneUIDAreRefused(t *testing.T) {
+	needRoot(t)
+	n := start(t)
+	f, err := os.OpenFile(filepath.Join(n.dir, "passwd"), os.O_APPEND|os.O_WRONLY, 0)
+	n.must(err)
+	_, err = f.WriteString("twin:x:" + itoa(n.ann().UID) + ":1::/home/twin:/bin/sh\nmalformed:line\n")
+	n.must(errors.Join(err, f.Close()))
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("ann shares a uid and is let in")
+	}
+	if !n.audit.logged("same uid") {
+		t.Error("the log does not say why")
+	}
+	if got := n.output(n.bob(), "echo others go on"); got != "others go on" {
+		t.Error(got)
+	}
+}
+
+func TestAShellThatDoesNotExistIsRefused(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		inner := c.Auth.Users
+		c.Auth.Users = auth.DirectoryFunc(func(ctx context.Context, name string) (*auth.User, error) {
+			u, err := inner.Lookup(ctx, name)
+			if err == nil {
+				u.Shell = "/no/such/shell"
+			}
+			return u, err
+		})
+	})
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("let in")
+	}
+	if !n.audit.logged("/no/such/shell") {
+		t.Error("the log does not say why")
+	}
+}
+
+func TestRootMayNotLogInUnlessPermitted(t *testing.T) {
+	needRoot(t)
+	key := newKey(t)
+	root := auth.DirectoryFunc(func(_ context.Context, name string) (*auth.User, error) {
+		return &auth.User{Name: name, UID: 0, Home: "/root", Shell: "/bin/sh", Keys: []string{string(ssh.MarshalAuthorizedKey(key.PublicKey()))}}, nil
+	})
+	for _, permit := range []bool{false, true} {
+		n := start(t, func(c *loginnode.Config) { c.Auth.Users, c.Auth.PermitRoot = root, permit })
+		c, err := n.dial("root", key)
+		if (err == nil) != permit {
+			t.Errorf("permitted %v: %v", permit, err)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+}
+
+func TestS19AnUnknownUserLooksLikeAKnownOne(t *testing.T) {
+	n := start(t)
+	refusal := func(name string) string {
+		_, err := n.dial(name, newKey(t))
+		if err == nil {
+			t.Fatalf("%s was let in", name)
+		}
+		return err.Error()
+	}
+	known := refusal("ann")
+	for _, name := range []string{"nobody-knows", "root", "../../etc", "a b", strings.Repeat("x", 200), ""} {
+		if got := refusal(name); got != known {
+			t.Errorf("%q: %s; ann: %s", name, got, known)
+		}
+	}
+}
+
+func TestS17OnlyProxiesAreBelieved(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		c.ProxyFrom = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	})
+	via := func(header string) (*ssh.Client, error) {
+		conn := dialRaw(t, n.addr)
+		if _, err := io.WriteString(conn, header); err != nil {
+			return nil, err
+		}
+		c, chans, reqs, err := ssh.NewClientConn(conn, n.addr, &ssh.ClientConfig{
+			User: "ann", Auth: []ssh.AuthMethod{ssh.PublicKeys(n.ann().key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+		if err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return ssh.NewClient(c, chans, reqs), nil
+	}
+	c, err := via("PROXY TCP4 192.0.2.9 127.0.0.1 4711 22\r\n")
+	n.must(err)
+	defer c.Close()
+	if got := run(t, c, "echo $SSH_CLIENT"); !strings.HasPrefix(got, "192.0.2.9 4711 ") {
+		t.Errorf("SSH_CLIENT: %q", got)
+	}
+	for _, header := range []string{"", "PROXY nonsense\r\n", "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x01x"} {
+		if c, err := via(header); err == nil {
+			c.Close()
+			t.Errorf("header %q from a proxy: let in", header)
+		}
+	}
+	// From everybody else it is no more than a bad greeting.
+	n = start(t)
+	if c, err := via("PROXY TCP4 192.0.2.9 127.0.0.1 4711 22\r\n"); err == nil {
+		defer c.Close()
+		if got := run(t, c, "echo $SSH_CLIENT"); !strings.HasPrefix(got, "127.0.0.1 ") {
+			t.Errorf("SSH_CLIENT: %q", got)
+		}
+	}
+}
+
+func TestS06SilentPeersAreDroppedAndCounted(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		c.LoginGrace = 2 * time.Second
+		c.Startups = loginnode.Startups{Begin: 50, Rate: 100, Full: 50, PerSource: 1000}
+	})
+	var open sync.WaitGroup
+	closed := make(chan int, 100)
+	for i := range 100 {
+		conn := dialRaw(t, n.addr)
+		open.Add(1)
+		go func() {
+			defer open.Done()
+			defer conn.Close()
+			switch i % 3 { // silent; a greeting only; half a key exchange
+			case 1:
+				_, _ = io.WriteString(conn, "SSH-2.0-slow\r\n")
+			case 2:
+				_, _ = io.WriteString(conn, "SSH-2.0-slow\r\n\x00\x00\x0f\xff\x04\x14")
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(deadline))
+			_, err := io.Copy(io.Discard, conn)
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				closed <- i
+			}
+		}()
+	}
+	open.Wait()
+	if len(closed) != 100 {
+		t.Errorf("%d of 100 were closed", len(closed))
+	}
+	eventually(t, "50 to be refused at once", func() bool {
+		refused := n.audit.find(t, "refused")
+		return len(refused) == 50 && refused[0].Reason == "startups"
+	})
+	if got := n.output(n.ann(), "echo in"); got != "in" {
+		t.Error(got)
+	}
+}
+
+func TestPenaltiesKeepASourceOut(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		c.Penalties = loginnode.Penalties{AuthFail: 10 * time.Second, Min: 15 * time.Second, Max: time.Minute}
+	})
+	for range 2 {
+		if _, err := n.dial("ann", newKey(t)); err == nil {
+			t.Fatal("let in")
+		}
+	}
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("let in during a penalty")
+	}
+	eventually(t, "the audit record", func() bool {
+		r := n.audit.find(t, "refused")
+		return len(r) == 1 && r[0].Reason == "penalty"
+	})
+}

@@ -1,0 +1,581 @@
+package loginnode_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode"
+	"github.com/berth-hpc/berth/loginnode/auth"
+)
+
+func dialRaw(t testing.TB, addr string) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", addr, deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// str is a string on the wire with a length that may be a lie.
+func str(length uint32, s string) string {
+	return string(binary.BigEndian.AppendUint32(nil, length)) + s
+}
+
+func TestS07MalformedRequestsHarmNobodyElse(t *testing.T) {
+	n := start(t)
+	other := n.login(n.ann())
+	for kind, payloads := range map[string][]string{
+		"pty-req":                    {"", "\xff\xff\xff\xff", str(0xffffffff, "xterm"), str(5, "xterm"), str(1<<31, "")},
+		"env":                        {"", str(0xffffffff, "A"), str(1, "A") + str(99, "x")},
+		"exec":                       {"", str(0xffffffff, "id"), str(4, "id")},
+		"subsystem":                  {"", str(0xffffffff, "sftp"), str(4, "nope")},
+		"window-change":              {"", "\x00", strings.Repeat("\xff", 16)},
+		"signal":                     {"", str(0xfffffff0, "TERM"), str(4, "TERM")},
+		"shell\x00":                  {""},
+		"break":                      {"", "\x00"},
+		"x11-req":                    {strings.Repeat("\xff", 40)},
+		"auth-agent-req@openssh.com": {"garbage"},
+	} {
+		for _, payload := range payloads {
+			c := n.login(n.ann())
+			ch, reqs, err := c.OpenChannel("session", nil)
+			n.must(err)
+			go ssh.DiscardRequests(reqs)
+			_, _ = ch.SendRequest(kind, true, []byte(payload))
+			ch.Close()
+			c.Close()
+		}
+	}
+	for _, kind := range []string{"direct-tcpip", "direct-streamlocal@openssh.com", "x11", "session\xff", "tun@openssh.com"} {
+		for _, payload := range []string{"", str(0xffffffff, "h"), strings.Repeat("\xff", 64)} {
+			c := n.login(n.ann())
+			if _, _, err := c.OpenChannel(kind, []byte(payload)); err == nil {
+				t.Errorf("%q %q was accepted", kind, payload)
+			}
+			c.Close()
+		}
+	}
+	c := n.login(n.ann())
+	for _, kind := range []string{"tcpip-forward", "cancel-tcpip-forward", "streamlocal-forward@openssh.com",
+		"cancel-streamlocal-forward@openssh.com", "hostkeys-prove-00@openssh.com", "no-such"} {
+		if ok, _, err := c.SendRequest(kind, true, []byte(str(0xffffffff, "x"))); err != nil || ok {
+			t.Errorf("%s: %v, %v", kind, ok, err)
+		}
+	}
+	if got := run(t, other, "echo alive"); got != "alive" {
+		t.Errorf("another's connection: %q", got)
+	}
+	if n.metric("berth_login_panics_total") != "0" {
+		t.Error("a request made the server panic")
+	}
+}
+
+// metric reads a value from /metrics.
+func (n *node) metric(name string) string {
+	n.t.Helper()
+	var b bytes.Buffer
+	rec := newRecorder(&b)
+	n.server.Handler().ServeHTTP(rec, request(n.t, "/metrics"))
+	for line := range strings.Lines(b.String()) {
+		if v, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+func TestS07ManyChannels(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) { c.MaxSessions = 3 })
+	c := n.login(n.ann())
+	var kept []*ssh.Session
+	for range 3 {
+		s, err := c.NewSession()
+		n.must(err)
+		kept = append(kept, s)
+	}
+	for range 2000 {
+		_, _, err := c.OpenChannel("session", nil)
+		var open *ssh.OpenChannelError
+		if !asError(err, &open) || open.Reason != ssh.Prohibited {
+			t.Fatalf("beyond the limit: %v", err)
+		}
+	}
+	if out, err := kept[0].Output("echo still"); err != nil || string(out) != "still\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	kept[1].Close()
+	eventually(t, "a free place", func() bool {
+		s, err := c.NewSession()
+		if err == nil {
+			s.Close()
+		}
+		return err == nil
+	})
+}
+
+func TestS08ADefectCostsOneSession(t *testing.T) {
+	var armed atomic.Bool
+	n := start(t, func(c *loginnode.Config) {
+		c.Session.Prepare = func(context.Context, *auth.Login) ([]string, func(), error) {
+			if armed.CompareAndSwap(true, false) {
+				panic("injected")
+			}
+			return nil, nil, nil
+		}
+	})
+	c := n.login(n.ann())
+	s, err := c.NewSession()
+	n.must(err)
+	in, err := s.StdinPipe()
+	n.must(err)
+	out, err := s.StdoutPipe()
+	n.must(err)
+	n.must(s.Start("cat"))
+	armed.Store(true)
+	broken, err := c.NewSession()
+	n.must(err)
+	if err := broken.Run("true"); err == nil {
+		t.Error("the defect passed unnoticed")
+	}
+	_, err = io.WriteString(in, "alive\n")
+	n.must(err)
+	buf := make([]byte, 6)
+	if _, err := io.ReadFull(out, buf); err != nil || string(buf) != "alive\n" {
+		t.Errorf("the other session: %q, %v", buf, err)
+	}
+	if n.metric("berth_login_panics_total") != "1" {
+		t.Error("the defect is not counted")
+	}
+}
+
+func TestS09Environment(t *testing.T) {
+	t.Setenv("SECRET_OF_THE_SERVER", "x")
+	n := start(t)
+	c := n.login(n.ann())
+	s, err := c.NewSession()
+	n.must(err)
+	for name, want := range map[string]bool{
+		"LANG": true, "LC_ALL": true, "COLORTERM": true, "NO_COLOR": true,
+		"LD_PRELOAD": false, "PATH": false, "BASH_ENV": false, "IFS": false, "SLURM_CONF": false, "KUBECONFIG": false,
+		"HOME": false, "SHELLOPTS": false, "A": false, "LC_=x\nLD_PRELOAD": false, "LC_\x00": false,
+	} {
+		if got := s.Setenv(name, "C") == nil; got != want {
+			t.Errorf("%q: accepted %v", name, got)
+		}
+	}
+	if s.Setenv("LANG", strings.Repeat("x", 100<<10)) == nil {
+		t.Error("100 kB was accepted")
+	}
+	out, err := s.Output("cat /proc/self/environ | tr '\\0' '\\n'; ls /proc/self/fd")
+	n.must(err)
+	text := string(out)
+	for _, bad := range []string{"SECRET", "LD_PRELOAD", "BASH_ENV", "GOGC", "KUBECONFIG"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%s reached the session:\n%s", bad, text)
+		}
+	}
+	for _, good := range []string{"LANG=C\n", "LC_ALL=C\n", "USER=ann\n", "SSH_CLIENT=127.0.0.1 ", "SSH_CONNECTION=127.0.0.1 "} {
+		if !strings.Contains(text, good) {
+			t.Errorf("%s is missing:\n%s", good, text)
+		}
+	}
+	// 0, 1, 2 and the folder that ls itself reads.
+	if !strings.HasSuffix(text, "\n0\n1\n2\n3\n") {
+		t.Errorf("open descriptors: %s", text)
+	}
+	s, err = c.NewSession()
+	n.must(err)
+	accepted := 0
+	for i := range 2000 {
+		if s.Setenv("LC_"+strconv.Itoa(i), "x") == nil {
+			accepted++
+		}
+	}
+	if accepted > 64 {
+		t.Errorf("%d variables were accepted", accepted)
+	}
+}
+
+func TestS10PrivilegesAreGone(t *testing.T) {
+	needRoot(t)
+	n := start(t)
+	got := n.output(n.ann(), `grep -E '^(Cap(Inh|Prm|Eff|Amb)|NoNewPrivs|Uid|Gid):' /proc/self/status | tr '\t' ' '
+		for f in environ mem root maps; do head -c1 /proc/`+itoa(os.Getpid())+`/$f >/dev/null 2>&1 && echo can read $f; done
+		ls /proc/`+itoa(os.Getpid())+`/fd >/dev/null 2>&1 && echo can list descriptors
+		kill -0 `+itoa(os.Getpid())+` 2>/dev/null && echo can signal; cat /etc/shadow 2>/dev/null; true`)
+	uid, gid := itoa(n.ann().UID), itoa(n.ann().GID)
+	want := strings.Join([]string{"Uid: " + strings.Repeat(uid+" ", 3) + uid, "Gid: " + strings.Repeat(gid+" ", 3) + gid,
+		"CapInh: 0000000000000000", "CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapAmb: 0000000000000000", "NoNewPrivs: 1"}, "\n")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	s, err := n.login(n.ann()).NewSession()
+	n.must(err)
+	n.must(s.RequestPty("xterm", 24, 80, ssh.TerminalModes{ssh.OPOST: 0}))
+	out, err := s.Output(`stat -c '%u %a' $(tty); ps -o tpgid= -p $$ | tr -d ' '; test -t 0 && echo terminal; echo x >/dev/tty && true`)
+	n.must(err)
+	if f := strings.Fields(string(out)); len(f) < 4 || f[0] != uid || f[1] != "620" || f[2] == "-1" || f[3] != "terminal" {
+		t.Errorf("terminal: %q", out)
+	}
+	// Nor another user's processes.
+	other, err := n.login(n.bob()).NewSession()
+	n.must(err)
+	pipe, err := other.StdoutPipe()
+	n.must(err)
+	n.must(other.Start("echo $$; exec sleep 1000"))
+	var pid int
+	_, err = fmt.Fscan(pipe, &pid)
+	n.must(err)
+	if got := n.output(n.ann(), fmt.Sprintf("kill -9 %d 2>/dev/null && echo killed; cat /proc/%d/environ 2>/dev/null; true", pid, pid)); got != "" {
+		t.Errorf("ann and bob's process: %q", got)
+	}
+}
+
+func TestWindowChangeBeforeTheShellDoesNotBlock(t *testing.T) {
+	n := start(t)
+	s, err := n.login(n.ann()).NewSession()
+	n.must(err)
+	n.must(s.RequestPty("xterm", 24, 80, ssh.TerminalModes{ssh.OPOST: 0}))
+	for i := range 20 {
+		n.must(s.WindowChange(30+i, 100))
+	}
+	out, err := s.Output("stty size")
+	if err != nil || string(out) != "49 100\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestModesPixelsAndResize(t *testing.T) {
+	n := start(t)
+	c := n.login(n.ann())
+	ch, reqs, err := c.OpenChannel("session", nil)
+	n.must(err)
+	go ssh.DiscardRequests(reqs)
+	modes := string([]byte{3, 0, 0, 0, 8, 53, 0, 0, 0, 0, 70, 0, 0, 0, 0, 91, 0, 0, 0, 1, 129, 0, 0, 0x96, 0, 0})
+	payload := ssh.Marshal(struct {
+		Term       string
+		W, H, X, Y uint32
+		Modes      string
+	}{"vt100", 101, 51, 808, 612, modes})
+	ok, err := ch.SendRequest("pty-req", true, payload)
+	if err != nil || !ok {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	script := `trap 'stty size; exit' WINCH; stty -a | tr ';' '\n' | grep -E 'erase|speed'; stty -a | grep -oE -- '-?(echo|opost)\b' | tr '\n' ' '; echo ready; while :; do sleep 0.05; done`
+	ok, err = ch.SendRequest("exec", true, ssh.Marshal(struct{ C string }{script}))
+	if err != nil || !ok {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	var got bytes.Buffer
+	buf := make([]byte, 1)
+	for !strings.Contains(got.String(), "ready\n") {
+		if _, err := ch.Read(buf); err != nil {
+			t.Fatalf("%v after %q", err, got.String())
+		}
+		got.Write(buf)
+	}
+	if text := got.String(); !strings.Contains(text, "erase = ^H") || !strings.Contains(text, "speed 38400") || !strings.Contains(text, "-echo ") || !strings.Contains(text, "-opost ") {
+		t.Errorf("modes: %q", text)
+	}
+	_, err = ch.SendRequest("window-change", false, ssh.Marshal(struct{ W, H, X, Y uint32 }{77, 33, 0, 0}))
+	n.must(err)
+	rest, err := io.ReadAll(ch)
+	if err != nil || string(rest) != "33 77\n" {
+		t.Errorf("after the resize: %q, %v", rest, err)
+	}
+}
+
+func TestSignalsAndExitSignal(t *testing.T) {
+	n := start(t)
+	c := n.login(n.ann())
+	s, err := c.NewSession()
+	n.must(err)
+	out, err := s.StdoutPipe()
+	n.must(err)
+	n.must(s.Start(`trap 'echo got it; exit 3' USR1; echo ready; while :; do sleep 0.05; done`))
+	buf := make([]byte, 6)
+	_, err = io.ReadFull(out, buf)
+	n.must(err)
+	n.must(s.Signal(ssh.SIGUSR1))
+	rest, _ := io.ReadAll(out)
+	var exit *ssh.ExitError
+	if err := s.Wait(); !asError(err, &exit) || exit.ExitStatus() != 3 || string(rest) != "got it\n" {
+		t.Errorf("%v, %q", err, rest)
+	}
+	s, err = c.NewSession()
+	n.must(err)
+	if err := s.Run("kill -SEGV $$"); !asError(err, &exit) || exit.Signal() != "SEGV" {
+		t.Errorf("exit-signal: %v", err)
+	}
+}
+
+func TestS15ProcessesEndWithTheirClient(t *testing.T) {
+	n := start(t)
+	for _, tty := range []bool{true, false} {
+		c := n.login(n.ann())
+		s, err := c.NewSession()
+		n.must(err)
+		if tty {
+			n.must(s.RequestPty("xterm", 24, 80, ssh.TerminalModes{ssh.OPOST: 0}))
+		}
+		out, err := s.StdoutPipe()
+		n.must(err)
+		n.must(s.Start("echo $$; sleep 1000; sleep 1001"))
+		var pid int
+		_, err = fmt.Fscan(out, &pid)
+		n.must(err)
+		c.Conn.Close() // no goodbye
+		eventually(t, fmt.Sprintf("the end of the process (terminal: %v)", tty), func() bool {
+			return syscall.Kill(pid, 0) == syscall.ESRCH
+		})
+	}
+	// One session of several on a connection.
+	c := n.login(n.ann())
+	var pids [2]int
+	var both [2]*ssh.Session
+	for i := range both {
+		s, err := c.NewSession()
+		n.must(err)
+		n.must(s.RequestPty("xterm", 24, 80, ssh.TerminalModes{ssh.OPOST: 0}))
+		out, err := s.StdoutPipe()
+		n.must(err)
+		n.must(s.Start("echo $$; exec sleep 1000"))
+		_, err = fmt.Fscan(out, &pids[i])
+		n.must(err)
+		both[i] = s
+	}
+	both[0].Close()
+	eventually(t, "the end of the closed session", func() bool { return syscall.Kill(pids[0], 0) == syscall.ESRCH })
+	if syscall.Kill(pids[1], 0) != nil {
+		t.Error("the other session ended too")
+	}
+}
+
+func TestS15NothingIsLeft(t *testing.T) {
+	sessions := 100
+	if os.Getenv("BERTH_TEST_FULL") != "" {
+		sessions = 2000
+	}
+	n := start(t)
+	work := func(count int) {
+		for i := range count {
+			c := n.login(n.ann())
+			s, err := c.NewSession()
+			n.must(err)
+			if i%3 == 0 {
+				n.must(s.RequestPty("xterm", 24, 80, nil))
+			}
+			if i%4 == 3 { // gone without a word
+				n.must(s.Start("sleep 1000"))
+				c.Conn.Close()
+				continue
+			}
+			n.must(s.Run("true"))
+			c.Close()
+		}
+	}
+	work(10)
+	settled := func(goroutines, files int) bool {
+		return runtime.NumGoroutine() <= goroutines && descriptors(t) <= files
+	}
+	eventually(t, "the first sessions to be over", func() bool {
+		return n.metric("berth_login_sessions") == "0" && n.metric("berth_login_connections") == "0"
+	})
+	runtime.GC()
+	goroutines, files := runtime.NumGoroutine(), descriptors(t)
+	work(sessions)
+	eventually(t, fmt.Sprintf("goroutines and descriptors to be %d and %d again", goroutines, files), func() bool { return settled(goroutines+2, files+2) })
+	if left, err := os.ReadDir(filepath.Join(n.dir, "run")); err != nil || len(left) > 0 {
+		t.Errorf("left in the run folder: %v, %v", left, err)
+	}
+	eventually(t, "no child to be left", func() bool { return len(childrenOf(os.Getpid())) == 0 })
+}
+
+func descriptors(t testing.TB) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+func childrenOf(pid int) []string {
+	var out []string
+	all, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range all {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(data), ") ")
+		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == itoa(pid) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// Idle terminals must not cost a thread each.
+func TestIdleTerminalsShareThreads(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) { c.MaxSessions = 1000 })
+	count := 100
+	if os.Getenv("BERTH_TEST_FULL") != "" {
+		count = 1000
+	}
+	c := n.login(n.ann())
+	before := threads(t)
+	for range count {
+		s, err := c.NewSession()
+		n.must(err)
+		n.must(s.RequestPty("xterm", 24, 80, nil))
+		_, err = s.StdinPipe()
+		n.must(err)
+		n.must(s.Start("exec cat"))
+	}
+	if now := threads(t); now-before > count/2 {
+		t.Errorf("%d threads more for %d idle terminals", now-before, count)
+	}
+}
+
+func threads(t testing.TB) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
+func TestDrainWarnsWaitsAndEnds(t *testing.T) {
+	n := start(t)
+	s, err := n.login(n.ann()).NewSession()
+	n.must(err)
+	var errs lockedBuffer
+	s.Stderr = &errs
+	n.must(s.RequestPty("xterm", 24, 80, nil))
+	in, err := s.StdinPipe()
+	n.must(err)
+	n.must(s.Start("read x; exit 5"))
+	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	drained := make(chan struct{})
+	go func() { defer close(drained); n.server.Drain(ctx, "the node ends") }()
+	eventually(t, "the message", func() bool { return strings.Contains(errs.String(), "the node ends") })
+	if n.server.Ready() {
+		t.Error("ready while draining")
+	}
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("a login while draining")
+	}
+	_, err = io.WriteString(in, "done\n")
+	n.must(err)
+	var exit *ssh.ExitError
+	if err := s.Wait(); !asError(err, &exit) || exit.ExitStatus() != 5 {
+		t.Errorf("the session was not left to its end: %v", err)
+	}
+	select {
+	case <-drained:
+	case <-time.After(deadline):
+		t.Error("drain does not end")
+	}
+}
+
+func TestADeadClientIsNoticed(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) { c.KeepAlive, c.KeepAliveMax = 200*time.Millisecond, 2 })
+	// A relay that stops to carry anything, as a network does that is gone.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	n.must(err)
+	defer l.Close()
+	var dead atomic.Bool
+	go func() {
+		a, err := l.Accept()
+		if err != nil {
+			return
+		}
+		b, err := net.Dial("tcp", n.addr)
+		if err != nil {
+			return
+		}
+		pipe := func(to, from net.Conn) {
+			buf := make([]byte, 4096)
+			for {
+				k, err := from.Read(buf)
+				if err != nil {
+					return
+				}
+				if !dead.Load() {
+					_, _ = to.Write(buf[:k])
+				}
+			}
+		}
+		go pipe(a, b)
+		pipe(b, a)
+	}()
+	c, err := ssh.Dial("tcp", l.Addr().String(), &ssh.ClientConfig{User: "ann", Auth: []ssh.AuthMethod{ssh.PublicKeys(n.ann().key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	n.must(err)
+	defer c.Close()
+	s, err := c.NewSession()
+	n.must(err)
+	n.must(s.Start("sleep 1000"))
+	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
+	time.Sleep(time.Second) // five keepalives: a live client must survive them
+	if n.metric("berth_login_sessions") != "1" {
+		t.Fatal("a client that answers was cut off")
+	}
+	dead.Store(true)
+	eventually(t, "the session of a dead client to end", func() bool { return n.metric("berth_login_sessions") == "0" })
+}
+
+func TestHomeIsMadeOnFirstLogin(t *testing.T) {
+	needRoot(t)
+	var n *node
+	n = start(t, func(c *loginnode.Config) {
+		c.Session.MakeHome = true
+		inner := c.Auth.Users
+		c.Auth.Users = auth.DirectoryFunc(func(ctx context.Context, name string) (*auth.User, error) {
+			u, err := inner.Lookup(ctx, name)
+			if err == nil {
+				u.Keys = []string{string(ssh.MarshalAuthorizedKey(n.users[0].key.PublicKey()))}
+				u.Home = filepath.Join(n.dir, "new", name)
+				if name == "eve" {
+					u.Home = "/proc/no/such"
+				}
+			}
+			return u, err
+		})
+	})
+	if got := n.output(n.ann(), "pwd; stat -c '%u %g %a' ."); got != fmt.Sprintf("%s/new/ann\n%d %d 700", n.dir, n.ann().UID, n.ann().GID) {
+		t.Errorf("got %s", got)
+	}
+	c, err := n.dial("eve", n.ann().key)
+	n.must(err)
+	defer c.Close()
+	s, err := c.NewSession()
+	n.must(err)
+	out, err := s.CombinedOutput("id")
+	if err == nil || !strings.Contains(string(out), "cannot be started") {
+		t.Errorf("%q, %v", out, err)
+	}
+	if f := n.audit.find(t, "session-failed"); len(f) != 1 || !strings.Contains(f[0].Reason, "/proc/no") {
+		t.Errorf("the log: %+v", f)
+	}
+}
