@@ -32,7 +32,26 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == session.ChildCommand {
 		os.Exit(session.Child())
 	}
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
+}
+
+// firstUID is the first of the uids of this run's users: two runs on one
+// machine do not meet.
+var firstUID = 61000 + os.Getpid()%1000*4
+
+// runTests gives the users of the nodes names on this machine, for scp and
+// sftp-server will not work for a uid without one.
+func runTests(m *testing.M) int {
+	if isRoot() {
+		for uid := firstUID; uid < firstUID+3; uid++ {
+			name := "lnt" + itoa(uid)
+			if out, err := exec.Command("useradd", "-M", "-U", "-u", itoa(uid), "-d", "/nonexistent", name).CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "useradd %s: %v %s\n", name, err, out)
+			}
+			defer func() { _ = exec.Command("userdel", name).Run() }()
+		}
+	}
+	return m.Run()
 }
 
 // person is a user of a node under test.
@@ -55,8 +74,6 @@ type node struct {
 	audit  *records
 	served chan error
 }
-
-const firstUID = 61800
 
 func isRoot() bool { return os.Geteuid() == 0 }
 

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
 )
 
 func asError[T error](err error, target *T) bool { return errors.As(err, target) }
@@ -48,3 +50,5 @@ func request(t testing.TB, path string) *http.Request {
 	}
 	return r
 }
+
+func marshalKey(k ssh.PublicKey) []byte { return ssh.MarshalAuthorizedKey(k) }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/loginnode/asuser"
 	"github.com/berth-hpc/berth/loginnode/auth"
@@ -241,7 +242,13 @@ func (f *Forwarder) Listen(payload []byte) (bool, []byte) {
 		return false, nil
 	}
 	port := uint32(l.Addr().(*net.TCPAddr).Port)
-	go f.accept(l, func() (string, any) { return "forwarded-tcpip", directTCP{Host: m.Host, Port: port} })
+	go f.accept(l, "forwarded-tcpip", func(c net.Conn) []byte {
+		d := directTCP{Host: m.Host, Port: port}
+		if from, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+			d.OriginHost, d.OriginPort = from.IP.String(), uint32(from.Port)
+		}
+		return ssh.Marshal(d)
+	})
 	if m.Port == 0 {
 		return true, ssh.Marshal(struct{ Port uint32 }{port})
 	}
@@ -321,8 +328,8 @@ func (f *Forwarder) ListenUnix(payload []byte) bool {
 	if err != nil {
 		return false
 	}
-	go f.accept(l, func() (string, any) {
-		return "forwarded-streamlocal@openssh.com", struct{ Path, Reserved string }{m.Path, ""}
+	go f.accept(l, "forwarded-streamlocal@openssh.com", func(net.Conn) []byte {
+		return ssh.Marshal(struct{ Path, Reserved string }{m.Path, ""})
 	})
 	return true
 }
@@ -353,6 +360,7 @@ func (s *userSocket) Close() error {
 func listenUnix(u asuser.User, path string) (net.Listener, error) {
 	var l *net.UnixListener
 	err := asuser.Do(u, func() (err error) {
+		unix.Umask(0o177) // this thread's alone
 		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 		if err != nil {
 			return err
@@ -367,7 +375,7 @@ func listenUnix(u asuser.User, path string) (net.Listener, error) {
 }
 
 // accept opens a channel to the client for each connection.
-func (f *Forwarder) accept(l net.Listener, header func() (string, any)) {
+func (f *Forwarder) accept(l net.Listener, kind string, header func(net.Conn) []byte) {
 	defer f.contain()
 	for {
 		c, err := l.Accept()
@@ -382,27 +390,20 @@ func (f *Forwarder) accept(l net.Listener, header func() (string, any)) {
 			c.Close()
 			continue
 		}
-		go f.deliver(c.(halfCloser), header)
+		go f.deliver(c, kind, header)
 	}
 }
 
-func (f *Forwarder) deliver(c halfCloser, header func() (string, any)) {
+func (f *Forwarder) deliver(c net.Conn, kind string, header func(net.Conn) []byte) {
 	defer f.contain()
 	defer f.leave()
-	kind, m := header()
-	if d, ok := m.(directTCP); ok {
-		if from, ok := c.(net.Conn).RemoteAddr().(*net.TCPAddr); ok {
-			d.OriginHost, d.OriginPort = from.IP.String(), uint32(from.Port)
-			m = d
-		}
-	}
-	ch, requests, err := f.SSH.OpenChannel(kind, ssh.Marshal(m))
+	defer c.Close()
+	ch, requests, err := f.SSH.OpenChannel(kind, header(c))
 	if err != nil {
-		c.Close()
 		return
 	}
 	discard(requests)
-	splice(ch, c, f.Bytes)
+	splice(ch, c.(halfCloser), f.Bytes)
 }
 
 // Agent makes a socket in a folder of the user's, behind which the client's
@@ -413,6 +414,6 @@ func (f *Forwarder) Agent(folder string) (socket string, done func(), err error)
 	if err != nil {
 		return "", nil, err
 	}
-	go f.accept(l, func() (string, any) { return "auth-agent@openssh.com", struct{}{} })
+	go f.accept(l, "auth-agent@openssh.com", func(net.Conn) []byte { return nil })
 	return socket, func() { l.Close() }, nil
 }
