@@ -7,7 +7,7 @@ KV      := k8s.io/component-base/version
 LDFLAGS := -s -w -X github.com/berth-hpc/berth/internal/build.Version=$(VERSION)
 # Clients parse the API server's version, so the linker has to know it.
 K8SFLAGS := $(LDFLAGS) -X $(KV).gitVersion=$(K8S) -X $(KV).gitMajor=1 -X $(KV).gitMinor=36
-LIGHT   := sbatch srun squeue scancel berth berth-tui berth-translate agent
+LIGHT   := sbatch srun squeue scancel berth berth-tui berth-translate agent loginnode
 HEAVY   := scheduler berth-local
 # Slurm's other names are links to the multi-call binary.
 LINKS   := sinfo scontrol salloc sacct sattach sacctmgr sdiag sprio sreport sshare seff scrontab strigger sbcast sview
@@ -20,7 +20,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench e2e-mpi e2e-real fuzz clean
+.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench e2e-mpi e2e-real test-login bench-login login-clients fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -73,6 +73,19 @@ e2e-mpi: build ## OpenMPI, MPICH and srun over three process nodes (needs openmp
 
 e2e-real: build ## the same on three real kubelets with containerd (root)
 	test/realnode/run.sh
+
+LOGINPKGS := ./loginnode/... ./test/login
+# Clients that test-login talks to the login node with; what is missing is skipped.
+LOGINCLIENTS := openssh-client openssh-sftp-server rsync sshfs lftp dropbear-bin putty-tools python3-paramiko ssh-audit curl
+
+test-login: build ## the login node: attackers, real clients, a local cluster; long form (as root, else of oneself only)
+	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 30m $(LOGINPKGS)
+
+bench-login: build-light ## the login node beside Debian's sshd (as root; needs openssh-server)
+	$(GO) run ./test/benchlogin
+
+login-clients: ## install the clients that test-login can use (Debian, root)
+	apt-get install -y --no-install-recommends $(LOGINCLIENTS)
 
 fuzz: ## each fuzz target for FUZZTIME (default 10m)
 	@.ci/fuzz $${FUZZTIME:-10m}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -65,6 +66,9 @@ func New(cfg Config) (*Server, error) {
 	s.audit = audit{to: cfg.Audit, now: cfg.Now, bad: func(err error) { cfg.Log.Error("audit log", "error", err) }}
 	if err := makeRunDir(cfg.RunDir); err != nil {
 		return nil, err
+	}
+	if cfg.Identity != nil && !inMemory(cfg.RunDir) {
+		cfg.Log.Warn("credentials are written to a disk: runDir is not on tmpfs", "runDir", cfg.RunDir)
 	}
 	s.creds = &credentials{server: s, users: map[int]*held{}}
 	s.watchSessions()
@@ -440,4 +444,5 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	s.all.Wait()
 	s.creds.close()
+	_ = os.Remove(s.cfg.RunDir) // if nobody's is left in it
 }

@@ -126,6 +126,12 @@ func makeRunDir(dir string) error {
 	return nil
 }
 
+// inMemory tells whether a folder's files are never written to a disk.
+func inMemory(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)
+}
+
 // userFolder makes a folder that only the user can enter, or takes the one
 // that is left of an earlier server.
 func userFolder(run, name string, u *auth.User) (string, func(), error) {

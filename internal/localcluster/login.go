@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
@@ -165,6 +166,10 @@ func loginRunDir(stateDir string) string {
 	sum := sha256.Sum256([]byte(stateDir))
 	name := "berth-login-" + hex.EncodeToString(sum[:4])
 	if os.Geteuid() == 0 {
+		var st unix.Statfs_t
+		if unix.Statfs("/run", &st) == nil && st.Type != unix.TMPFS_MAGIC && unix.Statfs("/dev/shm", &st) == nil && st.Type == unix.TMPFS_MAGIC {
+			return filepath.Join("/dev/shm", name)
+		}
 		return filepath.Join("/run", name)
 	}
 	if d := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(d) {

@@ -1,0 +1,261 @@
+package login
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+const deadline = 2 * time.Minute
+
+// site is a local cluster with a login node.
+type site struct {
+	t    *testing.T
+	dir  string
+	line []string // the printed ssh command, without the user
+	user string
+	kube *kube.Client
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"berth", "berth-local", "loginnode", "sbatch", "squeue"} {
+		if _, err := os.Stat(filepath.Join(root, "bin", name)); err != nil {
+			t.Skipf("needs `make build`: %v", err)
+		}
+	}
+	return root
+}
+
+// up starts a cluster; as root with a user of its own, who is removed later.
+func up(t *testing.T) *site {
+	t.Helper()
+	if _, err := exec.LookPath("ssh"); err != nil {
+		t.Skip("needs ssh")
+	}
+	bin := filepath.Join(repository(t), "bin")
+	dir, err := os.MkdirTemp("", "berth-login")
+	must(t, err)
+	must(t, os.Chmod(dir, 0o711))
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	s := &site{t: t, dir: dir}
+	args := []string{"up", "--state-dir", filepath.Join(dir, "s"), "--login", "--nodes", "2", "--cpus", "2", "--memory", "1000M"}
+	if os.Geteuid() == 0 {
+		s.user = fmt.Sprintf("lnt%d", os.Getpid())
+		// Not below a private folder: the home has to be reached by its owner.
+		output(t, exec.Command("useradd", "-m", "-d", filepath.Join(dir, "home"), "-s", "/bin/bash", s.user))
+		t.Cleanup(func() { _ = exec.Command("userdel", s.user).Run() })
+		args = append(args, "--user", s.user)
+	}
+	t.Cleanup(func() {
+		_ = exec.Command(filepath.Join(bin, "berth"), "down", "--state-dir", filepath.Join(dir, "s")).Run()
+	})
+	text := output(t, exec.Command(filepath.Join(bin, "berth"), args...))
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "log in: ssh "); ok {
+			f := strings.Fields(rest)
+			last := f[len(f)-1]
+			s.line = append(f[:len(f)-1], "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR")
+			if s.user == "" {
+				s.user = strings.Split(last, "@")[0]
+			}
+		}
+	}
+	if s.line == nil {
+		t.Fatalf("no line to log in:\n%s", text)
+	}
+	p := stdio.System()
+	s.kube, err = kube.Connect(p, filepath.Join(dir, "s", "kubeconfig"))
+	must(t, err)
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var both bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &both, &both
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, both.Bytes())
+	}
+	return both.String()
+}
+
+// ssh runs a command on the login node with the key that was made, or another.
+func (s *site) ssh(command string, options ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), deadline)
+	defer cancel()
+	args := append(append([]string{}, s.line...), options...)
+	cmd := exec.CommandContext(ctx, "ssh", append(args, s.user+"@127.0.0.1", command)...)
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (s *site) run(command string, options ...string) string {
+	s.t.Helper()
+	out, err := s.ssh(command, options...)
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return out
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(deadline); !holds(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, deadline)
+		}
+	}
+}
+
+// One cluster serves all parts: it takes most of the time.
+func TestLogin(t *testing.T) {
+	s := up(t)
+	t.Run("jobs", s.jobs)
+	t.Run("identity", s.identity)
+	t.Run("message", s.message)
+	t.Run("keys", s.keys)
+}
+
+func (s *site) jobs(t *testing.T) {
+	uid := strings.TrimSpace(s.run("id -u"))
+	out := s.run(`cd && printf '#!/bin/sh\nid -u\n' > job.sh && sbatch -o out.%j job.sh`)
+	if !strings.HasPrefix(out, "Submitted batch job ") {
+		t.Fatalf("sbatch right after login: %s", out)
+	}
+	id := strings.TrimSpace(strings.TrimPrefix(out, "Submitted batch job "))
+	eventually(t, "the job's output", func() bool {
+		got, err := s.ssh("cat out." + id)
+		return err == nil && strings.TrimSpace(got) == uid
+	})
+}
+
+// identity: the token is the user's ServiceAccount's, nobody else can read it,
+// and the server's own is out of reach.
+func (s *site) identity(t *testing.T) {
+	out := s.run(`cd "$(dirname "$KUBECONFIG")" && stat -c '%a %u' . kubeconfig token && cat token`)
+	f := strings.Fields(out)
+	uid := strings.TrimSpace(s.run("id -u"))
+	if len(f) != 7 || f[0] != "700" || f[2] != "600" || f[4] != "600" || f[1] != uid || f[5] != uid {
+		t.Fatalf("the credential's files: %s", out)
+	}
+	parts := strings.Split(f[6], ".")
+	if len(parts) != 3 {
+		t.Fatal("the token is no JWT")
+	}
+	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
+	must(t, err)
+	var c struct {
+		Sub      string
+		Iat, Exp int64
+	}
+	must(t, json.Unmarshal(claims, &c))
+	if c.Sub != "system:serviceaccount:user-"+s.user+":berth-job" || c.Exp-c.Iat > 2*3600 {
+		t.Errorf("claims: %s", claims)
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	for _, name := range []string{"kubeconfig", "login/kubeconfig", "login/id_ed25519", "login/hostkeys/ssh_host_ed25519_key", "login/audit.json"} {
+		if out, err := s.ssh("cat " + filepath.Join(s.dir, "s", name)); err == nil {
+			t.Errorf("the user reads %s: %s", name, out)
+		}
+	}
+	// What the server may do, its kubeconfig says to root only.
+	server, err := kube.Connect(stdio.System(), filepath.Join(s.dir, "s", "login", "kubeconfig"))
+	must(t, err)
+	for _, path := range []string{"/api/v1/secrets", "/api/v1/namespaces/kube-system/secrets", "/apis/berth.hpc/v1alpha1/batchjobs", "/api/v1/pods"} {
+		if err := server.Get(t.Context(), path, nil, nil); kube.KindOf(err) != kube.Forbidden {
+			t.Errorf("the login node's identity and %s: %v", path, err)
+		}
+	}
+	err = server.Post(t.Context(), "/api/v1/namespaces/user-"+s.user+"/serviceaccounts/default/token", nil,
+		map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}, nil)
+	if kube.KindOf(err) != kube.Forbidden {
+		t.Errorf("a token of another ServiceAccount: %v", err)
+	}
+}
+
+// message: the queue is shown on interactive logins and on no others.
+func (s *site) message(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "ssh", append(append([]string{"-tt"}, s.line...), s.user+"@127.0.0.1")...)
+	cmd.Stdin = strings.NewReader("exit\n")
+	cmd.WaitDelay = 5 * time.Second
+	out, _ := cmd.CombinedOutput()
+	if !strings.Contains(string(out), "JOBID PARTITION") {
+		t.Errorf("interactive: %q", out)
+	}
+	if out := s.run("true"); out != "" {
+		t.Errorf("a command: %q", out)
+	}
+}
+
+// keys: those of the User object, of ConfigMaps and of Secrets hold while they
+// are there, without a restart.
+func (s *site) keys(t *testing.T) {
+	key := filepath.Join(s.dir, "other")
+	output(t, exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key))
+	public, err := os.ReadFile(key + ".pub")
+	must(t, err)
+	line := strings.TrimSpace(string(public))
+	enters := func() bool {
+		args := []string{"-i", key, "-o", "IdentitiesOnly=yes"}
+		old := s.line
+		defer func() { s.line = old }()
+		s.line = nil
+		for i := 0; i < len(old); i++ {
+			if old[i] == "-i" {
+				i++
+				continue
+			}
+			s.line = append(s.line, old[i])
+		}
+		_, err := s.ssh("true", args...)
+		return err == nil
+	}
+	if enters() {
+		t.Fatal("let in with a key that nobody knows")
+	}
+	change := func(keys []string) {
+		must(t, s.kube.MergePatch(t.Context(), "/apis/berth.hpc/v1alpha1/users/"+s.user, map[string]any{"spec": map[string]any{"sshKeys": keys}}, nil))
+	}
+	change([]string{line})
+	eventually(t, "the key of the User object", enters)
+	change([]string{})
+	eventually(t, "the key to be gone", func() bool { return !enters() })
+	for kind, data := range map[string]string{"ConfigMap": line, "Secret": base64.StdEncoding.EncodeToString([]byte(line))} {
+		path := "/api/v1/namespaces/berth-login/" + strings.ToLower(kind) + "s"
+		must(t, s.kube.Post(t.Context(), path, nil, map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "more", "labels": map[string]any{"berth.hpc/ssh-keys": "true"}},
+			"data": map[string]any{s.user: data},
+		}, nil))
+		eventually(t, "the key of a "+kind, enters)
+		must(t, s.kube.MergePatch(t.Context(), path+"/more", map[string]any{"data": map[string]any{s.user: nil}}, nil))
+		eventually(t, "the key of a "+kind+" to be gone", func() bool { return !enters() })
+	}
+}
