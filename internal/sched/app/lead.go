@@ -66,7 +66,7 @@ func lead(ctx context.Context, cfg Config) error {
 	pods := workload.New(cluster, time.Now, cfg.Log)
 	wake := &plugin.Waker{}
 	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })
-	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, time.Now, cfg.Log)
+	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, family(cluster), time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
 	if err := fill(ctx, cfg, cluster, wake); err != nil {
 		return err
@@ -130,4 +130,15 @@ func fill(ctx context.Context, cfg Config, cluster *control.Cluster, wake *plugi
 		return p.Spec.NodeName != "" || p.Spec.SchedulerName != wire.SchedulerName
 	}))
 	return err
+}
+
+// family lists an array's own job and the tasks split off it.
+func family(cluster *control.Cluster) func(id int64) []*v1alpha1.BatchJob {
+	return func(id int64) []*v1alpha1.BatchJob {
+		all := cluster.SplitOff(id)
+		if own, ok := cluster.Job(id); ok {
+			all = append(all, own)
+		}
+		return all
+	}
 }

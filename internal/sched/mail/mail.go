@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -48,13 +49,18 @@ type Message struct {
 
 // Events are what happened to a job between two versions of it, of the kinds
 // that it wants to be told about. A nil old is a job seen for the first time:
-// nothing happened to that.
+// nothing happened to that. What an array has as a whole is not among them,
+// unless the job wants to be told about each task.
 func Events(old, now *v1alpha1.BatchJob) []string {
-	if old == nil || now == nil || len(now.Spec.Job.Mail.Types) == 0 || !tells(now) {
+	if old == nil || now == nil || len(now.Spec.Job.Mail.Types) == 0 {
 		return nil
 	}
 	var out []string
+	summed := array.ID(now) != 0 && !eachTask(now)
 	add := func(kind string, happened bool) {
+		if summed && asWhole(kind) {
+			return
+		}
 		if happened && slices.Contains(now.Spec.Job.Mail.Types, kind) {
 			out = append(out, kind)
 		}
@@ -68,18 +74,6 @@ func Events(old, now *v1alpha1.BatchJob) []string {
 	add(End, ended)
 	add(Fail, ended && failed(is) && !slices.Contains(out, End))
 	return out
-}
-
-// tells: of an array its record, or its tasks when each is wanted.
-func tells(b *v1alpha1.BatchJob) bool {
-	each := slices.Contains(b.Spec.Job.Mail.Types, EachTask)
-	switch {
-	case b.Spec.Task != nil:
-		return each
-	case b.Spec.Job.Array != nil:
-		return !each
-	}
-	return true
 }
 
 func state(b *v1alpha1.BatchJob) string {
@@ -109,7 +103,7 @@ func failed(state string) bool {
 // and wants to be told about; empty: none.
 func Reached(b *v1alpha1.BatchJob, now time.Time) string {
 	limit := time.Duration(b.Status.TimeLimit) * time.Minute
-	if b.Status.State != v1alpha1.StateRunning || b.Status.StartTime == nil || limit <= 0 || !tells(b) {
+	if b.Status.State != v1alpha1.StateRunning || b.Status.StartTime == nil || limit <= 0 {
 		return ""
 	}
 	ran := now.Sub(b.Status.StartTime.Time)
@@ -135,7 +129,7 @@ func Compose(b *v1alpha1.BatchJob, event, domain string, now time.Time) (m Messa
 	if e := b.Status.ExitCode; e != nil {
 		m.Exit = fmt.Sprintf("%d:%d", e.Status, e.Signal)
 	}
-	m.Subject = fmt.Sprintf("Slurm Job_id=%d Name=%s %s", m.JobID, m.JobName, what(b, m, now))
+	m.Subject = taskSubject(fmt.Sprintf("Slurm Job_id=%d Name=%s %s", m.JobID, m.JobName, what(b, m, now)), b)
 	return m, true
 }
 

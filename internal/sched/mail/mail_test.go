@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -50,7 +51,11 @@ func TestEvents(t *testing.T) {
 	pending := func(*v1alpha1.BatchJob) {}
 	never := func(b *v1alpha1.BatchJob) { b.Status.Reason = neverReason }
 	again := func(b *v1alpha1.BatchJob) { b.Status.Restarts = 1 }
-	task := func(b *v1alpha1.BatchJob) { running(b); b.Spec.Task = &v1alpha1.ArrayTask{} }
+	task := func(b *v1alpha1.BatchJob) {
+		running(b)
+		b.Spec.Task, b.Spec.Origin = &v1alpha1.ArrayTask{}, &v1alpha1.Origin{JobID: 40}
+	}
+	requeued := func(b *v1alpha1.BatchJob) { task(b); b.Status.Restarts = 1 }
 	each := func(b *v1alpha1.BatchJob) { task(b); b.Spec.Job.Mail.Types = []string{Begin, EachTask} }
 	quiet := func(b *v1alpha1.BatchJob) { running(b); b.Spec.Job.Mail.Types = nil }
 	for name, tt := range map[string]struct {
@@ -66,6 +71,7 @@ func TestEvents(t *testing.T) {
 		"never":      {pending, never, []string{Invalid}},
 		"again":      {pending, again, []string{Requeue}},
 		"task":       {pending, task, nil},
+		"task again": {task, requeued, []string{Requeue}},
 		"each task":  {pending, each, []string{Begin}},
 		"not wanted": {pending, quiet, nil},
 	} {
@@ -172,7 +178,7 @@ func TestDelivery(t *testing.T) {
 	}))
 	defer hook.Close()
 	settings := &v1alpha1.MailSettings{SMTP: address, Domain: "example.org"}
-	n := New(func() *v1alpha1.MailSettings { return settings }, func() []*v1alpha1.BatchJob { return nil },
+	n := New(func() *v1alpha1.MailSettings { return settings }, func() []*v1alpha1.BatchJob { return nil }, nil,
 		func() time.Time { return start }, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -193,5 +199,56 @@ func TestDelivery(t *testing.T) {
 	}
 	if m := <-hooks; m.JobID != 42 || m.Event != End {
 		t.Errorf("%+v", m)
+	}
+}
+
+// TestArray follows an array of three tasks, the last of which its own job
+// becomes, and looks at the subjects of the mails.
+func TestArray(t *testing.T) {
+	for types, want := range map[string][]string{
+		"BEGIN END": {"Slurm Array Summary Job_id=42_* (42) Name=ring Began, Queued time 00:01:30",
+			"Slurm Array Summary Job_id=42_* (42) Name=ring Ended, Mixed, ExitCode [0-3]"},
+		"FAIL": {"Slurm Array Summary Job_id=42_* (42) Name=ring Failed, Mixed, ExitCode [0-3]"},
+		"END ARRAY_TASKS": {"Slurm Array Task Job_id=42_1 (43) Name=ring Ended, Run time 00:01:30, COMPLETED, ExitCode 0",
+			"Slurm Array Task Job_id=42_2 (44) Name=ring Failed, Run time 00:01:30, FAILED, ExitCode 3",
+			"Slurm Array Task Job_id=42_3 (42) Name=ring Ended, Run time 00:01:30, COMPLETED, ExitCode 0"},
+		"NONE": nil,
+	} {
+		jobs := map[int64]*v1alpha1.BatchJob{}
+		n := New(func() *v1alpha1.MailSettings { return &v1alpha1.MailSettings{} }, nil,
+			func(int64) []*v1alpha1.BatchJob { return slices.Collect(maps.Values(jobs)) }, func() time.Time { return start }, slog.New(slog.DiscardHandler))
+		change := func(id int64, changes ...func(*v1alpha1.BatchJob)) {
+			old := jobs[id]
+			jobs[id] = batch(func(b *v1alpha1.BatchJob) {
+				b.Spec.JobID, b.Spec.Job.Mail.Types = id, strings.Fields(types)
+				if id == 42 {
+					b.Spec.Job.Array = &job.Array{Spec: "1-3"}
+				} else {
+					b.Spec.Task, b.Spec.Origin = &v1alpha1.ArrayTask{Index: int32(id - 42)}, &v1alpha1.Origin{JobID: 42}
+				}
+				for _, f := range changes {
+					f(b)
+				}
+			})
+			n.Changed(old, jobs[id])
+		}
+		own := func(b *v1alpha1.BatchJob) { b.Status.Array = &v1alpha1.ArrayStatus{Own: new(int32(3))} }
+		change(42)
+		change(43)
+		change(43, running)
+		change(44)
+		change(43, over(v1alpha1.StateCompleted, 0))
+		change(44, running)
+		change(42, own, running)
+		change(44, over(v1alpha1.StateFailed, 3))
+		change(42, own, over(v1alpha1.StateCompleted, 0))
+		change(43, over(v1alpha1.StateCompleted, 0))
+		var got []string
+		for len(n.queue) > 0 {
+			got = append(got, (<-n.queue).Subject)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", types, got, want)
+		}
 	}
 }

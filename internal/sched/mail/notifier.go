@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -22,11 +23,16 @@ type Notifier struct {
 	Settings func() *v1alpha1.MailSettings
 	// Jobs lists the jobs there are.
 	Jobs func() []*v1alpha1.BatchJob
-	Now  func() time.Time
-	Log  *slog.Logger
+	// Family lists an array's own job and the tasks split off it.
+	Family func(id int64) []*v1alpha1.BatchJob
+	Now    func() time.Time
+	Log    *slog.Logger
 
 	queue chan Message
 	told  map[told]bool
+
+	mu     sync.Mutex
+	arrays map[int64]whole
 }
 
 // told is a share of a time limit that was told about.
@@ -37,18 +43,24 @@ type told struct {
 }
 
 // New makes a Notifier; Run starts it.
-func New(settings func() *v1alpha1.MailSettings, jobs func() []*v1alpha1.BatchJob, now func() time.Time, log *slog.Logger) *Notifier {
-	return &Notifier{Settings: settings, Jobs: jobs, Now: now, Log: log, queue: make(chan Message, waiting), told: map[told]bool{}}
+func New(settings func() *v1alpha1.MailSettings, jobs func() []*v1alpha1.BatchJob, family func(id int64) []*v1alpha1.BatchJob,
+	now func() time.Time, log *slog.Logger) *Notifier {
+	return &Notifier{Settings: settings, Jobs: jobs, Family: family, Now: now, Log: log, queue: make(chan Message, waiting),
+		told: map[told]bool{}, arrays: map[int64]whole{}}
 }
 
 // Changed takes in a change of a job, in the form of a store's subscription.
 func (n *Notifier) Changed(old, now *v1alpha1.BatchJob) {
 	for _, event := range Events(old, now) {
-		n.put(now, event)
+		n.put(now, event, nil)
+	}
+	if now != nil && len(now.Spec.Job.Mail.Types) > 0 {
+		n.ofArray(old, now)
 	}
 }
 
-func (n *Notifier) put(b *v1alpha1.BatchJob, event string) {
+// put queues the mail about an event; change, where not nil, changes it first.
+func (n *Notifier) put(b *v1alpha1.BatchJob, event string, change func(*Message)) {
 	s := n.Settings()
 	if s == nil {
 		return
@@ -57,6 +69,9 @@ func (n *Notifier) put(b *v1alpha1.BatchJob, event string) {
 	if !ok {
 		n.Log.Warn("no mail: no address", "job", b.Spec.JobID, "user", b.Spec.User)
 		return
+	}
+	if change != nil {
+		change(&m)
 	}
 	select {
 	case n.queue <- m:
@@ -83,6 +98,7 @@ func (n *Notifier) Run(ctx context.Context) {
 
 // look tells about jobs that have used up a share of their time.
 func (n *Notifier) look() {
+	n.forget()
 	if n.Settings() == nil {
 		return
 	}
@@ -94,7 +110,7 @@ func (n *Notifier) look() {
 		}
 		key := told{b.Spec.JobID, b.Status.Attempt, kind}
 		if !n.told[key] {
-			n.put(b, kind)
+			n.put(b, kind, nil)
 		}
 		seen[key] = true
 	}
