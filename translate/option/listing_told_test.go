@@ -1,0 +1,37 @@
+package option_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// TestCommandsSayWhatIsNotDone looks into the commands whose tables have options
+// that are refused or warned about: each has to ask for both.
+func TestCommandsSayWhatIsNotDone(t *testing.T) {
+	for _, s := range []*option.Set{option.Sacct, option.Sacctmgr, option.Scancel, option.Scontrol, option.Scrontab, option.Strigger, option.Sdiag,
+		option.Sinfo, option.Sprio, option.Squeue, option.Sview, option.Sattach, option.Sbcast, option.Sshare, option.Seff, option.Sreport} {
+		folder := s.Name
+		if s == option.Sview {
+			folder = "squeue"
+		}
+		var source strings.Builder
+		files, _ := filepath.Glob(filepath.Join("../../cli", folder, "*.go"))
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(text)
+		}
+		for _, o := range s.Options {
+			asks := map[option.Status]string{option.Refused: ".Refused(v)", option.Warned: ".Warnings(v)"}[o.Status]
+			if !strings.Contains(source.String(), asks) {
+				t.Errorf("%s --%s is %v, and cli/%s never asks for %s", s.Name, o.Name, o.Status, folder, asks)
+			}
+		}
+	}
+}
