@@ -3,7 +3,9 @@ package sbatch
 import (
 	"context"
 	"slices"
+	"strings"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/job"
@@ -21,10 +23,16 @@ func explain(ctx context.Context, cluster Cluster, j *job.Job, testOnly bool, er
 	default:
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Batch job submission failed: "+err.Error())
 	}
+	before, last := jobs.Refusal(err)
 	if testOnly {
-		return &slurmerr.Error{Kind: slurmerr.Refused, Before: []string{"allocation failure: " + err.Error()}, Code: 1}
+		e := &slurmerr.Error{Kind: slurmerr.Refused, Code: 1}
+		for line := range strings.Lines(before) {
+			e.Before = append(e.Before, "sbatch: error: "+strings.TrimSuffix(line, "\n"))
+		}
+		e.Before = append(e.Before, "allocation failure: "+last)
+		return e
 	}
-	text := "Batch job submission failed: " + err.Error()
+	text := before + "Batch job submission failed: " + last
 	if name := unknownPartition(ctx, cluster, j); name != "" {
 		text = "invalid partition specified: " + name + "\n" + text
 	}

@@ -160,6 +160,11 @@ func TestRefusedByTheCluster(t *testing.T) {
 	if _, talk, code = call(&cluster{err: gone}, "", nil, "job.sh"); talk != "sbatch: error: Batch job submission failed: cannot reach it\n" || code != 1 {
 		t.Errorf("%q %d", talk, code)
 	}
+	two := &kube.Error{Kind: kube.Denied, Message: "CPU count per node can not be satisfied\nRequested node configuration is not available"}
+	if _, talk, _ = call(&cluster{err: two}, "", nil, "-c5", "job.sh"); talk !=
+		"sbatch: error: CPU count per node can not be satisfied\nsbatch: error: Batch job submission failed: Requested node configuration is not available\n" {
+		t.Errorf("%q", talk)
+	}
 	if _, talk, _ = call(&cluster{err: denied}, "", nil, "--test-only", "job.sh"); talk != "allocation failure: Invalid partition name specified\n" {
 		t.Errorf("%q", talk)
 	}

@@ -30,6 +30,14 @@ type Submission struct {
 	Waiting func(err error)
 }
 
+// Refusal parts the text of a refused submission: before is what Slurm's
+// controller says ahead of the reason, with its line ends; mostly there is none.
+func Refusal(err error) (before, reason string) {
+	text := err.Error()
+	i := strings.LastIndexByte(text, '\n') + 1
+	return text[:i], text[i:]
+}
+
 // Submitted is a job that the cluster has taken.
 type Submitted struct {
 	ID        int64 // 0 after a dry run

@@ -269,7 +269,8 @@ func (a *Allocation) give(code int) {
 
 // refused explains why there will be no allocation.
 func (c *Client) refused(ctx context.Context, j *job.Job, err error) error {
-	text := c.Refusal + ": " + err.Error()
+	before, last := jobs.Refusal(err)
+	text := before + c.Refusal + ": " + last
 	switch kube.KindOf(err) {
 	case kube.Denied:
 	case kube.Expired, kube.Forbidden:

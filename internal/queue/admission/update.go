@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -272,5 +273,10 @@ func (a *Admission) Judge(b *v1alpha1.BatchJob) error {
 	if err != nil {
 		return err
 	}
-	return a.check(b, user, &directory.Caller{Name: user.Name, User: user, Operator: true}, parts)
+	err = a.check(b, user, &directory.Caller{Name: user.Name, User: user, Operator: true}, parts)
+	var no *Refusal
+	if errors.As(err, &no) { // the reason alone
+		no.Text = no.Text[strings.LastIndexByte(no.Text, '\n')+1:]
+	}
+	return err
 }

@@ -24,7 +24,9 @@ var (
 	ErrGRES          = errors.New("Invalid generic resource (gres) specification")                   //nolint:staticcheck // Slurm's text
 	ErrMemory        = errors.New("Memory required by task is not available")                        //nolint:staticcheck // Slurm's text
 	ErrTimeLimit     = errors.New("Requested time limit is invalid (missing or exceeds some limit)") //nolint:staticcheck // Slurm's text
-	ErrNodeConfig    = errors.New("Requested node configuration is not available")                   //nolint:staticcheck // Slurm's text
+	// Two lines, of which the first stands before "Batch job submission failed".
+	ErrNodeCPUs   = errors.New("CPU count per node can not be satisfied\nRequested node configuration is not available") //nolint:staticcheck // Slurm's text
+	ErrNodeConfig = errors.New("Requested node configuration is not available")                                          //nolint:staticcheck // Slurm's text
 )
 
 // Feasible says why the job could never run, however empty the cluster: one
@@ -147,8 +149,19 @@ func (v *View) checkShape(b *v1alpha1.BatchJob, p *partition) error {
 		return nil // nodes may yet come
 	}
 	cluster := backfill.Snapshot{Now: v.Now, Nodes: v.Nodes}
-	if cluster.Never(&one) == backfill.ReasonBadConfig {
-		return ErrNodeConfig
+	if cluster.Never(&one) != backfill.ReasonBadConfig {
+		return nil
 	}
-	return nil
+	if most := v.mostCPUs(p); one.CPUsPerTask > most || one.MinCPUs > most {
+		return ErrNodeCPUs
+	}
+	return ErrNodeConfig
+}
+
+// mostCPUs is the number of CPUs of p's largest node.
+func (v *View) mostCPUs(p *partition) (most int) {
+	for _, i := range p.nodes.Members() {
+		most = max(most, v.Nodes[i].CPUs)
+	}
+	return most
 }
