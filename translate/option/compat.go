@@ -15,10 +15,10 @@ Written from the option table (translate/option); do not edit. Names are those o
 brought the option later, and pyxis is the plugin.
 
 *supported*: does what it says. *warned*: accepted, and a warning says what is not done. *refused*: an error says why. Nothing is ignored without a
-word. A dash: Slurm's command does not take the option either.
+word. A dash: Slurm's command does not take the option either. The variables are those that the option adds to what every job's environment has.
 `)
 	for g := range groupCount {
-		fmt.Fprintf(&b, "\n## %s\n\n| option | sbatch | srun | salloc | what it is for | what is not done |\n|---|---|---|---|---|---|\n", groupTitles[g])
+		fmt.Fprintf(&b, "\n## %s\n\n| option | sbatch | srun | salloc | what it is for | in the job (SLURM_) | what is not done |\n|---|---|---|---|---|---|---|\n", groupTitles[g])
 		for _, o := range table {
 			if o.Group == g {
 				b.WriteString(o.compatibilityRow())
@@ -49,7 +49,7 @@ func (o *Option) compatibilityRow() string {
 			reasons = append(reasons, reason)
 		}
 	}
-	return row + " | " + cell(o.Help) + " | " + cell(strings.Join(reasons, "; ")) + " |\n"
+	return row + " | " + cell(o.Help) + " | " + strings.Join(o.Sets, ", ") + " | " + cell(strings.Join(reasons, "; ")) + " |\n"
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }

@@ -105,6 +105,10 @@ type Option struct {
 	Env     string
 	EnvFull map[Command][]string
 
+	// Sets are variables that the option sets in the job, without SLURM_ ahead
+	// (sets.go).
+	Sets []string
+
 	// Since is the release of Slurm that brought the option, or "pyxis" for
 	// options of that plugin; empty: 22.05 has it.
 	Since string
@@ -181,6 +185,9 @@ func wholeTable() []*Option {
 	}
 	for _, o := range t {
 		o.Test = testOf(o)
+		if o.In&Sbatch != 0 {
+			o.Sets = sets[o.Name]
+		}
 	}
 	return t
 }
