@@ -229,7 +229,8 @@ type PartitionSpec struct {
 }
 
 // AgentSource names where the agent's folder (agent, berth and the Slurm-named
-// links to it) comes from. Exactly one is set; none: Image of the release.
+// links to it) comes from. Exactly one is set; none: the image of the release,
+// in the way that the nodes can take it.
 type AgentSource struct {
 	// HostPath is an absolute folder present on every node; it is mounted at
 	// the same path.

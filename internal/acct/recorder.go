@@ -130,6 +130,14 @@ func (r *Recorder) Unstored() int {
 	return len(r.dirty) + len(r.steps)
 }
 
+// Away tells why the database could not be written to; nil: it could.
+func (r *Recorder) Away() error {
+	if err := r.away.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Steps takes what an agent says about steps of a job's attempt. Steps of an
 // attempt that nobody knows are dropped.
 func (r *Recorder) Steps(jobID int64, attempt int32, list []wire.StepRecord) {

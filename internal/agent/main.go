@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // Main is the program: the agent, or the helper that Start of package spawn
@@ -25,6 +26,8 @@ func Main(args, environ []string) int {
 				return 125
 			}
 			return receive(args[2], os.Stdin, os.Stderr)
+		case wire.AgentPrepare:
+			return prepare(args[2:], os.Stderr)
 		case "--version":
 			fmt.Fprintln(os.Stdout, "berth-agent "+build.Version)
 			return 0

@@ -55,14 +55,15 @@ var layers = []layer{
 	{"internal/queue", []string{"api", "translate", "internal/queue", "internal/control", "internal/sched/limits", "internal/wire", "internal/build"}},
 	{"internal/acct", []string{"api", "translate", "internal/acct", "internal/queue", "internal/control", "internal/wire", "internal/build"}},
 	{"internal/agentapi", []string{"api", "translate", "internal/queue/member", "internal/control", "internal/wire", "internal/build", "internal/agent/peer"}},
-	{"internal/sched", []string{"api", "translate", "internal/acct", "internal/sched", "internal/control", "internal/queue", "internal/agentapi", "internal/wire", "internal/build"}},
+	{"internal/sched", []string{"api", "translate", "internal/acct", "internal/sched", "internal/control", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/wire", "internal/build", "deploy"}},
 	{"internal/sched/backfill", nil},
 	{"internal/sched/priority", []string{"api", "translate"}},
 	{"internal/sched/limits", []string{"api", "translate", "internal/sched/backfill"}},
+	{"internal/jobsets", nil},
 	{"internal/processnode", []string{"internal/processnode", "internal/wire", "internal/build"}},
 	{"internal/loginkube", []string{"api", "internal/kube", "internal/stdio", "internal/wire"}},
 	{"internal/localcluster/options", nil},
-	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/sched", "internal/control", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
+	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
 }
 
 // pure packages import nothing that reads or writes the world.
@@ -73,16 +74,16 @@ var impure = []string{"os", "os/exec", "net", "net/http", "syscall", "golang.org
 // heavy is what only few packages may link, and which.
 var heavy = map[string][]string{
 	"k8s.io/kubernetes/":             {"internal/sched/plugin", "internal/sched/app", "internal/localcluster", "cmd/scheduler", "cmd/berth-local"},
-	"sigs.k8s.io/controller-runtime": {"internal/acct/server", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/localcluster", "test"},
-	"k8s.io/client-go/kubernetes":    {"internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/localcluster", "internal/processnode", "test"},
-	"k8s.io/client-go":               {"internal/kube", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/localcluster", "internal/processnode", "test", "cmd/scheduler", "cmd/berth-local"},
+	"sigs.k8s.io/controller-runtime": {"internal/acct/server", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/localcluster", "test"},
+	"k8s.io/client-go/kubernetes":    {"internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/localcluster", "internal/processnode", "test"},
+	"k8s.io/client-go":               {"internal/kube", "internal/control", "internal/sched", "internal/queue", "internal/agentapi", "internal/jobsets", "internal/localcluster", "internal/processnode", "test", "cmd/scheduler", "cmd/berth-local"},
 	"go.etcd.io/etcd/server":         {"internal/localcluster"},
 	"charm.land":                     {"tui"},
 	"github.com/charmbracelet":       {"tui"},
 	"modernc.org/sqlite":             {"internal/acct"},
 	"github.com/jackc/pgx/v5":        {"internal/acct"},
-	"sigs.k8s.io/jobset/api":         {"translate/kube", "cli/translate", "internal/control", "internal/sched", "internal/localcluster", "test"},
-	"sigs.k8s.io/jobset/pkg":         {"internal/localcluster"},
+	"sigs.k8s.io/jobset/api":         {"translate/kube", "cli/translate", "internal/control", "internal/jobsets", "internal/sched", "internal/localcluster", "test"},
+	"sigs.k8s.io/jobset/pkg":         {"internal/jobsets"},
 }
 
 type file struct {

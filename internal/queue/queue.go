@@ -52,6 +52,8 @@ type Options struct {
 	// proxy's certificate, which the API server must be told to do
 	// (WebhookAdmissionConfiguration).
 	OnlyAPIServer bool
+	// WebhookSecret ends the webhooks' paths; "": nothing does.
+	WebhookSecret string
 	// Peer tells whether certificates are those of another API role.
 	Peer func([]*x509.Certificate) bool
 	// Unstored is how many changes accounting has yet to write; nil: none.
@@ -91,7 +93,7 @@ func New(o Options) (*Server, error) {
 	admit := admission.New(admission.Config{
 		Directory: dir, IDs: s.ids, Jobs: s.table, Checker: o.Checker,
 		Known: o.Cluster.Job, Read: reader(o.Cluster.Client),
-		PodCreators: o.PodCreators, Caller: caller, Now: o.Now, Log: o.Log,
+		PodCreators: o.PodCreators, Caller: caller, Secret: o.WebhookSecret, Now: o.Now, Log: o.Log,
 	})
 	if o.Leader == nil {
 		admit.Register(s.mux)

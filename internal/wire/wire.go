@@ -14,6 +14,10 @@ const (
 	LabelManaged   = "berth.hpc/managed"
 	LabelNamespace = "berth.hpc/user-namespace" // on Namespaces of Slurm users: the user's name
 
+	// LabelLeader on a pod of the scheduler (value "true"): it leads, and takes
+	// the connections of the API role.
+	LabelLeader = "berth.hpc/leader"
+
 	// LabelFeature plus a feature's name is a label (value "true") on a Node
 	// that has the feature.
 	LabelFeature = "feature.berth.hpc/"
@@ -112,6 +116,14 @@ const (
 	// nothing.
 	EnvCPUBind = "BERTH_CPU_BIND"
 )
+
+// AgentPrepare as its first argument lets the agent prepare a pod and end:
+//
+//	agent prepare -hosts=FILE [-bin=DIR] [-- DIR...]
+//
+// copies /etc/hosts to FILE and the agent's own folder to DIR, and fails with a
+// line for each DIR after -- that the process cannot see.
+const AgentPrepare = "prepare"
 
 // Paths inside a pod.
 const (

@@ -49,6 +49,9 @@ type Input struct {
 	API   string
 	APICA []byte
 
+	// Agent is where a partition that does not say has the agent from.
+	Agent v1alpha1.AgentSource
+
 	// Resource names the extended resource that stands for g on node; nil:
 	// Resource of this package.
 	Resource func(node *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName

@@ -70,6 +70,14 @@ var cases = map[string]func(*kube.Input){
 }
 
 func init() {
+	cases["init-container"] = func(in *kube.Input) {
+		cases["template"](in)
+		in.Partition.Spec.Agent.InitContainer = true
+	}
+	cases["agent-of-the-release"] = func(in *kube.Input) {
+		cases["template"](in)
+		in.Partition.Spec.Agent, in.Agent = v1alpha1.AgentSource{}, v1alpha1.AgentSource{Image: "berth/agent:release"}
+	}
 	cases["container"] = func(in *kube.Input) {
 		cases["template"](in)
 		in.Partition.Spec.AllowImages = []string{"nvcr.io/*"}

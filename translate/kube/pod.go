@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
@@ -20,6 +21,9 @@ const (
 	volumeBin   = "berth-bin"
 	volumeHosts = "berth-hosts"
 )
+
+// containerPrepare is the init container of every pod on a kubelet.
+const containerPrepare = "berth-prepare"
 
 // pod makes the template of a run's pods: the Partition's, with the agent in it.
 func (in Input) pod(r run) (*corev1.PodTemplateSpec, error) {
@@ -67,7 +71,7 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	if err := image.Apply(in.Partition, c, in.Job.Spec.Job.Batch.Container); err != nil {
 		return err
 	}
-	binDir, err := in.binVolume(spec, c)
+	binDir, agentImage, err := in.binVolume(spec, c)
 	if err != nil {
 		return err
 	}
@@ -77,13 +81,19 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	c.Resources = corev1.ResourceRequirements{Requests: r.resources, Limits: r.limits}
 	c.SecurityContext = restricted(c.SecurityContext)
 	hostsFile(spec, c)
-	mustExist(spec, shared, image.Sources(in.Job.Spec.Job.Batch.Container))
+	if c.Image != HostImage {
+		prepare(spec, c, binDir, agentImage, shared, image.Sources(in.Job.Spec.Job.Batch.Container))
+	}
 	return nil
 }
 
-// binVolume mounts the agent's folder, and says where.
-func (in Input) binVolume(spec *corev1.PodSpec, c *corev1.Container) (string, error) {
+// binVolume mounts the agent's folder, and says where. image is the one that it
+// has to be copied from when the pod starts; "": none.
+func (in Input) binVolume(spec *corev1.PodSpec, c *corev1.Container) (dir, image string, err error) {
 	source := in.Partition.Spec.Agent
+	if source == (v1alpha1.AgentSource{}) {
+		source = in.Agent
+	}
 	v := corev1.Volume{Name: volumeBin}
 	m := corev1.VolumeMount{Name: volumeBin, ReadOnly: true}
 	switch {
@@ -94,49 +104,91 @@ func (in Input) binVolume(spec *corev1.PodSpec, c *corev1.Container) (string, er
 		v.Image = &corev1.ImageVolumeSource{Reference: source.Image}
 		m.MountPath, m.SubPath = wire.DefaultBinDir, wire.DefaultBinDir[1:]
 	case source.Image != "":
-		return "", fmt.Errorf("partition %s: agent.initContainer is not supported yet", in.Partition.Name)
+		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
+		m.MountPath, image = wire.DefaultBinDir, source.Image
 	default:
-		return "", fmt.Errorf("partition %s does not say where the agent comes from (spec.agent)", in.Partition.Name)
+		return "", "", fmt.Errorf("partition %s does not say where the agent comes from (spec.agent)", in.Partition.Name)
 	}
 	spec.Volumes = append(spec.Volumes, v)
 	c.VolumeMounts = append(c.VolumeMounts, m)
-	return m.MountPath, nil
+	return m.MountPath, image, nil
 }
 
 // hostsFile gives the pod an /etc/hosts of its own, which the agent can write
-// to. A kubelet makes a folder of a subPath that does not exist, so a file is
-// put there first; process nodes need no help.
+// to.
 func hostsFile(spec *corev1.PodSpec, c *corev1.Container) {
-	const dir, file = "/run/berth-hosts", "hosts"
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
 		Name: volumeHosts, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: "/etc/hosts", SubPath: file})
-	if c.Image == HostImage {
-		return
-	}
-	spec.InitContainers = append(spec.InitContainers, corev1.Container{
-		Name:            volumeHosts,
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: "/etc/hosts", SubPath: hostsName})
+}
+
+// hostsName is the file in the hosts' volume.
+const hostsName = "hosts"
+
+// Where the container that prepares the pod has the volumes that it fills.
+const (
+	prepareHosts = "/run/berth-hosts"
+	prepareBin   = "/run/berth-bin"
+)
+
+// prepare adds the container that runs before the job's, with the same rights:
+// the agent itself, so that it needs nothing of an image, not even a shell. It
+// puts a file where /etc/hosts will be mounted, since a kubelet makes a folder
+// of a subPath that does not exist; it copies the agent's folder where that
+// does not come as a volume; and it fails when a folder that the user wants to
+// mount is not there, or not to be seen by the user: the kubelet would make it,
+// as root.
+func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, shared []corev1.VolumeMount, sources []string) {
+	first := corev1.Container{
+		Name:            containerPrepare,
 		Image:           c.Image,
 		ImagePullPolicy: c.ImagePullPolicy,
-		Command:         []string{"/bin/sh", "-c", "cp /etc/hosts " + dir + "/" + file},
+		Command:         []string{path.Join(binDir, "agent"), wire.AgentPrepare, "-hosts=" + path.Join(prepareHosts, hostsName)},
 		// The greater of init and job containers counts, so this is free.
 		Resources:       c.Resources,
 		SecurityContext: c.SecurityContext,
-		VolumeMounts:    []corev1.VolumeMount{{Name: volumeHosts, MountPath: dir}},
-	})
+		VolumeMounts:    []corev1.VolumeMount{{Name: volumeHosts, MountPath: prepareHosts}},
+	}
+	if agentImage != "" {
+		first.Image, first.ImagePullPolicy = agentImage, ""
+		first.Command[0] = path.Join(wire.DefaultBinDir, "agent")
+		first.Command = append(first.Command, "-bin="+prepareBin)
+		first.VolumeMounts = append(first.VolumeMounts, corev1.VolumeMount{Name: volumeBin, MountPath: prepareBin})
+	} else {
+		i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volumeBin })
+		first.VolumeMounts = append(first.VolumeMounts, c.VolumeMounts[i])
+	}
+	if len(sources) > 0 {
+		first.Command = append(append(first.Command, "--"), sources...)
+		first.VolumeMounts = append(first.VolumeMounts, shared...)
+	}
+	spec.InitContainers = append(spec.InitContainers, first)
 }
 
-// mustExist lets the pod fail when a folder that the user wants to mount is not
-// there, or not to be seen by the user: the kubelet would make it, as root.
-func mustExist(spec *corev1.PodSpec, shared []corev1.VolumeMount, sources []string) {
-	i := slices.IndexFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == volumeHosts })
-	if len(sources) == 0 || i < 0 {
-		return
+// ImageVolumes says whether a node's kubelet and container runtime mount images
+// as volumes, a part of them included: kubelets do from 1.35 on (before it was
+// off by default), containerd from 2.1, CRI-O as the kubelet of its version.
+func ImageVolumes(n *corev1.NodeSystemInfo) bool {
+	if !atLeast(strings.TrimPrefix(n.KubeletVersion, "v"), 1, 35) {
+		return false
 	}
-	c := &spec.InitContainers[i]
-	c.Command[2] += ` && for d; do [ -e "$d" ] || { echo "--container-mounts: $d does not exist" >&2; exit 1; }; done`
-	c.Command = append(append(c.Command, "sh"), sources...)
-	c.VolumeMounts = append(c.VolumeMounts, shared...)
+	name, version, _ := strings.Cut(n.ContainerRuntimeVersion, "://")
+	switch name {
+	case "containerd":
+		return atLeast(strings.TrimPrefix(version, "v"), 2, 1)
+	case "cri-o":
+		return atLeast(version, 1, 33)
+	}
+	return false
+}
+
+// atLeast compares the first two parts of a version.
+func atLeast(version string, major, minor int) bool {
+	a, rest, _ := strings.Cut(version, ".")
+	b, _, _ := strings.Cut(rest, ".")
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(strings.TrimRight(b, "+"))
+	return errX == nil && errY == nil && (x > major || x == major && y >= minor)
 }
 
 // podSecurity is the user's numbers, and what the partition says otherwise.

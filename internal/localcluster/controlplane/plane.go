@@ -11,6 +11,8 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
+
+	"github.com/berth-hpc/berth/internal/jobsets"
 )
 
 // Plane is a running control plane.
@@ -86,10 +88,10 @@ func (p *Plane) StartJobSet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hooks := newHookServer(p.config.Webhook, cert)
-	p.run(&p.looping, func() error { return p.config.runJobSet(p.controllers, hooks) })
+	hooks := jobsets.NewHooks(p.config.Webhook, cert)
+	p.run(&p.looping, func() error { return jobsets.Run(p.controllers, p.config.JobSet, hooks) })
 	select {
-	case <-hooks.started:
+	case <-hooks.Started():
 		return nil
 	case err := <-p.failed:
 		return err

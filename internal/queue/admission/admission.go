@@ -10,6 +10,7 @@ package admission
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -62,6 +63,10 @@ type Config struct {
 	// refuses it. nil: whoever reaches the webhooks may call them, which lets
 	// them draw ids and use up other users' rate, but store nothing.
 	Caller func(*http.Request) error
+	// Secret, if set, is the last part of the webhooks' paths, which only
+	// administrators and the API server can read where it is written (the
+	// webhook configurations).
+	Secret string
 	// Rate is how many submissions a user may make in a second on average,
 	// Burst how many at once. 0: DefaultRate, DefaultBurst.
 	Rate  float64
@@ -108,9 +113,27 @@ func New(cfg Config) *Admission {
 
 // Register adds the webhooks to mux.
 func (a *Admission) Register(mux *http.ServeMux) {
-	mux.Handle("POST /mutate/batchjobs", a.webhook(a.mutateJob))
-	mux.Handle("POST /validate/batchjobs", a.webhook(a.validateJob))
-	mux.Handle("POST /mutate/pods", a.webhook(a.mutatePod))
+	tail := ""
+	if a.Secret != "" {
+		tail = "/{secret}"
+	}
+	mux.Handle("POST /mutate/batchjobs"+tail, a.webhook(a.mutateJob))
+	mux.Handle("POST /validate/batchjobs"+tail, a.webhook(a.validateJob))
+	mux.Handle("POST /mutate/pods"+tail, a.webhook(a.mutatePod))
+}
+
+// errCaller refuses who does not know the secret path.
+var errCaller = errors.New("this path is the API server's")
+
+// known tells whether the request may come from the API server.
+func (a *Admission) known(r *http.Request) error {
+	if a.Secret != "" && subtle.ConstantTimeCompare([]byte(r.PathValue("secret")), []byte(a.Secret)) != 1 {
+		return errCaller
+	}
+	if a.Caller != nil {
+		return a.Caller(r)
+	}
+	return nil
 }
 
 // decision is one webhook: a patch (may be nil), or an error that refuses.
@@ -122,11 +145,9 @@ const maxReview = 8 << 20
 
 func (a *Admission) webhook(decide decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.Caller != nil {
-			if err := a.Caller(r); err != nil {
-				http.Error(w, err.Error(), http.StatusUnauthorized)
-				return
-			}
+		if err := a.known(r); err != nil {
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
 		}
 		var review admissionv1.AdmissionReview
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review)

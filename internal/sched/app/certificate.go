@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -28,8 +31,8 @@ import (
 const authoritySecret = "berth-api-tls"
 
 // ownCertificate makes a certificate for hosts under the kept authority, which
-// is made when there is none.
-func ownCertificate(ctx context.Context, c client.Client, hosts []string) (TLSFiles, error) {
+// is made when there is none. The secret follows from the authority's key.
+func ownCertificate(ctx context.Context, c client.Client, hosts []string) (files TLSFiles, secret string, err error) {
 	s := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: wire.SystemNamespace, Name: authoritySecret}
 	for {
@@ -38,11 +41,11 @@ func ownCertificate(ctx context.Context, c client.Client, hosts []string) (TLSFi
 			break
 		}
 		if !apierrors.IsNotFound(err) {
-			return TLSFiles{}, fmt.Errorf("authority of the API role: %w", err)
+			return files, "", fmt.Errorf("authority of the API role: %w", err)
 		}
 		ca, err := sign(pkix.Name{CommonName: "berth-api-ca"}, nil, nil)
 		if err != nil {
-			return TLSFiles{}, err
+			return files, "", err
 		}
 		s = &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
@@ -52,16 +55,18 @@ func ownCertificate(ctx context.Context, c client.Client, hosts []string) (TLSFi
 		if err := c.Create(ctx, s); err == nil {
 			break
 		} else if !apierrors.IsAlreadyExists(err) {
-			return TLSFiles{}, fmt.Errorf("authority of the API role: %w", err)
+			return files, "", fmt.Errorf("authority of the API role: %w", err)
 		}
 	}
 	authority, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return TLSFiles{}, fmt.Errorf("authority of the API role in Secret %s: %w", authoritySecret, err)
+		return files, "", fmt.Errorf("authority of the API role in Secret %s: %w", authoritySecret, err)
 	}
-	out, err := sign(pkix.Name{CommonName: serviceHost}, hosts, &authority)
-	out.CA = s.Data[corev1.TLSCertKey]
-	return out, err
+	files, err = sign(pkix.Name{CommonName: serviceHost}, hosts, &authority)
+	files.CA = s.Data[corev1.TLSCertKey]
+	mac := hmac.New(sha256.New, s.Data[corev1.TLSPrivateKeyKey])
+	mac.Write([]byte("webhooks"))
+	return files, hex.EncodeToString(mac.Sum(nil)[:16]), err
 }
 
 // sign makes a key and a certificate for it: of a server for hosts under the

@@ -51,6 +51,33 @@ type Config struct {
 	// the leader still answers admission, agents and processes of the API role,
 	// but is not the queue API's address.
 	NoScheduler, NoAPI bool
+	// JobSet adds a third: JobSet's controllers and webhooks, for a cluster
+	// without them. Their webhooks are served on JobSetAddress; "" is ":6822".
+	JobSet        bool
+	JobSetAddress string
+
+	// HealthAddress is where /livez, /readyz and /metrics are served, without
+	// TLS; "": nowhere.
+	HealthAddress string
+
+	// Pod is the name of the pod this process runs in, "": it runs in none.
+	// While it leads, that pod alone carries wire.LabelLeader, by which the
+	// Service of the API role selects it.
+	Pod string
+
+	// Objects is a folder of YAML files with objects of group berth.hpc, which
+	// a leader applies when it starts, each when its file has changed since it
+	// was applied last. "": none.
+	Objects string
+
+	// AgentImage is where partitions that do not say otherwise have the agent
+	// from; "": such partitions cannot run jobs.
+	AgentImage string
+
+	// Namespaces makes each User's namespace, ServiceAccount and bindings;
+	// NamespaceLabels are put on the namespaces it makes.
+	Namespaces      bool
+	NamespaceLabels map[string]string
 
 	// LeaderURL is where a process of the API role alone finds the leader. "":
 	// where the webhook configurations point to.
@@ -68,6 +95,9 @@ type Config struct {
 	// StartTimeout is how long a placed job may take until every agent has
 	// reported. 0: 60 s, and 10 minutes while images are being pulled.
 	StartTimeout time.Duration
+
+	// self is the identity that the API server knows this process by.
+	self string
 
 	// Ready, if set, is called once, when this process leads and every part
 	// of it serves.
@@ -102,12 +132,18 @@ type Election struct {
 // is not.
 const defaultPort = 6820
 
+// jobSetPort is where JobSet's webhooks are served; 6821 is for health.
+const jobSetPort = 6822
+
 func (c Config) withDefaults() (Config, error) {
 	if c.Kube == nil {
 		return c, errors.New("no connection to the API server is configured")
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if c.JobSetAddress == "" {
+		c.JobSetAddress = ":" + strconv.Itoa(jobSetPort)
 	}
 	if c.Address == "" {
 		c.Address = ":" + strconv.Itoa(defaultPort)

@@ -9,6 +9,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/replica"
@@ -29,6 +33,8 @@ type endpoint struct {
 	ca          []byte // PEM
 	// peer tells the certificates of Berth's other processes.
 	peer func([]*x509.Certificate) bool
+	// secret ends the webhooks' paths; "": nothing does.
+	secret string
 }
 
 // openEndpoint listens, fills in the URLs that cfg leaves open, and gets a
@@ -46,12 +52,15 @@ func openEndpoint(ctx context.Context, cfg *Config, c *control.Cluster) (*endpoi
 		cfg.PublicURL = "https://" + reachable(e.Addr())
 	}
 	if cfg.PodURL == "" {
-		cfg.PodURL = cfg.PublicURL
+		var err error
+		if cfg.PodURL, err = podURL(ctx, c.Client, cfg.PublicURL); err != nil {
+			return nil, err
+		}
 	}
 	files := cfg.TLS
 	if len(files.Certificate) == 0 {
 		var err error
-		if files, err = ownCertificate(ctx, c.Client, hostsOf(cfg.PublicURL, cfg.PodURL)); err != nil {
+		if files, e.secret, err = ownCertificate(ctx, c.Client, hostsOf(cfg.PublicURL, cfg.PodURL)); err != nil {
 			return nil, err
 		}
 	}
@@ -71,6 +80,26 @@ func (e *endpoint) onlyPeers(r *http.Request) error {
 		return errors.New("this path is for Berth's own processes")
 	}
 	return nil
+}
+
+// podURL is where agents reach what the API server reaches at public: by the
+// Service's address, where that is one, so that pods need no cluster DNS.
+func podURL(ctx context.Context, c client.Client, public string) (string, error) {
+	u, err := url.Parse(public)
+	if err != nil {
+		return "", fmt.Errorf("URL of the API role: %w", err)
+	}
+	if u.Hostname() != serviceHost {
+		return public, nil
+	}
+	s := &corev1.Service{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: wire.SystemNamespace, Name: serviceName}, s); err != nil {
+		return "", fmt.Errorf("the Service of the API role: %w", err)
+	}
+	if net.ParseIP(s.Spec.ClusterIP) == nil {
+		return public, nil
+	}
+	return "https://" + net.JoinHostPort(s.Spec.ClusterIP, strconv.Itoa(int(portOf(u)))), nil
 }
 
 // reachable is the address as somebody on this machine would dial it.

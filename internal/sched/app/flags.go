@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 
+	apilabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
@@ -34,12 +35,12 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 // flag.ErrHelp when help was asked for.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
 	var c Config
-	var kubeconfig, role, cert, key, ca string
+	var kubeconfig, role, cert, key, ca, labels string
 	var verbose bool
 	f := flag.NewFlagSet("scheduler", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&kubeconfig, "kubeconfig", "", "file with the connection to the API server; empty: that of the pod")
-	f.StringVar(&role, "role", "scheduler,api", "roles to play: scheduler (the leader), api (answers the queue API), or both; api alone takes no lease and may run several times")
+	f.StringVar(&role, "role", "scheduler,api", "roles to play: scheduler (the leader), api (answers the queue API), or both; api alone takes no lease and may run several times; jobset beside scheduler runs JobSet's controllers, for a cluster without")
 	f.StringVar(&c.Address, "bind-address", "", "host:port where the API role listens (default :6820)")
 	f.StringVar(&c.PublicURL, "public-url", "", "URL of the API role for the API server (default: the bind address)")
 	f.StringVar(&c.LeaderURL, "leader-url", "", "with --role=api: URL of the leader (default: that of the webhook configurations)")
@@ -57,6 +58,13 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	f.IntVar(&c.Accounting.Retention, "accounting-retention", 0, "days that accounting records are kept; 0: for ever")
 	f.StringVar(&c.Accounting.Archive, "accounting-archive", "", "folder that takes records older than that; empty: they are deleted")
 	f.DurationVar(&c.StartTimeout, "start-timeout", 0, "how long a placed job may take to start (default 60s)")
+	f.StringVar(&c.HealthAddress, "health-address", "", "host:port of /livez, /readyz and /metrics, without TLS (default: nowhere)")
+	f.StringVar(&c.JobSetAddress, "jobset-webhook-address", "", "host:port where JobSet's webhooks are served (default :6822)")
+	f.StringVar(&c.Pod, "pod", "", "name of the pod this process runs in, which gets a label while it leads")
+	f.StringVar(&c.Objects, "objects", "", "folder of YAML files with Berth's objects, applied when they change")
+	f.StringVar(&c.AgentImage, "agent-image", "", "image of the agent for partitions that do not name one")
+	f.BoolVar(&c.Namespaces, "user-namespaces", false, "make the namespace, ServiceAccount and bindings of each User")
+	f.StringVar(&labels, "user-namespace-labels", "", "labels of those namespaces: key=value,...")
 	f.BoolVar(&verbose, "verbose", false, "log every decision")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -69,6 +77,12 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 	}
 	if err := c.setRoles(role); err != nil {
 		return c, err
+	}
+	if labels != "" {
+		var err error
+		if c.NamespaceLabels, err = apilabels.ConvertSelectorToLabelsMap(labels); err != nil {
+			return c, fmt.Errorf("--user-namespace-labels: %w", err)
+		}
 	}
 	if err := c.TLS.read(cert, key, ca); err != nil {
 		return c, err
@@ -90,8 +104,10 @@ func (c *Config) setRoles(text string) error {
 			c.NoScheduler = false
 		case "api":
 			c.NoAPI = false
+		case "jobset":
+			c.JobSet = true
 		default:
-			return fmt.Errorf("unknown role %q: scheduler, api or both", r)
+			return fmt.Errorf("unknown role %q: scheduler, api, jobset or several of them", r)
 		}
 	}
 	return nil

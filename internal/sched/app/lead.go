@@ -15,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/mail"
+	"github.com/berth-hpc/berth/internal/sched/namespaces"
 	"github.com/berth-hpc/berth/internal/sched/planner"
 	"github.com/berth-hpc/berth/internal/sched/plugin"
 	"github.com/berth-hpc/berth/internal/sched/starter"
@@ -31,7 +32,7 @@ const keeperWorkers = 16
 const workloadWorkers = 4
 
 // lead runs every part until ctx ends or one of them fails.
-func lead(ctx context.Context, cfg Config) error {
+func lead(ctx context.Context, cfg Config, h *health) error {
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,10 +69,17 @@ func lead(ctx context.Context, cfg Config) error {
 	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, family(cluster), time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
+	var homes *namespaces.Maker
+	if cfg.Namespaces {
+		homes = namespaces.New(cluster, cfg.NamespaceLabels, cfg.Log)
+	}
+	if err := applyObjects(ctx, cfg, cluster.Client); err != nil {
+		return err
+	}
 	if err := fill(ctx, cfg, cluster, wake); err != nil {
 		return err
 	}
-	failed := make(chan error, 1)
+	failed := make(chan error, 2)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
@@ -84,9 +92,26 @@ func lead(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if cfg.Register {
-		if err := register(ctx, cluster.Client, &cfg, endpoint.ca); err != nil {
+		if err := register(ctx, cluster.Client, &cfg, target{cfg.PublicURL, endpoint.ca, endpoint.secret, cfg.self}); err != nil {
 			return err
 		}
+	}
+	if cfg.JobSet {
+		run, err := startJobSet(ctx, cfg, cluster.Client, endpoint)
+		if err != nil {
+			return err
+		}
+		wg.Go(func() {
+			if err := run(); err != nil && ctx.Err() == nil {
+				failed <- err
+			}
+		})
+	}
+	if err := claim(ctx, cfg.Pod, cluster.Client); err != nil {
+		return err
+	}
+	if homes != nil {
+		wg.Go(func() { homes.Run(ctx) })
 	}
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
@@ -97,6 +122,8 @@ func lead(ctx context.Context, cfg Config) error {
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}
+	h.lead(newCollector(cluster, plan, rec))
+	defer h.lead(nil)
 	select {
 	case err := <-failed:
 		return err

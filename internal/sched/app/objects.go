@@ -27,6 +27,7 @@ func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 			Resource: func(a *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
 				return resourceFor(c, a, g)
 			},
+			Agent: v1alpha1.AgentSource{Image: cfg.AgentImage, InitContainer: cfg.AgentImage != "" && !imageVolumes(c, b.Status.Allocation)},
 		}
 		for _, p := range snapshot.Partitions(c.Partitions.List()) {
 			if p.Name == b.Status.Partition {
@@ -41,6 +42,17 @@ func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 		}
 		return kube.Objects(in)
 	}
+}
+
+// imageVolumes says whether every node of an allocation can mount an image as a
+// volume.
+func imageVolumes(c *control.Cluster, a *v1alpha1.Allocation) bool {
+	for i := range a.Nodes {
+		if n, ok := c.Nodes.Get(starter.NodeObject(&a.Nodes[i])); !ok || !kube.ImageVolumes(&n.Status.NodeInfo) {
+			return false
+		}
+	}
+	return true
 }
 
 // resourceFor names the resource that stands for g on the node: Berth's own

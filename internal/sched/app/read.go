@@ -26,7 +26,7 @@ import (
 // read plays the API role alone until ctx ends: it follows the cluster by
 // itself, so that a heavy query takes nothing from planning, and hands the
 // leader what writes. It needs the leader neither to start nor to answer.
-func read(ctx context.Context, cfg Config) error {
+func read(ctx context.Context, cfg Config, h *health) error {
 	began := time.Now()
 	cluster, err := control.New(cfg.Kube)
 	if err != nil {
@@ -42,7 +42,7 @@ func read(ctx context.Context, cfg Config) error {
 	plan := planner.New(cluster, nil, time.Now, cfg.Log)
 	plan.Passive = true
 	rec := newReader(cfg, cluster)
-	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: plan, Leader: leader, Log: cfg.Log})
+	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: plan, Leader: leader, Trusted: []string{cfg.self}, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
@@ -61,10 +61,11 @@ func read(ctx context.Context, cfg Config) error {
 		return nil
 	})
 	if cfg.Register {
-		if err := register(ctx, cluster.Client, &cfg, endpoint.ca); err != nil {
+		if err := register(ctx, cluster.Client, &cfg, target{cfg.PublicURL, endpoint.ca, endpoint.secret, cfg.self}); err != nil {
 			return err
 		}
 	}
+	h.answering.Store(true)
 	cfg.Log.Info("answering", "url", cfg.PublicURL, "after", time.Since(began).Round(time.Millisecond))
 	if cfg.Ready != nil {
 		cfg.Ready()

@@ -16,19 +16,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/queue"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // webhooksName names the webhook configurations.
 const webhooksName = "berth"
 
-// register points the API server at cfg.PublicURL: the leader for admission and,
+// target is what the API server is pointed at.
+type target struct {
+	url    string // of the API role
+	ca     []byte
+	secret string // ends the webhooks' paths; may be empty
+	self   string // this process's identity
+}
+
+// register points the API server at the API role: the leader for admission and,
 // with the API role, for the queue API; a process of the API role alone for the
 // queue API. Each leader does it anew, so requests go to the one that leads.
-func register(ctx context.Context, c client.Client, cfg *Config, ca []byte) error {
-	publicURL := cfg.PublicURL
-	u, err := url.Parse(publicURL)
+func register(ctx context.Context, c client.Client, cfg *Config, to target) error {
+	u, err := url.Parse(to.url)
 	if err != nil {
 		return fmt.Errorf("URL of the API role: %w", err)
 	}
@@ -42,10 +48,10 @@ func register(ctx context.Context, c client.Client, cfg *Config, ca []byte) erro
 		change func()
 		skip   bool
 	}{
-		{o: mutating, change: func() { mutating.Webhooks = mutatingWebhooks(publicURL, ca) }, skip: cfg.NoScheduler},
-		{o: validating, change: func() { validating.Webhooks = validatingWebhooks(publicURL, ca) }, skip: cfg.NoScheduler},
+		{o: mutating, change: func() { mutating.Webhooks = to.mutatingWebhooks() }, skip: cfg.NoScheduler},
+		{o: validating, change: func() { validating.Webhooks = to.validatingWebhooks() }, skip: cfg.NoScheduler},
 		{o: service, change: func() { service.Spec = alias(u.Hostname(), port) }, skip: cfg.NoAPI || u.Hostname() == serviceHost},
-		{o: api, change: func() { api.Spec = queueAPI(port, ca) }, skip: cfg.NoAPI},
+		{o: api, change: func() { api.Spec = queueAPI(port, to.ca) }, skip: cfg.NoAPI},
 	}
 	for _, s := range steps {
 		if s.skip {
@@ -102,16 +108,16 @@ func queueAPI(port int32, ca []byte) apiregistration.APIServiceSpec {
 
 // Admission must answer, or nothing is admitted: the ids, the users and the
 // limits all hang on it. The rules name no more than Berth's own objects.
-func mutatingWebhooks(base string, ca []byte) []admission.MutatingWebhook {
+func (to target) mutatingWebhooks() []admission.MutatingWebhook {
 	jobs := admission.MutatingWebhook{
 		Name:            "batchjobs.mutate.berth.hpc",
-		ClientConfig:    at(base+"/mutate/batchjobs", ca),
+		ClientConfig:    to.at("/mutate/batchjobs"),
 		Rules:           rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs", admission.Create, admission.Update),
-		MatchConditions: notOurs(),
+		MatchConditions: to.notOurs(),
 	}
 	pods := admission.MutatingWebhook{
 		Name:         "pods.mutate.berth.hpc",
-		ClientConfig: at(base+"/mutate/pods", ca),
+		ClientConfig: to.at("/mutate/pods"),
 		Rules:        rules("", "v1", "pods", admission.Create),
 		ObjectSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: wire.LabelJobID, Operator: metav1.LabelSelectorOpExists}}},
@@ -140,28 +146,38 @@ func mutatingWebhooks(base string, ca []byte) []admission.MutatingWebhook {
 // their ids. The identity is that of an authenticated request; nobody else has
 // it. Cancelling thousands of jobs is as many changes, made on behalf of
 // callers whose rights the queue API has checked.
-func notOurs() []admission.MatchCondition {
+func (to target) notOurs() []admission.MatchCondition {
 	return []admission.MatchCondition{{
 		Name: "not-written-by-the-scheduler",
 		Expression: fmt.Sprintf(`request.userInfo.username != %q || request.operation == "CREATE" && (!has(object.spec.jobID) || object.spec.jobID == 0)`,
-			queue.DefaultTrusted[0]),
+			to.self),
 	}}
 }
 
-func validatingWebhooks(base string, ca []byte) []admission.ValidatingWebhook {
+func (to target) validatingWebhooks() []admission.ValidatingWebhook {
 	return []admission.ValidatingWebhook{{
 		Name:         "batchjobs.validate.berth.hpc",
-		ClientConfig: at(base+"/validate/batchjobs", ca),
+		ClientConfig: to.at("/validate/batchjobs"),
 		Rules: rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs",
 			admission.Create, admission.Update, admission.Delete),
-		MatchConditions: notOurs(),
+		MatchConditions: to.notOurs(),
 		FailurePolicy:   ptr(admission.Fail), SideEffects: ptr(admission.SideEffectClassNoneOnDryRun),
 		MatchPolicy: ptr(admission.Equivalent), TimeoutSeconds: ptr(int32(10)), AdmissionReviewVersions: []string{"v1"},
 	}}
 }
 
-func at(url string, ca []byte) admission.WebhookClientConfig {
-	return admission.WebhookClientConfig{URL: &url, CABundle: ca}
+// at is the webhook at a path: by the Service, where the API role is behind
+// ours (the API server does not ask the cluster's DNS), else by its URL.
+func (to target) at(path string) admission.WebhookClientConfig {
+	if to.secret != "" {
+		path += "/" + to.secret
+	}
+	u, err := url.Parse(to.url)
+	if err != nil || u.Hostname() != serviceHost {
+		return admission.WebhookClientConfig{URL: ptr(to.url + path), CABundle: to.ca}
+	}
+	return admission.WebhookClientConfig{CABundle: to.ca, Service: &admission.ServiceReference{
+		Namespace: wire.SystemNamespace, Name: serviceName, Path: &path, Port: ptr(portOf(u))}}
 }
 
 func rules(group, version, resource string, ops ...admission.OperationType) []admission.RuleWithOperations {

@@ -30,13 +30,24 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if cfg.NoScheduler {
-		return read(ctx, cfg)
+	if cfg.self, err = whoAmI(ctx, cfg.Kube); err != nil {
+		return err
 	}
-	e, err := newElection(cfg)
+	h := &health{}
+	if !cfg.NoScheduler {
+		if h.election, err = newElection(cfg); err != nil {
+			return err
+		}
+	}
+	stop, err := h.serve(ctx, cfg)
 	if err != nil {
 		return err
 	}
+	defer stop()
+	if cfg.NoScheduler {
+		return read(ctx, cfg, h)
+	}
+	e := h.election
 	e.start(ctx)
 	defer e.stop()
 	select {
@@ -55,7 +66,7 @@ func Run(ctx context.Context, cfg Config) error {
 		case <-work.Done():
 		}
 	}()
-	err = lead(work, cfg)
+	err = lead(work, cfg, h)
 	select {
 	case <-e.over:
 		return ErrLeaseLost

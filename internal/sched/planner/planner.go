@@ -50,6 +50,7 @@ type Planner struct {
 
 	wake   chan struct{}
 	newest atomic.Pointer[plan]
+	took   atomic.Int64 // nanoseconds of the newest plan
 
 	mu      sync.Mutex
 	usage   map[priority.Key]map[string]float64
@@ -183,6 +184,7 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	}
 	began := time.Now()
 	decisions := view.Plan().Decisions
+	p.took.Store(int64(time.Since(began)))
 	if view.Options.PlanAll {
 		p.expected, p.expecting = now, time.Since(began)
 	}
@@ -320,6 +322,9 @@ func (p *Planner) Planned(jobID int64) (pl control.Planned, ok bool) {
 	}
 	return pl, ok
 }
+
+// Took is how long the newest plan took.
+func (p *Planner) Took() time.Duration { return time.Duration(p.took.Load()) }
 
 // NodesView describes every node of the pool, by name.
 func (p *Planner) NodesView() []status.Node { return p.latest().NodeRows() }

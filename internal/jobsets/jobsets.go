@@ -1,4 +1,6 @@
-package controlplane
+// Package jobsets runs JobSet's controllers and webhooks inside this process:
+// upstream's code, for clusters that have no JobSet of their own.
+package jobsets
 
 import (
 	"context"
@@ -21,29 +23,30 @@ import (
 	"sigs.k8s.io/jobset/pkg/webhooks"
 )
 
-// jobSetWorkers is how many JobSets (and pods) are reconciled at a time.
-const jobSetWorkers = 10
+// workers is how many JobSets (and pods) are reconciled at a time.
+const workers = 10
 
-// runJobSet runs JobSet's controllers and webhooks until ctx ends. The
+// Run runs JobSet's controllers and webhooks until ctx ends; nil then. kube is
+// a client configuration with the rights of JobSet's own deployment. The
 // JobSet CRD must be established.
-func (c Config) runJobSet(ctx context.Context, hooks *hookServer) error {
+func Run(ctx context.Context, kube *rest.Config, hooks *Hooks) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), jobset.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	rc := rest.CopyConfig(c.JobSet)
+	rc := rest.CopyConfig(kube)
 	rc.UserAgent = "jobset"
 	again := true // a second control plane in this process uses the names again
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:        scheme,
 		Metrics:       metricsserver.Options{BindAddress: "0"},
 		WebhookServer: hooks,
-		Controller:    config.Controller{SkipNameValidation: &again, MaxConcurrentReconciles: jobSetWorkers},
+		Controller:    config.Controller{SkipNameValidation: &again, MaxConcurrentReconciles: workers},
 	})
 	if err != nil {
 		return fmt.Errorf("jobset: %w", err)
 	}
-	if err := setupJobSet(ctx, mgr); err != nil {
+	if err := setup(ctx, mgr); err != nil {
 		return fmt.Errorf("jobset: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil && ctx.Err() == nil {
@@ -52,7 +55,7 @@ func (c Config) runJobSet(ctx context.Context, hooks *hookServer) error {
 	return nil
 }
 
-func setupJobSet(ctx context.Context, mgr ctrl.Manager) error {
+func setup(ctx context.Context, mgr ctrl.Manager) error {
 	if err := controllers.SetupJobSetIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
@@ -70,30 +73,34 @@ func setupJobSet(ctx context.Context, mgr ctrl.Manager) error {
 	return webhooks.Setup(mgr)
 }
 
-// hookServer is controller-runtime's webhook server on a listener that is
+// Hooks is controller-runtime's webhook server on a listener that is
 // bound already, so that its port cannot be taken by another in between.
-type hookServer struct {
+type Hooks struct {
 	listener net.Listener
 	cert     tls.Certificate
 	mux      *http.ServeMux
 	started  chan struct{}
 }
 
-func newHookServer(l net.Listener, cert tls.Certificate) *hookServer {
-	return &hookServer{listener: l, cert: cert, mux: http.NewServeMux(), started: make(chan struct{})}
+// NewHooks makes a server on l, which it closes when it ends.
+func NewHooks(l net.Listener, cert tls.Certificate) *Hooks {
+	return &Hooks{listener: l, cert: cert, mux: http.NewServeMux(), started: make(chan struct{})}
 }
 
+// Started is closed when the hooks are served.
+func (h *Hooks) Started() <-chan struct{} { return h.started }
+
 // NeedLeaderElection tells the manager that hooks are served at once.
-func (h *hookServer) NeedLeaderElection() bool { return false }
+func (h *Hooks) NeedLeaderElection() bool { return false }
 
 // Register serves a hook at a path.
-func (h *hookServer) Register(path string, hook http.Handler) { h.mux.Handle(path, hook) }
+func (h *Hooks) Register(path string, hook http.Handler) { h.mux.Handle(path, hook) }
 
 // WebhookMux is where hooks are registered.
-func (h *hookServer) WebhookMux() *http.ServeMux { return h.mux }
+func (h *Hooks) WebhookMux() *http.ServeMux { return h.mux }
 
 // StartedChecker says whether hooks are served.
-func (h *hookServer) StartedChecker() healthz.Checker {
+func (h *Hooks) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		select {
 		case <-h.started:
@@ -105,7 +112,7 @@ func (h *hookServer) StartedChecker() healthz.Checker {
 }
 
 // Start serves until ctx ends.
-func (h *hookServer) Start(ctx context.Context) error {
+func (h *Hooks) Start(ctx context.Context) error {
 	s := &http.Server{
 		Handler:           h.mux,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12},

@@ -1,0 +1,127 @@
+{{- define "berth.labels" -}}
+app.kubernetes.io/name: berth
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- define "berth.selector" -}}
+app.kubernetes.io/name: berth
+app.kubernetes.io/component: scheduler
+{{- end }}
+
+{{- define "berth.loginSelector" -}}
+app.kubernetes.io/name: berth
+app.kubernetes.io/component: login
+{{- end }}
+
+{{- /* image of a part: dict "root" $ "name" "berth-agent" "image" .Values.agent.image */ -}}
+{{- define "berth.image" -}}
+{{- if .image }}{{ .image }}{{ else -}}
+{{ .root.Values.image.registry }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
+{{- define "berth.agentImage" -}}
+{{- include "berth.image" (dict "root" . "name" "berth-agent" "image" .Values.agent.image) -}}
+{{- end }}
+
+{{- /* live: "yes" where the cluster can be asked (not in helm template) */ -}}
+{{- define "berth.live" -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" }}yes{{ end -}}
+{{- end }}
+
+{{- /* ours: "yes" when the object given belongs to this release */ -}}
+{{- define "berth.ours" -}}
+{{- $notes := (.object.metadata).annotations | default dict -}}
+{{- if and (eq (index $notes "meta.helm.sh/release-name" | default "") .root.Release.Name) (eq (index $notes "meta.helm.sh/release-namespace" | default "") .root.Release.Namespace) }}yes{{ end -}}
+{{- end }}
+
+{{- /* jobset: "yes" when Berth's scheduler runs JobSet's controllers. Once it
+does it goes on, because the CRD is then this release's. */ -}}
+{{- define "berth.jobset" -}}
+{{- $embedded := .Values.jobset.embedded | toString -}}
+{{- if eq $embedded "true" }}yes
+{{- else if eq $embedded "auto" -}}
+{{- $crd := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "jobsets.jobset.x-k8s.io" -}}
+{{- if or (not $crd) (include "berth.ours" (dict "root" . "object" $crd)) }}yes{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{- /* podgroup: "yes" when the PodGroup CRD is this release's to make */ -}}
+{{- define "berth.podgroup" -}}
+{{- $crd := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "podgroups.scheduling.x-k8s.io" -}}
+{{- if or (not $crd) (include "berth.ours" (dict "root" . "object" $crd)) }}yes{{ end -}}
+{{- end }}
+
+{{- /* auto: "yes" for true, or for auto where an API is served:
+dict "root" $ "value" .Values.x "api" "group/version" */ -}}
+{{- define "berth.auto" -}}
+{{- $v := .value | toString -}}
+{{- if or (eq $v "true") (and (eq $v "auto") (.root.Capabilities.APIVersions.Has .api)) }}yes{{ end -}}
+{{- end }}
+
+{{- /* homeVolume: the volume source of homes, as JSON */ -}}
+{{- define "berth.homeVolume" -}}
+{{- if .Values.home.volume }}{{ .Values.home.volume | toJson }}
+{{- else if .Values.home.nfs }}{{ dict "nfs" .Values.home.nfs | toJson }}
+{{- else }}{{ dict "hostPath" (dict "path" .Values.home.hostPath "type" "DirectoryOrCreate") | toJson }}
+{{- end -}}
+{{- end }}
+
+{{- /* template: the pod template of partitions, as JSON */ -}}
+{{- define "berth.template" -}}
+{{- $mount := dict "name" "home" "mountPath" .Values.home.mountPath -}}
+{{- $job := dict "name" "job" "image" .Values.jobs.image "imagePullPolicy" .Values.image.pullPolicy "volumeMounts" (list $mount) -}}
+{{- $volume := merge (dict "name" "home") (include "berth.homeVolume" . | fromJson) -}}
+{{- $spec := dict "containers" (list $job) "volumes" (list $volume) -}}
+{{- with .Values.image.pullSecrets }}{{ $_ := set $spec "imagePullSecrets" . }}{{ end -}}
+{{- mustMergeOverwrite (dict "spec" $spec) (deepCopy .Values.jobs.template) | toJson -}}
+{{- end }}
+
+{{- /* objects: what the scheduler makes of the values (--objects). The agent is
+the scheduler's --agent-image, which chooses how each node can take it. */ -}}
+{{- define "berth.objects" -}}
+{{- $first := true }}
+{{- range .Values.users }}
+---
+apiVersion: berth.hpc/v1alpha1
+kind: User
+metadata:
+  name: {{ .name }}
+spec:
+  uid: {{ int64 .uid }}
+  gid: {{ int64 (default .uid .gid) }}
+  namespace: {{ .namespace | default (printf "user-%s" .name) }}
+  home: {{ .home | default (printf "%s/%s" $.Values.home.mountPath .name) }}
+  shell: {{ .shell | default "/bin/bash" }}
+  adminLevel: {{ .adminLevel | default (ternary "Administrator" "None" $first) }}
+  {{- with .groups }}
+  groups: {{ toJson . }}
+  {{- end }}
+  {{- with .identities }}
+  identities: {{ toJson . }}
+  {{- end }}
+{{- $first = false }}
+{{- end }}
+{{- $partitions := .Values.partitions | default (dict "main" (dict "default" true "nodes" "ALL")) }}
+{{- range $name, $spec := $partitions }}
+{{- $default := dict "sharedPaths" (list $.Values.home.mountPath) "template" (include "berth.template" $ | fromJson) }}
+{{- with $.Values.jobs.allowImages }}{{ $_ := set $default "allowImages" . }}{{ end }}
+---
+apiVersion: berth.hpc/v1alpha1
+kind: Partition
+metadata:
+  name: {{ $name }}
+spec: {{ merge (deepCopy $spec) $default | toJson }}
+{{- end }}
+{{- with .Values.cluster }}
+---
+apiVersion: berth.hpc/v1alpha1
+kind: Cluster
+metadata:
+  name: berth
+spec: {{ toJson . }}
+{{- end }}
+{{- end }}

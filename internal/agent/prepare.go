@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// prepare is what runs in a pod before the job (wire.AgentPrepare). It returns
+// the exit code.
+func prepare(args []string, out io.Writer) int {
+	var hosts, bin string
+	f := flag.NewFlagSet("agent prepare", flag.ContinueOnError)
+	f.SetOutput(out)
+	f.StringVar(&hosts, "hosts", "", "file that becomes the job's /etc/hosts")
+	f.StringVar(&bin, "bin", "", "folder that the agent's own is copied to")
+	if err := f.Parse(args); err != nil {
+		return 2
+	}
+	err := missing(f.Args())
+	if hosts != "" {
+		err = errors.Join(err, copyFile("/etc/hosts", hosts, 0o644))
+	}
+	if bin != "" {
+		err = errors.Join(err, copyCommands(bin))
+	}
+	if err != nil {
+		fmt.Fprintln(out, err)
+		return 1
+	}
+	return 0
+}
+
+// missing tells of folders that are to be mounted and cannot be seen.
+func missing(folders []string) error {
+	var all error
+	for _, d := range folders {
+		if _, err := os.Stat(d); err != nil {
+			all = errors.Join(all, fmt.Errorf("--container-mounts: %s does not exist", d))
+		}
+	}
+	return all
+}
+
+// copyCommands copies the folder that this program is in: files, and the links
+// between them.
+func copyCommands(to string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	from := filepath.Dir(self)
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		source, target := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		if link, err := os.Readlink(source); err == nil {
+			if err := os.Symlink(link, target); err != nil && !errors.Is(err, os.ErrExist) {
+				return err
+			}
+			continue
+		}
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if err := copyFile(source, target, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile writes a copy beside its place first: a container that is restarted
+// must not find half a file.
+func copyFile(from, to string, mode os.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	tmp := to + ".new"
+	out, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp, to)
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/legacyregistry"
+)
+
+// health answers whether this process is well, and what it counts. It is served
+// from before the process leads until its end.
+type health struct {
+	election  *election // nil: this process takes no lease
+	leading   atomic.Pointer[collector]
+	answering atomic.Bool // without a lease
+}
+
+// lead notes that this process leads and serves, with what it counts then; nil:
+// no more.
+func (h *health) lead(c *collector) { h.leading.Store(c) }
+
+// serve serves on cfg.HealthAddress until stop is called.
+func (h *health) serve(ctx context.Context, cfg Config) (stop func(), err error) {
+	if cfg.HealthAddress == "" {
+		return func() {}, nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.HealthAddress)
+	if err != nil {
+		return nil, fmt.Errorf("health: %w", err)
+	}
+	s := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(l) }() // ends with Close only
+	return func() { _ = s.Close() }, nil
+}
+
+func (h *health) handler() http.Handler {
+	own := prometheus.NewRegistry()
+	own.MustRegister(h)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if text, ok := h.ready(); !ok {
+			http.Error(w, text, http.StatusServiceUnavailable)
+		} else {
+			fmt.Fprint(w, text)
+		}
+	})
+	// Kubernetes' registry has kube-scheduler's metrics, the process' and Go's.
+	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{own, withProcess()}, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError}))
+	return mux
+}
+
+// withProcess is Kubernetes' registry where it counts this process, which
+// linking kube-scheduler does; the process' own metrics are added where not.
+func withProcess() prometheus.Gatherer {
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	for _, f := range families {
+		if f.GetName() == "go_goroutines" {
+			return legacyregistry.DefaultGatherer
+		}
+	}
+	if err != nil {
+		return legacyregistry.DefaultGatherer
+	}
+	own := prometheus.NewRegistry()
+	own.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return prometheus.Gatherers{legacyregistry.DefaultGatherer, own}
+}
+
+// ready: it serves, or it stands by for another that leads.
+func (h *health) ready() (text string, ok bool) {
+	if h.leading.Load() != nil {
+		return "leading", true
+	}
+	if h.election == nil {
+		return "the API role alone", h.answering.Load()
+	}
+	select {
+	case <-h.election.leading:
+		return "about to lead", false
+	default:
+	}
+	if leader := h.election.elector.GetLeader(); leader != "" {
+		return "standing by for " + leader, true
+	}
+	return "nobody leads yet", false
+}
+
+var leadingMetric = prometheus.NewDesc("berth_leading", "1 in the process that leads.", nil, nil)
+
+// Describe implements prometheus.Collector.
+func (h *health) Describe(to chan<- *prometheus.Desc) { to <- leadingMetric }
+
+// Collect implements prometheus.Collector.
+func (h *health) Collect(to chan<- prometheus.Metric) {
+	c := h.leading.Load()
+	if c == nil {
+		to <- prometheus.MustNewConstMetric(leadingMetric, prometheus.GaugeValue, 0)
+		return
+	}
+	to <- prometheus.MustNewConstMetric(leadingMetric, prometheus.GaugeValue, 1)
+	c.collect(to)
+}
+
+// whoAmI is the identity that the API server knows this connection by.
+func whoAmI(ctx context.Context, kube *rest.Config) (string, error) {
+	client, err := kubernetes.NewForConfig(kube)
+	if err != nil {
+		return "", err
+	}
+	var who *authenticationv1.SelfSubjectReview
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		who, err = client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("asking the API server who this process is: %w", err)
+	}
+	return who.Status.UserInfo.Username, nil
+}
+
+// patience is how long the API server may take to answer a process that starts.
+const patience = time.Minute
+
+// patiently repeats f, which asks the API server, until it succeeds or patience
+// is over.
+func patiently(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
