@@ -44,6 +44,9 @@ type Config struct {
 	Users []Account
 
 	Parts Parts
+	// Plain leaves out Berth and JobSet: a Kubernetes as others have it, with
+	// the scheduler and the controllers of its own. There are no Nodes then.
+	Plain bool
 
 	// Progress takes one line a step, for people. Log takes what the parts
 	// of Berth log.

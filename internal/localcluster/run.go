@@ -141,7 +141,7 @@ func (k *cluster) start(ctx context.Context) error {
 	}
 	k.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Dir: k.state.path("control"), PKI: k.pki, API: k.api, Webhook: k.hook,
-		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: jobset,
+		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: jobset, Plain: k.Plain,
 	}, k.admin, zapLogger(k.Log))
 	if err != nil {
 		return err
@@ -292,6 +292,9 @@ func (k *cluster) fill(ctx context.Context) error {
 		return err
 	}
 	k.plane.StartControllers()
+	if k.Plain {
+		return a.served(ctx, "/readyz")
+	}
 	if err := bootstrap(ctx, a, k.types); err != nil {
 		return fmt.Errorf("resource types and roles: %w", err)
 	}

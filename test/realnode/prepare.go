@@ -18,11 +18,14 @@ var packages = map[string]string{
 	"containernetworking-plugins": "/usr/lib/cni/bridge",
 	"mmdebstrap":                  "/usr/bin/mmdebstrap",
 	"iproute2":                    "/sbin/ip",
+	"nftables":                    "/usr/sbin/nft",
 }
 
 // tools are the paths of what prepare has made.
 type tools struct {
 	Kubelet    string // binary
+	KubeProxy  string // binary
+	Helm       string // binary
 	Containerd string // folder of binaries
 	System     string // image archive of the root file system
 	Pause      string // image archive
@@ -48,7 +51,7 @@ func prepared(ctx context.Context) (tools, error) {
 		path *string
 		make func(context.Context, string) (string, error)
 	}{
-		{&t.Kubelet, makeKubelet}, {&t.Containerd, makeContainerd},
+		{&t.Kubelet, makeKubelet}, {&t.KubeProxy, makeKubeProxy}, {&t.Helm, makeHelm}, {&t.Containerd, makeContainerd},
 		{&t.Pause, makePauseImage}, {&t.System, makeSystemImage},
 	} {
 		if *step.path, err = step.make(ctx, root); err != nil {
@@ -103,16 +106,7 @@ func aptGet(ctx context.Context, args []string) error {
 
 // makeKubelet builds the kubelet of the module's Kubernetes release.
 func makeKubelet(ctx context.Context, root string) (string, error) {
-	version, err := moduleVersion(ctx, root, "k8s.io/kubernetes")
-	if err != nil {
-		return "", err
-	}
-	return cached(ctx, "kubelet", keyOf(version), func(ctx context.Context, path string) error {
-		parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-		const pkg = "k8s.io/component-base/version."
-		flags := fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", pkg, version, pkg, parts[0], pkg, parts[1])
-		return run(ctx, root, nil, "go", "build", "-ldflags", flags, "-o", path, "k8s.io/kubernetes/cmd/kubelet")
-	})
+	return makeKubernetes(ctx, root, "kubelet")
 }
 
 func moduleVersion(ctx context.Context, root, module string) (string, error) {
@@ -123,6 +117,18 @@ func moduleVersion(ctx context.Context, root, module string) (string, error) {
 		return "", fmt.Errorf("version of %s: %w", module, err)
 	}
 	return string(bytes.TrimSpace(out)), nil
+}
+
+// makeHelm builds Helm from the module beside the tests.
+func makeHelm(ctx context.Context, root string) (string, error) {
+	dir := filepath.Join(root, "test", "helm")
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	return cached(ctx, "helm", keyOf(string(mod)), func(ctx context.Context, path string) error {
+		return run(ctx, dir, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, "helm.sh/helm/v3/cmd/helm")
+	})
 }
 
 // makeContainerd builds containerd from the module beside this package.

@@ -34,7 +34,8 @@ func (p *program) config(progress func(string)) (localcluster.Config, error) {
 	if c.Users, err = p.accounts(old.Users); err != nil {
 		return c, err
 	}
-	if p.Scheduler == options.SchedulerExternal {
+	c.Plain = p.Scheduler == options.SchedulerNone
+	if c.Plain || p.Scheduler == options.SchedulerExternal {
 		c.Parts.Scheduler = nil
 	}
 	switch {

@@ -36,4 +36,9 @@ type Config struct {
 	// the client configuration of JobSet's controllers; both of system:masters.
 	Kubeconfig string
 	JobSet     *rest.Config
+
+	// Plain asks for a Kubernetes as others have it: with kube-scheduler, and
+	// with the controllers and admission plugins that a local cluster of Berth
+	// does without.
+	Plain bool
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -24,6 +25,10 @@ func parse(component string, sets cliflag.NamedFlagSets, args []string) error {
 
 func (c Config) apiServerFlags(etcdURL string) []string {
 	p := c.PKI.Path
+	disabled := "DefaultStorageClass,StorageObjectInUseProtection,PersistentVolumeClaimResize,ClusterTrustBundleAttest,DefaultIngressClass"
+	if c.Plain {
+		disabled = "ClusterTrustBundleAttest"
+	}
 	return []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
@@ -52,7 +57,7 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		"--proxy-client-key-file=" + p("front-proxy.key"),
 		"--enable-aggregator-routing=false",
 		"--admission-control-config-file=" + c.admissionFile(),
-		"--disable-admission-plugins=DefaultStorageClass,StorageObjectInUseProtection,PersistentVolumeClaimResize,ClusterTrustBundleAttest,DefaultIngressClass",
+		"--disable-admission-plugins=" + disabled,
 		// One machine, our own clients: queues of the server's own would only
 		// add delay.
 		"--enable-priority-and-fairness=false",
@@ -83,8 +88,18 @@ var controllerNames = []string{
 	"resourcequota-controller",
 }
 
+// plainControllers are those that what is installed by a chart needs as well.
+var plainControllers = []string{
+	"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller",
+	"disruption-controller", "persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller",
+}
+
 func (c Config) controllerManagerFlags() []string {
 	p := c.PKI.Path
+	controllerNames := controllerNames
+	if c.Plain {
+		controllerNames = append(slices.Clone(controllerNames), plainControllers...)
+	}
 	return []string{
 		"--kubeconfig=" + c.Kubeconfig,
 		"--controllers=" + strings.Join(controllerNames, ","),

@@ -10,6 +10,8 @@ import (
 	apiserveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	kcm "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	kcmoptions "k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	scheduleroptions "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
 // newAPIServer builds the API server; its runner returns after a shutdown
@@ -47,6 +49,23 @@ func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.
 		return nil, fmt.Errorf("kube-apiserver: %w", err)
 	}
 	return prepared.Run, nil
+}
+
+// runScheduler runs kube-scheduler as it is by default, until ctx ends.
+func (c Config) runScheduler(ctx context.Context) error {
+	o := scheduleroptions.NewOptions()
+	flags := []string{"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--secure-port=0", "--authentication-skip-lookup=true"}
+	if err := parse("kube-scheduler", *o.Flags, flags); err != nil {
+		return err
+	}
+	cc, s, err := scheduler.Setup(ctx, o)
+	if err != nil {
+		return fmt.Errorf("kube-scheduler: %w", err)
+	}
+	if err := scheduler.Run(ctx, cc, s); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("kube-scheduler: %w", err)
+	}
+	return nil
 }
 
 // runControllers runs kube-controller-manager's loops until ctx ends.

@@ -77,6 +77,9 @@ func (p *Plane) StartControllers() {
 			}
 			return err
 		}
+		if p.config.Plain {
+			p.run(&p.looping, func() error { return p.config.runScheduler(p.controllers) })
+		}
 		return p.config.runControllers(p.controllers)
 	})
 }

@@ -16,6 +16,10 @@ import (
 const (
 	SchedulerInternal = "internal"
 	SchedulerExternal = "external"
+	// SchedulerNone leaves out everything of Berth, and JobSet: what is left is
+	// Kubernetes, with the controllers and the scheduler of its own that others
+	// need, for trying how Berth is installed.
+	SchedulerNone = "none"
 )
 
 // Options of `berth up`. The zero value of a field means its default.
@@ -59,7 +63,7 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.IntVar(&o.APIPort, "api-port", 0, "`port` of the API server on 127.0.0.1 (default: the one used last time, or a free one)")
 	fs.BoolVar(&o.Login, "login", false, "run a login node (SSH) on 127.0.0.1 as well, and print how to log in")
 	fs.IntVar(&o.LoginPort, "login-port", 0, "`port` of the login node (default: the one used last time, or a free one)")
-	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal, "internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args")
+	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal, "internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args; none: a Kubernetes without Berth")
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
 }
 
@@ -114,8 +118,8 @@ func (o *Options) check(euid int) error {
 		return fmt.Errorf("--login-port: %d is not a port", o.LoginPort)
 	case o.LoginPort != 0 && !o.Login:
 		return errors.New("--login-port: only with --login")
-	case o.Scheduler != "" && o.Scheduler != SchedulerInternal && o.Scheduler != SchedulerExternal:
-		return fmt.Errorf("--scheduler: %q is neither internal nor external", o.Scheduler)
+	case o.Scheduler != "" && o.Scheduler != SchedulerInternal && o.Scheduler != SchedulerExternal && o.Scheduler != SchedulerNone:
+		return fmt.Errorf("--scheduler: %q is neither internal nor external nor none", o.Scheduler)
 	case len(o.Users) > 0 && euid != 0:
 		return errors.New("--user: jobs can run as other users only when root starts the cluster (sudo berth up --user NAME)")
 	}
