@@ -81,8 +81,17 @@ type ClusterSpec struct {
 	// Devices says which extended resources of the nodes' device plugins are
 	// which generic resources (GRES), and of which type. The first row that
 	// holds counts. Without one, nvidia.com/gpu, amd.com/gpu and
-	// gpu.intel.com/{i915,xe} are gpu, of no type.
+	// gpu.intel.com/{i915,xe} are gpu, of the type that the label of the
+	// vendor's feature discovery names (a100 of NVIDIA-A100-SXM4-80GB), and
+	// nvidia.com/mig-PROFILE are gpu of the type PROFILE.
 	Devices []DeviceResource `json:"devices,omitempty"`
+
+	// FeatureLabels are labels of nodes that become features, beside those
+	// that begin with feature.berth.hpc/. An asterisk at the end stands for any
+	// text, and that text is the feature, in lower case, where the label's
+	// value is "true" (feature.node.kubernetes.io/cpu-cpuid.* gives avx512f);
+	// else the value is (node.kubernetes.io/instance-type gives m5.large).
+	FeatureLabels []string `json:"featureLabels,omitempty"`
 
 	// Parameters keeps every other parameter of an imported slurm.conf, for
 	// scontrol show config. They change nothing.

@@ -74,7 +74,7 @@ func open(t *testing.T, ctx context.Context) *Site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := site.StartBerth(ctx); err != nil {
+	if err := site.Install(ctx); err != nil {
 		t.Fatal(err)
 	}
 	return site
@@ -145,14 +145,13 @@ func testRestart(t *testing.T, ctx context.Context, s *Site) {
 	first := submit(t, ctx, s, "-N3", "--exclusive", "-o", "first.out", "--wrap", "echo started; until [ -e go ]; do sleep 0.1; done; echo done")
 	second := submit(t, ctx, s, "-N3", "--exclusive", "-o", "second.out", "--wrap", "echo once")
 	waitForOutput(t, ctx, "first.out", "started\n")
-	s.KillScheduler()
+	if err := s.KillScheduler(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(user.Home(), "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	waitForOutput(t, ctx, "first.out", "started\ndone\n")
-	if err := s.startScheduler(ctx); err != nil {
-		t.Fatal(err)
-	}
 	waitForState(t, ctx, s, first, "COMPLETED")
 	waitForState(t, ctx, s, second, "COMPLETED")
 	if out := output(t, "second.out"); out != "once\n" {

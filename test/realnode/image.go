@@ -20,6 +20,8 @@ const (
 	SystemImage = "berth.test/system:local"
 	// AgentImage has the agent's folder at /berth/bin and nothing else.
 	AgentImage = "berth.test/agent:local"
+	// SchedulerImage is Berth's scheduler.
+	SchedulerImage = "berth.test/scheduler:local"
 )
 
 // systemPackages are what SystemImage holds beside Debian's essential ones.

@@ -23,6 +23,7 @@ type nodeSpec struct {
 	Name       string
 	Index      int      // from 0
 	Kubelet    string   // the binary
+	KubeProxy  string   // the binary
 	Containerd string   // folder with containerd, its shim and ctr
 	Cgroup     string   // root of the node's control groups
 	Logs       string   // folder for the logs of the node's daemons
@@ -105,7 +106,7 @@ func runNode() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	if err := daemon(ctx, spec, ended, "containerd", filepath.Join(spec.Containerd, "containerd"), "--config", containerdFile); err != nil {
 		return err
 	}
@@ -116,6 +117,9 @@ func runNode() error {
 		return err
 	}
 	if err := daemon(ctx, spec, ended, "kubelet", spec.Kubelet, spec.kubeletFlags()...); err != nil {
+		return err
+	}
+	if err := daemon(ctx, spec, ended, "kube-proxy", spec.KubeProxy, "--config="+proxyFile); err != nil {
 		return err
 	}
 	return <-ended

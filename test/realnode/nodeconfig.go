@@ -12,6 +12,7 @@ const (
 	containerdSocket = "/run/containerd/containerd.sock"
 	containerdFile   = "/run/config/containerd.toml"
 	kubeletFile      = "/run/config/kubelet.json"
+	proxyFile        = "/run/config/kube-proxy.json"
 	cniFolder        = "/run/config/cni"
 )
 
@@ -63,6 +64,9 @@ func (s nodeSpec) writeConfig() error {
 		return err
 	}
 	if err := writeJSON(kubeletFile, s.kubeletConfig()); err != nil {
+		return err
+	}
+	if err := writeJSON(proxyFile, kubeProxyConfig(s.Kubeconfig, s.Name)); err != nil {
 		return err
 	}
 	return writeJSON(filepath.Join(cniFolder, "10-site.conflist"), s.cniConfig())

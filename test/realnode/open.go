@@ -25,11 +25,11 @@ type Site struct {
 	Client     kubernetes.Interface
 
 	build string // folder of everything that was built
+	chart string // folder of the chart
 	tools tools
 	plane *plane
 	nodes []*node
-
-	scheduler *process
+	users []User
 }
 
 // Options say what a site has.
@@ -45,18 +45,17 @@ type Options struct {
 // nodes that does not come to an end is tried a second time. With an error
 // the Site may still be there, for Dump.
 func Open(ctx context.Context, o Options) (*Site, error) {
-	s := &Site{Dir: os.Getenv(dirVariable), build: o.Bin}
+	s := &Site{Dir: os.Getenv(dirVariable), build: o.Bin, users: o.Users}
 	s.Bin = filepath.Join(s.Dir, "bin")
 	began := time.Now()
-	agent, err := s.prepare(ctx, o)
+	images, err := s.prepare(ctx, o)
 	if err != nil {
 		return s, err
 	}
-	if err := s.startPlane(ctx, o.Users); err != nil {
+	if err := s.startPlane(ctx); err != nil {
 		return s, err
 	}
 	progress("control plane ready after %.1f s", time.Since(began).Seconds())
-	images := []string{s.tools.Pause, s.tools.System, agent}
 	if err := s.startNodes(ctx, images); err != nil {
 		progress("%v; starting the nodes again", err)
 		s.stopNodes()
@@ -68,28 +67,35 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 	return s, nil
 }
 
-// prepare makes the site's folders, accounts and the agent's image.
-func (s *Site) prepare(ctx context.Context, o Options) (agent string, err error) {
+// prepare makes the site's folders, accounts and Berth's images, and lists the
+// archives of all images.
+func (s *Site) prepare(ctx context.Context, o Options) (images []string, err error) {
 	if s.tools, err = prepared(ctx); err != nil {
-		return "", err
+		return nil, err
 	}
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	s.chart = filepath.Join(root, "deploy", "chart")
 	if err := os.MkdirAll(filepath.Join(s.Dir, "logs"), 0o755); err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, u := range o.Users {
 		if err := addAccount(u); err != nil {
-			return "", fmt.Errorf("user %s: %w", u.Name, err)
+			return nil, fmt.Errorf("user %s: %w", u.Name, err)
 		}
 	}
 	if err := copyCommands(s.build, s.Bin); err != nil {
-		return "", err
+		return nil, err
 	}
-	agent = filepath.Join(s.Dir, "agent.tar")
-	return agent, makeAgentImage(agent, s.Bin)
+	agent, scheduler := filepath.Join(s.Dir, "agent.tar"), filepath.Join(s.Dir, "scheduler.tar")
+	err = errors.Join(makeAgentImage(agent, s.Bin), makeSchedulerImage(ctx, scheduler, filepath.Join(s.build, "scheduler")))
+	return []string{s.tools.Pause, s.tools.System, agent, scheduler}, err
 }
 
-func (s *Site) startPlane(ctx context.Context, users []User) (err error) {
-	if s.plane, err = startPlane(ctx, s.build, filepath.Join(s.Dir, "state"), s.log("berth-local"), users); err != nil {
+func (s *Site) startPlane(ctx context.Context) (err error) {
+	if s.plane, err = startPlane(ctx, s.build, filepath.Join(s.Dir, "state"), s.log("berth-local")); err != nil {
 		return err
 	}
 	s.Kubeconfig = s.plane.kubeconfig()
@@ -97,8 +103,10 @@ func (s *Site) startPlane(ctx context.Context, users []User) (err error) {
 		return err
 	}
 	s.Rest.QPS, s.Rest.Burst = 200, 400
-	s.Client, err = kubernetes.NewForConfig(s.Rest)
-	return err
+	if s.Client, err = kubernetes.NewForConfig(s.Rest); err != nil {
+		return err
+	}
+	return errors.Join(s.publish(ctx), s.startProxy())
 }
 
 func (s *Site) log(name string) string { return filepath.Join(s.Dir, "logs", name+".log") }
@@ -112,7 +120,7 @@ func (s *Site) startNodes(ctx context.Context, images []string) error {
 		}
 		spec := nodeSpec{
 			Name: name, Index: i, Logs: logs, Images: images,
-			Kubelet: s.tools.Kubelet, Containerd: s.tools.Containerd,
+			Kubelet: s.tools.Kubelet, KubeProxy: s.tools.KubeProxy, Containerd: s.tools.Containerd,
 			Cgroup: filepath.Join(filepath.Base(s.Dir), name),
 		}
 		if err := s.plane.admit(&spec, logs); err != nil {

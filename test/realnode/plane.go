@@ -23,19 +23,16 @@ const (
 	statePKI     = "pki"
 )
 
-// plane is the control plane: berth-local without nodes and scheduler.
+// plane is the control plane: berth-local without Berth.
 type plane struct {
 	state string // its state folder
 	*process
 }
 
-// startPlane starts the control plane and returns when it is ready. users are
-// users of the machine who become users of the cluster.
-func startPlane(ctx context.Context, bin, state, log string, users []User) (*plane, error) {
-	args := []string{"run", "--foreground", "--nodes=0", "--scheduler=external", "--state-dir", state}
-	for _, u := range users {
-		args = append(args, "--user", u.Name)
-	}
+// startPlane starts the control plane, without anything of Berth, and returns
+// when it is ready.
+func startPlane(ctx context.Context, bin, state, log string) (*plane, error) {
+	args := []string{"run", "--foreground", "--nodes=0", "--scheduler=none", "--state-dir", state}
 	child, err := start(exec.Command(filepath.Join(bin, "berth-local"), args...), log)
 	if err != nil {
 		return nil, err

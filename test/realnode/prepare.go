@@ -145,3 +145,13 @@ func makeContainerd(ctx context.Context, root string) (string, error) {
 			pkg+"containerd", pkg+"containerd-shim-runc-v2", pkg+"ctr")
 	})
 }
+
+// HelmProgram returns the path of Helm, built from its module where it is not
+// in the cache.
+func HelmProgram(ctx context.Context) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	return makeHelm(ctx, root)
+}

@@ -16,18 +16,19 @@ func kubeProxyConfig(kubeconfig, name string) object {
 		"mode":               "nftables",
 		"clientConnection":   object{"kubeconfig": kubeconfig},
 		"hostnameOverride":   name,
-		"healthzBindAddress": "127.0.0.1:0",
-		"metricsBindAddress": "127.0.0.1:0",
+		"healthzBindAddress": "127.0.0.1:10256",
+		"metricsBindAddress": "127.0.0.1:10249",
 		"conntrack":          object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
 		"nftables":           object{"minSyncPeriod": "100ms"},
 	}
 }
 
 // startProxy makes Services work where the control plane is, whose API server
-// calls webhooks and aggregated APIs by them.
+// calls webhooks and aggregated APIs by them. It goes by the name of a node,
+// because kube-proxy waits for its node to exist.
 func (s *Site) startProxy() error {
 	config := filepath.Join(s.Dir, "kube-proxy.json")
-	if err := writeJSON(config, kubeProxyConfig(s.Kubeconfig, "login")); err != nil {
+	if err := writeJSON(config, kubeProxyConfig(s.Kubeconfig, nodeNames[0])); err != nil {
 		return err
 	}
 	_, err := start(exec.Command(s.tools.KubeProxy, "--config="+config), s.log("kube-proxy"))

@@ -56,8 +56,14 @@ func enterSite(dir string) error {
 	return ip("link set lo up",
 		"link add "+bridge+" type bridge",
 		"addr add "+SiteAddress+"/24 dev "+bridge,
-		"link set "+bridge+" up")
+		"link set "+bridge+" up",
+		// There is no way out; a Service's address needs some route before
+		// nftables gives it its destination.
+		"route add "+serviceRange+" dev "+bridge)
 }
+
+// serviceRange is that of the control plane's Services.
+const serviceRange = "10.255.0.0/16"
 
 func shieldSettings(dir string) error {
 	for _, s := range shielded {

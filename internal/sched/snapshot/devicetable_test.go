@@ -33,14 +33,14 @@ func TestDeviceTable(t *testing.T) {
 		want       corev1.ResourceName
 	}{
 		{a100, "gpu", "a100", NvidiaGPU}, {a100, "gpu", "1g.10gb", "nvidia.com/mig-1g.10gb"}, {a100, "gpu", "", ""},
-		{other, "gpu", "", NvidiaGPU}, {other, "gpu", "a100", ""}, {other, "fpga", "", "site.example/fpga"},
+		{other, "gpu", "t4", NvidiaGPU}, {other, "gpu", "", ""}, {other, "gpu", "a100", ""}, {other, "fpga", "", "site.example/fpga"},
 	} {
 		if got, ok := ResourceOf(c, tt.node, tt.name, tt.kind); got != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s:%s: %q %v, want %q", tt.name, tt.kind, got, ok, tt.want)
 		}
 	}
 	got := gresIn(other.Status.Allocatable, devicesOf(c), other.Labels)
-	if len(got) != 2 || got[0].Name != "fpga" || got[1].Name != "gpu" || got[1].Type != "" || got[1].Count != 2 {
+	if len(got) != 2 || got[0].Name != "fpga" || got[1].Name != "gpu" || got[1].Type != "t4" || got[1].Count != 2 {
 		t.Errorf("%+v", got)
 	}
 	if got = gresIn(a100.Status.Allocatable, devicesOf(c), a100.Labels); len(got) != 2 || got[1].Type != "a100" {

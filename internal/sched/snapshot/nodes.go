@@ -31,7 +31,7 @@ func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 	v.byName, v.byObject = map[string]int{}, map[string]int{}
 	for i, n := range pool {
 		v.byName[short[n.Name]], v.byObject[n.Name] = i, i
-		f := featuresOf(n)
+		f := featuresOf(n, v.params.FeatureLabels)
 		for _, name := range f {
 			v.features[name] = true
 		}
@@ -78,7 +78,7 @@ func nodeOf(n *corev1.Node, name string, table deviceTable) backfill.Node {
 	out := backfill.Node{
 		Name:           name,
 		CPUs:           int(a.Cpu().MilliValue() / 1000),
-		ThreadsPerCore: annotated(n, wire.AnnotationThreads, 1),
+		ThreadsPerCore: annotated(n, wire.AnnotationThreads, threadsOf(n.Labels)),
 		Sockets:        annotated(n, wire.AnnotationSockets, 1),
 		Memory:         a.Memory().Value() >> 20,
 		GRES:           gresIn(a, table, n.Labels),
@@ -141,16 +141,22 @@ func annotated(n *corev1.Node, key string, otherwise int) int {
 	return otherwise
 }
 
-// featuresOf lists the node's features, sorted.
-func featuresOf(n *corev1.Node) []string {
+// featuresOf lists the node's features, sorted: those of Berth's own label, and
+// what the patterns make of other labels.
+func featuresOf(n *corev1.Node, patterns []string) []string {
 	var out []string
-	for l := range n.Labels {
+	for l, value := range n.Labels {
 		if f, ok := strings.CutPrefix(l, wire.LabelFeature); ok && f != "" {
 			out = append(out, f)
 		}
+		for _, p := range patterns {
+			if f := featureIn(p, l, value); f != "" {
+				out = append(out, f)
+			}
+		}
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 // Unavailable says why no job may start on the node: "DOWN", "DRAIN",

@@ -71,6 +71,7 @@ func (v *View) nodeRow(i int) status.Node {
 		OS:       strings.TrimSpace(o.Status.NodeInfo.OperatingSystem + " " + o.Status.NodeInfo.KernelVersion),
 		Arch:     arch(o.Status.NodeInfo.Architecture),
 		Comment:  o.Annotations[wire.AnnotationComment],
+		Extra:    unknown(o),
 	}
 	if o.Name != n.Name {
 		row.Object = o.Name

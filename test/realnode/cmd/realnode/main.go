@@ -1,5 +1,5 @@
-// Command realnode brings up a cluster of real nodes with Berth's scheduler
-// and runs a program (a shell by default) on its login side, with KUBECONFIG
+// Command realnode brings up a cluster of real nodes with Berth
+// installed and runs a program (a shell by default) on its login side, with KUBECONFIG
 // of the administrator; the cluster ends with the program. The user of the
 // cluster is "guest" (number 15001), with its home at /home/guest.
 //
@@ -34,7 +34,7 @@ func use(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := site.StartBerth(ctx); err != nil {
+	if err := site.Install(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "realnode:", err) // a shell helps to see why
 	}
 	program := append(args[1:], "bash")

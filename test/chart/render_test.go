@@ -1,0 +1,178 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/test/realnode"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// chartDir is the chart in the tree.
+const chartDir = "../../deploy/chart"
+
+// helm runs Helm and returns what it wrote to each stream. kubeconfig may be
+// empty for what needs no cluster.
+func helm(t *testing.T, kubeconfig string, args ...string) (out, said string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first time it is compiled
+	defer cancel()
+	program, err := realnode.HelmProgram(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	dir := t.TempDir()
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err = cmd.Run()
+	return stdout.String(), stderr.String(), err
+}
+
+const kubeVersion = "1.36.3"
+
+func template(t *testing.T, args ...string) (out, said string, err error) {
+	t.Helper()
+	return helm(t, "", append([]string{"template", "berth", chartDir, "--namespace=berth-system", "--kube-version=" + kubeVersion}, args...)...)
+}
+
+var alice = []string{"--set", "users[0].name=alice,users[0].uid=1000"}
+
+// TestGolden renders the chart for typical values. CRDs are left out: their
+// files are the tree's own.
+func TestGolden(t *testing.T) {
+	for name, args := range map[string][]string{
+		"default": alice,
+		"two-replicas": append([]string{"--set", "scheduler.replicas=2,accounting.storage=postgresql,accounting.postgresql.existingSecret=pg",
+			"--set", "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32}", "--set", "home.nfs.server=nfs,home.nfs.path=/home",
+			"--set", "metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false"}, alice...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, said, err := template(t, args...)
+			if err != nil {
+				t.Fatal(err, said)
+			}
+			got := withoutCRDs(t, out)
+			file := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("differs from %s (go test ./test/chart -run Golden -update writes it anew):\n%s", file, got)
+			}
+		})
+	}
+}
+
+// withoutCRDs puts the documents into an order that does not depend on files.
+func withoutCRDs(t *testing.T, out string) string {
+	t.Helper()
+	var docs []string
+	crds := 0
+	for _, doc := range strings.Split(out, "\n---\n") {
+		var o struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(doc), &o); err != nil {
+			t.Fatalf("%v in:\n%s", err, doc)
+		}
+		switch o.Kind {
+		case "CustomResourceDefinition":
+			crds++
+		case "":
+		default:
+			docs = append(docs, strings.Trim(strings.TrimPrefix(doc, "---\n"), "\n")+"\n")
+		}
+	}
+	if crds < 8 {
+		t.Errorf("%d CRDs", crds)
+	}
+	slices.Sort(docs)
+	return strings.Join(docs, "---\n")
+}
+
+func TestLint(t *testing.T) {
+	out, said, err := helm(t, "", append([]string{"lint", chartDir, "--strict", "--namespace=berth-system", "--kube-version=" + kubeVersion}, alice...)...)
+	if err != nil {
+		t.Fatal(out, said)
+	}
+}
+
+// TestRefused renders what nobody should install.
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"another namespace":        {[]string{"--namespace=default"}, "--namespace berth-system"},
+		"an old Kubernetes":        {[]string{"--kube-version=1.34.4"}, "requires kubeVersion: >=1.35.0-0"},
+		"two replicas with SQLite": {[]string{"--set", "scheduler.replicas=2"}, "'/accounting/storage': value must be 'postgresql'"},
+		"PostgreSQL without a URL": {[]string{"--set", "accounting.storage=postgresql"}, "set accounting.postgresql.url or accounting.postgresql.existingSecret"},
+		"another database":         {[]string{"--set", "accounting.storage=mysql"}, "/accounting/storage"},
+		"a misspelt value":         {[]string{"--set", "schedular.replicas=1"}, "additional properties 'schedular' not allowed"},
+		"no replica":               {[]string{"--set", "scheduler.replicas=0"}, "/scheduler/replicas"},
+		"a user without a number":  {[]string{"--set", "users[0].name=bob"}, "missing property 'uid'"},
+		"root as a user":           {[]string{"--set", "users[0].name=root,users[0].uid=0"}, "/users/0/uid"},
+		"a user's bad name":        {[]string{"--set", "users[0].name=Bob,users[0].uid=7"}, "/users/0/name"},
+		"a user twice":             {append([]string{"--set", "users[1].name=alice,users[1].uid=1001"}, alice...), "alice is there twice"},
+		"a number twice":           {append([]string{"--set", "users[1].name=bob,users[1].uid=1000"}, alice...), "bob and alice have the same uid"},
+		"a key that is none":       {append([]string{"--set", "users[0].keys[0]=PRIVATE"}, alice...), "/users/0/keys/0"},
+		"homes nowhere":            {[]string{"--set", "home.hostPath=null"}, "none of hostPath, nfs and volume is set"},
+		"a size that is none":      {[]string{"--set", "accounting.sqlite.size=big"}, "/accounting/sqlite/size"},
+		"a CIDR that is none":      {[]string{"--set", "networkPolicy.apiServerCIDRs={here}"}, "/networkPolicy/apiServerCIDRs/0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, said, err := template(t, c.args...)
+			if err == nil || !strings.Contains(said, c.want) {
+				t.Errorf("error %v, said:\n%s\nwant %q", err, said, c.want)
+			}
+		})
+	}
+}
+
+// metricNames are Berth's metrics in a text.
+var metricNames = regexp.MustCompile(`\bberth_[a-z_]+\b`)
+
+// TestDashboardAndAlertsUseMetricsThatExist reads their names from the source.
+func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
+	source, err := os.ReadFile("../../internal/sched/app/metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"berth_leading": true}
+	for _, m := range regexp.MustCompile(`desc\("([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+		known["berth_"+m[1]] = true
+	}
+	for _, file := range []string{"dashboard.json", "alerts.yaml"} {
+		data, err := os.ReadFile(filepath.Join(chartDir, "files", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := metricNames.FindAllString(string(data), -1)
+		if len(names) == 0 {
+			t.Errorf("%s uses no metric", file)
+		}
+		for _, n := range names {
+			if !known[n] {
+				t.Errorf("%s uses %s, which is not exported", file, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package realnode
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/localcluster/pki"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Release is the name under which Berth is installed by Helm.
+const Release = "berth"
+
+// recordsFolder is where the accounting database is, on the shared file system.
+const recordsFolder = "/home/.records"
+
+// storageClass is that of the site's one volume.
+const storageClass = "site"
+
+// schedulerID is the uid of the chart's scheduler.
+const schedulerID = 65532
+
+// publish makes the API server reachable by its Service, as it does by itself
+// where it does not share a machine with others.
+func (s *Site) publish(ctx context.Context) error {
+	server, err := s.plane.podServer()
+	if err != nil {
+		return err
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.ParseInt(u.Port(), 10, 32)
+	if err != nil {
+		return err
+	}
+	name, port := "https", int32(number)
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{u.Hostname()}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
+	}
+	_, err = s.Client.DiscoveryV1().EndpointSlices("default").Create(ctx, slice, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// addVolume makes the volume that the records of jobs are kept on.
+func (s *Site) addVolume(ctx context.Context) error {
+	if err := errors.Join(os.MkdirAll(recordsFolder, 0o700), os.Chown(recordsFolder, schedulerID, schedulerID)); err != nil {
+		return err
+	}
+	directory := corev1.HostPathDirectory
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "records"}, Spec: corev1.PersistentVolumeSpec{
+		Capacity:         corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")},
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		StorageClassName: storageClass,
+		PersistentVolumeSource: corev1.PersistentVolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: recordsFolder, Type: &directory}},
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+	}}
+	if _, err := s.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return s.addClass(ctx)
+}
+
+// values are those of the chart for this site.
+func (s *Site) values(users []User) object {
+	var people []object
+	for _, u := range users {
+		people = append(people, object{"name": u.Name, "uid": u.ID, "adminLevel": "None"})
+	}
+	return object{
+		"users":      people,
+		"jobs":       object{"image": SystemImage, "allowImages": []string{"berth.test/*"}},
+		"agent":      object{"image": AgentImage},
+		"accounting": object{"sqlite": object{"storageClass": storageClass}},
+		"login":      object{"enabled": false},
+		// Tests take the last node away.
+		"scheduler": object{"image": SchedulerImage, "nodeSelector": object{"kubernetes.io/hostname": nodeNames[0]}},
+	}
+}
+
+// Install installs Berth by its chart and returns when jobs can be submitted.
+func (s *Site) Install(ctx context.Context) error {
+	if err := s.addVolume(ctx); err != nil {
+		return fmt.Errorf("volume: %w", err)
+	}
+	values, err := json.Marshal(s.values(s.users))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.Dir, "values.json")
+	if err := os.WriteFile(file, values, 0o644); err != nil {
+		return err
+	}
+	began := time.Now()
+	if _, err := s.Helm(ctx, "install", Release, s.chart, "--create-namespace", "--values="+file, "--wait", "--timeout=3m"); err != nil {
+		return err
+	}
+	progress("installed by Helm in %.1f s", time.Since(began).Seconds())
+	if err := s.addKubeconfigs(); err != nil {
+		return err
+	}
+	return s.waitAnswers(ctx)
+}
+
+// Helm runs Helm as the administrator, in Berth's namespace, and returns what
+// it said.
+func (s *Site) Helm(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, s.tools.Helm, append(args, "--namespace="+wire.SystemNamespace)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "HELM_CACHE_HOME="+s.Dir+"/helm", "HELM_CONFIG_HOME="+s.Dir+"/helm", "HELM_DATA_HOME="+s.Dir+"/helm")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("helm %s: %w: %s", args[0], err, out)
+	}
+	return string(out), nil
+}
+
+// addKubeconfigs gives every user of the site the connection that a login node
+// would.
+func (s *Site) addKubeconfigs() error {
+	store, err := pki.Open(filepath.Join(s.plane.state, statePKI), time.Now)
+	if err != nil {
+		return err
+	}
+	for _, u := range s.users {
+		pair, err := store.CA.Sign(pki.Leaf{CommonName: u.Name})
+		if err != nil {
+			return err
+		}
+		dir := filepath.Join(u.Home(), ".kube")
+		data := pki.Kubeconfig(s.Rest.Host, store.CA.CertPEM, pair, u.Name, "user-"+u.Name)
+		err = errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config"), data, 0o600),
+			os.Chown(dir, int(u.ID), int(u.ID)), os.Chown(filepath.Join(dir, "config"), int(u.ID), int(u.ID)))
+		if err != nil {
+			return fmt.Errorf("kubeconfig of %s: %w", u.Name, err)
+		}
+	}
+	return nil
+}
+
+// waitAnswers waits until every user can ask the queue, which takes the API
+// server and Berth a moment: bindings, webhooks, the aggregated API.
+func (s *Site) waitAnswers(ctx context.Context) error {
+	for _, u := range s.users {
+		var last error
+		err := waitFor(ctx, time.Minute, func() bool {
+			if _, last = s.As(ctx, u, u.Home(), "sbatch", "--test-only", "-N1", "--wrap=true"); last == nil {
+				return true
+			}
+			// What --test-only says is on standard error, with success or not.
+			return strings.Contains(last.Error(), "to start at")
+		})
+		if err != nil {
+			return fmt.Errorf("%s cannot submit: %w: %w", u.Name, err, last)
+		}
+	}
+	return nil
+}
+
+// KillScheduler kills the pod that leads as a crash of its node would, without
+// a last word; its Deployment makes another.
+func (s *Site) KillScheduler(ctx context.Context) error {
+	now := int64(0)
+	return s.Client.CoreV1().Pods(wire.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now},
+		metav1.ListOptions{LabelSelector: wire.LabelLeader + "=true"})
+}
