@@ -519,6 +519,11 @@ func (in *ClusterSpec) DeepCopyInto(out *ClusterSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.FeatureLabels != nil {
+		in, out := &in.FeatureLabels, &out.FeatureLabels
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Parameters != nil {
 		in, out := &in.Parameters, &out.Parameters
 		*out = make(map[string]string, len(*in))
