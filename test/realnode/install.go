@@ -97,7 +97,9 @@ func (s *Site) values(users []User) object {
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
 		"login":      object{"enabled": false},
 		// Tests take the last node away.
-		"scheduler": object{"image": SchedulerImage, "nodeSelector": object{"kubernetes.io/hostname": nodeNames[0]}},
+		// And they want all of a node's CPUs.
+		"scheduler": object{"image": SchedulerImage, "nodeSelector": object{"kubernetes.io/hostname": nodeNames[0]},
+			"resources": object{"requests": object{"cpu": nil, "memory": "64Mi"}}},
 	}
 }
 

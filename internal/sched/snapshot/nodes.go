@@ -39,10 +39,19 @@ func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		v.Nodes = append(v.Nodes, nodeOf(n, short[n.Name], table))
 	}
 	v.addMembers(pods)
+	// Whole CPUs are taken from jobs, so parts are added up before they are
+	// rounded: a node with ten small daemons does not lose ten CPUs.
+	milli, bytes := make([]int64, len(v.Nodes)), make([]int64, len(v.Nodes))
 	for _, p := range pods {
 		if i, ok := v.byObject[p.Spec.NodeName]; ok && !v.counted(p) {
-			use(&v.Nodes[i], p, table, v.nodes[i].object.Labels)
+			r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
+			milli[i], bytes[i] = milli[i]+r.Cpu().MilliValue(), bytes[i]+r.Memory().Value()
+			v.Nodes[i].UsedGRES = addGRES(v.Nodes[i].UsedGRES, gresIn(r, table, v.nodes[i].object.Labels))
 		}
+	}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		n.UsedCPUs, n.UsedMemory = int((milli[i]+999)/1000), (bytes[i]+1<<20-1)>>20
 	}
 }
 
@@ -88,14 +97,6 @@ func nodeOf(n *corev1.Node, name string, table deviceTable) backfill.Node {
 		out.Path = strings.Split(path, ".")
 	}
 	return out
-}
-
-// use adds what the pod requests to what the node has given away.
-func use(n *backfill.Node, p *corev1.Pod, table deviceTable, labels map[string]string) {
-	r := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})
-	n.UsedCPUs += int((r.Cpu().MilliValue() + 999) / 1000)
-	n.UsedMemory += (r.Memory().Value() + 1<<20 - 1) >> 20
-	n.UsedGRES = addGRES(n.UsedGRES, gresIn(r, table, labels))
 }
 
 func addGRES(to, more []backfill.GRES) []backfill.GRES {

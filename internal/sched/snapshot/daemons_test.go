@@ -1,0 +1,27 @@
+package snapshot
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestSmallDaemonsShareACPU counts what daemons of a node request together.
+func TestSmallDaemonsShareACPU(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("8Gi")}
+	var pods []*corev1.Pod
+	for i := range 11 {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprint("d", i)}, Spec: corev1.PodSpec{NodeName: "n1",
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1536Ki")}}}}}}
+		pods = append(pods, p)
+	}
+	v := Build(Input{Nodes: []*corev1.Node{n}, Pods: pods})
+	if got := v.Nodes[0]; got.UsedCPUs != 2 || got.UsedMemory != 17 {
+		t.Errorf("%d CPUs and %d MiB are used, want 2 and 17", got.UsedCPUs, got.UsedMemory)
+	}
+}
