@@ -55,10 +55,10 @@ var alice = []string{"--set", "users[0].name=alice,users[0].uid=1000"}
 // files are the tree's own.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
-		"default": alice,
+		"default": append([]string{"--set", "login.hostKeysSecret=mine"}, alice...), // made keys differ each time
 		"two-replicas": append([]string{"--set", "scheduler.replicas=2,accounting.storage=postgresql,accounting.postgresql.existingSecret=pg",
 			"--set", "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32}", "--set", "home.nfs.server=nfs,home.nfs.path=/home",
-			"--set", "metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false"}, alice...),
+			"--set", "login.enabled=false,metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false"}, alice...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, said, err := template(t, args...)

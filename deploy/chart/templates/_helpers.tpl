@@ -103,6 +103,9 @@ spec:
   {{- with .identities }}
   identities: {{ toJson . }}
   {{- end }}
+  {{- with .keys }}
+  sshKeys: {{ toJson . }}
+  {{- end }}
 {{- $first = false }}
 {{- end }}
 {{- $partitions := .Values.partitions | default (dict "main" (dict "default" true "nodes" "ALL")) }}
