@@ -101,7 +101,7 @@ func TestTimes(t *testing.T) {
 			[]string{"at 60 n1:1/1 (Licenses)", "now n1:1/1", "never (BadConstraints)"}},
 		{"a reservation", Snapshot{Nodes: nodes(2, 4), Blocks: []Block{{Name: "r", Start: 50, End: 300, Nodes: *set(0)}},
 			Pending: []Job{{Tasks: 4}, {Tasks: 4}, {Tasks: 4, Reservation: "r"}, {Tasks: 1, Duration: 50}, {Reservation: "x"}}},
-			[]string{"now n2:4/4", "at 100 n2:4/4 (Resources)", "at 50 n1:4/4 (Reservation)", "now n1:1/1", "never (ReqNodeNotAvail)"}},
+			[]string{"now n2:4/4", "at 100 n2:4/4 (Resources)", "at 50 n1:4/4 (Reservation)", "now n1:1/1", "never (ReqNodeNotAvail, May be reserved for other job)"}},
 		{"an outage without end", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{End: Forever, Nodes: *set(0)}}, Pending: []Job{{}}}, []string{"never (ReqNodeNotAvail)"}},
 	} {
 		checkPlan(t, c.name, c.s, c.want...)

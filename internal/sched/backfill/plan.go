@@ -240,7 +240,7 @@ func (p *planner) wait(j *Job, d *Decision, over string) {
 // found.
 func (p *planner) plannable(reason string) bool {
 	switch reason {
-	case ReasonResources, ReasonPriority, ReasonBeginTime, ReasonLicenses, ReasonReserved, ReasonNodeConfig:
+	case ReasonResources, ReasonPriority, ReasonBeginTime, ReasonLicenses, ReasonReserved, ReasonKept:
 		return true
 	}
 	return false

@@ -224,7 +224,7 @@ func TestKeptForOthers(t *testing.T) {
 			{ID: 3, Priority: 7, Duration: 60, Tasks: 4, Required: []int{1}},
 			{ID: 4, Priority: 6, Duration: 60, Tasks: 4, Required: []int{1}},
 		}}
-	want := []string{"ReqNodeNotAvail 500", "ReqNodeNotAvail 500", " 100", "Resources 160"}
+	want := []string{ReasonKept + " 500", ReasonKept + " 500", " 100", "Resources 160"}
 	for i, d := range s.Plan().Decisions {
 		if got := fmt.Sprint(d.Reason, " ", d.Start); got != want[i] {
 			t.Errorf("job %d: %s, want %s", d.ID, got, want[i])
@@ -233,7 +233,7 @@ func TestKeptForOthers(t *testing.T) {
 	// Maintenance that is still to come keeps long jobs away, and short ones not.
 	s.Blocks = []Block{{Name: "m", Start: 200, End: 500, Nodes: *set(0, 1)}}
 	s.Pending = []Job{{ID: 1, Priority: 9, Duration: 101, MinNodes: 1}, {ID: 2, Priority: 8, Duration: 100, MinNodes: 1}}
-	if d := s.Plan().Decisions; d[0].Reason != ReasonNodeConfig || d[0].Start != 500 || !d[1].StartNow {
+	if d := s.Plan().Decisions; d[0].Reason != ReasonKept || d[0].Start != 500 || !d[1].StartNow {
 		t.Errorf("%+v", d)
 	}
 }

@@ -2,7 +2,7 @@ package backfill
 
 // reason of a job that could run but not now, as Slurm names it (squeue(1)):
 // Resources for the first of its partition, Priority for those behind it,
-// ReqNodeNotAvail where nodes are kept for others.
+// ReasonKept where nodes are kept for others.
 func (e *engine) reason(j *Job) string {
 	switch {
 	case j.Begin > e.now:
@@ -10,7 +10,7 @@ func (e *engine) reason(j *Job) string {
 	case e.awaits(j):
 		return ReasonReserved
 	case len(e.s.Blocks) > 0 && e.keptAway(j):
-		return ReasonNodeConfig
+		return ReasonKept
 	case e.waiting[j.Partition]:
 		return ReasonPriority
 	case e.shortOfLicenses(j):

@@ -266,11 +266,13 @@ const (
 	ReasonPriority   = "Priority"
 	ReasonBeginTime  = "BeginTime"
 	ReasonNodeConfig = "ReqNodeNotAvail"
-	ReasonBadConfig  = "BadConstraints" // never possible on these nodes
-	ReasonLicenses   = "Licenses"
-	ReasonTaskLimit  = "JobArrayTaskLimit"
-	ReasonReserved   = "Reservation" // its reservation has not begun
-	ReasonDeadline   = "DeadLine"    // it can no longer end in time
+	// ReasonKept: reservations of others keep the nodes.
+	ReasonKept      = "ReqNodeNotAvail, May be reserved for other job"
+	ReasonBadConfig = "BadConstraints" // never possible on these nodes
+	ReasonLicenses  = "Licenses"
+	ReasonTaskLimit = "JobArrayTaskLimit"
+	ReasonReserved  = "Reservation" // its reservation has not begun
+	ReasonDeadline  = "DeadLine"    // it can no longer end in time
 )
 
 // Decision is the outcome for one job.

@@ -10,30 +10,29 @@ import (
 )
 
 // tasks splits the planner's form of a waiting job into what of an array may
-// start and what may not. A job that has nothing to do with arrays stays as it
-// is.
-func (v *View) tasks(one backfill.Job, b *v1alpha1.BatchJob, w *Wanted) []backfill.Job {
+// start and what may not, and adds that to the list. A job that has nothing to
+// do with arrays stays as it is.
+func (v *View) tasks(out []backfill.Job, one *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) []backfill.Job {
 	id := array.ID(b)
 	if id == 0 {
-		return []backfill.Job{one}
+		return append(out, *one)
 	}
 	room := v.room(id)
 	if !array.Whole(b) {
 		if one.Blocked == "" && room <= 0 {
 			one.Blocked = backfill.ReasonTaskLimit
 		}
-		return []backfill.Job{one}
+		return append(out, *one)
 	}
 	rest := array.Rest(b, v.queue.split[id])
 	if len(rest) == 0 {
-		return nil
+		return out
 	}
 	if one.Blocked != "" {
-		return []backfill.Job{one}
+		return append(out, *one)
 	}
-	var out []backfill.Job
 	wait := func(reason string) {
-		blocked := one
+		blocked := *one
 		blocked.Blocked = reason
 		out = append(out, blocked)
 	}
@@ -42,7 +41,7 @@ func (v *View) tasks(one backfill.Job, b *v1alpha1.BatchJob, w *Wanted) []backfi
 	room -= v.queue.waitingTasks(id)
 	if n := min(len(rest), max(0, room)); n > 0 {
 		one.Copies, w.Tasks = n, rest[:n]
-		out = append(out, one)
+		out = append(out, *one)
 	}
 	switch {
 	case len(rest) > max(0, room):

@@ -8,9 +8,9 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// pending is the planner's form of a waiting job, or of what waits of an
-// array: several entries where not all of it may start.
-func (v *View) pending(b *v1alpha1.BatchJob) []backfill.Job {
+// pending adds the planner's form of a waiting job to the list, or of what waits
+// of an array: several entries where not all of it may start.
+func (v *View) pending(to []backfill.Job, b *v1alpha1.BatchJob) []backfill.Job {
 	j := &b.Spec.Job
 	p := v.partition(b.Spec.Partition)
 	w := Wanted{Priority: priorityOf(b), TimeLimit: job.Unlimited, Partition: b.Spec.Partition}
@@ -47,9 +47,9 @@ func (v *View) pending(b *v1alpha1.BatchJob) []backfill.Job {
 	v.fillTime(&out, b, &w)
 	w.Sharers = out.Share
 	v.together(&out, b)
-	all := v.tasks(out, b, &w)
+	to = v.tasks(to, &out, b, &w)
 	v.wanted[b.Spec.JobID] = w
-	return all
+	return to
 }
 
 // usable are the partitions that the job names, in its order, and could start

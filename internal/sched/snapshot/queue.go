@@ -10,9 +10,11 @@ import (
 
 // queue answers questions about other jobs.
 type queue struct {
-	now   int64
-	jobs  map[int64]*v1alpha1.BatchJob
-	first map[string]int64 // user and name -> lowest number that is not over
+	now  int64
+	jobs map[int64]*v1alpha1.BatchJob
+	// first is, by user and name, the lowest number that is not over; where some
+	// job asks for it.
+	first map[string]int64
 	// split are the jobs split off one, tasks those of them that are tasks of an
 	// array, by index; rest is filled when it is asked for.
 	split map[int64][]*v1alpha1.BatchJob
@@ -20,15 +22,20 @@ type queue struct {
 	rest  map[int64]array.Set
 }
 
-func newQueue(jobs []*v1alpha1.BatchJob, now int64) queue {
+// newQueue looks at the jobs, which ascend by number and are byID as well.
+func newQueue(jobs []*v1alpha1.BatchJob, byID map[int64]*v1alpha1.BatchJob, now int64) queue {
 	q := queue{
-		now: now, jobs: make(map[int64]*v1alpha1.BatchJob, len(jobs)), first: map[string]int64{},
+		now: now, jobs: byID, first: map[string]int64{},
 		split: map[int64][]*v1alpha1.BatchJob{}, tasks: map[int64]map[int32]*v1alpha1.BatchJob{}, rest: map[int64]array.Set{},
 	}
-	for _, j := range jobs { // ascending by number
-		q.jobs[j.Spec.JobID] = j
-		if k := singleton(j); !Finished(j) && q.first[k] == 0 {
-			q.first[k] = leader(j)
+	singles := slices.ContainsFunc(jobs, func(j *v1alpha1.BatchJob) bool {
+		return slices.ContainsFunc(j.Spec.Job.Dependencies.Items, isSingleton)
+	})
+	for _, j := range jobs {
+		if singles && !Finished(j) {
+			if k := singleton(j); q.first[k] == 0 {
+				q.first[k] = leader(j)
+			}
 		}
 		o, t := j.Spec.Origin, j.Spec.Task
 		if o == nil {

@@ -96,7 +96,7 @@ func Build(in Input) *View {
 		choices:  map[string][]choice{},
 		users:    map[string]int64{},
 		features: map[string]bool{},
-		wanted:   map[int64]Wanted{},
+		wanted:   make(map[int64]Wanted, len(in.Jobs)),
 	}
 	v.Now, v.Options = in.Now.Unix(), backfill.DefaultOptions()
 	if n := in.Parameters.BackfillReservations; n != nil {
@@ -106,7 +106,7 @@ func Build(in Input) *View {
 	for _, j := range jobs {
 		v.jobs[j.Spec.JobID] = j
 	}
-	v.queue = newQueue(jobs, v.Now)
+	v.queue = newQueue(jobs, v.jobs, v.Now)
 	v.addNodes(in.Nodes, in.Pods)
 	v.addPartitions(in.Partitions)
 	v.addLicenses()
@@ -119,9 +119,10 @@ func Build(in Input) *View {
 	}
 	v.addPolicy(&in)
 	v.addExpected(in.Expected)
+	v.Pending = make([]backfill.Job, 0, len(jobs)-len(v.Running))
 	for _, j := range jobs {
 		if Waiting(j) {
-			v.Pending = append(v.Pending, v.pending(j)...)
+			v.Pending = v.pending(v.Pending, j)
 		}
 	}
 	v.Limits = v.policy.limits.Limits
