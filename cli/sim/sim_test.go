@@ -31,6 +31,10 @@ func published(t *testing.T, name string) string {
 // simRun runs the command and returns its output.
 func simRun(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	return simCommand(args...)
+}
+
+func simCommand(args ...string) (string, error) {
 	p := stdio.System()
 	var out bytes.Buffer
 	p.Out, p.Err = &out, io.Discard
