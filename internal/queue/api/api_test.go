@@ -127,6 +127,7 @@ func newHouse(t *testing.T, a *authority) *house {
 	}).Register(mux)
 	h.server = httptest.NewUnstartedServer(mux)
 	h.server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	h.server.EnableHTTP2 = true // as between the API server and this one
 	h.server.StartTLS()
 	t.Cleanup(h.server.Close)
 	opal := fake.User("opal", 1003)

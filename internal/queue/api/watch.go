@@ -32,11 +32,12 @@ const (
 	watchIdle  = 10
 	// heartbeat is the longest silence.
 	heartbeat = 30 * time.Second
-	// patienceToSend ends the watch of a client that does not read.
-	patienceToSend = 30 * time.Second
 	// rowsOfEvent bounds one event.
 	rowsOfEvent = 2000
 )
+
+// patienceToSend ends the watch of a client that does not read.
+var patienceToSend = 30 * time.Second
 
 // watches counts what is being watched. Safe for concurrent use.
 type watches struct {
@@ -155,20 +156,28 @@ func (f *follower) send(c *table.Changes, silence bool) bool {
 			revision = "" // who goes on after a part would miss the rest
 		}
 		f.encode(kind, revision, part, gone)
-		if err := f.control.SetWriteDeadline(time.Now().Add(patienceToSend)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if !f.patient(time.Now().Add(patienceToSend)) {
 			return false
 		}
 		if _, err := f.w.Write(f.buf.bytes); err != nil {
 			return false
 		}
 		if len(rows) == 0 {
-			return f.control.Flush() == nil
+			// HTTP/2 ends a stream whose deadline passes, also one that has nothing
+			// to send: it must not outlive what is being sent.
+			return f.control.Flush() == nil && f.patient(time.Time{})
 		}
 		gone = nil
 		if c.Sync {
 			kind = status.EventMore
 		}
 	}
+}
+
+// patient says until when what is sent must have been taken.
+func (f *follower) patient(until time.Time) bool {
+	err := f.control.SetWriteDeadline(until)
+	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
 func (f *follower) encode(kind, revision string, rows []*table.Row, gone []int64) {

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -93,6 +95,23 @@ func TestWatch(t *testing.T) {
 	_, event = h.watch(t, "anna", "")
 	if e := event(); len(e.Items) != 0 {
 		t.Errorf("ben's jobs are shown: %+v", e)
+	}
+}
+
+// A watch over HTTP/2 that has nothing to tell for longer than a client may
+// take to read goes on.
+func TestWatchOutlivesSilence(t *testing.T) {
+	t.Cleanup(api.SetPatienceToSend(200 * time.Millisecond))
+	h := newHouse(t, newAuthority(t))
+	fake.Feed(h.Cluster, queued(1, "anna", ""))
+	_, event := h.watch(t, "anna", "fields=id,state")
+	if e := event(); e == nil || e.Type != status.EventSync {
+		t.Fatalf("%+v", e)
+	}
+	time.Sleep(time.Second) // the silence
+	fake.Feed(h.Cluster, queued(1, "anna", v1alpha1.StateRunning))
+	if e := event(); e == nil || !slices.Equal(eventIDs(e), []int64{1}) {
+		t.Errorf("%+v", e)
 	}
 }
 

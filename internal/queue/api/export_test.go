@@ -1,0 +1,10 @@
+package api
+
+import "time"
+
+// SetPatienceToSend is for tests, before a server starts.
+func SetPatienceToSend(d time.Duration) (restore func()) {
+	old := patienceToSend
+	patienceToSend = d
+	return func() { patienceToSend = old }
+}
