@@ -88,6 +88,10 @@ func (m *Model) turnTo(page ui.Action) tea.Cmd {
 		if id = m.current(); id == "" {
 			return m.env.Say("There is no job under the cursor.")
 		}
+	case ui.PageNodes:
+		if p, ok := m.page.(interface{ Nodes() string }); ok {
+			id = p.Nodes()
+		}
 	case ui.Help:
 		page = ui.PageHelp
 	}

@@ -300,3 +300,16 @@ func (p *Page) Line() string {
 	}
 	return "scontrol show job " + p.id
 }
+
+// Nodes are the job's nodes, folded: those it has, or is to have.
+func (p *Page) Nodes() string {
+	switch {
+	case p.job != nil && p.job.NodeList != "":
+		return p.job.NodeList
+	case p.job != nil:
+		return p.job.PlannedNodes
+	case p.over != nil:
+		return p.over.NodeList
+	}
+	return ""
+}

@@ -132,7 +132,7 @@ func parseTerm(text string) (t *term, rest string, err error) {
 	op := word[at : at+1]
 	value := word[at+1:]
 	if f == nil {
-		if op == ":" { // 12:30:00, host:port: a word like others
+		if op == ":" && word[0] >= '0' && word[0] <= '9' { // 12:30:00: a word like others
 			t.text = wordTest(word)
 			return t, rest, nil
 		}
@@ -355,17 +355,13 @@ func stateTest(value string) (func(string) bool, error) {
 	return func(s string) bool { return slices.Contains(states, s) }, nil
 }
 
-// mostNodes bounds how many nodes a filter may name.
-const mostNodes = 1 << 16
-
 func nodeTest(value string) (func(string) bool, error) {
 	wanted, err := hostlist.Expand(value)
-	if err != nil {
-		// An open bracket is one that is being typed.
+	switch {
+	case err != nil && strings.Count(value, "[") == strings.Count(value, "]"):
+		return nil, fmt.Errorf("node: %q is no list of nodes", format.Escape(value))
+	case err != nil: // an open bracket is one that is being typed
 		return func(s string) bool { return containsFold(s, strings.ToLower(value)) }, nil
-	}
-	if len(wanted) > mostNodes {
-		return nil, fmt.Errorf("node: more than %d nodes", mostNodes)
 	}
 	return func(s string) bool {
 		if s == "" {

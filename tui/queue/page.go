@@ -391,3 +391,13 @@ func (p *Page) Filter() string { return p.rows.filter.Text() }
 
 // SaveFilter adds a filter to those to choose from.
 func (p *Page) SaveFilter(name, text string) { p.saved[name] = text }
+
+// At is the id of the job under the cursor; negative for a folded array, 0 for
+// nothing.
+func (p *Page) At() int64 { return p.rows.key(p.list.Cursor) }
+
+// Has tells whether the job has a line of its own.
+func (p *Page) Has(id int64) bool {
+	i := p.rows.find(id)
+	return i >= 0 && p.rows.key(i) == id
+}

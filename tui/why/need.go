@@ -19,6 +19,7 @@ type need struct {
 	memory int64 // MiB
 	gpus   int64
 	kind   string // of the GPUs, empty: any
+	whole  bool   // --exclusive
 }
 
 var gpuRequest = regexp.MustCompile(`(?:^|,)(?:gres[:/])?gpu(?::([A-Za-z_][A-Za-z0-9_.-]*))?(?:[:=]([0-9]+))?(?:\(|,|$)`)
@@ -38,7 +39,7 @@ func gpusOf(gres string) (kind string, n int64) {
 
 func (f *Facts) need() need {
 	j := &f.Job
-	n := need{nodes: int(max(1, j.Nodes))}
+	n := need{nodes: int(max(1, j.Nodes)), whole: j.OverSubscribe == "NO"}
 	n.cpus = max(1, (int64(j.CPUs)+int64(n.nodes)-1)/int64(n.nodes))
 	n.memory = j.MinMemory
 	if j.MemoryPerCPU {
@@ -58,6 +59,28 @@ func (f *Facts) need() need {
 
 // text says a need in words.
 func (n *need) text() string {
+	if n.whole && n.nodes == 1 {
+		return "a whole node for itself (--exclusive)" + n.sized()
+	} else if n.whole {
+		return fmt.Sprintf("%d whole nodes for itself (--exclusive)%s", n.nodes, n.sized())
+	}
+	what := n.what()
+	if n.nodes == 1 {
+		return strings.Join(what, ", ") + " on one node"
+	}
+	return fmt.Sprintf("%s on each of %d nodes", strings.Join(what, ", "), n.nodes)
+}
+
+// sized says how large whole nodes must be.
+func (n *need) sized() string {
+	if n.cpus <= 1 && n.memory == 0 && n.gpus == 0 {
+		return ""
+	}
+	return ", with at least " + strings.Join(n.what(), ", ")
+}
+
+// what is wanted of each node.
+func (n *need) what() []string {
 	what := []string{plural(n.cpus, "CPU")}
 	if n.memory > 0 {
 		what = append(what, string(format.AppendMemory(nil, n.memory, &format.Settings{}))+" of memory")
@@ -69,10 +92,7 @@ func (n *need) text() string {
 		}
 		what = append(what, plural(n.gpus, gpu))
 	}
-	if n.nodes == 1 {
-		return strings.Join(what, ", ") + " on one node"
-	}
-	return fmt.Sprintf("%s on each of %d nodes", strings.Join(what, ", "), n.nodes)
+	return what
 }
 
 func plural(n int64, name string) string {
@@ -148,7 +168,7 @@ func (f *Facts) rooms(n *need) []room {
 		}
 		r := room{node: node, cpus: int64(node.CPUs - node.CPUsAlloc), mem: node.Memory - node.MemAlloc, gpus: gpus - used}
 		r.could = int64(node.CPUs) >= n.cpus && node.Memory >= n.memory && gpus >= n.gpus
-		r.can = r.cpus >= n.cpus && r.mem >= n.memory && r.gpus >= n.gpus
+		r.can = r.cpus >= n.cpus && r.mem >= n.memory && r.gpus >= n.gpus && (!n.whole || node.CPUsAlloc == 0)
 		r.usual = node.State != "DOWN" && node.State != "UNKNOWN" && !slices.ContainsFunc(node.Flags, func(s string) bool {
 			return s == "DRAIN" || s == "NOT_RESPONDING" || s == "MAINTENANCE" || s == "RESERVED" && f.Job.Reservation == ""
 		})
@@ -169,6 +189,9 @@ func (f *Facts) best(rooms []room, n *need) string {
 		return ""
 	}
 	short := func(r *room) float64 {
+		if n.whole {
+			return float64(r.node.CPUsAlloc)
+		}
 		return lack(r.cpus, n.cpus) + lack(r.mem, n.memory) + lack(r.gpus, n.gpus)
 	}
 	r := slices.MinFunc(near, func(a, b *room) int {
@@ -178,6 +201,9 @@ func (f *Facts) best(rooms []room, n *need) string {
 		return cmp.Compare(a.node.Name, b.node.Name)
 	})
 	var has []string
+	if n.whole {
+		return fmt.Sprintf("The nearest is %s, with %d of %d CPUs in use%s.", format.Escape(r.node.Name), r.node.CPUsAlloc, r.node.CPUs, f.frees(r.node.Name))
+	}
 	if r.gpus < n.gpus {
 		has = append(has, fmt.Sprintf("%d of %s", r.gpus, plural(n.gpus, "GPU")))
 	}
