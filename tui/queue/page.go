@@ -269,7 +269,7 @@ func (p *Page) SetFilter(text string) error {
 	}
 	p.rows.filter = q
 	p.settings.Now = p.env.Now().Unix() + p.offset
-	p.rows.rebuild()
+	p.rows.refilter()
 	p.follow()
 	return nil
 }
@@ -401,3 +401,6 @@ func (p *Page) Has(id int64) bool {
 	i := p.rows.find(id)
 	return i >= 0 && p.rows.key(i) == id
 }
+
+// Watching is the watch that the page follows.
+func (p *Page) Watching() *data.Watch { return p.watch }

@@ -77,7 +77,7 @@ func (p *Page) askFilter() ui.Ask {
 		Done: func(text string) tea.Cmd {
 			if err := p.SetFilter(text); err != nil {
 				p.rows.filter = before
-				p.rows.rebuild()
+				p.rows.refilter()
 				p.follow()
 				return p.env.Complain(err)
 			}
@@ -85,7 +85,7 @@ func (p *Page) askFilter() ui.Ask {
 		},
 		Cancel: func() {
 			p.rows.filter = before
-			p.rows.rebuild()
+			p.rows.refilter()
 			p.follow()
 		},
 	}

@@ -39,19 +39,36 @@ type rows struct {
 	flat   bool           // nothing is folded (squeue -r)
 
 	settings *format.Settings
-	sorted   []int32
+	whole    []int32 // all rows, in order
+	sorted   []int32 // those that pass the filter
 	list     []row
 	grouped  bool // list has groups
 	sizes    map[string]int
 	order    *data.Order
 }
 
-// rebuild makes the list anew.
+// rebuild puts all rows into order anew, and filters them.
 func (r *rows) rebuild() {
 	r.order = data.NewOrder(r.store, r.keys, r.settings)
+	r.whole = r.store.Slots(r.whole)
+	r.order.Sort(r.whole)
+	r.refilter()
+}
+
+// refilter filters the rows anew; their order stays as it is, so that a letter
+// more in a filter does not cost a sort.
+func (r *rows) refilter() {
+	if r.order == nil {
+		r.rebuild()
+		return
+	}
 	pass := r.filter.Bind(r.store, r.settings.Now)
-	r.sorted = slices.DeleteFunc(r.store.Slots(r.sorted), func(slot int32) bool { return !pass(slot) })
-	r.order.Sort(r.sorted)
+	r.sorted = r.sorted[:0]
+	for _, slot := range r.whole {
+		if pass(slot) {
+			r.sorted = append(r.sorted, slot)
+		}
+	}
 	r.fold()
 }
 
@@ -69,20 +86,18 @@ func (r *rows) apply(c data.Change) {
 	for _, g := range c.Gone {
 		touched[g.Slot] = true
 	}
-	for _, s := range c.Changed {
-		touched[s] = true
-	}
-	r.sorted = slices.DeleteFunc(r.sorted, func(s int32) bool { return touched[s] })
-	pass := r.filter.Bind(r.store, r.settings.Now)
 	var add []int32
-	seen := map[int32]bool{}
 	for _, s := range c.Changed {
-		if !seen[s] && pass(s) {
+		if !slices.Contains(add, s) {
 			add = append(add, s)
 		}
-		seen[s] = true
+		touched[s] = true
 	}
-	r.sorted = r.order.Merge(r.sorted, add)
+	was := func(s int32) bool { return touched[s] }
+	r.whole = r.order.Merge(slices.DeleteFunc(r.whole, was), slices.Clone(add))
+	pass := r.filter.Bind(r.store, r.settings.Now)
+	add = slices.DeleteFunc(add, func(s int32) bool { return !pass(s) })
+	r.sorted = r.order.Merge(slices.DeleteFunc(r.sorted, was), add)
 	r.fold()
 }
 
