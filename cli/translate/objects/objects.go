@@ -39,15 +39,15 @@ func Run(p *stdio.Process, args []string) error {
 		fmt.Fprintln(p.Err, "berth: "+w)
 	}
 	for i := range 1 + len(s.Components) {
-		if err := print(p, s, i); err != nil {
+		if err := show(p, s, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// print prints the objects of one component of the job, 0 being the job itself.
-func print(p *stdio.Process, s *translate.Submission, component int) error {
+// show prints the objects of one component of the job, 0 being the job itself.
+func show(p *stdio.Process, s *translate.Submission, component int) error {
 	in := imagined(p, s, component)
 	for _, n := range notes(&in.Job.Spec.Job) {
 		fmt.Fprintln(p.Err, "berth: "+n)
