@@ -61,6 +61,7 @@ func readLines[T any](t *testing.T, name string) []T {
 var differences = map[string]string{
 	"time --time=-5": "Slurm accepts it and shows INVALID; here it is no limit",
 	"script #!/bin/sh\n#SBATCH -- -n 2\ntrue\n":                       "Slurm ends with 1 after printing that ? is no parameter",
+	"het  #SBATCH -n1 hetjob\n#SBATCH -n2\n":                          "hetjob behind other words parts nothing, and Slurm says nothing; here it is an error",
 	"shape -O -N 2-3 -n 9":                                            "the number of nodes is the planner's there",
 	"shape --tres-per-task=cpu=2":                                     "22.05 has it not, later releases do",
 	"het  #SBATCH -x n1 -w n2 -C fast\n#SBATCH hetjob\n#SBATCH -n2\n": "the controller adds the first component's nodes to those excluded there",

@@ -106,6 +106,8 @@ var heterogeneous = []struct{ args, script string }{
 	{"-n7 : -n8", "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n#SBATCH hetjob\n#SBATCH -n3\n"}, {"-n1 : --comment=z -t 5", "#SBATCH --comment=s0 -t 3\n#SBATCH hetjob\n#SBATCH -t 4\n"},
 	{"-t 7 --comment=z : -n2", "#SBATCH --comment=s0 -t 3\n#SBATCH hetjob\n#SBATCH --comment=s1 -t 4\n"}, {"--mem=10 : --mem-per-cpu=20", ""}, {"-d singleton : -n2", ""},
 	{"-N1 --exclusive : -N2 -s", ""}, {"-p batch : -n2", ""}, {"--no-requeue : --requeue", ""}, {"-D /usr : -n2", ""}, {"-n1 : --nt=2", ""}, {"-n1 : --foo", ""},
+	{"", "#SBATCH -n1 hetjob\n#SBATCH -n2\n"}, {"", "#SBATCH -n1\n#SBATCH hetjob --foo\n#SBATCH -n2\n"},
+	{"--gpus-per-node=1 --mem=0 : --mem=20", ""}, {"-C fast : -C slow", ""}, {"--qos=normal -A root : -n2", ""},
 }
 
 var scripts = func() []string {
