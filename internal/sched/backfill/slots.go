@@ -21,6 +21,9 @@ const (
 
 // boundaries chooses the slots for a snapshot, and whether they are exact.
 func boundaries(s *Snapshot) ([]int64, bool) {
+	if s.Options.slots != nil {
+		return *s.Options.slots, false
+	}
 	at := []int64{s.Now}
 	var fixed []int64
 	for i := range s.Blocks {

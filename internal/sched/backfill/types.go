@@ -86,6 +86,8 @@ type Options struct {
 	// For tests: slots of a fixed width, however few nodes; searches that know
 	// nothing of each other.
 	coarse, forgetful bool
+	// slots, for tests, are these, whatever the queue would need.
+	slots *[]int64
 }
 
 // DefaultOptions are the policy that the scheduler has unless told otherwise.
