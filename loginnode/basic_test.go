@@ -50,3 +50,16 @@ func TestTerminalIsByteExact(t *testing.T) {
 		t.Errorf("%q", out)
 	}
 }
+
+func TestALoginThatAsksForNothingIsRecorded(t *testing.T) {
+	n := start(t)
+	c, err := n.dial("ann", n.ann().key)
+	n.must(err)
+	c.Close()
+	eventually(t, "login and logout in the audit log", func() bool {
+		return len(n.audit.find(t, "login")) == 1 && len(n.audit.find(t, "logout")) == 1
+	})
+	if got := n.metric("berth_login_connections"); got != "0" {
+		t.Errorf("connections: %s", got)
+	}
+}

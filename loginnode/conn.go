@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	glider "github.com/gliderlabs/ssh"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/berth-hpc/berth/loginnode/auth"
@@ -34,8 +35,13 @@ type conn struct {
 	tried   atomic.Bool
 	proven  atomic.Bool
 
-	ready    sync.Once
-	failed   bool // identity missing; set by ready
+	// library is the library's view of the connection; set before the handshake.
+	library context.Context
+
+	mu     sync.Mutex // of serve and end; what serve sets is not changed later
+	failed bool       // the identity is missing
+	ended  bool
+
 	ssh      *ssh.ServerConn
 	login    *auth.Login
 	forward  *forward.Forwarder
@@ -53,7 +59,7 @@ func newConn(s *Server, c net.Conn) *conn {
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.grace = time.AfterFunc(s.cfg.LoginGrace, func() {
 		k.expired.Store(true)
-		k.Conn.Close()
+		_ = k.Close()
 	})
 	return k
 }
@@ -93,23 +99,35 @@ func (c *conn) leaveGate() {
 // the handshake is over. It tells whether the connection may be served: it may
 // not without an identity.
 func (c *conn) serve(sc *ssh.ServerConn) bool {
-	c.ready.Do(func() {
-		login, err := auth.FromPermissions(sc.Permissions)
-		if err != nil || login.User.Name != sc.User() {
-			c.failed = true
-			c.server.cfg.Log.Error("a connection without an identity was closed", "conn", c.id)
-			sc.Close()
-			return
-		}
-		c.ssh, c.login = sc, login
-		c.forward = &forward.Forwarder{
-			Policy: &c.server.cfg.Policy, Login: login, SSH: sc, Context: c.ctx, Bytes: &c.bytes,
-			Panicked: c.server.panicked, Report: c.forwarded,
-		}
-		c.server.join(c)
-		go c.keepAlive()
-	})
-	return !c.failed
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed || c.ended || c.login != nil {
+		return !c.failed && !c.ended
+	}
+	login, err := auth.FromPermissions(sc.Permissions)
+	if err != nil || login.User.Name != sc.User() {
+		c.failed = true
+		c.server.cfg.Log.Error("a connection without an identity was closed", "conn", c.id)
+		_ = c.Close()
+		return false
+	}
+	c.ssh, c.login = sc, login
+	c.forward = &forward.Forwarder{
+		Policy: &c.server.cfg.Policy, Login: login, SSH: sc, Context: c.ctx, Bytes: &c.bytes,
+		Panicked: c.server.panicked, Report: c.forwarded,
+	}
+	c.server.join(c)
+	go c.keepAlive()
+	return true
+}
+
+// handshaken is the connection after the handshake; nil: before.
+func (c *conn) handshaken() *ssh.ServerConn {
+	if c.library == nil {
+		return nil
+	}
+	sc, _ := c.library.Value(glider.ContextKeyConn).(*ssh.ServerConn)
+	return sc
 }
 
 func (c *conn) forwarded(kind, target string, err error) {
@@ -149,7 +167,7 @@ func (c *conn) keepAlive() {
 		case <-tick.C:
 			if waiting {
 				if missing++; missing >= c.server.cfg.KeepAliveMax {
-					c.Conn.Close()
+					_ = c.Close()
 					return
 				}
 				continue
@@ -177,7 +195,7 @@ func (c *conn) session(nc ssh.NewChannel) {
 	}
 	defer c.sessions.Add(-1)
 	session.Serve(&c.server.session, &session.Conn{
-		SSH: c.ssh, Login: c.login, From: c.from, To: addrPort(c.Conn.LocalAddr()), Context: c.ctx, Owner: c,
+		SSH: c.ssh, Login: c.login, From: c.from, To: addrPort(c.LocalAddr()), Context: c.ctx, Owner: c,
 	}, nc)
 }
 
@@ -186,13 +204,17 @@ func (c *conn) end() {
 	c.grace.Stop()
 	c.leaveGate()
 	c.cancel()
-	c.Conn.Close()
-	if c.forward != nil {
-		c.forward.Close()
+	_ = c.Close()
+	if sc := c.handshaken(); sc != nil {
+		c.serve(sc) // who has asked for nothing has logged in all the same
 	}
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
 	if c.login == nil {
 		return
 	}
+	c.forward.Close()
 	c.server.part(c)
 	r := c.record("logout")
 	r.Seconds = c.server.cfg.Now().Sub(c.opened).Seconds()

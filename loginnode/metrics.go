@@ -48,13 +48,6 @@ func (m *metrics) add(name string, n int64) {
 	m.values[name] += n
 }
 
-// get is for tests and readiness.
-func (m *metrics) get(name string) int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.values[name]
-}
-
 // label puts a label into a metric's name. Values are of this program's own
 // choosing, never a client's.
 func label(name string, pairs ...string) string {

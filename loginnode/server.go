@@ -212,6 +212,7 @@ func adopt(ctx glider.Context, nc net.Conn) net.Conn {
 		return nil
 	}
 	ctx.SetValue(connKey{}, c)
+	c.library = ctx
 	return c
 }
 
@@ -235,7 +236,7 @@ func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 		PublicKeyCallback: func(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 			return s.publicKey(c, m, key)
 		},
-		AuthLogCallback: func(m ssh.ConnMetadata, method string, err error) { s.attempted(ctx, c, m, method, err) },
+		AuthLogCallback: func(m ssh.ConnMetadata, method string, err error) { s.attempted(c, m, method, err) },
 	}
 	if s.cfg.Banner != "" {
 		cfg.BannerCallback = func(ssh.ConnMetadata) string { return s.cfg.Banner }
@@ -292,7 +293,7 @@ func (s *Server) device(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInteractive
 }
 
 // attempted is told the result of each attempt.
-func (s *Server) attempted(ctx glider.Context, c *conn, m ssh.ConnMetadata, method string, err error) {
+func (s *Server) attempted(c *conn, m ssh.ConnMetadata, method string, err error) {
 	if method == "none" && err != nil {
 		return // how every client asks which methods there are
 	}
@@ -311,7 +312,7 @@ func (s *Server) attempted(ctx glider.Context, c *conn, m ssh.ConnMetadata, meth
 	// A client that opens nothing would otherwise never be bound to its identity.
 	time.AfterFunc(time.Second, func() {
 		defer s.contain()
-		if sc, ok := ctx.Value(glider.ContextKeyConn).(*ssh.ServerConn); ok {
+		if sc := c.handshaken(); sc != nil {
 			c.serve(sc)
 		}
 	})

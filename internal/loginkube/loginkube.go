@@ -152,18 +152,18 @@ const maxID = 1<<32 - 2
 // check refuses a User that cannot be logged in as.
 func (c *Cluster) check(u *v1alpha1.User) error {
 	if u.Spec.UID < 0 || u.Spec.UID > maxID || u.Spec.GID < 0 || u.Spec.GID > maxID {
-		return fmt.Errorf("User %s: uid %d or gid %d out of range", u.Name, u.Spec.UID, u.Spec.GID)
+		return fmt.Errorf("user object %s: uid %d or gid %d out of range", u.Name, u.Spec.UID, u.Spec.GID)
 	}
 	for _, g := range u.Spec.Groups {
 		if g.GID < 0 || g.GID > maxID {
-			return fmt.Errorf("User %s: gid %d out of range", u.Name, g.GID)
+			return fmt.Errorf("user object %s: gid %d out of range", u.Name, g.GID)
 		}
 	}
 	if u.Spec.Home != "" && !filepath.IsAbs(u.Spec.Home) {
-		return fmt.Errorf("User %s: home %q is not an absolute path", u.Name, u.Spec.Home)
+		return fmt.Errorf("user object %s: home %q is not an absolute path", u.Name, u.Spec.Home)
 	}
 	if other := c.users.find(func(o *v1alpha1.User) bool { return o.Spec.UID == u.Spec.UID && o.Name != u.Name }); other != nil {
-		return fmt.Errorf("Users %s and %s have the same uid %d", u.Name, other.Name, u.Spec.UID)
+		return fmt.Errorf("user objects %s and %s have the same uid %d", u.Name, other.Name, u.Spec.UID)
 	}
 	return nil
 }

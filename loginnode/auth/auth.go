@@ -190,7 +190,7 @@ func (c *Config) byCertificate(ctx context.Context, login *Login, cert *ssh.Cert
 		if err != nil {
 			return err
 		}
-		o, err := checkCert(cert, principals, a)
+		o, err := checkCert(cert, principals)
 		if err == nil {
 			err = sourceAddress(cert, a)
 		}
@@ -224,7 +224,7 @@ func certByLine(cert *ssh.Certificate, l *Line, a Attempt, name string) (Options
 	if len(principals) == 0 {
 		principals = []string{name}
 	}
-	o, err := checkCert(cert, principals, a)
+	o, err := checkCert(cert, principals)
 	if err != nil {
 		return o, err
 	}

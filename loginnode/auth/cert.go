@@ -17,7 +17,7 @@ var caSignatures = []string{
 
 // checkCert checks all of a user certificate but who may use it: who signed
 // it is the caller's to know, principals are those that the user goes by.
-func checkCert(cert *ssh.Certificate, principals []string, a Attempt) (Options, error) {
+func checkCert(cert *ssh.Certificate, principals []string) (Options, error) {
 	if cert.CertType != ssh.UserCert {
 		return Options{}, errors.New("not a user certificate")
 	}

@@ -219,7 +219,7 @@ func serve(ctx context.Context, release func(), f *File, s *loginnode.Server, lo
 			return err
 		}
 		h := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second}
-		defer h.Close()
+		defer func() { _ = h.Close() }()
 		go func() { failed <- h.Serve(l) }()
 	}
 	select {

@@ -35,12 +35,12 @@ func splice(ch ssh.Channel, conn halfCloser, n *Bytes) {
 		if oneWay(ch, conn, &n.Out) {
 			_ = ch.CloseWrite()
 		} else {
-			ch.Close()
+			_ = ch.Close()
 		}
 	}()
 	both.Wait()
 	conn.Close()
-	ch.Close()
+	_ = ch.Close()
 }
 
 // oneWay copies until the end of from (true) or until to takes no more.

@@ -208,7 +208,7 @@ func (p *process) hangup() {
 // wait waits for the child. (*exec.Cmd).Wait would block a thread for each
 // session; a pidfd is something that the runtime's poller can wait for.
 func (p *process) wait() (status syscall.WaitStatus, err error) {
-	defer p.cmd.Process.Release()
+	defer func() { _ = p.cmd.Process.Release() }()
 	defer p.pidfd.Close()
 	raw, err := p.pidfd.SyscallConn()
 	if err != nil {

@@ -47,7 +47,7 @@ func Serve(cfg *Config, conn *Conn, newChannel ssh.NewChannel) {
 	s := &Session{Conn: conn, cfg: cfg, channel: channel}
 	s.ctx, s.cancel = context.WithCancel(conn.Context)
 	defer s.release()
-	defer channel.Close()
+	defer func() { _ = channel.Close() }()
 	defer s.contain()
 	s.loop(requests)
 }
@@ -59,7 +59,7 @@ func (s *Session) contain() {
 		if f := s.cfg.Events.Panicked; f != nil {
 			f(r)
 		}
-		s.channel.Close()
+		_ = s.channel.Close()
 	}
 }
 
@@ -226,7 +226,7 @@ func (s *Session) start(kind, command string) (bool, func()) {
 		return true, func() {
 			say(s.channel.Stderr(), "loginnode: this session cannot be started; the administrator finds the reason in the log")
 			_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(exitStatus{1}))
-			s.channel.Close()
+			_ = s.channel.Close()
 		}
 	}
 	s.mu.Lock()
@@ -256,7 +256,7 @@ func (s *Session) finish(w syscall.WaitStatus, err error) {
 		}
 	}
 	_ = s.channel.CloseWrite()
-	s.channel.Close()
+	_ = s.channel.Close()
 	if f := s.cfg.Events.Ended; f != nil {
 		f(s, end)
 	}

@@ -198,7 +198,7 @@ func (r *rig) once(t *target, command string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	if command == "" {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (r *rig) bulk(t *target) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	s, err := c.NewSession()
 	if err != nil {
 		return 0, err
@@ -280,7 +280,7 @@ func (r *rig) withTerminals(t *target, f func() (float64, error)) (float64, erro
 		if err != nil {
 			return 0, err
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		s, err := c.NewSession()
 		if err != nil {
 			return 0, err
