@@ -11,10 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/cli/complete"
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/completion"
+	"github.com/berth-hpc/berth/translate/option"
 )
 
 // Main runs the program called argv[0] and returns the exit code.
@@ -35,12 +38,23 @@ func Main(argv []string, p *stdio.Process, d cli.Deps, more ...func(*stdio.Proce
 		}
 		return cli.Main(name, rest[1:], p, d)
 	}
+	if len(argv) > 1 && argv[1] == "__complete" {
+		complete.Run(p, argv[2:], connect, cli.Known, func(words []string) []completion.Item { return own(p, d, more, words) })
+		return 0
+	}
+	cmd := Command(p, d, more...)
+	cmd.SetArgs(argv[1:])
+	return cli.Exit(p.Err, "berth", cmd.ExecuteContext(context.Background()))
+}
+
+// Command is the tree of berth's own commands, for whoever describes it; Main
+// runs it.
+func Command(p *stdio.Process, d cli.Deps, more ...func(*stdio.Process) []*cobra.Command) *cobra.Command {
 	cmd := newRoot(p, d)
 	for _, commands := range more {
 		cmd.AddCommand(commands(p)...)
 	}
-	cmd.SetArgs(argv[1:])
-	return cli.Exit(p.Err, "berth", cmd.ExecuteContext(context.Background()))
+	return cmd
 }
 
 // leading takes --kubeconfig off the front of a command line.
@@ -76,7 +90,8 @@ func newRoot(p *stdio.Process, d cli.Deps) *cobra.Command {
 	root.SetErr(p.Err)
 	root.PersistentFlags().StringVar(&file, "kubeconfig", "", "cluster to use, instead of $KUBECONFIG")
 	root.AddGroup(&cobra.Group{ID: "slurm", Title: "Slurm's commands:"})
-	root.AddCommand(kubeconfig(p), version(p), tui(p, d))
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(kubeconfig(p), version(p), completionCommand(p), tui(p, d))
 	for _, name := range cli.Names() {
 		root.AddCommand(slurmCommand(name, p, d))
 	}
@@ -117,8 +132,12 @@ func tui(p *stdio.Process, d cli.Deps) *cobra.Command {
 // slurmCommand makes a command known to help and completion; Main runs it
 // without cobra.
 func slurmCommand(name string, p *stdio.Process, d cli.Deps) *cobra.Command {
+	short := "Slurm's " + name
+	if about, ok := option.AboutOf(name); ok {
+		short = strings.ToUpper(about.Summary[:1]) + about.Summary[1:]
+	}
 	return &cobra.Command{
-		Use: name, Short: "Slurm's " + name, GroupID: "slurm", DisableFlagParsing: true,
+		Use: name, Short: short, GroupID: "slurm", DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if code := cli.Main(name, args, p, d); code != 0 {
 				return &slurmerr.Error{Code: code} // it has said why

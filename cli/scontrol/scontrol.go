@@ -60,9 +60,6 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if v.Has("help") {
-		return o.help()
-	}
 	if text, asked := option.Scontrol.Answer(v); asked {
 		return o.p.Print(text)
 	}
@@ -94,22 +91,15 @@ func (o *Options) checkClusters(ctx context.Context) error {
 
 func (o *Options) version() error { return o.p.Print("slurm " + build.Slurm + "\n") }
 
-func (o *Options) help() error {
-	var b strings.Builder
-	b.WriteString(option.Scontrol.Help() + "\nCommands:\n")
-	for _, k := range keywords {
-		fmt.Fprintf(&b, "  %-40s %s\n", k.usage, k.help)
-	}
-	return o.p.Print(b.String())
-}
+func (o *Options) help() error { return o.p.Print(option.Scontrol.Help()) }
 
-// keyword is one of scontrol's commands.
+// keyword is how one of scontrol's commands is run (option.ScontrolVerbs says
+// what it is).
 type keyword struct {
-	name        string
-	least       int // letters that are enough of an abbreviation
-	args, most  int // number of arguments; most -1: any
-	usage, help string
-	run         func(ctx context.Context, o *Options, args []string) error
+	name       string
+	least      int // letters that are enough of an abbreviation
+	args, most int // number of arguments; most -1: any
+	run        func(ctx context.Context, o *Options, args []string) error
 }
 
 // keywords are in the order of the help text. They refer to functions that use
@@ -122,39 +112,39 @@ func init() {
 	}
 	quit := switchOn(func(o *Options) { o.over = true })
 	keywords = []keyword{
-		{"show", 3, 1, -1, "show ENTITY [ID]", "job, step, node, partition, reservation, config, licenses, hostnames, ...", show},
-		{"update", 2, 0, -1, "update ENTITY=NAME KEY=VALUE ...", "change a job, node, partition, reservation or step", update},
-		{"create", 2, 0, -1, "create ENTITY=NAME KEY=VALUE ...", "make a reservation or partition", create},
-		{"delete", 1, 0, -1, "delete ENTITY=NAME", "remove a reservation or partition", remove},
-		{"hold", 4, 1, -1, "hold JOBS|jobname=NAME", "keep pending jobs from starting", held(status.OpHold)},
-		{"uhold", 2, 1, -1, "uhold JOBS", "the same, as the job's user: who may release it", held(status.OpUHold)},
-		{"holdu", 5, 1, -1, "holdu JOBS", "the same as uhold", held(status.OpUHold)},
-		{"release", 3, 1, -1, "release JOBS", "let held jobs start", held(status.OpRelease)},
-		{"requeue", 3, 1, -1, "requeue JOBS", "put running or finished jobs back into the queue", plainly(status.OpRequeue)},
-		{"requeuehold", 7, 1, -1, "requeuehold JOBS", "put jobs back into the queue, and hold them", plainly(status.OpRequeueHold)},
-		{"suspend", 2, 1, -1, "suspend JOBS", "stop running jobs; they keep their nodes", plainly(status.OpSuspend)},
-		{"resume", 3, 1, -1, "resume JOBS", "go on with suspended jobs", plainly(status.OpResume)},
-		{"top", 1, 1, -1, "top JOBS", "first of the user's own jobs", plainly(status.OpTop)},
-		{"notify", 1, 2, -1, "notify JOB MESSAGE", "a line on the job's standard error", notify},
-		{"write", 1, 1, 3, "write batch_script JOB [FILE|-]", "the job's script, into a file", write},
-		{"wait_job", 1, 1, 1, "wait_job JOB", "wait until the job's nodes are ready", waitJob},
-		{"completing", 2, 0, 0, "completing", "jobs that are ending, and their nodes", completing},
-		{"listpids", 1, 0, 2, "listpids [JOB[.STEP]]", "processes of jobs on this node", listpids},
-		{"pidinfo", 3, 1, 1, "pidinfo PID", "the job of a process on this node", pidinfo},
-		{"ping", 3, 0, 0, "ping", "whether the cluster answers", ping},
-		{"reconfigure", 3, 0, -1, "reconfigure", "objects are read as they change: nothing is left to do", reconfigure},
-		{"errnumstr", 2, 1, 1, "errnumstr NUMBER", "the text of an error number", errnumstr},
-		{"cluster", 2, 0, 1, "cluster [NAME]", "this cluster by its name", chooseCluster},
-		{"details", 2, 0, 0, "details", "show more from here on", switchOn(func(o *Options) { o.details = true })},
-		{"oneliner", 2, 0, 0, "oneliner", "one line for each record from here on", switchOn(func(o *Options) { o.oneLine = true })},
-		{"all", 2, 0, 0, "all", "also hidden partitions from here on", switchOn(func(o *Options) { o.all = true })},
-		{"hide", 2, 0, 0, "hide", "no hidden partitions from here on", switchOn(func(o *Options) { o.all = false })},
-		{"quiet", 4, 0, 0, "quiet", "say less from here on", switchOn(func(o *Options) { o.quiet = true })},
-		{"verbose", 4, 0, 0, "verbose", "say more from here on", switchOn(func(o *Options) { o.quiet = false })},
-		{"exit", 1, 0, 0, "exit", "end the interactive mode", quit},
-		{"quit", 4, 0, 0, "quit", "the same", quit},
-		{"version", 4, 0, 0, "version", "print the version", func(_ context.Context, o *Options, _ []string) error { return o.version() }},
-		{"help", 2, 0, 2, "help", "print this text", func(_ context.Context, o *Options, _ []string) error { return o.help() }},
+		{"show", 3, 1, -1, show},
+		{"update", 2, 0, -1, update},
+		{"create", 2, 0, -1, create},
+		{"delete", 1, 0, -1, remove},
+		{"hold", 4, 1, -1, held(status.OpHold)},
+		{"uhold", 2, 1, -1, held(status.OpUHold)},
+		{"holdu", 5, 1, -1, held(status.OpUHold)},
+		{"release", 3, 1, -1, held(status.OpRelease)},
+		{"requeue", 3, 1, -1, plainly(status.OpRequeue)},
+		{"requeuehold", 7, 1, -1, plainly(status.OpRequeueHold)},
+		{"suspend", 2, 1, -1, plainly(status.OpSuspend)},
+		{"resume", 3, 1, -1, plainly(status.OpResume)},
+		{"top", 1, 1, -1, plainly(status.OpTop)},
+		{"notify", 1, 2, -1, notify},
+		{"write", 1, 1, 3, write},
+		{"wait_job", 1, 1, 1, waitJob},
+		{"completing", 2, 0, 0, completing},
+		{"listpids", 1, 0, 2, listpids},
+		{"pidinfo", 3, 1, 1, pidinfo},
+		{"ping", 3, 0, 0, ping},
+		{"reconfigure", 3, 0, -1, reconfigure},
+		{"errnumstr", 2, 1, 1, errnumstr},
+		{"cluster", 2, 0, 1, chooseCluster},
+		{"details", 2, 0, 0, switchOn(func(o *Options) { o.details = true })},
+		{"oneliner", 2, 0, 0, switchOn(func(o *Options) { o.oneLine = true })},
+		{"all", 2, 0, 0, switchOn(func(o *Options) { o.all = true })},
+		{"hide", 2, 0, 0, switchOn(func(o *Options) { o.all = false })},
+		{"quiet", 4, 0, 0, switchOn(func(o *Options) { o.quiet = true })},
+		{"verbose", 4, 0, 0, switchOn(func(o *Options) { o.quiet = false })},
+		{"exit", 1, 0, 0, quit},
+		{"quit", 4, 0, 0, quit},
+		{"version", 4, 0, 0, func(_ context.Context, o *Options, _ []string) error { return o.version() }},
+		{"help", 2, 0, 2, func(_ context.Context, o *Options, _ []string) error { return o.help() }},
 	}
 }
 

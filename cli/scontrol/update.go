@@ -8,6 +8,7 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -22,35 +23,15 @@ var entities = []struct {
 	{"JobId", status.EntityJob, 3}, {"StepId", status.EntityStep, 3},
 }
 
-// keys are the parameters by entity, as scontrol(1) writes them; a beginning
-// that fits one of them only is enough.
-var keys = map[string][]string{
-	status.EntityJob: {"Account", "AdminComment", "ArrayTaskThrottle", "BurstBuffer", "ClusterFeatures", "Comment", "Contiguous", "CoreSpec", "CPUsPerTask",
-		"Deadline", "DelayBoot", "Dependency", "EligibleTime", "EndTime", "ExcNodeList", "Features", "Gres", "JobName", "Licenses", "MailType", "MailUser",
-		"MinCPUs", "MinCPUsNode", "MinMemoryCPU", "MinMemoryNode", "MinTmpDiskNode", "Name", "Nice", "NodeList", "NtasksPerNode", "NumCPUs", "NumNodes",
-		"NumTasks", "OverSubscribe", "Partition", "Prefer", "Priority", "QOS", "ReqCores", "ReqNodeList", "ReqNodes", "ReqProcs", "Requeue",
-		"ReservationName", "ResetAccrueTime", "Shared", "SiteFactor", "StartTime", "StdOut", "Switches", "SystemComment", "ThreadSpec", "TimeLimit",
-		"TimeMin", "TresPerNode", "UserID", "WCKey", "WorkDir"},
-	status.EntityStep: {"TimeLimit"},
-	status.EntityNode: {"ActiveFeatures", "AvailableFeatures", "Comment", "CpuBind", "Extra", "Gres", "NodeAddr", "NodeHostname", "Reason",
-		"ResumeAfter", "State", "Weight"},
-	status.EntityPartition: {"AllocNodes", "AllowAccounts", "AllowGroups", "AllowQOS", "Alternate", "CpuBind", "Default", "DefaultTime", "DefMemPerCPU",
-		"DefMemPerNode", "DenyAccounts", "DenyQOS", "DisableRootJobs", "ExclusiveUser", "GraceTime", "Hidden", "JobDefaults", "MaxCPUsPerNode", "MaxMemPerCPU",
-		"MaxMemPerNode", "MaxNodes", "MaxTime", "MinNodes", "Nodes", "OverSubscribe", "OverTimeLimit", "PowerDownOnIdle", "PreemptMode", "Priority",
-		"PriorityJobFactor", "PriorityTier", "QOS", "ReqResv", "RootOnly", "Shared", "State", "TRESBillingWeights"},
-	status.EntityReservation: {"Accounts", "BurstBuffer", "Comment", "CoreCnt", "Duration", "EndTime", "Features", "Flags", "Groups", "Licenses", "MaxStartDelay",
-		"NodeCnt", "Nodes", "PartitionName", "Skip", "StartTime", "TRES", "Users", "Watts"},
-}
-
-// canonical is the key that word stands for; word itself if it is none, for
-// the server to refuse.
+// canonical is the key that word, a whole key or a beginning that fits one of
+// them only, stands for; word itself if it is none, for the server to refuse.
 func canonical(entity, word string) string {
 	suffix := ""
 	if n := len(word); n > 0 && (word[n-1] == '+' || word[n-1] == '-') {
 		word, suffix = word[:n-1], word[n-1:]
 	}
 	found := ""
-	for _, k := range keys[entity] {
+	for _, k := range option.ScontrolKeys[entity] {
 		switch {
 		case strings.EqualFold(k, word):
 			return k + suffix

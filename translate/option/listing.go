@@ -198,17 +198,37 @@ func (s *Set) Help() string {
 		if o.Short != 0 {
 			left = fmt.Sprintf("  -%c, ", o.Short)
 		}
-		left += "--" + o.Name
-		if o.Arg == RequiredArg {
-			left += "=" + o.Meta
+		fmt.Fprintf(&b, "%-34s %s\n", left+"--"+o.Name+o.argument("="), o.help())
+	}
+	if verbs := VerbsOf(s.Name); verbs != nil {
+		b.WriteString("\nCommands:\n")
+		for _, v := range verbs {
+			fmt.Fprintf(&b, "  %-40s %s\n", v.Usage, v.Help)
 		}
-		help := o.Help
-		if o.Status == Refused {
-			help += " (not possible here: " + o.Reason + ")"
-		}
-		fmt.Fprintf(&b, "%-34s %s\n", left, help)
 	}
 	return b.String()
+}
+
+// argument is how the help text shows the option's value.
+func (o *Option) argument(sep string) string {
+	switch o.Arg {
+	case RequiredArg:
+		return sep + o.Meta
+	case OptionalArg:
+		return "[=" + o.Meta + "]"
+	}
+	return ""
+}
+
+// help is the option's line, which says so where it does not do it.
+func (o *Option) help() string {
+	switch o.Status {
+	case Refused:
+		return o.Help + " (not possible here: " + o.Reason + ")"
+	case Warned:
+		return o.Help + " (no effect: " + o.Reason + ")"
+	}
+	return o.Help
 }
 
 func (s *Set) usageLine() string {
@@ -219,12 +239,12 @@ func (s *Set) usageLine() string {
 func (s *Set) Usage() string {
 	var words []string
 	for _, o := range s.Options {
-		name := "--" + o.Name
-		if o.Short != 0 {
-			name = "-" + string(rune(o.Short))
+		if o.Status == Refused {
+			continue
 		}
-		if o.Arg == RequiredArg {
-			name += " " + o.Meta
+		name := "--" + o.Name + o.argument("=")
+		if o.Short != 0 && o.Arg != OptionalArg {
+			name = "-" + string(rune(o.Short)) + o.argument(" ")
 		}
 		words = append(words, "["+name+"]")
 	}

@@ -1,6 +1,9 @@
 package value
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,6 +26,13 @@ var signalNames = map[string]int32{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12,
 	"ALRM": 14, "TERM": 15, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21,
 	"TTOU": 22, "URG": 23, "XCPU": 24,
+}
+
+// SignalNames lists the names that a signal can be given by, by number.
+func SignalNames() []string {
+	names := slices.Collect(maps.Keys(signalNames))
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(signalNames[a], signalNames[b]) })
+	return names
 }
 
 // SignalNumber reads a signal's name, with or without SIG and in any case, or

@@ -1,0 +1,206 @@
+// Package complete is berth __complete, which the shells' completion functions
+// (completions/) run when the user presses TAB. It answers quickly or not at
+// all: whatever goes wrong, it prints nothing and ends well.
+//
+//	berth __complete bash LINE-UP-TO-THE-CURSOR COMP_WORDBREAKS COMP_TYPE
+//	berth __complete zsh|fish WORD... WORD-AT-THE-CURSOR
+//
+// The first line of the answer says what the shell is to do (see header), the
+// others are words, each with a tab and a description for zsh and fish. Words
+// for bash are quoted already.
+package complete
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/completion"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// usualPatience is how long a user waits for TAB at most, the start of this
+// process included.
+const usualPatience = 450 * time.Millisecond
+
+// patience is what envTimeout asks for, for clusters that are far away.
+func patience(p *stdio.Process) time.Duration {
+	if d, err := time.ParseDuration(p.Env(envTimeout)); err == nil && d > 0 {
+		return d
+	}
+	return usualPatience
+}
+
+const envTimeout = "BERTH_COMP_TIMEOUT"
+
+// Own completes the command line of berth itself: the words behind its name,
+// of which the last is at the cursor.
+type Own func(words []string) []completion.Item
+
+// Run answers one request. slurm tells which names are commands of Slurm; own
+// may be nil.
+func Run(p *stdio.Process, args []string, connect func(*stdio.Process) (Cluster, error), slurm func(string) bool, own Own) {
+	if len(args) == 0 {
+		return
+	}
+	// Nobody reads what goes wrong, and nobody answers questions.
+	silent := *p
+	silent.In, silent.Err = bytes.NewReader(nil), io.Discard
+	ctx, cancel := context.WithTimeout(context.Background(), patience(p))
+	defer cancel()
+	done := make(chan string, 1)
+	go func() {
+		defer func() { _ = recover() }()
+		q := &query{p: &silent, lists: &lists{p: &silent, connect: connect}, slurm: slurm, own: own}
+		done <- q.answer(ctx, args[0], args[1:])
+	}()
+	select {
+	case text := <-done:
+		fmt.Fprint(p.Out, text)
+	case <-ctx.Done():
+	}
+}
+
+type query struct {
+	p     *stdio.Process
+	lists *lists
+	slurm func(string) bool
+	own   Own
+}
+
+func (q *query) answer(ctx context.Context, shell string, args []string) string {
+	switch shell {
+	case "bash":
+		if len(args) == 3 {
+			return q.bash(ctx, args[0], args[1], args[2])
+		}
+	case "zsh":
+		if len(args) > 1 {
+			return q.plain(ctx, args)
+		}
+	case "fish":
+		if len(args) > 1 {
+			args[len(args)-1] = completion.Unquote(args[len(args)-1])
+			return q.plain(ctx, args)
+		}
+	}
+	return ""
+}
+
+// complete completes a command line, of which the last word is at the cursor.
+// skipped is the number of words ahead of the name of the command that answers.
+func (q *query) complete(ctx context.Context, words []string) (a completion.Answer, skipped int) {
+	name := path.Base(words[0])
+	if !q.slurm(name) {
+		file, rest := kubeconfig(words[1:])
+		if file != "" {
+			q.lists.kubeconfig = file
+		}
+		if len(rest) < 2 || !q.slurm(rest[0]) {
+			if q.own != nil {
+				a.Items = q.own(words[1:])
+			}
+			return a, 0
+		}
+		skipped, words, name = len(words)-len(rest), rest, rest[0]
+	}
+	r := completion.Request{Name: name, Words: words[1 : len(words)-1], Current: words[len(words)-1]}
+	a = completion.Complete(r, func(k option.Kind) []completion.Item { return q.lists.get(ctx, k) })
+	a.From += skipped + 1
+	return a, skipped
+}
+
+// kubeconfig takes --kubeconfig off the front of berth's command line.
+func kubeconfig(args []string) (file string, rest []string) {
+	for len(args) > 1 {
+		if f, ok := strings.CutPrefix(args[0], "--kubeconfig="); ok {
+			file, args = f, args[1:]
+		} else if args[0] == "--kubeconfig" && len(args) > 2 {
+			file, args = args[1], args[2:]
+		} else {
+			break
+		}
+	}
+	return file, args
+}
+
+var fallbacks = map[completion.Fallback]string{
+	completion.Files: "files", completion.Folders: "folders", completion.Commands: "commands", completion.Command: "command",
+}
+
+// header is the first line of an answer: words that say what to do, then, each
+// behind a tab, the part of the word at the cursor that is no file name and the
+// number of the word at which another command begins (from 0).
+func header(a *completion.Answer) string {
+	words := []string{"berth"}
+	if a.List {
+		words = append(words, "list")
+	}
+	if a.Open || len(a.Items) == 1 && strings.IndexByte("=:[", last(a.Items[0].Text)) >= 0 {
+		words = append(words, "nospace")
+	}
+	if f := fallbacks[a.Fallback]; f != "" {
+		words = append(words, f)
+	}
+	return fmt.Sprintf("%s\t%s\t%d\n", strings.Join(words, " "), a.Prefix, a.From)
+}
+
+func last(s string) byte { return s[len(s)-1] }
+
+// plain answers zsh and fish, which quote by themselves.
+func (q *query) plain(ctx context.Context, words []string) string {
+	a, _ := q.complete(ctx, words)
+	var b strings.Builder
+	b.WriteString(header(&a))
+	for _, i := range a.Items {
+		b.WriteString(i.Text + "\t" + i.Help + "\n")
+	}
+	return b.String()
+}
+
+// bash answers bash, which inserts what it gets. COMP_TYPE 63 and 33 show a
+// list and insert no more than what is common, so that descriptions may follow.
+func (q *query) bash(ctx context.Context, line, breaks, kind string) string {
+	l := completion.SplitBash(line, breaks)
+	words := l.Words
+	for len(words) > 1 && assignment(words[0]) {
+		words = words[1:]
+	}
+	if len(words) < 2 {
+		return ""
+	}
+	a, _ := q.complete(ctx, words)
+	describe := a.Describe && (kind == "63" || kind == "33") && len(a.Items) > 1
+	var replies []string
+	kept := a.Items[:0]
+	width := 0
+	for _, i := range a.Items {
+		if text, ok := l.Reply(i.Text); ok {
+			replies, kept = append(replies, text), append(kept, i)
+			width = max(width, utf8.RuneCountInString(text))
+		}
+	}
+	a.Items = kept
+	var b strings.Builder
+	b.WriteString(header(&a))
+	for n, i := range a.Items {
+		if describe && i.Help != "" && len(replies) > 1 {
+			fmt.Fprintf(&b, "%-*s  (%s)\n", width, replies[n], i.Help)
+			continue
+		}
+		b.WriteString(replies[n] + "\n")
+	}
+	return b.String()
+}
+
+// assignment tells whether a word ahead of the command sets a variable.
+func assignment(word string) bool {
+	name, _, ok := strings.Cut(word, "=")
+	return ok && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}

@@ -1,0 +1,51 @@
+// Package gen writes what is made from the tables and kept in the repository:
+// the shells' completion scripts (completions/) and the manual pages
+// (docs/man). Its test compares the files, and writes them with -update (make
+// generate).
+package gen
+
+import (
+	"embed"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-hpc/berth/cli"
+)
+
+//go:embed all:scripts
+var scripts embed.FS
+
+// Files are all generated files by their paths in the repository. berth is the
+// tree of berth's own commands.
+func Files(berth *cobra.Command) (map[string]string, error) {
+	files := map[string]string{}
+	names := strings.Join(append([]string{berth.Name()}, cli.Names()...), " ")
+	entries, err := scripts.ReadDir("scripts")
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		text, err := scripts.ReadFile("scripts/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		files[path.Join("completions", e.Name())] = strings.ReplaceAll(string(text), "@NAMES@", names)
+	}
+	for _, p := range append(slurmPages(), berthPages(berth)...) {
+		files[path.Join("docs/man", p.name+".1")] = p.roff()
+	}
+	return files, nil
+}
+
+// sorted are the keys of m in order.
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

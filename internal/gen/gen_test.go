@@ -1,0 +1,135 @@
+package gen_test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/cli"
+	importer "github.com/berth-hpc/berth/cli/import"
+	"github.com/berth-hpc/berth/cli/root"
+	"github.com/berth-hpc/berth/cli/sim"
+	"github.com/berth-hpc/berth/cli/translate"
+	"github.com/berth-hpc/berth/cli/up"
+	"github.com/berth-hpc/berth/internal/gen"
+	"github.com/berth-hpc/berth/internal/stdio"
+)
+
+var update = flag.Bool("update", false, "write the generated files anew")
+
+const top = "../.."
+
+func files(t *testing.T) map[string]string {
+	t.Helper()
+	f, err := gen.Files(root.Command(stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// there are the generated files in the repository.
+func there(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"docs/man/*", "completions/*"} {
+		names, err := filepath.Glob(filepath.Join(top, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range names {
+			if rel, err := filepath.Rel(top, n); err == nil && filepath.Ext(n) != ".go" {
+				out = append(out, filepath.ToSlash(rel))
+			}
+		}
+	}
+	return out
+}
+
+func TestFilesAreUpToDate(t *testing.T) {
+	want := files(t)
+	if *update {
+		for _, name := range there(t) {
+			if _, ok := want[name]; !ok {
+				if err := os.Remove(filepath.Join(top, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for name, text := range want {
+			path := filepath.Join(top, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, text := range want {
+		if got, err := os.ReadFile(filepath.Join(top, name)); err != nil || string(got) != text {
+			t.Errorf("%s is not what the tables say (%v): run make generate", name, err)
+		}
+	}
+	for _, name := range there(t) {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s is generated no more: run make generate", name)
+		}
+	}
+}
+
+// TestEveryCommandHasAPage wants more than a page: one that names each command
+// that users can call.
+func TestEveryCommandHasAPage(t *testing.T) {
+	f := files(t)
+	for _, name := range append(cli.Names(), "berth", "berth-up", "berth-down", "berth-translate", "berth-completion") {
+		if text := f["docs/man/"+name+".1"]; len(text) < 300 {
+			t.Errorf("%s has no page to speak of: %q", name, text)
+		}
+	}
+}
+
+func TestPagesPassLint(t *testing.T) {
+	mandoc, err := exec.LookPath("mandoc")
+	if err != nil {
+		t.Skip("mandoc is not installed")
+	}
+	var pages []string
+	for name := range files(t) {
+		if strings.HasPrefix(name, "docs/man/") {
+			pages = append(pages, filepath.Join(top, name))
+		}
+	}
+	slices.Sort(pages)
+	out, err := exec.Command(mandoc, append([]string{"-T", "lint", "-W", "warning"}, pages...)...).CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("mandoc: %v\n%s", err, out)
+	}
+}
+
+// TestPagesFormat sets the pages with groff, which warns of other things.
+func TestPagesFormat(t *testing.T) {
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("groff is not installed")
+	}
+	for name := range files(t) {
+		if !strings.HasPrefix(name, "docs/man/") {
+			continue
+		}
+		cmd := exec.Command(groff, "-man", "-Tutf8", "-ww", filepath.Join(top, name))
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil || said.Len() > 0 {
+			t.Errorf("groff %s: %v\n%s", name, err, said.String())
+		}
+		if len(out) < 300 {
+			t.Errorf("groff %s: only %d bytes", name, len(out))
+		}
+	}
+}

@@ -1,0 +1,283 @@
+// Package completion works out what may stand at the cursor of a command line:
+// options and the words that they take, from the option table, and whatever
+// the cluster knows, from lists that the caller has. It also knows how the
+// shells quote. It is pure.
+package completion
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// Item is one thing that may stand there.
+type Item struct {
+	Text string `json:"t"`
+	Help string `json:"h,omitempty"`
+	// State of a job, in Slurm's words; own: of the caller. Only jobs have them.
+	State string `json:"s,omitempty"`
+	Own   bool   `json:"o,omitempty"`
+}
+
+// Request is a command line up to the cursor.
+type Request struct {
+	Name    string   // of the command
+	Words   []string // between the name and the word at the cursor, without quotes
+	Current string   // the word at the cursor as far as it goes, without quotes
+}
+
+// Lists gives what the cluster knows of a kind from option.Jobs on; it may be
+// slow. Nil: nothing is known.
+type Lists func(option.Kind) []Item
+
+// Fallback is what the shell itself knows better.
+type Fallback uint8
+
+// The fallbacks.
+const (
+	Nothing  Fallback = iota
+	Files             // names of files
+	Folders           // names of folders
+	Commands          // names of programs
+	Command           // what the command that begins at Answer.From takes
+)
+
+// Answer is what may stand at the cursor.
+type Answer struct {
+	Items []Item // whole words, in the order to show them
+	// List: a comma and more of the same may follow.
+	List bool
+	// Open: more must follow in the same word.
+	Open bool
+	// Describe: the texts alone say little (numbers of jobs).
+	Describe bool
+
+	Fallback Fallback
+	// Prefix of the current word stands ahead of the name that the fallback is
+	// about: --output=
+	Prefix string
+	From   int // index of Request.Words; len(Words): the current word
+}
+
+// most is the number of items that an answer has at most.
+const most = 1000
+
+// Complete answers r.
+func Complete(r Request, lists Lists) Answer {
+	if lists == nil {
+		lists = func(option.Kind) []Item { return nil }
+	}
+	c := &cursor{Request: r, lists: lists, given: map[*option.Option]bool{}}
+	c.options, c.interspersed = option.Of(r.Name)
+	if c.options == nil {
+		return Answer{}
+	}
+	c.read()
+	a := c.answer()
+	if len(a.Items) > most {
+		a.Items = a.Items[:most]
+	}
+	return a
+}
+
+// cursor is what is known about the place of the cursor.
+type cursor struct {
+	Request
+	lists        Lists
+	options      []*option.Option
+	interspersed bool
+
+	given   map[*option.Option]bool
+	wants   *option.Option // its value is the current word; nil: none
+	plain   []string       // words that are no options
+	from    int            // index of the first of them
+	noMore  bool           // no options from here on
+	isValue bool           // the line is one of -n and a list of values: nothing else fits
+}
+
+// read goes through the words before the cursor.
+func (c *cursor) read() {
+	for i, w := range c.Words {
+		switch {
+		case c.wants != nil:
+			c.wants = nil
+		case c.hetjob() && w == ":":
+			// The next component has options of its own.
+			c.plain, c.noMore = nil, false
+			clear(c.given)
+		case c.noMore:
+			c.word(i, w)
+		case w == "--":
+			c.noMore = true
+			c.from = i + 1
+		case strings.HasPrefix(w, "--"):
+			c.long(w[2:])
+		case len(w) > 1 && w[0] == '-':
+			c.short(w[1:])
+		default:
+			c.word(i, w)
+			c.noMore = !c.interspersed
+		}
+	}
+	if len(c.plain) == 0 {
+		c.from = len(c.Words)
+	}
+}
+
+// hetjob tells whether a colon separates the components of the command line.
+func (c *cursor) hetjob() bool { return c.Name == "srun" || c.Name == "salloc" || c.Name == "sbatch" }
+
+func (c *cursor) word(at int, w string) {
+	if len(c.plain) == 0 {
+		c.from = at
+	}
+	c.plain = append(c.plain, w)
+}
+
+func (c *cursor) long(word string) {
+	name, _, has := strings.Cut(word, "=")
+	if o := c.called(name); o != nil {
+		c.given[o] = true
+		if o.Arg == option.RequiredArg && !has {
+			c.wants = o
+		}
+	}
+}
+
+// called finds the option of a name or of the only one that begins so.
+func (c *cursor) called(name string) *option.Option {
+	var found *option.Option
+	for _, o := range c.options {
+		for _, n := range append([]string{o.Name}, o.Aliases...) {
+			switch {
+			case n == name:
+				return o
+			case strings.HasPrefix(n, name) && found != nil && found != o:
+				return nil
+			case strings.HasPrefix(n, name):
+				found = o
+			}
+		}
+	}
+	return found
+}
+
+// short reads a word of letters. rest is what stands in the word behind a
+// letter that takes a value; o is that letter's option, nil if there is none.
+func (c *cursor) short(letters string) (o *option.Option, rest string) {
+	for letters != "" {
+		i := slices.IndexFunc(c.options, func(o *option.Option) bool { return o.Short == letters[0] })
+		letters = letters[1:]
+		if i < 0 {
+			return nil, ""
+		}
+		o := c.options[i]
+		c.given[o] = true
+		switch {
+		case o.Arg == option.NoArg:
+			continue
+		case letters == "" && o.Arg == option.RequiredArg:
+			c.wants = o
+		}
+		return o, letters
+	}
+	return nil, ""
+}
+
+func (c *cursor) answer() Answer {
+	cur := c.Current
+	switch {
+	case c.wants != nil:
+		return c.value(option.DomainOf(c.Name, c.wants), "", cur)
+	case c.noMore || cur == "" || cur[0] != '-':
+		return c.positional()
+	case strings.HasPrefix(cur, "--"):
+		name, text, has := strings.Cut(cur[2:], "=")
+		if !has {
+			return c.optionNames()
+		}
+		if o := c.called(name); o != nil && o.Arg != option.NoArg {
+			return c.value(option.DomainOf(c.Name, o), "--"+name+"=", text)
+		}
+	case len(cur) == 1:
+		return c.optionNames()
+	default:
+		if o, rest := c.short(cur[1:]); o != nil {
+			return c.value(option.DomainOf(c.Name, o), cur[:len(cur)-len(rest)], rest)
+		}
+		return Answer{Items: []Item{{Text: cur}}}
+	}
+	return Answer{}
+}
+
+// optionNames lists the options that are not given yet. Other names of an
+// option, and options that are refused here, come only where nothing else
+// begins so.
+func (c *cursor) optionNames() Answer {
+	var first, second []Item
+	for _, o := range c.options {
+		status, reason := o.StatusIn(c.Name)
+		if c.given[o] && o.Name != "verbose" {
+			continue
+		}
+		help := o.Help
+		switch status {
+		case option.Refused:
+			help += " (not possible here: " + reason + ")"
+		case option.Warned:
+			help += " (no effect: " + reason + ")"
+		}
+		for i, n := range append([]string{o.Name}, o.Aliases...) {
+			for _, text := range forms(o, n) {
+				if !strings.HasPrefix(text, c.Current) {
+					continue
+				}
+				if item := (Item{Text: text, Help: help}); i > 0 || status == option.Refused {
+					second = append(second, item)
+				} else {
+					first = append(first, item)
+				}
+			}
+		}
+		if o.Short != 0 && c.Current == "-" && status != option.Refused {
+			first = append(first, Item{Text: "-" + string(rune(o.Short)), Help: help})
+		}
+	}
+	if len(first) == 0 {
+		first = second
+	}
+	return Answer{Items: first}
+}
+
+// forms are how a long name is written: with = where a value follows.
+func forms(o *option.Option, name string) []string {
+	switch o.Arg {
+	case option.RequiredArg:
+		return []string{"--" + name + "="}
+	case option.OptionalArg:
+		return []string{"--" + name, "--" + name + "="}
+	}
+	return []string{"--" + name}
+}
+
+// match is item as the continuation of what was typed; ok: it is one. With
+// fold, letters of either case fit, and the typed ones stay.
+func match(typed, item string, fold bool) (text string, ok bool) {
+	if strings.HasPrefix(item, typed) {
+		return item, true
+	}
+	if !fold || len(item) < len(typed) || !strings.EqualFold(item[:len(typed)], typed) {
+		return "", false
+	}
+	rest := item[len(typed):]
+	if strings.ToUpper(item) == item && strings.ToLower(typed) == typed {
+		rest = strings.ToLower(rest)
+	}
+	return typed + rest, true
+}
+
+// harmless tells whether a shell can be given the text: names that users chose
+// may hold anything.
+func harmless(text string) bool { return text != "" && format.Escape(text) == text }
