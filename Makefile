@@ -20,7 +20,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench e2e-mpi e2e-real test-login bench-login login-clients fuzz clean
+.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench e2e-mpi e2e-real test-login bench-login login-clients e2e-deb release-check snapshot fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -58,9 +58,10 @@ lint: ## gofmt and golangci-lint (go vet is among its linters)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) run ./...
 
-generate: ## deep copies and CRDs from api/
+generate: ## deep copies and CRDs from api/, completion scripts and manual pages from the tables
 	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd \
 		paths=./api/... paths=./translate/job output:crd:dir=deploy/crds
+	$(GO) test ./internal/gen -run TestFilesAreUpToDate -update
 
 demo: build ## a local cluster, a job over three nodes, its output, and down again
 	@examples/demo.sh
@@ -86,6 +87,17 @@ bench-login: build-light ## the login node beside Debian's sshd (as root; needs 
 
 login-clients: ## install the clients that test-login can use (Debian, root)
 	apt-get install -y --no-install-recommends $(LOGINCLIENTS)
+
+e2e-deb: build-light ## the Debian package in a clean Debian, alone and beside Slurm's client (root, debootstrap)
+	test/deb/run.sh
+
+GORELEASER = $(GO) run github.com/goreleaser/goreleaser/v2@v2.14.0
+
+release-check: ## goreleaser.yaml (compiles goreleaser: minutes the first time)
+	$(GORELEASER) check goreleaser.yaml
+
+snapshot: ## everything that a release has, into dist/, unsigned and unpublished
+	$(GORELEASER) release -f goreleaser.yaml --snapshot --clean --skip=sign
 
 fuzz: ## each fuzz target for FUZZTIME (default 10m)
 	@.ci/fuzz $${FUZZTIME:-10m}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-hpc/berth/cli"
-	"github.com/berth-hpc/berth/cli/complete"
+	"github.com/berth-hpc/berth/cli/root/complete"
 	"github.com/berth-hpc/berth/completions"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/stdio"

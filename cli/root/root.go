@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/berth-hpc/berth/cli"
-	"github.com/berth-hpc/berth/cli/complete"
+	"github.com/berth-hpc/berth/cli/root/complete"
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"

@@ -47,7 +47,7 @@ func TestComplete(t *testing.T) {
 		{"squeue|--st", "--start --states= --steps --steps="},
 		{"squeue|--states=x|--st", "--start --steps --steps="},
 		{"squeue|--partitions", "--partitions="}, // another name, for want of others
-		{"squeue|--t", ""},
+		{"squeue|--zz", ""},
 		{"squeue|-t|p", "pending preempted"},
 		{"squeue|-t|PD,PR", "PD,PREEMPTED"},
 		{"squeue|-S|-P,+", ""},

@@ -1,0 +1,79 @@
+#!/bin/bash
+# Makes the package of the commands in bin (make build-light) and installs it into a clean Debian, alone
+# and beside Slurm's own client. Needs root, debootstrap and Debian's archive.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+[ "$(id -u)" = 0 ] || { echo "test/deb/run.sh: needs root" >&2; exit 1; }
+command -v debootstrap >/dev/null || { echo "test/deb/run.sh: needs debootstrap" >&2; exit 1; }
+# The release of nfpm that this goreleaser has inside.
+nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
+suite=${SUITE:-bookworm}
+
+# Only the root of the chroot and what this script mounts there go at the end.
+work=$(mktemp -d /tmp/berth-deb-XXXXXX)
+root=$work/root
+cleanup() {
+	umount "$root/proc" 2>/dev/null || true
+	rm -rf --one-file-system "$work"
+}
+trap cleanup EXIT
+
+step() { printf '\n--- %s\n' "$*"; }
+fail() { printf 'FAIL: %s\n' "$*" >&2; exit 1; }
+in_root() { env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive chroot "$root" "$@"; }
+# has WANT COMMAND...: the command succeeds and prints WANT.
+has() {
+	local want=$1 got
+	shift
+	got=$(in_root "$@" 2>&1) || fail "$*: $got"
+	case $got in *"$want"*) ;; *) fail "$*: '$got', want '$want'" ;; esac
+	printf 'ok: %s: %s\n' "$*" "$want"
+}
+
+step "the package"
+deploy/package/prepare.sh
+arch=$(dpkg --print-architecture)
+go run ./test/deb/config berth "${BIN:-bin}" 0.0.1~test "$arch" >"$work/nfpm.yaml"
+go run $nfpm package -p deb -f "$work/nfpm.yaml" -t "$work/berth.deb"
+dpkg-deb --info "$work/berth.deb" | grep -E '^ (Package|Version|Architecture|Installed-Size):'
+
+step "a clean $suite"
+debootstrap --variant=minbase --include=man-db,bash-completion,zsh,fish "$suite" "$root" >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
+mount -t proc proc "$root/proc"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+cp "$work/berth.deb" "$root/root/"
+
+step "alone"
+in_root dpkg -i /root/berth.deb >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+has "slurm 22.05.8" sbatch --version
+has "Usage: squeue" squeue --help
+has "slurm 22.05.8" berth squeue --version
+has /usr/lib/berth/bin/squeue readlink /etc/alternatives/squeue
+while read -r name; do
+	in_root test -x "/usr/bin/$name" || fail "/usr/bin/$name is missing"
+done <"$root/usr/share/berth/commands"
+has "list the jobs in the queue" man -P cat squeue
+has "--states=" bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader squeue; complete -p squeue >&2
+	COMP_LINE="squeue --stat" COMP_POINT=13 COMP_TYPE=9; _berth_complete squeue --stat squeue; printf "%s\n" "${COMPREPLY[@]}"'
+has "--partition=" fish -c 'complete -C "squeue --part"'
+has _berth zsh -c 'autoload -Uz compinit; compinit -D; print -r -- $_comps[squeue]'
+
+step "beside Slurm's client"
+in_root sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends slurm-client' >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
+in_root test ! -L /usr/bin/squeue || fail "slurm-client's squeue is not in its place"
+has "slurm 22.05.8" /usr/lib/berth/bin/sbatch --version
+has "Usage: squeue [OPTIONS]" berth squeue --help
+in_root dpkg --verify slurm-client || fail "files of slurm-client were changed"
+has "Berth's are in /usr/lib/berth/bin" dpkg -i /root/berth.deb
+in_root dpkg --verify slurm-client || fail "files of slurm-client were changed by a second install"
+in_root apt-get remove -y -qq slurm-client >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+has "" dpkg-reconfigure berth
+has "Usage: squeue [OPTIONS]" squeue --help
+
+step "gone"
+in_root dpkg --purge berth >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+left=$(in_root sh -c 'find / -xdev \( -lname "*berth*" -o -path "/usr/*berth*" -o -path "/var/lib/dpkg/alternatives/s*queue" \) | grep -v /proc') || true
+[ -z "$left" ] || fail "left behind: $left"
+in_root test ! -e /usr/bin/squeue || fail "/usr/bin/squeue is still there"
+
+printf '\nthe package installs, stays beside Slurm, and goes without a trace\n'
