@@ -1,0 +1,202 @@
+package complete
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// cluster answers from its fields; err: it does not.
+type cluster struct {
+	Cluster
+	jobs, mine []status.Job
+	partitions []status.Partition
+	err        error
+	wait       bool // until nobody waits any more
+	asked      int
+}
+
+func (c *cluster) User() string { return "alice" }
+
+func (c *cluster) Jobs(_ context.Context, f jobs.Filter) (*status.JobList, error) {
+	c.asked++
+	if len(f.Users) > 0 {
+		return &status.JobList{Items: c.mine}, nil
+	}
+	return &status.JobList{Items: c.jobs}, c.err
+}
+
+func (c *cluster) Partitions(ctx context.Context) (*status.PartitionList, error) {
+	c.asked++
+	if c.wait {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return &status.PartitionList{Items: c.partitions}, c.err
+}
+
+type world struct {
+	t   *testing.T
+	c   *cluster
+	env map[string]string
+	now time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "kubeconfig")
+	text := "current-context: x\ncontexts: [{name: x, context: {cluster: x, user: x}}]\nclusters: [{name: x, cluster: {server: \"https://127.0.0.1:1\"}}]\nusers: [{name: x, user: {token: t}}]\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, c: &cluster{}, now: time.Unix(1e9, 0), env: map[string]string{"HOME": dir, "KUBECONFIG": config}}
+}
+
+func (w *world) run(args ...string) string {
+	w.t.Helper()
+	var out, err bytes.Buffer
+	p := stdio.System()
+	p.Out, p.Err = &out, &err
+	p.Now = func() time.Time { return w.now }
+	p.LookupEnv = func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }
+	Run(p, args, func(*stdio.Process) (Cluster, error) { return w.c, nil }, func(n string) bool { l, _ := option.Of(n); return l != nil }, nil)
+	if err.Len() > 0 {
+		w.t.Errorf("%q prints an error: %s", args, err.String())
+	}
+	return out.String()
+}
+
+// offers are the texts of an answer.
+func offers(answer string) string {
+	lines := strings.Split(strings.TrimSuffix(answer, "\n"), "\n")[1:]
+	for i := range lines {
+		lines[i], _, _ = strings.Cut(lines[i], "\t")
+	}
+	return strings.Join(lines, " ")
+}
+
+func (w *world) cacheFile() string {
+	w.t.Helper()
+	found, err := filepath.Glob(filepath.Join(w.env["HOME"], ".cache/berth/*"))
+	if err != nil || len(found) != 1 {
+		w.t.Fatalf("cache files: %q, %v", found, err)
+	}
+	return found[0]
+}
+
+func TestCache(t *testing.T) {
+	w := newWorld(t)
+	w.c.partitions = []status.Partition{{Name: "debug", State: "UP"}, {Name: "secret", Hidden: true}}
+	ask := func(want string, requests int) {
+		t.Helper()
+		if got := offers(w.run("zsh", "squeue", "-p", "")); got != want {
+			t.Errorf("offers %q, want %q", got, want)
+		}
+		if w.c.asked != requests {
+			t.Errorf("%d requests, want %d", w.c.asked, requests)
+		}
+	}
+	ask("debug", 1)
+	info, err := os.Lstat(w.cacheFile())
+	if err != nil || info.Mode() != 0o600 {
+		t.Errorf("cache: %v, %v", info.Mode(), err)
+	}
+	w.c.partitions = append(w.c.partitions, status.Partition{Name: "gpu", State: "UP"})
+	ask("debug", 1) // kept
+	w.now = w.now.Add(freshFor)
+	ask("debug gpu", 2)
+	w.now, w.c.err = w.now.Add(time.Minute), errors.New("down")
+	ask("debug gpu", 3) // old ones for want of new ones
+	ask("debug gpu", 3) // and a dead server is left alone for a while
+	w.now = w.now.Add(2 * staleFor)
+	ask("", 4)
+	w.now, w.c.err = w.now.Add(-5*staleFor), nil // the clock went back
+	ask("debug gpu", 5)
+	if err := os.WriteFile(w.cacheFile(), []byte("{garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask("debug gpu", 6)
+	// Others could have written it.
+	if err := os.Chmod(w.cacheFile(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ask("debug gpu", 7)
+	delete(w.env, "HOME")
+	ask("debug gpu", 8)
+	ask("debug gpu", 9)
+}
+
+func TestOwnJobsFirst(t *testing.T) {
+	w := newWorld(t)
+	w.c.mine = []status.Job{{ID: 7, Name: "mine", User: "alice", State: "RUNNING"}}
+	w.c.jobs = append([]status.Job{{ID: 3, Name: "a", User: "bob", State: "PENDING"}, {ID: 9, Name: "b", User: "bob", State: "RUNNING"},
+		{ID: 12, ArrayJobID: 12, ArrayTaskID: "0-9%2", Name: "arr", User: "bob", State: "PENDING"}}, w.c.mine...)
+	answer := w.run("fish", "scancel", "")
+	if got := offers(answer); got != "7 12 9 3" {
+		t.Errorf("%q", got)
+	}
+	for _, want := range []string{"7\tmine RUNNING\n", "12\tarr PENDING bob [0-9%2]\n"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("%q lacks %q", answer, want)
+		}
+	}
+	// The queue is too long for the time there is.
+	w.now, w.c.err = w.now.Add(time.Minute), context.DeadlineExceeded
+	if got := offers(w.run("fish", "scancel", "")); got != "7" {
+		t.Errorf("own ones alone: %q", got)
+	}
+	if got := offers(w.run("fish", "squeue", "-p", "")); got != "" {
+		t.Errorf("partitions of a dead cluster: %q", got)
+	}
+}
+
+// TestNoAnswer: options still complete while the cluster hangs, and values end.
+func TestNoAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.c.wait = true
+	w.env[envTimeout] = "200ms"
+	if got := offers(w.run("zsh", "squeue", "-p", "")); got != "" {
+		t.Errorf("%q", got)
+	}
+	w.env["SLURM_COMP_VALUE"] = "0"
+	asked := w.c.asked
+	w.now = w.now.Add(time.Minute)
+	if got := w.run("zsh", "squeue", "-p", ""); offers(got) != "" || w.c.asked != asked {
+		t.Errorf("%q after %d requests", got, w.c.asked-asked)
+	}
+}
+
+// TestNonsense: whatever the shells send, nothing is said and nothing breaks.
+func TestNonsense(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{nil, {"bash"}, {"bash", "squeue"}, {"bash", "", "", ""}, {"bash", "squeue", " ", "9"}, {"zsh"}, {"zsh", "squeue"}, {"tcsh", "squeue", ""},
+		{"fish", "", ""}, {"zsh", "berth", ""}, {"zsh", "/usr/bin/nosuch", "-"}, {"bash", "A=1 B=2", " =", "9"}, {"zsh", "berth", "--kubeconfig", "x", "squeue", "-p", ""}} {
+		if got := w.run(args...); offers(got+"\n") != "" && !strings.HasPrefix(got, "berth") {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	if got := offers(w.run("bash", "A=1 squeue --no-conv", " =", "9")); got != "" {
+		t.Errorf("%q", got)
+	}
+	if got := offers(w.run("bash", "A=1 squeue --noconv", " =", "9")); got != "--noconvert" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestGRESNames(t *testing.T) {
+	for text, want := range map[string]string{"": "", "gpu:4": "gpu", "gpu:a100:4(S:0-1),fpga:1": "gpu gpu:a100 fpga", "gpu:a100:2,gpu:h100:2": "gpu gpu:a100 gpu:h100"} {
+		if got := strings.Join(gresNames(text), " "); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
