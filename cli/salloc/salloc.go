@@ -46,7 +46,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	case c.Usage:
 		return o.p.Print(option.Usage(option.Salloc))
 	case c.Version:
-		return o.p.Print("slurm-wlm " + build.Slurm + "\n")
+		return o.p.Print("slurm " + build.Slurm + "\n")
 	case c.Print != "":
 		return o.p.Print(c.Print)
 	}

@@ -51,16 +51,16 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case parsed.Client.Version:
-		fmt.Fprintf(o.p.Out, "slurm-wlm %s\n", build.Slurm)
+		fmt.Fprintf(o.p.Out, "slurm %s\n", build.Slurm)
 		return nil
 	case parsed.Client.Help:
-		help(o.p.Out)
+		fmt.Fprint(o.p.Out, option.Help(option.Srun))
 		return nil
 	case parsed.Client.Print != "":
 		fmt.Fprint(o.p.Out, parsed.Client.Print)
 		return nil
 	case parsed.Client.Usage:
-		fmt.Fprint(o.p.Out, usage)
+		fmt.Fprint(o.p.Out, option.Usage(option.Srun))
 		return nil
 	}
 	if done, err := o.mpi(ctx, parsed); done || err != nil {

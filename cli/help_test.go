@@ -1,0 +1,68 @@
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// answer runs a command that needs no cluster and gives what it prints.
+func answer(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	var out, said bytes.Buffer
+	p := stdio.System()
+	p.Out, p.Err, p.In = &out, &said, strings.NewReader("")
+	p.LookupEnv = func(string) (string, bool) { return "", false }
+	if code := cli.Main(name, args, p, cli.Deps{}); code != 0 || said.Len() > 0 {
+		t.Errorf("%s %s: exit code %d, %s", name, args, code, said.String())
+	}
+	return out.String()
+}
+
+// TestEveryCommandExplainsItself: --help names each option of a command and
+// what it is for, --usage each one that does something, --version Slurm's
+// release; none needs a cluster.
+func TestEveryCommandExplainsItself(t *testing.T) {
+	for _, name := range cli.Names() {
+		list, _ := option.Of(name)
+		if _, ok := option.AboutOf(name); !ok || len(list) == 0 {
+			t.Errorf("%s: no table of options, or nothing about what it is for", name)
+			continue
+		}
+		has := map[string]bool{}
+		for _, o := range list {
+			has[o.Name] = true
+		}
+		if !has["help"] || !has["version"] {
+			t.Errorf("%s has no --help or --version", name)
+		}
+		help, usage := answer(t, name, "--help"), ""
+		if has["usage"] {
+			usage = answer(t, name, "--usage")
+		}
+		if !strings.HasPrefix(help, "Usage: "+name+" ") && !strings.HasPrefix(help, "Usage: "+name+"\n") {
+			t.Errorf("%s --help begins %.60q", name, help)
+		}
+		for _, o := range list {
+			if !strings.Contains(help, "--"+o.Name) || !strings.Contains(help, o.Help) {
+				t.Errorf("%s --help does not explain --%s", name, o.Name)
+			}
+			short := "-" + string(rune(o.Short))
+			if status, _ := o.StatusIn(name); usage != "" && status != option.Refused && !strings.Contains(usage, "--"+o.Name) && !strings.Contains(usage, "["+short) {
+				t.Errorf("%s --usage lacks --%s", name, o.Name)
+			}
+		}
+		for _, v := range option.VerbsOf(name) {
+			if !strings.Contains(help, v.Usage) || !strings.Contains(help, v.Help) {
+				t.Errorf("%s --help does not explain %s", name, v.Name)
+			}
+		}
+		if got := answer(t, name, "--version"); got != "slurm 22.05.8\n" {
+			t.Errorf("%s --version: %q", name, got)
+		}
+	}
+}
