@@ -160,6 +160,8 @@ type BatchJobStatus struct {
 	EligibleTime *metav1.MicroTime `json:"eligibleTime,omitempty"`
 	StartTime    *metav1.MicroTime `json:"startTime,omitempty"` // of this attempt
 	EndTime      *metav1.MicroTime `json:"endTime,omitempty"`
+	// Priority with which it was placed.
+	Priority int64 `json:"priority,omitempty"`
 	// TimeLimit in force, minutes; job.Unlimited: none. Set at placement.
 	TimeLimit int32 `json:"timeLimit,omitempty"`
 

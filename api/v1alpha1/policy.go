@@ -145,6 +145,23 @@ type ReservationSpec struct {
 	By string `json:"by,omitempty"`
 }
 
+// NameAnnotation keeps the name that users know where it differs from the
+// object's: of a Reservation, an Account or a QOS.
+const NameAnnotation = "berth.hpc/name"
+
+// ObjectNamed is the name of the object for an account or QOS that users call
+// name, as ReservationObject.
+func ObjectNamed(name string) string { return ReservationObject(name) }
+
+// UserName is the name by which users know the object: that of NameAnnotation
+// if it stands for the object's own.
+func UserName(object string, annotations map[string]string) string {
+	if name := annotations[NameAnnotation]; name != "" && ObjectNamed(name) == object {
+		return name
+	}
+	return object
+}
+
 // ReservationObject is the name of the object for a reservation that users call
 // name: Slurm's names have "_" and capitals in them, those of objects have not.
 func ReservationObject(name string) string {

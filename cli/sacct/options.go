@@ -17,7 +17,7 @@ import (
 
 // complete turns what was given into what is done.
 func (o *Options) complete(v *option.Values) error {
-	for _, step := range []func(*option.Values) error{o.layout, o.lists, o.people, o.jobs, o.ranges, o.states, o.times} {
+	for _, step := range []func(*option.Values) error{o.layout, o.lists, o.people, o.jobs, o.ranges, o.states, o.times, o.completePart, o.chooseFlags} {
 		if err := step(v); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (o *Options) people(v *option.Values) error {
 func (o *Options) jobs(v *option.Values) error {
 	o.steps = map[string][]string{}
 	for _, text := range value.SplitJobs(v.Get("jobs")) {
-		job, step, _ := strings.Cut(text, ".")
+		job, step, isStep := strings.Cut(text, ".")
 		number, task, isTask := strings.Cut(job, "_")
 		number, offset, isHet := strings.Cut(number, "+")
 		if n, err := strconv.ParseInt(number, 10, 64); err != nil || n <= 0 || isHet && !number10(offset) {
@@ -148,8 +148,8 @@ func (o *Options) jobs(v *option.Values) error {
 				return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", text)
 			}
 		}
-		if step != "" && step != "batch" && step != "extern" && step != "interactive" && !number10(strings.Split(step, "+")[0]) {
-			return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", text)
+		if isStep && step == "" || step != "" && step != "batch" && step != "extern" && step != "interactive" && !number10(strings.Split(step, "+")[0]) {
+			return slurmerr.Newf(slurmerr.Fatal, "Bad step specified: %s", job)
 		}
 		o.query.Jobs = append(o.query.Jobs, job)
 		o.steps[job] = append(o.steps[job], step)
@@ -198,7 +198,7 @@ func span(v *option.Values, name, what string) (r [2]int64, err error) {
 	bad := func(text string) error {
 		return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for requested %s range.", text, what)
 	}
-	if r[0], err = strconv.ParseInt(low, 10, 32); err != nil || r[0] < 1 {
+	if r[0], err = strconv.ParseInt(low, 10, 32); err != nil || r[0] < 0 {
 		return r, bad(low)
 	}
 	if !both {
@@ -293,4 +293,16 @@ func badTime(text string, err error) error {
 	}
 	e.Before = []string{fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text)}
 	return e
+}
+
+// chooseFlags reads -F.
+func (o *Options) chooseFlags(v *option.Values) error {
+	for _, f := range v.List("flags") {
+		at := slices.IndexFunc(format.AcctFlagNames, func(name string) bool { return strings.EqualFold(name, f) })
+		if at < 0 {
+			return slurmerr.New(slurmerr.Refused, "str_2_job_flags: Invalid job flag "+format.Escape(f))
+		}
+		o.flags = append(o.flags, format.AcctFlagNames[at])
+	}
+	return nil
 }

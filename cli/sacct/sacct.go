@@ -17,6 +17,8 @@ import (
 // Accounting is what sacct needs of a cluster.
 type Accounting interface {
 	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
+	Script(ctx context.Context, id string) ([]byte, error)
+	Environment(ctx context.Context, id string) ([]string, error)
 }
 
 // Options are what sacct needs and what it was told.
@@ -34,6 +36,8 @@ type Options struct {
 	style    format.FieldStyle
 	settings format.AcctSettings
 	document string // "json", "yaml"; "": fields
+	part     *part  // of -B or --env-vars; nil: fields
+	flags    []string
 }
 
 // New makes the command. connect is called once, after the command line has
@@ -58,7 +62,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(rest) > 0 {
-		return slurmerr.Newf(slurmerr.Refused, "Unknown arguments: %s", strings.Join(rest, " "))
+		return slurmerr.Newf(slurmerr.Refused, "Unknown arguments:\n %s", strings.Join(rest, "\n "))
 	}
 	if err := o.complete(v); err != nil {
 		return err
@@ -89,20 +93,38 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	if err := unknown(list); err != nil {
+		return err
+	}
 	if list.Warning != "" {
 		fmt.Fprintln(o.p.Err, "sacct: "+list.Warning)
 	}
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
-		return len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) || len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation)
+		return len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) || len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
+			len(o.flags) > 0 && !slices.ContainsFunc(o.flags, func(f string) bool { return slices.Contains(format.AcctFlags(&r), f) })
 	})
 	for i := range list.Items {
 		o.chooseSteps(&list.Items[i])
+	}
+	if o.part != nil {
+		return o.showParts(ctx, cluster, list.Items)
 	}
 	if o.document != "" {
 		return o.print(list)
 	}
 	return o.show(list.Items)
+}
+
+// unknown refuses users and groups that nobody knows.
+func unknown(list *status.RecordList) error {
+	if len(list.UnknownUsers) > 0 {
+		return slurmerr.New(slurmerr.Refused, "Invalid user id: "+format.Escape(list.UnknownUsers[0]))
+	}
+	if len(list.UnknownGroups) > 0 {
+		return slurmerr.New(slurmerr.Refused, "Invalid group id: "+format.Escape(list.UnknownGroups[0]))
+	}
+	return nil
 }
 
 // show prints a line for each job and step.

@@ -22,13 +22,13 @@ func unknown(x pair) error {
 	return refusal(fmt.Sprintf(" Unknown option: %s\n Use keyword 'where' to modify condition", x.text))
 }
 
-// objectName is what the name of an account or QOS can be, since an object
-// has it.
-var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+// objectName is what the name of an account or QOS can be: with "-" for "_", an
+// object has it.
+var objectName = regexp.MustCompile(`^[a-z0-9]([-_a-z0-9.]*[a-z0-9])?$`)
 
 func checkName(kind, name string) error {
 	if len(name) > 253 || !objectName.MatchString(name) {
-		return refusal(fmt.Sprintf(" %s '%s' cannot be made: a name has lower-case letters, digits, '-' and '.'", kind, name))
+		return refusal(fmt.Sprintf(" %s '%s' cannot be made: a name has lower-case letters, digits, '_', '-' and '.'", kind, name))
 	}
 	return nil
 }

@@ -300,7 +300,7 @@ func (o *Options) sizes(d *data, title, what string, keys func(*status.Usage) []
 		class, _ := slices.BinarySearchFunc(o.grouping, u.CPUs, func(g, n int32) int { return cmp.Compare(g, n+1) })
 		amount := u.TRES["cpu"]
 		if o.count {
-			amount = 1
+			amount = max(1, u.Jobs)
 		}
 		total += amount
 		for _, k := range keys(u) {

@@ -2,7 +2,9 @@ package acct
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -121,6 +123,24 @@ func (r *Recorder) Stored(b *v1alpha1.BatchJob) bool {
 	defer r.mu.Unlock()
 	restarts, ok := r.stored[b.UID]
 	return ok && restarts == b.Status.Restarts
+}
+
+// Highest is the highest job id in the database, 0 if there is none. It may be
+// called before Run.
+func (r *Recorder) Highest(ctx context.Context) (int64, error) {
+	if r.Address == "" {
+		return 0, nil
+	}
+	s, err := Open(ctx, r.Address)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close() //nolint:errcheck // it was read only
+	var id sql.NullInt64
+	if err := s.read.QueryRowContext(ctx, `SELECT max(job_id) FROM jobs`).Scan(&id); err != nil {
+		return 0, fmt.Errorf("accounting database: %w", err)
+	}
+	return id.Int64, nil
 }
 
 // Unstored is how many changes wait to be written.

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -168,6 +169,33 @@ func slim(o any) (any, error) {
 	return o, nil
 }
 
+// Named gives an Account or QOS in memory the name that users know: an object's
+// own has neither capitals nor "_". Stored undoes it.
+func Named(o client.Object) { o.SetName(v1alpha1.UserName(o.GetName(), o.GetAnnotations())) }
+
+// Stored is a copy of o as the API server takes it.
+func Stored(o client.Object) client.Object {
+	o = o.DeepCopyObject().(client.Object)
+	switch o.(type) {
+	case *v1alpha1.Account, *v1alpha1.QOS:
+	default:
+		return o
+	}
+	name := o.GetName()
+	object := v1alpha1.ObjectNamed(name)
+	if object == name {
+		return o
+	}
+	notes := maps.Clone(o.GetAnnotations())
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[v1alpha1.NameAnnotation] = name
+	o.SetName(object)
+	o.SetAnnotations(notes)
+	return o
+}
+
 // ApplyJob takes the result of a write into the store, slimmed like the rest.
 func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
 	j = j.DeepCopy()
@@ -207,6 +235,19 @@ func (c *Cluster) Start(ctx context.Context) error {
 	return nil
 }
 
+// known is the object by the name that users know. The watch keeps its own, by
+// which it finds the object again.
+func known[T client.Object](o T) T {
+	switch any(o).(type) {
+	case *v1alpha1.Account, *v1alpha1.QOS:
+		if v1alpha1.UserName(o.GetName(), o.GetAnnotations()) != o.GetName() {
+			o = o.DeepCopyObject().(T)
+			Named(o)
+		}
+	}
+	return o
+}
+
 // follow feeds store from a watch of kind.
 func follow[T client.Object](ctx context.Context, k cache.Cache, kind T, store *Store[T]) (toolscache.InformerSynced, error) {
 	inf, err := k.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
@@ -214,8 +255,8 @@ func follow[T client.Object](ctx context.Context, k cache.Cache, kind T, store *
 		return nil, fmt.Errorf("watching %T: %w", kind, err)
 	}
 	reg, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { store.Apply(o.(T)) },
-		UpdateFunc: func(_, o any) { store.Apply(o.(T)) },
+		AddFunc:    func(o any) { store.Apply(known(o.(T))) },
+		UpdateFunc: func(_, o any) { store.Apply(known(o.(T))) },
 		DeleteFunc: func(o any) {
 			if d, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 				o = d.Obj

@@ -196,6 +196,20 @@ func (c *Client) Script(ctx context.Context, id string) ([]byte, error) {
 	return Decompress(got.Script)
 }
 
+// Environment is what a job was submitted with, NAME=VALUE each: for its owner
+// and operators.
+func (c *Client) Environment(ctx context.Context, id string) ([]string, error) {
+	var got status.Script
+	if err := c.api.Get(ctx, wire.QueueRoot+"/scripts", url.Values{"id": {id}}, &got); err != nil {
+		return nil, err
+	}
+	if got.Error != "" {
+		return nil, errors.New(got.Error)
+	}
+	data, err := Decompress(got.Environment)
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == 0 }), err
+}
+
 // Cluster is the name of the cluster. names, if given, are those a user asked
 // for (-M): another one than this cluster's is an error, in Slurm's words.
 func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {

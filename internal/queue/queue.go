@@ -58,6 +58,9 @@ type Options struct {
 	Peer func([]*x509.Certificate) bool
 	// Unstored is how many changes accounting has yet to write; nil: none.
 	Unstored func() int
+	// Highest is the highest job id that accounting knows, which may be above all
+	// in the cluster when that was restored from a backup; nil: it knows none.
+	Highest func(context.Context) (int64, error)
 	// Leader makes this a process that only reads: what it cannot answer goes
 	// there. nil: this process leads.
 	Leader api.Leader
@@ -74,6 +77,8 @@ type Server struct {
 	table   *table.Table
 	api     *api.API
 	leading atomic.Bool
+	highest func(context.Context) (int64, error)
+	log     *slog.Logger
 }
 
 // New makes a Server, before the stores of o.Cluster are fed.
@@ -83,7 +88,7 @@ func New(o Options) (*Server, error) {
 	}
 	o = o.withDefaults()
 	dir := directory.New(o.Cluster, o.Trusted)
-	s := &Server{mux: http.NewServeMux(), table: table.New(o.Cluster, dir, o.Planner)}
+	s := &Server{highest: o.Highest, log: o.Log, mux: http.NewServeMux(), table: table.New(o.Cluster, dir, o.Planner)}
 	s.ids = s.newIDs(o, dir)
 	proxy := &api.FrontProxy{Client: o.Cluster.Client, Now: o.Now, Peer: o.Peer}
 	var caller func(*http.Request) error
@@ -172,13 +177,33 @@ func reader(c client.Client) func(context.Context, string, string) (*v1alpha1.Ba
 // stores are filled. Until then everything but /healthz and /livez answers
 // 503, so that no decision is made on an empty memory.
 func (s *Server) Lead(ctx context.Context) error {
-	if err := s.ids.Start(ctx, s.table.Highest()); err != nil {
+	if err := s.ids.Start(ctx, s.highestID(ctx)); err != nil {
 		return err
 	}
 	s.leading.Store(true)
 	s.api.Count()
 	go s.api.Watch(ctx)
 	return nil
+}
+
+// askTime bounds the wait for accounting before this process leads: the number
+// it knows matters only where the cluster's own memory was lost.
+const askTime = 5 * time.Second
+
+// highestID is the highest job id that was ever given away, as far as anybody
+// knows.
+func (s *Server) highestID(ctx context.Context) int64 {
+	highest := s.table.Highest()
+	if s.highest == nil {
+		return highest
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	stored, err := s.highest(ctx)
+	if err != nil {
+		s.log.Warn("accounting does not say which job ids it knows: if the cluster was restored from a backup, ids may be given away again", "error", err)
+	}
+	return max(highest, stored)
 }
 
 // Read begins to answer in a process that only reads: call it once, when its

@@ -105,7 +105,9 @@ func (p *dumpParser) entry(text string) (name string, options [][2]string, err e
 
 func (p *dumpParser) account(name string, options [][2]string) error {
 	a := v1alpha1.Account{}
-	a.Name = name
+	if a.Name = v1alpha1.ObjectNamed(name); a.Name != name {
+		a.Annotations = map[string]string{v1alpha1.NameAnnotation: name}
+	}
 	if p.parent != "root" {
 		a.Spec.Parent = p.parent
 	}
@@ -185,7 +187,7 @@ func (p *dumpParser) user(name string, options [][2]string) error {
 func (p *dumpParser) coordinator(name, accounts string) {
 	for account := range strings.SplitSeq(accounts, ",") {
 		for i := range p.dump.Accounts {
-			if a := &p.dump.Accounts[i]; a.Name == account {
+			if a := &p.dump.Accounts[i]; a.Name == v1alpha1.ObjectNamed(account) {
 				a.Spec.Coordinators = append(a.Spec.Coordinators, name)
 			}
 		}

@@ -165,11 +165,28 @@ func frequency(r *AcctRow, _ *AcctSettings) string {
 	return "Unknown"
 }
 
+// acctCPUs are the CPUs held; of a job that waits, as in Slurm, those that it
+// asks for.
 func acctCPUs(r *AcctRow) int32 {
-	if r.Step != nil {
+	switch {
+	case r.Step != nil:
 		return r.Step.CPUs
+	case r.Job.CPUs == 0 && r.Job.Start == 0:
+		return r.Job.ReqCPUs
 	}
 	return r.Job.CPUs
+}
+
+// AcctFlagNames are the flags of a job that sacct -F takes.
+var AcctFlagNames = []string{"SchedSubmit", "SchedMain", "SchedBackfill", "StartRecieved"}
+
+// AcctFlags are the flags of a job: whatever started was started by the one
+// planner, which backfills.
+func AcctFlags(r *status.Record) []string {
+	if r.Start == 0 {
+		return nil
+	}
+	return []string{"SchedBackfill"}
 }
 
 func reqCPUs(r *AcctRow) int32 {
@@ -313,7 +330,7 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	"WorkDir": func(r *status.Record, _ *AcctSettings) string { return r.WorkDir },
 	"WCKeyID": func(*status.Record, *AcctSettings) string { return "0" },
 	"AssocID": func(*status.Record, *AcctSettings) string { return "" },
-	"Flags":   func(*status.Record, *AcctSettings) string { return "SchedBackfill" },
+	"Flags":   func(r *status.Record, _ *AcctSettings) string { return strings.Join(AcctFlags(r), ",") },
 }
 
 // waited is how long the job was eligible and had not started.

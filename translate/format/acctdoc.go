@@ -74,7 +74,7 @@ func acctJobObject(r *status.Record, s *AcctSettings) Object {
 			{"suspended", r.Suspended}, {"system", cpuObject(system)}, {"limit", limit}, {"total", cpuObject(user + system)}, {"user", cpuObject(user)},
 		}},
 		{"exit_code", exitObject(r.ExitCode, r.Signal)},
-		{"flags", []any{"STARTED_ON_BACKFILL"}},
+		{"flags", acctDocFlags(r)},
 		{"group", r.Group},
 		{"het", hetObject(r)},
 		{"job_id", r.ID},
@@ -241,4 +241,11 @@ func usageObjects(p *status.StepRecord, most bool) []any {
 	add("vmem", nil, 7, p.AveVMSize, p.MaxVMSize, p.MaxVMSizeNode, p.MaxVMSizeTask)
 	add("pages", nil, 8, p.AvePages, p.MaxPages, p.MaxPagesNode, p.MaxPagesTask)
 	return out
+}
+
+func acctDocFlags(r *status.Record) []any {
+	if r.Start == 0 {
+		return []any{}
+	}
+	return []any{"STARTED_ON_BACKFILL"}
 }

@@ -2,7 +2,6 @@ package option
 
 const (
 	noCompletion = "accounting is in the database, not in a file"
-	noScripts    = "scripts and environments are not kept after the job; while it is in the queue, see scontrol write batch_script"
 )
 
 // Sacct is the table of sacct's options.
@@ -10,17 +9,17 @@ var Sacct = &Set{Name: "sacct", Interspersed: true, Options: []*Option{
 	{Name: "allusers", Short: 'a', Help: "jobs of all users"},
 	{Name: "accounts", Short: 'A', Aliases: []string{"account"}, Arg: RequiredArg, Meta: "NAMES", Help: "only jobs of these accounts"},
 	{Name: "brief", Short: 'b', Help: "only JobID, State and ExitCode"},
-	{Name: "batch-script", Short: 'B', Status: Refused, Reason: noScripts, Help: "print the batch script"},
+	{Name: "batch-script", Short: 'B', Help: "print the batch scripts of the jobs of -j that are in the queue"},
 	{Name: "completion", Short: 'c', Status: Refused, Reason: noCompletion, Help: "read the completion log"},
 	{Name: "constraints", Short: 'C', Arg: RequiredArg, Meta: "FEATURES", Help: "only jobs that asked for these features"},
 	{Name: "delimiter", Arg: RequiredArg, Meta: "TEXT", Help: "what separates the fields of -p and -P"},
 	{Name: "duplicates", Short: 'D', Help: "every run of a job that was requeued"},
 	{Name: "helpformat", Short: 'e', Help: "list the fields of --format"},
 	{Name: "endtime", Short: 'E', Arg: RequiredArg, Meta: "TIME", Help: "only jobs that were eligible before TIME"},
-	{Name: "env-vars", Status: Refused, Reason: noScripts, Help: "print the environment"},
-	{Name: "federation", Env: "SACCT_FEDERATION", Status: Refused, Reason: noFederation, Help: "jobs of all clusters of a federation"},
+	{Name: "env-vars", Help: "print the environment of the jobs of -j that are in the queue"},
+	{Name: "federation", Env: "SACCT_FEDERATION", Help: "jobs of all clusters of a federation: there is none, so of this one"},
 	{Name: "file", Short: 'f', Arg: RequiredArg, Meta: "FILE", Status: Refused, Reason: noCompletion, Help: "read a completion log"},
-	{Name: "flags", Short: 'F', Arg: RequiredArg, Meta: "FLAGS", Status: Refused, Reason: "every job is started by the one planner (SchedBackfill)", Help: "only jobs handled so"},
+	{Name: "flags", Short: 'F', Arg: RequiredArg, Meta: "FLAGS", Help: "only jobs with these flags: whatever started has SchedBackfill"},
 	{Name: "gid", Short: 'g', Aliases: []string{"group"}, Arg: RequiredArg, Meta: "GROUPS", Help: "only jobs of these groups"},
 	{Name: "help", Short: 'h', Help: "print this text"},
 	{Name: "ncpus", Short: 'I', Arg: RequiredArg, Meta: "N[-M]", Help: "only jobs with so many CPUs"},

@@ -140,6 +140,9 @@ type RecordList struct {
 	// Warning is what the caller must know about the list: that the database
 	// does not answer and only jobs in the queue are in it.
 	Warning string `json:"warning,omitempty"`
+	// UnknownUsers and UnknownGroups are those asked for that there are not.
+	UnknownUsers  []string `json:"unknownUsers,omitempty"`
+	UnknownGroups []string `json:"unknownGroups,omitempty"`
 }
 
 // RecordQuery chooses records: each list that is not empty must contain the

@@ -133,5 +133,7 @@ type Script struct {
 	// Script is as the BatchJob holds it, zstd-compressed. Error is a Slurm
 	// error text, empty for success.
 	Script []byte `json:"script,omitempty"`
-	Error  string `json:"error,omitempty"`
+	// Environment is compressed likewise, variables end in NUL.
+	Environment []byte `json:"environment,omitempty"`
+	Error       string `json:"error,omitempty"`
 }

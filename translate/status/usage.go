@@ -4,12 +4,12 @@ package status
 type UsageQuery struct {
 	Start int64 `json:"start"`
 	End   int64 `json:"end"`
-	// Jobs: one entry for each job, with its size, instead of sums.
+	// Jobs: an entry for each size of jobs, too, with their number.
 	Jobs bool `json:"jobs,omitempty"`
 }
 
 // Usage is what one user used in one account (and with one wckey): TRES times
-// seconds, memory in MiB-seconds. With UsageQuery.Jobs it is one job.
+// seconds, memory in MiB-seconds. With UsageQuery.Jobs it is by jobs of one size.
 type Usage struct {
 	Account string           `json:"account,omitempty"`
 	User    string           `json:"user,omitempty"`

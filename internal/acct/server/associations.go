@@ -122,7 +122,7 @@ func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 		n.Spec = v1alpha1.UserSpec{}
 		convert(c.User, &n.Spec)
 		n.Spec.UID, n.Spec.GID, n.Spec.Groups, n.Spec.Home, n.Spec.Shell = keep.UID, keep.GID, keep.Groups, keep.Home, keep.Shell
-		n.Spec.Namespace, n.Spec.Identities = keep.Namespace, keep.Identities
+		n.Spec.Namespace, n.Spec.Identities, n.Spec.SSHKeys = keep.Namespace, keep.Identities, keep.SSHKeys
 		t.old, t.now, found = old, n, c.User.Version == old.ResourceVersion
 	case c.QOS != nil:
 		old, ok := s.Cluster.QOS.Get(c.QOS.Name)

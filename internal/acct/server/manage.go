@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/translate/status"
@@ -103,31 +104,31 @@ func (s *Server) one(ctx context.Context, t *target, dry bool) error {
 		if dry {
 			opts = append(opts, client.DryRunAll)
 		}
-		err := k.Delete(ctx, t.old.DeepCopyObject().(client.Object), opts...)
+		err := k.Delete(ctx, control.Stored(t.old), opts...)
 		if err == nil && !dry {
 			s.forget(t.old)
 		}
 		return err
 	case t.old == nil:
 		if dry {
-			return k.Create(ctx, t.now.DeepCopyObject().(client.Object), client.DryRunAll)
+			return k.Create(ctx, control.Stored(t.now), client.DryRunAll)
 		}
-		err := k.Create(ctx, t.now)
-		s.learn(t.now, err)
-		return err
+		t.now = control.Stored(t.now)
+		return s.learn(t.now, k.Create(ctx, t.now))
 	}
 	if dry {
-		return k.Update(ctx, t.now.DeepCopyObject().(client.Object), client.DryRunAll)
+		return k.Update(ctx, control.Stored(t.now), client.DryRunAll)
 	}
-	err := k.Update(ctx, t.now)
-	s.learn(t.now, err)
-	return err
+	t.now = control.Stored(t.now)
+	return s.learn(t.now, k.Update(ctx, t.now))
 }
 
-// learn takes a written object into the store, so that the next reader sees it.
-func (s *Server) learn(o client.Object, err error) {
+// learn takes a written object into the store, so that the next reader sees it,
+// and gives it the name that users know. It passes on err.
+func (s *Server) learn(o client.Object, err error) error {
+	control.Named(o)
 	if err != nil {
-		return
+		return err
 	}
 	switch x := o.DeepCopyObject().(type) {
 	case *v1alpha1.Account:
@@ -137,6 +138,7 @@ func (s *Server) learn(o client.Object, err error) {
 	case *v1alpha1.QOS:
 		s.Cluster.QOS.Apply(x)
 	}
+	return nil
 }
 
 func (s *Server) forget(o client.Object) {
@@ -155,22 +157,18 @@ func (s *Server) undo(ctx context.Context, t *target) error {
 	k := s.Cluster.Client
 	switch {
 	case t.old == nil:
-		err := client.IgnoreNotFound(k.Delete(ctx, t.now))
+		err := client.IgnoreNotFound(k.Delete(ctx, control.Stored(t.now)))
 		if err == nil {
 			s.forget(t.now)
 		}
 		return err
 	case t.now == nil:
-		back := t.old.DeepCopyObject().(client.Object)
+		back := control.Stored(t.old)
 		back.SetResourceVersion("")
 		back.SetUID("")
-		err := k.Create(ctx, back)
-		s.learn(back, err)
-		return err
+		return s.learn(back, k.Create(ctx, back))
 	}
-	back := t.old.DeepCopyObject().(client.Object)
+	back := control.Stored(t.old)
 	back.SetResourceVersion(t.now.GetResourceVersion())
-	err := k.Update(ctx, back)
-	s.learn(back, err)
-	return err
+	return s.learn(back, k.Update(ctx, back))
 }

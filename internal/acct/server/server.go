@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,6 +89,13 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
+	users, groups := s.unknown(q)
+	if len(users)+len(groups) > 0 {
+		none := s.answer(nil, "")
+		none.UnknownUsers, none.UnknownGroups = users, groups
+		s.queue.API().Reply(w, r, none)
+		return
+	}
 	if !s.confine(q, c) {
 		s.queue.API().Reply(w, r, s.answer(nil, ""))
 		return
@@ -107,6 +115,35 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		list = slices.DeleteFunc(list, func(x status.Record) bool { return !s.maySee(c, &x) })
 	}
 	s.queue.API().Reply(w, r, s.answer(list, warning))
+}
+
+// unknown are the users and groups of q that the cluster does not know.
+func (s *Server) unknown(q *status.RecordQuery) (users, groups []string) {
+	if len(q.Users)+len(q.UserIDs)+len(q.Groups)+len(q.GroupIDs) == 0 {
+		return nil, nil
+	}
+	names, ids := map[string]bool{"root": true}, map[int64]bool{0: true}
+	groupNames, groupIDs := map[string]bool{"root": true}, map[int64]bool{0: true}
+	for _, u := range s.Cluster.Users.List() {
+		names[u.Name], ids[u.Spec.UID], groupIDs[u.Spec.GID] = true, true, true
+		for _, g := range u.Spec.Groups {
+			groupNames[g.Name], groupIDs[g.GID] = true, true
+		}
+	}
+	missing := func(list []string, numbers []int64, known map[string]bool, knownIDs map[int64]bool) (out []string) {
+		for _, name := range list {
+			if !known[name] {
+				out = append(out, name)
+			}
+		}
+		for _, n := range numbers {
+			if !knownIDs[n] {
+				out = append(out, strconv.FormatInt(n, 10))
+			}
+		}
+		return out
+	}
+	return missing(q.Users, q.UserIDs, names, ids), missing(q.Groups, q.GroupIDs, groupNames, groupIDs)
 }
 
 func (s *Server) answer(list []status.Record, warning string) *status.RecordList {

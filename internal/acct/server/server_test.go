@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/fake"
@@ -276,7 +278,7 @@ func TestNeverAPartialWrite(t *testing.T) {
 
 // The wire has every member that the objects have, by the same name.
 func TestTheWireHasWhatTheObjectsHave(t *testing.T) {
-	identity := map[string]bool{"gid": true, "groups": true, "home": true, "shell": true, "namespace": true, "identities": true}
+	identity := map[string]bool{"gid": true, "groups": true, "home": true, "shell": true, "namespace": true, "identities": true, "sshKeys": true}
 	for _, pair := range [][2]reflect.Type{
 		{reflect.TypeFor[v1alpha1.Limits](), reflect.TypeFor[status.Limits]()},
 		{reflect.TypeFor[v1alpha1.AccountSpec](), reflect.TypeFor[status.AcctAccount]()},
@@ -299,4 +301,53 @@ func TestTheWireHasWhatTheObjectsHave(t *testing.T) {
 func tag(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
+}
+
+// Names of accounts and QOS may have what names of objects may not.
+func TestNamesThatObjectsCannotHave(t *testing.T) {
+	h := newHouse(t, interceptor.Funcs{}, people()...)
+	root := h.as("root", directory.Masters)
+	state := func() (accounts, qos []string) {
+		s := h.state(root)
+		for _, a := range s.Accounts {
+			accounts = append(accounts, a.Name+" "+a.Description)
+		}
+		for _, q := range s.QOS {
+			qos = append(qos, q.Name)
+		}
+		return accounts, qos
+	}
+	version := func() string { a, _ := h.Cluster.Accounts.Get("my_Acc"); return a.ResourceVersion }
+	if code := h.change(t, root, status.AcctChange{Account: &status.AcctAccount{Name: "my_Acc", Description: "one"}},
+		status.AcctChange{QOS: &status.AcctQOS{Name: "very_long"}}); code != http.StatusOK {
+		t.Fatalf("adding: %d", code)
+	}
+	stored := &v1alpha1.Account{}
+	if err := h.Cluster.Client.Get(t.Context(), client.ObjectKey{Name: "my-acc"}, stored); err != nil {
+		t.Fatal(err)
+	}
+	if control.Named(stored); stored.Name != "my_Acc" {
+		t.Errorf("the object is known as %q", stored.Name)
+	}
+	if code := h.change(t, root, status.AcctChange{Account: &status.AcctAccount{Name: "my_Acc", Version: version(), Description: "two"}}); code != http.StatusOK {
+		t.Errorf("changing: %d", code)
+	}
+	accounts, qos := state()
+	if !slices.Contains(accounts, "my_Acc two") || !slices.Equal(qos, []string{"very_long"}) {
+		t.Errorf("accounts %q, QOS %q", accounts, qos)
+	}
+	if code := h.change(t, root, status.AcctChange{Account: &status.AcctAccount{Name: "my_Acc", Version: version()}, Delete: true}); code != http.StatusOK {
+		t.Errorf("deleting: %d", code)
+	}
+	if accounts, _ := state(); len(accounts) != 2 {
+		t.Errorf("accounts %q", accounts)
+	}
+}
+
+func TestUnknownPeopleAreNamed(t *testing.T) {
+	h := newHouse(t, interceptor.Funcs{}, people()...)
+	users, groups := h.unknown(&status.RecordQuery{Users: []string{"anna", "nosuch"}, UserIDs: []int64{1002, 77}, GroupIDs: []int64{78}})
+	if !slices.Equal(users, []string{"nosuch", "77"}) || !slices.Equal(groups, []string{"78"}) {
+		t.Errorf("%q %q", users, groups)
+	}
 }

@@ -33,5 +33,5 @@ func (a *API) script(w http.ResponseWriter, r *http.Request, c *directory.Caller
 		out.Error = text(err)
 		return
 	}
-	out.Script, out.Error = whole.Spec.Script, ""
+	out.Script, out.Environment, out.Error = whole.Spec.Script, whole.Spec.Environment, ""
 }

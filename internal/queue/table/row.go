@@ -96,7 +96,7 @@ func policy(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 	if j.State == "" {
 		j.State = v1alpha1.StatePending
 	}
-	if s.Priority != nil {
+	if j.Priority = b.Status.Priority; s.Priority != nil {
 		j.Priority = *s.Priority
 	}
 	if j.State == v1alpha1.StatePending {

@@ -38,7 +38,7 @@ func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *
 	})
 	var err error
 	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
-		Peer: e.peer, Unstored: rec.Unstored, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
+		Peer: e.peer, Unstored: rec.Unstored, Highest: rec.Highest, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
 	if err != nil {
 		return nil, err
 	}

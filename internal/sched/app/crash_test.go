@@ -19,8 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/accttest"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // crashTime is how long the jobs may take in the worst case.
@@ -36,8 +39,26 @@ func crashSize() (jobs, kills int) {
 }
 
 // TestNothingIsLostWhenTheSchedulerIsKilled runs many jobs on a local cluster
-// while the scheduler process dies by SIGKILL again and again.
+// while the scheduler process dies by SIGKILL again and again: every job runs
+// once, and accounting has it once.
 func TestNothingIsLostWhenTheSchedulerIsKilled(t *testing.T) {
+	jobs, kills := crashSize()
+	killed(t, "", jobs, kills)
+}
+
+// TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled is the same, shorter,
+// with the other database.
+func TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute; not with -short")
+	}
+	jobs, kills := crashSize()
+	killed(t, accttest.Postgres(t), jobs/2, kills/2)
+}
+
+// killed runs jobs and kills the scheduler so often; storage "" is the local
+// cluster's own database.
+func killed(t *testing.T, storage string, crashJobs, crashKills int) {
 	if testing.Short() {
 		t.Skip("takes a minute; not with -short")
 	}
@@ -45,14 +66,18 @@ func TestNothingIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	bin := programs(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), crashTime)
 	defer cancel()
-	crashJobs, crashKills := crashSize()
 	state := filepath.Join(dir, "state")
 	up(ctx, t, bin, state)
 	args, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &victim{t: t, path: filepath.Join(bin, "scheduler"), args: strings.Fields(string(args)), log: filepath.Join(dir, "scheduler.log")}
+	flags := strings.Fields(string(args))
+	if storage == "" {
+		storage = storageOf(t, flags)
+	}
+	flags = append(flags, "--accounting-storage="+storage)
+	s := &victim{t: t, path: filepath.Join(bin, "scheduler"), args: flags, log: filepath.Join(dir, "scheduler.log")}
 	s.start()
 	t.Cleanup(s.stop)
 
@@ -70,6 +95,49 @@ func TestNothingIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	}
 	awaitEnd(ctx, t, c, s, crashJobs)
 	checkJournal(t, journal, crashJobs)
+	checkRecords(ctx, t, storage, crashJobs)
+}
+
+// storageOf is the database that the scheduler's flags name.
+func storageOf(t *testing.T, flags []string) string {
+	t.Helper()
+	for _, f := range flags {
+		if path, ok := strings.CutPrefix(f, "--accounting-storage="); ok {
+			return path
+		}
+	}
+	t.Fatal("the local cluster names no database")
+	return ""
+}
+
+// checkRecords: accounting has every job once, as it ended.
+func checkRecords(ctx context.Context, t *testing.T, storage string, jobs int) {
+	t.Helper()
+	store, err := acct.Open(context.WithoutCancel(ctx), storage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for {
+		list, err := store.Find(context.WithoutCancel(ctx), &status.RecordQuery{Duplicates: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, ended := map[int64]bool{}, 0
+		for _, r := range list {
+			ids[r.ID] = true
+			if r.State == v1alpha1.StateCompleted && r.ExitCode == 0 && r.Start > 0 && r.End >= r.Start {
+				ended++
+			}
+		}
+		if len(list) == jobs && len(ids) == jobs && ended == jobs {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("%d records of %d jobs, %d of them as they ended, want %d: %+v", len(list), len(ids), ended, jobs, list)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
 }
 
 // programs is the folder of the programs that a cluster consists of: those of

@@ -196,7 +196,7 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 		w := view.Wanted(d.ID)
 		if d.StartNow {
 			pl := starter.Placement{
-				Job: view.Job(d.ID), Partition: w.In(d.Choice), TimeLimit: w.Limit(d), Allocation: view.Allocation(d)}
+				Job: view.Job(d.ID), Partition: w.In(d.Choice), TimeLimit: w.Limit(d), Priority: w.Priority, Allocation: view.Allocation(d)}
 			key := d.ID
 			if het := array.HetID(pl.Job); het != 0 {
 				key = het

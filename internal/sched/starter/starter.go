@@ -54,6 +54,7 @@ type Placement struct {
 	Task       *int32             // the task of it that is to start, where it is an array
 	Partition  string
 	TimeLimit  int32 // minutes, or job.Unlimited
+	Priority   int64
 	Allocation *v1alpha1.Allocation
 }
 
@@ -80,7 +81,7 @@ func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.B
 	st.Final, st.Reason, st.Message = "", "", ""
 	st.Attempt++
 	st.Requeues = b.Spec.Requeues // what was asked of a waiting job is done
-	st.Partition, st.TimeLimit, st.Allocation = p.Partition, p.TimeLimit, p.Allocation
+	st.Partition, st.TimeLimit, st.Priority, st.Allocation = p.Partition, p.TimeLimit, p.Priority, p.Allocation
 	st.StartTime, st.EndTime, st.ExitCode, st.Derived = &start, nil, nil, nil
 	state(st)
 	history.Note(&p.Job.Status, st, start)
