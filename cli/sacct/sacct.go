@@ -48,18 +48,12 @@ func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sacct.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, rest, err := option.Sacct.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil {
 		return err
 	}
 	if v.Has("helpformat") {
 		return o.p.Print(helpFormat())
-	}
-	if text, asked := option.Sacct.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Sacct.Refused(v); err != nil {
-		return err
 	}
 	if len(rest) > 0 {
 		return slurmerr.Newf(slurmerr.Refused, "Unknown arguments:\n %s", strings.Join(rest, "\n "))

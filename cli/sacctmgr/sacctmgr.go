@@ -144,7 +144,9 @@ func (o *Options) command(ctx context.Context, words []string) error {
 		return o.p.Print("slurm " + build.Slurm + "\n")
 	case oneOf(verb, "help", 1):
 		return o.p.Print(option.Sacctmgr.Help())
-	case oneOf(verb, "archive", 3), oneOf(verb, "clear", 3), oneOf(verb, "reconfigure", 3), oneOf(verb, "shutdown", 3):
+	case oneOf(verb, "archive", 3):
+		return o.archive(rest)
+	case oneOf(verb, "clear", 3), oneOf(verb, "reconfigure", 3), oneOf(verb, "shutdown", 3):
 		return slurmerr.Newf(slurmerr.Refused, "%s is not possible here: the scheduler keeps the database (see its --accounting-retention and --accounting-archive)", verb)
 	case oneOf(verb, "verbose", 4), oneOf(verb, "quiet", 4), oneOf(verb, "oneliner", 1), oneOf(verb, "associations", 3):
 		return nil
@@ -334,4 +336,13 @@ func (p pair) is(names ...string) bool {
 		}
 	}
 	return false
+}
+
+// archive refuses, in Slurm's words where they say more than that.
+func (o *Options) archive(words []string) error {
+	if len(words) == 0 || !oneOf(words[0], "dump", 1) && !oneOf(words[0], "load", 1) {
+		fmt.Fprintln(o.p.Err, "No valid entity in archive command\nInput line must include, \"Dump\", or \"load\"")
+		return failed()
+	}
+	return slurmerr.New(slurmerr.Refused, "archive is not possible from here: the scheduler archives records older than its --accounting-retention into --accounting-archive")
 }

@@ -1,11 +1,13 @@
 package sacctmgr
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -32,6 +34,7 @@ var columns = []column{
 	col(13, "MaxTRESPU", "MaxTRESPerUser"), col(9, "MaxJobsPU", "MaxJobsPerUser"), col(11, "MaxSubmitPU", "MaxSubmitJobsPerUser"),
 	col(13, "MaxTRESPA", "MaxTRESPerAccount"), col(9, "MaxJobsPA", "MaxJobsPerAccount"), col(11, "MaxSubmitPA", "MaxSubmitJobsPerAccount"), col(13, "MinTRES", "MinTRESPerJob"),
 	col(15, "ControlHost"), col(12, "ControlPort"), col(5, "RPC"), col(10, "WCKey"), col(6, "ID"), col(8, "Type"), col(15, "TRESName"), col(4, "UID"),
+	col(10, "Server"), col(6, "Count"), col(11, "% Allocated", "Allocated"), col(10, "ServerType"), col(10, "Federation"), col(20, "Features"), col(12, "FedState"),
 }
 
 // The columns of the listings that were not asked for others.
@@ -94,11 +97,17 @@ func (o *Options) show(ctx context.Context, words []string) error {
 	case oneOf(entity, "wckeys", 1):
 		list, text = listWCKeys, wckeyColumns
 	case oneOf(entity, "tres", 3):
-		list, text = listTRES, "Type,TRESName,ID"
+		list, text = listTRES, "Type,Name%15,ID"
 	case oneOf(entity, "runawayjobs", 2):
 		return o.p.Print("Runaway Jobs: No runaway jobs found on this cluster: a job's record follows its object\n")
-	case oneOf(entity, "configuration", 3), oneOf(entity, "events", 1), oneOf(entity, "problems", 1), oneOf(entity, "stats", 2),
-		oneOf(entity, "transactions", 4), oneOf(entity, "resources", 4), oneOf(entity, "reservations", 4), oneOf(entity, "federations", 1):
+	case oneOf(entity, "resources", 4):
+		list, text = listNothing, "Name,Server,Type,Count,Allocated,ServerType"
+	case oneOf(entity, "federations", 1):
+		list, text = listNothing, "Federation,Cluster,ID%2,Features,FedState"
+	case oneOf(entity, "configuration", 2):
+		return o.showConfig(ctx)
+	case oneOf(entity, "events", 1), oneOf(entity, "problems", 1), oneOf(entity, "stats", 2),
+		oneOf(entity, "transactions", 1), oneOf(entity, "txn", 2), oneOf(entity, "reservations", 4):
 		fmt.Fprintf(o.p.Err, "sacctmgr: error: there is no list of %s here: %s\n", strings.ToLower(entity), elsewhere(entity))
 		return failed()
 	default:
@@ -117,8 +126,6 @@ func elsewhere(entity string) string {
 		return "see the audit log of the API server"
 	case 'r':
 		return "see scontrol show reservation and scontrol show licenses"
-	case 'f':
-		return "there is no federation of clusters"
 	case 's':
 		return "see sdiag"
 	}
@@ -488,7 +495,32 @@ func listTRES(*world, *listing) []row {
 		if kind == "gres" {
 			id = 1001
 		}
-		out = append(out, row{values: map[string]string{"Type": kind, "TRESName": sub, "ID": fmt.Sprint(id)}})
+		out = append(out, row{values: map[string]string{"Type": kind, "Name": sub, "ID": fmt.Sprint(id)}})
 	}
 	return out
+}
+
+// listNothing is a list of what there never is here: other clusters, licences
+// that several clusters share.
+func listNothing(*world, *listing) []row { return nil }
+
+// showConfig tells of accounting what scontrol show config says of the rest.
+func (o *Options) showConfig(ctx context.Context) error {
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	state, err := c.Associations(ctx)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	b.WriteString("Configuration data as of " + o.p.Now().Format("2006-01-02T15:04:05") + "\n")
+	for _, kv := range [][2]string{
+		{"AccountingStorageHost", cmp.Or(state.Host, "(null)")}, {"AccountingStorageType", "accounting_storage/berth"},
+		{"AuthType", "auth/kubernetes"}, {"ClusterName", state.Cluster}, {"SLURM_VERSION", build.Slurm},
+	} {
+		fmt.Fprintf(&b, "%-22s = %s\n", kv[0], kv[1])
+	}
+	return o.p.Print(b.String())
 }

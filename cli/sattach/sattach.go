@@ -49,18 +49,9 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command. The error carries the exit code of the step.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sattach.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, rest, err := option.Sattach.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil {
 		return err
-	}
-	if text, asked := option.Sattach.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Sattach.Refused(v); err != nil {
-		return err
-	}
-	for _, w := range option.Sattach.Warnings(v) {
-		fmt.Fprintln(o.p.Err, "sattach: "+w)
 	}
 	if err := o.which(rest); err != nil {
 		return err

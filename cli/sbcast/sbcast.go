@@ -40,18 +40,9 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sbcast.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, rest, err := option.Sbcast.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil {
 		return err
-	}
-	if text, asked := option.Sbcast.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Sbcast.Refused(v); err != nil {
-		return err
-	}
-	for _, w := range option.Sbcast.Warnings(v) {
-		fmt.Fprintln(o.p.Err, "sbcast: "+w)
 	}
 	if len(rest) != 2 {
 		return slurmerr.Newf(slurmerr.Refused, "Need two file names, have %d names", len(rest))

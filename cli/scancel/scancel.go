@@ -216,7 +216,10 @@ func (o *Options) filtered() bool {
 
 // exitCodes are the errors that scancel reports by more than 1: the low byte
 // of Slurm's error number.
-var exitCodes = map[string]int{jobs.ErrDenied: 210}
+var exitCodes = map[string]int{
+	jobs.ErrDenied: 210,
+	"Operation not permitted on individual component of heterogeneous job": 60,
+}
 
 // report says which jobs could not be cancelled. As in Slurm 22.05, an unknown
 // or finished job is no failure of a plain cancellation.

@@ -42,14 +42,8 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, files, err := option.Scrontab.Parse(args, o.p.LookupEnv)
-	if err != nil {
-		return err
-	}
-	if text, asked := option.Scrontab.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Scrontab.Refused(v); err != nil {
+	v, files, err := option.Scrontab.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil {
 		return err
 	}
 	if len(files) > 1 {

@@ -48,18 +48,12 @@ const (
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sshare.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, _, err := option.Sshare.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil {
 		return err
 	}
 	if v.Has("helpformat") {
 		return o.p.Print(helpFormat())
-	}
-	if text, asked := option.Sshare.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Sshare.Refused(v); err != nil {
-		return err
 	}
 	text := usual
 	switch {

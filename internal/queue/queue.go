@@ -105,7 +105,7 @@ func New(o Options) (*Server, error) {
 	}
 	s.api = api.New(api.Options{
 		Directory: dir, Table: s.table, Pool: o.Pool, Host: o.Host, Now: o.Now,
-		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored,
+		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored, NextID: s.ids.Peek,
 		Agents: o.Agents,
 		Operations: &api.Operations{Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
 			Judge: admit.Judge, Table: s.table, Pool: o.Pool},

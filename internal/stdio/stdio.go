@@ -41,6 +41,11 @@ func (s Streams) Print(text string) error {
 	return err
 }
 
+// Warn writes a line to Err.
+func (s Streams) Warn(text string) {
+	_, _ = io.WriteString(s.Err, text+"\n") // nobody to tell
+}
+
 // Repeat runs once, and, unless every is 0, again and again with that pause
 // and an empty line between. It ends with the first error, ctx's included.
 func (s Streams) Repeat(ctx context.Context, every time.Duration, once func() error) error {

@@ -111,9 +111,11 @@ func nodeStateOrder(n *status.Node) int {
 	return order
 }
 
-// NodeStateNames are the names that sinfo -t takes.
-var NodeStateNames = []string{"unknown", "down", "idle", "allocated", "mixed", "drain", "drained", "draining",
-	"no_respond", "reserved", "completing", "maint", "planned", "fail"}
+// NodeStateNames are the names that sinfo -t takes, as its message lists them;
+// some are of states that no node here is ever in. "planned" it takes as well.
+var NodeStateNames = []string{"unknown", "down", "idle", "allocated", "?", "mixed", "future", "drain", "drained", "draining",
+	"no_respond", "reserved", "perfctrs", "cloud", "completing", "powering_down", "powered_down", "power_down", "powering_up",
+	"fail", "maint", "reboot", "reboot^", "unknown"}
 
 // NodeIs reports whether the node is in the state called name (in lower case,
 // one of NodeStateNames or a short form).
@@ -141,7 +143,7 @@ func NodeIs(n *status.Node, name string) bool {
 
 // KnownNodeState reports whether name is a state that NodeIs knows.
 func KnownNodeState(name string) bool {
-	if slices.Contains(NodeStateNames, name) {
+	if name == "planned" || slices.Contains(NodeStateNames, name) {
 		return true
 	}
 	for _, names := range nodeStates {

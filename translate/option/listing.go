@@ -60,6 +60,26 @@ func (s *Set) Answer(v *Values) (text string, asked bool) {
 	return "", false
 }
 
+// Begin is how a command with this table begins: Parse, then what is answered
+// at once (by print), refused, or only warned about (by warn, behind the
+// command's name). Without values and error there is nothing more to do.
+func (s *Set) Begin(args []string, lookup func(string) (string, bool), print func(string) error, warn func(string)) (*Values, []string, error) {
+	v, rest, err := s.Parse(args, lookup)
+	if err != nil {
+		return nil, nil, err
+	}
+	if text, asked := s.Answer(v); asked {
+		return nil, nil, print(text)
+	}
+	if err := s.Refused(v); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range s.Warnings(v) {
+		warn(s.Name + ": " + w)
+	}
+	return v, rest, nil
+}
+
 // Parse reads the input variables and the command line. rest is what is no
 // option. Errors are in getopt's words; these commands end with 1, not 255.
 func (s *Set) Parse(args []string, lookup func(string) (string, bool)) (*Values, []string, error) {

@@ -12,6 +12,8 @@ type ClusterInfo struct {
 	Boot       int64  `json:"boot"`    // when the server started, Unix seconds
 	Host       string `json:"host,omitempty"`
 	Jobs       int    `json:"jobs"` // in the queue, finished ones included
+	// NextJobID is the id that the next job will get, as far as is known.
+	NextJobID int64 `json:"nextJobID,omitempty"`
 	// User is the caller's name in the cluster, empty if it is no user of it;
 	// Operator: it may change every job.
 	User     string `json:"user,omitempty"`

@@ -44,6 +44,8 @@ type Options struct {
 	Operations *Operations
 	Agents     Agents
 	Proxy      *FrontProxy
+	// NextID is the id that the next job will get; nil: one above the highest.
+	NextID func() int64
 	// Unstored is how many changes accounting has yet to write; nil: none.
 	Unstored func() int
 	// Leader is nil in the process that leads.
@@ -224,6 +226,9 @@ func (a *API) clusterInfo(w http.ResponseWriter, r *http.Request, c *directory.C
 	info := &status.ClusterInfo{
 		Kind: "ClusterInfo", APIVersion: apiVersion(), Version: build.Version, Slurm: build.Slurm,
 		Time: a.Now().Unix(), Boot: a.boot.Unix(), Host: a.Host, Jobs: a.Table.Len(), Operator: c.Operator, Spec: spec,
+	}
+	if info.NextJobID = a.Table.Highest() + 1; a.NextID != nil {
+		info.NextJobID = max(info.NextJobID, a.NextID())
 	}
 	if c.User != nil {
 		info.User = c.User.Name

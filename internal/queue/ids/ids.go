@@ -283,3 +283,13 @@ func (a *Allocator) rest() (next, end int64) {
 	a.blocks = nil
 	return next, end
 }
+
+// Peek is the id that is drawn next, if nothing is skipped; 0: none is at hand.
+func (a *Allocator) Peek() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.blocks) == 0 {
+		return 0
+	}
+	return a.blocks[0].next
+}
