@@ -21,6 +21,7 @@ import (
 	"github.com/berth-hpc/berth/cli/sreport"
 	"github.com/berth-hpc/berth/cli/srun"
 	"github.com/berth-hpc/berth/cli/sshare"
+	"github.com/berth-hpc/berth/cli/sstat"
 	"github.com/berth-hpc/berth/cli/strigger"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/stdio"
@@ -80,6 +81,9 @@ var registry = map[string]factory{
 	},
 	"sshare": func(p *stdio.Process, _ Deps) Runner {
 		return sshare.New(p, func() (sshare.Cluster, error) { return jobs.Connect(p) })
+	},
+	"sstat": func(p *stdio.Process, _ Deps) Runner {
+		return sstat.New(p, func() (sstat.Cluster, error) { return jobs.Connect(p) })
 	},
 	"srun": func(p *stdio.Process, _ Deps) Runner {
 		return srun.New(p, func() (srun.Cluster, error) { return warned(p, "srun") })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -266,41 +267,7 @@ func micros(t *metav1.MicroTime) int64 {
 
 // Step is the record of a step that an agent reported.
 func Step(s *wire.StepRecord) status.StepRecord {
-	u := &s.Usage
-	out := status.StepRecord{
-		Step: stepName(s.ID), Name: s.Name, State: s.State, Start: s.Start / 1e9, End: s.End / 1e9,
-		ExitCode: s.Status, Signal: s.Signal, Nodes: int32(len(s.Nodes)), NodeList: fold(s.Nodes),
-		Tasks: s.Tasks, CPUs: s.CPUs, Layout: s.Layout, UserCPU: u.UserCPU, SystemCPU: u.SystemCPU,
-		Measured: *u != wire.Usage{},
-		MinCPU:   u.MinCPU, MinCPUNode: at(s.Nodes, u.MinCPUNode), MinCPUTask: u.MinCPUTask,
-		MaxRSS: u.MaxRSS, MaxRSSNode: at(s.Nodes, u.MaxRSSNode), MaxRSSTask: u.MaxRSSTask,
-		MaxVMSize: u.MaxVMSize, MaxVMSizeNode: at(s.Nodes, u.MaxVMSizeNode), MaxVMSizeTask: u.MaxVMSizeTask,
-		MaxPages: u.MaxPages, MaxPagesNode: at(s.Nodes, u.MaxPagesNode), MaxPagesTask: u.MaxPagesTask,
-		MaxDiskRead: u.DiskRead, MaxDiskWrite: u.DiskWrite,
-	}
-	tasks := int64(max(1, s.Tasks))
-	out.AveCPU = (u.UserCPU + u.SystemCPU) / tasks
-	out.AveRSS, out.AveVMSize, out.AvePages = u.TotalRSS/tasks, u.TotalVMSize/tasks, u.TotalPages/tasks
-	out.AveDiskRead, out.AveDiskWrite = u.DiskRead/tasks, u.DiskWrite/tasks
+	out := format.ReportedStep(s)
 	out.AllocTRES = sorted([]string{"cpu=" + itoa(s.CPUs), "node=" + itoa(out.Nodes)})
 	return out
-}
-
-func at(nodes []string, i int32) string {
-	if i < 0 || int(i) >= len(nodes) {
-		return ""
-	}
-	return nodes[i]
-}
-
-func stepName(id int32) string {
-	switch id {
-	case wire.StepBatch:
-		return "batch"
-	case wire.StepExtern:
-		return "extern"
-	case wire.StepInteractive:
-		return "interactive"
-	}
-	return strconv.Itoa(int(id))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 )
@@ -106,6 +107,9 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 	defer b.warning.stop()
 	go b.obey(watch)
 	b.batchStep(start, nil)
+	if b.proc != nil {
+		a.coord.Batch(func() *step.Usage { return b.batchUsage(start) })
+	}
 	status := b.wait(ctx)
 	b.batchStep(start, &status)
 	b.sweep()

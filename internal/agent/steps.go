@@ -7,7 +7,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/agent/coord"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -99,6 +101,25 @@ func (a *Agent) reportSteps() {
 		return a.api.Steps(ctx, &wire.StepReport{JobID: a.welcome.JobID, Attempt: a.welcome.Attempt, Steps: list})
 	})
 	a.coord.Report(a.steps.put)
+}
+
+// batchUsage is what the batch script uses; nil: there is none any more.
+func (b *batch) batchUsage(start time.Time) *step.Usage {
+	select {
+	case <-b.ended:
+		return nil
+	default:
+	}
+	session := b.proc.PID
+	used, pids := spawn.Sample(map[int]bool{session: true})
+	host := b.a.welcome.Hosts[0]
+	out := &step.Usage{PIDs: [][]int32{pids[session]}, Record: wire.StepRecord{
+		ID: wire.StepBatch, Name: "batch", Nodes: []string{host.Name}, Tasks: 1, CPUs: host.CPUs,
+		State: "RUNNING", Start: start.UnixNano(),
+	}}
+	one := used[session]
+	coord.Add(&out.Record.Usage, false, 0, 0, &one)
+	return out
 }
 
 // batchStep is the record of the batch script; status is nil while it runs.

@@ -32,6 +32,8 @@ const (
 	FrameCollected Type = 12 // Collective: the end of a PMIx fence, with what all gave
 	FrameModex     Type = 13 // Modex, for the node of the frame's task; goes both ways
 
+	FrameSample Type = 14 // nothing: FrameSampled is wanted
+
 	FrameCreated     Type = 16 // Created
 	FrameWaiting     Type = 17 // text: why the step does not start yet
 	FrameRefused     Type = 18 // text: why there will be no step
@@ -49,6 +51,8 @@ const (
 	FrameAbort       Type = 30 // text: a task wants the step to end
 	FramePMIxReady   Type = 31 // PMIxReady, the answer to a PMIxJob
 	FrameCollect     Type = 32 // Collective: a part of a PMIx fence
+	FrameSampled     Type = 33 // []Sampled: what tasks of one node use now
+	FrameUsage       Type = 34 // Usage: the answer to a Query, for one step
 )
 
 // AllTasks in Frame.Task means every task of the step.
@@ -106,10 +110,10 @@ func limit(t Type) uint32 {
 		return MaxModex
 	case FrameStdin, FrameStdout, FrameStderr:
 		return MaxData
-	case FrameStdinEOF, FrameStdinAck, FrameStdinClosed, FrameDone:
+	case FrameStdinEOF, FrameStdinAck, FrameStdinClosed, FrameDone, FrameSample:
 		return 16
 	case FrameOpen, FrameSignal, FrameWindow, FrameAttach, FrameQuery, FrameCreated, FrameWaiting, FrameRefused, FrameStarted, FrameExit,
-		FrameNotice, FrameNodeLost, FrameAborted, FrameAbort:
+		FrameNotice, FrameNodeLost, FrameAborted, FrameAbort, FrameSampled, FrameUsage:
 		return MaxMessage
 	}
 	return 0

@@ -1,6 +1,9 @@
 package step
 
-import "github.com/berth-hpc/berth/translate/env"
+import (
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/env"
+)
 
 // Kinds of connections.
 const (
@@ -163,6 +166,25 @@ type Attach struct {
 	StepID int32 `json:"stepID"`
 	// LayoutOnly: nothing but Created is wanted.
 	LayoutOnly bool `json:"layoutOnly,omitempty"`
+}
+
+// Query asks what steps use (sstat). Steps are their numbers; empty: all that
+// run, the batch script (wire.StepBatch) among them.
+type Query struct {
+	Steps []int32 `json:"steps,omitempty"`
+}
+
+// Sampled is what a task has used so far, and its processes.
+type Sampled struct {
+	Task uint32  `json:"task"`
+	Used Used    `json:"used"`
+	PIDs []int32 `json:"pids,omitempty"`
+}
+
+// Usage is what a step uses. PIDs are its processes on each of its nodes.
+type Usage struct {
+	Record wire.StepRecord `json:"record"`
+	PIDs   [][]int32       `json:"pids"`
 }
 
 // Created tells the client about its step.

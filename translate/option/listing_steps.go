@@ -24,6 +24,19 @@ var Sbcast = &Set{Name: "sbcast", Args: "SOURCE DEST", Interspersed: true, Optio
 	{Name: "timeout", Short: 't', Arg: RequiredArg, Meta: "SECONDS", Env: "SBCAST_TIMEOUT", Status: Warned, Reason: "a node that does not answer is noticed by itself", Help: "time-out of messages"},
 }, common()...)}
 
+// Sstat is the table of sstat's options.
+var Sstat = &Set{Name: "sstat", Args: "", Options: append([]*Option{
+	{Name: "allsteps", Short: 'a', Help: "show every step of a job, and its batch script"},
+	{Name: "helpformat", Short: 'e', Help: "list the fields"},
+	{Name: "jobs", Short: 'j', Arg: RequiredArg, Meta: "LIST", Help: "the jobs, or steps (12, 12.0, 12.batch)"},
+	{Name: "noconvert", Help: "leave units as they are (2048M, not 2G)"},
+	{Name: "noheader", Short: 'n', Help: "no header"},
+	{Name: "format", Short: 'o', Aliases: []string{"fields"}, Arg: RequiredArg, Meta: "FIELDS", Env: "SSTAT_FORMAT", Help: "the fields, NAME%WIDTH each"},
+	{Name: "parsable", Short: 'p', Help: "fields end in |"},
+	{Name: "parsable2", Short: 'P', Help: "| between fields"},
+	{Name: "pidformat", Short: 'i', Help: "show the processes of each step and node"},
+}, common()...)}
+
 // Warnings name what was given and is not done, one line each.
 func (s *Set) Warnings(v *Values) []string {
 	var list []string

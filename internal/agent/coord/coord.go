@@ -50,6 +50,7 @@ type Coordinator struct {
 	changed chan struct{} // closed and replaced when CPUs become free or the job closes
 	closed  bool
 	report  func(wire.StepRecord)
+	batch   func() *step.Usage // nil: there is no script
 	derived int32
 	lost    Loss
 }

@@ -28,6 +28,9 @@ type session struct {
 	rec *record // with tree
 	hub *hub    // those who look on
 
+	sampling sync.Mutex
+	sampler  *sampler // nil: nobody asks
+
 	cancel context.CancelFunc // the client is gone or does not want to wait
 }
 
@@ -43,6 +46,10 @@ func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 	}
 	if f.Type == step.FrameAttach {
 		c.attach(conn, f)
+		return
+	}
+	if f.Type == step.FrameQuery {
+		c.query(conn, f)
 		return
 	}
 	var req step.Request
@@ -242,6 +249,8 @@ func (s *session) Send(f *step.Frame) error {
 			s.c.note(int32(step.Code(e.Status)))
 			s.rec.exit(&e)
 		}
+	case step.FrameSampled:
+		return s.sampled(f)
 	case step.FrameAbort:
 		notice := *f
 		notice.Type, f = step.FrameNotice, &notice

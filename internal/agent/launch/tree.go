@@ -129,6 +129,14 @@ func (t *Tree) Down(f *step.Frame) error {
 	case step.FrameModex:
 		t.modex(f)
 		return nil
+	case step.FrameSample:
+		for _, k := range t.kids {
+			k.send(f)
+		}
+		if t.local != nil {
+			go t.local.sample()
+		}
+		return nil
 	}
 	if f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF && f.Type != step.FrameSignal && f.Type != step.FrameWindow {
 		return step.ErrFrame

@@ -1,0 +1,36 @@
+package launch
+
+import (
+	"slices"
+
+	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// sampleChunk bounds the tasks of one frame.
+const sampleChunk = 2000
+
+// sample tells what the tasks here have used so far: those that have ended
+// with what they used in all.
+func (t *tasks) sample() {
+	t.mu.Lock()
+	sessions := map[int]bool{}
+	list := make([]step.Sampled, len(t.tasks))
+	live := make([]int, len(t.tasks))
+	for i, k := range t.tasks {
+		list[i] = step.Sampled{Task: k.id, Used: k.used}
+		if k.proc != nil && !k.ended {
+			sessions[k.proc.PID], live[i] = true, k.proc.PID
+		}
+	}
+	t.mu.Unlock()
+	used, pids := spawn.Sample(sessions)
+	for i, session := range live {
+		if session != 0 {
+			list[i].Used, list[i].PIDs = used[session], pids[session]
+		}
+	}
+	for part := range slices.Chunk(list, sampleChunk) {
+		t.send(step.FrameSampled, part)
+	}
+}
