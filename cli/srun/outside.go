@@ -43,6 +43,7 @@ func (o *Options) outside(ctx context.Context, p *option.Parsed, args []string, 
 	}
 	p.Step.JobID = a.ID
 	p.Client.Immediate, p.Job.Time.Limit = nil, 0 // they were the job's
+	p.Job.Shape.MemPerNode, p.Job.Shape.MemPerCPU = nil, nil
 	err = o.runStep(ctx, p, o.attach(cluster, a.ID), signals)
 	a.Complete(slurmerr.ExitCode(err))
 	return err

@@ -21,6 +21,7 @@ func shape(p *option.Parsed) (s step.Shape, warnings []string) {
 	if p.Step.Relative != nil {
 		s.Relative = *p.Step.Relative + 1
 	}
+	s.MemPerNode, s.MemPerCPU = memory(p)
 	if s.Tasks > 0 && s.Nodes > s.Tasks {
 		warnings = append(warnings, fmt.Sprintf("can't run %d processes on %d nodes, setting nnodes to %d",
 			s.Tasks, s.Nodes, s.Tasks))
@@ -33,6 +34,18 @@ func shape(p *option.Parsed) (s step.Shape, warnings []string) {
 		s.TasksPerNode = 0
 	}
 	return s, warnings
+}
+
+// memory is what the step is to have to itself. Only its own options count: what
+// the job was given is in the environment as well, and every step would take all.
+func memory(p *option.Parsed) (perNode, perCPU int64) {
+	own := func(name string, v *int64) int64 {
+		if v == nil || p.Given[name].From != option.FromCommandLine {
+			return 0
+		}
+		return *v
+	}
+	return own("mem", p.Job.Shape.MemPerNode), own("mem-per-cpu", p.Job.Shape.MemPerCPU)
 }
 
 // checkNodes refuses a node list that is longer than the number of nodes.

@@ -149,7 +149,7 @@ func (a *Agent) coordJob() *coord.Job {
 		if err != nil {
 			a.log.Warn("tasks will not be pinned", "node", h.Name, "error", err)
 		}
-		j.Nodes = append(j.Nodes, coord.Node{Name: h.Name, CPUs: max(h.CPUs, 1), IDs: ids})
+		j.Nodes = append(j.Nodes, coord.Node{Name: h.Name, CPUs: max(h.CPUs, 1), IDs: ids, Memory: h.Memory})
 	}
 	return j
 }

@@ -96,6 +96,7 @@ type gang struct {
 	named   bool
 	image   []string // variables of the container's image
 	bin     string   // folder of the commands, as agents are told; empty: binDir
+	long    bool     // waits may take hours
 	refuse  int      // that many requests are answered with 503 first
 }
 
@@ -388,6 +389,9 @@ func (g *gang) output() string {
 func (g *gang) await(text string) {
 	g.t.Helper()
 	end := time.Now().Add(deadline)
+	if g.long {
+		end = end.Add(time.Hour)
+	}
 	for !strings.Contains(g.output(), text) {
 		if time.Now().After(end) {
 			g.t.Fatalf("no %q in the output:\n%s", text, g.output())

@@ -20,6 +20,18 @@ type Shape struct {
 	Distribution string   `json:"distribution,omitempty"`
 	// Hosts names the node of each task, with the distribution "arbitrary".
 	Hosts []string `json:"hosts,omitempty"`
+	// Memory that the step is to have to itself, in MiB, by node or by CPU; 0:
+	// it does not say, and takes none from other steps.
+	MemPerNode int64 `json:"memPerNode,omitempty"`
+	MemPerCPU  int64 `json:"memPerCPU,omitempty"`
+}
+
+// Needs is the memory that the step takes on a node where it has so many CPUs.
+func (s *Shape) Needs(cpus int32) int64 {
+	if s.MemPerCPU > 0 {
+		return s.MemPerCPU * int64(cpus)
+	}
+	return s.MemPerNode
 }
 
 // Node is a node that tasks can be laid out on.
@@ -27,6 +39,25 @@ type Node struct {
 	Name string
 	CPUs int32 // allocated to the job
 	Busy int32 // of these, taken by other steps
+	// Memory allocated to the job, in MiB (0: unknown), and what other steps
+	// take of it.
+	Memory, BusyMemory int64
+}
+
+// cpus are those of so many that the memory of the node is enough for.
+func (n *Node) cpus(s *Shape, want int32, ignoreBusy bool) int32 {
+	left := n.Memory
+	if !ignoreBusy {
+		left -= n.BusyMemory
+	}
+	switch {
+	case n.Memory == 0:
+	case s.MemPerCPU > 0:
+		return int32(min(int64(want), max(left, 0)/s.MemPerCPU))
+	case s.MemPerNode > left:
+		return 0
+	}
+	return want
 }
 
 // Layout says which tasks run where.
@@ -70,6 +101,7 @@ const (
 	ReasonProcessors = "More processors requested than permitted"
 	ReasonNodes      = "Requested node configuration is not available"
 	ReasonBusy       = "Requested nodes are busy"
+	ReasonMemory     = "Memory required by task is not available"
 )
 
 func cannot(jobID int64, reason string) error {
@@ -97,11 +129,21 @@ func Plan(jobID int64, nodes []Node, s *Shape, exact, overlap bool) (l *Layout, 
 	chosen := choose(overlap)
 	if chosen == nil {
 		if overlap || choose(true) == nil {
-			return nil, false, cannot(jobID, ReasonProcessors)
+			return nil, false, cannot(jobID, s.tooMuch(nodes, allowed, want, tasks*per, exact))
 		}
 		return nil, true, nil
 	}
 	return arrange(nodes, chosen, s, tasks, per), false, nil
+}
+
+// tooMuch is what a step asks for that the job does not have.
+func (s *Shape) tooMuch(nodes []Node, allowed []int32, want, cpus int32, exact bool) string {
+	less := *s
+	less.MemPerCPU, less.MemPerNode = 0, 0
+	if pick(nodes, allowed, &less, want, cpus, exact, true) != nil {
+		return ReasonMemory
+	}
+	return ReasonProcessors
 }
 
 func tooFew(have int, want int32, excluded bool) error {
@@ -175,11 +217,11 @@ func pick(nodes []Node, allowed []int32, s *Shape, want, cpus int32, exact, igno
 		n := nodes[i]
 		switch {
 		case ignoreBusy:
-			return n.CPUs
+			return n.cpus(s, n.CPUs, true)
 		case !exact && n.Busy > 0:
 			return 0
 		}
-		return n.CPUs - n.Busy
+		return n.cpus(s, n.CPUs-n.Busy, false)
 	}
 	named := make(map[string]bool, len(s.NodeList))
 	for _, n := range s.NodeList {

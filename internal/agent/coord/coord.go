@@ -33,6 +33,8 @@ type Node struct {
 	Name string
 	CPUs int32
 	IDs  []int // the CPUs; empty: unknown
+	// Memory is the job's there, in MiB; 0: unknown.
+	Memory int64
 }
 
 // Coordinator grants and runs the steps of one job. It is safe for concurrent
@@ -46,6 +48,7 @@ type Coordinator struct {
 	next    int32
 	hidden  int32
 	taken   []map[int]bool // CPUs in use on each node, by position
+	memory  []int64        // in use on each node, MiB
 	live    map[int32]*session
 	changed chan struct{} // closed and replaced when CPUs become free or the job closes
 	closed  bool
@@ -67,6 +70,7 @@ func New(node *launch.Node, job *Job, now func() string) *Coordinator {
 	for range job.Nodes {
 		c.taken = append(c.taken, map[int]bool{})
 	}
+	c.memory = make([]int64, len(job.Nodes))
 	return c
 }
 
@@ -76,6 +80,7 @@ type grant struct {
 	layout *step.Layout
 	nodes  []step.NodeTasks
 	held   []map[int]bool // positions taken on each node of the layout; nil with overlap
+	memory []int64        // the same of memory, MiB
 }
 
 // try grants req to s if it can start now. wait is not nil if it must wait: it is
@@ -89,7 +94,7 @@ func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan 
 	exact := req.Exact || req.Shape.CPUsPerTask > 0
 	nodes := make([]step.Node, len(c.job.Nodes))
 	for i, n := range c.job.Nodes {
-		nodes[i] = step.Node{Name: n.Name, CPUs: n.CPUs, Busy: int32(len(c.taken[i]))}
+		nodes[i] = step.Node{Name: n.Name, CPUs: n.CPUs, Busy: int32(len(c.taken[i])), Memory: n.Memory, BusyMemory: c.memory[i]}
 	}
 	l, busy, err := step.Plan(c.job.ID, nodes, &req.Shape, exact, req.Overlap)
 	switch {
@@ -112,6 +117,7 @@ func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan 
 			want = min(want, int32(len(l.Tasks[k]))*max(req.Shape.CPUsPerTask, 1))
 		}
 		g.nodes = append(g.nodes, c.take(g, i, want, req.Overlap))
+		c.takeMemory(g, i, &req.Shape, g.nodes[k].CPUs, req.Overlap)
 		g.nodes[k].Step, g.nodes[k].Tasks, g.nodes[k].PerTask = int32(k), l.Tasks[k], max(req.Shape.CPUsPerTask, 1)
 	}
 	return g, nil, nil
@@ -142,6 +148,19 @@ func (c *Coordinator) take(g *grant, i, want int32, overlap bool) step.NodeTasks
 	return n
 }
 
+// takeMemory reserves the memory that goes with so many CPUs of node i. c.mu is
+// held.
+func (c *Coordinator) takeMemory(g *grant, i int32, s *step.Shape, cpus int32, overlap bool) {
+	need := s.Needs(cpus)
+	if overlap || c.job.Nodes[i].Memory == 0 {
+		need = 0
+	} else if s.MemPerCPU > 0 { // a step of whole nodes may have more CPUs than memory
+		need = min(need, c.job.Nodes[i].Memory-c.memory[i])
+	}
+	g.memory = append(g.memory, need)
+	c.memory[i] += need
+}
+
 // release gives back what g holds.
 func (c *Coordinator) release(g *grant) {
 	c.mu.Lock()
@@ -150,6 +169,7 @@ func (c *Coordinator) release(g *grant) {
 		for pos := range g.held[k] {
 			delete(c.taken[i], pos)
 		}
+		c.memory[i] -= g.memory[k]
 	}
 	delete(c.live, g.id)
 	c.wake()

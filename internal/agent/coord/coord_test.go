@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -9,7 +10,7 @@ import (
 )
 
 func job() *Job {
-	return &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 4, IDs: []int{2, 3, 8, 9}}, {Name: "b", CPUs: 2}}}
+	return &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 4, IDs: []int{2, 3, 8, 9}, Memory: 1000}, {Name: "b", CPUs: 2}}}
 }
 
 func TestTakesLowestFreeCPUs(t *testing.T) {
@@ -43,6 +44,48 @@ func TestTakesLowestFreeCPUs(t *testing.T) {
 	}
 }
 
+// TestMemoryIsSharedOut: steps that say what memory they need wait for it, and
+// those that say nothing do not.
+func TestMemoryIsSharedOut(t *testing.T) {
+	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 8, Memory: 1000}}}, nil)
+	ask := func(perNode, perCPU int64, tasks int32) (*grant, bool, error) {
+		g, wait, err := c.try(nil, &step.Request{Exact: true, Shape: step.Shape{
+			Nodes: 1, MaxNodes: 1, Tasks: tasks, MemPerNode: perNode, MemPerCPU: perCPU}})
+		return g, wait != nil, err
+	}
+	first, _, err := ask(600, 0, 1)
+	if first == nil || err != nil {
+		t.Fatal(err)
+	}
+	if g, wait, err := ask(500, 0, 1); g != nil || !wait || err != nil {
+		t.Errorf("%+v, %v, %v; want to wait for 500 MB of 400", g, wait, err)
+	}
+	if g, wait, err := ask(0, 150, 3); g != nil || !wait || err != nil {
+		t.Errorf("%+v, %v, %v; want to wait for 3 x 150 MB", g, wait, err)
+	}
+	second, _, err := ask(0, 150, 2)
+	if second == nil || err != nil || c.memory[0] != 900 {
+		t.Fatalf("%v, %d MB taken", err, c.memory[0])
+	}
+	if g, _, err := ask(0, 0, 2); g == nil || err != nil {
+		t.Errorf("a step that does not say: %v", err)
+	} else {
+		c.release(g)
+	}
+	_, wait, err := ask(1001, 0, 1)
+	if want := "Unable to create step for job 1: Memory required by task is not available"; wait || err == nil || err.Error() != want {
+		t.Errorf("%v, %v; want %q", wait, err, want)
+	}
+	if _, _, err := ask(0, 0, 9); err == nil || !strings.Contains(err.Error(), step.ReasonProcessors) {
+		t.Error(err)
+	}
+	c.release(first)
+	c.release(second)
+	if g, _, err := ask(1000, 0, 1); g == nil || err != nil || c.memory[0] != 1000 {
+		t.Errorf("%v, %d MB taken", err, c.memory[0])
+	}
+}
+
 // TestCPUsAreNeverTwice: whatever steps come and go, no two that do not share
 // hold the same CPU, and nothing leaks.
 func TestCPUsAreNeverTwice(t *testing.T) {
@@ -58,7 +101,7 @@ func TestCPUsAreNeverTwice(t *testing.T) {
 			}
 			req := &step.Request{Exact: rapid.Bool().Draw(t, "exact"), Shape: step.Shape{
 				Nodes: rapid.Int32Range(0, 2).Draw(t, "N"), Tasks: rapid.Int32Range(1, 6).Draw(t, "n"),
-				CPUsPerTask: rapid.Int32Range(0, 2).Draw(t, "c"),
+				CPUsPerTask: rapid.Int32Range(0, 2).Draw(t, "c"), MemPerCPU: rapid.Int64Range(0, 300).Draw(t, "mem"),
 			}}
 			if g, _, err := c.try(nil, req); err == nil && g != nil {
 				live = append(live, g)
@@ -77,6 +120,9 @@ func TestCPUsAreNeverTwice(t *testing.T) {
 		}
 		for _, g := range live {
 			c.release(g)
+		}
+		if c.memory[0] != 0 || c.memory[1] != 0 {
+			t.Fatalf("%v MB are left taken", c.memory)
 		}
 		if len(c.taken[0])+len(c.taken[1])+len(c.live) != 0 {
 			t.Fatal("something is still held")

@@ -1,0 +1,192 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// held is what a process of the system holds.
+type held struct {
+	files, children int
+	memory          int64 // resident, KiB
+	threads         int64
+}
+
+// holds counts what process pid has. files is -1 where only root may look.
+func holds(t *testing.T, pid int) (h held) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d", pid)
+	fds, err := os.ReadDir(dir + "/fd")
+	if h.files = len(fds); errors.Is(err, fs.ErrPermission) {
+		h.files = -1
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		name, rest, _ := strings.Cut(line, ":")
+		n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			h.memory = n
+		case "Threads":
+			h.threads = n
+		}
+	}
+	h.children = len(childrenOf(t, pid))
+	return h
+}
+
+// childrenOf lists the children of a process, zombies among them.
+func childrenOf(t *testing.T, pid int) (list []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range all {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // gone
+		}
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		if len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			list = append(list, string(b))
+		}
+	}
+	return list
+}
+
+// TestManyStepsLeaveNothing runs steps in one job, one after the other and some
+// at once, and compares what the agents hold before and after: with
+// BERTH_TEST_FULL=1 10,000 of them.
+func TestManyStepsLeaveNothing(t *testing.T) {
+	steps := 200
+	if os.Getenv("BERTH_TEST_FULL") != "" {
+		steps = 10_000
+	}
+	script := fmt.Sprintf(`#!/bin/bash
+for ((i = 0; i < 60; i++)); do srun --overlap sh -c 'sleep 600 & exit 0'; done
+echo warm
+until [ -e go ]; do sleep 0.05; done
+for ((i = 0; i < %d / 4; i++)); do
+	srun --overlap true & srun --overlap -N1 -n1 sh -c 'echo x >&2; exit 3' 2>/dev/null & srun --overlap sh -c 'sleep 600 & exit 0'
+	echo input | srun --overlap -i0 cat >/dev/null
+	wait
+done
+echo finished
+until [ -e end ]; do sleep 0.05; done
+`, steps)
+	g := start(t, shape{cpus: []int32{2, 2}, script: script})
+	g.long = steps > 1000
+	g.await("warm")
+	settled := func() (all []held) {
+		for _, n := range g.nodes {
+			all = append(all, holds(t, n.Process.Pid))
+		}
+		return all
+	}
+	before := settled()
+	touch(t, filepath.Join(g.dir, "go"))
+	g.await("finished")
+	var after []held
+	for end := time.Now().Add(deadline); ; time.Sleep(50 * time.Millisecond) {
+		after = settled()
+		same := true
+		for i := range after {
+			same = same && after[i].children <= before[i].children && after[i].files <= before[i].files+8
+		}
+		if same || time.Now().After(end) {
+			break
+		}
+	}
+	for i := range after {
+		t.Logf("node %d before %+v, after %d steps %+v", i, before[i], steps, after[i])
+		if after[i].children > before[i].children || after[i].files > before[i].files+8 || after[i].threads > before[i].threads+16 ||
+			after[i].memory > before[i].memory+16<<10 {
+			t.Errorf("node %d held %+v and now %+v; its children:\n%s", i, before[i], after[i], strings.Join(childrenOf(t, g.nodes[i].Process.Pid), ""))
+		}
+	}
+	touch(t, filepath.Join(g.dir, "end"))
+	if r, out := g.finish(); r.Kind != wire.ReportEnded || r.Status != 0 {
+		t.Errorf("%+v\n%s", r, out)
+	}
+	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) { // the agent goes on a little after its report
+		left, err := os.ReadDir(g.tmp[0])
+		if err == nil && len(left) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the agent of the first node leaves %v, %v", left, err)
+		}
+	}
+}
+
+func touch(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAgentKilledEndsStep: an agent that dies takes its node's tasks out of the
+// step, which ends with Slurm's words; the tasks elsewhere are ended, nothing
+// hangs, and the batch host's srun gives an exit code.
+func TestAgentKilledEndsStep(t *testing.T) {
+	g := start(t, shape{cpus: []int32{1, 1, 1}, script: "#!/bin/sh\n" +
+		"srun sh -c 'echo up $SLURM_PROCID $$; exec sleep 600' 2>&1\necho code $?\n"})
+	for i := range 3 {
+		g.await(fmt.Sprintf("up %d ", i))
+	}
+	if err := g.nodes[1].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r, out := g.finish()
+	for _, want := range []string{"srun: error: Node failure on n2\n", "\ncode 1", "DUE TO NODE FAILURE"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in output:\n%s", want, out)
+		}
+	}
+	if r.Kind != wire.ReportEnded || r.LostNode != "n2" {
+		t.Errorf("report %+v", r)
+	}
+	for line := range strings.Lines(out) {
+		var rank, pid int
+		if n, _ := fmt.Sscanf(line, "up %d %d", &rank, &pid); n == 2 && rank != 1 && syscall.Kill(pid, 0) == nil {
+			t.Errorf("task %d is left", rank)
+		}
+	}
+}
+
+// TestVanishedClientEndsStep: when srun is killed without a word its tasks end.
+func TestVanishedClientEndsStep(t *testing.T) {
+	g := start(t, shape{cpus: []int32{1, 1}, script: "#!/bin/bash\n" +
+		"srun sh -c 'echo up $SLURM_PROCID $$; exec sleep 600' &\nuntil [ -e go ]; do sleep 0.05; done\n" +
+		"kill -9 $!\nwait $! 2>/dev/null\nsrun echo next\n"})
+	g.await("up 0 ")
+	g.await("up 1 ")
+	touch(t, filepath.Join(g.dir, "go"))
+	r, out := g.finish()
+	if r.Kind != wire.ReportEnded || r.Status != 0 || strings.Count(out, "next\n") != 2 {
+		t.Errorf("%+v\n%s", r, out)
+	}
+	for line := range strings.Lines(out) {
+		var rank, pid int
+		if n, _ := fmt.Sscanf(line, "up %d %d", &rank, &pid); n == 2 && syscall.Kill(pid, 0) == nil {
+			t.Errorf("task %d is left", rank)
+		}
+	}
+}
