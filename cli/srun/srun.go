@@ -69,8 +69,12 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if len(parsed.Args) == 0 {
 		return slurmerr.New(slurmerr.Fatal, "No command given to execute.")
 	}
-	if err := possible(parsed); err != nil {
+	if environ, err := o.component(parsed); err != nil {
 		return err
+	} else if environ != nil {
+		if parsed, err = option.Parse(option.Srun, args, environ); err != nil {
+			return err
+		}
 	}
 	if err := o.groupOfStep(parsed); err != nil {
 		return err
@@ -116,21 +120,6 @@ func (o *Options) local(ctx context.Context) (*step.Conn, error) {
 		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Unable to contact the agent of the job: "+err.Error())
 	}
 	return conn, nil
-}
-
-// possible refuses what srun cannot do yet.
-func possible(p *option.Parsed) error {
-	for _, c := range []struct {
-		given bool
-		name  string
-	}{
-		{p.Step.HetGroup != "", "--het-group"},
-	} {
-		if c.given {
-			return slurmerr.Newf(slurmerr.Refused, "%s is not possible yet", c.name)
-		}
-	}
-	return nil
 }
 
 // say writes a line of srun's to the error stream.

@@ -190,3 +190,31 @@ func TestVanishedClientEndsStep(t *testing.T) {
 		}
 	}
 }
+
+// rank is a task that speaks PMI-1: it puts a value, meets the others at a
+// fence, and gets the next one's value.
+const rank = `say() { echo "$1" >&3; read -r answer <&3; }
+say "cmd=init pmi_version=1 pmi_subversion=1"
+say "cmd=put kvsname=k key=key$PMI_RANK value=of$PMI_RANK"
+say "cmd=barrier_in"
+next=$(( (PMI_RANK + 1) % PMI_SIZE ))
+say "cmd=get kvsname=k key=key$next"
+case $answer in *"value=of$next") echo met ;; *) echo "rank $PMI_RANK: $answer" ;; esac
+say "cmd=finalize"
+`
+
+// TestManyRanks starts a step of many ranks, more than there are CPUs, takes
+// them through a fence and ends it: with BERTH_TEST_FULL=1 1,024 of them.
+func TestManyRanks(t *testing.T) {
+	ranks := 64
+	if os.Getenv("BERTH_TEST_FULL") != "" {
+		ranks = 1024
+	}
+	g := start(t, shape{cpus: []int32{2, 2, 2, 2}, script: fmt.Sprintf(
+		"#!/bin/sh\ncat > rank.sh <<'END'\n%sEND\nsrun -O -n%d --mpi=pmi2 sh rank.sh > out 2>&1\necho code $?\nsort out | uniq -c\n", rank, ranks)})
+	g.await("code ")
+	r, out := g.finish()
+	if r.Kind != wire.ReportEnded || out != fmt.Sprintf("code 0\n%7d met\n", ranks) {
+		t.Errorf("%+v\n%s", r, out)
+	}
+}

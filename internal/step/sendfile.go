@@ -106,5 +106,5 @@ func compressed(r io.Reader) (out io.Reader, stop func()) {
 		}
 		pw.CloseWithError(err) //nolint:errcheck // it never fails
 	}()
-	return pr, func() { pr.Close() }
+	return pr, func() { pr.Close() } //nolint:errcheck // it never fails
 }

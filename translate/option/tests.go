@@ -53,7 +53,7 @@ var tests = map[string]string{
 	"whole": stepJobs, "relative": stepJobs, "jobid": stepJobs, "pty": onJobs + "srun-pty.txtar", "multi-prog": onJobs + "srun-programs.txtar", "prolog": onJobs + "srun-programs.txtar",
 	"epilog": onJobs + "srun-programs.txtar", "task-prolog": onJobs + "srun-programs.txtar", "task-epilog": onJobs + "srun-programs.txtar",
 	"mpi": stepJobs, "cpu-bind": "internal/agent.TestCPUBinding", "srun --wait": stepJobs,
-	"bcast": onJobs + "bcast.txtar", "compress": onJobs + "bcast.txtar",
+	"het-group": onJobs + "het-group.txtar", "bcast": onJobs + "bcast.txtar", "compress": onJobs + "bcast.txtar",
 	"disable-status":    stepJobs,
 	"quit-on-interrupt": stepJobs, "immediate": stepJobs, "external-launcher": stepJobs,
 }
