@@ -62,6 +62,8 @@ type Server struct {
 	key    *key
 	gangs  gangs
 	boxes  boxes
+
+	payloads payloads
 }
 
 // New makes a Server, before the stores of o.Cluster are fed.
@@ -80,6 +82,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{Options: o, mux: http.NewServeMux(), key: &key{client: o.Cluster.Client}}
 	s.tokens = newTokens(o.Cluster.Client, o.Now)
+	o.Cluster.Jobs.Subscribe(s.payloads.jobChanged)
 	s.gangs.open = map[attempt]*gang{}
 	s.boxes.open = map[attempt]*box{}
 	s.boxes.now = o.Now

@@ -96,6 +96,9 @@ func (s *Server) payload(ctx context.Context, b *v1alpha1.BatchJob) (script, env
 	if b.Spec.Task == nil {
 		return nil, nil, nil // the script runs in the first component
 	}
+	if p, ok := s.payloads.of(o.UID); ok {
+		return p.script, p.environment, nil
+	}
 	whole := &v1alpha1.BatchJob{}
 	if err := s.Cluster.Client.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: o.Name}, whole); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -106,6 +109,7 @@ func (s *Server) payload(ctx context.Context, b *v1alpha1.BatchJob) (script, env
 	if whole.UID != o.UID {
 		return nil, nil, errOver
 	}
+	s.payloads.keep(whole)
 	return whole.Spec.Script, whole.Spec.Environment, nil
 }
 
