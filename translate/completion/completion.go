@@ -89,12 +89,11 @@ type cursor struct {
 	options      []*option.Option
 	interspersed bool
 
-	given   map[*option.Option]bool
-	wants   *option.Option // its value is the current word; nil: none
-	plain   []string       // words that are no options
-	from    int            // index of the first of them
-	noMore  bool           // no options from here on
-	isValue bool           // the line is one of -n and a list of values: nothing else fits
+	given  map[*option.Option]bool
+	wants  *option.Option // its value is the current word; nil: none
+	plain  []string       // words that are no options
+	from   int            // index of the first of them
+	noMore bool           // no options from here on
 }
 
 // read goes through the words before the cursor.
