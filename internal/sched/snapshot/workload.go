@@ -58,8 +58,8 @@ func (v *View) suit(out *backfill.Job, b *v1alpha1.BatchJob) {
 		if p == nil {
 			continue
 		}
-		wish, any := v.wishOf(p)
-		if any {
+		wish, free := v.wishOf(p)
+		if free {
 			continue
 		}
 		out.Eligible = v.suitable(out.Eligible, wish, p)
@@ -77,8 +77,8 @@ type suit struct {
 }
 
 // wishOf is what a pod asks of a node beyond CPUs, memory and generic
-// resources; any: nothing.
-func (v *View) wishOf(p *corev1.Pod) (wish string, any bool) {
+// resources; free: nothing.
+func (v *View) wishOf(p *corev1.Pod) (wish string, free bool) {
 	other := v.otherResources(p)
 	affinity := p.Spec.Affinity != nil && p.Spec.Affinity.NodeAffinity != nil
 	if len(p.Spec.NodeSelector) == 0 && !affinity && len(other) == 0 && !v.tainted {
