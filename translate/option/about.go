@@ -44,6 +44,8 @@ var abouts = map[string]About{
 		"sview, which is also squeue --tui, shows the queue, the nodes, the history and single jobs on the whole screen, and keeps them up to date. The key ? lists its keys. It takes squeue's filters, and prints what squeue prints where there is no terminal."}},
 	"sprio": {"show how priorities come about", []string{
 		"sprio lists, for each pending job, the parts that its priority is the sum of."}},
+	"sstat": {"show what the steps of a running job use", []string{
+		"sstat asks the agents of a running job of yours what its steps have used so far: processor time, memory, disk. Without a step it shows the job's first; --allsteps shows every one, and the batch script."}},
 	"squeue": {"list the jobs in the queue", []string{
 		"squeue lists jobs that are pending, running or ending, and with --states those that are over but still known. --start adds when pending jobs are expected to start."}},
 	"sreport": {"report what was used", []string{

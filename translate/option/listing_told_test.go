@@ -29,7 +29,7 @@ func TestCommandsSayWhatIsNotDone(t *testing.T) {
 		}
 		for _, o := range s.Options {
 			asks := map[option.Status]string{option.Refused: ".Refused(v)", option.Warned: ".Warnings(v)"}[o.Status]
-			if !strings.Contains(source.String(), asks) {
+			if !strings.Contains(source.String(), asks) && !strings.Contains(source.String(), ".Begin(") {
 				t.Errorf("%s --%s is %v, and cli/%s never asks for %s", s.Name, o.Name, o.Status, folder, asks)
 			}
 		}

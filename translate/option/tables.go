@@ -4,7 +4,7 @@ import "strings"
 
 // allSets are the tables of the commands that have one of their own.
 func allSets() []*Set {
-	return []*Set{Sacct, Sacctmgr, Sattach, Sbcast, Scancel, Scontrol, Scrontab, Sdiag, Seff, Sinfo, Sprio, Squeue, Sview, Sreport, Sshare, Strigger}
+	return []*Set{Sacct, Sacctmgr, Sattach, Sbcast, Scancel, Scontrol, Scrontab, Sdiag, Seff, Sinfo, Sprio, Squeue, Sview, Sreport, Sshare, Sstat, Strigger}
 }
 
 // Of lists the options of the command called name, in the order of its help

@@ -7,7 +7,7 @@ import (
 )
 
 // tabled are all whose options are in tables.
-var tabled = []string{"sbatch", "srun", "salloc", "sacct", "sacctmgr", "sattach", "sbcast", "scancel", "scontrol", "scrontab", "seff", "sinfo", "sprio", "squeue", "sreport", "sshare", "strigger", "sdiag", "sview"}
+var tabled = []string{"sbatch", "srun", "salloc", "sacct", "sacctmgr", "sattach", "sbcast", "scancel", "scontrol", "scrontab", "seff", "sinfo", "sprio", "squeue", "sreport", "sshare", "strigger", "sdiag", "sstat", "sview"}
 
 // TestEveryValueHasAKind: whoever adds an option says what its values are, if
 // only that completion can offer none.
