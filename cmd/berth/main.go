@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/cli/doctor"
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/sim"
@@ -15,5 +16,5 @@ import (
 )
 
 func main() {
-	os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands))
+	os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands, doctor.Commands))
 }

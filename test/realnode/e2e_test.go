@@ -41,6 +41,7 @@ func TestRealNodes(t *testing.T) {
 	if err := run(ctx, "", []string{"CGO_ENABLED=0"}, "go", "build", "-o", filepath.Join(home, "ring"), "../../examples/ring"); err != nil {
 		t.Fatal(err)
 	}
+	t.Run("doctor", func(t *testing.T) { testDoctor(t, ctx, site) })
 	t.Run("mpirun", func(t *testing.T) { testRing(t, ctx, site, "openmpi", "openmpi.sh") })
 	t.Run("ring", func(t *testing.T) { testRing(t, ctx, site, "ring", "--export=ALL,RING=./ring", "ring.sh") })
 	t.Run("srun", func(t *testing.T) { testSteps(t, ctx, site) })
@@ -50,6 +51,7 @@ func TestRealNodes(t *testing.T) {
 	t.Run("memory limit", func(t *testing.T) { testMemory(t, ctx, site) })
 	t.Run("scheduler killed", func(t *testing.T) { testRestart(t, ctx, site) })
 	t.Run("node lost", func(t *testing.T) { testLostNode(t, ctx, site) }) // the last that needs three
+	t.Run("accounting", func(t *testing.T) { testAccounting(t, ctx, site) })
 	t.Run("nothing is left", func(t *testing.T) { testNothingLeft(t, ctx, site) })
 }
 
@@ -78,6 +80,14 @@ func open(t *testing.T, ctx context.Context) *Site {
 		t.Fatal(err)
 	}
 	return site
+}
+
+// testDoctor asks berth doctor about an installation that is well.
+func testDoctor(t *testing.T, ctx context.Context, s *Site) {
+	out, err := s.As(ctx, user, user.Home(), "berth", "doctor")
+	if err != nil || strings.Contains(out, "wrong ") || !strings.Contains(out, "3 nodes can run jobs") {
+		t.Errorf("%v:\n%s", err, out)
+	}
 }
 
 // testRing runs one of the examples: a ring of three ranks on three nodes.
@@ -167,6 +177,23 @@ func testLostNode(t *testing.T, ctx context.Context, s *Site) {
 		t.Fatal(err)
 	}
 	waitForState(t, ctx, s, id, "NODE_FAIL")
+}
+
+// testAccounting asks sacct about the jobs of the tests before, some of which
+// ran while the scheduler was away.
+func testAccounting(t *testing.T, ctx context.Context, s *Site) {
+	var states map[string]int
+	err := waitFor(ctx, time.Minute, func() bool {
+		out, err := s.As(ctx, user, user.Home(), "sacct", "-n", "-X", "-P", "-o", "State")
+		states = map[string]int{}
+		for _, line := range strings.Fields(out) {
+			states[line]++
+		}
+		return err == nil && states["COMPLETED"] >= 6 && states["FAILED"] == 1 && states["OUT_OF_MEMORY"] == 1 && states["NODE_FAIL"] == 1
+	})
+	if err != nil {
+		t.Errorf("sacct tells of %v: %v", states, err)
+	}
 }
 
 // submit submits a job from the user's home and returns its id.

@@ -1,0 +1,264 @@
+// Package doctor is berth doctor: it looks at a cluster from where it is run,
+// in the order in which things depend on one another, and says of what is
+// wrong what to do about it.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Client is what doctor asks the API server by.
+type Client interface {
+	Get(ctx context.Context, path string, query url.Values, out any) error
+	Post(ctx context.Context, path string, query url.Values, in, out any) error
+	Config() *kube.Config
+}
+
+// Commands are berth's sub-commands of this package.
+func Commands(p *stdio.Process) []*cobra.Command {
+	return []*cobra.Command{New(p, func() (Client, error) { return kube.Connect(p, "") })}
+}
+
+// New makes the command. connect is called once, when it runs.
+func New(p *stdio.Process, connect func() (Client, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what is wrong with the cluster, and what to do about it",
+		Long: `Look at the cluster that the commands use, from here and as who you are: whether
+it answers and is new enough, whether Berth's types, JobSet and PodGroups are
+there, whether the queue answers and jobs are admitted, what you may do, whether
+clocks agree, how many nodes can run jobs, and whether this folder is one that
+jobs see. Nothing is changed.
+
+Each line begins with ok, warning, or wrong; the exit code is 1 if anything is
+wrong.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := connect()
+			if err != nil {
+				return err
+			}
+			d := &doctor{p: p, client: client}
+			d.examine(c.Context())
+			if d.wrong > 0 {
+				return &slurmerr.Error{Code: 1, Message: fmt.Sprintf("wrong: %d", d.wrong)}
+			}
+			return nil
+		},
+	}
+}
+
+// doctor is one examination.
+type doctor struct {
+	p      *stdio.Process
+	client Client
+	wrong  int
+}
+
+func (d *doctor) ok(format string, args ...any)    { d.say("ok", "", format, args...) }
+func (d *doctor) warn(do, format string, a ...any) { d.say("warning", do, format, a...) }
+
+func (d *doctor) bad(do, format string, args ...any) {
+	d.wrong++
+	d.say("wrong", do, format, args...)
+}
+
+// say prints a finding, and below it what to do.
+func (d *doctor) say(mark, do, format string, args ...any) {
+	fmt.Fprintf(d.p.Out, "%-8s %s\n", mark, fmt.Sprintf(format, args...))
+	if do != "" {
+		fmt.Fprintf(d.p.Out, "%8s -> %s\n", "", do)
+	}
+}
+
+// examine ends early where what follows could only fail as well.
+func (d *doctor) examine(ctx context.Context) {
+	if !d.server(ctx) || !d.types(ctx) {
+		return
+	}
+	d.rights(ctx)
+	if d.queue(ctx) {
+		d.nodes(ctx)
+	}
+	d.admission(ctx)
+}
+
+// oldest is the minor version of the oldest Kubernetes 1.x that pods get their
+// host names from (spec.hostnameOverride).
+const oldest = 35
+
+func (d *doctor) server(ctx context.Context) bool {
+	cfg := d.client.Config()
+	var v struct{ Major, Minor, GitVersion string }
+	if err := d.client.Get(ctx, "/version", nil, &v); err != nil {
+		d.bad("berth kubeconfig says which file names the cluster", "the API server at %s does not answer: %v", cfg.Server, err)
+		return false
+	}
+	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+"))
+	if err != nil || v.Major != "1" || minor < oldest {
+		d.bad("upgrade the cluster", "Kubernetes %s at %s; Berth needs 1.%d", v.GitVersion, cfg.Server, oldest)
+		return false
+	}
+	d.ok("Kubernetes %s at %s (%s)", v.GitVersion, cfg.Server, cfg.Source)
+	return true
+}
+
+// types looks for the resource types.
+func (d *doctor) types(ctx context.Context) bool {
+	all := true
+	for _, t := range []struct{ group, resource, do string }{
+		{"berth.hpc/v1alpha1", "batchjobs", "install Berth: docs/admin/install.md"},
+		{"jobset.x-k8s.io/v1alpha2", "jobsets", "upgrade Berth's release with --set jobset.embedded=auto, or install JobSet"},
+		{"scheduling.x-k8s.io/v1alpha1", "podgroups", "upgrade Berth's release: its chart makes the CRD where there is none"},
+	} {
+		var list struct{ Resources []struct{ Name string } }
+		err := d.client.Get(ctx, "/apis/"+t.group, nil, &list)
+		found := false
+		for _, r := range list.Resources {
+			found = found || r.Name == t.resource
+		}
+		switch {
+		case found:
+		case err != nil && kube.KindOf(err) != kube.NotFound:
+			d.bad("", "asking for %s: %v", t.group, err)
+			all = false
+		default:
+			d.bad(t.do, "the cluster has no %s (%s)", t.resource, t.group)
+			all = false
+		}
+	}
+	if all {
+		d.ok("the types of Berth, JobSet and PodGroups are there")
+	}
+	return all
+}
+
+// rights asks the API server what the caller may do.
+func (d *doctor) rights(ctx context.Context) {
+	space := d.client.Config().Namespace
+	missing := []string{}
+	for _, r := range []struct{ verb, group, resource, space string }{
+		{"create", "berth.hpc", "batchjobs", space}, {"delete", "berth.hpc", "batchjobs", space},
+		{"list", wire.QueueGroup, "jobs", ""}, {"create", wire.QueueGroup, "operations", ""},
+	} {
+		review := map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+			"spec": map[string]any{"resourceAttributes": map[string]any{"verb": r.verb, "group": r.group, "resource": r.resource, "namespace": r.space}}}
+		var answer struct{ Status struct{ Allowed bool } }
+		if err := d.client.Post(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", nil, review, &answer); err != nil {
+			d.bad("", "asking what you may do: %v", err)
+			return
+		}
+		if !answer.Status.Allowed {
+			missing = append(missing, r.verb+" "+r.resource)
+		}
+	}
+	if len(missing) > 0 {
+		d.bad("an administrator makes you a user: sacctmgr add user, or the chart's values (docs/admin/identity.md)",
+			"in the namespace %s you may not %s", space, strings.Join(missing, ", "))
+		return
+	}
+	d.ok("you may submit jobs in the namespace %s and ask the queue", space)
+}
+
+// queue asks the aggregated API.
+func (d *doctor) queue(ctx context.Context) bool {
+	var info map[string]any
+	err := d.client.Get(ctx, wire.QueueRoot+"/clusterinfo", nil, &info)
+	switch {
+	case err == nil:
+		d.ok("the queue answers")
+		return true
+	case kube.KindOf(err) == kube.Forbidden:
+		return false // said already
+	}
+	d.bad("kubectl -n "+wire.SystemNamespace+" get pods; kubectl -n "+wire.SystemNamespace+" logs deploy/berth-scheduler; kubectl get apiservice "+
+		wire.QueueVersion+"."+wire.QueueGroup+" -o yaml", "the queue does not answer: %v", err)
+	return false
+}
+
+func (d *doctor) nodes(ctx context.Context) {
+	var list status.NodeList
+	if err := d.client.Get(ctx, wire.QueueRoot+"/nodes", nil, &list); err != nil {
+		d.bad("", "the nodes: %v", err)
+		return
+	}
+	var usable int
+	var why []string
+	for i := range list.Items {
+		n := &list.Items[i]
+		if n.State == "DOWN" || len(n.Flags) > 0 && n.Flags[0] == "DRAIN" {
+			why = append(why, strings.TrimSpace(n.Name+" "+n.Reason))
+			continue
+		}
+		usable++
+	}
+	switch {
+	case usable == 0:
+		d.bad("sinfo -R says why; kubectl get nodes", "none of %d nodes can run jobs", len(list.Items))
+	case len(why) > 0:
+		d.warn("sinfo -R", "%d of %d nodes are down or drained: %s", len(why), len(list.Items), strings.Join(why[:min(len(why), 5)], "; "))
+	default:
+		d.ok("%d nodes can run jobs", usable)
+	}
+}
+
+// skew is how much clocks may differ: job tokens and time limits depend on them.
+const skew = 5 * time.Second
+
+// admission submits a job that is not kept.
+func (d *doctor) admission(ctx context.Context) {
+	dir, err := d.p.Dir()
+	if err != nil {
+		d.bad("", "this folder: %v", err)
+		return
+	}
+	job := map[string]any{"apiVersion": "berth.hpc/v1alpha1", "kind": "BatchJob", "metadata": map[string]any{"name": "j-doctor"},
+		"spec": map[string]any{"job": map[string]any{"name": "doctor", "batch": map[string]any{"workDir": dir}}}}
+	var made struct {
+		Spec struct {
+			JobID      int64
+			SubmitTime time.Time
+		}
+	}
+	before := d.p.Now()
+	path := "/apis/berth.hpc/v1alpha1/namespaces/" + d.client.Config().Namespace + "/batchjobs"
+	err = d.client.Post(ctx, path, url.Values{"dryRun": {"All"}}, job, &made)
+	switch kube.KindOf(err) {
+	case kube.Forbidden:
+		return // said already
+	case kube.Denied:
+		d.bad("the cluster's administrator says where jobs may write (Partition, sharedPaths) and who may submit", "a job from %s is refused: %v", dir, err)
+		return
+	}
+	if err != nil {
+		d.bad("kubectl get mutatingwebhookconfigurations berth -o yaml; kubectl -n "+wire.SystemNamespace+" get pods", "jobs are not admitted: %v", err)
+		return
+	}
+	d.ok("a job from %s is admitted", dir)
+	d.clock(before, made.Spec.SubmitTime, d.p.Now())
+}
+
+// clock compares the scheduler's clock with this machine's.
+func (d *doctor) clock(before, there, after time.Time) {
+	switch {
+	case there.IsZero():
+	case there.Before(before.Add(-skew)), there.After(after.Add(skew)):
+		d.bad("run an NTP client on every node and here", "the scheduler's clock says %s, this machine's %s", there.UTC().Format(time.DateTime), after.UTC().Format(time.DateTime))
+	default:
+		d.ok("the clocks agree; these commands are version %s", build.Version)
+	}
+}

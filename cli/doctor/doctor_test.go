@@ -1,0 +1,100 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// patient is a cluster: answers by path. A path that is not there is a 404.
+type patient map[string]any
+
+func (p patient) Config() *kube.Config {
+	return &kube.Config{Server: "https://k", Namespace: "user-a", Source: "test"}
+}
+
+func (p patient) answer(path string, out any) error {
+	switch a := p[path].(type) {
+	case nil:
+		return &kube.Error{Kind: kube.NotFound, Code: 404, Message: "not found"}
+	case error:
+		return a
+	case string:
+		return json.Unmarshal([]byte(a), out)
+	}
+	return nil
+}
+
+func (p patient) Get(_ context.Context, path string, _ url.Values, out any) error {
+	return p.answer(path, out)
+}
+
+func (p patient) Post(_ context.Context, path string, _ url.Values, _, out any) error {
+	return p.answer(path, out)
+}
+
+const submit = "/apis/berth.hpc/v1alpha1/namespaces/user-a/batchjobs"
+
+func healthy() patient {
+	return patient{
+		"/version":                                               `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`,
+		"/apis/berth.hpc/v1alpha1":                               `{"resources":[{"name":"batchjobs"}]}`,
+		"/apis/jobset.x-k8s.io/v1alpha2":                         `{"resources":[{"name":"jobsets"}]}`,
+		"/apis/scheduling.x-k8s.io/v1alpha1":                     `{"resources":[{"name":"podgroups"}]}`,
+		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": `{"status":{"allowed":true}}`,
+		wire.QueueRoot + "/clusterinfo":                          `{}`,
+		wire.QueueRoot + "/nodes":                                `{"items":[{"name":"n1","state":"IDLE"}]}`,
+		submit:                                                   `{"spec":{"jobID":7,"submitTime":"2026-01-02T03:04:05.000000Z"}}`,
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(patient)
+		want   string // in the output
+		fails  bool
+	}{
+		"healthy":           {func(patient) {}, "ok       the clocks agree", false},
+		"no answer":         {func(p patient) { p["/version"] = &kube.Error{Kind: kube.Unreachable, Message: "connection refused"} }, "wrong    the API server at https://k does not answer: connection refused", true},
+		"an old Kubernetes": {func(p patient) { p["/version"] = `{"major":"1","minor":"34+","gitVersion":"v1.34.1"}` }, "Berth needs 1.35", true},
+		"no Berth":          {func(p patient) { delete(p, "/apis/berth.hpc/v1alpha1") }, "-> install Berth", true},
+		"no JobSet":         {func(p patient) { p["/apis/jobset.x-k8s.io/v1alpha2"] = `{"resources":[]}` }, "the cluster has no jobsets", true},
+		"no rights":         {func(p patient) { p["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = `{"status":{}}` }, "you may not create batchjobs, delete batchjobs, list jobs, create operations", true},
+		"no queue": {func(p patient) {
+			p[wire.QueueRoot+"/clusterinfo"] = &kube.Error{Kind: kube.Unavailable, Message: "no endpoints"}
+		}, "the queue does not answer: no endpoints", true},
+		"no node": {func(p patient) {
+			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"DOWN","reason":"gone"}]}`
+		}, "none of 1 nodes can run jobs", true},
+		"a node is drained": {func(p patient) {
+			p[wire.QueueRoot+"/nodes"] = `{"items":[{"name":"n1","state":"IDLE"},{"name":"n2","state":"IDLE","flags":["DRAIN"],"reason":"disk"}]}`
+		}, "warning  1 of 2 nodes are down or drained: n2 disk", false},
+		"refused":      {func(p patient) { p[submit] = &kube.Error{Kind: kube.Denied, Message: "not shared"} }, "a job from /work is refused: not shared", true},
+		"no webhook":   {func(p patient) { p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"} }, "jobs are not admitted: failed calling webhook", true},
+		"another time": {func(p patient) { p[submit] = `{"spec":{"submitTime":"2026-01-02T03:05:05.000000Z"}}` }, "the scheduler's clock says 2026-01-02 03:05:05", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := healthy()
+			c.change(p)
+			var out bytes.Buffer
+			process := &stdio.Process{Streams: stdio.Streams{Out: &out, Err: &out}, Now: func() time.Time { return now }, Dir: func() (string, error) { return "/work", nil }}
+			cmd := New(process, func() (Client, error) { return p, nil })
+			cmd.SetArgs(nil)
+			cmd.SilenceUsage, cmd.SilenceErrors = true, true
+			err := cmd.ExecuteContext(t.Context())
+			if !strings.Contains(out.String(), c.want) || (err != nil) != c.fails {
+				t.Errorf("%v:\n%swant %q", err, &out, c.want)
+			}
+		})
+	}
+}
