@@ -80,7 +80,7 @@ func (p *plain) install(verb string, args ...string) (string, error) {
 	if verb == "install" {
 		args = append(args, "--create-namespace")
 	}
-	return p.helm(append([]string{verb, "berth", chartDir, "--set=login.enabled=false"}, args...)...)
+	return p.helm(append([]string{verb, "berth", chartDir}, args...)...)
 }
 
 // raw makes one request and returns the answer.
@@ -194,6 +194,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("the first job has the id %d", id)
 	}
 	secret := p.must(http.MethodGet, "/api/v1/namespaces/berth-system/secrets/berth-api-tls", "")
+	keys := p.must(http.MethodGet, hostKeys, "")
 	hook := p.must(http.MethodGet, webhooks, "")
 	if !strings.Contains(hook, "/mutate/batchjobs/") {
 		t.Errorf("the webhook's path has no secret part: %s", hook)
@@ -219,6 +220,9 @@ func TestInstall(t *testing.T) {
 	if got := p.must(http.MethodGet, "/api/v1/namespaces/berth-system/secrets/berth-api-tls", ""); got != secret {
 		t.Error("the upgrade changed the certificate authority")
 	}
+	if got := p.must(http.MethodGet, hostKeys, ""); data(t, got) != data(t, keys) {
+		t.Error("the upgrade changed the host keys")
+	}
 	if id := p.submit("bob"); id <= 1 {
 		t.Errorf("a later job has the id %d", id)
 	}
@@ -233,6 +237,18 @@ func TestInstall(t *testing.T) {
 	if later := p.submit("alice"); later <= id+1 {
 		t.Errorf("after the release was removed and installed again a job has the id %d", later)
 	}
+}
+
+const hostKeys = "/api/v1/namespaces/berth-login/secrets/berth-host-keys"
+
+// data is what a Secret holds.
+func data(t *testing.T, secret string) string {
+	t.Helper()
+	var o struct{ Data map[string]string }
+	if err := json.Unmarshal([]byte(secret), &o); err != nil || len(o.Data) == 0 {
+		t.Fatalf("%v in %s", err, secret)
+	}
+	return fmt.Sprint(o.Data)
 }
 
 const webhooks = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/berth"
@@ -250,7 +266,7 @@ func (p *plain) uninstall() {
 		}
 	}
 	for _, path := range []string{"/apis/berth.hpc/v1alpha1/users/alice", "/apis/berth.hpc/v1alpha1/namespaces/user-alice/batchjobs/j-alice",
-		"/api/v1/namespaces/berth-system/persistentvolumeclaims/berth-accounting", crds + "/" + podGroups, crds + "/" + jobSets} {
+		"/api/v1/namespaces/berth-system/persistentvolumeclaims/berth-accounting", hostKeys, crds + "/" + podGroups, crds + "/" + jobSets} {
 		if p.gone(path) {
 			p.t.Errorf("%s has gone with the release", path)
 		}
