@@ -90,20 +90,12 @@ func (s *Site) values(users []User) object {
 	for _, u := range users {
 		people = append(people, object{"name": u.Name, "uid": u.ID, "adminLevel": "None"})
 	}
-	mounts := []object{{"name": "home", "mountPath": "/home"}}
-	strict := object{"nodes": "ALL", "agent": object{"image": AgentImage, "initContainer": true},
-		"template": object{"spec": object{"containers": []object{{
-			"name": "job", "image": SystemImage, "volumeMounts": mounts, "securityContext": object{"readOnlyRootFilesystem": true}}}}}}
 	return object{
 		"users":      people,
 		"jobs":       object{"image": SystemImage, "allowImages": []string{"berth.test/*"}},
 		"agent":      object{"image": AgentImage},
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
 		"login":      object{"enabled": false},
-		"partitions": object{
-			"main":   object{"default": true, "nodes": "ALL"},
-			"strict": strict,
-		},
 		// Tests take the last node away.
 		// And they want all of a node's CPUs.
 		"scheduler": object{"image": SchedulerImage, "nodeSelector": object{"kubernetes.io/hostname": nodeNames[0]},

@@ -23,15 +23,6 @@ func testArray(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
-// testHet runs a job of two components with different shapes.
-func testHet(t *testing.T, ctx context.Context, s *Site) {
-	id := submit(t, ctx, s, "-N1", "-n1", "-o", "het.out", "--wrap", "echo $SLURM_HET_SIZE; srun --het-group=0,1 -n1 bash -c 'echo from $SLURMD_NODENAME' | sort -u | wc -l", ":", "-N1", "-n1", "--exclusive")
-	waitForState(t, ctx, s, id, "COMPLETED")
-	if out := output(t, "het.out"); out != "2\n2\n" {
-		t.Errorf("the components wrote %q", out)
-	}
-}
-
 // testSignal has a job told before its time limit is over.
 func testSignal(t *testing.T, ctx context.Context, s *Site) {
 	id := submit(t, ctx, s, "-N1", "-t1", "--signal=B:USR1@50", "-o", "signal.out", "--wrap", "trap 'echo told; exit 4' USR1; echo started; while :; do sleep 0.2; done")
@@ -50,16 +41,6 @@ func testAllocation(t *testing.T, ctx context.Context, s *Site) {
 	}
 	if out, err = s.As(ctx, user, user.Home(), "srun", "-N1", "-t5", "id", "-u"); err != nil || out != "15001\n" {
 		t.Errorf("srun id -u: %q, %v", out, err)
-	}
-}
-
-// testStrict runs in a partition whose root file system is read-only and whose
-// agent is copied by the init container, the way of older container runtimes.
-func testStrict(t *testing.T, ctx context.Context, s *Site) {
-	id := submit(t, ctx, s, "-p", "strict", "-N2", "-o", "strict.out", "--wrap", "touch /x 2>/dev/null || echo read-only; srun hostname | sort | uniq | wc -l")
-	waitForState(t, ctx, s, id, "COMPLETED")
-	if out := output(t, "strict.out"); out != "read-only\n2\n" {
-		t.Errorf("the job wrote %q", out)
 	}
 }
 
