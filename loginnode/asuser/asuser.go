@@ -36,8 +36,9 @@ func Do(u User, f func() error) error {
 		// Not unlocked: the thread has lost its rights and must not serve
 		// anybody else, so the runtime ends it with the goroutine.
 		runtime.LockOSThread()
-		err := private()
-		if err == nil && root {
+		private()
+		var err error
+		if root {
 			err = become(u)
 		}
 		if err == nil {
@@ -48,14 +49,20 @@ func Do(u User, f func() error) error {
 	return <-result
 }
 
-// private gives the calling thread a umask of its own.
-func private() error {
-	if err := unix.Unshare(unix.CLONE_FS); err != nil {
-		return fmt.Errorf("unshare: %w", err)
+// unshare is replaced by tests.
+var unshare = unix.Unshare
+
+// private gives the calling thread a umask of its own. Containers usually may
+// not call unshare, whatever for; there the umask that the server has set for
+// itself holds (Umask).
+func private() {
+	if unshare(unix.CLONE_FS) == nil {
+		unix.Umask(Umask)
 	}
-	unix.Umask(0o077)
-	return nil
 }
+
+// Umask is what the server's process sets: what it makes is for its owner alone.
+const Umask = 0o077
 
 // call turns a panic of f into an error: it happens in a goroutine of its own,
 // where no caller could recover.

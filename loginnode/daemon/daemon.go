@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berth-hpc/berth/loginnode"
+	"github.com/berth-hpc/berth/loginnode/asuser"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
 	"github.com/berth-hpc/berth/loginnode/session"
@@ -48,6 +49,7 @@ func Main(args []string, out, errs io.Writer, p Peers) int {
 	if len(args) > 0 && args[0] == session.ChildCommand {
 		return session.Child()
 	}
+	syscall.Umask(asuser.Umask)
 	if os.Getpid() == 1 {
 		return reap(args, errs)
 	}

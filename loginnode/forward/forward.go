@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/loginnode/asuser"
 	"github.com/berth-hpc/berth/loginnode/auth"
@@ -354,19 +353,18 @@ func (s *userSocket) Close() error {
 	return err
 }
 
-// listenUnix makes a socket as the user, mode 600 from the start (package
-// asuser sets the umask). bind(2) follows no link at the last place and never
+// listenUnix makes a socket as the user, for the user alone from the start
+// (package asuser sees to the umask). bind(2) follows no link at the last place and never
 // takes a name that exists.
 func listenUnix(u asuser.User, path string) (net.Listener, error) {
 	var l *net.UnixListener
 	err := asuser.Do(u, func() (err error) {
-		unix.Umask(0o177) // this thread's alone
 		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 		if err != nil {
 			return err
 		}
 		l.SetUnlinkOnClose(false)
-		return nil
+		return os.Chmod(path, 0o600) // it was 700, for the owner alone
 	})
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func makeHome(u *auth.User, skeleton string) error {
 	if !filepath.IsAbs(u.Home) || filepath.Clean(u.Home) == "/" {
 		return fmt.Errorf("home of %s: %q is not a folder to make", u.Name, u.Home)
 	}
-	if err := os.MkdirAll(filepath.Dir(u.Home), 0o755); err != nil {
+	if err := makeParents(filepath.Dir(u.Home)); err != nil {
 		return fmt.Errorf("home of %s: %w", u.Name, err)
 	}
 	if err := os.Mkdir(u.Home, 0o700); err != nil {
@@ -38,6 +38,25 @@ func makeHome(u *auth.User, skeleton string) error {
 		skeleton = "/etc/skel"
 	}
 	return asuser.Do(u.Rights(), func() error { return copyTree(u.Home, skeleton) })
+}
+
+// makeParents makes the folders above a home, which everybody gets through
+// whatever the server's umask is.
+func makeParents(dir string) error {
+	if _, err := os.Stat(dir); err == nil || dir == "/" {
+		return err
+	}
+	if err := makeParents(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrExist) { // another login was faster
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o755)
 }
 
 // copyTree copies regular files and folders, as the user.

@@ -1,0 +1,62 @@
+package asuser
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A container's seccomp profile refuses unshare; that must not keep anybody
+// from logging in.
+func TestDoWithoutUnshare(t *testing.T) {
+	unshare = func(int) error { return unix.EPERM }
+	t.Cleanup(func() { unshare = unix.Unshare })
+	ran := false
+	if err := Do(User{UID: os.Geteuid(), GID: os.Getegid()}, func() error { ran = true; return nil }); err != nil || !ran {
+		t.Errorf("ran %v: %v", ran, err)
+	}
+}
+
+func TestDoChangesOneThreadForAWhile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "private")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := User{UID: 61001, GID: 61002, Groups: []int{61003}}
+	if os.Geteuid() != 0 {
+		if err := Do(other, func() error { return nil }); err == nil {
+			t.Error("acts as somebody else without being root")
+		}
+		return
+	}
+	err := Do(other, func() error {
+		status, err := os.ReadFile("/proc/thread-self/status")
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{"Uid:\t0\t61001\t0\t61001", "Gid:\t0\t61002\t0\t61002", "Groups:\t61003"} {
+			if !strings.Contains(string(status), want) {
+				t.Errorf("%q is not in %s", want, status)
+			}
+		}
+		_, err = os.ReadFile(file)
+		return err
+	})
+	if !errors.Is(err, os.ErrPermission) {
+		t.Errorf("reading root's file: %v", err)
+	}
+	if err := Do(other, func() error { panic("defect") }); err == nil {
+		t.Error("a panic is no error")
+	}
+	for range 100 { // the threads of before are not used again
+		done := make(chan int)
+		go func() { done <- os.Geteuid() }()
+		if uid := <-done; uid != 0 {
+			t.Fatalf("a thread of the process has uid %d", uid)
+		}
+	}
+}
