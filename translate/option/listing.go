@@ -61,15 +61,15 @@ func (s *Set) Answer(v *Values) (text string, asked bool) {
 }
 
 // Begin is how a command with this table begins: Parse, then what is answered
-// at once (by print), refused, or only warned about (by warn, behind the
+// at once (by tell), refused, or only warned about (by warn, behind the
 // command's name). Without values and error there is nothing more to do.
-func (s *Set) Begin(args []string, lookup func(string) (string, bool), print func(string) error, warn func(string)) (*Values, []string, error) {
+func (s *Set) Begin(args []string, lookup func(string) (string, bool), tell func(string) error, warn func(string)) (*Values, []string, error) {
 	v, rest, err := s.Parse(args, lookup)
 	if err != nil {
 		return nil, nil, err
 	}
 	if text, asked := s.Answer(v); asked {
-		return nil, nil, print(text)
+		return nil, nil, tell(text)
 	}
 	if err := s.Refused(v); err != nil {
 		return nil, nil, err
