@@ -165,7 +165,7 @@ func (n *node) addUsers() {
 		p.key, p.keyFile = n.writeKey(name)
 		n.must(os.WriteFile(filepath.Join(home, ".ssh", "authorized_keys"), ssh.MarshalAuthorizedKey(p.key.PublicKey()), 0o600))
 		if isRoot() {
-			for _, f := range []string{home, home + "/.ssh", home + "/.ssh/authorized_keys"} {
+			for _, f := range []string{home + "/.ssh/authorized_keys", home + "/.ssh", home} { // needs no right to get through
 				n.must(os.Chown(f, u.UID, u.GID))
 			}
 		}

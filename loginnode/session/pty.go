@@ -56,12 +56,13 @@ func (t *terminal) own(fd, uid int) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	// The group is the one that devpts is mounted with.
-	if err := unix.Fchown(fd, uid, int(st.Gid)); err != nil {
-		return fmt.Errorf("%s: chown: %w", t.name, err)
-	}
+	// Modes first: afterwards it is not the server's any more. The group is the
+	// one that devpts is mounted with.
 	if err := unix.Fchmod(fd, 0o620); err != nil {
 		return fmt.Errorf("%s: chmod: %w", t.name, err)
+	}
+	if err := unix.Fchown(fd, uid, int(st.Gid)); err != nil {
+		return fmt.Errorf("%s: chown: %w", t.name, err)
 	}
 	return nil
 }
