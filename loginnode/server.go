@@ -172,7 +172,7 @@ func (s *Server) trueAddress(c *conn) error {
 func (s *Server) refuse(c *conn, why string) {
 	c.grace.Stop()
 	c.cancel()
-	c.Conn.Close()
+	_ = c.Close()
 	s.metrics.add(label("berth_login_refused_total", "reason", why), 1)
 	s.audit.write(Record{Event: "refused", Conn: c.id, Source: c.from.String(), Reason: why})
 }
@@ -407,7 +407,7 @@ func (s *Server) Drain(ctx context.Context, message string) {
 	// Who is still logging in is too late; who has no session keeps nobody.
 	for c := range s.raw {
 		if !s.conns[c] || c.sessions.Load() == 0 {
-			c.Conn.Close()
+			_ = c.Close()
 		}
 	}
 	for one := range s.live {
@@ -440,7 +440,7 @@ func (s *Server) Close() {
 		delete(s.listeners, l)
 	}
 	for c := range s.raw {
-		c.Conn.Close()
+		_ = c.Close()
 	}
 	s.mu.Unlock()
 	s.all.Wait()

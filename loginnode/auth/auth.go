@@ -377,7 +377,7 @@ func names(data []byte) []string {
 	return out
 }
 
-// command runs a helper program with nothing of the server's environment.
+// command runs an outside program with nothing of the server's environment.
 func (c *Config) command(ctx context.Context, argv []string, u *User, key ssh.PublicKey) ([]byte, error) {
 	args := make([]string, 0, len(argv)-1)
 	for _, a := range argv[1:] {
