@@ -192,7 +192,9 @@ func (c *cluster) Steps(context.Context, jobs.StepFilter) (*status.StepList, err
 	return &status.StepList{Time: now}, nil
 }
 
-func (c *cluster) Script(context.Context, string) ([]byte, error) { return nil, nil }
+func (c *cluster) Attach(context.Context, int64) (io.ReadWriteCloser, error) {
+	return nil, fs.ErrPermission
+}
 
 func (c *cluster) User() string { return "alice" }
 

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"io"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/translate/status"
@@ -17,6 +18,7 @@ type Cluster interface {
 	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
 	Steps(ctx context.Context, f jobs.StepFilter) (*status.StepList, error)
 	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
-	Script(ctx context.Context, id string) ([]byte, error)
+	// Attach connects to the agent of a job's first node.
+	Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error)
 	User() string
 }

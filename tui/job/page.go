@@ -31,9 +31,11 @@ type Page struct {
 	facts  *why.Facts
 	asked  string // what the facts were asked for
 	steps  []status.Step
-	usage  *status.Record
 	err    error
 	loaded bool
+
+	samples   []sample
+	measuring bool
 
 	list   ui.List // over lines: the cursor is the top one
 	lines  []string
@@ -61,7 +63,6 @@ type facts struct {
 	page  *Page
 	facts *why.Facts
 	steps []status.Step
-	usage *status.Record
 	err   error
 }
 
@@ -89,7 +90,15 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 		}
 	case facts:
 		if msg.page == p {
-			p.facts, p.steps, p.usage, p.err = msg.facts, msg.steps, msg.usage, msg.err
+			p.facts, p.steps, p.err = msg.facts, msg.steps, msg.err
+		}
+	case measured:
+		if msg.page == p {
+			return p.take(msg)
+		}
+	case measureAgain:
+		if msg.page == p {
+			return p.measure()
 		}
 	case ui.Click:
 		p.list.Scroll(msg.Wheel)
@@ -137,7 +146,7 @@ func (p *Page) events(e data.Events) tea.Cmd {
 		p.job, p.loaded = &j, true
 		if key := fmt.Sprint(j.State, j.Reason, j.Start, j.PlannedNodes, j.NodeList, j.Message); key != p.asked {
 			p.asked = key
-			cmds = append(cmds, p.ask(j))
+			cmds = append(cmds, p.ask(j), p.measure())
 		}
 	} else if p.store.Complete && p.over == nil {
 		cmds = append(cmds, p.askOver())
@@ -176,9 +185,6 @@ func (p *Page) ask(j status.Job) tea.Cmd {
 		out := facts{page: p, err: err}
 		if err == nil {
 			out.steps = steps.Items
-		}
-		if list, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{strconv.FormatInt(j.ID, 10)}}); err == nil && len(list.Items) > 0 {
-			out.usage = &list.Items[len(list.Items)-1]
 		}
 		return out
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
-	"github.com/berth-hpc/berth/tui/query"
 	"github.com/berth-hpc/berth/tui/ui"
 	"github.com/berth-hpc/berth/tui/why"
 )
@@ -161,73 +160,7 @@ func (p *Page) waiting(s *sheet) {
 	}
 }
 
-// used compares what the job uses with what it has.
-func (p *Page) used(s *sheet) {
-	if p.job.State == "PENDING" {
-		return
-	}
-	if len(p.steps) > 0 {
-		s.head("Steps")
-		for i := range p.steps {
-			t := &p.steps[i]
-			s.say(ui.Style{}, fmt.Sprintf("%-12s %-10s %-9s %3d CPUs %3d tasks %s", t.ID, t.Name, t.State, t.CPUs, t.Tasks, t.NodeList))
-		}
-	}
-	if p.usage == nil {
-		return
-	}
-	u := Use(p.usage, p.job, p.env.Now().Unix())
-	if !u.Measured {
-		return
-	}
-	s.head("Used, against what it has")
-	meter := func(name string, part, whole int64, text string) {
-		width := min(20, max(0, s.width-40))
-		s.field(name, p.env.Meter(part, whole, width)+" "+text)
-	}
-	meter("CPU", u.CPU, u.CPUWhole, fmt.Sprintf("%d%% of %d CPUs", percent(u.CPU, u.CPUWhole), p.job.CPUs))
-	if u.MemoryWhole > 0 {
-		meter("memory", u.Memory, u.MemoryWhole, fmt.Sprintf("%s of %s at most", size(u.Memory), size(u.MemoryWhole)))
-	} else {
-		s.field("memory", size(u.Memory)+" at most")
-	}
-	if gpus := query.GPUs(p.job.TRES); gpus > 0 {
-		s.field("GPU", fmt.Sprintf("%d given; how busy they are is not measured here", gpus))
-	}
-}
-
-// Usage is what a job used against what it has: CPU time in microseconds,
-// memory in bytes.
-type Usage struct {
-	Measured            bool
-	CPU, CPUWhole       int64
-	Memory, MemoryWhole int64
-}
-
-// Use adds up what the steps of a running job have reported.
-func Use(r *status.Record, j *status.Job, now int64) Usage {
-	var u Usage
-	for i := range r.Steps {
-		t := &r.Steps[i]
-		u.CPU += t.UserCPU + t.SystemCPU
-		u.Memory = max(u.Memory, t.MaxRSS*int64(max(1, t.Tasks)/max(1, t.Nodes)))
-		u.Measured = u.Measured || t.Measured
-	}
-	u.CPUWhole = int64(j.CPUs) * format.Elapsed(j, &format.Settings{Now: now}) * 1e6
-	u.MemoryWhole = j.MinMemory << 20
-	if j.MemoryPerCPU {
-		u.MemoryWhole *= int64(max(1, j.CPUs/max(1, j.Nodes)))
-	}
-	return u
-}
-
-func percent(part, whole int64) int64 {
-	if whole <= 0 {
-		return 0
-	}
-	return part * 100 / whole
-}
-
+// size is bytes in a short form.
 func size(bytes int64) string {
 	units := "KMGTP"
 	n := float64(bytes) / 1024
