@@ -43,7 +43,6 @@ type Model struct {
 	ticking bool
 
 	width, height int
-	clicked       time.Time
 }
 
 // visit is a page and what it is about.
@@ -313,7 +312,7 @@ func (m *Model) escape() tea.Cmd {
 func (m *Model) nextTheme() tea.Cmd {
 	names := ui.ThemeNames(m.config.Themes)
 	for range names {
-		at := slices.Index(names, m.looks.Theme.Name)
+		at := slices.Index(names, m.looks.Name)
 		name := names[(at+1)%len(names)]
 		t, err := ui.NewTheme(name, m.config.Themes)
 		if err != nil {
@@ -323,7 +322,7 @@ func (m *Model) nextTheme() tea.Cmd {
 		m.looks.Theme, m.saved.Theme = t, name
 		break
 	}
-	return m.env.Say("theme " + m.looks.Theme.Name)
+	return m.env.Say("theme " + m.looks.Name)
 }
 
 // click hands the mouse on, in the page's own coordinates.

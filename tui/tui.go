@@ -39,7 +39,7 @@ func Run(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) e
 	_, err = prog.Run()
 	m.close()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the user has ended it
 	}
 	return err
 }

@@ -221,9 +221,6 @@ func (g *group) counted() string {
 	return strings.Join(out, "  ")
 }
 
-// name is what a group is called: the id as commands take it.
-func (g *group) name() string { return strconv.FormatInt(g.id, 10) }
-
 // first is the job that a line is about.
 func (r *rows) first(i int) (j status.Job, ok bool) {
 	if i < 0 || i >= len(r.list) {

@@ -35,7 +35,7 @@ func UTF8(env func(string) string) bool {
 	return false
 }
 
-// Bar is a bar of width cells of which part/whole is used.
+// Meter is a bar of width cells of which part/whole is used.
 func (g *Glyphs) Meter(part, whole int64, width int) string {
 	if whole <= 0 || width <= 0 {
 		return strings.Repeat(g.Rest, max(0, width))

@@ -33,11 +33,11 @@ type Click struct {
 	Open  bool
 }
 
-// Shown tells a page that it is on the screen now, Hidden that it no longer is.
-type (
-	Shown  struct{}
-	Hidden struct{}
-)
+// Shown tells a page that it is on the screen now.
+type Shown struct{}
+
+// Hidden tells a page that it is on the screen no longer.
+type Hidden struct{}
 
 // Go asks for another page; ID is the job or node that it is about.
 type Go struct {

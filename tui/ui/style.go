@@ -2,7 +2,6 @@ package ui
 
 import (
 	"fmt"
-	"image/color"
 	"maps"
 	"slices"
 	"strings"
@@ -117,8 +116,7 @@ func base(key, value string) lipgloss.Style {
 	if value == "" {
 		return s
 	}
-	var c color.Color = lipgloss.Color(value)
-	return s.Foreground(c)
+	return s.Foreground(lipgloss.Color(value))
 }
 
 func (t *Theme) byName() map[string]*Style {

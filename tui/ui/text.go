@@ -96,10 +96,10 @@ func Window(s string, from, width int) string {
 // characters, one line, and not more than it can hold.
 func Printable(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
+		switch r {
+		case '\n', '\t', '\r':
 			return ' '
-		case r == utf8.RuneError:
+		case utf8.RuneError:
 			return -1
 		}
 		return r
