@@ -132,10 +132,6 @@ func TestTerminal(t *testing.T) {
 		x.see("[following]", "line 3")
 		x.keys("Up")
 		x.see("!following")
-		x.keys("4")
-		x.see("Used, against what it has", "% of 4 CPUs") // the agents have told twice
-		x.keys("q")
-		x.see("line 3")
 		x.keys("q", "C-l")
 		x.see("4 jobs")
 	})
