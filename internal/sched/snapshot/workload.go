@@ -181,6 +181,9 @@ func (t deviceTable) named(resource corev1.ResourceName) (g backfill.GRES, ok bo
 		}
 		return g, true
 	}
+	if kind, vendor := vendorOf(string(resource), nil); vendor {
+		return backfill.GRES{Name: "gpu", Type: kind}, true
+	}
 	return g, false
 }
 

@@ -37,8 +37,8 @@ func (w *Controller) group(ctx context.Context, key string, pods []*corev1.Pod) 
 	case strings.HasPrefix(key, "group "):
 		return w.ofPodGroup(key, pods)
 	case strings.HasPrefix(key, "lws "):
-		size, err := strconv.Atoi(p.Annotations[lwsSize])
-		if err != nil || size < 1 {
+		size := sizeOf(p)
+		if size < 1 {
 			return nil, "the annotation " + lwsSize + " is not a number", nil
 		}
 		g := &Group{Key: key, Kind: "LeaderWorkerSet", Name: p.Labels[control.LabelLWS] + "-" + p.Labels[control.LabelLWSGroup], Least: size, Pods: pods}
@@ -52,6 +52,16 @@ func (w *Controller) group(ctx context.Context, key string, pods []*corev1.Pod) 
 		return g, "", nil
 	}
 	return &Group{Key: key, Kind: "Pod", Name: p.Name, Least: 1, Pods: pods}, "", nil
+}
+
+// sizeOf is how many pods the group of p, of a LeaderWorkerSet, has; 0: it does
+// not say.
+func sizeOf(p *corev1.Pod) int {
+	n, err := strconv.Atoi(p.Annotations[lwsSize])
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 func (w *Controller) ofPodGroup(key string, pods []*corev1.Pod) (g *Group, why string, err error) {
