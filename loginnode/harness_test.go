@@ -39,19 +39,32 @@ func TestMain(m *testing.M) {
 // machine do not meet.
 var firstUID = 61000 + os.Getpid()%1000*4
 
-// runTests gives the users of the nodes names on this machine, for scp and
-// sftp-server will not work for a uid without one.
+// runTests removes what nameUsers made.
 func runTests(m *testing.M) int {
-	if isRoot() {
-		for uid := firstUID; uid < firstUID+3; uid++ {
-			name := "lnt" + itoa(uid)
-			if out, err := exec.Command("useradd", "-M", "-U", "-u", itoa(uid), "-d", "/nonexistent", name).CombinedOutput(); err != nil {
-				fmt.Fprintf(os.Stderr, "useradd %s: %v %s\n", name, err, out)
-			}
-			defer func() { _ = exec.Command("userdel", name).Run() }()
+	defer func() {
+		for _, name := range named {
+			_ = exec.Command("userdel", name).Run()
 		}
-	}
+	}()
 	return m.Run()
+}
+
+var (
+	nameOnce sync.Once
+	named    []string
+)
+
+// nameUsers gives the users of the nodes names on this machine, for scp and
+// sftp-server will not work for a uid without one.
+func nameUsers() {
+	for uid := firstUID; isRoot() && uid < firstUID+3; uid++ {
+		name := "lnt" + itoa(uid)
+		if out, err := exec.Command("useradd", "-M", "-U", "-u", itoa(uid), "-d", "/nonexistent", name).CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "useradd %s: %v %s\n", name, err, out)
+			continue
+		}
+		named = append(named, name)
+	}
 }
 
 // person is a user of a node under test.
@@ -87,6 +100,7 @@ func needRoot(t testing.TB) {
 // start starts a node; change may alter the configuration first.
 func start(t testing.TB, change ...func(*loginnode.Config)) *node {
 	t.Helper()
+	nameOnce.Do(nameUsers)
 	// Not t.TempDir: users have to get through it.
 	dir, err := os.MkdirTemp("", "loginnode")
 	if err != nil {
