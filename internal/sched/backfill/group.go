@@ -74,20 +74,33 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) {
 		aside = all[i].Reason + aside
 	}
 	if aside != "" { // the others wait for the one that is set aside
-		for i := range all {
-			if all[i].Reason == "" {
-				all[i].Reason = p.reason(jobs[i])
-			}
-		}
+		p.excuse(jobs, all)
 		return
 	}
-	for i, j := range jobs {
-		all[i].Reason = p.reason(j)
-	}
+	p.excuse(jobs, all)
 	p.stop = p.stop || p.s.Options.NoBackfill
 	if p.s.Options.PlanAll || p.reservations(jobs[0].Partition) > 0 {
 		p.given[jobs[0].Partition]++
 		p.reserveTogether(jobs, all)
+	}
+}
+
+// excuse gives a reason to those that have none yet. Where the first of them in
+// its partition waits for resources the others do, as in Slurm: none of a group
+// is behind another.
+func (p *planner) excuse(jobs []*Job, all []Decision) {
+	first := map[int]bool{}
+	for i, j := range jobs {
+		if all[i].Reason != "" {
+			continue
+		}
+		all[i].Reason = p.reason(j)
+		if all[i].Reason == ReasonPriority && first[j.Partition] {
+			all[i].Reason = ReasonResources
+		}
+		if all[i].Reason == ReasonResources {
+			first[j.Partition] = true
+		}
 	}
 }
 

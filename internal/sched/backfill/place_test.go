@@ -143,9 +143,9 @@ func TestLimits(t *testing.T) {
 func TestGroupsStartTogether(t *testing.T) {
 	s := Snapshot{Nodes: nodes(2, 4), Running: []Running{{ID: 50, End: 60, Held: []Held{held(1, 0, 4)}}, {ID: 51, End: 80, Held: []Held{held(0, 0, 1)}}},
 		Pending: []Job{{Group: 9, Tasks: 3}, {Group: 9, CPUsPerTask: 4}, {Group: 8, Duration: 60}, {Group: 8, Duration: 60}, {}}}
-	checkPlan(t, "a group waits", s, "at 60 n1:3/3 (Resources)", "at 60 n2:1/4 (Priority)", "now n1:1/1", "now n1:1/1", "at 80 n1:1/1 (Priority)")
+	checkPlan(t, "a group waits", s, "at 60 n1:3/3 (Resources)", "at 60 n2:1/4 (Resources)", "now n1:1/1", "now n1:1/1", "at 80 n1:1/1 (Priority)")
 	s.Running = s.Running[1:]
-	checkPlan(t, "a group starts", s, "now n1:3/3", "now n2:1/4", "at 100 n1:1/1 (Resources)", "at 100 n1:1/1 (Priority)", "at 80 n1:1/1 (Priority)")
+	checkPlan(t, "a group starts", s, "now n1:3/3", "now n2:1/4", "at 100 n1:1/1 (Resources)", "at 100 n1:1/1 (Resources)", "at 80 n1:1/1 (Priority)")
 }
 
 func TestCoresBySockets(t *testing.T) {
