@@ -83,13 +83,13 @@ func (o *Options) completeLayout(v *option.Values) error {
 	o.order = order
 	var bad []string
 	if names {
-		o.layout, bad = format.ParseNames(format.NodeColumns, v.Get("Format"))
+		o.layout, bad = format.ParseNodeNames(v.Get("Format"))
 		for _, b := range bad {
 			fmt.Fprintf(o.p.Err, "sinfo: error: Invalid job format specification: %s\n", b)
 		}
 		return nil
 	}
-	o.layout, bad = format.ParseLetters(format.NodeColumns, text)
+	o.layout, bad = format.ParseNodeLetters(text)
 	for _, b := range bad {
 		fmt.Fprintf(o.p.Err, "Invalid node format specification: %s\n", b)
 	}

@@ -39,6 +39,8 @@ func appendOptional(b []byte, n int32, none string) []byte {
 	return appendInt(b, n)
 }
 
+func cpusPerTask(j *status.Job) int32 { return max(1, j.CPUsPerTask) }
+
 // minCPUs is the least number of CPUs on a node.
 func minCPUs(j *status.Job) int32 { return max(1, j.MinCPUs, j.CPUsPerTask) }
 
@@ -203,7 +205,8 @@ func nameTexts() []jobColumn {
 
 func nameNumbers() []jobColumn {
 	return []jobColumn{
-		number(0, "cpus-per-task", "CPUS_PER_TASK", "cpusPerTask", func(j *status.Job) int32 { return max(1, j.CPUsPerTask) }),
+		number(0, "cpus-per-task", "CPUS_PER_TASK", "cpusPerTask", cpusPerTask),
+		number(0, "CPUsPerTask", "CPUS_PER_TASK", "cpusPerTask", cpusPerTask),
 		{Name: "MaxCPUs", Header: "MAX_CPUS", Fields: []string{"maxCPUs", "cpus"},
 			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return appendInt(b, cmp.Or(j.MaxCPUs, j.CPUs)) }},
 		{Name: "MaxNodes", Header: "MAX_NODES", Fields: []string{"maxNodes", "nodes"},

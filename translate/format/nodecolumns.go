@@ -2,6 +2,7 @@ package format
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,37 @@ import (
 
 // NodeColumns are the columns of sinfo.
 var NodeColumns = bare(nodeColumns)
+
+// ParseNodeLetters is ParseLetters for NodeColumns. Of "%all" sinfo puts a
+// blank behind the columns of capital letters, too.
+func ParseNodeLetters(text string) (l Layout[NodeGroup], bad []string) {
+	l, bad = ParseLetters(NodeColumns, text)
+	if strings.HasSuffix(text, "%all") && strings.Count(text, "%") == 1 {
+		spaceCapitals(l)
+	}
+	return l, bad
+}
+
+func spaceCapitals(l Layout[NodeGroup]) {
+	for i := range l {
+		if c := l[i].Column; c != nil && c.Letter < 'a' {
+			l[i].Text = " " + l[i].Text
+		}
+	}
+}
+
+// ParseNodeNames is ParseNames for NodeColumns, to which sinfo knows one more
+// name: all.
+func ParseNodeNames(text string) (l Layout[NodeGroup], bad []string) {
+	for item := range strings.SplitSeq(text, ",") {
+		more, wrong := ParseNames(NodeColumns, item)
+		if name, _, _ := strings.Cut(item, ":"); strings.EqualFold(name, "all") {
+			more, wrong = ParseNodeLetters("%all")
+		}
+		l, bad = append(l, more...), append(bad, wrong...)
+	}
+	return l, bad
+}
 
 func bare(list []NodeColumn) []Column[NodeGroup] {
 	out := make([]Column[NodeGroup], len(list))
@@ -73,10 +105,29 @@ func wholeHeader(c NodeColumn) NodeColumn {
 	return c
 }
 
-// load is the load of a node's CPUs, empty where it is not known.
+// span makes a column that shows the least and the greatest of the nodes'
+// values where they differ: 10-20.
+func span(letter byte, name, header string, get func(*status.Node) int64, text func(*status.Node) string) NodeColumn {
+	return column(ranged, letter, name, header, func(b []byte, g *NodeGroup, _ *Settings) []byte {
+		if len(g.Nodes) == 0 {
+			return append(b, "n/a"...)
+		}
+		compare := func(a, b *status.Node) int { return cmp.Compare(get(a), get(b)) }
+		low, high := slices.MinFunc(g.Nodes, compare), slices.MaxFunc(g.Nodes, compare)
+		b = append(b, text(low)...)
+		if get(low) == get(high) {
+			return b
+		}
+		return append(append(b, '-'), text(high)...)
+	})
+}
+
+func freeMem(n *status.Node) int64 { return cmp.Or(n.FreeMem, n.Memory-n.MemAlloc) }
+
+// load is the load of a node's CPUs.
 func load(n *status.Node) string {
 	if n.Load == 0 {
-		return ""
+		return "N/A"
 	}
 	return strconv.FormatFloat(float64(n.Load)/100, 'f', 2, 64)
 }
@@ -223,13 +274,13 @@ func hardwareColumns() []NodeColumn {
 		}),
 		least('c', "CPUs", "CPUS", func(n *status.Node) int64 { return int64(n.CPUs) }),
 		least('d', "Disk", "TMP_DISK", func(n *status.Node) int64 { return n.TmpDisk }),
-		least('e', "FreeMem", "FREE_MEM", func(n *status.Node) int64 { return cmp.Or(n.FreeMem, n.Memory-n.MemAlloc) }),
+		span('e', "FreeMem", "FREE_MEM", freeMem, func(n *status.Node) string { return strconv.FormatInt(freeMem(n), 10) }),
 		nodeText('f', "Features", "AVAIL_FEATURES", "(null)", features),
 		nodeText('G', "Gres", "GRES", "(null)", func(n *status.Node) string { return n.GRES }),
 		least('m', "Memory", "MEMORY", func(n *status.Node) int64 { return n.Memory }),
 		wholeHeader(nodeText('n', "NodeHost", "HOSTNAMES", "", func(n *status.Node) string { return cmp.Or(n.Host, n.Name) })),
 		wholeHeader(nodeText('o', "NodeAddr", "NODE_ADDR", "", func(n *status.Node) string { return n.Address })),
-		nodeText('O', "CPUsLoad", "CPU_LOAD", "N/A", load),
+		span('O', "CPUsLoad", "CPU_LOAD", func(n *status.Node) int64 { return int64(n.Load) }, load),
 		nodeText('v', "Version", "VERSION", "", func(n *status.Node) string { return n.Version }),
 		least('w', "Weight", "WEIGHT", func(n *status.Node) int64 { return int64(max(1, n.Weight)) }),
 		least('X', "Sockets", "SOCKETS", func(n *status.Node) int64 { return int64(n.Sockets) }),

@@ -1,6 +1,8 @@
 package format
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,14 +12,15 @@ const DefaultNameWidth = 20
 
 // ParseLetters reads a format of -o: text with %[[.]WIDTH]LETTER in it, where
 // a dot means right-justified. bad lists what follows a % and is no column;
-// it stays in the output as text, as Slurm has it.
+// it stays in the output as text, as Slurm has it. "%all" without another %
+// before or behind it is every column.
 func ParseLetters[R any](columns []Column[R], text string) (l Layout[R], bad []string) {
-	if text == "%all" {
-		return allLetters(columns), nil
-	}
 	prefix, rest, more := strings.Cut(text, "%")
 	if prefix != "" {
 		l = append(l, Cell[R]{Text: prefix})
+	}
+	if more && rest == "all" {
+		return append(l, allLetters(columns)...), nil
 	}
 	for more {
 		var piece string
@@ -52,18 +55,20 @@ func parseCell[R any](columns []Column[R], piece string) (c Cell[R], letter stri
 	return c, rest[:1]
 }
 
-// allLetters is every column that has a letter, separated by bars.
+// allLetters is every column that has a letter, small ones first, with bars
+// behind them.
 func allLetters[R any](columns []Column[R]) Layout[R] {
 	var l Layout[R]
 	for i := range columns {
-		if columns[i].Letter == 0 {
-			continue
+		if columns[i].Letter != 0 {
+			bar := "|"
+			if columns[i].Letter == 'Z' { // no bar behind it, whereas squeue -s, which has no Z, ends in one
+				bar = ""
+			}
+			l = append(l, Cell[R]{Column: &columns[i], Text: bar})
 		}
-		if len(l) > 0 {
-			l[len(l)-1].Text = "|"
-		}
-		l = append(l, Cell[R]{Column: &columns[i]})
 	}
+	slices.SortFunc(l, func(a, b Cell[R]) int { return cmp.Compare(a.Column.Letter^0x20, b.Column.Letter^0x20) })
 	return l
 }
 

@@ -57,9 +57,9 @@ func TestSinfoAsSlurmPrintsIt(t *testing.T) {
 		var layout Layout[NodeGroup]
 		var bad []string
 		if c.Args[at] == "-o" {
-			layout, bad = ParseLetters(NodeColumns, c.Args[at+1])
+			layout, bad = ParseNodeLetters(c.Args[at+1])
 		} else {
-			layout, bad = ParseNames(NodeColumns, c.Args[at+1])
+			layout, bad = ParseNodeNames(c.Args[at+1])
 		}
 		if (len(bad) > 0) != (c.Err != "") {
 			t.Errorf("%q: bad %q, Slurm says %q", c.Args, bad, c.Err)

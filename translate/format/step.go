@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -28,10 +29,31 @@ func stepNumber(letter byte, name, header string, get func(*status.Step) int64) 
 		Compare: func(a, b *status.Step) int { return cmp.Compare(get(a), get(b)) }}
 }
 
+// stepAbsent makes a column of what no step here has.
+func stepAbsent(name, header string) stepColumn {
+	return stepText(0, name, header, "(null)", func(*status.Step) string { return "" })
+}
+
+// stepGRES are the step's devices on a node: gres:gpu:1.
+func stepGRES(t *status.Step) string {
+	if t.GRES == "" || strings.HasPrefix(t.GRES, "gres:") {
+		return t.GRES
+	}
+	return "gres:" + strings.ReplaceAll(t.GRES, ",", ",gres:")
+}
+
+// stepTRES are the CPUs that the step asked for; the batch script did not ask.
+func stepTRES(t *status.Step) string {
+	if t.Number < 0 {
+		return ""
+	}
+	return "cpu:" + itoa(t.CPUs)
+}
+
 // StepColumns are the columns of squeue -s.
 var StepColumns = []stepColumn{
 	stepNumber('A', "NumTasks", "TASKS", func(t *status.Step) int64 { return int64(t.Tasks) }),
-	stepText('b', "tres-per-job", "TRES_PER_JOB", "(null)", func(t *status.Step) string { return t.GRES }),
+	stepText('b', "", "TRES_PER_JOB", "(null)", stepGRES),
 	{Letter: 'i', Name: "StepID", Header: "STEPID", Compare: compareStep,
 		Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.ID...) }},
 	stepText('j', "StepName", "NAME", "(null)", func(t *status.Step) string { return t.Name }),
@@ -56,8 +78,20 @@ var StepColumns = []stepColumn{
 	stepNumber(0, "NumCPUs", "NUM_CPUS", func(t *status.Step) int64 { return int64(t.CPUs) }),
 	stepText(0, "CPUFreq", "CPU_FREQ", "Unknown-Unknown:Unknown", func(t *status.Step) string { return t.CPUFreq }),
 	stepText(0, "Container", "CONTAINER", "(null)", func(t *status.Step) string { return t.Container }),
-	stepText(0, "tres-per-step", "TRES_PER_STEP", "(null)", func(t *status.Step) string { return t.GRES }),
-	stepText(0, "tres-per-node", "TRES_PER_NODE", "(null)", func(t *status.Step) string { return t.GRES }),
+	// Slurm 22.05 heads what a step has on each node TRES_PER_JOB, and what it
+	// has in all, which is its CPUs, TRES_PER_STEP, whichever name was given.
+	stepText(0, "tres-per-node", "TRES_PER_JOB", "(null)", stepGRES),
+	stepText(0, "gres", "TRES_PER_JOB", "(null)", stepGRES),
+	stepText(0, "tres-per-job", "TRES_PER_STEP", "(null)", stepTRES),
+	stepText(0, "tres-per-step", "TRES_PER_STEP", "(null)", stepTRES),
+	stepAbsent("cpus-per-tres", "CPUS_PER_TRES"),
+	stepAbsent("mem-per-tres", "MEM_PER_TRES"),
+	stepAbsent("network", "NETWORK"),
+	stepAbsent("resvports", "RESERVED_PORTS"),
+	stepAbsent("tres-bind", "TRES_BIND"),
+	stepAbsent("tres-freq", "TRES_FREQ"),
+	stepAbsent("tres-per-socket", "TRES_PER_SOCKET"),
+	stepAbsent("tres-per-task", "TRES_PER_TASK"),
 	{Name: "Cluster", Header: "CLUSTER",
 		Append: func(b []byte, _ *status.Step, s *Settings) []byte { return or(b, s.Cluster, "berth") }},
 }
