@@ -103,9 +103,9 @@ func (o *Options) hostnames(list string) error {
 		return &slurmerr.Error{Message: "host list is empty"}
 	}
 	names, err := o.expand(list)
-	if err != nil { // Slurm says so, and ends well
+	if err != nil {
 		fmt.Fprintf(o.p.Err, "Invalid hostlist: %s\n", format.Escape(list))
-		return nil
+		return nil //nolint:nilerr // Slurm says so, and ends well
 	}
 	return o.p.Print(strings.Join(names, "\n") + "\n")
 }
