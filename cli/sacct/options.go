@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
@@ -54,11 +55,15 @@ func (o *Options) layout(v *option.Values) error {
 	case v.Has("format"):
 		text = v.Get("format")
 	}
-	switch {
-	case v.Has("json"):
-		o.document = "json"
-	case v.Has("yaml"):
-		o.document = "yaml"
+	for _, name := range []string{"yaml", "json"} {
+		if !v.Has(name) {
+			continue
+		}
+		// The records have the shape of 22.05 alone.
+		if f, ok := dump.ParseForm(dump.JSON, v.Get(name)); !ok || f.Modern() {
+			return slurmerr.Newf(slurmerr.Refused, "--%s=%s: unknown data parser (of accounting records there is v0.0.38 only)", name, format.Escape(v.Get(name)))
+		}
+		o.document = name
 	}
 	return o.chooseFields(text)
 }

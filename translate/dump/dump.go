@@ -36,11 +36,12 @@ func ParseForm(syntax Syntax, text string) (f Form, ok bool) {
 	return Form{Syntax: syntax, Parser: version}, known
 }
 
-func (f *Form) modern() bool { return slices.Contains(parsers, f.Parser) }
+// Modern tells whether it is the shape of a data parser, not that of 22.05.
+func (f *Form) Modern() bool { return slices.Contains(parsers, f.Parser) }
 
 // document writes the frame around what body writes.
 func (f *Form) document(body func(*writer)) []byte {
-	w := &writer{syntax: f.Syntax, modern: f.modern(), fresh: true}
+	w := &writer{syntax: f.Syntax, modern: f.Modern(), fresh: true}
 	if f.Syntax == YAML {
 		w.b = append(w.b, "%YAML 1.1\n---\n"...)
 	}

@@ -22,7 +22,7 @@ func Nodes(f Form, nodes []status.Node) []byte {
 // Sinfo is sinfo --json in the shape that f asks for: of 22.05, every node; of
 // the later ones, nodes by partition.
 func Sinfo(f Form, parts []status.Partition, nodes []status.Node) []byte {
-	if f.modern() {
+	if f.Modern() {
 		return Groups(f, parts, nodes)
 	}
 	return Nodes(f, nodes)

@@ -25,7 +25,7 @@ var Sacct = &Set{Name: "sacct", Interspersed: true, Options: []*Option{
 	{Name: "ncpus", Short: 'I', Arg: RequiredArg, Meta: "N[-M]", Help: "only jobs with so many CPUs"},
 	{Name: "nnodes", Short: 'i', Arg: RequiredArg, Meta: "N[-M]", Help: "only jobs with so many nodes"},
 	{Name: "jobs", Short: 'j', Arg: RequiredArg, Meta: "IDS", Help: "only these jobs or steps: 12, 12.batch, 12_3, 12+1"},
-	{Name: "json", Arg: OptionalArg, Meta: "VERSION", Help: "as JSON"},
+	{Name: "json", Arg: OptionalArg, Meta: "VERSION", Help: "as JSON, in the shape of 22.05 (v0.0.38)"},
 	{Name: "timelimit-min", Short: 'k', Arg: RequiredArg, Meta: "TIME", Help: "only jobs with this time limit, or from it on"},
 	{Name: "timelimit-max", Short: 'K', Arg: RequiredArg, Meta: "TIME", Help: "with -k: and up to this one"},
 	{Name: "local", Env: "SACCT_LOCAL", Help: "this cluster only (the default)"},
@@ -55,5 +55,5 @@ var Sacct = &Set{Name: "sacct", Interspersed: true, Options: []*Option{
 	{Name: "whole-hetjob", Arg: OptionalArg, Meta: "YES|NO", Help: "every component of heterogeneous jobs"},
 	{Name: "associations", Short: 'x', Arg: RequiredArg, Meta: "IDS", Status: Refused, Reason: "associations have no numbers: use -A and -u", Help: "only jobs of these associations"},
 	{Name: "allocations", Short: 'X', Help: "no steps"},
-	{Name: "yaml", Arg: OptionalArg, Meta: "VERSION", Help: "as YAML"},
+	{Name: "yaml", Arg: OptionalArg, Meta: "VERSION", Help: "as YAML, in the shape of 22.05 (v0.0.38)"},
 }}
