@@ -65,7 +65,7 @@ func (o *Options) show(got *status.JobList) error {
 	if s.Now == 0 {
 		s.Now = now.Unix()
 	}
-	rows := got.Items
+	rows := format.SplitArrays(got.Items)
 	if o.array {
 		rows = o.filter.tasks(format.ExpandArrays(rows))
 	}

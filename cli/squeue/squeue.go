@@ -4,6 +4,7 @@ package squeue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/build"
@@ -205,7 +206,7 @@ func orUnknown(err error) error {
 func (o *Options) fields() []string {
 	seen := map[string]bool{}
 	var out []string
-	for _, list := range [][]string{o.layout.Fields(), format.SortFields(o.order), o.filter.fields()} {
+	for _, list := range [][]string{o.layout.Fields(), splitting(o.layout.Fields()), format.SortFields(o.order), o.filter.fields()} {
 		for _, f := range list {
 			if !seen[f] {
 				seen[f] = true
@@ -214,6 +215,15 @@ func (o *Options) fields() []string {
 		}
 	}
 	return out
+}
+
+// splitting are the fields that tell an array whose tasks are shown apart, for
+// a listing that shows fields of the array's tasks at all.
+func splitting(shown []string) []string {
+	if slices.Contains(shown, "arrayTaskID") {
+		return []string{"dependency"}
+	}
+	return nil
 }
 
 // write prints the rows as --json and --yaml do.

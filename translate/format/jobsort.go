@@ -156,10 +156,27 @@ func sortKeys(order string) []sortKey {
 // ExpandArrays gives each pending task of an array a row of its own, as
 // squeue -r shows them.
 func ExpandArrays(rows []status.Job) []status.Job {
+	return expandArrays(rows, func(*status.Job) bool { return true })
+}
+
+// SplitArrays does so for the arrays whose tasks wait for one task each
+// (aftercorr): Slurm makes jobs of them at once, and shows them apart.
+func SplitArrays(rows []status.Job) []status.Job {
+	if !slices.ContainsFunc(rows, func(r status.Job) bool { return waitsByTask(&r) }) {
+		return rows
+	}
+	return expandArrays(rows, waitsByTask)
+}
+
+func waitsByTask(r *status.Job) bool {
+	return r.ArrayWhole && strings.Contains(r.Dependency, "aftercorr:")
+}
+
+func expandArrays(rows []status.Job, wanted func(*status.Job) bool) []status.Job {
 	out := make([]status.Job, 0, len(rows))
 	for _, r := range rows {
 		tasks, ok := ParseTasks(r.ArrayTaskID)
-		if r.ArrayJobID == 0 || !ok {
+		if r.ArrayJobID == 0 || !ok || !wanted(&r) {
 			out = append(out, r)
 			continue
 		}
