@@ -29,7 +29,7 @@ func BenchmarkReplay(b *testing.B) {
 	for _, name := range []string{"easy", "easy-sjbf", "conservative"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				replay(machine, policies[name].options, t.jobs, o.asker(policies[name], machine))
+				replay(machine, policies[name].options, t.jobs, o.asker(policies[name], machine), nil)
 			}
 		})
 	}

@@ -14,11 +14,18 @@ import (
 // easyStarts is EASY backfill as simply as it can be said, by counting
 // processors: the first job that does not fit has a reservation at the instant
 // at which enough will be free, and others start if they end before it or leave
-// enough for it. A pass follows every arrival and every end.
+// enough for it. A pass follows every arrival and every end. A job whose limit is
+// reached is over when the instant begins, before anybody arrives.
 func easyStarts(processors int64, jobs [][4]int64) []int64 {
 	starts := make([]int64, len(jobs))
 	var queue, running []int
 	free := processors
+	freed := map[int]bool{}
+	release := func(i int) {
+		if !freed[i] {
+			freed[i], free = true, free+jobs[i][2]
+		}
+	}
 	limit := func(i int) int64 { return starts[i] + jobs[i][3] }
 	start := func(i int, now int64) {
 		starts[i], free, running = now, free-jobs[i][2], append(running, i)
@@ -37,7 +44,9 @@ func easyStarts(processors int64, jobs [][4]int64) []int64 {
 			if left >= jobs[queue[0]][2] && limit(i) > at {
 				break
 			}
-			at, left = limit(i), left+jobs[i][2]
+			if !freed[i] {
+				at, left = limit(i), left+jobs[i][2]
+			}
 		}
 		left -= jobs[queue[0]][2]
 		rest := []int{queue[0]}
@@ -61,15 +70,26 @@ func easyStarts(processors int64, jobs [][4]int64) []int64 {
 				first = i
 			}
 		}
-		if first < 0 || next < len(jobs) && jobs[next][0] <= starts[first]+jobs[first][1] {
+		arrival := first < 0 || next < len(jobs) && jobs[next][0] <= starts[first]+jobs[first][1]
+		now := int64(0)
+		if arrival {
+			now = jobs[next][0]
+		} else {
+			now = starts[first] + jobs[first][1]
+		}
+		for _, i := range running {
+			if limit(i) == now {
+				release(i)
+			}
+		}
+		if arrival {
 			queue = append(queue, next)
 			next++
-			pass(jobs[next-1][0])
-			continue
+		} else {
+			running = slices.DeleteFunc(running, func(i int) bool { return i == first })
+			release(first)
 		}
-		running = slices.DeleteFunc(running, func(i int) bool { return i == first })
-		free += jobs[first][2]
-		pass(starts[first] + jobs[first][1])
+		pass(now)
 	}
 	return starts
 }

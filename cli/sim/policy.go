@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"fmt"
 	"math"
-	"strings"
 
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
@@ -34,41 +32,4 @@ func shortest(j *traceJob) int64 { return -j.estimate }
 func f1(j *traceJob) int64 {
 	score := math.Log10(float64(j.estimate))*float64(j.processors) + 870*math.Log10(float64(max(1, j.submit)))
 	return -int64(score * 1e11)
-}
-
-// weights are those of a job's age and size.
-type weights struct{ age, size float64 }
-
-// maxAge is the wait that counts as the whole of the age, a week.
-const maxAge = 7 * 86400
-
-func parseWeights(text string) (weights, error) {
-	var w weights
-	for part := range strings.SplitSeq(text, ",") {
-		key, value, ok := strings.Cut(part, "=")
-		var n float64
-		if _, err := fmt.Sscanf(value, "%g", &n); !ok || err != nil || n < 0 || n > 1e9 {
-			return w, fmt.Errorf("%q is no weight; say age=N or jobsize=N, N from 0 to 1000000000", part)
-		}
-		switch key {
-		case "age":
-			w.age = n
-		case "jobsize":
-			w.size = n
-		default:
-			return w, fmt.Errorf("there is no weight %q; there are age and jobsize", key)
-		}
-	}
-	if w == (weights{}) {
-		return w, fmt.Errorf("the weights %q are all zero and order nothing", text)
-	}
-	return w, nil
-}
-
-// priority grows with time at the same rate for all jobs, so that only what it
-// was at submission matters.
-func (w weights) priority(processors int) func(*traceJob) int64 {
-	return func(j *traceJob) int64 {
-		return int64(1e3 * (w.size*float64(j.processors)/float64(processors) - w.age*float64(j.submit)/maxAge))
-	}
 }

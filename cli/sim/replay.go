@@ -56,8 +56,8 @@ func (e ending) at(now int64) []*ran {
 
 // replay runs the jobs through the planner, which plans after every event; of
 // the events of one second arrivals come first, then ends. Jobs that can never start are left out of the
-// result.
-func replay(machine []backfill.Node, o backfill.Options, jobs []traceJob, ask func(*traceJob) backfill.Job) []*ran {
+// result. w gives priorities; nil: ask does.
+func replay(machine []backfill.Node, o backfill.Options, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) []*ran {
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b traceJob) int { return int(a.submit - b.submit) })
 	all := make([]ran, len(jobs))
@@ -75,6 +75,9 @@ func replay(machine []backfill.Node, o backfill.Options, jobs []traceJob, ask fu
 			r.start, r.end, r.nodes = now, now+r.run, d.Nodes
 			heap.Push(&running, r)
 			done = append(done, r)
+			if w != nil {
+				w.start(r.traceJob)
+			}
 		}
 	}
 	for next := 0; next < len(jobs) || len(running) > 0; {
@@ -93,16 +96,26 @@ func replay(machine []backfill.Node, o backfill.Options, jobs []traceJob, ask fu
 			}
 		}
 		q.Advance(now)
+		if w != nil {
+			w.advance(now, q)
+		}
 		for ; next < len(jobs) && jobs[next].submit == now; next++ {
 			all[next].traceJob, all[next].place = &jobs[next], int64(next)
 			asked[next] = ask(&jobs[next])
 			asked[next].ID, asked[next].Submit = int64(next), int64(next)
+			if w != nil {
+				w.submit(&jobs[next], &asked[next])
+			}
 			q.Submit(&asked[next])
 			plan(now)
 		}
 		for len(running) > 0 && running[0].end <= now {
-			if r := heap.Pop(&running).(*ran); !r.ended {
+			r := heap.Pop(&running).(*ran)
+			if !r.ended {
 				q.End(r.place)
+			}
+			if w != nil {
+				w.end(r.traceJob)
 			}
 			plan(now)
 		}

@@ -61,7 +61,7 @@ func (o *options) add(c *cobra.Command) {
 	f.StringVar(&o.machine, "machine", "", "the machine, a slurm.conf `file`")
 	f.IntVar(&o.processors, "processors", 0, "processors of the machine, instead of the trace's MaxProcs")
 	f.IntVar(&o.addNodes, "add-nodes", 0, "what if the machine had so many nodes more, each like its first")
-	f.StringVar(&o.weights, "weights", "", "what if priorities came from age=N,jobsize=N (`list`) rather than from the policy")
+	f.StringVar(&o.weights, "weights", "", "what if priorities came from these weights (`list`: age=N,fairshare=N,jobsize=N,partition=N,qos=N,assoc=N) rather than from the order of submission")
 	f.IntVar(&o.first, "first", 0, "leave out so many jobs at the trace's beginning")
 	f.IntVar(&o.count, "count", 0, "replay no more than so many jobs")
 }
@@ -92,6 +92,9 @@ func (o *options) check() error {
 	}
 	if o.processors < 0 || o.addNodes < 0 || o.first < 0 || o.count < 0 {
 		return bad("--processors, --add-nodes, --first and --count are not negative")
+	}
+	if o.weights != "" && policies[o.policy].priority != nil {
+		return bad("--policy %s and --weights both say who comes first; give one", o.policy)
 	}
 	if o.machine != "" && o.processors > 0 {
 		return bad("--machine and --processors both describe the machine; give one")
@@ -197,19 +200,20 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 		}
 	}
 	pol := policies[o.policy]
+	var w *weighing
 	if o.weights != "" {
-		w, err := parseWeights(o.weights)
+		given, err := parseWeights(o.weights)
 		if err != nil {
 			return nil, nil, bad("%v", err)
 		}
-		pol.priority = w.priority(processors)
+		w = newWeighing(given, processors)
 	}
 	t.filter(processors)
 	jobs := t.jobs[min(o.first, len(t.jobs)):]
 	if o.count > 0 {
 		jobs = jobs[:min(o.count, len(jobs))]
 	}
-	done := replay(machine, pol.options, jobs, o.asker(pol, machine))
+	done := replay(machine, pol.options, jobs, o.asker(pol, machine), w)
 	r := &report{Policy: o.policy, Estimates: o.estimates, Processors: processors, Dropped: t.dropped + len(jobs) - len(done),
 		figures: figuresOf(done, processors)}
 	if o.users {

@@ -233,6 +233,13 @@ func TestBadInput(t *testing.T) {
 		{[]string{file, "--weights", "age=0,jobsize=0"}, "all zero"},
 		{[]string{file, "--weights", "size=1"}, `no weight "size"`},
 		{[]string{file, "--weights", "age"}, "is no weight"},
+		{[]string{file, "--weights", "age=-1"}, `"age=-1" is no weight; say FACTOR=N, N a whole number from 0 to 4294967294`},
+		{[]string{file, "--weights", "age=4294967295"}, "is no weight"},
+		{[]string{file, "--weights", "age=1,"}, `"" is no weight`},
+		{[]string{file, "--weights", "age=1,age=2"}, "contradict each other: age is 1 and 2"},
+		{[]string{file, "--weights", "qos=5,partition=1"}, "order nothing"},
+		{[]string{file, "--weights", "age=4294967294,qos=1"}, "more than 4294967294"},
+		{[]string{file, "--policy", "sjf", "--weights", "age=1"}, "--policy sjf and --weights both say who comes first"},
 		{[]string{file, "--processors", "-1"}, "not negative"},
 		{[]string{file + "x"}, "no such file"},
 	} {

@@ -37,7 +37,7 @@ var layers = []layer{
 	{"translate/job", nil},
 	{"translate/status", nil},
 	{"translate/hostlist", nil},
-	{"cli", []string{"cli", "translate", "api", "internal/jobs", "internal/kube", "internal/step", "internal/sched/backfill", "internal/slurmconf", "internal/stdio", "internal/slurmerr", "internal/wire", "internal/build", "internal/localcluster/options", "deploy", "completions"}},
+	{"cli", []string{"cli", "translate", "api", "internal/jobs", "internal/kube", "internal/step", "internal/sched/backfill", "internal/sched/priority", "internal/slurmconf", "internal/stdio", "internal/slurmerr", "internal/wire", "internal/build", "internal/localcluster/options", "deploy", "completions"}},
 	{"tui", []string{"tui", "translate", "internal/jobs", "internal/step", "internal/stdio", "internal/slurmerr", "internal/wire", "internal/build"}},
 	{"completions", nil},
 	{"internal/gen", []string{"cli", "translate", "internal/stdio", "internal/build"}},

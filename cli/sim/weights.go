@@ -1,0 +1,146 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/priority"
+)
+
+// weights of the factors of a job's priority, by sprio's names.
+type weights map[string]int64
+
+// The factors. A trace says nothing of partitions' and accounts' priorities or
+// of QOS, so that all its jobs have the same of those.
+var factors = []string{"age", "fairshare", "jobsize", "partition", "qos", "assoc"}
+
+// highest is the priority that no job exceeds.
+const highest = math.MaxUint32 - 1
+
+// parseWeights reads "age=N,fairshare=N" and refuses what could order nothing.
+func parseWeights(text string) (weights, error) {
+	w := weights{}
+	sum := int64(0)
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		n, err := strconv.ParseInt(value, 10, 64)
+		if !ok || err != nil || n < 0 || n > highest {
+			return nil, fmt.Errorf("%q is no weight; say FACTOR=N, N a whole number from 0 to %d", part, int64(highest))
+		}
+		if !slices.Contains(factors, key) {
+			return nil, fmt.Errorf("there is no weight %q; there are %s", key, strings.Join(factors, ", "))
+		}
+		if had, twice := w[key]; twice {
+			return nil, fmt.Errorf("the weights contradict each other: %s is %d and %d", key, had, n)
+		}
+		w[key] = n
+		sum += n
+	}
+	switch {
+	case sum == 0:
+		return nil, fmt.Errorf("the weights %q are all zero and order nothing", text)
+	case w["age"]+w["fairshare"]+w["jobsize"] == 0:
+		return nil, fmt.Errorf("the weights %q order nothing: all jobs of a trace have one partition, QOS and association", text)
+	case sum > highest:
+		return nil, fmt.Errorf("the weights %q add up to more than %d, the highest priority, at which all jobs are equal", text, int64(highest))
+	}
+	return w, nil
+}
+
+// account is the one that all users of a trace are in, with one share each.
+const account = "trace"
+
+// calcPeriod is how often priorities are computed, PriorityCalcPeriod's default
+// in seconds.
+const calcPeriod = 300
+
+// weighing gives jobs the priorities that the scheduler would, in the course of
+// a replay.
+type weighing struct {
+	weights    weights
+	processors int
+	now, last  int64             // and when all were computed last
+	usage      map[int64]float64 // of each user, decayed, in processor-seconds
+	busy       map[int64]int64   // processors that each user has now
+	factors    *priority.Multifactor
+	waiting    []weighed
+}
+
+type weighed struct {
+	*traceJob
+	asked *backfill.Job
+}
+
+func newWeighing(w weights, processors int) *weighing {
+	return &weighing{weights: w, processors: processors, last: -calcPeriod, usage: map[int64]float64{}, busy: map[int64]int64{}}
+}
+
+// advance moves the clock and, where it is time, gives every job that waits the
+// priority that it has by now.
+func (w *weighing) advance(now int64, q *backfill.Scheduler) {
+	kept := math.Exp2(-float64(now-w.now) / priority.DefaultHalfLife)
+	for user, used := range w.usage {
+		w.usage[user] = used*kept + float64(w.busy[user]*(now-w.now))
+	}
+	w.now = now
+	if w.factors != nil && now-w.last < calcPeriod {
+		return
+	}
+	w.last = now
+	w.compute()
+	for _, j := range w.waiting {
+		q.End(j.asked.ID)
+	}
+	for _, j := range w.waiting {
+		j.asked.Priority = w.of(j.traceJob)
+		q.Submit(j.asked)
+	}
+}
+
+// compute takes stock of what users have used.
+func (w *weighing) compute() {
+	used := make(map[priority.Key]float64, len(w.usage))
+	for user, n := range w.usage {
+		used[key(user)] = n
+	}
+	w.factors = priority.New(priority.Input{
+		Now: w.now, Parameters: v1alpha1.Priority{PriorityType: "priority/multifactor", PriorityWeights: w.weights},
+		Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: account}}},
+		Usage:    used, Nodes: w.processors, CPUs: w.processors,
+	})
+}
+
+func key(user int64) priority.Key {
+	return priority.Key{Account: account, User: strconv.FormatInt(user, 10)}
+}
+
+// of is the job's priority; the size of a job is its part of the processors.
+func (w *weighing) of(j *traceJob) int64 {
+	k := key(j.user)
+	return w.factors.Of(j.id, &priority.Job{Account: k.Account, User: k.User, Since: j.submit,
+		Nodes: int32(j.processors), CPUs: int32(j.processors)}) //nolint:gosec // at most 1<<24
+}
+
+// submit gives a job the priority it comes with.
+func (w *weighing) submit(j *traceJob, asked *backfill.Job) {
+	if _, known := w.usage[j.user]; !known {
+		w.usage[j.user] = 0
+		w.compute()
+	}
+	asked.Priority = w.of(j)
+	w.waiting = append(w.waiting, weighed{j, asked})
+}
+
+func (w *weighing) start(j *traceJob) {
+	w.busy[j.user] += int64(j.processors)
+	w.waiting = slices.DeleteFunc(w.waiting, func(x weighed) bool { return x.traceJob == j })
+}
+
+func (w *weighing) end(j *traceJob) { w.busy[j.user] -= int64(j.processors) }
