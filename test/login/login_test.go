@@ -137,6 +137,7 @@ func TestLogin(t *testing.T) {
 	t.Run("jobs", s.jobs)
 	t.Run("identity", s.identity)
 	t.Run("message", s.message)
+	t.Run("terminal", s.terminal)
 	t.Run("keys", s.keys)
 }
 
