@@ -149,6 +149,9 @@ type ReservationSpec struct {
 // object's: of a Reservation, an Account or a QOS.
 const NameAnnotation = "berth.hpc/name"
 
+// OrderAnnotation is a Partition's place among all, a number: slurm.conf's order.
+const OrderAnnotation = "berth.hpc/order"
+
 // ObjectNamed is the name of the object for an account or QOS that users call
 // name, as ReservationObject.
 func ObjectNamed(name string) string { return ReservationObject(name) }

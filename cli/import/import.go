@@ -67,7 +67,9 @@ func run(p *stdio.Process, o *options, file string) error {
 	}
 	objects := []any{cluster(conf)}
 	for i := range conf.Partitions {
-		objects = append(objects, object("Partition", conf.Partitions[i].Name, conf.Partitions[i].Spec))
+		p := object("Partition", conf.Partitions[i].Name, conf.Partitions[i].Spec)
+		p.Metadata.Annotations = conf.Partitions[i].Annotations
+		objects = append(objects, p)
 	}
 	for i := range conf.Nodes {
 		objects = append(objects, node(&conf.Nodes[i]))

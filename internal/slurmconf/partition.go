@@ -3,6 +3,7 @@ package slurmconf
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,7 @@ func (p *parser) readPartitions() error {
 			}
 			byDefault = len(p.config.Partitions)
 		}
+		part.Annotations = map[string]string{v1alpha1.OrderAnnotation: strconv.Itoa(len(p.config.Partitions) + 1)}
 		p.config.Partitions = append(p.config.Partitions, *part)
 	}
 	return nil

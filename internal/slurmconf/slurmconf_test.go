@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -57,6 +58,11 @@ func TestReference(t *testing.T) {
 	}
 	if !reflect.DeepEqual(c.Nodes[1], want) {
 		t.Errorf("node: %+v", c.Nodes[1])
+	}
+	for i, want := range []string{"1", "2"} { // sinfo lists them in this order
+		if have := c.Partitions[i].Annotations[v1alpha1.OrderAnnotation]; have != want {
+			t.Errorf("the order of %s is %q, not %q", c.Partitions[i].Name, have, want)
+		}
 	}
 	debug, batch := c.Partitions[0].Spec, c.Partitions[1].Spec
 	if !debug.Default || debug.MaxTime != job.Unlimited || debug.Nodes != "n[1-4]" || debug.OverSubscribe != "NO" {

@@ -24,7 +24,7 @@ import (
 // Pool describes nodes and partitions.
 type Pool interface {
 	NodesView() []status.Node
-	PartitionsView() []status.Partition
+	PartitionsView() []status.Partition // the caller's own
 }
 
 // Leader is the process that plans and writes, for one that only reads.
@@ -214,7 +214,9 @@ func (a *API) partitions(w http.ResponseWriter, r *http.Request, c *directory.Ca
 	if a.hidden(w, r, c, "partitions") {
 		return
 	}
-	a.list(w, r, &status.PartitionList{Kind: "PartitionList", APIVersion: apiVersion(), Items: a.Pool.PartitionsView()})
+	items := a.Pool.PartitionsView()
+	a.Directory.SortPartitions(items)
+	a.list(w, r, &status.PartitionList{Kind: "PartitionList", APIVersion: apiVersion(), Items: items})
 }
 
 func (a *API) clusterInfo(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
