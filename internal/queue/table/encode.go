@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -17,7 +18,7 @@ type field struct {
 }
 
 // planned are the fields that a plan changes; they are encoded when read.
-var planned = map[string]bool{"reason": true, "priority": true, "start": true, "plannedNodes": true}
+var planned = map[string]bool{"reason": true, "priority": true, "start": true, "plannedNodes": true, "dependency": true}
 
 var allFields, fixedFields, plannedFields = jobFields()
 
@@ -102,6 +103,7 @@ func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 	scratch.Priority = p.Priority
 	if p.Reason != "" {
 		scratch.Reason = p.Reason
+		scratch.Dependency = waitingFor(&r.Job, p.Reason)
 	}
 	if !p.Start.IsZero() {
 		scratch.Start = p.Start.Unix()
@@ -110,6 +112,22 @@ func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 		}
 	}
 	return scratch
+}
+
+// waitingFor is what the job still depends on, as far as the plan's reason
+// tells: nothing once it waits for nodes or licenses, as in Slurm, which
+// forgets what is fulfilled. Of several dependencies one cannot be told from
+// the other; the tasks of an array wait for one job each (aftercorr), and the
+// components of a heterogeneous job for one another.
+func waitingFor(j *status.Job, reason string) string {
+	switch {
+	case j.Dependency == "" || j.HetJobID != 0 || strings.Contains(j.Dependency, "aftercorr:"):
+	case reason == "Priority" || reason == "Resources" || reason == "Licenses":
+		return ""
+	case reason == "DependencyNeverSatisfied" && !strings.ContainsAny(j.Dependency, ",?"):
+		return strings.Replace(j.Dependency, "(unfulfilled)", "(failed)", 1)
+	}
+	return j.Dependency
 }
 
 // appendFields appends `"a":1,"b":"x"` without braces.

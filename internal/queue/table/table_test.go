@@ -236,3 +236,34 @@ func TestBillingFollowsThePartition(t *testing.T) {
 		t.Errorf("%+v", rows)
 	}
 }
+
+// TestDependencyThatIsOver: what a job no longer waits for is not told, and
+// what will never come is told as such; a guess is not made.
+func TestDependencyThatIsOver(t *testing.T) {
+	for _, c := range []struct {
+		kinds        []string
+		reason, want string
+	}{
+		{[]string{"afterok"}, "Dependency", "afterok:7(unfulfilled)"},
+		{[]string{"afterok"}, "JobHeldUser", "afterok:7(unfulfilled)"},
+		{[]string{"afterok"}, "Priority", ""},
+		{[]string{"afterok", "afterany"}, "Resources", ""},
+		{[]string{"afterok"}, "DependencyNeverSatisfied", "afterok:7(failed)"},
+		{[]string{"afterok", "afterany"}, "DependencyNeverSatisfied", "afterok:7(unfulfilled),afterany:7(unfulfilled)"},
+		{[]string{"aftercorr"}, "Resources", "aftercorr:7(unfulfilled)"},
+	} {
+		cluster, tab := newTable(plans{1: {Reason: c.reason}})
+		fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) {
+			for _, kind := range c.kinds {
+				b.Spec.Job.Dependencies.Items = append(b.Spec.Job.Dependencies.Items, job.Dependency{Type: kind, JobID: 7})
+			}
+		}))
+		rows := tab.Select(table.Query{})
+		if len(rows) != 1 {
+			t.Fatalf("%d rows", len(rows))
+		}
+		if have := tab.Merged(rows[0]).Dependency; have != c.want {
+			t.Errorf("%q with reason %s: %q, want %q", c.kinds, c.reason, have, c.want)
+		}
+	}
+}
