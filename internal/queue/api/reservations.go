@@ -189,13 +189,11 @@ func (o *Operations) placeReservation(r *v1alpha1.Reservation, again bool) error
 		s.Flags = with(s.Flags, "SPEC_NODES", "ALL_NODES")
 	}
 	names, err := hostlist.Expand(s.Nodes)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(names, func(n string) bool { return !free[n] }) {
 		return errBadNode
 	}
 	for _, n := range names {
 		switch {
-		case !free[n]:
-			return errBadNode
 		case taken[n]&byReservation != 0:
 			return errOverlap
 		case taken[n]&byJob != 0:

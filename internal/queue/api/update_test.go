@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -216,6 +219,96 @@ func TestReservations(t *testing.T) {
 	})
 	if got := remove("later"); got != "Requested reservation is in use" {
 		t.Error(got)
+	}
+}
+
+// The answers are those of Slurm 22.05.8; after each of them all is as before.
+func TestImpossibleReservations(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	reserve := func(verb, name string, changes ...string) string {
+		set := map[string]string{}
+		if verb == status.OpCreate {
+			set = map[string]string{"StartTime": "now+1hour", "Duration": "5", "Nodes": "n1", "Users": "anna"}
+		}
+		for i := 0; i < len(changes); i += 2 {
+			set[changes[i]] = changes[i+1]
+		}
+		return h.operation(t, "opal", status.Operation{Verb: verb, Entity: "reservation", Targets: []string{name}, Set: set}).Error
+	}
+	all := func() []v1alpha1.ReservationSpec {
+		var l v1alpha1.ReservationList
+		if err := h.Client.List(t.Context(), &l); err != nil {
+			t.Fatal(err)
+		}
+		var out []v1alpha1.ReservationSpec
+		for i := range l.Items {
+			out = append(out, l.Items[i].Spec)
+		}
+		return out
+	}
+	if got := reserve(status.OpCreate, "held"); got != "" {
+		t.Fatal(got)
+	}
+	before := all()
+	for _, c := range []struct {
+		verb, name, key, value, want string
+	}{
+		{status.OpCreate, "r", "StartTime", "2020-01-01", "Invalid time specified"},
+		{status.OpCreate, "r", "Nodes", "n9", "Invalid node name specified"},
+		{status.OpCreate, "r", "Nodes", "n[1-9]", "Invalid node name specified"},
+		{status.OpCreate, "r", "Nodes", "n[1-", "Invalid node name specified"},
+		{status.OpCreate, "r", "Users", "nobody", "Invalid user id"},
+		{status.OpCreate, "r", "Partition", "nope", "Invalid partition name specified"},
+		{status.OpCreate, "r", "Licenses", "nope", "Invalid license specification"},
+		{status.OpCreate, "r", "Comment", "x", "Requested reservation overlaps with another reservation"},
+		{status.OpUpdate, "nope", "Duration", "6", "Requested reservation is invalid"},
+		{status.OpUpdate, "held", "StartTime", "2020-01-01", "Invalid time specified"},
+		{status.OpUpdate, "held", "EndTime", "now", "Invalid time specified"},
+		{status.OpUpdate, "held", "Nodes", "n9", "Invalid node name specified"},
+		{status.OpUpdate, "held", "Users", "nobody", "Invalid user id"},
+		{status.OpUpdate, "held", "Users-", "anna", "Reservation request lacks users, groups or accounts"},
+		{status.OpUpdate, "held", "Partition", "nope", "Invalid partition name specified"},
+		{status.OpUpdate, "held", "Flags", "foo", "Error parsing flags foo.  No reservation update."},
+		{status.OpUpdate, "held", "Licenses", "nope", "Invalid license specification"},
+	} {
+		if got := reserve(c.verb, c.name, c.key, c.value); got != c.want {
+			t.Errorf("%s %s %s=%s: %q, want %q", c.verb, c.name, c.key, c.value, got, c.want)
+		}
+		if after := all(); !reflect.DeepEqual(before, after) {
+			t.Fatalf("%s %s %s=%s changes what is: %+v", c.verb, c.name, c.key, c.value, after)
+		}
+	}
+}
+
+// Nothing of an update is made when one part of it cannot be. The answers are
+// those of Slurm 22.05.8.
+func TestImpossibleUpdates(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	waitsFor := func(id int64) func(*v1alpha1.BatchJob) {
+		return func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Dependencies = job.Dependencies{Items: []job.Dependency{{Type: "afterok", JobID: id}}}
+		}
+	}
+	h.add(t, 1, "anna", nil)
+	h.add(t, 2, "anna", waitsFor(1))
+	h.add(t, 3, "anna", waitsFor(2))
+	before := h.stored(t, 1)
+	for _, c := range []struct{ key, value, want string }{
+		{"Dependency", "afterok:2", "Circular job dependency"},
+		{"Dependency", "afterany:3", "Circular job dependency"},
+		{"Dependency", "singleton,afterok:3", "Circular job dependency"},
+		{"Dependency", "afterok:1", "Job dependency problem"},
+		{"Partition", "nope", "Invalid partition name specified"},
+		{"ReqNodeList", "n9", "Invalid node name specified"},
+		{"TimeMin", "900", string(change.BadTimeMin)},
+	} {
+		op := status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: map[string]string{"Comment": "x", "TimeLimit": "7", c.key: c.value}}
+		if got := h.operation(t, "anna", op); got.Error != c.want {
+			t.Errorf("%s=%s: %q, want %q", c.key, c.value, got.Error, c.want)
+		}
+		if after := h.stored(t, 1); !reflect.DeepEqual(before, after) {
+			t.Fatalf("%s=%s changes the job: %+v", c.key, c.value, after.Job)
+		}
 	}
 }
 

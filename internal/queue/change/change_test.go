@@ -253,8 +253,8 @@ func TestReservation(t *testing.T) {
 			t.Errorf("without %s: %v", without.key, err)
 		}
 	}
-	s = v1alpha1.ReservationSpec{Users: []string{"anna"}, Duration: 10}
-	if _, err := change.Reservation(&s, map[string]string{"users-": "anna", "duration": "+5"}, w, false); err != nil || len(s.Users) > 0 || s.Duration != 15 {
+	s = v1alpha1.ReservationSpec{Users: []string{"anna", "ben"}, Duration: 10}
+	if _, err := change.Reservation(&s, map[string]string{"users-": "anna", "duration": "+5"}, w, false); err != nil || len(s.Users) != 1 || s.Duration != 15 {
 		t.Errorf("%v %+v", err, s)
 	}
 }

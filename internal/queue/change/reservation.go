@@ -1,6 +1,7 @@
 package change
 
 import (
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -26,12 +27,14 @@ type Pool struct {
 // line is scontrol's.
 const (
 	NoReservation         = ".  No reservation created."
+	NoUpdate              = ".  No reservation update."
 	NoStart       Refused = "A start time must be given" + NoReservation
 	NoEnd         Refused = "An end time or duration must be given" + NoReservation
 	NoSize        Refused = "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified" + NoReservation
 	NoUsers       Refused = "Either Users/Groups and/or Accounts must be specified" + NoReservation
 	Backward      Refused = "Start time cannot be after end time" + NoReservation
 	BadUser       Refused = "Invalid user id"
+	NobodyLeft    Refused = "Reservation request lacks users, groups or accounts"
 )
 
 // pastAllowed is how long ago a reservation may begin that is made now.
@@ -50,8 +53,26 @@ var otherFlags = map[string]bool{
 }
 
 // Reservation makes the settings in s. fresh: it is being made. moved tells
-// whether its nodes or its time have changed.
+// whether its nodes or its time have changed. After an error s is of no use.
 func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fresh bool) (moved bool, err error) {
+	moved, err = applyReservation(s, set, w, fresh)
+	var said Refused
+	switch {
+	case fresh:
+		return moved, err
+	case err == nil && len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
+		return moved, NobodyLeft
+	case errors.As(err, &said) && said == Backward:
+		return moved, BadTime
+	case errors.As(err, &said):
+		if what, created := strings.CutSuffix(string(said), NoReservation); created {
+			return moved, Refused(what + NoUpdate)
+		}
+	}
+	return moved, err
+}
+
+func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fresh bool) (moved bool, err error) {
 	var end time.Time
 	start, lasts := false, false
 	for _, key := range slices.Sorted(maps.Keys(set)) {
@@ -76,7 +97,7 @@ func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fr
 			lasts, moved = true, true
 		case "nodes":
 			if key != name {
-				return false, Refused("The +=/-= notation is not supported when updating nodes.  No reservation update.")
+				return false, Refused("The +=/-= notation is not supported when updating nodes" + NoUpdate)
 			}
 			s.Nodes, s.NodeCount, moved = v, 0, true
 			s.Flags = slices.DeleteFunc(s.Flags, func(f string) bool { return f == "ALL_NODES" || f == "SPEC_NODES" })
