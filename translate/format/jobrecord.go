@@ -118,7 +118,7 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	}
 	count := itoa(j.Nodes)
 	if pending(j) && j.MaxNodes > 0 {
-		count += "-" + itoa(j.MaxNodes)
+		count = itoa(min(j.Nodes, j.MaxNodes)) + "-" + itoa(j.MaxNodes)
 	}
 	r.line("NumNodes="+count, "NumCPUs="+itoa(j.CPUs), "NumTasks="+tasks, "CPUs/Task="+itoa(max(1, j.CPUsPerTask)),
 		"ReqB:S:C:T=0:0:"+star(j.CoresPerSocket)+":"+star(j.ThreadsPerCore))

@@ -52,6 +52,7 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 		r.Hosts = allocated(j, a, bill)
 	} else {
 		j.TRES = j.TRESReq
+		j.Nodes = max(j.Nodes, spread(&b.Spec.Job.Shape))
 	}
 	details(j, b)
 	files(j, b)
@@ -230,6 +231,17 @@ func request(j *status.Job, s *job.Job) {
 	default:
 		j.OverSubscribe = "OK"
 	}
+}
+
+// spread is the number of nodes that Slurm shows for a pending job with tasks
+// of several CPUs (-c): as if each node took the whole part of its share of
+// tasks. -N2 -n3 -c2 shows 3, and starts on 2. 0: as many as were asked for.
+func spread(sh *job.Shape) int32 {
+	if sh.CPUsPerTask < 2 || sh.TasksPerNode > 0 || sh.Tasks == 0 {
+		return 0
+	}
+	each := max(1, sh.Tasks/max(1, sh.MinNodes))
+	return (sh.Tasks + each - 1) / each
 }
 
 func gres(g job.GRES) string {

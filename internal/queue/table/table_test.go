@@ -267,3 +267,30 @@ func TestDependencyThatIsOver(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesOfPendingJobs: what squeue -o '%D %C' of Slurm 22.05.8 shows of held
+// jobs, and the nodes that they ask for.
+func TestNodesOfPendingJobs(t *testing.T) {
+	for _, c := range []struct {
+		shape       job.Shape
+		nodes, cpus int32
+		tres        string
+	}{
+		{job.Shape{MinNodes: 2, MaxNodes: 2, Tasks: 3, CPUsPerTask: 2}, 3, 6, "node=2"},
+		{job.Shape{MinNodes: 2, MaxNodes: 2, Tasks: 4, CPUsPerTask: 2}, 2, 8, "node=2"},
+		{job.Shape{MinNodes: 2, MaxNodes: 2, Tasks: 5, CPUsPerTask: 2}, 3, 10, "node=2"},
+		{job.Shape{MinNodes: 4, MaxNodes: 4, Tasks: 5, CPUsPerTask: 2}, 5, 10, "node=4"},
+		{job.Shape{MinNodes: 2, MaxNodes: 2, Tasks: 3, CPUsPerTask: 3}, 3, 9, "node=2"},
+		{job.Shape{MinNodes: 1, MaxNodes: 1, Tasks: 2, CPUsPerTask: 2}, 1, 4, "node=1"},
+		{job.Shape{MinNodes: 2, MaxNodes: 2, Tasks: 3}, 2, 3, "node=2"},
+		{job.Shape{MinNodes: 2, MaxNodes: 2, CPUsPerTask: 2}, 2, 4, "node=2"},
+		{job.Shape{MinNodes: 2, MaxNodes: 2, Tasks: 3, CPUsPerTask: 2, TasksPerNode: 2}, 2, 6, "node=2"},
+	} {
+		cluster, tab := newTable(nil)
+		fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape = c.shape }))
+		r := tab.Select(table.Query{})[0]
+		if r.Nodes != c.nodes || r.CPUs != c.cpus || !strings.Contains(r.TRES, c.tres) {
+			t.Errorf("%+v: %d nodes, %d CPUs, %s; want %d, %d, %s", c.shape, r.Nodes, r.CPUs, r.TRES, c.nodes, c.cpus, c.tres)
+		}
+	}
+}
