@@ -2,7 +2,6 @@ package data
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -45,20 +44,28 @@ func (o *Order) Compare(a, b int32) int {
 	if a == b {
 		return 0
 	}
-	for i := range o.keys {
-		k := &o.keys[i]
-		if len(k.fields) > 0 && o.store.Same(a, b, k.fields) {
-			continue
-		}
-		o.store.Load(&o.a, a, k.fields)
-		o.store.Load(&o.b, b, k.fields)
-		if c := k.compare(&o.a, &o.b, o.settings); c != 0 {
+	return o.compareFrom(0, a, b)
+}
+
+// compareFrom compares two rows of which the keys before the first are equal.
+func (o *Order) compareFrom(first int, a, b int32) int {
+	for i := range o.keys[first:] {
+		if c := o.compareKey(&o.keys[first+i], a, b); c != 0 {
 			return c
 		}
 	}
 	o.store.Load(&o.a, a, o.id)
 	o.store.Load(&o.b, b, o.id)
 	return format.CompareID(&o.a, &o.b)
+}
+
+func (o *Order) compareKey(k *orderKey, a, b int32) int {
+	if len(k.fields) > 0 && o.store.Same(a, b, k.fields) {
+		return 0
+	}
+	o.store.Load(&o.a, a, k.fields)
+	o.store.Load(&o.b, b, k.fields)
+	return k.compare(&o.a, &o.b, o.settings)
 }
 
 func (k *orderKey) compare(a, b *status.Job, s *format.Settings) int {
@@ -82,9 +89,6 @@ func (k *orderKey) compare(a, b *status.Job, s *format.Settings) int {
 	}
 	return c
 }
-
-// Sort puts slots into the order.
-func (o *Order) Sort(slots []int32) { slices.SortFunc(slots, o.Compare) }
 
 // Merge puts the slots of add, which are in no order, into sorted, which is.
 func (o *Order) Merge(sorted, add []int32) []int32 {

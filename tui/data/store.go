@@ -16,6 +16,7 @@ type Store struct {
 	slots   map[int64]int32
 	free    []int32
 	rows    int32 // slots in use or free
+	room    int32 // slots that the columns have room for
 
 	texts []string
 	ids   map[string]uint32
@@ -52,7 +53,7 @@ func NewStore(fields []string) *Store {
 // reset forgets all rows and texts.
 func (s *Store) reset() {
 	s.slots, s.ids = map[int64]int32{}, map[string]uint32{"": 0}
-	s.texts, s.free, s.rows = []string{""}, nil, 0
+	s.texts, s.free, s.rows, s.room = []string{""}, nil, 0, 0
 	for i := range s.columns {
 		c := &s.columns[i]
 		*c = column{Field: c.Field}
@@ -124,11 +125,11 @@ func (s *Store) put(j *status.Job) int32 {
 		slot = s.free[len(s.free)-1]
 		s.free = s.free[:len(s.free)-1]
 	default:
+		if s.rows == s.room {
+			s.grow()
+		}
 		slot = s.rows
 		s.rows++
-		for i := range s.columns {
-			s.columns[i].grow()
-		}
 	}
 	s.slots[j.ID] = slot
 	for i := range s.columns {
@@ -147,17 +148,28 @@ func (s *Store) put(j *status.Job) int32 {
 	return slot
 }
 
-func (c *column) grow() {
-	switch {
-	case c.Text != nil:
-		c.text = append(c.text, 0)
-	case c.Large != nil:
-		c.large = append(c.large, 0)
-	case c.Small != nil:
-		c.small = append(c.small, 0)
-	default:
-		c.flag = append(c.flag, false)
+// grow doubles the room: append adds a quarter to long slices, so that each
+// column of a long queue would be copied a dozen times.
+func (s *Store) grow() {
+	s.room = max(64, 2*s.room)
+	for i := range s.columns {
+		switch c := &s.columns[i]; {
+		case c.Text != nil:
+			c.text = resized(c.text, s.room)
+		case c.Large != nil:
+			c.large = resized(c.large, s.room)
+		case c.Small != nil:
+			c.small = resized(c.small, s.room)
+		default:
+			c.flag = resized(c.flag, s.room)
+		}
 	}
+}
+
+func resized[T any](old []T, n int32) []T {
+	out := make([]T, n)
+	copy(out, old)
+	return out
 }
 
 func (s *Store) intern(text string) uint32 {

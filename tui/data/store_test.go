@@ -110,3 +110,38 @@ func TestMergeIsSort(t *testing.T) {
 		t.Errorf("%v\nwant %v", got, want)
 	}
 }
+
+// Sorting a long list gives what comparing its rows gives, whatever the keys.
+func TestSortIsCompare(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	s := data.NewStore(fields)
+	var list []status.Job
+	for id := range int64(12_000) {
+		j := random(r, id+1)
+		if id%2 == 0 {
+			j.User = fmt.Sprint("one", id) // more texts than get ranks, with the names
+			j.Name = fmt.Sprint("one", id)
+		}
+		list = append(list, j)
+	}
+	s.Apply(&status.JobEvent{Type: status.EventSync, Revision: "x", Items: list})
+	columns := map[byte]*format.Column[status.Job]{}
+	for i := range format.JobColumns {
+		columns[format.JobColumns[i].Letter] = &format.JobColumns[i]
+	}
+	for _, letters := range []string{"Ptp", "utP", "tuj", "PjtuP", "lt", "i", "r", ""} {
+		for _, descending := range []bool{false, true} {
+			var keys []data.Key
+			for i, letter := range []byte(letters) {
+				keys = append(keys, data.Key{Column: columns[letter], Descending: descending != (i%2 == 0)})
+			}
+			o := data.NewOrder(s, keys, &format.Settings{})
+			got := s.Slots(nil)
+			want := slices.Clone(got)
+			slices.SortFunc(want, o.Compare)
+			if o.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("by %q, descending %v: another order", letters, descending)
+			}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package data
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	// fewRows are sorted as fast without ranks.
+	fewRows = 1000
+	// fewTexts bounds the texts of a column that get ranks: more of them, and
+	// finding the ranks costs as much as sorting.
+	fewTexts = 4096
+)
+
+// ranked is a row with where the first keys put it.
+type ranked struct {
+	rank uint64
+	slot int32
+}
+
+// Sort puts slots into the order. In a long queue there are few partitions,
+// states and users: the rows' places by the first keys that are such texts are
+// found once, so that most comparisons are of two numbers.
+func (o *Order) Sort(slots []int32) {
+	if len(slots) < fewRows {
+		slices.SortFunc(slots, o.Compare)
+		return
+	}
+	list := make([]ranked, len(slots))
+	for i, slot := range slots {
+		list[i].slot = slot
+	}
+	first, span := 0, uint64(1)
+	for first < len(o.keys) {
+		n := o.rank(&o.keys[first], list)
+		if n == 0 {
+			break
+		}
+		first++
+		if span *= n; span > 1<<40 {
+			break // another factor could overflow
+		}
+	}
+	slices.SortFunc(list, func(a, b ranked) int {
+		if c := cmp.Compare(a.rank, b.rank); c != 0 || a.slot == b.slot {
+			return c
+		}
+		return o.compareFrom(first, a.slot, b.slot)
+	})
+	for i := range list {
+		slots[i] = list[i].slot
+	}
+}
+
+// rank refines the ranks by a key and returns the number of places that it
+// has; 0, and the ranks are as they were: the key is not one text of few.
+func (o *Order) rank(k *orderKey, list []ranked) uint64 {
+	if len(k.fields) != 1 || len(k.Column.Fields) != 1 || o.store.columns[k.fields[0]].text == nil {
+		return 0
+	}
+	numbers := o.store.columns[k.fields[0]].text
+	// A row for each text, in the key's order.
+	examples := make([]int32, 0, 16)
+	seen := make([]bool, len(o.store.texts))
+	for i := range list {
+		if slot := list[i].slot; !seen[numbers[slot]] {
+			if len(examples) == fewTexts {
+				return 0
+			}
+			seen[numbers[slot]] = true
+			examples = append(examples, slot)
+		}
+	}
+	compare := func(a, b int32) int { return o.compareKey(k, a, b) }
+	slices.SortFunc(examples, compare)
+	places := make([]uint32, len(o.store.texts))
+	place := uint32(0)
+	for i, slot := range examples {
+		if i > 0 && compare(examples[i-1], slot) != 0 {
+			place++ // different texts may be equal to the key
+		}
+		places[numbers[slot]] = place
+	}
+	n := uint64(place) + 1
+	for i := range list {
+		list[i].rank = list[i].rank*n + uint64(places[numbers[list[i].slot]])
+	}
+	return n
+}
