@@ -56,7 +56,7 @@ func (p *planner) unbook(j *Job, d *Decision) {
 		p.nodes[d.Nodes[i].Node].have(d.Nodes[i].CPUs, j.sharers() > 1, -1)
 	}
 	for _, l := range j.Limits {
-		p.limits[l] += p.s.Limits[l].drawn(d.Nodes)
+		p.limits[l] += p.s.Limits[l].drawn(j, d.Nodes)
 	}
 }
 

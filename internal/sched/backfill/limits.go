@@ -15,6 +15,11 @@ func (e *engine) overLimit(j *Job) string {
 func (l *Limit) least(j *Job) int64 {
 	nodes := int64(j.fewestNodes())
 	switch l.What {
+	case QuantityBilling:
+		if j.Bill != nil {
+			return j.Bill(nil)
+		}
+		fallthrough
 	case QuantityCPUs:
 		return max(int64(j.leastCPUs())*nodes, int64(j.Tasks*j.perTask()))
 	case QuantityNodes:
@@ -41,16 +46,19 @@ func (l *Limit) count(list []GRES) int64 {
 // spend draws on the job's limits.
 func (e *engine) spend(j *Job, nodes []Assignment) {
 	for _, l := range j.Limits {
-		e.limits[l] -= e.s.Limits[l].drawn(nodes)
+		e.limits[l] -= e.s.Limits[l].drawn(j, nodes)
 	}
 }
 
-// drawn is what a job with these nodes draws on the limit.
-func (l *Limit) drawn(nodes []Assignment) int64 {
+// drawn is what the job draws on the limit with these nodes.
+func (l *Limit) drawn(j *Job, nodes []Assignment) int64 {
+	if l.What == QuantityBilling && j.Bill != nil {
+		return j.Bill(nodes)
+	}
 	sum := int64(0)
 	for i := range nodes {
 		switch a := &nodes[i]; l.What {
-		case QuantityCPUs:
+		case QuantityCPUs, QuantityBilling:
 			sum += int64(a.Count)
 		case QuantityNodes:
 			sum++

@@ -151,7 +151,7 @@ func (p *planner) startNow(j *Job, d *Decision) (over string) {
 // nodes; "": none.
 func (e *engine) exceeded(j *Job, nodes []Assignment) string {
 	for _, l := range j.Limits {
-		if e.limits[l] < e.s.Limits[l].drawn(nodes) {
+		if e.limits[l] < e.s.Limits[l].drawn(j, nodes) {
 			return e.s.Limits[l].Reason
 		}
 	}

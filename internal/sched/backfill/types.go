@@ -62,6 +62,7 @@ const (
 	QuantityNodes
 	QuantityMemory // MiB
 	QuantityGRES
+	QuantityBilling // as Job.Bill says
 )
 
 // Options choose the policy.
@@ -175,6 +176,9 @@ type Job struct {
 	Reservation string
 	Licenses    []License
 	Limits      []int // places in Snapshot.Limits
+	// Bill is what the job draws on limits of QuantityBilling when it gets these
+	// nodes, and at least when nodes is nil. A nil Bill counts the CPUs.
+	Bill func(nodes []Assignment) int64
 
 	// Eligible tells for each node number whether the job may run there
 	// (partition, features, exclusions). nil: everywhere.

@@ -335,8 +335,10 @@ func (j *judging) together(s scope, limits map[string]int64, kind string, t text
 
 func quantity(tres string) (backfill.Quantity, bool) {
 	switch {
-	case tres == "cpu", tres == "billing":
+	case tres == "cpu":
 		return backfill.QuantityCPUs, true
+	case tres == "billing":
+		return backfill.QuantityBilling, true
 	case tres == "node":
 		return backfill.QuantityNodes, true
 	case tres == "mem":

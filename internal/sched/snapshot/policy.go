@@ -121,6 +121,30 @@ func (v *View) bill(u *limits.Use) {
 	u.Billing, u.Billed = b.Of(u.CPUs, u.Memory, u.Nodes, u.GRES, u.Licenses), true
 }
 
+// billWith lets the plan count what the job is billed, where a limit is about
+// that. least is what it wants at least.
+func (v *View) billWith(out *backfill.Job, least *limits.Use) {
+	if !slices.ContainsFunc(out.Limits, func(l int) bool { return v.policy.limits.Limits[l].What == backfill.QuantityBilling }) {
+		return
+	}
+	partition, licences, atLeast := least.Partition, least.Licenses, least.Billing
+	out.Bill = func(nodes []backfill.Assignment) int64 {
+		if nodes == nil {
+			return atLeast
+		}
+		u := limits.Use{Partition: partition, Nodes: int64(len(nodes)), Licenses: licences}
+		for i := range nodes {
+			u.CPUs += int64(nodes[i].Count)
+			u.Memory += nodes[i].Memory
+			for _, g := range nodes[i].GRES {
+				u.GRES = count(u.GRES, g.Name, g.Type, g.Count)
+			}
+		}
+		v.bill(&u)
+		return u.Billing
+	}
+}
+
 func count(to map[string]int64, name, kind string, n int64) map[string]int64 {
 	if to == nil {
 		to = map[string]int64{}
@@ -150,6 +174,7 @@ func (v *View) judge(out *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) {
 	u := v.wants(out, b, w)
 	if out.Blocked == "" {
 		out.Blocked, out.Limits = v.policy.limits.Pending(&u)
+		v.billWith(out, &u)
 	}
 	if j.Hold == "" && j.Priority == nil {
 		w.Priority = v.policy.factors.Of(b.Spec.JobID, v.priorityJob(b, &u, out.Blocked))

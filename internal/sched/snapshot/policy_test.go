@@ -9,6 +9,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/priority"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 func quality(name string, change func(*v1alpha1.QOSSpec)) *v1alpha1.QOS {
@@ -185,4 +186,51 @@ func TestBillingWeighsInFairShare(t *testing.T) {
 	if cpus, memory := factor(""), factor("Mem=1"); cpus != 0.5 || memory >= 0.1 {
 		t.Errorf("a has used %v of all by CPUs, %v by memory", cpus, memory)
 	}
+}
+
+// Jobs of one plan together draw on a limit of billing what their partition
+// bills them, not their CPUs.
+func TestBillingLimitHoldsWithinOnePlan(t *testing.T) {
+	for _, c := range []struct {
+		weights string
+		most    int64
+		change  func(*v1alpha1.BatchJob)
+		now     int
+	}{
+		{"", 2, nil, 2},                       // one CPU each
+		{"CPU=2.0", 6, nil, 3},                // two each
+		{"CPU=2.0", 7, nil, 3},                // the rest is too little
+		{"CPU=0.5", 1, nil, 3},                // half a CPU each is rounded down to nothing
+		{"GRES/gpu=3.0", 5, oneCard, 1},       // by the card
+		{"CPU=1.0", 9, wholeNode, 2},          // all CPUs of a node
+		{"Node=10.0,CPU=1.0", 28, oneCard, 2}, // eleven each
+	} {
+		parts := partitions()
+		parts[0].Spec.TRESBillingWeights = c.weights
+		p := Policy{QOS: []*v1alpha1.QOS{quality("q", func(q *v1alpha1.QOSSpec) { q.Limits.GrpTRES = map[string]int64{"billing": c.most} })}}
+		var jobs []*v1alpha1.BatchJob
+		for id := range int64(3) {
+			b := aJob(id+1, withQOS("q"))
+			if c.change != nil {
+				c.change(b)
+			}
+			jobs = append(jobs, b)
+		}
+		now := 0
+		for _, d := range view(Input{Policy: p, Partitions: parts, Jobs: jobs}).Plan().Decisions {
+			switch {
+			case d.StartNow:
+				now++
+			case d.Reason != "QOSGrpBilling":
+				t.Errorf("%+v: job %d waits for %q", c, d.ID, d.Reason)
+			}
+		}
+		if now != c.now {
+			t.Errorf("weights %q, limit %d: %d jobs start, want %d", c.weights, c.most, now, c.now)
+		}
+	}
+}
+
+func oneCard(b *v1alpha1.BatchJob) {
+	b.Spec.Job.Shape.GRES = []job.GRES{{Name: "gpu", Count: 1, Per: job.PerNode}}
 }
