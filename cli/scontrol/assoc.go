@@ -325,7 +325,11 @@ func (v *assocView) addQOS(b *strings.Builder) {
 		if c == nil {
 			c = &assocCount{}
 		}
-		v.addRecord(b, []string{
+		nobody := []string{"Account Limits", "    No Accounts", "User Limits", "    No Users"}
+		if v.oneLine {
+			nobody = []string{"Account Limits=No Accounts", "User Limits=No Users"}
+		}
+		v.addRecord(b, append([]string{
 			fmt.Sprintf("QOS=%s(%d)", q.Name, i+1),
 			fmt.Sprintf("UsageRaw=%.6f", 0.0),
 			fmt.Sprintf("GrpJobs=%s GrpJobsAccrue=N(0) GrpSubmitJobs=%s GrpWall=%s(0.00)",
@@ -336,8 +340,7 @@ func (v *assocView) addQOS(b *strings.Builder) {
 			"MinPrioThresh= ", "MinTRESPJ=" + v.maxTRES(l.MinTRES),
 			"PreemptMode=" + strings.ToUpper(cmp.Or(q.PreemptMode, "OFF")),
 			fmt.Sprintf("Priority=%d", q.Priority),
-			"Account Limits", "    No Accounts", "User Limits", "    No Users",
-		})
+		}, nobody...))
 	}
 	if none {
 		b.WriteString("No QOS currently cached in Slurm.\n")

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // TestPlanFollows: whatever a plan becomes, a reader that asks has all of it,
