@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -47,7 +48,7 @@ func request(b *v1alpha1.BatchJob, row *status.Job, cluster string) status.Recor
 		Name: row.Name, User: row.User, UserID: row.UID, Group: row.Group, GroupID: row.GID,
 		Account: row.Account, QOS: row.QOS, Partition: row.Partition, WCKey: row.WCKey,
 		Submit: row.Submit, Eligible: row.Eligible, TimeLimit: row.TimeLimit, Priority: row.Priority,
-		ReqNodes: max(row.Nodes, 1), ReqCPUs: row.CPUs, ReqMem: row.MinMemory, ReqMemPerCPU: row.MemoryPerCPU,
+		ReqNodes: askedNodes(row), ReqCPUs: row.CPUs, ReqMem: row.MinMemory, ReqMemPerCPU: row.MemoryPerCPU,
 		WorkDir: j.Batch.WorkDir, SubmitLine: j.Batch.SubmitLine, Comment: j.Comment, AdminComment: j.AdminComment,
 		Constraints: j.Placement.Constraint, Container: j.Batch.Container["path"], Reservation: j.Reservation, Licenses: row.Licenses,
 		Batch: batch(b), ReqTRES: sorted(requested(b, row)),
@@ -66,6 +67,9 @@ func present(r status.Record, b *v1alpha1.BatchJob, row *status.Job, who People)
 	}
 	if over(st.State) || st.State == v1alpha1.StateCompleting {
 		r.End = seconds(st.EndTime)
+	}
+	if over(st.State) && st.StartTime == nil && b.Spec.Job.Time.Limit == 0 && row.TimeLimit == job.Unlimited {
+		r.TimeLimit = 0 // it never got one: sacct shows Partition_Limit
 	}
 	if st.Allocation != nil && len(st.Allocation.Nodes) > 0 {
 		r.Nodes, r.CPUs, r.NodeList = row.Nodes, row.CPUs, row.NodeList
@@ -194,6 +198,19 @@ func over(state string) bool {
 	return true
 }
 
+// askedNodes is the number of nodes asked for, that of the row's TRES: squeue
+// shows more of a pending job with tasks of several CPUs.
+func askedNodes(row *status.Job) int32 {
+	for item := range strings.SplitSeq(row.TRES, ",") {
+		if text, ok := strings.CutPrefix(item, "node="); ok {
+			if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+				return int32(max(n, 1))
+			}
+		}
+	}
+	return max(row.Nodes, 1)
+}
+
 // requested is the list of TRES asked for. A row that holds nodes shows what
 // it holds, so the request is made from the job.
 func requested(b *v1alpha1.BatchJob, row *status.Job) []string {
@@ -201,7 +218,7 @@ func requested(b *v1alpha1.BatchJob, row *status.Job) []string {
 	for _, g := range b.Spec.Job.Shape.GRES {
 		n := g.Count
 		if g.Per == "node" {
-			n *= int64(max(1, row.Nodes))
+			n *= int64(askedNodes(row))
 		}
 		list = append(list, fmt.Sprintf("gres/%s=%d", g.Name, n))
 		if g.Type != "" {
