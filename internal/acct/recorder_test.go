@@ -75,7 +75,7 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 		t.Fatalf("%v %+v", err, list)
 	}
 	eventually(t, "the record to be stored", func() bool { return r.Stored(b) })
-	if used := r.Usage().Decayed(time.Unix(200, 0), 0, time.Time{})[acct.Key{User: "anna"}]; used["cpu"] != 130 || used["mem"] != 1024*60 {
+	if used := r.Usage().Decayed(time.Unix(200, 0), 0, time.Time{}, nil)[acct.Key{User: "anna"}]; used["cpu"] != 130 || used["mem"] != 1024*60 {
 		t.Errorf("used: %v", used)
 	}
 	r.Steps(7, 2, []wire.StepRecord{{ID: 0, Name: "a", State: "COMPLETED", Nodes: []string{"n1"}, Tasks: 1, CPUs: 1}})
@@ -202,4 +202,49 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 	if got := ids(find(t, s, status.RecordQuery{})); len(got) != 3 {
 		t.Errorf("%v", got)
 	}
+}
+
+// What ran counts so often as its QOS says, just after it ended and when a new
+// process reads it from the database.
+func TestUsageCountsByQOS(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	ended := time.Now().Truncate(time.Hour).Add(-time.Hour)
+	c := fake.Cluster(interceptor.Funcs{})
+	start := func(c *control.Cluster) (*acct.Recorder, func()) {
+		r := acct.NewRecorder(acct.Config{Address: path, Cluster: c, Now: time.Now, Row: func(b *v1alpha1.BatchJob) status.Job {
+			j := row(b)
+			j.QOS, j.Start, j.End = b.Spec.Job.QOS, ended.Unix()-60, ended.Unix()
+			return j
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { r.Run(ctx); close(done) }()
+		stop := func() { cancel(); <-done }
+		t.Cleanup(stop)
+		return r, stop
+	}
+	cpus := func(r *acct.Recorder) float64 {
+		double := func(qos string) float64 { return map[string]float64{"dear": 2, "free": 0, "": 1}[qos] }
+		return r.Usage().Decayed(time.Now(), 0, time.Time{}, double)[acct.Key{User: "anna"}]["cpu"]
+	}
+	r, stop := start(c)
+	var jobs []*v1alpha1.BatchJob
+	for id, qos := range map[int64]string{1: "", 2: "dear", 3: "free"} {
+		b := batchJob(id, v1alpha1.StateCompleted)
+		b.Spec.Job.QOS = qos
+		began, end := metav1.NewMicroTime(ended.Add(-time.Minute)), metav1.NewMicroTime(ended)
+		b.Status.StartTime, b.Status.EndTime = &began, &end
+		jobs = append(jobs, b)
+		fake.Feed(c, b)
+	}
+	for _, b := range jobs {
+		eventually(t, "a record to be stored", func() bool { return r.Stored(b) })
+	}
+	const want = 60*2 + 2*60*2
+	if got := cpus(r); got != want {
+		t.Errorf("%v CPU-seconds, want %d", got, want)
+	}
+	stop()
+	r, _ = start(fake.Cluster(interceptor.Funcs{}))
+	eventually(t, "the database to be read", func() bool { return cpus(r) == want })
 }

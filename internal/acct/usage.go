@@ -14,6 +14,12 @@ import (
 // Key names the association that usage counts for.
 type Key struct{ Account, User string }
 
+// spender is an association in a QOS, whose factor weighs what was used.
+type spender struct {
+	Key
+	qos string
+}
+
 // Usage keeps what finished runs have used, for fair share. It is filled from
 // the database and by every record that is stored. Safe for concurrent use.
 //
@@ -21,8 +27,8 @@ type Key struct{ Account, User string }
 // at an instant is the integral with the weight 2^(-age/half-life).
 type Usage struct {
 	mu   sync.Mutex
-	runs map[Key]map[int64]map[string]float64 // by hour: TRES-seconds
-	seen map[string]bool                      // records that are in it
+	runs map[spender]map[int64]map[string]float64 // by hour: TRES-seconds
+	seen map[string]bool                          // records that are in it
 }
 
 // horizon is how far back usage is kept: what is older weighs nothing with any
@@ -30,12 +36,12 @@ type Usage struct {
 const horizon = 400 * 24 * time.Hour
 
 func newUsage() *Usage {
-	return &Usage{runs: map[Key]map[int64]map[string]float64{}, seen: map[string]bool{}}
+	return &Usage{runs: map[spender]map[int64]map[string]float64{}, seen: map[string]bool{}}
 }
 
 // load reads the runs of the database that matter.
 func (u *Usage) load(ctx context.Context, s *Store, now time.Time) error {
-	rows, err := s.read.QueryContext(ctx, s.q(`SELECT uid, restarts, account, user_name, start_at, end_at, cpus, mem, nodes, body
+	rows, err := s.read.QueryContext(ctx, s.q(`SELECT uid, restarts, account, user_name, qos, start_at, end_at, cpus, mem, nodes, body
 		FROM jobs WHERE span >= 0 AND end_at >= ? AND start_at > 0 AND end_at > start_at`), now.Add(-horizon).Unix())
 	if err != nil {
 		return fmt.Errorf("reading what was used: %w", err)
@@ -47,7 +53,7 @@ func (u *Usage) load(ctx context.Context, s *Store, now time.Time) error {
 		var r status.Record
 		var mem int64
 		var body string
-		if err := rows.Scan(&r.UID, &r.Restarts, &r.Account, &r.User, &r.Start, &r.End, &r.CPUs, &mem, &r.Nodes, &body); err != nil {
+		if err := rows.Scan(&r.UID, &r.Restarts, &r.Account, &r.User, &r.QOS, &r.Start, &r.End, &r.CPUs, &mem, &r.Nodes, &body); err != nil {
 			return fmt.Errorf("reading what was used: %w", err)
 		}
 		if strings.Contains(body, "gres/") || strings.Contains(body, `"suspended"`) || !strings.Contains(body, fmt.Sprintf("billing=%d,cpu=", r.CPUs)) {
@@ -80,7 +86,7 @@ func (u *Usage) add(r *status.Record) {
 		return
 	}
 	u.seen[key] = true
-	k := Key{r.Account, r.User}
+	k := spender{Key{r.Account, r.User}, r.QOS}
 	if u.runs[k] == nil {
 		u.runs[k] = map[int64]map[string]float64{}
 	}
@@ -103,27 +109,34 @@ func (u *Usage) add(r *status.Record) {
 
 // Decayed is what each association has used up to now, in TRES-seconds (memory
 // in MiB-seconds), with the given half-life (0: nothing fades), of what ran
-// from since on (zero: of all). Runs that have not ended are not in it.
-func (u *Usage) Decayed(now time.Time, halfLife time.Duration, since time.Time) map[Key]map[string]float64 {
+// from since on (zero: of all). factor is what a run counts for by its QOS; nil:
+// every run counts once. Runs that have not ended are not in it.
+func (u *Usage) Decayed(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64) map[Key]map[string]float64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	out := make(map[Key]map[string]float64, len(u.runs))
 	for k, hours := range u.runs {
-		sum := map[string]float64{}
+		sum, times := out[k.Key], 1.0
+		if sum == nil {
+			sum = map[string]float64{}
+			out[k.Key] = sum
+		}
+		if factor != nil {
+			times = factor(k.qos)
+		}
 		for hour, tres := range hours {
 			if !since.IsZero() && (hour+1)*3600 <= since.Unix() {
 				continue
 			}
-			weight := 1.0
+			weight := times
 			if halfLife > 0 {
 				age := max(0, now.Unix()-hour*3600-1800)
-				weight = math.Exp2(-float64(age) / halfLife.Seconds())
+				weight *= math.Exp2(-float64(age) / halfLife.Seconds())
 			}
 			for name, n := range tres {
 				sum[name] += n * weight
 			}
 		}
-		out[k] = sum
 	}
 	return out
 }

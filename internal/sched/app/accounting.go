@@ -36,8 +36,8 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 
 // usageOf tells the planner what accounting knows of past usage.
 func usageOf(rec *acct.Recorder) planner.UsageSource {
-	return func(now time.Time, halfLife time.Duration, since time.Time) map[priority.Key]map[string]float64 {
-		used := rec.Usage().Decayed(now, halfLife, since)
+	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64) map[priority.Key]map[string]float64 {
+		used := rec.Usage().Decayed(now, halfLife, since, factor)
 		out := make(map[priority.Key]map[string]float64, len(used))
 		for k, tres := range used {
 			out[priority.Key(k)] = tres

@@ -11,8 +11,9 @@ import (
 
 // UsageSource tells what finished runs of each association have used, in
 // TRES-seconds by name, decayed with the half-life (0: not at all), counting
-// from since on (zero: all). Safe for concurrent use.
-type UsageSource func(now time.Time, halfLife time.Duration, since time.Time) map[priority.Key]map[string]float64
+// from since on (zero: all), each run so often as the factor of its QOS says.
+// Safe for concurrent use.
+type UsageSource func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64) map[priority.Key]map[string]float64
 
 // freshUsage is how long what was used is taken as it was read, unless
 // PriorityCalcPeriod is shorter.
@@ -43,7 +44,7 @@ func (p *Planner) used(now time.Time) map[priority.Key]map[string]float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.usage == nil || now.Sub(p.usageAt) >= period {
-		p.usage, p.usageAt = p.Usage(now, half, reset(now, params.PriorityUsageResetPeriod)), now
+		p.usage, p.usageAt = p.Usage(now, half, reset(now, params.PriorityUsageResetPeriod), snapshot.UsageFactor(p.cluster.QOS.List())), now
 	}
 	return p.usage
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -56,6 +57,23 @@ func (v *View) addPolicy(in *Input) {
 	})
 }
 
+// UsageFactor tells how often a run in a QOS counts for what its association has
+// used (sacctmgr(1), UsageFactor): once where the QOS does not say.
+func UsageFactor(list []*v1alpha1.QOS) func(qos string) float64 {
+	factors := map[string]float64{}
+	for _, q := range list {
+		if f, err := strconv.ParseFloat(q.Spec.UsageFactor, 64); err == nil && f >= 0 {
+			factors[q.Name] = f
+		}
+	}
+	return func(qos string) float64 {
+		if f, set := factors[qos]; set {
+			return f
+		}
+		return 1
+	}
+}
+
 // usage adds what running jobs have used to what finished ones have.
 func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[limits.Key]map[string]float64, running []limits.Use) {
 	billing, minutes = map[priority.Key]float64{}, map[limits.Key]map[string]float64{}
@@ -74,6 +92,7 @@ func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[l
 			spend(k, name, n)
 		}
 	}
+	factor := UsageFactor(in.Policy.QOS)
 	for i := range v.Running {
 		b := v.jobs[v.Running[i].ID]
 		u := v.held(b)
@@ -81,7 +100,7 @@ func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[l
 		if b.Status.StartTime == nil {
 			continue
 		}
-		ran := max(0, float64(v.Now-b.Status.StartTime.Unix()-b.Status.Suspended))
+		ran := max(0, float64(v.Now-b.Status.StartTime.Unix()-b.Status.Suspended)) * factor(u.QOS)
 		k := priority.Key{Account: u.Account, User: u.User}
 		for name, n := range map[string]int64{"billing": u.Billing, "cpu": u.CPUs, "mem": u.Memory, "node": u.Nodes, limits.WallMinutes: 1} {
 			spend(k, name, ran*float64(n))

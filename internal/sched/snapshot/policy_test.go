@@ -234,3 +234,28 @@ func TestBillingLimitHoldsWithinOnePlan(t *testing.T) {
 func oneCard(b *v1alpha1.BatchJob) {
 	b.Spec.Job.Shape.GRES = []job.GRES{{Name: "gpu", Count: 1, Per: job.PerNode}}
 }
+
+// A QOS may make what runs in it count more or less, or not at all.
+func TestUsageFactorWeighsInFairShare(t *testing.T) {
+	for factor, want := range map[string]float64{"": 0.5, "1.000000": 0.5, "3": 0.75, "0": 0, "0.5": 1.0 / 3} {
+		in := Input{
+			Policy: Policy{
+				Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}},
+				QOS:      []*v1alpha1.QOS{quality("q", func(q *v1alpha1.QOSSpec) { q.UsageFactor = factor }), quality("plain", func(*v1alpha1.QOSSpec) {})}},
+			Jobs: []*v1alpha1.BatchJob{aJob(1, withQOS("q"), runningOn("0-1", "n1")), aJob(2, withQOS("plain"), runningOn("0-1", "n2"))},
+		}
+		in.Jobs[1].Spec.User = "b"
+		for _, b := range in.Jobs {
+			b.Status.StartTime = &metav1.MicroTime{Time: now.Add(-time.Hour)}
+		}
+		got := -1.0
+		for _, s := range view(in).Factors().Shares() {
+			if s.User == "a" {
+				got = s.EffectvUse
+			}
+		}
+		if got != want {
+			t.Errorf("with UsageFactor %q a has used %v of all, want %v", factor, got, want)
+		}
+	}
+}
