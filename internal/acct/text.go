@@ -3,8 +3,6 @@ package acct
 import (
 	"strconv"
 	"strings"
-
-	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
 // clean takes out what PostgreSQL's text cannot hold (NUL, bytes that are no
@@ -46,6 +44,3 @@ func amount(name, text string) (int64, bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	return int64(f * factor), err == nil
 }
-
-// fold writes node names as one list, "n[1-3]".
-func fold(names []string) string { return hostlist.Fold(names) }
