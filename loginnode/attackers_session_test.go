@@ -405,6 +405,11 @@ func TestS15NothingIsLeft(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Join(n.dir, "run")); err != nil || len(left) > 0 {
 		t.Errorf("left in the run folder: %v, %v", left, err)
 	}
+	t.Cleanup(func() {
+		for _, c := range childrenOf(os.Getpid()) {
+			t.Error("left: " + c)
+		}
+	})
 	eventually(t, "no child to be left", func() bool { return len(childrenOf(os.Getpid())) == 0 })
 }
 
@@ -427,7 +432,7 @@ func childrenOf(pid int) []string {
 		}
 		_, rest, _ := strings.Cut(string(data), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == itoa(pid) {
-			out = append(out, f)
+			out = append(out, string(data))
 		}
 	}
 	return out

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -22,6 +24,16 @@ func TestExecRunsAsTheUser(t *testing.T) {
 		if got := n.output(n.ann(), "id -G"); got != itoa(firstUID)+" "+itoa(firstUID+100) {
 			t.Errorf("groups: %s", got)
 		}
+	}
+}
+
+// A server under nohup ignores SIGHUP; what it starts must not.
+func TestSessionsIgnoreNoSignal(t *testing.T) {
+	n := start(t)
+	signal.Ignore(syscall.SIGHUP, syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGHUP, syscall.SIGTTOU)
+	if got := n.output(n.ann(), "grep SigIgn /proc/self/status"); !strings.HasSuffix(got, "\t0000000000000000") {
+		t.Error(got)
 	}
 }
 

@@ -30,6 +30,7 @@ const specFD = 3
 // for sftp; otherwise the process has become the user's shell.
 func Child() int {
 	runtime.LockOSThread()
+	heedSignals()
 	if err := child(); err != nil {
 		fmt.Fprintln(os.Stderr, "loginnode:", err)
 		return 1

@@ -1,0 +1,31 @@
+package session
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// kernelAction is the kernel's struct sigaction, which begins with the handler
+// on every architecture; its length here is an upper bound.
+type kernelAction struct {
+	handler uintptr
+	_       [7]uintptr
+}
+
+// heedSignals gives every ignored signal its default action. A server started
+// with nohup ignores SIGHUP, and so would the user's programs, which could then
+// outlive their terminal. os/signal cannot do it: what it resets to is what the
+// process began with, and a signal that it catches is lost meanwhile.
+func heedSignals() {
+	const ignored, maskSize = 1, 8
+	for sig := uintptr(1); sig <= 64; sig++ {
+		var now kernelAction
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&now)), maskSize, 0, 0)
+		if errno != 0 || now.handler != ignored {
+			continue
+		}
+		// SIGKILL and SIGSTOP cannot be ignored, so this has no reason to fail.
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(new(kernelAction))), 0, maskSize, 0, 0)
+	}
+}
