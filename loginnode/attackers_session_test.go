@@ -341,7 +341,7 @@ func TestS15ProcessesEndWithTheirClient(t *testing.T) {
 		var pid int
 		_, err = fmt.Fscan(out, &pid)
 		n.must(err)
-		c.Conn.Close() // no goodbye
+		c.Close() // no goodbye
 		eventually(t, fmt.Sprintf("the end of the process (terminal: %v)", tty), func() bool {
 			return syscall.Kill(pid, 0) == syscall.ESRCH
 		})
@@ -384,7 +384,7 @@ func TestS15NothingIsLeft(t *testing.T) {
 			}
 			if i%4 == 3 { // gone without a word
 				n.must(s.Start("sleep 1000"))
-				c.Conn.Close()
+				c.Close()
 				continue
 			}
 			n.must(s.Run("true"))
