@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,6 +138,7 @@ func TestLogin(t *testing.T) {
 	s := up(t)
 	t.Run("jobs", s.jobs)
 	t.Run("identity", s.identity)
+	t.Run("signals", s.signals)
 	t.Run("message", s.message)
 	t.Run("terminal", s.terminal)
 	t.Run("keys", s.keys)
@@ -197,6 +200,19 @@ func (s *site) identity(t *testing.T) {
 		map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}, nil)
 	if kube.KindOf(err) != kube.Forbidden {
 		t.Errorf("a token of another ServiceAccount: %v", err)
+	}
+}
+
+// signals: a session ignores none of those that end it with its terminal, or
+// with the other end of a pipe.
+func (s *site) signals(t *testing.T) {
+	f := strings.Fields(s.run("grep SigIgn: /proc/self/status"))
+	mask, err := strconv.ParseUint(f[len(f)-1], 16, 64)
+	must(t, err)
+	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGPIPE} {
+		if mask&(1<<(sig-1)) != 0 {
+			t.Errorf("%v is ignored", sig)
+		}
 	}
 }
 

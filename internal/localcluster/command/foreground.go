@@ -35,7 +35,9 @@ func (p *program) foreground(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+	// Caught and left unread, not ignored: jobs and logins would inherit that,
+	// and outlive their terminals.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
 
 	tell, report := io.Writer(p.Err), io.WriteCloser(nil)
 	if p.Env(reportEnv) != "" {
