@@ -281,7 +281,7 @@ func TestBadInput(t *testing.T) {
 	}{
 		{[]string{"--nodes=-1"}, "--nodes: -1 is not in 0..1000"},
 		{[]string{"--memory=lots"}, `--memory: "lots" is not a size`},
-		{[]string{"--scheduler=none"}, "neither internal nor external"},
+		{[]string{"--scheduler=some"}, `"some" is neither internal nor external nor none`},
 		{[]string{"--slurm-conf=" + conf}, conf + ":2: Invalid hostlist: n[1-"},
 		{[]string{"--slurm-conf=/does/not/exist"}, "no such file or directory"},
 		{[]string{"--state-dir=" + other}, "holds other files (thesis.tex)"},
