@@ -193,7 +193,7 @@ func testAccounting(t *testing.T, ctx context.Context, s *Site) {
 		for _, line := range strings.Fields(out) {
 			states[line]++
 		}
-		return err == nil && states["COMPLETED"] >= 6 && states["FAILED"] == 1 && states["OUT_OF_MEMORY"] == 1 && states["NODE_FAIL"] == 1
+		return err == nil && states["COMPLETED"] >= 6 && states["FAILED"] == 2 && states["CANCELLED"] == 1 && states["OUT_OF_MEMORY"] == 1 && states["NODE_FAIL"] == 1
 	})
 	if err != nil {
 		t.Errorf("sacct tells of %v: %v", states, err)
