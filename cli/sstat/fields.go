@@ -37,8 +37,11 @@ func fieldTable() []format.Field {
 	var out []format.Field
 	for name := range strings.SplitSeq(names, ",") {
 		f, ok := widths[name]
-		if !ok {
+		switch {
+		case !ok:
 			f = format.Field{Name: name, Width: 20}
+		case name == "AveDiskRead" || name == "AveDiskWrite":
+			f.Width = 12 // 14 in sacct
 		}
 		out = append(out, f)
 	}
