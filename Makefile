@@ -20,7 +20,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench e2e-mpi e2e-real test-login bench-login login-clients e2e-deb release-check snapshot fuzz clean
+.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -45,8 +45,9 @@ test-unit: ## tests of single packages, with the race detector
 	$(GO) test -race $$($(GO) list ./... | grep -vE '/(internal/localcluster|internal/processnode/e2e|internal/sched/app|cmd/scheduler|cmd/berth-local|test)(/|$$)')
 	$(GO) test ./internal/sched/backfill # 3,000 cases of each property; the race detector has 200
 
+# Tests of clusters mostly wait, so there are more of them at once than CPUs.
 test-cluster: build ## tests against a real API server
-	$(GO) test -timeout 20m -ldflags "$(K8SFLAGS)" $(HEAVYPKGS)
+	$(GO) test -timeout 20m -parallel 4 -ldflags "$(K8SFLAGS)" $(HEAVYPKGS)
 
 test-full: build ## the long forms of what test runs short: thousands of jobs, a dozen crashes
 	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 20m -run 'TestLive|Killed' ./internal/queue ./internal/sched/app
@@ -69,18 +70,40 @@ demo: build ## a local cluster, a job over three nodes, its output, and down aga
 bench: build ## the table of docs/performance.md
 	$(GO) run ./test/bench
 
+bench-queue: build ## the table of the same page about a queue of 10,000 jobs
+	$(GO) run ./test/bench -suite=queue
+	$(GO) run ./test/bench -suite=nodes -slurm=none
+
+bench-steps: build ## the table of the same page about steps
+	$(GO) run ./test/bench -suite=steps
+
 e2e-mpi: build ## OpenMPI, MPICH and srun over three process nodes (needs openmpi-bin mpich python3-mpi4py libpmix-dev pkg-config)
 	$(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestMPI
 
-e2e-real: build ## the same on three real kubelets with containerd (root)
+e2e-programs: build ## Snakemake, Toil, batchtools and ClusterShell, those that are installed, on a local cluster (minutes of their own waiting)
+	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 15m ./test/e2e -run TestInstalledPrograms
+
+e2e-real: build ## the installed product on three real kubelets with containerd (root)
 	test/realnode/run.sh
 
 LOGINPKGS := ./loginnode/... ./test/login
 # Clients that test-login talks to the login node with; what is missing is skipped.
 LOGINCLIENTS := openssh-client openssh-sftp-server rsync sshfs lftp dropbear-bin putty-tools python3-paramiko ssh-audit curl
 
-test-login: build ## the login node: attackers, real clients, a local cluster; long form (as root, else of oneself only)
-	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 30m $(LOGINPKGS)
+test-login: build ## the login node: attackers, real clients, a local cluster (as root, else of oneself only)
+	$(GO) test -count=1 -v -timeout 30m $(LOGINPKGS)
+
+test-login-long: ## its long forms: 2,000 sessions, 1,000 terminals, 100,000 channels, 2,000 peers that never log in
+	BERTH_TEST_FULL=1 $(GO) test -count=1 -v -timeout 30m ./loginnode -run 'TestS15NothingIsLeft|TestIdleTerminals|TestS07ManyChannels|TestS06AnAttack'
+
+bench-real: build ## the table of the same page about real kubelets: 500 jobs beside 500 plain JobSets (root)
+	$(GO) run ./test/bench -suite=real
+
+bench-sched: ## the table of the same page about the planner (BERTH_TEST_TRACES=FOLDER replays KTH-SP2 too)
+	$(GO) run ./test/bench -suite=planner
+
+bench-kwok: build ## the table of the same page about pods that kube-scheduler's own profile binds too
+	$(GO) run ./test/bench -suite=pods
 
 bench-login: build-light ## the login node beside Debian's sshd (as root; needs openssh-server)
 	$(GO) run ./test/benchlogin
@@ -98,6 +121,22 @@ release-check: ## goreleaser.yaml (compiles goreleaser: minutes the first time)
 
 snapshot: ## everything that a release has, into dist/, unsigned and unpublished
 	$(GORELEASER) release -f goreleaser.yaml --snapshot --clean --skip=sign
+	$(MAKE) images
+
+snapshot-light: ## the same without what has Kubernetes inside: minutes, not half an hour
+	BERTH_RELEASE=light $(GORELEASER) release -f goreleaser.yaml --snapshot --clean --skip=sign
+
+snapshot-signed: ## the same with a signature, by cosign's COSIGN_KEY (BERTH_RELEASE=light: without what has Kubernetes inside)
+	$(GORELEASER) release -f goreleaser.yaml --snapshot --clean
+
+images: ## the images of what snapshot has built, for each platform, into dist/images (IMAGEFLAGS=-login-base ROOT.tar where no registry is reached)
+	$(GO) run ./deploy/package/image -version $(subst ~,-,$(VERSION)) -dist dist -out dist/images $(IMAGEFLAGS)
+
+cross: ## the light programs for every platform of a release, which compiles them and keeps none
+	@for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do echo "$$p: the commands"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./cmd/berth ./cmd/berth-translate ./cmd/berth-tui || exit 1; done
+	@for a in amd64 arm64; do echo "linux/$$a: agent and login node"; \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$a $(GO) build -o /dev/null ./cmd/agent ./cmd/loginnode || exit 1; done
 
 fuzz: ## each fuzz target for FUZZTIME (default 10m)
 	@.ci/fuzz $${FUZZTIME:-10m}

@@ -63,8 +63,16 @@ func Main(name string, args []string, p *stdio.Process, d Deps) int {
 	if _, set := p.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(800)
 	}
-	return Exit(p.Err, name, make(p, d).Run(context.Background(), args))
+	err := make(p, d).Run(context.Background(), args)
+	code := Exit(p.Err, name, err)
+	if submits[name] {
+		return slurmerr.ExitCodeFor(err, p.Env)
+	}
+	return code
 }
+
+// submits are the commands that end as SLURM_EXIT_ERROR says.
+var submits = map[string]bool{"sbatch": true, "srun": true, "salloc": true}
 
 // Exit prints err as the last word of the command called name, and returns the
 // exit code that says the same.

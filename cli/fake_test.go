@@ -18,10 +18,12 @@ import (
 // fakeQueue starts a TLS server that answers from the script's own files: a
 // request of METHOD .../jobs?QUERY is answered by the file api/METHOD-jobs
 // (api/METHOD-jobs-all where all states are asked for, and that file exists),
-// and written down in the file requests. A file that begins with a status code
+// and written down in the file requests. The n-th request of a kind is answered
+// by the file with -n behind its name, if it exists. A file that begins with a status code
 // in a line of its own is an error.
 func fakeQueue(env *testscript.Env) error {
 	var mu sync.Mutex
+	times := map[string]int{}
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -39,7 +41,11 @@ func fakeQueue(env *testscript.Env) error {
 				name += "-all"
 			}
 		}
-		data, err := os.ReadFile(name)
+		times[name]++
+		data, err := os.ReadFile(fmt.Sprintf("%s-%d", name, times[name]))
+		if err != nil {
+			data, err = os.ReadFile(name)
+		}
 		if err != nil {
 			http.Error(w, `{"kind":"Status","code":404,"reason":"NotFound","message":"no such file"}`, http.StatusNotFound)
 			return

@@ -396,6 +396,8 @@ func TestFish(t *testing.T) {
 
 func TestZsh(t *testing.T) {
 	s := newSite(t)
-	// Without quotes zsh takes the bracket for a subscript of its own.
-	testLines(t, s, zsh(t, s), line{"sinfo -n \"n[1-3,\t]\"", []string{"-n", "n[1-3,4]"}})
+	testLines(t, s, zsh(t, s), line{"sinfo -n \"n[1-3,\t]\"", []string{"-n", "n[1-3,4]"}},
+		// Without quotes zsh takes the bracket for a subscript of its own.
+		line{"sinfo -n n[1-3,\t]", []string{"-n", "n[1-3,4]"}}, line{"true; A=b squeue --nodelist=n[1-3,\t]", []string{"--nodelist=n[1-3,4]"}},
+		line{"arr=(x y); show $arr[2] $arr[(i)y\t]", []string{"y", "2"}}) // and others' subscripts are still theirs
 }

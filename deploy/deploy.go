@@ -22,3 +22,8 @@ var JobSetWebhooks []byte
 //
 //go:embed rbac/*.yaml
 var RBAC embed.FS
+
+// Admission is the admission policies that go with the resource definitions.
+//
+//go:embed admission/*.yaml
+var Admission embed.FS

@@ -82,6 +82,7 @@ func TestS11ForbiddenDestinations(t *testing.T) {
 	for _, target := range []string{
 		"169.254.169.254:80", "[::ffff:169.254.169.254]:80", "[::ffff:127.0.0.1]:" + port, "127.0.0.1:" + port,
 		"127.0.0.1:10250", "192.0.2.1:2379", "0.0.0.0:22", "[::]:22", "rebind.example:80", "mapped.example:80", "[fe80::1]:80",
+		"100.100.100.200:80", "168.63.129.16:80", "[64:ff9b::a9fe:a9fe]:80",
 	} {
 		_, err := c.Dial("tcp", target)
 		var open *ssh.OpenChannelError
@@ -94,7 +95,7 @@ func TestS11ForbiddenDestinations(t *testing.T) {
 			t.Errorf("%s: connected", name)
 		}
 	}
-	if f := n.audit.find(t, "forward"); len(f) != 13 || f[0].Target != "169.254.169.254:80" || f[0].Reason == "" {
+	if f := n.audit.find(t, "forward"); len(f) != 16 || f[0].Target != "169.254.169.254:80" || f[0].Reason == "" {
 		t.Errorf("audit: %d, %+v", len(f), f[0])
 	}
 }

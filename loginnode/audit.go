@@ -1,10 +1,13 @@
 package loginnode
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Record is a line of the audit log. Fields that say nothing are left out.
@@ -13,12 +16,17 @@ import (
 type Record struct {
 	Time time.Time `json:"time"`
 	// Event: login, login-failed, logout, session-start, session-end,
-	// session-failed, forward, refused, drain.
+	// session-failed, forward, refused, pod-retired, drain.
 	Event  string `json:"event"`
 	Conn   string `json:"conn,omitempty"` // the same for all of a connection
 	User   string `json:"user,omitempty"`
 	UID    *int   `json:"uid,omitempty"`
 	Source string `json:"source,omitempty"`
+	// Node, of a connection to a compute node; Through is the connection it
+	// comes through, Job where its sessions run.
+	Node    string `json:"node,omitempty"`
+	Through string `json:"through,omitempty"`
+	Job     int64  `json:"job,omitempty"`
 
 	Method      string `json:"method,omitempty"`
 	KeyType     string `json:"keyType,omitempty"`
@@ -50,19 +58,22 @@ type audit struct {
 	bad func(error)
 }
 
-// maxCommand cuts commands in the audit log.
-const maxCommand = 4096
+// maxText cuts texts that clients choose: a user's name may have 256 kB before
+// anybody has logged in.
+const maxText = 4096
 
 func (a *audit) write(r Record) {
 	if a.to == nil {
 		return
 	}
 	r.Time = a.now().UTC()
-	r.Command = cut(r.Command)
+	for _, text := range []*string{&r.User, &r.Target, &r.Client, &r.Reason, &r.Command, &r.CertID} {
+		*text = cut(*text)
+	}
 	line, err := json.Marshal(r)
 	if err == nil {
 		a.mu.Lock()
-		_, err = a.to.Write(append(line, '\n'))
+		_, err = Printable(a.to).Write(append(line, '\n'))
 		a.mu.Unlock()
 	}
 	if err != nil {
@@ -71,8 +82,40 @@ func (a *audit) write(r Record) {
 }
 
 func cut(s string) string {
-	if len(s) > maxCommand {
-		return s[:maxCommand] + "..."
+	if len(s) > maxText {
+		return s[:maxText] + "..."
 	}
 	return s
+}
+
+// Printable passes JSON on in which characters that steer a terminal, or turn
+// the direction of a text, are written as \u and their number. encoding/json
+// does so for those of ASCII only.
+func Printable(w io.Writer) io.Writer { return printable{w} }
+
+type printable struct{ to io.Writer }
+
+func (p printable) Write(text []byte) (int, error) {
+	if !bytes.ContainsFunc(text, steers) {
+		return p.to.Write(text)
+	}
+	out := make([]byte, 0, len(text)+64)
+	for rest := text; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if steers(r) {
+			out = fmt.Appendf(out, "\\u%04x", r)
+		} else {
+			out = append(out, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	if _, err := p.to.Write(out); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// steers tells of DEL, C1 and what Unicode has for directions and lines.
+func steers(r rune) bool {
+	return r >= 0x7f && r <= 0x9f || r == 0x061c || r >= 0x200e && r <= 0x200f || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }

@@ -21,8 +21,11 @@ import (
 type Config struct {
 	Auth     *auth.Config
 	HostKeys []ssh.Signer
-	Session  session.Config // Events and Agent are set by the server
-	Policy   forward.Policy
+	// NextHostKeys are announced to clients, who believe them later, and not
+	// used yet; nil: none.
+	NextHostKeys []ssh.Signer
+	Session      session.Config // Events and Agent are set by the server
+	Policy       forward.Policy
 
 	// Banner is shown before the login; "": none.
 	Banner string
@@ -37,6 +40,10 @@ type Config struct {
 	Penalties    Penalties
 	// MaxSessions of one connection; 0: 64.
 	MaxSessions int
+	// MaxUserConnections and MaxUserChannels bound what one user has at a time,
+	// sessions and forwarded connections together; 0: 256 and 512.
+	MaxUserConnections int
+	MaxUserChannels    int
 	// KeepAlive is how often a silent client is asked whether it is there, and
 	// KeepAliveMax how many answers may be missing. 0: 30 s and 4.
 	KeepAlive    time.Duration
@@ -53,10 +60,18 @@ type Config struct {
 	// called again at Renew. With an error it may still return a Credential,
 	// whose Env sessions then get while it is tried again.
 	Identity func(ctx context.Context, u *auth.User) (*Credential, error)
+	// Nodes lets users reach the nodes of their jobs; nil: no.
+	Nodes *Nodes
+	// Pods gives each user a pod; nil: sessions are this server's own children.
+	Pods *Pods
+	// Gateway makes this the server of a user's pod; nil: it is not.
+	Gateway *Gateway
 	// DeviceLogin asks the user to log in elsewhere, by keyboard-interactive;
-	// nil: public keys only. It returns an error unless the login is proven to
-	// be that user's.
+	// nil: public keys only. tell shows a text, and finds out with an empty one
+	// whether the client is there. It returns an error unless the login is proven
+	// to be that user's. DeviceGrace is how long it may take; 0: 5 min.
 	DeviceLogin func(ctx context.Context, u *auth.User, tell func(text string) error) error
+	DeviceGrace time.Duration
 
 	// Log is for the administrator; nil: none. Audit gets one JSON object a
 	// line; nil: none.
@@ -99,14 +114,24 @@ func (c *Config) complete() error {
 		return errors.New("no program for sessions")
 	}
 	c.LoginGrace = or(c.LoginGrace, time.Minute)
+	c.DeviceGrace = or(c.DeviceGrace, 5*time.Minute)
 	c.MaxAuthTries = or(c.MaxAuthTries, 6)
 	c.FailureDelay = or(c.FailureDelay, 20*time.Millisecond)
 	c.MaxSessions = or(c.MaxSessions, 64)
+	c.MaxUserConnections, c.MaxUserChannels = or(c.MaxUserConnections, 256), or(c.MaxUserChannels, 512)
 	c.KeepAlive = or(c.KeepAlive, 30*time.Second)
 	c.KeepAliveMax = or(c.KeepAliveMax, 4)
 	c.RunDir = or(c.RunDir, "/run/berth-login")
 	c.Session.Path = or(c.Session.Path, "/usr/local/bin:/usr/bin:/bin:/usr/games")
 	c.Session.Umask = or(c.Session.Umask, 0o022)
+	if c.Pods != nil {
+		if err := c.Pods.complete(); err != nil {
+			return err
+		}
+		if c.Auth.PermitRoot {
+			return errors.New("pods: there is none for root, who must not be permitted to log in")
+		}
+	}
 	c.Startups.complete()
 	c.Penalties.complete()
 	if c.Now == nil {

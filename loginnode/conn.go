@@ -15,6 +15,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/relay"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
@@ -28,10 +29,24 @@ type conn struct {
 	from   netip.AddrPort
 	opened time.Time
 
+	// outer, of a connection to a compute node, is the one it comes through.
+	outer *conn
+	node  string
+	place *Place // set before the login succeeds
+	// link, where users have pods, is the way to the user's; flow what it has
+	// carried beside sessions.
+	link *podLink
+	flow relay.Flow
+	// admission, in a pod, is what the gateway says of the client.
+	admission atomic.Pointer[Admission]
+	// carried counts the connections to nodes through this one.
+	carried atomic.Int32
+
 	// grace closes the connection unless somebody logs in in time.
 	grace   *time.Timer
 	expired atomic.Bool
 	early   sync.Once // leaves the gate
+	longer  sync.Once // extends grace
 	tried   atomic.Bool
 	proven  atomic.Bool
 
@@ -59,9 +74,19 @@ func newConn(s *Server, c net.Conn) *conn {
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.grace = time.AfterFunc(s.cfg.LoginGrace, func() {
 		k.expired.Store(true)
+		k.cancel() // of what waits for an identity source
 		_ = k.Close()
 	})
 	return k
+}
+
+// extendGrace gives somebody who logs in elsewhere more time, once.
+func (c *conn) extendGrace() {
+	c.longer.Do(func() {
+		if c.grace.Stop() {
+			c.grace.Reset(c.server.cfg.DeviceGrace)
+		}
+	})
 }
 
 func addrPort(a net.Addr) netip.AddrPort {
@@ -80,6 +105,14 @@ func (c *conn) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(c.from)
 }
 
+// LocalAddr is where the client has connected to.
+func (c *conn) LocalAddr() net.Addr {
+	if c.outer != nil {
+		return c.outer.LocalAddr()
+	}
+	return c.Conn.LocalAddr()
+}
+
 // authenticated ends the time limit and the place among those who have not
 // logged in.
 func (c *conn) authenticated() {
@@ -89,6 +122,9 @@ func (c *conn) authenticated() {
 }
 
 func (c *conn) leaveGate() {
+	if c.outer != nil {
+		return // it has not entered
+	}
 	c.early.Do(func() {
 		c.server.gate.leave(c.from.Addr())
 		c.server.metrics.add("berth_login_early_connections", -1)
@@ -111,15 +147,31 @@ func (c *conn) serve(sc *ssh.ServerConn) bool {
 		_ = c.Close()
 		return false
 	}
+	if err := c.server.quotas.join(login.User); err != nil {
+		c.failed = true
+		c.server.crowded(c, login.User, err)
+		return false
+	}
 	c.ssh, c.login = sc, login
 	c.forward = &forward.Forwarder{
 		Policy: &c.server.cfg.Policy, Login: login, SSH: sc, Context: c.ctx, Bytes: &c.bytes,
 		Panicked: c.server.panicked, Report: c.forwarded,
+		Reach: c.reach, Room: c.room(),
 	}
 	c.server.join(c)
+	if c.server.keeper != nil {
+		c.openLink()
+	}
 	go c.keepAlive()
+	go func() {
+		defer c.server.contain()
+		c.server.announce(sc)
+	}()
 	return true
 }
+
+// room is the share of the server that the connection's user has.
+func (c *conn) room() room { return room{c.server.quotas, c.login.User.UID} }
 
 // handshaken is the connection after the handshake; nil: before.
 func (c *conn) handshaken() *ssh.ServerConn {
@@ -143,7 +195,16 @@ func (c *conn) forwarded(kind, target string, err error) {
 
 // record begins an audit record of this connection.
 func (c *conn) record(event string) Record {
-	r := Record{Event: event, Conn: c.id, Source: c.from.String()}
+	r := Record{Event: event, Conn: c.id, Source: c.source().String(), Node: c.node}
+	if a := c.admission.Load(); a != nil {
+		r.Through = a.Conn
+	}
+	if c.outer != nil {
+		r.Through = c.outer.id
+	}
+	if c.place != nil {
+		r.Job = c.place.Job
+	}
 	if c.login != nil {
 		r.User, r.UID = c.login.User.Name, &c.login.User.UID
 	}
@@ -194,9 +255,23 @@ func (c *conn) session(nc ssh.NewChannel) {
 		return
 	}
 	defer c.sessions.Add(-1)
-	session.Serve(&c.server.session, &session.Conn{
-		SSH: c.ssh, Login: c.login, From: c.from, To: addrPort(c.LocalAddr()), Context: c.ctx, Owner: c,
-	}, nc)
+	r := c.room()
+	if !r.Enter() {
+		_ = nc.Reject(ssh.ResourceShortage, "you have too many sessions and forwarded connections")
+		return
+	}
+	defer r.Leave()
+	if c.link != nil {
+		c.relaySession(nc)
+		return
+	}
+	session.Serve(&c.server.session, c.sessionConn(), nc)
+}
+
+func (c *conn) sessionConn() *session.Conn {
+	return &session.Conn{
+		SSH: c.ssh, Login: c.login, From: c.source(), To: c.local(), Context: c.ctx, Owner: c, Inside: c.inside(),
+	}
 }
 
 // end releases what the connection holds.
@@ -216,8 +291,9 @@ func (c *conn) end() {
 	}
 	c.forward.Close()
 	c.server.part(c)
+	c.server.quotas.part(c.login.User)
 	r := c.record("logout")
 	r.Seconds = c.server.cfg.Now().Sub(c.opened).Seconds()
-	r.BytesIn, r.BytesOut = c.bytes.In.Load(), c.bytes.Out.Load()
+	r.BytesIn, r.BytesOut = c.bytes.In.Load()+c.flow.In.Load(), c.bytes.Out.Load()+c.flow.Out.Load()
 	c.server.audit.write(r)
 }

@@ -36,12 +36,14 @@ type credentials struct {
 
 // held is a user's credential.
 type held struct {
+	name     string // the user's
 	sessions int
 	folder   string
 	env      []string
 	remove   func()
 	first    chan struct{} // closed when the first attempt is over
 	stop     context.CancelFunc
+	now      chan struct{} // there is a new one
 }
 
 // acquire gives a session the user's credential. A cluster that does not
@@ -74,6 +76,9 @@ func (c *credentials) get(u *auth.User) (*held, error) {
 		return nil, fmt.Errorf("the server ends")
 	}
 	if h := c.users[u.UID]; h != nil {
+		if h.name != u.Name {
+			return nil, fmt.Errorf("uid %d is that of user %s, who has processes here", u.UID, h.name)
+		}
 		h.sessions++
 		return h, nil
 	}
@@ -82,7 +87,7 @@ func (c *credentials) get(u *auth.User) (*held, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	h := &held{sessions: 1, folder: folder, remove: remove, first: make(chan struct{}), stop: stop}
+	h := &held{name: u.Name, sessions: 1, folder: folder, remove: remove, first: make(chan struct{}), stop: stop, now: make(chan struct{}, 1)}
 	c.users[u.UID] = h
 	c.all.Add(1)
 	go func() {
@@ -107,11 +112,26 @@ func (c *credentials) keep(ctx context.Context, u *auth.User, h *held) {
 			return
 		case <-next.C:
 			renew = c.renew(ctx, u, h)
+		case <-h.now:
+			next.Stop()
+			renew = c.renew(ctx, u, h)
 		case <-tick.C:
 			next.Stop()
 			if c.forget(u, h) {
 				return
 			}
+		}
+	}
+}
+
+// renewNow has a user's credential written anew, if there is one.
+func (c *credentials) renewNow(uid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.users[uid]; h != nil {
+		select {
+		case h.now <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -7,5 +7,6 @@
 // parts, because the library's own handlers are not fit for several users who
 // do not trust one another (docs/decisions/0017-the-login-node-owns-its-handlers.md).
 // Parts: auth (who may log in), session (shells, commands, sftp), forward
-// (TCP, Unix sockets, agents), asuser (acting with a user's rights).
+// (TCP, Unix sockets, agents), asuser (acting with a user's rights), oidc (login
+// at an OpenID provider), relay (passing on to the server in a user's pod).
 package loginnode

@@ -22,6 +22,8 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/daemon"
+	"github.com/berth-hpc/berth/loginnode/injob"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
@@ -31,6 +33,12 @@ const deadline = 60 * time.Second
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == session.ChildCommand {
 		os.Exit(session.Child())
+	}
+	if len(os.Args) > 1 && os.Args[1] == injob.Arg {
+		os.Exit(injob.Main(os.Args[2:], os.Stdin, os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == daemon.PodCommand {
+		os.Exit(daemon.Main(os.Args[1:], os.Stdout, os.Stderr, daemon.Peers{}))
 	}
 	os.Exit(runTests(m))
 }
@@ -43,7 +51,7 @@ var firstUID = 61000 + os.Getpid()%1000*4
 func runTests(m *testing.M) int {
 	defer func() {
 		for _, name := range named {
-			_ = exec.Command("userdel", name).Run()
+			_ = exec.Command("userdel", "-f", name).Run()
 		}
 	}()
 	return m.Run()
@@ -245,7 +253,7 @@ func (n *node) login(p *person) *ssh.Client {
 	return c
 }
 
-// output runs a command over an own connection of Go's client.
+// output is what a command says on stdout over an own connection of Go's client.
 func (n *node) output(p *person, command string) string {
 	n.t.Helper()
 	return run(n.t, n.login(p), command)
@@ -258,9 +266,12 @@ func run(t testing.TB, c *ssh.Client, command string) string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	out, err := s.CombinedOutput(command)
+	// What the login node says of a pod that starts slowly goes to stderr.
+	var said strings.Builder
+	s.Stderr = &said
+	out, err := s.Output(command)
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", command, err, out)
+		t.Fatalf("%s: %v\n%s%s", command, err, out, &said)
 	}
 	return strings.TrimSuffix(string(out), "\n")
 }

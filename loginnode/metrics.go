@@ -34,6 +34,8 @@ var metricHelp = map[string]string{
 	"berth_login_panics_total":            "Defects that were contained; each cost one session, flow or connection.",
 	"berth_login_forwards_total":          "Forwardings asked for, by kind and result.",
 	"berth_login_credential_errors_total": "Credentials that could not be made or renewed.",
+	"berth_login_pods":                    "Users' pods that this server looks after.",
+	"berth_login_pod_failures_total":      "Logins whose pod could not be had.",
 	"berth_login_draining":                "1 while the server lets sessions end and takes no logins.",
 	"berth_login_goroutines":              "Goroutines of the server.",
 	"berth_login_open_files":              "File descriptors of the server.",

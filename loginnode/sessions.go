@@ -24,26 +24,19 @@ func (s *Server) watchSessions() {
 	owner := func(one *session.Session) *conn { return one.Conn.Owner.(*conn) }
 	s.session.Events = session.Events{
 		Started: func(one *session.Session) {
-			s.mu.Lock()
-			s.live[one] = s.cfg.Now()
-			s.mu.Unlock()
-			s.metrics.add("berth_login_sessions", 1)
-			s.metrics.add(label("berth_login_sessions_total", "kind", one.Kind), 1)
-			s.audit.write(s.sessionRecord(owner(one), one, "session-start"))
+			s.sessionBegan(one, one.Kind, s.sessionRecord(owner(one), one, "session-start"))
 		},
 		Ended: func(one *session.Session, end session.End) {
 			s.mu.Lock()
 			began := s.live[one]
-			delete(s.live, one)
 			s.mu.Unlock()
-			s.metrics.add("berth_login_sessions", -1)
 			r := s.sessionRecord(owner(one), one, "session-end")
 			r.BytesIn, r.BytesOut, r.Signal = end.BytesIn, end.BytesOut, end.Signal
 			r.Seconds = s.cfg.Now().Sub(began).Seconds()
 			if end.Exit >= 0 {
 				r.Exit = &end.Exit
 			}
-			s.audit.write(r)
+			s.sessionEnded(one, r)
 		},
 		Failed: func(one *session.Session, err error) {
 			s.metrics.add("berth_login_session_failures_total", 1)
@@ -55,7 +48,7 @@ func (s *Server) watchSessions() {
 		Panicked: s.panicked,
 	}
 	s.session.Agent = s.agent
-	if s.cfg.Identity != nil {
+	if s.cfg.Identity != nil && s.cfg.Pods == nil {
 		inner := s.session.Prepare
 		s.session.Prepare = func(ctx context.Context, l *auth.Login) ([]string, func(), error) {
 			env, done, err := s.creds.acquire(ctx, l.User)
@@ -66,6 +59,26 @@ func (s *Server) watchSessions() {
 			return append(env, more...), func() { call(also); done() }, err
 		}
 	}
+}
+
+// sayer is a session, in whatever place.
+type sayer interface{ Say(text string) }
+
+func (s *Server) sessionBegan(one sayer, kind string, r Record) {
+	s.mu.Lock()
+	s.live[one] = s.cfg.Now()
+	s.mu.Unlock()
+	s.metrics.add("berth_login_sessions", 1)
+	s.metrics.add(label("berth_login_sessions_total", "kind", kind), 1)
+	s.audit.write(r)
+}
+
+func (s *Server) sessionEnded(one sayer, r Record) {
+	s.mu.Lock()
+	delete(s.live, one)
+	s.mu.Unlock()
+	s.metrics.add("berth_login_sessions", -1)
+	s.audit.write(r)
 }
 
 func call(f func()) {
@@ -92,6 +105,9 @@ func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, fu
 	s.mu.Unlock()
 	if own == nil {
 		return "", nil, errors.New("the connection is over")
+	}
+	if own.outer != nil {
+		return "", nil, errors.New("a socket here is of no use on a node")
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:])

@@ -3,14 +3,46 @@ package translate
 import (
 	"path"
 
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Allocation turns what srun or salloc was told into a job without a script. p
-// comes from option.Parse. Errors are *slurmerr.Error with Slurm's text; in's
-// script is not looked at.
-func Allocation(p *option.Parsed, in *Input) (*Submission, error) {
+// Allocation turns what srun or salloc was told into a job without a script,
+// with a component for each of parts, which come from option.Parse and
+// Following. Errors are *slurmerr.Error with Slurm's text; in's script is not
+// looked at.
+func Allocation(parts []*option.Parsed, in *Input) (*Submission, error) {
+	var whole *Submission
+	for i, p := range parts {
+		s, err := allocation(p, in)
+		if err != nil {
+			return nil, err
+		}
+		if len(parts) > 1 {
+			s.Job.Het = &job.Het{Offset: int32(i), Size: int32(len(parts))}
+		}
+		if i == 0 {
+			whole = s
+			continue
+		}
+		whole.Components = append(whole.Components, s.Job)
+		whole.Warnings = append(whole.Warnings, s.Warnings...)
+		whole.Options += s.Options
+	}
+	return whole, tooMany(len(parts))
+}
+
+// tooMany refuses more components than a heterogeneous job may have.
+func tooMany(components int) error {
+	if components > maxComponents {
+		return slurmerr.Newf(slurmerr.Refused, "a heterogeneous job has %d components at most", maxComponents)
+	}
+	return nil
+}
+
+func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 	if err := p.ResolveTimes(in.Now); err != nil {
 		return nil, err
 	}
@@ -32,8 +64,8 @@ func Allocation(p *option.Parsed, in *Input) (*Submission, error) {
 	case !path.IsAbs(b.WorkDir):
 		b.WorkDir = path.Join(in.Dir, b.WorkDir)
 	}
-	if in.Umask >= 0 {
-		b.Umask = int32(in.Umask) + 1
+	if umask := env.Umask(in.Env, in.Umask); umask >= 0 {
+		b.Umask = int32(umask) + 1
 	}
 	named(p, &j)
 	if p.Client.NoShell {
@@ -49,13 +81,15 @@ func Allocation(p *option.Parsed, in *Input) (*Submission, error) {
 
 // named gives the job the name that Slurm gives it.
 func named(p *option.Parsed, j *job.Job) {
-	if p.Command == option.Srun {
-		j.Batch.Command = p.Args[0]
+	command := ""
+	if p.Command == option.Srun && len(p.Args) > 0 { // --test-only needs none
+		command = p.Args[0]
 	}
+	j.Batch.Command = command
 	switch {
 	case p.Has("job-name"):
-	case p.Command == option.Srun:
-		j.Name = path.Base(p.Args[0])
+	case command != "":
+		j.Name = path.Base(command)
 	case p.Client.NoShell:
 		j.Name = "no-shell"
 	default:

@@ -1,23 +1,18 @@
 package translate
 
 import (
-	"errors"
-	"io/fs"
-	"strings"
-
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// complete reads the file that --nodefile names and checks options against each
+// complete reads the files that name nodes and checks options against each
 // other, as sbatch does before it asks the controller.
 func complete(in *Input, p *option.Parsed) error {
 	if err := runAs(in, p); err != nil {
 		return err
 	}
-	if err := nodeFile(in, p); err != nil {
+	if err := p.ReadNodes(in.ReadFile); err != nil {
 		return err
 	}
 	return p.Verify()
@@ -32,7 +27,7 @@ func runAs(in *Input, p *option.Parsed) error {
 			return slurmerr.Newf(slurmerr.BadValue, "--%s only permitted by root user", o.name)
 		}
 	}
-	if c.AsGroup == "" {
+	if !p.Has("gid") {
 		return nil
 	}
 	if in.Group != nil {
@@ -42,28 +37,4 @@ func runAs(in *Input, p *option.Parsed) error {
 		}
 	}
 	return slurmerr.New(slurmerr.BadValue, "Invalid --gid specification")
-}
-
-// nodeFile reads --nodefile: names parted by blanks, commas or lines.
-func nodeFile(in *Input, p *option.Parsed) error {
-	name := p.Client.NodeFile
-	if name == "" {
-		return nil
-	}
-	if in.ReadFile == nil {
-		return slurmerr.New(slurmerr.BadValue, "Invalid --nodefile node file")
-	}
-	data, err := in.ReadFile(name)
-	if err == nil {
-		p.Job.Placement.NodeList, err = hostlist.Expand(strings.Join(strings.Fields(string(data)), ","))
-	}
-	if err != nil {
-		reason := err.Error()
-		if errors.Is(err, fs.ErrNotExist) {
-			reason = "No such file or directory"
-		}
-		return slurmerr.Wrap(slurmerr.BadValue, err,
-			"slurm_allocate_resources error opening file "+name+", "+reason+"\nInvalid --nodefile node file")
-	}
-	return nil
 }

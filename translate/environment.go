@@ -34,7 +34,7 @@ func environment(in *Input, p *option.Parsed) ([]string, error) {
 		"SLURM_SUBMIT_HOST=" + in.Hostname,
 		"SLURM_PRIO_PROCESS=0",
 	}
-	if export != "" {
+	if getsUserEnv(export) || strings.EqualFold(export, "NIL") {
 		set = append(set, "SLURM_EXPORT_ENV="+export)
 		if getsUserEnv(export) {
 			set = append(set, "SLURM_GET_USER_ENV=1")
@@ -43,15 +43,12 @@ func environment(in *Input, p *option.Parsed) ([]string, error) {
 	return env.Merge(out, set...), nil
 }
 
+// getsUserEnv tells whether the login environment is to lie below what is
+// submitted. It does wherever names are given, even those of ALL and more.
 func getsUserEnv(export string) bool {
 	switch strings.ToUpper(export) {
 	case "", "ALL", "NIL":
 		return false
-	}
-	for name := range strings.SplitSeq(export, ",") {
-		if strings.EqualFold(name, "ALL") {
-			return false
-		}
 	}
 	return true
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // maxComponents bounds a heterogeneous job; admission knows the same bound.
-// Slurm 22.05 takes more.
+// Slurm 22.05 takes a thousand: components travel in one object here.
 const maxComponents = 128
 
 // split gives every component of a heterogeneous job an Input of its own: its
@@ -20,7 +20,7 @@ const maxComponents = 128
 // between the hetjob lines. The script and its arguments are the first one's,
 // which runs it. One component: not such a job.
 func split(in *Input) ([]Input, error) {
-	segments, command, wrapped, err := segments(in.Args)
+	segments, command, wrapped, err := Segments(option.Sbatch, in.Args)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func split(in *Input) ([]Input, error) {
 	if count == 1 {
 		return []Input{*in}, nil
 	}
-	if count > maxComponents {
-		return nil, slurmerr.Newf(slurmerr.Refused, "a heterogeneous job has %d components at most", maxComponents)
+	if err := tooMany(count); err != nil {
+		return nil, err
 	}
 	parts := make([]Input, count)
 	for i := range parts {
@@ -54,11 +54,11 @@ func split(in *Input) ([]Input, error) {
 	return parts, nil
 }
 
-// segments are the options of each component on the command line; command is
-// the script and its arguments.
-func segments(args []string) (parts [][]string, command []string, wrapped bool, err error) {
+// Segments are the options of each component on the command line of sbatch or
+// salloc; command is the script, or program, and its arguments.
+func Segments(c option.Command, args []string) (parts [][]string, command []string, wrapped bool, err error) {
 	for {
-		names, rest, err := option.Scan(option.Sbatch, args)
+		names, rest, err := option.Scan(c, args)
 		if err != nil {
 			return nil, nil, false, err
 		}

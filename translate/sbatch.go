@@ -4,12 +4,14 @@
 package translate
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/directive"
+	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 )
@@ -149,7 +151,7 @@ func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
 		if err := directive.Check(in.Script); err != nil {
 			return nil, err
 		}
-		if foreign, err = directives(in, p); err != nil {
+		if foreign, warnings, err = directives(in, p); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +165,7 @@ func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
 		in.Script = wrap(*p.Client.Wrap)
 	}
 	if foreign != "" && !p.Client.IgnorePBS {
-		warnings = []string{"warning: " + foreign + " lines of the script are not read (--ignore-pbs drops this warning)"}
+		warnings = append(warnings, "warning: "+foreign+" lines of the script are not read (--ignore-pbs drops this warning)")
 	}
 	return warnings, p.ResolveTimes(in.Now)
 }
@@ -180,30 +182,46 @@ func wrap(command string) []byte {
 
 // directives applies the #SBATCH lines. foreign is the marker of another batch
 // system's lines, if there are some.
-func directives(in *Input, p *option.Parsed) (foreign string, err error) {
+func directives(in *Input, p *option.Parsed) (foreign string, warnings []string, err error) {
 	name := in.ScriptName
 	if name == "" {
 		name = "stdin"
 	}
 	read, err := directive.Read(name, in.Script)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	lines := componentsOf(read.Lines)
 	if in.part >= len(lines) {
-		return read.Foreign, nil
+		return read.Foreign, nil, nil
 	}
 	for _, line := range lines[in.part] {
 		rest, err := p.Directive(line.Words)
 		if err != nil {
-			return "", err
+			return "", nil, err
+		}
+		if line.Cut {
+			warnings = append(warnings, imageCut(line)...)
 		}
 		if len(rest) == 0 {
 			continue
 		}
-		return "", slurmerr.New(slurmerr.BadValue, "Invalid directive found in batch script: "+rest[0])
+		return "", nil, slurmerr.New(slurmerr.BadValue, "Invalid directive found in batch script: "+rest[0])
 	}
-	return read.Foreign, nil
+	return read.Foreign, warnings, nil
+}
+
+// imageCut is a hint about an image whose name has lost its second half: with
+// enroot a # parts registry and image, and to sbatch it begins a comment.
+func imageCut(line directive.Line) []string {
+	const name = "--container-image"
+	value := line.Words[len(line.Words)-1]
+	if v, ok := strings.CutPrefix(value, name+"="); ok {
+		value = v
+	} else if len(line.Words) < 2 || line.Words[len(line.Words)-2] != name {
+		return nil
+	}
+	return []string{fmt.Sprintf("berth: hint: line %d: the image is %s: an unquoted # begins a comment; write %s=\"%s#...\"", line.Number, value, name, value)}
 }
 
 // files fills in names, folders and files.
@@ -240,7 +258,7 @@ func files(j *job.Job, in *Input, p *option.Parsed) {
 		}
 	}
 	b.Rlimits = option.Propagated(p, in.Limits)
-	if in.Umask >= 0 {
-		b.Umask = int32(in.Umask) + 1
+	if umask := env.Umask(in.Env, in.Umask); umask >= 0 {
+		b.Umask = int32(umask) + 1
 	}
 }

@@ -80,6 +80,33 @@ func TestHeterogeneousJobs(t *testing.T) {
 }
 
 // FuzzSbatch feeds one option line from each source.
+// An image whose name is cut at an unquoted # gets a hint, and nothing else does.
+func TestImageIsCut(t *testing.T) {
+	for line, want := range map[string]bool{
+		"--container-image=nvcr.io#nvidia/pytorch:24.01": true, "--container-image docker://a#b": true, `--container-image="a#b"`: false,
+		"--container-image=a # b": false, "--comment=a#b": false,
+	} {
+		s, err := Sbatch(Input{Script: []byte("#!/bin/sh\n#SBATCH " + line + "\ntrue\n"), ScriptName: "s.sh", ScriptPath: "/s.sh", Dir: "/", Umask: -1})
+		if err != nil || (len(s.Warnings) == 1 && strings.HasPrefix(s.Warnings[0], "berth: hint: line 2: ")) != want || !want && len(s.Warnings) != 0 {
+			t.Errorf("%s: %+v, %v", line, s, err)
+		}
+	}
+}
+
+// What the environment says beside what options have a variable for.
+func TestUmaskAndSwitchesOfTheEnvironment(t *testing.T) {
+	in := Input{Args: []string{"--switches=1", "--wrap=true"}, Env: []string{"SLURM_UMASK=0077", "SBATCH_WAIT4SWITCH=2:00"}, Dir: "/", Umask: 0o22}
+	s, err := Sbatch(in)
+	if err != nil || s.Job.Batch.Umask != 0o77+1 || s.Job.Placement.SwitchesWait != 120 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	in.Args[0] = "--switches=1@3:00"
+	in.Env[0] = "SLURM_UMASK=x"
+	if s, err = Sbatch(in); err != nil || s.Job.Batch.Umask != 0o22+1 || s.Job.Placement.SwitchesWait != 180 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 func FuzzSbatch(f *testing.F) {
 	f.Add("--time=5", "-N2 --mem=1G", "1:00")
 	f.Add("--ex", "hetjob", "")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -36,8 +37,12 @@ type cluster struct {
 	changed  chan struct{}
 	ops      []status.Operation
 	refuse   func(op status.Operation, job string) string
-	down     error // answers are this
-	epoch    int   // another one makes watchers start anew
+	steps    []status.Step
+	pods     map[int64]*status.PodList
+	attach   func(id int64) (io.ReadWriteCloser, error) // nil: nobody may
+	asked    map[string]int                             // requests by kind
+	down     error                                      // answers are this
+	epoch    int                                        // another one makes watchers start anew
 }
 
 func newCluster(list ...status.Job) *cluster {
@@ -166,6 +171,68 @@ func (c *cluster) Jobs(_ context.Context, f jobs.Filter) (*status.JobList, error
 	return &status.JobList{Time: now, Items: items(c.list(&f))}, c.down
 }
 
+func (c *cluster) count(kind string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		c.asked = map[string]int{}
+	}
+	c.asked[kind]++
+}
+
+// WatchNodes tells all nodes, and those that PutNodes changes.
+func (c *cluster) WatchNodes(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error {
+	c.count("watch nodes")
+	var told map[string]status.Node
+	for {
+		c.mu.Lock()
+		down, wait := c.down, c.changed
+		e := &status.NodeEvent{Type: status.EventDiff, Time: now}
+		if told == nil {
+			e.Type = status.EventSync
+		}
+		is := map[string]status.Node{}
+		for _, n := range c.nodes {
+			is[n.Name] = n
+			if old, ok := told[n.Name]; !ok || !reflect.DeepEqual(old, n) {
+				e.Items = append(e.Items, n)
+			}
+		}
+		for name := range told {
+			if _, ok := is[name]; !ok {
+				e.Gone = append(e.Gone, name)
+			}
+		}
+		c.mu.Unlock()
+		switch {
+		case down != nil:
+			lost(down)
+		case told == nil || len(e.Items)+len(e.Gone) > 0:
+			told = is
+			if err := each(e); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// PutNodes makes the nodes these.
+func (c *cluster) PutNodes(list ...status.Node) { c.change(func() { c.nodes = list }) }
+
+func (c *cluster) Pods(_ context.Context, id int64, _ bool) (*status.PodList, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l := c.pods[id]; l != nil {
+		return l, c.down
+	}
+	return nil, fs.ErrPermission
+}
+
 func (c *cluster) Nodes(context.Context) (*status.NodeList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,11 +256,18 @@ func (c *cluster) Records(_ context.Context, q *status.RecordQuery) (*status.Rec
 }
 
 func (c *cluster) Steps(context.Context, jobs.StepFilter) (*status.StepList, error) {
-	return &status.StepList{Time: now}, nil
+	return &status.StepList{Time: now, Items: c.steps}, nil
 }
 
-func (c *cluster) Attach(context.Context, int64) (io.ReadWriteCloser, error) {
-	return nil, fs.ErrPermission
+func (c *cluster) Attach(_ context.Context, id int64) (io.ReadWriteCloser, error) {
+	c.count("attach")
+	c.mu.Lock()
+	attach := c.attach
+	c.mu.Unlock()
+	if attach == nil {
+		return nil, fs.ErrPermission
+	}
+	return attach(id)
 }
 
 func (c *cluster) User() string { return "alice" }

@@ -81,7 +81,7 @@ func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (
 	}
 	m.page, m.here = m.queue, visit{page: ui.PageQueue, view: m.queue}
 	if len(wrong) > 0 {
-		m.notice = ui.Notice{Text: errors.Join(wrong...).Error(), Bad: true}
+		m.say(ui.Notice{Text: errors.Join(wrong...).Error(), Bad: true})
 	}
 	return m, nil
 }
@@ -89,7 +89,7 @@ func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (
 // dress puts the theme on that was asked for, or the usual one.
 func (m *Model) dress() error {
 	var first error
-	for _, name := range []string{m.screen.Theme, m.saved.Theme, m.config.Theme, "dark"} {
+	for _, name := range []string{m.screen.Theme, m.saved.Theme, m.config.Theme, usualTheme(m.process.Env("COLORFGBG")), "dark"} {
 		if name == "" {
 			continue
 		}
@@ -105,13 +105,24 @@ func (m *Model) dress() error {
 	return first
 }
 
+// usualTheme is the theme for the background that some terminals tell of in
+// COLORFGBG, as "foreground;background" in colours of the palette; others are
+// asked, see background.
+func usualTheme(colours string) string {
+	switch colours[strings.LastIndexByte(colours, ';')+1:] {
+	case "7", "15":
+		return "light"
+	}
+	return ""
+}
+
 func (m *Model) makeQueue() error {
 	o := queue.Options{Filter: m.screen.Filter, Flat: m.screen.Flat, Line: m.screen.Line, State: m.saved.Queue}
 	if len(o.Columns) == 0 {
 		o.Columns = m.config.Columns
 	}
 	if names := queue.NamesOf(m.screen.Layout); len(names) > 0 {
-		o.Columns = names
+		o.Columns, o.Widths = names, queue.WidthsOf(m.screen.Layout)
 	}
 	if m.screen.Order != "" {
 		o.Order = m.screen.Order
@@ -233,13 +244,14 @@ func (m *Model) say(n ui.Notice) {
 	}
 }
 
-// background chooses the theme for a light background where the user has
-// chosen none.
+// background puts the theme on for the background that the terminal says it
+// has. Only where the user has chosen none it was asked.
 func (m *Model) background(msg tea.BackgroundColorMsg) tea.Cmd {
+	name := "light"
 	if msg.IsDark() {
-		return nil
+		name = "dark"
 	}
-	if t, err := ui.NewTheme("light", m.config.Themes); err == nil {
+	if t, err := ui.NewTheme(name, m.config.Themes); err == nil {
 		m.looks.Theme = t
 	}
 	return nil

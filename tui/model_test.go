@@ -339,6 +339,7 @@ func TestBrokenFilesAreTold(t *testing.T) {
 		"noquit": {map[string]string{config: "keys: {quit: []}\n"}, "no key is left for quit"},
 		"filter": {map[string]string{config: "filters: {gpu: 'gpu>=x'}\n"}, "is no number"},
 		"state":  {map[string]string{state: "{"}, "tui.json"},
+		"both":   {map[string]string{config: "theme: none\n", state: "{"}, `tui.json: unexpected end of JSON input; no theme is called "none"`},
 		"column": {map[string]string{state: `{"queue":{"columns":["Nothing"]}}`}, "no column is called Nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {

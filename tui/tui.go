@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -34,6 +35,9 @@ func Run(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) e
 	if s.Plain || p.Env("ACCESSIBLE") == "1" || p.Env("TERM") == "dumb" {
 		return m.plain(ctx, p)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hangup(p.In, cancel)
 	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(p.In), tea.WithOutput(p.Out), tea.WithEnvironment(p.Environ()),
 		tea.WithFilter(synchronized(p)))
 	_, err = prog.Run()
@@ -84,6 +88,14 @@ func (f *file) Size() (int64, error) {
 		return 0, err
 	}
 	return st.Size(), nil
+}
+
+func (f *file) Modified() time.Time {
+	st, err := f.Stat()
+	if err != nil {
+		return time.Time{}
+	}
+	return st.ModTime()
 }
 
 func (f *file) Replaced() bool {

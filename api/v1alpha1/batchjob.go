@@ -83,6 +83,9 @@ type Origin struct {
 	Name  string    `json:"name"`
 	UID   types.UID `json:"uid"`
 	JobID int64     `json:"jobID"`
+	// Status is what the scheduler made the object with (see BeginWith). It counts
+	// until the object has a status of its own.
+	Status []byte `json:"status,omitempty"`
 }
 
 // ArrayTask says which task of its array a job is. Count, Min, Max and Step are
@@ -137,11 +140,20 @@ const (
 	StateDeadline    = "DEADLINE"
 	StateOutOfMemory = "OUT_OF_MEMORY"
 	StateSuspended   = "SUSPENDED"
+	// StateSpecialExit is how a job is shown that waits with job.hold "special";
+	// its status.state is PENDING.
+	StateSpecialExit = "SPECIAL_EXIT"
+	// StateReservationDeleted is how one is shown that waits with job.HoldDeleted.
+	StateReservationDeleted = "RESV_DEL_HOLD"
 )
 
 // BatchJobStatus is what became of the job. Only the scheduler writes it. An
 // empty State means PENDING.
 type BatchJobStatus struct {
+	// Unwritten: this is what the object was made with; it has no status of its
+	// own yet (see BatchJob.TakeStatus).
+	Unwritten bool `json:"-"`
+
 	State string `json:"state,omitempty"`
 	// Final is the state the job will have when COMPLETING is over.
 	Final string `json:"final,omitempty"`
@@ -175,10 +187,17 @@ type BatchJobStatus struct {
 	// Partition the job runs or ran in.
 	Partition  string      `json:"partition,omitempty"`
 	Allocation *Allocation `json:"allocation,omitempty"`
+	// Reservation that the job runs in though it asks for none: one that is
+	// MAGNETIC.
+	Reservation string `json:"reservation,omitempty"`
 
 	ExitCode *ExitCode `json:"exitCode,omitempty"`
 	// Derived is the highest exit code of the job's steps.
 	Derived *ExitCode `json:"derivedExitCode,omitempty"`
+
+	// Cancel is who had the job cancelled together with many others, which
+	// spec.cancel does not say then.
+	Cancel *CancelRequest `json:"cancel,omitempty"`
 
 	// Array is what is left of an array; nil: all of it.
 	Array *ArrayStatus `json:"array,omitempty"`

@@ -35,6 +35,10 @@ type ClusterSpec struct {
 	OverTimeLimit int32  `json:"overTimeLimitMinutes,omitempty"` // 0
 	MaxArraySize  int32  `json:"maxArraySize,omitempty"`         // 1001
 	JobRequeue    *bool  `json:"jobRequeue,omitempty"`           // true
+	// RequeueExit are exit codes with which batch jobs go back to the queue
+	// ("1-3,9"), RequeueExitHold those with which they are held there.
+	RequeueExit     string `json:"requeueExit,omitempty"`
+	RequeueExitHold string `json:"requeueExitHold,omitempty"`
 	// EnforcePartLimits: "NO" (default), "ANY" or "ALL".
 	EnforcePartLimits string `json:"enforcePartLimits,omitempty"`
 
@@ -78,6 +82,9 @@ type ClusterSpec struct {
 	// are not, and submissions that ask for it get a warning.
 	Mail *MailSettings `json:"mail,omitempty"`
 
+	// SiteScripts run around jobs, tasks and steps.
+	SiteScripts `json:",inline"`
+
 	// Devices says which extended resources of the nodes' device plugins are
 	// which generic resources (GRES), and of which type. The first row that
 	// holds counts. Without one, nvidia.com/gpu, amd.com/gpu and
@@ -96,6 +103,31 @@ type ClusterSpec struct {
 	// Parameters keeps every other parameter of an imported slurm.conf, for
 	// scontrol show config. They change nothing.
 	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// SiteScripts are the site's own programs around jobs (slurm.conf(5), Prolog,
+// ...). Each is a path, of a program that the job's pods can see, or the text of
+// a script, which begins with "#!". All of them run as the job's user.
+type SiteScripts struct {
+	// Prolog runs on every node before anything of a job does, Epilog when
+	// nothing of it runs there any more.
+	Prolog string `json:"prolog,omitempty"`
+	Epilog string `json:"epilog,omitempty"`
+	// TaskProlog and TaskEpilog run before and after each task and the batch
+	// script.
+	TaskProlog string `json:"taskProlog,omitempty"`
+	TaskEpilog string `json:"taskEpilog,omitempty"`
+	// SrunProlog and SrunEpilog run where srun runs, around a step.
+	SrunProlog string `json:"srunProlog,omitempty"`
+	SrunEpilog string `json:"srunEpilog,omitempty"`
+	// PrologEpilogTimeout bounds Prolog and Epilog, in seconds; 0: 300.
+	//
+	// +kubebuilder:validation:Minimum=0
+	PrologEpilogTimeout int32 `json:"prologEpilogTimeoutSeconds,omitempty"`
+	// DrainOnScriptError drains the node on which a prolog or epilog fails, as
+	// Slurm does. A job's processes could pretend that, so it is for sites that
+	// trust their users.
+	DrainOnScriptError bool `json:"drainOnScriptError,omitempty"`
 }
 
 // Priority is how priorities come about (slurm.conf(5), Priority*).
@@ -234,7 +266,7 @@ type PartitionSpec struct {
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
-	Template runtime.RawExtension `json:"template,omitempty"`
+	Template runtime.RawExtension `json:"template,omitempty,omitzero"`
 }
 
 // AgentSource names where the agent's folder (agent, berth and the Slurm-named

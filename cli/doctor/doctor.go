@@ -105,7 +105,14 @@ func (d *doctor) server(ctx context.Context) bool {
 	cfg := d.client.Config()
 	var v struct{ Major, Minor, GitVersion string }
 	if err := d.client.Get(ctx, "/version", nil, &v); err != nil {
-		d.bad("berth kubeconfig says which file names the cluster", "the API server at %s does not answer: %v", cfg.Server, err)
+		what := "gives no answer of use"
+		switch kube.KindOf(err) {
+		case kube.Unreachable:
+			what = "does not answer"
+		case kube.Expired, kube.Forbidden:
+			what = "does not let you in"
+		}
+		d.bad("berth kubeconfig says which file names the cluster", "the API server at %s %s: %v", cfg.Server, what, err)
 		return false
 	}
 	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+"))
@@ -184,6 +191,10 @@ func (d *doctor) queue(ctx context.Context) bool {
 		return true
 	case kube.KindOf(err) == kube.Forbidden:
 		return false // said already
+	case kube.KindOf(err) == kube.NotFound:
+		d.bad("upgrade Berth's release with the values that it has: its chart makes it (a local cluster: berth down, berth up)",
+			"nobody is registered for the queue: the cluster has no APIService %s.%s", wire.QueueVersion, wire.QueueGroup)
+		return false
 	}
 	d.bad("kubectl -n "+wire.SystemNamespace+" get pods; kubectl -n "+wire.SystemNamespace+" logs deploy/berth-scheduler; kubectl get apiservice "+
 		wire.QueueVersion+"."+wire.QueueGroup+" -o yaml", "the queue does not answer: %v", err)
@@ -240,6 +251,10 @@ func (d *doctor) admission(ctx context.Context) {
 	switch kube.KindOf(err) {
 	case kube.Forbidden:
 		return // said already
+	case kube.NotFound:
+		d.bad("an administrator makes you a user (sacctmgr add user, or users in the chart's values); until then: KUBECONFIG of somebody who is one",
+			"you are no user of this cluster: there is no namespace %s", d.client.Config().Namespace)
+		return
 	case kube.Denied:
 		d.bad("the cluster's administrator says where jobs may write (Partition, sharedPaths) and who may submit", "a job from %s is refused: %v", dir, err)
 		return

@@ -173,6 +173,9 @@ func node(n *slurmconf.Node) meta {
 			m.Annotations[key] = strconv.Itoa(v)
 		}
 	}
+	if n.Weight > 1 {
+		m.Annotations[wire.AnnotationWeight] = strconv.Itoa(n.Weight)
+	}
 	if n.State != "" {
 		m.Annotations[wire.AnnotationState] = n.State
 	}

@@ -59,6 +59,9 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", want, out)
 		}
 	}
+	if strings.Contains(out, ": null\n") { // the API server refuses it where an object belongs
+		t.Errorf("members without a value in\n%s", out)
+	}
 	var u v1alpha1.User
 	if err := yaml.UnmarshalStrict([]byte(objects["User anna"]), &u); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -90,9 +91,7 @@ func run(ctx context.Context, o *Options) error {
 	if err := unknown(list); err != nil {
 		return err
 	}
-	if list.Warning != "" {
-		fmt.Fprintln(o.p.Err, "sacct: "+list.Warning)
-	}
+	missing := o.missing(list)
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
 		return len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) || len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
@@ -101,13 +100,38 @@ func run(ctx context.Context, o *Options) error {
 	for i := range list.Items {
 		o.chooseSteps(&list.Items[i])
 	}
-	if o.part != nil {
-		return o.showParts(ctx, cluster, list.Items)
+	switch {
+	case o.part != nil:
+		err = o.showParts(ctx, cluster, list.Items)
+	case o.document != "":
+		err = o.print(list)
+	default:
+		err = o.show(list.Items)
 	}
-	if o.document != "" {
-		return o.print(list)
+	if err == nil {
+		err = missing
 	}
-	return o.show(list.Items)
+	return err
+}
+
+// missing is why the list may lack records; nil: it has all that was asked for.
+// Somebody who asks for a job takes one that is not listed for one that is over,
+// or never was.
+func (o *Options) missing(list *status.RecordList) error {
+	listed := func(id string) bool {
+		id, _, _ = strings.Cut(id, "_")
+		id, _, _ = strings.Cut(id, "+")
+		n, err := strconv.ParseInt(id, 10, 64)
+		return err == nil && slices.ContainsFunc(list.Items, func(r status.Record) bool { return n == r.ID || n == r.ArrayJobID || n == r.HetJobID })
+	}
+	if list.Warning == "" {
+		return nil
+	}
+	if len(o.query.Jobs) > 0 && !slices.ContainsFunc(o.query.Jobs, func(id string) bool { return !listed(id) }) {
+		fmt.Fprintln(o.p.Err, "sacct: "+list.Warning)
+		return nil
+	}
+	return slurmerr.New(slurmerr.Refused, list.Warning)
 }
 
 // unknown refuses users and groups that nobody knows.

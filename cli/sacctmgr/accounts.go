@@ -286,12 +286,12 @@ func coordinators(p *plan, list []pair) (accounts, users []string, err error) {
 	}
 	for _, a := range accounts {
 		if p.world.accounts[a] == nil {
-			return nil, nil, refusal(fmt.Sprintf(" This account '%s' doesn't exist.\n        Contact your admin to add this account.", a))
+			return nil, nil, refusal(fmt.Sprintf(" You specified a non-existent account '%s'.", a))
 		}
 	}
 	for _, u := range users {
 		if p.world.users[u] == nil {
-			return nil, nil, refusal(noUser(u))
+			return nil, nil, refusal(fmt.Sprintf(" You specified a non-existent user '%s'.", u))
 		}
 	}
 	return accounts, users, nil

@@ -2,10 +2,13 @@ package sacctmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/status"
@@ -25,16 +28,22 @@ func (o *Options) dump(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	file := ""
+	file, cluster := "", ""
 	for _, x := range pairs(words) {
 		switch {
 		case oneOf(x.key, "File", 1) && x.key != "":
 			file = x.value
-		case x.key == "" && strings.EqualFold(x.value, w.cluster), oneOf(x.key, "Cluster", 1) && strings.EqualFold(x.value, w.cluster):
+		case x.key == "", oneOf(x.key, "Cluster", 1):
+			cluster = x.value
 		default:
-			fmt.Fprintf(o.p.Err, " Unknown cluster or option: %s (this one is '%s')\n", x.text, w.cluster)
-			return failed()
+			return o.explain(refusal(" Unknown option: " + x.text))
 		}
+	}
+	switch {
+	case cluster == "":
+		return o.explain(refusal(" We need a cluster to dump."))
+	case !strings.EqualFold(cluster, w.cluster):
+		return o.explain(refusal(fmt.Sprintf(" Cluster %s doesn't exist.", cluster)))
 	}
 	text := dumpHead + w.dump()
 	if file == "" {
@@ -135,12 +144,12 @@ func (o *Options) load(ctx context.Context, words []string) error {
 		}
 	}
 	if file == "" {
-		fmt.Fprintln(o.p.Err, " No filename specified for load")
+		fmt.Fprintln(o.p.Err, " No filename given, specify one with file=''")
 		return failed()
 	}
 	data, err := o.p.ReadFile(file)
 	if err != nil {
-		return slurmerr.Wrap(slurmerr.Refused, err, "Unable to read "+file+": "+err.Error())
+		return o.explain(refusal(fmt.Sprintf(" Unable to read %q: %s", file, reason(err))))
 	}
 	w, err := o.world(ctx)
 	if err != nil {
@@ -338,4 +347,19 @@ func (w *world) loadUser(name, parent string, list []pair) error {
 		x.Limits, x.QOS, x.DefaultQOS = l, qos, def
 	}
 	return nil
+}
+
+// reason is the system's text for why a file cannot be read.
+func reason(err error) string {
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "No such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		return "Permission denied"
+	case errors.As(err, &errno):
+		text := errno.Error()
+		return strings.ToUpper(text[:1]) + text[1:]
+	}
+	return err.Error()
 }

@@ -1,6 +1,7 @@
 package sacctmgr
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -94,7 +95,10 @@ func setLimit(l *status.Limits, p pair) (line string, known bool, err error) {
 		if t := single[name]; t != "" {
 			v = t + "=" + v
 		}
-		if err := setTRES(x.tres(l), v); err != nil {
+		var bad tresError
+		if err := setTRES(x.tres(l), v); errors.As(err, &bad) {
+			return "", true, refusal(fmt.Sprintf("sacctmgr: error: slurmdb_format_tres_str: %s\n Unknown option: %s\n Use keyword 'where' to modify condition", bad, p.text))
+		} else if err != nil {
 			return "", true, invalid(name, p)
 		}
 		return setting(name, v), true, nil
@@ -109,7 +113,7 @@ func setLimit(l *status.Limits, p pair) (line string, known bool, err error) {
 	minutes := int32(0)
 	if p.value != "-1" {
 		if minutes, err = value.Minutes(p.value); err != nil {
-			return "", true, refusal(fmt.Sprintf(" Bad %s time format: %s\n Unknown option: %s\n Use keyword 'where' to modify condition", name, p.value, p.text))
+			return "", true, refusal(fmt.Sprintf(" Bad %s time format: %[2]s\n Unknown option: %[2]s\n Use keyword 'where' to modify condition", name, p.text))
 		}
 		minutes = max(minutes, 0)
 	}
@@ -146,7 +150,12 @@ func setTRES(m *map[string]int64, text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		name, amount, ok := strings.Cut(item, "=")
 		name = strings.ToLower(name)
-		if !ok || name == "" || !knownTRES(name) {
+		switch {
+		case name != "" && !ok && knownTRES(name):
+			return tresError("no TRES id found for " + name)
+		case name != "" && !knownTRES(name):
+			return tresError("no TRES known by type " + name)
+		case !ok || name == "":
 			return value.ErrInvalid
 		}
 		factor := int64(1)
@@ -173,6 +182,11 @@ func setTRES(m *map[string]int64, text string) error {
 	}
 	return nil
 }
+
+// tresError is Slurm's text about a list of TRES.
+type tresError string
+
+func (e tresError) Error() string { return string(e) }
 
 func knownTRES(name string) bool {
 	kind, _, sub := strings.Cut(name, "/")

@@ -1,6 +1,7 @@
 package sacctmgr
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,6 +21,17 @@ func (p *plan) say(format string, args ...any) { fmt.Fprintf(&p.text, format, ar
 // unknown is Slurm's refusal of a word.
 func unknown(x pair) error {
 	return refusal(fmt.Sprintf(" Unknown option: %s\n Use keyword 'where' to modify condition", x.text))
+}
+
+// only is the refusal of a value without that of its word, which Slurm adds to
+// some entities alone.
+func only(err error) error {
+	var r refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	text, _, _ := strings.Cut(string(r), "\n Unknown option: ")
+	return refusal(text)
 }
 
 // objectName is what the name of an account or QOS can be: with "-" for "_", an
@@ -74,8 +86,8 @@ func (c *common) set(p *plan, x pair) (known bool, err error) {
 	switch {
 	case oneOf(x.key, "QosLevel", 1):
 		for _, q := range x.lower() {
-			if len(p.world.qos) > 0 && p.world.qos[q] == nil && q != "normal" {
-				return true, refusal(fmt.Sprintf("sacctmgr: error: You gave a bad qos '%s'.  Use 'list qos' to get complete list.\n Unknown option: %s\n Use keyword 'where' to modify condition", q, x.text))
+			if !p.world.hasQOS(q) {
+				return true, refusal(fmt.Sprintf("sacctmgr: error: You gave a bad qos '%s'. Valid QOS's are %s\n Unknown option: %s\n Use keyword 'where' to modify condition", q, p.world.validQOS(), x.text))
 			}
 		}
 		c.qos = &x
@@ -85,6 +97,9 @@ func (c *common) set(p *plan, x pair) (known bool, err error) {
 		v := strings.ToLower(x.value)
 		if v == "-1" {
 			v = ""
+		}
+		if v != "" && !p.world.hasQOS(v) {
+			return true, refusal(fmt.Sprintf("You gave a bad default qos '%s'.  Use 'list qos' to get complete list.", v))
 		}
 		c.defaultQOS = &v
 		c.lines += setting("DefQOS", x.value)
@@ -96,6 +111,21 @@ func (c *common) set(p *plan, x pair) (known bool, err error) {
 		c.settings = append(c.settings, x)
 	}
 	return known, err
+}
+
+// hasQOS tells whether there is a QOS of that name; "normal" is there by itself,
+// and -1 takes what is set away.
+func (w *world) hasQOS(name string) bool {
+	return w.qos[name] != nil || name == "normal" || name == "-1"
+}
+
+// validQOS lists the names of QOS.
+func (w *world) validQOS() string {
+	names := sortedNames(w.qos)
+	if w.qos["normal"] == nil {
+		names = append([]string{"normal"}, names...)
+	}
+	return strings.Join(names, ",")
 }
 
 // apply makes the settings in l.

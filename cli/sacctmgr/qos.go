@@ -11,8 +11,8 @@ import (
 )
 
 // qosFlags are those of sacctmgr(1).
-var qosFlags = []string{"DenyOnLimit", "EnforceUsageThreshold", "NoDecay", "NoReserve", "OverPartQOS", "PartitionMaxNodes",
-	"PartitionMinNodes", "PartitionTimeLimit", "RequiresReservation", "UsageFactorSafe"}
+var qosFlags = []string{"DenyOnLimit", "EnforceUsageThreshold", "NoReserve", "PartitionMaxNodes", "PartitionMinNodes",
+	"OverPartQOS", "PartitionTimeLimit", "RequiresReservation", "NoDecay", "UsageFactorSafe"}
 
 // setQOS makes one setting; line is what is shown of it.
 func (p *plan) setQOS(q *status.AcctQOS, x pair) (line string, err error) {
@@ -31,7 +31,7 @@ func (p *plan) setQOS(q *status.AcctQOS, x pair) (line string, err error) {
 	case oneOf(x.key, "Priority", 3):
 		n, err := integer(x.value)
 		if err != nil {
-			return "", invalid("Priority", x)
+			return "", only(invalid("Priority", x))
 		}
 		q.Priority = max(n, 0)
 		return show("Priority", x.value), nil
@@ -40,7 +40,7 @@ func (p *plan) setQOS(q *status.AcctQOS, x pair) (line string, err error) {
 	case oneOf(x.key, "PreemptMode", 8):
 		v := strings.ToLower(x.value)
 		if !slices.Contains([]string{"cluster", "cancel", "requeue", "off", "suspend,gang", "gang,suspend", "within"}, v) {
-			return "", refusal(fmt.Sprintf(" Bad Preempt Mode given: %s\n", x.value))
+			return "", refusal(fmt.Sprintf(" Bad Preempt Mode given: %s", x.text))
 		}
 		if q.PreemptMode = strings.ToUpper(v); v == "cluster" {
 			q.PreemptMode = ""
@@ -49,14 +49,14 @@ func (p *plan) setQOS(q *status.AcctQOS, x pair) (line string, err error) {
 	case oneOf(x.key, "PreemptExemptTime", 8):
 		n, err := seconds(x.value)
 		if err != nil {
-			return "", invalid("PreemptExemptTime", x)
+			return "", only(invalid("PreemptExemptTime", x))
 		}
 		q.PreemptExempt = n
 		return show("PreemptExemptTime", x.value), nil
 	case oneOf(x.key, "Preempt", 3):
 		for _, name := range x.lower() {
 			if p.world.qos[name] == nil {
-				return "", refusal(fmt.Sprintf("sacctmgr: error: You gave a bad qos '%s'.  Use 'list qos' to get complete list.", name))
+				return "", refusal(fmt.Sprintf("sacctmgr: error: You gave a bad qos '%s'. Valid QOS's are %s", name, p.world.validQOS()))
 			}
 		}
 		q.Preempt = changed(q.Preempt, x)
@@ -64,14 +64,17 @@ func (p *plan) setQOS(q *status.AcctQOS, x pair) (line string, err error) {
 	case oneOf(x.key, "GraceTime", 3):
 		n, err := seconds(x.value)
 		if err != nil {
-			return "", invalid("GraceTime", x)
+			return "", only(invalid("GraceTime", x))
 		}
 		q.GraceTime = n
 		return show("GraceTime", x.value), nil
 	}
 	line, known, err := setLimit(&q.Limits, x)
-	if err != nil || !known || x.is("Fairshare", "Shares") {
-		return "", orUnknown(err, x)
+	if err != nil {
+		return "", only(err)
+	}
+	if !known || x.is("Fairshare", "Shares") {
+		return "", told(unknown(x).Error())
 	}
 	name, v, _ := strings.Cut(strings.TrimSpace(line), "=")
 	return show(strings.TrimSpace(name), strings.TrimSpace(v)), nil
@@ -84,7 +87,7 @@ func (p *plan) setUsage(q *status.AcctQOS, x pair, show func(string, string) str
 		name, to = "UsageThres", &q.UsageThres
 	}
 	if err != nil || f < 0 && f != -1 {
-		return "", invalid(name, x)
+		return "", only(invalid(name, x))
 	}
 	if *to = x.value; f == -1 {
 		*to = ""
@@ -109,7 +112,10 @@ func flags(x pair) ([]string, error) {
 	for _, f := range x.list() {
 		i := slices.IndexFunc(qosFlags, func(known string) bool { return oneOf(f, known, 4) })
 		if i < 0 {
-			return nil, refusal(fmt.Sprintf(" Unknown option: %s\n Use keyword 'where' to modify condition", x.text))
+			return nil, told(fmt.Sprintf(" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", x.value, strings.Join(qosFlags, ",")))
+		}
+		if qosFlags[i] == "UsageFactorSafe" && x.op != "-" {
+			return nil, refusal(" UsageFactorSafe is not supported: limits are not enforced in Slurm's safe mode here")
 		}
 		out = append(out, qosFlags[i])
 	}
@@ -204,9 +210,19 @@ func modifyQOS(p *plan, list []pair) error {
 	if len(set) == 0 {
 		return refusal(nothingToSet)
 	}
+	// "normal" is there by itself as long as nothing else is, and a change of it
+	// makes it an object.
+	if len(p.world.before.QOS) == 0 && p.world.qos["normal"] == nil {
+		p.world.qos["normal"] = &status.AcctQOS{Name: "normal", Description: "Normal QOS default"}
+	}
 	names, err := p.qosWhere(where)
 	if err != nil {
 		return err
+	}
+	for _, x := range set { // a mistake is one whatever is meant
+		if _, err := p.setQOS(&status.AcctQOS{}, x); err != nil {
+			return err
+		}
 	}
 	if len(names) == 0 {
 		return refusal(" Nothing modified")

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
@@ -24,6 +25,11 @@ import (
 type Manager interface {
 	Associations(ctx context.Context) (*status.AcctState, error)
 	Manage(ctx context.Context, changes []status.AcctChange) error
+	NodeEvents(ctx context.Context, q *status.EventQuery) (*status.EventList, error)
+	Transactions(ctx context.Context, q *status.TransactionQuery) (*status.TransactionList, error)
+	Archive(ctx context.Context, r *status.ArchiveRequest) error
+	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
+	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
 }
 
 // Options are what sacctmgr needs and what it was told.
@@ -50,12 +56,9 @@ func failed() error { return &slurmerr.Error{Code: 1} }
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, words, err := option.Sacctmgr.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, words, err := option.Sacctmgr.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
-	}
-	if text, asked := option.Sacctmgr.Answer(v); asked {
-		return o.p.Print(text)
 	}
 	o.yes, o.quiet, o.assocs, o.readonly = v.Has("immediate"), v.Has("quiet"), v.Has("associations"), v.Has("readonly")
 	o.style.NoHeader = v.Has("noheader")
@@ -145,7 +148,7 @@ func (o *Options) command(ctx context.Context, words []string) error {
 	case oneOf(verb, "help", 1):
 		return o.p.Print(option.Sacctmgr.Help())
 	case oneOf(verb, "archive", 3):
-		return o.archive(rest)
+		return o.archive(ctx, rest)
 	case oneOf(verb, "clear", 3), oneOf(verb, "reconfigure", 3), oneOf(verb, "shutdown", 3):
 		return slurmerr.Newf(slurmerr.Refused, "%s is not possible here: the scheduler keeps the database (see its --accounting-retention and --accounting-archive)", verb)
 	case oneOf(verb, "verbose", 4), oneOf(verb, "quiet", 4), oneOf(verb, "oneliner", 1), oneOf(verb, "associations", 3):
@@ -155,8 +158,8 @@ func (o *Options) command(ctx context.Context, words []string) error {
 	return failed()
 }
 
-// world reads the present state.
-func (o *Options) world(ctx context.Context) (*world, error) {
+// server is the cluster, connected to when it is first needed.
+func (o *Options) server() (Manager, error) {
 	if o.manager == nil {
 		m, err := o.connect()
 		if err != nil {
@@ -164,15 +167,27 @@ func (o *Options) world(ctx context.Context) (*world, error) {
 		}
 		o.manager = m
 	}
-	state, err := o.manager.Associations(ctx)
+	return o.manager, nil
+}
+
+// world reads the present state.
+func (o *Options) world(ctx context.Context) (*world, error) {
+	m, err := o.server()
+	if err != nil {
+		return nil, err
+	}
+	state, err := m.Associations(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return newWorld(state), nil
 }
 
-// entities that may be changed, with what the message about another says.
-const changeable = `Input line must include "Account", "Cluster", "Coordinator", "Federation", "QOS", "Resource", or "User"`
+// entities that may be changed, as the message about another says.
+const (
+	changeable = `Input line must include "Account", "Cluster", "Coordinator", "Federation", "QOS", "Resource", or "User"`
+	modifiable = `Input line must include "Account", "Cluster", "Federation", "Job", "QOS", "Resource" or "User"`
+)
 
 // change does add, modify or delete: it works out the changes, shows them,
 // asks, and has them made.
@@ -203,7 +218,11 @@ func (o *Options) change(ctx context.Context, verb string, words []string) error
 		}
 	}
 	if run == nil {
-		fmt.Fprintf(o.p.Err, "No valid entity in %s command\n%s\n", verb, changeable)
+		entities := changeable
+		if verb == "modify" {
+			entities = modifiable
+		}
+		fmt.Fprintf(o.p.Err, "No valid entity in %s command\n%s\n", verb, entities)
 		return failed()
 	}
 	p := &plan{world: w}
@@ -213,7 +232,11 @@ func (o *Options) change(ctx context.Context, verb string, words []string) error
 		return o.explain(err)
 	}
 	changes := w.changes()
-	if len(changes) == 0 {
+	switch {
+	case len(changes) > 0:
+	case verb == "modify": // it was so before
+		return nil
+	default:
 		return failed()
 	}
 	return o.commit(ctx, changes)
@@ -230,10 +253,24 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+// told is a refusal that Slurm writes to standard output.
+type told string
+
+func (t told) Error() string { return string(t) }
+
 func (o *Options) explain(err error) error {
+	var t told
+	if errors.As(err, &t) {
+		fmt.Fprintln(o.p.Out, string(t))
+		return failed()
+	}
 	var r refusal
 	if errors.As(err, &r) {
-		fmt.Fprintln(o.p.Err, string(r))
+		out := o.p.Err
+		if strings.HasPrefix(string(r), " Nothing ") { // that is no error
+			out = o.p.Out
+		}
+		fmt.Fprintln(out, string(r))
 		return failed()
 	}
 	return err
@@ -266,7 +303,11 @@ const errDenied = "Access/permission denied"
 
 // ask wants a yes or a no; the end of the input is a no.
 func (o *Options) ask() (bool, error) {
-	fmt.Fprint(o.p.Out, "Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
+	return o.askWith("Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
+}
+
+func (o *Options) askWith(question string) (bool, error) {
+	fmt.Fprint(o.p.Out, question)
 	for range 10 {
 		line, err := o.in.ReadString('\n')
 		switch strings.ToLower(strings.TrimSpace(line)) {
@@ -336,13 +377,4 @@ func (p pair) is(names ...string) bool {
 		}
 	}
 	return false
-}
-
-// archive refuses, in Slurm's words where they say more than that.
-func (o *Options) archive(words []string) error {
-	if len(words) == 0 || !oneOf(words[0], "dump", 1) && !oneOf(words[0], "load", 1) {
-		fmt.Fprintln(o.p.Err, "No valid entity in archive command\nInput line must include, \"Dump\", or \"load\"")
-		return failed()
-	}
-	return slurmerr.New(slurmerr.Refused, "archive is not possible from here: the scheduler archives records older than its --accounting-retention into --accounting-archive")
 }

@@ -1,6 +1,7 @@
 package sacctmgr
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,14 +47,18 @@ func addUsers(p *plan, list []pair) error {
 		case x.is("AdminLevel"):
 			l, ok := level(x.value)
 			if !ok {
-				return invalid("AdminLevel", x)
+				return only(invalid("AdminLevel", x))
 			}
 			admin = &l
 		case x.is("WCKeys"):
 			c.wckeys = &x
 		default:
-			if known, err := c.set(p, x); err != nil || !known {
-				return orUnknown(err, x)
+			known, err := c.set(p, x)
+			if err != nil {
+				return newUsersWord(err, x)
+			}
+			if !known {
+				return refusal(" Unknown option: " + x.text)
 			}
 		}
 	}
@@ -62,6 +67,9 @@ func addUsers(p *plan, list []pair) error {
 	}
 	if c.defaultAccount != "" && !slices.Contains(accounts, c.defaultAccount) {
 		accounts = append(accounts, c.defaultAccount)
+	}
+	if len(accounts) == 0 && c.wckeys == nil {
+		return refusal(" Need name of account to add user to.")
 	}
 	for _, a := range accounts {
 		if !p.world.hasAccount(a) {
@@ -74,6 +82,16 @@ func addUsers(p *plan, list []pair) error {
 		}
 	}
 	return p.addMembers(names, accounts, admin, c)
+}
+
+// newUsersWord is the refusal of a value of a new user's: Slurm says there that
+// the word is not known, and no more.
+func newUsersWord(err error, x pair) error {
+	err = only(err)
+	if r := refusal(""); errors.As(err, &r) {
+		return refusal(string(r) + "\n Unknown option: " + x.text)
+	}
+	return err
 }
 
 func (p *plan) addMembers(names, accounts []string, admin *string, c *common) error {
@@ -207,7 +225,7 @@ func modifyUsers(p *plan, list []pair) error {
 		case x.is("AdminLevel"):
 			l, ok := level(x.value)
 			if !ok {
-				return invalid("AdminLevel", x)
+				return refusal(" Nothing modified")
 			}
 			admin = &l
 		case oneOf(x.key, "DefaultAccount", 8):

@@ -53,17 +53,19 @@ func (o *Options) command(p *option.Parsed, a *alloc.Allocation, c *alloc.Client
 func (o *Options) attend(p *option.Parsed, a *alloc.Allocation, c *alloc.Client, child *os.Process,
 	signals <-chan os.Signal, ended <-chan int, interactive bool) int {
 	over := a.Over()
+	least := 0
 	for {
 		select {
 		case code := <-ended:
-			return code
+			return max(code, least)
 		case <-over:
 			over = nil
 			select {
 			case code := <-ended:
-				return code
+				return max(code, least)
 			default:
 			}
+			o.gaveBack = true
 			c.Info("Job allocation %d has been revoked.", a.ID)
 			if sig := p.Client.KillCommand; sig != nil {
 				o.kill(child, syscall.Signal(*sig), interactive)
@@ -76,7 +78,15 @@ func (o *Options) attend(p *option.Parsed, a *alloc.Allocation, c *alloc.Client,
 			switch sig {
 			case syscall.SIGINT, syscall.SIGQUIT: // the terminal sends it to the command, too
 			case syscall.SIGTERM, syscall.SIGHUP:
-				c.Info("Relinquishing job allocation %d", a.ID)
+				// The lines and the exit code of Slurm's salloc, once each, whether
+				// the command or the news of the job's end comes first.
+				if !o.gaveBack && sig == syscall.SIGHUP {
+					c.Info("Relinquishing job allocation %d", a.ID)
+					least = 1
+				} else if !o.gaveBack {
+					c.Info("Job allocation %d has been revoked.", a.ID)
+				}
+				o.gaveBack, over = true, nil
 				a.Complete(0)
 				o.kill(child, sig, interactive)
 			default:

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -27,6 +30,9 @@ type Cluster interface{ alloc.Cluster }
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
+	// gaveBack says that the allocation is over, or was given back, and that
+	// this was told.
+	gaveBack bool
 }
 
 // New makes the command. connect is called once.
@@ -36,10 +42,11 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command. The error carries the exit code of what salloc ran.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	p, err := option.Parse(option.Salloc, args, o.p.Environ())
+	parts, err := o.parse(args)
 	if err != nil {
 		return err
 	}
+	p := parts[0]
 	switch c := p.Client; {
 	case c.Help:
 		return o.p.Print(option.Help(option.Salloc))
@@ -51,9 +58,10 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return o.p.Print(c.Print)
 	}
 	if p.Client.NoShell && len(p.Args) > 0 {
-		return slurmerr.New(slurmerr.Fatal, "--no-shell is not compatible with a command")
+		fmt.Fprintf(o.p.Err, "salloc: warning: the command is not run: --no-shell\n")
+		p.Args = nil
 	}
-	s, err := o.submission(p, args)
+	s, err := o.submission(parts, args)
 	if err != nil {
 		return err
 	}
@@ -61,6 +69,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		o.say("%s", w)
 	}
 	fmt.Fprint(o.p.Err, s.Options)
+	if dir := p.Step.Chdir; dir != "" { // before there is anything to give back
+		if err := unix.Access(dir, unix.X_OK); err != nil {
+			return slurmerr.Newf(slurmerr.Refused, "chdir(%s): %s", dir, spoken(err))
+		}
+	}
 	cluster, err := o.connect()
 	if err != nil {
 		return err
@@ -68,7 +81,30 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return o.run(ctx, p, s, cluster)
 }
 
-func (o *Options) submission(p *option.Parsed, args []string) (*translate.Submission, error) {
+// parse reads the command line: one part for each component, the command in the
+// first.
+func (o *Options) parse(args []string) ([]*option.Parsed, error) {
+	segments, command, _, err := translate.Segments(option.Salloc, args)
+	if err != nil {
+		return nil, err
+	}
+	first, err := option.Parse(option.Salloc, segments[0], o.p.Environ())
+	if err != nil {
+		return nil, err
+	}
+	first.Args = command
+	parts := []*option.Parsed{first}
+	for i, args := range segments[1:] {
+		next, err := parts[i].Following(args, o.p.Environ())
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, next)
+	}
+	return parts, nil
+}
+
+func (o *Options) submission(parts []*option.Parsed, args []string) (*translate.Submission, error) {
 	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
 		UID: o.p.UID, Group: o.p.Group}
 	var err error
@@ -78,7 +114,7 @@ func (o *Options) submission(p *option.Parsed, args []string) (*translate.Submis
 	if in.Hostname, err = o.p.Hostname(); err != nil {
 		in.Hostname = "unknown"
 	}
-	return translate.Allocation(p, in)
+	return translate.Allocation(parts, in)
 }
 
 // run gets the allocation, uses it, and gives it back.
@@ -92,7 +128,7 @@ func (o *Options) run(ctx context.Context, p *option.Parsed, s *translate.Submis
 	}
 	client.Interrupted = func(int64) { client.Info("Job aborted due to signal") }
 	client.Pending = func(id int64) { client.Info("Pending job allocation %d", id) }
-	a, err := client.Get(ctx, &jobs.Submission{Job: s.Job}, p.Client.Immediate, signals)
+	a, err := client.Get(ctx, &jobs.Submission{Job: s.Job, Components: s.Components}, p.Client.Immediate, signals)
 	if errors.Is(err, alloc.ErrInterrupted) {
 		return &slurmerr.Error{Code: 1}
 	}
@@ -110,8 +146,10 @@ func (o *Options) run(ctx context.Context, p *option.Parsed, s *translate.Submis
 	select {
 	case <-a.Over():
 	default:
-		client.Info("Relinquishing job allocation %d", a.ID)
-		a.Complete(code)
+		if !o.gaveBack {
+			client.Info("Relinquishing job allocation %d", a.ID)
+			a.Complete(code)
+		}
 	}
 	if code == 0 {
 		return nil
@@ -141,4 +179,10 @@ func (o *Options) environment(a *alloc.Allocation) []string {
 
 func (o *Options) say(format string, args ...any) {
 	fmt.Fprintf(o.p.Err, "salloc: "+format+"\n", args...)
+}
+
+// spoken is the system's word for an error, as C's programs have it.
+func spoken(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
 }

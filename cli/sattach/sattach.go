@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,6 +83,9 @@ func (o *Options) which(args []string) error {
 	job, number, ok := strings.Cut(args[0], ".")
 	id, err := strconv.ParseInt(job, 10, 64)
 	stepID, err2 := strconv.ParseInt(number, 10, 32)
+	if ok && err != nil {
+		return slurmerr.Newf(slurmerr.Fatal, "Bad step specified: %s", job)
+	}
 	if !ok || err != nil || err2 != nil || id < 1 || stepID < 0 {
 		return fail("Failed to parse stepid from command line options")
 	}
@@ -128,8 +129,6 @@ func (o *Options) follow(conn *step.Conn) error {
 	if o.layout {
 		return o.p.Print(layout(&o.created))
 	}
-	stop := o.pass(conn)
-	defer stop()
 	if err := step.Follow(conn, nil, o.take); err != nil {
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
 	}
@@ -137,22 +136,6 @@ func (o *Options) follow(conn *step.Conn) error {
 		return nil
 	}
 	return &slurmerr.Error{Code: o.code}
-}
-
-// pass hands a Ctrl-C on to the tasks; sattach itself ends with the step, or
-// with any other signal.
-func (o *Options) pass(conn *step.Conn) (stop func()) {
-	ch := make(chan os.Signal, 4)
-	signal.Notify(ch, syscall.SIGINT)
-	go func() {
-		for range ch {
-			conn.SendJSON(step.FrameSignal, step.Signal{Signal: int32(syscall.SIGINT)}) //nolint:errcheck // the reader sees it
-		}
-	}()
-	return func() {
-		signal.Stop(ch)
-		close(ch)
-	}
 }
 
 // layout is what --layout prints.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -139,14 +140,18 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	done, err := cluster.Submit(ctx, &jobs.Submission{
-		Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment, DryRun: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
+	done, err := jobs.Patiently(o.retries(), func(n int) bool { return o.full(ctx, n) }, func() (*jobs.Submitted, error) {
+		return cluster.Submit(ctx, &jobs.Submission{
+			Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment, DryRun: s.Client.TestOnly, Forecast: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
+		})
 	})
 	if err != nil {
 		return explain(ctx, cluster, &s.Job, s.Client.TestOnly, err)
 	}
 	if s.Client.TestOnly {
-		fmt.Fprintf(o.p.Err, "sbatch: the job would be accepted in partition %s\n", done.Partition)
+		if s.Client.Quiet == 0 {
+			fmt.Fprintln(o.p.Err, "sbatch: "+done.ForetoldTogether())
+		}
 		return nil
 	}
 	o.answer(done.ID, to.cluster)
@@ -175,5 +180,28 @@ func (o *Options) answer(id int64, cluster string) {
 func (o *Options) waiting(err error) {
 	if o.submission.Client.Quiet == 0 {
 		fmt.Fprintf(o.p.Err, "sbatch: %v; trying again\n", err)
+	}
+}
+
+// retries is how often a submission is sent again while the queue is full
+// (Slurm's number).
+func (o *Options) retries() int {
+	if o.submission.Client.TestOnly {
+		return 0
+	}
+	return 15
+}
+
+// full waits for the n-th time that there may be room in the queue; false: no
+// longer. Slurm's sbatch says so despite --quiet.
+func (o *Options) full(ctx context.Context, n int) bool {
+	if n == 1 {
+		fmt.Fprintln(o.p.Err, "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying")
+	}
+	select {
+	case <-time.After(time.Duration(n) * time.Second):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

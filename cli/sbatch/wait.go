@@ -45,7 +45,7 @@ func (o *Options) wait(ctx context.Context, cluster Cluster, id int64) error {
 func outcome(rows []status.Job) (code int, over bool) {
 	for _, r := range rows {
 		switch r.State {
-		case "PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "":
+		case "PENDING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "":
 			return 0, false
 		case "COMPLETED":
 		default:

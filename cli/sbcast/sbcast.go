@@ -5,10 +5,8 @@ package sbcast
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -45,27 +43,27 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(rest) != 2 {
-		return slurmerr.Newf(slurmerr.Refused, "Need two file names, have %d names", len(rest))
+		return &slurmerr.Error{Code: 1, Before: []string{
+			fmt.Sprintf("Need two file names, have %d names", len(rest)), `Try "sbcast --help" for more information`,
+		}}
 	}
 	id, err := o.job(v.Get("jobid"))
 	if err != nil {
 		return err
 	}
-	file, err := os.Open(o.known(rest[0]))
-	if err != nil {
-		return slurmerr.Wrap(slurmerr.Refused, err, "Can't open `"+rest[0]+"`: "+cause(err))
+	source, dest := o.known(rest[0]), rest[1]
+	if strings.HasSuffix(dest, "/") {
+		return slurmerr.New(slurmerr.Refused, "Target filename cannot be a directory.").Hint("name the file: %s%s", dest, path.Base(source))
 	}
-	defer file.Close()
-	r, err := o.receive(file, rest, v)
-	if err != nil {
+	c := &copying{Options: o, id: id, v: v}
+	c.packed = o.compress(v)
+	if v.Has("verbose") {
+		c.tell(rest[0], dest)
+	}
+	if err := c.copy(ctx, source, rest[0], o.known(dest)); err != nil {
 		return err
 	}
-	conn, err := o.dial(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	return o.send(conn, id, file, r)
+	return c.libraries(ctx, source, rest[0], o.known(dest))
 }
 
 func (o *Options) known(name string) string {
@@ -85,35 +83,13 @@ func (o *Options) job(text string) (int64, error) {
 		text = o.p.Env("SLURM_JOB_ID")
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
+	switch {
+	case text != "" && (err != nil || id < 1):
+		return 0, unknown(0)
+	case err != nil:
 		return 0, slurmerr.New(slurmerr.Refused, "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.")
 	}
 	return id, nil
-}
-
-// receive says what the nodes are to make of the bytes.
-func (o *Options) receive(file *os.File, names []string, v *option.Values) (*step.Receive, error) {
-	st, err := file.Stat()
-	if err != nil {
-		return nil, slurmerr.Wrap(slurmerr.Refused, err, "")
-	}
-	if !st.Mode().IsRegular() {
-		return nil, slurmerr.Newf(slurmerr.Refused, "Can't open `%s`: not a regular file", names[0])
-	}
-	r, err := step.Describe(file)
-	if err != nil {
-		return nil, slurmerr.Wrap(slurmerr.Refused, err, "Can't read `"+names[0]+"`: "+cause(err))
-	}
-	dest := names[1]
-	if strings.HasSuffix(dest, "/") {
-		dest += path.Base(names[0])
-	}
-	r.Path, r.Force = o.known(dest), v.Has("force")
-	r.Compressed = o.compress(v)
-	if v.Has("preserve") {
-		r.Modified = st.ModTime().UnixNano()
-	}
-	return r, nil
 }
 
 func (o *Options) dial(ctx context.Context, id int64) (*step.Conn, error) {
@@ -127,9 +103,9 @@ func (o *Options) dial(ctx context.Context, id int64) (*step.Conn, error) {
 	c, err := cluster.Attach(ctx, id)
 	switch kube.KindOf(err) {
 	case kube.NotFound:
-		return nil, slurmerr.New(slurmerr.Refused, "Slurm job lookup failed: "+jobs.ErrInvalidID)
+		return nil, unknown(id)
 	case kube.Conflict:
-		return nil, slurmerr.New(slurmerr.Refused, "Slurm job lookup failed: "+err.Error())
+		return nil, slurmerr.Newf(slurmerr.BadValue, "Slurm job %d lookup error: %s", id, err.Error())
 	}
 	if err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Slurm job lookup failed: "+err.Error())
@@ -137,19 +113,9 @@ func (o *Options) dial(ctx context.Context, id int64) (*step.Conn, error) {
 	return step.NewClient(c)
 }
 
-// send asks for the step and gives it the file.
-func (o *Options) send(conn *step.Conn, id int64, file io.Reader, r *step.Receive) error {
-	_, failed, err := step.SendFile(conn, id, file, r, func(line string) { fmt.Fprintf(o.p.Err, "sbcast: error: %s\n", line) })
-	var no *step.Impossible
-	switch {
-	case errors.As(err, &no):
-		return slurmerr.New(slurmerr.Refused, no.Line[0])
-	case err != nil:
-		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
-	case failed:
-		return &slurmerr.Error{Code: 1}
-	}
-	return nil
+// unknown is the error of a job that is not there.
+func unknown(id int64) error {
+	return slurmerr.Newf(slurmerr.BadValue, "Slurm job %d lookup error: %s", id, jobs.ErrInvalidID)
 }
 
 // compress tells whether what is sent is to be compressed. Slurm's libraries
@@ -164,9 +130,14 @@ func (o *Options) compress(v *option.Values) bool {
 	case "", "lz4", "zlib", "zstd":
 		return true
 	default:
-		fmt.Fprintf(o.p.Err, "sbcast: error: Compression type '%s' unknown, disabling compression support.\n", kind)
+		o.say("error: Compression type '%s' unknown, disabling compression support.", kind)
 		return false
 	}
+}
+
+// say writes a line to the error stream.
+func (o *Options) say(format string, args ...any) {
+	fmt.Fprintf(o.p.Err, "sbcast: "+format+"\n", args...)
 }
 
 func cause(err error) string {

@@ -46,14 +46,8 @@ func New(p *stdio.Process, connect func() (Queue, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Scancel.Parse(args, o.p.LookupEnv)
-	if err != nil {
-		return err
-	}
-	if text, asked := option.Scancel.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Scancel.Refused(v); err != nil {
+	v, rest, err := option.Scancel.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
 	}
 	if err := o.complete(v, rest); err != nil {

@@ -16,14 +16,16 @@ import (
 
 // assocView is what show assoc_mgr shows of, and what of it is asked for.
 type assocView struct {
-	state   *status.AcctState
-	shares  map[shareKey]*status.Share
-	level   map[shareKey]int64 // shares of all siblings, by their parent
-	parents map[string]string
-	ids     map[string]int // accounts, by their place in the tree
-	counts  map[shareKey]*assocCount
-	tres    []string
-	oneLine bool
+	state    *status.AcctState
+	shares   map[shareKey]*status.Share
+	qosUsage map[string]float64
+	qosWall  map[string]float64
+	level    map[shareKey]int64 // shares of all siblings, by their parent
+	parents  map[string]string
+	ids      map[string]int // accounts, by their place in the tree
+	counts   map[shareKey]*assocCount
+	tres     []string
+	oneLine  bool
 
 	accounts, users, qos, flags []string
 }
@@ -93,6 +95,7 @@ func (v *assocView) read(words []string) error {
 }
 
 func (v *assocView) index(shares *status.ShareList, list *status.JobList) {
+	v.qosUsage, v.qosWall = shares.QOSUsage, shares.QOSWallMins
 	v.shares, v.level, v.parents, v.ids = map[shareKey]*status.Share{}, map[shareKey]int64{}, map[string]string{}, map[string]int{}
 	for i := range v.state.Accounts {
 		a := &v.state.Accounts[i]
@@ -108,6 +111,7 @@ func (v *assocView) index(shares *status.ShareList, list *status.JobList) {
 	v.counts = map[shareKey]*assocCount{}
 	for i := range list.Items {
 		j := &list.Items[i]
+		j.QOS = cmp.Or(j.QOS, "normal")
 		v.count(shareKey{j.Account, j.User}, j)
 		for a := j.Account; a != ""; a = v.parents[a] {
 			v.count(shareKey{a, ""}, j)
@@ -285,14 +289,13 @@ func (v *assocView) addAssociation(b *strings.Builder, id int, x *association) {
 		parent = fmt.Sprintf("%s(%d)", p, v.ids[p])
 	}
 	l := x.limits
-	used := s.RawUsage / 60
 	lines := []string{
 		fmt.Sprintf("ClusterName=%s Account=%s UserName=%s Partition=%s Priority=%d ID=%d", v.state.Cluster, x.account, user, x.partition, l.Priority, id),
 		fmt.Sprintf("SharesRaw/Norm/Level/Factor=%d/%.2f/%d/%.2f", s.RawShares, s.NormShares, v.level[v.above(s)], s.FairShare),
 		fmt.Sprintf("UsageRaw/Norm/Efctv=%.2f/%.2f/%.2f", s.RawUsage, s.NormUsage, s.EffectvUse),
 		fmt.Sprintf("ParentAccount=%s Lft=%d DefAssoc=%s", parent, id, yesNo(x.isDefault)),
 		fmt.Sprintf("GrpJobs=%s GrpJobsAccrue=N(0)", limited(int64(l.GrpJobs), c.running)),
-		fmt.Sprintf("GrpSubmitJobs=%s GrpWall=%s(%.2f)", limited(int64(l.GrpSubmitJobs), c.submitted), orN(int64(l.GrpWall)), used),
+		fmt.Sprintf("GrpSubmitJobs=%s GrpWall=%s(%.2f)", limited(int64(l.GrpSubmitJobs), c.submitted), orN(int64(l.GrpWall)), s.WallMins),
 		"GrpTRES=" + v.grpTRES(l.GrpTRES, nil),
 		"GrpTRESMins=" + v.grpTRES(l.GrpTRESMins, nil),
 		"GrpTRESRunMins=" + v.grpTRES(l.GrpTRESRunMins, s.RunMins),
@@ -315,8 +318,12 @@ func (v *assocView) addRecord(b *strings.Builder, lines []string) {
 func (v *assocView) addQOS(b *strings.Builder) {
 	v.heading(b, "QOS Records")
 	none := true
-	for i := range v.state.QOS {
-		q := &v.state.QOS[i]
+	list := v.state.QOS
+	if len(list) == 0 {
+		list = []status.AcctQOS{{Name: "normal"}} // that of every job
+	}
+	for i := range list {
+		q := &list[i]
 		if !wanted(v.qos, q.Name) {
 			continue
 		}
@@ -331,9 +338,9 @@ func (v *assocView) addQOS(b *strings.Builder) {
 		}
 		v.addRecord(b, append([]string{
 			fmt.Sprintf("QOS=%s(%d)", q.Name, i+1),
-			fmt.Sprintf("UsageRaw=%.6f", 0.0),
-			fmt.Sprintf("GrpJobs=%s GrpJobsAccrue=N(0) GrpSubmitJobs=%s GrpWall=%s(0.00)",
-				limited(int64(l.GrpJobs), c.running), limited(int64(l.GrpSubmitJobs), c.submitted), orN(int64(l.GrpWall))),
+			fmt.Sprintf("UsageRaw=%.6f", v.qosUsage[q.Name]),
+			fmt.Sprintf("GrpJobs=%s GrpJobsAccrue=N(0) GrpSubmitJobs=%s GrpWall=%s(%.2f)",
+				limited(int64(l.GrpJobs), c.running), limited(int64(l.GrpSubmitJobs), c.submitted), orN(int64(l.GrpWall)), v.qosWall[q.Name]),
 			"GrpTRES=" + v.grpTRES(l.GrpTRES, nil), "GrpTRESMins=" + v.grpTRES(l.GrpTRESMins, nil), "GrpTRESRunMins=" + v.grpTRES(l.GrpTRESRunMins, nil),
 			"MaxWallPJ=" + orNone(int64(l.MaxWall)),
 			"MaxTRESPJ=" + v.maxTRES(l.MaxTRES), "MaxTRESPN=" + v.maxTRES(l.MaxTRESPerNode), "MaxTRESMinsPJ=" + v.maxTRES(l.MaxTRESMins),

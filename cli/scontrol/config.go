@@ -18,8 +18,11 @@ var parameters = map[string]struct{ name, unit string }{
 	"clusterName": {"ClusterName", ""}, "firstJobID": {"FirstJobId", ""}, "maxJobID": {"MaxJobId", ""},
 	"maxJobCount": {"MaxJobCount", ""}, "minJobAgeSeconds": {"MinJobAge", " sec"}, "killWaitSeconds": {"KillWait", " sec"},
 	"overTimeLimitMinutes": {"OverTimeLimit", " min"}, "maxArraySize": {"MaxArraySize", ""}, "jobRequeue": {"JobRequeue", ""},
+	"requeueExit": {"RequeueExit", ""}, "requeueExitHold": {"RequeueExitHold", ""},
 	"enforcePartLimits": {"EnforcePartLimits", ""}, "defMemPerCPU": {"DefMemPerCPU", ""}, "defMemPerNode": {"DefMemPerNode", ""},
 	"maxMemPerCPU": {"MaxMemPerCPU", ""}, "maxMemPerNode": {"MaxMemPerNode", ""}, "privateData": {"PrivateData", ""},
+	"prolog": {"Prolog", ""}, "epilog": {"Epilog", ""}, "taskProlog": {"TaskProlog", ""}, "taskEpilog": {"TaskEpilog", ""},
+	"srunProlog": {"SrunProlog", ""}, "srunEpilog": {"SrunEpilog", ""}, "prologEpilogTimeoutSeconds": {"PrologEpilogTimeout", ""},
 	"propagateResourceLimits": {"PropagateResourceLimits", ""}, "propagateResourceLimitsExcept": {"PropagateResourceLimitsExcept", ""},
 }
 

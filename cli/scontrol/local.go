@@ -64,6 +64,9 @@ func listpids(_ context.Context, o *Options, args []string) error {
 	job, step := "", ""
 	if len(args) > 0 {
 		job, step, _ = strings.Cut(args[0], ".")
+		if _, err := strconv.ParseUint(job, 10, 32); err != nil {
+			return plain("\"%s\" does not look like a jobid", format.Escape(args[0]))
+		}
 	}
 	var b strings.Builder
 	b.WriteString("PID      JOBID    STEPID   LOCALID GLOBALID\n")
@@ -189,7 +192,7 @@ func waitJob(ctx context.Context, o *Options, args []string) error {
 		}
 		for i := range e.Items {
 			switch j := &e.Items[i]; j.State {
-			case "PENDING", "CONFIGURING":
+			case "PENDING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING":
 				return nil
 			case "RUNNING", "SUSPENDED":
 				done = o.p.Print("Nodes " + format.Escape(j.NodeList) + " are ready for use\n")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -19,8 +20,11 @@ func meant(verb string, args []string) status.Operation {
 		case found && (strings.EqualFold(key, "jobname") || strings.EqualFold(key, "name")):
 			op.Names = append(op.Names, v)
 			continue
-		case found && strings.EqualFold(key, "state"):
+		case verb == status.OpRequeueHold && found && strings.EqualFold(key, "state") && abbreviates(v, "SpecialExit", 2):
 			op.Set = map[string]string{"State": v}
+			continue
+		case strings.HasPrefix(verb, status.OpRequeue) && abbreviates(a, "Incomplete", 1):
+			op.Set = map[string]string{"Incomplete": "yes"}
 			continue
 		case found && strings.EqualFold(key, "jobid"):
 			a = v
@@ -34,7 +38,10 @@ func meant(verb string, args []string) status.Operation {
 func held(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
 		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
-			return []string{why + " for job " + job, "slurm_suspend error: " + why}
+			if strings.Contains(job, "_") {
+				return []string{aboutJob(job, why)}
+			}
+			return []string{aboutJob(job, why), "slurm_suspend error: " + why}
 		})
 	}
 }
@@ -42,7 +49,15 @@ func held(verb string) func(context.Context, *Options, []string) error {
 // plainly makes the commands whose errors name the job only.
 func plainly(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
-		return o.operate(ctx, meant(verb, args), func(job, why string) []string { return []string{why + " for job " + job} })
+		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
+			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID {
+				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05
+			}
+			if verb == status.OpTop {
+				return []string{why + " for job " + job}
+			}
+			return []string{aboutJob(job, why)}
+		})
 	}
 }
 

@@ -56,14 +56,8 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, words, err := option.Scontrol.Parse(args, o.p.LookupEnv)
-	if err != nil {
-		return err
-	}
-	if text, asked := option.Scontrol.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Scontrol.Refused(v); err != nil {
+	v, words, err := option.Scontrol.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
 	}
 	o.oneLine, o.quiet, o.all, o.details = v.Has("oneliner"), v.Has("quiet"), v.Has("all"), v.Has("details")

@@ -100,7 +100,8 @@ func (o *Options) hostnames(list string) error {
 		list = o.p.Env("SLURM_JOB_NODELIST")
 	}
 	if list == "" {
-		return &slurmerr.Error{Message: "host list is empty"}
+		slurmerr.Print(o.p.Err, "scontrol", &slurmerr.Error{Message: "host list is empty"})
+		return nil // Slurm says so, and ends well
 	}
 	names, err := o.expand(list)
 	if err != nil {
@@ -176,6 +177,8 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		return err
 	}
 	switch {
+	case len(list.Items) == 0 && strings.ContainsAny(id, "_+"):
+		return o.notFound("Job", id)
 	case len(list.Items) == 0 && id != "":
 		return plain("slurm_load_jobs error: Invalid job id specified")
 	case len(list.Items) == 0:
@@ -234,7 +237,7 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	}
 	wanted, err := hostlist.Expand(first(ids))
 	if err != nil {
-		return plain("Node %s not found", format.Escape(first(ids)))
+		return o.notFound("Node", first(ids))
 	}
 	s := o.settings(0)
 	var out []byte
@@ -243,19 +246,31 @@ func showNode(ctx context.Context, o *Options, c Cluster, ids []string) error {
 			out = format.NodeRecord(&list.Items[i], s).Append(out, o.oneLine)
 		}
 	}
-	var missing error
+	var missing []string
 	for _, name := range wanted {
 		if !slices.ContainsFunc(list.Items, func(n status.Node) bool { return n.Name == name }) {
-			missing = plain("Node %s not found", format.Escape(name))
+			missing = append(missing, name)
 		}
 	}
 	if len(list.Items) == 0 && len(wanted) == 0 {
 		out = []byte("No nodes in the system\n")
 	}
-	if err := o.p.Print(string(out)); err != nil {
+	if err := o.p.Print(string(out)); err != nil || len(missing) == 0 {
 		return err
 	}
-	return missing
+	for _, name := range missing {
+		err = o.notFound("Node", name)
+	}
+	return err
+}
+
+// notFound says that there is nothing of that name, which for Slurm is an
+// answer like others, but for the exit code.
+func (o *Options) notFound(what, name string) error {
+	if err := o.p.Print(what + " " + format.Escape(name) + " not found\n"); err != nil {
+		return err
+	}
+	return &slurmerr.Error{Code: 1}
 }
 
 func showPartition(ctx context.Context, o *Options, c Cluster, ids []string) error {
@@ -279,7 +294,7 @@ func showPartition(ctx context.Context, o *Options, c Cluster, ids []string) err
 		out = format.PartitionRecord(p, nodes.Items).Append(out, o.oneLine)
 	}
 	if !found && id != "" {
-		return plain("Partition %s not found", format.Escape(id))
+		return o.notFound("Partition", id)
 	}
 	return o.p.Print(string(out))
 }
@@ -299,7 +314,7 @@ func showReservation(ctx context.Context, o *Options, c Cluster, ids []string) e
 	}
 	switch {
 	case len(out) == 0 && id != "":
-		return plain("Reservation %s not found", format.Escape(id))
+		return o.notFound("Reservation", id)
 	case len(out) == 0:
 		out = []byte("No reservations in the system\n")
 	}

@@ -3,6 +3,7 @@ package scontrol
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -19,8 +20,19 @@ var entities = []struct {
 	key, entity string
 	least       int
 }{
-	{"NodeName", status.EntityNode, 5}, {"PartitionName", status.EntityPartition, 3}, {"ReservationName", status.EntityReservation, 4},
+	{"NodeName", status.EntityNode, 5}, {"PartitionName", status.EntityPartition, 3}, {"ReservationName", status.EntityReservation, 3},
 	{"JobId", status.EntityJob, 3}, {"StepId", status.EntityStep, 3},
+}
+
+// reservationKeys are the letters that are enough for a key of a reservation, as
+// Slurm 22.05's scontrol takes them.
+var reservationKeys = []struct {
+	key   string
+	least int
+}{
+	{"ReservationName", 1}, {"StartTime", 2}, {"EndTime", 1}, {"Duration", 1}, {"Nodes", 5}, {"NodeCnt", 5}, {"NodeCount", 5},
+	{"CoreCnt", 5}, {"CoreCount", 5}, {"Features", 2}, {"Flags", 2}, {"Licenses", 2}, {"PartitionName", 1}, {"Users", 1},
+	{"Accounts", 1}, {"Groups", 1}, {"TRES", 1}, {"BurstBuffer", 2}, {"MaxStartDelay", 3}, {"Watts", 1},
 }
 
 // canonical is the key that word, a whole key or a beginning that fits one of
@@ -29,6 +41,14 @@ func canonical(entity, word string) string {
 	suffix := ""
 	if n := len(word); n > 0 && (word[n-1] == '+' || word[n-1] == '-') {
 		word, suffix = word[:n-1], word[n-1:]
+	}
+	if entity == status.EntityReservation {
+		for _, k := range reservationKeys {
+			if abbreviates(word, k.key, k.least) {
+				return k.key + suffix
+			}
+		}
+		return word + suffix
 	}
 	found := ""
 	for _, k := range option.ScontrolKeys[entity] {
@@ -54,14 +74,35 @@ type specification struct {
 	names  string
 	set    map[string]string
 	last   string // a word that names the last key, for messages
+	words  []string
+}
+
+// typed is the server's message with the words as they were typed.
+func (s *specification) typed(text string) string {
+	for _, w := range s.words {
+		key, v, _ := strings.Cut(w, "=")
+		text = strings.ReplaceAll(text, strings.ToLower(key)+"="+v, w)
+	}
+	return text
 }
 
 // specify reads ENTITY=NAME KEY=VALUE...
 func specify(args []string) (s specification, err error) {
 	s.set = map[string]string{}
-	for _, a := range args {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
 		key, v, found := strings.Cut(a, "=")
+		if !found && abbreviates(key, "JobId", 3) || s.entity == status.EntityJob && !found && i+1 < len(args) {
+			if i++; i < len(args) { // KEY VALUE, which Slurm takes of jobs
+				v, found = args[i], true
+				a += "=" + v
+			}
+		}
 		if s.entity == "" {
+			if found && (strings.EqualFold(key, "JobName") || strings.EqualFold(key, "Name")) {
+				s.entity, s.set["JobName"] = status.EntityJob, v
+				continue
+			}
 			for _, e := range entities {
 				if abbreviates(key, e.key, e.least) && (found || e.entity == status.EntityReservation) {
 					s.entity, s.names = e.entity, v
@@ -71,15 +112,23 @@ func specify(args []string) (s specification, err error) {
 				continue
 			}
 		}
+		if found && s.entity == status.EntityReservation && canonical(s.entity, key) == "ReservationName" {
+			s.names = v // after the word "reservation" alone
+			continue
+		}
 		if !found {
 			return s, plain("Invalid input: %s\nRequest aborted", format.Escape(a))
 		}
-		s.last = a
+		s.last, s.words = a, append(s.words, a)
 		s.set[key] = v
 	}
 	named := make(map[string]string, len(s.set))
 	for k, v := range s.set {
-		named[canonical(s.entity, k)] = v
+		k = canonical(s.entity, k)
+		if bare := strings.TrimRight(k, "+-"); s.entity == status.EntityJob && bare == "TimeLimit" && bare != k {
+			k, v = bare, k[len(bare):]+v
+		}
+		named[k] = v
 	}
 	s.set = named
 	return s, nil
@@ -95,7 +144,7 @@ func update(ctx context.Context, o *Options, args []string) error {
 		return err
 	case s.entity == "":
 		return plain("No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"")
-	case len(s.set) == 0:
+	case len(s.set) == 0 && s.entity != status.EntityReservation:
 		return plain("No changes specified")
 	}
 	if err := check(&s); err != nil {
@@ -116,7 +165,11 @@ func update(ctx context.Context, o *Options, args []string) error {
 	default:
 		op.Targets = []string{s.names}
 	}
-	return o.change(ctx, op, func(item status.OperationStatus) error { return updateError(&s, item) })
+	err = o.change(ctx, op, func(item status.OperationStatus) error { return updateError(&s, item) })
+	if err == nil && s.entity == status.EntityReservation {
+		return o.p.Print("Reservation updated.\n")
+	}
+	return err
 }
 
 // byName reports whether the jobs are chosen by JobName instead of an id.
@@ -157,6 +210,11 @@ const nodeStates = "NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN"
 
 // check refuses what Slurm's scontrol refuses without asking the controller.
 func check(s *specification) error {
+	if s.entity == status.EntityNode {
+		if err := checkWeight(s); err != nil {
+			return err
+		}
+	}
 	state, given := s.set["State"]
 	if !given {
 		return nil
@@ -181,21 +239,95 @@ func check(s *specification) error {
 	return nil
 }
 
+// mostWeight is the largest weight of a node.
+const mostWeight = 1<<31 - 1
+
+// checkWeight refuses what is no weight of a node.
+func checkWeight(s *specification) error {
+	v := s.set["Weight"]
+	if v == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	why := ""
+	switch {
+	case err != nil:
+		why = "is not a valid number"
+	case n < 0:
+		why = "is less than zero"
+	case n > mostWeight:
+		why = "is greater than " + strconv.Itoa(mostWeight)
+	default:
+		return nil
+	}
+	e := slurmerr.Newf(slurmerr.Refused, "Weight value (%s) %s", format.Escape(v), why)
+	e.After = "No changes specified\n"
+	return e
+}
+
 // updateError words why one target could not be changed.
 func updateError(s *specification, item status.OperationStatus) error {
 	switch {
 	case strings.HasPrefix(item.Error, "Update of this parameter is not supported"):
-		return plain("%s\nRequest aborted", item.Error)
+		return plain("%s\nRequest aborted", s.asTyped(item.Error))
 	case strings.HasPrefix(item.Error, "Invalid ") && strings.HasSuffix(item.Error, " value"):
 		return slurmerr.New(slurmerr.Refused, item.Error)
 	}
 	switch s.entity {
 	case status.EntityJob:
-		return plain("%s for job %s", item.Error, item.Job)
+		return jobError(item)
 	case status.EntityReservation:
+		if local(item.Error) {
+			text := strings.Replace(item.Error, notCreated, notUpdated, 1)
+			e := slurmerr.New(slurmerr.Refused, text)
+			e.After = "slurm_update error: No error\n"
+			if e.Before = noInstantOf(text); e.Before != nil {
+				e.After = "slurm_update error: Invalid time specified\n"
+			}
+			return e
+		}
 		return plain("Error updating the reservation: %s\nslurm_update error: %s", item.Error, item.Error)
 	}
 	return plain("slurm_update error: %s", item.Error)
+}
+
+// asTyped has the parameter that a message names last as it was typed.
+func (s *specification) asTyped(text string) string {
+	for _, w := range s.words {
+		if n := len(text) - len(w); n >= 0 && strings.EqualFold(text[n:], w) {
+			return text[:n] + w
+		}
+	}
+	return text
+}
+
+// noInstant are the parameters whose values are points in time.
+var noInstant = []string{"Invalid StartTime value: ", "Invalid EndTime value: ", "Invalid Deadline value: "}
+
+// jobError words why a job could not be changed: what Slurm's scontrol finds by
+// itself without the job, and of a task of an array the task first.
+func jobError(item status.OperationStatus) error {
+	text := item.Error
+	for _, p := range noInstant {
+		if v, is := strings.CutPrefix(text, p); is {
+			return plain("Invalid time specification (pos=0): %s\nNo changes specified", v)
+		}
+	}
+	switch {
+	case strings.HasPrefix(text, "Invalid MailType"):
+		return plain("%s", text)
+	case strings.HasPrefix(text, "Invalid ") && strings.Contains(text, " value: "), strings.HasPrefix(text, "Invalid numeric value "), strings.HasSuffix(text, "Value ignored"):
+		return slurmerr.New(slurmerr.Refused, text)
+	}
+	return plain("%s", aboutJob(item.Job, text))
+}
+
+// aboutJob is Slurm's form of a message about a job.
+func aboutJob(job, text string) string {
+	if strings.Contains(job, "_") {
+		return job + ": " + text
+	}
+	return text + " for job " + job
 }
 
 func create(ctx context.Context, o *Options, args []string) error {
@@ -236,7 +368,7 @@ func create(ctx context.Context, o *Options, args []string) error {
 	}
 	for _, item := range result.Items {
 		if item.Error != "" {
-			return plain("Error creating the %s: %s", s.entity, format.Escape(item.Error))
+			return createError(&s, s.typed(item.Error))
 		}
 		made = item.Job
 	}
@@ -244,6 +376,51 @@ func create(ctx context.Context, o *Options, args []string) error {
 		return o.p.Print("Reservation created: " + format.Escape(made) + "\n")
 	}
 	return nil
+}
+
+// How Slurm's scontrol ends what it says of a reservation by itself, without
+// the controller.
+const (
+	notCreated = ".  No reservation created."
+	notUpdated = ".  No reservation update."
+)
+
+// noInstantOf is the line before a message about a value that is no point in
+// time.
+func noInstantOf(text string) []string {
+	if !strings.HasPrefix(text, "Invalid start time ") && !strings.HasPrefix(text, "Invalid end time ") {
+		return nil
+	}
+	_, v, _ := strings.Cut(text, "=")
+	v, _, _ = strings.Cut(v, ".  No reservation")
+	return []string{"Invalid time specification (pos=0): " + v}
+}
+
+// local tells whether Slurm's scontrol finds the error by itself.
+func local(text string) bool {
+	if strings.HasSuffix(text, notCreated) || strings.HasSuffix(text, notUpdated) {
+		return true
+	}
+	for _, start := range []string{"Invalid node count ", "TRES type ", "couldn't identify configured TRES ", "invalid TRES "} {
+		if strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// createError words why something could not be made.
+func createError(s *specification, text string) error {
+	switch {
+	case s.entity == status.EntityReservation && local(text):
+		e := slurmerr.New(slurmerr.Refused, text)
+		e.Before = noInstantOf(text)
+		return e
+	case s.entity == status.EntityReservation && (text == "Requested nodes are busy" || text == "Requested node configuration is not available"):
+		return plain("Error creating the reservation: %s\n%s", text, "Note, unless nodes are directly requested a reservation must exist in a single partition.\n"+
+			"If no partition is requested the default partition is assumed.")
+	}
+	return plain("Error creating the %s: %s", s.entity, format.Escape(text))
 }
 
 // complete refuses a reservation that says too little, in scontrol's words.
@@ -257,8 +434,8 @@ func complete(s *specification) error {
 		return slurmerr.New(slurmerr.Refused, "A start time must be given.  No reservation created.")
 	case !has("EndTime", "Duration"):
 		return slurmerr.New(slurmerr.Refused, "An end time or duration must be given.  No reservation created.")
-	case !has("Nodes", "NodeCnt", "CoreCnt", "TRES", "Licenses") && !strings.Contains(flags, "ANY_NODES") && !has("PartitionName"):
-		return slurmerr.New(slurmerr.Refused, "CoreCnt, Nodes, NodeCnt, TRES or Watts must be specified. No reservation created.")
+	case !has("Nodes", "NodeCnt", "NodeCount", "CoreCnt", "CoreCount", "TRES", "Licenses") && !strings.Contains(flags, "ANY_NODES") && !has("PartitionName"):
+		return slurmerr.New(slurmerr.Refused, "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.  No reservation created.")
 	case !has("Users", "Accounts", "Groups"):
 		return slurmerr.New(slurmerr.Refused, "Either Users/Groups and/or Accounts must be specified.  No reservation created.")
 	}
@@ -269,8 +446,17 @@ func remove(ctx context.Context, o *Options, args []string) error {
 	if len(args) == 0 {
 		return plain("too few arguments for delete keyword")
 	}
+	if len(args) == 1 && !strings.Contains(args[0], "=") {
+		return slurmerr.New(slurmerr.Refused, "Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
+	}
+	if len(args) == 2 && !strings.Contains(args[0], "=") {
+		args = []string{args[0] + "=" + args[1]} // ENTITY ID
+	}
 	s, err := specify(args)
 	if err != nil || s.entity != status.EntityReservation && s.entity != status.EntityPartition {
+		if len(args) == 1 && !strings.Contains(args[0], "=") {
+			return slurmerr.New(slurmerr.Refused, "Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
+		}
 		return plain("Invalid deletion entity: %s", format.Escape(args[0]))
 	}
 	op := status.Operation{Verb: status.OpDelete, Entity: s.entity, Targets: []string{s.names}}

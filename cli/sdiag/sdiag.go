@@ -39,12 +39,9 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sdiag.Parse(args, o.p.LookupEnv) // Slurm's, too, takes other words for nothing
-	if err != nil {
+	v, _, err := option.Sdiag.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn) // Slurm's, too, takes other words for nothing
+	if v == nil || err != nil {
 		return err
-	}
-	if text, asked := option.Sdiag.Answer(v); asked {
-		return o.p.Print(text)
 	}
 	o.reset, o.clusters = v.Has("reset"), v.List("cluster")
 	o.order = byCount

@@ -32,12 +32,9 @@ func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, jobs, err := option.Seff.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, jobs, err := option.Seff.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
-	}
-	if text, asked := option.Seff.Answer(v); asked {
-		return o.p.Print(text)
 	}
 	if len(jobs) != 1 {
 		return &slurmerr.Error{Code: 1, Before: []string{"Usage: seff [Options] <Jobid>"}}

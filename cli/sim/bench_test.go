@@ -3,7 +3,9 @@ package sim
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
@@ -28,9 +30,20 @@ func BenchmarkReplay(b *testing.B) {
 	o := &options{}
 	for _, name := range []string{"easy", "easy-sjbf", "conservative"} {
 		b.Run(name, func(b *testing.B) {
+			before := processorTime()
 			for b.Loop() {
 				replay(machine, policies[name].options, t.jobs, o.asker(policies[name], machine), nil)
 			}
+			b.ReportMetric(float64((processorTime()-before).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
 		})
 	}
+}
+
+// processorTime is what the process has used so far.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

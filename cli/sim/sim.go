@@ -172,8 +172,13 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 		return nil, err
 	}
 	var out []backfill.Node
+	places := map[string]int{}
+	for i := range conf.Nodes {
+		places[conf.Nodes[i].Name] = i
+	}
+	slices.SortStableFunc(conf.Nodes, func(a, b slurmconf.Node) int { return max(1, a.Weight) - max(1, b.Weight) })
 	for _, n := range conf.Nodes {
-		b := backfill.Node{Name: n.Name, CPUs: n.CPUs, ThreadsPerCore: n.ThreadsPerCore, Sockets: n.Sockets,
+		b := backfill.Node{Place: places[n.Name], Name: n.Name, CPUs: n.CPUs, ThreadsPerCore: n.ThreadsPerCore, Sockets: n.Sockets,
 			Memory: n.RealMemory, Unavailable: n.State != ""}
 		for _, g := range n.GRES {
 			b.GRES = append(b.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
@@ -185,7 +190,7 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	}
 	for i := range o.addNodes {
 		more := out[0]
-		more.Name = fmt.Sprintf("added%d", i+1)
+		more.Name, more.Place = fmt.Sprintf("added%d", i+1), len(conf.Nodes)+i
 		out = append(out, more)
 	}
 	return out, nil

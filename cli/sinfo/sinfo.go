@@ -60,14 +60,8 @@ func New(p *stdio.Process, connect func() (Lister, error)) *Options {
 // Run parses args and runs the command. As in Slurm, words that are no option
 // are passed over.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sinfo.Parse(args, o.p.LookupEnv)
-	if err != nil {
-		return err
-	}
-	if text, asked := option.Sinfo.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Sinfo.Refused(v); err != nil {
+	v, _, err := option.Sinfo.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
 	}
 	if err := o.complete(v); err != nil {
@@ -136,10 +130,10 @@ func (o *Options) show(parts []status.Partition, nodes []status.Node) error {
 	layout := slices.Clone(o.layout)
 	format.Widen(layout, rows)
 	var out []byte
-	if o.long || o.every > 0 {
+	if (o.long || o.every > 0) && !o.noHeader {
 		out = now.In(s.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
 	}
-	if len(o.clusters) > 0 {
+	if len(o.clusters) > 0 && !o.noHeader {
 		out = append(out, "CLUSTER: "+s.Cluster+"\n"...)
 	}
 	if !o.noHeader {

@@ -42,12 +42,9 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sprio.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, rest, err := option.Sprio.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
-	}
-	if text, asked := option.Sprio.Answer(v); asked {
-		return o.p.Print(text)
 	}
 	if len(rest) > 0 {
 		slurmerr.Print(o.p.Err, "sprio", &slurmerr.Error{Message: "Unrecognized option: " + rest[0]})

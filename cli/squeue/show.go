@@ -39,10 +39,10 @@ func jobLetter(c byte) bool {
 // Slurm does only then, if the order is none.
 func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte) ([]byte, error) {
 	var out []byte
-	if o.long || o.every > 0 {
+	if (o.long || o.every > 0) && !o.noHeader {
 		out = now.In(o.settings.Location).AppendFormat(out, "Mon Jan _2 15:04:05 2006\n")
 	}
-	if len(o.clusters) > 0 {
+	if len(o.clusters) > 0 && !o.noHeader {
 		out = append(out, "CLUSTER: "+o.settings.Cluster+"\n"...)
 	}
 	if !o.noHeader {

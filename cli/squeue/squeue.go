@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/build"
@@ -66,14 +67,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if o.view = o.view || asksView(args); o.view {
 		set = option.Sview
 	}
-	v, rest, err := set.Parse(args, o.p.LookupEnv)
-	if err != nil {
-		return err
-	}
-	if text, asked := set.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := set.Refused(v); err != nil {
+	v, rest, err := set.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
 	}
 	if o.view && o.terminal() {
@@ -186,12 +181,14 @@ func own(ctx context.Context, o *Options, queue Lister, cause error) error {
 	return cause
 }
 
-// missing tells an unknown job from one that only the filters leave out.
+// missing tells an unknown job from one that only the filters leave out, or a
+// task that its array does not have.
 func (o *Options) missing(ctx context.Context, queue Lister, id string) (bool, error) {
-	if !o.filter.narrow() {
+	whole, _, task := strings.Cut(id, "_")
+	if !task && !o.filter.narrow() {
 		return true, nil
 	}
-	all, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{id}, States: jobs.AllStates, Fields: []string{"id"}})
+	all, err := queue.Jobs(ctx, jobs.Filter{IDs: []string{whole}, States: jobs.AllStates, Fields: []string{"id"}})
 	return err == nil && len(all.Items) == 0, err
 }
 

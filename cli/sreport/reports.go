@@ -248,10 +248,14 @@ func (o *Options) utilization(d *data) error {
 			}
 		}
 		whole := max(d.whole(t), used)
-		planned := min(waiting, whole-used)
+		if whole == 0 {
+			continue // the cluster was not there
+		}
+		down := min(d.Down[t], whole-used)
+		planned := min(waiting, whole-used-down)
 		rows = append(rows, map[string]string{
-			"Cluster": d.Cluster, "TRES Name": t, "Allocate": o.unit.show(used, whole), "Allocated": o.unit.show(used, whole), "Down": o.unit.show(0, whole), "PLND Down": o.unit.show(0, whole),
-			"Planned": o.unit.show(planned, whole), "Idle": o.unit.show(whole-used-planned, whole), "Reported": o.unit.show(whole, whole),
+			"Cluster": d.Cluster, "TRES Name": t, "Allocate": o.unit.show(used, whole), "Allocated": o.unit.show(used, whole), "Down": o.unit.show(down, whole), "PLND Down": o.unit.show(0, whole),
+			"Planned": o.unit.show(planned, whole), "Idle": o.unit.show(whole-used-down-planned, whole), "Reported": o.unit.show(whole, whole),
 		})
 	}
 	usual := "Cluster,Allocate,Down,PLND Down,Idle,Planned,Reported"
@@ -262,7 +266,7 @@ func (o *Options) utilization(d *data) error {
 }
 
 func (o *Options) sizesByAccount(d *data) error {
-	return o.sizes(d, "Job Sizes", "Account", func(u *status.Usage) []string {
+	return o.sizes(d, "Job Sizes", "Account", 9, func(u *status.Usage) []string {
 		switch {
 		case o.flat:
 			return []string{u.Account}
@@ -274,11 +278,21 @@ func (o *Options) sizesByAccount(d *data) error {
 }
 
 func (o *Options) sizesByWCKey(d *data) error {
-	return o.sizes(d, "Job Sizes by Wckey", "Wckey", func(u *status.Usage) []string { return []string{u.WCKey} })
+	return o.sizes(d, "Job Sizes by Wckey", "Wckey", 9, func(u *status.Usage) []string { return []string{u.WCKey} })
+}
+
+// sizesByBoth has a line for each account and wckey; jobs without one are in none.
+func (o *Options) sizesByBoth(d *data) error {
+	return o.sizes(d, "Job Sizes", "Account", 20, func(u *status.Usage) []string {
+		if u.WCKey == "" {
+			return nil
+		}
+		return []string{u.Account + ":" + u.WCKey}
+	})
 }
 
 // sizes sums jobs by how many CPUs they had.
-func (o *Options) sizes(d *data, title, what string, keys func(*status.Usage) []string) error {
+func (o *Options) sizes(d *data, title, what string, width int, keys func(*status.Usage) []string) error {
 	line := "Time reported in " + o.unit.name
 	if o.count {
 		line = "Units are in number of jobs ran"
@@ -286,7 +300,7 @@ func (o *Options) sizes(d *data, title, what string, keys func(*status.Usage) []
 	if err := o.head(title, line, true); err != nil {
 		return err
 	}
-	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: what, Width: 9}}
+	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: what, Width: width}}
 	low := int32(0)
 	for _, g := range o.grouping {
 		table = append(table, format.Field{Name: fmt.Sprintf("%d-%d CPUs", low, g-1), Width: 13})
@@ -304,7 +318,7 @@ func (o *Options) sizes(d *data, title, what string, keys func(*status.Usage) []
 		}
 		total += amount
 		for _, k := range keys(u) {
-			if what == "Account" && len(o.accounts) > 0 && !slices.Contains(o.accounts, k) {
+			if account, _, _ := strings.Cut(k, ":"); what == "Account" && len(o.accounts) > 0 && !slices.Contains(o.accounts, account) {
 				continue
 			}
 			if sums[k] == nil {

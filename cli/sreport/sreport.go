@@ -23,6 +23,8 @@ import (
 type Accounting interface {
 	Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error)
 	Associations(ctx context.Context) (*status.AcctState, error)
+	Reservations(ctx context.Context) (*status.ReservationList, error)
+	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
 }
 
 // Options are what sreport needs and what it was told.
@@ -52,49 +54,10 @@ func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 	return &Options{p: p, connect: connect, top: 10, grouping: []int32{50, 250, 500, 1000}, tres: []string{"cpu"}}
 }
 
-// unit is how amounts are shown.
-type unit struct {
-	name    string // "Minutes"
-	seconds float64
-	amount  bool // show the amount
-	percent bool // show its part of the whole
-}
-
-var units = []struct {
-	key string
-	unit
-}{
-	{"seconds", unit{"Seconds", 1, true, false}}, {"minutes", unit{"Minutes", 60, true, false}}, {"hours", unit{"Hours", 3600, true, false}},
-	{"percent", unit{"Percentage of Total", 1, false, true}}, {"secper", unit{"Seconds/Percentage of Total", 1, true, true}},
-	{"minper", unit{"Minutes/Percentage of Total", 60, true, true}}, {"hourper", unit{"Hours/Percentage of Total", 3600, true, true}},
-}
-
-// show writes an amount of TRES-seconds out of whole.
-func (u unit) show(amount, whole int64) string {
-	number := strconv.FormatFloat(float64(amount)/u.seconds, 'f', 0, 64)
-	part := 0.0
-	if whole > 0 {
-		part = 100 * float64(amount) / float64(whole)
-	}
-	switch {
-	case u.amount && u.percent:
-		return fmt.Sprintf("%s(%.2f%%)", number, part)
-	case u.percent:
-		return fmt.Sprintf("%.2f%%", part)
-	}
-	return number
-}
-
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, words, err := option.Sreport.Parse(args, o.p.LookupEnv)
-	if err != nil {
-		return err
-	}
-	if text, asked := option.Sreport.Answer(v); asked {
-		return o.p.Print(text)
-	}
-	if err := option.Sreport.Refused(v); err != nil {
+	v, words, err := option.Sreport.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
 	}
 	o.style.NoHeader = v.Has("noheader")
@@ -103,21 +66,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	o.unit = units[1].unit
 	if v.Has("time") {
-		i := slices.IndexFunc(units, func(u struct {
-			key string
-			unit
-		}) bool {
-			return begins(v.Get("time"), u.key, 1) || strings.EqualFold(v.Get("time"), u.key)
-		})
-		if i < 0 {
-			return slurmerr.Newf(slurmerr.Refused, "unknown time format %s", v.Get("time"))
-		}
-		for k := range units {
-			if strings.EqualFold(units[k].key, v.Get("time")) {
-				i = k
-			}
-		}
-		o.unit = units[i].unit
+		o.setUnit(v.Get("time"))
 	}
 	if list := v.List("tres"); len(list) > 0 {
 		o.tres = list
@@ -142,14 +91,18 @@ var reports = map[string][]struct {
 		{"AccountUtilizationByUser", (*Options).accountByUser}, {"UserUtilizationByAccount", (*Options).userByAccount},
 		{"UserUtilizationByWckey", (*Options).userByWCKey}, {"WCKeyUtilizationByUser", (*Options).wckeyByUser}, {"Utilization", (*Options).utilization},
 	},
-	"job":  {{"SizesByAccount", (*Options).sizesByAccount}, {"SizesByWckey", (*Options).sizesByWCKey}},
+	"job":  {{"SizesByAccount", (*Options).sizesByAccount}, {"SizesByAccountAndWcKey", (*Options).sizesByBoth}, {"SizesByWckey", (*Options).sizesByWCKey}},
 	"user": {{"TopUsage", (*Options).topUsage}},
+
+	"reservation": {{"Utilization", (*Options).reservations}},
 }
 
 var validReports = map[string]string{
 	"cluster": `"AccountUtilizationByUser", "UserUtilizationByAccount", "UserUtilizationByWckey", "Utilization", and "WCKeyUtilizationByUser"`,
-	"job":     `"SizesByAccount, SizesByAccountAndWcKey, and SizesByWckey"`,
-	"user":    `"TopUsage"`,
+	"job":     `"SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"`,
+	"user":    `"Top"`,
+
+	"reservation": `"Utilization"`,
 }
 
 func (o *Options) report(ctx context.Context, words []string) error {
@@ -159,10 +112,7 @@ func (o *Options) report(ctx context.Context, words []string) error {
 			kind = k
 		}
 	}
-	switch kind {
-	case "reservation":
-		return slurmerr.New(slurmerr.Refused, "reservations are not accounted: see scontrol show reservation")
-	case "":
+	if kind == "" {
 		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", words[0])
 		return &slurmerr.Error{Code: 1}
 	}
@@ -175,7 +125,7 @@ func (o *Options) report(ctx context.Context, words []string) error {
 			if err := o.settings(words[2:]); err != nil {
 				return err
 			}
-			d, err := o.read(ctx, kind == "job")
+			d, err := o.read(ctx, kind)
 			if err != nil {
 				return err
 			}
@@ -206,8 +156,9 @@ func (o *Options) settings(words []string) error {
 		case !ok && begins(key, "all_clusters", 1), !ok && begins(key, "where", 5):
 		case begins(key, "start", 1), begins(key, "end", 1):
 			t, err := value.PastInstant(v, now)
-			if err != nil {
-				return badTime(v, err)
+			if err != nil { // the usual time is taken
+				fmt.Fprintln(o.p.Err, badTime(v, err))
+				continue
 			}
 			if begins(key, "start", 1) {
 				o.start = t
@@ -223,7 +174,7 @@ func (o *Options) settings(words []string) error {
 		case begins(key, "TopCount", 1):
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 1 {
-				return slurmerr.Newf(slurmerr.Refused, "Bad topcount: %s", v)
+				return slurmerr.Newf(slurmerr.Refused, "Invalid value for TopCount (%s)", v)
 			}
 			o.top = n
 		case begins(key, "grouping", 1):
@@ -257,10 +208,15 @@ func (o *Options) setGrouping(v string) error {
 	return nil
 }
 
-// trim cuts the time to whole hours that are over, as Slurm's reports have it.
+// trim rounds the time to whole hours, as Slurm's reports do: from half past on
+// it is the next one.
 func (o *Options) trim(now time.Time) error {
 	hour := func(t time.Time) time.Time {
-		return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), 0, 0, 0, t.Location())
+		h := t.Hour()
+		if t.Minute() >= 30 {
+			h++
+		}
+		return time.Date(t.Year(), t.Month(), t.Day(), h, 0, 0, 0, t.Location())
 	}
 	if o.end.After(now) {
 		o.end = now
@@ -272,13 +228,13 @@ func (o *Options) trim(now time.Time) error {
 	return nil
 }
 
-func badTime(text string, err error) error {
+func badTime(text string, err error) string {
 	pos := 0
 	var at *value.InstantError
 	if errors.As(err, &at) {
 		pos = at.Pos
 	}
-	return &slurmerr.Error{Code: 1, Before: []string{fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, text)}}
+	return fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, format.Escape(text))
 }
 
 // data is what a report is made of.
@@ -287,14 +243,18 @@ type data struct {
 	state   *status.AcctState
 	seconds int64
 	parent  map[string]string
+
+	// Of a report on reservations alone.
+	booked  []status.Reservation
+	records []status.Record
 }
 
-func (o *Options) read(ctx context.Context, jobs bool) (*data, error) {
+func (o *Options) read(ctx context.Context, kind string) (*data, error) {
 	c, err := o.connect()
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.Usage(ctx, &status.UsageQuery{Start: o.start.Unix(), End: o.end.Unix(), Jobs: jobs})
+	list, err := c.Usage(ctx, &status.UsageQuery{Start: o.start.Unix(), End: o.end.Unix(), Jobs: kind == "job"})
 	if err != nil {
 		return nil, err
 	}
@@ -311,6 +271,14 @@ func (o *Options) read(ctx context.Context, jobs bool) (*data, error) {
 			}
 		}
 	}
+	if err := o.knownTRES(d); err != nil {
+		return nil, err
+	}
+	if kind == "reservation" {
+		if err := d.readReservations(ctx, c, o); err != nil {
+			return nil, err
+		}
+	}
 	d.Items = slices.DeleteFunc(d.Items, func(u status.Usage) bool { return len(o.users) > 0 && !slices.Contains(o.users, u.User) })
 	return d, nil
 }
@@ -319,7 +287,12 @@ func (o *Options) read(ctx context.Context, jobs bool) (*data, error) {
 const root = "root"
 
 // whole is what the cluster could have given of a TRES.
-func (d *data) whole(tres string) int64 { return d.Capacity[tres] * d.seconds }
+func (d *data) whole(tres string) int64 {
+	if d.Reported != nil {
+		return d.Reported[tres]
+	}
+	return d.Capacity[tres] * d.seconds
+}
 
 // above are an account and those above it.
 func (d *data) above(account string) []string {

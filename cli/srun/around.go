@@ -10,20 +10,33 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
 
-// around runs --prolog or --epilog here, with the step's command as arguments,
-// and returns its exit code. One that is not there is named and skipped.
-func (r *run) around(program string) int {
+// around runs --prolog or --epilog here, or in their place the site's, with the
+// step's command as arguments, and returns its exit code. "none" is neither. One that is not there is named and skipped.
+func (r *run) around(program, site, context string) int {
 	if program == "" {
+		program = site
+	}
+	if program == "" || program == "none" {
 		return 0
 	}
-	path := r.lookFor(program)
+	path := ""
+	if strings.HasPrefix(program, "#!") {
+		var remove func()
+		if path, remove = r.scriptFile(program); path == "" {
+			return 1
+		}
+		defer remove()
+		program = path
+	} else {
+		path = r.lookFor(program)
+	}
 	if path == "" {
 		r.o.say("Access denied for %s: No such file or directory", program)
 		return 0
 	}
 	cmd := &exec.Cmd{
 		Path: path, Args: append([]string{program}, r.parsed.Args...), Dir: r.dir,
-		Env:    append(r.o.p.Environ(), "SLURM_JOB_ID="+strconv.FormatInt(r.req.JobID, 10)),
+		Env:    append(r.o.p.Environ(), "SLURM_JOB_ID="+strconv.FormatInt(r.req.JobID, 10), "SLURM_SCRIPT_CONTEXT="+context),
 		Stdout: r.o.p.Out, Stderr: r.o.p.Err,
 	}
 	if r.created != nil {
@@ -36,9 +49,24 @@ func (r *run) around(program string) int {
 	return cmd.ProcessState.ExitCode()
 }
 
+// scriptFile puts the text of a script where only this user can read it, until
+// remove. The path is empty after a failure that it has told.
+func (r *run) scriptFile(text string) (path string, remove func()) {
+	dir, err := os.MkdirTemp("", "srun-")
+	if err == nil {
+		path = filepath.Join(dir, "script")
+		if err = os.WriteFile(path, []byte(text), 0o700); err == nil {
+			return path, func() { os.RemoveAll(dir) }
+		}
+		os.RemoveAll(dir)
+	}
+	r.o.say("error: the site's script: %s", reason(err))
+	return "", nil
+}
+
 // prolog runs --prolog; the step is not asked for when it fails.
 func (r *run) prolog() error {
-	if code := r.around(r.parsed.Step.Prolog); code != 0 {
+	if code := r.around(r.parsed.Step.Prolog, r.o.site.prolog, "prolog_srun"); code != 0 {
 		return slurmerr.Newf(slurmerr.Refused, "srun prolog failed rc = %d. Aborting step.", code)
 	}
 	return nil
@@ -46,9 +74,17 @@ func (r *run) prolog() error {
 
 // epilog runs --epilog; what becomes of it changes nothing.
 func (r *run) epilog() {
-	if code := r.around(r.parsed.Step.Epilog); code != 0 {
+	if code := r.around(r.parsed.Step.Epilog, r.o.site.epilog, "epilog_srun"); code != 0 {
 		r.o.say("error: srun epilog failed status=%d", code)
 	}
+}
+
+// testExec looks for the program here, where SLURM_TEST_EXEC asks for that.
+func (r *run) testExec() error {
+	if r.o.p.Env("SLURM_TEST_EXEC") == "" || r.parsed.Step.MultiProg || r.lookFor(r.parsed.Args[0]) != "" {
+		return nil
+	}
+	return slurmerr.New(slurmerr.Fatal, "Can not execute "+r.parsed.Args[0])
 }
 
 func (r *run) lookFor(program string) string {

@@ -1,12 +1,15 @@
 package srun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/jobs/sharedlib"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
 )
@@ -23,35 +26,63 @@ func (r *run) broadcast(ctx context.Context, dial dial) error {
 		return slurmerr.Newf(slurmerr.Fatal, "Could not find executable %s", name)
 	}
 	failed := slurmerr.Newf(slurmerr.Fatal, "Failed to broadcast '%s'. Step launch aborted.", path)
+	dest := r.copyName(*r.parsed.Step.Bcast)
+	id, err := r.sendFile(ctx, dial, path, dest, failed)
+	if err != nil {
+		return err
+	}
+	dest = strings.ReplaceAll(dest, "%s", fmt.Sprint(id))
+	r.req.Command.Program = dest
+	if !r.parsed.Step.SendLibs {
+		return nil
+	}
+	libs, err := sharedlib.Of(ctx, path)
+	if err != nil {
+		r.o.say("error: %v", err)
+		return nil
+	}
+	for _, lib := range sharedlib.Without(libs, cmp.Or(r.parsed.Step.BcastExclude, sharedlib.System)) {
+		r.req.Command.Libraries = true
+		name := strings.ReplaceAll(filepath.Base(lib), "%", "%%")
+		if _, err := r.sendFile(ctx, dial, lib, dest+step.LibrariesSuffix+"/"+name, failed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendFile copies a file to the nodes of the job; it returns the number of the
+// step that did. failed is the error where a node did not get it.
+func (r *run) sendFile(ctx context.Context, dial dial, path, dest string, failed error) (id int32, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		r.o.say("error: Can't open `%s`: %s", path, reason(err))
-		return failed
+		return 0, failed
 	}
 	defer file.Close()
 	d, err := step.Describe(file)
 	if err != nil {
 		r.o.say("error: Can't read `%s`: %s", path, reason(err))
-		return failed
+		return 0, failed
 	}
-	d.Path, d.Pattern, d.Force, d.Compressed = r.copyName(*r.parsed.Step.Bcast), true, true, r.parsed.Step.Compress
+	d.Path, d.Pattern, d.Force, d.Compressed = dest, true, true, r.parsed.Step.Compress
+	d.Parents = strings.HasSuffix(filepath.Dir(dest), step.LibrariesSuffix)
 	conn, err := dial(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer conn.Close()
-	id, bad, err := step.SendFile(conn, r.req.JobID, file, d, func(line string) { r.o.say("error: %s", line) })
+	id, code, err := step.SendFile(conn, r.req.JobID, file, d, func(line string) { r.o.say("error: %s", line) })
 	var no *step.Impossible
 	switch {
 	case errors.As(err, &no):
-		return slurmerr.New(slurmerr.Refused, no.Line[0])
+		return 0, slurmerr.New(slurmerr.Refused, no.Line[0])
 	case err != nil:
-		return r.lost(err)
-	case bad:
-		return failed
+		return 0, r.lost(err)
+	case code != 0:
+		return 0, failed
 	}
-	r.req.Command.Program = strings.ReplaceAll(d.Path, "%s", fmt.Sprint(id))
-	return nil
+	return id, nil
 }
 
 // copyName is the pattern of the copies' paths. Where only a folder is known

@@ -25,7 +25,6 @@ type exits struct {
 	pending map[ending][]int
 	order   []ending
 	timer   *time.Timer
-	first   bool // a task has ended
 }
 
 // ending is one line: a node and the way tasks ended there.
@@ -61,16 +60,23 @@ func (x *exits) end(task uint32, status uint32) bool {
 	return true
 }
 
-// flush writes the lines that are pending. r.mu is held.
+// flush writes the lines that are pending. all.mu is held.
 func (x *exits) flush(r *run) {
 	if x.left == 0 && r.restore != nil {
 		r.restore() // or the lines would run down the terminal like stairs
 	}
+	if r.parsed.Client.Quiet > 1 { // -QQ suppresses errors as well
+		x.order = nil
+	}
 	for _, key := range x.order {
+		ws := syscall.WaitStatus(key.status)
+		if r.all.told(key.status) || r.all.aborted && ws.Signaled() && ws.Signal() == syscall.SIGINT { // as was asked for
+			continue
+		}
 		tasks := x.pending[key]
 		slices.Sort(tasks)
 		what := fmt.Sprintf("Exited with exit code %d", key.status>>8&0xff)
-		if ws := syscall.WaitStatus(key.status); ws.Signaled() {
+		if ws.Signaled() {
 			what = signalText(ws.Signal())
 			if ws.CoreDump() {
 				what += " (core dumped)"
@@ -81,6 +87,20 @@ func (x *exits) flush(r *run) {
 	x.order = nil
 	clear(x.pending)
 	x.timer = nil
+}
+
+// told tells whether the way in which tasks ended was named before, where
+// SLURM_SRUN_REDUCE_TASK_EXIT_MSG wants each but once. s.mu is held.
+func (s *steps) told(status uint32) bool {
+	if v := s.o.p.Env("SLURM_SRUN_REDUCE_TASK_EXIT_MSG"); v == "" || v == "0" {
+		return false
+	}
+	if s.named == nil {
+		s.named = map[uint32]bool{}
+	}
+	before := s.named[status]
+	s.named[status] = true
+	return before
 }
 
 // signalText is strsignal(3).
@@ -100,8 +120,8 @@ func taskList(ids []int) string {
 
 // exited handles the end of tasks.
 func (r *run) exited(e *step.Exit) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
 	x := &r.exits
 	r.tellExit(e)
 	for _, t := range e.Tasks {
@@ -109,26 +129,43 @@ func (r *run) exited(e *step.Exit) {
 	}
 	if len(x.order) > 0 && x.timer == nil {
 		x.timer = time.AfterFunc(gather, func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
+			r.all.mu.Lock()
+			defer r.all.mu.Unlock()
 			x.flush(r)
 		})
 	}
-	if x.left == 0 {
+	if r.all.left() == 0 {
 		return
 	}
 	if k := r.parsed.Step.KillOnBadExit; k != nil && *k && e.Status != 0 && !r.ending {
 		x.flush(r)
-		r.end()
-		r.info("launch/slurm: _step_signal: Terminating StepId=%s", r.id())
+		r.all.stop()
 	}
-	if w := r.parsed.Step.Wait; w != nil && *w > 0 && !x.first {
-		r.waitTime = time.AfterFunc(time.Duration(*w)*time.Second, func() { r.waited(*w) })
+	if w := r.parsed.Step.Wait; w != nil && *w > 0 && !r.all.first {
+		r.all.timer = time.AfterFunc(time.Duration(*w)*time.Second, func() { r.all.waited(*w) })
 	}
-	x.first = true
+	r.all.first = true
 }
 
-// end asks for the end of the step. r.mu is held; the frame is sent from a
+// left is the number of tasks that have not ended. s.mu is held.
+func (s *steps) left() (n int) {
+	for _, r := range s.parts {
+		n += r.exits.left
+	}
+	return n
+}
+
+// stop ends the parts that are not being ended, and says so. s.mu is held.
+func (s *steps) stop() {
+	for _, r := range s.parts {
+		if !r.ending {
+			r.end()
+			r.info("launch/slurm: _step_signal: Terminating StepId=%s", r.id())
+		}
+	}
+}
+
+// end asks for the end of the step. all.mu is held; the frame is sent from a
 // goroutine of its own, since the reader of the connection may be waiting for
 // us.
 func (r *run) end() {
@@ -137,20 +174,24 @@ func (r *run) end() {
 }
 
 // waited is the end of --wait's time.
-func (r *run) waited(seconds int32) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.exits.left == 0 || r.ending {
+func (s *steps) waited(seconds int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left() == 0 || !slices.ContainsFunc(s.parts, func(r *run) bool { return !r.ending }) {
 		return
 	}
-	r.exits.flush(r)
-	r.info("First task exited %ds ago", seconds)
-	r.status()
-	r.info("launch/slurm: _step_signal: Terminating StepId=%s", r.id())
-	r.end()
+	for _, r := range s.parts {
+		r.exits.flush(r)
+	}
+	lead := s.parts[0]
+	lead.info("First task exited %ds ago", seconds)
+	for _, r := range s.parts {
+		r.status()
+	}
+	s.stop()
 }
 
-// status tells how the tasks are. r.mu is held.
+// status tells how the tasks are. all.mu is held.
 func (r *run) status() {
 	var running, bad, good []int
 	for t, over := range r.exits.over {
@@ -173,12 +214,12 @@ func (r *run) status() {
 	}
 }
 
-// id is JOB.STEP. r.mu is held and the step exists.
+// id is JOB.STEP. all.mu is held and the step exists.
 func (r *run) id() string { return fmt.Sprintf("%d.%d", r.req.JobID, r.created.StepID) }
 
 func (r *run) nodeLost(n *step.NodeLost) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
 	if n.Node < 0 || int(n.Node) >= len(r.exits.nodes) {
 		return
 	}
@@ -194,8 +235,8 @@ func (r *run) nodeLost(n *step.NodeLost) {
 }
 
 func (r *run) aborted(a *step.Aborted) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
 	if r.ending && r.parsed.Step.KillOnBadExit != nil {
 		return
 	}

@@ -1,43 +1,174 @@
 package srun
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
+	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// component is the environment of srun for a step in the component that
-// --het-group names; nil: it is that of the first, or no component is named.
-// The options that are read from the environment are then the component's, as
-// is the job.
-func (o *Options) component(p *option.Parsed) ([]string, error) {
-	if p.Step.HetGroup == "" {
-		return nil, nil
+// parts reads the command line, for each component that the step is to be in:
+// those that --het-group names, or that colons part. Where there is but one,
+// and the job is no heterogeneous one, that is the command line as it is.
+func (o *Options) parts(args []string) ([]*option.Parsed, error) {
+	segments := option.Components(args)
+	plain, err := o.read(segments, o.p.Environ())
+	if err != nil {
+		return nil, err
 	}
-	groups, err := step.ParseCPUs(p.Step.HetGroup)
-	if err != nil || len(groups) == 0 {
-		return nil, slurmerr.Newf(slurmerr.BadValue, "Invalid --het-group argument: %s", p.Step.HetGroup)
+	if len(segments) == 1 && (plain[0].Step.HetGroup == "" || wanted(plain[0]) || plain[0].Step.JobID == 0) {
+		return plain, nil
+	}
+	if err := commands(plain); err != nil {
+		return nil, err
+	}
+	switch {
+	case plain[0].Step.JobID == 0:
+		return plain, nil // the job is still to come
+	case o.p.Env("SLURM_HET_SIZE") == "" && plain[0].Step.HetGroup == "" && len(segments) > 1:
+		return plain, o.share(plain)
 	}
 	size, err := strconv.Atoi(o.p.Env("SLURM_HET_SIZE"))
+	if err != nil || size < 1 {
+		size = 0
+	}
+	segmentOf, err := groups(plain, size)
 	if err != nil {
-		size = 1
+		return nil, err
 	}
-	last := groups[len(groups)-1]
-	switch {
-	case last >= size:
-		return nil, slurmerr.Newf(slurmerr.Refused,
-			"Attempt to run a job step with het group value of %d, but the job allocation has maximum value of %d", last, size-1)
-	case len(groups) > 1:
-		return nil, slurmerr.New(slurmerr.Refused, "a step over several components (--het-group="+p.Step.HetGroup+") is not possible").
-			Hint("start a step in each: srun --het-group=0 ... & srun --het-group=1 ... & wait")
-	case last == 0:
-		return nil, nil
+	var parts []*option.Parsed
+	for group, segment := range segmentOf {
+		if segment < 0 {
+			continue
+		}
+		environ := o.p.Environ()
+		if size > 0 {
+			environ = o.environOf(group)
+		}
+		all, err := o.read(segments, environ)
+		if err == nil {
+			err = commands(all)
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, all[segment])
 	}
-	suffix := "_HET_GROUP_" + strconv.Itoa(last)
+	if size == 0 {
+		return parts, o.share(parts)
+	}
+	return parts, nil
+}
+
+// wanted tells whether p only asks for some text.
+func wanted(p *option.Parsed) bool {
+	return p.Client.Version || p.Client.Help || p.Client.Usage || p.Client.Print != ""
+}
+
+// read reads the parts of the command line, each after what was before it.
+func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed, error) {
+	first, err := option.Parse(option.Srun, segments[0], environ)
+	if err != nil {
+		return nil, err
+	}
+	all := []*option.Parsed{first}
+	for _, args := range segments[1:] {
+		next, err := all[len(all)-1].Following(args, environ)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, next)
+	}
+	return all, nil
+}
+
+// commands gives a part without a command that of the part behind it.
+func commands(parts []*option.Parsed) error {
+	for i, p := range slices.Backward(parts) {
+		if len(p.Args) > 0 {
+			continue
+		}
+		if i == len(parts)-1 {
+			return slurmerr.New(slurmerr.Fatal, "No command given to execute.")
+		}
+		p.Args = parts[i+1].Args
+	}
+	return nil
+}
+
+// maxGroups bounds the groups of a job that has no components, where they are
+// but shares of its nodes.
+const maxGroups = 128
+
+// groups tells for each component of the job which part of the command line is
+// its; negative: none. size is the number of components; 0: the job has none.
+func groups(parts []*option.Parsed, size int) (segmentOf []int, err error) {
+	most := size
+	if size == 0 {
+		most = maxGroups
+	}
+	segmentOf = slices.Repeat([]int{-1}, most)
+	named := 0
+	for i, p := range parts {
+		list := []int{i}
+		if p.Step.HetGroup != "" {
+			if list, err = groupList(p.Step.HetGroup); err != nil {
+				return nil, err
+			}
+		}
+		for _, g := range list {
+			switch {
+			case g >= most:
+				return nil, slurmerr.Newf(slurmerr.Refused, "Attempt to run a job step with het group value of %d, "+
+					"but the job allocation has maximum value of %d", list[len(list)-1], most-1)
+			case segmentOf[g] >= 0:
+				return nil, slurmerr.New(slurmerr.Fatal, "Duplicate het groups in single srun not supported")
+			}
+			segmentOf[g] = i
+			named++
+		}
+	}
+	if size == 0 && named == 1 {
+		return nil, oneGroup(slices.IndexFunc(segmentOf, func(i int) bool { return i >= 0 }))
+	}
+	return segmentOf, nil
+}
+
+// oneGroup refuses the only group that a step names in a job that has none.
+func oneGroup(group int) error {
+	if group > 0 {
+		return slurmerr.Newf(slurmerr.Refused, "Requested het-group offset exceeds highest hetjob index (%d > 0)", group)
+	}
+	return slurmerr.New(slurmerr.Refused, "No directives to start application on any available hetjob components")
+}
+
+func groupList(text string) ([]int, error) {
+	var all []int
+	for item := range strings.SplitSeq(text, ",") {
+		list, err := step.ParseCPUs(item)
+		if err != nil || len(list) == 0 {
+			return nil, slurmerr.New(slurmerr.Refused,
+				fmt.Sprintf("_parse_single_range: Invalid range: `%s'\nInvalid --het-group value: %s", item, text))
+		}
+		all = append(all, list...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+// environOf is the environment of srun for a step in a component: what options
+// are read from in the environment is then the component's, as is the job.
+func (o *Options) environOf(group int) []string {
+	if group == 0 {
+		return o.p.Environ()
+	}
+	suffix := "_HET_GROUP_" + strconv.Itoa(group)
 	kept := env.Without(o.p.Environ(), func(name string) bool {
 		return shapeOfFirst[name] || strings.HasPrefix(name, "SLURM_MEM_PER_")
 	})
@@ -47,7 +178,7 @@ func (o *Options) component(p *option.Parsed) ([]string, error) {
 			kept = env.Merge(kept, own+"="+value)
 		}
 	}
-	return kept, nil
+	return kept
 }
 
 // shapeOfFirst are the variables that ask srun for the size of the first
@@ -56,4 +187,31 @@ var shapeOfFirst = map[string]bool{
 	"SLURM_NTASKS": true, "SLURM_NPROCS": true, "SLURM_NNODES": true, "SLURM_JOB_NUM_NODES": true, "SLURM_NTASKS_PER_NODE": true,
 	"SLURM_CPUS_PER_TASK": true, "SLURM_GPUS": true, "SLURM_GPUS_PER_NODE": true, "SLURM_GPUS_PER_TASK": true, "SLURM_JOB_ID": true,
 	"SLURM_DISTRIBUTION": true, "SLURM_NTASKS_PER_CORE": true, "SLURM_NTASKS_PER_SOCKET": true, "SLURM_STEP_GRES": true, "SLURM_GRES": true,
+}
+
+// share gives the parts of a step the nodes of a job that has no components,
+// one after the other.
+func (o *Options) share(parts []*option.Parsed) error {
+	nodes, err := hostlist.Expand(o.p.Env("SLURM_JOB_NODELIST"))
+	if err != nil {
+		return slurmerr.Wrap(slurmerr.Refused, err, "")
+	}
+	used := 0
+	for _, p := range parts {
+		want := 1
+		if p.Given["nodes"].From == option.FromCommandLine {
+			want = int(max(p.Job.Shape.MinNodes, 1))
+		}
+		if used+want > len(nodes) {
+			return slurmerr.Newf(slurmerr.Refused, "Allocation failure of %d nodes: job size of %d, already allocated %d nodes to previous components.",
+				want, len(nodes), used)
+		}
+		p.Job.Placement.NodeList = nodes[used : used+want]
+		p.Job.Shape.MinNodes, p.Job.Shape.MaxNodes = int32(want), int32(want)
+		if p.Given["ntasks"].From != option.FromCommandLine {
+			p.Job.Shape.Tasks = 0
+		}
+		used += want
+	}
+	return nil
 }

@@ -73,7 +73,9 @@ func place(t *testing.T, c *recorded) (said, tasks []string) {
 	for _, w := range warnings {
 		said = append(said, "Warning: "+w)
 	}
-	if err := checkNodes(p, &s); err != nil {
+	lines, err := checkNodes(p, &s)
+	said = append(said, lines...)
+	if err != nil {
 		var e *slurmerr.Error
 		errors.As(err, &e)
 		return append(said, "error: "+e.Message), nil

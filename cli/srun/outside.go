@@ -2,8 +2,10 @@ package srun
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -19,38 +21,58 @@ import (
 
 // outside is srun where there is no job: it gets one, runs the step there, and
 // gives it back.
-func (o *Options) outside(ctx context.Context, p *option.Parsed, args []string, signals <-chan os.Signal) error {
-	s, err := o.submission(p, args)
+func (o *Options) outside(ctx context.Context, parts []*option.Parsed, args []string, signals <-chan os.Signal) error {
+	for _, p := range parts {
+		if p.Has("relative") {
+			return slurmerr.New(slurmerr.Fatal, "--relative option invalid for job allocation request")
+		}
+	}
+	s, err := o.submission(parts, args)
 	if err != nil {
 		return err
 	}
-	o.warn(p)
+	p := parts[0]
+	for _, p := range parts {
+		o.warn(p)
+	}
 	fmt.Fprint(o.p.Err, s.Options)
-	cluster, err := o.connect()
+	cluster, err := o.cluster()
 	if err != nil {
 		return err
 	}
 	client := &alloc.Client{
 		Name: "srun", P: o.p, Cluster: cluster, Quiet: p.Client.Quiet > 0, Refusal: "Unable to allocate resources",
 	}
-	client.Interrupted = func(id int64) { client.Info("Force Terminated JobId=%d", id) }
-	a, err := client.Get(ctx, &jobs.Submission{Job: s.Job}, p.Client.Immediate, signals)
+	client.Interrupted = func(id int64) {
+		if id != 0 {
+			client.Info("Force Terminated JobId=%d", id)
+		}
+	}
+	a, err := client.Get(ctx, &jobs.Submission{Job: s.Job, Components: s.Components}, p.Client.Immediate, signals)
 	if errors.Is(err, alloc.ErrInterrupted) {
 		return &slurmerr.Error{Code: 1}
 	}
 	if err != nil {
 		return err
 	}
-	p.Step.JobID = a.ID
-	p.Client.Immediate, p.Job.Time.Limit = nil, 0 // they were the job's
-	p.Job.Shape.MemPerNode, p.Job.Shape.MemPerCPU = nil, nil
-	err = o.runStep(ctx, p, o.attach(cluster, a.ID), signals)
+	places := make([]where, len(parts))
+	for i, p := range parts {
+		id := a.ID
+		if i < len(a.Welcome.Het) {
+			id = a.Welcome.Het[i].JobID
+		}
+		p.Step.JobID = id
+		p.Client.Immediate, p.Job.Time.Limit = nil, 0 // they were the job's
+		p.Job.Shape.MemPerNode, p.Job.Shape.MemPerCPU = nil, nil
+		places[i] = where{parsed: p, dial: o.attach(cluster, id), afar: true}
+	}
+	err = o.runSteps(ctx, places, signals)
 	a.Complete(slurmerr.ExitCode(err))
 	return err
 }
 
 // submission is the job that srun's options ask for.
-func (o *Options) submission(p *option.Parsed, args []string) (*translate.Submission, error) {
+func (o *Options) submission(parts []*option.Parsed, args []string) (*translate.Submission, error) {
 	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), ReadFile: o.p.ReadFile,
 		UID: o.p.UID, Group: o.p.Group}
 	var err error
@@ -60,33 +82,53 @@ func (o *Options) submission(p *option.Parsed, args []string) (*translate.Submis
 	if in.Hostname, err = o.p.Hostname(); err != nil {
 		in.Hostname = "unknown"
 	}
-	return translate.Allocation(p, in)
+	return translate.Allocation(parts, in)
 }
 
-// elsewhere runs a step in a job that srun is not in: one of salloc, or one
-// that --jobid names.
-func (o *Options) elsewhere(ctx context.Context, p *option.Parsed, signals <-chan os.Signal) error {
-	cluster, err := o.connect()
-	if err != nil {
-		return err
-	}
-	return o.runStep(ctx, p, o.attach(cluster, p.Step.JobID), signals)
-}
-
-// attach connects to the job through the queue API.
+// attach connects to the job through the queue API, and again when the
+// connection breaks.
 func (o *Options) attach(cluster Cluster, id int64) dial {
-	o.afar = true
 	return func(ctx context.Context) (*step.Conn, error) {
-		c, err := cluster.Attach(ctx, id)
-		if err != nil {
-			return nil, unattached(id, err)
-		}
-		conn, err := step.NewClient(c)
-		if err != nil {
+		var refused error
+		client := rand.Text()
+		conn, hello, err := step.NewLasting(ctx, client, func(ctx context.Context) (io.ReadWriteCloser, bool, error) {
+			c, err := cluster.AttachAs(ctx, id, client)
+			if err == nil {
+				return c, false, nil
+			}
+			refused = unattached(id, err)
+			return nil, passing(err), refused
+		}, o.connection)
+		var no *step.Impossible
+		switch {
+		case refused != nil && conn == nil:
+			return nil, refused
+		case errors.As(err, &no):
+			return nil, slurmerr.New(slurmerr.Refused, no.Line[0])
+		case err != nil:
 			return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "")
 		}
+		*o.site = siteScripts{hello.SrunProlog, hello.SrunEpilog}
 		return conn, nil
 	}
+}
+
+// passing tells of errors that another try may not meet.
+func passing(err error) bool {
+	switch kube.KindOf(err) {
+	case kube.Unreachable, kube.Unavailable, kube.Other:
+		return true
+	}
+	return kube.Lost(err)
+}
+
+// connection tells the user how the connection to the job is.
+func (o *Options) connection(lost error) {
+	if lost != nil {
+		o.say("error: Connection to the job lost (%v), trying again", lost)
+		return
+	}
+	o.say("Connected to the job again")
 }
 
 // unattached says why there is no way to the job, in Slurm's words.

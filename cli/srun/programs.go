@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
@@ -18,7 +19,10 @@ func (r *run) programs(name string) ([]step.Program, error) {
 		path = r.dir + "/" + path
 	}
 	data, err := r.o.p.ReadFile(path)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		return nil, slurmerr.Newf(slurmerr.Refused, "Error reading multi_prog config file %s", name)
+	case err != nil:
 		return nil, slurmerr.Newf(slurmerr.Refused, "Could not open multi_prog config file %s", name)
 	}
 	text := strings.ReplaceAll(string(data), "\\\n", " ")
@@ -40,6 +44,9 @@ func (r *run) programs(name string) ([]step.Program, error) {
 			}
 		}
 		list = append(list, p)
+	}
+	if len(list) == 0 {
+		return nil, slurmerr.Newf(slurmerr.Refused, "Configuration file %s invalid, no record for task id 0", name)
 	}
 	return list, nil
 }

@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -28,33 +29,48 @@ func (r *run) prepare() error {
 	for _, w := range warnings {
 		r.o.say("Warning: %s", w)
 	}
-	if err := checkNodes(p, &s); err != nil {
+	said, err := checkNodes(p, &s)
+	if err != nil {
 		return err
+	}
+	for _, w := range said {
+		r.o.say("%s", w)
+	}
+	if p.Step.PTY && (p.Has("input") || p.Has("output") || p.Has("error")) {
+		return slurmerr.New(slurmerr.Refused, "--error/--input/--output are incompatible with --pty")
 	}
 	dir, err := r.o.p.Dir()
 	if err != nil {
 		return slurmerr.Wrap(slurmerr.Refused, err, "")
 	}
 	r.dir = dir
-	if c := p.Job.Batch.WorkDir; c != "" {
+	inside := p.Job.Batch.Container
+	if c := cmp.Or(inside["workdir"], p.Job.Batch.WorkDir); c != "" {
 		dir = c
 		if !filepath.IsAbs(c) {
 			dir = filepath.Join(r.dir, c)
 		}
 	}
-	bind, err := step.ParseBind(p.Step.CPUBind)
+	if err := r.testExec(); err != nil {
+		return err
+	}
+	cpus, memory, err := bindings(p)
 	if err != nil {
-		return slurmerr.New(slurmerr.BadValue, "Invalid --cpu-bind argument: "+p.Step.CPUBind)
+		return err
 	}
 	r.req = &step.Request{
 		JobID: p.Step.JobID, Name: p.Job.Name, Named: p.Given["job-name"].From == option.FromCommandLine, Shape: s,
 		Exact: p.Step.Exact, Overlap: p.Step.Overlap, GPUsPerTask: p.Given["gpus-per-task"].Value, CPUBind: p.Step.CPUBind,
 		Command: step.Command{
-			Args: p.Args, Env: environment(r.o.p.Environ(), p.Job.Batch.Export), Dir: dir, Umask: int32(r.o.p.Umask()),
+			Args: p.Args, Env: environment(r.o.p.Environ(), exported(p)), Dir: dir, Umask: int32(env.Umask(r.o.p.Environ(), r.o.p.Umask())),
 			Append: appends(p.Step.OpenMode, p.Job.Batch.OpenMode), Raw: p.Step.Unbuffered,
-			Bind: bind.Kind != step.BindNone, CPUBind: bind, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
-			RlimitsAsked: p.Has("propagate"),
+			CPUBind: cpus, MemBind: memory, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
+			RlimitsAsked: p.Has("propagate"), WaitForChildren: p.Step.WaitForChildren,
 		},
+		Part: r.part, PreserveEnv: p.Step.PreserveEnv, NoKill: p.Job.Batch.NoKill, Ports: p.Step.Ports, Container: inside, OOMKillStep: p.Step.OOMKillStep,
+	}
+	if p.Step.TaskSharing && p.Step.GPUBind == "" { // else by --gpus-per-task
+		r.req.Command.GPUBind = "closest"
 	}
 	if p.Step.MPI == step.MPIPMI2 || p.Step.MPI == step.MPIPMIx {
 		r.req.Command.MPI = p.Step.MPI
@@ -63,7 +79,10 @@ func (r *run) prepare() error {
 			p.Step.KillOnBadExit = &on
 		}
 	}
-	if r.o.afar {
+	if p.Step.Label { // an srun of the task labels its lines as well
+		r.req.Command.Env = env.Merge(r.req.Command.Env, "SLURM_LABELIO=1")
+	}
+	if r.afar {
 		r.fromAfar()
 	}
 	if p.Client.Immediate != nil {
@@ -122,6 +141,11 @@ func (r *run) hosts() error {
 		}
 	}
 	s.Hosts = s.NodeList
+	if r.parsed.Given["distribution"].From == option.FromCommandLine {
+		if err := r.checkHosts(s); err != nil {
+			return err
+		}
+	}
 	s.NodeList = slices.Compact(slices.Sorted(slices.Values(s.Hosts)))
 	if len(s.Hosts) > 0 {
 		s.Nodes, s.MaxNodes = int32(len(s.NodeList)), int32(len(s.NodeList))
@@ -129,6 +153,19 @@ func (r *run) hosts() error {
 			s.Tasks = int32(len(s.Hosts))
 		}
 	}
+	return nil
+}
+
+// checkHosts refuses hosts that are not one for each task.
+func (r *run) checkHosts(s *step.Shape) error {
+	given := r.parsed.Given["ntasks"].From == option.FromCommandLine
+	switch {
+	case given && int(s.Tasks) != len(s.Hosts):
+		return slurmerr.Newf(slurmerr.Refused, "You asked for %d tasks but hostlist specified %d nodes", s.Tasks, len(s.Hosts))
+	case len(s.Hosts) == 0:
+		return slurmerr.New(slurmerr.Refused, "invalid number of tasks (-n 0)")
+	}
+	s.Tasks = int32(len(s.Hosts))
 	return nil
 }
 
@@ -162,11 +199,11 @@ func (r *run) openFiles() error {
 	}
 	r.out = sink{w: r.o.p.Out, task: -1}
 	r.err = sink{w: r.o.p.Err, task: -1}
-	if err := r.openSink(&r.out, b.Output, &c.Output); err != nil {
+	if err := r.openSink("stdout", &r.out, b.Output, &c.Output); err != nil {
 		return err
 	}
 	if b.Error != "" {
-		return r.openSink(&r.err, b.Error, &c.Error)
+		return r.openSink("stderr", &r.err, b.Error, &c.Error)
 	}
 	if b.Output != "" { // errors go where the output goes
 		c.Error = c.Output
@@ -178,8 +215,8 @@ func (r *run) openFiles() error {
 	return nil
 }
 
-// openSink reads the value of --output or --error.
-func (r *run) openSink(s *sink, mode string, remote *string) error {
+// openSink reads the value of --output or --error, the stream called name.
+func (r *run) openSink(name string, s *sink, mode string, remote *string) error {
 	switch {
 	case mode == "" || strings.HasPrefix(mode, "all"):
 		return nil
@@ -190,8 +227,8 @@ func (r *run) openSink(s *sink, mode string, remote *string) error {
 		*remote = r.known(mode)
 		return nil
 	}
-	if n, err := strconv.ParseInt(mode, 10, 32); err == nil && n >= 0 {
-		s.task = n
+	if n, ok := r.taskNumber(mode); ok {
+		s.task = int64(n)
 		return nil
 	}
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
@@ -200,7 +237,7 @@ func (r *run) openSink(s *sink, mode string, remote *string) error {
 	}
 	f, err := os.OpenFile(r.path(mode), flags, 0o666)
 	if err != nil {
-		return slurmerr.Newf(slurmerr.Refused, "Could not open stdout file: %s", reason(err))
+		return slurmerr.Newf(slurmerr.Refused, "Could not open %s file: %s", name, reason(err))
 	}
 	s.w, s.file = f, f
 	return nil
@@ -219,7 +256,7 @@ func (r *run) openInput(mode string) error {
 	case env.PerTask(mode):
 		c.Input, r.in = r.known(mode), nil
 	default:
-		if n, err := strconv.ParseUint(mode, 10, 31); err == nil {
+		if n, ok := r.taskNumber(mode); ok {
 			c.Stdin = strconv.FormatUint(n, 10)
 			return nil
 		}
@@ -230,6 +267,18 @@ func (r *run) openInput(mode string) error {
 		r.in, r.inFile = f, f
 	}
 	return nil
+}
+
+// taskNumber reads the number of a task in place of a file. One that the step
+// does not have is the name of a file, as far as that is known before the step is.
+func (r *run) taskNumber(mode string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(mode, 10, 31)
+	s := &r.req.Shape
+	tasks := s.Tasks
+	if tasks == 0 && (s.MaxNodes == 0 || s.MaxNodes == s.Nodes) {
+		tasks = s.Nodes * max(s.TasksPerNode, 1)
+	}
+	return n, err == nil && (r.part || tasks == 0 || n < uint64(tasks))
 }
 
 // known makes a pattern for the agents absolute.

@@ -5,18 +5,20 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"sync"
-	"time"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// run is one step from its request to its end.
+// run is a step, or its part in one component, from its request to its end.
 type run struct {
 	o      *Options
+	all    *steps
+	afar   bool
 	parsed *option.Parsed
+	part   bool // of a step in several components
 	quiet  bool
 	dir    string
 	req    *step.Request
@@ -30,13 +32,15 @@ type run struct {
 	// restore puts the terminal back; nil: it is as it was.
 	restore func()
 
-	refused []string
+	refused     []string
+	refusedCode int            // exit code; 0: that of every refusal
+	first       uint32         // number of its first task in the whole step
+	pipe        *io.PipeReader // in, where parts share what srun reads
 
-	mu       sync.Mutex // guards the rest, which signals and timers read
-	created  *step.Created
-	exits    exits
-	ending   bool        // the step is being ended, by us or from outside
-	waitTime *time.Timer // --wait
+	// The rest is guarded by all.mu.
+	created *step.Created
+	exits   exits
+	ending  bool // the step is being ended, by us or from outside
 }
 
 // sink is where a stream of the tasks ends.
@@ -46,14 +50,17 @@ type sink struct {
 	task int64    // only this task's; -1: all
 }
 
-// follow asks for the step and stays until it is over.
-func (r *run) follow() error {
+// ask asks for the step and returns when it is there.
+func (r *run) ask() error {
 	r.tellJob()
 	if err := r.conn.SendJSON(step.FrameRequest, r.req); err != nil {
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
 	}
 	for {
 		f, err := r.conn.Receive()
+		if err != nil && r.all.hasGivenUp() {
+			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: %s", r.req.JobID, jobs.ErrDone)
+		}
 		if err != nil {
 			return r.lost(err)
 		}
@@ -64,24 +71,24 @@ func (r *run) follow() error {
 			if err := r.begin(f); err != nil {
 				return r.lost(err)
 			}
-			break
+			return nil
 		}
 		r.early(f)
 	}
-	err := step.Follow(r.conn, r.input, r.take)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waitTime != nil {
-		r.waitTime.Stop()
-	}
-	r.exits.flush(r)
-	if err != nil {
+}
+
+func (s *steps) hasGivenUp() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.givenUp
+}
+
+// stay follows the step until it is over.
+func (r *run) stay() error {
+	if err := step.Follow(r.conn, r.input, r.take); err != nil {
 		return r.lost(err)
 	}
-	if r.exits.code == 0 {
-		return nil
-	}
-	return &slurmerr.Error{Code: r.exits.code}
+	return nil
 }
 
 // early handles what may come before the step is there.
@@ -89,6 +96,7 @@ func (r *run) early(f *step.Frame) {
 	switch f.Type {
 	case step.FrameRefused:
 		r.refused = append(r.refused, string(f.Data))
+		r.refusedCode = int(f.Flags)
 	case step.FrameWaiting:
 		r.info("%s", f.Data)
 	}
@@ -103,6 +111,10 @@ func (r *run) refusal() error {
 	for _, line := range r.refused[1:] {
 		e.Message += "\n" + line
 	}
+	if r.refusedCode != 0 {
+		e.Code = r.refusedCode
+		e = e.Hint("Job step aborted")
+	}
 	return e
 }
 
@@ -110,7 +122,7 @@ func (r *run) lost(err error) error {
 	return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
 }
 
-// begin takes over what the step is, and starts to send input.
+// begin takes over what the step is.
 func (r *run) begin(f *step.Frame) error {
 	var c step.Created
 	if err := f.Decode(&c); err != nil {
@@ -119,29 +131,44 @@ func (r *run) begin(f *step.Frame) error {
 	if int(c.Tasks) != len(c.TaskNode) {
 		return fmt.Errorf("%w: %d tasks, places of %d", step.ErrFrame, c.Tasks, len(c.TaskNode))
 	}
-	r.mu.Lock()
+	r.all.mu.Lock()
+	defer r.all.mu.Unlock()
 	r.created = &c
 	r.exits.begin(&c)
 	r.tellLaunch()
-	r.mu.Unlock()
+	return nil
+}
+
+// sendInput starts to send the tasks what they read.
+func (r *run) sendInput() {
 	if r.in == nil {
-		return nil
+		return
 	}
-	task, tasks := step.AllTasks, make([]uint32, 0, c.Tasks)
+	task, tasks := step.AllTasks, make([]uint32, 0, r.created.Tasks)
 	if n, err := strconv.ParseUint(r.req.Command.Stdin, 10, 31); err == nil {
-		task, tasks = uint32(n), append(tasks, uint32(n))
+		task = uint32(n) - r.first
+		if len(r.all.parts) == 1 || uint32(n) >= r.first && task < r.created.Tasks {
+			tasks = append(tasks, task)
+		}
 	} else {
-		for t := range c.Tasks {
+		for t := range r.created.Tasks {
 			tasks = append(tasks, t)
 		}
 	}
 	r.input = step.NewInput(r.conn, tasks, step.Window)
-	go r.input.Copy(r.in, task)
-	return nil
+	go func() {
+		r.input.Copy(r.in, task)
+		if r.pipe != nil {
+			r.pipe.Close() //nolint:errcheck // it never fails; nobody reads any more
+		}
+	}()
 }
 
 // take handles one frame of the running step.
 func (r *run) take(f *step.Frame) error {
+	if done, err := r.all.exchange(r, f); done {
+		return err
+	}
 	switch f.Type {
 	case step.FrameStdout:
 		return r.write(&r.out, f)
@@ -176,14 +203,16 @@ func (r *run) take(f *step.Frame) error {
 // write passes a task's output on, line by line with --label. srun goes on
 // without a reader: the exit codes still count.
 func (r *run) write(s *sink, f *step.Frame) error {
-	if s.task >= 0 && int64(f.Task) != s.task {
+	of := *f
+	of.Task += r.first
+	if s.task >= 0 && int64(of.Task) != s.task {
 		return nil
 	}
 	if !r.parsed.Step.Label {
 		s.w.Write(f.Data) //nolint:errcheck // as above
 		return nil
 	}
-	s.w.Write(step.Label(f, r.created.Tasks)) //nolint:errcheck // as above
+	s.w.Write(step.Label(&of, r.all.tasks)) //nolint:errcheck // as above
 	return nil
 }
 

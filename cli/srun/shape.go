@@ -1,11 +1,18 @@
 package srun
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // shape reads the step's geometry. What does not go together is put right with
@@ -21,11 +28,13 @@ func shape(p *option.Parsed) (s step.Shape, warnings []string) {
 	if p.Step.Relative != nil {
 		s.Relative = *p.Step.Relative + 1
 	}
+	s.NodesGiven = p.Given["nodes"].From == option.FromCommandLine
 	s.MemPerNode, s.MemPerCPU = memory(p)
+	gpus(p, &s)
 	if s.Tasks > 0 && s.Nodes > s.Tasks {
 		warnings = append(warnings, fmt.Sprintf("can't run %d processes on %d nodes, setting nnodes to %d",
 			s.Tasks, s.Nodes, s.Tasks))
-		s.Nodes, s.MaxNodes = s.Tasks, s.Tasks
+		s.Nodes, s.MaxNodes, s.NodesGiven = s.Tasks, s.Tasks, true
 	}
 	if s.Tasks > 0 && s.TasksPerNode > 0 && s.Nodes > 0 && s.Tasks > s.TasksPerNode && s.Tasks/s.Nodes != s.TasksPerNode {
 		warnings = append(warnings, fmt.Sprintf("can't honor --ntasks-per-node set to %d which doesn't match the "+
@@ -48,11 +57,71 @@ func memory(p *option.Parsed) (perNode, perCPU int64) {
 	return own("mem", p.Job.Shape.MemPerNode), own("mem-per-cpu", p.Job.Shape.MemPerCPU)
 }
 
-// checkNodes refuses a node list that is longer than the number of nodes.
-func checkNodes(p *option.Parsed, s *step.Shape) error {
-	if p.Given["nodes"].From == option.FromCommandLine && s.MaxNodes > 0 && len(s.NodeList) > int(s.MaxNodes) {
-		return slurmerr.Newf(slurmerr.Refused,
-			"Required nodelist includes more nodes than permitted by max-node count (%d > %d)", len(s.NodeList), s.MaxNodes)
+// gpus is what the step is to have of the job's GPUs and other generic resources. As for memory only its own
+// options count, but for --gpus-per-task, which says how tasks share.
+func gpus(p *option.Parsed, s *step.Shape) {
+	own := func(name string) bool { return p.Given[name].From == option.FromCommandLine }
+	s.NoGPUs = strings.EqualFold(p.Given["gres"].Value, "none") && own("gres")
+	for _, g := range p.Job.Shape.GRES {
+		if g.Name != "gpu" {
+			if own("gres") && g.Per == job.PerNode {
+				s.GRES = append(s.GRES, step.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+			}
+			continue
+		}
+		switch n := int32(min(g.Count, 1<<20)); {
+		case g.Per == job.PerTask:
+			s.GPUsPerTask = n
+		case g.Per == job.PerJob && own("gpus"):
+			s.GPUs = n
+		case g.Per == job.PerNode && (own("gres") || own("gpus-per-node")):
+			s.GPUsPerNode = n
+		}
+	}
+}
+
+// checkNodes refuses a node that is to be in the step and out of it, and
+// shortens a node list that is longer than the number of nodes.
+func checkNodes(p *option.Parsed, s *step.Shape) (warnings []string, err error) {
+	for _, name := range s.NodeList {
+		if slices.Contains(s.Exclude, name) {
+			return nil, slurmerr.Newf(slurmerr.Refused, "Requested node %s is also in the excluded list.\nJob not submitted.", name)
+		}
+	}
+	most := int(s.MaxNodes)
+	if p.Given["nodes"].From == option.FromCommandLine && most > 0 && len(s.NodeList) > most {
+		warnings = append(warnings, fmt.Sprintf("error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). "+
+			"Eliminating nodes from the nodelist.", len(s.NodeList), most))
+		s.NodeList = s.NodeList[:most]
+	}
+	return warnings, nil
+}
+
+// askTime bounds a question to the cluster that a step can do without.
+const askTime = 5 * time.Second
+
+// checkExcluded refuses nodes to keep off that the cluster does not have. It is
+// asked only about those that the job does not have.
+func (o *Options) checkExcluded(ctx context.Context, p *option.Parsed) error {
+	own, _ := hostlist.Expand(o.p.Env("SLURM_JOB_NODELIST")) // of no job: all are strange
+	strange := slices.DeleteFunc(slices.Clone(p.Job.Placement.Exclude), func(n string) bool { return slices.Contains(own, n) })
+	if len(strange) == 0 {
+		return nil
+	}
+	cluster, err := o.cluster()
+	if err != nil {
+		return nil //nolint:nilerr // they keep the step off nothing
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	list, err := cluster.Nodes(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	for _, name := range strange {
+		if !slices.ContainsFunc(list.Items, func(n status.Node) bool { return n.Name == name }) {
+			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: Invalid node name specified", p.Step.JobID)
+		}
 	}
 	return nil
 }

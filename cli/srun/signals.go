@@ -12,78 +12,120 @@ import (
 const twice = time.Second
 
 // obey handles srun's signals until over is closed. The first Ctrl-C tells how
-// the tasks are, a second one soon after goes to the tasks, a third ends the
-// step.
-func (r *run) obey(signals <-chan os.Signal, over <-chan struct{}) {
+// the tasks are; a second one soon after goes to the tasks and ends the step.
+func (s *steps) obey(signals <-chan os.Signal, over <-chan struct{}) {
 	var last time.Time
-	sent := false
 	for {
 		select {
 		case <-over:
 			return
-		case s := <-signals:
-			sig, ok := s.(syscall.Signal)
+		case got := <-signals:
+			sig, ok := got.(syscall.Signal)
 			if !ok {
 				continue
 			}
 			if sig != syscall.SIGINT {
-				r.other(sig)
+				s.other(sig)
 				continue
 			}
-			now := r.o.p.Now()
+			now := s.o.p.Now()
 			again := now.Sub(last) <= twice
 			last = now
-			sent = r.interrupt(again, sent)
+			s.interrupt(again)
 		}
 	}
 }
 
-// interrupt handles a Ctrl-C; it returns whether one was passed on.
-func (r *run) interrupt(again, sent bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	st := r.parsed.Step
+// interrupt handles a Ctrl-C; again: it is not the first.
+func (s *steps) interrupt(again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lead := s.parts[0]
+	st := lead.parsed.Step
 	switch {
-	case r.created == nil:
-		r.conn.Close() // it does not wait any longer
-		r.o.say("error: Cancelled pending job step with signal %d", int(syscall.SIGINT))
-	case st.QuitOnInterrupt || (again && sent):
-		r.info("forcing job termination")
-		r.end()
-	case st.DisableStatus || again:
-		r.info("sending Ctrl-C to StepId=%s", r.id())
-		r.pass(syscall.SIGINT)
-		return true
+	case !s.joined:
+		s.hangUp(syscall.SIGINT)
+	case st.QuitOnInterrupt || again:
+		s.sayInterrupt()
+		if s.forced {
+			lead.info("job abort in progress")
+			return
+		}
+		lead.info("forcing job termination")
+		s.aborted = true
+		s.force(step.Signal{Signal: int32(syscall.SIGINT)})
+	case st.DisableStatus:
+		s.sayInterrupt()
+		s.pass(syscall.SIGINT)
 	default:
-		r.info("interrupt (one more within 1 sec to abort)")
-		r.status()
+		lead.info("interrupt (one more within 1 sec to abort)")
+		for _, r := range s.parts {
+			r.status()
+		}
 	}
-	return false
+}
+
+func (s *steps) sayInterrupt() {
+	for _, r := range s.parts {
+		r.info("sending Ctrl-C to StepId=%s", r.id())
+	}
 }
 
 // other handles the other signals.
-func (r *run) other(sig syscall.Signal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (s *steps) other(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lead := s.parts[0]
 	switch {
 	case sig == syscall.SIGCONT:
-		r.info("got SIGCONT")
+		lead.info("got SIGCONT")
 	case sig == syscall.SIGWINCH:
-		r.resized()
+		for _, r := range s.parts {
+			r.resized()
+		}
 	case sig == syscall.SIGPIPE:
-	case r.created == nil:
+	case !s.joined:
 		if sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT {
-			r.conn.Close()
+			s.hangUp(sig)
 		}
 	case sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT:
-		r.info("forcing job termination")
-		r.end()
+		if sig == syscall.SIGQUIT {
+			lead.info("Quit")
+		}
+		lead.info("forcing job termination")
+		s.force()
 	default:
-		r.pass(sig)
+		s.pass(sig)
 	}
 }
 
-// pass sends a signal to the tasks. r.mu is held; see end.
-func (r *run) pass(sig syscall.Signal) {
-	go r.conn.SendJSON(step.FrameSignal, step.Signal{Signal: int32(sig)}) //nolint:errcheck // the reader sees it
+// pass sends a signal to the tasks. s.mu is held; see end.
+func (s *steps) pass(sig syscall.Signal) {
+	for _, r := range s.parts {
+		go r.conn.SendJSON(step.FrameSignal, step.Signal{Signal: int32(sig)}) //nolint:errcheck // the reader sees it
+	}
+}
+
+// force has all parts killed at once, after they were sent the signals before,
+// if any. s.mu is held.
+func (s *steps) force(before ...step.Signal) {
+	s.forced = true
+	list := append(before, step.Signal{Signal: int32(syscall.SIGKILL), Terminate: true})
+	for _, r := range s.parts {
+		r.ending = true
+		go func() {
+			for _, sig := range list {
+				r.conn.SendJSON(step.FrameSignal, sig) //nolint:errcheck // the reader sees it
+			}
+		}()
+	}
+}
+
+// hangUp gives the parts up that wait for their place. s.mu is held.
+func (s *steps) hangUp(sig syscall.Signal) {
+	s.givenUp = true
+	s.parts[0].info("Cancelled pending job step with signal %d", int(sig))
+	for _, r := range s.parts {
+		r.conn.Close()
+	}
 }

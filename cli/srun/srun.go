@@ -21,75 +21,119 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Cluster is what srun needs of a cluster where no agent is near.
-type Cluster interface{ alloc.Cluster }
+type Cluster interface {
+	alloc.Cluster
+	Nodes(ctx context.Context) (*status.NodeList, error)
+}
 
 // Options is one call of srun.
 type Options struct {
-	p       *stdio.Process
-	connect func() (Cluster, error)
-	// afar: srun is not a process of the job.
-	afar bool
+	p         *stdio.Process
+	connect   func() (Cluster, error)
+	connected Cluster // nil: not yet
 	// Signals delivers the signals that srun reacts to; nil: those of the
 	// process.
 	Signals <-chan os.Signal
+
+	site *siteScripts
 }
+
+// siteScripts are the site's programs around steps: paths, or texts of scripts.
+// They are known once srun is connected.
+type siteScripts struct{ prolog, epilog string }
 
 // New makes the command. connect is called at most once, and not at all for a
 // step of the job that srun runs in.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
-	return &Options{p: p, connect: connect}
+	return &Options{p: p, connect: connect, site: &siteScripts{}}
 }
 
 // Run runs the command. The error carries srun's exit code.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	parsed, err := option.Parse(option.Srun, args, o.p.Environ())
+	parts, err := o.parts(args)
 	if err != nil {
 		return err
 	}
+	first := parts[0]
 	switch {
-	case parsed.Client.Version:
+	case first.Client.Version:
 		fmt.Fprintf(o.p.Out, "slurm %s\n", build.Slurm)
 		return nil
-	case parsed.Client.Help:
+	case first.Client.Help:
 		fmt.Fprint(o.p.Out, option.Help(option.Srun))
 		return nil
-	case parsed.Client.Print != "":
-		fmt.Fprint(o.p.Out, parsed.Client.Print)
+	case first.Client.Print != "":
+		fmt.Fprint(o.p.Out, first.Client.Print)
 		return nil
-	case parsed.Client.Usage:
+	case first.Client.Usage:
 		fmt.Fprint(o.p.Out, option.Usage(option.Srun))
 		return nil
 	}
-	if done, err := o.mpi(ctx, parsed); done || err != nil {
-		return err
-	}
-	if len(parsed.Args) == 0 {
-		return slurmerr.New(slurmerr.Fatal, "No command given to execute.")
-	}
-	if environ, err := o.component(parsed); err != nil {
-		return err
-	} else if environ != nil {
-		if parsed, err = option.Parse(option.Srun, args, environ); err != nil {
+	for _, p := range parts {
+		if done, err := o.mpi(ctx, p); done || err != nil {
 			return err
 		}
 	}
-	if err := o.groupOfStep(parsed); err != nil {
+	if err := commands(parts); err != nil && !first.Client.TestOnly {
 		return err
+	}
+	if err := o.groupOfStep(first); err != nil {
+		return err
+	}
+	if first.Client.TestOnly {
+		return o.testOnly(ctx, parts, args)
 	}
 	signals, stop := o.signals()
 	defer stop()
-	switch {
-	case parsed.Step.JobID == 0:
-		return o.outside(ctx, parsed, args, signals)
-	case o.p.Env(wire.EnvStepSocket) != "" && o.p.Env(wire.EnvJobID) == strconv.FormatInt(parsed.Step.JobID, 10):
-		o.warn(parsed)
-		return o.runStep(ctx, parsed, o.local, signals)
+	if first.Step.JobID == 0 {
+		return o.outside(ctx, parts, args, signals)
 	}
-	o.warn(parsed)
-	return o.elsewhere(ctx, parsed, signals)
+	places := make([]where, len(parts))
+	for i, p := range parts {
+		if err := p.ReadNodes(o.p.ReadFile); err != nil {
+			return err
+		}
+		if err := p.VerifyStep(); err != nil {
+			return err
+		}
+		o.warn(p)
+		if places[i], err = o.placeOf(p); err != nil {
+			return err
+		}
+		if err := o.checkExcluded(ctx, p); err != nil {
+			return err
+		}
+	}
+	return o.runSteps(ctx, places, signals)
+}
+
+// placeOf is a step's place in the job that it names: on this node, or one that
+// srun is not in, such as that of salloc.
+func (o *Options) placeOf(p *option.Parsed) (where, error) {
+	if o.p.Env(wire.EnvStepSocket) != "" && o.p.Env(wire.EnvJobID) == strconv.FormatInt(p.Step.JobID, 10) {
+		return where{parsed: p, dial: o.local}, nil
+	}
+	cluster, err := o.cluster()
+	if err != nil {
+		return where{}, err
+	}
+	return where{parsed: p, dial: o.attach(cluster, p.Step.JobID), afar: true}, nil
+}
+
+// cluster connects, once.
+func (o *Options) cluster() (Cluster, error) {
+	if o.connected == nil {
+		cluster, err := o.connect()
+		if err != nil {
+			return nil, err
+		}
+		o.connected = cluster
+	}
+	return o.connected, nil
 }
 
 // warn shows what the options' table has to say.
@@ -119,6 +163,7 @@ func (o *Options) local(ctx context.Context) (*step.Conn, error) {
 	if err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Unable to contact the agent of the job: "+err.Error())
 	}
+	*o.site = siteScripts{o.p.Env(wire.EnvSrunProlog), o.p.Env(wire.EnvSrunEpilog)}
 	return conn, nil
 }
 
@@ -127,31 +172,12 @@ func (o *Options) say(format string, args ...any) {
 	fmt.Fprintf(o.p.Err, "srun: "+format+"\n", args...)
 }
 
-// runStep asks for the step and stays with it.
-func (o *Options) runStep(ctx context.Context, p *option.Parsed, dial dial, signals <-chan os.Signal) error {
-	r := &run{o: o, parsed: p, quiet: p.Client.Quiet > 0}
-	if err := r.prepare(); err != nil {
-		return err
+// exported is the value of --export; one that names nothing keeps nothing.
+func exported(p *option.Parsed) string {
+	if g := p.Given["export"]; g.From == option.FromCommandLine && g.Value == "" {
+		return "NONE"
 	}
-	defer r.closeFiles()
-	if err := r.broadcast(ctx, dial); err != nil {
-		return err
-	}
-	conn, err := dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	r.conn = conn
-	over := make(chan struct{})
-	defer close(over)
-	if err := r.prolog(); err != nil {
-		return err
-	}
-	defer r.epilog()
-	defer r.terminal()()
-	go r.obey(signals, over)
-	return r.follow()
+	return p.Job.Batch.Export
 }
 
 // environment is what the tasks inherit, by --export.

@@ -65,7 +65,7 @@ func (c crlf) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// resized passes the new size of the terminal on. r.mu is held; see end.
+// resized passes the new size of the terminal on. all.mu is held; see end.
 func (r *run) resized() {
 	rows, columns, ok := r.o.p.WindowSize()
 	if ok && r.req.Command.Terminal != nil {

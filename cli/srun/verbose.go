@@ -24,7 +24,7 @@ func (r *run) tellJob() {
 	}
 }
 
-// tellLaunch names the tasks of each node. r.mu is held.
+// tellLaunch names the tasks of each node. all.mu is held.
 func (r *run) tellLaunch() {
 	if r.parsed.Client.Verbose == 0 {
 		return
@@ -60,7 +60,7 @@ func (r *run) tellStarted(f *step.Frame) {
 	r.detail("launch/slurm: _task_start: Node %s, %d tasks started", r.created.Nodes[s.Node], len(s.Tasks))
 }
 
-// tellExit tells of tasks that have ended. r.mu is held.
+// tellExit tells of tasks that have ended. all.mu is held.
 func (r *run) tellExit(e *step.Exit) {
 	if r.parsed.Client.Verbose == 0 || len(e.Tasks) == 0 || int(e.Tasks[0]) >= len(r.exits.node) {
 		return

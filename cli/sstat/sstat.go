@@ -53,15 +53,12 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sstat.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, rest, err := option.Sstat.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
 	}
 	if v.Has("helpformat") {
 		return o.p.Print(helpFormat())
-	}
-	if text, asked := option.Sstat.Answer(v); asked {
-		return o.p.Print(text)
 	}
 	if err := o.complete(v, rest); err != nil {
 		return err

@@ -18,12 +18,9 @@ func New(p *stdio.Process) *Options { return &Options{p: p} }
 
 // Run parses args and refuses: nothing here runs programs for others.
 func (o *Options) Run(_ context.Context, args []string) error {
-	v, _, err := option.Strigger.Parse(args, o.p.LookupEnv)
-	if err != nil {
+	v, _, err := option.Strigger.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	if v == nil || err != nil {
 		return err
-	}
-	if text, asked := option.Strigger.Answer(v); asked {
-		return o.p.Print(text)
 	}
 	return slurmerr.New(slurmerr.Refused, "triggers are not possible here: no process of the cluster runs programs of its users").
 		Hint("when a job ends: sbatch --dependency=afterany:JOB, or kubectl wait batchjobs --for=jsonpath='{.status.state}'=COMPLETED").

@@ -8,18 +8,20 @@ import (
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/daemon"
+	"github.com/berth-hpc/berth/loginnode/session"
 )
 
 // connect lets the login node follow the cluster.
-func connect(ctx context.Context, c daemon.Cluster, log func(string)) (*daemon.Connected, error) {
+func connect(ctx context.Context, c daemon.Cluster, pods *daemon.Pods, log func(string)) (*daemon.Connected, error) {
 	k, err := loginkube.Connect(ctx, stdio.System(), loginkube.Options{
 		Kubeconfig: c.Kubeconfig, KeysNamespace: c.KeysNamespace, Server: c.Server, TokenLife: c.TokenLife.Duration, Log: log,
+		Nodes: !c.NoNodes, Pods: podsLike(pods),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &daemon.Connected{
-		Server: k.Server(),
+		Server: k.Server(), Nodes: nodes(k, c.NoNodes), Pods: connectedPods(k),
 		Lookup: func(ctx context.Context, name string) (*auth.User, error) {
 			p, err := k.Lookup(ctx, name)
 			if err != nil {
@@ -41,4 +43,59 @@ func connect(ctx context.Context, c daemon.Cluster, log func(string)) (*daemon.C
 			return &loginnode.Credential{Files: cred.Files, Env: cred.Env, Renew: cred.Renew}, err
 		},
 	}, nil
+}
+
+// nodes are the compute nodes as the login node reaches them.
+func nodes(k *loginkube.Cluster, off bool) *loginnode.Nodes {
+	if off {
+		return nil
+	}
+	return &loginnode.Nodes{
+		Has: k.IsNode,
+		Place: func(ctx context.Context, u *auth.User, node string) (*loginnode.Place, error) {
+			p, err := k.Place(ctx, u.Name, u.UID, u.Home, node)
+			if p == nil || err != nil {
+				return nil, err
+			}
+			return &loginnode.Place{
+				Job: p.Job, Address: p.Address,
+				Inside: session.Inside{Command: p.Command(), Terminal: []string{loginkube.Terminal}, Connect: loginkube.IntoJob},
+			}, nil
+		},
+	}
+}
+
+// podsLike is what users' pods are like; nil: there are none.
+func podsLike(p *daemon.Pods) *loginkube.Pods {
+	if p == nil {
+		return nil
+	}
+	return &loginkube.Pods{Namespace: p.Namespace, Spec: p.Spec}
+}
+
+// connectedPods is how the login node has users' pods of the cluster.
+func connectedPods(k *loginkube.Cluster) *daemon.ConnectedPods {
+	pod := func(p *loginkube.LoginPod) *loginnode.Pod {
+		return &loginnode.Pod{Name: p.Name, User: p.User, UID: p.UID, Address: p.Address}
+	}
+	return &daemon.ConnectedPods{
+		Start: func(ctx context.Context, r *daemon.PodRequest, state func(string)) (*loginnode.Pod, error) {
+			u := r.User
+			p, err := k.StartPod(ctx, &loginkube.PodRequest{
+				User: u.Name, UID: u.UID, GID: u.GID, Groups: u.Groups, Command: r.Command, Env: r.Env, Port: r.Port, RunDir: r.RunDir,
+			}, state)
+			if err != nil {
+				return nil, err
+			}
+			return pod(p), nil
+		},
+		List: func(ctx context.Context) (all []*loginnode.Pod, err error) {
+			found, err := k.LoginPods(ctx)
+			for _, p := range found {
+				all = append(all, pod(p))
+			}
+			return all, err
+		},
+		Remove: k.RemovePod,
+	}
 }

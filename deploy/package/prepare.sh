@@ -32,5 +32,9 @@ for page in docs/man/*.1; do
 		;;
 	esac
 done >"$share/berth/commands"
+mkdir -p "$share/man/man8"
+for page in docs/man/*.8; do
+	gzip -9nc "$page" >"$share/man/man8/$(basename "$page").gz"
+done
 find "$out" -type f -exec chmod 644 {} +
 find "$out" -type d -exec chmod 755 {} +

@@ -32,7 +32,7 @@ func fill(b *testing.B, s *acct.Store, n int) int {
 		}))
 		steps = append(steps, acct.StepEntry{UID: batch[len(batch)-1].Record.UID, Step: status.StepRecord{Step: "batch", Name: "batch", State: "COMPLETED", Nodes: 1, NodeList: "n1", Tasks: 1, CPUs: 2, MaxRSS: 1 << 20, Measured: true}})
 		if len(batch) == cap(batch) || i == n-1 {
-			if err := s.Put(b.Context(), batch, steps); err != nil {
+			if _, err := s.Put(b.Context(), batch, steps); err != nil {
 				b.Fatal(err)
 			}
 			batch, steps = batch[:0], steps[:0]

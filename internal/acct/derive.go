@@ -50,7 +50,7 @@ func request(b *v1alpha1.BatchJob, row *status.Job, cluster string) status.Recor
 		Submit: row.Submit, Eligible: row.Eligible, TimeLimit: row.TimeLimit, Priority: row.Priority,
 		ReqNodes: askedNodes(row), ReqCPUs: row.CPUs, ReqMem: row.MinMemory, ReqMemPerCPU: row.MemoryPerCPU,
 		WorkDir: j.Batch.WorkDir, SubmitLine: j.Batch.SubmitLine, Comment: j.Comment, AdminComment: j.AdminComment,
-		Constraints: j.Placement.Constraint, Container: j.Batch.Container["path"], Reservation: j.Reservation, Licenses: row.Licenses,
+		Constraints: j.Placement.Constraint, Container: j.Batch.Container["path"], Reservation: row.Reservation, Licenses: row.Licenses,
 		Batch: batch(b), ReqTRES: sorted(requested(b, row)),
 	}
 }

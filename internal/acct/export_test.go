@@ -1,6 +1,13 @@
 package acct
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Finish is finish, with the steps.
+func Finish(r *status.Record) { finish(r, false) }
 
 // LimitPages bounds the size of a SQLite database beyond what it has.
 func LimitPages(s *Store, more int) error {

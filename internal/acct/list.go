@@ -3,10 +3,12 @@ package acct
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
@@ -21,18 +23,25 @@ func (r *Recorder) List(ctx context.Context, q *status.RecordQuery) (list []stat
 	switch {
 	case err == nil:
 		if list, err = s.Find(ctx, q); err != nil {
-			return nil, "", err
+			if errors.Is(err, ErrNewer) {
+				return nil, "", err
+			}
+			list, warning = nil, onlyLive(err)
 		}
 	case len(q.Jobs) == 0 && q.Start == 0 && q.End == 0 && len(live) == 0:
 		return nil, "", err
 	default:
-		warning = fmt.Sprintf("%v: only jobs that are still in the queue are listed", err)
+		warning = onlyLive(err)
 	}
 	list = r.merge(list, live, q)
 	for i := range list {
 		finish(&list[i], q.NoSteps)
 	}
 	return list, warning, nil
+}
+
+func onlyLive(err error) string {
+	return fmt.Sprintf("%v: only jobs that are still in the queue are listed", err)
 }
 
 // live are the records of the jobs in the queue that may pass q, steps that
@@ -140,6 +149,9 @@ func finish(r *status.Record, noSteps bool) {
 	tres := TRES(r.AllocTRES)
 	for i := range r.Steps {
 		s := &r.Steps[i]
+		if r.End > 0 && s.End == 0 {
+			cutOff(s, r)
+		}
 		if s.KilledBy == "" && s.State == "CANCELLED" {
 			s.KilledBy = r.KilledBy
 		}
@@ -148,6 +160,17 @@ func finish(r *status.Record, noSteps bool) {
 			s.AllocTRES = sorted(list)
 		}
 	}
+}
+
+// cutOff ends a step whose end nobody could report: its agent died with the job.
+func cutOff(s *status.StepRecord, r *status.Record) {
+	s.End = r.End
+	if s.Step == "batch" {
+		end := batchStep(r)
+		s.State, s.ExitCode, s.Signal = end.State, end.ExitCode, end.Signal
+		return
+	}
+	s.State, s.Signal = "CANCELLED", int32(syscall.SIGKILL)
 }
 
 func batchStep(r *status.Record) status.StepRecord {

@@ -36,6 +36,14 @@ var migrations = []string{
 		PRIMARY KEY (uid, restarts, step));
 	CREATE TABLE archives (
 		file TEXT PRIMARY KEY, made_at BIGINT NOT NULL, records BIGINT NOT NULL)`,
+	`CREATE TABLE events (
+		db_id {pk}, node TEXT NOT NULL, nodes TEXT NOT NULL, start_at BIGINT NOT NULL, end_at BIGINT NOT NULL,
+		state TEXT NOT NULL, reason TEXT NOT NULL, user_name TEXT NOT NULL, user_id BIGINT NOT NULL, tres TEXT NOT NULL);
+	CREATE INDEX events_node ON events (node, end_at);
+	CREATE TABLE transactions (
+		db_id {pk}, at BIGINT NOT NULL, action TEXT NOT NULL, actor TEXT NOT NULL, place TEXT NOT NULL, info TEXT NOT NULL,
+		user_name TEXT NOT NULL, account TEXT NOT NULL);
+	CREATE INDEX transactions_at ON transactions (at)`,
 }
 
 // recordVersion is the version of the bodies of records.

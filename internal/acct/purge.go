@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,9 @@ type archiveHeader struct {
 	Made    int64  `json:"made"`
 }
 
+// ErrBadArchive says that a file is no accounting archive, or a damaged one.
+var ErrBadArchive = errors.New("this is no accounting archive")
+
 const archiveKind = "BerthAccountingArchive"
 
 // purge takes records out that are older than the retention.
@@ -38,6 +42,40 @@ func (r *Recorder) purge(ctx context.Context) {
 	case n > 0:
 		r.Log.Info("old accounting records were taken out", "records", n, "archive", r.ArchiveDir)
 	}
+}
+
+// Archive takes records out that ended before the instant, as the retention
+// does; zero: those that the retention means. It returns how many.
+func (r *Recorder) Archive(ctx context.Context, before time.Time) (int, error) {
+	s, err := r.database()
+	if err != nil {
+		return 0, err
+	}
+	if before.IsZero() {
+		if r.Retention <= 0 {
+			return 0, nil
+		}
+		before = r.Now().AddDate(0, 0, -r.Retention)
+	}
+	return s.Purge(ctx, before, r.ArchiveDir, r.Now())
+}
+
+// LoadArchive brings the records of a file in the archive folder back, and
+// returns how many. The error is fs.ErrNotExist if there is no such file.
+func (r *Recorder) LoadArchive(ctx context.Context, name string) (int, error) {
+	s, err := r.database()
+	if err != nil {
+		return 0, err
+	}
+	if r.ArchiveDir == "" || name != filepath.Base(name) {
+		return 0, fs.ErrNotExist
+	}
+	f, err := os.Open(filepath.Join(r.ArchiveDir, name))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() //nolint:errcheck // it was read only
+	return s.Load(ctx, f)
 }
 
 // purgeBatch is how many records go at once.
@@ -129,12 +167,12 @@ func writeArchive(dir string, list []status.Record, now time.Time, part int) (er
 func (s *Store) Load(ctx context.Context, from io.Reader) (int, error) {
 	z, err := gzip.NewReader(from)
 	if err != nil {
-		return 0, fmt.Errorf("this is no accounting archive: %w", err)
+		return 0, fmt.Errorf("%w: %w", ErrBadArchive, err)
 	}
 	d := json.NewDecoder(z)
 	var h archiveHeader
 	if err := d.Decode(&h); err != nil || h.Kind != archiveKind {
-		return 0, errors.Join(errors.New("this is no accounting archive"), err)
+		return 0, errors.Join(ErrBadArchive, err)
 	}
 	if h.Version > recordVersion {
 		return 0, fmt.Errorf("the archive is %w (version %d, this one knows %d)", ErrNewer, h.Version, recordVersion)
@@ -148,14 +186,15 @@ func (s *Store) Load(ctx context.Context, from io.Reader) (int, error) {
 			break
 		}
 		if err != nil {
-			return 0, fmt.Errorf("record %d of the archive: %w", len(jobs)+1, err)
+			return 0, fmt.Errorf("%w: record %d: %w", ErrBadArchive, len(jobs)+1, err)
 		}
 		for _, step := range r.Steps {
 			steps = append(steps, StepEntry{r.UID, r.Restarts, step})
 		}
 		jobs = append(jobs, Entry{Record: r})
 	}
-	return len(jobs), s.Put(ctx, jobs, steps)
+	_, err = s.Put(ctx, jobs, steps)
+	return len(jobs), err
 }
 
 func decodeBody(body string) (r status.Record, err error) {

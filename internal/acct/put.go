@@ -42,41 +42,63 @@ const putStep = `INSERT INTO steps (uid, restarts, step, version, body) VALUES (
 	WHERE steps.version <= excluded.version`
 
 // Put stores records and steps, all or none of them. Storing the same again
-// changes nothing.
-func (s *Store) Put(ctx context.Context, jobs []Entry, steps []StepEntry) error {
+// changes nothing. Records that a newer version of Berth has written stay as
+// they are; newer has the UIDs of their jobs.
+func (s *Store) Put(ctx context.Context, jobs []Entry, steps []StepEntry) (newer map[string]bool, err error) {
+	if err := s.Moved(); err != nil {
+		return nil, err
+	}
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
-	if err := s.putJobs(ctx, tx, jobs); err != nil {
-		return err
+	if newer, err = s.putJobs(ctx, tx, jobs); err != nil {
+		return nil, err
 	}
 	if err := s.putSteps(ctx, tx, steps); err != nil {
-		return err
+		return nil, err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	return newer, s.Moved()
 }
 
-func (s *Store) putJobs(ctx context.Context, tx *sql.Tx, jobs []Entry) error {
+func (s *Store) putJobs(ctx context.Context, tx *sql.Tx, jobs []Entry) (newer map[string]bool, err error) {
 	if len(jobs) == 0 {
-		return nil
+		return nil, nil
 	}
 	insert, err := tx.PrepareContext(ctx, s.q(putJob))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer insert.Close() //nolint:errcheck // it goes with the transaction
 	for i := range jobs {
 		args, err := columns(&jobs[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if _, err := insert.ExecContext(ctx, args...); err != nil {
-			return fmt.Errorf("record of job %d: %w", jobs[i].Record.ID, err)
+		done, err := insert.ExecContext(ctx, args...)
+		if err != nil {
+			return nil, fmt.Errorf("record of job %d: %w", jobs[i].Record.ID, err)
+		}
+		if n, err := done.RowsAffected(); err != nil || n > 0 {
+			continue
+		}
+		var version int
+		err = tx.QueryRowContext(ctx, s.q(`SELECT version FROM jobs WHERE uid = ? AND restarts = ?`), jobs[i].Record.UID, jobs[i].Record.Restarts).Scan(&version)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("record of job %d: %w", jobs[i].Record.ID, err)
+		case version > recordVersion:
+			if newer == nil {
+				newer = map[string]bool{}
+			}
+			newer[jobs[i].Record.UID] = true
 		}
 	}
-	return nil
+	return newer, nil
 }
 
 func (s *Store) putSteps(ctx context.Context, tx *sql.Tx, steps []StepEntry) error {

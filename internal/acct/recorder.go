@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -24,11 +24,15 @@ import (
 const (
 	gather     = 200 * time.Millisecond
 	leastRetry = time.Second
-	mostRetry  = 30 * time.Second
+	mostRetry  = 15 * time.Second
 )
 
-// batchSize bounds one transaction.
-const batchSize = 500
+// batchSize bounds one transaction, writeTime how long it may take: a server
+// that has stopped answering is no reason to wait for ever.
+const (
+	batchSize = 500
+	writeTime = 30 * time.Second
+)
 
 // ErrDisabled says that no database was named.
 var ErrDisabled = errors.New("accounting storage is disabled")
@@ -45,6 +49,11 @@ type Config struct {
 	// Row gives the row of a job, in the queue or just gone from it.
 	Row func(b *v1alpha1.BatchJob) status.Job
 	Who People
+	// NodeEvent tells the state in which a node takes no jobs, with why and by
+	// whom, and its Kubernetes name; NodeNames users' names by those. nil: no
+	// events are kept.
+	NodeEvent func(n *corev1.Node) status.AcctEvent
+	NodeNames func(nodes []*corev1.Node) map[string]string
 	// ReadOnly: another process writes; this one only searches.
 	ReadOnly bool
 	// Released is told of finished jobs whose records have been stored.
@@ -73,6 +82,7 @@ type Recorder struct {
 	dirty  map[types.UID]*v1alpha1.BatchJob // changed since they were written
 	stored map[types.UID]int32              // restarts of finished runs that are stored
 	steps  map[stepID]StepEntry             // reported and not yet written
+	ledger ledger
 }
 
 type stepID struct {
@@ -92,6 +102,7 @@ func NewRecorder(c Config) *Recorder {
 	}
 	if c.Address != "" && !c.ReadOnly {
 		c.Cluster.Jobs.Subscribe(r.changed)
+		c.Cluster.Nodes.Subscribe(r.nodeChanged)
 	}
 	return r
 }
@@ -207,6 +218,9 @@ func (r *Recorder) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.flush(ctx); err != nil && ctx.Err() == nil {
 			r.complain(err)
+			if lost(err) {
+				r.again()
+			}
 			wait(ctx, pause)
 			pause = min(2*pause, mostRetry)
 			continue
@@ -247,139 +261,25 @@ func (r *Recorder) complain(err error) {
 	}
 }
 
-func (r *Recorder) close() {
-	if s := r.store.Swap(nil); s != nil {
-		_ = s.Close()
-	}
-}
-
-// open opens the database if it is not open.
-func (r *Recorder) open(ctx context.Context) (*Store, error) {
-	if s := r.store.Load(); s != nil {
-		return s, nil
-	}
-	s, err := Open(ctx, r.Address)
-	if err != nil {
-		return nil, err
-	}
+// again begins with another database: what the queue knows is to be in it.
+func (r *Recorder) again() {
+	r.close()
 	if r.ReadOnly {
-		r.store.Store(s)
-		return s, nil
+		return
 	}
-	if err := r.usage.load(ctx, s, r.Now()); err != nil {
-		_ = s.Close()
-		return nil, err
-	}
-	r.store.Store(s)
-	r.purge(ctx)
-	return s, nil
-}
-
-// flush writes everything that is marked.
-func (r *Recorder) flush(ctx context.Context) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	for {
-		jobs, steps := r.take()
-		if len(jobs) == 0 && len(steps) == 0 {
-			return nil
-		}
-		entries := r.entries(jobs)
-		if err := s.Put(ctx, entries, steps); err != nil {
-			r.putBack(jobs, steps)
-			return err
-		}
-		r.done(jobs, entries)
-	}
-}
-
-// take takes at most a batch of marks.
-func (r *Recorder) take() (jobs []*v1alpha1.BatchJob, steps []StepEntry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid, b := range r.dirty {
-		if len(jobs) == batchSize {
-			break
-		}
-		jobs = append(jobs, b)
-		delete(r.dirty, uid)
-	}
-	for id, e := range r.steps {
-		if len(steps) == batchSize {
-			break
-		}
-		steps = append(steps, e)
-		delete(r.steps, id)
-	}
-	return jobs, steps
-}
-
-// putBack marks again what was not written, unless something newer is marked.
-func (r *Recorder) putBack(jobs []*v1alpha1.BatchJob, steps []StepEntry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, b := range jobs {
-		if _, newer := r.dirty[b.UID]; !newer {
+	clear(r.stored)
+	for _, b := range r.Cluster.Jobs.List() {
+		if b.Spec.JobID != 0 {
 			r.dirty[b.UID] = b
 		}
 	}
-	for _, e := range steps {
-		id := stepID{e.UID, e.Restarts, e.Step.Step}
-		if _, newer := r.steps[id]; !newer {
-			r.steps[id] = e
-		}
-	}
 }
 
-func (r *Recorder) entries(jobs []*v1alpha1.BatchJob) []Entry {
-	cluster := ClusterName(r.Cluster.Parameters())
-	var out []Entry
-	for _, b := range jobs {
-		rev, err := strconv.ParseInt(b.ResourceVersion, 10, 64)
-		if err != nil {
-			rev = r.Now().UnixMicro()
-		}
-		row := r.Row(b)
-		for _, rec := range Records(b, &row, cluster, r.Who) {
-			out = append(out, Entry{Record: rec, Rev: rev})
-		}
-	}
-	return out
-}
-
-// done notes what is stored now, and tells who waits for it.
-func (r *Recorder) done(jobs []*v1alpha1.BatchJob, entries []Entry) {
-	for i := range entries {
-		r.usage.Add(&entries[i].Record)
-	}
-	var released []int64
-	r.mu.Lock()
-	for _, b := range jobs {
-		if !over(b.Status.State) {
-			continue
-		}
-		if now, ok := r.Cluster.Jobs.ByUID(b.UID); !ok {
-			delete(r.stored, b.UID)
-			continue
-		} else if now.Status.Restarts == b.Status.Restarts {
-			r.stored[b.UID] = b.Status.Restarts
-			released = append(released, b.Spec.JobID)
-		}
-	}
-	if len(r.stored) > 2*r.Cluster.Jobs.Len()+1000 {
-		for uid := range r.stored {
-			if _, ok := r.Cluster.Jobs.ByUID(uid); !ok {
-				delete(r.stored, uid)
-			}
-		}
-	}
-	r.mu.Unlock()
-	if r.Released != nil {
-		for _, id := range released {
-			r.Released(id)
-		}
+func (r *Recorder) close() {
+	if s := r.store.Swap(nil); s != nil {
+		_ = s.Close()
 	}
 }
 
@@ -394,13 +294,18 @@ func ClusterName(p v1alpha1.ClusterSpec) string {
 // database is the open database, or why there is none.
 func (r *Recorder) database() (*Store, error) {
 	if s := r.store.Load(); s != nil {
-		return s, nil
+		err := s.Moved()
+		if err == nil {
+			return s, nil
+		}
+		r.poke()
+		return nil, fmt.Errorf("%w: %w", ErrAway, err)
 	}
 	if r.Address == "" {
 		return nil, ErrDisabled
 	}
 	if err := r.away.Load(); err != nil {
-		return nil, errors.Join(ErrAway, *err)
+		return nil, fmt.Errorf("%w: %w", ErrAway, *err)
 	}
 	return nil, ErrAway
 }

@@ -75,7 +75,7 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 		t.Fatalf("%v %+v", err, list)
 	}
 	eventually(t, "the record to be stored", func() bool { return r.Stored(b) })
-	if used := r.Usage().Decayed(time.Unix(200, 0), 0, time.Time{}, nil)[acct.Key{User: "anna"}]; used["cpu"] != 130 || used["mem"] != 1024*60 {
+	if used := r.Usage().Decayed(time.Unix(200, 0), 0, time.Time{}, nil)[acct.Key{User: "anna"}]; used["cpu"] != 130 || used["mem"] != 1024*60 || used["wall"] <= 0 {
 		t.Errorf("used: %v", used)
 	}
 	r.Steps(7, 2, []wire.StepRecord{{ID: 0, Name: "a", State: "COMPLETED", Nodes: []string{"n1"}, Tasks: 1, CPUs: 1}})
@@ -189,7 +189,7 @@ func TestFullDatabaseLosesNothing(t *testing.T) {
 	if err := acct.LimitPages(s, 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(t.Context(), []acct.Entry{record(3, "anna", nil), full}, nil); err == nil {
+	if _, err := s.Put(t.Context(), []acct.Entry{record(3, "anna", nil), full}, nil); err == nil {
 		t.Fatal("a full database took it")
 	}
 	if got := ids(find(t, s, status.RecordQuery{})); len(got) != 1 {

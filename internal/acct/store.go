@@ -6,17 +6,25 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
-	_ "modernc.org/sqlite"             // driver "sqlite"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"modernc.org/sqlite" // driver "sqlite" as well
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // ErrNewer says that a newer version of Berth wrote the database or a record
 // in it: this one would misread it, and leaves it alone.
 var ErrNewer = errors.New("written by a newer version of Berth")
+
+// ErrMoved says that the file of the database is no longer where it was: what
+// is written to the open one is lost.
+var ErrMoved = errors.New("the file was removed or replaced")
 
 // Store is the database. Safe for concurrent use.
 type Store struct {
@@ -24,10 +32,17 @@ type Store struct {
 	read  *sql.DB
 	pg    bool
 	where string // for messages: no password in it
+
+	path string      // of SQLite's file
+	file os.FileInfo // the file that is open
 }
 
-// lockWait is how long a write waits for another process's lock.
-const lockWait = 5 * time.Second
+// lockWait is how long a statement waits for another process's lock, dialTime
+// how long a connection to PostgreSQL may take.
+const (
+	lockWait = 5 * time.Second
+	dialTime = 5 * time.Second
+)
 
 // Open opens the database at address, a path of a SQLite file (also as
 // sqlite:PATH) or a postgres:// URL, and brings its tables up to date.
@@ -45,6 +60,9 @@ func Open(ctx context.Context, address string) (*Store, error) {
 	if err == nil {
 		err = s.migrate(ctx)
 	}
+	if err == nil && !s.pg {
+		s.file, err = os.Stat(s.path)
+	}
 	if err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("accounting database %s: %w", s.where, err)
@@ -58,13 +76,20 @@ const (
 	readers = 8
 )
 
-func (s *Store) openPostgres(address string) (err error) {
-	if s.write, err = sql.Open("pgx", address); err != nil {
+// openPostgres has no statement wait for ever for a lock or a connection.
+func (s *Store) openPostgres(address string) error {
+	c, err := pgx.ParseConfig(address)
+	if err != nil {
 		return err
 	}
-	if s.read, err = sql.Open("pgx", address); err != nil {
-		return err
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = dialTime
 	}
+	impatient := stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "SET lock_timeout = "+strconv.FormatInt(lockWait.Milliseconds(), 10))
+		return err
+	})
+	s.write, s.read = stdlib.OpenDB(*c, impatient), stdlib.OpenDB(*c, impatient)
 	s.write.SetMaxOpenConns(writers)
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetConnMaxIdleTime(time.Minute)
@@ -74,6 +99,7 @@ func (s *Store) openPostgres(address string) (err error) {
 // openSQLite has one connection write and others read beside it, as the
 // write-ahead log permits.
 func (s *Store) openSQLite(path string) (err error) {
+	s.path = path
 	pragma := func(list ...string) string {
 		v := url.Values{"_pragma": list}
 		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + v.Encode()
@@ -91,6 +117,45 @@ func (s *Store) openSQLite(path string) (err error) {
 	s.read.SetMaxIdleConns(2)
 	return nil
 }
+
+// Moved is ErrMoved when the open file is not the one at its path any more.
+// SQLite does not notice with a write-ahead log: it writes to a file that nobody
+// will read.
+func (s *Store) Moved() error {
+	if s.pg {
+		return nil
+	}
+	now, err := os.Stat(s.path)
+	if err == nil && os.SameFile(now, s.file) || err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("accounting database %s: %w", s.where, ErrMoved)
+}
+
+// lost tells whether err says that what is open is not (any more) the database
+// that it was: it has to be opened anew.
+func lost(err error) bool {
+	var lite *sqlite.Error
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, ErrMoved):
+		return true
+	case errors.As(err, &lite):
+		switch lite.Code() & 0xff {
+		case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN:
+			return true
+		}
+	case errors.As(err, &pg):
+		return pg.Code == undefinedTable || pg.Code == undefinedColumn
+	}
+	return false
+}
+
+// PostgreSQL's codes of errors (its manual, appendix A).
+const (
+	undefinedTable  = "42P01"
+	undefinedColumn = "42703"
+)
 
 // Where names the database for messages.
 func (s *Store) Where() string { return s.where }

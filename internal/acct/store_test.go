@@ -49,7 +49,7 @@ func record(id int64, user string, change func(*status.Record)) acct.Entry {
 
 func put(t *testing.T, s *acct.Store, jobs []acct.Entry, steps ...acct.StepEntry) {
 	t.Helper()
-	if err := s.Put(t.Context(), jobs, steps); err != nil {
+	if _, err := s.Put(t.Context(), jobs, steps); err != nil {
 		t.Fatal(err)
 	}
 }

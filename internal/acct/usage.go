@@ -31,6 +31,9 @@ type Usage struct {
 	seen map[string]bool                          // records that are in it
 }
 
+// wallTime is the name, among TRES, of the time that runs took.
+const wallTime = "wall"
+
 // horizon is how far back usage is kept: what is older weighs nothing with any
 // half-life that is in use.
 const horizon = 400 * 24 * time.Hour
@@ -103,6 +106,7 @@ func (u *Usage) add(r *status.Record) {
 		for name, n := range tres {
 			bucket[name] += float64(n) * float64(to-from) * share
 		}
+		bucket[wallTime] += float64(to-from) * share
 		from = to
 	}
 }
@@ -116,29 +120,50 @@ func (u *Usage) Decayed(now time.Time, halfLife time.Duration, since time.Time, 
 	defer u.mu.Unlock()
 	out := make(map[Key]map[string]float64, len(u.runs))
 	for k, hours := range u.runs {
-		sum, times := out[k.Key], 1.0
-		if sum == nil {
-			sum = map[string]float64{}
-			out[k.Key] = sum
-		}
+		times := 1.0
 		if factor != nil {
 			times = factor(k.qos)
 		}
-		for hour, tres := range hours {
-			if !since.IsZero() && (hour+1)*3600 <= since.Unix() {
-				continue
-			}
-			weight := times
-			if halfLife > 0 {
-				age := max(0, now.Unix()-hour*3600-1800)
-				weight *= math.Exp2(-float64(age) / halfLife.Seconds())
-			}
-			for name, n := range tres {
-				sum[name] += n * weight
-			}
-		}
+		out[k.Key] = decay(out[k.Key], hours, now, halfLife, since, times)
 	}
 	return out
+}
+
+// DecayedByQOS is what the runs in each QOS have used, as Decayed; nothing fades
+// of a QOS for which kept is true (NoDecay).
+func (u *Usage) DecayedByQOS(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) map[string]map[string]float64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	out := map[string]map[string]float64{}
+	for k, hours := range u.runs {
+		half, from := halfLife, since
+		if kept(k.qos) {
+			half, from = 0, time.Time{}
+		}
+		out[k.qos] = decay(out[k.qos], hours, now, half, from, factor(k.qos))
+	}
+	return out
+}
+
+// decay adds to sum what was used by the hour, so often as times says.
+func decay(sum map[string]float64, hours map[int64]map[string]float64, now time.Time, halfLife time.Duration, since time.Time, times float64) map[string]float64 {
+	if sum == nil {
+		sum = map[string]float64{}
+	}
+	for hour, tres := range hours {
+		if !since.IsZero() && (hour+1)*3600 <= since.Unix() {
+			continue
+		}
+		weight := times
+		if halfLife > 0 {
+			age := max(0, now.Unix()-hour*3600-1800)
+			weight *= math.Exp2(-float64(age) / halfLife.Seconds())
+		}
+		for name, n := range tres {
+			sum[name] += n * weight
+		}
+	}
+	return sum
 }
 
 // Usage is what finished runs have used, for fair share.

@@ -8,12 +8,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/agent/apiclient"
+	"github.com/berth-hpc/berth/internal/agent/bind"
 	"github.com/berth-hpc/berth/internal/agent/coord"
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/agent/peer"
@@ -46,6 +49,8 @@ type Agent struct {
 	coord   *coord.Coordinator // nil unless this is the first node
 	steps   *stepReports       // with coord
 	idle    idle               // connections to other agents
+	site    *site              // the site's scripts
+	lasting lasting            // clients from outside
 }
 
 // Run is the agent from its start to its exit code. Cancelling ctx is the
@@ -67,8 +72,10 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) int {
 	if a.coord != nil {
 		return a.runAll(ctx)
 	}
+	a.prolog(ctx)
 	<-ctx.Done()
 	a.endAll(time.Duration(a.welcome.KillWait) * time.Second * 3 / 4) // then the kubelet kills
+	a.epilog()
 	return 0
 }
 
@@ -129,10 +136,16 @@ func (a *Agent) adopt() error {
 		mask = int(a.job.Batch.Umask) - 1
 	}
 	spawn.SetUmask(mask) // of this process, and so of all of the job's
+	if a.site, err = a.newSite(); err != nil {
+		return err
+	}
+	a.lasting.away = a.config.Away
 	a.input = env.Input{Welcome: w, Job: &a.job}
 	a.node = &launch.Node{
 		Index: w.Index, Name: w.Hosts[w.Index].Name, User: w.User, Spawn: a.spawn, Helper: a.config.Helper,
 		Dial: a.dialLaunch, Keep: a.keep, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,
+		TaskProlog: a.site.TaskProlog, TaskEpilog: a.site.TaskEpilog,
+		Topology: sync.OnceValue(func() *bind.Topology { return bind.Read(bind.Sys) }), GPUs: gpus(&w.Hosts[w.Index]), Load: a.gpuLoad, OOMKills: oomKills,
 		PMIx: filepath.Join(a.config.BinDir, wire.PMIxServer), TempDir: a.dir,
 	}
 	if w.Index == 0 {
@@ -143,15 +156,44 @@ func (a *Agent) adopt() error {
 }
 
 func (a *Agent) coordJob() *coord.Job {
-	j := &coord.Job{ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Unpropagated: a.welcome.Unpropagated, Address: a.config.PodIP}
+	j := &coord.Job{ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Unpropagated: a.welcome.Unpropagated, Address: a.config.PodIP,
+		Container: a.job.Batch.Container, OOMKillStep: a.job.Options["oom-kill-step"] == "1",
+		NoKill: a.job.Batch.NoKill}
+	if len(a.welcome.Het) > 0 {
+		j.HetID = a.welcome.Het[0].JobID
+	}
 	for _, h := range a.welcome.Hosts {
+		var pools []coord.Pool
+		for _, g := range h.GRES {
+			if g.Name != "gpu" {
+				pools = append(pools, coord.Pool{Name: g.Name, Type: g.Type, Count: g.Count})
+			}
+		}
 		ids, err := step.ParseCPUs(h.CPUIDs)
 		if err != nil {
 			a.log.Warn("tasks will not be pinned", "node", h.Name, "error", err)
 		}
-		j.Nodes = append(j.Nodes, coord.Node{Name: h.Name, CPUs: max(h.CPUs, 1), IDs: ids, Memory: h.Memory})
+		j.Nodes = append(j.Nodes, coord.Node{
+			Name: h.Name, CPUs: max(h.CPUs, 1), IDs: ids, Memory: h.Memory, GPUs: gpus(&h), GRES: pools,
+			HasGPUs: slices.ContainsFunc(h.GRES, func(g wire.HostGRES) bool { return g.Name == "gpu" }),
+		})
 	}
 	return j
+}
+
+// gpus are the numbers of the job's GPUs on a host, where they are known.
+func gpus(h *wire.Host) []int {
+	var ids []int
+	for _, g := range h.GRES {
+		if g.Name == "gpu" {
+			list, err := step.ParseCPUs(g.Indexes)
+			if err != nil {
+				return nil
+			}
+			ids = append(ids, list...)
+		}
+	}
+	return ids
 }
 
 // stamp is now, as Slurm writes it into notices.
@@ -192,6 +234,7 @@ func (a *Agent) close() {
 
 // leave gives up what belongs to this job alone. It may be called again.
 func (a *Agent) leave() {
+	a.lasting.drain()
 	if a.unix != nil {
 		a.unix.Close()
 	}
@@ -224,6 +267,7 @@ func (a *Agent) last(r *wire.Report) {
 		return
 	}
 	short := *r
+	short.Steps = nil
 	short.Message = short.Message[:min(len(short.Message), 2000)] // the kubelet keeps 4 KiB in all
 	b, err := json.Marshal(&short)
 	if err != nil {

@@ -1,6 +1,8 @@
 package agent_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -10,10 +12,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/agent/peer"
 	"github.com/berth-hpc/berth/internal/step"
 )
 
@@ -22,11 +26,7 @@ func victim(t *testing.T) (g *gang, socket string) {
 	t.Helper()
 	g = start(t, shape{cpus: []int32{1, 1}, script: "#!/bin/sh\necho up\nsleep 600\n"})
 	g.await("up")
-	found, err := filepath.Glob(filepath.Join(g.tmp[0], "berth-*", "step.sock"))
-	if err != nil || len(found) != 1 {
-		t.Fatalf("sockets %v: %v", found, err)
-	}
-	return g, found[0]
+	return g, socketOf(t, g)
 }
 
 // closed tells whether the other side ends the connection without a word.
@@ -73,6 +73,7 @@ func frame(typ byte, task, length uint32, data string) []byte {
 }
 
 func TestAttackFrames(t *testing.T) {
+	t.Parallel()
 	g, socket := victim(t)
 	open := func(kind string) []byte {
 		text := `{"kind":"` + kind + `"}`
@@ -100,6 +101,7 @@ func TestAttackFrames(t *testing.T) {
 }
 
 func TestAttackInputBeyondCredit(t *testing.T) {
+	t.Parallel()
 	g, socket := victim(t)
 	conn, err := step.Dial(t.Context(), socket)
 	if err != nil {
@@ -126,6 +128,7 @@ func TestAttackInputBeyondCredit(t *testing.T) {
 }
 
 func TestAttackTLS(t *testing.T) {
+	t.Parallel()
 	g, socket := victim(t)
 	other := &gang{t: t, id: 1}
 	other.certificate()
@@ -165,6 +168,7 @@ func ownCert(t *testing.T, g *gang) tls.Certificate {
 // TestAttackOtherUser opens the way to the socket as far as file modes go; the
 // agent must see for itself who is there.
 func TestAttackOtherUser(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("another user needs root: CI runs this test as root")
 	}
@@ -183,8 +187,10 @@ func TestAttackOtherUser(t *testing.T) {
 	// anybody else must be refused.
 	done := make(chan struct{})
 	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlock: the thread ends with its uid
+		// The thread keeps its uid for itself, and for good: its end would be that
+		// of the agents which it started (Pdeathsig).
+		defer func() { close(done); select {} }()
+		runtime.LockOSThread()
 		if _, _, e := syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534); e != 0 {
 			t.Error(e)
 			return
@@ -212,6 +218,7 @@ func TestAttackOtherUser(t *testing.T) {
 
 // TestAgentHidden: the job's key must not be readable from beside the agent.
 func TestAgentHidden(t *testing.T) {
+	t.Parallel()
 	g, _ := victim(t)
 	st, err := os.Stat("/proc/" + itoa(int64(g.nodes[0].Process.Pid)) + "/mem")
 	if err != nil {
@@ -220,4 +227,93 @@ func TestAgentHidden(t *testing.T) {
 	if sys, ok := st.Sys().(*syscall.Stat_t); os.Getuid() != 0 && ok && int(sys.Uid) == os.Getuid() {
 		t.Error("the agent's memory belongs to the job's user")
 	}
+}
+
+// TestAttackReplay sends an agent what a real client sent it before, byte for
+// byte, and what a real agent did.
+func TestAttackReplay(t *testing.T) {
+	t.Parallel()
+	g, socket := victim(t)
+	g.mu.Lock()
+	address := g.hello[0]
+	g.mu.Unlock()
+	id, err := peer.NewIdentity(g.cert, g.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dial := range map[string]func(context.Context, string) (net.Conn, error){"client": id.DialClient, "agent": id.Dial} {
+		tap := newTap(t, address)
+		conn, err := dial(t.Context(), tap.address)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		c := step.NewConn(conn)
+		req := &step.Request{JobID: g.id, Shape: step.Shape{Nodes: 1, Tasks: 1}, Command: step.Command{
+			Args: []string{"/bin/sh", "-c", "echo ran >> runs." + name}, Dir: g.dir, Env: []string{"PATH=/bin:/usr/bin"}, Stdin: step.StdinNone, Umask: -1}}
+		if err := errors.Join(c.SendJSON(step.FrameOpen, step.Open{Kind: step.KindClient}), c.SendJSON(step.FrameRequest, req)); err != nil {
+			t.Fatal(name, err)
+		}
+		if err := step.Follow(c, nil, func(*step.Frame) error { return nil }); err != nil {
+			t.Fatal(name, err)
+		}
+		c.Close()
+		again, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Write(tap.recorded())                     //nolint:errcheck // the agent may have closed already
+		again.SetReadDeadline(time.Now().Add(deadline)) //nolint:errcheck // then the read fails
+		if _, err := io.Copy(io.Discard, again); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: a replayed handshake is kept waiting", name)
+		}
+		again.Close()
+		if runs := fileText(t, filepath.Join(g.dir, "runs."+name)); runs != "ran\n" {
+			t.Errorf("%s: a replayed step ran: %q", name, runs)
+		}
+	}
+	alive(t, socket, g)
+}
+
+// tap passes one connection on and records what its client sends.
+type tap struct {
+	address string
+	mu      sync.Mutex
+	sent    bytes.Buffer
+}
+
+func (x *tap) Write(b []byte) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.sent.Write(b)
+}
+
+func (x *tap) recorded() []byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return bytes.Clone(x.sent.Bytes())
+}
+
+func newTap(t *testing.T, to string) *tap {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	x := &tap{address: l.Addr().String()}
+	go func() {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		server, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go io.Copy(client, server)                 //nolint:errcheck // until either ends
+		io.Copy(io.MultiWriter(server, x), client) //nolint:errcheck // until either ends
+	}()
+	return x
 }

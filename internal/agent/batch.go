@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -33,6 +34,11 @@ type batch struct {
 
 	warning *warning
 
+	// hook runs the site's programs around the script; nil: there is no script.
+	// environ is the script's environment; nil: it was not started.
+	hook    *launch.Hook
+	environ []string
+
 	reason     string      // why the job was ended, for what follows wait
 	terminated chan string // the reason; at most one is ever sent
 	stopped    bool        // SIGTERM came first; for wait and what follows it
@@ -55,7 +61,8 @@ func (a *Agent) runBatch(ctx context.Context) (code int, clean bool) {
 	r := b.run(ctx)
 	r.JobID, r.Attempt, r.End = a.welcome.JobID, a.welcome.Attempt, time.Now().UnixNano()
 	a.last(r)
-	a.steps.flush(reportTime / 2) // before the end, for the job's record
+	a.epilog(exitEnv(r)...)
+	r.Steps = a.steps.close(reportTime / 2) // with the end, for the job's record
 	b.reports <- r
 	close(b.reports)
 	recorded := false
@@ -98,9 +105,6 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 		b.files.close()
 		return &wire.Report{Kind: wire.ReportFailed, Signal: launchFailure, Message: err.Error(), Start: start.UnixNano()}
 	}
-	b.reports <- &wire.Report{
-		JobID: a.welcome.JobID, Attempt: a.welcome.Attempt, Kind: wire.ReportStarted, Start: start.UnixNano(),
-	}
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	b.warning = b.newWarning(a.welcome.EndTime)
@@ -108,15 +112,20 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 	go b.obey(watch)
 	b.batchStep(start, nil)
 	if b.proc != nil {
-		a.coord.Batch(func() *step.Usage { return b.batchUsage(start) })
+		a.coord.Batch(func(gpus bool) *step.Usage { return b.batchUsage(start, gpus) })
 	}
+	a.coord.Writes(b.files.outPath, b.files.errPath)
 	status := b.wait(ctx)
 	b.batchStep(start, &status)
+	if b.environ != nil {
+		b.hook.Epilog("slurm", a.site.TaskEpilog, b.environ)
+	}
 	b.sweep()
 	if ooms = oomKills() - ooms; ooms > 0 {
-		b.files.say(oomLine(a.welcome.JobID, ooms))
+		b.files.say(launch.OOMLine(fmt.Sprintf("%d.batch", a.welcome.JobID), ooms))
 	}
 	b.files.close()
+	a.coord.Written()
 	r := &wire.Report{
 		Kind: wire.ReportEnded, Start: start.UnixNano(), Derived: a.coord.Derived(), OutOfMemory: ooms > 0,
 	}
@@ -135,7 +144,8 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 // start opens the files and starts the script. With an error the job fails.
 func (b *batch) start() error {
 	a := b.a
-	if len(a.welcome.Script) == 0 {
+	// Where the prolog failed the cluster takes the job back.
+	if len(a.welcome.Script) == 0 || a.site.failed {
 		b.files = &files{}
 		return nil
 	}
@@ -165,9 +175,16 @@ func (b *batch) start() error {
 	if inside := a.job.Batch.Container["workdir"]; inside != "" {
 		dir = inside
 	}
+	environ = env.Merge(a.batchEnv(environ), "PWD="+dir)
+	b.hook = &launch.Hook{Spawn: a.spawn, Dir: dir, Say: b.files.write, Print: b.files.echo}
+	var code int
+	if environ, code = b.hook.Prolog("TaskProlog", "slurm", a.site.TaskProlog, environ); code != 0 {
+		b.proc = spawn.Ended(syscall.WaitStatus(code << 8))
+		return nil
+	}
+	b.environ = environ
 	b.proc, err = a.spawn.Start(&spawn.Spec{
-		Path: path, Args: append([]string{path}, a.job.Batch.Args...), Dir: dir,
-		Env: env.Merge(a.batchEnv(environ), "PWD="+dir), Files: b.files.stdio(),
+		Path: path, Args: append([]string{path}, a.job.Batch.Args...), Dir: dir, Env: environ, Files: b.files.stdio(),
 		Rlimits: a.job.Batch.Rlimits, Umask: -1, NeedPID: true, Helper: a.config.Helper,
 	})
 	if err == nil {

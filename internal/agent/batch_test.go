@@ -14,6 +14,7 @@ import (
 )
 
 func TestBatchRunsScript(t *testing.T) {
+	t.Parallel()
 	g := start(t, shape{
 		cpus: []int32{2}, args: []string{"a b", "c"}, env: []string{"KUBECONFIG=/nowhere"},
 		with: func(g *gang) { g.refuse = 2 },
@@ -47,6 +48,7 @@ func TestBatchRunsScript(t *testing.T) {
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
 func TestBatchFails(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		shape  shape
@@ -88,6 +90,7 @@ func TestBatchFails(t *testing.T) {
 }
 
 func TestWorkDirMissing(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "o")
 	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\npwd\n", job: func(j *job.Job) {
 		j.Batch.WorkDir, j.Batch.Output = "/no/such", out
@@ -107,6 +110,7 @@ var (
 )
 
 func TestTerminate(t *testing.T) {
+	t.Parallel()
 	// The shell waits for its own children only where a signal interrupts it:
 	// a program started just when the signals are sent would not get one, and
 	// the shell would not look at its trap before that program's end.
@@ -131,6 +135,7 @@ func TestTerminate(t *testing.T) {
 }
 
 func TestTerminateBySIGTERM(t *testing.T) {
+	t.Parallel()
 	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/bash\necho begin\nsleep 600\n"})
 	g.await("begin")
 	g.stop()
@@ -143,6 +148,7 @@ func TestTerminateBySIGTERM(t *testing.T) {
 
 // A job is cancelled once, whoever else says so while it ends.
 func TestTerminateOnce(t *testing.T) {
+	t.Parallel()
 	g := start(t, shape{
 		cpus:   []int32{1},
 		script: "#!/bin/bash\ntrap 'echo term' TERM\necho begin\nwhile :; do sleep 0.05; done\n",
@@ -160,6 +166,7 @@ func TestTerminateOnce(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	g := start(t, shape{
 		cpus: []int32{1},
 		script: "#!/bin/bash\ntrap 'echo shell usr1' USR1\ntrap 'echo shell usr2' USR2\n" +
@@ -188,6 +195,7 @@ func TestSignals(t *testing.T) {
 
 // TestLoginEnvironment runs a login shell for jobs that ask for one.
 func TestLoginEnvironment(t *testing.T) {
+	t.Parallel()
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, ".profile"), []byte("echo noise\nexport FROM_PROFILE='two\nlines' MARK=profile\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,16 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
+// firstLook is how long a script runs before commands are asked for: one that is
+// over by then costs no question.
+const firstLook = 20 * time.Millisecond
+
 // obey does what the API role commands, until ctx is cancelled.
 func (b *batch) obey(ctx context.Context) {
+	select {
+	case <-time.After(firstLook):
+	case <-ctx.Done():
+	}
 	seq := int64(0)
 	for ctx.Err() == nil {
 		items, err := b.a.api.Commands(ctx, seq)
@@ -51,6 +59,8 @@ func (b *batch) do(c *wire.Command) {
 			return
 		}
 		b.signal(c.Signal, c.Batch, c.Full)
+	case wire.CommandHungUp:
+		b.a.lasting.hungUp(c.Client)
 	case wire.CommandLimit:
 		b.warning.until(c.EndTime)
 	case wire.CommandNotify:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -25,7 +26,9 @@ type Config struct {
 	TerminationLog string // path; empty: none
 	HostsFile      string // path
 	Helper         string // the agent's own program
-	TempDir        string // for the socket and the script; empty: the system's
+	// Away is how long clients from outside may stay away whose connection broke.
+	Away    time.Duration
+	TempDir string // for the socket and the script; empty: the system's
 }
 
 // Configure reads a container's environment (NAME=value entries).
@@ -45,6 +48,10 @@ func Configure(environ []string) (*Config, error) {
 			*to = v
 		}
 	}
+	c.Away = awayTime
+	if d, err := time.ParseDuration(env["BERTH_TEST_AWAY"]); err == nil {
+		c.Away = d
+	}
 	numbers := []struct {
 		name string
 		to   func(int64)
@@ -55,11 +62,21 @@ func Configure(environ []string) (*Config, error) {
 		{wire.EnvPodIndex, func(n int64) { c.Index += int32(n) }},
 	}
 	for _, v := range numbers {
+		if v.name == wire.EnvNodeOffset && env[wire.EnvNodes] != "" {
+			continue
+		}
 		n, err := strconv.ParseInt(env[v.name], 10, 64)
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("%s=%q is no number", v.name, env[v.name])
 		}
 		v.to(n)
+	}
+	if list := env[wire.EnvNodes]; list != "" {
+		n, ok := wire.NodeAt(list, int(c.Index))
+		if !ok {
+			return nil, fmt.Errorf("%s=%q has no node at %d", wire.EnvNodes, list, c.Index)
+		}
+		c.Index = int32(n)
 	}
 	if c.PodIP == "" {
 		return nil, fmt.Errorf("%s is not set", wire.EnvPodIP)

@@ -32,6 +32,11 @@ func (a *Agent) ours() []string {
 		envKubeHost + "=" + w.KubeHost,
 		envNamespace + "=" + w.Namespace,
 	}
+	for name, path := range map[string]string{wire.EnvSrunProlog: a.site.SrunProlog, wire.EnvSrunEpilog: a.site.SrunEpilog} {
+		if path != "" {
+			list = append(list, name+"="+path)
+		}
+	}
 	for _, e := range a.config.Environ {
 		if strings.HasPrefix(e, "KUBERNETES_SERVICE_") {
 			list = append(list, e)
@@ -99,7 +104,6 @@ func (a *Agent) taskEnv(l *step.Launch, n *step.NodeTasks, local int) []string {
 	over := env.Step(a.input, l.Step)
 	over = append(over, env.Task(l.Step, int(n.Step), local)...)
 	over = append(over, "SLURM_CPUS_ON_NODE="+strconv.Itoa(int(n.CPUs)))
-	over = append(over, gpusOfTask(a.welcome.Hosts[a.welcome.Index].GRES, l, local)...)
 	over = append(over, a.network(l.Command.Env)...)
 	if path, _ := env.Get(l.Command.Env, "PATH"); path != "" && !strings.Contains(":"+path+":", ":"+a.config.BinDir+":") {
 		over = append(over, "PATH="+a.config.BinDir+":"+path) // srun is elsewhere

@@ -18,7 +18,9 @@ import (
 // them itself; what arrives there is copied to the container's log.
 type files struct {
 	in, out, err *os.File
-	tails        []*tail
+	// outPath and errPath are where out and err are; empty: there are none.
+	outPath, errPath string
+	tails            []*tail
 }
 
 // enterable is launch's, for the batch script.
@@ -51,10 +53,12 @@ func openFiles(log *slog.Logger, j *job.Job, names env.Place, dir string) (*file
 	if f.out, err = f.create(log, out, appending, os.Stdout); err != nil {
 		return f, fmt.Errorf("output: %w", err)
 	}
+	f.outPath = out
 	if errs == out {
-		f.err = f.out
+		f.err, f.errPath = f.out, out
 		return f, nil
 	}
+	f.errPath = errs
 	if f.err, err = f.create(log, errs, appending, os.Stderr); err != nil {
 		return f, fmt.Errorf("error output: %w", err)
 	}
@@ -92,9 +96,15 @@ func (f *files) create(log *slog.Logger, path string, appending bool, to io.Writ
 func (f *files) stdio() []*os.File { return []*os.File{f.in, f.out, f.err} }
 
 // say adds a line to the script's error output.
-func (f *files) say(line string) {
-	if f.err != nil {
-		f.err.WriteString(line + "\n") //nolint:errcheck // a full disk, and nobody to tell
+func (f *files) say(line string) { f.write(line + "\n") }
+
+// write adds text to the script's error output, echo to its output.
+func (f *files) write(text string) { add(f.err, text) }
+func (f *files) echo(text string)  { add(f.out, text) }
+
+func add(to *os.File, text string) {
+	if to != nil {
+		to.WriteString(text) //nolint:errcheck // a full disk, and nobody to tell
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +40,7 @@ import (
 var binDir string
 
 func TestMain(m *testing.M) {
+	atOnce()
 	// Built before, for a user that has no Go.
 	if binDir = os.Getenv("AGENT_TEST_BIN"); binDir != "" {
 		os.Exit(m.Run())
@@ -65,6 +68,17 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// atOnce lets more tests run at once than there are CPUs, unless -parallel says
+// how many: most of their time they wait for what agents do after a while.
+func atOnce() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if f := flag.Lookup("test.parallel"); f != nil && !given {
+		f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0))) //nolint:errcheck // a number
+	}
 }
 
 // deadline bounds every wait of these tests.

@@ -11,6 +11,7 @@ import (
 )
 
 func TestHostsFile(t *testing.T) {
+	t.Parallel()
 	hosts := []wire.Host{{Name: "n1", Address: "10.0.0.1:99"}, {Name: "n2", Address: "[fd00::2]:98"}, {Name: "bad", Address: "x"}}
 	want := "127.0.0.1\tlocalhost\n" + hostsBegin + "\n10.0.0.1\tn1\nfd00::2\tn2\n" + hostsEnd + "\n"
 	once := hostsFile([]byte("127.0.0.1\tlocalhost\n"), hosts)
@@ -26,6 +27,7 @@ func TestHostsFile(t *testing.T) {
 }
 
 func TestMounted(t *testing.T) {
+	t.Parallel()
 	const info = "1 2 8:1 / / rw - ext4 /dev/x rw\n" +
 		"9 2 8:1 /var/lib/kubelet/pods/u/volumes/kubernetes.io~empty-dir/berth-hosts/hosts /etc/hosts rw - ext4 /dev/x rw\n"
 	if !mounted([]byte(info), "/etc/hosts") {
@@ -39,6 +41,7 @@ func TestMounted(t *testing.T) {
 }
 
 func TestConfigure(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewTLSServer(nil)
 	defer srv.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
@@ -62,5 +65,12 @@ func TestConfigure(t *testing.T) {
 		if _, err := Configure(environ(name)); err == nil {
 			t.Errorf("accepted without %s", name)
 		}
+	}
+	listed := append(environ(wire.EnvNodeOffset), wire.EnvNodes+"=0,3-5")
+	if c, err := Configure(listed); err != nil || c.Index != 3 {
+		t.Errorf("%+v, %v, want the second of the list", c, err)
+	}
+	if _, err := Configure(append(environ(wire.EnvNodeOffset), wire.EnvNodes+"=7")); err == nil {
+		t.Error("accepted a list without its node")
 	}
 }

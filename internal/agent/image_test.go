@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/berth-hpc/berth/translate/job"
@@ -10,6 +11,7 @@ import (
 // but for those that --container-env keeps, and the directory of
 // --container-workdir.
 func TestImageEnvironment(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		choice map[string]string
 		want   string
@@ -26,6 +28,30 @@ func TestImageEnvironment(t *testing.T) {
 			})
 			if _, out := g.finish(); out != tt.want {
 				t.Errorf("output %q, want %q", out, tt.want)
+			}
+		})
+	}
+}
+
+// TestStepsInContainers: a step may ask again for what its job has, and for
+// nothing else.
+func TestStepsInContainers(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--container-image=x --container-mounts=/usr:/else:ro --container-readonly --container-name=y": "ran\n",
+		"--container-image=y":           "srun: error: pyxis: --container-image: a step runs in the containers of its job, whose image is x\n",
+		"--container-writable":          "srun: error: pyxis: --container-writable: a step runs in the containers of its job, whose file system cannot be written to\n",
+		"--container-mounts=/usr:/else": "srun: error: pyxis: --container-mounts: a step runs in the containers of its job, which does not have /else mounted so\n",
+	} {
+		t.Run("step", func(t *testing.T) { // a short name: sockets lie in folders named after it
+			g := start(t, shape{
+				cpus: []int32{1}, script: "#!/bin/sh\nexec srun " + args + " echo ran 2>&1\n",
+				job: func(j *job.Job) {
+					j.Batch.Container = map[string]string{"image": "x", "readonly": "true", "mounts": "/usr:/else:ro", "name": "y"}
+				},
+			})
+			if _, out := g.finish(); !strings.HasPrefix(out, want) {
+				t.Errorf("%s: output %q, want %q", args, out, want)
 			}
 		})
 	}

@@ -74,6 +74,7 @@ func childrenOf(t *testing.T, pid int) (list []string) {
 // at once, and compares what the agents hold before and after: with
 // BERTH_TEST_FULL=1 10,000 of them.
 func TestManyStepsLeaveNothing(t *testing.T) {
+	t.Parallel()
 	steps := 100
 	if len(raceFlag) > 0 {
 		steps = 40 // each takes ten times as long
@@ -149,6 +150,7 @@ func touch(t *testing.T, path string) {
 // step, which ends with Slurm's words; the tasks elsewhere are ended, nothing
 // hangs, and the batch host's srun gives an exit code.
 func TestAgentKilledEndsStep(t *testing.T) {
+	t.Parallel()
 	g := start(t, shape{cpus: []int32{1, 1, 1}, script: "#!/bin/sh\n" +
 		"srun sh -c 'echo up $SLURM_PROCID $$; exec sleep 600' 2>&1\necho code $?\n"})
 	for i := range 3 {
@@ -176,6 +178,7 @@ func TestAgentKilledEndsStep(t *testing.T) {
 
 // TestVanishedClientEndsStep: when srun is killed without a word its tasks end.
 func TestVanishedClientEndsStep(t *testing.T) {
+	t.Parallel()
 	g := start(t, shape{cpus: []int32{1, 1}, script: "#!/bin/bash\n" +
 		"srun sh -c 'echo up $SLURM_PROCID $$; exec sleep 600' &\nuntil [ -e go ]; do sleep 0.05; done\n" +
 		"kill -9 $!\nwait $! 2>/dev/null\nsrun echo next\n"})

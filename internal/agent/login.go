@@ -18,7 +18,7 @@ import (
 const loginTime = 120 * time.Second
 
 // loginEnv is the environment of a login shell of the user, for a job that asks
-// for it (--get-user-env, or --export without ALL); nil for others. What the
+// for it (--get-user-env, or --export with names); nil for others. What the
 // submission brought wins over it.
 func (b *batch) loginEnv(submitted []string) []string {
 	given, asked := b.a.job.Options["get-user-env"]

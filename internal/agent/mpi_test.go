@@ -67,6 +67,7 @@ func missing(t *testing.T, what string) {
 }
 
 func TestRingBySrun(t *testing.T) {
+	t.Parallel()
 	example(t, "ring/ring.sh", ringProgram(t))
 }
 
@@ -90,6 +91,7 @@ func ringProgram(t *testing.T) string {
 }
 
 func TestOpenMPI(t *testing.T) {
+	t.Parallel()
 	need(t, "mpirun.openmpi", "openmpi-bin python3-mpi4py")
 	if out, err := exec.Command("/usr/bin/python3", "-c", "import mpi4py").CombinedOutput(); err != nil {
 		missing(t, fmt.Sprintf("no mpi4py here: apt-get install python3-mpi4py\n%s", out))
@@ -107,6 +109,7 @@ func needPMIx(t *testing.T) {
 }
 
 func TestPMIx(t *testing.T) {
+	t.Parallel()
 	needPMIx(t)
 	example(t, "mpi/pmix.sh", ringPy(t))
 }
@@ -142,6 +145,7 @@ func mpiStep(t *testing.T, nodes int, script string, with func(*gang)) (wire.Rep
 // TestPMIxForms: tasks that share nodes, in another order; tasks that ask each
 // other in place of exchanging everything in a fence; and steps at once.
 func TestPMIxForms(t *testing.T) {
+	t.Parallel()
 	needPMIx(t)
 	// Tasks that ask have a node each: of one on its own node that has put
 	// nothing yet, OpenPMIx 4.2.2 sometimes says that it has nothing.
@@ -164,6 +168,7 @@ wait
 // TestPMIxRefused: without the server, or with one that finds no library, srun
 // says so and nothing starts.
 func TestPMIxRefused(t *testing.T) {
+	t.Parallel()
 	const script = "#!/bin/sh\n$SRUN --mpi=pmix sh -c 'echo ran' 2>&1\necho code $?\n$SRUN --mpi=list 2>&1\n"
 	for name, tt := range map[string]struct{ server, want string }{
 		"absent": {"", "srun: error: cannot find mpi plugin for mpi/pmix: pmix-server: No such file or directory\n"},
@@ -196,6 +201,7 @@ func TestPMIxRefused(t *testing.T) {
 // TestPMIxEnds: a task that aborts ends the step, and so does the end of a
 // server.
 func TestPMIxEnds(t *testing.T) {
+	t.Parallel()
 	needPMIx(t)
 	for name, tt := range map[string]struct{ program, want string }{
 		"abort": {"comm.Barrier()\nif comm.rank == 1: comm.Abort(7)\n", "aborts the step"},
@@ -216,6 +222,7 @@ func TestPMIxEnds(t *testing.T) {
 }
 
 func TestMPICH(t *testing.T) {
+	t.Parallel()
 	need(t, "mpirun.mpich", "mpich")
 	example(t, "mpi/mpich.sh", ringPy(t))
 }

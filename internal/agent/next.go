@@ -15,6 +15,7 @@ import (
 func (a *Agent) runAll(ctx context.Context) int {
 	defer func() { a.leave() }()
 	for {
+		a.prolog(ctx)
 		code, clean := a.runBatch(ctx)
 		if !clean || !a.welcome.Next || ctx.Err() != nil {
 			return code

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -54,13 +53,4 @@ func oomCount(file string) (int64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// oomLine tells the user, in Slurm's words.
-func oomLine(job, kills int64) string {
-	events := "event"
-	if kills > 1 {
-		events = "events"
-	}
-	return fmt.Sprintf("slurmstepd: error: Detected %d oom_kill %s in StepId=%d.batch. Some of the step tasks have been OOM Killed.", kills, events, job)
 }

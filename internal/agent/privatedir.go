@@ -5,9 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // privateDir makes a folder that only this uid can enter, in the first place
@@ -16,8 +21,10 @@ import (
 func privateDir(base string) (string, *os.File, error) {
 	places := []string{base}
 	if base == "" {
-		places = []string{os.TempDir(), "/dev/shm", "/run"}
+		places = []string{os.TempDir(), wire.RunDir, "/dev/shm", "/run"}
 	}
+	// The script is run from there; container runtimes forbid that in /dev/shm.
+	slices.SortStableFunc(places, func(a, b string) int { return noExec(a) - noExec(b) })
 	prefix := "berth-" + strconv.Itoa(os.Getuid()) + "-"
 	var errs []error
 	for _, p := range places {
@@ -32,6 +39,15 @@ func privateDir(base string) (string, *os.File, error) {
 		return dir, lock, os.Chmod(dir, 0o700)
 	}
 	return "", nil, fmt.Errorf("private folder: %w", errors.Join(errs...))
+}
+
+// noExec is 1 for a folder whose file system runs no programs, else 0.
+func noExec(dir string) int {
+	var fs unix.Statfs_t
+	if unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 {
+		return 1
+	}
+	return 0
 }
 
 // lockDir locks a folder; the error is EWOULDBLOCK while somebody else has.

@@ -43,3 +43,14 @@ func TestPrivateDirIsCleared(t *testing.T) {
 		}
 	}
 }
+
+// TestNoExec: a script cannot be run from where container runtimes mount shared
+// memory.
+func TestNoExec(t *testing.T) {
+	if got := noExec("/proc"); got != 1 {
+		t.Skip("this machine runs programs from /proc")
+	}
+	if noExec(t.TempDir()) != 0 || noExec("/nowhere") != 0 {
+		t.Error("a plain folder, or none, is taken for one without programs")
+	}
+}

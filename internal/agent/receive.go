@@ -19,7 +19,8 @@ import (
 )
 
 // receive is a task of sbcast: it makes a file of what comes. The file gets
-// its name when it is whole, so nobody sees a part of it.
+// its name when it is whole, so nobody sees a part of it. It ends with the number
+// of the system's error, as sbcast is to, or with 1.
 func receive(description string, in io.Reader, errs io.Writer) int {
 	var r step.Receive
 	if err := json.Unmarshal([]byte(description), &r); err != nil {
@@ -28,7 +29,7 @@ func receive(description string, in io.Reader, errs io.Writer) int {
 	}
 	if err := write(&r, in); err != nil {
 		fmt.Fprintln(errs, reasonOf(err))
-		return 1
+		return codeOf(err)
 	}
 	return 0
 }
@@ -39,10 +40,18 @@ var errSum = errors.New("the file arrived damaged")
 
 // write writes the file beside its place and then moves it there.
 func write(r *step.Receive, in io.Reader) (err error) {
-	if _, err := os.Lstat(r.Path); err == nil && !r.Force {
-		return unix.EEXIST
+	if err := mayWrite(r); err != nil {
+		return err
+	}
+	if r.Parents {
+		if err := os.MkdirAll(filepath.Dir(r.Path), 0o700); err != nil {
+			return err
+		}
 	}
 	f, err := os.CreateTemp(filepath.Dir(r.Path), ".sbcast-")
+	if r.Force && errors.Is(err, unix.EACCES) {
+		return overwrite(r, in)
+	}
 	if err != nil {
 		return err
 	}
@@ -52,6 +61,49 @@ func write(r *step.Receive, in io.Reader) (err error) {
 			os.Remove(f.Name())
 		}
 	}()
+	if err := fill(f, r, in); err != nil {
+		return err
+	}
+	if r.Force {
+		return os.Rename(f.Name(), r.Path)
+	}
+	if err := os.Link(f.Name(), r.Path); err != nil {
+		return err
+	}
+	return os.Remove(f.Name())
+}
+
+// mayWrite refuses what would be written over without leave, and what may not
+// be.
+func mayWrite(r *step.Receive) error {
+	switch st, err := os.Lstat(r.Path); {
+	case err == nil && !r.Force:
+		return unix.EEXIST
+	case err == nil && st.IsDir():
+		return unix.EISDIR
+	}
+	// A program that runs may be replaced, and a link that leads nowhere.
+	if err := unix.Access(r.Path, unix.W_OK); errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return err
+	}
+	return nil
+}
+
+// overwrite writes into a file whose folder takes no other.
+func overwrite(r *step.Receive, in io.Reader) error {
+	f, err := os.OpenFile(r.Path, os.O_WRONLY|os.O_TRUNC|unix.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return unix.EACCES // it is the folder that may not be written
+	case err != nil:
+		return err
+	}
+	defer f.Close()
+	return fill(f, r, in)
+}
+
+// fill makes f what r describes.
+func fill(f *os.File, r *step.Receive, in io.Reader) error {
 	if r.Compressed {
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20))
 		if err != nil {
@@ -81,13 +133,15 @@ func write(r *step.Receive, in io.Reader) (err error) {
 			return err
 		}
 	}
-	if r.Force {
-		return os.Rename(f.Name(), r.Path)
+	return nil
+}
+
+// codeOf is the exit code for an error.
+func codeOf(err error) int {
+	if errno, ok := errors.AsType[unix.Errno](err); ok && errno > 0 && errno < 125 {
+		return int(errno)
 	}
-	if err := os.Link(f.Name(), r.Path); err != nil {
-		return err
-	}
-	return os.Remove(f.Name())
+	return 1
 }
 
 // reasonOf is the system's word for an error.

@@ -17,6 +17,7 @@ import (
 // TestReceive: a file gets its name only when all of it has come, compressed or
 // not, and nothing stays of one that has not.
 func TestReceive(t *testing.T) {
+	t.Parallel()
 	content := bytes.Repeat([]byte("all work and no play\n"), 10_000)
 	w, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -60,5 +61,83 @@ func TestReceive(t *testing.T) {
 				t.Errorf("left: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// TestReceiveRefusals: a file that cannot be written ends with the number of the
+// system's error and its text, and what was there stays as it is.
+func TestReceiveRefusals(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	there, folder := filepath.Join(dir, "there"), filepath.Join(dir, "folder")
+	if err := os.WriteFile(there, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path  string
+		force bool
+		code  int
+		says  string
+	}{
+		{there, false, 17, "File exists\n"},
+		{folder, false, 17, "File exists\n"},
+		{folder, true, 21, "Is a directory\n"},
+		{filepath.Join(dir, "no", "x"), false, 2, "No such file or directory\n"},
+		{filepath.Join(there, "x"), true, 20, "Not a directory\n"},
+		{"/proc/x", true, 2, "No such file or directory\n"},
+	} {
+		if code, says := received(t, &step.Receive{Path: tt.path, Force: tt.force}); code != tt.code || says != tt.says {
+			t.Errorf("%s: %d, %q; want %d, %q", tt.path, code, says, tt.code, tt.says)
+		}
+	}
+	if got, err := os.ReadFile(there); err != nil || string(got) != "old" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// received has "new" written as r says; it returns the exit code and the text.
+func received(t *testing.T, r *step.Receive) (int, string) {
+	t.Helper()
+	sum := sha256.Sum256([]byte("new"))
+	r.Size, r.Mode, r.Sum = 3, 0o600, hex.EncodeToString(sum[:])
+	description, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	return receive(string(description), bytes.NewReader([]byte("new")), &errs), errs.String()
+}
+
+// TestReceiveWithoutRights: a user may write over a file of a folder that takes
+// no other, and not over one without leave to write.
+func TestReceiveWithoutRights(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		t.Skip("root may write everywhere")
+	}
+	dir := t.TempDir()
+	write := func(name string) (int, string) {
+		return received(t, &step.Receive{Path: filepath.Join(dir, name), Force: true})
+	}
+	for name, mode := range map[string]os.FileMode{"mine": 0o600, "fixed": 0o400} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, says := write("fixed"); code != 13 || says != "Permission denied\n" {
+		t.Errorf("a file without leave to write: %d, %q", code, says)
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o700) //nolint:errcheck // the test's folder is removed after it
+	if code, says := write("other"); code != 13 || says != "Permission denied\n" {
+		t.Errorf("a new file: %d, %q", code, says)
+	}
+	if code, says := write("mine"); code != 0 {
+		t.Errorf("a file that is there: %d, %q", code, says)
 	}
 }

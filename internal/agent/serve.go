@@ -60,6 +60,10 @@ func (a *Agent) serve(ctx context.Context, conn *step.Conn, agent bool) {
 	switch {
 	case open.Kind == step.KindLaunch && agent:
 		a.serveLaunch(ctx, conn)
+	case a.coord != nil && !agent && !a.awaitProlog(ctx):
+		refuse(conn, "Job prolog failed")
+	case open.Kind == step.KindLasting && a.coord != nil:
+		a.serveLasting(context.WithoutCancel(ctx), conn, &open)
 	case open.Kind == step.KindClient && a.coord != nil:
 		a.coord.Serve(context.WithoutCancel(ctx), conn)
 	case open.Kind == step.KindClient && !agent:
@@ -88,6 +92,14 @@ func (a *Agent) serveLaunch(ctx context.Context, conn *step.Conn) {
 
 // oneLaunch runs one subtree and waits for the next; nil: there is none.
 func (a *Agent) oneLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) (next *step.Launch) {
+	if !a.awaitProlog(ctx) {
+		a.refuseLaunch(conn, l)
+		return nil
+	}
+	if a.job.Batch.NoKill { // the step is to learn that this node leaves, and not that its tasks ended
+		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		defer stop()
+	}
 	tree := launch.Start(context.WithoutCancel(ctx), a.node, l, conn, false)
 	read := make(chan *step.Launch, 1)
 	go func() {
@@ -134,8 +146,7 @@ func (a *Agent) relay(ctx context.Context, client *step.Conn) {
 	defer client.Close()
 	first, err := a.dial(ctx, 0, step.KindClient)
 	if err != nil {
-		client.Send(&step.Frame{Type: step.FrameRefused, Data: []byte("Unable to contact the job's first node: " + err.Error())}) //nolint:errcheck // as it goes
-		client.Send(&step.Frame{Type: step.FrameDone})                                                                            //nolint:errcheck // as it goes
+		refuse(client, "Unable to contact the job's first node: "+err.Error())
 		return
 	}
 	defer first.Close()
@@ -144,6 +155,14 @@ func (a *Agent) relay(ctx context.Context, client *step.Conn) {
 		forward(first, client)
 	}()
 	forward(client, first)
+}
+
+// refuse tells a client that there will be no step, and why.
+func refuse(conn *step.Conn, why string) {
+	defer conn.Close()
+	if conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(why)}) == nil {
+		conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // as it goes
+	}
 }
 
 // forward copies frames until one side ends.

@@ -16,8 +16,11 @@ import (
 // stepPause is how long changes of steps are gathered for one report.
 const stepPause = 200 * time.Millisecond
 
-// stepsAtOnce bounds one report.
-const stepsAtOnce = 500
+// stepsAtOnce bounds one report, stepsAtEnd what goes with that of the job's end.
+const (
+	stepsAtOnce = 500
+	stepsAtEnd  = 20
+)
 
 // stepReports tells the API role about steps, several at a time, without
 // holding up any. Safe for concurrent use.
@@ -27,13 +30,15 @@ type stepReports struct {
 	mu      sync.Mutex
 	pending []wire.StepRecord
 	at      map[int32]int // of a step in pending
-	closed  bool
 	wake    chan struct{}
+	closing chan struct{} // closed when nothing more will be put in
 	done    chan struct{}
+	rest    []wire.StepRecord // set before done
 }
 
 func newStepReports(send func(context.Context, []wire.StepRecord) error) *stepReports {
-	s := &stepReports{send: send, at: map[int32]int{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &stepReports{send: send, at: map[int32]int{}, wake: make(chan struct{}, 1),
+		closing: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -61,17 +66,20 @@ func (s *stepReports) poke() {
 func (s *stepReports) run() {
 	defer close(s.done)
 	for range s.wake {
-		s.mu.Lock()
-		closed := s.closed
-		s.mu.Unlock()
-		if !closed {
-			time.Sleep(stepPause)
+		closed := false
+		select {
+		case <-s.closing:
+			closed = true
+		case <-time.After(stepPause):
 		}
 		s.mu.Lock()
 		list := s.pending
 		s.pending, s.at = nil, map[int32]int{}
-		closed = s.closed
 		s.mu.Unlock()
+		if closed && len(list) <= stepsAtEnd {
+			s.rest = list
+			return
+		}
 		for part := range slices.Chunk(list, stepsAtOnce) {
 			ctx, cancel := context.WithTimeout(context.Background(), reportTime)
 			_ = s.send(ctx, part) // accounting alone suffers, and says that it was not measured
@@ -83,15 +91,17 @@ func (s *stepReports) run() {
 	}
 }
 
-// flush tells what is left, within limit. Nothing may be put in afterwards.
-func (s *stepReports) flush(limit time.Duration) {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+// close tells what is left, within limit, and returns what is still to be told:
+// a few records, which may go with the report of the job's end. It is called
+// once, and nothing may be put in afterwards.
+func (s *stepReports) close(limit time.Duration) []wire.StepRecord {
+	close(s.closing)
 	s.poke()
 	select {
 	case <-s.done:
+		return s.rest
 	case <-time.After(limit):
+		return nil
 	}
 }
 
@@ -103,8 +113,9 @@ func (a *Agent) reportSteps() {
 	a.coord.Report(a.steps.put)
 }
 
-// batchUsage is what the batch script uses; nil: there is none any more.
-func (b *batch) batchUsage(start time.Time) *step.Usage {
+// batchUsage is what the batch script uses, with what the GPUs of its node do
+// where that is wanted; nil: there is none any more.
+func (b *batch) batchUsage(start time.Time, gpus bool) *step.Usage {
 	select {
 	case <-b.ended:
 		return nil
@@ -119,6 +130,9 @@ func (b *batch) batchUsage(start time.Time) *step.Usage {
 	}}
 	one := used[session]
 	coord.Add(&out.Record.Usage, false, 0, 0, &one)
+	if gpus {
+		out.GPUs = b.a.node.Load()
+	}
 	return out
 }
 

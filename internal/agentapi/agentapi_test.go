@@ -321,7 +321,7 @@ func TestReport(t *testing.T) {
 	h.place(t, 7, "anna", 1, 2)
 	h.gather(t, 7, "anna", 1, 2)
 	r := wire.Report{JobID: 7, Attempt: 1, Kind: wire.ReportEnded, Status: 3}
-	if code, text := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 200 || len(h.reports) != 1 || h.reports[0] != r {
+	if code, text := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 0), r, nil); code != 200 || len(h.reports) != 1 || !reflect.DeepEqual(h.reports[0], r) {
 		t.Errorf("%d %s %+v", code, text, h.reports)
 	}
 	if code, _ := h.ask(t.Context(), wire.PathReport, token(7, "anna", 1, 1), r, nil); code != 403 {

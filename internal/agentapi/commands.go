@@ -204,10 +204,12 @@ func (s *Server) batchHost(r *http.Request) (*agent, error) {
 		return nil, err
 	}
 	if a.Index != 0 {
-		return nil, &failure{http.StatusForbidden, "only the batch host's agent may do this"}
+		return nil, errNotFirst
 	}
 	return a, nil
 }
+
+var errNotFirst = &failure{http.StatusForbidden, "only the batch host's agent may do this"}
 
 // ending tells whether the job's processes are to end, and why. What somebody
 // wishes of a job, or its limit, counts only when the keeper has written what
@@ -233,7 +235,7 @@ var imposed = map[string]bool{
 }
 
 func (s *Server) report(w http.ResponseWriter, r *http.Request) {
-	a, err := s.batchHost(r)
+	a, err := s.identify(r)
 	if err != nil {
 		fail(w, err)
 		return
@@ -243,10 +245,24 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	if report.JobID != a.JobID || report.Attempt != a.Attempt {
+	ofNode := report.Kind == wire.ReportProlog || report.Kind == wire.ReportEpilog
+	if a.Index != 0 && !ofNode {
+		fail(w, errNotFirst)
+		return
+	}
+	if report.JobID != a.JobID || report.Attempt != a.Attempt || len(report.Steps) > maxSteps {
 		fail(w, &failure{http.StatusConflict, "the report is of another job"})
 		return
 	}
+	if ofNode {
+		if err := s.scriptFailed(r.Context(), a, &report); err != nil {
+			fail(w, err)
+			return
+		}
+		send(w, struct{}{})
+		return
+	}
+	s.tellSteps(a, report.Steps)
 	if s.offer(a, &report) {
 		defer s.recall(a)
 	}

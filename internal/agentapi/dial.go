@@ -47,8 +47,13 @@ func (s *Server) Dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCl
 // runs: the welcome of its first agent without keys, script and environment.
 // The error is ErrNoAgent for a job that does not run.
 func (s *Server) Describe(b *v1alpha1.BatchJob) (*wire.Welcome, error) {
-	if !started(b) {
+	if !started(b) || !s.allStarted(b) {
 		return nil, ErrNoAgent
 	}
-	return s.describe(b, 0)
+	w, err := s.describe(b, 0)
+	if err != nil {
+		return nil, err
+	}
+	w.Het, err = s.het(b)
+	return w, err
 }

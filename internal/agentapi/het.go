@@ -48,9 +48,7 @@ func (s *Server) together(ctx context.Context, b *v1alpha1.BatchJob) error {
 		if !ok || now.Status.Attempt != b.Status.Attempt || now.Status.Allocation == nil || !gathering(now) {
 			return errOver
 		}
-		all := s.components(now)
-		missing := slices.ContainsFunc(all, func(c *v1alpha1.BatchJob) bool { return c.Status.Allocation == nil || !started(c) })
-		if len(all) == int(b.Spec.Job.Het.Size) && !missing {
+		if s.allStarted(now) {
 			return nil
 		}
 		select {
@@ -61,6 +59,17 @@ func (s *Server) together(ctx context.Context, b *v1alpha1.BatchJob) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// allStarted tells whether every component of b's heterogeneous job runs; true
+// for a job that is none.
+func (s *Server) allStarted(b *v1alpha1.BatchJob) bool {
+	if array.HetID(b) == 0 {
+		return true
+	}
+	all := s.components(b)
+	missing := slices.ContainsFunc(all, func(c *v1alpha1.BatchJob) bool { return c.Status.Allocation == nil || !started(c) })
+	return len(all) == int(b.Spec.Job.Het.Size) && !missing
 }
 
 // gangOf names the gang whose agents share a key: the attempt, or, of a

@@ -21,7 +21,7 @@ func TestTasksReadTheirArrayOnce(t *testing.T) {
 		return k.Get(ctx, key, o, opts...)
 	}})
 	s := New(Options{Cluster: c})
-	arrays := map[string]*v1alpha1.BatchJob{}
+	arrays, tasks := map[string]*v1alpha1.BatchJob{}, map[string]*v1alpha1.BatchJob{}
 	for _, name := range []string{"one", "two"} {
 		b := &v1alpha1.BatchJob{}
 		b.Namespace, b.Name, b.UID = "user-anna", name, types.UID("uid-"+name)
@@ -30,13 +30,17 @@ func TestTasksReadTheirArrayOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		arrays[name] = b
+		task := &v1alpha1.BatchJob{}
+		task.Namespace, task.Name, task.UID = "user-anna", name+"-task", types.UID("uid-task-of-"+name)
+		task.Spec.Origin, task.Spec.Task = &v1alpha1.Origin{Name: name, UID: b.UID}, &v1alpha1.ArrayTask{}
+		if err := c.Client.Create(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		tasks[name] = task
 	}
 	script := func(array string) string {
 		t.Helper()
-		b := &v1alpha1.BatchJob{}
-		b.Namespace = "user-anna"
-		b.Spec.Origin, b.Spec.Task = &v1alpha1.Origin{Name: array, UID: arrays[array].UID}, &v1alpha1.ArrayTask{}
-		text, _, err := s.payload(t.Context(), b)
+		text, _, err := s.script(t.Context(), tasks[array])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,8 +53,8 @@ func TestTasksReadTheirArrayOnce(t *testing.T) {
 			}
 		}
 	}
-	if reads != len(arrays) {
-		t.Errorf("%d reads of %d arrays", reads, len(arrays))
+	if reads != 2*len(arrays) { // the first task's object, and the array's
+		t.Errorf("%d reads for the tasks of %d arrays", reads, len(arrays))
 	}
 	s.payloads.jobChanged(arrays["one"], nil)
 	if _, known := s.payloads.of(arrays["one"].UID); known {

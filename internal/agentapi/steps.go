@@ -24,8 +24,12 @@ func (s *Server) stepReport(w http.ResponseWriter, r *http.Request) {
 		fail(w, &failure{http.StatusConflict, "the report is of another job"})
 		return
 	}
-	if s.Steps != nil {
-		s.Steps(a.JobID, a.Attempt, report.Steps)
-	}
+	s.tellSteps(a, report.Steps)
 	send(w, struct{}{})
+}
+
+func (s *Server) tellSteps(a *agent, steps []wire.StepRecord) {
+	if s.Steps != nil && len(steps) > 0 {
+		s.Steps(a.JobID, a.Attempt, steps)
+	}
 }

@@ -45,18 +45,29 @@ func (s *Server) welcome(ctx context.Context, a *agent, b *v1alpha1.BatchJob) (*
 		return nil, err
 	}
 	if a.Index == 0 {
-		live, err := s.reread(ctx, b) // the stores keep no scripts
-		if err != nil {
-			return nil, err
-		}
-		if live == nil || live.UID != b.UID || live.Status.Attempt != a.Attempt {
-			return nil, errOver
-		}
-		if w.Script, w.Environment, err = s.payload(ctx, live); err != nil {
+		if w.Script, w.Environment, err = s.script(ctx, b); err != nil {
 			return nil, err
 		}
 	}
 	return w, nil
+}
+
+// script is what the batch host runs, and its environment. Of a task whose
+// array's are remembered nothing is read: b is what was just written.
+func (s *Server) script(ctx context.Context, b *v1alpha1.BatchJob) (script, environment []byte, err error) {
+	if o := b.Spec.Origin; o != nil && b.Spec.Task != nil {
+		if p, ok := s.payloads.of(o.UID); ok {
+			return p.script, p.environment, nil
+		}
+	}
+	live, err := s.reread(ctx, b) // the stores keep no scripts
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case live == nil || live.UID != b.UID || live.Status.Attempt != b.Status.Attempt:
+		return nil, nil, errOver
+	}
+	return s.payload(ctx, live)
 }
 
 // describe is what anybody of the job may know about it.
@@ -66,6 +77,9 @@ func (s *Server) describe(b *v1alpha1.BatchJob, index int) (*wire.Welcome, error
 		return nil, &failure{http.StatusServiceUnavailable, fmt.Sprintf("user %s is not known", b.Spec.User)}
 	}
 	described := s.withMemory(b)
+	if b.Status.Reservation != "" {
+		described.Reservation = b.Status.Reservation
+	}
 	if described.Options["propagate"] == "" {
 		p := s.Cluster.Parameters()
 		described.Batch.Rlimits = job.WithoutRlimits(described.Batch.Rlimits, unpropagated(&p))
@@ -95,9 +109,6 @@ func (s *Server) payload(ctx context.Context, b *v1alpha1.BatchJob) (script, env
 	}
 	if b.Spec.Task == nil {
 		return nil, nil, nil // the script runs in the first component
-	}
-	if p, ok := s.payloads.of(o.UID); ok {
-		return p.script, p.environment, nil
 	}
 	whole := &v1alpha1.BatchJob{}
 	if err := s.Cluster.Client.Get(ctx, client.ObjectKey{Namespace: b.Namespace, Name: o.Name}, whole); err != nil {
@@ -185,6 +196,7 @@ func (s *Server) circumstances(w *wire.Welcome, b *v1alpha1.BatchJob) {
 	if w.KillWait = defaultKillWait; p.KillWait != nil {
 		w.KillWait = *p.KillWait
 	}
+	w.Site = site(&p)
 	if b.Spec.Job.Options["propagate"] == "" {
 		w.Unpropagated = unpropagated(&p)
 	}

@@ -46,11 +46,16 @@ type Cluster struct {
 	// PodGroups that Berth did not make, by namespace/name; others have no key.
 	PodGroups *Store[*podgroup.PodGroup]
 
+	// Overlay completes a BatchJob as the API server has it by what is known
+	// beside it; nil: nothing is. Set it before Start.
+	Overlay func(*v1alpha1.BatchJob)
+
 	// NextID draws a job id; nil: only admission does. Set it before use.
 	NextID func(context.Context) (int64, error)
 
-	cache  cache.Cache
-	arrays locks
+	cache   cache.Cache
+	arrays  locks
+	members memberIndex
 }
 
 // New connects; nothing is watched before Start. cfg is copied; its rate limit
@@ -63,12 +68,8 @@ func New(cfg *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client for the API server: %w", err)
 	}
-	k, err := cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: slim})
-	if err != nil {
-		return nil, fmt.Errorf("cache of the API server: %w", err)
-	}
-	return &Cluster{
-		Config: cfg, Client: c, cache: k,
+	all := &Cluster{
+		Config: cfg, Client: c,
 		Jobs:       NewJobs(),
 		Pods:       NewPods(),
 		PodGroups:  NewPodGroups(),
@@ -81,7 +82,12 @@ func New(cfg *rest.Config) (*Cluster, error) {
 		QOS:        NewStore(name[*v1alpha1.QOS]),
 
 		Reservations: NewStore(name[*v1alpha1.Reservation]),
-	}, nil
+	}
+	all.cache, err = cache.New(cfg, cache.Options{Scheme: scheme, DefaultTransform: all.slim})
+	if err != nil {
+		return nil, fmt.Errorf("cache of the API server: %w", err)
+	}
+	return all, nil
 }
 
 func name[T client.Object](o T) string { return o.GetName() }
@@ -158,11 +164,15 @@ func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 	return time.Duration(minutes) * time.Minute
 }
 
-// slim drops what no server process reads from memory.
-func slim(o any) (any, error) {
+// slim drops what no server process reads from memory, and adds the Overlay.
+func (c *Cluster) slim(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
 		x.ManagedFields, x.Spec.Script, x.Spec.Environment = nil, nil, nil
+		x.TakeStatus()
+		if c.Overlay != nil {
+			c.Overlay(x)
+		}
 	case client.Object:
 		x.SetManagedFields(nil)
 	}
@@ -199,8 +209,24 @@ func Stored(o client.Object) client.Object {
 // ApplyJob takes the result of a write into the store, slimmed like the rest.
 func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
 	j = j.DeepCopy()
-	_, _ = slim(j)
+	_, _ = c.slim(j)
 	c.Jobs.Apply(j)
+}
+
+// WriteStatus writes n's status if before, which n was made from, is still the
+// newest version; n becomes what the API server answers. The store follows.
+// The error is the API server's: a conflict if before is not the newest.
+func (c *Cluster) WriteStatus(ctx context.Context, before, n *v1alpha1.BatchJob) error {
+	if before.Status.Unwritten {
+		whole := *before
+		whole.Status = v1alpha1.BatchJobStatus{}
+		before, n.Status.Unwritten = &whole, false
+	}
+	if err := c.Client.Status().Patch(ctx, n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return err
+	}
+	c.ApplyJob(n)
+	return nil
 }
 
 // Start watches until ctx ends. It returns when every store holds what the API

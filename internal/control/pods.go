@@ -11,7 +11,7 @@ import (
 )
 
 // PodIndex is the pod's place among all pods of its job: the offset of its
-// replicated job plus its completion index.
+// replicated job plus its completion index, or what that is in its list.
 func PodIndex(pod *corev1.Pod) (int, error) {
 	offset, err := number(pod.Annotations, wire.AnnotationNodeOffset)
 	if err != nil {
@@ -20,6 +20,13 @@ func PodIndex(pod *corev1.Pod) (int, error) {
 	completion, err := number(pod.Annotations, batchv1.JobCompletionIndexAnnotation)
 	if err != nil {
 		return 0, err
+	}
+	if list, ok := pod.Annotations[wire.AnnotationNodes]; ok {
+		n, ok := wire.NodeAt(list, completion)
+		if !ok {
+			return 0, fmt.Errorf("annotation %s: no node at %d", wire.AnnotationNodes, completion)
+		}
+		return n, nil
 	}
 	return offset + completion, nil
 }

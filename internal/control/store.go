@@ -23,6 +23,7 @@ type Store[T client.Object] struct {
 	index map[string]map[types.UID]T
 	dead  map[types.UID]time.Time // deleted lately: a late write must not revive
 	subs  []func(old, now T)
+	keep  func(old, now T) T // see Inherit
 
 	version uint64        // the highest that any object came with
 	grown   chan struct{} // closed when version grows; nil: nobody waits
@@ -50,6 +51,10 @@ func (s *Store[T]) IndexMany(keys func(T) []string) { s.many = append(s.many, ke
 // quickly. Call it before the store is fed.
 func (s *Store[T]) Subscribe(fn func(old, now T)) { s.subs = append(s.subs, fn) }
 
+// Inherit has fn see every newer version of an object that the store holds: what
+// it returns, obj or a copy of it, is taken in. Call it before the store is fed.
+func (s *Store[T]) Inherit(fn func(old, obj T) T) { s.keep = fn }
+
 // Apply takes in obj unless the store knows a newer version or its deletion.
 func (s *Store[T]) Apply(obj T) {
 	s.mu.Lock()
@@ -61,9 +66,35 @@ func (s *Store[T]) Apply(obj T) {
 		s.mu.Unlock()
 		return
 	}
+	if known && s.keep != nil {
+		obj = s.keep(old, obj)
+	}
+	s.put(old, known, obj)
+	s.mu.Unlock()
+	s.tell(old, obj)
+}
+
+// Swap has now, another object of the same version, take the place of old, if
+// that is still what the store holds.
+func (s *Store[T]) Swap(old, now T) bool {
+	s.mu.Lock()
+	have, known := s.byUID[old.GetUID()]
+	if !known || client.Object(have) != client.Object(old) {
+		s.mu.Unlock()
+		return false
+	}
+	s.put(old, true, now)
+	s.mu.Unlock()
+	s.tell(old, now)
+	return true
+}
+
+// put has obj take the place of old, if that is known. The store is locked.
+func (s *Store[T]) put(old T, known bool, obj T) {
 	if known {
 		s.unindex(old)
 	}
+	uid := obj.GetUID()
 	s.byUID[uid] = obj
 	s.eachKey(obj, func(k string) {
 		if s.index[k] == nil {
@@ -71,6 +102,19 @@ func (s *Store[T]) Apply(obj T) {
 		}
 		s.index[k][uid] = obj
 	})
+}
+
+// Amend has another object of the same version take an object's place: what
+// change makes of it, which must be a copy. It does nothing if there is none.
+func (s *Store[T]) Amend(uid types.UID, change func(T) T) {
+	s.mu.Lock()
+	old, known := s.byUID[uid]
+	if !known {
+		s.mu.Unlock()
+		return
+	}
+	obj := change(old)
+	s.put(old, true, obj)
 	s.mu.Unlock()
 	s.tell(old, obj)
 }

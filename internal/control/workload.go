@@ -60,6 +60,7 @@ func NewPodGroups() *Store[*podgroup.PodGroup] {
 func NewJobs() *Store[*v1alpha1.BatchJob] {
 	s := NewStore(jobKey, originKey, podsKey)
 	s.IndexMany(memberKeys)
+	s.Inherit(ahead)
 	return s
 }
 
@@ -99,12 +100,14 @@ func (c *Cluster) WorkloadOf(uid types.UID) (b *v1alpha1.BatchJob, index int, ok
 	if b == nil {
 		return nil, 0, false
 	}
-	for i := range b.Spec.Workload.Pods {
-		if b.Spec.Workload.Pods[i].UID == uid {
-			return b, i, true
-		}
-	}
-	return nil, 0, false
+	index, ok = c.members.of(b, uid)
+	return b, index, ok
+}
+
+// StoodFor tells whether a job stands for the pod.
+func (c *Cluster) StoodFor(uid types.UID) bool {
+	_, ok := c.Jobs.Get(memberKey(uid))
+	return ok
 }
 
 // MemberPods are the pods a workload's job stands for, in their order, as far

@@ -19,8 +19,8 @@ import (
 var scripts embed.FS
 
 // Files are all generated files by their paths in the repository. berth is the
-// tree of berth's own commands.
-func Files(berth *cobra.Command) (map[string]string, error) {
+// tree of berth's own commands, servers the programs that no user calls.
+func Files(berth *cobra.Command, servers ...Server) (map[string]string, error) {
 	files := map[string]string{}
 	names := strings.Join(append([]string{berth.Name()}, cli.Names()...), " ")
 	entries, err := scripts.ReadDir("scripts")
@@ -34,8 +34,8 @@ func Files(berth *cobra.Command) (map[string]string, error) {
 		}
 		files[path.Join("completions", e.Name())] = strings.ReplaceAll(string(text), "@NAMES@", names)
 	}
-	for _, p := range append(slurmPages(), berthPages(berth)...) {
-		files[path.Join("docs/man", p.name+".1")] = p.roff()
+	for _, p := range slices.Concat(slurmPages(), berthPages(berth), serverPages(servers)) {
+		files[path.Join("docs/man", p.file())] = p.roff()
 	}
 	return files, nil
 }

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"github.com/berth-hpc/berth/cli"
+	"github.com/berth-hpc/berth/cli/doctor"
 	importer "github.com/berth-hpc/berth/cli/import"
 	"github.com/berth-hpc/berth/cli/root"
 	"github.com/berth-hpc/berth/cli/sim"
@@ -25,7 +28,7 @@ const top = "../.."
 
 func files(t *testing.T) map[string]string {
 	t.Helper()
-	f, err := gen.Files(root.Command(stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands))
+	f, err := gen.Files(root.Command(stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands, doctor.Commands), servers()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +93,19 @@ func TestEveryCommandHasAPage(t *testing.T) {
 		if text := f["docs/man/"+name+".1"]; len(text) < 300 {
 			t.Errorf("%s has no page to speak of: %q", name, text)
 		}
+	}
+}
+
+// TestEveryServerHasAPage wants the flags of each on it.
+func TestEveryServerHasAPage(t *testing.T) {
+	f := files(t)
+	for _, s := range servers() {
+		text := f["docs/man/berth-"+s.Program+".8"]
+		s.Flags.VisitAll(func(flag *pflag.Flag) {
+			if !strings.Contains(text, strings.ReplaceAll("--"+flag.Name, "-", `\-`)) {
+				t.Errorf("the page of %s does not tell of --%s", s.Program, flag.Name)
+			}
+		})
 	}
 }
 

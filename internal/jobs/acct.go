@@ -11,15 +11,8 @@ import (
 
 // Records lists what accounting knows, the queue included.
 func (c *Client) Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error) {
-	text, err := json.Marshal(q)
-	if err != nil {
-		return nil, err
-	}
 	list := new(status.RecordList)
-	if err := c.api.Get(ctx, wire.QueueRoot+"/records", url.Values{"q": {string(text)}}, list); err != nil {
-		return nil, queueError(err)
-	}
-	return list, nil
+	return list, c.search(ctx, "/records", q, list)
 }
 
 // Associations reads accounts, users and QOS.
@@ -37,17 +30,36 @@ func (c *Client) Manage(ctx context.Context, changes []status.AcctChange) error 
 	return queueError(c.api.Post(ctx, wire.QueueRoot+"/associations", nil, in, nil))
 }
 
-// Usage reads what was used in a stretch of time.
-func (c *Client) Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error) {
+// NodeEvents reads what happened to nodes and to the cluster.
+func (c *Client) NodeEvents(ctx context.Context, q *status.EventQuery) (*status.EventList, error) {
+	list := new(status.EventList)
+	return list, c.search(ctx, "/events", q, list)
+}
+
+// Transactions reads what was changed with sacctmgr.
+func (c *Client) Transactions(ctx context.Context, q *status.TransactionQuery) (*status.TransactionList, error) {
+	list := new(status.TransactionList)
+	return list, c.search(ctx, "/transactions", q, list)
+}
+
+// Archive takes old records out of the database, or brings some back.
+func (c *Client) Archive(ctx context.Context, r *status.ArchiveRequest) error {
+	return queueError(c.api.Post(ctx, wire.QueueRoot+"/archives", nil, r, nil))
+}
+
+// search asks one of accounting's lists.
+func (c *Client) search(ctx context.Context, path string, q, into any) error {
 	text, err := json.Marshal(q)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	return queueError(c.api.Get(ctx, wire.QueueRoot+path, url.Values{"q": {string(text)}}, into))
+}
+
+// Usage reads what was used in a stretch of time.
+func (c *Client) Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error) {
 	list := new(status.UsageList)
-	if err := c.api.Get(ctx, wire.QueueRoot+"/usage", url.Values{"q": {string(text)}}, list); err != nil {
-		return nil, queueError(err)
-	}
-	return list, nil
+	return list, c.search(ctx, "/usage", q, list)
 }
 
 // Shares reads shares, usage and fair share, in the order of the tree.

@@ -26,6 +26,12 @@ func (c *Client) Attach(ctx context.Context, id int64) (io.ReadWriteCloser, erro
 	return c.api.Upgrade(ctx, attachPath(id), wire.AttachProtocol)
 }
 
+// AttachAs is Attach by a client that names itself, so that the agent learns of
+// it soon when the client is killed.
+func (c *Client) AttachAs(ctx context.Context, id int64, client string) (io.ReadWriteCloser, error) {
+	return c.api.Upgrade(ctx, attachPath(id)+"?"+url.Values{wire.AttachClient: {client}}.Encode(), wire.AttachProtocol)
+}
+
 // silence is how long a stream of events may be without a sign of life.
 const silence = 45 * time.Second
 
@@ -101,4 +107,19 @@ func (c *Client) Complete(ctx context.Context, id int64, code int) error {
 		}
 	}
 	return nil
+}
+
+// Pods tells how a job's pods are, and why they do not start: its owner and
+// operators may know. With usage it also tells what they use, where the cluster
+// has a metrics API.
+func (c *Client) Pods(ctx context.Context, id int64, usage bool) (*status.PodList, error) {
+	q := url.Values{}
+	if usage {
+		q.Set("usage", "true")
+	}
+	list := new(status.PodList)
+	if err := c.api.Get(ctx, wire.QueueRoot+"/jobs/"+strconv.FormatInt(id, 10)+"/pods", q, list); err != nil {
+		return nil, err
+	}
+	return list, nil
 }

@@ -119,6 +119,31 @@ func TestRefusalIsNotSentAgain(t *testing.T) {
 	}
 }
 
+// TestFullQueue submits until there is room, with longer and longer pauses.
+func TestFullQueue(t *testing.T) {
+	for _, tt := range []struct{ room, most, posts int }{{3, 15, 3}, {99, 4, 5}, {1, 0, 1}, {2, 0, 1}} {
+		var posts atomic.Int32
+		c := connected(t, func(w http.ResponseWriter, _ *http.Request) {
+			if int(posts.Add(1)) < tt.room {
+				w.WriteHeader(http.StatusTooManyRequests)
+				fmt.Fprint(w, `{"kind":"Status","code":429,"message":"admission webhook \"b.berth.hpc\" denied the request: Resource temporarily unavailable"}`)
+				return
+			}
+			fmt.Fprint(w, `{"metadata":{"name":"j-abc"},"spec":{"jobID":7,"job":{}}}`)
+		})
+		var pauses []int
+		_, err := Patiently(tt.most, func(n int) bool { pauses = append(pauses, n); return true },
+			func() (*Submitted, error) { return c.Submit(context.Background(), &Submission{}) })
+		full := kube.KindOf(err) == kube.Busy && err.Error() == "Resource temporarily unavailable"
+		if int(posts.Load()) != tt.posts || len(pauses) != tt.posts-1 || full != (tt.room > tt.posts) || err != nil && !full {
+			t.Errorf("%+v: %d posts, pauses %v, %v", tt, posts.Load(), pauses, err)
+		}
+		if n := len(pauses); n > 0 && pauses[n-1] != n {
+			t.Errorf("pauses %v", pauses)
+		}
+	}
+}
+
 func TestSubmitGivesUpWhenToldTo(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := connected(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })

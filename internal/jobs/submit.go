@@ -9,6 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/berth-hpc/berth/internal/kube"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -26,16 +27,10 @@ type Submission struct {
 
 	// DryRun has everything checked and nothing created; no id is drawn.
 	DryRun bool
+	// Forecast, with DryRun, asks when the job would start.
+	Forecast bool
 	// Waiting, if not nil, is told why before each pause of a retry.
 	Waiting func(err error)
-}
-
-// Refusal parts the text of a refused submission: before is what Slurm's
-// controller says ahead of the reason, with its line ends; mostly there is none.
-func Refusal(err error) (before, reason string) {
-	text := err.Error()
-	i := strings.LastIndexByte(text, '\n') + 1
-	return text[:i], text[i:]
 }
 
 // Submitted is a job that the cluster has taken.
@@ -45,6 +40,7 @@ type Submitted struct {
 	Name      string // of the BatchJob
 	Partition string
 	User      string
+	Forecast  *wire.Forecast // if it was asked for and the cluster says
 }
 
 // batchJob is the part of api/v1alpha1's BatchJob that a client writes and
@@ -60,6 +56,8 @@ type batchJob struct {
 type metadata struct {
 	Name      string `json:"name,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
+
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 type batchJobSpec struct {
@@ -93,6 +91,9 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) 
 			Job: s.Job, Script: Compress(s.Script), Environment: Compress(env.Join(s.Environment)), Components: s.Components,
 		},
 	}
+	if s.Forecast {
+		object.Metadata.Annotations = map[string]string{wire.AnnotationForecast: ""}
+	}
 	if s.Namespace != "" {
 		object.Metadata.Namespace = s.Namespace
 	}
@@ -114,6 +115,17 @@ func (c *Client) Submit(ctx context.Context, s *Submission) (*Submitted, error) 
 	}
 }
 
+// Patiently submits, and again while the queue is full: after pauses of one
+// second, two, three and so on, as Slurm's commands do, most of them. pause
+// waits and tells whether to go on; n counts from 1.
+func Patiently(most int, pause func(n int) bool, submit func() (*Submitted, error)) (*Submitted, error) {
+	done, err := submit()
+	for n := 1; n <= most && kube.KindOf(err) == kube.Busy && pause(n); n++ {
+		done, err = submit()
+	}
+	return done, err
+}
+
 // create sends the object once. An object of that name that already exists is
 // ours, from an attempt whose answer was lost.
 func (c *Client) create(ctx context.Context, object *batchJob, dryRun bool) (*Submitted, error) {
@@ -132,7 +144,7 @@ func (c *Client) create(ctx context.Context, object *batchJob, dryRun bool) (*Su
 	}
 	return &Submitted{
 		ID: got.Spec.JobID, Namespace: got.Metadata.Namespace, Name: got.Metadata.Name,
-		Partition: got.Spec.Partition, User: got.Spec.User,
+		Partition: got.Spec.Partition, User: got.Spec.User, Forecast: forecastOf(&got),
 	}, nil
 }
 

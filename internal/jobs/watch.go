@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"slices"
 	"time"
 
@@ -27,23 +28,45 @@ const (
 // is told why before each pause. The first event is a SYNC.
 func (c *Client) Watch(ctx context.Context, f Filter, each func(*status.JobEvent) error, lost func(error)) error {
 	q := f.query()
+	return c.follow(ctx, wire.QueueRoot+"/jobs", q, func(line []byte) error {
+		var e status.JobEvent
+		if err := decodeEvent(line, &e); err != nil {
+			return err
+		}
+		if err := each(&e); err != nil {
+			return err
+		}
+		if e.Revision != "" || e.Type == status.EventSync {
+			q.Set("since", e.Revision)
+		}
+		return nil
+	}, lost)
+}
+
+// WatchNodes does the same with the nodes. After a break it begins with a SYNC
+// again.
+func (c *Client) WatchNodes(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error {
+	return c.follow(ctx, wire.QueueRoot+"/nodes", url.Values{}, func(line []byte) error {
+		var e status.NodeEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return err
+		}
+		return each(&e)
+	}, lost)
+}
+
+// follow hands on the lines of a watch until event returns an error, and
+// resumes one that breaks, as q is then.
+func (c *Client) follow(ctx context.Context, path string, q url.Values, event func([]byte) error, lost func(error)) error {
 	q.Set("watch", "true")
 	pause := firstRetry
 	var stop error
 	for {
-		err := c.api.Stream(ctx, wire.QueueRoot+"/jobs", q, func(line []byte) error {
-			var e status.JobEvent
-			if err := decodeEvent(line, &e); err != nil {
-				return err
+		err := c.api.Stream(ctx, path, q, func(line []byte) error {
+			if stop = event(line); stop == nil {
+				pause = firstRetry
 			}
-			if stop = each(&e); stop != nil {
-				return stop
-			}
-			if e.Revision != "" || e.Type == status.EventSync {
-				q.Set("since", e.Revision)
-			}
-			pause = firstRetry
-			return nil
+			return stop
 		})
 		switch {
 		case errors.Is(stop, ErrEnough):

@@ -62,3 +62,34 @@ func TestWatchRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWatchNodesGoesOn: after a break the nodes come anew.
+func TestWatchNodesGoesOn(t *testing.T) {
+	var calls atomic.Int32
+	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") != "true" || r.URL.Path != "/apis/queue.berth.hpc/v1alpha1/nodes" {
+			t.Error(r.URL)
+		}
+		switch calls.Add(1) {
+		case 1:
+			fmt.Fprintln(w, `{"type":"SYNC","time":1,"items":[{"name":"n1"},{"name":"n2"}]}`)
+		case 2:
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			fmt.Fprintln(w, `{"type":"SYNC","time":2,"items":[{"name":"n1"}]}`)
+			fmt.Fprintln(w, `{"type":"DIFF","time":3,"gone":["n1"]}`)
+		}
+	})
+	var got []string
+	lost := 0
+	err := c.WatchNodes(t.Context(), func(e *status.NodeEvent) error {
+		got = append(got, fmt.Sprint(e.Type, len(e.Items), e.Gone))
+		if len(e.Gone) > 0 {
+			return ErrEnough
+		}
+		return nil
+	}, func(error) { lost++ })
+	if want := []string{"SYNC2 []", "SYNC1 []", "DIFF0 [n1]"}; err != nil || lost != 1 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, %v, lost %d times", got, err, lost)
+	}
+}

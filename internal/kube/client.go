@@ -102,6 +102,11 @@ func transport(cfg *Config, server *url.URL) (*http.Transport, error) {
 		DisableCompression: loopback(server.Hostname()),
 		ReadBufferSize:     64 << 10,
 	}
+	if t.DisableCompression {
+		// On one machine nobody keeps what is sent for a quantum computer of the
+		// future, and that exchange is the dearest part of a handshake.
+		tc.CurvePreferences = []tls.CurveID{tls.X25519}
+	}
 	if cfg.Proxy != "" {
 		proxy, err := url.Parse(cfg.Proxy)
 		if err != nil {
@@ -138,6 +143,11 @@ func (c *Client) MergePatch(ctx context.Context, path string, in, out any) error
 		return err
 	}
 	return c.do(ctx, http.MethodPatch, path, nil, "application/merge-patch+json", body, out)
+}
+
+// Delete deletes the object at path.
+func (c *Client) Delete(ctx context.Context, path string) error {
+	return c.do(ctx, http.MethodDelete, path, nil, "", nil, nil)
 }
 
 // GetTable reads a list as a Table of the server's printer columns.

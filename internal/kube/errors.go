@@ -32,6 +32,7 @@ const (
 	Conflict           // 409 of an update
 	Invalid            // 400, 422
 	Unavailable        // 5xx, 429: may work later
+	Busy               // refused by Berth's admission for now: the queue is full; Message is its text
 )
 
 // Error is a failed request. Message is one line that says what to do.
@@ -135,7 +136,9 @@ func (c *Client) statusError(code int, body []byte) *Error {
 	}
 	e := &Error{Code: code, Message: s.Message}
 	if m := denial.FindStringSubmatch(s.Message); m != nil {
-		e.Kind, e.Message = Denied, m[1]
+		if e.Kind, e.Message = Denied, m[1]; code == http.StatusTooManyRequests {
+			e.Kind = Busy
+		}
 		return e
 	}
 	switch {

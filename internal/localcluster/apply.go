@@ -45,6 +45,8 @@ var resources = map[string]struct {
 	"CustomResourceDefinition":       {"/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"},
 	"MutatingWebhookConfiguration":   {"/apis/admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"},
 	"ValidatingWebhookConfiguration": {"/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"},
+	"MutatingAdmissionPolicy":        {"/apis/admissionregistration.k8s.io/v1", "mutatingadmissionpolicies"},
+	"MutatingAdmissionPolicyBinding": {"/apis/admissionregistration.k8s.io/v1", "mutatingadmissionpolicybindings"},
 	"ClusterRole":                    {"/apis/rbac.authorization.k8s.io/v1", "clusterroles"},
 	"ClusterRoleBinding":             {"/apis/rbac.authorization.k8s.io/v1", "clusterrolebindings"},
 	"Role":                           {"/apis/rbac.authorization.k8s.io/v1", "roles"},
@@ -76,6 +78,18 @@ func (a *api) apply(ctx context.Context, o *unstructured.Unstructured) error {
 	})
 }
 
+// remove deletes the object at path, unless there is none.
+func (a *api) remove(ctx context.Context, path string) error {
+	return a.retry(ctx, func() error {
+		err := a.do(ctx, http.MethodDelete, path, "", nil, nil)
+		var s *statusError
+		if errors.As(err, &s) && s.Code == http.StatusNotFound {
+			return nil
+		}
+		return err
+	})
+}
+
 // served waits until a path answers.
 func (a *api) served(ctx context.Context, path string) error {
 	return a.retry(ctx, func() error { return a.do(ctx, http.MethodGet, path, "", nil, nil) })
@@ -83,19 +97,25 @@ func (a *api) served(ctx context.Context, path string) error {
 
 // retry repeats what fails because the server has not got everything up yet.
 func (a *api) retry(ctx context.Context, f func() error) error {
-	tick := time.NewTicker(15 * time.Millisecond)
-	defer tick.Stop()
+	began := time.Now()
 	for {
 		err := f()
 		if err == nil || !early(err) {
 			return err
 		}
 		select {
-		case <-tick.C:
+		case <-time.After(pause(time.Since(began))):
 		case <-ctx.Done():
 			return errors.Join(err, ctx.Err())
 		}
 	}
+}
+
+// pause is how long to wait before the next try after trying for so long: a
+// part of it, for what comes at once is not to be waited for, and each try that
+// fails can leave a line in the API server's log.
+func pause(tried time.Duration) time.Duration {
+	return min(max(tried/4, 15*time.Millisecond), 250*time.Millisecond)
 }
 
 // early says whether an error can be one of a server that is starting: kinds

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +20,10 @@ import (
 //
 // types gives the resource types; reading them takes a tenth of a second, for which the
 // caller may have a better time.
-func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstructured, error)) error {
+//
+// gated says that BatchJobs are decided about without webhooks, and so without the policy
+// that goes with them.
+func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstructured, error), gated bool) error {
 	g, ctx := errgroup.WithContext(ctx)
 	crds, err := types()
 	if err != nil {
@@ -29,7 +33,7 @@ func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstru
 		g.Go(func() error { return a.define(ctx, o) })
 	}
 	g.Go(func() error {
-		for _, name := range []string{wire.SystemNamespace, loginNamespace} {
+		for _, name := range []string{wire.SystemNamespace, loginNamespace, loginPods} {
 			if err := a.apply(ctx, namespace(name, nil)); err != nil {
 				return err
 			}
@@ -38,13 +42,41 @@ func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstru
 		if err != nil {
 			return err
 		}
-		roles = append(roles, bindings()...)
-		for _, o := range roles {
+		policies, err := manifests(deploy.Admission)
+		if err != nil {
+			return err
+		}
+		if gated {
+			if policies, err = withoutJobs(ctx, a, policies); err != nil {
+				return err
+			}
+		}
+		for _, o := range slices.Concat(roles, bindings(), policies) {
 			g.Go(func() error { return a.apply(ctx, o) })
 		}
 		return nil
 	})
 	return g.Wait()
+}
+
+// withoutJobs are the policies but for those of BatchJobs, which an earlier run
+// may have left.
+func withoutJobs(ctx context.Context, a *api, policies []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	var rest []*unstructured.Unstructured
+	for _, o := range policies {
+		if o.GetName() != "batchjobs.berth.hpc" {
+			rest = append(rest, o)
+			continue
+		}
+		p, err := path(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.remove(ctx, p+"/"+o.GetName()); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
 }
 
 // define applies a resource definition and waits until it is served.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
@@ -30,6 +31,10 @@ type Config struct {
 	// time, or a free one.
 	Login     bool
 	LoginPort int
+
+	// Accounting is the database of accounting, as acct.Open takes it; "": a
+	// file in the state folder.
+	Accounting string
 
 	// Nodes of the cluster; Partitions and Cluster, if set, replace what
 	// the cluster has. Without partitions one named "main" is made when
@@ -69,6 +74,7 @@ type Node struct {
 	GRES     []GRES
 	// State and Reason of a node that starts drained or down, "" otherwise.
 	State, Reason string
+	Weight        int // lighter nodes are taken first; 0: 1
 }
 
 // Object is the name of the node's object; Kubernetes takes lower-case letters,
@@ -134,7 +140,10 @@ type SchedulerConfig struct {
 	CA                         []byte
 	Serving                    pki.Pair
 	Log                        *slog.Logger
-	Accounting                 string // database of accounting
+	// Admit is told who decides about BatchJobs, in place of webhooks.
+	Admit      func(controlplane.Admit)
+	Accounting string // database of accounting
+	Archive    string // folder of what is taken out of it
 }
 
 // NodesConfig is what the process nodes are told.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestStateIsLockedAndOurs(t *testing.T) {
@@ -175,5 +176,20 @@ func TestAccountNames(t *testing.T) {
 		if err := (Account{Name: name}).Check(); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
 		}
+	}
+}
+
+func TestPauseGrowsAndEnds(t *testing.T) {
+	var tried time.Duration
+	tries := 0
+	for ; tried < 4*time.Second; tries++ {
+		p := pause(tried)
+		if p < 15*time.Millisecond || p > 250*time.Millisecond {
+			t.Fatalf("a pause of %v after %v", p, tried)
+		}
+		tried += p
+	}
+	if tries > 40 {
+		t.Errorf("%d tries in 4 s", tries)
 	}
 }

@@ -32,6 +32,7 @@ const (
 	dirLogin       = "login"
 	loginProgram   = "loginnode"
 	loginNamespace = "berth-login"
+	loginPods      = "berth-login-pods"
 	identityLogin  = "system:berth-login"
 )
 
@@ -147,6 +148,7 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 		"users":  []any{map[string]any{"cluster": true}}, "allowUsers": allowed,
 		"permitRootLogin":    true, // where root runs the cluster, it is its first user
 		"path":               k.BinDir + ":/usr/local/bin:/usr/bin:/bin",
+		"loginPath":          k.BinDir,
 		"motdCommand":        []string{"squeue", "--me"},
 		"perSourcePenalties": map[string]any{"exempt": []string{"127.0.0.0/8"}},
 		"cluster":            map[string]any{"kubeconfig": kubeconfig, "keysNamespace": loginNamespace},
@@ -213,6 +215,24 @@ func (k *cluster) runLogin(ctx context.Context, program, config string, port int
 	}
 }
 
+// loginNodes is what all compute nodes are called in the file of known hosts:
+// the login node answers for them.
+const loginNodes = "berth-nodes"
+
+// clientConfig is a configuration of OpenSSH's client with the login node
+// (login) and the nodes of one's jobs behind it (any other name).
+const clientConfig = `Host login
+  HostName 127.0.0.1
+  Port %d
+Host * !login
+  ProxyJump login
+  HostKeyAlias %s
+Host *
+  UserKnownHostsFile %s
+  IdentityFile %s
+  IdentitiesOnly yes
+`
+
 // sshLine is the command with which to log in. It knows the host's key, so
 // that nobody has to say yes to it.
 func (k *cluster) sshLine(dir string, port int) (string, error) {
@@ -221,8 +241,12 @@ func (k *cluster) sshLine(dir string, port int) (string, error) {
 		return "", err
 	}
 	known := filepath.Join(dir, "known_hosts")
-	line := fmt.Sprintf("[127.0.0.1]:%d %s", port, host)
+	line := fmt.Sprintf("[127.0.0.1]:%d %s%s %s", port, host, loginNodes, host)
 	if err := os.WriteFile(known, []byte(line), 0o644); err != nil {
+		return "", err
+	}
+	config := fmt.Sprintf(clientConfig, port, loginNodes, known, filepath.Join(dir, "id_ed25519"))
+	if err := os.WriteFile(filepath.Join(dir, "ssh_config"), []byte(config), 0o644); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("ssh -p %d -i %s -o UserKnownHostsFile=%s %s@127.0.0.1",

@@ -49,6 +49,7 @@ type cluster struct {
 	api, hook, queue net.Listener
 	admin            *rest.Config
 	plane            *controlplane.Plane
+	jobs             *controlplane.Gate
 
 	// homes are the users' kubeconfigs, which go when the cluster ends, so
 	// that their commands say what is the matter, or find another cluster.
@@ -141,7 +142,7 @@ func (k *cluster) start(ctx context.Context) error {
 	}
 	k.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Dir: k.state.path("control"), PKI: k.pki, API: k.api, Webhook: k.hook,
-		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: jobset, Plain: k.Plain,
+		URL: k.info.Server, Kubeconfig: k.state.path(fileControllers), JobSet: jobset, Plain: k.Plain, Gate: k.gate(),
 	}, k.admin, zapLogger(k.Log))
 	if err != nil {
 		return err
@@ -295,7 +296,7 @@ func (k *cluster) fill(ctx context.Context) error {
 	if k.Plain {
 		return a.served(ctx, "/readyz")
 	}
-	if err := bootstrap(ctx, a, k.types); err != nil {
+	if err := bootstrap(ctx, a, k.types, k.gate() != nil); err != nil {
 		return fmt.Errorf("resource types and roles: %w", err)
 	}
 	k.Log.Info("resource types are served")

@@ -1,6 +1,7 @@
 package localcluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,11 +11,15 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
 	"github.com/berth-hpc/berth/internal/localcluster/pki"
 )
 
 // fileAccounting is the database of accounting in the state folder.
 const fileAccounting = "accounting.db"
+
+// dirArchive takes what sacctmgr archive dump takes out of it.
+const dirArchive = "archive"
 
 // startScheduler runs the scheduler here, or makes way for one outside.
 func (k *cluster) startScheduler(ctx context.Context) error {
@@ -44,7 +49,8 @@ func (k *cluster) startScheduler(ctx context.Context) error {
 		Kube: rc, Listener: k.queue,
 		PublicURL: k.info.PublicURL, PodURL: k.info.PodURL, KubeURL: k.info.KubeURL,
 		CA: k.pki.CA.CertPEM, Serving: serving, Log: k.log("scheduler"),
-		Accounting: k.state.path(fileAccounting),
+		Admit:      k.gate().Decide,
+		Accounting: cmp.Or(k.Accounting, k.state.path(fileAccounting)), Archive: k.state.path(dirArchive),
 	}
 	return k.startPart(ctx, "scheduler", func(ctx context.Context, ready func()) error {
 		return k.Parts.Scheduler(ctx, c, ready)
@@ -64,6 +70,18 @@ func admitted(ctx context.Context, rc *rest.Config) error {
 		}
 	}
 	return nil
+}
+
+// gate is where the scheduler of this process decides about BatchJobs; nil: the
+// scheduler is another process, and has webhooks.
+func (k *cluster) gate() *controlplane.Gate {
+	if k.Parts.Scheduler == nil || k.Plain {
+		return nil
+	}
+	if k.jobs == nil {
+		k.jobs = &controlplane.Gate{Self: identityScheduler}
+	}
+	return k.jobs
 }
 
 func (k *cluster) servingPair() (pki.Pair, error) {
@@ -99,7 +117,8 @@ func (k *cluster) writeSchedulerArgs() error {
 		"--default-profile",
 		"--webhook-front-proxy",
 		"--identity=local",
-		"--accounting-storage=" + k.state.path(fileAccounting),
+		"--accounting-storage=" + cmp.Or(k.Accounting, k.state.path(fileAccounting)),
+		"--accounting-archive=" + k.state.path(dirArchive),
 	}
 	return k.state.write(FileSchedulerArgs, []byte(strings.Join(args, "\n")+"\n"))
 }

@@ -27,10 +27,14 @@ type Options struct {
 	// berth.hpc/ssh-keys=true hold keys: the name of an entry is a user's, its
 	// text lines of authorized_keys. "": nowhere.
 	KeysNamespace string
+	// Nodes follows the nodes, so that users reach those of their jobs.
+	Nodes bool
 	// Server is the API server's URL as users reach it; "": as the login node.
 	Server string
 	// TokenLife is how long a user's token is asked to last; 0: an hour.
 	TokenLife time.Duration
+	// Pods says what users' login pods are like; nil: there are none.
+	Pods *Pods
 	// Log is told what goes wrong; nil: nobody is.
 	Log func(text string)
 }
@@ -46,10 +50,12 @@ type Person struct {
 
 // Cluster is the login node's view of the cluster. It is safe for concurrent use.
 type Cluster struct {
-	opts   Options
-	client *kube.Client
-	users  *mirror[v1alpha1.User]
-	keys   []*mirror[keyObject]
+	opts    Options
+	process *stdio.Process
+	client  *kube.Client
+	users   *mirror[v1alpha1.User]
+	nodes   *mirror[nodeObject] // nil: not followed
+	keys    []*mirror[keyObject]
 }
 
 // serviceAccount is where a pod finds its own credential.
@@ -72,8 +78,11 @@ func Connect(ctx context.Context, p *stdio.Process, o Options) (*Cluster, error)
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	c := &Cluster{opts: o, client: client}
+	c := &Cluster{opts: o, process: p, client: client}
 	c.users = follow[v1alpha1.User](ctx, c, "/apis/berth.hpc/v1alpha1/users", "")
+	if o.Nodes {
+		c.nodes = follow[nodeObject](ctx, c, "/api/v1/nodes", "")
+	}
 	if o.KeysNamespace != "" {
 		for _, kind := range []string{"configmaps", "secrets"} {
 			path := "/api/v1/namespaces/" + o.KeysNamespace + "/" + kind

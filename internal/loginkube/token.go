@@ -22,6 +22,8 @@ type Credential struct {
 	Files map[string]string
 	Env   []string
 	Renew time.Time
+
+	namespace string // the user's
 }
 
 type tokenRequest struct {
@@ -62,6 +64,7 @@ func (c *Cluster) Credential(ctx context.Context, user string, uid int) (*Creden
 		return cred, fmt.Errorf("token of %s: %w", user, err)
 	}
 	cred.Files = map[string]string{fileToken: t.Status.Token, fileKubeconfig: c.kubeconfig(user, u.Spec.Namespace)}
+	cred.namespace = u.Spec.Namespace
 	cred.Renew = asked.Add(t.Status.Expiration.Sub(asked) / 2)
 	return cred, nil
 }

@@ -55,7 +55,8 @@ type debt struct {
 }
 
 // A task may commit what it puts in several parts, and the library answers with
-// what there is. So an answer without the key that is asked for is not given
+// what there is: with PMIX_ERR_NOT_FOUND where that was only for tasks of its
+// own node so far. So an answer without the key that is asked for is not given
 // before keyTime; the library is asked again after keyPause.
 const (
 	keyTime  = 10 * time.Second
@@ -206,12 +207,17 @@ func (s *server) put(id uintptr, status int32, data []byte) {
 	s.mu.Unlock()
 	switch {
 	case d == nil:
-	case status == C.PMIX_SUCCESS && !bytes.Contains(data, d.key) && time.Now().Before(d.until):
+	case d.early(status, data) && time.Now().Before(d.until):
 		time.AfterFunc(keyPause, func() { s.ask(d) })
 	default:
 		d.Answer, d.Status, d.Data = true, status, data
 		s.tell(d.Frame())
 	}
+}
+
+// early tells of an answer that more may follow.
+func (d *debt) early(status int32, data []byte) bool {
+	return status == C.PMIX_ERR_NOT_FOUND || status == C.PMIX_SUCCESS && !bytes.Contains(data, d.key)
 }
 
 // tell sends a frame; without the agent there is nobody to hear of an error.

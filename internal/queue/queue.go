@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -39,7 +40,9 @@ type Options struct {
 	Cluster *control.Cluster
 	Planner table.Planner     // nil: no plan is shown
 	Checker admission.Checker // nil: everything is feasible
-	Pool    api.Pool
+	// Forecast says when jobs would start; nil: nobody knows.
+	Forecast admission.Forecaster
+	Pool     api.Pool
 	// Agents takes commands for the agents and serves wire's agent paths;
 	// nil: signals go nowhere and the paths do not exist.
 	Agents interface {
@@ -61,6 +64,9 @@ type Options struct {
 	// Highest is the highest job id that accounting knows, which may be above all
 	// in the cluster when that was restored from a backup; nil: it knows none.
 	Highest func(context.Context) (int64, error)
+	// Cancels takes the cancellation of many jobs; nil: each is written by
+	// itself.
+	Cancels api.Cancels
 	// Leader makes this a process that only reads: what it cannot answer goes
 	// there. nil: this process leads.
 	Leader api.Leader
@@ -76,6 +82,7 @@ type Server struct {
 	ids     *ids.Allocator
 	table   *table.Table
 	api     *api.API
+	admit   *admission.Admission
 	leading atomic.Bool
 	highest func(context.Context) (int64, error)
 	log     *slog.Logger
@@ -96,10 +103,11 @@ func New(o Options) (*Server, error) {
 		caller = proxy.Check
 	}
 	admit := admission.New(admission.Config{
-		Directory: dir, IDs: s.ids, Jobs: s.table, Checker: o.Checker,
+		Directory: dir, IDs: s.ids, Jobs: s.table, Checker: o.Checker, Forecast: o.Forecast,
 		Known: o.Cluster.Job, Read: reader(o.Cluster.Client),
 		PodCreators: o.PodCreators, Caller: caller, Secret: o.WebhookSecret, Now: o.Now, Log: o.Log,
 	})
+	s.admit = admit
 	if o.Leader == nil {
 		admit.Register(s.mux)
 	}
@@ -107,7 +115,7 @@ func New(o Options) (*Server, error) {
 		Directory: dir, Table: s.table, Pool: o.Pool, Host: o.Host, Now: o.Now,
 		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored, NextID: s.ids.Peek,
 		Agents: o.Agents,
-		Operations: &api.Operations{Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
+		Operations: &api.Operations{Cancels: o.Cancels, Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
 			Judge: admit.Judge, Table: s.table, Pool: o.Pool},
 	})
 	s.api.Register(s.mux)
@@ -242,6 +250,19 @@ func (s *Server) HandleLeading(pattern string, serve api.Serve) {
 
 // HandlePlain adds a path that is not one of the queue API.
 func (s *Server) HandlePlain(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
+
+// Admit is what decides about BatchJobs in the API server's own process. No
+// answer: this process does not lead (yet).
+type Admit func(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+
+// Admit answers as the webhooks do, to a caller that vouches for what the request
+// says of its user.
+func (s *Server) Admit(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	if !s.leading.Load() {
+		return nil
+	}
+	return s.admit.Answer(ctx, mutating, r)
+}
 
 // ServeHTTP answers the API server and the agents.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

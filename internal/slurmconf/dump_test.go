@@ -44,7 +44,7 @@ User - 'anna':DefaultAccount='science':MaxSubmitJobs=7:QOS='normal,high'
 
 func TestParseGRES(t *testing.T) {
 	c := &slurmconf.Config{Nodes: []slurmconf.Node{{Name: "n1", GRES: []slurmconf.GRES{{Name: "gpu", Type: "tesla", Count: 2}}}, {Name: "n2"}}}
-	err := slurmconf.ParseGRES("gres.conf", []byte("AutoDetect=nvml\nNodeName=n1 Name=gpu Type=tesla File=/dev/nvidia[0-1] # two\nNodeName=n[2-3] Name=gpu Count=4\n"), c)
+	err := slurmconf.ParseGRES("gres.conf", []byte("AutoDetect=nvml\nNodeName=n1 Name=gpu Type=tesla File=/dev/nvidia[0-1] Cores=0-3,\\\n4-7 # two\nNodeName=n[2-3] Name=gpu Count=4\n"), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,19 +23,19 @@ func ParseGRES(file string, data []byte, config *Config) error {
 	}
 	found := map[string]map[string]int64{} // node -> name:type -> count
 	names := 0
-	for i, text := range strings.Split(string(data), "\n") {
-		number := i + 1
-		text, _, _ = strings.Cut(text, "#")
-		l := map[string]string{}
-		for word := range strings.FieldsSeq(text) {
-			key, v, ok := strings.Cut(word, "=")
-			if !ok {
-				return &Error{File: file, Line: number, Text: word + " has no value"}
-			}
-			l[strings.ToLower(key)] = v
-		}
-		if len(l) == 0 {
+	for _, x := range logical(file, data) {
+		number := x.number
+		if included, ok := includes(x.text); ok {
+			warn(number, "Include", "the file "+included+" is not read: put what it says of devices here")
 			continue
+		}
+		all, err := pairs(x)
+		if err != nil {
+			return err
+		}
+		l := map[string]string{}
+		for _, kv := range all {
+			l[strings.ToLower(kv.key)] = kv.value
 		}
 		if l["autodetect"] != "" {
 			warn(number, "AutoDetect", "device plugins find the devices of nodes here")

@@ -40,6 +40,7 @@ func (p *parser) lines(file string, depth int) ([]line, error) {
 			all = append(all, l)
 			continue
 		}
+		included = strings.ReplaceAll(included, "%c", p.clusterName(all))
 		if depth == maxInclude {
 			return nil, l.errorf("files include one another more than %d deep", maxInclude)
 		}
@@ -53,6 +54,16 @@ func (p *parser) lines(file string, depth int) ([]line, error) {
 		all = append(all, more...)
 	}
 	return all, nil
+}
+
+// clusterName is the ClusterName that lines give, or those that include them.
+func (p *parser) clusterName(all []line) string {
+	for _, l := range all {
+		if m := pairForm.FindStringSubmatch(l.text); m != nil && strings.EqualFold(m[1], "ClusterName") {
+			p.cluster = m[2] + m[3]
+		}
+	}
+	return p.cluster
 }
 
 // logical splits a file into its logical lines and leaves out empty ones.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -42,6 +43,8 @@ var parameters = map[string]set{
 	"maxarraysize":            number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
 	"overtimelimit":           overTimeLimit,
 	"jobrequeue":              number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.JobRequeue = pointer(n != 0) }),
+	"requeueexit":             exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExit = list }),
+	"requeueexithold":         exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExitHold = list }),
 	"enforcepartlimits":       enforcePartLimits,
 	"priorityweightage":       weight("age"),
 	"priorityweightfairshare": weight("fairshare"),
@@ -53,7 +56,47 @@ var parameters = map[string]set{
 	"propagateresourcelimitsexcept": limitNames(func(c *v1alpha1.ClusterSpec, names []string) {
 		c.PropagateResourceLimitsExcept = names
 	}),
+	"prolog":     script(func(c *v1alpha1.ClusterSpec) *string { return &c.Prolog }),
+	"epilog":     script(func(c *v1alpha1.ClusterSpec) *string { return &c.Epilog }),
+	"taskprolog": script(func(c *v1alpha1.ClusterSpec) *string { return &c.TaskProlog }),
+	"taskepilog": script(func(c *v1alpha1.ClusterSpec) *string { return &c.TaskEpilog }),
+	"srunprolog": script(func(c *v1alpha1.ClusterSpec) *string { return &c.SrunProlog }),
+	"srunepilog": script(func(c *v1alpha1.ClusterSpec) *string { return &c.SrunEpilog }),
+	"prologepilogtimeout": number(0, func(c *v1alpha1.ClusterSpec, n int64) {
+		if n < noTimeout {
+			c.PrologEpilogTimeout = int32(n)
+		}
+	}),
 	"privatedata": func(c *v1alpha1.ClusterSpec, kv pair) error { c.PrivateData = kv.list(); return nil },
+}
+
+// exitCodes reads a list of them, "1-3,9".
+func exitCodes(to func(c *v1alpha1.ClusterSpec, list string)) set {
+	return func(c *v1alpha1.ClusterSpec, kv pair) error {
+		if codes := array.Parse(kv.value); len(codes) == 0 || codes[len(codes)-1] > 255 {
+			return kv.bad("exit codes from 0 to 255, separated by commas,")
+		}
+		to(c, kv.value)
+		return nil
+	}
+}
+
+// noTimeout is what Slurm writes where there is none.
+const noTimeout = 65534
+
+// script makes a set of a program of the site's: a path. Patterns of paths are
+// not taken.
+func script(to func(c *v1alpha1.ClusterSpec) *string) set {
+	return func(c *v1alpha1.ClusterSpec, kv pair) error {
+		switch {
+		case strings.EqualFold(kv.value, "(null)"), strings.EqualFold(kv.value, "none"):
+			return nil
+		case !strings.HasPrefix(kv.value, "/") || strings.ContainsAny(kv.value, "*?["):
+			return kv.bad("the absolute path of one program")
+		}
+		*to(c) = kv.value
+		return nil
+	}
 }
 
 // limitNames makes a set of a list of resource limits.

@@ -100,6 +100,8 @@ type parser struct {
 
 	// Lines that name nodes are read when all nodes are known.
 	downLines, setLines, partitionLines [][]pair
+
+	cluster string // for %c in the names of included files
 }
 
 // Parse reads the file of that name with read, and what it includes. The error

@@ -224,3 +224,11 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestIncludesNamedByTheCluster: %c in the name of an included file.
+func TestIncludesNamedByTheCluster(t *testing.T) {
+	c, err := Parse("slurm.conf", files("ClusterName=odd\nInclude %c/nodes\n", "odd/nodes", "include %c.more", "odd/odd.more", "NodeName=n"))
+	if err != nil || len(c.Nodes) != 1 {
+		t.Errorf("%+v %v", c, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +23,7 @@ const (
 	Unreachable             // the cluster does not answer
 	Denied                  // the cluster answers, and does not let us
 	Internal                // a mistake of ours
+	Busy                    // --immediate was given, and what is wanted is in use
 )
 
 // Error is a failure as the user sees it. Message may have several lines; each
@@ -92,6 +94,27 @@ func ExitCode(err error) int {
 	default:
 		return 1
 	}
+}
+
+// ExitCodeFor is ExitCode where the environment says what errors end with:
+// SLURM_EXIT_IMMEDIATE for Busy, SLURM_EXIT_ERROR for what is refused otherwise.
+// What contradicts itself, cannot be read or has a code of its own keeps that.
+func ExitCodeFor(err error, environment func(name string) string) int {
+	var e *Error
+	if err == nil || !errors.As(err, &e) || e.Code != 0 {
+		return ExitCode(err)
+	}
+	name := "SLURM_EXIT_ERROR"
+	switch e.Kind {
+	case Usage, BadValue, Fatal, Internal:
+		return ExitCode(err)
+	case Busy:
+		name = "SLURM_EXIT_IMMEDIATE"
+	}
+	if n, err := strconv.Atoi(environment(name)); err == nil && n > 0 && n < 256 {
+		return n
+	}
+	return ExitCode(err)
 }
 
 // Print writes err to w as command cmd says it. A nil error prints nothing;

@@ -7,6 +7,28 @@ import (
 	"testing"
 )
 
+// TestExitCodeFor: what SLURM_EXIT_ERROR and SLURM_EXIT_IMMEDIATE change, as
+// asked of 22.05.8.
+func TestExitCodeFor(t *testing.T) {
+	set := func(name string) string {
+		return map[string]string{"SLURM_EXIT_ERROR": "42", "SLURM_EXIT_IMMEDIATE": "43"}[name]
+	}
+	for _, tt := range []struct {
+		err      error
+		want, no int
+	}{
+		{nil, 0, 0}, {New(Refused, "x"), 42, 1}, {New(Unreachable, "x"), 42, 1}, {New(Busy, "x"), 43, 1}, {New(Usage, "x"), 255, 255},
+		{New(BadValue, "x"), 255, 255}, {New(Fatal, "x"), 1, 1}, {&Error{Code: 7}, 7, 7}, {&Error{Code: 1}, 1, 1}, {errors.New("x"), 1, 1},
+	} {
+		if got := ExitCodeFor(tt.err, set); got != tt.want {
+			t.Errorf("%+v: %d, want %d", tt.err, got, tt.want)
+		}
+		if got := ExitCodeFor(tt.err, func(string) string { return "" }); got != tt.no {
+			t.Errorf("%+v, nothing set: %d, want %d", tt.err, got, tt.no)
+		}
+	}
+}
+
 func TestPrintAndExit(t *testing.T) {
 	plain := errors.New("broken")
 	tests := []struct {

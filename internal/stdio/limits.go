@@ -18,21 +18,10 @@ var limitNames = map[string]string{
 
 // Limits are the process's soft resource limits, by Slurm's names; empty where
 // the kernel does not tell. The Go runtime raises the number of open files of
-// this process, so that one is the parent's, which is the user's shell.
+// this process, so that one is what it was before (OpenFiles).
 func (p *Process) Limits() map[string]uint64 {
-	out := p.limitsOf("self")
-	if out == nil {
-		return nil
-	}
-	if n, ok := p.limitsOf(p.parent())["NOFILE"]; ok {
-		out["NOFILE"] = n
-	}
-	return out
-}
-
-func (p *Process) limitsOf(pid string) map[string]uint64 {
-	text, err := p.ReadFile("/proc/" + pid + "/limits")
-	if err != nil || pid == "" {
+	text, err := p.ReadFile("/proc/self/limits")
+	if err != nil {
 		return nil
 	}
 	out := map[string]uint64{}
@@ -53,19 +42,10 @@ func (p *Process) limitsOf(pid string) map[string]uint64 {
 			}
 		}
 	}
-	return out
-}
-
-// parent is the process id of the parent; empty: not known.
-func (p *Process) parent() string {
-	text, err := p.ReadFile("/proc/self/status")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(text)) {
-		if v, ok := strings.CutPrefix(line, "PPid:"); ok {
-			return strings.TrimSpace(v)
+	if out["NOFILE"] != 0 && p.OpenFiles != nil {
+		if n, ok := p.OpenFiles(); ok {
+			out["NOFILE"] = min(n, Unlimited)
 		}
 	}
-	return ""
+	return out
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/berth-hpc/berth/internal/filelimit"
 )
 
 // Streams are the three standard streams. Data goes to Out, talk to Err.
@@ -30,6 +32,9 @@ type Process struct {
 	Dir       func() (string, error) // current folder, absolute
 	Hostname  func() (string, error)
 	ReadFile  func(path string) ([]byte, error)
+	// OpenFiles is the limit of open files that the process was started with; nil:
+	// not known.
+	OpenFiles func() (soft uint64, ok bool)
 	Width     func() int // columns of the terminal at Out; 0: Out is no terminal
 
 	UID, GID int // real ids
@@ -114,6 +119,7 @@ func System() *Process {
 		Dir:       os.Getwd,
 		Hostname:  os.Hostname,
 		ReadFile:  os.ReadFile,
+		OpenFiles: filelimit.AtStart,
 		Width:     func() int { return terminalWidth(os.Stdout) },
 		UID:       os.Getuid(),
 		GID:       os.Getgid(),

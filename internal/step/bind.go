@@ -12,114 +12,179 @@ import (
 type Bind struct {
 	Verbose bool   `json:"verbose,omitempty"`
 	Kind    string `json:"kind,omitempty"` // BindAuto, ...
-	// List is what map_cpu and mask_cpu name, for each local task in turn.
+	// List is what the kinds with a list name, for each local task in turn.
 	List []string `json:"list,omitempty"`
+	// OneThread leaves all but one thread of each core alone.
+	OneThread bool `json:"oneThread,omitempty"`
 }
 
-// Kinds of Bind.
+// Kinds of Bind, as --cpu-bind has them.
 const (
-	BindAuto = ""     // each task to its share of the step's CPUs
-	BindNone = "none" // not at all
-	BindRank = "rank" // local task i to the step's CPU i
-	BindMap  = "map"  // to the CPUs named
-	BindMask = "mask" // to the masks named
+	BindAuto       = ""     // each task to its share of the step's CPUs
+	BindNone       = "none" // not at all
+	BindThreads    = "threads"
+	BindCores      = "cores"
+	BindSockets    = "sockets"
+	BindDomains    = "ldoms"     // NUMA nodes
+	BindRank       = "rank"      // local task i to the step's CPU i
+	BindRankDomain = "rank_ldom" // or NUMA node i
+	BindMap        = "map_cpu"   // to the CPUs named
+	BindMask       = "mask_cpu"  // to the masks named
+	BindMapDomain  = "map_ldom"  // as BindMap, NUMA nodes
+	BindMaskDomain = "mask_ldom" // as BindMask, NUMA nodes
 )
 
-var errBind = errors.New("no --cpu-bind")
+// Kinds of MemBind beside BindNone and BindRank.
+const (
+	BindLocal      = "local" // near the task's CPUs
+	BindMapMemory  = "map_mem"
+	BindMaskMemory = "mask_mem"
+)
+
+// bindWords are the words of --cpu-bind by what they mean.
+var bindWords = map[string]string{
+	"no": BindNone, "none": BindNone, "rank": BindRank, "rank_ldom": BindRankDomain, "map_cpu": BindMap, "mapcpu": BindMap,
+	"mask_cpu": BindMask, "maskcpu": BindMask, "map_ldom": BindMapDomain, "mask_ldom": BindMaskDomain,
+	"thread": BindThreads, "threads": BindThreads, "core": BindCores, "cores": BindCores, "socket": BindSockets, "sockets": BindSockets,
+	"ldom": BindDomains, "ldoms": BindDomains,
+}
+
+var errBind = errors.New("no binding")
 
 // ParseBind reads --cpu-bind (srun(1)). The error has no text for users.
 func ParseBind(text string) (b Bind, err error) {
 	for part := range strings.SplitSeq(protect(text), ",") {
-		name, list, has := strings.Cut(part, ":")
-		switch strings.ToLower(name) {
-		case "":
-		case "v", "verbose":
+		name, list, has := strings.Cut(strings.ToLower(part), ":")
+		switch kind, known := bindWords[name]; {
+		case known:
+			b.Kind, b.List = kind, nil
+		case name == "v" || name == "verbose":
 			b.Verbose = true
-		case "q", "quiet":
+		case name == "q" || name == "quiet":
 			b.Verbose = false
-		case "no", "none":
-			b.Kind = BindNone
-		case "rank":
-			b.Kind = BindRank
-		case "map_cpu", "mapcpu", "map_ldom":
-			b.Kind = BindMap
-		case "mask_cpu", "maskcpu", "mask_ldom":
-			b.Kind = BindMask
-		case "cores", "core", "threads", "thread", "sockets", "socket", "ldoms", "ldom", "rank_ldom", "boards", "board",
-			"yes", "one_thread", "autobind":
-			b.Kind = BindAuto
-		default:
+		case name == "one_thread":
+			b.OneThread = true
+		case name != "":
 			return b, errBind
 		}
-		if !has {
-			continue
-		}
-		for _, item := range strings.Split(list, "\x00") {
-			item, times, many := strings.Cut(item, "*")
-			n := 1
-			if many {
-				if n, err = strconv.Atoi(times); err != nil || n < 1 || n > 1<<16 {
-					return b, errBind
-				}
-			}
-			switch b.Kind {
-			case BindMap:
-				_, err = strconv.ParseUint(item, 0, 16)
-			case BindMask:
-				_, err = MaskCPUs(item)
-			}
-			if err != nil {
-				return b, errBind
-			}
-			for range n {
-				b.List = append(b.List, item)
+		if has {
+			if b.List, err = bindList(list, strings.HasPrefix(b.Kind, "mask")); err != nil {
+				return b, err
 			}
 		}
 	}
-	if (b.Kind == BindMap || b.Kind == BindMask) && len(b.List) == 0 {
+	if strings.HasPrefix(b.Kind, "ma") == (len(b.List) == 0) {
 		return b, errBind
 	}
 	return b, nil
 }
 
-// protect hides the commas of a list from those between the words.
-func protect(text string) string {
-	head, list, ok := strings.Cut(text, ":")
-	if !ok {
-		return text
+// bindList reads the entries of a list, each as often as it says (*N).
+func bindList(text string, masks bool) (list []string, err error) {
+	for _, item := range strings.Split(text, protected) {
+		item, times, many := strings.Cut(item, "*")
+		n := 1
+		if many {
+			if n, err = strconv.Atoi(times); err != nil || n < 1 || n > 1<<16 {
+				return nil, errBind
+			}
+		}
+		if masks {
+			_, err = MaskCPUs(item)
+		} else {
+			_, err = strconv.ParseUint(item, 0, 16)
+		}
+		if err != nil {
+			return nil, errBind
+		}
+		for range n {
+			list = append(list, item)
+		}
 	}
-	return head + ":" + strings.ReplaceAll(list, ",", "\x00")
+	return list, nil
 }
 
-// CPUs are the CPUs that local task number local is to be bound to, of those
-// of the step on its node; nil: it is not bound. per is CPUs for each task.
-func (b *Bind) CPUs(ids []int, local, tasks, per int) []int {
-	switch b.Kind {
-	case BindNone:
-		return nil
-	case BindRank:
-		if len(ids) == 0 {
-			return nil
+// protected stands for a comma within a list.
+const protected = "\x00"
+
+// protect hides the commas of a list from those between the words: the ones
+// that a digit follows.
+func protect(text string) string {
+	b := []byte(text)
+	list := false
+	for i, c := range b {
+		switch {
+		case c == ':':
+			list = true
+		case c == ',' && list && i+1 < len(b) && b[i+1] >= '0' && b[i+1] <= '9':
+			b[i] = protected[0]
+		case c == ',':
+			list = false
 		}
-		return []int{ids[local%len(ids)]}
-	case BindMap:
-		n, err := strconv.ParseUint(b.List[local%len(b.List)], 0, 16)
-		if err != nil {
-			return nil
-		}
-		return []int{int(n)}
-	case BindMask:
-		cpus, err := MaskCPUs(b.List[local%len(b.List)])
-		if err != nil {
-			return nil
-		}
-		return cpus
 	}
-	if tasks*per <= len(ids) {
-		return ids[local*per : (local+1)*per]
-	}
-	return ids
+	return string(b)
 }
+
+// Named is what the list says for local task number local: the numbers of CPUs
+// or NUMA nodes.
+func (b *Bind) Named(local int) []int { return named(b.Kind, b.List, local) }
+
+func named(kind string, list []string, local int) []int {
+	if len(list) == 0 {
+		return nil
+	}
+	item := list[local%len(list)]
+	if strings.HasPrefix(kind, "mask") {
+		ids, _ := MaskCPUs(item) // it was read before
+		return ids
+	}
+	n, err := strconv.ParseUint(item, 0, 16)
+	if err != nil {
+		return nil
+	}
+	return []int{int(n)}
+}
+
+// MemBind is --mem-bind, read.
+type MemBind struct {
+	Given   string   `json:"given,omitempty"` // empty: there was none
+	Verbose bool     `json:"verbose,omitempty"`
+	Prefer  bool     `json:"prefer,omitempty"`
+	Sort    bool     `json:"sort,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	List    []string `json:"list,omitempty"`
+}
+
+// ParseMemBind reads --mem-bind in the form in which Slurm shows it (package
+// value). The error has no text for users.
+func ParseMemBind(text string) (b MemBind, err error) {
+	b.Given = text
+	for part := range strings.SplitSeq(protect(text), ",") {
+		name, list, has := strings.Cut(part, ":")
+		switch name {
+		case "", "unset", "quiet", "nosort":
+		case "verbose":
+			b.Verbose = true
+		case "prefer":
+			b.Prefer = true
+		case "sort":
+			b.Sort = true
+		case BindNone, BindRank, BindLocal, BindMapMemory, BindMaskMemory:
+			b.Kind = name
+		default:
+			return b, errBind
+		}
+		if has {
+			if b.List, err = bindList(list, b.Kind == BindMaskMemory); err != nil {
+				return b, err
+			}
+		}
+	}
+	return b, nil
+}
+
+// Named is what the list says for local task number local: NUMA nodes.
+func (b *MemBind) Named(local int) []int { return named(b.Kind, b.List, local) }
 
 // MaskCPUs reads a mask in hexadecimal.
 func MaskCPUs(text string) ([]int, error) {

@@ -32,11 +32,13 @@ const (
 	FrameCollected Type = 12 // Collective: the end of a PMIx fence, with what all gave
 	FrameModex     Type = 13 // Modex, for the node of the frame's task; goes both ways
 
-	FrameSample Type = 14 // nothing: FrameSampled is wanted
+	FrameSample Type = 14 // nothing: FrameSampled is wanted; with FlagGPUs also what GPUs do
+	FrameTail   Type = 15 // Tail, in place of a Request
+	FrameJoin   Type = 48 // Join: starts a step that is a part of a larger one
 
 	FrameCreated     Type = 16 // Created
 	FrameWaiting     Type = 17 // text: why the step does not start yet
-	FrameRefused     Type = 18 // text: why there will be no step
+	FrameRefused     Type = 18 // text: why there will be no step; the flags are srun's exit code, 0 for 1
 	FrameStarted     Type = 19 // Started
 	FrameStdout      Type = 20 // bytes of one task
 	FrameStderr      Type = 21
@@ -53,6 +55,8 @@ const (
 	FrameCollect     Type = 32 // Collective: a part of a PMIx fence
 	FrameSampled     Type = 33 // []Sampled: what tasks of one node use now
 	FrameUsage       Type = 34 // Usage: the answer to a Query, for one step
+	FrameTailed      Type = 35 // Tailed: what the FrameStdouts after it are
+	FrameLasting     Type = 36 // Lasting
 )
 
 // AllTasks in Frame.Task means every task of the step.
@@ -81,6 +85,9 @@ const headerSize = 10
 // task's stream ended there.
 const FlagPartial uint8 = 1
 
+// FlagGPUs on FrameSample: what the GPUs do is wanted, too.
+const FlagGPUs uint8 = 1
+
 // ErrFrame is wrapped by errors about bytes that are no frame.
 var ErrFrame = errors.New("malformed frame")
 
@@ -104,7 +111,7 @@ func (f *Frame) Decode(v any) error {
 // limit is the longest payload of a type; 0: unknown type.
 func limit(t Type) uint32 {
 	switch t {
-	case FrameRequest, FrameLaunch, FrameFence, FrameRelease, FramePMIx, FramePMIxReady:
+	case FrameRequest, FrameLaunch, FrameFence, FrameRelease, FramePMIx, FramePMIxReady, FrameJoin:
 		return MaxLaunch
 	case FrameCollect, FrameCollected, FrameModex:
 		return MaxModex
@@ -113,7 +120,7 @@ func limit(t Type) uint32 {
 	case FrameStdinEOF, FrameStdinAck, FrameStdinClosed, FrameDone, FrameSample:
 		return 16
 	case FrameOpen, FrameSignal, FrameWindow, FrameAttach, FrameQuery, FrameCreated, FrameWaiting, FrameRefused, FrameStarted, FrameExit,
-		FrameNotice, FrameNodeLost, FrameAborted, FrameAbort, FrameSampled, FrameUsage:
+		FrameNotice, FrameNodeLost, FrameAborted, FrameAbort, FrameSampled, FrameUsage, FrameTail, FrameTailed, FrameLasting:
 		return MaxMessage
 	}
 	return 0
@@ -129,13 +136,17 @@ type Conn struct {
 	w   *bufio.Writer
 	err error
 
-	c io.Closer
+	c io.ReadWriteCloser
 }
 
 // NewConn makes a Conn of a connection, which it owns from then on.
 func NewConn(c io.ReadWriteCloser) *Conn {
 	return &Conn{r: bufio.NewReaderSize(c, 32<<10), w: bufio.NewWriterSize(c, 80<<10), c: c}
 }
+
+// Raw is the connection, for another protocol that follows. What has come is
+// read from r. The Conn must not be used any more.
+func (c *Conn) Raw() (conn io.ReadWriteCloser, r io.Reader) { return c.c, c.r }
 
 // Close ends the connection; blocked calls return.
 func (c *Conn) Close() error { return c.c.Close() }

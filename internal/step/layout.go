@@ -2,7 +2,6 @@ package step
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -16,14 +15,31 @@ type Shape struct {
 	NodeList     []string `json:"nodeList,omitempty"`
 	Exclude      []string `json:"exclude,omitempty"`
 	Relative     int32    `json:"relative,omitempty"` // first node, plus one
-	Overcommit   bool     `json:"overcommit,omitempty"`
-	Distribution string   `json:"distribution,omitempty"`
+	// NodesGiven: Nodes is not that of the job.
+	NodesGiven   bool   `json:"nodesGiven,omitempty"`
+	Overcommit   bool   `json:"overcommit,omitempty"`
+	Distribution string `json:"distribution,omitempty"`
 	// Hosts names the node of each task, with the distribution "arbitrary".
 	Hosts []string `json:"hosts,omitempty"`
 	// Memory that the step is to have to itself, in MiB, by node or by CPU; 0:
 	// it does not say, and takes none from other steps.
 	MemPerNode int64 `json:"memPerNode,omitempty"`
 	MemPerCPU  int64 `json:"memPerCPU,omitempty"`
+	// GPUs that the step is to have to itself: in all, by node or by task; 0:
+	// it does not say, and sees those of the job. NoGPUs: it wants none.
+	GPUs        int32 `json:"gpus,omitempty"`
+	GPUsPerNode int32 `json:"gpusPerNode,omitempty"`
+	GPUsPerTask int32 `json:"gpusPerTask,omitempty"`
+	NoGPUs      bool  `json:"noGPUs,omitempty"`
+	// GRES are the other generic resources that the step is to have to itself.
+	GRES []GRES `json:"gres,omitempty"`
+}
+
+// GRES is so much of a kind of generic resource on each node.
+type GRES struct {
+	Name  string `json:"name"`
+	Type  string `json:"type,omitempty"` // empty: any
+	Count int64  `json:"count"`
 }
 
 // Needs is the memory that the step takes on a node where it has so many CPUs.
@@ -92,7 +108,10 @@ const MaxTasks = 1 << 18
 
 // Impossible is an error of Plan: the step can never run in this job. Line is
 // Slurm's text behind "srun: error: ".
-type Impossible struct{ Line []string }
+type Impossible struct {
+	Line []string
+	Code uint8 // srun's exit code; 0: 1
+}
 
 func (e *Impossible) Error() string { return strings.Join(e.Line, "; ") }
 
@@ -121,6 +140,9 @@ func Plan(jobID int64, nodes []Node, s *Shape, exact, overlap bool) (l *Layout, 
 	}
 	want := s.want(len(nodes))
 	tasks := s.tasks(want)
+	if first := s.Relative - 1; first > 0 && int(first+want) > len(nodes) {
+		return nil, false, s.beyond(first, want, len(nodes))
+	}
 	if int(want) > len(allowed) {
 		return nil, false, tooFew(len(allowed), want, len(s.Exclude) > 0)
 	}
@@ -146,12 +168,25 @@ func (s *Shape) tooMuch(nodes []Node, allowed []int32, want, cpus int32, exact b
 	return ReasonProcessors
 }
 
+// beyond refuses nodes behind the last one.
+func (s *Shape) beyond(first, want int32, have int) error {
+	option := "SLURM_JOB_NUM_NODES"
+	if s.NodesGiven {
+		option = "--nodes"
+	}
+	return &Impossible{Line: []string{fmt.Sprintf(
+		"--relative and %s option incompatible with count of allocated nodes (%d+%d>%d)", option, first, want, have)}}
+}
+
 func tooFew(have int, want int32, excluded bool) error {
 	e := &Impossible{}
+	if excluded && have == 0 {
+		return &Impossible{Line: []string{"Hostlist is empty!  Can't run job."}}
+	}
+	e.Line = append(e.Line, fmt.Sprintf("Only allocated %d nodes asked for %d", have, want))
 	if excluded {
 		e.Line = append(e.Line, "Are required nodes explicitly excluded?")
 	}
-	e.Line = append(e.Line, fmt.Sprintf("Only allocated %d nodes asked for %d", have, want))
 	return e
 }
 
@@ -256,110 +291,4 @@ func pick(nodes []Node, allowed []int32, s *Shape, want, cpus int32, exact, igno
 		}
 	}
 	return chosen
-}
-
-// arrange distributes tasks over the chosen nodes. How many each gets is
-// decided by dealing them out in turn, as far as the node has CPUs; which they
-// are depends on the distribution.
-func arrange(nodes []Node, chosen []int32, s *Shape, tasks, per int32) *Layout {
-	capacity := make([]int32, len(chosen))
-	for k, i := range chosen {
-		capacity[k] = max(nodes[i].CPUs/per, 1)
-		if s.TasksPerNode > 0 {
-			capacity[k] = s.TasksPerNode
-		}
-	}
-	l := &Layout{Nodes: chosen, Tasks: make([][]uint32, len(chosen)), Count: uint32(tasks)}
-	kind, size := distribution(s.Distribution)
-	if kind == "arbitrary" && len(s.Hosts) > 0 {
-		return arbitrary(nodes, l, s.Hosts)
-	}
-	if kind == "plane" {
-		deal(l, capacity, tasks, size)
-		return withTasks(l)
-	}
-	if packed(s.Distribution) {
-		deal(l, capacity, tasks, tasks) // one node full after the other
-		return withTasks(l)
-	}
-	deal(l, capacity, tasks, 1)
-	if kind != "cyclic" {
-		next := uint32(0)
-		for _, of := range l.Tasks {
-			for j := range of {
-				of[j] = next
-				next++
-			}
-		}
-	}
-	return l
-}
-
-// packed tells whether nodes are to be filled one after the other (-m Pack).
-func packed(text string) bool {
-	for part := range strings.SplitSeq(text, ",") {
-		if strings.EqualFold(part, "pack") {
-			return true
-		}
-	}
-	return false
-}
-
-// arbitrary gives task i the node hosts[i]; tasks beyond the list go on with
-// its last node.
-func arbitrary(nodes []Node, l *Layout, hosts []string) *Layout {
-	at := make(map[string]int, len(l.Nodes))
-	for k, i := range l.Nodes {
-		at[nodes[i].Name] = k
-	}
-	for t := range l.Count {
-		if k, ok := at[hosts[min(int(t), len(hosts)-1)]]; ok {
-			l.Tasks[k] = append(l.Tasks[k], t)
-		}
-	}
-	return withTasks(l)
-}
-
-// withTasks drops the nodes that got no task, which large planes can leave.
-func withTasks(l *Layout) *Layout {
-	out := &Layout{Count: l.Count}
-	for k, tasks := range l.Tasks {
-		if len(tasks) > 0 {
-			out.Nodes = append(out.Nodes, l.Nodes[k])
-			out.Tasks = append(out.Tasks, tasks)
-		}
-	}
-	return out
-}
-
-// deal gives size tasks in turn to every node that has room, and goes on
-// without regard to room when no node has any.
-func deal(l *Layout, capacity []int32, tasks, size int32) {
-	next := int32(0)
-	for full := false; next < tasks; {
-		moved := false
-		for k := range l.Tasks {
-			for range size {
-				if next < tasks && (full || int32(len(l.Tasks[k])) < capacity[k]) {
-					l.Tasks[k] = append(l.Tasks[k], uint32(next))
-					next++
-					moved = true
-				}
-			}
-		}
-		full = full || !moved
-	}
-}
-
-// distribution reads the first part of --distribution.
-func distribution(text string) (kind string, size int32) {
-	text, _, _ = strings.Cut(text, ",")
-	text, _, _ = strings.Cut(text, ":")
-	if n, ok := strings.CutPrefix(text, "plane="); ok {
-		size, err := strconv.ParseInt(n, 10, 32)
-		if err == nil && size > 0 {
-			return "plane", int32(size)
-		}
-	}
-	return strings.ToLower(text), 1
 }

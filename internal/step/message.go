@@ -9,11 +9,31 @@ import (
 const (
 	KindClient = "client"
 	KindLaunch = "launch"
+	// KindLasting is a client that comes again when its connection breaks.
+	KindLasting = "lasting"
 )
 
 // Open is the first message on a connection.
 type Open struct {
 	Kind string `json:"kind"`
+	// Token, of KindLasting, is that of the stream that goes on; empty: a new
+	// one. Has is how many bytes of it have come so far.
+	Token string `json:"token,omitempty"`
+	Has   uint64 `json:"has,omitempty"`
+	// Client is what the API role calls who opens a new stream (wire.AttachClient);
+	// empty: nothing.
+	Client string `json:"client,omitempty"`
+}
+
+// Lasting is the answer to an Open of KindLasting; package resume is spoken
+// from then on.
+type Lasting struct {
+	Token string `json:"token,omitempty"`
+	Has   uint64 `json:"has,omitempty"`
+	Grace int32  `json:"grace,omitempty"` // seconds that the client may stay away
+	// SrunProlog and SrunEpilog are the site's, as in wire.Site.
+	SrunProlog string `json:"srunProlog,omitempty"`
+	SrunEpilog string `json:"srunEpilog,omitempty"`
 }
 
 // Request asks the coordinator for a step.
@@ -25,6 +45,10 @@ type Request struct {
 	Named bool   `json:"named,omitempty"`
 
 	Shape Shape `json:"shape"`
+
+	// Part: the step is one of several, in the components of a heterogeneous
+	// job, that are to be as one. It starts when a Join says what they are.
+	Part bool `json:"part,omitempty"`
 
 	Hidden    bool   `json:"hidden,omitempty"`    // no step that anybody sees or that has a number
 	Exact     bool   `json:"exact,omitempty"`     // take the CPUs asked for, not the whole nodes
@@ -45,6 +69,29 @@ type Request struct {
 	// For the tasks' environment, as given.
 	GPUsPerTask string `json:"gpusPerTask,omitempty"`
 	CPUBind     string `json:"cpuBind,omitempty"`
+	PreserveEnv bool   `json:"preserveEnv,omitempty"`
+	// NoKill: the step goes on without a node that is lost.
+	NoKill bool `json:"noKill,omitempty"`
+
+	// OOMKillStep is --oom-kill-step; nil: as the job says.
+	OOMKillStep *bool `json:"oomKillStep,omitempty"`
+
+	// Container is what the step asks of its container, as job.Batch.Container
+	// has it: steps run in those of their job.
+	Container map[string]string `json:"container,omitempty"`
+
+	// Ports is how many ports the step wants to itself, on all of its nodes the
+	// same; 0: one more than it has tasks on any node; nil: none.
+	Ports *int32 `json:"ports,omitempty"`
+}
+
+// Join describes the whole to one of its parts: where the part's tasks and
+// nodes begin, and all nodes, with the tasks' numbers in the whole.
+type Join struct {
+	StepID    int32          `json:"stepID"` // wanted; a part where it is taken keeps its own
+	FirstTask uint32         `json:"firstTask"`
+	FirstNode int32          `json:"firstNode"`
+	Nodes     []env.StepNode `json:"nodes"`
 }
 
 // Command is what every task of a step runs, and with which files.
@@ -77,6 +124,9 @@ type Command struct {
 	// Program is the pattern of a path (as Output) of what is executed in place
 	// of Args[0]; empty: Args[0] is.
 	Program string `json:"program,omitempty"`
+	// Libraries: beside Program is a folder with its shared objects, called as
+	// Program with LibrariesSuffix.
+	Libraries bool `json:"libraries,omitempty"`
 	// TaskProlog and TaskEpilog are programs that the agents run before and
 	// after each task; empty: none.
 	TaskProlog string `json:"taskProlog,omitempty"`
@@ -88,13 +138,21 @@ type Command struct {
 	// Terminal gives task 0 a terminal of that size (--pty); the other tasks
 	// read and write /dev/null.
 	Terminal *WindowSize `json:"terminal,omitempty"`
-	// Bind pins tasks to CPUs where the node has those given to the job.
-	Bind bool `json:"bind,omitempty"`
-	// CPUBind says how, with Bind, and whether to say so.
-	CPUBind Bind `json:"cpuBind,omitzero"`
+	// CPUBind and MemBind say which CPUs tasks run on and where their memory
+	// comes from, and whether to say so.
+	CPUBind Bind    `json:"cpuBind,omitzero"`
+	MemBind MemBind `json:"memBind,omitzero"`
 	// GPUBind is --gpu-bind as given.
 	GPUBind string `json:"gpuBind,omitempty"`
+	// WaitForChildren: a task lasts as long as any process that it has started.
+	WaitForChildren bool `json:"waitForChildren,omitempty"`
+	// OOMKillStep ends all tasks when the kernel kills a process for memory. The
+	// coordinator sets it, by Request.OOMKillStep.
+	OOMKillStep bool `json:"oomKillStep,omitempty"`
 }
+
+// LibrariesSuffix ends the name of the folder of a program's shared objects.
+const LibrariesSuffix = "_libs"
 
 // WindowSize is the size of a terminal, in characters.
 type WindowSize struct {
@@ -113,6 +171,8 @@ type Receive struct {
 	// Compressed: the input is the file as zstd's frames (RFC 8878). Size and
 	// Sum are the file's.
 	Compressed bool `json:"compressed,omitempty"`
+	// Parents: folders of Path that are not there are made.
+	Parents bool `json:"parents,omitempty"`
 	// Pattern: %s (the step) and %N (the node) in Path stand for what they do
 	// in names of output files.
 	Pattern bool `json:"pattern,omitempty"`
@@ -148,6 +208,11 @@ type NodeTasks struct {
 	CPUIDs string `json:"cpuIDs,omitempty"`
 	// PerTask is CPUs of one task.
 	PerTask int32 `json:"perTask"`
+	// GPUs are the numbers of those that the step has there; nil: all of the
+	// job's.
+	GPUs []int `json:"gpus,omitempty"`
+	// NoGPUs: it has none.
+	NoGPUs bool `json:"noGPUs,omitempty"`
 }
 
 // Signal is sent to the tasks of a step. With Terminate the tasks get SIGCONT
@@ -159,6 +224,10 @@ type Signal struct {
 	// Reason, of Terminate, as the notice says it: "", "DUE TO TIME LIMIT".
 	Reason string `json:"reason,omitempty"`
 }
+
+// AtOnce as Signal.KillWait: SIGKILL and nothing before. A client asks for that
+// with Terminate and SIGKILL.
+const AtOnce = -1
 
 // Attach asks to see a step that runs (sattach). Stdin: what comes is passed on
 // to its tasks.
@@ -172,6 +241,34 @@ type Attach struct {
 // run, the batch script (wire.StepBatch) among them.
 type Query struct {
 	Steps []int32 `json:"steps,omitempty"`
+	// GPUs: what the GPUs do is wanted as well, which takes longer.
+	GPUs bool `json:"gpus,omitempty"`
+}
+
+// GPU is what a GPU does now. A negative number is not known.
+type GPU struct {
+	Node   string `json:"node"`
+	Index  int32  `json:"index"` // on its node
+	UUID   string `json:"uuid,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Busy   int32  `json:"busy"`   // percent of the time
+	Memory int64  `json:"memory"` // bytes in use
+	Total  int64  `json:"total"`  // bytes
+}
+
+// Tail asks for a file that the batch script writes to, and for what is added
+// to it until the job is over.
+type Tail struct {
+	Errors bool `json:"errors,omitempty"` // standard error
+	// Most is how many bytes before the end of the file are wanted; 0: all.
+	Most int64 `json:"most,omitempty"`
+}
+
+// Tailed says what follows: the file from a place on. It comes again when the
+// file was cut.
+type Tailed struct {
+	Path string `json:"path"`
+	From int64  `json:"from"` // bytes
 }
 
 // Sampled is what a task has used so far, and its processes.
@@ -179,12 +276,15 @@ type Sampled struct {
 	Task uint32  `json:"task"`
 	Used Used    `json:"used"`
 	PIDs []int32 `json:"pids,omitempty"`
+	// GPUs of the task's node, with the first of its tasks.
+	GPUs []GPU `json:"gpus,omitempty"`
 }
 
 // Usage is what a step uses. PIDs are its processes on each of its nodes.
 type Usage struct {
 	Record wire.StepRecord `json:"record"`
 	PIDs   [][]int32       `json:"pids"`
+	GPUs   []GPU           `json:"gpus,omitempty"`
 }
 
 // Created tells the client about its step.

@@ -30,12 +30,14 @@ func Describe(file *os.File) (*Receive, error) {
 
 // SendFile has every node of a job make a file of what it reads, in a step that
 // nobody sees and whose number it returns. conn is new and stays the caller's.
-// Lines about nodes that failed, as Slurm words them, go to say. The error is
-// *Impossible where there was no step.
-func SendFile(conn *Conn, jobID int64, file io.Reader, r *Receive, say func(line string)) (id int32, failed bool, err error) {
+// Lines about nodes that failed, as Slurm words them, go to say. code is the
+// exit code: the number of the system's error on a node, 1 where it has none, 0
+// where every node has the file. The error is *Impossible where there was no
+// step.
+func SendFile(conn *Conn, jobID int64, file io.Reader, r *Receive, say func(line string)) (id int32, code int, err error) {
 	c, err := askFile(conn, jobID, r)
 	if err != nil {
-		return 0, true, err
+		return 0, 1, err
 	}
 	tasks := make([]uint32, c.Tasks)
 	for t := range tasks {
@@ -56,14 +58,17 @@ func SendFile(conn *Conn, jobID int64, file io.Reader, r *Receive, say func(line
 			}
 		case FrameExit:
 			var e Exit
-			failed = f.Decode(&e) != nil || e.Status != 0 || failed
+			if f.Decode(&e) != nil {
+				e.Status = 1 << 8
+			}
+			code = max(code, Code(e.Status))
 		case FrameNodeLost:
-			failed = true
+			code = max(code, 1)
 			say("a node of the job was lost")
 		}
 		return nil
 	})
-	return c.StepID, failed || err != nil, err
+	return c.StepID, code, err
 }
 
 func trimmed(b []byte) string {

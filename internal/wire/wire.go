@@ -30,6 +30,7 @@ const (
 	AnnotationSockets  = "berth.hpc/sockets"
 	AnnotationCores    = "berth.hpc/cores-per-socket"
 	AnnotationThreads  = "berth.hpc/threads-per-core"
+	AnnotationWeight   = "berth.hpc/weight"    // of the node: lighter ones are taken first
 	AnnotationState    = "berth.hpc/state"     // "drain", "down"
 	AnnotationReason   = "berth.hpc/reason"    // why, by whom, when: "text [user@2026-01-02T03:04:05]"
 	AnnotationComment  = "berth.hpc/comment"   // scontrol update nodename=... comment=
@@ -40,6 +41,9 @@ const (
 	// number of nodes before its first; a pod's index among the job's nodes
 	// is this plus its completion index.
 	AnnotationNodeOffset = "berth.hpc/node-offset"
+	// AnnotationNodes, in its place, lists the indexes (NodeAt) where they do not
+	// follow each other; the completion index is the place in the list.
+	AnnotationNodes = "berth.hpc/nodes"
 
 	// Finalizer on BatchJobs: the keeper removes it when nothing of the job
 	// is left and the job is accounted for.
@@ -80,6 +84,11 @@ const (
 // node.
 const AttachProtocol = "berth-step"
 
+// AttachClient is the parameter of such a request with what the client calls
+// itself (step.Open's Client): the agent is told of it when it is known that the
+// client has hung up.
+const AttachClient = "client"
+
 // JobEvent is one line of what jobs/ID/attach tells about a job that is waited
 // for. Empty lines are signs of life.
 type JobEvent struct {
@@ -100,12 +109,15 @@ const (
 	EnvJobID      = "BERTH_JOB_ID"
 	EnvAttempt    = "BERTH_ATTEMPT"
 	EnvNodeOffset = "BERTH_NODE_OFFSET"    // plus EnvPodIndex: the node's index
+	EnvNodes      = "BERTH_NODES"          // in its place: as AnnotationNodes
 	EnvPodIndex   = "JOB_COMPLETION_INDEX" // set by the Job controller
 	EnvNodeName   = "BERTH_NODE_NAME"      // short name of the planned node, by pod admission
 	EnvPodIP      = "BERTH_POD_IP"         // status.podIP by the downward API
 	EnvAPI        = "BERTH_API"            // https://host:port of the API role, comma-separated
 	EnvAPICA      = "BERTH_API_CA"         // PEM, base64
-	EnvBinDir     = "BERTH_BIN"            // folder of agent, berth and the Slurm-named links
+	EnvSrunProlog = "BERTH_SRUN_PROLOG"    // path of the site's SrunProlog
+	EnvSrunEpilog = "BERTH_SRUN_EPILOG"
+	EnvBinDir     = "BERTH_BIN" // folder of agent, berth and the Slurm-named links
 
 	// EnvStepSocket tells the job's processes where node's agent listens
 	// (a unix socket); srun inside a job dials it.
@@ -140,6 +152,10 @@ const (
 	// DefaultBinDir is where the agent's folder is mounted unless a Partition
 	// says otherwise.
 	DefaultBinDir = "/berth/bin"
+
+	// RunDir is a folder of the pod's own, on kubelets, from which programs can
+	// be run: an image may have no folder that the user may write to.
+	RunDir = "/berth/run"
 )
 
 // The agents' side of the API role: JSON over HTTPS, bearer token of the pod.
@@ -207,6 +223,9 @@ type Welcome struct {
 	// Array: the array the job is a task of; nil: none.
 	Array *ArrayTask `json:"array,omitempty"`
 
+	// Site are the programs that the site runs around jobs; nil: none.
+	Site *Site `json:"site,omitempty"`
+
 	// Job is the neutral Job (translate/job.Job) as JSON. Script and
 	// Environment are those of the BatchJob, still compressed; the batch host
 	// alone gets them.
@@ -218,6 +237,18 @@ type Welcome struct {
 	// the job use it with the pod's token and CA).
 	KubeHost  string `json:"kubeHost,omitempty"`
 	Namespace string `json:"namespace"`
+}
+
+// Site are the site's programs around jobs, each a path or the text of a script
+// ("#!..."); empty: none. Timeout bounds Prolog and Epilog, in seconds.
+type Site struct {
+	Prolog     string `json:"prolog,omitempty"`
+	Epilog     string `json:"epilog,omitempty"`
+	TaskProlog string `json:"taskProlog,omitempty"`
+	TaskEpilog string `json:"taskEpilog,omitempty"`
+	SrunProlog string `json:"srunProlog,omitempty"`
+	SrunEpilog string `json:"srunEpilog,omitempty"`
+	Timeout    int32  `json:"timeout"`
 }
 
 // HetComponent is one component of a heterogeneous job.
@@ -285,6 +316,9 @@ const (
 	// CommandComplete ends a job without a script: what it was made for is
 	// over, with Status and Code as its exit code (wait(2)'s two parts).
 	CommandComplete = "complete"
+	// CommandHungUp tells that Client, whose connection the agent has lost, will
+	// not come back for it.
+	CommandHungUp = "hungup"
 )
 
 // Command is something the API role wants the batch host's agent to do.
@@ -301,6 +335,8 @@ type Command struct {
 	// EndTime of a limit, Unix seconds; 0: none. Text of a notify.
 	EndTime int64  `json:"endTime,omitempty"`
 	Text    string `json:"text,omitempty"`
+	// Client of a hungup, as step.Open names it.
+	Client string `json:"client,omitempty"`
 	// Reason of a terminate, as the job's output names it: "CANCELLED",
 	// "TIMEOUT", "PREEMPTED", "REQUEUE", "NODE_FAIL".
 	Reason string `json:"reason,omitempty"`
@@ -308,9 +344,12 @@ type Command struct {
 
 // Report kinds.
 const (
-	ReportStarted = "started" // the batch script runs
-	ReportEnded   = "ended"   // the batch script and all steps are over
-	ReportFailed  = "failed"  // the job could not be started; Message says why
+	ReportEnded  = "ended"  // the batch script and all steps are over
+	ReportFailed = "failed" // the job could not be started; Message says why
+	// The site's prolog or epilog failed on the agent's node, which need not be
+	// the batch host; Message says how.
+	ReportProlog = "prolog"
+	ReportEpilog = "epilog"
 )
 
 // Report is what the batch host's agent tells about its job.
@@ -335,6 +374,8 @@ type Report struct {
 	// Empty: none did.
 	LostNode string `json:"lostNode,omitempty"`
 	LostFor  int64  `json:"lostFor,omitempty"` // nanoseconds
+	// Steps is what no StepReport has told yet.
+	Steps []StepRecord `json:"steps,omitempty"`
 }
 
 // Numbers of steps that are none of srun's (Slurm shows them as names).

@@ -4,10 +4,13 @@
 package asuser
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +27,10 @@ type User struct {
 // killed by the user, and the process with it. The thread ends with f. f must
 // not start goroutines that need the rights, for they run elsewhere.
 //
+// Where Many calls for a user hang already it gives up with ErrBusy: a home on a dead file
+// server costs a thread for each of them, and a process that has too many
+// threads is ended by Go's runtime, with everybody's sessions.
+//
 // A server that is not root can act for nobody but itself; then f runs as the
 // server if the user is the server's own, and is refused otherwise.
 func Do(u User, f func() error) error {
@@ -31,8 +38,12 @@ func Do(u User, f func() error) error {
 	if !root && u.UID != os.Geteuid() {
 		return fmt.Errorf("cannot act as uid %d: the server runs as uid %d", u.UID, os.Geteuid())
 	}
+	if !enter(u.UID) {
+		return ErrBusy
+	}
 	result := make(chan error, 1)
 	go func() {
+		defer leave(u.UID)
 		// Not unlocked: the thread has lost its rights and must not serve
 		// anybody else, so the runtime ends it with the goroutine.
 		runtime.LockOSThread()
@@ -47,6 +58,62 @@ func Do(u User, f func() error) error {
 		result <- err
 	}()
 	return <-result
+}
+
+// Wait runs f, which may hang on a file of the user's, with the server's own
+// rights, and counts it among the user's calls.
+func Wait(u User, f func() error) error {
+	if !enter(u.UID) {
+		return ErrBusy
+	}
+	defer leave(u.UID)
+	return f()
+}
+
+// Nobody is the UID in a User whose calls of Wait are for no user.
+const Nobody = -1
+
+// ErrBusy says that what was begun for the user before has not ended.
+var ErrBusy = errors.New("too many file operations of this user's wait already")
+
+// Many is how many calls may run for one user, and all for all users. Who comes
+// later waits for patience.
+const (
+	Many = 32
+	all  = 4096
+)
+
+// patience is replaced by tests.
+var patience = 5 * time.Second
+
+var (
+	running = make(chan struct{}, all)
+	byUser  sync.Map // chan struct{} by uid
+)
+
+// enter finds the call a place, or gives up.
+func enter(uid int) bool {
+	own, _ := byUser.LoadOrStore(uid, make(chan struct{}, Many))
+	end := time.NewTimer(patience)
+	defer end.Stop()
+	select {
+	case own.(chan struct{}) <- struct{}{}:
+	case <-end.C:
+		return false
+	}
+	select {
+	case running <- struct{}{}:
+		return true
+	case <-end.C:
+		<-own.(chan struct{})
+		return false
+	}
+}
+
+func leave(uid int) {
+	own, _ := byUser.Load(uid)
+	<-own.(chan struct{})
+	<-running
 }
 
 // unshare is replaced by tests.

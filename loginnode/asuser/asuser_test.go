@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,5 +60,42 @@ func TestDoChangesOneThreadForAWhile(t *testing.T) {
 		if uid := <-done; uid != 0 {
 			t.Fatalf("a thread of the process has uid %d", uid)
 		}
+	}
+}
+
+// Who has files on a server that is dead costs a bounded number of threads, and
+// nobody else anything.
+func TestWhatHangsForOneUserIsBounded(t *testing.T) {
+	u := User{UID: os.Geteuid(), GID: os.Getegid()}
+	t.Cleanup(func(was time.Duration) func() { return func() { patience = was } }(patience))
+	patience = time.Minute
+	dead := make(chan struct{})
+	var began, ended sync.WaitGroup
+	for range Many {
+		began.Add(1)
+		ended.Add(1)
+		go func() {
+			defer ended.Done()
+			if err := Do(u, func() error { began.Done(); <-dead; return nil }); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	began.Wait()
+	patience = time.Millisecond
+	if err := Do(u, func() error { return nil }); !errors.Is(err, ErrBusy) {
+		t.Errorf("one more: %v", err)
+	}
+	if err := Wait(u, func() error { return nil }); !errors.Is(err, ErrBusy) {
+		t.Errorf("one more, with the server's rights: %v", err)
+	}
+	if err := Wait(User{UID: u.UID + 1}, func() error { return nil }); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	close(dead)
+	ended.Wait()
+	patience = time.Minute
+	if err := Do(u, func() error { return nil }); err != nil {
+		t.Errorf("afterwards: %v", err)
 	}
 }

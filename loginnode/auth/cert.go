@@ -15,32 +15,37 @@ var caSignatures = []string{
 	ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
 }
 
-// checkCert checks all of a user certificate but who may use it: who signed
-// it is the caller's to know, principals are those that the user goes by.
-func checkCert(cert *ssh.Certificate, principals []string) (Options, error) {
+// soundCert checks all of a user certificate, the signature included, but who
+// may use it: who signed it and the principals are the caller's to know.
+func soundCert(cert *ssh.Certificate) error {
 	if cert.CertType != ssh.UserCert {
-		return Options{}, errors.New("not a user certificate")
+		return errors.New("not a user certificate")
 	}
 	if _, nested := cert.SignatureKey.(*ssh.Certificate); nested {
-		return Options{}, errors.New("signed by a certificate")
+		return errors.New("signed by a certificate")
 	}
 	if _, nested := cert.Key.(*ssh.Certificate); nested {
-		return Options{}, errors.New("a certificate of a certificate")
+		return errors.New("a certificate of a certificate")
 	}
 	if cert.Signature == nil || !slices.Contains(caSignatures, cert.Signature.Format) {
-		return Options{}, errors.New("signed with an algorithm that is not accepted")
+		return errors.New("signed with an algorithm that is not accepted")
 	}
 	// ssh.CertChecker takes a certificate without principals for everybody's.
 	if len(cert.ValidPrincipals) == 0 {
-		return Options{}, errors.New("the certificate lacks a list of principals")
-	}
-	i := slices.IndexFunc(principals, func(p string) bool { return slices.Contains(cert.ValidPrincipals, p) })
-	if i < 0 {
-		return Options{}, fmt.Errorf("its principals %q are none of the user's", cert.ValidPrincipals)
+		return errors.New("the certificate lacks a list of principals")
 	}
 	checker := ssh.CertChecker{SupportedCriticalOptions: []string{"force-command", "source-address"}}
-	if err := checker.CheckCert(principals[i], cert); err != nil {
+	return checker.CheckCert(cert.ValidPrincipals[0], cert)
+}
+
+// checkCert checks a user certificate but for who signed it; principals are
+// those that the user goes by.
+func checkCert(cert *ssh.Certificate, principals []string) (Options, error) {
+	if err := soundCert(cert); err != nil {
 		return Options{}, err
+	}
+	if !slices.ContainsFunc(principals, func(p string) bool { return slices.Contains(cert.ValidPrincipals, p) }) {
+		return Options{}, fmt.Errorf("its principals %q are none of the user's", cert.ValidPrincipals)
 	}
 	return certOptions(cert), nil
 }

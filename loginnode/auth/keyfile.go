@@ -31,25 +31,12 @@ const readTimeout = 10 * time.Second
 func readKeyFile(ctx context.Context, u *User, name string, strict bool) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	type result struct {
-		data []byte
-		err  error
+	own := func(f func() error) error { return asuser.Do(u.Rights(), f) }
+	data, err := within(ctx, own, func() ([]byte, error) { return readBelow(u, name, strict) })
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	done := make(chan result, 1)
-	go func() { // the goroutine of a hanging file server is lost until it answers
-		var r result
-		r.err = asuser.Do(u.Rights(), func() (err error) {
-			r.data, err = readBelow(u, name, strict)
-			return err
-		})
-		done <- r
-	}()
-	select {
-	case r := <-done:
-		return r.data, r.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: %w", name, ctx.Err())
-	}
+	return data, err
 }
 
 func readBelow(u *User, name string, strict bool) ([]byte, error) {

@@ -1,17 +1,15 @@
 package auth
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/berth-hpc/berth/loginnode/asuser"
 )
@@ -75,63 +73,6 @@ var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 // paths and command lines.
 func ValidName(name string) bool { return userName.MatchString(name) }
 
-// Files is a pair of files in the formats of passwd(5) and group(5), read
-// again for each login; nsscache writes such.
-type Files struct {
-	Passwd, Group string
-}
-
-// Lookup implements Directory.
-func (f Files) Lookup(_ context.Context, name string) (*User, error) {
-	file, err := os.Open(f.Passwd)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	u, err := findPasswd(file, name)
-	if err != nil {
-		return nil, err
-	}
-	u.Source = f.Passwd
-	groups, err := os.Open(f.Group)
-	if err != nil {
-		return nil, err
-	}
-	defer groups.Close()
-	u.Groups, err = groupsOf(groups, u)
-	return u, err
-}
-
-// findPasswd finds a user and makes sure that nobody else has the same uid:
-// two names for one uid are two people who own each other's files.
-func findPasswd(r io.Reader, name string) (*User, error) {
-	var found *User
-	owner := map[int]string{}
-	lines := bufio.NewScanner(io.LimitReader(r, 64<<20))
-	for lines.Scan() {
-		u, err := ParsePasswd(lines.Text())
-		if err != nil {
-			continue // another user's broken line is no reason to refuse this one
-		}
-		if first, taken := owner[u.UID]; taken && u.UID != 0 && first != u.Name && (u.Name == name || first == name) {
-			return nil, fmt.Errorf("users %s and %s have the same uid %d", first, u.Name, u.UID)
-		}
-		if _, taken := owner[u.UID]; !taken {
-			owner[u.UID] = u.Name
-		}
-		if u.Name == name && found == nil {
-			found = u
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, err
-	}
-	if found == nil {
-		return nil, ErrUnknownUser
-	}
-	return found, nil
-}
-
 // maxID is the largest uid or gid; the one above means "no change" to the kernel.
 const maxID = 1<<32 - 2
 
@@ -139,7 +80,7 @@ const maxID = 1<<32 - 2
 func ParsePasswd(line string) (*User, error) {
 	f := strings.Split(line, ":")
 	if len(f) != 7 || !ValidName(f[0]) {
-		return nil, fmt.Errorf("not a line of passwd(5): %q", line)
+		return nil, fmt.Errorf("not a line of passwd(5): %.200q", line)
 	}
 	uid, err1 := strconv.ParseUint(f[2], 10, 32)
 	gid, err2 := strconv.ParseUint(f[3], 10, 32)
@@ -150,24 +91,6 @@ func ParsePasswd(line string) (*User, error) {
 		return nil, fmt.Errorf("user %s: uid or gid out of range", f[0])
 	}
 	return &User{Name: f[0], UID: int(uid), GID: int(gid), Home: f[5], Shell: f[6]}, nil
-}
-
-// groupsOf reads the user's groups from a file in the format of group(5).
-func groupsOf(r io.Reader, u *User) ([]int, error) {
-	groups := []int{u.GID}
-	lines := bufio.NewScanner(io.LimitReader(r, 64<<20))
-	lines.Buffer(nil, 16<<20) // a group may have thousands of members
-	for lines.Scan() {
-		f := strings.Split(lines.Text(), ":")
-		if len(f) != 4 || !slices.Contains(strings.Split(f[3], ","), u.Name) {
-			continue
-		}
-		gid, err := strconv.ParseUint(f[2], 10, 32)
-		if err == nil && gid <= maxID && !slices.Contains(groups, int(gid)) {
-			groups = append(groups, int(gid))
-		}
-	}
-	return groups, lines.Err()
 }
 
 // Getent asks the machine's name service through getent(1), so that SSSD and
@@ -221,6 +144,7 @@ func (g Getent) run(ctx context.Context, database, key string) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, program, database, key)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	cmd.WaitDelay = time.Second // what it has started may hold its output
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == notFound {

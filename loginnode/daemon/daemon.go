@@ -26,14 +26,20 @@ import (
 
 // Peers are what the login node does not know itself.
 type Peers struct {
-	// Connect follows the cluster until ctx ends; nil: there is none.
-	Connect func(ctx context.Context, c Cluster, log func(string)) (*Connected, error)
+	// Connect follows the cluster until ctx ends; nil: there is none. p says what
+	// users' pods are like; nil: they have none.
+	Connect func(ctx context.Context, c Cluster, p *Pods, log func(string)) (*Connected, error)
 }
 
 // Connected is a cluster that is followed.
 type Connected struct {
 	Lookup     func(ctx context.Context, name string) (*auth.User, error)
 	Credential func(ctx context.Context, u *auth.User) (*loginnode.Credential, error)
+	// Nodes lets users reach the nodes of their jobs; nil: no.
+	Nodes *loginnode.Nodes
+	// Pods are the users' pods, of which StartPod, LoginPods and RemovePod say
+	// more (loginnode.Pods); nil: there are none.
+	Pods *ConnectedPods
 	// Server is host:port of the API server; nobody is forwarded to it.
 	Server string
 }
@@ -41,6 +47,7 @@ type Connected struct {
 type peersOf struct {
 	cluster *Connected
 	authLog func(user, text string)
+	warn    func(text string)
 }
 
 // Main is the program: `loginnode --config FILE`, or a session's child. args
@@ -48,6 +55,10 @@ type peersOf struct {
 func Main(args []string, out, errs io.Writer, p Peers) int {
 	if len(args) > 0 && args[0] == session.ChildCommand {
 		return session.Child()
+	}
+	handOnNoIgnored()
+	if len(args) > 0 && args[0] == PodCommand && os.Getpid() != 1 {
+		return podMain(errs, out)
 	}
 	syscall.Umask(asuser.Umask)
 	if os.Getpid() == 1 {
@@ -63,11 +74,30 @@ func Main(args []string, out, errs io.Writer, p Peers) int {
 	return 0
 }
 
+// handOnNoIgnored keeps what nohup and a shell's & have this program ignore from
+// those that it starts: a session whose client vanishes in its first
+// milliseconds would be told in vain, and live on. A signal that is caught is
+// at its default again in whatever is executed.
+func handOnNoIgnored() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+}
+
+// Flags are the program's flags: the configuration file, and whether it is to
+// be checked alone.
+func Flags() (fs *pflag.FlagSet, config *string, check *bool) {
+	fs = pflag.NewFlagSet("loginnode", pflag.ContinueOnError)
+	config = fs.String("config", "/etc/berth/loginnode.yaml", "configuration `file`")
+	check = fs.Bool("check", false, "check the configuration and exit")
+	return fs, config, check
+}
+
 func start(args []string, out, errs io.Writer, p Peers) error {
-	fs := pflag.NewFlagSet("loginnode", pflag.ContinueOnError)
+	fs, config, check := Flags()
 	fs.SetOutput(errs)
-	config := fs.String("config", "/etc/berth/loginnode.yaml", "configuration `file`")
-	check := fs.Bool("check", false, "check the configuration and exit")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -80,7 +110,7 @@ func start(args []string, out, errs io.Writer, p Peers) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	log := slog.New(slog.NewJSONHandler(errs, nil))
+	log := slog.New(slog.NewJSONHandler(loginnode.Printable(errs), nil))
 	s, err := build(ctx, f, log, out, p)
 	if err != nil || *check {
 		return err
@@ -90,13 +120,19 @@ func start(args []string, out, errs io.Writer, p Peers) error {
 
 // build makes the server that a file describes.
 func build(ctx context.Context, f *File, log *slog.Logger, out io.Writer, p Peers) (*loginnode.Server, error) {
-	peers := &peersOf{authLog: func(user, text string) { log.Info("authentication", "user", user, "reason", text) }}
+	peers := &peersOf{
+		authLog: func(user, text string) { log.Info("authentication", "user", user, "reason", text) },
+		warn:    func(text string) { log.Warn(text) },
+	}
+	if f.Pods != nil {
+		f.Pods.complete()
+	}
 	if f.Cluster != nil {
 		if p.Connect == nil {
 			return nil, errors.New("this program was built without a cluster")
 		}
 		var err error
-		peers.cluster, err = p.Connect(ctx, *f.Cluster, func(text string) { log.Warn(text) })
+		peers.cluster, err = p.Connect(ctx, *f.Cluster, f.Pods, func(text string) { log.Warn(text) })
 		if err != nil {
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
@@ -107,7 +143,12 @@ func build(ctx context.Context, f *File, log *slog.Logger, out io.Writer, p Peer
 	}
 	c.Log = log
 	if peers.cluster != nil {
-		c.Identity = peers.cluster.Credential
+		c.Identity, c.Nodes = peers.cluster.Credential, peers.cluster.Nodes
+	}
+	if f.Pods != nil {
+		if c.Pods, err = f.pods(peers.cluster); err != nil {
+			return nil, err
+		}
 	}
 	if err := ownPorts(f, peers.cluster, &c.Policy); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,9 @@ type File struct {
 	Metrics string   `json:"metrics,omitempty"`
 	// HostKeys is a folder of private keys in OpenSSH's or PEM form.
 	// GenerateHostKeys makes an Ed25519 and an RSA key if it is empty.
+	// NextHostKeys is a folder of keys that clients are told of beforehand.
 	HostKeys         string `json:"hostKeys"`
+	NextHostKeys     string `json:"nextHostKeys,omitempty"`
 	GenerateHostKeys bool   `json:"generateHostKeys,omitempty"`
 	RunDir           string `json:"runDir,omitempty"`
 	Audit            string `json:"audit,omitempty"` // a file, or "-" for standard output
@@ -52,6 +55,8 @@ type File struct {
 	ProxyFrom   []string   `json:"proxyProtocolFrom,omitempty"`
 
 	MaxSessions   int      `json:"maxSessions,omitempty"`
+	MaxUserConns  int      `json:"maxUserConnections,omitempty"`
+	MaxUserChans  int      `json:"maxUserChannels,omitempty"`
 	AliveInterval Duration `json:"clientAliveInterval,omitempty"`
 	AliveCountMax int      `json:"clientAliveCountMax,omitempty"`
 	DrainGrace    Duration `json:"drainGrace,omitempty"`
@@ -59,18 +64,23 @@ type File struct {
 
 	AcceptEnv       []string          `json:"acceptEnv,omitempty"`
 	Path            string            `json:"path,omitempty"`
+	LoginPath       string            `json:"loginPath,omitempty"`
 	Env             map[string]string `json:"env,omitempty"`
 	UserEnvironment bool              `json:"permitUserEnvironment,omitempty"`
 	NewPrivileges   bool              `json:"allowNewPrivileges,omitempty"`
 	MakeHome        bool              `json:"makeHome,omitempty"`
 	Skeleton        string            `json:"skeleton,omitempty"`
-	SFTP            string            `json:"sftp,omitempty"` // "", "internal", "off", or a program
-	Limits          map[string]string `json:"limits,omitempty"`
-	Cgroup          *Cgroup           `json:"cgroup,omitempty"`
-	MOTD            []string          `json:"motd,omitempty"`
-	MOTDCommand     []string          `json:"motdCommand,omitempty"`
+	// WritePasswd gives users names that the image's /etc/passwd does not have.
+	WritePasswd bool              `json:"writePasswd,omitempty"`
+	SFTP        string            `json:"sftp,omitempty"` // "", "internal", "off", or a program
+	Limits      map[string]string `json:"limits,omitempty"`
+	Cgroup      *Cgroup           `json:"cgroup,omitempty"`
+	MOTD        []string          `json:"motd,omitempty"`
+	MOTDCommand []string          `json:"motdCommand,omitempty"`
 
 	Forwarding Forwarding `json:"forwarding,omitempty"`
+	Pods       *Pods      `json:"pods,omitempty"`
+	OIDC       *OIDC      `json:"oidc,omitempty"`
 	Cluster    *Cluster   `json:"cluster,omitempty"`
 }
 
@@ -97,7 +107,7 @@ type Startups struct {
 
 // Penalties is loginnode.Penalties.
 type Penalties struct {
-	Off      bool     `json:"off,omitempty"`
+	Off      bool     `json:"disabled,omitempty"`
 	AuthFail Duration `json:"authFail,omitempty"`
 	NoAuth   Duration `json:"noAuth,omitempty"`
 	Grace    Duration `json:"graceExceeded,omitempty"`
@@ -108,7 +118,7 @@ type Penalties struct {
 
 // Forwarding is forward.Policy.
 type Forwarding struct {
-	Off   bool     `json:"off,omitempty"`
+	Off   bool     `json:"disabled,omitempty"`
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 }
@@ -119,6 +129,8 @@ type Cgroup struct {
 	CPUs   string `json:"cpus,omitempty"` // cpu.max, such as "200000 100000"
 	Memory string `json:"memory,omitempty"`
 	PIDs   string `json:"pids,omitempty"`
+	// Required: the server does not start where these limits cannot be had.
+	Required bool `json:"required,omitempty"`
 }
 
 // Cluster says how the cluster is reached.
@@ -127,6 +139,37 @@ type Cluster struct {
 	KeysNamespace string   `json:"keysNamespace,omitempty"`
 	Server        string   `json:"server,omitempty"`
 	TokenLife     Duration `json:"tokenLife,omitempty"`
+	// NoNodes keeps users from reaching the nodes of their jobs through here.
+	NoNodes bool `json:"noNodes,omitempty"`
+}
+
+// OIDC is an OpenID provider at which people log in by the device flow.
+type OIDC struct {
+	Issuer   string `json:"issuer"`
+	ClientID string `json:"clientID"`
+	// ClientSecretFile holds the secret of a confidential client.
+	ClientSecretFile string   `json:"clientSecretFile,omitempty"`
+	Scopes           []string `json:"scopes,omitempty"`
+	UsernameClaim    string   `json:"usernameClaim,omitempty"`
+	UsernamePattern  string   `json:"usernamePattern,omitempty"`
+	RequiredGroups   []string `json:"requiredGroups,omitempty"`
+	GroupsClaim      string   `json:"groupsClaim,omitempty"`
+	Timeout          Duration `json:"timeout,omitempty"`
+}
+
+// Pods gives each user a pod of their own, in which their sessions run.
+type Pods struct {
+	// Namespace of the pods; "": berth-login-pods.
+	Namespace string `json:"namespace,omitempty"`
+	// Spec is the pods' spec; its first container has the image and resources.
+	Spec map[string]any `json:"spec"`
+	// Program is this program's path in the image; "": /berth/bin/loginnode.
+	Program string `json:"program,omitempty"`
+	Port    int    `json:"port,omitempty"` // 0: 2222
+	// RunDir is the pods' memory for credentials and sockets; "": /run/berth-login.
+	RunDir       string   `json:"runDir,omitempty"`
+	Idle         Duration `json:"idle,omitempty"`
+	StartTimeout Duration `json:"startTimeout,omitempty"`
 }
 
 // Duration is written like 30s or 5m.
@@ -150,11 +193,15 @@ func Read(name string) (*File, error) {
 func (f *File) config(p *peersOf) (loginnode.Config, error) {
 	c := loginnode.Config{
 		Banner: f.Banner, LoginGrace: f.LoginGraceTime.Duration, MaxAuthTries: f.MaxAuthTries,
-		MaxSessions: f.MaxSessions, KeepAlive: f.AliveInterval.Duration, KeepAliveMax: f.AliveCountMax, RunDir: f.RunDir,
+		MaxSessions: f.MaxSessions, MaxUserConnections: f.MaxUserConns, MaxUserChannels: f.MaxUserChans, KeepAlive: f.AliveInterval.Duration, KeepAliveMax: f.AliveCountMax, RunDir: f.RunDir,
 	}
-	var errs [6]error
+	var errs [8]error
+	if f.NextHostKeys != "" {
+		c.NextHostKeys, errs[7] = hostKeys(f.NextHostKeys, false)
+	}
+	errs[6] = f.OIDC.config(&c)
 	c.Auth, errs[0] = f.auth(p)
-	c.Session, errs[1] = f.session()
+	c.Session, errs[1] = f.session(p.warn)
 	c.Policy, errs[2] = f.Forwarding.policy()
 	c.HostKeys, errs[3] = hostKeys(f.HostKeys, f.GenerateHostKeys)
 	c.ProxyFrom, errs[4] = prefixes(f.ProxyFrom)
@@ -187,7 +234,7 @@ func (f *File) auth(p *peersOf) (*auth.Config, error) {
 		Users: users, KeyFiles: f.KeyFiles, LaxModes: f.StrictModes != nil && !*f.StrictModes,
 		KeysCommand: f.KeysCommand, TrustedCAs: f.TrustedCAs, PrincipalsFile: f.Principals,
 		PrincipalsCommand: f.PrincipalsCmd, RevokedKeys: f.RevokedKeys, PermitRoot: f.PermitRoot, AllowUsers: f.AllowUsers,
-		Log: p.authLog,
+		Remote: f.Pods != nil, Log: p.authLog,
 	}
 	if f.CommandUser != "" {
 		u, err := users.Lookup(context.Background(), f.CommandUser)
@@ -227,10 +274,10 @@ func (f *File) directory(p *peersOf) (auth.Directory, error) {
 
 const debianSFTP = "/usr/lib/openssh/sftp-server"
 
-func (f *File) session() (session.Config, error) {
+func (f *File) session(warn func(string)) (session.Config, error) {
 	c := session.Config{
 		Child:     []string{"/proc/self/exe", session.ChildCommand},
-		AcceptEnv: f.AcceptEnv, Path: f.Path, PermitUserEnvironment: f.UserEnvironment,
+		AcceptEnv: f.AcceptEnv, Path: f.Path, LoginPath: f.LoginPath, PermitUserEnvironment: f.UserEnvironment,
 		AllowNewPrivileges: f.NewPrivileges, MakeHome: f.MakeHome, Skeleton: f.Skeleton,
 		MOTD: session.MOTD{Files: f.MOTD, Command: f.MOTDCommand},
 	}
@@ -252,11 +299,21 @@ func (f *File) session() (session.Config, error) {
 		}
 		c.Prepare = func(context.Context, *auth.Login) ([]string, func(), error) { return env, nil, nil }
 	}
-	var err error
-	if f.Cgroup != nil {
-		c.Place = (&session.Cgroups{Parent: f.Cgroup.Parent, CPU: f.Cgroup.CPUs, Memory: f.Cgroup.Memory, PIDs: f.Cgroup.PIDs}).Place
+	if f.WritePasswd {
+		c.Register = (&names{dir: "/etc", warn: warn}).add
 	}
+	place, standIns, err := f.Cgroup.place(warn)
+	if err != nil {
+		return c, err
+	}
+	c.Place = place
 	c.Limits, err = limits(f.Limits)
+	for _, l := range standIns {
+		// What the file itself says of a resource holds.
+		if !slices.ContainsFunc(c.Limits, func(o session.Limit) bool { return o.Resource == l.Resource }) {
+			c.Limits = append(c.Limits, l)
+		}
+	}
 	return c, err
 }
 

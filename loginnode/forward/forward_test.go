@@ -2,8 +2,14 @@ package forward
 
 import (
 	"context"
+	"errors"
 	"net/netip"
+	"os"
 	"testing"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
 func FuzzParseRule(f *testing.F) {
@@ -59,4 +65,42 @@ func TestAllowListsAndPermitted(t *testing.T) {
 			t.Errorf("%q %s:%d: %v", c.rules, c.host, c.port, got)
 		}
 	}
+}
+
+// asking is a channel that a client asks for, and what it is told.
+type asking struct {
+	payload            []byte
+	accepted, rejected bool
+}
+
+func (a *asking) Accept() (ssh.Channel, <-chan *ssh.Request, error) {
+	a.accepted = true
+	return nil, nil, errors.New("not in this test")
+}
+func (a *asking) Reject(ssh.RejectionReason, string) error { a.rejected = true; return nil }
+func (a *asking) ChannelType() string                      { return "" }
+func (a *asking) ExtraData() []byte                        { return a.payload }
+
+// A key that may open and listen to nothing gets nothing, however it asks.
+func FuzzRequests(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x09127.0.0.1\x00\x00\x00\x16\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\x00\x00\x00\x04/tmp\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\x00\x00\x00\x06/tmp/x"))
+	f.Add([]byte("\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		login := &auth.Login{User: &auth.User{UID: os.Geteuid()}, Options: auth.Options{PermitOpen: []string{}, PermitListen: []string{}}}
+		w := &Forwarder{Policy: &Policy{}, Login: login, Context: t.Context(), Bytes: &Bytes{}, Panicked: func(v any) { t.Errorf("panic: %v", v) }}
+		for _, serve := range []func(ssh.NewChannel){w.DirectTCP, w.DirectUnix} {
+			a := &asking{payload: payload}
+			if serve(a); a.accepted || !a.rejected {
+				t.Errorf("%q: accepted %v, rejected %v", payload, a.accepted, a.rejected)
+			}
+		}
+		ok, _ := w.Listen(payload)
+		if ok || w.ListenUnix(payload) || w.Cancel(payload) || w.CancelUnix(payload) || len(w.listeners) > 0 || w.flows != 0 {
+			t.Errorf("%q: %v, %d listeners, %d flows", payload, ok, len(w.listeners), w.flows)
+		}
+		Host(&asking{payload: payload})
+	})
 }

@@ -61,6 +61,7 @@ func DefaultDeny() []Rule {
 	var all []Rule
 	for _, s := range []string{
 		"169.254.0.0/16", "fe80::/10", "fd00:ec2::254", // link-local: metadata services of clouds
+		"100.100.100.200", "168.63.129.16", "192.0.0.192", // those of Alibaba, Azure and Oracle
 		"0.0.0.0/8", "::", // the kernel takes them for this machine
 		"224.0.0.0/4", "ff00::/8", // multicast
 		"*:10250", "*:10255", "*:10256", "*:2379", "*:2380", // kubelet, kube-proxy, etcd
@@ -95,7 +96,7 @@ func (p *Policy) Destination(ctx context.Context, host string, port uint32) (net
 	var first netip.AddrPort
 	for _, a := range addrs {
 		one := netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(port))
-		if !p.allowed(one) {
+		if !p.allowed(one) || !p.allowed(netip.AddrPortFrom(translated(one.Addr()), uint16(port))) {
 			return netip.AddrPort{}, ErrForbidden
 		}
 		if !first.IsValid() || a.Unmap().Is4() && !first.Addr().Is4() {
@@ -108,12 +109,35 @@ func (p *Policy) Destination(ctx context.Context, host string, port uint32) (net
 	return first, nil
 }
 
+// nat64 are addresses behind which a network translates to IPv4 (RFC 6052).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// translated is the IPv4 address that a network may make of another.
+func translated(a netip.Addr) netip.Addr {
+	if !nat64.Contains(a) {
+		return a
+	}
+	b := a.As16()
+	return netip.AddrFrom4([4]byte(b[12:]))
+}
+
 func (p *Policy) allowed(a netip.AddrPort) bool {
 	hit := func(r Rule) bool { return r.matches(a) }
 	if slices.ContainsFunc(p.Deny, hit) || slices.ContainsFunc(DefaultDeny(), hit) {
 		return false
 	}
 	return len(p.Allow) == 0 || slices.ContainsFunc(p.Allow, hit)
+}
+
+// Inside tells whether a port of a job's own loopback may be connected to. What
+// is forbidden are addresses that this machine reaches; a list of what alone is
+// allowed holds everywhere.
+func (p *Policy) Inside(port uint32) bool {
+	if p.Off || port == 0 || port > 65535 {
+		return false
+	}
+	at := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
+	return len(p.Allow) == 0 || slices.ContainsFunc(p.Allow, func(r Rule) bool { return r.matches(at) })
 }
 
 func (p *Policy) resolve(ctx context.Context, host string) ([]netip.Addr, error) {

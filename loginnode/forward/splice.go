@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// halfCloser is a stream whose directions end one by one.
-type halfCloser interface {
+// Stream is a stream whose directions end one by one.
+type Stream interface {
 	io.ReadWriteCloser
 	CloseWrite() error
 }
@@ -19,7 +19,7 @@ type Bytes struct{ In, Out atomic.Int64 }
 
 // splice connects a channel and a stream until both directions have ended. An
 // end of one direction is passed on as just that: the peer may still answer.
-func splice(ch ssh.Channel, conn halfCloser, n *Bytes) {
+func splice(ch ssh.Channel, conn Stream, n *Bytes) {
 	var both sync.WaitGroup
 	both.Add(2)
 	go func() {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,53 +16,99 @@ import (
 )
 
 // Cgroups gives each user a cgroup (version 2) of its own below Parent, which
-// must be delegated to the server: all sessions of a user share its limits. It
-// is safe for concurrent use.
+// must be delegated to the server: all sessions of a user share its limits.
+// Ready is called before anything else. It is safe for concurrent use.
 type Cgroups struct {
 	Parent string
 	// CPU, Memory and PIDs are written to cpu.max, memory.max and pids.max; "":
 	// no limit.
 	CPU, Memory, PIDs string
 
-	mu    sync.Mutex
-	users map[int]int // sessions by uid
+	mu     sync.Mutex
+	users  map[int]int // sessions by uid
+	left   map[int]bool
+	sweeps bool // sweep will be called
 }
+
+// sweepEvery is how often it is looked whether the last process of a user who
+// has no session any more has ended.
+const sweepEvery = 30 * time.Second
+
+// limits are the files of a user's group and what is written to them.
+func (c *Cgroups) limits() map[string]string {
+	all := map[string]string{"cpu.max": c.CPU, "memory.max": c.Memory, "pids.max": c.PIDs}
+	for file, value := range all {
+		if value == "" {
+			delete(all, file)
+		}
+	}
+	return all
+}
+
+// dir is the user's group.
+func (c *Cgroups) dir(uid int) string { return filepath.Join(c.Parent, "user-"+strconv.Itoa(uid)) }
 
 // Place is a Config's Place.
 func (c *Cgroups) Place(u *auth.User) (int, func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	dir := filepath.Join(c.Parent, "user-"+strconv.Itoa(u.UID))
+	dir := c.dir(u.UID)
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return -1, nil, err
 	}
-	for file, value := range map[string]string{"cpu.max": c.CPU, "memory.max": c.Memory, "pids.max": c.PIDs} {
-		if value == "" {
-			continue
-		}
-		// No O_CREATE: a controller that is not there must not pass unnoticed.
-		if err := writeFile(filepath.Join(dir, file), value); err != nil {
-			return -1, nil, fmt.Errorf("cgroup of %s: %w", u.Name, err)
-		}
+	if err := c.limit(dir); err != nil {
+		return -1, nil, fmt.Errorf("cgroup of %s: %w", u.Name, err)
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, nil, err
 	}
 	if c.users == nil {
-		c.users = map[int]int{}
+		c.users, c.left = map[int]int{}, map[int]bool{}
 	}
 	c.users[u.UID]++
-	return fd, func() { c.leave(u.UID, dir, fd) }, nil
+	delete(c.left, u.UID)
+	return fd, func() { c.leave(u.UID, fd) }, nil
 }
 
-func (c *Cgroups) leave(uid int, dir string, fd int) {
+// limit writes the limits of a group.
+func (c *Cgroups) limit(dir string) error {
+	for file, value := range c.limits() {
+		// No O_CREATE: a controller that is not there must not pass unnoticed.
+		if err := writeFile(filepath.Join(dir, file), value); err != nil {
+			return fmt.Errorf("%q: %w", value, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cgroups) leave(uid, fd int) {
 	unix.Close(fd)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.users[uid]--; c.users[uid] == 0 {
 		delete(c.users, uid)
-		_ = os.Remove(dir) // fails while processes live on in it, which is right
+		c.left[uid] = true
+		c.remove()
+	}
+}
+
+// remove removes the groups of users who have left. One in which processes live
+// on cannot be, which is right: it is tried again later. c.mu is held.
+func (c *Cgroups) remove() {
+	for uid := range c.left {
+		if err := os.Remove(c.dir(uid)); err == nil || errors.Is(err, fs.ErrNotExist) {
+			delete(c.left, uid)
+		}
+	}
+	if len(c.left) > 0 && !c.sweeps {
+		c.sweeps = true
+		time.AfterFunc(sweepEvery, func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.sweeps = false
+			c.remove()
+		})
 	}
 }
 

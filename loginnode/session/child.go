@@ -131,12 +131,24 @@ func noNewPrivileges() error {
 
 // become replaces the process by the user's shell.
 func become(s *Spec) error {
-	argv := []string{"-" + filepath.Base(s.Shell)} // a login shell
+	program, argv := s.Shell, []string{"-" + filepath.Base(s.Shell)} // a login shell
 	if s.Command != "" {
 		argv = []string{filepath.Base(s.Shell), "-c", s.Command}
 	}
-	err := syscall.Exec(s.Shell, argv, s.Env)
-	return fmt.Errorf("%s: %w", s.Shell, err)
+	if len(s.Inside) > 0 {
+		program, argv = lookPath(s.Inside[0], s.Env), append(s.Inside, insideShell(s)...)
+	}
+	err := syscall.Exec(program, argv, s.Env)
+	return fmt.Errorf("%s: %w", program, err)
+}
+
+// insideShell is the shell as another program starts it, who would not give it
+// a name that begins with a dash.
+func insideShell(s *Spec) []string {
+	if s.Command == "" {
+		return []string{s.Shell, "-l"}
+	}
+	return []string{s.Shell, "-c", s.Command}
 }
 
 // serveSFTP is sftp without a program for it. It runs with the user's rights,

@@ -19,6 +19,10 @@ type Config struct {
 	AcceptEnv []string
 	// Path is the PATH of sessions.
 	Path string
+	// LoginPath are folders that come before the PATH that /etc/profile gives
+	// login shells; "": none. bash alone is told, by what it does before its
+	// first prompt.
+	LoginPath string
 	// SFTPServer is the program that serves sftp; "": the child does it itself.
 	SFTPServer string
 	// SFTPOff refuses sftp.
@@ -34,6 +38,9 @@ type Config struct {
 	MakeHome bool
 	Skeleton string
 
+	// Register tells the system of a user before the session begins; nil: it
+	// knows them.
+	Register func(u *auth.User)
 	// Prepare gives a session what it needs beside a process: a credential, a
 	// folder. It returns variables, and what is to be done when the session is
 	// over. nil: nothing. Its error refuses the session.
@@ -66,8 +73,23 @@ type Conn struct {
 	To    netip.AddrPort
 	// Context ends with the connection.
 	Context context.Context
+	// Inside starts the sessions' programs where they are to run; nil: here.
+	Inside *Inside
 	// Owner is whatever the server wants to find again in Events.
 	Owner any
+}
+
+// Inside is a program that starts others elsewhere.
+type Inside struct {
+	// Command is the program with its arguments, to which those of what it is
+	// to start are added. %E in it stands for the names of the variables to
+	// hand on, with commas.
+	Command []string
+	// Terminal are further arguments where there is a terminal.
+	Terminal []string
+	// Connect is a command line that, started by Command, runs package injob's
+	// Main; the port is added. "": there is none.
+	Connect string
 }
 
 // End is how a session ended.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,16 +14,23 @@ type kernelAction struct {
 	_       [7]uintptr
 }
 
-// heedSignals gives every ignored signal its default action. A server started
-// with nohup ignores SIGHUP, and so would the user's programs, which could then
-// outlive their terminal. os/signal cannot do it: what it resets to is what the
-// process began with, and a signal that it catches is lost meanwhile.
+// deadly are the signals that end a program from outside.
+var deadly = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM}
+
+// heedSignals gives every ignored signal its default action, and every deadly
+// one. A server started with nohup ignores SIGHUP, and so would the user's
+// programs, which could then outlive their terminal. The deadly ones Go's
+// runtime catches: a signal that one of its threads has taken while another
+// becomes the user's shell is lost with that thread, and the shell lives on
+// though its client has gone. By default the kernel ends all threads at once.
+// os/signal cannot do it: what it resets to is what the process began with, and
+// a signal that it catches is lost meanwhile.
 func heedSignals() {
 	const ignored, maskSize = 1, 8
 	for sig := uintptr(1); sig <= 64; sig++ {
 		var now kernelAction
 		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, 0, uintptr(unsafe.Pointer(&now)), maskSize, 0, 0)
-		if errno != 0 || now.handler != ignored {
+		if errno != 0 || now.handler != ignored && !slices.Contains(deadly, unix.Signal(sig)) {
 			continue
 		}
 		// SIGKILL and SIGSTOP cannot be ignored, so this has no reason to fail.

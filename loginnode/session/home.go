@@ -7,37 +7,104 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/berth-hpc/berth/loginnode/asuser"
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
 // makeHome makes a user's home, mode 700, from a skeleton, unless it exists.
+// It appears with all that belongs into it: who logs in meanwhile finds no half
+// of it.
 func makeHome(u *auth.User, skeleton string) error {
-	if _, err := os.Stat(u.Home); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	missing := false
+	err := asuser.Wait(u.Rights(), func() error {
+		_, err := os.Stat(u.Home)
+		if missing = errors.Is(err, fs.ErrNotExist); missing {
+			return nil
+		}
+		return err
+	})
+	if err != nil || !missing {
 		return err
 	}
 	if !filepath.IsAbs(u.Home) || filepath.Clean(u.Home) == "/" {
 		return fmt.Errorf("home of %s: %q is not a folder to make", u.Name, u.Home)
 	}
-	if err := makeParents(filepath.Dir(u.Home)); err != nil {
+	home := filepath.Clean(u.Home)
+	if err := makeParents(filepath.Dir(home)); err != nil {
 		return fmt.Errorf("home of %s: %w", u.Name, err)
-	}
-	if err := os.Mkdir(u.Home, 0o700); err != nil {
-		if errors.Is(err, fs.ErrExist) { // another login was faster
-			return nil
-		}
-		return fmt.Errorf("home of %s: %w", u.Name, err)
-	}
-	if os.Geteuid() == 0 {
-		if err := os.Chown(u.Home, u.UID, u.GID); err != nil {
-			_ = os.Remove(u.Home)
-			return fmt.Errorf("home of %s: %w", u.Name, err)
-		}
 	}
 	if skeleton == "" {
 		skeleton = "/etc/skel"
 	}
-	return asuser.Do(u.Rights(), func() error { return copyTree(u.Home, skeleton) })
+	if err := place(u, home, skeleton); err != nil {
+		return fmt.Errorf("home of %s: %w", u.Name, err)
+	}
+	return nil
+}
+
+// place makes the home under another name beside its own, and renames it.
+func place(u *auth.User, home, skeleton string) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(home), "."+filepath.Base(home)+".new-")
+	if err != nil {
+		return err
+	}
+	err = give(tmp, u)
+	if err == nil {
+		err = asuser.Do(u.Rights(), func() error { return copyTree(tmp, skeleton) })
+	}
+	if err == nil {
+		err = rename(tmp, home)
+	}
+	if err == nil {
+		return nil
+	}
+	_ = asuser.Do(u.Rights(), func() error { return os.RemoveAll(tmp) }) // all but itself
+	_ = os.Remove(tmp)
+	if errors.Is(err, fs.ErrExist) { // another login was faster
+		return nil
+	}
+	return err
+}
+
+// give gives a folder that was just made to a user. Where others may write
+// beside it, they may have put something else in its place: a link, or a folder
+// that is not the server's.
+func give(dir string, u *auth.User) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return ofOurs(dir, func(fd int) error { return unix.Fchown(fd, u.UID, u.GID) })
+}
+
+// ofOurs opens a folder that the server has made and changes it.
+func ofOurs(dir string, change func(fd int) error) error {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s was exchanged for a folder of uid %d", dir, st.Uid)
+	}
+	return change(fd)
+}
+
+// rename takes the place of nothing.
+func rename(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
+		if _, err := os.Lstat(to); err == nil {
+			return fs.ErrExist
+		}
+		return os.Rename(from, to)
+	}
+	return err
 }
 
 // makeParents makes the folders above a home, which everybody gets through
@@ -56,7 +123,7 @@ func makeParents(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.Chmod(dir, 0o755)
+	return ofOurs(dir, func(fd int) error { return unix.Fchmod(fd, 0o755) })
 }
 
 // copyTree copies regular files and folders, as the user.

@@ -7,10 +7,20 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// outputPipe is the size of the pipe that a program without a terminal writes
+// its output to, in bytes.
+const outputPipe = 256 << 10
 
 // process is a session's child.
 type process struct {
@@ -32,6 +42,9 @@ func (s *Session) launch() (p *process, err error) {
 		if err := makeHome(u, s.cfg.Skeleton); err != nil {
 			return nil, err
 		}
+	}
+	if s.cfg.Register != nil {
+		s.cfg.Register(u)
 	}
 	spec, err := s.spec()
 	if err != nil {
@@ -89,6 +102,11 @@ func (p *process) attach() ([]*os.File, error) {
 	}
 	in, err1 := pipe(&p.stdin, true)
 	out, err2 := pipe(&p.stdout, false)
+	if err2 == nil {
+		// More than the usual 64 KiB, so that program and server take turns less
+		// often. It is a wish: pipe-user-pages-soft may be against it.
+		_, _ = unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, outputPipe)
+	}
 	errs, err3 := pipe(&p.stderr, false)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		closeAll([]*os.File{p.stdin, p.stdout, p.stderr})
@@ -165,7 +183,7 @@ func (s *Session) spec() (*Spec, error) {
 		UID: u.UID, GID: u.GID, Groups: u.Groups, Drop: os.Geteuid() == 0,
 		NoNewPrivileges: !s.cfg.AllowNewPrivileges,
 		Home:            u.Home, Shell: u.Shell, Limits: s.cfg.Limits, Umask: s.cfg.Umask,
-		Command: s.Command, SFTP: s.Kind == "sftp" && s.cfg.SFTPServer == "",
+		Command: s.Command, SFTP: s.Kind == "sftp" && s.Command == "",
 		OOMScoreAdj: 500,
 		Message:     s.Kind == "shell" && s.tty != nil && !o.HasCommand, MOTD: s.cfg.MOTD,
 	}
@@ -176,8 +194,51 @@ func (s *Session) spec() (*Spec, error) {
 			env = env.without("SSH_ORIGINAL_COMMAND")
 		}
 	}
+	if s.cfg.LoginPath != "" && s.Kind == "shell" && !o.HasCommand && filepath.Base(u.Shell) == "bash" {
+		env.set("PROMPT_COMMAND", "PATH="+quote(s.cfg.LoginPath)+":$PATH; unset PROMPT_COMMAND")
+	}
+	s.place(spec, env)
 	spec.Env = env.list
 	return spec, nil
+}
+
+// notInside are variables that mean something on this machine only.
+var notInside = []string{"KUBECONFIG", "SSH_TTY", "SSH_AUTH_SOCK", "MAIL"}
+
+// place has the shell start where the connection's sessions run.
+func (s *Session) place(spec *Spec, env *environment) {
+	if s.Conn.Inside == nil {
+		return
+	}
+	var names []string
+	for _, p := range env.list {
+		if name, _, _ := strings.Cut(p, "="); !slices.Contains(notInside, name) {
+			names = append(names, name)
+		}
+	}
+	for _, a := range s.Conn.Inside.Command {
+		spec.Inside = append(spec.Inside, strings.ReplaceAll(a, "%E", strings.Join(names, ",")))
+	}
+	if s.tty != nil {
+		spec.Inside = append(spec.Inside, s.Conn.Inside.Terminal...)
+	}
+	spec.Message = false
+	if s.Kind == "sftp" && !s.Conn.Login.Options.HasCommand {
+		spec.Command, spec.SFTP = or(s.cfg.SFTPServer, debianSFTP), false
+	}
+}
+
+// quote makes a word of a shell's.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// debianSFTP serves sftp where the session's child cannot do so itself.
+const debianSFTP = "/usr/lib/openssh/sftp-server"
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 func (e *environment) without(name string) *environment {
@@ -308,6 +369,10 @@ func (p *process) runTerminal(s *Session) (syscall.WaitStatus, error) {
 	return w, err
 }
 
+// bulk is how much a terminal prints at a time that nobody reads as it comes.
+// Whoever prints so lets the others' keys go first.
+const bulk = 1 << 10
+
 // deliver passes the terminal's output to the client.
 func (p *process) deliver(s *Session, ended <-chan struct{}) {
 	buffer := make([]byte, 8<<10)
@@ -333,6 +398,9 @@ func (p *process) deliver(s *Session, ended <-chan struct{}) {
 			}
 			if was {
 				left -= n
+			}
+			if n > bulk {
+				runtime.Gosched()
 			}
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) && !was {

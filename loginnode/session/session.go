@@ -188,7 +188,7 @@ func (s *Session) subsystem(name string) (bool, func()) {
 	if name != "sftp" || s.cfg.SFTPOff {
 		return false, nil
 	}
-	return s.start(name, s.cfg.SFTPServer)
+	return s.start(name, s.sftpServer())
 }
 
 func (s *Session) signal(payload []byte) bool {

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -53,6 +55,54 @@ func TestCgroupsDoNotPretend(t *testing.T) {
 	done()
 	if _, err := os.Stat(filepath.Join(dir, "user-8")); !os.IsNotExist(err) {
 		t.Errorf("left: %v", err)
+	}
+	if err := (&Cgroups{Parent: dir, Memory: "1G"}).Ready(); err == nil || !strings.Contains(err.Error(), "cgroup2") {
+		t.Errorf("an ordinary folder is ready: %v", err)
+	}
+}
+
+// What a group's files are told, once for each session, and that a group goes
+// when what kept it has gone.
+func TestCgroupsWriteTheLimits(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "user-7")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"cpu.max": "200000 100000", "memory.max": "1G", "pids.max": "64"}
+	for file := range want {
+		if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := Cgroups{Parent: parent, CPU: want["cpu.max"], Memory: want["memory.max"], PIDs: want["pids.max"]}
+	u := &auth.User{Name: "ann", UID: 7}
+	_, first, err1 := c.Place(u)
+	_, second, err2 := c.Place(u)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for file, value := range want {
+		if got, err := os.ReadFile(filepath.Join(dir, file)); err != nil || string(got) != value {
+			t.Errorf("%s: %q, %v", file, got, err)
+		}
+	}
+	first()
+	if len(c.users) != 1 || len(c.left) != 0 {
+		t.Errorf("one session is left: %v, %v", c.users, c.left)
+	}
+	second() // the files keep the folder, as processes would
+	if len(c.users) != 0 || !c.left[7] || !c.sweeps {
+		t.Errorf("processes live on: %v, %v", c.users, c.left)
+	}
+	for file := range want {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.remove()
+	if _, err := os.Stat(dir); !os.IsNotExist(err) || len(c.left) != 0 {
+		t.Errorf("left: %v, %v", err, c.left)
 	}
 }
 

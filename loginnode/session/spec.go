@@ -17,6 +17,10 @@ type Spec struct {
 	Command string
 	SFTP    bool
 
+	// Inside is the program, with arguments, that starts the shell elsewhere;
+	// nil: here.
+	Inside []string
+
 	Limits []Limit
 	Umask  int
 	// OOMScoreAdj makes the session go before the server when memory is short.

@@ -20,6 +20,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var o options
+	flag.StringVar(&o.suite, "suite", "basic", "what to measure: basic, queue, nodes, steps or pods; planner, without a cluster; or real, on real kubelets")
 	flag.StringVar(&o.bin, "bin", "bin", "`folder` of Berth's commands")
 	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"), "`folder` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
 	flag.StringVar(&o.page, "page", "docs/performance.md", "page to write the table into; \"\": print it only")
@@ -33,11 +34,43 @@ func main() {
 }
 
 type options struct {
-	bin, slurm, page string
-	repeat           int
+	suite, bin, slurm, page string
+	repeat                  int
+}
+
+// suite is what is measured on one cluster.
+type suite struct {
+	name     string
+	up       []string // flags of berth up
+	ups      int      // how often the start of a cluster is measured
+	marks    marks    // where its table stands
+	measures []measure
+	// after tells more of Berth's cluster, in lines below the table; nil: nothing.
+	after func(ctx context.Context, s *system) (string, error)
+}
+
+func suiteCalled(name string) (*suite, error) {
+	for _, s := range []*suite{&basicSuite, &queueSuite, &nodesSuite, &stepsSuite} {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no suite %q", name)
 }
 
 func bench(ctx context.Context, o options) error {
+	switch o.suite {
+	case "planner":
+		return benchPlanner(ctx, o.page)
+	case "real":
+		return benchReal(ctx, o.page)
+	case "pods":
+		return benchPods(ctx, o)
+	}
+	what, err := suiteCalled(o.suite)
+	if err != nil {
+		return err
+	}
 	bin, err := filepath.Abs(o.bin)
 	if err != nil {
 		return err
@@ -48,7 +81,7 @@ func bench(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(work)
 	load := firstField("/proc/loadavg")
-	b, ups, err := startBerth(ctx, bin, work)
+	b, ups, err := startBerth(ctx, what, bin, work)
 	if b != nil {
 		defer b.stop()
 	}
@@ -61,7 +94,7 @@ func bench(ctx context.Context, o options) error {
 	}
 	t := &table{systems: systems, load: load}
 	t.add("`berth up` to ready, from an empty folder", "6 s", map[*system]samples{b: ups})
-	for _, m := range measures {
+	for _, m := range what.measures {
 		row := map[*system]samples{}
 		for _, s := range systems {
 			say("%s: %s", s.name, m.name)
@@ -72,11 +105,18 @@ func bench(ctx context.Context, o options) error {
 		t.add(m.name, m.goal, row)
 	}
 	text := t.markdown()
+	if what.after != nil {
+		more, err := what.after(ctx, b)
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		text += more
+	}
 	fmt.Print(text)
 	if o.page == "" {
 		return nil
 	}
-	return replaceTable(o.page, text)
+	return what.marks.replace(o.page, text)
 }
 
 func say(format string, args ...any) {

@@ -30,12 +30,17 @@ type measure struct {
 	run  func(ctx context.Context, s *system, n int) (samples, error)
 }
 
-var measures = []measure{
-	{"`sbatch`, one call", "20 ms", sbatchCall},
-	{"`squeue`, one call, few jobs", "12 ms", squeueCall},
-	{"submission to first line of output, one node", "", firstLine},
-	{"`srun hostname` in an allocation of 1 node", "60 ms", stepOn(1)},
-	{"`srun hostname` in an allocation of 3 nodes", "", stepOn(3)},
+// basicSuite are single calls on a cluster with little to do.
+var basicSuite = suite{
+	name: "basic", up: []string{"--nodes=3"}, ups: 3,
+	marks: marks{"<!-- table: written by make bench -->\n", "<!-- end of table -->\n"},
+	measures: []measure{
+		{"`sbatch`, one call", "20 ms", sbatchCall},
+		{"`squeue`, one call, few jobs", "12 ms", squeueCall},
+		{"submission to first line of output, one node", "", firstLine},
+		{"`srun hostname` in an allocation of 1 node", "60 ms", stepOn(1)},
+		{"`srun hostname` in an allocation of 3 nodes", "", stepOn(3)},
+	},
 }
 
 // patience is how long a job may take; it takes seconds.
@@ -82,7 +87,7 @@ func firstLine(ctx context.Context, s *system, n int) (samples, error) {
 		if _, err := s.output(ctx, "sbatch", "-N1", "-n1", "-o", file, "--wrap", "echo first"); err != nil {
 			return err
 		}
-		_, err := waitForLine(ctx, file, "first")
+		_, err := waitForLine(ctx, file, "first", patience)
 		return err
 	})
 }
@@ -108,25 +113,30 @@ func stepOn(nodes int) func(context.Context, *system, int) (samples, error) {
 		if err != nil {
 			return nil, err
 		}
-		text, err := waitForLine(ctx, file+".out", "end")
+		text, err := waitForLine(ctx, file+".out", "end", patience)
 		if err != nil {
 			return nil, err
 		}
-		var all samples
-		for _, line := range strings.Fields(strings.TrimSuffix(text, "end\n")) {
-			us, err := strconv.Atoi(line)
-			if err != nil {
-				return nil, fmt.Errorf("the job said: %s", text)
-			}
-			all = append(all, time.Duration(us)*time.Microsecond)
-		}
-		return all, nil
+		return microseconds(text)
 	}
 }
 
+// microseconds reads what a script timed.
+func microseconds(text string) (samples, error) {
+	var all samples
+	for _, line := range strings.Fields(strings.TrimSuffix(text, "end\n")) {
+		us, err := strconv.Atoi(line)
+		if err != nil {
+			return nil, fmt.Errorf("the job said: %s", text)
+		}
+		all = append(all, time.Duration(us)*time.Microsecond)
+	}
+	return all, nil
+}
+
 // waitForLine waits until the file ends with a line and returns its text.
-func waitForLine(ctx context.Context, file, line string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no end after "+patience.String()))
+func waitForLine(ctx context.Context, file, line string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errors.New("no end after "+limit.String()))
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -39,11 +40,8 @@ func (s *system) output(ctx context.Context, name string, args ...string) (strin
 	return strings.TrimSpace(string(out)), nil
 }
 
-// starts is how often the start of a cluster is measured.
-const starts = 3
-
-// startBerth measures berth up and leaves a cluster of three nodes running.
-func startBerth(ctx context.Context, bin, work string) (*system, samples, error) {
+// startBerth measures berth up and leaves a cluster for the suite running.
+func startBerth(ctx context.Context, what *suite, bin, work string) (*system, samples, error) {
 	state := filepath.Join(work, "berth-state")
 	s := &system{name: "Berth", bin: bin, dir: filepath.Join(work, "berth")}
 	s.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG="+filepath.Join(state, "kubeconfig"))
@@ -56,14 +54,14 @@ func startBerth(ctx context.Context, bin, work string) (*system, samples, error)
 	}
 	s.stop = func() { _ = down() }
 	var times samples
-	for i := range starts {
+	for i := range what.ups {
 		say("Berth: berth up")
 		start := time.Now()
-		if _, err := s.output(ctx, "berth", "up", "--fresh", "--nodes=3", "--state-dir", state); err != nil {
+		if _, err := s.output(ctx, "berth", slices.Concat([]string{"up", "--fresh", "--state-dir", state}, what.up)...); err != nil {
 			return s, nil, err
 		}
 		times = append(times, time.Since(start))
-		if i == starts-1 {
+		if i == what.ups-1 {
 			break
 		}
 		if err := down(); err != nil {

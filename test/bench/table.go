@@ -41,9 +41,14 @@ func (t *table) markdown() string {
 		}
 		fmt.Fprintf(&b, " %s |\n", r.goal)
 	}
-	fmt.Fprintf(&b, "\nMeasured on %s with %d CPUs, Linux %s, load %s before.\n",
-		time.Now().Format("2006-01-02"), runtime.NumCPU(), firstField("/proc/sys/kernel/osrelease"), t.load)
+	b.WriteString(circumstances(t.load))
 	return b.String()
+}
+
+// circumstances is the line below a table.
+func circumstances(load string) string {
+	return fmt.Sprintf("\nMeasured on %s with %d CPUs, Linux %s, load %s before.\n",
+		time.Now().Format("2006-01-02"), runtime.NumCPU(), firstField("/proc/sys/kernel/osrelease"), load)
 }
 
 func cell(s samples) string {
@@ -74,22 +79,19 @@ func firstField(file string) string {
 	return f[0]
 }
 
-// The table stands between these lines of the page.
-const (
-	begin = "<!-- table: written by make bench -->\n"
-	end   = "<!-- end of table -->\n"
-)
+// marks are the two lines of a page between which a table stands.
+type marks struct{ begin, end string }
 
-// replaceTable writes text between the page's two marks.
-func replaceTable(page, text string) error {
+// replace writes text between the page's two marks.
+func (m marks) replace(page, text string) error {
 	b, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	before, rest, found := strings.Cut(string(b), begin)
-	_, after, ended := strings.Cut(rest, end)
+	before, rest, found := strings.Cut(string(b), m.begin)
+	_, after, ended := strings.Cut(rest, m.end)
 	if !found || !ended {
 		return fmt.Errorf("%s: the marks of the table are missing", page)
 	}
-	return os.WriteFile(page, []byte(before+begin+text+end+after), 0o644)
+	return os.WriteFile(page, []byte(before+m.begin+text+m.end+after), 0o644)
 }

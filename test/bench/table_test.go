@@ -23,15 +23,16 @@ func TestTableHasAColumnPerSystemAndKeepsThePage(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
+	m := queueSuite.marks
 	page := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(page, []byte("# Top\n"+begin+"old\n"+end+"Bottom\n"), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte("# Top\n"+m.begin+"old\n"+m.end+"Bottom\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceTable(page, "new\n"); err != nil {
+	if err := m.replace(page, "new\n"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(page)
-	if err != nil || string(got) != "# Top\n"+begin+"new\n"+end+"Bottom\n" {
+	if err != nil || string(got) != "# Top\n"+m.begin+"new\n"+m.end+"Bottom\n" {
 		t.Errorf("page %q, %v", got, err)
 	}
 }

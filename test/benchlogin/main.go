@@ -1,21 +1,25 @@
 // Command benchlogin measures the login node beside Debian's sshd: same
 // machine, same key, same client, in turns. It needs root, bin/loginnode and
-// openssh-server, and prints a table whose ratios are what counts.
+// openssh-server, and writes a table into docs/performance.md whose ratios are
+// what counts.
 package main
 
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -30,6 +34,16 @@ const (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == gatewayArg {
+		if err := gateway(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "benchlogin:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	flag.DurationVar(&soak, "soak", 20*time.Second, "how long logins come and clients are killed")
+	flag.StringVar(&only, "only", "", "measure only rows whose name contains this, and print them")
+	flag.Parse()
 	if err := bench(); err != nil {
 		fmt.Fprintln(os.Stderr, "benchlogin:", err)
 		os.Exit(1)
@@ -38,15 +52,22 @@ func main() {
 
 // target is a server under measurement.
 type target struct {
-	name string
-	addr string
-	cmd  *exec.Cmd
+	name    string
+	addr    string
+	metrics string // URL; "": none
+	cmd     *exec.Cmd
 }
 
 type rig struct {
 	dir, user, home string
 	key             ssh.Signer
-	targets         []*target
+	targets         []*target // the login node, sshd
+	pods            *target   // the login node whose users have pods
+	started         []*target
+
+	uid    string
+	many   crowd
+	soaked soakReport
 }
 
 func bench() error {
@@ -55,37 +76,21 @@ func bench() error {
 	}
 	r := &rig{user: fmt.Sprintf("lnb%d", os.Getpid())}
 	defer r.clean()
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-stop
+		r.clean()
+		os.Exit(1)
+	}()
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	fmt.Println("| what | login node | sshd | ratio |\n|---|---|---|---|")
-	rows := []struct {
-		name   string
-		format string
-		f      func(*target) (float64, error)
-	}{
-		{"logins/s, " + strconv.Itoa(clients) + " at a time, no session", "%.0f", func(t *target) (float64, error) { return r.rate(t, "") }},
-		{"login and `true`/s, " + strconv.Itoa(clients) + " at a time", "%.0f", func(t *target) (float64, error) { return r.rate(t, "true") }},
-		{"one login alone, ms (median)", "%.1f", r.latency},
-		{"download through exec, MB/s", "%.0f", r.bulk},
-		{"memory of an idle terminal session in the server, kB (PSS)", "%.0f", r.memory},
-		{"threads of the server for " + strconv.Itoa(idle) + " idle terminals", "%.0f", r.threads},
+	text, err := r.table()
+	if err != nil || only != "" {
+		return err
 	}
-	for _, row := range rows {
-		values := map[*target][]float64{}
-		for range turns { // in turns, so that a busy machine is busy for both
-			for _, t := range r.targets {
-				v, err := row.f(t)
-				if err != nil {
-					return fmt.Errorf("%s: %s: %w", row.name, t.name, err)
-				}
-				values[t] = append(values[t], v)
-			}
-		}
-		a, b := median(values[r.targets[0]]), median(values[r.targets[1]])
-		fmt.Printf("| %s | "+row.format+" | "+row.format+" | %.1f |\n", row.name, a, b, a/b)
-	}
-	return nil
+	return write("docs/performance.md", text)
 }
 
 func median(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
@@ -121,23 +126,33 @@ func (r *rig) prepare() error {
 	if r.key, err = ssh.ParsePrivateKey(data); err != nil {
 		return err
 	}
-	return errors.Join(r.startOurs(), r.startTheirs())
+	return errors.Join(r.startOurs(), r.startTheirs(), r.startPods())
 }
 
 func (r *rig) startOurs() error {
-	port := freePort()
+	port, metrics := freePort(), freePort()
 	config := fmt.Sprintf(`listen: ["127.0.0.1:%d"]
+metrics: "127.0.0.1:%d"
 hostKeys: %s/hostkeys
 runDir: %s/run
 audit: %s/audit.json
 users: [{files: {passwd: /etc/passwd, group: /etc/group}}]
 maxStartups: {begin: 1000, rate: 100, full: 1000, perSource: 1000}
 maxSessions: 1000
-`, port, r.dir, r.dir, r.dir)
+maxUserConnections: 2000
+maxUserChannels: 2000
+perSourcePenalties: {disabled: true}
+`, port, metrics, r.dir, r.dir, r.dir)
 	if err := os.WriteFile(r.dir+"/loginnode.yaml", []byte(config), 0o600); err != nil {
 		return err
 	}
-	return r.start("loginnode", port, "bin/loginnode", "--config", r.dir+"/loginnode.yaml")
+	t, err := r.start("loginnode", port, "bin/loginnode", "--config", r.dir+"/loginnode.yaml")
+	if err != nil {
+		return err
+	}
+	t.metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics)
+	r.targets = append(r.targets, t)
+	return nil
 }
 
 func (r *rig) startTheirs() error {
@@ -146,7 +161,9 @@ func (r *rig) startTheirs() error {
 	if err := os.WriteFile(r.dir+"/sshd_config", []byte(config), 0o600); err != nil {
 		return err
 	}
-	return r.start("sshd", port, "/usr/sbin/sshd", "-D", "-e", "-f", r.dir+"/sshd_config")
+	t, err := r.start("sshd", port, "/usr/sbin/sshd", "-D", "-e", "-f", r.dir+"/sshd_config")
+	r.targets = append(r.targets, t)
+	return err
 }
 
 func freePort() int {
@@ -158,29 +175,33 @@ func freePort() int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func (r *rig) start(name string, port int, argv ...string) error {
+func (r *rig) start(name string, port int, argv ...string) (*target, error) {
 	t := &target{name: name, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cmd: exec.Command(argv[0], argv[1:]...)}
 	var errs bytes.Buffer
 	t.cmd.Stderr = &errs
+	t.cmd.WaitDelay = time.Second // sessions may hold it
 	if err := t.cmd.Start(); err != nil {
-		return err
+		return nil, err
 	}
-	r.targets = append(r.targets, t)
+	r.started = append(r.started, t)
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		c, err := r.dial(t)
 		if err == nil {
-			return c.Close()
+			return t, c.Close()
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%s does not answer: %w\n%s", name, err, errs.Bytes())
+			return nil, fmt.Errorf("%s does not answer: %w\n%s", name, err, errs.Bytes())
 		}
 	}
 }
 
 func (r *rig) clean() {
-	for _, t := range r.targets {
+	for _, t := range r.started {
 		_ = t.cmd.Process.Kill()
 		_ = t.cmd.Wait()
+	}
+	for _, pid := range r.pids() {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	_ = exec.Command("userdel", r.user).Run()
 	_ = os.RemoveAll(r.dir)
@@ -274,8 +295,8 @@ func (r *rig) bulk(t *target) (float64, error) {
 
 // withTerminals opens idle terminals, each on a connection of its own, and
 // calls f while they are open.
-func (r *rig) withTerminals(t *target, f func() (float64, error)) (float64, error) {
-	for range idle {
+func (r *rig) withTerminals(t *target, count int, f func() (float64, error)) (float64, error) {
+	for range count {
 		c, err := r.dial(t)
 		if err != nil {
 			return 0, err
@@ -301,18 +322,21 @@ func (r *rig) withTerminals(t *target, f func() (float64, error)) (float64, erro
 // memory is what a session adds to the memory of the server's own processes.
 func (r *rig) memory(t *target) (float64, error) {
 	before := pss(t)
-	return r.withTerminals(t, func() (float64, error) { return float64(pss(t)-before) / idle, nil })
+	return r.withTerminals(t, idle, func() (float64, error) { return float64(pss(t)-before) / idle, nil })
 }
 
 func (r *rig) threads(t *target) (float64, error) {
-	return r.withTerminals(t, func() (float64, error) {
-		n := 0
-		for _, pid := range server(t) {
-			tasks, _ := os.ReadDir("/proc/" + pid + "/task")
-			n += len(tasks)
-		}
-		return float64(n), nil
+	return r.withTerminals(t, idle, func() (float64, error) {
+		return float64(threadsOf(t)), nil
 	})
+}
+
+func threadsOf(t *target) (n int) {
+	for _, pid := range server(t) {
+		tasks, _ := os.ReadDir("/proc/" + pid + "/task")
+		n += len(tasks)
+	}
+	return n
 }
 
 // server are the processes of a target that are the server, not the users'

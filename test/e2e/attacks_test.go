@@ -96,6 +96,7 @@ func (s *shared) attacks(t *testing.T) {
 	})
 	t.Run("API role", func(t *testing.T) { s.direct(t, rc, id) })
 	t.Run("agent", func(t *testing.T) { s.agents(t, admin, job) })
+	t.Run("processes", func(t *testing.T) { s.processes(t, id) })
 	if state := s.run(t, s.bob, "squeue", "-h", "-j", id, "-o", "%T"); state != "RUNNING" && state != "CONFIGURING" {
 		t.Errorf("alice's job is %s", state)
 	}
@@ -250,4 +251,52 @@ func (s *shared) agents(t *testing.T, admin *caller, job string) {
 	if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err != nil {
 		t.Errorf("bob sees alice's sockets: %s", out)
 	}
+}
+
+// processes: what holds the job's key is closed to other users, and to the job
+// itself.
+func (s *shared) processes(t *testing.T, id string) {
+	pids := s.agentsOf(t, id)
+	if len(pids) == 0 {
+		t.Fatal("the job has no agents")
+	}
+	for _, a := range []account{s.bob, s.alice} {
+		for _, pid := range pids {
+			for _, file := range []string{"environ", "mem", "maps", "fd/0", "root/tmp", "cwd/", "syscall"} {
+				line := a.command(s.bin, "head", "-c1", "/proc/"+pid+"/"+file)
+				if strings.HasSuffix(file, "tmp") || strings.HasSuffix(file, "/") {
+					line = a.command(s.bin, "ls", "/proc/"+pid+"/"+file)
+				}
+				out, err := exec.Command(line[0], line[1:]...).CombinedOutput()
+				if err == nil || !strings.Contains(string(out), "ermission denied") && !strings.Contains(string(out), "not permitted") {
+					t.Errorf("%s reads %s of an agent: %q", a.name, file, out)
+				}
+			}
+		}
+		if a == s.alice {
+			continue
+		}
+		line := a.command(s.bin, append([]string{"kill", "-CONT"}, pids...)...)
+		if out, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil {
+			t.Errorf("%s signals the agents: %s", a.name, out)
+		}
+	}
+}
+
+// agentsOf are the processes of the job's agents, as root sees them.
+func (s *shared) agentsOf(t *testing.T, id string) (pids []string) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range all {
+		dir := filepath.Dir(file)
+		comm, _ := os.ReadFile(filepath.Join(dir, "comm")) // it may be gone
+		environ, _ := os.ReadFile(file)                    // as above
+		if strings.TrimSpace(string(comm)) == "agent" && bytes.Contains(environ, []byte("\x00BERTH_JOB_ID="+id+"\x00")) {
+			pids = append(pids, filepath.Base(dir))
+		}
+	}
+	return pids
 }

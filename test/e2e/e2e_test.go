@@ -93,19 +93,23 @@ func (c *cluster) environ(home string) []string {
 	}
 }
 
-func (c *cluster) scripts(t *testing.T, dir string) {
+func (c *cluster) scripts(t *testing.T, dir string, env ...string) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, c.environ(e.WorkDir)...)
-			e.Vars = append(e.Vars, "BIN="+c.bin, "STATE="+c.state,
+			e.Vars = append(append(e.Vars, env...), "BIN="+c.bin, "STATE="+c.state,
 				"EXAMPLES="+filepath.Join(filepath.Dir(c.bin), "examples"),
 				// mpirun of OpenMPI refuses to run as root without these.
 				"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 			return os.Chmod(e.WorkDir, 0o755)
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "pmix" {
+			switch name {
+			case "full":
+				return os.Getenv("BERTH_TEST_FULL") != "", nil
+			case "pmix":
+			default:
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
 			_, err := os.Stat(filepath.Join(c.bin, wire.PMIxServer))
@@ -175,13 +179,51 @@ func poll(ts *testscript.TestScript, what string, done func() bool) {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	start(t, "--nodes", "3", "--cpus", "4", "--gpus", "2").scripts(t, "testdata/script")
 }
 
 // TestPolicies has scripts that take nodes away from others, on a cluster of
 // its own: drained nodes, reservations, licences, preemption.
 func TestPolicies(t *testing.T) {
+	t.Parallel()
 	start(t, "--slurm-conf", "testdata/policy/slurm.conf").scripts(t, "testdata/policy")
+}
+
+// TestReservations has scripts that count on which nodes are free.
+func TestReservations(t *testing.T) {
+	t.Parallel()
+	start(t, "--slurm-conf", "testdata/reservations/slurm.conf").scripts(t, "testdata/reservations")
+}
+
+// TestSite has a site's own programs around jobs.
+func TestSite(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	conf := "ClusterName=site\nNodeName=n[1-2] CPUs=2 RealMemory=2000\nPartitionName=main Nodes=ALL Default=YES\nKillWait=5\n"
+	for name, text := range map[string]string{
+		"Prolog":     "[ ! -e $dir/fail ] || exit 3; echo prolog $SLURMD_NODENAME of $SLURM_JOB_ID >> $dir/log.$SLURM_JOB_ID",
+		"Epilog":     "echo epilog $SLURMD_NODENAME $SLURM_JOB_EXIT_CODE2 >> $dir/log.$SLURM_JOB_ID",
+		"TaskProlog": "echo export FROM_SITE=by the site",
+		"SrunProlog": "echo srun $SLURM_SCRIPT_CONTEXT >&2",
+	} {
+		path := filepath.Join(dir, strings.ToLower(strings.Replace(name, "TaskP", "task-p", 1)))
+		if err := os.WriteFile(path, []byte("#!/bin/sh\ndir="+dir+"\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		conf += name + "=" + path + "\n"
+	}
+	file := filepath.Join(dir, "slurm.conf")
+	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, "--slurm-conf", file).scripts(t, "testdata/site", "SITE="+dir)
+}
+
+// TestNodeDown has a node go that several jobs are on.
+func TestNodeDown(t *testing.T) {
+	t.Parallel()
+	start(t, "--nodes", "2", "--cpus", "4").scripts(t, "testdata/down")
 }
 
 // TestMPI needs Debian's openmpi-bin, mpich and python3-mpi4py.
@@ -201,6 +243,7 @@ func TestMPI(t *testing.T) {
 // TestStateSurvives submits a job that cannot start, takes the cluster down and
 // up again, and finds the job where it was, with its id.
 func TestStateSurvives(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes", "1", "--cpus", "2")
 	home := t.TempDir()
 	run := func(name string, args ...string) string {
@@ -229,5 +272,6 @@ func TestStateSurvives(t *testing.T) {
 // TestAccounts has a cluster to itself: where accounts are kept, jobs of other
 // scripts could not name theirs.
 func TestAccounts(t *testing.T) {
+	t.Parallel()
 	start(t, "--nodes", "2", "--cpus", "4").scripts(t, "testdata/accounts")
 }

@@ -13,6 +13,7 @@ import (
 
 // TestTerminal uses the queue in a real terminal, as a user does.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed: apt install tmux") // before a cluster is started for it
 	}
@@ -37,10 +38,20 @@ func TestTerminal(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	first := sbatch("-N2", "--exclusive", "-t30", "-Jfirst", "--wrap", "for i in $(seq 100000); do echo line $i; sleep 0.2; done")
+	first := sbatch("-N2", "--exclusive", "-t30", "-Jfirst", "--wrap",
+		"srun -n2 sh -c 'while sleep 0.5; do echo task $SLURM_PROCID writes; done' >tasks.out & for i in $(seq 100000); do echo line $i; sleep 0.2; done")
 	next := sbatch("-N1", "-t5", "-Jnext", "--wrap", "true")
 	held := sbatch("-H", "-Jheld", "--wrap", "true")
 	sbatch("-a", "0-9", "-Jsweep", "-t5", "--wrap", "true")
+
+	scontrol := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(c.bin, "scontrol"), args...)
+		cmd.Env = env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("scontrol %v: %v\n%s", args, err, out)
+		}
+	}
 
 	x := tmux.Open(t, env, dir, 100, 24, patience, "squeue --tui")
 	x.See("n[1-2]", "(Resources)", "(JobHeldUser)", "[0-9]", "4 jobs")
@@ -61,6 +72,25 @@ func TestTerminal(t *testing.T) {
 		x.See("[following]", "line 3")
 		x.Keys("Up")
 		x.See("!following")
+		x.Keys("q", "C-l")
+		x.See("4 jobs")
+	})
+	t.Run("output of tasks", func(t *testing.T) {
+		x.T = t
+		x.Keys("/first", "Enter", "o")
+		x.See("[following]", "line 3")
+		x.Keys("i")
+		x.See("the file as the job's first node has it", "2 tasks, from now on")
+		x.Keys("Down", "Down", "Enter")
+		x.See("[from its agent]", "line 3")
+		x.Keys("i")
+		x.See("2 tasks, from now on")
+		x.Keys("Down", "Down", "Down", "Enter")
+		x.See("step 0 2 tasks", "0: task 0 writes", "1: task 1 writes")
+		x.Keys("i")
+		x.See("2 tasks, from now on")
+		x.Keys("Down", "Down", "Down", "Down", "Down", "Enter")
+		x.See("task 1 of 2", "task 1 writes", "!task 0")
 		x.Keys("q", "C-l")
 		x.See("4 jobs")
 	})
@@ -92,7 +122,11 @@ func TestTerminal(t *testing.T) {
 	t.Run("pages", func(t *testing.T) {
 		x.T = t
 		x.Keys("2")
-		x.See("allocated", "2/2")
+		x.See("allocated", "2/2", "allocated 2")
+		scontrol("update", "nodename=n2", "state=drain", "reason=disk")
+		x.See("draining", "disk") // by itself
+		scontrol("update", "nodename=n2", "state=resume")
+		x.See("!draining")
 		x.Keys("7")
 		x.See("timeline", "planned")
 		x.Keys("?")

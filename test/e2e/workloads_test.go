@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -152,11 +154,12 @@ func (n *native) phases(name string) string {
 
 // TestWorkloads has pods queue that no command of ours submitted.
 func TestWorkloads(t *testing.T) {
+	t.Parallel()
 	n := newNative(t)
 	for _, tt := range []struct {
 		name string
 		run  func(*native)
-	}{{"groups", groupsQueue}, {"pods", podsQueue}, {"refusal", refusalGivesBack}} {
+	}{{"groups", groupsQueue}, {"pods", podsQueue}, {"controllers", controllersQueue}, {"refusal", refusalGivesBack}} {
 		t.Run(tt.name, func(t *testing.T) { tt.run(&native{n.cluster, t, n.client}) })
 	}
 }
@@ -168,8 +171,21 @@ func groupsQueue(n *native) {
 	n.create(group("first")...)
 	n.queue("k8s_ml first RUNNING None 2 n[1-2]")
 	n.until("the first group's pods", func() bool { return n.phases("first") == "2 run, 0 wait" })
+	var list corev1.PodList // waiting for one another costs no write
+	if err := n.client.List(n.Context(), &list, client.InNamespace("ml")); err != nil {
+		n.Fatal(err)
+	}
+	for _, p := range list.Items {
+		if p.Status.NominatedNodeName != "" {
+			n.Errorf("pod %s was nominated for %s", p.Name, p.Status.NominatedNodeName)
+		}
+		own := func(t corev1.Toleration) bool { return t.Key == wire.LabelManaged }
+		if i := slices.IndexFunc(p.Spec.Tolerations, own); i < 0 || slices.ContainsFunc(p.Spec.Tolerations[i+1:], own) {
+			n.Errorf("pod %s tolerates %+v, want the taint of Berth's nodes once", p.Name, p.Spec.Tolerations)
+		}
+	}
 	n.create(group("second")...)
-	n.queue("k8s_ml first RUNNING None 2 n[1-2]", "k8s_ml second PENDING Resources 1")
+	n.queue("k8s_ml first RUNNING None 2 n[1-2]", "k8s_ml second PENDING Resources 2")
 	if got := n.phases("second"); got != "0 run, 2 wait" {
 		n.Errorf("the second group: %s", got)
 	}
@@ -241,6 +257,52 @@ func podsQueue(n *native) {
 	n.until("an event", func() bool {
 		var list corev1.EventList
 		return n.client.List(context.Background(), &list, client.InNamespace("default")) == nil && strings.Contains(fmt.Sprint(list.Items), "workloadNamespaces")
+	})
+	n.queue("")
+}
+
+// controllersQueue: pods that a Deployment and a JobSet make are a job each;
+// those of a LeaderWorkerSet's group are one. Its controller is not here: the
+// pods have the labels that it gives them.
+func controllersQueue(n *native) {
+	labels := map[string]string{"app": "web"}
+	two := int32(2)
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "web", Annotations: map[string]string{"berth.hpc/job-name": "web"}},
+		Spec: appsv1.DeploymentSpec{Replicas: &two, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec("3", "/bin/sleep", "600")}}}
+	n.create(web)
+	n.queue("k8s_ml web RUNNING None 1 n1", "k8s_ml web RUNNING None 1 n2")
+	var pods []client.Object
+	for i := range 2 {
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: fmt.Sprintf("llm-0-%d", i),
+			Labels:      map[string]string{control.LabelLWS: "llm", control.LabelLWSGroup: "0", control.LabelLWSIndex: fmt.Sprint(i), "app": "llm"},
+			Annotations: map[string]string{"leaderworkerset.sigs.k8s.io/size": "2"}},
+			Spec: podSpec("3", "/bin/sleep", "600")})
+	}
+	n.create(pods[0])
+	n.create(pods[1])
+	n.queue("k8s_ml web RUNNING None 1 n1", "k8s_ml web RUNNING None 1 n2", "k8s_ml llm-0 PENDING Resources 2")
+	if got := n.phases("llm"); got != "0 run, 2 wait" {
+		n.Errorf("the group: %s", got)
+	}
+	if err := n.client.Delete(n.Context(), web, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		n.Fatal(err)
+	}
+	n.queue("k8s_ml llm-0 RUNNING None 2 n[1-2]")
+	n.until("the group's pods", func() bool { return n.phases("llm") == "2 run, 0 wait" })
+	n.run("scancel", "--name", "llm-0")
+	n.queue("")
+	set := &jobset.JobSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "set", Annotations: map[string]string{"berth.hpc/job-name": "set"}},
+		Spec: jobset.JobSetSpec{ReplicatedJobs: []jobset.ReplicatedJob{{Name: "r", Replicas: 1, Template: batchv1.JobTemplateSpec{
+			Spec: batchv1.JobSpec{Parallelism: &two, Completions: &two, Template: corev1.PodTemplateSpec{
+				Spec: with(podSpec("1", "/bin/true"), func(s *corev1.PodSpec) { s.RestartPolicy = corev1.RestartPolicyNever })}}}}}}}
+	n.create(set)
+	n.until("the JobSet to complete", func() bool {
+		var now jobset.JobSet
+		return n.client.Get(n.Context(), client.ObjectKeyFromObject(set), &now) == nil && now.Status.TerminalState == string(jobset.JobSetCompleted)
+	})
+	n.until("its two jobs to be over", func() bool {
+		return n.run("squeue", "-h", "-t", "all", "-n", "set", "-o", "%u %T") == "k8s_ml COMPLETED\nk8s_ml COMPLETED"
 	})
 	n.queue("")
 }

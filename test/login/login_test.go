@@ -61,7 +61,7 @@ func up(t *testing.T) *site {
 		s.user = fmt.Sprintf("lnt%d", os.Getpid())
 		// Not below a private folder: the home has to be reached by its owner.
 		output(t, exec.Command("useradd", "-m", "-d", filepath.Join(dir, "home"), "-s", "/bin/bash", s.user))
-		t.Cleanup(func() { _ = exec.Command("userdel", s.user).Run() })
+		t.Cleanup(func() { _ = exec.Command("userdel", "-f", s.user).Run() })
 		args = append(args, "--user", s.user)
 	}
 	t.Cleanup(func() {
@@ -138,10 +138,13 @@ func TestLogin(t *testing.T) {
 	s := up(t)
 	t.Run("jobs", s.jobs)
 	t.Run("identity", s.identity)
+	t.Run("nodes", s.nodes)
+	t.Run("pods", s.pods)
 	t.Run("signals", s.signals)
 	t.Run("message", s.message)
 	t.Run("terminal", s.terminal)
 	t.Run("keys", s.keys)
+	t.Run("users", s.users)
 }
 
 func (s *site) jobs(t *testing.T) {
@@ -189,8 +192,7 @@ func (s *site) identity(t *testing.T) {
 		}
 	}
 	// What the server may do, its kubeconfig says to root only.
-	server, err := kube.Connect(stdio.System(), filepath.Join(s.dir, "s", "login", "kubeconfig"))
-	must(t, err)
+	server := s.identityOfLogin(t)
 	for _, path := range []string{"/api/v1/secrets", "/api/v1/namespaces/kube-system/secrets", "/apis/berth.hpc/v1alpha1/batchjobs", "/api/v1/pods"} {
 		if err := server.Get(t.Context(), path, nil, nil); kube.KindOf(err) != kube.Forbidden {
 			t.Errorf("the login node's identity and %s: %v", path, err)
@@ -201,6 +203,13 @@ func (s *site) identity(t *testing.T) {
 	if kube.KindOf(err) != kube.Forbidden {
 		t.Errorf("a token of another ServiceAccount: %v", err)
 	}
+}
+
+// identityOfLogin is a client with the login node's own rights.
+func (s *site) identityOfLogin(t *testing.T) *kube.Client {
+	c, err := kube.Connect(stdio.System(), filepath.Join(s.dir, "s", "login", "kubeconfig"))
+	must(t, err)
+	return c
 }
 
 // signals: a session ignores none of those that end it with its terminal, or

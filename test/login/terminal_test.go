@@ -130,9 +130,8 @@ func (s *site) enter(x *tmux.Terminal) {
 		if strings.Contains(screen, "JOBID PARTITION") {
 			x.See(shownName[:8]) // as much as squeue's column holds
 			unharmed(x.T, x)
-			// As after sshd, /etc/profile has set PATH anew, and the commands of
-			// this test are not installed in it.
-			x.Keys("PS1='far''> ' PATH="+filepath.Join(repository(x.T), "bin")+":$PATH; clear", "Enter")
+			// Although /etc/profile has set PATH anew, the commands are in it.
+			x.Keys("PS1='far''> '; clear", "Enter")
 			x.See("far>", "!JOBID")
 			return
 		}

@@ -39,3 +39,10 @@ func TestCachedBuildsOnceAndKeepsNoHalf(t *testing.T) {
 		t.Error("keys do not tell parts apart")
 	}
 }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -23,13 +23,61 @@ const binVariable = "BERTH_BIN"
 
 func TestMain(m *testing.M) { os.Exit(Run(m.Run)) }
 
-var user = User{Name: "mpiuser", ID: 15001}
+var (
+	user = User{Name: "mpiuser", ID: 15001}
+	// other has another number and a namespace that enforces the restricted
+	// standard.
+	other = User{Name: "other", ID: 70007}
+	// operator may do what the tests of nodes do.
+	operator = User{Name: "operator", ID: 15002, Level: "Operator"}
+)
 
 const namespace = "user-mpiuser"
 
-// TestRealNodes runs jobs of an ordinary user on three real nodes.
+// cases are the tests, in their order. Those that are long are left out of
+// short runs.
+var cases = []struct {
+	name string
+	long bool
+	test func(*testing.T, context.Context, *Site)
+}{
+	{"doctor", false, testDoctor},
+	{"image of the job", false, testContainerImage},
+	{"mpirun", false, func(t *testing.T, ctx context.Context, s *Site) { testRing(t, ctx, s, "openmpi", "openmpi.sh") }},
+	{"mpich", true, func(t *testing.T, ctx context.Context, s *Site) { testRing(t, ctx, s, "mpich", "mpich.sh") }},
+	{"ring", true, func(t *testing.T, ctx context.Context, s *Site) {
+		testRing(t, ctx, s, "ring", "--export=ALL,RING=./ring", "ring.sh")
+	}},
+	{"srun", false, testSteps},
+	{"terminal", false, testTerminal},
+	{"cluster DNS", false, testDNS},
+	{"commands in a job", false, testCommands},
+	{"exit code", true, testExitCode},
+	{"array", false, testArray},
+	{"heterogeneous job", true, testHetJob},
+	{"signal", true, testSignal},
+	{"allocation", true, testAllocation},
+	{"gpu", true, testGPU},
+	{"scancel", true, testCancel},
+	{"memory limit", false, testMemory},
+	{"nothing but a shell", false, testShell},
+	{"read-only root", false, testReadOnly},
+	{"restricted namespace", false, testStrict},
+	{"login node", false, testLogin},
+	{"login pods", true, testLoginPods},
+	{"overhead", true, testOverhead},
+	{"bench", true, testBench}, // after overhead: in make bench-real only
+	{"drain", true, testDrain},
+	{"scheduler killed", true, testRestart},
+	{"node lost", false, testLostNode},        // the last that needs three
+	{"kubelet killed", true, testDeadKubelet}, // the last that needs two
+	{"accounting", false, testAccounting},
+	{"nothing is left", false, testNothingLeft},
+}
+
+// TestRealNodes runs jobs of ordinary users on three real nodes.
 func TestRealNodes(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	defer cancel()
 	site := open(t, ctx)
 	home := user.Home()
@@ -41,22 +89,16 @@ func TestRealNodes(t *testing.T) {
 	if err := run(ctx, "", []string{"CGO_ENABLED=0"}, "go", "build", "-o", filepath.Join(home, "ring"), "../../examples/ring"); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("doctor", func(t *testing.T) { testDoctor(t, ctx, site) })
-	t.Run("mpirun", func(t *testing.T) { testRing(t, ctx, site, "openmpi", "openmpi.sh") })
-	t.Run("ring", func(t *testing.T) { testRing(t, ctx, site, "ring", "--export=ALL,RING=./ring", "ring.sh") })
-	t.Run("srun", func(t *testing.T) { testSteps(t, ctx, site) })
-	t.Run("commands in a job", func(t *testing.T) { testCommands(t, ctx, site) })
-	t.Run("exit code", func(t *testing.T) { testExitCode(t, ctx, site) })
-	t.Run("array", func(t *testing.T) { testArray(t, ctx, site) })
-	t.Run("signal", func(t *testing.T) { testSignal(t, ctx, site) })
-	t.Run("allocation", func(t *testing.T) { testAllocation(t, ctx, site) })
-	t.Run("gpu", func(t *testing.T) { testGPU(t, ctx, site) })
-	t.Run("scancel", func(t *testing.T) { testCancel(t, ctx, site) })
-	t.Run("memory limit", func(t *testing.T) { testMemory(t, ctx, site) })
-	t.Run("scheduler killed", func(t *testing.T) { testRestart(t, ctx, site) })
-	t.Run("node lost", func(t *testing.T) { testLostNode(t, ctx, site) }) // the last that needs three
-	t.Run("accounting", func(t *testing.T) { testAccounting(t, ctx, site) })
-	t.Run("nothing is left", func(t *testing.T) { testNothingLeft(t, ctx, site) })
+	for _, c := range cases {
+		if c.long && testing.Short() {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			began := time.Now()
+			c.test(t, ctx, site)
+			t.Logf("%.1f s", time.Since(began).Seconds())
+		})
+	}
 }
 
 func open(t *testing.T, ctx context.Context) *Site {
@@ -69,7 +111,8 @@ func open(t *testing.T, ctx context.Context) *Site {
 		}
 		bin = filepath.Join(root, "bin")
 	}
-	site, err := Open(ctx, Options{Bin: bin, Users: []User{user}})
+	user.Keys = []string{loginKey(t)}
+	site, err := Open(ctx, Options{Bin: bin, Users: []User{user, other, operator}})
 	t.Cleanup(func() {
 		if t.Failed() {
 			var b bytes.Buffer
@@ -80,9 +123,12 @@ func open(t *testing.T, ctx context.Context) *Site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := time.Now()
 	if err := site.Install(ctx); err != nil {
 		t.Fatal(err)
 	}
+	waitForState(t, ctx, site, submit(t, ctx, site, "-o", "/dev/null", "--wrap", "true"), "COMPLETED")
+	measured(t, "from `helm install` to the end of the first job", "%.1f s", time.Since(began).Seconds())
 	return site
 }
 
@@ -186,24 +232,36 @@ func testLostNode(t *testing.T, ctx context.Context, s *Site) {
 // testAccounting asks sacct about the jobs of the tests before, some of which
 // ran while the scheduler was away.
 func testAccounting(t *testing.T, ctx context.Context, s *Site) {
-	var states map[string]int
+	var wrong []string
 	err := waitFor(ctx, time.Minute, func() bool {
-		out, err := s.As(ctx, user, user.Home(), "sacct", "-n", "-X", "-P", "-o", "State")
-		states = map[string]int{}
-		for _, line := range strings.Fields(out) {
-			states[line]++
+		out, err := s.As(ctx, operator, operator.Home(), "sacct", "-a", "-n", "-X", "-P", "-o", "JobID,State")
+		states := map[string]string{}
+		for line := range strings.Lines(out) {
+			id, state, _ := strings.Cut(strings.TrimSpace(line), "|")
+			states[id], _, _ = strings.Cut(state, " ") // CANCELLED by ...
 		}
-		return err == nil && states["COMPLETED"] >= 6 && states["FAILED"] == 2 && states["CANCELLED"] == 1 && states["OUT_OF_MEMORY"] == 1 && states["NODE_FAIL"] == 1
+		wrong = nil
+		for id, state := range ended {
+			if states[id] != state && states[id+"+0"] != state {
+				wrong = append(wrong, fmt.Sprintf("%s is %q, was %s", id, states[id], state))
+			}
+		}
+		return err == nil && len(wrong) == 0
 	})
-	if err != nil {
-		t.Errorf("sacct tells of %v: %v", states, err)
+	if err != nil || len(ended) == 0 {
+		t.Errorf("of %d jobs sacct says otherwise: %v: %v", len(ended), wrong, err)
 	}
 }
 
 // submit submits a job from the user's home and returns its id.
 func submit(t *testing.T, ctx context.Context, s *Site, args ...string) string {
 	t.Helper()
-	said, err := s.As(ctx, user, user.Home(), "sbatch", args...)
+	return submitAs(t, ctx, s, user, args...)
+}
+
+func submitAs(t *testing.T, ctx context.Context, s *Site, u User, args ...string) string {
+	t.Helper()
+	said, err := s.As(ctx, u, u.Home(), "sbatch", args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,8 +278,15 @@ func runJob(t *testing.T, ctx context.Context, s *Site, name string, args ...str
 	t.Helper()
 	began := time.Now()
 	id := submit(t, ctx, s, args...)
+	file := name + "-" + id + ".out"
+	defer func() {
+		if t.Failed() {
+			b, err := os.ReadFile(filepath.Join(user.Home(), file))
+			t.Logf("%s: %s %v", file, b, err)
+		}
+	}()
 	waitForState(t, ctx, s, id, "COMPLETED")
-	out := output(t, name+"-"+id+".out")
+	out := output(t, file)
 	t.Logf("sbatch %v: job %s, %.1f s:\n%s", args, id, time.Since(began).Seconds(), out)
 	return out
 }
@@ -251,6 +316,9 @@ func waitForOutput(t *testing.T, ctx context.Context, name, want string) {
 // final are the states in which a job ends.
 var final = []string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL"}
 
+// ended are the states in which the jobs of the tests were seen to end.
+var ended = map[string]string{}
+
 // waitForState waits until a job has ended, in the state that is wanted.
 func waitForState(t *testing.T, ctx context.Context, s *Site, id, want string) {
 	t.Helper()
@@ -259,13 +327,14 @@ func waitForState(t *testing.T, ctx context.Context, s *Site, id, want string) {
 	err := waitFor(ctx, 3*time.Minute, func() bool {
 		var out string
 		out, asked = s.As(ctx, user, user.Home(), "squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
-		state = strings.TrimSpace(out)
+		state = strings.Join(slices.Compact(strings.Fields(out)), " ") // several of a heterogeneous job
 		return slices.Contains(final, state)
 	})
 	if err != nil || state != want {
 		shown, _ := s.As(ctx, user, user.Home(), "scontrol", "show", "job", id)
 		t.Fatalf("%s: job %s: state %s, want %s (%v, %v)\n%s", time.Now().Format(time.TimeOnly), id, state, want, err, asked, shown)
 	}
+	ended[id] = state
 }
 
 // checkRanks wants each of n ranks once, in order of the ring or of arrival,

@@ -1,182 +1,138 @@
 package realnode
 
 import (
-	"archive/tar"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/berth-hpc/berth/deploy/images"
 )
 
 // Images of the site; nodes have them from the start.
 const (
-	// SystemImage has bash, OpenMPI and mpi4py.
+	// SystemImage has bash, OpenMPI, MPICH and mpi4py.
 	SystemImage = "berth.test/system:local"
-	// AgentImage has the agent's folder at /berth/bin and nothing else.
-	AgentImage = "berth.test/agent:local"
-	// SchedulerImage is Berth's scheduler.
-	SchedulerImage = "berth.test/scheduler:local"
+	// ShellImage has one program, a shell, and no file beside it.
+	ShellImage = "berth.test/shell:local"
+	// PauseImage is the image of pod sandboxes.
+	PauseImage = "berth.test/pause:local"
+	// DNSImage is CoreDNS.
+	DNSImage = "berth.test/coredns:local"
+	// registry is that of Berth's own images, whose names are the release's.
+	registry = "berth.test"
+	// tag is theirs.
+	tag = "local"
 )
 
 // systemPackages are what SystemImage holds beside Debian's essential ones.
 const (
 	suite          = "bookworm"
-	systemPackages = "bash,hostname,openmpi-bin,python3-mpi4py"
+	systemPackages = "bash,hostname,openmpi-bin,mpich,python3-mpi4py,openssh-sftp-server"
 )
 
-// makeSystemImage makes the image of a small Debian with what MPI jobs need.
-func makeSystemImage(ctx context.Context, _ string) (string, error) {
-	return cached(ctx, "system", keyOf(suite, systemPackages, SystemImage), func(ctx context.Context, path string) error {
-		layer := path + ".layer"
-		err := run(ctx, "", nil, "mmdebstrap", "--variant=essential", "--include="+systemPackages,
+// makeSystem makes the root file system of a small Debian with what MPI jobs
+// and logins need, as an archive of tar(1).
+func makeSystem(ctx context.Context, _ string) (string, error) {
+	return cached(ctx, "system", keyOf(suite, systemPackages), func(ctx context.Context, path string) error {
+		return run(ctx, "", nil, "mmdebstrap", "--variant=essential", "--include="+systemPackages,
 			`--aptopt=APT::Install-Recommends "false"`, "--aptopt=Acquire::Retries \"3\"",
 			"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
-			"--dpkgopt=path-exclude=/usr/share/locale/*", "--format=tar", suite, layer)
-		if err != nil {
-			return err
-		}
-		return writeImage(path, SystemImage, nil, layer)
+			"--dpkgopt=path-exclude=/usr/share/locale/*", "--format=tar", suite, path)
 	})
 }
 
-// makePauseImage makes the image of pod sandboxes.
-func makePauseImage(ctx context.Context, root string) (string, error) {
+// makePause builds the program of pod sandboxes.
+func makePause(ctx context.Context, root string) (string, error) {
 	source, err := os.ReadFile(filepath.Join(root, "test", "realnode", "pause", "main.go"))
 	if err != nil {
 		return "", err
 	}
-	return cached(ctx, "pause", keyOf(string(source), PauseImage), func(ctx context.Context, path string) error {
-		binary := path + ".bin"
-		if err := run(ctx, root, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", binary, "./test/realnode/pause"); err != nil {
-			return err
-		}
-		layer := path + ".layer"
-		if err := writeLayer(layer, []layerFile{{name: "pause", from: binary}}); err != nil {
-			return err
-		}
-		return writeImage(path, PauseImage, []string{"/pause"}, layer)
+	return cached(ctx, "pause", keyOf(string(source)), func(ctx context.Context, path string) error {
+		return run(ctx, root, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, "./test/realnode/pause")
 	})
 }
 
-// layerFile is one entry of a layer: a copy of a file, or a link.
-type layerFile struct {
-	name string // path in the image, without a leading slash
-	from string // path of the file to copy
-	link string // or: target of a symbolic link
+// platform is the machine's.
+func platform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
+
+// systemImage is the image of a root file system.
+func systemImage(file string) (v1.Image, error) {
+	layer, err := images.PlainLayer(func() (io.ReadCloser, error) { return os.Open(file) })
+	if err != nil {
+		return nil, err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = platform().OS, platform().Architecture
+	config.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	return mutate.ConfigFile(image, config)
 }
 
-// writeLayer writes a layer with the files and the folders above them.
-func writeLayer(path string, files []layerFile) error {
-	out, err := os.Create(path)
+// writeImages writes the archive that every node imports: Berth's images as a
+// release has them, of the programs in build, and those of the site.
+func (t tools) writeImages(ctx context.Context, archive, root, build string) error {
+	system, err := systemImage(t.System)
+	if err != nil {
+		return fmt.Errorf("system: %w", err)
+	}
+	links, err := images.SlurmNames(filepath.Join(root, "docs", "man"))
 	if err != nil {
 		return err
 	}
-	defer out.Close()
-	w := tar.NewWriter(out)
-	folders := map[string]bool{}
-	for _, f := range files {
-		if err := writeFolders(w, filepath.Dir(f.name), folders); err != nil {
+	parts := images.Parts{Platform: platform(), Bin: build, Links: links, Base: system, Plain: true}
+	scheduler := parts.Scheduler()
+	more, err := libraries(ctx, filepath.Join(build, "scheduler"))
+	if err != nil {
+		return err
+	}
+	scheduler.Files = append(scheduler.Files, more...)
+	named, err := index(SystemImage, system)
+	if err != nil {
+		return err
+	}
+	for name, spec := range map[string]images.Spec{
+		berthImage(images.Scheduler): scheduler,
+		berthImage(images.Agent):     parts.Agent(),
+		berthImage(images.Login):     parts.Login(),
+		PauseImage:                   {Files: []images.File{{Path: "pause", From: t.Pause}}, Entrypoint: []string{"/pause"}},
+		DNSImage:                     {Files: []images.File{{Path: "coredns", From: t.CoreDNS}}, Entrypoint: []string{"/coredns"}},
+		ShellImage:                   {Files: []images.File{{Path: "bin/sh", From: shell}}},
+	} {
+		spec.Platform, spec.Plain = parts.Platform, true
+		image, err := images.Build(spec)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		one, err := index(name, image)
+		if err != nil {
 			return err
 		}
-		if err := writeFile(w, f); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
+		named[name] = one[name]
 	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	return out.Close()
+	return images.WriteArchive(archive, named)
 }
 
-func writeFolders(w *tar.Writer, dir string, written map[string]bool) error {
-	if dir == "." || written[dir] {
-		return nil
-	}
-	if err := writeFolders(w, filepath.Dir(dir), written); err != nil {
-		return err
-	}
-	written[dir] = true
-	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755})
-}
+// shell is Debian's static busybox.
+const shell = "/bin/busybox"
 
-func writeFile(w *tar.Writer, f layerFile) error {
-	if f.link != "" {
-		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: f.name, Linkname: f.link, Mode: 0o777})
-	}
-	in, err := os.Open(f.from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	st, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: 0o755, Size: st.Size()}); err != nil {
-		return err
-	}
-	_, err = io.Copy(w, in)
-	return err
-}
+// berthImage is the full name of one of Berth's images.
+func berthImage(name string) string { return registry + "/" + name + ":" + tag }
 
-// writeImage writes an archive as "docker save" does, with one layer, which it
-// removes.
-func writeImage(path, name string, entrypoint []string, layer string) error {
-	defer os.Remove(layer)
-	digest, err := fileDigest(layer)
-	if err != nil {
-		return err
-	}
-	config, err := json.Marshal(object{
-		"architecture": runtime.GOARCH, "os": "linux",
-		"config": object{"Entrypoint": entrypoint, "Env": []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}},
-		"rootfs": object{"type": "layers", "diff_ids": []string{"sha256:" + digest}},
-	})
-	if err != nil {
-		return err
-	}
-	manifest, err := json.Marshal([]object{{"Config": "config.json", "RepoTags": []string{name}, "Layers": []string{"layer.tar"}}})
-	if err != nil {
-		return err
-	}
-	out, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	w := tar.NewWriter(out)
-	for file, content := range map[string][]byte{"config.json": config, "manifest.json": manifest} {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file, Mode: 0o644, Size: int64(len(content))}); err != nil {
-			return err
-		}
-		if _, err := w.Write(content); err != nil {
-			return err
-		}
-	}
-	if err := writeFile(w, layerFile{name: "layer.tar", from: layer}); err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	return out.Close()
-}
-
-func fileDigest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return strings.ToLower(hex.EncodeToString(h.Sum(nil))), nil
+func index(name string, image v1.Image) (map[string]v1.ImageIndex, error) {
+	i, err := images.Index([]v1.Image{image})
+	return map[string]v1.ImageIndex{name: i}, err
 }

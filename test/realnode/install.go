@@ -88,18 +88,43 @@ func (s *Site) addVolume(ctx context.Context) error {
 func (s *Site) values(users []User) object {
 	var people []object
 	for _, u := range users {
-		people = append(people, object{"name": u.Name, "uid": u.ID, "adminLevel": "None"})
+		people = append(people, object{"name": u.Name, "uid": u.ID, "adminLevel": u.level(), "keys": append([]string{}, u.Keys...)})
 	}
+	onFirst, few := object{"kubernetes.io/hostname": nodeNames[0]}, object{"requests": object{"cpu": nil, "memory": "64Mi"}}
 	return object{
 		"users":      people,
-		"jobs":       object{"image": SystemImage, "allowImages": []string{"berth.test/*"}},
-		"agent":      object{"image": AgentImage},
+		"image":      object{"registry": registry, "tag": tag},
+		"partitions": partitions(),
+		"jobs":       object{"image": SystemImage, "allowImages": []string{registry + "/*"}},
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
-		"login":      object{"enabled": false},
-		// Tests take the last node away.
-		// And they want all of a node's CPUs.
-		"scheduler": object{"image": SchedulerImage, "nodeSelector": object{"kubernetes.io/hostname": nodeNames[0]},
-			"resources": object{"requests": object{"cpu": nil, "memory": "64Mi"}}},
+		// Tests take the last nodes away, and they want all of a node's CPUs.
+		"login":     object{"nodeSelector": onFirst, "resources": few, "service": object{"type": "ClusterIP"}},
+		"scheduler": object{"nodeSelector": onFirst, "resources": few},
+	}
+}
+
+// Partitions besides the default one, with all nodes as well.
+const (
+	// ShellPartition runs jobs in ShellImage.
+	ShellPartition = "shell"
+	// ReadOnlyPartition gives jobs a root file system that they cannot write to.
+	ReadOnlyPartition = "readonly"
+	// StrictPartition takes homes from a claim of the user's namespace, as
+	// namespaces want that enforce the restricted standard.
+	StrictPartition = "strict"
+	// homeClaim is that claim.
+	homeClaim = "home"
+)
+
+func partitions() object {
+	homes := []object{{"name": "home", "mountPath": "/home"}}
+	with := func(spec object) object { return object{"nodes": "ALL", "template": object{"spec": spec}} }
+	return object{
+		"main":         object{"default": true, "nodes": "ALL"},
+		ShellPartition: with(object{"containers": []object{{"name": "job", "image": ShellImage, "volumeMounts": homes}}}),
+		ReadOnlyPartition: with(object{"containers": []object{{"name": "job", "image": SystemImage, "volumeMounts": homes,
+			"securityContext": object{"readOnlyRootFilesystem": true}}}}),
+		StrictPartition: with(object{"volumes": []object{{"name": "home", "persistentVolumeClaim": object{"claimName": homeClaim}}}}),
 	}
 }
 

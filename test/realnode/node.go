@@ -21,15 +21,15 @@ const nodeVariable = "BERTH_REALNODE_NODE"
 // nodeSpec is all that the process of a node needs to know.
 type nodeSpec struct {
 	Name       string
-	Index      int      // from 0
-	Kubelet    string   // the binary
-	KubeProxy  string   // the binary
-	Containerd string   // folder with containerd, its shim and ctr
-	Cgroup     string   // root of the node's control groups
-	Logs       string   // folder for the logs of the node's daemons
-	Images     []string // archives to import
-	Kubeconfig string   // the kubelet's
-	Cert, Key  string   // the kubelet's server certificate
+	Index      int    // from 0
+	Kubelet    string // the binary
+	KubeProxy  string // the binary
+	Containerd string // folder with containerd, its shim and ctr
+	Cgroup     string // root of the node's control groups
+	Logs       string // folder for the logs of the node's daemons
+	Images     string // archive to import
+	Kubeconfig string // the kubelet's
+	Cert, Key  string // the kubelet's server certificate
 }
 
 func (s nodeSpec) address() string   { return fmt.Sprintf("172.29.0.%d", 11+s.Index) }
@@ -185,12 +185,10 @@ func runLocked(cmd *exec.Cmd, name string, ended chan<- error) error {
 
 // importImages loads the images into containerd.
 func importImages(ctx context.Context, spec nodeSpec) error {
-	for _, archive := range spec.Images {
-		cmd := exec.CommandContext(ctx, filepath.Join(spec.Containerd, "ctr"),
-			"--address", containerdSocket, "-n", "k8s.io", "images", "import", "--local", archive)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("import %s: %w: %s", archive, err, out)
-		}
+	cmd := exec.CommandContext(ctx, filepath.Join(spec.Containerd, "ctr"),
+		"--address", containerdSocket, "-n", "k8s.io", "images", "import", "--local", spec.Images)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("import %s: %w: %s", spec.Images, err, out)
 	}
 	return nil
 }

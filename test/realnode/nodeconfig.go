@@ -16,9 +16,6 @@ const (
 	cniFolder        = "/run/config/cni"
 )
 
-// PauseImage is the image of pod sandboxes.
-const PauseImage = "berth.test/pause:local"
-
 // containerdConfig is for containerd 2. The score restriction is needed where
 // root lacks CAP_SYS_RESOURCE.
 const containerdConfig = `version = 3
@@ -104,6 +101,8 @@ func (s nodeSpec) kubeletConfig() object {
 		"failSwapOn":                    false,
 		"makeIPTablesUtilChains":        false,
 		"resolvConf":                    "",
+		"clusterDNS":                    []string{dnsAddress},
+		"clusterDomain":                 "cluster.local",
 		"tlsCertFile":                   s.Cert,
 		"tlsPrivateKeyFile":             s.Key,
 		"authentication":                object{"anonymous": object{"enabled": true}, "webhook": object{"enabled": false}},

@@ -64,34 +64,32 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 		}
 	}
 	progress("%d nodes ready after %.1f s", len(s.nodes), time.Since(began).Seconds())
-	return s, nil
+	return s, s.startDNS(ctx)
 }
 
-// prepare makes the site's folders, accounts and Berth's images, and lists the
-// archives of all images.
-func (s *Site) prepare(ctx context.Context, o Options) (images []string, err error) {
+// prepare makes the site's folders, accounts and the archive of all images.
+func (s *Site) prepare(ctx context.Context, o Options) (images string, err error) {
 	if s.tools, err = prepared(ctx); err != nil {
-		return nil, err
+		return "", err
 	}
 	root, err := moduleRoot()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	s.chart = filepath.Join(root, "deploy", "chart")
 	if err := os.MkdirAll(filepath.Join(s.Dir, "logs"), 0o755); err != nil {
-		return nil, err
+		return "", err
 	}
 	for _, u := range o.Users {
 		if err := addAccount(u); err != nil {
-			return nil, fmt.Errorf("user %s: %w", u.Name, err)
+			return "", fmt.Errorf("user %s: %w", u.Name, err)
 		}
 	}
 	if err := copyCommands(s.build, s.Bin); err != nil {
-		return nil, err
+		return "", err
 	}
-	agent, scheduler := filepath.Join(s.Dir, "agent.tar"), filepath.Join(s.Dir, "scheduler.tar")
-	err = errors.Join(makeAgentImage(agent, s.Bin), makeSchedulerImage(ctx, scheduler, filepath.Join(s.build, "scheduler")))
-	return []string{s.tools.Pause, s.tools.System, agent, scheduler}, err
+	archive := filepath.Join(s.Dir, "images.tar")
+	return archive, s.tools.writeImages(ctx, archive, root, s.build)
 }
 
 func (s *Site) startPlane(ctx context.Context) (err error) {
@@ -112,7 +110,7 @@ func (s *Site) startPlane(ctx context.Context) (err error) {
 func (s *Site) log(name string) string { return filepath.Join(s.Dir, "logs", name+".log") }
 
 // startNodes starts all nodes and waits until they are ready.
-func (s *Site) startNodes(ctx context.Context, images []string) error {
+func (s *Site) startNodes(ctx context.Context, images string) error {
 	for i, name := range nodeNames {
 		logs := filepath.Join(s.Dir, "logs", name)
 		if err := os.MkdirAll(logs, 0o755); err != nil {

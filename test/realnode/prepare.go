@@ -19,6 +19,7 @@ var packages = map[string]string{
 	"mmdebstrap":                  "/usr/bin/mmdebstrap",
 	"iproute2":                    "/sbin/ip",
 	"nftables":                    "/usr/sbin/nft",
+	"busybox-static":              shell,
 }
 
 // tools are the paths of what prepare has made.
@@ -27,8 +28,9 @@ type tools struct {
 	KubeProxy  string // binary
 	Helm       string // binary
 	Containerd string // folder of binaries
-	System     string // image archive of the root file system
-	Pause      string // image archive
+	System     string // archive of a root file system
+	Pause      string // binary
+	CoreDNS    string // binary
 }
 
 // prepare installs packages and fills the cache.
@@ -52,7 +54,7 @@ func prepared(ctx context.Context) (tools, error) {
 		make func(context.Context, string) (string, error)
 	}{
 		{&t.Kubelet, makeKubelet}, {&t.KubeProxy, makeKubeProxy}, {&t.Helm, makeHelm}, {&t.Containerd, makeContainerd},
-		{&t.Pause, makePauseImage}, {&t.System, makeSystemImage},
+		{&t.CoreDNS, makeCoreDNS}, {&t.Pause, makePause}, {&t.System, makeSystem},
 	} {
 		if *step.path, err = step.make(ctx, root); err != nil {
 			return t, err

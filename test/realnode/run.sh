@@ -2,7 +2,8 @@
 # The end-to-end test on real kubelets: "make e2e-real". Needs root, Go and
 # Berth's binaries in bin (or BERTH_BIN); installs the Debian packages it lacks.
 # BERTH_CACHE: where built kubelets and images are kept (~/.cache/berth-e2e).
-# BERTH_E2E_KEEP=1: keep the logs of a run that failed.
+# BERTH_E2E_KEEP=1: keep the logs of a run that failed. -short: what CI runs,
+# some minutes less.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-exec go test -count=1 -v -timeout 20m -tags e2ereal -run TestRealNodes ./test/realnode "$@"
+exec go test -count=1 -v -timeout 25m -tags e2ereal -run TestRealNodes ./test/realnode "$@"

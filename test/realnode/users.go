@@ -16,8 +16,17 @@ import (
 // User is somebody who submits jobs. Its group has the same name and number,
 // its home is /home/NAME.
 type User struct {
-	Name string
-	ID   uint32
+	Name  string
+	ID    uint32
+	Level string   // "": None
+	Keys  []string // lines of authorized_keys
+}
+
+func (u User) level() string {
+	if u.Level == "" {
+		return "None"
+	}
+	return u.Level
 }
 
 // Home is the user's home, on the login side and in jobs.

@@ -77,6 +77,10 @@ func Rest(b *v1alpha1.BatchJob, tasks []*v1alpha1.BatchJob) Set {
 	return rest.Without(known.Has)
 }
 
+// Unrecorded is how many tasks have been split off since the array's own record
+// was written; left are those that have not.
+func Unrecorded(b *v1alpha1.BatchJob, left Set) int { return len(recorded(b)) - len(left) }
+
 func recorded(b *v1alpha1.BatchJob) Set {
 	if b.Status.Array != nil {
 		return Parse(b.Status.Array.Pending)

@@ -61,7 +61,7 @@ func TestComplete(t *testing.T) {
 		{"sbatch|-d|afterany:12?afterok:1", "afterany:12?afterok:12 afterany:12?afterok:13 afterany:12?afterok:14_3"},
 		{"sbatch|-C|rack1&(a100|h", ""},
 		{"sbatch|--gres=gpu:", "--gres=gpu:a100"},
-		{"sbatch|--exclusive=", "--exclusive=user --exclusive=mcs"},
+		{"sbatch|--exclusive=", "--exclusive=user --exclusive=mcs --exclusive=topo"},
 		{"sbatch|--signal=B:US", "--signal=B:USR1 --signal=B:USR2"},
 		{"sbatch|-N2|--mem", "--mem= --mem-per-cpu= --mem-per-gpu= --mem-bind="},
 		{"sbatch|--time=", ""},

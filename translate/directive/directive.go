@@ -20,6 +20,8 @@ const Marker = "#SBATCH"
 type Line struct {
 	Number int // of the line in the script, from 1
 	Words  []string
+	// Cut: a comment begins within the last word, which is all of it that counts.
+	Cut bool
 	// Separator: what follows is of the next component of a heterogeneous job.
 	// Words then holds the separator as it was written, and what follows it on
 	// the line, which nobody reads.
@@ -79,14 +81,14 @@ func Read(name string, script []byte) (Result, error) {
 		text := string(line)
 		switch {
 		case strings.HasPrefix(text, Marker) && separator(text[len(Marker):]):
-			r.Lines = append(r.Lines, Line{number, strings.Fields(text[len(Marker):]), true})
+			r.Lines = append(r.Lines, Line{number, strings.Fields(text[len(Marker):]), false, true})
 		case strings.HasPrefix(text, Marker):
-			words, rest := split(text[len(Marker):])
+			words, rest, cut := split(text[len(Marker):])
 			if rest != "" {
 				return Result{}, unmatched(name, number, rest)
 			}
 			if len(words) > 0 {
-				r.Lines = append(r.Lines, Line{number, words, false})
+				r.Lines = append(r.Lines, Line{number, words, cut, false})
 			}
 		case r.Foreign == "" && strings.HasPrefix(text, "#PBS"):
 			r.Foreign = "#PBS"
@@ -114,10 +116,10 @@ const unlikeShell = "\\#\v\f\r"
 
 // split cuts a directive into words. Where no character is among unlikeShell,
 // these are a shell's words, but that empty ones are dropped.
-func split(text string) (words []string, rest string) {
+func split(text string) (words []string, rest string, cut bool) {
 	if !strings.ContainsAny(text, unlikeShell) {
 		if words, err := shellquote.Split(text); err == nil {
-			return slices.DeleteFunc(words, func(w string) bool { return w == "" }), ""
+			return slices.DeleteFunc(words, func(w string) bool { return w == "" }), "", false
 		}
 	}
 	return splitAsSlurm(text)
@@ -126,24 +128,25 @@ func split(text string) (words []string, rest string) {
 // splitAsSlurm cuts any directive into words. Blanks part words; quotes of
 // either kind join; a backslash keeps the next character, inside every quote,
 // but not a blank outside of them; an unquoted # begins a comment. Empty words
-// are dropped. Of an unclosed quote, rest is the text from where its word began.
-func splitAsSlurm(text string) (words []string, rest string) {
+// are dropped. Of an unclosed quote, rest is the text from where its word began;
+// cut is true where a comment begins within a word.
+func splitAsSlurm(text string) (words []string, rest string, cut bool) {
 	text = strings.TrimLeft(text, " \t\v\f\r")
 	for text != "" {
-		word, after, ok := next(text)
+		word, after, comment, ok := next(text)
 		if !ok {
-			return nil, text
+			return nil, text, false
 		}
 		if word != "" {
 			words = append(words, word)
 		}
-		text = after
+		text, cut = after, comment && word != ""
 	}
-	return words, ""
+	return words, "", cut
 }
 
 // next reads one word; after is empty at the end or at a comment.
-func next(text string) (word, after string, ok bool) {
+func next(text string) (word, after string, comment, ok bool) {
 	var b strings.Builder
 	i := 0
 	for i < len(text) && blank(text[i]) {
@@ -155,7 +158,7 @@ func next(text string) (word, after string, ok bool) {
 		c := text[i]
 		switch {
 		case quote == 0 && blank(c):
-			return b.String(), text[i:], true
+			return b.String(), text[i:], false, true
 		case escaped:
 			b.WriteByte(c)
 			escaped = false
@@ -168,12 +171,12 @@ func next(text string) (word, after string, ok bool) {
 		case c == '"' || c == '\'':
 			quote = c
 		case c == '#':
-			return b.String(), "", true
+			return b.String(), "", true, true
 		default:
 			b.WriteByte(c)
 		}
 	}
-	return b.String(), "", quote == 0
+	return b.String(), "", false, quote == 0
 }
 
 func blank(c byte) bool { return strings.IndexByte(" \t\n\v\f\r", c) >= 0 }

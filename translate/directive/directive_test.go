@@ -30,9 +30,22 @@ func TestSplit(t *testing.T) {
 		"foo":                        {"foo"},
 		` --comment="a""b"'c' -n 2 `: {"--comment=abc", "-n", "2"},
 	} {
-		words, rest := split(line)
+		words, rest, _ := split(line)
 		if rest != "" || !slices.Equal(words, want) {
 			t.Errorf("%q: %q, rest %q; want %q", line, words, rest, want)
+		}
+	}
+}
+
+// A comment that begins within a word cuts it; one behind a blank does not.
+func TestCut(t *testing.T) {
+	for line, want := range map[string]bool{
+		" --container-image=docker://a#b": true, " -n2 --comment=a#": true, " --comment=a #b": false, ` --comment="a#b"`: false, " #x": false,
+		" -n2 a#b -N1": true, ` --comment=a\#b`: false, " -n2": false,
+	} {
+		r, err := Read("s.sh", []byte("#!/bin/sh\n#SBATCH"+line+"\n#SBATCH -n1\n"))
+		if err != nil || r.Lines[0].Cut != want && len(r.Lines) > 1 {
+			t.Errorf("%q: %+v, %v; want %t", line, r.Lines, err, want)
 		}
 	}
 }
@@ -86,9 +99,9 @@ func FuzzSplit(f *testing.F) {
 		if strings.ContainsAny(text, unlikeShell+"\n") {
 			return
 		}
-		words, rest := split(text)
-		own, ownRest := splitAsSlurm(text)
-		if !slices.Equal(words, own) || rest != ownRest {
+		words, rest, _ := split(text)
+		own, ownRest, cut := splitAsSlurm(text)
+		if !slices.Equal(words, own) || rest != ownRest || cut {
 			t.Fatalf("%q: %q, rest %q; by Slurm's rules %q, rest %q", text, words, rest, own, ownRest)
 		}
 	})

@@ -44,6 +44,10 @@ func Batch(in Input) []string {
 // allocation: lay them over salloc's own environment by Merge.
 func Allocation(in Input) []string {
 	e := &list{}
+	if len(in.Welcome.Het) > 0 {
+		hetAllocation(e, in)
+		return e.entries
+	}
 	common(e, in)
 	e.entries = Without(e.entries, func(name string) bool { return ofNode[name] })
 	e.add("SLURM_NNODES", count(len(in.Welcome.Hosts)))
@@ -82,14 +86,22 @@ func (e *list) positive(name string, n int32) {
 func count(n int) string                 { return strconv.Itoa(n) }
 func number[N int32 | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
+// foldedCPUs are the CPUs on each node, as Slurm writes such lists.
+func foldedCPUs(hosts []wire.Host) string {
+	cpus := make([]int32, len(hosts))
+	for i, h := range hosts {
+		cpus[i] = h.CPUs
+	}
+	return Folded(cpus)
+}
+
 // common adds what the batch script and every task of a step have.
 func common(e *list, in Input) {
 	w := in.Welcome
 	here := w.Hosts[w.Index]
 	names := make([]string, len(w.Hosts))
-	cpus := make([]int32, len(w.Hosts))
 	for i, h := range w.Hosts {
-		names[i], cpus[i] = h.Name, h.CPUs
+		names[i] = h.Name
 	}
 	nodes := hostlist.Fold(names)
 	id := number(w.JobID)
@@ -107,7 +119,7 @@ func common(e *list, in Input) {
 	e.add("SLURM_JOB_NODELIST", nodes)
 	e.add("SLURM_NODELIST", nodes)
 	e.add("SLURM_JOB_NUM_NODES", count(len(w.Hosts)))
-	e.add("SLURM_JOB_CPUS_PER_NODE", Folded(cpus))
+	e.add("SLURM_JOB_CPUS_PER_NODE", foldedCPUs(w.Hosts))
 	e.add("SLURM_CPUS_ON_NODE", number(here.CPUs))
 	e.add("SLURMD_NODENAME", here.Name)
 	e.add("SLURM_TOPOLOGY_ADDR", here.Name)
@@ -205,7 +217,9 @@ func shape(e *list, in Input) {
 	if s.Overcommit {
 		e.add("SLURM_OVERCOMMIT", "1")
 	}
-	e.some("SLURM_GPUS", gpus(s.GRES, job.PerJob))
+	if _, unasked := in.Job.Options["gpus"]; !unasked { // else --ntasks-per-gpu has found out how many
+		e.some("SLURM_GPUS", gpus(s.GRES, job.PerJob))
+	}
 	e.some("SLURM_GPUS_PER_NODE", in.Job.Options["gpus-per-node"])
 	e.some("SLURM_GPUS_PER_TASK", gpus(s.GRES, job.PerTask))
 	e.some("SLURM_GPUS_PER_SOCKET", gpus(s.GRES, job.PerSocket))

@@ -7,6 +7,7 @@ package env
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -48,6 +49,16 @@ func Get(list []string, name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Umask is what SLURM_UMASK says in octal, which goes before a process's own;
+// own where it says nothing.
+func Umask(environ []string, own int) int {
+	text, _ := Get(environ, "SLURM_UMASK")
+	if n, err := strconv.ParseUint(text, 8, 9); err == nil {
+		return int(n)
+	}
+	return own
 }
 
 // Join writes entries as a BatchJob keeps them: each ended by a NUL byte.

@@ -22,11 +22,37 @@ func het(e *list, in Input) {
 	for i := range w.Het {
 		own := &list{}
 		componentVars(own, in, &w.Het[i])
-		for _, entry := range own.entries {
-			name, v, _ := strings.Cut(entry, "=")
-			e.add(name+"_HET_GROUP_"+count(i), v)
-			e.add(name+"_PACK_GROUP_"+count(i), v)
+		perGroup(e, own, i)
+	}
+}
+
+// perGroup adds what own says of component i.
+func perGroup(e, own *list, i int) {
+	for _, entry := range own.entries {
+		name, v, _ := strings.Cut(entry, "=")
+		e.add(name+"_HET_GROUP_"+count(i), v)
+		e.add(name+"_PACK_GROUP_"+count(i), v)
+	}
+}
+
+// hetAllocation is what the command of salloc is told of a heterogeneous job:
+// nothing of the job as such but its id, and of each component a little more
+// than batch scripts are.
+func hetAllocation(e *list, in Input) {
+	w := in.Welcome
+	e.add("SLURM_JOB_ID", number(w.JobID))
+	e.add("SLURM_CLUSTER_NAME", w.ClusterName)
+	het(e, in)
+	for i := range w.Het {
+		own, names := &list{}, make([]string, len(w.Het[i].Hosts))
+		for k, h := range w.Het[i].Hosts {
+			names[k] = h.Name
 		}
+		own.add("SLURM_JOBID", number(w.Het[i].JobID))
+		own.add("SLURM_NODELIST", hostlist.Fold(names))
+		own.add("SLURM_NNODES", count(len(names)))
+		own.add("SLURM_NODE_ALIASES", "(null)")
+		perGroup(e, own, i)
 	}
 }
 
@@ -39,9 +65,8 @@ func componentVars(e *list, in Input, c *wire.HetComponent) {
 	w.JobID, w.Hosts, w.Index = c.JobID, c.Hosts, 0
 	one := Input{Welcome: &w, Job: &j}
 	names := make([]string, len(c.Hosts))
-	cpus := make([]int32, len(c.Hosts))
 	for i, h := range c.Hosts {
-		names[i], cpus[i] = h.Name, h.CPUs
+		names[i] = h.Name
 	}
 	e.add("SLURM_JOB_ID", number(c.JobID))
 	e.some("SLURM_JOB_NAME", j.Name)
@@ -51,7 +76,7 @@ func componentVars(e *list, in Input, c *wire.HetComponent) {
 	e.some("SLURM_JOB_RESERVATION", j.Reservation)
 	e.add("SLURM_JOB_NODELIST", hostlist.Fold(names))
 	e.add("SLURM_JOB_NUM_NODES", count(len(c.Hosts)))
-	e.add("SLURM_JOB_CPUS_PER_NODE", Folded(cpus))
+	e.add("SLURM_JOB_CPUS_PER_NODE", foldedCPUs(c.Hosts))
 	e.add("SLURM_TASKS_PER_NODE", Folded(batchTasks(one)))
 	memory(e, j.Shape)
 	shape(e, one)

@@ -60,6 +60,25 @@ func (p Place) Path(dir, pattern string) string {
 	return path.Join(dir, name)
 }
 
+// Shown is a pattern as scontrol shows it, in dir unless it is absolute: what it
+// says of the job is written out, what only a node or a task can tell stays, as
+// do numbers with a width.
+func (p Place) Shown(dir, pattern string) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] == '%' && i+1 < len(pattern) && strings.IndexByte("Aajux", pattern[i+1]) >= 0 {
+			b.WriteString(p.field(pattern[i+1], ""))
+			i++
+			continue
+		}
+		b.WriteByte(pattern[i])
+	}
+	if path.IsAbs(b.String()) {
+		return b.String()
+	}
+	return path.Join(dir, b.String())
+}
+
 // Expand writes out a pattern: %A %a %J %j %N %n %s %t %u %x and %%, numbers
 // with an optional width, zero-padded. A backslash anywhere turns all of that
 // off, and disappears.

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -11,11 +12,22 @@ type StepShape struct {
 	ID    int32
 	Nodes []StepNode // in the order of the step's node ids
 
+	// JobID is the job as tasks are told of it, where that is not their own:
+	// that of a heterogeneous job's first component. 0: their own.
+	JobID int64
+	// Joined: the nodes are of several components, which the tasks are to see
+	// as one job.
+	Joined bool
+
 	CPUsPerTask  int32  // 0: not given
 	TasksPerNode int32  // --ntasks-per-node; 0: not given
 	Distribution string // --distribution; empty: not given
 	GPUsPerTask  string // --gpus-per-task as given
 	CPUBind      string // --cpu-bind as given; the agent binds, nothing is set
+	Ports        string // that the step has to itself, as FIRST-LAST; empty: none
+	// Preserve leaves the number of nodes and tasks as srun's own environment has
+	// them (--preserve-env).
+	Preserve bool
 
 	// LaunchAddress is the IP address of srun's end, Port its port; both may
 	// be empty.
@@ -37,14 +49,18 @@ type StepNode struct {
 func Step(in Input, s StepShape) []string {
 	e := &list{}
 	common(e, in)
-	names := make([]string, len(s.Nodes))
-	tasks := make([]int32, len(s.Nodes))
-	total := 0
-	for i, n := range s.Nodes {
-		names[i], tasks[i] = n.Name, int32(len(n.Tasks))
-		total += len(n.Tasks)
-	}
+	names, tasks, total := s.counts()
 	perNode := Folded(tasks)
+	if s.JobID != 0 {
+		e.add("SLURM_JOB_ID", number(s.JobID))
+		e.add("SLURM_JOBID", number(s.JobID))
+	}
+	if s.Joined {
+		joined(e, in, names)
+	}
+	if len(in.Welcome.Het) == 0 { // an older name, which Slurm's srun still sets
+		e.add("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", foldedCPUs(in.Welcome.Hosts))
+	}
 	id := number(s.ID)
 	e.add("SLURM_STEP_ID", id)
 	e.add("SLURM_STEPID", id)
@@ -52,16 +68,22 @@ func Step(in Input, s StepShape) []string {
 	e.add("SLURM_STEP_NUM_NODES", count(len(s.Nodes)))
 	e.add("SLURM_STEP_NUM_TASKS", count(total))
 	e.add("SLURM_STEP_TASKS_PER_NODE", perNode)
-	e.add("SLURM_NNODES", count(len(s.Nodes)))
-	e.add("SLURM_NTASKS", count(total))
-	e.add("SLURM_NPROCS", count(total))
-	e.add("SLURM_TASKS_PER_NODE", perNode)
+	if !s.Preserve {
+		e.add("SLURM_NNODES", count(len(s.Nodes)))
+		e.add("SLURM_NTASKS", count(total))
+		e.add("SLURM_NPROCS", count(total))
+		e.add("SLURM_TASKS_PER_NODE", perNode)
+	}
+	e.some("SLURM_STEP_RESV_PORTS", s.Ports)
 	e.positive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
 	e.positive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
 	e.some("SLURM_GPUS_PER_TASK", s.GPUsPerTask)
 	// A step has all of its job's devices.
 	e.some("SLURM_STEP_GPUS", strings.Join(gpuIndexes(in.Welcome.Hosts[in.Welcome.Index]), ","))
-	distribution(e, s.distribution(total))
+	if s.Distribution == "" {
+		s.Distribution = s.DefaultDistribution()
+	}
+	distribution(e, s.Distribution)
 	e.some("SLURM_UMASK", s.Umask)
 	e.add("SRUN_DEBUG", "3") // what srun without -v and -Q says
 	if s.LaunchAddress != "" {
@@ -75,13 +97,54 @@ func Step(in Input, s StepShape) []string {
 	return e.entries
 }
 
-// distribution names what Slurm does without --distribution: one task after
-// the other over the nodes when there are enough of them, else by blocks.
-func (s StepShape) distribution(total int) string {
-	switch {
-	case s.Distribution != "":
-		return s.Distribution
-	case total <= len(s.Nodes):
+// counts gives the nodes and how many tasks each has, and the number of tasks:
+// by the nodes' ids, or, over several components, by the nodes' names, as
+// Slurm does there.
+func (s StepShape) counts() (names []string, tasks []int32, total int) {
+	nodes := s.Nodes
+	if s.Joined {
+		nodes = slices.Clone(nodes)
+		slices.SortStableFunc(nodes, func(a, b StepNode) int { return hostlist.Compare(a.Name, b.Name) })
+	}
+	for _, n := range nodes {
+		total += len(n.Tasks)
+		if last := len(names) - 1; last >= 0 && names[last] == n.Name { // components that share it
+			tasks[last] += int32(len(n.Tasks))
+			continue
+		}
+		names, tasks = append(names, n.Name), append(tasks, int32(len(n.Tasks)))
+	}
+	return names, tasks, total
+}
+
+// joined adds the job as tasks see it whose step is in several components: it
+// has the nodes of the step, names, and on each what the components have.
+func joined(e *list, in Input, names []string) {
+	e.add("SLURM_HET_SIZE", count(len(in.Welcome.Het)))
+	e.add("SLURM_PACK_SIZE", count(len(in.Welcome.Het)))
+	cpus := make([]int32, len(names))
+	for _, c := range in.Welcome.Het {
+		for _, h := range c.Hosts {
+			if i := slices.Index(names, h.Name); i >= 0 {
+				cpus[i] += h.CPUs
+			}
+		}
+	}
+	list := hostlist.Fold(names)
+	e.add("SLURM_JOB_NODELIST", list)
+	e.add("SLURM_NODELIST", list)
+	e.add("SLURM_JOB_NUM_NODES", count(len(names)))
+	e.add("SLURM_JOB_CPUS_PER_NODE", Folded(cpus))
+}
+
+// DefaultDistribution names what Slurm does without --distribution: one task
+// after the other over the nodes when there are enough of them, else by blocks.
+func (s StepShape) DefaultDistribution() string {
+	total := 0
+	for _, n := range s.Nodes {
+		total += len(n.Tasks)
+	}
+	if total <= len(s.Nodes) {
 		return "cyclic"
 	}
 	return "block"

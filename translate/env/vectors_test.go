@@ -24,19 +24,18 @@ type recorded struct {
 
 // different are variables that we mean to set otherwise, and why.
 var different = map[string]string{
-	"SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0": "left over from an older name; nothing reads it",
-	"SLURM_SUBMIT_DIR":                     "comes with the submission",
-	"SLURM_PRIO_PROCESS":                   "comes with the submission",
-	"HOSTNAME":                             "Slurm sets the batch host's everywhere; not compared in tasks",
-	"ENVIRONMENT":                          "tasks inherit it",
-	"TMPDIR":                               "tasks inherit it",
-	"SLURM_LAUNCH_NODE_IPADDR":             "address of srun",
-	"SLURM_SRUN_COMM_HOST":                 "address of srun",
-	"SLURM_UMASK":                          "of srun",
-	"SLURM_NODE_ALIASES":                   "constant",
-	"SLURM_STEP_GPUS":                      "GPUs are not bound to tasks",
-	"SLURM_LABELIO":                        "of srun; a step inside a step labels when it is asked to",
-	"SLURMD_TRES_BIND":                     "GPUs are not bound to tasks",
+	"SLURM_SUBMIT_DIR":         "comes with the submission",
+	"SLURM_PRIO_PROCESS":       "comes with the submission",
+	"HOSTNAME":                 "Slurm sets the batch host's everywhere; not compared in tasks",
+	"ENVIRONMENT":              "tasks inherit it",
+	"TMPDIR":                   "tasks inherit it",
+	"SLURM_LAUNCH_NODE_IPADDR": "address of srun",
+	"SLURM_SRUN_COMM_HOST":     "address of srun",
+	"SLURM_UMASK":              "of srun",
+	"SLURM_NODE_ALIASES":       "constant",
+	"SLURM_STEP_GPUS":          "GPUs are not bound to tasks",
+	"SLURM_LABELIO":            "of srun; a step inside a step labels when it is asked to",
+	"SLURMD_TRES_BIND":         "GPUs are not bound to tasks",
 }
 
 var detail = regexp.MustCompile(`Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)`)

@@ -25,7 +25,7 @@ var AcctFields = []Field{
 	{Name: "Container", Width: 19},
 	{Name: "CPUTime", Width: 10},
 	{Name: "CPUTimeRAW", Width: 10},
-	{Name: "DBIndex", Width: 10},
+	{Name: "DBIndex", Width: 10, Left: true},
 	{Name: "DerivedExitCode", Width: 15},
 	{Name: "Elapsed", Width: 10},
 	{Name: "ElapsedRaw", Width: 10},

@@ -116,7 +116,11 @@ func appendShownID(b []byte, j *status.Job, s *Settings) []byte {
 // JobID is the id as users know it.
 func JobID(j *status.Job) string { return string(AppendJobID(nil, j)) }
 
-func pending(j *status.Job) bool { return j.State == "PENDING" }
+// pending reports whether the job waits; one in SPECIAL_EXIT or
+// RESV_DEL_HOLD is held.
+func pending(j *status.Job) bool {
+	return j.State == "PENDING" || j.State == "SPECIAL_EXIT" || j.State == "RESV_DEL_HOLD"
+}
 
 // running reports whether the job's clock runs.
 func running(j *status.Job) bool { return j.State == "RUNNING" }
@@ -167,7 +171,7 @@ func appendEnd(b []byte, j *status.Job, s *Settings) []byte {
 // appendReasonList adds %R: the nodes, or why there are none.
 func appendReasonList(b []byte, j *status.Job) []byte {
 	switch j.State {
-	case "PENDING", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "FAILED":
+	case "PENDING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "FAILED":
 		b = append(b, '(')
 		return append(or(b, j.Reason, "None"), ')')
 	}

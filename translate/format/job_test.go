@@ -87,7 +87,10 @@ func TestFormatErrorsStayAsText(t *testing.T) {
 		{"[%][%08i]", "[%][1278    ]", []string{"]"}},
 		{"%.-10j", "%.-10j", []string{"-"}},
 		{"%5.3j", "%5.3j", []string{"."}},
-		{"%j%", "longrun%", []string{""}},
+		{"%j%", "longrun", nil},
+		{"x%", "x", nil},
+		{"a%%j", "alongrun", nil},
+		{"%999999999999j|", "longrun |", nil}, // as 22.05 counts, in 32 bits
 		{"%5", "%5", []string{""}},
 		{"abc", "abc", nil},
 	} {
@@ -109,6 +112,8 @@ func TestNames(t *testing.T) {
 		{"JobID:3xy", "JOBxy", "127xy", nil},
 		{"JobID:|,Name:", "JOBID|NAME", "1278|longrun", nil},
 		{"JobID:0", "JOBID", "1278", nil},
+		{"JobID:-3,Name:.-1x", "JOBID NAME x", "1278 longrun x", nil},
+		{"Name:+3,JobID:999999999999", "NAMJOBID ", "lon1278 ", nil},
 	} {
 		l, bad := ParseNames(JobColumns, tt.format)
 		header, got := string(l.AppendHeader(nil)), string(l.AppendRow(nil, row, &Settings{}))

@@ -138,6 +138,9 @@ func NodeIs(n *status.Node, name string) bool {
 		return s == name || s == "draining" && name == "drng"
 	}
 	names := nodeStates[n.State]
+	if (name == "alloc" || name == "allocated") && n.CPUsAlloc > 0 {
+		return true // mixed ones too
+	}
 	return name == names[0] || name == names[1]
 }
 

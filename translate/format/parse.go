@@ -24,7 +24,9 @@ func ParseLetters[R any](columns []Column[R], text string) (l Layout[R], bad []s
 	}
 	for more {
 		var piece string
-		piece, rest, more = strings.Cut(rest, "%")
+		if piece, rest, more = strings.Cut(rest, "%"); piece == "" {
+			continue // nothing between two % signs, or behind the last
+		}
 		cell, letter := parseCell(columns, piece)
 		if cell.Column == nil {
 			cell.Text = "%" + piece
@@ -45,14 +47,24 @@ func parseCell[R any](columns []Column[R], piece string) (c Cell[R], letter stri
 		rest = rest[1:]
 	}
 	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-	c.Width, _ = strconv.Atoi(rest[:digits])
+	width := rest[:digits]
 	rest = rest[digits:]
 	if rest == "" {
 		return c, ""
 	}
 	c.Column = find(columns, func(col *Column[R]) bool { return col.Letter == rest[0] })
 	c.Text = rest[1:]
+	c.setWidth(width)
 	return c, rest[:1]
+}
+
+// setWidth takes a width as it was written. Slurm keeps it in 32 bits, and what
+// is negative there means the whole value and a blank.
+func (c *Cell[R]) setWidth(text string) {
+	n, _ := strconv.ParseInt(text, 10, 64) // out of range: the largest there is
+	if c.Width = int(int32(n)); c.Width < 0 {
+		c.Width, c.Text = 0, " "+c.Text
+	}
 }
 
 // allLetters is every column that has a letter, small ones first, with bars
@@ -94,9 +106,10 @@ func ParseNames[R any](columns []Column[R], text string) (l Layout[R], bad []str
 			if c.Right = strings.HasPrefix(spec, "."); c.Right {
 				spec = spec[1:]
 			}
-			digits := len(spec) - len(strings.TrimLeft(spec, "0123456789"))
-			c.Width, _ = strconv.Atoi(spec[:digits])
+			sign := min(len(spec)-len(strings.TrimLeft(spec, "+-")), 1)
+			digits := sign + len(spec[sign:]) - len(strings.TrimLeft(spec[sign:], "0123456789"))
 			c.Text = spec[digits:]
+			c.setWidth(spec[:digits])
 		}
 		l = append(l, c)
 	}

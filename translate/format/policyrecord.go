@@ -3,6 +3,7 @@ package format
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -15,7 +16,7 @@ func ReservationRecord(v *status.Reservation, s *Settings) *Record {
 	r.line(pair("ReservationName", v.Name), "StartTime="+instantText(v.Start, "Unknown", s), "EndTime="+instantText(v.End, "Unknown", s),
 		"Duration="+long(max(0, v.End-v.Start)))
 	r.line("Nodes="+null(hostlist.Fold(v.Nodes)), "NodeCnt="+itoa(int32(len(v.Nodes))), "CoreCnt="+itoa(v.CPUs), pair("Features", null(v.Features)),
-		pair("PartitionName", null(v.Partition)), "Flags="+Escape(strings.Join(v.Flags, ",")))
+		pair("PartitionName", null(v.Partition)), "Flags="+Escape(strings.Join(shownFlags(v), ",")))
 	r.line(pair("TRES", null(cmp.Or(v.TRES, "cpu="+itoa(v.CPUs)))))
 	r.line(pair("Users", null(strings.Join(v.Users, ","))), pair("Groups", null(strings.Join(v.Groups, ","))), pair("Accounts", null(strings.Join(v.Accounts, ","))),
 		pair("Licenses", null(v.Licenses)), "State="+v.State, "BurstBuffer=(null)", "Watts=n/a")
@@ -25,6 +26,20 @@ func ReservationRecord(v *status.Reservation, s *Settings) *Record {
 	}
 	r.line("MaxStartDelay=" + delay)
 	return r
+}
+
+// shownFlags are the reservation's flags as scontrol shows them.
+func shownFlags(v *status.Reservation) []string {
+	out := slices.Clone(v.Flags)
+	for i, f := range out {
+		switch {
+		case f == "STATIC_ALLOC":
+			out[i] = "STATIC"
+		case f == "PURGE_COMP" && v.PurgeComp > 0:
+			out[i] = "PURGE_COMP=" + long(int64(v.PurgeComp))
+		}
+	}
+	return out
 }
 
 // LicenseRecord describes a licence as scontrol show licenses does.

@@ -152,7 +152,7 @@ func PartitionRecord(p *status.Partition, nodes []status.Node) *Record {
 		"MaxCPUsPerNode="+orUnlimited(int64(p.MaxCPUs)))
 	r.line("Nodes=" + null(group.names()))
 	r.line("PriorityJobFactor="+itoa(p.PriorityJobFactor), "PriorityTier="+itoa(p.PriorityTier), "RootOnly="+upperYesNo(p.RootOnly),
-		"ReqResv=NO", "OverSubscribe="+cmp.Or(p.OverSubscribe, "NO"))
+		"ReqResv="+upperYesNo(p.ReqResv), "OverSubscribe="+cmp.Or(p.OverSubscribe, "NO"))
 	over := "NONE"
 	if p.OverTimeLimit > 0 {
 		over = itoa(p.OverTimeLimit)

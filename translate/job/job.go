@@ -10,6 +10,8 @@
 // +kubebuilder:object:generate=true
 package job
 
+import "strings"
+
 // Unlimited marks a time limit without end (Slurm's UNLIMITED or INFINITE).
 const Unlimited int32 = -1
 
@@ -31,11 +33,14 @@ type Job struct {
 	Time      Time      `json:"time,omitzero"`
 	Batch     Batch     `json:"batch,omitzero"`
 
-	// Hold keeps the job PENDING until released: "user" (JobHeldUser) or
-	// "admin" (JobHeldAdmin, priority 0 set by an operator).
+	// Hold keeps the job PENDING until released: "user" (JobHeldUser), "admin"
+	// (JobHeldAdmin, priority 0 set by an operator), "special" (held after it
+	// ended with an exit code that asks for attention, SPECIAL_EXIT),
+	// HoldLaunch, HoldRequeue or HoldDeleted with a name.
 	Hold         string       `json:"hold,omitempty"`
 	Nice         int32        `json:"nice,omitempty"`
-	Priority     *int64       `json:"priority,omitempty"` // set by hand; nil: computed
+	SiteFactor   int32        `json:"siteFactor,omitempty"` // added to the priority; operators set it
+	Priority     *int64       `json:"priority,omitempty"`   // set by hand; nil: computed
 	Dependencies Dependencies `json:"dependencies,omitzero"`
 	Array        *Array       `json:"array,omitempty"`
 	Het          *Het         `json:"het,omitempty"`
@@ -91,6 +96,39 @@ const (
 	PerTask   = "task"   // --gpus-per-task, --tres-per-task
 )
 
+// HoldLaunch holds a job that was put back because a node was not made ready
+// for it: the site's prolog failed there.
+const HoldLaunch = "launch"
+
+// HoldRequeue holds a job that was put back into the queue to wait there
+// (scontrol requeuehold). Its owner may release it, whoever did it.
+const HoldRequeue = "requeued"
+
+// HoldSpecial is HoldRequeue for one that is shown in SPECIAL_EXIT.
+const HoldSpecial = "special requeued"
+
+// HoldDeleted is how the hold of a job begins whose reservation is gone
+// (RESV_DEL_HOLD); its name follows.
+const HoldDeleted = "deleted:"
+
+// HeldReason is why a job with that hold waits, as squeue shows it.
+func HeldReason(hold string) string {
+	if name, gone := strings.CutPrefix(hold, HoldDeleted); gone {
+		return "Reservation " + name + " was deleted"
+	}
+	switch hold {
+	case "":
+		return ""
+	case "admin":
+		return "JobHeldAdmin"
+	case HoldRequeue, HoldSpecial:
+		return "job requeued in held state"
+	case HoldLaunch:
+		return "launch_failed_requeued_held"
+	}
+	return "JobHeldUser"
+}
+
 // GRES is a request for a generic resource such as gpu:a100:4.
 type GRES struct {
 	Name  string `json:"name"`
@@ -110,11 +148,20 @@ type Placement struct {
 	Contiguous    bool     `json:"contiguous,omitempty"`
 	Switches      int32    `json:"switches,omitempty"`
 	SwitchesWait  int32    `json:"switchesWaitSeconds,omitempty"`
+	Segment       int32    `json:"segment,omitempty"`  // nodes that must be below one leaf of the topology
+	Segments      string   `json:"segments,omitempty"` // SegmentsTogether, SegmentsApart
+	Batch         string   `json:"batch,omitempty"`    // features of the batch host
 	SpreadJob     bool     `json:"spreadJob,omitempty"`
 	UseMinNodes   bool     `json:"useMinNodes,omitempty"`
 	Distribution  string   `json:"distribution,omitempty"`
 	Hint          string   `json:"hint,omitempty"`
 }
+
+// Values of Placement.Segments.
+const (
+	SegmentsTogether = "consolidate"
+	SegmentsApart    = "spread"
+)
 
 // Time says when, and for how long.
 type Time struct {

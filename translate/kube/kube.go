@@ -28,7 +28,7 @@ const ContainerName = image.JobContainer
 // HostImage stands for the root file system of the node, on process nodes.
 const HostImage = image.HostImage
 
-// MaxRuns is how many runs of equal nodes a job may have. Each is a replicated
+// MaxRuns is how many shapes the nodes of a job may have. Each is a replicated
 // job with a template of its own, and the JobSet has to fit into a request.
 const MaxRuns = 160
 
@@ -79,7 +79,7 @@ func Objects(in Input) (*podgroup.PodGroup, *jobset.JobSet, error) {
 	}
 	runs := in.runs()
 	if len(runs) > MaxRuns {
-		return nil, nil, fmt.Errorf("job %d: %d runs of unequal nodes are more than one JobSet holds (%d)", in.Job.Spec.JobID, len(runs), MaxRuns)
+		return nil, nil, fmt.Errorf("job %d: nodes of %d shapes are more than one JobSet holds (%d)", in.Job.Spec.JobID, len(runs), MaxRuns)
 	}
 	for i, run := range runs {
 		replicated, err := in.replicated(i, run)
@@ -151,11 +151,14 @@ func (in Input) replicated(i int, r run) (jobset.ReplicatedJob, error) {
 	}
 	spec := batchv1.JobSpec{
 		CompletionMode:       ptr(batchv1.IndexedCompletion),
-		Completions:          ptr(r.count),
-		Parallelism:          ptr(r.count),
+		Completions:          ptr(int32(len(r.nodes))),
+		Parallelism:          ptr(int32(len(r.nodes))),
 		BackoffLimit:         ptr(int32(0)),
 		PodReplacementPolicy: ptr(batchv1.Failed),
 		Template:             *pod,
+	}
+	if in.Job.Spec.Job.Batch.NoKill {
+		outlive(&spec, i)
 	}
 	if i == 0 {
 		spec.SuccessPolicy = &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: ptr("0")}}}
@@ -168,13 +171,35 @@ func (in Input) replicated(i int, r run) (jobset.ReplicatedJob, error) {
 	}, nil
 }
 
+// outlive lets the job go on without a pod of it (--no-kill). In the first
+// replicated job each index fails for itself. Another one would have failed,
+// and the JobSet with it, once all its pods are gone: their failures do not
+// count, and what comes in their place waits for a node that it never gets.
+func outlive(spec *batchv1.JobSpec, i int) {
+	if i == 0 {
+		spec.BackoffLimit, spec.BackoffLimitPerIndex = nil, ptr(int32(0))
+		return
+	}
+	spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
+		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+			{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+		{Action: batchv1.PodFailurePolicyActionIgnore, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+			Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: []int32{0}}},
+	}}
+}
+
 // agentEnv is what the agent finds in its environment (package wire).
-func (in Input) agentEnv(offset int32, binDir string) []corev1.EnvVar {
+func (in Input) agentEnv(r *run, binDir string) []corev1.EnvVar {
 	v := func(name, text string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: text} }
+	nodes := v(wire.EnvNodeOffset, strconv.Itoa(int(r.offset())))
+	if r.list() != "" {
+		nodes = corev1.EnvVar{Name: wire.EnvNodes, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+			APIVersion: "v1", FieldPath: "metadata.annotations['" + wire.AnnotationNodes + "']"}}}
+	}
 	return []corev1.EnvVar{
 		v(wire.EnvJobID, strconv.FormatInt(in.Job.Spec.JobID, 10)),
 		v(wire.EnvAttempt, strconv.Itoa(int(in.Job.Status.Attempt))),
-		v(wire.EnvNodeOffset, strconv.Itoa(int(offset))),
+		nodes,
 		v(wire.EnvAPI, in.API),
 		v(wire.EnvAPICA, base64.StdEncoding.EncodeToString(in.APICA)),
 		v(wire.EnvBinDir, binDir),

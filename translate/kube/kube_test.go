@@ -48,6 +48,10 @@ var cases = map[string]func(*kube.Input){
 		in.Job.Status.Attempt = 3
 		in.Job.Status.Allocation = nodes(node("n1", 3, 300), node("n2", 1, 100), node("n3", 1, 100))
 	},
+	"no-kill": func(in *kube.Input) {
+		in.Job.Spec.Job.Batch.NoKill = true
+		in.Job.Status.Allocation = nodes(node("n1", 3, 300), node("n2", 1, 100), node("n3", 1, 100))
+	},
 	"gpus": func(in *kube.Input) {
 		in.Job.Status.Allocation = nodes(node("n1", 4, 4096, v1alpha1.GRESAllocation{Name: "gpu", Type: "a100", Count: 2}))
 	},

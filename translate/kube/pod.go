@@ -22,6 +22,9 @@ const (
 	volumeHosts = "berth-hosts"
 )
 
+// volumeTemp is one more, where the root file system is read-only.
+const volumeTemp = "berth-tmp"
+
 // containerPrepare is the init container of every pod on a kubelet.
 const containerPrepare = "berth-prepare"
 
@@ -43,7 +46,11 @@ func (in Input) pod(r run) (*corev1.PodTemplateSpec, error) {
 	if pod.Annotations == nil {
 		pod.Annotations = map[string]string{}
 	}
-	pod.Annotations[wire.AnnotationNodeOffset] = strconv.Itoa(int(r.offset))
+	if list := r.list(); list != "" {
+		pod.Annotations[wire.AnnotationNodes] = list
+	} else {
+		pod.Annotations[wire.AnnotationNodeOffset] = strconv.Itoa(int(r.offset()))
+	}
 
 	spec := &pod.Spec
 	spec.SchedulerName = wire.SchedulerName
@@ -77,11 +84,13 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	}
 	c.Command = []string{path.Join(binDir, "agent")}
 	c.Args = nil
-	c.Env = append(c.Env, in.agentEnv(r.offset, binDir)...)
+	c.Env = append(c.Env, in.agentEnv(&r, binDir)...)
 	c.Resources = corev1.ResourceRequirements{Requests: r.resources, Limits: r.limits}
 	c.SecurityContext = restricted(c.SecurityContext)
 	hostsFile(spec, c)
+	temporary(spec, c)
 	if c.Image != HostImage {
+		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: wire.RunDir})
 		prepare(spec, c, binDir, agentImage, shared, image.Sources(in.Job.Spec.Job.Batch.Container))
 	}
 	return nil
@@ -120,6 +129,20 @@ func hostsFile(spec *corev1.PodSpec, c *corev1.Container) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
 		Name: volumeHosts, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: "/etc/hosts", SubPath: hostsName})
+}
+
+// temporary gives programs the one folder that all of them expect to be
+// writable, where the partition makes the root file system read-only and says
+// nothing about it.
+func temporary(spec *corev1.PodSpec, c *corev1.Container) {
+	const folder = "/tmp"
+	if sc := c.SecurityContext; sc.ReadOnlyRootFilesystem == nil || !*sc.ReadOnlyRootFilesystem ||
+		slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return path.Clean(m.MountPath) == folder }) {
+		return
+	}
+	spec.Volumes = append(spec.Volumes, corev1.Volume{
+		Name: volumeTemp, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeTemp, MountPath: folder})
 }
 
 // hostsName is the file in the hosts' volume.

@@ -1,33 +1,70 @@
 package kube
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// run is a row of nodes on which the job holds the same.
+// run is the nodes on which the job holds the same.
 type run struct {
-	offset    int32 // nodes before the first
-	count     int32
+	nodes     []int32 // indexes, ascending
 	resources corev1.ResourceList
 	limits    corev1.ResourceList // more than resources where CPUs are shared
 }
 
-// runs splits the allocation, in order, where the resources change.
+// runs parts the allocation by what the job holds, in the order in which that
+// comes first: the batch host is the first of the first.
 func (in Input) runs() []run {
 	var out []run
+	last := 0 // the neighbour mostly holds the same
 	nodes := in.Job.Status.Allocation.Nodes
 	for i := range nodes {
 		r := in.resources(&nodes[i])
-		if last := len(out) - 1; last >= 0 && equal(out[last].resources, r) {
-			out[last].count++
-			continue
+		limit := limits(r, &nodes[i])
+		same := func(o run) bool { return equal(o.resources, r) && equal(o.limits, limit) }
+		if len(out) == 0 || !same(out[last]) {
+			if last = slices.IndexFunc(out, same); last < 0 {
+				last = len(out)
+				out = append(out, run{resources: r, limits: limit})
+			}
 		}
-		out = append(out, run{offset: int32(i), count: 1, resources: r, limits: limits(r, &nodes[i])})
+		out[last].nodes = append(out[last].nodes, int32(i))
 	}
 	return out
+}
+
+// offset is the number of nodes before the first.
+func (r *run) offset() int32 { return r.nodes[0] }
+
+// list is the indexes as wire.AnnotationNodes has them; empty: they follow each
+// other, and the offset says it all.
+func (r *run) list() string {
+	if last := len(r.nodes) - 1; r.nodes[last]-r.nodes[0] == int32(last) {
+		return ""
+	}
+	var b strings.Builder
+	for i := 0; i < len(r.nodes); {
+		k := i
+		for k+1 < len(r.nodes) && r.nodes[k+1] == r.nodes[k]+1 {
+			k++
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(int(r.nodes[i])))
+		if k > i {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(int(r.nodes[k])))
+		}
+		i = k + 1
+	}
+	return b.String()
 }
 
 // resources of one pod. A job without memory accounting asks for none.

@@ -3,6 +3,8 @@ package kube_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,7 +38,7 @@ func TestReview(t *testing.T) {
 			for i := range set.Spec.ReplicatedJobs {
 				r := &set.Spec.ReplicatedJobs[i]
 				completions += *r.Template.Spec.Completions
-				indexedJob(t, i, &r.Template.Spec)
+				indexedJob(t, i, &r.Template.Spec, in.Job.Spec.Job.Batch.NoKill)
 				reviewPod(t, in, &r.Template.Spec.Template)
 			}
 			if int(completions) != len(in.Job.Status.Allocation.Nodes) {
@@ -80,9 +82,17 @@ func policies(t *testing.T, set *jobset.JobSet) {
 	}
 }
 
-func indexedJob(t *testing.T, i int, s *batchv1.JobSpec) {
-	if *s.CompletionMode != batchv1.IndexedCompletion || *s.Completions != *s.Parallelism || *s.BackoffLimit != 0 || *s.PodReplacementPolicy != batchv1.Failed {
+// indexedJob: nothing is tried again, and a pod that fails ends the job, unless
+// that is to outlive its nodes. Then those beside the batch host are not missed.
+func indexedJob(t *testing.T, i int, s *batchv1.JobSpec, noKill bool) {
+	if *s.CompletionMode != batchv1.IndexedCompletion || *s.Completions != *s.Parallelism || *s.PodReplacementPolicy != batchv1.Failed {
 		t.Errorf("job %d: %+v", i, s)
+	}
+	one := s.BackoffLimit != nil && *s.BackoffLimit == 0 && s.BackoffLimitPerIndex == nil
+	alone := s.BackoffLimit == nil && *s.BackoffLimitPerIndex == 0
+	ignored := s.PodFailurePolicy != nil && len(s.PodFailurePolicy.Rules) == 2
+	if noKill && i == 0 && !alone || noKill && i > 0 && !ignored || !noKill && (!one || ignored) {
+		t.Errorf("job %d: back-off limits %v %v, failures %+v", i, s.BackoffLimit, s.BackoffLimitPerIndex, s.PodFailurePolicy)
 	}
 	if first := s.SuccessPolicy != nil; first != (i == 0) {
 		t.Errorf("job %d has a success policy: %v", i, first)
@@ -120,6 +130,33 @@ func reviewContainer(t *testing.T, in kube.Input, c *corev1.Container) {
 	}
 }
 
+// everyNodeOnce checks that each node has one pod, of its shape, by the way in
+// which pods are found again.
+func everyNodeOnce(t *testing.T, set *jobset.JobSet, nodes []v1alpha1.NodeAllocation) {
+	t.Helper()
+	seen := make([]bool, len(nodes))
+	for _, r := range set.Spec.ReplicatedJobs {
+		template := r.Template.Spec.Template
+		cpu := template.Spec.Containers[0].Resources.Requests.Cpu().Value()
+		for i := range *r.Template.Spec.Completions {
+			index, ok := wire.NodeAt(template.Annotations[wire.AnnotationNodes], int(i))
+			if offset, err := strconv.Atoi(template.Annotations[wire.AnnotationNodeOffset]); err == nil && !ok {
+				index, ok = offset+int(i), true
+			}
+			if !ok || index >= len(nodes) || seen[index] {
+				t.Fatalf("pod %d of %s: node %d, %t", i, r.Name, index, ok)
+			}
+			seen[index] = true
+			if int64(nodes[index].CPUs) != cpu {
+				t.Fatalf("node %d has %d CPUs, its pod %d", index, nodes[index].CPUs, cpu)
+			}
+		}
+	}
+	if i := slices.Index(seen, false); i >= 0 {
+		t.Errorf("node %d has no pod", i)
+	}
+}
+
 // etcd takes requests of 1.5 MiB; what is stored has managedFields and a status
 // besides.
 const mostBytes = 1 << 20
@@ -129,21 +166,20 @@ const mostBytes = 1 << 20
 // far as it is allowed to.
 func TestSizes(t *testing.T) {
 	for name, tt := range map[string]struct {
-		nodes int
-		equal bool
-		fits  bool
-	}{"10,000 equal nodes": {10000, true, true}, "as many different ones as go": {kube.MaxRuns, false, true}, "one more": {kube.MaxRuns + 1, false, false}} {
+		nodes  int
+		shapes int
+		fits   bool
+	}{
+		"10,000 equal nodes": {10000, 1, true}, "10,000 of two shapes in turn": {10000, 2, true}, "1,000 of seven": {1000, 7, true},
+		"as many shapes as go": {kube.MaxRuns, kube.MaxRuns, true}, "one more": {kube.MaxRuns + 1, kube.MaxRuns + 1, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			in := base()
 			cases["volumes"](&in)
 			in.APICA = make([]byte, 2000) // as a certificate is
 			list := make([]v1alpha1.NodeAllocation, tt.nodes)
 			for i := range list {
-				cpus := int32(4)
-				if !tt.equal {
-					cpus += int32(i % 2)
-				}
-				list[i] = node(fmt.Sprintf("node-%05d", i), cpus, 1024)
+				list[i] = node(fmt.Sprintf("node-%05d", i), int32(4+i%tt.shapes), 1024)
 			}
 			in.Job.Status.Allocation = nodes(list...)
 			_, set, err := kube.Objects(in)
@@ -161,6 +197,10 @@ func TestSizes(t *testing.T) {
 			if len(data) > mostBytes {
 				t.Errorf("the JobSet has %d bytes", len(data))
 			}
+			if len(set.Spec.ReplicatedJobs) != tt.shapes {
+				t.Errorf("%d replicated jobs for %d shapes", len(set.Spec.ReplicatedJobs), tt.shapes)
+			}
+			everyNodeOnce(t, set, list)
 		})
 	}
 }

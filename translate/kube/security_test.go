@@ -1,6 +1,8 @@
 package kube_test
 
 import (
+	"fmt"
+	"path"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,5 +63,41 @@ func TestImageVolumes(t *testing.T) {
 		if got := kube.ImageVolumes(&corev1.NodeSystemInfo{KubeletVersion: c.kubelet, ContainerRuntimeVersion: c.runtime}); got != c.want {
 			t.Errorf("kubelet %q, %q: %v", c.kubelet, c.runtime, got)
 		}
+	}
+}
+
+// TestReadOnlyRoot: programs find the folder for temporary files writable, and
+// a partition that says where it comes from is not contradicted.
+func TestReadOnlyRoot(t *testing.T) {
+	const volume = `,"volumeMounts":[{"name":"scratch","mountPath":"/tmp/"}]`
+	for name, c := range map[string]struct {
+		readOnly bool
+		more     string
+		want     string // volume at /tmp
+	}{
+		"writable root":               {false, "", ""},
+		"read-only root":              {true, "", "berth-tmp"},
+		"with a folder of the site's": {true, volume, "scratch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := fmt.Sprintf(`{"spec":{"volumes":[{"name":"scratch","emptyDir":{}}],"containers":[{"name":"job","image":"site/mpi:1",
+				"securityContext":{"readOnlyRootFilesystem":%t}%s}]}}`, c.readOnly, c.more)
+			in := base()
+			in.Job.Status.Allocation = nodes(node("n1", 1, 100))
+			in.Partition.Spec.Template = runtime.RawExtension{Raw: []byte(template)}
+			_, set, err := kube.Objects(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, m := range set.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec.Containers[0].VolumeMounts {
+				if path.Clean(m.MountPath) == "/tmp" {
+					got += m.Name
+				}
+			}
+			if got != c.want {
+				t.Errorf("at /tmp is %q, want %q", got, c.want)
+			}
+		})
 	}
 }

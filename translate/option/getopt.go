@@ -134,7 +134,7 @@ func shortOptions(c Command, args []string) ([]occurrence, []string, error) {
 		o := byLetter(c, letter)
 		switch {
 		case o == nil:
-			return nil, nil, usage("invalid option -- '%c'", rune(letter))
+			return nil, nil, usage("invalid option -- '%s'", string([]byte{letter}))
 		case o.Arg == NoArg:
 			found = append(found, occurrence{option: o})
 		case letters != "":

@@ -38,16 +38,9 @@ func (p *Parsed) remember(f occurrence) {
 // p's options that hold for it too.
 func (p *Parsed) Next() (*Parsed, error) {
 	next := New(p.Command)
-	next.Lenient = p.Lenient
-	for _, s := range p.said {
-		if ofComponent[s.option.Name] {
-			continue
-		}
-		next.from = s.from
-		if err := next.apply(s.occurrence); err != nil {
-			return nil, err
-		}
+	next.Lenient, next.switchesWait = p.Lenient, p.switchesWait
+	if err := next.handOn(p, 0); err != nil {
+		return nil, err
 	}
-	next.Warnings = nil // they were said
 	return next, nil
 }

@@ -174,7 +174,7 @@ func (s *Set) short(args []string, v *Values) ([]string, error) {
 		o := s.letter(letter)
 		switch {
 		case o == nil:
-			return nil, usage("invalid option -- '%c'", rune(letter))
+			return nil, usage("invalid option -- '%s'", string([]byte{letter}))
 		case o.Arg == NoArg:
 			v.values[o.Name] = append(v.values[o.Name], "")
 		case letters != "" || o.Arg == OptionalArg:

@@ -14,12 +14,12 @@ var Sattach = &Set{Name: "sattach", Args: "<jobid.stepid>", Interspersed: true, 
 // Sbcast is the table of sbcast's options.
 var Sbcast = &Set{Name: "sbcast", Args: "SOURCE DEST", Interspersed: true, Options: append([]*Option{
 	{Name: "compress", Short: 'C', Arg: OptionalArg, Meta: "LIBRARY", Env: "SBCAST_COMPRESS", Help: "compress what is sent"},
-	{Name: "exclude", Arg: RequiredArg, Meta: "PATHS", Env: "SBCAST_EXCLUDE", Status: Refused, Reason: "libraries are not sent", Help: "libraries not to send"},
+	{Name: "exclude", Arg: RequiredArg, Meta: "PATHS", Env: "SBCAST_EXCLUDE", Help: "folders whose libraries are not sent; none: send all"},
 	{Name: "force", Short: 'f', Env: "SBCAST_FORCE", Help: "replace a file of that name"},
 	{Name: "fanout", Short: 'F', Arg: RequiredArg, Meta: "N", Env: "SBCAST_FANOUT", Status: Warned, Reason: "the agents fan out as a tree of their own", Help: "width of the tree"},
 	{Name: "jobid", Short: 'j', Arg: RequiredArg, Meta: "ID", Help: "the job (else the one that sbcast is in)"},
 	{Name: "preserve", Short: 'p', Env: "SBCAST_PRESERVE", Help: "keep the file's time"},
-	{Name: "send-libs", Arg: OptionalArg, Meta: "yes|no", Env: "SBCAST_SEND_LIBS", Status: Refused, Reason: "libraries are not sent", Help: "send the program's libraries too"},
+	{Name: "send-libs", Arg: OptionalArg, Meta: "yes|no", Env: "SBCAST_SEND_LIBS", Help: "send the program's libraries too"},
 	{Name: "size", Short: 's', Arg: RequiredArg, Meta: "BYTES", Env: "SBCAST_SIZE", Status: Warned, Reason: "pieces have a size of their own", Help: "size of a piece"},
 	{Name: "timeout", Short: 't', Arg: RequiredArg, Meta: "SECONDS", Env: "SBCAST_TIMEOUT", Status: Warned, Reason: "a node that does not answer is noticed by itself", Help: "time-out of messages"},
 }, common()...)}

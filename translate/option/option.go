@@ -115,6 +115,7 @@ type Option struct {
 
 	Status Status
 	Reason string // what is not done, or why it is refused
+	Says   string // Slurm's own words about what is not done, in place of ours
 	// Limits replace Status and Reason for some commands.
 	Limits []Limit
 

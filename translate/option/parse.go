@@ -1,6 +1,7 @@
 package option
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -67,6 +68,7 @@ func (p *Parsed) Environment(env []string) error {
 		return nil
 	}
 	_, p.insideJob = vars["SLURM_JOB_ID"]
+	p.switchesWait = switchesWait(vars[p.Command.envPrefix()+"WAIT4SWITCH"])
 	for _, o := range table {
 		if o.In&p.Command == 0 {
 			continue
@@ -116,9 +118,16 @@ func (p *Parsed) apply(f occurrence) error {
 	// for was said when the job was submitted.
 	quiet := p.Command == Srun && p.from == FromEnv
 	if status == Warned && !again && !quiet {
-		p.Warnings = append(p.Warnings, fmt.Sprintf("warning: --%s has no effect: %s", o.Name, reason))
+		p.Warnings = append(p.Warnings, cmp.Or(o.Says, fmt.Sprintf("warning: --%s has no effect: %s", o.Name, reason)))
 	}
 	return nil
+}
+
+// notNumeric refuses a count with the exit code that Slurm always has for it.
+func notNumeric(format string, args ...any) error {
+	e := slurmerr.Newf(slurmerr.Refused, format, args...)
+	e.Code = 1
+	return e
 }
 
 // take stores the value: through the row's setter, or as text.
@@ -166,7 +175,7 @@ func (o *Option) explain(v string, err error) error {
 	case errors.As(err, &bind):
 		return slurmerr.New(slurmerr.BadValue, bind.Text)
 	case errors.Is(err, errNumber):
-		return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for %s.", v, o.numericName())
+		return notNumeric("Invalid numeric value %q for %s.", v, o.numericName())
 	}
 	return slurmerr.Newf(slurmerr.BadValue, "Invalid --%s specification", o.Name)
 }

@@ -47,9 +47,13 @@ type Parsed struct {
 	from      Source
 	said      []said
 	insideJob bool
+	// switchesWait is what the environment says for --switches without a time, in
+	// seconds (SBATCH_WAIT4SWITCH and its like).
+	switchesWait int32
 	// late holds refusals that in Slurm come after the reading of all options
 	// (Verify).
-	late []error
+	late     []refusal
+	badHosts string // what is wrong in a step with a list of nodes; empty: nothing
 	// shortened is a node list that Verify cut.
 	shortened string
 	// gres holds what each option added to Job.Shape.GRES.
@@ -119,14 +123,23 @@ type Step struct {
 	GPUBind  string
 	Bcast    *string // nil: not given; empty: to the default place
 	Compress bool    // what --bcast copies
-	Threads  int32   // launch fan-out
-	Prolog   string
-	Epilog   string
-	TaskPro  string // --task-prolog
-	TaskEpi  string // --task-epilog
-	Chdir    string
-	Ports    string // --resv-ports as given
-	OpenMode string
+	// SendLibs has --bcast copy the program's shared objects, but for those in
+	// the folders of BcastExclude.
+	SendLibs     bool
+	BcastExclude string
+	Threads      int32 // launch fan-out
+	Prolog       string
+	Epilog       string
+	TaskPro      string // --task-prolog
+	TaskEpi      string // --task-epilog
+	Chdir        string
+	Ports        *int32 // to reserve; 0: as many as tasks on a node, and one; nil: none
+	OpenMode     string
+
+	PreserveEnv     bool
+	WaitForChildren bool
+	OOMKillStep     *bool
+	TaskSharing     bool // tasks see all GPUs of the step (--gres-flags)
 
 	QuitOnInterrupt bool
 	DisableStatus   bool
@@ -163,8 +176,8 @@ func Apply(c Command, j *job.Job, name, v string) error {
 	if err := o.set(p, v, true); err != nil {
 		return err
 	}
-	if len(p.late) > 0 {
-		return p.late[0]
+	if err := p.refused(false); err != nil {
+		return err
 	}
 	*j = p.Job
 	return nil

@@ -1,6 +1,8 @@
 package option
 
 import (
+	"strings"
+
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/value"
@@ -76,10 +78,16 @@ func memory(field func(*Parsed) **int64) setter {
 	}
 }
 
-func hosts(field func(*Parsed) *[]string) setter {
+// hosts reads names of nodes, unless a file has them. inStep is what is said in a step of those that
+// cannot be read.
+func hosts(inStep string, field func(*Parsed) *[]string) setter {
 	return func(p *Parsed, v string, _ bool) error {
+		if strings.Contains(v, "/") { // a file: ReadNodes
+			return nil
+		}
 		names, err := hostlist.Expand(v)
 		if err != nil {
+			p.badHosts = inStep
 			return p.refuseLater(p.submission("Invalid node name specified"))
 		}
 		*field(p) = names
@@ -90,15 +98,31 @@ func hosts(field func(*Parsed) *[]string) setter {
 // refuseLater keeps a refusal that comes after all options have been read; it
 // returns nil.
 func (p *Parsed) refuseLater(err error) error {
-	p.late = append(p.late, err)
+	p.late = append(p.late, refusal{err: err})
 	return nil
 }
+
+// refusal is an error that was put off. ofJob: a step takes no notice of it.
+type refusal struct {
+	err   error
+	ofJob bool
+}
+
+// refuseJob is refuseLater for what only a new job is asked for: a step takes no
+// notice of it.
+func (p *Parsed) refuseJob(text string) error {
+	p.late = append(p.late, refusal{p.submission(text), true})
+	return nil
+}
+
+// noAllocation begins what srun says of a job that cannot be.
+const noAllocation = "Unable to allocate resources: "
 
 // submission is a refusal that in Slurm comes from the controller.
 func (p *Parsed) submission(text string) error {
 	switch p.Command {
 	case Srun:
-		text = "Unable to allocate resources: " + text
+		text = noAllocation + text
 	case Salloc:
 		text = "Job submit/allocate failed: " + text
 	default:

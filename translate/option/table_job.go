@@ -38,7 +38,7 @@ func jobOptions() []*Option {
 		{Name: "nice", Arg: OptionalArg, Meta: "VALUE", In: all, Group: GroupJob,
 			Help: "lower the priority by VALUE, 100 without one", set: setNice},
 		{Name: "no-kill", Short: 'k', Arg: OptionalArg, Meta: "off", In: all, Env: "NO_KILL", Group: GroupJob,
-			Status: Warned, Reason: "a job whose node fails ends", Help: "keep the job when a node of it fails", set: setNoKill},
+			Help: "go on when a node fails, but for that of the batch script", set: setNoKill},
 		{Name: "no-requeue", In: Sbatch, Env: "NO_REQUEUE", Group: GroupJob, Help: "never requeue the job",
 			set: optFlag(false, func(p *Parsed) **bool { return &p.Job.Batch.Requeue })},
 		{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", In: all, Env: "PARTITION", Group: GroupJob,
@@ -47,8 +47,8 @@ func jobOptions() []*Option {
 			Help: "set the priority by hand (operators)", set: setPriority},
 		{Name: "qos", Short: 'q', Arg: RequiredArg, Meta: "NAME", In: all, Env: "QOS", Group: GroupJob,
 			Help: "quality of service", set: text(func(p *Parsed) *string { return &p.Job.QOS })},
-		{Name: "requeue", In: Sbatch, Env: "REQUEUE", Group: GroupJob, Help: "let the job be requeued",
-			set: optFlag(true, func(p *Parsed) **bool { return &p.Job.Batch.Requeue })},
+		{Name: "requeue", Arg: OptionalArg, Meta: "expedite", In: Sbatch, Env: "REQUEUE", Group: GroupJob, Help: "let the job be requeued",
+			set: setRequeue},
 		{Name: "reservation", Arg: RequiredArg, Meta: "NAME", In: all, Env: "RESERVATION", Group: GroupJob,
 			Help: "run inside a reservation",
 			set:  text(func(p *Parsed) *string { return &p.Job.Reservation })},
@@ -73,7 +73,7 @@ func setArray(p *Parsed, v string, _ bool) error {
 func setDependency(p *Parsed, v string, _ bool) error {
 	d, err := value.Dependencies(v)
 	if err != nil {
-		return p.refuseLater(p.submission("Job dependency problem"))
+		return p.refuseJob("Job dependency problem")
 	}
 	p.Job.Dependencies = d
 	return nil
@@ -95,7 +95,7 @@ func setKillOnInvalidDep(p *Parsed, v string, _ bool) error {
 func setLicenses(p *Parsed, v string, _ bool) error {
 	var err error
 	if p.Job.Licenses, err = value.Licenses(v); err != nil {
-		return p.refuseLater(p.submission("Invalid license specification"))
+		return p.refuseJob("Invalid license specification")
 	}
 	return nil
 }
@@ -149,6 +149,21 @@ func setNoKill(p *Parsed, v string, has bool) error {
 		return value.ErrInvalid
 	}
 	p.Job.Batch.NoKill = !has
+	return nil
+}
+
+// setRequeue reads --requeue, and --requeue=expedite of 25.11.
+func setRequeue(p *Parsed, v string, has bool) error {
+	switch on := true; {
+	case p.from == FromEnv && switchedOff(v):
+	case has && p.from != FromEnv && v != "expedite":
+		return value.ErrInvalid
+	default:
+		p.Job.Batch.Requeue = &on
+		if v == "expedite" {
+			p.warn("warning: --requeue=expedite is --requeue: the job goes back to its place in the queue")
+		}
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package option
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ func otherOptions() []*Option {
 		{Name: "parsable", In: Sbatch, Group: GroupOther, Help: "print the id alone", set: flag(func(p *Parsed) *bool { return &p.Client.Parsable })},
 		{Name: "wait", Short: 'W', In: Sbatch, Env: "WAIT", Group: GroupOther, Help: "wait for the end of the job, and take over its exit code",
 			set: flag(func(p *Parsed) *bool { return &p.Client.Wait })},
-		{Name: "test-only", In: Sbatch | Srun, Group: GroupOther, Help: "check the request and say when it would start",
+		{Name: "test-only", In: Sbatch | Srun, Group: GroupOther, Help: "say when and where the job would start, and submit nothing",
 			set: flag(func(p *Parsed) *bool { return &p.Client.TestOnly })},
 		{Name: "quiet", Short: 'Q', In: all, Group: GroupOther, Help: "print errors only",
 			set: func(p *Parsed, _ string, _ bool) error { p.Client.Quiet++; return nil }},
@@ -95,18 +96,22 @@ func setKillCommand(p *Parsed, v string, has bool) error {
 
 // setAcctgFreq reads N or TYPE=N,...
 func setAcctgFreq(p *Parsed, v string, _ bool) error {
+	var wrong []string
 	for part := range strings.SplitSeq(v, ",") {
-		_, n, typed := strings.Cut(part, "=")
-		if !typed {
-			n = part
+		if part != "" && !interval.MatchString(part) {
+			wrong = append(wrong, "Invalid --acctg-freq specification: "+part)
 		}
-		if _, err := value.CountOrZero(n); err != nil {
-			return slurmerr.Newf(slurmerr.BadValue, "Invalid --acctg-freq specification: %s", v)
-		}
+	}
+	if wrong != nil {
+		return slurmerr.New(slurmerr.BadValue, strings.Join(wrong, "\n"))
 	}
 	p.keep("acctg-freq", v)
 	return nil
 }
+
+// interval is one of --acctg-freq. Slurm reads the number as far as it goes, and
+// of the numbers below nought refuses -1 alone.
+var interval = regexp.MustCompile(`^(?i:.*(?:task|energy|network|filesystem)=)?(?:\+?\d|-(?:0|1\d|[2-9]))`)
 
 // profiles are what can be collected, in the order in which they are shown.
 var profiles = []string{"Energy", "Lustre", "Network", "Task"}
@@ -147,6 +152,9 @@ func setCPUFreq(p *Parsed, v string, _ bool) error {
 	low, high, ranged := strings.Cut(span, "-")
 	ok := frequency(low) && (!ranged || frequency(high)) && (!governed || slices.Contains(governors, strings.ToLower(governor)))
 	if !ok && !slices.Contains(governors, strings.ToLower(v)) {
+		if frequency(low) && ranged && !frequency(high) { // the part that is wrong
+			v = high
+		}
 		return slurmerr.Newf(slurmerr.BadValue, "unrecognized --cpu-freq argument %q\nInvalid --cpu-freq argument", v)
 	}
 	p.keep("cpu-freq", v)

@@ -13,7 +13,8 @@ func nodeOptions() []*Option {
 		{Name: "constraint", Short: 'C', Arg: RequiredArg, Meta: "FEATURES", In: all, Env: "CONSTRAINT", Group: GroupNodes,
 			Help: "features the nodes must have", set: text(func(p *Parsed) *string { return &p.Job.Placement.Constraint })},
 		{Name: "batch", Arg: RequiredArg, Meta: "FEATURES", In: Sbatch, Env: "BATCH", Group: GroupNodes,
-			Status: Warned, Reason: "the batch script runs on the first node", Help: "features of the node of the batch script"},
+			Help: "features of the node of the batch script, of those of --constraint",
+			set:  text(func(p *Parsed) *string { return &p.Job.Placement.Batch })},
 		{Name: "prefer", Arg: RequiredArg, Meta: "FEATURES", In: all, Group: GroupNodes,
 			Help: "features the nodes should have",
 			set:  text(func(p *Parsed) *string { return &p.Job.Placement.Prefer })},
@@ -24,8 +25,8 @@ func nodeOptions() []*Option {
 		{Name: "distribution", Short: 'm', Arg: RequiredArg, Meta: "TYPE", In: all, EnvFull: map[Command][]string{Sbatch: {"SBATCH_DISTRIBUTION"}, Srun: {"SLURM_DISTRIBUTION"}}, Group: GroupNodes,
 			Help: "how tasks spread over nodes: block, cyclic, plane, arbitrary", set: setDistribution},
 		{Name: "exclude", Short: 'x', Arg: RequiredArg, Meta: "NODES", In: all, Group: GroupNodes,
-			Help: "nodes not to use", set: hosts(func(p *Parsed) *[]string { return &p.Job.Placement.Exclude })},
-		{Name: "exclusive", Arg: OptionalArg, Meta: "user|mcs", In: all, Env: "EXCLUSIVE", Group: GroupNodes,
+			Help: "nodes not to use", set: hosts("Invalid node name specified", func(p *Parsed) *[]string { return &p.Job.Placement.Exclude })},
+		{Name: "exclusive", Arg: OptionalArg, Meta: "user|mcs|topo", In: all, Env: "EXCLUSIVE", Group: GroupNodes,
 			Help: "share the nodes with no other job", set: setExclusive},
 		{Name: "hint", Arg: RequiredArg, Meta: "TYPE", In: all, Group: GroupNodes,
 			EnvFull: map[Command][]string{Sbatch: {"SLURM_HINT", "SBATCH_HINT"}, Salloc: {"SLURM_HINT", "SALLOC_HINT"}, Srun: {"SLURM_HINT"}},
@@ -33,7 +34,7 @@ func nodeOptions() []*Option {
 		{Name: "nodefile", Short: 'F', Arg: RequiredArg, Meta: "FILE", In: all, Group: GroupNodes,
 			Help: "file with the names of the nodes to use", set: text(func(p *Parsed) *string { return &p.Client.NodeFile })},
 		{Name: "nodelist", Short: 'w', Arg: RequiredArg, Meta: "NODES", In: all, Group: GroupNodes,
-			Help: "nodes to use, all of them", set: hosts(func(p *Parsed) *[]string { return &p.Job.Placement.NodeList })},
+			Help: "nodes to use, all of them", set: hosts("Requested node configuration is not available", func(p *Parsed) *[]string { return &p.Job.Placement.NodeList })},
 		{Name: "oversubscribe", Short: 's', In: all, Group: GroupNodes,
 			Help: "share CPUs with other jobs",
 			set: func(p *Parsed, _ string, _ bool) error {
@@ -65,6 +66,10 @@ func setExclusive(p *Parsed, v string, _ bool) error {
 		p.Job.Placement.Exclusive = "mcs"
 		if !p.Lenient {
 			return slurmerr.New(slurmerr.Refused, "--exclusive=mcs is not possible here: there are no MCS labels")
+		}
+	case "topo": // of 24.11
+		if !p.Lenient {
+			return slurmerr.New(slurmerr.Refused, "--exclusive=topo is not possible here: other jobs may use the rest of a switch; name its nodes")
 		}
 	default:
 		return value.ErrInvalid
@@ -98,7 +103,7 @@ func setWaitAllNodes(p *Parsed, v string, _ bool) error {
 }
 
 func setDelayBoot(p *Parsed, v string, _ bool) error {
-	if _, err := value.Seconds(v); err != nil {
+	if _, err := value.Seconds(v); err != nil || strings.HasPrefix(v, "-") && strings.Contains(v, ":") {
 		return value.ErrInvalid
 	}
 	p.keep("delay-boot", v)
@@ -125,19 +130,21 @@ func setSwitches(p *Parsed, v string, _ bool) error {
 	}
 	p.Job.Placement.Switches = c
 	if timed {
-		return setSwitchesWait(p, wait, true)
+		p.Job.Placement.SwitchesWait = switchesWait(wait)
+	} else if p.switchesWait > 0 {
+		p.Job.Placement.SwitchesWait = p.switchesWait
 	}
 	return nil
 }
 
-// setSwitchesWait reads how long to wait for few switches. As in Slurm what is
-// no time is no wait.
-func setSwitchesWait(p *Parsed, v string, _ bool) error {
-	p.Job.Placement.SwitchesWait = 0
-	if n, err := value.Seconds(v); err == nil {
-		p.Job.Placement.SwitchesWait = int32(n)
+// switchesWait reads how long to wait for few switches, in seconds. As in Slurm
+// what is no time is no wait.
+func switchesWait(v string) int32 {
+	n, err := value.Seconds(v)
+	if err != nil {
+		return 0
 	}
-	return nil
+	return int32(n)
 }
 
 // timeOptions say when and for how long.

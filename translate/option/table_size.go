@@ -49,9 +49,11 @@ func sizeOptions() []*Option {
 		{Name: "overcommit", Short: 'O', In: all, Env: "OVERCOMMIT", Group: GroupSize,
 			Help: "one CPU for all tasks of a node", set: flag(func(p *Parsed) *bool { return &p.Job.Shape.Overcommit })},
 		{Name: "core-spec", Short: 'S', Arg: RequiredArg, Meta: "N", In: all, Env: "CORE_SPEC", Group: GroupSize,
+			Says:   "error: Ignoring -S since it's not allowed by configuration (AllowSpecResourcesUsage = No)",
 			Status: Warned, Reason: "no cores are set aside for the system", Help: "cores to set aside for the system",
 			set: countOrZero(func(p *Parsed) *int32 { return &p.Job.Shape.CoreSpec })},
 		{Name: "thread-spec", Arg: RequiredArg, Meta: "N", In: all, Env: "THREAD_SPEC", Group: GroupSize,
+			Says:   "error: Ignoring --thread-spec since it's not allowed by configuration (AllowSpecResourcesUsage = No)",
 			Status: Warned, Reason: "no threads are set aside for the system", Help: "threads to set aside for the system", set: countKept("thread-spec")},
 	}
 }
@@ -60,7 +62,7 @@ func setNodes(p *Parsed, v string, _ bool) (err error) {
 	s := &p.Job.Shape
 	s.MinNodes, s.MaxNodes, err = value.Nodes(v)
 	delete(p.Job.Options, "nodes")
-	if err == nil && s.MinNodes == 0 && s.MaxNodes == 0 && !strings.HasPrefix(strings.TrimSpace(v), "-") {
+	if err == nil && s.MinNodes == 0 && s.MaxNodes == 0 && !strings.HasPrefix(strings.Trim(v, " \t\n\v\f\r"), "-") {
 		p.keep("nodes", "0") // not the same as none given
 	}
 	return err
@@ -78,7 +80,7 @@ func setExtraNodeInfo(p *Parsed, v string, _ bool) error {
 		}
 		n, err := value.Count(least)
 		if err != nil {
-			return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for %s arg of -B.", least, [...]string{"first", "second", "third"}[i])
+			return notNumeric("Invalid numeric value %q for %s arg of -B.", least, [...]string{"first", "second", "third"}[i])
 		}
 		*to = n
 	}
@@ -95,10 +97,9 @@ func memoryOptions() []*Option {
 		{Name: "mem-per-gpu", Arg: RequiredArg, Meta: "SIZE", In: all, Env: "MEM_PER_GPU", Group: GroupMemory,
 			Help: "memory for each GPU", set: memory(func(p *Parsed) **int64 { return &p.Job.Shape.MemPerGPU })},
 		{Name: "mem-bind", Arg: RequiredArg, Meta: "TYPE", In: all, Env: "MEM_BIND", Group: GroupMemory,
-			Status: Warned, Reason: "memory is not bound to NUMA nodes", Help: "bind memory to NUMA nodes",
-			set: setMemBind},
+			Help: "bind memory to NUMA nodes", set: setMemBind},
 		{Name: "tmp", Arg: RequiredArg, Meta: "SIZE", In: all, Group: GroupMemory,
-			Status: Warned, Reason: "disk space is not planned with", Help: "temporary disk space on each node", set: setTmp},
+			Help: "local disk that the nodes must have", set: setTmp},
 	}
 }
 
@@ -118,7 +119,7 @@ func gpuOptions() []*Option {
 			EnvFull: map[Command][]string{Srun: {"SLURM_STEP_GRES"}},
 			Help:    "generic resources on each node", set: setGRES},
 		{Name: "gres-flags", Arg: RequiredArg, Meta: "FLAGS", In: all, Env: "GRES_FLAGS", Group: GroupGPU,
-			Status: Warned, Reason: "resources are not bound to cores", Help: "how generic resources are bound", set: setGRESFlags},
+			Help: "how tasks and generic resources go together: allow-task-sharing lets tasks see all GPUs of their step", set: setGRESFlags},
 		{Name: "gpus", Short: 'G', Arg: RequiredArg, Meta: "[TYPE:]N", In: all, Env: "GPUS", Group: GroupGPU,
 			Help: "GPUs of the whole job", set: setGPUs(job.PerJob)},
 		{Name: "gpus-per-node", Arg: RequiredArg, Meta: "[TYPE:]N", In: all, Env: "GPUS_PER_NODE", Group: GroupGPU,
@@ -133,17 +134,20 @@ func gpuOptions() []*Option {
 		{Name: "cpus-per-gpu", Arg: RequiredArg, Meta: "N", In: all, Env: "CPUS_PER_GPU", Group: GroupGPU,
 			Help: "CPUs for each GPU", set: count(func(p *Parsed) *int32 { return &p.Job.Shape.CPUsPerGPU })},
 		{Name: "gpu-bind", Arg: RequiredArg, Meta: "TYPE", In: all, Env: "GPU_BIND", Group: GroupGPU,
-			Status: Warned, Reason: "every task sees the GPUs of its node", Help: "bind tasks to GPUs", set: setGPUBind},
+			Help: "bind tasks to GPUs", set: setGPUBind},
 		{Name: "gpu-freq", Arg: RequiredArg, Meta: "FREQUENCY", In: all, Env: "GPU_FREQ", Group: GroupGPU,
 			Status: Warned, Reason: "GPU frequencies are not changed", Help: "frequency of the GPUs", set: setGPUFreq},
 	}
 }
 
+// invalidGRES is said by the commands themselves, so nothing stands before it.
+const invalidGRES = "Invalid generic resource (gres) specification"
+
 // setGRES replaces what --gres asked for before; --gpus entries stay.
 func setGRES(p *Parsed, v string, _ bool) error {
 	list, err := value.GRES(v, job.PerNode)
 	if err != nil {
-		return p.refuseLater(slurmerr.New(slurmerr.Refused, "Invalid generic resource (gres) specification"))
+		return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))
 	}
 	p.replaceGRES("gres", list)
 	return nil
@@ -153,7 +157,7 @@ func setGPUs(per string) setter {
 	return func(p *Parsed, v string, _ bool) error {
 		list, err := value.GPUs(v, per)
 		if err != nil {
-			return p.refuseLater(p.submission("Invalid generic resource (gres) specification"))
+			return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))
 		}
 		p.replaceGRES("gpus-"+per, list)
 		if per == job.PerNode { // else it could not be told from --gres
@@ -175,13 +179,29 @@ func (p *Parsed) replaceGRES(key string, list []job.GRES) {
 	p.Job.Shape.GRES = append(p.Job.Shape.GRES, list...)
 }
 
+// gresFlags are the flags of --gres-flags, and what is not done of them.
+var gresFlags = map[string]string{
+	"allow-task-sharing":         "",
+	"disable-binding":            "", // nothing binds them
+	"enforce-binding":            "nothing tells which CPUs are near to which resources",
+	"one-task-per-sharing":       "there are no resources that are shared in parts",
+	"multiple-tasks-per-sharing": "there are no resources that are shared in parts",
+}
+
 func setGRESFlags(p *Parsed, v string, _ bool) error {
-	switch strings.ToLower(v) {
-	case "disable-binding", "enforce-binding":
-		p.keep("gres-flags", v)
-		return nil
+	for flag := range strings.SplitSeq(strings.ToLower(v), ",") {
+		but, known := gresFlags[flag]
+		switch {
+		case !known:
+			return value.ErrInvalid
+		case but != "" && (p.Command != Srun || p.from != FromEnv):
+			p.warn("warning: --gres-flags=%s has no effect: %s", flag, but)
+		case flag == "allow-task-sharing":
+			p.Step.TaskSharing = true
+		}
 	}
-	return value.ErrInvalid
+	p.keep("gres-flags", v)
+	return nil
 }
 
 // setGPUBind reads [verbose,]TYPE.

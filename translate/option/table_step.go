@@ -42,11 +42,11 @@ func stepOptions() []*Option {
 		{Name: "interactive", In: Srun, Group: GroupStep, Status: Warned, Reason: "steps of salloc need it not", Help: "interactive step of salloc",
 			set: flag(func(p *Parsed) *bool { return &p.Step.Interactive })},
 		{Name: "het-group", Aliases: []string{"pack-group"}, Arg: RequiredArg, Meta: "GROUPS", In: Srun, Group: GroupStep,
-			Help: "run in that component of a heterogeneous job (one)",
+			Help: "run in these components of a heterogeneous job, as one step",
 			set:  text(func(p *Parsed) *string { return &p.Step.HetGroup })},
 		{Name: "threads", Short: 'T', Arg: RequiredArg, Meta: "N", In: Srun, Env: "THREADS", Group: GroupStep,
 			Status: Warned, Reason: "the agents fan out as a tree of their own", Help: "connections to open at a time",
-			set: count(func(p *Parsed) *int32 { return &p.Step.Threads })},
+			set: setThreads},
 		{Name: "prolog", Arg: RequiredArg, Meta: "PROGRAM", In: Srun, Env: "PROLOG", Group: GroupStep,
 			Help: "run PROGRAM here before the step", set: text(func(p *Parsed) *string { return &p.Step.Prolog })},
 		{Name: "epilog", Arg: RequiredArg, Meta: "PROGRAM", In: Srun, Env: "EPILOG", Group: GroupStep,
@@ -58,25 +58,26 @@ func stepOptions() []*Option {
 		{Name: "bcast", Arg: OptionalArg, Meta: "PATH", In: Srun, Env: "BCAST", Group: GroupStep,
 			Help: "copy the program to the nodes",
 			set:  func(p *Parsed, v string, _ bool) error { p.Step.Bcast = &v; return nil }},
-		{Name: "bcast-exclude", Arg: OptionalArg, Meta: "PATHS", In: Srun, Env: "BCAST_EXCLUDE", Group: GroupStep,
-			Status: Warned, Reason: "libraries are not copied", Help: "libraries not to copy"},
+		{Name: "bcast-exclude", Arg: RequiredArg, Meta: "PATHS", In: Srun, Env: "BCAST_EXCLUDE", Group: GroupStep,
+			Help: "folders whose libraries are not copied; none: copy all", set: setBcastExclude},
 		{Name: "compress", Arg: OptionalArg, Meta: "LIBRARY", In: Srun, Env: "COMPRESS", Group: GroupStep,
 			Help: "compress what --bcast copies", set: setCompress},
 		{Name: "send-libs", Arg: OptionalArg, Meta: "yes|no", In: Srun, Env: "SEND_LIBS", Group: GroupStep,
-			Status: Warned, Reason: "libraries are not copied", Help: "copy the program's libraries too", set: setSendLibs},
+			Help: "copy the program's libraries too", set: setSendLibs},
 		{Name: "resv-ports", Arg: OptionalArg, Meta: "N", In: Srun, Env: "RESV_PORTS", Group: GroupStep,
-			Status: Warned, Reason: "every pod has ports of its own", Help: "reserve communication ports",
-			set: setPorts},
+			Help: "reserve ports for the step's communication: N, else one more than it has tasks on a node",
+			set:  setPorts},
 		{Name: "accel-bind", Arg: RequiredArg, Meta: "TYPE", In: Srun, Group: GroupStep,
-			Status: Warned, Reason: "every task sees the devices of its node", Help: "bind tasks to devices"},
+			Status: Warned, Reason: "every task sees the devices of its node", Help: "bind tasks to devices", set: setAccelBind},
 		{Name: "slurmd-debug", Arg: RequiredArg, Meta: "LEVEL", In: Srun, Group: GroupStep,
 			EnvFull: map[Command][]string{Srun: {"SLURMD_DEBUG"}},
 			Status:  Warned, Reason: "there is no slurmd", Help: "messages of slurmd to show", set: setSlurmdDebug},
 		{Name: "msg-timeout", Arg: RequiredArg, Meta: "SECONDS", In: Srun, Group: GroupStep,
 			Status: Warned, Reason: "the agents have time-outs of their own", Help: "time-out of messages", set: countKept("msg-timeout")},
 		{Name: "debugger-test", In: Srun, Group: GroupStep, Status: Refused, Reason: "debuggers are not supported", Help: "for tests of debuggers"},
-		{Name: "preserve-env", Short: 'E', In: Srun, Group: GroupStep, Status: Warned, Reason: "the command line always wins",
-			Help: "let SLURM_NNODES and SLURM_NTASKS win over the command line"},
+		{Name: "preserve-env", Short: 'E', In: Srun, Group: GroupStep,
+			Help: "leave SLURM_NNODES, SLURM_NTASKS and their like to the tasks as srun has them",
+			set:  flag(func(p *Parsed) *bool { return &p.Step.PreserveEnv })},
 		{Name: "disable-status", Short: 'X', In: Srun, Env: "DISABLE_STATUS", Group: GroupStep, Help: "a single Ctrl-C goes to the tasks",
 			set: flag(func(p *Parsed) *bool { return &p.Step.DisableStatus })},
 		{Name: "quit-on-interrupt", In: Srun, Group: GroupStep, Help: "a single Ctrl-C ends the step",
@@ -130,6 +131,32 @@ func setJobID(p *Parsed, v string, _ bool) error {
 }
 
 // countKept checks a count that has no field of its own.
+// setThreads takes any number, and says of more than Slurm recommends what Slurm
+// says.
+func setThreads(p *Parsed, v string, _ bool) error {
+	n, err := value.Count(v)
+	if err != nil {
+		return errNumber
+	}
+	if n > mostThreads {
+		p.warn("error: Thread value --threads=%d exceeds recommended limit of %d", n, mostThreads)
+	}
+	p.Step.Threads = n
+	return nil
+}
+
+const mostThreads = 60
+
+// setAccelBind wants one of the letters g (GPUs), n (networks) and v (verbose)
+// somewhere, as Slurm does.
+func setAccelBind(p *Parsed, v string, _ bool) error {
+	if !strings.ContainsAny(v, "gnv") {
+		return value.ErrInvalid
+	}
+	p.keep("accel-bind", v)
+	return nil
+}
+
 func countKept(name string) setter {
 	return func(p *Parsed, v string, _ bool) error {
 		if _, err := value.Count(v); err != nil {
@@ -164,7 +191,7 @@ const cpuBindHelp = `How tasks are bound to CPUs:
 
 func setCompress(p *Parsed, v string, has bool) error {
 	switch {
-	case !has:
+	case !has, v == "":
 		v = "lz4"
 	case v != "lz4" && v != "none":
 		p.Warnings = append(p.Warnings, "error: Compression type '"+v+"' unknown, disabling compression support.")
@@ -175,9 +202,17 @@ func setCompress(p *Parsed, v string, has bool) error {
 	return nil
 }
 
+func setBcastExclude(p *Parsed, v string, has bool) error {
+	if has {
+		p.Step.BcastExclude = v
+	}
+	return nil
+}
+
 func setSendLibs(p *Parsed, v string, _ bool) error {
 	switch strings.ToLower(v) {
 	case "", "yes", "no":
+		p.Step.SendLibs = !strings.EqualFold(v, "no")
 		p.keep("send-libs", v)
 		return nil
 	}
@@ -185,10 +220,11 @@ func setSendLibs(p *Parsed, v string, _ bool) error {
 }
 
 func setPorts(p *Parsed, v string, has bool) error {
-	if _, err := value.CountOrZero(v); has && err != nil {
+	n, err := value.CountOrZero(orZero(v))
+	if has && err != nil {
 		return errNumber
 	}
-	p.Step.Ports = orZero(v)
+	p.Step.Ports = &n
 	return nil
 }
 

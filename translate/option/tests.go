@@ -14,7 +14,9 @@ const (
 	client    = onJobs + "options-client.txtar"
 	stepJobs  = onJobs + "options-step.txtar"
 	inPlan    = "internal/sched/snapshot.TestOptionsInThePlan"
+	sizePlan  = "internal/sched/snapshot.TestSizesInThePlan"
 	timePlan  = "internal/sched/snapshot.TestTimeMinDeadlineAndOversubscribe"
+	stepGangs = "internal/agent.TestSteps"
 	agentEnv  = "internal/agent.TestImageEnvironment"
 )
 
@@ -23,6 +25,7 @@ var tests = map[string]string{
 	"deadline": onJobs + "deadline.txtar", "signal": onJobs + "signal.txtar",
 	"licenses": "test/e2e/testdata/policy/licenses.txtar", "reservation": "test/e2e/testdata/policy/reservation.txtar",
 
+	"no-kill": "test/e2e/testdata/down/many.txtar",
 	"account": keptJobs, "comment": keptJobs, "dependency": keptJobs, "extra": keptJobs, "hold": keptJobs, "job-name": keptJobs, "nice": keptJobs,
 	"no-requeue": keptJobs, "partition": keptJobs, "priority": keptJobs, "qos": keptJobs, "requeue": keptJobs, "wckey": keptJobs,
 	"begin": keptJobs, "time": keptJobs, "stepmgr": keptJobs,
@@ -32,16 +35,17 @@ var tests = map[string]string{
 
 	"nodelist": placeJobs, "exclude": placeJobs, "nodefile": placeJobs, "distribution": placeJobs, "exclusive": placeJobs,
 	"wait-all-nodes": placeJobs, "constraint": inPlan,
-	"prefer": inPlan, "contiguous": inPlan, "switches": inPlan, "spread-job": inPlan, "use-min-nodes": inPlan, "hint": inPlan,
+	"segment": inPlan, "consolidate-segments": inPlan, "spread-segments": inPlan, "batch": "internal/sched/snapshot.TestBatchHost",
+	"tmp": inPlan, "prefer": inPlan, "contiguous": inPlan, "switches": inPlan, "spread-job": inPlan, "use-min-nodes": inPlan, "hint": inPlan,
 	"extra-node-info": inPlan, "sockets-per-node": inPlan, "cores-per-socket": inPlan, "threads-per-core": inPlan,
 	"ntasks-per-socket": inPlan, "ntasks-per-core": inPlan,
 	"oversubscribe": timePlan,
 
-	"nodes": onObjects, "ntasks": onObjects, "ntasks-per-node": onObjects, "cpus-per-task": onObjects, "mincpus": onObjects,
-	"overcommit": onObjects, "mem": onObjects, "mem-per-cpu": onObjects, "mem-per-gpu": onObjects, "gres": onObjects, "gpus": onObjects,
-	"gpus-per-node": onObjects, "gpus-per-socket": onObjects, "gpus-per-task": onObjects, "tres-per-task": onObjects,
-	"cpus-per-gpu": onObjects, "ntasks-per-gpu": onObjects, "container-image": onObjects, "container-mounts": onObjects,
-	"container-writable": onObjects, "container-workdir": agentEnv, "container-env": agentEnv,
+	"nodes": sizePlan, "ntasks": sizePlan, "ntasks-per-node": sizePlan, "cpus-per-task": sizePlan, "mincpus": sizePlan,
+	"overcommit": sizePlan, "mem": sizePlan, "mem-per-cpu": sizePlan, "mem-per-gpu": sizePlan, "gres": sizePlan, "gpus": sizePlan,
+	"gpus-per-node": sizePlan, "gpus-per-socket": sizePlan, "gpus-per-task": sizePlan, "tres-per-task": sizePlan,
+	"cpus-per-gpu": sizePlan, "ntasks-per-gpu": "internal/sched/snapshot.TestTasksPerGPU", "container-image": onObjects, "container-mounts": onObjects,
+	"container-writable": "internal/agent.TestStepsInContainers", "container-readonly": onObjects, "container-name": "internal/agent.TestStepsInContainers", "container-workdir": agentEnv, "container-env": agentEnv,
 	"no-container-remap-root": onObjects, "no-container-entrypoint": onObjects,
 
 	"no-shell": onJobs + "salloc.txtar", "bell": client, "kill-command": client, "no-bell": client,
@@ -52,8 +56,10 @@ var tests = map[string]string{
 	"label": stepJobs, "unbuffered": stepJobs, "kill-on-bad-exit": stepJobs, "overlap": stepJobs, "exact": stepJobs,
 	"whole": stepJobs, "relative": stepJobs, "jobid": stepJobs, "pty": onJobs + "srun-pty.txtar", "multi-prog": onJobs + "srun-programs.txtar", "prolog": onJobs + "srun-programs.txtar",
 	"epilog": onJobs + "srun-programs.txtar", "task-prolog": onJobs + "srun-programs.txtar", "task-epilog": onJobs + "srun-programs.txtar",
-	"mpi": stepJobs, "cpu-bind": "internal/agent.TestCPUBinding", "srun --wait": stepJobs,
+	"preserve-env": stepGangs, "srun --resv-ports": stepGangs, "wait-for-children": stepGangs, "oom-kill-step": "internal/agent/launch.TestOOMKillStep",
+	"mpi": stepJobs, "gres-flags": "internal/agent.TestGPUsOfTasks", "cpu-bind": "internal/agent.TestCPUBinding", "mem-bind": "internal/agent.TestMemoryBinding", "gpu-bind": "internal/agent.TestGPUsOfTasks", "tres-bind": "internal/agent.TestGPUsOfTasks", "srun --wait": stepJobs,
 	"het-group": onJobs + "het-group.txtar", "bcast": onJobs + "bcast.txtar", "compress": onJobs + "bcast.txtar",
+	"srun --send-libs": onJobs + "bcast.txtar", "bcast-exclude": onJobs + "bcast.txtar",
 	"disable-status":    stepJobs,
 	"quit-on-interrupt": stepJobs, "immediate": stepJobs, "external-launcher": stepJobs,
 }

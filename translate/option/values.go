@@ -87,15 +87,15 @@ var values = map[string]Domain{
 	"cpus-per-task": {}, "extra-node-info": {}, "sockets-per-node": {}, "cores-per-socket": {}, "threads-per-core": {}, "mincpus": {}, "nodes": {},
 	"ntasks": {}, "ntasks-per-node": {}, "ntasks-per-socket": {}, "ntasks-per-core": {}, "ntasks-per-tres": {}, "core-spec": {}, "thread-spec": {},
 	"mem": {}, "mem-per-cpu": {}, "mem-per-gpu": {}, "mem-bind": wordList("none", "local", "rank", "map_mem:", "mask_mem:", "quiet", "verbose", "prefer", "sort", "nosort"),
-	"tmp": {}, "gres": many(GRES), "gres-flags": wordList("disable-binding", "enforce-binding"), "gpus": {}, "gpus-per-node": {}, "gpus-per-socket": {},
+	"tmp": {}, "gres": many(GRES), "gres-flags": wordList("allow-task-sharing", "disable-binding", "enforce-binding", "multiple-tasks-per-sharing", "one-task-per-sharing"), "gpus": {}, "gpus-per-node": {}, "gpus-per-socket": {},
 	"gpus-per-task": {}, "ntasks-per-gpu": {}, "cpus-per-gpu": {}, "gpu-bind": wordList("closest", "none", "single:", "map_gpu:", "mask_gpu:", "verbose"),
 	"gpu-freq": wordList("low", "medium", "high", "highm1", "memory=", "verbose"), "tres-per-task": wordList("cpu=", "gres/gpu="),
 	"tres-bind": words("gres/gpu:closest", "gres/gpu:none", "gres/gpu:single:", "gres/gpu:map:", "gres/gpu:mask:"),
 
 	"constraint": one(Features), "batch": one(Features), "prefer": one(Features), "cluster-constraint": one(Features),
 	"distribution": words("block", "cyclic", "plane=", "arbitrary", "block:block", "block:cyclic", "block:fcyclic", "cyclic:block", "cyclic:cyclic", "cyclic:fcyclic"),
-	"exclude":      many(Nodes), "exclusive": words("user", "mcs"), "hint": words("compute_bound", "memory_bound", "multithread", "nomultithread", "help"),
-	"nodefile": one(File), "nodelist": many(Nodes), "switches": {}, "network": {}, "wait-all-nodes": words("0", "1"), "delay-boot": {}, "segment": {},
+	"exclude":      many(Nodes), "exclusive": words("user", "mcs", "topo"), "hint": words("compute_bound", "memory_bound", "multithread", "nomultithread", "help"),
+	"nodefile": one(File), "nodelist": many(Nodes), "requeue": words("expedite"), "switches": {}, "network": {}, "wait-all-nodes": words("0", "1"), "delay-boot": {}, "segment": {},
 
 	"time": {}, "time-min": {}, "begin": {Kind: Words, Words: []string{"now", "now+", "today", "tomorrow", "midnight", "noon", "fika", "teatime"}}, "deadline": {},
 	"signal": one(Signals), "immediate": {},

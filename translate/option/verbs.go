@@ -85,7 +85,7 @@ var ScontrolKeys = map[string][]string{
 
 // SacctmgrVerbs are in the order of the help text.
 var SacctmgrVerbs = []Verb{
-	{"show", "show ENTITY [KEY=VALUE ...]", "list accounts, associations, users, qos, clusters, wckeys or tres"},
+	{"show", "show ENTITY [KEY=VALUE ...]", "list accounts, associations, users, qos, clusters, wckeys, tres, events, transactions, problems or runawayjobs"},
 	{"list", "list ENTITY [KEY=VALUE ...]", "the same"},
 	{"add", "add ENTITY NAMES [KEY=VALUE ...]", "make an account, user, qos or coordinator"},
 	{"create", "create ENTITY NAMES [KEY=VALUE ...]", "the same"},
@@ -94,6 +94,7 @@ var SacctmgrVerbs = []Verb{
 	{"remove", "remove ENTITY [where KEY=VALUE ...]", "the same"},
 	{"dump", "dump CLUSTER [FILE=FILE]", "write accounts, users and qos into a file"},
 	{"load", "load FILE", "read such a file"},
+	{"archive", "archive dump [PurgeJobAfter=TIME] | archive load FILE", "take old records of jobs out of the database, or bring them back"},
 	{"version", "version", "print the version"},
 	{"help", "help", "print this text"},
 	{"exit", "exit", "end the interactive mode"},

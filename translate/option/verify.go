@@ -1,11 +1,14 @@
 package option
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // Verify checks options against each other and puts right what Slurm puts
@@ -13,13 +16,41 @@ import (
 // is said in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
 	for _, check := range []func(*Parsed) error{quietOrVerbose, oneSpecialization, gpusOfTasks, oneMemory, hintAlone, implicitTasks,
-		arbitraryNodes, nodesOfTasks, nodesOfList} {
+		arbitraryNodes, nodesOfTasks, nodesOfList, withGPUs, oneTyping, tasksOfGPUs} {
 		if err := check(p); err != nil {
 			return err
 		}
 	}
-	if len(p.late) > 0 {
-		return p.late[0]
+	return p.refused(false)
+}
+
+// VerifyStep is Verify for a step of a job that is there already, whose size is
+// the job's to check.
+func (p *Parsed) VerifyStep() error {
+	for _, check := range []func(*Parsed) error{quietOrVerbose, oneMemory, hintAlone, someNodes, oneTypingOfGRES} {
+		if err := check(p); err != nil {
+			return err
+		}
+	}
+	p.tellStep()
+	err := p.refused(true)
+	if e, ok := errors.AsType[*slurmerr.Error](err); ok {
+		if reason, ok := strings.CutPrefix(e.Message, noAllocation); ok {
+			if p.badHosts != "" {
+				reason = p.badHosts
+			}
+			return slurmerr.Newf(e.Kind, "Unable to create step for job %d: %s", p.Step.JobID, reason)
+		}
+	}
+	return err
+}
+
+// refused is the first refusal that was put off, of a job or of a step.
+func (p *Parsed) refused(step bool) error {
+	for _, r := range p.late {
+		if !r.ofJob || !step {
+			return r.err
+		}
 	}
 	return nil
 }
@@ -163,6 +194,9 @@ func (p *Parsed) shorten(n int) {
 
 // nodesOfList asks for as many nodes as were named, at least.
 func nodesOfList(p *Parsed) error {
+	if p.Command == Sbatch && p.Job.Placement.Distribution != "arbitrary" { // srun's and salloc's count them all
+		p.Job.Placement.NodeList = once(p.Job.Placement.NodeList)
+	}
 	s, n := &p.Job.Shape, int32(len(p.Job.Placement.NodeList))
 	if n == 0 || s.MinNodes >= n {
 		return nil
@@ -177,4 +211,101 @@ func nodesOfList(p *Parsed) error {
 	}
 	s.MinNodes = n
 	return nil
+}
+
+// withGPUs refuses what counts by GPUs or sockets where none are asked for.
+func withGPUs(p *Parsed) error {
+	gpus := slices.ContainsFunc(p.Job.Shape.GRES, func(g job.GRES) bool { return g.Name == "gpu" })
+	switch memory := p.Job.Shape.MemPerGPU; {
+	case memory != nil && *memory > 0 && !gpus:
+		return p.refuseLater(slurmerr.Newf(slurmerr.Refused, "Requested mem_per_tres=gres:gpu:%d but did not request any GPU.\n%s", *memory, invalidGRES))
+	case p.Given["gpus-per-socket"].Value != "" && p.Job.Shape.SocketsPerNode == 0:
+		return p.refuseLater(slurmerr.New(slurmerr.Refused, "--gpus-per-socket option requires --sockets-per-node specification\n"+invalidGRES))
+	}
+	return nil
+}
+
+// oneTyping refuses a kind of resource that is asked for with types and without:
+// nobody could tell whether the one is part of the other. CPUs are counted by
+// GPUs or by tasks, not by both.
+func oneTyping(p *Parsed) error {
+	if p.Job.Shape.CPUsPerGPU > 0 && p.Job.Shape.CPUsPerTask > 0 {
+		return p.refuseLater(slurmerr.New(slurmerr.Refused, "--cpus-per-gpu is mutually exclusive with --cpus-per-task\n"+invalidGRES))
+	}
+	return oneTypingOfGRES(p)
+}
+
+func oneTypingOfGRES(p *Parsed) error {
+	typed := map[string]bool{}
+	for _, g := range p.Job.Shape.GRES {
+		if g.Count == 0 {
+			continue
+		}
+		if with, seen := typed[g.Name]; seen && with != (g.Type != "") {
+			return p.refuseLater(slurmerr.New(slurmerr.Refused, "Invalid GRES specification (with and without type identification)"))
+		}
+		typed[g.Name] = g.Type != ""
+	}
+	return nil
+}
+
+// once drops the names that are in list already; it may write into list.
+func once(list []string) []string {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+}
+
+// tasksOfGPUs works out what --ntasks-per-gpu leaves open: the tasks from the
+// GPUs, or the GPUs from the tasks (sbatch(1)).
+func tasksOfGPUs(p *Parsed) error {
+	s := &p.Job.Shape
+	gpus := int64(0)
+	for _, g := range s.GRES {
+		n := g.Count
+		switch {
+		case g.Name != "gpu":
+			continue
+		case g.Per == job.PerNode:
+			n *= int64(max(1, s.MinNodes))
+		case g.Per == job.PerSocket:
+			n *= int64(max(1, s.MinNodes)) * int64(max(1, s.SocketsPerNode))
+		}
+		gpus += n
+	}
+	switch per := s.TasksPerGPU; {
+	case per == 0:
+	case gpus == 0 && s.Tasks > 0:
+		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: int64((s.Tasks + per - 1) / per), Per: job.PerJob})
+		p.keep("gpus", "") // no SLURM_GPUS: nobody asked for them
+	case s.Tasks == 0 && s.TasksPerNode == 0:
+		s.Tasks = int32(min(gpus*int64(per), 1<<30))
+	}
+	return nil
+}
+
+// someNodes refuses an empty --nodelist.
+func someNodes(p *Parsed) error {
+	if g := p.Given["nodelist"]; g.From == FromCommandLine && g.Value == "" {
+		return slurmerr.New(slurmerr.Refused, "Hostlist is empty!  Can not run job.")
+	}
+	return nil
+}
+
+// tellStep says what the options of a job do to a step: those that choose or
+// delay the job's nodes come too late.
+func (p *Parsed) tellStep() {
+	given := func(name string) bool { return p.Given[name].From == FromCommandLine }
+	if given("begin") {
+		p.warn("error: --begin is ignored because nodes are already allocated.")
+	}
+	if given("core-spec") {
+		p.warn("error: Ignoring --core-spec value for a job step within an existing job. Set specialized cores at job allocation time.")
+	}
+	if given("constraint") {
+		p.warn("warning: --constraint has no effect: a step does not choose among the nodes of its job by their features")
+	}
 }

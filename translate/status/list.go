@@ -88,6 +88,7 @@ type Reservation struct {
 	Accounts   []string `json:"accounts,omitempty"`
 	Licenses   string   `json:"licenses,omitempty"`
 	MaxStartIn int32    `json:"maxStartDelay,omitempty"` // seconds
+	PurgeComp  int32    `json:"purgeComp,omitempty"`     // seconds
 }
 
 // ReservationList answers GET reservations.
@@ -117,6 +118,54 @@ type NodeList struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Items      []Node `json:"items"`
+}
+
+// NodeEvent is one line of a watch of the nodes (GET nodes?watch=true). The
+// first is a SYNC with all nodes; then DIFFs tell those that are new or changed
+// and those that are gone, and MARKs that nothing has changed for a while.
+type NodeEvent struct {
+	Type  string   `json:"type"`
+	Time  int64    `json:"time"` // the server's clock, Unix seconds
+	Items []Node   `json:"items,omitempty"`
+	Gone  []string `json:"gone,omitempty"` // names
+}
+
+// PodList answers GET jobs/ID/pods: the pods of a job, those in trouble first.
+type PodList struct {
+	Kind       string `json:"kind"`
+	APIVersion string `json:"apiVersion"`
+	Time       int64  `json:"time"` // the server's clock, Unix seconds
+	// Count is how many pods the job has; Items may be fewer.
+	Count int   `json:"count"`
+	Items []Pod `json:"items"`
+}
+
+// Pod is one pod of a job.
+type Pod struct {
+	Name    string `json:"name"`
+	Node    string `json:"node,omitempty"`
+	Phase   string `json:"phase"` // Kubernetes' word: Pending, Running, ...
+	Ready   bool   `json:"ready,omitempty"`
+	Reason  string `json:"reason,omitempty"`  // why it does not run: ImagePullBackOff, OutOfcpu, ...
+	Message string `json:"message,omitempty"` // the same in words
+	// Restarts of its containers.
+	Restarts int32 `json:"restarts,omitempty"`
+	// What it uses as the metrics API tells, where there is one; Measured is
+	// when, Unix seconds, 0: it was not.
+	Measured int64 `json:"measured,omitempty"`
+	CPU      int64 `json:"cpu,omitempty"`    // thousandths of a CPU
+	Memory   int64 `json:"memory,omitempty"` // bytes
+	// Events about it, the newest last.
+	Events []PodEvent `json:"events,omitempty"`
+}
+
+// PodEvent is what some part of Kubernetes tells about a pod.
+type PodEvent struct {
+	Time    int64  `json:"time"` // of the last one, Unix seconds
+	Type    string `json:"type"` // Normal, Warning
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Count   int32  `json:"count,omitempty"` // how often; 0: once
 }
 
 // PartitionList answers GET partitions.

@@ -56,6 +56,7 @@ type Share struct {
 	LevelFS     float64          `json:"levelFS"` // Fair Tree; infinite: -1
 	GrpTRESMins map[string]int64 `json:"grpTRESMins,omitempty"`
 	RunMins     map[string]int64 `json:"tresRunMins,omitempty"` // by TRES name
+	WallMins    float64          `json:"wallMins,omitempty"`    // that its jobs ran, decayed
 }
 
 // ShareList answers GET shares.
@@ -64,4 +65,8 @@ type ShareList struct {
 	APIVersion string  `json:"apiVersion"`
 	FairTree   bool    `json:"fairTree"`
 	Items      []Share `json:"items"`
+	// QOSUsage is what jobs of each QOS have used, as Share.RawUsage.
+	QOSUsage map[string]float64 `json:"qosUsage,omitempty"`
+	// QOSWallMins is how long jobs of each QOS ran, as Share.WallMins.
+	QOSWallMins map[string]float64 `json:"qosWallMins,omitempty"`
 }

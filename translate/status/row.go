@@ -185,6 +185,7 @@ type Partition struct {
 	AllowQOS          []string `json:"allowQOS,omitempty"`
 	Hidden            bool     `json:"hidden,omitempty"`
 	RootOnly          bool     `json:"rootOnly,omitempty"`
+	ReqResv           bool     `json:"reqResv,omitempty"`
 
 	DenyAccounts  []string `json:"denyAccounts,omitempty"`
 	DenyQOS       []string `json:"denyQOS,omitempty"`

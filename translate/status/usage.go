@@ -28,4 +28,9 @@ type UsageList struct {
 	Cluster    string           `json:"cluster"`
 	Capacity   map[string]int64 `json:"capacity"`
 	Items      []Usage          `json:"items"`
+	// Reported is what the cluster's nodes could have given in that time, in
+	// TRES-seconds, as far as they were there; Down what of it they could not,
+	// being down or drained. nil: nobody kept account of the nodes.
+	Reported map[string]int64 `json:"reported,omitzero"`
+	Down     map[string]int64 `json:"down,omitempty"`
 }

@@ -25,12 +25,12 @@ func Array(s string) (*job.Array, error) {
 			a.Max = n
 		}
 	}
-	body = strings.TrimSpace(body)
+	body = strings.Trim(body, blanks)
 	if strings.HasPrefix(body, "[") && strings.HasSuffix(body, "]") {
 		body = body[1 : len(body)-1]
 	}
 	for part := range strings.SplitSeq(body, ",") {
-		if err := addIndexes(a, strings.TrimSpace(part)); err != nil {
+		if err := addIndexes(a, strings.Trim(part, blanks)); err != nil {
 			return nil, err
 		}
 	}

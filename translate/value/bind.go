@@ -51,6 +51,9 @@ func CPUBind(s string) error {
 			if list == "" {
 				return &BindError{fmt.Sprintf("missing list for \"--cpu-bind=%s:<list>\"", head)}
 			}
+			if err := numbers(list, strings.HasPrefix(head, "mask")); err != nil {
+				return err
+			}
 			if !bindList.MatchString(list) {
 				return &BindError{fmt.Sprintf("unrecognized --cpu-bind argument %q", w)}
 			}
@@ -58,6 +61,21 @@ func CPUBind(s string) error {
 			if !cpuBindWords[strings.ToLower(w)] {
 				return &BindError{fmt.Sprintf("unrecognized --cpu-bind argument %q", w)}
 			}
+		}
+	}
+	return nil
+}
+
+// numbers names the first item of a list that is no number, and what it has
+// that numbers do not.
+func numbers(list string, masks bool) error {
+	for item := range strings.SplitSeq(list, ",") {
+		digits, rest := "0123456789*", item
+		if hex, ok := strings.CutPrefix(item, "0x"); ok || masks {
+			digits, rest = "0123456789abcdef*", hex
+		}
+		if bad := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune(digits, r) }); bad >= 0 {
+			return &BindError{fmt.Sprintf("Failed to validate number: %s, the offending character is %c", item, rest[bad])}
 		}
 	}
 	return nil

@@ -153,7 +153,7 @@ func (r *instantReader) delta() bool {
 		end++
 	}
 	n, err := strconv.ParseInt(rest[:end], 10, 64)
-	unit := strings.TrimSpace(rest[end:])
+	unit := strings.Trim(rest[end:], blanks)
 	seconds := int64(0)
 	if unit == "" {
 		seconds = 1

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// blanks are those of isspace(3) in the C locale; the others of Unicode are none.
+const blanks = " \t\n\v\f\r"
+
 // CountError is a node count that cannot be; its text is Slurm's.
 type CountError struct{ Text string }
 
@@ -15,7 +18,7 @@ func (e *CountError) Error() string { return e.Text }
 // or m. One count is both ends; -MAX is 1-MAX; 0 is "not given", 0 and 0. The
 // error is a *CountError.
 func Nodes(s string) (least, most int32, err error) {
-	text := strings.TrimSpace(s)
+	text := strings.Trim(s, blanks)
 	if strings.HasPrefix(text, "-") && digits(text[1:]) {
 		most, _ = nodeCount(text[1:])
 		return min(1, most), most, nil
@@ -28,7 +31,7 @@ func Nodes(s string) (least, most int32, err error) {
 	if !ranged {
 		return least, least, nil
 	}
-	if strings.TrimSpace(high) == "" {
+	if strings.Trim(high, blanks) == "" {
 		return 0, 0, &CountError{fmt.Sprintf("Maximum node count -1 is less than minimum node count %d", least)}
 	}
 	if most, ok = nodeCount(high); !ok {
@@ -41,12 +44,12 @@ func Nodes(s string) (least, most int32, err error) {
 }
 
 func badCount(s string) error {
-	return &CountError{fmt.Sprintf("%q is not a valid node count", s)}
+	return &CountError{fmt.Sprintf(`"%s" is not a valid node count`, s)}
 }
 
 // nodeCount reads one end. What is too large to count stays the largest count.
 func nodeCount(s string) (int32, bool) {
-	s = strings.TrimSpace(s)
+	s = strings.Trim(s, blanks)
 	s = strings.TrimPrefix(s, "+")
 	factor := int64(1)
 	if s != "" {

@@ -12,11 +12,14 @@ import (
 // concurrent use; internal/jobs.Client is one.
 type Cluster interface {
 	Watch(ctx context.Context, f jobs.Filter, each func(*status.JobEvent) error, lost func(error)) error
+	WatchNodes(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error
 	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
 	Nodes(ctx context.Context) (*status.NodeList, error)
 	Partitions(ctx context.Context) (*status.PartitionList, error)
 	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
 	Steps(ctx context.Context, f jobs.StepFilter) (*status.StepList, error)
+	// Pods tells how a job's pods are, with usage also what they use.
+	Pods(ctx context.Context, id int64, usage bool) (*status.PodList, error)
 	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
 	// Attach connects to the agent of a job's first node.
 	Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error)

@@ -57,6 +57,8 @@ type File interface {
 	ReadAt(b []byte, off int64) (int, error)
 	// Size is the file's size now.
 	Size() (int64, error)
+	// Modified is when it was written to last, before it was opened.
+	Modified() time.Time
 	// Replaced tells that its path means another file now.
 	Replaced() bool
 	Close() error

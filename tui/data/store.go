@@ -1,7 +1,9 @@
 package data
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/translate/status"
@@ -263,6 +265,22 @@ func (s *Store) Job(slot int32) status.Job {
 		s.columns[i].load(s, &j, slot)
 	}
 	return j
+}
+
+// Meant is the row that an id means, among those that were asked for by it: of
+// an array what has that very id, else the first.
+func (s *Store) Meant(id string) (status.Job, bool) {
+	slots := s.Slots(nil)
+	if len(slots) == 0 {
+		return status.Job{}, false
+	}
+	best := slices.MinFunc(slots, func(a, b int32) int { return cmp.Compare(s.ID(a), s.ID(b)) })
+	for _, slot := range slots {
+		if strconv.FormatInt(s.ID(slot), 10) == id {
+			best = slot
+		}
+	}
+	return s.Job(best), true
 }
 
 // Same tells whether two rows have the same values in the picked fields.

@@ -21,29 +21,48 @@ const (
 	Refusal = 5 * time.Second
 )
 
-// Watch follows the queue. Its Next is a command; after each of its messages
-// it has to be run again.
-type Watch struct {
-	events chan Events
+// Stream is a watch that runs. Its Next is a command; after each of its
+// messages it has to be run again.
+type Stream[E any] struct {
+	events chan Batch[E]
 	cancel context.CancelFunc
 	last   time.Time
 }
 
-// Events is what a watch has to tell.
-type Events struct {
-	Watch  *Watch
-	Events []*status.JobEvent
+// Batch is what a watch has to tell.
+type Batch[E any] struct {
+	Watch  *Stream[E]
+	Events []E
 	// Lost says why nothing comes at the moment; the watch goes on by itself.
 	Lost error
 	// Err ended the watch.
 	Err error
 }
 
-// Follow starts to watch.
-func Follow(ctx context.Context, c Cluster, f jobs.Filter) *Watch {
+// Watch is a watch of jobs.
+type Watch = Stream[*status.JobEvent]
+
+// Events is what a watch of jobs has to tell.
+type Events = Batch[*status.JobEvent]
+
+// Follow starts to watch jobs.
+func Follow(ctx context.Context, c Cluster, f jobs.Filter) *Watch { return open(ctx, ofJobs(c, f)) }
+
+// Opener watches until ctx is done, each returns an error or the server
+// refuses; lost is told why nothing comes for a while.
+type Opener[E any] func(ctx context.Context, each func(E) error, lost func(error)) error
+
+func ofJobs(c Cluster, f jobs.Filter) Opener[*status.JobEvent] {
+	return func(ctx context.Context, each func(*status.JobEvent) error, lost func(error)) error {
+		return c.Watch(ctx, f, each, lost)
+	}
+}
+
+// open starts to watch.
+func open[E any](ctx context.Context, watch Opener[E]) *Stream[E] {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &Watch{events: make(chan Events), cancel: cancel}
-	send := func(e Events) error {
+	w := &Stream[E]{events: make(chan Batch[E]), cancel: cancel}
+	send := func(e Batch[E]) error {
 		select {
 		case w.events <- e:
 			return nil
@@ -52,22 +71,21 @@ func Follow(ctx context.Context, c Cluster, f jobs.Filter) *Watch {
 		}
 	}
 	go func() {
-		err := c.Watch(ctx, f, func(e *status.JobEvent) error { return send(Events{Events: []*status.JobEvent{e}}) },
-			func(lost error) { _ = send(Events{Lost: lost}) })
+		err := watch(ctx, func(e E) error { return send(Batch[E]{Events: []E{e}}) }, func(lost error) { _ = send(Batch[E]{Lost: lost}) })
 		if err == nil {
 			err = errors.New("the watch has ended")
 		}
-		_ = send(Events{Err: err})
+		_ = send(Batch[E]{Err: err})
 		close(w.events)
 	}()
 	return w
 }
 
 // Stop ends the watch; Next returns nil from then on.
-func (w *Watch) Stop() { w.cancel() }
+func (w *Stream[E]) Stop() { w.cancel() }
 
 // Next waits for events.
-func (w *Watch) Next() tea.Msg {
+func (w *Stream[E]) Next() tea.Msg {
 	got, ok := <-w.events
 	if !ok {
 		return nil

@@ -5,7 +5,6 @@ package history
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/listing"
 	"github.com/berth-hpc/berth/tui/query"
 	"github.com/berth-hpc/berth/tui/ui"
 )
@@ -30,27 +30,29 @@ type Page struct {
 	users   []string
 	mine    bool
 	span    int
-	records []status.Record
-	shown   []*status.Record
-	filter  *query.Query
-	table   ui.Table
-	at      string
-	order   int
-	turned  bool
+	list    *listing.List[status.Record]
+	all     int // records of the last answer
 	err     error
 	warning string
 	loaded  bool
 	asking  int
-	height  int
 }
 
 // New makes the page: of the caller's own jobs, or of those of users.
 func New(env *data.Env, users []string) *Page {
-	p := &Page{env: env, users: users, mine: len(users) == 0, span: 2, filter: &query.Query{}, turned: true, order: 5}
-	p.table = ui.Table{Headers: []string{"JOBID", "STATE", "EXIT", "USER", "NAME", "END", "ELAPSED", "NODES", "CPUS", "PARTITION", "NODELIST"},
-		Right: []bool{false, false, true, false, false, false, true, true, true}, Ranks: []int{0, 1, 2, 4, 3, 5, 6, 8, 9, 10, 7}}
+	p := &Page{env: env, users: users, mine: len(users) == 0, span: 2}
+	p.list = listing.New(env, listing.Kind[status.Record]{
+		History: "history", Name: jobID, Row: p.row, State: stateOf, Passes: passes, Compare: compare,
+		Tie:  func(a, b *status.Record) int { return cmp.Compare(b.ID, a.ID) },
+		Open: func(string) tea.Cmd { return p.to(ui.PageJob, "") }, Line: p.Line,
+	}, ui.Table{Headers: []string{"JOBID", "STATE", "EXIT", "USER", "NAME", "END", "ELAPSED", "NODES", "CPUS", "PARTITION", "NODELIST"},
+		Right: []bool{false, false, true, false, false, false, true, true, true}, Ranks: []int{0, 1, 2, 4, 3, 5, 6, 8, 9, 10, 7}})
+	p.list.Order, p.list.Turned = columnEnd, true
 	return p
 }
+
+// columnEnd is the column of the ends.
+const columnEnd = 5
 
 type got struct {
 	page   *Page
@@ -81,105 +83,41 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 			return nil
 		}
 		if p.err = msg.err; msg.err == nil {
-			p.records, p.loaded, p.warning = msg.list.Items, true, msg.list.Warning
-			p.fill()
+			p.all, p.loaded, p.warning = len(msg.list.Items), true, msg.list.Warning
+			p.list.Set(msg.list.Items)
 		}
 	case ui.Click:
-		if p.table.Click(msg, p.height) {
-			return p.open()
-		}
-		p.moved()
+		return p.list.Click(msg)
 	case ui.Press:
 		return p.press(msg)
 	}
 	return nil
 }
 
-func (p *Page) moved() {
-	p.at = ""
-	if i := p.table.List.Cursor; i >= 0 && i < len(p.shown) {
-		p.at = jobID(p.shown[i])
-	}
-}
-
 // to goes to a page about the job under the cursor.
 func (p *Page) to(page ui.Action, prefix string) tea.Cmd {
-	if p.at == "" {
+	if p.list.At == "" {
 		return nil
 	}
-	return p.env.Send(ui.Go{Page: page, ID: prefix + p.at})
+	return p.env.Send(ui.Go{Page: page, ID: prefix + p.list.At})
 }
 
-func (p *Page) open() tea.Cmd { return p.to(ui.PageJob, "") }
-
 func (p *Page) press(k ui.Press) tea.Cmd {
-	if p.table.List.Press(k.Action) {
-		p.moved()
-		return nil
-	}
 	switch k.Action {
-	case ui.Open:
-		return p.open()
 	case ui.Output:
 		return p.to(ui.PageOutput, "")
 	case ui.Errors:
 		return p.to(ui.PageOutput, "e")
 	case ui.ZoomIn:
 		p.span = max(0, p.span-1)
-		return p.ask()
 	case ui.ZoomOut:
 		p.span = min(len(spans)-1, p.span+1)
-		return p.ask()
 	case ui.All:
 		p.mine = !p.mine && len(p.users) == 0
-		return p.ask()
-	case ui.Sort:
-		p.order = (p.order + 1) % len(p.table.Headers)
-	case ui.SortPrev:
-		p.order = (p.order + len(p.table.Headers) - 1) % len(p.table.Headers)
-	case ui.Reverse:
-		p.turned = !p.turned
-	case ui.Clear:
-		p.filter = &query.Query{}
-	case ui.Filter:
-		return p.env.Send(data.AskFilter(p.env, "history", &p.filter, p.fill))
-	case ui.Copy:
-		return p.env.Send(ui.Clip{Text: p.at, What: p.at})
-	case ui.ShowLine:
-		return p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()})
+	default:
+		return p.list.Press(k.Action)
 	}
-	p.fill()
-	return nil
-}
-
-func (p *Page) fill() {
-	p.shown = p.shown[:0]
-	for i := range p.records {
-		if r := &p.records[i]; r.End > 0 && p.passes(r) {
-			p.shown = append(p.shown, r)
-		}
-	}
-	slices.SortStableFunc(p.shown, func(a, b *status.Record) int {
-		c := p.compare(a, b)
-		if p.turned {
-			c = -c
-		}
-		return cmp.Or(c, cmp.Compare(b.ID, a.ID))
-	})
-	p.table.Rows, p.table.Styles = nil, nil
-	cursor := -1
-	for i, r := range p.shown {
-		p.table.Rows = append(p.table.Rows, p.row(r))
-		p.table.Styles = append(p.table.Styles, p.env.State(stateOf(r)))
-		if jobID(r) == p.at {
-			cursor = i
-		}
-	}
-	p.table.List.Resize(len(p.table.Rows), p.table.List.Height)
-	if cursor >= 0 {
-		p.table.List.To(cursor)
-	}
-	p.moved()
+	return p.ask()
 }
 
 func (p *Page) row(r *status.Record) []string {
@@ -202,8 +140,8 @@ func elapsed(r *status.Record) int64 {
 	return max(0, r.End-r.Start-r.Suspended)
 }
 
-func (p *Page) passes(r *status.Record) bool {
-	return p.filter.Match(func(name string) (string, bool) {
+func passes(q *query.Query, r *status.Record) bool {
+	return r.End > 0 && q.Match(func(name string) (string, bool) {
 		switch name {
 		case "user":
 			return r.User, true
@@ -234,8 +172,8 @@ func (p *Page) passes(r *status.Record) bool {
 	}, jobID(r), r.Name, r.User, r.State, r.Partition, r.Account, r.NodeList)
 }
 
-func (p *Page) compare(a, b *status.Record) int {
-	switch p.order {
+func compare(column int, a, b *status.Record) int {
+	switch column {
 	case 1:
 		return strings.Compare(a.State, b.State)
 	case 2:
@@ -244,7 +182,7 @@ func (p *Page) compare(a, b *status.Record) int {
 		return strings.Compare(a.User, b.User)
 	case 4:
 		return strings.Compare(a.Name, b.Name)
-	case 5:
+	case columnEnd:
 		return cmp.Compare(a.End, b.End)
 	case 6:
 		return cmp.Compare(elapsed(a), elapsed(b))
@@ -267,19 +205,16 @@ func jobID(r *status.Record) string {
 
 // View draws the page.
 func (p *Page) View(width, height int) []string {
-	p.height = height
-	text, style := "", p.env.Dim
+	text, bad := "", false
 	switch {
 	case p.err != nil && !p.loaded:
-		text, style = p.err.Error(), p.env.Bad
+		text, bad = p.err.Error(), true
 	case !p.loaded:
 		text = "Asking accounting ..."
-	case len(p.shown) == 0:
+	case len(p.list.Shown) == 0:
 		text = "No job has ended in " + p.since() + "."
-	default:
-		return p.table.View(p.env.Looks, width, height)
 	}
-	return []string{style.Render(ui.Cut(ui.Safe(text), width, p.env.Cut))}
+	return p.list.View(width, height, text, bad)
 }
 
 // since is the stretch of time in words.
@@ -300,13 +235,11 @@ func (p *Page) Title() string {
 	case len(p.users) > 0:
 		who = "of " + strings.Join(p.users, ",")
 	}
-	text := fmt.Sprintf("%d jobs, %s, %s", len(p.shown), who, p.since())
-	if len(p.records) == mostRecords {
+	text := fmt.Sprintf("%d jobs, %s, %s", len(p.list.Shown), who, p.since())
+	if p.all == mostRecords {
 		text += fmt.Sprintf(" [the first %d only]", mostRecords)
 	}
-	if !p.filter.Empty() {
-		text += " /" + p.filter.Text()
-	}
+	text += p.list.Filtered()
 	if p.err != nil {
 		text += " [not up to date: " + p.err.Error() + "]"
 	}
@@ -335,4 +268,4 @@ func (p *Page) Line() string {
 }
 
 // Current is the id of the job under the cursor.
-func (p *Page) Current() string { return p.at }
+func (p *Page) Current() string { return p.list.At }

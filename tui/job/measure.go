@@ -28,6 +28,10 @@ type sample struct {
 	at     time.Time
 	cpu    int64 // microseconds, of steps that run
 	memory int64 // bytes, the sum of what tasks have had at most
+	gpus   []step.GPU
+	// rated: cpu is what is used now, in thousandths of a CPU, and memory what
+	// is used now, as the metrics API tells it.
+	rated bool
 }
 
 // measured is the agents' answer.
@@ -39,24 +43,46 @@ type measured struct {
 
 type measureAgain struct{ page *Page }
 
-// measure asks the agents what the job's steps use, as sstat does: its owner
-// and operators are told.
+// measure asks the agents what the job's steps use, as sstat does, or where it
+// has no agents the metrics API what its pods use. Its owner is told; of pods
+// operators are, too.
 func (p *Page) measure() tea.Cmd {
-	if p.measuring || p.watch == nil || p.job == nil || p.job.State != "RUNNING" {
+	if p.measuring || !p.feed.Open() || p.job == nil || p.job.State != "RUNNING" {
 		return nil
 	}
 	p.measuring = true
-	env, id := p.env, p.job.ID
+	env, id, gpus := p.env, p.job.ID, query.GPUs(p.job.TRES) > 0
 	return func() tea.Msg {
 		ctx, cancel := env.Timeout()
 		defer cancel()
-		s, err := ask(ctx, env.Cluster, id)
+		s, err := ask(ctx, env.Cluster, id, gpus)
+		if err != nil {
+			if used, ok := podsUse(ctx, env.Cluster, id); ok {
+				s, err = used, nil
+			}
+		}
 		s.at = env.Now()
 		return measured{p, s, err}
 	}
 }
 
-func ask(ctx context.Context, c data.Cluster, id int64) (s sample, err error) {
+// podsUse is what the metrics API knows of the job's pods.
+func podsUse(ctx context.Context, c data.Cluster, id int64) (s sample, ok bool) {
+	list, err := c.Pods(ctx, id, true)
+	if err != nil {
+		return s, false
+	}
+	s.rated = true
+	for i := range list.Items {
+		x := &list.Items[i]
+		if x.Measured > 0 {
+			s.cpu, s.memory, ok = s.cpu+x.CPU, s.memory+x.Memory, true
+		}
+	}
+	return s, ok
+}
+
+func ask(ctx context.Context, c data.Cluster, id int64, gpus bool) (s sample, err error) {
 	raw, err := c.Attach(ctx, id)
 	if err != nil {
 		return s, err
@@ -66,7 +92,7 @@ func ask(ctx context.Context, c data.Cluster, id int64) (s sample, err error) {
 		return s, err
 	}
 	defer conn.Close()
-	if err := conn.SendJSON(step.FrameQuery, &step.Query{}); err != nil {
+	if err := conn.SendJSON(step.FrameQuery, &step.Query{GPUs: gpus}); err != nil {
 		return s, err
 	}
 	n := 0
@@ -81,16 +107,18 @@ func ask(ctx context.Context, c data.Cluster, id int64) (s sample, err error) {
 		n++
 		s.cpu += u.Record.Usage.UserCPU + u.Record.Usage.SystemCPU
 		s.memory += u.Record.Usage.TotalRSS
+		s.gpus = append(s.gpus, u.GPUs...)
 		return nil
 	})
 	if err == nil && n == 0 {
 		err = errors.New("no steps run")
 	}
+	s.gpus = merged(s.gpus)
 	return s, err
 }
 
-// take takes an answer in.
-func (p *Page) take(m measured) tea.Cmd {
+// taken takes an answer in.
+func (p *Page) taken(m measured) tea.Cmd {
 	p.measuring = false
 	if m.err == nil {
 		p.samples = append(p.samples, m.sample)
@@ -101,10 +129,17 @@ func (p *Page) take(m measured) tea.Cmd {
 	return tea.Tick(measurePause, func(time.Time) tea.Msg { return measureAgain{p} })
 }
 
-// busy is the part of the CPUs that was used between two samples each.
+// busy is the part of the CPUs that was used between two samples each, or at a
+// sample.
 func busy(samples []sample, cpus int32) []float64 {
 	var out []float64
-	for i := 1; i < len(samples); i++ {
+	for i := range samples {
+		if samples[i].rated && cpus > 0 {
+			out = append(out, float64(samples[i].cpu)/1000/float64(cpus))
+		}
+		if i == 0 || samples[i].rated || samples[i-1].rated {
+			continue
+		}
 		span := samples[i].at.Sub(samples[i-1].at).Microseconds()
 		if span > 0 && cpus > 0 {
 			out = append(out, max(0, float64(samples[i].cpu-samples[i-1].cpu)/float64(span)/float64(cpus)))
@@ -113,7 +148,7 @@ func busy(samples []sample, cpus int32) []float64 {
 	return out
 }
 
-// idleShare is the use of CPUs below which a job with GPUs looks idle.
+// idleShare is the use of CPUs or GPUs below which they look idle.
 const idleShare = 0.01
 
 // used compares what the job uses with what it has.
@@ -132,23 +167,27 @@ func (p *Page) used(s *sheet) {
 	last := p.samples[len(p.samples)-1]
 	s.head("Used, against what it has")
 	width := min(20, max(0, s.width-48))
-	if rates := busy(p.samples, j.CPUs); len(rates) > 0 {
+	rates := busy(p.samples, j.CPUs)
+	if len(rates) > 0 {
 		now := rates[len(rates)-1]
 		s.field("CPU", strings.TrimSpace(fmt.Sprintf("%s %3.0f%% of %d CPUs  %s", p.env.Meter(int64(now*1000), 1000, width), now*100, j.CPUs, p.env.Spark(rates, 20))))
-		if gpus := query.GPUs(j.TRES); gpus > 0 && idle(rates) {
-			s.say(p.env.Bad, fmt.Sprintf("! It has %d GPUs and has used almost no CPU since this page is open: they are likely idle.", gpus))
-		}
 	} else {
 		s.field("CPU", strconv.FormatInt(last.cpu/1e6, 10)+" s of CPU time so far")
 	}
-	if whole := memoryOf(j); whole > 0 {
-		s.field("memory", fmt.Sprintf("%s %s of %s at most", p.env.Meter(last.memory, whole, width), size(last.memory), size(whole)))
-	} else {
-		s.field("memory", size(last.memory)+" at most")
+	most := " at most"
+	if last.rated {
+		most = ""
 	}
+	if whole := memoryOf(j); whole > 0 {
+		s.field("memory", fmt.Sprintf("%s %s of %s%s", p.env.Meter(last.memory, whole, width), size(last.memory), size(whole), most))
+	} else {
+		s.field("memory", size(last.memory)+most)
+	}
+	p.gpuText(s, rates, width)
 }
 
-// idle tells whether the CPUs were idle for a minute.
+// idle tells whether nothing was done for a minute; rates are parts of the
+// whole.
 func idle(rates []float64) bool {
 	const enough = int(time.Minute / measurePause)
 	if len(rates) < enough {

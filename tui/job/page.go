@@ -5,7 +5,6 @@ package job
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +24,7 @@ type Page struct {
 	env    *data.Env
 	id     string
 	store  *data.Store
-	watch  *data.Watch
+	feed   data.Feed[*status.JobEvent]
 	job    *status.Job
 	over   *status.Record // from accounting, when the queue has it no longer
 	facts  *why.Facts
@@ -37,6 +36,8 @@ type Page struct {
 	samples   []sample
 	measuring bool
 
+	pods *status.PodList // nil: not known
+
 	list   ui.List // over lines: the cursor is the top one
 	lines  []string
 	across int
@@ -46,7 +47,7 @@ type Page struct {
 // New makes the page of the job with this id; nothing is asked for before it
 // is shown.
 func New(env *data.Env, id string) *Page {
-	p := &Page{env: env, id: id}
+	p := &Page{env: env, id: id, feed: data.JobFeed(env, jobs.Filter{IDs: []string{id}, States: jobs.AllStates})}
 	for _, f := range status.Fields {
 		p.fields = append(p.fields, f.Name)
 	}
@@ -66,24 +67,17 @@ type facts struct {
 	err   error
 }
 
-type retry struct{ watch *data.Watch }
-
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
+	if events, next, mine := p.feed.Take(msg); mine {
+		return tea.Batch(p.take(events), next)
+	}
 	switch msg := msg.(type) {
 	case ui.Shown:
-		return p.start()
+		p.store, p.asked = data.NewStore(p.fields), ""
+		return p.feed.Start()
 	case ui.Hidden:
-		if p.watch != nil {
-			p.watch.Stop()
-			p.watch = nil
-		}
-	case retry:
-		if msg.watch == p.watch && p.watch != nil {
-			return p.start()
-		}
-	case data.Events:
-		return p.events(msg)
+		p.feed.Stop()
 	case found:
 		if msg.page == p {
 			p.over, p.err, p.loaded = msg.job, msg.err, true
@@ -94,11 +88,19 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 		}
 	case measured:
 		if msg.page == p {
-			return p.take(msg)
+			return p.taken(msg)
 		}
 	case measureAgain:
 		if msg.page == p {
 			return p.measure()
+		}
+	case podsTold:
+		if msg.page == p {
+			return p.tellPods(msg)
+		}
+	case podsAgain:
+		if msg.page == p {
+			return p.askPods()
 		}
 	case ui.Click:
 		p.list.Scroll(msg.Wheel)
@@ -109,49 +111,24 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-func (p *Page) start() tea.Cmd {
-	p.store = data.NewStore(p.fields)
-	p.watch = data.Follow(p.env.Context, p.env.Cluster, jobs.Filter{IDs: []string{p.id}, States: jobs.AllStates})
-	p.asked = ""
-	return p.watch.Next
-}
-
-// Owns tells whether events are of this page's watch.
-func (p *Page) Owns(w *data.Watch) bool { return w != nil && w == p.watch }
-
-func (p *Page) events(e data.Events) tea.Cmd {
-	if !p.Owns(e.Watch) {
-		return nil
-	}
-	for _, ev := range e.Events {
+func (p *Page) take(events []*status.JobEvent) tea.Cmd {
+	for _, ev := range events {
 		p.store.Apply(ev)
 	}
-	if e.Err != nil {
-		p.err = e.Err
-		w := p.watch
-		return tea.Tick(data.Refusal, func(time.Time) tea.Msg { return retry{w} })
+	if p.err = p.feed.Err; p.err != nil {
+		return nil
 	}
-	p.err = e.Lost
-	cmds := []tea.Cmd{p.watch.Next}
 	p.job = nil
-	slots := p.store.Slots(nil)
-	if len(slots) > 0 {
-		slices.SortFunc(slots, func(a, b int32) int { return int(p.store.ID(a) - p.store.ID(b)) })
-		j := p.store.Job(slots[0])
-		for _, s := range slots { // the array's own id means what runs of it first
-			if strconv.FormatInt(p.store.ID(s), 10) == p.id {
-				j = p.store.Job(s)
-			}
-		}
+	if j, ok := p.store.Meant(p.id); ok {
 		p.job, p.loaded = &j, true
 		if key := fmt.Sprint(j.State, j.Reason, j.Start, j.PlannedNodes, j.NodeList, j.Message); key != p.asked {
 			p.asked = key
-			cmds = append(cmds, p.ask(j), p.measure())
+			return tea.Batch(p.ask(j), p.measure(), p.askPods())
 		}
 	} else if p.store.Complete && p.over == nil {
-		cmds = append(cmds, p.askOver())
+		return p.askOver()
 	}
-	return tea.Batch(cmds...)
+	return nil
 }
 
 // askOver looks for the job in accounting.

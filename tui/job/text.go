@@ -84,6 +84,7 @@ func (p *Page) queued(s *sheet) {
 	if j.State == "PENDING" {
 		p.waiting(s)
 	}
+	p.podText(s)
 	s.head("Job")
 	s.field("id", format.JobID(j))
 	s.field("name", j.Name)

@@ -4,9 +4,9 @@ package nodes
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/listing"
 	"github.com/berth-hpc/berth/tui/query"
 	"github.com/berth-hpc/berth/tui/ui"
 )
@@ -23,173 +24,77 @@ type Page struct {
 	env    *data.Env
 	only   []string // nodes that are meant; nil: all
 	of     string   // the list as it was given
-	nodes  []status.Node
-	shown  []*status.Node
-	filter *query.Query
-	table  ui.Table
-	at     string // the node under the cursor
-	order  int
-	turned bool
-	err    error
+	list   *listing.List[status.Node]
+	feed   data.Feed[*status.NodeEvent]
+	nodes  map[string]status.Node
+	bad    error // what is wrong with the list
 	loaded bool
-	hidden bool
-	height int
 }
-
-// pause is the time between two looks at the nodes while they are shown: the
-// cluster has no watch for them.
-const pause = 5 * time.Second
 
 // New makes the page, of all nodes or of those in a folded list.
 func New(env *data.Env, list string) *Page {
-	p := &Page{env: env, of: list, filter: &query.Query{}}
+	p := &Page{env: env, of: list, feed: data.NodeFeed(env)}
 	if list != "" {
 		if names, err := hostlist.Expand(list); err == nil {
 			p.only = names
 		} else {
-			p.err = fmt.Errorf("invalid node name %s", format.Escape(list))
+			p.bad = fmt.Errorf("invalid node name %s", format.Escape(list))
 		}
 	}
-	p.table = ui.Table{Headers: []string{"NODE", "STATE", "CPUS", "", "MEMORY", "GPUS", "LOAD", "PARTITIONS", "REASON"},
-		Right: []bool{false, false, true, false, true, true, true}, Ranks: []int{0, 0, 1, 6, 2, 3, 7, 5, 4}}
+	p.list = listing.New(env, listing.Kind[status.Node]{
+		History: "nodes", Name: func(n *status.Node) string { return n.Name }, Row: p.row,
+		State: func(n *status.Node) string { return format.NodeState(n, false) }, Passes: p.passes, Compare: compare,
+		Tie:  func(a, b *status.Node) int { return hostlist.Compare(a.Name, b.Name) },
+		Open: func(name string) tea.Cmd { return p.env.Send(ui.Go{Page: ui.PageQueue, ID: name}) }, Line: p.Line,
+	}, ui.Table{Headers: []string{"NODE", "STATE", "CPUS", "", "MEMORY", "GPUS", "LOAD", "PARTITIONS", "REASON"},
+		Right: []bool{false, false, true, false, true, true, true}, Ranks: []int{0, 0, 1, 6, 2, 3, 7, 5, 4}})
 	return p
-}
-
-type got struct {
-	page  *Page
-	nodes []status.Node
-	err   error
-}
-
-type again struct{ page *Page }
-
-func (p *Page) ask() tea.Cmd {
-	env := p.env
-	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
-		defer cancel()
-		list, err := env.Cluster.Nodes(ctx)
-		if err != nil {
-			return got{p, nil, err}
-		}
-		return got{p, list.Items, nil}
-	}
 }
 
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
+	if events, next, mine := p.feed.Take(msg); mine {
+		p.take(events)
+		return next
+	}
 	switch msg := msg.(type) {
 	case ui.Shown:
-		p.hidden = false
-		return p.ask()
+		return p.feed.Start()
 	case ui.Hidden:
-		p.hidden = true
-	case again:
-		if msg.page == p && !p.hidden {
-			return p.ask()
-		}
-	case got:
-		if msg.page != p {
-			return nil
-		}
-		p.err = msg.err
-		if msg.err == nil {
-			p.nodes, p.loaded = msg.nodes, true
-			p.fill()
-		}
-		return tea.Tick(pause, func(time.Time) tea.Msg { return again{p} })
+		p.feed.Stop()
 	case ui.Click:
-		if p.table.Click(msg, p.height) {
-			return p.open()
-		}
-		p.moved()
+		return p.list.Click(msg)
 	case ui.Press:
-		return p.press(msg)
+		return p.list.Press(msg.Action)
 	}
 	return nil
 }
 
-func (p *Page) moved() {
-	p.at = ""
-	if i := p.table.List.Cursor; i >= 0 && i < len(p.shown) {
-		p.at = p.shown[i].Name
+// take takes events in.
+func (p *Page) take(events []*status.NodeEvent) {
+	changed := false
+	for _, e := range events {
+		if e.Type == status.EventSync {
+			p.nodes, p.loaded = make(map[string]status.Node, len(e.Items)), true
+		}
+		if !p.loaded {
+			continue
+		}
+		for i := range e.Items {
+			p.nodes[e.Items[i].Name] = e.Items[i]
+		}
+		for _, name := range e.Gone {
+			delete(p.nodes, name)
+		}
+		changed = changed || e.Type != status.EventMark
+	}
+	if changed {
+		p.list.Set(slices.Collect(maps.Values(p.nodes)))
 	}
 }
 
-func (p *Page) press(k ui.Press) tea.Cmd {
-	if p.table.List.Press(k.Action) {
-		p.moved()
-		return nil
-	}
-	switch k.Action {
-	case ui.Open:
-		return p.open()
-	case ui.Sort:
-		p.order = (p.order + 1) % len(p.table.Headers)
-	case ui.SortPrev:
-		p.order = (p.order + len(p.table.Headers) - 1) % len(p.table.Headers)
-	case ui.Reverse:
-		p.turned = !p.turned
-	case ui.Clear:
-		p.filter = &query.Query{}
-	case ui.Filter:
-		return p.env.Send(data.AskFilter(p.env, "nodes", &p.filter, p.fill))
-	case ui.Copy:
-		if p.at != "" {
-			return p.env.Send(ui.Clip{Text: p.at, What: p.at})
-		}
-	case ui.ShowLine:
-		return p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()})
-	}
-	p.fill()
-	return nil
-}
-
-// open shows the jobs on the node.
-func (p *Page) open() tea.Cmd {
-	if p.at == "" {
-		return nil
-	}
-	return p.env.Send(ui.Go{Page: ui.PageQueue, ID: p.at})
-}
-
-// fill makes the rows.
-func (p *Page) fill() {
-	p.shown = p.shown[:0]
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if (p.only == nil || slices.Contains(p.only, n.Name)) && p.passes(n) {
-			p.shown = append(p.shown, n)
-		}
-	}
-	slices.SortFunc(p.shown, func(a, b *status.Node) int {
-		c := p.compare(a, b)
-		if p.turned {
-			c = -c
-		}
-		if c == 0 {
-			return strings.Compare(natural(a.Name), natural(b.Name))
-		}
-		return c
-	})
-	p.table.Rows, p.table.Styles = nil, nil
-	cursor := -1
-	for i, n := range p.shown {
-		p.table.Rows = append(p.table.Rows, p.row(n))
-		p.table.Styles = append(p.table.Styles, p.env.State(format.NodeState(n, false)))
-		if n.Name == p.at {
-			cursor = i
-		}
-	}
-	p.table.List.Resize(len(p.table.Rows), p.table.List.Height)
-	if cursor >= 0 {
-		p.table.List.To(cursor)
-	}
-	p.moved()
-}
-
-func (p *Page) passes(n *status.Node) bool {
-	return p.filter.Match(func(name string) (string, bool) {
+func (p *Page) passes(q *query.Query, n *status.Node) bool {
+	return (p.only == nil || slices.Contains(p.only, n.Name)) && q.Match(func(name string) (string, bool) {
 		switch name {
 		case "node", "nodelist", "name":
 			return n.Name, true
@@ -210,8 +115,8 @@ func (p *Page) passes(n *status.Node) bool {
 	}, n.Name, format.NodeState(n, false), strings.Join(n.Partitions, ","), strings.Join(n.Features, ","), n.GRES, n.Reason)
 }
 
-func (p *Page) compare(a, b *status.Node) int {
-	switch p.order {
+func compare(column int, a, b *status.Node) int {
+	switch column {
 	case 1:
 		return strings.Compare(a.State, b.State)
 	case 2, 3:
@@ -228,26 +133,6 @@ func (p *Page) compare(a, b *status.Node) int {
 		return strings.Compare(a.Reason, b.Reason)
 	}
 	return 0
-}
-
-// natural makes names with numbers sort by the numbers.
-func natural(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		if s[i] < '0' || s[i] > '9' {
-			b.WriteByte(s[i])
-			i++
-			continue
-		}
-		j := i
-		for j < len(s) && s[j] >= '0' && s[j] <= '9' {
-			j++
-		}
-		b.WriteString(strings.Repeat("0", max(0, 12-(j-i))))
-		b.WriteString(s[i:j])
-		i = j
-	}
-	return b.String()
 }
 
 func (p *Page) row(n *status.Node) []string {
@@ -292,38 +177,38 @@ func gpus(gres string) (n int) {
 
 // View draws the page.
 func (p *Page) View(width, height int) []string {
-	p.height = height
+	text, bad := "", false
 	switch {
-	case p.err != nil && !p.loaded:
-		return []string{p.env.Bad.Render(ui.Cut(ui.Safe(p.err.Error()), width, p.env.Cut))}
+	case p.bad != nil:
+		text, bad = p.bad.Error(), true
+	case p.feed.Err != nil && !p.loaded:
+		text, bad = p.feed.Err.Error(), true
 	case !p.loaded:
-		return []string{p.env.Dim.Render(ui.Cut("Asking for the nodes ...", width, ""))}
-	case len(p.shown) == 0:
-		return []string{p.env.Dim.Render(ui.Cut("No node passes.", width, ""))}
+		text = "Asking for the nodes ..."
+	case len(p.list.Shown) == 0:
+		text = "No node passes."
 	}
-	return p.table.View(p.env.Looks, width, height)
+	return p.list.View(width, height, text, bad)
 }
 
 // Title is how many nodes there are in which state.
 func (p *Page) Title() string {
 	counts := map[string]int{}
 	var names []string
-	for _, n := range p.shown {
+	for _, n := range p.list.Shown {
 		s := format.NodeState(n, false)
 		if counts[s]++; counts[s] == 1 {
 			names = append(names, s)
 		}
 	}
 	slices.Sort(names)
-	text := fmt.Sprintf("%d", len(p.shown))
+	text := fmt.Sprintf("%d", len(p.list.Shown))
 	for _, s := range names {
 		text += fmt.Sprintf("  %s %d", s, counts[s])
 	}
-	if !p.filter.Empty() {
-		text += " /" + p.filter.Text()
-	}
-	if p.err != nil {
-		text += " [not up to date: " + p.err.Error() + "]"
+	text += p.list.Filtered()
+	if p.feed.Err != nil && p.loaded {
+		text += " [not up to date: " + p.feed.Err.Error() + "]"
 	}
 	return ui.Safe(text)
 }

@@ -17,43 +17,55 @@ const (
 	mostLine  = 64 << 10 // a longer line is broken
 )
 
-// ring is the last lines of a file.
+// ring is the last lines of an output.
 type ring struct {
-	lines []string
-	times []time.Time // when each came; zero: it was there before
-	size  int
-	part  []byte // the last line, which has no end yet
-	cut   bool   // lines were dropped
+	lines   []line
+	size    int
+	dropped int              // lines, of the beginning
+	open    map[int32][]byte // the last line of each task, which has no end yet
+	cut     bool             // lines were dropped
 }
 
-func (r *ring) add(text []byte, at time.Time) {
-	r.part = append(r.part, text...)
+// line is a line of output.
+type line struct {
+	text string
+	at   time.Time // when it came; zero: it was there before
+	task int32     // noTask: the batch script's
+}
+
+// add takes in output of a task.
+func (r *ring) add(task int32, text []byte, at time.Time) {
+	part := append(r.open[task], text...)
 	for {
-		end := bytes.IndexByte(r.part, '\n')
-		if end < 0 && len(r.part) < mostLine {
+		end := bytes.IndexByte(part, '\n')
+		if end < 0 && len(part) < mostLine {
 			break
 		}
 		if end < 0 || end > mostLine {
-			r.push(string(r.part[:mostLine]), at)
-			r.part = r.part[mostLine:]
+			r.push(line{string(part[:mostLine]), at, task})
+			part = part[mostLine:]
 			continue
 		}
-		r.push(string(r.part[:end]), at)
-		r.part = r.part[end+1:]
+		r.push(line{string(part[:end]), at, task})
+		part = part[end+1:]
 	}
-	r.part = bytes.Clone(r.part)
+	if r.open == nil {
+		r.open = map[int32][]byte{}
+	}
+	r.open[task] = bytes.Clone(part)
 }
 
-func (r *ring) push(line string, at time.Time) {
-	r.lines, r.times = append(r.lines, line), append(r.times, at)
-	r.size += len(line) + 1
+func (r *ring) push(l line) {
+	r.lines = append(r.lines, l)
+	r.size += len(l.text) + 1
 	drop := 0
 	for r.size > mostBytes && drop < len(r.lines)-1 {
-		r.size -= len(r.lines[drop]) + 1
+		r.size -= len(r.lines[drop].text) + 1
 		drop++
 	}
 	if drop > 0 {
-		r.lines, r.times, r.cut = r.lines[drop:], r.times[drop:], true
+		r.lines, r.cut = r.lines[drop:], true
+		r.dropped += drop
 	}
 }
 
@@ -86,42 +98,35 @@ func clean(line string) string {
 	return b.String()
 }
 
-// tail reads what was added to a file.
+// tail reads what was added to a file of this machine.
 type tail struct {
 	open func(string) (data.File, error)
 	path string
-	file data.File
-	at   int64
-}
-
-// piece is what one look at the file has brought.
-type piece struct {
-	text  []byte
-	fresh bool // the file is another one, or was cut: forget what was read
-	more  bool // there is more to be read at once
-	first bool // it was there before anybody looked
-	late  bool // the beginning of the file was left out
-	err   error
+	// since is when the job began to write; zero: there is no telling.
+	since time.Time
+	file  data.File
+	at    int64
 }
 
 // look reads the next piece.
 func (t *tail) look() piece {
 	p := piece{}
 	if t.file != nil && t.file.Replaced() {
-		t.shut()
+		t.close()
 	}
 	if t.file == nil {
 		f, err := t.open(t.path)
 		if err != nil {
-			return piece{err: err}
+			return piece{err: err, wait: true}
 		}
 		t.file, t.at = f, 0
 		p.fresh, p.first = true, true
+		p.others = !t.since.IsZero() && f.Modified().Before(t.since)
 	}
 	size, err := t.file.Size()
 	if err != nil {
-		t.shut()
-		return piece{err: err}
+		t.close()
+		return piece{err: err, wait: true}
 	}
 	if size < t.at {
 		t.at, p.fresh = 0, true
@@ -132,14 +137,17 @@ func (t *tail) look() piece {
 	buf := make([]byte, min(chunk, size-t.at))
 	n, err := t.file.ReadAt(buf, t.at)
 	if n == 0 && err != nil && size > t.at {
-		return piece{err: err}
+		return piece{err: err, wait: true}
 	}
 	t.at += int64(n)
-	p.text, p.more = buf[:n], t.at < size
+	if p.wait = t.at >= size; n > 0 {
+		p.parts = []part{{noTask, buf[:n]}}
+	}
 	return p
 }
 
-func (t *tail) shut() {
+// close lets the file go; it is opened again when somebody looks.
+func (t *tail) close() {
 	if t.file != nil {
 		_ = t.file.Close()
 		t.file = nil

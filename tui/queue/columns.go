@@ -26,15 +26,16 @@ type column struct {
 type look struct {
 	least, most, rank int
 	right             bool
+	fixed             bool // most is what the user asked for
 }
 
 // looks are the layouts of usual columns; others get that of "".
 var looks = map[string]look{
-	"JobArrayID": {1, 1 << 10, 0, false}, "JobID": {1, 1 << 10, 0, false}, // ids are never cut
-	"StateCompact": {2, 4, 1, false}, "State": {2, 13, 1, false}, "ReasonList": {16, 1 << 10, 2, false}, "TimeUsed": {4, 14, 3, true},
-	"Name": {6, 24, 4, false}, "UserName": {4, 12, 5, false}, "NumNodes": {1, 6, 6, true}, "gpus": {4, 5, 7, true}, "Partition": {5, 10, 8, false},
-	"StartTime": {5, 19, 9, false}, "NumCPUs": {4, 7, 10, true}, "TimeLimit": {6, 14, 11, true}, "TimeLeft": {6, 14, 9, true},
-	"PriorityLong": {4, 11, 12, true}, "NodeList": {8, 40, 9, false}, "Reason": {8, 30, 9, false}, "": {4, 30, 20, false},
+	"JobArrayID": {1, 1 << 10, 0, false, false}, "JobID": {1, 1 << 10, 0, false, false}, // ids are never cut
+	"StateCompact": {2, 4, 1, false, false}, "State": {2, 13, 1, false, false}, "ReasonList": {16, 1 << 10, 2, false, false}, "TimeUsed": {4, 14, 3, true, false},
+	"Name": {6, 24, 4, false, false}, "UserName": {4, 12, 5, false, false}, "NumNodes": {1, 6, 6, true, false}, "gpus": {4, 5, 7, true, false}, "Partition": {5, 10, 8, false, false},
+	"StartTime": {5, 19, 9, false, false}, "NumCPUs": {4, 7, 10, true, false}, "TimeLimit": {6, 14, 11, true, false}, "TimeLeft": {6, 14, 9, true, false},
+	"PriorityLong": {4, 11, 12, true, false}, "NodeList": {8, 40, 9, false, false}, "Reason": {8, 30, 9, false, false}, "": {4, 30, 20, false, false},
 }
 
 // gpuColumn counts the GPUs that a job has or wants.
@@ -99,8 +100,38 @@ func columnsOf(names []string) (cols []*column, bad []string) {
 
 func isID(c *column) bool { return c.Name == "JobArrayID" || c.Name == "JobID" }
 
-// NamesOf are the columns of a layout of squeue -o or -O, with the widths
-// given there as the most they get.
+// Width is what a layout says of a column.
+type Width struct {
+	Cells int // the most it gets; 0: as usual
+	Right bool
+}
+
+// WidthsOf are what a layout of squeue -o or -O says of its columns, by name.
+func WidthsOf(l format.Layout[status.Job]) map[string]Width {
+	out := map[string]Width{}
+	for i := range l {
+		if c := l[i].Column; c != nil && c.Name != "" {
+			out[c.Name] = Width{l[i].Width, l[i].Right}
+		}
+	}
+	return out
+}
+
+// widen gives columns the widths that a layout asks for. Ids are never cut.
+func widen(cols []*column, widths map[string]Width) {
+	for _, c := range cols {
+		w, ok := widths[c.Name]
+		if !ok || w.Cells <= 0 {
+			continue
+		}
+		c.right = w.Right
+		if !isID(c) {
+			c.least, c.most, c.fixed = min(c.least, w.Cells), w.Cells, true
+		}
+	}
+}
+
+// NamesOf are the columns of a layout of squeue -o or -O.
 func NamesOf(l format.Layout[status.Job]) []string {
 	var out []string
 	for i := range l {

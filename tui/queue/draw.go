@@ -114,7 +114,9 @@ func (p *Page) fit(cells [][]string, room int) []place {
 		for _, line := range cells {
 			w = max(w, ui.Width(line[c]))
 		}
-		p.widths[c] = min(w, max(col.most, ui.Width(p.title(c))))
+		if p.widths[c] = min(w, max(col.most, ui.Width(p.title(c)))); col.fixed {
+			p.widths[c] = col.most // as squeue: not wider, and not narrower
+		}
 	}
 	out := p.chosen(room)
 	x, last := 0, len(out)-1

@@ -29,6 +29,8 @@ type State struct {
 type Options struct {
 	Filter jobs.Filter
 	State  // empty members: as usual
+	// Widths are what the command line says of the columns, by name.
+	Widths map[string]Width
 	Flat   bool
 	// Line is the command line of squeue that asks for the same.
 	Line string
@@ -79,6 +81,7 @@ func New(env *data.Env, o Options, saved map[string]string) (*Page, error) {
 	}
 	var bad []string
 	p.columns, bad = columnsOf(names)
+	widen(p.columns, o.Widths)
 	order := o.Order
 	if order == "" {
 		order = format.JobOrder
@@ -299,7 +302,9 @@ func (p *Page) SetFormat(text string) (tea.Cmd, error) {
 	if len(bad) > 0 || len(NamesOf(l)) == 0 {
 		return nil, fmt.Errorf("invalid job format specification: %s", format.Escape(text))
 	}
-	return p.SetColumns(NamesOf(l))
+	cmd, err := p.SetColumns(NamesOf(l))
+	widen(p.columns, WidthsOf(l))
+	return cmd, err
 }
 
 // refresh shows other columns: if the rows lack their fields it watches anew.

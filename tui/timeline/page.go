@@ -28,7 +28,7 @@ type Page struct {
 	filter jobs.Filter
 	store  *data.Store
 	next   *data.Store
-	watch  *data.Watch
+	feed   data.Feed[*status.JobEvent]
 	query  *query.Query
 	bars   []bar // by start
 	byNode bool
@@ -38,7 +38,6 @@ type Page struct {
 	span   int
 	from   int64 // seconds from now that the screen begins with
 	offset int64
-	err    error
 }
 
 // bar is a job in time.
@@ -66,27 +65,20 @@ func New(env *data.Env, f jobs.Filter) *Page {
 	f.States, f.Fields = []string{"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING"}, append(slices.Clone(fields), query.Fields()...)
 	slices.Sort(f.Fields)
 	f.Fields = slices.Compact(f.Fields)
-	return &Page{env: env, filter: f, store: data.NewStore(f.Fields), query: &query.Query{}, span: 2}
+	return &Page{env: env, filter: f, store: data.NewStore(f.Fields), feed: data.JobFeed(env, f), query: &query.Query{}, span: 2}
 }
-
-type retry struct{ watch *data.Watch }
 
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
+	if events, next, mine := p.feed.Take(msg); mine {
+		p.take(events)
+		return next
+	}
 	switch msg := msg.(type) {
 	case ui.Shown:
-		return p.start()
+		return p.feed.Start()
 	case ui.Hidden:
-		if p.watch != nil {
-			p.watch.Stop()
-			p.watch = nil
-		}
-	case retry:
-		if p.watch != nil && msg.watch == p.watch {
-			return p.start()
-		}
-	case data.Events:
-		return p.events(msg)
+		p.feed.Stop()
 	case ui.Click:
 		if msg.Wheel != 0 {
 			p.list.Scroll(msg.Wheel)
@@ -100,19 +92,8 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-func (p *Page) start() tea.Cmd {
-	p.watch = data.Follow(p.env.Context, p.env.Cluster, p.filter)
-	return p.watch.Next
-}
-
-// Owns tells whether events are of this page's watch.
-func (p *Page) Owns(w *data.Watch) bool { return w != nil && w == p.watch }
-
-func (p *Page) events(e data.Events) tea.Cmd {
-	if !p.Owns(e.Watch) {
-		return nil
-	}
-	for _, ev := range e.Events {
+func (p *Page) take(events []*status.JobEvent) {
+	for _, ev := range events {
 		if ev.Type == status.EventSync {
 			p.next = data.NewStore(p.filter.Fields)
 		}
@@ -126,13 +107,6 @@ func (p *Page) events(e data.Events) tea.Cmd {
 	if p.next == nil {
 		p.fill()
 	}
-	if e.Err != nil {
-		p.err = e.Err
-		w := p.watch
-		return tea.Tick(data.Refusal, func(time.Time) tea.Msg { return retry{w} })
-	}
-	p.err = e.Lost
-	return p.watch.Next
 }
 
 func (p *Page) now() int64 { return p.env.Now().Unix() + p.offset }
@@ -281,8 +255,8 @@ func (p *Page) View(width, height int) []string {
 	if p.rows() == 0 {
 		text := "Nothing runs, and no start is planned."
 		switch {
-		case p.err != nil:
-			text = p.err.Error()
+		case p.feed.Err != nil:
+			text = p.feed.Err.Error()
 		case !p.store.Complete:
 			text = "Asking for the queue ..."
 		case !p.query.Empty():
@@ -454,7 +428,7 @@ func (p *Page) Title() string {
 	if !p.query.Empty() {
 		text += " /" + p.query.Text()
 	}
-	if p.err != nil && len(p.bars) > 0 {
+	if p.feed.Err != nil && len(p.bars) > 0 {
 		text += " [not up to date]"
 	}
 	return ui.Safe(text)

@@ -66,6 +66,7 @@ const (
 	Errors Action = "errors"
 	Pause  Action = "pause"
 	Stamps Action = "timestamps"
+	Source Action = "source"
 
 	ZoomIn  Action = "zoom-in"
 	ZoomOut Action = "zoom-out"
@@ -141,6 +142,7 @@ var Sections = []Section{
 		{Group, []string{"w"}, "timeline: by job or by node; output: wrap lines", "by node"},
 		{Pause, []string{"p"}, "stop and go on following", "pause"},
 		{Stamps, []string{"T"}, "output: when lines came", ""},
+		{Source, []string{"i"}, "output: where it comes from, and of which task", "source"},
 		{Theming, []string{"ctrl+t"}, "the next theme", ""},
 		{Mouse, []string{"M"}, "give the mouse back to the terminal, or take it", ""},
 	}},

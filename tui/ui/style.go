@@ -44,7 +44,7 @@ func (t *Theme) State(state string) Style {
 		return t.Good
 	case "COMPLETING", "CONFIGURING", "SUSPENDED", "STOPPED", "MIXED", "MIX", "ALLOCATED", "ALLOC", "COMP":
 		return t.Busy
-	case "PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "PLANNED", "PLND", "RESV", "MAINT":
+	case "PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD", "PLANNED", "PLND", "RESV", "MAINT":
 		return t.Waiting
 	case "CANCELLED":
 		return t.Dim

@@ -8,7 +8,8 @@ import (
 )
 
 // effects are options, calls with them, and what they change in the objects
-// that berth translate prints. The option table names this test for them.
+// that berth translate prints. The option table names this test for those
+// of containers; of sizes it names a plan.
 var effects = map[string]struct {
 	args []string
 	want []string
@@ -36,7 +37,7 @@ var effects = map[string]struct {
 	"container-mounts":        {[]string{"--container-image=busybox", "--container-mounts=/home/alice/data:/data:ro"}, []string{"mountPath: /data", "subPath: alice/data"}},
 	"no-container-remap-root": {[]string{"--container-image=busybox", "--no-container-remap-root"}, []string{"runAsUser: 1000", "runAsNonRoot: true"}},
 	"no-container-entrypoint": {[]string{"--container-image=busybox", "--no-container-entrypoint"}, []string{"command:", "/agent"}},
-	"container-writable":      {[]string{"--container-image=busybox", "--container-writable"}, []string{"image: busybox"}},
+	"container-readonly":      {[]string{"--container-image=busybox", "--container-readonly"}, []string{"readOnlyRootFilesystem: true", "mountPath: /tmp"}},
 }
 
 func TestOptionsOnObjects(t *testing.T) {

@@ -11,6 +11,11 @@ app.kubernetes.io/name: berth
 app.kubernetes.io/component: scheduler
 {{- end }}
 
+{{- define "berth.queueSelector" -}}
+app.kubernetes.io/name: berth
+app.kubernetes.io/component: queue
+{{- end }}
+
 {{- define "berth.loginSelector" -}}
 app.kubernetes.io/name: berth
 app.kubernetes.io/component: login
@@ -70,6 +75,18 @@ dict "root" $ "value" .Values.x "api" "group/version" */ -}}
 {{- end -}}
 {{- end }}
 
+{{- /* loginPodSpec: the spec of users' login pods, as JSON; what has to do with
+the user is the login node's to add. */ -}}
+{{- define "berth.loginPodSpec" -}}
+{{- $l := .Values.login -}}
+{{- $mount := dict "name" "home" "mountPath" .Values.home.mountPath -}}
+{{- $image := include "berth.image" (dict "root" . "name" "berth-login" "image" (default $l.image $l.pods.image)) -}}
+{{- $c := dict "name" "login" "image" $image "imagePullPolicy" .Values.image.pullPolicy "resources" $l.pods.resources "volumeMounts" (list $mount) -}}
+{{- $spec := dict "containers" (list $c) "volumes" (list (merge (dict "name" "home") (include "berth.homeVolume" . | fromJson))) -}}
+{{- with .Values.image.pullSecrets }}{{ $_ := set $spec "imagePullSecrets" . }}{{ end -}}
+{{- $spec | toJson -}}
+{{- end }}
+
 {{- /* template: the pod template of partitions, as JSON */ -}}
 {{- define "berth.template" -}}
 {{- $mount := dict "name" "home" "mountPath" .Values.home.mountPath -}}
@@ -126,5 +143,53 @@ kind: Cluster
 metadata:
   name: berth
 spec: {{ toJson . }}
+{{- end }}
+{{- end }}
+
+{{- /* serverPod: what the pods of scheduler and readers have alike */ -}}
+{{- define "berth.serverPod" -}}
+serviceAccountName: berth-scheduler
+enableServiceLinks: false
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets: {{ toJson . }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- /* serverContainer: and their containers */ -}}
+{{- define "berth.serverContainer" -}}
+livenessProbe: {httpGet: {path: /livez, port: health}, periodSeconds: 10, failureThreshold: 6}
+readinessProbe: {httpGet: {path: /readyz, port: health}, periodSeconds: 2}
+startupProbe: {httpGet: {path: /livez, port: health}, periodSeconds: 2, failureThreshold: 60}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- /* apart: replicas of a component rather on different nodes */ -}}
+{{- define "berth.apart" -}}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+  - weight: 100
+    podAffinityTerm:
+      topologyKey: kubernetes.io/hostname
+      labelSelector: {matchLabels: {app.kubernetes.io/component: {{ . }}, app.kubernetes.io/name: berth}}
+{{- end }}
+
+{{- /* accountingURL: the variable with PostgreSQL's URL, for env */ -}}
+{{- define "berth.accountingURL" -}}
+{{- $p := .Values.accounting.postgresql -}}
+{{- if eq .Values.accounting.storage "postgresql" -}}
+- name: ACCOUNTING_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ if $p.url }}berth-accounting{{ else }}{{ $p.existingSecret }}{{ end }}
+      key: {{ if $p.url }}url{{ else }}{{ $p.secretKey }}{{ end }}
 {{- end }}
 {{- end }}

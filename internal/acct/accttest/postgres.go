@@ -20,11 +20,24 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 )
 
-// Postgres starts a server in a folder of its own that listens on a socket
-// there and nowhere else, and gives its URL. The test is skipped where
-// PostgreSQL is not installed, unless BERTH_TEST_POSTGRES is set: then it
-// fails. The server runs as an ordinary user, which it insists on.
-func Postgres(t testing.TB) string {
+// Postgres starts a server as Start does, and gives its URL.
+func Postgres(t testing.TB) string { return Start(t).Address }
+
+// Server is a private PostgreSQL.
+type Server struct {
+	Address string // its URL
+
+	bin, dir string
+	as       *syscall.SysProcAttr
+	process  *exec.Cmd // nil: it is stopped
+	log      bytes.Buffer
+}
+
+// Start starts a server in a folder of its own that listens on a socket
+// there and nowhere else. The test is skipped where PostgreSQL is not
+// installed, unless BERTH_TEST_POSTGRES is set: then it fails. The server runs
+// as an ordinary user, which it insists on, and ends with the test.
+func Start(t testing.TB) *Server {
 	t.Helper()
 	bin := serverFolder()
 	if bin == "" {
@@ -39,29 +52,39 @@ func Postgres(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	as := ordinary(t, dir)
-	run(t, as, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "berth", "-A", "trust", "-N", "--locale=C.UTF-8", "-E", "UTF8")
-	server := exec.Command(filepath.Join(bin, "postgres"), "-D", filepath.Join(dir, "data"), "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=64MB")
-	server.SysProcAttr = as
-	server.Dir = dir
-	var log bytes.Buffer
-	server.Stdout, server.Stderr = &log, &log
-	if err := server.Start(); err != nil {
+	s := &Server{bin: bin, dir: dir, as: ordinary(t, dir)}
+	s.Address = (&url.URL{Scheme: "postgres", User: url.User("berth"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}).String()
+	run(t, s.as, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "berth", "-A", "trust", "-N", "--locale=C.UTF-8", "-E", "UTF8")
+	s.Again(t)
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Again starts the server after Stop, and returns when it answers.
+func (s *Server) Again(t testing.TB) {
+	t.Helper()
+	s.process = exec.Command(filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.dir, "data"), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=64MB")
+	s.process.SysProcAttr, s.process.Dir = s.as, s.dir
+	s.process.Stdout, s.process.Stderr = &s.log, &s.log
+	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = server.Process.Signal(syscall.SIGINT) // fast shutdown
-		_ = server.Wait()
-	})
-	address := (&url.URL{Scheme: "postgres", User: url.User("berth"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}).String()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if answers(t.Context(), address) {
-			return address
-		}
+	for deadline := time.Now().Add(30 * time.Second); !answers(t.Context(), s.Address); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("PostgreSQL does not start:\n%s", log.String())
+			s.Stop()
+			t.Fatalf("PostgreSQL does not start:\n%s", s.log.String())
 		}
 	}
+}
+
+// Stop ends the server and every connection to it.
+func (s *Server) Stop() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Signal(syscall.SIGINT) // fast shutdown
+	_ = s.process.Wait()
+	s.process = nil
 }
 
 func answers(ctx context.Context, address string) bool {

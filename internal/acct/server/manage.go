@@ -49,7 +49,9 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	}
 	err := s.apply(r.Context(), targets, true)
 	if err == nil && !in.Check {
-		err = s.apply(r.Context(), targets, false)
+		if err = s.apply(r.Context(), targets, false); err == nil {
+			s.note(c, targets)
+		}
 	}
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):

@@ -62,6 +62,9 @@ func (s *Server) Register(q Queue) {
 	}
 	stored("GET "+wire.QueueRoot+"/records", s.records)
 	stored("GET "+wire.QueueRoot+"/usage", s.usage)
+	stored("GET "+wire.QueueRoot+"/events", s.events)
+	q.HandleLeading("GET "+wire.QueueRoot+"/transactions", s.transactions)
+	q.HandleLeading("POST "+wire.QueueRoot+"/archives", s.archive)
 	q.Handle("GET "+wire.QueueRoot+"/associations", s.associations)
 	q.HandleLeading("POST "+wire.QueueRoot+"/associations", s.manage)
 }
@@ -85,8 +88,7 @@ func (s *Server) search(ctx context.Context, run func(context.Context) error) er
 // records answers GET records?q=QUERY.
 func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	q := &status.RecordQuery{}
-	if err := decode(r.URL.Query().Get("q"), q); err != nil {
-		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+	if !asked(w, r, q) {
 		return
 	}
 	users, groups := s.unknown(q)

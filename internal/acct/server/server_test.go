@@ -43,25 +43,31 @@ func (h *house) Handle(string, api.Serve) {}
 
 func (h *house) HandleLeading(string, api.Serve) {}
 
+// noPool has nothing.
+type noPool struct{}
+
+func (noPool) NodesView() []status.Node           { return nil }
+func (noPool) PartitionsView() []status.Partition { return nil }
+
 func newHouse(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *house {
 	t.Helper()
 	c := fake.Cluster(hooks)
 	dir := directory.New(c, nil)
 	h := &house{dir: dir, table: table.New(c, dir, nil)}
-	h.api = api.New(api.Options{Directory: dir, Table: h.table, Now: time.Now, Operations: &api.Operations{Cluster: c}})
+	h.api = api.New(api.Options{Directory: dir, Table: h.table, Pool: noPool{}, Now: time.Now, Operations: &api.Operations{Cluster: c}})
 	rec := acct.NewRecorder(acct.Config{
 		Address: filepath.Join(t.TempDir(), "a.db"), Cluster: c, Now: time.Now,
 		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { rec.Run(ctx); close(done) }()
-	t.Cleanup(func() { stop(); <-done })
 	h.Server = &Server{Cluster: c, Recorder: rec, Now: time.Now}
 	h.Register(h)
 	for _, o := range objects {
-		h.add(t, o)
+		h.add(t, o) // before the recorder reads what this changes
 	}
+	go func() { rec.Run(ctx); close(done) }()
+	t.Cleanup(func() { stop(); <-done })
 	return h
 }
 

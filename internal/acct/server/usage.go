@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -44,7 +45,45 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, c *directory.Call
 		out.Items = kept
 	}
 	out.Capacity = s.capacity()
+	if err := s.search(r.Context(), func(ctx context.Context) error { return s.reported(ctx, q, out) }); err != nil {
+		s.fail(w, r, err)
+		return
+	}
 	s.queue.API().Reply(w, r, out)
+}
+
+// reported adds what the nodes could have given between q.Start and q.End, by
+// the events that were noted.
+func (s *Server) reported(ctx context.Context, q *status.UsageQuery, out *status.UsageList) error {
+	events, err := s.Recorder.Events(ctx, &status.EventQuery{Start: q.Start, End: q.End})
+	if err != nil {
+		return err
+	}
+	out.Reported, out.Down = given(events, q.Start, min(q.End, s.Now().Unix()))
+	return nil
+}
+
+// given are the TRES-seconds of the cluster between start and end, and those of
+// its nodes that took no jobs.
+func given(events []status.AcctEvent, start, end int64) (reported, down map[string]int64) {
+	reported, down = map[string]int64{}, map[string]int64{}
+	for i := range events {
+		e := &events[i]
+		sum := reported
+		if e.Node != "" {
+			sum = down
+		}
+		last := end
+		if e.End != 0 {
+			last = min(end, e.End)
+		}
+		if seconds := last - max(start, e.Start); seconds > 0 {
+			for name, n := range acct.TRES(e.TRES) {
+				sum[name] += n * seconds
+			}
+		}
+	}
+	return reported, down
 }
 
 // capacity is what the nodes have together.

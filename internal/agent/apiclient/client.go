@@ -58,6 +58,9 @@ func New(urls []string, ca *x509.CertPool, tokenPath string) *Client {
 		TLSClientConfig:     &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS13},
 		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout: dialTime, MaxIdleConnsPerHost: 2, IdleConnTimeout: 2 * time.Minute,
+		// A query that is given up must not cost the connection: tasks of an array
+		// follow each other in milliseconds.
+		ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &Client{http: &http.Client{Transport: t}, token: tokenPath, urls: append([]string(nil), urls...)}
 }

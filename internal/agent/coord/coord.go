@@ -17,15 +17,25 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Job is what the coordinator knows of its job. Read-only.
+// Job is what the coordinator knows of its job. Read-only, but for the pools.
 type Job struct {
 	ID       int64
 	Nodes    []Node
 	KillWait int32 // seconds
 	// Unpropagated are resource limits that steps take over only when asked to.
 	Unpropagated []string
+	// HetID is the id of the heterogeneous job that it is a component of; 0:
+	// of none.
+	HetID int64
 	// Address is the IP address that tasks are told srun is at.
 	Address string
+	// NoKill: the job outlives its nodes; steps keep off those that were lost.
+	NoKill bool
+	// Container is what the job asked of its containers (--container-image and
+	// so on); nil: nothing.
+	Container map[string]string
+	// OOMKillStep: steps end when memory runs out, unless they say otherwise.
+	OOMKillStep bool
 }
 
 // Node is a node of the job.
@@ -35,6 +45,12 @@ type Node struct {
 	IDs  []int // the CPUs; empty: unknown
 	// Memory is the job's there, in MiB; 0: unknown.
 	Memory int64
+	// GPUs are the numbers of the job's GPUs there, where they are known;
+	// HasGPUs: there are some.
+	GPUs    []int
+	HasGPUs bool
+	// GRES are the job's other generic resources there.
+	GRES []Pool
 }
 
 // Coordinator grants and runs the steps of one job. It is safe for concurrent
@@ -44,18 +60,25 @@ type Coordinator struct {
 	job  *Job
 	now  func() string // for notices, as Slurm writes instants
 
-	mu      sync.Mutex
-	next    int32
-	hidden  int32
-	taken   []map[int]bool // CPUs in use on each node, by position
-	memory  []int64        // in use on each node, MiB
-	live    map[int32]*session
-	changed chan struct{} // closed and replaced when CPUs become free or the job closes
-	closed  bool
-	report  func(wire.StepRecord)
-	batch   func() *step.Usage // nil: there is no script
-	derived int32
-	lost    Loss
+	mu     sync.Mutex
+	next   int32
+	hidden int32
+	taken  []map[int]bool // CPUs in use on each node, by position
+	memory []int64        // in use on each node, MiB
+	// takenGPUs are those that steps have to themselves, on each node.
+	takenGPUs []map[int]bool
+	live      map[int32]*session
+	changed   chan struct{} // closed and replaced when CPUs become free or the job closes
+	closed    bool
+	report    func(wire.StepRecord)
+	batch     func(gpus bool) *step.Usage // nil: there is no script
+	out, err  string                      // the files that the script writes to; empty: none
+	derived   int32
+	lost      Loss
+	gone      map[string]bool // nodes that the job goes on without
+	ports     map[int32]bool  // in use by steps
+
+	written chan struct{} // closed when nobody writes to out and err any more
 }
 
 // Loss is the loss of a node during a step.
@@ -66,9 +89,10 @@ type Loss struct {
 
 // New makes the coordinator of a job; now gives the time as notices show it.
 func New(node *launch.Node, job *Job, now func() string) *Coordinator {
-	c := &Coordinator{node: node, job: job, now: now, live: map[int32]*session{}, changed: make(chan struct{})}
+	c := &Coordinator{node: node, job: job, now: now, live: map[int32]*session{}, ports: map[int32]bool{}, gone: map[string]bool{}, changed: make(chan struct{}), written: make(chan struct{})}
 	for range job.Nodes {
 		c.taken = append(c.taken, map[int]bool{})
+		c.takenGPUs = append(c.takenGPUs, map[int]bool{})
 	}
 	c.memory = make([]int64, len(job.Nodes))
 	return c
@@ -76,11 +100,15 @@ func New(node *launch.Node, job *Job, now func() string) *Coordinator {
 
 // grant is a step that has got its place.
 type grant struct {
-	id     int32
-	layout *step.Layout
-	nodes  []step.NodeTasks
-	held   []map[int]bool // positions taken on each node of the layout; nil with overlap
-	memory []int64        // the same of memory, MiB
+	id      int32
+	layout  *step.Layout
+	nodes   []step.NodeTasks
+	held    []map[int]bool // positions taken on each node of the layout; nil with overlap
+	memory  []int64        // the same of memory, MiB
+	gpus    [][]int        // the same of GPUs, by number
+	counted []share        // of other generic resources
+	shared  bool           // others may use them as well
+	ports   ports
 }
 
 // try grants req to s if it can start now. wait is not nil if it must wait: it is
@@ -92,10 +120,7 @@ func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan 
 		return nil, nil, refused(c.job.ID, "Job/step already completing or completed")
 	}
 	exact := req.Exact || req.Shape.CPUsPerTask > 0
-	nodes := make([]step.Node, len(c.job.Nodes))
-	for i, n := range c.job.Nodes {
-		nodes[i] = step.Node{Name: n.Name, CPUs: n.CPUs, Busy: int32(len(c.taken[i])), Memory: n.Memory, BusyMemory: c.memory[i]}
-	}
+	nodes, at := c.nodes()
 	l, busy, err := step.Plan(c.job.ID, nodes, &req.Shape, exact, req.Overlap)
 	switch {
 	case err != nil:
@@ -103,7 +128,32 @@ func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan 
 	case busy:
 		return nil, c.changed, nil
 	}
-	g = &grant{id: c.next, layout: l}
+	for k, i := range l.Nodes {
+		l.Nodes[k] = at[i]
+	}
+	gpus, busy, err := c.gpus(&req.Shape, l, req.Overlap)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case busy:
+		return nil, c.changed, nil
+	}
+	counted, busy, err := c.counted(&req.Shape, l, req.Overlap)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case busy:
+		return nil, c.changed, nil
+	}
+	reserved, busy, err := c.reservePorts(req.Ports, l)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case busy:
+		return nil, c.changed, nil
+	}
+	g = &grant{id: c.next, layout: l, gpus: gpus, counted: counted, shared: req.Overlap, ports: reserved}
+	g.holdGRES(true)
 	if req.Hidden {
 		c.hidden++
 		g.id = -1000 - c.hidden
@@ -119,8 +169,27 @@ func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan 
 		g.nodes = append(g.nodes, c.take(g, i, want, req.Overlap))
 		c.takeMemory(g, i, &req.Shape, g.nodes[k].CPUs, req.Overlap)
 		g.nodes[k].Step, g.nodes[k].Tasks, g.nodes[k].PerTask = int32(k), l.Tasks[k], max(req.Shape.CPUsPerTask, 1)
+		if k < len(gpus) {
+			g.nodes[k].GPUs = gpus[k]
+		}
+		g.nodes[k].NoGPUs = req.Shape.NoGPUs
+	}
+	if !g.shared {
+		c.holdGPUs(g, true)
 	}
 	return g, nil, nil
+}
+
+// nodes are those of the job that are there, and their places in it. c.mu is
+// held.
+func (c *Coordinator) nodes() (nodes []step.Node, at []int32) {
+	for i, n := range c.job.Nodes {
+		if !c.gone[n.Name] {
+			nodes = append(nodes, step.Node{Name: n.Name, CPUs: n.CPUs, Busy: int32(len(c.taken[i])), Memory: n.Memory, BusyMemory: c.memory[i]})
+			at = append(at, int32(i))
+		}
+	}
+	return nodes, at
 }
 
 // take reserves want CPUs of node i, the lowest free ones first. c.mu is held.
@@ -171,6 +240,11 @@ func (c *Coordinator) release(g *grant) {
 		}
 		c.memory[i] -= g.memory[k]
 	}
+	if !g.shared {
+		c.holdGPUs(g, false)
+	}
+	c.mark(g.ports, false)
+	g.holdGRES(false)
 	delete(c.live, g.id)
 	c.wake()
 }
@@ -192,7 +266,8 @@ func (c *Coordinator) Close() {
 }
 
 // Signal sends a signal to the tasks of the steps named, or, with none, of all.
-// SIGKILL to a step by its number ends it in order, as scancel does.
+// SIGKILL to a step by its number ends it, and says so, as scancel does: at once,
+// where the end of a job begins with SIGTERM.
 func (c *Coordinator) Signal(sig int32, steps ...int32) {
 	for id, s := range c.running() {
 		switch {
@@ -200,7 +275,7 @@ func (c *Coordinator) Signal(sig int32, steps ...int32) {
 			s.down(&step.Signal{Signal: sig})
 		case !slices.Contains(steps, id):
 		case sig == int32(syscall.SIGKILL):
-			s.terminate("", c.job.KillWait)
+			s.terminate("", step.AtOnce)
 		default:
 			s.down(&step.Signal{Signal: sig})
 		}
@@ -275,6 +350,9 @@ func (c *Coordinator) noteLoss(node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lost = Loss{node, time.Now()}
+	if c.job.NoKill {
+		c.gone[node] = true
+	}
 }
 
 func (c *Coordinator) sessions() []*session {

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -128,4 +129,73 @@ func TestCPUsAreNeverTwice(t *testing.T) {
 			t.Fatal("something is still held")
 		}
 	})
+}
+
+// TestCountedResourcesAreSharedOut: steps that ask for generic resources wait
+// for those of others, of their type where they name one, and give them back.
+func TestCountedResourcesAreSharedOut(t *testing.T) {
+	c := New(nil, &Job{ID: 1, Nodes: []Node{
+		{Name: "a", CPUs: 8, GRES: []Pool{{Name: "fpga", Type: "x", Count: 2}, {Name: "fpga", Type: "y", Count: 1}, {Name: "tape", Count: 4}}},
+		{Name: "b", CPUs: 8, GRES: []Pool{{Name: "fpga", Type: "x", Count: 2}}},
+	}}, nil)
+	ask := func(nodes int32, overlap bool, gres ...step.GRES) (*grant, bool, error) {
+		g, wait, err := c.try(nil, &step.Request{Exact: true, Overlap: overlap, Shape: step.Shape{
+			Nodes: nodes, MaxNodes: nodes, Tasks: nodes, NodeList: []string{"a"}, GRES: gres}})
+		return g, wait != nil, err
+	}
+	first, _, err := ask(1, false, step.GRES{Name: "fpga", Count: 2})
+	if first == nil || err != nil {
+		t.Fatal(err)
+	}
+	if g, wait, err := ask(1, false, step.GRES{Name: "fpga", Type: "x", Count: 1}); g != nil || !wait || err != nil {
+		t.Errorf("%+v, %v, %v; want to wait for an x", g, wait, err)
+	}
+	if g, wait, err := ask(2, false, step.GRES{Name: "fpga", Count: 2}); g != nil || !wait || err != nil {
+		t.Errorf("%+v, %v, %v; want to wait on node a", g, wait, err)
+	}
+	second, _, err := ask(1, false, step.GRES{Name: "fpga", Type: "y", Count: 1}, step.GRES{Name: "tape", Count: 4})
+	if second == nil || err != nil {
+		t.Fatal(err)
+	}
+	if g, _, err := ask(1, true, step.GRES{Name: "fpga", Count: 3}); g == nil || err != nil {
+		t.Errorf("a step that shares: %v", err)
+	} else {
+		c.release(g)
+	}
+	for gres, want := range map[step.GRES]string{
+		{Name: "fpga", Count: 4}:            "Step requested gres_per_node=fpga:4 is more than the job's gres_per_node=fpga:3",
+		{Name: "tape", Type: "z", Count: 1}: "Step requested GRES but job doesn't have GRES",
+		{Name: "nic", Count: 1}:             "Step requested GRES but job doesn't have GRES",
+	} {
+		want += "; Unable to create step for job 1: Invalid generic resource (gres) specification"
+		if g, wait, err := ask(1, false, gres); g != nil || wait || err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, %v; want %q", gres, wait, err, want)
+		}
+	}
+	c.release(first)
+	c.release(second)
+	for _, n := range c.job.Nodes {
+		for _, p := range n.GRES {
+			if p.taken != 0 {
+				t.Errorf("%+v is left taken", p)
+			}
+		}
+	}
+}
+
+// TestGPUsForEveryNode: a step has at least one of the GPUs that it asks for on
+// each of its nodes.
+func TestGPUsForEveryNode(t *testing.T) {
+	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}, {Name: "b", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}}}, nil)
+	two := func(gpus int32) (*grant, error) {
+		g, _, err := c.try(nil, &step.Request{Overlap: true, Shape: step.Shape{Nodes: 2, MaxNodes: 2, Tasks: 2, GPUs: gpus}})
+		return g, err
+	}
+	_, err := two(1)
+	if no, ok := errors.AsType[*step.Impossible](err); !ok || no.Line[0] != "Step requested gres=gpu:1 is less than the requested min nodes=2" {
+		t.Errorf("one GPU for two nodes: %v", err)
+	}
+	if g, err := two(3); err != nil || len(g.gpus[0]) != 2 || len(g.gpus[1]) != 1 {
+		t.Errorf("three GPUs for two nodes: %+v, %v", g, err)
+	}
 }

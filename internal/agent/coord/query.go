@@ -38,8 +38,8 @@ func (x *sampler) add(list []step.Sampled) {
 }
 
 // Batch has what the batch script uses told by fn, which gives nil when it is
-// over.
-func (c *Coordinator) Batch(fn func() *step.Usage) {
+// over. gpus: what the GPUs of its node do is wanted, too.
+func (c *Coordinator) Batch(fn func(gpus bool) *step.Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.batch = fn
@@ -57,14 +57,14 @@ func (c *Coordinator) query(conn *step.Conn, f *step.Frame) {
 	batch := c.batch
 	c.mu.Unlock()
 	if batch != nil {
-		if u := batch(); u != nil && wanted(u.Record.ID) {
+		if u := batch(q.GPUs); u != nil && wanted(u.Record.ID) {
 			all = append(all, u)
 		}
 	}
 	live := c.running()
 	for _, id := range slices.Sorted(maps.Keys(live)) {
 		if id >= 0 && wanted(id) {
-			if u := live[id].sample(); u != nil {
+			if u := live[id].sample(q.GPUs); u != nil {
 				all = append(all, u)
 			}
 		}
@@ -79,7 +79,7 @@ func (c *Coordinator) query(conn *step.Conn, f *step.Frame) {
 }
 
 // sample asks the tasks' nodes; nil: the step does not run.
-func (s *session) sample() *step.Usage {
+func (s *session) sample(gpus bool) *step.Usage {
 	s.sampling.Lock() // one at a time
 	defer s.sampling.Unlock()
 	s.mu.Lock()
@@ -96,7 +96,11 @@ func (s *session) sample() *step.Usage {
 		s.sampler = nil
 		s.mu.Unlock()
 	}()
-	if tree.Down(&step.Frame{Type: step.FrameSample, Task: step.AllTasks}) != nil {
+	f := step.Frame{Type: step.FrameSample, Task: step.AllTasks}
+	if gpus {
+		f.Flags = step.FlagGPUs
+	}
+	if tree.Down(&f) != nil {
 		return nil
 	}
 	select {
@@ -117,6 +121,7 @@ func (s *session) usage(x *sampler) *step.Usage {
 		node := s.rec.node[task]
 		Add(&out.Record.Usage, some, node, int32(task), &one.Used)
 		out.PIDs[node] = append(out.PIDs[node], one.PIDs...)
+		out.GPUs = append(out.GPUs, one.GPUs...)
 		some = true
 	}
 	return out

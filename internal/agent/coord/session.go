@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/agent/launch"
@@ -23,6 +24,7 @@ type session struct {
 	tree   *launch.Tree // nil: not started
 	grant  *grant
 	ending bool
+	noKill bool          // it goes on without a node that is lost
 	told   chan struct{} // with ending: closed when the client was told why
 
 	rec *record // with tree
@@ -30,6 +32,11 @@ type session struct {
 
 	sampling sync.Mutex
 	sampler  *sampler // nil: nobody asks
+
+	joined chan *step.Join // what the client of a part sends
+	join   *join           // with tree; nil: the step is no part of another
+	begun  chan struct{}   // closed by begin
+	begin  func()          // the step has its tree, or will get none
 
 	cancel context.CancelFunc // the client is gone or does not want to wait
 }
@@ -44,27 +51,32 @@ func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 	if err != nil {
 		return
 	}
-	if f.Type == step.FrameAttach {
+	switch f.Type {
+	case step.FrameAttach:
 		c.attach(conn, f)
 		return
-	}
-	if f.Type == step.FrameQuery {
+	case step.FrameQuery:
 		c.query(conn, f)
+		return
+	case step.FrameTail:
+		c.tail(conn, f)
 		return
 	}
 	var req step.Request
 	if f.Type != step.FrameRequest || f.Decode(&req) != nil {
 		return
 	}
-	s := &session{c: c, conn: conn, cancel: cancel, hub: newHub()}
+	s := &session{c: c, conn: conn, cancel: cancel, hub: newHub(), joined: make(chan *step.Join, 1), begun: make(chan struct{}), noKill: req.NoKill}
+	s.begin = sync.OnceFunc(func() { close(s.begun) })
+	defer s.begin()
 	go s.read()
 	if err := s.check(&req); err != nil {
 		s.refuse(err)
 		return
 	}
 	g, err := s.place(ctx, &req)
-	if err == nil && req.Command.Programs != nil {
-		if err = step.CheckPrograms(req.Command.Args[0], req.Command.Programs, g.layout.Count); err != nil {
+	if err == nil {
+		if err = c.checkGranted(g, &req.Command); err != nil {
 			c.release(g)
 		}
 	}
@@ -82,13 +94,28 @@ func (s *session) check(req *step.Request) error {
 			fmt.Sprintf("Unable to confirm allocation for job %d: Invalid job id specified", req.JobID)}}
 	case len(req.Command.Args) == 0:
 		return &step.Impossible{Line: []string{"No command given to execute."}}
-	case req.Command.MPI == step.MPIPMIx:
+	case len(req.Container) > 0:
+		if err := s.c.job.checkContainer(req.Container); err != nil {
+			return err
+		}
+	}
+	if req.Command.MPI == step.MPIPMIx {
 		if err := s.c.node.CheckPMIx(); err != nil {
 			return &step.Impossible{Line: []string{
 				"cannot find mpi plugin for mpi/pmix: " + err.Error(), "Invalid MPI type 'pmix', --mpi=list for acceptable types"}}
 		}
 	}
 	return nil
+}
+
+// checkGranted checks what depends on the step's place.
+func (c *Coordinator) checkGranted(g *grant, cmd *step.Command) error {
+	if cmd.Programs != nil {
+		if err := step.CheckPrograms(cmd.Args[0], cmd.Programs, g.layout.Count); err != nil {
+			return err
+		}
+	}
+	return c.checkBinding(g, &cmd.CPUBind)
 }
 
 // place waits until the step can start.
@@ -126,12 +153,13 @@ func (s *session) place(ctx context.Context, req *step.Request) (*grant, error) 
 func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
 	release := sync.OnceFunc(func() { s.c.release(g) })
 	defer release()
-	l := s.c.launch(g, req)
-	created := step.Created{
-		StepID: g.id, PerNode: g.layout.PerNode(), Tasks: g.layout.Count, TaskNode: g.layout.TaskNode(), KillWait: s.c.job.KillWait,
+	created := s.c.created(g)
+	if req.Part && !s.awaitJoin(ctx, g, created) {
+		return
 	}
-	for _, i := range g.layout.Nodes {
-		created.Nodes = append(created.Nodes, s.c.job.Nodes[i].Name)
+	l := s.c.launch(g, req)
+	if s.join != nil {
+		s.join.fit(l)
 	}
 	rec := s.c.newRecord(g, req)
 	defer func() {
@@ -139,16 +167,17 @@ func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
 		s.c.tell(rec)
 		s.hub.close()
 	}()
-	s.hub.begin(&created)
+	s.hub.begin(created)
 	s.mu.Lock() // read must not see a frame for the step before there is one
-	if s.conn.SendJSON(step.FrameCreated, &created) != nil {
+	if s.join == nil && s.conn.SendJSON(step.FrameCreated, created) != nil {
 		s.mu.Unlock()
 		return
 	}
 	s.grant, s.rec = g, rec
 	s.c.tell(rec)
-	s.tree = launch.Start(ctx, s.c.node, l, s, true)
+	s.tree = launch.Start(ctx, s.c.node, l, s, s.join == nil)
 	s.mu.Unlock()
+	s.begin()
 	if s.c.ending() {
 		s.terminate("", s.c.job.KillWait)
 	}
@@ -166,6 +195,17 @@ func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
 	release() // before the client knows: its next step must find the CPUs free
 	s.awaitNotice()
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
+}
+
+// created is a granted step as its client is told about it.
+func (c *Coordinator) created(g *grant) *step.Created {
+	created := &step.Created{
+		StepID: g.id, PerNode: g.layout.PerNode(), Tasks: g.layout.Count, TaskNode: g.layout.TaskNode(), KillWait: c.job.KillWait,
+	}
+	for _, i := range g.layout.Nodes {
+		created.Nodes = append(created.Nodes, c.job.Nodes[i].Name)
+	}
+	return created
 }
 
 // awaitNotice returns when a client whose step is being ended knows why: that
@@ -189,9 +229,9 @@ func (c *Coordinator) ending() bool {
 // launch describes a granted step to the agents.
 func (c *Coordinator) launch(g *grant, req *step.Request) *step.Launch {
 	shape := env.StepShape{
-		ID: g.id, CPUsPerTask: req.Shape.CPUsPerTask, TasksPerNode: req.Shape.TasksPerNode,
+		ID: g.id, JobID: c.job.HetID, CPUsPerTask: req.Shape.CPUsPerTask, TasksPerNode: req.Shape.TasksPerNode,
 		Distribution: req.Shape.Distribution, GPUsPerTask: req.GPUsPerTask, CPUBind: req.CPUBind,
-		LaunchAddress: c.job.Address,
+		LaunchAddress: c.job.Address, Ports: g.ports.String(), Preserve: req.PreserveEnv,
 	}
 	if req.Command.Umask >= 0 {
 		shape.Umask = fmt.Sprintf("%04o", req.Command.Umask)
@@ -206,6 +246,10 @@ func (c *Coordinator) launch(g *grant, req *step.Request) *step.Launch {
 	command := req.Command
 	if !command.RlimitsAsked {
 		command.Rlimits = neutral.WithoutRlimits(command.Rlimits, c.job.Unpropagated)
+	}
+	command.OOMKillStep = c.job.OOMKillStep
+	if say := req.OOMKillStep; say != nil {
+		command.OOMKillStep = *say
 	}
 	return &step.Launch{JobID: c.job.ID, Step: shape, Nodes: g.nodes, Command: command}
 }
@@ -222,6 +266,11 @@ func (s *session) read() {
 		tree := s.tree
 		s.mu.Unlock()
 		switch {
+		case tree == nil && f.Type == step.FrameJoin:
+			if !s.takeJoin(f) {
+				return
+			}
+			continue
 		case tree == nil:
 			return // nothing may be sent before the step is there, but the wish to give up
 		case f.Type == step.FrameSignal:
@@ -230,11 +279,15 @@ func (s *session) read() {
 				return
 			}
 			if sig.Terminate {
-				s.terminate("", s.c.job.KillWait)
+				wait := s.c.job.KillWait
+				if sig.Signal == int32(syscall.SIGKILL) {
+					wait = step.AtOnce
+				}
+				s.terminate("", wait)
 				continue
 			}
 		}
-		if tree.Down(f) != nil {
+		if tree.Down(s.join.down(f)) != nil {
 			return
 		}
 	}
@@ -242,6 +295,7 @@ func (s *session) read() {
 
 // Send passes a frame of the step to the client and takes note of it.
 func (s *session) Send(f *step.Frame) error {
+	f = s.join.up(f)
 	switch f.Type {
 	case step.FrameExit:
 		var e step.Exit
@@ -261,6 +315,9 @@ func (s *session) Send(f *step.Frame) error {
 			s.c.noteLoss(s.c.job.Nodes[nodes[n.Node]].Name)
 		}
 		s.rec.ended("NODE_FAIL")
+		if s.noKill {
+			break
+		}
 		defer func() { go s.terminate("DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", s.c.job.KillWait) }()
 	}
 	s.hub.send(f)
@@ -274,11 +331,16 @@ func (c *Coordinator) note(code int32) {
 }
 
 // terminate ends the step in order; a second call does nothing.
+// With step.AtOnce the tasks are killed without a warning.
 func (s *session) terminate(reason string, wait int32) {
 	s.mu.Lock()
 	if s.ending || s.tree == nil { // one that is not started looks at ending() itself
 		s.mu.Unlock()
 		return
+	}
+	seconds := wait + 2
+	if wait == step.AtOnce { // Slurm's srun says the same then
+		seconds = s.c.job.KillWait + 2
 	}
 	told := make(chan struct{})
 	s.ending, s.told = true, told
@@ -293,7 +355,7 @@ func (s *session) terminate(reason string, wait int32) {
 	// the end of the step.
 	go func() {
 		defer close(told)
-		s.conn.SendJSON(step.FrameAborted, step.Aborted{Seconds: wait + 2}) //nolint:errcheck // it may be gone
+		s.conn.SendJSON(step.FrameAborted, step.Aborted{Seconds: seconds}) //nolint:errcheck // it may be gone
 		s.text(step.FrameNotice, fmt.Sprintf("slurmstepd: error: *** STEP %d.%d ON %s CANCELLED AT %s%s ***\n",
 			s.c.job.ID, s.grant.id, first, s.c.now(), reason))
 	}()
@@ -338,7 +400,7 @@ func (s *session) refuse(err error) {
 		no = &step.Impossible{Line: []string{err.Error()}}
 	}
 	for _, line := range no.Line {
-		s.text(step.FrameRefused, line)
+		s.conn.Send(&step.Frame{Type: step.FrameRefused, Flags: no.Code, Task: step.AllTasks, Data: []byte(line)}) //nolint:errcheck // it may be gone
 	}
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // it may be gone
 }

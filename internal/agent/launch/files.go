@@ -7,8 +7,6 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
@@ -107,58 +105,4 @@ func reason(err error) string {
 		return spawn.Text(errno)
 	}
 	return err.Error()
-}
-
-// mask is the CPUs that task number local may run on, if the step has known
-// CPUs here and the agent may use all of those.
-func (t *tasks) mask(local int) *unix.CPUSet {
-	cmd := &t.launch.Command
-	if !cmd.Bind || t.node.CPUs == nil || t.part.CPUIDs == "" {
-		return nil
-	}
-	ids, err := step.ParseCPUs(t.part.CPUIDs)
-	if err != nil {
-		return nil
-	}
-	ids = cmd.CPUBind.CPUs(ids, local, len(t.tasks), int(max(t.part.PerTask, 1)))
-	if len(ids) == 0 {
-		return nil
-	}
-	var set unix.CPUSet
-	for _, id := range ids {
-		if !t.node.CPUs.IsSet(id) {
-			return nil
-		}
-		set.Set(id)
-	}
-	return &set
-}
-
-// kindNames are the kinds of binding as verbose reports name them.
-var kindNames = map[string]string{
-	step.BindAuto: "MASK", step.BindNone: "NONE", step.BindRank: "RANK", step.BindMap: "MAP ", step.BindMask: "MASK",
-}
-
-// tellBinding reports, with --cpu-bind=verbose, what the kernel says a task may
-// run on.
-func (t *tasks) tellBinding(local int, k *task, bound bool) {
-	if !t.launch.Command.CPUBind.Verbose {
-		return
-	}
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(k.proc.PID, &set) != nil {
-		return
-	}
-	kind, done := kindNames[t.launch.Command.CPUBind.Kind], " set"
-	if !bound {
-		kind, done = "NULL", ""
-	}
-	var ids []int
-	for i := 0; len(ids) < set.Count(); i++ {
-		if set.IsSet(i) {
-			ids = append(ids, i)
-		}
-	}
-	t.notice(fmt.Sprintf("cpu-bind=%s - %s, task %2d %2d [%d]: mask %s%s\n",
-		kind, t.node.Name, k.id, local, k.proc.PID, step.Mask(ids), done))
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-hpc/berth/internal/agent/bind"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
@@ -44,11 +45,26 @@ type Node struct {
 	// Env makes a task's environment: srun's, and over it what Berth sets.
 	Env func(l *step.Launch, n *step.NodeTasks, local int) []string
 
+	// OOMKills is how many processes of the pod the kernel has killed for memory
+	// so far; nil: nobody knows.
+	OOMKills func() int64
+
+	// Load tells what the job's GPUs on the node do; nil: nobody knows.
+	Load func() []step.GPU
+
+	// TaskProlog and TaskEpilog are the site's programs around every task;
+	// empty: none.
+	TaskProlog, TaskEpilog string
+
 	// Of the job, for file names.
 	JobName string
 
 	// CPUs is the agent's own mask; nil: unknown, and tasks are not pinned.
 	CPUs *unix.CPUSet
+	// Topology is read when it is needed first. GPUs are the numbers of the
+	// job's GPUs on this node; nil: none, or they are not known.
+	Topology func() *bind.Topology
+	GPUs     []int
 
 	// PMIx is the program that speaks PMIx; it may not be there. TempDir is a
 	// folder that only the user can enter.
@@ -56,6 +72,15 @@ type Node struct {
 
 	pmix     sync.Mutex // over CheckPMIx
 	pmixGood bool
+}
+
+// jobID is the job as the step's tasks are told of it: all parts of a step over
+// several components are to agree on it.
+func jobID(l *step.Launch) int64 {
+	if l.Step.JobID != 0 {
+		return l.Step.JobID
+	}
+	return l.JobID
 }
 
 // names are what %-patterns of a task's files stand for.

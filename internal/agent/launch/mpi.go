@@ -85,7 +85,7 @@ func (t *tasks) serveMPI(x *fence) {
 		}
 	}
 	t.pmi = pmi.New(pmi.Config{
-		Name: fmt.Sprintf("%d.%d", t.launch.JobID, t.launch.Step.ID), Size: size, Tasks: t.part.Tasks, TaskNode: where,
+		Name: fmt.Sprintf("%d.%d", jobID(t.launch), t.launch.Step.ID), Size: size, Tasks: t.part.Tasks, TaskNode: where,
 		Fence: func(put map[string]string, waits bool) { x.arrive(&step.Fence{Put: put, Waits: waits}) },
 		Abort: func(rank uint32, text string) { t.abort("pmi2", rank, text) },
 	})

@@ -120,7 +120,7 @@ func pmixEnv(environ []string) []string {
 // begin tells the server of the step and takes the tasks' environment.
 func (s *pmixServer) begin(t *tasks) error {
 	job := step.PMIxJob{
-		Name:  fmt.Sprintf("slurm.pmix.%d.%d", t.launch.JobID, t.launch.Step.ID),
+		Name:  fmt.Sprintf("slurm.pmix.%d.%d", jobID(t.launch), t.launch.Step.ID),
 		Nodes: t.launch.Step.Nodes, Node: t.part.Step, Dir: s.dir,
 	}
 	if err := s.conn.SendJSON(step.FramePMIx, &job); err != nil {

@@ -11,8 +11,8 @@ import (
 const sampleChunk = 2000
 
 // sample tells what the tasks here have used so far: those that have ended
-// with what they used in all.
-func (t *tasks) sample() {
+// with what they used in all. gpus: what the node's GPUs do as well.
+func (t *tasks) sample(gpus bool) {
 	t.mu.Lock()
 	sessions := map[int]bool{}
 	list := make([]step.Sampled, len(t.tasks))
@@ -29,6 +29,9 @@ func (t *tasks) sample() {
 		if session != 0 {
 			list[i].Used, list[i].PIDs = used[session], pids[session]
 		}
+	}
+	if gpus && len(list) > 0 && t.node.Load != nil {
+		list[0].GPUs = t.node.Load()
 	}
 	for part := range slices.Chunk(list, sampleChunk) {
 		t.send(step.FrameSampled, part)

@@ -30,14 +30,16 @@ type tasks struct {
 	up     Sink
 	tasks  []*task
 	wg     sync.WaitGroup
-	dir    string // where they run
+	dir    string  // where they run
+	masks  [][]int // CPUs of each task; nil: they are not bound
 
 	pmi  *pmi.Server // nil: the step has none
 	pmix *pmixServer // as pmi
 
 	mu   sync.Mutex
-	kick *time.Timer // SIGKILL of a Terminate
-	dead bool        // no task may start any more
+	kick *time.Timer   // SIGKILL of a Terminate
+	dead bool          // no task may start any more
+	over chan struct{} // closed when all tasks have ended
 }
 
 // task is one process. proc is nil where it could not be started.
@@ -54,7 +56,7 @@ type task struct {
 }
 
 func newTasks(node *Node, l *step.Launch, part *step.NodeTasks, up Sink) *tasks {
-	t := &tasks{node: node, launch: l, part: part, up: up}
+	t := &tasks{node: node, launch: l, part: part, up: up, over: make(chan struct{})}
 	for _, id := range part.Tasks {
 		t.tasks = append(t.tasks, &task{id: id})
 	}
@@ -76,6 +78,8 @@ func newTasks(node *Node, l *step.Launch, part *step.NodeTasks, up Sink) *tasks 
 // start runs the tasks and tells which of them run.
 func (t *tasks) start() {
 	t.chdir()
+	t.bind()
+	t.watchMemory()
 	var started []uint32
 	for local, k := range t.tasks {
 		if t.startTask(local, k) {
@@ -159,18 +163,22 @@ func (t *tasks) startTask(local int, k *task) bool {
 			args = []string{"no program"} // the coordinator has checked
 		}
 	}
+	environ = t.bindEnv(t.gpuEnv(k, local, environ))
 	var code int
 	if environ, code = t.prolog(k, environ); code != 0 {
 		closeAll(files)
 		t.fail(k, "", code)
 		return false
 	}
+	names := t.node.names(t.launch, t.part, local)
+	if cmd.Libraries {
+		environ = withLibraries(environ, names.Path(t.dir, cmd.Program)+step.LibrariesSuffix)
+	}
 	k.env = environ
 	path, shown := spawn.Find(args[0], t.dir, environ)
 	if path == "" {
 		path = shown
 	}
-	names := t.node.names(t.launch, t.part, local)
 	if cmd.Program != "" {
 		path = names.Path(t.dir, cmd.Program)
 		shown = path
@@ -184,13 +192,18 @@ func (t *tasks) startTask(local int, k *task) bool {
 			path, args = t.node.Helper, []string{t.node.Helper, ReceiveArg, string(description)}
 		}
 	}
-	mask := t.mask(local)
+	memory, err := t.memory(local)
+	if err != nil {
+		closeAll(files)
+		t.fail(k, "slurmstepd: error: "+err.Error()+"\nslurmstepd: error: Failed to invoke task plugins: task_p_pre_launch error", 1)
+		return false
+	}
 	t.mu.Lock()
 	if t.dead {
 		err = syscall.EINTR
 	} else {
-		k.proc, err = t.node.Spawn.Start(&spawn.Spec{
-			Path: path, Args: args, Env: environ, Dir: t.dir, Files: files, CPUs: mask,
+		k.proc, err = t.spawn(&spawn.Spec{
+			Path: path, Args: args, Env: environ, Dir: t.dir, Files: files, CPUs: t.mask(local), Memory: memory,
 			Rlimits: cmd.Rlimits, Umask: int(cmd.Umask), Helper: t.node.Helper, Terminal: k.terminal != nil,
 		})
 	}
@@ -200,9 +213,18 @@ func (t *tasks) startTask(local int, k *task) bool {
 		t.fail(k, spawn.ExecError(shown, err), spawn.ExecCode(err))
 		return false
 	}
-	t.tellBinding(local, k, mask != nil)
+	t.tellBinding(local, k, memory)
 	t.wg.Go(func() { t.watch(k) })
 	return true
+}
+
+// withLibraries has shared objects looked for in a folder first.
+func withLibraries(environ []string, folder string) []string {
+	const name = "LD_LIBRARY_PATH"
+	if had, _ := env.Get(environ, name); had != "" {
+		folder += ":" + had
+	}
+	return env.Merge(environ, name+"="+folder)
 }
 
 // fail ends a task that does not run: the line, then the exit code.
@@ -219,12 +241,15 @@ func (t *tasks) fail(k *task, line string, code int) {
 // watch waits for a task, ends what it left behind, and reports its end.
 func (t *tasks) watch(k *task) {
 	status := <-k.proc.Done()
+	if t.launch.Command.WaitForChildren {
+		t.awaitChildren(k)
+	}
 	t.mu.Lock()
 	k.used = spawn.Usage(k.proc.Used())
 	k.ended = true // its number may be another process's from here on
 	t.mu.Unlock()
 	t.node.Spawn.EndSession(k.proc.PID, lingerTime)
-	t.epilog(k.env)
+	t.epilog(k)
 	t.finish(k, status)
 }
 
@@ -252,7 +277,8 @@ func (t *tasks) wait() {
 		t.kick.Stop()
 	}
 	t.mu.Unlock()
-	job := fmt.Sprintf("SLURM_JOB_ID=%d", t.launch.JobID)
+	close(t.over)
+	job := fmt.Sprintf("SLURM_JOB_ID=%d", jobID(t.launch))
 	stepID := fmt.Sprintf("SLURM_STEP_ID=%d", t.launch.Step.ID)
 	leader := os.Getpid()
 	spawn.KillAll(lingerTime, func(p spawn.Proc) bool {
@@ -304,6 +330,10 @@ func (t *tasks) resize(f *step.Frame) error {
 func (t *tasks) signal(s *step.Signal) {
 	if !s.Terminate {
 		t.each(syscall.Signal(s.Signal))
+		return
+	}
+	if s.KillWait == step.AtOnce {
+		t.kill()
 		return
 	}
 	t.each(syscall.SIGCONT)

@@ -134,7 +134,7 @@ func (t *Tree) Down(f *step.Frame) error {
 			k.send(f)
 		}
 		if t.local != nil {
-			go t.local.sample()
+			go t.local.sample(f.Flags&step.FlagGPUs != 0)
 		}
 		return nil
 	}

@@ -118,6 +118,8 @@ type Spec struct {
 	Dir   string
 	Files []*os.File
 	CPUs  *unix.CPUSet // nil: those of the agent
+	// Memory is where the process takes its memory from; nil: as the agent.
+	Memory *MemPolicy
 	// Rlimits: name without RLIMIT_ -> soft limit. Umask is the bits to clear;
 	// negative: the agent's. NeedPID sets SLURM_TASK_PID. For any of these the
 	// program Helper is started first (see Exec), which costs a few ms.
@@ -128,6 +130,33 @@ type Spec struct {
 	// Terminal makes descriptor 0 the controlling terminal.
 	Terminal bool
 }
+
+// MemPolicy is where a process takes its memory from: the NUMA nodes named and
+// no others, or, if possible, the first of them.
+type MemPolicy struct {
+	Prefer bool
+	Nodes  []int
+}
+
+func (p *MemPolicy) set() error {
+	var nodes unix.CPUSet // a set of bits, whatever they stand for
+	for _, n := range p.Nodes {
+		nodes.Set(n)
+	}
+	mode := unix.MPOL_BIND
+	if p.Prefer {
+		mode = unix.MPOL_PREFERRED
+	}
+	return unix.SetMemPolicy(mode, &nodes)
+}
+
+// PolicyError means that the kernel refused a MemPolicy; nothing was started.
+type PolicyError struct{ Err error }
+
+func (e *PolicyError) Error() string { return "set_mempolicy: " + e.Err.Error() }
+
+// Unwrap gives the kernel's error.
+func (e *PolicyError) Unwrap() error { return e.Err }
 
 // Start runs a process as the leader of a new session. The error is a
 // syscall.Errno of execve where that failed.
@@ -148,6 +177,15 @@ func (s *Spawner) Start(spec *Spec) (*Process, error) {
 		if unix.SchedGetaffinity(0, &old) == nil && unix.SchedSetaffinity(0, spec.CPUs) == nil {
 			defer unix.SchedSetaffinity(0, &old) //nolint:errcheck // the mask it had
 		}
+	}
+	if spec.Memory != nil {
+		// As the mask.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := spec.Memory.set(); err != nil {
+			return nil, &PolicyError{err}
+		}
+		defer unix.SetMemPolicy(unix.MPOL_DEFAULT, nil) //nolint:errcheck // the agent has no other
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,7 +29,7 @@ type Cluster interface {
 	Partitions(ctx context.Context) (*status.PartitionList, error)
 	Events(ctx context.Context, id int64, own bool, fn func(*wire.JobEvent) (more bool)) error
 	Complete(ctx context.Context, id int64, code int) error
-	Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error)
+	AttachAs(ctx context.Context, id int64, client string) (io.ReadWriteCloser, error)
 }
 
 // Client is the command that asks.
@@ -44,7 +44,8 @@ type Client struct {
 	// Pending, if not nil, is told the id of a job that has to wait, before
 	// anything else is said about it.
 	Pending func(id int64)
-	// Interrupted says that the wait for job id was ended by a signal.
+	// Interrupted says that the wait for job id (0: it has none yet) was ended
+	// by a signal.
 	Interrupted func(id int64)
 	// Unowned: nobody waits for the job once it runs (salloc --no-shell).
 	Unowned bool
@@ -74,8 +75,19 @@ var ErrInterrupted = errors.New("interrupted")
 // programs the job is cancelled and the error is ErrInterrupted; other signals
 // are dropped.
 func (c *Client) Get(ctx context.Context, s *jobs.Submission, immediate *int32, signals <-chan os.Signal) (*Allocation, error) {
-	done, err := c.Cluster.Submit(ctx, s)
-	if err != nil {
+	stopped := false
+	done, err := jobs.Patiently(retries, func(n int) bool {
+		if n == 1 {
+			c.Say("error: Slurm job queue full, sleeping and retrying.")
+		}
+		stopped = !sleep(ctx, time.Duration(n)*time.Second, signals)
+		return !stopped
+	}, func() (*jobs.Submitted, error) { return c.Cluster.Submit(ctx, s) })
+	switch {
+	case stopped:
+		c.Interrupted(0)
+		return nil, ErrInterrupted
+	case err != nil:
 		return nil, c.refused(ctx, &s.Job, err)
 	}
 	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -97,6 +109,31 @@ func (c *Client) Get(ctx context.Context, s *jobs.Submission, immediate *int32, 
 	return a, nil
 }
 
+// retries is how often an allocation is asked for again while the queue is full.
+const retries = 10
+
+// sleep waits; false: a signal or ctx ended it.
+func sleep(ctx context.Context, d time.Duration, signals <-chan os.Signal) bool {
+	over := time.After(d)
+	for {
+		select {
+		case <-over:
+			return true
+		case <-ctx.Done():
+			return false
+		case s := <-signals:
+			if ends(s) {
+				return false
+			}
+		}
+	}
+}
+
+// ends tells whether the signal ends programs.
+func ends(s os.Signal) bool {
+	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
+}
+
 // await returns when the wait is settled.
 func (w *wait) await(ctx context.Context, signals <-chan os.Signal) {
 	for {
@@ -106,9 +143,8 @@ func (w *wait) await(ctx context.Context, signals <-chan os.Signal) {
 		case <-ctx.Done():
 			w.settle(ctx.Err())
 		case s := <-signals:
-			switch s {
-			case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
-				w.a.client.Info("Job allocation %d has been revoked", w.a.ID)
+			if ends(s) {
+				w.a.client.revoked(w.a.ID)
 				w.a.client.Interrupted(w.a.ID)
 				w.settle(ErrInterrupted)
 			}
@@ -157,8 +193,11 @@ func (w *wait) outcome() error {
 	return w.err
 }
 
-// busy is what --immediate says, to srun and salloc alike.
-const busy = "Unable to allocate resources: Requested nodes are busy"
+// What --immediate says, to srun and salloc alike.
+const (
+	busy  = "Unable to allocate resources: Requested nodes are busy"
+	later = "Unable to allocate resources: Immediate execution impossible, insufficient priority"
+)
 
 // late is the end of --immediate's time.
 func (w *wait) late() {
@@ -166,7 +205,7 @@ func (w *wait) late() {
 	placed := w.placed
 	w.mu.Unlock()
 	if !placed {
-		w.settle(slurmerr.New(slurmerr.Refused, busy))
+		w.settle(slurmerr.New(slurmerr.Busy, busy))
 	}
 }
 
@@ -176,7 +215,7 @@ func (w *wait) event(e *wire.JobEvent) {
 		w.a.end = e
 		w.ended()
 	case e.State == "PENDING" && e.Reason != "":
-		w.pending()
+		w.pending(e.Reason)
 	case e.Welcome != nil:
 		w.running(e)
 	case e.State != "PENDING":
@@ -187,10 +226,14 @@ func (w *wait) event(e *wire.JobEvent) {
 }
 
 // pending: the job was looked at and does not start now.
-func (w *wait) pending() {
+func (w *wait) pending(reason string) {
 	c := w.a.client
 	if w.immediate != nil && *w.immediate <= 1 {
-		w.settle(slurmerr.New(slurmerr.Refused, busy))
+		text := busy
+		if reason == "Priority" {
+			text = later
+		}
+		w.settle(slurmerr.New(slurmerr.Busy, text))
 		return
 	}
 	w.mu.Lock()
@@ -199,6 +242,12 @@ func (w *wait) pending() {
 	w.mu.Unlock()
 	if again {
 		return
+	}
+	switch {
+	case reason == "JobHeldUser":
+		c.Info("Job is in held state, pending scheduler release")
+	case strings.HasPrefix(reason, "ReqNodeNotAvail"):
+		c.Info("Required node not available (down, drained or reserved)")
 	}
 	if c.Pending != nil {
 		c.Pending(w.a.ID)
@@ -230,9 +279,21 @@ func (w *wait) ended() {
 	done := w.done
 	w.mu.Unlock()
 	if !done {
+		if c := w.a.client; c.Name == "salloc" { // srun does not say it here
+			c.revoked(w.a.ID)
+		}
 		w.a.client.Info("Job has been cancelled")
 		w.settle(slurmerr.New(slurmerr.Refused, w.a.client.Refusal+": "+jobs.ErrDone))
 	}
+}
+
+// revoked says that the allocation is no more, as each of the commands does.
+func (c *Client) revoked(id int64) {
+	dot := ""
+	if c.Name == "salloc" {
+		dot = "."
+	}
+	c.Info("Job allocation %d has been revoked%s", id, dot)
 }
 
 // Info writes a line that --quiet suppresses.
@@ -269,22 +330,11 @@ func (a *Allocation) give(code int) {
 
 // refused explains why there will be no allocation.
 func (c *Client) refused(ctx context.Context, j *job.Job, err error) error {
-	before, last := jobs.Refusal(err)
-	text := before + c.Refusal + ": " + last
 	switch kube.KindOf(err) {
-	case kube.Denied:
+	case kube.Denied, kube.Busy:
+		return slurmerr.Wrap(slurmerr.Refused, err, jobs.Explained(ctx, c.Cluster, j.Partitions, c.Refusal, err))
 	case kube.Expired, kube.Forbidden:
-		return slurmerr.Wrap(slurmerr.Denied, err, text)
-	default:
-		return slurmerr.Wrap(slurmerr.Unreachable, err, text)
+		return slurmerr.Wrap(slurmerr.Denied, err, c.Refusal+": "+err.Error())
 	}
-	if list, err := c.Cluster.Partitions(ctx); err == nil {
-		for _, name := range j.Partitions {
-			if !slices.ContainsFunc(list.Items, func(p status.Partition) bool { return p.Name == name }) {
-				text = "invalid partition specified: " + name + "\n" + text
-				break
-			}
-		}
-	}
-	return slurmerr.Wrap(slurmerr.Refused, err, text)
+	return slurmerr.Wrap(slurmerr.Unreachable, err, c.Refusal+": "+err.Error())
 }

@@ -98,7 +98,7 @@ func (p *program) child(log *os.File) (*exec.Cmd, *os.File, error) {
 func (p *program) args() []string {
 	args := []string{"run", "--foreground", "--state-dir=" + p.StateDir,
 		"--slurm-conf=" + p.SlurmConf, fmt.Sprintf("--fresh=%t", p.Fresh), fmt.Sprintf("--api-port=%d", p.APIPort),
-		"--scheduler=" + p.Scheduler, "--bin-dir=" + p.BinDir,
+		"--accounting-storage=" + p.AccountingStorage, "--scheduler=" + p.Scheduler, "--bin-dir=" + p.BinDir,
 		fmt.Sprintf("--login=%t", p.Login), fmt.Sprintf("--login-port=%d", p.LoginPort)}
 	if p.Shaped {
 		args = append(args, fmt.Sprintf("--nodes=%d", p.Nodes), fmt.Sprintf("--cpus=%d", p.CPUs),

@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
+	"runtime/metrics"
 	"runtime/pprof"
 	"syscall"
 	"time"
@@ -30,11 +32,62 @@ const (
 	reportEnv = "BERTH_LOCAL_REPORT"
 )
 
+// gcPercent spends memory on less work: of a whole cluster's garbage, most is
+// dead within milliseconds. Of a heap that has grown large it spends less.
+const (
+	gcPercent      = 400
+	gcPercentLarge = 200
+	largeHeap      = 512 << 20 // bytes that are alive
+	heapPause      = 10 * time.Second
+)
+
+// tuneGC follows the size of the heap until ctx ends.
+func tuneGC(ctx context.Context) {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	tick := time.NewTicker(heapPause)
+	defer tick.Stop()
+	for {
+		metrics.Read(live)
+		percent := gcPercent
+		if v := live[0].Value; v.Kind() == metrics.KindUint64 && v.Uint64() > largeHeap {
+			percent = gcPercentLarge
+		}
+		debug.SetGCPercent(percent)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// memoryPart is the part of the machine's memory from which on less is spent,
+// and leastMemory what may be spent in any case.
+const (
+	memoryPart  = 10
+	leastMemory = 1 << 30
+)
+
+// limitMemory has the collector work more often when a large cluster would take
+// more than its share of the machine.
+func limitMemory() {
+	var s unix.Sysinfo_t
+	if err := unix.Sysinfo(&s); err == nil {
+		debug.SetMemoryLimit(max(leastMemory, int64(s.Totalram)*int64(s.Unit)/memoryPart))
+	}
+}
+
 // foreground runs the cluster in this process until a signal ends it.
 func (p *program) foreground(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if p.Env("GOGC") == "" {
+		go tuneGC(ctx)
+	}
+	if p.Env("GOMEMLIMIT") == "" {
+		limitMemory()
+	}
 	// Caught and left unread, not ignored: jobs and logins would inherit that,
 	// and outlive their terminals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)

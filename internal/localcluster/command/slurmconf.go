@@ -52,7 +52,7 @@ func imitation(n slurmconf.Node, share int64) localcluster.Node {
 	all := localcluster.Node{
 		Name: n.Name, CPUs: int64(n.CPUs), Memory: memory,
 		Sockets: n.Sockets, Cores: n.CoresPerSocket, Threads: n.ThreadsPerCore,
-		Features: n.Features, State: n.State, Reason: n.Reason,
+		Features: n.Features, State: n.State, Reason: n.Reason, Weight: n.Weight,
 	}
 	for _, g := range n.GRES {
 		all.GRES = append(all.GRES, localcluster.GRES{Name: g.Name, Type: g.Type, Count: g.Count})

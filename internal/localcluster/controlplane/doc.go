@@ -37,6 +37,9 @@ type Config struct {
 	Kubeconfig string
 	JobSet     *rest.Config
 
+	// Gate decides about BatchJobs; nil: webhooks do.
+	Gate *Gate
+
 	// Plain asks for a Kubernetes as others have it: with kube-scheduler, and
 	// with the controllers and admission plugins that a local cluster of Berth
 	// does without.

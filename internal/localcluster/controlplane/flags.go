@@ -29,6 +29,10 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 	if c.Plain {
 		disabled = "ClusterTrustBundleAttest"
 	}
+	enabled := ""
+	if c.Gate != nil {
+		enabled = gateName
+	}
 	return []string{
 		"--etcd-servers=" + etcdURL,
 		"--bind-address=127.0.0.1",
@@ -58,6 +62,7 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		"--enable-aggregator-routing=false",
 		"--admission-control-config-file=" + c.admissionFile(),
 		"--disable-admission-plugins=" + disabled,
+		"--enable-admission-plugins=" + enabled,
 		// One machine, our own clients: queues of the server's own would only
 		// add delay.
 		"--enable-priority-and-fairness=false",

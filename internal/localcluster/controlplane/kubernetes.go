@@ -18,6 +18,9 @@ import (
 // that lets requests in flight end.
 func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.Context) error, error) {
 	o := apiserveroptions.NewServerRunOptions()
+	if c.Gate != nil {
+		addGate(o, c.Gate)
+	}
 	if err := parse("kube-apiserver", o.Flags(), c.apiServerFlags(etcdURL)); err != nil {
 		return nil, err
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Login      bool
 	LoginPort  int
 
+	AccountingStorage string // "": a file in the state folder
+
 	// Shaped: the command line says how many nodes of what size there are.
 	// Otherwise those of the last start are taken again.
 	Shaped bool
@@ -63,6 +65,7 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.IntVar(&o.APIPort, "api-port", 0, "`port` of the API server on 127.0.0.1 (default: the one used last time, or a free one)")
 	fs.BoolVar(&o.Login, "login", false, "run a login node (SSH) on 127.0.0.1 as well, and print how to log in")
 	fs.IntVar(&o.LoginPort, "login-port", 0, "`port` of the login node (default: the one used last time, or a free one)")
+	fs.StringVar(&o.AccountingStorage, "accounting-storage", "", "`database` of accounting: the path of a file, or a postgres:// URL (default: a file in the state folder)")
 	fs.StringVar(&o.Scheduler, "scheduler", SchedulerInternal, "internal, or external: somebody else runs the scheduler, with the flags in the state folder's scheduler.args; none: a Kubernetes without Berth")
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
 }
@@ -92,6 +95,9 @@ func (o *Options) Complete(euid int, env func(string) string, dir, exe string) e
 		if *p != "" {
 			*p = filepath.Clean(*p)
 		}
+	}
+	if !strings.Contains(o.AccountingStorage, "://") {
+		abs(&o.AccountingStorage)
 	}
 	abs(&o.StateDir)
 	abs(&o.SlurmConf)

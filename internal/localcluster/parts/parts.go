@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/berth-hpc/berth/internal/localcluster"
+	"github.com/berth-hpc/berth/internal/localcluster/controlplane"
 	"github.com/berth-hpc/berth/internal/processnode"
 	"github.com/berth-hpc/berth/internal/processnode/podnet"
 	"github.com/berth-hpc/berth/internal/sched/app"
@@ -55,8 +56,8 @@ func scheduler(ctx context.Context, c localcluster.SchedulerConfig, ready func()
 		Kube: c.Kube, Listener: c.Listener,
 		PublicURL: c.PublicURL, PodURL: c.PodURL, KubeURL: c.KubeURL,
 		TLS:      app.TLSFiles{CA: c.CA, Certificate: c.Serving.Cert, Key: c.Serving.Key},
-		Register: true, OnlyAPIServer: true, DefaultProfile: true, Identity: "local",
-		Ready: ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting},
+		Register: true, Admit: func(a app.Admit) { c.Admit(controlplane.Admit(a)) }, OnlyAPIServer: true, DefaultProfile: true, Identity: "local",
+		Ready: ready, Log: c.Log, Accounting: app.Accounting{Storage: c.Accounting, Archive: c.Archive},
 	})
 }
 
@@ -109,6 +110,9 @@ func node(n localcluster.Node, hostname string) processnode.NodeConfig {
 	}
 	if n.Name != c.Name {
 		c.Annotations[wire.AnnotationNodeName] = n.Name
+	}
+	if n.Weight > 1 {
+		c.Annotations[wire.AnnotationWeight] = strconv.Itoa(n.Weight)
 	}
 	if n.State != "" {
 		c.Annotations[wire.AnnotationState] = n.State

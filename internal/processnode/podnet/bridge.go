@@ -31,6 +31,7 @@ func (n *Network) openBridge() error {
 	// changes it when the port goes, which breaks the pods' neighbour tables.
 	sum := sha256.Sum256([]byte("bridge " + n.cfg.Key))
 	attrs.HardwareAddr = net.HardwareAddr{0x02, sum[0], sum[1], sum[2], sum[3], sum[4]}
+	n.mac = attrs.HardwareAddr
 	bridge := &netlink.Bridge{LinkAttrs: attrs}
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("bridge %s: %w", n.bridge, err)

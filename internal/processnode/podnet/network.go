@@ -33,6 +33,7 @@ type Config struct {
 type Network struct {
 	cfg     Config
 	bridge  string
+	mac     net.HardwareAddr // the bridge's
 	prefix  netip.Prefix
 	gateway netip.Addr
 

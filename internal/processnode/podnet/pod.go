@@ -20,7 +20,8 @@ type Pod struct {
 	Address netip.Addr
 
 	network *Network
-	ns      *os.File // nil: the machine's network
+	ns      *os.File       // nil: the machine's network
+	known   *netlink.Neigh // how the machine knows the pod; nil: it asks
 	once    sync.Once
 }
 
@@ -60,6 +61,9 @@ func (p *Pod) Close() {
 	p.once.Do(func() {
 		if p.ns != nil {
 			_ = p.ns.Close()
+		}
+		if p.known != nil {
+			_ = p.network.outside.NeighDel(p.known) // it may have gone with the link
 		}
 		p.network.release(p.Address)
 	})
@@ -109,6 +113,9 @@ func inNewNamespace(f func(ns *os.File) error) (home bool, err error) {
 	return true, err
 }
 
+// noAddress is IN6_ADDR_GEN_MODE_NONE of linux/if_link.h.
+const noAddress = 1
+
 // configure makes the link from inside the namespace and sets it up. It runs
 // on a thread inside.
 func (p *Pod) configure(host string, bridge int) error {
@@ -135,9 +142,28 @@ func (p *Pod) configure(host string, bridge int) error {
 	if err := inside.AddrAdd(eth, addr); err != nil {
 		return err
 	}
+	_ = inside.LinkSetIP6AddrGenMode(eth, noAddress) // no address to announce on every port
 	// No default route: nothing forwards for pods, and without a route a
 	// look-up of an unknown name fails at once instead of after 10 s.
-	return inside.LinkSetUp(eth)
+	if err := inside.LinkSetUp(eth); err != nil {
+		return err
+	}
+	p.introduce(inside, eth, bridge)
+	return nil
+}
+
+// introduce makes the machine and the pod known to each other for good. The
+// kernel's table of neighbours, one for all namespaces of the machine, takes no
+// more than 1,024 that were asked for (net.ipv4.neigh.default.gc_thresh3): from some
+// 500 pods on they could not be reached. Where it is refused, they ask.
+func (p *Pod) introduce(inside *netlink.Handle, eth netlink.Link, bridge int) {
+	known := func(link int, ip netip.Addr, mac net.HardwareAddr) *netlink.Neigh {
+		return &netlink.Neigh{LinkIndex: link, Family: netlink.FAMILY_V4, State: netlink.NUD_PERMANENT, IP: ip.AsSlice(), HardwareAddr: mac}
+	}
+	_ = inside.NeighSet(known(eth.Attrs().Index, p.network.gateway, p.network.mac))
+	if out := known(bridge, p.Address, eth.Attrs().HardwareAddr); p.network.outside.NeighSet(out) == nil {
+		p.known = out
+	}
 }
 
 // makeVeth makes the pair through a socket that was opened outside: the end

@@ -25,6 +25,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // Checker tells whether the cluster could ever run a job. The text of its
@@ -33,18 +34,27 @@ type Checker interface {
 	Feasible(*v1alpha1.BatchJob) error
 }
 
-// IDs draws job ids.
+// Forecaster says when and where a job would start if it were submitted now; ok
+// is false when it has no time to say. See planner.Planner.
+type Forecaster interface {
+	Forecast(ctx context.Context, b *v1alpha1.BatchJob) (f *wire.Forecast, ok bool)
+}
+
+// IDs draws job ids. Peek is the next one; 0: not known.
 type IDs interface {
+	Peek() int64
 	// Span draws n ids that follow each other.
 	Span(ctx context.Context, n int64) (first int64, err error)
 }
 
 // Jobs is the table of jobs in the queue. Expect announces one that is about
-// to be stored.
+// to be stored; the others keep places for what is being admitted.
 type Jobs interface {
-	Len() int
-	Active(table.Key) int
 	Expect(id int64, user string)
+	Reserve(p *table.Place, room table.Room) error
+	Take(p *table.Place, id int64)
+	GiveBack(p *table.Place)
+	Resent(object string) bool
 }
 
 // Config says what an Admission decides by.
@@ -53,6 +63,9 @@ type Config struct {
 	IDs       IDs
 	Jobs      Jobs
 	Checker   Checker // nil: everything is feasible
+	// Forecast says when the job would start, asked by a dry run with
+	// wire.AnnotationForecast; nil: nobody knows.
+	Forecast Forecaster
 	// Known is the job with that id as this process has it; Read asks the API
 	// server for it.
 	Known func(id int64) (*v1alpha1.BatchJob, bool)
@@ -168,6 +181,15 @@ func (a *Admission) webhook(decide decision) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body) // the API server tries again if it is gone
 	})
+}
+
+// Answer decides about a request for a BatchJob: the mutating webhook's part, or
+// the validating one's.
+func (a *Admission) Answer(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	if mutating {
+		return a.answer(ctx, r, a.mutateJob)
+	}
+	return a.answer(ctx, r, a.validateJob)
 }
 
 func (a *Admission) answer(ctx context.Context, r *admissionv1.AdmissionRequest, decide decision) *admissionv1.AdmissionResponse {

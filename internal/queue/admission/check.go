@@ -13,6 +13,8 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
+	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/kube/image"
@@ -80,7 +82,8 @@ func (a *Admission) checkAccount(j *job.Job, user *v1alpha1.User, caller *direct
 	if len(mine) > 0 && !caller.Admin && j.Account != user.Spec.DefaultAccount && !slices.Contains(mine, j.Account) {
 		return refuse(TextAccount)
 	}
-	if q, known := a.Directory.QOS(j.QOS); known && q == nil && j.QOS != "" {
+	q, known := a.Directory.QOS(j.QOS)
+	if known && q == nil && j.QOS != "" || limits.Flagged(q, "RequiresReservation") && j.Reservation == "" {
 		return refuse(TextQOS)
 	}
 	return nil
@@ -95,7 +98,8 @@ func (a *Admission) checkPartitions(j *job.Job, user *v1alpha1.User, caller *dir
 	for _, part := range parts {
 		err := access(part, j, user, caller)
 		if err == nil && (mode == "ALL" || mode == "ANY") {
-			_, err = Exceeds(part, a.Directory.Parameters(), j)
+			q, _ := a.Directory.QOS(j.QOS)
+			_, err = Exceeds(limits.Overridden(&part.Spec, q), a.Directory.Parameters(), j)
 		}
 		if err == nil {
 			fits = true
@@ -136,8 +140,8 @@ func access(part *v1alpha1.Partition, j *job.Job, user *v1alpha1.User, caller *d
 // a pending job shows for it (PartitionTimeLimit, PartitionNodeLimit,
 // MaxMemPerLimit), and the error that refuses the job where limits are
 // enforced at submission. No limit: "" and nil.
-func Exceeds(part *v1alpha1.Partition, params v1alpha1.ClusterSpec, j *job.Job) (reason string, err error) {
-	s, sh := &part.Spec, &j.Shape
+func Exceeds(s *v1alpha1.PartitionSpec, params v1alpha1.ClusterSpec, j *job.Job) (reason string, err error) {
+	sh := &j.Shape
 	limit := max(s.MaxTime, 0)
 	if limit > 0 && (j.Time.Limit > limit || j.Time.Limit == job.Unlimited) && (j.Time.Min == 0 || j.Time.Min > limit) {
 		return "PartitionTimeLimit", refuse(TextTimeLimit)
@@ -165,6 +169,9 @@ func over(asked, part, cluster *int64) bool {
 func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
 	if j.Nice < 0 && !caller.Operator {
 		return refuse(TextNice)
+	}
+	if j.SiteFactor != 0 && !caller.Operator {
+		return refuse(TextDenied)
 	}
 	if j.Hold != "" && j.Hold != "user" && j.Hold != "admin" {
 		return refusef("spec.job.hold: %q is neither \"user\" nor \"admin\"", j.Hold)
@@ -214,44 +221,10 @@ func (a *Admission) checkReserved(j *job.Job, user *v1alpha1.User, parts []*v1al
 	switch {
 	case r == nil:
 		return refuse(TextReservation)
-	case !mayUse(&r.Spec, user, j.Account):
+	case !reserve.MayUse(&r.Spec, user, j.Account):
 		return refuse(TextReservationAccess)
 	}
 	return nil
-}
-
-// mayUse tells whether a reservation is for the user: by name, account or
-// group. Names with "-" in front are those of everybody else's reservation.
-func mayUse(s *v1alpha1.ReservationSpec, user *v1alpha1.User, account string) bool {
-	listed := func(names []string, is func(string) bool) (in, out bool) {
-		for _, n := range names {
-			if rest, not := strings.CutPrefix(n, "-"); not {
-				out = out || is(rest)
-			} else {
-				in = in || is(n)
-			}
-		}
-		return in, out
-	}
-	byUser, notUser := listed(s.Users, func(n string) bool { return n == user.Name })
-	byAccount, notAccount := listed(s.Accounts, func(n string) bool { return n == account })
-	byGroup, _ := listed(s.Groups, func(n string) bool {
-		return slices.ContainsFunc(user.Spec.Groups, func(g v1alpha1.Group) bool { return g.Name == n })
-	})
-	if notUser || notAccount {
-		return false
-	}
-	positive := func(names []string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, "-") })
-	}
-	if !positive(s.Users) && !positive(s.Accounts) && !positive(s.Groups) {
-		return true // everybody but those named
-	}
-	// Users and accounts together: both must fit, as in Slurm.
-	if positive(s.Users) && positive(s.Accounts) {
-		return byUser && byAccount
-	}
-	return byUser || byAccount || byGroup
 }
 
 func (a *Admission) checkTime(t *job.Time) error {

@@ -13,8 +13,6 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
-	"github.com/berth-hpc/berth/internal/queue/table"
-	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
@@ -62,17 +60,21 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	if err := a.prepareComponents(b, user, caller, p); err != nil {
 		return nil, err
 	}
+	var kept places
 	if !caller.Trusted {
-		if err := a.quota(b, user, caller); err != nil {
+		if kept, err = a.quota(r, b, caller); err != nil {
 			return nil, err
 		}
 	}
-	if r.DryRun != nil && *r.DryRun {
+	if dry(r) {
 		b.Spec.JobID = DryRunID
+		a.giveBack(kept)
 	} else if !caller.Trusted || b.Spec.JobID == 0 {
 		if b.Spec.JobID, err = a.IDs.Span(ctx, int64(1+len(b.Spec.Components))); err != nil {
+			a.giveBack(kept)
 			return nil, err
 		}
+		a.take(kept, b.Spec.JobID)
 	}
 	if !caller.Trusted || b.Spec.SubmitTime == nil {
 		now := metav1.NewMicroTime(a.Now())
@@ -82,13 +84,18 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	if !caller.Trusted {
 		unsplit(b, p)
 	}
+	if dry(r) {
+		a.forecast(ctx, b, p)
+	}
 	return p, nil
 }
+
+func dry(r *admissionv1.AdmissionRequest) bool { return r.DryRun != nil && *r.DryRun }
 
 // createWorkload gives an id to a job that stands for other people's pods. The
 // scheduler has checked it, and it is no user's.
 func (a *Admission) createWorkload(ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob) (p *patch, err error) {
-	if b.Spec.JobID = DryRunID; r.DryRun == nil || !*r.DryRun {
+	if b.Spec.JobID = DryRunID; !dry(r) {
 		if b.Spec.JobID, err = a.IDs.Span(ctx, 1); err != nil {
 			return nil, err
 		}
@@ -250,28 +257,6 @@ func (a *Admission) partitions(j *job.Job) ([]*v1alpha1.Partition, error) {
 		parts = append(parts, part)
 	}
 	return parts, nil
-}
-
-// quota keeps one user, and all together, from filling the cluster.
-func (a *Admission) quota(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller) error {
-	if !caller.Operator && !a.allowRate(user.Name) {
-		return again(1)
-	}
-	most := int(a.Directory.Parameters().MaxJobs)
-	if most == 0 {
-		most = DefaultMaxJobs
-	}
-	if a.Jobs.Len() >= most {
-		return again(5)
-	}
-	use := limits.Asked(&b.Spec.Job, user.Name, b.Spec.Partition)
-	active := func(account, user, qos string) int {
-		return a.Jobs.Active(table.Key{User: user, Account: account, QOS: qos})
-	}
-	if l := a.Directory.Limits(); !l.Submitted(&use, active) || l.Denied(&use) {
-		return refuse(TextPolicy)
-	}
-	return nil
 }
 
 // stamp overwrites everything that only admission may set.

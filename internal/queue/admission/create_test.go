@@ -20,6 +20,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/admission"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -124,6 +125,58 @@ func TestDryRunDrawsNoID(t *testing.T) {
 		if refusal != nil || b.Spec.JobID != admission.DryRunID || h.ids.last.Load() != 100 {
 			t.Errorf("%v %v; last id %d", b, refusal, h.ids.last.Load())
 		}
+	}
+}
+
+// forecaster answers with the number of components of the job.
+type forecaster struct{ asked int }
+
+func (f *forecaster) Forecast(_ context.Context, b *v1alpha1.BatchJob) (*wire.Forecast, bool) {
+	f.asked++
+	if b.Spec.Job.Name == "busy" {
+		return nil, false
+	}
+	return &wire.Forecast{Start: 1767323045, Parts: make([]wire.ForecastPart, 1+len(b.Spec.Components))}, true
+}
+
+func TestADryRunMayAskForTheStart(t *testing.T) {
+	f := &forecaster{}
+	h := newHouse(t, func(c *admission.Config) { c.Forecast = f })
+	ask := func(change func(*v1alpha1.BatchJob), dry bool) string {
+		b, refusal := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) {
+			b.Annotations = map[string]string{wire.AnnotationForecast: "forged"}
+			if change != nil {
+				change(b)
+			}
+		}), dry)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		return b.Annotations[wire.AnnotationForecast]
+	}
+	if got := ask(nil, true); got != `{"start":1767323045,"parts":[{"id":101,"partition":"","cpus":0,"nodes":""}]}` {
+		t.Error(got)
+	}
+	two := func(b *v1alpha1.BatchJob) { b.Spec.Components = []job.Job{b.Spec.Job} }
+	if got := ask(two, true); !strings.Contains(got, `"id":101`) || !strings.Contains(got, `"id":102`) {
+		t.Error(got)
+	}
+	if got := ask(func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "busy" }, true); got != "{}" {
+		t.Error(got)
+	}
+	if h.ids.last.Load() != 100 || f.asked != 3 {
+		t.Errorf("%d ids drawn, %d questions", h.ids.last.Load()-100, f.asked)
+	}
+	if got := ask(nil, false); got != "" || f.asked != 3 {
+		t.Errorf("a real submission: %q, %d questions", got, f.asked)
+	}
+	if ask(func(b *v1alpha1.BatchJob) { b.Annotations = nil }, true); f.asked != 3 {
+		t.Error("a dry run that did not ask was answered")
+	}
+	if _, refusal := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) {
+		b.Annotations = map[string]string{wire.AnnotationForecast: ""}
+	}), true); refusal == nil || f.asked != 3 {
+		t.Error("who may not submit was told a start")
 	}
 }
 
@@ -302,8 +355,8 @@ func TestSubmitLimits(t *testing.T) {
 	fake.Feed(h.Cluster, acc)
 	small := func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "small" }
 	fake.Feed(h.Cluster, h.submit(t, anna, submission(small)))
-	_, refusal := h.create(t, anna, submission(small), false)
-	if plain(t, refusal) != admission.TextPolicy {
+	_, refusal := h.create(t, anna, named(2, small), false)
+	if plain(t, refusal) != "AssocMaxSubmitJobLimit\n"+admission.TextPolicy {
 		t.Errorf("%v", refusal)
 	}
 	if _, refusal := h.create(t, anna, submission(nil), false); refusal != nil {
@@ -337,6 +390,8 @@ func TestSchedulerMayChoose(t *testing.T) {
 }
 
 type failing struct{}
+
+func (failing) Peek() int64 { return 0 }
 
 func (failing) Span(context.Context, int64) (int64, error) { return 0, errors.New("no ids") }
 

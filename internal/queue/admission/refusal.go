@@ -33,7 +33,7 @@ const (
 	TextNoScript          = "Job script not specified"
 	TextUser              = "Invalid user id"
 	TextGroupID           = "Invalid group id"
-	TextAgain             = "Slurm temporarily unable to accept job, sleeping and retrying"
+	TextAgain             = "Resource temporarily unavailable"
 	TextNodeConfig        = "Requested node configuration is not available"
 	TextNotPending        = "Job is no longer pending execution"
 	TextDisabled          = "Requested operation is presently disabled"

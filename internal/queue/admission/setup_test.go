@@ -34,6 +34,8 @@ type counter struct{ last atomic.Int64 }
 
 func (c *counter) Span(_ context.Context, n int64) (int64, error) { return c.last.Add(n) - n + 1, nil }
 
+func (c *counter) Peek() int64 { return c.last.Load() + 1 }
+
 // house is an Admission with everything around it.
 type house struct {
 	*control.Cluster

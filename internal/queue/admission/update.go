@@ -198,6 +198,7 @@ func (a *Admission) checkJob(o, n *job.Job, b *v1alpha1.BatchJob, caller *direct
 	rest.Name, rest.Comment = o.Name, o.Comment
 	if caller.Operator {
 		rest.Partitions, rest.Account, rest.QOS, rest.Reservation = o.Partitions, o.Account, o.QOS, o.Reservation
+		rest.SiteFactor = o.SiteFactor
 		rest.AdminComment, rest.WCKey, rest.Extra = o.AdminComment, o.WCKey, o.Extra
 		rest.Time, rest.Dependencies, rest.Licenses = o.Time, o.Dependencies, o.Licenses
 		rest.Batch.Requeue = o.Batch.Requeue
@@ -208,7 +209,8 @@ func (a *Admission) checkJob(o, n *job.Job, b *v1alpha1.BatchJob, caller *direct
 	if err := a.checkForm(n, caller); err != nil && n.Nice != o.Nice {
 		return err
 	}
-	if o.Hold != n.Hold && b.Status.State != "" && b.Status.State != v1alpha1.StatePending {
+	begun := b.Status.State != "" || b.Spec.Origin != nil && len(b.Spec.Origin.Status) > 0
+	if o.Hold != n.Hold && begun && b.Status.State != v1alpha1.StatePending {
 		return refuse(TextNotPending)
 	}
 	if caller.Operator {

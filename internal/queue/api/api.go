@@ -62,6 +62,7 @@ type API struct {
 	turns   chan struct{} // a place for each list that is being made
 	owners  *owners
 	diag    *diag
+	feed    *nodeFeed
 }
 
 // listsAtOnce bounds how many lists of jobs are made at the same time: more
@@ -93,6 +94,7 @@ func New(o Options) *API {
 		o.Host, _ = os.Hostname() // shown only
 	}
 	a := &API{Options: o, boot: o.Now(), turns: make(chan struct{}, listsAtOnce), owners: newOwners(o.Now), diag: newDiag(o.Now)}
+	a.feed = newNodeFeed(o.Pool.NodesView, o.Operations.Cluster)
 	o.Operations.Cluster.Jobs.Subscribe(a.owners.jobChanged)
 	o.Operations.Cluster.Jobs.Subscribe(a.diag.jobChanged)
 	return a
@@ -146,6 +148,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	handle("GET "+wire.QueueRoot+"/jobs", a.jobs)
 	leading("GET "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
 	leading("POST "+wire.QueueRoot+"/jobs/{id}/attach", a.attach)
+	handle("GET "+wire.QueueRoot+"/jobs/{id}/pods", a.pods)
 	leading("GET "+wire.QueueRoot+"/steps", a.steps)
 	handle("GET "+wire.QueueRoot+"/scripts", a.script)
 	handle("GET "+wire.QueueRoot+"/nodes", a.nodes)
@@ -205,6 +208,10 @@ func apiVersion() string { return wire.QueueGroup + "/" + wire.QueueVersion }
 
 func (a *API) nodes(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	if a.hidden(w, r, c, "nodes") {
+		return
+	}
+	if watching(r.URL.Query()) {
+		a.watchNodes(w, r, c)
 		return
 	}
 	a.list(w, r, &status.NodeList{Kind: "NodeList", APIVersion: apiVersion(), Items: a.Pool.NodesView()})

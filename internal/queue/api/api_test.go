@@ -92,6 +92,7 @@ type house struct {
 	mu     sync.Mutex
 	sent   []wire.Command
 	now    time.Time
+	nodes  []status.Node // nil: n1
 }
 
 func (h *house) Send(_ int64, _ int32, c wire.Command) {
@@ -100,7 +101,12 @@ func (h *house) Send(_ int64, _ int32, c wire.Command) {
 	h.sent = append(h.sent, c)
 }
 func (h *house) NodesView() []status.Node {
-	return []status.Node{{Name: "n1", Partitions: []string{"main"}}}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.nodes != nil {
+		return h.nodes
+	}
+	return []status.Node{{Name: "n1", State: "IDLE", Partitions: []string{"main"}}}
 }
 func (h *house) PartitionsView() []status.Partition { return []status.Partition{{Name: "main"}} }
 
@@ -281,9 +287,19 @@ func TestOperations(t *testing.T) {
 	h.add(t, 7, "anna", func(b *v1alpha1.BatchJob) {
 		b.Status.State, b.Spec.Job.Batch.Requeue = v1alpha1.StateRunning, &no
 	})
+	h.add(t, 8, "anna", func(b *v1alpha1.BatchJob) {
+		b.Status.State, b.Status.Final = v1alpha1.StateCompleting, v1alpha1.StatePending
+	})
+	h.add(t, 9, "anna", func(b *v1alpha1.BatchJob) {
+		b.Status.State, b.Status.Final = v1alpha1.StateCompleting, v1alpha1.StateCompleted
+	})
+	h.add(t, 10, "anna", func(b *v1alpha1.BatchJob) { b.Status.State, b.Spec.Requeues = v1alpha1.StateFailed, 1 })
 	for _, c := range []struct {
 		user, verb, job, want string
 	}{
+		{"anna", "cancel", "8", ""}, // it would be back in the queue in a moment
+		{"anna", "cancel", "9", "Job/step already completing or completed"},
+		{"anna", "cancel", "10", ""},
 		{"anna", "hold", "1", ""},
 		{"anna", "hold", "2", "Invalid user id"},
 		{"anna", "hold", "3", ""},
@@ -326,6 +342,9 @@ func TestOperations(t *testing.T) {
 	}
 	if s := stored(3); s.Requeues != 1 || s.Cancel == nil || s.Cancel.By != "anna" || len(h.sent) != 1 || h.sent[0].Signal != 10 {
 		t.Errorf("3: %+v, sent %+v", s, h.sent)
+	}
+	if stored(8).Cancel == nil || stored(10).Cancel == nil {
+		t.Errorf("8: %+v, 10: %+v", stored(8), stored(10))
 	}
 	if s := stored(6); s.Job.Hold != "admin" || stored(5).Job.Hold != "" || stored(2).Cancel.By != "opal" {
 		t.Errorf("6: %+v", s)

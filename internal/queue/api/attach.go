@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +34,8 @@ const (
 	look = 100 * time.Millisecond
 	// dialTime bounds how long an agent may take to answer.
 	dialTime = 10 * time.Second
+	// maxClient bounds what a client calls itself.
+	maxClient = 64
 )
 
 // attach answers jobs/ID/attach: the way of srun, salloc, sattach and sbcast to
@@ -65,17 +69,14 @@ func (a *API) relay(w http.ResponseWriter, r *http.Request, c *directory.Caller,
 		refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, string(errDenied))
 		return
 	}
-	if b.Status.State != v1alpha1.StateRunning {
-		text := errDone
-		if pending(b) || live(b) {
-			text = errPending
+	agent, err := a.dial(r.Context(), b)
+	if text, over := a.notRunning(b.Spec.JobID); over {
+		if err == nil {
+			agent.Close()
 		}
 		refuse(w, r, http.StatusConflict, metav1.StatusReasonConflict, string(text))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), dialTime)
-	agent, err := a.Agents.Dial(ctx, b)
-	cancel()
 	if err != nil {
 		refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 		return
@@ -93,20 +94,76 @@ func (a *API) relay(w http.ResponseWriter, r *http.Request, c *directory.Caller,
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+wire.AttachProtocol+"\r\n\r\n"); err != nil {
 		return
 	}
-	both(conn, buffered.Reader, agent)
+	if both(conn, buffered.Reader, agent) {
+		a.missed(r, b)
+	}
 }
 
-// both copies in both directions until one side ends.
-func both(client io.WriteCloser, from io.Reader, agent io.ReadWriteCloser) {
+// notRunning says why a job has no agent to speak to.
+func (a *API) notRunning(id int64) (text Refused, yes bool) {
+	b, ok := a.Operations.Cluster.Job(id)
+	switch {
+	case ok && b.Status.State == v1alpha1.StateRunning:
+		return "", false
+	case ok && (pending(b) || live(b)):
+		return errPending, true
+	}
+	return errDone, true
+}
+
+// dial connects to the job's first agent for as long as the job runs: the
+// address of a pod that is gone does not even refuse.
+func (a *API) dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			changed := a.owners.changed(b.Spec.JobID)
+			if _, over := a.notRunning(b.Spec.JobID); over {
+				cancel()
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return a.Agents.Dial(ctx, b)
+}
+
+// both copies in both directions until one side ends. left: it was the client.
+func both(client io.WriteCloser, from io.Reader, agent io.ReadWriteCloser) (left bool) {
+	var first sync.Once
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_, _ = io.Copy(agent, from) // the end of either is the end of both
+		first.Do(func() { left = true })
 		agent.Close()
 	}()
 	_, _ = io.Copy(client, agent)
+	first.Do(func() {})
 	client.Close()
 	<-done
+	return left
+}
+
+// missed tells the agent that a client whose connection has ended hung up, if
+// the API server lives that it came through: its other connections stand a
+// while later.
+func (a *API) missed(r *http.Request, b *v1alpha1.BatchJob) {
+	client := r.URL.Query().Get(wire.AttachClient)
+	if client == "" || len(client) > maxClient {
+		return
+	}
+	others := a.linkOf(r).besides()
+	if len(others) == 0 {
+		return
+	}
+	time.Sleep(hungUp)
+	if slices.ContainsFunc(others, (*link).stands) {
+		a.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandHungUp, Client: client})
+	}
 }
 
 // events tells how the job is, one line of JSON for each change, until it is
@@ -114,7 +171,7 @@ func both(client io.WriteCloser, from io.Reader, agent io.ReadWriteCloser) {
 // more, the job is cancelled.
 func (a *API) events(w http.ResponseWriter, r *http.Request, id int64) {
 	if r.URL.Query().Get("own") == "true" {
-		defer a.owners.hold(id)()
+		defer a.owners.hold(id, a.linkOf(r))()
 	}
 	rc := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "application/json")

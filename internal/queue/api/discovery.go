@@ -23,9 +23,10 @@ func discovery() map[string]json.RawMessage {
 		APIResources: []metav1.APIResource{
 			resource("jobs", "job", "Job", "list", "watch"),
 			resource("jobs/attach", "", "Job", "create"),
+			resource("jobs/pods", "", "PodList", "get"),
 			resource("steps", "step", "Step", "list"),
 			resource("scripts", "script", "Script", "list"),
-			resource("nodes", "node", "Node", "list"),
+			resource("nodes", "node", "Node", "list", "watch"),
 			resource("partitions", "partition", "Partition", "list"),
 			resource("reservations", "reservation", "Reservation", "list"),
 			resource("licenses", "license", "License", "list"),
@@ -36,6 +37,9 @@ func discovery() map[string]json.RawMessage {
 			resource("operations", "operation", "Operation", "create"),
 			resource("records", "record", "Record", "list"),
 			resource("usage", "usage", "Usage", "list"),
+			resource("events", "event", "Event", "list"),
+			resource("transactions", "transaction", "Transaction", "list"),
+			resource("archives", "archive", "Archive", "create"),
 			resource("associations", "association", "Association", "list", "create"),
 		},
 	}

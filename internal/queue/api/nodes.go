@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,7 +87,9 @@ func (o *Operations) nodePatch(c *directory.Caller, row *status.Node, set map[st
 			if !subset(v, row.Features) {
 				err = errActive
 			}
-		case "weight", "gres", "cpubind", "extra", "nodeaddr", "nodehostname", "resumeafter":
+		case "weight":
+			err = nodeWeight(v, notes)
+		case "gres", "cpubind", "extra", "nodeaddr", "nodehostname", "resumeafter":
 			err = errNotSupported
 		default:
 			err = unknownSetting(key, v)
@@ -100,6 +103,25 @@ func (o *Operations) nodePatch(c *directory.Caller, row *status.Node, set map[st
 		patch["spec"] = spec
 	}
 	return patch, nil
+}
+
+// mostWeight is what slurm.conf takes here.
+const mostWeight = 1<<31 - 1
+
+// nodeWeight sets the node's weight; none is 1.
+func nodeWeight(v string, notes map[string]any) error {
+	notes[wire.AnnotationWeight] = nil
+	if v == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 || n > mostWeight {
+		return errNotSupported
+	}
+	if n > 1 {
+		notes[wire.AnnotationWeight] = strconv.FormatInt(n, 10)
+	}
+	return nil
 }
 
 // signed is a reason with who gave it and when.

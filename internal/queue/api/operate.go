@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
@@ -57,6 +59,9 @@ func (a *API) operate(w http.ResponseWriter, r *http.Request, c *directory.Calle
 	ctx, cancel := context.WithTimeout(r.Context(), operationTime)
 	defer cancel()
 	targets := a.targets(ctx, &op, c)
+	if ending(&op) {
+		a.Operations.cancelMany(ctx, targets, c)
+	}
 	a.carryOut(ctx, targets, c, act, &op)
 	if op.Verb == status.OpCancel || op.Verb == status.OpSignal {
 		targets = append(targets, a.latecomers(ctx, targets, c, act, &op)...)
@@ -77,7 +82,7 @@ func (a *API) carryOut(ctx context.Context, targets []target, c *directory.Calle
 		})
 	}
 	for i := range targets {
-		if targets[i].row != nil {
+		if targets[i].row != nil && !targets[i].done {
 			next <- &targets[i]
 		}
 	}
@@ -145,16 +150,16 @@ func (o *Operations) verb(op *status.Operation) (action, error) {
 	case status.OpCancel:
 		return o.cancel, nil
 	case status.OpRequeue:
-		return o.requeue, nil
+		return unlessOver(o.requeue, op.Set["Incomplete"]), nil
 	case status.OpHold:
 		return o.hold, nil
 	case status.OpUHold:
 		return o.holdAs("user"), nil
 	case status.OpRequeueHold:
-		if op.Set["State"] != "" {
-			return nil, errors.New("SPECIAL_EXIT is not a state here; use scontrol requeuehold without State")
-		}
-		return o.requeueHold, nil
+		special := strings.HasPrefix(strings.ToUpper(op.Set["State"]), "SPECIALEXIT")
+		return unlessOver(func(ctx context.Context, c *directory.Caller, row *table.Row) error {
+			return o.requeueHold(ctx, c, row, special)
+		}, op.Set["Incomplete"]), nil
 	case status.OpSuspend:
 		return o.suspend, nil
 	case status.OpResume:
@@ -185,6 +190,20 @@ func (o *Operations) verb(op *status.Operation) (action, error) {
 		return func(ctx context.Context, c *directory.Caller, row *table.Row) error { return o.signal(ctx, c, row, op) }, nil
 	}
 	return nil, fmt.Errorf("%q is not an operation", op.Verb)
+}
+
+// unlessOver leaves jobs alone that have ended or never begun, where that is
+// asked for.
+func unlessOver(act action, asked string) action {
+	if asked == "" {
+		return act
+	}
+	return func(ctx context.Context, c *directory.Caller, row *table.Row) error {
+		if row.Final || row.State == v1alpha1.StatePending {
+			return nil
+		}
+		return act(ctx, c, row)
+	}
 }
 
 // patience bounds one write.

@@ -38,6 +38,14 @@ type Operations struct {
 	Judge func(*v1alpha1.BatchJob) error
 	Table *table.Table
 	Pool  Pool
+	// Cancels takes the cancellation of many jobs; nil: each is written by
+	// itself.
+	Cancels Cancels
+}
+
+// Cancels has many pending jobs cancelled by one write.
+type Cancels interface {
+	Add(ctx context.Context, jobs []*v1alpha1.BatchJob, by string) error
 }
 
 // sigkill without --batch or --full means the end of the job.
@@ -65,6 +73,11 @@ func pending(b *v1alpha1.BatchJob) bool { return change.Pending(b) }
 // live tells whether the job holds nodes and is not ending.
 func live(b *v1alpha1.BatchJob) bool { return change.Live(b) }
 
+// returns tells whether the job is ending, or over, but will be back in the queue.
+func returns(b *v1alpha1.BatchJob) bool {
+	return b.Status.State == v1alpha1.StateCompleting && b.Status.Final == v1alpha1.StatePending || b.Spec.Requeues > b.Status.Requeues
+}
+
 func (o *Operations) cancel(ctx context.Context, c *directory.Caller, row *table.Row) error {
 	if row.ArrayJobID == row.ID {
 		defer o.Cluster.LockArray(row.ID)() // no task is split off meanwhile
@@ -73,7 +86,7 @@ func (o *Operations) cancel(ctx context.Context, c *directory.Caller, row *table
 	switch {
 	case err != nil:
 		return err
-	case !pending(b) && !live(b):
+	case final(b) && !returns(b):
 		return errDone
 	case b.Spec.Cancel != nil:
 		return nil
@@ -120,38 +133,46 @@ func (o *Operations) complete(ctx context.Context, c *directory.Caller, row *tab
 // requeue raises spec.requeues by one. The object's version makes sure that
 // two callers raise it once; when somebody else wrote, it is tried again.
 func (o *Operations) requeue(ctx context.Context, c *directory.Caller, row *table.Row) error {
-	var err error
-	for range 4 {
-		if err = o.requeueOnce(ctx, c, row); !errors.Is(err, errNotNow) {
+	return o.again(ctx, row, func() error {
+		b, err := o.begun(ctx, c, row)
+		if err != nil || b.Spec.Requeues > b.Status.Requeues { // or asked for already
 			return err
 		}
-		live := &v1alpha1.BatchJob{}
-		if err := o.Cluster.Client.Get(ctx, client.ObjectKey{Namespace: row.Namespace, Name: row.Object}, live); err != nil {
-			return err
-		}
-		o.Cluster.ApplyJob(live)
-	}
-	return err
+		return o.patch(ctx, b, map[string]any{
+			"metadata": map[string]any{"resourceVersion": b.ResourceVersion},
+			"spec":     requeued(b),
+		})
+	})
 }
 
-func (o *Operations) requeueOnce(ctx context.Context, c *directory.Caller, row *table.Row) error {
+// begun is the row's BatchJob if the caller may put it back into the queue.
+func (o *Operations) begun(ctx context.Context, c *directory.Caller, row *table.Row) (*v1alpha1.BatchJob, error) {
 	b, err := o.job(c, row)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case pending(b):
-		return errPending
+		return nil, errPending
 	case b.Status.State == v1alpha1.StateCompleting:
-		return errDone
+		return nil, errDone
+	case final(b) && b.Status.Unwritten:
+		return nil, o.record(ctx, b)
 	case !o.requeueable(b):
-		return errDisabled
-	case b.Spec.Requeues > b.Status.Requeues:
-		return nil // asked for already
+		return nil, errDisabled
 	}
-	return o.patch(ctx, b, map[string]any{
-		"metadata": map[string]any{"resourceVersion": b.ResourceVersion},
-		"spec":     requeued(b),
-	})
+	return b, nil
+}
+
+// record gives the object of a job that is over the status that it has but in
+// memory, which the keeper would do in its time. The answer is that the job
+// has changed.
+func (o *Operations) record(ctx context.Context, b *v1alpha1.BatchJob) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := o.Cluster.WriteStatus(ctx, b, b.DeepCopy()); err != nil && !apierrors.IsConflict(err) {
+		return err
+	}
+	return errNotNow
 }
 
 // requeued is what asks for a requeue. That the job was cancelled or stopped
@@ -205,6 +226,9 @@ func (o *Operations) holdAs(kind string) action {
 
 func (o *Operations) release(ctx context.Context, c *directory.Caller, row *table.Row) error {
 	b, err := o.changeable(c, row)
+	if errors.Is(err, errNotPending) { // it was held while it runs
+		b, err = o.job(c, row)
+	}
 	switch {
 	case err != nil:
 		return err

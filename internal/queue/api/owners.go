@@ -10,9 +10,15 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// forsaken is how long a job of srun or salloc lives without them. A client
-// that lost its connection, or whose API role was replaced, comes back sooner.
-const forsaken = 30 * time.Second
+// A job of srun or salloc lives without them for as long as forsaken: a client
+// that lost its connection, or whose API server or API role was replaced, comes
+// back sooner. Where the API server lives and says that the client has closed
+// its connection, as a kernel does for a process that was killed, it is hungUp:
+// a client that lives, behind a gateway that did this, comes back at once.
+const (
+	forsaken = 30 * time.Second
+	hungUp   = 5 * time.Second
+)
 
 // owners knows the jobs that a client waits for, and who listens to a job.
 type owners struct {
@@ -27,6 +33,7 @@ type owners struct {
 type owned struct {
 	here int       // connections of its owner
 	left time.Time // when the last one went, or the job was first seen
+	link *link     // that the last one came over; nil: unknown
 }
 
 func newOwners(now func() time.Time) *owners {
@@ -72,7 +79,7 @@ func (o *owners) changed(id int64) <-chan struct{} {
 
 // hold notes that the job's owner is there, until the function it returns is
 // called.
-func (o *owners) hold(id int64) (leave func()) {
+func (o *owners) hold(id int64, over *link) (leave func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	x := o.jobs[id]
@@ -84,7 +91,7 @@ func (o *owners) hold(id int64) (leave func()) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		x.here--
-		x.left = o.now()
+		x.left, x.link = o.now(), over
 	}
 }
 
@@ -93,7 +100,11 @@ func (o *owners) lost() (ids []int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for id, x := range o.jobs {
-		if x.here == 0 && o.now().Sub(x.left) > forsaken {
+		wait := forsaken
+		if x.link.stands() {
+			wait = hungUp
+		}
+		if x.here == 0 && o.now().Sub(x.left) > wait {
 			ids = append(ids, id)
 		}
 	}
@@ -102,7 +113,7 @@ func (o *owners) lost() (ids []int64) {
 
 // Watch cancels the jobs of clients that are gone, until ctx is cancelled.
 func (a *API) Watch(ctx context.Context) {
-	tick := time.NewTicker(forsaken / 6)
+	tick := time.NewTicker(hungUp / 5)
 	defer tick.Stop()
 	for {
 		select {

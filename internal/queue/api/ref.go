@@ -55,6 +55,15 @@ func newRefs(q *table.Query) *refs { return &refs{q, map[int64]bool{}} }
 func (l *refs) add(r ref) {
 	before, some := l.q.Tasks[r.id]
 	known := l.known[r.id]
+	switch {
+	case !r.component:
+		delete(l.q.Leaders, r.id)
+	case !known:
+		if l.q.Leaders == nil {
+			l.q.Leaders = map[int64]int64{}
+		}
+		l.q.Leaders[r.id] = r.leader
+	}
 	if l.known[r.id] = true; !known {
 		l.q.IDs = append(l.q.IDs, r.id)
 	}

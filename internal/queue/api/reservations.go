@@ -15,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
@@ -23,9 +24,7 @@ import (
 const (
 	errReservation Refused = change.BadReserved
 	errInUse       Refused = "Requested reservation is in use"
-	errBusy        Refused = "Requested nodes are busy"
-	errOverlap     Refused = "Requested reservation overlaps with another reservation"
-	errExists      Refused = "Reservation name already exists"
+	errExists      Refused = "Duplicate reservation name"
 )
 
 // reservationAction is scontrol create, update and delete of reservations.
@@ -93,7 +92,7 @@ func (o *Operations) updateReservation(ctx context.Context, name string, set map
 		return errReservation
 	}
 	if len(set) == 0 {
-		return errNoChanges
+		return nil // as in Slurm
 	}
 	n := r.DeepCopy()
 	if err := o.reserve(n, set, false); err != nil {
@@ -118,7 +117,11 @@ func (o *Operations) deleteReservation(ctx context.Context, name string) error {
 		return errReservation
 	}
 	for _, b := range o.Cluster.Jobs.List() {
-		if b.Status.Allocation != nil && (live(b) || b.Status.State == v1alpha1.StateCompleting) && v1alpha1.ReservationObject(b.Spec.Job.Reservation) == r.Name {
+		if reserve.Of(b) != r.Name {
+			continue
+		}
+		switch b.Status.State {
+		case "", v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended, v1alpha1.StateCompleting:
 			return errInUse
 		}
 	}
@@ -143,126 +146,21 @@ func (o *Operations) reserve(r *v1alpha1.Reservation, set map[string]string, fre
 			return a != nil || !known
 		},
 	}
-	placed, err := change.Reservation(&r.Spec, set, &w, fresh)
+	moved, err := change.Reservation(&r.Spec, set, &w, fresh)
 	if err != nil {
 		return err
 	}
-	return o.placeReservation(r, placed)
+	return o.pool().Place(r, moved)
 }
 
-// placeReservation checks the nodes that a reservation names, or finds them
-// where it asks for a number.
-func (o *Operations) placeReservation(r *v1alpha1.Reservation, again bool) error {
-	s := &r.Spec
-	free := map[string]bool{}
-	var inOrder []string
-	for _, n := range o.Pool.NodesView() {
-		in := s.Partition == "" || slices.Contains(n.Partitions, s.Partition)
-		if s.Partition == "" && s.Nodes == "" {
-			if d := o.Directory.Default(); d != nil {
-				in = slices.Contains(n.Partitions, d.Name)
-			}
-		}
-		if in && hasFeatures(n.Features, s.Features) {
-			free[n.Name] = true
-			inOrder = append(inOrder, n.Name)
-		}
+// pool is what the nodes of reservations are chosen from.
+func (o *Operations) pool() *reserve.Pool {
+	p := &reserve.Pool{Nodes: o.Pool.NodesView(), Reservations: o.Cluster.Reservations.List(), Jobs: o.Cluster.Jobs.List(),
+		Known: func(name string) bool { return o.Directory.Partition(name) != nil }}
+	if d := o.Directory.Default(); d != nil {
+		p.Default = d.Name
 	}
-	if s.Partition != "" && o.Directory.Partition(s.Partition) == nil {
-		return errPartition
-	}
-	taken := o.takenBy(r)
-	switch {
-	case s.Nodes == "" && s.NodeCount == 0:
-		return nil // licences only
-	case s.Nodes == "":
-		inOrder = slices.DeleteFunc(inOrder, func(n string) bool { return taken[n] != 0 })
-		if len(inOrder) < int(s.NodeCount) {
-			return errBusy
-		}
-		s.Nodes = hostlist.Fold(inOrder[:s.NodeCount])
-		return nil
-	case !again:
-		return nil
-	case strings.EqualFold(s.Nodes, "ALL"):
-		s.Nodes = hostlist.Fold(inOrder)
-		s.Flags = with(s.Flags, "SPEC_NODES", "ALL_NODES")
-	}
-	names, err := hostlist.Expand(s.Nodes)
-	if err != nil || slices.ContainsFunc(names, func(n string) bool { return !free[n] }) {
-		return errBadNode
-	}
-	for _, n := range names {
-		switch {
-		case taken[n]&byReservation != 0:
-			return errOverlap
-		case taken[n]&byJob != 0:
-			return errBusy
-		}
-	}
-	s.Flags = with(s.Flags, "SPEC_NODES")
-	return nil
-}
-
-func with(flags []string, more ...string) []string {
-	for _, f := range more {
-		if !slices.Contains(flags, f) {
-			flags = append(flags, f)
-		}
-	}
-	return flags
-}
-
-func hasFeatures(has []string, wanted string) bool {
-	for f := range strings.FieldsFuncSeq(wanted, func(r rune) bool { return r == '&' || r == ',' }) {
-		if !slices.Contains(has, f) {
-			return false
-		}
-	}
-	return true
-}
-
-// Why a node cannot be reserved for a time.
-const (
-	byReservation = 1 << iota
-	byJob
-)
-
-// takenBy tells which nodes others have during r's time.
-func (o *Operations) takenBy(r *v1alpha1.Reservation) map[string]int {
-	taken := map[string]int{}
-	flags := r.Spec.Flags
-	from, to := change.Span(&r.Spec)
-	if !slices.Contains(flags, "OVERLAP") && !slices.Contains(flags, "MAINT") {
-		for _, other := range o.Cluster.Reservations.List() {
-			f, t := change.Span(&other.Spec)
-			if other.Name == r.Name || slices.Contains(other.Spec.Flags, "OVERLAP") || slices.Contains(other.Spec.Flags, "MAINT") || f >= to || t <= from {
-				continue
-			}
-			names, err := hostlist.Expand(other.Spec.Nodes)
-			if err != nil {
-				continue
-			}
-			for _, n := range names {
-				taken[n] |= byReservation
-			}
-		}
-	}
-	if slices.Contains(flags, "IGNORE_JOBS") {
-		return taken
-	}
-	for _, b := range o.Cluster.Jobs.List() {
-		if b.Status.Allocation == nil || !live(b) && b.Status.State != v1alpha1.StateCompleting || v1alpha1.ReservationObject(b.Spec.Job.Reservation) == r.Name && r.Name != "" {
-			continue
-		}
-		if end, limited := b.Status.LimitEnds(); limited && end.Unix() <= from {
-			continue
-		}
-		for i := range b.Status.Allocation.Nodes {
-			taken[b.Status.Allocation.Nodes[i].Name] |= byJob
-		}
-	}
-	return taken
+	return p
 }
 
 // reservationRow describes a reservation.
@@ -271,7 +169,7 @@ func (a *API) reservationRow(r *v1alpha1.Reservation, nodes map[string]status.No
 	from, to := change.Span(s)
 	row := status.Reservation{
 		Name: ReservationName(r), State: "INACTIVE", Start: from, End: to,
-		Features: s.Features, Partition: s.Partition, Flags: s.Flags,
+		Features: s.Features, Partition: s.Partition, Flags: s.Flags, PurgeComp: s.PurgeComp,
 		Users: s.Users, Groups: s.Groups, Accounts: s.Accounts, MaxStartIn: s.MaxStartDelay,
 	}
 	if now := a.Now().Unix(); from <= now && now < to {

@@ -24,11 +24,13 @@ type target struct {
 	tasks array.Set
 	// component: the row is meant by itself, not with its whole job.
 	component bool
+	// done: it was acted upon together with others.
+	done bool
 }
 
 // unfinished are the states of jobs that an operation by filter means.
 var unfinished = []string{
-	v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended,
+	v1alpha1.StatePending, v1alpha1.StateSpecialExit, v1alpha1.StateReservationDeleted, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended,
 }
 
 // targets are the jobs that the operation means, named ones in their order.
@@ -146,7 +148,7 @@ func (a *API) actOnTasks(ctx context.Context, c *directory.Caller, t *target, ac
 		return err
 	}
 	switch {
-	case op.Verb == status.OpCancel, op.Verb == status.OpSignal && op.Signal == sigkill && !op.Batch && !op.Full:
+	case ending(op):
 		left, err := tasks.Drop(ctx, o.Cluster, t.row.ID, t.tasks)
 		if err == nil && left == 0 {
 			err = o.cancel(ctx, c, t.row)
@@ -157,7 +159,7 @@ func (a *API) actOnTasks(ctx context.Context, c *directory.Caller, t *target, ac
 	case op.Verb == status.OpRequeue, op.Verb == status.OpRequeueHold:
 		return errPending
 	}
-	split, err := tasks.Split(ctx, o.Cluster, t.row.ID, t.tasks)
+	split, err := tasks.Split(ctx, o.Cluster, t.row.ID, t.tasks, nil)
 	if err != nil {
 		return gone(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // attempts bounds how often a change is worked out anew because somebody else
@@ -202,22 +203,19 @@ func (o *Operations) setSuspend(ctx context.Context, c *directory.Caller, row *t
 	return o.patch(ctx, b, map[string]any{"spec": map[string]any{"suspend": stop}})
 }
 
-// requeueHold puts a job back into the queue, held.
-func (o *Operations) requeueHold(ctx context.Context, c *directory.Caller, row *table.Row) error {
+// requeueHold puts a job back into the queue, held; special: in SPECIAL_EXIT.
+func (o *Operations) requeueHold(ctx context.Context, c *directory.Caller, row *table.Row, special bool) error {
 	return o.again(ctx, row, func() error {
-		b, err := o.job(c, row)
-		switch {
-		case err != nil:
+		b, err := o.begun(ctx, c, row)
+		if err != nil {
 			return err
-		case pending(b):
-			return errPending
-		case b.Status.State == v1alpha1.StateCompleting:
-			return errDone
-		case !o.requeueable(b):
-			return errDisabled
 		}
 		spec := requeued(b)
-		spec["job"] = map[string]any{"hold": holdOf(c)}
+		hold := job.HoldRequeue
+		if special {
+			hold = job.HoldSpecial
+		}
+		spec["job"] = map[string]any{"hold": hold}
 		return o.patch(ctx, b, map[string]any{"metadata": map[string]any{"resourceVersion": b.ResourceVersion}, "spec": spec})
 	})
 }
@@ -263,6 +261,8 @@ func (o *Operations) top(ctx context.Context, c *directory.Caller, row *table.Ro
 		return errDenied
 	case !pending(b):
 		return errNotPending
+	case b.Spec.Job.Hold != "":
+		return change.Held
 	}
 	mine := o.Table.Merged(row).Priority
 	best := mine

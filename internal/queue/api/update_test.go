@@ -122,11 +122,19 @@ func TestSuspendAndRequeueHold(t *testing.T) {
 			t.Errorf("%s %s: %q, want %q", c.verb, c.job, got.Error, c.want)
 		}
 	}
-	if s := h.stored(t, 1); s.Suspend || s.Requeues != 1 || s.Job.Hold != "admin" {
+	if s := h.stored(t, 1); s.Suspend || s.Requeues != 1 || s.Job.Hold != job.HoldRequeue {
 		t.Errorf("1: %+v", s)
 	}
 	if s := h.stored(t, 2); s.Cancel != nil || s.Requeues != 1 {
 		t.Errorf("2: %+v", s)
+	}
+	h.add(t, 4, "anna", state(v1alpha1.StateRunning))
+	special := status.Operation{Verb: status.OpRequeueHold, Jobs: []string{"4"}, Set: map[string]string{"State": "SpecialExit"}}
+	if got := h.operation(t, "anna", special); got.Error != "" {
+		t.Errorf("special exit: %q", got.Error)
+	}
+	if s := h.stored(t, 4); s.Job.Hold != job.HoldSpecial || s.Requeues != 1 {
+		t.Errorf("4: %+v", s)
 	}
 	if len(h.sent) != 1 || h.sent[0].Text != "a b" {
 		t.Errorf("sent %+v", h.sent)
@@ -151,7 +159,7 @@ func TestNodesAreDrained(t *testing.T) {
 		{"n1", map[string]string{"State": "RESUME"}, "Invalid node state specified"},
 		{"n1", map[string]string{"State": "BOGUS", "Reason": "x"}, "Invalid node state specified"},
 		{"n1", map[string]string{"ActiveFeatures": "x"}, "Active features not subset of available features"},
-		{"n1", map[string]string{"Weight": "1"}, "Requested operation not supported on this system"},
+		{"n1", map[string]string{"Weight": "heavy"}, "Requested operation not supported on this system"},
 		{"n1", map[string]string{"State": "drain", "Reason": "bad\ndisk"}, ""},
 	} {
 		if got := update(c.name, c.set); got != c.want {
@@ -184,7 +192,7 @@ func TestReservations(t *testing.T) {
 	if got := create("second", good); got.Error != "Requested reservation overlaps with another reservation" {
 		t.Errorf("%+v", got)
 	}
-	if got := create("many", map[string]string{"StartTime": "now+2day", "Duration": "5", "NodeCnt": "9", "Users": "anna"}); got.Error != "Requested nodes are busy" {
+	if got := create("many", map[string]string{"StartTime": "now+2day", "Duration": "5", "NodeCnt": "1", "Features": "nope", "Users": "anna"}); got.Error != "Invalid feature specification" {
 		t.Errorf("%+v", got)
 	}
 	h.add(t, 1, "ben", func(b *v1alpha1.BatchJob) {
@@ -213,11 +221,8 @@ func TestReservations(t *testing.T) {
 	if got := remove("anna_1"); got != "Requested reservation is invalid" {
 		t.Error(got)
 	}
-	h.add(t, 2, "anna", func(b *v1alpha1.BatchJob) {
-		b.Spec.Job.Reservation, b.Status.State = "later", v1alpha1.StateRunning
-		b.Status.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1"}}}
-	})
-	if got := remove("later"); got != "Requested reservation is in use" {
+	h.add(t, 2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Reservation = "later" })
+	if got := remove("later"); got != "Requested reservation is in use" { // by one that waits
 		t.Error(got)
 	}
 }
@@ -260,7 +265,8 @@ func TestImpossibleReservations(t *testing.T) {
 		{status.OpCreate, "r", "Users", "nobody", "Invalid user id"},
 		{status.OpCreate, "r", "Partition", "nope", "Invalid partition name specified"},
 		{status.OpCreate, "r", "Licenses", "nope", "Invalid license specification"},
-		{status.OpCreate, "r", "Comment", "x", "Requested reservation overlaps with another reservation"},
+		{status.OpCreate, "r", "MaxStartDelay", "5", "Requested reservation overlaps with another reservation"},
+		{status.OpCreate, "r", "Comment", "x", "Unknown parameter comment=x.  No reservation created."},
 		{status.OpUpdate, "nope", "Duration", "6", "Requested reservation is invalid"},
 		{status.OpUpdate, "held", "StartTime", "2020-01-01", "Invalid time specified"},
 		{status.OpUpdate, "held", "EndTime", "now", "Invalid time specified"},

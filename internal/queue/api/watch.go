@@ -85,11 +85,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, c *directory.Caller,
 	values := r.URL.Query()
 	p := table.Project(list(values, "fields"))
 	a.Table.Await(r.Context(), q)
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
-	f := follower{api: a, w: w, control: http.NewResponseController(w), projection: p, buf: takeBuffer()}
+	f := follower{api: a, stream: openStream(w), projection: p, buf: takeBuffer()}
 	defer f.buf.release()
 	life := watchLife + rand.N(watchLife/2)
 	ctx, cancel := context.WithTimeout(r.Context(), life)
@@ -102,11 +98,45 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, c *directory.Caller,
 	})
 }
 
-// follower sends one watch.
+// stream is the body of a watch.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// openStream begins the answer to a watch.
+func openStream(w http.ResponseWriter) stream {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	return stream{w, http.NewResponseController(w)}
+}
+
+// write sends a part of an event, and with last what has gathered; false: the
+// client is gone, or does not read.
+func (s *stream) write(part []byte, last bool) bool {
+	if !s.patient(time.Now().Add(patienceToSend)) {
+		return false
+	}
+	if _, err := s.w.Write(part); err != nil {
+		return false
+	}
+	// HTTP/2 ends a stream whose deadline passes, also one that has nothing to
+	// send: it must not outlive what is being sent.
+	return !last || s.control.Flush() == nil && s.patient(time.Time{})
+}
+
+// patient says until when what is sent must have been taken.
+func (s *stream) patient(until time.Time) bool {
+	err := s.control.SetWriteDeadline(until)
+	return err == nil || errors.Is(err, http.ErrNotSupported)
+}
+
+// follower sends one watch of jobs.
 type follower struct {
-	api        *API
-	w          http.ResponseWriter
-	control    *http.ResponseController
+	api *API
+	stream
 	projection *table.Projection
 	buf        *buffer
 }
@@ -156,28 +186,17 @@ func (f *follower) send(c *table.Changes, silence bool) bool {
 			revision = "" // who goes on after a part would miss the rest
 		}
 		f.encode(kind, revision, part, gone)
-		if !f.patient(time.Now().Add(patienceToSend)) {
-			return false
-		}
-		if _, err := f.w.Write(f.buf.bytes); err != nil {
+		if !f.write(f.buf.bytes, len(rows) == 0) {
 			return false
 		}
 		if len(rows) == 0 {
-			// HTTP/2 ends a stream whose deadline passes, also one that has nothing
-			// to send: it must not outlive what is being sent.
-			return f.control.Flush() == nil && f.patient(time.Time{})
+			return true
 		}
 		gone = nil
 		if c.Sync {
 			kind = status.EventMore
 		}
 	}
-}
-
-// patient says until when what is sent must have been taken.
-func (f *follower) patient(until time.Time) bool {
-	err := f.control.SetWriteDeadline(until)
-	return err == nil || errors.Is(err, http.ErrNotSupported)
 }
 
 func (f *follower) encode(kind, revision string, rows []*table.Row, gone []int64) {

@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -21,21 +22,7 @@ import (
 // is the end.
 func (h *house) watch(t *testing.T, user, query string) (code int, event func() *status.JobEvent) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.server.URL+"/apis/queue.berth.hpc/v1alpha1/jobs?watch=true&"+query, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("X-Remote-User", user)
-	tr := h.server.Client().Transport.(*http.Transport).Clone()
-	tr.TLSClientConfig.Certificates = []tls.Certificate{*h.proxy}
-	t.Cleanup(tr.CloseIdleConnections)
-	resp, err := (&http.Client{Transport: tr}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { resp.Body.Close() })
+	resp := h.open(t, user, "/jobs?watch=true&"+query)
 	lines := bufio.NewReader(resp.Body)
 	return resp.StatusCode, func() *status.JobEvent {
 		t.Helper()
@@ -49,6 +36,27 @@ func (h *house) watch(t *testing.T, user, query string) (code int, event func() 
 		}
 		return e
 	}
+}
+
+// open begins to read an answer that does not end.
+func (h *house) open(t *testing.T, user, path string) *http.Response {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.server.URL+wire.QueueRoot+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Remote-User", user)
+	tr := h.server.Client().Transport.(*http.Transport).Clone()
+	tr.TLSClientConfig.Certificates = []tls.Certificate{*h.proxy}
+	t.Cleanup(tr.CloseIdleConnections)
+	resp, err := (&http.Client{Transport: tr}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
 }
 
 func eventIDs(e *status.JobEvent) []int64 {

@@ -38,6 +38,9 @@ const (
 	BadTimeMin   Refused = "Invalid time-min specification (exceeds job's time or other limits)"
 	BadTimeLimit Refused = "Requested time limit is invalid (missing or exceeds some limit)"
 	NoChanges    Refused = "No changes specified"
+	BadNodeCount Refused = "Node count specification invalid"
+	BadTaskCount Refused = "Task count specification invalid"
+	Held         Refused = "Job is in held state, pending scheduler release"
 	// NotPersistent comes with the change made as far as it goes.
 	NotPersistent Refused = "Changes to job priority are not persistent, change nice instead"
 )

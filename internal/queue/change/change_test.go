@@ -3,6 +3,7 @@ package change_test
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,6 +90,9 @@ func TestAnswersAsSlurm(t *testing.T) {
 		{"Priority", "5", string(change.NotPersistent), string(change.NotPersistent)},
 		{"Priority", "99999", denied, denied},
 		{"Priority", "0", "", ""},
+		{"Priority", "-1", "Invalid Priority value: -1", "Invalid Priority value: -1"},
+		{"Contiguous", "foo", "Invalid Contiguous value: foo", "Invalid Contiguous value: foo"},
+		{"MinMemoryCPU", "foo", "Invalid MinMemoryCPU value: foo", "Invalid MinMemoryCPU value: foo"},
 		{"Partition", "batch", "", notPending},
 		{"Partition", "nope", "Invalid partition name specified", notPending},
 		{"Account", "science", "", notPending},
@@ -99,6 +103,9 @@ func TestAnswersAsSlurm(t *testing.T) {
 		{"Comment", "hello", "", ""},
 		{"NumNodes", "2", "", noSupport},
 		{"NumNodes", "1-2", "", notPending},
+		{"NumNodes", "3-1", "Node count specification invalid", noSupport},
+		{"NumNodes", "0", "Node count specification invalid", "Node count specification invalid"},
+		{"NumTasks", "0", "Task count specification invalid", notPending},
 		{"NumNodes", "abc", `Invalid numeric value "abc" for requested node count.`, noSupport},
 		{"NumCPUs", "2", "", notPending},
 		{"NumTasks", "3", "", notPending},
@@ -181,6 +188,13 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
+// arrayJob waits, as it comes from the API server.
+func arrayJob(spec string) *v1alpha1.BatchJob {
+	b := pending()
+	b.Spec.Job.Array = &job.Array{Spec: spec, Max: 2}
+	return b
+}
+
 func TestEffects(t *testing.T) {
 	five := int64(5)
 	for _, tt := range []struct {
@@ -188,6 +202,8 @@ func TestEffects(t *testing.T) {
 		key, value string
 		ok         func(*job.Job) bool
 	}{
+		{arrayJob("0-2,7%2"), "ArrayTaskThrottle", "1", func(j *job.Job) bool { return j.Array.Spec == "0-2,7%1" && j.Array.Max == 1 }},
+		{arrayJob("1-5:2%2"), "ArrayTaskThrottle", "0", func(j *job.Job) bool { return j.Array.Spec == "1,3,5" && j.Array.Max == 0 }},
 		{pending(), "TimeLimit", "+5", func(j *job.Job) bool { return j.Time.Limit == 65 }},
 		{pending(), "TimeLimit", "UNLIMITED", func(j *job.Job) bool { return j.Time.Limit == job.Unlimited }},
 		{running(), "EndTime", "now+600", func(j *job.Job) bool { return j.Time.Limit == 20 }},
@@ -224,11 +240,35 @@ func TestReservation(t *testing.T) {
 		{"nodes", "", string(change.NoSize)},
 		{"accounts", "nope", "Invalid account or account/partition combination specified"},
 		{"flags", "foo", "Error parsing flags foo.  No reservation created."},
-		{"flags", "magnetic", "Requested operation not supported on this system"},
+		{"flags", "magnetic", ""},
+		{"flags", "mag,fl,week", ""},
+		{"flags", "MA", "Error parsing flags MA.  No reservation created."},
+		{"flags", ",DAILY,", "Error parsing flags ,DAILY,.  No reservation created."},
+		{"flags", "DAILY+WEEKLY", "Error parsing flags DAILY+WEEKLY.  No reservation created."},
+		{"flags", "MAGNETIC=3", "Error parsing flags MAGNETIC=3.  No reservation created."},
+		{"flags", "SPEC_NODES", "Error parsing flags SPEC_NODES.  No reservation created."},
+		{"flags", "time_float", "Requested operation not supported on this system"},
+		{"nodecnt", "x", "Invalid node count x"},
+		{"nodecnt", "-1", "Invalid node count -1"},
+		{"nodecnt", "1k", ""},
+		{"nodecnt", "1,2", ""},
+		{"tres", "node=2", ""},
+		{"tres", "cpu=4", "Requested operation not supported on this system"},
+		{"tres", "cpu=3x", "invalid TRES cpu value '3x'"},
+		{"tres", "foo=3", "couldn't identify configured TRES 'foo'"},
+		{"tres", "license/matlab=2", "couldn't identify configured TRES 'license/matlab'"},
+		{"tres", "gres/gpu=1", "TRES type 'gres/gpu' not supported with reservations"},
+		{"corecnt", "3", "Requested operation not supported on this system"},
+		{"starttime", "foo", "Invalid start time starttime=foo.  No reservation created."},
+		{"endtime", "foo", "Invalid end time endtime=foo.  No reservation created."},
+		{"maxstartdelay", "foo", "Invalid duration maxstartdelay=foo.  No reservation created."},
+		{"duration", "-5", "Invalid duration duration=-5.  No reservation created."},
+		{"groups", "staff", string(change.UsersGroups)},
+		{"comment", "hello", "Unknown parameter comment=hello.  No reservation created."},
 		{"licenses", "foo:2", "Invalid license specification"},
 		{"licenses", "matlab:2", ""},
 		{"endtime", "now", "Start time cannot be after end time.  No reservation created."},
-		{"watts", "3", "Requested operation not supported on this system"},
+		{"watts", "3", "A power reservation must be empty and set the LICENSE_ONLY flag.  No reservation created."},
 		{"bogus", "3", "Unknown parameter bogus=3.  No reservation created."},
 	} {
 		set := map[string]string{}
@@ -254,7 +294,77 @@ func TestReservation(t *testing.T) {
 		}
 	}
 	s = v1alpha1.ReservationSpec{Users: []string{"anna", "ben"}, Duration: 10}
-	if _, err := change.Reservation(&s, map[string]string{"users-": "anna", "duration": "+5"}, w, false); err != nil || len(s.Users) != 1 || s.Duration != 15 {
+	if _, err := change.Reservation(&s, map[string]string{"users-": "anna", "duration+": "5"}, w, false); err != nil || len(s.Users) != 1 || s.Duration != 15 {
 		t.Errorf("%v %+v", err, s)
+	}
+}
+
+// What an update of a reservation makes of it, as Slurm 22.05.8 did, one after
+// the other.
+func TestReservationUpdates(t *testing.T) {
+	yes := func(string) bool { return true }
+	w := &change.Pool{Now: now, User: yes, Account: yes, License: yes}
+	s := v1alpha1.ReservationSpec{Duration: 10, NodeCount: 1, Nodes: "n1", Users: []string{"anna"}, Partition: "debug"}
+	for _, tt := range []struct {
+		key, value, refused string
+		moved               bool
+		flags               string
+		duration, nodes     int32
+	}{
+		{"nodecnt", "+1", "", true, "", 10, 1},
+		{"nodecnt+", "1", "The +=/-= notation is not supported when updating nodecnt.  No reservation update.", false, "", 10, 1},
+		{"nodes+", "n2", "The +=/-= notation is not supported when updating nodes.  No reservation update.", false, "", 10, 1},
+		{"nodecnt", "2", "", true, "", 10, 2},
+		{"flags+", "DAILY", "", false, "DAILY", 10, 2},
+		{"flags-", "DAILY", "", false, "", 10, 2},
+		{"flags", "FLEX", "", false, "FLEX", 10, 2},
+		{"flags", "+MAINT", "", false, "MAINT FLEX", 10, 2},
+		{"flags-", "MAINT,FLEX", "", false, "", 10, 2},
+		{"flags", "", "", false, "", 10, 2},
+		{"flags", "REPLACE", "Requested operation not supported on this system", false, "", 10, 2},
+		{"flags", "PURGE_COMP=10", "", false, "PURGE_COMP", 10, 2},
+		{"flags", "MAGNETIC", "", false, "PURGE_COMP MAGNETIC", 10, 2},
+		{"duration+", "5", "", true, "PURGE_COMP MAGNETIC", 15, 2},
+		{"duration-", "3", "", true, "PURGE_COMP MAGNETIC", 12, 2},
+		{"duration", "+5", "Invalid duration duration=+5.  No reservation update.", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"duration-", "100", "Invalid time specified", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"licenses+", "matlab:1", "The +=/-= notation is not supported when updating licenses.  No reservation update.", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"features", "fast", "Requested operation not supported on this system", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"corecnt", "2", "Core-based reservation can not be updated", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"tres", "cpu=4", "Core-based reservation can not be updated", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"tres", "node=3", "", true, "PURGE_COMP MAGNETIC", 12, 3},
+		{"groups", "staff", "Reservations can't have users and groups specified, only one or the other", false, "PURGE_COMP MAGNETIC", 12, 3},
+		{"users", "", "Reservation request lacks users, groups or accounts", false, "PURGE_COMP MAGNETIC", 12, 3},
+		{"name", "x", "Unknown parameter name=x.  No reservation update.", false, "PURGE_COMP MAGNETIC", 12, 3},
+	} {
+		before := s.DeepCopy()
+		moved, err := change.Reservation(&s, map[string]string{tt.key: tt.value}, w, false)
+		if err != nil {
+			s = *before
+		}
+		if message(err) != tt.refused || err == nil && moved != tt.moved || strings.Join(s.Flags, " ") != tt.flags || s.Duration != tt.duration || s.NodeCount != tt.nodes {
+			t.Errorf("%s=%s: %v, moved %v, %+v", tt.key, tt.value, err, moved, s)
+		}
+		s.Nodes = "n1"
+	}
+}
+
+// What scontrol update makes of a held job's priority, and of a time limit that
+// is told by how much it changes.
+func TestHeldAndRelative(t *testing.T) {
+	held := pending()
+	held.Spec.Job.Hold = "user"
+	if _, err := change.Job(held, map[string]string{"Priority": "5"}, world(true)); !errors.Is(err, change.Held) {
+		t.Errorf("the priority of a held job: %v", err)
+	}
+	if b, err := change.Job(held, map[string]string{"Priority": "0"}, world(true)); err != nil || b.Spec.Job.Hold != "admin" {
+		t.Errorf("held by an operator: %v", err)
+	}
+	w := world(true)
+	w.Limit = 20
+	for v, want := range map[string]int32{"+5": 25, "-3": 17, "-1": 19} {
+		if b, err := change.Job(pending(), map[string]string{"TimeLimit": v}, w); err != nil || b.Spec.Job.Time.Limit != want {
+			t.Errorf("TimeLimit=%s: %v, want %d minutes", v, err, want)
+		}
 	}
 }

@@ -40,17 +40,11 @@ const (
 // pastAllowed is how long ago a reservation may begin that is made now.
 const pastAllowed = time.Minute
 
-// Flags of a reservation that are understood.
-var flags = map[string]bool{
-	"MAINT": true, "OVERLAP": true, "IGNORE_JOBS": true, "HOURLY": true, "DAILY": true, "WEEKDAY": true,
-	"WEEKEND": true, "WEEKLY": true, "ANY_NODES": true, "STATIC_ALLOC": true, "FLEX": true, "SPEC_NODES": true,
-	"ALL_NODES": true, "PURGE_COMP": true, "NO_HOLD_JOBS_AFTER_END": true, "USER_DELETE": true, "LICENSE_ONLY": true,
-}
-
-// Flags that Slurm has and that mean something that is not done here.
-var otherFlags = map[string]bool{
-	"FIRST_CORES": true, "PART_NODES": true, "REPLACE": true, "REPLACE_DOWN": true, "TIME_FLOAT": true, "MAGNETIC": true,
-}
+// TooFewCores is the answer to an update of a number of cores.
+const (
+	TooFewCores Refused = "Core-based reservation can not be updated"
+	UsersGroups Refused = "Reservations can't have users and groups specified, only one or the other"
+)
 
 // Reservation makes the settings in s. fresh: it is being made. moved tells
 // whether its nodes or its time have changed. After an error s is of no use.
@@ -62,6 +56,10 @@ func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fr
 		return moved, err
 	case err == nil && len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
 		return moved, NobodyLeft
+	case err == nil && len(s.Users) > 0 && len(s.Groups) > 0:
+		return moved, UsersGroups
+	case err != nil && set["corecnt"]+set["corecount"] != "", errors.As(err, &said) && said == NotPossible && set["tres"] != "":
+		return moved, TooFewCores
 	case errors.As(err, &said) && said == Backward:
 		return moved, BadTime
 	case errors.As(err, &said):
@@ -80,35 +78,42 @@ func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Poo
 		switch name := strings.TrimRight(key, "+-"); name {
 		case "starttime":
 			t, err := value.Instant(v, w.Now)
-			if err != nil || t.Before(w.Now.Add(-pastAllowed)) {
+			switch {
+			case err != nil:
+				return false, badInstant("start", key, v)
+			case t.Before(w.Now.Add(-pastAllowed)):
 				return false, BadTime
 			}
 			s.StartTime, start, moved = metav1.NewTime(t), true, true
 		case "endtime":
 			t, err := value.Instant(v, w.Now)
 			if err != nil {
-				return false, BadTime
+				return false, badInstant("end", key, v)
 			}
 			end, lasts, moved = t, true, true
 		case "duration":
-			if s.Duration, err = duration(v, s.Duration); err != nil {
+			if s.Duration, err = duration(key, v, s.Duration); err != nil {
 				return false, err
 			}
 			lasts, moved = true, true
 		case "nodes":
 			if key != name {
-				return false, Refused("The +=/-= notation is not supported when updating nodes" + NoUpdate)
+				return false, onlySet("nodes")
 			}
-			s.Nodes, s.NodeCount, moved = v, 0, true
-			s.Flags = slices.DeleteFunc(s.Flags, func(f string) bool { return f == "ALL_NODES" || f == "SPEC_NODES" })
-		case "nodecnt", "nodecount":
-			n, err := value.Count(strings.Split(v, ",")[0])
-			if err != nil {
-				return false, Refused("Invalid node count: " + v)
+			if err = nameNodes(s, v); err != nil {
+				return false, err
 			}
-			s.NodeCount, s.Nodes, moved = n, "", true
+			moved = true
+		case "nodecnt", "nodecount", "tres":
+			if key != name {
+				return false, onlySet(name)
+			}
+			if err = countNodes(s, name, v, fresh && set["nodes"] != ""); err != nil {
+				return false, err
+			}
+			moved = true
 		default:
-			if err := w.belongs(s, key, name, v); err != nil {
+			if err := w.belongs(s, key, name, v, fresh); err != nil {
 				return false, err
 			}
 		}
@@ -125,7 +130,20 @@ func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Poo
 	return moved, err
 }
 
+// badInstant is scontrol's answer to what is no point in time.
+func badInstant(which, key, v string) error {
+	if v == "" {
+		return BadTime
+	}
+	return Refused("Invalid " + which + " time " + key + "=" + v + NoReservation)
+}
+
+// complete refuses a reservation that says too little. One that names but a
+// partition has its nodes, as in Slurm.
 func complete(s *v1alpha1.ReservationSpec, start, lasts bool) error {
+	if s.Partition != "" && s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses) == 0 {
+		s.Nodes, s.Flags = "ALL", append(without(s.Flags, "PART_NODES"), "PART_NODES")
+	}
 	switch {
 	case !start:
 		return NoStart
@@ -133,26 +151,25 @@ func complete(s *v1alpha1.ReservationSpec, start, lasts bool) error {
 		return NoEnd
 	case s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses) == 0:
 		return NoSize
+	case len(s.Users) > 0 && len(s.Groups) > 0:
+		return UsersGroups
 	case len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
 		return NoUsers
 	}
 	return nil
 }
 
-func duration(v string, had int32) (int32, error) {
-	sign := ""
-	if len(v) > 1 && (v[0] == '+' || v[0] == '-') {
-		sign, v = v[:1], v[1:]
-	}
+// duration reads a time that is set, added (key duration+) or taken off.
+func duration(key, v string, had int32) (int32, error) {
 	m, err := value.Minutes(v)
-	switch {
-	case err != nil:
-		return 0, Refused("Invalid duration: " + v)
-	case sign == "+":
+	switch sign := key[len(key)-1]; {
+	case err != nil || strings.HasPrefix(v, "+") || strings.HasPrefix(v, "-"):
+		return 0, Refused("Invalid duration " + strings.TrimRight(key, "+-") + "=" + v + NoReservation)
+	case sign == '+':
 		return had + m, nil
-	case sign == "-" && m < had:
+	case sign == '-' && m < had:
 		return had - m, nil
-	case sign == "-":
+	case sign == '-':
 		return 0, BadTime
 	case m == 0:
 		return job.Unlimited, nil
@@ -161,7 +178,7 @@ func duration(v string, had int32) (int32, error) {
 }
 
 // belongs makes a setting of who may use the reservation, and how.
-func (w *Pool) belongs(s *v1alpha1.ReservationSpec, key, name, v string) error {
+func (w *Pool) belongs(s *v1alpha1.ReservationSpec, key, name, v string, fresh bool) error {
 	switch name {
 	case "users", "user":
 		return edit(&s.Users, key, v, w.User, BadUser)
@@ -172,20 +189,26 @@ func (w *Pool) belongs(s *v1alpha1.ReservationSpec, key, name, v string) error {
 	case "partitionname", "partition":
 		s.Partition = v
 	case "features", "feature":
+		if !fresh && v != s.Features {
+			return NotPossible
+		}
 		s.Features = v
 	case "flags", "flag":
-		return editFlags(s, key, v)
+		return editFlags(s, key, v, fresh)
 	case "licenses", "license":
+		if key != name {
+			return onlySet("licenses")
+		}
 		return w.licenses(s, v)
 	case "maxstartdelay":
 		m, err := value.Minutes(v)
 		if err != nil {
-			return Refused("Invalid MaxStartDelay: " + v)
+			return Refused("Invalid duration " + key + "=" + v + NoReservation)
 		}
 		s.MaxStartDelay = m * 60
-	case "comment":
-		s.Comment = v
-	case "corecnt", "corecount", "burstbuffer", "watts", "tres", "skip":
+	case "watts":
+		return Refused("A power reservation must be empty and set the LICENSE_ONLY flag" + NoReservation)
+	case "corecnt", "corecount", "burstbuffer", "skip":
 		return NotPossible
 	default:
 		return Refused("Unknown parameter " + key + "=" + v + NoReservation)
@@ -215,29 +238,6 @@ func edit(to *[]string, key, v string, known func(string) bool, refusal Refused)
 		*to = names
 	}
 	return nil
-}
-
-func editFlags(s *v1alpha1.ReservationSpec, key, v string) error {
-	var names []string
-	for f := range strings.SplitSeq(strings.ToUpper(v), ",") {
-		f, after, _ := strings.Cut(f, "=")
-		switch f = strings.ReplaceAll(f, "IGNORE_RUNNING", "IGNORE_JOBS"); {
-		case f == "":
-		case otherFlags[f]:
-			return NotPossible
-		case !flags[f]:
-			return Refused("Error parsing flags " + v + NoReservation)
-		default:
-			names = append(names, f)
-		}
-		if f == "PURGE_COMP" {
-			s.PurgeComp = 300
-			if m, err := value.Minutes(after); after != "" && err == nil {
-				s.PurgeComp = m * 60
-			}
-		}
-	}
-	return edit(&s.Flags, key, strings.Join(names, ","), func(string) bool { return true }, NotPossible)
 }
 
 func (w *Pool) licenses(s *v1alpha1.ReservationSpec, v string) error {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
@@ -46,8 +47,8 @@ var settings = map[string]setting{
 	"cpuspertask":    {phase: waiting, shape: true, set: counted("CPUsPerTask", func(s *job.Shape) *int32 { return &s.CPUsPerTask })},
 	"ntaskspernode":  {phase: waiting, shape: true, set: counted("NtasksPerNode", func(s *job.Shape) *int32 { return &s.TasksPerNode })},
 	"mincpusnode":    {phase: waiting, shape: true, set: counted("MinCPUsNode", func(s *job.Shape) *int32 { return &s.MinCPUs })},
-	"minmemorynode":  {phase: waiting, shape: true, set: memory(func(s *job.Shape) **int64 { return &s.MemPerNode })},
-	"minmemorycpu":   {phase: waiting, shape: true, set: memory(func(s *job.Shape) **int64 { return &s.MemPerCPU })},
+	"minmemorynode":  {phase: waiting, shape: true, set: memory("MinMemoryNode", func(s *job.Shape) **int64 { return &s.MemPerNode })},
+	"minmemorycpu":   {phase: waiting, shape: true, set: memory("MinMemoryCPU", func(s *job.Shape) **int64 { return &s.MemPerCPU })},
 	"mintmpdisknode": {phase: waiting, shape: true, set: tmpDisk},
 	"gres":           {phase: waiting, shape: true, set: gres}, "trespernode": {phase: waiting, shape: true, set: gres},
 	"corespec": {phase: waiting, operator: true, set: given("core-spec", "Invalid CoreSpec value")},
@@ -56,18 +57,18 @@ var settings = map[string]setting{
 	"reqnodelist": {phase: waiting, shape: true, set: nodeList(func(p *job.Placement) *[]string { return &p.NodeList })},
 	"nodelist":    {phase: waiting, shape: true, set: nodeList(func(p *job.Placement) *[]string { return &p.NodeList })},
 	"excnodelist": {phase: waiting, shape: true, set: nodeList(func(p *job.Placement) *[]string { return &p.Exclude })},
-	"contiguous":  {phase: waiting, operator: true, set: yes(func(p *job.Placement) *bool { return &p.Contiguous })},
+	"contiguous":  {phase: waiting, operator: true, set: yes("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })},
 	"switches":    {phase: waiting, set: given("switches", "Invalid Switches value")},
 
-	"oversubscribe": {phase: waiting, operator: true, set: yes(func(p *job.Placement) *bool { return &p.OverSubscribe })},
-	"shared":        {phase: waiting, operator: true, set: yes(func(p *job.Placement) *bool { return &p.OverSubscribe })},
+	"oversubscribe": {phase: waiting, operator: true, set: yes("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })},
+	"shared":        {phase: waiting, operator: true, set: yes("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })},
 
 	"stdout":  {phase: waiting, shape: true, set: func(c *changing, v string) error { c.b.Spec.Job.Batch.Output = v; return nil }},
 	"workdir": {phase: waiting, shape: true, set: func(c *changing, v string) error { c.b.Spec.Job.Batch.WorkDir = v; return nil }},
 
 	"arraytaskthrottle": {set: throttle},
 
-	"burstbuffer": {set: impossible}, "delayboot": {set: impossible}, "sitefactor": {operator: true, set: impossible},
+	"burstbuffer": {set: impossible}, "delayboot": {set: impossible}, "sitefactor": {phase: waiting, operator: true, set: siteFactor},
 	"threadspec": {phase: waiting, operator: true, set: impossible}, "clusterfeatures": {set: impossible},
 }
 
@@ -84,7 +85,7 @@ func name(c *changing, v string) error {
 // one. Only operators raise that of a job that runs.
 func timeLimit(c *changing, v string) error {
 	sign := ""
-	if len(v) > 1 && (v[0] == '+' || v[0] == '-') && v != "-1" {
+	if len(v) > 1 && (v[0] == '+' || v[0] == '-') {
 		sign, v = v[:1], v[1:]
 	}
 	m, err := value.Minutes(v)
@@ -135,7 +136,7 @@ func timeMin(c *changing, v string) error {
 	m, err := value.Minutes(v)
 	switch {
 	case err != nil:
-		return Refused("Invalid TimeMin value: " + v)
+		return Refused("Invalid TimeMin value")
 	case !Pending(c.b):
 		return nil // of no consequence any more
 	}
@@ -174,7 +175,7 @@ func nice(c *changing, v string) error {
 	if v != "" {
 		var err error
 		if n, err = strconv.ParseInt(v, 10, 64); err != nil || n > maxNice || n < -maxNice {
-			return Refused("Invalid nice value, must be between -2147483645 and 2147483645")
+			return Refused("Nice value out of range (+/- 2147483645). Value ignored")
 		}
 	}
 	if n < 0 && !c.Operator {
@@ -184,24 +185,31 @@ func nice(c *changing, v string) error {
 	return nil
 }
 
+// siteFactor is added to the priority as it is.
+func siteFactor(c *changing, v string) error {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n > maxNice || n < -maxNice {
+		return Refused("SiteFactor value out of range (+/- 2147483645). Value ignored")
+	}
+	c.b.Spec.Job.SiteFactor = int32(n)
+	return nil
+}
+
 // priority sets it by hand. 0 holds the job.
 func priority(c *changing, v string) error {
 	n, err := strconv.ParseInt(v, 10, 64)
 	j := &c.b.Spec.Job
 	switch {
-	case strings.EqualFold(v, "infinite") || n == -1 && c.Operator:
-		if !c.Operator {
-			return Denied
-		}
-		j.Priority = nil
 	case err != nil || n < 0 || n >= 1<<32-1:
 		return invalid("Priority", v)
 	case n == 0:
 		hold(j, c.Operator)
+	case n > c.Priority && !c.Operator:
+		return Denied
+	case j.Hold != "":
+		return Held
 	case c.Operator:
 		j.Priority = &n
-	case n > c.Priority:
-		return Denied
 	default:
 		if j.Priority != nil {
 			j.Priority = &n
@@ -213,10 +221,9 @@ func priority(c *changing, v string) error {
 
 func hold(j *job.Job, operator bool) {
 	switch {
-	case j.Hold != "":
 	case operator:
 		j.Hold = "admin"
-	default:
+	case j.Hold == "":
 		j.Hold = "user"
 	}
 }
@@ -303,7 +310,7 @@ func throttle(c *changing, v string) error {
 		return nil // Slurm takes it for any job
 	}
 	a.Max = n
-	a.Spec = value.ArraySpec(a.Indexes, n)
+	a.Spec = value.ArraySpec(array.Parse(a.Spec), n)
 	return nil
 }
 
@@ -349,19 +356,31 @@ func (c *changing) reaches(id int64, seen map[int64]bool) bool {
 }
 
 func nodes(c *changing, v string) error {
-	if Live(c.b) && !strings.Contains(v, "-") {
+	if Live(c.b) && strings.TrimLeft(v, "0") != "" && (!strings.Contains(v, "-") || falls(v)) {
 		return NotPossible // the size of a job that runs
 	}
 	least, most, err := value.Nodes(v)
-	if err != nil {
+	s := &c.b.Spec.Job.Shape
+	switch count := strings.TrimLeft(v, "0"); {
+	case count == "", falls(v), Pending(c.b) && err == nil && s.Tasks > 0 && least > s.Tasks:
+		return BadNodeCount
+	case err != nil:
 		var count *value.CountError
 		if errors.As(err, &count) {
 			return Refused(`Invalid numeric value "` + v + `" for requested node count.`)
 		}
 		return invalid("NumNodes", v)
 	}
-	c.b.Spec.Job.Shape.MinNodes, c.b.Spec.Job.Shape.MaxNodes = least, most
+	s.MinNodes, s.MaxNodes = least, most
 	return nil
+}
+
+// falls tells whether v is a range whose first number is the larger one.
+func falls(v string) bool {
+	first, last, found := strings.Cut(v, "-")
+	a, errA := strconv.ParseUint(first, 10, 31)
+	b, errB := strconv.ParseUint(last, 10, 31)
+	return found && errA == nil && errB == nil && a > b
 }
 
 // cpus sets the CPUs in all: tasks of one CPU, as many as it takes.
@@ -379,7 +398,12 @@ func cpus(c *changing, v string) error {
 func counted(what string, field func(*job.Shape) *int32) func(*changing, string) error {
 	return func(c *changing, v string) error {
 		n, err := value.Count(v)
-		if err != nil {
+		switch {
+		case err != nil && v == "0" && what == "NumTasks" && Pending(c.b):
+			return BadTaskCount
+		case err != nil && v == "0" && what == "NumTasks":
+			return nil // refused for its state
+		case err != nil:
 			return invalid(what, v)
 		}
 		*field(&c.b.Spec.Job.Shape) = n
@@ -387,11 +411,11 @@ func counted(what string, field func(*job.Shape) *int32) func(*changing, string)
 	}
 }
 
-func memory(field func(*job.Shape) **int64) func(*changing, string) error {
+func memory(what string, field func(*job.Shape) **int64) func(*changing, string) error {
 	return func(c *changing, v string) error {
 		n, err := value.Megabytes(v)
 		if err != nil {
-			return Refused("Invalid memory value: " + v)
+			return invalid(what, v)
 		}
 		s := &c.b.Spec.Job.Shape
 		s.MemPerNode, s.MemPerCPU, s.MemPerGPU = nil, nil, nil
@@ -440,7 +464,7 @@ func nodeList(field func(*job.Placement) *[]string) func(*changing, string) erro
 	}
 }
 
-func yes(field func(*job.Placement) *bool) func(*changing, string) error {
+func yes(what string, field func(*job.Placement) *bool) func(*changing, string) error {
 	return func(c *changing, v string) error {
 		switch strings.ToUpper(v) {
 		case "1", "YES":
@@ -448,7 +472,7 @@ func yes(field func(*job.Placement) *bool) func(*changing, string) error {
 		case "0", "NO", "OK":
 			*field(&c.b.Spec.Job.Placement) = false
 		default:
-			return Refused("Invalid value: " + v)
+			return invalid(what, v)
 		}
 		return nil
 	}

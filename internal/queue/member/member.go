@@ -47,7 +47,13 @@ func Of(pod *corev1.Pod) (Place, error) {
 	if err != nil {
 		return Place{}, fmt.Errorf("annotation %s: %w", batchv1.JobCompletionIndexAnnotation, err)
 	}
-	return Place{JobID: id, Attempt: int32(attempt), Index: offset + n}, nil
+	index := offset + n
+	if list, ok := pod.Annotations[wire.AnnotationNodes]; ok {
+		if index, ok = wire.NodeAt(list, n); !ok {
+			return Place{}, fmt.Errorf("annotation %s: no node at %d", wire.AnnotationNodes, n)
+		}
+	}
+	return Place{JobID: id, Attempt: int32(attempt), Index: index}, nil
 }
 
 func count(text string) (int, error) {

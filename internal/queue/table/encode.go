@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -18,7 +19,7 @@ type field struct {
 }
 
 // planned are the fields that a plan changes; they are encoded when read.
-var planned = map[string]bool{"reason": true, "priority": true, "start": true, "plannedNodes": true, "dependency": true}
+var planned = map[string]bool{"reason": true, "priority": true, "start": true, "plannedNodes": true, "dependency": true, "nodes": true}
 
 var allFields, fixedFields, plannedFields = jobFields()
 
@@ -96,14 +97,15 @@ func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 	if !ok {
 		return &r.Job
 	}
-	if r.Held != "" {
-		return &r.Job // held since the plan was made, perhaps: the plan has no say
-	}
 	*scratch = r.Job
+	scratch.Nodes = max(r.Nodes, spreadOver(&r.Job, p.NodeCPUs))
+	if r.Held != "" {
+		return scratch // held since the plan was made, perhaps: the plan has no say
+	}
 	scratch.Priority = p.Priority
 	if p.Reason != "" {
 		scratch.Reason = p.Reason
-		scratch.Dependency = waitingFor(&r.Job, p.Reason)
+		scratch.Dependency = waitingFor(&r.Job, &p)
 	}
 	if !p.Start.IsZero() {
 		scratch.Start = p.Start.Unix()
@@ -114,20 +116,48 @@ func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 	return scratch
 }
 
-// waitingFor is what the job still depends on, as far as the plan's reason
-// tells: nothing once it waits for nodes or licenses, as in Slurm, which
-// forgets what is fulfilled. Of several dependencies one cannot be told from
-// the other; the tasks of an array wait for one job each (aftercorr), and the
-// components of a heterogeneous job for one another.
-func waitingFor(j *status.Job, reason string) string {
-	switch {
-	case j.Dependency == "" || j.HetJobID != 0 || strings.Contains(j.Dependency, "aftercorr:"):
-	case reason == "Priority" || reason == "Resources" || reason == "Licenses":
-		return ""
-	case reason == "DependencyNeverSatisfied" && !strings.ContainsAny(j.Dependency, ",?"):
-		return strings.Replace(j.Dependency, "(unfulfilled)", "(failed)", 1)
+// spreadOver is how many nodes of that size the job's tasks fill. A number of
+// tasks for each node is not checked against it, as in Slurm.
+func spreadOver(j *status.Job, cpus int32) int32 {
+	if cpus == 0 || j.TasksPerNode > 0 {
+		return 0
 	}
-	return j.Dependency
+	each := max(1, cpus/max(1, j.CPUsPerTask))
+	return (j.Tasks + each - 1) / each
+}
+
+// waitingFor is what the job still depends on, as far as the plan tells: nothing
+// once it waits for nodes or licenses, else what is not fulfilled, as in Slurm,
+// which forgets the rest. The tasks of an array wait for one job each
+// (aftercorr), and the components of a heterogeneous job for one another.
+func waitingFor(j *status.Job, p *control.Planned) string {
+	switch {
+	case p.Reason == reasonNever && strings.Contains(j.Dependency, "aftercorr:"):
+		return strings.ReplaceAll(j.Dependency, "(unfulfilled)", "(failed)")
+	case j.Dependency == "" || j.HetJobID != 0 || strings.Contains(j.Dependency, "aftercorr:"):
+		return j.Dependency
+	case p.Reason == "Priority" || p.Reason == "Resources" || p.Reason == "Licenses":
+		return ""
+	}
+	sep := ","
+	if strings.Contains(j.Dependency, "?") {
+		sep = "?"
+	}
+	terms := strings.Split(j.Dependency, sep)
+	if len(terms) != len(p.Outcomes) {
+		return j.Dependency
+	}
+	kept := terms[:0]
+	for i, term := range terms {
+		switch p.Outcomes[i] {
+		case 'm':
+			continue
+		case 'n':
+			term = strings.Replace(term, "(unfulfilled)", "(failed)", 1)
+		}
+		kept = append(kept, term)
+	}
+	return strings.Join(kept, sep)
 }
 
 // appendFields appends `"a":1,"b":"x"` without braces.

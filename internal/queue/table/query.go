@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -13,7 +14,10 @@ type Query struct {
 	IDs []int64
 	// Tasks narrows ids of arrays to some of their tasks. The row that stands
 	// for several passes if one of them is meant.
-	Tasks      map[int64]array.Set
+	Tasks map[int64]array.Set
+	// Leaders are, by id, the heterogeneous jobs of which ids are meant as
+	// components; others than theirs do not pass.
+	Leaders    map[int64]int64
 	Users      []string
 	States     []string
 	AllStates  bool
@@ -25,15 +29,19 @@ type Query struct {
 	Extra      *Extra
 }
 
+// defaultQOS is that of a job which names none.
+const defaultQOS = "normal"
+
 // shown are the states of jobs that squeue shows when not asked for others.
 var shown = []string{
-	v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
+	v1alpha1.StatePending, v1alpha1.StateSpecialExit, v1alpha1.StateReservationDeleted, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
 	v1alpha1.StateCompleting, v1alpha1.StateSuspended,
 }
 
 type filter struct {
 	ids                                               map[int64]bool // nil: all
 	tasks                                             map[int64]array.Set
+	leaders                                           map[int64]int64
 	states                                            []string // nil: all
 	users, partitions, names, accounts, qoses, onNode map[string]bool
 	extra                                             *Extra
@@ -45,7 +53,7 @@ func (q *Query) compile() *filter {
 		accounts: set(q.Accounts), qoses: set(q.QOS), onNode: set(q.Nodes),
 	}
 	if len(q.IDs) > 0 {
-		f.ids, f.tasks = make(map[int64]bool, len(q.IDs)), q.Tasks
+		f.ids, f.tasks, f.leaders = make(map[int64]bool, len(q.IDs)), q.Tasks, q.Leaders
 		for _, id := range q.IDs {
 			f.ids[id] = true
 		}
@@ -84,6 +92,9 @@ func (f *filter) means(r *Row) bool {
 		set, some := f.tasks[r.ArrayJobID]
 		return !some || r.In(set) || r.ID != r.ArrayJobID && f.ids[r.ID]
 	}
+	if leader, some := f.leaders[r.ID]; some && r.HetJobID != leader && r.ID != leader {
+		return false
+	}
 	if _, some := f.tasks[r.ID]; some && r.ArrayJobID == 0 {
 		return false // a task of what is no array
 	}
@@ -104,7 +115,7 @@ func (f *filter) pass(r *Row) bool {
 		(f.partitions == nil || inAny(f.partitions, r.parts())) &&
 		(f.names == nil || f.names[r.Name]) &&
 		(f.accounts == nil || f.accounts[r.Account]) &&
-		(f.qoses == nil || f.qoses[r.QOS]) &&
+		(f.qoses == nil || f.qoses[cmp.Or(r.QOS, defaultQOS)]) &&
 		(f.onNode == nil || inAny(f.onNode, r.Hosts)) && f.extra.pass(r)
 }
 

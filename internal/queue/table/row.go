@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	alter "github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
@@ -26,6 +28,9 @@ var finished = map[string]bool{
 	v1alpha1.StateBootFail: true, v1alpha1.StateDeadline: true, v1alpha1.StateOutOfMemory: true,
 }
 
+// reasonNever is that of a job whose dependency cannot be met any more.
+const reasonNever = "DependencyNeverSatisfied"
+
 // newRow turns a BatchJob into its row.
 // split are the jobs split off it.
 func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Directory) *Row {
@@ -35,7 +40,11 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	identity(j, b, dir)
 	policy(j, b, dir)
 	arrayOf(r, b, split)
-	if j.State != v1alpha1.StatePending {
+	switch {
+	case j.State == v1alpha1.StatePending || j.State == v1alpha1.StateSpecialExit || j.State == v1alpha1.StateReservationDeleted:
+	case j.Reason == reasonNever:
+		j.Dependency = strings.ReplaceAll(j.Dependency, "(unfulfilled)", "(failed)")
+	default:
 		j.Dependency = ""
 	}
 	if id := array.HetID(b); id != 0 {
@@ -47,7 +56,8 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	request(j, &b.Spec.Job)
 	memory(j, &b.Spec.Job, part, dir)
 	bill := billing(b, part, dir)
-	j.TRESReq = tres(j.CPUs, requestedMemory(j), j.Nodes, gresOf(&b.Spec.Job.Shape, j.Nodes, j.Tasks), bill)
+	least := max(b.Spec.Job.Shape.MinNodes, int32(len(b.Spec.Job.Placement.NodeList)), 1)
+	j.TRESReq = tres(j.CPUs, requestedMemory(j, least), least, gresOf(&b.Spec.Job.Shape, least, j.Tasks), bill)
 	if a := b.Status.Allocation; a != nil && len(a.Nodes) > 0 {
 		r.Hosts = allocated(j, a, bill)
 	} else {
@@ -100,19 +110,24 @@ func policy(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 	if j.Priority = b.Status.Priority; s.Priority != nil {
 		j.Priority = *s.Priority
 	}
-	if j.State == v1alpha1.StatePending {
-		switch s.Hold {
-		case "user":
-			j.Reason, j.Priority = "JobHeldUser", 0
-		case "admin":
-			j.Reason, j.Priority = "JobHeldAdmin", 0
+	begun := b.Status.StartTime != nil
+	if j.State == v1alpha1.StatePending || alter.Live(b) || j.State == v1alpha1.StateCancelled && !begun {
+		if r := job.HeldReason(s.Hold); r != "" {
+			j.Reason, j.Priority = r, 0
+		}
+		switch {
+		case j.State != v1alpha1.StatePending:
+		case s.Hold == "special" || s.Hold == job.HoldSpecial:
+			j.State = v1alpha1.StateSpecialExit
+		case strings.HasPrefix(s.Hold, job.HoldDeleted):
+			j.State = v1alpha1.StateReservationDeleted
 		}
 	}
 	if j.Reason == "" {
 		j.Reason = "None"
 	}
 	j.Dependency = dependency(s.Dependencies, dir.IsArray)
-	j.Comment, j.WCKey, j.Reservation = s.Comment, s.WCKey, s.Reservation
+	j.Comment, j.WCKey, j.Reservation = s.Comment, s.WCKey, cmp.Or(b.Status.Reservation, s.Reservation)
 	j.Restarts, j.Message = b.Status.Restarts, b.Status.Message
 	for i, l := range s.Licenses {
 		if i > 0 {
@@ -211,13 +226,23 @@ func request(j *status.Job, s *job.Job) {
 	sh := &s.Shape
 	j.Tasks, j.CPUsPerTask, j.TasksPerNode = sh.Tasks, max(sh.CPUsPerTask, 1), sh.TasksPerNode
 	j.Nodes, j.MaxNodes = max(sh.MinNodes, int32(len(s.Placement.NodeList)), 1), sh.MaxNodes
-	if j.Tasks > 0 && sh.TasksPerNode > 0 {
-		j.Nodes = max(j.Nodes, (j.Tasks+sh.TasksPerNode-1)/sh.TasksPerNode)
-	}
-	if j.Tasks == 0 {
+	switch {
+	case j.Tasks == 0 && sh.TasksPerNode == 0 && sh.MaxNodes > sh.MinNodes:
+		// A range of nodes alone asks for the CPUs of one task, in Slurm.
+		j.Tasks, j.CPUs = j.Nodes, max(j.CPUsPerTask, sh.MinCPUs)
+	case j.Tasks == 0:
 		j.Tasks = j.Nodes * max(sh.TasksPerNode, 1)
+	default:
+		if sh.TasksPerNode > 0 {
+			j.Nodes = max(j.Nodes, j.Tasks/sh.TasksPerNode)
+		}
+		if j.MaxNodes > j.Tasks {
+			j.MaxNodes = j.Tasks
+		}
 	}
-	j.CPUs = max(j.Tasks*j.CPUsPerTask, j.Nodes*max(sh.MinCPUs, 1))
+	if j.CPUs == 0 {
+		j.CPUs = max(j.Tasks*j.CPUsPerTask, j.Nodes*max(sh.MinCPUs, 1))
+	}
 	p := &s.Placement
 	j.Features, j.Contiguous = p.Constraint, p.Contiguous
 	j.ReqNodes, j.ExcNodes = hostlist.Fold(p.NodeList), hostlist.Fold(p.Exclude)
@@ -277,11 +302,11 @@ func memory(j *status.Job, s *job.Job, part *v1alpha1.Partition, dir *directory.
 	}
 }
 
-func requestedMemory(j *status.Job) int64 {
+func requestedMemory(j *status.Job, nodes int32) int64 {
 	if j.MemoryPerCPU {
 		return j.MinMemory * int64(j.CPUs)
 	}
-	return j.MinMemory * int64(j.Nodes)
+	return j.MinMemory * int64(nodes)
 }
 
 // allocated fills in what the job holds and returns the names of its nodes.
@@ -360,7 +385,10 @@ func files(j *status.Job, b *v1alpha1.BatchJob) {
 			output = env.DefaultArrayOutput
 		}
 	}
-	place := func(pattern string) string { return names.Path(s.WorkDir, pattern) }
+	place := func(pattern string) string { return names.Shown(s.WorkDir, pattern) }
+	if j.BatchHost != "" { // what scontrol of Slurm never tells: where the file is
+		place = func(pattern string) string { return names.Path(s.WorkDir, pattern) }
+	}
 	j.StdOut = place(output)
 	if j.StdErr = j.StdOut; s.Error != "" {
 		j.StdErr = place(s.Error)
@@ -373,6 +401,11 @@ func files(j *status.Job, b *v1alpha1.BatchJob) {
 func outcome(j *status.Job, b *v1alpha1.BatchJob) {
 	if c := b.Status.ExitCode; c != nil {
 		j.ExitCode, j.Signal = c.Status, c.Signal
+	}
+	if n := len(b.Status.Past); n > 0 && j.State != b.Status.State || n > 0 && b.Spec.Job.Hold == job.HoldRequeue && alter.Pending(b) {
+		if c := b.Status.Past[n-1].ExitCode; c != nil { // of the run that it is held after
+			j.ExitCode, j.Signal = c.Status, c.Signal
+		}
 	}
 	j.Requeue = b.Spec.Job.Batch.Requeue == nil || *b.Spec.Job.Batch.Requeue
 }

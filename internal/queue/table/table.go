@@ -55,8 +55,10 @@ type Table struct {
 	stale atomic.Bool // users or partitions changed: every row is to be remade
 
 	mu     sync.RWMutex
-	rows   []*Row // by ascending id
-	active map[Key]int
+	rows   []*Row      // by ascending id
+	active map[Key]int // jobs that are not over, places included
+	size   int         // all jobs, places included
+	places places
 	past   history
 
 	plans plans
@@ -110,13 +112,14 @@ func (t *Table) refresh(id int64) {
 		if r.Final {
 			t.forgetSteps(id)
 		}
-		t.coming.arrived(id)
+		t.arrived(id)
 		return
 	}
 	t.forgetSteps(id)
 	if at, ok := t.find(id); ok {
 		t.count(t.rows[at], -1)
 		t.past.add(change{id, t.rows[at], nil})
+		delete(t.places.byObject, t.rows[at].Namespace+"/"+t.rows[at].Object) // the name may be used again
 		t.rows = slices.Delete(t.rows, at, at+1)
 	}
 }
@@ -144,18 +147,26 @@ func (t *Table) put(r *Row) {
 	t.count(r, 1)
 }
 
+// count adds the row's jobs to the counts, or takes them off (by is 1 or -1).
 func (t *Table) count(r *Row, by int) {
 	if r.Final {
+		t.size += by
 		return
 	}
-	t.add(Key{User: r.User}, by)
-	if r.Account != "" {
-		t.add(Key{Account: r.Account}, by)
-		t.add(Key{User: r.User, Account: r.Account}, by)
+	by *= max(1, len(r.Rest))
+	t.size += by
+	t.countGroups(r.User, r.Account, r.QOS, by)
+}
+
+func (t *Table) countGroups(user, account, qos string, by int) {
+	t.add(Key{User: user}, by)
+	if account != "" {
+		t.add(Key{Account: account}, by)
+		t.add(Key{User: user, Account: account}, by)
 	}
-	if r.QOS != "" {
-		t.add(Key{QOS: r.QOS}, by)
-		t.add(Key{User: r.User, QOS: r.QOS}, by)
+	if qos != "" {
+		t.add(Key{QOS: qos}, by)
+		t.add(Key{User: user, QOS: qos}, by)
 	}
 }
 
@@ -253,8 +264,9 @@ func (t *Table) Len() int {
 	return len(t.rows)
 }
 
-// Active counts the jobs of k that are not finished. k names a user, an
-// account, a QOS, or a user and one of the others.
+// Active counts the jobs of k that are not finished, tasks of an array each,
+// and those that have a place. k names a user, an account, a QOS, or a user and
+// one of the others.
 func (t *Table) Active(k Key) int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

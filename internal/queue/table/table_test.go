@@ -28,6 +28,38 @@ type plans map[int64]control.Planned
 
 func (p plans) Planned(id int64) (control.Planned, bool) { x, ok := p[id]; return x, ok }
 
+// TestNodesThatTheTasksFill: what Slurm 22.05.8 shows of held jobs on nodes of
+// four CPUs: squeue -o '%D %C', and the range of scontrol show job.
+func TestNodesThatTheTasksFill(t *testing.T) {
+	for _, c := range []struct {
+		shape            job.Shape
+		nodes, cpus, max int32
+	}{
+		{job.Shape{Tasks: 9}, 3, 9, 0},
+		{job.Shape{MinNodes: 2, MaxNodes: 3, Tasks: 9}, 3, 9, 3},
+		{job.Shape{MinNodes: 2, MaxNodes: 2, Tasks: 9}, 3, 9, 2},
+		{job.Shape{MinNodes: 1, MaxNodes: 8, Tasks: 9}, 3, 9, 8},
+		{job.Shape{MinNodes: 1, MaxNodes: 4, Tasks: 2}, 1, 2, 2},
+		{job.Shape{MinNodes: 2, MaxNodes: 3}, 2, 1, 3},
+		{job.Shape{MinNodes: 2, MaxNodes: 3, CPUsPerTask: 2}, 2, 2, 3},
+		{job.Shape{MinNodes: 2, MaxNodes: 3, TasksPerNode: 2}, 2, 4, 3},
+		{job.Shape{MinNodes: 3, MaxNodes: 3}, 3, 3, 3},
+		{job.Shape{Tasks: 9, TasksPerNode: 2}, 4, 9, 0},
+		{job.Shape{Tasks: 5, TasksPerNode: 4}, 1, 5, 0},
+		{job.Shape{Tasks: 5, CPUsPerTask: 2}, 3, 10, 0},
+		{job.Shape{Tasks: 5, CPUsPerTask: 3}, 5, 15, 0},
+		{job.Shape{MinNodes: 2, MaxNodes: 4, Tasks: 5, CPUsPerTask: 2}, 3, 10, 4},
+		{job.Shape{MinNodes: 3, MaxNodes: 3, Tasks: 10}, 3, 10, 3},
+	} {
+		cluster, tab := newTable(plans{1: {NodeCPUs: 4}})
+		fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape, b.Spec.Job.Hold = c.shape, "user" }))
+		j := tab.Merged(tab.Select(table.Query{})[0])
+		if j.Nodes != c.nodes || j.CPUs != c.cpus || j.MaxNodes != c.max || j.Reason != "JobHeldUser" {
+			t.Errorf("%+v: %d nodes, at most %d, %d CPUs, %s; want %d, %d, %d", c.shape, j.Nodes, j.MaxNodes, j.CPUs, j.Reason, c.nodes, c.max, c.cpus)
+		}
+	}
+}
+
 func newTable(p table.Planner) (*control.Cluster, *table.Table) {
 	c := fake.Cluster(interceptor.Funcs{})
 	return c, table.New(c, directory.New(c, nil), p)
@@ -78,6 +110,8 @@ func TestSelect(t *testing.T) {
 		"partition":  {table.Query{Partitions: []string{"slow", "fast"}}, []int64{1, 3}},
 		"node":       {table.Query{Nodes: []string{"n2", "n7"}}, []int64{3}},
 		"name":       {table.Query{Names: []string{"job \"5\" é\n"}}, []int64{5}},
+		"component":  {table.Query{IDs: []int64{3, 5}, Leaders: map[int64]int64{5: 4}}, []int64{3}}, // 5 is no component of 4's
+		"qos":        {table.Query{QOS: []string{"normal"}}, []int64{1, 3, 5}},                      // which is what no QOS means
 		"no account": {table.Query{Accounts: []string{"x"}}, []int64{}},
 	} {
 		if got := numbers(tab.Select(x.q)); !slices.Equal(got, x.want) {
@@ -241,19 +275,25 @@ func TestBillingFollowsThePartition(t *testing.T) {
 // what will never come is told as such; a guess is not made.
 func TestDependencyThatIsOver(t *testing.T) {
 	for _, c := range []struct {
-		kinds        []string
-		reason, want string
+		kinds                  []string
+		reason, outcomes, want string
+		any                    bool
 	}{
-		{[]string{"afterok"}, "Dependency", "afterok:7(unfulfilled)"},
-		{[]string{"afterok"}, "JobHeldUser", "afterok:7(unfulfilled)"},
-		{[]string{"afterok"}, "Priority", ""},
-		{[]string{"afterok", "afterany"}, "Resources", ""},
-		{[]string{"afterok"}, "DependencyNeverSatisfied", "afterok:7(failed)"},
-		{[]string{"afterok", "afterany"}, "DependencyNeverSatisfied", "afterok:7(unfulfilled),afterany:7(unfulfilled)"},
-		{[]string{"aftercorr"}, "Resources", "aftercorr:7(unfulfilled)"},
+		{[]string{"afterok"}, "Dependency", "u", "afterok:7(unfulfilled)", false},
+		{[]string{"afterok"}, "JobHeldUser", "", "afterok:7(unfulfilled)", false},
+		{[]string{"afterok"}, "Priority", "", "", false},
+		{[]string{"afterok", "afterany"}, "Resources", "", "", false},
+		{[]string{"afterok"}, "DependencyNeverSatisfied", "n", "afterok:7(failed)", false},
+		{[]string{"afterok", "afterany"}, "DependencyNeverSatisfied", "nu", "afterok:7(failed),afterany:7(unfulfilled)", false},
+		{[]string{"afterok", "afterany"}, "DependencyNeverSatisfied", "", "afterok:7(unfulfilled),afterany:7(unfulfilled)", false},
+		{[]string{"afterok", "afterany"}, "Dependency", "mu", "afterany:7(unfulfilled)", false},
+		{[]string{"afterok", "afterok"}, "Dependency", "nu", "afterok:7(failed)?afterok:7(unfulfilled)", true},
+		{[]string{"aftercorr"}, "Resources", "", "aftercorr:7(unfulfilled)", false},
+		{[]string{"aftercorr"}, "DependencyNeverSatisfied", "n", "aftercorr:7(failed)", false},
 	} {
-		cluster, tab := newTable(plans{1: {Reason: c.reason}})
+		cluster, tab := newTable(plans{1: {Reason: c.reason, Outcomes: c.outcomes}})
 		fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Dependencies.Any = c.any
 			for _, kind := range c.kinds {
 				b.Spec.Job.Dependencies.Items = append(b.Spec.Job.Dependencies.Items, job.Dependency{Type: kind, JobID: 7})
 			}
@@ -291,6 +331,37 @@ func TestNodesOfPendingJobs(t *testing.T) {
 		r := tab.Select(table.Query{})[0]
 		if r.Nodes != c.nodes || r.CPUs != c.cpus || !strings.Contains(r.TRES, c.tres) {
 			t.Errorf("%+v: %d nodes, %d CPUs, %s; want %d, %d, %s", c.shape, r.Nodes, r.CPUs, r.TRES, c.nodes, c.cpus, c.tres)
+		}
+	}
+}
+
+// What is said of jobs that are or were held: those that run are shown so too,
+// one that is requeued to be held keeps how it ended, and one whose dependency
+// failed what that was.
+func TestHeldInOtherStates(t *testing.T) {
+	cluster, tab := newTable(plans{})
+	begun := metav1.NewMicroTime(time.Unix(1_800_000_000, 0))
+	fake.Feed(cluster,
+		batchJob(1, "anna", func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Hold, b.Status.State, b.Status.StartTime, b.Status.Priority = "admin", v1alpha1.StateRunning, &begun, 7
+		}),
+		batchJob(2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold, b.Status.State = "user", v1alpha1.StateCancelled }),
+		batchJob(3, "anna", func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Hold, b.Status.State = job.HoldRequeue, v1alpha1.StatePending
+			b.Status.Past = []v1alpha1.PastAttempt{{State: v1alpha1.StateFailed, ExitCode: &v1alpha1.ExitCode{Status: 3}}}
+		}),
+		batchJob(4, "anna", func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Dependencies.Items = []job.Dependency{{Type: "afterok", JobID: 2}}
+			b.Status.State, b.Status.Reason = v1alpha1.StateCancelled, "DependencyNeverSatisfied"
+		}),
+		batchJob(5, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = job.HoldDeleted + "lab" }),
+		batchJob(6, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = job.HoldSpecial }))
+	for i, want := range []string{"RUNNING JobHeldAdmin 0 0 ", "CANCELLED JobHeldUser 0 0 ", "PENDING job requeued in held state 0 3 ",
+		"CANCELLED DependencyNeverSatisfied 0 0 afterok:2(failed)", "RESV_DEL_HOLD Reservation lab was deleted 0 0 ",
+		"SPECIAL_EXIT job requeued in held state 0 0 "} {
+		j := tab.Merged(tab.Select(table.Query{IDs: []int64{int64(i) + 1}, AllStates: true})[0])
+		if got := fmt.Sprint(j.State, " ", j.Reason, " ", j.Priority, " ", j.ExitCode, " ", j.Dependency); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

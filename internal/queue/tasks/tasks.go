@@ -28,11 +28,21 @@ var ErrGone = errors.New("the task is not waiting in its array any more")
 // atOnce bounds the objects that are made at the same time.
 const atOnce = 16
 
+// recordAfter is how many tasks may be split off before the array's own record
+// follows. Until it does, their objects count, each time somebody asks what is
+// left; a write for every task would double the writes of an array.
+const recordAfter = 64
+
 // Split makes jobs of their own of the array's tasks with these indexes and
 // returns them as stored, in the same order. The last task that is left is the
 // array's own job. Tasks that are not waiting in the array give ErrGone, and
 // nothing is split off.
-func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32) ([]*v1alpha1.BatchJob, error) {
+//
+// begun, by index, is the status that the object of a task is made with; the
+// caller looks whether the job returned has it: the array's own job, and one
+// that was there before, do not. It may be nil.
+func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32,
+	begun map[int32]*v1alpha1.BatchJobStatus) ([]*v1alpha1.BatchJob, error) {
 	defer c.LockArray(arrayJobID)()
 	whole, rest, err := waiting(c, arrayJobID)
 	if err != nil {
@@ -49,11 +59,14 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 		split = slices.DeleteFunc(slices.Clone(indexes), func(i int32) bool { return i == last })
 		own = []int32{last}
 	}
-	made, err := createAll(ctx, c, whole, split)
+	made, err := createAll(ctx, c, whole, split, begun)
 	if err != nil {
 		return nil, err
 	}
 	left := rest.Without(func(i int32) bool { return slices.Contains(split, i) })
+	if len(own) == 0 && array.Unrecorded(whole, left) < recordAfter {
+		return inOrder(indexes, made, nil), nil
+	}
 	whole, err = record(ctx, c, arrayJobID, func(s *v1alpha1.ArrayStatus) {
 		if s.Pending = left.String(); len(own) > 0 {
 			s.Pending, s.Own = "", &own[0]
@@ -62,13 +75,18 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 	if err != nil {
 		return nil, err
 	}
+	return inOrder(indexes, made, whole), nil
+}
+
+// inOrder are the jobs of the tasks; whole is that of the one that was not made.
+func inOrder(indexes []int32, made map[int32]*v1alpha1.BatchJob, whole *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 	out := make([]*v1alpha1.BatchJob, len(indexes))
 	for i, index := range indexes {
 		if out[i] = made[index]; out[i] == nil {
 			out[i] = whole
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Drop takes tasks off what is left of the array: they will never run. left
@@ -99,7 +117,8 @@ func waiting(c *control.Cluster, id int64) (*v1alpha1.BatchJob, array.Set, error
 }
 
 // createAll makes the objects of the tasks, by index.
-func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, indexes []int32) (map[int32]*v1alpha1.BatchJob, error) {
+func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, indexes []int32,
+	begun map[int32]*v1alpha1.BatchJobStatus) (map[int32]*v1alpha1.BatchJob, error) {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -111,7 +130,7 @@ func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			t, err := create(ctx, c, whole, index)
+			t, err := create(ctx, c, whole, index, begun[index])
 			mu.Lock()
 			defer mu.Unlock()
 			if made[index] = t; err != nil {
@@ -124,8 +143,14 @@ func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob
 }
 
 // create makes the object of one task, or finds it.
-func create(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32) (*v1alpha1.BatchJob, error) {
-	return create1(ctx, c, whole, array.Split(whole, index))
+func create(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32, begun *v1alpha1.BatchJobStatus) (*v1alpha1.BatchJob, error) {
+	t := array.Split(whole, index)
+	if begun != nil {
+		if err := t.BeginWith(begun); err != nil {
+			return nil, err
+		}
+	}
+	return create1(ctx, c, whole, t)
 }
 
 // Components makes jobs of their own of the further components of the
@@ -168,6 +193,7 @@ func create1(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJo
 	if known, ok := c.Jobs.ByUID(t.UID); ok {
 		return known, nil
 	}
+	t.TakeStatus()
 	return t, nil
 }
 
@@ -202,7 +228,7 @@ func record(ctx context.Context, c *control.Cluster, id int64, change func(*v1al
 			n.Status.Array = &v1alpha1.ArrayStatus{}
 		}
 		change(n.Status.Array)
-		err := c.Client.Status().Patch(ctx, n, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+		err := c.WriteStatus(ctx, b, n)
 		switch {
 		case apierrors.IsConflict(err):
 			if err := refresh(ctx, c, b); err != nil {
@@ -212,7 +238,6 @@ func record(ctx context.Context, c *control.Cluster, id int64, change func(*v1al
 		case err != nil:
 			return nil, fmt.Errorf("recording what is left of job %d: %w", id, err)
 		}
-		c.ApplyJob(n)
 		known, _ := c.Job(id)
 		return known, nil
 	}

@@ -3,6 +3,8 @@ package app
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/control"
@@ -11,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/planner"
 	"github.com/berth-hpc/berth/internal/sched/priority"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -30,17 +33,25 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 	return acct.NewRecorder(acct.Config{
 		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
 		Cluster: c, Who: people{dir}, Released: k.Look, Now: time.Now, Log: cfg.Log,
-		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
+		Row:       func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
+		NodeNames: snapshot.ShortNames,
+		NodeEvent: func(n *corev1.Node) status.AcctEvent {
+			e := snapshot.Event(n)
+			if e.User != "" {
+				e.UserID, _ = people{dir}.UserID(e.User)
+			}
+			return e
+		},
 	})
 }
 
 // usageOf tells the planner what accounting knows of past usage.
 func usageOf(rec *acct.Recorder) planner.UsageSource {
-	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64) map[priority.Key]map[string]float64 {
+	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Used {
 		used := rec.Usage().Decayed(now, halfLife, since, factor)
-		out := make(map[priority.Key]map[string]float64, len(used))
+		out := snapshot.Used{Associations: make(map[priority.Key]map[string]float64, len(used)), QOS: rec.Usage().DecayedByQOS(now, halfLife, since, factor, kept)}
 		for k, tres := range used {
-			out[priority.Key(k)] = tres
+			out.Associations[priority.Key(k)] = tres
 		}
 		return out
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue"
+	queueapi "github.com/berth-hpc/berth/internal/queue/api"
+	"github.com/berth-hpc/berth/internal/queue/cancels"
 	"github.com/berth-hpc/berth/internal/queue/replica"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
@@ -26,7 +28,7 @@ type api struct {
 	agents *agentapi.Server
 }
 
-func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool) (*api, error) {
+func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool, many *cancels.Cancels) (*api, error) {
 	var q *queue.Server
 	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
 		rec.Steps(jobID, attempt, list)
@@ -37,8 +39,8 @@ func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *
 		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
 	})
 	var err error
-	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
-		Peer: e.peer, Unstored: rec.Unstored, Highest: rec.Highest, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
+	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Forecast: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
+		Peer: e.peer, Unstored: rec.Unstored, Highest: rec.Highest, Cancels: many, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +81,7 @@ func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 			ClientAuth: tls.RequestClientCert,
 		},
 	}
+	queueapi.FollowConnections(s)
 	go func() {
 		<-ctx.Done()
 		_ = s.Close()

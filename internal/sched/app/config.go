@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/berth-hpc/berth/internal/queue"
 )
 
 // Config says how to run. Only Kube is required.
@@ -37,6 +39,10 @@ type Config struct {
 	// Register writes the webhook configurations and the APIService that
 	// point to PublicURL, at every start of leading.
 	Register bool
+
+	// Admit, if set, is told who decides about BatchJobs while this process
+	// leads, and nil afterwards; no webhooks are then registered for them.
+	Admit func(Admit)
 
 	// OnlyAPIServer turns away webhook calls that do not show the front
 	// proxy's certificate. The API server shows it when its
@@ -105,6 +111,9 @@ type Config struct {
 	// Log; nil: slog.Default.
 	Log *slog.Logger
 }
+
+// Admit decides about BatchJobs: see queue.Server.
+type Admit = queue.Admit
 
 // Accounting says where records go. The zero value: nowhere.
 type Accounting struct {

@@ -16,6 +16,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/go-logr/logr"
+
+	"github.com/berth-hpc/berth/internal/sched/flags"
 )
 
 // Main is cmd/scheduler: Run with what the command line says.
@@ -34,61 +36,40 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 // name) and the files that it names. Usage and logs go to out. The error is
 // flag.ErrHelp when help was asked for.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
-	var c Config
-	var kubeconfig, role, cert, key, ca, labels string
-	var verbose bool
-	f := flag.NewFlagSet("scheduler", flag.ContinueOnError)
+	var said flags.Flags
+	f := said.Set()
 	f.SetOutput(out)
-	f.StringVar(&kubeconfig, "kubeconfig", "", "file with the connection to the API server; empty: that of the pod")
-	f.StringVar(&role, "role", "scheduler,api", "roles to play: scheduler (the leader), api (answers the queue API), or both; api alone takes no lease and may run several times; jobset beside scheduler runs JobSet's controllers, for a cluster without")
-	f.StringVar(&c.Address, "bind-address", "", "host:port where the API role listens (default :6820)")
-	f.StringVar(&c.PublicURL, "public-url", "", "URL of the API role for the API server (default: the bind address)")
-	f.StringVar(&c.LeaderURL, "leader-url", "", "with --role=api: URL of the leader (default: that of the webhook configurations)")
-	f.StringVar(&c.PodURL, "pod-url", "", "URL of the API role for agents (default: the public URL)")
-	f.StringVar(&c.KubeURL, "kube-url", "", "URL of the API server for pods (default: the kubeconfig's)")
-	f.StringVar(&cert, "tls-cert-file", "", "certificate of the API role (default: one is made)")
-	f.StringVar(&key, "tls-key-file", "", "its key")
-	f.StringVar(&ca, "tls-ca-file", "", "authority that signed it")
-	f.BoolVar(&c.Register, "register", true, "write the webhook configurations and the APIService")
-	f.BoolVar(&c.OnlyAPIServer, "webhook-front-proxy", false, "take webhook calls only with the front proxy's certificate (see WebhookAdmissionConfiguration)")
-	f.BoolVar(&c.DefaultProfile, "default-profile", false, "also schedule pods of the default scheduler")
-	f.StringVar(&c.Identity, "identity", "", "name in the lease (default: a new one)")
-	f.DurationVar(&c.Election.Lease, "lease-duration", 0, "how long the lease holds without renewal (default 10s)")
-	f.StringVar(&c.Accounting.Storage, "accounting-storage", "", "database of accounting: path of a SQLite file or postgres:// URL (default: none)")
-	f.IntVar(&c.Accounting.Retention, "accounting-retention", 0, "days that accounting records are kept; 0: for ever")
-	f.StringVar(&c.Accounting.Archive, "accounting-archive", "", "folder that takes records older than that; empty: they are deleted")
-	f.DurationVar(&c.StartTimeout, "start-timeout", 0, "how long a placed job may take to start (default 60s)")
-	f.StringVar(&c.HealthAddress, "health-address", "", "host:port of /livez, /readyz and /metrics, without TLS (default: nowhere)")
-	f.StringVar(&c.JobSetAddress, "jobset-webhook-address", "", "host:port where JobSet's webhooks are served (default :6822)")
-	f.StringVar(&c.Pod, "pod", "", "name of the pod this process runs in, which gets a label while it leads")
-	f.StringVar(&c.Objects, "objects", "", "folder of YAML files with Berth's objects, applied when they change")
-	f.StringVar(&c.AgentImage, "agent-image", "", "image of the agent for partitions that do not name one")
-	f.BoolVar(&c.Namespaces, "user-namespaces", false, "make the namespace, ServiceAccount and bindings of each User")
-	f.StringVar(&labels, "user-namespace-labels", "", "labels of those namespaces: key=value,...")
-	f.BoolVar(&verbose, "verbose", false, "log every decision")
 	if err := f.Parse(args); err != nil {
-		return c, err
+		return Config{}, err
 	}
+	c := Config{
+		Address: said.Address, PublicURL: said.PublicURL, LeaderURL: said.LeaderURL, PodURL: said.PodURL, KubeURL: said.KubeURL,
+		Register: said.Register, OnlyAPIServer: said.OnlyAPIServer, DefaultProfile: said.DefaultProfile, Identity: said.Identity,
+		StartTimeout: said.StartTimeout, HealthAddress: said.HealthAddress, JobSetAddress: said.JobSetAddress, Pod: said.Pod,
+		Objects: said.Objects, AgentImage: said.AgentImage, Namespaces: said.Namespaces,
+	}
+	c.Election.Lease = said.Lease
+	c.Accounting.Storage, c.Accounting.Retention, c.Accounting.Archive = said.Storage, said.Retention, said.Archive
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	if c.Election.Lease > 0 {
 		c.Election.Renew, c.Election.Retry = c.Election.Lease*7/10, c.Election.Lease/10
 	}
-	if err := c.setRoles(role); err != nil {
+	if err := c.setRoles(said.Role); err != nil {
 		return c, err
 	}
-	if labels != "" {
+	if said.Labels != "" {
 		var err error
-		if c.NamespaceLabels, err = apilabels.ConvertSelectorToLabelsMap(labels); err != nil {
+		if c.NamespaceLabels, err = apilabels.ConvertSelectorToLabelsMap(said.Labels); err != nil {
 			return c, fmt.Errorf("--user-namespace-labels: %w", err)
 		}
 	}
-	if err := c.TLS.read(cert, key, ca); err != nil {
+	if err := c.TLS.read(said.Certificate, said.Key, said.CA); err != nil {
 		return c, err
 	}
-	c.Log = logTo(out, verbose)
-	kube, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	c.Log = logTo(out, said.Verbose)
+	kube, err := clientcmd.BuildConfigFromFlags("", said.Kubeconfig)
 	if err != nil {
 		return c, fmt.Errorf("connection to the API server: %w", err)
 	}

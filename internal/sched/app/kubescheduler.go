@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
@@ -21,12 +23,20 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
+// notNominated keeps kube-scheduler from writing into each pod that waits in
+// Permit where it will be bound, which is one write more for every pod of a gang
+// (for cluster autoscalers; the job's allocation says it as well).
+var notNominated = map[string]bool{string(features.NominatedNodeNameForExpectation): false}
+
 // startKubeScheduler runs kube-scheduler with Berth's plugin until ctx ends.
 // It returns once its caches are filled; the scheduling itself goes on.
 func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugin.Placements, wake *plugin.Waker, defaultProfile bool) error {
 	cfg, err := schedulerConfiguration(defaultProfile)
 	if err != nil {
 		return err
+	}
+	if err := feature.DefaultMutableFeatureGate.SetFromMap(notNominated); err != nil {
+		return fmt.Errorf("kube-scheduler's features: %w", err)
 	}
 	kube = rest.CopyConfig(kube)
 	kube.QPS, kube.Burst = -1, 0

@@ -13,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/cancels"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/mail"
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
@@ -29,7 +30,7 @@ const keeperWorkers = 16
 
 // workloadWorkers is how many groups of other people's pods are looked at at
 // the same time.
-const workloadWorkers = 4
+const workloadWorkers = 16
 
 // lead runs every part until ctx ends or one of them fails.
 func lead(ctx context.Context, cfg Config, h *health) error {
@@ -53,11 +54,13 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	keep := keeper.New(keeper.Config{Cluster: cluster, Starter: start, StartTimeout: cfg.StartTimeout, Now: time.Now, Log: cfg.Log})
 	keep.Pool = pool
 	keep.Verdict = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
+	keep.Nodes = plan.NodesView
 	plan.Hopeless, keep.Refused = keep.Look, plan.Refused
+	many := cancels.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored
 	plan.Usage = usageOf(rec)
-	api, err := newAPI(cfg, endpoint, cluster, plan, keep, rec, pool)
+	api, err := newAPI(cfg, endpoint, cluster, plan, keep, rec, pool, many)
 	if err != nil {
 		return err
 	}
@@ -76,6 +79,9 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if err := applyObjects(ctx, cfg, cluster.Client); err != nil {
 		return err
 	}
+	if err := many.Load(ctx); err != nil {
+		return err
+	}
 	if err := fill(ctx, cfg, cluster, wake); err != nil {
 		return err
 	}
@@ -90,6 +96,10 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	})
 	if err := api.lead(ctx); err != nil {
 		return err
+	}
+	if cfg.Admit != nil {
+		cfg.Admit(api.queue.Admit)
+		defer cfg.Admit(nil)
 	}
 	if cfg.Register {
 		if err := register(ctx, cluster.Client, &cfg, target{cfg.PublicURL, endpoint.ca, endpoint.secret, cfg.self}); err != nil {
@@ -118,6 +128,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	wg.Go(func() { keep.Run(ctx, keeperWorkers) })
 	wg.Go(func() { pods.Run(ctx, workloadWorkers) })
 	wg.Go(func() { post.Run(ctx) })
+	wg.Go(func() { many.Run(ctx) })
 	cfg.Log.Info("leading", "identity", cfg.Identity, "url", cfg.PublicURL, "after", time.Since(began).Round(time.Millisecond))
 	if cfg.Ready != nil {
 		cfg.Ready()

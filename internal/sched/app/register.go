@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -43,15 +44,16 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: wire.SystemNamespace, Name: serviceName}}
 	api := &apiregistration.APIService{ObjectMeta: metav1.ObjectMeta{Name: wire.QueueVersion + "." + wire.QueueGroup}}
 	port := portOf(u)
+	name, inCluster := serviceOf(u.Hostname())
 	steps := []struct {
 		o      client.Object
 		change func()
 		skip   bool
 	}{
-		{o: mutating, change: func() { mutating.Webhooks = to.mutatingWebhooks() }, skip: cfg.NoScheduler},
-		{o: validating, change: func() { validating.Webhooks = to.validatingWebhooks() }, skip: cfg.NoScheduler},
-		{o: service, change: func() { service.Spec = alias(u.Hostname(), port) }, skip: cfg.NoAPI || u.Hostname() == serviceHost},
-		{o: api, change: func() { api.Spec = queueAPI(port, to.ca) }, skip: cfg.NoAPI},
+		{o: mutating, change: func() { mutating.Webhooks = to.mutatingWebhooks(cfg.Admit == nil) }, skip: cfg.NoScheduler},
+		{o: validating, change: func() { validating.Webhooks = to.validatingWebhooks(cfg.Admit == nil) }, skip: cfg.NoScheduler},
+		{o: service, change: func() { service.Spec = alias(u.Hostname(), port) }, skip: cfg.NoAPI || inCluster},
+		{o: api, change: func() { api.Spec = queueAPI(name, port, to.ca) }, skip: cfg.NoAPI},
 	}
 	for _, s := range steps {
 		if s.skip {
@@ -66,6 +68,15 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 		}
 	}
 	return nil
+}
+
+// serviceOf is the Service of Berth's namespace that a host stands for, else
+// serviceName, which is then made to stand for the host.
+func serviceOf(host string) (name string, inCluster bool) {
+	if name, inCluster = strings.CutSuffix(host, "."+wire.SystemNamespace+".svc"); inCluster && !strings.Contains(name, ".") {
+		return name, true
+	}
+	return serviceName, false
 }
 
 // inTheWay: somebody else wrote the object at the same moment.
@@ -97,18 +108,18 @@ func alias(host string, port int32) corev1.ServiceSpec {
 	}
 }
 
-func queueAPI(port int32, ca []byte) apiregistration.APIServiceSpec {
+func queueAPI(name string, port int32, ca []byte) apiregistration.APIServiceSpec {
 	return apiregistration.APIServiceSpec{
 		Group: wire.QueueGroup, Version: wire.QueueVersion,
 		GroupPriorityMinimum: 1000, VersionPriority: 15,
 		CABundle: ca,
-		Service:  &apiregistration.ServiceReference{Namespace: wire.SystemNamespace, Name: serviceName, Port: &port},
+		Service:  &apiregistration.ServiceReference{Namespace: wire.SystemNamespace, Name: name, Port: &port},
 	}
 }
 
 // Admission must answer, or nothing is admitted: the ids, the users and the
 // limits all hang on it. The rules name no more than Berth's own objects.
-func (to target) mutatingWebhooks() []admission.MutatingWebhook {
+func (to target) mutatingWebhooks(ofJobs bool) []admission.MutatingWebhook {
 	jobs := admission.MutatingWebhook{
 		Name:            "batchjobs.mutate.berth.hpc",
 		ClientConfig:    to.at("/mutate/batchjobs"),
@@ -129,9 +140,13 @@ func (to target) mutatingWebhooks() []admission.MutatingWebhook {
 		{Key: wire.LabelNamespace, Operator: metav1.LabelSelectorOpExists}}}
 	workloads := *userPods.DeepCopy()
 	workloads.Name, workloads.NamespaceSelector = "workloads.mutate.berth.hpc", nil
-	workloads.MatchConditions = []admission.MatchCondition{{
-		Name: "names-our-scheduler", Expression: fmt.Sprintf("has(object.spec.schedulerName) && object.spec.schedulerName == %q", wire.SchedulerName)}}
-	all := []admission.MutatingWebhook{jobs, pods, userPods, workloads}
+	workloads.MatchConditions = []admission.MatchCondition{
+		{Name: "names-our-scheduler", Expression: fmt.Sprintf("has(object.spec.schedulerName) && object.spec.schedulerName == %q", wire.SchedulerName)},
+		{Name: "tolerates-not-yet", Expression: tolerates}}
+	all := []admission.MutatingWebhook{pods, userPods, workloads}
+	if ofJobs {
+		all = append([]admission.MutatingWebhook{jobs}, all...)
+	}
 	for i := range all {
 		w := &all[i]
 		w.FailurePolicy, w.SideEffects = ptr(admission.Fail), ptr(admission.SideEffectClassNoneOnDryRun)
@@ -140,6 +155,11 @@ func (to target) mutatingWebhooks() []admission.MutatingWebhook {
 	}
 	return all
 }
+
+// tolerates spares pods that have what the webhook would give them: where the
+// API server knows deploy/admission/pods.yaml, all.
+var tolerates = fmt.Sprintf("!has(object.spec.tolerations) || !object.spec.tolerations.exists(t, "+
+	`has(t.key) && t.key == %q && has(t.operator) && t.operator == "Exists" && !has(t.effect))`, wire.LabelManaged)
 
 // notOurs spares what the scheduler itself writes the way through the webhooks:
 // every change of an object, and the jobs it splits off an array, complete with
@@ -154,7 +174,10 @@ func (to target) notOurs() []admission.MatchCondition {
 	}}
 }
 
-func (to target) validatingWebhooks() []admission.ValidatingWebhook {
+func (to target) validatingWebhooks(ofJobs bool) []admission.ValidatingWebhook {
+	if !ofJobs {
+		return nil
+	}
 	return []admission.ValidatingWebhook{{
 		Name:         "batchjobs.validate.berth.hpc",
 		ClientConfig: to.at("/validate/batchjobs"),

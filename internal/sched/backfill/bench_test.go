@@ -37,13 +37,35 @@ func fullMachine(nodeCount, pending int) *Snapshot {
 func BenchmarkPlanFullMachine(b *testing.B) {
 	for _, c := range []struct{ nodes, pending int }{{4, 300}, {4, 1500}, {4, 10000}, {100, 1000}, {1000, 10000}, {10000, 10000}, {10000, 100000}} {
 		s := fullMachine(c.nodes, c.pending)
-		b.Run(fmt.Sprintf("nodes=%d/pending=%d", c.nodes, c.pending), func(b *testing.B) {
-			before := processorTime()
-			for b.Loop() {
-				s.Plan()
+		for _, o := range []Options{DefaultOptions(), {}} {
+			policy := "default"
+			if o.Reservations == 0 {
+				policy = "conservative"
 			}
-			b.ReportMetric(float64((processorTime()-before).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
-		})
+			b.Run(fmt.Sprintf("%s/nodes=%d/pending=%d", policy, c.nodes, c.pending), func(b *testing.B) {
+				s.Options = o
+				before := processorTime()
+				for b.Loop() {
+					s.Plan()
+				}
+				b.ReportMetric(float64((processorTime()-before).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
+			})
+		}
+	}
+}
+
+// A job of 1,000 nodes comes to an empty machine of 5,000: until it is decided
+// where it runs.
+func BenchmarkGang(b *testing.B) {
+	s := &Snapshot{Nodes: nodes(5000, 4), Options: DefaultOptions()}
+	q := NewQueue(s)
+	q.Decide(0)
+	for b.Loop() {
+		q.Submit(&Job{ID: 1, Duration: 3600, MinNodes: 1000, MaxNodes: 1000, CPUsPerTask: 4})
+		if d := q.Decide(1); len(d) != 1 || len(d[0].Nodes) != 1000 {
+			b.Fatal("not started")
+		}
+		q.Withdraw(1)
 	}
 }
 
@@ -86,6 +108,62 @@ func BenchmarkEvent(b *testing.B) {
 			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-cpu-us")
 		})
 	}
+}
+
+// The same of a Queue, with which the scheduler decides: a job ends, one comes,
+// and who starts now runs.
+func BenchmarkQueueEvent(b *testing.B) {
+	for _, c := range []struct{ nodes, pending int }{{1000, 10000}, {10000, 100000}} {
+		for _, kind := range []string{"full", "mixed"} {
+			b.Run(fmt.Sprintf("%s/nodes=%d/pending=%d", kind, c.nodes, c.pending), func(b *testing.B) {
+				s := fullMachine(c.nodes, c.pending)
+				if kind == "mixed" {
+					s = mixed(c.nodes, c.pending)
+				}
+				s.Options = DefaultOptions()
+				benchmarkQueue(b, s)
+			})
+		}
+	}
+}
+
+func benchmarkQueue(b *testing.B, s *Snapshot) {
+	q := NewQueue(s)
+	rnd := rand.New(rand.NewPCG(3, 4))
+	var running []int64
+	for i := range s.Running {
+		running = append(running, s.Running[i].ID)
+	}
+	now, next := int64(0), int64(1_000_000)
+	event := func() {
+		now++
+		i := rnd.IntN(len(running))
+		q.End(running[i])
+		running[i] = running[len(running)-1]
+		running = running[:len(running)-1]
+		j := s.Pending[rnd.IntN(len(s.Pending))]
+		j.ID, next = next, next+1
+		q.Submit(&j)
+		for _, d := range q.Decide(now) {
+			r := &Running{ID: d.ID, End: endOf(now, d.Duration)}
+			for _, a := range d.Nodes {
+				r.Held = append(r.Held, Held{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
+			}
+			q.Withdraw(d.ID)
+			q.Run(r)
+			running = append(running, d.ID)
+		}
+	}
+	event()
+	took := make([]time.Duration, 0, 1<<16)
+	for b.Loop() {
+		before := processorTime()
+		event()
+		took = append(took, processorTime()-before)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-cpu-us")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-cpu-us")
 }
 
 // mixed is a machine of five partitions, whose queue wants many different

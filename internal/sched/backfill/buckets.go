@@ -1,6 +1,9 @@
 package backfill
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // bucket holds the waiting jobs of one shape, by priority. Whether any of them
 // can start now is asked of the shape once, and of the jobs only how long they
@@ -74,6 +77,10 @@ func (q *Scheduler) fits() []*waiter {
 // longest is how long a job of a simple shape could run from now on; 0: it
 // cannot start.
 func (e *engine) longest(s *shape) int64 {
+	if s.class.flat {
+		until := s.class.lasting(e.first)
+		return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return int(until[i]) < s.fewest }))
+	}
 	lo, hi := e.first, len(e.at) // it serves until slot lo, and not beyond hi
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
@@ -83,11 +90,16 @@ func (e *engine) longest(s *shape) int64 {
 			hi = mid - 1
 		}
 	}
-	switch lo {
+	return e.lastsUntil(lo)
+}
+
+// lastsUntil is the time from now until the slot.
+func (e *engine) lastsUntil(slot int) int64 {
+	switch slot {
 	case e.first:
 		return 0
 	case len(e.at):
 		return Forever
 	}
-	return e.at[lo] - e.now
+	return e.at[slot] - e.now
 }

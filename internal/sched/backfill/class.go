@@ -1,6 +1,9 @@
 package backfill
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // need is the least that a job wants of every node it gets.
 type need struct {
@@ -29,23 +32,37 @@ type class struct {
 	eight    []uint64 // and of 8 slots
 	many     []uint64 // and of 64 slots
 	count    []int32  // nodes in each slot
+	flat     bool     // the slots are few and change: one is all there is
+	lastly   []int32  // what lasting found; empty: it has to look
 }
 
-// mostClasses bounds the memory and the time that classes take. Jobs whose
-// need has none share one that asks for less; see engine.classFor.
-const mostClasses = 32
+// mostClasses bounds the memory and the time that classes take, more of them
+// where slots are few. Jobs whose need has none share one that asks for less; see
+// engine.classFor.
+func (e *engine) mostClasses() int {
+	if e.sparse {
+		return 256
+	}
+	return 32
+}
 
 // newClass makes the class of the amounts as they are.
 func (e *engine) newClass(nd need, gres []GRES) *class {
 	w, slots := (len(e.nodes)+63)/64, len(e.at)
-	c := &class{need: nd, gresList: gres, words: w, count: make([]int32, slots),
-		one: make([]uint64, w*slots), eight: make([]uint64, w*((slots+7)/8)), many: make([]uint64, w*((slots+63)/64))}
+	c := &class{need: nd, gresList: gres, words: w, flat: e.sparse, count: make([]int32, slots),
+		one: make([]uint64, w*slots)}
+	if !c.flat {
+		c.eight, c.many = make([]uint64, w*((slots+7)/8)), make([]uint64, w*((slots+63)/64))
+	}
 	c.member.words = make([]uint64, w)
 	for i := range e.nodes {
 		if n := &e.nodes[i]; !n.Unavailable && (nd.eligible == nil || nd.eligible.Has(i)) && n.hasGeometry(&nd) {
 			c.member.words[i/64] |= 1 << (i % 64)
 			e.fillClass(c, i)
 		}
+	}
+	if c.flat {
+		return c
 	}
 	for b := 0; b*8 < slots; b++ {
 		c.fold(c.eight, b, c.one, b*8, min(slots, b*8+8))
@@ -108,6 +125,12 @@ func (nd *need) cpusOn(n *nodeState) int32 {
 
 // serves tells whether node i has what c asks for in slot s.
 func (e *engine) serves(c *class, i, s int) bool {
+	return e.offers(c, i, s) &&
+		(len(e.nodes[i].blocks) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s)))
+}
+
+// offers tells whether so much is free on node i in slot s as c asks for.
+func (e *engine) offers(c *class, i, s int) bool {
 	n := &e.nodes[i]
 	v := e.v[n.first*e.stride+s:]
 	if v[0] < c.cpusOn(n) {
@@ -122,7 +145,7 @@ func (e *engine) serves(c *class, i, s int) bool {
 			return false
 		}
 	}
-	return len(n.blocks) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s))
+	return true
 }
 
 func (e *engine) slotEnd(s int) int64 {
@@ -147,26 +170,17 @@ func (e *engine) gresIn(n *nodeState, g GRES, s int) int64 {
 // node i at some time within [from, until).
 func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 	inside := reservation == ""
+	until = min(until, e.lasts(reservation, max(from, e.now)))
 	for _, b := range e.nodes[i].blocks {
 		k := &e.s.Blocks[b]
 		switch {
 		case reservation != "" && k.Name == reservation:
-			inside = inside || k.Flex || k.Start <= max(from, e.now) && until <= k.End
+			inside = inside || k.Flex || k.Start <= max(from, e.now) && max(from, e.now) < k.End
 		case k.Start < until && k.End > max(from, e.now):
 			return true
 		}
 	}
-	return !inside && !e.flexible(reservation)
-}
-
-// flexible tells whether jobs of the reservation may use other nodes too.
-func (e *engine) flexible(reservation string) bool {
-	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; b.Name == reservation {
-			return b.Flex
-		}
-	}
-	return false
+	return !inside && !e.flexible(reservation) && !e.anywhere(reservation, max(from, e.now))
 }
 
 // taken is what a node has less than before, the same in every slot; known is
@@ -209,16 +223,19 @@ func (e *engine) update(c *class, i, from, to int, t taken) {
 			continue
 		}
 		*p ^= bit
+		c.lastly = c.lastly[:0]
 		if ok {
 			c.count[s]++
 			set = true
 		} else {
 			c.count[s]--
-			c.eight[s/8*c.words+w] &^= bit
-			c.many[s/64*c.words+w] &^= bit
+			if !c.flat {
+				c.eight[s/8*c.words+w] &^= bit
+				c.many[s/64*c.words+w] &^= bit
+			}
 		}
 	}
-	if set {
+	if set && !c.flat {
 		c.refold(w, bit, from, to)
 	}
 }
@@ -245,6 +262,9 @@ func (c *class) refold(w int, bit uint64, from, to int) {
 // through puts into out the nodes that serve in all of the slots from..to-1,
 // and counts them.
 func (c *class) through(from, to int, out []uint64) int {
+	if c.flat && from < to {
+		return c.throughFlat(from, to, out)
+	}
 	copy(out, c.member.words)
 	for i := from; i < to; {
 		var m []uint64
@@ -267,3 +287,50 @@ func (c *class) through(from, to int, out []uint64) int {
 	}
 	return n
 }
+
+// throughFlat is through where the slots are few: on a full machine most words
+// are nothing in the first of them already.
+func (c *class) throughFlat(from, to int, out []uint64) (n int) {
+	first := c.one[from*c.words : (from+1)*c.words]
+	for k, x := range first {
+		for i := (from+1)*c.words + k; x != 0 && i < to*c.words; i += c.words {
+			x &= c.one[i]
+		}
+		out[k] = x
+		n += bits.OnesCount64(x)
+	}
+	return n
+}
+
+// lasting counts for each slot from first on the nodes that serve until then.
+func (c *class) lasting(first int) []int32 {
+	if len(c.lastly) > 0 {
+		return c.lastly
+	}
+	c.lastly = slices.Grow(c.lastly, len(c.count)-first)[:len(c.count)-first]
+	clear(c.lastly)
+	for k, x := range c.one[first*c.words : (first+1)*c.words] {
+		for i := 0; x != 0 && i < len(c.lastly); i++ {
+			x &= c.one[(first+i)*c.words+k]
+			c.lastly[i] += int32(bits.OnesCount64(x))
+		}
+	}
+	return c.lastly
+}
+
+// insert makes slot i out of the one before it.
+func (c *class) insert(i int) {
+	c.lastly = c.lastly[:0]
+	c.count = slices.Insert(c.count, i, c.count[i-1])
+	c.one = slices.Insert(c.one, i*c.words, c.one[(i-1)*c.words:i*c.words]...)
+}
+
+// drop takes slot i out.
+func (c *class) drop(i int) {
+	c.lastly = c.lastly[:0]
+	c.count = slices.Delete(c.count, i, i+1)
+	c.one = slices.Delete(c.one, i*c.words, (i+1)*c.words)
+}
+
+// only leaves the first slot.
+func (c *class) only() { c.count, c.one, c.lastly = c.count[:1], c.one[:c.words], c.lastly[:0] }

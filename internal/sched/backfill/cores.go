@@ -6,15 +6,18 @@ func (n *nodeState) freeCores() [][]int {
 	threads, sockets := n.threads(), n.sockets()
 	cores := n.CPUs / threads
 	each := max(1, cores/sockets)
-	out := make([][]int, sockets)
+	out, all, socket, begin := make([][]int, sockets), make([]int, 0, cores), 0, 0
 	for c := range cores {
 		free := true
 		for t := range threads {
 			free = free && !n.cores.Has(c*threads+t)
 		}
 		if free {
-			s := min(c/each, sockets-1)
-			out[s] = append(out[s], c)
+			if s := min(c/each, sockets-1); s != socket {
+				socket, begin = s, len(all)
+			}
+			all = append(all, c)
+			out[socket] = all[begin:]
 		}
 	}
 	return out
@@ -96,6 +99,13 @@ func (n *nodeState) have(cpus CPUSet, share bool, sign int) {
 		n.cores.Union(cpus)
 	} else {
 		n.cores.Subtract(cpus)
+	}
+}
+
+// unpin takes back what pin gave.
+func (e *engine) unpin(nodes []Assignment, share bool) {
+	for i := range nodes {
+		e.nodes[nodes[i].Node].have(nodes[i].CPUs, share, -1)
 	}
 }
 

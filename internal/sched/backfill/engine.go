@@ -4,35 +4,71 @@ package backfill
 // time, given what runs and what is booked.
 type engine struct {
 	series
-	s     *Snapshot
+	s *Snapshot
+	work
 	now   int64
 	first int // the slot that holds now
 	nodes []nodeState
 
 	licenseRow map[string]int
-	owners     bool // some job shares its nodes with its own user's only
-	shares     bool // some jobs may have the same CPUs
-	shareBy    int  // so many of them: the least that any of them says
-	threaded   bool // some node has several CPUs in a core
+	kept       []kept // licences of reservations
+	owners     bool   // some job shares its nodes with its own user's only
+	shares     bool   // some jobs may have the same CPUs
+	shareBy    int    // so many of them: the least that any of them says
+	threaded   bool   // some node has several CPUs in a core
+	placed     bool   // the nodes say their places
 	users      map[int64]int32
 	paths      [][]string // of the nodes; nil: there is no topology
 
 	classes  []*class
 	shapes   map[shapeKey]*shape
 	families map[shapeKey]*family
+	may      []int64 // by shape: see mayLast
 	last     found
 	limits   []int64 // what is left of Snapshot.Limits
 	waiting  map[int]bool
 	pass     int
+	// sparse: boundaries are only where they are asked for, and ends has all
+	// that holds anything; judged numbers the verdicts of never that hold.
+	sparse  bool
+	ends    ends
+	judged  int
+	probing bool // amounts are all that matters
+	tangled bool // two running jobs have the same CPU: one follows the other there
 
 	scratch    []uint64
+	probed     []int32
 	candidates []candidate
 	arena      []Assignment
 }
 
+// work is who runs and who waits, the latter in the order of the queue.
+type work struct {
+	running []*Running
+	pending []*Job
+}
+
+// workOf is that of s.
+func workOf(s *Snapshot) work {
+	w := work{running: make([]*Running, len(s.Running)), pending: byPriority(s.Pending)}
+	for i := range s.Running {
+		w.running[i] = &s.Running[i]
+	}
+	return w
+}
+
+// slotting is how an engine divides time.
+type slotting int
+
+const (
+	asEnds  slotting = iota // exactly, or in fixed slots where that would be too many
+	asQueue                 // the same, the fixed slots by the queue's length
+	asked                   // only where somebody asks
+)
+
 // newEngine books what runs.
-func newEngine(s *Snapshot) *engine {
-	e := &engine{s: s, now: s.Now, shapes: map[shapeKey]*shape{}, families: map[shapeKey]*family{}, waiting: map[int]bool{}, pass: 1,
+func newEngine(s *Snapshot, w work, how slotting) *engine {
+	e := &engine{s: s, work: w, now: s.Now, judged: 1, shapes: map[shapeKey]*shape{}, families: map[shapeKey]*family{}, waiting: map[int]bool{}, pass: 1,
 		licenseRow: map[string]int{}, scratch: make([]uint64, (len(s.Nodes)+63)/64)}
 	for i := range s.Licenses {
 		e.licenseRow[s.Licenses[i].Name] = 1 + i
@@ -43,17 +79,28 @@ func newEngine(s *Snapshot) *engine {
 	}
 	e.survey()
 	e.describe(s)
-	at, exact := boundaries(s)
-	e.addSeries(s, at, exact)
-	e.first = e.holding(e.now)
-	for i := range s.Running {
-		c := e.claimOf(&s.Running[i])
-		e.occupy(&c, 1)
-		for _, h := range s.Running[i].Held {
-			e.nodes[h.Node].have(h.CPUs, s.Running[i].sharers() > 1, 1)
-		}
+	if how == asked {
+		e.sparse = true
+		e.addSeries(s, tidy(append(blockTimes(s), s.Now), s.Now), false, sparseRoom)
+	} else {
+		at, exact := boundaries(s, w, how == asQueue || promisesOne(&s.Options))
+		e.addSeries(s, at, exact, 0)
+		e.first = e.holding(e.now)
+	}
+	for _, r := range w.running {
+		e.run(r)
 	}
 	return e
+}
+
+// run books a running job.
+func (e *engine) run(r *Running) {
+	c := e.claimOf(r)
+	e.occupy(&c, 1)
+	for _, h := range r.Held {
+		e.tangled = e.tangled || r.sharers() <= 1 && e.nodes[h.Node].cores.Intersects(h.CPUs)
+		e.nodes[h.Node].have(h.CPUs, r.sharers() > 1, 1)
+	}
 }
 
 // survey finds out what the engine has to keep account of.
@@ -61,6 +108,7 @@ func (e *engine) survey() {
 	for i := range e.s.Nodes {
 		n := &e.s.Nodes[i]
 		e.threaded = e.threaded || n.ThreadsPerCore > 1
+		e.placed = e.placed || n.Place != 0
 		if len(n.Path) > 0 && e.paths == nil {
 			e.paths = make([][]string, len(e.s.Nodes))
 		}
@@ -68,13 +116,11 @@ func (e *engine) survey() {
 	for i := range e.paths {
 		e.paths[i] = e.s.Nodes[i].Path
 	}
-	for i := range e.s.Running {
-		r := &e.s.Running[i]
+	for _, r := range e.running {
 		e.owners = e.owners || r.UserExclusive
 		e.sharedBy(r.sharers())
 	}
-	for i := range e.s.Pending {
-		j := &e.s.Pending[i]
+	for _, j := range e.pending {
 		e.owners = e.owners || j.UserExclusive
 		e.sharedBy(j.sharers())
 	}
@@ -86,11 +132,14 @@ func (e *engine) sharedBy(n int) {
 	}
 }
 
+// overtime is when a running job that should have ended is expected to end.
+func (e *engine) overtime() int64 { return e.now + max(1, e.s.Overtime) }
+
 // claimOf is what the running job holds. One that should have ended is about
-// to: it still holds what it holds, for one second more.
+// to: it still holds what it holds, for some time more.
 func (e *engine) claimOf(r *Running) claim {
-	c := claim{start: e.now, end: max(r.End, e.now+1), licenses: r.Licenses, exclusive: r.Exclusive,
-		user: r.User, userExclusive: r.UserExclusive, share: r.sharers()}
+	c := claim{id: r.ID, of: r, start: e.now, end: max(r.End, e.overtime()), licenses: r.Licenses, exclusive: r.Exclusive,
+		user: r.User, userExclusive: r.UserExclusive, share: r.sharers(), reservation: r.Reservation}
 	c.nodes = make([]Assignment, len(r.Held))
 	for i, h := range r.Held {
 		n := &e.nodes[h.Node]
@@ -118,6 +167,9 @@ func (e *engine) assignments(n int) []Assignment {
 }
 
 // released forgets what was known to be impossible.
-func (e *engine) released(int64) {
+func (e *engine) released() {
 	e.pass++
+	for i := range e.may {
+		e.may[i] = unknown
+	}
 }

@@ -152,8 +152,10 @@ func (e *engine) choose(s *shape, j *Job, in interval, all []candidate) []Assign
 	switch {
 	case len(s.Parts) > 0:
 		chosen = s.pickParts(all)
+	case s.Segment > 0:
+		chosen = e.pickSegments(s, all)
 	case s.Contiguous:
-		chosen = s.pickContiguous(all)
+		chosen = e.pickContiguous(s, e.inPlaceOrder(all))
 	case e.paths != nil && s.fewest > 1:
 		chosen = e.pickNear(s, j, in, all)
 	default:
@@ -162,7 +164,7 @@ func (e *engine) choose(s *shape, j *Job, in interval, all []candidate) []Assign
 	if chosen == nil {
 		return nil
 	}
-	return e.assign(s, inNodeOrder(chosen))
+	return e.assign(s, e.inPlaceOrder(chosen))
 }
 
 // pick takes nodes: the required first, then by node number, and where that

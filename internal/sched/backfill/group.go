@@ -2,17 +2,12 @@ package backfill
 
 // decideGroup decides about all jobs of j's group at once, when the first of
 // them in the queue's order comes: they start together or not at all.
-func (p *planner) decideGroup(out []Decision, j *Job, order []int) []Decision {
+func (p *planner) decideGroup(out []Decision, j *Job) []Decision {
 	if p.groups[j.Group] {
 		return out
 	}
 	p.groups[j.Group] = true
-	var jobs []*Job
-	for _, i := range order {
-		if k := &p.s.Pending[i]; k.Group == j.Group {
-			jobs = append(jobs, k)
-		}
-	}
+	jobs := p.together(j.Group)
 	first := len(out)
 	for _, k := range jobs {
 		out = append(out, Decision{ID: k.ID, Duration: k.Duration, Reason: p.setAside(k)})
@@ -21,8 +16,23 @@ func (p *planner) decideGroup(out []Decision, j *Job, order []int) []Decision {
 	if p.startTogether(jobs, all) {
 		return out
 	}
-	p.waitTogether(jobs, all)
+	if p.waitTogether(jobs, all) {
+		p.later = append(p.later, later{jobs, first, nil})
+	}
 	return out
+}
+
+// together lists the jobs of a group in the queue's order.
+func (p *planner) together(group int64) []*Job {
+	if p.grouped == nil {
+		p.grouped = map[int64][]*Job{}
+		for _, j := range p.pending {
+			if j.Group != 0 {
+				p.grouped[j.Group] = append(p.grouped[j.Group], j)
+			}
+		}
+	}
+	return p.grouped[group]
 }
 
 // startTogether starts the jobs now if every one of them fits.
@@ -50,19 +60,17 @@ func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
 
 // unbook takes back what startNow gave.
 func (p *planner) unbook(j *Job, d *Decision) {
-	c := j.claim(d)
+	c := p.claim(j, d)
 	p.occupy(&c, -1)
-	for i := range d.Nodes {
-		p.nodes[d.Nodes[i].Node].have(d.Nodes[i].CPUs, j.sharers() > 1, -1)
-	}
+	p.unpin(d.Nodes, j.sharers() > 1)
 	for _, l := range j.Limits {
 		p.limits[l] += p.s.Limits[l].drawn(j, d.Nodes)
 	}
 }
 
 // waitTogether reserves the earliest instant at which all of the jobs fit, and
-// says why they wait.
-func (p *planner) waitTogether(jobs []*Job, all []Decision) {
+// says why they wait. later: their start is to be planned behind all others'.
+func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 	aside := ""
 	for i, j := range jobs {
 		if all[i].Reason == "" {
@@ -75,20 +83,25 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) {
 	}
 	if aside != "" { // the others wait for the one that is set aside
 		p.excuse(jobs, all)
-		return
+		return false
 	}
 	p.excuse(jobs, all)
 	p.stop = p.stop || p.s.Options.NoBackfill
-	if p.s.Options.PlanAll || p.reservations(jobs[0].Partition) > 0 {
-		p.given[jobs[0].Partition]++
+	if p.reservations(jobs[0].Partition) > 0 {
+		p.given[p.partitionAt(jobs[0].Partition)]++
 		p.reserveTogether(jobs, all)
+		return false
 	}
+	return p.s.Options.PlanAll
 }
 
 // excuse gives a reason to those that have none yet. Where the first of them in
 // its partition waits for resources the others do, as in Slurm: none of a group
 // is behind another.
 func (p *planner) excuse(jobs []*Job, all []Decision) {
+	if p.brief {
+		return
+	}
 	first := map[int]bool{}
 	for i, j := range jobs {
 		if all[i].Reason != "" {
@@ -140,7 +153,7 @@ func (p *planner) bookAt(jobs []*Job, all []Decision, at int64) (next int64, ok 
 		next, ok = d.Start, d.Nodes != nil
 		d.Start, d.Nodes, d.Choice = 0, nil, 0
 		for k := range i {
-			c := jobs[k].claim(&all[k])
+			c := p.claim(jobs[k], &all[k])
 			p.occupy(&c, -1)
 			all[k].Start, all[k].Nodes, all[k].Choice = 0, nil, 0
 		}

@@ -47,11 +47,12 @@ func (j *Job) pickParts(all []candidate) []candidate {
 	return only.pick(all)
 }
 
-// pickContiguous takes nodes whose numbers follow each other.
-func (j *Job) pickContiguous(all []candidate) []candidate {
+// pickContiguous takes nodes whose places follow each other; all is in their
+// order.
+func (e *engine) pickContiguous(j *shape, all []candidate) []candidate {
 	for from := 0; from < len(all); {
 		to := from + 1
-		for to < len(all) && all[to].node == all[to-1].node+1 {
+		for to < len(all) && e.placeOf(all[to].node) == e.placeOf(all[to-1].node)+1 {
 			to++
 		}
 		for first := from; first < to; first++ {
@@ -59,7 +60,7 @@ func (j *Job) pickContiguous(all []candidate) []candidate {
 				if j.MaxNodes > 0 && last-first > j.MaxNodes {
 					break
 				}
-				only := *j
+				only := j.Job
 				only.MinNodes, only.MaxNodes = last-first, last-first
 				if p := only.pick(all[first:last]); p != nil {
 					return p

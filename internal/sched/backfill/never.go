@@ -4,7 +4,7 @@ package backfill
 // they are: ReasonBadConfig, ReasonNodeConfig where only nodes that are down or
 // kept for others would do, or ReasonNone.
 func (s *Snapshot) Never(j *Job) string {
-	e := &engine{s: s, now: s.Now, shapes: map[shapeKey]*shape{}, families: map[shapeKey]*family{}, series: series{exact: true}}
+	e := &engine{s: s, work: workOf(s), now: s.Now, judged: 1, shapes: map[shapeKey]*shape{}, families: map[shapeKey]*family{}, series: series{exact: true}}
 	e.survey()
 	e.describe(s)
 	return e.never(j)
@@ -24,8 +24,8 @@ func (e *engine) never(j *Job) string {
 
 // neverOn is never for one set of nodes: two jobs of one shape get one answer.
 func (e *engine) neverOn(s *shape, j *Job) string {
-	if !s.judged {
-		s.judged = true
+	if s.judged != e.judged {
+		s.judged = e.judged
 		switch {
 		case e.possible(s, j, false, 0):
 			s.verdict = ReasonNone

@@ -6,17 +6,34 @@ import (
 )
 
 // byPriority orders pending jobs: highest priority first, then first come,
-// then lowest id. It sorts a list of indexes, so that Snapshot stays as it is.
-func byPriority(jobs []Job) []int {
-	order := make([]int, len(jobs))
-	for i := range order {
-		order[i] = i
+// then lowest id. Jobs of one ID, the parts of an array, keep their order. It
+// sorts a list of pointers, so that Snapshot stays as it is.
+func byPriority(jobs []Job) []*Job {
+	type key struct {
+		priority, submit, id int64
+		at                   int
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		x, y := &jobs[a], &jobs[b]
-		return cmp.Or(cmp.Compare(y.Priority, x.Priority), cmp.Compare(x.Submit, y.Submit), cmp.Compare(x.ID, y.ID))
+	keys := make([]key, len(jobs)) // what is compared lies side by side
+	for i := range jobs {
+		keys[i] = key{-jobs[i].Priority, jobs[i].Submit, jobs[i].ID, i}
+	}
+	slices.SortFunc(keys, func(a, b key) int {
+		if a.priority != b.priority {
+			return cmp.Compare(a.priority, b.priority)
+		}
+		return cmp.Or(cmp.Compare(a.submit, b.submit), cmp.Compare(a.id, b.id), cmp.Compare(a.at, b.at))
 	})
+	order := make([]*Job, len(jobs))
+	for i := range keys {
+		order[i] = &jobs[keys[i].at]
+	}
 	return order
+}
+
+// before orders the queue: highest priority first, then first come, then
+// lowest id.
+func before(a, b *Job) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID))
 }
 
 // requiredFirst moves the nodes the job names to the front. It reports false
@@ -47,5 +64,20 @@ func byCapacity(all []candidate, keep int) []candidate {
 func inNodeOrder(chosen []candidate) []candidate {
 	out := slices.Clone(chosen)
 	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(a.node, b.node) })
+	return out
+}
+
+// place of node i in the machine.
+func (e *engine) placeOf(i int) int {
+	if e.placed {
+		return e.nodes[i].Place
+	}
+	return i
+}
+
+// inPlaceOrder is inNodeOrder by the nodes' places.
+func (e *engine) inPlaceOrder(chosen []candidate) []candidate {
+	out := slices.Clone(chosen)
+	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(e.placeOf(a.node), e.placeOf(b.node)) })
 	return out
 }

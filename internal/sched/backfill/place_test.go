@@ -41,6 +41,16 @@ func checkPlan(t *testing.T, name string, s Snapshot, want ...string) {
 	}
 }
 
+// weighted are four nodes of four CPUs in the order of their weights.
+func weighted() []Node {
+	n := nodes(4, 4)
+	n = []Node{n[1], n[3], n[2], n[0]}
+	for i, place := range []int{1, 3, 2, 0} {
+		n[i].Place = place
+	}
+	return n
+}
+
 func TestPlacement(t *testing.T) {
 	paths := nodes(4, 4)
 	for i, p := range []string{"a.1", "a.2", "b.1", "b.1"} {
@@ -74,6 +84,15 @@ func TestPlacement(t *testing.T) {
 			[]string{"now n3:1/4", "at 100 n3:1/4 n4:1/4 (Resources)"}},
 		{"until it takes any", paths, []Job{{CPUsPerTask: 4, Required: []int{2}}, {MinNodes: 2, CPUsPerTask: 4, Switches: 1, SwitchesUntil: 40}},
 			[]string{"now n3:1/4", "at 40 n1:1/4 n2:1/4 (Resources)"}},
+		// Nodes of weights 1 1 5 10 in the order n2 n4 n3 n1, as Slurm 22.05.8 gave them.
+		{"one of weights", weighted(), []Job{{CPUsPerTask: 4}}, []string{"now n2:1/4"}},
+		{"two of weights", weighted(), []Job{{MinNodes: 2, CPUsPerTask: 4}}, []string{"now n2:1/4 n4:1/4"}},
+		{"three of weights", weighted(), []Job{{MinNodes: 3, CPUsPerTask: 4}}, []string{"now n2:1/4 n3:1/4 n4:1/4"}},
+		{"a range of weights", weighted(), []Job{{MinNodes: 1, MaxNodes: 3, Tasks: 3, Exclusive: true}}, []string{"now n2:1/4 n3:1/4 n4:1/4"}},
+		{"the heaviest by name", weighted(), []Job{{MinNodes: 2, CPUsPerTask: 4, Required: []int{3}}}, []string{"now n1:1/4 n2:1/4"}},
+		{"tasks over weights", weighted(), []Job{{Tasks: 6}}, []string{"now n2:4/4 n4:2/2"}},
+		{"neighbours whatever they weigh", weighted(), []Job{{MinNodes: 2, CPUsPerTask: 4, Contiguous: true}}, []string{"now n1:1/4 n2:1/4"}},
+		{"three neighbours", weighted(), []Job{{MinNodes: 3, CPUsPerTask: 4, Contiguous: true}}, []string{"now n1:1/4 n2:1/4 n3:1/4"}},
 		{"wide", nodes(4, 4), []Job{{Tasks: 6, Wide: true}}, []string{"now n1:2/2 n2:2/2 n3:1/1 n4:1/1"}},
 		{"narrow", nodes(4, 4), []Job{{MinNodes: 1, MaxNodes: 3, Tasks: 5, Narrow: true}}, []string{"now n1:4/4 n2:1/1"}},
 		{"more nodes than there are", nodes(4, 4), []Job{{MinNodes: 5}}, []string{"never (BadConstraints)"}},
@@ -102,6 +121,20 @@ func TestTimes(t *testing.T) {
 		{"a reservation", Snapshot{Nodes: nodes(2, 4), Blocks: []Block{{Name: "r", Start: 50, End: 300, Nodes: *set(0)}},
 			Pending: []Job{{Tasks: 4}, {Tasks: 4}, {Tasks: 4, Reservation: "r"}, {Tasks: 1, Duration: 50}, {Reservation: "x"}}},
 			[]string{"now n2:4/4", "at 100 n2:4/4 (Resources)", "at 50 n1:4/4 (Reservation)", "now n1:1/1", "never (ReqNodeNotAvail, May be reserved for other job)"}},
+		// As Slurm 22.05.8: a job starts in its reservation however long it asks
+		// for, and is gone when that ends; others may be planned from then on.
+		{"longer than its reservation", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{Name: "r", End: 60, Nodes: *set(0)}, {Name: "s", Start: 60, End: 90, Nodes: *set(0)}},
+			Pending: []Job{{Tasks: 4, Reservation: "r"}, {Tasks: 4, Reservation: "s"}, {Tasks: 4, Duration: 50}}},
+			[]string{"now n1:4/4", "at 60 n1:4/4 (Reservation)", "at 90 n1:4/4 (ReqNodeNotAvail, May be reserved for other job)"}},
+		{"kept licences", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"m", 5}}, Blocks: []Block{{Name: "r", Start: 0, End: 300, Licenses: []License{{"m", 4}}, Anywhere: true}},
+			Pending: []Job{{Licenses: []License{{"m", 2}}}, {Licenses: []License{{"m", 1}}}, {Licenses: []License{{"m", 3}}, Reservation: "r"}, {Licenses: []License{{"m", 2}}, Reservation: "r"}}},
+			[]string{"at 300 n1:1/1 (Licenses)", "now n1:1/1", "now n1:1/1", "at 100 n1:1/1 (Licenses)"}},
+		{"licences kept from tomorrow on", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"m", 5}}, Blocks: []Block{{Name: "r", Start: 50, End: 300, Licenses: []License{{"m", 4}}}},
+			Pending: []Job{{Licenses: []License{{"m", 2}}, Duration: 50}, {Licenses: []License{{"m", 2}}, Duration: 51}}},
+			[]string{"now n1:1/1", "at 300 n1:1/1 (Licenses)"}},
+		{"attracted", Snapshot{Nodes: nodes(3, 4), Blocks: []Block{{Name: "r", End: 300, Nodes: *set(1)}},
+			Pending: []Job{{Tasks: 4, Inside: []string{"r", ""}, Alternatives: []*NodeSet{nil}}, {Tasks: 4, MinNodes: 2, Inside: []string{"r", ""}, Alternatives: []*NodeSet{nil}}, {CPUsPerTask: 4}}},
+			[]string{"now n2:4/4", "now n1:3/3 n3:1/1", "at 100 n1:1/4 (Resources)"}},
 		{"an outage without end", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{End: Forever, Nodes: *set(0)}}, Pending: []Job{{}}}, []string{"never (ReqNodeNotAvail)"}},
 	} {
 		checkPlan(t, c.name, c.s, c.want...)

@@ -13,45 +13,100 @@ import "math"
 //
 // What a job is given is given for its whole time limit. CPU ids are chosen
 // when it starts: that so many are free then is what was planned.
-func (s *Snapshot) Plan() Plan {
-	p := newPlanner(s)
-	order := byPriority(s.Pending)
-	out := make([]Decision, 0, len(order))
-	for _, i := range order {
-		if j := &s.Pending[i]; j.Group != 0 {
-			out = p.decideGroup(out, j, order)
+func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workOf(s))} }
+
+// plan is Plan for what is not in s.
+func (s *Snapshot) plan(w work) []Decision {
+	how := asEnds
+	if promisesOne(&s.Options) && !s.Options.exactly {
+		how = asked
+	}
+	p := newPlanner(s, w, how)
+	out := make([]Decision, 0, len(w.pending))
+	for _, j := range w.pending {
+		if j.Group != 0 {
+			out = p.decideGroup(out, j)
 		} else {
 			out = p.decideCopies(out, j)
 		}
 	}
+	if len(p.later) > 0 {
+		p.widen(out)
+	}
 	for _, l := range p.later {
-		d := &out[l.at]
-		if p.reserve(l.job, d); d.Nodes == nil {
-			if why := p.never(l.job); why != "" {
-				d.Reason = why
-			}
+		p.expect(l, out)
+	}
+	return out
+}
+
+// widen has the planner divide the time until the last job's start, instead of
+// what it takes to decide about now.
+func (p *planner) widen(out []Decision) {
+	if !p.sparse {
+		return
+	}
+	jobs := make(map[int64]*Job)
+	for i := range out {
+		if out[i].Nodes != nil {
+			jobs[out[i].ID] = nil
 		}
 	}
-	return Plan{Decisions: out}
+	for _, j := range p.pending {
+		if _, given := jobs[j.ID]; given {
+			jobs[j.ID] = j
+		}
+	}
+	p.engine = newEngine(p.s, p.work, asEnds)
+	for i := range out {
+		if d := &out[i]; d.Nodes != nil {
+			p.book(jobs[d.ID], d)
+		}
+	}
+}
+
+// expect plans the start of jobs when all others' are.
+func (p *planner) expect(l later, out []Decision) {
+	if l.shape == nil {
+		p.reserveTogether(l.jobs, out[l.at:l.at+len(l.jobs)])
+		return
+	}
+	j, d := l.jobs[0], &out[l.at]
+	if l.shape.twin == nil {
+		l.shape.twin = p.shapeOf(j, 0)
+	}
+	p.last = found{j, 0, l.shape.twin}
+	if p.reserve(j, d); d.Nodes == nil {
+		if why := p.never(j); why != "" {
+			d.Reason = why
+		}
+	}
 }
 
 // planner is the state of one planning run.
 type planner struct {
 	*engine
-	given  map[int]int    // reservations given, by partition
+	given  []int          // reservations given, by the place of the partition
+	places map[int]int32  // of partitions
 	stop   bool           // nothing more may start (no backfill)
 	groups map[int64]bool // decided
 	later  []later
+
+	// brief: who starts now is all that matters. Reasons are not looked for.
+	brief bool
+
+	grouped map[int64][]*Job // by Job.Group; nil: not looked at yet
 }
 
-// later is a job to be planned when all others are, and its decision's place.
+// later are a job, or jobs of one group, to be planned when all others are, and
+// the place of their decisions.
 type later struct {
-	job *Job
-	at  int
+	jobs  []*Job
+	at    int
+	shape *shape // of the one job; nil: a group
 }
 
-func newPlanner(s *Snapshot) *planner {
-	return &planner{engine: newEngine(s), given: map[int]int{}, groups: map[int64]bool{}}
+func newPlanner(s *Snapshot, w work, how slotting) *planner {
+	return &planner{engine: newEngine(s, w, how), places: map[int]int32{}, groups: map[int64]bool{}}
 }
 
 // reservations says how many the partition's jobs may still have.
@@ -60,7 +115,18 @@ func (p *planner) reservations(partition int) int {
 	if most <= 0 {
 		return math.MaxInt
 	}
-	return most - p.given[partition]
+	return most - p.given[p.partitionAt(partition)]
+}
+
+// partitionAt is the place of a partition in given.
+func (p *planner) partitionAt(partition int) int32 {
+	at, known := p.places[partition]
+	if !known {
+		at = int32(len(p.given))
+		p.places[partition] = at
+		p.given = append(p.given, 0)
+	}
+	return at
 }
 
 // CopyReservations is how many copies of one job get reservations.
@@ -80,8 +146,8 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 			break
 		}
 	}
-	if n := len(out) - 1; p.s.Options.PlanAll && out[n].Nodes == nil && p.plannable(out[n].Reason) {
-		p.later = append(p.later, later{j, n})
+	if n := len(out) - 1; p.s.Options.PlanAll && !p.brief && out[n].Nodes == nil && p.plannable(out[n].Reason) {
+		p.later = append(p.later, later{[]*Job{j}, n, p.shapeOf(j, 0)})
 	}
 	return out
 }
@@ -129,13 +195,14 @@ func (p *planner) startNow(j *Job, d *Decision) (over string) {
 		s := p.shapeOf(j, n)
 		if d.Nodes = p.fitsNow(s, j, j.Duration); d.Nodes == nil && j.shortest() < j.Duration {
 			if d.Nodes = p.fitsNow(s, j, j.shortest()); d.Nodes != nil {
-				d.Duration = p.extend(j, d.Nodes)
+				d.Duration = p.extend(j, s.Reservation, d.Nodes)
 			}
 		}
 		if d.Nodes == nil {
 			continue
 		}
 		if over = p.exceeded(j, d.Nodes); over != "" {
+			p.unpin(d.Nodes, j.sharers() > 1)
 			d.Nodes, d.Duration = nil, j.Duration
 			continue
 		}
@@ -163,7 +230,7 @@ func (e *engine) fitsNow(s *shape, j *Job, duration int64) []Assignment {
 	if s.pass == e.pass && duration >= s.refused || e.v[e.first] < s.least {
 		return nil
 	}
-	in := e.interval(e.first, e.now, duration)
+	in := e.interval(s, e.first, e.now, duration)
 	if j.Deadline == 0 || in.end <= j.Deadline {
 		if nodes := e.place(s, j, in); nodes != nil && e.pin(j, nodes) {
 			return nodes
@@ -174,19 +241,20 @@ func (e *engine) fitsNow(s *shape, j *Job, duration int64) []Assignment {
 			s.pass, s.refused = e.pass, duration
 		}
 		s.refused = min(s.refused, duration)
+		e.may[s.number] = min(e.may[s.number], duration-1)
 	}
 	return nil
 }
 
 // extend is how long the job can have the nodes from now on, up to what it
 // asks for.
-func (e *engine) extend(j *Job, nodes []Assignment) int64 {
+func (e *engine) extend(j *Job, reservation string, nodes []Assignment) int64 {
 	lo, hi := j.shortest(), j.Duration
 	if j.Deadline > 0 {
 		hi = min(hi, j.Deadline-e.now)
 	}
 	at := e.since(e.now + lo)
-	for at < len(e.at) && e.at[at] < e.now+hi && e.holds(j, nodes, at) {
+	for at < len(e.at) && e.at[at] < e.now+hi && e.holds(j, reservation, nodes, at) {
 		at++
 	}
 	if at < len(e.at) {
@@ -196,13 +264,17 @@ func (e *engine) extend(j *Job, nodes []Assignment) int64 {
 }
 
 // holds tells whether the nodes have in slot at what the assignments say.
-func (e *engine) holds(j *Job, nodes []Assignment, at int) bool {
+func (e *engine) holds(j *Job, reservation string, nodes []Assignment, at int) bool {
 	in := interval{at, at + 1, e.at[at], e.slotEnd(at)}
 	for i := range nodes {
 		a := &nodes[i]
 		n := &e.nodes[a.Node]
-		if e.v[n.first*e.stride+at] < int32(a.Count) || e.v[(n.first+1)*e.stride+at] < small(a.Memory) ||
-			e.blocked(a.Node, j.Reservation, in.start, in.end) || e.owners && !e.welcome(n, j, in) {
+		cpus := int(e.v[n.first*e.stride+at])
+		if j.sharers() > 1 && e.shares {
+			cpus = e.sharedOffer(n, e.shareBy, in)
+		}
+		if cpus < a.Count || e.v[(n.first+1)*e.stride+at] < small(a.Memory) ||
+			e.blocked(a.Node, reservation, in.start, in.end) || e.owners && !e.welcome(n, j, in) {
 			return false
 		}
 		for _, g := range a.GRES {
@@ -211,14 +283,20 @@ func (e *engine) holds(j *Job, nodes []Assignment, at int) bool {
 			}
 		}
 	}
-	return e.licensed(j, in)
+	return e.licensed(j, reservation, in)
 }
 
 // wait reserves what a job that does not start now is to have, and says why it
 // waits.
 func (p *planner) wait(j *Job, d *Decision, over string) {
-	if over == "" && p.reservations(j.Partition) > 0 {
+	if over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 && (!p.brief || p.never(j) == "") {
 		p.reserve(j, d)
+	}
+	if p.brief {
+		if d.Nodes != nil {
+			p.given[p.partitionAt(j.Partition)]++
+		}
+		return
 	}
 	// What is to be planned later is found impossible then, if it is.
 	if d.Nodes == nil && (p.reservations(j.Partition) > 0 || !p.s.Options.PlanAll || over != "") {
@@ -232,7 +310,7 @@ func (p *planner) wait(j *Job, d *Decision, over string) {
 		p.stop = p.stop || p.s.Options.NoBackfill && d.Reason != ReasonBeginTime
 	}
 	if d.Nodes != nil {
-		p.given[j.Partition]++
+		p.given[p.partitionAt(j.Partition)]++
 	}
 }
 
@@ -262,12 +340,13 @@ func (p *planner) reserve(j *Job, d *Decision) {
 
 // book takes what the job was given out of what later jobs may have.
 func (e *engine) book(j *Job, d *Decision) {
-	c := j.claim(d)
+	c := e.claim(j, d)
 	e.occupy(&c, 1)
 }
 
 // claim of a job that was given what d says.
-func (j *Job) claim(d *Decision) claim {
-	return claim{start: d.Start, end: endOf(d.Start, d.Duration), nodes: d.Nodes, licenses: j.Licenses,
-		exclusive: j.Exclusive, user: j.User, userExclusive: j.UserExclusive, share: j.sharers()}
+func (e *engine) claim(j *Job, d *Decision) claim {
+	in := j.reservation(d.Choice)
+	return claim{id: j.ID, start: d.Start, end: min(endOf(d.Start, d.Duration), e.lasts(in, d.Start)), nodes: d.Nodes, licenses: j.Licenses,
+		exclusive: j.Exclusive, user: j.User, userExclusive: j.UserExclusive, share: j.sharers(), reservation: in}
 }

@@ -188,6 +188,20 @@ func TestAlternativesServeWhoeverIsFree(t *testing.T) {
 	}
 }
 
+// A job without a right to a reservation keeps nobody back, and has a start that
+// is expected behind those of the others.
+func TestNoReserve(t *testing.T) {
+	s := Snapshot{Now: 100, Nodes: nodes(1, 4), Options: DefaultOptions(), Running: []Running{{ID: 9, End: 200, Held: []Held{held(0, 0, 2)}}},
+		Pending: []Job{{ID: 1, Priority: 9, Duration: 60, Tasks: 4, NoReserve: true}, {ID: 2, Priority: 8, Duration: 500, Tasks: 2}}}
+	if d := s.Plan().Decisions; d[0].StartNow || d[0].Start != 600 || !d[1].StartNow {
+		t.Errorf("%+v", d)
+	}
+	s.Pending[0].NoReserve = false
+	if d := s.Plan().Decisions; d[0].Start != 200 || d[1].StartNow {
+		t.Errorf("with a reservation: %+v", d)
+	}
+}
+
 // Copies start as far as they fit; the rest shares its reservations with no
 // more decisions than are of use.
 func TestCopies(t *testing.T) {
@@ -235,5 +249,14 @@ func TestKeptForOthers(t *testing.T) {
 	s.Pending = []Job{{ID: 1, Priority: 9, Duration: 101, MinNodes: 1}, {ID: 2, Priority: 8, Duration: 100, MinNodes: 1}}
 	if d := s.Plan().Decisions; d[0].Reason != ReasonKept || d[0].Start != 500 || !d[1].StartNow {
 		t.Errorf("%+v", d)
+	}
+}
+
+// A group may be of one job when its start is expected.
+func TestGroupOfOneIsPlannedBehindTheOthers(t *testing.T) {
+	s := &Snapshot{Nodes: nodes(1, 4), Options: DefaultOptions(), Pending: []Job{
+		{ID: 1, Duration: 100, Priority: 3, Tasks: 4}, {ID: 2, Duration: 100, Priority: 2, Tasks: 4}, {ID: 3, Duration: 100, Priority: 1, Tasks: 4, Group: 7}}}
+	if d := s.Plan().Decisions; !d[0].StartNow || d[1].Start != 100 || d[2].Start < 200 {
+		t.Errorf("decisions %+v", d)
 	}
 }

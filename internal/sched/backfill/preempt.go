@@ -1,68 +1,115 @@
 package backfill
 
+import (
+	"maps"
+	"slices"
+)
+
 // Preempt chooses whom to end so that j can start at Now: running jobs out of
 // candidates, which come in the order in which they are to go. nil: even
 // without all of them it could not, or it needs nobody to go. The fewest of the
 // order that will do are taken, and of them those that turn out not to be
 // needed stay.
 func (s *Snapshot) Preempt(j *Job, candidates []int64) []int64 {
-	if len(candidates) == 0 || s.fitsWithout(j, nil) {
+	if len(candidates) == 0 {
 		return nil
 	}
-	gone := func(n int) map[int64]bool {
-		m := make(map[int64]bool, n)
-		for _, id := range candidates[:n] {
-			m[id] = true
-		}
-		return m
-	}
-	if !s.fitsWithout(j, gone(len(candidates))) {
+	t := s.try(j)
+	if t.fits(nil) || !t.fits(candidates) {
 		return nil
 	}
 	few, enough := 0, len(candidates) // few are too few
 	for few+1 < enough {
-		if mid := (few + enough) / 2; s.fitsWithout(j, gone(mid)) {
+		if mid := (few + enough) / 2; t.fits(candidates[:mid]) {
 			enough = mid
 		} else {
 			few = mid
 		}
 	}
-	victims := gone(enough)
+	victims := slices.Clone(candidates[:enough])
 	// The most important is spared first.
 	for i := enough - 1; i >= max(0, enough-mostSpared); i-- {
-		delete(victims, candidates[i])
-		if !s.fitsWithout(j, victims) {
-			victims[candidates[i]] = true
+		if fewer := slices.Delete(slices.Clone(victims), i, i+1); t.fits(fewer) {
+			victims = fewer
 		}
 	}
-	out := make([]int64, 0, len(victims))
-	for _, id := range candidates[:enough] {
-		if victims[id] {
-			out = append(out, id)
-		}
+	if len(victims) == 0 {
+		return nil
 	}
-	return out
+	return victims
 }
 
 // mostSpared bounds how many victims are looked at once more.
 const mostSpared = 64
 
-// fitsWithout tells whether j would start now if these running jobs were gone.
-func (s *Snapshot) fitsWithout(j *Job, gone map[int64]bool) bool {
-	one := *s
-	one.Running = make([]Running, 0, len(s.Running))
+// trial answers whether a job would start now, if it were the only one that
+// waits and some running jobs were gone.
+type trial struct {
+	s     *Snapshot
+	j     Job
+	queue *Queue // nil where the options are not for one
+	runs  map[int64]*Running
+	gone  map[int64]bool // not in queue
+}
+
+func (s *Snapshot) try(j *Job) *trial {
+	t := &trial{s: s, j: *j, runs: make(map[int64]*Running, len(s.Running)), gone: map[int64]bool{}}
+	t.j.Copies = 0
+	if !Queueable(s.Options) {
+		return t
+	}
 	for i := range s.Running {
-		if !gone[s.Running[i].ID] {
-			one.Running = append(one.Running, s.Running[i])
+		t.runs[s.Running[i].ID] = &s.Running[i]
+	}
+	one := *s
+	one.Pending = []Job{t.j}
+	t.queue = NewQueue(&one)
+	return t
+}
+
+// fits tells it for these. One question costs what it differs by from the last.
+func (t *trial) fits(gone []int64) bool {
+	if t.queue == nil {
+		return t.plan(gone)
+	}
+	without := make(map[int64]bool, len(gone))
+	for _, id := range gone {
+		if without[id] = true; !t.gone[id] {
+			t.queue.End(id)
 		}
 	}
-	alone := *j
-	alone.Copies = 0
-	one.Pending = []Job{alone}
-	for _, d := range one.Plan().Decisions {
-		if d.StartNow {
-			return true
+	for id := range t.gone {
+		if r := t.runs[id]; r != nil && !without[id] {
+			t.queue.Run(r)
 		}
 	}
-	return false
+	t.gone = without
+	return len(t.queue.Decide(t.s.Now)) > 0
+}
+
+// plan asks a plan of everything instead.
+func (t *trial) plan(gone []int64) bool {
+	one := *t.s
+	one.Running = make([]Running, 0, len(t.s.Running))
+	for i := range t.s.Running {
+		if !slices.Contains(gone, t.s.Running[i].ID) {
+			one.Running = append(one.Running, t.s.Running[i])
+		}
+	}
+	one.Pending = []Job{t.j}
+	return slices.ContainsFunc(one.Plan().Decisions, func(d Decision) bool { return d.StartNow })
+}
+
+// Preempt is Snapshot.Preempt at now for a waiting job of the queue, beside whom
+// others have just started; nil as well for one that may not start.
+func (q *Queue) Preempt(now, id int64, candidates []int64, started []Running) []int64 {
+	if w := q.waits[id]; len(w) == 0 || w[0].Blocked != "" || w[0].Begin > now {
+		return nil
+	}
+	s := q.base
+	s.Now, s.Running = now, slices.Clone(started)
+	for _, id := range slices.Sorted(maps.Keys(q.running)) {
+		s.Running = append(s.Running, *q.running[id])
+	}
+	return s.Preempt(q.waits[id][0], candidates)
 }

@@ -46,7 +46,7 @@ func TestPreempt(t *testing.T) {
 // without any one of them gone it would not.
 func TestPreemptTakesNoMoreThanItNeeds(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		s := &Snapshot{Now: 1}
+		s := &Snapshot{Now: 1, Options: rapid.SampledFrom([]Options{{}, DefaultOptions()}).Draw(r, "options")}
 		id := int64(0)
 		var candidates []int64
 		for n := range rapid.IntRange(1, 4).Draw(r, "nodes") {
@@ -65,25 +65,21 @@ func TestPreemptTakesNoMoreThanItNeeds(t *testing.T) {
 		}
 		j := &Job{ID: 99, MinNodes: rapid.IntRange(1, 3).Draw(r, "min"), MinCPUs: rapid.IntRange(1, 4).Draw(r, "each"), Duration: 10}
 		victims := s.Preempt(j, candidates)
-		gone := map[int64]bool{}
 		for _, v := range victims {
 			if !slices.Contains(candidates, v) {
 				t.Fatalf("%d is no candidate", v)
 			}
-			gone[v] = true
 		}
 		if victims == nil {
 			return
 		}
-		if !s.fitsWithout(j, gone) {
+		if !s.try(j).plan(victims) {
 			t.Fatalf("it does not fit without %v", victims)
 		}
-		for _, v := range victims {
-			delete(gone, v)
-			if s.fitsWithout(j, gone) {
+		for i, v := range victims {
+			if s.try(j).plan(slices.Delete(slices.Clone(victims), i, i+1)) {
 				t.Fatalf("%d of %v goes for nothing", v, victims)
 			}
-			gone[v] = true
 		}
 	})
 }

@@ -30,7 +30,8 @@ func (e *engine) awaits(j *Job) bool {
 	return false
 }
 
-// shortOfLicenses tells whether running jobs hold the licences it wants.
+// shortOfLicenses tells whether others hold the licences it wants, or will
+// before it has ended.
 func (e *engine) shortOfLicenses(j *Job) bool {
-	return len(j.Licenses) > 0 && !e.licensed(j, interval{from: e.first, to: e.first + 1})
+	return len(j.Licenses) > 0 && !e.licensed(j, j.Reservation, e.interval(e.shapeOf(j, 0), e.first, e.now, j.shortest()))
 }

@@ -53,7 +53,7 @@ type runner struct {
 // NewScheduler begins with what s says. The jobs of s.Pending are submitted in
 // their order; Snapshot itself is not changed, and must not be.
 func NewScheduler(s *Snapshot) *Scheduler {
-	q := &Scheduler{e: newEngine(s), options: s.Options, byID: map[int64]*waiter{}, running: map[int64]*runner{}, buckets: map[*shape]*bucket{}, foldAt: 128}
+	q := &Scheduler{e: newEngine(s, workOf(s), asQueue), options: s.Options, byID: map[int64]*waiter{}, running: map[int64]*runner{}, buckets: map[*shape]*bucket{}, foldAt: 128}
 	for i := range s.Running {
 		r := &s.Running[i]
 		run := &runner{claim: q.e.claimOf(r), share: r.sharers() > 1}
@@ -104,18 +104,12 @@ func (q *Scheduler) Submit(j *Job) {
 	}
 }
 
-// before orders the queue: highest priority first, then first come, then
-// lowest id.
-func before(a, b *Job) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID))
-}
-
 // withdraw takes a reservation back.
 func (q *Scheduler) withdraw(w *waiter) {
 	if w.told.Nodes == nil {
 		return
 	}
-	c := w.job.claim(&w.told)
+	c := q.e.claim(w.job, &w.told)
 	q.e.occupy(&c, -1)
 	q.freed = max(q.freed, c.end)
 	w.told = Decision{ID: w.job.ID, Duration: w.job.Duration}
@@ -204,7 +198,7 @@ func (q *Scheduler) start(w *waiter) bool {
 		return false
 	}
 	d := Decision{ID: j.ID, StartNow: true, Start: e.now, Duration: j.Duration, Nodes: nodes}
-	r := &runner{claim: j.claim(&d), share: j.sharers() > 1}
+	r := &runner{claim: e.claim(j, &d), share: j.sharers() > 1}
 	e.occupy(&r.claim, 1)
 	q.running[j.ID] = r
 	heap.Push(&q.ends, deadline{r.claim.end, j.ID})
@@ -320,7 +314,7 @@ func (q *Scheduler) improve(w *waiter) bool {
 	case old.Start > e.now && !q.mayImprove(w):
 		return false
 	}
-	c := j.claim(&old)
+	c := q.e.claim(j, &old)
 	e.occupy(&c, -1)
 	w.told.Nodes = nil
 	if q.start(w) || q.reserve(w, max(old.Start, e.now+1)-1) {

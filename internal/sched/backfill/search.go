@@ -1,6 +1,10 @@
 package backfill
 
-import "math/bits"
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
 
 // candidate is one node that could serve a job in some interval.
 type candidate struct {
@@ -23,9 +27,9 @@ type interval struct {
 	start, end int64
 }
 
-// interval of a job that starts at start, in slot from.
-func (e *engine) interval(from int, start, duration int64) interval {
-	end := endOf(start, duration)
+// interval of a job of the shape that starts at start, in slot from.
+func (e *engine) interval(s *shape, from int, start, duration int64) interval {
+	end := min(endOf(start, duration), e.lasts(s.Reservation, start))
 	return interval{from, e.since(end), start, end}
 }
 
@@ -38,7 +42,7 @@ func endOf(start, duration int64) int64 {
 
 // place gives the job nodes for the interval, or nil.
 func (e *engine) place(s *shape, j *Job, in interval) []Assignment {
-	if lastBelow(e.row(0), in.from, in.to, s.least) >= 0 || !e.licensed(j, in) {
+	if lastBelow(e.row(0), in.from, in.to, s.least) >= 0 || !e.licensed(j, s.Reservation, in) {
 		return nil
 	}
 	if s.class == nil {
@@ -70,6 +74,9 @@ func (e *engine) takeFirst(s *shape) []Assignment {
 			out[i] = Assignment{Node: node, Tasks: tasks, Count: cpus, Memory: s.memoryFor(n, cpus)}
 			i++
 		}
+	}
+	if e.placed {
+		slices.SortFunc(out, func(a, b Assignment) int { return cmp.Compare(e.placeOf(a.Node), e.placeOf(b.Node)) })
 	}
 	return out
 }
@@ -120,7 +127,7 @@ func (e *engine) scan(s *shape, j *Job, in interval) []candidate {
 
 // stopsEarly tells whether the first nodes that do are taken.
 func (e *engine) stopsEarly(s *shape) bool {
-	return len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 && (e.paths == nil || s.fewest == 1)
+	return len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 && s.Segment == 0 && (e.paths == nil || s.fewest == 1)
 }
 
 // consider adds node i to the candidates if it serves the job.
@@ -182,11 +189,12 @@ func (e *engine) welcome(n *nodeState, j *Job, in interval) bool {
 	return true
 }
 
-// licensed tells whether the licences are there throughout the interval.
-func (e *engine) licensed(j *Job, in interval) bool {
+// licensed tells whether the licences are there throughout the interval, for
+// jobs of the reservation.
+func (e *engine) licensed(j *Job, reservation string, in interval) bool {
 	for _, l := range j.Licenses {
 		r, ok := e.licenseRow[l.Name]
-		if !ok || int64(e.least(r, in.from, in.to)) < l.Total {
+		if !ok || int64(e.least(r, in.from, in.to)) < l.Total || !e.unkept(l, r, reservation, in) {
 			return false
 		}
 	}
@@ -202,12 +210,25 @@ func (e *engine) earliest(s *shape, j *Job, from, until int64) (at int64, nodes 
 	if s.Switches > 0 && j.SwitchesUntil > from {
 		e.cut(j.SwitchesUntil)
 	}
+	if e.sparse {
+		if at, nodes, ok = e.soonest(s, j, from, until); ok && learns {
+			e.learn(s, j.Duration, at)
+		}
+		return at, nodes, ok
+	}
 	slot := e.first
 	if from > e.now {
 		slot = e.cut(from)
 	}
 	for slot < len(e.at) {
-		in := e.interval(slot, max(e.at[slot], from), j.Duration)
+		if opens := e.opens(s.Reservation, max(e.at[slot], from)); opens > max(e.at[slot], from) {
+			if opens == Forever {
+				break
+			}
+			from, slot = opens, e.cut(opens)
+			continue
+		}
+		in := e.interval(s, slot, max(e.at[slot], from), j.Duration)
 		if in.start > until || j.Deadline > 0 && in.end > j.Deadline {
 			break
 		}
@@ -238,7 +259,7 @@ func (e *engine) obstacle(s *shape, j *Job, in interval) int {
 			last = max(last, lastBelow(e.row(r), in.from, in.to, small(l.Total)))
 		}
 	}
-	if len(e.nodes) == 1 && s.class == nil {
+	if len(e.nodes) == 1 && s.class == nil && s.sharers() <= 1 {
 		last = max(last, lastBelow(e.row(e.nodes[0].first), in.from, in.to, s.leastCPUs()))
 	}
 	return last

@@ -17,8 +17,8 @@ type series struct {
 	v      []int32
 }
 
-func newSeries(at []int64, rows int, exact bool) series {
-	s := series{at: at, exact: exact, rows: rows, stride: len(at)}
+func newSeries(at []int64, rows int, exact bool, room int) series {
+	s := series{at: at, exact: exact, rows: rows, stride: len(at) + room}
 	if exact {
 		s.stride += 16 + len(at)/4
 	}
@@ -61,9 +61,15 @@ func (s *series) since(t int64) int {
 // cut is since, after an exact series got a boundary at t.
 func (s *series) cut(t int64) int {
 	i := s.since(t)
-	if !s.exact || t == Forever || i < len(s.at) && s.at[i] == t || i == 0 {
-		return i
+	if s.exact && t != Forever && i > 0 && (i == len(s.at) || s.at[i] != t) {
+		s.insert(i, t)
 	}
+	return i
+}
+
+// insert makes a boundary at t, which is to be the ith; what there is in the
+// slot before it there is in the new one.
+func (s *series) insert(i int, t int64) {
 	if len(s.at) == s.stride {
 		s.grow()
 	}
@@ -74,7 +80,6 @@ func (s *series) cut(t int64) int {
 		copy(row[i+1:], row[i:n])
 		row[i] = row[i-1]
 	}
-	return i
 }
 
 func (s *series) grow() {

@@ -11,7 +11,8 @@ type shapeKey struct {
 	memPerNode, memPerCPU                             int64
 	sockets, cores, threads, perSocket, perCore       int16
 	share                                             int16
-	switches                                          int32
+	switches, segment                                 int32
+	segments                                          Segments
 	exact, overcommit, allMemory, exclusive           bool
 	oneThread, contiguous, wide, narrow               bool
 	spread                                            Spread
@@ -31,10 +32,13 @@ type shape struct {
 	simple  bool // any fewest nodes of the class will do
 	gres    []GRES
 	verdict string // what never said
-	judged  bool
+	twin    *shape // the same in the engine that plans all jobs
+	judged  int    // when that was, as engine.judged counts
 	// goodFor is a duration for which nothing keeps the shape from running now,
 	// notFor one for which something does (0: none is known).
 	goodFor, notFor int64
+
+	number int32 // place in engine.may
 
 	// refused is the shortest duration that cannot start now, in pass.
 	refused int64
@@ -62,11 +66,12 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 	if choice > 0 {
 		eligible = j.Alternatives[choice-1]
 	}
-	k := shapeKey{eligible: eligible, reservation: j.Reservation,
+	k := shapeKey{eligible: eligible, reservation: j.reservation(choice),
 		minNodes: int32(j.MinNodes), maxNodes: int32(j.MaxNodes), tasks: int32(j.Tasks), perNode: int32(j.TasksPerNode),
 		cpus: int32(j.CPUsPerTask), minCPUs: int32(j.MinCPUs), memPerNode: j.MemPerNode, memPerCPU: j.MemPerCPU,
 		sockets: int16(j.SocketsPerNode), cores: int16(j.CoresPerSocket), threads: int16(j.ThreadsPerCore),
 		perSocket: int16(j.TasksPerSocket), perCore: int16(j.TasksPerCore), share: int16(j.sharers()), switches: int32(j.Switches),
+		segment: int32(j.Segment), segments: j.Segments,
 		exact: j.ExactPerNode, overcommit: j.Overcommit, allMemory: j.AllMemory, exclusive: j.Exclusive,
 		oneThread: j.OneThread, contiguous: j.Contiguous, wide: j.Wide, narrow: j.Narrow, spread: j.Sockets, userExclusive: j.UserExclusive}
 	if e.owners {
@@ -80,6 +85,7 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 	}
 	s := &shape{Job: *j}
 	s.Eligible, s.Alternatives = eligible, nil
+	s.Reservation, s.Inside = k.reservation, nil
 	s.fewest, s.least = s.fewestNodes(), s.leastCPUs()*int32(s.fewestNodes())
 	if s.Tasks > 0 && !s.Overcommit {
 		s.least = max(s.least, int32(s.Tasks*s.perTask()))
@@ -88,13 +94,15 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 		s.least = 0
 	}
 	e.classify(s, k)
+	s.number = int32(len(e.may))
+	e.may = append(e.may, unknown)
 	e.shapes[k] = s
 	return s
 }
 
 // classify gives the shape its class, if the engine has classes.
 func (e *engine) classify(s *shape, k shapeKey) {
-	plain := len(s.Required)+len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 &&
+	plain := len(s.Required)+len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 && s.Segment == 0 &&
 		s.MaxNodes <= s.fewest && (e.paths == nil || s.fewest == 1)
 	each := 1
 	if s.ExactPerNode {
@@ -137,7 +145,7 @@ func (e *engine) classFor(nd need, gres []GRES) (c *class, same bool) {
 				return c, nd == full
 			}
 		}
-		if len(e.classes) < mostClasses*(less+1)/2 || less == 3 {
+		if len(e.classes) < e.mostClasses()*(less+1)/2 || less == 3 {
 			break
 		}
 		switch less {

@@ -19,44 +19,84 @@ const (
 	longest    = int64(10 * 365 * 86400)
 )
 
-// boundaries chooses the slots for a snapshot, and whether they are exact.
-func boundaries(s *Snapshot) ([]int64, bool) {
-	if s.Options.slots != nil {
-		return *s.Options.slots, false
-	}
+// boundaries chooses the slots for a snapshot, and whether they are exact. Those
+// that are not are by the length of the queue, or do not depend on it.
+func boundaries(s *Snapshot, w work, byQueue bool) ([]int64, bool) {
 	at := []int64{s.Now}
-	var fixed []int64
-	for i := range s.Blocks {
-		fixed = append(fixed, s.Blocks[i].Start, s.Blocks[i].End)
+	fixed := blockTimes(s)
+	for _, r := range w.running {
+		at = append(at, max(r.End, s.Now+max(1, s.Overtime)))
 	}
-	for i := range s.Running {
-		at = append(at, max(s.Running[i].End, s.Now+1))
-	}
-	reserved := len(s.Pending)
+	reserved := len(w.pending)
 	if s.Options.Reservations > 0 && !s.Options.PlanAll {
 		reserved = min(reserved, s.Options.Reservations)
 	}
 	if !s.Options.coarse && (len(at)+2*reserved)*(len(s.Nodes)+1) <= exactCells {
-		for i := range s.Pending {
-			fixed = append(fixed, s.Pending[i].Begin)
+		for _, j := range w.pending {
+			fixed = append(fixed, j.Begin)
 		}
 		return tidy(append(at, fixed...), s.Now), true
 	}
-	at = at[:1]
-	even := powerAbove(horizon(s) / evenSlots)
-	fine := max(1, even/fineParts)
-	until := s.Now
-	grow := func(slots int, width int64) {
-		for until += int64(slots) * width; at[len(at)-1] < until; {
-			at = append(at, (at[len(at)-1]/width+1)*width)
-		}
+	fixed = fixed[:min(len(fixed), 64)]
+	if !byQueue {
+		return tidy(append(octaves(s.Now), fixed...), s.Now), false
 	}
-	grow(fineSlots, fine)
-	grow(evenSlots, even)
-	for width := 2 * even; until-s.Now < longest; width *= 2 {
-		grow(farSlots, width)
+	g := slotted{at: at[:1], until: s.Now}
+	even := powerAbove(horizon(s, w) / evenSlots)
+	g.grow(fineSlots, max(1, even/fineParts))
+	g.grow(evenSlots, even)
+	for width := 2 * even; g.until-s.Now < longest; width *= 2 {
+		g.grow(farSlots, width)
 	}
-	return tidy(append(at, fixed[:min(len(fixed), 64)]...), s.Now), false
+	return tidy(append(g.at, fixed...), s.Now), false
+}
+
+// promisesOne tells whether only few jobs of each partition have a start that
+// is kept. Who has one is decided on a sparse series.
+func promisesOne(o *Options) bool { return o.Reservations > 0 && o.Reservations <= mostSparse }
+
+// octaves are slots that do not depend on the queue, so that what comes behind
+// others does not change what these were promised: the farther away, the wider.
+func octaves(now int64) []int64 {
+	g := slotted{at: []int64{now}, until: now}
+	g.grow(fineSlots, octaveLeast/2)
+	width := octaveLeast
+	for ; width <= octaveMost; width *= 2 {
+		g.grow(octaveSlots, width)
+	}
+	for ; g.until-now < longest; width *= 2 {
+		g.grow(farSlots, width)
+	}
+	return g.at
+}
+
+// Slots of octaves: so many of each width between these, and few of wider ones.
+const (
+	octaveSlots = 20
+	octaveLeast = int64(8)
+	octaveMost  = int64(1 << 16)
+)
+
+// slotted is a list of slots in the making.
+type slotted struct {
+	at    []int64
+	until int64
+}
+
+// grow adds slots of the width, whose boundaries are multiples of it.
+func (g *slotted) grow(slots int, width int64) {
+	for g.until += int64(slots) * width; g.at[len(g.at)-1] < g.until; {
+		g.at = append(g.at, (g.at[len(g.at)-1]/width+1)*width)
+	}
+}
+
+// blockTimes are when blocks begin and end.
+func blockTimes(s *Snapshot) []int64 {
+	var out []int64
+	for i := range s.Blocks {
+		out = append(out, s.Blocks[i].Start, s.Blocks[i].End)
+	}
+	return out
 }
 
 // powerAbove is the least power of two that is larger than n.
@@ -77,7 +117,7 @@ func tidy(at []int64, now int64) []int64 {
 
 // horizon estimates how long the queue will last, in seconds. It becomes no
 // longer by jobs starting or ending.
-func horizon(s *Snapshot) int64 {
+func horizon(s *Snapshot, w work) int64 {
 	cpus, work := 1.0, 0.0
 	for i := range s.Nodes {
 		cpus += float64(s.Nodes[i].CPUs)
@@ -87,14 +127,13 @@ func horizon(s *Snapshot) int64 {
 			work += float64(cpus) * float64(duration) * float64(times)
 		}
 	}
-	for i := range s.Running {
-		r := &s.Running[i]
+	for _, r := range w.running {
 		for k := range r.Held {
-			add(r.Held[k].CPUs.Len(), r.End-s.Now, 1)
+			add(r.Held[k].CPUs.Len(), max(r.End-s.Now, 0), 1)
 		}
 	}
-	for i := range s.Pending {
-		if j := &s.Pending[i]; j.Blocked == "" {
+	for _, j := range w.pending {
+		if j.Blocked == "" {
 			add(max(j.Tasks*j.perTask(), int(j.leastCPUs())*j.fewestNodes()), j.Duration, max(1, min(j.Copies, CopyReservations)))
 		}
 	}

@@ -76,17 +76,25 @@ func (e *engine) describe(s *Snapshot) {
 }
 
 // addSeries lays the rows out and fills them with what is free when nothing
-// runs.
-func (e *engine) addSeries(s *Snapshot, at []int64, exact bool) {
+// runs. room is for so many more slots.
+func (e *engine) addSeries(s *Snapshot, at []int64, exact bool, room int) {
 	rows := 1 + len(s.Licenses) // of CPUs in all, and of licences
+	e.kept = e.kept[:0]
+	for b := range s.Blocks {
+		for _, l := range s.Blocks[b].Licenses {
+			e.kept = append(e.kept, kept{row: rows, block: b, license: l})
+			rows++
+		}
+	}
 	for i := range e.nodes {
 		e.nodes[i].first = rows
 		rows += e.rowsOf(&e.nodes[i])
 	}
-	e.series = newSeries(at, rows, exact)
+	e.series = newSeries(at, rows, exact, room)
 	for i, l := range s.Licenses {
 		e.add(1+i, 0, len(at), small(l.Total))
 	}
+	e.keep()
 	total := int32(0)
 	for i := range e.nodes {
 		n := &e.nodes[i]
@@ -112,6 +120,8 @@ func fill(row []int32, v int32) {
 
 // claim is what one job takes, from start until end.
 type claim struct {
+	id            int64
+	of            *Running // nil: it was given in the plan
 	start, end    int64
 	nodes         []Assignment
 	licenses      []License
@@ -119,18 +129,29 @@ type claim struct {
 	user          int64
 	userExclusive bool
 	share         int
+	reservation   string
 }
 
 // occupy books the claim; sign -1 takes it back.
 func (e *engine) occupy(c *claim, sign int32) {
 	from := e.first
 	if c.start > e.now {
-		from = e.cut(c.start)
+		if from = e.cut(c.start); from == len(e.at) || e.at[from] > c.start {
+			from-- // it was not planned on these slots
+		}
 	}
-	to := e.cut(c.end)
+	to := e.cutEnd(c, sign)
 	if from >= to {
 		return
 	}
+	e.apply(c, from, to, sign)
+	if sign < 0 {
+		e.released()
+	}
+}
+
+// apply is occupy for the slots from..to-1.
+func (e *engine) apply(c *claim, from, to int, sign int32) {
 	total := int32(0)
 	for i := range c.nodes {
 		a := &c.nodes[i]
@@ -150,7 +171,7 @@ func (e *engine) occupy(c *claim, sign int32) {
 		for _, g := range a.GRES {
 			e.occupyGRES(n, from, to, g, sign)
 		}
-		if e.owners {
+		if e.owners && !e.sparse && !e.probing {
 			e.own(n, from, to, c, sign)
 		}
 		e.changed(a.Node, from, to, taken{cpus, sign * small(a.Memory), c.share <= 1 || !e.shares})
@@ -162,9 +183,10 @@ func (e *engine) occupy(c *claim, sign int32) {
 		if r, ok := e.licenseRow[l.Name]; ok {
 			e.add(r, from, to, -sign*small(l.Total))
 		}
+		e.drawKept(c.reservation, l, from, to, sign)
 	}
-	if sign < 0 {
-		e.released(c.start)
+	if e.owners && e.sparse {
+		e.reown(from, to)
 	}
 }
 

@@ -23,8 +23,11 @@ type Snapshot struct {
 	Blocks   []Block
 	Licenses []License
 	// Limits are what jobs may together still start (Job.Limits).
-	Limits  []Limit
-	Options Options
+	Limits []Limit
+	// Overtime is how long a running job that should have ended is expected to
+	// stay yet, counted from Now; less than 1: 1.
+	Overtime int64
+	Options  Options
 }
 
 // Block takes nodes away for a time from every job that does not name it.
@@ -35,6 +38,11 @@ type Block struct {
 	Nodes      NodeSet
 	// Flex lets the block's own jobs use other nodes and times as well.
 	Flex bool
+	// Anywhere: the block's own jobs use any nodes while it lasts.
+	Anywhere bool
+	// Licenses are kept from jobs that do not name the block, less what those
+	// that do hold of them.
+	Licenses []License
 }
 
 // License is a cluster-wide countable thing. Running jobs hold some of Total.
@@ -87,8 +95,8 @@ type Options struct {
 	// For tests: slots of a fixed width, however few nodes; searches that know
 	// nothing of each other.
 	coarse, forgetful bool
-	// slots, for tests, are these, whatever the queue would need.
-	slots *[]int64
+	// exactly, for tests, has everything decided on slots that are exact.
+	exactly bool
 }
 
 // DefaultOptions are the policy that the scheduler has unless told otherwise.
@@ -99,6 +107,10 @@ func DefaultOptions() Options { return Options{Reservations: 1, PlanAll: true} }
 // Node is one node of the pool. Its number is its place in Snapshot.Nodes.
 type Node struct {
 	Name string
+	// Place of the node in the machine, which decides who is whose neighbour and
+	// in which order a job's tasks are laid out. Numbers decide which nodes are
+	// taken first. All 0: the numbers are the places.
+	Place int
 	// CPUs the node has, numbered from 0; consecutive runs of ThreadsPerCore
 	// ids are one core. 0 ThreadsPerCore means 1.
 	CPUs           int
@@ -129,8 +141,10 @@ type GRES struct {
 
 // Running is a job that holds resources, completing ones included.
 type Running struct {
-	ID   int64
-	End  int64 // when it will have ended at the latest; Forever: unknown
+	ID int64
+	// End is when it will have ended at the latest, or should have (see
+	// Snapshot.Overtime); Forever: unknown.
+	End  int64
 	Held []Held
 	// Exclusive: nothing else may run on its nodes.
 	Exclusive bool
@@ -140,6 +154,8 @@ type Running struct {
 	Share         int
 	// Licenses held, by name.
 	Licenses []License
+	// Reservation it runs in.
+	Reservation string
 }
 
 // Held is what one job holds on one node.
@@ -172,10 +188,16 @@ type Job struct {
 	// for it (--time-min); 0: Duration. Deadline is when it must have ended.
 	MinDuration int64
 	Deadline    int64
-	// Reservation is the Block whose nodes and time it uses.
+	// NoReserve: the job gets no reservation that others must respect.
+	NoReserve bool
+	// Reservation is the Block whose nodes it uses. The job starts while that
+	// lasts, and holds nothing beyond its end (slurm.conf(5), ResvOverRun).
 	Reservation string
-	Licenses    []License
-	Limits      []int // places in Snapshot.Limits
+	// Inside, where not nil, says for each choice of nodes which Block it is
+	// about, instead of Reservation: blocks that attract jobs.
+	Inside   []string
+	Licenses []License
+	Limits   []int // places in Snapshot.Limits
 	// Bill is what the job draws on limits of QuantityBilling when it gets these
 	// nodes, and at least when nodes is nil. A nil Bill counts the CPUs.
 	Bill func(nodes []Assignment) int64
@@ -229,6 +251,10 @@ type Job struct {
 	Contiguous    bool
 	Switches      int
 	SwitchesUntil int64
+	// Segment: the nodes are so many segments of that many nodes, each below one
+	// leaf switch; 0: no matter. Segments says which segments go together.
+	Segment  int
+	Segments Segments
 
 	// Least sockets, and cores and threads that each must have, of a node;
 	// most tasks on a socket or core. 0: no matter.

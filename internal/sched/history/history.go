@@ -74,6 +74,8 @@ func past(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.PastAtt
 		p.State = before.State // a run that was over by itself keeps how
 	case before.Message != "":
 		p.State = v1alpha1.StateNodeFail // the keeper says why it took the job off its nodes
+	default:
+		p.ExitCode = nil // how its processes were ended is no outcome of the job's
 	}
 	if before.StartTime != nil {
 		p.Start = *before.StartTime

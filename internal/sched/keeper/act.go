@@ -28,6 +28,9 @@ func (k *Keeper) keep(ctx context.Context, id int64) error {
 			return nil
 		}
 		f := k.facts(b)
+		if b.Status.State != v1alpha1.StateConfiguring || f.Memory.Created && f.allBound() {
+			k.started(b)
+		}
 		a := Decide(f)
 		if !a.Wake.IsZero() {
 			k.queue.AddAfter(id, a.Wake.Sub(f.Now))
@@ -52,6 +55,9 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 	switch a.Kind {
 	case Create:
 		return true, k.create(ctx, b)
+	case Line:
+		k.queueStart(b)
+		return false, nil
 	case End:
 		return true, k.end(ctx, b, a.Outcome)
 	case Adjust:
@@ -76,6 +82,8 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 		return true, nil
 	case Sweep:
 		return len(a.Kill) == 0, k.sweep(ctx, b, a.Kill)
+	case Drop:
+		return false, k.deletePods(ctx, a.Kill)
 	case Finish, Requeue:
 		return true, k.finish(ctx, b)
 	case Delete:
@@ -88,15 +96,13 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 	case Unlink:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.Pods = nil })
 		return true, err
-	case Begin:
-		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
-			now := metav1.NewMicroTime(k.Now())
-			s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
-		})
-		if err == nil {
-			k.remember(b, func(m *Memory) { m.Failures = 0 })
-		}
+	case Record:
+		_, err := k.write(ctx, b, func(*v1alpha1.BatchJobStatus) {})
 		return true, err
+	case Begin:
+		return true, k.begin(ctx, b)
+	case Adopt:
+		return true, k.adopt(ctx, b)
 	case Follow:
 		return true, k.follow(ctx, b)
 	}
@@ -105,6 +111,9 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 
 // create makes the job's objects. A job of which none can be made fails.
 func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
+	k.mu.Lock()
+	k.starting.begin(b.Spec.JobID)
+	k.mu.Unlock()
 	err := k.Starter.Create(ctx, b)
 	var hopeless *starter.BuildError
 	switch {
@@ -116,7 +125,7 @@ func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	case err != nil:
 		return err
 	}
-	k.remember(b, func(m *Memory) { m.Created = true })
+	k.remember(b, func(m *Memory) { m.Created, m.CreatedAt = true, k.Now() })
 	return nil
 }
 
@@ -126,6 +135,14 @@ func (k *Keeper) sweep(ctx context.Context, b *v1alpha1.BatchJob, kill []Kill) e
 	if err := k.sweepObjects(ctx, b); err != nil {
 		return err
 	}
+	if err := k.deletePods(ctx, kill); err != nil {
+		return err
+	}
+	k.remember(b, func(m *Memory) { m.Swept = true })
+	return nil
+}
+
+func (k *Keeper) deletePods(ctx context.Context, kill []Kill) error {
 	for _, x := range kill {
 		var opts []client.DeleteOption
 		switch {
@@ -139,7 +156,6 @@ func (k *Keeper) sweep(ctx context.Context, b *v1alpha1.BatchJob, kill []Kill) e
 			return fmt.Errorf("deleting pod %s: %w", x.Pod.Name, err)
 		}
 	}
-	k.remember(b, func(m *Memory) { m.Swept = true })
 	return nil
 }
 

@@ -48,8 +48,12 @@ func (f *Facts) configuring() Action {
 	if pulling {
 		patience = f.Rules.PullTimeout
 	}
-	deadline := f.Job.Status.StartTime.Add(patience)
+	deadline := f.began().Add(patience)
 	switch {
+	case !f.Memory.Created && f.Crowded:
+		return Action{Kind: Line, Wake: f.Now.Add(linePause)}
+	case !f.Memory.Created && f.Memory.InLine:
+		return Action{Kind: Create}
 	case !f.Now.Before(deadline):
 		return giveBack(fmt.Sprintf("not every node reported within %s", patience))
 	case !f.Memory.Created:

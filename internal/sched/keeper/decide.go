@@ -13,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/array"
 )
 
 // Facts are what a decision depends on.
@@ -29,6 +30,8 @@ type Facts struct {
 	Rules Rules
 	// Verdict is what the newest plan says of a waiting job; "": nothing.
 	Verdict string
+	// Expires is when the job's reservation ends it; zero: nothing does.
+	Expires time.Time
 	// Needed: another job waits for how this one ends.
 	Needed bool
 	// Unstored: the job is not yet in the accounting database, so its object
@@ -42,7 +45,9 @@ type Facts struct {
 	Siblings []*v1alpha1.BatchJob
 	// Taken: another task runs in the job's pods; Lingering: they wait for one.
 	Taken, Lingering bool
-	Memory           Memory
+	// Crowded: too many jobs' objects are being made for this one's.
+	Crowded bool
+	Memory  Memory
 }
 
 // Rules are the cluster's parameters, with their defaults filled in.
@@ -53,6 +58,9 @@ type Rules struct {
 	// while a node is still fetching an image.
 	StartTimeout, PullTimeout time.Duration
 	Requeue                   bool // JobRequeue
+	// RequeueExit and RequeueExitHold are exit codes that bring a batch job back
+	// to the queue, by the latter held.
+	RequeueExit, RequeueExitHold array.Set
 	// KillInvalid ends jobs whose dependency can never be met, unless they say
 	// otherwise (--kill-on-invalid-dep).
 	KillInvalid bool
@@ -63,6 +71,8 @@ type Rules struct {
 type Memory struct {
 	Attempt    int32
 	Created    bool
+	CreatedAt  time.Time // when the objects were made; zero: nobody knows
+	InLine     bool      // it waited for its turn to have them made
 	Terminated bool
 	Warned     bool // of its preemption
 	Swept      bool
@@ -91,6 +101,10 @@ const (
 	Unlink                 // note that the pods which outlived the job are gone
 	Follow                 // cancel what was split off, as the job itself was
 	Begin                  // every pod of a workload is bound: it runs
+	Record                 // give the object the status that it was made with
+	Drop                   // delete pods that the job goes on without
+	Line                   // wait for its turn to have its objects made
+	Adopt                  // an earlier process had the waiting job's pod bound: it runs there
 )
 
 // Action is what to do now.
@@ -98,7 +112,7 @@ type Action struct {
 	Kind    Kind
 	Outcome Outcome      // of End
 	Command wire.Command // of Terminate
-	Kill    []Kill       // of Sweep
+	Kill    []Kill       // of Sweep and Drop
 	// Wake is when to decide again even if nothing happens; zero: never.
 	Wake time.Time
 }
@@ -109,6 +123,8 @@ type Outcome struct {
 	Exit, Derived          *v1alpha1.ExitCode
 	// Requested: the return to the queue was asked for, not forced.
 	Requested bool
+	// Hold: it is held there, in SPECIAL_EXIT.
+	Hold bool
 	// Refused is the node whose kubelet refused a pod; "": none did.
 	Refused string
 }
@@ -134,11 +150,37 @@ func Decide(f Facts) Action {
 	case v1alpha1.StateConfiguring:
 		return f.configuring()
 	case v1alpha1.StateRunning, v1alpha1.StateSuspended:
-		return f.running()
+		return f.settled(f.running())
 	case v1alpha1.StateCompleting:
 		return f.completing()
 	}
 	return f.over()
+}
+
+// settleTime is how long a task may run before its object gets a status of its
+// own: most of those that begin with their object are over sooner, and their
+// end is one write less.
+const settleTime = 2 * time.Second
+
+// settlePods is the same of a single pod: a thousand may come at once, and are
+// bound first.
+const settlePods = 5 * time.Second
+
+// settled is a, unless nothing is to be done and the object still has the
+// status that it was made with.
+func (f *Facts) settled(a Action) Action {
+	if !f.Job.Status.Unwritten || a.Kind != Wait || f.Job.Status.StartTime == nil {
+		return a
+	}
+	due := f.Job.Status.StartTime.Add(settleTime)
+	if f.Job.Spec.Workload != nil {
+		due = f.Job.Status.StartTime.Add(settlePods)
+	}
+	if !f.Now.Before(due) {
+		return Action{Kind: Record}
+	}
+	a.Wake = earliestOf(a.Wake, due)
+	return a
 }
 
 func (f *Facts) cancelled() bool {
@@ -215,6 +257,8 @@ const unstoredPause = 30 * time.Second
 
 func (f *Facts) over() Action {
 	switch {
+	case f.Job.Status.Unwritten: // it was cancelled with many others
+		return Action{Kind: Record}
 	case f.Job.DeletionTimestamp != nil && f.Unstored:
 		return Action{Wake: f.Now.Add(unstoredPause)}
 	case f.Job.DeletionTimestamp != nil:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -128,7 +129,8 @@ func unschedulableSince(t time.Time) func(*corev1.Pod) {
 func pods(p ...*corev1.Pod) []*corev1.Pod { return p }
 
 var rules = Rules{KillWait: 30 * time.Second, MinJobAge: 5 * time.Minute,
-	StartTimeout: time.Minute, PullTimeout: 10 * time.Minute, Requeue: true}
+	StartTimeout: time.Minute, PullTimeout: 10 * time.Minute, Requeue: true,
+	RequeueExit: array.Set{13, 14}, RequeueExitHold: array.Set{14, 15}}
 
 func TestDecide(t *testing.T) {
 	created := Memory{Attempt: 2, Created: true}
@@ -142,10 +144,12 @@ func TestDecide(t *testing.T) {
 		lost    string
 		down    string
 		needed  bool
+		expires time.Duration // since t0; 0: never
 		memory  Memory
 		verdict string
 		want    Kind
 		final   string
+		held    bool
 		wake    time.Duration // since t0; 0: none
 	}{
 		{name: "a waiting job waits", job: &v1alpha1.BatchJob{}, want: Wait},
@@ -194,6 +198,8 @@ func TestDecide(t *testing.T) {
 
 		{name: "a job runs until its limit", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), want: Wait, wake: 10 * time.Minute},
 		{name: "not a moment longer", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), after: 10 * time.Minute, want: End, final: "TIMEOUT"},
+		{name: "or the end of its reservation", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), expires: 5 * time.Minute, want: Wait, wake: 5 * time.Minute},
+		{name: "which ends it", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), expires: 5 * time.Minute, after: 5 * time.Minute, want: End, final: "TIMEOUT"},
 		{name: "or for ever", job: aJob("RUNNING", func(b *v1alpha1.BatchJob) { b.Status.TimeLimit = job.Unlimited }),
 			pods: pods(pod(0), pod(1)), after: 1e6 * time.Second, want: Wait},
 		{name: "it is cancelled", job: aJob("RUNNING", cancelled), pods: pods(pod(0), pod(1)), want: End, final: "CANCELLED"},
@@ -216,6 +222,10 @@ func TestDecide(t *testing.T) {
 		{name: "a lost node", job: aJob("RUNNING", noRequeue), pods: pods(pod(0), pod(1)), lost: "n2", want: End, final: "NODE_FAIL"},
 		{name: "a lost node and requeue", job: aJob("RUNNING"), pods: pods(pod(0), pod(1)), lost: "n2", want: End, final: "PENDING"},
 		{name: "a lost node that is not missed", job: aJob("RUNNING", noKill), pods: pods(pod(0), pod(1)), lost: "n2", want: Wait, wake: 10 * time.Minute},
+		{name: "nor one that was set down, of which the pods go", job: aJob("RUNNING", noKill), pods: pods(pod(0), pod(1)), down: "n2", want: Drop},
+		{name: "once", job: aJob("RUNNING", noKill), pods: pods(pod(0), pod(1, deleted)), down: "n2", want: Wait, wake: 10 * time.Minute},
+		{name: "nor a pod that vanished", job: aJob("RUNNING", noKill), pods: pods(pod(0)), want: Wait, wake: 10 * time.Minute},
+		{name: "nor an agent that ended", job: aJob("RUNNING", noKill), pods: pods(pod(0), pod(1, ended(1, "Error", ""))), want: Wait, wake: 10 * time.Minute},
 		{name: "the batch host is always missed", job: aJob("RUNNING", noKill, noRequeue), pods: pods(pod(0), pod(1)), lost: "n1", want: End, final: "NODE_FAIL"},
 		{name: "a limit changed on the way", job: aJob("RUNNING", func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 5 }), pods: pods(pod(0), pod(1)), want: Adjust},
 		{name: "a pod vanished", job: aJob("RUNNING", noRequeue), pods: pods(pod(0)), want: End, final: "NODE_FAIL"},
@@ -238,6 +248,14 @@ func TestDecide(t *testing.T) {
 		{name: "it is not missed", job: aJob("RUNNING", noKill), want: End, final: "FAILED", pods: pods(pod(0, missed("n2", 0)), pod(1))},
 		{name: "a script fails that is to be requeued", job: aJob("RUNNING", requeued), want: End, final: "PENDING",
 			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Signal: 15})), pod(1))},
+		{name: "a script fails with a code that asks for another run", job: aJob("RUNNING"), want: End, final: "PENDING",
+			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Status: 13})), pod(1))},
+		{name: "or would, but is not to be requeued", job: aJob("RUNNING", noRequeue), want: End, final: "FAILED",
+			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Status: 13})), pod(1))},
+		{name: "or asks for attention", job: aJob("RUNNING"), want: End, final: "PENDING", held: true,
+			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Status: 15})), pod(1))},
+		{name: "or asks for nothing", job: aJob("RUNNING"), want: End, final: "FAILED",
+			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Status: 16})), pod(1))},
 		{name: "a script fails that is cancelled", job: aJob("RUNNING", cancelled), want: End, final: "CANCELLED",
 			pods: pods(pod(0, reported(wire.Report{Kind: wire.ReportEnded, Signal: 15})), pod(1))},
 		{name: "the batch host's pod is told to end", job: aJob("RUNNING"), want: End, final: "PENDING",
@@ -278,9 +296,13 @@ func TestDecide(t *testing.T) {
 	}
 	for _, tt := range append(tests, unstored...) {
 		t.Run(tt.name, func(t *testing.T) {
-			a := Decide(Facts{Unstored: strings.Contains(tt.name, "unstored"), Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules, Needed: tt.needed,
+			var expires time.Time
+			if tt.expires != 0 {
+				expires = t0.Add(tt.expires)
+			}
+			a := Decide(Facts{Expires: expires, Unstored: strings.Contains(tt.name, "unstored"), Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules, Needed: tt.needed,
 				Memory: tt.memory, Verdict: tt.verdict, Lost: func(n string) bool { return n == tt.lost }, Down: func(n string) bool { return n == tt.down }})
-			if a.Kind != tt.want || a.Outcome.Final != tt.final {
+			if a.Kind != tt.want || a.Outcome.Final != tt.final || a.Outcome.Hold != tt.held {
 				t.Fatalf("got action %d %+v, want %d %s", a.Kind, a.Outcome, tt.want, tt.final)
 			}
 			if got := a.Wake; !got.IsZero() && got.Sub(t0) != tt.wake || got.IsZero() && tt.wake != 0 {
@@ -313,7 +335,7 @@ func TestFinishedGoesBackToTheQueueEmptyHanded(t *testing.T) {
 	cancelled(b)
 	s = b.Status.DeepCopy()
 	finished(b, s, t0, 0)
-	if s.State != "CANCELLED" || s.Allocation == nil {
+	if s.State != "CANCELLED" || s.Allocation == nil || s.Requeues != 1 {
 		t.Errorf("a job cancelled on its way back: %+v", s)
 	}
 }

@@ -14,10 +14,13 @@ const togetherTime = 10 * time.Second
 func (f *Facts) unsplit() bool { return len(f.SplitOff) < len(f.Job.Spec.Components) }
 
 // apart says what becomes of a component that holds nodes while another one
-// does not, or whose first component, which runs the script, has ended. ok is
-// false as long as all is well.
+// does not, or has lost one of its own, or whose first component, which runs the
+// script, has ended. ok is false as long as all is well.
 func (f *Facts) apart() (a Action, ok bool) {
 	for _, s := range f.Siblings {
+		if s.Status.State == v1alpha1.StateNodeFail || s.Status.State == v1alpha1.StateCompleting && s.Status.Final == v1alpha1.StateNodeFail {
+			return end(v1alpha1.StateNodeFail, "NodeDown", "a node of another component was lost"), true
+		}
 		waits := s.Status.State == "" || s.Status.State == v1alpha1.StatePending
 		if waits && s.Spec.Cancel == nil && !f.Now.Before(f.Job.Status.StartTime.Add(togetherTime)) {
 			return giveBack("another component of the job does not run"), true

@@ -33,7 +33,23 @@ func (f *Facts) judge(r wire.Report, ended time.Time) Action {
 	if a, ok := f.missing(r, ended); ok {
 		return a
 	}
-	return own
+	return f.byExitCode(own)
+}
+
+// byExitCode sends a batch job back to the queue whose exit code asks for it
+// (slurm.conf(5), RequeueExit, RequeueExitHold).
+func (f *Facts) byExitCode(own Action) Action {
+	x := own.Outcome.Exit
+	if x == nil || x.Signal != 0 || f.Job.Spec.Job.Batch.Client != "" || !f.requeueAllowed() {
+		return own
+	}
+	hold := f.Rules.RequeueExitHold.Has(x.Status)
+	if !hold && !f.Rules.RequeueExit.Has(x.Status) {
+		return own
+	}
+	again := requested()
+	again.Outcome.Exit, again.Outcome.Derived, again.Outcome.Hold = x, own.Outcome.Derived, hold
+	return again
 }
 
 // missing says what becomes of a job whose script failed after a node of the

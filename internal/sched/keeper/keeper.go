@@ -20,6 +20,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // ErrNotCurrent says that the attempt an agent speaks for is over.
@@ -47,6 +48,9 @@ type Config struct {
 	// Refused is told of nodes (by their Kubernetes names) whose kubelet refused
 	// a planned pod; nil: nobody is.
 	Refused func(node string)
+	// Nodes are the pool's as sinfo shows them, from which reservations get nodes
+	// for those that serve no more; nil: none are replaced.
+	Nodes func() []status.Node
 	// StartTimeout and PullTimeout; 0: 60 s and 10 min.
 	StartTimeout, PullTimeout time.Duration
 	Now                       func() time.Time
@@ -60,6 +64,7 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	memory   map[int64]Memory
+	starting starting
 	waitedBy map[int64]map[int64]bool // job -> those that wait for its end
 }
 
@@ -81,6 +86,7 @@ func New(c Config) *Keeper {
 	c.Cluster.Jobs.Subscribe(k.jobChanged)
 	c.Cluster.Pods.Subscribe(k.podChanged)
 	c.Cluster.Nodes.Subscribe(k.nodeChanged)
+	c.Cluster.Reservations.Subscribe(k.reservationChanged)
 	return k
 }
 
@@ -122,7 +128,7 @@ func (k *Keeper) jobChanged(old, now *v1alpha1.BatchJob) {
 		return
 	}
 	if old == nil {
-		k.noteDependencies(now, true)
+		k.noteDependencies(now, snapshot.Waiting(now))
 	} else if !snapshot.Waiting(now) && snapshot.Waiting(old) {
 		k.noteDependencies(now, false)
 	}
@@ -171,14 +177,22 @@ func (k *Keeper) tellOrigin(b *v1alpha1.BatchJob) {
 	}
 }
 
+// gather is how long what happens to a gang's pods is gathered before it is
+// looked at.
+const gather = 5 * time.Millisecond
+
 func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	p := now
 	if p == nil {
 		p = old
 	}
 	if control.GroupOf(p) != "" {
-		if b, _, ok := k.Cluster.WorkloadOf(p.UID); ok {
+		if b, _, ok := k.Cluster.WorkloadOf(p.UID); !ok {
+			return
+		} else if control.Single(b) {
 			k.queue.Add(b.Spec.JobID)
+		} else {
+			k.queue.AddAfter(b.Spec.JobID, gather)
 		}
 		return
 	}
@@ -264,6 +278,7 @@ func (k *Keeper) noteDependencies(b *v1alpha1.BatchJob, waits bool) {
 
 func (k *Keeper) forget(b *v1alpha1.BatchJob) {
 	k.noteDependencies(b, false)
+	k.started(b)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.memory, b.Spec.JobID)
@@ -280,6 +295,8 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) Facts {
 		Rules: k.rules(b), Memory: k.memory[id], Verdict: k.verdict(id), SplitOff: k.Cluster.SplitOff(id),
 		Needed:   len(k.waitedBy[id]) > 0 || len(k.waitedBy[array.ID(b)]) > 0,
 		Unstored: k.Stored != nil && !k.Stored(b),
+		Expires:  k.expires(b),
+		Crowded:  k.starting.full(id),
 	}
 }
 
@@ -300,7 +317,7 @@ func (k *Keeper) rules(b *v1alpha1.BatchJob) Rules {
 		OverTimeLimit: k.Cluster.OverTimeLimit(b.Status.Partition),
 		KillInvalid:   strings.Contains(p.Parameters["SchedulerParameters"], "kill_invalid_depend"),
 		StartTimeout:  k.StartTimeout, PullTimeout: k.PullTimeout,
-		Requeue: p.JobRequeue == nil || *p.JobRequeue,
+		Requeue: p.JobRequeue == nil || *p.JobRequeue, RequeueExit: array.Parse(p.RequeueExit), RequeueExitHold: array.Parse(p.RequeueExitHold),
 	}
 	if p.KillWait != nil {
 		r.KillWait = time.Duration(*p.KillWait) * time.Second

@@ -8,7 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // reservationsEvery is how often reservations are looked at. Planning does not
@@ -27,6 +29,9 @@ func (k *Keeper) keepReservations(ctx context.Context) {
 				k.Log.Warn("reservation is tried again", "reservation", r.Name, "error", err)
 			}
 		}
+		if err := k.holdOrphans(ctx); err != nil && ctx.Err() == nil {
+			k.Log.Warn("jobs whose reservation is gone are held later", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -37,16 +42,17 @@ func (k *Keeper) keepReservations(ctx context.Context) {
 
 func (k *Keeper) keepReservation(ctx context.Context, r *v1alpha1.Reservation, idle map[string]time.Time) error {
 	now := k.Now()
-	if next, over := nextTime(&r.Spec, now); !next.IsZero() {
-		n := r.DeepCopy()
-		n.Spec.StartTime = metav1.NewTime(next)
-		if err := k.Cluster.Client.Update(ctx, n); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		k.Cluster.Reservations.Apply(n)
+	next, over := nextTime(&r.Spec, now)
+	switch {
+	case !next.IsZero():
+		return k.changeReservation(ctx, r, func(s *v1alpha1.ReservationSpec) { s.StartTime = metav1.NewTime(next) })
+	case over && k.emptying(r):
 		return nil
-	} else if over {
-		return client.IgnoreNotFound(k.Cluster.Client.Delete(ctx, r))
+	case over:
+		return k.removeReservation(ctx, r)
+	}
+	if nodes, moved := k.replaced(r); moved {
+		return k.changeReservation(ctx, r, func(s *v1alpha1.ReservationSpec) { s.Nodes = nodes })
 	}
 	if r.Spec.PurgeComp <= 0 || now.Before(r.Spec.StartTime.Time) || k.used(r) {
 		delete(idle, r.Name)
@@ -59,7 +65,108 @@ func (k *Keeper) keepReservation(ctx context.Context, r *v1alpha1.Reservation, i
 		return nil
 	}
 	delete(idle, r.Name)
+	return k.removeReservation(ctx, r)
+}
+
+func (k *Keeper) changeReservation(ctx context.Context, r *v1alpha1.Reservation, change func(*v1alpha1.ReservationSpec)) error {
+	n := r.DeepCopy()
+	change(&n.Spec)
+	if err := k.Cluster.Client.Update(ctx, n); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	k.Cluster.Reservations.Apply(n)
+	return nil
+}
+
+// replaced is the nodes that the reservation should have now.
+func (k *Keeper) replaced(r *v1alpha1.Reservation) (nodes string, moved bool) {
+	if k.Nodes == nil {
+		return "", false
+	}
+	p := reserve.Pool{Nodes: k.Nodes(), Reservations: k.Cluster.Reservations.List(), Jobs: k.Cluster.Jobs.List()}
+	return p.Replace(r)
+}
+
+// emptying tells whether jobs still hold nodes in a reservation that is over,
+// and has another look at them.
+func (k *Keeper) emptying(r *v1alpha1.Reservation) bool {
+	left := false
+	for _, b := range k.Cluster.Jobs.List() {
+		if reserve.Of(b) == r.Name && snapshot.Holding(b) && !reserve.Flagged(&r.Spec, "FLEX") {
+			k.queue.Add(b.Spec.JobID)
+			left = true
+		}
+	}
+	return left
+}
+
+// expires is when the job's reservation ends it; zero: nothing does.
+func (k *Keeper) expires(b *v1alpha1.BatchJob) time.Time {
+	name := reserve.Of(b)
+	if name == "" || b.Status.StartTime == nil {
+		return time.Time{}
+	}
+	r, ok := k.Cluster.Reservations.Get(name)
+	if !ok {
+		return time.Time{}
+	}
+	at, _ := reserve.Ends(&r.Spec, b.Status.StartTime.Time)
+	return at
+}
+
+// reservationChanged looks at the jobs in a reservation whose time has changed.
+func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
+	if old == nil || now == nil || old.Spec.StartTime.Equal(&now.Spec.StartTime) && old.Spec.Duration == now.Spec.Duration {
+		return
+	}
+	for _, b := range k.Cluster.Jobs.List() {
+		if reserve.Of(b) == now.Name && snapshot.Holding(b) {
+			k.queue.Add(b.Spec.JobID)
+		}
+	}
+}
+
+// removeReservation deletes the reservation. Jobs that wait for it are held,
+// unless it says that they need it no more (NO_HOLD_JOBS_AFTER_END).
+func (k *Keeper) removeReservation(ctx context.Context, r *v1alpha1.Reservation) error {
+	if reserve.Flagged(&r.Spec, "NO_HOLD_JOBS_AFTER_END") {
+		for _, b := range k.Cluster.Jobs.List() {
+			if !snapshot.Waiting(b) || b.Spec.Job.Reservation == "" || reserve.Of(b) != r.Name {
+				continue
+			}
+			if err := k.dropReservation(ctx, b, b.Spec.Job.Hold); err != nil {
+				return err
+			}
+		}
+	}
 	return client.IgnoreNotFound(k.Cluster.Client.Delete(ctx, r))
+}
+
+// holdOrphans holds the jobs that wait for a reservation which is gone.
+func (k *Keeper) holdOrphans(ctx context.Context) error {
+	for _, b := range k.Cluster.Jobs.List() {
+		if !snapshot.Waiting(b) || b.Spec.Job.Reservation == "" || b.Spec.Cancel != nil {
+			continue
+		}
+		if _, known := k.Cluster.Reservations.Get(v1alpha1.ReservationObject(b.Spec.Job.Reservation)); known {
+			continue
+		}
+		if err := k.dropReservation(ctx, b, job.HoldDeleted+b.Spec.Job.Reservation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropReservation has a waiting job want no reservation any more.
+func (k *Keeper) dropReservation(ctx context.Context, b *v1alpha1.BatchJob, hold string) error {
+	n := b.DeepCopy()
+	n.Spec.Job.Reservation, n.Spec.Job.Hold = "", hold
+	if err := k.Cluster.Client.Patch(ctx, n, client.MergeFrom(b)); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	k.Cluster.ApplyJob(n)
+	return nil
 }
 
 // nextTime is when a reservation that is over begins again; over tells that it
@@ -85,7 +192,7 @@ func nextTime(s *v1alpha1.ReservationSpec, now time.Time) (next time.Time, over 
 // used tells whether a job that is not over names the reservation.
 func (k *Keeper) used(r *v1alpha1.Reservation) bool {
 	for _, b := range k.Cluster.Jobs.List() {
-		if b.Spec.Job.Reservation != "" && !snapshot.Finished(b) && v1alpha1.ReservationObject(b.Spec.Job.Reservation) == r.Name {
+		if reserve.Of(b) == r.Name && !snapshot.Finished(b) {
 			return true
 		}
 	}

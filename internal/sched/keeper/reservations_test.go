@@ -1,12 +1,18 @@
 package keeper
 
 import (
+	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
 func TestReservationsComeAgain(t *testing.T) {
@@ -37,5 +43,53 @@ func TestReservationsComeAgain(t *testing.T) {
 	}
 	if next, over := nextTime(&v1alpha1.ReservationSpec{StartTime: metav1.NewTime(friday), Duration: -1}, friday.AddDate(9, 0, 0)); over || !next.IsZero() {
 		t.Error("a reservation without end ended")
+	}
+}
+
+// What waits for a reservation that is over, or that is not there any more, is
+// held and wants it no more; where the reservation says so it is not held.
+func TestJobsOfReservationsThatAreGone(t *testing.T) {
+	now := time.Now()
+	c := fake.Cluster(interceptor.Funcs{})
+	k := New(Config{Cluster: c, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+	reservation := func(name string, flags ...string) *v1alpha1.Reservation {
+		r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ReservationObject(name), UID: types.UID(name)}}
+		r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(now.Add(-time.Hour)), Duration: 30, Flags: flags}
+		return r
+	}
+	for _, r := range []*v1alpha1.Reservation{reservation("ended"), reservation("freed", "NO_HOLD_JOBS_AFTER_END"), reservation("endless")} {
+		if r.Name == v1alpha1.ReservationObject("endless") {
+			r.Spec.Duration = -1
+		}
+		if err := c.Client.Create(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		c.Reservations.Apply(r)
+	}
+	for i, name := range []string{"ended", "freed", "endless", "nosuch", ""} {
+		b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "user-a", Name: fmt.Sprint("j-", i+1), UID: types.UID(fmt.Sprint(i + 1))}}
+		b.Spec.JobID, b.Spec.User, b.Spec.Job.Reservation = int64(i+1), "a", name
+		if err := c.Client.Create(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+		c.ApplyJob(b)
+	}
+	for _, r := range c.Reservations.List() {
+		if err := k.keepReservation(t.Context(), r, map[string]time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		left := &v1alpha1.Reservation{}
+		if c.Client.Get(t.Context(), client.ObjectKey{Name: r.Name}, left) != nil {
+			c.Reservations.Remove(r, now)
+		}
+	}
+	if err := k.holdOrphans(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"deleted:ended ", " ", " endless", "deleted:nosuch ", " "} {
+		b, _ := c.Job(int64(i + 1))
+		if got := b.Spec.Job.Hold + " " + b.Spec.Job.Reservation; got != want {
+			t.Errorf("job %d: %q, want %q", i+1, got, want)
+		}
 	}
 }

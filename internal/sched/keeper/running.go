@@ -34,12 +34,17 @@ func (f *Facts) running() Action {
 		return end(v1alpha1.StateDeadline, reasonDeadline, "")
 	case !limit.IsZero() && !f.Now.Before(limit):
 		return end(v1alpha1.StateTimeout, "TimeLimit", "")
+	case !f.Expires.IsZero() && !f.Now.Before(f.Expires):
+		return end(v1alpha1.StateTimeout, "TimeLimit", "its reservation is over")
 	}
 	if a, ok := f.apart(); ok {
 		return a
 	}
 	for i := range f.Job.Status.Allocation.Nodes {
-		if i > 0 && f.Job.Spec.Job.Batch.NoKill {
+		if i > 0 && f.Job.Spec.Job.Batch.NoKill { // what is beside the batch host is not missed
+			if down := f.down(pods); len(down) > 0 {
+				return Action{Kind: Drop, Kill: down}
+			}
 			break
 		}
 		if why := f.nodeGone(i, pods[i]); why != "" {
@@ -49,7 +54,20 @@ func (f *Facts) running() Action {
 			return f.agentEnded(p)
 		}
 	}
-	return Action{Wake: earliestOf(earliestOf(f.limit(), f.mustEnd()), f.togetherDue())}
+	return Action{Wake: earliestOf(earliestOf(f.limit(), f.mustEnd()), earliestOf(f.togetherDue(), f.Expires))}
+}
+
+// down are pods beside the batch host that run on nodes which an operator has
+// set down.
+func (f *Facts) down(pods map[int]*corev1.Pod) []Kill {
+	var out []Kill
+	for i := 1; i < len(f.Job.Status.Allocation.Nodes); i++ {
+		n := nodeObject(&f.Job.Status.Allocation.Nodes[i])
+		if p := pods[i]; p != nil && !over(p) && p.DeletionTimestamp == nil && f.Down != nil && f.Down(n) {
+			out = append(out, Kill{Pod: p})
+		}
+	}
+	return out
 }
 
 // preempted: the job has its grace, and then it goes, back to the queue where

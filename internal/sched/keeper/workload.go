@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
 )
 
 // A workload's job stands for pods that others made: there are no objects to
@@ -25,9 +26,9 @@ func (f *Facts) workload() Action {
 	case "", v1alpha1.StatePending:
 		return f.queued()
 	case v1alpha1.StateConfiguring:
-		return f.binding()
+		return f.settled(f.binding())
 	case v1alpha1.StateRunning, v1alpha1.StateSuspended:
-		return f.serving()
+		return f.settled(f.serving())
 	case v1alpha1.StateCompleting:
 		return f.leaving()
 	}
@@ -38,6 +39,9 @@ func (f *Facts) workload() Action {
 }
 
 func (f *Facts) queued() Action {
+	if control.Single(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.cancelled() {
+		return Action{Kind: Adopt}
+	}
 	if len(f.staying()) == 0 && !f.cancelled() {
 		due := f.emptied().Add(replacementTime)
 		if f.Job.Spec.Workload.Group == "" || !f.Now.Before(due) {

@@ -25,6 +25,10 @@ func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
 func TestDecideAboutAWorkload(t *testing.T) {
 	group, single := standsFor("group ml/g"), standsFor("")
+	alone := func(b *v1alpha1.BatchJob) { // of one pod, ahead of its object
+		single(b)
+		b.Spec.Workload.Pods, b.Status.Unwritten = b.Spec.Workload.Pods[:1], b.Status.State != ""
+	}
 	tests := []struct {
 		name    string
 		job     *v1alpha1.BatchJob
@@ -42,6 +46,13 @@ func TestDecideAboutAWorkload(t *testing.T) {
 		{name: "or not", job: aJob("", group), after: replacementTime, want: End, final: "CANCELLED"},
 		{name: "it is cancelled", job: aJob("", group, cancelled), pods: pods(pod(0, unbound), pod(1, unbound)), want: End, final: "CANCELLED"},
 		{name: "and its pods with it", job: aJob("CANCELLED", group, completing("")), pods: pods(pod(0, unbound), pod(1, unbound)), want: Sweep, wake: killMargin},
+
+		{name: "an earlier process had its pod bound", job: aJob("", alone), pods: pods(pod(0)), want: Adopt},
+		{name: "though it is over", job: aJob("", alone), pods: pods(pod(0, succeeded)), want: Adopt},
+		{name: "but not if it is cancelled", job: aJob("", alone, cancelled), pods: pods(pod(0)), want: End, final: "CANCELLED"},
+		{name: "what is not written yet is left so", job: aJob("CONFIGURING", alone), pods: pods(pod(0, unbound)), want: Wait, wake: settlePods},
+		{name: "for a while", job: aJob("CONFIGURING", alone), pods: pods(pod(0, unbound)), after: settlePods, want: Record},
+		{name: "while it runs as well", job: aJob("RUNNING", alone), pods: pods(pod(0)), after: settlePods, want: Record},
 
 		{name: "its pods are being bound", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1, unbound)), want: Wait, wake: time.Minute},
 		{name: "all of them are", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1)), want: Begin},

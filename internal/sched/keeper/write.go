@@ -25,15 +25,13 @@ func (k *Keeper) write(ctx context.Context, b *v1alpha1.BatchJob, change func(*v
 	n := b.DeepCopy()
 	change(&n.Status)
 	history.Note(&b.Status, &n.Status, metav1.NewMicroTime(k.Now()))
-	patch := client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})
-	err := k.Cluster.Client.Status().Patch(ctx, n, patch)
+	err := k.Cluster.WriteStatus(ctx, b, n)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil, k.refresh(ctx, b)
 	case err != nil:
 		return nil, fmt.Errorf("writing the state of job %d: %w", b.Spec.JobID, err)
 	}
-	k.Cluster.ApplyJob(n)
 	return n, nil
 }
 
@@ -56,12 +54,34 @@ func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
 // end writes how the attempt ends. A job that holds something is COMPLETING
 // first; one that holds nothing is over at once.
 func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error {
+	if err := k.holdBack(ctx, b, &o); err != nil {
+		return err
+	}
 	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { k.ended(b, s, o) })
 	if err == nil {
 		k.noteEnd(b, &o)
 		k.refused(ctx, &o)
 	}
 	return err
+}
+
+// holdBack holds a job before it comes back to the queue, where that is its
+// outcome. The job is another version then, so the decision is made again.
+func (k *Keeper) holdBack(ctx context.Context, b *v1alpha1.BatchJob, o *Outcome) error {
+	if !o.Hold || b.Spec.Job.Hold != "" {
+		return nil
+	}
+	n := b.DeepCopy()
+	n.Spec.Job.Hold = "special"
+	err := k.Cluster.Client.Patch(ctx, n, client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{}))
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return k.refresh(ctx, b)
+	case err != nil:
+		return fmt.Errorf("holding job %d: %w", b.Spec.JobID, err)
+	}
+	k.Cluster.ApplyJob(n)
+	return errChanged
 }
 
 // refused corrects the view of a node whose kubelet refused a pod: what it
@@ -138,6 +158,7 @@ func finished(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, f
 	}
 	if final == v1alpha1.StatePending && (b.Spec.Cancel != nil || b.DeletionTimestamp != nil) {
 		final = v1alpha1.StateCancelled
+		s.Requeues = max(s.Requeues, b.Spec.Requeues)
 	}
 	asked := b.Spec.Requeues > s.Requeues || failures == 0
 	s.State, s.Final = final, ""
@@ -148,8 +169,8 @@ func finished(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, f
 	s.Restarts++
 	s.Reason = ""
 	s.Allocation, s.StartTime, s.EndTime, s.ExitCode, s.Derived = nil, nil, nil, nil, nil
-	s.Pods = nil
-	s.EligibleTime, s.SuspendTime, s.Suspended, s.Preempt = nil, nil, 0, nil
+	s.Pods, s.Reservation = nil, ""
+	s.EligibleTime, s.SuspendTime, s.Suspended, s.Preempt, s.Cancel = nil, nil, 0, nil, nil
 	if !asked {
 		t := metav1.NewMicroTime(now.Add(backoff(failures)))
 		s.EligibleTime = &t
@@ -208,6 +229,9 @@ func (k *Keeper) Report(ctx context.Context, jobID int64, attempt int32, r wire.
 			if a.Kind != End {
 				return nil, nil
 			}
+			if err := k.holdBack(ctx, b, &a.Outcome); err != nil {
+				return nil, err
+			}
 			end = &a.Outcome
 			if f.Lingering && b.Status.State == v1alpha1.StateRunning && leaves(&a.Outcome) {
 				return func(s *v1alpha1.BatchJobStatus) { k.leave(b, s, a.Outcome) }, nil
@@ -238,6 +262,9 @@ func (k *Keeper) update(ctx context.Context, jobID int64, attempt int32,
 			return nil, ErrNotCurrent
 		}
 		fn, err := change(b)
+		if errors.Is(err, errChanged) {
+			continue
+		}
 		if err != nil || fn == nil {
 			return b, err
 		}

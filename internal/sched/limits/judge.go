@@ -178,14 +178,8 @@ func inherit(have, from map[string]int64) map[string]int64 {
 	return out
 }
 
-// fresh tells whether no QOS has this kind of limit, and remembers those that
-// one has.
-func (j *judging) fresh(s scope, kind string) bool {
-	if s.qos == "" && j.seen[kind] {
-		return false
-	}
-	return true
-}
+// fresh tells whether no QOS before has this kind of limit.
+func (j *judging) fresh(kind string) bool { return !j.seen[kind] }
 
 func (j *judging) note(s scope, kind string) {
 	if s.qos != "" {
@@ -196,7 +190,7 @@ func (j *judging) note(s scope, kind string) {
 // each calls check for every TRES limit that counts.
 func (j *judging) each(s scope, limits map[string]int64, kind string, check func(tres string, most int64) string) string {
 	for _, tres := range slices.Sorted(maps.Keys(limits)) {
-		if limits[tres] < 0 || !j.fresh(s, kind+" "+tres) {
+		if limits[tres] < 0 || !j.fresh(kind+" "+tres) {
 			continue
 		}
 		j.note(s, kind+" "+tres)
@@ -256,7 +250,7 @@ func (j *judging) atLeast(limits map[string]int64) string {
 
 func (j *judging) wall(most int32, reason string) string {
 	s := own(strings.HasPrefix(reason, "QOS"))
-	if most <= 0 || !j.fresh(s, "wall") {
+	if most <= 0 || !j.fresh("wall") {
 		return ""
 	}
 	j.note(s, "wall")
@@ -292,7 +286,7 @@ func (j *judging) runMinutes(s scope, limits map[string]int64, kind string, t te
 
 // groupWall: the wall-clock minutes that all jobs used.
 func (j *judging) groupWall(s scope, most int32, reason string) string {
-	if most <= 0 || !j.fresh(s, "grpWall") {
+	if most <= 0 || !j.fresh("grpWall") {
 		return ""
 	}
 	j.note(s, "grpWall")
@@ -328,7 +322,14 @@ func (j *judging) together(s scope, limits map[string]int64, kind string, t text
 		if what != backfill.QuantityGRES {
 			gres = ""
 		}
-		j.draw(budget{s, t.of(tres), gres}, backfill.Limit{Reason: t.of(tres), What: what, GRES: gres, Left: most - held})
+		c := j.Checker
+		j.draw(budget{s, t.of(tres), gres}, backfill.Limit{Reason: t.of(tres), What: what, GRES: gres}, func() int64 {
+			var held int64
+			if r := c.running[s]; r != nil {
+				held, _ = r.of(tres)
+			}
+			return most - held
+		})
 		return ""
 	})
 }
@@ -351,29 +352,34 @@ func quantity(tres string) (backfill.Quantity, bool) {
 
 // number: how many jobs of the scope may run.
 func (j *judging) number(s scope, most int32, kind, reason string) string {
-	if most <= 0 || !j.fresh(s, kind) {
+	if most <= 0 || !j.fresh(kind) {
 		return ""
 	}
 	j.note(s, kind)
-	j.draw(budget{s, reason, ""}, backfill.Limit{Reason: reason, What: backfill.QuantityJobs, Left: int64(most) - j.jobs[s]})
+	c := j.Checker
+	j.draw(budget{s, reason, ""}, backfill.Limit{Reason: reason, What: backfill.QuantityJobs}, func() int64 { return int64(most) - c.jobs[s] })
 	return ""
 }
 
-// draw adds the limit to those that the job's start draws on.
-func (j *judging) draw(b budget, l backfill.Limit) {
+// draw adds the limit to those that the job's start draws on. left says what
+// there is of it.
+func (j *judging) draw(b budget, l backfill.Limit, left func() int64) {
 	i, ok := j.index[b]
 	if !ok {
 		i = len(j.Limits)
+		l.Left = left()
 		j.Limits = append(j.Limits, l)
+		j.remains = append(j.remains, left)
 		j.index[b] = i
+		j.within[b.scope] = append(j.within[b.scope], i)
 	}
 	j.draws = append(j.draws, i)
 }
 
-// Submitted tells whether the user may have one more job in the queue (0: not
-// even one). active counts the jobs in the queue that are not over; of an
-// account, those of the accounts below it as well.
-func (c *Checker) Submitted(u *Use, active func(account, user, qos string) int) bool {
+// Submitted tells which limit forbids the user n more jobs in the queue (0: not
+// even one); "": none does. active counts the jobs in the queue that are not
+// over; of an account, those of the accounts below it as well.
+func (c *Checker) Submitted(u *Use, n int, active func(account, user, qos string) int) (reason string) {
 	below := func(account string) int {
 		sum := 0
 		for name := range c.accounts {
@@ -383,6 +389,7 @@ func (c *Checker) Submitted(u *Use, active func(account, user, qos string) int) 
 		}
 		return sum
 	}
+	over := func(most int32, have int) bool { return most > 0 && have+n > int(most) }
 	set := false
 	for _, name := range c.qosOf(u) {
 		q := c.qos[name]
@@ -392,27 +399,32 @@ func (c *Checker) Submitted(u *Use, active func(account, user, qos string) int) 
 		l := &q.Spec.Limits
 		perUser := max(l.MaxSubmitJobsPerUser, l.MaxSubmitJobs)
 		set = set || perUser > 0
-		if full(perUser, active("", u.User, name)) || full(l.GrpSubmitJobs, active("", "", name)) ||
-			full(l.MaxSubmitJobsPerAccount, active(u.Account, "", name)) {
-			return false
+		switch {
+		case over(l.MaxSubmitJobsPerAccount, active(u.Account, "", name)):
+			return "MaxSubmitJobsPerAccount"
+		case over(perUser, active("", u.User, name)):
+			return "QOSMaxSubmitJobPerUserLimit"
+		case over(l.GrpSubmitJobs, active("", "", name)):
+			return "QOSGrpSubmitJobsLimit"
 		}
 	}
 	chain := c.levels(u.Account, u.User, u.Partition)
 	for _, l := range chain {
-		n := 0
+		have := 0
 		if l.limits.GrpSubmitJobs > 0 {
 			if l.scope.user != "" {
-				n = active(l.scope.account, l.scope.user, "")
+				have = active(l.scope.account, l.scope.user, "")
 			} else {
-				n = below(l.scope.account)
+				have = below(l.scope.account)
 			}
 		}
-		if full(l.limits.GrpSubmitJobs, n) {
-			return false
+		if over(l.limits.GrpSubmitJobs, have) {
+			return "AssocGrpSubmitJobsLimit"
 		}
 	}
 	e := nearest(chain)
-	return set || !full(e.MaxSubmitJobs, active(u.Account, u.User, ""))
+	if !set && over(e.MaxSubmitJobs, active(u.Account, u.User, "")) {
+		return "AssocMaxSubmitJobLimit"
+	}
+	return ""
 }
-
-func full(most int32, have int) bool { return most > 0 && have >= int(most) }

@@ -8,6 +8,7 @@
 package limits
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -58,6 +59,8 @@ type Input struct {
 	Running    []Use
 	// Minutes of each TRES that an association has used, decayed.
 	Minutes map[Key]map[string]float64
+	// MinutesOfQOS is the same for each QOS.
+	MinutesOfQOS map[string]map[string]float64
 }
 
 // Key names an association.
@@ -72,8 +75,10 @@ type Checker struct {
 	in       *Input
 
 	// Limits are what jobs may together still start.
-	Limits []backfill.Limit
-	index  map[budget]int
+	Limits  []backfill.Limit
+	index   map[budget]int
+	remains []func() int64  // of each of Limits: what is left now
+	within  map[scope][]int // places in Limits
 
 	any     bool
 	running map[scope]*Use
@@ -96,7 +101,7 @@ type budget struct {
 func New(in *Input) *Checker {
 	c := &Checker{
 		in: in, accounts: map[string]*v1alpha1.Account{}, users: map[string]*v1alpha1.User{}, qos: map[string]*v1alpha1.QOS{},
-		parts: map[string]string{}, index: map[budget]int{},
+		parts: map[string]string{}, index: map[budget]int{}, within: map[scope][]int{},
 		running: map[scope]*Use{}, jobs: map[scope]int64{}, left: map[scope]*Use{}, used: map[scope]map[string]float64{},
 	}
 	for _, a := range in.Accounts {
@@ -124,15 +129,10 @@ func New(in *Input) *Checker {
 // may have.
 func (c *Checker) count() {
 	for i := range c.in.Running {
-		u := &c.in.Running[i]
-		for _, s := range c.scopes(u) {
-			c.jobs[s]++
-			if c.running[s] == nil {
-				c.running[s], c.left[s] = &Use{}, &Use{}
-			}
-			c.running[s].add(u, 1)
-			c.left[s].add(u, u.Minutes)
-		}
+		c.hold(&c.in.Running[i], 1)
+	}
+	for name, tres := range c.in.MinutesOfQOS {
+		c.used[scope{qos: name}] = tres
 	}
 	for k, tres := range c.in.Minutes {
 		for _, s := range c.scopes(&Use{Account: k.Account, User: k.User}) {
@@ -144,6 +144,66 @@ func (c *Checker) count() {
 			}
 		}
 	}
+}
+
+// hold counts a running job in, or out with sign -1, and returns where.
+func (c *Checker) hold(u *Use, sign int64) []scope {
+	all := c.scopes(u)
+	for _, s := range all {
+		c.jobs[s] += sign
+		if c.running[s] == nil {
+			c.running[s], c.left[s] = &Use{}, &Use{}
+		}
+		c.running[s].add(u, sign)
+		c.left[s].add(u, sign*u.Minutes)
+	}
+	return all
+}
+
+// Hold brings Limits up to date after a job began to hold u, or with sign -1
+// ended.
+func (c *Checker) Hold(u *Use, sign int64) {
+	if !c.any {
+		return
+	}
+	for _, s := range c.hold(u, sign) {
+		for _, i := range c.within[s] {
+			c.Limits[i].Left = c.remains[i]()
+		}
+	}
+}
+
+// Budgeted tells whether what Pending says of a job stays true when others start
+// and end: Limits are all that changes then.
+func (c *Checker) Budgeted() bool {
+	ok := func(l *v1alpha1.Limits) bool {
+		for _, group := range []map[string]int64{l.GrpTRES, l.MaxTRESUser, l.MaxTRESPerAccount} {
+			for tres := range group {
+				if _, countable := quantity(tres); !countable {
+					return false
+				}
+			}
+		}
+		return len(l.GrpTRESRunMins) == 0
+	}
+	for _, a := range c.accounts {
+		if !ok(&a.Spec.Limits) {
+			return false
+		}
+	}
+	for _, q := range c.qos {
+		if !ok(&q.Spec.Limits) {
+			return false
+		}
+	}
+	for _, u := range c.users {
+		for i := range u.Spec.Associations {
+			if !ok(&u.Spec.Associations[i].Limits) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (u *Use) add(o *Use, times int64) {
@@ -175,13 +235,46 @@ func (c *Checker) scopes(u *Use) []scope {
 	return out
 }
 
-// qosOf are the QOS whose limits hold for a job: its partition's and its own.
+// Flagged tells whether the QOS has the flag; nil has none.
+func Flagged(q *v1alpha1.QOS, flag string) bool {
+	return q != nil && slices.ContainsFunc(q.Spec.Flags, func(f string) bool { return strings.EqualFold(f, flag) })
+}
+
+// Overridden is what of a partition's limits holds for jobs in the QOS, which
+// may leave some out (sacctmgr(1), PartitionMaxNodes and the like). p itself
+// where all do.
+func Overridden(p *v1alpha1.PartitionSpec, q *v1alpha1.QOS) *v1alpha1.PartitionSpec {
+	if q == nil || len(q.Spec.Flags) == 0 {
+		return p
+	}
+	own := *p
+	if Flagged(q, "PartitionMaxNodes") {
+		own.MaxNodes = 0
+	}
+	if Flagged(q, "PartitionMinNodes") {
+		own.MinNodes = 0
+	}
+	if Flagged(q, "PartitionTimeLimit") {
+		if own.DefaultTime == 0 {
+			own.DefaultTime = own.MaxTime
+		}
+		own.MaxTime = 0
+	}
+	return &own
+}
+
+// qosOf are the QOS whose limits hold for a job, its partition's before its own
+// unless that has OverPartQOS; the first that has a limit of a kind decides.
 func (c *Checker) qosOf(u *Use) []string {
 	var out []string
 	if p := c.parts[u.Partition]; p != "" {
 		out = append(out, p)
 	}
-	if u.QOS != "" && (len(out) == 0 || out[0] != u.QOS) {
+	switch {
+	case u.QOS == "" || len(out) > 0 && out[0] == u.QOS:
+	case Flagged(c.qos[u.QOS], "OverPartQOS"):
+		out = append([]string{u.QOS}, out...)
+	default:
 		out = append(out, u.QOS)
 	}
 	return out

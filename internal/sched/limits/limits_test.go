@@ -58,6 +58,11 @@ func TestReasons(t *testing.T) {
 		{name: "group run minutes left", chem: l{GrpTRESRunMins: tres{"cpu": 300}}},
 		{name: "group wall", chem: l{GrpWall: 500}, reason: "AssocGrpWallLimit"},
 
+		{name: "qos group minutes", qos: l{GrpTRESMins: tres{"cpu": 700}}, reason: "QOSGrpCPUMinutesLimit"},
+		{name: "qos group minutes left", qos: l{GrpTRESMins: tres{"cpu": 701}}},
+		{name: "qos group wall", qos: l{GrpWall: 90}, reason: "QOSGrpWallLimit"},
+		{name: "qos group wall left", qos: l{GrpWall: 91}},
+		{name: "qos group run minutes", qos: l{GrpTRESRunMins: tres{"cpu": 319}}, reason: "QOSGrpCPURunMinutesLimit"},
 		{name: "qos job", qos: l{MaxTRES: tres{"cpu": 3}}, reason: "QOSMaxCpuPerJobLimit"},
 		{name: "qos least", qos: l{MinTRES: tres{"cpu": 5}}, reason: "QOSMinCpuNotSatisfied"},
 		{name: "qos wall", qos: l{MaxWall: 59}, reason: "QOSMaxWallDurationPerJobLimit"},
@@ -75,6 +80,7 @@ func TestReasons(t *testing.T) {
 		c := limits.New(&limits.Input{
 			Accounts: []*v1alpha1.Account{account("science", "", tt.science), account("chem", "science", tt.chem), account("phys", "", l{})},
 			Users:    []*v1alpha1.User{u}, QOS: []*v1alpha1.QOS{qos("normal", tt.qos)}, Running: running, Minutes: minutes,
+			MinutesOfQOS: map[string]map[string]float64{"normal": {"cpu": 700, limits.WallMinutes: 90}},
 		})
 		reason, draws := c.Pending(anna(4))
 		if reason != tt.reason {
@@ -107,6 +113,50 @@ func TestBudgetsAreShared(t *testing.T) {
 	}
 }
 
+// Where the QOS of the partition and of the job both limit a thing, the
+// partition's counts, unless the job's has OverPartQOS.
+func TestPartitionQOS(t *testing.T) {
+	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: v1alpha1.PartitionSpec{QOS: "part"}}
+	own := qos("normal", v1alpha1.Limits{MaxTRES: tres{"cpu": 2}})
+	c := limits.New(&limits.Input{QOS: []*v1alpha1.QOS{own, qos("part", v1alpha1.Limits{MaxTRES: tres{"cpu": 8}, MaxWall: 30})}, Partitions: []*v1alpha1.Partition{part}})
+	u := anna(4)
+	u.Partition, u.Minutes = "big", 20
+	if reason, _ := c.Pending(u); reason != "" {
+		t.Errorf("the partition's limit does not count: %s", reason)
+	}
+	own.Spec.Flags = []string{"OverPartQOS"}
+	if reason, _ := c.Pending(u); reason != "QOSMaxCpuPerJobLimit" {
+		t.Errorf("OverPartQOS: %q", reason)
+	}
+	u.CPUs, u.Minutes = 1, 31
+	if reason, _ := c.Pending(u); reason != "QOSMaxWallDurationPerJobLimit" {
+		t.Errorf("what only the partition limits: %q", reason)
+	}
+}
+
+// A QOS may free its jobs of what their partition allows.
+func TestOverridden(t *testing.T) {
+	spec := &v1alpha1.PartitionSpec{MinNodes: 2, MaxNodes: 4, MaxTime: 60}
+	if limits.Overridden(spec, nil) != spec || limits.Overridden(spec, qos("q", v1alpha1.Limits{})) != spec {
+		t.Error("nothing says so")
+	}
+	for _, tt := range []struct {
+		flag string
+		want [4]int32 // least and most nodes, most and assumed minutes
+	}{
+		{"PartitionMaxNodes", [4]int32{2, 0, 60, 0}},
+		{"PartitionMinNodes", [4]int32{0, 4, 60, 0}},
+		{"PartitionTimeLimit", [4]int32{2, 4, 0, 60}},
+		{"NoReserve", [4]int32{2, 4, 60, 0}},
+	} {
+		q := qos("q", v1alpha1.Limits{})
+		q.Spec.Flags = []string{tt.flag}
+		if s := limits.Overridden(spec, q); [4]int32{s.MinNodes, s.MaxNodes, s.MaxTime, s.DefaultTime} != tt.want {
+			t.Errorf("%s: %+v", tt.flag, s)
+		}
+	}
+}
+
 func TestAccountsInALoop(t *testing.T) {
 	c := limits.New(&limits.Input{Accounts: []*v1alpha1.Account{account("a", "b", v1alpha1.Limits{GrpJobs: 1}), account("b", "a", v1alpha1.Limits{GrpJobs: 1})}})
 	if _, draws := c.Pending(&limits.Use{Account: "a"}); len(draws) != 2 {
@@ -120,24 +170,28 @@ func TestSubmitted(t *testing.T) {
 	type l = v1alpha1.Limits
 	for _, tt := range []struct {
 		science, chem, qos l
-		want               bool
+		more               int
+		want               string
 	}{
-		{l{}, l{}, l{}, true},
-		{l{}, l{MaxSubmitJobs: 2}, l{}, false},
-		{l{MaxSubmitJobs: 2}, l{}, l{}, false},
-		{l{MaxSubmitJobs: 2}, l{MaxSubmitJobs: 3}, l{}, true},
-		{l{GrpSubmitJobs: 6}, l{}, l{}, false},
-		{l{GrpSubmitJobs: 7}, l{}, l{}, true},
-		{l{}, l{MaxSubmitJobs: 2}, l{MaxSubmitJobsPerUser: 4}, true},
-		{l{}, l{}, l{MaxSubmitJobsPerUser: 3}, false},
-		{l{}, l{}, l{GrpSubmitJobs: 8}, false},
+		{l{}, l{}, l{}, 1, ""},
+		{l{}, l{MaxSubmitJobs: 2}, l{}, 1, "AssocMaxSubmitJobLimit"},
+		{l{MaxSubmitJobs: 2}, l{}, l{}, 1, "AssocMaxSubmitJobLimit"},
+		{l{MaxSubmitJobs: 2}, l{MaxSubmitJobs: 3}, l{}, 1, ""},
+		{l{GrpSubmitJobs: 6}, l{}, l{}, 1, "AssocGrpSubmitJobsLimit"},
+		{l{GrpSubmitJobs: 7}, l{}, l{}, 1, ""},
+		{l{}, l{MaxSubmitJobs: 2}, l{MaxSubmitJobsPerUser: 4}, 1, ""},
+		{l{}, l{}, l{MaxSubmitJobsPerUser: 3}, 1, "QOSMaxSubmitJobPerUserLimit"},
+		{l{}, l{}, l{GrpSubmitJobs: 8}, 1, "QOSGrpSubmitJobsLimit"},
+		{l{}, l{}, l{MaxSubmitJobsPerAccount: 1}, 2, "MaxSubmitJobsPerAccount"},
+		{l{}, l{MaxSubmitJobs: 5}, l{}, 3, ""}, // an array of three
+		{l{}, l{MaxSubmitJobs: 5}, l{}, 4, "AssocMaxSubmitJobLimit"},
 	} {
 		c := limits.New(&limits.Input{
 			Accounts: []*v1alpha1.Account{account("science", "", tt.science), account("chem", "science", tt.chem)},
 			QOS:      []*v1alpha1.QOS{qos("normal", tt.qos)},
 		})
-		if got := c.Submitted(anna(1), active); got != tt.want {
-			t.Errorf("%+v: %v", tt, got)
+		if got := c.Submitted(anna(1), tt.more, active); got != tt.want {
+			t.Errorf("%+v: %q", tt, got)
 		}
 	}
 }

@@ -1,9 +1,6 @@
 package limits
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -47,7 +44,7 @@ func Asked(j *job.Job, user, partition string) Use {
 // size or time at submission. A time limit that is not given yet is no reason.
 func (c *Checker) Denied(u *Use) bool {
 	deny := func(q *v1alpha1.QOS) bool {
-		return q != nil && slices.ContainsFunc(q.Spec.Flags, func(f string) bool { return strings.EqualFold(f, "DenyOnLimit") })
+		return Flagged(q, "DenyOnLimit")
 	}
 	strict := false
 	j := judging{Checker: c, u: u, seen: map[string]bool{}}

@@ -2,9 +2,10 @@ package mail
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
-	"time"
+	"syscall"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/array"
@@ -48,8 +49,8 @@ func (n *Notifier) ofArray(old, now *v1alpha1.BatchJob) {
 	case !slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return !final(state(b)) }) && !told.ended:
 		told.ended = true
 		bad := slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return failed(state(b)) || lostOne(b) })
-		if !n.putArray(now, id, End, family) && bad {
-			n.putArray(now, id, Fail, family)
+		if !bad || !n.putArray(now, id, Fail, family) {
+			n.putArray(now, id, End, family)
 		}
 	}
 	n.arrays[id] = told
@@ -60,7 +61,7 @@ func (n *Notifier) putArray(b *v1alpha1.BatchJob, id int64, event string, family
 	if !slices.Contains(b.Spec.Job.Mail.Types, event) {
 		return false
 	}
-	n.put(b, event, func(m *Message) { m.Subject = summary(b, id, event, family, n.Now()) })
+	n.put(b, event, func(m *Message) { m.Subject = summary(b, id, event, family) })
 	return true
 }
 
@@ -80,33 +81,44 @@ func (n *Notifier) forget() {
 }
 
 // summary is the subject of a mail about an array, as Slurm has it.
-func summary(b *v1alpha1.BatchJob, id int64, event string, family []*v1alpha1.BatchJob, now time.Time) string {
+func summary(b *v1alpha1.BatchJob, id int64, event string, family []*v1alpha1.BatchJob) string {
 	text := fmt.Sprintf("Slurm Array Summary Job_id=%d_* (%d) Name=%s ", id, id, clean(b.Spec.Job.Name))
 	if event == Begin {
-		return text + what(b, Message{Event: Begin}, now)
-	}
-	least, most, worst := int32(0), int32(0), v1alpha1.StateCompleted
-	for i, t := range family {
-		code := int32(0)
-		if e := t.Status.ExitCode; e != nil {
-			code = e.Status
-		}
-		if i == 0 {
-			least = code
-		}
-		least, most = min(least, code), max(most, code)
-		if s := state(t); s != v1alpha1.StateCompleted {
-			worst = s
-		}
-	}
-	if least == 0 && most > 0 || worst == v1alpha1.StateCompleted && slices.ContainsFunc(family, lostOne) {
-		worst = "Mixed"
+		return text + "Began"
 	}
 	word := "Ended"
 	if event == Fail {
 		word = "Failed"
 	}
-	return text + fmt.Sprintf("%s, %s, ExitCode [%d-%d]", word, worst, least, most)
+	return text + word + ", " + ofTasks(family)
+}
+
+// ofTasks sums up how the tasks of an array ended, as Slurm has it: their exit
+// codes, or, where signals ended some, the highest of these.
+func ofTasks(family []*v1alpha1.BatchJob) string {
+	least, most, signal, worst := int32(math.MaxInt32), int32(0), int32(0), v1alpha1.StateCompleted
+	for _, t := range family {
+		code := int32(0)
+		if e := t.Status.ExitCode; e != nil {
+			code, signal = e.Status, max(signal, e.Signal)
+		}
+		least, most = min(least, code), max(most, code)
+		if s := state(t); s != v1alpha1.StateCompleted {
+			worst = s
+		}
+		if state(t) == v1alpha1.StateCancelled {
+			signal = max(signal, int32(syscall.SIGKILL))
+		}
+	}
+	switch {
+	case signal > 0 && most == 0:
+		return fmt.Sprintf("Mixed, MaxSignal [%d]", signal)
+	case signal > 0:
+		return fmt.Sprintf("Mixed, MaxExitCode [%d]", most)
+	case least == 0 && most > 0 || worst == v1alpha1.StateCompleted && slices.ContainsFunc(family, lostOne):
+		worst = "Mixed"
+	}
+	return fmt.Sprintf("%s, ExitCode [%d-%d]", worst, least, most)
 }
 
 // taskSubject is the subject of a mail about one task.

@@ -152,7 +152,7 @@ func what(b *v1alpha1.BatchJob, m Message, now time.Time) string {
 	case Begin:
 		return "Began" + queued
 	case Requeue:
-		return "Requeued"
+		return "Requeued" + ran
 	case Invalid:
 		return "Invalid dependency"
 	case Limit:
@@ -168,11 +168,16 @@ func what(b *v1alpha1.BatchJob, m Message, now time.Time) string {
 	return "Ended" + ran + outcome(b, m)
 }
 
+// outcome has no exit code where a signal ended the script by itself.
 func outcome(b *v1alpha1.BatchJob, m Message) string {
-	if e := b.Status.ExitCode; e != nil {
-		return fmt.Sprintf(", %s, ExitCode %d", m.State, e.Status)
+	e := b.Status.ExitCode
+	switch {
+	case m.State == v1alpha1.StateCancelled || m.State == v1alpha1.StateTimeout:
+		return ", " + m.State + ", ExitCode 0"
+	case e == nil || e.Signal != 0 && e.Status == 0:
+		return ", " + m.State
 	}
-	return ", " + m.State
+	return fmt.Sprintf(", %s, ExitCode %d", m.State, e.Status)
 }
 
 func address(mail job.Mail, user, domain string) (string, bool) {

@@ -47,6 +47,61 @@ func over(final string, code int32) func(*v1alpha1.BatchJob) {
 	}
 }
 
+func signalled(b *v1alpha1.BatchJob) {
+	over(v1alpha1.StateFailed, 0)(b)
+	b.Status.ExitCode.Signal = 9
+}
+
+// TestTasksInSum holds the summary of arrays against what slurmctld 22.05.8
+// gave its mail program.
+func TestTasksInSum(t *testing.T) {
+	exit := func(code int32) func(*v1alpha1.BatchJob) {
+		if code == 0 {
+			return over(v1alpha1.StateCompleted, 0)
+		}
+		return over(v1alpha1.StateFailed, code)
+	}
+	cancelled := func(b *v1alpha1.BatchJob) { b.Status.State = v1alpha1.StateCancelled }
+	for _, tt := range []struct {
+		tasks []func(*v1alpha1.BatchJob)
+		want  string
+	}{
+		{[]func(*v1alpha1.BatchJob){exit(0), exit(0)}, "COMPLETED, ExitCode [0-0]"},
+		{[]func(*v1alpha1.BatchJob){exit(1), exit(2)}, "FAILED, ExitCode [1-2]"},
+		{[]func(*v1alpha1.BatchJob){exit(0), exit(1)}, "Mixed, ExitCode [0-1]"},
+		{[]func(*v1alpha1.BatchJob){exit(3), signalled}, "Mixed, MaxExitCode [3]"},
+		{[]func(*v1alpha1.BatchJob){signalled, signalled}, "Mixed, MaxSignal [9]"},
+		{[]func(*v1alpha1.BatchJob){exit(0), signalled}, "Mixed, MaxSignal [9]"},
+		{[]func(*v1alpha1.BatchJob){exit(0), cancelled}, "Mixed, MaxSignal [9]"},
+	} {
+		var family []*v1alpha1.BatchJob
+		for _, f := range tt.tasks {
+			family = append(family, batch(f))
+		}
+		if got := ofTasks(family); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
+// TestComponents: mail is about a heterogeneous job, not about its components.
+func TestComponents(t *testing.T) {
+	n := New(func() *v1alpha1.MailSettings { return &v1alpha1.MailSettings{} }, nil,
+		func(int64) []*v1alpha1.BatchJob { return nil }, func() time.Time { return start }, slog.New(slog.DiscardHandler))
+	for offset := range int32(2) {
+		of := func(change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
+			return batch(func(b *v1alpha1.BatchJob) {
+				b.Spec.Job.Het = &job.Het{Offset: offset, Size: 2}
+				change(b)
+			})
+		}
+		n.Changed(of(func(*v1alpha1.BatchJob) {}), of(running))
+	}
+	if len(n.queue) != 1 {
+		t.Errorf("%d mails, want one", len(n.queue))
+	}
+}
+
 func TestEvents(t *testing.T) {
 	pending := func(*v1alpha1.BatchJob) {}
 	never := func(b *v1alpha1.BatchJob) { b.Status.Reason = neverReason }
@@ -93,6 +148,9 @@ func TestCompose(t *testing.T) {
 		{running, Begin, "Slurm Job_id=42 Name=ring Began, Queued time 00:01:30"},
 		{over(v1alpha1.StateCompleted, 0), End, "Slurm Job_id=42 Name=ring Ended, Run time 00:01:30, COMPLETED, ExitCode 0"},
 		{over(v1alpha1.StateFailed, 3), End, "Slurm Job_id=42 Name=ring Failed, Run time 00:01:30, FAILED, ExitCode 3"},
+		{over(v1alpha1.StateCancelled, 0), End, "Slurm Job_id=42 Name=ring Ended, Run time 00:01:30, CANCELLED, ExitCode 0"},
+		{signalled, Fail, "Slurm Job_id=42 Name=ring Failed, Run time 00:01:30, FAILED"},
+		{over(v1alpha1.StatePending, 0), Requeue, "Slurm Job_id=42 Name=ring Requeued, Run time 00:01:30"},
 		{running, Limit50, "Slurm Job_id=42 Name=ring Reached 50% of time limit, Run time 00:05:00"},
 	} {
 		m, ok := Compose(batch(tt.job), tt.event, "", start.Add(390*time.Second))
@@ -206,7 +264,7 @@ func TestDelivery(t *testing.T) {
 // becomes, and looks at the subjects of the mails.
 func TestArray(t *testing.T) {
 	for types, want := range map[string][]string{
-		"BEGIN END": {"Slurm Array Summary Job_id=42_* (42) Name=ring Began, Queued time 00:01:30",
+		"BEGIN END": {"Slurm Array Summary Job_id=42_* (42) Name=ring Began",
 			"Slurm Array Summary Job_id=42_* (42) Name=ring Ended, Mixed, ExitCode [0-3]"},
 		"FAIL": {"Slurm Array Summary Job_id=42_* (42) Name=ring Failed, Mixed, ExitCode [0-3]"},
 		"END ARRAY_TASKS": {"Slurm Array Task Job_id=42_1 (43) Name=ring Ended, Run time 00:01:30, COMPLETED, ExitCode 0",

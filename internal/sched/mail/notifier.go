@@ -51,7 +51,14 @@ func New(settings func() *v1alpha1.MailSettings, jobs func() []*v1alpha1.BatchJo
 
 // Changed takes in a change of a job, in the form of a store's subscription.
 func (n *Notifier) Changed(old, now *v1alpha1.BatchJob) {
+	if now != nil && now.Spec.Job.Het != nil && now.Spec.Job.Het.Offset > 0 {
+		return // mail is about the job, which its first component stands for
+	}
 	for _, event := range Events(old, now) {
+		if event == Requeue && now.Status.StartTime == nil {
+			n.put(old, event, nil) // it knows how long the job ran
+			continue
+		}
 		n.put(now, event, nil)
 	}
 	if now != nil && len(now.Spec.Job.Mail.Types) > 0 {

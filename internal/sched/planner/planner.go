@@ -7,21 +7,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
-	"github.com/berth-hpc/berth/internal/sched/priority"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/translate/array"
-	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Planner plans. Safe for concurrent use.
@@ -52,18 +48,41 @@ type Planner struct {
 	newest atomic.Pointer[plan]
 	took   atomic.Int64 // nanoseconds of the newest plan
 
-	mu      sync.Mutex
-	usage   map[priority.Key]map[string]float64
+	reading sync.Mutex // held while what was used is read
+	usage   snapshot.Used
 	usageAt time.Time
 
 	explaining sync.Mutex
 	observing  sync.Mutex
+	forecasts  forecasts
 
 	stats stats
 
+	mu         sync.Mutex
 	refusing   map[string]refusal // by the node's Kubernetes name
-	preemptors map[int64]bool     // jobs that others make room for; of Run alone
-	shapes     *snapshot.View     // nodes and partitions only; nil: to be made again
+	preemptors map[int64]bool     // jobs that others make room for
+
+	shaping  sync.Mutex // held while one is told what is feasible
+	shapes   *snapshot.View
+	reshaped atomic.Bool // shapes, of nodes and partitions only, is out of date
+
+	changing sync.Mutex
+	changed  changes
+
+	// Of Run alone: how long the last pass took before it wrote anything; whether
+	// changes are followed, on what; that something has changed since everything
+	// was planned, and when that was begun.
+	worked     time.Duration
+	followFrom time.Duration
+	follows    bool
+	live       *snapshot.Live
+	dirty      bool
+	planned    time.Time
+	preempted  *refreshed // whose preemptor has been seen to
+
+	busy       atomic.Bool // everything is being planned
+	refreshed  atomic.Pointer[refreshed]
+	refreshing sync.WaitGroup
 }
 
 // plan is one finished run.
@@ -74,71 +93,55 @@ type plan struct {
 	at      time.Time
 }
 
+func newPlan(view *snapshot.View, decisions int) *plan {
+	return &plan{view: view, planned: make(map[int64]control.Planned, decisions)}
+}
+
+// add says what is planned for a waiting job. Of an array the first task that
+// waits counts, and the limit on its tasks only if nothing else holds them.
+func (n *plan) add(id int64, pl control.Planned) {
+	if old, known := n.planned[id]; !known || old.Reason == backfill.ReasonTaskLimit {
+		n.planned[id] = pl
+	}
+}
+
 // New makes a Planner, before the stores of c are fed.
 func New(c *control.Cluster, s *starter.Starter, now func() time.Time, log *slog.Logger) *Planner {
-	p := &Planner{cluster: c, starter: s, now: now, log: log, wake: make(chan struct{}, 1)}
-	c.Jobs.Subscribe(func(_, _ *v1alpha1.BatchJob) { p.Wake() })
+	p := &Planner{cluster: c, starter: s, now: now, log: log, wake: make(chan struct{}, 1), followFrom: followFrom}
+	c.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) {
+		if now == nil {
+			now = old
+		}
+		p.jobChanged(now.Spec.JobID)
+	})
 	c.Pods.Subscribe(p.podChanged)
 	c.Nodes.Subscribe(p.nodeChanged)
 	c.Reservations.Subscribe(func(_, _ *v1alpha1.Reservation) { p.Wake() })
 	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { p.reshape() })
 	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { p.Wake() })
-	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { p.Wake() })
+	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { p.reshape() })
 	c.Users.Subscribe(func(_, _ *v1alpha1.User) { p.Wake() })
 	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { p.reshape() })
 	return p
 }
 
-// Wake asks for a new plan.
-func (p *Planner) Wake() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// reshape is Wake after a change of what jobs may ask for.
-func (p *Planner) reshape() {
-	p.mu.Lock()
-	p.shapes = nil
-	p.mu.Unlock()
-	p.Wake()
-}
-
-// podChanged wakes for what a plan depends on: where a pod is and whether it
-// is over.
-func (p *Planner) podChanged(old, now *corev1.Pod) {
-	if old != nil && now != nil && old.Spec.NodeName == now.Spec.NodeName && snapshot.Over(old) == snapshot.Over(now) {
-		return
-	}
-	p.Wake()
-}
-
-// nodeChanged leaves out the kubelets' regular reports.
-func (p *Planner) nodeChanged(old, now *corev1.Node) {
-	if old != nil && now != nil &&
-		snapshot.Unavailable(old) == snapshot.Unavailable(now) &&
-		equality.Semantic.DeepEqual(old.Spec, now.Spec) &&
-		equality.Semantic.DeepEqual(old.Labels, now.Labels) &&
-		equality.Semantic.DeepEqual(old.Annotations, now.Annotations) &&
-		equality.Semantic.DeepEqual(old.Status.Allocatable, now.Status.Allocatable) {
-		return
-	}
-	p.reshape()
-}
-
-// Pauses before a plan, in which further changes are gathered: as long as the
-// last plan took, within these bounds.
+// Pauses after a plan, in which further changes are gathered: so many times as
+// long as the plan took and what it was made from, within these bounds. A long
+// queue that grows by hundreds of jobs a second must leave the processors to
+// those who submit them; a planner that had nothing to do answers at once.
 const (
+	pauseFactor = 8
+
 	leastPause = time.Millisecond
 	mostPause  = 300 * time.Millisecond
 )
 
 // Run plans until ctx ends.
 func (p *Planner) Run(ctx context.Context) {
-	pause := leastPause
+	var ready time.Time // when the next pass may be
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	defer p.refreshing.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -146,14 +149,19 @@ func (p *Planner) Run(ctx context.Context) {
 		case <-p.wake:
 		case <-timer.C:
 		}
-		if !sleep(ctx, pause) {
+		if !sleep(ctx, max(leastPause, time.Until(ready))) {
 			return
 		}
-		began := time.Now()
 		next := p.once(ctx)
-		pause = min(max(leastPause, time.Since(began)), mostPause)
+		ready = time.Now().Add(pauseAfter(p.worked))
 		timer.Reset(next)
 	}
+}
+
+// pauseAfter is the pause after a plan that took so long. Writing what it says
+// does not count: who is started there is waited for.
+func pauseAfter(took time.Duration) time.Duration {
+	return min(max(leastPause, pauseFactor*took), mostPause)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -177,6 +185,11 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	default:
 	}
 	now := p.now()
+	if p.follows {
+		return p.follow(ctx, now)
+	}
+	p.take()
+	all := time.Now()
 	view := p.view(now)
 	next := idle
 	if view.Options.PlanAll = p.expectsDue(now); !view.Options.PlanAll {
@@ -188,15 +201,54 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	if view.Options.PlanAll {
 		p.expected, p.expecting = now, time.Since(began)
 	}
-	p.stats.cycle(now, time.Since(now), decisions)
-	done := &plan{view: view, planned: make(map[int64]control.Planned, len(decisions))}
+	p.worked = time.Since(all)
+	p.follows = p.following(view, p.worked)
+	p.stats.cycle(now, time.Since(now), decisions, true)
+	done := newPlan(view, len(decisions))
+	for _, d := range decisions {
+		if d.StartNow {
+			continue
+		}
+		pl := p.plannedOf(view, d, now)
+		if wait := pl.Start.Sub(now); d.Start > 0 && wait > 0 {
+			next = min(next, wait)
+		}
+		done.add(d.ID, pl)
+	}
+	p.publish(done, now)
+	p.tellHopeless(decisions)
+	p.start(ctx, p.placements(view, decisions))
+	p.preempt(ctx, view, decisions)
+	p.starter.Settle(now)
+	return max(next, 10*time.Millisecond)
+}
+
+// plannedOf is what is said of a job that waits.
+func (p *Planner) plannedOf(view *snapshot.View, d backfill.Decision, now time.Time) control.Planned {
+	w := view.Wanted(d.ID)
+	pl := control.Planned{Reason: d.Reason, Priority: w.Priority, Nodes: view.Names(d), NodeCPUs: view.LargestNode(w.Partition)}
+	if strings.HasPrefix(d.Reason, "Dependency") {
+		pl.Outcomes = view.Outcomes(d.ID)
+	}
+	if d.Start > 0 {
+		pl.Start = time.Unix(d.Start, 0)
+	} else if !view.Options.PlanAll {
+		p.keepExpected(d.ID, &pl, now)
+	}
+	return pl
+}
+
+// placements are what is to start, the tasks of one array and the parts of one
+// heterogeneous job together.
+func (p *Planner) placements(view *snapshot.View, decisions []backfill.Decision) [][]starter.Placement {
 	var starts [][]starter.Placement
 	arrays := map[int64]int{} // array -> its place in starts
 	for _, d := range decisions {
 		w := view.Wanted(d.ID)
 		if d.StartNow {
 			pl := starter.Placement{
-				Job: view.Job(d.ID), Partition: w.In(d.Choice), TimeLimit: w.Limit(d), Priority: w.Priority, Allocation: view.Allocation(d)}
+				Job: view.Job(d.ID), Partition: w.In(d.Choice), TimeLimit: w.Limit(d), Priority: w.Priority, Allocation: view.Allocation(d),
+				Reservation: view.Attracted(d)}
 			key := d.ID
 			if het := array.HetID(pl.Job); het != 0 {
 				key = het
@@ -210,30 +262,9 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 				pl.Task = &w.Tasks[len(starts[at])]
 			}
 			starts[at] = append(starts[at], pl)
-			continue
-		}
-		pl := control.Planned{Reason: d.Reason, Priority: w.Priority, Nodes: view.Names(d)}
-		if d.Start == 0 && !view.Options.PlanAll {
-			p.keepExpected(d.ID, &pl, now)
-		}
-		if d.Start > 0 {
-			pl.Start = time.Unix(d.Start, 0)
-			if wait := pl.Start.Sub(now); wait > 0 {
-				next = min(next, wait)
-			}
-		}
-		// Of an array the first task that waits counts, and the limit on its
-		// tasks only if nothing else holds them.
-		if old, known := done.planned[d.ID]; !known || old.Reason == backfill.ReasonTaskLimit {
-			done.planned[d.ID] = pl
 		}
 	}
-	p.publish(done, now)
-	p.tellHopeless(decisions)
-	p.start(ctx, starts)
-	p.preempt(ctx, view, decisions)
-	p.starter.Settle(now)
-	return max(next, 10*time.Millisecond)
+	return starts
 }
 
 // Expected starts of jobs that have no reservation are worked out with every
@@ -275,11 +306,16 @@ func (p *Planner) tellHopeless(decisions []backfill.Decision) {
 
 // view is the cluster as it is now, own writes included.
 func (p *Planner) view(now time.Time) *snapshot.View {
-	return snapshot.Build(snapshot.Input{
+	return snapshot.Build(p.input(now, p.chosen()))
+}
+
+// input is what a view is made of; expected are the preemptors, where Run asks.
+func (p *Planner) input(now time.Time, expected map[int64]bool) snapshot.Input {
+	return snapshot.Input{
 		Now: now, Nodes: p.cluster.Nodes.List(), Pods: p.cluster.Pods.List(), Jobs: p.cluster.Jobs.List(),
 		Partitions: p.cluster.Partitions.List(), Reservations: p.cluster.Reservations.List(), Parameters: p.cluster.Parameters(),
-		Policy: p.policy(now), Expected: p.preemptors, Avoid: p.avoided(now),
-	})
+		Policy: p.policy(now), Expected: expected, Avoid: p.avoided(now),
+	}
 }
 
 // startsAtOnce bounds the placements written at the same time.
@@ -297,98 +333,24 @@ func (p *Planner) start(ctx context.Context, starts [][]starter.Placement) {
 			err := p.place(ctx, s)
 			if err != nil && !errors.Is(err, starter.ErrChanged) && ctx.Err() == nil {
 				p.log.Warn("job not started", "job", s[0].Job.Spec.JobID, "error", err)
-				time.AfterFunc(time.Second, p.Wake)
+				time.AfterFunc(time.Second, p.wakeUp)
 			}
 		})
 	}
 	wg.Wait()
 }
 
-func (p *Planner) place(ctx context.Context, s []starter.Placement) error {
-	if s[0].Task != nil {
-		return p.starter.PlaceTasks(ctx, s)
-	}
-	if len(s) > 1 {
-		return p.starter.PlaceTogether(ctx, s)
-	}
-	return p.starter.Place(ctx, s[0])
-}
-
-// Planned is what the newest plan says of a waiting job; ok is false when it
-// does not know the job.
-func (p *Planner) Planned(jobID int64) (pl control.Planned, ok bool) {
-	if n := p.newest.Load(); n != nil {
-		pl, ok = n.planned[jobID]
-	}
-	return pl, ok
-}
-
-// Took is how long the newest plan took.
-func (p *Planner) Took() time.Duration { return time.Duration(p.took.Load()) }
-
-// NodesView describes every node of the pool, by name.
-func (p *Planner) NodesView() []status.Node { return p.latest().NodeRows() }
-
-// PartitionsView describes every partition, by name.
-func (p *Planner) PartitionsView() []status.Partition { return p.latest().PartitionRows() }
-
-// Newest is what the newest plan says of every waiting job, and the number of
-// that plan; nobody may change the map.
-func (p *Planner) Newest() (planned map[int64]control.Planned, serial uint64) {
-	n := p.newest.Load()
-	if n == nil {
-		return nil, 0
-	}
-	return n.planned, n.serial
-}
-
-func (p *Planner) publish(n *plan, now time.Time) {
-	n.serial, n.at = 1, now
-	if last := p.newest.Load(); last != nil {
-		n.serial = last.serial + 1
-	}
-	p.newest.Store(n)
-}
-
-func (p *Planner) latest() *snapshot.View {
-	n := p.newest.Load()
+func (p *Planner) place(ctx context.Context, s []starter.Placement) (err error) {
 	switch {
-	case p.Passive:
-		return p.observe()
-	case n != nil:
-		return n.view
-	}
-	return p.view(p.now())
-}
-
-// observed is how long a view without a plan serves when nothing changes.
-const observed = time.Second
-
-// observe makes the view of a passive planner, unless nothing has changed
-// since the last one.
-func (p *Planner) observe() *snapshot.View {
-	p.observing.Lock()
-	defer p.observing.Unlock()
-	now, n := p.now(), p.newest.Load()
-	select {
-	case <-p.wake:
+	case s[0].Task != nil:
+		err = p.starter.PlaceTasks(ctx, s)
+	case len(s) > 1:
+		err = p.starter.PlaceTogether(ctx, s)
 	default:
-		if n != nil && now.Sub(n.at) < observed {
-			return n.view
-		}
+		err = p.starter.Place(ctx, s[0])
 	}
-	n = &plan{view: p.view(now)}
-	p.publish(n, now)
-	return n.view
-}
-
-// Feasible says why the job could never run, in Slurm's words; nil if it could.
-func (p *Planner) Feasible(b *v1alpha1.BatchJob) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.shapes == nil {
-		p.shapes = snapshot.Build(snapshot.Input{Now: p.now(), Nodes: p.cluster.Nodes.List(),
-			Partitions: p.cluster.Partitions.List(), Parameters: p.cluster.Parameters()})
+	if err == nil {
+		p.placed(s[0].Job.Spec.JobID)
 	}
-	return p.shapes.Feasible(b)
+	return err
 }

@@ -4,16 +4,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/internal/sched/priority"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// UsageSource tells what finished runs of each association have used, in
+// UsageSource tells what finished runs of each association and QOS have used, in
 // TRES-seconds by name, decayed with the half-life (0: not at all), counting
 // from since on (zero: all), each run so often as the factor of its QOS says.
 // Safe for concurrent use.
-type UsageSource func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64) map[priority.Key]map[string]float64
+type UsageSource func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Used
 
 // freshUsage is how long what was used is taken as it was read, unless
 // PriorityCalcPeriod is shorter.
@@ -29,9 +30,9 @@ func (p *Planner) policy(now time.Time) snapshot.Policy {
 
 // used is what associations have used; reading it costs something, so it is
 // kept for a while.
-func (p *Planner) used(now time.Time) map[priority.Key]map[string]float64 {
+func (p *Planner) used(now time.Time) snapshot.Used {
 	if p.Usage == nil {
-		return nil
+		return snapshot.Used{}
 	}
 	params := p.cluster.Parameters().Priority
 	period, half := freshUsage, time.Duration(priority.DefaultHalfLife)*time.Second
@@ -41,12 +42,21 @@ func (p *Planner) used(now time.Time) map[priority.Key]map[string]float64 {
 	if h := params.PriorityDecayHalfLife; h != nil {
 		half = time.Duration(*h) * time.Second
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.usage == nil || now.Sub(p.usageAt) >= period {
-		p.usage, p.usageAt = p.Usage(now, half, reset(now, params.PriorityUsageResetPeriod), snapshot.UsageFactor(p.cluster.QOS.List())), now
+	p.reading.Lock()
+	defer p.reading.Unlock()
+	if p.usageAt.IsZero() || now.Sub(p.usageAt) >= period {
+		p.usage, p.usageAt = p.Usage(now, half, reset(now, params.PriorityUsageResetPeriod), snapshot.UsageFactor(p.cluster.QOS.List()), snapshot.NoDecay(p.cluster.QOS.List())), now
 	}
 	return p.usage
+}
+
+// qosUsage is what jobs of each QOS have used, running ones included.
+func (p *Planner) qosUsage(v *snapshot.View) map[string]float64 {
+	out := v.QOSUsage(p.cluster.QOS.List())
+	for name, tres := range p.used(p.now()).QOS {
+		out[name] += tres["billing"]
+	}
+	return out
 }
 
 // reset is when usage began to count anew (PriorityUsageResetPeriod); zero:
@@ -111,6 +121,25 @@ func (p *Planner) explain(v *snapshot.View, id int64) (status.Priority, bool) {
 
 // SharesView is the tree of accounts with what everybody has used.
 func (p *Planner) SharesView() *status.ShareList {
-	f := p.latest().Factors()
-	return &status.ShareList{FairTree: f.FairTree(), Items: f.Shares()}
+	v := p.latest()
+	f := v.Factors()
+	wall, qosWall := v.Wall()
+	return &status.ShareList{FairTree: f.FairTree(), Items: withWall(f.Shares(), wall), QOSUsage: p.qosUsage(v), QOSWallMins: qosWall}
+}
+
+// withWall adds to shares, in the order of their tree, how long the jobs of each
+// ran: those of an account are the jobs of all below it.
+func withWall(shares []status.Share, wall map[limits.Key]float64) []status.Share {
+	var above []int // places of the accounts that the next one may be below
+	for i := range shares {
+		s := &shares[i]
+		above = append(above[:min(s.Depth, len(above))], i)
+		if s.User == "" {
+			continue
+		}
+		for _, k := range above {
+			shares[k].WallMins += wall[limits.Key{Account: s.Account, User: s.User}]
+		}
+	}
+	return shares
 }

@@ -14,8 +14,9 @@ type stats struct {
 	n  status.PlanStats
 }
 
-// cycle takes in one cycle that began at now, with its decisions by priority.
-func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.Decision) {
+// cycle takes in one cycle that began at now, with its decisions by priority,
+// those about who starts only where they are carried out.
+func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.Decision, starts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, micros, depth := &s.n, max(1, took.Microseconds()), int64(len(decisions))
@@ -30,7 +31,7 @@ func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.De
 			if decisions[i].Start > 0 {
 				n.Table++
 			}
-		default:
+		case starts:
 			n.Starts++
 			if n.Queue > 0 { // somebody before it waits on
 				n.Backfilled++
@@ -40,6 +41,16 @@ func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.De
 	}
 	n.QueueTotal += n.Queue
 	n.TableTotal += n.Table
+}
+
+// started takes in a pass that starts so many jobs, so many of them before
+// others that wait on.
+func (s *stats) started(jobs, backfilled int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n.Starts += int64(jobs)
+	s.n.Backfilled += int64(backfilled)
+	s.n.BackfilledEver += int64(backfilled)
 }
 
 // Stats are the numbers of the planning cycles since the last ResetStats.

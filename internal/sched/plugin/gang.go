@@ -2,6 +2,8 @@ package plugin
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -60,6 +62,7 @@ func (p *Plugin) memberOf(pod *corev1.Pod) (m member, ours bool, err error) {
 type gangs struct {
 	mu       sync.Mutex
 	reserved map[gang]map[types.UID]*corev1.Pod
+	bound    map[gang][]types.UID // what was last heard of those with reserved pods
 }
 
 func (g *gangs) add(k gang, pod *corev1.Pod) {
@@ -84,28 +87,46 @@ func (g *gangs) remove(k gang, uid types.UID) []*corev1.Pod {
 		others = append(others, p)
 	}
 	if len(others) == 0 {
-		delete(g.reserved, k)
+		g.forget(k)
 	}
 	return others
 }
 
+func (g *gangs) forget(k gang) {
+	delete(g.reserved, k)
+	delete(g.bound, k)
+}
+
+// fewReserved pods are few enough to ask every time.
+const fewReserved = 64
+
 // complete tells whether reserved and bound pods together are size pods. If
-// so the gang is forgotten, and its reserved members are returned.
-func (g *gangs) complete(k gang, size int, bound []types.UID) ([]types.UID, bool) {
+// so the gang is forgotten, and its reserved members are returned. bound, which
+// goes through all of the gang, is asked when that can be, and of large gangs for
+// every power of two reserved pods: most have no bound pod until all are reserved.
+func (g *gangs) complete(k gang, size int, bound func() []types.UID) ([]types.UID, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := map[types.UID]bool{}
-	for _, u := range bound {
-		all[u] = true
-	}
-	members := make([]types.UID, 0, len(g.reserved[k]))
-	for u := range g.reserved[k] {
-		all[u] = true
-		members = append(members, u)
-	}
-	if len(all) < size {
+	reserved := g.reserved[k]
+	n := len(reserved)
+	if n < size && n > fewReserved && n&(n-1) != 0 && n+len(g.bound[k]) < size {
 		return nil, false
 	}
-	delete(g.reserved, k)
+	if n < size {
+		if g.bound == nil {
+			g.bound = map[gang][]types.UID{}
+		}
+		g.bound[k] = bound()
+		for _, u := range g.bound[k] {
+			if reserved[u] == nil {
+				n++
+			}
+		}
+	}
+	if n < size {
+		return nil, false
+	}
+	members := slices.Collect(maps.Keys(reserved))
+	g.forget(k)
 	return members, true
 }

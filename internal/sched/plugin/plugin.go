@@ -198,7 +198,7 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ 
 	if !ok {
 		return fwk.NewStatus(fwk.Unschedulable, "the job's placement was given back"), 0
 	}
-	members, complete := p.gangs.complete(m.gang, size, p.placements.Bound(m.jobID, m.attempt))
+	members, complete := p.gangs.complete(m.gang, size, func() []types.UID { return p.placements.Bound(m.jobID, m.attempt) })
 	if !complete {
 		return fwk.NewStatus(fwk.Wait), permitTimeout
 	}

@@ -93,6 +93,11 @@ func TestPreFilterAllowsOnlyThePlannedNode(t *testing.T) {
 	if _, st := p.PreFilter(t.Context(), nil, &corev1.Pod{}, nil); !st.IsSkip() {
 		t.Errorf("a pod of no job: %v", st)
 	}
+	listed := pod(1) // of an unequal job: the second of nodes 0 and 2
+	listed.Annotations[wire.AnnotationNodes] = "0,2"
+	if r, st := p.PreFilter(t.Context(), nil, listed, nil); !st.IsSuccess() || !r.NodeNames.Has("n3") {
+		t.Errorf("%v %v, want n3", r, st)
+	}
 	bad := pod(0)
 	bad.Annotations[wire.AnnotationNodeOffset] = "-1"
 	if _, st := p.PreFilter(t.Context(), nil, bad, nil); st.IsSuccess() {

@@ -29,7 +29,7 @@ type Input struct {
 // Job is what a job's priority depends on.
 type Job struct {
 	Account, User, QOS, Partition string
-	Nice                          int32
+	Nice, Site                    int32
 	// Since is when its age begins (Unix seconds): it was eligible, or
 	// submitted with ACCRUE_ALWAYS. 0 or in the future: not yet.
 	Since int64
@@ -148,7 +148,7 @@ func (m *Multifactor) Of(id int64, j *Job) int64 {
 		return basic(id, j.Nice)
 	}
 	sum := m.age*m.ageOf(j) + m.fairshare*m.Factor(Key{j.Account, j.User}) + m.size*m.sizeOf(j) +
-		m.part*m.partOf(j.Partition) + m.qos*m.qosFactor[j.QOS] - float64(j.Nice)
+		m.part*m.partOf(j.Partition) + m.qos*m.qosFactor[j.QOS] - float64(j.Nice) + float64(j.Site)
 	if m.assoc != 0 {
 		sum += m.assoc * m.assocOf(j)
 	}
@@ -165,7 +165,7 @@ func (m *Multifactor) Explain(id int64, j *Job) status.Priority {
 	}
 	p := status.Priority{
 		ID: id, User: j.User, Account: j.Account, Partition: j.Partition, QOS: j.QOS,
-		Priority: m.Of(id, j), Nice: int64(j.Nice),
+		Priority: m.Of(id, j), Nice: int64(j.Nice), Site: int64(j.Site),
 	}
 	if m.basic {
 		return p

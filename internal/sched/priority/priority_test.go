@@ -59,6 +59,13 @@ func TestPrioritiesAsSlurm(t *testing.T) {
 		if got := m.Of(1, &j); got != tt.refuser {
 			t.Errorf("%+v: %d", tt, got)
 		}
+		for _, site := range []int32{500, -300, -3000} { // scontrol update SiteFactor
+			s := j
+			s.Site = site
+			if got := m.Of(1, &s); got != max(1, tt.refuser+int64(site)) || m.Explain(1, &s).Site != int64(site) {
+				t.Errorf("%+v with a site factor of %d: %d", tt, site, got)
+			}
+		}
 		j.Account, j.User = "root", "root"
 		if got := m.Of(1, &j); got != tt.root {
 			t.Errorf("%+v of root: %d", tt, got)

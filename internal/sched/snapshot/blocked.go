@@ -4,18 +4,15 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // blocked says why the job cannot be considered at all, in Slurm's words
 // (squeue(1), JOB REASON CODES); "" if it can.
 func (v *View) blocked(b *v1alpha1.BatchJob, p *partition) string {
 	j := &b.Spec.Job
-	switch j.Hold {
-	case "":
-	case "admin":
-		return "JobHeldAdmin"
-	default:
-		return "JobHeldUser"
+	if r := job.HeldReason(j.Hold); r != "" {
+		return r
 	}
 	if r := v.queue.dependency(b); r != "" {
 		return r

@@ -24,9 +24,14 @@ var (
 	ErrGRES          = errors.New("Invalid generic resource (gres) specification")                   //nolint:staticcheck // Slurm's text
 	ErrMemory        = errors.New("Memory required by task is not available")                        //nolint:staticcheck // Slurm's text
 	ErrTimeLimit     = errors.New("Requested time limit is invalid (missing or exceeds some limit)") //nolint:staticcheck // Slurm's text
+	ErrBatchHost     = errors.New("Job --batch option is invalid or not a subset of --constraints")  //nolint:staticcheck // Slurm's text
+	// What releases of Slurm that have --segment say.
+	ErrTopology = errors.New("Requested topology configuration is not available") //nolint:staticcheck // Slurm's text
 	// Two lines, of which the first stands before "Batch job submission failed".
-	ErrNodeCPUs   = errors.New("CPU count per node can not be satisfied\nRequested node configuration is not available") //nolint:staticcheck // Slurm's text
-	ErrNodeConfig = errors.New("Requested node configuration is not available")                                          //nolint:staticcheck // Slurm's text
+	ErrNodeCPUs   = errors.New("CPU count per node can not be satisfied\nRequested node configuration is not available")           //nolint:staticcheck // Slurm's text
+	ErrNodeMemory = errors.New("Memory specification can not be satisfied\nRequested node configuration is not available")         //nolint:staticcheck // Slurm's text
+	ErrNodeDisk   = errors.New("Temporary disk specification can not be satisfied\nRequested node configuration is not available") //nolint:staticcheck // Slurm's text
+	ErrNodeConfig = errors.New("Requested node configuration is not available")                                                    //nolint:staticcheck // Slurm's text
 )
 
 // Feasible says why the job could never run, however empty the cluster: one
@@ -38,7 +43,7 @@ func (v *View) Feasible(b *v1alpha1.BatchJob) error {
 	}
 	var first error
 	for i, name := range names {
-		err := v.feasibleIn(b, v.partition(name))
+		err := v.feasibleIn(b, v.partitionOf(b, name))
 		if err == nil {
 			return nil
 		}
@@ -77,6 +82,11 @@ func (v *View) checkNames(j *job.Job, p *partition) error {
 			return ErrNotInPart
 		}
 	}
+	for _, n := range j.Placement.Exclude {
+		if _, ok := v.byName[n]; !ok {
+			return ErrNodeName
+		}
+	}
 	if text := j.Placement.Constraint; text != "" {
 		c, err := value.ParseConstraint(text)
 		if err != nil {
@@ -87,6 +97,12 @@ func (v *View) checkNames(j *job.Job, p *partition) error {
 				return ErrFeature
 			}
 		}
+	}
+	if !batchHostNamed(&j.Placement) {
+		return ErrBatchHost
+	}
+	if s, n := j.Placement.Segment, j.Shape.MinNodes; s > 0 && n%s != 0 && j.Shape.MaxNodes == n {
+		return ErrTopology
 	}
 	for _, g := range j.Shape.GRES {
 		if !v.hasGRES(g.Name) {
@@ -102,8 +118,12 @@ func (v *View) hasGRES(name string) bool {
 	})
 }
 
-// checkCounts: no more CPUs and nodes than the partition has.
+// checkCounts: no more CPUs and nodes than the partition has. A cluster without
+// nodes may yet get some.
 func (v *View) checkCounts(j *job.Job, p *partition) error {
+	if len(v.Nodes) == 0 {
+		return nil
+	}
 	cpus := 0
 	for _, i := range p.nodes.Members() {
 		cpus += v.Nodes[i].CPUs
@@ -113,10 +133,10 @@ func (v *View) checkCounts(j *job.Job, p *partition) error {
 	if s.Overcommit {
 		wanted = int(max(1, s.MinNodes)) * int(max(1, s.CPUsPerTask))
 	}
-	if p.nodes.Len() > 0 && wanted > cpus {
+	if wanted > cpus {
 		return ErrProcessors
 	}
-	if p.nodes.Len() > 0 && int(s.MinNodes) > p.nodes.Len() {
+	if int(s.MinNodes) > p.nodes.Len() {
 		return ErrNodeCount
 	}
 	return nil
@@ -152,16 +172,25 @@ func (v *View) checkShape(b *v1alpha1.BatchJob, p *partition) error {
 	if cluster.Never(&one) != backfill.ReasonBadConfig {
 		return nil
 	}
-	if most := v.mostCPUs(p); one.CPUsPerTask > most || one.MinCPUs > most {
+	if most := int(p.largest); one.CPUsPerTask > most || one.MinCPUs > most {
 		return ErrNodeCPUs
 	}
-	return ErrNodeConfig
+	return v.tooMuch(&b.Spec.Job.Shape, p)
 }
 
-// mostCPUs is the number of CPUs of p's largest node.
-func (v *View) mostCPUs(p *partition) (most int) {
+// tooMuch says what of the request no single node of the partition has.
+func (v *View) tooMuch(s *job.Shape, p *partition) error {
+	memory, disk := false, false
 	for _, i := range p.nodes.Members() {
-		most = max(most, v.Nodes[i].CPUs)
+		had := int64(v.Nodes[i].Memory)
+		memory = memory || (s.MemPerNode == nil || *s.MemPerNode <= had) && (s.MemPerCPU == nil || *s.MemPerCPU <= had)
+		disk = disk || v.hasDisk(i, s.TmpDisk)
 	}
-	return most
+	switch {
+	case !memory:
+		return ErrNodeMemory
+	case !disk:
+		return ErrNodeDisk
+	}
+	return ErrNodeConfig
 }

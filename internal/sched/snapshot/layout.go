@@ -27,6 +27,13 @@ func fillLayout(out *backfill.Job, s *job.Shape, pl *job.Placement) {
 	}
 	out.Wide, out.Narrow = pl.SpreadJob, pl.UseMinNodes
 	out.Contiguous, out.Switches = pl.Contiguous, int(pl.Switches)
+	out.Segment = int(pl.Segment)
+	switch pl.Segments {
+	case job.SegmentsTogether:
+		out.Segments = backfill.SegmentsTogether
+	case job.SegmentsApart:
+		out.Segments = backfill.SegmentsApart
+	}
 }
 
 // licenses that the job wants or holds.

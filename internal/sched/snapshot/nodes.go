@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,11 @@ func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 	pool := slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool { return n.Labels[wire.LabelManaged] == "false" })
 	short := ShortNames(pool)
 	slices.SortFunc(pool, func(a, b *corev1.Node) int { return compareNames(short[a.Name], short[b.Name]) })
+	places := map[string]int{}
+	for i, n := range pool {
+		places[n.Name] = i
+	}
+	slices.SortStableFunc(pool, func(a, b *corev1.Node) int { return cmp.Compare(weight(a), weight(b)) })
 	table := devicesOf(&v.params)
 	v.byName, v.byObject = map[string]int{}, map[string]int{}
 	for i, n := range pool {
@@ -37,6 +43,7 @@ func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		}
 		v.nodes = append(v.nodes, node{object: n, features: f})
 		v.Nodes = append(v.Nodes, nodeOf(n, short[n.Name], table))
+		v.Nodes[i].Place = places[n.Name]
 	}
 	v.addMembers(pods)
 	// Whole CPUs are taken from jobs, so parts are added up before they are
@@ -64,17 +71,22 @@ func (v *View) counted(p *corev1.Pod) bool {
 	if v.members[p.UID] {
 		return true
 	}
-	id, err := strconv.ParseInt(p.Labels[wire.LabelJobID], 10, 64)
-	if err != nil {
-		return false
-	}
-	j := v.jobs[id]
+	j := v.jobs[JobOf(p)]
 	if j == nil || j.Namespace != p.Namespace || strconv.Itoa(int(j.Status.Attempt)) != p.Labels[wire.LabelAttempt] {
 		return false
 	}
 	// Pods that outlive their job belong to the task that runs in them, or
 	// wait for one and take nothing from others.
 	return Holding(j) || j.Status.Pods != nil
+}
+
+// JobOf is the number of the job whose pod p says it is; 0: none.
+func JobOf(p *corev1.Pod) int64 {
+	id, err := strconv.ParseInt(p.Labels[wire.LabelJobID], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return id
 }
 
 // Over tells whether the pod's containers have ended for good.
@@ -133,6 +145,10 @@ func gresIn(l corev1.ResourceList, table deviceTable, labels map[string]string) 
 	})
 	return out
 }
+
+// weight of the node: of those that serve a job the lightest are taken first
+// (slurm.conf(5), Weight).
+func weight(n *corev1.Node) int { return annotated(n, wire.AnnotationWeight, 1) }
 
 // annotated reads a positive number from the node's annotations.
 func annotated(n *corev1.Node, key string, otherwise int) int {

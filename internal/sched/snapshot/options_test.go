@@ -29,12 +29,17 @@ func cores(sockets, threads int) func(*corev1.Node) {
 	}
 }
 
+// disk is what a node's kubelet says of its local disk.
+func disk(size string) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Status.Allocatable[corev1.ResourceEphemeralStorage] = resource.MustParse(size) }
+}
+
 // optionNodes are six nodes: two fast ones, one of them red, two below one
 // switch with them, one of two sockets, and one with two threads in a core.
 func optionNodes() []*corev1.Node {
 	return []*corev1.Node{
 		aNode("n1", feature("fast"), rack("a.1")), aNode("n2", feature("fast"), feature("red"), rack("a.2")),
-		aNode("n3", rack("a.2")), aNode("n4", rack("b.1")), aNode("n5", rack("b.2"), cores(2, 1)), aNode("n6", rack("b.2"), cores(2, 2)),
+		aNode("n3", rack("a.2"), disk("10Gi")), aNode("n4", rack("b.1"), disk("20Gi")), aNode("n5", rack("b.2"), cores(2, 1)), aNode("n6", rack("b.2"), cores(2, 2)),
 	}
 }
 
@@ -43,6 +48,9 @@ func asked(t *testing.T, id int64, line string) *v1alpha1.BatchJob {
 	t.Helper()
 	p, err := option.Parse(option.Sbatch, append(strings.Fields(line), "job.sh"), nil)
 	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if err := p.Verify(); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
 	submit := metav1.NewMicroTime(now)
@@ -79,6 +87,10 @@ func planned(v *View) string {
 // runs already or goes first.
 func TestOptionsInThePlan(t *testing.T) {
 	for _, c := range []struct{ before, line, want string }{
+		{"", "--tmp=15G -x n1,n2,n5,n6", "n4/1:0"},
+		{"", "--tmp=5G -x n1,n2,n5,n6 -N2", "n3/1:0 n4/1:0"},
+		{"", "--tmp=15G -w n3", "waits: BadConstraints"},
+		{"", "--tmp=99G -w n5", "n5/1:0"}, // it does not say
 		{"", "-C fast*1 -N2", "n1/1:0 n2/1:0"},
 		{"", "-C [fast|red] -N1 -x n1,n2", "waits: BadConstraints"},
 		{"", "-C [red|fast] -N2", "n1/1:0 n2/1:0"},
@@ -89,10 +101,20 @@ func TestOptionsInThePlan(t *testing.T) {
 		{"", "-N2", "n2/1:0 n3/1:0"},
 		{"-w n2 --exclusive -t 1", "-N2 --switches=1 -x n5,n6", "in 60 s: n2/1: n3/1: Resources"},
 		{"-w n2 --exclusive -t 10", "-N2 --switches=1@2 -x n5,n6 -t 5", "in 120 s: n1/1: n3/1: Resources"},
+		// Blocks: n1; n2 n3; n4; n5 n6.
+		{"", "-N2 --segment=1", "n1/1:0 n4/1:0"},
+		{"", "-N2 --segment=1 --consolidate-segments", "n2/1:0 n3/1:0"},
+		{"", "-N4 --segment=2 -w n6", "n2/1:0 n3/1:0 n5/1:0 n6/1:0-1"},
+		{"", "-N2 --segment=2 -w n6", "n5/1:0 n6/1:0-1"},
+		{"-w n2 --exclusive -t 1", "-N4 --segment=2", "in 60 s: n2/1: n3/1: n5/1: n6/1: Resources"},
+		{"", "-N2 --segment=1 --spread-segments -x n1,n4", "n2/1:0 n5/1:0"},
+		{"", "-N3 --segment=3", "waits: BadConstraints"},
+		{"", "-N1-5 --segment=2", "n2/1:0 n3/1:0 n5/1:0 n6/1:0-1"},
+		{"", "-N2 -n12 --segment=2", "n5/8:0-7 n6/4:0-1,4-5"},
 		{"", "--sockets-per-node=2", "n5/1:0"},
 		{"", "--cores-per-socket=5", "waits: BadConstraints"},
 		{"", "--threads-per-core=2", "n6/1:0-1"},
-		{"", "-B 2:2:2", "n6/1:0-1"},
+		{"", "-B 2:2:2", "n6/8:0-7"},
 		{"", "-w n5 -n2 -m block:block", "n5/2:0-1"},
 		{"", "-w n5 -n2", "n5/2:0,4"},
 		{"", "-w n5 -n4 --ntasks-per-socket=2 -m block:block", "n5/4:0-1,4-5"},
@@ -112,6 +134,112 @@ func TestOptionsInThePlan(t *testing.T) {
 		v := Build(Input{Now: now, Nodes: optionNodes(), Jobs: jobs, Partitions: partitions()})
 		if got := planned(v); got != c.want {
 			t.Errorf("%q after %q: %s, want %s", c.line, c.before, got, c.want)
+		}
+	}
+}
+
+// TestSizesInThePlan: how many nodes, tasks, CPUs, bytes and GPUs are asked for,
+// by where there is room. Three nodes of four CPUs and 4000 MB, of which n1 has two
+// GPUs, n2 two of a type, and n3 none.
+func TestSizesInThePlan(t *testing.T) {
+	for _, c := range []struct{ before, line, want string }{
+		{"", "--nodes=2", "n1/1:0 n2/1:0"},
+		{"", "--ntasks=5", "n1/4:0-3 n2/1:0"},
+		{"", "-N2 --ntasks=5", "n1/4:0-3 n2/1:0"},
+		{"", "-N2 -n6", "n1/4:0-3 n2/2:0-1"},
+		{"", "--ntasks=13", "waits: BadConstraints"},
+		{"", "-N2 --ntasks-per-node=2", "n1/2:0-1 n2/2:0-1"},
+		{"", "-n2 --cpus-per-task=3", "n1/1:0-2 n2/1:0-2"},
+		{"", "--cpus-per-task=5", "waits: BadConstraints"},
+		{"", "--overcommit -n9 -N1", "n1/9:0"},
+		{"", "--mem=3G", "n1/1:0"},
+		{"", "--mem=4001M", "waits: BadConstraints"},
+		{"", "-n2 --mem-per-cpu=2G", "n1/1:0 n2/1:0"},
+		{"", "-n2 --mem-per-cpu=1G", "n1/2:0-1"},
+		{"", "--gres=gpu:2", "n1/1:0"},
+		{"", "--gres=gpu:3", "waits: BadConstraints"},
+		{"", "--gpus=2", "n1/1:0"},
+		{"", "--gpus=2 --mem-per-gpu=2000M", "n1/1:0"},
+		{"", "--gpus=a100:2", "n2/1:0"},
+		{"", "--gpus-per-node=2 -N2", "n1/1:0 n2/1:0"},
+		{"", "--gpus-per-node=1 -N3", "waits: BadConstraints"},
+		{"", "-n2 --gpus-per-task=1", "n1/2:0-1"},
+		{"", "-n2 --gpus-per-task=2", "n1/1:0 n2/1:0"},
+		{"", "--gpus-per-socket=2 --sockets-per-node=1", "n1/1:0"},
+		{"", "-n2 --tres-per-task=cpu=2,gres/gpu=1", "n1/2:0-3"},
+		{"", "--gpus=2 --cpus-per-gpu=2", "n1/1:0-3"},
+		{"", "--gpus=1 --cpus-per-gpu=5", "waits: BadConstraints"},
+		{"", "--gpus=3", "n1/1:0 n2/1:0"},
+		{"", "--gpus=2 --cpus-per-gpu=3", "n1/1:0-2 n2/1:0-2"},
+		{"", "--gpus=2 --mem-per-gpu=2500M", "n1/1:0 n2/1:0"},
+		{"", "--gpus=3 -N1", "waits: BadConstraints"},
+		{"", "--gpus=5", "waits: BadConstraints"},
+		{"-w n1 -n3", "--mincpus=2", "n2/1:0-1"},
+		{"-w n1 --mem=3G", "--mem=3G", "n2/1:0"},
+		{"-w n1 --mem=3G", "--mem=900M", "n1/1:1"},
+		{"-w n1 --gpus=1", "--gpus-per-node=2", "n2/1:0"},
+		{"-w n1 --gpus=1", "--gpus=1", "n1/1:1"},
+	} {
+		jobs := []*v1alpha1.BatchJob{}
+		if c.before != "" {
+			jobs = append(jobs, asked(t, 2, c.before))
+		}
+		jobs = append(jobs, asked(t, 3, c.line))
+		v := Build(Input{Now: now, Nodes: sizeNodes(), Jobs: jobs, Partitions: partitions()})
+		if got := planned(v); got != c.want {
+			t.Errorf("%q after %q: %s, want %s", c.line, c.before, got, c.want)
+		}
+	}
+}
+
+// sizeNodes are those of TestSizesInThePlan.
+func sizeNodes() []*corev1.Node {
+	gpus := func(kind corev1.ResourceName) func(*corev1.Node) {
+		return func(n *corev1.Node) {
+			delete(n.Status.Allocatable, wire.ResourceGRES+"gpu-tesla")
+			if kind != "" {
+				n.Status.Allocatable[wire.ResourceGRES+kind] = resource.MustParse("2")
+			}
+		}
+	}
+	return []*corev1.Node{aNode("n1", gpus("gpu")), aNode("n2", gpus("gpu-a100")), aNode("n3", gpus(""))}
+}
+
+// Nodes get as many tasks as their GPUs are for (--ntasks-per-gpu).
+func TestTasksPerGPU(t *testing.T) {
+	gpus := func(n *corev1.Node) { n.Status.Allocatable[wire.ResourceGRES+"gpu"] = resource.MustParse("2") }
+	for line, want := range map[string]string{
+		"-G2 --ntasks-per-gpu=2":                   "n1/4:0-3",
+		"-n4 --ntasks-per-gpu=2":                   "n1/4:0-3",
+		"-N2 --gpus-per-node=1 --ntasks-per-gpu=2": "n1/2:0-1 n2/2:0-1",
+		"-N2 --gpus-per-node=2 --ntasks-per-gpu=1": "n1/2:0-1 n2/2:0-1",
+		"-n3 --gpus-per-node=1 --ntasks-per-gpu=2": "n1/2:0-1 n2/1:0",
+	} {
+		b := asked(t, 3, line)
+		v := Build(Input{Now: now, Nodes: []*corev1.Node{aNode("n1", gpus), aNode("n2", gpus)}, Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
+		if got := planned(v); got != want {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// The batch host is the first node that has the features of --batch, and the
+// first node where none has.
+func TestBatchHost(t *testing.T) {
+	for line, want := range map[string]string{
+		"-N3 -w n1,n2,n3 --batch=red":           "n2 n1 n3",
+		"-N2 -w n1,n3 --batch=red":              "n1 n3",
+		"-N2 -w n1,n2 -C fast --batch=fast&red": "n2 n1",
+		"-N2 -w n1,n2":                          "n1 n2",
+	} {
+		b := asked(t, 3, line)
+		v := Build(Input{Now: now, Nodes: optionNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
+		var got []string
+		for _, n := range v.Allocation(v.Plan().Decisions[0]).Nodes {
+			got = append(got, n.Name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", line, got, want)
 		}
 	}
 }

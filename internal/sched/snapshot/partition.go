@@ -28,13 +28,35 @@ type partition struct {
 	// billing is by the partition's weights; those that cannot be read bill the
 	// CPUs.
 	billing limits.Billing
+	largest int32 // CPUs of its largest node
 }
 
 func (v *View) addPartitions(objects []*v1alpha1.Partition) {
 	for _, p := range Partitions(objects) {
 		b, _ := limits.ParseBilling(p.Spec.TRESBillingWeights, limits.GreatestTRES(&v.params))
-		v.partitions = append(v.partitions, &partition{len(v.partitions) + 1, p.Name, &p.Spec, v.nodesOf(&p.Spec), b})
+		nodes := v.nodesOf(&p.Spec)
+		v.partitions = append(v.partitions, &partition{len(v.partitions) + 1, p.Name, &p.Spec, nodes, b, v.largest(nodes)})
 	}
+}
+
+func (v *View) largest(nodes backfill.NodeSet) (cpus int32) {
+	for i := range v.Nodes {
+		if nodes.Has(i) {
+			cpus = max(cpus, int32(v.Nodes[i].CPUs))
+		}
+	}
+	return cpus
+}
+
+// LargestNode is the number of CPUs of the partition's largest node; 0: there is
+// no such partition, or it has none.
+func (v *View) LargestNode(name string) int32 {
+	for _, p := range v.partitions {
+		if p.name == name {
+			return p.largest
+		}
+	}
+	return 0
 }
 
 // Partitions is the list in force, by name: objects, or the assumed one.
@@ -58,6 +80,21 @@ func (v *View) partition(name string) *partition {
 		}
 	}
 	return nil
+}
+
+// partitionOf is partition for the job, whose QOS may free it of limits.
+func (v *View) partitionOf(b *v1alpha1.BatchJob, name string) *partition {
+	p := v.partition(name)
+	if p == nil {
+		return nil
+	}
+	spec := limits.Overridden(p.spec, v.qos[b.Spec.Job.QOS])
+	if spec == p.spec {
+		return p
+	}
+	own := *p
+	own.spec = spec
+	return &own
 }
 
 // nodesOf is the set of nodes that the partition names and its pods tolerate.
@@ -135,6 +172,11 @@ func (p *partition) timeLimit(j *job.Job) int32 {
 		return p.spec.DefaultTime
 	}
 	return p.maxTime()
+}
+
+// TimeLimit of j in a partition, in minutes, or job.Unlimited.
+func TimeLimit(p *v1alpha1.PartitionSpec, j *job.Job) int32 {
+	return (&partition{spec: p}).timeLimit(j)
 }
 
 // exceeds tells whether limit is longer than most; both minutes or Unlimited.

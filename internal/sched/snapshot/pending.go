@@ -12,7 +12,7 @@ import (
 // of an array: several entries where not all of it may start.
 func (v *View) pending(to []backfill.Job, b *v1alpha1.BatchJob) []backfill.Job {
 	j := &b.Spec.Job
-	p := v.partition(b.Spec.Partition)
+	p := v.partitionOf(b, b.Spec.Partition)
 	w := Wanted{Priority: priorityOf(b), TimeLimit: job.Unlimited, Partition: b.Spec.Partition}
 	out := backfill.Job{ID: b.Spec.JobID, Begin: earliest(b), User: v.userNumber(b.Spec.User), Reservation: v1alpha1.ReservationObject(j.Reservation)}
 	if b.Spec.SubmitTime != nil {
@@ -25,11 +25,12 @@ func (v *View) pending(to []backfill.Job, b *v1alpha1.BatchJob) []backfill.Job {
 		out.Blocked = v.blocked(b, p)
 	default:
 		p = usable[0]
-		v.addChoices(&out, &w, usable, &j.Placement)
+		v.addChoices(&out, &w, usable, wishes{&j.Placement, j.Shape.TmpDisk}, v.attract(&out, b))
+		w.Inside = out.Inside
 		v.suit(&out, b)
 	}
 	if out.Blocked == "" && !v.reserved(out.Reservation) {
-		out.Blocked = "ReservationDeleted"
+		out.Blocked = "Reservation " + j.Reservation + " was deleted"
 	}
 	if len(j.Licenses) > 0 {
 		out.Licenses = licenses(j)
@@ -61,7 +62,7 @@ func (v *View) usable(b *v1alpha1.BatchJob) []*partition {
 	}
 	var out []*partition
 	for _, name := range names {
-		if p := v.partition(name); p != nil && v.blocked(b, p) == "" {
+		if p := v.partitionOf(b, name); p != nil && v.blocked(b, p) == "" {
 			out = append(out, p)
 		}
 	}
@@ -101,7 +102,7 @@ func (v *View) fill(out *backfill.Job, j *job.Job, p *partition) {
 	s, pl := &j.Shape, &j.Placement
 	out.Partition = p.number
 	if out.Eligible == nil {
-		v.addChoices(out, nil, []*partition{p}, pl)
+		v.addChoices(out, nil, []*partition{p}, wishes{pl, s.TmpDisk}, nil)
 	}
 	for _, name := range pl.NodeList {
 		if i, ok := v.byName[name]; ok {
@@ -123,7 +124,13 @@ func (v *View) fill(out *backfill.Job, j *job.Job, p *partition) {
 	out.UserExclusive = pl.Exclusive == "user" || p.spec.ExclusiveUser
 	out.Share = sharers(p, pl.OverSubscribe)
 	fillLayout(out, s, pl)
+	v.spreadGPUs(out, s, p)
 	fillGRES(out, s)
+	for _, g := range out.GRES { // as many tasks on a node as its GPUs are for
+		if most := int(g.Count) * int(s.TasksPerGPU); g.Name == "gpu" && most > 0 && !out.ExactPerNode && (out.TasksPerNode == 0 || most < out.TasksPerNode) {
+			out.TasksPerNode = most
+		}
+	}
 	v.fillMemory(out, s, p)
 }
 

@@ -18,15 +18,23 @@ type Policy struct {
 	Accounts []*v1alpha1.Account
 	Users    []*v1alpha1.User
 	QOS      []*v1alpha1.QOS
-	// Used is what finished runs of each association have used, decayed, in
-	// TRES-seconds by name.
-	Used map[priority.Key]map[string]float64
+	// Used is what finished runs have used.
+	Used Used
+}
+
+// Used is what finished runs of each association and in each QOS have used,
+// decayed, in TRES-seconds by name.
+type Used struct {
+	Associations map[priority.Key]map[string]float64
+	QOS          map[string]map[string]float64
 }
 
 // policy is a Policy at work in a View.
 type policy struct {
 	factors *priority.Multifactor
 	limits  *limits.Checker
+	minutes map[limits.Key]map[string]float64 // used, by TRES
+	byQOS   map[string]map[string]float64
 }
 
 // addPolicy makes priorities and limits from what runs and what was used. The
@@ -47,13 +55,14 @@ func (v *View) addPolicy(in *Input) {
 	for _, q := range in.Policy.QOS {
 		v.qos[q.Name] = q
 	}
-	usage, minutes, running := v.usage(in)
+	usage, minutes, byQOS, running := v.usage(in)
+	v.policy.minutes, v.policy.byQOS = minutes, byQOS
 	v.policy.factors = priority.New(priority.Input{
 		Now: v.Now, Parameters: in.Parameters.Priority, Accounts: in.Policy.Accounts, Users: in.Policy.Users, QOS: in.Policy.QOS,
 		Partitions: parts, Usage: usage, Nodes: len(v.Nodes), CPUs: cpus, TRES: tres,
 	})
 	v.policy.limits = limits.New(&limits.Input{
-		Accounts: in.Policy.Accounts, Users: in.Policy.Users, QOS: in.Policy.QOS, Partitions: parts, Running: running, Minutes: minutes,
+		Accounts: in.Policy.Accounts, Users: in.Policy.Users, QOS: in.Policy.QOS, Partitions: parts, Running: running, Minutes: minutes, MinutesOfQOS: byQOS,
 	})
 }
 
@@ -74,9 +83,24 @@ func UsageFactor(list []*v1alpha1.QOS) func(qos string) float64 {
 	}
 }
 
+// NoDecay tells of which QOS what was used never fades (sacctmgr(1), NoDecay).
+func NoDecay(list []*v1alpha1.QOS) func(qos string) bool {
+	kept := map[string]bool{}
+	for _, q := range list {
+		kept[q.Name] = limits.Flagged(q, "NoDecay")
+	}
+	return func(qos string) bool { return kept[qos] }
+}
+
 // usage adds what running jobs have used to what finished ones have.
-func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[limits.Key]map[string]float64, running []limits.Use) {
-	billing, minutes = map[priority.Key]float64{}, map[limits.Key]map[string]float64{}
+func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[limits.Key]map[string]float64, byQOS map[string]map[string]float64, running []limits.Use) {
+	billing, minutes, byQOS = map[priority.Key]float64{}, map[limits.Key]map[string]float64{}, map[string]map[string]float64{}
+	within := func(qos, name string, seconds float64) {
+		if byQOS[qos] == nil {
+			byQOS[qos] = map[string]float64{}
+		}
+		byQOS[qos][name] += seconds / 60
+	}
 	spend := func(k priority.Key, name string, seconds float64) {
 		if name == "billing" {
 			billing[k] += seconds
@@ -87,9 +111,14 @@ func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[l
 		}
 		minutes[of][name] += seconds / 60
 	}
-	for k, tres := range in.Policy.Used {
+	for k, tres := range in.Policy.Used.Associations {
 		for name, n := range tres {
 			spend(k, name, n)
+		}
+	}
+	for qos, tres := range in.Policy.Used.QOS {
+		for name, n := range tres {
+			within(qos, name, n)
 		}
 	}
 	factor := UsageFactor(in.Policy.QOS)
@@ -104,12 +133,42 @@ func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[l
 		k := priority.Key{Account: u.Account, User: u.User}
 		for name, n := range map[string]int64{"billing": u.Billing, "cpu": u.CPUs, "mem": u.Memory, "node": u.Nodes, limits.WallMinutes: 1} {
 			spend(k, name, ran*float64(n))
+			within(u.QOS, name, ran*float64(n))
 		}
 		for name, n := range u.GRES {
 			spend(k, "gres/"+name, ran*float64(n))
+			within(u.QOS, "gres/"+name, ran*float64(n))
 		}
 	}
-	return billing, minutes, running
+	return billing, minutes, byQOS, running
+}
+
+// Wall is how many minutes the jobs of each association ran, decayed, and those
+// of each QOS.
+func (v *View) Wall() (associations map[limits.Key]float64, qos map[string]float64) {
+	associations, qos = map[limits.Key]float64{}, map[string]float64{}
+	for k, used := range v.policy.minutes {
+		associations[k] = used[limits.WallMinutes]
+	}
+	for name, used := range v.policy.byQOS {
+		qos[name] = used[limits.WallMinutes]
+	}
+	return associations, qos
+}
+
+// QOSUsage is what the running jobs of each QOS have used so far, billing times
+// seconds, by the QOS' factor.
+func (v *View) QOSUsage(list []*v1alpha1.QOS) map[string]float64 {
+	out, factor := map[string]float64{}, UsageFactor(list)
+	for i := range v.Running {
+		b := v.jobs[v.Running[i].ID]
+		if b.Status.StartTime == nil {
+			continue
+		}
+		u := v.held(b)
+		out[u.QOS] += max(0, float64(v.Now-b.Status.StartTime.Unix()-b.Status.Suspended)) * factor(u.QOS) * float64(u.Billing)
+	}
+	return out
 }
 
 // held is what a job holds, as limits count it.
@@ -193,11 +252,26 @@ func (v *View) judge(out *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) {
 	u := v.wants(out, b, w)
 	if out.Blocked == "" {
 		out.Blocked, out.Limits = v.policy.limits.Pending(&u)
+		if out.Blocked == "" && v.belowThreshold(&u) {
+			out.Blocked = "QOSUsageThreshold"
+		}
+		out.NoReserve = limits.Flagged(v.qos[u.QOS], "NoReserve")
 		v.billWith(out, &u)
 	}
 	if j.Hold == "" && j.Priority == nil {
 		w.Priority = v.policy.factors.Of(b.Spec.JobID, v.priorityJob(b, &u, out.Blocked))
 	}
+}
+
+// belowThreshold tells whether the association's fair share is less than what
+// the job's QOS wants of it (sacctmgr(1), EnforceUsageThreshold).
+func (v *View) belowThreshold(u *limits.Use) bool {
+	q := v.qos[u.QOS]
+	if !limits.Flagged(q, "EnforceUsageThreshold") {
+		return false
+	}
+	least, err := strconv.ParseFloat(q.Spec.UsageThres, 64)
+	return err == nil && v.policy.factors.Factor(priority.Key{Account: u.Account, User: u.User}) < least
 }
 
 // wants is the least that a pending job wants, as limits count it.
@@ -227,7 +301,7 @@ func (v *View) wants(out *backfill.Job, b *v1alpha1.BatchJob, w *Wanted) limits.
 }
 
 func (v *View) priorityJob(b *v1alpha1.BatchJob, u *limits.Use, blocked string) *priority.Job {
-	p := &priority.Job{Account: u.Account, User: u.User, QOS: u.QOS, Partition: u.Partition, Nice: b.Spec.Job.Nice,
+	p := &priority.Job{Account: u.Account, User: u.User, QOS: u.QOS, Partition: u.Partition, Nice: b.Spec.Job.Nice, Site: b.Spec.Job.SiteFactor,
 		Nodes: int32(u.Nodes), CPUs: int32(u.CPUs), Limit: int32(u.Minutes), Since: v.eligibleSince(b, blocked)}
 	if !v.policy.factors.CountsTRES() {
 		return p

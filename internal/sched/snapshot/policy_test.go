@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func decisionOf(v *View, id int64) backfill.Decision {
 func TestPrioritiesOrderTheQueue(t *testing.T) {
 	p := Policy{QOS: []*v1alpha1.QOS{quality("high", func(q *v1alpha1.QOSSpec) { q.Priority = 10 }), quality("low", func(*v1alpha1.QOSSpec) {})},
 		Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}},
-		Used:     map[priority.Key]map[string]float64{{Account: "chem", User: "a"}: {"billing": 100}}}
+		Used:     Used{Associations: map[priority.Key]map[string]float64{{Account: "chem", User: "a"}: {"billing": 100}}}}
 	params := v1alpha1.ClusterSpec{Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"qos": 1000, "fairshare": 100}}}
 	v := view(Input{Policy: p, Parameters: params, Jobs: []*v1alpha1.BatchJob{aJob(1, withQOS("low")), aJob(2, withQOS("high"))}})
 	if a, b := v.Wanted(1).Priority, v.Wanted(2).Priority; a != 100 || b != 1100 {
@@ -154,6 +155,50 @@ func TestReservationsRepeat(t *testing.T) {
 	v := view(Input{Reservations: []*v1alpha1.Reservation{r}})
 	if len(v.Blocks) != occurrences || v.Blocks[1].Start-v.Blocks[0].Start != 86400 || !v.Blocks[0].Nodes.Has(1) || v.Blocks[0].Nodes.Has(2) {
 		t.Errorf("%+v", v.Blocks)
+	}
+}
+
+// A MAGNETIC reservation attracts the jobs of its users, first of all places;
+// those that name another, and those of others, it does not.
+func TestMagneticReservation(t *testing.T) {
+	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Annotations: map[string]string{v1alpha1.NameAnnotation: "team_A"}}}
+	r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(now), Duration: 60, Nodes: "n2", Flags: []string{"MAGNETIC"}, Users: []string{"anna"}}
+	attracted := func(user, reservation string) (string, string) {
+		b := aJob(1)
+		b.Spec.User, b.Spec.Job.Reservation = user, reservation
+		v := view(Input{Reservations: []*v1alpha1.Reservation{r}, Jobs: []*v1alpha1.BatchJob{b}})
+		d := v.Plan().Decisions[0]
+		return v.Attracted(d), strings.Join(v.Names(d), ",")
+	}
+	if in, on := attracted("anna", ""); in != "team_A" || on != "n2" {
+		t.Errorf("anna's job is in %q on %s", in, on)
+	}
+	if in, on := attracted("anna", "team_A"); in != "" || on != "n2" {
+		t.Errorf("anna's job that names it is attracted by %q to %s", in, on)
+	}
+	if in, on := attracted("ben", ""); in != "" || on != "n1" {
+		t.Errorf("ben's job is in %q on %s", in, on)
+	}
+	r.Spec.Nodes = ""
+	if in, on := attracted("anna", ""); in != "" || on != "n1" {
+		t.Errorf("without its nodes: %q on %s", in, on)
+	}
+}
+
+// A job in a reservation that is about to end will have ended with it.
+func TestRunningJobEndsWithItsReservation(t *testing.T) {
+	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
+	r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(now.Add(-time.Hour)), Duration: 65, Nodes: "n1"}
+	b := aJob(1, runningOn("0-1", "n1"))
+	b.Spec.Job.Reservation, b.Status.StartTime = "r", &metav1.MicroTime{Time: now.Add(-time.Minute)}
+	end := func() int64 {
+		return view(Input{Reservations: []*v1alpha1.Reservation{r}, Jobs: []*v1alpha1.BatchJob{b}}).Running[0].End
+	}
+	if got := end(); got != now.Unix()+300 {
+		t.Errorf("it ends in %d s, want 300", got-now.Unix())
+	}
+	if r.Spec.Flags = []string{"FLEX"}; end() <= now.Unix()+300 {
+		t.Error("a flexible reservation ends it")
 	}
 }
 

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"cmp"
+	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -57,24 +59,38 @@ func (v *View) addExpected(chosen map[int64]bool) {
 // Victims are whom a waiting job may preempt so that it can start now, given
 // what the plan has started; none where it may not, or where it would not help.
 func (v *View) Victims(id int64, started []backfill.Running) []Victim {
-	if v.preempting() == "" || v.expected[id] {
-		return nil
-	}
 	at := slices.IndexFunc(v.Pending, func(j backfill.Job) bool { return j.ID == id })
 	if at < 0 || v.Pending[at].Blocked != "" || v.Pending[at].Begin > v.Now {
 		return nil
 	}
-	candidates := v.candidates(v.jobs[id])
+	running := func(yield func(int64) bool) {
+		for i := range v.Running {
+			if !yield(v.Running[i].ID) {
+				return
+			}
+		}
+	}
+	return v.victims(id, running, func(candidates []int64) []int64 {
+		s := v.Snapshot
+		s.Running = slices.Concat(v.Running, started)
+		return s.Preempt(&v.Pending[at], candidates)
+	})
+}
+
+// victims are those that choose takes of the running jobs, by number.
+func (v *View) victims(id int64, running iter.Seq[int64], choose func([]int64) []int64) []Victim {
+	if v.preempting() == "" || v.expected[id] {
+		return nil
+	}
+	candidates := v.candidates(v.jobs[id], running)
 	ids := make([]int64, 0, len(candidates))
 	by := map[int64]Victim{}
 	for _, c := range candidates {
 		ids = append(ids, c.Job.Spec.JobID)
 		by[c.Job.Spec.JobID] = c
 	}
-	s := v.Snapshot
-	s.Running = slices.Concat(v.Running, started)
 	var out []Victim
-	for _, id := range s.Preempt(&v.Pending[at], ids) {
+	for _, id := range choose(ids) {
 		out = append(out, by[id])
 	}
 	return out
@@ -82,10 +98,10 @@ func (v *View) Victims(id int64, started []backfill.Running) []Victim {
 
 // candidates are the running jobs that b may preempt, the least important and
 // then the youngest first.
-func (v *View) candidates(b *v1alpha1.BatchJob) []Victim {
+func (v *View) candidates(b *v1alpha1.BatchJob, running iter.Seq[int64]) []Victim {
 	var out []Victim
-	for i := range v.Running {
-		other := v.jobs[v.Running[i].ID]
+	for id := range running {
+		other := v.jobs[id]
 		st := &other.Status
 		if st.State != v1alpha1.StateRunning || st.Preempt != nil || st.StartTime == nil || other.Spec.Cancel != nil {
 			continue
@@ -145,4 +161,38 @@ func (v *View) mayPreempt(b, other *v1alpha1.BatchJob) (mode string, grace time.
 	}
 	mode = strings.ToUpper(mode)
 	return mode, time.Duration(seconds) * time.Second, exempt, mode == ModeCancel || mode == ModeRequeue
+}
+
+// Victims is View.Victims of what the Live has followed to.
+func (l *Live) Victims(id int64, started []backfill.Running) []Victim {
+	if b := l.jobs[id]; b == nil || !Waiting(b) {
+		return nil
+	}
+	return l.victims(id, slices.Values(slices.Sorted(maps.Keys(l.uses))), func(candidates []int64) []int64 {
+		return l.queue.Preempt(l.Now, id, candidates, started)
+	})
+}
+
+// Expect tells for whom others make room or have made it, beside those whom the
+// jobs themselves name. The next Follow sees to it.
+func (l *Live) Expect(chosen map[int64]bool) { l.chosen = maps.Clone(chosen) }
+
+// expect gives those that others make room for their place in the queue, and
+// those that nobody does so for any more; their forms are others then.
+func (l *Live) expect(again map[int64]bool) {
+	now := maps.Clone(l.chosen)
+	if now == nil {
+		now = map[int64]bool{}
+	}
+	for _, by := range l.leaving {
+		now[by] = true
+	}
+	for id := range now {
+		again[id] = again[id] || !l.expected[id]
+	}
+	for id := range l.expected {
+		again[id] = again[id] || !now[id]
+	}
+	maps.DeleteFunc(again, func(_ int64, changed bool) bool { return !changed })
+	l.expected = now
 }

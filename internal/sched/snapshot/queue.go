@@ -124,6 +124,21 @@ func (q queue) dependencyOf(b *v1alpha1.BatchJob, index *int32) string {
 	return reasonDependency
 }
 
+// Outcomes tells what has become of each dependency of a waiting job; see
+// control.Planned.
+func (v *View) Outcomes(id int64) string {
+	b := v.Job(id)
+	var index *int32
+	if _, t, ok := array.Task(b); ok {
+		index = &t.Index
+	}
+	var out []byte
+	for i := range b.Spec.Job.Dependencies.Items {
+		out = append(out, "umn"[v.queue.outcome(b, &b.Spec.Job.Dependencies.Items[i], index)])
+	}
+	return string(out)
+}
+
 // outcome of one dependency. A job that is not known was over and gone before b
 // came (the keeper keeps the jobs that others wait for), and then the
 // dependency counts as met whatever its kind, as Slurm 22.05 does.
@@ -139,7 +154,7 @@ func (q queue) outcome(b *v1alpha1.BatchJob, d *job.Dependency, index *int32) ou
 	failed = failed || slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !completed(t) })
 	switch d.Type {
 	case "after":
-		waits := func(t *v1alpha1.BatchJob) bool { return !Finished(t) && !q.started(t, d.Delay) }
+		waits := func(t *v1alpha1.BatchJob) bool { return !q.started(t, d.Delay) }
 		return when(!slices.ContainsFunc(targets, waits), unmet)
 	case "afterany", "afterburstbuffer":
 		return when(over, unmet)
@@ -157,8 +172,15 @@ func (q queue) outcome(b *v1alpha1.BatchJob, d *job.Dependency, index *int32) ou
 	return unmet
 }
 
+// started tells whether t began to run, or was over without, so many minutes ago.
 func (q queue) started(t *v1alpha1.BatchJob, delay int32) bool {
-	return t.Status.StartTime != nil && t.Status.StartTime.Unix()+int64(delay)*60 <= q.now
+	from := t.Status.StartTime
+	if from == nil && Finished(t) {
+		if from = t.Status.EndTime; from == nil {
+			return true
+		}
+	}
+	return from != nil && from.Unix()+int64(delay)*60 <= q.now
 }
 
 // targets are the jobs that d names, for the task with that index of an array

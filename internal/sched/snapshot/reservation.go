@@ -1,11 +1,15 @@
 package snapshot
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
@@ -21,7 +25,10 @@ func (v *View) addReservations(objects []*v1alpha1.Reservation) {
 		if err != nil {
 			continue
 		}
-		b := backfill.Block{Name: r.Name, Flex: flagged(&r.Spec, "FLEX")}
+		b := backfill.Block{Name: r.Name, Flex: reserve.Flagged(&r.Spec, "FLEX"), Anywhere: reserve.Flagged(&r.Spec, "ANY_NODES")}
+		for _, name := range slices.Sorted(maps.Keys(r.Spec.Licenses)) {
+			b.Licenses = append(b.Licenses, backfill.License{Name: name, Total: int64(r.Spec.Licenses[name])})
+		}
 		for _, name := range names {
 			if i, ok := v.byName[name]; ok {
 				b.Nodes.Add(i)
@@ -38,6 +45,10 @@ func (v *View) addReservations(objects []*v1alpha1.Reservation) {
 			}
 			start, again = NextReservation(&r.Spec, start)
 		}
+		if reserve.Flagged(&r.Spec, "MAGNETIC") {
+			v.magnets = append(v.magnets, r)
+		}
+		v.reservations[r.Name] = r
 	}
 	slices.SortStableFunc(v.Blocks, func(a, b backfill.Block) int { return strings.Compare(a.Name, b.Name) })
 }
@@ -47,7 +58,36 @@ func (v *View) reserved(name string) bool {
 	return name == "" || slices.ContainsFunc(v.Blocks, func(b backfill.Block) bool { return b.Name == name })
 }
 
-func flagged(s *v1alpha1.ReservationSpec, flag string) bool { return slices.Contains(s.Flags, flag) }
+// attract lets a job that asks for no reservation have its nodes in each that is
+// MAGNETIC and for its user as well, and there first, as Slurm does.
+func (v *View) attract(out *backfill.Job, b *v1alpha1.BatchJob) (names []string) {
+	if len(v.magnets) == 0 || out.Reservation != "" || b.Spec.Workload != nil {
+		return nil
+	}
+	user := v.accounts[b.Spec.User]
+	if user == nil {
+		user = &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: b.Spec.User}}
+	}
+	for _, r := range v.magnets {
+		if reserve.MayUse(&r.Spec, user, b.Spec.Job.Account) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// reservationEnds is when the job's reservation ends it, Unix seconds;
+// backfill.Forever: it does not.
+func (v *View) reservationEnds(b *v1alpha1.BatchJob) int64 {
+	r := v.reservations[reserve.Of(b)]
+	if r == nil || b.Status.StartTime == nil {
+		return backfill.Forever
+	}
+	if at, ends := reserve.Ends(&r.Spec, b.Status.StartTime.Time); ends {
+		return at.Unix()
+	}
+	return backfill.Forever
+}
 
 // NextReservation is when a repeated reservation that begins at start begins
 // again; again is false for one that does not.
@@ -61,15 +101,15 @@ func NextReservation(s *v1alpha1.ReservationSpec, start time.Time) (next time.Ti
 	}
 	weekend := func(d time.Weekday) bool { return d == time.Saturday || d == time.Sunday }
 	switch {
-	case flagged(s, "HOURLY"):
+	case reserve.Flagged(s, "HOURLY"):
 		return start.Add(time.Hour), true
-	case flagged(s, "DAILY"):
+	case reserve.Flagged(s, "DAILY"):
 		return start.AddDate(0, 0, 1), true
-	case flagged(s, "WEEKDAY"):
+	case reserve.Flagged(s, "WEEKDAY"):
 		return day(func(d time.Weekday) bool { return !weekend(d) }), true
-	case flagged(s, "WEEKEND"):
+	case reserve.Flagged(s, "WEEKEND"):
 		return day(weekend), true
-	case flagged(s, "WEEKLY"):
+	case reserve.Flagged(s, "WEEKLY"):
 		return start.AddDate(0, 0, 7), true
 	}
 	return start, false

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -40,7 +42,11 @@ func (v *View) NodeRows() []status.Node {
 			rows[i].State = usage(&rows[i])
 		}
 	}
-	return rows
+	inOrder := make([]status.Node, len(rows))
+	for i := range rows {
+		inOrder[v.Nodes[i].Place] = rows[i]
+	}
+	return inOrder
 }
 
 // usage is the base state of a node that is up.
@@ -63,6 +69,7 @@ func (v *View) nodeRow(i int) status.Node {
 		CPUs: int32(n.CPUs), Threads: int32(threads), Sockets: int32(sockets),
 		Cores:    int32(annotated(o, wire.AnnotationCores, max(1, n.CPUs/threads/sockets))),
 		Memory:   n.Memory,
+		Weight:   int32(weight(o)),
 		TmpDisk:  o.Status.Allocatable.StorageEphemeral().Value() >> 20,
 		Features: v.nodes[i].features,
 		GRES:     gresText(n.GRES),
@@ -96,6 +103,25 @@ func (v *View) nodeRow(i int) status.Node {
 	}
 	row.Reason, row.ReasonBy, row.ReasonAt = reasonOf(o)
 	return row
+}
+
+// Event is the state in which a node takes no jobs, as accounting keeps it; Node
+// is its Kubernetes name. State is empty where it takes some.
+func Event(o *corev1.Node) status.AcctEvent {
+	e := status.AcctEvent{Node: o.Name}
+	switch Unavailable(o) {
+	case "DOWN":
+		e.State = "DOWN"
+	case "UNKNOWN":
+		e.State = "DOWN*"
+	case "DRAIN":
+		e.State = "DRAIN"
+	default:
+		return e
+	}
+	e.Reason, e.User, _ = reasonOf(o)
+	e.TRES = fmt.Sprintf("billing=%d,cpu=%[1]d,mem=%dM", o.Status.Allocatable.Cpu().Value(), o.Status.Allocatable.Memory().Value()>>20)
+	return e
 }
 
 // reasonOf splits "text [user@2026-01-02T03:04:05]".
@@ -140,6 +166,22 @@ func gresText(l []backfill.GRES) string {
 	return strings.Join(out, ",")
 }
 
+// restrict adds what else the partition's jobs are bound by.
+func restrict(row *status.Partition, s *v1alpha1.PartitionSpec) {
+	row.DenyAccounts, row.DenyQOS, row.QOS, row.ReqResv = s.DenyAccounts, s.DenyQOS, s.QOS, s.ReqResv
+	row.ExclusiveUser, row.GraceTime, row.MaxCPUs, row.PreemptMode = s.ExclusiveUser, s.GraceTime, s.MaxCPUs, s.PreemptMode
+	if s.OverTimeLimit != nil {
+		row.OverTimeLimit = *s.OverTimeLimit
+	}
+	for from, to := range map[*int64]*int64{
+		s.DefMemPerCPU: &row.DefMemPerCPU, s.DefMemPerNode: &row.DefMemPerNode, s.MaxMemPerCPU: &row.MaxMemPerCPU, s.MaxMemPerNode: &row.MaxMemPerNode,
+	} {
+		if from != nil {
+			*to = *from
+		}
+	}
+}
+
 // PartitionRows describes every partition, by name.
 func (v *View) PartitionRows() []status.Partition {
 	out := make([]status.Partition, 0, len(v.partitions))
@@ -153,10 +195,13 @@ func (v *View) PartitionRows() []status.Partition {
 			AllowAccounts: s.AllowAccounts, AllowGroups: s.AllowGroups, AllowQOS: s.AllowQOS,
 			Hidden: s.Hidden, RootOnly: s.RootOnly,
 		}
+		restrict(&row, s)
 		if s.State != "" {
 			row.State = strings.ToUpper(s.State)
 		}
-		for _, i := range p.nodes.Members() {
+		members := p.nodes.Members()
+		slices.SortFunc(members, func(a, b int) int { return v.Nodes[a].Place - v.Nodes[b].Place })
+		for _, i := range members {
 			row.Nodes = append(row.Nodes, v.Nodes[i].Name)
 		}
 		out = append(out, row)

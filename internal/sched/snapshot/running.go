@@ -4,15 +4,18 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// endingSoon is how long a job that is past its end is expected to stay.
+// endingSoon is how long a job that is past its end is expected to stay
+// (Snapshot.Overtime).
 const endingSoon = 10
 
 // running is the planner's form of a job that holds resources.
 func (v *View) running(b *v1alpha1.BatchJob) backfill.Running {
-	out := backfill.Running{ID: b.Spec.JobID, End: v.end(b), Exclusive: v.exclusive(b)}
+	out := backfill.Running{ID: b.Spec.JobID, End: v.end(b), Exclusive: v.exclusive(b), Reservation: reserve.Of(b)}
+	out.End = min(out.End, v.reservationEnds(b))
 	out.User, out.Licenses = v.userNumber(b.Spec.User), licenses(&b.Spec.Job)
 	if p := v.partition(b.Status.Partition); p != nil {
 		out.UserExclusive = b.Spec.Job.Placement.Exclusive == "user" || p.spec.ExclusiveUser
@@ -40,19 +43,19 @@ func (v *View) running(b *v1alpha1.BatchJob) backfill.Running {
 	return out
 }
 
-// end is the second the job will have ended in at the latest.
+// end is the second the job will have ended in at the latest, or should have.
 func (v *View) end(b *v1alpha1.BatchJob) int64 {
 	if b.Status.State == v1alpha1.StateCompleting {
-		return v.Now + endingSoon
+		return 0 // any time now
 	}
 	if p := b.Status.Preempt; p != nil {
-		return max(p.Due.Unix(), v.Now) + endingSoon
+		return p.Due.Unix() + endingSoon
 	}
 	d := duration(b.Status.TimeLimit)
 	if d == backfill.Forever || b.Status.StartTime == nil {
 		return backfill.Forever
 	}
-	return max(b.Status.StartTime.Unix()+d, v.Now+endingSoon)
+	return b.Status.StartTime.Unix() + d
 }
 
 func (v *View) exclusive(b *v1alpha1.BatchJob) bool {
@@ -92,6 +95,9 @@ func (v *View) Allocation(d backfill.Decision) *v1alpha1.Allocation {
 			n.GRES = append(n.GRES, v1alpha1.GRESAllocation{Name: g.Name, Type: g.Type, Count: g.Count, Indexes: v.assignDevices(a.Node, g)})
 		}
 		out.Nodes = append(out.Nodes, n)
+	}
+	if b := v.Job(d.ID); b != nil {
+		v.batchHostFirst(out.Nodes, b.Spec.Job.Placement.Batch)
 	}
 	return out
 }

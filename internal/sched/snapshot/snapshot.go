@@ -55,7 +55,12 @@ type View struct {
 	members    map[types.UID]bool        // pods of workloads that hold their places
 	waiting    map[types.UID]*corev1.Pod // pods of workloads that wait
 	suited     map[suit]*backfill.NodeSet
-	tainted    bool // some node has a taint that pods may not tolerate
+	magnets    []*v1alpha1.Reservation
+	// reservations that are stored, by object name; accounts are the users, by
+	// name.
+	reservations map[string]*v1alpha1.Reservation
+	accounts     map[string]*v1alpha1.User
+	tainted      bool // some node has a taint that pods may not tolerate
 }
 
 // Wanted is how a pending job was understood: the partition it would run in
@@ -63,6 +68,7 @@ type View struct {
 type Wanted struct {
 	Partition string
 	Others    []string // further partitions it names, in its order
+	Inside    []string // reservations that attract it, by choice; nil: none does
 	TimeLimit int32    // minutes, or job.Unlimited
 	Priority  int64    // as squeue shows it
 	Sharers   int      // jobs that may have its CPUs; 0 or 1: only itself
@@ -88,6 +94,16 @@ func (w *Wanted) In(choice int) string {
 	return w.Others[choice-1]
 }
 
+// Attracted is the name of the reservation that attracted the decision's job;
+// "": none did.
+func (v *View) Attracted(d backfill.Decision) string {
+	if w := v.wanted[d.ID]; d.Choice < len(w.Inside) && w.Inside[d.Choice] != "" {
+		name := w.Inside[d.Choice]
+		return v1alpha1.UserName(name, v.reservations[name].Annotations)
+	}
+	return ""
+}
+
 // Build makes the View.
 func Build(in Input) *View {
 	v := &View{
@@ -97,8 +113,11 @@ func Build(in Input) *View {
 		users:    map[string]int64{},
 		features: map[string]bool{},
 		wanted:   make(map[int64]Wanted, len(in.Jobs)),
+
+		reservations: map[string]*v1alpha1.Reservation{},
+		accounts:     make(map[string]*v1alpha1.User, len(in.Policy.Users)),
 	}
-	v.Now, v.Options = in.Now.Unix(), backfill.DefaultOptions()
+	v.Now, v.Overtime, v.Options = in.Now.Unix(), endingSoon, backfill.DefaultOptions()
 	if n := in.Parameters.BackfillReservations; n != nil {
 		v.Options.Reservations = int(*n)
 	}
@@ -111,6 +130,9 @@ func Build(in Input) *View {
 	v.addPartitions(in.Partitions)
 	v.addLicenses()
 	v.addReservations(in.Reservations)
+	for _, u := range in.Policy.Users {
+		v.accounts[u.Name] = u
+	}
 	v.avoid(in.Avoid)
 	for _, j := range jobs {
 		if Holding(j) {

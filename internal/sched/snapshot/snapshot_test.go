@@ -188,9 +188,18 @@ func TestBlocked(t *testing.T) {
 			b.Spec.Job.Dependencies.Items = append(b.Spec.Job.Dependencies.Items, job.Dependency{Type: kind, JobID: on})
 		}
 	}
+	later := func(change func(*v1alpha1.BatchJob), minutes int32) func(*v1alpha1.BatchJob) {
+		return func(b *v1alpha1.BatchJob) {
+			change(b)
+			b.Spec.Job.Dependencies.Items[0].Delay = minutes
+		}
+	}
+	ago := metav1.NewMicroTime(now.Add(-90 * time.Second))
+	ran := func(b *v1alpha1.BatchJob) { over("COMPLETED")(b); b.Status.StartTime = &ago }
+	cancelled := func(b *v1alpha1.BatchJob) { over("CANCELLED")(b); b.Status.EndTime = &ago }
 	anyOf := func(b *v1alpha1.BatchJob) { b.Spec.Job.Dependencies.Any = true }
 	others := []*v1alpha1.BatchJob{aJob(1, over("COMPLETED")), aJob(2, over("FAILED")), aJob(3, runningOn("0", "n1")),
-		aJob(4, func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "other" })}
+		aJob(4, func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "other" }), aJob(5, ran), aJob(6, cancelled)}
 	for _, tt := range []struct {
 		name string
 		job  *v1alpha1.BatchJob
@@ -212,6 +221,9 @@ func TestBlocked(t *testing.T) {
 		{"afterany of a waiting job", aJob(9, depends("afterany", 4)), "Dependency"},
 		{"after a running job", aJob(9, depends("after", 3)), ""},
 		{"after a waiting job", aJob(9, depends("after", 4)), "Dependency"},
+		{"a minute after one that ran", aJob(9, later(depends("after", 5), 1)), ""},
+		{"later after one that ran", aJob(9, later(depends("after", 5), 2)), "Dependency"},
+		{"later after one cancelled while it waited", aJob(9, later(depends("after", 6), 2)), "Dependency"},
 		{"all", aJob(9, depends("afterok", 1), depends("afterok", 3)), "Dependency"},
 		{"any", aJob(9, depends("afterok", 2), depends("afterok", 1), anyOf), ""},
 		{"any, none of which can be", aJob(9, depends("afterok", 2), depends("afternotok", 1), anyOf), "DependencyNeverSatisfied"},
@@ -226,6 +238,20 @@ func TestBlocked(t *testing.T) {
 				t.Errorf("%s: %q, want %q", tt.name, p.Blocked, tt.want)
 			}
 		}
+	}
+}
+
+func TestOutcomesOfDependencies(t *testing.T) {
+	b := aJob(9, func(b *v1alpha1.BatchJob) {
+		b.Spec.Job.Dependencies.Items = []job.Dependency{
+			{Type: "afterok", JobID: 1}, {Type: "afterok", JobID: 2}, {Type: "afterany", JobID: 3}, {Type: "afternotok", JobID: 2}}
+	})
+	v := view(Input{Jobs: []*v1alpha1.BatchJob{aJob(1, over("COMPLETED")), aJob(2, over("FAILED")), aJob(3, runningOn("0", "n1")), b}})
+	if got := v.Outcomes(9); got != "mnum" {
+		t.Errorf("%q", got)
+	}
+	if n := v.LargestNode("batch"); n != 4 {
+		t.Errorf("the largest node has %d CPUs", n)
 	}
 }
 
@@ -320,7 +346,8 @@ func TestDevicesOfADecision(t *testing.T) {
 
 func TestFeasible(t *testing.T) {
 	mem := func(mib int64) *int64 { return &mib }
-	v := view(Input{})
+	empty := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "empty"}, Spec: v1alpha1.PartitionSpec{Nodes: "n9"}}
+	v := view(Input{Partitions: append(partitions(), empty)})
 	strict := view(Input{Parameters: v1alpha1.ClusterSpec{EnforcePartLimits: "ALL"}})
 	for _, tt := range []struct {
 		name   string
@@ -333,13 +360,24 @@ func TestFeasible(t *testing.T) {
 		{"no such partition", v, "nosuch", job.Job{}, ErrPartition},
 		{"all nodes", v, "", job.Job{Shape: job.Shape{MinNodes: 4, MaxNodes: 4}}, nil},
 		{"one too many", v, "", job.Job{Shape: job.Shape{MinNodes: 5}}, ErrNodeCount},
+		{"a partition without nodes", v, "empty", job.Job{}, ErrProcessors},
+		{"a cluster without nodes", Build(Input{Now: now, Partitions: partitions()}), "", job.Job{Shape: job.Shape{MinNodes: 4}}, nil},
 		{"too many tasks", v, "", job.Job{Shape: job.Shape{Tasks: 17}}, ErrProcessors},
 		{"too many on few", v, "", job.Job{Shape: job.Shape{Tasks: 16, MinNodes: 2, MaxNodes: 2}}, ErrNodeConfig},
 		{"too many for one", v, "", job.Job{Shape: job.Shape{CPUsPerTask: 5}}, ErrNodeCPUs},
 		{"too many on each", v, "", job.Job{Shape: job.Shape{MinCPUs: 5}}, ErrNodeCPUs},
-		{"too much memory", v, "", job.Job{Shape: job.Shape{MemPerNode: mem(5000)}}, ErrNodeConfig},
+		{"too much memory", v, "", job.Job{Shape: job.Shape{MemPerNode: mem(5000)}}, ErrNodeMemory},
+		{"too much memory for a CPU", v, "", job.Job{Shape: job.Shape{MemPerCPU: mem(5000)}}, ErrNodeMemory},
+		{"too much memory for all CPUs", v, "", job.Job{Shape: job.Shape{MemPerCPU: mem(2000), CPUsPerTask: 4}}, ErrNodeConfig},
+		{"neither CPUs nor memory", v, "", job.Job{Shape: job.Shape{CPUsPerTask: 5, MemPerNode: mem(5000)}}, ErrNodeCPUs},
+		{"no such node to exclude", v, "", job.Job{Placement: job.Placement{Exclude: []string{"n1", "nosuch"}}}, ErrNodeName},
 		{"a feature", v, "", job.Job{Placement: job.Placement{Constraint: "fast&red"}}, nil},
 		{"either", v, "", job.Job{Placement: job.Placement{Constraint: "nosuch|red"}}, ErrFeature},
+		{"a batch host of other nodes", v, "", job.Job{Placement: job.Placement{Constraint: "red", Batch: "fast"}}, ErrBatchHost},
+		{"a batch host of any nodes", v, "", job.Job{Placement: job.Placement{Batch: "red"}}, ErrBatchHost},
+		{"a batch host of no form", v, "", job.Job{Placement: job.Placement{Constraint: "red", Batch: "red&&red"}}, ErrBatchHost},
+		{"a batch host", v, "", job.Job{Placement: job.Placement{Constraint: "red", Batch: "red"}}, nil},
+		{"half a segment", v, "", job.Job{Shape: job.Shape{MinNodes: 3, MaxNodes: 3}, Placement: job.Placement{Segment: 2}}, ErrTopology},
 		{"no such feature", v, "", job.Job{Placement: job.Placement{Constraint: "nosuch"}}, ErrFeature},
 		{"features of no node here", v, "batch", job.Job{Placement: job.Placement{Constraint: "red"}}, ErrNodeConfig},
 		{"no such node", v, "", job.Job{Placement: job.Placement{NodeList: []string{"nosuch"}}}, ErrNodeName},

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,11 +22,9 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/queue/tasks"
 	"github.com/berth-hpc/berth/internal/sched/history"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/wire"
-	"github.com/berth-hpc/berth/translate/array"
 )
 
 // Builder makes the objects of a placed job; it is pure.
@@ -56,6 +53,8 @@ type Placement struct {
 	TimeLimit  int32 // minutes, or job.Unlimited
 	Priority   int64
 	Allocation *v1alpha1.Allocation
+	// Reservation that the job runs in without having asked for it; "": none.
+	Reservation string
 }
 
 // ErrChanged says that the job changed after the decision; plan again.
@@ -64,11 +63,32 @@ var ErrChanged = errors.New("the job changed since the plan was made")
 // Place writes the placement: the job is CONFIGURING from then on, and holds
 // its allocation. Its objects come by Create.
 func (s *Starter) Place(ctx context.Context, p Placement) error {
-	_, err := s.write(ctx, p, func(st *v1alpha1.BatchJobStatus) {
-		st.State, st.Pods = v1alpha1.StateConfiguring, nil
-	})
+	if control.MayRunAhead(p.Job) {
+		return s.placeAhead(p)
+	}
+	_, err := s.write(ctx, p, configuring)
 	return err
 }
+
+// placeAhead places a single pod without a write: its binding, which follows, says
+// the same.
+func (s *Starter) placeAhead(p Placement) error {
+	if pod, ok := s.cluster.Pods.ByUID(p.Job.Spec.Workload.Pods[0].UID); ok && pod.Spec.NodeName != "" {
+		return ErrChanged // an earlier process placed it: the keeper sees to that
+	}
+	if !snapshot.Waiting(p.Job) {
+		return ErrChanged
+	}
+	b := p.Job.DeepCopy()
+	b.Status.Requeues = b.Spec.Requeues
+	p.begin(&b.Status, s.now(), configuring)
+	if !s.cluster.GoAhead(p.Job, b) {
+		return ErrChanged
+	}
+	return nil
+}
+
+func configuring(st *v1alpha1.BatchJobStatus) { st.State, st.Pods = v1alpha1.StateConfiguring, nil }
 
 // write writes a placement; state sets the state that it begins with.
 func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
@@ -76,24 +96,27 @@ func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.B
 		return nil, ErrChanged
 	}
 	b := p.Job.DeepCopy()
-	start := metav1.NewMicroTime(s.now())
-	st := &b.Status
-	st.Final, st.Reason, st.Message = "", "", ""
-	st.Attempt++
-	st.Requeues = b.Spec.Requeues // what was asked of a waiting job is done
-	st.Partition, st.TimeLimit, st.Priority, st.Allocation = p.Partition, p.TimeLimit, p.Priority, p.Allocation
-	st.StartTime, st.EndTime, st.ExitCode, st.Derived = &start, nil, nil, nil
-	state(st)
-	history.Note(&p.Job.Status, st, start)
-	patch := client.MergeFromWithOptions(p.Job, client.MergeFromWithOptimisticLock{})
-	if err := s.cluster.Client.Status().Patch(ctx, b, patch); err != nil {
+	b.Status.Requeues = b.Spec.Requeues // what was asked of a waiting job is done
+	p.begin(&b.Status, s.now(), state)
+	if err := s.cluster.WriteStatus(ctx, p.Job, b); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return nil, ErrChanged
 		}
 		return nil, fmt.Errorf("placing job %d: %w", p.Job.Spec.JobID, err)
 	}
-	s.cluster.ApplyJob(b)
 	return b, nil
+}
+
+// begin turns the status of a job that waits into that of the job placed.
+func (p *Placement) begin(st *v1alpha1.BatchJobStatus, now time.Time, state func(*v1alpha1.BatchJobStatus)) {
+	before, start := *st, metav1.NewMicroTime(now)
+	st.Final, st.Reason, st.Message = "", "", ""
+	st.Attempt++
+	st.Partition, st.TimeLimit, st.Priority, st.Allocation = p.Partition, p.TimeLimit, p.Priority, p.Allocation
+	st.Reservation = p.Reservation
+	st.StartTime, st.EndTime, st.ExitCode, st.Derived = &start, nil, nil, nil
+	state(st)
+	history.Note(&before, st, start)
 }
 
 // PlaceTogether places the components of a heterogeneous job. Should this
@@ -113,62 +136,6 @@ func (s *Starter) PlaceTogether(ctx context.Context, ps []Placement) error {
 	return nil
 }
 
-// PlaceTasks splits tasks off an array and places them. All placements are of
-// the same array and name its tasks.
-func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
-	whole := ps[0].Job
-	if known, ok := s.cluster.Job(whole.Spec.JobID); !ok || known != whole || !snapshot.Waiting(known) {
-		return ErrChanged
-	}
-	indexes := make([]int32, len(ps))
-	for i, p := range ps {
-		indexes[i] = *p.Task
-	}
-	jobs, err := tasks.Split(ctx, s.cluster, whole.Spec.JobID, indexes)
-	if errors.Is(err, tasks.ErrGone) {
-		return ErrChanged
-	}
-	if err != nil {
-		return err
-	}
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, tasksAtOnce)
-	errs := make([]error, len(ps))
-	for i, p := range ps {
-		p.Job, p.Task = jobs[i], nil
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = s.placeTask(ctx, p)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// placeTask places one task: in the pod of an earlier one, where that waits at
-// the very place, else in one of its own.
-func (s *Starter) placeTask(ctx context.Context, p Placement) error {
-	if s.Pool == nil || len(p.Allocation.Nodes) != 1 {
-		return s.Place(ctx, p)
-	}
-	x, ok := s.Pool.Take(array.ID(p.Job), &p.Allocation.Nodes[0])
-	if !ok {
-		return s.Place(ctx, p)
-	}
-	b, err := s.write(ctx, p, func(st *v1alpha1.BatchJobStatus) {
-		st.State, st.Pods = v1alpha1.StateRunning, &x.Host
-		st.Allocation = st.Allocation.DeepCopy()
-		st.Allocation.Nodes[0].Address = x.Address
-	})
-	if err != nil {
-		s.Pool.Return(x)
-		return err
-	}
-	s.Pool.Give(x, b)
-	return nil
-}
-
 // Settle has the pods go that waited for another task when the plan was made,
 // and got none of it.
 func (s *Starter) Settle(planned time.Time) {
@@ -176,9 +143,6 @@ func (s *Starter) Settle(planned time.Time) {
 		s.Pool.Settle(planned)
 	}
 }
-
-// tasksAtOnce bounds the tasks of one array placed at the same time.
-const tasksAtOnce = 16
 
 // Preempt writes that a running job is to make room for job by: its keeper
 // warns it at once and ends it when the grace is over.
@@ -189,14 +153,12 @@ func (s *Starter) Preempt(ctx context.Context, victim *v1alpha1.BatchJob, by int
 	b := victim.DeepCopy()
 	now := s.now()
 	b.Status.Preempt = &v1alpha1.Preemption{By: by, Mode: mode, At: metav1.NewMicroTime(now), Due: metav1.NewMicroTime(now.Add(grace))}
-	patch := client.MergeFromWithOptions(victim, client.MergeFromWithOptimisticLock{})
-	if err := s.cluster.Client.Status().Patch(ctx, b, patch); err != nil {
+	if err := s.cluster.WriteStatus(ctx, victim, b); err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return ErrChanged
 		}
 		return fmt.Errorf("preempting job %d: %w", victim.Spec.JobID, err)
 	}
-	s.cluster.ApplyJob(b)
 	return nil
 }
 

@@ -1,12 +1,16 @@
 package starter
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -85,5 +89,36 @@ func TestAWorkloadsPodsGoWhereTheTasksAre(t *testing.T) {
 	}
 	if _, _, ok := p.Place("ml", 5, 1, 3); ok {
 		t.Error("a place for a fourth pod")
+	}
+}
+
+// A single pod is placed without a write, unless it has its node already.
+func TestASinglePodIsPlacedWithoutAWrite(t *testing.T) {
+	c := fake.Cluster(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		t.Error("a status was written")
+		return nil
+	}})
+	b := &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w"},
+		Spec:       v1alpha1.BatchJobSpec{JobID: 5, Workload: &v1alpha1.Workload{Pods: []v1alpha1.WorkloadPod{{UID: "a"}}}},
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p", UID: "a"}, Spec: corev1.PodSpec{NodeName: "n9"}}
+	fake.Feed(c, b, pod)
+	s := New(c, nil, time.Now)
+	p := Placement{Job: b, Partition: "main", Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", Tasks: 1}}}}
+	if err := s.Place(t.Context(), p); !errors.Is(err, ErrChanged) {
+		t.Errorf("a pod that is bound was placed: %v", err)
+	}
+	waits := pod.DeepCopy()
+	waits.Spec.NodeName = ""
+	fake.Feed(c, waits)
+	if err := s.Place(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if node, _, ok := (Placements{c}).Place("ml", 5, 1, 0); !ok || node != "n1" {
+		t.Errorf("it goes to %q, %v", node, ok)
+	}
+	if err := s.Place(t.Context(), p); !errors.Is(err, ErrChanged) {
+		t.Errorf("placed twice: %v", err)
 	}
 }

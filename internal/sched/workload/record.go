@@ -29,11 +29,14 @@ type Group struct {
 // gang are the pods that the group's job stands for: the first ones that wait,
 // as many as have to start together. nil: not all of them are there yet.
 func (g *Group) gang(waits func(*corev1.Pod) bool) []*corev1.Pod {
+	if len(g.Pods) < g.Least {
+		return nil
+	}
 	pods := slices.DeleteFunc(slices.Clone(g.Pods), func(p *corev1.Pod) bool { return !waits(p) })
-	slices.SortFunc(pods, inOrder)
 	if len(pods) < g.Least {
 		return nil
 	}
+	slices.SortFunc(pods, inOrder)
 	return pods[:g.Least]
 }
 
@@ -44,7 +47,11 @@ func inOrder(a, b *corev1.Pod) int {
 }
 
 func workerIndex(p *corev1.Pod) int {
-	n, err := strconv.Atoi(p.Labels[control.LabelLWSIndex])
+	text := p.Labels[control.LabelLWSIndex]
+	if text == "" { // most pods, and an error costs something
+		return 0
+	}
+	n, err := strconv.Atoi(text)
 	if err != nil {
 		return 0
 	}

@@ -40,6 +40,8 @@ type Controller struct {
 	log     *slog.Logger
 	queue   workqueue.TypedRateLimitingInterface[string]
 
+	gather time.Duration // see gatherPods
+
 	mu     sync.Mutex
 	owners map[string]owner // annotations of controllers, lately read
 }
@@ -47,7 +49,7 @@ type Controller struct {
 // New makes a Controller, before the stores of c are fed.
 func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Controller {
 	w := &Controller{
-		cluster: c, dir: directory.New(c, nil), now: now, log: log, owners: map[string]owner{},
+		cluster: c, dir: directory.New(c, nil), now: now, log: log, owners: map[string]owner{}, gather: gatherPods,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](20*time.Millisecond, 10*time.Second)),
 	}
@@ -70,10 +72,20 @@ func (w *Controller) podChanged(old, now *corev1.Pod) {
 	if p == nil {
 		p = old
 	}
-	if g := control.GroupOf(p); g != "" {
-		w.queue.Add(g)
+	switch g := control.GroupOf(p); {
+	case g == "":
+	case strings.HasPrefix(g, "pod "):
+		if now != nil && now.Spec.NodeName == "" { // else there is nothing to do
+			w.queue.Add(g)
+		}
+	default:
+		w.queue.AddAfter(g, w.gather)
 	}
 }
+
+// gatherPods is how long the pods of a group are gathered before it is looked
+// at: they come, and are bound, one after the other.
+const gatherPods = 3 * time.Millisecond
 
 // jobChanged looks again at a group whose job changed its state: further pods
 // may come into the queue once the gang is placed.
@@ -197,7 +209,7 @@ func (w *Controller) jobs(g *Group) (waiting *v1alpha1.BatchJob, placed, returni
 // further brings the pods beyond the gang into the queue, each by itself.
 func (w *Controller) further(ctx context.Context, g *Group) error {
 	for _, p := range g.Pods {
-		if _, _, known := w.cluster.WorkloadOf(p.UID); known || p.Spec.NodeName != "" {
+		if p.Spec.NodeName != "" || w.cluster.StoodFor(p.UID) {
 			continue
 		}
 		one := *g
@@ -212,7 +224,7 @@ func (w *Controller) further(ctx context.Context, g *Group) error {
 // submit makes the job of pods.
 func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) error {
 	for _, p := range pods {
-		if _, _, known := w.cluster.WorkloadOf(p.UID); known {
+		if w.cluster.StoodFor(p.UID) {
 			return nil // its job is over: the keeper ends the pod
 		}
 	}

@@ -44,6 +44,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 	}}, objects...)
 	c.NextID = func(ctx context.Context) (int64, error) { b.ids++; return b.ids, nil }
 	b.Controller = New(c, func() time.Time { return time.Unix(1000, 0) }, slog.New(slog.DiscardHandler))
+	b.gather = 0
 	fake.Feed(c, fake.Settings(v1alpha1.ClusterSpec{WorkloadNamespaces: []string{"ml", "user-a"}, Licenses: map[string]int32{"matlab": 2}}),
 		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default = true }), fake.Partition("gpu", nil),
 		fake.Partition("root", func(p *v1alpha1.PartitionSpec) { p.RootOnly = true }), fake.User("a", 1000))

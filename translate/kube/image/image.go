@@ -66,8 +66,29 @@ func Apply(part *v1alpha1.Partition, c *corev1.Container, choice map[string]stri
 	if dir := choice["workdir"]; dir != "" && !path.IsAbs(dir) {
 		return fmt.Errorf("pyxis: --container-workdir: %s is not an absolute path", dir)
 	}
+	if err := rootFS(part, c, choice); err != nil {
+		return err
+	}
 	c.Image = image
 	return mount(part, c, choice["mounts"])
+}
+
+// rootFS makes the container's file system read-only where the job wants that.
+// One that the partition has read-only stays so.
+func rootFS(part *v1alpha1.Partition, c *corev1.Container, choice map[string]string) error {
+	sc := c.SecurityContext
+	if choice["writable"] != "" && sc != nil && sc.ReadOnlyRootFilesystem != nil && *sc.ReadOnlyRootFilesystem {
+		return fmt.Errorf("pyxis: --container-writable: partition %s has the file systems of containers read-only", part.Name)
+	}
+	if choice["readonly"] != "" {
+		if sc = sc.DeepCopy(); sc == nil {
+			sc = &corev1.SecurityContext{}
+		}
+		yes := true
+		sc.ReadOnlyRootFilesystem = &yes
+		c.SecurityContext = sc
+	}
+	return nil
 }
 
 // allowed matches an image against patterns in which an asterisk stands for any

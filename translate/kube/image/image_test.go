@@ -21,6 +21,8 @@ func partition(images ...string) *v1alpha1.Partition {
 func TestCheck(t *testing.T) {
 	process := partition("*")
 	process.Spec.Template.Raw = nil
+	readonly := partition("*")
+	readonly.Spec.Template.Raw = []byte(`{"spec":{"containers":[{"name":"job","image":"site/base:1","securityContext":{"readOnlyRootFilesystem":true}}]}}`)
 	for _, tt := range []struct {
 		part   *v1alpha1.Partition
 		choice map[string]string
@@ -40,6 +42,9 @@ func TestCheck(t *testing.T) {
 		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/berth/bin"}, "nothing can be mounted at /berth/bin"},
 		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/var/run/secrets/x"}, "nothing can be mounted"},
 		{partition("*"), map[string]string{"image": "x", "workdir": "here"}, "not an absolute path"},
+		{partition("*"), map[string]string{"image": "x", "writable": "true"}, ""},
+		{readonly, map[string]string{"image": "x", "writable": "true"}, "has the file systems of containers read-only"},
+		{readonly, map[string]string{"image": "x", "readonly": "true"}, ""},
 	} {
 		err := Check(tt.part, tt.choice)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {

@@ -1,6 +1,9 @@
 package main
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const plain = "#!/bin/sh\ntrue\n"
 
@@ -85,6 +88,9 @@ func cases() []vector {
 		}
 		out = append(out, vector{Name: "het " + c.args + " " + c.script, Args: args, Script: "#!/bin/sh\n" + c.script + "true\n"})
 	}
+	for _, s := range slices.Concat(sites, centres) {
+		out = append(out, vector{Name: "site " + s, Args: []string{"-H", "s.sh"}, Script: s})
+	}
 	for _, s := range scripts {
 		out = append(out, vector{Name: "script " + s, Args: []string{"-H", "s.sh"}, Script: s})
 	}
@@ -148,5 +154,6 @@ func environments() []envVector {
 		job("", "--wckey=w"), job("", "--requeue"), job("", "--no-requeue"), job("", "-s"), job("", "--tmp=1"), job("", "-C", "fast"), job("", "-w", "n2"),
 		job("", "-x", "n1"), job("", "-c", "3"), job("-c 2 -n 1", "-n", "2", "-c", "2"), job("-l -n 2", "-n", "2"), job("--gpus-per-task=1 -n 2", "-n", "2", "-G", "2"), job("--exact -n 1 -c 1", "-n", "3"),
 		job("-N 2 --ntasks-per-node=2", "-N", "2", "--ntasks-per-node=2"), job("--mem=50 -n1", "--mem=200"), job("-J other -n 1", "-n", "1"), job("-x n1 -n 1 -N1", "-N", "2"),
+		job("", "-n4", "--ntasks-per-gpu=2"), job("-n 5", "-N2", "-n5"), job("-n 2", "-N1", "-n2", "-c2", "--mem=600"),
 	}
 }

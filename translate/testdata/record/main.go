@@ -175,7 +175,7 @@ func show(id string) (all []map[string]string) {
 // fields of one job. A field's value ends where the next key begins, so values
 // may have blanks.
 func fields(text string) map[string]string {
-	key := regexp.MustCompile(`(?:^|\s)([A-Z][A-Za-z/:]*)=`)
+	key := regexp.MustCompile(`(?:^|\s)([A-Z][A-Za-z_/:]*)=`)
 	found := map[string]string{}
 	at := key.FindAllStringSubmatchIndex(text, -1)
 	for i, m := range at {

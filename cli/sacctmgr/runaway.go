@@ -1,0 +1,55 @@
+package sacctmgr
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+var runawayColumns = []column{
+	col(12, "ID"), col(10, "Name"), col(10, "Partition"), col(10, "Cluster"), col(10, "State"), col(19, "TimeSubmit"), col(19, "TimeStart", "Start"), col(19, "TimeEnd", "End"),
+}
+
+// unfinished are the states in which a record says that its job goes on.
+var unfinished = []string{"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING"}
+
+// runaway lists records of jobs that go on by the database and that the queue
+// does not know: somebody took their objects away.
+func (o *Options) runaway(ctx context.Context) error {
+	server, err := o.server()
+	if err != nil {
+		return err
+	}
+	queue, err := server.Jobs(ctx, jobs.Filter{States: jobs.AllStates, Fields: []string{"id"}})
+	if err != nil {
+		return err
+	}
+	live := map[int64]bool{}
+	for i := range queue.Items {
+		live[queue.Items[i].ID] = true
+	}
+	list, err := server.Records(ctx, &status.RecordQuery{States: unfinished, NoSteps: true, Start: 1, End: queue.Time})
+	if err != nil {
+		return err
+	}
+	var rows []row
+	for i := range list.Items {
+		if r := &list.Items[i]; !live[r.ID] {
+			rows = append(rows, row{values: map[string]string{"ID": fmt.Sprint(r.ID), "Name": r.Name, "Partition": r.Partition, "Cluster": list.Cluster,
+				"State": r.State, "TimeSubmit": o.stamp(r.Submit), "TimeStart": o.stamp(r.Start), "TimeEnd": o.stamp(r.End)}})
+		}
+	}
+	if len(rows) == 0 {
+		return o.p.Print("Runaway Jobs: No runaway jobs found on cluster " + list.Cluster + "\n")
+	}
+	if err := o.p.Print("NOTE: Runaway jobs are jobs that don't exist in the controller but have a start time and no end time in the database\n"); err != nil {
+		return err
+	}
+	at, fields, err := chosen(runawayColumns, "ID,Name,Partition,Cluster,State,TimeSubmit,TimeStart,TimeEnd")
+	if err != nil {
+		return err
+	}
+	return o.write(runawayColumns, at, fields, rows)
+}

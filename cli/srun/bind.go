@@ -1,0 +1,34 @@
+package srun
+
+import (
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// bindings reads --cpu-bind, what takes its place where it names no kind, and
+// --mem-bind.
+func bindings(p *option.Parsed) (cpus step.Bind, memory step.MemBind, err error) {
+	if cpus, err = step.ParseBind(p.Step.CPUBind); err != nil {
+		return cpus, memory, slurmerr.New(slurmerr.BadValue, "Invalid --cpu-bind argument: "+p.Step.CPUBind)
+	}
+	if p.Step.MemBind != "" {
+		if memory, err = step.ParseMemBind(p.Step.MemBind); err != nil {
+			return cpus, memory, slurmerr.New(slurmerr.BadValue, "Invalid --mem-bind argument: "+p.Step.MemBind)
+		}
+	}
+	if cpus.Kind != step.BindAuto {
+		return cpus, memory, nil
+	}
+	switch hint := p.Job.Placement.Hint; {
+	case hint == "compute_bound" || hint == "memory_bound":
+		cpus.Kind = step.BindCores
+	case hint == "multithread":
+		cpus.Kind = step.BindThreads
+	case hint == "nomultithread":
+		cpus.Kind, cpus.OneThread = step.BindThreads, true
+	case p.Job.Shape.ThreadsPerCore > 0:
+		cpus.Kind, cpus.OneThread = step.BindThreads, p.Job.Shape.ThreadsPerCore == 1
+	}
+	return cpus, memory, nil
+}

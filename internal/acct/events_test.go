@@ -1,0 +1,71 @@
+package acct_test
+
+import (
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// A node's event ends when the node becomes something else; the same again
+// changes nothing; what does not say a state begins none.
+func TestEventsFollowEachOther(t *testing.T) {
+	both(t, func(t *testing.T, s *acct.Store) {
+		put := func(events ...status.AcctEvent) {
+			t.Helper()
+			if err := s.PutLedger(t.Context(), events, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(status.AcctEvent{Node: "n1", Start: 10}, status.AcctEvent{Node: "n2", Start: 10, State: "DOWN*", Reason: "Not responding"})
+		put(status.AcctEvent{Node: "n1", Start: 20, State: "DRAIN", User: "root"}) // for no time
+		put(status.AcctEvent{Node: "n1", Start: 20, State: "DRAIN", Reason: "fan", User: "root"})
+		put(status.AcctEvent{Node: "n1", Start: 25, State: "DRAIN", Reason: "fan", User: "root"})
+		put(status.AcctEvent{Node: "n1", Start: 30, State: "DOWN", Reason: "fan", User: "root"}, status.AcctEvent{Node: "n1", Start: 40})
+		want := []status.AcctEvent{
+			{Node: "n1", Start: 20, End: 30, State: "DRAIN", Reason: "fan", User: "root"},
+			{Node: "n1", Start: 30, End: 40, State: "DOWN", Reason: "fan", User: "root"},
+			{Node: "n2", Start: 10, State: "DOWN*", Reason: "Not responding"},
+		}
+		for _, c := range []struct {
+			q    status.EventQuery
+			want []status.AcctEvent
+		}{
+			{status.EventQuery{}, want},
+			{status.EventQuery{Open: true}, want[2:]},
+			{status.EventQuery{Start: 35}, want[1:]},
+			{status.EventQuery{End: 15}, want[2:]},
+		} {
+			got, err := s.Events(t.Context(), &c.q)
+			if err != nil || len(got) != len(c.want) {
+				t.Errorf("%+v: %+v, %v", c.q, got, err)
+				continue
+			}
+			for i := range got {
+				if got[i] != c.want[i] {
+					t.Errorf("%+v: %+v", c.q, got[i])
+				}
+			}
+		}
+	})
+}
+
+func TestTransactionsAreKeptInOrder(t *testing.T) {
+	both(t, func(t *testing.T, s *acct.Store) {
+		list := []status.Transaction{
+			{At: 10, Action: "Add Users", Actor: "root", Where: "anna", User: "anna"},
+			{At: 10, Action: "Add Associations", Actor: "root", Where: "account=a user=anna", User: "anna", Account: "a"},
+			{At: 20, Action: "Modify QOS", Actor: "eva", Where: "high", Info: "priority='5'"},
+		}
+		if err := s.PutLedger(t.Context(), nil, list); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Transactions(t.Context(), &status.TransactionQuery{End: 15})
+		if err != nil || len(got) != 2 || got[0] != list[0] || got[1] != list[1] {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if got, err = s.Transactions(t.Context(), &status.TransactionQuery{Start: 15}); err != nil || len(got) != 1 || got[0] != list[2] {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package acct_test
+
+import (
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// TestStepsEndWithTheirJob: what an agent could not report that died with its
+// job has ended with it; a step that was reported stays as it is, and so does
+// one of a job that runs.
+func TestStepsEndWithTheirJob(t *testing.T) {
+	steps := func() []status.StepRecord {
+		return []status.StepRecord{
+			{Step: "batch", State: "RUNNING", Start: 10}, {Step: "0", State: "COMPLETED", Start: 10, End: 15},
+			{Step: "1", State: "RUNNING", Start: 12},
+		}
+	}
+	r := status.Record{State: "FAILED", Signal: 9, Start: 10, End: 20, Nodes: 1, Batch: true, Steps: steps()}
+	acct.Finish(&r)
+	for i, want := range []struct {
+		state  string
+		end    int64
+		signal int32
+	}{{"FAILED", 20, 9}, {"COMPLETED", 15, 0}, {"CANCELLED", 20, 9}} {
+		if s := r.Steps[i]; s.State != want.state || s.End != want.end || s.Signal != want.signal {
+			t.Errorf("step %s: %s until %d, signal %d; want %+v", s.Step, s.State, s.End, s.Signal, want)
+		}
+	}
+	r = status.Record{State: "RUNNING", Start: 10, Nodes: 1, Batch: true, Steps: steps()}
+	acct.Finish(&r)
+	for _, i := range []int{0, 2} {
+		if s := r.Steps[i]; s.State != "RUNNING" || s.End != 0 {
+			t.Errorf("step %s of a running job: %s until %d", s.Step, s.State, s.End)
+		}
+	}
+}

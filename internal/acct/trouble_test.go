@@ -1,0 +1,301 @@
+package acct_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// survives has a Recorder write a job, then brings trouble over its database:
+// the next job is listed and kept meanwhile, with one line that says why, and
+// stored when the trouble has gone, by itself.
+func survives(t *testing.T, address string, trouble, gone func()) {
+	t.Helper()
+	c := fake.Cluster(interceptor.Funcs{})
+	r, _ := recorder(t, c, address)
+	first := batchJob(1, v1alpha1.StateCompleted)
+	fake.Feed(c, first)
+	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	trouble()
+	second := batchJob(2, v1alpha1.StateCompleted)
+	fake.Feed(c, second)
+	eventually(t, "the trouble to be noticed", func() bool { return r.Away() != nil })
+	if r.Stored(second) {
+		t.Error("a record is said to be stored that is not")
+	}
+	if err := r.Away(); strings.Contains(err.Error(), "\n") {
+		t.Errorf("more than a line: %v", err)
+	}
+	list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"2"}})
+	if err != nil || len(list) != 1 {
+		t.Errorf("the job that waits to be stored: %d listed, %v", len(list), err)
+	}
+	gone()
+	eventually(t, "the second record", func() bool { return r.Stored(second) })
+	all(t, c, address)
+}
+
+// all wants both jobs in the database, as another process reads it.
+func all(t *testing.T, c *control.Cluster, address string) {
+	t.Helper()
+	s, err := acct.Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	eventually(t, "both records", func() bool {
+		return len(find(t, s, status.RecordQuery{})) == c.Jobs.Len()
+	})
+}
+
+func TestFileRemoved(t *testing.T) {
+	for name, take := range map[string]func(path string) error{
+		"the file": os.Remove,
+		"all of it": func(path string) error {
+			return errors.Join(os.Remove(path), os.Remove(path+"-wal"), os.Remove(path+"-shm"))
+		},
+		"replaced by an empty one": func(path string) error {
+			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "a.db")
+			c := fake.Cluster(interceptor.Funcs{})
+			r, _ := recorder(t, c, path)
+			first, second := batchJob(1, v1alpha1.StateCompleted), batchJob(2, v1alpha1.StateCompleted)
+			fake.Feed(c, first)
+			eventually(t, "the first record", func() bool { return r.Stored(first) })
+			if err := take(path); err != nil {
+				t.Fatal(err)
+			}
+			fake.Feed(c, second)
+			eventually(t, "the second record", func() bool { return r.Stored(second) && r.Stored(first) })
+			all(t, c, path) // the first one was in the queue still
+		})
+	}
+}
+
+func TestFolderGoneAndBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "volume")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rename := func(from, to string) func() {
+		return func() {
+			if err := os.Rename(from, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	survives(t, filepath.Join(dir, "a.db"), rename(dir, dir+".away"), rename(dir+".away", dir))
+}
+
+// mount makes a small file system; the test is skipped where that is forbidden.
+func mount(t *testing.T) (dir string, again func(options string)) {
+	t.Helper()
+	dir = t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", dir).CombinedOutput(); err != nil {
+		t.Skipf("no file system can be mounted: %v %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
+	return dir, func(options string) {
+		t.Helper()
+		if out, err := exec.Command("mount", "-o", "remount,"+options, dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	}
+}
+
+func TestFullFileSystem(t *testing.T) {
+	dir, _ := mount(t)
+	ballast := filepath.Join(dir, "ballast")
+	survives(t, filepath.Join(dir, "a.db"), func() {
+		f, err := os.Create(ballast)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for err == nil { // until nothing more fits
+			_, err = f.Write(make([]byte, 4096))
+		}
+	}, func() {
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestReadOnlyFileSystem(t *testing.T) {
+	dir, again := mount(t)
+	path := filepath.Join(dir, "a.db")
+	c := fake.Cluster(interceptor.Funcs{})
+	r, stop := recorder(t, c, path)
+	first := batchJob(1, v1alpha1.StateCompleted)
+	fake.Feed(c, first)
+	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	stop()
+	again("ro") // nothing may be open for writing
+	c = fake.Cluster(interceptor.Funcs{})
+	r, _ = recorder(t, c, path)
+	second := batchJob(2, v1alpha1.StateCompleted)
+	fake.Feed(c, second)
+	eventually(t, "the trouble to be noticed", func() bool { return r.Away() != nil })
+	if r.Stored(second) {
+		t.Error("it is said to be stored")
+	}
+	again("rw")
+	eventually(t, "the second record", func() bool { return r.Stored(second) })
+}
+
+// sqlOf runs statements on the database, as another program would.
+func sqlOf(t *testing.T, driver, address string) (*sql.Conn, func(statement string)) {
+	t.Helper()
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn, func(statement string) {
+		t.Helper()
+		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLockedByAnotherProcess(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "a.db")
+		var do func(string)
+		survives(t, path, func() {
+			_, do = sqlOf(t, "sqlite", path)
+			do("BEGIN EXCLUSIVE")
+		}, func() { do("ROLLBACK") })
+	})
+	t.Run("postgres", func(t *testing.T) {
+		address := accttest.Postgres(t)
+		var do func(string)
+		survives(t, address, func() {
+			_, do = sqlOf(t, "pgx", address)
+			do("BEGIN")
+			do("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+		}, func() { do("ROLLBACK") })
+	})
+}
+
+func TestPostgresStopped(t *testing.T) {
+	s := accttest.Start(t)
+	survives(t, s.Address, s.Stop, func() { s.Again(t) })
+}
+
+func TestPostgresReadOnly(t *testing.T) {
+	address := accttest.Postgres(t)
+	_, do := sqlOf(t, "pgx", address)
+	set := func(value string) func() {
+		return func() {
+			do("ALTER SYSTEM SET default_transaction_read_only = " + value)
+			do("SELECT pg_reload_conf()")
+		}
+	}
+	survives(t, address, set("on"), func() {
+		do("SET default_transaction_read_only = off")
+		set("off")()
+	})
+}
+
+// The tables are dropped, as by a database restored from before Berth: what the
+// queue knows is written anew.
+func TestPostgresTablesGone(t *testing.T) {
+	address := accttest.Postgres(t)
+	_, do := sqlOf(t, "pgx", address)
+	c := fake.Cluster(interceptor.Funcs{})
+	r, _ := recorder(t, c, address)
+	first, second := batchJob(1, v1alpha1.StateCompleted), batchJob(2, v1alpha1.StateCompleted)
+	fake.Feed(c, first)
+	eventually(t, "the first record", func() bool { return r.Stored(first) })
+	do("DROP TABLE jobs, steps, archives, events, transactions, berth_schema")
+	fake.Feed(c, second)
+	eventually(t, "both records", func() bool { return r.Stored(second) && r.Stored(first) })
+	all(t, c, address)
+}
+
+// What a newer version wrote stays as it is: the schema is not touched, and a
+// job whose record is newer stays in the queue.
+func TestNewerSchemaAndRecord(t *testing.T) {
+	test := func(t *testing.T, driver, address string) {
+		s, err := acct.Open(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		_, do := sqlOf(t, driver, address)
+		do("INSERT INTO berth_schema (version) VALUES (99)")
+		c := fake.Cluster(interceptor.Funcs{})
+		r, _ := recorder(t, c, address)
+		b := batchJob(1, v1alpha1.StateRunning)
+		fake.Feed(c, b)
+		eventually(t, "the newer schema to be noticed", func() bool { return errors.Is(r.Away(), acct.ErrNewer) })
+		if list, warning, err := r.List(t.Context(), &status.RecordQuery{}); err != nil || len(list) != 1 || !strings.Contains(warning, "newer version") {
+			t.Errorf("%d listed, %q, %v", len(list), warning, err)
+		}
+		do("DELETE FROM berth_schema WHERE version = 99")
+		eventually(t, "the record", func() bool { return r.Unstored() == 0 && r.Away() == nil })
+		do("UPDATE jobs SET version = 99, body = 'from tomorrow'")
+		done := batchJob(1, v1alpha1.StateCompleted)
+		done.ResourceVersion = "9"
+		c.Jobs.Apply(done)
+		other := batchJob(2, v1alpha1.StateCompleted)
+		fake.Feed(c, other)
+		eventually(t, "the other job", func() bool { return r.Stored(other) })
+		if r.Stored(done) {
+			t.Error("the job's end counts as stored, and is not")
+		}
+		if _, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"1"}}); !errors.Is(err, acct.ErrNewer) {
+			t.Errorf("the record of tomorrow: %v", err)
+		}
+		if list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"2"}}); err != nil || len(list) != 1 {
+			t.Errorf("the other one: %d, %v", len(list), err)
+		}
+	}
+	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite", filepath.Join(t.TempDir(), "a.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, "pgx", accttest.Postgres(t)) })
+}
+
+// A file that is no database is left as it is.
+func TestTextInPlaceOfADatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	text := []byte(strings.Repeat("this is a text\n", 1000))
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.Cluster(interceptor.Funcs{})
+	r, _ := recorder(t, c, path)
+	fake.Feed(c, batchJob(1, v1alpha1.StateCompleted))
+	eventually(t, "the trouble to be noticed", func() bool { return r.Away() != nil })
+	if said := fmt.Sprint(r.Away()); !strings.Contains(said, path) || !strings.Contains(said, "not a database") || strings.Contains(said, "\n") {
+		t.Errorf("it says %q", said)
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) != string(text) {
+		t.Errorf("the file was changed: %v", err)
+	}
+}

@@ -1,0 +1,188 @@
+package bind
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// Tasks is a step's part on one node.
+type Tasks struct {
+	CPUs  []int // that the step has there, ascending
+	Count int
+	Per   int // CPUs for each task
+	// Distribution is --distribution as given.
+	Distribution string
+}
+
+// CPUs are those that each of the tasks may run on; nil: they are not bound.
+// What --cpu-bind names and the step has not got is left out.
+func (t *Topology) CPUs(b *step.Bind, s *Tasks) [][]int {
+	if b.Kind == step.BindNone || len(s.CPUs) == 0 {
+		return nil
+	}
+	switch b.Kind {
+	case step.BindAuto, step.BindThreads, step.BindCores, step.BindSockets, step.BindDomains:
+		return t.automatic(b, s)
+	}
+	out := make([][]int, s.Count)
+	for i := range out {
+		out[i] = t.named(b, s, i)
+	}
+	return out
+}
+
+// named are the CPUs of a task whose binding is told for it.
+func (t *Topology) named(b *step.Bind, s *Tasks, local int) []int {
+	var cpus []int
+	switch b.Kind {
+	case step.BindRank:
+		cpus = []int{s.CPUs[local%len(s.CPUs)]}
+	case step.BindRankDomain:
+		cpus = t.inDomains(s.CPUs, local)
+	case step.BindMap, step.BindMask:
+		cpus = b.Named(local)
+	case step.BindMapDomain, step.BindMaskDomain:
+		cpus = t.inDomains(s.CPUs, b.Named(local)...)
+	}
+	if cpus = slices.DeleteFunc(cpus, func(id int) bool { return !slices.Contains(s.CPUs, id) }); len(cpus) == 0 {
+		return s.CPUs
+	}
+	return cpus
+}
+
+// inDomains are those of ids in NUMA nodes given by place, which start over at
+// the last.
+func (t *Topology) inDomains(ids []int, places ...int) []int {
+	var out []int
+	for _, id := range ids {
+		for _, p := range places {
+			if t.cpu(id).domain == t.domains[p%len(t.domains)] {
+				out = append(out, id)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// automatic gives each task its share of the CPUs, widened to the units asked
+// for. Without a kind that is the one whose units are as many as the CPUs
+// wanted; where there is none, and where tasks share CPUs, every task has all.
+func (t *Topology) automatic(b *step.Bind, s *Tasks) [][]int {
+	cores := t.groups(s.CPUs, byCore)
+	kind, need := b.Kind, s.Count*s.Per
+	if kind == step.BindAuto {
+		switch need {
+		case len(t.groups(s.CPUs, bySocket)):
+			kind = step.BindSockets
+		case len(cores):
+			kind = step.BindCores
+		case len(s.CPUs):
+			kind = step.BindThreads
+		}
+	}
+	if kind == step.BindAuto || need > len(s.CPUs) {
+		return slices.Repeat([][]int{s.CPUs}, s.Count)
+	}
+	ids := s.CPUs
+	if b.OneThread && need <= len(cores) {
+		ids = nil
+		for _, c := range cores {
+			ids = append(ids, c[0])
+		}
+	}
+	out := t.share(ids, s)
+	of := map[string]unit{step.BindCores: byCore, step.BindSockets: bySocket, step.BindDomains: byDomain}[kind]
+	for i := range out {
+		if of != nil {
+			out[i] = t.expand(out[i], ids, of)
+		}
+		slices.Sort(out[i])
+	}
+	return out
+}
+
+// share deals the CPUs out, in whole cores if there are enough of those.
+func (t *Topology) share(ids []int, s *Tasks) [][]int {
+	cores := t.groups(ids, byCore)
+	threads := len(cores[0])
+	per := (s.Per + threads - 1) / threads
+	if s.Count*per <= len(cores) {
+		firsts := make([]int, len(cores))
+		whole := map[int][]int{}
+		for i, c := range cores {
+			firsts[i], whole[c[0]] = c[0], c
+		}
+		out := t.deal(firsts, s.Count, per, s.Distribution)
+		for i, list := range out {
+			var mine []int
+			for _, first := range list {
+				mine = append(mine, whole[first]...)
+			}
+			out[i] = mine[:min(s.Per, len(mine))]
+		}
+		return out
+	}
+	var flat []int
+	for _, c := range cores {
+		flat = append(flat, c...)
+	}
+	return t.deal(flat, s.Count, s.Per, s.Distribution)
+}
+
+// deal gives each of so many tasks per of the ids, over the sockets as the
+// second level of a distribution says: block fills one after the other, cyclic
+// (the default) gives every task the next socket, and fcyclic every CPU.
+func (t *Topology) deal(ids []int, tasks, per int, distribution string) [][]int {
+	left := t.groups(ids, bySocket)
+	how := overSockets(distribution)
+	take := func(socket int) int {
+		for len(left[socket%len(left)]) == 0 {
+			socket++
+		}
+		list := left[socket%len(left)]
+		left[socket%len(left)] = list[1:]
+		return list[0]
+	}
+	out := make([][]int, tasks)
+	for i := range out {
+		for k := range per {
+			socket := 0
+			switch how {
+			case "cyclic":
+				socket = i
+			case "fcyclic":
+				socket = i*per + k
+			}
+			out[i] = append(out[i], take(socket))
+		}
+	}
+	return out
+}
+
+// overSockets is the second level of --distribution.
+func overSockets(distribution string) string {
+	levels, _, _ := strings.Cut(distribution, ",")
+	if parts := strings.Split(levels, ":"); len(parts) > 1 && parts[1] != "" && parts[1] != "*" {
+		return parts[1]
+	}
+	return "cyclic"
+}
+
+// Shown is how the variables SLURM_CPU_BIND_TYPE and SLURM_CPU_BIND_LIST tell a
+// binding: as what was asked for, or the masks that were made of it.
+func Shown(b *step.Bind, masks [][]int) (kind, list string) {
+	switch b.Kind {
+	case step.BindNone, step.BindRank, step.BindRankDomain:
+		return b.Kind, ""
+	case step.BindMap, step.BindMask, step.BindMapDomain, step.BindMaskDomain:
+		return b.Kind + ":", strings.Join(b.List, ",")
+	}
+	var words []string
+	for _, m := range masks {
+		words = append(words, step.Mask(m))
+	}
+	return step.BindMask + ":", strings.Join(words, ",")
+}

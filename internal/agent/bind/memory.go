@@ -1,0 +1,50 @@
+package bind
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/berth-hpc/berth/internal/step"
+)
+
+// Memory are the NUMA nodes that local task number local takes its memory
+// from; nil: any. cpus are those that it may run on. The error is Slurm's line
+// for a task that cannot be bound.
+func (t *Topology) Memory(b *step.MemBind, local int, cpus []int) ([]int, error) {
+	switch b.Kind {
+	case step.BindAuto:
+		if b.Prefer {
+			return nil, fmt.Errorf("--mem-bind value is empty for local task %d", local)
+		}
+		return nil, nil
+	case step.BindNone:
+		return nil, nil
+	case step.BindLocal:
+		var near []int
+		for _, id := range cpus {
+			near = append(near, t.cpu(id).domain)
+		}
+		slices.Sort(near)
+		return slices.Compact(near), nil
+	case step.BindRank:
+		return t.existing([]int{local}, local, b.Kind)
+	}
+	of := b.Kind
+	if b.Kind == step.BindMaskMemory {
+		of += "; " + step.Mask(b.Named(local))
+	}
+	return t.existing(b.Named(local), local, of)
+}
+
+// existing refuses NUMA nodes that are not there.
+func (t *Topology) existing(nodes []int, local int, of string) ([]int, error) {
+	for _, n := range nodes {
+		if !slices.Contains(t.domains, n) {
+			return nil, fmt.Errorf("NUMA node %d does not exist; cannot bind local task %d to it (--mem-bind=%s)", n, local, of)
+		}
+	}
+	return nodes, nil
+}
+
+// Domains are all NUMA nodes.
+func (t *Topology) Domains() []int { return t.domains }

@@ -1,0 +1,85 @@
+package launch
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/agent/spawn"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/env"
+)
+
+// frames keeps what goes up, and says so.
+type frames struct {
+	mu   sync.Mutex
+	list []step.Frame
+	got  chan step.Type
+}
+
+func (s *frames) Send(f *step.Frame) error {
+	s.mu.Lock()
+	s.list = append(s.list, step.Frame{Type: f.Type, Data: append([]byte(nil), f.Data...)})
+	s.mu.Unlock()
+	s.got <- f.Type
+	return nil
+}
+
+// TestOOMKillStep: with --oom-kill-step the step is to end as soon as the kernel
+// has killed a process of the pod for memory; without it goes on.
+func TestOOMKillStep(t *testing.T) {
+	sp, err := spawn.New() // one for the process: two would reap each other's children
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range []bool{true, false} {
+		var kills atomic.Int64
+		kills.Store(3) // of an earlier step
+		n := &Node{Spawn: sp, OOMKills: kills.Load, Env: func(*step.Launch, *step.NodeTasks, int) []string { return nil }}
+		up := &frames{got: make(chan step.Type, 100)}
+		tree := Start(context.Background(), n, &step.Launch{
+			JobID: 7, Step: env.StepShape{Nodes: []env.StepNode{{Name: "n1", Tasks: []int32{0}}}},
+			Nodes:   []step.NodeTasks{{Tasks: []uint32{0}}},
+			Command: step.Command{Args: []string{"/bin/sleep", "600"}, Dir: "/", OOMKillStep: asked, Stdin: step.StdinNone},
+		}, up, true)
+		await := func(want step.Type) {
+			t.Helper()
+			limit := time.After(30 * time.Second)
+			for {
+				select {
+				case got := <-up.got:
+					if got == want {
+						return
+					}
+				case <-limit:
+					t.Fatalf("asked %v: no frame of type %d", asked, want)
+				}
+			}
+		}
+		await(step.FrameStarted)
+		kills.Add(1)
+		if asked {
+			await(step.FrameAbort)
+		}
+		tree.Abort()
+		tree.Wait()
+		aborts := 0
+		for _, f := range up.list {
+			if f.Type == step.FrameAbort {
+				aborts++
+				if want := "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n"; string(f.Data) != want {
+					t.Errorf("%q, want %q", f.Data, want)
+				}
+			}
+			if f.Type == step.FrameNotice && strings.Contains(string(f.Data), "error") {
+				t.Errorf("%s", f.Data)
+			}
+		}
+		if asked != (aborts == 1) {
+			t.Errorf("asked %v: %d aborts", asked, aborts)
+		}
+	}
+}

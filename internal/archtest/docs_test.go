@@ -1,0 +1,66 @@
+package archtest
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// A decision record has a number of its own, and begins with it.
+func TestDecisionsAreNumbered(t *testing.T) {
+	paths, err := filepath.Glob("../../docs/decisions/[0-9]*.md")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no decision records: %v", err)
+	}
+	of := map[string]string{}
+	for _, path := range paths {
+		name := filepath.Base(path)
+		number, _, _ := strings.Cut(name, "-")
+		if had := of[number]; had != "" {
+			t.Errorf("%s and %s have one number", had, name)
+		}
+		of[number] = name
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(text), "# "+number+". ") {
+			t.Errorf("%s does not begin with its number", name)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+
+// Pages link to files that are there.
+func TestLinks(t *testing.T) {
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "dist" || d.Name() == "bin" || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], ":") {
+				continue // elsewhere
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,68 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/hostlist"
+)
+
+// forecastOf reads the answer to a dry run; nil: there is none.
+func forecastOf(b *batchJob) *wire.Forecast {
+	f := &wire.Forecast{}
+	if json.Unmarshal([]byte(b.Metadata.Annotations[wire.AnnotationForecast]), f) != nil {
+		return nil
+	}
+	return f
+}
+
+// slurmTime is how Slurm writes an instant, in local time.
+const slurmTime = "2006-01-02T15:04:05"
+
+// Foretold says in Slurm's words when the job of a dry run would start, a line
+// for each component.
+func (s *Submitted) Foretold() []string {
+	f := s.Forecast
+	if f == nil || len(f.Parts) == 0 {
+		return []string{s.unforetold()}
+	}
+	var lines []string
+	for _, p := range f.Parts {
+		lines = append(lines, fmt.Sprintf("Job %d to start at %s using %d processors on nodes %s in partition %s",
+			p.ID, time.Unix(f.Start, 0).Format(slurmTime), p.CPUs, p.Nodes, p.Partition))
+	}
+	return lines
+}
+
+// ForetoldTogether is Foretold in one line, as sbatch says it.
+func (s *Submitted) ForetoldTogether() string {
+	f := s.Forecast
+	if f == nil || len(f.Parts) < 2 {
+		return s.Foretold()[0]
+	}
+	var cpus int64
+	var nodes []string
+	for _, p := range f.Parts {
+		cpus += p.CPUs
+		nodes = append(nodes, p.Nodes)
+	}
+	if names, err := hostlist.Expand(strings.Join(nodes, ",")); err == nil {
+		nodes = []string{hostlist.FoldSorted(names)}
+	}
+	return fmt.Sprintf("Job %d to start at %s using %d processors on %s", f.Parts[0].ID, time.Unix(f.Start, 0).Format(slurmTime), cpus, strings.Join(nodes, ","))
+}
+
+// unforetold is what there is to say without a start.
+func (s *Submitted) unforetold() string {
+	text := "the job would be accepted in partition " + s.Partition
+	switch f := s.Forecast; {
+	case f == nil:
+		return text
+	case f.Reason != "":
+		return text + " and wait; when it starts cannot be foreseen (" + f.Reason + ")"
+	}
+	return text + "; the scheduler is too busy to say when it would start"
+}

@@ -1,0 +1,200 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apiserver/pkg/admission"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
+	"k8s.io/apiserver/pkg/warning"
+	apiserveroptions "k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// Admit decides about a request for a BatchJob as a webhook does: a mutating one,
+// or a validating one. No answer: nobody decides just now, and the request may be
+// sent again.
+type Admit func(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+
+// Gate is an admission plugin that has BatchJobs decided about within this
+// process: webhooks cost two connections' work and several encodings of the job,
+// twice for each submission. Safe for concurrent use.
+type Gate struct {
+	// Self is the identity whose requests need no decision: all but those that
+	// create a job without a number.
+	Self string
+
+	admit atomic.Pointer[Admit]
+}
+
+// gateName is the plugin's.
+const gateName = "BerthJobs"
+
+// Decide has a decide from now on; nil: nobody does.
+func (g *Gate) Decide(a Admit) {
+	if a == nil {
+		g.admit.Store(nil)
+		return
+	}
+	g.admit.Store(&a)
+}
+
+// addGate adds the plugin to an API server's, ahead of policies and webhooks.
+func addGate(o *apiserveroptions.ServerRunOptions, g *Gate) {
+	a := o.Admission.GenericAdmission
+	a.Plugins.Register(gateName, func(io.Reader) (admission.Interface, error) { return g, nil })
+	at := max(slices.Index(a.RecommendedPluginOrder, mutatingpolicy.PluginName), 0)
+	a.RecommendedPluginOrder = slices.Insert(slices.Clone(a.RecommendedPluginOrder), at, gateName)
+}
+
+// Handles tells which requests concern it.
+func (g *Gate) Handles(op admission.Operation) bool { return op != admission.Connect }
+
+// Admit completes what is created or changed. BatchJobs are kept without the
+// record of who wrote which field, as deploy/admission has it elsewhere.
+func (g *Gate) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !ofJobs(a) || a.GetOperation() == admission.Delete {
+		return nil
+	}
+	o, ok := a.GetObject().(*unstructured.Unstructured)
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("a BatchJob of type %T", a.GetObject()))
+	}
+	if a.GetOperation() == admission.Create {
+		o.SetManagedFields(nil)
+	}
+	answer, err := g.ask(ctx, a, true)
+	if err != nil || answer == nil || len(answer.Patch) == 0 {
+		return err
+	}
+	if err := applyPatch(o.Object, answer.Patch); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return nil
+}
+
+// Validate looks at what is about to be stored or deleted.
+func (g *Gate) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !ofJobs(a) {
+		return nil
+	}
+	_, err := g.ask(ctx, a, false)
+	return err
+}
+
+func ofJobs(a admission.Attributes) bool {
+	r := a.GetResource()
+	return r.Group == v1alpha1.GroupVersion.Group && r.Resource == "batchjobs" && a.GetSubresource() == ""
+}
+
+// ask puts the question; no answer means that there is none to put.
+func (g *Gate) ask(ctx context.Context, a admission.Attributes, mutating bool) (*admissionv1.AdmissionResponse, error) {
+	if a.GetUserInfo().GetName() == g.Self && (a.GetOperation() != admission.Create || numbered(a.GetObject())) {
+		return nil, nil
+	}
+	admit := g.admit.Load()
+	if admit == nil {
+		return nil, errNobody
+	}
+	r, err := request(a)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	answer := (*admit)(ctx, mutating, r)
+	if answer == nil {
+		return nil, errNobody
+	}
+	for _, text := range answer.Warnings {
+		warning.AddWarning(ctx, "", text)
+	}
+	if !answer.Allowed {
+		return nil, webhookerrors.ToStatusErr(gateName, answer.Result)
+	}
+	return answer, nil
+}
+
+var errNobody = apierrors.NewServiceUnavailable("Berth's scheduler does not decide about jobs yet")
+
+// numbered tells whether a job has its id.
+func numbered(o runtime.Object) bool {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+	id, _, _ := unstructured.NestedInt64(u.Object, "spec", "jobID")
+	return id != 0
+}
+
+// request is what a webhook would be sent, as far as Berth's read it.
+func request(a admission.Attributes) (*admissionv1.AdmissionRequest, error) {
+	gvr, user, dry := a.GetResource(), a.GetUserInfo(), a.IsDryRun()
+	r := &admissionv1.AdmissionRequest{
+		Resource:  metav1.GroupVersionResource{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource},
+		Namespace: a.GetNamespace(), Name: a.GetName(), Operation: admissionv1.Operation(a.GetOperation()), DryRun: &dry,
+		UserInfo: authenticationv1.UserInfo{Username: user.GetName(), UID: user.GetUID(), Groups: user.GetGroups()},
+	}
+	var errs [3]error
+	r.Object.Raw, errs[0] = encoded(a.GetObject())
+	r.OldObject.Raw, errs[1] = encoded(a.GetOldObject())
+	r.Options.Raw, errs[2] = encoded(a.GetOperationOptions())
+	return r, errors.Join(errs[:]...)
+}
+
+// encoded is o as JSON; nil stays nil.
+func encoded(o runtime.Object) ([]byte, error) {
+	switch x := o.(type) {
+	case nil:
+		return nil, nil
+	case *unstructured.Unstructured:
+		return json.Marshal(x.Object)
+	}
+	return json.Marshal(o)
+}
+
+// applyPatch applies a JSON patch of Berth's own, which adds and removes members
+// of objects and nothing else.
+func applyPatch(root map[string]any, patch []byte) error {
+	var ops []any
+	if err := utiljson.Unmarshal(patch, &ops); err != nil {
+		return fmt.Errorf("patch: %w", err)
+	}
+	unescape := strings.NewReplacer("~1", "/", "~0", "~")
+	for _, x := range ops {
+		op, _ := x.(map[string]any)
+		path, _ := op["path"].(string)
+		names := strings.Split(strings.TrimPrefix(path, "/"), "/")
+		at := root
+		for _, name := range names[:len(names)-1] {
+			below, ok := at[unescape.Replace(name)].(map[string]any)
+			if !ok {
+				return fmt.Errorf("patch: no object at %q", path)
+			}
+			at = below
+		}
+		last := unescape.Replace(names[len(names)-1])
+		switch op["op"] {
+		case "add":
+			at[last] = op["value"]
+		case "remove":
+			delete(at, last)
+		default:
+			return fmt.Errorf("patch: operation %v at %q", op["op"], path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+func creation(name, subresource string, object map[string]any) admission.Attributes {
+	gv := schema.GroupVersion{Group: "berth.hpc", Version: "v1alpha1"}
+	return admission.NewAttributesRecord(&unstructured.Unstructured{Object: object}, nil, gv.WithKind("BatchJob"), "user-anna", "j-1",
+		gv.WithResource("batchjobs"), subresource, admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: name, Groups: []string{"berth:users"}})
+}
+
+func TestGateCompletesJobs(t *testing.T) {
+	g := &Gate{Self: "system:berth-scheduler"}
+	g.Decide(func(_ context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		var o struct{ Spec struct{ Name string } }
+		if err := json.Unmarshal(r.Object.Raw, &o); err != nil || o.Spec.Name != "x" || r.UserInfo.Username != "anna" || r.Namespace != "user-anna" || !mutating {
+			t.Errorf("%+v %v", r, err)
+		}
+		return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(
+			`[{"op":"add","path":"/spec/jobID","value":7},{"op":"add","path":"/metadata/labels","value":{"a":"b"}},` +
+				`{"op":"remove","path":"/metadata/annotations/berth.hpc~1x"}]`)}
+	})
+	o := map[string]any{
+		"metadata": map[string]any{"name": "j-1", "managedFields": []any{map[string]any{"manager": "sbatch"}}, "annotations": map[string]any{"berth.hpc/x": "1", "mine": "2"}},
+		"spec":     map[string]any{"name": "x"},
+	}
+	if err := g.Admit(t.Context(), creation("anna", "", o), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"metadata": map[string]any{"name": "j-1", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"mine": "2"}},
+		"spec":     map[string]any{"name": "x", "jobID": int64(7)},
+	}
+	if !reflect.DeepEqual(o, want) {
+		t.Errorf("%v", o)
+	}
+}
+
+// TestGateIsShut: nothing passes while nobody decides, or against a decision.
+func TestGateIsShut(t *testing.T) {
+	g := &Gate{Self: "system:berth-scheduler"}
+	job := func() map[string]any { return map[string]any{"metadata": map[string]any{}, "spec": map[string]any{}} }
+	check := func(what string, code int) {
+		t.Helper()
+		for _, f := range []func(context.Context, admission.Attributes, admission.ObjectInterfaces) error{g.Admit, g.Validate} {
+			if err := f(t.Context(), creation("anna", "", job()), nil); err == nil || int(err.(apierrors.APIStatus).Status().Code) != code {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	check("nobody decides", http.StatusServiceUnavailable)
+	g.Decide(func(context.Context, bool, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return nil })
+	check("no answer", http.StatusServiceUnavailable)
+	g.Decide(func(context.Context, bool, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Code: http.StatusForbidden, Message: "no"}}
+	})
+	check("refused", http.StatusForbidden)
+	// The scheduler's own, but for jobs that have no number yet.
+	numbered := map[string]any{"metadata": map[string]any{}, "spec": map[string]any{"jobID": int64(3)}}
+	if err := g.Admit(t.Context(), creation(g.Self, "", numbered), nil); err != nil {
+		t.Error(err)
+	}
+	if err := g.Admit(t.Context(), creation(g.Self, "", job()), nil); err == nil {
+		t.Error("a job without a number passed")
+	}
+	if err := g.Admit(t.Context(), creation("anna", "status", job()), nil); err != nil {
+		t.Error(err)
+	}
+	g.Decide(nil)
+	check("nobody decides any more", http.StatusServiceUnavailable)
+}

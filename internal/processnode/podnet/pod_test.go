@@ -1,0 +1,56 @@
+package podnet
+
+import (
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+)
+
+// A pod and the machine know each other without asking, until the pod goes: the
+// kernel's table of those that were asked for is too small for a thousand pods.
+func TestAPodIsKnownForGood(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("makes network namespaces; as root only")
+	}
+	n, err := Open(Config{Key: t.TempDir(), Root: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	p, err := n.Attach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := neighbour(t, n, p.Address); e == nil || e.State != netlink.NUD_PERMANENT || len(e.HardwareAddr) != 6 {
+		t.Errorf("the machine knows of the pod: %+v", e)
+	}
+	p.Close()
+	if e := neighbour(t, n, p.Address); e != nil {
+		t.Errorf("of a pod that is gone the machine knows %+v", e)
+	}
+}
+
+// neighbour is what the machine knows of the address; nil: nothing.
+func neighbour(t *testing.T, n *Network, a netip.Addr) *netlink.Neigh {
+	t.Helper()
+	bridge, err := netlink.LinkByName(n.bridge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := netlink.NeighList(bridge.Attrs().Index, netlink.FAMILY_V4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list {
+		if list[i].IP.Equal(a.AsSlice()) {
+			return &list[i]
+		}
+	}
+	return nil
+}

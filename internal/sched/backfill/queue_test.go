@@ -1,0 +1,169 @@
+package backfill
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// events drives a Queue and a Snapshot of the same state side by side.
+type events struct {
+	q    *Queue
+	s    *Snapshot
+	next int64
+}
+
+func newEvents(t *rapid.T) *events {
+	s := drawRich(t)
+	s.Options.coarse = false
+	s.Options.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
+	s.Overtime = rapid.Int64Range(0, 3).Draw(t, "overtime")
+	s.Limits = []Limit{{Reason: "A", What: QuantityJobs, Left: 2}, {Reason: "B", What: QuantityCPUs, Left: 6}}
+	for i := range s.Pending {
+		enrich(t, s, &s.Pending[i])
+	}
+	return &events{q: NewQueue(deepCopy(s)), s: s, next: 100}
+}
+
+// enrich gives a job what drawRich does not.
+func enrich(t *rapid.T, s *Snapshot, j *Job) {
+	j.Partition = rapid.IntRange(0, 1).Draw(t, "partition")
+	if rapid.IntRange(0, 5).Draw(t, "limited") == 0 {
+		j.Limits = []int{rapid.IntRange(0, 1).Draw(t, "limit")}
+	}
+	if rapid.IntRange(0, 5).Draw(t, "choice") == 0 && j.Group == 0 {
+		j.Eligible, j.Alternatives = set(0), []*NodeSet{set(0, 1, 2)}
+	}
+	if rapid.IntRange(0, 7).Draw(t, "held") == 0 {
+		j.Blocked = "JobHeldUser"
+	}
+}
+
+func (m *events) arrive(t *rapid.T) {
+	m.next++
+	j := drawJob(t, m.next, len(m.s.Nodes))
+	enrich(t, m.s, &j)
+	if rapid.IntRange(0, 6).Draw(t, "shares") == 0 {
+		j.Share = rapid.IntRange(2, 3).Draw(t, "sharers")
+	}
+	j.UserExclusive = rapid.IntRange(0, 8).Draw(t, "user's") == 0
+	if rapid.IntRange(0, 6).Draw(t, "copies") == 0 {
+		j.Copies = 3
+	}
+	m.s.Pending = append(slices.Clone(m.s.Pending), j)
+	m.q.Submit(&j)
+}
+
+// change happens to a job that waits: it goes, or comes back as another.
+func (m *events) change(t *rapid.T) {
+	if len(m.s.Pending) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(m.s.Pending)-1).Draw(t, "which")
+	j := m.s.Pending[i]
+	m.s.Pending = slices.Delete(slices.Clone(m.s.Pending), i, i+1)
+	m.q.Withdraw(j.ID)
+	if rapid.Bool().Draw(t, "back") {
+		j.Priority = rapid.Int64Range(0, 5).Draw(t, "new priority")
+		m.s.Pending = append(m.s.Pending, j)
+		m.q.Submit(&j)
+	}
+}
+
+func (m *events) end(id int64) {
+	m.s.Running = slices.DeleteFunc(slices.Clone(m.s.Running), func(r Running) bool { return r.ID == id })
+	m.q.End(id)
+}
+
+// flip makes a node unavailable, or available again.
+func (m *events) flip(t *rapid.T) {
+	i := rapid.IntRange(0, len(m.s.Nodes)-1).Draw(t, "node")
+	m.s.Nodes = slices.Clone(m.s.Nodes)
+	m.s.Nodes[i].Unavailable = !m.s.Nodes[i].Unavailable
+	m.q.SetUnavailable(i, m.s.Nodes[i].Unavailable)
+}
+
+// begin starts some of what was decided, under numbers of their own, as tasks
+// of arrays have them; the others could not be written down.
+func (m *events) begin(t *rapid.T, starts []Decision) {
+	for _, d := range starts {
+		if rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
+			continue
+		}
+		p := Plan{Decisions: []Decision{d}}
+		start(m.s, p)
+		m.next++
+		r := &m.s.Running[len(m.s.Running)-1]
+		r.ID = m.next
+		run := *r
+		m.q.Run(&run)
+		m.q.Withdraw(d.ID)
+		if i := slices.IndexFunc(m.s.Pending, func(j Job) bool { return j.ID == d.ID }); i >= 0 {
+			j := m.s.Pending[i]
+			m.q.Submit(&j)
+		}
+	}
+}
+
+func starting(p Plan) (out []Decision) {
+	for _, d := range p.Decisions {
+		if d.StartNow {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Whatever happened, a Queue decides what a plan of the whole would decide, and
+// is a snapshot of it when it is frozen.
+func TestQueueDecidesAsAPlanDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := newEvents(t)
+		for range rapid.IntRange(1, 25).Draw(t, "events") {
+			switch rapid.IntRange(0, 8).Draw(t, "event") {
+			case 0, 1, 2:
+				m.arrive(t)
+			case 3:
+				m.change(t)
+			case 4, 5:
+				if n := len(m.s.Running); n > 0 {
+					m.end(m.s.Running[rapid.IntRange(0, n-1).Draw(t, "ends")].ID)
+				}
+			case 6:
+				m.flip(t)
+			case 7:
+				m.s.Limits = slices.Clone(m.s.Limits)
+				m.s.Limits[0].Left = rapid.Int64Range(0, 4).Draw(t, "left")
+				m.q.SetLimits(m.s.Limits)
+			default:
+				m.s.Now += rapid.Int64Range(1, 15).Draw(t, "pass")
+			}
+			plan := counted(m.s.Plan())
+			if frozen := m.q.Freeze(m.s.Now).Plan(); !reflect.DeepEqual(frozen, plan) {
+				t.Fatalf("at %d the frozen queue is planned so:\n%+v\nthe snapshot so:\n%+v", m.s.Now, frozen, plan)
+			}
+			got, want := slices.Clone(m.q.Decide(m.s.Now)), starting(plan)
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("at %d the queue starts\n%+v\nthe plan\n%+v", m.s.Now, got, want)
+			}
+			m.begin(t, got)
+		}
+	})
+}
+
+// A job that a limit keeps from starting with what it would get leaves no
+// trace: the CPUs that were chosen for it are there for those behind it.
+func TestJobOverItsLimitTakesNoCPUs(t *testing.T) {
+	s := &Snapshot{Nodes: nodes(2, 4), Options: DefaultOptions(), Limits: []Limit{{Reason: "QOSGrpNodeLimit", What: QuantityNodes, Left: 1}}}
+	s.Pending = []Job{
+		{ID: 1, Priority: 2, Duration: 60, MinNodes: 1, MaxNodes: 2, Limits: []int{0}},
+		{ID: 2, Priority: 1, Duration: 60, MinNodes: 2, MaxNodes: 2, CPUsPerTask: 4},
+	}
+	d := s.Plan().Decisions
+	if d[0].StartNow || d[0].Reason != "QOSGrpNodeLimit" || !d[1].StartNow {
+		t.Errorf("decisions %+v", d)
+	}
+}

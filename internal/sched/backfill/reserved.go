@@ -1,0 +1,108 @@
+package backfill
+
+// reservation of the job's nth choice of nodes.
+func (j *Job) reservation(choice int) string {
+	if choice < len(j.Inside) {
+		return j.Inside[choice]
+	}
+	return j.Reservation
+}
+
+// lasts is when a job of the reservation that starts at start must have ended,
+// whatever its time limit: at the reservation's end. Forever: nothing ends it.
+func (e *engine) lasts(reservation string, start int64) int64 {
+	if reservation == "" {
+		return Forever
+	}
+	for i := range e.s.Blocks {
+		if b := &e.s.Blocks[i]; b.Name == reservation && !b.Flex && b.Start <= start && start < b.End {
+			return b.End
+		}
+	}
+	return Forever
+}
+
+// opens is the first instant from at on in which jobs of the reservation may
+// start; Forever: there is none, or no such reservation.
+func (e *engine) opens(reservation string, at int64) int64 {
+	if reservation == "" || e.flexible(reservation) {
+		return at
+	}
+	first := Forever
+	for i := range e.s.Blocks {
+		if b := &e.s.Blocks[i]; b.Name == reservation && at < b.End {
+			first = min(first, max(at, b.Start))
+		}
+	}
+	return first
+}
+
+// flexible tells whether jobs of the reservation may use other nodes too.
+func (e *engine) flexible(reservation string) bool {
+	for i := range e.s.Blocks {
+		if b := &e.s.Blocks[i]; b.Name == reservation {
+			return b.Flex
+		}
+	}
+	return false
+}
+
+// anywhere tells whether jobs of the reservation may use any nodes at the
+// instant.
+func (e *engine) anywhere(reservation string, at int64) bool {
+	for i := range e.s.Blocks {
+		if b := &e.s.Blocks[i]; b.Anywhere && b.Name == reservation && b.Start <= at && at < b.End {
+			return true
+		}
+	}
+	return false
+}
+
+// kept is one licence of one reservation. Its row is what is kept of it in each
+// slot: less than nothing where the reservation's jobs hold more.
+type kept struct {
+	row     int
+	block   int // place in Snapshot.Blocks
+	license License
+}
+
+// keep fills the rows of the licences that are kept.
+func (e *engine) keep() {
+	for _, k := range e.kept {
+		b, row := &e.s.Blocks[k.block], e.row(k.row)
+		for s := range e.at {
+			if b.Start < e.slotEnd(s) && b.End > e.at[s] {
+				row[s] = small(k.license.Total)
+			}
+		}
+	}
+}
+
+// drawKept books that a job of the reservation holds l.
+func (e *engine) drawKept(reservation string, l License, from, to int, sign int32) {
+	for _, k := range e.kept {
+		if reservation != "" && e.s.Blocks[k.block].Name == reservation && k.license.Name == l.Name {
+			e.add(k.row, from, to, -sign*small(l.Total))
+		}
+	}
+}
+
+// unkept tells whether reservations of others leave as much of l, whose free
+// number is in row free, as it says.
+func (e *engine) unkept(l License, free int, reservation string, in interval) bool {
+	if len(e.kept) == 0 {
+		return true
+	}
+	for s := in.from; s < in.to; s++ {
+		left := int64(e.row(free)[s])
+		for _, k := range e.kept {
+			if b := &e.s.Blocks[k.block]; k.license.Name == l.Name && (reservation == "" || b.Name != reservation) {
+				left -= max(0, int64(e.row(k.row)[s]))
+			}
+		}
+		if left < l.Total {
+			return false
+		}
+	}
+	return true
+}

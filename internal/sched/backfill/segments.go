@@ -1,0 +1,123 @@
+package backfill
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Segments says how segments of a job's nodes go together (sbatch(1),
+// --segment).
+type Segments int
+
+// Ways to lay out segments.
+const (
+	SegmentsAnywhere Segments = iota // as few free nodes as can be stay behind
+	SegmentsTogether                 // in as few blocks as possible
+	SegmentsApart                    // each in a block of its own
+)
+
+// pickSegments takes nodes in segments of s.Segment nodes of one block, the
+// leaf of the network that nodes hang on.
+func (e *engine) pickSegments(s *shape, all []candidate) []candidate {
+	blocks := [][]candidate{all}
+	if e.paths != nil {
+		blocks = e.groups(all, int(^uint(0)>>1))
+	}
+	fewest, most := roundUp(s.fewest, s.Segment), len(all)
+	if s.MaxNodes > 0 {
+		most = min(most, s.MaxNodes)
+	}
+	if s.Tasks > 0 && !s.ExactPerNode { // no node is without one
+		most = min(most, s.Tasks)
+	}
+	most -= most % s.Segment
+	step := s.Segment
+	if (s.MaxNodes > s.fewest || s.Wide) && !s.Narrow {
+		fewest, most, step = most, fewest, -step
+	}
+	for n := fewest; (n-most)*step <= 0; n += step {
+		if p := s.inSegments(blocks, n); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// inSegments takes n nodes of the blocks, and where the job has too many tasks
+// for them those that can take most.
+func (s *shape) inSegments(blocks [][]candidate, n int) []candidate {
+	only := s.Job
+	only.MinNodes, only.MaxNodes = n, n
+	full := make([][]candidate, len(blocks))
+	for i := range blocks {
+		full[i] = byCapacity(blocks[i], 0)
+	}
+	// At last in the blocks that can take most, wherever segments should go.
+	most := func(blocks [][]candidate) [][]candidate {
+		blocks = slices.Clone(blocks)
+		slices.SortStableFunc(blocks, func(a, b []candidate) int { return cmp.Compare(room(b), room(a)) })
+		return blocks
+	}
+	count := n / s.Segment
+	for _, from := range [][][]candidate{s.inOrder(blocks, count), s.inOrder(full, count), most(full)} {
+		if chosen := s.takeSegments(from, count); chosen != nil {
+			if p := only.pick(chosen); p != nil {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// takeSegments takes so many segments: where there are nodes that the job names
+// as many as those need, and then of one block after the other.
+func (s *shape) takeSegments(blocks [][]candidate, count int) []candidate {
+	take, left := make([]int, len(blocks)), count
+	for i, b := range blocks {
+		take[i] = min(s.segmentsOf(b), (s.named(b)+s.Segment-1)/s.Segment, left)
+		left -= take[i]
+	}
+	var taken []candidate
+	for i, b := range blocks {
+		more := min(s.segmentsOf(b)-take[i], left)
+		left -= more
+		first, _ := s.requiredFirst(b)
+		taken = append(taken, first[:(take[i]+more)*s.Segment]...)
+	}
+	if left > 0 {
+		return nil
+	}
+	return inNodeOrder(taken)
+}
+
+// inOrder sorts the blocks: those first that the job is to fill first.
+func (s *shape) inOrder(blocks [][]candidate, count int) [][]candidate {
+	blocks = slices.Clone(blocks)
+	slices.SortStableFunc(blocks, func(a, b []candidate) int {
+		if s.Segments == SegmentsTogether { // the smallest of those that have room for all, else the largest
+			return cmp.Or(cmp.Compare(min(s.segmentsOf(b), count), min(s.segmentsOf(a), count)), cmp.Compare(len(a), len(b)))
+		}
+		return cmp.Or(cmp.Compare(len(a)%s.Segment, len(b)%s.Segment), cmp.Compare(len(a), len(b)))
+	})
+	return blocks
+}
+
+// segmentsOf is how many segments a block may have.
+func (s *shape) segmentsOf(block []candidate) int {
+	n := len(block) / s.Segment
+	if s.Segments == SegmentsApart {
+		n = min(n, 1)
+	}
+	return n
+}
+
+// named counts the nodes that the job names.
+func (s *shape) named(block []candidate) int {
+	n := 0
+	for i := range block {
+		if slices.Contains(s.Required, block[i].node) {
+			n++
+		}
+	}
+	return n
+}

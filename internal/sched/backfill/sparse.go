@@ -1,0 +1,275 @@
+package backfill
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A sparse series has boundaries only where somebody asked for one. What ends
+// within a slot leaves the amounts of the slot as they are until a boundary is
+// made there, and what begins always makes one: so the amounts of a slot are
+// those at its begin, which are the least in it. That is exact, and it is small
+// however much runs: who starts now, and the reservations of easy, need the
+// amounts of a handful of instants.
+
+// sparseRoom is for how many boundaries there is room at first.
+const sparseRoom = 15
+
+// mostSparse is the number of reservations (Options.Reservations) up to which
+// they are planned on a sparse series.
+const mostSparse = 32
+
+// ends is all that holds something, by the instant at which it will not.
+type ends []*claim
+
+func (l ends) after(end int64) int {
+	i, _ := slices.BinarySearchFunc(l, end, func(c *claim, end int64) int {
+		if c.end <= end {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+func byEnd(a, b *claim) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
+
+func (l *ends) add(c claim) {
+	i, _ := slices.BinarySearchFunc(*l, &c, byEnd)
+	*l = slices.Insert(*l, i, &c)
+}
+
+func (l *ends) remove(c *claim) {
+	i, _ := slices.BinarySearchFunc(*l, c, byEnd)
+	for ; i < len(*l); i++ {
+		if (*l)[i].same(c) {
+			*l = slices.Delete(*l, i, i+1)
+			return
+		}
+	}
+}
+
+// same tells whether both are one: copies of a job differ in their nodes.
+func (c *claim) same(o *claim) bool {
+	return c.id == o.id && len(c.nodes) == len(o.nodes) && (len(c.nodes) == 0 || &c.nodes[0] == &o.nodes[0])
+}
+
+// cutEnd is the first slot that the claim does not hold any more. A sparse
+// series learns that the claim is there, or not any more.
+func (e *engine) cutEnd(c *claim, sign int32) int {
+	if !e.sparse {
+		return e.series.cut(c.end)
+	}
+	if sign > 0 {
+		e.ends.add(*c)
+	} else {
+		e.ends.remove(c)
+	}
+	return e.since(c.end)
+}
+
+// cut is since, after there is a boundary at t if there can be.
+func (e *engine) cut(t int64) int {
+	if !e.sparse {
+		return e.series.cut(t)
+	}
+	i := e.since(t)
+	if t == Forever || i == 0 || i < len(e.at) && e.at[i] == t {
+		return i
+	}
+	e.insert(i, t)
+	for _, c := range e.classes {
+		c.insert(i)
+	}
+	for _, c := range e.ending(e.at[i-1], t) {
+		e.apply(c, i, i+1, -1)
+	}
+	return i
+}
+
+// ending lists what ends after from and until until at the latest.
+func (e *engine) ending(from, until int64) []*claim {
+	return e.ends[e.ends.after(from):e.ends.after(until)]
+}
+
+// uncut takes the boundary before slot i away again.
+func (e *engine) uncut(i int) {
+	n := len(e.at)
+	for r := range e.rows {
+		row := e.v[r*e.stride : r*e.stride+n]
+		copy(row[i:], row[i+1:])
+	}
+	e.at = slices.Delete(e.at, i, i+1)
+	for _, c := range e.classes {
+		c.drop(i)
+	}
+}
+
+// reown finds out anew who is on the nodes in the slots from..to-1.
+func (e *engine) reown(from, to int) {
+	for s := from; s < to; s++ {
+		for i := range e.nodes {
+			e.row(e.ownerRow(&e.nodes[i]))[s] = 0
+		}
+		for _, c := range e.ends {
+			if c.start > e.at[s] || c.end <= e.at[s] {
+				continue
+			}
+			for i := range c.nodes {
+				e.own(&e.nodes[c.nodes[i].Node], s, s+1, c, 1)
+			}
+		}
+	}
+}
+
+// next is the first instant after t at which something becomes free, or a
+// reservation or an outage begins or ends.
+func (e *engine) next(t int64) int64 {
+	at := Forever
+	if i := e.ends.after(t); i < len(e.ends) {
+		at = e.ends[i].end
+	}
+	if i := e.since(t + 1); i < len(e.at) {
+		at = min(at, e.at[i])
+	}
+	return at
+}
+
+// fineTries is how many instants at which something becomes free are tried for
+// one job, before further ones are looked at in ever wider slots.
+const fineTries = 64
+
+// soonest is earliest on a sparse series.
+func (e *engine) soonest(s *shape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
+	later := tries{}
+	slot, made := 0, false // where the last try was, and whether that boundary is only for it
+	defer func() { e.forget(slot, made && !ok) }()
+	for t := e.possibleFrom(s, j, from); t != Forever && t <= until; {
+		if opens := e.opens(s.Reservation, t); opens > t {
+			t = opens
+			continue
+		}
+		slot, made = e.cutAgain(slot, made, t)
+		in := e.interval(s, slot, t, j.Duration)
+		if j.Deadline > 0 && in.end > j.Deadline {
+			return 0, nil, false
+		}
+		last := e.obstacle(s, j, in)
+		if last < 0 {
+			if nodes = e.place(s, j, in); nodes != nil {
+				return t, nodes, true
+			}
+			last = slot
+		}
+		t = later.after(e, max(t, e.at[last]))
+	}
+	return 0, nil, false
+}
+
+// cutAgain is cut at t, which made a boundary or not, for a search that is done
+// with the boundary before slot: that is moved, if it was made for the search and nothing is between.
+func (e *engine) cutAgain(slot int, made bool, t int64) (int, bool) {
+	if made && t > e.at[slot] && (slot+1 == len(e.at) || t < e.at[slot+1]) {
+		from := e.at[slot]
+		e.at[slot] = t
+		for _, c := range e.ending(from, t) {
+			e.apply(c, slot, slot+1, -1)
+		}
+		return slot, true
+	}
+	e.forget(slot, made)
+	had := len(e.at)
+	slot = e.cut(t)
+	return slot, len(e.at) > had
+}
+
+func (e *engine) forget(slot int, made bool) {
+	if made {
+		e.uncut(slot)
+	}
+}
+
+// tries are the instants at which a search looks.
+type tries struct {
+	n    int
+	wide []int64
+}
+
+// after is the instant to look at after t, which did not do.
+func (l *tries) after(e *engine, t int64) int64 {
+	next := e.next(t)
+	if l.n++; l.n <= fineTries || next == Forever {
+		return next
+	}
+	if l.wide == nil {
+		l.wide = octaves(e.now)
+	}
+	if i, _ := slices.BinarySearch(l.wide, next); i < len(l.wide) {
+		return l.wide[i]
+	}
+	return next
+}
+
+// possibleFrom is the first instant from from on at which as much is free as
+// the job needs at least, leaving aside what is booked for times after from.
+func (e *engine) possibleFrom(s *shape, j *Job, from int64) int64 {
+	if from <= e.now {
+		return from
+	}
+	probe := e.probe(e.holding(from), from)
+	for _, c := range e.ending(e.at[e.holding(from)], from) {
+		probe.apply(c, 0, 1, -1)
+	}
+	count := 0
+	for w, x := range s.class.member.words {
+		for b := 0; x != 0; x, b = x>>1, b+1 {
+			if x&1 != 0 && probe.offers(s.class, w*64+b, 0) {
+				count++
+			}
+		}
+	}
+	enough := func() bool {
+		return count >= s.fewest && probe.v[0] >= s.least && probe.licensed(j, s.Reservation, interval{from: 0, to: 1})
+	}
+	if enough() {
+		return from
+	}
+	list := e.ending(from, Forever-1)
+	for i, c := range list {
+		if c.start <= from {
+			count -= probe.counts(s.class, c)
+			probe.apply(c, 0, 1, -1)
+			count += probe.counts(s.class, c)
+		}
+		if t := c.end; (i+1 == len(list) || list[i+1].end > t) && enough() {
+			return t
+		}
+	}
+	// Only what is booked later might help, by its end.
+	return e.next(from)
+}
+
+// probe is an engine with one slot, which begins at t and has the amounts of
+// slot. The next one takes its place. It does not know who is where, nor what is kept for whom.
+func (e *engine) probe(slot int, t int64) *engine {
+	p := *e
+	p.classes, p.kept, p.sparse, p.probing = nil, nil, false, true
+	if len(e.probed) < e.rows {
+		e.probed = make([]int32, e.rows)
+	}
+	p.series = series{at: []int64{t}, rows: e.rows, stride: 1, v: e.probed[:e.rows]}
+	for r := range p.v {
+		p.v[r] = e.v[r*e.stride+slot]
+	}
+	return &p
+}
+
+// counts is how many of the claim's nodes have what the class asks for.
+func (e *engine) counts(c *class, held *claim) (n int) {
+	for i := range held.nodes {
+		if node := held.nodes[i].Node; c.member.Has(node) && e.offers(c, node, 0) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,113 @@
+package keeper
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/history"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// begin makes a workload's job RUNNING: all of its pods are bound. One that is
+// ahead of its object stays so.
+func (k *Keeper) begin(ctx context.Context, b *v1alpha1.BatchJob) error {
+	now := metav1.NewMicroTime(k.Now())
+	change := func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
+	}
+	if b.Status.Unwritten && control.Single(b) {
+		n := b.DeepCopy()
+		change(&n.Status)
+		history.Note(&b.Status, &n.Status, now)
+		if !k.Cluster.GoAhead(b, n) {
+			return errChanged
+		}
+	} else if _, err := k.write(ctx, b, change); err != nil {
+		return err
+	}
+	k.remember(b, func(m *Memory) { m.Failures = 0 })
+	return nil
+}
+
+// adopt writes what an earlier process knew and took with it: that the pod of a
+// job which its object calls waiting was placed, and where.
+func (k *Keeper) adopt(ctx context.Context, b *v1alpha1.BatchJob) error {
+	p, ok := k.Cluster.Pods.ByUID(b.Spec.Workload.Pods[0].UID)
+	if !ok || p.Spec.NodeName == "" {
+		return errChanged
+	}
+	k.Log.Info("job is found running", "job", b.Spec.JobID, "node", p.Spec.NodeName)
+	start := boundAt(p)
+	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
+		s.State, s.Reason, s.Message, s.Requeues = v1alpha1.StateRunning, "", "", b.Spec.Requeues
+		s.Attempt++
+		s.Partition, s.TimeLimit = b.Spec.Partition, k.limitIn(b.Spec.Partition, &b.Spec.Job)
+		s.StartTime, s.EndTime = &start, nil
+		s.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{k.heldBy(b, p.Spec.NodeName)}}
+	})
+	return err
+}
+
+// boundAt is when the pod got its node, as far as it says.
+func boundAt(p *corev1.Pod) metav1.MicroTime {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return metav1.NewMicroTime(c.LastTransitionTime.Time)
+		}
+	}
+	return metav1.NewMicroTime(p.CreationTimestamp.Time)
+}
+
+// limitIn is the time limit of j in the partition, in minutes.
+func (k *Keeper) limitIn(partition string, j *job.Job) int32 {
+	for _, p := range snapshot.Partitions(k.Cluster.Partitions.List()) {
+		if p.Name == partition {
+			return snapshot.TimeLimit(&p.Spec, j)
+		}
+	}
+	return j.Time.Limit
+}
+
+// heldBy is what a single pod's job holds on the node: CPUs that no other job
+// has.
+func (k *Keeper) heldBy(b *v1alpha1.BatchJob, node string) v1alpha1.NodeAllocation {
+	sh := &b.Spec.Job.Shape
+	a := v1alpha1.NodeAllocation{Name: k.shortName(node), Node: node, CPUs: max(1, sh.CPUsPerTask), Tasks: 1}
+	if sh.MemPerCPU != nil {
+		a.Memory = *sh.MemPerCPU * int64(a.CPUs)
+	}
+	for _, g := range sh.GRES {
+		a.GRES = append(a.GRES, v1alpha1.GRESAllocation{Name: g.Name, Type: g.Type, Count: g.Count})
+	}
+	var taken, free backfill.CPUSet
+	for _, other := range k.Cluster.Jobs.List() {
+		if !snapshot.Holding(other) {
+			continue
+		}
+		for i := range other.Status.Allocation.Nodes {
+			if o := &other.Status.Allocation.Nodes[i]; nodeObject(o) == node {
+				if s, err := backfill.ParseCPUSet(o.CPUIDs); err == nil {
+					taken.Union(s)
+				}
+			}
+		}
+	}
+	for id := 0; free.Len() < int(a.CPUs); id++ {
+		if !taken.Has(id) {
+			free.Add(id)
+		}
+	}
+	a.CPUIDs = free.String()
+	return a
+}
+
+// shortName is the node's name as the commands show it.
+func (k *Keeper) shortName(node string) string {
+	return snapshot.ShortNames(k.Cluster.Nodes.List())[node]
+}

@@ -1,0 +1,89 @@
+package keeper_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// lone is a pod and the job that stands for it, as the API server has it.
+func (w *world) lone(pod string, id int64, node string) (*corev1.Pod, *v1alpha1.BatchJob) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: pod}, Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName, NodeName: node}}
+	fake.Feed(w.Cluster, p)
+	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + pod, UID: types.UID("w-" + pod)}, Spec: v1alpha1.BatchJobSpec{
+		JobID: id, User: "k8s_ml", Partition: "debug", Job: job.Job{Shape: job.Shape{Tasks: 1, CPUsPerTask: 2}},
+		Workload: &v1alpha1.Workload{Kind: "Pod", Pods: []v1alpha1.WorkloadPod{{Name: p.Name, UID: p.UID}}}}}
+	if err := w.Client.Create(w.Context(), b); err != nil {
+		w.Fatal(err)
+	}
+	w.ApplyJob(b)
+	return p, b
+}
+
+// stored is the job's status as the API server has it.
+func (w *world) stored(b *v1alpha1.BatchJob) v1alpha1.BatchJobStatus {
+	n := &v1alpha1.BatchJob{}
+	if err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(b), n); err != nil {
+		w.Fatal(err)
+	}
+	return n.Status
+}
+
+// A single pod is placed and runs before its object says so, which it does in
+// the end.
+func TestASinglePodsJobIsWrittenDownLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p, b := w.lone("p", 5, "")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		known, _ := w.Job(5)
+		if known.Status.State != v1alpha1.StateConfiguring || w.stored(b).State != "" {
+			t.Fatalf("%+v, stored %+v", known.Status, w.stored(b))
+		}
+		p = p.DeepCopy()
+		p.Spec.NodeName, p.Status.Phase = known.Status.Allocation.Nodes[0].Name, corev1.PodRunning
+		fake.Feed(w.Cluster, p)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if known, _ = w.Job(5); known.Status.State != v1alpha1.StateRunning || w.stored(b).State != "" {
+			t.Fatalf("%+v, stored %+v", known.Status, w.stored(b))
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if s := w.stored(b); s.State != v1alpha1.StateRunning || len(s.History) != 2 || s.Allocation == nil {
+			t.Errorf("later: %+v", s)
+		}
+	})
+}
+
+// An earlier process had the pod bound, and took with it that it had: the job
+// runs where the pod does, on CPUs that no other job has.
+func TestAPodThatIsBoundIsFoundRunning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for i, pod := range []string{"p", "q"} {
+			_, b := w.lone(pod, int64(5+i), "n2")
+			time.Sleep(time.Second)
+			synctest.Wait()
+			known, _ := w.Job(b.Spec.JobID)
+			s := known.Status
+			if s.State != v1alpha1.StateRunning || len(s.Allocation.Nodes) != 1 {
+				t.Fatalf("%+v", s)
+			}
+			if a := s.Allocation.Nodes[0]; a.Name != "n2" || a.CPUs != 2 || a.CPUIDs != []string{"0-1", "2-3"}[i] {
+				t.Errorf("%+v", a)
+			}
+		}
+	})
+}

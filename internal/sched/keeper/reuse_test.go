@@ -1,0 +1,28 @@
+package keeper
+
+import (
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// A task whose object has no status of its own gets one when it runs for
+// longer than most; until then its end is its first status.
+func TestALongTaskGetsAStatusOfItsOwn(t *testing.T) {
+	b := aJob(v1alpha1.StateRunning)
+	f := Facts{Job: b, Now: t0.Add(time.Second)}
+	if got := f.settled(Action{}); got.Kind != Wait {
+		t.Errorf("with a status of its own: %+v", got)
+	}
+	b.Status.Unwritten = true
+	if got := f.settled(Action{Wake: t0.Add(time.Hour)}); got.Kind != Wait || !got.Wake.Equal(t0.Add(settleTime)) {
+		t.Errorf("soon after its start: %+v", got)
+	}
+	if got := f.settled(Action{Kind: Suspend}); got.Kind != Suspend {
+		t.Errorf("with something to do: %+v", got)
+	}
+	if f.Now = t0.Add(settleTime); f.settled(Action{}).Kind != Record {
+		t.Errorf("later: %+v", f.settled(Action{}))
+	}
+}

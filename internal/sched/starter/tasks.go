@@ -1,0 +1,103 @@
+package starter
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/agentapi"
+	"github.com/berth-hpc/berth/internal/queue/tasks"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/translate/array"
+)
+
+// tasksAtOnce bounds the tasks of one array placed at the same time.
+const tasksAtOnce = 16
+
+// PlaceTasks splits tasks off an array and places them. All placements are of
+// the same array and name its tasks. A task whose place is held by the pod of
+// an earlier one runs there, from the moment its object is made.
+func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
+	whole := ps[0].Job
+	if known, ok := s.cluster.Job(whole.Spec.JobID); !ok || known != whole || !snapshot.Waiting(known) {
+		return ErrChanged
+	}
+	indexes := make([]int32, len(ps))
+	places := make([]*agentapi.Place, len(ps))
+	begun := map[int32]*v1alpha1.BatchJobStatus{}
+	for i := range ps {
+		indexes[i] = *ps[i].Task
+		if places[i] = s.take(&ps[i]); places[i] != nil {
+			st := &v1alpha1.BatchJobStatus{}
+			ps[i].begin(st, s.now(), runningAt(places[i]))
+			begun[indexes[i]] = st
+		}
+	}
+	jobs, err := tasks.Split(ctx, s.cluster, whole.Spec.JobID, indexes, begun)
+	if err != nil {
+		for _, x := range places {
+			if x != nil {
+				s.Pool.Return(x)
+			}
+		}
+		if errors.Is(err, tasks.ErrGone) {
+			err = ErrChanged
+		}
+		return err
+	}
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, tasksAtOnce)
+	errs := make([]error, len(ps))
+	for i, p := range ps {
+		p.Job, p.Task = jobs[i], nil
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = s.placeTask(ctx, p, places[i])
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// take reserves the agent of an earlier task of the array that waits at the
+// very place; nil: there is none.
+func (s *Starter) take(p *Placement) *agentapi.Place {
+	if s.Pool == nil || len(p.Allocation.Nodes) != 1 {
+		return nil
+	}
+	x, ok := s.Pool.Take(array.ID(p.Job), &p.Allocation.Nodes[0])
+	if !ok {
+		return nil
+	}
+	return x
+}
+
+// runningAt is the state of a task that runs in the pod at x.
+func runningAt(x *agentapi.Place) func(*v1alpha1.BatchJobStatus) {
+	return func(st *v1alpha1.BatchJobStatus) {
+		st.State, st.Pods = v1alpha1.StateRunning, &x.Host
+		st.Allocation = st.Allocation.DeepCopy()
+		st.Allocation.Nodes[0].Address = x.Address
+	}
+}
+
+// placeTask places one task: at x, where that is not nil and the task does not
+// run there already, else in a pod of its own.
+func (s *Starter) placeTask(ctx context.Context, p Placement, x *agentapi.Place) error {
+	if x == nil {
+		return s.Place(ctx, p)
+	}
+	b := p.Job
+	if h := b.Status.Pods; b.Status.State != v1alpha1.StateRunning || h == nil || *h != x.Host {
+		// The array's own job, or the object was there before.
+		var err error
+		if b, err = s.write(ctx, p, runningAt(x)); err != nil {
+			s.Pool.Return(x)
+			return err
+		}
+	}
+	s.Pool.Give(x, b)
+	return nil
+}

@@ -1,0 +1,112 @@
+package step
+
+import (
+	"strconv"
+	"strings"
+)
+
+// arrange distributes tasks over the chosen nodes. How many each gets is
+// decided by dealing them out in turn, as far as the node has CPUs; which they
+// are depends on the distribution.
+func arrange(nodes []Node, chosen []int32, s *Shape, tasks, per int32) *Layout {
+	capacity := make([]int32, len(chosen))
+	for k, i := range chosen {
+		capacity[k] = max(nodes[i].CPUs/per, 1)
+		if s.TasksPerNode > 0 {
+			capacity[k] = s.TasksPerNode
+		}
+	}
+	l := &Layout{Nodes: chosen, Tasks: make([][]uint32, len(chosen)), Count: uint32(tasks)}
+	kind, size := distribution(s.Distribution)
+	if kind == "arbitrary" && len(s.Hosts) > 0 {
+		return arbitrary(nodes, l, s.Hosts)
+	}
+	if kind == "plane" {
+		deal(l, capacity, tasks, size)
+		return withTasks(l)
+	}
+	if packed(s.Distribution) {
+		deal(l, capacity, tasks, tasks) // one node full after the other
+		return withTasks(l)
+	}
+	deal(l, capacity, tasks, 1)
+	if kind != "cyclic" {
+		next := uint32(0)
+		for _, of := range l.Tasks {
+			for j := range of {
+				of[j] = next
+				next++
+			}
+		}
+	}
+	return l
+}
+
+// packed tells whether nodes are to be filled one after the other (-m Pack).
+func packed(text string) bool {
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.EqualFold(part, "pack") {
+			return true
+		}
+	}
+	return false
+}
+
+// arbitrary gives task i the node hosts[i]; tasks beyond the list go on with
+// its last node.
+func arbitrary(nodes []Node, l *Layout, hosts []string) *Layout {
+	at := make(map[string]int, len(l.Nodes))
+	for k, i := range l.Nodes {
+		at[nodes[i].Name] = k
+	}
+	for t := range l.Count {
+		if k, ok := at[hosts[min(int(t), len(hosts)-1)]]; ok {
+			l.Tasks[k] = append(l.Tasks[k], t)
+		}
+	}
+	return withTasks(l)
+}
+
+// withTasks drops the nodes that got no task, which large planes can leave.
+func withTasks(l *Layout) *Layout {
+	out := &Layout{Count: l.Count}
+	for k, tasks := range l.Tasks {
+		if len(tasks) > 0 {
+			out.Nodes = append(out.Nodes, l.Nodes[k])
+			out.Tasks = append(out.Tasks, tasks)
+		}
+	}
+	return out
+}
+
+// deal gives size tasks in turn to every node that has room, and goes on
+// without regard to room when no node has any.
+func deal(l *Layout, capacity []int32, tasks, size int32) {
+	next := int32(0)
+	for full := false; next < tasks; {
+		moved := false
+		for k := range l.Tasks {
+			for range size {
+				if next < tasks && (full || int32(len(l.Tasks[k])) < capacity[k]) {
+					l.Tasks[k] = append(l.Tasks[k], uint32(next))
+					next++
+					moved = true
+				}
+			}
+		}
+		full = full || !moved
+	}
+}
+
+// distribution reads the first part of --distribution.
+func distribution(text string) (kind string, size int32) {
+	text, _, _ = strings.Cut(text, ",")
+	text, _, _ = strings.Cut(text, ":")
+	if n, ok := strings.CutPrefix(text, "plane="); ok {
+		size, err := strconv.ParseInt(n, 10, 32)
+		if err == nil && size > 0 {
+			return "plane", int32(size)
+		}
+	}
+	return strings.ToLower(text), 1
+}

@@ -1,0 +1,216 @@
+package loginnode_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode"
+)
+
+func TestS19AnUnknownUserLooksLikeAKnownOne(t *testing.T) {
+	n := start(t)
+	refusal := func(name string) string {
+		_, err := n.dial(name, newKey(t))
+		if err == nil {
+			t.Fatalf("%s was let in", name)
+		}
+		return err.Error()
+	}
+	known := refusal("ann")
+	for _, name := range []string{"nobody-knows", "root", "../../etc", "a b", strings.Repeat("x", 200), ""} {
+		if got := refusal(name); got != known {
+			t.Errorf("%q: %s; ann: %s", name, got, known)
+		}
+	}
+}
+
+func TestS17OnlyProxiesAreBelieved(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		c.ProxyFrom = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	})
+	via := func(header string) (*ssh.Client, error) {
+		conn := dialRaw(t, n.addr)
+		if _, err := io.WriteString(conn, header); err != nil {
+			return nil, err
+		}
+		c, chans, reqs, err := ssh.NewClientConn(conn, n.addr, &ssh.ClientConfig{
+			User: "ann", Auth: []ssh.AuthMethod{ssh.PublicKeys(n.ann().key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+		if err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return ssh.NewClient(c, chans, reqs), nil
+	}
+	c, err := via("PROXY TCP4 192.0.2.9 127.0.0.1 4711 22\r\n")
+	n.must(err)
+	defer c.Close()
+	if got := run(t, c, "echo $SSH_CLIENT"); !strings.HasPrefix(got, "192.0.2.9 4711 ") {
+		t.Errorf("SSH_CLIENT: %q", got)
+	}
+	for _, header := range []string{"", "PROXY nonsense\r\n", "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x01x"} {
+		if c, err := via(header); err == nil {
+			c.Close()
+			t.Errorf("header %q from a proxy: let in", header)
+		}
+	}
+	// From everybody else it is no more than a bad greeting.
+	n = start(t)
+	if c, err := via("PROXY TCP4 192.0.2.9 127.0.0.1 4711 22\r\n"); err == nil {
+		defer c.Close()
+		if got := run(t, c, "echo $SSH_CLIENT"); !strings.HasPrefix(got, "127.0.0.1 ") {
+			t.Errorf("SSH_CLIENT: %q", got)
+		}
+	}
+}
+
+func TestS06SilentPeersAreDroppedAndCounted(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		c.LoginGrace = 2 * time.Second
+		c.Startups = loginnode.Startups{Begin: 50, Rate: 100, Full: 50, PerSource: 1000}
+	})
+	var open sync.WaitGroup
+	closed := make(chan int, 100)
+	for i := range 100 {
+		conn := dialRaw(t, n.addr)
+		open.Add(1)
+		go func() {
+			defer open.Done()
+			defer conn.Close()
+			switch i % 3 { // silent; a greeting only; half a key exchange
+			case 1:
+				_, _ = io.WriteString(conn, "SSH-2.0-slow\r\n")
+			case 2:
+				_, _ = io.WriteString(conn, "SSH-2.0-slow\r\n\x00\x00\x0f\xff\x04\x14")
+			}
+			_ = conn.SetReadDeadline(time.Now().Add(deadline))
+			_, err := io.Copy(io.Discard, conn)
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				closed <- i
+			}
+		}()
+	}
+	open.Wait()
+	if len(closed) != 100 {
+		t.Errorf("%d of 100 were closed", len(closed))
+	}
+	eventually(t, "50 to be refused at once", func() bool {
+		refused := n.audit.find(t, "refused")
+		return len(refused) == 50 && refused[0].Reason == "startups"
+	})
+	if got := n.output(n.ann(), "echo in"); got != "in" {
+		t.Error(got)
+	}
+}
+
+func TestPenaltiesKeepASourceOut(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		c.Penalties = loginnode.Penalties{AuthFail: 10 * time.Second, Min: 15 * time.Second, Max: time.Minute}
+	})
+	for range 2 {
+		if _, err := n.dial("ann", newKey(t)); err == nil {
+			t.Fatal("let in")
+		}
+	}
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("let in during a penalty")
+	}
+	eventually(t, "the audit record", func() bool {
+		r := n.audit.find(t, "refused")
+		return len(r) == 1 && r[0].Reason == "penalty"
+	})
+}
+
+// Many peers that never come to the point, in every way: somebody else gets in
+// all the while, every one of them is cut off, and nothing of them is left.
+func TestS06AnAttackBeforeTheLogin(t *testing.T) {
+	peers := 200
+	if os.Getenv("BERTH_TEST_FULL") != "" {
+		peers = 2000
+	}
+	n := start(t, func(c *loginnode.Config) {
+		c.LoginGrace = 3 * time.Second
+		c.Startups = loginnode.Startups{Begin: 5000, Rate: 100, Full: 5000, PerSource: peers / 2}
+	})
+	files := openFiles(t)
+	took := figures(t, itoa(peers)+" peers that never log in")
+	var all sync.WaitGroup
+	for i := range peers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+			conn, err := d.Dial("tcp", n.addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(deadline))
+			go pester(conn, i%4)
+			_, _ = io.Copy(io.Discard, conn)
+		}()
+	}
+	slowest, count := time.Duration(0), 0
+	gone := make(chan bool)
+	go func() { all.Wait(); close(gone) }()
+	for in := 0; ; in++ {
+		at := time.Now()
+		c, err := n.dial("ann", n.ann().key)
+		if err != nil {
+			t.Fatalf("login %d: %v", in, err)
+		}
+		if got := run(t, c, "echo in"); got != "in" {
+			t.Fatalf("login %d: %q", in, got)
+		}
+		slowest, count = max(slowest, time.Since(at)), count+1
+		c.Close()
+		select {
+		case <-gone:
+		default:
+			continue
+		}
+		break
+	}
+	eventually(t, "the files of the peers to be closed", func() bool { return openFiles(t) <= files+20 })
+	if n.metric("berth_login_early_connections") != "0" {
+		t.Error("places are still taken")
+	}
+	t.Logf("%d logins meanwhile, the slowest in %v", count, slowest)
+	took()
+}
+
+// pester keeps a connection without logging in: silent, a greeting only, half a
+// key exchange, or a byte now and then.
+func pester(conn net.Conn, how int) {
+	switch how {
+	case 1:
+		_, _ = io.WriteString(conn, "SSH-2.0-slow\r\n")
+	case 2:
+		_, _ = io.WriteString(conn, "SSH-2.0-slow\r\n\x00\x00\x0f\xff\x04\x14")
+	case 3:
+		for _, b := range []byte("SSH-2.0-very_slow_indeed_but_never_silent\r\n") {
+			if _, err := conn.Write([]byte{b}); err != nil {
+				return
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}

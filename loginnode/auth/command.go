@@ -1,0 +1,61 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/asuser"
+)
+
+// command runs an outside program with nothing of the server's environment.
+func (c *Config) command(ctx context.Context, argv []string, u *User, key ssh.PublicKey) ([]byte, error) {
+	args := make([]string, 0, len(argv)-1)
+	for _, a := range argv[1:] {
+		args = append(args, expand(a, u, key))
+	}
+	cmd := exec.CommandContext(ctx, argv[0], args...)
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin"}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = asuser.Attributes(c.KeysCommandUser)
+	cmd.WaitDelay = time.Second
+	var out limited
+	cmd.Stdout = &out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, fmt.Errorf("%s: %w", argv[0], err)
+	}
+	return out.Bytes(), nil
+}
+
+// limited is a buffer that refuses more than a key file may hold.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxKeyFile {
+		return 0, errors.New("too much output")
+	}
+	return l.Buffer.Write(p)
+}
+
+// expand replaces the tokens of sshd_config(5) in one pass. key may be nil.
+func expand(s string, u *User, key ssh.PublicKey) string {
+	pairs := []string{"%%", "%", "%u", u.Name, "%h", u.Home, "%U", strconv.Itoa(u.UID)}
+	if key != nil {
+		text := strings.Fields(string(ssh.MarshalAuthorizedKey(key)))
+		pairs = append(pairs, "%t", key.Type(), "%f", ssh.FingerprintSHA256(key), "%k", text[1])
+		if cert, ok := key.(*ssh.Certificate); ok {
+			pairs = append(pairs, "%i", cert.KeyId, "%s", strconv.FormatUint(cert.Serial, 10))
+		}
+	}
+	return strings.NewReplacer(pairs...).Replace(s)
+}

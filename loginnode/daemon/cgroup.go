@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/session"
+)
+
+// place is how sessions come under their users' limits. Where there is no such
+// cgroup to be had, it says so and returns what the kernel offers without, unless
+// the limits are required.
+func (g *Cgroup) place(warn func(string)) (func(*auth.User) (int, func(), error), []session.Limit, error) {
+	if g == nil {
+		return nil, nil, nil
+	}
+	standIns, err := g.standIns()
+	if err != nil {
+		return nil, nil, err
+	}
+	groups := &session.Cgroups{Parent: g.Parent, CPU: g.CPUs, Memory: g.Memory, PIDs: g.PIDs}
+	switch err := groups.Ready(); {
+	case err == nil:
+		return groups.Place, nil, nil
+	case g.Required, errors.Is(err, unix.EINVAL): // which is what the kernel says of nonsense
+		return nil, nil, fmt.Errorf("cgroup: %w", err)
+	default:
+		warn(fmt.Sprintf("no limits by cgroup: %v; resource limits stand in: pids for each user (nproc), memory for each process (data), no limit of CPUs", err))
+		return nil, standIns, nil
+	}
+}
+
+// standIns are the resource limits nearest to a cgroup's: the kernel counts
+// processes by user, and memory by process. Memory is what a process may write
+// to, for programs reserve addresses in quantities that mean nothing.
+func (g *Cgroup) standIns() ([]session.Limit, error) {
+	var out []session.Limit
+	for _, l := range []struct {
+		name, text string
+		resource   int
+	}{{"memory", g.Memory, unix.RLIMIT_DATA}, {"pids", g.PIDs, unix.RLIMIT_NPROC}} {
+		if l.text == "" || l.text == "max" {
+			continue
+		}
+		n, err := amount(l.text)
+		if err != nil {
+			return nil, fmt.Errorf("cgroup: %s: %w", l.name, err)
+		}
+		out = append(out, session.Limit{Resource: l.resource, Soft: n, Hard: n})
+	}
+	return out, nil
+}
+
+// amount reads a number as the kernel reads memory.max: with K, M, G, T, P or E
+// for powers of 1024.
+func amount(s string) (uint64, error) {
+	digits := strings.TrimRight(s, "kmgtpeKMGTPE")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || len(s) > len(digits)+1 {
+		return 0, fmt.Errorf("%q is no amount", s)
+	}
+	shift := 0
+	if unit := s[len(digits):]; unit != "" {
+		shift = 10 * (1 + strings.Index("kmgtpe", strings.ToLower(unit)))
+	}
+	if n<<shift>>shift != n {
+		return 0, fmt.Errorf("%q is too much", s)
+	}
+	return n << shift, nil
+}

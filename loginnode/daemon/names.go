@@ -1,0 +1,87 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+)
+
+// names writes users whom the system does not know, because the cluster alone
+// does, into passwd(5) and group(5): without a name whoami, ssh, git and many
+// others fail. It is safe for concurrent use.
+type names struct {
+	dir  string // usually /etc
+	warn func(string)
+
+	mu sync.Mutex
+}
+
+// mark is in the comment of lines that are this program's, which it may change.
+const mark = "Berth"
+
+// add sees to it that a user has a name, and the user's group.
+func (n *names) add(u *auth.User) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	uid, gid := strconv.Itoa(u.UID), strconv.Itoa(u.GID)
+	err := n.put("passwd", 0o644, []string{u.Name, "x", uid, gid, mark, u.Home, u.Shell})
+	if err == nil {
+		err = n.put("group", 0o644, []string{u.Name, "x", gid, ""})
+	}
+	if err != nil {
+		n.warn(fmt.Sprintf("the system is not told of user %s: %v", u.Name, err))
+	}
+}
+
+// put writes a line, unless somebody else's line has the name or the number.
+func (n *names) put(file string, mode os.FileMode, line []string) error {
+	text := strings.Join(line, ":")
+	if strings.Count(text, ":") != len(line)-1 || strings.ContainsAny(text, "\n\r\x00") {
+		return fmt.Errorf("%s: %q is no line", file, text)
+	}
+	name := filepath.Join(n.dir, file)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var out strings.Builder
+	for old := range strings.Lines(string(data)) {
+		f := strings.Split(strings.TrimRight(old, "\n"), ":")
+		if len(f) < 3 || f[0] != line[0] && f[2] != line[2] {
+			out.WriteString(strings.TrimRight(old, "\n") + "\n")
+			continue
+		}
+		if strings.Join(f, ":") == text || len(f) < 5 || f[4] != mark {
+			return nil
+		}
+	}
+	out.WriteString(text + "\n")
+	return replace(name, out.String(), mode)
+}
+
+// replace puts a file in the place of another, whole.
+func replace(name, text string, mode os.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".berth-")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+)
+
+// Users whom only the cluster knows get names on the system; the image's own
+// lines are nobody's to change.
+func TestNamesAreWritten(t *testing.T) {
+	dir := t.TempDir()
+	const root, wheel = "root:x:0:0:root:/root:/bin/bash\nold:x:7:7::/:/bin/sh", "root:x:0:\nstaff:x:50:\n"
+	for file, text := range map[string]string{"passwd": root, "group": wheel} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var said []string
+	n := names{dir: dir, warn: func(text string) { said = append(said, text) }}
+	want := func(passwd, group string) {
+		t.Helper()
+		for file, text := range map[string]string{"passwd": root + "\n" + passwd, "group": wheel + group} {
+			got, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil || string(got) != text {
+				t.Errorf("%s, %v:\n%swant:\n%s", file, err, got, text)
+			}
+		}
+	}
+	ann := &auth.User{Name: "ann", UID: 1001, GID: 1001, Home: "/home/ann", Shell: "/bin/bash"}
+	for range 2 {
+		n.add(ann)
+		want("ann:x:1001:1001:Berth:/home/ann:/bin/bash\n", "ann:x:1001:\n")
+	}
+	ann.Shell = "/bin/zsh" // a change of this program's own line
+	n.add(ann)
+	want("ann:x:1001:1001:Berth:/home/ann:/bin/zsh\n", "ann:x:1001:\n")
+	n.add(&auth.User{Name: "root", UID: 1002, GID: 50, Home: "/", Shell: "/bin/sh"})  // the image's name
+	n.add(&auth.User{Name: "other", UID: 7, GID: 50, Home: "/", Shell: "/bin/sh"})    // the image's number
+	n.add(&auth.User{Name: "eve", UID: 1003, GID: 50, Home: "/:/bin/sh\nx:x:0:0::/"}) // no line
+	want("ann:x:1001:1001:Berth:/home/ann:/bin/zsh\n", "ann:x:1001:\n")
+	if len(said) != 1 {
+		t.Errorf("%q", said)
+	}
+	info, err := os.Stat(filepath.Join(dir, "passwd"))
+	left, _ := filepath.Glob(filepath.Join(dir, "*.berth-*"))
+	if err != nil || info.Mode() != 0o644 || len(left) > 0 {
+		t.Errorf("%v, %v, %v", info.Mode(), err, left)
+	}
+}

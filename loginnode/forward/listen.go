@@ -1,0 +1,126 @@
+package forward
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// tcpForward is the payload of tcpip-forward and cancel-tcpip-forward.
+type tcpForward struct {
+	Host string
+	Port uint32
+}
+
+// Listen serves a tcpip-forward request: -R on this machine's loopback,
+// whatever address the client names.
+func (f *Forwarder) Listen(payload []byte) (bool, []byte) {
+	var m tcpForward
+	if ssh.Unmarshal(payload, &m) != nil {
+		return false, nil
+	}
+	l, err := f.listenTCP(m)
+	f.report("tcpip-forward", net.JoinHostPort(m.Host, strconv.FormatUint(uint64(m.Port), 10)), err)
+	if err != nil {
+		return false, nil
+	}
+	port := uint32(l.Addr().(*net.TCPAddr).Port)
+	go f.accept(l, "forwarded-tcpip", func(c net.Conn) []byte {
+		d := directTCP{Host: m.Host, Port: port}
+		if from, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+			d.OriginHost, d.OriginPort = from.IP.String(), uint32(from.Port)
+		}
+		return ssh.Marshal(d)
+	})
+	if m.Port == 0 {
+		return true, ssh.Marshal(struct{ Port uint32 }{port})
+	}
+	return true, nil
+}
+
+func (f *Forwarder) listenTCP(m tcpForward) (net.Listener, error) {
+	if err := f.allowed(); err != nil {
+		return nil, err
+	}
+	if m.Port > 65535 || m.Port != 0 && m.Port < 1024 || !permitted(f.Login.Options.PermitListen, m.Host, m.Port) {
+		return nil, ErrForbidden
+	}
+	host := "127.0.0.1"
+	if m.Host == "::1" {
+		host = m.Host
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(int(m.Port))))
+	if err != nil {
+		return nil, err
+	}
+	return l, f.keep(tcpName(m.Host, uint32(l.Addr().(*net.TCPAddr).Port)), l)
+}
+
+func tcpName(host string, port uint32) string { return fmt.Sprintf("tcp %s %d", host, port) }
+
+// keep notes a listener as this connection's.
+func (f *Forwarder) keep(name string, l net.Listener) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, taken := f.listeners[name]; taken || f.closed || len(f.listeners) >= maxListeners {
+		l.Close()
+		return errors.New("too many forwardings, or this one is there already")
+	}
+	if f.listeners == nil {
+		f.listeners = map[string]net.Listener{}
+	}
+	f.listeners[name] = l
+	return nil
+}
+
+// Cancel serves cancel-tcpip-forward. It finds the connection's own only.
+func (f *Forwarder) Cancel(payload []byte) bool {
+	var m tcpForward
+	return ssh.Unmarshal(payload, &m) == nil && f.drop(tcpName(m.Host, m.Port))
+}
+
+func (f *Forwarder) drop(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l, ok := f.listeners[name]
+	if ok {
+		l.Close()
+		delete(f.listeners, name)
+	}
+	return ok
+}
+
+// accept opens a channel to the client for each connection.
+func (f *Forwarder) accept(l net.Listener, kind string, header func(net.Conn) []byte) {
+	defer f.contain()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			var ne net.Error
+			if errors.As(err, &ne) && ne.Timeout() {
+				continue
+			}
+			return
+		}
+		if !f.enter() {
+			c.Close()
+			continue
+		}
+		go f.deliver(c, kind, header)
+	}
+}
+
+func (f *Forwarder) deliver(c net.Conn, kind string, header func(net.Conn) []byte) {
+	defer f.contain()
+	defer f.leave()
+	defer c.Close()
+	ch, requests, err := f.SSH.OpenChannel(kind, header(c))
+	if err != nil {
+		return
+	}
+	discard(requests)
+	splice(ch, c.(Stream), f.Bytes)
+}

@@ -1,0 +1,133 @@
+package forward
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/asuser"
+)
+
+// directUnix is the payload of direct-streamlocal@openssh.com.
+type directUnix struct {
+	Path     string
+	Reserved string
+	Unused   uint32
+}
+
+// DirectUnix serves a direct-streamlocal@openssh.com channel: -L to a socket.
+func (f *Forwarder) DirectUnix(nc ssh.NewChannel) {
+	defer f.contain()
+	var m directUnix
+	if ssh.Unmarshal(nc.ExtraData(), &m) != nil || !validPath(m.Path) {
+		_ = nc.Reject(ssh.ConnectionFailed, "malformed request")
+		return
+	}
+	f.open(nc, "direct-streamlocal", m.Path, func(context.Context) (Stream, error) {
+		// A key that is bound to destinations is bound to TCP ones.
+		if f.Login.Options.PermitOpen != nil {
+			return nil, ErrForbidden
+		}
+		return dialUnix(f.Login.User.Rights(), m.Path)
+	})
+}
+
+// validPath refuses relative paths and the abstract sockets, which have no
+// modes.
+func validPath(p string) bool {
+	return filepath.IsAbs(p) && len(p) < 108 && p == filepath.Clean(p) && p[0] == '/'
+}
+
+// dialUnix connects as the user; so the kernel checks modes, and the peer sees
+// the user's credentials.
+func dialUnix(u asuser.User, path string) (c Stream, err error) {
+	err = asuser.Do(u, func() error {
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+		if err == nil {
+			c = conn
+		}
+		return err
+	})
+	return c, err
+}
+
+// ListenUnix serves streamlocal-forward@openssh.com: -R of a socket, made by
+// the user, mode 600.
+func (f *Forwarder) ListenUnix(payload []byte) bool {
+	var m struct{ Path string }
+	if ssh.Unmarshal(payload, &m) != nil || !validPath(m.Path) {
+		return false
+	}
+	err := f.allowed()
+	if err == nil && f.Login.Options.PermitListen != nil {
+		err = ErrForbidden
+	}
+	var l net.Listener
+	if err == nil {
+		if l, err = listenUnix(f.Login.User.Rights(), m.Path); err == nil {
+			err = f.keep("unix "+m.Path, l)
+		}
+	}
+	f.report("streamlocal-forward", m.Path, err)
+	if err != nil {
+		return false
+	}
+	go f.accept(l, "forwarded-streamlocal@openssh.com", func(net.Conn) []byte {
+		return ssh.Marshal(struct{ Path, Reserved string }{m.Path, ""})
+	})
+	return true
+}
+
+// CancelUnix serves cancel-streamlocal-forward@openssh.com.
+func (f *Forwarder) CancelUnix(payload []byte) bool {
+	var m struct{ Path string }
+	return ssh.Unmarshal(payload, &m) == nil && f.drop("unix "+m.Path)
+}
+
+// userSocket is a Unix listener that removes its file as its owner.
+type userSocket struct {
+	*net.UnixListener
+	user asuser.User
+	path string
+}
+
+// Close also removes the socket.
+func (s *userSocket) Close() error {
+	err := s.UnixListener.Close()
+	_ = asuser.Do(s.user, func() error { return os.Remove(s.path) })
+	return err
+}
+
+// listenUnix makes a socket as the user, for the user alone from the start
+// (package asuser sees to the umask). bind(2) follows no link at the last place and never
+// takes a name that exists.
+func listenUnix(u asuser.User, path string) (net.Listener, error) {
+	var l *net.UnixListener
+	err := asuser.Do(u, func() (err error) {
+		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			return err
+		}
+		l.SetUnlinkOnClose(false)
+		return os.Chmod(path, 0o600) // it was 700, for the owner alone
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &userSocket{l, u, path}, nil
+}
+
+// Agent makes a socket in a folder of the user's, behind which the client's
+// agent answers. done removes it.
+func (f *Forwarder) Agent(folder string) (socket string, done func(), err error) {
+	socket = filepath.Join(folder, "agent.sock")
+	l, err := listenUnix(f.Login.User.Rights(), socket)
+	if err != nil {
+		return "", nil, err
+	}
+	go f.accept(l, "auth-agent@openssh.com", func(net.Conn) []byte { return nil })
+	return socket, func() { l.Close() }, nil
+}

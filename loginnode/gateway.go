@@ -1,0 +1,199 @@
+package loginnode
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/session"
+)
+
+// Gateway makes a server one of a user's pod (Pods): nobody but the gateway
+// logs in, as that user, and says for each connection who the client is.
+type Gateway struct {
+	Key  ssh.PublicKey
+	User *auth.User
+	// Credential: the gateway brings a credential for the cluster.
+	Credential bool
+}
+
+// Requests of a gateway, beside those of SSH clients.
+const (
+	requestAdmit      = "admit@berth.hpc"      // an Admission; before any channel
+	requestCredential = "credential@berth.hpc" // a Credential
+	requestRetire     = "retire@berth.hpc"     // a retireRequest
+)
+
+// Admission is what a gateway says of a client that has logged in.
+type Admission struct {
+	Conn     string // the gateway's name of the connection, for the log
+	From, To netip.AddrPort
+	Options  auth.Options
+	Inside   *session.Inside
+}
+
+type retireRequest struct{ Idle time.Duration }
+
+// gatewayState is what a server in a pod remembers.
+type gatewayState struct {
+	mu      sync.Mutex
+	busy    time.Time // last seen so
+	retired bool
+	over    chan struct{} // closed when the gateway knows that
+	end     sync.Once
+
+	cred  *Credential
+	first chan struct{} // closed when there is a credential
+	once  sync.Once
+}
+
+func newGatewayState(now time.Time) *gatewayState {
+	return &gatewayState{busy: now, over: make(chan struct{}), first: make(chan struct{})}
+}
+
+// Retired is closed when the gateway has let the pod go; it has nothing to do
+// any more.
+func (s *Server) Retired() <-chan struct{} { return s.gateway.over }
+
+// gatewayKey lets in the gateway, as the pod's user.
+func (s *Server) gatewayKey(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	g := s.cfg.Gateway
+	if m.User() != g.User.Name || !bytes.Equal(key.Marshal(), g.Key.Marshal()) {
+		return nil, auth.ErrDenied
+	}
+	return auth.Proven(g.User, "gateway"), nil
+}
+
+// fromGateway answers what only a gateway asks.
+func (s *Server) fromGateway(c *conn, r *ssh.Request) (bool, []byte) {
+	switch r.Type {
+	case requestAdmit:
+		var a Admission
+		return json.Unmarshal(r.Payload, &a) == nil && s.admitted(c, &a), nil
+	case requestCredential:
+		var cred Credential
+		if json.Unmarshal(r.Payload, &cred) != nil {
+			return false, nil
+		}
+		s.gateway.mu.Lock()
+		s.gateway.cred = &cred
+		s.gateway.mu.Unlock()
+		s.gateway.once.Do(func() { close(s.gateway.first) })
+		s.creds.renewNow(s.cfg.Gateway.User.UID)
+		return true, nil
+	case requestRetire:
+		var q retireRequest
+		if json.Unmarshal(r.Payload, &q) != nil || q.Idle <= 0 || !s.retire(q.Idle) {
+			return false, nil
+		}
+		// The gateway has to have the answer before this process may end.
+		_ = r.Reply(true, nil)
+		r.WantReply = false
+		s.gateway.end.Do(func() { close(s.gateway.over) })
+		return true, nil
+	}
+	return false, nil
+}
+
+// admitted turns a connection of the gateway's into a client's, once.
+func (s *Server) admitted(c *conn, a *Admission) bool {
+	s.gateway.mu.Lock()
+	defer s.gateway.mu.Unlock()
+	if s.gateway.retired {
+		return false
+	}
+	c.login.Options = a.Options
+	return c.admission.CompareAndSwap(nil, a)
+}
+
+// retire ends the pod if it has been idle for so long. Nobody is admitted
+// afterwards.
+func (s *Server) retire(idle time.Duration) bool {
+	s.gateway.mu.Lock()
+	defer s.gateway.mu.Unlock()
+	now := s.cfg.Now()
+	if s.clients() > 0 || s.leftRunning() {
+		s.gateway.busy = now
+	}
+	if now.Sub(s.gateway.busy) < idle {
+		return false
+	}
+	s.gateway.retired = true
+	return true
+}
+
+// clients counts the admitted connections.
+func (s *Server) clients() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.admission.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// leftRunning tells whether processes live that sessions have left, a tmux
+// perhaps. It knows only where the process numbers are the pod's own, which
+// they are if its first process is this program.
+func (s *Server) leftRunning() bool {
+	first, err1 := os.Readlink("/proc/1/exe")
+	own, err2 := os.Readlink("/proc/self/exe")
+	if errors.Join(err1, err2) != nil || first != own {
+		return false
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return true
+	}
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n != 1 && n != os.Getpid() {
+			return true
+		}
+	}
+	return false
+}
+
+// pushed is the Identity of a server in a pod: what the gateway has last given.
+func (s *Server) pushed(ctx context.Context, _ *auth.User) (*Credential, error) {
+	select {
+	case <-s.gateway.first:
+	case <-ctx.Done():
+		return nil, errors.New("the gateway has given no credential")
+	}
+	s.gateway.mu.Lock()
+	defer s.gateway.mu.Unlock()
+	c := *s.gateway.cred
+	c.Renew = time.Time{} // the gateway brings the next one
+	return &c, nil
+}
+
+// source is the client's address: the gateway says so where this is a pod.
+func (c *conn) source() netip.AddrPort {
+	if a := c.admission.Load(); a != nil {
+		return a.From
+	}
+	return c.from
+}
+
+// local is the address that the client has connected to.
+func (c *conn) local() netip.AddrPort {
+	if a := c.admission.Load(); a != nil {
+		return a.To
+	}
+	return addrPort(c.LocalAddr())
+}
+
+// mayServe tells whether channels may be opened: in a pod, not before the
+// gateway has said for whom.
+func (c *conn) mayServe() bool { return c.server.cfg.Gateway == nil || c.admission.Load() != nil }

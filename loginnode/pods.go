@@ -1,0 +1,401 @@
+package loginnode
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+)
+
+// Pods gives each user a pod that runs with the user's rights and no others.
+// The server then only says who is who: it needs no right of root's, and passes
+// channels on to the same program in the pod (Gateway).
+type Pods struct {
+	// Start makes the user's pod unless it is there, and returns it once it
+	// runs. state is told what it waits for.
+	Start func(ctx context.Context, u *auth.User, state func(text string)) (*Pod, error)
+	// List finds the pods that there are, of this and other servers.
+	List func(ctx context.Context) ([]*Pod, error)
+	// Remove deletes a pod; one that is gone already is no error.
+	Remove func(ctx context.Context, name string) error
+	// Secret is what all keys between this server and the pods come from; the
+	// same for all replicas.
+	Secret []byte
+	// Idle is how long a pod without connections and processes lives; 0: 30 min.
+	Idle time.Duration
+	// StartTimeout is how long a login waits for its pod; 0: 2 min.
+	StartTimeout time.Duration
+	// Poll is how often a pod is asked whether it is idle; 0: a quarter of Idle,
+	// from 1 s to 30 s.
+	Poll time.Duration
+}
+
+func (p *Pods) complete() error {
+	if len(p.Secret) < sha256.Size {
+		return errors.New("pods: no secret")
+	}
+	p.Idle, p.StartTimeout = or(p.Idle, 30*time.Minute), or(p.StartTimeout, 2*time.Minute)
+	p.Poll = or(p.Poll, max(time.Second, min(p.Idle/4, 30*time.Second)))
+	return nil
+}
+
+// Pod is a user's pod.
+type Pod struct {
+	Name    string
+	User    string
+	UID     int
+	Address string // host:port of its server
+}
+
+// PodKeys are the keys of a user's pod and of a gateway that calls on it. They
+// follow from the secret, so that no replica has to ask another for them.
+func PodKeys(secret []byte, uid int) (gateway, host ed25519.PrivateKey, err error) {
+	derive := func(what string) (ed25519.PrivateKey, error) {
+		seed, err := hkdf.Key(sha256.New, secret, nil, "berth login pod "+what+" "+strconv.Itoa(uid), ed25519.SeedSize)
+		if err != nil {
+			return nil, err
+		}
+		return ed25519.NewKeyFromSeed(seed), nil
+	}
+	gateway, err1 := derive("gateway")
+	host, err2 := derive("host")
+	return gateway, host, errors.Join(err1, err2)
+}
+
+// keeper starts pods, gives them their users' credentials, and lets idle ones go.
+type keeper struct {
+	server *Server
+	pods   *Pods
+	ctx    context.Context
+	stop   context.CancelFunc
+
+	mu   sync.Mutex
+	kept map[string]*kept // by user
+	all  sync.WaitGroup
+}
+
+// kept is a pod as the keeper knows it.
+type kept struct {
+	ready chan struct{} // closed when pod or err is set
+	pod   *Pod
+	err   error
+	over  chan struct{} // closed when it is of no use any more
+
+	mu    sync.Mutex
+	state string // what a start waits for
+	spare *spareLink
+	ended bool // no spare is kept any more
+}
+
+func (k *kept) say(text string) {
+	k.mu.Lock()
+	k.state = text
+	k.mu.Unlock()
+}
+
+func newKeeper(s *Server) *keeper {
+	k := &keeper{server: s, pods: s.cfg.Pods, kept: map[string]*kept{}}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	k.all.Add(1)
+	go func() {
+		defer k.all.Done()
+		defer s.contain()
+		k.adopt()
+	}()
+	return k
+}
+
+func (k *keeper) close() {
+	k.stop()
+	k.all.Wait()
+}
+
+// adopt takes in the pods that an earlier server has left, lest nobody ends them.
+func (k *keeper) adopt() {
+	for k.ctx.Err() == nil {
+		pods, err := k.pods.List(k.ctx)
+		if err == nil {
+			for _, p := range pods {
+				u := &auth.User{Name: p.User, UID: p.UID}
+				k.get(u, p)
+			}
+			return
+		}
+		k.server.cfg.Log.Warn("pods of an earlier server", "error", err)
+		select {
+		case <-k.ctx.Done():
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+// get finds a user's pod or begins to start it; there is one already if it is
+// not nil.
+func (k *keeper) get(u *auth.User, there *Pod) *kept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.kept[u.Name]; e != nil {
+		return e
+	}
+	e := &kept{ready: make(chan struct{}), over: make(chan struct{})}
+	k.kept[u.Name] = e
+	k.all.Add(1)
+	go func() {
+		defer k.all.Done()
+		defer k.server.contain()
+		defer k.drop(u.Name, e)
+		k.keep(u, e, there)
+	}()
+	return e
+}
+
+func (k *keeper) drop(user string, e *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.kept[user] == e {
+		delete(k.kept, user)
+	}
+	close(e.over)
+}
+
+// keep starts a pod and stays with it until it is gone.
+func (k *keeper) keep(u *auth.User, e *kept, there *Pod) {
+	control, err := k.begin(u, e, there)
+	if err != nil {
+		e.err = err
+		close(e.ready)
+		k.server.metrics.add("berth_login_pod_failures_total", 1)
+		k.server.cfg.Log.Error("the pod of a user cannot be had", "user", u.Name, "error", err)
+		return
+	}
+	defer func() { _ = control.Close() }()
+	defer e.endSpares()
+	k.server.metrics.add("berth_login_pods", 1)
+	defer k.server.metrics.add("berth_login_pods", -1)
+	renew := k.credential(u, control)
+	close(e.ready)
+	lost := make(chan struct{})
+	go func() { _ = control.Wait(); close(lost) }()
+	poll := time.NewTicker(k.pods.Poll)
+	defer poll.Stop()
+	for {
+		next := time.NewTimer(time.Until(renew))
+		select {
+		case <-k.ctx.Done():
+			next.Stop()
+			return
+		case <-lost:
+			next.Stop()
+			k.server.cfg.Log.Warn("the pod of a user is lost", "user", u.Name, "pod", e.pod.Name)
+			return
+		case <-next.C:
+			renew = k.credential(u, control)
+		case <-poll.C:
+			next.Stop()
+			if k.retire(e.pod, control) {
+				return
+			}
+		}
+	}
+}
+
+// begin starts the pod and connects to it.
+func (k *keeper) begin(u *auth.User, e *kept, there *Pod) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(k.ctx, k.pods.StartTimeout)
+	defer cancel()
+	var failed error
+	for range startTries {
+		e.pod = there
+		if there == nil {
+			var err error
+			if e.pod, err = k.pods.Start(ctx, u, e.say); err != nil {
+				return nil, errors.Join(failed, err)
+			}
+		}
+		there = nil
+		control, err := k.reach(ctx, e.pod)
+		if err == nil {
+			return control, nil
+		}
+		failed = err
+	}
+	return nil, failed
+}
+
+// A pod that runs and does not answer for reachTimeout may have died at once:
+// then another is asked for.
+const (
+	startTries   = 3
+	reachTimeout = 15 * time.Second
+)
+
+// reach connects to a pod's server as soon as it answers.
+func (k *keeper) reach(ctx context.Context, pod *Pod) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	for {
+		conn, chans, err := k.dial(ctx, pod)
+		if err == nil {
+			go refuseAll(chans)
+			none := make(chan *ssh.Request)
+			close(none)
+			return ssh.NewClient(conn, nil, none), nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("pod %s: %w", pod.Name, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func refuseAll(chans <-chan ssh.NewChannel) {
+	for nc := range chans {
+		_ = nc.Reject(ssh.Prohibited, "not on this connection")
+	}
+}
+
+// dial opens a connection to a pod, whose key is known. The pod's own requests
+// are of no interest.
+func (k *keeper) dial(ctx context.Context, pod *Pod) (ssh.Conn, <-chan ssh.NewChannel, error) {
+	gateway, host, err := PodKeys(k.pods.Secret, pod.UID)
+	if err != nil {
+		return nil, nil, err
+	}
+	signer, err1 := ssh.NewSignerFromKey(gateway)
+	key, err2 := ssh.NewPublicKey(host.Public())
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, nil, err
+	}
+	c, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", pod.Address)
+	if err != nil {
+		return nil, nil, err
+	}
+	end := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer end()
+	conn, chans, requests, err := ssh.NewClientConn(c, pod.Address, &ssh.ClientConfig{
+		User: pod.User, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.FixedHostKey(key),
+		ClientVersion: "SSH-2.0-Berth", Config: ssh.Config{KeyExchanges: keyExchanges, Ciphers: ciphers, MACs: macs},
+	})
+	if err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
+	go ssh.DiscardRequests(requests)
+	return conn, chans, nil
+}
+
+// credential gives the pod a credential of its user's, and returns when to do
+// so again.
+func (k *keeper) credential(u *auth.User, control *ssh.Client) time.Time {
+	identity := k.server.cfg.Identity
+	if identity == nil {
+		return time.Now().Add(never)
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, identityTimeout)
+	defer cancel()
+	cred, err := identity(ctx, u)
+	if cred != nil {
+		err = errors.Join(err, request(control, requestCredential, cred))
+	}
+	if err != nil {
+		k.server.metrics.add("berth_login_credential_errors_total", 1)
+		k.server.cfg.Log.Error("no credential for the cluster", "user", u.Name, "error", err)
+		return time.Now().Add(retryAfter)
+	}
+	if cred.Renew.IsZero() {
+		return time.Now().Add(never)
+	}
+	return cred.Renew
+}
+
+// errRefused is the answer of a pod that will not do something.
+var errRefused = errors.New("the pod refuses")
+
+// request asks a pod's server for something.
+func request(to ssh.Conn, name string, what any) error {
+	payload, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	ok, _, err := to.SendRequest(name, true, payload)
+	if err == nil && !ok {
+		err = fmt.Errorf("%w: %s", errRefused, name)
+	}
+	return err
+}
+
+// retire ends a pod that has been idle for long.
+func (k *keeper) retire(pod *Pod, control *ssh.Client) bool {
+	if request(control, requestRetire, retireRequest{Idle: k.pods.Idle}) != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), identityTimeout)
+	defer cancel()
+	if err := k.pods.Remove(ctx, pod.Name); err != nil {
+		k.server.cfg.Log.Warn("an idle pod cannot be removed", "pod", pod.Name, "error", err)
+	}
+	k.server.audit.write(Record{Event: "pod-retired", User: pod.User, UID: &pod.UID, Target: pod.Name})
+	return true
+}
+
+// link connects a client's connection to the user's pod. say is told what it
+// waits for, if it waits.
+func (k *keeper) link(ctx context.Context, u *auth.User, a *Admission, say func(text string)) (ssh.Conn, <-chan ssh.NewChannel, error) {
+	ctx, cancel := context.WithTimeout(ctx, k.pods.StartTimeout)
+	defer cancel()
+	for {
+		e := k.get(u, nil)
+		if err := e.wait(ctx, say); err != nil {
+			return nil, nil, err
+		}
+		conn, chans, err := k.admitted(ctx, e, a)
+		if err == nil {
+			return conn, chans, nil
+		}
+		// It is about to end, or lost: the next one will do.
+		select {
+		case <-e.over:
+		case <-ctx.Done():
+			return nil, nil, err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// quick is how long a start says nothing: one that is over by then is no news.
+const quick = 200 * time.Millisecond
+
+// wait waits for the pod, and says what for.
+func (k *kept) wait(ctx context.Context, say func(string)) error {
+	tick := time.NewTicker(quick)
+	defer tick.Stop()
+	said := ""
+	for {
+		select {
+		case <-k.ready:
+			return k.err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		k.mu.Lock()
+		state := k.state
+		k.mu.Unlock()
+		if state != "" && state != said {
+			said = state
+			say(state)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// Package relay connects the channels and requests of two SSH connections, so
+// that a server can hand on to another what it does not serve itself.
+package relay
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Flow counts the bytes of channels that are passed on.
+type Flow struct{ In, Out atomic.Int64 }
+
+// Watch sees a request on its way; it returns at once.
+type Watch func(r *ssh.Request)
+
+// Side is one end of a channel.
+type Side struct {
+	Channel  ssh.Channel
+	Requests <-chan *ssh.Request
+	Watch    Watch // of what this end asks for; nil: nobody watches
+}
+
+// Splice passes everything on between two ends of a channel until it is over
+// at both. client is who opened it.
+func Splice(client, backend Side, n *Flow) {
+	var outputs, all sync.WaitGroup
+	run := func(wg *sync.WaitGroup, f func()) {
+		wg.Add(1)
+		go func() { defer wg.Done(); f() }()
+	}
+	run(&all, func() {
+		copyCounting(backend.Channel, client.Channel, &n.In)
+		_ = backend.Channel.CloseWrite()
+	})
+	run(&outputs, func() { copyCounting(client.Channel, backend.Channel, &n.Out) })
+	run(&outputs, func() { copyCounting(client.Channel.Stderr(), backend.Channel.Stderr(), &n.Out) })
+	run(&all, func() {
+		outputs.Wait()
+		_ = client.Channel.CloseWrite()
+	})
+	run(&all, func() {
+		requests(client, backend.Channel)
+		_ = backend.Channel.Close() // the client has closed
+	})
+	requests(backend, client.Channel)
+	outputs.Wait() // what the backend has sent is delivered before the end
+	_ = client.Channel.Close()
+	all.Wait()
+}
+
+// requests passes on what one end asks for until it closes.
+func requests(from Side, to ssh.Channel) {
+	for r := range from.Requests {
+		if from.Watch != nil {
+			from.Watch(r)
+		}
+		ok, err := to.SendRequest(r.Type, r.WantReply, r.Payload)
+		if r.WantReply {
+			_ = r.Reply(ok && err == nil, nil)
+		}
+	}
+}
+
+// copyCounting copies until the end of from. When to takes no more, the rest is
+// read all the same: what waits unread would hold up the connection's end.
+func copyCounting(to io.Writer, from io.Reader, n *atomic.Int64) {
+	buffer := make([]byte, 32<<10)
+	broken := false
+	for {
+		k, err := from.Read(buffer)
+		if k > 0 && !broken {
+			n.Add(int64(k))
+			_, werr := to.Write(buffer[:k])
+			broken = werr != nil
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Open serves a channel that one connection asks for by opening the same at
+// another.
+func Open(nc ssh.NewChannel, at ssh.Conn, n *Flow) {
+	far, requests, err := at.OpenChannel(nc.ChannelType(), nc.ExtraData())
+	if err != nil {
+		Reject(nc, err)
+		return
+	}
+	near, asked, err := nc.Accept()
+	if err != nil {
+		_ = far.Close()
+		return
+	}
+	Splice(Side{Channel: near, Requests: asked}, Side{Channel: far, Requests: requests}, n)
+}
+
+// Reject refuses a channel as the other connection has.
+func Reject(nc ssh.NewChannel, err error) {
+	if o, ok := err.(*ssh.OpenChannelError); ok { //nolint:errorlint // package ssh returns it as it is
+		_ = nc.Reject(o.Reason, o.Message)
+		return
+	}
+	_ = nc.Reject(ssh.ConnectionFailed, "the connection behind this one is lost")
+}

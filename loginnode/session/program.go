@@ -1,0 +1,46 @@
+package session
+
+import (
+	"context"
+	"io"
+
+	"github.com/berth-hpc/berth/loginnode/auth"
+)
+
+// Program runs where a connection's sessions do, with their rights and limits;
+// it is the server's choice and not the client's.
+type Program struct {
+	// In and Out are its standard input and output.
+	In  io.Writer
+	Out io.Reader
+
+	process *process
+}
+
+// Run starts a command line of sh(1). The caller calls Close.
+func Run(cfg *Config, conn *Conn, command string) (*Program, error) {
+	// What the key is bound to is what its client may ask for.
+	login, user := *conn.Login, *conn.Login.User
+	login.Options, login.User = auth.Options{}, &user
+	user.Shell = "/bin/sh" // which reads no file of the user's before
+	own := *conn
+	own.Login = &login
+	s := &Session{Conn: &own, cfg: cfg, Kind: "exec", Command: command}
+	s.ctx, s.cancel = context.WithCancel(conn.Context)
+	p, err := s.launch()
+	if err != nil {
+		s.release()
+		return nil, err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, p.stderr)
+	}()
+	go func() {
+		_, _ = p.wait()
+		s.release() // closes nothing of it: s.process is not set
+	}()
+	return &Program{In: p.stdin, Out: p.stdout, process: p}, nil
+}
+
+// Close ends the program, if it still runs.
+func (p *Program) Close() { p.process.hangup() }

@@ -1,0 +1,35 @@
+package loginnode_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// One connection to a pod waits for the next login, not one for each that was.
+func TestOneSpareConnectionToAPod(t *testing.T) {
+	n, p := withPods(t)
+	for range 10 {
+		c, err := n.dial("ann", n.ann().key)
+		n.must(err)
+		if got := run(t, c, "echo in"); got != "in" {
+			t.Fatal(got)
+		}
+		c.Close()
+	}
+	p.mu.Lock()
+	pid := p.running["ann"].Process.Pid
+	p.mu.Unlock()
+	eventually(t, "the listener, the control and the spare connection alone", func() bool {
+		sockets := 0
+		files, err := filepath.Glob("/proc/" + itoa(pid) + "/fd/*")
+		n.must(err)
+		for _, f := range files {
+			if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "socket:") {
+				sockets++
+			}
+		}
+		return sockets == 3
+	})
+}

@@ -1,0 +1,62 @@
+package chart
+
+import (
+	"database/sql"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "modernc.org/sqlite" // driver "sqlite"
+)
+
+// TestBackup does what docs/admin/upgrade.md says: a copy of the records is made
+// while the scheduler runs, and a new cluster begins with it. Jobs of the lost
+// cluster are known there, and their ids are given to no other.
+func TestBackup(t *testing.T) {
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	var last int64
+	t.Run("before", func(t *testing.T) {
+		p := startPlain(t)
+		if said, err := p.install("install", ephemeral...); err != nil {
+			t.Fatal(err, said)
+		}
+		storage := filepath.Join(t.TempDir(), "accounting.db")
+		s := p.start("berth-scheduler", storage)
+		until(t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
+		p.user("alice", "Administrator")
+		for range 3 {
+			last = p.submit("alice")
+		}
+		until(t, "the records are there", func() bool { return p.records() >= 3 })
+		db, err := sql.Open("sqlite", storage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = db.Close() }()
+		// What "sqlite3 accounting.db .backup" comes to.
+		if _, err := db.ExecContext(t.Context(), "VACUUM INTO ?", copied); err != nil {
+			t.Fatal(err)
+		}
+	})
+	p := startPlain(t)
+	if said, err := p.install("install", ephemeral...); err != nil {
+		t.Fatal(err, said)
+	}
+	s := p.start("berth-scheduler", copied)
+	until(t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
+	p.user("alice", "Administrator")
+	until(t, "the old records are there", func() bool { return p.records() >= 3 })
+	if id := p.submit("alice"); id <= last {
+		t.Errorf("after the restore a job has the id %d; before there was %d", id, last)
+	}
+}
+
+// records counts what sacct would list.
+func (p *plain) records() int {
+	text, err := p.raw(http.MethodGet, "/apis/queue.berth.hpc/v1alpha1/records?q={}", "")
+	if err != nil {
+		return 0
+	}
+	return strings.Count(text, `"dbIndex":`)
+}

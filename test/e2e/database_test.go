@@ -1,0 +1,249 @@
+package e2e
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
+	_ "modernc.org/sqlite"             // driver "sqlite"
+
+	"github.com/berth-hpc/berth/internal/acct/accttest"
+)
+
+// database is a cluster with a database of accounting that this test can get at.
+type database struct {
+	*cluster
+	t       *testing.T
+	driver  string
+	address string
+}
+
+// run runs one of the commands and tells its exit code and what it said.
+func (d *database) run(name string, args ...string) (code int, out, errs string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(d.bin, name), args...)
+	cmd.Env, cmd.Dir = d.environ(d.t.TempDir()), filepath.Dir(d.state)
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		d.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+// submit has to succeed, whatever the database does.
+func (d *database) submit() (id string) {
+	d.t.Helper()
+	code, out, errs := d.run("sbatch", "--parsable", "-n1", "--mem=10", "-o", "/dev/null", "--wrap", "true")
+	if code != 0 {
+		d.t.Fatalf("sbatch: exit %d: %s", code, errs)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (d *database) until(what string, ok func() bool) {
+	d.t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			d.t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// ended waits until squeue tells that the job is over.
+func (d *database) ended(id string) {
+	d.t.Helper()
+	d.until("the end of job "+id, func() bool {
+		_, out, _ := d.run("squeue", "-h", "-t", "all", "-j", id, "-o", "%T")
+		return out == "COMPLETED\n"
+	})
+}
+
+// stored waits until the database itself has the jobs' ends.
+func (d *database) stored(ids ...string) {
+	d.t.Helper()
+	db, err := sql.Open(d.driver, d.address)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer db.Close()
+	d.until("the records of "+strings.Join(ids, ", "), func() bool {
+		var n int
+		err := db.QueryRow("SELECT count(*) FROM jobs WHERE state = 'COMPLETED' AND job_id IN (" + strings.Join(ids, ", ") + ")").Scan(&n)
+		return err == nil && n == len(ids)
+	})
+}
+
+// trouble has jobs come and end while something is wrong with the database.
+// With away, commands that need it say so in one line.
+func (d *database) trouble(away bool, begin, end func()) {
+	d.t.Helper()
+	before := d.submit()
+	d.ended(before)
+	d.stored(before)
+	begin()
+	ids := []string{d.submit(), d.submit()}
+	for _, id := range ids {
+		d.ended(id)
+		code, out, errs := d.run("sacct", "-n", "-X", "-P", "-o", "JobID,State", "-j", id)
+		if code != 0 || out != id+"|COMPLETED\n" {
+			d.t.Errorf("sacct of a job in the queue: exit %d, %q, %q", code, out, errs)
+		}
+	}
+	if away {
+		d.plain("sacct", "-n", "-j", before+",99999")
+		d.plain("sreport", "cluster", "Utilization")
+		d.plain("sacctmgr", "list", "transactions")
+	}
+	end()
+	d.stored(ids...)
+	d.until("sacct to answer again", func() bool {
+		code, _, errs := d.run("sacct", "-n", "-j", "1")
+		return code == 0 && errs == ""
+	})
+}
+
+// plain wants a failure that is told in one line.
+func (d *database) plain(name string, args ...string) {
+	d.t.Helper()
+	d.until(name+" to say that the database is away", func() bool {
+		code, _, errs := d.run(name, args...)
+		if code == 0 {
+			return false
+		}
+		if code != 1 || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, name+": ") || !strings.Contains(errs, "accounting database") {
+			d.t.Errorf("%s: exit %d, %q", name, code, errs)
+		}
+		return true
+	})
+}
+
+// do runs statements in a session of their own, which ends with the test.
+func (d *database) do() func(statement string) {
+	d.t.Helper()
+	db, err := sql.Open(d.driver, d.address)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = db.Close() })
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return func(statement string) {
+		d.t.Helper()
+		if _, err := conn.ExecContext(context.Background(), statement); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// TestDatabaseInTrouble: jobs are taken, run and are listed whatever is wrong
+// with SQLite's file, and are all in it afterwards.
+func TestDatabaseInTrouble(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	small := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", dir).Run() == nil
+	if small {
+		t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
+	}
+	path := filepath.Join(dir, "acct.db")
+	d := &database{start(t, "--nodes", "2", "--cpus", "2", "--accounting-storage", path), t, "sqlite", path}
+	t.Run("locked", func(t *testing.T) {
+		d.t = t
+		do := d.do()
+		d.trouble(false, func() { do("BEGIN EXCLUSIVE") }, func() { do("ROLLBACK") })
+	})
+	t.Run("removed", func(t *testing.T) {
+		d.t = t
+		d.trouble(false, func() {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}, func() {})
+	})
+	t.Run("full", func(t *testing.T) {
+		d.t = t
+		if !small {
+			t.Skip("no file system can be mounted")
+		}
+		ballast := filepath.Join(dir, "ballast")
+		d.trouble(false, func() {
+			f, err := os.Create(ballast)
+			for err == nil { // until nothing more fits
+				_, err = f.Write(make([]byte, 4096))
+			}
+			_ = f.Close()
+		}, func() {
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+// TestPostgresInTrouble: the same with a server, which is also away when the
+// cluster starts.
+func TestPostgresInTrouble(t *testing.T) {
+	t.Parallel()
+	server := accttest.Start(t)
+	args := []string{"--nodes", "2", "--cpus", "2", "--accounting-storage", server.Address}
+	d := &database{start(t, args...), t, "pgx", server.Address}
+	t.Run("locked", func(t *testing.T) {
+		d.t = t
+		do := d.do()
+		d.trouble(false, func() {
+			do("BEGIN")
+			do("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+		}, func() { do("ROLLBACK") })
+	})
+	t.Run("stopped", func(t *testing.T) {
+		d.t = t
+		d.trouble(true, server.Stop, func() { server.Again(t) })
+	})
+	t.Run("stopped while the cluster starts", func(t *testing.T) {
+		d.t = t
+		var last string
+		d.trouble(true, func() {
+			last = d.submit()
+			d.ended(last)
+			d.stored(last)
+			d.down(t)
+			server.Stop()
+			d.up(t, args...)
+		}, func() { server.Again(t) })
+		if id := d.submit(); number(t, id) <= number(t, last) {
+			t.Errorf("job %s came after %s", id, last)
+		}
+	})
+	t.Run("newer schema", func(t *testing.T) {
+		d.t = t
+		do := d.do()
+		d.down(t)
+		do("INSERT INTO berth_schema (version) VALUES (99)")
+		d.up(t, args...)
+		id := d.submit()
+		d.ended(id)
+		d.plain("sreport", "cluster", "Utilization")
+		d.plain("sacct", "-n", "-j", "99999")
+		do("DELETE FROM berth_schema WHERE version = 99")
+		d.stored(id)
+	})
+}
+
+func number(t *testing.T, id string) (n int64) {
+	t.Helper()
+	if _, err := fmt.Sscan(id, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestCancelMany: many jobs that wait are cancelled by one call, at once, and
+// stay so when everything dies in the next moment.
+func TestCancelMany(t *testing.T) {
+	t.Parallel()
+	d := &database{start(t, "--nodes", "1", "--cpus", "1"), t, "", ""}
+	mark := filepath.Join(t.TempDir(), "ran")
+	const jobs = 150
+	code, first, errs := d.run("sbatch", "--parsable", "-n1", "--wrap", "sleep 300")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	d.until("the first job to run", func() bool {
+		_, out, _ := d.run("squeue", "-h", "-o", "%T")
+		return out == "RUNNING\n"
+	})
+	for range jobs {
+		if code, _, errs := d.run("sbatch", "-n1", "-J", "many", "-o", "/dev/null", "--wrap", "touch "+mark); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	if code, _, errs := d.run("scancel", "-n", "many", "-u", "root"); code != 0 || errs != "" {
+		t.Fatalf("scancel: exit %d, %s", code, errs)
+	}
+	count := func(want string, args ...string) {
+		t.Helper()
+		_, out, errs := d.run(args[0], args[1:]...)
+		if n := strings.Count(out, want+"\n"); n != jobs || errs != "" {
+			t.Errorf("%s: %d of %d are %s; %s", args, n, jobs, want, errs)
+		}
+	}
+	count("CANCELLED", "squeue", "-h", "-n", "many", "-t", "all", "-o", "%T")
+	count("CANCELLED by 0", "sacct", "-n", "-X", "-P", "-u", "root", "--name", "many", "-o", "State")
+	d.kill()
+	d.up(t)
+	count("CANCELLED", "squeue", "-h", "-n", "many", "-t", "all", "-o", "%T")
+	if code, _, errs := d.run("scancel", strings.TrimSpace(first)); code != 0 {
+		t.Fatal(errs)
+	}
+	d.ended(d.submit()) // the node is free for whatever would run
+	count("CANCELLED by 0", "sacct", "-n", "-X", "-P", "-u", "root", "--name", "many", "-o", "State")
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a cancelled job has run")
+	}
+}
+
+// kill ends the cluster's process without a word.
+func (d *database) kill() {
+	d.t.Helper()
+	text, err := os.ReadFile(filepath.Join(d.state, "process.json"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var p struct{ PID int }
+	if err := json.Unmarshal(text, &p); err != nil || p.PID == 0 {
+		d.t.Fatalf("%s: %v", text, err)
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
+		d.t.Fatal(err)
+	}
+	d.until("the process to be gone", func() bool { return syscall.Kill(p.PID, 0) != nil })
+}

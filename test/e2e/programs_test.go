@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// calls are what programs run to learn of jobs and nodes, and how they read the
+// answer: by the expression in their own sources, which must match each line
+// (or somewhere, with any). RUN is the number of a job that runs on one node,
+// DONE of one that is over, USER who asks.
+var calls = []struct {
+	program, call, pattern string
+	any                    bool
+}{
+	{"Snakemake", `sbatch --parsable --hold -J prog-id --wrap true`, `^\d+(;\S+)?$`, false},
+	{"Snakemake", `sacct -X --parsable2 --noheader --format=JobIdRaw,State --name prog-done`, `^\d+\|[A-Z_]+( by \d+)?$`, false},
+	{"Snakemake", `squeue -h -j RUN --format '%i|%T'`, `^\d+\|RUNNING$`, false},
+	{"Snakemake", `scontrol show config`, `(?m)^MinJobAge\s*=\s*\d+ sec$`, true},
+	{"Nextflow", `sbatch --hold -J prog-id --wrap true`, `^Submitted batch job (\d+)$`, false},
+	{"Nextflow", `squeue --noheader -o '%i %t' -t all -u USER`, `^[0-9_\[\]\-,%+]+ (PD|R|CA|CF|CG|CD|F|TO|NF|S|ST|OOM|PR)$`, false},
+	{"Dask-jobqueue", `sbatch --hold -J prog-id --wrap true`, `(?P<job_id>\d+)`, false},
+	{"submitit", `sacct -o JobID,State,NodeList --parsable2 -j DONE`, `^(JobID\|State\|NodeList|\d+(\.\w+)?\|[A-Z_ ]+[^|]*\|\S+)$`, false},
+	{"submitit", `scontrol show hostnames 'a[1-3,07],b'`, `^(a[1-3]|a07|b)$`, false},
+	{"Parsl", `squeue --noheader --format='%i %t' --job RUN`, `^\d+ R$`, false},
+	{"Cromwell", `squeue -j RUN`, `^\s+(JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST\(REASON\)|\d+ +\S+ +prog-run +\S+ +R +[\d:-]+ +\d+ \S+)$`, false},
+	{"reportseff", `sacct -P -n --format=AllocCPUS,Elapsed,JobID,JobIDRaw,MaxRSS,NNodes,REQMEM,State,TotalCPU --jobs=DONE`,
+		`^\d+\|((\d+)-)?(\d{2}):(\d{2}):(\d{2})\|[^|]+\|[^|]+\|(\d+\.?\d*[KMGTE]?)?\|\d+\|(\d+\.?\d*[KMGTE?]?[nc]?)?\|[A-Z_ ]+\|((\d+)-)?((\d{2}):)?(\d{2}):(\d{2}(\.\d+)?)$`, false},
+	{"slurm exporter", `sinfo -h -o %C`, `^\d+/\d+/\d+/\d+$`, false},
+	{"slurm exporter", `sinfo -h -o %D,%T`, `^\d+,(allocated|completing|down|drained|draining|fail|error|idle|maint|mixed|reserved)[*~#!%$@+^-]?$`, false},
+	{"slurm exporter", `squeue -a -r -h -o %A,%T,%r --states=all`, `^\d+,[A-Z_]+,\S.*$`, false},
+	{"slurm exporter", `sinfo -h -N -O NodeList,AllocMem,Memory,CPUsState,StateLong`, `^\S+\s+\d+\s+\d+\s+\d+/\d+/\d+/\d+\s+\S+\s*$`, false},
+	{"slurm exporter", `sshare -n -P -o account,fairshare`, `^ *\S+\|(|inf|\d+\.\d+)$`, false},
+	{"slurm exporter", `sdiag`, `(?ms)^Server thread count:\s+\d+.*^Agent queue size:\s+\d+.*Last cycle:\s+\d+.*Last depth cycle`, true},
+	{"Open OnDemand", `squeue --all --states=all --noconvert -h -j RUN -o '%a;%A;%B;%c;%C;%d;%D;%e;%E;%f;%F;%g;%G;%h;%H;%i;%I;%j;%J;%k;%K;%l;%L;%m;%M;%n;%N;%o;%O;%p;%q;%Q;%r;%S;%t;%T;%u;%U;%v;%V;%w;%x;%X;%Y;%y;%Z;%z'`, `^([^;]*;){46}[^;]*$`, false},
+	{"Open OnDemand", `sinfo -a -h -o=%C/%A/%D`, `^=\d+/\d+/\d+/\d+/\d+/\d+/\d+$`, false},
+	{"Open OnDemand", `sinfo -ahO partitionname`, `^\S+\s*$`, false},
+	{"batchspawner", `squeue -h -j RUN -o '%T %B'`, `^(?:RUNNING|COMPLETING)\s+((?:[\w_-]+\.?)+)$`, false},
+	{"AiiDA", `SLURM_TIME_FORMAT=standard squeue --noheader -o '%i^^^%t^^^%r^^^%B^^^%u^^^%D^^^%C^^^%R^^^%P^^^%l^^^%M^^^%S^^^%j^^^%V' --user=USER --states=R`,
+		`^\d+\^\^\^R\^\^\^.*\^\^\^\S+\^\^\^\S+\^\^\^\d+\^\^\^\d+\^\^\^\S+\^\^\^\S+\^\^\^\S+\^\^\^[\d:-]+\^\^\^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\^\^\^\S+\^\^\^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$`, false},
+	{"fireworks", `squeue -h -o %u -u USER`, `^\S+$`, false},
+	{"ReFrame", `sacct -S 00:00 -n -P -X -j DONE -o jobid,state,exitcode,end,nodelist`, `^(?P<jobid>\d+)\|(?P<state>\S+)([^\|]*)\|(?P<exitcode>\d+)\:(?P<signal>\d+)\|(?P<end>\S+)\|(?P<nodespec>.*)$`, false},
+	{"ReFrame", `squeue -h -j RUN -o '%i|%T|%N|%r'`, `^\d+\|RUNNING\|\S+\|None$`, false},
+	{"ReFrame", `scontrol -a show -o nodes`, `NodeName=(\S+) .*State=(\S+).*`, false},
+	{"ReFrame", `scontrol -a show -o partition`, `PartitionName=(\S+) .*Nodes=(\S+).*State=(\S+)`, false},
+	{"seff", `sacct -P -n -a --format JobID,User,Group,State,Cluster,AllocCPUS,REQMEM,TotalCPU,Elapsed,MaxRSS,ExitCode,NNodes,NTasks -j DONE`, `^([^|]*\|){12}[^|]*$`, false},
+	{"turm", `squeue -h -j RUN --Format jobid:###,name:###,state:###,username:###,timeused:###,tres-alloc:###,partition:###,nodelist:###,command:###`, `^\d+###prog-run###RUNNING###\S+###[\d:-]+###\S+###\S+###\S+###.*###$`, false},
+	{"DRMAA", `scontrol -o show job RUN`, `^JobId=\d+ JobName=prog-run UserId=\S+\(\d+\) .* JobState=RUNNING Reason=\S+ .* ExitCode=\d+:\d+ .* BatchHost=\S+ `, false},
+	{"JupyterHub, Galaxy", `scontrol show job DONE`, `(?s)JobState=COMPLETED .*ExitCode=0:0.*SubmitTime=\S+ EligibleTime=\S+.*NodeList=\S+.*StdOut=/`, true},
+	{"OpenMPI", `srun --version`, `^slurm(-wlm)? \d+\.\d+\.\d+$`, false},
+	{"PyTorch Lightning", `scontrol show hostname 'n[1-2]'`, `^n[12]$`, false},
+	{"tests of HPC programs", `scontrol ping`, `^Slurmctld\(primary\) at \S+ is UP$`, false},
+	{"tests of HPC programs", `sinfo -h -N -o '%N|%t' -e`, `^\S+\|(idle|mix|alloc|comp|resv)$`, false},
+	{"login scripts", `sacctmgr -n -s list user USER format=account%20`, `^ +\S+ $`, false},
+}
+
+// TestPrograms has each call answered so that its program can read it: by a
+// local cluster, and by the Slurm whose commands are in the folder that
+// BERTH_TEST_SLURM names, so that the expressions are known to be right.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	if folder := os.Getenv("BERTH_TEST_SLURM"); folder != "" {
+		t.Run("Slurm", func(t *testing.T) { readable(t, append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))) })
+	}
+	if state := os.Getenv("BERTH_TEST_CLUSTER"); state != "" { // one that runs already
+		bin, err := filepath.Abs("../../bin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &cluster{bin: bin, state: state}
+		t.Run("Berth", func(t *testing.T) { readable(t, append(c.environ(t.TempDir()), "USER=root")) })
+		return
+	}
+	c := start(t, "--nodes", "2", "--cpus", "4")
+	t.Run("Berth", func(t *testing.T) {
+		env := append(c.environ(t.TempDir()), "USER=root")
+		if out, err := command(env, "sacctmgr -i add account prog && sacctmgr -i add user root account=prog"); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		readable(t, env)
+	})
+}
+
+// TestInstalledPrograms runs programs of others that speak to Slurm, those that
+// are installed here: Debian's clustershell, r-cran-batchtools, snakemake, toil.
+func TestInstalledPrograms(t *testing.T) {
+	t.Parallel()
+	c := start(t, "--nodes", "2", "--cpus", "4")
+	env := append(c.environ(t.TempDir()), "USER=root")
+	if out, err := command(env, "sacctmgr -i add account lab && sacctmgr -i add user root account=lab"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	c.scripts(t, "testdata/programs", "USER=root")
+}
+
+func command(env []string, line string) (string, error) {
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Env, cmd.Dir = env, "/tmp"
+	out, err := cmd.CombinedOutput()
+	return strings.TrimRight(string(out), "\n"), err
+}
+
+func readable(t *testing.T, env []string) {
+	must := func(line string) string {
+		t.Helper()
+		out, err := command(env, line)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+		return out
+	}
+	run := must("sbatch --parsable -J prog-run -N1 -n1 --mem=10 -t 5 -o /dev/null --wrap 'sleep 300'")
+	done := must("sbatch --parsable -J prog-done -N1 -n1 --mem=10 -t 5 -o /dev/null --wrap true")
+	defer must("scancel -n prog-run; scancel -n prog-id")
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		if must(fmt.Sprintf("squeue -h -t all -o %%T -j %s,%s -S i", run, done)) == "RUNNING\nCOMPLETED" &&
+			strings.HasPrefix(must("sacct -n -X -P -o State -j "+done+" --name prog-done"), "COMPLETED") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the jobs do not run")
+		}
+	}
+	user, _ := command(env, "id -un")
+	names := strings.NewReplacer("RUN", run, "DONE", done, "USER", user)
+	for _, c := range calls {
+		line := names.Replace(c.call)
+		t.Run(c.program+": "+strings.Fields(strings.TrimPrefix(line, "SLURM_TIME_FORMAT=standard "))[0], func(t *testing.T) {
+			out := must(line)
+			pattern := regexp.MustCompile(c.pattern)
+			parts := strings.Split(out, "\n")
+			if c.any {
+				parts = []string{out}
+			}
+			for _, part := range parts {
+				if part != "" && !pattern.MatchString(part) || out == "" {
+					t.Errorf("%s\nsays %q,\nread by %s", line, part, c.pattern)
+				}
+			}
+		})
+	}
+}

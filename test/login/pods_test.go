@@ -1,0 +1,182 @@
+package login
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// nobody is the uid of a gateway that needs no rights.
+const nobody = 65534
+
+// gateway is a login node whose users have pods, beside the one of the cluster.
+type gateway struct {
+	*site
+	bin, dir, port string
+}
+
+// pods: the sessions run in a pod of the user's, which the cluster runs with
+// the user's rights; the login node has none.
+func (s *site) pods(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: a login node that is nobody, and pods of users")
+	}
+	defer func(was *testing.T) { s.t = was }(s.t)
+	s.t = t
+	g := s.gateway(t)
+	out, errs, err := g.ssh("id -u; cd; pwd; hostname; touch from-the-pod; cat $KUBECONFIG | grep -c tokenFile; sbatch --parsable -o /dev/null --wrap true; true")
+	if err != nil {
+		t.Fatalf("%v: %s%s", err, out, errs)
+	}
+	f := strings.Fields(out)
+	if len(f) != 5 || f[0] != strings.TrimSpace(s.run("id -u")) || f[1] != s.home() || !strings.HasPrefix(f[2], "login-") || f[3] != "1" {
+		t.Errorf("in the pod: %q", out)
+	}
+	if _, err := strconv.Atoi(f[4]); err != nil {
+		t.Errorf("sbatch in the pod: %q", out)
+	}
+	onlyTheStart(t, errs)
+	if out, errs, err := g.ssh("hostname; grep CapEff /proc/self/status"); err != nil || errs != "" || !strings.HasPrefix(out, f[2]) || !strings.Contains(out, "0000000000000000") {
+		t.Errorf("the second login: %v, %q, %q", err, out, errs)
+	}
+	g.restricted(t)
+	g.idle(t)
+}
+
+// onlyTheStart: there is a line about the start, unless it was over at once.
+func onlyTheStart(t *testing.T, errs string) {
+	t.Helper()
+	if errs != "" && !strings.Contains(errs, "your login pod is starting") {
+		t.Errorf("a login says %q", errs)
+	}
+}
+
+func (s *site) gateway(t *testing.T) *gateway {
+	g := &gateway{site: s, bin: filepath.Join(repository(t), "bin"), dir: filepath.Join(s.dir, "gateway")}
+	must(t, os.MkdirAll(filepath.Join(g.dir, "hostkeys"), 0o700))
+	for from, to := range map[string]string{"kubeconfig": "kubeconfig", "hostkeys/ssh_host_ed25519_key": "hostkeys/ssh_host_ed25519_key"} {
+		data, err := os.ReadFile(filepath.Join(s.dir, "s", "login", from))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(g.dir, to), data, 0o600))
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	_, g.port, err = net.SplitHostPort(l.Addr().String())
+	must(t, err)
+	must(t, l.Close())
+	must(t, os.WriteFile(filepath.Join(g.dir, "loginnode.yaml"), fmt.Appendf(nil, `
+listen: ["127.0.0.1:%s"]
+hostKeys: %[2]s/hostkeys
+runDir: %[2]s/run
+audit: %[2]s/audit.json
+users: [{cluster: true}]
+path: %[3]s:/usr/local/bin:/usr/bin:/bin
+perSourcePenalties: {exempt: [127.0.0.0/8]}
+drainGrace: 1s
+cluster: {kubeconfig: %[2]s/kubeconfig, keysNamespace: berth-login, server: "%[4]s"}
+pods:
+  program: %[3]s/loginnode
+  idle: 4s
+  spec: {containers: [{image: berth.hpc/host, resources: {requests: {cpu: 10m}}}]}
+`, g.port, g.dir, g.bin, strings.TrimSpace(s.run("srun -n1 sh -c 'echo $BERTH_KUBE_HOST'"))), 0o600))
+	must(t, filepath.WalkDir(g.dir, func(p string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Chown(p, nobody, nobody)
+	}))
+	cmd := exec.Command(filepath.Join(g.bin, "loginnode"), "--config", filepath.Join(g.dir, "loginnode.yaml"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true}
+	var log strings.Builder
+	cmd.Stderr = &log
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	eventually(t, "the gateway answers", func() bool {
+		c, err := net.Dial("tcp", "127.0.0.1:"+g.port)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return g
+}
+
+// ssh runs a command in the user's pod.
+func (g *gateway) ssh(command string) (out, errs string, err error) {
+	ctx, cancel := context.WithTimeout(g.t.Context(), deadline)
+	defer cancel()
+	config := filepath.Join(g.dir, "ssh_config")
+	text := "Host pod\n HostName 127.0.0.1\n Port " + g.port + "\n HostKeyAlias berth-nodes\n User " + g.user + "\n BatchMode yes\n" +
+		"Include " + filepath.Join(g.site.dir, "s", "login", "ssh_config") + "\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return "", "", err
+	}
+	cmd := exec.CommandContext(ctx, "ssh", "-F", config, "-o", "ProxyJump=none", "pod", command)
+	var o, e strings.Builder
+	cmd.Stdout, cmd.Stderr = &o, &e
+	cmd.WaitDelay = 5 * time.Second
+	err = cmd.Run()
+	return o.String(), e.String(), err
+}
+
+// restricted: who has the login node's identity makes restricted pods only, in
+// their own namespace only.
+func (g *gateway) restricted(t *testing.T) {
+	for _, try := range []struct{ namespace, as string }{{"berth-login-pods", "root"}, {"user-" + g.user, "user"}, {"default", "user"}} {
+		spec := map[string]any{"containers": []any{map[string]any{"name": "x", "image": "berth.hpc/host", "command": []string{"true"}}}}
+		if try.as == "root" {
+			spec["securityContext"] = map[string]any{"runAsUser": 0}
+		}
+		err := g.identityOfLogin(t).Post(t.Context(), "/api/v1/namespaces/"+try.namespace+"/pods", nil, map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "attack"}, "spec": spec,
+		}, nil)
+		if err == nil {
+			t.Errorf("made a pod as %s in %s", try.as, try.namespace)
+		}
+	}
+}
+
+// idle: what a session has left running keeps the pod; without it the pod goes.
+func (g *gateway) idle(t *testing.T) {
+	out, errs, err := g.ssh("setsid sleep 1000 > /dev/null 2>&1 < /dev/null & echo $!")
+	if err != nil {
+		t.Fatalf("%v: %s", err, errs)
+	}
+	left := strings.TrimSpace(out)
+	for range 4 { // longer than the pod may be idle
+		time.Sleep(2 * time.Second)
+		if n := g.count(t); n != 1 {
+			t.Fatalf("%d pods while a process lives", n)
+		}
+	}
+	if _, errs, err := g.ssh("kill " + left); err != nil {
+		t.Fatalf("%v: %s", err, errs)
+	}
+	eventually(t, "the idle pod goes", func() bool { return g.count(t) == 0 })
+	_, errs, err = g.ssh("true")
+	if err != nil {
+		t.Errorf("the next login: %v, %q", err, errs)
+	}
+	onlyTheStart(t, errs)
+}
+
+// count is how many login pods there are.
+func (g *gateway) count(t *testing.T) int {
+	var list struct{ Items []struct{} }
+	must(t, g.kube.Get(t.Context(), "/api/v1/namespaces/berth-login-pods/pods", nil, &list))
+	return len(list.Items)
+}

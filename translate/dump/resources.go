@@ -1,0 +1,94 @@
+package dump
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+func layout(j *status.Job) []held {
+	if j.Layout == "" {
+		return nil
+	}
+	var out []held
+	for part := range strings.SplitSeq(j.Layout, ";") {
+		f := append(strings.Split(part, " "), "", "", "")
+		out = append(out, held{f[0], f[1], f[2], f[3]})
+	}
+	return out
+}
+
+func gresDetail(j *status.Job) []string {
+	var out []string
+	some := false
+	for _, h := range layout(j) {
+		out = append(out, h.gres)
+		some = some || h.gres != ""
+	}
+	if !some {
+		return nil
+	}
+	return out
+}
+
+// resources is job_resources, which jobs have that hold nodes.
+func resources(w *writer, j *status.Job) {
+	nodes := layout(j)
+	if len(nodes) == 0 {
+		return
+	}
+	w.object("job_resources", func() {
+		w.text("nodes", j.NodeList)
+		w.integer("allocated_cores", int64(j.CPUs))
+		if w.modern {
+			w.integer("allocated_cpus", int64(j.CPUs))
+		}
+		w.integer("allocated_hosts", int64(len(nodes)))
+		w.array("allocated_nodes", func() {
+			for _, h := range nodes {
+				w.object("", func() { allocatedNode(w, h) })
+			}
+		})
+	})
+}
+
+// allocatedNode is one node of job_resources. CPUs stand for cores of the
+// first socket: the row does not tell the node's geometry.
+func allocatedNode(w *writer, h held) {
+	memory, _ := strconv.ParseInt(h.memory, 10, 64) // 0: not known
+	ids := cpus(h.cpus)
+	w.object("sockets", func() {
+		w.object("0", func() {
+			w.object("cores", func() {
+				for _, id := range ids {
+					w.text(strconv.Itoa(id), "allocated")
+				}
+			})
+		})
+	})
+	w.text("nodename", h.node)
+	w.integer("cpus_used", int64(len(ids)))
+	w.integer("memory_used", 0)
+	w.integer("memory_allocated", memory)
+}
+
+// maxCPU bounds the ids that cpus lists.
+const maxCPU = 1 << 16
+
+// cpus expands a list such as 0-3,8.
+func cpus(list string) []int {
+	var out []int
+	for part := range strings.SplitSeq(list, ",") {
+		lo, hi, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(lo)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.Atoi(hi)
+		}
+		for n := first; err == nil && n <= last && n < maxCPU; n++ {
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,43 @@
+package option_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// TestTasksOfGPUs: --ntasks-per-gpu gives the tasks of the GPUs, or the GPUs of
+// the tasks, as Slurm 22.05.8 does.
+func TestTasksOfGPUs(t *testing.T) {
+	for line, want := range map[string]struct {
+		tasks int32
+		gpus  int64
+	}{
+		"-G2 --ntasks-per-gpu=2":                                      {4, 2},
+		"--gres=gpu:tesla:1 --ntasks-per-gpu=3":                       {3, 1},
+		"-N2 --gpus-per-node=1 --ntasks-per-gpu=2":                    {4, 1},
+		"-n4 --ntasks-per-gpu=2":                                      {4, 2},
+		"-n5 --ntasks-per-gpu=2":                                      {5, 3},
+		"-n1 -G4 --ntasks-per-gpu=2":                                  {1, 4},
+		"-N2 --ntasks-per-node=2 -G4 --ntasks-per-gpu=2":              {0, 4},
+		"--gpus-per-socket=1 --sockets-per-node=2 --ntasks-per-gpu=1": {2, 1},
+	} {
+		p, err := option.Parse(option.Sbatch, append(strings.Fields(line), "job.sh"), nil)
+		if err == nil {
+			err = p.Verify()
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		s := p.Job.Shape
+		if s.Tasks != want.tasks || len(s.GRES) != 1 || s.GRES[0].Count != want.gpus || s.GRES[0].Name != "gpu" {
+			t.Errorf("%s: %d tasks, %+v, want %+v", line, s.Tasks, s.GRES, want)
+		}
+		if strings.HasPrefix(line, "-n") && !strings.Contains(line, "-G") && s.GRES[0].Per != job.PerJob {
+			t.Errorf("%s: %+v", line, s.GRES)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package tui
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// answering makes the agents of all jobs answer by serve, which gets what a
+// client asks.
+func answering(t *testing.T, c *cluster, serve func(conn *step.Conn, ask *step.Frame)) {
+	c.attach = func(int64) (io.ReadWriteCloser, error) {
+		client, server := net.Pipe()
+		t.Cleanup(func() { client.Close(); server.Close() })
+		go func() {
+			conn := step.NewConn(server)
+			defer conn.Close()
+			if _, err := conn.Receive(); err != nil { // the Open
+				return
+			}
+			if f, err := conn.Receive(); err == nil {
+				serve(conn, f)
+			}
+		}()
+		return client, nil
+	}
+}
+
+func send(conn *step.Conn, typ step.Type, task uint32, text string) {
+	_ = conn.Send(&step.Frame{Type: typ, Task: task, Data: []byte(text)}) // a test that has gone on does not read
+}
+
+// TestOutputFromTheAgent: a file that is not on this machine comes from the
+// job's agent, both streams of it; others' jobs are not asked.
+func TestOutputFromTheAgent(t *testing.T) {
+	c := site()
+	stop := make(chan struct{})
+	defer close(stop)
+	answering(t, c, func(conn *step.Conn, f *step.Frame) {
+		var ask step.Tail
+		if f.Type != step.FrameTail || f.Decode(&ask) != nil {
+			return
+		}
+		if ask.Errors {
+			_ = conn.SendJSON(step.FrameTailed, &step.Tailed{Path: "/scratch/x.err"})
+			send(conn, step.FrameStdout, 0, "an error\n")
+			send(conn, step.FrameDone, 0, "")
+			return
+		}
+		_ = conn.SendJSON(step.FrameTailed, &step.Tailed{Path: "/scratch/x.out"})
+		send(conn, step.FrameStdout, 0, "first\nsec")
+		send(conn, step.FrameStdout, 0, "ond\nthi\x1b[2Jrd\n")
+		<-stop
+	})
+	j := c.jobs[101]
+	j.StdOut, j.StdErr = "/no/such/folder/x.out", "/no/such/folder/x.err"
+	c.Put(j)
+	other := c.jobs[102]
+	other.StdOut = "/no/such/folder/y.out"
+	c.Put(other)
+	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 24)
+	d.see("101")
+	d.keys(":output 101<enter>")
+	d.see("third")
+	for _, text := range []string{"first\n", "second\n", "/scratch/x.out [from its agent] [following]"} {
+		if !strings.Contains(d.screen(), text) {
+			t.Errorf("no %q:\n%s", text, d.screen())
+		}
+	}
+	d.keys("O")
+	d.see("an error")
+	d.see("/scratch/x.err [from its agent] [over]")
+	d.gone("second")
+	d.keys(":output 102<enter>")
+	d.see("Only bob may ask")
+	if n := c.asked["attach"]; n != 2 {
+		t.Errorf("agents were asked %d times", n)
+	}
+}
+
+// TestOutputNobodyCanTell says why.
+func TestOutputNobodyCanTell(t *testing.T) {
+	c := site()
+	j := c.jobs[101]
+	j.StdOut = "/no/such/folder/x.out"
+	c.Put(j)
+	d := start(t, c, process(nil, nil), jobs.Screen{}, 140, 24)
+	d.see("101")
+	d.keys(":output 101<enter>")
+	d.see("no such file or directory; and its agent cannot be asked: permission denied")
+	answering(t, c, func(conn *step.Conn, _ *step.Frame) {
+		send(conn, step.FrameRefused, 0, "/dev/null is no file that can be read again")
+		send(conn, step.FrameDone, 0, "")
+	})
+	d.keys("O")
+	d.keys("o")
+	d.see("/dev/null is no file that can")
+	d.keys(":output 131<enter>")
+	d.see("The job has not started.")
+}
+
+// TestOutputOfTasks: what the tasks of a step write, merged with their numbers,
+// or of one of them.
+func TestOutputOfTasks(t *testing.T) {
+	c := site()
+	c.steps = []status.Step{{ID: "101.batch", JobID: 101, Number: -5, Name: "batch", Tasks: 1}, {ID: "101.3", JobID: 101, Number: 3, Name: "solver", Tasks: 12}}
+	stop := make(chan struct{})
+	defer close(stop)
+	answering(t, c, func(conn *step.Conn, f *step.Frame) {
+		var ask step.Attach
+		if f.Type != step.FrameAttach || f.Decode(&ask) != nil || ask.StepID != 3 {
+			return
+		}
+		_ = conn.SendJSON(step.FrameCreated, &step.Created{StepID: 3, Tasks: 12})
+		send(conn, step.FrameStdout, 0, "zero\n")
+		send(conn, step.FrameStdout, 11, "eleven\nmore of eleven\n")
+		send(conn, step.FrameStderr, 2, "two complains\n")
+		<-stop
+	})
+	j := c.jobs[101]
+	j.StdOut = temp(t, "in the file\n")
+	c.Put(j)
+	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 24)
+	d.see("101")
+	d.keys(":output 101<enter>")
+	d.see("in the file")
+	d.keys("i")
+	d.see("solver, 12 tasks")
+	choose := func(name string) {
+		t.Helper()
+		d.keys("<home>")
+		for range 40 {
+			for _, line := range strings.Split(d.screen(), "\n") {
+				if strings.Contains(line, d.m.looks.Cursor) && strings.Contains(line, name) {
+					d.keys("<enter>")
+					return
+				}
+			}
+			d.keys("<down>")
+		}
+		t.Fatalf("%s is not offered:\n%s", name, d.screen())
+	}
+	choose("solver")
+	d.see(" 2: two complains")
+	for _, text := range []string{" 0: zero\n", "11: eleven\n", "11: more of eleven\n", "step 3 12 tasks [following]"} {
+		if !strings.Contains(d.screen(), text) {
+			t.Errorf("no %q:\n%s", text, d.screen())
+		}
+	}
+	d.keys("i")
+	d.see("solver, 12 tasks")
+	choose("task 11")
+	d.see("task 11 of 12")
+	d.see("\neleven\nmore of eleven\n")
+	d.gone("zero")
+	d.keys("K")
+	d.see("sattach --label 101.3")
+	d.keys("O")
+	d.see("step 3 errors")
+	d.keys("i")
+	d.see("solver, 12 tasks")
+	choose("solver")
+	d.see(" 2: two complains")
+	d.gone("zero")
+}
+
+// TestNodesAreWatched: a change is shown by itself, and nothing is asked again.
+func TestNodesAreWatched(t *testing.T) {
+	c := site()
+	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 24)
+	d.see("101")
+	d.keys("2")
+	d.see("bad disk")
+	d.keys("/n5<enter>")
+	d.see("1  drained 1 /n5")
+	nodes := append([]status.Node(nil), c.nodes...)
+	nodes[4].Flags, nodes[4].Reason = nil, ""
+	c.PutNodes(nodes...)
+	d.see("1  idle 1 /n5")
+	c.PutNodes(nodes[:4]...)
+	d.see("No node passes.")
+	c.Break(errors.New("the queue is away"))
+	d.see("not up to date: the queue is away")
+	c.Break(nil)
+	c.PutNodes(nodes...)
+	d.see("1  idle 1 /n5")
+	if n := c.asked["watch nodes"]; n != 1 {
+		t.Errorf("%d watches", n)
+	}
+}
+
+// TestPodsOfAJob: why a placed job does not start.
+func TestPodsOfAJob(t *testing.T) {
+	c := site()
+	j := c.jobs[101]
+	j.State, j.Reason = "CONFIGURING", "None"
+	c.Put(j)
+	c.pods = map[int64]*status.PodList{101: {Count: 3, Items: []status.Pod{
+		{Name: "j-101-1", Node: "n2", Phase: "Pending", Reason: "ImagePullBackOff", Message: "Back-off pulling image \"no/such\x1b[2J\"", Events: []status.PodEvent{
+			{Time: now - 30, Type: "Warning", Reason: "Failed", Message: "image not found", Count: 4}}},
+		{Name: "j-101-0", Node: "n1", Phase: "Running"},
+	}}}
+	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 40)
+	d.see("101")
+	d.keys(":job 101<enter>")
+	d.see("! j-101-1 on n2: Pending, ImagePullBackOff")
+	for _, text := range []string{"2 of 3 pods are in order.", `Back-off pulling image "no/such\x1b[2J"`, "Failed (4 times): image not found"} {
+		if !strings.Contains(d.screen(), text) {
+			t.Errorf("no %q:\n%s", text, d.screen())
+		}
+	}
+}
+
+// TestGPUsOfAJob: what the agents tell of the job's GPUs, each once.
+func TestGPUsOfAJob(t *testing.T) {
+	c := site()
+	j := c.jobs[102]
+	j.User = "alice"
+	c.Put(j)
+	answering(t, c, func(conn *step.Conn, f *step.Frame) {
+		var q step.Query
+		if f.Type != step.FrameQuery || json.Unmarshal(f.Data, &q) != nil || !q.GPUs {
+			return
+		}
+		u := step.Usage{Record: wire.StepRecord{Usage: wire.Usage{UserCPU: 5e6, TotalRSS: 1 << 30}}, GPUs: []step.GPU{
+			{Node: "n3", Index: 0, Name: "A100", Busy: 90, Memory: 40 << 30, Total: 80 << 30}, {Node: "n3", Index: 1, Name: "A100", Busy: 0, Memory: 0, Total: 80 << 30}}}
+		_ = conn.SendJSON(step.FrameUsage, &u)
+		_ = conn.SendJSON(step.FrameUsage, &u) // of another step on that node
+		send(conn, step.FrameDone, 0, "")
+	})
+	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 60)
+	d.see("102")
+	d.keys(":job 102<enter>")
+	d.see("45% of 2")
+	for _, text := range []string{"n3:0   90%  40.0G of 80.0G  A100", "2 of its 8 GPUs are measured", "GPU 1 on n3 does nothing at the moment."} {
+		if !strings.Contains(d.screen(), text) {
+			t.Errorf("no %q:\n%s", text, d.screen())
+		}
+	}
+}
+
+// TestUseFromTheMetricsAPI: where no agent answers, the pods' metrics do.
+func TestUseFromTheMetricsAPI(t *testing.T) {
+	c := site()
+	c.pods = map[int64]*status.PodList{101: {Count: 1, Items: []status.Pod{{Name: "web-0", Phase: "Running", Measured: now, CPU: 3000, Memory: 2 << 30}}}}
+	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 60)
+	d.see("101")
+	d.keys(":job 101<enter>")
+	d.see("75% of 4 CPUs")
+	d.see("2.0G of 8.0G\n")
+}

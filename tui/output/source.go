@@ -1,0 +1,185 @@
+package output
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/tui/data"
+)
+
+// source is where output comes from. look is called by one goroutine at a
+// time; close may be called at any time, and ends it.
+type source interface {
+	look() piece
+	close()
+}
+
+// piece is what one look has brought.
+type piece struct {
+	parts []part
+	fresh bool // what follows is not what was read before: forget that
+	first bool // it was there before anybody looked
+	late  bool // the beginning was left out
+	wait  bool // there is no more for the moment
+	over  bool // nothing will come any more
+	// others is a file that was there before the job: another machine's, or of
+	// another job of that name.
+	others bool
+	path   string // of the file, where the source tells
+	tasks  uint32 // of the step, where the source tells
+	err    error
+}
+
+// part is output of one task; noTask: of the batch script.
+type part struct {
+	task int32
+	text []byte
+}
+
+const noTask int32 = -1
+
+// Bounds of what is taken from an agent at once.
+const (
+	gather     = 100 * time.Millisecond // ten frames a second
+	mostParts  = 256
+	agentAhead = 64 // frames that are read ahead
+)
+
+// agent is the job's first node's agent, as sattach talks to it.
+type agent struct {
+	cancel context.CancelFunc
+	open   func(context.Context) (io.ReadWriteCloser, error)
+	ask    func(*step.Conn) error
+	steps  bool // it is asked for a step
+	errors bool // of a step: its standard error alone
+
+	ctx    context.Context //nolint:containedctx // ends what close ends
+	frames chan step.Frame
+	end    error // of frames, once it is closed
+}
+
+// script asks for what the batch script writes.
+func script(env *data.Env, id int64, errors bool) source {
+	return newAgent(env, id, func(c *step.Conn) error {
+		return c.SendJSON(step.FrameTail, &step.Tail{Errors: errors, Most: mostBytes})
+	})
+}
+
+// tasks asks for what the tasks of a step write from now on.
+func tasks(env *data.Env, id int64, number int32, errors bool) source {
+	a := newAgent(env, id, func(c *step.Conn) error {
+		return c.SendJSON(step.FrameAttach, &step.Attach{StepID: number})
+	})
+	a.steps, a.errors = true, errors
+	return a
+}
+
+func newAgent(env *data.Env, id int64, ask func(*step.Conn) error) *agent {
+	a := &agent{ask: ask}
+	a.ctx, a.cancel = context.WithCancel(env.Context)
+	a.open = func(ctx context.Context) (io.ReadWriteCloser, error) { return env.Cluster.Attach(ctx, id) }
+	return a
+}
+
+func (a *agent) close() { a.cancel() }
+
+// look waits until something comes.
+func (a *agent) look() piece {
+	if a.frames == nil {
+		if err := a.begin(); err != nil {
+			return piece{err: err, over: true}
+		}
+	}
+	var p piece
+	f, ok := <-a.frames
+	if !ok {
+		return piece{err: a.end, over: true}
+	}
+	a.take(&p, &f)
+	for late := time.After(gather); len(p.parts) < mostParts; {
+		select {
+		case f, ok := <-a.frames:
+			if !ok {
+				return p // the next look tells
+			}
+			if f.Type == step.FrameTailed && len(p.parts) > 0 {
+				p = piece{} // the file was cut
+			}
+			a.take(&p, &f)
+			continue
+		case <-late:
+		}
+		break
+	}
+	return p
+}
+
+// begin connects, and reads ahead from then on.
+func (a *agent) begin() error {
+	raw, err := a.open(a.ctx)
+	if err != nil {
+		return err
+	}
+	conn, err := step.NewClient(raw)
+	if err != nil {
+		return err
+	}
+	if err := a.ask(conn); err != nil {
+		conn.Close()
+		return err
+	}
+	a.frames = make(chan step.Frame, agentAhead)
+	go func() {
+		<-a.ctx.Done()
+		conn.Close()
+	}()
+	go func() {
+		defer conn.Close()
+		defer close(a.frames)
+		a.end = step.Follow(conn, nil, func(f *step.Frame) error {
+			if f.Type == step.FrameRefused {
+				return fmt.Errorf("the job's agent: %s", f.Data)
+			}
+			own := *f
+			own.Data = append([]byte(nil), f.Data...)
+			select {
+			case a.frames <- own:
+				return nil
+			case <-a.ctx.Done():
+				return a.ctx.Err()
+			}
+		})
+	}()
+	return nil
+}
+
+// take adds a frame to a piece.
+func (a *agent) take(p *piece, f *step.Frame) {
+	switch f.Type {
+	case step.FrameTailed:
+		var t step.Tailed
+		if f.Decode(&t) == nil {
+			p.fresh, p.first, p.late, p.path = true, true, t.From > 0, t.Path
+		}
+	case step.FrameCreated:
+		var c step.Created
+		if f.Decode(&c) == nil {
+			p.fresh, p.tasks = true, c.Tasks
+		}
+	case step.FrameStdout, step.FrameStderr:
+		task := noTask
+		if a.steps {
+			if a.errors && f.Type == step.FrameStdout {
+				return
+			}
+			task = int32(f.Task)
+		}
+		if f.Flags&step.FlagPartial != 0 {
+			f.Data = append(f.Data, '\n')
+		}
+		p.parts = append(p.parts, part{task, f.Data})
+	}
+}

@@ -1,0 +1,161 @@
+package output
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/berth-hpc/berth/tui/ui"
+)
+
+// View draws the page.
+func (p *Page) View(width, height int) []string {
+	p.width, p.height = width, max(0, height)
+	if p.lines() == 0 {
+		out := ui.Wrap(ui.Safe(p.nothing()), width)
+		for i := range out {
+			out[i] = p.env.Dim.Render(out[i])
+		}
+		return out[:min(len(out), p.height)]
+	}
+	var out []string
+	if p.follow {
+		out = p.draw(max(0, p.lines()-height), p.lines())
+		return out[max(0, len(out)-height):]
+	}
+	p.top = max(0, min(p.top, p.lines()-1))
+	out = p.draw(p.top, min(p.lines(), p.top+height))
+	return out[:min(len(out), height)]
+}
+
+// nothing says why there is nothing to see.
+func (p *Page) nothing() string {
+	_, file := p.source.(*tail)
+	switch {
+	case p.feed.Err != nil && p.source == nil:
+		return p.feed.Err.Error()
+	case p.err != nil && p.away != nil:
+		return p.away.Error() + "; and its agent cannot be asked: " + p.err.Error()
+	case errors.Is(p.err, fs.ErrNotExist) && file:
+		return p.path + " is not there yet, or on no volume of this machine." + p.whyNotAsked()
+	case p.err != nil && file:
+		return p.err.Error() + "." + p.whyNotAsked()
+	case p.err != nil:
+		return p.err.Error()
+	case p.source == nil:
+		return "Asking where the output is ..."
+	case p.choice.kind == fromStep && p.over:
+		return "The step is over."
+	case p.choice.kind == fromStep:
+		return "Nothing was written since this page follows the step."
+	}
+	return p.path + " is empty."
+}
+
+// whyNotAsked says why the job's agent is not asked for its output.
+func (p *Page) whyNotAsked() string {
+	switch {
+	case p.job == nil || p.canAsk():
+		return ""
+	case p.job.State == "RUNNING":
+		return " Only " + p.job.User + " may ask the job for it."
+	case p.job.State == "PENDING":
+		return " The job has not started."
+	}
+	return " The job is " + p.job.State + ", so its agent cannot be asked for it."
+}
+
+func (p *Page) draw(from, to int) []string {
+	var out []string
+	for i := from; i < to; i++ {
+		raw, at := p.line(i)
+		text := ui.Safe(raw)
+		if p.stamps {
+			stamp := "              "
+			if !at.IsZero() {
+				stamp = at.In(p.env.Now().Location()).Format("15:04:05.000") + "  "
+			}
+			text = stamp + text
+		}
+		hit := p.search != nil && p.search.MatchString(text)
+		parts := []string{ui.Window(text, p.across, p.width)}
+		if p.wrap {
+			parts = pieces(text, p.width)
+		}
+		for _, part := range parts {
+			if hit && i == p.found {
+				part = p.env.Selected.Render(part)
+			} else if hit {
+				part = p.env.Marked.Render(part)
+			}
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// pieces breaks a line into pieces of at most width cells.
+func pieces(text string, width int) []string {
+	if width <= 0 || ui.Width(text) <= width {
+		return []string{text}
+	}
+	var out []string
+	for from, all := 0, ui.Width(text); from < all; from += width {
+		out = append(out, ui.Window(text, from, width))
+	}
+	return out
+}
+
+// Title names the file and tells what the page does with it.
+func (p *Page) Title() string {
+	text := p.id + " " + p.where()
+	switch {
+	case p.over && p.err == nil:
+		text += " [over]"
+	case p.paused:
+		text += " [paused]"
+	case p.follow:
+		text += " [following]"
+	default:
+		text += fmt.Sprintf(" [line %d of %d]", p.top+1, p.lines())
+	}
+	if p.ring.cut {
+		text += " [the last 10 MB]"
+	}
+	if p.err != nil && p.lines() > 0 {
+		text += " [" + p.err.Error() + "]"
+	}
+	return ui.Safe(text)
+}
+
+// where says where the output comes from.
+func (p *Page) where() string {
+	what := p.path
+	if p.choice.kind == fromStep {
+		what = fmt.Sprintf("step %d", p.choice.step)
+		if p.errors {
+			what += " errors"
+		}
+		if p.only != noTask {
+			what += fmt.Sprintf(" task %d of %d", p.only, p.tasks)
+		} else if p.tasks > 0 {
+			what += fmt.Sprintf(" %d tasks", p.tasks)
+		}
+	} else if _, file := p.source.(*tail); !file && p.source != nil {
+		what += " [from its agent]"
+	}
+	return what
+}
+
+// Hints are the most useful actions.
+func (p *Page) Hints() []ui.Action {
+	return []ui.Action{ui.Back, ui.Filter, ui.Next, ui.Pause, ui.Errors, ui.Source, ui.Bottom, ui.Help}
+}
+
+// Line is the command that tells the same.
+func (p *Page) Line() string {
+	if p.choice.kind == fromStep {
+		return fmt.Sprintf("sattach --label %s.%d", p.id, p.choice.step)
+	}
+	return "tail -F " + p.path
+}

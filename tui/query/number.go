@@ -1,0 +1,125 @@
+package query
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/format"
+)
+
+func compareNumber(f *field, op, value string) (func(int64) bool, error) {
+	n, err := parseNumber(f, value)
+	if err != nil {
+		return nil, err
+	}
+	switch op {
+	case ">=":
+		return func(v int64) bool { return v >= n }, nil
+	case "<=":
+		return func(v int64) bool { return v <= n }, nil
+	case ">":
+		return func(v int64) bool { return v > n }, nil
+	case "<":
+		return func(v int64) bool { return v < n }, nil
+	case ":", "=", "==":
+		return func(v int64) bool { return v == n }, nil
+	}
+	return nil, fmt.Errorf("%s%s: write one of = != < <= > >=", f.names[0], op)
+}
+
+// parseNumber reads a value in the unit of the field: 4, 10k, 64G, 2h30m,
+// 1-12:00:00, unlimited.
+func parseNumber(f *field, text string) (int64, error) {
+	bad := fmt.Errorf("%s: %q is no %s", f.names[0], format.Escape(text), map[kind]string{
+		number: "number", gpus: "number", memory: "amount of memory (64G)", span: "time (2h, 1-12:00:00)", minute: "time (2h, 1-12:00:00)"}[f.kind])
+	switch f.kind {
+	case memory:
+		n, unit, err := leading(text)
+		scale, ok := map[string]float64{"": 1, "k": 1.0 / 1024, "m": 1, "g": 1024, "t": 1 << 20}[strings.TrimSuffix(unit, "b")]
+		if err != nil || !ok {
+			return 0, bad
+		}
+		return int64(n * scale), nil
+	case span, minute:
+		if strings.HasPrefix("unlimited", strings.ToLower(text)) && f.kind == minute {
+			return 1 << 40, nil
+		}
+		seconds, ok := parseSpan(text)
+		if !ok {
+			return 0, bad
+		}
+		if f.kind == minute {
+			return seconds / 60, nil
+		}
+		return seconds, nil
+	}
+	n, unit, err := leading(text)
+	scale, ok := map[string]float64{"": 1, "k": 1e3, "m": 1e6}[unit]
+	if err != nil || !ok {
+		return 0, bad
+	}
+	return int64(n * scale), nil
+}
+
+// leading splits a number and its unit, in lower case.
+func leading(text string) (float64, string, error) {
+	at := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
+	if at < 0 {
+		at = len(text)
+	}
+	n, err := strconv.ParseFloat(text[:at], 64)
+	return n, strings.ToLower(text[at:]), err
+}
+
+// parseSpan reads 90s, 2h30m, 3d, or Slurm's D-HH:MM:SS; a number alone is
+// minutes, as in Slurm.
+func parseSpan(text string) (seconds int64, ok bool) {
+	if strings.Contains(text, ":") {
+		return parseClock(text)
+	}
+	total, rest := 0.0, strings.ToLower(text)
+	for rest != "" {
+		n, after, err := leading(rest)
+		if err != nil {
+			return 0, false
+		}
+		if after == "" {
+			return int64(total + n*60), true
+		}
+		scale, known := map[byte]float64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[after[0]]
+		if !known {
+			return 0, false
+		}
+		total += n * scale
+		rest = after[1:]
+	}
+	return int64(total), true
+}
+
+func parseClock(text string) (int64, bool) {
+	days := int64(0)
+	if d, rest, ok := strings.Cut(text, "-"); ok {
+		n, err := strconv.ParseInt(d, 10, 32)
+		if err != nil || n < 0 {
+			return 0, false
+		}
+		days, text = n, rest
+	}
+	total := int64(0)
+	parts := strings.Split(text, ":")
+	if len(parts) > 3 {
+		return 0, false
+	}
+	for _, p := range parts {
+		n, err := strconv.ParseInt(p, 10, 32)
+		if err != nil || n < 0 {
+			return 0, false
+		}
+		total = total*60 + n
+	}
+	if len(parts) == 2 && days > 0 {
+		total *= 60 // D-HH:MM
+	}
+	return days*86400 + total, true
+}

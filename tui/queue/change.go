@@ -1,0 +1,50 @@
+package queue
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/tui/ui"
+)
+
+// askUpdate has changes typed as scontrol update takes them.
+func (p *Page) askUpdate() tea.Cmd {
+	if p.refused() {
+		return nil
+	}
+	targets := p.targets()
+	if len(targets) == 0 {
+		return p.env.Say("There is no job to change.")
+	}
+	v := verb{status.OpUpdate, "change", "changed", "scontrol update"}
+	return p.env.Send(ui.Ask{Label: fmt.Sprintf("change %s: ", counted(total(targets))), History: "update", Done: func(text string) tea.Cmd {
+		set := map[string]string{}
+		for _, word := range strings.Fields(text) {
+			key, value, ok := strings.Cut(word, "=")
+			if !ok || key == "" {
+				return p.env.Complain(fmt.Errorf("%q: write KEY=VALUE as for scontrol update, such as TimeLimit=2:00:00", format.Escape(word)))
+			}
+			set[key] = value
+		}
+		if len(set) == 0 {
+			return nil
+		}
+		ids := make([]string, len(targets))
+		for i, t := range targets {
+			ids[i] = t.id
+		}
+		c := ui.Confirm{Title: "Change " + counted(total(targets)) + "?", Lines: append(p.describe(targets), "to:     "+ui.Safe(text)),
+			Do: func() tea.Cmd {
+				return p.send(v, status.Operation{Verb: v.op, Entity: status.EntityJob, Jobs: ids, Set: set})
+			}}
+		if n := total(targets); n > manyJobs || p.foreign(targets) {
+			c.Word = strconv.Itoa(n)
+		}
+		return p.env.Send(c)
+	}})
+}
