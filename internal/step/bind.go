@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Bind is --cpu-bind, read.
@@ -53,8 +55,9 @@ var errBind = errors.New("no binding")
 
 // ParseBind reads --cpu-bind (srun(1)). The error has no text for users.
 func ParseBind(text string) (b Bind, err error) {
-	for part := range strings.SplitSeq(protect(text), ",") {
-		name, list, has := strings.Cut(strings.ToLower(part), ":")
+	for _, part := range value.BindWords(text) {
+		name, list, has := strings.Cut(part, ":")
+		name = strings.ToLower(name)
 		switch kind, known := bindWords[name]; {
 		case known:
 			b.Kind, b.List = kind, nil
@@ -68,7 +71,7 @@ func ParseBind(text string) (b Bind, err error) {
 			return b, errBind
 		}
 		if has {
-			if b.List, err = bindList(list, strings.HasPrefix(b.Kind, "mask")); err != nil {
+			if b.List, err = bindList(b.Kind, list); err != nil {
 				return b, err
 			}
 		}
@@ -80,49 +83,22 @@ func ParseBind(text string) (b Bind, err error) {
 }
 
 // bindList reads the entries of a list, each as often as it says (*N).
-func bindList(text string, masks bool) (list []string, err error) {
-	for _, item := range strings.Split(text, protected) {
-		item, times, many := strings.Cut(item, "*")
-		n := 1
-		if many {
-			if n, err = strconv.Atoi(times); err != nil || n < 1 || n > 1<<16 {
-				return nil, errBind
-			}
-		}
-		if masks {
+func bindList(kind, text string) ([]string, error) {
+	list, err := value.BindList(kind, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range list {
+		if strings.HasPrefix(kind, "mask") {
 			_, err = MaskCPUs(item)
 		} else {
-			_, err = strconv.ParseUint(item, 0, 16)
+			_, err = strconv.ParseUint(item, 10, 16)
 		}
 		if err != nil {
 			return nil, errBind
 		}
-		for range n {
-			list = append(list, item)
-		}
 	}
 	return list, nil
-}
-
-// protected stands for a comma within a list.
-const protected = "\x00"
-
-// protect hides the commas of a list from those between the words: the ones
-// that a digit follows.
-func protect(text string) string {
-	b := []byte(text)
-	list := false
-	for i, c := range b {
-		switch {
-		case c == ':':
-			list = true
-		case c == ',' && list && i+1 < len(b) && b[i+1] >= '0' && b[i+1] <= '9':
-			b[i] = protected[0]
-		case c == ',':
-			list = false
-		}
-	}
-	return string(b)
 }
 
 // Named is what the list says for local task number local: the numbers of CPUs
@@ -138,7 +114,7 @@ func named(kind string, list []string, local int) []int {
 		ids, _ := MaskCPUs(item) // it was read before
 		return ids
 	}
-	n, err := strconv.ParseUint(item, 0, 16)
+	n, err := strconv.ParseUint(item, 10, 16)
 	if err != nil {
 		return nil
 	}
@@ -159,7 +135,7 @@ type MemBind struct {
 // value). The error has no text for users.
 func ParseMemBind(text string) (b MemBind, err error) {
 	b.Given = text
-	for part := range strings.SplitSeq(protect(text), ",") {
+	for _, part := range value.BindWords(text) {
 		name, list, has := strings.Cut(part, ":")
 		switch name {
 		case "", "unset", "quiet", "nosort":
@@ -175,7 +151,7 @@ func ParseMemBind(text string) (b MemBind, err error) {
 			return b, errBind
 		}
 		if has {
-			if b.List, err = bindList(list, b.Kind == BindMaskMemory); err != nil {
+			if b.List, err = bindList(b.Kind, list); err != nil {
 				return b, err
 			}
 		}

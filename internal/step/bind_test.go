@@ -7,19 +7,19 @@ import (
 
 func TestParseBind(t *testing.T) {
 	for text, want := range map[string]Bind{
-		"":                      {},
-		"verbose,cores":         {Verbose: true, Kind: BindCores},
-		"cores,v":               {Verbose: true, Kind: BindCores},
-		"quiet":                 {},
-		"v,ldoms":               {Verbose: true, Kind: BindDomains},
-		"None":                  {Kind: BindNone},
-		"rank_ldom":             {Kind: BindRankDomain},
-		"one_thread,threads":    {Kind: BindThreads, OneThread: true},
-		"map_cpu:7,0x4":         {Kind: BindMap, List: []string{"7", "0x4"}},
-		"map_cpu:7,0x4,verbose": {Kind: BindMap, List: []string{"7", "0x4"}, Verbose: true},
-		"v,mask_cpu:0xF0,30":    {Verbose: true, Kind: BindMask, List: []string{"0xf0", "30"}},
-		"mask_cpu:0x10*2":       {Kind: BindMask, List: []string{"0x10", "0x10"}},
-		"map_ldom:1":            {Kind: BindMapDomain, List: []string{"1"}},
+		"":                    {},
+		"verbose,cores":       {Verbose: true, Kind: BindCores},
+		"cores,v":             {Verbose: true, Kind: BindCores},
+		"quiet":               {},
+		"v,ldoms":             {Verbose: true, Kind: BindDomains},
+		"None":                {Kind: BindNone},
+		"rank_ldom":           {Kind: BindRankDomain},
+		"one_thread,threads":  {Kind: BindThreads, OneThread: true},
+		"map_cpu:7,4":         {Kind: BindMap, List: []string{"7", "4"}},
+		"map_cpu:7,4,verbose": {Kind: BindMap, List: []string{"7", "4"}, Verbose: true},
+		"v,mask_cpu:0xF0,30":  {Verbose: true, Kind: BindMask, List: []string{"F0", "30"}},
+		"mask_cpu:0x10*2":     {Kind: BindMask, List: []string{"10", "10"}},
+		"map_ldom:1":          {Kind: BindMapDomain, List: []string{"1"}},
 	} {
 		if b, err := ParseBind(text); err != nil || !reflect.DeepEqual(b, want) {
 			t.Errorf("%q: %+v, %v; want %+v", text, b, err, want)

@@ -2,8 +2,9 @@ package value
 
 import (
 	"fmt"
-	"regexp"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // BindError is a binding that cannot be read; its text is Slurm's.
@@ -11,31 +12,86 @@ type BindError struct{ Text string }
 
 func (e *BindError) Error() string { return e.Text }
 
-// bindLists are the words of --cpu-bind and --mem-bind that a list follows.
-var bindLists = []string{"map_cpu", "mask_cpu", "map_ldom", "mask_ldom", "map_mem", "mask_mem"}
-
-// bindList is a list of numbers or hexadecimal masks, each with an optional
-// number of repetitions.
-var bindList = regexp.MustCompile(`^(0x)?[0-9a-f]+(\*[0-9]+)?(,(0x)?[0-9a-f]+(\*[0-9]+)?)*$`)
-
-// bindWords splits a binding at the commas that do not part the entries of a
-// list.
-func bindWords(s string) []string {
+// BindWords splits a --cpu-bind or --mem-bind value into its words: at each
+// comma that no value of a list follows. A value begins with a digit or is
+// hexadecimal digits up to the next comma or the end; an empty one counts.
+func BindWords(s string) []string {
 	var words []string
-	inList := false
-	for w := range strings.SplitSeq(s, ",") {
-		if inList && w != "" && strings.IndexByte("0123456789", w[0]) >= 0 {
-			words[len(words)-1] += "," + w
+	start := 0
+	for i := range len(s) {
+		if s[i] == ',' && !beginsValue(s[i+1:]) {
+			words, start = append(words, s[start:i]), i+1
+		}
+	}
+	return append(words, s[start:])
+}
+
+func beginsValue(s string) bool {
+	if s != "" && s[0] >= '0' && s[0] <= '9' {
+		return true
+	}
+	rest := strings.TrimLeft(s, hexDigits)
+	return rest == "" || rest[0] == ','
+}
+
+const (
+	decimalDigits = "0123456789"
+	hexDigits     = decimalDigits + "abcdefABCDEF"
+)
+
+// maxRepeats bounds how often *N repeats an entry of a list.
+const maxRepeats = 1 << 16
+
+// BindList reads the list of a word such as map_cpu or mask_mem: numbers, or
+// hexadecimal masks for the words that begin with mask, which come back
+// without their 0x. An entry is there as often as it says (*N). The error is a
+// *BindError.
+func BindList(word, list string) ([]string, error) {
+	masks := strings.HasPrefix(word, "mask")
+	var out []string
+	for entry := range strings.SplitSeq(list, ",") {
+		if entry == "" {
 			continue
 		}
-		head, _, _ := strings.Cut(w, ":")
-		inList = false
-		for _, l := range bindLists {
-			inList = inList || strings.EqualFold(head, l)
+		number, times, many := strings.Cut(entry, "*")
+		allowed := decimalDigits
+		if masks {
+			number, allowed = strings.TrimPrefix(number, "0x"), hexDigits
 		}
-		words = append(words, w)
+		if err := bindNumber(number, number, allowed); err != nil {
+			return nil, err
+		}
+		n := 1
+		if many {
+			if err := bindNumber("*"+times, times, decimalDigits); err != nil {
+				return nil, err
+			}
+			var err error
+			if n, err = strconv.Atoi(times); err != nil || n < 1 || n > maxRepeats {
+				return nil, &BindError{fmt.Sprintf("Invalid %s multiplier: %s", word, times)}
+			}
+		}
+		if number == "" {
+			return nil, &BindError{fmt.Sprintf("unrecognized argument \"%s:%s\"", word, list)}
+		}
+		if len(out)+n > maxRepeats {
+			return nil, &BindError{fmt.Sprintf("too many entries in \"%s:%s\"", word, list)}
+		}
+		for range n {
+			out = append(out, number)
+		}
 	}
-	return words
+	return out, nil
+}
+
+// bindNumber refuses text unless rest, its end, has allowed characters only.
+func bindNumber(text, rest, allowed string) error {
+	bad := strings.TrimLeft(rest, allowed)
+	if bad == "" {
+		return nil
+	}
+	r, _ := utf8.DecodeRuneInString(bad)
+	return &BindError{fmt.Sprintf("Failed to validate number: %s, the offending character is %c", text, r)}
 }
 
 var cpuBindWords = map[string]bool{"q": true, "quiet": true, "v": true, "verbose": true, "no": true, "none": true, "rank": true,
@@ -44,18 +100,15 @@ var cpuBindWords = map[string]bool{"q": true, "quiet": true, "v": true, "verbose
 
 // CPUBind checks a --cpu-bind value. The error is a *BindError.
 func CPUBind(s string) error {
-	for _, w := range bindWords(s) {
-		head, list, _ := strings.Cut(strings.ToLower(w), ":")
-		switch head {
+	for _, w := range BindWords(s) {
+		word, list, _ := strings.Cut(w, ":")
+		switch word = strings.ToLower(word); word {
 		case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
 			if list == "" {
-				return &BindError{fmt.Sprintf("missing list for \"--cpu-bind=%s:<list>\"", head)}
+				return &BindError{fmt.Sprintf("missing list for \"--cpu-bind=%s:<list>\"", word)}
 			}
-			if err := numbers(list, strings.HasPrefix(head, "mask")); err != nil {
+			if _, err := BindList(word, list); err != nil {
 				return err
-			}
-			if !bindList.MatchString(list) {
-				return &BindError{fmt.Sprintf("unrecognized --cpu-bind argument %q", w)}
 			}
 		default:
 			if !cpuBindWords[strings.ToLower(w)] {
@@ -66,29 +119,18 @@ func CPUBind(s string) error {
 	return nil
 }
 
-// numbers names the first item of a list that is no number, and what it has
-// that numbers do not.
-func numbers(list string, masks bool) error {
-	for item := range strings.SplitSeq(list, ",") {
-		digits, rest := "0123456789*", item
-		if hex, ok := strings.CutPrefix(item, "0x"); ok || masks {
-			digits, rest = "0123456789abcdef*", hex
-		}
-		if bad := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune(digits, r) }); bad >= 0 {
-			return &BindError{fmt.Sprintf("Failed to validate number: %s, the offending character is %c", item, rest[bad])}
-		}
-	}
-	return nil
-}
-
 // MemBind reads a --mem-bind value and writes it as Slurm shows it. The error
 // is a *BindError.
 func MemBind(s string) (string, error) {
 	var flags [3]string // verbose, prefer, sort
 	kind := ""
-	for _, w := range bindWords(s) {
-		head, list, _ := strings.Cut(strings.ToLower(w), ":")
-		switch head {
+	for _, w := range BindWords(s) {
+		word, list, listed := strings.Cut(w, ":")
+		word = strings.ToLower(word)
+		if listed && word != "map_mem" && word != "mask_mem" {
+			return "", &BindError{fmt.Sprintf("unrecognized --mem-bind argument %q", w)}
+		}
+		switch word {
 		case "v", "verbose":
 			flags[0] = "verbose"
 		case "q", "quiet":
@@ -102,15 +144,16 @@ func MemBind(s string) (string, error) {
 		case "no", "none":
 			kind = "none"
 		case "rank", "local":
-			kind = head
+			kind = word
 		case "map_mem", "mask_mem":
 			if list == "" {
-				return "", &BindError{fmt.Sprintf("missing list for \"--mem-bind=%s:<list>\"", head)}
+				return "", &BindError{fmt.Sprintf("missing list for \"--mem-bind=%s:<list>\"", word)}
 			}
-			if !bindList.MatchString(list) {
-				return "", &BindError{fmt.Sprintf("unrecognized --mem-bind argument %q", w)}
+			entries, err := BindList(word, list)
+			if err != nil {
+				return "", err
 			}
-			kind = head + ":" + strings.ReplaceAll(list, "0x", "")
+			kind = word + ":" + strings.Join(entries, ",")
 		default:
 			return "", &BindError{fmt.Sprintf("unrecognized --mem-bind argument %q", w)}
 		}

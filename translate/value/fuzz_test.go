@@ -191,6 +191,8 @@ func FuzzTRES(f *testing.F) {
 func FuzzBindings(f *testing.F) {
 	f.Add("verbose,map_cpu:0,1")
 	f.Add("prefer,mask_mem:0x1,0x2")
+	f.Add("p,mask_mem:0x0,0XA")
+	f.Add("mask_mem:1,b,p")
 	f.Fuzz(func(t *testing.T, s string) {
 		CPUBind(s) //nolint:errcheck // no panic is all
 		shown, err := MemBind(s)
