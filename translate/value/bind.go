@@ -104,7 +104,7 @@ func CPUBind(s string) error {
 		word, list, _ := strings.Cut(w, ":")
 		switch word = strings.ToLower(word); word {
 		case "map_cpu", "mask_cpu", "map_ldom", "mask_ldom":
-			if list == "" {
+			if strings.Trim(list, ",") == "" {
 				return &BindError{fmt.Sprintf("missing list for \"--cpu-bind=%s:<list>\"", word)}
 			}
 			if _, err := BindList(word, list); err != nil {
@@ -146,7 +146,7 @@ func MemBind(s string) (string, error) {
 		case "rank", "local":
 			kind = word
 		case "map_mem", "mask_mem":
-			if list == "" {
+			if strings.Trim(list, ",") == "" {
 				return "", &BindError{fmt.Sprintf("missing list for \"--mem-bind=%s:<list>\"", word)}
 			}
 			entries, err := BindList(word, list)

@@ -28,6 +28,8 @@ var memBindCases = []struct{ given, shown, message string }{
 	{given: "map_mem:1*2*3", message: "Failed to validate number: *2*3, the offending character is *"},
 	{given: "mask_mem:1*,2", message: "Invalid mask_mem multiplier: "},
 	{given: "map_mem:", message: `missing list for "--mem-bind=map_mem:<list>"`},
+	// Slurm takes a list of nothing, and then has nothing to bind to.
+	{given: "mask_mem:,", message: `missing list for "--mem-bind=mask_mem:<list>"`},
 	{given: "map_mem:0,x", message: `unrecognized --mem-bind argument "x"`},
 	{given: "mask_mem:1,verbose,2", message: `unrecognized --mem-bind argument "verbose,2"`},
 	{given: "local,1", message: `unrecognized --mem-bind argument "local,1"`},

@@ -193,6 +193,7 @@ func FuzzBindings(f *testing.F) {
 	f.Add("prefer,mask_mem:0x1,0x2")
 	f.Add("p,mask_mem:0x0,0XA")
 	f.Add("mask_mem:1,b,p")
+	f.Add("mAsk_mem:,")
 	f.Fuzz(func(t *testing.T, s string) {
 		CPUBind(s) //nolint:errcheck // no panic is all
 		shown, err := MemBind(s)
