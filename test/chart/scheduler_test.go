@@ -1,0 +1,156 @@
+package chart
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// scheduler is the process that stands for the chart's pod.
+type scheduler struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	health string
+	api    string // host:port of admission, queue API and agents
+}
+
+var flagValue = regexp.MustCompile(`^(--[a-z-]+)=(.*)$`)
+
+// startScheduler runs the scheduler with the Deployment's flags, as its
+// ServiceAccount, and waits until it leads; what depends on a pod's network is
+// put differently.
+func (p *plain) startScheduler() *scheduler {
+	p.t.Helper()
+	s := p.start("berth-scheduler", filepath.Join(p.t.TempDir(), "accounting.db"))
+	until(p.t, "the scheduler leads", func() bool { return s.get("/readyz") == "leading" })
+	return s
+}
+
+// start runs a pod of a Deployment as a process, with its records in storage.
+func (p *plain) start(deployment, storage string) *scheduler {
+	p.t.Helper()
+	d, err := p.client.AppsV1().Deployments("berth-system").Get(p.t.Context(), deployment, metav1.GetOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s := &scheduler{t: p.t, health: free(p.t), api: free(p.t)}
+	own := map[string]string{
+		"--public-url": "https://" + s.api, "--bind-address": s.api, "--health-address": s.health, "--jobset-webhook-address": free(p.t),
+		"--pod": "", "--objects": p.objects(), "--accounting-storage": storage,
+	}
+	args := []string{"--kubeconfig=" + p.account(d)}
+	for _, a := range d.Spec.Template.Spec.Containers[0].Args {
+		if m := flagValue.FindStringSubmatch(a); m != nil {
+			if v, ok := own[m[1]]; ok {
+				a = m[1] + "=" + v
+			}
+		}
+		args = append(args, a)
+	}
+	s.cmd = exec.Command("../../bin/scheduler", args...)
+	log, err := os.Create(filepath.Join(p.t.TempDir(), deployment+".log"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		s.stop()
+		if p.t.Failed() {
+			b, _ := os.ReadFile(log.Name())
+			p.t.Logf("%s:\n%s", deployment, b)
+		}
+	})
+	return s
+}
+
+// stop ends the process; its lease is free then.
+func (s *scheduler) stop() {
+	if s.cmd.ProcessState != nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(os.Interrupt)
+	_ = s.cmd.Wait() // how it ended does not matter here
+}
+
+func (s *scheduler) get(path string) string {
+	r, err := http.Get("http://" + s.health + path) //nolint:noctx // on loopback
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = r.Body.Close() }()
+	var b strings.Builder
+	buffer := make([]byte, 4096)
+	for {
+		n, err := r.Body.Read(buffer)
+		b.Write(buffer[:n])
+		if err != nil {
+			return b.String()
+		}
+	}
+}
+
+// objects writes the ConfigMap that the pod mounts into a folder.
+func (p *plain) objects() string {
+	p.t.Helper()
+	m, err := p.client.CoreV1().ConfigMaps("berth-system").Get(p.t.Context(), "berth-objects", metav1.GetOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	dir := p.t.TempDir()
+	for name, text := range m.Data {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// account writes a kubeconfig of the Deployment's ServiceAccount.
+func (p *plain) account(d *appsv1.Deployment) string {
+	p.t.Helper()
+	hours := int64(7200)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hours}}
+	var token *authenticationv1.TokenRequest
+	until(p.t, "a token", func() (ok bool) {
+		var err error
+		token, err = p.client.CoreV1().ServiceAccounts("berth-system").CreateToken(context.Background(), d.Spec.Template.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+		return err == nil
+	})
+	config, err := clientcmd.LoadFromFile(p.kubeconfig)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, u := range config.AuthInfos {
+		u.ClientCertificateData, u.ClientKeyData, u.Token = nil, nil, token.Status.Token
+	}
+	file := filepath.Join(p.t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		p.t.Fatal(err)
+	}
+	return file
+}
+
+// free is an address on loopback that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
