@@ -36,7 +36,7 @@ func TestGoreleaserTakesTheFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.CommandContext(t.Context(), program, file).CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), program, "check", file).CombinedOutput()
 		if (err == nil) != (c.want == "") || !strings.Contains(string(out), c.want) {
 			t.Errorf("%q: %v: %s", c.mistake, err, out)
 		}

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Makes the package of the commands in bin (make build-light) and installs it into a clean Debian, alone
-# and beside Slurm's own client. Needs root, debootstrap and Debian's archive.
+# Makes the packages of the commands in bin (make build-light): looks into them, installs the rpm and the
+# apk into small roots (other.sh), and the deb into a clean Debian, alone and beside Slurm's own client.
+# Needs root, debootstrap and Debian's archive.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-# SHORT=1 makes the package and looks into it, which needs neither.
+# SHORT=1 leaves out the clean Debian, and works without root.
 if [ -z "${SHORT:-}" ]; then
 	[ "$(id -u)" = 0 ] || { echo "test/deb/run.sh: needs root" >&2; exit 1; }
 	command -v debootstrap >/dev/null || { echo "test/deb/run.sh: needs debootstrap" >&2; exit 1; }
@@ -12,11 +13,10 @@ fi
 nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0
 suite=${SUITE:-bookworm}
 
-# Only the root of the chroot and what this script mounts there go at the end.
+# Only the roots of this script and what it mounts there go at the end.
 work=$(mktemp -d /tmp/berth-deb-XXXXXX)
-root=$work/root
 cleanup() {
-	umount "$root/proc" 2>/dev/null || true
+	for r in "$work"/*/; do umount "$r/proc" 2>/dev/null || true; done
 	rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
@@ -33,23 +33,35 @@ has() {
 	printf 'ok: %s: %s\n' "$*" "$want"
 }
 
-step "the package"
+step "the packages"
 deploy/package/prepare.sh
 arch=$(dpkg --print-architecture)
-go run ./test/deb/config berth "${BIN:-bin}" 0.0.1~test "$arch" >"$work/nfpm.yaml"
-go run $nfpm package -p deb -f "$work/nfpm.yaml" -t "$work/berth.deb"
+go -C test/release run . package ../../goreleaser.yaml berth "${BIN:-bin}" 0.0.1~test "$arch" >"$work/nfpm.yaml"
+GOBIN=$work go install $nfpm
+for kind in deb rpm apk; do
+	"$work/nfpm" package -p $kind -f "$work/nfpm.yaml" -t "$work/berth.$kind" >/dev/null
+done
 dpkg-deb --info "$work/berth.deb" >"$work/info"
 grep -E '^ (Package|Version|Architecture|Installed-Size):' "$work/info"
 
-dpkg-deb --contents "$work/berth.deb" >"$work/contents"
-for path in usr/bin/berth usr/lib/berth/bin/squeue usr/share/berth/man/man1/squeue.1.gz usr/share/bash-completion/completions/berth \
-	usr/share/fish/vendor_completions.d/squeue.fish usr/share/zsh/vendor-completions/_berth usr/share/man/man1/berth.1.gz; do
-	grep -q " ./$path" "$work/contents" || fail "the package has no $path"
-done
-grep -q ' ./usr/bin/squeue' "$work/contents" && fail "the package has files that are Slurm's"
+. test/deb/other.sh
+look_into deb dpkg-deb --contents "$work/berth.deb"
+look_into apk tar -tzf "$work/berth.apk"
+if command -v rpm >/dev/null; then
+	look_into rpm rpm -qlp "$work/berth.rpm"
+else
+	echo "no rpm here: the rpm is not looked into"
+fi
+if [ "$(id -u)" = 0 ] && [ -x /bin/busybox ]; then
+	try_apk
+	command -v rpm >/dev/null && try_rpm
+else
+	echo "without root and busybox (busybox-static): rpm and apk are not installed"
+fi
 [ -z "${SHORT:-}" ] || exit 0
 
 step "a clean $suite"
+root=$work/root
 if [ -n "${BASE:-}" ]; then # a tree that debootstrap has made before
 	cp -a "$BASE" "$root"
 else

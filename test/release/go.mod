@@ -1,10 +1,13 @@
-// The reader of goreleaser's configuration, for the test of goreleaser.yaml. A
+// The reader of goreleaser's configuration, for the tests of goreleaser.yaml. A
 // module of its own: its dependencies are not Berth's.
 module github.com/berth-hpc/berth/test/release
 
 go 1.26.7
 
-require github.com/goreleaser/goreleaser/v2 v2.14.0
+require (
+	github.com/goreleaser/goreleaser/v2 v2.14.0
+	go.yaml.in/yaml/v3 v3.0.4
+)
 
 require (
 	charm.land/lipgloss/v2 v2.0.0-beta.3.0.20251120230642-dcccabe2cd63 // indirect
@@ -59,7 +62,6 @@ require (
 	github.com/xanzy/ssh-agent v0.3.3 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	gitlab.com/digitalxero/go-conventional-commit v1.0.7 // indirect
-	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/crypto v0.48.0 // indirect
 	golang.org/x/net v0.50.0 // indirect
 	golang.org/x/sync v0.19.0 // indirect

@@ -1,8 +1,16 @@
-// Command release reads a configuration of goreleaser's as goreleaser itself
-// does, strictly, and looks at what its schema says of members: none that is
-// unknown or deprecated, no value that is none of those that it takes. It is
-// much of "goreleaser check", and takes seconds to compile, where that takes
-// minutes.
+// Command release reads goreleaser.yaml without making a release.
+//
+//	release check FILE
+//
+// reads it as goreleaser itself does, strictly, and looks at what its schema
+// says of members: none that is unknown or deprecated, no value that is none of
+// those that it takes. It is much of "goreleaser check", and takes seconds to
+// compile, where that takes minutes.
+//
+//	release package FILE ID BIN-FOLDER VERSION ARCH
+//
+// prints the nfpm.yaml that one entry of the section nfpms stands for, so that
+// a package can be made and tried by itself.
 package main
 
 import (
@@ -17,21 +25,32 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: release goreleaser.yaml")
+	args := os.Args[1:]
+	var err error
+	switch {
+	case len(args) == 2 && args[0] == "check":
+		err = check(args[1])
+	case len(args) == 6 && args[0] == "package":
+		err = writePackage(os.Stdout, args[1], target{id: args[2], bin: args[3], version: args[4], arch: args[5]})
+	default:
+		fmt.Fprintln(os.Stderr, "usage: release check FILE | release package FILE ID BIN-FOLDER VERSION ARCH")
 		os.Exit(2)
-	}
-	p, err := config.Load(os.Args[1])
-	if err == nil && p.Version != 2 {
-		err = fmt.Errorf("version %d, want 2", p.Version)
-	}
-	if err == nil {
-		err = look("", reflect.ValueOf(p))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release: error:", err)
 		os.Exit(1)
 	}
+}
+
+func check(file string) error {
+	p, err := config.Load(file)
+	if err != nil {
+		return err
+	}
+	if p.Version != 2 {
+		return fmt.Errorf("version %d, want 2", p.Version)
+	}
+	return look("", reflect.ValueOf(p))
 }
 
 // look compares everything in v with the schema's tags. path is v's name.

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// target is the package that is wanted, and where its programs are.
+type target struct{ id, bin, version, arch string }
+
+// file is the part of goreleaser.yaml that a package is made from.
+type file struct {
+	Builds []struct{ ID, Binary string }
+	NFPMs  []map[string]any `yaml:"nfpms"`
+}
+
+// renamed are members that nfpm has under another name, or ("") not at all.
+var renamed = map[string]string{"id": "", "ids": "", "formats": "", "bindir": "", "package_name": "name", "dependencies": "depends"}
+
+func writePackage(w io.Writer, name string, t target) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	var f file
+	if err := yaml.Unmarshal(data, &f); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(f.NFPMs, func(p map[string]any) bool { return p["id"] == t.id })
+	if i < 0 {
+		return fmt.Errorf("no package %q in %s", t.id, name)
+	}
+	p := f.NFPMs[i]
+	contents, _ := p["contents"].([]any)
+	p["contents"] = append(contents, f.programs(p, t.bin)...)
+	p["version"], p["arch"] = t.version, t.arch
+	for old, now := range renamed {
+		v, ok := p[old]
+		delete(p, old)
+		if ok && now != "" {
+			p[now] = v
+		}
+	}
+	return yaml.NewEncoder(w).Encode(p)
+}
+
+// programs are the binaries of package p, as goreleaser adds them to it.
+func (f file) programs(p map[string]any, bin string) []any {
+	var contents []any
+	ids, _ := p["ids"].([]any)
+	folder, _ := p["bindir"].(string)
+	for _, b := range f.Builds {
+		if slices.Contains(ids, any(b.ID)) {
+			contents = append(contents, map[string]any{"src": filepath.Join(bin, b.Binary), "dst": filepath.Join(folder, b.Binary),
+				"file_info": map[string]any{"mode": 0o755}})
+		}
+	}
+	return contents
+}
