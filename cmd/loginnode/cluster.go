@@ -31,7 +31,7 @@ func connect(ctx context.Context, c daemon.Cluster, pods *daemon.Pods, log func(
 				return nil, auth.ErrUnknownUser
 			}
 			return &auth.User{
-				Name: p.Name, UID: p.UID, GID: p.GID, Groups: p.Groups, Home: p.Home, Shell: p.Shell,
+				Name: p.Name, UID: p.UID, GID: p.GID, Groups: p.Groups, GroupNames: p.GroupNames, Home: p.Home, Shell: p.Shell,
 				Keys: p.Keys, Source: "User " + p.Name,
 			}, nil
 		},
@@ -82,7 +82,7 @@ func connectedPods(k *loginkube.Cluster) *daemon.ConnectedPods {
 		Start: func(ctx context.Context, r *daemon.PodRequest, state func(string)) (*loginnode.Pod, error) {
 			u := r.User
 			p, err := k.StartPod(ctx, &loginkube.PodRequest{
-				User: u.Name, UID: u.UID, GID: u.GID, Groups: u.Groups, Command: r.Command, Env: r.Env, Port: r.Port, RunDir: r.RunDir,
+				User: u.Name, UID: u.UID, GID: u.GID, Groups: u.Groups, Command: r.Command, Prepare: r.Prepare, NamesDir: r.NamesDir, Env: r.Env, Port: r.Port, RunDir: r.RunDir,
 			}, state)
 			if err != nil {
 				return nil, err

@@ -16,6 +16,10 @@ func prepare(args []string, out io.Writer) int {
 	f := flag.NewFlagSet("agent prepare", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&hosts, "hosts", "", "file that becomes the job's /etc/hosts")
+	n := names{from: "/etc"}
+	f.StringVar(&n.to, "names", "", "folder that passwd and group are written to")
+	f.StringVar(&n.user, "user", "", "the user, as NAME:UID:GID:HOME:SHELL")
+	f.Func("group", "a group, as NAME:GID", func(s string) error { n.groups = append(n.groups, s); return nil })
 	f.StringVar(&bin, "bin", "", "folder that the agent's own is copied to")
 	if err := f.Parse(args); err != nil {
 		return 2
@@ -23,6 +27,9 @@ func prepare(args []string, out io.Writer) int {
 	err := missing(f.Args())
 	if hosts != "" {
 		err = errors.Join(err, copyFile("/etc/hosts", hosts, 0o644))
+	}
+	if n.to != "" {
+		err = errors.Join(err, n.write())
 	}
 	if bin != "" {
 		err = errors.Join(err, copyCommands(bin))
@@ -75,14 +82,19 @@ func copyCommands(to string) error {
 	return nil
 }
 
-// copyFile writes a copy beside its place first: a container that is restarted
-// must not find half a file.
+// copyFile writes a copy.
 func copyFile(from, to string, mode os.FileMode) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
+	return writeFile(in, to, mode)
+}
+
+// writeFile writes beside the file's place first: a container that is restarted
+// must not find half a file.
+func writeFile(in io.Reader, to string, mode os.FileMode) error {
 	tmp := to + ".new"
 	out, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)
 	if err != nil {

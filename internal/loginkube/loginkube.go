@@ -44,6 +44,7 @@ type Person struct {
 	Name        string
 	UID, GID    int
 	Groups      []int
+	GroupNames  map[int]string // of those that have one
 	Home, Shell string
 	Keys        []string // lines of authorized_keys
 }
@@ -139,9 +140,12 @@ func (c *Cluster) Lookup(_ context.Context, name string) (*Person, error) {
 	}
 	p := &Person{
 		Name: name, UID: int(u.Spec.UID), GID: int(u.Spec.GID), Groups: []int{int(u.Spec.GID)},
-		Home: u.Spec.Home, Shell: u.Spec.Shell, Keys: slices.Clone(u.Spec.SSHKeys),
+		GroupNames: map[int]string{}, Home: u.Spec.Home, Shell: u.Spec.Shell, Keys: slices.Clone(u.Spec.SSHKeys),
 	}
 	for _, g := range u.Spec.Groups {
+		if g.Name != "" {
+			p.GroupNames[int(g.GID)] = g.Name
+		}
 		if !slices.Contains(p.Groups, int(g.GID)) {
 			p.Groups = append(p.Groups, int(g.GID))
 		}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"time"
@@ -34,6 +35,10 @@ type PodRequest struct {
 	UID, GID int
 	Groups   []int
 	Command  []string
+	// Prepare runs before, in the same image, and writes the files passwd and
+	// group into NamesDir; nil: the image's are good.
+	Prepare  []string
+	NamesDir string
 	Env      map[string]string
 	Port     int
 	RunDir   string // an emptyDir in memory
@@ -215,6 +220,9 @@ func (p *Pods) object(o *PodRequest) (map[string]any, string, error) {
 	}
 	p.personal(spec, o)
 	contain(first, o)
+	if o.Prepare != nil {
+		named(spec, first, o)
+	}
 	sum, err := json.Marshal(spec)
 	if err != nil {
 		return nil, "", err
@@ -266,6 +274,42 @@ func contain(c map[string]any, o *PodRequest) {
 	}
 	appendTo(c, "ports", map[string]any{"name": "ssh", "containerPort": o.Port})
 	appendTo(c, "volumeMounts", map[string]any{"name": "berth-login-run", "mountPath": o.RunDir})
+}
+
+// named gives the user a name, which the image cannot know: the files are made
+// before the pod's container starts, from the image's, and are mounted over
+// them. What the template mounts there stays.
+func named(spec, c map[string]any, o *PodRequest) {
+	const volume = "berth-login-names"
+	mounted := func(at string) bool {
+		list, _ := c["volumeMounts"].([]any)
+		return slices.ContainsFunc(list, func(m any) bool {
+			one, _ := m.(map[string]any)
+			p, _ := one["mountPath"].(string)
+			return path.Clean(p) == at || path.Clean(p) == "/etc"
+		})
+	}
+	var files []any
+	for _, name := range []string{"passwd", "group"} {
+		if at := "/etc/" + name; !mounted(at) {
+			files = append(files, map[string]any{"name": volume, "mountPath": at, "subPath": name, "readOnly": true})
+		}
+	}
+	if files == nil {
+		return
+	}
+	first := map[string]any{"name": "names", "command": o.Prepare, "volumeMounts": []any{map[string]any{"name": volume, "mountPath": o.NamesDir}}}
+	for _, same := range []string{"image", "imagePullPolicy", "securityContext", "resources", "env"} {
+		if c[same] != nil {
+			first[same] = c[same]
+		}
+	}
+	appendTo(spec, "volumes", map[string]any{"name": volume, "emptyDir": map[string]any{}})
+	list, _ := spec["initContainers"].([]any)
+	spec["initContainers"] = append([]any{first}, list...)
+	for _, f := range files {
+		appendTo(c, "volumeMounts", f)
+	}
 }
 
 func object(in map[string]any, name string) map[string]any {

@@ -131,11 +131,18 @@ const (
 
 // AgentPrepare as its first argument lets the agent prepare a pod and end:
 //
-//	agent prepare -hosts=FILE [-bin=DIR] [-- DIR...]
+//	agent prepare -hosts=FILE [-names=DIR -user=NAME:UID:GID:HOME:SHELL [-group=NAME:GID]...] [-bin=DIR] [-- DIR...]
 //
-// copies /etc/hosts to FILE and the agent's own folder to DIR, and fails with a
-// line for each DIR after -- that the process cannot see.
+// copies /etc/hosts to FILE and the agent's own folder to DIR, writes the
+// image's passwd(5) and group(5) with the user and the groups into DIR, and
+// fails with a line for each DIR after -- that the process cannot see.
 const AgentPrepare = "prepare"
+
+// Names of the files that -names writes.
+const (
+	PasswdName = "passwd"
+	GroupName  = "group"
+)
 
 // Paths inside a pod.
 const (

@@ -23,8 +23,10 @@ type User struct {
 	Name     string
 	UID, GID int
 	Groups   []int // supplementary; the primary may be among them
-	Home     string
-	Shell    string // "": /bin/sh, as in passwd(5)
+	// GroupNames are the names of those groups that the system may not know.
+	GroupNames map[int]string `json:",omitempty"`
+	Home       string
+	Shell      string // "": /bin/sh, as in passwd(5)
 	// Keys are lines of authorized_keys that the source of the user carries,
 	// beside the files.
 	Keys []string

@@ -57,6 +57,9 @@ func Main(args []string, out, errs io.Writer, p Peers) int {
 		return session.Child()
 	}
 	handOnNoIgnored()
+	if len(args) == 2 && args[0] == NamesCommand {
+		return namesMain(args[1], errs)
+	}
 	if len(args) > 0 && args[0] == PodCommand && os.Getpid() != 1 {
 		return podMain(errs, out)
 	}

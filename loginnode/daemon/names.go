@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,12 +32,28 @@ func (n *names) add(u *auth.User) {
 	defer n.mu.Unlock()
 	uid, gid := strconv.Itoa(u.UID), strconv.Itoa(u.GID)
 	err := n.put("passwd", 0o644, []string{u.Name, "x", uid, gid, mark, u.Home, u.Shell})
+	for _, g := range groupsOf(u) {
+		if err == nil {
+			err = n.put("group", 0o644, g)
+		}
+	}
 	if err == nil {
 		err = n.put("group", 0o644, []string{u.Name, "x", gid, ""})
 	}
 	if err != nil {
 		n.warn(fmt.Sprintf("the system is not told of user %s: %v", u.Name, err))
 	}
+}
+
+// groupsOf are the lines of the user's groups whose names are known.
+func groupsOf(u *auth.User) [][]string {
+	var lines [][]string
+	for _, gid := range slices.Sorted(maps.Keys(u.GroupNames)) {
+		if name := u.GroupNames[gid]; name != "" {
+			lines = append(lines, []string{name, "x", strconv.Itoa(gid), ""})
+		}
+	}
+	return lines
 }
 
 // put writes a line, unless somebody else's line has the name or the number.

@@ -50,3 +50,26 @@ func TestNamesAreWritten(t *testing.T) {
 		t.Errorf("%v, %v, %v", info.Mode(), err, left)
 	}
 }
+
+// In a user's pod the user comes first, whoever has the uid in the image.
+func TestNamesOfPods(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	const passwd, group = "root:x:0:0:root:/root:/bin/bash\nubuntu:x:1000:1000::/home/ubuntu:/bin/sh\n", "root:x:0:\nubuntu:x:1000:\n"
+	for file, text := range map[string]string{"passwd": passwd, "group": group} {
+		if err := os.WriteFile(filepath.Join(from, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ann := &auth.User{Name: "ann", UID: 1000, GID: 2000, Groups: []int{2000, 70, 71}, GroupNames: map[int]string{70: "chem", 71: "x:y"}, Home: "/home/ann", Shell: "/bin/zsh"}
+	for _, c := range []struct{ from, passwd, group string }{{from, passwd, group}, {t.TempDir(), "", ""}} { // of an image without such files too
+		if err := podNames(ann, c.from, to); err != nil {
+			t.Fatal(err)
+		}
+		for file, want := range map[string]string{"passwd": "ann:x:1000:2000::/home/ann:/bin/zsh\n" + c.passwd, "group": "chem:x:70:\nann:x:2000:\n" + c.group} {
+			got, err := os.ReadFile(filepath.Join(to, file))
+			if err != nil || string(got) != want {
+				t.Errorf("%s, %v:\n%swant:\n%s", file, err, got, want)
+			}
+		}
+	}
+}

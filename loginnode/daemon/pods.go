@@ -32,16 +32,22 @@ type ConnectedPods struct {
 type PodRequest struct {
 	User    *auth.User
 	Command []string
-	Env     map[string]string
-	Port    int
-	RunDir  string
+	// Prepare runs first, with the same environment, and writes passwd and
+	// group into NamesDir, which are mounted in /etc.
+	Prepare  []string
+	NamesDir string
+	Env      map[string]string
+	Port     int
+	RunDir   string
 }
 
 // PodCommand is the first argument that makes the program the server of a
-// user's pod, which EnvPod describes.
+// user's pod, which EnvPod describes; NamesCommand, with a folder, makes it
+// write the names that are to be known there.
 const (
-	PodCommand = "user-pod"
-	EnvPod     = "BERTH_LOGIN_POD"
+	PodCommand   = "user-pod"
+	NamesCommand = "user-pod-names"
+	EnvPod       = "BERTH_LOGIN_POD"
 )
 
 // Defaults of pods.
@@ -49,6 +55,7 @@ const (
 	podProgram   = "/berth/bin/loginnode"
 	podPort      = 2222
 	podRunDir    = "/run/berth-login"
+	podNamesDir  = "/run/berth-login-names"
 	podNamespace = "berth-login-pods"
 )
 
@@ -111,7 +118,8 @@ func (f *File) PodRequest(u *auth.User, secret []byte, credential bool) (*PodReq
 		return nil, err
 	}
 	return &PodRequest{
-		User: u, Command: []string{f.Pods.Program, PodCommand}, Env: map[string]string{EnvPod: base64.StdEncoding.EncodeToString(text)},
+		User: u, Command: []string{f.Pods.Program, PodCommand},
+		Prepare: []string{f.Pods.Program, NamesCommand, podNamesDir}, NamesDir: podNamesDir, Env: map[string]string{EnvPod: base64.StdEncoding.EncodeToString(text)},
 		Port: f.Pods.Port, RunDir: f.Pods.RunDir,
 	}, nil
 }

@@ -49,6 +49,51 @@ func (s *site) pods(t *testing.T) {
 	}
 	g.restricted(t)
 	g.idle(t)
+	g.named(t) // with a pod of its own
+}
+
+// named: a user whom only the cluster knows has a name in the own pod, and so
+// have the groups; without, scp -O and whatever else asks for one fails.
+func (g *gateway) named(t *testing.T) {
+	public, err := os.ReadFile(filepath.Join(g.site.dir, "s", "login", "id_ed25519.pub"))
+	must(t, err)
+	const path, name = "/apis/berth.hpc/v1alpha1/users", "lnt-named"
+	must(t, g.kube.Post(t.Context(), path, nil, map[string]any{
+		"apiVersion": "berth.hpc/v1alpha1", "kind": "User", "metadata": map[string]any{"name": name}, "spec": map[string]any{
+			"uid": 64010, "gid": 64011, "groups": []any{map[string]any{"name": "lntchem", "gid": 64012}}, "namespace": "default",
+			"home": "/tmp", "shell": "/bin/sh", "sshKeys": []string{string(public)},
+		},
+	}, nil))
+	t.Cleanup(func() { _ = g.kube.Delete(context.WithoutCancel(t.Context()), path+"/"+name) })
+	own := g.user
+	g.user = name
+	defer func() { g.user = own }()
+	var out, errs string
+	eventually(t, "the login of a user whom only the cluster knows", func() bool {
+		out, errs, err = g.ssh("whoami; id -gn; id -Gn; getent passwd 64010; getent passwd root | cut -d: -f1 ; test -w /etc/passwd || echo not to write")
+		return err == nil
+	})
+	const want = "lnt-named\nlnt-named\nlnt-named lntchem\nlnt-named:x:64010:64011::/tmp:/bin/sh\nroot\nnot to write\n"
+	if out != want {
+		t.Errorf("in the pod: %q, %s", out, errs)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, []byte("contents"), 0o644))
+	target := filepath.Join("/tmp", filepath.Base(g.site.dir)+"-named")
+	t.Cleanup(func() { _ = os.Remove(target) })
+	for _, c := range []string{"scp -O", "scp", "rsync"} {
+		args := append(strings.Fields(c), "-F", filepath.Join(g.dir, "ssh_config"), "-o", "ProxyJump=none")
+		if c == "rsync" {
+			if _, err := exec.LookPath("rsync"); err != nil {
+				continue
+			}
+			args = []string{"rsync", "-e", "ssh -o ProxyJump=none -F " + filepath.Join(g.dir, "ssh_config")}
+		}
+		output(t, exec.Command(args[0], append(args[1:], file, "pod:"+target)...))
+	}
+	if got, _, err := g.ssh("cat " + target + ""); !strings.HasPrefix(got, "contents") {
+		t.Errorf("what scp brought: %q, %v", got, err)
+	}
 }
 
 // onlyTheStart: there is a line about the start, unless it was over at once.

@@ -37,12 +37,13 @@ func loginKey(t *testing.T) string {
 func testLogin(t *testing.T, ctx context.Context, s *Site) {
 	client := dialLogin(t, ctx, s, user.Name)
 	defer client.Close()
-	if out := remote(t, client, "id -u; pwd; command -v sbatch"); out != "15001\n"+user.Home()+"\n/berth/bin/sbatch\n" {
+	if out := remote(t, client, "id -u; whoami; pwd; command -v sbatch"); out != "15001\n"+user.Name+"\n"+user.Home()+"\n/berth/bin/sbatch\n" {
 		t.Errorf("the session is %q", out)
 	}
-	id := strings.TrimSpace(remote(t, client, "sbatch --parsable -N2 -o by-ssh.out --wrap 'srun id -u'"))
+	id := strings.TrimSpace(remote(t, client, "sbatch --parsable -N2 -o by-ssh.out --wrap 'srun id -u; whoami; id -gn; getent passwd root | cut -d: -f1'"))
 	waitForState(t, ctx, s, id, "COMPLETED")
-	if out := remote(t, client, "cat by-ssh.out"); out != "15001\n15001\n" {
+	// The image does not know the user, who has a name in it all the same.
+	if out := remote(t, client, "cat by-ssh.out"); out != "15001\n15001\n"+user.Name+"\n"+user.Name+"\nroot\n" {
 		t.Errorf("the job wrote %q", out)
 	}
 	if out := remote(t, client, "srun -N1 hostname; sacct -n -X -P -j "+id+" -o User,State"); !strings.HasSuffix(out, "\nmpiuser|COMPLETED\n") || out[0] != 'n' {
@@ -68,7 +69,7 @@ func testLoginPods(t *testing.T, ctx context.Context, s *Site) {
 	}
 	client := dialLogin(t, ctx, s, user.Name)
 	defer client.Close()
-	if out := remote(t, client, "id -u; pwd; grep NoNewPrivs /proc/self/status"); out != "15001\n"+user.Home()+"\nNoNewPrivs:\t1\n" {
+	if out := remote(t, client, "id -u; whoami; id -gn; pwd; grep NoNewPrivs /proc/self/status"); out != "15001\n"+user.Name+"\n"+user.Name+"\n"+user.Home()+"\nNoNewPrivs:\t1\n" {
 		t.Errorf("the session is %q", out)
 	}
 	pods, err := s.Client.CoreV1().Pods(loginPods).List(ctx, metav1.ListOptions{})

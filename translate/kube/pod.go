@@ -91,7 +91,7 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	temporary(spec, c)
 	if c.Image != HostImage {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: wire.RunDir})
-		prepare(spec, c, binDir, agentImage, shared, image.Sources(in.Job.Spec.Job.Batch.Container))
+		prepare(spec, c, binDir, agentImage, in.names(c), shared, image.Sources(in.Job.Spec.Job.Batch.Container))
 	}
 	return nil
 }
@@ -157,11 +157,11 @@ const (
 // prepare adds the container that runs before the job's, with the same rights:
 // the agent itself, so that it needs nothing of an image, not even a shell. It
 // puts a file where /etc/hosts will be mounted, since a kubelet makes a folder
-// of a subPath that does not exist; it copies the agent's folder where that
+// of a subPath that does not exist; it writes the user's name; it copies the agent's folder where that
 // does not come as a volume; and it fails when a folder that the user wants to
 // mount is not there, or not to be seen by the user: the kubelet would make it,
 // as root.
-func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, shared []corev1.VolumeMount, sources []string) {
+func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, names []string, shared []corev1.VolumeMount, sources []string) {
 	first := corev1.Container{
 		Name:            containerPrepare,
 		Image:           c.Image,
@@ -172,6 +172,7 @@ func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage strin
 		SecurityContext: c.SecurityContext,
 		VolumeMounts:    []corev1.VolumeMount{{Name: volumeHosts, MountPath: prepareHosts}},
 	}
+	first.Command = append(first.Command, names...)
 	if agentImage != "" {
 		first.Image, first.ImagePullPolicy = agentImage, ""
 		first.Command[0] = path.Join(wire.DefaultBinDir, "agent")
