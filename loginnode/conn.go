@@ -29,6 +29,9 @@ type conn struct {
 	from   netip.AddrPort
 	opened time.Time
 
+	tcp  bool   // Conn is the network's
+	held []byte // the beginning of a packet (Write)
+
 	// outer, of a connection to a compute node, is the one it comes through.
 	outer *conn
 	node  string
@@ -71,6 +74,7 @@ func newConn(s *Server, c net.Conn) *conn {
 	var id [6]byte
 	_, _ = rand.Read(id[:])
 	k := &conn{Conn: c, server: s, id: hex.EncodeToString(id[:]), from: addrPort(c.RemoteAddr()), opened: s.cfg.Now()}
+	_, k.tcp = c.(*net.TCPConn)
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.grace = time.AfterFunc(s.cfg.LoginGrace, func() {
 		k.expired.Store(true)

@@ -1,0 +1,29 @@
+package loginnode
+
+import "net"
+
+// libraryBuffer is the size of the buffer through which package ssh writes
+// (bufio's usual one). Of a larger packet it writes what fits, and then the
+// rest.
+const libraryBuffer = 4 << 10
+
+// Write sends a packet by one system call that package ssh writes in two: a
+// client that is woken by the first of them has nothing to decrypt yet. So the
+// first is held until the other comes.
+//
+// It always comes: once somebody has logged in all ciphers are such that a
+// packet's length is no multiple of 8 (4 bytes more than one), so that a full
+// buffer is never the end of a packet. Package ssh writes one packet at a time.
+func (c *conn) Write(b []byte) (int, error) {
+	if len(c.held) == 0 {
+		if len(b) != libraryBuffer || !c.proven.Load() || !c.tcp {
+			return c.Conn.Write(b)
+		}
+		c.held = append(c.held, b...)
+		return len(b), nil
+	}
+	first := int64(len(c.held))
+	n, err := (&net.Buffers{c.held, b}).WriteTo(c.Conn)
+	c.held = c.held[:0]
+	return int(max(n-first, 0)), err
+}
