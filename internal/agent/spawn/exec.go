@@ -46,6 +46,7 @@ func Exec(args []string, errors io.Writer) int {
 	if len(args) < 4 {
 		return 125
 	}
+	heedSignals()
 	if mask, err := strconv.Atoi(args[0]); err == nil && mask >= 0 {
 		syscall.Umask(mask)
 	}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -135,22 +133,7 @@ func settle(spec *Spec) error {
 		}
 	}
 	unix.Umask(0o022)
-	// Signals that the node's process ignores (a daemon ignores SIGHUP) would
-	// stay ignored; a handler is what execve sets back to the default.
-	signal.Notify(make(chan os.Signal, 1))
-	return acceptCancel()
-}
-
-// acceptCancel sets the signal that the C library uses to cancel threads back
-// to its default. Whatever posix_spawn(3) started has it ignored (make does),
-// and Go leaves it alone.
-func acceptCancel() error {
-	const sigcancel = 32
-	var action struct{ handler, flags, restorer, mask uint64 } // the kernel's; zero: default
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sigcancel, uintptr(unsafe.Pointer(&action)), 0, unsafe.Sizeof(action.mask), 0, 0)
-	if errno != 0 {
-		return fmt.Errorf("signal %d: %w", sigcancel, errno)
-	}
+	heedSignals()
 	return nil
 }
 
