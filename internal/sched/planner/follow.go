@@ -173,6 +173,9 @@ func (p *Planner) announce(view *snapshot.View, decisions []backfill.Decision, n
 		if pl.Start.After(now) && pl.Start.Before(due) {
 			due = pl.Start
 		}
+		if at := delayed(view, d); at.After(now) && at.Before(due) {
+			due = at
+		}
 		done.add(d.ID, pl)
 	}
 	p.publish(done, now)

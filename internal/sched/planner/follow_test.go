@@ -27,6 +27,7 @@ func TestTheSameWhileFollowing(t *testing.T) {
 	t.Run("failed", TestAFailedStartIsTriedAgain)
 	t.Run("changed", TestAChangedJobIsNotStarted)
 	t.Run("due", TestItPlansAgainWhenAStartIsDue)
+	t.Run("delayed", TestADelayedDependencyIsMetInTime)
 	t.Run("refusing", TestARefusingNodeIsLeftAloneForAWhile)
 	t.Run("questions", TestQuestionsWhilePlanning)
 	t.Run("preemption", TestPreemption)

@@ -213,6 +213,9 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 		if wait := pl.Start.Sub(now); d.Start > 0 && wait > 0 {
 			next = min(next, wait)
 		}
+		if at := delayed(view, d); at.After(now) {
+			next = min(next, at.Sub(now))
+		}
 		done.add(d.ID, pl)
 	}
 	p.publish(done, now)
@@ -221,6 +224,18 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	p.preempt(ctx, view, decisions)
 	p.starter.Settle(now)
 	return max(next, 10*time.Millisecond)
+}
+
+// delayed is when a dependency's delay is over that holds a job up: nothing else
+// happens then. Zero: none does.
+func delayed(view *snapshot.View, d backfill.Decision) time.Time {
+	if !strings.HasPrefix(d.Reason, "Dependency") {
+		return time.Time{}
+	}
+	if at := view.DelayEnds(d.ID); at > 0 {
+		return time.Unix(at, 0)
+	}
+	return time.Time{}
 }
 
 // plannedOf is what is said of a job that waits.

@@ -218,6 +218,28 @@ func TestOwnStartsHoldAtOnce(t *testing.T) {
 	})
 }
 
+// Nothing happens when the delay of a dependency (after:ID+N) is over: the planner
+// looks again by itself.
+func TestADelayedDependencyIsMetInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		b.submit(1, 1)
+		settle()
+		b.setStatus(1, func(s *v1alpha1.BatchJobStatus) { s.State = v1alpha1.StateRunning })
+		started := time.Now()
+		time.Sleep(40 * time.Second) // so that no regular plan is due in time
+		b.submit(2, 1, func(j *job.Job) {
+			j.Dependencies.Items = []job.Dependency{{Type: "after", JobID: 1, Delay: 2}}
+		})
+		time.Sleep(time.Until(started.Add(118 * time.Second)))
+		b.want(v1alpha1.StateRunning, "")
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		b.want(v1alpha1.StateRunning, v1alpha1.StateConfiguring)
+	})
+}
+
 func TestChangesDuringAPlanAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

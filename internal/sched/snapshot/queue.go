@@ -174,13 +174,45 @@ func (q queue) outcome(b *v1alpha1.BatchJob, d *job.Dependency, index *int32) ou
 
 // started tells whether t began to run, or was over without, so many minutes ago.
 func (q queue) started(t *v1alpha1.BatchJob, delay int32) bool {
+	at, known := startedBy(t, delay)
+	return known && at <= q.now
+}
+
+// startedBy is when that is so; known is false as long as t waits.
+func startedBy(t *v1alpha1.BatchJob, delay int32) (at int64, known bool) {
 	from := t.Status.StartTime
 	if from == nil && Finished(t) {
 		if from = t.Status.EndTime; from == nil {
-			return true
+			return 0, true
 		}
 	}
-	return from != nil && from.Unix()+int64(delay)*60 <= q.now
+	if from == nil {
+		return 0, false
+	}
+	return from.Unix() + int64(delay)*60, true
+}
+
+// DelayEnds is when the first delay is over (after:ID+N) that a waiting job's
+// dependencies still hold it up by; 0: no delay runs.
+func (v *View) DelayEnds(id int64) (first int64) {
+	b := v.Job(id)
+	var index *int32
+	if _, t, ok := array.Task(b); ok {
+		index = &t.Index
+	}
+	for i := range b.Spec.Job.Dependencies.Items {
+		d := &b.Spec.Job.Dependencies.Items[i]
+		if d.Type != "after" || d.Delay == 0 {
+			continue
+		}
+		targets, _ := v.queue.targets(d, index)
+		for _, t := range targets {
+			if at, known := startedBy(t, d.Delay); known && at > v.Now && (first == 0 || at < first) {
+				first = at
+			}
+		}
+	}
+	return first
 }
 
 // targets are the jobs that d names, for the task with that index of an array
