@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,27 +20,12 @@ import (
 // scheduler process dies by SIGKILL again and again: while tasks are split
 // off, placed, handed from one to the next in the same pod, and reported.
 func TestNoTaskIsLostOrRunTwiceWhenTheSchedulerIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute; not with -short")
-	}
-	dir := t.TempDir()
-	bin := programs(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), crashTime)
-	defer cancel()
+	ctx, x := startExternal(t)
 	tasks, kills := crashSize()
 	tasks *= 4
-	state := filepath.Join(dir, "state")
-	up(ctx, t, bin, state)
-	args, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &victim{t: t, path: filepath.Join(bin, "scheduler"), args: strings.Fields(string(args)), log: filepath.Join(dir, "scheduler.log")}
-	s.start()
-	t.Cleanup(s.stop)
-	c := adminClient(t, filepath.Join(state, "kubeconfig"))
-	journal := filepath.Join(dir, "journal")
-	if err := submitArray(ctx, c, tasks, dir, journal); err != nil {
+	s := x.scheduler("scheduler")
+	journal := filepath.Join(x.dir, "journal")
+	if err := submitArray(ctx, x.client, tasks, x.dir, journal); err != nil {
 		t.Fatal(err)
 	}
 	for range kills {
@@ -50,7 +33,7 @@ func TestNoTaskIsLostOrRunTwiceWhenTheSchedulerIsKilled(t *testing.T) {
 		s.stop()
 		s.start()
 	}
-	awaitEnd(ctx, t, c, s, tasks)
+	awaitEnd(ctx, t, x.client, s, tasks)
 	checkJournal(t, journal, tasks)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,24 +23,8 @@ import (
 // by itself, while the scheduler process dies by SIGKILL again and again: a pod
 // is placed and bound before its job's object says so.
 func TestNoPodIsLostWhenTheSchedulerIsKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute; not with -short")
-	}
-	dir := t.TempDir()
-	bin := programs(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), crashTime)
-	defer cancel()
-	state := filepath.Join(dir, "state")
-	up(ctx, t, bin, state)
-	args, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := strings.Fields(string(args))
-	s := &victim{t: t, path: filepath.Join(bin, "scheduler"), args: flags, log: filepath.Join(dir, "scheduler.log")}
-	s.start()
-	t.Cleanup(s.stop)
-	c := adminClient(t, filepath.Join(state, "kubeconfig"))
+	ctx, x := startExternal(t)
+	s, c := x.scheduler("scheduler"), x.client
 	allowPods(ctx, t, c)
 	pods, kills := crashSize()
 	pods *= 2
@@ -56,7 +39,7 @@ func TestNoPodIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitEnd(ctx, t, c, s, pods)
-	checkRecords(ctx, t, storageOf(t, flags), pods)
+	checkRecords(ctx, t, storageOf(t, x.flags), pods)
 	log, err := os.ReadFile(s.log)
 	if err != nil {
 		t.Fatal(err)

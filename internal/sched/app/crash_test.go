@@ -6,28 +6,21 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
-	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
-
-// crashTime is how long the jobs may take in the worst case.
-const crashTime = 3 * time.Minute
 
 // crashSize is how many jobs run and how often the scheduler dies: with
 // BERTH_TEST_FULL set as often as it takes to meet rare moments.
@@ -59,32 +52,14 @@ func TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled(t *testing.T) {
 // killed runs jobs and kills the scheduler so often; storage "" is the local
 // cluster's own database.
 func killed(t *testing.T, storage string, crashJobs, crashKills int) {
-	if testing.Short() {
-		t.Skip("takes a minute; not with -short")
-	}
-	dir := t.TempDir()
-	bin := programs(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), crashTime)
-	defer cancel()
-	state := filepath.Join(dir, "state")
-	up(ctx, t, bin, state)
-	args, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := strings.Fields(string(args))
+	ctx, x := startExternal(t)
 	if storage == "" {
-		storage = storageOf(t, flags)
+		storage = storageOf(t, x.flags)
 	}
-	flags = append(flags, "--accounting-storage="+storage)
-	s := &victim{t: t, path: filepath.Join(bin, "scheduler"), args: flags, log: filepath.Join(dir, "scheduler.log")}
-	s.start()
-	t.Cleanup(s.stop)
-
-	c := adminClient(t, filepath.Join(state, "kubeconfig"))
-	journal := filepath.Join(dir, "journal")
+	s := x.scheduler("scheduler", "--accounting-storage="+storage)
+	journal := filepath.Join(x.dir, "journal")
 	submitted := make(chan error, 1)
-	go func() { submitted <- submitAll(ctx, c, crashJobs, dir, journal) }()
+	go func() { submitted <- submitAll(ctx, x.client, crashJobs, x.dir, journal) }()
 	for range crashKills {
 		time.Sleep(time.Duration(300+rand.IntN(2500)) * time.Millisecond) // at a random moment: that is the test
 		s.stop()
@@ -93,7 +68,7 @@ func killed(t *testing.T, storage string, crashJobs, crashKills int) {
 	if err := <-submitted; err != nil {
 		t.Fatal(err)
 	}
-	awaitEnd(ctx, t, c, s, crashJobs)
+	awaitEnd(ctx, t, x.client, s, crashJobs)
 	checkJournal(t, journal, crashJobs)
 	checkRecords(ctx, t, storage, crashJobs)
 }
@@ -138,89 +113,6 @@ func checkRecords(ctx context.Context, t *testing.T, storage string, jobs int) {
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
-}
-
-// programs is the folder of the programs that a cluster consists of: those of
-// make build, or made here where there are none.
-func programs(t *testing.T, dir string) string {
-	t.Helper()
-	bin, err := filepath.Abs("../../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	there := true
-	for _, name := range []string{"berth-local", "scheduler", "agent", "srun", "berth"} {
-		_, err := os.Stat(filepath.Join(bin, name))
-		there = there && err == nil
-	}
-	if there {
-		return bin
-	}
-	bin = filepath.Join(dir, "bin") + "/"
-	const version = "-X k8s.io/component-base/version.gitVersion=v1.36.3 " +
-		"-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
-	const module = "github.com/berth-hpc/berth/cmd/"
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", version, "-o", bin,
-		module+"berth-local", module+"scheduler", module+"agent", module+"srun", module+"berth")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return bin
-}
-
-// up starts a local cluster without a scheduler.
-func up(ctx context.Context, t *testing.T, bin, state string) {
-	t.Helper()
-	local := filepath.Join(bin, "berth-local")
-	cmd := exec.CommandContext(ctx, local, "run", "--scheduler=external", "--nodes=3", "--cpus=8", "--state-dir", state)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Cleanup(func() {
-		if out, err := exec.Command(local, "down", "--state-dir", state).CombinedOutput(); err != nil {
-			t.Errorf("down: %v\n%s", err, out)
-		}
-	})
-}
-
-// victim is a process that is killed and started again.
-type victim struct {
-	t    *testing.T
-	path string
-	args []string
-	log  string
-	cmd  *exec.Cmd
-}
-
-func (v *victim) start() {
-	log, err := os.OpenFile(v.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	defer log.Close()
-	v.cmd = exec.Command(v.path, v.args...)
-	v.cmd.Stdout, v.cmd.Stderr = log, log
-	if err := v.cmd.Start(); err != nil {
-		v.t.Fatal(err)
-	}
-}
-
-func (v *victim) stop() {
-	_ = v.cmd.Process.Signal(syscall.SIGKILL)
-	_ = v.cmd.Wait()
-}
-
-func adminClient(t *testing.T, kubeconfig string) client.Client {
-	t.Helper()
-	cfg, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: control.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // submitAll creates the jobs, as often as it takes while the scheduler is down.

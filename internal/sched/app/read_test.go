@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,41 +29,21 @@ import (
 // submitted finds the job at once, a leader that stands still or is gone holds
 // up no query, and what writes goes to the leader.
 func TestReadersAnswerBesideTheLeader(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute; not with -short")
-	}
-	dir := t.TempDir()
-	bin := programs(t, dir)
-	ctx, cancel := context.WithTimeout(t.Context(), crashTime)
-	defer cancel()
-	state := filepath.Join(dir, "state")
-	up(ctx, t, bin, state)
-	text, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := strings.Fields(string(text))
-	process := func(name string, more ...string) *victim {
-		v := &victim{t: t, path: filepath.Join(bin, "scheduler"), args: append(args[:len(args):len(args)], more...), log: filepath.Join(dir, name+".log")}
-		v.start()
-		t.Cleanup(v.stop)
-		return v
-	}
-	leader := process("leader", "--role=scheduler")
+	ctx, x := startExternal(t)
+	leader := x.scheduler("leader", "--role=scheduler")
 	s := newSwitchboard(t)
 	var readers []*victim
 	for i := range 2 {
 		at := freeAddress(t)
 		s.add(at)
-		readers = append(readers, process(fmt.Sprint("reader", i), "--role=api", "--bind-address="+at, "--public-url=https://"+s.address()))
+		readers = append(readers, x.scheduler(fmt.Sprint("reader", i), "--role=api", "--bind-address="+at, "--public-url=https://"+s.address()))
 	}
-	q := newQueueClient(t, filepath.Join(state, "kubeconfig"))
+	q := newQueueClient(t, x.kubeconfig)
 	q.eventually(ctx, "the queue is answered", func() error { _, err := q.jobs(ctx); return err })
 
-	c := adminClient(t, filepath.Join(state, "kubeconfig"))
 	const jobs = 10
 	for n := range jobs {
-		if err := submitAll(ctx, c, n+1, dir, filepath.Join(dir, "journal")); err != nil { // what is there already is met
+		if err := submitAll(ctx, x.client, n+1, x.dir, filepath.Join(x.dir, "journal")); err != nil { // what is there already is met
 			t.Fatal(err)
 		}
 		if ids, err := q.jobs(ctx); err != nil || len(ids) != n+1 {
