@@ -104,6 +104,7 @@ bench-sched: ## the table of the same page about the planner (BERTH_TEST_TRACES=
 
 bench-kwok: build ## the table of the same page about pods that kube-scheduler's own profile binds too
 	$(GO) run ./test/bench -suite=pods
+	$(GO) run ./test/bench -suite=backlog
 
 bench-login: build-light ## the login node beside Debian's sshd (as root; needs openssh-server)
 	$(GO) run ./test/benchlogin

@@ -26,9 +26,9 @@ type fleet struct {
 	nodes  int
 	play   chan *corev1.Pod
 
-	mu    sync.Mutex
-	bound map[types.UID]bool
-	last  time.Time // when the last pod was seen bound
+	mu          sync.Mutex
+	bound       map[types.UID]bool
+	first, last time.Time // when the first and the last pod were seen bound
 }
 
 const (
@@ -135,6 +135,9 @@ func (f *fleet) follow(o any) {
 	known := f.bound[p.UID]
 	if !known {
 		f.bound[p.UID], f.last = true, time.Now()
+		if len(f.bound) == 1 {
+			f.first = f.last
+		}
 	}
 	f.mu.Unlock()
 	if !known && p.DeletionTimestamp == nil {
@@ -160,12 +163,18 @@ func (f *fleet) playPods(ctx context.Context) {
 	}
 }
 
-// count is how many pods were seen bound since the last clearing, and when the
-// last of them.
-func (f *fleet) count() (n int, last time.Time) {
+// count is how many pods were seen bound since the last clearing.
+func (f *fleet) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.bound), f.last
+	return len(f.bound)
+}
+
+// span is when the first of them was seen bound, and when the last.
+func (f *fleet) span() (first, last time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.first, f.last
 }
 
 // clear takes all pods away.

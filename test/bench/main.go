@@ -20,12 +20,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var o options
-	flag.StringVar(&o.suite, "suite", "basic", "what to measure: basic, queue, nodes, steps or pods; planner, without a cluster; or real, on real kubelets")
+	flag.StringVar(&o.suite, "suite", "basic", "what to measure: basic, queue, nodes, steps, pods or backlog; planner, without a cluster; or real, on real kubelets")
 	flag.StringVar(&o.bin, "bin", "bin", "`folder` of Berth's commands")
 	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"), "`folder` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
 	flag.StringVar(&o.page, "page", "docs/performance.md", "page to write the table into; \"\": print it only")
+	flag.StringVar(&o.only, "only", "", "of the suites pods and backlog, only the loads whose name has this `text` in it; the page is left alone")
 	flag.IntVar(&o.repeat, "repeat", 20, "measurements of each kind")
 	flag.Parse()
+	if o.only != "" {
+		o.page = ""
+	}
 	if err := bench(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
 		stop()
@@ -35,6 +39,7 @@ func main() {
 
 type options struct {
 	suite, bin, slurm, page string
+	only                    string
 	repeat                  int
 }
 
@@ -66,6 +71,8 @@ func bench(ctx context.Context, o options) error {
 		return benchReal(ctx, o.page)
 	case "pods":
 		return benchPods(ctx, o)
+	case "backlog":
+		return benchBacklog(ctx, o)
 	}
 	what, err := suiteCalled(o.suite)
 	if err != nil {

@@ -47,6 +47,11 @@ var loads = []load{
 	{"1,000 pods, each by itself", 1000, 0},
 }
 
+// named are the loads that have text in their names.
+func named(all []load, text string) []load {
+	return slices.DeleteFunc(slices.Clone(all), func(l load) bool { return !strings.Contains(l.what, text) })
+}
+
 // bound is what came of a load.
 type bound struct {
 	rate    float64 // pods a second, from the first submission to the last binding
@@ -96,7 +101,7 @@ func benchPods(ctx context.Context, o options) error {
 	if err := b.allow(ctx); err != nil {
 		return err
 	}
-	text, err := b.table(ctx, o.repeat)
+	text, err := b.table(ctx, named(loads, o.only), o.repeat)
 	if err != nil {
 		return err
 	}
@@ -110,7 +115,7 @@ func benchPods(ctx context.Context, o options) error {
 }
 
 // table measures every load with both, in turns.
-func (b *podBench) table(ctx context.Context, rounds int) (string, error) {
+func (b *podBench) table(ctx context.Context, loads []load, rounds int) (string, error) {
 	var t strings.Builder
 	t.WriteString("| what (medians) | Berth | kube-scheduler | ratio | to pass |\n|---|---|---|---|---|\n")
 	for _, l := range loads {
@@ -149,7 +154,7 @@ func (b *podBench) table(ctx context.Context, rounds int) (string, error) {
 	return t.String(), nil
 }
 
-func middle(of []bound, f func(bound) float64) float64 {
+func middle[T any](of []T, f func(T) float64) float64 {
 	v := make([]float64, len(of))
 	for i := range of {
 		v[i] = f(of[i])
@@ -161,49 +166,79 @@ func middle(of []bound, f func(bound) float64) float64 {
 // bind has a load come, waits until every pod is bound, and takes it away.
 func (b *podBench) bind(ctx context.Context, l load, scheduler string) (bound, error) {
 	b.round++
+	if err := b.makeGroups(ctx, l); err != nil {
+		return bound{}, err
+	}
+	cpu, began := processTime(b.pid), time.Now()
+	if err := b.makePods(ctx, l, scheduler); err != nil {
+		return bound{}, err
+	}
+	made := time.Since(began)
+	if err := b.await(ctx, began, l.pods); err != nil {
+		return bound{}, err
+	}
+	_, last := b.span()
+	pause(ctx, podSettle)
+	r := bound{rate: float64(l.pods) / last.Sub(began).Seconds(), cpu: (processTime(b.pid) - cpu).Seconds() * 1000 / float64(l.pods),
+		made: made.Seconds() * 1000}
+	if scheduler == wire.SchedulerName {
+		var err error
+		if r.decided, err = b.decisions(ctx, began); err != nil {
+			return bound{}, err
+		}
+	}
+	return r, b.clear(ctx)
+}
+
+// makeLoad makes everything of a load.
+func (b *podBench) makeLoad(ctx context.Context, l load, scheduler string) error {
+	if err := b.makeGroups(ctx, l); err != nil {
+		return err
+	}
+	return b.makePods(ctx, l, scheduler)
+}
+
+func (b *podBench) makeGroups(ctx context.Context, l load) error {
+	if l.gangOf == 0 {
+		return nil
+	}
+	for g := range l.pods / l.gangOf {
+		if err := b.makeGroup(ctx, b.groupName(g), l.gangOf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *podBench) groupName(g int) string { return fmt.Sprintf("r%d-g%d", b.round, g) }
+
+func (b *podBench) makePods(ctx context.Context, l load, scheduler string) error {
 	names := make([]string, l.pods)
 	for i := range names {
 		names[i] = fmt.Sprintf("r%d-%04d", b.round, i)
 	}
-	if l.gangOf > 0 {
-		for g := range l.pods / l.gangOf {
-			if err := b.makeGroup(ctx, fmt.Sprintf("r%d-g%d", b.round, g), l.gangOf); err != nil {
-				return bound{}, err
-			}
-		}
-	}
-	cpu, began := processTime(b.pid), time.Now()
-	err := each(names, func(name string) error {
+	return each(names, func(name string) error {
 		group := ""
 		if l.gangOf > 0 {
 			i, err := strconv.Atoi(name[len(name)-4:])
 			if err != nil {
 				return err
 			}
-			group = fmt.Sprintf("r%d-g%d", b.round, i/l.gangOf)
+			group = b.groupName(i / l.gangOf)
 		}
 		return b.makePod(ctx, name, group, scheduler)
 	})
-	if err != nil {
-		return bound{}, err
-	}
-	made := time.Since(began)
-	n, last := b.count()
-	for ; n < l.pods; n, last = b.count() {
+}
+
+// await waits until so many pods were seen bound.
+func (b *podBench) await(ctx context.Context, began time.Time, pods int) error {
+	for n := b.count(); n < pods; n = b.count() {
 		if time.Since(began) > podWait || ctx.Err() != nil {
-			return bound{}, fmt.Errorf("%d of %d pods were bound after %v", n, l.pods, podWait)
+			return fmt.Errorf("%d of %d pods were bound after %v", n, pods, podWait)
 		}
 		pause(ctx, 5*time.Millisecond)
 	}
-	pause(ctx, podSettle)
-	r := bound{rate: float64(l.pods) / last.Sub(began).Seconds(), cpu: (processTime(b.pid) - cpu).Seconds() * 1000 / float64(l.pods),
-		made: made.Seconds() * 1000}
-	if scheduler == wire.SchedulerName {
-		if r.decided, err = b.decisions(ctx, began); err != nil {
-			return bound{}, err
-		}
-	}
-	return r, b.clear(ctx)
+	return nil
 }
 
 // decisions is how long each job that came since began waited for the decision

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// The suite "backlog" has pods wait that exist before the scheduler does: a
+// cluster of nodes that are not real and without a scheduler, then the
+// scheduler's process. Nothing but scheduling goes on meanwhile.
+var backlogMarks = marks{"<!-- backlog: written by make bench-kwok -->\n", "<!-- end of backlog -->\n"}
+
+const backlogPods = 3000
+
+var backlogs = []load{
+	{"3,000 pods, gangs of 10", backlogPods, 10},
+	{"3,000 pods, gangs of 100", backlogPods, 100},
+	{"3,000 pods, gangs of 1,000", backlogPods, 1000},
+	{"3,000 pods, each by itself", backlogPods, 0},
+}
+
+// cleared is what came of a backlog.
+type cleared struct {
+	rate  float64 // pods a second, from the start of the scheduler's process to the last binding
+	steep float64 // the same from the first binding that was seen
+	cpu   float64 // ms of the scheduler's processor time for each pod, until the last binding
+}
+
+func benchBacklog(ctx context.Context, o options) error {
+	bin, err := filepath.Abs(o.bin)
+	if err != nil {
+		return err
+	}
+	busy := firstField("/proc/loadavg")
+	text, err := backlogTable(ctx, bin, named(backlogs, o.only), min(podRounds, o.repeat))
+	if err != nil {
+		return err
+	}
+	text += fmt.Sprintf("\n%d nodes that are not real. Measured on %s with %d CPUs, Linux %s, load %s before.\n", podNodes,
+		time.Now().Format("2006-01-02"), runtime.NumCPU(), firstField("/proc/sys/kernel/osrelease"), busy)
+	fmt.Print(text)
+	if o.page == "" {
+		return nil
+	}
+	return backlogMarks.replace(o.page, text)
+}
+
+// backlogTable measures every backlog with both, in turns.
+func backlogTable(ctx context.Context, bin string, loads []load, rounds int) (string, error) {
+	var t strings.Builder
+	t.WriteString("| what (medians) | Berth | kube-scheduler | ratio | to pass |\n|---|---|---|---|---|\n")
+	for _, l := range loads {
+		of := map[string][]cleared{}
+		for range rounds {
+			if err := clearBacklog(ctx, bin, l, of); err != nil {
+				return "", fmt.Errorf("backlog of %s: %w", l.what, err)
+			}
+		}
+		row := func(name, format, goal string, more bool, f func(cleared) float64) {
+			ours, theirs := middle(of[wire.SchedulerName], f), middle(of[corev1.DefaultSchedulerName], f)
+			ratio := ours / theirs
+			if !more {
+				ratio = theirs / ours
+			}
+			fmt.Fprintf(&t, "| %s: %s | "+format+" | "+format+" | %.2f | %s |\n", l.what, name, ours, theirs, ratio, goal)
+		}
+		row("bound a second, from the start of the process", "%.0f", "1.2", true, func(x cleared) float64 { return x.rate })
+		row("bound a second, from the first binding", "%.0f", "", true, func(x cleared) float64 { return x.steep })
+		row("the scheduler's processor time for each", "%.1f ms", "", false, func(x cleared) float64 { return x.cpu })
+	}
+	return t.String(), nil
+}
+
+// clearBacklog starts a cluster, and has the pods come for each scheduler before
+// its process: Berth's last, for its jobs stay for a while.
+func clearBacklog(ctx context.Context, bin string, l load, of map[string][]cleared) error {
+	work, err := os.MkdirTemp("", "berth-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	state, local := filepath.Join(work, "berth-state"), filepath.Join(bin, "berth-local")
+	if out, err := exec.CommandContext(ctx, local, "run", "--scheduler=external", "--nodes=0", "--state-dir", state).CombinedOutput(); err != nil {
+		return fmt.Errorf("berth-local run: %w: %s", err, out)
+	}
+	defer func() { _ = exec.Command(local, "down", "--state-dir", state).Run() }()
+	args, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b := &podBench{}
+	if b.fleet, err = newFleet(filepath.Join(state, "kubeconfig"), podNodes); err != nil {
+		return err
+	}
+	if err := b.start(ctx); err != nil {
+		return err
+	}
+	if err := b.allow(ctx); err != nil {
+		return err
+	}
+	for _, by := range []string{corev1.DefaultSchedulerName, wire.SchedulerName} {
+		say("backlog of %s: %s", l.what, by)
+		b.round++
+		if err := b.makeLoad(ctx, l, by); err != nil {
+			return fmt.Errorf("%s: %w", by, err)
+		}
+		r, err := b.clearedBy(ctx, exec.Command(filepath.Join(bin, "scheduler"), strings.Fields(string(args))...), l.pods)
+		if err != nil {
+			return fmt.Errorf("%s: %w", by, err)
+		}
+		say("%+v", r)
+		of[by] = append(of[by], r)
+		if err := b.clear(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearedBy starts the scheduler and waits until every pod is bound.
+func (b *podBench) clearedBy(ctx context.Context, scheduler *exec.Cmd, pods int) (cleared, error) {
+	var said bytes.Buffer
+	scheduler.Stdout, scheduler.Stderr = &said, &said
+	began := time.Now()
+	if err := scheduler.Start(); err != nil {
+		return cleared{}, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	gone := make(chan struct{})
+	go func() {
+		cancel(fmt.Errorf("the scheduler ended: %w", scheduler.Wait()))
+		close(gone)
+	}()
+	err := b.await(ctx, began, pods)
+	used := processTime(scheduler.Process.Pid)
+	why := context.Cause(ctx)
+	_ = scheduler.Process.Kill()
+	<-gone
+	if err != nil {
+		return cleared{}, fmt.Errorf("%w: %s", errors.Join(err, why), said.Bytes()[max(0, said.Len()-4000):])
+	}
+	first, last := b.span()
+	n := float64(pods)
+	return cleared{rate: n / last.Sub(began).Seconds(), steep: n / max(last.Sub(first).Seconds(), 1e-3), cpu: used.Seconds() * 1000 / n}, nil
+}
