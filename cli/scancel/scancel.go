@@ -215,6 +215,9 @@ var exitCodes = map[string]int{
 	"Operation not permitted on individual component of heterogeneous job": 60,
 }
 
+// exitNoStep is of a step that its job does not have: the same of another number.
+const exitNoStep = 225
+
 // report says which jobs could not be cancelled. As in Slurm 22.05, an unknown
 // or finished job is no failure of a plain cancellation.
 func (o *Options) report(items []status.OperationStatus) error {
@@ -223,7 +226,7 @@ func (o *Options) report(items []status.OperationStatus) error {
 		if item.Error == "" {
 			continue
 		}
-		what := "job id"
+		what, name := "job id", item.Job
 		harmless := item.Error == jobs.ErrInvalidID || item.Error == jobs.ErrDone
 		if strings.Contains(item.Job, ".") {
 			what, harmless = "job step id", false
@@ -232,9 +235,15 @@ func (o *Options) report(items []status.OperationStatus) error {
 		plain := o.op.Verb == status.OpCancel && !o.filtered()
 		if (!harmless || !plain) && code == 0 {
 			code = max(1, exitCodes[item.Error])
+			if item.NoStep {
+				code = exitNoStep
+			}
 		}
-		if o.verbose || (!harmless || !plain) && !o.quiet {
-			o.talk(fmt.Sprintf("error: Kill job error on %s %s: %s", what, item.Job, format.Escape(item.Error)))
+		if item.NoStep { // Slurm names the job alone
+			name, _, _ = strings.Cut(name, ".")
+		}
+		if o.verbose || item.NoStep || (!harmless || !plain) && !o.quiet {
+			o.talk(fmt.Sprintf("error: Kill job error on %s %s: %s", what, name, format.Escape(item.Error)))
 		}
 	}
 	if len(items) == 0 && o.verbose {

@@ -25,6 +25,8 @@ type exits struct {
 	pending map[ending][]int
 	order   []ending
 	timer   *time.Timer
+	// forced: SIGKILL or SIGTERM ended a task.
+	forced bool
 }
 
 // ending is one line: a node and the way tasks ended there.
@@ -89,6 +91,20 @@ func (x *exits) flush(r *run) {
 	x.timer = nil
 }
 
+// isForced tells of the ends that Slurm's srun sums up in a last line.
+func isForced(status uint32) bool {
+	ws := syscall.WaitStatus(status)
+	return ws.Signaled() && (ws.Signal() == syscall.SIGKILL || ws.Signal() == syscall.SIGTERM)
+}
+
+// last is the line at the end of a step with a task that was killed. A step
+// that was aborted has been spoken of. all.mu is held.
+func (r *run) last() {
+	if r.exits.forced && !r.saidAborted {
+		r.info("Force Terminated StepId=%s", r.id())
+	}
+}
+
 // told tells whether the way in which tasks ended was named before, where
 // SLURM_SRUN_REDUCE_TASK_EXIT_MSG wants each but once. s.mu is held.
 func (s *steps) told(status uint32) bool {
@@ -125,7 +141,9 @@ func (r *run) exited(e *step.Exit) {
 	x := &r.exits
 	r.tellExit(e)
 	for _, t := range e.Tasks {
-		x.end(t, e.Status)
+		if x.end(t, e.Status) && isForced(e.Status) {
+			x.forced = true
+		}
 	}
 	if len(x.order) > 0 && x.timer == nil {
 		x.timer = time.AfterFunc(gather, func() {
@@ -240,6 +258,6 @@ func (r *run) aborted(a *step.Aborted) {
 	if r.ending && r.parsed.Step.KillOnBadExit != nil {
 		return
 	}
-	r.ending = true
+	r.ending, r.saidAborted = true, true
 	r.o.say("Job step aborted: Waiting up to %d seconds for job step to finish.", a.Seconds)
 }

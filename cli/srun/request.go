@@ -67,7 +67,10 @@ func (r *run) prepare() error {
 			CPUBind: cpus, MemBind: memory, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
 			RlimitsAsked: p.Has("propagate"), WaitForChildren: p.Step.WaitForChildren,
 		},
-		Part: r.part, PreserveEnv: p.Step.PreserveEnv, NoKill: p.Job.Batch.NoKill, Ports: p.Step.Ports, Container: inside, OOMKillStep: p.Step.OOMKillStep,
+		SrunPID: int64(r.o.p.PID), Part: r.part, PreserveEnv: p.Step.PreserveEnv, NoKill: p.Job.Batch.NoKill, Ports: p.Step.Ports, Container: inside, OOMKillStep: p.Step.OOMKillStep,
+	}
+	if host, err := r.o.p.Hostname(); err == nil {
+		r.req.SrunHost, _, _ = strings.Cut(host, ".")
 	}
 	if p.Step.TaskSharing && p.Step.GPUBind == "" { // else by --gpus-per-task
 		r.req.Command.GPUBind = "closest"

@@ -41,6 +41,8 @@ type run struct {
 	created *step.Created
 	exits   exits
 	ending  bool // the step is being ended, by us or from outside
+	// saidAborted: the user was told that the step is being ended.
+	saidAborted bool
 }
 
 // sink is where a stream of the tasks ends.

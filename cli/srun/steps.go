@@ -118,16 +118,7 @@ func (s *steps) follow() error {
 		})
 	}
 	wg.Wait()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	code := 0
-	for _, r := range s.parts {
-		r.exits.flush(r)
-		code = max(code, r.exits.code)
-	}
+	code := s.finish()
 	switch err := errors.Join(errs...); {
 	case err != nil && len(s.parts) == 1:
 		return errs[0]
@@ -137,6 +128,21 @@ func (s *steps) follow() error {
 		return nil
 	}
 	return &slurmerr.Error{Code: code}
+}
+
+// finish says what is left to say of the tasks and returns the exit code.
+func (s *steps) finish() (code int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	for _, r := range s.parts {
+		r.exits.flush(r)
+		r.last()
+		code = max(code, r.exits.code)
+	}
+	return code
 }
 
 // join tells the parts of a step what it is as a whole, and with that to start.

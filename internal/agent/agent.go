@@ -158,7 +158,7 @@ func (a *Agent) adopt() error {
 func (a *Agent) coordJob() *coord.Job {
 	j := &coord.Job{ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Unpropagated: a.welcome.Unpropagated, Address: a.config.PodIP,
 		Container: a.job.Batch.Container, OOMKillStep: a.job.Options["oom-kill-step"] == "1",
-		NoKill: a.job.Batch.NoKill}
+		NoKill: a.job.Batch.NoKill, MemPerCPU: a.job.Shape.MemPerNode == nil}
 	if len(a.welcome.Het) > 0 {
 		j.HetID = a.welcome.Het[0].JobID
 	}

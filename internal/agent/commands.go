@@ -54,6 +54,10 @@ func (b *batch) do(c *wire.Command) {
 	case wire.CommandComplete:
 		b.complete(c.Status)
 	case wire.CommandSignal:
+		if c.End && len(c.Steps) > 0 {
+			b.a.coord.End(c.Steps...)
+			return
+		}
 		if len(c.Steps) > 0 {
 			b.a.coord.Signal(c.Signal, c.Steps...)
 			return

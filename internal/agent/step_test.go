@@ -94,14 +94,17 @@ var stepTests = []struct{ command, want string }{
 	{`srun --export=NONE /usr/bin/env | grep -E '^(MARK|PATH|HOME)='`, "rc=1"},
 	{`FOO=1 BAR=2 srun -N1 -n1 --export=FOO,X=3 /bin/sh -c 'echo $FOO $BAR $X'`, "1 3\nrc=0"},
 	{`srun -K -l sh -c '[ $SLURM_PROCID = 1 ] && exit 4; exec sleep 600'`,
-		"rc=143\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\nsrun: error: n1: task 0: Terminated\n" +
-			"srun: error: n2: task 1: Exited with exit code 4\nsrun: error: n3: task 2: Terminated\n" +
+		"rc=143\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\nsrun: Force Terminated StepId=JOB.STEP\n" +
+			"srun: error: n1: task 0: Terminated\nsrun: error: n2: task 1: Exited with exit code 4\nsrun: error: n3: task 2: Terminated\n" +
 			"srun: launch/slurm: _step_signal: Terminating StepId=JOB.STEP"},
 	{`srun -W1 sh -c '[ $SLURM_PROCID = 1 ] && exit 4; exec sleep 600'`,
 		"rc=143\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\nsrun: First task exited 1s ago\n" +
 			"srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\nsrun: StepId=JOB.STEP task 1: exited abnormally\n" +
 			"srun: StepId=JOB.STEP tasks 0,2: running\nsrun: error: n1: task 0: Terminated\nsrun: error: n2: task 1: Exited with exit code 4\n" +
 			"srun: error: n3: task 2: Terminated\nsrun: launch/slurm: _step_signal: Terminating StepId=JOB.STEP"},
+	{`srun -N1 -n1 sh -c 'kill -KILL $$'`, "rc=137\nsrun: Force Terminated StepId=JOB.STEP\nsrun: error: n1: task 0: Killed"},
+	{`srun -N1 -n1 sh -c 'kill -HUP $$'`, "rc=129\nsrun: error: n1: task 0: Hangup"},
+	{`srun -Q -N1 -n1 sh -c 'kill -TERM $$'`, "rc=143\nsrun: error: n1: task 0: Terminated"},
 	{`srun -N1 -n1 sh -c '(trap "" TERM HUP; sleep 600) & (setsid sleep 600 &) ; echo end'`, "end\nrc=0"},
 	{`srun -n9 -O -l sh -c 'echo $SLURMD_NODENAME $SLURM_TASKS_PER_NODE'`,
 		"0: n1 3(x3)\n1: n1 3(x3)\n2: n1 3(x3)\n3: n2 3(x3)\n4: n2 3(x3)\n5: n2 3(x3)\n6: n3 3(x3)\n7: n3 3(x3)\n8: n3 3(x3)\nrc=0"},

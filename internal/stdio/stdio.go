@@ -37,6 +37,7 @@ type Process struct {
 	OpenFiles func() (soft uint64, ok bool)
 	Width     func() int // columns of the terminal at Out; 0: Out is no terminal
 
+	PID      int
 	UID, GID int // real ids
 }
 
@@ -121,6 +122,7 @@ func System() *Process {
 		ReadFile:  os.ReadFile,
 		OpenFiles: filelimit.AtStart,
 		Width:     func() int { return terminalWidth(os.Stdout) },
+		PID:       os.Getpid(),
 		UID:       os.Getuid(),
 		GID:       os.Getgid(),
 	}

@@ -46,6 +46,10 @@ type Request struct {
 
 	Shape Shape `json:"shape"`
 
+	// SrunHost and SrunPID say where srun runs, for those who look at the step.
+	SrunHost string `json:"srunHost,omitempty"`
+	SrunPID  int64  `json:"srunPID,omitempty"`
+
 	// Part: the step is one of several, in the components of a heterogeneous
 	// job, that are to be as one. It starts when a Join says what they are.
 	Part bool `json:"part,omitempty"`

@@ -337,6 +337,8 @@ type Command struct {
 	Full   bool   `json:"full,omitempty"`  // batch shell and steps
 	// Steps are the only steps that a signal is for; empty: all.
 	Steps []int32 `json:"steps,omitempty"`
+	// End: the steps end, whatever they make of the signal, and say why.
+	End bool `json:"end,omitempty"`
 	// Status of a complete: the exit code.
 	Status int32 `json:"status,omitempty"`
 	// EndTime of a limit, Unix seconds; 0: none. Text of a notify.
@@ -410,8 +412,13 @@ type StepRecord struct {
 	Nodes []string `json:"nodes"` // in the order of the step's node ids
 	Tasks int32    `json:"tasks"`
 	CPUs  int32    `json:"cpus"`
+	// Memory is what the step may have, in MiB; 0: not known.
+	Memory int64 `json:"memory,omitempty"`
 	// Layout is --distribution as the step had it.
 	Layout string `json:"layout,omitempty"`
+	// SrunHost and SrunPID are of the srun that asked for it, as that says.
+	SrunHost string `json:"srunHost,omitempty"`
+	SrunPID  int64  `json:"srunPID,omitempty"`
 	// State is RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, NODE_FAIL or
 	// OUT_OF_MEMORY.
 	State string `json:"state"`

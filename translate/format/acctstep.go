@@ -70,8 +70,51 @@ func layoutText(p *status.StepRecord) string {
 	if p.Layout == "" {
 		return "Unknown"
 	}
-	return strings.ToUpper(p.Layout[:1]) + p.Layout[1:]
+	return Distribution(p.Layout)
 }
+
+// Distribution names a value of --distribution as Slurm does where it shows a
+// step: BCyclic for block:cyclic. Of one that it does not know it returns the
+// value itself.
+func Distribution(given string) string {
+	levels, pack, _ := strings.Cut(strings.ToLower(given), ",")
+	kinds := strings.Split(levels, ":")
+	name := ""
+	switch first, _, _ := strings.Cut(kinds[0], "="); first {
+	case "block", "cyclic":
+		name = capital(first)
+	case "*", "":
+		name = "Block"
+	case "plane":
+		return "Plane"
+	case "arbitrary":
+		return "arbitrary task distribution"
+	default:
+		return given
+	}
+	if len(kinds) > 1 {
+		name = name[:1]
+	}
+	for _, kind := range kinds[1:] {
+		switch kind {
+		case "block", "cyclic":
+			name += capital(kind)
+		case "*":
+			name += "Cyclic"
+		case "fcyclic":
+			name += "FCyclic"
+		}
+	}
+	switch pack {
+	case "pack":
+		name += ",Pack"
+	case "nopack":
+		name += ",NoPack"
+	}
+	return name
+}
+
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 // measured leaves a field empty of which nothing was measured.
 func measured(f func(*status.StepRecord, *AcctSettings) string) func(*status.StepRecord, *AcctSettings) string {

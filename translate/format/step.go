@@ -174,7 +174,7 @@ func StepRecord(t *status.Step, s *Settings) *Record {
 	r.line("ResvPorts=(null)")
 	freq := []string{"CPUFreqReq=Default"}
 	if t.Dist != "" {
-		freq = append(freq, pair("Dist", t.Dist))
+		freq = append(freq, pair("Dist", Distribution(t.Dist)))
 	}
 	r.line(freq...)
 	r.line("SrunHost:Pid=" + Escape(null(t.SrunHost)) + ":" + itoa(t.SrunPID))

@@ -87,4 +87,6 @@ const NotInTime = "not done in time; try again"
 type OperationStatus struct {
 	Job   string `json:"job"` // or the Target
 	Error string `json:"error,omitempty"`
+	// NoStep: a step was named that its job, which runs, does not have.
+	NoStep bool `json:"noStep,omitempty"`
 }

@@ -34,6 +34,8 @@ type Job struct {
 	// Container is what the job asked of its containers (--container-image and
 	// so on); nil: nothing.
 	Container map[string]string
+	// MemPerCPU: the job has its memory for its CPUs, not for its nodes.
+	MemPerCPU bool
 	// OOMKillStep: steps end when memory runs out, unless they say otherwise.
 	OOMKillStep bool
 }
@@ -266,18 +268,24 @@ func (c *Coordinator) Close() {
 }
 
 // Signal sends a signal to the tasks of the steps named, or, with none, of all.
-// SIGKILL to a step by its number ends it, and says so, as scancel does: at once,
-// where the end of a job begins with SIGTERM.
+// Of SIGTERM the client is told that the step is cancelled, as Slurm does.
 func (c *Coordinator) Signal(sig int32, steps ...int32) {
 	for id, s := range c.running() {
-		switch {
-		case len(steps) == 0:
-			s.down(&step.Signal{Signal: sig})
-		case !slices.Contains(steps, id):
-		case sig == int32(syscall.SIGKILL):
+		if len(steps) > 0 && !slices.Contains(steps, id) {
+			continue
+		}
+		if sig == int32(syscall.SIGTERM) {
+			s.warn()
+		}
+		s.down(&step.Signal{Signal: sig})
+	}
+}
+
+// End ends the steps named, at once, where the end of a job begins with SIGTERM.
+func (c *Coordinator) End(steps ...int32) {
+	for id, s := range c.running() {
+		if slices.Contains(steps, id) {
 			s.terminate("", step.AtOnce)
-		default:
-			s.down(&step.Signal{Signal: sig})
 		}
 	}
 }

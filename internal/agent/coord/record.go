@@ -23,15 +23,39 @@ func (c *Coordinator) newRecord(g *grant, req *step.Request) *record {
 	x := &record{node: g.layout.TaskNode(), code: -1, r: wire.StepRecord{
 		ID: g.id, Name: req.Name, Tasks: int32(g.layout.Count), Layout: req.Shape.Distribution,
 		State: "RUNNING", Start: time.Now().UnixNano(), TimeLimit: req.TimeLimit,
+		SrunHost: req.SrunHost[:min(len(req.SrunHost), longestHost)], SrunPID: req.SrunPID,
 	}}
+	if x.r.Layout == "" {
+		x.r.Layout = "block"
+		if int(g.layout.Count) <= len(g.nodes) {
+			x.r.Layout = "cyclic"
+		}
+	}
 	if x.r.Name == "" || !req.Named {
 		x.r.Name = base(req.Command.Args[0])
 	}
 	for _, n := range g.nodes {
 		x.r.Nodes = append(x.r.Nodes, c.job.Nodes[n.Node].Name)
 		x.r.CPUs += n.CPUs
+		x.r.Memory += c.memoryOf(&c.job.Nodes[n.Node], &req.Shape, n.CPUs)
 	}
 	return x
+}
+
+// longestHost bounds the name of a machine, RFC 1035.
+const longestHost = 255
+
+// memoryOf is what a step may have of a node where it has so many CPUs: what it
+// asks for, else what the job has by the same measure.
+func (c *Coordinator) memoryOf(n *Node, s *step.Shape, cpus int32) int64 {
+	switch need := s.Needs(cpus); {
+	case need > 0:
+		return min(need, max(n.Memory, 0))
+	case c.job.MemPerCPU:
+		return n.Memory * int64(cpus) / int64(max(n.CPUs, 1))
+	default:
+		return n.Memory
+	}
 }
 
 func base(path string) string {

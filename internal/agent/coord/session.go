@@ -346,7 +346,6 @@ func (s *session) terminate(reason string, wait int32) {
 	s.ending, s.told = true, told
 	s.mu.Unlock()
 	s.rec.ended(stateOf(reason))
-	first := s.c.job.Nodes[s.grant.layout.Nodes[0]].Name
 	s.down(&step.Signal{Terminate: true, KillWait: wait, Reason: reason})
 	if reason != "" {
 		reason = " " + reason
@@ -355,10 +354,29 @@ func (s *session) terminate(reason string, wait int32) {
 	// the end of the step.
 	go func() {
 		defer close(told)
-		s.conn.SendJSON(step.FrameAborted, step.Aborted{Seconds: seconds}) //nolint:errcheck // it may be gone
-		s.text(step.FrameNotice, fmt.Sprintf("slurmstepd: error: *** STEP %d.%d ON %s CANCELLED AT %s%s ***\n",
-			s.c.job.ID, s.grant.id, first, s.c.now(), reason))
+		if stateOf(reason) != "TIMEOUT" { // of that, Slurm's srun hears from its tasks alone
+			s.conn.SendJSON(step.FrameAborted, step.Aborted{Seconds: seconds}) //nolint:errcheck // it may be gone
+		}
+		s.notice(reason)
 	}()
+}
+
+// notice says in the step's output that it is cancelled; reason begins with a
+// space, or is empty. The step has been granted.
+func (s *session) notice(reason string) {
+	first := s.c.job.Nodes[s.grant.layout.Nodes[0]].Name
+	s.text(step.FrameNotice, fmt.Sprintf("slurmstepd: error: *** STEP %d.%d ON %s CANCELLED AT %s%s ***\n",
+		s.c.job.ID, s.grant.id, first, s.c.now(), reason))
+}
+
+// warn says that the step is cancelled, before it is sent SIGTERM, without
+// waiting for a client that does not read.
+func (s *session) warn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tree != nil && !s.ending {
+		go s.notice("")
+	}
 }
 
 // stateOf is the state of a step that ends for the reason in its notice.

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -24,6 +26,9 @@ func splitSteps(names []string) (jobs, steps []string) {
 	return jobs, steps
 }
 
+// errNoStep is of a running job that has no such step.
+var errNoStep = fmt.Errorf("no such step: %w", errInvalidID)
+
 // signalSteps cancels or signals single steps.
 func (a *API) signalSteps(ctx context.Context, c *directory.Caller, op *status.Operation, names []string) []status.OperationStatus {
 	out := make([]status.OperationStatus, 0, len(names))
@@ -34,7 +39,8 @@ func (a *API) signalSteps(ctx context.Context, c *directory.Caller, op *status.O
 			a.Table.Await(ctx, table.Query{IDs: numbers([]string{job})})
 			for _, t := range a.named(job, 0, table.Query{AllStates: true}, op.Verb) {
 				if t.row != nil {
-					s.Error = text(a.signalStep(c, t.row, op, id))
+					err := a.signalStep(c, t.row, op, id)
+					s.Error, s.NoStep = text(err), errors.Is(err, errNoStep)
 				}
 			}
 		}
@@ -63,19 +69,22 @@ func (a *API) signalStep(c *directory.Caller, row *table.Row, op *status.Operati
 	case err != nil:
 		return err
 	case pending(b):
-		return errPending
-	case b.Status.State != v1alpha1.StateRunning && b.Status.State != v1alpha1.StateSuspended, !a.Table.HasStep(row, id):
-		return errDone
+		return nil // as Slurm has it
+	case b.Status.State != v1alpha1.StateRunning && b.Status.State != v1alpha1.StateSuspended:
+		return errInvalidID
+	case id < 0 && id != wire.StepBatch, !a.Table.HasStep(row, id):
+		if op.Verb == status.OpSignal {
+			return nil // as Slurm has it
+		}
+		return errNoStep
 	}
-	command := wire.Command{Kind: wire.CommandSignal, Signal: sigkill}
+	command := wire.Command{Kind: wire.CommandSignal, Signal: sigkill, End: op.Verb != status.OpSignal}
 	if op.Verb == status.OpSignal {
 		command.Signal = op.Signal
 	}
 	switch {
 	case id == wire.StepBatch:
 		command.Batch = true
-	case id < 0:
-		return errDone // there is none of these
 	default:
 		command.Steps = []int32{id}
 	}

@@ -47,9 +47,13 @@ func TestSteps(t *testing.T) {
 		}
 		return r.Items
 	}
-	want := []status.OperationStatus{{Job: "1.0"}, {Job: "1.1", Error: "Job/step already completing or completed"},
+	want := []status.OperationStatus{{Job: "1.0"}, {Job: "1.1"},
 		{Job: "99.0", Error: "Invalid job id specified"}, {Job: "3.0", Error: "Access/permission denied"}, {Job: "1.x", Error: "Invalid job id specified"}}
 	if got := operate("anna", status.OpSignal, "1.0", "1.1", "99.0", "3.0", "1.x"); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	want = []status.OperationStatus{{Job: "1.1", Error: "Invalid job id specified", NoStep: true}}
+	if got := operate("anna", status.OpCancel, "1.1"); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	operate("anna", status.OpCancel, "1.batch")

@@ -99,7 +99,12 @@ func step(r *Row, rec *wire.StepRecord) status.Step {
 	}
 	if rec.ID >= 0 {
 		s.Dist = rec.Layout
-		s.TRES = "cpu=" + strconv.Itoa(int(rec.CPUs)) + ",node=" + strconv.Itoa(len(rec.Nodes))
+		s.SrunHost, s.SrunPID = rec.SrunHost, rec.SrunPID
+		s.TRES = "cpu=" + strconv.Itoa(int(rec.CPUs))
+		if rec.Memory > 0 {
+			s.TRES += ",mem=" + size(rec.Memory)
+		}
+		s.TRES += ",node=" + strconv.Itoa(len(rec.Nodes))
 	} else {
 		s.CPUFreq = "0-0:0"
 	}
