@@ -51,7 +51,7 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 	}
 	j := p.Job
 	b := &j.Batch
-	b.SubmitHost, b.SubmitLine = in.Hostname, p.Command.String()
+	b.SubmitHost, b.SubmitSID, b.SubmitLine = in.Hostname, in.Session, p.Command.String()
 	for _, a := range in.Args {
 		b.SubmitLine += " " + a
 	}

@@ -30,6 +30,7 @@ type Input struct {
 
 	Dir      string // current folder, absolute
 	Hostname string
+	Session  int32     // of the process; 0: not known
 	Now      time.Time // with the user's time zone
 	Umask    int       // of the process; -1: not known
 
@@ -227,7 +228,7 @@ func imageCut(line directive.Line) []string {
 // files fills in names, folders and files.
 func files(j *job.Job, in *Input, p *option.Parsed) {
 	b := &j.Batch
-	b.SubmitHost = in.Hostname
+	b.SubmitHost, b.SubmitSID = in.Hostname, in.Session
 	b.SubmitLine = "sbatch " + strings.Join(in.Args, " ")
 	if in.line != "" {
 		b.SubmitLine = in.line

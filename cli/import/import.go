@@ -168,6 +168,9 @@ func node(n *slurmconf.Node) meta {
 	for _, f := range n.Features {
 		m.Labels[wire.LabelFeature+f] = "true"
 	}
+	if len(n.Features) > 1 {
+		m.Annotations[wire.AnnotationFeatures] = strings.Join(n.Features, ",")
+	}
 	for key, v := range map[string]int{wire.AnnotationSockets: n.Sockets, wire.AnnotationCores: n.CoresPerSocket, wire.AnnotationThreads: n.ThreadsPerCore} {
 		if v > 0 {
 			m.Annotations[key] = strconv.Itoa(v)

@@ -11,7 +11,7 @@ import (
 func addAccounts(p *plan, list []pair) error {
 	var names []string
 	c := &common{}
-	parent, description, organization := root, "", ""
+	parent, description, organization, told := root, "", "", false
 	for _, x := range list {
 		switch {
 		case x.key == "", x.is("Names", "Account"):
@@ -21,7 +21,7 @@ func addAccounts(p *plan, list []pair) error {
 				return refusal(fmt.Sprintf(" This cluster '%s' doesn't exist.\n        Contact your admin to add it to accounting.", x.value))
 			}
 		case x.is("Parent"):
-			parent = strings.ToLower(x.value)
+			parent, told = strings.ToLower(x.value), true
 		case oneOf(x.key, "Description", 1) && !x.is("DefaultQOS"):
 			description = x.value
 		case oneOf(x.key, "Organization", 1):
@@ -36,7 +36,7 @@ func addAccounts(p *plan, list []pair) error {
 		return refusal(" Need name of account to add.")
 	}
 	if !p.world.hasAccount(parent) {
-		return refusal(fmt.Sprintf(" Parent account '%s' doesn't exist.\n        Contact your admin to add this account.", parent))
+		return refusal(fmt.Sprintf(" Parent account '%s' doesn't exist on cluster %s\n No associations created.", parent, p.world.cluster))
 	}
 	var fresh []string
 	for _, name := range names {
@@ -66,7 +66,10 @@ func addAccounts(p *plan, list []pair) error {
 	if len(fresh) == 0 {
 		return refusal(" Nothing new added.")
 	}
-	showAdded(p, fresh, description, organization, parent, c)
+	if told || c.lines != "" || description != "" || organization != "" {
+		c.lines += setting("Parent", parent)
+	}
+	showAdded(p, fresh, description, organization, c)
 	return nil
 }
 
@@ -77,7 +80,7 @@ func orUnknown(err error, x pair) error {
 	return unknown(x)
 }
 
-func showAdded(p *plan, fresh []string, description, organization, parent string, c *common) {
+func showAdded(p *plan, fresh []string, description, organization string, c *common) {
 	p.say(" Adding Account(s)\n")
 	for _, name := range fresh {
 		p.say("  %s\n", name)
@@ -91,9 +94,6 @@ func showAdded(p *plan, fresh []string, description, organization, parent string
 	p.say(" Settings\n  Description     = %s\n  Organization    = %s\n Associations\n", description, organization)
 	for _, name := range fresh {
 		p.say("  A = %-10s C = %-10s\n", name, p.world.cluster)
-	}
-	if parent != root {
-		c.lines += setting("Parent", parent)
 	}
 	if c.lines != "" {
 		p.say(" Settings\n%s", c.lines)
@@ -157,6 +157,10 @@ func modifyAccounts(p *plan, list []pair) error {
 	if len(names) == 0 {
 		return refusal(" Nothing modified")
 	}
+	was := map[string]string{} // Slurm names the parent that an account had
+	for _, name := range names {
+		was[name] = p.world.parent(name)
+	}
 	if parent != nil {
 		if err := p.moveAccounts(names, *parent); err != nil {
 			return err
@@ -185,7 +189,7 @@ func modifyAccounts(p *plan, list []pair) error {
 	if c.any() || parent != nil {
 		p.say(" Modified account associations...\n")
 		for _, name := range names {
-			p.say("  C = %-10s A = %s of %s\n", p.world.cluster, name, p.world.parent(name))
+			p.say("  C = %-10s A = %s of %s\n", p.world.cluster, name, was[name])
 		}
 	}
 	return nil
@@ -194,7 +198,7 @@ func modifyAccounts(p *plan, list []pair) error {
 // moveAccounts hangs accounts below another; none may come below itself.
 func (p *plan) moveAccounts(names []string, parent string) error {
 	if !p.world.hasAccount(parent) {
-		return refusal(fmt.Sprintf(" Parent account '%s' doesn't exist.\n        Contact your admin to add this account.", parent))
+		return refusal(fmt.Sprintf(" Parent Account %s doesn't exist.", parent))
 	}
 	for _, name := range names {
 		for up := parent; up != root; up = p.world.parent(up) {
@@ -284,14 +288,14 @@ func coordinators(p *plan, list []pair) (accounts, users []string, err error) {
 	if len(users) == 0 || len(accounts) == 0 {
 		return nil, nil, refusal(" You need to specify a user list and an account list here")
 	}
-	for _, a := range accounts {
-		if p.world.accounts[a] == nil {
-			return nil, nil, refusal(fmt.Sprintf(" You specified a non-existent account '%s'.", a))
-		}
-	}
 	for _, u := range users {
 		if p.world.users[u] == nil {
 			return nil, nil, refusal(fmt.Sprintf(" You specified a non-existent user '%s'.", u))
+		}
+	}
+	for _, a := range accounts {
+		if p.world.accounts[a] == nil {
+			return nil, nil, refusal(fmt.Sprintf(" You specified a non-existent account '%s'.", a))
 		}
 	}
 	return accounts, users, nil

@@ -24,9 +24,9 @@ var columns = []column{
 	col(10, "Cluster"), col(10, "Account", "Name"), col(10, "User"), col(10, "Partition"), col(9, "Share", "FairShare", "Shares"), col(10, "Priority"),
 	col(7, "GrpJobs"), col(13, "GrpTRES"), col(9, "GrpSubmit", "GrpSubmitJobs"), col(11, "GrpWall"), col(13, "GrpTRESMins"),
 	col(7, "MaxJobs"), col(13, "MaxTRES", "MaxTRESPerJob", "MaxTRESPJ"), col(14, "MaxTRESPerNode", "MaxTRESPN"), col(9, "MaxSubmit", "MaxSubmitJobs"), col(11, "MaxWall", "MaxWallDurationPerJob"),
-	col(13, "MaxTRESMins", "MaxTRESMinsPerJob"), col(20, "QOS", "QosLevel"), col(9, "Def QOS", "DefaultQOS", "DefQOS"), col(13, "GrpTRESRunMin", "GrpTRESRunMins"),
-	col(20, "Descr", "Description"), col(20, "Org", "Organization"), col(10, "Par Name", "ParentName"), col(20, "Coord Accounts", "Coordinators"),
-	col(10, "Def Acct", "DefaultAccount", "DefAcct"), col(9, "Admin", "AdminLevel"), col(8, "MaxNodes"), col(8, "MaxCPUs"), col(11, "MaxCPUMins"), col(10, "Def WCKey", "DefaultWCKey"),
+	col(13, "MaxTRESMins", "MaxTRESMinsPerJob"), col(20, "QOS", "QosLevel"), col(9, "Def QOS", "DefaultQOS", "DefQOS"), col(13, "GrpTRESRunMins"),
+	col(20, "Descr", "Description"), col(20, "Org", "Organization"), col(10, "ParentName", "Par Name"), col(20, "Coord Accounts", "Coordinators"),
+	col(10, "Def Acct", "DefaultAccount", "DefAcct"), col(9, "Admin", "AdminLevel"), col(8, "MaxNodes"), col(8, "MaxCPUs"), col(11, "MaxCPUMins"), col(8, "GrpNodes"), col(8, "GrpCPUs"), col(7, "GrpMem"), col(11, "GrpCPUMins"), col(10, "Def WCKey", "DefaultWCKey"),
 	col(10, "Name"), col(10, "GraceTime"), col(10, "Preempt"), col(19, "PreemptExemptTime"), col(11, "PreemptMode"), col(20, "Flags"), col(10, "UsageThres", "UsageThreshold"), col(11, "UsageFactor"),
 	col(13, "MaxTRESPU", "MaxTRESPerUser"), col(9, "MaxJobsPU", "MaxJobsPerUser"), col(11, "MaxSubmitPU", "MaxSubmitJobsPerUser"),
 	col(13, "MaxTRESPA", "MaxTRESPerAccount"), col(9, "MaxJobsPA", "MaxJobsPerAccount"), col(11, "MaxSubmitPA", "MaxSubmitJobsPerAccount"), col(13, "MinTRES", "MinTRESPerJob"),
@@ -40,7 +40,7 @@ const (
 	userColumns    = "User,DefaultAccount,Admin"
 	userWith       = ",Cluster,Account,Partition,Share,Priority,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	accountColumns = "Account,Descr,Org"
-	accountWith    = ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpTRES,GrpSubmit,GrpWall,GrpTRESMins,MaxJobs,MaxTRES,MaxTRESPerNode,MaxSubmit,MaxWall,MaxTRESMins,QOS,DefaultQOS"
+	accountWith    = ",Cluster,ParentName,User,Share,Priority,GrpJobs,GrpNodes,GrpCPUs,GrpMem,GrpSubmit,GrpWall,GrpCPUMins,MaxJobs,MaxNodes,MaxCPUs,MaxSubmit,MaxWall,MaxCPUMins,QOS,DefaultQOS"
 	qosColumns     = "Name,Priority,GraceTime,Preempt,PreemptExemptTime,PreemptMode,Flags%40,UsageThres,UsageFactor,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpJobs,GrpSubmit,GrpWall,MaxTRES,MaxTRESPerNode,MaxTRESMins,MaxWall,MaxTRESPU,MaxJobsPU,MaxSubmitPU,MaxTRESPA,MaxJobsPA,MaxSubmitPA,MinTRES"
 	clusterColumns = "Cluster,ControlHost,ControlPort,RPC,Share,GrpJobs,GrpTRES,GrpSubmit,MaxJobs,MaxTRES,MaxSubmit,MaxWall,QOS,DefaultQOS"
 	wckeyColumns   = "WCKey,Cluster,User"
@@ -57,11 +57,7 @@ func (r *row) value(header string) string {
 		return v
 	}
 	if r.limits != nil {
-		name := strings.TrimSuffix(header, " ")
-		if header == "GrpTRESRunMin" {
-			name = "GrpTRESRunMins"
-		}
-		if v, ok := limitText(r.limits, name); ok {
+		if v, ok := limitText(r.limits, header); ok {
 			return v
 		}
 	}

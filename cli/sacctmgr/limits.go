@@ -43,13 +43,15 @@ var limits = []limit{
 	// Older names for one TRES.
 	{names: []string{"GrpCPUs"}, tres: func(l *status.Limits) *map[string]int64 { return &l.GrpTRES }},
 	{names: []string{"GrpNodes"}, tres: func(l *status.Limits) *map[string]int64 { return &l.GrpTRES }},
-	{names: []string{"GrpMemory"}, tres: func(l *status.Limits) *map[string]int64 { return &l.GrpTRES }},
+	{names: []string{"GrpMemory", "GrpMem"}, tres: func(l *status.Limits) *map[string]int64 { return &l.GrpTRES }},
 	{names: []string{"MaxCPUs", "MaxCPUsPerJob"}, tres: func(l *status.Limits) *map[string]int64 { return &l.MaxTRES }},
 	{names: []string{"MaxNodes", "MaxNodesPerJob"}, tres: func(l *status.Limits) *map[string]int64 { return &l.MaxTRES }},
+	{names: []string{"GrpCPUMins"}, tres: func(l *status.Limits) *map[string]int64 { return &l.GrpTRESMins }},
+	{names: []string{"MaxCPUMins", "MaxCPUMinsPerJob"}, tres: func(l *status.Limits) *map[string]int64 { return &l.MaxTRESMins }},
 }
 
 // single is the TRES that an older name stands for.
-var single = map[string]string{"GrpCPUs": "cpu", "GrpNodes": "node", "GrpMemory": "mem", "MaxCPUs": "cpu", "MaxNodes": "node"}
+var single = map[string]string{"GrpCPUs": "cpu", "GrpNodes": "node", "GrpMemory": "mem", "MaxCPUs": "cpu", "MaxNodes": "node", "GrpCPUMins": "cpu", "MaxCPUMins": "cpu"}
 
 func limitCalled(key string) *limit {
 	for i := range limits {

@@ -1,7 +1,9 @@
 package sacctmgr
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,16 +16,62 @@ func (w *world) accountRow(name string) row {
 	if name == root {
 		r.values["Descr"], r.values["Org"] = "default root account", root
 	} else {
-		r.values["Par Name"] = w.parent(name)
+		r.values["ParentName"] = w.parent(name)
 	}
 	if a != nil {
-		r.limits = &a.Limits
+		r.limits = w.inherited(w.parent(name), a.Limits)
+		if name == root {
+			r.limits = &a.Limits
+		}
 		r.values["Descr"], r.values["Org"] = a.Description, a.Organization
 		r.values["Coord Accounts"] = strings.Join(a.Coordinators, ",")
-		r.values["Def QOS"] = a.DefaultQOS
 	}
+	r.values["Def QOS"] = w.defaultQOS(name, "")
 	r.values["QOS"] = strings.Join(w.effectiveQOS(name, nil), ",")
 	return r
+}
+
+// inherited are the limits with those of single jobs and users that the account
+// and those above it set, where own has none.
+func (w *world) inherited(account string, own status.Limits) *status.Limits {
+	for {
+		if a := w.accounts[account]; a != nil {
+			own.MaxJobs = cmp.Or(own.MaxJobs, a.Limits.MaxJobs)
+			own.MaxSubmitJobs = cmp.Or(own.MaxSubmitJobs, a.Limits.MaxSubmitJobs)
+			own.MaxWall = cmp.Or(own.MaxWall, a.Limits.MaxWall)
+			own.MaxTRES = joined(own.MaxTRES, a.Limits.MaxTRES)
+			own.MaxTRESPerNode = joined(own.MaxTRESPerNode, a.Limits.MaxTRESPerNode)
+			own.MaxTRESMins = joined(own.MaxTRESMins, a.Limits.MaxTRESMins)
+		}
+		if account == root {
+			return &own
+		}
+		account = w.parent(account)
+	}
+}
+
+// defaultQOS is own, or that of the nearest account that has one.
+func (w *world) defaultQOS(account, own string) string {
+	for own == "" {
+		if a := w.accounts[account]; a != nil {
+			own = a.DefaultQOS
+		}
+		if account == root {
+			break
+		}
+		account = w.parent(account)
+	}
+	return own
+}
+
+// joined is own and, of what it does not name, what above has.
+func joined(own, above map[string]int64) map[string]int64 {
+	out := maps.Clone(above)
+	if out == nil {
+		return own
+	}
+	maps.Copy(out, own)
+	return out
 }
 
 // effectiveQOS is what the association may ask for: its own list, or that of
@@ -61,7 +109,9 @@ func listAccounts(w *world, l *listing) []row {
 		if l.withAssoc {
 			for _, u := range w.members(name) {
 				for _, a := range associations(u, name) {
-					out = append(out, w.assocRow(u, &a))
+					x := w.assocRow(u, &a)
+					x.values["Descr"], x.values["Org"] = r.values["Descr"], r.values["Org"]
+					out = append(out, x)
 				}
 			}
 		}
@@ -72,7 +122,7 @@ func listAccounts(w *world, l *listing) []row {
 func (w *world) assocRow(u *status.AcctUser, a *status.AcctAssociation) row {
 	def := a.DefaultQOS
 	if def == "" {
-		def = u.DefaultQOS
+		def = w.defaultQOS(a.Account, u.DefaultQOS)
 	}
 	admin := u.AdminLevel
 	if admin == "" {
@@ -81,7 +131,7 @@ func (w *world) assocRow(u *status.AcctUser, a *status.AcctAssociation) row {
 	return row{values: map[string]string{
 		"Cluster": w.cluster, "Account": a.Account, "User": u.Name, "Partition": a.Partition, "Def Acct": u.DefaultAccount, "Admin": admin,
 		"QOS": strings.Join(w.effectiveQOS(a.Account, a.QOS), ","), "Def QOS": def, "Def WCKey": u.DefaultWCKey, "UID": fmt.Sprint(u.UID),
-	}, limits: &a.Limits}
+	}, limits: w.inherited(a.Account, a.Limits)}
 }
 
 func listAssociations(w *world, l *listing) []row {

@@ -113,6 +113,9 @@ func (o *Options) list(ctx context.Context, words []string, text string, list fu
 	if err != nil {
 		return o.explain(err)
 	}
+	if l.tree {
+		widenTree(fields)
+	}
 	w, err := o.world(ctx)
 	if err != nil {
 		return err
@@ -121,6 +124,15 @@ func (o *Options) list(ctx context.Context, words []string, text string, list fu
 		l.withAssoc = l.withAssoc || o.assocs || slices.ContainsFunc(at, func(i int) bool { return columns[i].Name == "Account" || columns[i].Name == "Share" })
 	}
 	return o.write(columns, at, fields, list(w, l))
+}
+
+// widenTree makes room for the tree of accounts, on the left, as Slurm does.
+func widenTree(fields []format.Field) {
+	for i := range fields {
+		if f := &fields[i]; f.Name == "Account" && f.Width == 10 {
+			f.Width, f.Left = 20, true
+		}
+	}
 }
 
 // write prints rows: of each the columns with the indexes at.

@@ -243,6 +243,9 @@ func modifyUsers(p *plan, list []pair) error {
 	if err != nil {
 		return err
 	}
+	if c.any() || c.defaultAccount != "" {
+		p.world.seatRoot(condition.names)
+	}
 	users := condition.users(p.world)
 	if admin != nil || c.defaultWCKey != nil {
 		users = condition.everybody(p.world)

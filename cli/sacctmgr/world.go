@@ -83,6 +83,14 @@ func member(u *status.AcctUser, account string) bool {
 	return slices.Contains(accountsOf(u), account)
 }
 
+// seatRoot gives the user root, who is named and in no account, what Slurm has
+// of him from the beginning: the association with the account root.
+func (w *world) seatRoot(names []string) {
+	if u := w.users[root]; u != nil && slices.Contains(names, root) && len(accountsOf(u)) == 0 {
+		u.DefaultAccount = root
+	}
+}
+
 // accountsOf are the accounts the user is in, by name.
 func accountsOf(u *status.AcctUser) []string {
 	out := slices.Clone(u.Accounts)

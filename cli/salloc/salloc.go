@@ -105,7 +105,7 @@ func (o *Options) parse(args []string) ([]*option.Parsed, error) {
 }
 
 func (o *Options) submission(parts []*option.Parsed, args []string) (*translate.Submission, error) {
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
 		UID: o.p.UID, Group: o.p.Group}
 	var err error
 	if in.Dir, err = o.p.Dir(); err != nil {

@@ -70,7 +70,7 @@ func (o *Options) input(args []string) (*translate.Input, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
 		UID: o.p.UID, Group: o.p.Group}
 	if in.Dir, err = o.p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error()).

@@ -187,9 +187,21 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 	s := o.settings(list.Time)
 	var out []byte
 	for _, j := range format.SortJobs(list.Items, "i") {
+		oneTask(j, f.IDs)
 		out = format.JobRecord(j, s).Append(out, o.oneLine)
 	}
 	return o.p.Print(string(out))
+}
+
+// oneTask makes a record of tasks that wait that of the one task of the array
+// that was asked for: Slurm shows its index alone.
+func oneTask(j *status.Job, ids []string) {
+	if len(ids) != 1 || !j.ArrayWhole {
+		return
+	}
+	if _, index, ok := strings.Cut(ids[0], "_"); ok && strings.Trim(index, "0123456789") == "" && index != "" {
+		j.ArrayTaskID, j.ArrayWhole = index, false
+	}
 }
 
 func showStep(ctx context.Context, o *Options, c Cluster, ids []string) error {

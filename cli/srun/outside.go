@@ -73,7 +73,7 @@ func (o *Options) outside(ctx context.Context, parts []*option.Parsed, args []st
 
 // submission is the job that srun's options ask for.
 func (o *Options) submission(parts []*option.Parsed, args []string) (*translate.Submission, error) {
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), ReadFile: o.p.ReadFile,
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(), ReadFile: o.p.ReadFile,
 		UID: o.p.UID, Group: o.p.Group}
 	var err error
 	if in.Dir, err = o.p.Dir(); err != nil {

@@ -1,12 +1,16 @@
 // Package strigger says how a cluster tells of events: Kubernetes has its own
-// ways, and this command names them.
+// ways, and this command names them. There are no triggers, so that a list of
+// them is empty.
 package strigger
 
 import (
 	"context"
+	"strings"
 
+	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
@@ -16,14 +20,65 @@ type Options struct{ p *stdio.Process }
 // New makes the command.
 func New(p *stdio.Process) *Options { return &Options{p: p} }
 
-// Run parses args and refuses: nothing here runs programs for others.
+// events are the options that say what a trigger waits for.
+var events = []string{"down", "up", "drained", "fail", "fini", "idle", "reconfig", "time_limit", "burst_buffer",
+	"primary_slurmctld_failure", "primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control", "primary_slurmctld_acct_buffer_full",
+	"backup_slurmctld_failure", "backup_slurmctld_resumed_operation", "backup_slurmctld_assumed_control",
+	"primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation", "primary_database_failure", "primary_database_resumed_operation"}
+
+// Run parses args. What asks for triggers is answered, and what would make one
+// is refused: nothing here runs programs for others.
 func (o *Options) Run(_ context.Context, args []string) error {
 	v, _, err := option.Strigger.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
+	}
+	if err := check(v); err != nil {
+		return err
+	}
+	switch {
+	case v.Has("get"):
+		return nil
+	case v.Has("clear") && v.Has("quiet"):
+		return nil
+	case v.Has("clear"):
+		return &slurmerr.Error{Before: []string{"slurm_clear_trigger: No such process"}, Code: 1}
 	}
 	return slurmerr.New(slurmerr.Refused, "triggers are not possible here: no process of the cluster runs programs of its users").
 		Hint("when a job ends: sbatch --dependency=afterany:JOB, or kubectl wait batchjobs --for=jsonpath='{.status.state}'=COMPLETED").
 		Hint("when a node changes: kubectl get nodes --watch, or an alert on the kube-state-metrics of nodes").
 		Hint("when the scheduler or its database fails: the readiness of its Deployment, and its log")
 }
+
+// check refuses what Slurm's strigger does not take, in its words.
+func check(v *option.Values) error {
+	verbs, waits := 0, false
+	for _, name := range []string{"set", "get", "clear"} {
+		if v.Has(name) {
+			verbs++
+		}
+	}
+	for _, e := range events {
+		waits = waits || v.Has(e)
+	}
+	job := v.Get("jobid")
+	switch _, known := jobs.ParseID(job); {
+	case job != "" && !known:
+		return bad("Invalid jobid " + format.Escape(job))
+	case verbs != 1:
+		return bad("You must use exactly one of the following options: --set, --get or --clear")
+	case v.Has("clear") && job == "" && !v.Has("id") && !v.Has("user"):
+		return bad("You must specify a --id, --jobid, or --user to clear")
+	case v.Has("set") && !waits:
+		return bad("You must specify a trigger (--" + strings.Join(events, ", --") + ")")
+	case v.Has("set") && v.Get("program") == "":
+		return bad("You must specify a --program value")
+	case v.Has("set") && !strings.HasPrefix(v.Get("program"), "/"):
+		return bad(`The --program value must start with "/"`)
+	case (v.Has("fini") || v.Has("time_limit")) && job == "":
+		return bad("You must specify a --jobid value")
+	}
+	return nil
+}
+
+func bad(text string) error { return slurmerr.New(slurmerr.Refused, text) }

@@ -88,6 +88,9 @@ type Server struct {
 	log     *slog.Logger
 }
 
+// settle bounds how long scontrol suspend waits for the agents.
+const settle = 5 * time.Second
+
 // New makes a Server, before the stores of o.Cluster are fed.
 func New(o Options) (*Server, error) {
 	if o.Cluster == nil || o.Pool == nil {
@@ -116,7 +119,7 @@ func New(o Options) (*Server, error) {
 		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored, NextID: s.ids.Peek,
 		Agents: o.Agents,
 		Operations: &api.Operations{Cancels: o.Cancels, Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
-			Judge: admit.Judge, Table: s.table, Pool: o.Pool},
+			Judge: admit.Judge, Table: s.table, Pool: o.Pool, Settle: settle},
 	})
 	s.api.Register(s.mux)
 	if _, none := o.Agents.(noAgents); !none {

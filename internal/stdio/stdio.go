@@ -4,6 +4,7 @@
 package stdio
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"os"
@@ -102,6 +103,25 @@ func (p *Process) Group(text string) (name string, gid int64, ok bool) {
 		}
 	}
 	return "", 0, false
+}
+
+// Session is the id of the process's session, as the kernel tells; 0 where it
+// does not.
+func (p *Process) Session() int32 {
+	text, err := p.ReadFile("/proc/self/stat")
+	if err != nil {
+		return 0
+	}
+	// The name of the program stands in parentheses and may have blanks.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 4 {
+		return 0
+	}
+	id, err := strconv.ParseInt(fields[3], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(id)
 }
 
 // Env returns the value of an environment variable, empty if it is not set.

@@ -22,6 +22,15 @@ func TestUmask(t *testing.T) {
 	}
 }
 
+func TestSession(t *testing.T) {
+	for text, want := range map[string]int32{"7 (a) b) S 1 7 42 34816 7\n": 42, "7 (x) S 1\n": 0, "": 0, "7 (x) S 1 7 y 0": 0} {
+		p := &Process{ReadFile: func(string) ([]byte, error) { return []byte(text), nil }}
+		if got := p.Session(); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
 func TestRepeat(t *testing.T) {
 	var out bytes.Buffer
 	s := Streams{Out: &out}

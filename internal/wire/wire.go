@@ -27,13 +27,16 @@ const (
 	LabelTopology = "berth.hpc/topology"
 
 	// Annotations on Nodes: geometry, and a drain reason.
-	AnnotationSockets  = "berth.hpc/sockets"
-	AnnotationCores    = "berth.hpc/cores-per-socket"
-	AnnotationThreads  = "berth.hpc/threads-per-core"
-	AnnotationWeight   = "berth.hpc/weight"    // of the node: lighter ones are taken first
-	AnnotationState    = "berth.hpc/state"     // "drain", "down"
-	AnnotationReason   = "berth.hpc/reason"    // why, by whom, when: "text [user@2026-01-02T03:04:05]"
-	AnnotationComment  = "berth.hpc/comment"   // scontrol update nodename=... comment=
+	AnnotationSockets = "berth.hpc/sockets"
+	AnnotationCores   = "berth.hpc/cores-per-socket"
+	AnnotationThreads = "berth.hpc/threads-per-core"
+	AnnotationWeight  = "berth.hpc/weight"  // of the node: lighter ones are taken first
+	AnnotationState   = "berth.hpc/state"   // "drain", "down"
+	AnnotationReason  = "berth.hpc/reason"  // why, by whom, when: "text [user@2026-01-02T03:04:05]"
+	AnnotationComment = "berth.hpc/comment" // scontrol update nodename=... comment=
+	// AnnotationFeatures lists a Node's features in the order in which they are
+	// shown; it gives the Node none.
+	AnnotationFeatures = "berth.hpc/features"
 	AnnotationName     = "berth.hpc/name"      // on Reservations: the name as users gave it
 	AnnotationNodeName = "berth.hpc/node-name" // short name where it cannot be derived
 

@@ -205,6 +205,7 @@ func nameTexts() []jobColumn {
 
 func nameNumbers() []jobColumn {
 	return []jobColumn{
+		number(0, "AllocSID", "ALLOC_SID", "submitSID", func(j *status.Job) int32 { return j.SubmitSID }),
 		number(0, "cpus-per-task", "CPUS_PER_TASK", "cpusPerTask", cpusPerTask),
 		number(0, "CPUsPerTask", "CPUS_PER_TASK", "cpusPerTask", cpusPerTask),
 		{Name: "MaxCPUs", Header: "MAX_CPUS", Fields: []string{"maxCPUs", "cpus"},
@@ -288,7 +289,7 @@ func appendHet(b []byte, j *status.Job, n int64) []byte {
 // shows where nothing was set.
 func absentColumns() []jobColumn {
 	list := []struct{ name, header, value string }{
-		{"AllocSID", "ALLOC_SID", "0"}, {"AssocID", "ASSOC_ID", "0"}, {"BoardsPerNode", "BOARDS_PER_NODE", "0"},
+		{"AssocID", "ASSOC_ID", "0"}, {"BoardsPerNode", "BOARDS_PER_NODE", "0"},
 		{"BurstBuffer", "BURST_BUFFER", "(null)"}, {"BurstBufferState", "BURST_BUFFER_STATE", "(null)"},
 		{"ClusterFeature", "CLUSTER_FEATURES", "(null)"}, {"DelayBoot", "DELAY_BOOT", "0:00"}, {"MCSLabel", "MCSLABEL", "(null)"},
 		{"NTPerBoard", "NTASKS_PER_BOARD", "0"}, {"Origin", "ORIGIN", "NA"}, {"OriginRaw", "ORIGIN_RAW", "NA"}, {"Reboot", "REBOOT", "0"},

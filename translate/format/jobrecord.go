@@ -92,7 +92,7 @@ func jobTimes(r *Record, j *status.Job, s *Settings) {
 }
 
 func jobPlace(r *Record, j *status.Job) {
-	r.line(pair("Partition", j.Partition), "AllocNode:Sid="+Escape(cmp.Or(j.SubmitHost, "N/A"))+":0")
+	r.line(pair("Partition", j.Partition), "AllocNode:Sid="+Escape(cmp.Or(j.SubmitHost, "N/A"))+":"+itoa(j.SubmitSID))
 	r.line(pair("ReqNodeList", null(j.ReqNodes)), pair("ExcNodeList", null(j.ExcNodes)))
 	r.line(pair("NodeList", j.NodeList))
 	if j.PlannedNodes != "" && pending(j) {

@@ -36,6 +36,8 @@ type Column[R any] struct {
 	// node lists in squeue); words in their place (UNLIMITED, a reason) are.
 	// WholeHeader: nor is the header.
 	Whole, WholeHeader bool
+	// Left columns stand on the left, be there a dot before the width.
+	Left bool
 	// Compare orders rows by this column; nil: by Value, or else by the text.
 	Compare func(a, b *R) int
 	// Value is a number to order rows by, for columns that depend on the time.

@@ -55,6 +55,9 @@ func parseCell[R any](columns []Column[R], piece string) (c Cell[R], letter stri
 	c.Column = find(columns, func(col *Column[R]) bool { return col.Letter == rest[0] })
 	c.Text = rest[1:]
 	c.setWidth(width)
+	if c.Column != nil && c.Column.Left {
+		c.Right = false
+	}
 	return c, rest[:1]
 }
 

@@ -42,8 +42,6 @@ func identityColumns() []priorityColumn {
 		col('i', "JOBID", PriorityID),
 		col('r', "PARTITION", func(p *status.Priority) string { return p.Partition }),
 		col('u', "USER", func(p *status.Priority) string { return p.User }),
-		col('o', "ACCOUNT", func(p *status.Priority) string { return p.Account }),
-		col('n', "QOS_NAME", func(p *status.Priority) string { return p.QOS }),
 		{Letter: 'c', Header: "CLUSTER", Append: func(b []byte, _ *status.Priority, s *Settings) []byte { return or(b, s.Cluster, "(null)") }},
 		col('Y', "PRIORITY", func(p *status.Priority) string { return itoa(p.Priority) }),
 		col('y', "PRIORITY", func(p *status.Priority) string {

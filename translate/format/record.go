@@ -88,7 +88,9 @@ func NodeRecord(n *status.Node, s *Settings) *Record {
 	r.line("BootTime="+instantText(n.Boot, "None", s), "SlurmdStartTime="+instantText(cmp.Or(n.AgentStart, n.Boot), "None", s))
 	r.line("LastBusyTime=" + instantText(n.LastBusy, "Unknown", s))
 	r.line("CfgTRES=" + tres(int64(n.CPUs), n.Memory) + gresTRES(n.GRES))
-	r.line("AllocTRES=" + tres(int64(n.CPUsAlloc), n.MemAlloc) + gresTRES(n.GRESUsed))
+	// What is in use is not billed in this line of Slurm's.
+	used, _, _ := strings.Cut(tres(int64(n.CPUsAlloc), n.MemAlloc), ",billing=")
+	r.line("AllocTRES=" + used + gresTRES(n.GRESUsed))
 	r.line("CapWatts=n/a")
 	r.line("CurrentWatts=0", "AveWatts=0")
 	r.line("ExtSensorsJoules=n/s", "ExtSensorsWatts=0", "ExtSensorsTemp=n/s")

@@ -66,7 +66,7 @@ var StepColumns = []stepColumn{
 	{Letter: 'N', Whole: true, WholeHeader: true, Name: "Nodes", Header: "NODELIST",
 		Append: func(b []byte, t *status.Step, _ *Settings) []byte { return append(b, t.NodeList...) }},
 	stepText('P', "Partition", "PARTITION", "", func(t *status.Step) string { return t.Partition }),
-	{Letter: 'S', Name: "StartTime", Header: "START_TIME",
+	{Letter: 'S', Left: true, Name: "StartTime", Header: "START_TIME",
 		Append:  func(b []byte, t *status.Step, s *Settings) []byte { return AppendInstant(b, t.Start, "N/A", s) },
 		Compare: func(a, b *status.Step) int { return cmp.Compare(a.Start, b.Start) }},
 	stepText('u', "UserName", "USER", "", func(t *status.Step) string { return t.User }),

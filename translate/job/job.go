@@ -183,6 +183,7 @@ type Time struct {
 type Batch struct {
 	WorkDir    string   `json:"workDir,omitempty"`
 	SubmitHost string   `json:"submitHost,omitempty"`
+	SubmitSID  int32    `json:"submitSID,omitempty"` // session of the command that submitted; 0: not known
 	SubmitLine string   `json:"submitLine,omitempty"`
 	Args       []string `json:"args,omitempty"`    // arguments of the script
 	Command    string   `json:"command,omitempty"` // absolute path of the script, as squeue %o shows it

@@ -12,12 +12,12 @@ var Scrontab = &Set{Name: "scrontab", Args: "[FILE|-]", Interspersed: true, Opti
 	{Name: "version", Short: 'V', Help: "print the version"},
 }}
 
-// Strigger is the table of strigger's options; whatever is asked for is
+// Strigger is the table of strigger's options; whatever would make a trigger is
 // refused.
 var Strigger = &Set{Name: "strigger", Args: "--set|--get|--clear", Interspersed: true, Options: append([]*Option{
 	{Name: "set", Help: "create a trigger (not possible here)"},
-	{Name: "get", Help: "list triggers (not possible here)"},
-	{Name: "clear", Help: "delete a trigger (not possible here)"},
+	{Name: "get", Help: "list triggers (there are none)"},
+	{Name: "clear", Help: "delete a trigger (there are none)"},
 }, append(triggers(), []*Option{
 	{Name: "help", Help: "print this text"},
 	{Name: "usage", Help: "print the options in short"},

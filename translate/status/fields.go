@@ -62,6 +62,7 @@ var Fields = []Field{
 	{Name: "licenses", Omit: true, Text: func(j *Job) *string { return &j.Licenses }},
 	{Name: "wckey", Omit: true, Text: func(j *Job) *string { return &j.WCKey }},
 	{Name: "submitHost", Omit: true, Text: func(j *Job) *string { return &j.SubmitHost }},
+	{Name: "submitSID", Omit: true, Small: func(j *Job) *int32 { return &j.SubmitSID }},
 	{Name: "submitLine", Omit: true, Text: func(j *Job) *string { return &j.SubmitLine }},
 	{Name: "noBatch", Omit: true, Flag: func(j *Job) *bool { return &j.NoBatch }},
 	{Name: "accrue", Omit: true, Large: func(j *Job) *int64 { return &j.Accrue }},

@@ -74,6 +74,7 @@ type Job struct {
 	// What scontrol show job and squeue -O show beside the above. Names and
 	// units as in scontrol's output.
 	SubmitHost     string `json:"submitHost,omitempty"`
+	SubmitSID      int32  `json:"submitSID,omitempty"` // session id
 	SubmitLine     string `json:"submitLine,omitempty"`
 	NoBatch        bool   `json:"noBatch,omitempty"` // salloc, srun: no script
 	Accrue         int64  `json:"accrue,omitempty"`

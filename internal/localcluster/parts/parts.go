@@ -121,6 +121,9 @@ func node(n localcluster.Node, hostname string) processnode.NodeConfig {
 	for _, f := range n.Features {
 		c.Labels[wire.LabelFeature+f] = "true"
 	}
+	if len(n.Features) > 1 {
+		c.Annotations[wire.AnnotationFeatures] = strings.Join(n.Features, ",")
+	}
 	for _, g := range n.GRES {
 		name := wire.ResourceGRES + g.Name
 		if g.Type != "" {

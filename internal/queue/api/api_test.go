@@ -85,6 +85,7 @@ func (a *authority) configMap() *corev1.ConfigMap {
 }
 
 type house struct {
+	ops *api.Operations
 	*control.Cluster
 	server *httptest.Server
 	proxy  *tls.Certificate
@@ -126,9 +127,10 @@ func newHouse(t *testing.T, a *authority) *house {
 	mux := http.NewServeMux()
 	rows := table.New(h.Cluster, dir, nil)
 	h.table = rows
+	h.ops = &api.Operations{Cluster: h.Cluster, Directory: dir, Agents: h, Now: h.clock, Table: rows, Pool: h}
 	api.New(api.Options{
 		Directory: dir, Table: rows, Pool: h, Now: h.clock,
-		Operations: &api.Operations{Cluster: h.Cluster, Directory: dir, Agents: h, Now: h.clock, Table: rows, Pool: h},
+		Operations: h.ops,
 		Proxy:      &api.FrontProxy{Client: h.Client, Now: h.clock},
 	}).Register(mux)
 	h.server = httptest.NewUnstartedServer(mux)

@@ -83,6 +83,7 @@ func (o *Operations) nodePatch(c *directory.Caller, row *status.Node, set map[st
 			notes[wire.AnnotationComment] = v
 		case "features", "availablefeatures":
 			setFeatures(row.Features, v, labels)
+			notes[wire.AnnotationFeatures] = v
 		case "activefeatures":
 			if !subset(v, row.Features) {
 				err = errActive

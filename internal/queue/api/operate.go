@@ -63,6 +63,9 @@ func (a *API) operate(w http.ResponseWriter, r *http.Request, c *directory.Calle
 		a.Operations.cancelMany(ctx, targets, c)
 	}
 	a.carryOut(ctx, targets, c, act, &op)
+	if op.Verb == status.OpSuspend || op.Verb == status.OpResume {
+		a.settle(ctx, targets, op.Verb == status.OpSuspend)
+	}
 	if op.Verb == status.OpCancel || op.Verb == status.OpSignal {
 		targets = append(targets, a.latecomers(ctx, targets, c, act, &op)...)
 	}

@@ -38,6 +38,9 @@ type Operations struct {
 	Judge func(*v1alpha1.BatchJob) error
 	Table *table.Table
 	Pool  Pool
+	// Settle is how long suspend and resume wait until the jobs' states show
+	// it; 0: not at all.
+	Settle time.Duration
 	// Cancels takes the cancellation of many jobs; nil: each is written by
 	// itself.
 	Cancels Cancels

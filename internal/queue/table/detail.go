@@ -12,7 +12,7 @@ import (
 // details fills in what scontrol show job and squeue -O tell beside the rest.
 func details(j *status.Job, b *v1alpha1.BatchJob) {
 	s := &b.Spec.Job
-	j.SubmitHost, j.Deadline = s.Batch.SubmitHost, s.Time.Deadline
+	j.SubmitHost, j.SubmitSID, j.Deadline = s.Batch.SubmitHost, s.Batch.SubmitSID, s.Time.Deadline
 	j.AdminComment, j.Extra, j.Prefer = s.AdminComment, s.Extra, s.Placement.Prefer
 	j.Network, j.Profile = s.Options["network"], s.Options["profile"]
 	j.Switches, j.SwitchesWait = s.Placement.Switches, s.Placement.SwitchesWait

@@ -71,6 +71,11 @@ func TestFeaturesFromLabels(t *testing.T) {
 	if got := featuresOf(n, nil); !slices.Equal(got, []string{"fast"}) {
 		t.Errorf("without patterns: %v", got)
 	}
+	n.Annotations = map[string]string{wire.AnnotationFeatures: "r_1,none,fast"}
+	got = featuresOf(n, []string{"feature.node.kubernetes.io/cpu-cpuid.*", "example.org/rack"})
+	if want := []string{"r_1", "fast", "avx512f"}; !slices.Equal(got, want) {
+		t.Errorf("in the order of the annotation: %v, want %v", got, want)
+	}
 }
 
 func TestWhatIsNotKnownIsSaid(t *testing.T) {

@@ -158,7 +158,8 @@ func annotated(n *corev1.Node, key string, otherwise int) int {
 	return otherwise
 }
 
-// featuresOf lists the node's features, sorted: those of Berth's own label, and
+// featuresOf lists the node's features, in the order that an annotation gives
+// and the rest sorted: those of Berth's own label, and
 // what the patterns make of other labels.
 func featuresOf(n *corev1.Node, patterns []string) []string {
 	var out []string
@@ -173,7 +174,18 @@ func featuresOf(n *corev1.Node, patterns []string) []string {
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	out = slices.Compact(out)
+	order := strings.Split(n.Annotations[wire.AnnotationFeatures], ",")
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(rank(order, a), rank(order, b)) })
+	return out
+}
+
+// rank is where a stands in the list; what does not, comes last.
+func rank(list []string, a string) int {
+	if i := slices.Index(list, a); i >= 0 {
+		return i
+	}
+	return len(list)
 }
 
 // Unavailable says why no job may start on the node: "DOWN", "DRAIN",
