@@ -62,8 +62,18 @@ func TestS17OnlyProxiesAreBelieved(t *testing.T) {
 			t.Errorf("header %q from a proxy: let in", header)
 		}
 	}
-	// From everybody else it is no more than a bad greeting.
-	n = start(t)
+	// From everybody else it is no more than a bad greeting, proxies or none.
+	for _, proxies := range [][]netip.Prefix{nil, {netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("127.0.0.2/32")}} {
+		n = start(t, func(c *loginnode.Config) { c.ProxyFrom = proxies })
+		notBelieved(t, via)
+		if got := n.output(n.ann(), "echo $SSH_CLIENT"); !strings.HasPrefix(got, "127.0.0.1 ") {
+			t.Errorf("without a header: %q", got)
+		}
+	}
+}
+
+func notBelieved(t *testing.T, via func(string) (*ssh.Client, error)) {
+	t.Helper()
 	if c, err := via("PROXY TCP4 192.0.2.9 127.0.0.1 4711 22\r\n"); err == nil {
 		defer c.Close()
 		if got := run(t, c, "echo $SSH_CLIENT"); !strings.HasPrefix(got, "127.0.0.1 ") {
