@@ -57,7 +57,8 @@ func TestGolden(t *testing.T) {
 		"default": append([]string{"--set", "login.hostKeysSecret=mine"}, alice...), // made keys differ each time
 		"two-replicas": append([]string{"--set", "scheduler.replicas=2,api.replicas=2,accounting.storage=postgresql,accounting.postgresql.existingSecret=pg",
 			"--set", "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32}", "--set", "home.nfs.server=nfs,home.nfs.path=/home",
-			"--set", "login.enabled=false,metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false"}, alice...),
+			"--set", "login.enabled=false,metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false",
+			"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}, alice...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, said, err := template(t, args...)
