@@ -240,6 +240,13 @@ func TestMPI(t *testing.T) {
 	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/mpi")
 }
 
+// TestUnequalNodes has a cluster to itself: what its job gets of each node is
+// what that script left free, and nobody else.
+func TestUnequalNodes(t *testing.T) {
+	t.Parallel()
+	start(t, "--nodes", "3", "--cpus", "4").scripts(t, "testdata/unequal")
+}
+
 // TestStateSurvives submits a job that cannot start, takes the cluster down and
 // up again, and finds the job where it was, with its id.
 func TestStateSurvives(t *testing.T) {
