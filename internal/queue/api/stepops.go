@@ -82,10 +82,9 @@ func (a *API) signalStep(c *directory.Caller, row *table.Row, op *status.Operati
 	if op.Verb == status.OpSignal {
 		command.Signal = op.Signal
 	}
-	switch {
-	case id == wire.StepBatch:
+	if id == wire.StepBatch {
 		command.Batch = true
-	default:
+	} else {
 		command.Steps = []int32{id}
 	}
 	a.Operations.Agents.Send(b.Spec.JobID, b.Status.Attempt, command)
