@@ -47,18 +47,28 @@ type mirror[T any] struct {
 
 	mu      sync.RWMutex
 	objects map[string]T
-	heard   time.Time // of the API server; zero: never
+	heard   time.Time     // of the API server; zero: never
+	first   chan struct{} // closed when it was first heard of
 }
 
 // follow starts a mirror.
 func follow[T any](ctx context.Context, c *Cluster, path, selector string) *mirror[T] {
-	m := &mirror[T]{c: c, path: path, selector: selector}
+	m := &mirror[T]{c: c, path: path, selector: selector, first: make(chan struct{})}
 	go m.run(ctx)
 	return m
 }
 
-// fresh returns an error while the mirror cannot be relied on.
+// firstAnswer bounds how long a login that meets a server which has only just
+// started waits for the API server's first answer.
+const firstAnswer = 5 * time.Second
+
+// fresh returns an error while the mirror cannot be relied on. It waits for the
+// first answer of the API server, for firstAnswer at most.
 func (m *mirror[T]) fresh() error {
+	select {
+	case <-m.first:
+	case <-time.After(firstAnswer):
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if m.heard.IsZero() {
@@ -150,6 +160,9 @@ func (m *mirror[T]) list(ctx context.Context) (string, error) {
 		objects[name] = o
 	}
 	m.mu.Lock()
+	if m.heard.IsZero() {
+		close(m.first)
+	}
 	m.objects, m.heard = objects, time.Now()
 	m.mu.Unlock()
 	return list.Metadata.ResourceVersion, nil

@@ -94,7 +94,27 @@ func (c *cluster) environ(home string) []string {
 }
 
 func (c *cluster) scripts(t *testing.T, dir string, env ...string) {
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, c.params(dir, env...))
+}
+
+// inTurn is scripts, one after another: for those that take nodes from others.
+func (c *cluster) inTurn(t *testing.T, dir string) {
+	testscript.RunT(inTurn{t}, c.params(dir))
+}
+
+// inTurn is a test that does not run beside others of its parent.
+type inTurn struct{ *testing.T }
+
+func (inTurn) Parallel() {}
+
+func (inTurn) Verbose() bool { return testing.Verbose() }
+
+func (t inTurn) Run(name string, f func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { f(inTurn{t}) })
+}
+
+func (c *cluster) params(dir string, env ...string) testscript.Params {
+	return testscript.Params{
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Vars = append(e.Vars, c.environ(e.WorkDir)...)
@@ -120,7 +140,7 @@ func (c *cluster) scripts(t *testing.T, dir string, env ...string) {
 			"ends":  ends,
 			"until": until,
 		},
-	})
+	}
 }
 
 // submit is the script command `job VAR ARGS...`: it submits with sbatch and
@@ -187,13 +207,13 @@ func TestScripts(t *testing.T) {
 // its own: drained nodes, reservations, licences, preemption.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	start(t, "--slurm-conf", "testdata/policy/slurm.conf").scripts(t, "testdata/policy")
+	start(t, "--slurm-conf", "testdata/policy/slurm.conf").inTurn(t, "testdata/policy")
 }
 
 // TestReservations has scripts that count on which nodes are free.
 func TestReservations(t *testing.T) {
 	t.Parallel()
-	start(t, "--slurm-conf", "testdata/reservations/slurm.conf").scripts(t, "testdata/reservations")
+	start(t, "--slurm-conf", "testdata/reservations/slurm.conf").inTurn(t, "testdata/reservations")
 }
 
 // TestSite has a site's own programs around jobs.
@@ -223,7 +243,7 @@ func TestSite(t *testing.T) {
 // TestNodeDown has a node go that several jobs are on.
 func TestNodeDown(t *testing.T) {
 	t.Parallel()
-	start(t, "--nodes", "2", "--cpus", "4").scripts(t, "testdata/down")
+	start(t, "--nodes", "2", "--cpus", "4").inTurn(t, "testdata/down")
 }
 
 // TestMPI needs Debian's openmpi-bin, mpich and python3-mpi4py.
