@@ -1,5 +1,7 @@
 package backfill
 
+import "slices"
+
 // choices is how many sets of nodes the job may be given nodes of.
 func (j *Job) choices() int { return 1 + len(j.Alternatives) }
 
@@ -81,22 +83,23 @@ func (j *Job) fits(n *nodeState, o *offer, tasks int) bool {
 	if cpus > o.cpus || j.memoryFor(n, cpus) > o.memory {
 		return false
 	}
-	_, ok := j.gresFor(o, tasks)
+	_, ok := j.gresFor(o, j.GRES, tasks)
 	return ok
 }
 
-// gresFor chooses the generic resources for tasks tasks.
-func (j *Job) gresFor(o *offer, tasks int) ([]GRES, bool) {
-	if len(j.GRES) == 0 && len(j.GRESPerTask) == 0 {
+// gresFor chooses the generic resources for tasks tasks on a node that is to
+// have each beside those of the tasks.
+func (j *Job) gresFor(o *offer, each []GRES, tasks int) ([]GRES, bool) {
+	if len(each) == 0 && len(j.GRESPerTask) == 0 {
 		return nil, true
 	}
-	node, ok := grab(o.gres, j.GRES, 1)
+	node, ok := grab(o.gres, each, 1)
 	if !ok {
 		return nil, false
 	}
 	rest := subtractGRES(append([]GRES(nil), o.gres...), node)
-	each, ok := grab(rest, j.GRESPerTask, int64(tasks))
-	return append(node, each...), ok
+	tasked, ok := grab(rest, j.GRESPerTask, int64(tasks))
+	return append(node, tasked...), ok
 }
 
 // capacity is the most tasks of the job that the node can take; 0: none.
@@ -228,6 +231,7 @@ func room(c []candidate) int {
 func (e *engine) assign(s *shape, chosen []candidate) []Assignment {
 	left := s.tasksWanted(len(chosen))
 	out := e.assignments(len(chosen))
+	inAll := slices.Clone(s.GRESInAll)
 	for i := range chosen {
 		c := &chosen[i]
 		tasks := min(c.tasks, max(1, left-(len(chosen)-i-1)))
@@ -237,7 +241,7 @@ func (e *engine) assign(s *shape, chosen []candidate) []Assignment {
 		left -= tasks
 		n := &e.nodes[c.node]
 		cpus := s.cpusFor(n, tasks)
-		gres, _ := s.gresFor(&c.offer, tasks)
+		gres, _ := s.gresFor(&c.offer, shareOf(s.GRES, inAll, len(chosen)-i-1), tasks)
 		out[i] = Assignment{Node: c.node, Tasks: tasks, Count: cpus, Memory: s.memoryFor(n, cpus), GRES: gres}
 	}
 	return out

@@ -19,6 +19,24 @@ func subtractGRES(have, used []GRES) []GRES {
 	return have
 }
 
+// shareOf is what of each the next node of a job gets, where inAll is left for it
+// and for behind nodes after it. It is taken from inAll.
+func shareOf(each, inAll []GRES, behind int) []GRES {
+	if len(inAll) == 0 {
+		return each
+	}
+	each = slices.Clone(each)
+	for i := range each {
+		for k := range inAll {
+			if left := &inAll[k]; left.Name == each[i].Name && left.Type == each[i].Type {
+				each[i].Count = min(each[i].Count, max(1, left.Count-int64(behind)))
+				left.Count -= each[i].Count
+			}
+		}
+	}
+	return each
+}
+
 // grab chooses count units of each request, times factor, out of have. It
 // reports false when have does not hold them.
 func grab(have, want []GRES, factor int64) ([]GRES, bool) {

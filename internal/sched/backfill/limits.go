@@ -27,7 +27,11 @@ func (l *Limit) least(j *Job) int64 {
 	case QuantityMemory:
 		return max(j.MemPerNode*nodes, j.MemPerCPU*max(int64(j.leastCPUs())*nodes, int64(j.Tasks*j.perTask())))
 	case QuantityGRES:
-		return l.count(j.GRES)*nodes + l.count(j.GRESPerTask)*int64(j.tasksWanted(int(nodes)))
+		each := l.count(j.GRES) * nodes
+		if all := l.count(j.GRESInAll); all > 0 {
+			each = min(each, max(nodes, all))
+		}
+		return each + l.count(j.GRESPerTask)*int64(j.tasksWanted(int(nodes)))
 	}
 	return 1
 }

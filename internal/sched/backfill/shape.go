@@ -78,7 +78,7 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 		k.user = j.User
 	}
 	if len(j.GRES)+len(j.GRESPerTask)+len(j.Required)+len(j.Parts)+len(j.Licenses) > 0 {
-		k.rest = fmt.Sprint(j.GRES, j.GRESPerTask, j.Required, j.Licenses, j.Parts)
+		k.rest = fmt.Sprint(j.GRES, j.GRESInAll, j.GRESPerTask, j.Required, j.Licenses, j.Parts)
 	}
 	if s, ok := e.shapes[k]; ok {
 		return s

@@ -230,7 +230,10 @@ type Job struct {
 	AllMemory   bool   // --mem=0
 	GRES        []GRES // on each node
 	GRESPerTask []GRES
-	Exclusive   bool // whole nodes
+	// GRESInAll is what all nodes together get of entries of GRES, of which each
+	// node then has at least one.
+	GRESInAll []GRES
+	Exclusive bool // whole nodes
 
 	// User owns the job; UserExclusive: only jobs of the same user beside it.
 	User          int64

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -219,6 +220,36 @@ func TestTasksPerGPU(t *testing.T) {
 		v := Build(Input{Now: now, Nodes: []*corev1.Node{aNode("n1", gpus), aNode("n2", gpus)}, Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
 		if got := planned(v); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// Nodes share the GPUs of --gpus, as many on the first as it has room for.
+func TestGPUsInAll(t *testing.T) {
+	gpus := func(n *corev1.Node) {
+		delete(n.Status.Allocatable, wire.ResourceGRES+"gpu-tesla")
+		n.Status.Allocatable[wire.ResourceGRES+"gpu"] = resource.MustParse("4")
+	}
+	for line, want := range map[string]string{
+		"-N2 --gpus=3":                   "2 1",
+		"-N3 --gpus=4":                   "2 1 1",
+		"-N3 --gpus=7":                   "3 3 1",
+		"-N1-3 --gpus=2":                 "1 1",
+		"-N2 --gpus=4":                   "2 2",
+		"--gpus=6":                       "3 3",
+		"-N2 --gpus-per-node=1 --gpus=2": "1 1",
+	} {
+		b := asked(t, 3, line)
+		nodes := []*corev1.Node{aNode("n1", gpus), aNode("n2", gpus), aNode("n3", gpus)}
+		v := Build(Input{Now: now, Nodes: nodes, Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
+		var got []string
+		for _, n := range v.Allocation(v.Plan().Decisions[0]).Nodes {
+			for _, g := range n.GRES {
+				got = append(got, strconv.FormatInt(g.Count, 10))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", line, got, want)
 		}
 	}
 }

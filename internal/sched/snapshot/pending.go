@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -143,8 +144,13 @@ func fillGRES(out *backfill.Job, s *job.Shape) {
 			out.GRESPerTask = addGRES(out.GRESPerTask, []backfill.GRES{r})
 			continue
 		case job.PerJob:
+			if !alone(s.GRES, g) {
+				continue // the other scope says what each node or task has
+			}
 			n := int64(max(1, out.MinNodes))
 			r.Count = (g.Count + n - 1) / n
+			out.GRESInAll = append(out.GRESInAll, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+			out.MaxNodes = min(out.MaxNodes, max(int(g.Count), out.MinNodes))
 		case job.PerSocket:
 			r.Count *= int64(max(1, s.SocketsPerNode))
 		}
@@ -153,6 +159,11 @@ func fillGRES(out *backfill.Job, s *job.Shape) {
 			out.MinCPUs = max(out.MinCPUs, int(r.Count)*int(s.CPUsPerGPU))
 		}
 	}
+}
+
+// alone tells whether nothing else of list is about what g asks for.
+func alone(list []job.GRES, g job.GRES) bool {
+	return !slices.ContainsFunc(list, func(o job.GRES) bool { return o != g && o.Name == g.Name })
 }
 
 // fillMemory sets the memory asked for, or the partition's or cluster's default.
