@@ -107,17 +107,13 @@ func unreadable(err error) error {
 // readGRES reads the gres.conf that was named, or one beside slurm.conf.
 func readGRES(p *stdio.Process, o *options, file string, conf *slurmconf.Config) error {
 	name := cmp.Or(o.gres, filepath.Join(filepath.Dir(file), "gres.conf"))
-	data, err := p.ReadFile(name)
-	if o.gres == "" && errors.Is(err, fs.ErrNotExist) {
+	err := slurmconf.ParseGRES(name, p.ReadFile, conf)
+	var within *slurmconf.Error // a file that gres.conf includes, too
+	switch {
+	case err == nil, o.gres == "" && errors.Is(err, fs.ErrNotExist) && !errors.As(err, &within):
 		return nil
 	}
-	if err == nil {
-		err = slurmconf.ParseGRES(name, data, conf)
-	}
-	if err != nil {
-		return unreadable(err)
-	}
-	return nil
+	return unreadable(err)
 }
 
 // tell says what has no counterpart: first what changes something.

@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Dump is what a file of sacctmgr dump says.
@@ -25,6 +28,15 @@ type dumpParser struct {
 	file   string
 	line   int
 	parent string
+
+	coordinators []coordinator
+}
+
+// coordinator is what a line says of a user and an account, which may be defined
+// by a later one.
+type coordinator struct {
+	line          int
+	user, account string
 }
 
 // ParseDump reads what sacctmgr dump wrote: lines of Cluster, Parent, Account
@@ -48,8 +60,9 @@ func ParseDump(file string, data []byte) (*Dump, error) {
 		switch strings.ToLower(strings.TrimSpace(kind)) {
 		case "cluster", "machine":
 			p.dump.Cluster = name
+			p.cluster(options)
 		case "parent":
-			p.parent = name
+			err = p.under(name)
 		case "account", "project":
 			err = p.account(name, options)
 		case "user":
@@ -61,8 +74,41 @@ func ParseDump(file string, data []byte) (*Dump, error) {
 			return nil, err
 		}
 	}
+	p.coordinate()
 	return &p.dump, nil
 }
+
+// cluster names what a dump says of the whole cluster, beside what is so anyway.
+func (p *dumpParser) cluster(options [][2]string) {
+	for _, kv := range options {
+		switch key := strings.ToLower(kv[0]); {
+		case unset(kv[1]), key == "fairshare" && kv[1] == "1", key == "qos" && kv[1] == "normal", key == "defaultqos" && kv[1] == "normal":
+		default:
+			p.warn(kv[0], "what is said of the whole cluster has no counterpart: say it of accounts, or of a QOS")
+		}
+	}
+}
+
+// under takes the account that the lines below are about.
+func (p *dumpParser) under(name string) error {
+	if name != "root" && p.accountNamed(name) == nil {
+		return p.errorf("the account %s is not in the dump", name)
+	}
+	p.parent = name
+	return nil
+}
+
+func (p *dumpParser) accountNamed(name string) *v1alpha1.Account {
+	for i := range p.dump.Accounts {
+		if a := &p.dump.Accounts[i]; a.Name == v1alpha1.ObjectNamed(name) {
+			return a
+		}
+	}
+	return nil
+}
+
+// unset tells of a value that stands for none.
+func unset(v string) bool { return v == "" || v == "-1" }
 
 func (p *dumpParser) errorf(format string, args ...any) error {
 	return &Error{File: p.file, Line: p.line, Text: fmt.Sprintf(format, args...)}
@@ -72,38 +118,11 @@ func (p *dumpParser) warn(key, format string, args ...any) {
 	p.dump.Warnings = append(p.dump.Warnings, Warning{File: p.file, Line: p.line, Key: key, Text: fmt.Sprintf(format, args...)})
 }
 
-// entry splits 'name':Key='value':Key=value. Quotes keep colons.
-func (p *dumpParser) entry(text string) (name string, options [][2]string, err error) {
-	var parts []string
-	start, quoted := 0, false
-	for i, c := range text {
-		switch {
-		case c == '\'':
-			quoted = !quoted
-		case c == ':' && !quoted:
-			parts = append(parts, text[start:i])
-			start = i + 1
-		}
-	}
-	if quoted {
-		return "", nil, p.errorf("a quote is not closed")
-	}
-	parts = append(parts, text[start:])
-	name = strings.Trim(parts[0], "'")
-	for _, part := range parts[1:] {
-		if part == "" {
-			continue
-		}
-		key, v, found := strings.Cut(part, "=")
-		if !found {
-			return "", nil, p.errorf("%q has no value", part)
-		}
-		options = append(options, [2]string{key, strings.Trim(v, "'")})
-	}
-	return name, options, nil
-}
-
 func (p *dumpParser) account(name string, options [][2]string) error {
+	if p.accountNamed(name) != nil {
+		p.warn(name, "the account is there already: this line is left out")
+		return nil
+	}
 	a := v1alpha1.Account{}
 	if a.Name = v1alpha1.ObjectNamed(name); a.Name != name {
 		a.Annotations = map[string]string{v1alpha1.NameAnnotation: name}
@@ -112,6 +131,9 @@ func (p *dumpParser) account(name string, options [][2]string) error {
 		a.Spec.Parent = p.parent
 	}
 	for _, kv := range options {
+		if unset(kv[1]) {
+			continue
+		}
 		switch strings.ToLower(kv[0]) {
 		case "description":
 			a.Spec.Description = kv[1]
@@ -120,7 +142,7 @@ func (p *dumpParser) account(name string, options [][2]string) error {
 		case "defaultqos":
 			a.Spec.DefaultQOS = kv[1]
 		case "qos", "qoslevel":
-			a.Spec.QOS = strings.Split(strings.Trim(kv[1], ","), ",")
+			a.Spec.QOS = list(kv[1])
 		default:
 			if err := p.limit(&a.Spec.Limits, kv[0], kv[1]); err != nil {
 				return err
@@ -131,7 +153,16 @@ func (p *dumpParser) account(name string, options [][2]string) error {
 	return nil
 }
 
+// list splits a,b and leaves out what is empty.
+func list(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
+}
+
 func (p *dumpParser) user(name string, options [][2]string) error {
+	if len(validation.IsDNS1123Label("user-"+name)) > 0 {
+		p.warn(name, "no object of Kubernetes can have this name: the User is left out")
+		return nil
+	}
 	at := slices.IndexFunc(p.dump.Users, func(u v1alpha1.User) bool { return u.Name == name })
 	if at < 0 {
 		at = len(p.dump.Users)
@@ -146,6 +177,9 @@ func (p *dumpParser) user(name string, options [][2]string) error {
 	assoc := v1alpha1.Association{Account: p.parent}
 	special := false
 	for _, kv := range options {
+		if unset(kv[1]) {
+			continue
+		}
 		switch strings.ToLower(kv[0]) {
 		case "defaultaccount":
 			if kv[1] != "root" {
@@ -156,13 +190,13 @@ func (p *dumpParser) user(name string, options [][2]string) error {
 		case "defaultwckey":
 			u.Spec.DefaultWCKey = kv[1]
 		case "wckeys":
-			u.Spec.WCKeys = strings.Split(kv[1], ",")
+			u.Spec.WCKeys = list(kv[1])
 		case "coordinator":
 			p.coordinator(name, kv[1])
 		case "defaultqos":
 			assoc.DefaultQOS, special = kv[1], true
 		case "qos", "qoslevel":
-			assoc.QOS, special = strings.Split(strings.Trim(kv[1], ","), ","), true
+			assoc.QOS, special = list(kv[1]), true
 		case "partition":
 			assoc.Partition, special = kv[1], true
 		case "fairshare", "shares":
@@ -177,19 +211,33 @@ func (p *dumpParser) user(name string, options [][2]string) error {
 			}
 		}
 	}
-	if special && p.parent != "root" {
+	switch {
+	case special && p.parent != "root":
 		u.Spec.Associations = append(u.Spec.Associations, assoc)
+	case special && name != "root":
+		p.warn(name, "nobody works for the account root here: limits of users in it are left out")
 	}
 	return nil
 }
 
-// coordinator makes the user one of the accounts named.
+// coordinator notes that the user is one of the accounts named.
 func (p *dumpParser) coordinator(name, accounts string) {
-	for account := range strings.SplitSeq(accounts, ",") {
-		for i := range p.dump.Accounts {
-			if a := &p.dump.Accounts[i]; a.Name == v1alpha1.ObjectNamed(account) {
-				a.Spec.Coordinators = append(a.Spec.Coordinators, name)
-			}
+	for _, account := range list(accounts) {
+		p.coordinators = append(p.coordinators, coordinator{p.line, name, account})
+	}
+}
+
+// coordinate gives the accounts their coordinators.
+func (p *dumpParser) coordinate() {
+	for _, c := range p.coordinators {
+		a := p.accountNamed(c.account)
+		if a == nil {
+			p.line = c.line
+			p.warn("Coordinator", "the account %s is not in the dump", c.account)
+			continue
+		}
+		if !slices.Contains(a.Spec.Coordinators, c.user) {
+			a.Spec.Coordinators = append(a.Spec.Coordinators, c.user)
 		}
 	}
 }
@@ -232,16 +280,19 @@ func (p *dumpParser) limit(l *v1alpha1.Limits, key, v string) error {
 	return nil
 }
 
-// tres reads cpu=4,gres/gpu=2; memory is in MiB.
+// tres reads cpu=4,gres/gpu=2; memory is in MiB. Below 0 is no limit.
 func (p *dumpParser) tres(to *map[string]int64, key, v string) error {
-	for part := range strings.SplitSeq(v, ",") {
+	for _, part := range list(v) {
 		name, text, found := strings.Cut(part, "=")
-		n, err := strconv.ParseInt(strings.TrimRight(text, "MG"), 10, 64)
-		if !found || err != nil {
-			return p.errorf("%s=%s: %q is no limit", key, v, part)
+		if found && unset(text) {
+			continue
 		}
-		if strings.HasSuffix(text, "G") {
-			n <<= 10
+		n, err := strconv.ParseInt(text, 10, 64)
+		if name == "mem" && err != nil {
+			n, err = value.Megabytes(text)
+		}
+		if !found || err != nil || n < 0 {
+			return p.errorf("%s=%s: %q is no limit", key, v, part)
 		}
 		if *to == nil {
 			*to = map[string]int64{}

@@ -10,25 +10,25 @@ import (
 // maxGRESNodes bounds the nodes that one gres.conf stands for.
 const maxGRESNodes = 1 << 20
 
-// ParseGRES reads a gres.conf: what it says of nodes is put into config's,
-// which have their counts from slurm.conf already; where the two differ a
-// warning says so. The error is an *Error.
-func ParseGRES(file string, data []byte, config *Config) error {
+// ParseGRES reads the gres.conf of that name with read, and what it includes.
+// Nodes have their counts from slurm.conf already; where the two differ a
+// warning says so. The error is an *Error, or read's own for the first file.
+func ParseGRES(file string, read func(path string) ([]byte, error), config *Config) error {
+	p := &parser{read: read, cluster: config.Cluster.ClusterName}
+	lines, err := p.lines(file, 0)
+	if err != nil {
+		return err
+	}
 	byName := map[string]*Node{}
 	for i := range config.Nodes {
 		byName[config.Nodes[i].Name] = &config.Nodes[i]
 	}
-	warn := func(number int, key, text string) {
-		config.Warnings = append(config.Warnings, Warning{File: file, Line: number, Key: key, Text: text})
+	warn := func(at line, key, text string) {
+		config.Warnings = append(config.Warnings, Warning{File: at.file, Line: at.number, Key: key, Text: text})
 	}
 	found := map[string]map[string]int64{} // node -> name:type -> count
 	names := 0
-	for _, x := range logical(file, data) {
-		number := x.number
-		if included, ok := includes(x.text); ok {
-			warn(number, "Include", "the file "+included+" is not read: put what it says of devices here")
-			continue
-		}
+	for _, x := range lines {
 		all, err := pairs(x)
 		if err != nil {
 			return err
@@ -38,14 +38,14 @@ func ParseGRES(file string, data []byte, config *Config) error {
 			l[strings.ToLower(kv.key)] = kv.value
 		}
 		if l["autodetect"] != "" {
-			warn(number, "AutoDetect", "device plugins find the devices of nodes here")
+			warn(x, "AutoDetect", "device plugins find the devices of nodes here")
 		}
 		if l["name"] == "" {
 			continue
 		}
 		count, err := countInFile(l)
 		if err != nil {
-			return &Error{File: file, Line: number, Text: err.Error(), Cause: err}
+			return x.wrap(err)
 		}
 		nodes := []string{}
 		if l["nodename"] == "" {
@@ -53,10 +53,10 @@ func ParseGRES(file string, data []byte, config *Config) error {
 				nodes = append(nodes, n.Name)
 			}
 		} else if nodes, err = hostlist.Expand(l["nodename"]); err != nil {
-			return &Error{File: file, Line: number, Text: "NodeName=" + l["nodename"] + " is no list of nodes", Cause: err}
+			return &Error{File: x.file, Line: x.number, Text: "NodeName=" + l["nodename"] + " is no list of nodes", Cause: err}
 		}
 		if names += len(nodes); names > maxGRESNodes {
-			return &Error{File: file, Line: number, Text: "too many nodes"}
+			return x.errorf("too many nodes")
 		}
 		for _, n := range nodes {
 			if found[n] == nil {
@@ -65,7 +65,7 @@ func ParseGRES(file string, data []byte, config *Config) error {
 			found[n][l["name"]+":"+l["type"]] += count
 		}
 	}
-	compareGRES(file, found, byName, warn)
+	compareGRES(line{file: file}, found, byName, warn)
 	return nil
 }
 
@@ -82,11 +82,11 @@ func countInFile(l map[string]string) (int64, error) {
 }
 
 // compareGRES says where slurm.conf and gres.conf do not agree.
-func compareGRES(_ string, found map[string]map[string]int64, nodes map[string]*Node, warn func(int, string, string)) {
+func compareGRES(at line, found map[string]map[string]int64, nodes map[string]*Node, warn func(line, string, string)) {
 	for name, all := range found {
 		n := nodes[name]
 		if n == nil {
-			warn(0, "NodeName", "node "+name+" is not in slurm.conf")
+			warn(at, "NodeName", "node "+name+" is not in slurm.conf")
 			continue
 		}
 		for key, count := range all {
@@ -98,7 +98,7 @@ func compareGRES(_ string, found map[string]map[string]int64, nodes map[string]*
 				}
 			}
 			if have != count {
-				warn(0, "Name", "node "+name+" has "+strconv.FormatInt(count, 10)+" of "+strings.TrimSuffix(key, ":")+
+				warn(at, "Name", "node "+name+" has "+strconv.FormatInt(count, 10)+" of "+strings.TrimSuffix(key, ":")+
 					" here and "+strconv.FormatInt(have, 10)+" in slurm.conf, which is taken")
 			}
 		}
