@@ -10,14 +10,16 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// readReservations reads the reservations there are and the jobs that ran. One
-// that was taken away is not known any more.
+// readReservations reads the jobs that ran and, where accounting has none of
+// them, the reservations there are.
 func (d *data) readReservations(ctx context.Context, c Accounting, o *Options) error {
-	list, err := c.Reservations(ctx)
-	if err != nil {
-		return err
+	if d.booked = d.UsageList.Reservations; d.booked == nil {
+		list, err := c.Reservations(ctx)
+		if err != nil {
+			return err
+		}
+		d.booked = list.Items
 	}
-	d.booked = list.Items
 	if len(d.booked) == 0 {
 		return nil
 	}
@@ -68,7 +70,7 @@ func (d *data) usedOf(r *status.Reservation, tres string, o *Options) int64 {
 		if end == 0 {
 			end = o.p.Now().Unix()
 		}
-		ran := overlap(max(j.Start, r.Start), end, o.start, o.end)
+		ran := overlap(max(j.Start, r.Start), min(end, r.End), o.start, o.end)
 		used += max(0, ran-j.Suspended) * counted(j.AllocTRES, tres)
 	}
 	return used

@@ -254,7 +254,7 @@ func (o *Options) read(ctx context.Context, kind string) (*data, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.Usage(ctx, &status.UsageQuery{Start: o.start.Unix(), End: o.end.Unix(), Jobs: kind == "job"})
+	list, err := c.Usage(ctx, &status.UsageQuery{Start: o.start.Unix(), End: o.end.Unix(), Jobs: kind == "job", Reservations: kind == "reservation"})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 type ledger struct {
 	events       []status.AcctEvent // what each node became, from Start on
 	transactions []status.Transaction
+	bookings     []Booking
 }
 
 // reasonRegistered is Slurm's, of the event that tells a cluster's resources.
@@ -92,7 +93,7 @@ func (r *Recorder) writeLedger(ctx context.Context, s *Store) error {
 	l := r.ledger
 	r.ledger = ledger{}
 	r.mu.Unlock()
-	if len(l.events)+len(l.transactions) == 0 {
+	if len(l.events)+len(l.transactions)+len(l.bookings) == 0 {
 		return nil
 	}
 	events := slices.Clone(l.events)
@@ -106,20 +107,22 @@ func (r *Recorder) writeLedger(ctx context.Context, s *Store) error {
 			}
 		}
 	}
-	err := s.PutLedger(ctx, events, l.transactions)
+	r.count(l.bookings)
+	err := s.PutLedger(ctx, events, l.transactions, l.bookings)
 	if err != nil {
 		r.mu.Lock()
 		r.ledger.events = append(l.events, r.ledger.events...)
 		r.ledger.transactions = append(l.transactions, r.ledger.transactions...)
+		r.ledger.bookings = append(l.bookings, r.ledger.bookings...)
 		r.mu.Unlock()
 	}
 	return err
 }
 
-// PutLedger stores events and transactions, all or none. An event ends the one
+// PutLedger stores events, transactions and bookings, all or none. An event ends the one
 // of the same node that goes on, unless that says the same; one without State
 // and Reason begins none.
-func (s *Store) PutLedger(ctx context.Context, events []status.AcctEvent, list []status.Transaction) error {
+func (s *Store) PutLedger(ctx context.Context, events []status.AcctEvent, list []status.Transaction, bookings []Booking) error {
 	if err := s.Moved(); err != nil {
 		return err
 	}
@@ -138,6 +141,11 @@ func (s *Store) PutLedger(ctx context.Context, events []status.AcctEvent, list [
 		if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO transactions (at, action, actor, place, info, user_name, account) VALUES (?, ?, ?, ?, ?, ?, ?)`),
 			t.At, t.Action, t.Actor, t.Where, t.Info, t.User, t.Account); err != nil {
 			return fmt.Errorf("transaction: %w", err)
+		}
+	}
+	for i := range bookings {
+		if err := s.putBooking(ctx, tx, &bookings[i]); err != nil {
+			return fmt.Errorf("reservation %s: %w", bookings[i].Row.Name, err)
 		}
 	}
 	return tx.Commit()

@@ -1,6 +1,8 @@
 package acct_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/berth-hpc/berth/internal/acct"
@@ -13,7 +15,7 @@ func TestEventsFollowEachOther(t *testing.T) {
 	both(t, func(t *testing.T, s *acct.Store) {
 		put := func(events ...status.AcctEvent) {
 			t.Helper()
-			if err := s.PutLedger(t.Context(), events, nil); err != nil {
+			if err := s.PutLedger(t.Context(), events, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -57,7 +59,7 @@ func TestTransactionsAreKeptInOrder(t *testing.T) {
 			{At: 10, Action: "Add Associations", Actor: "root", Where: "account=a user=anna", User: "anna", Account: "a"},
 			{At: 20, Action: "Modify QOS", Actor: "eva", Where: "high", Info: "priority='5'"},
 		}
-		if err := s.PutLedger(t.Context(), nil, list); err != nil {
+		if err := s.PutLedger(t.Context(), nil, list, nil); err != nil {
 			t.Fatal(err)
 		}
 		got, err := s.Transactions(t.Context(), &status.TransactionQuery{End: 15})
@@ -65,6 +67,43 @@ func TestTransactionsAreKeptInOrder(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		if got, err = s.Transactions(t.Context(), &status.TransactionQuery{Start: 15}); err != nil || len(got) != 1 || got[0] != list[2] {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
+// A reservation is kept when it is gone, and under each of its terms; one that
+// went before it began is not.
+func TestReservationsOutliveTheirObjects(t *testing.T) {
+	both(t, func(t *testing.T, s *acct.Store) {
+		row := func(name string, start, end int64, nodes ...string) status.Reservation {
+			return status.Reservation{Name: name, Start: start, End: end, Nodes: nodes, TRES: "cpu=4"}
+		}
+		for _, b := range []acct.Booking{
+			{UID: "1", At: 5, Row: row("a", 10, 100, "n1")},
+			{UID: "2", At: 6, Row: row("never", 50, 90, "n2")},
+			{UID: "1", At: 20, Row: row("a", 10, 100, "n1")}, // seen again
+			{UID: "2", At: 30, Gone: true, Row: row("never", 50, 90, "n2")},
+			{UID: "1", At: 40, Row: row("a", 10, 100, "n1", "n2")},
+			{UID: "3", At: 45, Row: row("daily", 45, 60)},
+			{UID: "1", At: 70, Gone: true, Row: row("a", 10, 100, "n1", "n2")},
+			{UID: "3", At: 61, Row: row("daily", 145, 160)},
+			{UID: "3", At: 62, Row: row("daily", 145, 160)},
+		} {
+			if err := s.PutLedger(t.Context(), nil, nil, []acct.Booking{b}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := s.Reservations(t.Context(), 1, 200)
+		var said []string
+		for _, r := range got {
+			said = append(said, fmt.Sprintf("%s %d-%d %d %s", r.Name, r.Start, r.End, len(r.Nodes), r.TRES))
+		}
+		want := []string{"a 10-40 1 cpu=4", "a 40-70 2 cpu=4", "daily 45-60 0 cpu=4", "daily 145-160 0 cpu=4"}
+		if err != nil || !slices.Equal(said, want) {
+			t.Errorf("%q, %v", said, err)
+		}
+		if got, err = s.Reservations(t.Context(), 60, 100); err != nil || len(got) != 1 {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

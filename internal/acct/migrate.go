@@ -44,6 +44,10 @@ var migrations = []string{
 		db_id {pk}, at BIGINT NOT NULL, action TEXT NOT NULL, actor TEXT NOT NULL, place TEXT NOT NULL, info TEXT NOT NULL,
 		user_name TEXT NOT NULL, account TEXT NOT NULL);
 	CREATE INDEX transactions_at ON transactions (at)`,
+	`CREATE TABLE reservations (
+		db_id {pk}, uid TEXT NOT NULL, name TEXT NOT NULL, start_at BIGINT NOT NULL, end_at BIGINT NOT NULL, body TEXT NOT NULL);
+	CREATE INDEX reservations_uid ON reservations (uid, start_at);
+	CREATE INDEX reservations_time ON reservations (end_at)`,
 }
 
 // recordVersion is the version of the bodies of records.

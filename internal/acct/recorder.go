@@ -103,6 +103,7 @@ func NewRecorder(c Config) *Recorder {
 	if c.Address != "" && !c.ReadOnly {
 		c.Cluster.Jobs.Subscribe(r.changed)
 		c.Cluster.Nodes.Subscribe(r.nodeChanged)
+		c.Cluster.Reservations.Subscribe(r.reservationChanged)
 	}
 	return r
 }

@@ -6,6 +6,8 @@ type UsageQuery struct {
 	End   int64 `json:"end"`
 	// Jobs: an entry for each size of jobs, too, with their number.
 	Jobs bool `json:"jobs,omitempty"`
+	// Reservations: those of that time, too.
+	Reservations bool `json:"reservations,omitempty"`
 }
 
 // Usage is what one user used in one account (and with one wckey): TRES times
@@ -33,4 +35,7 @@ type UsageList struct {
 	// being down or drained. nil: nobody kept account of the nodes.
 	Reported map[string]int64 `json:"reported,omitzero"`
 	Down     map[string]int64 `json:"down,omitempty"`
+	// Reservations, also those that are gone; an entry for each time that one was
+	// of the same terms. nil: nobody kept account of them, or was asked.
+	Reservations []Reservation `json:"reservations,omitzero"`
 }

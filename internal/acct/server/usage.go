@@ -60,7 +60,10 @@ func (s *Server) reported(ctx context.Context, q *status.UsageQuery, out *status
 		return err
 	}
 	out.Reported, out.Down = given(events, q.Start, min(q.End, s.Now().Unix()))
-	return nil
+	if q.Reservations {
+		out.Reservations, err = s.Recorder.Reservations(ctx, q.Start, q.End)
+	}
+	return err
 }
 
 // given are the TRES-seconds of the cluster between start and end, and those of
