@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -112,7 +111,7 @@ func fill(f *os.File, r *step.Receive, in io.Reader) error {
 		defer d.Close()
 		in = d
 	}
-	sum := sha256.New()
+	sum := step.NewSum()
 	// One byte more than there is to be tells that it is too long.
 	n, err := io.CopyBuffer(io.MultiWriter(f, sum), io.LimitReader(in, r.Size+1), make([]byte, copySize))
 	if errors.Is(err, zstd.ErrMagicMismatch) || errors.Is(err, zstd.ErrCRCMismatch) {

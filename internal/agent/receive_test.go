@@ -2,7 +2,6 @@ package agent
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"os"
@@ -24,7 +23,7 @@ func TestReceive(t *testing.T) {
 		t.Fatal(err)
 	}
 	packed := w.EncodeAll(content, nil)
-	sum := sha256.Sum256(content)
+	sum := sumOf(content)
 	for name, tt := range map[string]struct {
 		packed bool
 		input  []byte
@@ -41,7 +40,7 @@ func TestReceive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			r := &step.Receive{
-				Path: filepath.Join(dir, "f"), Size: int64(len(content)), Sum: hex.EncodeToString(sum[:]), Mode: 0o640, Compressed: tt.packed,
+				Path: filepath.Join(dir, "f"), Size: int64(len(content)), Sum: sum, Mode: 0o640, Compressed: tt.packed,
 			}
 			description, err := json.Marshal(r)
 			if err != nil {
@@ -98,11 +97,16 @@ func TestReceiveRefusals(t *testing.T) {
 	}
 }
 
+func sumOf(content []byte) string {
+	sum := step.NewSum()
+	sum.Write(content) //nolint:errcheck // it never fails
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
 // received has "new" written as r says; it returns the exit code and the text.
 func received(t *testing.T, r *step.Receive) (int, string) {
 	t.Helper()
-	sum := sha256.Sum256([]byte("new"))
-	r.Size, r.Mode, r.Sum = 3, 0o600, hex.EncodeToString(sum[:])
+	r.Size, r.Mode, r.Sum = 3, 0o600, sumOf([]byte("new"))
 	description, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

@@ -168,7 +168,7 @@ type WindowSize struct {
 type Receive struct {
 	Path     string `json:"path"`
 	Size     int64  `json:"size"`
-	Sum      string `json:"sum"` // SHA-256, hexadecimal
+	Sum      string `json:"sum"` // NewSum's, hexadecimal
 	Mode     uint32 `json:"mode"`
 	Modified int64  `json:"modified,omitempty"` // Unix nanoseconds; 0: now
 	Force    bool   `json:"force,omitempty"`    // replace a file of that name
