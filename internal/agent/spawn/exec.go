@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/internal/signals"
 )
 
 // ExecArg as the agent's first argument makes it the helper of Start: it sets
@@ -46,7 +48,7 @@ func Exec(args []string, errors io.Writer) int {
 	if len(args) < 4 {
 		return 125
 	}
-	heedSignals()
+	signals.Heed() // a task that scancel tells to end must not miss it
 	if mask, err := strconv.Atoi(args[0]); err == nil && mask >= 0 {
 		syscall.Umask(mask)
 	}

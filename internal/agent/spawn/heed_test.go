@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/berth-hpc/berth/internal/signals"
 )
 
 // caught are the signals that this process catches.
@@ -46,7 +48,7 @@ func TestTheHelperHeedsSignals(t *testing.T) {
 		t.Fatalf("%d: %s", code, &said)
 	}
 	mask := caught(t)
-	for _, sig := range deadly {
+	for _, sig := range signals.Deadly {
 		if mask&(1<<(uint(sig)-1)) != 0 {
 			t.Errorf("%v is caught: %x", sig, mask)
 		}

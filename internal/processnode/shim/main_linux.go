@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/internal/signals"
 )
 
 // exitSetup is the exit code of a container that could not be set up, as
@@ -133,7 +135,7 @@ func settle(spec *Spec) error {
 		}
 	}
 	unix.Umask(0o022)
-	heedSignals()
+	signals.HeedAll()
 	return nil
 }
 

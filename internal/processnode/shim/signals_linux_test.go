@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/berth-hpc/berth/internal/signals"
 )
 
 // A shim neither ignores nor catches what ends a program, before it becomes
@@ -29,7 +31,7 @@ func TestTheShimHeedsSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	ignored, caught := masks(t, "SigIgn"), masks(t, "SigCgt")
-	for _, sig := range deadly {
+	for _, sig := range signals.Deadly {
 		if caught&(1<<(uint(sig)-1)) != 0 {
 			t.Errorf("%v is caught: %x", sig, caught)
 		}
