@@ -131,21 +131,38 @@ func (a *API) dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteClose
 	return a.Agents.Dial(ctx, b)
 }
 
-// both copies in both directions until one side ends. left: it was the client.
+// both copies in both directions until one side ends. left: it was the client,
+// which shows in what is read from it or in what is written to it.
 func both(client io.WriteCloser, from io.Reader, agent io.ReadWriteCloser) (left bool) {
 	var first sync.Once
+	ended := func(byClient bool) { first.Do(func() { left = byClient }) }
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = io.Copy(agent, from) // the end of either is the end of both
-		first.Do(func() { left = true })
+		to := &target{w: agent}
+		_, _ = io.Copy(to, from) // the end of either is the end of both
+		ended(!to.failed)
 		agent.Close()
 	}()
-	_, _ = io.Copy(client, agent)
-	first.Do(func() {})
+	to := &target{w: client}
+	_, _ = io.Copy(to, agent)
+	ended(to.failed)
 	client.Close()
 	<-done
 	return left
+}
+
+// target tells a copy that ended because it could not be written from one that
+// could not be read.
+type target struct {
+	w      io.Writer
+	failed bool
+}
+
+func (t *target) Write(b []byte) (int, error) {
+	n, err := t.w.Write(b)
+	t.failed = err != nil
+	return n, err
 }
 
 // missed tells the agent that a client whose connection has ended hung up, if
