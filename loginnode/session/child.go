@@ -18,7 +18,7 @@ import (
 	"github.com/pkg/sftp"
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/signals"
+	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
 // ChildCommand is the first argument that makes the program a session's child.
@@ -32,7 +32,7 @@ const specFD = 3
 // for sftp; otherwise the process has become the user's shell.
 func Child() int {
 	runtime.LockOSThread()
-	signals.HeedAll()
+	sigaction.HeedAll()
 	if err := child(); err != nil {
 		fmt.Fprintln(os.Stderr, "loginnode:", err)
 		return 1

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/berth-hpc/berth/internal/signals"
+	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
 // masks are the signals that this process ignores, and that it catches.
@@ -46,9 +46,9 @@ func TestTheChildHeedsSignals(t *testing.T) {
 	if _, caught := masks(t); caught&(1<<(uint(syscall.SIGTERM)-1)) == 0 {
 		t.Fatal("Go's runtime does not catch SIGTERM any more")
 	}
-	signals.HeedAll()
+	sigaction.HeedAll()
 	ignored, caught := masks(t)
-	for _, sig := range signals.Deadly {
+	for _, sig := range sigaction.Deadly {
 		if bit := uint64(1) << (uint(sig) - 1); (ignored|caught)&bit != 0 {
 			t.Errorf("%v: ignored %x, caught %x", sig, ignored, caught)
 		}

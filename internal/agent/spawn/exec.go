@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/signals"
+	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
 // ExecArg as the agent's first argument makes it the helper of Start: it sets
@@ -48,7 +48,7 @@ func Exec(args []string, errors io.Writer) int {
 	if len(args) < 4 {
 		return 125
 	}
-	signals.Heed() // a task that scancel tells to end must not miss it
+	sigaction.Heed() // a task that scancel tells to end must not miss it
 	if mask, err := strconv.Atoi(args[0]); err == nil && mask >= 0 {
 		syscall.Umask(mask)
 	}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/berth-hpc/berth/internal/signals"
+	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
 // caught are the signals that this process catches.
@@ -48,7 +48,7 @@ func TestTheHelperHeedsSignals(t *testing.T) {
 		t.Fatalf("%d: %s", code, &said)
 	}
 	mask := caught(t)
-	for _, sig := range signals.Deadly {
+	for _, sig := range sigaction.Deadly {
 		if mask&(1<<(uint(sig)-1)) != 0 {
 			t.Errorf("%v is caught: %x", sig, mask)
 		}

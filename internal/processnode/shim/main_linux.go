@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/signals"
+	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
 // exitSetup is the exit code of a container that could not be set up, as
@@ -135,7 +135,7 @@ func settle(spec *Spec) error {
 		}
 	}
 	unix.Umask(0o022)
-	signals.HeedAll()
+	sigaction.HeedAll()
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/berth-hpc/berth/internal/signals"
+	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
 // A shim neither ignores nor catches what ends a program, before it becomes
@@ -31,7 +31,7 @@ func TestTheShimHeedsSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	ignored, caught := masks(t, "SigIgn"), masks(t, "SigCgt")
-	for _, sig := range signals.Deadly {
+	for _, sig := range sigaction.Deadly {
 		if caught&(1<<(uint(sig)-1)) != 0 {
 			t.Errorf("%v is caught: %x", sig, caught)
 		}

@@ -139,12 +139,12 @@ func both(client io.WriteCloser, from io.Reader, agent io.ReadWriteCloser) (left
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		to := &target{w: agent}
+		to := &outlet{w: agent}
 		_, _ = io.Copy(to, from) // the end of either is the end of both
 		ended(!to.failed)
 		agent.Close()
 	}()
-	to := &target{w: client}
+	to := &outlet{w: client}
 	_, _ = io.Copy(to, agent)
 	ended(to.failed)
 	client.Close()
@@ -152,16 +152,16 @@ func both(client io.WriteCloser, from io.Reader, agent io.ReadWriteCloser) (left
 	return left
 }
 
-// target tells a copy that ended because it could not be written from one that
+// outlet tells a copy that ended because it could not be written from one that
 // could not be read.
-type target struct {
+type outlet struct {
 	w      io.Writer
 	failed bool
 }
 
-func (t *target) Write(b []byte) (int, error) {
-	n, err := t.w.Write(b)
-	t.failed = err != nil
+func (o *outlet) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	o.failed = err != nil
 	return n, err
 }
 

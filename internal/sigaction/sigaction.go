@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package signals prepares a process to become another program by exec: it
+// Package sigaction prepares a process to become another program by exec: it
 // gives signals back their default actions, which os/signal cannot do, since
 // what that catches is lost meanwhile.
-package signals
+package sigaction
 
 import (
 	"slices"
