@@ -25,17 +25,31 @@ func TestSuspendWaitsForTheState(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 		if b, ok := h.Job(1); ok && b.Spec.Suspend {
-			b = b.DeepCopy()
-			b.Status.State = v1alpha1.StateSuspended
-			h.Jobs.Apply(b)
+			h.is(t, b, v1alpha1.StateSuspended)
 			shown = true
 		}
 	}
-	if got := <-done; got.Error != "" {
-		t.Errorf("%+v", got)
+	select { // an operation that waits for nothing ends after 40 s at the latest
+	case got := <-done:
+		if got.Error != "" {
+			t.Errorf("%+v", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("not answered though the state shows it")
 	}
 	h.ops.Settle = time.Millisecond
 	if got := h.operation(t, "opal", status.Operation{Verb: status.OpResume, Jobs: []string{"1"}}); got.Error != "" {
 		t.Errorf("without an agent: %+v", got)
 	}
+}
+
+// is has the job be in a state, as its keeper writes it.
+func (h *house) is(t *testing.T, b *v1alpha1.BatchJob, state string) {
+	t.Helper()
+	b = b.DeepCopy()
+	b.Status.State = state
+	if err := h.Client.Status().Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	h.Jobs.Apply(b)
 }
