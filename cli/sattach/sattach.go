@@ -18,11 +18,12 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Cluster is what sattach needs of a cluster.
 type Cluster interface {
-	Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error)
+	AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error)
 }
 
 // Options is one call of sattach.
@@ -30,8 +31,8 @@ type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
 
-	jobID    int64
-	stepID   int32
+	job      string // as users name it
+	step     int32
 	label    bool
 	layout   bool
 	out, err int64 // the only task shown; -1: all
@@ -55,12 +56,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	o.label, o.layout = v.Has("label"), v.Has("layout")
-	for name, to := range map[string]*int64{"output-filter": &o.out, "error-filter": &o.err} {
-		if *to = -1; v.Has(name) {
-			if *to, err = strconv.ParseInt(v.Get(name), 10, 32); err != nil || *to < 0 {
-				return slurmerr.Newf(slurmerr.Refused, "Invalid --%s: %s", name, v.Get(name))
-			}
-		}
+	if err := o.filters(v); err != nil {
+		return err
 	}
 	conn, err := o.attach(ctx)
 	if err != nil {
@@ -70,26 +67,43 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return o.follow(conn)
 }
 
-const usage = "Usage: sattach [options] <jobid.stepid>"
+// filters reads the numbers of tasks.
+func (o *Options) filters(v *option.Values) (err error) {
+	var in int64
+	for _, f := range []struct {
+		name string
+		to   *int64
+	}{{"input-filter", &in}, {"output-filter", &o.out}, {"error-filter", &o.err}} {
+		if *f.to = -1; v.Has(f.name) {
+			if *f.to, err = strconv.ParseInt(v.Get(f.name), 10, 32); err != nil || *f.to < 0 {
+				return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value \"%s\" for %s.", v.Get(f.name), f.name)
+			}
+		}
+	}
+	return nil
+}
+
+const usage = "Usage: sattach [options] <jobid.stepid>\n"
 
 // which reads JOB.STEP.
 func (o *Options) which(args []string) error {
 	fail := func(text string) error {
-		return &slurmerr.Error{Code: 1, Before: []string{"sattach: error: " + text, usage}}
+		if err := o.p.Print(usage); err != nil {
+			return err
+		}
+		return slurmerr.New(slurmerr.Refused, text)
 	}
 	if len(args) != 1 {
 		return fail("too many parameters") // Slurm's word for none, too
 	}
-	job, number, ok := strings.Cut(args[0], ".")
-	id, err := strconv.ParseInt(job, 10, 64)
-	stepID, err2 := strconv.ParseInt(number, 10, 32)
-	if ok && err != nil {
-		return slurmerr.Newf(slurmerr.Fatal, "Bad step specified: %s", job)
-	}
-	if !ok || err != nil || err2 != nil || id < 1 || stepID < 0 {
+	id, err := value.ParseStepID(args[0])
+	switch {
+	case err != nil:
+		return slurmerr.New(slurmerr.Fatal, err.Error())
+	case id.Step == "":
 		return fail("Failed to parse stepid from command line options")
 	}
-	o.jobID, o.stepID = id, int32(stepID)
+	o.job, o.step = id.Whole(), step.Number(id.Step)
 	return nil
 }
 
@@ -98,10 +112,12 @@ func (o *Options) attach(ctx context.Context) (*step.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := cluster.Attach(ctx, o.jobID)
+	c, err := cluster.AttachTo(ctx, o.job)
 	switch kube.KindOf(err) {
-	case kube.NotFound, kube.Conflict:
+	case kube.NotFound:
 		return nil, slurmerr.New(slurmerr.Refused, "Could not get job step info: "+jobs.ErrInvalidID)
+	case kube.Conflict: // waits, or is over
+		return nil, slurmerr.New(slurmerr.Refused, "Could not get job step info: "+err.Error())
 	case kube.Forbidden:
 		return nil, slurmerr.New(slurmerr.Denied, "Could not get job step info: "+jobs.ErrDenied)
 	}
@@ -113,7 +129,7 @@ func (o *Options) attach(ctx context.Context) (*step.Conn, error) {
 
 // follow shows the step until it is over.
 func (o *Options) follow(conn *step.Conn) error {
-	if err := conn.SendJSON(step.FrameAttach, step.Attach{StepID: o.stepID, LayoutOnly: o.layout}); err != nil {
+	if err := conn.SendJSON(step.FrameAttach, step.Attach{StepID: o.step, LayoutOnly: o.layout}); err != nil {
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
 	}
 	f, err := conn.Receive()

@@ -14,14 +14,16 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // copying is one call of sbcast that copies to the nodes of a job.
 type copying struct {
 	*Options
-	id     int64
+	id     *value.StepID
 	v      *option.Values
-	packed bool // compress what is sent
+	packed bool     // compress what is sent
+	nodes  []string // of the step; nil: all
 }
 
 // copy sends the file at path, which the user calls name, to be dest. Exit codes
@@ -44,7 +46,11 @@ func (c *copying) copy(ctx context.Context, path, name, dest string) error {
 		return err
 	}
 	defer conn.Close()
-	return c.send(conn, file, r)
+	var in io.Reader = file
+	if r.Size == 0 {
+		in = strings.NewReader("") // of /dev/zero, too
+	}
+	return c.send(conn, in, r)
 }
 
 // receive says what the nodes are to make of the bytes.
@@ -55,14 +61,14 @@ func (c *copying) receive(file *os.File, name string) (*step.Receive, error) {
 		return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't stat `"+name+"`: "+cause(err))
 	case st.IsDir():
 		return nil, slurmerr.Newf(slurmerr.BadValue, "Can't mmap file `%s`, No such device.", name)
-	case !st.Mode().IsRegular():
-		return nil, slurmerr.Newf(slurmerr.BadValue, "Can't open `%s`: not a regular file", name)
 	case st.Size() == 0:
 		c.say("error: Warning: file `%s` is empty.", name)
 	}
-	r, err := step.Describe(file)
-	if err != nil {
-		return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't read `"+name+"`: "+cause(err))
+	r := step.Empty(st)
+	if st.Size() > 0 {
+		if r, err = step.Describe(file); err != nil {
+			return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't read `"+name+"`: "+cause(err))
+		}
 	}
 	r.Force, r.Compressed = c.v.Has("force"), c.packed
 	if c.v.Has("preserve") {
@@ -73,7 +79,7 @@ func (c *copying) receive(file *os.File, name string) (*step.Receive, error) {
 
 // send asks for the step and gives it the file.
 func (c *copying) send(conn *step.Conn, file io.Reader, r *step.Receive) error {
-	_, code, err := step.SendFile(conn, c.id, file, r, func(line string) { c.say("error: %s", line) })
+	_, code, err := step.SendFile(conn, &step.Destination{Nodes: c.nodes}, file, r, func(line string) { c.say("error: %s", line) })
 	var no *step.Impossible
 	switch {
 	case errors.As(err, &no):
@@ -142,5 +148,5 @@ func (c *copying) tell(source, dest string) {
 	c.say("source     = %s", source)
 	c.say("dest       = %s", dest)
 	c.say(line)
-	c.say("jobid      = %d", c.id)
+	c.say("jobid      = %s", c.id)
 }

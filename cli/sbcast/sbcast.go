@@ -7,8 +7,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path"
-	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -18,11 +18,12 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Cluster is what sbcast needs of a cluster where no agent is near.
 type Cluster interface {
-	Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error)
+	AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error)
 }
 
 // Options is one call of sbcast.
@@ -47,18 +48,29 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 			fmt.Sprintf("Need two file names, have %d names", len(rest)), `Try "sbcast --help" for more information`,
 		}}
 	}
-	id, err := o.job(v.Get("jobid"))
+	if v.Has("size") && !validSize(v.Get("size")) {
+		fmt.Fprintln(o.p.Err, "size specification is invalid, ignored")
+	}
+	id, err := o.job(v)
 	if err != nil {
 		return err
 	}
 	source, dest := o.known(rest[0]), rest[1]
-	if strings.HasSuffix(dest, "/") {
+	switch {
+	case dest == "":
+		return slurmerr.New(slurmerr.Refused, "Target filename cannot be a directory.")
+	case strings.HasSuffix(dest, "/"):
 		return slurmerr.New(slurmerr.Refused, "Target filename cannot be a directory.").Hint("name the file: %s%s", dest, path.Base(source))
 	}
 	c := &copying{Options: o, id: id, v: v}
 	c.packed = o.compress(v)
 	if v.Has("verbose") {
 		c.tell(rest[0], dest)
+	}
+	if _, err := os.Stat(source); err == nil { // else what is wrong with the file comes first
+		if c.nodes, err = o.nodes(ctx, id); err != nil {
+			return err
+		}
 	}
 	if err := c.copy(ctx, source, rest[0], o.known(dest)); err != nil {
 		return err
@@ -67,7 +79,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 }
 
 func (o *Options) known(name string) string {
-	if path.IsAbs(name) {
+	if name == "" || path.IsAbs(name) {
 		return name
 	}
 	dir, err := o.p.Dir()
@@ -77,35 +89,45 @@ func (o *Options) known(name string) string {
 	return path.Join(dir, name)
 }
 
-// job is the job meant: --jobid, else the one that sbcast is in.
-func (o *Options) job(text string) (int64, error) {
-	if text == "" {
-		text = o.p.Env("SLURM_JOB_ID")
+// job is the job or step meant: --jobid, else the job that sbcast is in.
+func (o *Options) job(v *option.Values) (*value.StepID, error) {
+	text := v.Get("jobid")
+	if !v.Has("jobid") {
+		if text = o.p.Env("SLURM_JOB_ID"); text == "" {
+			return nil, slurmerr.New(slurmerr.Refused, "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.")
+		}
 	}
-	id, err := strconv.ParseInt(text, 10, 64)
+	id, err := value.ParseStepID(text)
 	switch {
-	case text != "" && (err != nil || id < 1):
-		return 0, unknown(0)
 	case err != nil:
-		return 0, slurmerr.New(slurmerr.Refused, "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.")
+		return nil, slurmerr.New(slurmerr.Fatal, err.Error())
+	case id.Job == 0:
+		return nil, unknown(&id)
 	}
-	return id, nil
+	return &id, nil
 }
 
-func (o *Options) dial(ctx context.Context, id int64) (*step.Conn, error) {
-	if socket := o.p.Env(wire.EnvStepSocket); socket != "" && o.p.Env(wire.EnvJobID) == strconv.FormatInt(id, 10) {
+// validSize tells whether Slurm takes the value of --size: bytes, or with k or m
+// behind. It is for nothing here.
+func validSize(text string) bool {
+	digits := strings.TrimLeft(text, "0123456789")
+	return digits == "" || strings.Contains("kKmM", digits[:1])
+}
+
+func (o *Options) dial(ctx context.Context, id *value.StepID) (*step.Conn, error) {
+	if socket := o.p.Env(wire.EnvStepSocket); socket != "" && o.p.Env(wire.EnvJobID) == id.Whole() {
 		return step.Dial(ctx, socket)
 	}
 	cluster, err := o.connect()
 	if err != nil {
 		return nil, err
 	}
-	c, err := cluster.Attach(ctx, id)
+	c, err := cluster.AttachTo(ctx, id.Whole())
 	switch kube.KindOf(err) {
 	case kube.NotFound:
 		return nil, unknown(id)
 	case kube.Conflict:
-		return nil, slurmerr.Newf(slurmerr.BadValue, "Slurm job %d lookup error: %s", id, err.Error())
+		return nil, slurmerr.Newf(slurmerr.BadValue, "Slurm job %s lookup error: %s", id, err.Error())
 	}
 	if err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Slurm job lookup failed: "+err.Error())
@@ -113,9 +135,29 @@ func (o *Options) dial(ctx context.Context, id int64) (*step.Conn, error) {
 	return step.NewClient(c)
 }
 
-// unknown is the error of a job that is not there.
-func unknown(id int64) error {
-	return slurmerr.Newf(slurmerr.BadValue, "Slurm job %d lookup error: %s", id, jobs.ErrInvalidID)
+// nodes are those of the step meant; nil: all of the job.
+func (o *Options) nodes(ctx context.Context, id *value.StepID) ([]string, error) {
+	if id.Step == "" {
+		return nil, nil
+	}
+	conn, err := o.dial(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	list, err := step.Ask(conn, step.Number(id.Step))
+	switch {
+	case err != nil:
+		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Slurm job lookup failed: "+err.Error())
+	case len(list) == 0:
+		return nil, unknown(id)
+	}
+	return list[0].Record.Nodes, nil
+}
+
+// unknown is the error of a job or step that is not there.
+func unknown(id *value.StepID) error {
+	return slurmerr.Newf(slurmerr.BadValue, "Slurm job %s lookup error: %s", id, jobs.ErrInvalidID)
 }
 
 // compress tells whether what is sent is to be compressed. Slurm's libraries

@@ -72,7 +72,7 @@ func (r *run) sendFile(ctx context.Context, dial dial, path, dest string, failed
 		return 0, err
 	}
 	defer conn.Close()
-	id, code, err := step.SendFile(conn, r.req.JobID, file, d, func(line string) { r.o.say("error: %s", line) })
+	id, code, err := step.SendFile(conn, &step.Destination{JobID: r.req.JobID}, file, d, func(line string) { r.o.say("error: %s", line) })
 	var no *step.Impossible
 	switch {
 	case errors.As(err, &no):

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
@@ -22,7 +21,15 @@ func (o *Options) parts(args []string) ([]*option.Parsed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(segments) == 1 && (plain[0].Step.HetGroup == "" || wanted(plain[0]) || plain[0].Step.JobID == 0) {
+	if len(segments) == 1 && wanted(plain[0]) {
+		return plain, nil
+	}
+	for _, p := range plain {
+		if _, err := groupsOf(p); err != nil {
+			return nil, err
+		}
+	}
+	if len(segments) == 1 && (!plain[0].Has("het-group") || plain[0].Step.JobID == 0) {
 		return plain, nil
 	}
 	if err := commands(plain); err != nil {
@@ -117,10 +124,10 @@ func groups(parts []*option.Parsed, size int) (segmentOf []int, err error) {
 	named := 0
 	for i, p := range parts {
 		list := []int{i}
-		if p.Step.HetGroup != "" {
-			if list, err = groupList(p.Step.HetGroup); err != nil {
-				return nil, err
-			}
+		if named, err := groupsOf(p); err != nil {
+			return nil, err
+		} else if named != nil {
+			list = named
 		}
 		for _, g := range list {
 			switch {
@@ -148,18 +155,38 @@ func oneGroup(group int) error {
 	return slurmerr.New(slurmerr.Refused, "No directives to start application on any available hetjob components")
 }
 
-func groupList(text string) ([]int, error) {
-	var all []int
+// groupsOf are the numbers of --het-group; nil: it was not given.
+func groupsOf(p *option.Parsed) (all []int, err error) {
+	if !p.Has("het-group") {
+		return nil, nil
+	}
+	text := p.Step.HetGroup
 	for item := range strings.SplitSeq(text, ",") {
-		list, err := step.ParseCPUs(item)
-		if err != nil || len(list) == 0 {
+		first, last, ok := oneRange(item)
+		switch {
+		case !ok:
 			return nil, slurmerr.New(slurmerr.Refused,
 				fmt.Sprintf("_parse_single_range: Invalid range: `%s'\nInvalid --het-group value: %s", item, text))
+		case last >= maxGroups:
+			return nil, slurmerr.New(slurmerr.Refused, "Invalid --het-group value: "+text)
 		}
-		all = append(all, list...)
+		for n := first; n <= last; n++ {
+			all = append(all, n)
+		}
 	}
 	slices.Sort(all)
 	return slices.Compact(all), nil
+}
+
+// oneRange reads 3 or 0-3.
+func oneRange(text string) (first, last int, ok bool) {
+	from, to, isRange := strings.Cut(text, "-")
+	if !isRange {
+		to = from
+	}
+	a, err := strconv.ParseUint(from, 10, 31)
+	b, err2 := strconv.ParseUint(to, 10, 31)
+	return int(a), int(b), err == nil && err2 == nil && a <= b
 }
 
 // environOf is the environment of srun for a step in a component: what options

@@ -62,7 +62,7 @@ func helpFormat() string {
 }
 
 // print prints a line for each step, or with --pidformat for each of its nodes.
-func (o *Options) print(job int64, list []step.Usage) error {
+func (o *Options) print(job *status.Record, list []step.Usage) error {
 	var b []byte
 	for i := range list {
 		u := &list[i]
@@ -90,7 +90,7 @@ func allPIDs(u *step.Usage) []int32 {
 	return all
 }
 
-func (o *Options) line(b []byte, job int64, row *status.StepRecord, pids []int32) []byte {
+func (o *Options) line(b []byte, job *status.Record, row *status.StepRecord, pids []int32) []byte {
 	values := make([]string, len(o.fields))
 	for i, at := range o.at {
 		switch name := table[at].Name; name {
@@ -99,7 +99,7 @@ func (o *Options) line(b []byte, job int64, row *status.StepRecord, pids []int32
 		case "Nodelist":
 			values[i] = row.NodeList
 		default:
-			values[i] = format.AcctValue(name, &format.AcctRow{Job: &status.Record{ID: job}, Step: row}, &o.settings)
+			values[i] = format.AcctValue(name, &format.AcctRow{Job: job, Step: row}, &o.settings)
 		}
 	}
 	return format.AppendFields(b, o.fields, values, o.style)

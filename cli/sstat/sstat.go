@@ -5,23 +5,25 @@ package sstat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/kube"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/internal/step"
-	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Cluster is what sstat needs of a cluster.
 type Cluster interface {
-	Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error)
+	AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error)
 }
 
 // Options is one call of sstat.
@@ -40,9 +42,11 @@ type Options struct {
 
 // target is a job, or a step of it.
 type target struct {
-	job  int64
+	job  string // as users name it
+	id   status.Record
 	step int32
-	one  bool // step is meant, not the job
+	name string // of the step
+	one  bool   // step is meant, not the job
 }
 
 // New makes the command. connect is called once, after the command line has
@@ -55,7 +59,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 func (o *Options) Run(ctx context.Context, args []string) error {
 	v, rest, err := option.Sstat.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
-		return err
+		return withoutHint(err)
 	}
 	if v.Has("helpformat") {
 		return o.p.Print(helpFormat())
@@ -71,16 +75,25 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, t := range o.jobs {
-		if err := o.show(ctx, cluster, t); err != nil {
+		if err := o.show(ctx, cluster, &t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// withoutHint is an error about the command line as sstat tells of it, without
+// a word about --help.
+func withoutHint(err error) error {
+	if e, ok := errors.AsType[*slurmerr.Error](err); ok && e.Kind == slurmerr.Usage {
+		return &slurmerr.Error{Code: 1, Before: []string{"sstat: " + e.Message}}
+	}
+	return err
+}
+
 // complete reads the options.
 func (o *Options) complete(v *option.Values, rest []string) error {
-	list := v.List("jobs")
+	list := v.All("jobs")
 	for _, word := range rest { // sstat takes jobs without -j, too
 		list = append(list, strings.Split(word, ",")...)
 	}
@@ -88,9 +101,9 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 		return slurmerr.New(slurmerr.Refused, "You didn't give me any jobs to stat.")
 	}
 	for _, text := range list {
-		t, ok := parse(text)
-		if !ok {
-			return slurmerr.New(slurmerr.Fatal, "Bad job/step specified: "+text)
+		t, err := parse(text)
+		if err != nil {
+			return slurmerr.New(slurmerr.Fatal, err.Error())
 		}
 		o.jobs = append(o.jobs, t)
 	}
@@ -114,33 +127,33 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 	return nil
 }
 
-// special are the steps that have a name.
-var special = map[string]int32{"batch": wire.StepBatch, "extern": wire.StepExtern, "interactive": wire.StepInteractive}
-
 // parse reads JOB or JOB.STEP.
-func parse(text string) (t target, ok bool) {
-	id, name, one := strings.Cut(text, ".")
-	var err error
-	if t.job, err = strconv.ParseInt(id, 10, 64); err != nil || t.job < 1 {
-		return t, false
+func parse(text string) (t target, err error) {
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		return t, errors.New("Bad job/step specified: " + text) //nolint:staticcheck // Slurm's text
 	}
-	if t.one = one; !one {
-		return t, true
+	id, err := value.ParseStepID(text)
+	t.job, t.step, t.one = id.Whole(), step.Number(id.Step), id.Step != ""
+	t.name = id.Step
+	t.id.ID = id.Job
+	if task, ok := strings.CutPrefix(id.Of, "_"); ok {
+		t.id.ArrayJobID, t.id.ArrayTaskID = id.Job, task
+	} else {
+		t.id.ID += value.Leading(id.Of)
 	}
-	if t.step, ok = special[strings.ToLower(name)]; ok {
-		return t, true
-	}
-	n, err := strconv.ParseInt(name, 10, 32)
-	t.step = int32(n)
-	return t, err == nil && n >= 0
+	return t, err
 }
 
 // show prints what a job's steps use. What cannot be shown is said; the rest
 // follows, as with Slurm.
-func (o *Options) show(ctx context.Context, cluster Cluster, t target) error {
-	list, err := ask(ctx, cluster, t)
+func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
+	var list []step.Usage
+	var err error
+	if t.job != "0" {
+		list, err = ask(ctx, cluster, t)
+	}
 	if err != nil {
-		o.say("couldn't get steps for job %d", t.job)
+		o.say("couldn't get steps for job %s", t.job)
 		return nil //nolint:nilerr // said
 	}
 	if !t.one && !o.all {
@@ -149,11 +162,11 @@ func (o *Options) show(ctx context.Context, cluster Cluster, t target) error {
 	}
 	switch {
 	case len(list) > 0:
-		return o.print(t.job, list)
+		return o.print(&t.id, list)
 	case t.one:
-		o.say("StepId=%d.%s not found running.", t.job, stepName(t.step))
+		o.say("StepId=%s.%s not found running.", t.job, t.name)
 	default:
-		o.say("No steps running for job %d", t.job)
+		o.say("No steps running for job %s", t.job)
 	}
 	return nil
 }
@@ -162,19 +175,13 @@ func (o *Options) say(text string, args ...any) {
 	fmt.Fprintf(o.p.Err, "sstat: error: "+text+"\n", args...)
 }
 
-func stepName(id int32) string {
-	for name, n := range special {
-		if n == id {
-			return name
-		}
-	}
-	return strconv.Itoa(int(id))
-}
-
-// ask asks the agents of a job.
-func ask(ctx context.Context, cluster Cluster, t target) ([]step.Usage, error) {
-	c, err := cluster.Attach(ctx, t.job)
-	if err != nil {
+// ask asks the agents of a job. One that does not run has no steps.
+func ask(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, error) {
+	c, err := cluster.AttachTo(ctx, t.job)
+	switch {
+	case kube.KindOf(err) == kube.Conflict:
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	conn, err := step.NewClient(c)
@@ -182,22 +189,8 @@ func ask(ctx context.Context, cluster Cluster, t target) ([]step.Usage, error) {
 		return nil, err
 	}
 	defer conn.Close()
-	var q step.Query
 	if t.one {
-		q.Steps = []int32{t.step}
+		return step.Ask(conn, t.step)
 	}
-	if err := conn.SendJSON(step.FrameQuery, &q); err != nil {
-		return nil, err
-	}
-	var list []step.Usage
-	err = step.Follow(conn, nil, func(f *step.Frame) error {
-		var u step.Usage
-		if f.Type != step.FrameUsage {
-			return fmt.Errorf("%w: type %d", step.ErrFrame, f.Type)
-		}
-		err := f.Decode(&u)
-		list = append(list, u)
-		return err
-	})
-	return list, err
+	return step.Ask(conn)
 }

@@ -16,8 +16,15 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-func attachPath(id int64) string {
-	return wire.QueueRoot + "/jobs/" + strconv.FormatInt(id, 10) + "/attach"
+func attachPath(id int64) string { return attachPathOf(strconv.FormatInt(id, 10)) }
+
+func attachPathOf(name string) string {
+	return wire.QueueRoot + "/jobs/" + url.PathEscape(name) + "/attach"
+}
+
+// AttachTo is Attach to a job by the name that users give it: 12, 12_3, 12+1.
+func (c *Client) AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error) {
+	return c.api.Upgrade(ctx, attachPathOf(name), wire.AttachProtocol)
 }
 
 // Attach connects to the agent of the job's first node; internal/step is

@@ -35,14 +35,25 @@ func Describe(file *os.File) (*Receive, error) {
 	return &Receive{Size: n, Sum: hex.EncodeToString(sum.Sum(nil)), Mode: uint32(st.Mode().Perm())}, nil
 }
 
-// SendFile has every node of a job make a file of what it reads, in a step that
+// Empty is what nodes are to make of a file without contents.
+func Empty(st os.FileInfo) *Receive {
+	return &Receive{Sum: hex.EncodeToString(NewSum().Sum(nil)), Mode: uint32(st.Mode().Perm())}
+}
+
+// Destination is where SendFile sends a file.
+type Destination struct {
+	JobID int64    // 0: that of the connection
+	Nodes []string // nil: all of the job
+}
+
+// SendFile has every node of to make a file of what it reads, in a step that
 // nobody sees and whose number it returns. conn is new and stays the caller's.
 // Lines about nodes that failed, as Slurm words them, go to say. code is the
 // exit code: the number of the system's error on a node, 1 where it has none, 0
 // where every node has the file. The error is *Impossible where there was no
 // step.
-func SendFile(conn *Conn, jobID int64, file io.Reader, r *Receive, say func(line string)) (id int32, code int, err error) {
-	c, err := askFile(conn, jobID, r)
+func SendFile(conn *Conn, to *Destination, file io.Reader, r *Receive, say func(line string)) (id int32, code int, err error) {
+	c, err := askFile(conn, to, r)
 	if err != nil {
 		return 0, 1, err
 	}
@@ -86,9 +97,9 @@ func trimmed(b []byte) string {
 }
 
 // askFile asks for the step of SendFile.
-func askFile(conn *Conn, jobID int64, r *Receive) (*Created, error) {
+func askFile(conn *Conn, to *Destination, r *Receive) (*Created, error) {
 	req := &Request{
-		JobID: jobID, Overlap: true, Hidden: true,
+		JobID: to.JobID, Overlap: true, Hidden: true, Shape: Shape{NodeList: to.Nodes, Nodes: int32(len(to.Nodes)), MaxNodes: int32(len(to.Nodes))},
 		Command: Command{Args: []string{"sbcast"}, Dir: "/", Umask: -1, Stdin: StdinAll, Receive: r},
 	}
 	if err := conn.SendJSON(FrameRequest, req); err != nil {

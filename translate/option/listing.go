@@ -47,6 +47,14 @@ func (v *Values) List(name string) []string {
 	return slices.DeleteFunc(strings.Split(v.Get(name), ","), func(s string) bool { return s == "" })
 }
 
+// All are all values of the option, split as List does.
+func (v *Values) All(name string) (all []string) {
+	for _, text := range v.values[name] {
+		all = append(all, strings.Split(text, ",")...)
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
 // Answer is the text for --help, --usage or --version; asked: one was given.
 func (s *Set) Answer(v *Values) (text string, asked bool) {
 	switch {

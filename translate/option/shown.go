@@ -108,7 +108,7 @@ var forms = map[string]func(p *Parsed, given string) string{
 	"ntasks":              number(func(p *Parsed) int32 { return p.Job.Shape.Tasks }),
 	"open-mode":           func(p *Parsed, _ string) string { return p.Job.Batch.OpenMode },
 	"power":               func(_ *Parsed, given string) string { return powerForm(given) },
-	"priority":            func(p *Parsed, _ string) string { return strconv.Itoa(int(int32(*p.Job.Priority))) },
+	"priority":            func(p *Parsed, _ string) string { return priorityForm(p.Job.Priority) },
 	"profile":             func(p *Parsed, _ string) string { return p.Job.Options["profile"] },
 	"propagate":           func(_ *Parsed, given string) string { return orAll(given) },
 	"requeue":             func(*Parsed, string) string { return "requeue" },
@@ -285,4 +285,12 @@ func mailForm(types []string) string {
 		return "NONE"
 	}
 	return strings.Join(out, ",")
+}
+
+// priorityForm is a priority as it is shown; nil: 0, or no number, was given.
+func priorityForm(n *int64) string {
+	if n == nil {
+		return "0"
+	}
+	return strconv.Itoa(int(int32(*n)))
 }

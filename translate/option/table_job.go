@@ -183,6 +183,8 @@ func setPriority(p *Parsed, v string, _ bool) error {
 	case n >= 1<<32-2 && !strings.EqualFold(v, "TOP"):
 		return slurmerr.New(slurmerr.BadValue, "Priority must be < 4294967294")
 	}
-	p.Job.Priority = &n
+	if n > 0 { // 0 holds no job, as words do not: Slurm takes it for none
+		p.Job.Priority = &n
+	}
 	return nil
 }

@@ -124,13 +124,17 @@ const (
 var noBlanks = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\v", "", "\f", "", "\r", "")
 
 // ParseConstraint reads an expression of features with & (or ,), |, counts,
-// parentheses and brackets; & binds closer than |. Blanks do not count. Counts
+// parentheses and brackets; & binds closer than |. Blanks and an operator at the
+// end do not count. Counts
 // in some alternatives only are invalid.
 func ParseConstraint(text string) (Constraint, error) {
 	if len(text) > mostConstraint {
 		return Constraint{}, ErrInvalid
 	}
 	p := constraintParser{rest: noBlanks.Replace(text)}
+	if n := len(p.rest); n > 1 && strings.IndexByte("&|,", p.rest[n-1]) >= 0 {
+		p.rest = p.rest[:n-1]
+	}
 	all := p.or(false)
 	counts := slices.ContainsFunc(all, func(a Alternative) bool { return len(a.Some) > 0 })
 	if p.bad || p.rest != "" || len(all) > mostAlternatives || counts && len(all) > 1 {

@@ -89,7 +89,7 @@ func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 
 func (s *session) check(req *step.Request) error {
 	switch {
-	case req.JobID != s.c.job.ID:
+	case req.JobID != 0 && req.JobID != s.c.job.ID:
 		return &step.Impossible{Line: []string{
 			fmt.Sprintf("Unable to confirm allocation for job %d: Invalid job id specified", req.JobID)}}
 	case len(req.Command.Args) == 0:

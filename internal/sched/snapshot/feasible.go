@@ -21,6 +21,7 @@ var (
 	ErrNodeName      = errors.New("Invalid node name specified")                                     //nolint:staticcheck // Slurm's text
 	ErrNotInPart     = errors.New("Requested nodes not in this partition")                           //nolint:staticcheck // Slurm's text
 	ErrFeature       = errors.New("Invalid feature specification")                                   //nolint:staticcheck // Slurm's text
+	ErrPrefer        = errors.New("Invalid preferred feature specification")                         //nolint:staticcheck // Slurm's text
 	ErrGRES          = errors.New("Invalid generic resource (gres) specification")                   //nolint:staticcheck // Slurm's text
 	ErrMemory        = errors.New("Memory required by task is not available")                        //nolint:staticcheck // Slurm's text
 	ErrTimeLimit     = errors.New("Requested time limit is invalid (missing or exceeds some limit)") //nolint:staticcheck // Slurm's text
@@ -87,16 +88,11 @@ func (v *View) checkNames(j *job.Job, p *partition) error {
 			return ErrNodeName
 		}
 	}
-	if text := j.Placement.Constraint; text != "" {
-		c, err := value.ParseConstraint(text)
-		if err != nil {
-			return ErrFeature
-		}
-		for _, f := range c.Names {
-			if !v.features[f] {
-				return ErrFeature
-			}
-		}
+	if err := v.checkFeatures(j.Placement.Constraint, ErrFeature); err != nil {
+		return err
+	}
+	if err := v.checkFeatures(j.Placement.Prefer, ErrPrefer); err != nil {
+		return err
 	}
 	if !batchHostNamed(&j.Placement) {
 		return ErrBatchHost
@@ -107,6 +103,23 @@ func (v *View) checkNames(j *job.Job, p *partition) error {
 	for _, g := range j.Shape.GRES {
 		if !v.hasGRES(g.Name) {
 			return ErrGRES
+		}
+	}
+	return nil
+}
+
+// checkFeatures gives unknown where a node has none of some feature.
+func (v *View) checkFeatures(text string, unknown error) error {
+	if text == "" {
+		return nil
+	}
+	c, err := value.ParseConstraint(text)
+	if err != nil {
+		return ErrFeature
+	}
+	for _, f := range c.Names {
+		if !v.features[f] {
+			return unknown
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -220,6 +221,19 @@ func TestTasksPerGPU(t *testing.T) {
 		v := Build(Input{Now: now, Nodes: []*corev1.Node{aNode("n1", gpus), aNode("n2", gpus)}, Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
 		if got := planned(v); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+}
+
+// What nobody has cannot be preferred; a word too few at the end is none.
+func TestPreferredFeaturesMustExist(t *testing.T) {
+	v := Build(Input{Now: now, Nodes: optionNodes(), Partitions: partitions()})
+	for line, want := range map[string]error{
+		"--prefer=nosuch": ErrPrefer, "--prefer=fast&nosuch": ErrPrefer, "--prefer=[": ErrFeature, "--prefer=fast": nil, "--prefer=fast|": nil,
+		"-C nosuch": ErrFeature, "-C fast&": nil, "-C &fast": ErrFeature,
+	} {
+		if err := v.Feasible(asked(t, 3, line)); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", line, err, want)
 		}
 	}
 }
