@@ -16,7 +16,7 @@ import (
 // is said in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
 	for _, check := range []func(*Parsed) error{quietOrVerbose, oneSpecialization, gpusOfTasks, oneMemory, hintAlone, implicitTasks,
-		arbitraryNodes, nodesOfTasks, nodesOfList, withGPUs, oneTyping, tasksOfGPUs} {
+		arbitraryNodes, nodesOfTasks, nodesOfList, withGPUs, oneTyping, gpusAgree, tasksOfGPUs} {
 		if err := check(p); err != nil {
 			return err
 		}

@@ -1,0 +1,100 @@
+package option
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// gpuCounts are the GPUs of one type that a job asks for, by scope; 0: not
+// given.
+type gpuCounts struct{ job, node, socket, task int64 }
+
+// gpusAgree refuses GPUs of a job, its nodes, sockets and tasks that do not go
+// together. Those of a step are checked against its job instead.
+func gpusAgree(p *Parsed) error {
+	if p.Step.JobID != 0 {
+		return nil
+	}
+	s := &p.Job.Shape
+	byType := map[string]gpuCounts{}
+	var types []string
+	for _, g := range s.GRES {
+		if g.Name != "gpu" {
+			continue
+		}
+		c, seen := byType[g.Type]
+		if !seen {
+			types = append(types, g.Type)
+		}
+		switch g.Per {
+		case job.PerJob:
+			c.job += g.Count
+		case job.PerNode:
+			c.node += g.Count
+		case job.PerSocket:
+			c.socket += g.Count
+		case job.PerTask:
+			c.task += g.Count
+		}
+		byType[g.Type] = c
+	}
+	if len(types) == 0 && s.TasksPerGPU > 0 && !p.Has("ntasks") && !p.Has("nodes") {
+		return badGPUs("gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification")
+	}
+	for _, t := range types {
+		c := byType[t]
+		if text := c.disagree(s, p.Has("ntasks")); text != "" {
+			return badGPUs(text)
+		}
+	}
+	return nil
+}
+
+func badGPUs(text string) error {
+	return slurmerr.New(slurmerr.Refused, text+"\nInvalid generic resource (gres) specification")
+}
+
+// disagree says what of the counts does not go together, as Slurm does; empty:
+// nothing.
+func (c *gpuCounts) disagree(s *job.Shape, tasksGiven bool) string {
+	const least = "Failed to ensure --gpus >= "
+	whole, node := c.job, c.node
+	if whole == 0 {
+		whole = math.MaxInt64
+	}
+	if node == 0 {
+		node = whole
+	}
+	switch {
+	case whole < node || node < c.socket:
+		return least + "--gres=gpu/--gpus-per-node >= --gpus-per-socket"
+	case whole < c.task || node < c.task:
+		return least + "--gpus-per-task"
+	case c.node > 0 && c.socket > 0 && c.node%c.socket != 0:
+		return "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."
+	case c.job == 0:
+		return ""
+	case c.node > 0 && c.job%c.node != 0:
+		return "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"
+	}
+	fewest, most := int64(max(s.MinNodes, 1)), int64(s.MaxNodes)
+	if most == 0 {
+		most = math.MaxInt64
+	}
+	if n := c.job / max(c.node, 1); c.node > 0 && (n < fewest || n > most) {
+		return fmt.Sprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) "+
+			"doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", n, fewest, most)
+	}
+	switch {
+	case c.task > 0 && c.job%c.task != 0:
+		return "Failed to validate job spec, --gpus not multiple of --gpus-per-task"
+	case c.task > 0 && tasksGiven && int64(s.Tasks) != c.job/c.task:
+		return "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."
+	case c.job < fewest:
+		return "Failed to validate job spec, --gpus < -N"
+	}
+	return ""
+}
