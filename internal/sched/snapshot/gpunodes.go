@@ -10,7 +10,7 @@ import (
 // each of them: as Slurm takes them from several nodes then.
 func (v *View) spreadGPUs(out *backfill.Job, s *job.Shape, p *partition) {
 	for _, g := range s.GRES {
-		most := g.Count
+		most := min(g.Count, int64(len(v.Nodes))) // the count may be any number
 		if out.MaxNodes > 0 {
 			most = min(most, int64(out.MaxNodes))
 		}

@@ -268,6 +268,17 @@ func TestGPUsInAll(t *testing.T) {
 	}
 }
 
+// A count that no cluster has takes no longer to refuse than others.
+func TestGPUsWithoutBound(t *testing.T) {
+	for _, line := range []string{"--gpus=9000000000000000000", "-N1-3 --gpus=9000000000000000000"} {
+		b := asked(t, 3, line)
+		v := Build(Input{Now: now, Nodes: sizeNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
+		if err := v.Feasible(b); err == nil || v.Plan().Decisions[0].StartNow {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
 // The batch host is the first node that has the features of --batch, and the
 // first node where none has.
 func TestBatchHost(t *testing.T) {
