@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -43,6 +45,15 @@ func cached(ctx context.Context, name, key string, build func(ctx context.Contex
 	if exists(path) {
 		return path, nil
 	}
+	// Runs beside this one want the same: one of them makes it.
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if exists(path) {
+		return path, nil
+	}
 	began := time.Now()
 	progress("making %s", name)
 	tmp, err := os.MkdirTemp(dir, ".new-")
@@ -56,6 +67,18 @@ func cached(ctx context.Context, name, key string, build func(ctx context.Contex
 	}
 	progress("made %s in %.0f s", name, time.Since(began).Seconds())
 	return path, os.Rename(made, path)
+}
+
+// lockFolder waits for the lock of a folder, which closing it gives back.
+func lockFolder(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // keyOf makes a short key from all that content depends on.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -37,6 +40,29 @@ func TestCachedBuildsOnceAndKeepsNoHalf(t *testing.T) {
 	}
 	if keyOf("a", "bc") == keyOf("ab", "c") {
 		t.Error("keys do not tell parts apart")
+	}
+}
+
+// TestCachedBuildsOnceForAll: who comes while a thing is made waits for it.
+func TestCachedBuildsOnceForAll(t *testing.T) {
+	t.Setenv(cacheVariable, t.TempDir())
+	var built atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			// A folder cannot be moved over another one.
+			path, err := cached(t.Context(), "thing", "k1", func(_ context.Context, path string) error {
+				built.Add(1)
+				return errors.Join(os.Mkdir(path, 0o755), os.WriteFile(filepath.Join(path, "whole"), nil, 0o644))
+			})
+			if err != nil || !exists(filepath.Join(path, "whole")) {
+				t.Errorf("%s: %v", path, err)
+			}
+		})
+	}
+	all.Wait()
+	if n := built.Load(); n != 1 {
+		t.Errorf("built %d times", n)
 	}
 }
 
