@@ -63,6 +63,7 @@ var cases = []struct {
 	{"nothing but a shell", false, testShell},
 	{"read-only root", false, testReadOnly},
 	{"restricted namespace", false, testStrict},
+	{"network policies", false, testPolicies},
 	{"login node", false, testLogin},
 	{"login pods", true, testLoginPods},
 	{"overhead", true, testOverhead},

@@ -97,6 +97,8 @@ func (s *Site) values(users []User) object {
 		"partitions": partitions(),
 		"jobs":       object{"image": SystemImage, "allowImages": []string{registry + "/*"}},
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
+		// The API server's, which is no pod.
+		"networkPolicy": object{"enabled": true, "apiServerCIDRs": []string{SiteAddress + "/32"}},
 		// Tests take the last nodes away, and they want all of a node's CPUs.
 		"login":     object{"nodeSelector": onFirst, "resources": few, "service": object{"type": "ClusterIP"}},
 		"scheduler": object{"nodeSelector": onFirst, "resources": few},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,9 @@ type nodeSpec struct {
 
 func (s nodeSpec) address() string   { return fmt.Sprintf("172.29.0.%d", 11+s.Index) }
 func (s nodeSpec) podSubnet() string { return fmt.Sprintf("172.29.%d.0/24", 101+s.Index) }
+
+// gateway is the node's own address among its pods.
+func (s nodeSpec) gateway() netip.Addr { return netip.MustParsePrefix(s.podSubnet()).Addr().Next() }
 
 // node is a running node, as the site sees it.
 type node struct {

@@ -24,12 +24,13 @@ type Site struct {
 	Rest       *rest.Config
 	Client     kubernetes.Interface
 
-	build string // folder of everything that was built
-	chart string // folder of the chart
-	tools tools
-	plane *plane
-	nodes []*node
-	users []User
+	build    string // folder of everything that was built
+	chart    string // folder of the chart
+	tools    tools
+	plane    *plane
+	nodes    []*node
+	enforcer *enforcer
+	users    []User
 }
 
 // Options say what a site has.
@@ -64,6 +65,9 @@ func Open(ctx context.Context, o Options) (*Site, error) {
 		}
 	}
 	progress("%d nodes ready after %.1f s", len(s.nodes), time.Since(began).Seconds())
+	if err := s.startEnforcer(ctx); err != nil {
+		return s, err
+	}
 	return s, s.startDNS(ctx)
 }
 

@@ -1,0 +1,152 @@
+//go:build e2ereal
+
+package realnode
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// knock tries connections, each "ADDRESS PORT WHAT-WE-EXPECT", and says what
+// came: open; refused, which the host itself answers, so that the packet did
+// get there; shut where nothing came back. Where something should come it
+// waits long.
+const knock = `
+knock() {
+	limit=4; [ $3 = shut ] || limit=40
+	timeout $limit bash -c "exec 3<>/dev/tcp/$1/$2" 2>/dev/null
+	case $? in 0) echo $1 $2 open;; 124) echo $1 $2 shut;; *) echo $1 $2 refused;; esac
+}
+while read line; do knock $line & done <<END
+%s
+END
+wait
+`
+
+// testPolicies has pods of a user and of somebody else knock at the ports of
+// scheduler and login node, with the chart's policies and without them.
+func testPolicies(t *testing.T, ctx context.Context, s *Site) {
+	if err := s.enforcer.err(); err != nil {
+		t.Fatal(err)
+	}
+	scheduler := podAddress(t, ctx, s, wire.SystemNamespace, wire.LabelLeader+"=true")
+	login := podAddress(t, ctx, s, "berth-login", "app.kubernetes.io/component=login")
+	doors := func(api, health, jobset, ssh, metrics, other string) []string {
+		var all []string
+		for i, what := range []string{api, health, jobset} {
+			all = append(all, fmt.Sprintf("%s %d %s", scheduler, 6820+i, what))
+		}
+		return append(all, login+" 2222 "+ssh, login+" 9122 "+metrics, login+" 5001 "+other)
+	}
+	const open, shut, refused = "open", "shut", "refused"
+	checkDoors(t, ctx, s, "with policies", doors(open, open, shut, open, open, shut), doors(shut, open, shut, open, open, shut))
+	policies := takePolicies(t, ctx, s)
+	all := doors(open, open, open, open, open, refused)
+	checkDoors(t, ctx, s, "without", all, all)
+	for _, p := range policies {
+		p.ResourceVersion, p.UID = "", ""
+		if _, err := s.Client.NetworkingV1().NetworkPolicies(p.Namespace).Create(ctx, &p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.enforcer.err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// takePolicies deletes all policies and returns them.
+func takePolicies(t *testing.T, ctx context.Context, s *Site) []networkingv1.NetworkPolicy {
+	t.Helper()
+	all, err := s.Client.NetworkingV1().NetworkPolicies("").List(ctx, metav1.ListOptions{})
+	if err != nil || len(all.Items) != 2 {
+		t.Fatalf("%d policies, %v", len(all.Items), err)
+	}
+	for _, p := range all.Items {
+		if err := s.Client.NetworkingV1().NetworkPolicies(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.Items
+}
+
+func podAddress(t *testing.T, ctx context.Context, s *Site, namespace, selector string) string {
+	t.Helper()
+	pods, err := s.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil || len(pods.Items) != 1 {
+		t.Fatalf("%d pods are %s, %v", len(pods.Items), selector, err)
+	}
+	return pods.Items[0].Status.PodIP
+}
+
+// checkDoors knocks from a user's job, on the node of both servers, and from a
+// stranger's pod on another node.
+func checkDoors(t *testing.T, ctx context.Context, s *Site, when string, job, pod []string) {
+	t.Helper()
+	name := "stranger-" + strings.Fields(when)[0]
+	startStranger(t, ctx, s, name, fmt.Sprintf(knock, strings.Join(pod, "\n")))
+	out := runJob(t, ctx, s, "doors", "-w", nodeNames[0], "-N1", "-J", "doors", "-o", "doors-%j.out", "--wrap", fmt.Sprintf(knock, strings.Join(job, "\n")))
+	sameDoors(t, when+", a user's job", out, job)
+	sameDoors(t, when+", a stranger's pod", strangerSaid(t, ctx, s, name), pod)
+}
+
+func sameDoors(t *testing.T, who, out string, want []string) {
+	t.Helper()
+	got := strings.Split(strings.TrimSpace(out), "\n")
+	slices.Sort(got)
+	want = slices.Sorted(slices.Values(want))
+	if !slices.Equal(got, want) {
+		t.Errorf("%s found\n%s\nwant\n%s", who, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// strangers is a namespace that is no user's.
+const strangers = "strangers"
+
+// startStranger runs a script in a pod that has nothing to do with Berth; what
+// it writes becomes the container's last words.
+func startStranger(t *testing.T, ctx context.Context, s *Site, name, script string) {
+	t.Helper()
+	meta, create := metav1.ObjectMeta{Name: strangers}, metav1.CreateOptions{}
+	if _, err := s.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, create); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	if _, err := s.Client.CoreV1().ServiceAccounts(strangers).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, create); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	no := false
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		NodeName: nodeNames[1], RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: strangers, AutomountServiceAccountToken: &no,
+		Containers: []corev1.Container{{Name: "knock", Image: SystemImage, Command: []string{"bash", "-c", "exec > /dev/termination-log\n" + script}}},
+	}}
+	if _, err := s.Client.CoreV1().Pods(strangers).Create(ctx, pod, create); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func strangerSaid(t *testing.T, ctx context.Context, s *Site, name string) string {
+	t.Helper()
+	said := ""
+	err := waitFor(ctx, time.Minute, func() bool {
+		pod, err := s.Client.CoreV1().Pods(strangers).Get(ctx, name, metav1.GetOptions{})
+		if err != nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Terminated == nil {
+			return false
+		}
+		said = pod.Status.ContainerStatuses[0].State.Terminated.Message
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
