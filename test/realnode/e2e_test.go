@@ -128,6 +128,7 @@ func open(t *testing.T, ctx context.Context) *Site {
 	if err := site.Install(ctx); err != nil {
 		t.Fatal(err)
 	}
+	addOwnPodsOnly(t, ctx, site)
 	waitForState(t, ctx, site, submit(t, ctx, site, "-o", "/dev/null", "--wrap", "true"), "COMPLETED")
 	measured(t, "from `helm install` to the end of the first job", "%.1f s", time.Since(began).Seconds())
 	return site

@@ -5,6 +5,8 @@ package realnode
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -24,7 +27,7 @@ import (
 // waits long.
 const knock = `
 knock() {
-	limit=4; [ $3 = shut ] || limit=40
+	limit=3; [ $3 = shut ] || limit=40
 	timeout $limit bash -c "exec 3<>/dev/tcp/$1/$2" 2>/dev/null
 	case $? in 0) echo $1 $2 open;; 124) echo $1 $2 shut;; *) echo $1 $2 refused;; esac
 }
@@ -42,18 +45,21 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	}
 	scheduler := podAddress(t, ctx, s, wire.SystemNamespace, wire.LabelLeader+"=true")
 	login := podAddress(t, ctx, s, "berth-login", "app.kubernetes.io/component=login")
-	doors := func(api, health, jobset, ssh, metrics, other string) []string {
+	houseJob, house := startHouse(t, ctx, s)
+	doors := func(api, health, jobset, ssh, metrics, other, job string) []string {
 		var all []string
 		for i, what := range []string{api, health, jobset} {
 			all = append(all, fmt.Sprintf("%s %d %s", scheduler, 6820+i, what))
 		}
-		return append(all, login+" 2222 "+ssh, login+" 9122 "+metrics, login+" 5001 "+other)
+		return append(all, login+" 2222 "+ssh, login+" 9122 "+metrics, login+" 5001 "+other, house+" 5001 "+job)
 	}
 	const open, shut, refused = "open", "shut", "refused"
-	checkDoors(t, ctx, s, "with policies", doors(open, open, shut, open, open, shut), doors(shut, open, shut, open, open, shut))
+	checkDoors(t, ctx, s, "with policies", doors(open, open, shut, open, open, shut, refused), doors(shut, open, shut, open, open, shut, shut))
 	policies := takePolicies(t, ctx, s)
-	all := doors(open, open, open, open, open, refused)
+	all := doors(open, open, open, open, open, refused, refused)
 	checkDoors(t, ctx, s, "without", all, all)
+	writeHome(t, "leave", "")
+	waitForState(t, ctx, s, houseJob, "COMPLETED")
 	for _, p := range policies {
 		p.ResourceVersion, p.UID = "", ""
 		if _, err := s.Client.NetworkingV1().NetworkPolicies(p.Namespace).Create(ctx, &p, metav1.CreateOptions{}); err != nil {
@@ -65,11 +71,45 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	}
 }
 
+// startHouse starts a job that stays until it is told to leave, and returns its
+// id and its pod's address.
+func startHouse(t *testing.T, ctx context.Context, s *Site) (id, address string) {
+	t.Helper()
+	id = submit(t, ctx, s, "-w", nodeNames[1], "-N1", "-o", "house.out", "--wrap", "hostname -I; until [ -e leave ]; do sleep 0.1; done")
+	if err := waitFor(ctx, time.Minute, func() bool {
+		b, _ := os.ReadFile(filepath.Join(user.Home(), "house.out"))
+		var whole bool
+		address, whole = strings.CutSuffix(string(b), "\n")
+		return whole
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return id, strings.TrimSpace(address)
+}
+
+// addOwnPodsOnly has the user's jobs be reached as the example of a policy
+// wants it, in all tests.
+func addOwnPodsOnly(t *testing.T, ctx context.Context, s *Site) {
+	t.Helper()
+	b, err := os.ReadFile("../../examples/own-pods-only.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &networkingv1.NetworkPolicy{}
+	if err := yaml.Unmarshal(b, p); err != nil {
+		t.Fatal(err)
+	}
+	p.Namespace = namespace
+	if _, err := s.Client.NetworkingV1().NetworkPolicies(namespace).Create(ctx, p, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // takePolicies deletes all policies and returns them.
 func takePolicies(t *testing.T, ctx context.Context, s *Site) []networkingv1.NetworkPolicy {
 	t.Helper()
 	all, err := s.Client.NetworkingV1().NetworkPolicies("").List(ctx, metav1.ListOptions{})
-	if err != nil || len(all.Items) != 2 {
+	if err != nil || len(all.Items) != 3 {
 		t.Fatalf("%d policies, %v", len(all.Items), err)
 	}
 	for _, p := range all.Items {
