@@ -311,6 +311,39 @@ func TestADeadClientIsNoticed(t *testing.T) {
 	eventually(t, "the session of a dead client to end", func() bool { return n.metric("berth_login_sessions") == "0" })
 }
 
+// A client's own keepalives are answered, before it has opened anything too.
+func TestClientsKeepalivesAreAnswered(t *testing.T) {
+	n := start(t)
+	c := n.login(n.ann())
+	for range 3 {
+		if ok, _, err := c.SendRequest("keepalive@openssh.com", true, nil); err != nil || !ok {
+			t.Errorf("%v, %v", ok, err)
+		}
+	}
+	if got := run(t, c, "echo alive"); got != "alive" {
+		t.Error(got)
+	}
+}
+
+// A client that wants no more sessions has the one that it has just opened.
+func TestNoMoreSessions(t *testing.T) {
+	n := start(t)
+	for range 20 {
+		c := n.login(n.ann())
+		if ok, _, err := c.SendRequest("no-more-sessions@openssh.com", true, nil); err != nil || !ok {
+			t.Fatalf("%v, %v", ok, err)
+		}
+		if got := run(t, c, "echo the first"); got != "the first" {
+			t.Errorf("%q", got)
+		}
+		var open *ssh.OpenChannelError
+		if _, err := c.NewSession(); !asError(err, &open) || open.Reason != ssh.Prohibited {
+			t.Errorf("one more: %v", err)
+		}
+		c.Close()
+	}
+}
+
 func TestHomeIsMadeOnFirstLogin(t *testing.T) {
 	needRoot(t)
 	var n *node
@@ -341,7 +374,13 @@ func TestHomeIsMadeOnFirstLogin(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "cannot be started") {
 		t.Errorf("%q, %v", out, err)
 	}
+	if strings.Contains(string(out), "/proc") {
+		t.Errorf("the client is told more than it need know: %q", out)
+	}
 	if f := n.audit.find(t, "session-failed"); len(f) != 1 || !strings.Contains(f[0].Reason, "/proc/no") {
 		t.Errorf("the log: %+v", f)
+	}
+	if got := n.output(n.ann(), "echo others go on"); got != "others go on" {
+		t.Error(got)
 	}
 }

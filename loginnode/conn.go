@@ -68,6 +68,7 @@ type conn struct {
 	cancel   context.CancelFunc
 	sessions atomic.Int32
 	noMore   atomic.Bool
+	asked    atomic.Bool // for a session, ever
 }
 
 func newConn(s *Server, c net.Conn) *conn {
@@ -250,8 +251,11 @@ func (c *conn) keepAlive() {
 
 // session serves a session channel.
 func (c *conn) session(nc ssh.NewChannel) {
-	if c.noMore.Load() || c.sessions.Add(1) > int32(c.server.cfg.MaxSessions) {
-		if !c.noMore.Load() {
+	// Package ssh hands out channels and requests by different ways: a session
+	// that was opened right before the client wants no more may come after it.
+	more := !c.asked.Swap(true) || !c.noMore.Load()
+	if !more || c.sessions.Add(1) > int32(c.server.cfg.MaxSessions) {
+		if more {
 			c.sessions.Add(-1)
 		}
 		// OpenSSH's client then opens a connection of its own.

@@ -41,6 +41,11 @@ type Server struct {
 	draining  atomic.Bool
 }
 
+// version is how the server names itself. OpenSSH's client says that it reads
+// no more of a program's output (eow@openssh.com) only to servers whose name
+// begins so; without it `ssh login cat file | head` would never end.
+const version = "OpenSSH.compatible Berth"
+
 // New checks a configuration and makes a server of it, which does not listen
 // yet. It refuses one that would let in everybody or that could let in nobody.
 func New(cfg Config) (*Server, error) {
@@ -69,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	s.watchSessions()
 	s.glider = &glider.Server{
 		HostSigners:          signers(cfg.HostKeys),
-		Version:              "Berth",
+		Version:              version,
 		ConnCallback:         adopt,
 		ServerConfigCallback: s.serverConfig,
 		ChannelHandlers: map[string]glider.ChannelHandler{
@@ -138,7 +143,11 @@ func (s *Server) run(c *conn) {
 			delete(s.raw, c)
 			s.mu.Unlock()
 		}()
-		defer s.contain()
+		defer func() {
+			if r := recover(); r != nil {
+				s.provoked(c, r)
+			}
+		}()
 		s.handle(c)
 	}()
 }
@@ -218,6 +227,15 @@ func (s *Server) contain() {
 func (s *Server) panicked(r any) {
 	s.metrics.add("berth_login_panics_total", 1)
 	s.cfg.Log.Error("a defect was contained", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+}
+
+// provoked is panicked, where a client may have brought it about: the address of
+// one that has not logged in waits before it tries again.
+func (s *Server) provoked(c *conn, r any) {
+	s.panicked(r)
+	if !s.cfg.Penalties.Off && !c.proven.Load() && c.outer == nil {
+		s.gate.punish(c.from.Addr(), s.cfg.Penalties.Crash)
+	}
 }
 
 // channel wraps a channel's handler: identity first, defects contained.

@@ -1,6 +1,7 @@
 package loginnode_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,5 +82,31 @@ func TestMessageOfTheDay(t *testing.T) {
 	n.must(os.WriteFile(filepath.Join(n.ann().Home, ".hushlogin"), nil, 0o644))
 	if got := shell(true); strings.Contains(got, "Welcome") {
 		t.Errorf("with .hushlogin: %q", got)
+	}
+}
+
+// A client that reads no more of a command's output, with its input still open,
+// ends the command by that: `ssh login cat file | head`.
+func TestOutputThatNobodyReadsEndsTheCommand(t *testing.T) {
+	have(t, "ssh")
+	inPod, _ := withPods(t)
+	for name, n := range map[string]*node{"here": start(t), "in a pod": inPod} {
+		t.Run(name, func(t *testing.T) {
+			cmd := n.ssh(n.ann(), "yes; exit 9")
+			held, never, err := os.Pipe()
+			n.must(err)
+			defer held.Close()
+			defer never.Close()
+			cmd.Stdin = held
+			out, err := cmd.StdoutPipe()
+			n.must(err)
+			n.must(cmd.Start())
+			_, err = io.ReadFull(out, make([]byte, 2))
+			n.must(err)
+			out.Close()
+			if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }

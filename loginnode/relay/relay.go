@@ -41,14 +41,43 @@ func Splice(client, backend Side, n *Flow) {
 		outputs.Wait()
 		_ = client.Channel.CloseWrite()
 	})
+	unread := make(chan struct{})
 	run(&all, func() {
-		requests(client, backend.Channel)
+		requests(client.telling(requestEOW, unread), backend.Channel)
 		_ = backend.Channel.Close() // the client has closed
 	})
 	requests(backend, client.Channel)
-	outputs.Wait() // what the backend has sent is delivered before the end
+	// What the backend has sent is delivered before the end, unless nobody takes it.
+	select {
+	case <-ended(&outputs):
+	case <-unread:
+	}
 	_ = client.Channel.Close()
 	all.Wait()
+}
+
+// requestEOW is how OpenSSH says that it reads no more of an output.
+const requestEOW = "eow@openssh.com"
+
+// telling is a side that closes a channel at the first request of a kind.
+func (s Side) telling(kind string, seen chan<- struct{}) Side {
+	var once sync.Once
+	watch := s.Watch
+	s.Watch = func(r *ssh.Request) {
+		if r.Type == kind {
+			once.Do(func() { close(seen) })
+		}
+		if watch != nil {
+			watch(r)
+		}
+	}
+	return s
+}
+
+func ended(wg *sync.WaitGroup) <-chan struct{} {
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	return done
 }
 
 // requests passes on what one end asks for until it closes.

@@ -31,6 +31,9 @@ type process struct {
 	stdin, stdout, stderr *os.File
 	tty                   *terminal
 
+	unread chan struct{} // closed once the client reads no more of stdout
+	once   sync.Once
+
 	mu     sync.Mutex
 	exited bool
 }
@@ -66,7 +69,7 @@ func (s *Session) launch() (p *process, err error) {
 			cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, fd
 		}
 	}
-	p = &process{cmd: cmd, tty: s.tty}
+	p = &process{cmd: cmd, tty: s.tty, unread: make(chan struct{})}
 	theirs, err := p.attach()
 	defer closeAll(theirs)
 	if err != nil {
@@ -308,19 +311,43 @@ func (p *process) run(s *Session) (syscall.WaitStatus, error) {
 		// A process that does not read must not keep the client waiting.
 		_, _ = io.Copy(io.Discard, s.channel)
 	}()
-	var outputs sync.WaitGroup
-	for from, to := range map[*os.File]io.Writer{p.stdout: s.channel, p.stderr: s.channel.Stderr()} {
-		outputs.Add(1)
-		go func() {
-			defer outputs.Done()
-			defer s.contain()
-			copyCounting(to, from, &s.out, make([]byte, 32<<10))
-			from.Close() // the process gets SIGPIPE if the client reads no more
-		}()
-	}
+	out, errs := s.deliver(s.channel, p.stdout), s.deliver(s.channel.Stderr(), p.stderr)
 	w, err := p.wait()
-	outputs.Wait()
+	select {
+	case <-out:
+		<-errs
+	case <-p.unread:
+		// What the client has not taken of the one is in the way of the other.
+		select {
+		case <-errs:
+		case <-time.After(drainErrors):
+		}
+	}
 	return w, err
+}
+
+// drainErrors is how long the end of a program whose output nobody reads waits
+// for its standard error to be delivered.
+const drainErrors = time.Second
+
+// deliver passes an output of a program to the client, until either ends.
+func (s *Session) deliver(to io.Writer, from *os.File) (done chan struct{}) {
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		defer s.contain()
+		copyCounting(to, from, &s.out, make([]byte, 32<<10))
+		from.Close() // the program gets SIGPIPE if the client takes no more
+	}()
+	return done
+}
+
+// readsNoMore has the program get SIGPIPE when it goes on writing.
+func (p *process) readsNoMore() {
+	p.once.Do(func() {
+		close(p.unread)
+		p.stdout.Close()
+	})
 }
 
 type counter interface{ Add(int64) int64 }

@@ -115,6 +115,8 @@ func (s *Session) request(r *ssh.Request) (ok bool, after func()) {
 		return s.subsystem(m.Value)
 	case "signal":
 		return s.signal(r.Payload), nil
+	case "eow@openssh.com":
+		return s.readsNoMore(), nil
 	case "break":
 		return s.tty != nil && s.tty.sendBreak() == nil, nil
 	}
@@ -201,6 +203,19 @@ func (s *Session) signal(payload []byte) bool {
 	p := s.process
 	s.mu.Unlock()
 	return known && p != nil && p.signal(sig)
+}
+
+// readsNoMore is told that the client takes no more of standard output: the
+// program learns it when it writes. On a terminal it does not, as with sshd.
+func (s *Session) readsNoMore() bool {
+	s.mu.Lock()
+	p := s.process
+	s.mu.Unlock()
+	if p == nil || p.tty != nil {
+		return false
+	}
+	p.readsNoMore()
+	return true
 }
 
 func (s *Session) failed(err error) {
