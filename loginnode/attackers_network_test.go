@@ -1,6 +1,7 @@
 package loginnode_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/berth-hpc/berth/loginnode"
+	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
 func TestS19AnUnknownUserLooksLikeAKnownOne(t *testing.T) {
@@ -137,6 +139,43 @@ func TestPenaltiesKeepASourceOut(t *testing.T) {
 		r := n.audit.find(t, "refused")
 		return len(r) == 1 && r[0].Reason == "penalty"
 	})
+}
+
+// Who has brought about a defect before the login waits, and nobody else.
+func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
+	n := start(t, func(c *loginnode.Config) {
+		c.Penalties = loginnode.Penalties{}
+		inner := c.Auth.Users
+		c.Auth.Users = auth.DirectoryFunc(func(ctx context.Context, name string) (*auth.User, error) {
+			if name == "defect" {
+				panic("injected")
+			}
+			return inner.Lookup(ctx, name)
+		})
+	})
+	if _, err := n.dial("defect", n.ann().key); err == nil {
+		t.Fatal("let in")
+	}
+	if _, err := n.dial("ann", n.ann().key); err == nil {
+		t.Error("the address does not wait")
+	}
+	eventually(t, "the audit record", func() bool {
+		r := n.audit.find(t, "refused")
+		return len(r) == 1 && r[0].Reason == "penalty"
+	})
+	if n.metric("berth_login_panics_total") != "1" {
+		t.Error("the defect is not counted")
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := d.Dial("tcp", n.addr)
+	n.must(err)
+	defer conn.Close()
+	c, chans, reqs, err := ssh.NewClientConn(conn, n.addr, &ssh.ClientConfig{
+		User: "ann", Auth: []ssh.AuthMethod{ssh.PublicKeys(n.ann().key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	n.must(err)
+	if got := run(t, ssh.NewClient(c, chans, reqs), "echo in"); got != "in" {
+		t.Errorf("another address: %q", got)
+	}
 }
 
 // Many peers that never come to the point, in every way: somebody else gets in

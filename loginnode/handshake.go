@@ -75,7 +75,7 @@ func (s *Server) publicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *s
 	began := time.Now()
 	defer func() {
 		if r := recover(); r != nil {
-			s.panicked(r)
+			s.provoked(c, r)
 			p, err = nil, auth.ErrDenied
 		}
 		if err != nil {
@@ -99,7 +99,7 @@ func (s *Server) publicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *s
 func (s *Server) device(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (p *ssh.Permissions, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.panicked(r)
+			s.provoked(c, r)
 			p, err = nil, auth.ErrDenied
 		}
 	}()

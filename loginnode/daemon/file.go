@@ -111,6 +111,7 @@ type Penalties struct {
 	AuthFail Duration `json:"authFail,omitempty"`
 	NoAuth   Duration `json:"noAuth,omitempty"`
 	Grace    Duration `json:"graceExceeded,omitempty"`
+	Crash    Duration `json:"crash,omitempty"`
 	Min      Duration `json:"min,omitempty"`
 	Max      Duration `json:"max,omitempty"`
 	Exempt   []string `json:"exempt,omitempty"`
@@ -219,7 +220,7 @@ func (f *File) limits(c *loginnode.Config) error {
 	}
 	exempt, err := prefixes(m.Exempt)
 	c.Penalties = loginnode.Penalties{
-		Off: m.Off, AuthFail: m.AuthFail.Duration, NoAuth: m.NoAuth.Duration, Grace: m.Grace.Duration,
+		Off: m.Off, AuthFail: m.AuthFail.Duration, NoAuth: m.NoAuth.Duration, Grace: m.Grace.Duration, Crash: m.Crash.Duration,
 		Min: m.Min.Duration, Max: m.Max.Duration, Exempt: exempt,
 	}
 	return err
