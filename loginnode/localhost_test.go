@@ -91,7 +91,7 @@ func TestLocalhostOfAJobIsTheJobsOwn(t *testing.T) {
 	n.must(err)
 	defer within.Close()
 	for _, host := range []string{"localhost", "127.0.0.1", "LOCALHOST", "::1"} {
-		if _, err := within.Dial("tcp", net.JoinHostPort(host, port)); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		if _, err := within.Dial("tcp", net.JoinHostPort(host, port)); err == nil || !strings.Contains(err.Error(), "Connection refused") {
 			t.Errorf("%s: a port of the login node's: %v", host, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestNodesThroughAPod(t *testing.T) {
 		t.Errorf("by localhost: %q, %v", got, err)
 	}
 	l.Close()
-	if _, err := c.Dial("tcp", "localhost:"+port); err == nil || !strings.Contains(err.Error(), "connection refused") {
+	if _, err := c.Dial("tcp", "localhost:"+port); err == nil || !strings.Contains(err.Error(), "Connection refused") {
 		t.Errorf("a port on which nobody listens: %v", err)
 	}
 }

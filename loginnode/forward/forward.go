@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -223,14 +224,19 @@ func plain(err error) string {
 	}
 	var failed Failure
 	if errors.As(err, &failed) {
-		return string(failed)
+		return capital(string(failed))
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil {
 		var sys *os.SyscallError
 		if errors.As(op.Err, &sys) {
-			return sys.Err.Error()
+			return capital(sys.Err.Error())
 		}
 	}
 	return "cannot connect"
+}
+
+// capital gives the system's text the capital that Go has taken away.
+func capital(text string) string {
+	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
