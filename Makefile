@@ -88,7 +88,7 @@ e2e-real: build ## the installed product on three real kubelets with containerd 
 
 LOGINPKGS := ./loginnode/... ./test/login
 # Clients that test-login talks to the login node with; what is missing is skipped.
-LOGINCLIENTS := openssh-client openssh-sftp-server rsync sshfs lftp dropbear-bin putty-tools python3-paramiko ssh-audit curl
+LOGINCLIENTS := openssh-client openssh-server openssh-sftp-server rsync sshfs lftp dropbear-bin putty-tools python3-paramiko ssh-audit curl
 
 test-login: build ## the login node: attackers, real clients, a local cluster (as root, else of oneself only)
 	$(GO) test -count=1 -v -timeout 30m $(LOGINPKGS)
