@@ -268,6 +268,9 @@ func TestS14AgentForwarding(t *testing.T) {
 	if _, err := n.login(n.eve()).Dial("unix", socket); err == nil {
 		t.Error("eve speaks to ann's agent")
 	}
+	if got := n.output(n.eve(), "cat "+filepath.Dir(socket)+"/* 2>/dev/null; ls "+filepath.Dir(socket)+" 2>/dev/null || echo closed"); got != "closed" {
+		t.Errorf("eve sees %q of ann's agent", got)
+	}
 	n.authorize(n.ann(), "no-agent-forwarding "+string(ssh.MarshalAuthorizedKey(n.ann().key.PublicKey())))
 	s, err = n.login(n.ann()).NewSession()
 	n.must(err)

@@ -63,6 +63,30 @@ func TestTerminalIsByteExact(t *testing.T) {
 	}
 }
 
+// Who did what, from where, with which key, how it ended and how much went by.
+func TestTheAuditLogSaysWhatWasDone(t *testing.T) {
+	n := start(t)
+	c := n.login(n.ann())
+	s, err := c.NewSession()
+	n.must(err)
+	s.Stdin = strings.NewReader("12345")
+	if out, err := s.Output("cat; printf 678; exit 4"); string(out) != "12345678" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	eventually(t, "the end of the session in the audit log", func() bool { return len(n.audit.find(t, "session-end")) == 1 })
+	in, began, end := n.audit.find(t, "login")[0], n.audit.find(t, "session-start")[0], n.audit.find(t, "session-end")[0]
+	if in.User != "ann" || *in.UID != n.ann().UID || in.Method != "publickey" || in.KeyType != ssh.KeyAlgoED25519 ||
+		in.Fingerprint != ssh.FingerprintSHA256(n.ann().key.PublicKey()) || in.Source != c.LocalAddr().String() || !strings.HasPrefix(in.Client, "SSH-2.0-") || in.By == "" {
+		t.Errorf("login: %+v", in)
+	}
+	if began.Conn != in.Conn || began.User != "ann" || began.Kind != "exec" || began.Command != "cat; printf 678; exit 4" || began.TTY != "" {
+		t.Errorf("start: %+v", began)
+	}
+	if end.Conn != in.Conn || end.Exit == nil || *end.Exit != 4 || end.BytesIn != 5 || end.BytesOut != 8 || end.Command != began.Command {
+		t.Errorf("end: %+v", end)
+	}
+}
+
 func TestALoginThatAsksForNothingIsRecorded(t *testing.T) {
 	n := start(t)
 	c, err := n.dial("ann", n.ann().key)

@@ -1,6 +1,7 @@
 package loginnode_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -162,6 +163,40 @@ func TestControlMaster(t *testing.T) {
 	all.Wait()
 	if in := n.audit.find(t, "login"); len(in) != 1 {
 		t.Errorf("%d connections for %d sessions", len(in), sessions)
+	}
+}
+
+// Who asks for one session more than a connection may have gets it by a
+// connection of its own, at once: OpenSSH's client falls back when it is told
+// that it was refused.
+func TestASessionTooManyHasAConnectionOfItsOwn(t *testing.T) {
+	have(t, "ssh")
+	n := start(t)
+	ctl := filepath.Join(n.dir, "ctl")
+	master := n.ssh(n.ann(), "-M", "-S", ctl, "-N")
+	n.must(master.Start())
+	defer func() { _ = master.Process.Kill(); _ = master.Wait() }()
+	eventually(t, "the master", func() bool { _, err := os.Stat(ctl); return err == nil })
+	for i := range 64 {
+		cmd := n.ssh(n.ann(), "-S", ctl, "echo "+itoa(i)+"; exec cat")
+		in, err := cmd.StdinPipe()
+		n.must(err)
+		out, err := cmd.StdoutPipe()
+		n.must(err)
+		n.must(cmd.Start())
+		defer func() { in.Close(); _ = cmd.Wait() }()
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != itoa(i)+"\n" {
+			t.Fatalf("session %d: %q, %v", i, line, err)
+		}
+	}
+	cmd := n.ssh(n.ann(), "-S", ctl, "echo one more; exit 9")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 9 || out.String() != "one more\n" {
+		t.Errorf("%v: %q, %q", err, out.String(), errs.String())
+	}
+	if in := n.audit.find(t, "login"); len(in) != 2 {
+		t.Errorf("%d connections", len(in))
 	}
 }
 

@@ -105,6 +105,7 @@ func TestS13CopyingFiles(t *testing.T) {
 				if !isRoot() {
 					return
 				}
+				n.nothingOfOthers(t)
 				cmd = n.tool("sftp", ann, "-b", "-", "-P", n.port(), "ann@127.0.0.1")
 				cmd.Stdin = strings.NewReader("get ../bob/.ssh/authorized_keys " + back + "3\n")
 				if out, err := cmd.CombinedOutput(); err == nil {
@@ -118,6 +119,47 @@ func TestS13CopyingFiles(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// nothingOfOthers: what serves sftp is a process with the user's rights and no
+// others, which neither writes where the user may not, nor makes a program that
+// runs as somebody else, nor a device.
+func (n *node) nothingOfOthers(t *testing.T) {
+	t.Helper()
+	ann := n.ann()
+	client, err := sftp.NewClient(n.login(ann))
+	n.must(err)
+	defer client.Close()
+	uids := map[string]bool{}
+	for _, stat := range childrenOf(os.Getpid()) {
+		pid, _, _ := strings.Cut(stat, " ")
+		status, _ := os.ReadFile("/proc/" + pid + "/status")
+		for line := range strings.Lines(string(status)) {
+			if f := strings.Fields(line); f[0] == "Uid:" || f[0] == "Gid:" {
+				uids[strings.Join(f[1:], " ")] = true
+			}
+		}
+	}
+	if own := strings.TrimSpace(strings.Repeat(itoa(ann.UID)+" ", 4)); len(uids) != 1 || !uids[own] {
+		t.Errorf("sftp is served with the rights %v, not %s", uids, own)
+	}
+	for _, name := range []string{filepath.Join(n.bob().Home, "x"), filepath.Join(n.dir, "x"), "/etc/lnt-x", "../bob/x", "../../x"} {
+		if f, err := client.Create(name); err == nil {
+			f.Close()
+			t.Errorf("%s: written", name)
+		}
+	}
+	if err := client.Chown("key", 0, 0); err == nil {
+		t.Error("a file was given away")
+	}
+	f, err := client.Create("program")
+	n.must(err)
+	n.must(f.Close())
+	n.must(client.Chmod("program", os.ModeSetuid|0o755))
+	n.owner(filepath.Join(ann.Home, "program"), ann)
+	if _, err := client.Open("/dev/mem"); err == nil {
+		t.Error("/dev/mem is open")
 	}
 }
 

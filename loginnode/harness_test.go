@@ -40,8 +40,14 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == daemon.PodCommand {
 		os.Exit(daemon.Main(os.Args[1:], os.Stdout, os.Stderr, daemon.Peers{}))
 	}
+	if len(os.Args) > 1 && os.Args[1] == asProgram {
+		os.Exit(daemon.Main(os.Args[2:], os.Stdout, os.Stderr, daemon.Peers{}))
+	}
 	os.Exit(runTests(m))
 }
+
+// asProgram is the first argument that makes the tests' program the login node.
+const asProgram = "as-loginnode"
 
 // firstUID is the first of the uids of this run's users: two runs on one
 // machine do not meet.
@@ -243,6 +249,12 @@ func (n *node) dial(user string, keys ...ssh.Signer) (*ssh.Client, error) {
 		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(keys...)},
 		HostKeyCallback: ssh.FixedHostKey(n.host.PublicKey()), Timeout: deadline,
 	})
+}
+
+// refused tells whether a client was refused and told that, and nothing of why.
+func refused(err error) bool {
+	const plain = "ssh: handshake failed: ssh: unable to authenticate, attempted methods [none publickey], no supported methods remain"
+	return err != nil && err.Error() == plain
 }
 
 func (n *node) login(p *person) *ssh.Client {

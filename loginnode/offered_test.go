@@ -1,0 +1,98 @@
+package loginnode_test
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/binary"
+	"encoding/pem"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// What the server offers, read off the wire, is this and nothing else, the
+// post-quantum key exchange first.
+func TestS05WhatIsOffered(t *testing.T) {
+	n := start(t)
+	conn := dialRaw(t, n.addr)
+	_, err := io.WriteString(conn, "SSH-2.0-reader\r\n")
+	n.must(err)
+	r := bufio.NewReader(conn)
+	greeting, err := r.ReadString('\n')
+	n.must(err)
+	if greeting != "SSH-2.0-OpenSSH.compatible Berth\r\n" {
+		t.Errorf("%q", greeting)
+	}
+	var length uint32
+	n.must(binary.Read(r, binary.BigEndian, &length))
+	packet := make([]byte, length)
+	_, err = io.ReadFull(r, packet)
+	n.must(err)
+	packet = packet[1+1+16:] // padding, type, cookie
+	list := func() []string {
+		size := binary.BigEndian.Uint32(packet)
+		text := string(packet[4 : 4+size])
+		packet = packet[4+size:]
+		return strings.Split(text, ",")
+	}
+	ciphers := "chacha20-poly1305@openssh.com,aes128-gcm@openssh.com,aes256-gcm@openssh.com,aes256-ctr,aes192-ctr,aes128-ctr"
+	macs := "hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com"
+	for _, want := range []struct{ what, list string }{
+		{"key exchanges", "mlkem768x25519-sha256,curve25519-sha256,curve25519-sha256@libssh.org,kex-strict-s-v00@openssh.com"},
+		{"host keys", "ssh-ed25519"}, {"ciphers in", ciphers}, {"ciphers out", ciphers}, {"MACs in", macs}, {"MACs out", macs},
+	} {
+		if got := strings.Join(list(), ","); got != want.list {
+			t.Errorf("%s: %s, not %s", want.what, got, want.list)
+		}
+	}
+}
+
+// No signature with SHA-1 by a user's key, and none is asked for; an RSA key
+// signs with SHA-2.
+func TestS05SignaturesOfUsers(t *testing.T) {
+	have(t, "ssh")
+	n := start(t)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	n.must(err)
+	block, err := ssh.MarshalPrivateKey(key, "")
+	n.must(err)
+	s, err := ssh.NewSignerFromKey(key)
+	n.must(err)
+	file := filepath.Join(n.dir, "key-rsa")
+	n.must(os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+	n.authorize(n.ann(), string(ssh.MarshalAuthorizedKey(s.PublicKey())))
+	old := *n.ann()
+	old.keyFile = file
+	out, err := n.ssh(&old, "-v", "-o", "LogLevel=DEBUG", "echo in").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "\nin") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	m := regexp.MustCompile(`server-sig-algs=<(.*)>`).FindSubmatch(out)
+	if m == nil {
+		t.Fatalf("no word of the signatures that are taken:\n%s", out)
+	}
+	taken := strings.Split(string(m[1]), ",")
+	for _, bad := range []string{"ssh-rsa", "ssh-dss", "ssh-rsa-cert-v01@openssh.com"} {
+		if slices.Contains(taken, bad) {
+			t.Errorf("%s is taken: %v", bad, taken)
+		}
+	}
+	for _, good := range []string{"ssh-ed25519", "sk-ssh-ed25519@openssh.com", "rsa-sha2-512"} {
+		if !slices.Contains(taken, good) {
+			t.Errorf("%s is not taken: %v", good, taken)
+		}
+	}
+	sha1, err := ssh.NewSignerWithAlgorithms(s.(ssh.AlgorithmSigner), []string{ssh.KeyAlgoRSA})
+	n.must(err)
+	if c, err := n.dial("ann", sha1); err == nil {
+		c.Close()
+		t.Error("a signature with SHA-1 let somebody in")
+	}
+}
