@@ -158,7 +158,7 @@ func (c *Cluster) StartPod(ctx context.Context, o *PodRequest, state func(string
 			return nil, fmt.Errorf("pod %s did not start in time: %s %s %s", name, p.Status.Phase, p.waits(), p.Status.Message)
 		case <-time.After(pause):
 		}
-		pause = min(2*pause, 400*time.Millisecond)
+		pause = min(2*pause, 200*time.Millisecond)
 	}
 }
 

@@ -32,6 +32,7 @@ func (s *site) pods(t *testing.T) {
 	defer func(was *testing.T) { s.t = was }(s.t)
 	s.t = t
 	g := s.gateway(t)
+	began := time.Now()
 	out, errs, err := g.ssh("id -u; cd; pwd; hostname; touch from-the-pod; cat $KUBECONFIG | grep -c tokenFile; sbatch --parsable -o /dev/null --wrap true; true")
 	if err != nil {
 		t.Fatalf("%v: %s%s", err, out, errs)
@@ -44,9 +45,12 @@ func (s *site) pods(t *testing.T) {
 		t.Errorf("sbatch in the pod: %q", out)
 	}
 	onlyTheStart(t, errs)
+	t.Logf("the first login, to a pod that starts, took %.2f s", time.Since(began).Seconds())
+	began = time.Now()
 	if out, errs, err := g.ssh("hostname; grep CapEff /proc/self/status"); err != nil || errs != "" || !strings.HasPrefix(out, f[2]) || !strings.Contains(out, "0000000000000000") {
 		t.Errorf("the second login: %v, %q, %q", err, out, errs)
 	}
+	t.Logf("the second took %.2f s", time.Since(began).Seconds())
 	g.restricted(t)
 	g.idle(t)
 	g.named(t) // with a pod of its own
