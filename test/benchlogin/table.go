@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // only is a part of the names of the rows to measure; "": all of them.
@@ -73,7 +72,7 @@ func (r *rig) table() (string, error) {
 		failed = errors.Join(failed, err)
 		line("| %s | %s | %s |\n", w.name, text, w.pass)
 	}
-	line("\nMeasured on %s with %d CPUs, Linux %s, load %s before.\n", time.Now().Format(time.DateOnly), runtime.NumCPU(),
+	line("\nMeasured with %d CPUs, Linux %s, load %s before.\n", runtime.NumCPU(),
 		strings.TrimSpace(string(kernel)), strings.Fields(string(load) + " ?")[0])
 	return out.String(), failed
 }
