@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -166,6 +167,35 @@ func TestS08ADefectCostsOneSession(t *testing.T) {
 	}
 	if n.metric("berth_login_panics_total") != "1" {
 		t.Error("the defect is not counted")
+	}
+}
+
+// The same in what runs beside the session's requests, where nobody else would
+// catch it.
+func TestS08ADefectBesideTheRequests(t *testing.T) {
+	var armed atomic.Bool
+	n := start(t, func(c *loginnode.Config) {
+		c.Now = func() time.Time {
+			if armed.CompareAndSwap(true, false) {
+				panic("injected")
+			}
+			return time.Now()
+		}
+	})
+	c := n.login(n.ann())
+	broken, err := c.NewSession()
+	n.must(err)
+	in, err := broken.StdinPipe()
+	n.must(err)
+	n.must(broken.Start("read x"))
+	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
+	armed.Store(true) // the next to ask for the time is the session's end
+	_, err = io.WriteString(in, "\n")
+	n.must(err)
+	_ = broken.Wait()
+	eventually(t, "the defect to be counted", func() bool { return n.metric("berth_login_panics_total") == "1" })
+	if got := run(t, c, "echo alive"); got != "alive" {
+		t.Errorf("another session: %q", got)
 	}
 }
 
