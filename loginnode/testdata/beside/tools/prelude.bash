@@ -7,8 +7,11 @@ printf '#!/bin/sh\nexec /usr/bin/ssh -F "%s" "$@"\n' "$CONFIG" > bin/ssh # for w
 chmod +x bin/ssh
 export PATH="$D/bin:$PATH" GIT_SSH="$D/bin/ssh" LC_ALL=C TZ=UTC TERM=xterm
 
-serve() { python3 "$TOOLS/net.py" serve "$@"; }  # serve ADDRESS FILE [http]: in the background; its port is in FILE
-count() { python3 "$TOOLS/net.py" count "$@"; }  # count ADDRESS: sends its input, ends it, prints what comes back
-free() { python3 "$TOOLS/net.py" free; }         # a free port
-pty() { python3 "$TOOLS/pty.py" "$@"; }          # pty COMMAND STEP...: types into a terminal
+PYTHON=/usr/bin/python3 # not one that a tool has put before it, which takes its time
+[ -x "$PYTHON" ] || PYTHON=python3
+
+serve() { "$PYTHON" "$TOOLS/net.py" serve "$@"; }  # serve ADDRESS FILE [http]: in the background; its port is in FILE
+count() { "$PYTHON" "$TOOLS/net.py" count "$@"; }  # count ADDRESS: sends its input, ends it, prints what comes back
+free() { "$PYTHON" "$TOOLS/net.py" free; }         # a free port
+pty() { "$PYTHON" "$TOOLS/pty.py" "$@"; }          # pty COMMAND STEP...: types into a terminal
 wait_for() { for _ in $(seq 600); do [ -s "$1" ] && return; sleep 0.1; done; echo "$1 is not there"; exit 1; }
