@@ -150,7 +150,7 @@ func (o *Options) jobs(v *option.Values) error {
 		}
 		if isTask && task != "*" && !number10(task) {
 			if _, err := hostlist.Expand("t[" + strings.Trim(task, "[]") + "]"); err != nil {
-				return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", text)
+				return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", number)
 			}
 		}
 		if isStep && step == "" || step != "" && step != "batch" && step != "extern" && step != "interactive" && !number10(strings.Split(step, "+")[0]) {
@@ -175,7 +175,7 @@ func (o *Options) ranges(v *option.Values) (err error) {
 	if o.query.NNodes, err = span(v, "nnodes", "node"); err != nil {
 		return err
 	}
-	if o.query.NCPUs, err = span(v, "ncpus", "cpus"); err != nil {
+	if o.query.NCPUs, err = span(v, "ncpus", "cpu"); err != nil {
 		return err
 	}
 	if !v.Has("timelimit-min") {

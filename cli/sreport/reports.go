@@ -262,6 +262,9 @@ func (o *Options) utilization(d *data) error {
 	if len(o.tres) > 1 || o.tres[0] != "cpu" {
 		usual = "Cluster,TRES Name,Allocate,Down,PLND Down,Idle,Planned,Reported"
 	}
+	if width == 17 {
+		usual = strings.Replace(usual, "Allocate,", "Allocated,", 1)
+	}
 	return o.print(table, usual, rows)
 }
 

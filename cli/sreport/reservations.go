@@ -2,6 +2,7 @@ package sreport
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func (o *Options) reservations(d *data) error {
 	for i := range d.booked {
 		r := &d.booked[i]
 		span := overlap(r.Start, r.End, o.start, o.end)
-		if span == 0 {
+		if span == 0 || len(o.names) > 0 && !slices.Contains(o.names, r.Name) {
 			continue
 		}
 		for _, t := range o.tres {

@@ -40,12 +40,15 @@ type Options struct {
 	format     string
 	users      []string
 	accounts   []string
-	top        int
-	tree       bool
-	group      bool
-	flat       bool
-	count      bool
-	grouping   []int32
+	names      []string // of reservations
+
+	ofReservations bool
+	top            int
+	tree           bool
+	group          bool
+	flat           bool
+	count          bool
+	grouping       []int32
 }
 
 // New makes the command. connect is called once, after the command line has
@@ -116,12 +119,14 @@ func (o *Options) report(ctx context.Context, words []string) error {
 		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", words[0])
 		return &slurmerr.Error{Code: 1}
 	}
-	name := ""
-	if len(words) > 1 {
-		name = words[1]
+	if len(words) < 2 {
+		fmt.Fprintf(o.p.Err, "too few arguments for keyword:%s\n", words[0])
+		return &slurmerr.Error{Code: 1}
 	}
+	name := words[1]
 	for _, r := range reports[kind] {
 		if begins(name, r.name, 1) {
+			o.ofReservations = kind == "reservation"
 			if err := o.settings(words[2:]); err != nil {
 				return err
 			}
@@ -167,6 +172,8 @@ func (o *Options) settings(words []string) error {
 			}
 		case begins(key, "format", 1):
 			o.format = v
+		case begins(key, "names", 1) && o.ofReservations:
+			o.names = append(o.names, strings.Split(v, ",")...)
 		case begins(key, "users", 1):
 			o.users = append(o.users, strings.Split(v, ",")...)
 		case begins(key, "accounts", 1):

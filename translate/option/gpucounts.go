@@ -46,7 +46,7 @@ func gpusAgree(p *Parsed) error {
 	}
 	for _, t := range types {
 		c := byType[t]
-		if text := c.disagree(s, p.Has("ntasks")); text != "" {
+		if text := c.disagree(s, p.Has("ntasks"), !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")); text != "" {
 			return badGPUs(text)
 		}
 	}
@@ -58,8 +58,8 @@ func badGPUs(text string) error {
 }
 
 // disagree says what of the counts does not go together, as Slurm does; empty:
-// nothing.
-func (c *gpuCounts) disagree(s *job.Shape, tasksGiven bool) string {
+// nothing. tasksGiven: a number of tasks was given; sized: what it follows from.
+func (c *gpuCounts) disagree(s *job.Shape, tasksGiven, sized bool) string {
 	const least = "Failed to ensure --gpus >= "
 	whole, node := c.job, c.node
 	if whole == 0 {
@@ -75,6 +75,8 @@ func (c *gpuCounts) disagree(s *job.Shape, tasksGiven bool) string {
 		return least + "--gpus-per-task"
 	case c.node > 0 && c.socket > 0 && c.node%c.socket != 0:
 		return "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."
+	case c.job == 0 && c.task > 0 && !tasksGiven && !sized:
+		return "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
 	case c.job == 0:
 		return ""
 	case c.node > 0 && c.job%c.node != 0:

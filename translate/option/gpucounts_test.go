@@ -8,6 +8,7 @@ func TestGPUCounts(t *testing.T) {
 		fewer = "Failed to validate job spec, --gpus < -N"
 		least = "Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket"
 		times = "Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node"
+		alone = "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
 		tasks = "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."
 	)
 	bounds := func(rest string) string {
@@ -35,6 +36,11 @@ func TestGPUCounts(t *testing.T) {
 		{[]string{"--gpus-per-node=1", "--gpus-per-task=2"}, "Failed to ensure --gpus >= --gpus-per-task"},
 		{[]string{"--gpus-per-socket=2", "--gpus-per-node=3", "--sockets-per-node=1"},
 			"Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."},
+		{[]string{"--gpus-per-task=1"}, alone},
+		{[]string{"--gpus-per-node=2", "--gpus-per-task=1"}, alone},
+		{[]string{"-N1", "--gpus-per-task=1"}, ""},
+		{[]string{"-n1", "--gpus-per-task=1"}, ""},
+		{[]string{"--ntasks-per-node=1", "--gpus-per-task=1"}, ""},
 		{[]string{"--ntasks-per-gpu=2"}, "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"},
 		{[]string{"-n2", "--ntasks-per-gpu=2"}, ""},
 	} {

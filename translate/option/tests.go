@@ -23,7 +23,7 @@ const (
 var tests = map[string]string{
 	"array": onJobs + "array.txtar", "kill-on-invalid-dep": onJobs + "dependency-never.txtar", "time-min": onJobs + "deadline.txtar",
 	"deadline": onJobs + "deadline.txtar", "signal": onJobs + "signal.txtar",
-	"licenses": "test/e2e/testdata/policy/licenses.txtar", "reservation": "test/e2e/testdata/policy/reservation.txtar",
+	"test-only": "test/e2e/testdata/policy/test-only.txtar", "licenses": "test/e2e/testdata/policy/licenses.txtar", "reservation": "test/e2e/testdata/policy/reservation.txtar",
 
 	"no-kill": "test/e2e/testdata/down/many.txtar",
 	"account": keptJobs, "comment": keptJobs, "dependency": keptJobs, "extra": keptJobs, "hold": keptJobs, "job-name": keptJobs, "nice": keptJobs,
@@ -51,7 +51,7 @@ var tests = map[string]string{
 	"no-shell": onJobs + "salloc.txtar", "bell": client, "kill-command": client, "no-bell": client,
 	"mail-type": "internal/sched/mail.TestDelivery", "mail-user": "internal/sched/mail.TestDelivery",
 	"uid": "cli/sbatch.TestForOthersAndElsewhere", "gid": usersJobs + "identity.txtar", "clusters": "cli/sbatch.TestForOthersAndElsewhere",
-	"parsable": client, "quiet": client, "verbose": client, "wait": client, "test-only": client, "help": client, "usage": client, "version": client,
+	"parsable": client, "quiet": client, "verbose": client, "wait": client, "help": client, "usage": client, "version": client,
 
 	"label": stepJobs, "unbuffered": stepJobs, "kill-on-bad-exit": stepJobs, "overlap": stepJobs, "exact": stepJobs,
 	"whole": stepJobs, "relative": stepJobs, "jobid": stepJobs, "pty": onJobs + "srun-pty.txtar", "multi-prog": onJobs + "srun-programs.txtar", "prolog": onJobs + "srun-programs.txtar",
