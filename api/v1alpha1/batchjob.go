@@ -110,6 +110,9 @@ type Workload struct {
 	// Pods are the members, in the order of the placement's tasks. They may
 	// change while the job waits.
 	Pods []WorkloadPod `json:"pods"`
+	// Status is what the scheduler made the object with (see BeginWith). It counts
+	// until the object has a status of its own.
+	Status []byte `json:"status,omitempty"`
 }
 
 // WorkloadPod is one pod of a Workload.

@@ -34,7 +34,10 @@ type ClusterSpec struct {
 	KillWait      *int32 `json:"killWaitSeconds,omitempty"`      // 30
 	OverTimeLimit int32  `json:"overTimeLimitMinutes,omitempty"` // 0
 	MaxArraySize  int32  `json:"maxArraySize,omitempty"`         // 1001
-	JobRequeue    *bool  `json:"jobRequeue,omitempty"`           // true
+	// ResvOverRun is how long jobs may run beyond the end of their reservation,
+	// in minutes; 2^31-1: as long as they like.
+	ResvOverRun int32 `json:"resvOverRunMinutes,omitempty"` // 0
+	JobRequeue  *bool `json:"jobRequeue,omitempty"`         // true
 	// RequeueExit are exit codes with which batch jobs go back to the queue
 	// ("1-3,9"), RequeueExitHold those with which they are held there.
 	RequeueExit     string `json:"requeueExit,omitempty"`

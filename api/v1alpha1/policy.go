@@ -125,9 +125,13 @@ type ReservationSpec struct {
 	Duration  int32       `json:"durationMinutes"`     // -1: without end
 	Nodes     string      `json:"nodes,omitempty"`     // host list
 	NodeCount int32       `json:"nodeCount,omitempty"` // asked for
-	CoreCount int32       `json:"coreCount,omitempty"` // asked for
-	Features  string      `json:"features,omitempty"`
-	Partition string      `json:"partition,omitempty"`
+	// CoreCounts are numbers of cores that were asked for: of all nodes together, or
+	// of one node after the other.
+	CoreCounts []int32 `json:"coreCounts,omitempty"`
+	// Cores that it has, by node ("0-1,3"), where it has not whole nodes.
+	Cores     map[string]string `json:"cores,omitempty"`
+	Features  string            `json:"features,omitempty"`
+	Partition string            `json:"partition,omitempty"`
 	// Users and Accounts that may use it; all of a list begin with "-": everybody but those.
 	Users    []string `json:"users,omitempty"`
 	Accounts []string `json:"accounts,omitempty"`

@@ -1172,6 +1172,18 @@ func (in *ReservationList) DeepCopyObject() runtime.Object {
 func (in *ReservationSpec) DeepCopyInto(out *ReservationSpec) {
 	*out = *in
 	in.StartTime.DeepCopyInto(&out.StartTime)
+	if in.CoreCounts != nil {
+		in, out := &in.CoreCounts, &out.CoreCounts
+		*out = make([]int32, len(*in))
+		copy(*out, *in)
+	}
+	if in.Cores != nil {
+		in, out := &in.Cores, &out.Cores
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Users != nil {
 		in, out := &in.Users, &out.Users
 		*out = make([]string, len(*in))
@@ -1353,6 +1365,11 @@ func (in *Workload) DeepCopyInto(out *Workload) {
 	if in.Pods != nil {
 		in, out := &in.Pods, &out.Pods
 		*out = make([]WorkloadPod, len(*in))
+		copy(*out, *in)
+	}
+	if in.Status != nil {
+		in, out := &in.Status, &out.Status
+		*out = make([]byte, len(*in))
 		copy(*out, *in)
 	}
 }

@@ -112,6 +112,9 @@ func (r *Recorder) changed(_, now *v1alpha1.BatchJob) {
 	if now == nil || now.Spec.JobID == 0 {
 		return // a job that is gone was stored, or is still marked
 	}
+	if control.Unmade(now) {
+		return // it has another UID in a moment
+	}
 	r.mu.Lock()
 	r.dirty[now.UID] = now
 	r.mu.Unlock()
@@ -153,6 +156,19 @@ func (r *Recorder) Highest(ctx context.Context) (int64, error) {
 		return 0, fmt.Errorf("accounting database: %w", err)
 	}
 	return id.Int64, nil
+}
+
+// Knows tells whether the database has a record of the job.
+func (r *Recorder) Knows(ctx context.Context, jobID int64) (bool, error) {
+	s, err := r.database()
+	if err != nil {
+		return false, err
+	}
+	var n int
+	if err := s.read.QueryRowContext(ctx, s.q(`SELECT count(*) FROM jobs WHERE job_id = ?`), jobID).Scan(&n); err != nil {
+		return false, fmt.Errorf("accounting database: %w", err)
+	}
+	return n > 0, nil
 }
 
 // Unstored is how many changes wait to be written.
@@ -272,7 +288,7 @@ func (r *Recorder) again() {
 	defer r.mu.Unlock()
 	clear(r.stored)
 	for _, b := range r.Cluster.Jobs.List() {
-		if b.Spec.JobID != 0 {
+		if b.Spec.JobID != 0 && !control.Unmade(b) {
 			r.dirty[b.UID] = b
 		}
 	}

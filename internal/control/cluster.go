@@ -217,6 +217,11 @@ func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
 // newest version; n becomes what the API server answers. The store follows.
 // The error is the API server's: a conflict if before is not the newest.
 func (c *Cluster) WriteStatus(ctx context.Context, before, n *v1alpha1.BatchJob) error {
+	if Unmade(before) {
+		if made, err := c.makeWith(ctx, &before, n); made || err != nil {
+			return err
+		}
+	}
 	if before.Status.Unwritten {
 		whole := *before
 		whole.Status = v1alpha1.BatchJobStatus{}

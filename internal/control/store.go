@@ -25,6 +25,8 @@ type Store[T client.Object] struct {
 	subs  []func(old, now T)
 	keep  func(old, now T) T // see Inherit
 
+	expected func(T) types.UID // see Expect
+
 	version uint64        // the highest that any object came with
 	grown   chan struct{} // closed when version grows; nil: nobody waits
 }
@@ -55,6 +57,11 @@ func (s *Store[T]) Subscribe(fn func(old, now T)) { s.subs = append(s.subs, fn) 
 // it returns, obj or a copy of it, is taken in. Call it before the store is fed.
 func (s *Store[T]) Inherit(fn func(old, obj T) T) { s.keep = fn }
 
+// Expect has an object that the store does not know take the place of the one
+// with the UID that uid says, if there is one: it was taken in before it existed.
+// Call it before the store is fed.
+func (s *Store[T]) Expect(uid func(obj T) types.UID) { s.expected = uid }
+
 // Apply takes in obj unless the store knows a newer version or its deletion.
 func (s *Store[T]) Apply(obj T) {
 	s.mu.Lock()
@@ -66,11 +73,26 @@ func (s *Store[T]) Apply(obj T) {
 		s.mu.Unlock()
 		return
 	}
+	if !known && s.expected != nil {
+		if old, known = s.byUID[s.expected(obj)]; known {
+			delete(s.byUID, old.GetUID())
+		}
+	}
 	if known && s.keep != nil {
 		obj = s.keep(old, obj)
 	}
 	s.put(old, known, obj)
 	s.mu.Unlock()
+	s.tellOf(old, known, obj)
+}
+
+// tellOf tells of obj in old's place. Under another key it is another object.
+func (s *Store[T]) tellOf(old T, known bool, obj T) {
+	var none T
+	if known && len(s.keys) > 0 && s.keys[0](old) != s.keys[0](obj) && old.GetUID() != obj.GetUID() {
+		s.tell(old, none)
+		old = none
+	}
 	s.tell(old, obj)
 }
 

@@ -61,6 +61,7 @@ func NewJobs() *Store[*v1alpha1.BatchJob] {
 	s := NewStore(jobKey, originKey, podsKey)
 	s.IndexMany(memberKeys)
 	s.Inherit(ahead)
+	s.Expect(unmadeUID)
 	return s
 }
 

@@ -37,6 +37,10 @@ const (
 	// AnnotationFeatures lists a Node's features in the order in which they are
 	// shown; it gives the Node none.
 	AnnotationFeatures = "berth.hpc/features"
+	// AnnotationJob on a bound pod of a workload is the number of the job that
+	// stands for it. It is written with the binding.
+	AnnotationJob = "berth.hpc/job"
+
 	AnnotationName     = "berth.hpc/name"      // on Reservations: the name as users gave it
 	AnnotationNodeName = "berth.hpc/node-name" // short name where it cannot be derived
 

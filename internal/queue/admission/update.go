@@ -209,8 +209,7 @@ func (a *Admission) checkJob(o, n *job.Job, b *v1alpha1.BatchJob, caller *direct
 	if err := a.checkForm(n, caller); err != nil && n.Nice != o.Nice {
 		return err
 	}
-	begun := b.Status.State != "" || b.Spec.Origin != nil && len(b.Spec.Origin.Status) > 0
-	if o.Hold != n.Hold && begun && b.Status.State != v1alpha1.StatePending {
+	if o.Hold != n.Hold && b.Begun() && b.Status.State != v1alpha1.StatePending {
 		return refuse(TextNotPending)
 	}
 	if caller.Operator {

@@ -154,9 +154,11 @@ func (o *Operations) begun(ctx context.Context, c *directory.Caller, row *table.
 	switch {
 	case err != nil:
 		return nil, err
+	case pending(b) && b.Spec.Cancel != nil: // it is over, but for the keeper's word
+		return nil, o.awaitEnd(ctx, b)
 	case pending(b):
 		return nil, errPending
-	case b.Status.State == v1alpha1.StateCompleting:
+	case b.Status.State == v1alpha1.StateCompleting, live(b) && b.Spec.Cancel != nil:
 		return nil, errDone
 	case final(b) && b.Status.Unwritten:
 		return nil, o.record(ctx, b)
@@ -164,6 +166,26 @@ func (o *Operations) begun(ctx context.Context, c *directory.Caller, row *table.
 		return nil, errDisabled
 	}
 	return b, nil
+}
+
+// awaitEnd returns when a job that is cancelled while it waits is over, or the
+// keeper takes long. The answer is that the job has changed.
+func (o *Operations) awaitEnd(ctx context.Context, b *v1alpha1.BatchJob) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(settleEvery)
+	defer tick.Stop()
+	for {
+		now, ok := o.Cluster.Job(b.Spec.JobID)
+		if !ok || !pending(now) || now.Spec.Cancel == nil {
+			return errNotNow
+		}
+		select {
+		case <-ctx.Done():
+			return errNotNow
+		case <-tick.C:
+		}
+	}
 }
 
 // record gives the object of a job that is over the status that it has but in
@@ -260,13 +282,32 @@ func (o *Operations) changeable(c *directory.Caller, row *table.Row) (*v1alpha1.
 	return b, nil
 }
 
+// made is the job with an object, which that of a single pod may lack for a
+// moment.
+func (o *Operations) made(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	b, err := o.Cluster.Make(ctx, b)
+	if apierrors.IsConflict(err) {
+		return nil, errNotNow
+	}
+	return b, err
+}
+
 // patch merges change into the BatchJob and takes the result into the store.
 // The object's UID guards against one that was made anew under its name.
 func (o *Operations) patch(ctx context.Context, b *v1alpha1.BatchJob, change map[string]any) error {
+	b, err := o.made(ctx, b)
+	if err != nil {
+		return err
+	}
 	meta, ok := change["metadata"].(map[string]any)
 	if !ok {
 		meta = map[string]any{}
 		change["metadata"] = meta
+	}
+	if meta["resourceVersion"] == "" { // it had no object
+		meta["resourceVersion"] = b.ResourceVersion
 	}
 	meta["uid"] = b.UID
 	body, err := json.Marshal(change)

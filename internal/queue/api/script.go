@@ -28,6 +28,10 @@ func (a *API) script(w http.ResponseWriter, r *http.Request, c *directory.Caller
 		out.Error = text(err)
 		return
 	}
+	if b, err = a.Operations.made(r.Context(), b); err != nil {
+		out.Error = text(err)
+		return
+	}
 	whole := &v1alpha1.BatchJob{} // the store does without scripts
 	if err := a.Operations.Cluster.Client.Get(r.Context(), client.ObjectKeyFromObject(b), whole); err != nil {
 		out.Error = text(err)

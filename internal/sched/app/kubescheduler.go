@@ -9,6 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/kubernetes/pkg/features"
@@ -47,7 +48,13 @@ func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugi
 		return fmt.Errorf("client for kube-scheduler: %w", err)
 	}
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, client)
-	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) })
+	late := events.NewBroadcaster(newLateSink(&events.EventSinkImpl{Interface: client.EventsV1()}))
+	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger {
+		if name == wire.SchedulerName {
+			return late.NewRecorder(scheme.Scheme, name)
+		}
+		return broadcaster.NewRecorder(name)
+	})
 	informers := scheduler.NewInformerFactory(client, 0)
 	s, err := scheduler.New(ctx, client, informers, dynamicinformer.DynamicSharedInformerFactory(nil), recorders,
 		scheduler.WithComponentConfigVersion(cfg.APIVersion),
@@ -62,6 +69,9 @@ func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugi
 		return fmt.Errorf("kube-scheduler: %w", err)
 	}
 	broadcaster.StartRecordingToSink(ctx.Done())
+	if err := late.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("kube-scheduler's events: %w", err)
+	}
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())
 	if err := s.WaitForHandlersSync(ctx); err != nil {
@@ -70,6 +80,7 @@ func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugi
 	go func() {
 		s.Run(ctx)
 		broadcaster.Shutdown()
+		late.Shutdown()
 	}()
 	return nil
 }
@@ -88,6 +99,7 @@ func schedulerConfiguration(defaultProfile bool) (*config.KubeSchedulerConfigura
 	ours.Plugins.MultiPoint.Enabled = slices.DeleteFunc(ours.Plugins.MultiPoint.Enabled,
 		func(p config.Plugin) bool { return p.Name == names.DefaultPreemption })
 	ours.Plugins.MultiPoint.Enabled = append(ours.Plugins.MultiPoint.Enabled, config.Plugin{Name: plugin.Name})
+	ours.Plugins.Bind.Enabled = []config.Plugin{{Name: plugin.Name}} // before the default one
 	cfg.Profiles = []config.KubeSchedulerProfile{ours}
 	if defaultProfile {
 		standard.SchedulerName = corev1.DefaultSchedulerName

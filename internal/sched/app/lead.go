@@ -68,6 +68,9 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	cluster.NextID = api.queue.NextID
 
 	pods := workload.New(cluster, time.Now, cfg.Log)
+	if cfg.Accounting.Storage != "" {
+		pods.Recorded = rec.Knows
+	}
 	wake := &plugin.Waker{}
 	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, family(cluster), time.Now, cfg.Log)

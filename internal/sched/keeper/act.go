@@ -97,7 +97,15 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.Pods = nil })
 		return true, err
 	case Record:
+		k.records <- struct{}{}
+		defer func() { <-k.records }()
 		_, err := k.write(ctx, b, func(*v1alpha1.BatchJobStatus) {})
+		return true, err
+	case Make:
+		_, err := k.Cluster.Make(ctx, b)
+		if apierrors.IsConflict(err) {
+			err = errChanged
+		}
 		return true, err
 	case Begin:
 		return true, k.begin(ctx, b)

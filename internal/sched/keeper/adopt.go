@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/history"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
@@ -21,7 +20,7 @@ func (k *Keeper) begin(ctx context.Context, b *v1alpha1.BatchJob) error {
 	change := func(s *v1alpha1.BatchJobStatus) {
 		s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
 	}
-	if b.Status.Unwritten && control.Single(b) {
+	if b.Status.Unwritten {
 		n := b.DeepCopy()
 		change(&n.Status)
 		history.Note(&b.Status, &n.Status, now)

@@ -87,3 +87,106 @@ func TestAPodThatIsBoundIsFoundRunning(t *testing.T) {
 		}
 	})
 }
+
+// presume has a pod and its job in the leader's memory only.
+func (w *world) presume(pod string, id int64) (*corev1.Pod, *v1alpha1.BatchJob) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: pod}, Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName}}
+	fake.Feed(w.Cluster, p)
+	now := metav1.NowMicro()
+	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + pod}, Spec: v1alpha1.BatchJobSpec{
+		JobID: id, User: "k8s_ml", Partition: "debug", SubmitTime: &now, Job: job.Job{Shape: job.Shape{Tasks: 1, CPUsPerTask: 2}},
+		Workload: &v1alpha1.Workload{Kind: "Pod", Pods: []v1alpha1.WorkloadPod{{Name: p.Name, UID: p.UID}}}}}
+	w.Presume(b)
+	return p, b
+}
+
+// object tells whether the job has one.
+func (w *world) object(b *v1alpha1.BatchJob) bool {
+	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(b), &v1alpha1.BatchJob{})
+	return client.IgnoreNotFound(err) == nil && err == nil
+}
+
+// A single pod is bound before its job is an object, which has all that was in
+// memory when it is made.
+func TestASinglePodsJobIsMadeLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p, b := w.presume("p", 5)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		known, _ := w.Job(5)
+		if known.Status.State != v1alpha1.StateConfiguring || w.object(b) {
+			t.Fatalf("%+v", known.Status)
+		}
+		p = p.DeepCopy()
+		p.Spec.NodeName, p.Status.Phase = known.Status.Allocation.Nodes[0].Name, corev1.PodRunning
+		fake.Feed(w.Cluster, p)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if known, _ = w.Job(5); known.Status.State != v1alpha1.StateRunning || w.object(b) {
+			t.Fatalf("%+v", known.Status)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if s := w.stored(b); s.State != v1alpha1.StateRunning || len(s.History) != 2 || s.Allocation == nil {
+			t.Errorf("later: %+v", s)
+		}
+		p = p.DeepCopy()
+		p.Status.Phase = corev1.PodSucceeded
+		fake.Feed(w.Cluster, p)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if s := w.stored(b); s.State != v1alpha1.StateCompleted || w.Jobs.Len() != 1 {
+			t.Errorf("at last: %+v, %d jobs", s, w.Jobs.Len())
+		}
+	})
+}
+
+// A short pod's job is made at its end.
+func TestAShortPodsJobIsMadeAtItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		p, b := w.presume("p", 5)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		known, _ := w.Job(5)
+		p = p.DeepCopy()
+		p.Spec.NodeName, p.Status.Phase = known.Status.Allocation.Nodes[0].Name, corev1.PodSucceeded
+		fake.Feed(w.Cluster, p)
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if s := w.stored(b); s.State != v1alpha1.StateCompleted || s.StartTime == nil || s.EndTime == nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// One that waits is an object soon, so that whoever looks there sees it, and so
+// is one whose pod is gone.
+func TestAPodThatWaitsHasAJobSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, b := w.presume("p", 5)
+		big, _ := w.Job(5)
+		n := big.DeepCopy()
+		n.Spec.Job.Hold = "user"
+		w.Jobs.Swap(big, n)
+		time.Sleep(900 * time.Millisecond)
+		synctest.Wait()
+		if w.object(b) {
+			t.Fatal("it is an object at once")
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if known, _ := w.Job(5); known.UID == b.UID || w.stored(b).State != "" {
+			t.Errorf("%+v", known)
+		}
+		p, c := w.presume("q", 6)
+		w.Pods.Remove(p, time.Now())
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if s := w.stored(c); s.State != v1alpha1.StateCancelled {
+			t.Errorf("its pod is gone: %+v", s)
+		}
+	})
+}

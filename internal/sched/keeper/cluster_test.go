@@ -82,6 +82,9 @@ func (w *world) build(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet,
 }
 
 func (w *world) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+	if b, ok := o.(*v1alpha1.BatchJob); ok && b.UID == "" { // as the API server does
+		b.UID = types.UID("made-" + b.Name)
+	}
 	if s, ok := o.(*jobset.JobSet); ok {
 		w.mu.Lock()
 		w.made[s.Name] = true

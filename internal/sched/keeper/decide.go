@@ -45,6 +45,8 @@ type Facts struct {
 	Siblings []*v1alpha1.BatchJob
 	// Taken: another task runs in the job's pods; Lingering: they wait for one.
 	Taken, Lingering bool
+	// Rush: pods come, one after the other, whose jobs are in memory only.
+	Rush bool
 	// Crowded: too many jobs' objects are being made for this one's.
 	Crowded bool
 	Memory  Memory
@@ -104,6 +106,7 @@ const (
 	Record                 // give the object the status that it was made with
 	Drop                   // delete pods that the job goes on without
 	Line                   // wait for its turn to have its objects made
+	Make                   // make the object of a job that is in memory only
 	Adopt                  // an earlier process had the waiting job's pod bound: it runs there
 )
 
@@ -162,8 +165,8 @@ func Decide(f Facts) Action {
 // end is one write less.
 const settleTime = 2 * time.Second
 
-// settlePods is the same of a single pod: a thousand may come at once, and are
-// bound first.
+// settlePods is the same of pods: a thousand may come at once, and are bound
+// first.
 const settlePods = 5 * time.Second
 
 // settled is a, unless nothing is to be done and the object still has the
@@ -176,11 +179,28 @@ func (f *Facts) settled(a Action) Action {
 	if f.Job.Spec.Workload != nil {
 		due = f.Job.Status.StartTime.Add(settlePods)
 	}
+	if f.Rush && f.Now.Before(f.Job.Status.StartTime.Add(mostSettle)) {
+		due = later(due, f.Now.Add(rushPause))
+	}
 	if !f.Now.Before(due) {
 		return Action{Kind: Record}
 	}
 	a.Wake = earliestOf(a.Wake, due)
 	return a
+}
+
+// Rushes of pods: while pods come, those that were bound are not written about
+// for longer, within bounds.
+const (
+	rushPause  = 500 * time.Millisecond
+	mostSettle = 15 * time.Second
+)
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (f *Facts) cancelled() bool {

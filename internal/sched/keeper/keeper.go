@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -66,7 +67,13 @@ type Keeper struct {
 	memory   map[int64]Memory
 	starting starting
 	waitedBy map[int64]map[int64]bool // job -> those that wait for its end
+
+	came    atomic.Int64  // when the last job came that is in memory only, in ns
+	records chan struct{} // taken by those who write what can wait
 }
+
+// mostRecords is how much is written at a time of what can wait.
+const mostRecords = 3
 
 // New makes a Keeper, before the stores of c.Cluster are fed.
 func New(c Config) *Keeper {
@@ -82,6 +89,7 @@ func New(c Config) *Keeper {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[int64](5*time.Millisecond, 5*time.Second)),
 		memory:   map[int64]Memory{},
 		waitedBy: map[int64]map[int64]bool{},
+		records:  make(chan struct{}, mostRecords),
 	}
 	c.Cluster.Jobs.Subscribe(k.jobChanged)
 	c.Cluster.Pods.Subscribe(k.podChanged)
@@ -126,6 +134,9 @@ func (k *Keeper) jobChanged(old, now *v1alpha1.BatchJob) {
 	}
 	if now.Spec.JobID == 0 {
 		return
+	}
+	if old == nil && control.Unmade(now) {
+		k.came.Store(k.Now().UnixNano())
 	}
 	if old == nil {
 		k.noteDependencies(now, snapshot.Waiting(now))
@@ -296,6 +307,7 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) Facts {
 		Needed:   len(k.waitedBy[id]) > 0 || len(k.waitedBy[array.ID(b)]) > 0,
 		Unstored: k.Stored != nil && !k.Stored(b),
 		Expires:  k.expires(b),
+		Rush:     k.Now().UnixNano()-k.came.Load() < int64(rushPause),
 		Crowded:  k.starting.full(id),
 	}
 }

@@ -110,7 +110,7 @@ func (k *Keeper) expires(b *v1alpha1.BatchJob) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	at, _ := reserve.Ends(&r.Spec, b.Status.StartTime.Time)
+	at, _ := reserve.Ends(&r.Spec, b.Status.StartTime.Time, k.Cluster.Parameters().ResvOverRun)
 	return at
 }
 
@@ -160,6 +160,10 @@ func (k *Keeper) holdOrphans(ctx context.Context) error {
 
 // dropReservation has a waiting job want no reservation any more.
 func (k *Keeper) dropReservation(ctx context.Context, b *v1alpha1.BatchJob, hold string) error {
+	b, err := k.Cluster.Make(ctx, b)
+	if err != nil {
+		return err
+	}
 	n := b.DeepCopy()
 	n.Spec.Job.Reservation, n.Spec.Job.Hold = "", hold
 	if err := k.Cluster.Client.Patch(ctx, n, client.MergeFrom(b)); err != nil {

@@ -49,7 +49,25 @@ func (f *Facts) queued() Action {
 		}
 		return Action{Wake: due}
 	}
-	return f.pending()
+	return f.objected(f.pending())
+}
+
+// madeAfter is how long pods may wait before their job has an object: most are
+// placed at once, and bound first.
+const madeAfter = time.Second
+
+// objected is a, unless nothing is to be done and the job, which waits, should have
+// an object by now.
+func (f *Facts) objected(a Action) Action {
+	if a.Kind != Wait || !control.Unmade(f.Job) || f.Job.Spec.SubmitTime == nil {
+		return a
+	}
+	due := f.Job.Spec.SubmitTime.Add(madeAfter)
+	if !f.Now.Before(due) {
+		return Action{Kind: Make}
+	}
+	a.Wake = earliestOf(a.Wake, due)
+	return a
 }
 
 // staying are the pods that neither are over nor were told to go.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/history"
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -38,6 +39,9 @@ func (k *Keeper) write(ctx context.Context, b *v1alpha1.BatchJob, change func(*v
 // refresh brings the store up to date with the API server about b and returns
 // errChanged.
 func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
+	if control.Unmade(b) {
+		return errChanged // the store has what there is
+	}
 	n := &v1alpha1.BatchJob{}
 	err := k.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(b), n)
 	switch {

@@ -43,11 +43,12 @@ type Placements interface {
 // keeper gives a gang back long before.
 const permitTimeout = 10 * time.Minute
 
-// Plugin implements the PreEnqueue, PreFilter, Reserve, Permit and Sign points.
+// Plugin implements the PreEnqueue, PreFilter, Reserve, Permit, Bind and Sign points.
 type Plugin struct {
 	placements Placements
 	waiting    waitingPods
 	gangs      gangs
+	bind       func(context.Context, *corev1.Binding) error
 }
 
 // waitingPods is the part of fwk.Handle that the plugin uses.
@@ -62,6 +63,7 @@ var (
 	_ fwk.PreFilterPlugin   = (*Plugin)(nil)
 	_ fwk.ReservePlugin     = (*Plugin)(nil)
 	_ fwk.PermitPlugin      = (*Plugin)(nil)
+	_ fwk.BindPlugin        = (*Plugin)(nil)
 	_ fwk.SignPlugin        = (*Plugin)(nil)
 	_ fwk.EnqueueExtensions = (*Plugin)(nil)
 )
@@ -73,7 +75,7 @@ func New(p Placements, wake *Waker) frameworkruntime.PluginFactory {
 		if wake != nil {
 			wake.serve(h)
 		}
-		return &Plugin{placements: p, waiting: h}, nil
+		return &Plugin{placements: p, waiting: h, bind: binder(h)}, nil
 	}
 }
 

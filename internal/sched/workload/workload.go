@@ -40,6 +40,10 @@ type Controller struct {
 	log     *slog.Logger
 	queue   workqueue.TypedRateLimitingInterface[string]
 
+	// Recorded tells whether accounting knows a job; nil: it never does, and pods
+	// that are over are none of its business.
+	Recorded func(ctx context.Context, jobID int64) (bool, error)
+
 	gather time.Duration // see gatherPods
 
 	mu     sync.Mutex
@@ -107,6 +111,7 @@ func (w *Controller) lookAtAll() {
 
 // Run acts until ctx ends.
 func (w *Controller) Run(ctx context.Context, workers int) {
+	w.findAgain()
 	var wg sync.WaitGroup
 	for range workers {
 		wg.Go(func() {
@@ -148,7 +153,11 @@ func live(p *corev1.Pod) bool { return !snapshot.Over(p) && p.DeletionTimestamp 
 // reconcile brings one group's pods into the queue, or its waiting job up to
 // date.
 func (w *Controller) reconcile(ctx context.Context, key string) error {
-	pods := slices.DeleteFunc(w.cluster.WorkloadPods(key), func(p *corev1.Pod) bool { return !live(p) })
+	pods := w.cluster.WorkloadPods(key)
+	if strings.HasPrefix(key, "pod ") && len(pods) == 1 && pods[0].Spec.NodeName != "" {
+		return w.restore(ctx, key, pods[0])
+	}
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !live(p) })
 	unbound := slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == "" })
 	if !unbound {
 		return nil
@@ -234,29 +243,49 @@ func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) e
 	}
 	now := metav1.NewMicroTime(w.now())
 	s.SubmitTime = &now
+	if w.cluster.NextID != nil { // else admission draws it
+		if s.JobID, err = w.cluster.NextID(ctx); err != nil {
+			return err
+		}
+	}
+	b := w.jobOf(s, pods)
+	if s.JobID == 0 || control.GroupOf(pods[0]) != g.Key {
+		b, err = w.queueJob(ctx, b)
+	} else {
+		w.cluster.Presume(b)
+	}
+	if err == nil {
+		w.log.Info("pods queued", "job", b.Spec.JobID, "kind", s.Workload.Kind, "namespace", b.Namespace, "name", s.Workload.Name, "pods", len(pods))
+	}
+	return err
+}
+
+// jobOf is the object of the job that stands for pods.
+func (w *Controller) jobOf(s *v1alpha1.BatchJobSpec, pods []*corev1.Pod) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pods[0].Namespace, Name: nameOf(s.Workload.Pods), Finalizers: []string{wire.Finalizer},
 		Annotations: map[string]string{annotationAsked: digest(s)},
 	}, Spec: *s}
-	if w.cluster.NextID != nil { // else admission draws it
-		if b.Spec.JobID, err = w.cluster.NextID(ctx); err != nil {
-			return err
-		}
-		b.Labels = map[string]string{wire.LabelUser: b.Spec.User, wire.LabelJobID: strconv.FormatInt(b.Spec.JobID, 10)}
+	if s.JobID != 0 {
+		b.Labels = map[string]string{wire.LabelUser: s.User, wire.LabelJobID: strconv.FormatInt(s.JobID, 10)}
 	}
+	return b
+}
+
+// queueJob makes the object of a job, unless it is there.
+func (w *Controller) queueJob(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	key := client.ObjectKeyFromObject(b)
 	if err := w.cluster.Client.Create(ctx, b); err != nil {
 		if !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("queueing %s %s/%s: %w", s.Workload.Kind, b.Namespace, s.Workload.Name, err)
+			return nil, fmt.Errorf("queueing %s %s/%s: %w", b.Spec.Workload.Kind, b.Namespace, b.Spec.Workload.Name, err)
 		}
 		b = &v1alpha1.BatchJob{}
 		if err := w.cluster.Client.Get(ctx, key, b); err != nil {
-			return fmt.Errorf("reading BatchJob %s: %w", key, err)
+			return nil, fmt.Errorf("reading BatchJob %s: %w", key, err)
 		}
 	}
 	w.cluster.ApplyJob(b)
-	w.log.Info("pods queued", "job", b.Spec.JobID, "kind", s.Workload.Kind, "namespace", b.Namespace, "name", s.Workload.Name, "pods", len(pods))
-	return nil
+	return b, nil
 }
 
 // update takes over changed members and annotations while the job waits.
@@ -269,6 +298,9 @@ func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b
 	mark := digest(s)
 	if same && mark == b.Annotations[annotationAsked] {
 		return nil
+	}
+	if b, err = w.cluster.Make(ctx, b); err != nil {
+		return err
 	}
 	n := b.DeepCopy()
 	n.Spec.Workload = s.Workload

@@ -214,7 +214,11 @@ func TestWhatHasNoEffectIsSaid(t *testing.T) {
 func TestAWaitingJobFollowsItsPods(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p", annotated("berth.hpc/time-limit", "5")))
-	held := b.jobs()[0].DeepCopy()
+	made, err := b.cluster.Make(t.Context(), b.jobs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := made.DeepCopy()
 	held.Spec.Job.Hold = "admin"
 	if err := b.cluster.Client.Update(t.Context(), held); err != nil {
 		t.Fatal(err)

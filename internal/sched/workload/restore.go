@@ -1,0 +1,109 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// The job of a single pod is in the leader's memory before it is an object. What
+// an earlier leader took with it is found again by the bindings it made, which
+// have the job's number (see plugin.Bind).
+
+// restoreFor is how long after its end a pod is looked at: far longer than a
+// cluster is without a leader, and shorter than accounting keeps records.
+const restoreFor = 24 * time.Hour
+
+// findAgain looks at the pods that were bound and have no job.
+func (w *Controller) findAgain() {
+	for _, p := range w.cluster.Pods.List() {
+		if g := control.GroupOf(p); strings.HasPrefix(g, "pod ") && p.Spec.NodeName != "" && p.Annotations[wire.AnnotationJob] != "" && !w.cluster.StoodFor(p.UID) {
+			w.queue.Add(g)
+		}
+	}
+}
+
+// restore makes the job of a single pod that an earlier leader had bound, unless
+// it is known. The keeper finds it running, or over.
+func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) error {
+	id, err := strconv.ParseInt(p.Annotations[wire.AnnotationJob], 10, 64)
+	if err != nil || id < 1 || w.cluster.StoodFor(p.UID) || w.cluster.NextID == nil {
+		return nil
+	}
+	if _, ok := w.Allowed(p.Namespace); !ok {
+		return nil
+	}
+	if known, err := w.recorded(ctx, p, id); err != nil || known {
+		return err
+	}
+	g := &Group{Key: key, Kind: "Pod", Name: p.Name, Least: 1, Pods: []*corev1.Pod{p}}
+	s, ok, err := w.understand(ctx, g, g.Pods)
+	if err != nil || !ok {
+		return err
+	}
+	if s.JobID, err = w.numberOf(ctx, id); err != nil {
+		return err
+	}
+	came := metav1.NewMicroTime(p.CreationTimestamp.Time)
+	s.SubmitTime = &came
+	b, err := w.queueJob(ctx, w.jobOf(s, g.Pods))
+	if err == nil {
+		w.log.Info("a pod is found bound", "job", b.Spec.JobID, "namespace", p.Namespace, "name", p.Name, "node", p.Spec.NodeName)
+	}
+	return err
+}
+
+// recorded tells whether nothing is to be done about a pod: accounting knows its
+// job, or it was over long ago.
+func (w *Controller) recorded(ctx context.Context, p *corev1.Pod, id int64) (bool, error) {
+	over := snapshot.Over(p)
+	switch {
+	case w.Recorded == nil:
+		return over, nil
+	case over && w.now().Sub(endOf(p)) > restoreFor:
+		return true, nil
+	}
+	known, err := w.Recorded(ctx, id)
+	if err != nil && over {
+		return false, fmt.Errorf("whether job %d of pod %s is known: %w", id, p.Name, err)
+	}
+	return known && over, nil
+}
+
+// endOf is when the last container of a pod ended, as far as it says.
+func endOf(p *corev1.Pod) time.Time {
+	end := p.CreationTimestamp.Time
+	for i := range p.Status.ContainerStatuses {
+		if t := p.Status.ContainerStatuses[i].State.Terminated; t != nil && t.FinishedAt.After(end) {
+			end = t.FinishedAt.Time
+		}
+	}
+	return end
+}
+
+// numberOf is the number that a pod says its job has, if no other job has it and
+// it was given away; pods can be written by their owners.
+func (w *Controller) numberOf(ctx context.Context, id int64) (int64, error) {
+	next, err := w.cluster.NextID(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if _, taken := w.cluster.Job(id); taken || id > next {
+		return next, nil
+	}
+	if w.Recorded != nil {
+		if known, err := w.Recorded(ctx, id); err != nil || known {
+			return next, err
+		}
+	}
+	return id, nil
+}
