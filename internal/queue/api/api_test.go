@@ -295,6 +295,9 @@ func TestOperations(t *testing.T) {
 	h.add(t, 9, "anna", func(b *v1alpha1.BatchJob) {
 		b.Status.State, b.Status.Final = v1alpha1.StateCompleting, v1alpha1.StateCompleted
 	})
+	h.add(t, 11, "anna", func(b *v1alpha1.BatchJob) {
+		b.Status.State, b.Spec.Cancel = v1alpha1.StateRunning, &v1alpha1.CancelRequest{By: "anna"}
+	})
 	h.add(t, 10, "anna", func(b *v1alpha1.BatchJob) { b.Status.State, b.Spec.Requeues = v1alpha1.StateFailed, 1 })
 	for _, c := range []struct {
 		user, verb, job, want string
@@ -313,6 +316,7 @@ func TestOperations(t *testing.T) {
 		{"anna", "requeue", "7", "Requested operation is presently disabled"},
 		{"anna", "requeue", "2", "Access/permission denied"},
 		{"anna", "requeue", "3", ""},
+		{"anna", "requeue", "11", "Job/step already completing or completed"}, // it would be cancelled all the same
 		{"anna", "signal", "1", "Job can not be altered now, try again later"},
 		{"anna", "signal", "3", ""},
 		{"ben", "signal", "3", "Access/permission denied"},
