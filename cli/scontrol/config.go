@@ -17,7 +17,7 @@ import (
 var parameters = map[string]struct{ name, unit string }{
 	"clusterName": {"ClusterName", ""}, "firstJobID": {"FirstJobId", ""}, "maxJobID": {"MaxJobId", ""},
 	"maxJobCount": {"MaxJobCount", ""}, "minJobAgeSeconds": {"MinJobAge", " sec"}, "killWaitSeconds": {"KillWait", " sec"},
-	"overTimeLimitMinutes": {"OverTimeLimit", " min"}, "maxArraySize": {"MaxArraySize", ""}, "jobRequeue": {"JobRequeue", ""},
+	"overTimeLimitMinutes": {"OverTimeLimit", " min"}, "resvOverRunMinutes": {"ResvOverRun", " min"}, "maxArraySize": {"MaxArraySize", ""}, "jobRequeue": {"JobRequeue", ""},
 	"requeueExit": {"RequeueExit", ""}, "requeueExitHold": {"RequeueExitHold", ""},
 	"enforcePartLimits": {"EnforcePartLimits", ""}, "defMemPerCPU": {"DefMemPerCPU", ""}, "defMemPerNode": {"DefMemPerNode", ""},
 	"maxMemPerCPU": {"MaxMemPerCPU", ""}, "maxMemPerNode": {"MaxMemPerNode", ""}, "privateData": {"PrivateData", ""},

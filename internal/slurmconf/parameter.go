@@ -41,7 +41,8 @@ var parameters = map[string]set{
 	"killwait":    number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.KillWait = pointer(int32(n)) }),
 	// One more than the highest array index, so at least 1.
 	"maxarraysize":            number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
-	"overtimelimit":           overTimeLimit,
+	"overtimelimit":           minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.OverTimeLimit = n }),
+	"resvoverrun":             minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.ResvOverRun = n }),
 	"jobrequeue":              number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.JobRequeue = pointer(n != 0) }),
 	"requeueexit":             exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExit = list }),
 	"requeueexithold":         exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExitHold = list }),
@@ -113,14 +114,17 @@ func limitNames(to func(c *v1alpha1.ClusterSpec, names []string)) set {
 
 func pointer[T any](v T) *T { return &v }
 
-func overTimeLimit(c *v1alpha1.ClusterSpec, kv pair) error {
-	if unlimited(kv.value) {
-		c.OverTimeLimit = maxInt32
-		return nil
+// minutes makes a set of a number of them, or UNLIMITED.
+func minutes(to func(c *v1alpha1.ClusterSpec, n int32)) set {
+	return func(c *v1alpha1.ClusterSpec, kv pair) error {
+		if unlimited(kv.value) {
+			to(c, maxInt32)
+			return nil
+		}
+		n, err := kv.integer(0, maxInt32)
+		to(c, int32(n))
+		return err
 	}
-	n, err := kv.integer(0, maxInt32)
-	c.OverTimeLimit = int32(n)
-	return err
 }
 
 func enforcePartLimits(c *v1alpha1.ClusterSpec, kv pair) error {

@@ -17,6 +17,9 @@ func ReservationRecord(v *status.Reservation, s *Settings) *Record {
 		"Duration="+long(max(0, v.End-v.Start)))
 	r.line("Nodes="+null(hostlist.Fold(v.Nodes)), "NodeCnt="+itoa(int32(len(v.Nodes))), "CoreCnt="+itoa(v.CPUs), pair("Features", null(v.Features)),
 		pair("PartitionName", null(v.Partition)), "Flags="+Escape(strings.Join(shownFlags(v), ",")))
+	for _, c := range v.Cores {
+		r.line("  NodeName="+c.Node, pair("CoreIDs", c.IDs))
+	}
 	r.line(pair("TRES", null(cmp.Or(v.TRES, "cpu="+itoa(v.CPUs)))))
 	r.line(pair("Users", null(strings.Join(v.Users, ","))), pair("Groups", null(strings.Join(v.Groups, ","))), pair("Accounts", null(strings.Join(v.Accounts, ","))),
 		pair("Licenses", null(v.Licenses)), "State="+v.State, "BurstBuffer=(null)", "Watts=n/a")

@@ -37,6 +37,7 @@ func TestValuesOfWhatHasNoEffect(t *testing.T) {
 		"srun --msg-timeout=0":          `Invalid numeric value "0" for --msg-timeout.`,
 		"srun --msg-timeout=5":          "",
 		"srun --interactive":            "",
+		"sbatch --signal=R:USR1":        "",
 		"sbatch --delay-boot=5":         "",
 		"sbatch --delay-boot=-1":        "",
 		"sbatch --delay-boot=1:30":      "",

@@ -187,6 +187,9 @@ func setSignal(p *Parsed, v string, _ bool) error {
 	if s.Batch && p.Command != Sbatch {
 		return value.ErrInvalid
 	}
+	if s.Resv {
+		p.warn("warning: --signal=R: has no effect: no job overlaps with a reservation")
+	}
 	t := &p.Job.Time
 	t.Signal, t.SignalBefore, t.SignalBatch, t.SignalResv = s.Number, s.Before, s.Batch, s.Resv
 	return nil

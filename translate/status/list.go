@@ -73,22 +73,30 @@ type StepList struct {
 
 // Reservation is one reservation of nodes.
 type Reservation struct {
-	Name       string   `json:"name"`
-	State      string   `json:"state"` // ACTIVE, INACTIVE
-	Start      int64    `json:"start"` // Unix seconds
-	End        int64    `json:"end"`
-	Nodes      []string `json:"nodes"`
-	CPUs       int32    `json:"cpus"` // cores of the nodes
-	Features   string   `json:"features,omitempty"`
-	Partition  string   `json:"partition,omitempty"`
-	Flags      []string `json:"flags,omitempty"`
-	TRES       string   `json:"tres,omitempty"`
-	Users      []string `json:"users,omitempty"`
-	Groups     []string `json:"groups,omitempty"`
-	Accounts   []string `json:"accounts,omitempty"`
-	Licenses   string   `json:"licenses,omitempty"`
-	MaxStartIn int32    `json:"maxStartDelay,omitempty"` // seconds
-	PurgeComp  int32    `json:"purgeComp,omitempty"`     // seconds
+	Name  string   `json:"name"`
+	State string   `json:"state"` // ACTIVE, INACTIVE
+	Start int64    `json:"start"` // Unix seconds
+	End   int64    `json:"end"`
+	Nodes []string `json:"nodes"`
+	CPUs  int32    `json:"cpus"` // cores
+	// Cores are those of each node, where it has not whole nodes.
+	Cores      []NodeCores `json:"cores,omitempty"`
+	Features   string      `json:"features,omitempty"`
+	Partition  string      `json:"partition,omitempty"`
+	Flags      []string    `json:"flags,omitempty"`
+	TRES       string      `json:"tres,omitempty"`
+	Users      []string    `json:"users,omitempty"`
+	Groups     []string    `json:"groups,omitempty"`
+	Accounts   []string    `json:"accounts,omitempty"`
+	Licenses   string      `json:"licenses,omitempty"`
+	MaxStartIn int32       `json:"maxStartDelay,omitempty"` // seconds
+	PurgeComp  int32       `json:"purgeComp,omitempty"`     // seconds
+}
+
+// NodeCores are cores of a node, "0-1,3".
+type NodeCores struct {
+	Node string `json:"node"`
+	IDs  string `json:"ids"`
 }
 
 // ReservationList answers GET reservations.

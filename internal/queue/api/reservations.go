@@ -17,6 +17,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -181,8 +182,14 @@ func (a *API) reservationRow(r *v1alpha1.Reservation, nodes map[string]status.No
 	}
 	cpus := int32(0)
 	for _, n := range names {
-		row.CPUs += nodes[n].CPUs / max(nodes[n].Threads, 1)
-		cpus += nodes[n].CPUs
+		threads := max(nodes[n].Threads, 1)
+		cores := nodes[n].CPUs / threads
+		if len(s.Cores) > 0 {
+			cores = int32(len(array.Parse(s.Cores[n])))
+			row.Cores = append(row.Cores, status.NodeCores{Node: n, IDs: s.Cores[n]})
+		}
+		row.CPUs += cores
+		cpus += cores * threads
 	}
 	if cpus > 0 {
 		row.TRES = "cpu=" + strconv.Itoa(int(cpus))

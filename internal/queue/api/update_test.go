@@ -265,7 +265,7 @@ func TestImpossibleReservations(t *testing.T) {
 		{status.OpCreate, "r", "Users", "nobody", "Invalid user id"},
 		{status.OpCreate, "r", "Partition", "nope", "Invalid partition name specified"},
 		{status.OpCreate, "r", "Licenses", "nope", "Invalid license specification"},
-		{status.OpCreate, "r", "MaxStartDelay", "5", "Requested reservation overlaps with another reservation"},
+		{status.OpCreate, "r", "MaxStartDelay", "5", "Requested operation not supported on this system"},
 		{status.OpCreate, "r", "Comment", "x", "Unknown parameter comment=x.  No reservation created."},
 		{status.OpUpdate, "nope", "Duration", "6", "Requested reservation is invalid"},
 		{status.OpUpdate, "held", "StartTime", "2020-01-01", "Invalid time specified"},

@@ -108,7 +108,7 @@ func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Poo
 			if key != name {
 				return false, onlySet(name)
 			}
-			if err = countNodes(s, name, v, fresh && set["nodes"] != ""); err != nil {
+			if err = countNodes(s, name, v, fresh, fresh && set["nodes"] != ""); err != nil {
 				return false, err
 			}
 			moved = true
@@ -141,7 +141,7 @@ func badInstant(which, key, v string) error {
 // complete refuses a reservation that says too little. One that names but a
 // partition has its nodes, as in Slurm.
 func complete(s *v1alpha1.ReservationSpec, start, lasts bool) error {
-	if s.Partition != "" && s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses) == 0 {
+	if s.Partition != "" && s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses)+len(s.CoreCounts) == 0 {
 		s.Nodes, s.Flags = "ALL", append(without(s.Flags, "PART_NODES"), "PART_NODES")
 	}
 	switch {
@@ -149,7 +149,7 @@ func complete(s *v1alpha1.ReservationSpec, start, lasts bool) error {
 		return NoStart
 	case !lasts:
 		return NoEnd
-	case s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses) == 0:
+	case s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses)+len(s.CoreCounts) == 0:
 		return NoSize
 	case len(s.Users) > 0 && len(s.Groups) > 0:
 		return UsersGroups
@@ -201,14 +201,21 @@ func (w *Pool) belongs(s *v1alpha1.ReservationSpec, key, name, v string, fresh b
 		}
 		return w.licenses(s, v)
 	case "maxstartdelay":
-		m, err := value.Minutes(v)
-		if err != nil {
+		if _, err := value.Minutes(v); err != nil {
 			return Refused("Invalid duration " + key + "=" + v + NoReservation)
 		}
-		s.MaxStartDelay = m * 60
+		return NotPossible // no job from outside overlaps with a reservation (--signal=R:)
 	case "watts":
 		return Refused("A power reservation must be empty and set the LICENSE_ONLY flag" + NoReservation)
-	case "corecnt", "corecount", "burstbuffer", "skip":
+	case "corecnt", "corecount":
+		if !fresh || key != name {
+			return NotPossible
+		}
+		if len(s.CoreCounts) > 0 { // TRES=cpu= counts
+			return nil
+		}
+		return countCores(s, v)
+	case "burstbuffer", "skip":
 		return NotPossible
 	default:
 		return Refused("Unknown parameter " + key + "=" + v + NoReservation)

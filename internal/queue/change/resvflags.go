@@ -34,7 +34,7 @@ var resvFlags = []resvFlag{
 	{typed: "STATIC_ALLOC", least: 1, flag: "STATIC_ALLOC"},
 	{typed: "PART_NODES", least: 2, flag: "PART_NODES"},
 	{typed: "PURGE_COMP", least: 2, flag: "PURGE_COMP"},
-	{typed: "FIRST_CORES", least: 2, refuse: true},
+	{typed: "FIRST_CORES", least: 2, flag: "FIRST_CORES"},
 	{typed: "TIME_FLOAT", least: 1, refuse: true},
 	{typed: "REPLACE", least: 1, flag: "REPLACE"},
 	{typed: "REPLACE_DOWN", least: 8, flag: "REPLACE_DOWN"},
@@ -44,7 +44,7 @@ var resvFlags = []resvFlag{
 
 // flagOrder is how Slurm lists the flags of a reservation.
 var flagOrder = []string{"MAINT", "FLEX", "OVERLAP", "IGNORE_JOBS", "HOURLY", "DAILY", "WEEKDAY", "WEEKEND", "WEEKLY", "SPEC_NODES", "ALL_NODES",
-	"ANY_NODES", "STATIC_ALLOC", "PART_NODES", "REPLACE", "REPLACE_DOWN", "PURGE_COMP", "NO_HOLD_JOBS_AFTER_END", "MAGNETIC"}
+	"ANY_NODES", "FIRST_CORES", "STATIC_ALLOC", "PART_NODES", "REPLACE", "REPLACE_DOWN", "PURGE_COMP", "NO_HOLD_JOBS_AFTER_END", "MAGNETIC"}
 
 func parseFlag(word string) (resvFlag, bool) {
 	for _, f := range resvFlags {

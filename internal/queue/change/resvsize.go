@@ -30,8 +30,8 @@ func nameNodes(s *v1alpha1.ReservationSpec, v string) error {
 
 // countNodes reads how many nodes the reservation asks for. Where they are
 // named as well, the names count.
-func countNodes(s *v1alpha1.ReservationSpec, key, v string, named bool) error {
-	total := int32(0)
+func countNodes(s *v1alpha1.ReservationSpec, key, v string, fresh, named bool) error {
+	total, counted := int32(0), key != "tres"
 	for part := range strings.SplitSeq(v, ",") {
 		if key == "tres" {
 			name, n, _ := strings.Cut(part, "=")
@@ -47,9 +47,15 @@ func countNodes(s *v1alpha1.ReservationSpec, key, v string, named bool) error {
 				return Refused("invalid TRES " + name + " value '" + n + "'")
 			}
 			if name == "cpu" {
-				return NotPossible
+				if !fresh {
+					return NotPossible
+				}
+				if err := countCores(s, n); err != nil {
+					return err
+				}
+				continue
 			}
-			part = n
+			counted, part = true, n
 		}
 		n, err := nodeCount(part)
 		if err != nil {
@@ -58,13 +64,27 @@ func countNodes(s *v1alpha1.ReservationSpec, key, v string, named bool) error {
 		total += n
 	}
 	switch {
-	case named || key == "tres" && v == "":
+	case named || !counted:
 		return nil
 	case total == 0 && s.Nodes != "":
 		return BadReserved
 	}
 	s.NodeCount, s.Nodes = total, ""
 	s.Flags = without(s.Flags, "ALL_NODES", "SPEC_NODES")
+	return nil
+}
+
+// countCores reads how many cores the reservation asks for: of all nodes together,
+// or "2,3" of one after the other.
+func countCores(s *v1alpha1.ReservationSpec, v string) error {
+	s.CoreCounts = nil
+	for part := range strings.SplitSeq(v, ",") {
+		n, err := value.CountOrZero(part)
+		if err != nil {
+			return Refused("Invalid core count " + v)
+		}
+		s.CoreCounts = append(s.CoreCounts, n)
+	}
 	return nil
 }
 

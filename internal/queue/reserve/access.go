@@ -3,6 +3,7 @@
 package reserve
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -56,15 +57,42 @@ func Of(b *v1alpha1.BatchJob) string {
 	return v1alpha1.ReservationObject(b.Spec.Job.Reservation)
 }
 
+// NoEnd as minutes: without end.
+const NoEnd = math.MaxInt32
+
 // Ends is when the reservation ends a job in it that began at started; ok is
-// false for one that it never ends. A repeated reservation that has moved on
-// has ended those of its earlier times.
-func Ends(s *v1alpha1.ReservationSpec, started time.Time) (at time.Time, ok bool) {
-	switch {
-	case s.Duration < 0 || Flagged(s, "FLEX"):
+// false for one that it never ends. Jobs may run on for so many minutes
+// (slurm.conf(5), ResvOverRun). Of a repeated reservation that has moved on the
+// time counts in which the job began.
+func Ends(s *v1alpha1.ReservationSpec, started time.Time, overRun int32) (at time.Time, ok bool) {
+	if s.Duration < 0 || overRun == NoEnd || Flagged(s, "FLEX") {
 		return time.Time{}, false
-	case started.Before(s.StartTime.Time):
-		return started, true
 	}
-	return s.StartTime.Add(time.Duration(s.Duration) * time.Minute), true
+	lasts := time.Duration(s.Duration) * time.Minute
+	start := s.StartTime.Time
+	for started.Before(start) {
+		earlier, again := before(s, start)
+		if !again || !started.Before(earlier.Add(lasts)) { // it began in no time that one knows
+			return started, true
+		}
+		start = earlier
+	}
+	return start.Add(lasts + time.Duration(overRun)*time.Minute), true
+}
+
+// before is a time at which a repeated reservation may have begun before start;
+// again is false for one that does not come again.
+func before(s *v1alpha1.ReservationSpec, start time.Time) (earlier time.Time, again bool) {
+	days := func(flags ...string) bool {
+		return slices.ContainsFunc(flags, func(f string) bool { return Flagged(s, f) })
+	}
+	switch {
+	case Flagged(s, "HOURLY"):
+		return start.Add(-time.Hour), true
+	case days("DAILY", "WEEKDAY", "WEEKEND"):
+		return start.AddDate(0, 0, -1), true
+	case Flagged(s, "WEEKLY"):
+		return start.AddDate(0, 0, -7), true
+	}
+	return start, false
 }

@@ -38,6 +38,10 @@ func (p *Pool) Place(r *v1alpha1.Reservation, again bool) error {
 	}
 	replace := Flagged(s, "REPLACE") || Flagged(s, "REPLACE_DOWN")
 	switch {
+	case len(s.CoreCounts) > 0:
+		return p.placeCores(r, replace)
+	case Flagged(s, "FIRST_CORES") && again:
+		return Busy
 	case Flagged(s, "ANY_NODES") && s.Nodes+s.Features == "" && s.NodeCount == 0:
 		return nil // licences only
 	case Flagged(s, "ANY_NODES"):
@@ -86,16 +90,11 @@ func (p *Pool) check(r *v1alpha1.Reservation) error {
 // than there are means all of them, as in Slurm.
 func (p *Pool) find(r *v1alpha1.Reservation) error {
 	s := &r.Spec
-	if s.Partition == "" {
-		s.Partition = p.Default
+	of, err := p.candidates(s)
+	if err != nil {
+		return err
 	}
-	of := p.of(s)
 	count := int(s.NodeCount)
-	for f := range strings.FieldsFuncSeq(s.Features, isSeparator) {
-		if !slices.ContainsFunc(p.Nodes, func(n status.Node) bool { return slices.Contains(n.Features, f) }) {
-			return change.BadFeature
-		}
-	}
 	if s.Features != "" && len(of) < count {
 		return NoConfig
 	}
@@ -106,6 +105,19 @@ func (p *Pool) find(r *v1alpha1.Reservation) error {
 	}
 	s.Nodes = hostlist.Fold(free[:count])
 	return nil
+}
+
+// candidates are the nodes of a reservation that names none.
+func (p *Pool) candidates(s *v1alpha1.ReservationSpec) ([]status.Node, error) {
+	if s.Partition == "" {
+		s.Partition = p.Default
+	}
+	for f := range strings.FieldsFuncSeq(s.Features, isSeparator) {
+		if !slices.ContainsFunc(p.Nodes, func(n status.Node) bool { return slices.Contains(n.Features, f) }) {
+			return nil, change.BadFeature
+		}
+	}
+	return p.of(s), nil
 }
 
 // of are the nodes that the reservation's partition and features leave.
@@ -176,9 +188,21 @@ const (
 	byJob
 )
 
-// taken tells which nodes others have during r's time.
+// taken tells which nodes others have during r's time, or some of their cores.
 func (p *Pool) taken(r *v1alpha1.Reservation) map[string]int {
 	taken := map[string]int{}
+	p.eachOverlap(r, func(_ *v1alpha1.ReservationSpec, nodes []string) {
+		for _, n := range nodes {
+			taken[n] |= byReservation
+		}
+	})
+	p.eachRival(r, func(a *v1alpha1.NodeAllocation) { taken[a.Name] |= byJob })
+	return taken
+}
+
+// eachOverlap calls fn with every other reservation during r's time, and its
+// nodes.
+func (p *Pool) eachOverlap(r *v1alpha1.Reservation, fn func(other *v1alpha1.ReservationSpec, nodes []string)) {
 	from, to := change.Span(&r.Spec)
 	overlaps := func(s *v1alpha1.ReservationSpec) bool { return Flagged(s, "OVERLAP") || Flagged(s, "MAINT") }
 	for _, other := range p.Reservations {
@@ -186,17 +210,19 @@ func (p *Pool) taken(r *v1alpha1.Reservation) map[string]int {
 		if overlaps(&r.Spec) || overlaps(&other.Spec) || other.Name == r.Name || f >= to || t <= from {
 			continue
 		}
-		list, err := hostlist.Expand(other.Spec.Nodes)
-		if err != nil {
-			continue
-		}
-		for _, n := range list {
-			taken[n] |= byReservation
+		if list, err := hostlist.Expand(other.Spec.Nodes); err == nil {
+			fn(&other.Spec, list)
 		}
 	}
+}
+
+// eachRival calls fn with what jobs hold that run into r's time, unless they do
+// not matter to it.
+func (p *Pool) eachRival(r *v1alpha1.Reservation, fn func(*v1alpha1.NodeAllocation)) {
 	if Flagged(&r.Spec, "IGNORE_JOBS") {
-		return taken
+		return
 	}
+	from, _ := change.Span(&r.Spec)
 	for _, b := range p.Jobs {
 		if !holds(b) || r.Name != "" && Of(b) == r.Name {
 			continue
@@ -205,10 +231,9 @@ func (p *Pool) taken(r *v1alpha1.Reservation) map[string]int {
 			continue
 		}
 		for i := range b.Status.Allocation.Nodes {
-			taken[b.Status.Allocation.Nodes[i].Name] |= byJob
+			fn(&b.Status.Allocation.Nodes[i])
 		}
 	}
-	return taken
 }
 
 // holds tells whether the job has nodes.
@@ -235,6 +260,8 @@ func (p *Pool) Replace(r *v1alpha1.Reservation) (nodes string, moved bool) {
 	case Flagged(s, "PART_NODES"):
 		nodes = hostlist.Fold(names(p.of(s)))
 		return nodes, nodes != s.Nodes
+	case len(s.Cores) > 0:
+		return s.Nodes, false
 	case s.NodeCount == 0 || Flagged(s, "SPEC_NODES") || Flagged(s, "MAINT"):
 		return s.Nodes, false
 	}

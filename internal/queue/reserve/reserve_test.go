@@ -140,19 +140,35 @@ func TestReplace(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
-	r := reservation(func(*spec) {})
-	if at, ok := reserve.Ends(&r.Spec, now.Add(time.Minute)); !ok || !at.Equal(now.Add(10*time.Minute)) {
-		t.Errorf("a job in it ends at %v %v", at, ok)
-	}
-	if at, ok := reserve.Ends(&r.Spec, now.Add(-time.Hour)); !ok || at.After(now) {
-		t.Errorf("a job of its last time ends at %v %v", at, ok)
-	}
-	r.Spec.Flags = []string{"FLEX"}
-	if _, ok := reserve.Ends(&r.Spec, now); ok {
-		t.Error("a flexible reservation ends its jobs")
-	}
-	r.Spec.Flags, r.Spec.Duration = nil, -1
-	if _, ok := reserve.Ends(&r.Spec, now); ok {
-		t.Error("a reservation without end ends its jobs")
+	const never = -1
+	daily := func(s *spec) { s.Flags = []string{"DAILY"} }
+	for _, tt := range []struct {
+		name    string
+		set     func(*spec)
+		started time.Duration // after the reservation's begin
+		overRun int32
+		want    time.Duration // likewise; never
+	}{
+		{"a job in it", nil, time.Minute, 0, 10 * time.Minute},
+		{"that may stay", nil, time.Minute, 5, 15 * time.Minute},
+		{"as long as it likes", nil, time.Minute, reserve.NoEnd, never},
+		{"one of no time of it", nil, -time.Hour, 5, -time.Hour},
+		{"of its last time", daily, -24*time.Hour + time.Minute, 0, -24*time.Hour + 10*time.Minute},
+		{"that may stay into the next", daily, -24*time.Hour + time.Minute, 1440, 10 * time.Minute},
+		{"of the hour before", func(s *spec) { s.Flags = []string{"HOURLY"} }, -time.Hour, 55, 5 * time.Minute},
+		{"of the week before", func(s *spec) { s.Flags = []string{"WEEKLY"} }, -7 * 24 * time.Hour, 0, -7*24*time.Hour + 10*time.Minute},
+		{"between two times", daily, -20 * time.Hour, 5, -20 * time.Hour},
+		{"a flexible one", func(s *spec) { s.Flags = []string{"FLEX"} }, 0, 0, never},
+		{"one without end", func(s *spec) { s.Duration = -1 }, 0, 0, never},
+	} {
+		r := reservation(func(s *spec) {
+			if tt.set != nil {
+				tt.set(s)
+			}
+		})
+		at, ok := reserve.Ends(&r.Spec, now.Add(tt.started), tt.overRun)
+		if got := at.Sub(now); ok != (tt.want != never) || ok && got != tt.want {
+			t.Errorf("%s: %v %v, want %v", tt.name, got, ok, tt.want)
+		}
 	}
 }

@@ -44,7 +44,7 @@ func (e *engine) restart(now int64) {
 
 // rekeep finds out anew what licences reservations keep.
 func (e *engine) rekeep() {
-	if len(e.kept) == 0 {
+	if len(e.kept) == 0 && !e.anyCored {
 		return
 	}
 	for _, k := range e.kept {
@@ -54,6 +54,11 @@ func (e *engine) rekeep() {
 	for _, c := range e.ends {
 		for _, l := range c.licenses {
 			e.drawKept(c.reservation, l, 0, e.since(c.end), 1)
+		}
+		for i := range c.nodes {
+			if a := &c.nodes[i]; e.anyCored {
+				e.drawCores(&e.nodes[a.Node], c.reservation, int32(a.Count), 0, e.since(c.end))
+			}
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (e *engine) fillClass(c *class, i int) {
 
 // simpleOn tells whether CPUs and memory are all that matters on n.
 func (c *class) simpleOn(n *nodeState) bool {
-	return len(c.gresList) == 0 && len(n.blocks) == 0 && c.reservation == ""
+	return len(c.gresList) == 0 && len(n.blocks) == 0 && len(n.cored) == 0 && c.reservation == ""
 }
 
 // cpusOn is the CPUs the need comes to on n.
@@ -133,7 +133,11 @@ func (e *engine) serves(c *class, i, s int) bool {
 func (e *engine) offers(c *class, i, s int) bool {
 	n := &e.nodes[i]
 	v := e.v[n.first*e.stride+s:]
-	if v[0] < c.cpusOn(n) {
+	cpus := v[0]
+	if len(n.cored) > 0 {
+		cpus = e.cpusIn(n, c.reservation, s)
+	}
+	if cpus < c.cpusOn(n) {
 		return false
 	}
 	switch m := v[e.stride]; {
@@ -175,10 +179,14 @@ func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 		k := &e.s.Blocks[b]
 		switch {
 		case reservation != "" && k.Name == reservation:
-			inside = inside || k.Flex || k.Start <= max(from, e.now) && max(from, e.now) < k.End
+			inside = inside || k.Flex || k.stays(max(from, e.now))
 		case k.Start < until && k.End > max(from, e.now):
 			return true
 		}
+	}
+	for _, c := range e.nodes[i].cored {
+		k := &e.s.Blocks[c.block]
+		inside = inside || k.Name == reservation && (k.Flex || k.stays(max(from, e.now)))
 	}
 	return !inside && !e.flexible(reservation) && !e.anywhere(reservation, max(from, e.now))
 }

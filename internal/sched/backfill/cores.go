@@ -1,8 +1,8 @@
 package backfill
 
 // freeCores lists for each socket of the node the cores that no running job
-// has, ascending.
-func (n *nodeState) freeCores() [][]int {
+// has and nothing forbids, ascending.
+func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
 	threads, sockets := n.threads(), n.sockets()
 	cores := n.CPUs / threads
 	each := max(1, cores/sockets)
@@ -10,7 +10,7 @@ func (n *nodeState) freeCores() [][]int {
 	for c := range cores {
 		free := true
 		for t := range threads {
-			free = free && !n.cores.Has(c*threads+t)
+			free = free && !n.cores.Has(c*threads+t) && !forbidden.Has(c*threads+t)
 		}
 		if free {
 			if s := min(c/each, sockets-1); s != socket {
@@ -23,15 +23,15 @@ func (n *nodeState) freeCores() [][]int {
 	return out
 }
 
-// takeCores chooses count CPUs of the node for the job, whole cores; ok is
-// false when no choice keeps what the job asks of sockets.
-func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment) (set CPUSet, ok bool) {
+// takeCores chooses count CPUs of the node for the job, whole cores but for the
+// forbidden ones; ok is false when no choice keeps what the job asks of sockets.
+func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment, forbidden CPUSet) (set CPUSet, ok bool) {
 	if j.sharers() > 1 && e.shares {
 		return shareCores(n, e.shareBy, a)
 	}
 	threads := n.threads()
 	want := (a.Count + threads - 1) / threads
-	free := n.freeCores()
+	free := n.freeCores(forbidden)
 	if j.TasksPerSocket > 0 {
 		most := (j.TasksPerSocket*j.perTask() + threads - 1) / threads
 		for s := range free {
@@ -109,10 +109,12 @@ func (e *engine) unpin(nodes []Assignment, share bool) {
 	}
 }
 
-// pin gives the assignments their CPUs.
-func (e *engine) pin(j *Job, nodes []Assignment) bool {
+// pin gives the assignments of a job of the reservation, which has them until
+// end, their CPUs.
+func (e *engine) pin(j *Job, nodes []Assignment, reservation string, end int64) bool {
 	for i := range nodes {
-		set, ok := e.takeCores(&e.nodes[nodes[i].Node], j, &nodes[i])
+		n := &e.nodes[nodes[i].Node]
+		set, ok := e.takeCores(n, j, &nodes[i], e.forbidden(n, reservation, end))
 		if !ok {
 			return false
 		}

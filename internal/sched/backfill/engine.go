@@ -12,6 +12,7 @@ type engine struct {
 
 	licenseRow map[string]int
 	kept       []kept // licences of reservations
+	anyCored   bool   // some block takes CPUs of a node
 	owners     bool   // some job shares its nodes with its own user's only
 	shares     bool   // some jobs may have the same CPUs
 	shareBy    int    // so many of them: the least that any of them says

@@ -126,6 +126,9 @@ func TestTimes(t *testing.T) {
 		{"longer than its reservation", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{Name: "r", End: 60, Nodes: *set(0)}, {Name: "s", Start: 60, End: 90, Nodes: *set(0)}},
 			Pending: []Job{{Tasks: 4, Reservation: "r"}, {Tasks: 4, Reservation: "s"}, {Tasks: 4, Duration: 50}}},
 			[]string{"now n1:4/4", "at 60 n1:4/4 (Reservation)", "at 90 n1:4/4 (ReqNodeNotAvail, May be reserved for other job)"}},
+		{"cores", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{Name: "r", Start: 0, End: 200, Cores: map[int]CPUSet{0: cpus(0, 2)}}},
+			Pending: []Job{{Tasks: 2, Duration: 50, Reservation: "r"}, {Tasks: 1, Duration: 50}, {Tasks: 2, Duration: 50}, {Tasks: 1, Duration: 50, Reservation: "r"}, {Tasks: 4, Duration: 50}}},
+			[]string{"now n1:2/2", "now n1:1/1", "at 50 n1:2/2 (Resources)", "at 50 n1:1/1 (Priority)", "at 200 n1:4/4 (Priority)"}},
 		{"kept licences", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"m", 5}}, Blocks: []Block{{Name: "r", Start: 0, End: 300, Licenses: []License{{"m", 4}}, Anywhere: true}},
 			Pending: []Job{{Licenses: []License{{"m", 2}}}, {Licenses: []License{{"m", 1}}}, {Licenses: []License{{"m", 3}}, Reservation: "r"}, {Licenses: []License{{"m", 2}}, Reservation: "r"}}},
 			[]string{"at 300 n1:1/1 (Licenses)", "now n1:1/1", "now n1:1/1", "at 100 n1:1/1 (Licenses)"}},
@@ -202,4 +205,11 @@ func TestCoresBySockets(t *testing.T) {
 			t.Errorf("%s: %+v, want CPUs %s", c.name, d, c.want)
 		}
 	}
+}
+
+// cpus are those from..to-1.
+func cpus(from, to int) CPUSet {
+	var s CPUSet
+	s.AddRange(from, to)
+	return s
 }

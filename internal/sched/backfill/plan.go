@@ -18,7 +18,7 @@ func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workOf(s))} }
 // plan is Plan for what is not in s.
 func (s *Snapshot) plan(w work) []Decision {
 	how := asEnds
-	if promisesOne(&s.Options) && !s.Options.exactly {
+	if promisesOne(&s.Options) && !s.Options.exactly && !s.KeepsCores() {
 		how = asked
 	}
 	p := newPlanner(s, w, how)
@@ -232,7 +232,7 @@ func (e *engine) fitsNow(s *shape, j *Job, duration int64) []Assignment {
 	}
 	in := e.interval(s, e.first, e.now, duration)
 	if j.Deadline == 0 || in.end <= j.Deadline {
-		if nodes := e.place(s, j, in); nodes != nil && e.pin(j, nodes) {
+		if nodes := e.place(s, j, in); nodes != nil && e.pin(j, nodes, s.Reservation, in.end) {
 			return nodes
 		}
 	}
@@ -269,9 +269,12 @@ func (e *engine) holds(j *Job, reservation string, nodes []Assignment, at int) b
 	for i := range nodes {
 		a := &nodes[i]
 		n := &e.nodes[a.Node]
-		cpus := int(e.v[n.first*e.stride+at])
+		cpus := int(e.cpusIn(n, reservation, at))
 		if j.sharers() > 1 && e.shares {
 			cpus = e.sharedOffer(n, e.shareBy, in)
+		}
+		if len(n.cored) > 0 && e.forbidden(n, reservation, in.end).Intersects(a.CPUs) {
+			return false
 		}
 		if cpus < a.Count || e.v[(n.first+1)*e.stride+at] < small(a.Memory) ||
 			e.blocked(a.Node, reservation, in.start, in.end) || e.owners && !e.welcome(n, j, in) {

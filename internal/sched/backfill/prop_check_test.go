@@ -146,7 +146,14 @@ func checkBlocks(t *rapid.T, s *Snapshot, j Job, d Decision) {
 	for _, b := range s.Blocks {
 		for _, a := range d.Nodes {
 			overlaps := b.Start < end && b.End > s.Now
-			if own := b.Name != "" && b.Name == mine; own && !b.Flex && (!b.Nodes.Has(a.Node) || b.Start > s.Now || b.End <= s.Now) ||
+			own, cores := b.Name != "" && b.Name == mine, b.Cores[a.Node]
+			if inside := cores.Clone(); inside.Len() > 0 && overlaps {
+				inside.Union(a.CPUs)
+				if own && inside.Len() > cores.Len() || !own && cores.Intersects(a.CPUs) {
+					t.Fatalf("job %d of reservation %q starts on CPUs %s of node %d, of which %q keeps %s in %d-%d, until %d", j.ID, j.Reservation, a.CPUs, a.Node, b.Name, cores, b.Start, b.End, end)
+				}
+			}
+			if own && !b.Flex && (!b.has(a.Node) || b.Start > s.Now || b.End <= s.Now) ||
 				!own && overlaps && b.Nodes.Has(a.Node) {
 				t.Fatalf("job %d of reservation %q starts on node %d, kept for %q in %d-%d, until %d", j.ID, j.Reservation, a.Node, b.Name, b.Start, b.End, end)
 			}

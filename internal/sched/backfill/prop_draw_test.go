@@ -69,6 +69,21 @@ func drawRich(t *rapid.T) *Snapshot {
 			s.Blocks[0].Licenses = []License{{"l", rapid.Int64Range(1, 2).Draw(t, "kept")}}
 		}
 	}
+	if rapid.Bool().Draw(t, "cores") {
+		b := Block{Name: "c", Start: rapid.Int64Range(0, 30).Draw(t, "from"), Cores: map[int]CPUSet{}}
+		b.End = b.Start + rapid.Int64Range(1, 60).Draw(t, "for")
+		for i := range s.Nodes {
+			var some CPUSet
+			threads := max(1, s.Nodes[i].ThreadsPerCore)
+			cores := s.Nodes[i].CPUs / threads
+			first := rapid.IntRange(0, cores).Draw(t, "first")
+			some.AddRange(first*threads, rapid.IntRange(first, cores).Draw(t, "last")*threads)
+			if some.Len() > 0 {
+				b.Cores[i] = some
+			}
+		}
+		s.Blocks = append(s.Blocks, b)
+	}
 	if rapid.Bool().Draw(t, "outage") {
 		s.Blocks = append(s.Blocks, Block{Start: 20, End: 40, Nodes: *set(0)})
 	}
@@ -91,6 +106,8 @@ func drawRich(t *rapid.T) *Snapshot {
 		}
 		if one(6, "reserved") {
 			j.Reservation = "r"
+		} else if one(6, "cores'") {
+			j.Reservation = "c"
 		} else if one(6, "attracted") && j.Eligible == nil {
 			j.Inside, j.Alternatives = []string{"r", ""}, []*NodeSet{nil}
 		}

@@ -15,11 +15,34 @@ func (e *engine) lasts(reservation string, start int64) int64 {
 		return Forever
 	}
 	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; b.Name == reservation && !b.Flex && b.Start <= start && start < b.End {
+		if b := &e.s.Blocks[i]; b.Name == reservation && !b.Flex && b.stays(start) {
 			return b.End
 		}
 	}
 	return Forever
+}
+
+// stays tells whether the block's own jobs may be on its nodes at the instant.
+func (b *Block) stays(at int64) bool { return b.Start <= at && at < b.End }
+
+// has tells whether the block takes the node, or CPUs of it.
+func (b *Block) has(node int) bool {
+	_, cored := b.Cores[node]
+	return cored || b.Nodes.Has(node)
+}
+
+// within is the time of the reservation that a job is in which starts at start;
+// nil: it is in none, or in one that ends nothing.
+func (e *engine) within(reservation string, start int64) *Block {
+	if reservation == "" {
+		return nil
+	}
+	for i := range e.s.Blocks {
+		if b := &e.s.Blocks[i]; b.Name == reservation && !b.Flex && b.Start <= start && start < b.End {
+			return b
+		}
+	}
+	return nil
 }
 
 // opens is the first instant from at on in which jobs of the reservation may
@@ -76,6 +99,7 @@ func (e *engine) keep() {
 			}
 		}
 	}
+	e.keepCores()
 }
 
 // drawKept books that a job of the reservation holds l.

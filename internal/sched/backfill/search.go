@@ -133,7 +133,10 @@ func (e *engine) stopsEarly(s *shape) bool {
 // consider adds node i to the candidates if it serves the job.
 func (e *engine) consider(all []candidate, s *shape, j *Job, i int, in interval) []candidate {
 	n := &e.nodes[i]
-	cpus := e.least(n.first, in.from, in.to)
+	cpus := e.cpusThrough(n, s.Reservation, in)
+	if len(n.cored) > 0 && s.sharers() > 1 {
+		return all // whose the CPUs are that it shares nobody could tell
+	}
 	if s.sharers() <= 1 && cpus < s.leastCPUs() {
 		return all
 	}

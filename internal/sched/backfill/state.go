@@ -17,6 +17,7 @@ type nodeState struct {
 	// sharers counts for each CPU the jobs that share it.
 	sharers []int
 	blocks  []int // places in Snapshot.Blocks
+	cored   []keptCores
 }
 
 // threads is the number of CPUs in a core.
@@ -66,6 +67,7 @@ func (e *engine) describe(s *Snapshot) {
 		n.cpus = int32(max(0, n.CPUs-roundUp(n.UsedCPUs, n.threads())))
 		n.memory = small(n.Memory - n.UsedMemory)
 	}
+	e.describeCores(s)
 	for b := range s.Blocks {
 		for _, i := range s.Blocks[b].Nodes.Members() {
 			if i < len(e.nodes) {
@@ -89,6 +91,12 @@ func (e *engine) addSeries(s *Snapshot, at []int64, exact bool, room int) {
 	for i := range e.nodes {
 		e.nodes[i].first = rows
 		rows += e.rowsOf(&e.nodes[i])
+	}
+	for i := range e.nodes {
+		for k := range e.nodes[i].cored {
+			e.nodes[i].cored[k].row = rows
+			rows++
+		}
 	}
 	e.series = newSeries(at, rows, exact, room)
 	for i, l := range s.Licenses {
@@ -168,6 +176,7 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 		if a.Memory != 0 {
 			e.add(n.first+1, from, to, -sign*small(a.Memory))
 		}
+		e.drawCores(n, c.reservation, cpus, from, to)
 		for _, g := range a.GRES {
 			e.occupyGRES(n, from, to, g, sign)
 		}

@@ -36,6 +36,9 @@ type Block struct {
 	Name       string
 	Start, End int64 // [Start, End); Forever: no end
 	Nodes      NodeSet
+	// Cores are CPUs of other nodes, by number: the block takes these, and the
+	// rest of the node stays everybody's.
+	Cores map[int]CPUSet
 	// Flex lets the block's own jobs use other nodes and times as well.
 	Flex bool
 	// Anywhere: the block's own jobs use any nodes while it lasts.
@@ -191,7 +194,7 @@ type Job struct {
 	// NoReserve: the job gets no reservation that others must respect.
 	NoReserve bool
 	// Reservation is the Block whose nodes it uses. The job starts while that
-	// lasts, and holds nothing beyond its end (slurm.conf(5), ResvOverRun).
+	// lasts, and is taken to hold nothing beyond its end. A Running job may.
 	Reservation string
 	// Inside, where not nil, says for each choice of nodes which Block it is
 	// about, instead of Reservation: blocks that attract jobs.

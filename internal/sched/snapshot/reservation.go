@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
@@ -30,10 +31,11 @@ func (v *View) addReservations(objects []*v1alpha1.Reservation) {
 			b.Licenses = append(b.Licenses, backfill.License{Name: name, Total: int64(r.Spec.Licenses[name])})
 		}
 		for _, name := range names {
-			if i, ok := v.byName[name]; ok {
+			if i, ok := v.byName[name]; ok && len(r.Spec.Cores) == 0 {
 				b.Nodes.Add(i)
 			}
 		}
+		b.Cores = v.coresOf(&r.Spec)
 		start, again := r.Spec.StartTime.Time, true
 		for n := 0; again && n < occurrences; n++ {
 			b.Start, b.End = start.Unix(), backfill.Forever
@@ -51,6 +53,28 @@ func (v *View) addReservations(objects []*v1alpha1.Reservation) {
 		v.reservations[r.Name] = r
 	}
 	slices.SortStableFunc(v.Blocks, func(a, b backfill.Block) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// coresOf are the CPUs that a reservation takes of nodes, by number; nil: it
+// takes whole nodes.
+func (v *View) coresOf(s *v1alpha1.ReservationSpec) map[int]backfill.CPUSet {
+	if len(s.Cores) == 0 {
+		return nil
+	}
+	out := map[int]backfill.CPUSet{}
+	for name, ids := range s.Cores {
+		i, ok := v.byName[name]
+		if !ok {
+			continue
+		}
+		threads := max(1, v.Nodes[i].ThreadsPerCore)
+		var set backfill.CPUSet
+		for _, core := range array.Parse(ids) {
+			set.AddRange(int(core)*threads, (int(core)+1)*threads)
+		}
+		out[i] = set
+	}
+	return out
 }
 
 // reserved tells whether the reservation exists; "" is none at all.
@@ -83,7 +107,7 @@ func (v *View) reservationEnds(b *v1alpha1.BatchJob) int64 {
 	if r == nil || b.Status.StartTime == nil {
 		return backfill.Forever
 	}
-	if at, ends := reserve.Ends(&r.Spec, b.Status.StartTime.Time); ends {
+	if at, ends := reserve.Ends(&r.Spec, b.Status.StartTime.Time, v.params.ResvOverRun); ends {
 		return at.Unix()
 	}
 	return backfill.Forever

@@ -1,0 +1,123 @@
+package backfill
+
+import (
+	"maps"
+	"slices"
+)
+
+// Some blocks take only CPUs of a node. Others find so many less there; the
+// block's own jobs find these, less what such jobs have.
+
+// keptCores are the CPUs that one block takes of one node. The row is how many of
+// them none of the block's own jobs has, in each slot in which the block lasts.
+type keptCores struct {
+	block int // place in Snapshot.Blocks
+	row   int
+	set   CPUSet
+}
+
+// KeepsCores tells whether some block takes but CPUs of a node. Such a snapshot is
+// planned with every instant, and no Queue follows it.
+func (s *Snapshot) KeepsCores() bool {
+	return slices.ContainsFunc(s.Blocks, func(b Block) bool { return len(b.Cores) > 0 })
+}
+
+// describeCores notes which CPUs of which nodes blocks take.
+func (e *engine) describeCores(s *Snapshot) {
+	for b := range s.Blocks {
+		for _, i := range slices.Sorted(maps.Keys(s.Blocks[b].Cores)) {
+			if i < len(e.nodes) {
+				e.nodes[i].cored = append(e.nodes[i].cored, keptCores{block: b, set: s.Blocks[b].Cores[i]})
+				e.anyCored = true
+			}
+		}
+	}
+}
+
+// keepCores fills the rows of the CPUs that blocks take.
+func (e *engine) keepCores() {
+	if !e.anyCored {
+		return
+	}
+	for i := range e.nodes {
+		for _, k := range e.nodes[i].cored {
+			b, row := &e.s.Blocks[k.block], e.row(k.row)
+			for s := range e.at {
+				row[s] = 0
+				if b.Start < e.slotEnd(s) && b.End > e.at[s] {
+					row[s] = int32(k.set.Len())
+				}
+			}
+		}
+	}
+}
+
+// drawCores books that a job of the reservation has so many CPUs of the node.
+func (e *engine) drawCores(n *nodeState, reservation string, cpus int32, from, to int) {
+	if reservation == "" {
+		return
+	}
+	for _, k := range n.cored {
+		if e.s.Blocks[k.block].Name == reservation {
+			e.add(k.row, from, to, -cpus)
+		}
+	}
+}
+
+// cpusIn is how many CPUs of the node jobs of the reservation may have in the
+// slot.
+func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
+	free := e.v[n.first*e.stride+s]
+	own, bound := int32(0), false
+	for _, k := range n.cored {
+		b, left := &e.s.Blocks[k.block], max(0, e.v[k.row*e.stride+s])
+		switch {
+		case b.Start >= e.slotEnd(s) || b.End <= e.at[s]:
+		case reservation != "" && b.Name == reservation:
+			own, bound = own+left, true
+		default:
+			free -= left
+		}
+	}
+	if bound {
+		free = min(free, own)
+	}
+	return free
+}
+
+// cpusThrough is cpusIn for the whole of an interval.
+func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int32 {
+	if len(n.cored) == 0 {
+		return e.least(n.first, in.from, in.to)
+	}
+	least := e.cpusIn(n, reservation, in.from)
+	for s := in.from + 1; s < in.to; s++ {
+		least = min(least, e.cpusIn(n, reservation, s))
+	}
+	return least
+}
+
+// forbidden are the CPUs of the node that a job of the reservation may not have
+// from now until end.
+func (e *engine) forbidden(n *nodeState, reservation string, end int64) (set CPUSet) {
+	own, bound := CPUSet{}, false
+	for _, k := range n.cored {
+		switch b := &e.s.Blocks[k.block]; {
+		case b.Start >= end || b.End <= e.now:
+		case reservation != "" && b.Name == reservation:
+			if b.Start <= e.now {
+				own.Union(k.set)
+				bound = true
+			}
+		default:
+			set.Union(k.set)
+		}
+	}
+	if bound {
+		all := CPUSet{}
+		all.AddRange(0, n.CPUs)
+		all.Subtract(own)
+		set.Union(all)
+	}
+	return set
+}
