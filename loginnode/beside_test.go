@@ -33,6 +33,9 @@ type walker struct {
 // The scripts are in testdata/beside.
 func TestBesideSSHD(t *testing.T) {
 	needRoot(t)
+	if os.Getenv("BERTH_TEST_FULL") == "" {
+		t.Skip("takes minutes on a busy machine: BERTH_TEST_FULL=1, or make test-login-long")
+	}
 	have(t, "ssh", "scp", "sftp", "rsync", "python3", "curl", sshd)
 	w := newWalker(t)
 	scripts, err := filepath.Glob("testdata/beside/*.sh")

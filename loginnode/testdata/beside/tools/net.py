@@ -42,14 +42,14 @@ elif sys.argv[1] == "count":
 else:
     s = to(sys.argv[2], "bind")
     s.listen(64)
+    name = s.getsockname()
+    with open(sys.argv[3], "w") as f:
+        f.write(str(name[1]) if isinstance(name, tuple) else "ready")
     if os.fork():
         os._exit(0)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    name = s.getsockname()
-    with open(sys.argv[3], "w") as f:
-        f.write(str(name[1]) if isinstance(name, tuple) else "ready")
     while True:
         c, _ = s.accept()
         threading.Thread(target=answer, args=(c, len(sys.argv) > 4), daemon=True).start()
