@@ -11,8 +11,11 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Booking is what became of a reservation at some moment.
@@ -21,6 +24,8 @@ type Booking struct {
 	At   int64 // Unix seconds
 	Gone bool  // it was taken away
 	Row  status.Reservation
+
+	cores map[string]string // of a reservation that has not whole nodes
 }
 
 // reservationChanged notes what the reservation has become.
@@ -33,6 +38,7 @@ func (r *Recorder) reservationChanged(old, now *v1alpha1.Reservation) {
 	b.Row.Start, b.Row.End = change.Span(&of.Spec)
 	b.Row.Name = v1alpha1.UserName(of.Name, of.Annotations)
 	b.Row.Flags = of.Spec.Flags
+	b.cores = of.Spec.Cores
 	if names, err := hostlist.Expand(of.Spec.Nodes); err == nil {
 		b.Row.Nodes = names
 	}
@@ -49,13 +55,19 @@ func (r *Recorder) count(list []Booking) {
 	}
 	nodes := r.Cluster.Nodes.List()
 	short := r.NodeNames(nodes)
-	cpus := make(map[string]int64, len(nodes))
+	cpus, threads := make(map[string]int64, len(nodes)), make(map[string]int64, len(nodes))
 	for _, n := range nodes {
-		cpus[short[n.Name]] = n.Status.Allocatable.Cpu().Value()
+		name := short[n.Name]
+		cpus[name] = n.Status.Allocatable.Cpu().Value()
+		threads[name] = max(1, value.Leading(n.Annotations[wire.AnnotationThreads]))
 	}
 	for i := range list {
 		sum := int64(0)
 		for _, name := range list[i].Row.Nodes {
+			if cores := list[i].cores; len(cores) > 0 {
+				sum += int64(len(array.Parse(cores[name]))) * threads[name]
+				continue
+			}
 			sum += cpus[name]
 		}
 		if sum > 0 {
