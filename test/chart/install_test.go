@@ -120,6 +120,13 @@ func TestInstall(t *testing.T) {
 	s.stop()
 
 	p.uninstall()
+	// Who removes all of Berth finds users' bindings by the label of the CRDs.
+	if left := p.must(http.MethodGet, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=app.kubernetes.io%2Fname%3Dberth", ""); !strings.Contains(left, `"berth-queue-alice"`) {
+		t.Errorf("bindings with the label: %s", left)
+	}
+	if said, err := p.install("install", append([]string{"--set=accounting.sqlite.storageClass=fast"}, alice...)...); err == nil || !strings.Contains(said, "the claim berth-accounting is there, of the class ") {
+		t.Errorf("another class for the claim that was left: %v, %s", err, said)
+	}
 	if said, err := p.install("install", alice...); err != nil {
 		t.Fatal(err, said)
 	}

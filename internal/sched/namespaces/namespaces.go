@@ -29,6 +29,9 @@ const (
 	roleQueue = "berth-queue"
 )
 
+// labelPart is the label that the chart's objects have, with the value berth.
+const labelPart = "app.kubernetes.io/name"
+
 // Pauses between attempts after a failure, and between looks at all users
 // when nothing seems to have happened.
 const (
@@ -167,6 +170,7 @@ func (m *Maker) mayQueue(ctx context.Context, u *v1alpha1.User) error {
 	_, err := controllerutil.CreateOrUpdate(ctx, m.cluster.Client, b, func() error {
 		b.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleQueue}
 		b.Subjects = subjects(u)
+		metav1.SetMetaDataLabel(&b.ObjectMeta, labelPart, "berth") // who removes all of Berth finds it
 		return nil
 	})
 	return err
