@@ -47,6 +47,8 @@ else:
         f.write(str(name[1]) if isinstance(name, tuple) else "ready")
     if os.fork():
         os._exit(0)
+    os.closerange(3, s.fileno())  # what the script has open is not kept open here
+    os.closerange(s.fileno() + 1, 1024)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
