@@ -2,7 +2,6 @@ package loginnode_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -12,14 +11,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/berth-hpc/berth/loginnode"
-	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
 func dialRaw(t testing.TB, addr string) net.Conn {
@@ -133,70 +129,6 @@ func TestS07ManyChannels(t *testing.T) {
 		}
 		return err == nil
 	})
-}
-
-func TestS08ADefectCostsOneSession(t *testing.T) {
-	var armed atomic.Bool
-	n := start(t, func(c *loginnode.Config) {
-		c.Session.Prepare = func(context.Context, *auth.Login) ([]string, func(), error) {
-			if armed.CompareAndSwap(true, false) {
-				panic("injected")
-			}
-			return nil, nil, nil
-		}
-	})
-	c := n.login(n.ann())
-	s, err := c.NewSession()
-	n.must(err)
-	in, err := s.StdinPipe()
-	n.must(err)
-	out, err := s.StdoutPipe()
-	n.must(err)
-	n.must(s.Start("cat"))
-	armed.Store(true)
-	broken, err := c.NewSession()
-	n.must(err)
-	if err := broken.Run("true"); err == nil {
-		t.Error("the defect passed unnoticed")
-	}
-	_, err = io.WriteString(in, "alive\n")
-	n.must(err)
-	buf := make([]byte, 6)
-	if _, err := io.ReadFull(out, buf); err != nil || string(buf) != "alive\n" {
-		t.Errorf("the other session: %q, %v", buf, err)
-	}
-	if n.metric("berth_login_panics_total") != "1" {
-		t.Error("the defect is not counted")
-	}
-}
-
-// The same in what runs beside the session's requests, where nobody else would
-// catch it.
-func TestS08ADefectBesideTheRequests(t *testing.T) {
-	var armed atomic.Bool
-	n := start(t, func(c *loginnode.Config) {
-		c.Now = func() time.Time {
-			if armed.CompareAndSwap(true, false) {
-				panic("injected")
-			}
-			return time.Now()
-		}
-	})
-	c := n.login(n.ann())
-	broken, err := c.NewSession()
-	n.must(err)
-	in, err := broken.StdinPipe()
-	n.must(err)
-	n.must(broken.Start("read x"))
-	eventually(t, "the session", func() bool { return n.metric("berth_login_sessions") == "1" })
-	armed.Store(true) // the next to ask for the time is the session's end
-	_, err = io.WriteString(in, "\n")
-	n.must(err)
-	_ = broken.Wait()
-	eventually(t, "the defect to be counted", func() bool { return n.metric("berth_login_panics_total") == "1" })
-	if got := run(t, c, "echo alive"); got != "alive" {
-		t.Errorf("another session: %q", got)
-	}
 }
 
 func TestS09Environment(t *testing.T) {

@@ -72,13 +72,19 @@ func (a *audit) write(r Record) {
 	}
 	line, err := json.Marshal(r)
 	if err == nil {
-		a.mu.Lock()
-		_, err = Printable(a.to).Write(append(line, '\n'))
-		a.mu.Unlock()
+		err = a.add(append(line, '\n'))
 	}
 	if err != nil {
 		a.bad(err)
 	}
+}
+
+// add writes a line. Should the writer panic, the others still get to it.
+func (a *audit) add(line []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, err := Printable(a.to).Write(line)
+	return err
 }
 
 func cut(s string) string {

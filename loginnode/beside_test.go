@@ -8,7 +8,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +27,7 @@ const sshd = "/usr/sbin/sshd"
 // walker is a user whom the system knows, so that sshd serves the same one.
 type walker struct {
 	*node
-	name, home, sshdPort string
+	name, uid, home, sshdPort string
 }
 
 // TestBesideSSHD does what people do with ssh, scp, sftp, rsync and others, at
@@ -68,6 +70,9 @@ func newWalker(t *testing.T) *walker {
 		t.Skipf("no user can be added here: %v %s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("userdel", "-f", w.name).Run() })
+	u, err := user.Lookup(w.name)
+	w.must(err)
+	w.uid = u.Uid
 	w.startSSHD(t)
 	return w
 }
@@ -128,8 +133,31 @@ func (w *walker) walk(t *testing.T, script, port string) string {
 		errs.WriteString("walk: " + err.Error() + "\n")
 	}
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	w.endAll(t)
 	return strings.NewReplacer(d, "FOLDER", w.home, "HOME", w.name, "USER", "port "+port, "port PORT", ":"+port, ":PORT", "\r", "").
 		Replace("--- output\n" + out.String() + "--- complaints\n" + errs.String())
+}
+
+// endAll ends what the user has left running: it could still write to its home,
+// as a shell does whose terminal is gone.
+func (w *walker) endAll(t *testing.T) {
+	t.Helper()
+	eventually(t, "the user's processes to end", func() bool {
+		all, err := filepath.Glob("/proc/[0-9]*/status")
+		w.must(err)
+		left := 0
+		for _, f := range all {
+			status, _ := os.ReadFile(f) // gone meanwhile
+			if text := string(status); !strings.Contains(text, "\nUid:\t"+w.uid+"\t") || strings.Contains(text, "\nState:\tZ") {
+				continue
+			}
+			left++
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			w.must(err)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return left == 0
+	})
 }
 
 func (w *walker) diff(a, b string) string {

@@ -152,8 +152,15 @@ func (c *conn) serve(sc *ssh.ServerConn) bool {
 		_ = c.Close()
 		return false
 	}
+	// Until all of the following is done: a defect in it must not leave a
+	// connection that is served by half.
+	c.failed = true
+	defer func() {
+		if c.failed {
+			_ = c.Close()
+		}
+	}()
 	if err := c.server.quotas.join(login.User); err != nil {
-		c.failed = true
 		c.server.crowded(c, login.User, err)
 		return false
 	}
@@ -172,6 +179,7 @@ func (c *conn) serve(sc *ssh.ServerConn) bool {
 		defer c.server.contain()
 		c.server.announce(sc)
 	}()
+	c.failed = false
 	return true
 }
 

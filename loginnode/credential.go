@@ -152,7 +152,9 @@ func (c *credentials) forget(u *auth.User, h *held) bool {
 const never = 1000 * time.Hour
 
 // renew asks for a credential, writes it, and returns when to do so again.
-func (c *credentials) renew(ctx context.Context, u *auth.User, h *held) time.Time {
+func (c *credentials) renew(ctx context.Context, u *auth.User, h *held) (again time.Time) {
+	again = time.Now().Add(retryAfter) // after a defect as well
+	defer c.server.contain()
 	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
 	cred, err := c.server.cfg.Identity(ctx, u)
@@ -165,7 +167,7 @@ func (c *credentials) renew(ctx context.Context, u *auth.User, h *held) time.Tim
 	if err != nil {
 		c.server.metrics.add("berth_login_credential_errors_total", 1)
 		c.server.cfg.Log.Error("no credential for the cluster", "user", u.Name, "error", err)
-		return time.Now().Add(retryAfter)
+		return again
 	}
 	if cred.Renew.IsZero() {
 		return time.Now().Add(never)

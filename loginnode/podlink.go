@@ -225,8 +225,17 @@ func (r *relayed) Say(text string) {
 	}
 }
 
+// contain keeps a defect to this session.
+func (r *relayed) contain() {
+	if p := recover(); p != nil {
+		r.conn.server.panicked(p)
+		_ = r.near.Close()
+	}
+}
+
 // asked sees what the client asks for.
 func (r *relayed) asked(q *ssh.Request) {
+	defer r.contain()
 	var m struct{ Value string }
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,6 +268,7 @@ func (r *relayed) asked(q *ssh.Request) {
 
 // answered sees what the pod tells of the end.
 func (r *relayed) answered(q *ssh.Request) {
+	defer r.contain()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch q.Type {

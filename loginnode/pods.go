@@ -211,7 +211,13 @@ func (k *keeper) keep(u *auth.User, e *kept, there *Pod) {
 }
 
 // begin starts the pod and connects to it.
-func (k *keeper) begin(u *auth.User, e *kept, there *Pod) (*ssh.Client, error) {
+func (k *keeper) begin(u *auth.User, e *kept, there *Pod) (_ *ssh.Client, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			k.server.panicked(r)
+			err = errors.New("a defect, which is in the log")
+		}
+	}()
 	ctx, cancel := context.WithTimeout(k.ctx, k.pods.StartTimeout)
 	defer cancel()
 	var failed error

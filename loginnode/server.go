@@ -195,14 +195,13 @@ func (s *Server) refuse(c *conn, why string) {
 	s.audit.write(Record{Event: "refused", Conn: c.id, Source: c.from.String(), Reason: why})
 }
 
-// crowded closes a connection for which its user has no room.
+// crowded notes a connection for which its user has no room.
 func (s *Server) crowded(c *conn, u *auth.User, why error) {
 	s.metrics.add(label("berth_login_refused_total", "reason", "user"), 1)
 	r := c.record("refused")
 	r.User, r.UID, r.Reason = u.Name, &u.UID, why.Error()
 	s.audit.write(r)
 	s.cfg.Log.Warn("a login was refused", "user", u.Name, "reason", why.Error())
-	_ = c.Close()
 }
 
 // judge punishes the address of a connection that never logged in.
@@ -241,7 +240,12 @@ func (s *Server) provoked(c *conn, r any) {
 // channel wraps a channel's handler: identity first, defects contained.
 func (s *Server) channel(f func(*conn, ssh.NewChannel)) glider.ChannelHandler {
 	return func(_ *glider.Server, sc *ssh.ServerConn, nc ssh.NewChannel, ctx glider.Context) {
-		defer s.contain()
+		defer func() {
+			if r := recover(); r != nil {
+				_ = nc.Reject(ssh.ConnectionFailed, "it cannot be served") // in vain if it is accepted
+				s.panicked(r)
+			}
+		}()
 		if c := connOf(ctx); c != nil && c.serve(sc) && c.mayServe() {
 			f(c, nc)
 			return

@@ -65,8 +65,9 @@ func (s *Server) watchSessions() {
 type sayer interface{ Say(text string) }
 
 func (s *Server) sessionBegan(one sayer, kind string, r Record) {
+	now := s.cfg.Now()
 	s.mu.Lock()
-	s.live[one] = s.cfg.Now()
+	s.live[one] = now
 	s.mu.Unlock()
 	s.metrics.add("berth_login_sessions", 1)
 	s.metrics.add(label("berth_login_sessions_total", "kind", kind), 1)
@@ -75,9 +76,12 @@ func (s *Server) sessionBegan(one sayer, kind string, r Record) {
 
 func (s *Server) sessionEnded(one sayer, r Record) {
 	s.mu.Lock()
+	_, began := s.live[one]
 	delete(s.live, one)
 	s.mu.Unlock()
-	s.metrics.add("berth_login_sessions", -1)
+	if began {
+		s.metrics.add("berth_login_sessions", -1)
+	}
 	s.audit.write(r)
 }
 

@@ -67,7 +67,7 @@ func Wait(u User, f func() error) error {
 		return ErrBusy
 	}
 	defer leave(u.UID)
-	return f()
+	return call(f)
 }
 
 // Nobody is the UID in a User whose calls of Wait are for no user.

@@ -76,9 +76,32 @@ func (f *Forwarder) report(kind, target string, err error) {
 	}
 }
 
+// reportKept is report of a listener that is kept under a name; a defect in it
+// leaves none behind that the client does not know of.
+func (f *Forwarder) reportKept(name, kind, target string, err error) {
+	told := err != nil
+	defer func() {
+		if !told {
+			f.drop(name)
+		}
+	}()
+	f.report(kind, target, err)
+	told = true
+}
+
 func (f *Forwarder) contain() {
 	if r := recover(); r != nil && f.Panicked != nil {
 		f.Panicked(r)
+	}
+}
+
+// containOpening is contain for what a client waits for.
+func (f *Forwarder) containOpening(nc ssh.NewChannel) {
+	if r := recover(); r != nil {
+		_ = nc.Reject(ssh.ConnectionFailed, "cannot connect") // in vain if it is accepted
+		if f.Panicked != nil {
+			f.Panicked(r)
+		}
 	}
 }
 
@@ -129,7 +152,7 @@ func Host(nc ssh.NewChannel) string {
 
 // DirectTCP serves a direct-tcpip channel: -L, -D, -W.
 func (f *Forwarder) DirectTCP(nc ssh.NewChannel) {
-	defer f.contain()
+	defer f.containOpening(nc)
 	var m directTCP
 	if ssh.Unmarshal(nc.ExtraData(), &m) != nil {
 		_ = nc.Reject(ssh.ConnectionFailed, "malformed request")
@@ -184,6 +207,9 @@ func (f *Forwarder) open(nc ssh.NewChannel, kind, target string, dial func(conte
 		conn, err = dial(ctx)
 		cancel()
 	}
+	if err == nil {
+		defer conn.Close()
+	}
 	f.report(kind, target, err)
 	if err != nil {
 		reason := ssh.ConnectionFailed
@@ -195,11 +221,10 @@ func (f *Forwarder) open(nc ssh.NewChannel, kind, target string, dial func(conte
 	}
 	ch, requests, err := nc.Accept()
 	if err != nil {
-		conn.Close()
 		return
 	}
 	discard(requests)
-	splice(ch, conn, f.Bytes)
+	f.splice(ch, conn)
 }
 
 // Refusal is an error whose text the client may know.

@@ -22,12 +22,11 @@ func (f *Forwarder) Listen(payload []byte) (bool, []byte) {
 	if ssh.Unmarshal(payload, &m) != nil {
 		return false, nil
 	}
-	l, err := f.listenTCP(m)
-	f.report("tcpip-forward", net.JoinHostPort(m.Host, strconv.FormatUint(uint64(m.Port), 10)), err)
+	l, port, err := f.listenTCP(m)
+	f.reportKept(tcpName(m.Host, port), "tcpip-forward", net.JoinHostPort(m.Host, strconv.FormatUint(uint64(m.Port), 10)), err)
 	if err != nil {
 		return false, nil
 	}
-	port := uint32(l.Addr().(*net.TCPAddr).Port)
 	go f.accept(l, "forwarded-tcpip", func(c net.Conn) []byte {
 		d := directTCP{Host: m.Host, Port: port}
 		if from, ok := c.RemoteAddr().(*net.TCPAddr); ok {
@@ -41,12 +40,13 @@ func (f *Forwarder) Listen(payload []byte) (bool, []byte) {
 	return true, nil
 }
 
-func (f *Forwarder) listenTCP(m tcpForward) (net.Listener, error) {
+// listenTCP returns a listener that is kept, and its port.
+func (f *Forwarder) listenTCP(m tcpForward) (net.Listener, uint32, error) {
 	if err := f.allowed(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if m.Port > 65535 || m.Port != 0 && m.Port < 1024 || !permitted(f.Login.Options.PermitListen, m.Host, m.Port) {
-		return nil, ErrForbidden
+		return nil, 0, ErrForbidden
 	}
 	host := "127.0.0.1"
 	if m.Host == "::1" {
@@ -54,9 +54,10 @@ func (f *Forwarder) listenTCP(m tcpForward) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(int(m.Port))))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return l, f.keep(tcpName(m.Host, uint32(l.Addr().(*net.TCPAddr).Port)), l)
+	port := uint32(l.Addr().(*net.TCPAddr).Port)
+	return l, port, f.keep(tcpName(m.Host, port), l)
 }
 
 func tcpName(host string, port uint32) string { return fmt.Sprintf("tcp %s %d", host, port) }
@@ -122,5 +123,5 @@ func (f *Forwarder) deliver(c net.Conn, kind string, header func(net.Conn) []byt
 		return
 	}
 	discard(requests)
-	splice(ch, c.(Stream), f.Bytes)
+	f.splice(ch, c.(Stream))
 }

@@ -19,12 +19,13 @@ type Bytes struct{ In, Out atomic.Int64 }
 
 // splice connects a channel and a stream until both directions have ended. An
 // end of one direction is passed on as just that: the peer may still answer.
-func splice(ch ssh.Channel, conn Stream, n *Bytes) {
+func (f *Forwarder) splice(ch ssh.Channel, conn Stream) {
 	var both sync.WaitGroup
 	both.Add(2)
 	go func() {
 		defer both.Done()
-		if oneWay(conn, ch, &n.In) {
+		defer f.contain()
+		if oneWay(conn, ch, &f.Bytes.In) {
 			_ = conn.CloseWrite()
 		} else {
 			conn.Close() // nobody reads there: stop the other direction too
@@ -32,7 +33,8 @@ func splice(ch ssh.Channel, conn Stream, n *Bytes) {
 	}()
 	go func() {
 		defer both.Done()
-		if oneWay(ch, conn, &n.Out) {
+		defer f.contain()
+		if oneWay(ch, conn, &f.Bytes.Out) {
 			_ = ch.CloseWrite()
 		} else {
 			_ = ch.Close()

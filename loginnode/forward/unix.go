@@ -20,7 +20,7 @@ type directUnix struct {
 
 // DirectUnix serves a direct-streamlocal@openssh.com channel: -L to a socket.
 func (f *Forwarder) DirectUnix(nc ssh.NewChannel) {
-	defer f.contain()
+	defer f.containOpening(nc)
 	var m directUnix
 	if ssh.Unmarshal(nc.ExtraData(), &m) != nil || !validPath(m.Path) {
 		_ = nc.Reject(ssh.ConnectionFailed, "malformed request")
@@ -71,7 +71,7 @@ func (f *Forwarder) ListenUnix(payload []byte) bool {
 			err = f.keep("unix "+m.Path, l)
 		}
 	}
-	f.report("streamlocal-forward", m.Path, err)
+	f.reportKept("unix "+m.Path, "streamlocal-forward", m.Path, err)
 	if err != nil {
 		return false
 	}

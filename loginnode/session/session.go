@@ -48,6 +48,9 @@ func Serve(cfg *Config, conn *Conn, newChannel ssh.NewChannel) {
 	s.ctx, s.cancel = context.WithCancel(conn.Context)
 	defer s.release()
 	defer func() { _ = channel.Close() }()
+	// After a defect somebody has to take the requests, or they would hold up
+	// the connection's other channels.
+	defer func() { go ssh.DiscardRequests(requests) }()
 	defer s.contain()
 	s.loop(requests)
 }
@@ -247,14 +250,21 @@ func (s *Session) start(kind, command string) (bool, func()) {
 	s.mu.Lock()
 	s.process = p
 	s.mu.Unlock()
-	if f := s.cfg.Events.Started; f != nil {
-		f(s)
-	}
+	s.began()
 	return true, func() {
 		go func() {
 			defer s.contain()
 			s.finish(p.run(s))
 		}()
+	}
+}
+
+// began tells of the start. Should that fail, the process is there all the same
+// and has to be waited for.
+func (s *Session) began() {
+	defer s.contain()
+	if f := s.cfg.Events.Started; f != nil {
+		f(s)
 	}
 }
 

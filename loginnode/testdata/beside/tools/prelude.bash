@@ -13,5 +13,5 @@ PYTHON=/usr/bin/python3 # not one that a tool has put before it, which takes its
 serve() { "$PYTHON" "$TOOLS/net.py" serve "$@"; }  # serve ADDRESS FILE [http]: in the background; its port is in FILE
 count() { "$PYTHON" "$TOOLS/net.py" count "$@"; }  # count ADDRESS: sends its input, ends it, prints what comes back
 free() { "$PYTHON" "$TOOLS/net.py" free; }         # a free port
-pty() { "$PYTHON" "$TOOLS/pty.py" "$@"; }          # pty COMMAND STEP...: types into a terminal
+pty() { "$PYTHON" "$TOOLS/terminal.py" "$@"; }          # pty COMMAND STEP...: types into a terminal
 wait_for() { for _ in $(seq 600); do [ -s "$1" ] && return; sleep 0.1; done; echo "$1 is not there"; exit 1; }

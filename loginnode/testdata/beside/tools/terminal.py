@@ -1,4 +1,4 @@
-# pty.py COMMAND STEP...: runs a command in a terminal of 24 by 80. Steps:
+# terminal.py COMMAND STEP...: runs a command in a terminal of 24 by 80. Steps:
 #   see TEXT      waits for it
 #   send TEXT     types it (\n, \x03, ...)
 #   size ROWS COLUMNS
