@@ -4,16 +4,18 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
 // print writes the records as one JSON or YAML document.
 func (o *Options) print(list *status.RecordList) error {
-	doc := format.AcctDocument(list.Items, &o.settings)
+	o.dump.Cluster = list.Cluster
+	doc := format.AcctDocument(list.Items, &o.settings, o.dump)
 	var out []byte
 	var err error
-	if o.document == "json" {
+	if o.dump.Syntax == dump.JSON {
 		out, err = json.MarshalIndent(doc, "", "  ")
 		out = append(out, '\n')
 	} else {

@@ -55,15 +55,17 @@ func (o *Options) layout(v *option.Values) error {
 	case v.Has("format"):
 		text = v.Get("format")
 	}
-	for _, name := range []string{"yaml", "json"} {
+	for _, syntax := range []dump.Syntax{dump.YAML, dump.JSON} {
+		name := syntax.String()
 		if !v.Has(name) {
 			continue
 		}
-		// The records have the shape of 22.05 alone.
-		if f, ok := dump.ParseForm(dump.JSON, v.Get(name)); !ok || f.Modern() {
-			return slurmerr.Newf(slurmerr.Refused, "--%s=%s: unknown data parser (of accounting records there is v0.0.38 only)", name, format.Escape(v.Get(name)))
+		f, ok := dump.ParseForm(syntax, v.Get(name))
+		if !ok {
+			return slurmerr.Newf(slurmerr.Refused, "--%s=%s: unknown data parser (v0.0.38 to v0.0.44)", name, format.Escape(v.Get(name)))
 		}
-		o.document = name
+		f.Command = []string{"sacct", "--" + name}
+		o.dump = &f
 	}
 	return o.chooseFields(text)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
@@ -36,8 +37,8 @@ type Options struct {
 	fields   []format.Field
 	style    format.FieldStyle
 	settings format.AcctSettings
-	document string // "json", "yaml"; "": fields
-	part     *part  // of -B or --env-vars; nil: fields
+	dump     *dump.Form // of --json or --yaml; nil: fields
+	part     *part      // of -B or --env-vars; nil: fields
 	flags    []string
 }
 
@@ -103,7 +104,7 @@ func run(ctx context.Context, o *Options) error {
 	switch {
 	case o.part != nil:
 		err = o.showParts(ctx, cluster, list.Items)
-	case o.document != "":
+	case o.dump != nil:
 		err = o.print(list)
 	default:
 		err = o.show(list.Items)

@@ -43,7 +43,10 @@ func (f *Form) Modern() bool { return slices.Contains(parsers, f.Parser) }
 func (f *Form) document(body func(*writer)) []byte {
 	w := &writer{syntax: f.Syntax, modern: f.Modern(), fresh: true}
 	if f.Syntax == YAML {
-		w.b = append(w.b, "%YAML 1.1\n---\n"...)
+		w.b = append(w.b, "%YAML 1.1\n---"...)
+		if w.tagged() {
+			w.b = append(w.b, " !!map"...)
+		}
 	}
 	w.object("", func() {
 		if w.modern {
@@ -57,6 +60,9 @@ func (f *Form) document(body func(*writer)) []byte {
 		w.array("errors", func() {})
 		body(w)
 	})
+	if w.tagged() {
+		w.b = append(w.b, "\n..."...)
+	}
 	return append(w.b, '\n')
 }
 
@@ -69,8 +75,8 @@ func (f *Form) meta(w *writer) {
 		})
 		w.object("Slurm", func() {
 			w.object("version", func() {
-				for i, key := range []string{"major", "minor", "micro"} {
-					n, _ := strconv.ParseInt(version[i], 10, 64) // of a constant
+				for i, key := range []string{"major", "micro", "minor"} {
+					n, _ := strconv.ParseInt(version[[]int{0, 2, 1}[i]], 10, 64) // of a constant
 					w.integer(key, n)
 				}
 			})

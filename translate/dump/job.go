@@ -196,8 +196,8 @@ func split(list string) []string {
 type held struct{ node, cpus, memory, gres string }
 
 func (f *Form) jobShape(w *writer, j *status.Job) {
-	w.integer("max_cpus", int64(j.MaxCPUs))
-	w.integer("max_nodes", int64(j.MaxNodes))
+	w.number("max_cpus", int64(j.MaxCPUs), true)
+	w.number("max_nodes", int64(j.MaxNodes), true)
 	w.text("mcs_label", "")
 	w.text("memory_per_tres", j.MemPerTRES)
 	w.text("name", j.Name)
@@ -205,7 +205,11 @@ func (f *Form) jobShape(w *writer, j *status.Job) {
 		w.text("network", j.Network)
 	}
 	w.text("nodes", j.NodeList)
-	w.integer("nice", int64(j.Nice))
+	if w.modern {
+		w.integer("nice", int64(j.Nice))
+	} else {
+		w.count("nice", int64(j.Nice))
+	}
 	w.count("tasks_per_core", int64(j.TasksPerCore))
 	if w.modern {
 		w.count("tasks_per_tres", 0)
@@ -243,6 +247,8 @@ func (f *Form) jobShape(w *writer, j *status.Job) {
 		w.texts("profile", j.Profile)
 	case w.modern:
 		w.texts("profile", "NOT_SET")
+	case j.Profile != "":
+		w.texts("profile", j.Profile)
 	default:
 		w.null("profile")
 	}
@@ -280,7 +286,11 @@ func (f *Form) jobTail(w *writer, j *status.Job) {
 	w.instant("start_time", j.Start)
 	w.text("state_description", j.Message)
 	w.text("state_reason", j.Reason)
-	w.text("standard_error", j.StdErr)
+	if w.modern || j.StdErr != j.StdOut {
+		w.text("standard_error", j.StdErr)
+	} else {
+		w.text("standard_error", "")
+	}
 	w.text("standard_input", j.StdIn)
 	w.text("standard_output", j.StdOut)
 	w.instant("submit_time", j.Submit)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -72,12 +73,12 @@ func node(w *writer, n *status.Node) {
 	w.integer("threads", int64(n.Threads))
 	w.integer("temporary_disk", n.TmpDisk)
 	w.integer("weight", int64(max(1, n.Weight)))
-	w.text("tres", nodeTRES(n.CPUs, n.Memory, n.GRES))
+	w.text("tres", nodeTRES(n.CPUs, n.Memory, ",billing="+strconv.Itoa(int(n.CPUs)), n.GRES))
 	w.text("slurmd_version", n.Version)
 	w.integer("alloc_memory", n.MemAlloc)
 	w.integer("alloc_cpus", int64(n.CPUsAlloc))
 	w.integer("idle_cpus", int64(n.CPUs-n.CPUsAlloc))
-	textOrNull(w, "tres_used", nodeTRES(n.CPUsAlloc, n.MemAlloc, n.GRESUsed))
+	textOrNull(w, "tres_used", nodeTRES(n.CPUsAlloc, n.MemAlloc, "", n.GRESUsed))
 	w.float("tres_weighted", float64(n.CPUsAlloc))
 }
 
@@ -90,11 +91,12 @@ func textOrNull(w *writer, key, text string) {
 }
 
 // nodeTRES is cpu=..,mem=..,billing=..,gres/gpu=..; empty when nothing counts.
-func nodeTRES(cpus int32, mib int64, gres string) string {
+// What is used has no billing.
+func nodeTRES(cpus int32, mib int64, billing, gres string) string {
 	if cpus == 0 && mib == 0 {
 		return ""
 	}
-	text := "cpu=" + strconv.Itoa(int(cpus)) + ",mem=" + strconv.FormatInt(mib, 10) + "M,billing=" + strconv.Itoa(int(cpus))
+	text := "cpu=" + strconv.Itoa(int(cpus)) + ",mem=" + strconv.FormatInt(mib, 10) + "M" + billing
 	for g := range strings.SplitSeq(gres, ",") {
 		g, _, _ = strings.Cut(g, "(")
 		first, last := strings.IndexByte(g, ':'), strings.LastIndexByte(g, ':')
@@ -115,9 +117,10 @@ func Groups(f Form, parts []status.Partition, nodes []status.Node) []byte {
 	return f.document(func(w *writer) {
 		w.array("sinfo", func() {
 			for i := range parts {
+				folded := hostlist.Fold(parts[i].Nodes)
 				for _, name := range parts[i].Nodes {
 					if n := byName[name]; n != nil {
-						w.object("", func() { f.group(w, &parts[i], n) })
+						w.object("", func() { f.group(w, &parts[i], folded, n) })
 					}
 				}
 			}
@@ -125,7 +128,7 @@ func Groups(f Form, parts []status.Partition, nodes []status.Node) []byte {
 	})
 }
 
-func (f *Form) group(w *writer, p *status.Partition, n *status.Node) {
+func (f *Form) group(w *writer, p *status.Partition, folded string, n *status.Node) {
 	w.integer("port", int64(n.Port))
 	w.object("node", func() { w.texts("state", append([]string{n.State}, n.Flags...)...) })
 	w.object("nodes", func() {
@@ -145,7 +148,7 @@ func (f *Form) group(w *writer, p *status.Partition, n *status.Node) {
 		w.texts("addresses", n.Address)
 		w.texts("nodes", n.Name)
 	})
-	groupSizes(w, n)
+	groupSizes(w, p, n)
 	w.object("reason", func() {
 		w.text("description", n.Reason)
 		w.number("time", n.ReasonAt, true)
@@ -154,7 +157,8 @@ func (f *Form) group(w *writer, p *status.Partition, n *status.Node) {
 	w.text("cluster", f.Cluster)
 	w.text("comment", n.Comment)
 	w.text("extra", n.Extra)
-	w.object("partition", func() { partition(w, p) })
+	w.text("reservation", n.Reservation)
+	w.object("partition", func() { f.partition(w, p, folded) })
 }
 
 func span(w *writer, key string, n int64) {
@@ -164,7 +168,7 @@ func span(w *writer, key string, n int64) {
 	})
 }
 
-func groupSizes(w *writer, n *status.Node) {
+func groupSizes(w *writer, p *status.Partition, n *status.Node) {
 	w.object("cpus", func() {
 		w.integer("allocated", int64(n.CPUsAlloc))
 		w.integer("idle", int64(n.CPUs-n.CPUsAlloc))
@@ -173,9 +177,10 @@ func groupSizes(w *writer, n *status.Node) {
 		w.integer("minimum", int64(n.CPUs))
 		w.integer("maximum", int64(n.CPUs))
 		w.object("load", func() {
-			w.number("minimum", int64(n.Load), n.Load != 0)
-			w.number("maximum", int64(n.Load), n.Load != 0)
+			w.integer("minimum", int64(n.Load))
+			w.integer("maximum", int64(n.Load))
 		})
+		w.object("per_node", func() { w.limit("max", unlimited(p.MaxCPUs)) })
 	})
 	w.object("memory", func() {
 		w.integer("minimum", n.Memory)
@@ -199,23 +204,6 @@ func groupSizes(w *writer, n *status.Node) {
 		w.text("total", n.GRES)
 		w.text("used", n.GRESUsed)
 	})
-}
-
-func partition(w *writer, p *status.Partition) {
-	w.text("name", p.Name)
-	w.object("partition", func() { w.texts("state", p.State) })
-	w.object("nodes", func() { w.integer("total", int64(len(p.Nodes))) })
-	w.object("maximums", func() {
-		w.limit("time", unlimited(p.MaxTime))
-		w.limit("nodes", unlimited(p.MaxNodes))
-	})
-	w.object("minimums", func() { w.integer("nodes", int64(p.MinNodes)) })
-	w.object("defaults", func() { w.number("time", int64(p.DefaultTime), p.DefaultTime > 0) })
-	w.object("priority", func() {
-		w.integer("job_factor", int64(p.PriorityJobFactor))
-		w.integer("tier", int64(p.PriorityTier))
-	})
-	w.boolean("default", p.Default)
 }
 
 // unlimited makes -1 of 0, which means no limit in a Partition.

@@ -19,15 +19,28 @@ const (
 	YAML
 )
 
+// String is the name of the option that asks for it.
+func (s Syntax) String() string {
+	if s == YAML {
+		return "yaml"
+	}
+	return "json"
+}
+
 // writer appends a tree to b as it is told: a key is empty in arrays.
 type writer struct {
 	b      []byte
 	syntax Syntax
 	modern bool // the shape of the later data parsers
 	depth  int
+	column int  // YAML: of the members of the innermost object
 	fresh  bool // nothing is in the innermost object or array yet
-	dash   bool // YAML: an item of an array has just begun
+	dash   bool // YAML without tags: an item of an array has just begun
 }
+
+// tagged tells whether every value has its type before it, as in the YAML of
+// 22.05.
+func (w *writer) tagged() bool { return w.syntax == YAML && !w.modern }
 
 func (w *writer) indent() {
 	for range w.depth {
@@ -35,10 +48,13 @@ func (w *writer) indent() {
 	}
 }
 
-// key begins a member or an item.
-func (w *writer) key(key string) {
+// key begins a member or an item, whose value has that tag.
+func (w *writer) key(key, tag string) {
 	if w.syntax == YAML {
 		w.yamlKey(key)
+		if w.tagged() {
+			w.b = append(append(w.b, " !!"...), tag...)
+		}
 		return
 	}
 	if !w.fresh {
@@ -56,65 +72,58 @@ func (w *writer) key(key string) {
 	}
 }
 
-func (w *writer) yamlKey(key string) {
-	switch {
-	case w.dash: // on the line of its dash
-		w.dash = false
-	case w.depth > 0 || len(w.b) > 0:
-		if w.b[len(w.b)-1] != '\n' {
-			w.b = append(w.b, '\n')
-		}
-		for range w.depth - 1 {
-			w.b = append(w.b, "  "...)
-		}
-	}
-	w.fresh = false
-	if key == "" {
-		w.b = append(w.b, "- "...)
+// object writes an object with what members writes.
+func (w *writer) object(key string, members func()) {
+	if w.syntax == YAML {
+		w.yamlGroup(key, "map", "{}", members)
 		return
 	}
-	w.b = append(w.b, key...)
-	w.b = append(w.b, ": "...)
+	w.group(key, '{', '}', members)
 }
 
-// object writes an object with what members writes.
-func (w *writer) object(key string, members func()) { w.group(key, '{', '}', members) }
-
 // array writes an array with what items writes.
-func (w *writer) array(key string, items func()) { w.group(key, '[', ']', items) }
+func (w *writer) array(key string, items func()) {
+	if w.syntax == YAML {
+		w.yamlGroup(key, "seq", "[]", items)
+		return
+	}
+	w.group(key, '[', ']', items)
+}
 
 func (w *writer) group(key string, open, end byte, inside func()) {
-	if key != "" || w.depth > 0 || w.syntax == JSON {
-		w.key(key)
-	}
-	start := len(w.b)
+	w.key(key, "")
 	w.depth++
 	w.fresh = true
-	if w.syntax == JSON {
-		w.b = append(w.b, open)
-	} else {
-		w.dash = key == "" && w.depth > 1 && open == '{'
-	}
+	w.b = append(w.b, open)
 	inside()
 	w.depth--
-	empty := w.fresh
-	w.fresh, w.dash = false, false
-	switch {
-	case w.syntax == YAML && empty:
-		w.b = append(w.b[:start], open, end)
-	case w.syntax == YAML:
-	default:
-		if !empty {
-			w.b = append(w.b, '\n')
-			w.indent()
-		}
-		w.b = append(w.b, end)
+	if !w.fresh {
+		w.b = append(w.b, '\n')
+		w.indent()
 	}
+	w.fresh = false
+	w.b = append(w.b, end)
 }
 
 func (w *writer) text(key, s string) {
-	w.key(key)
-	w.b = appendText(w.b, s)
+	switch {
+	case w.tagged() && s == "":
+		w.null(key)
+	case w.tagged():
+		w.key(key, "str")
+		w.b = AppendYAMLText(append(w.b, ' '), s)
+	default:
+		w.plain(key, "str")
+		w.b = appendText(w.b, s)
+	}
+}
+
+// plain begins a value that stands behind its key and a blank.
+func (w *writer) plain(key, tag string) {
+	w.key(key, tag)
+	if w.syntax == YAML {
+		w.b = append(w.b, ' ')
+	}
 }
 
 // appendText appends s as a JSON string, which YAML reads as well.
@@ -134,12 +143,12 @@ func appendText(b []byte, s string) []byte {
 }
 
 func (w *writer) integer(key string, n int64) {
-	w.key(key)
+	w.plain(key, "int")
 	w.b = strconv.AppendInt(w.b, n, 10)
 }
 
 func (w *writer) float(key string, f float64) {
-	w.key(key)
+	w.plain(key, "float")
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		w.b = strconv.AppendFloat(w.b, f, 'f', 1, 64)
 		return
@@ -148,12 +157,12 @@ func (w *writer) float(key string, f float64) {
 }
 
 func (w *writer) boolean(key string, v bool) {
-	w.key(key)
+	w.plain(key, "bool")
 	w.b = strconv.AppendBool(w.b, v)
 }
 
 func (w *writer) null(key string) {
-	w.key(key)
+	w.plain(key, "null")
 	w.b = append(w.b, "null"...)
 }
 

@@ -1,23 +1,57 @@
 package format
 
 import (
+	"cmp"
+	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/build"
-	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/dump"
 	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
-// AcctDocument is what sacct --json and --yaml print: the form of Slurm 22.05
-// (openapi/dbv0.0.38).
-func AcctDocument(items []status.Record, s *AcctSettings) Object {
+// acctDoc writes records in one of two forms: that of Slurm 22.05
+// (openapi/dbv0.0.38), and that of the data parsers of later releases.
+type acctDoc struct {
+	later    bool
+	settings *AcctSettings
+}
+
+// AcctDocument is what sacct --json and --yaml print in the form that f asks
+// for.
+func AcctDocument(items []status.Record, s *AcctSettings, f *dump.Form) Object {
+	d := &acctDoc{later: f.Modern(), settings: s}
 	list := make([]any, len(items))
 	for i := range items {
-		list[i] = acctJobObject(&items[i], s)
+		list[i] = d.job(&items[i])
 	}
-	return append(DocumentHead("openapi/dbv0.0.38", "Slurm OpenAPI DB v0.0.38"), Member{"jobs", list})
+	jobs := Member{"jobs", list}
+	if !d.later {
+		return append(DocumentHead("openapi/dbv0.0.38", "Slurm OpenAPI DB v0.0.38"), jobs)
+	}
+	return Object{jobs, {"meta", laterMeta(f)}, {"errors", []any{}}, {"warnings", []any{}}}
+}
+
+// laterMeta is the head of the later documents, where even a release is text.
+func laterMeta(f *dump.Form) Object {
+	version := strings.Split(build.Slurm, ".")
+	part := func(i int) any { return strings.TrimLeft(version[i], "0") }
+	command := make([]any, len(f.Command))
+	for i, word := range f.Command {
+		command[i] = word
+	}
+	return Object{
+		{"plugin", Object{{"type", ""}, {"name", ""}, {"data_parser", "data_parser/" + f.Parser}, {"accounting_storage", ""}}},
+		{"client", Object{{"source", ""}, {"user", f.User}, {"group", ""}}},
+		{"command", command},
+		{"slurm", Object{
+			{"version", Object{{"major", part(0)}, {"micro", part(2)}, {"minor", part(1)}}}, {"release", build.Slurm}, {"cluster", f.Cluster},
+		}},
+	}
 }
 
 // DocumentHead are the members that every document of Slurm 22.05 begins with.
@@ -36,94 +70,157 @@ func DocumentHead(kind, name string) Object {
 	}
 }
 
-func orNull(s string) any {
-	if s == "" {
+// text is a text that 22.05 has as null where it is empty.
+func (d *acctDoc) text(s string) any {
+	if s == "" && !d.later {
 		return nil
 	}
 	return s
 }
 
-func acctJobObject(r *status.Record, s *AcctSettings) Object {
-	row := &AcctRow{Job: r}
-	user, system := acctUsed(row)
-	steps := make([]any, len(r.Steps))
-	for i := range r.Steps {
-		steps[i] = acctStepObject(r, &r.Steps[i], s)
+// number is a number that may be unset: null in 22.05.
+func (d *acctDoc) number(n int64, set bool) any {
+	switch {
+	case d.later:
+		return Object{{"set", set}, {"infinite", false}, {"number", n}}
+	case set:
+		return n
 	}
-	var limit any
-	if r.TimeLimit > 0 {
-		limit = r.TimeLimit
-	}
-	memory, _ := tresOf(r.ReqTRES, "mem")
-	reason := r.Reason
-	if reason == "" {
-		reason = "None"
-	}
-	return Object{
-		{"account", r.Account},
-		{"comment", Object{{"administrator", orNull(r.AdminComment)}, {"job", orNull(r.Comment)}, {"system", orNull(r.SystemComment)}}},
-		{"allocation_nodes", r.Nodes},
-		{"array", arrayObject(r)},
-		{"association", Object{{"account", r.Account}, {"cluster", r.Cluster}, {"partition", nil}, {"user", r.User}}},
-		{"cluster", r.Cluster},
-		{"constraints", r.Constraints},
-		{"container", orNull(r.Container)},
-		{"derived_exit_code", exitObject(r.Derived, r.DerivedSignal)},
-		{"time", Object{
-			{"elapsed", AcctElapsed(row, s)}, {"eligible", r.Eligible}, {"end", r.End}, {"start", r.Start}, {"submission", r.Submit},
-			{"suspended", r.Suspended}, {"system", cpuObject(system)}, {"limit", limit}, {"total", cpuObject(user + system)}, {"user", cpuObject(user)},
-		}},
-		{"exit_code", exitObject(r.ExitCode, r.Signal)},
-		{"flags", acctDocFlags(r)},
-		{"group", r.Group},
-		{"het", hetObject(r)},
-		{"job_id", r.ID},
-		{"name", r.Name},
-		{"mcs", Object{{"label", ""}}},
-		{"nodes", r.NodeList},
-		{"partition", r.Partition},
-		{"priority", r.Priority},
-		{"qos", orNull(r.QOS)},
-		{"required", Object{{"CPUs", r.ReqCPUs}, {"memory", memory}}},
-		{"kill_request_user", orNull(r.KilledBy)},
-		{"reservation", Object{{"id", 0}, {"name", orZero(r.Reservation)}}},
-		{"state", Object{{"current", r.State}, {"reason", reason}}},
-		{"steps", steps},
-		{"tres", Object{{"allocated", tresObjects(r.AllocTRES)}, {"requested", tresObjects(r.ReqTRES)}}},
-		{"user", r.User},
-		{"wckey", Object{{"wckey", r.WCKey}, {"flags", []any{}}}},
-		{"working_directory", r.WorkDir},
-	}
+	return nil
 }
 
-func orZero(s string) any {
-	if s == "" {
-		return 0
+// plain is a number that 22.05 always tells.
+func (d *acctDoc) plain(n int64) any {
+	if d.later {
+		return d.number(n, true)
+	}
+	return n
+}
+
+func (d *acctDoc) state(s string) any {
+	if d.later {
+		return []any{s}
 	}
 	return s
 }
 
-func arrayObject(r *status.Record) Object {
-	var task, id any
+func (d *acctDoc) job(r *status.Record) Object {
+	o := Object{
+		{"account", r.Account},
+		{"comment", Object{{"administrator", d.text(r.AdminComment)}, {"job", d.text(r.Comment)}, {"system", d.text(r.SystemComment)}}},
+		{"allocation_nodes", r.Nodes},
+		{"array", d.array(r)},
+		{"association", d.association(r)},
+		{"cluster", r.Cluster},
+		{"constraints", r.Constraints},
+		{"container", d.text(r.Container)},
+		{"derived_exit_code", d.exit(r.Derived, r.DerivedSignal, r.End == 0)},
+		{"time", d.time(r)},
+		{"exit_code", d.exit(r.ExitCode, r.Signal, r.End == 0)},
+		{"flags", acctDocFlags(r)},
+		{"group", r.Group},
+		{"het", Object{{"job_id", r.HetJobID}, {"job_offset", d.number(int64(r.HetOffset), r.HetJobID != 0)}}},
+		{"job_id", r.ID},
+		{"name", r.Name},
+		{"mcs", Object{{"label", ""}}},
+		{"nodes", cmp.Or(r.NodeList, "None assigned")},
+		{"partition", r.Partition},
+		{"priority", d.plain(r.Priority)},
+		{"qos", d.text(r.QOS)},
+		{"required", d.required(r)},
+		{"kill_request_user", d.text(r.KilledBy)},
+		{"reservation", Object{{"id", 0}, {"name", d.reservation(r)}}},
+		{"state", Object{{"current", d.state(r.State)}, {"reason", cmp.Or(r.Reason, "None")}}},
+		{"steps", d.steps(r)},
+		{"tres", Object{{"allocated", d.tres(r.AllocTRES)}, {"requested", d.tres(r.ReqTRES)}}},
+		{"user", r.User},
+		{"wckey", Object{{"wckey", r.WCKey}, {"flags", []any{}}}},
+		{"working_directory", r.WorkDir},
+	}
+	if d.later {
+		o = append(o, Object{
+			{"block", ""}, {"extra", ""}, {"failed_node", ""}, {"hold", r.State == "PENDING" && r.Priority == 0}, {"licenses", r.Licenses},
+			{"script", ""}, {"submit_line", r.SubmitLine}, {"used_gres", ""},
+		}...)
+	}
+	return o
+}
+
+func (d *acctDoc) association(r *status.Record) Object {
+	o := Object{{"account", r.Account}, {"cluster", r.Cluster}, {"partition", d.text("")}, {"user", r.User}}
+	if d.later {
+		o = append(o, Member{"id", 0})
+	}
+	return o
+}
+
+func (d *acctDoc) time(r *status.Record) Object {
+	row := &AcctRow{Job: r}
+	user, system := acctUsed(row)
+	var start any = r.Start
+	if !d.later && r.Start == 0 && r.End != 0 {
+		start = nil
+	}
+	return Object{
+		{"elapsed", AcctElapsed(row, d.settings)}, {"eligible", r.Eligible}, {"end", r.End}, {"start", start}, {"submission", r.Submit},
+		{"suspended", r.Suspended}, {"system", cpuObject(system)}, {"limit", d.limit(r.TimeLimit)}, {"total", cpuObject(user + system)}, {"user", cpuObject(user)},
+	}
+}
+
+func (d *acctDoc) limit(minutes int32) any {
+	if d.later && minutes < 0 {
+		return Object{{"set", false}, {"infinite", true}, {"number", 0}}
+	}
+	return d.number(int64(max(0, minutes)), minutes > 0)
+}
+
+func (d *acctDoc) required(r *status.Record) Object {
+	memory, _ := tresOf(r.ReqTRES, "mem")
+	if !d.later {
+		return Object{{"CPUs", r.ReqCPUs}, {"memory", memory}}
+	}
+	return Object{{"CPUs", r.ReqCPUs}, {"memory_per_cpu", d.number(r.ReqMem, r.ReqMemPerCPU)}, {"memory_per_node", d.number(r.ReqMem, !r.ReqMemPerCPU)}}
+}
+
+// reservation is a name: 22.05 has a number that means nothing there.
+func (d *acctDoc) reservation(r *status.Record) any {
+	if r.Reservation == "" && !d.later {
+		return 0
+	}
+	return r.Reservation
+}
+
+func (d *acctDoc) array(r *status.Record) Object {
+	var task string
+	var index, running int64
+	single := false
 	if r.ArrayJobID != 0 {
-		if n, err := strconv.Atoi(r.ArrayTaskID); err == nil {
-			id = n
+		spec, limit, _ := strings.Cut(r.ArrayTaskID, "%")
+		running, _ = strconv.ParseInt(limit, 10, 64) // 0: no limit
+		if n, err := strconv.ParseInt(spec, 10, 32); err == nil {
+			index, single = n, true
 		} else {
-			task = orNull(r.ArrayTaskID)
+			task = taskBits(spec)
 		}
 	}
 	return Object{
 		{"job_id", r.ArrayJobID},
-		{"limits", Object{{"max", Object{{"running", Object{{"tasks", 0}}}}}}},
-		{"task", task}, {"task_id", id},
+		{"limits", Object{{"max", Object{{"running", Object{{"tasks", running}}}}}}},
+		{"task", d.text(task)}, {"task_id", d.number(index, single)},
 	}
 }
 
-func hetObject(r *status.Record) Object {
-	if r.HetJobID == 0 {
-		return Object{{"job_id", 0}, {"job_offset", nil}}
+// taskBits is a set of tasks as Slurm's database has it: 1-3 is 0xE.
+func taskBits(spec string) string {
+	a, err := value.Array(spec)
+	if err != nil {
+		return spec
 	}
-	return Object{{"job_id", r.HetJobID}, {"job_offset", r.HetOffset}}
+	bits := new(big.Int)
+	for _, i := range a.Indexes {
+		bits.SetBit(bits, int(i), 1)
+	}
+	return fmt.Sprintf("0x%X", bits)
 }
 
 func cpuObject(micros int64) Object {
@@ -135,21 +232,40 @@ var signalNames = map[int32]string{1: "Hangup", 2: "Interrupt", 3: "Quit", 6: "A
 	9: "Killed", 10: "User defined signal 1", 11: "Segmentation fault", 12: "User defined signal 2", 13: "Broken pipe", 14: "Alarm clock", 15: "Terminated",
 	24: "CPU time limit exceeded", 25: "File size limit exceeded"}
 
-func exitObject(code, signal int32) Object {
+func (d *acctDoc) exit(code, signal int32, pending bool) Object {
+	if d.later {
+		return d.laterExit(code, signal, pending)
+	}
 	switch {
 	case signal != 0:
-		return Object{{"status", "SIGNALED"}, {"return_code", nil}, {"signal", Object{{"signal_id", signal}, {"name", orNull(signalNames[signal])}}}}
+		return Object{{"status", "SIGNALED"}, {"return_code", nil}, {"signal", Object{{"signal_id", signal}, {"name", d.text(signalNames[signal])}}}}
 	case code != 0:
 		return Object{{"status", "ERROR"}, {"return_code", code}}
 	}
 	return Object{{"status", "SUCCESS"}, {"return_code", 0}}
 }
 
+func (d *acctDoc) laterExit(code, signal int32, pending bool) Object {
+	word, name := "SUCCESS", ""
+	switch {
+	case pending:
+		word = "PENDING"
+	case signal != 0:
+		word, name = "SIGNALED", value.SignalName(signal)
+	case code != 0:
+		word = "ERROR"
+	}
+	return Object{
+		{"status", []any{word}}, {"return_code", d.number(int64(code), !pending && signal == 0)},
+		{"signal", Object{{"id", d.number(int64(signal), signal != 0)}, {"name", name}}},
+	}
+}
+
 // tresIDs are the numbers that Slurm's database begins with.
 var tresIDs = map[string]int{"cpu": 1, "mem": 2, "energy": 3, "node": 4, "billing": 5, "fs": 6, "vmem": 7, "pages": 8}
 
-// tresObjects lists TRES by their numbers.
-func tresObjects(list string) []any {
+// tres lists TRES by their numbers.
+func (d *acctDoc) tres(list string) []any {
 	type item struct {
 		id int
 		o  Object
@@ -170,7 +286,7 @@ func tresObjects(list string) []any {
 		if kind == "mem" {
 			n, _ = tresOf(text, "mem")
 		}
-		items = append(items, item{id, Object{{"type", kind}, {"name", orNull(name)}, {"id", id}, {"count", n}}})
+		items = append(items, item{id, Object{{"type", kind}, {"name", d.text(name)}, {"id", id}, {"count", n}}})
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return a.id - b.id })
 	out := make([]any, len(items))
@@ -180,72 +296,9 @@ func tresObjects(list string) []any {
 	return out
 }
 
-func acctStepObject(r *status.Record, p *status.StepRecord, s *AcctSettings) Object {
-	row := &AcctRow{Job: r, Step: p}
-	names, err := hostlist.Expand(p.NodeList)
-	if err != nil {
-		names = nil
-	}
-	list := make([]any, len(names))
-	for i, n := range names {
-		list[i] = n
-	}
-	var id any = p.Step
-	if n, err := strconv.Atoi(p.Step); err == nil {
-		id = n
-	}
-	layout := p.Layout
-	if layout == "" {
-		layout = "Unknown"
-	}
-	return Object{
-		{"nodes", Object{{"list", list}, {"count", p.Nodes}, {"range", p.NodeList}}},
-		{"tres", Object{
-			{"requested", Object{{"max", usageObjects(p, true)}, {"min", []any{}}, {"average", usageObjects(p, false)}, {"total", []any{}}}},
-			{"consumed", Object{{"max", []any{}}, {"min", []any{}}, {"average", []any{}}, {"total", []any{}}}},
-			{"allocated", tresObjects(p.AllocTRES)},
-		}},
-		{"time", Object{
-			{"elapsed", AcctElapsed(row, s)}, {"end", p.End}, {"start", p.Start}, {"suspended", p.Suspended},
-			{"system", cpuObject(p.SystemCPU)}, {"total", cpuObject(p.UserCPU + p.SystemCPU)}, {"user", cpuObject(p.UserCPU)},
-		}},
-		{"exit_code", exitObject(p.ExitCode, p.Signal)},
-		{"tasks", Object{{"count", p.Tasks}}},
-		{"pid", nil},
-		{"CPU", Object{{"requested_frequency", Object{{"min", 0}, {"max", 0}}}, {"governor", []any{}}}},
-		{"kill_request_user", orNull(p.KilledBy)},
-		{"state", p.State},
-		{"statistics", Object{{"CPU", Object{{"actual_frequency", 0}}}, {"energy", Object{{"consumed", 0}}}}},
-		{"step", Object{{"job_id", r.ID}, {"het", Object{{"component", nil}}}, {"id", id}, {"name", p.Name}}},
-		{"task", Object{{"distribution", layout}}},
-	}
-}
-
-// usageObjects are what the tasks used: the most of one, or the average.
-func usageObjects(p *status.StepRecord, most bool) []any {
-	if !p.Measured {
-		return []any{}
-	}
-	out := []any{}
-	add := func(kind string, name any, id int, average, highest int64, node string, task int32) {
-		o := Object{{"type", kind}, {"name", name}, {"id", id}, {"count", average}}
-		if most {
-			o[3].Value = highest
-			o = append(o, Member{"task", task}, Member{"node", node})
-		}
-		out = append(out, o)
-	}
-	add("cpu", nil, 1, p.AveCPU/1000, p.AveCPU/1000, p.MinCPUNode, p.MinCPUTask)
-	add("mem", nil, 2, p.AveRSS, p.MaxRSS, p.MaxRSSNode, p.MaxRSSTask)
-	add("fs", "disk", 6, p.AveDiskRead, p.MaxDiskRead, p.MaxDiskReadNode, p.MaxDiskReadTask)
-	add("vmem", nil, 7, p.AveVMSize, p.MaxVMSize, p.MaxVMSizeNode, p.MaxVMSizeTask)
-	add("pages", nil, 8, p.AvePages, p.MaxPages, p.MaxPagesNode, p.MaxPagesTask)
-	return out
-}
-
 func acctDocFlags(r *status.Record) []any {
 	if r.Start == 0 {
 		return []any{}
 	}
-	return []any{"STARTED_ON_BACKFILL"}
+	return []any{"CLEAR_SCHEDULING", "STARTED_ON_BACKFILL"}
 }

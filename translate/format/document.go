@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+
+	"github.com/berth-hpc/berth/translate/dump"
 )
 
 // Object is a JSON or YAML object whose members keep their order.
@@ -46,7 +48,7 @@ func AppendYAML(b []byte, o Object) ([]byte, error) {
 func appendMembers(b []byte, o Object, indent string) ([]byte, error) {
 	var err error
 	for _, m := range o {
-		b = append(b, indent+"!!str "+yamlText(m.Name)+":"...)
+		b = append(b, indent+"!!str "+m.Name+":"...)
 		if b, err = appendYAMLValue(b, m.Value, indent); err != nil {
 			return b, err
 		}
@@ -81,28 +83,11 @@ func appendYAMLValue(b []byte, v any, indent string) (_ []byte, err error) {
 		if x == "" {
 			return append(b, " !!str\n"...), nil
 		}
-		return append(b, " !!str "+yamlText(x)+"\n"...), nil
+		return append(dump.AppendYAMLText(append(b, " !!str "...), x), '\n'), nil
 	case float64:
 		return append(b, " !!float "+strconv.FormatFloat(x, 'g', -1, 64)+"\n"...), nil
 	case int, int32, int64:
 		return append(b, fmt.Sprintf(" !!int %d\n", x)...), nil
 	}
 	return b, fmt.Errorf("a document cannot hold a %T", v)
-}
-
-// yamlText is a scalar, quoted where it could be read as something else.
-func yamlText(s string) string {
-	for _, c := range []byte(s) {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '/' && c != ' ' && c != '-' && c != '[' && c != ']' && c != ',' {
-			quoted, err := json.Marshal(s)
-			if err != nil {
-				return `""`
-			}
-			return string(quoted)
-		}
-	}
-	if s == "" || s[0] == ' ' || s[0] == '-' || s[0] == '[' || s[0] == ',' || s[len(s)-1] == ' ' {
-		return strconv.Quote(s)
-	}
-	return s
 }

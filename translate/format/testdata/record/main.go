@@ -4,7 +4,10 @@
 //
 //	go run ./translate/format/testdata/record -user NAME > translate/format/testdata/listing.json
 //
-// It submits jobs as that user, most of them held, and cancels them again.
+// It submits jobs as that user, most of them held, and cancels them again. With
+// -shapes it looks at the jobs that are there:
+//
+//	go run ./translate/format/testdata/record -shapes translate/format/testdata/shape
 package main
 
 import (
@@ -52,7 +55,12 @@ var number = regexp.MustCompile(`[0-9]+`)
 
 func main() {
 	user := flag.String("user", "", "an ordinary user of the cluster")
+	folder := flag.String("shapes", "", "a folder: write there which members --json has, and do nothing else")
 	flag.Parse()
+	if *folder != "" {
+		shapes(*folder)
+		return
+	}
 	var ids []string
 	submit := func(args ...string) {
 		a := run(append([]string{"runuser", "-u", *user, "--", "sbatch", "-D", "/tmp", "-o", "/dev/null"}, args...)...)

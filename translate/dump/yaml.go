@@ -1,0 +1,81 @@
+package dump
+
+import "encoding/json"
+
+func (w *writer) yamlKey(key string) {
+	if w.dash { // on the line of its dash
+		w.dash = false
+		w.b = append(w.b, ' ')
+	} else if len(w.b) > 0 {
+		if w.b[len(w.b)-1] != '\n' {
+			w.b = append(w.b, '\n')
+		}
+		for range w.column {
+			w.b = append(w.b, ' ')
+		}
+	}
+	w.fresh = false
+	if key == "" {
+		w.b = append(w.b, '-')
+		return
+	}
+	if w.tagged() {
+		w.b = append(w.b, "!!str "...)
+	}
+	w.b = append(append(w.b, key...), ':')
+}
+
+// yamlGroup writes an object or an array; the outermost has no key.
+func (w *writer) yamlGroup(key, tag, empty string, inside func()) {
+	outermost := w.depth == 0
+	if !outermost {
+		w.key(key, tag)
+	}
+	w.depth++
+	w.fresh = true
+	if tag == "map" && !outermost {
+		w.column += 2
+		w.dash = key == "" && !w.tagged()
+	}
+	inside()
+	w.depth--
+	if tag == "map" && !outermost {
+		w.column -= 2
+	}
+	if w.fresh {
+		w.b = append(append(w.b, ' '), empty...)
+	}
+	w.fresh, w.dash = false, false
+}
+
+// AppendYAMLText appends the text of a value whose tag says that it is a
+// string: quoted where YAML would end it or read it otherwise.
+func AppendYAMLText(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, `""`...)
+	}
+	plain := s[0] != ' ' && s[0] != '-' && s[0] != '[' && s[0] != ',' && s[0] != ']' && s[len(s)-1] != ' '
+	for i := 0; plain && i < len(s); i++ {
+		plain = isPlain(s[i])
+	}
+	if plain {
+		return append(b, s...)
+	}
+	quoted, err := json.Marshal(s)
+	if err != nil { // strings cannot fail
+		return append(b, `""`...)
+	}
+	return append(b, quoted...)
+}
+
+func isPlain(c byte) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		return true
+	}
+	switch c {
+	case '_', '.', '/', ' ', '-', '[', ']', ',', '=', '(', ')', '+', '%':
+		return true
+	}
+	return false
+}
