@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -48,8 +47,7 @@ func benchBacklog(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	text += fmt.Sprintf("\n%d nodes that are not real. Measured on %s with %d CPUs, Linux %s, load %s before.\n", podNodes,
-		time.Now().Format("2006-01-02"), runtime.NumCPU(), firstField("/proc/sys/kernel/osrelease"), busy)
+	text += overFleet(busy)
 	fmt.Print(text)
 	if o.page == "" {
 		return nil
@@ -60,32 +58,24 @@ func benchBacklog(ctx context.Context, o options) error {
 // backlogTable measures every backlog with both, in turns.
 func backlogTable(ctx context.Context, bin string, loads []load, rounds int) (string, error) {
 	var t strings.Builder
-	t.WriteString("| what (medians) | Berth | kube-scheduler | ratio | to pass |\n|---|---|---|---|---|\n")
+	t.WriteString(sidesHead)
 	for _, l := range loads {
-		of := map[string][]cleared{}
+		of := sides[cleared]{}
 		for range rounds {
 			if err := clearBacklog(ctx, bin, l, of); err != nil {
 				return "", fmt.Errorf("backlog of %s: %w", l.what, err)
 			}
 		}
-		row := func(name, format, goal string, more bool, f func(cleared) float64) {
-			ours, theirs := middle(of[wire.SchedulerName], f), middle(of[corev1.DefaultSchedulerName], f)
-			ratio := ours / theirs
-			if !more {
-				ratio = theirs / ours
-			}
-			fmt.Fprintf(&t, "| %s: %s | "+format+" | "+format+" | %.2f | %s |\n", l.what, name, ours, theirs, ratio, goal)
-		}
-		row("bound a second, from the start of the process", "%.0f", "1.2", true, func(x cleared) float64 { return x.rate })
-		row("bound a second, from the first binding", "%.0f", "", true, func(x cleared) float64 { return x.steep })
-		row("the scheduler's processor time for each", "%.1f ms", "", false, func(x cleared) float64 { return x.cpu })
+		of.row(&t, l.what+": bound a second, from the start of the process", "%.0f", "1.2", true, func(x cleared) float64 { return x.rate })
+		of.row(&t, l.what+": bound a second, from the first binding", "%.0f", "", true, func(x cleared) float64 { return x.steep })
+		of.row(&t, l.what+": the scheduler's processor time for each", "%.1f ms", "", false, func(x cleared) float64 { return x.cpu })
 	}
 	return t.String(), nil
 }
 
 // clearBacklog starts a cluster, and has the pods come for each scheduler before
 // its process: Berth's last, for its jobs stay for a while.
-func clearBacklog(ctx context.Context, bin string, l load, of map[string][]cleared) error {
+func clearBacklog(ctx context.Context, bin string, l load, of sides[cleared]) error {
 	work, err := os.MkdirTemp("", "berth-bench-")
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,8 +104,7 @@ func benchPods(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	text += fmt.Sprintf("\n%d nodes that are not real. Measured on %s with %d CPUs, Linux %s, load %s before.\n", podNodes,
-		time.Now().Format("2006-01-02"), runtime.NumCPU(), firstField("/proc/sys/kernel/osrelease"), busy)
+	text += overFleet(busy)
 	fmt.Print(text)
 	if o.page == "" {
 		return nil
@@ -117,9 +115,9 @@ func benchPods(ctx context.Context, o options) error {
 // table measures every load with both, in turns.
 func (b *podBench) table(ctx context.Context, loads []load, rounds int) (string, error) {
 	var t strings.Builder
-	t.WriteString("| what (medians) | Berth | kube-scheduler | ratio | to pass |\n|---|---|---|---|---|\n")
+	t.WriteString(sidesHead)
 	for _, l := range loads {
-		of := map[string][]bound{}
+		of := sides[bound]{}
 		for range min(podRounds, rounds) {
 			for _, by := range []string{wire.SchedulerName, corev1.DefaultSchedulerName} {
 				say("%s: %s", l.what, by)
@@ -130,17 +128,9 @@ func (b *podBench) table(ctx context.Context, loads []load, rounds int) (string,
 				of[by] = append(of[by], r)
 			}
 		}
-		row := func(name, format, goal string, more bool, f func(bound) float64) {
-			ours, theirs := middle(of[wire.SchedulerName], f), middle(of[corev1.DefaultSchedulerName], f)
-			ratio := ours / theirs
-			if !more {
-				ratio = theirs / ours
-			}
-			fmt.Fprintf(&t, "| %s: %s | "+format+" | "+format+" | %.2f | %s |\n", l.what, name, ours, theirs, ratio, goal)
-		}
-		row("bound a second", "%.0f", "1.2", true, func(x bound) float64 { return x.rate })
-		row("the cluster's processor time for each", "%.1f ms", "", false, func(x bound) float64 { return x.cpu })
-		row("until all pods are made", "%.0f ms", "", false, func(x bound) float64 { return x.made })
+		of.row(&t, l.what+": bound a second", "%.0f", "1.2", true, func(x bound) float64 { return x.rate })
+		of.row(&t, l.what+": the cluster's processor time for each", "%.1f ms", "", false, func(x bound) float64 { return x.cpu })
+		of.row(&t, l.what+": until all pods are made", "%.0f ms", "", false, func(x bound) float64 { return x.made })
 		var decided samples
 		for _, r := range of[wire.SchedulerName] {
 			decided = append(decided, r.decided...)
@@ -152,15 +142,6 @@ func (b *podBench) table(ctx context.Context, loads []load, rounds int) (string,
 		fmt.Fprintf(&t, "| %s: from the queue to the decision, median | %s | – | | %s |\n", l.what, short(decided.median()), goal)
 	}
 	return t.String(), nil
-}
-
-func middle[T any](of []T, f func(T) float64) float64 {
-	v := make([]float64, len(of))
-	for i := range of {
-		v[i] = f(of[i])
-	}
-	slices.Sort(v)
-	return v[len(v)/2]
 }
 
 // bind has a load come, waits until every pod is bound, and takes it away.

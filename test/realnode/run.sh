@@ -8,5 +8,5 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 # Where nothing is cached yet, what is built first takes a time that is not the
 # tests'.
-go test -count=1 -timeout 60m -tags e2ereal -run '^$' ./test/realnode
-exec go test -count=1 -v -timeout 25m -tags e2ereal -run TestRealNodes ./test/realnode "$@"
+go test -vet=off -count=1 -timeout 60m -tags e2ereal -run '^$' ./test/realnode
+exec go test -vet=off -count=1 -v -timeout 25m -tags e2ereal -run TestRealNodes ./test/realnode "$@"
