@@ -28,8 +28,13 @@ func (o *Options) complete(v *option.Values) error {
 
 // layout reads what the output looks like.
 func (o *Options) layout(v *option.Values) error {
-	o.settings.Settings = format.Settings{
-		Location: o.p.Now().Location(), Layout: format.TimeLayout(o.p.Env("SLURM_TIME_FORMAT")), NoConvert: v.Has("noconvert"),
+	times, err := format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT"))
+	if err != nil {
+		slurmerr.Print(o.p.Err, "sacct", err)
+	}
+	o.settings.Settings = format.Settings{Location: o.p.Now().Location(), Layout: times, NoConvert: v.Has("noconvert")}
+	if w := strings.ToLower(v.Get("whole-hetjob")); v.Has("whole-hetjob") && w != "" && w != "yes" && w != "no" {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid --whole-hetjob value \"%s\". Valid values: [yes|no].", format.Escape(v.Get("whole-hetjob")))
 	}
 	if u := v.Get("units"); v.Has("units") {
 		unit := strings.ToUpper(u)
@@ -40,20 +45,28 @@ func (o *Options) layout(v *option.Values) error {
 		o.settings.Unit = unit[0]
 	}
 	o.style.NoHeader = v.Has("noheader")
-	if v.Has("parsable") || v.Has("parsable2") {
-		o.style.Delimiter, o.style.Ending = "|", v.Has("parsable") && !v.Has("parsable2")
+	if last := v.Last("parsable", "parsable2"); last != "" {
+		o.style.Delimiter, o.style.Ending = "|", last == "parsable"
 		if v.Has("delimiter") {
 			o.style.Delimiter = v.Get("delimiter")
 		}
 	}
-	text := format.AcctDefault
-	switch {
-	case v.Has("brief"):
-		text = format.AcctBrief
-	case v.Has("long"):
-		text = format.AcctLong
-	case v.Has("format"):
-		text = v.Get("format")
+	chosen := v.Last("format") != "" // not by the environment
+	if chosen && v.Has("long") {
+		return slurmerr.New(slurmerr.Fatal, "Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+	}
+	var fields []string
+	if chosen || v.Has("format") && !v.Has("brief") && !v.Has("long") {
+		fields = append(fields, v.Get("format"))
+	}
+	if v.Has("brief") {
+		fields = append(fields, format.AcctBrief)
+	}
+	if v.Has("long") {
+		fields = append(fields, format.AcctLong)
+	}
+	if fields == nil {
+		fields = []string{format.AcctDefault}
 	}
 	for _, syntax := range []dump.Syntax{dump.YAML, dump.JSON} {
 		name := syntax.String()
@@ -67,7 +80,7 @@ func (o *Options) layout(v *option.Values) error {
 		f.Command = []string{"sacct", "--" + name}
 		o.dump = &f
 	}
-	return o.chooseFields(text)
+	return o.chooseFields(strings.Join(fields, ","))
 }
 
 func (o *Options) chooseFields(text string) error {
@@ -147,8 +160,11 @@ func (o *Options) jobs(v *option.Values) error {
 		job, step, isStep := strings.Cut(text, ".")
 		number, task, isTask := strings.Cut(job, "_")
 		number, offset, isHet := strings.Cut(number, "+")
-		if n, err := strconv.ParseInt(number, 10, 64); err != nil || n <= 0 || isHet && !number10(offset) {
+		if n, err := strconv.ParseInt(number, 10, 64); err != nil || n <= 0 {
 			return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", text)
+		}
+		if isHet && !number10(offset) {
+			return slurmerr.Newf(slurmerr.Fatal, "Bad hetjob offset specified: %s", number)
 		}
 		if isTask && task != "*" && !number10(task) {
 			if _, err := hostlist.Expand("t[" + strings.Trim(task, "[]") + "]"); err != nil {
@@ -180,9 +196,6 @@ func (o *Options) ranges(v *option.Values) (err error) {
 	if o.query.NCPUs, err = span(v, "ncpus", "cpu"); err != nil {
 		return err
 	}
-	if !v.Has("timelimit-min") {
-		return nil
-	}
 	for i, name := range []string{"timelimit-min", "timelimit-max"} {
 		if !v.Has(name) {
 			continue
@@ -193,6 +206,9 @@ func (o *Options) ranges(v *option.Values) (err error) {
 		}
 		o.query.TimeLimit[i] = int64(minutes)
 	}
+	if !v.Has("timelimit-min") { // the greatest alone bounds nothing
+		o.query.TimeLimit = [2]int64{}
+	}
 	return nil
 }
 
@@ -202,17 +218,17 @@ func span(v *option.Values, name, what string) (r [2]int64, err error) {
 		return r, nil
 	}
 	low, high, both := strings.Cut(v.Get(name), "-")
-	bad := func(text string) error {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for requested %s range.", text, what)
+	bad := func() error {
+		return slurmerr.Newf(slurmerr.Refused, "Invalid numeric value %q for requested %s range.", v.Get(name), what)
 	}
 	if r[0], err = strconv.ParseInt(low, 10, 32); err != nil || r[0] < 0 {
-		return r, bad(low)
+		return r, bad()
 	}
 	if !both {
 		return r, nil
 	}
 	if r[1], err = strconv.ParseInt(high, 10, 32); err != nil || r[1] < 1 {
-		return r, bad(high)
+		return r, bad()
 	}
 	return r, nil
 }

@@ -135,13 +135,18 @@ func (o *Options) missing(list *status.RecordList) error {
 	return slurmerr.New(slurmerr.Refused, list.Warning)
 }
 
-// unknown refuses users and groups that nobody knows.
+// unknown refuses users, groups and QOS that nobody knows.
 func unknown(list *status.RecordList) error {
 	if len(list.UnknownUsers) > 0 {
 		return slurmerr.New(slurmerr.Refused, "Invalid user id: "+format.Escape(list.UnknownUsers[0]))
 	}
 	if len(list.UnknownGroups) > 0 {
 		return slurmerr.New(slurmerr.Refused, "Invalid group id: "+format.Escape(list.UnknownGroups[0]))
+	}
+	if list.UnknownQOS != "" {
+		e := slurmerr.New(slurmerr.Fatal, "problem processing qos list")
+		e.Before = []string{fmt.Sprintf("sacct: error: You gave a bad qos '%s'. Valid QOS's are %s", format.Escape(list.UnknownQOS), strings.Join(list.QOS, ","))}
+		return e
 	}
 	return nil
 }

@@ -29,7 +29,9 @@ func (o *Options) complete(v *option.Values) (err error) {
 	if err := o.completeDump(v); err != nil {
 		return err
 	}
-	if o.states, err = states(v.List("states")); err != nil {
+	if !v.Has("states") {
+		o.states = nil
+	} else if o.states, err = states(v.List("states")); err != nil {
 		return err
 	}
 	if text := v.Get("nodes"); text != "" {
@@ -115,17 +117,19 @@ func (o *Options) usual(summary bool) (text, order string) {
 	return format.NodeDefault, "#P,-t"
 }
 
-func states(list []string) ([]string, error) {
-	var out []string
+// states reads -t: each item is a set of states that a node is in all at once;
+// nil: any.
+func states(list []string) ([][]string, error) {
+	out := [][]string{}
 	for _, text := range list {
-		name := strings.ToLower(text)
-		if name == "all" {
+		if strings.EqualFold(text, "all") {
 			return nil, nil
 		}
-		if !format.KnownNodeState(name) {
-			return nil, slurmerr.Newf(slurmerr.Refused, "Bad state string: %q\nvalid states: %s", text, strings.Join(format.NodeStateNames, ","))
+		set, bad := format.NodeStates(text)
+		if bad != "" {
+			return nil, slurmerr.Newf(slurmerr.Refused, "Bad state string: %q\nvalid states: %s", bad, strings.Join(format.NodeStateNames, ","))
 		}
-		out = append(out, name)
+		out = append(out, set)
 	}
 	return out, nil
 }

@@ -35,7 +35,7 @@ type Options struct {
 
 	partitions []string
 	nodes      []string
-	states     []string
+	states     [][]string              // each: all at once; nil: any
 	keep       func(*status.Node) bool // nil: all
 
 	noHeader bool
@@ -115,7 +115,7 @@ func (o *Options) wanted(n *status.Node) bool {
 	if o.keep != nil && !o.keep(n) {
 		return false
 	}
-	return len(o.states) == 0 || slices.ContainsFunc(o.states, func(s string) bool { return format.NodeIs(n, s) })
+	return o.states == nil || slices.ContainsFunc(o.states, func(s []string) bool { return format.NodeIs(n, s) })
 }
 
 func (o *Options) show(parts []status.Partition, nodes []status.Node) error {

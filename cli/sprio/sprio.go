@@ -32,6 +32,7 @@ type Options struct {
 	noHeader bool
 	weights  bool
 	clusters []string
+	order    string // of -S
 }
 
 // New makes the command. connect is called once, after the command line has
@@ -60,7 +61,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 // complete turns what was given into what is done.
 func (o *Options) complete(v *option.Values) error {
 	o.noHeader, o.weights = v.Has("noheader"), v.Has("weights")
-	o.clusters = v.List("cluster")
+	o.clusters, o.order = v.List("cluster"), v.Get("sort")
 	o.filter = jobs.PriorityFilter{Users: v.List("user"), Partitions: v.List("partition")}
 	for _, id := range v.List("jobs") {
 		digits := id[:len(id)-len(strings.TrimLeft(id, "0123456789"))]
@@ -142,7 +143,10 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 		_, err := o.p.Out.Write(out)
 		return err
 	}
-	slices.SortStableFunc(list.Items, func(a, b status.Priority) int { return int(a.ID - b.ID) })
+	if err := sorted(list.Items, o.order, s); err != nil {
+		_, _ = o.p.Out.Write(out) // what Slurm has printed by then
+		return err
+	}
 	for i := range list.Items {
 		out = layout.AppendRow(out, &list.Items[i], s)
 	}

@@ -232,10 +232,7 @@ func (o *Options) utilization(d *data) error {
 		width = 17
 	}
 	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: "TRES Name", Width: 14}}
-	for _, n := range []string{"Allocate", "Down", "PLND Down", "Idle", "Planned", "Reported"} {
-		if width == 17 && n == "Allocate" {
-			n = "Allocated"
-		}
+	for _, n := range []string{"Allocated", "Down", "PLND Down", "Idle", "Planned", "Reported"} {
 		table = append(table, format.Field{Name: n, Width: width})
 	}
 	var rows []map[string]string
@@ -248,22 +245,19 @@ func (o *Options) utilization(d *data) error {
 			}
 		}
 		whole := max(d.whole(t), used)
-		if whole == 0 {
+		if whole == 0 && d.whole("cpu") == 0 {
 			continue // the cluster was not there
 		}
 		down := min(d.Down[t], whole-used)
 		planned := min(waiting, whole-used-down)
 		rows = append(rows, map[string]string{
-			"Cluster": d.Cluster, "TRES Name": t, "Allocate": o.unit.show(used, whole), "Allocated": o.unit.show(used, whole), "Down": o.unit.show(down, whole), "PLND Down": o.unit.show(0, whole),
+			"Cluster": d.Cluster, "TRES Name": t, "Allocated": o.unit.show(used, whole), "Down": o.unit.show(down, whole), "PLND Down": o.unit.show(0, whole),
 			"Planned": o.unit.show(planned, whole), "Idle": o.unit.show(whole-used-down-planned, whole), "Reported": o.unit.show(whole, whole),
 		})
 	}
-	usual := "Cluster,Allocate,Down,PLND Down,Idle,Planned,Reported"
+	usual := "Cluster,Allocated,Down,PLND Down,Idle,Planned,Reported"
 	if len(o.tres) > 1 || o.tres[0] != "cpu" {
-		usual = "Cluster,TRES Name,Allocate,Down,PLND Down,Idle,Planned,Reported"
-	}
-	if width == 17 {
-		usual = strings.Replace(usual, "Allocate,", "Allocated,", 1)
+		usual = "Cluster,TRES Name,Allocated,Down,PLND Down,Idle,Planned,Reported"
 	}
 	return o.print(table, usual, rows)
 }

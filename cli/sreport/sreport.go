@@ -48,6 +48,7 @@ type Options struct {
 	group          bool
 	flat           bool
 	count          bool
+	doubtful       bool // some condition was not understood
 	grouping       []int32
 }
 
@@ -64,8 +65,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	o.style.NoHeader = v.Has("noheader")
-	if v.Has("parsable") || v.Has("parsable2") {
-		o.style.Delimiter, o.style.Ending = "|", !v.Has("parsable2")
+	if last := v.Last("parsable", "parsable2"); last != "" {
+		o.style.Delimiter, o.style.Ending = "|", last == "parsable"
 	}
 	o.unit = units[1].unit
 	if v.Has("time") {
@@ -75,9 +76,9 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		o.tres = list
 	}
 	if len(words) == 0 {
-		return slurmerr.New(slurmerr.Refused, "name a report: cluster utilization, cluster AccountUtilizationByUser, user top, job sizesbyaccount, ...")
+		return o.interactive(ctx)
 	}
-	return o.report(ctx, words)
+	return o.command(ctx, words)
 }
 
 // begins tells whether word is name or a beginning of it with so many letters.
@@ -134,7 +135,10 @@ func (o *Options) report(ctx context.Context, words []string) error {
 			if err != nil {
 				return err
 			}
-			return r.run(o, d)
+			if err := r.run(o, d); err != nil || !o.doubtful {
+				return err
+			}
+			return &slurmerr.Error{Code: 1}
 		}
 	}
 	fmt.Fprintf(o.p.Err, "Not valid report %s\nValid %s reports are, %s\n", name, kind, validReports[kind])
@@ -190,8 +194,8 @@ func (o *Options) settings(words []string) error {
 			}
 		case begins(key, "clusters", 1), begins(key, "tres", 2) && o.setTRES(v):
 		default:
-			fmt.Fprintf(o.p.Err, " Unknown condition: %s\nUse keyword set to modify value\n", w)
-			return &slurmerr.Error{Code: 1}
+			fmt.Fprintf(o.p.Err, " Unknown condition: %s\nUse keyword set to modify value\n", format.Escape(w))
+			o.doubtful = true
 		}
 	}
 	return o.trim(now)
@@ -353,7 +357,7 @@ func (o *Options) print(table []format.Field, usual string, rows []map[string]st
 	}
 	if o.format != "" {
 		var bad string
-		if at, chosen, bad = format.ParseFields(table, o.format); bad != "" {
+		if at, chosen, bad = format.ParseFields(table, shownNames(o.format)); bad != "" {
 			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", bad)
 			return &slurmerr.Error{Code: 1}
 		}

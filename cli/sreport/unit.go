@@ -2,6 +2,7 @@ package sreport
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,14 @@ func (o *Options) setUnit(name string) {
 
 // knownTRES leaves out what is no TRES of this cluster.
 func (o *Options) knownTRES(d *data) error {
+	if slices.ContainsFunc(o.tres, func(name string) bool { return strings.EqualFold(name, "all") }) {
+		o.tres = slices.Clone(usualTRES)
+		for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
+			if !slices.Contains(usualTRES, name) {
+				o.tres = append(o.tres, name)
+			}
+		}
+	}
 	o.tres = slices.DeleteFunc(slices.Clone(o.tres), func(name string) bool {
 		if _, has := d.Capacity[name]; has || slices.Contains(usualTRES, name) {
 			return false

@@ -111,48 +111,67 @@ func nodeStateOrder(n *status.Node) int {
 	return order
 }
 
-// NodeStateNames are the names that sinfo -t takes, as its message lists them;
-// some are of states that no node here is ever in. "planned" it takes as well.
+// NodeStateNames are the names that sinfo -t takes, as its message lists them.
 var NodeStateNames = []string{"unknown", "down", "idle", "allocated", "?", "mixed", "future", "drain", "drained", "draining",
 	"no_respond", "reserved", "perfctrs", "cloud", "completing", "powering_down", "powered_down", "power_down", "powering_up",
 	"fail", "maint", "reboot", "reboot^", "unknown"}
 
-// NodeIs reports whether the node is in the state called name (in lower case,
-// one of NodeStateNames or a short form).
-func NodeIs(n *status.Node, name string) bool {
-	switch name {
+// typedStates are the names that may be typed, and cut short, the first that
+// fits counting, and the state that each means.
+var typedStates = [][2]string{
+	{"unknown", "unknown"}, {"down", "down"}, {"idle", "idle"}, {"allocated", "allocated"}, {"mixed", "mixed"}, {"future", "future"}, {"?", "unknown"},
+	{"drain", "drain"}, {"drained", "drained"}, {"draining", "draining"}, {"drng", "draining"}, {"no_respond", "no_respond"},
+	{"reserved", "reserved"}, {"resv", "reserved"}, {"planned", "planned"}, {"plnd", "planned"}, {"perfctrs", ""}, {"npc", ""}, {"cloud", ""},
+	{"completing", "completing"}, {"powering_down", ""}, {"powered_down", ""}, {"power_down", ""}, {"powering_up", ""}, {"fail", ""},
+	{"maint", "maint"}, {"reboot^", ""}, {"boot^", ""},
+}
+
+// NodeStates reads states that a node must be in all at once, as sinfo -t
+// takes them: idle&drain. The names may be cut short; bad is the first that
+// none begins with.
+func NodeStates(text string) (states []string, bad string) {
+	for name := range strings.SplitSeq(strings.ToLower(text), "&") {
+		if name == "" {
+			continue
+		}
+		i := slices.IndexFunc(typedStates, func(s [2]string) bool { return strings.HasPrefix(s[0], name) })
+		if i < 0 {
+			return nil, name
+		}
+		states = append(states, typedStates[i][1])
+	}
+	return states, ""
+}
+
+// NodeIs reports whether the node is in all of the states, as NodeStates has
+// them; no node is in none.
+func NodeIs(n *status.Node, states []string) bool {
+	for _, s := range states {
+		if !nodeIs(n, s) {
+			return false
+		}
+	}
+	return len(states) > 0
+}
+
+func nodeIs(n *status.Node, state string) bool {
+	switch state {
 	case "drain":
 		return has(n, flagDrain)
 	case "no_respond":
 		return has(n, flagNotResponding)
-	case "comp", "completing":
+	case "completing":
 		return has(n, flagCompleting)
 	case "maint":
 		return has(n, flagMaintenance)
-	case "resv", "reserved":
+	case "reserved":
 		return has(n, flagReserved)
-	case "plnd", "planned":
+	case "planned":
 		return has(n, flagPlanned)
-	case "drained", "draining", "drng":
-		s := stateName(n)
-		return s == name || s == "draining" && name == "drng"
+	case "drained", "draining":
+		return stateName(n) == state
+	case "allocated":
+		return n.State == "ALLOCATED" || n.CPUsAlloc > 0 // mixed ones too
 	}
-	names := nodeStates[n.State]
-	if (name == "alloc" || name == "allocated") && n.CPUsAlloc > 0 {
-		return true // mixed ones too
-	}
-	return name == names[0] || name == names[1]
-}
-
-// KnownNodeState reports whether name is a state that NodeIs knows.
-func KnownNodeState(name string) bool {
-	if name == "planned" || slices.Contains(NodeStateNames, name) {
-		return true
-	}
-	for _, names := range nodeStates {
-		if name == names[0] || name == names[1] {
-			return true
-		}
-	}
-	return false
+	return strings.ToLower(n.State) == state
 }

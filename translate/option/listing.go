@@ -20,11 +20,30 @@ type Set struct {
 	// Interspersed: options may follow other words, as getopt_long permutes
 	// them; else they end at the first word that is none.
 	Interspersed bool
+	// Terse: an option that it does not have is refused without a word about
+	// --help.
+	Terse bool
 }
 
 // Values are the options that were given, by long name.
 type Values struct {
 	values map[string][]string
+	order  []string // names in the order of the command line
+}
+
+func (v *Values) add(name, text string) {
+	v.values[name] = append(v.values[name], text)
+	v.order = append(v.order, name)
+}
+
+// Last is which of the options was given last; empty: none.
+func (v *Values) Last(names ...string) string {
+	for _, name := range slices.Backward(v.order) {
+		if slices.Contains(names, name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Has tells whether the option was given.
@@ -104,6 +123,9 @@ func (s *Set) Parse(args []string, lookup func(string) (string, bool)) (*Values,
 	var e *slurmerr.Error
 	if errors.As(err, &e) {
 		e.Code = 1
+		if s.Terse && e.Kind == slurmerr.Usage {
+			e.Kind, e.Message, e.Before = slurmerr.Refused, "", append(e.Before, s.Name+": "+e.Message)
+		}
 	}
 	return v, rest, err
 }
@@ -142,7 +164,7 @@ func (s *Set) long(args []string, v *Values) ([]string, error) {
 	case o.Arg == RequiredArg && !has:
 		val, args = args[0], args[1:]
 	}
-	v.values[o.Name] = append(v.values[o.Name], val)
+	v.add(o.Name, val)
 	return args, nil
 }
 
@@ -184,14 +206,14 @@ func (s *Set) short(args []string, v *Values) ([]string, error) {
 		case o == nil:
 			return nil, usage("invalid option -- '%s'", string([]byte{letter}))
 		case o.Arg == NoArg:
-			v.values[o.Name] = append(v.values[o.Name], "")
+			v.add(o.Name, "")
 		case letters != "" || o.Arg == OptionalArg:
-			v.values[o.Name] = append(v.values[o.Name], letters)
+			v.add(o.Name, letters)
 			return args, nil
 		case len(args) == 0:
 			return nil, usage("option requires an argument -- '%c'", rune(letter))
 		default:
-			v.values[o.Name] = append(v.values[o.Name], args[0])
+			v.add(o.Name, args[0])
 			return args[1:], nil
 		}
 	}

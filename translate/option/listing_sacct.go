@@ -5,7 +5,7 @@ const (
 )
 
 // Sacct is the table of sacct's options.
-var Sacct = &Set{Name: "sacct", Interspersed: true, Options: []*Option{
+var Sacct = &Set{Name: "sacct", Interspersed: true, Terse: true, Options: []*Option{
 	{Name: "allusers", Short: 'a', Help: "jobs of all users"},
 	{Name: "accounts", Short: 'A', Aliases: []string{"account"}, Arg: RequiredArg, Meta: "NAMES", Help: "only jobs of these accounts"},
 	{Name: "brief", Short: 'b', Help: "only JobID, State and ExitCode"},

@@ -12,6 +12,7 @@ var Sprio = &Set{Name: "sprio", Interspersed: true, Options: append([]*Option{
 	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Help: "columns by letter: \"%.15i %.10Y\""},
 	{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", Help: "only jobs in these partitions"},
 	{Name: "sibling", Help: "sibling jobs of a federation: there are none"},
+	{Name: "sort", Short: 'S', Arg: RequiredArg, Meta: "LETTERS", Help: "order, by letters of columns: -y,i"},
 	{Name: "user", Short: 'u', Aliases: []string{"users"}, Arg: RequiredArg, Meta: "USERS", Help: "only jobs of these users"},
 	{Name: "weights", Short: 'w', Help: "what each factor weighs"},
 }, common()...)}

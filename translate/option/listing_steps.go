@@ -25,7 +25,7 @@ var Sbcast = &Set{Name: "sbcast", Args: "SOURCE DEST", Interspersed: true, Optio
 }, common()...)}
 
 // Sstat is the table of sstat's options.
-var Sstat = &Set{Name: "sstat", Args: "", Options: append([]*Option{
+var Sstat = &Set{Name: "sstat", Terse: true, Args: "", Options: append([]*Option{
 	{Name: "allsteps", Short: 'a', Help: "show every step of a job, and its batch script"},
 	{Name: "helpformat", Short: 'e', Help: "list the fields"},
 	{Name: "jobs", Short: 'j', Arg: RequiredArg, Meta: "LIST", Help: "the jobs, or steps (12, 12.0, 12.batch)"},

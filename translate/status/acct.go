@@ -143,6 +143,9 @@ type RecordList struct {
 	// UnknownUsers and UnknownGroups are those asked for that there are not.
 	UnknownUsers  []string `json:"unknownUsers,omitempty"`
 	UnknownGroups []string `json:"unknownGroups,omitempty"`
+	// UnknownQOS is one asked for that there is not; QOS are then all.
+	UnknownQOS string   `json:"unknownQOS,omitempty"`
+	QOS        []string `json:"qos,omitempty"`
 }
 
 // RecordQuery chooses records: each list that is not empty must contain the

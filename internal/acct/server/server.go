@@ -98,6 +98,12 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		s.queue.API().Reply(w, r, none)
 		return
 	}
+	if bad, all := s.unknownQOS(q.QOS); bad != "" {
+		none := s.answer(nil, "")
+		none.UnknownQOS, none.QOS = bad, all
+		s.queue.API().Reply(w, r, none)
+		return
+	}
 	if !s.confine(q, c) {
 		s.queue.API().Reply(w, r, s.answer(nil, ""))
 		return
@@ -146,6 +152,25 @@ func (s *Server) unknown(q *status.RecordQuery) (users, groups []string) {
 		return out
 	}
 	return missing(q.Users, q.UserIDs, names, ids), missing(q.Groups, q.GroupIDs, groupNames, groupIDs)
+}
+
+// unknownQOS is the first of names that no QOS has; all are those there are.
+func (s *Server) unknownQOS(names []string) (bad string, all []string) {
+	if len(names) == 0 {
+		return "", nil
+	}
+	all = []string{"normal"} // of jobs that name none
+	for _, q := range s.Cluster.QOS.List() {
+		all = append(all, q.Name)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return name, all
+		}
+	}
+	return "", nil
 }
 
 func (s *Server) answer(list []status.Record, warning string) *status.RecordList {

@@ -356,4 +356,14 @@ func TestUnknownPeopleAreNamed(t *testing.T) {
 	if !slices.Equal(users, []string{"nosuch", "77"}) || !slices.Equal(groups, []string{"78"}) {
 		t.Errorf("%q %q", users, groups)
 	}
+	for asked, want := range map[string]string{"": "", "normal": "", "high": "", "nosuch": "nosuch"} {
+		h.Cluster.QOS.Apply(&v1alpha1.QOS{ObjectMeta: metav1.ObjectMeta{Name: "high"}})
+		var names []string
+		if asked != "" {
+			names = []string{"normal", asked}
+		}
+		if bad, all := h.unknownQOS(names); bad != want || bad != "" && !slices.Equal(all, []string{"high", "normal"}) {
+			t.Errorf("%s: %q of %q", asked, bad, all)
+		}
+	}
 }

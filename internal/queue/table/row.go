@@ -195,6 +195,9 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 		j.Eligible = max(j.Submit, b.Spec.Job.Time.Begin)
 	}
 	j.Start, j.End = unix(b.Status.StartTime), unix(b.Status.EndTime)
+	if j.Start == 0 && b.Spec.Job.Hold != "" {
+		j.Eligible = 0
+	}
 	j.TimeLimit, j.TimeMin = TimeLimit(b, part), b.Spec.Job.Time.Min
 	if j.End == 0 && j.Start != 0 && j.TimeLimit != job.Unlimited {
 		j.End = j.Start + int64(j.TimeLimit)*60

@@ -1,10 +1,12 @@
 package planner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -22,7 +24,44 @@ func (p *Planner) Planned(jobID int64) (pl control.Planned, ok bool) {
 func (p *Planner) Took() time.Duration { return time.Duration(p.took.Load()) }
 
 // NodesView describes every node of the pool, by name.
-func (p *Planner) NodesView() []status.Node { return p.latest().NodeRows() }
+func (p *Planner) NodesView() []status.Node {
+	view := p.latest()
+	rows, now := view.NodeRows(), p.now()
+	view.MarkReserved(rows, now.Unix())
+	if n := p.newest.Load(); n != nil {
+		n.markPlanned(rows, now)
+	}
+	return rows
+}
+
+// markPlanned says which idle nodes wait for a job that is to start on them.
+func (n *plan) markPlanned(rows []status.Node, now time.Time) {
+	wanted := n.awaited()
+	for i := range rows {
+		if start, ok := wanted[rows[i].Name]; ok && start.After(now) && rows[i].State == "IDLE" && !slices.Contains(rows[i].Flags, "DRAIN") {
+			rows[i].Flags = append(rows[i].Flags, "PLANNED")
+		}
+	}
+}
+
+// awaited are the nodes on which jobs are to start that wait for room, and the
+// latest such start.
+func (n *plan) awaited() map[string]time.Time {
+	n.await.Do(func() {
+		n.nodes = map[string]time.Time{}
+		for _, pl := range n.planned {
+			if pl.Reason != backfill.ReasonResources && pl.Reason != backfill.ReasonPriority {
+				continue
+			}
+			for _, name := range pl.Nodes {
+				if pl.Start.After(n.nodes[name]) {
+					n.nodes[name] = pl.Start
+				}
+			}
+		}
+	})
+	return n.nodes
+}
 
 // PartitionsView describes every partition, by name.
 func (p *Planner) PartitionsView() []status.Partition { return p.latest().PartitionRows() }

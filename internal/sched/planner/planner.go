@@ -91,6 +91,9 @@ type plan struct {
 	planned map[int64]control.Planned
 	serial  uint64
 	at      time.Time
+
+	await sync.Once
+	nodes map[string]time.Time // see awaited
 }
 
 func newPlan(view *snapshot.View, decisions int) *plan {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -328,6 +329,37 @@ func TestItPlansAgainWhenAStartIsDue(t *testing.T) {
 		b.want("")
 		settle()
 		b.want(v1alpha1.StateConfiguring)
+	})
+}
+
+// An idle node that a job waits for is shown as planned; one that is in use is
+// not, and neither is any once the job is gone.
+func TestPlannedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.run()()
+		second := aNode()
+		second.Name = "n2"
+		b.cluster.Nodes.Apply(second)
+		b.submit(1, 4)
+		settle()
+		b.submit(2, 4, func(j *job.Job) { j.Shape.MinNodes, j.Shape.Tasks = 2, 2 })
+		settle()
+		flags := func() string {
+			var out []string
+			for _, n := range b.NodesView() {
+				out = append(out, n.Name+n.State+strings.Join(n.Flags, ""))
+			}
+			return strings.Join(out, " ")
+		}
+		if got := flags(); got != "n1ALLOCATED n2IDLEPLANNED" {
+			t.Errorf("the nodes are %s", got)
+		}
+		b.end(2)
+		settle()
+		if got := flags(); got != "n1ALLOCATED n2IDLE" {
+			t.Errorf("the nodes are %s once nobody waits", got)
+		}
 	})
 }
 

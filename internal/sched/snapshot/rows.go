@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -47,6 +48,33 @@ func (v *View) NodeRows() []status.Node {
 		inOrder[v.Nodes[i].Place] = rows[i]
 	}
 	return inOrder
+}
+
+// MarkReserved says of the nodes, as NodeRows has them, which are in a
+// reservation at an instant, Unix seconds.
+func (v *View) MarkReserved(rows []status.Node, now int64) {
+	for i := range v.Blocks {
+		b := &v.Blocks[i]
+		if now < b.Start || now >= b.End {
+			continue
+		}
+		r := v.reservations[b.Name]
+		for n := range v.Nodes {
+			if _, some := b.Cores[n]; some || b.Nodes.Has(n) {
+				markReserved(&rows[v.Nodes[n].Place], r)
+			}
+		}
+	}
+}
+
+func markReserved(row *status.Node, r *v1alpha1.Reservation) {
+	if reserve.Flagged(&r.Spec, "MAINT") && !slices.Contains(row.Flags, "MAINTENANCE") {
+		row.Flags = append(row.Flags, "MAINTENANCE")
+	}
+	if !slices.Contains(row.Flags, "RESERVED") {
+		row.Flags = append(row.Flags, "RESERVED")
+	}
+	row.Reservation = v1alpha1.UserName(r.Name, r.Annotations)
 }
 
 // usage is the base state of a node that is up.
