@@ -111,7 +111,7 @@ func TestS05Algorithms(t *testing.T) {
 	// Its exit code is about warnings too.
 	out, _ := exec.CommandContext(ctx, "ssh-audit", "-n", "-b", "-p", n.port(), "127.0.0.1").CombinedOutput()
 	text := string(out)
-	if !strings.Contains(text, "curve25519-sha256") || !strings.Contains(text, "chacha20") {
+	if !strings.Contains(text, "curve25519-sha256") || !strings.Contains(text, "aes128-gcm") {
 		t.Fatalf("no report:\n%s", text)
 	}
 	for line := range strings.Lines(text) {

@@ -32,6 +32,11 @@ type conn struct {
 	tcp  bool   // Conn is the network's
 	held []byte // the beginning of a packet (Write)
 
+	// What was sent and read before package ssh came into play (lookAhead), and
+	// what the client is offered; nil: everything.
+	greeting, ahead []byte
+	ciphers         []string
+
 	// outer, of a connection to a compute node, is the one it comes through.
 	outer *conn
 	node  string

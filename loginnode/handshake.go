@@ -48,7 +48,7 @@ func connOf(ctx glider.Context) *conn {
 func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 	c := connOf(ctx)
 	cfg := &ssh.ServerConfig{
-		Config:                  ssh.Config{KeyExchanges: keyExchanges, Ciphers: ciphers, MACs: macs},
+		Config:                  ssh.Config{KeyExchanges: keyExchanges, Ciphers: c.offered(), MACs: macs},
 		PublicKeyAuthAlgorithms: userKeys,
 		MaxAuthTries:            s.cfg.MaxAuthTries,
 		NoClientAuthCallback: func(ssh.ConnMetadata) (*ssh.Permissions, error) {

@@ -11,10 +11,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,6 +44,10 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == asProgram {
 		os.Exit(daemon.Main(os.Args[2:], os.Stdout, os.Stderr, daemon.Peers{}))
+	}
+	// As the login node does: what nohup has this program ignore, sessions would too.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	os.Exit(runTests(m))
 }

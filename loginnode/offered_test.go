@@ -2,11 +2,13 @@ package loginnode_test
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/binary"
 	"encoding/pem"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -94,5 +96,87 @@ func TestS05SignaturesOfUsers(t *testing.T) {
 	if c, err := n.dial("ann", sha1); err == nil {
 		c.Close()
 		t.Error("a signature with SHA-1 let somebody in")
+	}
+}
+
+// A client that comes with its list at once, or byte by byte, or waits for the
+// server's: it gets in, by the cipher that is faster of those that it likes.
+func TestClientsThatSpeakFirstOrLast(t *testing.T) {
+	have(t, "ssh")
+	n := start(t)
+	for option, want := range map[string]string{
+		"-v": "", "-cchacha20-poly1305@openssh.com": "chacha20-poly1305@openssh.com",
+		"-caes256-ctr,chacha20-poly1305@openssh.com,aes128-gcm@openssh.com": "aes256-ctr",
+	} {
+		out := combined(t, n.ssh(n.ann(), "-v", "-o", "LogLevel=DEBUG", option, "echo in"))
+		if !strings.Contains(out, "\nin") || !strings.Contains(out, "server->client cipher: "+want) {
+			t.Errorf("%s: not by %q:\n%s", option, want, out)
+		}
+	}
+	for what, pace := range map[string]func(net.Conn) net.Conn{
+		"byte by byte": func(c net.Conn) net.Conn { return &dripping{c} },
+		"last":         func(c net.Conn) net.Conn { return &listening{Conn: c, heard: make(chan struct{})} },
+	} {
+		c, chans, reqs, err := ssh.NewClientConn(pace(dialRaw(t, n.addr)), n.addr, &ssh.ClientConfig{
+			User: "ann", Auth: []ssh.AuthMethod{ssh.PublicKeys(n.ann().key)}, HostKeyCallback: ssh.FixedHostKey(n.host.PublicKey()), Timeout: deadline,
+		})
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		client := ssh.NewClient(c, chans, reqs)
+		if got := run(t, client, "echo in"); got != "in" {
+			t.Errorf("%s: %q", what, got)
+		}
+		client.Close()
+	}
+}
+
+// dripping sends byte by byte.
+type dripping struct{ net.Conn }
+
+func (d *dripping) Write(p []byte) (int, error) {
+	for i := range p {
+		if _, err := d.Conn.Write(p[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}
+
+// listening says nothing after its first line until it has heard the server's
+// first message.
+type listening struct {
+	net.Conn
+	said, lines bool
+	heard       chan struct{}
+}
+
+func (l *listening) Write(p []byte) (int, error) {
+	if l.said {
+		<-l.heard
+	}
+	l.said = true
+	return l.Conn.Write(p)
+}
+
+func (l *listening) Read(p []byte) (int, error) {
+	n, err := l.Conn.Read(p)
+	switch {
+	case l.lines && n > 1: // what is read at a time: package ssh takes the line byte by byte
+		l.lines = false
+		close(l.heard)
+	case bytes.HasSuffix(p[:n], []byte("\n")) && !l.closed():
+		l.lines = true
+	}
+	return n, err
+}
+
+func (l *listening) closed() bool {
+	select {
+	case <-l.heard:
+		return true
+	default:
+		return false
 	}
 }

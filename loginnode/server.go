@@ -157,6 +157,7 @@ func (s *Server) handle(c *conn) {
 		c.outer.carried.Add(1)
 		defer c.outer.carried.Add(-1)
 		defer c.end()
+		c.lookAhead()
 		s.glider.HandleConn(c)
 		return
 	}
@@ -171,6 +172,7 @@ func (s *Server) handle(c *conn) {
 	s.metrics.add("berth_login_early_connections", 1)
 	defer c.end()
 	defer s.judge(c)
+	c.lookAhead()
 	s.glider.HandleConn(c)
 }
 

@@ -1,6 +1,10 @@
 package loginnode
 
-import "net"
+import (
+	"bytes"
+	"errors"
+	"net"
+)
 
 // libraryBuffer is the size of the buffer through which package ssh writes
 // (bufio's usual one). Of a larger packet it writes what fits, and then the
@@ -15,6 +19,9 @@ const libraryBuffer = 4 << 10
 // packet's length is no multiple of 8 (4 bytes more than one), so that a full
 // buffer is never the end of a packet. Package ssh writes one packet at a time.
 func (c *conn) Write(b []byte) (int, error) {
+	if c.greeting != nil {
+		return c.greeted(b)
+	}
 	if len(c.held) == 0 {
 		if len(b) != libraryBuffer || !c.proven.Load() || !c.tcp {
 			return c.Conn.Write(b)
@@ -26,4 +33,13 @@ func (c *conn) Write(b []byte) (int, error) {
 	n, err := (&net.Buffers{c.held, b}).WriteTo(c.Conn)
 	c.held = c.held[:0]
 	return int(max(n-first, 0)), err
+}
+
+// greeted takes the first line of package ssh, which lookAhead has sent.
+func (c *conn) greeted(b []byte) (int, error) {
+	if !bytes.Equal(b, c.greeting) {
+		return 0, errors.New("package ssh begins with another line than expected")
+	}
+	c.greeting = nil
+	return len(b), nil
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -246,6 +247,7 @@ func serve(ctx context.Context, release func(), f *File, s *loginnode.Server, lo
 	if len(f.Listen) == 0 {
 		return errors.New("listen: no address")
 	}
+	defer runtime.KeepAlive(collectRarely())
 	failed := make(chan error, len(f.Listen)+1)
 	for _, addr := range f.Listen {
 		l, err := net.Listen("tcp", addr)

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/flow"
 )
 
 // Stream is a stream whose directions end one by one.
@@ -25,7 +27,7 @@ func (f *Forwarder) splice(ch ssh.Channel, conn Stream) {
 	go func() {
 		defer both.Done()
 		defer f.contain()
-		if oneWay(conn, ch, &f.Bytes.In) {
+		if oneWay(conn, ch, &f.Bytes.In) == nil {
 			_ = conn.CloseWrite()
 		} else {
 			conn.Close() // nobody reads there: stop the other direction too
@@ -34,7 +36,7 @@ func (f *Forwarder) splice(ch ssh.Channel, conn Stream) {
 	go func() {
 		defer both.Done()
 		defer f.contain()
-		if oneWay(ch, conn, &f.Bytes.Out) {
+		if oneWay(ch, conn, &f.Bytes.Out) == nil {
 			_ = ch.CloseWrite()
 		} else {
 			_ = ch.Close()
@@ -45,21 +47,8 @@ func (f *Forwarder) splice(ch ssh.Channel, conn Stream) {
 	_ = ch.Close()
 }
 
-// oneWay copies until the end of from (true) or until to takes no more.
-func oneWay(to io.Writer, from io.Reader, n *atomic.Int64) bool {
-	buffer := make([]byte, 32<<10)
-	for {
-		k, err := from.Read(buffer)
-		if k > 0 {
-			n.Add(int64(k))
-			if _, werr := to.Write(buffer[:k]); werr != nil {
-				return false
-			}
-		}
-		if err != nil {
-			return true
-		}
-	}
+func oneWay(to io.Writer, from io.Reader, n *atomic.Int64) error {
+	return flow.Copy(to, from, n, make([]byte, flow.Small), nil)
 }
 
 // discard answers what nobody expects on a forwarded channel.

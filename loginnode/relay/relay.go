@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/loginnode/flow"
 )
 
 // Flow counts the bytes of channels that are passed on.
@@ -96,18 +98,8 @@ func requests(from Side, to ssh.Channel) {
 // copyCounting copies until the end of from. When to takes no more, the rest is
 // read all the same: what waits unread would hold up the connection's end.
 func copyCounting(to io.Writer, from io.Reader, n *atomic.Int64) {
-	buffer := make([]byte, 32<<10)
-	broken := false
-	for {
-		k, err := from.Read(buffer)
-		if k > 0 && !broken {
-			n.Add(int64(k))
-			_, werr := to.Write(buffer[:k])
-			broken = werr != nil
-		}
-		if err != nil {
-			return
-		}
+	if flow.Copy(to, from, n, make([]byte, flow.Small), nil) != nil {
+		_, _ = io.Copy(io.Discard, from)
 	}
 }
 

@@ -16,11 +16,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/berth-hpc/berth/loginnode/flow"
 )
 
-// outputPipe is the size of the pipe that a program without a terminal writes
-// its output to, in bytes.
-const outputPipe = 256 << 10
+// widePipe is the size, in bytes, of a pipe through which a program without a
+// terminal reads or writes much.
+const widePipe = 256 << 10
 
 // process is a session's child.
 type process struct {
@@ -105,11 +107,6 @@ func (p *process) attach() ([]*os.File, error) {
 	}
 	in, err1 := pipe(&p.stdin, true)
 	out, err2 := pipe(&p.stdout, false)
-	if err2 == nil {
-		// More than the usual 64 KiB, so that program and server take turns less
-		// often. It is a wish: pipe-user-pages-soft may be against it.
-		_, _ = unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, outputPipe)
-	}
 	errs, err3 := pipe(&p.stderr, false)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		closeAll([]*os.File{p.stdin, p.stdout, p.stderr})
@@ -117,6 +114,17 @@ func (p *process) attach() ([]*os.File, error) {
 	}
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errs
 	return theirs, nil
+}
+
+// widen gives a pipe more than the usual 64 KiB, so that program and server take
+// turns less often. It is a wish: pipe-user-pages-soft may be against it, which
+// is why pipes that carry little stay as they are.
+func widen(f *os.File) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, widePipe) })
 }
 
 func closeAll(files []*os.File) {
@@ -306,7 +314,7 @@ func (p *process) run(s *Session) (syscall.WaitStatus, error) {
 	}
 	go func() {
 		defer s.contain()
-		copyCounting(p.stdin, s.channel, &s.in, make([]byte, 16<<10))
+		_ = flow.Copy(p.stdin, s.channel, &s.in, make([]byte, flow.Small), func() { widen(p.stdin) })
 		p.stdin.Close()
 		// A process that does not read must not keep the client waiting.
 		_, _ = io.Copy(io.Discard, s.channel)
@@ -336,7 +344,7 @@ func (s *Session) deliver(to io.Writer, from *os.File) (done chan struct{}) {
 	go func() {
 		defer close(done)
 		defer s.contain()
-		copyCounting(to, from, &s.out, make([]byte, 32<<10))
+		_ = flow.Copy(to, from, &s.out, make([]byte, flow.Small), func() { widen(from) })
 		from.Close() // the program gets SIGPIPE if the client takes no more
 	}()
 	return done
@@ -350,24 +358,6 @@ func (p *process) readsNoMore() {
 	})
 }
 
-type counter interface{ Add(int64) int64 }
-
-// copyCounting copies until either side ends.
-func copyCounting(to io.Writer, from io.Reader, n counter, buffer []byte) {
-	for {
-		k, err := from.Read(buffer)
-		if k > 0 {
-			n.Add(int64(k))
-			if _, werr := to.Write(buffer[:k]); werr != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
 // After the child's end its last output is on its way through the terminal:
 // it is read until nothing comes for drainQuiet. Somebody in the background
 // may go on writing, so there is a limit to it.
@@ -379,7 +369,7 @@ const (
 func (p *process) runTerminal(s *Session) (syscall.WaitStatus, error) {
 	go func() {
 		defer s.contain()
-		copyCounting(p.tty.master, s.channel, &s.in, make([]byte, 2<<10))
+		_ = flow.Copy(p.tty.master, s.channel, &s.in, make([]byte, 2<<10), nil)
 	}()
 	ended := make(chan struct{})
 	delivered := make(chan struct{})

@@ -1,0 +1,78 @@
+package flow
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+)
+
+// uneven gives a text in pieces of any size, and notes how much was asked for.
+type uneven struct {
+	rest  []byte
+	dice  *rand.Rand
+	asked map[int]bool
+}
+
+func (u *uneven) Read(p []byte) (int, error) {
+	if len(u.rest) == 0 {
+		return 0, io.EOF
+	}
+	u.asked[len(p)] = true
+	limit := len(p)
+	if u.dice.IntN(2) == 0 {
+		limit = 1 + u.dice.IntN(limit)
+	}
+	n := copy(p[:limit], u.rest)
+	u.rest = u.rest[n:]
+	return n, nil
+}
+
+func TestCopyKeepsEveryByte(t *testing.T) {
+	text := make([]byte, 4<<20)
+	for i := range text {
+		text[i] = byte(i * i >> 8)
+	}
+	for _, small := range []int{1, 2 << 10, Small} {
+		from := &uneven{rest: text, dice: rand.New(rand.NewPCG(1, uint64(small))), asked: map[int]bool{}}
+		if small == 1 {
+			from.rest = text[:10_000]
+		}
+		want := from.rest
+		var got bytes.Buffer
+		var n atomic.Int64
+		wider := 0
+		if err := Copy(&got, from, &n, make([]byte, small), func() { wider++ }); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got.Bytes(), want) || n.Load() != int64(len(want)) {
+			t.Errorf("buffer of %d: %d bytes of %d came, %d were counted", small, got.Len(), len(want), n.Load())
+		}
+		if wider != 1 || len(from.asked) != 2 || !from.asked[small] || !from.asked[large] {
+			t.Errorf("buffer of %d: bulk was called %d times, reads were of %v", small, wider, from.asked)
+		}
+	}
+}
+
+type full struct{ room int }
+
+var errFull = errors.New("full")
+
+func (f *full) Write(p []byte) (int, error) {
+	if f.room -= len(p); f.room < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+func TestCopyTellsWhoEndedIt(t *testing.T) {
+	var n atomic.Int64
+	if err := Copy(&full{1 << 20}, bytes.NewReader(make([]byte, 1<<20)), &n, make([]byte, Small), nil); err != nil || n.Load() != 1<<20 {
+		t.Errorf("the reader: %v after %d", err, n.Load())
+	}
+	if err := Copy(&full{100_000}, bytes.NewReader(make([]byte, 1<<20)), &n, make([]byte, Small), nil); !errors.Is(err, errFull) {
+		t.Errorf("the writer: %v", err)
+	}
+}
