@@ -2,6 +2,7 @@ package translate
 
 import (
 	"path"
+	"slices"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/env"
@@ -50,6 +51,7 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 		return nil, err
 	}
 	j := p.Job
+	arbitrary(p, &j)
 	b := &j.Batch
 	b.SubmitHost, b.SubmitSID, b.SubmitLine = in.Hostname, in.Session, p.Command.String()
 	for _, a := range in.Args {
@@ -95,4 +97,18 @@ func named(p *option.Parsed, j *job.Job) {
 	default:
 		j.Name = "interactive"
 	}
+}
+
+// arbitrary gives the job of an srun that names a node for each of its tasks
+// those nodes once.
+func arbitrary(p *option.Parsed, j *job.Job) {
+	if p.Command != option.Srun || j.Placement.Distribution != "arbitrary" || len(j.Placement.NodeList) == 0 {
+		return
+	}
+	list := slices.Compact(slices.Sorted(slices.Values(j.Placement.NodeList)))
+	if j.Shape.Tasks == 0 {
+		j.Shape.Tasks = int32(len(j.Placement.NodeList))
+	}
+	j.Placement.NodeList = list
+	j.Shape.MinNodes, j.Shape.MaxNodes = int32(len(list)), int32(len(list))
 }

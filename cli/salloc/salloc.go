@@ -3,6 +3,7 @@
 package salloc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	case c.Version:
 		return o.p.Print("slurm " + build.Slurm + "\n")
 	case c.Print != "":
-		return o.p.Print(c.Print)
+		return cmp.Or[error](o.p.Print(c.Print), &slurmerr.Error{Code: c.PrintCode})
 	}
 	if p.Client.NoShell && len(p.Args) > 0 {
 		fmt.Fprintf(o.p.Err, "salloc: warning: the command is not run: --no-shell\n")

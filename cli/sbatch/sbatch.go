@@ -2,6 +2,7 @@
 package sbatch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	case c.Usage:
 		return o.p.Print(option.Usage(option.Sbatch))
 	case c.Print != "":
-		return o.p.Print(c.Print)
+		return cmp.Or[error](o.p.Print(c.Print), &slurmerr.Error{Code: c.PrintCode})
 	case c.Version:
 		return o.p.Print("slurm " + build.Slurm + "\n")
 	}

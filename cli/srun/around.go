@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
 
@@ -28,10 +30,10 @@ func (r *run) around(program, site, context string) int {
 		defer remove()
 		program = path
 	} else {
-		path = r.lookFor(program)
+		path = r.known(program)
 	}
-	if path == "" {
-		r.o.say("Access denied for %s: No such file or directory", program)
+	if err := unix.Access(path, unix.R_OK|unix.X_OK); err != nil {
+		r.o.say("Access denied for %s: %s", program, reason(err))
 		return 0
 	}
 	cmd := &exec.Cmd{

@@ -1,6 +1,8 @@
 package srun
 
 import (
+	"strings"
+
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/option"
@@ -20,15 +22,18 @@ func bindings(p *option.Parsed) (cpus step.Bind, memory step.MemBind, err error)
 	if cpus.Kind != step.BindAuto {
 		return cpus, memory, nil
 	}
-	switch hint := p.Job.Placement.Hint; {
-	case hint == "compute_bound" || hint == "memory_bound":
-		cpus.Kind = step.BindCores
-	case hint == "multithread":
-		cpus.Kind = step.BindThreads
-	case hint == "nomultithread":
-		cpus.Kind, cpus.OneThread = step.BindThreads, true
-	case p.Job.Shape.ThreadsPerCore > 0:
-		cpus.Kind, cpus.OneThread = step.BindThreads, p.Job.Shape.ThreadsPerCore == 1
+	for hint := range strings.SplitSeq(p.Job.Placement.Hint, ",") {
+		switch hint {
+		case "compute_bound", "memory_bound":
+			cpus.Kind = step.BindCores
+		case "multithread":
+			cpus.Kind, cpus.OneThread = step.BindThreads, false
+		case "nomultithread":
+			cpus.Kind, cpus.OneThread = step.BindThreads, true
+		}
+	}
+	if n := p.Job.Shape.ThreadsPerCore; n > 0 && cpus.Kind == step.BindAuto {
+		cpus.Kind, cpus.OneThread = step.BindThreads, n == 1
 	}
 	return cpus, memory, nil
 }

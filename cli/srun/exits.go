@@ -157,7 +157,7 @@ func (r *run) exited(e *step.Exit) {
 	}
 	if k := r.parsed.Step.KillOnBadExit; k != nil && *k && e.Status != 0 && !r.ending {
 		x.flush(r)
-		r.all.stop()
+		r.all.stop(step.Signal{Terminate: true})
 	}
 	if w := r.parsed.Step.Wait; w != nil && *w > 0 && !r.all.first {
 		r.all.timer = time.AfterFunc(time.Duration(*w)*time.Second, func() { r.all.waited(*w) })
@@ -173,11 +173,12 @@ func (s *steps) left() (n int) {
 	return n
 }
 
-// stop ends the parts that are not being ended, and says so. s.mu is held.
-func (s *steps) stop() {
+// stop ends the parts that are not being ended, in the given way, and says so.
+// s.mu is held.
+func (s *steps) stop(how step.Signal) {
 	for _, r := range s.parts {
 		if !r.ending {
-			r.end()
+			r.end(how)
 			r.info("launch/slurm: _step_signal: Terminating StepId=%s", r.id())
 		}
 	}
@@ -186,9 +187,9 @@ func (s *steps) stop() {
 // end asks for the end of the step. all.mu is held; the frame is sent from a
 // goroutine of its own, since the reader of the connection may be waiting for
 // us.
-func (r *run) end() {
+func (r *run) end(how step.Signal) {
 	r.ending = true
-	go r.conn.SendJSON(step.FrameSignal, step.Signal{Terminate: true}) //nolint:errcheck // the reader sees it
+	go r.conn.SendJSON(step.FrameSignal, how) //nolint:errcheck // the reader sees it
 }
 
 // waited is the end of --wait's time.
@@ -206,7 +207,7 @@ func (s *steps) waited(seconds int32) {
 	for _, r := range s.parts {
 		r.status()
 	}
-	s.stop()
+	s.stop(step.Signal{Signal: int32(syscall.SIGKILL), Terminate: true})
 }
 
 // status tells how the tasks are. all.mu is held.

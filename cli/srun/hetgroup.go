@@ -1,6 +1,7 @@
 package srun
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,14 +9,13 @@ import (
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/env"
-	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
 // parts reads the command line, for each component that the step is to be in:
 // those that --het-group names, or that colons part. Where there is but one,
 // and the job is no heterogeneous one, that is the command line as it is.
-func (o *Options) parts(args []string) ([]*option.Parsed, error) {
+func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, error) {
 	segments := option.Components(args)
 	plain, err := o.read(segments, o.p.Environ())
 	if err != nil {
@@ -35,15 +35,16 @@ func (o *Options) parts(args []string) ([]*option.Parsed, error) {
 	if err := commands(plain); err != nil {
 		return nil, err
 	}
-	switch {
-	case plain[0].Step.JobID == 0:
+	if plain[0].Step.JobID == 0 {
 		return plain, nil // the job is still to come
-	case o.p.Env("SLURM_HET_SIZE") == "" && plain[0].Step.HetGroup == "" && len(segments) > 1:
-		return plain, o.share(plain)
 	}
-	size, err := strconv.Atoi(o.p.Env("SLURM_HET_SIZE"))
-	if err != nil || size < 1 {
-		size = 0
+	job, err := o.parted(ctx, plain[0].Step.JobID)
+	if err != nil {
+		return nil, err
+	}
+	size := job.size
+	if size == 0 && plain[0].Step.HetGroup == "" && len(segments) > 1 {
+		return plain, share(plain, job.nodes)
 	}
 	segmentOf, err := groups(plain, size)
 	if err != nil {
@@ -55,7 +56,7 @@ func (o *Options) parts(args []string) ([]*option.Parsed, error) {
 			continue
 		}
 		environ := o.p.Environ()
-		if size > 0 {
+		if size > 0 && job.ids == nil {
 			environ = o.environOf(group)
 		}
 		all, err := o.read(segments, environ)
@@ -65,10 +66,13 @@ func (o *Options) parts(args []string) ([]*option.Parsed, error) {
 		if err != nil {
 			return nil, err
 		}
+		if job.ids != nil {
+			all[segment].Step.JobID = job.ids[group]
+		}
 		parts = append(parts, all[segment])
 	}
 	if size == 0 {
-		return parts, o.share(parts)
+		return parts, share(parts, job.nodes)
 	}
 	return parts, nil
 }
@@ -214,31 +218,4 @@ var shapeOfFirst = map[string]bool{
 	"SLURM_NTASKS": true, "SLURM_NPROCS": true, "SLURM_NNODES": true, "SLURM_JOB_NUM_NODES": true, "SLURM_NTASKS_PER_NODE": true,
 	"SLURM_CPUS_PER_TASK": true, "SLURM_GPUS": true, "SLURM_GPUS_PER_NODE": true, "SLURM_GPUS_PER_TASK": true, "SLURM_JOB_ID": true,
 	"SLURM_DISTRIBUTION": true, "SLURM_NTASKS_PER_CORE": true, "SLURM_NTASKS_PER_SOCKET": true, "SLURM_STEP_GRES": true, "SLURM_GRES": true,
-}
-
-// share gives the parts of a step the nodes of a job that has no components,
-// one after the other.
-func (o *Options) share(parts []*option.Parsed) error {
-	nodes, err := hostlist.Expand(o.p.Env("SLURM_JOB_NODELIST"))
-	if err != nil {
-		return slurmerr.Wrap(slurmerr.Refused, err, "")
-	}
-	used := 0
-	for _, p := range parts {
-		want := 1
-		if p.Given["nodes"].From == option.FromCommandLine {
-			want = int(max(p.Job.Shape.MinNodes, 1))
-		}
-		if used+want > len(nodes) {
-			return slurmerr.Newf(slurmerr.Refused, "Allocation failure of %d nodes: job size of %d, already allocated %d nodes to previous components.",
-				want, len(nodes), used)
-		}
-		p.Job.Placement.NodeList = nodes[used : used+want]
-		p.Job.Shape.MinNodes, p.Job.Shape.MaxNodes = int32(want), int32(want)
-		if p.Given["ntasks"].From != option.FromCommandLine {
-			p.Job.Shape.Tasks = 0
-		}
-		used += want
-	}
-	return nil
 }

@@ -16,8 +16,12 @@ import (
 
 // mpi handles --mpi: done means that srun is over.
 func (o *Options) mpi(ctx context.Context, p *option.Parsed) (done bool, err error) {
-	switch kind := p.Step.MPI; kind {
-	case "", "none", step.MPIPMI2, step.MPIPMIx:
+	kind := p.Step.MPI
+	if _, given := p.Given["mpi"]; !given || kind == "openmpi" { // which is Slurm's old name of none
+		p.Step.MPI, kind = "none", "none"
+	}
+	switch kind {
+	case "none", step.MPIPMI2, step.MPIPMIx:
 		return false, nil
 	case "list":
 		fmt.Fprint(o.p.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")

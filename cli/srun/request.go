@@ -63,7 +63,7 @@ func (r *run) prepare() error {
 		Exact: p.Step.Exact, Overlap: p.Step.Overlap, GPUsPerTask: p.Given["gpus-per-task"].Value, CPUBind: p.Step.CPUBind,
 		Command: step.Command{
 			Args: p.Args, Env: environment(r.o.p.Environ(), exported(p)), Dir: dir, Umask: int32(env.Umask(r.o.p.Environ(), r.o.p.Umask())),
-			Append: appends(p.Step.OpenMode, p.Job.Batch.OpenMode), Raw: p.Step.Unbuffered,
+			Label: p.Step.Label, Append: appends(p.Step.OpenMode, p.Job.Batch.OpenMode), Raw: p.Step.Unbuffered,
 			CPUBind: cpus, MemBind: memory, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
 			RlimitsAsked: p.Has("propagate"), WaitForChildren: p.Step.WaitForChildren,
 		},
@@ -113,7 +113,7 @@ func (r *run) extras() (err error) {
 		r.req.Signal, r.req.SignalBefore = p.Job.Time.Signal, p.Job.Time.SignalBefore
 	}
 	if p.Step.MultiProg {
-		if c.Programs, err = r.programs(p.Args[0]); err != nil {
+		if c.Programs, err = r.o.programs(p.Args[0]); err != nil {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func (r *run) openFiles() error {
 	}
 	if b.Output != "" { // errors go where the output goes
 		c.Error = c.Output
-		if r.out.file != nil {
+		if r.out.file != nil || r.out.late != "" {
 			r.err = r.out
 		}
 		r.err.task = r.out.task
@@ -234,6 +234,15 @@ func (r *run) openSink(name string, s *sink, mode string, remote *string) error 
 		s.task = int64(n)
 		return nil
 	}
+	if env.PerStep(mode) {
+		s.late = mode
+		return nil
+	}
+	return r.openFile(name, s, mode)
+}
+
+// openFile opens the file of the stream called name.
+func (r *run) openFile(name string, s *sink, mode string) error {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if !r.req.Command.Append {
 		flags |= os.O_TRUNC
@@ -244,6 +253,24 @@ func (r *run) openSink(name string, s *sink, mode string, remote *string) error 
 	}
 	s.w, s.file = f, f
 	return nil
+}
+
+// openLate opens the files whose names have the step's number in them.
+func (r *run) openLate() error {
+	shared := r.err.late == r.out.late && r.parsed.Job.Batch.Error == ""
+	if r.out.late != "" {
+		if err := r.openFile("stdout", &r.out, r.out.late); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.err.late == "":
+		return nil
+	case shared:
+		r.err.w, r.err.file = r.out.w, r.out.file
+		return nil
+	}
+	return r.openFile("stderr", &r.err, r.err.late)
 }
 
 func (r *run) openInput(mode string) error {
@@ -292,11 +319,14 @@ func (r *run) known(pattern string) string {
 	return r.dir + "/" + pattern
 }
 
-// path is the file that srun itself opens for a pattern without tasks. The
-// step's number is not known yet, so %s is the batch script's.
+// path is the file that srun itself opens for a pattern without tasks. Until the
+// step has a number %s is the batch script's.
 func (r *run) path(pattern string) string {
 	names := env.Place{
-		JobID: r.parsed.Step.JobID, Batch: true, User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
+		JobID: r.parsed.Step.JobID, Batch: r.created == nil, User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
+	}
+	if r.created != nil {
+		names.Step = r.created.StepID
 	}
 	return names.Path(r.dir, pattern)
 }

@@ -49,7 +49,9 @@ type run struct {
 type sink struct {
 	w    io.Writer
 	file *os.File // nil: one of srun's own streams
-	task int64    // only this task's; -1: all
+	// late names a file that is opened once the step has its number; empty: none.
+	late string
+	task int64 // only this task's; -1: all
 }
 
 // ask asks for the step and returns when it is there.

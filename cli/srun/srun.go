@@ -5,7 +5,9 @@
 package srun
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -54,10 +56,30 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command. The error carries srun's exit code.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	parts, err := o.parts(args)
+	parts, err := o.parts(ctx, args)
 	if err != nil {
 		return err
 	}
+	err = o.run(ctx, parts, args)
+	if parts[0].Client.Quiet > 1 {
+		return silent(err)
+	}
+	return err
+}
+
+// silent is err as -QQ has it: but for what is fatal nothing is said.
+func silent(err error) error {
+	e, ok := errors.AsType[*slurmerr.Error](err)
+	switch {
+	case err == nil, ok && e.Kind == slurmerr.Fatal:
+		return err
+	case !ok:
+		return &slurmerr.Error{Code: 1}
+	}
+	return &slurmerr.Error{Kind: e.Kind, Code: e.Code}
+}
+
+func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string) error {
 	first := parts[0]
 	switch {
 	case first.Client.Version:
@@ -67,8 +89,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		fmt.Fprint(o.p.Out, option.Help(option.Srun))
 		return nil
 	case first.Client.Print != "":
-		fmt.Fprint(o.p.Out, first.Client.Print)
-		return nil
+		return cmp.Or[error](o.p.Print(first.Client.Print), &slurmerr.Error{Code: first.Client.PrintCode})
 	case first.Client.Usage:
 		fmt.Fprint(o.p.Out, option.Usage(option.Srun))
 		return nil
@@ -80,6 +101,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	if err := commands(parts); err != nil && !first.Client.TestOnly {
 		return err
+	}
+	for _, p := range parts {
+		if err := o.countPrograms(p); err != nil {
+			return err
+		}
 	}
 	if err := o.groupOfStep(first); err != nil {
 		return err
@@ -101,9 +127,11 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 			return err
 		}
 		o.warn(p)
-		if places[i], err = o.placeOf(p); err != nil {
+		place, err := o.placeOf(p)
+		if err != nil {
 			return err
 		}
+		places[i] = place
 		if err := o.checkExcluded(ctx, p); err != nil {
 			return err
 		}
@@ -191,7 +219,7 @@ func environment(environ []string, export string) []string {
 	}
 	all := false
 	var names, set []string
-	for item := range strings.SplitSeq(export, ",") {
+	for _, item := range exportItems(export) {
 		switch {
 		case strings.EqualFold(item, "ALL"):
 			all = true
@@ -205,6 +233,21 @@ func environment(environ []string, export string) []string {
 		kept = only(kept, names)
 	}
 	return append(kept, set...)
+}
+
+// exportItems splits at commas outside of quotes. Unlike sbatch's, srun's quotes
+// stay in the values.
+func exportItems(list string) []string {
+	quote := rune(0)
+	return strings.FieldsFunc(list, func(c rune) bool {
+		switch {
+		case quote == c:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		}
+		return quote == 0 && c == ','
+	})
 }
 
 // only keeps the variables with the given names, and Slurm's own.

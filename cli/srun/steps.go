@@ -108,6 +108,11 @@ func (s *steps) follow() error {
 	if err := s.join(); err != nil {
 		return err
 	}
+	for _, r := range s.parts {
+		if err := r.openLate(); err != nil {
+			return err
+		}
+	}
 	errs := make([]error, len(s.parts))
 	var wg sync.WaitGroup
 	for i, r := range s.parts {
@@ -201,7 +206,7 @@ func (s *steps) end() {
 	defer s.mu.Unlock()
 	for _, r := range s.parts {
 		if !r.ending && r.exits.left > 0 {
-			r.end()
+			r.end(step.Signal{Terminate: true})
 		}
 	}
 }

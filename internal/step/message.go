@@ -118,6 +118,9 @@ type Command struct {
 	Output string `json:"output,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Append bool   `json:"append,omitempty"`
+	// Label puts the task's number ahead of the lines in those files; where srun
+	// has the stream it does that itself.
+	Label bool `json:"label,omitempty"`
 	// Raw sends output as it comes, not line by line.
 	Raw bool `json:"raw,omitempty"`
 	// Receive has every task make a file of its input (sbcast), in place of

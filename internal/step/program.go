@@ -35,14 +35,14 @@ func (p *Program) offset(task uint32) (uint32, bool) {
 	return 0, false
 }
 
-// ProgramOf is what a task runs: its own line's, else that of "*"; nil: no
-// line is for it.
-func ProgramOf(list []Program, task uint32) []string {
+// ProgramOf is what a task runs: its own line's, else that of "*", with more
+// arguments behind; nil: no line is for it.
+func ProgramOf(list []Program, task uint32, more []string) []string {
 	for _, star := range []bool{false, true} {
 		for i := range list {
 			if p := &list[i]; (p.Tasks == nil) == star {
 				if n, ok := p.offset(task); ok {
-					return expand(p.Args, task, n)
+					return append(expand(p.Args, task, n), more...)
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package env
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -250,7 +251,7 @@ func distribution(e *list, given string) {
 // hint implies one thread of each core, unless it asks for more.
 func hint(e *list, given string) {
 	e.some("SLURM_HINT", given)
-	if given != "" && given != "multithread" {
+	if given != "" && !slices.Contains(strings.Split(given, ","), "multithread") {
 		e.add("SLURM_THREADS_PER_CORE", "1")
 	}
 }

@@ -90,10 +90,16 @@ func (p Place) Expand(pattern string) string {
 }
 
 // PerTask tells whether a pattern gives each task or node a file of its own.
-func PerTask(pattern string) bool {
+func PerTask(pattern string) bool { return names(pattern, "tnN") }
+
+// PerStep tells whether a pattern names the step.
+func PerStep(pattern string) bool { return names(pattern, "sJ") }
+
+// names tells whether a pattern has one of the specifiers.
+func names(pattern, specs string) bool {
 	found := false
 	scan(pattern, func(spec byte, _ string) string {
-		found = found || strings.IndexByte("tnN", spec) >= 0
+		found = found || strings.IndexByte(specs, spec) >= 0
 		return ""
 	})
 	return found

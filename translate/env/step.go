@@ -19,6 +19,7 @@ type StepShape struct {
 	// as one job.
 	Joined bool
 
+	Name         string // that the step was given (--job-name), which its tasks take for the job's; empty: none
 	CPUsPerTask  int32  // 0: not given
 	TasksPerNode int32  // --ntasks-per-node; 0: not given
 	Distribution string // --distribution; empty: not given
@@ -55,6 +56,7 @@ func Step(in Input, s StepShape) []string {
 		e.add("SLURM_JOB_ID", number(s.JobID))
 		e.add("SLURM_JOBID", number(s.JobID))
 	}
+	e.some("SLURM_JOB_NAME", s.Name)
 	if s.Joined {
 		joined(e, in, names)
 	}

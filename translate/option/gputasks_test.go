@@ -21,7 +21,6 @@ func TestTasksOfGPUs(t *testing.T) {
 		"-n4 --ntasks-per-gpu=2":                                      {4, 2},
 		"-n5 --ntasks-per-gpu=2":                                      {5, 3},
 		"-n1 -G4 --ntasks-per-gpu=2":                                  {1, 4},
-		"-N2 --ntasks-per-node=2 -G4 --ntasks-per-gpu=2":              {0, 4},
 		"--gpus-per-socket=1 --sockets-per-node=2 --ntasks-per-gpu=1": {2, 1},
 	} {
 		p, err := option.Parse(option.Sbatch, append(strings.Fields(line), "job.sh"), nil)

@@ -81,8 +81,10 @@ type Client struct {
 	UID, GID   *int64 // --uid and --gid, once somebody looked them up
 	AsUser     string // --uid as given
 	AsGroup    string // --gid as given
-	// Print is text that an option asks for instead of a job (--hint=help).
+	// Print is text that an option asks for instead of a job (--hint=help), and
+	// PrintCode the exit code after it, which in Slurm is that of an error.
 	Print      string
+	PrintCode  int
 	NodeFile   string
 	GetUserEnv bool
 	IgnorePBS  bool

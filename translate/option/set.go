@@ -45,7 +45,7 @@ func count(field func(*Parsed) *int32) setter {
 
 func countOrZero(field func(*Parsed) *int32) setter {
 	return func(p *Parsed, v string, _ bool) error {
-		n, err := value.CountOrZero(v)
+		n, err := value.CountOrZero(orZero(v))
 		if err != nil {
 			return errNumber
 		}

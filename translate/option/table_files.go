@@ -119,9 +119,12 @@ func Unpropagated(only, except []string) []string {
 }
 
 func setPropagate(p *Parsed, v string, has bool) error {
+	if has && v == "" { // it names none
+		return nil
+	}
 	if has {
 		for name := range strings.SplitSeq(v, ",") {
-			if _, known := rlimit(name); !known {
+			if _, known := rlimit(name); !known || name != strings.ToUpper(name) {
 				return p.refuseLater(slurmerr.Newf(slurmerr.Refused, "Bad rlimit name: %s\n--propagate=%s is not valid.", name, v))
 			}
 		}

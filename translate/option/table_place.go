@@ -111,15 +111,19 @@ func setDelayBoot(p *Parsed, v string, _ bool) error {
 }
 
 func setHint(p *Parsed, v string, _ bool) error {
-	switch v := strings.ToLower(v); v {
-	case "compute_bound", "memory_bound", "multithread", "nomultithread":
-		p.Job.Placement.Hint = v
-		return nil
-	case "help":
-		p.Client.Print = hintHelp
-		return nil
+	hint := strings.ToLower(v)
+	for word := range strings.SplitSeq(hint, ",") {
+		switch word {
+		case "compute_bound", "memory_bound", "multithread", "nomultithread":
+		case "help":
+			p.Client.Print, p.Client.PrintCode = hintHelp, 1
+			return nil
+		default:
+			return slurmerr.Newf(slurmerr.Refused, "unrecognized --hint argument %q, see --hint=help", word)
+		}
 	}
-	return slurmerr.Newf(slurmerr.Refused, "unrecognized --hint argument %q, see --hint=help", v)
+	p.Job.Placement.Hint = hint
+	return nil
 }
 
 func setSwitches(p *Parsed, v string, _ bool) error {
@@ -199,7 +203,7 @@ func setImmediate(p *Parsed, v string, has bool) error {
 	n := int32(1)
 	if has {
 		var err error
-		if n, err = value.CountOrZero(v); err != nil {
+		if n, err = value.CountOrZero(orZero(v)); err != nil {
 			return errNumber
 		}
 	}

@@ -233,7 +233,20 @@ func gpuList(v, list string) error {
 	return nil
 }
 
+const memBindHelp = `Where the memory of tasks comes from:
+    --mem-bind=[quiet,|verbose,][prefer,][sort,|nosort,]TYPE
+        none                  from anywhere
+        local                 near the CPUs of the task
+        rank                  task N of a node from its NUMA node N
+        map_mem:LIST          task N of a node from entry N of the list
+        mask_mem:LIST         the same, with masks
+`
+
 func setMemBind(p *Parsed, v string, _ bool) (err error) {
+	if strings.EqualFold(v, "help") {
+		p.Client.Print, p.Client.PrintCode = memBindHelp, 255
+		return nil
+	}
 	if p.Step.MemBind, err = value.MemBind(v); err == nil {
 		p.keep("mem-bind", p.Step.MemBind)
 	}

@@ -89,21 +89,18 @@ func stepOptions() []*Option {
 func setKillOnBadExit(p *Parsed, v string, has bool) error {
 	on := true
 	if has {
-		n, err := strconv.Atoi(v)
-		if err != nil {
+		n, err := value.CountOrZero(v)
+		if err != nil && v != "" {
 			return errNumber
 		}
-		on = n != 0
+		on = n != 0 || v == ""
 	}
 	p.Step.KillOnBadExit = &on
 	return nil
 }
 
 func setWait(p *Parsed, v string, _ bool) error {
-	n, err := value.CountOrZero(v)
-	if p.from == FromEnv && v == "" {
-		err = nil
-	}
+	n, err := value.CountOrZero(orZero(v))
 	if err != nil {
 		return errNumber
 	}
@@ -112,7 +109,7 @@ func setWait(p *Parsed, v string, _ bool) error {
 }
 
 func setRelative(p *Parsed, v string, _ bool) error {
-	n, err := value.CountOrZero(v)
+	n, err := value.CountOrZero(orZero(v))
 	if err != nil {
 		return errNumber
 	}
@@ -169,7 +166,7 @@ func countKept(name string) setter {
 
 func setCPUBind(p *Parsed, v string, _ bool) error {
 	if strings.EqualFold(v, "help") {
-		p.Client.Print = cpuBindHelp
+		p.Client.Print, p.Client.PrintCode = cpuBindHelp, 1
 		return nil
 	}
 	if err := value.CPUBind(v); err != nil {

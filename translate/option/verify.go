@@ -16,7 +16,7 @@ import (
 // is said in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
 	for _, check := range []func(*Parsed) error{quietOrVerbose, oneSpecialization, gpusOfTasks, oneMemory, hintAlone, implicitTasks,
-		arbitraryNodes, nodesOfTasks, nodesOfList, withGPUs, oneTyping, gpusAgree, tasksOfGPUs} {
+		arbitraryNodes, nodesOfTasks, nodesOfList, withGPUs, oneTyping, gpusAgree, tasksOfGPUs, oneSharing} {
 		if err := check(p); err != nil {
 			return err
 		}
@@ -27,7 +27,7 @@ func (p *Parsed) Verify() error {
 // VerifyStep is Verify for a step of a job that is there already, whose size is
 // the job's to check.
 func (p *Parsed) VerifyStep() error {
-	for _, check := range []func(*Parsed) error{quietOrVerbose, oneMemory, hintAlone, someNodes, oneTypingOfGRES} {
+	for _, check := range []func(*Parsed) error{quietOrVerbose, oneMemory, gpusOfTasks, hintAlone, someNodes, oneTypingOfGRES, oneSharing, relativeAlone} {
 		if err := check(p); err != nil {
 			return err
 		}
@@ -80,7 +80,33 @@ func oneSpecialization(p *Parsed) error {
 	return nil
 }
 
+// oneSharing refuses two ways of saying what a step shares with others.
+func oneSharing(p *Parsed) error {
+	switch {
+	case p.Has("exclusive") && p.Has("overlap") && p.Command == Srun:
+		return slurmerr.New(slurmerr.Refused, "--exclusive and --overlap are mutually exclusive")
+	case p.Step.Exact && p.Step.Whole:
+		return slurmerr.New(slurmerr.Refused, "--exact and --whole are mutually exclusive.")
+	}
+	return nil
+}
+
+// relativeAlone refuses a first node beside nodes that are named.
+func relativeAlone(p *Parsed) error {
+	if p.Has("relative") && (p.Has("nodelist") || p.Has("exclude")) {
+		return slurmerr.New(slurmerr.Refused, "-r,--relative not allowed with -w,--nodelist or -x,--exclude.")
+	}
+	return nil
+}
+
 func gpusOfTasks(p *Parsed) error {
+	if n := p.Given["ntasks-per-node"]; p.Has("ntasks-per-node") && p.Has("ntasks-per-gpu") {
+		name := "--ntasks-per-node"
+		if n.From == FromEnv {
+			name = "SLURM_NTASKS_PER_NODE"
+		}
+		return slurmerr.New(slurmerr.Fatal, name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+	}
 	if p.Has("gpus-per-task") && p.Has("ntasks-per-gpu") {
 		return slurmerr.New(slurmerr.Fatal, "--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
 	}

@@ -212,7 +212,7 @@ func distributionLevels(text string) (string, error) {
 	var out []string
 	for i, l := range strings.FieldsFunc(text, func(r rune) bool { return r == ':' }) {
 		switch {
-		case l == "*" && i == 0 && strings.Contains(text, ":"):
+		case l == "*" && i == 0:
 			l = "block"
 		case l == "*" && i > 0:
 			l = "cyclic"

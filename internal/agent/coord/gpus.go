@@ -30,7 +30,8 @@ func (c *Coordinator) gpus(s *step.Shape, l *step.Layout, overlap bool) (picked 
 	if want == nil {
 		return nil, false, nil
 	}
-	if n := int(s.GPUs); n > 0 && n < len(l.Nodes) {
+	has := slices.ContainsFunc(l.Nodes, func(i int32) bool { return c.job.Nodes[i].HasGPUs || len(c.job.Nodes[i].GPUs) > 0 })
+	if n := int(s.GPUs); has && n > 0 && n < len(l.Nodes) {
 		return nil, false, &step.Impossible{Line: []string{
 			fmt.Sprintf("Step requested gres=gpu:%d is less than the requested min nodes=%d", n, len(l.Nodes)), invalidGRES(c.job.ID)}}
 	}

@@ -233,6 +233,9 @@ func (c *Coordinator) launch(g *grant, req *step.Request) *step.Launch {
 		Distribution: req.Shape.Distribution, GPUsPerTask: req.GPUsPerTask, CPUBind: req.CPUBind,
 		LaunchAddress: c.job.Address, Ports: g.ports.String(), Preserve: req.PreserveEnv,
 	}
+	if req.Named {
+		shape.Name = req.Name
+	}
 	if req.Command.Umask >= 0 {
 		shape.Umask = fmt.Sprintf("%04o", req.Command.Umask)
 	}

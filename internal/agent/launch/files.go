@@ -82,16 +82,40 @@ func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*
 		if err != nil {
 			return nil, fmt.Errorf("slurmstepd: error: Could not open stdout file %s: %s", path, reason(err))
 		}
-		return f, nil
+		if !t.launch.Command.Label || pattern == step.DevNull {
+			return f, nil
+		}
+		l := &labels{file: f}
+		for i := range t.launch.Step.Nodes {
+			l.tasks += uint32(len(t.launch.Step.Nodes[i].Tasks))
+		}
+		return t.pipe(k, typ, l)
 	}
+	return t.pipe(k, typ, t.up)
+}
+
+// pipe makes a pipe for a stream of a task that ends at up.
+func (t *tasks) pipe(k *task, typ step.Type, up Sink) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	o := &output{id: k.id, typ: typ, up: t.up, raw: t.launch.Command.Raw, file: r, done: make(chan struct{})}
+	o := &output{id: k.id, typ: typ, up: up, raw: t.launch.Command.Raw, file: r, done: make(chan struct{})}
 	k.out = append(k.out, o)
 	go o.copy()
 	return w, nil
+}
+
+// labels writes a task's lines with the task's number ahead into its file.
+type labels struct {
+	file  *os.File
+	tasks uint32 // of the step
+}
+
+// Send writes the lines of f.
+func (l *labels) Send(f *step.Frame) error {
+	_, err := l.file.Write(step.Label(f, l.tasks))
+	return err
 }
 
 // reason is the system's word for why a file cannot be opened.

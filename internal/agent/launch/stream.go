@@ -119,6 +119,9 @@ type output struct {
 func (o *output) copy() {
 	defer close(o.done)
 	defer o.file.Close()
+	if l, own := o.up.(*labels); own {
+		defer l.file.Close()
+	}
 	buf := make([]byte, step.MaxData)
 	have := 0
 	for {

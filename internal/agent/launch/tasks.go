@@ -159,7 +159,7 @@ func (t *tasks) startTask(local int, k *task) bool {
 	}
 	args := cmd.Args
 	if cmd.Programs != nil {
-		if args = step.ProgramOf(cmd.Programs, k.id); args == nil {
+		if args = step.ProgramOf(cmd.Programs, k.id, cmd.Args[1:]); args == nil {
 			args = []string{"no program"} // the coordinator has checked
 		}
 	}

@@ -232,7 +232,7 @@ func (a *Admission) checkTime(t *job.Time) error {
 	case t.Limit < job.Unlimited,
 		t.Deadline != 0 && t.Deadline <= a.Now().Unix():
 		return refuse(TextTimeLimit)
-	case t.Min > 0 && t.Limit > 0 && t.Min > t.Limit:
+	case t.Min == job.Unlimited && t.Limit != job.Unlimited, t.Min > 0 && t.Limit > 0 && t.Min > t.Limit:
 		return refuse(TextTimeMin)
 	}
 	return nil
