@@ -98,10 +98,10 @@ var stepTests = []struct{ command, want string }{
 			"srun: error: n1: task 0: Terminated\nsrun: error: n2: task 1: Exited with exit code 4\nsrun: error: n3: task 2: Terminated\n" +
 			"srun: launch/slurm: _step_signal: Terminating StepId=JOB.STEP"},
 	{`srun -W1 sh -c '[ $SLURM_PROCID = 1 ] && exit 4; exec sleep 600'`,
-		"rc=143\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\nsrun: First task exited 1s ago\n" +
+		"rc=137\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\nsrun: First task exited 1s ago\n" +
 			"srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\nsrun: StepId=JOB.STEP task 1: exited abnormally\n" +
-			"srun: StepId=JOB.STEP tasks 0,2: running\nsrun: error: n1: task 0: Terminated\nsrun: error: n2: task 1: Exited with exit code 4\n" +
-			"srun: error: n3: task 2: Terminated\nsrun: launch/slurm: _step_signal: Terminating StepId=JOB.STEP"},
+			"srun: StepId=JOB.STEP tasks 0,2: running\nsrun: error: n1: task 0: Killed\nsrun: error: n2: task 1: Exited with exit code 4\n" +
+			"srun: error: n3: task 2: Killed\nsrun: launch/slurm: _step_signal: Terminating StepId=JOB.STEP"},
 	{`srun -N1 -n1 sh -c 'kill -KILL $$'`, "rc=137\nsrun: Force Terminated StepId=JOB.STEP\nsrun: error: n1: task 0: Killed"},
 	{`srun -N1 -n1 sh -c 'kill -HUP $$'`, "rc=129\nsrun: error: n1: task 0: Hangup"},
 	{`srun -Q -N1 -n1 sh -c 'kill -TERM $$'`, "rc=143\nsrun: error: n1: task 0: Terminated"},
@@ -133,10 +133,10 @@ var stepTests = []struct{ command, want string }{
 	{`umask 027; srun -N1 -n1 sh -c umask; umask 022`, "0027\nrc=0"},
 	{`srun -r 1 -N1 -n1 sh -c 'echo $SLURMD_NODENAME'`, "n2\nrc=0"},
 	{`srun -w n3 -N1 -n1 sh -c 'exec srun --overlap -N1 -n1 -w n2 sh -c "echo nested \$SLURMD_NODENAME"'`, "nested n2\nrc=0"},
-	{`srun --mpi=openmpi true`, "rc=1\nsrun: error: Couldn't find the specified plugin name for mpi/openmpi looking at all files\n" +
-		"srun: error: Invalid MPI type 'openmpi', --mpi=list for acceptable types\n" +
-		"srun: error: MPI: Cannot create context for mpi/openmpi\nsrun: error: MPI: Unable to load any plugin\n" +
-		"srun: error: cannot find mpi plugin for mpi/openmpi\n" +
+	{`srun --mpi=mvapich true`, "rc=1\nsrun: error: Couldn't find the specified plugin name for mpi/mvapich looking at all files\n" +
+		"srun: error: Invalid MPI type 'mvapich', --mpi=list for acceptable types\n" +
+		"srun: error: MPI: Cannot create context for mpi/mvapich\nsrun: error: MPI: Unable to load any plugin\n" +
+		"srun: error: cannot find mpi plugin for mpi/mvapich\n" +
 		"srun: start the program with its MPI's own mpirun: it uses srun to reach the nodes"},
 	{`srun -N1 -n1 --quit-on-interrupt sh -c 'trap "" INT TERM; touch q1; exec sleep 600' & until [ -e q1 ]; do sleep 0.05; done; kill -INT $!; wait $!`,
 		"rc=137\nslurmstepd: error: *** STEP JOB.STEP ON n1 CANCELLED AT TIME ***\n" +
