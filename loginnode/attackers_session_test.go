@@ -1,6 +1,7 @@
 package loginnode_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
@@ -225,6 +226,43 @@ func TestWindowChangeBeforeTheShellDoesNotBlock(t *testing.T) {
 	out, err := s.Output("stty size")
 	if err != nil || string(out) != "49 100\n" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// A window without size, which clients without one send, and one beyond what a
+// terminal can have: the session goes on, and the next size holds.
+func TestWindowsOfNoSizeAndOfAny(t *testing.T) {
+	n := start(t)
+	ch, reqs, err := n.login(n.ann()).OpenChannel("session", nil)
+	n.must(err)
+	go ssh.DiscardRequests(reqs)
+	ok, err := ch.SendRequest("pty-req", true, ssh.Marshal(struct {
+		Term       string
+		W, H, X, Y uint32
+		Modes      string
+	}{Term: "xterm", Modes: string([]byte{53, 0, 0, 0, 0, 70, 0, 0, 0, 0, 0})})) // neither echo nor opost
+	if err != nil || !ok {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	ok, err = ch.SendRequest("exec", true, ssh.Marshal(struct{ C string }{"while read -r _; do stty size; done"}))
+	if err != nil || !ok {
+		t.Fatalf("%v, %v", ok, err)
+	}
+	out := bufio.NewReader(ch)
+	type window struct{ W, H, X, Y uint32 }
+	for _, c := range []struct {
+		size *window
+		want string
+	}{{nil, "0 0\n"}, {&window{100, 30, 0, 0}, "30 100\n"}, {&window{}, "0 0\n"}, {&window{1 << 31, 1<<32 - 1, 1 << 20, 1 << 16}, "65535 65535\n"}, {&window{80, 24, 0, 0}, "24 80\n"}} {
+		if c.size != nil {
+			_, err := ch.SendRequest("window-change", false, ssh.Marshal(*c.size))
+			n.must(err)
+		}
+		_, err := io.WriteString(ch, "\n")
+		n.must(err)
+		if got, err := out.ReadString('\n'); err != nil || got != c.want {
+			t.Fatalf("%v: %q, not %q: %v", c.size, got, c.want, err)
+		}
 	}
 }
 

@@ -1,11 +1,14 @@
 package loginnode_test
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"io"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,34 +24,64 @@ import (
 // token is a FIDO authenticator in software (PROTOCOL.u2f): it says in its
 // signatures whether somebody touched it.
 type token struct {
-	public  ssh.PublicKey
-	private ed25519.PrivateKey
-	touched bool
+	public    ssh.PublicKey
+	algorithm string
+	sign      func(data []byte) []byte
+	touched   bool
 }
 
 const application = "ssh:"
 
-func newToken(t *testing.T) *token {
+// newTokens makes one of each kind of key that authenticators have.
+func newTokens(t *testing.T) []*token {
 	t.Helper()
+	parse := func(data []byte) ssh.PublicKey {
+		key, err := ssh.ParsePublicKey(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := ssh.ParsePublicKey(ssh.Marshal(struct {
+	edwards := parse(ssh.Marshal(struct {
 		Name        string
 		Key         []byte
 		Application string
 	}{ssh.KeyAlgoSKED25519, public, application}))
+	nist, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &token{public: key, private: private, touched: true}
+	point, err := nist.PublicKey.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	weierstrass := parse(ssh.Marshal(struct {
+		Name, Curve string
+		Key         []byte
+		Application string
+	}{ssh.KeyAlgoSKECDSA256, "nistp256", point, application}))
+	return []*token{
+		{public: edwards, algorithm: ssh.KeyAlgoSKED25519, sign: func(data []byte) []byte { return ed25519.Sign(private, data) }},
+		{public: weierstrass, algorithm: ssh.KeyAlgoSKECDSA256, sign: func(data []byte) []byte {
+			digest := sha256.Sum256(data)
+			r, s, err := ecdsa.Sign(rand.Reader, nist, digest[:])
+			if err != nil {
+				t.Error(err)
+				return nil
+			}
+			return ssh.Marshal(struct{ R, S *big.Int }{r, s})
+		}},
+	}
 }
 
 func (k *token) PublicKey() ssh.PublicKey { return k.public }
 
 func (k *token) Sign(rnd io.Reader, data []byte) (*ssh.Signature, error) {
-	return k.SignWithAlgorithm(rnd, data, ssh.KeyAlgoSKED25519)
+	return k.SignWithAlgorithm(rnd, data, k.algorithm)
 }
 
 func (k *token) SignWithAlgorithm(_ io.Reader, data []byte, _ string) (*ssh.Signature, error) {
@@ -59,25 +92,26 @@ func (k *token) SignWithAlgorithm(_ io.Reader, data []byte, _ string) (*ssh.Sign
 	}
 	counter = binary.BigEndian.AppendUint32(counter, 7)
 	signed := append(append(append([]byte{}, app[:]...), counter...), message[:]...)
-	return &ssh.Signature{Format: ssh.KeyAlgoSKED25519, Blob: ed25519.Sign(k.private, signed), Rest: counter}, nil
+	return &ssh.Signature{Format: k.algorithm, Blob: k.sign(signed), Rest: counter}, nil
 }
 
 func TestFIDOKeysNeedATouch(t *testing.T) {
 	n := start(t)
-	k := newToken(t)
-	line := string(ssh.MarshalAuthorizedKey(k.public))
-	for _, c := range []struct {
-		options       string
-		touched, want bool
-	}{{"", true, true}, {"", false, false}, {"no-touch-required ", false, true}, {"verify-required ", true, false}} {
-		n.authorize(n.ann(), c.options+line)
-		k.touched = c.touched
-		conn, err := n.dial("ann", k)
-		if (err == nil) != c.want {
-			t.Errorf("%+v: %v", c, err)
-		}
-		if err == nil {
-			conn.Close()
+	for _, k := range newTokens(t) {
+		line := string(ssh.MarshalAuthorizedKey(k.public))
+		for _, c := range []struct {
+			options       string
+			touched, want bool
+		}{{"", true, true}, {"", false, false}, {"no-touch-required ", false, true}, {"verify-required ", true, false}} {
+			n.authorize(n.ann(), c.options+line)
+			k.touched = c.touched
+			conn, err := n.dial("ann", k)
+			if (err == nil) != c.want {
+				t.Errorf("%s: %+v: %v", k.algorithm, c, err)
+			}
+			if err == nil {
+				conn.Close()
+			}
 		}
 	}
 }
