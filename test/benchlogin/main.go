@@ -63,6 +63,7 @@ type rig struct {
 	key             ssh.Signer
 	targets         []*target // the login node, sshd
 	pods            *target   // the login node whose users have pods
+	ending          *target   // one more that is drained; nil: it is not there yet
 	started         []*target
 
 	uid    string
@@ -130,29 +131,36 @@ func (r *rig) prepare() error {
 }
 
 func (r *rig) startOurs() error {
-	port, metrics := freePort(), freePort()
-	config := fmt.Sprintf(`listen: ["127.0.0.1:%d"]
-metrics: "127.0.0.1:%d"
-hostKeys: %s/hostkeys
-runDir: %s/run
-audit: %s/audit.json
-users: [{files: {passwd: /etc/passwd, group: /etc/group}}]
-maxStartups: {begin: 1000, rate: 100, full: 1000, perSource: 1000}
+	t, err := r.loginnode("loginnode", `maxStartups: {begin: 1000, rate: 100, full: 1000, perSource: 1000}
 maxSessions: 1000
 maxUserConnections: 2000
 maxUserChannels: 2000
 perSourcePenalties: {disabled: true}
-`, port, metrics, r.dir, r.dir, r.dir)
-	if err := os.WriteFile(r.dir+"/loginnode.yaml", []byte(config), 0o600); err != nil {
-		return err
+`)
+	r.targets = append(r.targets, t)
+	return err
+}
+
+// loginnode starts a login node with an audit log, and users from files.
+func (r *rig) loginnode(name, more string) (*target, error) {
+	port, metrics := freePort(), freePort()
+	config := fmt.Sprintf(`listen: ["127.0.0.1:%d"]
+metrics: "127.0.0.1:%d"
+hostKeys: %s/hostkeys
+runDir: %s/run-%s
+audit: %s/audit-%s.json
+users: [{files: {passwd: /etc/passwd, group: /etc/group}}]
+`, port, metrics, r.dir, r.dir, name, r.dir, name) + more
+	file := r.dir + "/" + name + ".yaml"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
 	}
-	t, err := r.start("loginnode", port, "bin/loginnode", "--config", r.dir+"/loginnode.yaml")
+	t, err := r.start(name, port, "bin/loginnode", "--config", file)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t.metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics)
-	r.targets = append(r.targets, t)
-	return nil
+	return t, nil
 }
 
 func (r *rig) startTheirs() error {

@@ -142,6 +142,32 @@ func (r *rig) upload(t *target) (float64, error) {
 	return bulkSize / 1e6 / time.Since(began).Seconds(), err
 }
 
+// fetch is the rate of OpenSSH's sftp, MB/s, of what upload has left there.
+func (r *rig) fetch(t *target) (float64, error) {
+	began := time.Now()
+	err := r.tool(t, "sftp", "-b", "-", "get bulk "+r.dir+"/fetched\n")
+	return bulkSize / 1e6 / time.Since(began).Seconds(), err
+}
+
+// stream is the rate, MB/s, at which OpenSSH's client with its own choice of a
+// cipher sends to a command.
+func (r *rig) stream(t *target) (float64, error) {
+	from, err := os.Open("/dev/zero")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = from.Close() }()
+	_, port, _ := net.SplitHostPort(t.addr)
+	cmd := exec.Command("ssh", "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+		"-o", "LogLevel=ERROR", "-i", r.dir+"/key", "-p", port, r.user+"@127.0.0.1", "exec cat > /dev/null")
+	cmd.Stdin = io.LimitReader(from, bulkSize)
+	began := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("ssh: %w %s", err, out)
+	}
+	return bulkSize / 1e6 / time.Since(began).Seconds(), nil
+}
+
 // smallFiles is how many files a second rsync brings over.
 func (r *rig) smallFiles(t *target) (float64, error) {
 	const files = 2000
