@@ -253,6 +253,22 @@ func (r *run) nodeLost(n *step.NodeLost) {
 	r.exits.order = slices.DeleteFunc(r.exits.order, func(e ending) bool { return e.node == n.Node })
 }
 
+// vanished takes the nodes of a part for lost whose first one has hung up for
+// good.
+func (r *run) vanished() {
+	r.all.mu.Lock()
+	var lost []int32
+	for t, over := range r.exits.over {
+		if node := r.exits.node[t]; !over && !slices.Contains(lost, node) {
+			lost = append(lost, node)
+		}
+	}
+	r.all.mu.Unlock()
+	for _, node := range lost {
+		r.nodeLost(&step.NodeLost{Node: node})
+	}
+}
+
 func (r *run) aborted(a *step.Aborted) {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()

@@ -2,7 +2,6 @@ package srun
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"sync"
@@ -117,18 +116,21 @@ func (s *steps) follow() error {
 	var wg sync.WaitGroup
 	for i, r := range s.parts {
 		wg.Go(func() {
-			if errs[i] = r.stay(); errs[i] != nil {
-				s.end() // the others are of no use alone
+			if errs[i] = r.stay(); errs[i] == nil {
+				return
 			}
+			if len(s.parts) > 1 { // the others tell of it, and are of no use alone
+				r.vanished()
+				errs[i] = nil
+			}
+			s.end()
 		})
 	}
 	wg.Wait()
 	code := s.finish()
-	switch err := errors.Join(errs...); {
-	case err != nil && len(s.parts) == 1:
+	switch {
+	case errs[0] != nil: // the only part's
 		return errs[0]
-	case err != nil:
-		return slurmerr.Wrap(slurmerr.Unreachable, err, err.Error())
 	case code == 0:
 		return nil
 	}
