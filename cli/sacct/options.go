@@ -107,7 +107,7 @@ func (o *Options) lists(v *option.Values) (err error) {
 	q.Accounts, q.Partitions, q.QOS = lower(v.List("accounts")), v.List("partition"), lower(v.List("qos"))
 	q.Names, q.WCKeys, q.Constraints = v.List("name"), v.List("wckeys"), v.List("constraints")
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
-	o.resv = v.List("reservation")
+	o.resv, o.reasons = v.List("reservation"), v.List("reason")
 	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {
 		o.clusters = nil
 	}

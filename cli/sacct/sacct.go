@@ -32,6 +32,7 @@ type Options struct {
 	steps    map[string][]string // job as it was asked for -> steps wanted; absent: all
 	clusters []string
 	resv     []string
+	reasons  []string
 
 	at       []int // of format.AcctFields
 	fields   []format.Field
@@ -95,7 +96,8 @@ func run(ctx context.Context, o *Options) error {
 	missing := o.missing(list)
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
-		return len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) || len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
+		return len(o.reasons) > 0 && !slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
+			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) || len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
 			len(o.flags) > 0 && !slices.ContainsFunc(o.flags, func(f string) bool { return slices.Contains(format.AcctFlags(&r), f) })
 	})
 	for i := range list.Items {

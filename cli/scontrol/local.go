@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -152,7 +153,16 @@ func errnumstr(_ context.Context, o *Options, args []string) error {
 	if err != nil {
 		return plain("numeric arguments required for keyword:errnumstr")
 	}
-	return o.p.Print(cmp.Or(slurmerr.Numbered(n), "Unknown error "+args[0]) + "\n")
+	return o.p.Print(cmp.Or(slurmerr.Numbered(n), systemError(n)) + "\n")
+}
+
+// systemError is the text of an error of the system, as strerror(3) has it.
+func systemError(n int) string {
+	text := syscall.Errno(max(0, n)).Error()
+	if n <= 0 || strings.HasPrefix(text, "errno ") {
+		return fmt.Sprintf("Unknown error %d", n)
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // completing lists the jobs that are ending.

@@ -17,6 +17,7 @@ import (
 // belong to options.
 func (o *Options) complete(v *option.Values, rest *[]string) error {
 	o.noHeader, o.long = v.Has("noheader"), v.Has("long")
+	o.split = v.Has("priority")
 	o.array = v.Has("array") || v.Has("array-unique")
 	o.settings = format.Settings{NoConvert: v.Has("noconvert"), Location: o.p.Now().Location()}
 	var err error

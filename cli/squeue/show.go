@@ -69,6 +69,9 @@ func (o *Options) show(got *status.JobList) error {
 	if o.array {
 		rows = o.filter.tasks(format.ExpandArrays(rows))
 	}
+	if o.split {
+		rows = format.SplitPartitions(rows)
+	}
 	out, err := o.head(now, o.layout.AppendHeader, badOrder(o.order, jobLetter))
 	if err != nil {
 		return err

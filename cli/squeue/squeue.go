@@ -46,6 +46,7 @@ type Options struct {
 	noHeader bool
 	long     bool
 	array    bool
+	split    bool       // -P
 	dump     *dump.Form // --json, --yaml; nil: a table
 	every    time.Duration
 	clusters []string // -M
@@ -203,7 +204,7 @@ func orUnknown(err error) error {
 func (o *Options) fields() []string {
 	seen := map[string]bool{}
 	var out []string
-	for _, list := range [][]string{o.layout.Fields(), splitting(o.layout.Fields()), format.SortFields(o.order), o.filter.fields()} {
+	for _, list := range [][]string{o.layout.Fields(), splitting(o.layout.Fields()), o.parting(), format.SortFields(o.order), o.filter.fields()} {
 		for _, f := range list {
 			if !seen[f] {
 				seen[f] = true
@@ -229,4 +230,12 @@ func (o *Options) write(got *status.JobList, user string) error {
 	f.Slurm, f.Cluster, f.User, f.Now = build.Slurm, o.settings.Cluster, user, got.Time
 	_, err := o.p.Out.Write(dump.Jobs(f, format.SortJobs(got.Items, "i")))
 	return err
+}
+
+// parting are the fields that -P needs.
+func (o *Options) parting() []string {
+	if o.split {
+		return []string{"partition", "state"}
+	}
+	return nil
 }

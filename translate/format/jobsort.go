@@ -168,6 +168,23 @@ func SplitArrays(rows []status.Job) []status.Job {
 	return expandArrays(rows, waitsByTask)
 }
 
+// SplitPartitions gives each pending job a row for each partition that it may
+// run in, as squeue -P shows them.
+func SplitPartitions(rows []status.Job) []status.Job {
+	out := make([]status.Job, 0, len(rows))
+	for _, r := range rows {
+		if r.State != "PENDING" {
+			out = append(out, r)
+			continue
+		}
+		for name := range strings.SplitSeq(r.Partition, ",") {
+			r.Partition = name
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 func waitsByTask(r *status.Job) bool {
 	return r.ArrayWhole && strings.Contains(r.Dependency, "aftercorr:")
 }

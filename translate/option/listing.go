@@ -330,4 +330,19 @@ func common() []*Option {
 	}
 }
 
+// verboseBy is common with a variable that stands for --verbose.
+func verboseBy(env string) []*Option {
+	out := common()
+	out[0].Env = env
+	return out
+}
+
+// commonShort is common with letters for --help and --usage, as some commands
+// have them; 0: none.
+func commonShort(help, usage byte) []*Option {
+	out := common()
+	out[2].Short, out[3].Short = help, usage
+	return out
+}
+
 const noFederation = "there is no federation of clusters"

@@ -52,6 +52,7 @@ var Sacct = &Set{Name: "sacct", Interspersed: true, Terse: true, Options: []*Opt
 	{Name: "verbose", Short: 'v', Help: "say more"},
 	{Name: "version", Short: 'V', Help: "print the version"},
 	{Name: "wckeys", Short: 'W', Arg: RequiredArg, Meta: "KEYS", Help: "only jobs with these wckeys"},
+	{Name: "reason", Arg: RequiredArg, Meta: "NAMES", Help: "only jobs with these reasons: JobHeldUser,Dependency"},
 	{Name: "whole-hetjob", Arg: OptionalArg, Meta: "YES|NO", Help: "every component of heterogeneous jobs"},
 	{Name: "associations", Short: 'x', Arg: RequiredArg, Meta: "IDS", Status: Refused, Reason: "associations have no numbers: use -A and -u", Help: "only jobs of these associations"},
 	{Name: "allocations", Short: 'X', Help: "no steps"},

@@ -4,6 +4,7 @@ package option
 var Scancel = &Set{Name: "scancel", Args: "[job_id[_array_id][.step_id]]...", Interspersed: true, Options: append([]*Option{
 	{Name: "account", Short: 'A', Arg: RequiredArg, Meta: "NAME", Env: "SCANCEL_ACCOUNT", Help: "only jobs of this account"},
 	{Name: "batch", Short: 'b', Env: "SCANCEL_BATCH", Help: "signal the batch shell only"},
+	{Name: "ctld", Env: "SCANCEL_CTLD", Help: "by way of the controller, as all goes here"},
 	{Name: "full", Short: 'f', Env: "SCANCEL_FULL", Help: "signal the batch shell and all steps"},
 	{Name: "hurry", Short: 'H', Env: "SCANCEL_HURRY", Help: "no burst buffer to stage out: means nothing here"},
 	{Name: "interactive", Short: 'i', Env: "SCANCEL_INTERACTIVE", Help: "ask before each job"},
@@ -20,4 +21,4 @@ var Scancel = &Set{Name: "scancel", Args: "[job_id[_array_id][.step_id]]...", In
 	{Name: "wckey", Arg: RequiredArg, Meta: "KEY", Env: "SCANCEL_WCKEY", Help: "only jobs with this wckey"},
 	{Name: "clusters", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Env: "SLURM_CLUSTERS", Help: "this cluster by its name (KUBECONFIG chooses another)"},
 	{Name: "sibling", Arg: RequiredArg, Meta: "NAME", Status: Refused, Reason: noFederation, Help: "a sibling job of a federation"},
-}, common()...)}
+}, verboseBy("SCANCEL_VERBOSE")...)}

@@ -24,20 +24,29 @@ var Strigger = &Set{Name: "strigger", Args: "--set|--get|--clear", Interspersed:
 	{Name: "version", Short: 'V', Help: "print the version"},
 }...)...)}
 
+// triggerLetters are the letters of the events and details of a trigger.
+var triggerLetters = map[string]byte{
+	"primary_slurmctld_failure": 'a', "primary_slurmctld_resumed_operation": 'A', "primary_slurmctld_resumed_control": 'b', "backup_slurmctld_failure": 'B',
+	"backup_slurmctld_resumed_operation": 'c', "backup_slurmctld_assumed_control": 'C', "down": 'd', "drained": 'D', "primary_slurmctld_acct_buffer_full": 'e',
+	"fail": 'F', "fini": 'f', "primary_slurmdbd_failure": 'g', "primary_slurmdbd_resumed_operation": 'G', "primary_database_failure": 'h',
+	"primary_database_resumed_operation": 'H', "id": 'i', "idle": 'I', "jobid": 'j', "clusters": 'M', "node": 'n', "noheader": 'N', "offset": 'o', "program": 'p',
+	"quiet": 'Q', "reconfig": 'r', "time_limit": 't', "up": 'u', "verbose": 'v',
+}
+
 // triggers are the events and details that Slurm's strigger takes.
 func triggers() []*Option {
 	var out []*Option
 	for _, name := range []string{"burst_buffer", "front_end", "primary_slurmctld_failure", "primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control",
 		"backup_slurmctld_failure", "backup_slurmctld_resumed_operation", "backup_slurmctld_assumed_control", "down", "drained", "primary_slurmctld_acct_buffer_full", "fail", "fini",
 		"primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation", "primary_database_failure", "primary_database_resumed_operation", "idle", "noheader", "quiet", "reconfig", "time_limit", "up", "verbose"} {
-		out = append(out, &Option{Name: name, Help: "an event or a setting of it"})
+		out = append(out, &Option{Name: name, Short: triggerLetters[name], Help: "an event or a setting of it"})
 	}
 	for _, name := range []string{"flags", "id", "jobid", "clusters", "node", "offset", "program", "user"} {
 		arg := RequiredArg
 		if name == "node" {
 			arg = OptionalArg
 		}
-		out = append(out, &Option{Name: name, Arg: arg, Meta: "VALUE", Help: "a setting of the event"})
+		out = append(out, &Option{Name: name, Short: triggerLetters[name], Arg: arg, Meta: "VALUE", Help: "a setting of the event"})
 	}
 	return out
 }

@@ -8,4 +8,4 @@ var Sdiag = &Set{Name: "sdiag", Interspersed: true, Options: append([]*Option{
 	{Name: "reset", Short: 'r', Help: "count anew from now on (operators)"},
 	{Name: "sort-by-time", Short: 't', Help: "requests by the time that they took together"},
 	{Name: "sort-by-time2", Short: 'T', Help: "requests by the time that they took on average"},
-}, common()...)}
+}, commonShort('h', 0)...)}

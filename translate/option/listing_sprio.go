@@ -9,7 +9,7 @@ var Sprio = &Set{Name: "sprio", Interspersed: true, Options: append([]*Option{
 	{Name: "long", Short: 'l', Help: "more columns"},
 	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAMES", Env: "SLURM_CLUSTERS", Help: "this cluster by its name (KUBECONFIG chooses another)"},
 	{Name: "norm", Short: 'n', Help: "normalized factors"},
-	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Help: "columns by letter: \"%.15i %.10Y\""},
+	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Env: "SPRIO_FORMAT", Help: "columns by letter: \"%.15i %.10Y\""},
 	{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", Help: "only jobs in these partitions"},
 	{Name: "sibling", Help: "sibling jobs of a federation: there are none"},
 	{Name: "sort", Short: 'S', Arg: RequiredArg, Meta: "LETTERS", Help: "order, by letters of columns: -y,i"},

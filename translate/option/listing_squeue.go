@@ -18,6 +18,7 @@ var Squeue = &Set{Name: "squeue", Interspersed: true, Options: append([]*Option{
 	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Env: "SQUEUE_FORMAT", Help: "columns by letter: \"%.18i %.9P\""},
 	{Name: "Format", Short: 'O', Arg: RequiredArg, Meta: "FIELDS", Env: "SQUEUE_FORMAT2", Help: "columns by name: JobID:10,Name,State"},
 	{Name: "partition", Short: 'p', Aliases: []string{"partitions"}, Arg: RequiredArg, Meta: "NAMES", Env: "SQUEUE_PARTITION", Help: "only jobs in these partitions"},
+	{Name: "priority", Short: 'P', Env: "SQUEUE_PRIORITY", Help: "a line for each partition that a pending job may run in"},
 	{Name: "qos", Short: 'q', Arg: RequiredArg, Meta: "NAMES", Env: "SQUEUE_QOS", Help: "only jobs of these QOS"},
 	{Name: "reservation", Short: 'R', Arg: RequiredArg, Meta: "NAME", Help: "only jobs in this reservation"},
 	{Name: "sort", Short: 'S', Arg: RequiredArg, Meta: "LETTERS", Env: "SQUEUE_SORT", Help: "order by columns: P,t,-p"},

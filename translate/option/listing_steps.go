@@ -9,7 +9,7 @@ var Sattach = &Set{Name: "sattach", Args: "<jobid.stepid>", Interspersed: true, 
 	{Name: "layout", Help: "show where the tasks are, and nothing else"},
 	{Name: "quiet", Short: 'Q', Help: "say less"},
 	{Name: "pty", Status: Refused, Reason: "the terminal of a step belongs to its srun", Help: "use a terminal"},
-}, common()...)}
+}, commonShort('h', 'u')...)}
 
 // Sbcast is the table of sbcast's options.
 var Sbcast = &Set{Name: "sbcast", Args: "SOURCE DEST", Interspersed: true, Options: append([]*Option{
@@ -35,7 +35,7 @@ var Sstat = &Set{Name: "sstat", Terse: true, Args: "", Options: append([]*Option
 	{Name: "parsable", Short: 'p', Help: "fields end in |"},
 	{Name: "parsable2", Short: 'P', Help: "| between fields"},
 	{Name: "pidformat", Short: 'i', Help: "show the processes of each step and node"},
-}, common()...)}
+}, commonShort('h', 0)...)}
 
 // Warnings name what was given and is not done, one line each.
 func (s *Set) Warnings(v *Values) []string {

@@ -41,7 +41,7 @@ var Sreport = &Set{Name: "sreport", Args: "REPORT-TYPE REPORT [KEY=VALUE...]", I
 	{Name: "parsable2", Short: 'P', Help: "| between fields"},
 	{Name: "quiet", Short: 'Q', Help: "print no messages"},
 	{Name: "time", Short: 't', Arg: RequiredArg, Meta: "UNIT", Help: "Second, Minute, Hour, Percent, SecPer, MinPer or HourPer"},
-	{Name: "tres", Short: 'T', Arg: RequiredArg, Meta: "TRES", Help: "what is counted: cpu (the default), mem, gres/gpu, ..."},
+	{Name: "tres", Short: 'T', Arg: RequiredArg, Meta: "TRES", Env: "SREPORT_TRES", Help: "what is counted: cpu (the default), mem, gres/gpu, ..."},
 	{Name: "usage", Help: "print the options in short"},
 	{Name: "verbose", Short: 'v', Help: "say more"},
 	{Name: "version", Short: 'V', Help: "print the version"},

@@ -122,5 +122,5 @@ var values = map[string]Domain{
 	"starttime": {}, "units": words("K", "M", "G", "T", "P"), "constraints": one(Features), "wckeys": many(WCKeys), "whole-hetjob": words("yes", "no"),
 	"associations": {}, "user": many(Users), "users": many(Users), "sibling": {}, "iterate": {}, "sort": many(SortBy), "steps": many(Steps),
 	"input-filter": {}, "output-filter": {}, "error-filter": {}, "fanout": {}, "size": {}, "timeout": {}, "tres": wordList("cpu", "mem", "node", "billing", "gres/gpu"),
-	"id": {}, "node": many(Nodes), "offset": {}, "program": one(File),
+	"id": {}, "reason": {}, "node": many(Nodes), "offset": {}, "program": one(File),
 }

@@ -69,6 +69,9 @@ func (v *View) feasibleIn(b *v1alpha1.BatchJob, p *partition) error {
 			return err
 		}
 	}
+	if b.Spec.Job.Hold != "" {
+		return nil // Slurm looks at it when the job could start
+	}
 	return v.checkShape(b, p)
 }
 
