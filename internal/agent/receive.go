@@ -33,7 +33,7 @@ func receive(description string, in io.Reader, errs io.Writer) int {
 	return 0
 }
 
-const copySize = 256 << 10
+const copySize = 1 << 20
 
 var errSum = errors.New("the file arrived damaged")
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
@@ -65,9 +67,26 @@ func (t *tasks) stdin(k *task, names env.Place) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.launch.Command.Receive != nil {
+		widen(w)
+	}
 	k.input.file = w
 	go k.input.copy()
 	return r, nil
+}
+
+// wide is how much a pipe through which a file goes may hold, in bytes: as much as
+// the kernel lets anybody have.
+const wide = 1 << 20
+
+// widen has a pipe hold more, if the kernel lets it: fewer turns between the
+// agent and who reads.
+func widen(w *os.File) {
+	if raw, err := w.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { //nolint:errcheck // best effort
+			unix.FcntlInt(fd, unix.F_SETPIPE_SZ, wide) //nolint:errcheck // best effort
+		})
+	}
 }
 
 // sink opens the file of an output stream, or a pipe that ends at srun.

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"sync"
 
 	"github.com/berth-hpc/berth/internal/step"
@@ -17,11 +18,19 @@ type outbox struct {
 func newOutbox() outbox { return outbox{wake: make(chan struct{}, 1)} }
 
 // send queues a copy of f.
-func (o *outbox) send(f *step.Frame) {
+func (o *outbox) send(f *step.Frame) { o.keep(kept(f)) }
+
+// kept is a copy of f that nobody changes any more.
+func kept(f *step.Frame) *step.Frame {
 	g := *f
-	g.Data = append([]byte(nil), f.Data...)
+	g.Data = bytes.Clone(f.Data)
+	return &g
+}
+
+// keep queues f, which nobody may change any more.
+func (o *outbox) keep(f *step.Frame) {
 	o.mu.Lock()
-	o.queue = append(o.queue, &g)
+	o.queue = append(o.queue, f)
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:

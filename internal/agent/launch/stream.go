@@ -32,7 +32,7 @@ func newInput(id uint32, up Sink, window int) *input {
 	return in
 }
 
-// add queues a copy of b.
+// add queues b, which nobody may change any more.
 func (in *input) add(b []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -43,7 +43,7 @@ func (in *input) add(b []byte) error {
 		return ErrCredit
 	}
 	in.size += len(b)
-	in.queue = append(in.queue, bytes.Clone(b))
+	in.queue = append(in.queue, b)
 	in.cond.Signal()
 	return nil
 }

@@ -112,7 +112,7 @@ func split(nodes []step.NodeTasks, n int) [][]step.NodeTasks {
 var ErrCredit = errors.New("more input than granted")
 
 // Down delivers a frame to the tasks that it is for. It does not block on
-// them. The frame's data is copied where it is kept.
+// them. The frame's data is copied where it is kept, once for all who keep it.
 func (t *Tree) Down(f *step.Frame) error {
 	if f.Type == step.FrameRelease {
 		var all step.Fence
@@ -141,14 +141,15 @@ func (t *Tree) Down(f *step.Frame) error {
 	if f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF && f.Type != step.FrameSignal && f.Type != step.FrameWindow {
 		return step.ErrFrame
 	}
+	f = kept(f)
 	if f.Task != step.AllTasks {
 		if k := t.route[f.Task]; k != nil {
-			k.send(f)
+			k.keep(f)
 			return nil
 		}
 	} else {
 		for _, k := range t.kids {
-			k.send(f)
+			k.keep(f)
 		}
 	}
 	if t.local == nil {
