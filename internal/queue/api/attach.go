@@ -166,8 +166,9 @@ func (o *outlet) Write(b []byte) (int, error) {
 }
 
 // missed tells the agent that a client whose connection has ended hung up, if
-// the API server lives that it came through: its other connections stand a
-// while later.
+// the API server lives that it came through: one of its other connections
+// outlived this one by a while. That it is open at the end is too much to ask: API
+// servers close connections that they have not used for long.
 func (a *API) missed(r *http.Request, b *v1alpha1.BatchJob) {
 	client := r.URL.Query().Get(wire.AttachClient)
 	if client == "" || len(client) > maxClient {
@@ -177,8 +178,9 @@ func (a *API) missed(r *http.Request, b *v1alpha1.BatchJob) {
 	if len(others) == 0 {
 		return
 	}
+	ended := time.Now()
 	time.Sleep(hungUp)
-	if slices.ContainsFunc(others, (*link).stands) {
+	if slices.ContainsFunc(others, func(l *link) bool { return l.outlived(ended.Add(outlives)) }) {
 		a.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandHungUp, Client: client})
 	}
 }

@@ -6,18 +6,25 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // link is the connection that a request came over. A nil link stands for one
 // of which nothing is known.
 type link struct {
-	closed atomic.Bool
+	closed atomic.Int64 // when, in Unix nanoseconds; 0: it is open
 	host   string
 	all    *sync.Map // net.Conn to *link, of all that stand
 }
 
 // stands tells whether the connection is known to be open still.
-func (l *link) stands() bool { return l != nil && !l.closed.Load() }
+func (l *link) stands() bool { return l != nil && l.closed.Load() == 0 }
+
+// outlived tells whether the connection was open still at t.
+func (l *link) outlived(t time.Time) bool {
+	at := l.closed.Load()
+	return at == 0 || at > t.UnixNano()
+}
 
 // besides are the other connections from the same host that stand.
 func (l *link) besides() (others []*link) {
@@ -51,7 +58,7 @@ func FollowConnections(s *http.Server) {
 			return
 		}
 		if l, ok := links.LoadAndDelete(c); ok {
-			l.(*link).closed.Store(true) //nolint:forcetypeassert // nothing else is in there
+			l.(*link).closed.Store(time.Now().UnixNano()) //nolint:forcetypeassert // nothing else is in there
 		}
 	}
 }

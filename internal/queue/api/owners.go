@@ -18,6 +18,9 @@ import (
 const (
 	forsaken = 30 * time.Second
 	hungUp   = 5 * time.Second
+	// outlives is how much longer another connection of an API server stands that
+	// lives, than one that a client has closed: one that dies closes all at once.
+	outlives = 2 * time.Second
 )
 
 // owners knows the jobs that a client waits for, and who listens to a job.

@@ -20,7 +20,7 @@ func TestOwnersThatAreGone(t *testing.T) {
 	now := time.Unix(1000, 0)
 	o := newOwners(func() time.Time { return now })
 	broken := new(link)
-	broken.closed.Store(true)
+	broken.closed.Store(1)
 	links := map[int64]*link{1: new(link), 2: broken, 3: nil, 4: new(link)}
 	for id := int64(1); id <= 5; id++ {
 		b := &v1alpha1.BatchJob{}
@@ -42,7 +42,7 @@ func TestOwnersThatAreGone(t *testing.T) {
 			t.Errorf("at %v: %v, want %v", now, got, tt.want)
 		}
 	}
-	links[4].closed.Store(true) // the API server ends, and its clients with it
+	links[4].closed.Store(1) // the API server ends, and its clients with it
 	back()
 	now = now.Add(hungUp + time.Second)
 	if slices.Contains(o.lost(), 4) {
