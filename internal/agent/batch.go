@@ -127,8 +127,9 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 	b.files.close()
 	a.coord.Written()
 	r := &wire.Report{
-		Kind: wire.ReportEnded, Start: start.UnixNano(), Derived: a.coord.Derived(), OutOfMemory: ooms > 0,
+		Kind: wire.ReportEnded, Start: start.UnixNano(), OutOfMemory: ooms > 0,
 	}
+	r.Derived, r.DerivedSignal = a.coord.Derived()
 	r.Stopped = b.stopped
 	if lost := a.coord.Lost(); lost.Node != "" {
 		r.LostNode, r.LostFor = lost.Node, int64(time.Since(lost.At))

@@ -164,7 +164,7 @@ func exitEnv(r *wire.Report) []string {
 	status := r.Status<<8 | r.Signal
 	return []string{
 		"SLURM_JOB_EXIT_CODE=" + strconv.Itoa(int(status)), fmt.Sprintf("SLURM_JOB_EXIT_CODE2=%d:%d", r.Status, r.Signal),
-		"SLURM_JOB_DERIVED_EC=" + strconv.Itoa(int(r.Derived)),
+		"SLURM_JOB_DERIVED_EC=" + strconv.Itoa(int(r.Derived<<8|r.DerivedSignal)),
 	}
 }
 

@@ -374,9 +374,12 @@ type Report struct {
 	Attempt int32  `json:"attempt"`
 	Kind    string `json:"kind"`
 	// Status and Signal of the batch script, as Slurm's ExitCode pair.
-	Status  int32  `json:"status"`
-	Signal  int32  `json:"signal"`
-	Derived int32  `json:"derived"` // highest exit code of the steps
+	Status  int32 `json:"status"`
+	Signal  int32 `json:"signal"`
+	Derived int32 `json:"derived"` // highest exit code of the steps
+	// DerivedSignal is the highest signal that ended a task with that code.
+	DerivedSignal int32 `json:"derivedSignal,omitempty"`
+
 	Message string `json:"message,omitempty"`
 	Start   int64  `json:"start,omitempty"` // Unix nanoseconds
 	End     int64  `json:"end,omitempty"`   // Unix nanoseconds

@@ -75,7 +75,7 @@ type Coordinator struct {
 	report    func(wire.StepRecord)
 	batch     func(gpus bool) *step.Usage // nil: there is no script
 	out, err  string                      // the files that the script writes to; empty: none
-	derived   int32
+	derived   uint32 // wait status
 	lost      Loss
 	gone      map[string]bool // nodes that the job goes on without
 	ports     map[int32]bool  // in use by steps
@@ -340,11 +340,12 @@ func (c *Coordinator) Wait(ctx context.Context) error {
 	}
 }
 
-// Derived is the highest exit code of any task so far.
-func (c *Coordinator) Derived() int32 {
+// Derived is the highest exit code of any task so far, and where all were 0
+// the highest signal that ended one.
+func (c *Coordinator) Derived() (code, signal int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.derived
+	return int32(c.derived >> 8), int32(c.derived & 0x7f)
 }
 
 // Lost is the last loss of a node.

@@ -303,7 +303,7 @@ func (s *session) Send(f *step.Frame) error {
 	case step.FrameExit:
 		var e step.Exit
 		if f.Decode(&e) == nil {
-			s.c.note(int32(step.Code(e.Status)))
+			s.c.note(e.Status)
 			s.rec.exit(&e)
 		}
 	case step.FrameSampled:
@@ -327,10 +327,10 @@ func (s *session) Send(f *step.Frame) error {
 	return s.conn.Send(f)
 }
 
-func (c *Coordinator) note(code int32) {
+func (c *Coordinator) note(status uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.derived = max(c.derived, code)
+	c.derived = max(c.derived, status&0xff7f)
 }
 
 // terminate ends the step in order; a second call does nothing.

@@ -17,7 +17,7 @@ func FromReport(r wire.Report) Outcome {
 		Final:   v1alpha1.StateCompleted,
 		Message: r.Message,
 		Exit:    &v1alpha1.ExitCode{Status: r.Status, Signal: r.Signal},
-		Derived: &v1alpha1.ExitCode{Status: r.Derived},
+		Derived: &v1alpha1.ExitCode{Status: r.Derived, Signal: r.DerivedSignal},
 	}
 	switch {
 	case r.OutOfMemory:
