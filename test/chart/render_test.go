@@ -26,12 +26,12 @@ const chartDir = "../../deploy/chart"
 // empty for what needs no cluster.
 func helm(t *testing.T, kubeconfig string, args ...string) (out, said string, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // the first time it is compiled
-	defer cancel()
-	program, err := realnode.HelmProgram(ctx)
+	program, err := realnode.HelmProgram(t.Context()) // the first time it is compiled, which may take long
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	dir := t.TempDir()
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
