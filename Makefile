@@ -123,11 +123,11 @@ release-check: ## goreleaser.yaml (compiles goreleaser: minutes the first time)
 	$(GORELEASER) check goreleaser.yaml
 
 snapshot: ## everything that a release has, into dist/, unsigned and unpublished
-	$(GORELEASER) release -f goreleaser.yaml --snapshot --clean --skip=sign
+	$(GORELEASER) release -f goreleaser.yaml --snapshot --clean --skip=sign --timeout=3h
 	$(MAKE) images
 
 snapshot-light: ## the same without what has Kubernetes inside: minutes, not half an hour
-	BERTH_RELEASE=light $(GORELEASER) release -f goreleaser.yaml --snapshot --clean --skip=sign
+	BERTH_RELEASE=light $(GORELEASER) release -f goreleaser.yaml --snapshot --clean --skip=sign --timeout=3h
 
 snapshot-signed: ## the same with a signature, by cosign's COSIGN_KEY (BERTH_RELEASE=light: without what has Kubernetes inside)
 	$(GORELEASER) release -f goreleaser.yaml --snapshot --clean
