@@ -75,7 +75,7 @@ type Coordinator struct {
 	report    func(wire.StepRecord)
 	batch     func(gpus bool) *step.Usage // nil: there is no script
 	out, err  string                      // the files that the script writes to; empty: none
-	derived   uint32 // wait status
+	derived   uint32                      // wait status
 	lost      Loss
 	gone      map[string]bool // nodes that the job goes on without
 	ports     map[int32]bool  // in use by steps
