@@ -1,6 +1,7 @@
 package loginnode_test
 
 import (
+	"errors"
 	"bytes"
 	"context"
 	"io"
@@ -169,7 +170,7 @@ func TestS08ADefectWhileAConnectionIsForwarded(t *testing.T) {
 	n.must(err)
 	defer far.Close()
 	n.must(far.SetReadDeadline(time.Now().Add(deadline)))
-	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the far end is still connected: %v", err)
 	}
 	counter(t, l)

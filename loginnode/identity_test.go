@@ -1,6 +1,7 @@
 package loginnode
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -33,7 +34,7 @@ func TestS01TheIdentityIsTheConnections(t *testing.T) {
 		if c.serve(&ssh.ServerConn{Conn: &named{user: "bob"}, Permissions: p}) || c.login != nil {
 			t.Errorf("%s: bob is served", name)
 		}
-		if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := there.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: the connection is open: %v", name, err)
 		}
 		if c.serve(&ssh.ServerConn{Conn: &named{user: "ann"}, Permissions: p}) {

@@ -14,7 +14,7 @@ import (
 // readReservations reads the jobs that ran and, where accounting has none of
 // them, the reservations there are.
 func (d *data) readReservations(ctx context.Context, c Accounting, o *Options) error {
-	if d.booked = d.UsageList.Reservations; d.booked == nil {
+	if d.booked = d.Reservations; d.booked == nil {
 		list, err := c.Reservations(ctx)
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 // unlike are the members whose kinds differ, and why.
 var unlike = map[string]string{
 	".jobs[].reservation.name":          "22.05 has a number that means nothing; here it is the name",
-	".jobs[].cpu_frequency_minumum":     "a word of 22.05 for a frequency that was asked for, which no job can here",
+	".jobs[].cpu_frequency_minumum":     "a word of 22.05 for a frequency that was asked for, which no job can here", //nolint:misspell // as 22.05 spells it
 	".jobs[].tres.allocated[].count":    "null is energy's, which nothing measures",
 	".jobs[].profile[]":                 "of jobs with --profile alone",
 	".nodes[].state_flags[]":            "of some nodes alone",

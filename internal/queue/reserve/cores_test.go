@@ -1,6 +1,7 @@
 package reserve_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,11 +109,11 @@ func TestCoresStay(t *testing.T) {
 		t.Error("its nodes are given for others")
 	}
 	p.Reservations = append(p.Reservations, held("n1", map[string]string{"n1": "1"}))
-	if err := p.Place(r, true); err != reserve.Overlap {
+	if err := p.Place(r, true); !errors.Is(err, reserve.Overlap) {
 		t.Error(fmt.Sprint(err))
 	}
 	r.Spec.Nodes = "n2"
-	if err := p.Place(r, true); err != reserve.CoresStay {
+	if err := p.Place(r, true); !errors.Is(err, reserve.CoresStay) {
 		t.Error(fmt.Sprint(err))
 	}
 }

@@ -31,20 +31,6 @@ func (b *Block) has(node int) bool {
 	return cored || b.Nodes.Has(node)
 }
 
-// within is the time of the reservation that a job is in which starts at start;
-// nil: it is in none, or in one that ends nothing.
-func (e *engine) within(reservation string, start int64) *Block {
-	if reservation == "" {
-		return nil
-	}
-	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; b.Name == reservation && !b.Flex && b.Start <= start && start < b.End {
-			return b
-		}
-	}
-	return nil
-}
-
 // opens is the first instant from at on in which jobs of the reservation may
 // start; Forever: there is none, or no such reservation.
 func (e *engine) opens(reservation string, at int64) int64 {

@@ -37,7 +37,7 @@ func (w *Controller) findAgain() {
 func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) error {
 	id, err := strconv.ParseInt(p.Annotations[wire.AnnotationJob], 10, 64)
 	if err != nil || id < 1 || w.cluster.StoodFor(p.UID) || w.cluster.NextID == nil {
-		return nil
+		return nil //nolint:nilerr // what is no number is not ours
 	}
 	if _, ok := w.Allowed(p.Namespace); !ok {
 		return nil
