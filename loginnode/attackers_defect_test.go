@@ -1,9 +1,9 @@
 package loginnode_test
 
 import (
-	"errors"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
