@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
@@ -142,9 +143,7 @@ func TestPrincipals(t *testing.T) {
 			return
 		}
 		script := filepath.Join(dir, "script")
-		if err := os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1\" = 'id of ann' ] && id -u && echo by-command\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		exectest.Write(t, script, "#!/bin/sh\n[ \"$1\" = 'id of ann' ] && id -u && echo by-command\n")
 		c.Auth.PrincipalsCommand = []string{script, "%i"}
 		c.Auth.KeysCommandUser.UID, c.Auth.KeysCommandUser.GID = 65534, 65534
 	})

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/injob"
@@ -44,12 +45,10 @@ func connector(t *testing.T, c *loginnode.Config) string {
 	t.Helper()
 	program := filepath.Join(filepath.Dir(c.RunDir), "connect")
 	text, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, text, 0o755)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	exectest.Write(t, program, string(text))
 	return program + " " + injob.Arg
 }
 

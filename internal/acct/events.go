@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,6 +86,29 @@ func (r *Recorder) registered(at int64, short map[string]string) status.AcctEven
 	return e
 }
 
+// named are events with the nodes' short names, and the cluster's filled in. One of
+// the cluster is enough, for each would say what it is now: a thousand nodes that come at
+// once are a thousand events.
+func (r *Recorder) named(events []status.AcctEvent) []status.AcctEvent {
+	if len(events) == 0 {
+		return nil
+	}
+	short := r.NodeNames(r.Cluster.Nodes.List())
+	out, told := make([]status.AcctEvent, 0, len(events)), false
+	for _, e := range events {
+		switch name := short[e.Node]; {
+		case e.Node == "" && told:
+			continue
+		case e.Node == "":
+			e, told = r.registered(e.Start, short), true
+		case name != "": // else it is gone
+			e.Node = name
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
 // writeLedger stores what was noted, in order.
 func (r *Recorder) writeLedger(ctx context.Context, s *Store) error {
 	r.mu.Lock()
@@ -96,17 +118,7 @@ func (r *Recorder) writeLedger(ctx context.Context, s *Store) error {
 	if len(l.events)+len(l.transactions)+len(l.bookings) == 0 {
 		return nil
 	}
-	events := slices.Clone(l.events)
-	if len(events) > 0 {
-		short := r.NodeNames(r.Cluster.Nodes.List())
-		for i := range events {
-			if e := &events[i]; e.Node == "" {
-				*e = r.registered(e.Start, short)
-			} else if name := short[e.Node]; name != "" {
-				e.Node = name // else it is gone
-			}
-		}
-	}
+	events := r.named(l.events)
 	r.count(l.bookings)
 	err := s.PutLedger(ctx, events, l.transactions, l.bookings)
 	if err != nil {

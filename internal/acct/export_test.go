@@ -18,3 +18,6 @@ func LimitPages(s *Store, more int) error {
 	var now int
 	return s.write.QueryRow(fmt.Sprintf("PRAGMA max_page_count = %d", pages+more)).Scan(&now)
 }
+
+// Named is named.
+func (r *Recorder) Named(list []status.AcctEvent) []status.AcctEvent { return r.named(list) }

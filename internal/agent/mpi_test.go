@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -180,9 +181,7 @@ func TestPMIxRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
 			if tt.server != "" {
-				if err := os.WriteFile(filepath.Join(bin, wire.PMIxServer), []byte(tt.server), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				exectest.Write(t, filepath.Join(bin, wire.PMIxServer), tt.server)
 			}
 			g := start(t, shape{
 				cpus: []int32{1, 1}, script: script, env: []string{"SRUN=" + filepath.Join(binDir, "srun")},

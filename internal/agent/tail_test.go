@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
@@ -125,9 +126,7 @@ func TestGPUsAreMeasured(t *testing.T) {
 	bin := t.TempDir()
 	script := "#!/bin/sh\necho '0, GPU-a, NVIDIA A100-SXM4-80GB, 3, 100, 81920'\necho '1, GPU-b, NVIDIA A100-SXM4-80GB, 97, 40000, 81920'\n" +
 		"echo '2, GPU-c, NVIDIA A100-SXM4-80GB, [N/A], [N/A], 81920'\n"
-	if err := os.WriteFile(filepath.Join(bin, "nvidia-smi"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	exectest.Write(t, filepath.Join(bin, "nvidia-smi"), script)
 	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\ntouch up\nwhile [ ! -e go ]; do sleep 0.05; done\n",
 		with: func(g *gang) {
 			g.image = []string{"PATH=" + bin + ":/usr/bin:/bin"}

@@ -44,6 +44,7 @@ var layers = []layer{
 	{"internal/wire", nil},
 	{"internal/build", nil},
 	{"internal/filelimit", nil},
+	{"internal/exectest", nil},
 	{"internal/sigaction", nil},
 	{"internal/stdio", []string{"internal/filelimit"}},
 	{"internal/slurmerr", nil},

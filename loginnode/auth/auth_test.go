@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/berth-hpc/berth/internal/exectest"
 )
 
 func newKey(t testing.TB) ssh.Signer {
@@ -198,9 +200,7 @@ func TestGetent(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	script := filepath.Join(t.TempDir(), "hangs")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 5 & wait\n"), 0o755); err != nil { // what it has started holds its output
-		t.Fatal(err)
-	}
+	exectest.Write(t, script, "#!/bin/sh\nsleep 5 & wait\n") // what it has started holds its output
 	if _, err := (Getent{Program: script}).Lookup(ctx, "ann"); err == nil || errors.Is(err, ErrUnknownUser) {
 		t.Errorf("a name service that hangs: %v", err)
 	}
@@ -217,9 +217,7 @@ func TestKeysCommand(t *testing.T) {
 	key := newKey(t)
 	line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	script := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\n[ \"$1 $2\" = \"ann %\" ] && echo 'restrict "+line+"'\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	exectest.Write(t, script, "#!/bin/sh\n[ \"$1 $2\" = \"ann %\" ] && echo 'restrict "+line+"'\n")
 	me := &User{Name: "ann", UID: os.Geteuid(), GID: os.Getegid(), Home: t.TempDir(), Shell: "/bin/sh"}
 	c := Config{
 		Users:       DirectoryFunc(func(context.Context, string) (*User, error) { u := *me; return &u, nil }),

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/loginnode/asuser"
 )
 
@@ -43,9 +44,7 @@ func TestForgedCertificatesReachNoCommand(t *testing.T) {
 	}
 	seen := filepath.Join(dir, "seen")
 	script := filepath.Join(dir, "script")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho \"$@\" >> "+seen+"\nchmod 666 "+seen+"\necho ann\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	exectest.Write(t, script, "#!/bin/sh\necho \"$@\" >> "+seen+"\nchmod 666 "+seen+"\necho ann\n")
 	ca := newKey(t)
 	trusted := filepath.Join(dir, "ca")
 	if err := os.WriteFile(trusted, ssh.MarshalAuthorizedKey(ca.PublicKey()), 0o644); err != nil {

@@ -2,10 +2,10 @@ package gpu
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/berth-hpc/berth/internal/exectest"
 	"github.com/berth-hpc/berth/internal/step"
 )
 
@@ -29,9 +29,7 @@ func TestBadAnswers(t *testing.T) {
 		"columns": "#!/bin/sh\necho '0, GPU-a, A100'\n",
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		exectest.Write(t, filepath.Join(dir, "nvidia-smi"), script)
 		t.Setenv("PATH", dir+":/bin:/usr/bin")
 		if list, err := Sample(t.Context()); err == nil || errors.Is(err, ErrNone) {
 			t.Errorf("%s: %+v, %v", name, list, err)
