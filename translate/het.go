@@ -19,14 +19,11 @@ const maxComponents = 128
 // part of the command line, between the colons, and of the script's directives,
 // between the hetjob lines. The script and its arguments are the first one's,
 // which runs it. One component: not such a job.
-func split(in *Input) ([]Input, error) {
-	segments, command, wrapped, err := Segments(option.Sbatch, in.Args)
-	if err != nil {
-		return nil, err
-	}
+func split(in *Input, call *Call) ([]Input, error) {
+	segments := call.segments
 	count := len(segments)
 	var warnings []string
-	if !wrapped && !AsksForText(in.Args) && directive.Check(in.Script) == nil {
+	if !in.wrapped && directive.Check(in.Script) == nil {
 		read, err := directive.Read(in.ScriptName, in.Script)
 		if err == nil { // else it is said where the directives are read
 			count = max(count, len(componentsOf(read.Lines)))
@@ -42,10 +39,10 @@ func split(in *Input) ([]Input, error) {
 	parts := make([]Input, count)
 	for i := range parts {
 		part := *in
-		part.part, part.wrapped = i, wrapped
+		part.part = i
 		part.line = "sbatch " + strings.Join(in.Args, " ")
 		// The last part of the command line holds for all further components.
-		part.Args = slices.Concat(segments[min(i, len(segments)-1)], command)
+		part.Args = slices.Concat(segments[min(i, len(segments)-1)], call.command)
 		if i == 0 {
 			part.warnings = warnings
 		}
@@ -55,17 +52,17 @@ func split(in *Input) ([]Input, error) {
 }
 
 // Segments are the options of each component on the command line of sbatch or
-// salloc; command is the script, or program, and its arguments.
-func Segments(c option.Command, args []string) (parts [][]string, command []string, wrapped bool, err error) {
+// salloc; command is the script, or program, and its arguments. A part that
+// getopt refuses is the last: who reads it is told why.
+func Segments(c option.Command, args []string) (parts [][]string, command []string) {
 	for {
-		names, rest, err := option.Scan(c, args)
+		_, rest, err := option.Scan(c, args)
 		if err != nil {
-			return nil, nil, false, err
+			return append(parts, args), nil
 		}
-		wrapped = wrapped || slices.Contains(names, "wrap")
 		parts = append(parts, args[:len(args)-len(rest)])
 		if len(rest) == 0 || rest[0] != ":" {
-			return parts, rest, wrapped, nil
+			return parts, rest
 		}
 		args = rest[1:]
 	}
@@ -102,35 +99,14 @@ func separators(lines []directive.Line) (warnings []string) {
 	return warnings
 }
 
-// firstPass reads the whole command line: what its parts say for the components
-// that follow them, the first component begins with.
-func firstPass(parts []Input, lenient bool) (*option.Parsed, error) {
-	p := option.New(option.Sbatch)
-	p.Lenient = lenient
-	for _, in := range parts {
-		if err := p.CommandLine(in.Args); err != nil {
-			return nil, err
-		}
-		next, err := p.Next()
-		if err != nil {
-			return nil, err
-		}
-		p = next
-	}
-	return p, nil
-}
-
-// heterogeneous is the submission of several components.
-func heterogeneous(parts []Input, lenient bool) (*Submission, error) {
+// heterogeneous is the submission of several components. p is what the whole
+// command line says, with which the first of them begins.
+func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
 	var whole *Submission
-	p, err := firstPass(parts, lenient)
-	if err != nil {
-		return nil, err
-	}
 	for i := range parts {
 		s, err := component(parts[i], p)
-		if err != nil {
-			return nil, err
+		if err != nil || s.Client.Asks() {
+			return s, err
 		}
 		if p, err = p.Next(); err != nil {
 			return nil, err

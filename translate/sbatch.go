@@ -45,10 +45,11 @@ type Input struct {
 	UID   int
 	Group func(text string) (name string, gid int64, ok bool)
 
-	// Of a component of a heterogeneous job: which, whether --wrap is given with
-	// any, and the command line as a whole.
+	// wrapped: --wrap is given, with any component.
+	wrapped bool
+	// Of a component of a heterogeneous job: which, and the command line as a
+	// whole.
 	part     int
-	wrapped  bool
 	line     string
 	warnings []string
 }
@@ -68,40 +69,26 @@ type Submission struct {
 	Options string
 }
 
-// Command is what the options of sbatch say about the script: where it is. It
-// fails on what getopt refuses, and looks at no values.
-func Command(args []string) (script string, wrapped bool, rest []string, err error) {
-	names, rest, err := option.Scan(option.Sbatch, args)
-	if err != nil {
-		return "", false, nil, err
-	}
-	for _, n := range names {
-		wrapped = wrapped || n == "wrap"
-	}
-	switch {
-	case wrapped && len(rest) > 0:
-		return "", true, rest, slurmerr.New(slurmerr.Refused, "Script arguments not permitted with --wrap option")
-	case wrapped || len(rest) == 0:
-		return "", wrapped, rest, nil
-	case rest[0] == ":":
-		script, more, rest, err := Command(rest[1:])
-		return script, wrapped || more, rest, err
-	}
-	return rest[0], false, rest, nil
-}
-
 // Sbatch turns a call of sbatch into a submission. Errors are *slurmerr.Error
 // with Slurm's text.
 func Sbatch(in Input) (*Submission, error) { return sbatch(in, false) }
 
 // sbatch is Sbatch; lenient takes the options that are refused as well.
 func sbatch(in Input, lenient bool) (*Submission, error) {
-	parts, err := split(&in)
+	call, err := command(&in, lenient)
+	if err != nil {
+		return nil, err
+	}
+	if call.Client.Asks() {
+		return &Submission{Client: call.Client}, nil
+	}
+	in.wrapped = call.Wrapped
+	parts, err := split(&in, call)
 	if err != nil {
 		return nil, err
 	}
 	if len(parts) > 1 {
-		return heterogeneous(parts, lenient)
+		return heterogeneous(parts, call.before)
 	}
 	p := option.New(option.Sbatch)
 	p.Lenient = lenient
@@ -115,7 +102,7 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Client.Help || p.Client.Usage || p.Client.Version || p.Client.Print != "" {
+	if p.Client.Asks() {
 		return &Submission{Client: p.Client}, nil
 	}
 	j := &p.Job
@@ -139,16 +126,8 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 
 // parse reads script, environment and command line, lowest first, into p.
 func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
-	_, wrapped, _, err := Command(in.Args)
-	if err != nil {
-		return nil, err
-	}
-	wrapped = wrapped || in.wrapped
-	if !wrapped && AsksForText(in.Args) {
-		return nil, p.CommandLine(in.Args)
-	}
 	foreign := ""
-	if !wrapped {
+	if !in.wrapped {
 		if err := directive.Check(in.Script); err != nil {
 			return nil, err
 		}
@@ -169,11 +148,6 @@ func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
 		warnings = append(warnings, "warning: "+foreign+" lines of the script are not read (--ignore-pbs drops this warning)")
 	}
 	return warnings, p.ResolveTimes(in.Now)
-}
-
-// AsksForText tells whether the command line wants help, usage or version.
-func AsksForText(args []string) bool {
-	return option.AsksForText(option.Sbatch, args)
 }
 
 // wrap makes the script of --wrap.
@@ -239,7 +213,7 @@ func files(j *job.Job, in *Input, p *option.Parsed) {
 	}
 	if !p.Has("job-name") {
 		switch {
-		case p.Client.Wrap != nil, in.wrapped:
+		case in.wrapped:
 			j.Name = "wrap"
 		case in.ScriptName == "":
 			j.Name = "sbatch"

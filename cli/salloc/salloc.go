@@ -3,7 +3,6 @@
 package salloc
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/jobs/alloc"
 	"github.com/berth-hpc/berth/internal/slurmerr"
@@ -48,15 +46,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	p := parts[0]
-	switch c := p.Client; {
-	case c.Help:
-		return o.p.Print(option.Help(option.Salloc))
-	case c.Usage:
-		return o.p.Print(option.Usage(option.Salloc))
-	case c.Version:
-		return o.p.Print("slurm " + build.Slurm + "\n")
-	case c.Print != "":
-		return cmp.Or[error](o.p.Print(c.Print), &slurmerr.Error{Code: c.PrintCode})
+	if asked, err := p.Client.Answer(option.Salloc, o.p.Print); asked {
+		return err
 	}
 	if p.Client.NoShell && len(p.Args) > 0 {
 		fmt.Fprintf(o.p.Err, "salloc: warning: the command is not run: --no-shell\n")
@@ -85,13 +76,10 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 // parse reads the command line: one part for each component, the command in the
 // first.
 func (o *Options) parse(args []string) ([]*option.Parsed, error) {
-	segments, command, _, err := translate.Segments(option.Salloc, args)
-	if err != nil {
-		return nil, err
-	}
+	segments, command := translate.Segments(option.Salloc, args)
 	first, err := option.Parse(option.Salloc, segments[0], o.p.Environ())
-	if err != nil {
-		return nil, err
+	if err != nil || first.Client.Asks() {
+		return []*option.Parsed{first}, err
 	}
 	first.Args = command
 	parts := []*option.Parsed{first}

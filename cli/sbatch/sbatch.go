@@ -2,7 +2,6 @@
 package sbatch
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
@@ -51,15 +49,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if o.submission, err = translate.Sbatch(*in); err != nil {
 		return err
 	}
-	switch c := o.submission.Client; {
-	case c.Help:
-		return o.p.Print(option.Help(option.Sbatch))
-	case c.Usage:
-		return o.p.Print(option.Usage(option.Sbatch))
-	case c.Print != "":
-		return cmp.Or[error](o.p.Print(c.Print), &slurmerr.Error{Code: c.PrintCode})
-	case c.Version:
-		return o.p.Print("slurm " + build.Slurm + "\n")
+	if asked, err := o.submission.Client.Answer(option.Sbatch, o.p.Print); asked {
+		return err
 	}
 	return run(ctx, o)
 }
@@ -67,12 +58,12 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 // input gathers what a submission depends on. The script is read once, and not
 // at all when only help is wanted.
 func (o *Options) input(args []string) (*translate.Input, error) {
-	script, wrapped, _, err := translate.Command(args)
+	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
+		UID: o.p.UID, Group: o.p.Group}
+	call, err := translate.Command(*in)
 	if err != nil {
 		return nil, err
 	}
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
-		UID: o.p.UID, Group: o.p.Group}
 	if in.Dir, err = o.p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error()).
 			Hint("the current folder is gone; change to another")
@@ -80,10 +71,10 @@ func (o *Options) input(args []string) (*translate.Input, error) {
 	if in.Hostname, err = o.p.Hostname(); err != nil {
 		in.Hostname = "unknown"
 	}
-	if wrapped || translate.AsksForText(args) {
+	if call.Wrapped || call.Client.Asks() {
 		return in, nil
 	}
-	return in, o.readScript(in, script)
+	return in, o.readScript(in, call.Script)
 }
 
 // readScript reads standard input, or a file: in the current folder, or, for a

@@ -21,7 +21,7 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 	if err != nil {
 		return nil, err
 	}
-	if len(segments) == 1 && wanted(plain[0]) {
+	if plain[0].Client.Asks() {
 		return plain, nil
 	}
 	for _, p := range plain {
@@ -77,18 +77,13 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 	return parts, nil
 }
 
-// wanted tells whether p only asks for some text.
-func wanted(p *option.Parsed) bool {
-	return p.Client.Version || p.Client.Help || p.Client.Usage || p.Client.Print != ""
-}
-
 // read reads the parts of the command line, each after what was before it.
 func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed, error) {
 	first, err := option.Parse(option.Srun, segments[0], environ)
-	if err != nil {
-		return nil, err
-	}
 	all := []*option.Parsed{first}
+	if err != nil || first.Client.Asks() {
+		return all, err
+	}
 	for _, args := range segments[1:] {
 		next, err := all[len(all)-1].Following(args, environ)
 		if err != nil {

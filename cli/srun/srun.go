@@ -5,7 +5,6 @@
 package srun
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs/alloc"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
@@ -81,18 +79,8 @@ func silent(err error) error {
 
 func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string) error {
 	first := parts[0]
-	switch {
-	case first.Client.Version:
-		fmt.Fprintf(o.p.Out, "slurm %s\n", build.Slurm)
-		return nil
-	case first.Client.Help:
-		fmt.Fprint(o.p.Out, option.Help(option.Srun))
-		return nil
-	case first.Client.Print != "":
-		return cmp.Or[error](o.p.Print(first.Client.Print), &slurmerr.Error{Code: first.Client.PrintCode})
-	case first.Client.Usage:
-		fmt.Fprint(o.p.Out, option.Usage(option.Srun))
-		return nil
+	if asked, err := first.Client.Answer(option.Srun, o.p.Print); asked {
+		return err
 	}
 	for _, p := range parts {
 		if done, err := o.mpi(ctx, p); done || err != nil {

@@ -66,7 +66,7 @@ var definedDifferences = map[string]string{
 	"--job-name":              "takes the script's name for its value, so that none is left",
 	"-b":                      "now",
 	"--priority=TOP":          "shown as a negative number there",
-	"--gres=help":             "lists what the cluster has there",
+	"--gres=help":             "nothing but a text is wanted",
 	"--mpi=list":              "srun's",
 }
 

@@ -16,7 +16,8 @@ type occurrence struct {
 
 // getopt splits a command line as getopt_long does with a leading plus: options
 // stop at the first word that is none, or behind "--". Long names may be
-// abbreviated as far as they stay unique. Errors are in getopt's words.
+// abbreviated as far as they stay unique. Errors are in getopt's words; with one,
+// found is what stands before it.
 func getopt(c Command, args []string) (found []occurrence, rest []string, err error) {
 	for len(args) > 0 {
 		word := args[0]
@@ -26,15 +27,15 @@ func getopt(c Command, args []string) (found []occurrence, rest []string, err er
 		case strings.HasPrefix(word, "--"):
 			var o occurrence
 			if o, args, err = longOption(c, args); err != nil {
-				return nil, nil, err
+				return found, nil, err
 			}
 			found = append(found, o)
 		case len(word) > 1 && word[0] == '-':
 			var more []occurrence
-			if more, args, err = shortOptions(c, args); err != nil {
-				return nil, nil, err
+			more, args, err = shortOptions(c, args)
+			if found = append(found, more...); err != nil {
+				return found, nil, err
 			}
-			found = append(found, more...)
 		default:
 			return found, args, nil
 		}
@@ -134,7 +135,7 @@ func shortOptions(c Command, args []string) ([]occurrence, []string, error) {
 		o := byLetter(c, letter)
 		switch {
 		case o == nil:
-			return nil, nil, usage("invalid option -- '%s'", string([]byte{letter}))
+			return found, nil, usage("invalid option -- '%s'", string([]byte{letter}))
 		case o.Arg == NoArg:
 			found = append(found, occurrence{option: o})
 		case letters != "":
@@ -142,7 +143,7 @@ func shortOptions(c Command, args []string) ([]occurrence, []string, error) {
 		case o.Arg == OptionalArg:
 			found = append(found, occurrence{option: o})
 		case len(args) == 0:
-			return nil, nil, usage("option requires an argument -- '%c'", rune(letter))
+			return found, nil, usage("option requires an argument -- '%c'", rune(letter))
 		default:
 			return append(found, occurrence{o, args[0], true}), args[1:], nil
 		}

@@ -33,14 +33,15 @@ func Parse(c Command, args, env []string) (*Parsed, error) {
 }
 
 // CommandLine applies the options at the front of args and keeps the rest in
-// p.Args.
+// p.Args. As in Slurm they are judged one by one: the first that is wrong, or
+// that asks for a text, is the last that is looked at.
 func (p *Parsed) CommandLine(args []string) error {
-	found, rest, err := getopt(p.Command, args)
-	if err != nil {
+	found, rest, wrong := getopt(p.Command, args)
+	p.Args = rest
+	if err := p.applyAll(found, FromCommandLine); err != nil || p.Client.Asks() {
 		return err
 	}
-	p.Args = rest
-	return p.applyAll(found, FromCommandLine)
+	return wrong
 }
 
 // Directive applies the words of one #SBATCH line. Words that are no options
@@ -92,7 +93,7 @@ func (p *Parsed) Environment(env []string) error {
 func (p *Parsed) applyAll(found []occurrence, from Source) error {
 	p.from = from
 	for _, f := range found {
-		if err := p.apply(f); err != nil {
+		if err := p.apply(f); err != nil || p.Client.Asks() {
 			return err
 		}
 	}
@@ -211,24 +212,4 @@ func Scan(c Command, args []string) (names, rest []string, err error) {
 		names = append(names, f.option.Name)
 	}
 	return names, rest, nil
-}
-
-// AsksForText tells whether a command line wants a text (--help, --usage,
-// --version, --hint=help) and nothing else.
-func AsksForText(c Command, args []string) bool {
-	found, _, err := getopt(c, args)
-	if err != nil {
-		return false
-	}
-	for _, f := range found {
-		switch f.option.Name {
-		case "help", "usage", "version":
-			return true
-		case "hint", "cpu-bind":
-			if strings.EqualFold(f.value, "help") {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -82,7 +82,7 @@ type Client struct {
 	AsUser     string // --uid as given
 	AsGroup    string // --gid as given
 	// Print is text that an option asks for instead of a job (--hint=help), and
-	// PrintCode the exit code after it, which in Slurm is that of an error.
+	// PrintCode the exit code after it, which in Slurm may be that of an error.
 	Print      string
 	PrintCode  int
 	NodeFile   string

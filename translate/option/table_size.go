@@ -144,7 +144,14 @@ func gpuOptions() []*Option {
 const invalidGRES = "Invalid generic resource (gres) specification"
 
 // setGRES replaces what --gres asked for before; --gpus entries stay.
+// gresHelp has the names of scontrol show config's GresTypes.
+const gresHelp = "Valid gres options are:\ngpu[[:type]:count]\n"
+
 func setGRES(p *Parsed, v string, _ bool) error {
+	if strings.EqualFold(v, "help") {
+		p.Client.Print = gresHelp
+		return nil
+	}
 	list, err := value.GRES(v, job.PerNode)
 	if err != nil {
 		return p.refuseLater(slurmerr.New(slurmerr.Refused, invalidGRES))

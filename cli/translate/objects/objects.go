@@ -101,17 +101,18 @@ func encode(object any) ([]byte, error) {
 }
 
 func input(p *stdio.Process, args []string) (*translate.Input, error) {
-	name, wrapped, _, err := translate.Command(args)
+	in := &translate.Input{Args: args, Env: p.Environ(), Now: p.Now(), Umask: -1, ReadFile: p.ReadFile, UID: p.UID, Group: p.Group}
+	call, err := translate.Command(*in)
 	if err != nil {
 		return nil, err
 	}
-	in := &translate.Input{Args: args, Env: p.Environ(), Now: p.Now(), Umask: -1, ReadFile: p.ReadFile, ScriptName: name,
-		UID: p.UID, Group: p.Group}
+	name := call.Script
+	in.ScriptName = name
 	if in.Dir, err = p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "")
 	}
 	switch {
-	case wrapped:
+	case call.Wrapped, call.Client.Asks():
 	case name == "":
 		in.Script, err = io.ReadAll(p.In)
 	case path.IsAbs(name):
