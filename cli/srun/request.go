@@ -320,10 +320,10 @@ func (r *run) known(pattern string) string {
 }
 
 // path is the file that srun itself opens for a pattern without tasks. Until the
-// step has a number %s is the batch script's.
+// step has a number %s is the batch script's; backslashes are a step's always.
 func (r *run) path(pattern string) string {
 	names := env.Place{
-		JobID: r.parsed.Step.JobID, Batch: r.created == nil, User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
+		JobID: r.parsed.Step.JobID, Batch: r.created == nil && !strings.Contains(pattern, `\`), User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
 	}
 	if r.created != nil {
 		names.Step = r.created.StepID

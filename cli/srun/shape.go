@@ -61,6 +61,7 @@ func memory(p *option.Parsed) (perNode, perCPU int64) {
 // options count, but for --gpus-per-task, which says how tasks share.
 func gpus(p *option.Parsed, s *step.Shape) {
 	own := func(name string) bool { return p.Given[name].From == option.FromCommandLine }
+	s.MemPerGPU = p.Job.Shape.MemPerGPU != nil && *p.Job.Shape.MemPerGPU > 0 && own("mem-per-gpu")
 	s.NoGPUs = strings.EqualFold(p.Given["gres"].Value, "none") && own("gres")
 	for _, g := range p.Job.Shape.GRES {
 		if g.Name != "gpu" {

@@ -20,6 +20,7 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -198,7 +199,7 @@ func exported(p *option.Parsed) string {
 
 // environment is what the tasks inherit, by --export.
 func environment(environ []string, export string) []string {
-	kept := slices.DeleteFunc(slices.Clone(environ), func(e string) bool { return strings.HasPrefix(e, "SLURM_EXPORT_ENV=") })
+	kept := slices.Clone(environ)
 	switch strings.ToUpper(export) {
 	case "", "ALL":
 		return kept
@@ -220,7 +221,13 @@ func environment(environ []string, export string) []string {
 	if !all {
 		kept = only(kept, names)
 	}
-	return append(kept, set...)
+	for _, e := range set { // what is there already stays as it is
+		name, _, _ := strings.Cut(e, "=")
+		if _, there := env.Get(kept, name); !there {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // exportItems splits at commas outside of quotes. Unlike sbatch's, srun's quotes

@@ -172,6 +172,12 @@ var stepTests = []struct{ command, want string }{
 	{`srun -n1 -N1 --mem=5 --mem-per-cpu=5 true`, "rc=1\nsrun: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."},
 	{`srun -n1 -N1 --gres=fpga:3 true`, "rc=1\nsrun: error: Step requested GRES but job doesn't have GRES\n" +
 		"srun: error: Unable to create step for job JOB: Invalid generic resource (gres) specification"},
+	{`srun -n1 -N1 --mem-per-gpu=10 true`, "rc=1\nsrun: error: Step requested GRES but job doesn't have GRES\n" +
+		"srun: error: Unable to create step for job JOB: Invalid generic resource (gres) specification"},
+	{`FOO=a srun -n1 -N1 --export=ALL,FOO=b,BAR=c sh -c 'echo $FOO $BAR'`, "a c\nrc=0"},
+	{`FOO=a srun -n1 -N1 --export=FOO=b /bin/sh -c 'echo $FOO'`, "b\nrc=0"},
+	{`SLURM_EXPORT_ENV=ALL,FOO=b srun -n1 -N1 sh -c 'echo $FOO $SLURM_EXPORT_ENV'`, "b ALL,FOO=b\nrc=0"},
+	{`srun -n1 -N1 -o 'back\\%j' true; ls back*`, "back%j\nrc=0"},
 	{`srun --het-group=0 true`, "rc=1\nsrun: error: No directives to start application on any available hetjob components"},
 	{`srun --het-group=2 true`, "rc=1\nsrun: error: Requested het-group offset exceeds highest hetjob index (2 > 0)"},
 	{`srun -l -N1 -n1 --het-group=0,2 sh -c 'echo $SLURMD_NODENAME'`, "0: n1\n1: n2\nrc=0"},

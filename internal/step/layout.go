@@ -31,6 +31,8 @@ type Shape struct {
 	GPUsPerNode int32 `json:"gpusPerNode,omitempty"`
 	GPUsPerTask int32 `json:"gpusPerTask,omitempty"`
 	NoGPUs      bool  `json:"noGPUs,omitempty"`
+	// MemPerGPU: its memory goes by its GPUs, so that there have to be some.
+	MemPerGPU bool `json:"memPerGPU,omitempty"`
 	// GRES are the other generic resources that the step is to have to itself.
 	GRES []GRES `json:"gres,omitempty"`
 }

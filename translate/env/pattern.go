@@ -81,12 +81,16 @@ func (p Place) Shown(dir, pattern string) string {
 
 // Expand writes out a pattern: %A %a %J %j %N %n %s %t %u %x and %%, numbers
 // with an optional width, zero-padded. A backslash anywhere turns all of that
-// off, and disappears.
+// off. Backslashes disappear: of a step's file all, of a batch script's those
+// that stand for the character behind them.
 func (p Place) Expand(pattern string) string {
-	if strings.Contains(pattern, `\`) {
+	switch {
+	case !strings.Contains(pattern, `\`):
+		return scan(pattern, p.field)
+	case p.Batch:
 		return unescape(pattern)
 	}
-	return scan(pattern, p.field)
+	return strings.ReplaceAll(pattern, `\`, "")
 }
 
 // PerTask tells whether a pattern gives each task or node a file of its own.
@@ -121,7 +125,12 @@ func scan(pattern string, field func(spec byte, width string) string) string {
 			b.WriteString(unfinished(pattern[i:]))
 			break
 		}
-		b.WriteString(field(pattern[end], pattern[i+1:end]))
+		if pattern[end] == '%' && end > i+1 { // the width is text, and the next specifier begins
+			b.WriteString(pattern[i+1 : end])
+			end--
+		} else {
+			b.WriteString(field(pattern[end], pattern[i+1:end]))
+		}
 		i = end
 	}
 	return b.String()
@@ -139,10 +148,12 @@ func unfinished(text string) string {
 func unescape(pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
-		if pattern[i] == '\\' && i+1 < len(pattern) {
+		if pattern[i] == '\\' {
 			i++
 		}
-		b.WriteByte(pattern[i])
+		if i < len(pattern) {
+			b.WriteByte(pattern[i])
+		}
 	}
 	return b.String()
 }
@@ -158,7 +169,7 @@ func (p Place) field(spec byte, width string) string {
 	}
 	switch spec {
 	case '%':
-		return width + "%"
+		return "%"
 	case 'A':
 		if p.ArrayJobID != 0 {
 			return padded(p.ArrayJobID)

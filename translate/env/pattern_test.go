@@ -17,6 +17,8 @@ func TestExpand(t *testing.T) {
 		{batch, "N%q", "N%q"}, {batch, "O%3n", "O000"}, {batch, "P%5x", "Pnm"}, {batch, `Q\%j`, "Q%j"}, {batch, "R%", "R%"},
 		{batch, "S%5", "S5"}, {batch, `T\\%j`, `T\%j`}, {batch, "U%3%", "U3%"}, {batch, "V%b", "V%b"}, {batch, "W%3a", "W4294967294"},
 		{batch, "X%3J", "X1515"}, {batch, `Y\x%j`, "Yx%j"}, {batch, "Z%0j", "Z1515"}, {batch, "c%N-%n-%t-%s-%u", "cvm-0-0-batch-root"},
+		{batch, `sf\`, "sf"}, {batch, `sd\\`, `sd\`}, {batch, "sc%5%j", "sc51515"}, {batch, "sg%5%%", "sg5%"},
+		{task, `a\\%j`, "a%j"}, {task, `e\\\%j`, "e%j"}, {task, `r\\\\x`, "rx"}, {task, `j\`, "j"}, {task, "w%5%3t", "w5001"},
 		{element, "a%A_%a_%5a_%j_%J", "a1540_7_00007_1540_1540"},
 		{task, "st-%j-%J-%s-%t-%N-%n-%3t-%x-%u", "st-1545-1545.0-0-1-vm-1-001-wrap-root"},
 	} {

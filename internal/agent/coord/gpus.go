@@ -27,10 +27,13 @@ func gpusWanted(s *step.Shape, l *step.Layout) []int {
 // are known. busy: it has to wait for those of other steps. c.mu is held.
 func (c *Coordinator) gpus(s *step.Shape, l *step.Layout, overlap bool) (picked [][]int, busy bool, err error) {
 	want := gpusWanted(s, l)
-	if want == nil {
+	has := slices.ContainsFunc(l.Nodes, func(i int32) bool { return c.job.Nodes[i].HasGPUs || len(c.job.Nodes[i].GPUs) > 0 })
+	switch {
+	case s.MemPerGPU && !has:
+		return nil, false, c.tooManyGPUs(s, 0)
+	case want == nil:
 		return nil, false, nil
 	}
-	has := slices.ContainsFunc(l.Nodes, func(i int32) bool { return c.job.Nodes[i].HasGPUs || len(c.job.Nodes[i].GPUs) > 0 })
 	if n := int(s.GPUs); has && n > 0 && n < len(l.Nodes) {
 		return nil, false, &step.Impossible{Line: []string{
 			fmt.Sprintf("Step requested gres=gpu:%d is less than the requested min nodes=%d", n, len(l.Nodes)), invalidGRES(c.job.ID)}}
