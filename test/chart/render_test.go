@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"default": append([]string{"--set", "login.hostKeysSecret=mine"}, alice...), // made keys differ each time
 		"two-replicas": append([]string{"--set", "scheduler.replicas=2,api.replicas=2,accounting.storage=postgresql,accounting.postgresql.existingSecret=pg",
-			"--set", "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32}", "--set", "home.nfs.server=nfs,home.nfs.path=/home",
+			"--set", "networkPolicy.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.1/32},networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=watchers", "--set", "home.nfs.server=nfs,home.nfs.path=/home",
 			"--set", "login.enabled=false,metrics.serviceMonitor=true,metrics.prometheusRule=true,jobset.embedded=false",
 			"--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"}, alice...),
 	} {
@@ -138,6 +138,7 @@ func TestRefused(t *testing.T) {
 		"homes nowhere":            {[]string{"--set", "home.hostPath=null"}, "none of hostPath, nfs and volume is set"},
 		"a size that is none":      {[]string{"--set", "accounting.sqlite.size=big"}, "/accounting/sqlite/size"},
 		"a CIDR that is none":      {[]string{"--set", "networkPolicy.apiServerCIDRs={here}"}, "/networkPolicy/apiServerCIDRs/0"},
+		"metrics for nobody":       {[]string{"--set", "networkPolicy.metricsFrom[0].name=prometheus"}, "/networkPolicy/metricsFrom/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, said, err := template(t, c.args...)

@@ -102,7 +102,22 @@ func TestRealNodes(t *testing.T) {
 	}
 }
 
+// open opens the site and installs Berth there.
 func open(t *testing.T, ctx context.Context) *Site {
+	t.Helper()
+	site := openSite(t, ctx)
+	began := time.Now()
+	if err := site.Install(ctx); err != nil {
+		t.Fatal(err)
+	}
+	addOwnPodsOnly(t, ctx, site)
+	waitForState(t, ctx, site, submit(t, ctx, site, "-o", "/dev/null", "--wrap", "true"), "COMPLETED")
+	measured(t, "from `helm install` to the end of the first job", "%.1f s", time.Since(began).Seconds())
+	return site
+}
+
+// openSite opens the site, which a failing test dumps.
+func openSite(t *testing.T, ctx context.Context) *Site {
 	t.Helper()
 	bin := os.Getenv(binVariable)
 	if bin == "" {
@@ -124,13 +139,6 @@ func open(t *testing.T, ctx context.Context) *Site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	if err := site.Install(ctx); err != nil {
-		t.Fatal(err)
-	}
-	addOwnPodsOnly(t, ctx, site)
-	waitForState(t, ctx, site, submit(t, ctx, site, "-o", "/dev/null", "--wrap", "true"), "COMPLETED")
-	measured(t, "from `helm install` to the end of the first job", "%.1f s", time.Since(began).Seconds())
 	return site
 }
 

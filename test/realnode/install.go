@@ -32,6 +32,9 @@ const recordsFolder = "/home/.records"
 // storageClass is that of the site's one volume.
 const storageClass = "site"
 
+// watchers is the namespace whose pods may read metrics.
+const watchers = "watchers"
+
 // schedulerID is the uid of the chart's scheduler.
 const schedulerID = 65532
 
@@ -98,7 +101,8 @@ func (s *Site) values(users []User) object {
 		"jobs":       object{"image": SystemImage, "allowImages": []string{registry + "/*"}},
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
 		// The API server's, which is no pod.
-		"networkPolicy": object{"enabled": true, "apiServerCIDRs": []string{SiteAddress + "/32"}},
+		"networkPolicy": object{"enabled": true, "apiServerCIDRs": []string{SiteAddress + "/32"},
+			"metricsFrom": []object{{"namespaceSelector": object{"matchLabels": object{corev1.LabelMetadataName: watchers}}}}},
 		// Tests take the last nodes away, and they want all of a node's CPUs.
 		"login":     object{"nodeSelector": onFirst, "resources": few, "service": object{"type": "ClusterIP"}},
 		"scheduler": object{"nodeSelector": onFirst, "resources": few},
@@ -135,12 +139,8 @@ func (s *Site) Install(ctx context.Context) error {
 	if err := s.addVolume(ctx); err != nil {
 		return fmt.Errorf("volume: %w", err)
 	}
-	values, err := json.Marshal(s.values(s.users))
-	if err != nil {
-		return err
-	}
 	file := filepath.Join(s.Dir, "values.json")
-	if err := os.WriteFile(file, values, 0o644); err != nil {
+	if err := s.writeValues(file); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -154,16 +154,31 @@ func (s *Site) Install(ctx context.Context) error {
 	return s.waitAnswers(ctx)
 }
 
+// writeValues writes the chart's values for this site, as JSON, which is YAML.
+func (s *Site) writeValues(file string) error {
+	values, err := json.Marshal(s.values(s.users))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, values, 0o644)
+}
+
 // Helm runs Helm as the administrator, in Berth's namespace, and returns what
 // it said.
 func (s *Site) Helm(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, s.tools.Helm, append(args, "--namespace="+wire.SystemNamespace)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "HELM_CACHE_HOME="+s.Dir+"/helm", "HELM_CONFIG_HOME="+s.Dir+"/helm", "HELM_DATA_HOME="+s.Dir+"/helm")
+	cmd.Env = s.adminEnv()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("helm %s: %w: %s", args[0], err, out)
 	}
 	return string(out), nil
+}
+
+// adminEnv is the environment of the administrator's commands.
+func (s *Site) adminEnv() []string {
+	helm := s.Dir + "/helm"
+	return append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "HELM_CACHE_HOME="+helm, "HELM_CONFIG_HOME="+helm, "HELM_DATA_HOME="+helm)
 }
 
 // addKubeconfigs gives every user of the site the connection that a login node

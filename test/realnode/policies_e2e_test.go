@@ -37,8 +37,9 @@ END
 wait
 `
 
-// testPolicies has pods of a user and of somebody else knock at the ports of
-// scheduler and login node, with the chart's policies and without them.
+// testPolicies has pods of a user, of somebody else and of whoever reads metrics
+// knock at the ports of scheduler and login node, and at a job's, with the
+// chart's policies and the example for users' namespaces, and without them.
 func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	if err := s.enforcer.err(); err != nil {
 		t.Fatal(err)
@@ -54,10 +55,13 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 		return append(all, login+" 2222 "+ssh, login+" 9122 "+metrics, login+" 5001 "+other, house+" 5001 "+job)
 	}
 	const open, shut, refused = "open", "shut", "refused"
-	checkDoors(t, ctx, s, "with policies", doors(open, open, shut, open, open, shut, refused), doors(shut, open, shut, open, open, shut, shut))
+	checkDoors(t, ctx, s, "with", doors(open, shut, shut, open, shut, shut, refused), map[string][]string{
+		"strangers": doors(shut, shut, shut, open, shut, shut, shut),
+		watchers:    doors(shut, open, shut, open, open, shut, shut),
+	})
 	policies := takePolicies(t, ctx, s)
 	all := doors(open, open, open, open, open, refused, refused)
-	checkDoors(t, ctx, s, "without", all, all)
+	checkDoors(t, ctx, s, "without", all, map[string][]string{"strangers": all, watchers: all})
 	writeHome(t, "leave", "")
 	waitForState(t, ctx, s, houseJob, "COMPLETED")
 	for _, p := range policies {
@@ -129,15 +133,19 @@ func podAddress(t *testing.T, ctx context.Context, s *Site, namespace, selector 
 	return pods.Items[0].Status.PodIP
 }
 
-// checkDoors knocks from a user's job, on the node of both servers, and from a
-// stranger's pod on another node.
-func checkDoors(t *testing.T, ctx context.Context, s *Site, when string, job, pod []string) {
+// checkDoors knocks from a user's job, on the node of both servers, and from
+// pods on another node, in namespaces that are no user's.
+func checkDoors(t *testing.T, ctx context.Context, s *Site, policies string, job []string, pods map[string][]string) {
 	t.Helper()
-	name := "stranger-" + strings.Fields(when)[0]
-	startStranger(t, ctx, s, name, fmt.Sprintf(knock, strings.Join(pod, "\n")))
+	name := "doors-" + policies
+	for namespace, want := range pods {
+		startPod(t, ctx, s, namespace, name, fmt.Sprintf(knock, strings.Join(want, "\n")))
+	}
 	out := runJob(t, ctx, s, "doors", "-w", nodeNames[0], "-N1", "-J", "doors", "-o", "doors-%j.out", "--wrap", fmt.Sprintf(knock, strings.Join(job, "\n")))
-	sameDoors(t, when+", a user's job", out, job)
-	sameDoors(t, when+", a stranger's pod", strangerSaid(t, ctx, s, name), pod)
+	sameDoors(t, policies+" policies, a user's job", out, job)
+	for namespace, want := range pods {
+		sameDoors(t, policies+" policies, "+namespace, podSaid(t, ctx, s, namespace, name), want)
+	}
 }
 
 func sameDoors(t *testing.T, who, out string, want []string) {
@@ -150,35 +158,33 @@ func sameDoors(t *testing.T, who, out string, want []string) {
 	}
 }
 
-// strangers is a namespace that is no user's.
-const strangers = "strangers"
-
-// startStranger runs a script in a pod that has nothing to do with Berth; what
-// it writes becomes the container's last words.
-func startStranger(t *testing.T, ctx context.Context, s *Site, name, script string) {
+// startPod runs a script in a pod that has nothing to do with Berth; what it
+// writes becomes the container's last words.
+func startPod(t *testing.T, ctx context.Context, s *Site, namespace, name, script string) {
 	t.Helper()
-	meta, create := metav1.ObjectMeta{Name: strangers}, metav1.CreateOptions{}
-	if _, err := s.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, create); err != nil && !apierrors.IsAlreadyExists(err) {
+	create := metav1.CreateOptions{}
+	if _, err := s.Client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, create); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	if _, err := s.Client.CoreV1().ServiceAccounts(strangers).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, create); err != nil && !apierrors.IsAlreadyExists(err) {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "knocker"}}
+	if _, err := s.Client.CoreV1().ServiceAccounts(namespace).Create(ctx, account, create); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	no := false
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		NodeName: nodeNames[1], RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: strangers, AutomountServiceAccountToken: &no,
+		NodeName: nodeNames[1], RestartPolicy: corev1.RestartPolicyNever, ServiceAccountName: account.Name, AutomountServiceAccountToken: &no,
 		Containers: []corev1.Container{{Name: "knock", Image: SystemImage, Command: []string{"bash", "-c", "exec > /dev/termination-log\n" + script}}},
 	}}
-	if _, err := s.Client.CoreV1().Pods(strangers).Create(ctx, pod, create); err != nil {
+	if _, err := s.Client.CoreV1().Pods(namespace).Create(ctx, pod, create); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func strangerSaid(t *testing.T, ctx context.Context, s *Site, name string) string {
+func podSaid(t *testing.T, ctx context.Context, s *Site, namespace, name string) string {
 	t.Helper()
 	said := ""
 	err := waitFor(ctx, time.Minute, func() bool {
-		pod, err := s.Client.CoreV1().Pods(strangers).Get(ctx, name, metav1.GetOptions{})
+		pod, err := s.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Terminated == nil {
 			return false
 		}

@@ -31,7 +31,12 @@ type tools struct {
 	System     string // archive of a root file system
 	Pause      string // binary
 	CoreDNS    string // binary
+	Kubectl    string // binary; "" without pagesVariable
 }
+
+// pagesVariable, when set, has the test follow the administrators' pages, which
+// takes kubectl.
+const pagesVariable = "BERTH_E2E_PAGES"
 
 // prepare installs packages and fills the cache.
 func prepare(ctx context.Context) error {
@@ -49,13 +54,18 @@ func prepared(ctx context.Context) (tools, error) {
 	if err != nil {
 		return t, err
 	}
-	for _, step := range []struct {
+	type step struct {
 		path *string
 		make func(context.Context, string) (string, error)
-	}{
+	}
+	steps := []step{
 		{&t.Kubelet, makeKubelet}, {&t.KubeProxy, makeKubeProxy}, {&t.Helm, makeHelm}, {&t.Containerd, makeContainerd},
 		{&t.CoreDNS, makeCoreDNS}, {&t.Pause, makePause}, {&t.System, makeSystem},
-	} {
+	}
+	if os.Getenv(pagesVariable) != "" {
+		steps = append(steps, step{&t.Kubectl, makeKubectl})
+	}
+	for _, step := range steps {
 		if *step.path, err = step.make(ctx, root); err != nil {
 			return t, err
 		}
@@ -109,6 +119,11 @@ func aptGet(ctx context.Context, args []string) error {
 // makeKubelet builds the kubelet of the module's Kubernetes release.
 func makeKubelet(ctx context.Context, root string) (string, error) {
 	return makeKubernetes(ctx, root, "kubelet")
+}
+
+// makeKubectl builds the kubectl of the same release.
+func makeKubectl(ctx context.Context, root string) (string, error) {
+	return makeKubernetes(ctx, root, "kubectl")
 }
 
 func moduleVersion(ctx context.Context, root, module string) (string, error) {

@@ -9,4 +9,8 @@ cd "$(dirname "$0")/../.."
 # Where nothing is cached yet, what is built first takes a time that is not the
 # tests'.
 go test -vet=off -count=1 -timeout 60m -tags e2ereal -run '^$' ./test/realnode
-exec go test -vet=off -count=1 -v -timeout 25m -tags e2ereal -run TestRealNodes ./test/realnode "$@"
+go test -vet=off -count=1 -v -timeout 25m -tags e2ereal -run TestRealNodes ./test/realnode "$@"
+case " $* " in *" -short "*) exit ;; esac
+# The pages for administrators, on nodes of their own.
+BERTH_E2E_PAGES=1 go test -vet=off -count=1 -timeout 60m -tags e2ereal -run '^$' ./test/realnode
+BERTH_E2E_PAGES=1 go test -vet=off -count=1 -v -timeout 20m -tags e2ereal -run TestPages ./test/realnode

@@ -193,3 +193,12 @@ podAntiAffinity:
       key: {{ if $p.url }}url{{ else }}{{ $p.secretKey }}{{ end }}
 {{- end }}
 {{- end }}
+
+{{- /* metricsRule: who may reach the port of metrics and probes, whose name comes second */ -}}
+{{- define "berth.metricsRule" -}}
+{{- $from := (index . 0).Values.networkPolicy.metricsFrom -}}
+- ports: [{port: {{ index . 1 }}}]
+{{- with $from }}
+  from: {{ toJson . }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,287 @@
+//go:build e2ereal
+
+package realnode
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestPages follows the pages about installing, certificates, upgrades, copies
+// and removing, command by command, as they stand there.
+func TestPages(t *testing.T) {
+	if os.Getenv(pagesVariable) == "" {
+		t.Skip("without " + pagesVariable)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	s := openSite(t, ctx)
+	a := newAdmin(t, ctx, s)
+	install, upgrade := readPage(t, "install.md"), readPage(t, "upgrade.md")
+	for _, step := range []struct {
+		name string
+		do   func(t *testing.T)
+	}{
+		{"install", func(t *testing.T) { a.install(t, install) }},
+		{"certificates", func(t *testing.T) { a.certificates(t, install) }},
+		{"upgrade", func(t *testing.T) {
+			a.across(t, upgrade.inline(t, "helm upgrade"), "kubectl -n berth-system rollout status deployment")
+		}},
+		{"copy", func(t *testing.T) { a.copy(t, upgrade) }},
+		{"uninstall and install", func(t *testing.T) { a.across(t, install.inline(t, "helm uninstall"), install.block(t, "helm install")) }},
+		{"remove", func(t *testing.T) { a.remove(t, install) }},
+		{"restore", func(t *testing.T) { a.restore(t, install, upgrade) }},
+	} {
+		if !t.Run(step.name, step.do) {
+			return // each goes on where the one before ended
+		}
+	}
+}
+
+// page is what a page for administrators shows of commands.
+type page struct {
+	name  string
+	shown []string // blocks of commands
+	named []string // commands within sentences and tables
+}
+
+func readPage(t *testing.T, name string) page {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../docs/admin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := page{name: name}
+	fence := regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
+	for _, m := range fence.FindAllStringSubmatch(string(b), -1) {
+		if m[1] == "" {
+			p.shown = append(p.shown, m[2])
+		}
+	}
+	for _, m := range regexp.MustCompile("`((?:kubectl|helm) [^`]+)`").FindAllStringSubmatch(fence.ReplaceAllString(string(b), ""), -1) {
+		p.named = append(p.named, strings.ReplaceAll(strings.ReplaceAll(m[1], `\|`, "|"), "\n", " "))
+	}
+	return p
+}
+
+// block is the one block with a text.
+func (p page) block(t *testing.T, with string) string { return the(t, p.name, p.shown, with) }
+
+// inline is the one command of a sentence with a text.
+func (p page) inline(t *testing.T, with string) string { return the(t, p.name, p.named, with) }
+
+func the(t *testing.T, page string, commands []string, with string) string {
+	t.Helper()
+	var found []string
+	for _, c := range commands {
+		if strings.Contains(c, with) {
+			found = append(found, c)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%s has %q in %d places, want one: %q", page, with, len(found), found)
+	}
+	return found[0]
+}
+
+// admin is somebody at a shell, in a folder with what a release brings and with
+// a site.yaml.
+type admin struct {
+	ctx    context.Context
+	site   *Site
+	dir    string
+	before string // what the cluster had before Berth came
+	last   string // id of the newest job
+	copied string // the newest one that the copies know
+}
+
+func newAdmin(t *testing.T, ctx context.Context, s *Site) *admin {
+	t.Helper()
+	a := &admin{ctx: ctx, site: s, dir: t.TempDir()}
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(root, "examples", "records.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := strings.Replace(string(b), "docker.io/library/debian:stable-slim", SystemImage, 1)
+	in := func(name string) string { return filepath.Join(a.dir, name) }
+	if err := errors.Join(
+		os.Symlink(filepath.Join(root, "deploy"), in("deploy")), s.writeValues(in("site.yaml")),
+		os.Mkdir(in("bin"), 0o755), os.Symlink(s.tools.Kubectl, in("bin/kubectl")), os.Symlink(s.tools.Helm, in("bin/helm")),
+		os.Mkdir(in("examples"), 0o755), os.WriteFile(in("examples/records.yaml"), []byte(records), 0o644),
+		s.addVolume(ctx),
+	); err != nil {
+		t.Fatal(err)
+	}
+	a.before = a.everything(t)
+	return a
+}
+
+// run runs commands as they are, each of which has to succeed.
+func (a *admin) run(t *testing.T, commands string) string {
+	t.Helper()
+	cmd := exec.CommandContext(a.ctx, "bash", "-euo", "pipefail", "-c", commands)
+	cmd.Dir = a.dir
+	cmd.Env = append(a.site.adminEnv(), "PATH="+filepath.Join(a.dir, "bin")+":"+os.Getenv("PATH"))
+	began := time.Now()
+	out, err := cmd.CombinedOutput()
+	t.Logf("%.1f s: %s\n%s", time.Since(began).Seconds(), commands, out)
+	if err != nil {
+		t.Fatalf("%v: %s\n%s", err, commands, out)
+	}
+	return string(out)
+}
+
+// answers waits until users can submit.
+func (a *admin) answers(t *testing.T) {
+	t.Helper()
+	if err := a.site.waitAnswers(a.ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// job runs a job to its good end.
+func (a *admin) job(t *testing.T) {
+	t.Helper()
+	a.last = submit(t, a.ctx, a.site, "-o", "/dev/null", "--wrap", "true")
+	waitForState(t, a.ctx, a.site, a.last, "COMPLETED")
+}
+
+// install installs, and asks what the page says to ask.
+func (a *admin) install(t *testing.T, p page) {
+	a.run(t, p.block(t, "helm install"))
+	for _, command := range p.named {
+		if strings.HasPrefix(command, "kubectl ") {
+			a.run(t, command)
+		}
+	}
+	if err := a.site.addKubeconfigs(); err != nil {
+		t.Fatal(err)
+	}
+	a.answers(t)
+	a.job(t)
+}
+
+// certificates looks at the authority and renews it, while a job waits.
+func (a *admin) certificates(t *testing.T, p page) {
+	waits := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
+	ends := p.block(t, "openssl x509")
+	authority := `kubectl -n berth-system get secret berth-api-tls -o jsonpath='{.data.tls\.crt}'`
+	if out := a.run(t, ends); !strings.HasPrefix(out, "notAfter=") {
+		t.Errorf("it says %q", out)
+	}
+	old := a.run(t, authority)
+	a.run(t, p.block(t, "delete secret berth-api-tls"))
+	a.answers(t)
+	if a.run(t, authority) == old {
+		t.Error("the authority is the old one")
+	}
+	a.release(t, waits)
+	a.job(t)
+}
+
+// across has a job run and another wait while commands are run, one after the
+// other.
+func (a *admin) across(t *testing.T, commands ...string) {
+	waits := submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
+	goes := submit(t, a.ctx, a.site, "-o", "goes-%j.out", "--wrap", "echo started; until [ -e go-$SLURM_JOB_ID ]; do sleep 0.1; done")
+	waitForOutput(t, a.ctx, "goes-"+goes+".out", "started\n")
+	a.run(t, commands[0])
+	writeHome(t, "go-"+goes, "")
+	for _, c := range commands[1:] {
+		a.run(t, c)
+	}
+	a.answers(t)
+	waitForState(t, a.ctx, a.site, goes, "COMPLETED")
+	a.release(t, waits)
+	a.job(t)
+}
+
+// release lets a held job go, to its good end.
+func (a *admin) release(t *testing.T, id string) {
+	t.Helper()
+	if _, err := a.site.As(a.ctx, user, user.Home(), "scontrol", "release", id); err != nil {
+		t.Fatal(err)
+	}
+	waitForState(t, a.ctx, a.site, id, "COMPLETED")
+}
+
+// copy copies objects and records.
+func (a *admin) copy(t *testing.T, p page) {
+	a.copied = a.last
+	a.run(t, p.inline(t, "> objects.json"))
+	a.run(t, p.block(t, "cp records:/records records"))
+	if !exists(filepath.Join(a.dir, "records", "accounting.db")) {
+		t.Error("there is no copy of the records")
+	}
+	a.run(t, "kubectl -n berth-system rollout status deployment")
+	a.answers(t)
+	a.job(t)
+}
+
+// remove removes all of Berth, which leaves the cluster as it was.
+func (a *admin) remove(t *testing.T, p page) {
+	submit(t, a.ctx, a.site, "-H", "-o", "/dev/null", "--wrap", "true")
+	a.run(t, p.block(t, "delete batchjobs"))
+	var now string
+	if err := waitFor(a.ctx, time.Minute, func() bool {
+		now = a.everything(t)
+		return now == a.before
+	}); err != nil {
+		t.Errorf("before it was there the cluster had\n%s\nand now\n%s", a.before, now)
+	}
+}
+
+// restore begins with nothing but the copies, and goes on after the newest job
+// that they know.
+func (a *admin) restore(t *testing.T, install, upgrade page) {
+	volumes := a.site.Client.CoreV1().PersistentVolumes()
+	if err := volumes.Delete(a.ctx, "records", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := waitFor(a.ctx, time.Minute, func() bool {
+		_, err := volumes.Get(a.ctx, "records", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(recordsFolder), a.site.addVolume(a.ctx)); err != nil {
+		t.Fatal(err)
+	}
+	a.run(t, install.block(t, "helm install"))
+	back := upgrade.block(t, "exec records -- sh")
+	commands := upgrade.block(t, "cp records:/records records")
+	const away = "kubectl -n berth-system cp records:/records records\n"
+	if !strings.Contains(commands, away) {
+		t.Fatalf("the page copies in another way: %s", commands)
+	}
+	a.run(t, strings.Replace(commands, away, back, 1))
+	a.run(t, "kubectl -n berth-system rollout status deployment")
+	a.run(t, upgrade.inline(t, "-f objects.json"))
+	a.answers(t)
+	a.job(t)
+	out, err := a.site.As(a.ctx, operator, operator.Home(), "sacct", "-a", "-n", "-X", "-P", "-o", "JobID,State", "-j", a.copied+","+a.last)
+	if want := a.copied + "|COMPLETED\n" + a.last + "|COMPLETED\n"; err != nil || out != want || a.copied == a.last {
+		t.Errorf("sacct says %q, %v; want %q, two jobs", out, err, want)
+	}
+}
+
+// everything is what the cluster has of the kinds that an installation makes,
+// besides what is in Berth's own namespaces.
+func (a *admin) everything(t *testing.T) string {
+	t.Helper()
+	return a.run(t, `kubectl get -A -o name namespaces,customresourcedefinitions,apiservices,clusterroles,clusterrolebindings,roles,rolebindings,priorityclasses,mutatingwebhookconfigurations,validatingwebhookconfigurations,mutatingadmissionpolicies,mutatingadmissionpolicybindings,networkpolicies,persistentvolumes | sort`)
+}
