@@ -265,7 +265,9 @@ type PartitionSpec struct {
 
 	// Template is a core/v1 PodTemplateSpec the pods of this partition start
 	// from: image of the container "job", volumes, mounts, node selector,
-	// tolerations, security context. Users have no influence on it.
+	// tolerations, security context. Users have no influence on it. Without one
+	// it is the default partition's, with its agent and shared paths where this
+	// one names none.
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional

@@ -42,8 +42,8 @@ Nodes, and, from a file that sacctmgr dump wrote, Accounts and Users with their
 namespaces. Lines on the standard error say what has no counterpart here.
 
 The objects of the nodes are to be applied to nodes that exist:
-  berth import slurm.conf --dump cluster.cfg > site.yaml
-  kubectl apply --server-side -f site.yaml`,
+  berth import slurm.conf --dump cluster.cfg > slurm.yaml
+  kubectl apply --server-side -f slurm.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return run(p, &o, args[0]) },
 	}

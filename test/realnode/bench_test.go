@@ -65,12 +65,14 @@ func testBench(t *testing.T, ctx context.Context, s *Site) {
 		}},
 	}
 	for _, r := range runs {
+		pods := watchPods(t, ctx, s, r.within.namespace)
 		began := time.Now()
 		if err := r.within.run(ctx, jobs, r.submit); err != nil {
 			t.Fatalf("%s: %v", r.name, err)
 		}
 		took := time.Since(began).Seconds()
 		measured(t, fmt.Sprintf("%d jobs of one task, %s", jobs, r.name), "%.1f/s (%.0f s)", float64(jobs)/took, took)
+		t.Logf("pods of %s, medians: %s", r.name, pods)
 	}
 }
 

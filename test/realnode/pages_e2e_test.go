@@ -5,10 +5,12 @@ package realnode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,7 @@ func TestPages(t *testing.T) {
 		do   func(t *testing.T)
 	}{
 		{"install", func(t *testing.T) { a.install(t, install) }},
+		{"come from Slurm", func(t *testing.T) { a.migrate(t, readPage(t, "migration.md")) }},
 		{"certificates", func(t *testing.T) { a.certificates(t, install) }},
 		{"upgrade", func(t *testing.T) {
 			a.across(t, upgrade.inline(t, "helm upgrade"), "kubectl -n berth-system rollout status deployment")
@@ -135,7 +138,7 @@ func (a *admin) run(t *testing.T, commands string) string {
 	t.Helper()
 	cmd := exec.CommandContext(a.ctx, "bash", "-euo", "pipefail", "-c", commands)
 	cmd.Dir = a.dir
-	cmd.Env = append(a.site.adminEnv(), "PATH="+filepath.Join(a.dir, "bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(a.site.adminEnv(), "PATH="+filepath.Join(a.dir, "bin")+":"+a.site.Bin+":"+os.Getenv("PATH"))
 	began := time.Now()
 	out, err := cmd.CombinedOutput()
 	t.Logf("%.1f s: %s\n%s", time.Since(began).Seconds(), commands, out)
@@ -173,6 +176,28 @@ func (a *admin) install(t *testing.T, p page) {
 	}
 	a.answers(t)
 	a.job(t)
+}
+
+// migrate applies what berth import makes of a slurm.conf, whose partition has a
+// job run.
+func (a *admin) migrate(t *testing.T, p page) {
+	conf := fmt.Sprintf("ClusterName=old\nNodeName=n[1-3] CPUs=%d\nPartitionName=batch Nodes=n[2-3] MaxTime=60\n", runtime.NumCPU())
+	if err := os.WriteFile(filepath.Join(a.dir, "slurm.conf"), []byte(conf), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a.run(t, "berth import slurm.conf > slurm.yaml")
+	a.run(t, p.inline(t, "kubectl apply"))
+	if err := waitFor(a.ctx, time.Minute, func() bool {
+		out, err := a.site.As(a.ctx, user, user.Home(), "sinfo", "-h", "-p", "batch", "-o", "%D")
+		return err == nil && out == "2\n"
+	}); err != nil {
+		t.Fatal(err)
+	}
+	id := submit(t, a.ctx, a.site, "-p", "batch", "-N2", "-o", "batch.out", "--wrap", "srun hostname | sort")
+	waitForState(t, a.ctx, a.site, id, "COMPLETED")
+	if out := output(t, "batch.out"); out != "n2\nn3\n" {
+		t.Errorf("the job wrote %q", out)
+	}
 }
 
 // certificates looks at the authority and renews it, while a job waits.

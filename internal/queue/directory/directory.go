@@ -175,9 +175,13 @@ func (d *Directory) Parameters() v1alpha1.ClusterSpec { return d.cluster.Paramet
 
 // Partitions lists all by name; the assumed one if there is none.
 func (d *Directory) Partitions() []*v1alpha1.Partition {
-	list := d.cluster.Partitions.List()
-	if len(list) == 0 {
+	all := d.cluster.Partitions.List()
+	if len(all) == 0 {
 		return []*v1alpha1.Partition{assumed()}
+	}
+	list := make([]*v1alpha1.Partition, len(all))
+	for i, p := range all {
+		list[i] = p.Inherit(all)
 	}
 	slices.SortFunc(list, func(a, b *v1alpha1.Partition) int { return strings.Compare(a.Name, b.Name) })
 	return list
@@ -186,7 +190,7 @@ func (d *Directory) Partitions() []*v1alpha1.Partition {
 // Partition by name, or nil.
 func (d *Directory) Partition(name string) *v1alpha1.Partition {
 	if p, ok := d.cluster.Partitions.Get(name); ok {
-		return p
+		return p.Inherit(d.cluster.Partitions.List())
 	}
 	if name == DefaultPartition && d.cluster.Partitions.Len() == 0 {
 		return assumed()

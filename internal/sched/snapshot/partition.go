@@ -69,6 +69,9 @@ func Partitions(objects []*v1alpha1.Partition) []*v1alpha1.Partition {
 	}
 	out := slices.Clone(objects)
 	slices.SortFunc(out, func(a, b *v1alpha1.Partition) int { return strings.Compare(a.Name, b.Name) })
+	for i, p := range out {
+		out[i] = p.Inherit(objects)
+	}
 	return out
 }
 
