@@ -1,13 +1,10 @@
 package v1alpha1
 
-import "strings"
-
 // Inherit returns the partition with what it leaves open about its pods: one
 // that scontrol or berth import made names nodes and limits and no image, agent
-// or shared folders, and has those of the default partition, else of the first
-// by name that has a template. It returns p itself where p has a template, or
-// nobody has; what it returns shares parts with p and all, and is not to be
-// changed.
+// or shared folders, and has those of the default partition. It returns p itself
+// where p has a template, or the default partition has none; what it returns
+// shares parts with p and all, and is not to be changed.
 func (p *Partition) Inherit(all []*Partition) *Partition {
 	if len(p.Spec.Template.Raw) > 0 {
 		return p
@@ -28,15 +25,11 @@ func (p *Partition) Inherit(all []*Partition) *Partition {
 }
 
 // model is the partition that others inherit from; nil: there is none.
-func model(all []*Partition) (found *Partition) {
+func model(all []*Partition) *Partition {
 	for _, p := range all {
-		switch {
-		case len(p.Spec.Template.Raw) == 0:
-		case p.Spec.Default:
+		if p.Spec.Default && len(p.Spec.Template.Raw) > 0 {
 			return p
-		case found == nil || strings.Compare(p.Name, found.Name) < 0:
-			found = p
 		}
 	}
-	return found
+	return nil
 }

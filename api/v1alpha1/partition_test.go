@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestInherit: who has no template takes that of the default partition, else of
-// the first by name, and keeps what it says itself.
+// TestInherit: who has no template takes that of the default partition, and
+// keeps what it says itself.
 func TestInherit(t *testing.T) {
 	one := func(name string, spec PartitionSpec, template string) *Partition {
 		p := &Partition{Spec: spec}
@@ -30,9 +30,9 @@ func TestInherit(t *testing.T) {
 	}{
 		"nobody has one":       {plain, []*Partition{plain, own}, plain.Spec},
 		"one's own":            {y, []*Partition{isDefault, y}, y.Spec},
-		"the first by name":    {plain, []*Partition{z, y, plain}, PartitionSpec{Default: true, Nodes: "n1", Template: y.Spec.Template, SharedPaths: []string{"/y"}}},
+		"not the default one":  {plain, []*Partition{y, z, plain}, plain.Spec},
 		"the default one":      {plain, []*Partition{y, isDefault, plain}, PartitionSpec{Default: true, Nodes: "n1", Template: z.Spec.Template, SharedPaths: []string{"/z"}, Agent: z.Spec.Agent}},
-		"what it says remains": {own, []*Partition{z}, PartitionSpec{Template: z.Spec.Template, SharedPaths: []string{"/b"}, Agent: AgentSource{Image: "mine"}}},
+		"what it says remains": {own, []*Partition{own, isDefault}, PartitionSpec{Template: z.Spec.Template, SharedPaths: []string{"/b"}, Agent: AgentSource{Image: "mine"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.of.DeepCopy()

@@ -27,7 +27,7 @@ import (
 // options are the flags.
 type options struct {
 	gres, dump, passwd, group string
-	quiet                     bool
+	quiet, values             bool
 }
 
 // Commands are berth's sub-commands of this package.
@@ -52,6 +52,7 @@ The objects of the nodes are to be applied to nodes that exist:
 	f.StringVar(&o.dump, "dump", "", "file that sacctmgr dump wrote")
 	f.StringVar(&o.passwd, "passwd", "/etc/passwd", "numbers, folders and shells of the users, as getent passwd prints them")
 	f.StringVar(&o.group, "group", "/etc/group", "groups of the users, as getent group prints them")
+	f.BoolVar(&o.values, "values", false, "print Cluster and Partitions as values of the chart, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "do not tell of what is only about Slurm's own daemons")
 	return []*cobra.Command{c}
 }
@@ -64,6 +65,9 @@ func run(p *stdio.Process, o *options, file string) error {
 	}
 	if err := readGRES(p, o, file, conf); err != nil {
 		return err
+	}
+	if o.values {
+		return printValues(p, o, conf)
 	}
 	objects := []any{cluster(conf)}
 	for i := range conf.Partitions {
@@ -97,6 +101,24 @@ func run(p *stdio.Process, o *options, file string) error {
 		return err
 	}
 	tell(p, o, warnings)
+	return nil
+}
+
+// printValues prints what the chart makes objects of, which fills in image and
+// volumes.
+func printValues(p *stdio.Process, o *options, conf *slurmconf.Config) error {
+	partitions := map[string]any{}
+	for i := range conf.Partitions {
+		partitions[conf.Partitions[i].Name] = conf.Partitions[i].Spec
+	}
+	text, err := yaml.Marshal(map[string]any{"cluster": conf.Cluster, "partitions": partitions})
+	if err != nil {
+		return slurmerr.Wrap(slurmerr.Internal, err, "")
+	}
+	if _, err := p.Out.Write(text); err != nil {
+		return err
+	}
+	tell(p, o, conf.Warnings)
 	return nil
 }
 

@@ -94,3 +94,22 @@ func TestImportIsWholeOrNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestValues: the chart's values have the same Cluster and Partitions, and
+// nobody else.
+func TestValues(t *testing.T) {
+	out, _, err := imported(t, "/s/slurm.conf", "--values")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct {
+		Cluster    v1alpha1.ClusterSpec
+		Partitions map[string]v1alpha1.PartitionSpec
+	}
+	if err := yaml.UnmarshalStrict([]byte(out), &values); err != nil {
+		t.Fatal(err, out)
+	}
+	if p := values.Partitions["debug"]; len(values.Partitions) != 1 || values.Cluster.ClusterName != "ref" || p.Nodes != "n[1-2]" || !p.Default || p.MaxTime == 0 {
+		t.Errorf("the values are\n%s", out)
+	}
+}

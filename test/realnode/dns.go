@@ -37,18 +37,7 @@ const corefile = `.:5353 {
 
 // makeCoreDNS builds CoreDNS from the module beside this package.
 func makeCoreDNS(ctx context.Context, root string) (string, error) {
-	dir := filepath.Join(root, "test", "realnode", "coredns")
-	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if err != nil {
-		return "", err
-	}
-	main, err := os.ReadFile(filepath.Join(dir, "main.go"))
-	if err != nil {
-		return "", err
-	}
-	return cached(ctx, dnsName, keyOf(string(mod), string(main)), func(ctx context.Context, path string) error {
-		return run(ctx, dir, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, ".")
-	})
+	return makeNested(ctx, root, dnsName)
 }
 
 // startDNS runs CoreDNS as a cluster does, and returns when it answers.

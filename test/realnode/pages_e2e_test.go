@@ -71,7 +71,7 @@ func readPage(t *testing.T, name string) page {
 			p.shown = append(p.shown, m[2])
 		}
 	}
-	for _, m := range regexp.MustCompile("`((?:kubectl|helm) [^`]+)`").FindAllStringSubmatch(fence.ReplaceAllString(string(b), ""), -1) {
+	for _, m := range regexp.MustCompile("`((?:kubectl|helm|berth import) [^`]+)`").FindAllStringSubmatch(fence.ReplaceAllString(string(b), ""), -1) {
 		p.named = append(p.named, strings.ReplaceAll(strings.ReplaceAll(m[1], `\|`, "|"), "\n", " "))
 	}
 	return p
@@ -185,6 +185,8 @@ func (a *admin) migrate(t *testing.T, p page) {
 	if err := os.WriteFile(filepath.Join(a.dir, "slurm.conf"), []byte(conf), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	a.run(t, "mkdir old; cd old; "+strings.ReplaceAll(the(t, p.name, p.named, "--values"), "slurm.conf", "../slurm.conf")+
+		"; helm template berth ../deploy/chart --namespace berth-system --kube-version 1.36.3 --values site.yaml > /dev/null")
 	a.run(t, "berth import slurm.conf > slurm.yaml")
 	a.run(t, p.inline(t, "kubectl apply"))
 	if err := waitFor(a.ctx, time.Minute, func() bool {

@@ -121,9 +121,25 @@ func makeKubelet(ctx context.Context, root string) (string, error) {
 	return makeKubernetes(ctx, root, "kubelet")
 }
 
-// makeKubectl builds the kubectl of the same release.
+// makeKubectl builds kubectl from the module beside this package.
 func makeKubectl(ctx context.Context, root string) (string, error) {
-	return makeKubernetes(ctx, root, "kubectl")
+	return makeNested(ctx, root, "kubectl")
+}
+
+// makeNested builds the program of the module name beside this package.
+func makeNested(ctx context.Context, root, name string) (string, error) {
+	dir := filepath.Join(root, "test", "realnode", name)
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	main, err := os.ReadFile(filepath.Join(dir, "main.go"))
+	if err != nil {
+		return "", err
+	}
+	return cached(ctx, name, keyOf(string(mod), string(main)), func(ctx context.Context, path string) error {
+		return run(ctx, dir, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, ".")
+	})
 }
 
 func moduleVersion(ctx context.Context, root, module string) (string, error) {
