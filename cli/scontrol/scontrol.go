@@ -165,7 +165,11 @@ func run(ctx context.Context, o *Options) error {
 		case k.most >= 0 && len(args) > k.most:
 			return plain("too many arguments for keyword:%s", word)
 		}
-		return k.run(ctx, o, args)
+		err := k.run(ctx, o, args)
+		if e, ok := errors.AsType[*slurmerr.Error](err); ok && o.quiet && k.name == "show" && e.Message == "" {
+			e.Before = nil
+		}
+		return err
 	}
 	for name, how := range elsewhere {
 		if strings.EqualFold(word, name) {

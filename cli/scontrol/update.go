@@ -86,7 +86,25 @@ func (s *specification) typed(text string) string {
 	return text
 }
 
-// specify reads ENTITY=NAME KEY=VALUE...
+// misformatted is the answer to a word that is no KEY=VALUE.
+func (s *specification) misformatted(word string) error {
+	word = format.Escape(word)
+	switch s.entity {
+	case "":
+		if abbreviates(word, "JobId", 3) {
+			break
+		}
+		return nil
+	case status.EntityReservation:
+		return slurmerr.New(slurmerr.Refused, "Misformatted parameter '"+word+"', most options have a parameter after '='"+notCreated)
+	case status.EntityNode, status.EntityPartition:
+		return slurmerr.Newf(slurmerr.Refused, "Invalid input: %s  Request aborted", word)
+	}
+	return plain("Invalid input: %s\nRequest aborted", word)
+}
+
+// specify reads ENTITY=NAME KEY=VALUE... Without an error and an entity the
+// first word is none.
 func specify(args []string) (s specification, err error) {
 	s.set = map[string]string{}
 	for i := 0; i < len(args); i++ {
@@ -117,7 +135,7 @@ func specify(args []string) (s specification, err error) {
 			continue
 		}
 		if !found {
-			return s, plain("Invalid input: %s\nRequest aborted", format.Escape(a))
+			return s, s.misformatted(a)
 		}
 		s.last, s.words = a, append(s.words, a)
 		s.set[key] = v
@@ -141,9 +159,15 @@ func update(ctx context.Context, o *Options, args []string) error {
 	s, err := specify(args)
 	switch {
 	case err != nil:
-		return err
+		return locally(err)
 	case s.entity == "":
 		return plain("No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"")
+	case s.entity == status.EntityStep && !stepNamed(s.names):
+		return plain("Invalid StepID parameter: %s\nRequest aborted", format.Escape(args[0]))
+	case s.entity == status.EntityReservation && s.names == "":
+		return slurmerr.New(slurmerr.Refused, "Reservation must be given"+notUpdated)
+	case s.entity == status.EntityPartition && len(s.set) == 0:
+		return slurmerr.New(slurmerr.Refused, "No changes specified")
 	case len(s.set) == 0 && s.entity != status.EntityReservation:
 		return plain("No changes specified")
 	}
@@ -165,7 +189,12 @@ func update(ctx context.Context, o *Options, args []string) error {
 	default:
 		op.Targets = []string{s.names}
 	}
-	err = o.change(ctx, op, func(item status.OperationStatus) error { return updateError(&s, item) })
+	err = o.change(ctx, op, func(item status.OperationStatus) error {
+		if o.quiet && s.entity == status.EntityJob && item.Job != "" {
+			return &slurmerr.Error{Code: 1}
+		}
+		return updateError(&s, item)
+	})
 	if err == nil && s.entity == status.EntityReservation {
 		return o.p.Print("Reservation updated.\n")
 	}
@@ -192,11 +221,14 @@ func (o *Options) change(ctx context.Context, op status.Operation, say func(stat
 		return err
 	}
 	var failed error
+	if len(result.Items) == 0 && len(op.Names) > 0 {
+		return slurmerr.Newf(slurmerr.Refused, "No jobs with name '%s'", format.Escape(op.Names[0]))
+	}
 	for _, item := range result.Items {
 		if item.Error == "" {
 			continue
 		}
-		item.Error, item.Job = format.Escape(item.Error), format.Escape(item.Job)
+		item.Error, item.Job = escapeLines(item.Error), format.Escape(item.Job)
 		if failed != nil {
 			slurmerr.Print(o.p.Err, "scontrol", failed)
 		}
@@ -220,8 +252,7 @@ func check(s *specification) error {
 		return nil
 	}
 	upper := strings.ToUpper(state)
-	switch s.entity {
-	case status.EntityNode:
+	if s.entity == status.EntityNode {
 		known := append(strings.Fields(strings.ToUpper(nodeStates)), "DOWN", "IDLE", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT")
 		if !slices.ContainsFunc(known, func(k string) bool { return len(upper) >= 3 && strings.HasPrefix(k, upper) }) {
 			return plain("Invalid input: state=%s\nRequest aborted\nValid states are: %s\nNot all states are valid given a node's prior state",
@@ -229,11 +260,6 @@ func check(s *specification) error {
 		}
 		if _, reason := s.set["Reason"]; !reason && (strings.HasPrefix("DOWN", upper) || strings.HasPrefix("DRAIN", upper) || upper == "FAIL") {
 			return plain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
-		}
-	case status.EntityPartition:
-		if !slices.Contains([]string{"UP", "DOWN", "DRAIN", "INACTIVE"}, upper) {
-			e := slurmerr.Newf(slurmerr.Refused, "Invalid input: state=%s\nAcceptable State values are UP, DOWN, DRAIN and INACTIVE", format.Escape(state))
-			return e
 		}
 	}
 	return nil
@@ -265,80 +291,12 @@ func checkWeight(s *specification) error {
 	return e
 }
 
-// updateError words why one target could not be changed.
-func updateError(s *specification, item status.OperationStatus) error {
-	switch {
-	case strings.HasPrefix(item.Error, "Update of this parameter is not supported"):
-		return plain("%s\nRequest aborted", s.asTyped(item.Error))
-	case strings.HasPrefix(item.Error, "Invalid ") && strings.HasSuffix(item.Error, " value"):
-		return slurmerr.New(slurmerr.Refused, item.Error)
-	}
-	switch s.entity {
-	case status.EntityJob:
-		return jobError(item)
-	case status.EntityReservation:
-		if local(item.Error) {
-			text := strings.Replace(item.Error, notCreated, notUpdated, 1)
-			e := slurmerr.New(slurmerr.Refused, text)
-			e.After = "slurm_update error: No error\n"
-			if e.Before = noInstantOf(text); e.Before != nil {
-				e.After = "slurm_update error: Invalid time specified\n"
-			}
-			return e
-		}
-		return plain("Error updating the reservation: %s\nslurm_update error: %s", item.Error, item.Error)
-	}
-	return plain("slurm_update error: %s", item.Error)
-}
-
-// asTyped has the parameter that a message names last as it was typed.
-func (s *specification) asTyped(text string) string {
-	for _, w := range s.words {
-		if n := len(text) - len(w); n >= 0 && strings.EqualFold(text[n:], w) {
-			return text[:n] + w
-		}
-	}
-	return text
-}
-
-// noInstant are the parameters whose values are points in time.
-var noInstant = []string{"Invalid StartTime value: ", "Invalid EndTime value: ", "Invalid Deadline value: "}
-
-// jobError words why a job could not be changed: what Slurm's scontrol finds by
-// itself without the job, and of a task of an array the task first.
-func jobError(item status.OperationStatus) error {
-	text := item.Error
-	for _, p := range noInstant {
-		if v, is := strings.CutPrefix(text, p); is {
-			return plain("Invalid time specification (pos=0): %s\nNo changes specified", v)
-		}
-	}
-	switch {
-	case strings.HasPrefix(text, "Invalid MailType"):
-		return plain("%s", text)
-	case strings.HasPrefix(text, "Invalid ") && strings.Contains(text, " value: "), strings.HasPrefix(text, "Invalid numeric value "), strings.HasSuffix(text, "Value ignored"):
-		return slurmerr.New(slurmerr.Refused, text)
-	}
-	return plain("%s", aboutJob(item.Job, text))
-}
-
-// aboutJob is Slurm's form of a message about a job.
-func aboutJob(job, text string) string {
-	if strings.Contains(job, "_") {
-		return job + ": " + text
-	}
-	return text + " for job " + job
-}
-
 func create(ctx context.Context, o *Options, args []string) error {
 	if len(args) == 0 {
 		return plain("too few arguments for create keyword")
 	}
 	s, err := specify(args)
 	if err != nil {
-		if strings.EqualFold(args[0], "partition") {
-			return slurmerr.New(slurmerr.Refused, "Invalid input: partition  Request aborted")
-		}
 		return err
 	}
 	op := status.Operation{Verb: status.OpCreate, Entity: s.entity, Set: s.set}
@@ -347,14 +305,14 @@ func create(ctx context.Context, o *Options, args []string) error {
 	}
 	switch s.entity {
 	case status.EntityReservation:
-		if err := complete(&s); err != nil {
-			return err
-		}
 	case status.EntityPartition:
 		if s.names == "" {
 			return slurmerr.New(slurmerr.Refused, "PartitionName must be given.")
 		}
 	default:
+		if strings.EqualFold(args[0], "partition") {
+			return slurmerr.New(slurmerr.Refused, "Invalid input: partition  Request aborted")
+		}
 		return slurmerr.Newf(slurmerr.Refused, "Invalid creation entity: %s", format.Escape(args[0]))
 	}
 	made := ""
@@ -368,76 +326,12 @@ func create(ctx context.Context, o *Options, args []string) error {
 	}
 	for _, item := range result.Items {
 		if item.Error != "" {
-			return createError(&s, s.typed(item.Error))
+			return createError(&s, escapeLines(s.typed(item.Error)))
 		}
 		made = item.Job
 	}
 	if s.entity == status.EntityReservation {
 		return o.p.Print("Reservation created: " + format.Escape(made) + "\n")
-	}
-	return nil
-}
-
-// How Slurm's scontrol ends what it says of a reservation by itself, without
-// the controller.
-const (
-	notCreated = ".  No reservation created."
-	notUpdated = ".  No reservation update."
-)
-
-// noInstantOf is the line before a message about a value that is no point in
-// time.
-func noInstantOf(text string) []string {
-	if !strings.HasPrefix(text, "Invalid start time ") && !strings.HasPrefix(text, "Invalid end time ") {
-		return nil
-	}
-	_, v, _ := strings.Cut(text, "=")
-	v, _, _ = strings.Cut(v, ".  No reservation")
-	return []string{"Invalid time specification (pos=0): " + v}
-}
-
-// local tells whether Slurm's scontrol finds the error by itself.
-func local(text string) bool {
-	if strings.HasSuffix(text, notCreated) || strings.HasSuffix(text, notUpdated) {
-		return true
-	}
-	for _, start := range []string{"Invalid node count ", "TRES type ", "couldn't identify configured TRES ", "invalid TRES "} {
-		if strings.HasPrefix(text, start) {
-			return true
-		}
-	}
-	return false
-}
-
-// createError words why something could not be made.
-func createError(s *specification, text string) error {
-	switch {
-	case s.entity == status.EntityReservation && local(text):
-		e := slurmerr.New(slurmerr.Refused, text)
-		e.Before = noInstantOf(text)
-		return e
-	case s.entity == status.EntityReservation && (text == "Requested nodes are busy" || text == "Requested node configuration is not available"):
-		return plain("Error creating the reservation: %s\n%s", text, "Note, unless nodes are directly requested a reservation must exist in a single partition.\n"+
-			"If no partition is requested the default partition is assumed.")
-	}
-	return plain("Error creating the %s: %s", s.entity, format.Escape(text))
-}
-
-// complete refuses a reservation that says too little, in scontrol's words.
-func complete(s *specification) error {
-	has := func(keys ...string) bool {
-		return slices.ContainsFunc(keys, func(k string) bool { _, ok := s.set[k]; return ok })
-	}
-	flags := strings.ToUpper(s.set["Flags"])
-	switch {
-	case !has("StartTime"):
-		return slurmerr.New(slurmerr.Refused, "A start time must be given.  No reservation created.")
-	case !has("EndTime", "Duration"):
-		return slurmerr.New(slurmerr.Refused, "An end time or duration must be given.  No reservation created.")
-	case !has("Nodes", "NodeCnt", "NodeCount", "CoreCnt", "CoreCount", "TRES", "Licenses") && !strings.Contains(flags, "ANY_NODES") && !has("PartitionName"):
-		return slurmerr.New(slurmerr.Refused, "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.  No reservation created.")
-	case !has("Users", "Accounts", "Groups"):
-		return slurmerr.New(slurmerr.Refused, "Either Users/Groups and/or Accounts must be specified.  No reservation created.")
 	}
 	return nil
 }
@@ -449,18 +343,16 @@ func remove(ctx context.Context, o *Options, args []string) error {
 	if len(args) == 1 && !strings.Contains(args[0], "=") {
 		return slurmerr.New(slurmerr.Refused, "Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
 	}
+	typed := args[0]
 	if len(args) == 2 && !strings.Contains(args[0], "=") {
 		args = []string{args[0] + "=" + args[1]} // ENTITY ID
 	}
 	s, err := specify(args)
 	if err != nil || s.entity != status.EntityReservation && s.entity != status.EntityPartition {
-		if len(args) == 1 && !strings.Contains(args[0], "=") {
-			return slurmerr.New(slurmerr.Refused, "Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
-		}
-		return plain("Invalid deletion entity: %s", format.Escape(args[0]))
+		return plain("Invalid deletion entity: %s", format.Escape(typed))
 	}
 	op := status.Operation{Verb: status.OpDelete, Entity: s.entity, Targets: []string{s.names}}
 	return o.change(ctx, op, func(item status.OperationStatus) error {
-		return plain("delete_%s %s: %s", s.entity, format.Escape(strings.Join(args, " ")), item.Error)
+		return plain("delete_%s %s: %s", s.entity, format.Escape(typed), item.Error)
 	})
 }

@@ -60,10 +60,6 @@ func lowered(set map[string]string) map[string]string {
 	return out
 }
 
-func unknownSetting(key, v string) error {
-	return Refused("Update of this parameter is not supported: " + key + "=" + v)
-}
-
 // merge writes a merge patch of o, whose resource version guards it where
 // guard is set.
 func (o *Operations) merge(ctx context.Context, obj client.Object, patch map[string]any, guard bool) error {

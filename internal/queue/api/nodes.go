@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -31,6 +32,11 @@ const (
 // nodeAction is scontrol update nodename=...: a state with a reason is a
 // cordon that says why.
 func (o *Operations) nodeAction(c *directory.Caller, set map[string]string, targets int) (entityActor, error) {
+	for key, v := range set {
+		if !slices.Contains(nodeKeys, key) {
+			return nil, change.Unknown(key, v)
+		}
+	}
 	switch {
 	case !c.Operator:
 		return nil, errInvalidUser
@@ -65,6 +71,10 @@ func (o *Operations) nodeAction(c *directory.Caller, set map[string]string, targ
 	}, nil
 }
 
+// nodeKeys are scontrol's parameters of a node, in lower case.
+var nodeKeys = []string{"reason", "state", "comment", "features", "availablefeatures", "activefeatures", "weight",
+	"gres", "cpubind", "extra", "nodeaddr", "nodehostname", "resumeafter"}
+
 // nodePatch is what the settings mean for the Node object.
 func (o *Operations) nodePatch(c *directory.Caller, row *status.Node, set map[string]string) (map[string]any, error) {
 	notes, labels, spec := map[string]any{}, map[string]any{}, map[string]any{}
@@ -90,10 +100,8 @@ func (o *Operations) nodePatch(c *directory.Caller, row *status.Node, set map[st
 			}
 		case "weight":
 			err = nodeWeight(v, notes)
-		case "gres", "cpubind", "extra", "nodeaddr", "nodehostname", "resumeafter":
+		default: // of nodeKeys
 			err = errNotSupported
-		default:
-			err = unknownSetting(key, v)
 		}
 		if err != nil {
 			return nil, err

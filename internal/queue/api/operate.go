@@ -47,6 +47,12 @@ func (a *API) operate(w http.ResponseWriter, r *http.Request, c *directory.Calle
 		a.list(w, r, &status.OperationResult{Kind: "OperationResult", APIVersion: apiVersion(), Items: a.Operations.entity(r.Context(), c, &op)})
 		return
 	}
+	if op.Verb == status.OpUpdate {
+		if err := change.JobForm(op.Set, a.Operations.Now()); err != nil {
+			a.list(w, r, &status.OperationResult{Kind: "OperationResult", APIVersion: apiVersion(), Items: []status.OperationStatus{{Error: text(err)}}})
+			return
+		}
+	}
 	var steps []status.OperationStatus
 	if op.Verb == status.OpCancel || op.Verb == status.OpSignal {
 		jobs, named := splitSteps(op.Jobs)

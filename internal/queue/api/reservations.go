@@ -30,6 +30,11 @@ const (
 
 // reservationAction is scontrol create, update and delete of reservations.
 func (o *Operations) reservationAction(c *directory.Caller, verb string, set map[string]string) (entityActor, error) {
+	if verb != status.OpDelete {
+		if err := change.ReservationForm(set, o.Now(), verb == status.OpCreate); err != nil {
+			return nil, err
+		}
+	}
 	if !c.Operator {
 		return nil, errInvalidUser
 	}

@@ -66,7 +66,11 @@ func TestAttackersOfOperations(t *testing.T) {
 		{status.Operation{Verb: status.OpUpdate, Entity: "partition", Targets: []string{"main"}, Set: set("State", "DOWN")}, "Invalid user id"},
 		{status.Operation{Verb: status.OpCreate, Entity: "partition", Targets: []string{"mine"}}, "Invalid user id"},
 		{status.Operation{Verb: status.OpDelete, Entity: "partition", Targets: []string{"main"}}, "Invalid user id"},
-		{status.Operation{Verb: status.OpCreate, Entity: "reservation", Set: set("Nodes", "ALL")}, "Invalid user id"},
+		{status.Operation{Verb: status.OpCreate, Entity: "reservation", Set: map[string]string{"Nodes": "ALL", "StartTime": "now", "Duration": "5", "Users": "ben"}}, "Invalid user id"},
+		{status.Operation{Verb: status.OpCreate, Entity: "reservation", Set: set("Nodes", "ALL")}, "A start time must be given.  No reservation created."},
+		{status.Operation{Verb: status.OpUpdate, Entity: "partition", Targets: []string{"nosuch"}, Set: set("PriorityTier", "x")}, "Invalid PriorityTier value: x"},
+		{status.Operation{Verb: status.OpUpdate, Entity: "node", Targets: []string{"nosuch"}, Set: set("Foo", "x")}, "Update of this parameter is not supported: foo=x"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"999"}, Set: set("TimeLimit", "x")}, "Invalid TimeLimit value"},
 		{status.Operation{Verb: status.OpDelete, Entity: "reservation", Targets: []string{"r"}}, "Invalid user id"},
 	} {
 		if got := h.operation(t, "ben", c.op); got.Error != c.want {

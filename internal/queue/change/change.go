@@ -119,7 +119,7 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		s, ok := settings[strings.ToLower(key)]
 		if !ok {
-			return nil, Refused("Update of this parameter is not supported: " + key + "=" + set[key])
+			return nil, Unknown(key, set[key])
 		}
 		if err := c.make(s, set[key]); err != nil {
 			return nil, err

@@ -39,12 +39,12 @@ func countNodes(s *v1alpha1.ReservationSpec, key, v string, fresh, named bool) e
 			case part == "":
 				continue
 			case kind == "gres":
-				return Refused("TRES type '" + name + "' not supported with reservations")
+				return unread("TRES type '" + name + "' not supported with reservations")
 			case name != "node" && name != "cpu":
-				return Refused("couldn't identify configured TRES '" + name + "'")
+				return unread("couldn't identify configured TRES '" + name + "'")
 			}
 			if _, err := nodeCount(n); err != nil {
-				return Refused("invalid TRES " + name + " value '" + n + "'")
+				return unread("invalid TRES " + name + " value '" + n + "'")
 			}
 			if name == "cpu" {
 				if !fresh {
@@ -59,7 +59,7 @@ func countNodes(s *v1alpha1.ReservationSpec, key, v string, fresh, named bool) e
 		}
 		n, err := nodeCount(part)
 		if err != nil {
-			return Refused("Invalid node count " + v)
+			return unread("Invalid node count " + v)
 		}
 		total += n
 	}
@@ -81,7 +81,7 @@ func countCores(s *v1alpha1.ReservationSpec, v string) error {
 	for part := range strings.SplitSeq(v, ",") {
 		n, err := value.CountOrZero(part)
 		if err != nil {
-			return Refused("Invalid core count " + v)
+			return unread("Invalid core count " + v)
 		}
 		s.CoreCounts = append(s.CoreCounts, n)
 	}

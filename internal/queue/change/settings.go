@@ -39,10 +39,10 @@ var settings = map[string]setting{
 	"dependency":      {phase: waiting, set: dependency},
 
 	"numnodes": {phase: waiting, shape: true, set: nodes}, "reqnodes": {phase: waiting, shape: true, set: nodes},
-	"numcpus": {phase: waiting, shape: true, set: cpus}, "reqcores": {phase: waiting, shape: true, set: cpus},
-	"mincpus":  {phase: waiting, shape: true, set: cpus},
+	"numcpus": {phase: waiting, shape: true, set: cpus("NumCPUs")}, "reqcores": {phase: waiting, shape: true, set: cpus("ReqCores")},
+	"mincpus":  {phase: waiting, shape: true, set: cpus("NumCPUs")},
 	"numtasks": {phase: waiting, shape: true, set: counted("NumTasks", func(s *job.Shape) *int32 { return &s.Tasks })},
-	"reqprocs": {phase: waiting, shape: true, set: counted("ReqProcs", func(s *job.Shape) *int32 { return &s.Tasks })},
+	"reqprocs": {phase: waiting, shape: true, set: counted("NumTasks", func(s *job.Shape) *int32 { return &s.Tasks })},
 
 	"cpuspertask":    {phase: waiting, shape: true, set: counted("CPUsPerTask", func(s *job.Shape) *int32 { return &s.CPUsPerTask })},
 	"ntaskspernode":  {phase: waiting, shape: true, set: counted("NtasksPerNode", func(s *job.Shape) *int32 { return &s.TasksPerNode })},
@@ -74,7 +74,7 @@ var settings = map[string]setting{
 
 func impossible(*changing, string) error { return NotPossible }
 
-func invalid(what, v string) error { return Refused("Invalid " + what + " value: " + v) }
+func invalid(what, v string) error { return unread("Invalid " + what + " value: " + v) }
 
 func name(c *changing, v string) error {
 	c.b.Spec.Job.Name = v
@@ -90,7 +90,7 @@ func timeLimit(c *changing, v string) error {
 	}
 	m, err := value.Minutes(v)
 	if err != nil {
-		return Refused("Invalid TimeLimit value")
+		return unread("Invalid TimeLimit value")
 	}
 	switch {
 	case sign != "" && (c.Limit == job.Unlimited || m <= 0):
@@ -136,7 +136,7 @@ func timeMin(c *changing, v string) error {
 	m, err := value.Minutes(v)
 	switch {
 	case err != nil:
-		return Refused("Invalid TimeMin value")
+		return unread("Invalid TimeMin value")
 	case !Pending(c.b):
 		return nil // of no consequence any more
 	}
@@ -147,7 +147,7 @@ func timeMin(c *changing, v string) error {
 func begin(c *changing, v string) error {
 	t, err := value.Instant(v, c.Now)
 	if err != nil {
-		return Refused("Invalid StartTime value: " + v)
+		return unread("Invalid StartTime value: " + v)
 	}
 	c.b.Spec.Job.Time.Begin = t.Unix()
 	return nil
@@ -157,7 +157,7 @@ func deadline(c *changing, v string) error {
 	t, err := value.Instant(v, c.Now)
 	switch {
 	case err != nil:
-		return Refused("Invalid Deadline value: " + v)
+		return unread("Invalid Deadline value: " + v)
 	case !t.After(c.Now):
 		return BadTime
 	case !c.Operator:
@@ -175,7 +175,7 @@ func nice(c *changing, v string) error {
 	if v != "" {
 		var err error
 		if n, err = strconv.ParseInt(v, 10, 64); err != nil || n > maxNice || n < -maxNice {
-			return Refused("Nice value out of range (+/- 2147483645). Value ignored")
+			return unread("Nice value out of range (+/- 2147483645). Value ignored")
 		}
 	}
 	if n < 0 && !c.Operator {
@@ -294,7 +294,7 @@ func licenses(c *changing, v string) error {
 func given(name, refusal string) func(*changing, string) error {
 	return func(c *changing, v string) error {
 		if option.Apply(option.Sbatch, &c.b.Spec.Job, name, v) != nil {
-			return Refused(refusal + ": " + v)
+			return unread(refusal + ": " + v)
 		}
 		return nil
 	}
@@ -384,15 +384,20 @@ func falls(v string) bool {
 }
 
 // cpus sets the CPUs in all: tasks of one CPU, as many as it takes.
-func cpus(c *changing, v string) error {
-	first, _, _ := strings.Cut(v, "-")
-	n, err := value.Count(first)
-	if err != nil {
-		return invalid("NumCPUs", v)
+func cpus(what string) func(*changing, string) error {
+	return func(c *changing, v string) error {
+		first, _, _ := strings.Cut(v, "-")
+		n, err := value.Count(first)
+		switch {
+		case err != nil && what == "NumCPUs":
+			return unread(`Invalid numeric value "` + v + "\" for NumCPUs.\nInvalid NumCPUs value: " + v)
+		case err != nil:
+			return invalid(what, v)
+		}
+		s := &c.b.Spec.Job.Shape
+		s.Tasks = max(1, (n+max(s.CPUsPerTask, 1)-1)/max(s.CPUsPerTask, 1))
+		return nil
 	}
-	s := &c.b.Spec.Job.Shape
-	s.Tasks = max(1, (n+max(s.CPUsPerTask, 1)-1)/max(s.CPUsPerTask, 1))
-	return nil
 }
 
 func counted(what string, field func(*job.Shape) *int32) func(*changing, string) error {

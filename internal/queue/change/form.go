@@ -1,0 +1,69 @@
+package change
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// unreadable is the answer to what nothing could be given: a value that is
+// none, a parameter that there is not. Slurm's scontrol finds it by itself.
+type unreadable struct{ Refused }
+
+// Unwrap is the answer as any other.
+func (u unreadable) Unwrap() error { return u.Refused }
+
+func unread(text string) error { return unreadable{Refused(text)} }
+
+// Unknown is the answer to a parameter that there is not.
+func Unknown(key, v string) error {
+	return unread("Update of this parameter is not supported: " + key + "=" + v)
+}
+
+// JobForm refuses settings that no job could be given, which comes before the
+// question whether there is such a job. now has the user's time zone.
+func JobForm(set map[string]string, now time.Time) error {
+	anything := func(string) bool { return true }
+	c := &changing{b: &v1alpha1.BatchJob{}, World: &World{
+		Now: now, Operator: true, Priority: math.MaxInt64,
+		Partition: func(string) *v1alpha1.Partition { return &v1alpha1.Partition{} },
+		Account:   anything, QOS: anything, Node: anything, Reservation: anything, License: anything,
+		Job: func(int64) *v1alpha1.BatchJob { return nil },
+	}}
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		s, ok := settings[strings.ToLower(key)]
+		if !ok {
+			return Unknown(key, set[key])
+		}
+		if err := s.set(c, set[key]); errors.As(err, new(unreadable)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReservationForm refuses settings that no reservation could be given, or be
+// made with (fresh).
+func ReservationForm(set map[string]string, now time.Time, fresh bool) error {
+	anything := func(string) bool { return true }
+	w := &Pool{Now: now, User: anything, Account: anything, License: anything}
+	_, err := Reservation(&v1alpha1.ReservationSpec{}, set, w, fresh)
+	var said Refused
+	if !errors.As(err, &said) {
+		return nil
+	}
+	for _, end := range []string{NoReservation, NoUpdate} {
+		if strings.HasSuffix(string(said), end) {
+			return err
+		}
+	}
+	if errors.As(err, new(unreadable)) {
+		return err
+	}
+	return nil
+}
