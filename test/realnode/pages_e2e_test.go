@@ -14,9 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestPages follows the pages about installing, certificates, upgrades, copies
@@ -275,19 +272,16 @@ func (a *admin) remove(t *testing.T, p page) {
 // restore begins with nothing but the copies, and goes on after the newest job
 // that they know.
 func (a *admin) restore(t *testing.T, install, upgrade page) {
-	volumes := a.site.Client.CoreV1().PersistentVolumes()
-	if err := volumes.Delete(a.ctx, "records", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	files, err := filepath.Glob(filepath.Join(recordsFolder, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no old records", err)
 	}
-	if err := waitFor(a.ctx, time.Minute, func() bool {
-		_, err := volumes.Get(a.ctx, "records", metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	}); err != nil {
-		t.Fatal(err)
+	for _, f := range files {
+		if err := os.RemoveAll(f); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := errors.Join(os.RemoveAll(recordsFolder), a.site.addVolume(a.ctx)); err != nil {
-		t.Fatal(err)
-	}
+	a.run(t, `kubectl patch persistentvolume records --type=merge -p '{"spec": {"claimRef": null}}'`)
 	a.run(t, install.block(t, "helm install"))
 	back := upgrade.block(t, "exec records -- sh")
 	commands := upgrade.block(t, "cp records:/records records")
