@@ -137,13 +137,14 @@ func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// sweep deletes what runs the attempt: the JobSet first, so that nothing is
-// made anew, then the pods, without waiting for the garbage collector.
+// sweep deletes what runs the attempt: the pods first, because the node is
+// waited for, then what they were made by. Nothing is made anew in between: that
+// takes pods that have ended, and what would be made is bound to no node.
 func (k *Keeper) sweep(ctx context.Context, b *v1alpha1.BatchJob, kill []Kill) error {
-	if err := k.sweepObjects(ctx, b); err != nil {
+	if err := k.deletePods(ctx, kill); err != nil {
 		return err
 	}
-	if err := k.deletePods(ctx, kill); err != nil {
+	if err := k.sweepObjects(ctx, b); err != nil {
 		return err
 	}
 	k.remember(b, func(m *Memory) { m.Swept = true })
