@@ -288,6 +288,9 @@ func (o *Options) times(v *option.Values) error {
 			start = time.Date(y, m, d, 0, 0, 0, 0, now.Location())
 		}
 	}
+	if end.IsZero() && len(o.query.States) > 0 {
+		end = start // those that were in these states then
+	}
 	until := end
 	if until.IsZero() {
 		until = now

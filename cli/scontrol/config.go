@@ -76,7 +76,11 @@ func configLines(info map[string]any, s *format.Settings, server string) [][2]st
 	out.set("NEXT_JOB_ID", strconv.FormatInt(int64(next), 10))
 	if more, ok := spec["parameters"].(map[string]any); ok {
 		for _, name := range sortedKeys(more) {
-			out.set(name, text(more[name]))
+			v := text(more[name])
+			if strings.EqualFold(name, "AccountingStorageTRES") {
+				v = withOwnTRES(v)
+			}
+			out.set(name, v)
 		}
 	}
 	if _, set := spec["propagateResourceLimitsExcept"]; set {
@@ -93,6 +97,20 @@ func configLines(info map[string]any, s *format.Settings, server string) [][2]st
 		}
 	}
 	return out.list
+}
+
+// ownTRES are counted always.
+const ownTRES = "cpu,mem,energy,node,billing,fs/disk,vmem,pages"
+
+// withOwnTRES is the list of what is counted, with what is in any case.
+func withOwnTRES(list string) string {
+	all := strings.Split(ownTRES, ",")
+	for name := range strings.SplitSeq(list, ",") {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, ",")
 }
 
 func sortedKeys(m map[string]any) []string {

@@ -42,14 +42,14 @@ type Options struct {
 	accounts   []string
 	names      []string // of reservations
 
-	ofReservations bool
-	top            int
-	tree           bool
-	group          bool
-	flat           bool
-	count          bool
-	doubtful       bool // some condition was not understood
-	grouping       []int32
+	kind     string // of the report
+	top      int
+	tree     bool
+	group    bool
+	flat     bool
+	count    bool
+	doubtful bool // some condition was not understood
+	grouping []int32
 }
 
 // New makes the command. connect is called once, after the command line has
@@ -127,7 +127,7 @@ func (o *Options) report(ctx context.Context, words []string) error {
 	name := words[1]
 	for _, r := range reports[kind] {
 		if begins(name, r.name, 1) {
-			o.ofReservations = kind == "reservation"
+			o.kind = kind
 			if err := o.settings(words[2:]); err != nil {
 				return err
 			}
@@ -176,19 +176,19 @@ func (o *Options) settings(words []string) error {
 			}
 		case begins(key, "format", 1):
 			o.format = v
-		case begins(key, "names", 1) && o.ofReservations:
+		case begins(key, "names", 1) && o.kind == "reservation":
 			o.names = append(o.names, strings.Split(v, ",")...)
 		case begins(key, "users", 1):
 			o.users = append(o.users, strings.Split(v, ",")...)
 		case begins(key, "accounts", 1):
 			o.accounts = append(o.accounts, strings.Split(strings.ToLower(v), ",")...)
-		case begins(key, "TopCount", 1):
+		case begins(key, "TopCount", 1) && o.kind == "user":
 			n, err := strconv.Atoi(v)
 			if err != nil || n < 1 {
 				return slurmerr.Newf(slurmerr.Refused, "Invalid value for TopCount (%s)", v)
 			}
 			o.top = n
-		case begins(key, "grouping", 1):
+		case begins(key, "grouping", 1) && o.kind == "job":
 			if err := o.setGrouping(v); err != nil {
 				return err
 			}

@@ -23,7 +23,7 @@ func TestStepsEndWithTheirJob(t *testing.T) {
 		state  string
 		end    int64
 		signal int32
-	}{{"FAILED", 20, 9}, {"COMPLETED", 15, 0}, {"CANCELLED", 20, 9}} {
+	}{{"CANCELLED", 20, 9}, {"COMPLETED", 15, 0}, {"CANCELLED", 20, 9}} {
 		if s := r.Steps[i]; s.State != want.state || s.End != want.end || s.Signal != want.signal {
 			t.Errorf("step %s: %s until %d, signal %d; want %+v", s.Step, s.State, s.End, s.Signal, want)
 		}

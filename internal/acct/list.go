@@ -152,6 +152,9 @@ func finish(r *status.Record, noSteps bool) {
 		if r.End > 0 && s.End == 0 {
 			cutOff(s, r)
 		}
+		if r.State == "OUT_OF_MEMORY" && s.Signal == int32(syscall.SIGKILL) {
+			s.State = r.State
+		}
 		if s.KilledBy == "" && s.State == "CANCELLED" {
 			s.KilledBy = r.KilledBy
 		}
@@ -184,7 +187,7 @@ func batchStep(r *status.Record) status.StepRecord {
 	if s.CPUs == 0 {
 		s.CPUs = r.CPUs / max(1, r.Nodes)
 	}
-	if s.State == "REQUEUED" || s.State == "TIMEOUT" || s.State == "PREEMPTED" || s.State == "CANCELLED" {
+	if r.Signal != 0 && s.State == "FAILED" || s.State == "REQUEUED" || s.State == "TIMEOUT" || s.State == "PREEMPTED" || s.State == "CANCELLED" {
 		s.State = "CANCELLED"
 		if s.Signal == 0 && s.ExitCode == 0 {
 			s.Signal = 15

@@ -160,9 +160,9 @@ func (b *batch) batchStep(start time.Time, status *syscall.WaitStatus) {
 			r.Status = int32(status.ExitStatus())
 		}
 		switch {
-		case b.reason == "TIMEOUT" || b.reason == "CANCELLED" || b.reason == "PREEMPTED" || b.reason == "NODE_FAIL":
+		case r.Signal != 0, b.reason == "TIMEOUT" || b.reason == "CANCELLED" || b.reason == "PREEMPTED" || b.reason == "NODE_FAIL":
 			r.State = "CANCELLED"
-		case r.Status != 0 || r.Signal != 0:
+		case r.Status != 0:
 			r.State = "FAILED"
 		}
 	}

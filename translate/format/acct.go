@@ -91,9 +91,9 @@ var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
 	"State": func(r *AcctRow, _ *AcctSettings) string { return acctState(r) },
 	"ExitCode": func(r *AcctRow, _ *AcctSettings) string {
 		if r.Step != nil {
-			return itoa(r.Step.ExitCode) + ":" + itoa(r.Step.Signal)
+			return exitText(r.Step.ExitCode, r.Step.Signal)
 		}
-		return itoa(r.Job.ExitCode) + ":" + itoa(r.Job.Signal)
+		return exitText(r.Job.ExitCode, r.Job.Signal)
 	},
 	"Start": func(r *AcctRow, s *AcctSettings) string {
 		start, _ := acctTimes(r, s)
@@ -199,6 +199,15 @@ func acctNodes(r *AcctRow) int32 {
 		return r.Step.Nodes
 	}
 	return r.Job.Nodes
+}
+
+// exitText is how something ended, as sacct has it: of the codes by which a
+// shell tells of signals, from 128 on, the signal's number is left.
+func exitText(code, signal int32) string {
+	if code >= 128 {
+		code -= 128
+	}
+	return itoa(code) + ":" + itoa(signal)
 }
 
 // acctState is "CANCELLED by 1000" for a job that somebody cancelled.

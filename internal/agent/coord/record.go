@@ -133,7 +133,9 @@ func (x *record) over() {
 	switch {
 	case x.why != "":
 		x.r.State = x.why
-	case x.r.Status != 0 || x.r.Signal != 0:
+	case x.r.Signal != 0:
+		x.r.State = "CANCELLED"
+	case x.r.Status != 0:
 		x.r.State = "FAILED"
 	default:
 		x.r.State = "COMPLETED"
