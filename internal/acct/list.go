@@ -5,13 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // List finds the records that q means, in the queue and in the database, by
@@ -50,11 +54,16 @@ func (r *Recorder) live(q *status.RecordQuery) []status.Record {
 	cluster := ClusterName(r.Cluster.Parameters())
 	f := NewFilter(q)
 	var out []status.Record
-	for _, b := range r.Cluster.Jobs.List() {
+	jobs := r.Cluster.Jobs.List()
+	split := splitOff(jobs)
+	for _, b := range jobs {
 		if b.Spec.JobID == 0 || !f.mayBe(b.Spec.JobID, b.Spec.User) {
 			continue
 		}
 		row := r.Row(b)
+		if tasks := split[b.Spec.JobID]; len(tasks) > 0 && array.Whole(b) {
+			row.ArrayTaskID = value.ArraySpec(array.Rest(b, tasks), b.Spec.Job.Array.Max)
+		}
 		out = append(out, Records(b, &row, cluster, r.Who)...)
 	}
 	r.mu.Lock()
@@ -69,6 +78,17 @@ func (r *Recorder) live(q *status.RecordQuery) []status.Record {
 	for _, e := range r.steps {
 		if i, ok := at[stepKey(e.UID, e.Restarts)]; ok {
 			out[i].Steps = append(out[i].Steps, e.Step)
+		}
+	}
+	return out
+}
+
+// splitOff are the tasks that have jobs of their own, by the array's number.
+func splitOff(jobs []*v1alpha1.BatchJob) map[int64][]*v1alpha1.BatchJob {
+	out := map[int64][]*v1alpha1.BatchJob{}
+	for _, b := range jobs {
+		if b.Spec.Task != nil && b.Spec.Origin != nil {
+			out[b.Spec.Origin.JobID] = append(out[b.Spec.Origin.JobID], b)
 		}
 	}
 	return out
@@ -115,12 +135,22 @@ func (r *Recorder) merge(stored, live []status.Record, q *status.RecordQuery) []
 		if a.UID == b.UID {
 			return cmp.Compare(a.Restarts, b.Restarts)
 		}
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Submit, b.Submit))
+		return cmp.Or(cmp.Compare(cmp.Or(a.ArrayJobID, a.ID), cmp.Or(b.ArrayJobID, b.ID)), cmp.Compare(taskOrder(&a), taskOrder(&b)),
+			cmp.Compare(a.ID, b.ID), cmp.Compare(a.Submit, b.Submit))
 	})
 	if !q.Duplicates {
 		out = Newest(out)
 	}
 	return out
+}
+
+// taskOrder puts the tasks of an array in the order of their numbers, and those
+// that are not split off behind them.
+func taskOrder(r *status.Record) int {
+	if n, err := strconv.Atoi(r.ArrayTaskID); err == nil || r.ArrayTaskID == "" {
+		return n
+	}
+	return math.MaxInt
 }
 
 // mergeSteps adds newer reports of steps to the stored ones.
