@@ -79,7 +79,7 @@ type listing struct {
 }
 
 func (o *Options) list(ctx context.Context, words []string, text string, list func(*world, *listing) []row) error {
-	l := &listing{withAssoc: o.assocs}
+	l, ofAccounts := &listing{withAssoc: o.assocs}, text == accountColumns
 	for _, x := range pairs(words) {
 		switch {
 		case x.key == "" && oneOf(x.value, "where", 5), x.key == "" && oneOf(x.value, "set", 3):
@@ -120,7 +120,7 @@ func (o *Options) list(ctx context.Context, words []string, text string, list fu
 	if err != nil {
 		return err
 	}
-	if custom { // a list of users by account wants their associations
+	if custom && !ofAccounts { // a list of users by account wants their associations
 		l.withAssoc = l.withAssoc || o.assocs || slices.ContainsFunc(at, func(i int) bool { return columns[i].Name == "Account" || columns[i].Name == "Share" })
 	}
 	return o.write(columns, at, fields, list(w, l))

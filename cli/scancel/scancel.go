@@ -85,6 +85,11 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	if o.verbose && len(o.op.Jobs) == 0 {
+		for _, item := range result.Items {
+			o.talk(o.what(item.Job) + " " + format.Escape(item.Job))
+		}
+	}
 	return o.report(append(o.absent(), result.Items...))
 }
 
@@ -208,6 +213,24 @@ func (o *Options) filtered() bool {
 		len(op.WCKeys)+len(op.Reservations)+len(op.Nodes) > 0
 }
 
+// filters lists what jobs were chosen by.
+func (o *Options) filters() string {
+	op, text := &o.op, ""
+	for _, f := range []struct {
+		name string
+		list []string
+	}{{"account", op.Accounts}, {"job_name", op.Names}, {"nodelist", op.Nodes}, {"partition", op.Partitions}, {"qos", op.QOS},
+		{"reservation", op.Reservations}, {"state", op.States}, {"user_name", op.Users}, {"wckey", op.WCKeys}} {
+		if len(f.list) > 0 {
+			text += " " + f.name + "=" + format.Escape(strings.Join(f.list, ","))
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return ", including:" + text + " "
+}
+
 // exitCodes are the errors that scancel reports by more than 1: the low byte
 // of Slurm's error number.
 var exitCodes = map[string]int{
@@ -247,7 +270,7 @@ func (o *Options) report(items []status.OperationStatus) error {
 		}
 	}
 	if len(items) == 0 && o.verbose {
-		o.talk("error: No active jobs match ALL job filters")
+		o.talk("error: No active jobs match ALL job filters" + o.filters())
 	}
 	if code == 0 {
 		return nil

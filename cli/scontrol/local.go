@@ -3,6 +3,7 @@ package scontrol
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -141,10 +142,18 @@ func write(ctx context.Context, o *Options, args []string) error {
 		_, err := o.p.Out.Write(script)
 		return err
 	}
-	if err := os.WriteFile(file, script, 0o700); err != nil {
-		return slurmerr.Newf(slurmerr.Refused, "failed to open file `%s`: %v", file, err)
+	if err := os.WriteFile(file, script, 0o666); err != nil {
+		return plain("failed to open file `%s`: %s", format.Escape(file), unopened(err))
 	}
 	return o.p.Print("batch script for job " + format.Escape(id) + " written to " + file + "\n")
+}
+
+// unopened is the system's word for why a file was not opened.
+func unopened(err error) string {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return systemError(int(errno))
+	}
+	return err.Error()
 }
 
 // errnumstr prints the text of an error number.
