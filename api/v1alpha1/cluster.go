@@ -260,6 +260,11 @@ type PartitionSpec struct {
 	// volumes and security of all other jobs are Template's.
 	AllowImages []string `json:"allowImages,omitempty"`
 
+	// PodPerJob gives each job pods of its own. Otherwise a pod whose job is over
+	// goes on with the next one of the same user that would be given the very same
+	// pod; the tasks of an array are jobs in this.
+	PodPerJob bool `json:"podPerJob,omitempty"`
+
 	// Agent says how the agent and the commands get into the pods.
 	Agent AgentSource `json:"agent,omitempty"`
 

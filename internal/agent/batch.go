@@ -44,14 +44,14 @@ type batch struct {
 	stopped    bool        // SIGTERM came first; for wait and what follows it
 	completed  chan int32  // the exit code of a job without a script, once
 	reports    chan *wire.Report
-	recorded   bool // the last report was taken; for tell, and after it
+	next       bool // another job may come, as the answer to the last report says; for tell, and after it
 	swept      bool // no process of the job is left
 }
 
 // runBatch runs the batch script and everything that goes with it, and returns
-// the agent's exit code. clean: the job ended by itself, nothing of it is left,
-// and that is on record.
-func (a *Agent) runBatch(ctx context.Context) (code int, clean bool) {
+// the agent's exit code. next: nothing of the job is left, its end is on record,
+// and another one may come.
+func (a *Agent) runBatch(ctx context.Context) (code int, next bool) {
 	b := &batch{
 		a: a, ended: make(chan struct{}), terminated: make(chan string, 1), completed: make(chan int32, 1),
 		reports: make(chan *wire.Report, 4),
@@ -65,10 +65,9 @@ func (a *Agent) runBatch(ctx context.Context) (code int, clean bool) {
 	r.Steps = a.steps.close(reportTime / 2) // with the end, for the job's record
 	b.reports <- r
 	close(b.reports)
-	recorded := false
 	select {
 	case <-told:
-		recorded = b.recorded
+		next = b.next
 	case <-time.After(reportTime):
 		a.log.Warn("the end of the job could not be reported")
 	}
@@ -76,9 +75,9 @@ func (a *Agent) runBatch(ctx context.Context) (code int, clean bool) {
 		return 1, false
 	}
 	if r.Signal != 0 {
-		return 128 + int(r.Signal), recorded && b.swept
+		return 128 + int(r.Signal), next && b.swept
 	}
-	return int(r.Status), recorded && b.swept
+	return int(r.Status), next && b.swept
 }
 
 // tell sends the reports in their order.
@@ -86,9 +85,9 @@ func (b *batch) tell(done chan<- struct{}) {
 	defer close(done)
 	for r := range b.reports {
 		ctx, cancel := context.WithTimeout(context.Background(), reportTime)
-		err := b.a.api.Report(ctx, r)
+		next, err := b.a.api.Report(ctx, r)
 		cancel()
-		if b.recorded = err == nil; err != nil {
+		if b.next = next; err != nil {
 			b.a.log.Warn("report not taken", "kind", r.Kind, "error", err)
 		}
 	}

@@ -8,30 +8,30 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// runAll runs the batch script, and those of further tasks of the same array
-// for as long as the API role has one for this pod. Each gets an Agent of its
+// runAll runs the batch script, and those of further jobs for as long as the API
+// role has one for this pod. Each gets an Agent of its
 // own: folder, socket, key and coordinator; the pod, the process and its
 // address stay. It returns the exit code of the last.
 func (a *Agent) runAll(ctx context.Context) int {
 	defer func() { a.leave() }()
 	for {
 		a.prolog(ctx)
-		code, clean := a.runBatch(ctx)
-		if !clean || !a.welcome.Next || ctx.Err() != nil {
+		code, next := a.runBatch(ctx)
+		if !next || ctx.Err() != nil {
 			return code
 		}
 		w, err := a.api.Next(ctx, &wire.NextQuery{JobID: a.welcome.JobID, Attempt: a.welcome.Attempt})
 		if err != nil {
-			a.log.Debug("no further task", "why", err)
+			a.log.Debug("no further job", "why", err)
 			return code
 		}
-		next, err := a.follow(ctx, w)
+		after, err := a.follow(ctx, w)
 		if err != nil {
 			a.log.Error("cannot start", "job", w.JobID, "error", err)
 			a.last(&wire.Report{JobID: w.JobID, Attempt: w.Attempt, Kind: wire.ReportFailed, Message: err.Error()})
 			return 1
 		}
-		a = next
+		a = after
 	}
 }
 
@@ -52,7 +52,7 @@ func (a *Agent) follow(ctx context.Context, w *wire.Welcome) (*Agent, error) {
 	}
 	if err := next.adopt(); err != nil {
 		next.leave()
-		return nil, fmt.Errorf("task of job %d: %w", w.JobID, err)
+		return nil, fmt.Errorf("job %d: %w", w.JobID, err)
 	}
 	a.door.agent.Store(next)
 	go next.serveUnix(ctx)

@@ -100,7 +100,7 @@ func (a *Agent) tellScript(kind string, why error) {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTime)
 	defer cancel()
 	r := &wire.Report{JobID: a.welcome.JobID, Attempt: a.welcome.Attempt, Kind: kind, Message: why.Error()}
-	if err := a.api.Report(ctx, r); err != nil {
+	if _, err := a.api.Report(ctx, r); err != nil {
 		a.log.Warn("report not taken", "kind", kind, "error", err)
 	}
 }

@@ -250,6 +250,10 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		fail(w, errNotFirst)
 		return
 	}
+	if s.wentOn(a, &report) {
+		send(w, wire.ReportAnswer{Next: true})
+		return
+	}
 	if report.JobID != a.JobID || report.Attempt != a.Attempt || len(report.Steps) > maxSteps {
 		fail(w, &failure{http.StatusConflict, "the report is of another job"})
 		return
@@ -263,15 +267,17 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.tellSteps(a, report.Steps)
-	if s.offer(a, &report) {
-		defer s.recall(a)
+	offered := s.offer(a, &report)
+	err = s.Keeper.Report(r.Context(), a.JobID, a.Attempt, report)
+	if offered {
+		s.recall(a)
 	}
-	if err := s.Keeper.Report(r.Context(), a.JobID, a.Attempt, report); err != nil {
+	if err != nil {
 		if s.Gone(err) {
 			err = errOver
 		}
 		fail(w, err)
 		return
 	}
-	send(w, struct{}{})
+	send(w, wire.ReportAnswer{Next: s.expects(a)})
 }

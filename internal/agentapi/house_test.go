@@ -40,6 +40,8 @@ type house struct {
 	ready   int
 	refuse  error // GangReady's answer while set
 	reports []wire.Report
+	leave   bool // Report ends the job, whose pods stay if they linger
+	pool    *agentapi.Pool
 	reviews int
 
 	clockMu sync.Mutex
@@ -56,7 +58,9 @@ func newHouse(t *testing.T) *house {
 
 // restart makes a new server, which knows nothing but the cluster.
 func (h *house) restart(t *testing.T) {
+	h.pool = agentapi.NewPool(h.clock)
 	h.server = agentapi.New(agentapi.Options{
+		Pool:    h.pool,
 		Cluster: h.Cluster, Keeper: h, Gone: func(err error) bool { return errors.Is(err, errOver) },
 		KubeURL: "https://kube", Poll: 5 * time.Second, Now: h.clock,
 	})
@@ -115,6 +119,15 @@ func (h *house) Report(_ context.Context, id int64, n int32, r wire.Report) erro
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reports = append(h.reports, r)
+	if old, _ := h.Job(id); h.leave {
+		b := old.DeepCopy()
+		b.Status.State = v1alpha1.StateCompleted
+		if h.pool.Lingers(b) {
+			host := agentapi.HostOf(b)
+			b.Status.Pods = &host
+		}
+		fake.Feed(h.Cluster, b)
+	}
 	return h.refuse
 }
 
@@ -152,7 +165,7 @@ func pod(id int64, user string, attempt int32, i int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: podName(id, attempt, i), Namespace: "user-" + user, UID: types.UID("uid-" + user + podName(id, attempt, i)),
 		Labels:          map[string]string{wire.LabelJobID: fmt.Sprint(id), wire.LabelAttempt: fmt.Sprint(attempt)},
-		Annotations:     map[string]string{"batch.kubernetes.io/job-completion-index": fmt.Sprint(i)},
+		Annotations:     map[string]string{"batch.kubernetes.io/job-completion-index": fmt.Sprint(i), wire.AnnotationMold: "m"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: fmt.Sprintf("job-%d-%d-n0-0", id, attempt), Controller: &yes}},
 	}}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/member"
+	"github.com/berth-hpc/berth/internal/wire"
 )
 
 // agent is an authenticated agent and its job.
@@ -16,6 +17,7 @@ type agent struct {
 	member.Place                    // in the job that it serves now
 	host         member.Place       // whose pods it is in
 	job          *v1alpha1.BatchJob // shared: not to be changed
+	mold         string             // what its pod is made of (wire.AnnotationMold)
 }
 
 func (a *agent) attempt() attempt { return attempt{a.JobID, a.Attempt} }
@@ -47,7 +49,7 @@ func (s *Server) identify(r *http.Request) (*agent, error) {
 	case b.Namespace != pod.Namespace || place.Index >= len(b.Status.Allocation.Nodes):
 		return nil, &failure{http.StatusForbidden, fmt.Sprintf("job %d has no such pod", place.JobID)}
 	}
-	return &agent{member.Place{JobID: b.Spec.JobID, Attempt: b.Status.Attempt, Index: place.Index}, place, b}, nil
+	return &agent{member.Place{JobID: b.Spec.JobID, Attempt: b.Status.Attempt, Index: place.Index}, place, b, pod.Annotations[wire.AnnotationMold]}, nil
 }
 
 // placeOf is the place of the only agent of b.

@@ -2,36 +2,73 @@ package agentapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 )
 
-// reusable tells whether the pods of b may go to another task of its array
-// when b has ended by itself.
-func (s *Server) reusable(b *v1alpha1.BatchJob) bool {
-	id := array.ID(b)
-	if s.Pool == nil || id == 0 || len(b.Status.Allocation.Nodes) != 1 {
+// offer puts the agent of a job that reports its end on offer, if a job waits that
+// its pod may serve: before the end is on record and a plan is made of it.
+func (s *Server) offer(a *agent, r *wire.Report) bool {
+	b := a.job
+	if s.Pool == nil || a.mold == "" || r.Kind != wire.ReportEnded || r.OutOfMemory || r.Stopped ||
+		b.Status.State != v1alpha1.StateRunning || len(b.Status.Allocation.Nodes) != 1 {
 		return false
 	}
-	whole, ok := s.Cluster.Job(id)
-	return ok && array.Whole(whole) && pending(whole) && whole.Spec.Cancel == nil &&
-		whole.DeletionTimestamp == nil && whole.Spec.Job.Hold == ""
+	if host, ok := s.Cluster.Job(HostOf(b).JobID); !ok || host.DeletionTimestamp != nil {
+		return false // its pods go with it
+	}
+	kin := control.Kin(b, b.Status.Partition)
+	if kin == "" || s.podPerJob(b.Status.Partition) || !s.kinWaits(b, kin) {
+		return false
+	}
+	s.Pool.Offer(b, kin, a.mold)
+	return true
 }
 
-// offer puts the agent of a job that reports its end on offer, before the end
-// is on record and a plan is made of it.
-func (s *Server) offer(a *agent, r *wire.Report) bool {
-	if r.Kind != wire.ReportEnded || r.OutOfMemory || r.Stopped || a.job.Status.State != v1alpha1.StateRunning || !s.reusable(a.job) {
+// podPerJob tells whether the partition has no pod serve two jobs.
+func (s *Server) podPerJob(partition string) bool {
+	p, ok := s.Cluster.Partitions.Get(partition)
+	return ok && p.Spec.PodPerJob
+}
+
+// kinWaits tells whether another job than b of its kin waits.
+func (s *Server) kinWaits(b *v1alpha1.BatchJob, kin string) bool {
+	var arrays []*v1alpha1.BatchJob
+	if s.Cluster.Jobs.Any(kin, func(o *v1alpha1.BatchJob) bool {
+		if array.Whole(o) {
+			arrays = append(arrays, o)
+			return false
+		}
+		return o.UID != b.UID
+	}) {
+		return true
+	}
+	return slices.ContainsFunc(arrays, func(o *v1alpha1.BatchJob) bool {
+		return len(array.Rest(o, s.Cluster.SplitOff(o.Spec.JobID))) > 0
+	})
+}
+
+// expects tells whether the agent may get another job when it asks: its pod is on
+// offer, or somebody has it already.
+func (s *Server) expects(a *agent) bool {
+	host := HostOf(a.job)
+	return s.Pool != nil && (s.Pool.at(host) != nil ||
+		slices.ContainsFunc(s.Cluster.InPods(host.JobID, host.Attempt), func(o *v1alpha1.BatchJob) bool { return o.Spec.JobID != a.JobID && active(o) }))
+}
+
+// wentOn tells whether a report is of a job that is over and whose pod serves
+// another one since: it was taken, and the answer was lost.
+func (s *Server) wentOn(a *agent, r *wire.Report) bool {
+	if r.Kind != wire.ReportEnded || r.JobID == a.JobID {
 		return false
 	}
-	if whole, _ := s.Cluster.Job(array.ID(a.job)); len(array.Rest(whole, s.Cluster.SplitOff(whole.Spec.JobID))) == 0 {
-		return false
-	}
-	s.Pool.offer(a.job, array.ID(a.job))
-	return true
+	b, ok := s.Cluster.Job(r.JobID)
+	return ok && b.Status.Attempt == r.Attempt && !active(b) && HostOf(b) == (v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt})
 }
 
 // recall confirms the offer, or takes it back unless the job is over with its pods left.

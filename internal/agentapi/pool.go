@@ -7,13 +7,13 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Linger is how long an agent waits at most for another task of its array.
+// Linger is how long an agent waits at most for another job.
 // Usually a plan decides sooner: see Settle.
 const Linger = 10 * time.Second
 
-// Pool knows the agents whose task is over and that could run another one of
-// the same array at the same place. It only saves pods: what runs where is in
-// the jobs' objects, and an agent that nobody here knows ends. Safe for
+// Pool knows the agents whose job is over and that could run another one of the
+// same kin (control.Kin) at the same place. It only saves pods: what runs where is
+// in the jobs' objects, and an agent that nobody here knows ends. Safe for
 // concurrent use.
 type Pool struct {
 	now func() time.Time
@@ -27,10 +27,11 @@ type Place struct {
 	Host    v1alpha1.PodsOf
 	Address string // where the agent takes connections
 
-	array int64
+	kin   string
+	mold  string // what its pod is made of (wire.AnnotationMold)
 	node  v1alpha1.NodeAllocation
 	until time.Time
-	ready time.Time // when its task's end was on record; zero: not yet
+	ready time.Time // when its job's end was on record; zero: not yet
 	taken bool
 	next  chan *v1alpha1.BatchJob // closed: there is none
 }
@@ -40,8 +41,8 @@ func NewPool(now func() time.Time) *Pool {
 	return &Pool{now: now, byHost: map[v1alpha1.PodsOf]*Place{}}
 }
 
-// offer adds the agent of b's pods.
-func (p *Pool) offer(b *v1alpha1.BatchJob, array int64) {
+// Offer adds the agent of the pods of b, a job of one node whose end was reported.
+func (p *Pool) Offer(b *v1alpha1.BatchJob, kin, mold string) {
 	host := HostOf(b)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,12 +51,12 @@ func (p *Pool) offer(b *v1alpha1.BatchJob, array int64) {
 	}
 	node := b.Status.Allocation.Nodes[0]
 	p.byHost[host] = &Place{
-		Host: host, Address: node.Address, array: array, node: node, until: p.now().Add(Linger),
+		Host: host, Address: node.Address, kin: kin, mold: mold, node: node, until: p.now().Add(Linger),
 		next: make(chan *v1alpha1.BatchJob, 1),
 	}
 }
 
-// Lingers tells whether the agent of b's pods waits for another task.
+// Lingers tells whether the agent of b's pods waits for another job.
 func (p *Pool) Lingers(b *v1alpha1.BatchJob) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,13 +64,14 @@ func (p *Pool) Lingers(b *v1alpha1.BatchJob) bool {
 	return x != nil && p.now().Before(x.until.Add(Linger))
 }
 
-// Take finds an agent of the array that holds exactly what n says. It must be
-// given a job, or returned.
-func (p *Pool) Take(array int64, n *v1alpha1.NodeAllocation) (*Place, bool) {
+// Take finds an agent of the kin that holds exactly what n says, in a pod of the
+// mold; that is asked for if there is an agent otherwise. It must be given a job,
+// or returned.
+func (p *Pool) Take(kin string, n *v1alpha1.NodeAllocation, mold func() string) (*Place, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, x := range p.byHost {
-		if x.array == array && !x.taken && p.now().Before(x.until) && same(&x.node, n) {
+		if x.kin == kin && !x.taken && p.now().Before(x.until) && same(&x.node, n) && x.mold == mold() {
 			x.taken = true
 			return x, true
 		}
@@ -115,7 +117,7 @@ func (p *Pool) drop(x *Place) {
 }
 
 // Settle lets the agents go whose places a plan knew to be free and gave to no
-// task of their array. planned is when the plan's snapshot was begun.
+// job for them. planned is when the plan's snapshot was begun.
 func (p *Pool) Settle(planned time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +128,7 @@ func (p *Pool) Settle(planned time.Time) {
 	}
 }
 
-// confirm says that the end of the task before is on record.
+// confirm says that the end of the job before is on record.
 func (p *Pool) confirm(host v1alpha1.PodsOf) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +137,7 @@ func (p *Pool) confirm(host v1alpha1.PodsOf) {
 	}
 }
 
-// withdraw takes back what offer did; false: the agent has been taken.
+// withdraw takes back what Offer did; false: the agent has been taken.
 func (p *Pool) withdraw(host v1alpha1.PodsOf) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

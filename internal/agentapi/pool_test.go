@@ -14,29 +14,33 @@ func ended(id int64, cpus string) *v1alpha1.BatchJob {
 	return b
 }
 
-// An agent is given another task of its own array, on the very place that it
-// holds, and once.
+// An agent is given another job of its own kin that would have such a pod, on the
+// very place that it holds, and once.
 func TestPool(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := NewPool(func() time.Time { return now })
 	b := ended(88, "3")
-	p.offer(b, 87)
+	p.Offer(b, "a", "m")
 	place := &v1alpha1.NodeAllocation{Name: "n1", CPUs: 1, CPUIDs: "3"}
-	if _, ok := p.Take(86, place); ok {
-		t.Error("another array took it")
+	m := func() string { return "m" }
+	if _, ok := p.Take("b", place, m); ok {
+		t.Error("another's kin took it")
+	}
+	if _, ok := p.Take("a", place, func() string { return "n" }); ok {
+		t.Error("a job with another pod took it")
 	}
 	for _, other := range []v1alpha1.NodeAllocation{
 		{Name: "n2", CPUs: 1, CPUIDs: "3"}, {Name: "n1", CPUs: 1, CPUIDs: "2"}, {Name: "n1", CPUs: 1, CPUIDs: "3", Memory: 1},
 	} {
-		if _, ok := p.Take(87, &other); ok {
+		if _, ok := p.Take("a", &other, m); ok {
 			t.Errorf("%+v was taken for it", other)
 		}
 	}
-	x, ok := p.Take(87, place)
+	x, ok := p.Take("a", place, m)
 	if !ok || x.Address != "a:1" || x.Host != (v1alpha1.PodsOf{JobID: 88, Attempt: 1}) {
 		t.Fatal("nobody took it")
 	}
-	if _, ok := p.Take(87, place); ok {
+	if _, ok := p.Take("a", place, m); ok {
 		t.Error("it was taken twice")
 	}
 	if p.withdraw(x.Host) {
@@ -48,7 +52,7 @@ func TestPool(t *testing.T) {
 	if got := <-x.next; got != next || p.Lingers(b) {
 		t.Error("the job did not arrive")
 	}
-	p.offer(next, 87) // the pods are still those of 88
+	p.Offer(next, "a", "m") // the pods are still those of 88
 	if at := p.at(x.Host); at == nil {
 		t.Error("the pods are on offer under another name")
 	}
@@ -60,7 +64,7 @@ func TestSettle(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := NewPool(func() time.Time { return now })
 	b := ended(88, "3")
-	p.offer(b, 87)
+	p.Offer(b, "a", "m")
 	host := HostOf(b)
 	p.Settle(now.Add(time.Second))
 	if !p.Lingers(b) {

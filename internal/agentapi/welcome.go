@@ -40,7 +40,6 @@ func (s *Server) welcome(ctx context.Context, a *agent, b *v1alpha1.BatchJob) (*
 		return nil, err
 	}
 	w.Certificate, w.Key = string(cert), string(key)
-	w.Next = s.reusable(b)
 	if w.Het, err = s.het(b); err != nil {
 		return nil, err
 	}

@@ -267,6 +267,19 @@ func (s *Store[T]) Having(key string) []T {
 	return out
 }
 
+// Any tells whether fn says yes to an object with that index key. fn must not use
+// the store.
+func (s *Store[T]) Any(key string, fn func(T) bool) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, o := range s.index[key] {
+		if fn(o) {
+			return true
+		}
+	}
+	return false
+}
+
 // List lists every object, in no order.
 func (s *Store[T]) List() []T {
 	s.mu.RLock()

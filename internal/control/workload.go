@@ -60,6 +60,7 @@ func NewPodGroups() *Store[*podgroup.PodGroup] {
 func NewJobs() *Store[*v1alpha1.BatchJob] {
 	s := NewStore(jobKey, originKey, podsKey)
 	s.IndexMany(memberKeys)
+	s.IndexMany(kinKeys)
 	s.Inherit(ahead)
 	s.Expect(unmadeUID)
 	return s

@@ -44,6 +44,9 @@ const (
 	AnnotationName     = "berth.hpc/name"      // on Reservations: the name as users gave it
 	AnnotationNodeName = "berth.hpc/node-name" // short name where it cannot be derived
 
+	// AnnotationMold on a job's only pod: a digest of all that the pod is made of but
+	// the job's number. Jobs whose pods have the same can run in each other's.
+	AnnotationMold = "berth.hpc/mold"
 	// AnnotationNodeOffset on the pods of a JobSet's replicated job: the
 	// number of nodes before its first; a pod's index among the job's nodes
 	// is this plus its completion index.
@@ -178,7 +181,7 @@ const (
 const (
 	PathHello    = "/agent/v1/hello"    // Hello -> Welcome, when the whole gang has said hello
 	PathCommands = "/agent/v1/commands" // CommandQuery -> Commands, held up to 60 s
-	PathReport   = "/agent/v1/report"   // Report -> {}
+	PathReport   = "/agent/v1/report"   // Report -> ReportAnswer
 	PathNext     = "/agent/v1/next"     // NextQuery -> Welcome of the next job, or 410
 	PathSteps    = "/agent/v1/steps"    // StepReport -> {}
 )
@@ -227,9 +230,6 @@ type Welcome struct {
 	// over from srun unless they ask for it.
 	Unpropagated []string `json:"unpropagated,omitempty"`
 
-	// Next: when the job is over and reported, ask for another one to run in
-	// the same pod (PathNext).
-	Next bool `json:"next,omitempty"`
 	// Het are the components of a heterogeneous job, this one included, in their
 	// order; empty: the job is none. All agents of all components have the same
 	// certificate.
@@ -303,6 +303,12 @@ type HostGRES struct {
 	Type    string `json:"type,omitempty"`
 	Count   int64  `json:"count"`
 	Indexes string `json:"indexes,omitempty"`
+}
+
+// ReportAnswer answers a Report. Next: ask for another job to run in the same pod
+// (PathNext).
+type ReportAnswer struct {
+	Next bool `json:"next,omitempty"`
 }
 
 // NextQuery names the job that the agent has reported the end of.

@@ -88,6 +88,11 @@ func Objects(in Input) (*podgroup.PodGroup, *jobset.JobSet, error) {
 		}
 		set.Spec.ReplicatedJobs = append(set.Spec.ReplicatedJobs, replicated)
 	}
+	if len(alloc.Nodes) == 1 {
+		if err := mold(&set.Spec.ReplicatedJobs[0].Template.Spec.Template); err != nil {
+			return nil, nil, err
+		}
+	}
 	return in.group(), set, nil
 }
 

@@ -81,9 +81,11 @@ func (c *Client) Commands(ctx context.Context, seq int64) ([]wire.Command, error
 	return a.Items, err
 }
 
-// Report tells r until it is on record.
-func (c *Client) Report(ctx context.Context, r *wire.Report) error {
-	return c.ask(ctx, wire.PathReport, r, &struct{}{})
+// Report tells r until it is on record. next: another job may come for the pod.
+func (c *Client) Report(ctx context.Context, r *wire.Report) (next bool, err error) {
+	var a wire.ReportAnswer
+	err = c.ask(ctx, wire.PathReport, r, &a)
+	return a.Next, err
 }
 
 // Steps tells about steps until it is taken.

@@ -71,7 +71,7 @@ func TestGivesUpWithContext(t *testing.T) {
 	c.urls = []string{"https://127.0.0.1:1"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Report(ctx, &wire.Report{}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Report(ctx, &wire.Report{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -82,7 +82,7 @@ func TestRefusesStrangeServer(t *testing.T) {
 	c = New([]string{s.URL}, x509.NewCertPool(), c.token)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*1e6)
 	defer cancel()
-	if err := c.Report(ctx, &wire.Report{}); err == nil || n.Load() != 0 {
+	if _, err := c.Report(ctx, &wire.Report{}); err == nil || n.Load() != 0 {
 		t.Errorf("%v, %d requests", err, n.Load())
 	}
 }

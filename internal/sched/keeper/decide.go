@@ -43,7 +43,7 @@ type Facts struct {
 	// further component of; Siblings are all others of its components.
 	Leader   *v1alpha1.BatchJob
 	Siblings []*v1alpha1.BatchJob
-	// Taken: another task runs in the job's pods; Lingering: they wait for one.
+	// Taken: another job runs in the job's pods; Lingering: they wait for one.
 	Taken, Lingering bool
 	// Rush: pods come, one after the other, whose jobs are in memory only.
 	Rush bool
@@ -281,6 +281,8 @@ func (f *Facts) over() Action {
 		return Action{Kind: Record}
 	case f.Job.DeletionTimestamp != nil && f.Unstored:
 		return Action{Wake: f.Now.Add(unstoredPause)}
+	case f.Job.DeletionTimestamp != nil && f.podsLeft() && (f.Taken || f.Lingering): // its pods would go with it
+		return f.leftovers()
 	case f.Job.DeletionTimestamp != nil:
 		return f.release()
 	case f.requeueAsked() && !f.cancelled():

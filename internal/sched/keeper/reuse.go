@@ -11,12 +11,12 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// The pods of a task of an array may outlive it and run further tasks: they
-// are its job's by name and label (status.pods says so, of itself), and the
-// later tasks' by their status.pods. The job whose pods they are sweeps them
+// The pods of a batch job may outlive it and run further jobs of its kin: they
+// are its own by name and label (status.pods says so, of itself), and the
+// later jobs' by their status.pods. The job whose pods they are sweeps them
 // when nobody runs there any more.
 
-// lingerPause is when to look again at pods that wait for another task.
+// lingerPause is when to look again at pods that wait for another job.
 const lingerPause = 500 * time.Millisecond
 
 // host names the pods that b runs in.
@@ -55,7 +55,7 @@ func (f *Facts) undeleted(live []*corev1.Pod) bool {
 }
 
 // pods are those that decisions about b are about: its own, less those that
-// another task has taken over, or those it has taken over itself.
+// another job has taken over, or those it has taken over itself.
 func (k *Keeper) pods(b *v1alpha1.BatchJob) []*corev1.Pod {
 	if b.Spec.Workload != nil {
 		return k.Cluster.MemberPods(b)
@@ -93,15 +93,15 @@ func (k *Keeper) taken(h v1alpha1.PodsOf, b *v1alpha1.BatchJob) bool {
 	return false
 }
 
-// lingers tells whether the agent of b's pods waits for another task.
+// lingers tells whether the agent of b's pods waits for another job.
 func (k *Keeper) lingers(b *v1alpha1.BatchJob) bool { return k.Pool != nil && k.Pool.Lingers(b) }
 
-// leaves tells whether a task that ends so may leave its pods to another one.
+// leaves tells whether a job that ends so may leave its pods to another one.
 func leaves(o *Outcome) bool {
 	return o.Final == v1alpha1.StateCompleted || o.Final == v1alpha1.StateFailed
 }
 
-// leave is the status of a task that is over and leaves its pods behind.
+// leave is the status of a job that is over and leaves its pods behind.
 func (k *Keeper) leave(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {
 	h := host(b)
 	k.ended(b, s, o)

@@ -35,7 +35,7 @@ type Starter struct {
 	cluster *control.Cluster
 	build   Builder
 	now     func() time.Time
-	// Pool knows the agents that could run another task of their array; nil:
+	// Pool knows the agents that could run another job in their pod; nil:
 	// none does. Set it before use.
 	Pool *agentapi.Pool
 }
@@ -61,10 +61,14 @@ type Placement struct {
 var ErrChanged = errors.New("the job changed since the plan was made")
 
 // Place writes the placement: the job is CONFIGURING from then on, and holds
-// its allocation. Its objects come by Create.
+// its allocation. Its objects come by Create. If a pod waits that can serve it, it
+// is RUNNING there and has no objects of its own.
 func (s *Starter) Place(ctx context.Context, p Placement) error {
 	if control.MayRunAhead(p.Job) {
 		return s.placeAhead(p)
+	}
+	if x := s.take(&p); x != nil {
+		return s.placeAt(ctx, p, x)
 	}
 	_, err := s.write(ctx, p, configuring)
 	return err

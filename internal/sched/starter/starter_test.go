@@ -12,8 +12,11 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -120,5 +123,57 @@ func TestASinglePodIsPlacedWithoutAWrite(t *testing.T) {
 	}
 	if err := s.Place(t.Context(), p); !errors.Is(err, ErrChanged) {
 		t.Errorf("placed twice: %v", err)
+	}
+}
+
+// A job is placed in a pod that waits, if that holds the very place and is what the
+// job's own would be.
+func TestAJobGoesOnInAPodThatWaits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*Placement)
+		mold   string
+		want   string
+	}{
+		"the same":          {mold: "m", want: v1alpha1.StateRunning},
+		"another place":     {mold: "m", change: func(p *Placement) { p.Allocation.Nodes[0].CPUIDs = "1" }, want: v1alpha1.StateConfiguring},
+		"more memory":       {mold: "m", change: func(p *Placement) { p.Allocation.Nodes[0].Memory = 5 }, want: v1alpha1.StateConfiguring},
+		"another partition": {mold: "m", change: func(p *Placement) { p.Partition = "b" }, want: v1alpha1.StateConfiguring},
+		"another pod":       {mold: "n", want: v1alpha1.StateConfiguring},
+		"no pod":            {want: v1alpha1.StateConfiguring},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fake.Cluster(interceptor.Funcs{})
+			b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "user-anna", Name: "j"}, Spec: v1alpha1.BatchJobSpec{JobID: 8, User: "anna", Partition: "main"}}
+			if err := c.Client.Create(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			c.Jobs.Apply(b)
+			s := New(c, func(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
+				if tt.mold == "" {
+					return nil, nil, errors.New("there is no such image")
+				}
+				set := &jobset.JobSet{Spec: jobset.JobSetSpec{ReplicatedJobs: make([]jobset.ReplicatedJob, 1)}}
+				set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations = map[string]string{wire.AnnotationMold: tt.mold}
+				return nil, set, nil
+			}, time.Now)
+			s.Pool = agentapi.NewPool(time.Now)
+			before := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 7}, Status: v1alpha1.BatchJobStatus{Attempt: 1,
+				Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 1, CPUIDs: "0", Address: "a:1"}}}}}
+			s.Pool.Offer(before, control.Kin(b, "main"), "m")
+			p := Placement{Job: b, Partition: "main", Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 1, CPUIDs: "0", Tasks: 1}}}}
+			if tt.change != nil {
+				tt.change(&p)
+			}
+			if err := s.Place(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := c.Job(8)
+			if got.Status.State != tt.want {
+				t.Errorf("%s", got.Status.State)
+			}
+			if went := got.Status.Pods != nil && got.Status.Pods.JobID == 7 && got.Status.Allocation.Nodes[0].Address == "a:1"; went != (tt.want == v1alpha1.StateRunning) {
+				t.Errorf("%+v", got.Status)
+			}
+		})
 	}
 }

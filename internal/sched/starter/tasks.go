@@ -9,7 +9,6 @@ import (
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/queue/tasks"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
-	"github.com/berth-hpc/berth/translate/array"
 )
 
 // tasksAtOnce bounds the tasks of one array placed at the same time.
@@ -61,43 +60,16 @@ func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	return errors.Join(errs...)
 }
 
-// take reserves the agent of an earlier task of the array that waits at the
-// very place; nil: there is none.
-func (s *Starter) take(p *Placement) *agentapi.Place {
-	if s.Pool == nil || len(p.Allocation.Nodes) != 1 {
-		return nil
-	}
-	x, ok := s.Pool.Take(array.ID(p.Job), &p.Allocation.Nodes[0])
-	if !ok {
-		return nil
-	}
-	return x
-}
-
-// runningAt is the state of a task that runs in the pod at x.
-func runningAt(x *agentapi.Place) func(*v1alpha1.BatchJobStatus) {
-	return func(st *v1alpha1.BatchJobStatus) {
-		st.State, st.Pods = v1alpha1.StateRunning, &x.Host
-		st.Allocation = st.Allocation.DeepCopy()
-		st.Allocation.Nodes[0].Address = x.Address
-	}
-}
-
 // placeTask places one task: at x, where that is not nil and the task does not
-// run there already, else in a pod of its own.
+// run there already, else by itself.
 func (s *Starter) placeTask(ctx context.Context, p Placement, x *agentapi.Place) error {
-	if x == nil {
+	switch b := p.Job; {
+	case x == nil:
 		return s.Place(ctx, p)
+	case b.Status.State == v1alpha1.StateRunning && b.Status.Pods != nil && *b.Status.Pods == x.Host:
+		s.Pool.Give(x, b)
+		return nil
 	}
-	b := p.Job
-	if h := b.Status.Pods; b.Status.State != v1alpha1.StateRunning || h == nil || *h != x.Host {
-		// The array's own job, or the object was there before.
-		var err error
-		if b, err = s.write(ctx, p, runningAt(x)); err != nil {
-			s.Pool.Return(x)
-			return err
-		}
-	}
-	s.Pool.Give(x, b)
-	return nil
+	// The array's own job, or the object was there before.
+	return s.placeAt(ctx, p, x)
 }
