@@ -14,8 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 
@@ -37,7 +39,8 @@ func measured(t *testing.T, name, format string, args ...any) {
 
 // testBench runs as many jobs of one task as plain JobSets with Kubernetes' own
 // scheduler, and then by sbatch, on the same nodes and by the same JobSet
-// controller. The pods ask for the same and are cleaned away alike.
+// controller: with a pod for each job, which ask for the same and are cleaned away
+// alike, and as they come without that.
 func testBench(t *testing.T, ctx context.Context, s *Site) {
 	jobs, err := strconv.Atoi(os.Getenv(jobsVariable))
 	if err != nil {
@@ -47,24 +50,31 @@ func testBench(t *testing.T, ctx context.Context, s *Site) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	batch := &many{api, namespace, &v1alpha1.BatchJobList{}, func(o client.Object) bool {
+		b, ok := o.(*v1alpha1.BatchJob)
+		return ok && b.Status.State == v1alpha1.StateCompleted
+	}}
+	sbatch := func(ctx context.Context, _ int) error {
+		_, err := s.As(ctx, user, user.Home(), "sbatch", "-n1", "-o", "/dev/null", "--wrap", "true")
+		return err
+	}
 	runs := []struct {
 		name   string
 		within *many
 		submit func(ctx context.Context, n int) error
+		apart  bool
 	}{
 		{"plain JobSets", &many{api, "default", &jobset.JobSetList{}, func(o client.Object) bool {
 			set, ok := o.(*jobset.JobSet)
 			return ok && set.Status.TerminalState == string(jobset.JobSetCompleted)
-		}}, func(ctx context.Context, n int) error { return api.Create(ctx, plainSet(n)) }},
-		{"sbatch", &many{api, namespace, &v1alpha1.BatchJobList{}, func(o client.Object) bool {
-			b, ok := o.(*v1alpha1.BatchJob)
-			return ok && b.Status.State == v1alpha1.StateCompleted
-		}}, func(ctx context.Context, _ int) error {
-			_, err := s.As(ctx, user, user.Home(), "sbatch", "-n1", "-o", "/dev/null", "--wrap", "true")
-			return err
-		}},
+		}}, func(ctx context.Context, n int) error { return api.Create(ctx, plainSet(n)) }, false},
+		{"sbatch, a pod for each", batch, sbatch, true},
+		{"sbatch", batch, sbatch, false},
 	}
 	for _, r := range runs {
+		if err := podPerJob(ctx, api, r.apart); err != nil {
+			t.Fatal(err)
+		}
 		pods := watchPods(t, ctx, s, r.within.namespace)
 		began := time.Now()
 		if err := r.within.run(ctx, jobs, r.submit); err != nil {
@@ -74,6 +84,23 @@ func testBench(t *testing.T, ctx context.Context, s *Site) {
 		measured(t, fmt.Sprintf("%d jobs of one task, %s", jobs, r.name), "%.1f/s (%.0f s)", float64(jobs)/took, took)
 		t.Logf("pods of %s, medians: %s", r.name, pods)
 	}
+}
+
+// podPerJob sets whether the jobs of every partition have pods of their own.
+func podPerJob(ctx context.Context, api client.Client, want bool) error {
+	var list v1alpha1.PartitionList
+	if err := api.List(ctx, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		before := p.DeepCopy()
+		p.Spec.PodPerJob = want
+		if err := api.Patch(ctx, p, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // many are objects of one kind, in a namespace, that come to an end.
@@ -87,6 +114,13 @@ type many struct {
 // run submits n and returns when as many have come to their end.
 func (m *many) run(ctx context.Context, n int, submit func(context.Context, int) error) error {
 	if err := m.api.List(ctx, m.list, client.InNamespace(m.namespace)); err != nil {
+		return err
+	}
+	before := map[string]bool{}
+	if err := meta.EachListItem(m.list, func(o runtime.Object) error {
+		before[o.(client.Object).GetName()] = true
+		return nil
+	}); err != nil {
 		return err
 	}
 	w, err := m.api.Watch(ctx, m.list, client.InNamespace(m.namespace),
@@ -105,7 +139,7 @@ func (m *many) run(ctx context.Context, n int, submit func(context.Context, int)
 				if !ok {
 					return errors.New("the watch ended")
 				}
-				if o, ok := e.Object.(client.Object); ok && m.over(o) {
+				if o, ok := e.Object.(client.Object); ok && m.over(o) && !before[o.GetName()] {
 					ended[o.GetName()] = true
 				}
 			case <-inside.Done():
