@@ -12,18 +12,18 @@ func (c *Client) Asks() bool { return c.Help || c.Usage || c.Version || c.Print 
 // Answer prints the text that is asked for, in the name of command of, and
 // tells whether there was one. The error carries the exit code, which after
 // some texts is that of an error.
-func (c *Client) Answer(of Command, print func(text string) error) (asked bool, err error) {
+func (c *Client) Answer(of Command, show func(text string) error) (asked bool, err error) {
 	switch {
 	case c.Help:
-		return true, print(Help(of))
+		return true, show(Help(of))
 	case c.Usage:
-		return true, print(Usage(of))
+		return true, show(Usage(of))
 	case c.Version:
-		return true, print("slurm " + build.Slurm + "\n")
+		return true, show("slurm " + build.Slurm + "\n")
 	case c.Print == "":
 		return false, nil
 	}
-	if err = print(c.Print); err == nil && c.PrintCode != 0 {
+	if err = show(c.Print); err == nil && c.PrintCode != 0 {
 		err = &slurmerr.Error{Code: c.PrintCode}
 	}
 	return true, err
