@@ -145,6 +145,12 @@ func (j *Job) enough(n, sum int) bool {
 	return sum >= j.tasksWanted(n)
 }
 
+// prefersOne tells whether the job, which says nothing about nodes, is to be on one
+// if there is one that takes all of its tasks, as Slurm has it; be it not the first.
+func (j *Job) prefersOne() bool {
+	return j.Tasks > 1 && j.MaxNodes == 0 && !j.Wide && !j.ExactPerNode && len(j.Required)+len(j.Parts) == 0 && j.fewestNodes() == 1
+}
+
 // choose picks nodes out of the candidates and lays the tasks out on them, or
 // returns nil.
 func (e *engine) choose(s *shape, j *Job, in interval, all []candidate) []Assignment {
@@ -170,9 +176,14 @@ func (e *engine) choose(s *shape, j *Job, in interval, all []candidate) []Assign
 	return e.assign(s, e.inPlaceOrder(chosen))
 }
 
-// pick takes nodes: the required first, then by node number, and where that
-// will not do those that can take most.
+// pick takes nodes: one that will do alone, else the required first, then by node
+// number, and where that will not do those that can take most.
 func (j *Job) pick(all []candidate) []candidate {
+	if j.prefersOne() {
+		if i := slices.IndexFunc(all, func(c candidate) bool { return c.tasks >= j.Tasks }); i >= 0 {
+			return all[i : i+1]
+		}
+	}
 	all, ok := j.requiredFirst(all)
 	if !ok {
 		return nil

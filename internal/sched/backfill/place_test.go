@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -212,4 +213,36 @@ func cpus(from, to int) CPUSet {
 	var s CPUSet
 	s.AddRange(from, to)
 	return s
+}
+
+// A job that says nothing about nodes gets the first that takes all of its tasks, else
+// the first nodes: as Slurm 22.05.8 placed such jobs on four nodes of four CPUs with
+// so many free.
+func TestOneNodeIfOneWillDo(t *testing.T) {
+	for _, c := range []struct {
+		free  [4]int
+		tasks int
+		want  string
+	}{
+		{[4]int{1, 4, 4, 4}, 2, "now n2:2/2"},
+		{[4]int{1, 3, 4, 2}, 3, "now n2:3/3"},
+		{[4]int{1, 3, 4, 2}, 4, "now n3:4/4"},
+		{[4]int{1, 3, 2, 2}, 4, "now n1:1/1 n2:3/3"},
+		{[4]int{1, 2, 3, 4}, 5, "now n1:1/1 n2:2/2 n3:2/2"},
+		{[4]int{4, 4, 4, 4}, 6, "now n1:4/4 n2:2/2"},
+		{[4]int{1, 1, 1, 1}, 3, "now n1:1/1 n2:1/1 n3:1/1"},
+		{[4]int{2, 1, 4, 3}, 6, "now n1:2/2 n2:1/1 n3:3/3"},
+		{[4]int{1, 4, 4, 4}, 8, "now n1:1/1 n2:4/4 n3:3/3"},
+	} {
+		s := Snapshot{Nodes: nodes(4, 4)}
+		var want []string
+		for i, free := range c.free {
+			if free < 4 {
+				s.Pending = append(s.Pending, Job{CPUsPerTask: 4 - free, Required: []int{i}})
+				want = append(want, fmt.Sprintf("now n%d:1/%d", i+1, 4-free))
+			}
+		}
+		s.Pending = append(s.Pending, Job{Tasks: c.tasks})
+		checkPlan(t, fmt.Sprint(c.free, " free, ", c.tasks, " tasks"), s, append(want, c.want)...)
+	}
 }

@@ -47,7 +47,7 @@ const mostSpared = 64
 type trial struct {
 	s     *Snapshot
 	j     Job
-	queue *Queue // nil where the options are not for one
+	queue *Queue // nil where none decides as a plan does
 	runs  map[int64]*Running
 	gone  map[int64]bool // not in queue
 }
@@ -55,7 +55,7 @@ type trial struct {
 func (s *Snapshot) try(j *Job) *trial {
 	t := &trial{s: s, j: *j, runs: make(map[int64]*Running, len(s.Running)), gone: map[int64]bool{}}
 	t.j.Copies = 0
-	if !Queueable(s.Options) {
+	if !s.Queueable() {
 		return t
 	}
 	for i := range s.Running {

@@ -9,7 +9,7 @@ import (
 // from (what is free now, and who waits in which order), so that an event costs
 // what it changes and one look at those who could start, and decides exactly
 // what Snapshot.Plan would decide about the same jobs. Only options of which few
-// jobs have reservations are served so (see Queueable). Not safe for concurrent
+// jobs have reservations are served so (see Snapshot.Queueable). Not safe for concurrent
 // use.
 type Queue struct {
 	base    Snapshot // without jobs; Nodes may be shared with who froze it
@@ -26,8 +26,10 @@ type Queue struct {
 	one     []Decision // scratch
 }
 
-// Queueable tells whether a Queue decides as the options say.
-func Queueable(o Options) bool { return promisesOne(&o) && !o.NoBackfill }
+// Queueable tells whether a Queue decides as a plan of s does.
+func (s *Snapshot) Queueable() bool {
+	return promisesOne(&s.Options) && !s.Options.NoBackfill && !s.KeepsCores()
+}
 
 // NewQueue begins with what s says. The Queue keeps pointers into s.Running and
 // s.Pending, which must not change any more, and leaves s as it is.

@@ -18,6 +18,7 @@ type events struct {
 
 func newEvents(t *rapid.T) *events {
 	s := drawRich(t)
+	s.Blocks = slices.DeleteFunc(s.Blocks, func(b Block) bool { return len(b.Cores) > 0 }) // see Queueable
 	s.Options.coarse = false
 	s.Options.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
 	s.Overtime = rapid.Int64Range(0, 3).Draw(t, "overtime")
@@ -165,5 +166,26 @@ func TestJobOverItsLimitTakesNoCPUs(t *testing.T) {
 	d := s.Plan().Decisions
 	if d[0].StartNow || d[0].Reason != "QOSGrpNodeLimit" || !d[1].StartNow {
 		t.Errorf("decisions %+v", d)
+	}
+}
+
+// A queue is not asked where it might decide otherwise than a plan.
+func TestQueueable(t *testing.T) {
+	var some CPUSet
+	some.AddRange(0, 2)
+	for _, c := range []struct {
+		name string
+		s    Snapshot
+		want bool
+	}{
+		{"one reservation", Snapshot{Options: Options{Reservations: 1}}, true},
+		{"one for each", Snapshot{}, false},
+		{"in order", Snapshot{Options: Options{Reservations: 1, NoBackfill: true}}, false},
+		{"nodes are kept", Snapshot{Options: Options{Reservations: 1}, Blocks: []Block{{Name: "r", Nodes: *set(0)}}}, true},
+		{"cores are kept", Snapshot{Options: Options{Reservations: 1}, Blocks: []Block{{Name: "r", Cores: map[int]CPUSet{0: some}}}}, false},
+	} {
+		if got := c.s.Queueable(); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }

@@ -84,7 +84,7 @@ func (e *engine) takeFirst(s *shape) []Assignment {
 // gather makes candidates of the nodes in e.scratch.
 func (e *engine) gather(s *shape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
-	sum, enough := 0, e.stopsEarly(s)
+	sum, enough, alone := 0, e.stopsEarly(s), e.alone(s, in)
 	for w, x := range e.scratch {
 		for ; x != 0; x &= x - 1 {
 			node := w*64 + bits.TrailingZeros64(x)
@@ -92,10 +92,11 @@ func (e *engine) gather(s *shape, j *Job, in interval) []candidate {
 				continue
 			}
 			if all = e.consider(all, s, j, node, in); len(all) > 0 && enough {
-				if all[len(all)-1].node == node {
-					sum += all[len(all)-1].tasks
+				last := &all[len(all)-1]
+				if last.node == node {
+					sum += last.tasks
 				}
-				if s.enough(len(all), sum) {
+				if alone && last.tasks >= s.Tasks || !alone && s.enough(len(all), sum) {
 					e.candidates = all
 					return all
 				}
@@ -109,14 +110,15 @@ func (e *engine) gather(s *shape, j *Job, in interval) []candidate {
 // scan makes candidates of all nodes, where there are no classes.
 func (e *engine) scan(s *shape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
-	sum, enough := 0, e.stopsEarly(s)
+	sum, enough, alone := 0, e.stopsEarly(s), e.alone(s, in)
 	for i := range e.nodes {
 		if e.nodes[i].Unavailable || s.Eligible != nil && !s.Eligible.Has(i) {
 			continue
 		}
 		before := len(all)
 		if all = e.consider(all, s, j, i, in); len(all) > before && enough {
-			if sum += all[before].tasks; s.enough(len(all), sum) {
+			sum += all[before].tasks
+			if alone && all[before].tasks >= s.Tasks || !alone && s.enough(len(all), sum) {
 				break
 			}
 		}
@@ -129,6 +131,11 @@ func (e *engine) scan(s *shape, j *Job, in interval) []candidate {
 func (e *engine) stopsEarly(s *shape) bool {
 	return len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 && s.Segment == 0 && (e.paths == nil || s.fewest == 1)
 }
+
+// alone tells whether a node is looked for that takes the job by itself, beyond
+// those that would do together. What is planned for later need not be so exact: it
+// is planned again.
+func (e *engine) alone(s *shape, in interval) bool { return in.start <= e.now+1 && s.prefersOne() }
 
 // consider adds node i to the candidates if it serves the job.
 func (e *engine) consider(all []candidate, s *shape, j *Job, i int, in interval) []candidate {

@@ -225,7 +225,7 @@ func (l *Live) stray(p *corev1.Pod) bool {
 }
 
 // Followable tells whether a Live can be made of the same cluster.
-func (v *View) Followable() bool { return backfill.Queueable(v.Options) && !v.KeepsCores() }
+func (v *View) Followable() bool { return v.Queueable() }
 
 // Backfilled is how many of the last Decide's jobs start before others that
 // wait on.
