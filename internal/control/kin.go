@@ -54,9 +54,3 @@ func kinKeys(b *v1alpha1.BatchJob) []string {
 	}
 	return keys
 }
-
-// KinWaits tells whether a job of that kin waits, of those that ok says yes to; it
-// is asked of one after the other, in no order.
-func (c *Cluster) KinWaits(kin string, ok func(*v1alpha1.BatchJob) bool) bool {
-	return kin != "" && c.Jobs.Any(kin, ok)
-}
