@@ -84,7 +84,7 @@ func (e *engine) longest(s *shape) int64 {
 	lo, hi := e.first, len(e.at) // it serves until slot lo, and not beyond hi
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if s.class.through(e.first, mid, e.scratch) >= s.fewest {
+		if s.class.through(e.first, mid, e.scratch, s.fewest) >= s.fewest {
 			lo = mid
 		} else {
 			hi = mid - 1

@@ -267,47 +267,40 @@ func (c *class) refold(w int, bit uint64, from, to int) {
 	}
 }
 
-// through puts into out the nodes that serve in all of the slots from..to-1,
-// and counts them.
-func (c *class) through(from, to int, out []uint64) int {
-	if c.flat && from < to {
-		return c.throughFlat(from, to, out)
-	}
-	copy(out, c.member.words)
-	for i := from; i < to; {
-		var m []uint64
-		switch {
-		case i%64 == 0 && i+64 <= to:
-			m, i = c.many[i/64*c.words:], i+64
-		case i%8 == 0 && i+8 <= to:
-			m, i = c.eight[i/8*c.words:], i+8
-		default:
-			m, i = c.one[i*c.words:], i+1
+// through puts into out the nodes that serve in all of the slots from..to-1, and
+// counts them. It stops when there are as many as are enough; the words of out
+// behind them are not set then. The interval is not empty.
+func (c *class) through(from, to int, out []uint64, enough int) (n int) {
+	for k, x := range c.one[from*c.words : (from+1)*c.words] {
+		if x != 0 {
+			x = c.staying(k, from+1, to, x)
+			n += bits.OnesCount64(x)
 		}
-		m = m[:len(out)]
-		for k, x := range m {
-			out[k] &= x
+		out[k] = x
+		if n >= enough {
+			return n
 		}
-	}
-	n := 0
-	for _, x := range out {
-		n += bits.OnesCount64(x)
 	}
 	return n
 }
 
-// throughFlat is through where the slots are few: on a full machine most words
-// are nothing in the first of them already.
-func (c *class) throughFlat(from, to int, out []uint64) (n int) {
-	first := c.one[from*c.words : (from+1)*c.words]
-	for k, x := range first {
-		for i := (from+1)*c.words + k; x != 0 && i < to*c.words; i += c.words {
-			x &= c.one[i]
+// staying is what is left of word k, which is x, of the nodes that serve in all of
+// the slots from..to-1. On a full machine that is soon nothing.
+func (c *class) staying(k, from, to int, x uint64) uint64 {
+	for i := from; x != 0 && i < to; {
+		switch {
+		case c.flat || i%8 != 0 || i+8 > to:
+			x &= c.one[i*c.words+k]
+			i++
+		case i%64 == 0 && i+64 <= to:
+			x &= c.many[i/64*c.words+k]
+			i += 64
+		default:
+			x &= c.eight[i/8*c.words+k]
+			i += 8
 		}
-		out[k] = x
-		n += bits.OnesCount64(x)
 	}
-	return n
+	return x
 }
 
 // lasting counts for each slot from first on the nodes that serve until then.

@@ -2,6 +2,7 @@ package backfill
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -48,8 +49,12 @@ func (e *engine) place(s *shape, j *Job, in interval) []Assignment {
 	if s.class == nil {
 		return e.choose(s, j, in, e.scan(s, j, in))
 	}
+	enough := math.MaxInt
+	if s.simple {
+		enough = s.fewest
+	}
 	if lastBelow(s.class.count, in.from, in.to, int32(s.fewest)) >= 0 ||
-		s.class.through(in.from, in.to, e.scratch) < s.fewest {
+		s.class.through(in.from, in.to, e.scratch, enough) < s.fewest {
 		return nil
 	}
 	if s.simple {
