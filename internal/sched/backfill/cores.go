@@ -1,5 +1,7 @@
 package backfill
 
+import "math/bits"
+
 // freeCores lists for each socket of the node the cores that no running job
 // has and nothing forbids, ascending.
 func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
@@ -30,6 +32,9 @@ func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment, forbidden CPUSet
 		return shareCores(n, e.shareBy, a)
 	}
 	threads := n.threads()
+	if threads == 1 && n.sockets() == 1 && j.TasksPerSocket == 0 {
+		return n.firstFree(a.Count, forbidden)
+	}
 	want := (a.Count + threads - 1) / threads
 	free := n.freeCores(forbidden)
 	if j.TasksPerSocket > 0 {
@@ -56,6 +61,24 @@ func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment, forbidden CPUSet
 		}
 	}
 	return set, true
+}
+
+// firstFree is takeCores where one CPU is as good as any other.
+func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) {
+	set.words = make([]uint64, 0, (n.CPUs+63)/64)
+	for w := 0; want > 0 && w*64 < n.CPUs; w++ {
+		x := ^(n.cores.word(w) | forbidden.word(w))
+		if last := n.CPUs - w*64; last < 64 {
+			x &= 1<<last - 1
+		}
+		over := bits.OnesCount64(x) - want
+		for ; over > 0; over-- {
+			x &^= 1 << (63 - bits.LeadingZeros64(x))
+		}
+		set.words = append(set.words, x)
+		want -= bits.OnesCount64(x)
+	}
+	return set, want <= 0
 }
 
 // shareCores chooses CPUs for a job that shares them: those that most sharing

@@ -75,8 +75,11 @@ func (e *engine) placeOf(i int) int {
 	return i
 }
 
-// inPlaceOrder is inNodeOrder by the nodes' places.
+// inPlaceOrder is inNodeOrder by the nodes' places. It leaves chosen as it is, and may return it.
 func (e *engine) inPlaceOrder(chosen []candidate) []candidate {
+	if len(chosen) <= 1 {
+		return chosen
+	}
 	out := slices.Clone(chosen)
 	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(e.placeOf(a.node), e.placeOf(b.node)) })
 	return out

@@ -12,6 +12,7 @@ func (q *Scheduler) extend() {
 			c := r.claim
 			c.start = q.e.now
 			q.e.occupy(&c, 1)
+			q.settled.is = false
 			heap.Push(&q.ends, deadline{r.claim.end, x.id})
 		}
 	}

@@ -33,6 +33,7 @@ type Scheduler struct {
 	scratch   []*waiter
 	foldAt    int     // slots that are worth the trouble of dropping some
 	next      *waiter // that starts next, whoever comes; nil: the first
+	settled   settled
 }
 
 // waiter is a pending job.
@@ -97,6 +98,7 @@ func (q *Scheduler) Submit(j *Job) {
 	q.queue = slices.Insert(q.queue, i, w)
 	q.byID[j.ID] = w
 	q.file(w)
+	q.came(w, i)
 	if q.options.Reservations == 0 && !q.options.NoBackfill { // those behind it plan anew, around it
 		for _, behind := range q.queue[i+1:] {
 			q.withdraw(behind)
@@ -117,6 +119,7 @@ func (q *Scheduler) withdraw(w *waiter) {
 
 // End takes a job out: a running one has ended, a pending one is cancelled.
 func (q *Scheduler) End(id int64) {
+	q.settled.is = false
 	if r, ok := q.running[id]; ok {
 		delete(q.running, id)
 		for i := range r.claim.nodes {
@@ -232,6 +235,14 @@ func (q *Scheduler) firstCome() {
 // easy starts jobs in order as far as they fit, keeps reservations for the
 // first that do not, and lets later ones start where they delay none of these.
 func (q *Scheduler) easy() {
+	if s := &q.settled; s.is && q.e.now < s.until {
+		if s.fresh != nil {
+			q.startAll([]*waiter{s.fresh})
+			q.dropStarted()
+		}
+		s.fresh = nil
+		return
+	}
 	left := q.options.Reservations
 	for _, w := range q.held {
 		q.withdraw(w)
@@ -257,6 +268,7 @@ func (q *Scheduler) easy() {
 		q.startAll(q.queue[i:])
 	}
 	q.dropStarted()
+	q.settle(left)
 }
 
 // startAll starts those of the jobs that fit, in their order.

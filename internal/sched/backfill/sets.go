@@ -55,6 +55,14 @@ func (s CPUSet) Has(n int) bool {
 	return n >= 0 && n/64 < len(s.words) && s.words[n/64]&(1<<(n%64)) != 0
 }
 
+// word is the members from 64*w on, a bit each.
+func (s CPUSet) word(w int) uint64 {
+	if w < len(s.words) {
+		return s.words[w]
+	}
+	return 0
+}
+
 // Len is the number of members.
 func (s CPUSet) Len() int {
 	c := 0

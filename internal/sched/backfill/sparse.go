@@ -3,6 +3,7 @@ package backfill
 import (
 	"cmp"
 	"slices"
+	"sort"
 )
 
 // A sparse series has boundaries only where somebody asked for one. What ends
@@ -34,14 +35,15 @@ func (l ends) after(end int64) int {
 
 func byEnd(a, b *claim) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
 
-func (l *ends) add(c claim) {
-	i, _ := slices.BinarySearchFunc(*l, &c, byEnd)
-	*l = slices.Insert(*l, i, &c)
+// place is where what ends then, and has the id, begins.
+func (l ends) place(end, id int64) int {
+	return sort.Search(len(l), func(i int) bool { return l[i].end > end || l[i].end == end && l[i].id >= id })
 }
 
+func (l *ends) add(c claim) { *l = slices.Insert(*l, l.place(c.end, c.id), &c) }
+
 func (l *ends) remove(c *claim) {
-	i, _ := slices.BinarySearchFunc(*l, c, byEnd)
-	for ; i < len(*l); i++ {
+	for i := l.place(c.end, c.id); i < len(*l); i++ {
 		if (*l)[i].same(c) {
 			*l = slices.Delete(*l, i, i+1)
 			return
