@@ -35,6 +35,7 @@ type cleared struct {
 	rate  float64 // pods a second, from the start of the scheduler's process to the last binding
 	steep float64 // the same from the first binding that was seen
 	cpu   float64 // ms of the scheduler's processor time for each pod, until the last binding
+	api   float64 // the same of the API server and its store
 }
 
 func benchBacklog(ctx context.Context, o options) error {
@@ -69,6 +70,7 @@ func backlogTable(ctx context.Context, bin string, loads []load, rounds int) (st
 		of.row(&t, l.what+": bound a second, from the start of the process", "%.0f", "1.2", true, func(x cleared) float64 { return x.rate })
 		of.row(&t, l.what+": bound a second, from the first binding", "%.0f", "", true, func(x cleared) float64 { return x.steep })
 		of.row(&t, l.what+": the scheduler's processor time for each", "%.1f ms", "", false, func(x cleared) float64 { return x.cpu })
+		of.row(&t, l.what+": the API server's and its store's", "%.1f ms", "", false, func(x cleared) float64 { return x.api })
 	}
 	return t.String(), nil
 }
@@ -93,6 +95,9 @@ func clearBacklog(ctx context.Context, bin string, l load, of sides[cleared]) er
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b := &podBench{}
+	if b.pid, err = processOf(state); err != nil {
+		return err
+	}
 	if b.fleet, err = newFleet(filepath.Join(state, "kubeconfig"), podNodes); err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func clearBacklog(ctx context.Context, bin string, l load, of sides[cleared]) er
 func (b *podBench) clearedBy(ctx context.Context, scheduler *exec.Cmd, pods int) (cleared, error) {
 	var said bytes.Buffer
 	scheduler.Stdout, scheduler.Stderr = &said, &said
-	began := time.Now()
+	began, server := time.Now(), processTime(b.pid)
 	if err := scheduler.Start(); err != nil {
 		return cleared{}, err
 	}
@@ -136,7 +141,7 @@ func (b *podBench) clearedBy(ctx context.Context, scheduler *exec.Cmd, pods int)
 		close(gone)
 	}()
 	err := b.await(ctx, began, pods)
-	used := processTime(scheduler.Process.Pid)
+	used, served := processTime(scheduler.Process.Pid), processTime(b.pid)-server
 	why := context.Cause(ctx)
 	_ = scheduler.Process.Kill()
 	<-gone
@@ -145,5 +150,5 @@ func (b *podBench) clearedBy(ctx context.Context, scheduler *exec.Cmd, pods int)
 	}
 	first, last := b.span()
 	n := float64(pods)
-	return cleared{rate: n / last.Sub(began).Seconds(), steep: n / max(last.Sub(first).Seconds(), 1e-3), cpu: used.Seconds() * 1000 / n}, nil
+	return cleared{rate: n / last.Sub(began).Seconds(), steep: n / max(last.Sub(first).Seconds(), 1e-3), cpu: used.Seconds() * 1000 / n, api: served.Seconds() * 1000 / n}, nil
 }
