@@ -104,7 +104,8 @@ bench-real: build ## the table of the same page about real kubelets: 500 jobs be
 bench-sched: ## the table of the same page about the planner (BERTH_TEST_TRACES=FOLDER replays KTH-SP2 too)
 	$(GO) run ./test/bench -suite=planner
 
-bench-kwok: build ## the table of the same page about pods that kube-scheduler's own profile binds too
+bench-kwok: build ## the tables of the same page about pods that kube-scheduler binds too
+	$(GO) build -ldflags "$(K8SFLAGS)" -o $(BIN)/ k8s.io/kubernetes/cmd/kube-scheduler
 	$(GO) run ./test/bench -suite=pods
 	$(GO) run ./test/bench -suite=backlog
 

@@ -17,8 +17,9 @@ import (
 )
 
 // The suite "backlog" has pods wait that exist before the scheduler does: a
-// cluster of nodes that are not real and without a scheduler, then the
-// scheduler's process. Nothing but scheduling goes on meanwhile.
+// cluster of nodes that are not real and without a scheduler, then the process
+// of Berth's scheduler, or kube-scheduler's. Nothing but scheduling goes on
+// meanwhile.
 var backlogMarks = marks{"<!-- backlog: written by make bench-kwok -->\n", "<!-- end of backlog -->\n"}
 
 const backlogPods = 3000
@@ -56,7 +57,7 @@ func benchBacklog(ctx context.Context, o options) error {
 	return backlogMarks.replace(o.page, text)
 }
 
-// backlogTable measures every backlog with both, in turns.
+// backlogTable measures every backlog with both, in turns, each in a cluster of its own.
 func backlogTable(ctx context.Context, bin string, loads []load, rounds int) (string, error) {
 	var t strings.Builder
 	t.WriteString(sidesHead)
@@ -75,55 +76,70 @@ func backlogTable(ctx context.Context, bin string, loads []load, rounds int) (st
 	return t.String(), nil
 }
 
-// clearBacklog starts a cluster, and has the pods come for each scheduler before
-// its process: Berth's last, for its jobs stay for a while.
+// clearBacklog measures a load with each scheduler.
 func clearBacklog(ctx context.Context, bin string, l load, of sides[cleared]) error {
-	work, err := os.MkdirTemp("", "berth-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(work)
-	state, local := filepath.Join(work, "berth-state"), filepath.Join(bin, "berth-local")
-	if out, err := exec.CommandContext(ctx, local, "run", "--scheduler=external", "--nodes=0", "--state-dir", state).CombinedOutput(); err != nil {
-		return fmt.Errorf("berth-local run: %w: %s", err, out)
-	}
-	defer func() { _ = exec.Command(local, "down", "--state-dir", state).Run() }()
-	args, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	b := &podBench{}
-	if b.pid, err = processOf(state); err != nil {
-		return err
-	}
-	if b.fleet, err = newFleet(filepath.Join(state, "kubeconfig"), podNodes); err != nil {
-		return err
-	}
-	if err := b.start(ctx); err != nil {
-		return err
-	}
-	if err := b.allow(ctx); err != nil {
-		return err
-	}
 	for _, by := range []string{corev1.DefaultSchedulerName, wire.SchedulerName} {
 		say("backlog of %s: %s", l.what, by)
-		b.round++
-		if err := b.makeLoad(ctx, l, by); err != nil {
-			return fmt.Errorf("%s: %w", by, err)
-		}
-		r, err := b.clearedBy(ctx, exec.Command(filepath.Join(bin, "scheduler"), strings.Fields(string(args))...), l.pods)
+		r, err := backlogOf(ctx, bin, l, by)
 		if err != nil {
 			return fmt.Errorf("%s: %w", by, err)
 		}
 		say("%+v", r)
 		of[by] = append(of[by], r)
-		if err := b.clear(ctx); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// backlogOf starts a cluster without a scheduler, has the pods come, and
+// measures the scheduler's process.
+func backlogOf(ctx context.Context, bin string, l load, by string) (cleared, error) {
+	work, err := os.MkdirTemp("", "berth-bench-")
+	if err != nil {
+		return cleared{}, err
+	}
+	defer os.RemoveAll(work)
+	state, local := filepath.Join(work, "berth-state"), filepath.Join(bin, "berth-local")
+	if out, err := exec.CommandContext(ctx, local, "run", "--scheduler=external", "--nodes=0", "--state-dir", state).CombinedOutput(); err != nil {
+		return cleared{}, fmt.Errorf("berth-local run: %w: %s", err, out)
+	}
+	defer func() { _ = exec.Command(local, "down", "--state-dir", state).Run() }()
+	scheduler, err := schedulerOf(by, bin, state)
+	if err != nil {
+		return cleared{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b := &podBench{}
+	if b.pid, err = processOf(state); err != nil {
+		return cleared{}, err
+	}
+	if b.fleet, err = newFleet(filepath.Join(state, "kubeconfig"), podNodes); err != nil {
+		return cleared{}, err
+	}
+	if err := b.start(ctx); err != nil {
+		return cleared{}, err
+	}
+	if err := b.allow(ctx); err != nil {
+		return cleared{}, err
+	}
+	if err := b.makeLoad(ctx, l, by); err != nil {
+		return cleared{}, err
+	}
+	return b.clearedBy(ctx, scheduler, l.pods)
+}
+
+// schedulerOf is Berth's scheduler, or kube-scheduler as Kubernetes has it,
+// without its limit of 50 requests a second.
+func schedulerOf(by, bin, state string) (*exec.Cmd, error) {
+	if by == corev1.DefaultSchedulerName {
+		return exec.Command(filepath.Join(bin, "kube-scheduler"), "--kubeconfig="+filepath.Join(state, "kubeconfig"),
+			"--leader-elect=false", "--secure-port=0", "--kube-api-qps=10000", "--kube-api-burst=10000"), nil
+	}
+	args, err := os.ReadFile(filepath.Join(state, "scheduler.args"))
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(filepath.Join(bin, "scheduler"), strings.Fields(string(args))...), nil
 }
 
 // clearedBy starts the scheduler and waits until every pod is bound.

@@ -29,6 +29,12 @@ import (
 // (for cluster autoscalers; the job's allocation says it as well).
 var notNominated = map[string]bool{string(features.NominatedNodeNameForExpectation): false}
 
+// bindings is how many writes of kube-scheduler are under way at a time: gangs
+// are let go at once, and would open a connection for each of their pods. What
+// else this process asks of the API server, watches above all, has the rest of
+// the connection's 100.
+const bindings = 48
+
 // startKubeScheduler runs kube-scheduler with Berth's plugin until ctx ends.
 // It returns once its caches are filled; the scheduling itself goes on.
 func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugin.Placements, wake *plugin.Waker, defaultProfile bool) error {
@@ -41,6 +47,7 @@ func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugi
 	}
 	kube = rest.CopyConfig(kube)
 	kube.QPS, kube.Burst = -1, 0
+	limitWrites(kube, bindings)
 	kube.ContentType = "application/vnd.kubernetes.protobuf"
 	kube.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
 	client, err := kubernetes.NewForConfig(kube)
