@@ -46,9 +46,9 @@ var loads = []load{
 	{"1,000 pods, each by itself", 1000, 0},
 }
 
-// named are the loads that have text in their names.
+// named are the loads that have text in their names; "$" is the end of a name.
 func named(all []load, text string) []load {
-	return slices.DeleteFunc(slices.Clone(all), func(l load) bool { return !strings.Contains(l.what, text) })
+	return slices.DeleteFunc(slices.Clone(all), func(l load) bool { return !strings.Contains(l.what+"$", text) })
 }
 
 // bound is what came of a load.

@@ -61,6 +61,7 @@ func newWorld(t *testing.T) *world {
 	plan := planner.New(w.Cluster, start, time.Now, log)
 	w.keep = keeper.New(keeper.Config{Cluster: w.Cluster, Starter: start, Now: time.Now, Log: log})
 	plan.Hopeless = w.keep.Look
+	w.keep.Verdict = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	long := int32(1 << 30)
 	fake.Feed(w.Cluster, fake.Settings(v1alpha1.ClusterSpec{MinJobAge: &long}),
 		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))

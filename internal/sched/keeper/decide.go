@@ -45,7 +45,8 @@ type Facts struct {
 	Siblings []*v1alpha1.BatchJob
 	// Taken: another job runs in the job's pods; Lingering: they wait for one.
 	Taken, Lingering bool
-	// Rush: pods come, one after the other, whose jobs are in memory only.
+	// Rush: pods come or are bound, one after the other, and their jobs are ahead
+	// of their objects.
 	Rush bool
 	// Crowded: too many jobs' objects are being made for this one's.
 	Crowded bool
@@ -189,8 +190,8 @@ func (f *Facts) settled(a Action) Action {
 	return a
 }
 
-// Rushes of pods: while pods come, those that were bound are not written about
-// for longer, within bounds.
+// Rushes of pods: while pods come and are bound, those that were bound are not
+// written about for longer, within bounds.
 const (
 	rushPause  = 500 * time.Millisecond
 	mostSettle = 15 * time.Second

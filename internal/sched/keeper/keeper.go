@@ -68,7 +68,7 @@ type Keeper struct {
 	starting starting
 	waitedBy map[int64]map[int64]bool // job -> those that wait for its end
 
-	came    atomic.Int64  // when the last job came that is in memory only, in ns
+	rush    atomic.Int64  // when a job last came or went on that is ahead of its object, in ns
 	records chan struct{} // taken by those who write what can wait
 }
 
@@ -135,8 +135,8 @@ func (k *Keeper) jobChanged(old, now *v1alpha1.BatchJob) {
 	if now.Spec.JobID == 0 {
 		return
 	}
-	if old == nil && control.Unmade(now) {
-		k.came.Store(k.Now().UnixNano())
+	if hurries(old, now) {
+		k.rush.Store(k.Now().UnixNano())
 	}
 	if old == nil {
 		k.noteDependencies(now, snapshot.Waiting(now))
@@ -149,6 +149,15 @@ func (k *Keeper) jobChanged(old, now *v1alpha1.BatchJob) {
 		k.tellOrigin(now)
 		k.tellHost(now)
 	}
+}
+
+// hurries tells whether now is a job in this process's memory only, or is in
+// another state there.
+func hurries(old, now *v1alpha1.BatchJob) bool {
+	if old == nil {
+		return control.Unmade(now)
+	}
+	return now.Spec.Workload != nil && now.Status.Unwritten && old.Status.State != now.Status.State
 }
 
 // siblings are the other components of a heterogeneous job; leader is the first
@@ -307,7 +316,7 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) Facts {
 		Needed:   len(k.waitedBy[id]) > 0 || len(k.waitedBy[array.ID(b)]) > 0,
 		Unstored: k.Stored != nil && !k.Stored(b),
 		Expires:  k.expires(b),
-		Rush:     k.Now().UnixNano()-k.came.Load() < int64(rushPause),
+		Rush:     k.Now().UnixNano()-k.rush.Load() < int64(rushPause),
 		Crowded:  k.starting.full(id),
 	}
 }

@@ -52,9 +52,13 @@ func (f *Facts) queued() Action {
 	return f.objected(f.pending())
 }
 
-// madeAfter is how long pods may wait before their job has an object: most are
-// placed at once, and bound first.
-const madeAfter = time.Second
+// Pods that the newest plan leaves waiting have an object for their job after
+// madeAfter, others after mostMade: most are placed at once, and a job whose
+// placement is about to be written has its object made by that.
+const (
+	madeAfter = time.Second
+	mostMade  = 10 * time.Second
+)
 
 // objected is a, unless nothing is to be done and the job, which waits, should have
 // an object by now.
@@ -62,9 +66,12 @@ func (f *Facts) objected(a Action) Action {
 	if a.Kind != Wait || !control.Unmade(f.Job) || f.Job.Spec.SubmitTime == nil {
 		return a
 	}
-	due := f.Job.Spec.SubmitTime.Add(madeAfter)
-	if !f.Now.Before(due) {
+	due, last := f.Job.Spec.SubmitTime.Add(madeAfter), f.Job.Spec.SubmitTime.Add(mostMade)
+	switch {
+	case !f.Now.Before(last), !f.Now.Before(due) && f.Verdict != "":
 		return Action{Kind: Make}
+	case !f.Now.Before(due):
+		due = earliestOf(f.Now.Add(madeAfter), last)
 	}
 	a.Wake = earliestOf(a.Wake, due)
 	return a

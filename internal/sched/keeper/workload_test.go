@@ -128,3 +128,67 @@ func TestOverTimeLimit(t *testing.T) {
 		}
 	}
 }
+
+// The object of a job whose placement is about to be written is made by that;
+// one that a plan leaves waiting is made soon.
+func TestAJobThatWaitsHasAnObjectInTime(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		after   time.Duration // since it was submitted
+		verdict string
+		made    bool // already
+		want    Kind
+		wake    time.Duration
+	}{
+		{name: "it may be placed yet", after: madeAfter / 2, verdict: "Resources", want: Wait, wake: madeAfter},
+		{name: "a plan leaves it waiting", after: madeAfter, verdict: "Resources", want: Make},
+		{name: "no plan does", after: madeAfter, want: Wait, wake: 2 * madeAfter},
+		{name: "nor later", after: mostMade - madeAfter/2, want: Wait, wake: mostMade},
+		{name: "for too long", after: mostMade, want: Make},
+		{name: "it has one", after: mostMade, verdict: "Resources", made: true, want: Wait},
+	} {
+		b := aJob("", standsFor("group ml/g"))
+		b.Spec.SubmitTime = at(t0)
+		b.UID = "unmade-ml/g"
+		if tt.made {
+			b.UID = "g"
+		}
+		a := Decide(Facts{Job: b, Pods: pods(pod(0, unbound), pod(1, unbound)), Now: t0.Add(tt.after), Rules: rules, Verdict: tt.verdict})
+		wake := time.Duration(0)
+		if !a.Wake.IsZero() {
+			wake = a.Wake.Sub(t0)
+		}
+		if a.Kind != tt.want || wake != tt.wake {
+			t.Errorf("%s: kind %d, wake %v; want kind %d, wake %v", tt.name, a.Kind, wake, tt.want, tt.wake)
+		}
+	}
+}
+
+// What is written late waits while pods come and while they are bound.
+func TestARushGoesOnWhilePodsAreBound(t *testing.T) {
+	state := func(s string, unwritten bool) *v1alpha1.BatchJob {
+		b := aJob(s, standsFor("group ml/g"))
+		b.Status.Unwritten = unwritten
+		return b
+	}
+	unmade := state("", false)
+	unmade.UID = "unmade-ml/g"
+	submitted := aJob("RUNNING")
+	submitted.Status.Unwritten = true
+	for _, tt := range []struct {
+		name     string
+		old, now *v1alpha1.BatchJob
+		want     bool
+	}{
+		{"a job comes into memory", nil, unmade, true},
+		{"an object comes", nil, state("", false), false},
+		{"it is placed", unmade, state("CONFIGURING", true), true},
+		{"its pods are bound", state("CONFIGURING", true), state("RUNNING", true), true},
+		{"its start is written", state("RUNNING", true), state("RUNNING", false), false},
+		{"a submitted job starts", aJob("PENDING"), submitted, false},
+	} {
+		if got := hurries(tt.old, tt.now); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
