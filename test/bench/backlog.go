@@ -19,7 +19,7 @@ import (
 // The suite "backlog" has pods wait that exist before the scheduler does: a
 // cluster of nodes that are not real and without a scheduler, then the process
 // of Berth's scheduler, or kube-scheduler's. Nothing but scheduling goes on
-// meanwhile.
+// meanwhile: nobody says of the pods that they run.
 var backlogMarks = marks{"<!-- backlog: written by make bench-kwok -->\n", "<!-- end of backlog -->\n"}
 
 const backlogPods = 3000

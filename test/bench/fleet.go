@@ -51,7 +51,8 @@ func newFleet(kubeconfig string, nodes int) (*fleet, error) {
 	return &fleet{client: client, nodes: nodes, play: make(chan *corev1.Pod, 1<<16), bound: map[types.UID]bool{}}, nil
 }
 
-// start makes the nodes and the namespace, and plays until ctx ends.
+// start makes the nodes and the namespace, keeps the nodes alive, and watches the
+// pods until ctx ends.
 func (f *fleet) start(ctx context.Context) error {
 	names := make([]string, f.nodes)
 	for i := range names {
@@ -88,10 +89,14 @@ func (f *fleet) start(ctx context.Context) error {
 	}
 	watches.Start(ctx.Done())
 	watches.WaitForCacheSync(ctx.Done())
+	return nil
+}
+
+// playAll says of bound pods that they run until ctx ends.
+func (f *fleet) playAll(ctx context.Context) {
 	for range fleetWorkers {
 		go f.playPods(ctx)
 	}
-	return nil
 }
 
 func (f *fleet) makeNode(ctx context.Context, name string) error {

@@ -97,6 +97,7 @@ func benchPods(ctx context.Context, o options) error {
 	if err := b.start(ctx); err != nil {
 		return err
 	}
+	b.playAll(ctx)
 	if err := b.allow(ctx); err != nil {
 		return err
 	}
