@@ -51,7 +51,8 @@ func (e *engine) rekeep() {
 		clear(e.row(k.row))
 	}
 	e.keep()
-	for _, c := range e.ends {
+	for _, h := range e.ends {
+		c := h.claim
 		for _, l := range c.licenses {
 			e.drawKept(c.reservation, l, 0, e.since(c.end), 1)
 		}
@@ -68,7 +69,7 @@ func (e *engine) prolong() {
 	over := e.overtime()
 	n := 0
 	for ; n < len(e.ends) && e.ends[n].end < over; n++ {
-		e.ends[n].end = over
+		e.ends[n].end, e.ends[n].claim.end = over, over
 	}
 	if n > 0 {
 		slices.SortFunc(e.ends[:e.ends.after(over)], byEnd)
@@ -77,13 +78,7 @@ func (e *engine) prolong() {
 
 // undo takes back all that was given in the pass.
 func (e *engine) undo() {
-	var given []*claim
-	e.ends = slices.DeleteFunc(e.ends, func(c *claim) bool {
-		if c.of == nil {
-			given = append(given, c)
-		}
-		return c.of == nil
-	})
+	given := slices.DeleteFunc(e.given, func(c *claim) bool { return !e.ends.remove(c) }) // it was taken back
 	for _, c := range given {
 		if c.start > e.now {
 			continue
@@ -91,12 +86,14 @@ func (e *engine) undo() {
 		e.unpin(c.nodes, c.share > 1)
 		e.apply(c, 0, 1, -1)
 	}
+	clear(given)
+	e.given = given[:0]
 }
 
 // end takes a running job out.
 func (e *engine) end(r *Running) {
-	i := slices.IndexFunc(e.ends, func(c *claim) bool { return c.of == r })
-	c := e.ends[i]
+	i := slices.IndexFunc(e.ends, func(h hold) bool { return h.id == r.ID && h.claim.of == r })
+	c := e.ends[i].claim
 	e.ends = slices.Delete(e.ends, i, i+1)
 	e.apply(c, 0, 1, -1)
 	for _, h := range r.Held {

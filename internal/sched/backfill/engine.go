@@ -25,6 +25,7 @@ type engine struct {
 	shapes   map[shapeKey]*shape
 	families map[shapeKey]*family
 	may      []int64 // by shape: see mayLast
+	bars     bars
 	last     found
 	limits   []int64 // what is left of Snapshot.Limits
 	waiting  map[int]bool
@@ -33,6 +34,7 @@ type engine struct {
 	// that holds anything; judged numbers the verdicts of never that hold.
 	sparse  bool
 	ends    ends
+	given   []*claim // of ends what the pass gave; some may have been taken back
 	judged  int
 	probing bool // amounts are all that matters
 	tangled bool // two running jobs have the same CPU: one follows the other there
@@ -173,4 +175,5 @@ func (e *engine) released() {
 	for i := range e.may {
 		e.may[i] = unknown
 	}
+	e.bars.lift()
 }

@@ -3,23 +3,28 @@ package backfill
 import "slices"
 
 // waiting is a job in the queue's order, and what tells quickly that it cannot
-// start: a pass over a long queue looks at nothing else of most jobs.
+// start.
 type waiting struct {
 	job   *Job
 	shape *shape
 	least int64 // the shortest time it takes
 	begin int64
 	place int32 // of its partition, see planner.partitionAt
-	may   int32 // place in engine.may, of the shape
-	aside bool  // Job.Blocked
-	odd   bool  // there is more to look at than its shape
+	bar   uint32
+	odd   bool // there is more to look at than its shape
 }
 
 // lineup is the waiting jobs in the queue's order, in chunks, so that one comes
 // or goes at small cost.
 type lineup struct {
-	chunks [][]waiting
+	chunks []chunk
 	n      int
+}
+
+// chunk is some jobs, and for each what it has to be shorter than (see bars).
+type chunk struct {
+	jobs    []waiting
+	hurdles []hurdle
 }
 
 // mostInChunk is how many jobs are in a chunk before it is divided.
@@ -28,8 +33,8 @@ const mostInChunk = 1024
 // each yields every job in order. What it yields may be changed in place.
 func (l *lineup) each(yield func(*waiting) bool) {
 	for _, c := range l.chunks {
-		for i := range c {
-			if !yield(&c[i]) {
+		for i := range c.jobs {
+			if !yield(&c.jobs[i]) {
 				return
 			}
 		}
@@ -38,9 +43,9 @@ func (l *lineup) each(yield func(*waiting) bool) {
 
 // add puts j behind those that come before it, and behind other parts of the
 // same array.
-func (l *lineup) add(j *Job) *waiting {
+func (l *lineup) add(j *Job) (*waiting, *hurdle) {
 	if len(l.chunks) == 0 {
-		l.chunks = append(l.chunks, nil)
+		l.chunks = append(l.chunks, chunk{})
 	}
 	behind := func(w waiting, j *Job) int {
 		if before(w.job, j) <= 0 {
@@ -48,33 +53,42 @@ func (l *lineup) add(j *Job) *waiting {
 		}
 		return 1
 	}
-	c, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c []waiting, j *Job) int { return behind(c[0], j) })
-	i, _ := slices.BinarySearchFunc(l.chunks[c], j, behind)
-	l.chunks[c] = slices.Insert(l.chunks[c], i, waiting{job: j})
+	c, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c chunk, j *Job) int { return behind(c.jobs[0], j) })
+	in := &l.chunks[c]
+	i, _ := slices.BinarySearchFunc(in.jobs, j, behind)
+	in.jobs, in.hurdles = slices.Insert(in.jobs, i, waiting{job: j}), slices.Insert(in.hurdles, i, hurdle{})
 	l.n++
-	if all := l.chunks[c]; len(all) > mostInChunk {
-		half := len(all) / 2
-		l.chunks = slices.Insert(l.chunks, c+1, slices.Clone(all[half:]))
-		clear(all[half:])
-		l.chunks[c] = all[:half]
+	if half := len(in.jobs) / 2; len(in.jobs) > mostInChunk {
+		l.chunks = slices.Insert(l.chunks, c+1, in.split(half))
 		if i >= half {
 			c, i = c+1, i-half
 		}
 	}
-	return &l.chunks[c][i]
+	in = &l.chunks[c]
+	return &in.jobs[i], &in.hurdles[i]
+}
+
+// split takes those from at on out.
+func (c *chunk) split(at int) chunk {
+	behind := chunk{slices.Clone(c.jobs[at:]), slices.Clone(c.hurdles[at:])}
+	clear(c.jobs[at:])
+	c.jobs, c.hurdles = c.jobs[:at], c.hurdles[:at]
+	return behind
 }
 
 // remove takes out j, which is there.
 func (l *lineup) remove(j *Job) {
-	first, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c []waiting, j *Job) int { return before(c[0].job, j) })
+	first, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c chunk, j *Job) int { return before(c.jobs[0].job, j) })
 	for c := first; c < len(l.chunks); c++ {
-		i, _ := slices.BinarySearchFunc(l.chunks[c], j, func(w waiting, j *Job) int { return before(w.job, j) })
-		for ; i < len(l.chunks[c]); i++ {
-			if l.chunks[c][i].job != j {
+		in := &l.chunks[c]
+		i, _ := slices.BinarySearchFunc(in.jobs, j, func(w waiting, j *Job) int { return before(w.job, j) })
+		for ; i < len(in.jobs); i++ {
+			if in.jobs[i].job != j {
 				continue
 			}
 			l.n--
-			if l.chunks[c] = slices.Delete(l.chunks[c], i, i+1); len(l.chunks[c]) == 0 {
+			in.jobs, in.hurdles = slices.Delete(in.jobs, i, i+1), slices.Delete(in.hurdles, i, i+1)
+			if len(in.jobs) == 0 {
 				l.chunks = slices.Delete(l.chunks, c, c+1)
 			}
 			return

@@ -227,7 +227,11 @@ func (e *engine) exceeded(j *Job, nodes []Assignment) string {
 
 // fitsNow gives the job nodes for duration from now on, with their CPUs.
 func (e *engine) fitsNow(s *shape, j *Job, duration int64) []Assignment {
-	if s.pass == e.pass && duration >= s.refused || e.v[e.first] < s.least {
+	if e.v[e.first] < s.least {
+		e.may[s.number] = 0
+		return nil
+	}
+	if s.pass == e.pass && duration >= s.refused {
 		return nil
 	}
 	in := e.interval(s, e.first, e.now, duration)

@@ -23,6 +23,7 @@ type Queue struct {
 	sharers map[int]int // jobs, by how many may share CPUs with them
 	out     []Decision
 	passed  int        // of out, those that start before others
+	skipped bool       // somebody waits on, as far as the pass has come
 	one     []Decision // scratch
 }
 
@@ -49,11 +50,11 @@ func NewQueue(s *Snapshot) *Queue {
 // once. The Queue keeps the pointers.
 func (q *Queue) Submit(jobs ...*Job) {
 	for _, j := range jobs {
-		w := q.line.add(j)
+		w, h := q.line.add(j)
 		q.waits[j.ID] = append(q.waits[j.ID], j)
 		q.count(j.UserExclusive, j.sharers(), 1)
 		if !q.stale {
-			q.file(w)
+			q.file(w, h)
 		}
 	}
 }
@@ -143,17 +144,26 @@ func (q *Queue) renew(now int64) {
 	q.base.Now, q.stale = now, false
 	q.p = newPlanner(&q.base, q.work(), asked)
 	q.p.brief, q.p.work = true, work{}
-	for w := range q.line.each {
-		q.file(w)
+	for _, c := range q.line.chunks {
+		for i := range c.jobs {
+			q.file(&c.jobs[i], &c.hurdles[i])
+		}
 	}
 }
 
 // file fills in what tells quickly that the job cannot start.
-func (q *Queue) file(w *waiting) {
+func (q *Queue) file(w *waiting, h *hurdle) {
 	j := w.job
 	w.shape, w.least, w.begin, w.place = q.p.shapeOf(j, 0), j.shortest(), j.Begin, q.p.partitionAt(j.Partition)
-	w.aside, w.odd = j.Blocked != "", len(j.Alternatives) > 0 || j.Group != 0
-	w.may = w.shape.number
+	w.odd, w.bar = len(j.Alternatives) > 0 || j.Group != 0, q.p.bars.of(w.shape.number, w.place)
+	switch {
+	case w.odd:
+		*h = hurdle{0, w.bar}
+	case j.Blocked != "":
+		*h = hurdle{1, barred}
+	default:
+		*h = hurdle{clip(w.least), w.bar}
+	}
 }
 
 // Decide lists who starts at now, in the queue's order. It is as if they had not
@@ -164,30 +174,40 @@ func (q *Queue) Decide(now int64) []Decision {
 	}
 	p := q.p
 	p.restart(now)
-	out, waits := q.out[:0], false
-	q.passed = 0
-	for w := range q.line.each {
-		if p.hopeless(w) {
-			waits = true
-			continue
-		}
-		p.last = found{w.job, 0, w.shape}
-		q.one = p.decideOne(q.one[:0], w.job, q.members)
-		for _, d := range q.one {
-			switch {
-			case !d.StartNow:
-				waits = true
-			case waits:
-				q.passed++
-				fallthrough
-			default:
-				out = append(out, d)
+	q.out, q.skipped, q.passed = q.out[:0], false, 0
+	for _, c := range q.line.chunks {
+		for i, h := range c.hurdles {
+			if h.least > p.bars.at[h.bar] {
+				q.skipped = true
+				continue
 			}
+			q.decide(&c.jobs[i])
 		}
 	}
 	p.undo()
-	q.out = out
-	return out
+	return q.out
+}
+
+// decide decides about one job that may start.
+func (q *Queue) decide(w *waiting) {
+	p := q.p
+	if p.hopeless(w) {
+		q.skipped = true
+		return
+	}
+	p.last = found{w.job, 0, w.shape}
+	q.one = p.decideOne(q.one[:0], w.job, q.members)
+	for _, d := range q.one {
+		switch {
+		case !d.StartNow:
+			q.skipped = true
+		case q.skipped:
+			q.passed++
+			fallthrough
+		default:
+			q.out = append(q.out, d)
+		}
+	}
 }
 
 // decideOne decides about a job with its copies, or about its group.
@@ -221,15 +241,14 @@ func (p *planner) hopeless(w *waiting) bool {
 	switch {
 	case w.odd:
 		return false
-	case w.aside:
-		return true
 	case p.given[w.place] < p.s.Options.Reservations:
 		return false
 	}
-	may := p.may[w.may]
+	may := p.may[w.shape.number]
 	if may == unknown {
 		may = p.mayLast(w.shape)
 	}
+	p.bars.at[w.bar] = clip(may)
 	return w.begin > p.now || w.least > may
 }
 

@@ -14,41 +14,43 @@ import (
 // amounts of a handful of instants.
 
 // sparseRoom is for how many boundaries there is room at first.
-const sparseRoom = 15
+const sparseRoom = 7
 
 // mostSparse is the number of reservations (Options.Reservations) up to which
 // they are planned on a sparse series.
 const mostSparse = 32
 
 // ends is all that holds something, by the instant at which it will not.
-type ends []*claim
+type ends []hold
 
-func (l ends) after(end int64) int {
-	i, _ := slices.BinarySearchFunc(l, end, func(c *claim, end int64) int {
-		if c.end <= end {
-			return -1
-		}
-		return 1
-	})
-	return i
+// hold is a claim, and what it is found by: a look at many is one at no claim.
+type hold struct {
+	end, id int64 // of the claim
+	claim   *claim
 }
 
-func byEnd(a, b *claim) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
+func (l ends) after(end int64) int {
+	return sort.Search(len(l), func(i int) bool { return l[i].end > end })
+}
+
+func byEnd(a, b hold) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
 
 // place is where what ends then, and has the id, begins.
 func (l ends) place(end, id int64) int {
 	return sort.Search(len(l), func(i int) bool { return l[i].end > end || l[i].end == end && l[i].id >= id })
 }
 
-func (l *ends) add(c claim) { *l = slices.Insert(*l, l.place(c.end, c.id), &c) }
+func (l *ends) add(c *claim) { *l = slices.Insert(*l, l.place(c.end, c.id), hold{c.end, c.id, c}) }
 
-func (l *ends) remove(c *claim) {
+// remove reports whether c was there.
+func (l *ends) remove(c *claim) bool {
 	for i := l.place(c.end, c.id); i < len(*l); i++ {
-		if (*l)[i].same(c) {
+		if (*l)[i].claim.same(c) {
 			*l = slices.Delete(*l, i, i+1)
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // same tells whether both are one: copies of a job differ in their nodes.
@@ -62,10 +64,14 @@ func (e *engine) cutEnd(c *claim, sign int32) int {
 	if !e.sparse {
 		return e.series.cut(c.end)
 	}
-	if sign > 0 {
-		e.ends.add(*c)
-	} else {
+	if sign < 0 {
 		e.ends.remove(c)
+		return e.since(c.end)
+	}
+	kept := *c
+	e.ends.add(&kept)
+	if c.of == nil {
+		e.given = append(e.given, &kept)
 	}
 	return e.since(c.end)
 }
@@ -83,14 +89,14 @@ func (e *engine) cut(t int64) int {
 	for _, c := range e.classes {
 		c.insert(i)
 	}
-	for _, c := range e.ending(e.at[i-1], t) {
-		e.apply(c, i, i+1, -1)
+	for _, h := range e.ending(e.at[i-1], t) {
+		e.apply(h.claim, i, i+1, -1)
 	}
 	return i
 }
 
 // ending lists what ends after from and until until at the latest.
-func (e *engine) ending(from, until int64) []*claim {
+func (e *engine) ending(from, until int64) []hold {
 	return e.ends[e.ends.after(from):e.ends.after(until)]
 }
 
@@ -113,7 +119,8 @@ func (e *engine) reown(from, to int) {
 		for i := range e.nodes {
 			e.row(e.ownerRow(&e.nodes[i]))[s] = 0
 		}
-		for _, c := range e.ends {
+		for _, h := range e.ends {
+			c := h.claim
 			if c.start > e.at[s] || c.end <= e.at[s] {
 				continue
 			}
@@ -174,8 +181,8 @@ func (e *engine) cutAgain(slot int, made bool, t int64) (int, bool) {
 	if made && t > e.at[slot] && (slot+1 == len(e.at) || t < e.at[slot+1]) {
 		from := e.at[slot]
 		e.at[slot] = t
-		for _, c := range e.ending(from, t) {
-			e.apply(c, slot, slot+1, -1)
+		for _, h := range e.ending(from, t) {
+			e.apply(h.claim, slot, slot+1, -1)
 		}
 		return slot, true
 	}
@@ -218,17 +225,16 @@ func (e *engine) possibleFrom(s *shape, j *Job, from int64) int64 {
 	if from <= e.now {
 		return from
 	}
-	probe := e.probe(e.holding(from), from)
-	for _, c := range e.ending(e.at[e.holding(from)], from) {
+	slot := e.holding(from)
+	probe := e.probe(slot, from)
+	count := e.offering(s.class, slot)
+	release := func(c *claim) {
+		count -= probe.counts(s.class, c)
 		probe.apply(c, 0, 1, -1)
+		count += probe.counts(s.class, c)
 	}
-	count := 0
-	for w, x := range s.class.member.words {
-		for b := 0; x != 0; x, b = x>>1, b+1 {
-			if x&1 != 0 && probe.offers(s.class, w*64+b, 0) {
-				count++
-			}
-		}
+	for _, h := range e.ending(e.at[slot], from) {
+		release(h.claim)
 	}
 	enough := func() bool {
 		return count >= s.fewest && probe.v[0] >= s.least && probe.licensed(j, s.Reservation, interval{from: 0, to: 1})
@@ -237,13 +243,11 @@ func (e *engine) possibleFrom(s *shape, j *Job, from int64) int64 {
 		return from
 	}
 	list := e.ending(from, Forever-1)
-	for i, c := range list {
-		if c.start <= from {
-			count -= probe.counts(s.class, c)
-			probe.apply(c, 0, 1, -1)
-			count += probe.counts(s.class, c)
+	for i, h := range list {
+		if h.claim.start <= from {
+			release(h.claim)
 		}
-		if t := c.end; (i+1 == len(list) || list[i+1].end > t) && enough() {
+		if t := h.end; (i+1 == len(list) || list[i+1].end > t) && enough() {
 			return t
 		}
 	}
@@ -264,6 +268,20 @@ func (e *engine) probe(slot int, t int64) *engine {
 		p.v[r] = e.v[r*e.stride+slot]
 	}
 	return &p
+}
+
+// offering is how many nodes have what the class asks for in the slot, be they kept
+// for others or not.
+func (e *engine) offering(c *class, slot int) (n int) {
+	if len(e.s.Blocks) == 0 {
+		return int(c.count[slot])
+	}
+	for _, i := range c.member.Members() {
+		if e.offers(c, i, slot) {
+			n++
+		}
+	}
+	return n
 }
 
 // counts is how many of the claim's nodes have what the class asks for.
