@@ -96,7 +96,7 @@ func (e *engine) fillClass(c *class, i int) {
 	cpu, mem := e.row(n.first), e.row(n.first+1)
 	simple, ok := c.simpleOn(n), false
 	for s := e.first; s < len(e.at); s++ {
-		if s == e.first || !simple || cpu[s] != cpu[s-1] || mem[s] != mem[s-1] {
+		if s == e.first || !simple || cpu[s] != cpu[s-1] || n.draws && mem[s] != mem[s-1] {
 			ok = e.serves(c, i, s)
 		}
 		if ok {
@@ -218,13 +218,16 @@ func (e *engine) update(c *class, i, from, to int, t taken) {
 	set := false
 	for s := from; s < to; s++ {
 		var ok bool
-		if simple {
+		switch {
+		case !simple:
+			ok = e.serves(c, i, s)
+		case t.known && t.memory == 0 && (cpu[s] >= cpus) == (cpu[s]+t.cpus >= cpus):
+			continue // without a look at memory and bitmap, which are far away
+		default:
 			ok = cpu[s] >= cpus && mem[s] >= c.memory
 			if t.known && ok == (cpu[s]+t.cpus >= cpus && mem[s]+t.memory >= c.memory) {
-				continue // without a look at the bitmap, which is far away
+				continue
 			}
-		} else {
-			ok = e.serves(c, i, s)
 		}
 		p := &c.one[s*c.words+w]
 		if had := *p&bit != 0; had == ok {

@@ -1,5 +1,7 @@
 package backfill
 
+import "slices"
+
 // engine is a plan in the making: what every node has free in every slot of
 // time, given what runs and what is booked.
 type engine struct {
@@ -34,6 +36,7 @@ type engine struct {
 	// that holds anything; judged numbers the verdicts of never that hold.
 	sparse  bool
 	ends    ends
+	filling bool     // ends is not in order yet
 	given   []*claim // of ends what the pass gave; some may have been taken back
 	judged  int
 	probing bool // amounts are all that matters
@@ -90,9 +93,12 @@ func newEngine(s *Snapshot, w work, how slotting) *engine {
 		e.addSeries(s, at, exact, 0)
 		e.first = e.holding(e.now)
 	}
+	e.filling = true
 	for _, r := range w.running {
 		e.run(r)
 	}
+	slices.SortFunc(e.ends, byEnd)
+	e.filling = false
 	return e
 }
 

@@ -87,7 +87,7 @@ func (e *engine) possible(s *shape, j *Job, ideal bool, until int64) bool {
 		if ideal {
 			bare := *n.Node
 			bare.UsedCPUs, bare.UsedMemory = 0, 0
-			n = &nodeState{Node: &bare, cpus: int32(n.CPUs), memory: small(n.Memory)}
+			n = &nodeState{Node: &bare, core: n.core, cpus: int32(n.CPUs), memory: small(n.Memory)}
 			o.cpus, o.memory, o.gres = n.CPUs, n.Memory, n.GRES
 		}
 		if s.sharers() > 1 {

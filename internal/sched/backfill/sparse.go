@@ -69,7 +69,11 @@ func (e *engine) cutEnd(c *claim, sign int32) int {
 		return e.since(c.end)
 	}
 	kept := *c
-	e.ends.add(&kept)
+	if e.filling {
+		e.ends = append(e.ends, hold{c.end, c.id, &kept})
+	} else {
+		e.ends.add(&kept)
+	}
 	if c.of == nil {
 		e.given = append(e.given, &kept)
 	}

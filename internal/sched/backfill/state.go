@@ -11,14 +11,19 @@ import (
 type nodeState struct {
 	*Node
 	first  int
+	core   int32  // CPUs in one
 	cpus   int32  // that jobs may have
 	memory int32  // MiB that jobs may have
 	cores  CPUSet // that running jobs have
+	draws  bool   // some job has or had memory of it
 	// sharers counts for each CPU the jobs that share it.
 	sharers []int
 	blocks  []int // places in Snapshot.Blocks
 	cored   []keptCores
 }
+
+// threads is the number of CPUs in a core, without a look at the node.
+func (n *nodeState) threads() int { return int(n.core) }
 
 // threads is the number of CPUs in a core.
 func (n *Node) threads() int { return max(1, n.ThreadsPerCore) }
@@ -64,6 +69,7 @@ func (e *engine) describe(s *Snapshot) {
 	for i := range e.nodes {
 		n := &e.nodes[i]
 		n.Node = &s.Nodes[i]
+		n.core = int32(n.Node.threads())
 		n.cpus = int32(max(0, n.CPUs-roundUp(n.UsedCPUs, n.threads())))
 		n.memory = small(n.Memory - n.UsedMemory)
 	}
@@ -174,6 +180,7 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 			}
 		}
 		if a.Memory != 0 {
+			n.draws = true
 			e.add(n.first+1, from, to, -sign*small(a.Memory))
 		}
 		e.drawCores(n, c.reservation, cpus, from, to)
