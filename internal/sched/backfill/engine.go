@@ -149,7 +149,11 @@ func (e *engine) overtime() int64 { return e.now + max(1, e.s.Overtime) }
 func (e *engine) claimOf(r *Running) claim {
 	c := claim{id: r.ID, of: r, start: e.now, end: max(r.End, e.overtime()), licenses: r.Licenses, exclusive: r.Exclusive,
 		user: r.User, userExclusive: r.UserExclusive, share: r.sharers(), reservation: r.Reservation}
-	c.nodes = make([]Assignment, len(r.Held))
+	if e.filling { // what is found here stays together; later ones would keep room for many
+		c.nodes = e.assignments(len(r.Held))
+	} else {
+		c.nodes = make([]Assignment, len(r.Held))
+	}
 	for i, h := range r.Held {
 		n := &e.nodes[h.Node]
 		cpus := roundUp(h.CPUs.Len(), n.threads())

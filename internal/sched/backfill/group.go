@@ -17,7 +17,7 @@ func (p *planner) decideGroup(out []Decision, j *Job) []Decision {
 		return out
 	}
 	if p.waitTogether(jobs, all) {
-		p.later = append(p.later, later{jobs, first, nil})
+		p.later = append(p.later, later{group: jobs, at: first})
 	}
 	return out
 }

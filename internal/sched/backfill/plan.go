@@ -22,6 +22,9 @@ func (s *Snapshot) plan(w work) []Decision {
 		how = asked
 	}
 	p := newPlanner(s, w, how)
+	if s.Options.PlanAll {
+		p.later = make([]later, 0, len(w.pending))
+	}
 	out := make([]Decision, 0, len(w.pending))
 	for _, j := range w.pending {
 		if j.Group != 0 {
@@ -66,11 +69,11 @@ func (p *planner) widen(out []Decision) {
 
 // expect plans the start of jobs when all others' are.
 func (p *planner) expect(l later, out []Decision) {
-	if l.shape == nil {
-		p.reserveTogether(l.jobs, out[l.at:l.at+len(l.jobs)])
+	if l.group != nil {
+		p.reserveTogether(l.group, out[l.at:l.at+len(l.group)])
 		return
 	}
-	j, d := l.jobs[0], &out[l.at]
+	j, d := l.job, &out[l.at]
 	if l.shape.twin == nil {
 		l.shape.twin = p.shapeOf(j, 0)
 	}
@@ -100,9 +103,10 @@ type planner struct {
 // later are a job, or jobs of one group, to be planned when all others are, and
 // the place of their decisions.
 type later struct {
-	jobs  []*Job
+	group []*Job // nil: one job
+	job   *Job
+	shape *shape // of the job
 	at    int
-	shape *shape // of the one job; nil: a group
 }
 
 func newPlanner(s *Snapshot, w work, how slotting) *planner {
@@ -147,7 +151,7 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 		}
 	}
 	if n := len(out) - 1; p.s.Options.PlanAll && !p.brief && out[n].Nodes == nil && p.plannable(out[n].Reason) {
-		p.later = append(p.later, later{[]*Job{j}, n, p.shapeOf(j, 0)})
+		p.later = append(p.later, later{job: j, shape: p.shapeOf(j, 0), at: n})
 	}
 	return out
 }

@@ -66,9 +66,11 @@ func (e *engine) shareRow(n *nodeState) int {
 // describe sets what is known of the nodes without regard to time.
 func (e *engine) describe(s *Snapshot) {
 	e.nodes = make([]nodeState, len(s.Nodes))
+	words := make([]uint64, len(s.Nodes)) // of most nodes one is all they need
 	for i := range e.nodes {
 		n := &e.nodes[i]
 		n.Node = &s.Nodes[i]
+		n.cores.words = words[i : i : i+1]
 		n.core = int32(n.Node.threads())
 		n.cpus = int32(max(0, n.CPUs-roundUp(n.UsedCPUs, n.threads())))
 		n.memory = small(n.Memory - n.UsedMemory)
