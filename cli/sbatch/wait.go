@@ -20,7 +20,7 @@ const (
 // exit code.
 func (o *Options) wait(ctx context.Context, cluster Cluster, id int64) error {
 	filter := jobs.Filter{IDs: []string{strconv.FormatInt(id, 10)}, States: jobs.AllStates,
-		Fields: []string{"id", "state", "exitCode", "signal"}}
+		Fields: []string{"id", "state", "exitCode", "signal", "start"}}
 	for pause := firstLook; ; pause = min(pause*3/2, lastLook) {
 		list, err := cluster.Jobs(ctx, filter)
 		if err != nil {
@@ -40,8 +40,9 @@ func (o *Options) wait(ctx context.Context, cluster Cluster, id int64) error {
 	}
 }
 
-// outcome is the highest exit code of the rows, and whether all are over. Rows
-// that are gone were over.
+// outcome is the highest exit code of the rows, 1 for one that was ended by a
+// signal, and whether all are over. Rows that are gone were over, and those that
+// never started have no exit code, as Slurm has it.
 func outcome(rows []status.Job) (code int, over bool) {
 	for _, r := range rows {
 		switch r.State {
@@ -49,10 +50,12 @@ func outcome(rows []status.Job) (code int, over bool) {
 			return 0, false
 		case "COMPLETED":
 		default:
-			code = max(code, 1)
+			if r.Start != 0 {
+				code = max(code, 1)
+			}
 		}
 		if r.Signal != 0 {
-			code = max(code, 128+int(r.Signal))
+			code = max(code, 1)
 		}
 		code = max(code, int(r.ExitCode))
 	}

@@ -38,7 +38,7 @@ func meant(verb string, args []string) status.Operation {
 func held(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
 		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
-			if strings.Contains(job, "_") {
+			if tasks(job) {
 				return []string{aboutJob(job, why)}
 			}
 			return []string{aboutJob(job, why), "slurm_suspend error: " + why}
@@ -50,7 +50,7 @@ func held(verb string) func(context.Context, *Options, []string) error {
 func plainly(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
 		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
-			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID {
+			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID && !strings.Contains(job, "_") {
 				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05
 			}
 			if verb == status.OpTop {

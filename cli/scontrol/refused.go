@@ -18,8 +18,10 @@ func updateError(s *specification, item status.OperationStatus) error {
 		}
 	}
 	switch {
-	case strings.HasPrefix(item.Error, "Update of this parameter is not supported"):
+	case strings.HasPrefix(item.Error, "Update of this parameter is not supported"), strings.HasPrefix(item.Error, "Invalid UserID: "):
 		return plain("%s\nRequest aborted", s.asTyped(item.Error))
+	case item.Job == "" && item.Error == "No changes specified":
+		return plain("%s", item.Error)
 	case strings.HasPrefix(item.Error, "Invalid ") && strings.HasSuffix(item.Error, " value"):
 		return slurmerr.New(slurmerr.Refused, item.Error)
 	}
@@ -116,12 +118,18 @@ func jobError(item status.OperationStatus) error {
 	return plain("%s", aboutJob(item.Job, text))
 }
 
-// aboutJob is Slurm's form of a message about a job.
+// aboutJob is Slurm's form of a message about a job, or about tasks of one.
 func aboutJob(job, text string) string {
-	if strings.Contains(job, "_") {
+	if tasks(job) {
 		return job + ": " + text
 	}
 	return text + " for job " + job
+}
+
+// tasks tells whether job names tasks of an array, and can be read.
+func tasks(job string) bool {
+	_, index, found := strings.Cut(job, "_")
+	return found && (index == "*" || strings.HasPrefix(index, "[") && strings.HasSuffix(index, "]") || index != "" && strings.Trim(index, "0123456789,-:") == "")
 }
 
 // How Slurm's scontrol ends what it says of a reservation by itself, without

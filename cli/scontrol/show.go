@@ -166,7 +166,7 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		for _, one := range value.SplitJobs(id) {
 			number, _, _ := strings.Cut(one, "_")
 			number, _, _ = strings.Cut(number, "+")
-			if _, ok := jobs.ParseID(number); !ok {
+			if _, ok := jobs.ParseID(number); !ok || !readable(one) {
 				return plain("scontrol_print_job error: Invalid job id specified")
 			}
 			f.IDs = append(f.IDs, one)
@@ -191,6 +191,13 @@ func showJob(ctx context.Context, o *Options, c Cluster, ids []string) error {
 		out = format.JobRecord(j, s).Append(out, o.oneLine)
 	}
 	return o.p.Print(string(out))
+}
+
+// readable tells whether what follows the number of a job, if anything, can name
+// tasks or a component of it.
+func readable(job string) bool {
+	at := strings.IndexAny(job, "_+")
+	return at < 0 || at == len(job)-1 || strings.ContainsRune("0123456789[*", rune(job[at+1]))
 }
 
 // oneTask makes a record of tasks that wait that of the one task of the array

@@ -20,7 +20,7 @@ var entities = []struct {
 	key, entity string
 	least       int
 }{
-	{"NodeName", status.EntityNode, 5}, {"PartitionName", status.EntityPartition, 3}, {"ReservationName", status.EntityReservation, 3},
+	{"NodeName", status.EntityNode, 4}, {"PartitionName", status.EntityPartition, 3}, {"ReservationName", status.EntityReservation, 3},
 	{"JobId", status.EntityJob, 3}, {"StepId", status.EntityStep, 3},
 }
 
@@ -99,6 +99,8 @@ func (s *specification) misformatted(word string) error {
 		return slurmerr.New(slurmerr.Refused, "Misformatted parameter '"+word+"', most options have a parameter after '='"+notCreated)
 	case status.EntityNode, status.EntityPartition:
 		return slurmerr.Newf(slurmerr.Refused, "Invalid input: %s  Request aborted", word)
+	case status.EntityStep:
+		return plain("Invalid input: %s\nRequest aborted\nslurm_update error: No error", word)
 	}
 	return plain("Invalid input: %s\nRequest aborted", word)
 }
@@ -110,6 +112,9 @@ func specify(args []string) (s specification, err error) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		key, v, found := strings.Cut(a, "=")
+		if !found && s.entity == status.EntityJob && strings.EqualFold(key, "Nice") && (i+1 == len(args) || strings.Contains(args[i+1], "=")) {
+			a, v, found = a+"=100", "100", true // as sbatch --nice alone
+		}
 		if !found && abbreviates(key, "JobId", 3) || s.entity == status.EntityJob && !found && i+1 < len(args) {
 			if i++; i < len(args) { // KEY VALUE, which Slurm takes of jobs
 				v, found = args[i], true
@@ -171,10 +176,10 @@ func update(ctx context.Context, o *Options, args []string) error {
 	case len(s.set) == 0 && s.entity != status.EntityReservation:
 		return plain("No changes specified")
 	}
+	op := status.Operation{Verb: status.OpUpdate, Entity: s.entity, Set: s.set}
 	if err := check(&s); err != nil {
 		return err
 	}
-	op := status.Operation{Verb: status.OpUpdate, Entity: s.entity, Set: s.set}
 	switch s.entity {
 	case status.EntityJob:
 		if name, ok := byName(&s); ok {
@@ -183,7 +188,7 @@ func update(ctx context.Context, o *Options, args []string) error {
 			op.Jobs = value.SplitJobs(s.names)
 		}
 	case status.EntityNode:
-		if op.Targets, err = hostlist.Expand(s.names); err != nil {
+		if op.Targets, err = o.nodes(ctx, s.names); err != nil {
 			return plain("slurm_update error: Invalid node name specified")
 		}
 	default:
@@ -199,6 +204,26 @@ func update(ctx context.Context, o *Options, args []string) error {
 		return o.p.Print("Reservation updated.\n")
 	}
 	return err
+}
+
+// nodes are the nodes of a list, or all of the cluster.
+func (o *Options) nodes(ctx context.Context, list string) ([]string, error) {
+	if !strings.EqualFold(list, "ALL") {
+		return hostlist.Expand(list)
+	}
+	c, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(all.Items))
+	for i := range all.Items {
+		names[i] = all.Items[i].Name
+	}
+	return names, nil
 }
 
 // byName reports whether the jobs are chosen by JobName instead of an id.
@@ -253,12 +278,14 @@ func check(s *specification) error {
 	}
 	upper := strings.ToUpper(state)
 	if s.entity == status.EntityNode {
-		known := append(strings.Fields(strings.ToUpper(nodeStates)), "DOWN", "IDLE", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT")
-		if !slices.ContainsFunc(known, func(k string) bool { return len(upper) >= 3 && strings.HasPrefix(k, upper) }) {
+		known := append(strings.Fields(strings.ToUpper(nodeStates)), "DOWN", "IDLE", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT", "ALLOCATED", "MIXED", "UNKNOWN")
+		i := slices.IndexFunc(known, func(k string) bool { return len(upper) >= 3 && strings.HasPrefix(k, upper) })
+		if i < 0 {
 			return plain("Invalid input: state=%s\nRequest aborted\nValid states are: %s\nNot all states are valid given a node's prior state",
 				format.Escape(state), nodeStates)
 		}
-		if _, reason := s.set["Reason"]; !reason && (strings.HasPrefix("DOWN", upper) || strings.HasPrefix("DRAIN", upper) || upper == "FAIL") {
+		s.set["State"] = known[i]
+		if s.set["Reason"] == "" && (strings.HasPrefix("DOWN", upper) || strings.HasPrefix("DRAIN", upper) || upper == "FAIL") {
 			return plain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 		}
 	}

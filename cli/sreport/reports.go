@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -232,8 +234,12 @@ func (o *Options) utilization(d *data) error {
 		width = 17
 	}
 	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: "TRES Name", Width: 14}}
-	for _, n := range []string{"Allocated", "Down", "PLND Down", "Idle", "Planned", "Reported"} {
+	for _, n := range []string{"Allocated", "Down", "PLND Down", "Idle", "Planned", "Reported", "Over Comm"} {
 		table = append(table, format.Field{Name: n, Width: width})
+	}
+	table = append(table, format.Field{Name: "TRES Count", Width: 10})
+	if o.chosen && slices.Contains(o.tres, "node") {
+		return slurmerr.New(slurmerr.Fatal, "TRES node usage is no longer reported in the Cluster Utilization report.  Please use TRES CPU instead.")
 	}
 	var rows []map[string]string
 	for _, t := range o.tres {
@@ -253,10 +259,11 @@ func (o *Options) utilization(d *data) error {
 		rows = append(rows, map[string]string{
 			"Cluster": d.Cluster, "TRES Name": t, "Allocated": o.unit.show(used, whole), "Down": o.unit.show(down, whole), "PLND Down": o.unit.show(0, whole),
 			"Planned": o.unit.show(planned, whole), "Idle": o.unit.show(whole-used-down-planned, whole), "Reported": o.unit.show(whole, whole),
+			"Over Comm": o.unit.show(0, whole), "TRES Count": strconv.FormatInt(d.Capacity[t], 10),
 		})
 	}
 	usual := "Cluster,Allocated,Down,PLND Down,Idle,Planned,Reported"
-	if len(o.tres) > 1 || o.tres[0] != "cpu" {
+	if o.listed {
 		usual = "Cluster,TRES Name,Allocated,Down,PLND Down,Idle,Planned,Reported"
 	}
 	return o.print(table, usual, rows)

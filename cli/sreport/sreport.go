@@ -35,6 +35,8 @@ type Options struct {
 	style format.FieldStyle
 	unit  unit
 	tres  []string
+	// listed: --tres was given; chosen: by names.
+	listed, chosen bool
 
 	start, end time.Time
 	format     string
@@ -72,8 +74,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if v.Has("time") {
 		o.setUnit(v.Get("time"))
 	}
-	if list := v.List("tres"); len(list) > 0 {
-		o.tres = list
+	if v.Has("tres") {
+		o.setTRES(v.Get("tres"))
 	}
 	if len(words) == 0 {
 		return o.interactive(ctx)
@@ -202,7 +204,7 @@ func (o *Options) settings(words []string) error {
 }
 
 func (o *Options) setTRES(v string) bool {
-	o.tres = strings.Split(v, ",")
+	o.tres, o.listed, o.chosen = strings.Split(strings.ToLower(v), ","), true, !strings.EqualFold(v, "all")
 	return true
 }
 
@@ -341,10 +343,24 @@ func (o *Options) usageUnit() string {
 		return "Usage reported in " + o.unit.name
 	}
 	what := "TRES"
-	if len(o.tres) == 1 && o.tres[0] == "cpu" {
+	if !o.listed {
 		what = "CPU"
 	}
 	return "Usage reported in " + what + " " + o.unit.name
+}
+
+// fields are the columns that were asked for, as far as there are such.
+func (o *Options) fields(table []format.Field) (at []int, chosen []format.Field) {
+	for item := range strings.SplitSeq(o.format, ",") {
+		i, f, bad := format.ParseFields(table, shownNames(item))
+		if bad != "" {
+			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", format.Escape(item))
+			o.doubtful = true
+			continue
+		}
+		at, chosen = append(at, i...), append(chosen, f...)
+	}
+	return at, chosen
 }
 
 // print writes lines of the columns asked for.
@@ -356,11 +372,7 @@ func (o *Options) print(table []format.Field, usual string, rows []map[string]st
 		at, chosen = append(at, i), append(chosen, table[i])
 	}
 	if o.format != "" {
-		var bad string
-		if at, chosen, bad = format.ParseFields(table, shownNames(o.format)); bad != "" {
-			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", bad)
-			return &slurmerr.Error{Code: 1}
-		}
+		at, chosen = o.fields(table)
 	}
 	b := format.AppendFieldHeader(nil, chosen, o.style)
 	values := make([]string, len(at))

@@ -75,7 +75,7 @@ var columnNames = []struct {
 	typed string
 	least int
 	shown string
-}{{"tresname", 5, "TRES Name"}, {"trescount", 5, "TRES Count"}, {"planneddown", 2, "PLND Down"}, {"reserved", 3, "Planned"}, {"overcommitted", 1, "Over Comm"}}
+}{{"tresname", 5, "TRES Name"}, {"trescount", 5, "TRES Count"}, {"cpucount", 2, "TRES Count"}, {"planneddown", 2, "PLND Down"}, {"reserved", 3, "Planned"}, {"overcommitted", 1, "Over Comm"}}
 
 // shownNames puts the names that are shown for those that were typed.
 func shownNames(text string) string {

@@ -283,8 +283,13 @@ func micros(t *metav1.MicroTime) int64 {
 }
 
 // Step is the record of a step that an agent reported.
-func Step(s *wire.StepRecord) status.StepRecord {
+func Step(s *wire.StepRecord, who People) status.StepRecord {
 	out := format.ReportedStep(s)
+	if who != nil && s.KilledBy != "" {
+		if uid, ok := who.UserID(s.KilledBy); ok {
+			out.KilledBy, out.KilledByID = s.KilledBy, &uid
+		}
+	}
 	out.AllocTRES = sorted([]string{"cpu=" + itoa(s.CPUs), "node=" + itoa(out.Nodes)})
 	return out
 }

@@ -202,7 +202,7 @@ func (r *Recorder) Steps(jobID int64, attempt int32, list []wire.StepRecord) {
 	}
 	r.mu.Lock()
 	for i := range list {
-		s := Step(&list[i])
+		s := Step(&list[i], r.Who)
 		r.steps[stepID{string(b.UID), restarts, s.Step}] = StepEntry{UID: string(b.UID), Restarts: restarts, Step: s}
 	}
 	r.mu.Unlock()

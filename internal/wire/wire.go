@@ -331,7 +331,7 @@ type Commands struct {
 const (
 	CommandSignal    = "signal"    // send Signal to the job's processes
 	CommandTerminate = "terminate" // end the job: SIGTERM, KillWait, SIGKILL
-	CommandLimit     = "limit"     // the job's time limit now ends at EndTime
+	CommandLimit     = "limit"     // the job's time limit now ends at EndTime; that of Steps is Minutes
 	CommandNotify    = "notify"    // write Text to the job's standard error
 	// CommandComplete ends a job without a script: what it was made for is
 	// over, with Status and Code as its exit code (wait(2)'s two parts).
@@ -350,12 +350,16 @@ type Command struct {
 	Full   bool   `json:"full,omitempty"`  // batch shell and steps
 	// Steps are the only steps that a signal is for; empty: all.
 	Steps []int32 `json:"steps,omitempty"`
-	// End: the steps end, whatever they make of the signal, and say why.
-	End bool `json:"end,omitempty"`
+	// End: the steps end, whatever they make of the signal, and say why. By is
+	// the user who wants it.
+	End bool   `json:"end,omitempty"`
+	By  string `json:"by,omitempty"`
 	// Status of a complete: the exit code.
 	Status int32 `json:"status,omitempty"`
-	// EndTime of a limit, Unix seconds; 0: none. Text of a notify.
+	// EndTime of a limit, Unix seconds; 0: none. Of a limit with Steps, which
+	// counts from their start, Minutes; -1: none. Text of a notify.
 	EndTime int64  `json:"endTime,omitempty"`
+	Minutes int32  `json:"minutes,omitempty"`
 	Text    string `json:"text,omitempty"`
 	// Client of a hungup, as step.Open names it.
 	Client string `json:"client,omitempty"`
@@ -444,7 +448,9 @@ type StepRecord struct {
 	Status    int32 `json:"status"`
 	Signal    int32 `json:"signal"`
 	TimeLimit int32 `json:"timeLimit,omitempty"` // minutes; 0: the job's
-	Usage     Usage `json:"usage,omitzero"`
+	// KilledBy is the user who cancelled this step by itself.
+	KilledBy string `json:"killedBy,omitempty"`
+	Usage    Usage  `json:"usage,omitzero"`
 }
 
 // Usage is what the processes of a step have used so far. Of the maxima, Node

@@ -210,10 +210,14 @@ func exitText(code, signal int32) string {
 	return itoa(code) + ":" + itoa(signal)
 }
 
-// acctState is "CANCELLED by 1000" for a job that somebody cancelled.
+// acctState is "CANCELLED by 1000" for what somebody cancelled: a job, or one
+// step of it.
 func acctState(r *AcctRow) string {
-	if r.Step != nil {
-		return r.Step.State
+	if s := r.Step; s != nil {
+		if s.State == "CANCELLED" && s.KilledByID != nil {
+			return "CANCELLED by " + itoa(*s.KilledByID)
+		}
+		return s.State
 	}
 	if r.Job.State == "CANCELLED" && r.Job.KilledBy != "" && r.Job.KilledByID >= 0 {
 		return "CANCELLED by " + itoa(r.Job.KilledByID)

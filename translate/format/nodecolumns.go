@@ -148,7 +148,7 @@ func avail(p *status.Partition) string {
 	case "DRAIN":
 		return "drain"
 	case "INACTIVE":
-		return "inact"
+		return "inactive" // five letters of it in the usual format
 	}
 	return strings.ToLower(p.State)
 }

@@ -92,6 +92,8 @@ type StepRecord struct {
 	ExitCode  int32  `json:"exitCode,omitempty"`
 	Signal    int32  `json:"signal,omitempty"`
 	KilledBy  string `json:"killedBy,omitempty"`
+	// KilledByID is the number of the user who cancelled this step by itself.
+	KilledByID *int64 `json:"killedByID,omitempty"`
 
 	Nodes     int32  `json:"nodes,omitempty"`
 	NodeList  string `json:"nodeList,omitempty"`

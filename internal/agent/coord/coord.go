@@ -281,11 +281,23 @@ func (c *Coordinator) Signal(sig int32, steps ...int32) {
 	}
 }
 
-// End ends the steps named, at once, where the end of a job begins with SIGTERM.
-func (c *Coordinator) End(steps ...int32) {
+// End ends the steps named, as the user named by wants it: at once, where the
+// end of a job begins with SIGTERM.
+func (c *Coordinator) End(by string, steps ...int32) {
 	for id, s := range c.running() {
 		if slices.Contains(steps, id) {
+			s.killedBy(by)
 			s.terminate("", step.AtOnce)
+		}
+	}
+}
+
+// Limit gives the steps named a time limit in minutes from their start, or
+// neutral.Unlimited.
+func (c *Coordinator) Limit(minutes int32, steps ...int32) {
+	for id, s := range c.running() {
+		if slices.Contains(steps, id) && s.limit(minutes) {
+			c.tell(s.rec)
 		}
 	}
 }

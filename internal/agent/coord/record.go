@@ -125,6 +125,23 @@ func (x *record) ended(state string) {
 	}
 }
 
+// killedBy notes the user who cancelled the step; the first counts.
+func (x *record) killedBy(user string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.why == "" && x.r.KilledBy == "" {
+		x.r.KilledBy = user
+	}
+}
+
+// limit notes another time limit and tells when it is over.
+func (x *record) limit(minutes int32) time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.r.TimeLimit = max(minutes, 0)
+	return time.Unix(0, x.r.Start).Add(time.Duration(minutes) * time.Minute)
+}
+
 // over closes the record.
 func (x *record) over() {
 	x.mu.Lock()

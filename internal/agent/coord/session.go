@@ -24,6 +24,7 @@ type session struct {
 	tree   *launch.Tree // nil: not started
 	grant  *grant
 	ending bool
+	limits *time.Timer   // ends the step at its time limit; nil: none
 	noKill bool          // it goes on without a node that is lost
 	told   chan struct{} // with ending: closed when the client was told why
 
@@ -181,9 +182,9 @@ func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
 	if s.c.ending() {
 		s.terminate("", s.c.job.KillWait)
 	}
+	defer s.limit(neutral.Unlimited)
 	if req.TimeLimit > 0 {
-		t := time.AfterFunc(time.Duration(req.TimeLimit)*time.Minute, func() { s.terminate("DUE TO TIME LIMIT", s.c.job.KillWait) })
-		defer t.Stop()
+		s.limit(req.TimeLimit)
 		if ahead := time.Duration(req.TimeLimit)*time.Minute - time.Duration(req.SignalBefore)*time.Second; req.Signal > 0 {
 			w := time.AfterFunc(max(ahead, 0), func() { s.down(&step.Signal{Signal: req.Signal}) })
 			defer w.Stop()
@@ -195,6 +196,33 @@ func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
 	release() // before the client knows: its next step must find the CPUs free
 	s.awaitNotice()
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
+}
+
+// limit gives the step, if it was started, another time limit in minutes from
+// its start, or neutral.Unlimited.
+func (s *session) limit(minutes int32) (started bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec == nil {
+		return false
+	}
+	if s.limits != nil {
+		s.limits.Stop()
+		s.limits = nil
+	}
+	if end := s.rec.limit(minutes); minutes != neutral.Unlimited {
+		s.limits = time.AfterFunc(time.Until(end), func() { s.terminate("DUE TO TIME LIMIT", s.c.job.KillWait) })
+	}
+	return true
+}
+
+// killedBy notes who ends the step by itself, if it was started.
+func (s *session) killedBy(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rec != nil {
+		s.rec.killedBy(user)
+	}
 }
 
 // created is a granted step as its client is told about it.

@@ -213,7 +213,7 @@ func (a *Admission) checkReserved(j *job.Job, user *v1alpha1.User, parts []*v1al
 	}
 	if j.Reservation == "" {
 		if slices.ContainsFunc(parts, func(p *v1alpha1.Partition) bool { return p.Spec.ReqResv }) {
-			return refuse(TextReservationAccess)
+			return refuse(TextDenied)
 		}
 		return nil
 	}

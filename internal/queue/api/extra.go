@@ -4,7 +4,9 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // extra reads the filters of GET jobs that are seldom given.
@@ -43,4 +45,24 @@ func (a *API) people(q *table.Query) (unknown []string) {
 	}
 	q.Users = known
 	return unknown
+}
+
+// userOfJobs takes the UserID from what is to be set: it changes nothing, but
+// chooses among jobs of one name.
+func (a *API) userOfJobs(op *status.Operation) error {
+	const key = "UserID"
+	user, given := op.Set[key]
+	if !given {
+		return nil
+	}
+	if _, err := strconv.ParseUint(user, 10, 32); err != nil && a.Directory.User(user) == nil {
+		return change.Refused("Invalid " + key + ": " + user)
+	}
+	if delete(op.Set, key); len(op.Set) == 0 {
+		return change.NoChanges
+	}
+	if len(op.Names) > 0 {
+		op.Users = []string{user}
+	}
+	return nil
 }

@@ -43,12 +43,20 @@ func (a *API) operate(w http.ResponseWriter, r *http.Request, c *directory.Calle
 		refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
+	if op.Entity == status.EntityStep && op.Verb == status.OpUpdate {
+		a.list(w, r, &status.OperationResult{Kind: "OperationResult", APIVersion: apiVersion(), Items: a.updateSteps(r.Context(), c, &op)})
+		return
+	}
 	if op.Entity != "" && op.Entity != status.EntityJob {
 		a.list(w, r, &status.OperationResult{Kind: "OperationResult", APIVersion: apiVersion(), Items: a.Operations.entity(r.Context(), c, &op)})
 		return
 	}
 	if op.Verb == status.OpUpdate {
-		if err := change.JobForm(op.Set, a.Operations.Now()); err != nil {
+		err := a.userOfJobs(&op)
+		if err == nil {
+			err = change.JobForm(op.Set, a.Operations.Now())
+		}
+		if err != nil {
 			a.list(w, r, &status.OperationResult{Kind: "OperationResult", APIVersion: apiVersion(), Items: []status.OperationStatus{{Error: text(err)}}})
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -78,7 +79,7 @@ func (a *API) signalStep(c *directory.Caller, row *table.Row, op *status.Operati
 		}
 		return errNoStep
 	}
-	command := wire.Command{Kind: wire.CommandSignal, Signal: sigkill, End: op.Verb != status.OpSignal}
+	command := wire.Command{Kind: wire.CommandSignal, Signal: sigkill, End: op.Verb != status.OpSignal, By: c.Name}
 	if op.Verb == status.OpSignal {
 		command.Signal = op.Signal
 	}
@@ -88,5 +89,55 @@ func (a *API) signalStep(c *directory.Caller, row *table.Row, op *status.Operati
 		command.Steps = []int32{id}
 	}
 	a.Operations.Agents.Send(b.Spec.JobID, b.Status.Attempt, command)
+	return nil
+}
+
+// updateSteps gives steps another time limit: one (12.0), or all of a job (12).
+func (a *API) updateSteps(ctx context.Context, c *directory.Caller, op *status.Operation) []status.OperationStatus {
+	limit, err := change.StepLimit(op.Set)
+	if err != nil {
+		return []status.OperationStatus{{Error: text(err)}}
+	}
+	out := make([]status.OperationStatus, 0, len(op.Targets))
+	for _, name := range op.Targets {
+		out = append(out, status.OperationStatus{Job: name, Error: text(a.limitSteps(ctx, c, name, limit))})
+	}
+	return out
+}
+
+// limitSteps changes the limit of the steps that name means.
+func (a *API) limitSteps(ctx context.Context, c *directory.Caller, name string, limit func(int32) (int32, error)) error {
+	job, number, one := strings.Cut(name, ".")
+	id, ok := parseStep(number)
+	if one && ok && id < 0 {
+		return errNotSupported // the script has the job's limit
+	}
+	if one && !ok {
+		return errInvalidID
+	}
+	a.Table.Await(ctx, table.Query{IDs: numbers([]string{job})})
+	targets := a.named(job, 0, table.Query{AllStates: true}, status.OpUpdate)
+	if len(targets) != 1 || targets[0].row == nil {
+		return errInvalidID
+	}
+	b, err := a.Operations.job(c, targets[0].row)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, s := range a.Table.Steps(table.Query{IDs: []int64{b.Spec.JobID}}) {
+		if s.Number < 0 || one && s.Number != int64(id) {
+			continue
+		}
+		minutes, err := limit(s.TimeLimit)
+		if err != nil {
+			return err
+		}
+		found = true
+		a.Operations.Agents.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandLimit, Steps: []int32{int32(s.Number)}, Minutes: minutes})
+	}
+	if !found {
+		return errInvalidID
+	}
 	return nil
 }

@@ -104,6 +104,10 @@ func (o *Operations) judge(b *v1alpha1.BatchJob) error {
 	if o.Judge == nil {
 		return nil
 	}
+	if b.Spec.Job.Hold != "" { // of whatever kind, it is of no matter here
+		b = b.DeepCopy()
+		b.Spec.Job.Hold = ""
+	}
 	err := o.Judge(b)
 	if err != nil && (err.Error() == textNodeCount || err.Error() == textProcessors) {
 		return errPartConfig

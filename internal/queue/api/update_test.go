@@ -54,7 +54,8 @@ func TestAttackersOfOperations(t *testing.T) {
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("Priority", "4000000000")}, "Access/permission denied"},
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("Nice", "-100")}, "Access/permission denied"},
 		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("AdminComment", "x")}, "Access/permission denied"},
-		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("UserID", "root")}, "Update of this parameter is not supported: UserID=root"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("UserID", "root")}, "Invalid UserID: root"},
+		{status.Operation{Verb: status.OpUpdate, Jobs: []string{"3"}, Set: set("UserID", "anna")}, "No changes specified"},
 		{status.Operation{Verb: status.OpRelease, Jobs: []string{"3"}}, "Access/permission denied"},
 		{status.Operation{Verb: status.OpUHold, Jobs: []string{"3"}}, ""}, // changes nothing
 		{status.Operation{Verb: status.OpSuspend, Jobs: []string{"2"}}, "Access/permission denied"},

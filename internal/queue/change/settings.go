@@ -35,7 +35,7 @@ var settings = map[string]setting{
 	"qos":             {set: qos, shape: true},
 	"reservation":     {phase: waiting, shape: true, set: reservation},
 	"reservationname": {phase: waiting, shape: true, set: reservation},
-	"licenses":        {phase: waiting, set: licenses},
+	"licenses":        {phase: waiting, shape: true, set: licenses},
 	"dependency":      {phase: waiting, set: dependency},
 
 	"numnodes": {phase: waiting, shape: true, set: nodes}, "reqnodes": {phase: waiting, shape: true, set: nodes},
@@ -68,11 +68,30 @@ var settings = map[string]setting{
 
 	"arraytaskthrottle": {set: throttle},
 
-	"burstbuffer": {set: impossible}, "delayboot": {set: impossible}, "sitefactor": {phase: waiting, operator: true, set: siteFactor},
-	"threadspec": {phase: waiting, operator: true, set: impossible}, "clusterfeatures": {set: impossible},
+	"burstbuffer": {set: impossible}, "delayboot": {set: delayBoot}, "sitefactor": {phase: waiting, operator: true, set: siteFactor},
+	"threadspec": {phase: waiting, operator: true, set: threadSpec}, "clusterfeatures": {set: impossible},
 }
 
 func impossible(*changing, string) error { return NotPossible }
+
+// delayBoot takes a duration: without nodes that boot for a job, none matters.
+func delayBoot(_ *changing, v string) error {
+	if _, err := value.Minutes(v); err != nil {
+		return unread("Invalid DelayBoot value")
+	}
+	return nil
+}
+
+// threadSpec refuses what could not be a number of threads first.
+func threadSpec(c *changing, v string) error {
+	switch _, err := value.CountOrZero(v); {
+	case err != nil:
+		return invalid("ThreadSpec", v)
+	case !c.Operator:
+		return Denied
+	}
+	return NotPossible
+}
 
 func invalid(what, v string) error { return unread("Invalid " + what + " value: " + v) }
 
@@ -80,6 +99,9 @@ func name(c *changing, v string) error {
 	c.b.Spec.Job.Name = v
 	return nil
 }
+
+// badTimeLimit is the answer to what is no time limit.
+const badTimeLimit = "Invalid TimeLimit value"
 
 // timeLimit reads a limit, or what is to be added to or taken from the present
 // one. Only operators raise that of a job that runs.
@@ -90,7 +112,7 @@ func timeLimit(c *changing, v string) error {
 	}
 	m, err := value.Minutes(v)
 	if err != nil {
-		return unread("Invalid TimeLimit value")
+		return unread(badTimeLimit)
 	}
 	switch {
 	case sign != "" && (c.Limit == job.Unlimited || m <= 0):
