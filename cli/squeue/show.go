@@ -68,6 +68,8 @@ func (o *Options) show(got *status.JobList) error {
 	rows := format.SplitArrays(got.Items)
 	if o.array {
 		rows = o.filter.tasks(format.ExpandArrays(rows))
+	} else {
+		rows = format.MergeTasks(rows)
 	}
 	if o.split {
 		rows = format.SplitPartitions(rows)

@@ -3,6 +3,7 @@ package option
 import (
 	"time"
 
+	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -163,6 +164,9 @@ func (p *Parsed) ResolveTimes(now time.Time) error {
 			return instantError(t.name, t.text, err)
 		}
 		*t.to = at.Unix()
+	}
+	if t := &p.Job.Time; p.Client.Begin != "" && p.Client.Deadline != "" && t.Begin > t.Deadline {
+		return slurmerr.New(slurmerr.Refused, "Incompatible begin and deadline time specification")
 	}
 	return nil
 }

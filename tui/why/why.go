@@ -48,6 +48,7 @@ var kinds = map[string]Answer{
 	"PartitionTimeLimit":       {"limits", "Its time limit is longer than its partition allows.", nil, nil, "Lower it: scontrol update JobId=%d TimeLimit=..."},
 	"PartitionNodeLimit":       {"limits", "It wants more or fewer nodes than its partition allows.", nil, nil, "Change it: scontrol update JobId=%d NumNodes=..."},
 	"ReqNodeNotAvail":          {"site", "Nodes that it asks for are down, drained or reserved.", nil, nil, "Ask for other nodes, or wait until they are back."},
+	nodesDown:                  {"site", "Too many of the nodes that could run it are down, drained or reserved.", nil, nil, "Ask for fewer nodes, or wait until they are back."},
 	"BadConstraints":           {"impossible", "No node of its partition can ever give what it asks for.", nil, nil, "Cancel it and submit it with smaller or other requests: scancel %d"},
 	"DependencyNeverSatisfied": {"impossible", "What it depends on can no longer happen.", nil, nil, "Cancel it: scancel %d, or change it: scontrol update JobId=%d Dependency=..."},
 	"DeadLine":                 {"impossible", "It can no longer end before its deadline.", nil, nil, "Cancel it, or move the deadline."},
@@ -57,6 +58,9 @@ var kinds = map[string]Answer{
 	"Prolog":                   {"resources", "Its nodes are being made ready.", nil, nil, ""},
 	"JobLaunchFailure":         {"site", "It could not be started and waits for another try.", nil, nil, ""},
 }
+
+// nodesDown is how the reason of a job begins for which too many nodes are away.
+const nodesDown = "Nodes required for job are DOWN"
 
 // Explain answers why the job is pending.
 func Explain(f *Facts) Answer {
@@ -83,7 +87,7 @@ func Explain(f *Facts) Answer {
 			a.Action = strings.ReplaceAll(a.Action, "%d", strconv.FormatInt(f.Job.ID, 10))
 		}
 	}
-	if reason == "BadConstraints" || reason == "ReqNodeNotAvail" {
+	if reason == "BadConstraints" || reason == "ReqNodeNotAvail" || reason == nodesDown {
 		a.Missing = f.missing()
 	}
 	if f.Job.Message != "" {

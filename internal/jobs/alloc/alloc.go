@@ -246,7 +246,7 @@ func (w *wait) pending(reason string) {
 	switch {
 	case reason == "JobHeldUser":
 		c.Info("Job is in held state, pending scheduler release")
-	case strings.HasPrefix(reason, "ReqNodeNotAvail"):
+	case strings.HasPrefix(reason, "ReqNodeNotAvail"), strings.HasPrefix(reason, "Nodes required for job are DOWN"):
 		c.Info("Required node not available (down, drained or reserved)")
 	}
 	if c.Pending != nil {

@@ -144,9 +144,9 @@ func (o *Operations) deleteReservation(ctx context.Context, name string) error {
 // reserve makes the settings in r and checks the whole.
 func (o *Operations) reserve(r *v1alpha1.Reservation, set map[string]string, fresh bool) error {
 	w := change.Pool{
-		Now:     o.Now(),
-		User:    func(name string) bool { return o.Directory.User(name) != nil },
-		License: func(name string) bool { return o.Directory.Parameters().Licenses[name] > 0 },
+		Now:      o.Now(),
+		User:     func(name string) bool { return o.Directory.User(name) != nil },
+		Licenses: func(name string) int32 { return o.Directory.Parameters().Licenses[name] },
 		Account: func(name string) bool {
 			a, known := o.Directory.Account(name)
 			return a != nil || !known

@@ -227,7 +227,7 @@ func TestEffects(t *testing.T) {
 
 func TestReservation(t *testing.T) {
 	is := func(want string) func(string) bool { return func(s string) bool { return s == want } }
-	w := &change.Pool{Now: now, User: is("anna"), Account: is("science"), License: is("matlab")}
+	w := &change.Pool{Now: now, User: is("anna"), Account: is("science"), Licenses: matlab(5)}
 	good := map[string]string{"starttime": "now+1day", "duration": "5", "nodes": "n1", "users": "anna"}
 	for _, tt := range []struct{ key, value, want string }{
 		{"flags", "maint,ignore_jobs", ""},
@@ -308,7 +308,7 @@ func TestReservation(t *testing.T) {
 // the other.
 func TestReservationUpdates(t *testing.T) {
 	yes := func(string) bool { return true }
-	w := &change.Pool{Now: now, User: yes, Account: yes, License: yes}
+	w := &change.Pool{Now: now, User: yes, Account: yes, Licenses: matlab(5)}
 	s := v1alpha1.ReservationSpec{Duration: 10, NodeCount: 1, Nodes: "n1", Users: []string{"anna"}, Partition: "debug"}
 	for _, tt := range []struct {
 		key, value, refused string
@@ -371,5 +371,15 @@ func TestHeldAndRelative(t *testing.T) {
 		if b, err := change.Job(pending(), map[string]string{"TimeLimit": v}, w); err != nil || b.Spec.Job.Time.Limit != want {
 			t.Errorf("TimeLimit=%s: %v, want %d minutes", v, err, want)
 		}
+	}
+}
+
+// matlab are so many licences of that name, and none of another.
+func matlab(count int32) func(string) int32 {
+	return func(name string) int32 {
+		if name == "matlab" {
+			return count
+		}
+		return 0
 	}
 }

@@ -51,7 +51,7 @@ func JobForm(set map[string]string, now time.Time) error {
 // made with (fresh).
 func ReservationForm(set map[string]string, now time.Time, fresh bool) error {
 	anything := func(string) bool { return true }
-	w := &Pool{Now: now, User: anything, Account: anything, License: anything}
+	w := &Pool{Now: now, User: anything, Account: anything, Licenses: func(string) int32 { return math.MaxInt32 }}
 	_, err := Reservation(&v1alpha1.ReservationSpec{}, set, w, fresh)
 	var said Refused
 	if !errors.As(err, &said) {

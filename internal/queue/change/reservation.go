@@ -19,8 +19,10 @@ import (
 
 // Pool is what a reservation is judged by.
 type Pool struct {
-	Now                    time.Time
-	User, Account, License func(name string) bool
+	Now           time.Time
+	User, Account func(name string) bool
+	// Licenses is how many there are of that name; 0: it is unknown.
+	Licenses func(name string) int32
 }
 
 // What scontrol says of a reservation that lacks something; the rest of the
@@ -254,7 +256,7 @@ func (w *Pool) licenses(s *v1alpha1.ReservationSpec, v string) error {
 	}
 	s.Licenses = nil
 	for _, l := range j.Licenses {
-		if !w.License(l.Name) {
+		if w.Licenses(l.Name) < max(l.Count, 1) {
 			return BadLicense
 		}
 		if s.Licenses == nil {

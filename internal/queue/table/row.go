@@ -42,6 +42,7 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	arrayOf(r, b, split)
 	switch {
 	case j.State == v1alpha1.StatePending || j.State == v1alpha1.StateSpecialExit || j.State == v1alpha1.StateReservationDeleted:
+	case j.State == v1alpha1.StateCancelled && b.Status.StartTime == nil && j.Reason != reasonNever: // it waits no more, and never learnt
 	case j.Reason == reasonNever:
 		j.Dependency = strings.ReplaceAll(j.Dependency, "(unfulfilled)", "(failed)")
 	default:

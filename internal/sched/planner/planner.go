@@ -244,7 +244,7 @@ func delayed(view *snapshot.View, d backfill.Decision) time.Time {
 // plannedOf is what is said of a job that waits.
 func (p *Planner) plannedOf(view *snapshot.View, d backfill.Decision, now time.Time) control.Planned {
 	w := view.Wanted(d.ID)
-	pl := control.Planned{Reason: d.Reason, Priority: w.Priority, Nodes: view.Names(d), NodeCPUs: view.LargestNode(w.Partition)}
+	pl := control.Planned{Reason: view.Why(d), Priority: w.Priority, Nodes: view.Names(d), NodeCPUs: view.LargestNode(w.Partition)}
 	if strings.HasPrefix(d.Reason, "Dependency") {
 		pl.Outcomes = view.Outcomes(d.ID)
 	}
