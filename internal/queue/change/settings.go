@@ -72,27 +72,6 @@ var settings = map[string]setting{
 	"threadspec": {phase: waiting, operator: true, set: threadSpec}, "clusterfeatures": {set: impossible},
 }
 
-func impossible(*changing, string) error { return NotPossible }
-
-// delayBoot takes a duration: without nodes that boot for a job, none matters.
-func delayBoot(_ *changing, v string) error {
-	if _, err := value.Minutes(v); err != nil {
-		return unread("Invalid DelayBoot value")
-	}
-	return nil
-}
-
-// threadSpec refuses what could not be a number of threads first.
-func threadSpec(c *changing, v string) error {
-	switch _, err := value.CountOrZero(v); {
-	case err != nil:
-		return invalid("ThreadSpec", v)
-	case !c.Operator:
-		return Denied
-	}
-	return NotPossible
-}
-
 func invalid(what, v string) error { return unread("Invalid " + what + " value: " + v) }
 
 func name(c *changing, v string) error {
