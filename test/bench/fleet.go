@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -166,6 +167,23 @@ func (f *fleet) playPods(ctx context.Context) {
 			_, _ = f.client.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}) // gone, or the end
 		}
 	}
+}
+
+// ready says how many nodes the cluster takes for alive.
+func (f *fleet) ready(ctx context.Context) string {
+	nodes, err := f.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return "nodes: " + err.Error()
+	}
+	n := 0
+	for i := range nodes.Items {
+		if slices.ContainsFunc(nodes.Items[i].Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		}) {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d nodes are ready", n, f.nodes)
 }
 
 // count is how many pods were seen bound since the last clearing.

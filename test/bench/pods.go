@@ -216,7 +216,7 @@ func (b *podBench) makePods(ctx context.Context, l load, scheduler string) error
 func (b *podBench) await(ctx context.Context, began time.Time, pods int) error {
 	for n := b.count(); n < pods; n = b.count() {
 		if time.Since(began) > podWait || ctx.Err() != nil {
-			return fmt.Errorf("%d of %d pods were bound after %v", n, pods, podWait)
+			return fmt.Errorf("%d of %d pods were bound after %v; %s", n, pods, podWait, b.ready(ctx))
 		}
 		pause(ctx, 5*time.Millisecond)
 	}
