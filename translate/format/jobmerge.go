@@ -11,11 +11,12 @@ import (
 
 // MergeTasks puts pending tasks that are jobs of their own back into the row of
 // what is left of their array, as squeue shows them without -r: the reasons of
-// all behind each other.
+// all behind each other. What is left must be several tasks: the last one is a job
+// like the others (asked of Slurm 22.05).
 func MergeTasks(rows []status.Job) []status.Job {
 	whole := map[int64]int{}
 	for i := range rows {
-		if r := &rows[i]; r.ArrayWhole && r.State == "PENDING" {
+		if r := &rows[i]; r.ArrayWhole && r.State == "PENDING" && several(r) {
 			whole[r.ArrayJobID] = i
 		}
 	}
@@ -40,6 +41,13 @@ func MergeTasks(rows []status.Job) []status.Job {
 		}
 	}
 	return out
+}
+
+// several tells whether the row of an array stands for more than one task.
+func several(whole *status.Job) bool {
+	spec, _, _ := strings.Cut(whole.ArrayTaskID, "%")
+	numbers, ok := ParseTasks(spec)
+	return ok && len(numbers) > 1
 }
 
 // merge adds tasks to the row of their array.

@@ -89,8 +89,8 @@ func inOrder(indexes []int32, made map[int32]*v1alpha1.BatchJob, whole *v1alpha1
 	return out
 }
 
-// Drop takes tasks off what is left of the array: they will never run. left
-// tells how many remain; none means that nothing was written, because the
+// Drop takes tasks off what is left of the array: they will never run, and who
+// waits for the success of all of it does so in vain. left tells how many remain; none means that nothing was written, because the
 // array as a whole is to be cancelled.
 func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32) (left int, err error) {
 	defer c.LockArray(arrayJobID)()
@@ -102,7 +102,7 @@ func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []i
 	if len(kept) == 0 || len(kept) == len(rest) {
 		return len(kept), nil
 	}
-	_, err = record(ctx, c, arrayJobID, func(s *v1alpha1.ArrayStatus) { s.Pending = kept.String() })
+	_, err = record(ctx, c, arrayJobID, func(s *v1alpha1.ArrayStatus) { s.Pending, s.Failed = kept.String(), true })
 	return len(kept), err
 }
 
