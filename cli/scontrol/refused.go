@@ -22,7 +22,8 @@ func updateError(s *specification, item status.OperationStatus) error {
 		return plain("%s\nRequest aborted", s.asTyped(item.Error))
 	case item.Job == "" && item.Error == "No changes specified":
 		return plain("%s", item.Error)
-	case strings.HasPrefix(item.Error, "Invalid ") && strings.HasSuffix(item.Error, " value"):
+	case strings.HasPrefix(item.Error, "Invalid ") && strings.HasSuffix(item.Error, " value"),
+		strings.HasPrefix(item.Error, "TimeLimit decrement larger"):
 		return slurmerr.New(slurmerr.Refused, item.Error)
 	}
 	switch s.entity {

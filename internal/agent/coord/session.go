@@ -182,7 +182,7 @@ func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
 	if s.c.ending() {
 		s.terminate("", s.c.job.KillWait)
 	}
-	defer s.limit(neutral.Unlimited)
+	defer s.unlimit()
 	if req.TimeLimit > 0 {
 		s.limit(req.TimeLimit)
 		if ahead := time.Duration(req.TimeLimit)*time.Minute - time.Duration(req.SignalBefore)*time.Second; req.Signal > 0 {
@@ -206,14 +206,26 @@ func (s *session) limit(minutes int32) (started bool) {
 	if s.rec == nil {
 		return false
 	}
-	if s.limits != nil {
-		s.limits.Stop()
-		s.limits = nil
-	}
+	s.stopLimit()
 	if end := s.rec.limit(minutes); minutes != neutral.Unlimited {
 		s.limits = time.AfterFunc(time.Until(end), func() { s.terminate("DUE TO TIME LIMIT", s.c.job.KillWait) })
 	}
 	return true
+}
+
+// unlimit has the time limit of a step that is over end nothing; its record keeps it.
+func (s *session) unlimit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopLimit()
+}
+
+// stopLimit stops the timer; the caller holds s.mu.
+func (s *session) stopLimit() {
+	if s.limits != nil {
+		s.limits.Stop()
+		s.limits = nil
+	}
 }
 
 // killedBy notes who ends the step by itself, if it was started.

@@ -105,8 +105,9 @@ func (o *Operations) judge(b *v1alpha1.BatchJob) error {
 		return nil
 	}
 	if b.Spec.Job.Hold != "" { // of whatever kind, it is of no matter here
-		b = b.DeepCopy()
-		b.Spec.Job.Hold = ""
+		free := *b
+		free.Spec.Job.Hold = ""
+		b = &free
 	}
 	err := o.Judge(b)
 	if err != nil && (err.Error() == textNodeCount || err.Error() == textProcessors) {

@@ -79,31 +79,16 @@ func name(c *changing, v string) error {
 	return nil
 }
 
-// badTimeLimit is the answer to what is no time limit.
-const badTimeLimit = "Invalid TimeLimit value"
-
 // timeLimit reads a limit, or what is to be added to or taken from the present
 // one. Only operators raise that of a job that runs.
 func timeLimit(c *changing, v string) error {
-	sign := ""
-	if len(v) > 1 && (v[0] == '+' || v[0] == '-') {
-		sign, v = v[:1], v[1:]
-	}
-	m, err := value.Minutes(v)
+	l, err := readLimit(v)
 	if err != nil {
-		return unread(badTimeLimit)
+		return err
 	}
-	switch {
-	case sign != "" && (c.Limit == job.Unlimited || m <= 0):
-		return Refused("Invalid TimeLimit increment/decrement value")
-	case sign == "+":
-		m = c.Limit + m
-	case sign == "-":
-		if m = c.Limit - m; m <= 0 {
-			return Refused("Invalid TimeLimit increment/decrement value")
-		}
-	case m == 0:
-		m = job.Unlimited
+	m, err := l.from(c.Limit)
+	if err != nil {
+		return err
 	}
 	c.b.Spec.Job.Time.Limit = m
 	if raised := c.Limit != job.Unlimited && (m == job.Unlimited || m > c.Limit); raised && Live(c.b) && !c.Operator {
