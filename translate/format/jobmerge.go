@@ -11,74 +11,61 @@ import (
 
 // MergeTasks puts pending tasks that are jobs of their own back into the row of
 // what is left of their array, as squeue shows them without -r: the reasons of
-// all behind each other. What is left must be several tasks: the last one is a job
-// like the others (asked of Slurm 22.05).
+// all behind each other, and no limit on how many run (asked of Slurm 22.05).
 func MergeTasks(rows []status.Job) []status.Job {
-	whole := map[int64]int{}
+	whole := map[int64]bool{}
 	for i := range rows {
-		if r := &rows[i]; r.ArrayWhole && r.State == "PENDING" && several(r) {
-			whole[r.ArrayJobID] = i
+		if r := &rows[i]; r.ArrayWhole && r.State == "PENDING" {
+			whole[r.ArrayJobID] = true
 		}
 	}
-	more := map[int][]*status.Job{}
-	for i := range rows {
-		if r := &rows[i]; r.ArrayJobID != 0 && !r.ArrayWhole && r.State == "PENDING" {
-			if at, ok := whole[r.ArrayJobID]; ok {
-				more[at] = append(more[at], r)
-			}
+	tasks := map[int64][]status.Job{}
+	for _, r := range rows {
+		if whole[r.ArrayJobID] && !r.ArrayWhole && r.State == "PENDING" {
+			tasks[r.ArrayJobID] = append(tasks[r.ArrayJobID], r)
 		}
 	}
-	if len(more) == 0 {
+	if len(tasks) == 0 {
 		return rows
 	}
 	out := make([]status.Job, 0, len(rows))
-	for i, r := range rows {
-		if tasks := more[i]; tasks != nil && !merge(&r, tasks) {
-			return rows
-		}
-		if at, ok := whole[r.ArrayJobID]; !ok || at == i || !slices.Contains(more[at], &rows[i]) {
+	for _, r := range rows {
+		switch more := tasks[r.ArrayJobID]; {
+		case len(more) == 0 || r.State != "PENDING":
 			out = append(out, r)
+		case r.ArrayWhole:
+			out = append(out, merged(r, more)...)
 		}
 	}
 	return out
 }
 
-// several tells whether the row of an array stands for more than one task.
-func several(whole *status.Job) bool {
-	spec, _, _ := strings.Cut(whole.ArrayTaskID, "%")
-	numbers, ok := ParseTasks(spec)
-	return ok && len(numbers) > 1
-}
-
-// merge adds tasks to the row of their array.
-func merge(whole *status.Job, tasks []*status.Job) bool {
-	spec, throttle, limited := strings.Cut(whole.ArrayTaskID, "%")
-	numbers, ok := ParseTasks(spec)
+// merged is the row of an array with tasks of it; all rows, if there is one that
+// cannot be read.
+func merged(whole status.Job, tasks []status.Job) []status.Job {
+	numbers, ok := ParseTasks(whole.ArrayTaskID)
+	all := append([]status.Job{whole}, tasks...)
 	if !ok {
-		return false
+		return all
 	}
 	set := make([]int32, 0, len(numbers)+len(tasks))
 	for _, n := range numbers {
 		set = append(set, int32(n))
 	}
-	reasons := []string{shownReason(whole)}
-	for _, t := range tasks {
-		n, err := strconv.ParseInt(t.ArrayTaskID, 10, 32)
+	reasons := []string{shownReason(&whole)}
+	for i := range tasks {
+		n, err := strconv.ParseInt(tasks[i].ArrayTaskID, 10, 32)
 		if err != nil {
-			return false
+			return all
 		}
 		set = append(set, int32(n))
-		if r := shownReason(t); !slices.Contains(reasons, r) {
+		if r := shownReason(&tasks[i]); !slices.Contains(reasons, r) {
 			reasons = append(reasons, r)
 		}
 	}
 	slices.Sort(set)
-	whole.ArrayTaskID = value.ArraySpec(set, 0)
-	if limited {
-		whole.ArrayTaskID += "%" + throttle
-	}
-	whole.Reason = strings.Join(reasons, ",")
-	return true
+	whole.ArrayTaskID, whole.Reason = value.ArraySpec(set, 0), strings.Join(reasons, ",")
+	return []status.Job{whole}
 }
 
 func shownReason(j *status.Job) string {

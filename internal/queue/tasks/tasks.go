@@ -35,7 +35,8 @@ const recordAfter = 64
 
 // Split makes jobs of their own of the array's tasks with these indexes and
 // returns them as stored, in the same order. The last task that is left is the
-// array's own job. Tasks that are not waiting in the array give ErrGone, and
+// array's own job: the last one to start, or the one that others were split off
+// before they start (begun is nil), as Slurm has it. Tasks that are not waiting in the array give ErrGone, and
 // nothing is split off.
 //
 // begun, by index, is the status that the object of a task is made with; the
@@ -64,6 +65,9 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 		return nil, err
 	}
 	left := rest.Without(func(i int32) bool { return slices.Contains(split, i) })
+	if begun == nil && len(left) == 1 {
+		own = left
+	}
 	if len(own) == 0 && array.Unrecorded(whole, left) < recordAfter {
 		return inOrder(indexes, made, nil), nil
 	}
