@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/step"
@@ -43,6 +44,9 @@ func Sample(ctx context.Context) ([]step.GPU, error) {
 	cmd := exec.CommandContext(ctx, program, "--query-gpu="+query, "--format=csv,noheader,nounits")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
+	if errors.Is(err, syscall.ECHILD) { // the agent, which reaps all of its children, was first: what was said is there
+		err = nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}

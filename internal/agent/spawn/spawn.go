@@ -1,7 +1,7 @@
 // Package spawn starts and reaps processes for the agent, which is pid 1 of
 // its pod or a subreaper: every child and every orphan of the job becomes its
-// child sooner or later. It waits for all of them in one place, and so must be
-// the only user of wait(2) in its process (no os/exec beside it).
+// child sooner or later. It waits for all of them in one place: who starts a
+// process by os/exec beside it may find that its end is gone (ECHILD).
 package spawn
 
 import (
