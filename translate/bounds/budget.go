@@ -1,0 +1,59 @@
+package bounds
+
+import "fmt"
+
+// Budget bounds one thing that is counted while a request is read, so that
+// nothing is allocated for what is beyond it.
+type Budget struct {
+	Name string // what is counted, in the plural: "job ids in a query"
+	Most int64
+	Text string // Slurm's words, where it has some
+}
+
+// Check returns nil if n is within the budget, else an *Exceeded.
+func (b Budget) Check(n int64) error {
+	if n <= b.Most {
+		return nil
+	}
+	return &Exceeded{Field: b.Name, Limit: fmt.Sprintf("at most %d", b.Most), Text: b.Text}
+}
+
+// Budgets of requests. Those who serve a request check the bytes first, then the
+// terms, then what the terms stand for.
+var (
+	QueryBytes  = Budget{Name: "bytes of a query", Most: 128 << 10, Text: TooLong}
+	QueryTerms  = Budget{Name: "terms of a query", Most: 4096}
+	QueryIDs    = Budget{Name: "job ids in a query", Most: 4096}
+	QueryNames  = Budget{Name: "names in a query", Most: 4096}
+	NodeNames   = Budget{Name: "node names in a list", Most: MaxNodeNames, Text: BadNodeName}
+	ArrayTasks  = Budget{Name: "tasks of an array", Most: MaxArrayIndex, Text: BadArray}
+	Settings    = Budget{Name: "settings of an update", Most: 256}
+	SettingText = Budget{Name: "bytes of a setting", Most: MaxDepend, Text: TooLong}
+	Operation   = Budget{Name: "bytes of an operation", Most: 1 << 20, Text: TooLong}
+
+	Script       = Budget{Name: "bytes of the batch script", Most: MaxScript, Text: TooLong}
+	Environment  = Budget{Name: "bytes of the environment", Most: MaxEnvironment, Text: TooLong}
+	Payload      = Budget{Name: "bytes of script and environment, compressed", Most: MaxPayload, Text: TooLong}
+	JobBytes     = Budget{Name: "bytes of the job's description", Most: MaxJobBytes, Text: TooLong}
+	Dependencies = Budget{Name: "terms of --dependency", Most: MaxDependencies, Text: BadDependency}
+	DependBytes  = Budget{Name: "bytes of --dependency", Most: MaxDepend, Text: TooLong}
+)
+
+// Exceeded is the error for what is beyond a bound. Error returns Slurm's words
+// where it has some, so that a command prints what Slurm's does; Detail always
+// names the field and the limit.
+type Exceeded struct {
+	Field string // JSON path ("job.shape.tasks") or a budget's name
+	Limit string // "at most 1024 bytes"
+	Text  string
+}
+
+func (e *Exceeded) Error() string {
+	if e.Text != "" {
+		return e.Text
+	}
+	return e.Detail()
+}
+
+// Detail returns field and limit: "spec.job.name: at most 1024 bytes".
+func (e *Exceeded) Detail() string { return e.Field + ": " + e.Limit }

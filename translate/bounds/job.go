@@ -1,0 +1,110 @@
+package bounds
+
+import (
+	"reflect"
+
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// JobRules are the rules of job.Job and everything in it.
+var JobRules = Join(
+	Of[job.Job](map[string]Rule{
+		"name": Text(MaxName), "account": Text(MaxName), "qos": Text(MaxName), "reservation": Text(MaxName), "wckey": Text(MaxName),
+		"comment": Text(MaxName), "adminComment": Text(MaxName), "extra": Text(MaxName),
+		"partitions": List(MaxPartitions, MaxObjectName).Distinct().Within(4 * MaxName),
+		"licenses":   Structs(MaxLicenses),
+		"hold":       Text(MaxName + len(job.HoldDeleted)),
+		"nice":       Number(-MaxNice, MaxNice).Say(BadNice),
+		"siteFactor": Number(-MaxNice, MaxNice),
+		"priority":   Number(0, MaxPriority),
+		"options":    Map(MaxOptions, 64, MaxArgument).Within(MaxArgument),
+	}),
+	Of[job.License](map[string]Rule{
+		"name": Text(MaxName).Set().Say(BadLicense), "count": Number(0, MaxCount).Say(BadLicense),
+	}),
+	Of[job.Shape](map[string]Rule{
+		"minNodes": Number(0, MaxCount).Say(BadNodeCount), "maxNodes": Number(0, MaxCount).Say(BadNodeCount),
+		"tasks": Number(0, MaxCount).Say(BadCPUs),
+
+		"tasksPerNode": perTask, "tasksPerSocket": perTask, "tasksPerCore": perTask, "tasksPerGPU": perTask,
+		"cpusPerTask": perTask, "cpusPerGPU": perTask, "minCPUs": perTask,
+		"socketsPerNode": perTask, "coresPerSocket": perTask, "threadsPerCore": perTask, "coreSpec": perTask,
+
+		"memPerNode": memory, "memPerCPU": memory, "memPerGPU": memory, "tmpDisk": memory,
+		"gres": Structs(MaxGRES).Say(BadGRES),
+	}),
+	Of[job.GRES](map[string]Rule{
+		"name": Text(256).Set().Say(BadGRES), "type": Text(256).Say(BadGRES), "count": Number(0, MaxCount).Say(BadGRES),
+		"per": OneOf(job.PerNode, job.PerJob, job.PerSocket, job.PerTask).Set().Say(BadGRES),
+	}),
+	Of[job.Placement](map[string]Rule{
+		"nodeList": List(MaxNodeNames, MaxNodeName).Distinct(), "exclude": List(MaxNodeNames, MaxNodeName).Distinct(),
+		"constraint": Text(MaxName), "prefer": Text(MaxName), "batch": Text(MaxName),
+		"exclusive": OneOf("node", "user", "mcs", "topo"),
+		"switches":  Number(0, MaxCount), "switchesWaitSeconds": Number(0, MaxCount), "segment": Number(0, MaxCount),
+		"segments":     OneOf(job.SegmentsTogether, job.SegmentsApart),
+		"distribution": Text(MaxName).Say(BadTaskDist), "hint": Text(64),
+	}),
+	Of[job.Time](map[string]Rule{
+		"limit": Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit), "min": Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit),
+		"begin": Number(0, MaxInstant).Say(BadTime), "deadline": Number(0, MaxInstant).Say(BadTime),
+		"signal": Number(0, 65535), "signalBeforeSeconds": Number(0, 65535),
+	}),
+	Of[job.Batch](map[string]Rule{
+		"workDir": Text(MaxPath), "submitHost": Text(MaxObjectName), "submitSID": Number(0, MaxCount), "submitLine": Text(MaxLine),
+		"args":    List(MaxArguments, MaxArgument).Within(MaxArgument),
+		"command": Text(MaxPath), "output": Text(MaxPath), "error": Text(MaxPath), "input": Text(MaxPath),
+		"openMode": OneOf("a", "t"), "export": Text(MaxLine), "umask": Number(0, 0o777+1),
+		"rlimits":   {Items: MaxRlimits, KeyBytes: 32, Max: 1<<63 - 1, Text: TooLong},
+		"container": Map(MaxContainer, 64, 16<<10),
+		"client":    OneOf("srun", "salloc", "no-shell"),
+	}),
+	Of[job.Group](map[string]Rule{"name": Text(256), "gid": Number(0, MaxUID).Say(BadGroup)}),
+	Of[job.Dependencies](map[string]Rule{"items": Structs(MaxDependencies).Say(BadDependency).Distinct()}),
+	Of[job.Dependency](map[string]Rule{
+		"type":  OneOf("after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer", "singleton", "expand").Set().Say(BadDependency),
+		"jobID": Number(0, MaxID).Say(BadDependency), "task": Number(0, MaxArrayIndex).Say(BadDependency),
+		"delay": Number(0, MaxMinutes).Say(BadDependency),
+	}),
+	Of[job.Array](map[string]Rule{"spec": Text(MaxArraySpec).Set().Say(BadArray), "max": Number(0, MaxCount).Say(BadArray)}),
+	Of[job.Het](map[string]Rule{"offset": Number(0, MaxComponents-1), "size": Number(0, MaxComponents)}),
+	Of[job.Mail](map[string]Rule{"types": List(MaxMailTypes, 32).Distinct(), "user": Text(MaxName)}),
+)
+
+var (
+	perTask = Number(0, MaxPerTask).Say(BadCPUs)
+	memory  = Number(0, MaxMemory).Say(BadMemory)
+)
+
+// Job returns the first thing in j that is beyond its bound, as an *Exceeded, or
+// nil.
+func Job(j *job.Job) error { return JobChange(nil, j) }
+
+// JobChange is Job for what of now differs from old: a job that was stored when
+// bounds were wider may still be changed elsewhere. Nil: everything is checked.
+func JobChange(old, now *job.Job) error {
+	var was reflect.Value
+	if old != nil {
+		was = reflect.ValueOf(old).Elem()
+	}
+	if err := JobRules.check("job", was, reflect.ValueOf(now).Elem()); err != nil {
+		return err
+	}
+	if old != nil && reflect.DeepEqual(old.Shape, now.Shape) {
+		return nil
+	}
+	return product(&now.Shape)
+}
+
+// product bounds the CPUs and tasks that the counts of s come to together, so
+// that nobody who multiplies them has to fear for 32 bits.
+func product(s *job.Shape) error {
+	nodes := max(int64(s.MinNodes), 1)
+	tasks := max(int64(s.Tasks), nodes*max(int64(s.TasksPerNode), 1), 1)
+	for _, n := range []int64{tasks * max(int64(s.CPUsPerTask), 1), nodes * max(int64(s.MinCPUs), 1)} {
+		if n > MaxCount {
+			return &Exceeded{Field: "job.shape", Limit: "at most 2147483647 CPUs in all", Text: BadCPUs}
+		}
+	}
+	return nil
+}
