@@ -6,8 +6,6 @@ package directory
 import (
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
@@ -34,10 +32,8 @@ type Directory struct {
 	cluster *control.Cluster
 	trusted map[string]bool
 
-	stale  atomic.Bool
-	limits atomic.Pointer[limits.Checker] // nil: to be made
-	mu     sync.Mutex                     // held while the index is rebuilt
-	index  atomic.Pointer[index]
+	limits cached[limits.Checker]
+	index  cached[index]
 }
 
 type index struct {
@@ -53,11 +49,12 @@ func New(c *control.Cluster, trusted []string) *Directory {
 	for _, name := range trusted {
 		d.trusted[name] = true
 	}
-	d.stale.Store(true)
-	c.Users.Subscribe(func(_, _ *v1alpha1.User) { d.stale.Store(true); d.limits.Store(nil) })
-	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { d.limits.Store(nil) })
-	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { d.limits.Store(nil) })
-	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { d.limits.Store(nil) })
+	d.index.build = func() *index { return buildIndex(c.Users.List()) }
+	d.limits.build = d.buildLimits
+	c.Users.Subscribe(func(_, _ *v1alpha1.User) { d.index.invalidate(); d.limits.invalidate() })
+	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { d.limits.invalidate() })
+	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { d.limits.invalidate() })
+	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { d.limits.invalidate() })
 	return d
 }
 
@@ -78,7 +75,7 @@ type Caller struct {
 // Resolve says who the authenticated identity is. It is never nil; a caller
 // without User, Admin or Trusted has no rights.
 func (d *Directory) Resolve(identity string, groups []string) *Caller {
-	c := &Caller{Name: identity, Identity: identity, Groups: groups, User: d.users().byIdentity[identity], Trusted: d.trusted[identity]}
+	c := &Caller{Name: identity, Identity: identity, Groups: groups, User: d.index.get().byIdentity[identity], Trusted: d.trusted[identity]}
 	c.Admin = slices.Contains(groups, Masters)
 	if c.User != nil {
 		c.Name = c.User.Name
@@ -94,7 +91,9 @@ func (d *Directory) Resolve(identity string, groups []string) *Caller {
 }
 
 // Owner is the User whose namespace it is, or nil.
-func (d *Directory) Owner(namespace string) *v1alpha1.User { return d.users().byNamespace[namespace] }
+func (d *Directory) Owner(namespace string) *v1alpha1.User {
+	return d.index.get().byNamespace[namespace]
+}
 
 // User by name, or nil.
 func (d *Directory) User(name string) *v1alpha1.User {
@@ -103,23 +102,7 @@ func (d *Directory) User(name string) *v1alpha1.User {
 }
 
 // UserByUID is a User with that number, or nil.
-func (d *Directory) UserByUID(uid int64) *v1alpha1.User { return d.users().byUID[uid] }
-
-// users gives the index, rebuilt if a User has changed.
-func (d *Directory) users() *index {
-	if x := d.index.Load(); x != nil && !d.stale.Load() {
-		return x
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if x := d.index.Load(); x != nil && !d.stale.Load() {
-		return x
-	}
-	d.stale.Store(false) // before reading: a change meanwhile makes it stale again
-	x := buildIndex(d.cluster.Users.List())
-	d.index.Store(x)
-	return x
-}
+func (d *Directory) UserByUID(uid int64) *v1alpha1.User { return d.index.get().byUID[uid] }
 
 // buildIndex makes the index. An identity or a namespace that two Users claim
 // belongs to neither: whoever wrote the second must not become the first.
@@ -157,17 +140,13 @@ func claim(m map[string]*v1alpha1.User, key string, u *v1alpha1.User) {
 	m[key] = u
 }
 
-// Limits are those of accounts and QOS, for questions about submissions: what
-// runs is not in them.
-func (d *Directory) Limits() *limits.Checker {
-	if l := d.limits.Load(); l != nil {
-		return l
-	}
-	in := &limits.Input{Accounts: d.cluster.Accounts.List(), Users: d.cluster.Users.List(),
-		QOS: d.cluster.QOS.List(), Partitions: d.cluster.Partitions.List()}
-	l := limits.New(in)
-	d.limits.Store(l)
-	return l
+// Limits returns the limits of accounts and QOS, to check submissions against.
+// They do not count running jobs.
+func (d *Directory) Limits() *limits.Checker { return d.limits.get() }
+
+func (d *Directory) buildLimits() *limits.Checker {
+	return limits.New(&limits.Input{Accounts: d.cluster.Accounts.List(), Users: d.cluster.Users.List(),
+		QOS: d.cluster.QOS.List(), Partitions: d.cluster.Partitions.List()})
 }
 
 // Parameters of the cluster; defaults where there are none.

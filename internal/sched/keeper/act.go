@@ -97,10 +97,7 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.Pods = nil })
 		return true, err
 	case Record:
-		k.records <- struct{}{}
-		defer func() { <-k.records }()
-		_, err := k.write(ctx, b, func(*v1alpha1.BatchJobStatus) {})
-		return true, err
+		return k.record(ctx, b)
 	case Make:
 		_, err := k.Cluster.Make(ctx, b)
 		if apierrors.IsConflict(err) {

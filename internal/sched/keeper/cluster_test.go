@@ -49,13 +49,15 @@ type world struct {
 	lost    map[string]bool // nodes
 	everOff bool            // some node was lost
 	serial  int64
+
+	patchStatus func(ctx context.Context, o client.Object) // called before a status is written; nil: nothing is
 }
 
 const nodesOfWorld = 3
 
 func newWorld(t *testing.T) *world {
 	w := &world{T: t, made: map[string]bool{}, asked: map[int64]bool{}, again: map[int64]bool{}, lost: map[string]bool{}}
-	w.Cluster = fake.Cluster(interceptor.Funcs{Delete: w.delete, Create: w.create})
+	w.Cluster = fake.Cluster(interceptor.Funcs{Delete: w.delete, Create: w.create, SubResourcePatch: w.writeStatus})
 	start := starter.New(w.Cluster, w.build, time.Now)
 	log := slog.New(slog.DiscardHandler)
 	plan := planner.New(w.Cluster, start, time.Now, log)
@@ -94,8 +96,19 @@ func (w *world) create(ctx context.Context, c client.WithWatch, o client.Object,
 	return c.Create(ctx, o, opts...)
 }
 
-// delete of a pod is done at once where its node answers; else only by force.
+func (w *world) writeStatus(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if w.patchStatus != nil {
+		w.patchStatus(ctx, o)
+	}
+	return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+}
+
+// delete removes a pod at once where its node answers, else only by force; and a job at once.
 func (w *world) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+	if b, ok := o.(*v1alpha1.BatchJob); ok { // its finalizer is removed at once
+		w.Jobs.Remove(b, time.Now())
+		return nil
+	}
 	p, ok := o.(*corev1.Pod)
 	if !ok {
 		return c.Delete(ctx, o, opts...)

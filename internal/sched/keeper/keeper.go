@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,12 +69,10 @@ type Keeper struct {
 	starting starting
 	waitedBy map[int64]map[int64]bool // job -> those that wait for its end
 
-	rush    atomic.Int64  // when a job last came or went on that is ahead of its object, in ns
-	records chan struct{} // taken by those who write what can wait
-}
+	deferred deferredWrites
 
-// mostRecords is how much is written at a time of what can wait.
-const mostRecords = 3
+	rush atomic.Int64 // when a job last came or went on that is ahead of its object, in ns
+}
 
 // New makes a Keeper, before the stores of c.Cluster are fed.
 func New(c Config) *Keeper {
@@ -89,7 +88,6 @@ func New(c Config) *Keeper {
 			workqueue.NewTypedItemExponentialFailureRateLimiter[int64](5*time.Millisecond, 5*time.Second)),
 		memory:   map[int64]Memory{},
 		waitedBy: map[int64]map[int64]bool{},
-		records:  make(chan struct{}, mostRecords),
 	}
 	c.Cluster.Jobs.Subscribe(k.jobChanged)
 	c.Cluster.Pods.Subscribe(k.podChanged)
@@ -138,11 +136,7 @@ func (k *Keeper) jobChanged(old, now *v1alpha1.BatchJob) {
 	if hurries(old, now) {
 		k.rush.Store(k.Now().UnixNano())
 	}
-	if old == nil {
-		k.noteDependencies(now, snapshot.Waiting(now))
-	} else if !snapshot.Waiting(now) && snapshot.Waiting(old) {
-		k.noteDependencies(now, false)
-	}
+	k.noteDependencies(old, now)
 	k.queue.Add(now.Spec.JobID)
 	k.tellSiblings(now)
 	if final(now) {
@@ -277,27 +271,46 @@ func (k *Keeper) nodeLost(name string) bool {
 	return !ok || lost(n)
 }
 
-// noteDependencies keeps track of whose end b waits for.
-func (k *Keeper) noteDependencies(b *v1alpha1.BatchJob, waits bool) {
+// noteDependencies records which jobs the waiting job's dependencies name, in
+// place of those that old's named. A dependency may be changed while the job
+// waits (scontrol update), and a job that was requeued waits once more. old is
+// nil for a new job, now for one that is gone.
+func (k *Keeper) noteDependencies(old, now *v1alpha1.BatchJob) {
+	before, after := awaitedJobs(old), awaitedJobs(now)
+	if slices.Equal(before, after) {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for i := range b.Spec.Job.Dependencies.Items {
-		on := b.Spec.Job.Dependencies.Items[i].JobID
-		if !waits {
-			if delete(k.waitedBy[on], b.Spec.JobID); len(k.waitedBy[on]) == 0 {
-				delete(k.waitedBy, on)
-			}
-			continue
+	for _, id := range before {
+		if delete(k.waitedBy[id], old.Spec.JobID); len(k.waitedBy[id]) == 0 {
+			delete(k.waitedBy, id)
 		}
-		if k.waitedBy[on] == nil {
-			k.waitedBy[on] = map[int64]bool{}
+	}
+	for _, id := range after {
+		if k.waitedBy[id] == nil {
+			k.waitedBy[id] = map[int64]bool{}
 		}
-		k.waitedBy[on][b.Spec.JobID] = true
+		k.waitedBy[id][now.Spec.JobID] = true
 	}
 }
 
+// awaitedJobs returns the numbers of the jobs that b's dependencies name, if b
+// is waiting, and nil otherwise.
+func awaitedJobs(b *v1alpha1.BatchJob) []int64 {
+	if b == nil || b.Spec.JobID == 0 || !snapshot.Waiting(b) {
+		return nil
+	}
+	items := b.Spec.Job.Dependencies.Items
+	ids := make([]int64, 0, len(items))
+	for i := range items {
+		ids = append(ids, items[i].JobID)
+	}
+	return ids
+}
+
 func (k *Keeper) forget(b *v1alpha1.BatchJob) {
-	k.noteDependencies(b, false)
+	k.noteDependencies(b, nil)
 	k.started(b)
 	k.mu.Lock()
 	defer k.mu.Unlock()
