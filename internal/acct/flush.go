@@ -3,7 +3,6 @@ package acct
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
@@ -109,10 +108,7 @@ func (r *Recorder) entries(jobs []*v1alpha1.BatchJob) []Entry {
 	cluster := ClusterName(r.Cluster.Parameters())
 	var out []Entry
 	for _, b := range jobs {
-		rev, err := strconv.ParseInt(b.ResourceVersion, 10, 64)
-		if err != nil {
-			rev = r.Now().UnixMicro()
-		}
+		rev := r.revision(b)
 		row := r.Row(b)
 		for _, rec := range Records(b, &row, cluster, r.Who) {
 			out = append(out, Entry{Record: rec, Rev: rev})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -116,9 +117,30 @@ func (r *Recorder) changed(_, now *v1alpha1.BatchJob) {
 		return // it has another UID in a moment
 	}
 	r.mu.Lock()
-	r.dirty[now.UID] = now
+	r.mark(now)
 	r.mu.Unlock()
 	r.poke()
+}
+
+// mark notes that the job is to be written, as the newest version that is known:
+// that in the store, or of those that came before the job was removed from it.
+// (Versions do not always arrive in their order.) The recorder is locked.
+func (r *Recorder) mark(b *v1alpha1.BatchJob) {
+	if latest, ok := r.Cluster.Jobs.ByUID(b.UID); ok {
+		b = latest
+	} else if marked, ok := r.dirty[b.UID]; ok && r.revision(marked) > r.revision(b) {
+		return
+	}
+	r.dirty[b.UID] = b
+}
+
+// revision is the version of the object; a higher one is newer.
+func (r *Recorder) revision(b *v1alpha1.BatchJob) int64 {
+	rev, err := strconv.ParseInt(b.ResourceVersion, 10, 64)
+	if err != nil {
+		return r.Now().UnixMicro()
+	}
+	return rev
 }
 
 func (r *Recorder) poke() {
@@ -252,6 +274,7 @@ func (r *Recorder) Run(ctx context.Context) {
 		case <-housekeeping.C:
 			if !r.ReadOnly {
 				r.purge(ctx)
+				r.usage.prune(r.Now())
 			}
 		case <-ctx.Done():
 		}

@@ -50,6 +50,12 @@ func recorder(t *testing.T, c *control.Cluster, address string) (*acct.Recorder,
 	return r, stop
 }
 
+// usedBy is what the user has used, undecayed.
+func usedBy(r *acct.Recorder, user string, now time.Time, factor func(string) float64) map[string]float64 {
+	used, _ := r.Usage().Used(now, 0, time.Time{}, factor, nil)
+	return used[acct.Key{User: user}]
+}
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
@@ -75,7 +81,7 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 		t.Fatalf("%v %+v", err, list)
 	}
 	eventually(t, "the record to be stored", func() bool { return r.Stored(b) })
-	if used := r.Usage().Decayed(time.Unix(200, 0), 0, time.Time{}, nil)[acct.Key{User: "anna"}]; used["cpu"] != 130 || used["mem"] != 1024*60 || used["wall"] <= 0 {
+	if used := usedBy(r, "anna", time.Unix(200, 0), nil); used["cpu"] != 130 || used["mem"] != 1024*60 || used["wall"] <= 0 {
 		t.Errorf("used: %v", used)
 	}
 	r.Steps(7, 2, []wire.StepRecord{{ID: 0, Name: "a", State: "COMPLETED", Nodes: []string{"n1"}, Tasks: 1, CPUs: 1}})
@@ -225,7 +231,7 @@ func TestUsageCountsByQOS(t *testing.T) {
 	}
 	cpus := func(r *acct.Recorder) float64 {
 		double := func(qos string) float64 { return map[string]float64{"dear": 2, "free": 0, "": 1}[qos] }
-		return r.Usage().Decayed(time.Now(), 0, time.Time{}, double)[acct.Key{User: "anna"}]["cpu"]
+		return usedBy(r, "anna", time.Now(), double)["cpu"]
 	}
 	r, stop := start(c)
 	var jobs []*v1alpha1.BatchJob

@@ -3,7 +3,7 @@ package acct
 import (
 	"context"
 	"fmt"
-	"math"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -20,15 +20,26 @@ type spender struct {
 	qos string
 }
 
-// Usage keeps what finished runs have used, for fair share. It is filled from
+// Usage holds what finished runs have used, for fair share. It is filled from
 // the database and by every record that is stored. Safe for concurrent use.
 //
-// A run counts as a rate of TRES from its start to its end; what is asked for
-// at an instant is the integral with the weight 2^(-age/half-life).
+// A run counts as a rate of TRES from its start to its end; the usage at an
+// instant is the integral with the weight 2^(-age/half-life). The weights of
+// all hours shrink alike with time, so the sum over the hours that are over is
+// kept and only multiplied: asking again costs what the associations cost, not
+// what their history does.
 type Usage struct {
-	mu   sync.Mutex
-	runs map[spender]map[int64]map[string]float64 // by hour: TRES-seconds
-	seen map[string]bool                          // records that are in it
+	mu     sync.Mutex
+	runs   map[spender]*history
+	seen   map[string]int64 // records that are counted: the hour in which each ended
+	oldest int64            // hours before it have been dropped
+}
+
+// history is what one spender used, by the hour, and sums over it.
+type history struct {
+	hours map[int64]map[string]float64 // TRES-seconds
+	last  int64                        // the newest of hours
+	sums  map[decay]*runningSum
 }
 
 // wallTime is the name, among TRES, of the time that runs took.
@@ -39,7 +50,7 @@ const wallTime = "wall"
 const horizon = 400 * 24 * time.Hour
 
 func newUsage() *Usage {
-	return &Usage{runs: map[spender]map[int64]map[string]float64{}, seen: map[string]bool{}}
+	return &Usage{runs: map[spender]*history{}, seen: map[string]int64{}}
 }
 
 // load reads the runs of the database that matter.
@@ -85,85 +96,86 @@ func (u *Usage) Add(r *status.Record) {
 
 func (u *Usage) add(r *status.Record) {
 	key := stepKey(r.UID, r.Restarts)
-	if u.seen[key] {
+	if _, counted := u.seen[key]; counted {
 		return
 	}
-	u.seen[key] = true
+	u.seen[key] = r.End / 3600
 	k := spender{Key{r.Account, r.User}, r.QOS}
-	if u.runs[k] == nil {
-		u.runs[k] = map[int64]map[string]float64{}
+	h := u.runs[k]
+	if h == nil {
+		h = &history{hours: map[int64]map[string]float64{}, sums: map[decay]*runningSum{}}
+		u.runs[k] = h
 	}
 	tres := TRES(r.AllocTRES)
 	share := float64(r.End-r.Start-r.Suspended) / float64(r.End-r.Start)
-	for from := r.Start; from < r.End; {
+	for from := max(r.Start, u.oldest*3600); from < r.End; {
 		hour := from / 3600
 		to := min(r.End, (hour+1)*3600)
-		bucket := u.runs[k][hour]
-		if bucket == nil {
-			bucket = map[string]float64{}
-			u.runs[k][hour] = bucket
-		}
 		for name, n := range tres {
-			bucket[name] += float64(n) * float64(to-from) * share
+			h.add(hour, name, float64(n)*float64(to-from)*share)
 		}
-		bucket[wallTime] += float64(to-from) * share
+		h.add(hour, wallTime, float64(to-from)*share)
 		from = to
 	}
 }
 
-// Decayed is what each association has used up to now, in TRES-seconds (memory
-// in MiB-seconds), with the given half-life (0: nothing fades), of what ran
-// from since on (zero: of all). factor is what a run counts for by its QOS; nil:
-// every run counts once. Runs that have not ended are not in it.
-func (u *Usage) Decayed(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64) map[Key]map[string]float64 {
+// prune drops the hours before the horizon, and the names of records that
+// ended before it.
+func (u *Usage) prune(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	out := make(map[Key]map[string]float64, len(u.runs))
-	for k, hours := range u.runs {
+	u.oldest = max(u.oldest, now.Add(-horizon).Unix()/3600)
+	for k, h := range u.runs {
+		before := len(h.hours)
+		maps.DeleteFunc(h.hours, func(hour int64, _ map[string]float64) bool { return hour < u.oldest })
+		if len(h.hours) == 0 {
+			delete(u.runs, k)
+		} else if len(h.hours) != before {
+			clear(h.sums)
+		}
+	}
+	maps.DeleteFunc(u.seen, func(_ string, ended int64) bool { return ended < u.oldest })
+}
+
+// Used returns what the finished runs of each association and of each QOS have
+// used up to now, in TRES-seconds (memory in MiB-seconds), with the given
+// half-life (0: nothing fades), of what ran from since on (zero: of all). Each
+// run is weighed with the factor of its QOS; nil: every run counts once. Nothing
+// fades of a QOS for which kept is true (NoDecay); nil: of none.
+func (u *Usage) Used(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64,
+	kept func(qos string) bool) (associations map[Key]map[string]float64, byQOS map[string]map[string]float64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	associations, byQOS = make(map[Key]map[string]float64, len(u.runs)), map[string]map[string]float64{}
+	fading := decay{halfLife: halfLife}
+	if !since.IsZero() {
+		fading.since = since.Unix()
+	}
+	for k, h := range u.runs {
 		times := 1.0
 		if factor != nil {
 			times = factor(k.qos)
 		}
-		out[k.Key] = decay(out[k.Key], hours, now, halfLife, since, times)
+		maps.DeleteFunc(h.sums, func(d decay, _ *runningSum) bool { return d != fading && d != decay{} })
+		sum := h.sum(fading, now.Unix())
+		associations[k.Key] = addTo(associations[k.Key], sum, times)
+		if kept != nil && kept(k.qos) {
+			sum = h.sum(decay{}, now.Unix())
+		}
+		byQOS[k.qos] = addTo(byQOS[k.qos], sum, times)
 	}
-	return out
+	return associations, byQOS
 }
 
-// DecayedByQOS is what the runs in each QOS have used, as Decayed; nothing fades
-// of a QOS for which kept is true (NoDecay).
-func (u *Usage) DecayedByQOS(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) map[string]map[string]float64 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	out := map[string]map[string]float64{}
-	for k, hours := range u.runs {
-		half, from := halfLife, since
-		if kept(k.qos) {
-			half, from = 0, time.Time{}
-		}
-		out[k.qos] = decay(out[k.qos], hours, now, half, from, factor(k.qos))
+// addTo adds sum, multiplied, to total and returns it; nil is made.
+func addTo(total, sum map[string]float64, times float64) map[string]float64 {
+	if total == nil {
+		total = make(map[string]float64, len(sum))
 	}
-	return out
-}
-
-// decay adds to sum what was used by the hour, so often as times says.
-func decay(sum map[string]float64, hours map[int64]map[string]float64, now time.Time, halfLife time.Duration, since time.Time, times float64) map[string]float64 {
-	if sum == nil {
-		sum = map[string]float64{}
+	for name, n := range sum {
+		total[name] += n * times
 	}
-	for hour, tres := range hours {
-		if !since.IsZero() && (hour+1)*3600 <= since.Unix() {
-			continue
-		}
-		weight := times
-		if halfLife > 0 {
-			age := max(0, now.Unix()-hour*3600-1800)
-			weight *= math.Exp2(-float64(age) / halfLife.Seconds())
-		}
-		for name, n := range tres {
-			sum[name] += n * weight
-		}
-	}
-	return sum
+	return total
 }
 
 // Usage is what finished runs have used, for fair share.

@@ -48,8 +48,8 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 // usageOf tells the planner what accounting knows of past usage.
 func usageOf(rec *acct.Recorder) planner.UsageSource {
 	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Used {
-		used := rec.Usage().Decayed(now, halfLife, since, factor)
-		out := snapshot.Used{Associations: make(map[priority.Key]map[string]float64, len(used)), QOS: rec.Usage().DecayedByQOS(now, halfLife, since, factor, kept)}
+		used, byQOS := rec.Usage().Used(now, halfLife, since, factor, kept)
+		out := snapshot.Used{Associations: make(map[priority.Key]map[string]float64, len(used)), QOS: byQOS}
 		for k, tres := range used {
 			out.Associations[priority.Key(k)] = tres
 		}
