@@ -52,13 +52,9 @@ func Connect(p *stdio.Process, explicit string) (*Client, error) {
 	return New(p, cfg)
 }
 
-// New makes a client. It sends nothing.
+// New makes a client. It sends nothing, but runs the credential plugin if the
+// configuration names one.
 func New(p *stdio.Process, cfg *Config) (*Client, error) {
-	if cfg.Exec != nil {
-		if err := cfg.runExec(p); err != nil {
-			return nil, err
-		}
-	}
 	server, err := url.Parse(cfg.Server)
 	if err != nil || server.Host == "" {
 		return nil, badConfig(cfg.Source, fmt.Errorf("bad server URL %q", cfg.Server))
@@ -67,10 +63,16 @@ func New(p *stdio.Process, cfg *Config) (*Client, error) {
 	if err != nil {
 		return nil, badConfig(cfg.Source, err)
 	}
-	return &Client{
+	c := &Client{
 		cfg: cfg, read: p.ReadFile, agent: "berth/" + build.Version,
 		http: &http.Client{Transport: t, Timeout: requestTimeout},
-	}, nil
+	}
+	if cfg.Exec != nil {
+		if c.http.Transport, err = withPlugin(t, cfg, p); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // Config tells where the client's requests go.

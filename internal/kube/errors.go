@@ -76,7 +76,10 @@ func (c *Client) transportError(err error) *Error {
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
+	var ours *Error // of a credential plugin
 	switch {
+	case errors.As(err, &ours):
+		return ours
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
 		return &Error{Kind: Untrusted, Cause: err, Message: fmt.Sprintf(
 			"the certificate of %s is not trusted (%v): use the kubeconfig of this cluster (%s is in use)", server, rootCause(err), c.cfg.Source)}

@@ -2,11 +2,15 @@ package kube
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os/exec"
-	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/berth-hpc/berth/internal/stdio"
 )
@@ -22,23 +26,25 @@ type ExecConfig struct {
 		Value string `json:"value"`
 	} `json:"env"`
 	InstallHint string `json:"installHint"`
+
+	dir string // folder of the kubeconfig, which a relative Command refers to
 }
 
 type execCredential struct {
 	Status struct {
-		Token string `json:"token"`
-		Cert  string `json:"clientCertificateData"`
-		Key   string `json:"clientKeyData"`
+		Expires time.Time `json:"expirationTimestamp"`
+		Token   string    `json:"token"`
+		Cert    string    `json:"clientCertificateData"`
+		Key     string    `json:"clientKeyData"`
 	} `json:"status"`
 }
 
-// runExec asks the credential plugin once; a command does not live long enough
-// for the credential to expire.
-func (c *Config) runExec(p *stdio.Process) error {
-	e := c.Exec
+// run runs the credential plugin and returns what it printed. The plugin's own
+// messages go to p.Err.
+func (e *ExecConfig) run(p *stdio.Process, source string) (*execCredential, error) {
 	name := e.Command
-	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
-		name = filepath.Join(filepath.Dir(c.Source), name)
+	if strings.Contains(name, "/") {
+		name = absolute(e.dir, name)
 	}
 	cmd := exec.Command(name, e.Args...)
 	cmd.Env = p.Environ()
@@ -50,16 +56,114 @@ func (c *Config) runExec(p *stdio.Process) error {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, p.Err
 	if err := cmd.Run(); err != nil {
-		return &Error{Kind: BadConfig, Cause: err, Message: strings.TrimSpace(fmt.Sprintf(
-			"kubeconfig %s: credential plugin %s: %v. %s", c.Source, e.Command, err, e.InstallHint))}
+		return nil, &Error{Kind: BadConfig, Cause: err, Message: strings.TrimSpace(fmt.Sprintf(
+			"kubeconfig %s: credential plugin %s: %v. %s", source, e.Command, err, e.InstallHint))}
 	}
-	var cred execCredential
-	if err := json.Unmarshal(out.Bytes(), &cred); err != nil {
-		return badConfig(c.Source, fmt.Errorf("credential plugin %s: %w", e.Command, err))
+	cred := &execCredential{}
+	if err := json.Unmarshal(out.Bytes(), cred); err != nil {
+		return nil, badConfig(source, fmt.Errorf("credential plugin %s: %w", e.Command, err))
 	}
-	c.Token = cred.Status.Token
-	if cred.Status.Cert != "" {
-		c.Cert, c.Key = []byte(cred.Status.Cert), []byte(cred.Status.Key)
+	return cred, nil
+}
+
+// pluginTransport sends requests with the credential of a plugin. It runs the
+// plugin again when the credential has expired, and when the server answers 401
+// (Unauthorized), after which the request is sent once more. Safe for concurrent
+// use.
+type pluginTransport struct {
+	next   *http.Transport
+	config *ExecConfig
+	source string
+	p      *stdio.Process
+
+	mu      sync.Mutex
+	current *credential // nil: the plugin has not been run
+}
+
+// credential is what one run of a plugin gave. It does not change.
+type credential struct {
+	token   string
+	cert    *tls.Certificate // nil: none
+	expires time.Time        // zero: unknown
+}
+
+// withPlugin returns next with the credentials of cfg's plugin, which it runs
+// once, so that one that does not work is reported at once.
+func withPlugin(next *http.Transport, cfg *Config, p *stdio.Process) (*pluginTransport, error) {
+	t := &pluginTransport{next: next, config: cfg.Exec, source: cfg.Source, p: p}
+	next.TLSClientConfig.GetClientCertificate = t.clientCertificate
+	_, err := t.credential(nil)
+	return t, err
+}
+
+// credential returns a credential that has not expired and is not the rejected one.
+func (t *pluginTransport) credential(rejected *credential) (*credential, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.current; c != nil && c != rejected && (c.expires.IsZero() || t.p.Now().Before(c.expires)) {
+		return c, nil
 	}
-	return nil
+	got, err := t.config.run(t.p, t.source)
+	if err != nil {
+		return nil, err
+	}
+	c := &credential{token: got.Status.Token, expires: got.Status.Expires}
+	if got.Status.Cert != "" {
+		pair, err := tls.X509KeyPair([]byte(got.Status.Cert), []byte(got.Status.Key))
+		if err != nil {
+			return nil, badConfig(t.source, fmt.Errorf("credential plugin %s: %w", t.config.Command, err))
+		}
+		c.cert = &pair
+	}
+	if t.current != nil && (t.current.cert != nil || c.cert != nil) {
+		t.next.CloseIdleConnections() // they were opened with the certificate before
+	}
+	t.current = c
+	return c, nil
+}
+
+// clientCertificate implements tls.Config.GetClientCertificate.
+func (t *pluginTransport) clientCertificate(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch static := t.next.TLSClientConfig.Certificates; {
+	case t.current != nil && t.current.cert != nil:
+		return t.current.cert, nil
+	case len(static) > 0:
+		return &static[0], nil
+	}
+	return &tls.Certificate{}, nil
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *pluginTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c, err := t.credential(nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := t.next.RoundTrip(authorized(req, c.token))
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
+		return resp, err
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal)) // so that the connection can be used again
+	_ = resp.Body.Close()
+	if c, err = t.credential(c); err != nil {
+		return nil, err
+	}
+	again := authorized(req, c.token)
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return t.next.RoundTrip(again)
+}
+
+// authorized returns a copy of the request that carries the token.
+func authorized(req *http.Request, token string) *http.Request {
+	out := req.Clone(req.Context())
+	if token != "" {
+		out.Header.Set("Authorization", "Bearer "+token)
+	}
+	return out
 }

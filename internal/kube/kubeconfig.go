@@ -174,6 +174,9 @@ func (c *Config) setUser(p *stdio.Process, dir string, u *userRef) (err error) {
 		return err
 	}
 	c.Token, c.Username, c.Password, c.Exec = u.Token, u.Username, u.Password, u.Exec
+	if c.Exec != nil {
+		c.Exec.dir = dir
+	}
 	if u.TokenFile != "" {
 		c.TokenFile = absolute(dir, u.TokenFile)
 	}
