@@ -180,7 +180,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err := c.authorize(req); err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.exchange(c.http, req)
 	if err != nil {
 		return c.transportError(err)
 	}

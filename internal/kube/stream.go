@@ -31,7 +31,7 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values, line
 	}
 	unhurried := *c.http
 	unhurried.Timeout = 0 // the stream may be silent for long
-	resp, err := unhurried.Do(req)
+	resp, err := c.exchange(&unhurried, req)
 	if err != nil {
 		return c.transportError(err)
 	}

@@ -52,7 +52,7 @@ func (c *Client) open(ctx context.Context, path string, h http.Header) (*http.Re
 		return nil, nil, err
 	}
 	late := time.AfterFunc(requestTimeout, cancel)
-	resp, err := (&http.Client{Transport: c.http.Transport}).Do(req)
+	resp, err := c.exchange(&http.Client{Transport: c.http.Transport}, req)
 	late.Stop()
 	if err != nil {
 		cancel()

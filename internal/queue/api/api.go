@@ -57,43 +57,19 @@ type Options struct {
 // API is the handler of the queue API. Safe for concurrent use.
 type API struct {
 	Options
-	boot    time.Time
-	watches watches
-	turns   chan struct{} // a place for each list that is being made
-	owners  *owners
-	diag    *diag
-	feed    *nodeFeed
+	boot   time.Time
+	budget *userShares
+	owners *owners
+	diag   *diag
+	feed   *nodeFeed
 }
-
-// listsAtOnce bounds how many lists of jobs are made at the same time: more
-// would only be slower, and planning needs the processors too.
-const listsAtOnce = 4
-
-// turn waits for a turn to make a list, or answers the request; done gives it
-// back.
-func (a *API) turn(w http.ResponseWriter, r *http.Request) bool {
-	wait := time.NewTimer(patience)
-	defer wait.Stop()
-	select {
-	case a.turns <- struct{}{}:
-		return true
-	case <-r.Context().Done():
-		return false
-	case <-wait.C:
-		w.Header().Set("Retry-After", "5")
-		refuse(w, r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many lists of the queue are being made")
-		return false
-	}
-}
-
-func (a *API) done() { <-a.turns }
 
 // New makes an API, before the stores of the Cluster are fed.
 func New(o Options) *API {
 	if o.Host == "" {
 		o.Host, _ = os.Hostname() // shown only
 	}
-	a := &API{Options: o, boot: o.Now(), turns: make(chan struct{}, listsAtOnce), owners: newOwners(o.Now), diag: newDiag(o.Now)}
+	a := &API{Options: o, boot: o.Now(), budget: newUserShares(), owners: newOwners(o.Now), diag: newDiag(o.Now)}
 	a.feed = newNodeFeed(o.Pool.NodesView, o.Operations.Cluster)
 	o.Operations.Cluster.Jobs.Subscribe(a.owners.jobChanged)
 	o.Operations.Cluster.Jobs.Subscribe(a.diag.jobChanged)
@@ -103,13 +79,19 @@ func New(o Options) *API {
 // Serve answers a request of a caller who has been authenticated.
 type Serve func(http.ResponseWriter, *http.Request, *directory.Caller)
 
-// Handle adds a path of the queue API to mux.
+// Handle adds a path of the queue API to mux. A request waits for its caller's
+// share of the service before anything of it is read.
 func (a *API) Handle(mux *http.ServeMux, pattern string, serve Serve) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		caller := a.caller(w, r)
 		if caller == nil {
 			return
 		}
+		leave, ok := a.enter(w, r, caller, shareOf(pattern, r))
+		if !ok {
+			return
+		}
+		defer leave()
 		began := a.diag.begin()
 		defer a.diag.end(began, kindOf(pattern), caller)
 		if a.Leader != nil {
@@ -211,7 +193,7 @@ func (a *API) nodes(w http.ResponseWriter, r *http.Request, c *directory.Caller)
 		return
 	}
 	if watching(r.URL.Query()) {
-		a.watchNodes(w, r, c)
+		a.watchNodes(w, r)
 		return
 	}
 	a.list(w, r, &status.NodeList{Kind: "NodeList", APIVersion: apiVersion(), Items: a.Pool.NodesView()})

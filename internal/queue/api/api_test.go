@@ -94,6 +94,8 @@ type house struct {
 	sent   []wire.Command
 	now    time.Time
 	nodes  []status.Node // nil: n1
+	// viewing, if set, is called when a list of nodes begins to be made.
+	viewing func()
 }
 
 func (h *house) Send(_ int64, _ int32, c wire.Command) {
@@ -102,6 +104,9 @@ func (h *house) Send(_ int64, _ int32, c wire.Command) {
 	h.sent = append(h.sent, c)
 }
 func (h *house) NodesView() []status.Node {
+	if h.viewing != nil {
+		h.viewing()
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.nodes != nil {

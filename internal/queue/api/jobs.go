@@ -29,10 +29,6 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request, c *directory.Caller) 
 		a.watch(w, r, c, q)
 		return
 	}
-	if !a.turn(w, r) {
-		return
-	}
-	defer a.done()
 	a.confine(&q, c)
 	a.Table.Await(r.Context(), q)
 	rows := a.Table.Select(q)

@@ -9,13 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/translate/status"
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -78,14 +75,7 @@ func (f *nodeFeed) lines() []nodeLine {
 
 // watchNodes answers GET nodes?watch=true: events of status.NodeEvent, one a
 // line.
-func (a *API) watchNodes(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
-	leave, ok := a.watches.enter(c.Name)
-	if !ok {
-		w.Header().Set("Retry-After", "5")
-		refuse(w, r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many watches of the queue are open")
-		return
-	}
-	defer leave()
+func (a *API) watchNodes(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), watchLife)
 	defer cancel()
 	x := &nodeWatch{stream: openStream(w), api: a}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -20,8 +21,13 @@ var compressors = sync.Pool{New: func() any {
 	return z
 }}
 
-// reply sends a JSON body, compressed if it is large and the caller asks.
+// reply sends a JSON body, compressed if it is large and the caller asks. A
+// client that does not read is given up after patienceToSend.
 func reply(w http.ResponseWriter, r *http.Request, code int, body []byte) {
+	control := http.NewResponseController(w)
+	if control.SetWriteDeadline(time.Now().Add(patienceToSend)) == nil && r.ProtoMajor == 1 {
+		defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // the connection serves others
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")

@@ -8,10 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
@@ -21,8 +18,6 @@ import (
 // Bounds of watching. What a watch costs this process is a position in the
 // table's history and the event being sent.
 const (
-	watchesOfOne = 32   // at the same time, of one caller
-	watchesOfAll = 2000 // of everybody
 	// A watch ends after watchLife and up to half as much again, at an event:
 	// the client goes on from its revision, and rights are looked at anew.
 	watchLife = 30 * time.Minute
@@ -39,54 +34,16 @@ const (
 // patienceToSend ends the watch of a client that does not read.
 var patienceToSend = 30 * time.Second
 
-// watches counts what is being watched. Safe for concurrent use.
-type watches struct {
-	mu   sync.Mutex
-	of   map[string]int
-	open int
-}
-
-// enter takes a place for the caller; leave gives it back. ok is false when
-// there is none.
-func (w *watches) enter(name string) (leave func(), ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.of[name] >= watchesOfOne || w.open >= watchesOfAll {
-		return nil, false
-	}
-	if w.of == nil {
-		w.of = map[string]int{}
-	}
-	w.of[name]++
-	w.open++
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.open--
-		if w.of[name]--; w.of[name] == 0 {
-			delete(w.of, name)
-		}
-	}, true
-}
-
 func watching(v url.Values) bool { return v.Get("watch") == "true" || v.Get("watch") == "1" }
 
 // watch answers GET jobs?watch=true: events of status.JobEvent, one a line.
 func (a *API) watch(w http.ResponseWriter, r *http.Request, c *directory.Caller, asked table.Query) {
-	leave, ok := a.watches.enter(c.Name)
-	if !ok {
-		w.Header().Set("Retry-After", "5")
-		refuse(w, r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, "too many watches of the queue are open")
-		return
-	}
-	defer leave()
 	q := asked
 	a.confine(&q, c)
 	values := r.URL.Query()
 	p := table.Project(list(values, "fields"))
 	a.Table.Await(r.Context(), q)
-	f := follower{api: a, stream: openStream(w), projection: p, buf: takeBuffer()}
-	defer f.buf.release()
+	f := follower{api: a, caller: c, stream: openStream(w), projection: p}
 	life := watchLife + rand.N(watchLife/2)
 	ctx, cancel := context.WithTimeout(r.Context(), life)
 	defer cancel()
@@ -135,7 +92,8 @@ func (s *stream) patient(until time.Time) bool {
 
 // follower sends one watch of jobs.
 type follower struct {
-	api *API
+	api    *API
+	caller *directory.Caller
 	stream
 	projection *table.Projection
 	buf        *buffer
@@ -157,19 +115,26 @@ func (f *follower) follow(ctx context.Context, w *table.Watcher, still func() bo
 			got.Rows, got.Gone = nil, nil
 		}
 		began := time.Now()
-		if !f.send(&got, err != nil) {
+		if !f.send(ctx, &got, err != nil) {
 			return
 		}
+		took := time.Since(began)
+		f.api.budget.charge(f.caller, took)
 		select {
-		case <-time.After(max(watchPause, watchIdle*time.Since(began))):
+		case <-time.After(max(watchPause, watchIdle*took)):
 		case <-ctx.Done():
+			return
+		}
+		if f.api.budget.pace.Await(ctx, f.caller.Name, weightOf(f.caller)) != nil {
 			return
 		}
 	}
 }
 
 // send sends the changes as one event, or a few if there is much to tell.
-func (f *follower) send(c *table.Changes, silence bool) bool {
+func (f *follower) send(ctx context.Context, c *table.Changes, silence bool) bool {
+	f.buf = takeBuffer() // of an event only: most watches are silent
+	defer f.buf.release()
 	kind := status.EventDiff
 	switch {
 	case silence:
@@ -185,8 +150,7 @@ func (f *follower) send(c *table.Changes, silence bool) bool {
 		if len(rows) > 0 {
 			revision = "" // who goes on after a part would miss the rest
 		}
-		f.encode(kind, revision, part, gone)
-		if !f.write(f.buf.bytes, len(rows) == 0) {
+		if !f.encodeInTurn(ctx, kind, revision, part, gone) || !f.write(f.buf.bytes, len(rows) == 0) {
 			return false
 		}
 		if len(rows) == 0 {
@@ -197,6 +161,18 @@ func (f *follower) send(c *table.Changes, silence bool) bool {
 			kind = status.EventMore
 		}
 	}
+}
+
+// encodeInTurn encodes an event as one of the caller's queries; false: it was
+// not to be.
+func (f *follower) encodeInTurn(ctx context.Context, kind, revision string, rows []*table.Row, gone []int64) bool {
+	release, err := f.api.budget.kinds[kindQuery].Acquire(ctx, f.caller.Name, weightOf(f.caller))
+	if err != nil {
+		return false
+	}
+	defer release()
+	f.encode(kind, revision, rows, gone)
+	return true
 }
 
 func (f *follower) encode(kind, revision string, rows []*table.Row, gone []int64) {

@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+)
+
+// A request that the server has no room for is sent again, with its body; one
+// that admission refuses for now is the caller's.
+func TestBusyServer(t *testing.T) {
+	asked := 0
+	answer := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if asked++; err != nil || r.Method == http.MethodPost && string(body) != `"what"` {
+				t.Errorf("request %d has %q, %v", asked, body, err)
+			}
+			if asked < 3 {
+				w.Header().Set("Retry-After", "0")
+				w.WriteHeader(http.StatusTooManyRequests)
+				fmt.Fprintf(w, `{"kind":"Status","code":429,"message":%q}`, text)
+				return
+			}
+			fmt.Fprint(w, `{}`)
+		}
+	}
+	c := connected(t, "{token: x}", answer("there are too many requests"))
+	for _, send := range []func() error{
+		func() error { return c.Get(t.Context(), "/x", nil, nil) },
+		func() error { return c.Post(t.Context(), "/x", nil, "what", nil) },
+		func() error { return c.Stream(t.Context(), "/x", nil, func([]byte) error { return nil }) },
+	} {
+		asked = 0
+		if err := send(); err != nil || asked != 3 {
+			t.Errorf("%v after %d requests", err, asked)
+		}
+	}
+	asked = 0
+	c = connected(t, "{token: x}", answer(`admission webhook "jobs" denied the request: Resource temporarily unavailable`))
+	if err := c.Post(t.Context(), "/x", nil, "what", nil); KindOf(err) != Busy || asked != 1 {
+		t.Errorf("%v after %d requests", err, asked)
+	}
+}

@@ -1,0 +1,136 @@
+package shares_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/queue/shares"
+)
+
+func acquire(t *testing.T, q *shares.Queue, user string) (release func()) {
+	t.Helper()
+	release, err := q.Acquire(t.Context(), user, 1)
+	if err != nil {
+		t.Fatalf("%s: %v", user, err)
+	}
+	return release
+}
+
+// A user who floods leaves places to the others, and when all places are taken
+// users get them in turns, not in the order of requests.
+func TestPlacesGoToUsersInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &shares.Queue{What: "lists", Places: 2, PerUser: 1, Waiting: 10, Patience: time.Minute}
+		first := acquire(t, q, "flood")
+		var (
+			mu    sync.Mutex
+			order []string
+		)
+		wait := func(user string) {
+			go func() {
+				release, err := q.Acquire(context.Background(), user, 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order = append(order, user)
+				mu.Unlock()
+				time.Sleep(time.Second)
+				release()
+			}()
+			synctest.Wait()
+		}
+		for range 5 {
+			wait("flood")
+		}
+		release := acquire(t, q, "anna") // at once, in spite of the flood
+		wait("ben")
+		wait("cleo")
+		release()
+		first()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if i := slices.Index(order, "cleo"); i < 0 || i > 2 || len(order) != 7 {
+			t.Errorf("places went to %v", order)
+		}
+	})
+}
+
+func TestTooManyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &shares.Queue{What: "watches of the queue", Places: 3, PerUser: 2}
+		a, b := acquire(t, q, "anna"), acquire(t, q, "anna")
+		var no *shares.Refusal
+		if _, err := q.Acquire(t.Context(), "anna", 1); !errors.As(err, &no) || no.Own != 2 {
+			t.Errorf("the third of one user: %v", err)
+		}
+		c := acquire(t, q, "ben")
+		if _, err := q.Acquire(t.Context(), "cleo", 1); !errors.As(err, &no) || no.Own != 0 {
+			t.Errorf("the fourth of all: %v", err)
+		}
+		a()
+		a() // twice does no harm
+		d := acquire(t, q, "cleo")
+		if _, err := q.Acquire(t.Context(), "ben", 1); err == nil {
+			t.Error("a place was given back twice")
+		}
+		b()
+		c()
+		d()
+	})
+}
+
+// Who gives up waiting takes nobody's place.
+func TestWaitingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &shares.Queue{What: "lists", Places: 1, PerUser: 1, Waiting: 2, Patience: time.Second}
+		release := acquire(t, q, "anna")
+		var no *shares.Refusal
+		if _, err := q.Acquire(t.Context(), "ben", 1); !errors.As(err, &no) {
+			t.Errorf("after its patience: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := q.Acquire(ctx, "ben", 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a request that ended: %v", err)
+		}
+		release()
+		acquire(t, q, "cleo")()
+		acquire(t, q, "anna")()
+	})
+}
+
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &shares.Pace{Share: 250 * time.Millisecond, Burst: time.Second, Least: time.Millisecond}
+		await := func(user string, weight int) time.Duration {
+			began := time.Now()
+			if err := p.Await(t.Context(), user, weight); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		for range 3 {
+			p.Charge("flood", 1, time.Second)
+		}
+		if d := await("anna", 1); d != 0 {
+			t.Errorf("another waited %v", d)
+		}
+		if d := await("flood", 1); d < 7*time.Second || d > 9*time.Second {
+			t.Errorf("a user two seconds in debt, who gets a quarter of each, waited %v", d)
+		}
+		p.Charge("root", 4, 3*time.Second)
+		if d := await("root", 4); d != 0 {
+			t.Errorf("an operator waited %v", d)
+		}
+	})
+}
