@@ -81,7 +81,10 @@ func New(o Options) *Server {
 		o.Gone = func(error) bool { return false }
 	}
 	s := &Server{Options: o, mux: http.NewServeMux(), key: &key{client: o.Cluster.Client}}
-	s.tokens = newTokens(o.Cluster.Client, o.Now)
+	s.tokens = newTokens(o.Cluster.Client, o.Now, func(h holder) bool {
+		p, ok := o.Cluster.Pods.ByUID(h.uid)
+		return ok && p.Namespace == h.namespace && p.Name == h.name
+	})
 	o.Cluster.Jobs.Subscribe(s.payloads.jobChanged)
 	s.gangs.open = map[attempt]*gang{}
 	s.boxes.open = map[attempt]*box{}
@@ -147,6 +150,9 @@ func fail(w http.ResponseWriter, err error) {
 	var f *failure
 	if !errors.As(err, &f) {
 		f = &failure{http.StatusServiceUnavailable, err.Error()}
+	}
+	if f.code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "5")
 	}
 	http.Error(w, f.text, f.code)
 }

@@ -3,6 +3,7 @@ package agentapi_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,7 +75,19 @@ func (h *house) clock() time.Time {
 	return h.now
 }
 
-// create answers token reviews: a token is "namespace/pod/uid".
+// bearer is the token of a service account that says what is in its name,
+// "namespace/pod/uid/account"; any other name stays as it is.
+func bearer(name string) string {
+	part := strings.Split(name, "/")
+	if len(part) != 4 {
+		return name
+	}
+	claims := fmt.Sprintf(`{"iss":"https://kube","aud":["https://kube"],"exp":1900000000,"sub":"system:serviceaccount:%s:%s","kubernetes.io":{"namespace":%q,"pod":{"name":%q,"uid":%q}}}`,
+		part[0], part[3], part[0], part[1], part[2])
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + base64.RawURLEncoding.EncodeToString([]byte(name))
+}
+
+// create answers token reviews: a token is signed by its name.
 func (h *house) create(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 	review, ok := o.(*authv1.TokenReview)
 	if !ok {
@@ -83,8 +96,9 @@ func (h *house) create(ctx context.Context, c client.WithWatch, o client.Object,
 	h.mu.Lock()
 	h.reviews++
 	h.mu.Unlock()
-	part := strings.Split(review.Spec.Token, "/")
-	if len(part) != 4 {
+	name, _ := base64.RawURLEncoding.DecodeString(review.Spec.Token[strings.LastIndexByte(review.Spec.Token, '.')+1:])
+	part := strings.Split(string(name), "/")
+	if len(part) != 4 || bearer(string(name)) != review.Spec.Token {
 		return nil
 	}
 	review.Status.Authenticated = true
@@ -186,7 +200,7 @@ func (h *house) ask(ctx context.Context, path, token string, in, out any) (int, 
 	if err != nil {
 		return 0, err.Error()
 	}
-	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Authorization", "Bearer "+bearer(token))
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0, err.Error()

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	authv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -32,20 +32,24 @@ type holder struct {
 }
 
 // Answers are kept shortly: an agent that polls must not cost a review each
-// time, and a token that was revoked must not be good for long.
+// time, and a token that was revoked must not be good for long. Good and bad
+// ones are kept apart, so that no flood of bad ones drives out a good one.
 const (
 	keepGood = time.Minute
 	keepBad  = 5 * time.Second
-	maxKept  = 10000
+	maxGood  = 10000
+	maxBad   = 1000
 )
 
-// tokens asks the API server whose a token is.
+// tokens asks the API server whose a token is. Safe for concurrent use.
 type tokens struct {
 	client client.Client
 	now    func() time.Time
+	limits *reviewLimits
+	// known tells whether there is such a pod.
+	known func(holder) bool
 
-	mu   sync.Mutex
-	kept map[[sha256.Size]byte]verdict
+	good, bad *lru.Cache // verdicts by a token's SHA-256
 }
 
 type verdict struct {
@@ -54,46 +58,70 @@ type verdict struct {
 	until  time.Time
 }
 
-func newTokens(c client.Client, now func() time.Time) *tokens {
-	return &tokens{client: c, now: now, kept: map[[sha256.Size]byte]verdict{}}
+func newTokens(c client.Client, now func() time.Time, known func(holder) bool) *tokens {
+	return &tokens{
+		client: c, now: now, limits: newReviewLimits(now), known: known,
+		good: lru.New(maxGood), bad: lru.New(maxBad),
+	}
 }
 
 // holder tells whose token the request carries. The error is a *failure when
-// the token is not good.
+// the token is not good, or when there are too many to be reviewed.
 func (t *tokens) holder(r *http.Request) (holder, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
 		return holder{}, &failure{http.StatusUnauthorized, "a pod's token is needed"}
 	}
+	if len(token) > maxToken {
+		return holder{}, errNotOurs
+	}
 	sum := sha256.Sum256([]byte(token))
-	t.mu.Lock()
-	v, ok := t.kept[sum]
-	t.mu.Unlock()
-	if ok && t.now().Before(v.until) {
+	if v, ok := t.kept(sum); ok {
+		return v.holder, v.err
+	}
+	claimed, ok := claimedHolder(token, t.now())
+	if !ok {
+		return holder{}, errNotOurs // whatever it is: no review is needed
+	}
+	leave, err := t.limits.enter(r.Context(), sourceOf(r), claimed, t.known(claimed))
+	if err != nil {
+		return holder{}, err
+	}
+	defer leave()
+	if v, ok := t.kept(sum); ok { // it was reviewed while this request waited
 		return v.holder, v.err
 	}
 	h, err := t.review(r.Context(), token)
 	if _, final := errors.AsType[*failure](err); err == nil || final {
 		t.keep(sum, verdict{holder: h, err: err})
 	}
+	if err != nil {
+		t.limits.failed(sourceOf(r), claimed)
+	}
 	return h, err
 }
 
-func (t *tokens) keep(sum [sha256.Size]byte, v verdict) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
-	if len(t.kept) >= maxKept {
-		for k, old := range t.kept {
-			if !now.Before(old.until) || len(t.kept) >= maxKept {
-				delete(t.kept, k)
+// kept is the verdict on a token that was reviewed a moment ago.
+func (t *tokens) kept(sum [sha256.Size]byte) (v verdict, ok bool) {
+	for _, c := range []*lru.Cache{t.good, t.bad} {
+		if x, found := c.Get(sum); found {
+			if v = x.(verdict); t.now().Before(v.until) { //nolint:forcetypeassert // nothing else is in there
+				return v, true
 			}
 		}
 	}
-	if v.until = now.Add(keepGood); v.err != nil {
-		v.until = now.Add(keepBad)
+	return verdict{}, false
+}
+
+func (t *tokens) keep(sum [sha256.Size]byte, v verdict) {
+	if v.err != nil {
+		v.until = t.now().Add(keepBad)
+		t.good.Remove(sum)
+		t.bad.Add(sum, v)
+		return
 	}
-	t.kept[sum] = v
+	v.until = t.now().Add(keepGood)
+	t.good.Add(sum, v)
 }
 
 func (t *tokens) review(ctx context.Context, token string) (holder, error) {
@@ -106,7 +134,7 @@ func (t *tokens) review(ctx context.Context, token string) (holder, error) {
 	namespace, name, _ := strings.Cut(account, ":")
 	pod, uid := user.Extra[extraPodName], user.Extra[extraPodUID]
 	if !review.Status.Authenticated || !ok || name != v1alpha1.ServiceAccountName || len(pod) != 1 || len(uid) != 1 {
-		return holder{}, &failure{http.StatusUnauthorized, "the token is not that of a job's pod"}
+		return holder{}, errNotOurs
 	}
 	return holder{namespace: namespace, name: pod[0], uid: types.UID(uid[0])}, nil
 }

@@ -1,0 +1,167 @@
+package agentapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// A token that nobody has seen before costs a request to the API server. These
+// limits keep whoever reaches the agents' port from having it make many.
+const (
+	// maxToken is more than a token of a service account has.
+	maxToken = 16 << 10
+	// reviewsAtOnce bounds the reviews that wait for the API server.
+	reviewsAtOnce = 8
+	// A source may present failuresAtOnce bad tokens in the name of one pod, and
+	// one more in each failurePause.
+	failuresAtOnce = 4
+	failurePause   = 5 * time.Second
+	// Tokens of pods that are not known here are rare: they are those of pods that
+	// have just gone.
+	strangersAtOnce = 8   // of one source
+	strangersRate   = 0.5 // a second
+	allStrangers    = 32  // of all sources together
+	allRate         = 5
+	// maxSources bounds the sources that are followed.
+	maxSources = 10000
+	// clockSkew is how far this clock may be ahead of the API server's.
+	clockSkew = 5 * time.Minute
+)
+
+var (
+	errNotOurs = &failure{http.StatusUnauthorized, "the token is not that of a job's pod"}
+	errTooMany = &failure{http.StatusTooManyRequests, "too many unknown tokens were presented; try again later"}
+)
+
+// claims are those of a service account token that is bound to a pod
+// (Kubernetes, "Managing Service Accounts", schema for service account private
+// claims).
+type claims struct {
+	Issuer     string  `json:"iss"`
+	Subject    string  `json:"sub"`
+	Expiry     float64 `json:"exp"`
+	Kubernetes struct {
+		Namespace string `json:"namespace"`
+		Pod       struct {
+			Name string    `json:"name"`
+			UID  types.UID `json:"uid"`
+		} `json:"pod"`
+	} `json:"kubernetes.io"`
+}
+
+// claimedHolder reads whose a token says to be, without checking its signature.
+// ok is false when it cannot be that of a job's pod.
+func claimedHolder(token string, now time.Time) (h holder, ok bool) {
+	part := strings.Split(token, ".")
+	if len(part) != 3 {
+		return holder{}, false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(part[1])
+	if err != nil {
+		return holder{}, false
+	}
+	var c claims
+	if json.Unmarshal(payload, &c) != nil {
+		return holder{}, false
+	}
+	k := &c.Kubernetes
+	switch {
+	case c.Issuer == "", k.Namespace == "", k.Pod.Name == "", k.Pod.UID == "",
+		c.Subject != "system:serviceaccount:"+k.Namespace+":"+v1alpha1.ServiceAccountName,
+		float64(now.Add(-clockSkew).Unix()) > c.Expiry:
+		return holder{}, false
+	}
+	return holder{namespace: k.Namespace, name: k.Pod.Name, uid: k.Pod.UID}, true
+}
+
+// sourceOf is the address that the request comes from, without its port.
+func sourceOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// reviewLimits bound the reviews of tokens that turn out bad. Reviews of good
+// ones are bounded by the number of pods. Safe for concurrent use.
+type reviewLimits struct {
+	now   func() time.Time
+	slots chan struct{}
+
+	mu sync.Mutex // while a limiter is looked for
+	// failures has a *rate.Limiter for each source and pod claimed, strangers one
+	// for each source.
+	failures, strangers *lru.Cache
+	all                 *rate.Limiter
+}
+
+func newReviewLimits(now func() time.Time) *reviewLimits {
+	return &reviewLimits{
+		now: now, slots: make(chan struct{}, reviewsAtOnce),
+		failures: lru.New(maxSources), strangers: lru.New(maxSources),
+		all: rate.NewLimiter(allRate, allStrangers),
+	}
+}
+
+// limiter is the one of a key, made if need be.
+func (x *reviewLimits) limiter(c *lru.Cache, key any, r rate.Limit, burst int) *rate.Limiter {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if l, ok := c.Get(key); ok {
+		return l.(*rate.Limiter) //nolint:forcetypeassert // nothing else is in there
+	}
+	l := rate.NewLimiter(r, burst)
+	c.Add(key, l)
+	return l
+}
+
+// claim is who says to be which pod. One source's failures count against no
+// other's, nor against another pod behind the same address.
+type claim struct {
+	source string
+	pod    types.UID
+}
+
+func (x *reviewLimits) failuresOf(c claim) *rate.Limiter {
+	return x.limiter(x.failures, c, rate.Every(failurePause), failuresAtOnce)
+}
+
+// enter waits until a token may be reviewed; leave ends the review. known: the
+// pod that it claims exists. The error is a *failure, or that of ctx.
+func (x *reviewLimits) enter(ctx context.Context, source string, h holder, known bool) (leave func(), err error) {
+	if !known && (!x.limiter(x.strangers, source, strangersRate, strangersAtOnce).AllowN(x.now(), 1) || !x.all.AllowN(x.now(), 1)) {
+		return nil, errTooMany
+	}
+	if x.failuresOf(claim{source, h.uid}).TokensAt(x.now()) < 1 {
+		return nil, errTooMany
+	}
+	select {
+	case x.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	leave = func() { <-x.slots }
+	if x.failuresOf(claim{source, h.uid}).TokensAt(x.now()) < 1 { // others failed meanwhile
+		leave()
+		return nil, errTooMany
+	}
+	return leave, nil
+}
+
+// failed counts a review that did not find the token good.
+func (x *reviewLimits) failed(source string, h holder) {
+	x.failuresOf(claim{source, h.uid}).AllowN(x.now(), 1)
+}
