@@ -151,8 +151,12 @@ func fail(w http.ResponseWriter, err error) {
 	if !errors.As(err, &f) {
 		f = &failure{http.StatusServiceUnavailable, err.Error()}
 	}
-	if f.code == http.StatusTooManyRequests {
+	switch f.code {
+	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
+		w.Header().Set("Connection", "close") // no stranger's connection is kept
+	case http.StatusUnauthorized:
+		w.Header().Set("Connection", "close")
 	}
 	http.Error(w, f.text, f.code)
 }

@@ -245,6 +245,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
+	boundReport(&report)
 	ofNode := report.Kind == wire.ReportProlog || report.Kind == wire.ReportEpilog
 	if a.Index != 0 && !ofNode {
 		fail(w, errNotFirst)

@@ -29,7 +29,7 @@ func (s *Server) stepReport(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) tellSteps(a *agent, steps []wire.StepRecord) {
-	if s.Steps != nil && len(steps) > 0 {
+	if steps = boundSteps(steps, len(a.job.Status.Allocation.Nodes)); s.Steps != nil && len(steps) > 0 {
 		s.Steps(a.JobID, a.Attempt, steps)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -21,6 +20,8 @@ import (
 	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
 	"sigs.k8s.io/jobset/pkg/controllers"
 	"sigs.k8s.io/jobset/pkg/webhooks"
+
+	"github.com/berth-hpc/berth/internal/httpserver"
 )
 
 // workers is how many JobSets (and pods) are reconciled at a time.
@@ -114,10 +115,10 @@ func (h *Hooks) StartedChecker() healthz.Checker {
 // Start serves until ctx ends.
 func (h *Hooks) Start(ctx context.Context) error {
 	s := &http.Server{
-		Handler:           h.mux,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12},
-		ReadHeaderTimeout: 30 * time.Second,
+		Handler:   h.mux,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12},
 	}
+	httpserver.Bound(s)
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
 	close(h.started)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 
+	"github.com/berth-hpc/berth/internal/httpserver"
 	"github.com/berth-hpc/berth/internal/processnode/logfile"
 )
 
@@ -36,8 +37,7 @@ func (m *manager) serve(l net.Listener) (stop func()) {
 	mux.HandleFunc("/portForward/{namespace}/{pod}", m.servePortForward)
 	mux.HandleFunc("/portForward/{namespace}/{pod}/{uid}", m.servePortForward)
 	server := &http.Server{
-		Handler:           m.authenticated(mux),
-		ReadHeaderTimeout: 10 * time.Second,
+		Handler: m.authenticated(mux),
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{m.cfg.ServingCert},
 			ClientCAs:    m.cfg.ClientCA,
@@ -48,6 +48,7 @@ func (m *manager) serve(l net.Listener) (stop func()) {
 		},
 		ErrorLog: discardLog,
 	}
+	httpserver.Bound(server)
 	m.wait.Go(func() { _ = server.Serve(tls.NewListener(l, server.TLSConfig)) })
 	return func() { _ = server.Close() }
 }

@@ -159,6 +159,7 @@ const maxReview = 8 << 20
 func (a *Admission) webhook(decide decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := a.known(r); err != nil {
+			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}

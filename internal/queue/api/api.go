@@ -153,6 +153,9 @@ func (a *API) Register(mux *http.ServeMux) {
 // caller authenticates the request, or answers it.
 func (a *API) caller(w http.ResponseWriter, r *http.Request) *directory.Caller {
 	user, groups, err := a.Proxy.Identify(r)
+	if err != nil {
+		w.Header().Set("Connection", "close") // no stranger's connection is kept
+	}
 	switch {
 	case errors.Is(err, ErrNotReady):
 		refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())

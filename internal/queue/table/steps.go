@@ -11,9 +11,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// mostSteps bounds the steps that are remembered of one job: agents, which
-// share their user's uid, report them.
-const mostSteps = 10_000
+// mostSteps bounds the running steps that are remembered of one job: agents,
+// which share their user's uid, report them.
+const mostSteps = 2000
 
 // steps are the steps that run, by job id, as the jobs' agents report them.
 type steps struct {

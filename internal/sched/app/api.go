@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/acct/server"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/httpserver"
 	"github.com/berth-hpc/berth/internal/queue"
 	queueapi "github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/cancels"
@@ -69,8 +70,7 @@ func (a *api) serve(ctx context.Context, e *endpoint) error {
 // serve has h answer at e until ctx ends.
 func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 	s := &http.Server{
-		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
+		Handler: h,
 		// What a client does to a connection is not worth a line in the log.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		TLSConfig: &tls.Config{
@@ -82,6 +82,7 @@ func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 		},
 	}
 	queueapi.FollowConnections(s)
+	httpserver.Bound(s)
 	go func() {
 		<-ctx.Done()
 		_ = s.Close()

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/berth-hpc/berth/internal/httpserver"
 )
 
 // health answers whether this process is well, and what it counts. It is served
@@ -39,7 +41,8 @@ func (h *health) serve(ctx context.Context, cfg Config) (stop func(), err error)
 	if err != nil {
 		return nil, fmt.Errorf("health: %w", err)
 	}
-	s := &http.Server{Handler: h.handler(), ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: h.handler()} //nolint:gosec // Bound sets its time limits
+	httpserver.Bound(s)
 	go func() { _ = s.Serve(l) }() // ends with Close only
 	return func() { _ = s.Close() }, nil
 }

@@ -1,0 +1,121 @@
+package httpserver_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/httpserver"
+)
+
+func start(t *testing.T, h http.HandlerFunc, change func(*http.Server)) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.EnableHTTP2 = true
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	if change != nil {
+		change(s.Config)
+	}
+	httpserver.Bound(s.Config)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A thousand connections on which nothing is said leave room for who asks, and
+// the server keeps only some of them.
+func TestSilentConnections(t *testing.T) {
+	var states atomic.Int64
+	s := start(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") },
+		func(s *http.Server) { s.ConnState = func(net.Conn, http.ConnState) { states.Add(1) } })
+	before := descriptors(t)
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	heap := stats.HeapInuse + stats.StackInuse
+	var silent []net.Conn
+	for range 1000 {
+		c, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		silent = append(silent, c)
+	}
+	resp, err := s.Client().Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	closed := 0
+	for _, c := range silent[:1000-256] { // the oldest
+		if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+			t.Fatalf("connection %d is open: %v", closed, err)
+		}
+		closed++
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	if grown := int64(stats.HeapInuse+stats.StackInuse) - int64(heap); grown > 32<<20 {
+		t.Errorf("the process grew by %d bytes", grown)
+	}
+	// This process has both ends: 1,000 of the clients, and what the server kept.
+	if n := descriptors(t) - before; n > 1000+256+20 {
+		t.Errorf("%d more descriptors", n)
+	}
+	if states.Load() == 0 {
+		t.Error("the server's own ConnState was not called")
+	}
+}
+
+func descriptors(t *testing.T) int {
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc: ", err)
+	}
+	return len(list)
+}
+
+// A body that is read in time leaves the answer all the time it wants.
+func TestBodies(t *testing.T) {
+	s := start(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		fmt.Fprint(w, len(body))
+	}, nil)
+	for range 3 { // the connection is used again
+		resp, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(strings.Repeat("x", 1<<20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || string(text) != "1048576" {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+	r, err := http.NewRequest(http.MethodGet, s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Long", strings.Repeat("x", 2*httpserver.HeaderBytes))
+	if resp, err := s.Client().Do(r); err == nil {
+		if resp.Body.Close(); resp.StatusCode < 400 {
+			t.Errorf("a long header: %d", resp.StatusCode)
+		}
+	}
+}
