@@ -53,6 +53,9 @@ type BatchJobSpec struct {
 	// Environment is the submitting environment, NAME=value entries each ended
 	// by a NUL byte, zstd-compressed.
 	Environment []byte `json:"environment,omitempty"`
+	// Dropped is the size of script and environment where they were dropped, in
+	// the memory of a process that does not need them (PayloadBytes).
+	Dropped int64 `json:"-"`
 
 	// Origin is the job this one was split off from: the array of a task, the
 	// first component of a heterogeneous job. Only the scheduler sets it.
@@ -319,4 +322,15 @@ type BatchJobList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []BatchJob `json:"items"`
+}
+
+// PayloadBytes is the size of script and environment as they are stored.
+func (s *BatchJobSpec) PayloadBytes() int64 {
+	return int64(len(s.Script)) + int64(len(s.Environment)) + s.Dropped
+}
+
+// DropPayload frees script and environment and remembers their size.
+func (s *BatchJobSpec) DropPayload() {
+	s.Dropped = s.PayloadBytes()
+	s.Script, s.Environment = nil, nil
 }

@@ -34,6 +34,12 @@ type ClusterSpec struct {
 	KillWait      *int32 `json:"killWaitSeconds,omitempty"`      // 30
 	OverTimeLimit int32  `json:"overTimeLimitMinutes,omitempty"` // 0
 	MaxArraySize  int32  `json:"maxArraySize,omitempty"`         // 1001
+	// MaxBytesPerUser bounds the scripts and environments, compressed, of one
+	// user's jobs in the queue; operators have four times as much. -1: no limit.
+	MaxBytesPerUser int64 `json:"maxBytesPerUser,omitempty"` // 128 MiB
+	// SubmitsPerSecond is how many jobs one user may submit in a second, on
+	// average; operators ten times as many. -1: no limit.
+	SubmitsPerSecond int32 `json:"submitsPerSecond,omitempty"` // 200
 	// ResvOverRun is how long jobs may run beyond the end of their reservation,
 	// in minutes; 2^31-1: as long as they like.
 	ResvOverRun int32 `json:"resvOverRunMinutes,omitempty"` // 0
@@ -346,6 +352,10 @@ type UserSpec struct {
 	Associations []Association `json:"associations,omitempty"`
 	WCKeys       []string      `json:"wckeys,omitempty"`
 	DefaultWCKey string        `json:"defaultWCKey,omitempty"`
+
+	// MaxBytes bounds the scripts and environments of this user's jobs in the
+	// queue instead of the Cluster's maxBytesPerUser. -1: no limit.
+	MaxBytes *int64 `json:"maxBytes,omitempty"`
 }
 
 // Association is a user's share and limits in an account (sacctmgr(1)).

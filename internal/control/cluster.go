@@ -168,7 +168,8 @@ func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 func (c *Cluster) slim(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
-		x.ManagedFields, x.Spec.Script, x.Spec.Environment = nil, nil, nil
+		x.ManagedFields = nil
+		x.Spec.DropPayload()
 		x.TakeStatus()
 		if c.Overlay != nil {
 			c.Overlay(x)

@@ -15,10 +15,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -80,8 +78,9 @@ type Config struct {
 	// administrators and the API server can read where it is written (the
 	// webhook configurations).
 	Secret string
-	// Rate is how many submissions a user may make in a second on average,
-	// Burst how many at once. 0: DefaultRate, DefaultBurst.
+	// Rate is how many submissions a user may make in a second on average, where
+	// the Cluster does not say, Burst how many at once. 0: DefaultRate, and what
+	// comes in BurstTime.
 	Rate  float64
 	Burst int
 	Now   func() time.Time
@@ -90,8 +89,8 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultRate  = 1000
-	DefaultBurst = 5000
+	DefaultRate = 200
+	BurstTime   = 5 * time.Second
 	// DefaultMaxJobs is the most jobs in the queue (MaxJobCount).
 	DefaultMaxJobs = 100000
 )
@@ -101,19 +100,15 @@ type Admission struct {
 	Config
 	creators map[string]bool
 
-	mu     sync.Mutex
-	limits map[string]*rate.Limiter // by user name
+	rates rates
 }
 
 // New makes an Admission. Directory, IDs, Jobs, Known, Read and Now are
 // needed.
 func New(cfg Config) *Admission {
-	a := &Admission{Config: cfg, creators: map[string]bool{}, limits: map[string]*rate.Limiter{}}
+	a := &Admission{Config: cfg, creators: map[string]bool{}}
 	if a.Rate == 0 {
 		a.Rate = DefaultRate
-	}
-	if a.Burst == 0 {
-		a.Burst = DefaultBurst
 	}
 	if a.Log == nil {
 		a.Log = slog.New(slog.DiscardHandler)
@@ -214,16 +209,4 @@ func (a *Admission) answer(ctx context.Context, r *admissionv1.AdmissionRequest,
 		}
 	}
 	return answer
-}
-
-// allowRate takes one submission from the user's budget.
-func (a *Admission) allowRate(user string) bool {
-	a.mu.Lock()
-	l := a.limits[user]
-	if l == nil {
-		l = rate.NewLimiter(rate.Limit(a.Rate), a.Burst)
-		a.limits[user] = l
-	}
-	a.mu.Unlock()
-	return l.AllowN(a.Now(), 1)
 }

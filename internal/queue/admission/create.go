@@ -28,6 +28,11 @@ func (a *Admission) mutateJob(ctx context.Context, r *admissionv1.AdmissionReque
 	case admissionv1.Create:
 		return a.create(ctx, r, caller)
 	case admissionv1.Update:
+		if caller.User != nil { // a controller of Kubernetes keeps its own pace
+			if err := a.awaitRate(ctx, caller); err != nil {
+				return nil, err
+			}
+		}
 		return a.stampUpdate(r, caller)
 	}
 	return nil, nil
@@ -39,6 +44,9 @@ const DryRunID = 1<<53 - 1
 
 // create decides about a submission: who, whether, and only then the id.
 func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest, caller *directory.Caller) (*patch, error) {
+	if err := a.awaitRate(ctx, caller); err != nil { // before anything of it is read
+		return nil, err
+	}
 	b, err := decodeNew(r.Object.Raw)
 	if err != nil {
 		return nil, err

@@ -18,9 +18,6 @@ type places []*table.Place
 // quota keeps one user, and all together, from filling the cluster: it keeps
 // places for what b submits, or refuses it.
 func (a *Admission) quota(r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller) (places, error) {
-	if !caller.Operator && !a.allowRate(b.Spec.User) {
-		return nil, again(1)
-	}
 	object := ""
 	if b.Name != "" {
 		object = r.Namespace + "/" + b.Name
@@ -34,7 +31,7 @@ func (a *Admission) quota(r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob,
 		if i > 0 {
 			j = &b.Spec.Components[i-1]
 		}
-		p, err := a.reserve(object, j, b)
+		p, err := a.reserve(object, j, b, caller)
 		if err != nil {
 			a.giveBack(kept)
 			return nil, err
@@ -45,7 +42,7 @@ func (a *Admission) quota(r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob,
 }
 
 // reserve keeps the place of one component.
-func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob) (*table.Place, error) {
+func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob, caller *directory.Caller) (*table.Place, error) {
 	most := int(a.Directory.Parameters().MaxJobs)
 	if most == 0 {
 		most = DefaultMaxJobs
@@ -60,9 +57,16 @@ func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob) (*t
 	if j.Array != nil {
 		p.Jobs = max(1, len(array.Parse(j.Array.Spec)))
 	}
-	return p, a.Jobs.Reserve(p, func(all int, active func(table.Key) int) error {
-		if all+p.Jobs > most {
+	if j == &b.Spec.Job { // the other components have the first one's
+		p.Bytes = b.Spec.PayloadBytes()
+	}
+	room := a.maxBytes(b.Spec.User, caller)
+	return p, a.Jobs.Reserve(p, func(all int, active func(table.Key) int, bytes int64) error {
+		switch {
+		case all+p.Jobs > most:
 			return again(5)
+		case room >= 0 && p.Bytes > 0 && bytes+p.Bytes > room:
+			return tooManyBytes(bytes, p.Bytes, room)
 		}
 		reason := l.Submitted(&use, p.Jobs, func(account, user, qos string) int {
 			return active(table.Key{User: user, Account: account, QOS: qos})
@@ -88,4 +92,30 @@ func (a *Admission) take(kept places, first int64) {
 	for i, p := range kept {
 		a.Jobs.Take(p, first+int64(i))
 	}
+}
+
+// DefaultMaxBytes bounds the scripts and environments of one user's jobs.
+const DefaultMaxBytes = 128 << 20
+
+// maxBytes is how much the scripts and environments of the user's jobs may
+// take; negative: there is no limit.
+func (a *Admission) maxBytes(user string, caller *directory.Caller) int64 {
+	most := a.Directory.Parameters().MaxBytesPerUser
+	if most == 0 {
+		most = DefaultMaxBytes
+	}
+	if caller.Operator {
+		most *= operatorBytes
+	}
+	if u := a.Directory.User(user); u != nil && u.Spec.MaxBytes != nil {
+		most = *u.Spec.MaxBytes
+	}
+	return most
+}
+
+func tooManyBytes(have, more, most int64) error {
+	const kib = 1 << 10
+	return refusef("the scripts and environments of your jobs in the queue take %d KiB and this one's %d KiB more, beyond the limit of %d KiB "+
+		"(maxBytes of your User, or maxBytesPerUser of the Cluster): wait until jobs are over or cancel some, submit an array, or leave the environment behind with --export=NONE",
+		have/kib, (more+kib-1)/kib, most/kib)
 }

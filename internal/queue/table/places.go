@@ -18,6 +18,8 @@ type Place struct {
 	Object             string
 	User, Account, QOS string
 	Jobs               int // tasks of an array count each
+	// Bytes is the size of script and environment, as they are stored.
+	Bytes int64
 
 	id    int64
 	until time.Time
@@ -28,8 +30,9 @@ type Place struct {
 
 // Room tells whether there is room for a place: all is how many jobs there are
 // in the queue, finished ones included, active how many of a group that are
-// not. Tasks of an array count each, and so do jobs that have places.
-type Room func(all int, active func(Key) int) error
+// not, bytes what scripts and environments of the place's user take, of finished
+// jobs too. Tasks of an array count each, and so do jobs that have places.
+type Room func(all int, active func(Key) int, bytes int64) error
 
 // places are those kept, oldest first. The table's lock guards them.
 type places struct {
@@ -53,7 +56,7 @@ func (t *Table) Reserve(p *Place, room Room) error {
 		t.places.forget(old)
 		t.places.line = t.places.line[1:]
 	}
-	if err := room(t.size, func(k Key) int { return t.active[k] }); err != nil {
+	if err := room(t.size, func(k Key) int { return t.active[k] }, t.bytes[p.User]); err != nil {
 		return err
 	}
 	p.until = now.Add(promise)
@@ -66,6 +69,7 @@ func (t *Table) Reserve(p *Place, room Room) error {
 	}
 	t.size += p.Jobs
 	t.countGroups(p.User, p.Account, p.QOS, p.Jobs)
+	t.countBytes(p.User, p.Bytes)
 	return nil
 }
 
@@ -122,6 +126,7 @@ func (t *Table) leave(p *Place) {
 	delete(t.places.byID, p.id)
 	t.size -= p.Jobs
 	t.countGroups(p.User, p.Account, p.QOS, -p.Jobs)
+	t.countBytes(p.User, -p.Bytes)
 }
 
 // arrived gives the place back to the job that has its row now. The caller

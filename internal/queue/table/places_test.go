@@ -16,7 +16,7 @@ func TestPlacesOfOneObject(t *testing.T) {
 		taken := 0
 		reserve := func(object string) {
 			t.Helper()
-			room := func(all int, _ func(table.Key) int) error { taken = all; return nil }
+			room := func(all int, _ func(table.Key) int, _ int64) error { taken = all; return nil }
 			if err := tab.Reserve(&table.Place{Object: object, User: "anna", Jobs: 1}, room); err != nil {
 				t.Fatal(err)
 			}

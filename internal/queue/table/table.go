@@ -37,6 +37,8 @@ type Row struct {
 	Rest array.Set
 	// Final is true when the job is over and nothing about it will change.
 	Final bool
+	// Bytes is the size of script and environment, as they are stored.
+	Bytes int64
 
 	fixed []byte // JSON of everything but what the plan changes, "{" included
 }
@@ -57,7 +59,9 @@ type Table struct {
 	mu     sync.RWMutex
 	rows   []*Row      // by ascending id
 	active map[Key]int // jobs that are not over, places included
-	size   int         // all jobs, places included
+	// bytes has the size of scripts and environments by user, places included.
+	bytes  map[string]int64
+	size   int // all jobs, places included
 	places places
 	past   history
 
@@ -73,7 +77,7 @@ type Key struct{ User, Account, QOS string }
 // New makes the table of c's jobs, before its stores are fed. planner may be
 // nil.
 func New(c *control.Cluster, dir *directory.Directory, planner Planner) *Table {
-	t := &Table{cluster: c, dir: dir, planner: planner, active: map[Key]int{}, touched: map[int64]bool{}}
+	t := &Table{cluster: c, dir: dir, planner: planner, active: map[Key]int{}, bytes: map[string]int64{}, touched: map[int64]bool{}}
 	t.past.epoch = strconv.FormatInt(time.Now().UnixNano(), 36)
 	c.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) {
 		if now == nil {
@@ -149,6 +153,7 @@ func (t *Table) put(r *Row) {
 
 // count adds the row's jobs to the counts, or takes them off (by is 1 or -1).
 func (t *Table) count(r *Row, by int) {
+	t.countBytes(r.User, int64(by)*r.Bytes)
 	if r.Final {
 		t.size += by
 		return
@@ -167,6 +172,12 @@ func (t *Table) countGroups(user, account, qos string, by int) {
 	if qos != "" {
 		t.add(Key{QOS: qos}, by)
 		t.add(Key{User: user, QOS: qos}, by)
+	}
+}
+
+func (t *Table) countBytes(user string, by int64) {
+	if t.bytes[user] += by; t.bytes[user] == 0 {
+		delete(t.bytes, user)
 	}
 }
 

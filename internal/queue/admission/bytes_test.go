@@ -1,0 +1,82 @@
+package admission_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// large gives a submission an environment that takes n bytes when stored: a
+// frame of zstd that is skipped.
+func large(n int, more ...func(*v1alpha1.BatchJob)) func(*v1alpha1.BatchJob) {
+	return func(b *v1alpha1.BatchJob) {
+		b.Spec.Script = nil
+		size := n - 8
+		b.Spec.Environment = append([]byte{0x50, 0x2a, 0x4d, 0x18, byte(size), byte(size >> 8), byte(size >> 16), byte(size >> 24)},
+			bytes.Repeat([]byte{'x'}, size)...)
+		for _, f := range more {
+			f(b)
+		}
+	}
+}
+
+const beyond = "beyond the limit of "
+
+// What one user stores is bounded; an array counts once, a heterogeneous job as
+// one, and what was stored before counts after a restart.
+func TestBytesOfAUser(t *testing.T) {
+	h := newHouse(t)
+	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxBytesPerUser: 100 << 10}))
+	first := h.submit(t, anna, named(1, large(40<<10, array("0-99"))))
+	components := func(b *v1alpha1.BatchJob) {
+		b.Spec.Components = []job.Job{b.Spec.Job, b.Spec.Job}
+	}
+	second := h.submit(t, anna, named(2, large(40<<10, components)))
+	_, refusal := h.create(t, anna, named(3, large(40<<10)), false)
+	if text := plain(t, refusal); !strings.Contains(text, beyond+"100 KiB") || !strings.Contains(text, "maxBytesPerUser") {
+		t.Errorf("%s", text)
+	}
+	h.submit(t, ben, named(4, large(40<<10, func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" })))
+
+	// Stored and slimmed, as after a restart.
+	for _, b := range []*v1alpha1.BatchJob{first, second} {
+		b.Spec.DropPayload()
+		fake.Feed(h.Cluster, b)
+	}
+	if _, refusal = h.create(t, anna, named(5, large(40<<10)), false); !strings.Contains(plain(t, refusal), beyond) {
+		t.Errorf("what is stored does not count: %v", refusal)
+	}
+	h.submit(t, anna, named(6, large(10<<10)))
+	h.Jobs.Remove(first, now)
+	h.submit(t, anna, named(7, large(40<<10)))
+}
+
+func TestBytesAnAdministratorAllows(t *testing.T) {
+	h := newHouse(t)
+	user, limit := fake.User("anna", 1001), int64(1<<10)
+	user.Spec.MaxBytes = &limit
+	fake.Feed(h.Cluster, user)
+	if _, refusal := h.create(t, anna, named(1, large(2<<10)), false); !strings.Contains(plain(t, refusal), beyond+"1 KiB") {
+		t.Errorf("%v", refusal)
+	}
+	none := *user
+	limit = -1
+	none.ResourceVersion = "9"
+	fake.Feed(h.Cluster, &none)
+	h.submit(t, anna, named(1, large(admission.DefaultMaxBytes/200)))
+}
+
+// Nothing of a submission beyond the rate is read.
+func TestRateComesFirst(t *testing.T) {
+	h := newHouse(t, func(c *admission.Config) { c.Rate, c.Burst = 1, 1 })
+	h.submit(t, anna, submission(nil))
+	wrong := submission(func(b *v1alpha1.BatchJob) { b.Spec.Job.Array = &job.Array{Spec: "not an array"} })
+	if _, refusal := h.create(t, anna, wrong, false); plain(t, refusal) != admission.TextAgain {
+		t.Errorf("%v", refusal)
+	}
+}
