@@ -20,7 +20,6 @@ const (
 	OpUpdate      = "update" // Entity, Targets (jobs: Jobs), Set
 	OpCreate      = "create"
 	OpDelete      = "delete"
-	OpReconfigure = "reconfigure"
 )
 
 // Entities of OpUpdate, OpCreate and OpDelete.

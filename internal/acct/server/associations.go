@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -27,14 +28,13 @@ func (s *Server) state(c *directory.Caller) *status.AcctState {
 	}
 	mine := s.ownAccounts(c)
 	for _, a := range s.Cluster.Accounts.List() {
-		if c.Operator || !s.private("accounts") || mine[a.Name] {
+		if mine[a.Name] || s.all(c, authz.Account, authz.Read) {
 			out.Accounts = append(out.Accounts, account(a))
 		}
 	}
 	coordinates := s.coordinates(c)
 	for _, u := range s.Cluster.Users.List() {
-		own := c.User != nil && u.Name == c.User.Name
-		if c.Operator || !s.private("users") || own || slices.ContainsFunc(u.Spec.Accounts, func(a string) bool { return coordinates[a] }) {
+		if s.may(c, u.Name, "", authz.UserObject, authz.Read) || slices.ContainsFunc(u.Spec.Accounts, func(a string) bool { return coordinates[a] }) {
 			out.Users = append(out.Users, user(u))
 		}
 	}
@@ -141,21 +141,35 @@ func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 	return t, found
 }
 
-// may tells whether the caller may make the change: administrators all,
-// operators all but raising anybody's level, coordinators what concerns users
-// of their accounts and accounts below them.
-func (s *Server) may(c *directory.Caller, change *status.AcctChange, t target) bool {
+// mayChange reports whether the caller may make the change, by the table and by
+// the bounds that it names for coordinators and operators.
+func (s *Server) mayChange(c *directory.Caller, change *status.AcctChange, t target) bool {
+	roles := c.Roles()
+	coordinates := s.coordinates(c)
+	if len(coordinates) > 0 {
+		roles = roles.And(authz.Coordinator)
+	}
+	object := authz.QOS
 	switch {
-	case c.Admin:
+	case change.Account != nil:
+		object = authz.Account
+	case change.User != nil:
+		object = authz.UserObject
+	}
+	switch authz.May(roles, object, authz.Update) {
+	case authz.Allow:
 		return true
-	case c.Operator:
-		return change.User == nil || change.User.AdminLevel == levelOf(t.old)
-	case c.User == nil || change.QOS != nil:
+	case authz.Limited:
+	default:
 		return false
 	}
-	coordinates := s.coordinates(c)
-	if change.Account != nil {
+	switch {
+	case object == authz.Account:
 		return s.mayAccount(coordinates, change, t)
+	case change.User.AdminLevel != levelOf(t.old) && authz.May(roles, authz.UserObject, authz.Level) != authz.Allow:
+		return false
+	case roles.Has(authz.Operator):
+		return true
 	}
 	return !change.Delete && mayUser(coordinates, t)
 }

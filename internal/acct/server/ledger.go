@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -36,7 +37,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	}
 	out := &status.EventList{Kind: "EventList", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion,
 		Time: s.Now().Unix(), Cluster: s.cluster(), Items: []status.AcctEvent{}}
-	if c.Operator || !s.private("events") {
+	if s.all(c, authz.Records, authz.Outages) {
 		err := s.search(r.Context(), func(ctx context.Context) error {
 			list, err := s.Recorder.Events(ctx, q)
 			out.Items = append(out.Items, list...)
@@ -80,7 +81,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
-	if !c.Admin {
+	if !s.all(c, authz.Records, authz.Archive) {
 		api.Refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
 		return
 	}

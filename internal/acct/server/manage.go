@@ -37,7 +37,7 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	targets := make([]target, len(in.Items))
 	for i := range in.Items {
 		t, found := s.target(&in.Items[i])
-		if !s.may(c, &in.Items[i], t) {
+		if !s.mayChange(c, &in.Items[i], t) {
 			api.Refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
 			return
 		}

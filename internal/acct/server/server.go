@@ -16,8 +16,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
@@ -119,9 +119,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		s.fail(w, r, err)
 		return
 	}
-	if s.private("jobs") && !c.Operator {
-		list = slices.DeleteFunc(list, func(x status.Record) bool { return !s.maySee(c, &x) })
-	}
+	list = slices.DeleteFunc(list, func(x status.Record) bool { return !s.may(c, x.User, x.Account, authz.Records, authz.Read) })
 	s.queue.API().Reply(w, r, s.answer(list, warning))
 }
 
@@ -207,8 +205,16 @@ func decode(text string, into any) error {
 	return d.Decode(into)
 }
 
-func (s *Server) private(what string) bool {
-	return slices.ContainsFunc(s.Cluster.Parameters().PrivateData, func(p string) bool { return strings.EqualFold(p, what) || strings.EqualFold(p, "all") })
+// may reports whether the caller may do that to what is a user's in an account;
+// both empty: nobody's.
+func (s *Server) may(c *directory.Caller, user, account string, o authz.Object, a authz.Action) bool {
+	d := s.queue.API().Directory
+	return d.Refusal(d.RolesOn(c, user, account), o, a) == ""
+}
+
+// all reports whether the caller may see everybody's.
+func (s *Server) all(c *directory.Caller, o authz.Object, a authz.Action) bool {
+	return s.queue.API().Directory.Refusal(c.Roles(), o, a) == ""
 }
 
 // confine makes "me" a name, and leaves a caller who may see no other's
@@ -222,7 +228,7 @@ func (s *Server) confine(q *status.RecordQuery, c *directory.Caller) bool {
 			return false
 		}
 	}
-	if c.Operator || !s.private("jobs") || len(s.coordinates(c)) > 0 {
+	if s.all(c, authz.Records, authz.Read) || len(s.coordinates(c)) > 0 {
 		return true
 	}
 	if c.User == nil || len(q.Users)+len(q.UserIDs) > 0 && !slices.Contains(q.Users, c.User.Name) && !slices.Contains(q.UserIDs, c.User.Spec.UID) {
@@ -232,33 +238,10 @@ func (s *Server) confine(q *status.RecordQuery, c *directory.Caller) bool {
 	return true
 }
 
-// maySee: with PrivateData=jobs.
-func (s *Server) maySee(c *directory.Caller, r *status.Record) bool {
-	return c.User != nil && (r.User == c.User.Name || s.coordinates(c)[r.Account])
-}
-
 // coordinates are the accounts that the caller coordinates, with those below.
 func (s *Server) coordinates(c *directory.Caller) map[string]bool {
 	if c.User == nil {
 		return nil
 	}
-	return coordinated(c.User.Name, s.Cluster.Accounts.List())
-}
-
-func coordinated(user string, accounts []*v1alpha1.Account) map[string]bool {
-	out := map[string]bool{}
-	for _, a := range accounts {
-		if slices.Contains(a.Spec.Coordinators, user) {
-			out[a.Name] = true
-		}
-	}
-	for grown := len(out) > 0; grown; {
-		grown = false
-		for _, a := range accounts {
-			if out[a.Spec.Parent] && !out[a.Name] {
-				out[a.Name], grown = true, true
-			}
-		}
-	}
-	return out
+	return s.queue.API().Directory.Coordinates(c.User.Name)
 }

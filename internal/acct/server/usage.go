@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -21,11 +22,6 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, c *directory.Call
 		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, "start and end are needed")
 		return
 	}
-	var see func(account, user string) bool
-	if s.private("usage") && !c.Operator {
-		coordinates := s.coordinates(c)
-		see = func(account, user string) bool { return coordinates[account] || c.User != nil && user == c.User.Name }
-	}
 	out := &status.UsageList{Kind: "UsageList", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion, Cluster: s.cluster()}
 	err := s.search(r.Context(), func(ctx context.Context) (err error) {
 		out.Items, err = s.Recorder.Report(ctx, q)
@@ -35,10 +31,10 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, c *directory.Call
 		s.fail(w, r, err)
 		return
 	}
-	if see != nil {
+	if !s.all(c, authz.Records, authz.Usage) {
 		kept := out.Items[:0]
 		for _, u := range out.Items {
-			if see(u.Account, u.User) {
+			if s.may(c, u.User, u.Account, authz.Records, authz.Usage) {
 				kept = append(kept, u)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
@@ -60,6 +61,9 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	}
 	if strings.HasPrefix(r.Name, array.NamePrefix) && !caller.Trusted {
 		return nil, refusef("names that begin with %q are the scheduler's", array.NamePrefix)
+	}
+	if err := mayGive(b, caller.Roles()); err != nil {
+		return nil, err
 	}
 	p := &patch{}
 	if err := a.prepare(b, user, caller, p); err != nil {
@@ -154,14 +158,12 @@ func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1al
 	switch {
 	case owner == nil:
 		return nil, refusef("%s: no user of this cluster has the namespace %q; an administrator creates one as a User object", TextUser, namespace)
-	case caller.Trusted || caller.Admin:
+	case authz.May(a.Directory.RolesOn(caller, owner.Name, ""), authz.Job, authz.Create) != authz.Deny:
 		return owner, nil
 	case caller.User == nil:
 		return nil, refusef("%s: %q is no user of this cluster; an administrator creates one as a User object", TextUser, caller.Name)
-	case caller.User.Name != owner.Name:
-		return nil, refuse(TextDenied)
 	}
-	return owner, nil
+	return nil, refuse(TextDenied)
 }
 
 // prepare completes the job with what the cluster defines and checks it.

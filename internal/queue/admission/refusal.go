@@ -36,6 +36,7 @@ const (
 	TextAgain             = "Resource temporarily unavailable"
 	TextNodeConfig        = "Requested node configuration is not available"
 	TextNotPending        = "Job is no longer pending execution"
+	TextPending           = "Job is pending execution"
 	TextDisabled          = "Requested operation is presently disabled"
 	TextNotSupported      = "Requested operation not supported on this system"
 )

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,23 +14,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// stampUpdate writes who asked for the cancellation, when it is new.
+// stampUpdate writes who asked for the cancellation, when it is new, and which
+// partition is the first of those asked for.
 func (a *Admission) stampUpdate(r *admissionv1.AdmissionRequest, caller *directory.Caller) (*patch, error) {
 	old, now, err := decodeBoth(r)
 	if err != nil {
 		return nil, err
 	}
+	p := &patch{}
+	if list := now.Spec.Job.Partitions; !caller.Trusted && len(list) > 0 && !slices.Equal(list, old.Spec.Job.Partitions) && now.Spec.Partition != list[0] {
+		p.set("/spec/partition", list[0])
+	}
 	if now.Spec.Cancel == nil || old.Spec.Cancel != nil || caller.Trusted && now.Spec.Cancel.By != "" {
-		return nil, nil
+		return p, nil
 	}
 	at := metav1.NewMicroTime(a.Now())
-	p := &patch{}
 	p.set("/spec/cancel", v1alpha1.CancelRequest{By: caller.Name, At: &at})
 	return p, nil
 }
@@ -51,7 +55,7 @@ func (a *Admission) validateJob(_ context.Context, r *admissionv1.AdmissionReque
 		if err != nil {
 			return nil, err
 		}
-		return nil, a.validateUpdate(old, now, r.UserInfo.Username, caller)
+		return nil, a.validateUpdate(old, now, caller)
 	case admissionv1.Delete:
 		return nil, a.validateDelete(r, caller)
 	}
@@ -66,7 +70,8 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 	owner := a.Directory.Owner(r.Namespace)
 	workload := caller.Trusted && b.Spec.Workload != nil
 	switch {
-	case !workload && (owner == nil || b.Spec.User != owner.Name),
+	case mayGive(b, caller.Roles()) != nil,
+		!workload && (owner == nil || b.Spec.User != owner.Name),
 		b.Spec.JobID <= 0,
 		b.Spec.SubmitTime == nil,
 		!maps.Equal(b.Labels, labelsOf(b)),
@@ -83,22 +88,18 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 	return nil
 }
 
-// housekeeper tells whether the identity is a controller of Kubernetes itself
-// (garbage collection, namespace deletion).
-func housekeeper(identity string) bool {
-	return strings.HasPrefix(identity, "system:serviceaccount:kube-system:") || identity == "system:kube-controller-manager" || identity == "system:apiserver"
-}
-
-func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, identity string, caller *directory.Caller) error {
+func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
 	if old.Spec.JobID != now.Spec.JobID && old.Spec.JobID != 0 || old.Spec.User != now.Spec.User && old.Spec.User != "" {
 		return refuse("a job's id and user never change")
 	}
 	if caller.Trusted {
 		return nil
 	}
-	owner := caller.User != nil && caller.User.Name == old.Spec.User && old.Namespace == caller.User.Spec.Namespace
+	roles := a.Directory.RolesOnJob(caller, old)
+	touch := authz.May(roles, authz.Job, authz.Touch)
+	update := authz.May(roles, authz.Job, authz.Update)
 	switch {
-	case !owner && !caller.Operator && !housekeeper(identity):
+	case touch == authz.Deny:
 		return refuse(TextDenied)
 	case old.Spec.JobID != now.Spec.JobID || old.Spec.User != now.Spec.User:
 		return refuse("a job's id and user are set by the cluster")
@@ -106,13 +107,13 @@ func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, identity string,
 	if err := checkMetadata(old, now, caller); err != nil {
 		return err
 	}
-	if !owner && !caller.Operator {
+	if update == authz.Deny {
 		if !reflect.DeepEqual(old.Spec, now.Spec) {
 			return refuse(TextDenied)
 		}
 		return nil
 	}
-	return a.checkSpec(old, now, caller)
+	return a.checkFields(old, now, caller)
 }
 
 // checkMetadata keeps labels, finalizers and owners as they are. An
@@ -155,79 +156,12 @@ func only(list []string, keep func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !keep(s) })
 }
 
-// checkSpec lets owner and operators change what they may and nothing else.
-func (a *Admission) checkSpec(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
-	o, n := &old.Spec, &now.Spec
-	switch {
-	case !bytes.Equal(o.Script, n.Script) || !bytes.Equal(o.Environment, n.Environment):
-		return refuse("a job's script and environment cannot be changed")
-	case !reflect.DeepEqual(o.Origin, n.Origin) || !reflect.DeepEqual(o.Task, n.Task) || !reflect.DeepEqual(o.Components, n.Components),
-		!reflect.DeepEqual(o.Workload, n.Workload):
-		return refuse("what a job was split off from, and into, cannot be changed")
-	case !o.SubmitTime.Equal(n.SubmitTime):
-		return refuse("a job's submit time cannot be changed")
-	case o.Partition != n.Partition && !caller.Operator:
-		return refuse(TextDenied)
-	case o.Cancel != nil && !reflect.DeepEqual(o.Cancel, n.Cancel):
-		return refuse("a cancellation cannot be taken back")
-	case o.Cancel == nil && n.Cancel != nil && n.Cancel.By != caller.Name:
-		return refuse("spec.cancel.by is set by the cluster")
-	case n.Requeues != o.Requeues && n.Requeues != o.Requeues+1:
-		return refuse("spec.requeues may be raised by one only")
-	case n.Requeues != o.Requeues && !a.requeueable(&o.Job):
-		return refuse(TextDisabled)
-	}
-	return a.checkJob(&o.Job, &n.Job, old, caller)
-}
-
 func (a *Admission) requeueable(j *job.Job) bool {
 	if j.Batch.Requeue != nil {
 		return *j.Batch.Requeue
 	}
 	def := a.Directory.Parameters().JobRequeue
 	return def == nil || *def
-}
-
-// checkJob compares the neutral Job before and after.
-func (a *Admission) checkJob(o, n *job.Job, b *v1alpha1.BatchJob, caller *directory.Caller) error {
-	if reflect.DeepEqual(o, n) {
-		return nil
-	}
-	rest := n.DeepCopy()
-	rest.Hold, rest.Nice, rest.Priority, rest.Time.Limit = o.Hold, o.Nice, o.Priority, o.Time.Limit
-	rest.Name, rest.Comment = o.Name, o.Comment
-	if caller.Operator {
-		rest.Partitions, rest.Account, rest.QOS, rest.Reservation = o.Partitions, o.Account, o.QOS, o.Reservation
-		rest.SiteFactor = o.SiteFactor
-		rest.AdminComment, rest.WCKey, rest.Extra = o.AdminComment, o.WCKey, o.Extra
-		rest.Time, rest.Dependencies, rest.Licenses = o.Time, o.Dependencies, o.Licenses
-		rest.Batch.Requeue = o.Batch.Requeue
-	}
-	if !reflect.DeepEqual(o, rest) {
-		return refuse(TextDenied)
-	}
-	if err := a.checkForm(n, caller); err != nil && n.Nice != o.Nice {
-		return err
-	}
-	if o.Hold != n.Hold && b.Begun() && b.Status.State != v1alpha1.StatePending {
-		return refuse(TextNotPending)
-	}
-	if caller.Operator {
-		return nil
-	}
-	return a.checkLowered(o, n, b)
-}
-
-// checkLowered holds a user to changes for the worse.
-func (a *Admission) checkLowered(o, n *job.Job, b *v1alpha1.BatchJob) error {
-	switch {
-	case o.Hold != n.Hold && (o.Hold == "admin" || n.Hold == "admin"),
-		n.Nice < o.Nice,
-		!reflect.DeepEqual(o.Priority, n.Priority) && (n.Priority == nil || o.Priority == nil || *n.Priority > *o.Priority),
-		o.Time.Limit != n.Time.Limit && !a.shorter(n, b):
-		return refuse(TextDenied)
-	}
-	return nil
 }
 
 // shorter tells whether the new limit is at most the one in force.
@@ -253,19 +187,24 @@ func (a *Admission) validateDelete(r *admissionv1.AdmissionRequest, caller *dire
 	if p := options.PropagationPolicy; orphan || p != nil && *p == metav1.DeletePropagationOrphan {
 		return refuse("a BatchJob cannot be deleted with its pods left behind (propagation policy Orphan)")
 	}
-	if caller.Operator || housekeeper(r.UserInfo.Username) {
-		return nil
+	name := ""
+	if owner := a.Directory.Owner(r.Namespace); owner != nil {
+		name = owner.Name
 	}
-	owner := a.Directory.Owner(r.Namespace)
-	if caller.User == nil || owner == nil || owner.Name != caller.User.Name {
-		return refuse(TextDenied)
-	}
-	return nil
+	return denyIf(authz.May(a.Directory.RolesOn(caller, name, ""), authz.Job, authz.Delete) == authz.Deny)
+}
+
+// judgeAs checks a job that a caller changes by its object, whatever holds it.
+func (a *Admission) judgeAs(b *v1alpha1.BatchJob, operator bool) error {
+	free := *b
+	free.Spec.Job.Hold = ""
+	return a.Judge(&free, operator)
 }
 
 // Judge checks a job that is changed in the queue as if its user submitted it
-// now; what only operators may ask for has been decided before.
-func (a *Admission) Judge(b *v1alpha1.BatchJob) error {
+// now; what only operators may ask for has been decided before. operator: an
+// operator changes it, who may choose any QOS.
+func (a *Admission) Judge(b *v1alpha1.BatchJob, operator bool) error {
 	user := a.Directory.User(b.Spec.User)
 	if user == nil {
 		return refuse(TextUser)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -37,18 +38,20 @@ var attacks = map[string]func(*v1alpha1.BatchJob){
 	"partition":     func(b *v1alpha1.BatchJob) { b.Spec.Partition = "vip" },
 	"script":        func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("#!/bin/sh\nid\n") },
 	"environment":   func(b *v1alpha1.BatchJob) { b.Spec.Environment = nil },
-	"directory":     func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.WorkDir = "/" },
-	"nodes":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 },
+	"suspend":       func(b *v1alpha1.BatchJob) { b.Spec.Suspend = true },
+	"arguments":     func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Args = []string{"x"} },
+	"deadline":      func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Deadline = now.Unix() + 3600 },
+	"factor":        func(b *v1alpha1.BatchJob) { b.Spec.Job.SiteFactor = 5 },
+	"contiguous":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Placement.Contiguous = true },
+	"array":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Array = &job.Array{Spec: "0-3"} },
+	"group":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Group = &job.Group{GID: 0} },
+	"options":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Options = map[string]string{"x": "y"} },
+	"licences":      func(b *v1alpha1.BatchJob) { b.Spec.Job.Licenses = []job.License{{Name: "none", Count: 1}} },
+	"reservation":   func(b *v1alpha1.BatchJob) { b.Spec.Job.Reservation = "none" },
 	"partitions":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = []string{"vip"} },
-	"account":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "rich" },
-	"qos":           func(b *v1alpha1.BatchJob) { b.Spec.Job.QOS = "high" },
 	"admin comment": func(b *v1alpha1.BatchJob) { b.Spec.Job.AdminComment = "boo" },
 	"admin hold":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "admin" },
-	"longer":        func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 },
-	"without limit": func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = job.Unlimited },
-	"default limit": func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 0 },
 	"nicer":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Nice = -5 },
-	"less nice":     func(b *v1alpha1.BatchJob) { b.Spec.Job.Nice = 5 },
 	"priority":      func(b *v1alpha1.BatchJob) { p := int64(1 << 30); b.Spec.Job.Priority = &p },
 	"requeues":      func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 2 },
 	"label":         func(b *v1alpha1.BatchJob) { b.Labels["berth.hpc/user"] = "ben" },
@@ -73,6 +76,70 @@ func TestUserMayNotChange(t *testing.T) {
 				t.Errorf("%s: %s may", name, by.Username)
 			}
 		}
+	}
+}
+
+// TestStartedJob: what a user may change of a job that waits, and no longer.
+func TestStartedJob(t *testing.T) {
+	h := newHouse(t)
+	b := h.submit(t, anna, submission(sixtyMinutes))
+	b.Status.State, b.Status.TimeLimit = v1alpha1.StateRunning, 60
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.BatchJob)
+		want   string
+	}{
+		"longer":        {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 }, admission.TextDenied},
+		"without limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = job.Unlimited }, admission.TextDenied},
+		"default limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 0 }, admission.TextDenied},
+		"shorter":       {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 59 }, ""},
+		"nodes":         {func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 }, admission.TextNotPending},
+		"account":       {func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "rich" }, admission.TextNotPending},
+		"suspend":       {attacks["suspend"], admission.TextDenied},
+	} {
+		if _, refusal := h.update(t, anna, b, c.change); refusal != c.want {
+			t.Errorf("%s: %q, want %q", name, refusal, c.want)
+		}
+	}
+	stopped, refusal := h.update(t, opal, b, attacks["suspend"])
+	if refusal != "" {
+		t.Fatalf("an operator suspends a job that runs: %s", refusal)
+	}
+	on := func(b *v1alpha1.BatchJob) { b.Spec.Suspend = false }
+	if _, refusal := h.update(t, anna, stopped, on); refusal != admission.TextDenied {
+		t.Errorf("its owner resumes it: %q", refusal)
+	}
+	if _, refusal := h.update(t, opal, stopped, on); refusal != "" {
+		t.Errorf("an operator resumes it: %s", refusal)
+	}
+}
+
+// TestSuspendedFromTheStart: nobody but the scheduler submits a job that stands
+// still.
+func TestSuspendedFromTheStart(t *testing.T) {
+	h := newHouse(t)
+	for _, by := range []authv1.UserInfo{anna, inAJob, opal, root} {
+		b := submission(attacks["suspend"])
+		if by.Username == opal.Username {
+			b.Namespace = "user-opal"
+		}
+		if _, refusal := h.create(t, by, b, true); refusal == nil || plain(t, refusal) != admission.TextDenied {
+			t.Errorf("%s: %v", by.Username, refusal)
+		}
+	}
+}
+
+// TestPartitionFollows: the partition of a job is the first of those asked for.
+func TestPartitionFollows(t *testing.T) {
+	h := newHouse(t)
+	for i, name := range []string{"main", "debug"} {
+		p := &v1alpha1.Partition{}
+		p.Name, p.Spec.Default = name, i == 0
+		fake.Feed(h.Cluster, p)
+	}
+	b := h.submit(t, anna, submission(nil))
+	got, refusal := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = []string{"debug", "main"} })
+	if refusal != "" || got.Spec.Partition != "debug" {
+		t.Errorf("%q %+v", refusal, got)
 	}
 }
 
@@ -101,6 +168,10 @@ func TestUserMayChange(t *testing.T) {
 		"requeue":    func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 },
 		"comment":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Comment = "x" },
 		"annotation": func(b *v1alpha1.BatchJob) { b.Annotations = map[string]string{"note": "x"} },
+		"less nice":  func(b *v1alpha1.BatchJob) { b.Spec.Job.Nice = 5 },
+		"longer":     func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 },
+		"directory":  func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.WorkDir = "/" },
+		"nodes":      func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 },
 	} {
 		if _, refusal := h.update(t, anna, b, change); refusal != "" {
 			t.Errorf("%s: %s", name, refusal)
@@ -155,12 +226,15 @@ func TestRequeueDisabled(t *testing.T) {
 func TestOperatorMayChangeMore(t *testing.T) {
 	h := newHouse(t)
 	b := h.submit(t, anna, submission(sixtyMinutes))
-	for _, name := range []string{"partitions", "account", "qos", "admin comment", "admin hold", "longer", "nicer", "priority"} {
+	vip := &v1alpha1.Partition{}
+	vip.Name = "vip"
+	fake.Feed(h.Cluster, vip)
+	for _, name := range []string{"partitions", "admin comment", "admin hold", "nicer", "priority", "deadline", "factor", "contiguous"} {
 		if _, refusal := h.update(t, opal, b, attacks[name]); refusal != "" {
 			t.Errorf("%s: %s", name, refusal)
 		}
 	}
-	for _, name := range []string{"id", "user", "submit time", "script", "environment", "directory", "no label", "no finalizer", "owner"} {
+	for _, name := range []string{"id", "user", "submit time", "script", "environment", "arguments", "options", "group", "array", "suspend", "no label", "no finalizer", "owner"} {
 		if _, refusal := h.update(t, opal, b, attacks[name]); refusal == "" {
 			t.Errorf("%s: an operator may", name)
 		}

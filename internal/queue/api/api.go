@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
@@ -180,9 +181,9 @@ func refuse(w http.ResponseWriter, r *http.Request, code int, reason metav1.Stat
 	reply(w, r, code, body)
 }
 
-// hidden answers a caller who may not see that kind of thing (PrivateData).
-func (a *API) hidden(w http.ResponseWriter, r *http.Request, c *directory.Caller, what string) bool {
-	if c.Operator || !a.private(what) {
+// hidden answers a caller who may not see that kind of thing.
+func (a *API) hidden(w http.ResponseWriter, r *http.Request, c *directory.Caller, what authz.Object) bool {
+	if a.Directory.Refusal(c.Roles(), what, authz.Read) == "" {
 		return false
 	}
 	refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, string(errDenied))
@@ -192,7 +193,7 @@ func (a *API) hidden(w http.ResponseWriter, r *http.Request, c *directory.Caller
 func apiVersion() string { return wire.QueueGroup + "/" + wire.QueueVersion }
 
 func (a *API) nodes(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
-	if a.hidden(w, r, c, "nodes") {
+	if a.hidden(w, r, c, authz.Node) {
 		return
 	}
 	if watching(r.URL.Query()) {
@@ -203,7 +204,7 @@ func (a *API) nodes(w http.ResponseWriter, r *http.Request, c *directory.Caller)
 }
 
 func (a *API) partitions(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
-	if a.hidden(w, r, c, "partitions") {
+	if a.hidden(w, r, c, authz.Partition) {
 		return
 	}
 	items := a.Pool.PartitionsView()

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -53,7 +54,7 @@ func (a *API) attach(w http.ResponseWriter, r *http.Request, c *directory.Caller
 	switch {
 	case !ok:
 		refuse(w, r, http.StatusNotFound, metav1.StatusReasonNotFound, textInvalidID)
-	case !may(c, b):
+	case a.Operations.refusal(c, b, authz.Job, authz.Events) != nil:
 		refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, string(errDenied))
 	case r.Header.Get("Upgrade") == wire.AttachProtocol:
 		a.relay(w, r, c, b)
@@ -65,7 +66,7 @@ func (a *API) attach(w http.ResponseWriter, r *http.Request, c *directory.Caller
 // relay connects the caller with the job's first agent. An operator who is not
 // the job's owner may look, and run nothing in another user's name.
 func (a *API) relay(w http.ResponseWriter, r *http.Request, c *directory.Caller, b *v1alpha1.BatchJob) {
-	if c.User == nil || c.User.Name != b.Spec.User {
+	if a.Operations.refusal(c, b, authz.Job, authz.Attach) != nil {
 		refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, string(errDenied))
 		return
 	}

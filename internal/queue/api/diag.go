@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -145,7 +146,7 @@ func kindOf(pattern string) string {
 func (a *API) statistics(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	m, measured := a.Pool.(Measured)
 	if r.Method == http.MethodPost {
-		if !c.Operator {
+		if a.Operations.denied(c, authz.Cluster, authz.Reset) {
 			refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, string(errDenied))
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -32,6 +33,11 @@ func (o *Operations) entity(ctx context.Context, c *directory.Caller, op *status
 		out = append(out, status.OperationStatus{Job: name, Error: text(err)})
 	}
 	return out
+}
+
+// denied reports whether the caller may not do that to what is nobody's.
+func (o *Operations) denied(c *directory.Caller, object authz.Object, action authz.Action) bool {
+	return o.Directory.Refusal(c.Roles(), object, action) != ""
 }
 
 // entityActor acts on one target and returns its name.

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -53,7 +54,7 @@ const nobody = "\x00"
 
 // confine leaves the caller the rows that it may see (PrivateData=jobs).
 func (a *API) confine(q *table.Query, c *directory.Caller) {
-	if c.Operator || !a.private("jobs") {
+	if a.Directory.Refusal(c.Roles(), authz.Job, authz.Read) == "" {
 		return
 	}
 	me := nobody
@@ -61,10 +62,6 @@ func (a *API) confine(q *table.Query, c *directory.Caller) {
 		me = c.User.Name
 	}
 	q.Users = []string{me}
-}
-
-func (a *API) private(what string) bool {
-	return slices.ContainsFunc(a.Directory.Parameters().PrivateData, func(s string) bool { return strings.EqualFold(s, what) })
 }
 
 // list reads a comma-separated parameter, which may be repeated.

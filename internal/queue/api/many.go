@@ -28,7 +28,7 @@ func (o *Operations) cancelMany(ctx context.Context, targets []target, c *direct
 		if t.row == nil || t.tasks != nil || t.component {
 			continue
 		}
-		if b, err := o.job(c, t.row); err == nil && plain(b) && pending(b) && b.Spec.Cancel == nil {
+		if b, err := o.job(c, t.row, status.OpCancel); err == nil && plain(b) && pending(b) && b.Spec.Cancel == nil {
 			jobs, meant = append(jobs, b), append(meant, t)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -38,7 +39,7 @@ func (o *Operations) nodeAction(c *directory.Caller, set map[string]string, targ
 		}
 	}
 	switch {
-	case !c.Operator:
+	case o.denied(c, authz.Node, authz.Update):
 		return nil, errInvalidUser
 	case targets == 0:
 		return nil, errBadNode

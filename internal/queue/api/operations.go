@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
@@ -34,8 +35,8 @@ type Operations struct {
 	Agents    Sender
 	Now       func() time.Time
 	// Judge tells whether the job, as its user would submit it now, could be
-	// in the queue; nil: it could.
-	Judge func(*v1alpha1.BatchJob) error
+	// in the queue, or an operator would have it there; nil: it could.
+	Judge func(b *v1alpha1.BatchJob, operator bool) error
 	Table *table.Table
 	Pool  Pool
 	// Settle is how long suspend and resume wait until the jobs' states show
@@ -54,21 +55,33 @@ type Cancels interface {
 // sigkill without --batch or --full means the end of the job.
 const sigkill = 9
 
-// may tells whether the caller is the job's owner or an operator.
-func may(c *directory.Caller, b *v1alpha1.BatchJob) bool {
-	return c.Operator || c.User != nil && c.User.Name == b.Spec.User
+// refusal returns why the caller may not do that to the job or its steps, or nil.
+func (o *Operations) refusal(c *directory.Caller, b *v1alpha1.BatchJob, object authz.Object, action authz.Action) error {
+	if text := o.Directory.Refusal(o.Directory.RolesOnJob(c, b), object, action); text != "" {
+		return Refused(text)
+	}
+	return nil
 }
 
-// job is the row's BatchJob, if the caller may change it.
-func (o *Operations) job(c *directory.Caller, row *table.Row) (*v1alpha1.BatchJob, error) {
+// job returns the row's BatchJob, if the caller may do that to it.
+func (o *Operations) job(c *directory.Caller, row *table.Row, action authz.Action) (*v1alpha1.BatchJob, error) {
+	return o.jobFor(c, row, authz.Job, action)
+}
+
+func (o *Operations) jobFor(c *directory.Caller, row *table.Row, object authz.Object, action authz.Action) (*v1alpha1.BatchJob, error) {
 	b, ok := o.Cluster.Job(row.ID)
 	if !ok {
 		return nil, errInvalidID
 	}
-	if !may(c, b) {
-		return nil, errDenied
+	if err := o.refusal(c, b, object, action); err != nil {
+		return nil, err
 	}
 	return b, nil
+}
+
+// mayFree reports whether the caller may release an operator's hold.
+func (o *Operations) mayFree(c *directory.Caller, b *v1alpha1.BatchJob) bool {
+	return o.refusal(c, b, authz.Job, authz.Free) == nil
 }
 
 func pending(b *v1alpha1.BatchJob) bool { return change.Pending(b) }
@@ -85,7 +98,7 @@ func (o *Operations) cancel(ctx context.Context, c *directory.Caller, row *table
 	if row.ArrayJobID == row.ID {
 		defer o.Cluster.LockArray(row.ID)() // no task is split off meanwhile
 	}
-	b, err := o.job(c, row)
+	b, err := o.job(c, row, status.OpCancel)
 	switch {
 	case err != nil:
 		return err
@@ -102,7 +115,7 @@ func (o *Operations) signal(ctx context.Context, c *directory.Caller, row *table
 	if op.Signal == sigkill && !op.Batch && !op.Full {
 		return o.cancel(ctx, c, row)
 	}
-	b, err := o.job(c, row)
+	b, err := o.job(c, row, status.OpSignal)
 	switch {
 	case err != nil:
 		return err
@@ -120,7 +133,7 @@ func (o *Operations) signal(ctx context.Context, c *directory.Caller, row *table
 // complete ends an allocation of srun or salloc: with their exit code if it
 // runs, else for good.
 func (o *Operations) complete(ctx context.Context, c *directory.Caller, row *table.Row, code int32) error {
-	b, err := o.job(c, row)
+	b, err := o.job(c, row, status.OpComplete)
 	switch {
 	case err != nil:
 		return err
@@ -137,7 +150,7 @@ func (o *Operations) complete(ctx context.Context, c *directory.Caller, row *tab
 // two callers raise it once; when somebody else wrote, it is tried again.
 func (o *Operations) requeue(ctx context.Context, c *directory.Caller, row *table.Row) error {
 	return o.again(ctx, row, func() error {
-		b, err := o.begun(ctx, c, row)
+		b, err := o.begun(ctx, c, row, status.OpRequeue)
 		if err != nil || b.Spec.Requeues > b.Status.Requeues { // or asked for already
 			return err
 		}
@@ -149,8 +162,8 @@ func (o *Operations) requeue(ctx context.Context, c *directory.Caller, row *tabl
 }
 
 // begun is the row's BatchJob if the caller may put it back into the queue.
-func (o *Operations) begun(ctx context.Context, c *directory.Caller, row *table.Row) (*v1alpha1.BatchJob, error) {
-	b, err := o.job(c, row)
+func (o *Operations) begun(ctx context.Context, c *directory.Caller, row *table.Row, action authz.Action) (*v1alpha1.BatchJob, error) {
+	b, err := o.job(c, row, action)
 	switch {
 	case err != nil:
 		return nil, err
@@ -235,14 +248,14 @@ func holdOf(c *directory.Caller) string {
 // is for operators only.
 func (o *Operations) holdAs(kind string) action {
 	return func(ctx context.Context, c *directory.Caller, row *table.Row) error {
-		b, err := o.changeable(c, row)
+		b, err := o.changeable(c, row, status.OpHold)
 		if errors.Is(err, errNotPending) { // it runs on, and is held when it comes back to the queue
-			b, err = o.job(c, row)
+			b, err = o.job(c, row, status.OpHold)
 		}
 		if err != nil {
 			return err
 		}
-		if b.Spec.Job.Hold == kind || b.Spec.Job.Hold == "admin" && !c.Operator {
+		if b.Spec.Job.Hold == kind || b.Spec.Job.Hold == "admin" && !o.mayFree(c, b) {
 			return nil
 		}
 		return o.patch(ctx, b, map[string]any{"spec": map[string]any{"job": map[string]any{"hold": kind}}})
@@ -250,28 +263,26 @@ func (o *Operations) holdAs(kind string) action {
 }
 
 func (o *Operations) release(ctx context.Context, c *directory.Caller, row *table.Row) error {
-	b, err := o.changeable(c, row)
+	b, err := o.changeable(c, row, status.OpRelease)
 	if errors.Is(err, errNotPending) { // it was held while it runs
-		b, err = o.job(c, row)
+		b, err = o.job(c, row, status.OpRelease)
 	}
 	switch {
 	case err != nil:
 		return err
 	case b.Spec.Job.Hold == "":
 		return nil
-	case b.Spec.Job.Hold == "admin" && !c.Operator:
+	case b.Spec.Job.Hold == "admin" && !o.mayFree(c, b):
 		return errDenied
 	}
 	return o.patch(ctx, b, map[string]any{"spec": map[string]any{"job": map[string]any{"hold": nil}}})
 }
 
-// changeable is the row's BatchJob if it is pending and the caller may change
-// it. Slurm says of another's job that the user id is invalid.
-func (o *Operations) changeable(c *directory.Caller, row *table.Row) (*v1alpha1.BatchJob, error) {
-	b, err := o.job(c, row)
+// changeable returns the row's BatchJob if it is pending and the caller may do
+// that to it.
+func (o *Operations) changeable(c *directory.Caller, row *table.Row, action authz.Action) (*v1alpha1.BatchJob, error) {
+	b, err := o.job(c, row, action)
 	switch {
-	case errors.Is(err, errDenied):
-		return nil, errUnknownUser
 	case err != nil:
 		return nil, err
 	case live(b):

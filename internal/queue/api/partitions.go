@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/translate/status"
@@ -23,7 +24,7 @@ func (o *Operations) partitionAction(c *directory.Caller, verb string, set map[s
 	if err := partitionSettings(&v1alpha1.PartitionSpec{}, set); err != nil {
 		return nil, err
 	}
-	if !c.Admin {
+	if o.denied(c, authz.Partition, authz.Action(verb)) {
 		return nil, errInvalidUser
 	}
 	switch verb {

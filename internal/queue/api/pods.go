@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -39,7 +40,7 @@ func (a *API) pods(w http.ResponseWriter, r *http.Request, c *directory.Caller) 
 	case !ok:
 		refuse(w, r, http.StatusNotFound, metav1.StatusReasonNotFound, textInvalidID)
 		return
-	case !may(c, b):
+	case a.Operations.refusal(c, b, authz.Job, authz.Pods) != nil:
 		refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, string(errDenied))
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -40,18 +41,13 @@ func (a *API) priorities(w http.ResponseWriter, r *http.Request, c *directory.Ca
 	l := p.PrioritiesView()
 	l.Kind, l.APIVersion = "PriorityList", apiVersion()
 	l.Items = slices.DeleteFunc(l.Items, func(x status.Priority) bool {
-		return a.private("jobs") && !a.own(c, x.User) ||
+		return a.Directory.Refusal(a.Directory.RolesOn(c, x.User, ""), authz.Job, authz.Read) != "" ||
 			len(users) > 0 && !slices.Contains(users, x.User) ||
 			len(parts) > 0 && !slices.Contains(parts, x.Partition) ||
 			len(accounts) > 0 && !slices.Contains(accounts, x.Account) ||
 			len(ids) > 1 && !slices.Contains(ids, x.ID)
 	})
 	a.list(w, r, l)
-}
-
-// own tells whether the caller may see what is kept from other users.
-func (a *API) own(c *directory.Caller, user string) bool {
-	return c.Operator || c.User != nil && c.User.Name == user
 }
 
 // shares answers GET shares?user=&account=. With PrivateData=usage users see
@@ -66,7 +62,7 @@ func (a *API) shares(w http.ResponseWriter, r *http.Request, c *directory.Caller
 	l := p.SharesView()
 	l.Kind, l.APIVersion = "ShareList", apiVersion()
 	l.Items = slices.DeleteFunc(l.Items, func(x status.Share) bool {
-		return x.User != "" && a.private("usage") && !a.own(c, x.User) ||
+		return x.User != "" && a.Directory.Refusal(a.Directory.RolesOn(c, x.User, ""), authz.Cluster, authz.Shares) != "" ||
 			x.User != "" && len(users) > 0 && !slices.Contains(users, x.User) ||
 			len(accounts) > 0 && !slices.ContainsFunc(accounts, func(s string) bool { return strings.EqualFold(s, x.Account) })
 	})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
@@ -35,7 +36,7 @@ func (o *Operations) reservationAction(c *directory.Caller, verb string, set map
 			return nil, err
 		}
 	}
-	if !c.Operator {
+	if o.denied(c, authz.Reservation, authz.Action(verb)) {
 		return nil, errInvalidUser
 	}
 	switch verb {
@@ -215,17 +216,30 @@ func newMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: v1alpha1.ReservationObject(name), Annotations: map[string]string{wire.AnnotationName: name}}
 }
 
-func (a *API) reservations(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
+func (a *API) reservations(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	nodes := map[string]status.Node{}
 	for _, n := range a.Pool.NodesView() {
 		nodes[n.Name] = n
 	}
 	l := &status.ReservationList{Kind: "ReservationList", APIVersion: apiVersion(), Items: []status.Reservation{}}
+	all := a.Directory.Refusal(c.Roles(), authz.Reservation, authz.Read) == ""
 	for _, x := range a.Operations.Cluster.Reservations.List() {
-		l.Items = append(l.Items, a.reservationRow(x, nodes))
+		if all || usable(c, &x.Spec) {
+			l.Items = append(l.Items, a.reservationRow(x, nodes))
+		}
 	}
 	slices.SortFunc(l.Items, func(x, y status.Reservation) int { return strings.Compare(x.Name, y.Name) })
 	a.list(w, r, l)
+}
+
+// usable reports whether the caller may submit to the reservation, which
+// PrivateData=reservations does not hide then.
+func usable(c *directory.Caller, s *v1alpha1.ReservationSpec) bool {
+	if c.User == nil {
+		return false
+	}
+	accounts := append([]string{c.User.Spec.DefaultAccount}, c.User.Spec.Accounts...)
+	return slices.ContainsFunc(accounts, func(account string) bool { return reserve.MayUse(s, c.User, account) })
 }
 
 // licenses lists the cluster's licences: what running jobs hold of them, and

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -23,7 +24,7 @@ func (a *API) script(w http.ResponseWriter, r *http.Request, c *directory.Caller
 	if row == nil {
 		return
 	}
-	b, err := a.Operations.job(c, row)
+	b, err := a.Operations.job(c, row, authz.Script)
 	if err != nil {
 		out.Error = text(err)
 		return

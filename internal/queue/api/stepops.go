@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
@@ -65,7 +66,7 @@ func parseStep(number string) (int32, bool) {
 }
 
 func (a *API) signalStep(c *directory.Caller, row *table.Row, op *status.Operation, id int32) error {
-	b, err := a.Operations.job(c, row)
+	b, err := a.Operations.jobFor(c, row, authz.Step, authz.Action(op.Verb))
 	switch {
 	case err != nil:
 		return err
@@ -120,7 +121,7 @@ func (a *API) limitSteps(ctx context.Context, c *directory.Caller, name string, 
 	if len(targets) != 1 || targets[0].row == nil {
 		return errInvalidID
 	}
-	b, err := a.Operations.job(c, targets[0].row)
+	b, err := a.Operations.jobFor(c, targets[0].row, authz.Step, authz.Update)
 	if err != nil {
 		return err
 	}

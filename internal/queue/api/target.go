@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/queue/tasks"
@@ -144,7 +145,7 @@ func (a *API) act(ctx context.Context, c *directory.Caller, t *target, act actio
 // Those that are cancelled disappear; for anything else they are split off.
 func (a *API) actOnTasks(ctx context.Context, c *directory.Caller, t *target, act action, op *status.Operation) error {
 	o := a.Operations
-	if _, err := o.job(c, t.row); err != nil {
+	if _, err := o.job(c, t.row, authz.Action(op.Verb)); err != nil {
 		return err
 	}
 	switch {

@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // attempts bounds how often a change is worked out anew because somebody else
@@ -42,11 +43,8 @@ func (o *Operations) again(ctx context.Context, row *table.Row, once func() erro
 // update makes the settings of scontrol update in one job: all or none.
 func (o *Operations) update(ctx context.Context, c *directory.Caller, row *table.Row, set map[string]string) error {
 	return o.again(ctx, row, func() error {
-		b, err := o.job(c, row)
+		b, err := o.job(c, row, status.OpUpdate)
 		if err != nil {
-			if errors.Is(err, errDenied) {
-				return errUnknownUser // as Slurm says of another's job
-			}
 			return err
 		}
 		n, warned := change.Job(b, set, o.world(c, b, row))
@@ -94,13 +92,13 @@ func (o *Operations) world(c *directory.Caller, b *v1alpha1.BatchJob, row *table
 			other, _ := o.Cluster.Job(id)
 			return other
 		},
-		Check: o.judge,
+		Check: func(b *v1alpha1.BatchJob) error { return o.judge(b, c.Operator) },
 	}
 }
 
 // judge checks a changed job as a submission; what is too large for the
 // partition has another name here than there.
-func (o *Operations) judge(b *v1alpha1.BatchJob) error {
+func (o *Operations) judge(b *v1alpha1.BatchJob, operator bool) error {
 	if o.Judge == nil {
 		return nil
 	}
@@ -109,7 +107,7 @@ func (o *Operations) judge(b *v1alpha1.BatchJob) error {
 		free.Spec.Job.Hold = ""
 		b = &free
 	}
-	err := o.Judge(b)
+	err := o.Judge(b, operator)
 	if err != nil && (err.Error() == textNodeCount || err.Error() == textProcessors) {
 		return errPartConfig
 	}
@@ -176,7 +174,7 @@ func equal(a, b any) bool {
 	return errA == nil && errB == nil && slices.Equal(x, y)
 }
 
-// suspend stops a job that runs; only operators may.
+// suspend stops a job that runs.
 func (o *Operations) suspend(ctx context.Context, c *directory.Caller, row *table.Row) error {
 	return o.setSuspend(ctx, c, row, true)
 }
@@ -186,12 +184,14 @@ func (o *Operations) resume(ctx context.Context, c *directory.Caller, row *table
 }
 
 func (o *Operations) setSuspend(ctx context.Context, c *directory.Caller, row *table.Row, stop bool) error {
-	b, err := o.job(c, row)
+	action := authz.Action(status.OpSuspend)
+	if !stop {
+		action = status.OpResume
+	}
+	b, err := o.job(c, row, action)
 	switch {
 	case err != nil:
 		return err
-	case !c.Operator:
-		return errDenied
 	case pending(b):
 		return errPending
 	case !live(b):
@@ -211,13 +211,16 @@ func (o *Operations) setSuspend(ctx context.Context, c *directory.Caller, row *t
 // requeueHold puts a job back into the queue, held; special: in SPECIAL_EXIT.
 func (o *Operations) requeueHold(ctx context.Context, c *directory.Caller, row *table.Row, special bool) error {
 	return o.again(ctx, row, func() error {
-		b, err := o.begun(ctx, c, row)
+		b, err := o.begun(ctx, c, row, status.OpRequeueHold)
 		if err != nil {
 			return err
 		}
 		spec := requeued(b)
 		hold := job.HoldRequeue
-		if special {
+		switch {
+		case b.Spec.Job.Hold == "admin" && !o.mayFree(c, b):
+			hold = "admin" // the owner could release any other
+		case special:
 			hold = job.HoldSpecial
 		}
 		spec["job"] = map[string]any{"hold": hold}
@@ -227,7 +230,7 @@ func (o *Operations) requeueHold(ctx context.Context, c *directory.Caller, row *
 
 // notify writes a line to the standard error of a batch job.
 func (o *Operations) notify(c *directory.Caller, row *table.Row, text string) error {
-	b, err := o.job(c, row)
+	b, err := o.job(c, row, status.OpNotify)
 	switch {
 	case err != nil:
 		return err
@@ -255,15 +258,12 @@ func oneLine(text string) string {
 }
 
 // top puts a job ahead of the other pending jobs of its user in its partition,
-// whose nice values pay for it. Only operators may (Slurm lets users only with
-// SchedulerParameters=enable_user_top).
+// whose nice values pay for it.
 func (o *Operations) top(ctx context.Context, c *directory.Caller, row *table.Row) error {
-	b, err := o.job(c, row)
+	b, err := o.job(c, row, status.OpTop)
 	switch {
 	case err != nil:
 		return err
-	case !c.Operator && !o.userTop():
-		return errDenied
 	case !pending(b):
 		return errNotPending
 	case b.Spec.Job.Hold != "":
@@ -299,9 +299,4 @@ func (o *Operations) setNice(ctx context.Context, b *v1alpha1.BatchJob, nice int
 	const most = 1<<31 - 3
 	nice = min(max(nice, -most), most)
 	return o.patch(ctx, b, map[string]any{"spec": map[string]any{"job": map[string]any{"nice": int32(nice)}}})
-}
-
-// userTop tells whether users may order their own jobs.
-func (o *Operations) userTop() bool {
-	return strings.Contains(o.Directory.Parameters().Parameters["SchedulerParameters"], "enable_user_top")
 }

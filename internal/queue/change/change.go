@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
 )
 
 // Refused is an answer in Slurm's words.
@@ -77,8 +78,6 @@ const (
 // setting is one parameter of scontrol update.
 type setting struct {
 	phase phase
-	// operator: nobody else may change it.
-	operator bool
 	// shape: the job must be checked again as a submission is.
 	shape bool
 	set   func(c *changing, v string) error
@@ -121,7 +120,7 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 		if !ok {
 			return nil, Unknown(key, set[key])
 		}
-		if err := c.make(s, set[key]); err != nil {
+		if err := c.make(s, key, set[key]); err != nil {
 			return nil, err
 		}
 		shape = shape || s.shape
@@ -139,7 +138,7 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 
 // make makes one setting. A value that cannot be is refused before the state
 // of the job is, as Slurm does.
-func (c *changing) make(s setting, v string) error {
+func (c *changing) make(s setting, key, v string) error {
 	before := c.b.DeepCopy()
 	err := s.set(c, v)
 	if err != nil && !isPhase(err) {
@@ -150,7 +149,7 @@ func (c *changing) make(s setting, v string) error {
 		return NotPending
 	case s.phase == running && !Live(before):
 		return NotRunning
-	case s.operator && !c.Operator:
+	case authz.OperatorKey(key) && !c.Operator:
 		return Denied
 	}
 	return err

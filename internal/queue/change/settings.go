@@ -24,7 +24,7 @@ var settings = map[string]setting{
 
 	"jobname": {set: name}, "name": {set: name},
 	"comment":      {set: func(c *changing, v string) error { c.b.Spec.Job.Comment = v; return nil }},
-	"admincomment": {operator: true, set: func(c *changing, v string) error { c.b.Spec.Job.AdminComment = v; return nil }},
+	"admincomment": {set: func(c *changing, v string) error { c.b.Spec.Job.AdminComment = v; return nil }},
 	"wckey":        {phase: waiting, set: func(c *changing, v string) error { c.b.Spec.Job.WCKey = v; return nil }},
 	"mailuser":     {set: func(c *changing, v string) error { c.b.Spec.Job.Mail.User = v; return nil }},
 	"mailtype":     {set: given("mail-type", "Invalid MailType")},
@@ -51,25 +51,25 @@ var settings = map[string]setting{
 	"minmemorycpu":   {phase: waiting, shape: true, set: memory("MinMemoryCPU", func(s *job.Shape) **int64 { return &s.MemPerCPU })},
 	"mintmpdisknode": {phase: waiting, shape: true, set: tmpDisk},
 	"gres":           {phase: waiting, shape: true, set: gres}, "trespernode": {phase: waiting, shape: true, set: gres},
-	"corespec": {phase: waiting, operator: true, set: given("core-spec", "Invalid CoreSpec value")},
+	"corespec": {phase: waiting, set: given("core-spec", "Invalid CoreSpec value")},
 
 	"features":    {phase: waiting, shape: true, set: features},
 	"reqnodelist": {phase: waiting, shape: true, set: nodeList(func(p *job.Placement) *[]string { return &p.NodeList })},
 	"nodelist":    {phase: waiting, shape: true, set: nodeList(func(p *job.Placement) *[]string { return &p.NodeList })},
 	"excnodelist": {phase: waiting, shape: true, set: nodeList(func(p *job.Placement) *[]string { return &p.Exclude })},
-	"contiguous":  {phase: waiting, operator: true, set: yes("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })},
+	"contiguous":  {phase: waiting, set: yes("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })},
 	"switches":    {phase: waiting, set: given("switches", "Invalid Switches value")},
 
-	"oversubscribe": {phase: waiting, operator: true, set: yes("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })},
-	"shared":        {phase: waiting, operator: true, set: yes("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })},
+	"oversubscribe": {phase: waiting, set: yes("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })},
+	"shared":        {phase: waiting, set: yes("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })},
 
 	"stdout":  {phase: waiting, shape: true, set: func(c *changing, v string) error { c.b.Spec.Job.Batch.Output = v; return nil }},
 	"workdir": {phase: waiting, shape: true, set: func(c *changing, v string) error { c.b.Spec.Job.Batch.WorkDir = v; return nil }},
 
 	"arraytaskthrottle": {set: throttle},
 
-	"burstbuffer": {set: impossible}, "delayboot": {set: delayBoot}, "sitefactor": {phase: waiting, operator: true, set: siteFactor},
-	"threadspec": {phase: waiting, operator: true, set: threadSpec}, "clusterfeatures": {set: impossible},
+	"burstbuffer": {set: impossible}, "delayboot": {set: delayBoot}, "sitefactor": {phase: waiting, set: siteFactor},
+	"threadspec": {phase: waiting, set: threadSpec}, "clusterfeatures": {set: impossible},
 }
 
 func invalid(what, v string) error { return unread("Invalid " + what + " value: " + v) }

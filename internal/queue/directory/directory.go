@@ -34,6 +34,8 @@ type Directory struct {
 
 	limits cached[limits.Checker]
 	index  cached[index]
+	// coordinators are the accounts that each user coordinates.
+	coordinators cached[map[string]map[string]bool]
 }
 
 type index struct {
@@ -51,8 +53,9 @@ func New(c *control.Cluster, trusted []string) *Directory {
 	}
 	d.index.build = func() *index { return buildIndex(c.Users.List()) }
 	d.limits.build = d.buildLimits
+	d.coordinators.build = func() *map[string]map[string]bool { return coordinators(c.Accounts.List()) }
 	c.Users.Subscribe(func(_, _ *v1alpha1.User) { d.index.invalidate(); d.limits.invalidate() })
-	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { d.limits.invalidate() })
+	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { d.limits.invalidate(); d.coordinators.invalidate() })
 	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { d.limits.invalidate() })
 	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { d.limits.invalidate() })
 	return d
