@@ -1,6 +1,6 @@
 // Package gen writes what is made from the tables and kept in the repository:
-// the shells' completion scripts (completions/) and the manual pages
-// (docs/man). Its test compares the files, and writes them with -update (make
+// the shells' completion scripts (completions/), the manual pages (docs/man)
+// and the page about rights (docs/authorization.md). Its test compares the files, and writes them with -update (make
 // generate).
 package gen
 
@@ -37,6 +37,7 @@ func Files(berth *cobra.Command, servers ...Server) (map[string]string, error) {
 	for _, p := range slices.Concat(slurmPages(), berthPages(berth), serverPages(servers)) {
 		files[path.Join("docs/man", p.file())] = p.roff()
 	}
+	files[authorizationFile] = authorization()
 	return files, nil
 }
 

@@ -151,7 +151,11 @@ func (k *Keeper) holdOrphans(ctx context.Context) error {
 		if _, known := k.Cluster.Reservations.Get(v1alpha1.ReservationObject(b.Spec.Job.Reservation)); known {
 			continue
 		}
-		if err := k.dropReservation(ctx, b, job.HoldDeleted+b.Spec.Job.Reservation); err != nil {
+		hold := job.HoldDeleted + b.Spec.Job.Reservation
+		if b.Spec.Job.Hold == "admin" { // which the owner could not release
+			hold = b.Spec.Job.Hold
+		}
+		if err := k.dropReservation(ctx, b, hold); err != nil {
 			return err
 		}
 	}

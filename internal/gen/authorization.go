@@ -1,0 +1,106 @@
+package gen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/authz"
+)
+
+// authorizationFile is the page about rights.
+const authorizationFile = "docs/authorization.md"
+
+const authorizationHead = `# Who may do what
+
+This page is written from the tables by which admission, the queue API and accounting decide (` + "`internal/authz`" + `; ` + "`make generate`" + `). The same
+rules hold at every door: the commands, ` + "`kubectl`" + ` and other clients of the API server, and processes inside jobs.
+
+## Who is who
+
+| caller | known by | acts as |
+|---|---|---|
+| user | the identities of a User object (` + "`spec.identities`" + `) | the user; *operator* or *administrator* by ` + "`spec.adminLevel`" + ` |
+| process in a job | the token of its pod: the ServiceAccount ` + "`berth-job`" + ` of the user's namespace, bound to that pod | the user, with everything that the user may. **A job of an administrator is an administrator of Berth**: whoever writes its script, its image or a file that it runs decides about the cluster. Submit such jobs as another user |
+| login node | its own ServiceAccount | nobody: it may do nothing with jobs. But it asks the API server for the tokens of users' ServiceAccounts, so **whoever rules a login node can act as every user who may log in there**, operators and administrators included. Give people with an ` + "`adminLevel`" + ` a second User for daily work where that is too much |
+| agent | its pod's token and the key of its job | its own job's reports, and nothing else ([0001](decisions/0001-pod-tokens-authenticate-agents.md)) |
+| coordinator | ` + "`spec.coordinators`" + ` of an Account, which counts for the accounts below it | as the owner does with the jobs of these accounts, where the table says so; a raw client needs a RoleBinding in the users' namespaces besides |
+| administrator | ` + "`adminLevel: Administrator`" + `, or the group ` + "`system:masters`" + ` | everything in Berth but running something in another user's name |
+| Berth's processes | the identities that the scheduler is started with | everything |
+| Kubernetes' controllers | ` + "`system:kube-controller-manager`" + `, ServiceAccounts of kube-system | delete jobs, and change their metadata |
+| anonymous | | nothing: the API server refuses |
+
+Before these rules come Kubernetes' own (RBAC): a user reads, creates, changes and deletes BatchJobs of one namespace, the user's own, makes no pods, writes no
+status, and reads nobody else's object. What others see of a job are its rows in the queue API, without script and environment.
+
+## Actions
+
+*yes*; *no*; *unless private*: unless ` + "`PrivateData`" + ` has the word; *if set*: with the parameter named; *bounded*: as the note says.
+
+`
+
+const fieldsHead = `
+## Fields of a job
+
+Members of a BatchJob's ` + "`spec`" + `, and what ` + "`scontrol update`" + ` calls them. *At submission* says who may give a value, *later* who may change it (` + "`scontrol update`" + ` or a
+change of the object). The owner's column holds for coordinators and for the tokens of the owner's jobs. *Checked*: the job must be one that its user could submit now
+(partition, account, QOS, reservation, licences, paths, size); an operator may choose any QOS.
+
+| field | scontrol | at submission | later | while | bounds |
+|---|---|---|---|---|---|
+`
+
+// columns are the roles of the table of actions.
+var columns = []authz.Role{authz.User, authz.Owner, authz.Coordinator, authz.Operator, authz.Administrator}
+
+// authorization is the page about rights.
+func authorization() string {
+	var b strings.Builder
+	b.WriteString(authorizationHead)
+	b.WriteString("| object | action | another user | owner | coordinator | operator | administrator | note |\n|---|---|---|---|---|---|---|---|\n")
+	for _, r := range authz.Rules() {
+		fmt.Fprintf(&b, "| %s | %s |", r.Object, r.Action)
+		for _, role := range columns {
+			fmt.Fprintf(&b, " %s |", granted(r.Grant(authz.Of(authz.Anyone, role))))
+		}
+		fmt.Fprintf(&b, " %s |\n", note(&r))
+	}
+	b.WriteString(fieldsHead)
+	for _, f := range authz.Fields() {
+		if len(f.Paths) > 0 {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", strings.Join(f.Paths, "`, `"), strings.Join(f.Keys, ", "), f.Set, f.Change, while(&f), f.Bound)
+		}
+	}
+	return b.String()
+}
+
+func granted(g authz.Grant) string {
+	return map[authz.Grant]string{authz.Deny: "no", authz.Public: "unless private", authz.Optional: "if set", authz.Limited: "bounded", authz.Allow: "yes"}[g]
+}
+
+func note(r *authz.Rule) string {
+	var list []string
+	if r.Private != "" {
+		list = append(list, "`PrivateData="+r.Private+"`")
+	}
+	if r.Option != "" {
+		list = append(list, "`"+r.Option+"`")
+	}
+	if r.Note != "" {
+		list = append(list, r.Note)
+	}
+	return strings.Join(list, "; ")
+}
+
+func while(f *authz.Field) string {
+	switch {
+	case f.Change == authz.Nobody:
+		return ""
+	case f.While == authz.Waiting && f.Checked:
+		return "it waits; checked"
+	case f.While == authz.Waiting:
+		return "it waits"
+	case f.Checked:
+		return "checked while it waits"
+	}
+	return ""
+}
