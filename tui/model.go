@@ -285,7 +285,7 @@ func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
 	}
 	switch a {
 	case ui.Quit:
-		if k.String() == "q" && len(m.back) > 0 {
+		if k.String() != ui.Interrupt && len(m.back) > 0 {
 			return m.goBack()
 		}
 		return tea.Quit

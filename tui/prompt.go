@@ -45,7 +45,7 @@ func (p *prompt) recall(n int) {
 func (m *Model) type_(k tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch k.String() {
-	case "esc", "ctrl+c", "ctrl+g":
+	case "esc", ui.Interrupt, "ctrl+g":
 		m.prompt = nil
 		if p.ask.Cancel != nil {
 			p.ask.Cancel()

@@ -18,12 +18,12 @@ import (
 
 // TestRandomKeys presses random keys on a screen that changes its size over a
 // queue that never rests: no panic, no line that is too wide, and where only
-// the queue changes, the cursor stays on its job. BERTH_TEST_FULL runs it for a
-// minute.
+// the queue changes, the cursor stays on its job. BERTH_TEST_FULL takes many more
+// steps, from a random seed.
 func TestRandomKeys(t *testing.T) {
-	length, seed := 2*time.Second, uint64(1)
+	steps, seed := 1500, uint64(1)
 	if os.Getenv("BERTH_TEST_FULL") != "" {
-		length, seed = time.Minute, uint64(time.Now().UnixNano())
+		steps, seed = 50_000, uint64(time.Now().UnixNano())
 	}
 	if s, err := strconv.ParseUint(os.Getenv("BERTH_TEST_SEED"), 10, 64); err == nil {
 		seed = s
@@ -41,7 +41,8 @@ func TestRandomKeys(t *testing.T) {
 			}
 		}
 	}
-	for end := time.Now().Add(length); time.Now().Before(end); {
+	compared := 0
+	for range steps {
 		switch r.IntN(12) {
 		case 0:
 			d.send(tea.WindowSizeMsg{Width: r.IntN(200), Height: r.IntN(60)})
@@ -58,8 +59,12 @@ func TestRandomKeys(t *testing.T) {
 				c.Break(nil)
 			}
 		case 5:
-			if m := d.m; m.page == ui.Page(m.queue) && m.prompt == nil && m.overlay == nil {
-				stays(t, d, r, c)
+			m := d.m
+			if r.IntN(2) == 0 { // back to the queue, all of it
+				d.keys("<esc><esc><esc>1<esc>")
+			}
+			if m.page == ui.Page(m.queue) && m.prompt == nil && m.overlay == nil && stays(t, d, r, c) {
+				compared++
 			}
 		default:
 			d.send(key(all[r.IntN(len(all))]))
@@ -74,6 +79,9 @@ func TestRandomKeys(t *testing.T) {
 		if d.quit {
 			t.Fatal("it has ended by itself")
 		}
+	}
+	if compared < steps/100 {
+		t.Errorf("the cursor was compared %d times in %d steps", compared, steps)
 	}
 }
 
@@ -135,20 +143,34 @@ func churn(r *rand.Rand, c *cluster) {
 	}
 }
 
-// stays changes the queue around the job under the cursor, which stays there.
-func stays(t *testing.T, d *driver, r *rand.Rand, c *cluster) {
+// stays changes the queue around the job under the cursor, and fails unless the
+// cursor is on it when the change has arrived. It returns false if there was
+// nothing to compare.
+func stays(t *testing.T, d *driver, r *rand.Rand, c *cluster) bool {
 	t.Helper()
 	id := d.m.queue.At()
-	if id <= 0 {
-		return
+	if id <= 0 || !d.m.queue.Live() {
+		return false
 	}
+	drain(d)
+	if id = d.m.queue.At(); id <= 0 {
+		return false
+	}
+	stamp := int64(r.IntN(1 << 30))
 	other := id%50 + 200
-	c.Put(status.Job{ID: other, Name: "other", User: "u1", Partition: "main", State: "RUNNING", Priority: r.Int64N(2000), NodeList: "n1"})
+	c.Put(status.Job{ID: other, Name: "other", User: "u1", Partition: "main", State: "RUNNING", Priority: r.Int64N(2000), Submit: stamp, NodeList: "n1"})
 	c.mu.Lock()
 	_, there := c.jobs[id]
 	c.mu.Unlock()
-	drain(d)
-	if got := d.m.queue.At(); there && got != id && d.m.queue.Has(id) {
+	d.until("the change", func() bool {
+		j, ok := d.m.queue.Job(other)
+		return ok && j.Submit == stamp || !d.m.queue.Live()
+	})
+	if !there || !d.m.queue.Has(id) || !d.m.queue.Live() {
+		return false
+	}
+	if got := d.m.queue.At(); got != id {
 		t.Fatalf("the cursor was on %d and is on %d", id, got)
 	}
+	return true
 }

@@ -61,7 +61,7 @@ type Page struct {
 	bells  map[int64]bool // jobs to ring for
 	lost   string         // why nothing comes
 	paused bool
-	held   []data.Events // what came while paused
+	held   heldEvents // what came while paused
 	saved  map[string]string
 	undo   *undo
 	busy   bool // an operation is under way
@@ -122,6 +122,7 @@ func (p *Page) Start() tea.Cmd {
 	if p.watch != nil {
 		p.watch.Stop()
 	}
+	p.held = heldEvents{}
 	f := p.options.Filter
 	f.Fields = p.fields()
 	p.watch = data.Follow(p.env.Context, p.env.Cluster, f)
@@ -179,8 +180,7 @@ func (p *Page) events(e data.Events) tea.Cmd {
 		return nil // of a watch that is over
 	}
 	if p.paused && e.Err == nil {
-		p.held = append(p.held, e)
-		return p.watch.Next
+		return p.hold(e)
 	}
 	var cmds []tea.Cmd
 	if len(e.Events) > 0 {
@@ -409,3 +409,18 @@ func (p *Page) Has(id int64) bool {
 
 // Watching is the watch that the page follows.
 func (p *Page) Watching() *data.Watch { return p.watch }
+
+// Live reports whether the page shows the queue as it is now: it is not paused,
+// and its watch has delivered the whole list.
+func (p *Page) Live() bool {
+	return !p.paused && p.lost == "" && p.next == nil && p.rows.store.Complete
+}
+
+// Job returns what the page knows of a job, shown or not.
+func (p *Page) Job(id int64) (status.Job, bool) {
+	slot, ok := p.rows.store.Slot(id)
+	if !ok {
+		return status.Job{}, false
+	}
+	return p.rows.store.Job(slot), true
+}

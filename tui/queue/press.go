@@ -194,22 +194,6 @@ func (p *Page) toggleGroup() {
 	p.follow()
 }
 
-// pause stops taking events in, or takes in what has come.
-func (p *Page) pause() tea.Cmd {
-	if p.paused = !p.paused; p.paused {
-		return nil
-	}
-	held := p.held
-	p.held = nil
-	var cmds []tea.Cmd
-	for _, e := range held {
-		if e.Watch == p.watch && len(e.Events) > 0 {
-			cmds = append(cmds, p.take(e.Events))
-		}
-	}
-	return tea.Batch(cmds...)
-}
-
 func (p *Page) open() tea.Cmd {
 	if id := p.Current(); id != "" {
 		return p.env.Send(ui.Go{Page: ui.PageJob, ID: id})

@@ -83,6 +83,10 @@ const (
 	PageTimeline Action = "timeline"
 )
 
+// Interrupt is the key that leaves the program from any page, and gives up
+// whatever is open. The other keys of Quit go back to the page before first.
+const Interrupt = "ctrl+c"
+
 // Entry is an action with its keys as they come with the program.
 type Entry struct {
 	Action Action
@@ -111,7 +115,7 @@ var Sections = []Section{
 		{Back, []string{"esc", "backspace"}, "back; closes what is open, then goes to the page before", "back"},
 		{Command, []string{":"}, "type a command, such as :job 12 or :nodes", "command"},
 		{Help, []string{"?", "f1"}, "this page", "help"},
-		{Quit, []string{"q", "ctrl+c"}, "leave", "quit"},
+		{Quit, []string{"q", Interrupt}, "leave", "quit"},
 	}},
 	{"Moving", []Entry{
 		{Up, []string{"up", "k"}, "up", ""},
@@ -203,7 +207,7 @@ func NewKeymap(own map[string][]string) (*Keymap, error) {
 		}
 	}
 	if !slices.ContainsFunc(m.bindings[Quit].Keys(), func(k string) bool { return m.of[k] == Quit }) {
-		m.of["ctrl+c"] = Quit
+		m.of[Interrupt] = Quit
 		wrong = append(wrong, "no key is left for quit, so ctrl+c stays")
 	}
 	if len(wrong) > 0 {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -20,29 +21,47 @@ func NewPanel(p Panel) Overlay { return &panel{Panel: p} }
 
 type panel struct {
 	Panel
-	top, seen int
+	scroll viewport
+}
+
+// viewport is a part of some rows, as they were drawn last.
+type viewport struct {
+	top, height, rows int
+}
+
+// move scrolls; it returns false if the action does not scroll.
+func (v *viewport) move(a Action) bool {
+	switch a {
+	case Up:
+		v.top--
+	case Down:
+		v.top++
+	case PageUp, HalfUp:
+		v.top -= max(1, v.height-1)
+	case PageDown, HalfDown:
+		v.top += max(1, v.height-1)
+	case Top:
+		v.top = 0
+	case Bottom:
+		v.top = v.rows
+	default:
+		return false
+	}
+	v.clamp()
+	return true
+}
+
+func (v *viewport) clamp() { v.top = max(0, min(v.top, v.rows-v.height)) }
+
+// show returns the rows that are seen in a window of that height.
+func (v *viewport) show(rows []string, height int) []string {
+	v.rows, v.height = len(rows), height
+	v.clamp()
+	return rows[v.top:min(len(rows), v.top+height)]
 }
 
 func (p *panel) Press(_ tea.KeyPressMsg, a Action) (tea.Cmd, bool) {
-	last := max(0, len(p.Lines)-p.seen)
-	switch a {
-	case Up:
-		p.top--
-	case Down:
-		p.top++
-	case PageUp, HalfUp:
-		p.top -= max(1, p.seen-1)
-	case PageDown, HalfDown:
-		p.top += max(1, p.seen-1)
-	case Top:
-		p.top = 0
-	case Bottom:
-		p.top = last
-	default:
-		return nil, true
-	}
-	p.top = max(0, min(p.top, last))
-	return nil, false
+	return nil, !p.scroll.move(a)
 }
 
 func (p *panel) View(l *Looks, width, height int) []string {
@@ -53,13 +72,12 @@ func (p *panel) View(l *Looks, width, height int) []string {
 	for _, line := range p.Lines {
 		lines = append(lines, Wrap(line, width)...)
 	}
-	p.seen = max(1, height-1)
-	p.top = max(0, min(p.top, len(lines)-p.seen))
+	seen := p.scroll.show(lines, max(1, height-1))
 	out := []string{l.Title.Render(Cut(p.Title, width, l.Cut))}
 	if height == 1 {
 		return out
 	}
-	return append(out, lines[p.top:min(len(lines), p.top+p.seen)]...)
+	return append(out, seen...)
 }
 
 // NewConfirm asks for a confirmation.
@@ -67,13 +85,19 @@ func NewConfirm(c Confirm) Overlay { return &confirm{Confirm: c} }
 
 type confirm struct {
 	Confirm
-	typed Line
-	wrong bool
+	typed  Line
+	wrong  bool
+	scroll viewport
 }
+
+// scrollKeys scroll what is to be confirmed; other keys answer.
+var scrollKeys = map[string]Action{"up": Up, "down": Down, "pgup": PageUp, "pgdown": PageDown}
 
 func (c *confirm) Press(k tea.KeyPressMsg, _ Action) (tea.Cmd, bool) {
 	switch key := k.String(); {
-	case key == "esc" || key == "ctrl+c":
+	case scrollKeys[key] != "" && c.scroll.rows > c.scroll.height:
+		c.scroll.move(scrollKeys[key])
+	case key == "esc" || key == Interrupt:
 		return Say("Nothing was done."), true
 	case c.Word == "" && (key == "y" || key == "Y"):
 		return c.Do(), true
@@ -102,19 +126,22 @@ func (c *confirm) View(l *Looks, width, height int) []string {
 			question = "That was not it. " + question
 		}
 	}
+	var rows []string
+	for _, line := range c.Lines {
+		rows = append(rows, Wrap(line, width)...)
+	}
 	// The question is never pushed off a small screen by what is asked about.
-	out := []string{l.Bad.Render(Cut(c.Title, width, l.Cut))}
 	asked := Wrap(question, width)
 	room := height - 1 - len(asked)
-	for _, line := range c.Lines {
-		for i, w := range Wrap(line, width) {
-			if room <= 0 || i >= 8 {
-				break
-			}
-			out = append(out, w)
-			room--
-		}
+	if len(rows) > room && room > 1 {
+		room--
+		seen := c.scroll.show(rows, room)
+		more := fmt.Sprintf("lines %d-%d of %d    PgUp PgDn: the others", c.scroll.top+1, c.scroll.top+len(seen), len(rows))
+		rows = append(slices.Clip(seen), l.Dim.Render(Cut(more, width, l.Cut)))
+	} else {
+		rows = c.scroll.show(rows, max(0, room))
 	}
+	out := append([]string{l.Bad.Render(Cut(c.Title, width, l.Cut))}, rows...)
 	for _, w := range asked {
 		out = append(out, l.Strong.Render(w))
 	}
@@ -136,7 +163,7 @@ func (c *choose) Press(k tea.KeyPressMsg, a Action) (tea.Cmd, bool) {
 	c.list.Resize(len(c.Items), c.list.Height)
 	at := c.list.Cursor
 	switch key := k.String(); {
-	case key == "esc" || key == "q" || key == "ctrl+c":
+	case key == "esc" || a == Quit:
 		return nil, true
 	case len(c.Items) == 0:
 		return nil, true
