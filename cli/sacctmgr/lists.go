@@ -300,10 +300,18 @@ func listNothing(*world, *listing) []row { return nil }
 
 // listProblems are accounts that nobody can use, in Slurm's words.
 func listProblems(w *world, _ *listing) []row {
+	used := map[string]bool{root: true}
+	for name := range w.accounts {
+		used[w.parent(name)] = true
+	}
+	for _, u := range w.users {
+		for _, account := range accountsOf(u) {
+			used[account] = true
+		}
+	}
 	var out []row
 	for _, name := range w.accountNames() {
-		parent := slices.ContainsFunc(w.accountNames(), func(a string) bool { return a != name && w.parent(a) == name })
-		if name != root && !parent && len(w.members(name)) == 0 {
+		if !used[name] {
 			out = append(out, row{values: map[string]string{"Cluster": w.cluster, "Account": name, "Problem": "Account has no users"}})
 		}
 	}

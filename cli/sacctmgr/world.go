@@ -42,17 +42,20 @@ func newWorld(s *status.AcctState) *world {
 // accountNames are all accounts in the order of the tree: an account, then
 // those below it, by name.
 func (w *world) accountNames() []string {
-	var out []string
-	var below func(parent string)
-	below = func(parent string) {
-		for _, name := range sortedNames(w.accounts) {
-			if name != root && w.parent(name) == parent && !slices.Contains(out, name) {
-				out = append(out, name)
-				below(name)
-			}
+	children := map[string][]string{}
+	for _, name := range sortedNames(w.accounts) {
+		if name != root {
+			children[w.parent(name)] = append(children[w.parent(name)], name)
 		}
 	}
-	out = append(out, root)
+	out := []string{root}
+	var below func(parent string)
+	below = func(parent string) {
+		for _, name := range children[parent] {
+			out = append(out, name)
+			below(name)
+		}
+	}
 	below(root)
 	return out
 }

@@ -108,7 +108,8 @@ func (s *specification) misformatted(word string) error {
 // specify reads ENTITY=NAME KEY=VALUE... Without an error and an entity the
 // first word is none.
 func specify(args []string) (s specification, err error) {
-	s.set = map[string]string{}
+	type assignment struct{ key, value string }
+	var given []assignment
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		key, v, found := strings.Cut(a, "=")
@@ -123,7 +124,7 @@ func specify(args []string) (s specification, err error) {
 		}
 		if s.entity == "" {
 			if found && (strings.EqualFold(key, "JobName") || strings.EqualFold(key, "Name")) {
-				s.entity, s.set["JobName"] = status.EntityJob, v
+				s.entity, given = status.EntityJob, append(given, assignment{"JobName", v})
 				continue
 			}
 			for _, e := range entities {
@@ -143,17 +144,16 @@ func specify(args []string) (s specification, err error) {
 			return s, s.misformatted(a)
 		}
 		s.last, s.words = a, append(s.words, a)
-		s.set[key] = v
+		given = append(given, assignment{key, v})
 	}
-	named := make(map[string]string, len(s.set))
-	for k, v := range s.set {
-		k = canonical(s.entity, k)
+	s.set = make(map[string]string, len(given))
+	for _, a := range given { // the last of several counts, however it is spelled
+		k, v := canonical(s.entity, a.key), a.value
 		if bare := strings.TrimRight(k, "+-"); s.entity == status.EntityJob && bare == "TimeLimit" && bare != k {
 			k, v = bare, k[len(bare):]+v
 		}
-		named[k] = v
+		s.set[k] = v
 	}
-	s.set = named
 	return s, nil
 }
 

@@ -55,12 +55,11 @@ func write(r *step.Receive, in io.Reader) (err error) {
 		return err
 	}
 	defer func() {
-		f.Close()
 		if err != nil {
 			os.Remove(f.Name())
 		}
 	}()
-	if err := fill(f, r, in); err != nil {
+	if err := fillAndClose(f, r, in); err != nil {
 		return err
 	}
 	if r.Force {
@@ -97,12 +96,24 @@ func overwrite(r *step.Receive, in io.Reader) error {
 	case err != nil:
 		return err
 	}
-	defer f.Close()
-	return fill(f, r, in)
+	return fillAndClose(f, r, in)
+}
+
+// output is the file that is written. (*os.File is one.)
+type output interface {
+	io.WriteCloser
+	Name() string
+	Chmod(os.FileMode) error
+}
+
+// fillAndClose makes f what r describes and closes it. A file system may report
+// only then that there is no room (NFS, a quota).
+func fillAndClose(f output, r *step.Receive, in io.Reader) error {
+	return errors.Join(fill(f, r, in), f.Close())
 }
 
 // fill makes f what r describes.
-func fill(f *os.File, r *step.Receive, in io.Reader) error {
+func fill(f output, r *step.Receive, in io.Reader) error {
 	if r.Compressed {
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20))
 		if err != nil {

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/step"
 )
@@ -143,5 +145,26 @@ func TestReceiveWithoutRights(t *testing.T) {
 	}
 	if code, says := write("mine"); code != 0 {
 		t.Errorf("a file that is there: %d, %q", code, says)
+	}
+}
+
+// fullOnClose is a file on a file system that reports at the close that there is
+// no room, as NFS does.
+type fullOnClose struct{ *os.File }
+
+func (f fullOnClose) Close() error {
+	_ = f.File.Close()
+	return &os.PathError{Op: "close", Path: f.Name(), Err: unix.EDQUOT}
+}
+
+func TestReceiveReportsTheErrorOfClose(t *testing.T) {
+	t.Parallel()
+	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &step.Receive{Path: f.Name(), Size: 3, Sum: sumOf([]byte("abc")), Mode: 0o600}
+	if err := fillAndClose(fullOnClose{f}, r, strings.NewReader("abc")); codeOf(err) != int(unix.EDQUOT) {
+		t.Errorf("%v, code %d", err, codeOf(err))
 	}
 }

@@ -79,6 +79,8 @@ var stepTests = []struct{ command, want string }{
 	{`SLURM_UMASK=0027 srun -N1 -n1 sh -c umask`, "0027\nrc=0"},
 	{`srun -o 1 sh -c 'echo $SLURM_PROCID; echo e$SLURM_PROCID >&2'`, "1\ne1\nrc=0"},
 	{`srun -o /nonexistdir/x hostname`, "rc=1\nsrun: error: Could not open stdout file: No such file or directory"},
+	{`srun -N1 -n1 -e /nonexistdir/%t hostname`,
+		"rc=1\nslurmstepd: error: Could not open stderr file /nonexistdir/0: No such file or directory\nsrun: error: n1: task 0: Exited with exit code 1"},
 	{`srun`, "rc=1\nsrun: fatal: No command given to execute."},
 	{`srun --bogus hostname`, "Try \"srun --help\" for more information\nrc=255\nsrun: unrecognized option '--bogus'"},
 	{`srun -n 13 true`, "rc=1\nsrun: error: Unable to create step for job JOB: More processors requested than permitted"},

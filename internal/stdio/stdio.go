@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type Streams struct {
 }
 
 // Process is everything a command may know of its surroundings. The functions
-// are never nil and safe for concurrent use.
+// are not nil, unless they say so, and are safe for concurrent use.
 type Process struct {
 	Streams
 
@@ -36,7 +37,10 @@ type Process struct {
 	// OpenFiles is the limit of open files that the process was started with; nil:
 	// not known.
 	OpenFiles func() (soft uint64, ok bool)
-	Width     func() int // columns of the terminal at Out; 0: Out is no terminal
+	// Getent looks a name or number up in a database of the host's name service,
+	// such as group, as getent(1) does; nil: there are only files.
+	Getent func(database, key string) (line string, ok bool)
+	Width  func() int // columns of the terminal at Out; 0: Out is no terminal
 
 	PID      int
 	UID, GID int // real ids
@@ -87,22 +91,46 @@ func (p *Process) Umask() int {
 	return -1
 }
 
-// Group finds a group of this host (/etc/group) by its name or number.
+// Group finds a group of this host by its name or number: in /etc/group, else in
+// the other sources of its name service (SSSD, LDAP).
 func (p *Process) Group(text string) (name string, gid int64, ok bool) {
-	data, err := p.ReadFile("/etc/group")
-	if err != nil {
+	data, _ := p.ReadFile("/etc/group") // without it, there are still the other sources
+	for line := range strings.Lines(string(data)) {
+		if name, gid, ok = parseGroup(line); ok && (name == text || strconv.FormatInt(gid, 10) == text) {
+			return name, gid, true
+		}
+	}
+	if p.Getent == nil || text == "" || strings.HasPrefix(text, "-") {
 		return "", 0, false
 	}
-	for line := range strings.Lines(string(data)) {
-		f := strings.Split(line, ":")
-		if len(f) < 3 || f[0] != text && f[2] != text {
-			continue
-		}
-		if gid, err := strconv.ParseInt(f[2], 10, 64); err == nil {
-			return f[0], gid, true
-		}
+	line, ok := p.Getent("group", text)
+	if !ok {
+		return "", 0, false
 	}
-	return "", 0, false
+	return parseGroup(line)
+}
+
+// parseGroup parses a line of group(5).
+func parseGroup(line string) (name string, gid int64, ok bool) {
+	f := strings.Split(line, ":")
+	if len(f) < 3 {
+		return "", 0, false
+	}
+	gid, err := strconv.ParseInt(f[2], 10, 64)
+	return f[0], gid, err == nil
+}
+
+// getentTimeout bounds a query of the name service.
+const getentTimeout = 10 * time.Second
+
+// getent queries the name service with getent(1). Programs are built without
+// cgo, so that Go's own look-ups read files only.
+func getent(database, key string) (line string, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), getentTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "getent", database, key).Output()
+	line, _, _ = strings.Cut(string(out), "\n")
+	return line, err == nil && line != ""
 }
 
 // Session is the id of the process's session, as the kernel tells; 0 where it
@@ -141,6 +169,7 @@ func System() *Process {
 		Hostname:  os.Hostname,
 		ReadFile:  os.ReadFile,
 		OpenFiles: filelimit.AtStart,
+		Getent:    getent,
 		Width:     func() int { return terminalWidth(os.Stdout) },
 		PID:       os.Getpid(),
 		UID:       os.Getuid(),

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
@@ -63,5 +65,36 @@ func TestGroup(t *testing.T) {
 	}
 	if name, _, ok := p.Group("wheel"); ok {
 		t.Error(name)
+	}
+}
+
+// A group that is not in /etc/group is found in the host's name service.
+func TestGroupOfTheNameService(t *testing.T) {
+	p := &Process{ReadFile: func(string) ([]byte, error) { return []byte("root:x:0:\n"), nil },
+		Getent: func(database, key string) (string, bool) {
+			found := database == "group" && (key == "physics" || key == "70000")
+			return map[bool]string{true: "physics:*:70000:anna"}[found], found
+		}}
+	for _, text := range []string{"physics", "70000"} {
+		if name, gid, ok := p.Group(text); name != "physics" || gid != 70000 || !ok {
+			t.Errorf("%s: %s %d %v", text, name, gid, ok)
+		}
+	}
+	for _, text := range []string{"biology", "", "--help"} {
+		if name, _, ok := p.Group(text); ok {
+			t.Errorf("%q is %s", text, name)
+		}
+	}
+}
+
+func TestGetent(t *testing.T) {
+	if _, err := exec.LookPath("getent"); err != nil {
+		t.Skip("needs getent")
+	}
+	if line, ok := getent("group", "0"); !ok || !strings.HasPrefix(line, "root:") {
+		t.Errorf("%q %v", line, ok)
+	}
+	if line, ok := getent("group", "no-such-group-here"); ok {
+		t.Error(line)
 	}
 }

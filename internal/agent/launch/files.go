@@ -89,6 +89,9 @@ func widen(w *os.File) {
 	}
 }
 
+// streamNames are what messages call the output streams.
+var streamNames = map[step.Type]string{step.FrameStdout: "stdout", step.FrameStderr: "stderr"}
+
 // sink opens the file of an output stream, or a pipe that ends at srun.
 func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*os.File, error) {
 	if pattern != "" {
@@ -99,7 +102,7 @@ func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*
 		}
 		f, err := os.OpenFile(path, flags, 0o666)
 		if err != nil {
-			return nil, fmt.Errorf("slurmstepd: error: Could not open stdout file %s: %s", path, reason(err))
+			return nil, fmt.Errorf("slurmstepd: error: Could not open %s file %s: %s", streamNames[typ], path, reason(err))
 		}
 		if !t.launch.Command.Label || pattern == step.DevNull {
 			return f, nil

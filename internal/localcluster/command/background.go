@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -48,17 +49,10 @@ func (p *program) background(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 
-	ready := false
-	for lines := bufio.NewScanner(report); lines.Scan(); {
-		mark, text := lines.Text()[:1], lines.Text()[1:]
-		switch mark {
-		case "!":
-			_ = cmd.Wait()
-			return errors.New(text)
-		case "=":
-			ready = true
-		}
-		fmt.Fprintln(p.Err, text)
+	ready, failure := readReport(report, p.Err)
+	if failure != nil {
+		_ = cmd.Wait()
+		return failure
 	}
 	if ready {
 		return cmd.Process.Release()
@@ -94,20 +88,51 @@ func (p *program) child(log *os.File) (*exec.Cmd, *os.File, error) {
 	return cmd, read, nil
 }
 
-// args are the options again, completed, as flags.
+// Marks of the lines that a cluster in the background reports.
+const (
+	markProgress = "+"
+	markReady    = "=" // the cluster takes jobs
+	markFailed   = "!"
+)
+
+// writeReport reports a text, of which every line gets the mark.
+func writeReport(w io.Writer, mark, text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		fmt.Fprintf(w, "%s%s\n", mark, line)
+	}
+}
+
+// readReport shows a report up to its end. It returns whether the cluster is
+// ready and why it failed, if it said so.
+func readReport(r io.Reader, show io.Writer) (ready bool, failure error) {
+	var failed []string
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		line := lines.Text()
+		if line == "" {
+			continue
+		}
+		switch mark, text := line[:1], line[1:]; mark {
+		case markFailed:
+			failed = append(failed, text)
+		case markReady:
+			ready = true
+			fmt.Fprintln(show, text)
+		default:
+			fmt.Fprintln(show, text)
+		}
+	}
+	if len(failed) > 0 {
+		return false, errors.New(strings.Join(failed, "\n"))
+	}
+	return ready, nil
+}
+
+// args are the command line of the same program in the foreground: every flag,
+// completed.
 func (p *program) args() []string {
-	args := []string{"run", "--foreground", "--state-dir=" + p.StateDir,
-		"--slurm-conf=" + p.SlurmConf, fmt.Sprintf("--fresh=%t", p.Fresh), fmt.Sprintf("--api-port=%d", p.APIPort),
-		"--accounting-storage=" + p.AccountingStorage, "--scheduler=" + p.Scheduler, "--bin-dir=" + p.BinDir,
-		fmt.Sprintf("--login=%t", p.Login), fmt.Sprintf("--login-port=%d", p.LoginPort)}
-	if p.Shaped {
-		args = append(args, fmt.Sprintf("--nodes=%d", p.Nodes), fmt.Sprintf("--cpus=%d", p.CPUs),
-			"--memory="+p.Memory, fmt.Sprintf("--gpus=%d", p.GPUs))
-	}
-	for _, u := range p.Users {
-		args = append(args, "--user="+u)
-	}
-	return args
+	foreground := p.Options
+	foreground.Foreground = true
+	return append([]string{"run"}, foreground.Args()...)
 }
 
 // checkSpace says so early where the disk is too full to run a store on it.

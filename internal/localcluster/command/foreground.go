@@ -101,12 +101,12 @@ func (p *program) foreground(ctx context.Context) error {
 	}
 	say := func(mark, text string) {
 		if report != nil {
-			fmt.Fprintf(report, "%s%s\n", mark, text)
+			writeReport(report, mark, text)
 			return
 		}
 		fmt.Fprintln(tell, text)
 	}
-	config, err := p.config(func(s string) { say("+", s) })
+	config, err := p.config(func(s string) { say(markProgress, s) })
 	if err == nil {
 		var file *os.File
 		if file, err = p.openLog(&config); err == nil {
@@ -121,7 +121,7 @@ func (p *program) foreground(ctx context.Context) error {
 			config.Stopping = func() { time.AfterFunc(endTimeout, giveUp) }
 			err = localcluster.Run(ctx, config, p.Fresh, func(i localcluster.Info) {
 				for _, line := range p.welcome(config, i) {
-					say("=", line)
+					say(markReady, line)
 				}
 				if report != nil {
 					_ = report.Close()
@@ -131,7 +131,7 @@ func (p *program) foreground(ctx context.Context) error {
 		}
 	}
 	if err != nil && report != nil {
-		say("!", explain(err, p.StateDir))
+		say(markFailed, explain(err, p.StateDir))
 	}
 	return err
 }

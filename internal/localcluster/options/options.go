@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -70,9 +71,35 @@ func (o *Options) AddRun(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BinDir, "bin-dir", "", "`folder` of the commands, as pods see it (default: where this program is)")
 }
 
+// shapeFlags are the flags that say how many nodes of what size there are.
+var shapeFlags = []string{"nodes", "cpus", "memory", "gpus"}
+
+// Args returns the flags that give o again: all of them, but those of the
+// nodes' shape only if the command line gave one.
+func (o *Options) Args() []string {
+	var args []string
+	var flags pflag.FlagSet
+	var bound Options
+	bound.AddRun(&flags)
+	bound = *o // the flags' values are its fields
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !o.Shaped && slices.Contains(shapeFlags, f.Name) {
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			args = append(args, "--"+f.Name+"="+v)
+		}
+	})
+	return args
+}
+
 // Look notes which flags were given.
 func (o *Options) Look(fs *pflag.FlagSet) {
-	for _, name := range []string{"nodes", "cpus", "memory", "gpus"} {
+	for _, name := range shapeFlags {
 		o.Shaped = o.Shaped || fs.Changed(name)
 	}
 }

@@ -191,8 +191,8 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	if p.follows {
 		return p.follow(ctx, now)
 	}
-	p.take()
 	all := time.Now()
+	p.take()
 	view := p.view(now)
 	next := idle
 	if view.Options.PlanAll = p.expectsDue(now); !view.Options.PlanAll {
@@ -206,7 +206,7 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	}
 	p.worked = time.Since(all)
 	p.follows = p.following(view, p.worked)
-	p.stats.cycle(now, time.Since(now), decisions, true)
+	p.stats.cycle(now, p.worked, decisions, true)
 	done := newPlan(view, len(decisions))
 	for _, d := range decisions {
 		if d.StartNow {

@@ -1,0 +1,38 @@
+package sacctmgr
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Accounts come below the one above them, by name; of those in a circle none
+// does.
+func TestAccountNames(t *testing.T) {
+	w := newWorld(&status.AcctState{Accounts: []status.AcctAccount{
+		{Name: "root"}, {Name: "b"}, {Name: "a"}, {Name: "a2", Parent: "a"}, {Name: "a1", Parent: "a"}, {Name: "orphan", Parent: "nobody"},
+		{Name: "x", Parent: "y"}, {Name: "y", Parent: "x"},
+	}})
+	if got, want := w.accountNames(), []string{"root", "a", "a1", "a2", "b", "orphan"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Accounts without users and without accounts below them are problems, also
+// among thousands.
+func TestProblems(t *testing.T) {
+	s := &status.AcctState{}
+	for i := range 3000 {
+		s.Accounts = append(s.Accounts, status.AcctAccount{Name: fmt.Sprintf("parent%04d", i)},
+			status.AcctAccount{Name: fmt.Sprintf("child%04d", i), Parent: fmt.Sprintf("parent%04d", i)})
+		s.Users = append(s.Users, status.AcctUser{Name: fmt.Sprint("user", i), DefaultAccount: fmt.Sprintf("child%04d", i),
+			Associations: []status.AcctAssociation{{Account: fmt.Sprintf("child%04d", i)}}})
+	}
+	s.Accounts = append(s.Accounts, status.AcctAccount{Name: "empty"})
+	rows := listProblems(newWorld(s), nil)
+	if len(rows) != 1 || rows[0].values["Account"] != "empty" {
+		t.Errorf("%d problems: %v", len(rows), rows[:min(3, len(rows))])
+	}
+}
