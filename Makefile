@@ -20,7 +20,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
+.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -108,6 +108,9 @@ bench-kwok: build ## the tables of the same page about pods that kube-scheduler 
 	$(GO) build -ldflags "$(K8SFLAGS)" -o $(BIN)/ k8s.io/kubernetes/cmd/kube-scheduler
 	$(GO) run ./test/bench -suite=pods
 	$(GO) run ./test/bench -suite=backlog
+
+bench-floods: build ## the table of the same page about one user's floods and another user's commands (as root)
+	$(GO) run ./test/bench -suite=floods -repeat=100
 
 bench-login: build-light ## the login node beside Debian's sshd (as root; needs openssh-server)
 	$(GO) run ./test/benchlogin

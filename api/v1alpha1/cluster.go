@@ -39,7 +39,7 @@ type ClusterSpec struct {
 	MaxBytesPerUser int64 `json:"maxBytesPerUser,omitempty"` // 128 MiB
 	// SubmitsPerSecond is how many jobs one user may submit in a second, on
 	// average; operators ten times as many. -1: no limit.
-	SubmitsPerSecond int32 `json:"submitsPerSecond,omitempty"` // 200
+	SubmitsPerSecond int32 `json:"submitsPerSecond,omitempty"` // 100
 	// ResvOverRun is how long jobs may run beyond the end of their reservation,
 	// in minutes; 2^31-1: as long as they like.
 	ResvOverRun int32 `json:"resvOverRunMinutes,omitempty"` // 0

@@ -72,7 +72,7 @@ var layers = []layer{
 	{"internal/processnode", []string{"internal/processnode", "internal/httpserver", "internal/sigaction", "internal/wire", "internal/build"}},
 	{"internal/loginkube", []string{"api", "internal/jobs", "internal/kube", "internal/stdio", "internal/wire", "translate"}},
 	{"internal/localcluster/options", nil},
-	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
+	{"internal/localcluster", []string{"api", "internal/stdio", "deploy", "translate", "internal/localcluster", "internal/processnode", "internal/jobsets", "internal/sched", "internal/control", "internal/queue/shares", "internal/slurmconf", "internal/kube", "internal/wire", "internal/build"}},
 }
 
 // pure packages import nothing that reads or writes the world.

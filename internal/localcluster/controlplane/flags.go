@@ -63,8 +63,8 @@ func (c Config) apiServerFlags(etcdURL string) []string {
 		"--admission-control-config-file=" + c.admissionFile(),
 		"--disable-admission-plugins=" + disabled,
 		"--enable-admission-plugins=" + enabled,
-		// One machine, our own clients: queues of the server's own would only
-		// add delay.
+		// One machine: queues of the server's own would only add delay. Users
+		// are kept from each other's way by fairness.go.
 		"--enable-priority-and-fairness=false",
 		"--max-requests-inflight=4000",
 		"--max-mutating-requests-inflight=2000",

@@ -89,7 +89,7 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultRate = 200
+	DefaultRate = 100
 	BurstTime   = 5 * time.Second
 	// DefaultMaxJobs is the most jobs in the queue (MaxJobCount).
 	DefaultMaxJobs = 100000

@@ -82,7 +82,7 @@ func newUserShares() *userShares {
 			kindQuery: {What: requests, Places: 8, PerUser: max(1, min(4, runtime.GOMAXPROCS(0)/2)),
 				Waiting: 64, Patience: patience},
 			kindSearch:    {What: "searches in accounting", Places: 16, PerUser: 1, Waiting: 16, Patience: patience},
-			kindOperation: {What: "operations on jobs", Places: 64, PerUser: 8, Waiting: 64, Patience: patience},
+			kindOperation: {What: "operations on jobs", Places: 64, PerUser: 4, Waiting: 64, Patience: patience},
 			kindWatch:     {What: "watches of the queue", Places: 2000, PerUser: 32},
 			kindEvents:    {What: "jobs that a command waits for", Places: 4000, PerUser: 256},
 			kindAttach:    {What: "connections with jobs", Places: 4000, PerUser: 128},

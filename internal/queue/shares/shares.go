@@ -53,7 +53,7 @@ type Pace struct {
 const maxUsers = 1000
 
 // Await returns when the user has time left, with an error when ctx ends
-// first.
+// first or would, by its deadline.
 func (p *Pace) Await(ctx context.Context, user string, weight int) error {
 	return p.of(user, weight).WaitN(ctx, 1)
 }

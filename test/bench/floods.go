@@ -1,0 +1,357 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// The suite floods: one user sends as many requests as it can, in one way after
+// another, and another user works. The client of the flood is a process of its
+// own (floodclient.go) with nice 19, so that what the other user notices is what the
+// service does, not what the client takes of the processors.
+
+var floodsMarks = marks{"<!-- floods: written by make bench-floods -->\n", "<!-- end of floods -->\n"}
+
+const (
+	floodQueue = 2000  // held jobs of the flooding user, before anything is measured
+	floodPlan  = 10000 // pending jobs of the plans
+)
+
+// floodBench is a cluster with two users.
+type floodBench struct {
+	*system             // as root
+	state   string      // the cluster's folder
+	flood   floodUser   // who floods
+	quiet   floodUser   // who works
+	pid     int         // the cluster's process
+	job     string      // a running job of the flooding user
+	client  *apiClient  // as root
+	results []*floodRow // one for each flood
+	calm    calls       // all without a flood
+}
+
+type floodUser struct{ name, home string }
+
+// calls are the times of the quiet user's commands, by command.
+type calls map[string]samples
+
+// floodRow is what one flood did.
+type floodRow struct {
+	name        string
+	before      calls // just before it
+	during      calls
+	calmGrowth  int64 // of the process's memory while only the quiet user worked, bytes
+	growth      int64 // of the process's memory during the flood
+	heap        int64 // of its live heap, from before to the end of it
+	requests    string
+	planOrEmpty string
+}
+
+func benchFloods(ctx context.Context, o options) error {
+	if os.Geteuid() != 0 {
+		return errors.New("the suite floods needs root: its users are users of this machine")
+	}
+	bin, err := filepath.Abs(o.bin)
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "berth-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	if err := os.Chmod(work, 0o755); err != nil { //nolint:gosec // the users go through it
+		return err
+	}
+	load := firstField("/proc/loadavg")
+	b := &floodBench{state: filepath.Join(work, "berth-state"), calm: calls{}}
+	for _, u := range []struct {
+		of   *floodUser
+		name string
+	}{{&b.flood, "berthflood"}, {&b.quiet, "berthquiet"}} {
+		remove, err := makeUser(u.of, u.name)
+		if err != nil {
+			return err
+		}
+		defer remove()
+	}
+	what := &suite{up: []string{"--nodes=4", "--cpus=4", "--memory=4000M", "--user", b.flood.name, "--user", b.quiet.name}, ups: 1}
+	if b.system, _, err = startBerth(ctx, what, bin, work); b.system != nil {
+		defer b.stop()
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	for _, kind := range floodKinds {
+		if o.only != "" && !strings.Contains(kind.name, o.only) {
+			continue
+		}
+		if err := b.measure(ctx, kind, o.repeat); err != nil {
+			return fmt.Errorf("%s: %w", kind.name, err)
+		}
+	}
+	plans, err := b.plans(ctx)
+	if err != nil {
+		return err
+	}
+	text := b.table() + plans + circumstances(load)
+	fmt.Print(text)
+	if o.page == "" {
+		return nil
+	}
+	return floodsMarks.replace(o.page, text)
+}
+
+// makeUser makes a user of the machine for the time of the run.
+func makeUser(u *floodUser, name string) (remove func(), err error) {
+	u.name = name + strconv.Itoa(os.Getpid()%10000)
+	if out, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash", u.name).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("useradd: %w: %s", err, out)
+	}
+	remove = func() { _ = exec.Command("userdel", "--remove", "--force", u.name).Run() }
+	found, err := user.Lookup(u.name)
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	u.home = found.HomeDir
+	return remove, nil
+}
+
+// as runs a command as the user, in its home.
+func (b *floodBench) as(ctx context.Context, u floodUser, args ...string) (string, error) {
+	uid, err := user.Lookup(u.name)
+	if err != nil {
+		return "", err
+	}
+	id, err := strconv.ParseUint(uid.Uid, 10, 32)
+	if err != nil {
+		return "", err
+	}
+	gid, err := strconv.ParseUint(uid.Gid, 10, 32)
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, args[0]), args[1:]...)
+	cmd.Dir = u.home
+	cmd.Env = []string{"HOME=" + u.home, "USER=" + u.name, "LOGNAME=" + u.name, "PATH=" + b.bin + ":/usr/bin:/bin", "LANG=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(gid)}}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w: %s", args[0], err, stderr.String())
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+func (u floodUser) kubeconfig() string {
+	return filepath.Join(u.home, ".local/state/berth/user.kubeconfig")
+}
+
+// prepare finds the process, fills the queue and starts the job to attach to.
+func (b *floodBench) prepare(ctx context.Context) error {
+	var ports struct{ PID int }
+	data, err := os.ReadFile(filepath.Join(b.state, "process.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &ports)
+	}
+	if err != nil {
+		return err
+	}
+	if b.pid = ports.PID; b.pid == 0 {
+		return fmt.Errorf("process.json names no process: %s", data)
+	}
+	if b.client, err = newAPIClient(filepath.Join(b.state, "kubeconfig")); err != nil {
+		return err
+	}
+	say("filling the queue with %d held jobs", floodQueue)
+	if err := b.client.fill(ctx, b.flood.name, floodQueue, true); err != nil {
+		return err
+	}
+	b.job, err = b.as(ctx, b.flood, "sbatch", "--parsable", "-n1", "--mem=10", "-o", "/dev/null", "--wrap", "sleep 3600")
+	if err != nil {
+		return err
+	}
+	return until(ctx, patience, 50*time.Millisecond, func() (bool, error) {
+		state, err := b.as(ctx, b.quiet, "squeue", "-h", "-j", b.job, "-o", "%T")
+		return state == "RUNNING", err
+	})
+}
+
+// measure times the quiet user's commands without and with the flood, in turns.
+func (b *floodBench) measure(ctx context.Context, kind floodKind, n int) error {
+	r := &floodRow{name: kind.name, before: calls{}, during: calls{}}
+	b.results = append(b.results, r)
+	say("%s: without", kind.name)
+	grown := b.watchMemory(ctx)
+	if err := b.work(ctx, n, r.before, b.calm); err != nil {
+		return err
+	}
+	r.calmGrowth = grown()
+	heap, err := b.client.heap(ctx)
+	if err != nil {
+		return err
+	}
+	say("%s: with", kind.name)
+	stop, err := b.startFlood(ctx, kind)
+	if err != nil {
+		return err
+	}
+	grown = b.watchMemory(ctx)
+	workErr := b.work(ctx, n, r.during)
+	r.growth = grown()
+	after, err := b.client.heap(ctx)
+	r.heap = after - heap
+	r.requests = stop()
+	say("%s: squeue p99 %s (%s before), memory %+d MB, %s", kind.name, short(p99(r.during["squeue"])), short(p99(r.before["squeue"])), r.growth>>20, r.requests)
+	if kind.clean {
+		if _, err := b.as(ctx, b.flood, "scancel", "-n", floodJobName); err != nil {
+			say("%s: %v", kind.name, err)
+		}
+	}
+	return errors.Join(workErr, err)
+}
+
+// work runs each of the quiet user's commands: squeue and sbatch n times, srun
+// a third as often, which takes longer.
+func (b *floodBench) work(ctx context.Context, n int, into ...calls) error {
+	// What is left of the one before is done first.
+	if err := settled(ctx); err != nil {
+		return err
+	}
+	for i := range n {
+		commands := map[string][]string{
+			"squeue": {"squeue", "--me"},
+			"sbatch": {"sbatch", "--hold", "-o", "/dev/null", "--wrap", "true"},
+		}
+		if i%3 == 0 {
+			commands["srun"] = []string{"srun", "-n1", "--mem=10", "true"}
+		}
+		for name, args := range commands {
+			start := time.Now()
+			if _, err := b.as(ctx, b.quiet, args...); err != nil {
+				return err
+			}
+			for _, c := range into {
+				c[name] = append(c[name], time.Since(start))
+			}
+		}
+	}
+	_, err := b.as(ctx, b.quiet, "scancel", "-u", b.quiet.name)
+	return err
+}
+
+// settled waits a second.
+func settled(ctx context.Context) error {
+	select {
+	case <-time.After(time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// startFlood starts the client of the flood with the lowest priority; stop ends
+// it and returns what it counted.
+func (b *floodBench) startFlood(ctx context.Context, kind floodKind) (stop func() string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "-suite=flood-client", "-only="+kind.name, b.flood.kubeconfig(), b.flood.name, b.job)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := settled(ctx); err != nil {
+		return nil, err
+	}
+	return sync.OnceValue(func() string {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait() // it ends by the signal, or late
+		return strings.TrimSpace(out.String())
+	}), nil
+}
+
+// watchMemory follows the resident memory of the cluster's process; the
+// function returned ends that and tells by how much it grew at most.
+func (b *floodBench) watchMemory(ctx context.Context) (grown func() int64) {
+	first := b.resident()
+	most := first
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			most = max(most, b.resident())
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() int64 { cancel(); <-done; return most - first }
+}
+
+// resident is the process's VmRSS in bytes.
+func (b *floodBench) resident() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	kib, _ := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
+	return kib << 10
+}
+
+// p99 is the time that one of a hundred calls takes longer than.
+func p99(s samples) time.Duration {
+	if len(s) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[min(len(sorted)-1, len(sorted)*99/100)]
+}
+
+// table is what was measured, a row a flood.
+func (b *floodBench) table() string {
+	var t strings.Builder
+	t.WriteString("| one user's flood | `squeue --me` | `sbatch` | `srun true` | memory | live heap | the flood's answers |\n|---|---|---|---|---|---|---|\n")
+	both := func(s samples) string { return short(s.median()) + " / " + short(p99(s)) }
+	fmt.Fprintf(&t, "| none | %s | %s | %s | %s | | |\n", both(b.calm["squeue"]), both(b.calm["sbatch"]), both(b.calm["srun"]), b.calmMemory())
+	for _, r := range b.results {
+		cell := func(name string) string {
+			d := r.during[name]
+			return fmt.Sprintf("%s (%.1f)", both(d), float64(p99(d))/float64(max(1, p99(b.calm[name]))))
+		}
+		fmt.Fprintf(&t, "| %s | %s | %s | %s | %+d MB | %+d MB | %s |\n", r.name, cell("squeue"), cell("sbatch"), cell("srun"),
+			r.growth>>20, r.heap>>20, r.requests)
+	}
+	return t.String()
+}
+
+func (b *floodBench) calmMemory() string {
+	var all []string
+	for _, r := range b.results {
+		all = append(all, fmt.Sprintf("%+d", r.calmGrowth>>20))
+	}
+	return strings.Join(all, ", ") + " MB"
+}
