@@ -154,7 +154,7 @@ func (s *shared) floodOfSubmissions(t *testing.T) {
 	admin, _ := callerOf(t, filepath.Join(s.state, "kubeconfig"))
 	set := func(n any) {
 		t.Helper()
-		if code, text := admin.do(t, "PATCH", "/apis/berth.hpc/v1alpha1/clusters/cluster", object{"spec": object{"submitsPerSecond": n}}); code != 200 {
+		if code, text := admin.do(t, "PATCH", "/apis/berth.hpc/v1alpha1/clusters/berth", object{"spec": object{"submitsPerSecond": n}}); code != 200 {
 			t.Fatalf("%d %s", code, text)
 		}
 	}
