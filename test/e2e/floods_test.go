@@ -260,6 +260,7 @@ func (s *shared) reviews(t *testing.T, admin *caller) int {
 // role keeps some, and serves the others' requests.
 func (s *shared) floodOfSilence(t *testing.T) {
 	address := s.role(t)
+	deadline := time.Now().Add(8 * time.Second) // before the time for a handshake is over
 	open := make(map[net.Conn]bool)
 	for range 1000 {
 		c, err := net.Dial("tcp", address)
@@ -270,7 +271,6 @@ func (s *shared) floodOfSilence(t *testing.T) {
 		open[c] = true
 	}
 	s.works(t)
-	deadline := time.Now().Add(20 * time.Second)
 	for len(open) > 300 {
 		for c := range open {
 			if err := c.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
