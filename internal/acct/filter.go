@@ -8,50 +8,67 @@ import (
 
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Filter decides which records a query means (sacct(1)): the same rules for
 // those of the database and those of the queue.
 type Filter struct {
-	q     *status.RecordQuery
-	ids   []idPattern
-	nodes map[string]bool
+	q   *status.RecordQuery
+	ids map[int64][]idPattern // by the number of the job
+
+	users, groups, accounts, qos, names, wckeys, partitions, nodes map[string]bool // nil: any
+	userIDs, groupIDs                                              map[int64]bool
+	states, constraints                                            []string // each once
 }
 
 // NewFilter makes the filter of q.
 func NewFilter(q *status.RecordQuery) *Filter {
-	f := &Filter{q: q}
+	f := &Filter{
+		q: q, ids: map[int64][]idPattern{},
+		users: set(q.Users), groups: set(q.Groups), accounts: set(q.Accounts), qos: set(q.QOS), names: set(q.Names),
+		wckeys: set(q.WCKeys), partitions: set(q.Partitions), nodes: set(q.Nodes), userIDs: set(q.UserIDs), groupIDs: set(q.GroupIDs),
+		states: unique(q.States), constraints: unique(q.Constraints),
+	}
 	for _, text := range q.Jobs {
 		if p, ok := parsePattern(text); ok {
-			f.ids = append(f.ids, p)
-		}
-	}
-	if len(q.Nodes) > 0 {
-		f.nodes = map[string]bool{}
-		for _, n := range q.Nodes {
-			f.nodes[n] = true
+			f.ids[p.id] = append(f.ids[p.id], p)
 		}
 	}
 	return f
 }
 
+// set returns the elements of the list; nil if there is none.
+func set[T comparable](list []T) map[T]bool {
+	if len(list) == 0 {
+		return nil
+	}
+	m := make(map[T]bool, len(list))
+	for _, x := range list {
+		m[x] = true
+	}
+	return m
+}
+
+func unique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
+
 // Match tells whether r passes.
 func (f *Filter) Match(r *status.Record) bool {
 	q := f.q
-	if len(q.Jobs) > 0 && !slices.ContainsFunc(f.ids, func(p idPattern) bool { return p.match(r) }) {
+	if len(q.Jobs) > 0 && !f.named(r) {
 		return false
 	}
-	if len(q.Users)+len(q.UserIDs) > 0 && !slices.Contains(q.Users, r.User) && !slices.Contains(q.UserIDs, r.UserID) {
+	if len(f.users)+len(f.userIDs) > 0 && !f.users[r.User] && !f.userIDs[r.UserID] {
 		return false
 	}
-	if len(q.Groups)+len(q.GroupIDs) > 0 && !slices.Contains(q.Groups, r.Group) && !slices.Contains(q.GroupIDs, r.GroupID) {
+	if len(f.groups)+len(f.groupIDs) > 0 && !f.groups[r.Group] && !f.groupIDs[r.GroupID] {
 		return false
 	}
 	for _, c := range [...]struct {
-		wanted []string
+		wanted map[string]bool
 		value  string
-	}{{q.Accounts, r.Account}, {q.QOS, r.QOS}, {q.Names, r.Name}, {q.WCKeys, r.WCKey}} {
-		if len(c.wanted) > 0 && !slices.Contains(c.wanted, c.value) {
+	}{{f.accounts, r.Account}, {f.qos, r.QOS}, {f.names, r.Name}, {f.wckeys, r.WCKey}} {
+		if c.wanted != nil && !c.wanted[c.value] {
 			return false
 		}
 	}
@@ -59,11 +76,19 @@ func (f *Filter) Match(r *status.Record) bool {
 		inRange(q.TimeLimit, int64(r.TimeLimit)) && f.when(r)
 }
 
+// named reports whether the query names the record's job, by its own number or
+// by that of its array or heterogeneous job.
+func (f *Filter) named(r *status.Record) bool {
+	return slices.ContainsFunc([]int64{r.ID, r.ArrayJobID, r.HetJobID}, func(id int64) bool {
+		return slices.ContainsFunc(f.ids[id], func(p idPattern) bool { return p.match(r) })
+	})
+}
+
 func (f *Filter) place(r *status.Record) bool {
-	if len(f.q.Partitions) > 0 && !slices.ContainsFunc(strings.Split(r.Partition, ","), func(p string) bool { return slices.Contains(f.q.Partitions, p) }) {
+	if f.partitions != nil && !slices.ContainsFunc(strings.Split(r.Partition, ","), func(p string) bool { return f.partitions[p] }) {
 		return false
 	}
-	if len(f.q.Constraints) > 0 && !slices.ContainsFunc(f.q.Constraints, func(c string) bool { return strings.Contains(r.Constraints, c) }) {
+	if len(f.constraints) > 0 && !slices.ContainsFunc(f.constraints, func(c string) bool { return strings.Contains(r.Constraints, c) }) {
 		return false
 	}
 	if f.nodes == nil {
@@ -96,7 +121,7 @@ func (f *Filter) when(r *status.Record) bool {
 		}
 		return r.Eligible != 0 && r.Eligible <= end && (r.End == 0 || r.End >= start)
 	}
-	return slices.ContainsFunc(q.States, func(s string) bool { return wasIn(r, s, start, end) })
+	return slices.ContainsFunc(f.states, func(s string) bool { return wasIn(r, s, start, end) })
 }
 
 // wasIn tells whether the record counts as having had the state between start
@@ -120,8 +145,8 @@ func wasIn(r *status.Record, state string, start, end int64) bool {
 // of them.
 type idPattern struct {
 	id    int64
-	tasks map[int64]bool // of an array; nil: all
-	het   int64          // offset; -1: all
+	tasks value.Intervals // of an array; nil: all
+	het   int64           // offset; -1: all
 }
 
 // parsePattern reads "12", "12_3", "12_[1-3,5]", "12+1"; a step behind a dot
@@ -142,15 +167,8 @@ func parsePattern(text string) (p idPattern, ok bool) {
 		}
 	}
 	if isTask && task != "*" {
-		p.tasks = map[int64]bool{}
-		names, err := hostlist.Expand("t[" + strings.Trim(task, "[]") + "]")
-		if err != nil {
+		if p.tasks, err = value.ArrayIntervals(task); err != nil {
 			return p, false
-		}
-		for _, n := range names {
-			if t, err := strconv.ParseInt(n[1:], 10, 64); err == nil {
-				p.tasks[t] = true
-			}
 		}
 	}
 	return p, true
@@ -162,8 +180,8 @@ func (p idPattern) match(r *status.Record) bool {
 		if r.ArrayJobID != p.id {
 			return false
 		}
-		t, err := strconv.ParseInt(r.ArrayTaskID, 10, 64)
-		return err != nil || p.tasks[t] // what is left of the array may hold it
+		t, err := strconv.ParseInt(r.ArrayTaskID, 10, 32)
+		return err != nil || p.tasks.Has(int32(t)) // what is left of the array may hold it
 	case p.het >= 0:
 		return r.HetJobID == p.id && int64(r.HetOffset) == p.het
 	}

@@ -62,10 +62,51 @@ func terms(text string) []string {
 	return out
 }
 
+// span is a range between brackets: the numbers from first to last, each
+// written with at least width digits.
+type span struct {
+	first, last int64
+	width       int
+}
+
+// segment is literal text followed by a bracket.
+type segment struct {
+	literal string
+	spans   []span
+}
+
+// expression is one term: segments in turn. A term without brackets is a plain
+// name and has no segments.
+type expression struct {
+	name     string
+	segments []segment
+	hosts    int // how many names it stands for
+}
+
 // expandTerm appends the names of one term: literal text and brackets in turn,
 // the rightmost bracket counting fastest.
 func expandTerm(names []string, text, term string) ([]string, error) {
+	e, err := parseTerm(text, term)
+	if err != nil {
+		return nil, err
+	}
+	if e.segments == nil {
+		return append(names, e.name), nil
+	}
+	if e.hosts+len(names) > maxHosts {
+		return nil, &Error{text, "too many hosts"}
+	}
 	heads := []string{""}
+	for _, s := range e.segments {
+		heads = combine(heads, s)
+	}
+	return append(names, heads...), nil
+}
+
+// parseTerm reads one term without expanding it; text is the whole expression,
+// for errors.
+func parseTerm(text, term string) (expression, error) {
+	e := expression{name: term, hosts: 1}
 	rest := term
 	for {
 		open := strings.IndexByte(rest, '[')
@@ -73,46 +114,48 @@ func expandTerm(names []string, text, term string) ([]string, error) {
 			break
 		}
 		if strings.IndexByte(rest[:open], ']') >= 0 {
-			return nil, &Error{text, "unexpected ] in " + term}
+			return e, &Error{text, "unexpected ] in " + term}
 		}
 		end := strings.IndexByte(rest[open:], ']')
 		if end < 0 {
-			return nil, &Error{text, "missing ] in " + term}
+			return e, &Error{text, "missing ] in " + term}
 		}
-		values, err := expandBracket(text, rest[open+1:open+end])
+		spans, count, err := parseBracket(text, rest[open+1:open+end])
 		if err != nil {
-			return nil, err
+			return e, err
 		}
-		if len(heads)*len(values)+len(names) > maxHosts {
-			return nil, &Error{text, "too many hosts"}
+		if e.hosts *= count; e.hosts > maxHosts {
+			return e, &Error{text, "too many hosts"}
 		}
-		heads = combine(heads, rest[:open], values)
+		e.segments = append(e.segments, segment{rest[:open], spans})
 		rest = rest[open+end+1:]
 		if rest == "" {
-			return append(names, heads...), nil
+			return e, nil
 		}
 	}
 	// As Slurm: nothing follows the last bracket, and a plain name has none.
 	if len(rest) != len(term) || strings.ContainsRune(rest, ']') {
-		return nil, &Error{text, ""}
+		return e, &Error{text, ""}
 	}
-	return append(names, rest), nil
+	return e, nil
 }
 
-func combine(heads []string, literal string, values []string) []string {
-	out := make([]string, 0, len(heads)*len(values))
+func combine(heads []string, s segment) []string {
+	var out []string
 	for _, h := range heads {
-		for _, v := range values {
-			out = append(out, h+literal+v)
+		for _, r := range s.spans {
+			for n := r.first; n <= r.last; n++ {
+				out = append(out, h+s.literal+pad(n, r.width))
+			}
 		}
 	}
 	return out
 }
 
-// expandBracket reads what stands between brackets: numbers and ranges.
-func expandBracket(text, body string) ([]string, error) {
-	var out []string
-	for _, part := range strings.Split(body, ",") {
+// parseBracket reads what stands between brackets, numbers and ranges, and
+// counts the numbers.
+func parseBracket(text, body string) (spans []span, count int, err error) {
+	for part := range strings.SplitSeq(body, ",") {
 		lo, hi, found := strings.Cut(part, "-")
 		if !found {
 			hi = lo
@@ -120,19 +163,17 @@ func expandBracket(text, body string) ([]string, error) {
 		first, ok1 := number(lo)
 		last, ok2 := number(hi)
 		if !ok1 || !ok2 || last < first {
-			return nil, &Error{text, "Invalid range: `" + part + "'"}
+			return nil, 0, &Error{text, "Invalid range: `" + part + "'"}
 		}
 		if last-first >= maxRange {
-			return nil, &Error{text, "Too many hosts in range `" + part + "'"}
+			return nil, 0, &Error{text, "Too many hosts in range `" + part + "'"}
 		}
-		for n := first; n <= last; n++ {
-			out = append(out, pad(n, len(lo)))
-		}
-		if len(out) > maxHosts {
-			return nil, &Error{text, "too many hosts"}
+		spans = append(spans, span{first, last, len(lo)})
+		if count += int(last - first + 1); count > maxHosts {
+			return nil, 0, &Error{text, "too many hosts"}
 		}
 	}
-	return out, nil
+	return spans, count, nil
 }
 
 // number reads decimal digits only.

@@ -1,7 +1,6 @@
 package value
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -19,50 +18,21 @@ const maxArrayIndex = 4000000
 // positive number is none.
 func Array(s string) (*job.Array, error) {
 	body, limit, limited := strings.Cut(s, "%")
+	intervals, err := ArrayIntervals(body)
+	if err != nil {
+		return nil, err
+	}
 	a := &job.Array{}
 	if limited {
 		if n, err := Count(limit); err == nil {
 			a.Max = n
 		}
 	}
-	body = strings.Trim(body, blanks)
-	if strings.HasPrefix(body, "[") && strings.HasSuffix(body, "]") {
-		body = body[1 : len(body)-1]
+	if a.Indexes, err = intervals.expand(); err != nil {
+		return nil, err
 	}
-	for part := range strings.SplitSeq(body, ",") {
-		if err := addIndexes(a, strings.Trim(part, blanks)); err != nil {
-			return nil, err
-		}
-	}
-	slices.Sort(a.Indexes)
-	a.Indexes = slices.Compact(a.Indexes)
 	a.Spec = ArraySpec(a.Indexes, a.Max)
 	return a, nil
-}
-
-func addIndexes(a *job.Array, part string) error {
-	span, stepText, stepped := strings.Cut(part, ":")
-	low, high, ranged := strings.Cut(span, "-")
-	first, err1 := index(low)
-	last, step := first, int32(1)
-	var err2, err3 error
-	if ranged {
-		last, err2 = index(high)
-	}
-	if stepped {
-		step, err3 = index(stepText)
-	}
-	switch {
-	case err1 != nil || err2 != nil || err3 != nil, stepped && !ranged, last < first, step < 1:
-		return ErrInvalid
-	case int(last-first)/int(step)+len(a.Indexes) > maxArrayIndex:
-		return ErrInvalid
-	}
-	a.Indexes = slices.Grow(a.Indexes, int(last-first)/int(step)+1)
-	for i := int64(first); i <= int64(last); i += int64(step) {
-		a.Indexes = append(a.Indexes, int32(i))
-	}
-	return nil
 }
 
 func index(s string) (int32, error) {

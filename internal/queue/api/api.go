@@ -163,6 +163,10 @@ func (a *API) caller(w http.ResponseWriter, r *http.Request) *directory.Caller {
 	case err != nil:
 		refuse(w, r, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, err.Error())
 	default:
+		if err := checkQuery(r.URL.RawQuery); err != nil {
+			refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+			return nil
+		}
 		return a.Directory.Resolve(user, groups)
 	}
 	return nil

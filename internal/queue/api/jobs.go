@@ -19,6 +19,12 @@ import (
 // jobs answers GET jobs.
 func (a *API) jobs(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	values := r.URL.Query()
+	if !watching(values) {
+		if !a.turn(w, r) {
+			return
+		}
+		defer a.done()
+	}
 	q, err := query(values)
 	if err != nil {
 		refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
@@ -92,14 +98,10 @@ func query(v url.Values) (table.Query, error) {
 		refs.add(r)
 	}
 	states(&q, list(v, "state"))
-	for _, text := range v["nodes"] {
-		names, err := hostlist.Expand(text)
-		if err != nil {
-			return q, err
-		}
-		q.Nodes = append(q.Nodes, names...)
-	}
-	return q, nil
+	refs.finish()
+	var err error
+	q.Nodes, err = hostlist.ParsePattern(v["nodes"]...)
+	return q, err
 }
 
 // states takes the states asked for; "all" means every one.

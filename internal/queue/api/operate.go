@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ func (a *API) operate(w http.ResponseWriter, r *http.Request, c *directory.Calle
 	}
 	if op.Verb == status.OpUpdate {
 		err := a.userOfJobs(&op)
-		if err == nil {
+		if err == nil && a.parsesSettings(r.Context(), &op, c) {
 			err = change.JobForm(op.Set, a.Operations.Now())
 		}
 		if err != nil {
@@ -85,6 +86,26 @@ func (a *API) operate(w http.ResponseWriter, r *http.Request, c *directory.Calle
 	}
 	result := &status.OperationResult{Kind: "OperationResult", APIVersion: apiVersion(), Items: append(steps, outcomes(targets)...)}
 	a.list(w, r, result)
+}
+
+// freeSettings is how many bytes of settings are parsed of anybody's update.
+const freeSettings = 4 << 10
+
+// parsesSettings reports whether the values of an update are parsed before its
+// jobs are looked at, as scontrol does: where they are short, or the caller may
+// change one of the jobs. Nobody else has the service parse a long value.
+func (a *API) parsesSettings(ctx context.Context, op *status.Operation, c *directory.Caller) bool {
+	size := 0
+	for key, v := range op.Set {
+		size += len(key) + len(v)
+	}
+	return size <= freeSettings || slices.ContainsFunc(a.targets(ctx, op, c), func(t target) bool {
+		if t.row == nil {
+			return false
+		}
+		_, err := a.Operations.job(c, t.row)
+		return err == nil
+	})
 }
 
 // carryOut acts on every target that exists, several at a time.

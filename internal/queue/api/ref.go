@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/queue/table"
-	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -13,9 +12,9 @@ import (
 // 12_*, or a component 12+1, which is meant by the id that it has.
 type ref struct {
 	id        int64
-	tasks     array.Set // nil: all of the job
-	component bool      // of a heterogeneous job, named as such
-	leader    int64     // the 12 of 12+1
+	tasks     value.Intervals // nil: all of the job
+	component bool            // of a heterogeneous job, named as such
+	leader    int64           // the 12 of 12+1
 }
 
 func parseID(text string) (r ref, ok bool) {
@@ -34,11 +33,10 @@ func parseID(text string) (r ref, ok bool) {
 		}
 		r.id, r.component, r.leader = id+int64(n), true, id
 	case some && tasks != "*":
-		a, err := value.Array(tasks)
-		if err != nil {
+		tasks, _, _ := strings.Cut(tasks, "%")
+		if r.tasks, err = value.ArrayIntervals(tasks); err != nil {
 			return ref{}, false
 		}
-		r.tasks = a.Indexes
 	}
 	return r, true
 }
@@ -73,9 +71,16 @@ func (l *refs) add(r ref) {
 	case known && !some: // all of it is meant already
 	default:
 		if l.q.Tasks == nil {
-			l.q.Tasks = map[int64]array.Set{}
+			l.q.Tasks = map[int64]value.Intervals{}
 		}
-		l.q.Tasks[r.id] = before.With(r.tasks)
+		l.q.Tasks[r.id] = append(before, r.tasks...)
+	}
+}
+
+// finish makes the query ready for use after several calls of add.
+func (l *refs) finish() {
+	for id, tasks := range l.q.Tasks {
+		l.q.Tasks[id] = tasks.Normalize()
 	}
 }
 

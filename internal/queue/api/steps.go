@@ -13,11 +13,16 @@ import (
 
 // steps answers GET steps: the filters of GET jobs, and step=12.0,12.batch.
 func (a *API) steps(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	if !a.turn(w, r) {
+		return
+	}
+	defer a.done()
 	values := r.URL.Query()
-	named := list(values, "step")
-	for _, id := range named {
+	named := map[string]bool{}
+	for _, id := range list(values, "step") {
 		job, _, _ := strings.Cut(id, ".")
 		values.Add("id", job)
+		named[id] = true
 	}
 	q, err := query(values)
 	if err != nil {
@@ -29,7 +34,7 @@ func (a *API) steps(w http.ResponseWriter, r *http.Request, c *directory.Caller)
 	a.confine(&q, c)
 	out.Items = a.Table.Steps(q)
 	if len(named) > 0 {
-		out.Items = slices.DeleteFunc(out.Items, func(s status.Step) bool { return !slices.Contains(named, s.ID) })
+		out.Items = slices.DeleteFunc(out.Items, func(s status.Step) bool { return !named[s.ID] })
 	}
 	if out.Items == nil {
 		out.Items = []status.Step{}

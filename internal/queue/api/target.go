@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/queue/tasks"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -36,7 +37,11 @@ var unfinished = []string{
 
 // targets are the jobs that the operation means, named ones in their order.
 func (a *API) targets(ctx context.Context, op *status.Operation, c *directory.Caller) []target {
-	q := table.Query{Users: op.Users, Partitions: op.Partitions, Names: op.Names, Accounts: op.Accounts, QOS: op.QOS, Nodes: op.Nodes}
+	q := table.Query{Users: op.Users, Partitions: op.Partitions, Names: op.Names, Accounts: op.Accounts, QOS: op.QOS}
+	var err error
+	if q.Nodes, err = hostlist.ParsePattern(op.Nodes...); err != nil {
+		return []target{{OperationStatus: status.OperationStatus{Error: err.Error()}}}
+	}
 	if len(op.WCKeys)+len(op.Reservations) > 0 {
 		q.Extra = &table.Extra{WCKeys: op.WCKeys, Reservations: op.Reservations}
 	}
@@ -106,7 +111,7 @@ func (a *API) anyTask(r ref) bool {
 
 // oneJob is the id of the one job that r means; of an array its own.
 func (a *API) oneJob(r ref) int64 {
-	if len(r.tasks) != 1 {
+	if _, one := r.tasks.Single(); !one {
 		return r.id
 	}
 	q := table.Query{AllStates: true}

@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/value"
 )
 
 // Query chooses rows: each list that is not empty must contain the row's
@@ -14,7 +15,7 @@ type Query struct {
 	IDs []int64
 	// Tasks narrows ids of arrays to some of their tasks. The row that stands
 	// for several passes if one of them is meant.
-	Tasks map[int64]array.Set
+	Tasks map[int64]value.Intervals
 	// Leaders are, by id, the heterogeneous jobs of which ids are meant as
 	// components; others than theirs do not pass.
 	Leaders    map[int64]int64
@@ -25,7 +26,7 @@ type Query struct {
 	Names      []string
 	Accounts   []string
 	QOS        []string
-	Nodes      []string // short names; a job passes that holds any of them
+	Nodes      *hostlist.Pattern // of short names; a job passes that holds any of them
 	Extra      *Extra
 }
 
@@ -39,18 +40,19 @@ var shown = []string{
 }
 
 type filter struct {
-	ids                                               map[int64]bool // nil: all
-	tasks                                             map[int64]array.Set
-	leaders                                           map[int64]int64
-	states                                            []string // nil: all
-	users, partitions, names, accounts, qoses, onNode map[string]bool
-	extra                                             *Extra
+	ids                                       map[int64]bool // nil: all
+	tasks                                     map[int64]value.Intervals
+	leaders                                   map[int64]int64
+	states                                    []string // nil: all
+	users, partitions, names, accounts, qoses map[string]bool
+	nodes                                     *hostlist.Pattern
+	extra                                     *Extra
 }
 
 func (q *Query) compile() *filter {
 	f := &filter{
 		users: set(q.Users), partitions: set(q.Partitions), names: set(q.Names),
-		accounts: set(q.Accounts), qoses: set(q.QOS), onNode: set(q.Nodes),
+		accounts: set(q.Accounts), qoses: set(q.QOS), nodes: q.Nodes,
 	}
 	if len(q.IDs) > 0 {
 		f.ids, f.tasks, f.leaders = make(map[int64]bool, len(q.IDs)), q.Tasks, q.Leaders
@@ -102,7 +104,7 @@ func (f *filter) means(r *Row) bool {
 }
 
 // In tells whether the row is, or stands for, one of the tasks.
-func (r *Row) In(set array.Set) bool {
+func (r *Row) In(set value.Intervals) bool {
 	if r.Task != nil {
 		return set.Has(*r.Task)
 	}
@@ -116,7 +118,7 @@ func (f *filter) pass(r *Row) bool {
 		(f.names == nil || f.names[r.Name]) &&
 		(f.accounts == nil || f.accounts[r.Account]) &&
 		(f.qoses == nil || f.qoses[cmp.Or(r.QOS, defaultQOS)]) &&
-		(f.onNode == nil || inAny(f.onNode, r.Hosts)) && f.extra.pass(r)
+		(f.nodes.Empty() || slices.ContainsFunc(r.Hosts, f.nodes.Match)) && f.extra.pass(r)
 }
 
 func inAny(set map[string]bool, list []string) bool {

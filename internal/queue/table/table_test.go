@@ -19,6 +19,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -108,7 +109,7 @@ func TestSelect(t *testing.T) {
 		"ids":        {table.Query{IDs: []int64{5, 4, 5, 77, -1}}, []int64{5}},
 		"state":      {table.Query{States: []string{"COMPLETED", "RUNNING"}}, []int64{3, 4}},
 		"partition":  {table.Query{Partitions: []string{"slow", "fast"}}, []int64{1, 3}},
-		"node":       {table.Query{Nodes: []string{"n2", "n7"}}, []int64{3}},
+		"node":       {table.Query{Nodes: pattern(t, "n2", "n7")}, []int64{3}},
 		"name":       {table.Query{Names: []string{"job \"5\" é\n"}}, []int64{5}},
 		"component":  {table.Query{IDs: []int64{3, 5}, Leaders: map[int64]int64{5: 4}}, []int64{3}}, // 5 is no component of 4's
 		"qos":        {table.Query{QOS: []string{"normal"}}, []int64{1, 3, 5}},                      // which is what no QOS means
@@ -364,4 +365,13 @@ func TestHeldInOtherStates(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+}
+
+func pattern(t *testing.T, texts ...string) *hostlist.Pattern {
+	t.Helper()
+	p, err := hostlist.ParsePattern(texts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
