@@ -19,12 +19,6 @@ import (
 // jobs answers GET jobs.
 func (a *API) jobs(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	values := r.URL.Query()
-	if !watching(values) {
-		if !a.turn(w, r) {
-			return
-		}
-		defer a.done()
-	}
 	q, err := query(values)
 	if err != nil {
 		refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
