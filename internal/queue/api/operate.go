@@ -103,7 +103,7 @@ func (a *API) parsesSettings(ctx context.Context, op *status.Operation, c *direc
 		if t.row == nil {
 			return false
 		}
-		_, err := a.Operations.job(c, t.row)
+		_, err := a.Operations.job(c, t.row, status.OpUpdate)
 		return err == nil
 	})
 }
