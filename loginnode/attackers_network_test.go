@@ -16,6 +16,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
 func TestS19AnUnknownUserLooksLikeAKnownOne(t *testing.T) {
@@ -87,7 +88,7 @@ func notBelieved(t *testing.T, via func(string) (*ssh.Client, error)) {
 func TestS06SilentPeersAreDroppedAndCounted(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
 		c.LoginGrace = 2 * time.Second
-		c.Startups = loginnode.Startups{Begin: 50, Rate: 100, Full: 50, PerSource: 1000}
+		c.Startups = limit.Startups{Begin: 50, Rate: 100, Full: 50, PerSource: 1000}
 	})
 	var open sync.WaitGroup
 	closed := make(chan int, 100)
@@ -125,13 +126,14 @@ func TestS06SilentPeersAreDroppedAndCounted(t *testing.T) {
 
 func TestPenaltiesKeepASourceOut(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
-		c.Penalties = loginnode.Penalties{AuthFail: 10 * time.Second, Min: 15 * time.Second, Max: time.Minute}
+		c.Penalties = limit.Penalties{AuthFail: 10 * time.Second, Min: 15 * time.Second, Max: time.Minute}
 	})
 	for range 2 {
 		if _, err := n.dial("ann", newKey(t)); err == nil {
 			t.Fatal("let in")
 		}
 	}
+	n.noneEarly()
 	if _, err := n.dial("ann", n.ann().key); err == nil {
 		t.Error("let in during a penalty")
 	}
@@ -144,7 +146,7 @@ func TestPenaltiesKeepASourceOut(t *testing.T) {
 // Who has brought about a defect before the login waits, and nobody else.
 func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
 	n := start(t, func(c *loginnode.Config) {
-		c.Penalties = loginnode.Penalties{}
+		c.Penalties = limit.Penalties{}
 		inner := c.Auth.Users
 		c.Auth.Users = auth.DirectoryFunc(func(ctx context.Context, name string) (*auth.User, error) {
 			if name == "defect" {
@@ -156,6 +158,7 @@ func TestADefectBeforeTheLoginIsPunished(t *testing.T) {
 	if _, err := n.dial("defect", n.ann().key); err == nil {
 		t.Fatal("let in")
 	}
+	n.noneEarly()
 	if _, err := n.dial("ann", n.ann().key); err == nil {
 		t.Error("the address does not wait")
 	}
@@ -187,7 +190,7 @@ func TestS06AnAttackBeforeTheLogin(t *testing.T) {
 	}
 	n := start(t, func(c *loginnode.Config) {
 		c.LoginGrace = 3 * time.Second
-		c.Startups = loginnode.Startups{Begin: 5000, Rate: 100, Full: 5000, PerSource: peers / 2}
+		c.Startups = limit.Startups{Begin: 5000, Rate: 100, Full: 5000, PerSource: peers / 2}
 	})
 	files := openFiles(t)
 	took := figures(t, itoa(peers)+" peers that never log in")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/limit"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
@@ -36,14 +37,22 @@ type Config struct {
 	// FailureDelay is the least time that a refused key takes to be answered,
 	// so that the time does not tell whether the user exists; 0: 20 ms.
 	FailureDelay time.Duration
-	Startups     Startups
-	Penalties    Penalties
+	Startups     limit.Startups
+	Penalties    limit.Penalties
+	// SharedSources are addresses behind which there are many clients, such as
+	// the nodes' own where a Service hides the clients': they are not penalised
+	// and have no Startups.PerSource.
+	SharedSources []netip.Prefix
 	// MaxSessions of one connection; 0: 64.
 	MaxSessions int
 	// MaxUserConnections and MaxUserChannels bound what one user has at a time,
 	// sessions and forwarded connections together; 0: 256 and 512.
 	MaxUserConnections int
 	MaxUserChannels    int
+	// LoginRate and SessionRate bound how fast one user logs in and starts
+	// sessions; 0: 20 a second after 100 at once, 50 after 200. Who is too fast
+	// waits, for 10 s at the most.
+	LoginRate, SessionRate limit.Rate
 	// KeepAlive is how often a silent client is asked whether it is there, and
 	// KeepAliveMax how many answers may be missing. 0: 30 s and 4.
 	KeepAlive    time.Duration
@@ -132,8 +141,10 @@ func (c *Config) complete() error {
 			return errors.New("pods: there is none for root, who must not be permitted to log in")
 		}
 	}
-	c.Startups.complete()
-	c.Penalties.complete()
+	c.Startups.Complete()
+	c.Penalties.Complete()
+	c.LoginRate = limit.Rate{PerSecond: or(c.LoginRate.PerSecond, 20), Burst: or(c.LoginRate.Burst, 100)}
+	c.SessionRate = limit.Rate{PerSecond: or(c.SessionRate.PerSecond, 50), Burst: or(c.SessionRate.Burst, 200)}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

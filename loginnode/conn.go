@@ -15,6 +15,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/limit"
 	"github.com/berth-hpc/berth/loginnode/relay"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
@@ -53,10 +54,13 @@ type conn struct {
 	// grace closes the connection unless somebody logs in in time.
 	grace   *time.Timer
 	expired atomic.Bool
-	early   sync.Once // leaves the gate
 	longer  sync.Once // extends grace
 	tried   atomic.Bool
 	proven  atomic.Bool
+	crashed atomic.Bool
+	// pending is the place among the connections that have not logged in; nil:
+	// this one is not among them. Set before the handshake.
+	pending *limit.Pending
 
 	// library is the library's view of the connection; set before the handshake.
 	library context.Context
@@ -128,17 +132,42 @@ func (c *conn) LocalAddr() net.Addr {
 func (c *conn) authenticated() {
 	c.proven.Store(true)
 	c.grace.Stop()
-	c.leaveGate()
+	if c.pending != nil {
+		c.pending.Done(limit.LoggedIn)
+	}
 }
 
-func (c *conn) leaveGate() {
-	if c.outer != nil {
-		return // it has not entered
+// outcome returns how a connection ended that may not have logged in.
+func (c *conn) outcome() limit.Outcome {
+	switch {
+	case c.proven.Load():
+		return limit.LoggedIn
+	case c.crashed.Load():
+		return limit.Crashed
+	case c.expired.Load():
+		return limit.GraceExceeded
+	case c.tried.Load():
+		return limit.AuthFailed
 	}
-	c.early.Do(func() {
-		c.server.gate.leave(c.from.Addr())
-		c.server.metrics.add("berth_login_early_connections", -1)
-	})
+	return limit.NoAttempt
+}
+
+// throttle makes a login wait whose user logs in too often, and refuses it if
+// that would take too long. It is called once the login is proven, for a stranger
+// must not use up a user's rate.
+func (c *conn) throttle(user string) error {
+	if c.server.gateway != nil {
+		return nil // the login node counts
+	}
+	err := c.server.logins.Wait(c.ctx, user)
+	if err == nil {
+		return nil
+	}
+	c.mu.Lock()
+	c.failed = true
+	c.mu.Unlock()
+	c.server.rejectUser(c, user, nil, err)
+	return c.Close()
 }
 
 // serve binds the connection to its identity, once, at the first sign that
@@ -165,15 +194,15 @@ func (c *conn) serve(sc *ssh.ServerConn) bool {
 			_ = c.Close()
 		}
 	}()
-	if err := c.server.quotas.join(login.User); err != nil {
-		c.server.crowded(c, login.User, err)
+	if err := c.server.quotas.AddConnection(login.User.UID, login.User.Name); err != nil {
+		c.server.rejectUser(c, login.User.Name, &login.User.UID, err)
 		return false
 	}
 	c.ssh, c.login = sc, login
 	c.forward = &forward.Forwarder{
 		Policy: &c.server.cfg.Policy, Login: login, SSH: sc, Context: c.ctx, Bytes: &c.bytes,
 		Panicked: c.server.panicked, Report: c.forwarded,
-		Reach: c.reach, Room: c.room(),
+		Reach: c.reach, Room: c.channels(),
 	}
 	c.server.join(c)
 	if c.server.keeper != nil {
@@ -188,8 +217,8 @@ func (c *conn) serve(sc *ssh.ServerConn) bool {
 	return true
 }
 
-// room is the share of the server that the connection's user has.
-func (c *conn) room() room { return room{c.server.quotas, c.login.User.UID} }
+// channels is the quota of channels of the connection's user.
+func (c *conn) channels() limit.Channels { return c.server.quotas.Channels(c.login.User.UID) }
 
 // handshaken is the connection after the handshake; nil: before.
 func (c *conn) handshaken() *ssh.ServerConn {
@@ -276,12 +305,18 @@ func (c *conn) session(nc ssh.NewChannel) {
 		return
 	}
 	defer c.sessions.Add(-1)
-	r := c.room()
-	if !r.Enter() {
+	quota := c.channels()
+	if !quota.Enter() {
 		_ = nc.Reject(ssh.ResourceShortage, "you have too many sessions and forwarded connections")
 		return
 	}
-	defer r.Leave()
+	defer quota.Leave()
+	if c.server.gateway == nil {
+		if err := c.server.starts.Wait(c.ctx, c.login.User.Name); err != nil {
+			_ = nc.Reject(ssh.ResourceShortage, "you start too many sessions at a time")
+			return
+		}
+	}
 	if c.link != nil {
 		c.relaySession(nc)
 		return
@@ -298,7 +333,9 @@ func (c *conn) sessionConn() *session.Conn {
 // end releases what the connection holds.
 func (c *conn) end() {
 	c.grace.Stop()
-	c.leaveGate()
+	if c.pending != nil {
+		c.pending.Done(c.outcome())
+	}
 	c.cancel()
 	_ = c.Close()
 	if sc := c.handshaken(); sc != nil {
@@ -312,7 +349,7 @@ func (c *conn) end() {
 	}
 	c.forward.Close()
 	c.server.part(c)
-	c.server.quotas.part(c.login.User)
+	c.server.quotas.RemoveConnection(c.login.User.UID)
 	r := c.record("logout")
 	r.Seconds = c.server.cfg.Now().Sub(c.opened).Seconds()
 	r.BytesIn, r.BytesOut = c.bytes.In.Load()+c.flow.In.Load(), c.bytes.Out.Load()+c.flow.Out.Load()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
 // fuzzed is a server that no bytes have come to yet, with a connection of a
@@ -34,7 +35,7 @@ func fuzzed(t testing.TB) (*Server, *conn) {
 	u := &auth.User{Name: "ann", UID: os.Geteuid()}
 	s := &Server{
 		cfg:    Config{HostKeys: []ssh.Signer{key}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Gateway: &Gateway{User: u}},
-		quotas: newQuotas(1, 1), live: map[sayer]time.Time{}, conns: map[*conn]bool{}, gateway: newGatewayState(time.Now()),
+		quotas: limit.NewQuotas(1, 1), live: map[sayer]time.Time{}, conns: map[*conn]bool{}, gateway: newGatewayState(time.Now()),
 	}
 	s.creds = &credentials{server: s, users: map[int]*held{}}
 	login := &auth.Login{User: u}

@@ -70,16 +70,18 @@ func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 	return cfg
 }
 
-// publicKey answers an offered key. A refusal takes a fixed time at least.
+// publicKey answers an offered key. The time of a refusal does not tell whether
+// the user exists.
 func (s *Server) publicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *ssh.Permissions, err error) {
 	began := time.Now()
 	defer func() {
 		if r := recover(); r != nil {
-			s.provoked(c, r)
+			s.panickedBefore(c, r)
 			p, err = nil, auth.ErrDenied
 		}
-		if err != nil {
-			time.Sleep(s.cfg.FailureDelay - time.Since(began))
+		took := time.Since(began)
+		if delay := s.refusals.add(took); err != nil {
+			time.Sleep(delay - took)
 		}
 	}()
 	if s.gateway != nil {
@@ -99,7 +101,7 @@ func (s *Server) publicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *s
 func (s *Server) device(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (p *ssh.Permissions, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.provoked(c, r)
+			s.panickedBefore(c, r)
 			p, err = nil, auth.ErrDenied
 		}
 	}()
@@ -128,9 +130,6 @@ func (s *Server) attempted(c *conn, m ssh.ConnMetadata, method string, err error
 	c.tried.Store(true)
 	if err != nil {
 		s.metrics.add(label("berth_login_logins_total", "result", "refused"), 1)
-		if !s.cfg.Penalties.Off && c.outer == nil {
-			s.gate.punish(c.from.Addr(), s.cfg.Penalties.AuthFail)
-		}
 		r := c.record("login-failed")
 		r.User, r.Method, r.Client, r.Reason = m.User(), method, string(m.ClientVersion()), err.Error()
 		s.audit.write(r)
@@ -138,6 +137,9 @@ func (s *Server) attempted(c *conn, m ssh.ConnMetadata, method string, err error
 	}
 	s.metrics.add(label("berth_login_logins_total", "result", "ok"), 1)
 	c.authenticated()
+	if err := c.throttle(m.User()); err != nil {
+		return
+	}
 	// A client that opens nothing would otherwise never be bound to its identity.
 	time.AfterFunc(time.Second, func() {
 		defer s.contain()

@@ -26,6 +26,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/daemon"
 	"github.com/berth-hpc/berth/loginnode/injob"
+	"github.com/berth-hpc/berth/loginnode/limit"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
@@ -142,7 +143,7 @@ func start(t testing.TB, change ...func(*loginnode.Config)) *node {
 		Session: session.Config{
 			Child: []string{"/proc/self/exe", session.ChildCommand}, SFTPServer: sftpServer(),
 		},
-		Penalties: loginnode.Penalties{Off: true},
+		Penalties: limit.Penalties{Off: true},
 		RunDir:    filepath.Join(dir, "run"),
 		Audit:     n.audit,
 	}

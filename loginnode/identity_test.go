@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
 // named is a connection that has logged in under a name.
@@ -30,7 +31,7 @@ func TestS01TheIdentityIsTheConnections(t *testing.T) {
 		here, there := net.Pipe()
 		defer there.Close()
 		_ = there.SetDeadline(time.Now().Add(10 * time.Second))
-		c := &conn{Conn: here, server: &Server{cfg: Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, quotas: newQuotas(9, 9)}}
+		c := &conn{Conn: here, server: &Server{cfg: Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, quotas: limit.NewQuotas(9, 9)}}
 		if c.serve(&ssh.ServerConn{Conn: &named{user: "bob"}, Permissions: p}) || c.login != nil {
 			t.Errorf("%s: bob is served", name)
 		}

@@ -50,6 +50,14 @@ func (m *metrics) add(name string, n int64) {
 	m.values[name] += n
 }
 
+// set makes a gauge's value n.
+func (m *metrics) set(name string, n int64) {
+	m.add(name, 0)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[name] = n
+}
+
 // label puts a label into a metric's name. Values are of this program's own
 // choosing, never a client's.
 func label(name string, pairs ...string) string {
@@ -100,6 +108,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		s.metrics.set("berth_login_early_connections", int64(s.early.Pending()))
 		s.metrics.write(w)
 	})
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

@@ -140,7 +140,7 @@ func (c *conn) relayChannel(nc ssh.NewChannel) {
 
 // relay passes a channel on while there is room for it.
 func (c *conn) relay(nc ssh.NewChannel, to ssh.Conn) {
-	r := c.room()
+	r := c.channels()
 	if !r.Enter() {
 		_ = nc.Reject(ssh.ResourceShortage, "too many forwarded connections")
 		return

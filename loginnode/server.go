@@ -14,23 +14,26 @@ import (
 	glider "github.com/gliderlabs/ssh"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/limit"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
 // Server is a login node. Make one with New; its methods are safe for
 // concurrent use.
 type Server struct {
-	cfg     Config
-	session session.Config
-	glider  *glider.Server
-	gate    *gate
-	quotas  *quotas
-	metrics metrics
-	audit   audit
-	creds   *credentials
-	keeper  *keeper       // nil: no pods
-	gateway *gatewayState // nil: not in a pod
+	cfg      Config
+	session  session.Config
+	glider   *glider.Server
+	early    *limit.Connections
+	refusals refusalDelay
+	quotas   *limit.Quotas
+	logins   *limit.Rates // of a user
+	starts   *limit.Rates // of a user's sessions
+	metrics  metrics
+	audit    audit
+	creds    *credentials
+	keeper   *keeper       // nil: no pods
+	gateway  *gatewayState // nil: not in a pod
 
 	mu        sync.Mutex
 	listeners map[net.Listener]bool
@@ -46,6 +49,10 @@ type Server struct {
 // begins so; without it `ssh login cat file | head` would never end.
 const version = "OpenSSH.compatible Berth"
 
+// longestWait is how long a login or session waits whose user begins too many;
+// one that had to wait longer is refused.
+const longestWait = 10 * time.Second
+
 // New checks a configuration and makes a server of it, which does not listen
 // yet. It refuses one that would let in everybody or that could let in nobody.
 func New(cfg Config) (*Server, error) {
@@ -53,9 +60,13 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, session: cfg.Session, gate: newGate(cfg.Startups, cfg.Penalties, cfg.Now),
+		cfg: cfg, session: cfg.Session,
+		early:     limit.NewConnections(cfg.Startups, cfg.Penalties, slices.Concat(cfg.SharedSources, cfg.ProxyFrom), cfg.Now),
 		listeners: map[net.Listener]bool{}, conns: map[*conn]bool{}, raw: map[*conn]bool{},
-		live: map[sayer]time.Time{}, quotas: newQuotas(cfg.MaxUserConnections, cfg.MaxUserChannels),
+		live: map[sayer]time.Time{}, quotas: limit.NewQuotas(cfg.MaxUserConnections, cfg.MaxUserChannels),
+		refusals: refusalDelay{least: cfg.FailureDelay, now: cfg.Now},
+		logins:   limit.NewRates("logins", cfg.LoginRate, longestWait, cfg.Now),
+		starts:   limit.NewRates("sessions", cfg.SessionRate, longestWait, cfg.Now),
 	}
 	s.audit = audit{to: cfg.Audit, now: cfg.Now, bad: func(err error) { cfg.Log.Error("audit log", "error", err) }}
 	if err := makeRunDir(cfg.RunDir); err != nil {
@@ -145,7 +156,7 @@ func (s *Server) run(c *conn) {
 		}()
 		defer func() {
 			if r := recover(); r != nil {
-				s.provoked(c, r)
+				s.panickedBefore(c, r)
 			}
 		}()
 		s.handle(c)
@@ -153,7 +164,7 @@ func (s *Server) run(c *conn) {
 }
 
 func (s *Server) handle(c *conn) {
-	if c.outer != nil { // its client has passed the gate
+	if c.outer != nil { // its client has been admitted
 		c.outer.carried.Add(1)
 		defer c.outer.carried.Add(-1)
 		defer c.end()
@@ -165,13 +176,18 @@ func (s *Server) handle(c *conn) {
 		s.refuse(c, "no PROXY header from a proxy")
 		return
 	}
-	if why := s.gate.enter(c.from.Addr()); why != "" {
+	pending, why := s.early.Admit(c.from.Addr(), func(why string) { go s.refuse(c, why) })
+	if why != "" {
 		s.refuse(c, why)
 		return
 	}
-	s.metrics.add("berth_login_early_connections", 1)
+	c.pending = pending
 	defer c.end()
-	defer s.judge(c)
+	defer func() { // before the end, which penalises what happened
+		if r := recover(); r != nil {
+			s.panickedBefore(c, r)
+		}
+	}()
 	c.lookAhead()
 	s.glider.HandleConn(c)
 }
@@ -197,25 +213,14 @@ func (s *Server) refuse(c *conn, why string) {
 	s.audit.write(Record{Event: "refused", Conn: c.id, Source: c.from.String(), Reason: why})
 }
 
-// crowded notes a connection for which its user has no room.
-func (s *Server) crowded(c *conn, u *auth.User, why error) {
+// rejectUser records a connection that is over a limit of its user's; uid is nil
+// where it is not known.
+func (s *Server) rejectUser(c *conn, name string, uid *int, why error) {
 	s.metrics.add(label("berth_login_refused_total", "reason", "user"), 1)
 	r := c.record("refused")
-	r.User, r.UID, r.Reason = u.Name, &u.UID, why.Error()
+	r.User, r.UID, r.Reason = name, uid, why.Error()
 	s.audit.write(r)
-	s.cfg.Log.Warn("a login was refused", "user", u.Name, "reason", why.Error())
-}
-
-// judge punishes the address of a connection that never logged in.
-func (s *Server) judge(c *conn) {
-	p := s.cfg.Penalties
-	switch a := c.from.Addr(); {
-	case p.Off || c.proven.Load():
-	case c.expired.Load():
-		s.gate.punish(a, p.Grace)
-	case !c.tried.Load():
-		s.gate.punish(a, p.NoAuth)
-	}
+	s.cfg.Log.Warn("a login was refused", "user", name, "reason", why.Error())
 }
 
 // contain keeps a defect to one connection. It is deferred.
@@ -230,13 +235,11 @@ func (s *Server) panicked(r any) {
 	s.cfg.Log.Error("a defect was contained", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 }
 
-// provoked is panicked, where a client may have brought it about: the address of
-// one that has not logged in waits before it tries again.
-func (s *Server) provoked(c *conn, r any) {
+// panickedBefore is panicked, where a client that has not logged in may have
+// caused it: its address is penalised when the connection ends.
+func (s *Server) panickedBefore(c *conn, r any) {
 	s.panicked(r)
-	if !s.cfg.Penalties.Off && !c.proven.Load() && c.outer == nil {
-		s.gate.punish(c.from.Addr(), s.cfg.Penalties.Crash)
-	}
+	c.crashed.Store(true)
 }
 
 // channel wraps a channel's handler: identity first, defects contained.

@@ -133,15 +133,21 @@ func makeRunDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o711); err != nil {
-		return fmt.Errorf("%s must belong to the server: %w", dir, err)
+	// All by one descriptor: nothing else can take the folder's place meanwhile.
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("%s is not a folder of the server's own: %w", dir, err)
 	}
+	defer unix.Close(fd)
 	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return err
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s is not a folder of the server's own", dir)
+	if int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s is not a folder of the server's own: it belongs to uid %d", dir, st.Uid)
+	}
+	if err := unix.Fchmod(fd, 0o711); err != nil {
+		return fmt.Errorf("%s: chmod: %w", dir, err)
 	}
 	return nil
 }

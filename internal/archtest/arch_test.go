@@ -33,6 +33,7 @@ var layers = []layer{
 	{"deploy", []string{"deploy/images"}},
 	{"examples", []string{"translate/hostlist"}},
 	{"loginnode", []string{"loginnode", "internal/sigaction", "translate/bounds"}},
+	{"loginnode/limit", nil},
 	{"translate", []string{"translate", "api", "internal/wire", "internal/slurmerr", "internal/build"}},
 	{"translate/job", nil},
 	{"translate/bounds", []string{"translate/job"}},

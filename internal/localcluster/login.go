@@ -153,6 +153,9 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 		"perSourcePenalties": map[string]any{"exempt": []string{"127.0.0.0/8"}},
 		"cluster":            map[string]any{"kubeconfig": kubeconfig, "keysNamespace": loginNamespace},
 		"drainGrace":         "1s",
+		// The kernel counts a user's processes on the whole machine, and here the
+		// user's jobs run on it too.
+		"userProcesses": "unlimited",
 	}
 	data, err := yaml.Marshal(config)
 	if err != nil {

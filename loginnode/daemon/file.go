@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/asuser"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
+	"github.com/berth-hpc/berth/loginnode/limit"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
@@ -54,9 +54,14 @@ type File struct {
 	Penalties   *Penalties `json:"perSourcePenalties,omitempty"`
 	ProxyFrom   []string   `json:"proxyProtocolFrom,omitempty"`
 
+	// SharedSources are blocks of addresses behind which there are many clients.
+	SharedSources []string `json:"sharedSources,omitempty"`
+
 	MaxSessions   int      `json:"maxSessions,omitempty"`
 	MaxUserConns  int      `json:"maxUserConnections,omitempty"`
 	MaxUserChans  int      `json:"maxUserChannels,omitempty"`
+	UserLogins    *Rate    `json:"userLogins,omitempty"`
+	UserSessions  *Rate    `json:"userSessions,omitempty"`
 	AliveInterval Duration `json:"clientAliveInterval,omitempty"`
 	AliveCountMax int      `json:"clientAliveCountMax,omitempty"`
 	DrainGrace    Duration `json:"drainGrace,omitempty"`
@@ -75,8 +80,13 @@ type File struct {
 	SFTP        string            `json:"sftp,omitempty"` // "", "internal", "off", or a program
 	Limits      map[string]string `json:"limits,omitempty"`
 	Cgroup      *Cgroup           `json:"cgroup,omitempty"`
-	MOTD        []string          `json:"motd,omitempty"`
-	MOTDCommand []string          `json:"motdCommand,omitempty"`
+	// UserProcesses and UserMemory bound one user: an amount, a share of the pod's
+	// such as 25%, or unlimited.
+	UserProcesses string `json:"userProcesses,omitempty"`
+	UserMemory    string `json:"userMemory,omitempty"`
+
+	MOTD        []string `json:"motd,omitempty"`
+	MOTDCommand []string `json:"motdCommand,omitempty"`
 
 	Forwarding Forwarding `json:"forwarding,omitempty"`
 	Pods       *Pods      `json:"pods,omitempty"`
@@ -97,7 +107,20 @@ type Files struct {
 	Group  string `json:"group"`
 }
 
-// Startups is loginnode.Startups.
+// Rate is limit.Rate.
+type Rate struct {
+	PerSecond float64 `json:"perSecond,omitempty"`
+	Burst     int     `json:"burst,omitempty"`
+}
+
+func (r *Rate) rate() limit.Rate {
+	if r == nil {
+		return limit.Rate{}
+	}
+	return limit.Rate{PerSecond: r.PerSecond, Burst: r.Burst}
+}
+
+// Startups is limit.Startups.
 type Startups struct {
 	Begin     int `json:"begin,omitempty"`
 	Rate      int `json:"rate,omitempty"`
@@ -105,7 +128,7 @@ type Startups struct {
 	PerSource int `json:"perSource,omitempty"`
 }
 
-// Penalties is loginnode.Penalties.
+// Penalties is limit.Penalties.
 type Penalties struct {
 	Off      bool     `json:"disabled,omitempty"`
 	AuthFail Duration `json:"authFail,omitempty"`
@@ -114,6 +137,7 @@ type Penalties struct {
 	Crash    Duration `json:"crash,omitempty"`
 	Min      Duration `json:"min,omitempty"`
 	Max      Duration `json:"max,omitempty"`
+	Trust    Duration `json:"trust,omitempty"`
 	Exempt   []string `json:"exempt,omitempty"`
 }
 
@@ -211,17 +235,27 @@ func (f *File) config(p *peersOf) (loginnode.Config, error) {
 }
 
 func (f *File) limits(c *loginnode.Config) error {
+	c.LoginRate, c.SessionRate = f.UserLogins.rate(), f.UserSessions.rate()
+	for name, r := range map[string]limit.Rate{"userLogins": c.LoginRate, "userSessions": c.SessionRate} {
+		if r.PerSecond < 0 || r.Burst < 0 {
+			return fmt.Errorf("%s: a rate is not negative", name)
+		}
+	}
+	var err error
+	if c.SharedSources, err = prefixes(f.SharedSources); err != nil {
+		return fmt.Errorf("sharedSources: %w", err)
+	}
 	if m := f.MaxStartups; m != nil {
-		c.Startups = loginnode.Startups{Begin: m.Begin, Rate: m.Rate, Full: m.Full, PerSource: m.PerSource}
+		c.Startups = limit.Startups{Begin: m.Begin, Rate: m.Rate, Full: m.Full, PerSource: m.PerSource}
 	}
 	m := f.Penalties
 	if m == nil {
 		return nil
 	}
 	exempt, err := prefixes(m.Exempt)
-	c.Penalties = loginnode.Penalties{
+	c.Penalties = limit.Penalties{
 		Off: m.Off, AuthFail: m.AuthFail.Duration, NoAuth: m.NoAuth.Duration, Grace: m.Grace.Duration, Crash: m.Crash.Duration,
-		Min: m.Min.Duration, Max: m.Max.Duration, Exempt: exempt,
+		Min: m.Min.Duration, Max: m.Max.Duration, Trust: m.Trust.Duration, Exempt: exempt,
 	}
 	return err
 }
@@ -303,19 +337,29 @@ func (f *File) session(warn func(string)) (session.Config, error) {
 	if f.WritePasswd {
 		c.Register = (&names{dir: "/etc", warn: warn}).add
 	}
-	place, standIns, err := f.Cgroup.place(warn)
+	return c, f.sessionLimits(&c, warn)
+}
+
+// sessionLimits sets what bounds a user's processes: a cgroup where there is one,
+// and resource limits. What the file itself says of a resource holds.
+func (f *File) sessionLimits(c *session.Config, warn func(string)) error {
+	own, err := f.userLimits(readCapacity("/"))
 	if err != nil {
-		return c, err
+		return err
 	}
-	c.Place = place
-	c.Limits, err = limits(f.Limits)
-	for _, l := range standIns {
-		// What the file itself says of a resource holds.
-		if !slices.ContainsFunc(c.Limits, func(o session.Limit) bool { return o.Resource == l.Resource }) {
-			c.Limits = append(c.Limits, l)
-		}
+	if c.Limits, err = limits(f.Limits); err != nil {
+		return err
 	}
-	return c, err
+	if f.Cgroup == nil {
+		c.Limits = append(c.Limits, missing(own.rlimits(os.Geteuid() == 0), c.Limits)...)
+		return nil
+	}
+	group := *f.Cgroup
+	own.fill(&group)
+	var standIns []session.Limit
+	c.Place, standIns, err = group.place(warn)
+	c.Limits = append(c.Limits, missing(standIns, c.Limits)...)
+	return err
 }
 
 func (f *Forwarding) policy() (forward.Policy, error) {

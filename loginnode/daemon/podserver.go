@@ -19,6 +19,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/limit"
 )
 
 // podMain is the server of a user's pod.
@@ -88,7 +89,8 @@ func (p *podFile) config() (loginnode.Config, error) {
 	f := p.File
 	host, err1 := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(p.HostSeed))
 	key, _, _, _, err2 := ssh.ParseAuthorizedKey([]byte(p.GatewayKey))
-	session, err3 := f.session(func(string) {}) // a pod has resources of its own, no cgroup to make
+	f.UserProcesses, f.UserMemory = unlimited, unlimited // the pod's own limits are the user's
+	session, err3 := f.session(func(string) {})          // and there is no cgroup to make
 	policy, err4 := f.Forwarding.policy()
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return loginnode.Config{}, err
@@ -102,7 +104,7 @@ func (p *podFile) config() (loginnode.Config, error) {
 		})},
 		HostKeys: []ssh.Signer{host}, Session: session, Policy: policy, RunDir: f.RunDir,
 		MaxSessions: f.MaxSessions, MaxUserConnections: f.MaxUserConns, MaxUserChannels: f.MaxUserChans, KeepAlive: f.AliveInterval.Duration, KeepAliveMax: f.AliveCountMax,
-		Penalties: loginnode.Penalties{Off: true},
+		Penalties: limit.Penalties{Off: true},
 		Gateway:   &loginnode.Gateway{Key: key, User: &p.User, Credential: p.Credential},
 	}, nil
 }

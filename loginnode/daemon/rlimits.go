@@ -31,11 +31,11 @@ func limits(in map[string]string) ([]session.Limit, error) {
 		if !two {
 			hard = soft
 		}
-		s, err := limit(soft)
+		s, err := parseLimit(soft)
 		if err != nil {
 			return nil, fmt.Errorf("limits: %s: %w", name, err)
 		}
-		h, err := limit(hard)
+		h, err := parseLimit(hard)
 		if err != nil {
 			return nil, fmt.Errorf("limits: %s: %w", name, err)
 		}
@@ -47,7 +47,7 @@ func limits(in map[string]string) ([]session.Limit, error) {
 	return out, nil
 }
 
-func limit(s string) (uint64, error) {
+func parseLimit(s string) (uint64, error) {
 	if s == "unlimited" {
 		return math.MaxUint64, nil // RLIM_INFINITY
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/limit"
 	"github.com/berth-hpc/berth/loginnode/daemon"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
@@ -101,7 +102,7 @@ func (p *place) serve() error {
 			return &own, nil
 		})},
 		Session:  session.Config{Child: []string{"/proc/self/exe"}}, // sessions are in pods, none is here
-		HostKeys: []ssh.Signer{host}, RunDir: filepath.Join(p.Dir, "gateway-run"), Penalties: loginnode.Penalties{Off: true},
+		HostKeys: []ssh.Signer{host}, RunDir: filepath.Join(p.Dir, "gateway-run"), Penalties: limit.Penalties{Off: true},
 		Pods: &loginnode.Pods{
 			Secret: secret,
 			Start: func(ctx context.Context, u *auth.User, _ func(string)) (*loginnode.Pod, error) {
