@@ -41,8 +41,8 @@ func New(p *stdio.Process, connect func() (Client, error)) *cobra.Command {
 		Long: `Look at the cluster that the commands use, from here and as who you are: whether
 it answers and is new enough, whether Berth's types, JobSet and PodGroups are
 there, whether the queue answers and jobs are admitted, what you may do, whether
-clocks agree, how many nodes can run jobs, and whether this folder is one that
-jobs see. Nothing is changed.
+clocks agree, how many nodes can run jobs, whether this folder is one that jobs
+see, and whether the login node sees its clients' addresses. Nothing is changed.
 
 Each line begins with ok, warning, or wrong; the exit code is 1 if anything is
 wrong.`,
@@ -95,6 +95,7 @@ func (d *doctor) examine(ctx context.Context) {
 		d.nodes(ctx)
 	}
 	d.admission(ctx)
+	d.login(ctx)
 }
 
 // oldest is the minor version of the oldest Kubernetes 1.x that pods get their

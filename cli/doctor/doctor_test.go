@@ -58,6 +58,13 @@ func healthy() patient {
 	}
 }
 
+// login gives a cluster a login node.
+func login(p patient, kind, policy, config string) {
+	service, _ := json.Marshal(map[string]any{"spec": map[string]any{"type": kind, "externalTrafficPolicy": policy}})
+	data, _ := json.Marshal(map[string]any{"data": map[string]string{"loginnode.yaml": config}})
+	p[loginNamespace+"services/berth-login"], p[loginNamespace+"configmaps/berth-login"] = string(service), string(data)
+}
+
 func TestDoctor(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(patient)
@@ -85,8 +92,14 @@ func TestDoctor(t *testing.T) {
 		"no user": {func(p patient) {
 			p[submit] = &kube.Error{Kind: kube.NotFound, Message: `namespaces "user-x" not found`}
 		}, "you are no user of this cluster", true},
-		"no webhook":   {func(p patient) { p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"} }, "jobs are not admitted: failed calling webhook", true},
-		"another time": {func(p patient) { p[submit] = `{"spec":{"submitTime":"2026-01-02T03:05:05.000000Z"}}` }, "the scheduler's clock says 2026-01-02 03:05:05", true},
+		"no webhook":                    {func(p patient) { p[submit] = &kube.Error{Kind: kube.Unavailable, Message: "failed calling webhook"} }, "jobs are not admitted: failed calling webhook", true},
+		"the login node sees addresses": {func(p patient) { login(p, "LoadBalancer", "Local", "{}") }, "ok       the login node sees its clients' addresses", false},
+		"the login node sees nodes": {func(p patient) { login(p, "NodePort", "Cluster", "proxyProtocolFrom: []") },
+			"warning  the login node takes nodes' addresses for its clients'", false},
+		"the login node has a proxy": {func(p patient) { login(p, "LoadBalancer", "Cluster", "proxyProtocolFrom: [10.0.0.0/8]") }, "by the PROXY protocol from 10.0.0.0/8", false},
+		"the login node inside":      {func(p patient) { login(p, "ClusterIP", "", "{}") }, "for clients inside the cluster", false},
+		"the login node is unknown":  {func(p patient) { login(p, "NodePort", "Cluster", "[") }, "warning  the login node's configuration", false},
+		"another time":               {func(p patient) { p[submit] = `{"spec":{"submitTime":"2026-01-02T03:05:05.000000Z"}}` }, "the scheduler's clock says 2026-01-02 03:05:05", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := healthy()

@@ -1,0 +1,58 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/berth-hpc/berth/internal/kube"
+)
+
+// loginNamespace holds the chart's login node.
+const loginNamespace = "/api/v1/namespaces/berth-login/"
+
+// login reports whether the login node sees its clients' addresses, on which
+// penalties, from= of keys and the audit log depend. Who may not read its Service,
+// and a cluster without one, hear nothing of it.
+func (d *doctor) login(ctx context.Context) {
+	var service struct {
+		Spec struct{ Type, ExternalTrafficPolicy string }
+	}
+	if err := d.client.Get(ctx, loginNamespace+"services/berth-login", nil, &service); err != nil {
+		if k := kube.KindOf(err); k != kube.NotFound && k != kube.Forbidden {
+			d.warn("", "the login node's Service: %v", err)
+		}
+		return
+	}
+	proxies, err := d.proxies(ctx)
+	switch {
+	case err != nil:
+		d.warn("", "the login node's configuration: %v", err)
+	case len(proxies) > 0:
+		d.ok("the login node has its clients' addresses by the PROXY protocol from %s", strings.Join(proxies, ", "))
+	case service.Spec.Type == "ClusterIP":
+		d.ok("the login node's Service is for clients inside the cluster, whose addresses it sees")
+	case service.Spec.ExternalTrafficPolicy == "Local":
+		d.ok("the login node sees its clients' addresses: externalTrafficPolicy is Local")
+	default:
+		d.warn("upgrade Berth's release with login.service.externalTrafficPolicy=Local, or with login.config.proxyProtocolFrom and a load balancer that sends the header",
+			"the login node takes nodes' addresses for its clients': externalTrafficPolicy is Cluster and there is no PROXY protocol; it penalises no address, and from= of keys does not hold")
+	}
+}
+
+// proxies returns the load balancers from which the login node demands a header.
+func (d *doctor) proxies(ctx context.Context) ([]string, error) {
+	var text struct{ Data map[string]string }
+	if err := d.client.Get(ctx, loginNamespace+"configmaps/berth-login", nil, &text); err != nil {
+		if kube.KindOf(err) == kube.NotFound {
+			err = nil
+		}
+		return nil, err
+	}
+	var config struct {
+		ProxyFrom []string `json:"proxyProtocolFrom"`
+	}
+	err := yaml.Unmarshal([]byte(text.Data["loginnode.yaml"]), &config)
+	return config.ProxyFrom, err
+}
