@@ -100,6 +100,16 @@ type target struct {
 	old, now client.Object // old nil: it is new; now nil: it goes
 }
 
+// edit sets the fields of spec that sacctmgr edits to those of u. All others, who
+// the user is and what the user may store among them, stay as they are.
+func edit(spec *v1alpha1.UserSpec, u *status.AcctUser) {
+	var edited v1alpha1.UserSpec
+	convert(u, &edited)
+	spec.AdminLevel, spec.DefaultAccount, spec.Accounts = edited.AdminLevel, edited.DefaultAccount, edited.Accounts
+	spec.DefaultQOS, spec.Associations = edited.DefaultQOS, edited.Associations
+	spec.WCKeys, spec.DefaultWCKey = edited.WCKeys, edited.DefaultWCKey
+}
+
 func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 	switch {
 	case c.Account != nil:
@@ -118,11 +128,7 @@ func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 			return t, false // people come as User objects, not by sacctmgr
 		}
 		n := old.DeepCopy()
-		keep := n.Spec
-		n.Spec = v1alpha1.UserSpec{}
-		convert(c.User, &n.Spec)
-		n.Spec.UID, n.Spec.GID, n.Spec.Groups, n.Spec.Home, n.Spec.Shell = keep.UID, keep.GID, keep.Groups, keep.Home, keep.Shell
-		n.Spec.Namespace, n.Spec.Identities, n.Spec.SSHKeys = keep.Namespace, keep.Identities, keep.SSHKeys
+		edit(&n.Spec, c.User)
 		t.old, t.now, found = old, n, c.User.Version == old.ResourceVersion
 	case c.QOS != nil:
 		old, ok := s.Cluster.QOS.Get(c.QOS.Name)

@@ -282,9 +282,30 @@ func TestNeverAPartialWrite(t *testing.T) {
 	}
 }
 
-// The wire has every member that the objects have, by the same name.
+// A change by sacctmgr leaves the fields of a User that it does not edit alone.
+func TestOtherFieldsOfAUserStay(t *testing.T) {
+	list := people()
+	anna, most := list[0].(*v1alpha1.User), int64(1<<20) //nolint:forcetypeassert // people begins with users
+	anna.Spec.MaxBytes, anna.Spec.SSHKeys = &most, []string{"ssh-ed25519 AAAA"}
+	h := newHouse(t, interceptor.Funcs{}, list...)
+	want := anna.Spec.DeepCopy()
+	want.Accounts = append(want.Accounts, "arts")
+	if code := h.change(t, h.as("root", directory.Masters), join("anna", "arts")(h)); code != http.StatusOK {
+		t.Fatalf("code %d", code)
+	}
+	got := &v1alpha1.User{}
+	if err := h.Cluster.Client.Get(t.Context(), client.ObjectKey{Name: "anna"}, got); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got.Spec, *want) {
+		t.Errorf("%+v\nwant %+v", got.Spec, *want)
+	}
+}
+
+// The wire has every member that the objects have, by the same name, or the
+// change leaves it as it is.
 func TestTheWireHasWhatTheObjectsHave(t *testing.T) {
-	identity := map[string]bool{"gid": true, "groups": true, "home": true, "shell": true, "namespace": true, "identities": true, "sshKeys": true}
+	kept := map[string]bool{"gid": true, "groups": true, "home": true, "shell": true, "namespace": true, "identities": true, "sshKeys": true, "maxBytes": true}
 	for _, pair := range [][2]reflect.Type{
 		{reflect.TypeFor[v1alpha1.Limits](), reflect.TypeFor[status.Limits]()},
 		{reflect.TypeFor[v1alpha1.AccountSpec](), reflect.TypeFor[status.AcctAccount]()},
@@ -297,7 +318,7 @@ func TestTheWireHasWhatTheObjectsHave(t *testing.T) {
 			has[tag(pair[1].Field(i))] = true
 		}
 		for i := range pair[0].NumField() {
-			if name := tag(pair[0].Field(i)); !has[name] && !identity[name] {
+			if name := tag(pair[0].Field(i)); !has[name] && !kept[name] {
 				t.Errorf("%v has no %q of %v: sacctmgr would lose it", pair[1], name, pair[0])
 			}
 		}
