@@ -26,6 +26,7 @@ func TestFloods(t *testing.T) {
 	s := newShared(t)
 	id := s.run(t, s.bob, "sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 600")
 	t.Run("streams", func(t *testing.T) { s.floodOfStreams(t, id) })
+	t.Run("ranges", func(t *testing.T) { s.floodOfRanges(t, id) })
 	t.Run("bytes", s.floodOfBytes)
 	t.Run("submissions", s.floodOfSubmissions)
 	t.Run("bearers", s.floodOfBearers)

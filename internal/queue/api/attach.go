@@ -49,7 +49,7 @@ func (a *API) attach(w http.ResponseWriter, r *http.Request, c *directory.Caller
 		return
 	}
 	a.Table.Await(r.Context(), table.Query{IDs: []int64{ref.id}})
-	id := a.oneJob(ref)
+	id := a.oneJob(r.Context(), ref)
 	b, ok := a.Operations.Cluster.Job(id)
 	switch {
 	case !ok:

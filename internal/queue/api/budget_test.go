@@ -133,3 +133,20 @@ func TestPrivateDataAll(t *testing.T) {
 		t.Errorf("ben sees %d jobs", len(list.Items))
 	}
 }
+
+// TestOperationsOfManyNamesAndFilters sends an operation that lists many jobs and
+// many names that they must have: the filter is made ready once, not for each job.
+func TestOperationsOfManyNamesAndFilters(t *testing.T) {
+	h := newHouse(t, newAuthority(t))
+	h.add(t, 1, "anna", nil)
+	op := status.Operation{Verb: status.OpCancel}
+	for i := range 30_000 {
+		op.Jobs = append(op.Jobs, "2")
+		op.Names = append(op.Names, fmt.Sprintf("name%d", i))
+	}
+	var code int
+	got := allocated(func() { code = h.ask(t, h.proxy, "ben", "POST", wire.QueueRoot+"/operations", op, nil) })
+	if code != http.StatusOK || got > 256<<20 {
+		t.Errorf("answer %d, %d MiB allocated", code, got>>20)
+	}
+}

@@ -32,7 +32,7 @@ func (a *API) jobs(w http.ResponseWriter, r *http.Request, c *directory.Caller) 
 	}
 	a.confine(&q, c)
 	a.Table.Await(r.Context(), q)
-	rows := a.Table.Select(q)
+	rows := a.Table.Select(r.Context(), q)
 	buf := takeBuffer()
 	defer buf.release()
 	b := append(buf.bytes[:0], `{"kind":"JobList","apiVersion":"`+apiVersion()+`","time":`...)

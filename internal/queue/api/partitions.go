@@ -104,7 +104,7 @@ func (o *Operations) deletePartition(ctx context.Context, name string) error {
 	if !ok {
 		return errPartition
 	}
-	if len(o.Table.Select(table.Query{Partitions: []string{name}})) > 0 {
+	if len(o.Table.Select(ctx, table.Query{Partitions: []string{name}})) > 0 {
 		return errPartitionBusy
 	}
 	return o.Cluster.Client.Delete(ctx, p)

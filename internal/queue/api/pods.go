@@ -35,7 +35,7 @@ func (a *API) pods(w http.ResponseWriter, r *http.Request, c *directory.Caller) 
 		return
 	}
 	cluster := a.Operations.Cluster
-	b, ok := cluster.Job(a.oneJob(ref))
+	b, ok := cluster.Job(a.oneJob(r.Context(), ref))
 	switch {
 	case !ok:
 		refuse(w, r, http.StatusNotFound, metav1.StatusReasonNotFound, textInvalidID)

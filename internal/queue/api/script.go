@@ -20,7 +20,7 @@ func (a *API) script(w http.ResponseWriter, r *http.Request, c *directory.Caller
 	if !ok {
 		return
 	}
-	row := a.Table.Get(a.oneJob(ref))
+	row := a.Table.Get(a.oneJob(r.Context(), ref))
 	if row == nil {
 		return
 	}

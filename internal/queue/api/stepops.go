@@ -39,7 +39,7 @@ func (a *API) signalSteps(ctx context.Context, c *directory.Caller, op *status.O
 		job, number, _ := strings.Cut(name, ".")
 		if id, ok := parseStep(number); ok {
 			a.Table.Await(ctx, table.Query{IDs: numbers([]string{job})})
-			for _, t := range a.named(job, 0, table.Query{AllStates: true}, op.Verb) {
+			for _, t := range a.named(ctx, job, 0, nil, op.Verb) {
 				if t.row != nil {
 					err := a.signalStep(c, t.row, op, id)
 					s.Error, s.NoStep = text(err), errors.Is(err, errNoStep)
@@ -117,7 +117,7 @@ func (a *API) limitSteps(ctx context.Context, c *directory.Caller, name string, 
 		return errInvalidID
 	}
 	a.Table.Await(ctx, table.Query{IDs: numbers([]string{job})})
-	targets := a.named(job, 0, table.Query{AllStates: true}, status.OpUpdate)
+	targets := a.named(ctx, job, 0, nil, status.OpUpdate)
 	if len(targets) != 1 || targets[0].row == nil {
 		return errInvalidID
 	}
@@ -126,7 +126,7 @@ func (a *API) limitSteps(ctx context.Context, c *directory.Caller, name string, 
 		return err
 	}
 	found := false
-	for _, s := range a.Table.Steps(table.Query{IDs: []int64{b.Spec.JobID}}) {
+	for _, s := range a.Table.Steps(ctx, table.Query{IDs: []int64{b.Spec.JobID}}) {
 		if s.Number < 0 || one && s.Number != int64(id) {
 			continue
 		}

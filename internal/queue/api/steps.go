@@ -28,7 +28,7 @@ func (a *API) steps(w http.ResponseWriter, r *http.Request, c *directory.Caller)
 	a.extra(&q, values)
 	out := &status.StepList{Kind: "StepList", APIVersion: apiVersion(), Time: a.Now().Unix(), UnknownUsers: a.people(&q)}
 	a.confine(&q, c)
-	out.Items = a.Table.Steps(q)
+	out.Items = a.Table.Steps(r.Context(), q)
 	if len(named) > 0 {
 		out.Items = slices.DeleteFunc(out.Items, func(s status.Step) bool { return !named[s.ID] })
 	}

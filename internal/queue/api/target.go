@@ -30,6 +30,11 @@ type target struct {
 	done bool
 }
 
+// maxTargets bounds the rows that the names of one operation mean together: a
+// name may be there often, and mean many tasks that were split off their array.
+// What is beyond is answered status.NotInTime, for the client to ask again.
+const maxTargets = 2 * maxNamed
+
 // unfinished are the states of jobs that an operation by filter means.
 var unfinished = []string{
 	v1alpha1.StatePending, v1alpha1.StateSpecialExit, v1alpha1.StateReservationDeleted, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended,
@@ -53,7 +58,7 @@ func (a *API) targets(ctx context.Context, op *status.Operation, c *directory.Ca
 		}
 		a.confine(&q, c)
 		a.Table.Await(ctx, q)
-		rows := a.Table.Select(q)
+		rows := a.Table.Select(ctx, q)
 		out := make([]target, len(rows))
 		for i, row := range rows {
 			out[i] = target{OperationStatus: status.OperationStatus{Job: strconv.FormatInt(row.ID, 10)}, name: -1, row: row}
@@ -62,30 +67,36 @@ func (a *API) targets(ctx context.Context, op *status.Operation, c *directory.Ca
 	}
 	q.AllStates = q.AllStates || len(op.States) == 0
 	a.Table.Await(ctx, table.Query{IDs: numbers(op.Jobs)})
+	pass := q.Filter()
 	var out []target
 	for i, name := range op.Jobs {
-		out = append(out, a.named(name, i, q, op.Verb)...)
+		if ctx.Err() != nil || len(out) > maxTargets {
+			out = append(out, target{OperationStatus: status.OperationStatus{Job: name, Error: status.NotInTime}, name: i})
+			continue
+		}
+		out = append(out, a.named(ctx, name, i, &pass, op.Verb)...)
 	}
 	return out
 }
 
-// named are the targets of one name, as far as q lets them pass.
-func (a *API) named(name string, at int, q table.Query, verb string) []target {
+// named returns the targets of one name that pass; nil: all of them.
+func (a *API) named(ctx context.Context, name string, at int, pass *table.Filter, verb string) []target {
 	unknown := target{OperationStatus: status.OperationStatus{Job: name, Error: textInvalidID}, name: at}
 	r, ok := parseID(name)
 	if !ok {
 		return []target{unknown}
 	}
-	q.IDs, q.Tasks = nil, nil
-	newRefs(&q).add(r)
 	if row := a.Table.Get(r.id); r.component && (row == nil || row.HetJobID != r.leader) {
 		return []target{unknown}
 	}
-	rows := a.Table.Select(q)
+	rows := a.meant(ctx, r)
+	if pass != nil {
+		rows = slices.DeleteFunc(rows, func(row *table.Row) bool { return !pass.Pass(row) })
+	}
 	if len(rows) == 0 {
 		if whole := a.Table.Get(r.id); whole == nil || r.tasks != nil && whole.ArrayJobID != r.id {
 			return []target{unknown}
-		} else if r.tasks != nil && verb != status.OpCancel && verb != status.OpSignal && !a.anyTask(r) {
+		} else if r.tasks != nil && verb != status.OpCancel && verb != status.OpSignal && len(a.meant(ctx, r)) == 0 {
 			return []target{unknown}
 		}
 		return nil // it is there and not meant, or was a task that is over
@@ -102,21 +113,19 @@ func (a *API) named(name string, at int, q table.Query, verb string) []target {
 	return out
 }
 
-// anyTask tells whether one of the tasks exists, whatever its state.
-func (a *API) anyTask(r ref) bool {
+// meant returns the rows that r stands for, whatever their state.
+func (a *API) meant(ctx context.Context, r ref) []*table.Row {
 	q := table.Query{AllStates: true}
 	newRefs(&q).add(r)
-	return len(a.Table.Select(q)) > 0
+	return a.Table.Select(ctx, q)
 }
 
 // oneJob is the id of the one job that r means; of an array its own.
-func (a *API) oneJob(r ref) int64 {
+func (a *API) oneJob(ctx context.Context, r ref) int64 {
 	if _, one := r.tasks.Single(); !one {
 		return r.id
 	}
-	q := table.Query{AllStates: true}
-	newRefs(&q).add(r)
-	if rows := a.Table.Select(q); len(rows) == 1 {
+	if rows := a.meant(ctx, r); len(rows) == 1 {
 		return rows[0].ID
 	}
 	return -1

@@ -272,7 +272,7 @@ func (o *Operations) top(ctx context.Context, c *directory.Caller, row *table.Ro
 	mine := o.Table.Merged(row).Priority
 	best := mine
 	var others []*v1alpha1.BatchJob
-	for _, r := range o.Table.Select(table.Query{Users: []string{b.Spec.User}, States: []string{v1alpha1.StatePending}}) {
+	for _, r := range o.Table.Select(ctx, table.Query{Users: []string{b.Spec.User}, States: []string{v1alpha1.StatePending}}) {
 		other, ok := o.Cluster.Job(r.ID)
 		if !ok || r.ID == row.ID || other.Spec.Job.Hold != "" || other.Spec.Partition != b.Spec.Partition {
 			continue

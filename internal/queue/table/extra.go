@@ -15,15 +15,21 @@ type Extra struct {
 	Hidden []string
 }
 
-// pass reports whether the row passes; a nil Extra lets every row pass.
-func (e *Extra) pass(r *Row) bool {
+// extraFilter is an Extra with its lists as sets; nil sets let every row pass.
+type extraFilter struct{ reservations, wckeys, licenses, hidden map[string]bool }
+
+func (e *Extra) compile() *extraFilter {
 	if e == nil {
-		return true
+		return nil
 	}
-	within := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	return within(e.Reservations, r.Reservation) && within(e.WCKeys, r.WCKey) &&
-		(len(e.Licenses) == 0 || slices.ContainsFunc(licenses(r.Licenses), func(l string) bool { return slices.Contains(e.Licenses, l) })) &&
-		(len(e.Hidden) == 0 || slices.ContainsFunc(r.parts(), func(p string) bool { return !slices.Contains(e.Hidden, p) }))
+	return &extraFilter{set(e.Reservations), set(e.WCKeys), set(e.Licenses), set(e.Hidden)}
+}
+
+// pass reports whether the row passes; a nil filter lets every row pass.
+func (e *extraFilter) pass(r *Row) bool {
+	return e == nil || (e.reservations == nil || e.reservations[r.Reservation]) && (e.wckeys == nil || e.wckeys[r.WCKey]) &&
+		(e.licenses == nil || inAny(e.licenses, licenses(r.Licenses))) &&
+		(e.hidden == nil || slices.ContainsFunc(r.parts(), func(p string) bool { return !e.hidden[p] }))
 }
 
 // licenses are the names in a text such as "matlab:2,ansys@server:1".

@@ -39,15 +39,27 @@ var shown = []string{
 	v1alpha1.StateCompleting, v1alpha1.StateSuspended,
 }
 
+var shownStates = set(shown)
+
 type filter struct {
 	ids                                       map[int64]bool // nil: all
 	tasks                                     map[int64]value.Intervals
 	leaders                                   map[int64]int64
-	states                                    []string // nil: all
+	states                                    map[string]bool // nil: all
 	users, partitions, names, accounts, qoses map[string]bool
 	nodes                                     *hostlist.Pattern
-	extra                                     *Extra
+	extra                                     *extraFilter
 }
+
+// Filter is a Query made ready to be compared with many rows. Safe for
+// concurrent use.
+type Filter struct{ f *filter }
+
+// Filter returns the query's filter.
+func (q *Query) Filter() Filter { return Filter{q.compile()} }
+
+// Pass reports whether the row passes.
+func (f Filter) Pass(r *Row) bool { return f.f.pass(r) }
 
 func (q *Query) compile() *filter {
 	f := &filter{
@@ -60,13 +72,13 @@ func (q *Query) compile() *filter {
 			f.ids[id] = true
 		}
 	}
-	f.extra = q.Extra
+	f.extra = q.Extra.compile()
 	switch {
 	case q.AllStates:
 	case len(q.States) > 0:
-		f.states = q.States
+		f.states = set(q.States)
 	default:
-		f.states = shown
+		f.states = shownStates
 	}
 	return f
 }
@@ -112,7 +124,7 @@ func (r *Row) In(set value.Intervals) bool {
 }
 
 func (f *filter) pass(r *Row) bool {
-	return f.means(r) && (f.states == nil || slices.Contains(f.states, r.State)) &&
+	return f.means(r) && (f.states == nil || f.states[r.State]) &&
 		(f.users == nil || f.users[r.User]) &&
 		(f.partitions == nil || inAny(f.partitions, r.parts())) &&
 		(f.names == nil || f.names[r.Name]) &&

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"sync"
@@ -63,10 +64,10 @@ func (t *Table) forgetSteps(jobID int64) {
 
 // Steps lists the steps of the jobs that pass q. As Slurm, it tells of a
 // running job's batch script even before its agent does.
-func (t *Table) Steps(q Query) []status.Step {
+func (t *Table) Steps(ctx context.Context, q Query) []status.Step {
 	q.AllStates = false
 	q.States = []string{v1alpha1.StateRunning, v1alpha1.StateCompleting, v1alpha1.StateSuspended}
-	rows := t.Select(q)
+	rows := t.Select(ctx, q)
 	var out []status.Step
 	t.steps.mu.Lock()
 	defer t.steps.mu.Unlock()

@@ -4,6 +4,7 @@
 package table
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"sync"
@@ -309,26 +310,34 @@ func (t *Table) Highest() int64 {
 	return 0
 }
 
-// Select returns the rows that pass q, by ascending id, as of one moment.
-func (t *Table) Select(q Query) []*Row {
+// Select returns the rows that pass q, by ascending id, as of one moment, or
+// some of them if ctx is over before all were compared. Comparing holds up no
+// change of the table.
+func (t *Table) Select(ctx context.Context, q Query) []*Row {
 	t.remake()
 	f := q.compile()
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	if len(q.IDs) > 0 {
-		return t.selectIDs(q.IDs, f)
-	}
-	out := make([]*Row, 0, len(t.rows))
-	for _, r := range t.rows {
+	out := t.candidates(q.IDs)
+	n := 0
+	for i, r := range out {
+		if i%256 == 255 && ctx.Err() != nil {
+			break
+		}
 		if f.pass(r) {
-			out = append(out, r)
+			out[n], n = r, n+1
 		}
 	}
-	return out
+	clear(out[n:])
+	return out[:n]
 }
 
-// selectIDs looks at the rows with these ids and at what was split off them.
-func (t *Table) selectIDs(ids []int64, f *filter) []*Row {
+// candidates returns all rows, or those with these ids and what was split off
+// them. The slice is the caller's.
+func (t *Table) candidates(ids []int64) []*Row {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if len(ids) == 0 {
+		return slices.Clone(t.rows)
+	}
 	all := slices.Clone(ids)
 	for _, id := range ids {
 		for _, b := range t.cluster.SplitOff(id) {
@@ -336,9 +345,9 @@ func (t *Table) selectIDs(ids []int64, f *filter) []*Row {
 		}
 	}
 	slices.Sort(all)
-	var out []*Row
+	out := make([]*Row, 0, len(all))
 	for _, id := range slices.Compact(all) {
-		if at, ok := t.find(id); ok && f.pass(t.rows[at]) {
+		if at, ok := t.find(id); ok {
 			out = append(out, t.rows[at])
 		}
 	}

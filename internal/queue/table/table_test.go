@@ -1,6 +1,7 @@
 package table_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -54,7 +55,7 @@ func TestNodesThatTheTasksFill(t *testing.T) {
 	} {
 		cluster, tab := newTable(plans{1: {NodeCPUs: 4}})
 		fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape, b.Spec.Job.Hold = c.shape, "user" }))
-		j := tab.Merged(tab.Select(table.Query{})[0])
+		j := tab.Merged(tab.Select(t.Context(), table.Query{})[0])
 		if j.Nodes != c.nodes || j.CPUs != c.cpus || j.MaxNodes != c.max || j.Reason != "JobHeldUser" {
 			t.Errorf("%+v: %d nodes, at most %d, %d CPUs, %s; want %d, %d, %d", c.shape, j.Nodes, j.MaxNodes, j.CPUs, j.Reason, c.nodes, c.max, c.cpus)
 		}
@@ -115,7 +116,7 @@ func TestSelect(t *testing.T) {
 		"qos":        {table.Query{QOS: []string{"normal"}}, []int64{1, 3, 5}},                      // which is what no QOS means
 		"no account": {table.Query{Accounts: []string{"x"}}, []int64{}},
 	} {
-		if got := numbers(tab.Select(x.q)); !slices.Equal(got, x.want) {
+		if got := numbers(tab.Select(t.Context(), x.q)); !slices.Equal(got, x.want) {
 			t.Errorf("%s: %v, want %v", name, got, x.want)
 		}
 	}
@@ -135,7 +136,7 @@ func TestEncoding(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	c, tab := newTable(plans{1: {Start: start, Nodes: []string{"n2", "n1"}, Reason: "Priority", Priority: 9}, 2: {Reason: "Resources", Priority: 4}})
 	fake.Feed(c, batchJob(1, "anna", nil), batchJob(2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }), batchJob(3, "anna", nil))
-	rows := tab.Select(table.Query{})
+	rows := tab.Select(t.Context(), table.Query{})
 	var got, want []status.Job
 	if err := json.Unmarshal(tab.AppendJSON(nil, rows, nil), &got); err != nil {
 		t.Fatal(err)
@@ -178,12 +179,12 @@ func TestFollowsTheStore(t *testing.T) {
 				b := batchJob(id, "anna", nil)
 				b.UID = ""
 				fake.Feed(c, b)
-				tab.Select(table.Query{Users: []string{"anna"}})
+				tab.Select(t.Context(), table.Query{Users: []string{"anna"}})
 			}
 		})
 	}
 	wg.Wait()
-	ids := numbers(tab.Select(table.Query{AllStates: true}))
+	ids := numbers(tab.Select(t.Context(), table.Query{AllStates: true}))
 	if !slices.IsSorted(ids) || len(ids) != c.Jobs.Len() || tab.Active(table.Key{User: "anna"}) != len(ids) {
 		t.Errorf("%d rows of %d jobs", len(ids), c.Jobs.Len())
 	}
@@ -193,7 +194,7 @@ func TestFollowsTheStore(t *testing.T) {
 func TestLateUser(t *testing.T) {
 	c, tab := newTable(nil)
 	fake.Feed(c, batchJob(1, "anna", nil), fake.User("anna", 1001))
-	if r := tab.Select(table.Query{})[0]; r.UID != 1001 || !strings.Contains(string(tab.AppendJSON(nil, []*table.Row{r}, nil)), `"uid":1001`) {
+	if r := tab.Select(t.Context(), table.Query{})[0]; r.UID != 1001 || !strings.Contains(string(tab.AppendJSON(nil, []*table.Row{r}, nil)), `"uid":1001`) {
 		t.Errorf("%+v", r.Job)
 	}
 }
@@ -209,7 +210,7 @@ func BenchmarkSqueue10000(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var buf []byte
 			for b.Loop() {
-				buf = tab.AppendJSON(buf[:0], tab.Select(table.Query{}), table.Project(fields))
+				buf = tab.AppendJSON(buf[:0], tab.Select(context.Background(), table.Query{}), table.Project(fields))
 			}
 			b.ReportMetric(float64(len(buf)), "bytes")
 		})
@@ -266,7 +267,7 @@ func TestBillingFollowsThePartition(t *testing.T) {
 			b.Spec.Partition = "debug"
 			b.Status.State, b.Status.Allocation = v1alpha1.StateRunning, &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 4, Memory: 2048}}}
 		}))
-	rows := tab.Select(table.Query{IDs: []int64{1}})
+	rows := tab.Select(t.Context(), table.Query{IDs: []int64{1}})
 	if len(rows) != 1 || rows[0].TRES != "cpu=4,mem=2G,node=1,billing=4" {
 		t.Errorf("%+v", rows)
 	}
@@ -299,7 +300,7 @@ func TestDependencyThatIsOver(t *testing.T) {
 				b.Spec.Job.Dependencies.Items = append(b.Spec.Job.Dependencies.Items, job.Dependency{Type: kind, JobID: 7})
 			}
 		}))
-		rows := tab.Select(table.Query{})
+		rows := tab.Select(t.Context(), table.Query{})
 		if len(rows) != 1 {
 			t.Fatalf("%d rows", len(rows))
 		}
@@ -329,7 +330,7 @@ func TestNodesOfPendingJobs(t *testing.T) {
 	} {
 		cluster, tab := newTable(nil)
 		fake.Feed(cluster, batchJob(1, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape = c.shape }))
-		r := tab.Select(table.Query{})[0]
+		r := tab.Select(t.Context(), table.Query{})[0]
 		if r.Nodes != c.nodes || r.CPUs != c.cpus || !strings.Contains(r.TRES, c.tres) {
 			t.Errorf("%+v: %d nodes, %d CPUs, %s; want %d, %d, %s", c.shape, r.Nodes, r.CPUs, r.TRES, c.nodes, c.cpus, c.tres)
 		}
@@ -360,7 +361,7 @@ func TestHeldInOtherStates(t *testing.T) {
 	for i, want := range []string{"RUNNING JobHeldAdmin 0 0 ", "CANCELLED JobHeldUser 0 0 ", "PENDING job requeued in held state 0 3 ",
 		"CANCELLED DependencyNeverSatisfied 0 0 afterok:2(failed)", "RESV_DEL_HOLD Reservation lab was deleted 0 0 ",
 		"SPECIAL_EXIT job requeued in held state 0 0 "} {
-		j := tab.Merged(tab.Select(table.Query{IDs: []int64{int64(i) + 1}, AllStates: true})[0])
+		j := tab.Merged(tab.Select(t.Context(), table.Query{IDs: []int64{int64(i) + 1}, AllStates: true})[0])
 		if got := fmt.Sprint(j.State, " ", j.Reason, " ", j.Priority, " ", j.ExitCode, " ", j.Dependency); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

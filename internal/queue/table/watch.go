@@ -196,7 +196,7 @@ func (t *Table) lookAtPlan() {
 	p.looked = now
 	seen := make(map[int64]control.Planned, len(p.seen))
 	var moved []*Row
-	for _, r := range t.Select(Query{States: []string{v1alpha1.StatePending}}) {
+	for _, r := range t.Select(context.Background(), Query{States: []string{v1alpha1.StatePending}}) {
 		plan, ok := t.planner.Planned(r.ID)
 		if !ok {
 			continue
