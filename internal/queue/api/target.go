@@ -211,13 +211,17 @@ func (a *API) latecomers(ctx context.Context, before []target, c *directory.Call
 	return late
 }
 
-// outcomes are one for each name: of several jobs that one name means, those
-// that were over already do not matter beside others.
+// outcomes returns one status for each name: of several jobs that one name means,
+// those that were over already do not matter beside others. A job that a filter
+// chose and that ended before it was acted upon is left out: it was not meant.
 func outcomes(targets []target) []status.OperationStatus {
 	out := make([]status.OperationStatus, 0, len(targets))
 	place := map[int]int{}
 	for i := range targets {
 		t := &targets[i]
+		if t.name < 0 && over(t.Error) {
+			continue
+		}
 		at, known := place[t.name]
 		if t.name < 0 || !known {
 			place[t.name] = len(out)
