@@ -19,35 +19,41 @@ func Dependencies(s string) (job.Dependencies, error) {
 	if s == "" {
 		return d, nil
 	}
+	seen := map[dependKey]bool{}
 	for part := range strings.SplitSeq(strings.ReplaceAll(s, "?", ","), ",") {
 		items, err := dependTerm(part)
 		if err != nil {
 			return job.Dependencies{}, err
 		}
 		for _, item := range items {
-			if !slices.ContainsFunc(d.Items, item.same) {
-				d.Items = append(d.Items, item.Dependency)
+			if k := keyOf(&item); !seen[k] {
+				seen[k] = true
+				d.Items = append(d.Items, item)
 			}
 		}
 	}
 	return d, nil
 }
 
-// dependItem is a job.Dependency that can be compared.
-type dependItem struct{ job.Dependency }
-
-func (i dependItem) same(o job.Dependency) bool {
-	if i.Type != o.Type || i.JobID != o.JobID || i.AllTask != o.AllTask || i.Delay != o.Delay {
-		return false
-	}
-	return i.Task == nil && o.Task == nil || i.Task != nil && o.Task != nil && *i.Task == *o.Task
+// dependKey is equal for equal dependencies.
+type dependKey struct {
+	job.Dependency
+	task int32
 }
 
-func dependTerm(s string) ([]dependItem, error) {
+func keyOf(d *job.Dependency) dependKey {
+	k := dependKey{*d, -1}
+	if k.Task = nil; d.Task != nil {
+		k.task = *d.Task
+	}
+	return k
+}
+
+func dependTerm(s string) ([]job.Dependency, error) {
 	fields := strings.Split(s, ":")
 	kind := strings.ToLower(fields[0])
 	if kind == "singleton" && len(fields) == 1 {
-		return []dependItem{{job.Dependency{Type: kind}}}, nil
+		return []job.Dependency{{Type: kind}}, nil
 	}
 	if len(fields) == 1 && fields[0] != "" && fields[0][0] >= '0' && fields[0][0] <= '9' {
 		kind, fields = "afterany", []string{"", fields[0]}
@@ -55,7 +61,7 @@ func dependTerm(s string) ([]dependItem, error) {
 	if len(fields) < 2 || !slices.Contains(dependTypes, kind) {
 		return nil, ErrInvalid
 	}
-	var items []dependItem
+	items := make([]job.Dependency, 0, len(fields)-1)
 	for _, f := range fields[1:] {
 		item, err := dependJob(kind, f)
 		if err != nil {
@@ -67,8 +73,8 @@ func dependTerm(s string) ([]dependItem, error) {
 }
 
 // dependJob reads ID, ID_TASK or ID_*, each with an optional +MINUTES.
-func dependJob(kind, s string) (dependItem, error) {
-	item := dependItem{job.Dependency{Type: kind}}
+func dependJob(kind, s string) (job.Dependency, error) {
+	item := job.Dependency{Type: kind}
 	id, delay, delayed := strings.Cut(s, "+")
 	if delayed {
 		n, err := CountOrZero(delay)

@@ -305,13 +305,14 @@ func dependency(c *changing, v string) error {
 	if err != nil {
 		return BadDepend
 	}
+	seen := map[int64]bool{} // of all terms together: a job that does not wait for this one needs one visit
 	for i := range d.Items {
 		switch item := &d.Items[i]; {
 		case item.Type == "expand":
 			return NotPossible
 		case item.JobID == c.b.Spec.JobID:
 			return BadDepend
-		case item.JobID != 0 && c.reaches(item.JobID, map[int64]bool{}):
+		case item.JobID != 0 && c.reaches(item.JobID, seen):
 			return Circular
 		}
 	}
@@ -319,8 +320,8 @@ func dependency(c *changing, v string) error {
 	return nil
 }
 
-// reaches tells whether the job with that id waits, at however many removes,
-// for the one that is changed.
+// reaches reports whether the job with that id waits, directly or through others,
+// for the one that is changed. seen are jobs that do not.
 func (c *changing) reaches(id int64, seen map[int64]bool) bool {
 	if id == c.b.Spec.JobID {
 		return true
