@@ -329,6 +329,23 @@ func (s *BatchJobSpec) PayloadBytes() int64 {
 	return int64(len(s.Script)) + int64(len(s.Environment)) + s.Dropped
 }
 
+// DescriptionBytes is about how many bytes the job's description and annotations
+// have as they are stored, beside script and environment.
+func (b *BatchJob) DescriptionBytes() int64 {
+	n := b.Spec.Job.Bytes()
+	for i := range b.Spec.Components {
+		n += b.Spec.Components[i].Bytes()
+	}
+	for name, text := range b.Annotations {
+		n += int64(len(name) + len(text))
+	}
+	return n
+}
+
+// StoredBytes is what counts of the job for its user's share of what the cluster
+// stores.
+func (b *BatchJob) StoredBytes() int64 { return b.Spec.PayloadBytes() + b.DescriptionBytes() }
+
 // DropPayload frees script and environment and remembers their size.
 func (s *BatchJobSpec) DropPayload() {
 	s.Dropped = s.PayloadBytes()

@@ -33,8 +33,9 @@ var (
 
 	Script       = Budget{Name: "bytes of the batch script", Most: MaxScript, Text: TooLong}
 	Environment  = Budget{Name: "bytes of the environment", Most: MaxEnvironment, Text: TooLong}
-	Payload      = Budget{Name: "bytes of script and environment, compressed", Most: MaxPayload, Text: TooLong}
-	JobBytes     = Budget{Name: "bytes of the job's description", Most: MaxJobBytes, Text: TooLong}
+	Payload      = Budget{Name: "bytes of script and environment, compressed", Most: MaxPayload}
+	Description  = Budget{Name: "bytes of the job's description", Most: MaxJobBytes}
+	Annotations  = Budget{Name: "annotations of the job", Most: MaxAnnotations}
 	Dependencies = Budget{Name: "terms of --dependency", Most: MaxDependencies, Text: BadDependency}
 	DependBytes  = Budget{Name: "bytes of --dependency", Most: MaxDepend, Text: TooLong}
 )

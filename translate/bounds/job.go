@@ -68,7 +68,7 @@ var JobRules = Join(
 	}),
 	Of[job.Array](map[string]Rule{"spec": Text(MaxArraySpec).Set().Say(BadArray), "max": Number(0, MaxCount).Say(BadArray)}),
 	Of[job.Het](map[string]Rule{"offset": Number(0, MaxComponents-1), "size": Number(0, MaxComponents)}),
-	Of[job.Mail](map[string]Rule{"types": List(MaxMailTypes, 32).Distinct(), "user": Text(MaxName)}),
+	Of[job.Mail](map[string]Rule{"types": List(MaxMailTypes, 32), "user": Text(MaxName)}),
 )
 
 var (

@@ -121,6 +121,7 @@ func setMailType(p *Parsed, v string, _ bool) error {
 			p.Job.Mail.Types = append(p.Job.Mail.Types, t)
 		}
 	}
+	p.Job.Mail.Types = value.Names(strings.Join(p.Job.Mail.Types, ","))
 	return nil
 }
 
@@ -168,7 +169,7 @@ func setRequeue(p *Parsed, v string, has bool) error {
 }
 
 func setPartition(p *Parsed, v string, _ bool) error {
-	p.Job.Partitions = strings.FieldsFunc(v, func(r rune) bool { return r == ',' })
+	p.Job.Partitions = value.Names(v)
 	return nil
 }
 

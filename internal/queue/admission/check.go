@@ -16,16 +16,10 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/kube/image"
 	"github.com/berth-hpc/berth/translate/value"
-)
-
-// Limits of what a job carries, decompressed (Slurm's max_script_size).
-const (
-	MaxScript      = 4 << 20
-	MaxEnvironment = 16 << 20
-	maxText        = 1024 // names and comments
 )
 
 // defaultArraySize is MaxArraySize's default.
@@ -184,11 +178,6 @@ func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
 			return refuse(TextNotSupported) // as Slurm does without permit_job_expansion
 		}
 	}
-	for _, text := range []string{j.Name, j.Comment, j.WCKey, j.Account, j.QOS, j.Extra} {
-		if len(text) > maxText {
-			return refuse(TextTooLong)
-		}
-	}
 	if j.Array != nil {
 		most := a.Directory.Parameters().MaxArraySize
 		if most == 0 {
@@ -239,8 +228,8 @@ func (a *Admission) checkTime(t *job.Time) error {
 }
 
 var (
-	scripts      = newDecoder(MaxScript)
-	environments = newDecoder(MaxEnvironment)
+	scripts      = newDecoder(bounds.MaxScript)
+	environments = newDecoder(bounds.MaxEnvironment)
 )
 
 func newDecoder(most uint64) *zstd.Decoder {
@@ -267,7 +256,7 @@ func checkPayload(b *v1alpha1.BatchJob) error {
 	}
 	if len(b.Spec.Environment) > 0 {
 		if _, err := environments.DecodeAll(b.Spec.Environment, nil); err != nil {
-			return refusef("spec.environment cannot be decompressed within %d bytes: %v", MaxEnvironment, err)
+			return refusef("spec.environment cannot be decompressed within %d bytes: %v", bounds.MaxEnvironment, err)
 		}
 	}
 	return nil
@@ -297,7 +286,7 @@ func checkPaths(j *job.Job, parts []*v1alpha1.Partition) error {
 	for _, part := range parts {
 		shared := Shared(part)
 		for _, place := range places {
-			if !within(place, shared) {
+			if !below(place, shared) {
 				return notShared(place, part.Name, shared)
 			}
 		}
@@ -314,8 +303,8 @@ func notShared(place, part string, shared []string) error {
 		part, place, strings.Join(shared, ", "))
 }
 
-// within tells whether place is one of dirs or below; /dev is on every node.
-func within(place string, dirs []string) bool {
+// below reports whether place is one of dirs or below one; /dev is on every node.
+func below(place string, dirs []string) bool {
 	place = path.Clean(place)
 	for _, dir := range append([]string{"/dev"}, dirs...) {
 		dir = path.Clean(dir)

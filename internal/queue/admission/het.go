@@ -6,9 +6,6 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// maxComponents bounds a heterogeneous job (as Slurm's MAX_HET_JOB_COMPS).
-const maxComponents = 128
-
 // prepareComponents does for the further components of a heterogeneous job
 // what prepare does for the first, and writes which is which. Each will be a
 // job of its own, and is checked as one.
@@ -23,9 +20,6 @@ func (a *Admission) prepareComponents(b *v1alpha1.BatchJob, user *v1alpha1.User,
 			p.remove("/spec/job/het")
 		}
 		return nil
-	}
-	if n >= maxComponents {
-		return refusef("a heterogeneous job has %d components at most", maxComponents)
 	}
 	if b.Spec.Job.Array != nil {
 		return refuse(TextArray)

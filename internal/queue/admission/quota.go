@@ -58,7 +58,7 @@ func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob, cal
 		p.Jobs = max(1, len(array.Parse(j.Array.Spec)))
 	}
 	if j == &b.Spec.Job { // the other components have the first one's
-		p.Bytes = b.Spec.PayloadBytes()
+		p.Bytes = b.StoredBytes()
 	}
 	room := a.maxBytes(b.Spec.User, caller)
 	return p, a.Jobs.Reserve(p, func(all int, active func(table.Key) int, bytes int64) error {

@@ -35,9 +35,9 @@ func differences(o, n reflect.Value, prefix string, list []string) []string {
 	return list
 }
 
-// bounds are the rules for fields that the table bounds (authz.Bounded). Those
+// fieldBounds are the rules for fields that the table bounds (authz.Bounded). Those
 // of always hold for everybody but Berth's own processes.
-var bounds = map[string]struct {
+var fieldBounds = map[string]struct {
 	always bool
 	check  func(a *Admission, old, now *v1alpha1.BatchJob, caller *directory.Caller) error
 }{
@@ -101,6 +101,9 @@ func boundArray(o, n *job.Array) error {
 
 // checkFields lets the caller change what the table of fields gives its roles.
 func (a *Admission) checkFields(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
+	if err := changeWithin(old, now); err != nil {
+		return err
+	}
 	roles := a.Directory.RolesOnJob(caller, old)
 	checked := false
 	for _, path := range changedFields(&old.Spec, &now.Spec) {
@@ -127,7 +130,7 @@ func (a *Admission) checkFields(old, now *v1alpha1.BatchJob, caller *directory.C
 
 func (a *Admission) checkField(f *authz.Field, path string, old, now *v1alpha1.BatchJob, caller *directory.Caller, roles authz.Roles) error {
 	grant := f.Change.Grant(roles)
-	bound, bounded := bounds[path]
+	bound, bounded := fieldBounds[path]
 	switch {
 	case f.Change == authz.Nobody:
 		return refusef("spec.%s of a job cannot be changed", path)

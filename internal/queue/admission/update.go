@@ -209,6 +209,9 @@ func (a *Admission) Judge(b *v1alpha1.BatchJob, operator bool) error {
 	if user == nil {
 		return refuse(TextUser)
 	}
+	if err := within(b); err != nil {
+		return err
+	}
 	parts, err := a.partitions(&b.Spec.Job)
 	if err != nil {
 		return err

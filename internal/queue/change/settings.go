@@ -231,6 +231,9 @@ func partition(c *changing, v string) error {
 			return BadPartition
 		}
 	}
+	if names = value.Names(v); len(names) == 0 {
+		return BadPartition
+	}
 	c.b.Spec.Job.Partitions, c.b.Spec.Partition = names, names[0]
 	return nil
 }

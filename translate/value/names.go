@@ -1,0 +1,17 @@
+package value
+
+import "strings"
+
+// Names returns the names in a list with commas between them, each once, in the
+// order of their first. Empty ones are left out.
+func Names(list string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
