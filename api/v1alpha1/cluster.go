@@ -34,7 +34,7 @@ type ClusterSpec struct {
 	KillWait      *int32 `json:"killWaitSeconds,omitempty"`      // 30
 	OverTimeLimit int32  `json:"overTimeLimitMinutes,omitempty"` // 0
 	MaxArraySize  int32  `json:"maxArraySize,omitempty"`         // 1001
-	// MaxBytesPerUser bounds the scripts and environments, compressed, of one
+	// MaxBytesPerUser bounds the scripts and environments (compressed) and descriptions of one
 	// user's jobs in the queue; operators have four times as much. -1: no limit.
 	MaxBytesPerUser int64 `json:"maxBytesPerUser,omitempty"` // 128 MiB
 	// SubmitsPerSecond is how many jobs one user may submit in a second, on
@@ -353,7 +353,7 @@ type UserSpec struct {
 	WCKeys       []string      `json:"wckeys,omitempty"`
 	DefaultWCKey string        `json:"defaultWCKey,omitempty"`
 
-	// MaxBytes bounds the scripts and environments of this user's jobs in the
+	// MaxBytes bounds the scripts, environments and descriptions of this user's jobs in the
 	// queue instead of the Cluster's maxBytesPerUser. -1: no limit.
 	MaxBytes *int64 `json:"maxBytes,omitempty"`
 }

@@ -119,7 +119,7 @@ func New(o Options) (*Server, error) {
 		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored, NextID: s.ids.Peek,
 		Agents: o.Agents,
 		Operations: &api.Operations{Cancels: o.Cancels, Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
-			Judge: admit.Judge, Table: s.table, Pool: o.Pool, Settle: settle},
+			Judge: admit.Judge, Within: admit.Within, Table: s.table, Pool: o.Pool, Settle: settle},
 	})
 	s.api.Register(s.mux)
 	if _, none := o.Agents.(noAgents); !none {

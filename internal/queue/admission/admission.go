@@ -53,6 +53,9 @@ type Jobs interface {
 	Take(p *table.Place, id int64)
 	GiveBack(p *table.Place)
 	Resent(object string) bool
+	// Stored returns how many bytes the user's jobs take (BatchJob.StoredBytes), and
+	// how many of them the job with that id takes.
+	Stored(user string, id int64) (all, job int64)
 }
 
 // Config says what an Admission decides by.

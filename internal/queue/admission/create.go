@@ -16,7 +16,6 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
-	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -65,11 +64,6 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	}
 	if err := mayGive(b, caller.Roles()); err != nil {
 		return nil, err
-	}
-	if !caller.Trusted {
-		if err := sizes(b); err != nil {
-			return nil, err
-		}
 	}
 	p := &patch{}
 	if err := a.prepare(b, user, caller, p); err != nil {
@@ -184,7 +178,7 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		restrain(j, p)
 	}
 	if !caller.Trusted { // after what the caller may not ask for was dropped, before anything is computed
-		if err := beyond(bounds.Job(j)); err != nil {
+		if err := within(b); err != nil {
 			return err
 		}
 	}

@@ -94,11 +94,12 @@ func (a *Admission) take(kept places, first int64) {
 	}
 }
 
-// DefaultMaxBytes bounds the scripts and environments of one user's jobs.
+// DefaultMaxBytes bounds the scripts, environments and descriptions of one user's
+// jobs.
 const DefaultMaxBytes = 128 << 20
 
-// maxBytes is how much the scripts and environments of the user's jobs may
-// take; negative: there is no limit.
+// maxBytes is how much the scripts, environments and descriptions of the user's
+// jobs may take; negative: there is no limit.
 func (a *Admission) maxBytes(user string, caller *directory.Caller) int64 {
 	most := a.Directory.Parameters().MaxBytesPerUser
 	if most == 0 {
@@ -113,9 +114,20 @@ func (a *Admission) maxBytes(user string, caller *directory.Caller) int64 {
 	return most
 }
 
+// grows refuses a change that makes a job larger than its user's share of what is
+// stored has room for.
+func (a *Admission) grows(b *v1alpha1.BatchJob, caller *directory.Caller) error {
+	all, before := a.Jobs.Stored(b.Spec.User, b.Spec.JobID)
+	more, room := b.StoredBytes()-before, a.maxBytes(b.Spec.User, caller)
+	if more <= 0 || room < 0 || all+more <= room {
+		return nil
+	}
+	return tooManyBytes(all, more, room)
+}
+
 func tooManyBytes(have, more, most int64) error {
 	const kib = 1 << 10
-	return refusef("the scripts and environments of your jobs in the queue take %d KiB and this one's %d KiB more, beyond the limit of %d KiB "+
+	return refusef("the scripts, environments and descriptions of your jobs in the queue take %d KiB and this takes %d KiB more, beyond the limit of %d KiB "+
 		"(maxBytes of your User, or maxBytesPerUser of the Cluster): wait until jobs are over or cancel some, submit an array, or leave the environment behind with --export=NONE",
 		have/kib, (more+kib-1)/kib, most/kib)
 }

@@ -107,6 +107,9 @@ func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *director
 	if err := checkMetadata(old, now, caller); err != nil {
 		return err
 	}
+	if err := a.Within(old, now, caller); err != nil {
+		return err
+	}
 	if update == authz.Deny {
 		if !reflect.DeepEqual(old.Spec, now.Spec) {
 			return refuse(TextDenied)

@@ -3,9 +3,9 @@ package admission
 import (
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -13,36 +13,35 @@ import (
 // within refuses a job that is beyond what may be asked for (package bounds). It
 // comes before anything is computed from the job.
 func within(b *v1alpha1.BatchJob) error {
-	if err := sizes(b); err != nil {
+	if err := beyond(bounds.Job(&b.Spec.Job)); err != nil {
 		return err
 	}
-	return beyond(bounds.Job(&b.Spec.Job))
+	return sizes(b)
 }
 
-// changeWithin is within for what a change makes different: a job that was stored
-// when a bound was wider may still be changed elsewhere.
-func changeWithin(old, now *v1alpha1.BatchJob) error {
-	if now.DescriptionBytes() > old.DescriptionBytes() {
-		if err := sizes(now); err != nil {
-			return err
-		}
-	}
-	if err := bounds.JobChange(&old.Spec.Job, &now.Spec.Job); err != nil {
-		return beyond(err)
-	}
-	if reflect.DeepEqual(old.Spec.Components, now.Spec.Components) {
-		return nil
+// Within refuses what a change makes larger than it may be. What the change leaves
+// alone is not checked: a job that was stored when a bound was wider may still be
+// changed elsewhere.
+func (a *Admission) Within(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
+	if err := beyond(bounds.JobChange(&old.Spec.Job, &now.Spec.Job)); err != nil {
+		return err
 	}
 	for i := range now.Spec.Components {
 		var was *job.Job
 		if i < len(old.Spec.Components) {
 			was = &old.Spec.Components[i]
 		}
-		if err := bounds.JobChange(was, &now.Spec.Components[i]); err != nil {
-			return beyond(err)
+		if err := beyond(bounds.JobChange(was, &now.Spec.Components[i])); err != nil {
+			return err
 		}
 	}
-	return nil
+	if now.StoredBytes() <= old.StoredBytes() {
+		return nil
+	}
+	if err := sizes(now); err != nil {
+		return err
+	}
+	return a.grows(now, caller)
 }
 
 // sizes bounds what of a job is a list or counts in bytes as a whole.

@@ -37,8 +37,11 @@ type Operations struct {
 	// Judge tells whether the job, as its user would submit it now, could be
 	// in the queue, or an operator would have it there; nil: it could.
 	Judge func(b *v1alpha1.BatchJob, operator bool) error
-	Table *table.Table
-	Pool  Pool
+	// Within refuses what a change makes larger than it may be (package bounds);
+	// nil: nothing is.
+	Within func(old, now *v1alpha1.BatchJob, c *directory.Caller) error
+	Table  *table.Table
+	Pool   Pool
 	// Settle is how long suspend and resume wait until the jobs' states show
 	// it; 0: not at all.
 	Settle time.Duration

@@ -92,6 +92,12 @@ func (o *Operations) world(c *directory.Caller, b *v1alpha1.BatchJob, row *table
 			other, _ := o.Cluster.Job(id)
 			return other
 		},
+		Within: func(old, now *v1alpha1.BatchJob) error {
+			if o.Within == nil {
+				return nil
+			}
+			return o.Within(old, now, c)
+		},
 		Check: func(b *v1alpha1.BatchJob) error { return o.judge(b, c.Operator) },
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/translate/bounds"
 )
 
 // Refused is an answer in Slurm's words.
@@ -62,6 +63,8 @@ type World struct {
 	Reservation func(name string) bool
 	License     func(name string) bool
 	Job         func(id int64) *v1alpha1.BatchJob // nil: unknown
+	// Within refuses what of the changed job is beyond its bound; nil: nothing is.
+	Within func(old, now *v1alpha1.BatchJob) error
 	// Check tells whether the job as changed may wait in the queue at all.
 	Check func(*v1alpha1.BatchJob) error
 }
@@ -110,6 +113,9 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 	if len(set) == 0 {
 		return nil, NoChanges
 	}
+	if err := bounds.Settings.Check(int64(len(set))); err != nil {
+		return nil, Refused(err.Error())
+	}
 	if !Pending(b) && !Live(b) {
 		return nil, Finished
 	}
@@ -127,6 +133,11 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 	}
 	if t := &c.b.Spec.Job.Time; t.Min > 0 && t.Limit > 0 && t.Min > t.Limit {
 		return nil, BadTimeMin
+	}
+	if w.Within != nil {
+		if err := w.Within(b, c.b); err != nil {
+			return nil, err
+		}
 	}
 	if shape && Pending(b) && w.Check != nil {
 		if err := w.Check(c.b); err != nil {

@@ -18,7 +18,7 @@ type Place struct {
 	Object             string
 	User, Account, QOS string
 	Jobs               int // tasks of an array count each
-	// Bytes is the size of script and environment, as they are stored.
+	// Bytes are those that the job takes where it is stored (BatchJob.StoredBytes).
 	Bytes int64
 
 	id    int64
@@ -30,7 +30,7 @@ type Place struct {
 
 // Room tells whether there is room for a place: all is how many jobs there are
 // in the queue, finished ones included, active how many of a group that are
-// not, bytes what scripts and environments of the place's user take, of finished
+// not, bytes what the jobs of the place's user take where they are stored, of finished
 // jobs too. Tasks of an array count each, and so do jobs that have places.
 type Room func(all int, active func(Key) int, bytes int64) error
 
@@ -137,4 +137,15 @@ func (t *Table) arrived(id int64) {
 		p.stored = true
 		t.leave(p)
 	}
+}
+
+// Stored returns how many bytes the user's jobs take, places included, and how
+// many of them the job with that id takes; 0 where there is none.
+func (t *Table) Stored(user string, id int64) (all, job int64) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if at, ok := t.find(id); ok {
+		job = t.rows[at].Bytes
+	}
+	return t.bytes[user], job
 }

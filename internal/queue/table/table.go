@@ -38,7 +38,7 @@ type Row struct {
 	Rest array.Set
 	// Final is true when the job is over and nothing about it will change.
 	Final bool
-	// Bytes is the size of script and environment, as they are stored.
+	// Bytes are those that the job takes where it is stored (BatchJob.StoredBytes).
 	Bytes int64
 
 	fixed []byte // JSON of everything but what the plan changes, "{" included
@@ -60,7 +60,7 @@ type Table struct {
 	mu     sync.RWMutex
 	rows   []*Row      // by ascending id
 	active map[Key]int // jobs that are not over, places included
-	// bytes has the size of scripts and environments by user, places included.
+	// bytes are what the jobs of each user take where they are stored, places included.
 	bytes  map[string]int64
 	size   int // all jobs, places included
 	places places
