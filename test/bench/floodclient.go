@@ -279,7 +279,9 @@ func (k *floodKind) run(ctx context.Context, c *apiClient, args *floodArgs) {
 					served.Add(1)
 				case err != nil && ctx.Err() != nil: // the end
 				default:
-					failed.Add(1)
+					if failed.Add(1) == 1 {
+						fmt.Fprintf(os.Stderr, "%s: answered %d, %v\n", k.name, code, err)
+					}
 				}
 			}
 		})

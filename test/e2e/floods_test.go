@@ -77,9 +77,9 @@ func (s *shared) floodOfStreams(t *testing.T, id string) {
 		most    int
 		headers []string
 	}{
-		{queueRoot + "/jobs?watch=true", 40, 32, nil},
-		{queueRoot + "/nodes?watch=true", 10, 0, nil}, // those of jobs count too
-		{queueRoot + "/jobs/" + id + "/attach", 280, 256, nil},
+		{queueRoot + "/jobs?watch=true", 34, 32, nil},
+		{queueRoot + "/nodes?watch=true", 2, 0, nil}, // those of jobs count too
+		{queueRoot + "/jobs/" + id + "/attach", 258, 256, nil},
 	} {
 		let := 0
 		for range c.tries {

@@ -79,6 +79,7 @@ func (a *API) relay(w http.ResponseWriter, r *http.Request, c *directory.Caller,
 		return
 	}
 	if err != nil {
+		a.budget.refused.Wait(r.Context(), c.Name, weightOf(c)) // a client that tries again at once would not help
 		refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 		return
 	}

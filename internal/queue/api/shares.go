@@ -63,6 +63,9 @@ const (
 	mostOfOperation = 100 * time.Millisecond
 )
 
+// refusalDelay is how long the answer to a refused request is held back.
+var refusalDelay = 2 * time.Second
+
 // userShares bounds what each caller may ask for. Each process that serves the
 // queue API keeps its own count.
 type userShares struct {
@@ -70,6 +73,9 @@ type userShares struct {
 	entrance *shares.Queue
 	kinds    map[kind]*shares.Queue
 	pace     *shares.Pace
+	// refused delays the answer to who is refused: a client that tries again at once
+	// costs the API server's time, which is everybody's.
+	refused *shares.Delay
 }
 
 func newUserShares() *userShares {
@@ -77,6 +83,7 @@ func newUserShares() *userShares {
 	return &userShares{
 		entrance: &shares.Queue{What: requests, Places: 2000, PerUser: 64},
 		pace:     &shares.Pace{Share: 250 * time.Millisecond, Burst: 2 * time.Second, Least: leastCost},
+		refused:  &shares.Delay{For: refusalDelay, PerUser: 512},
 		kinds: map[kind]*shares.Queue{
 			// One user's queries never keep more than half of the processors busy.
 			kindQuery: {What: requests, Places: 8, PerUser: max(1, min(4, runtime.GOMAXPROCS(0)/2)),
@@ -106,7 +113,7 @@ func weightOf(c *directory.Caller) int {
 func (a *API) enter(w http.ResponseWriter, r *http.Request, c *directory.Caller, k kind) (leave func(), ok bool) {
 	release, err := a.budget.await(r.Context(), c, k)
 	if err != nil {
-		a.beyondShare(w, r, err)
+		a.beyondShare(w, r, c, err)
 		return nil, false
 	}
 	began := time.Now()
@@ -153,11 +160,12 @@ func costOf(k kind, took time.Duration) time.Duration {
 }
 
 // beyondShare answers a request for which there is no room.
-func (a *API) beyondShare(w http.ResponseWriter, r *http.Request, err error) {
+func (a *API) beyondShare(w http.ResponseWriter, r *http.Request, c *directory.Caller, err error) {
 	var no *shares.Refusal
 	if !errors.As(err, &no) {
 		return // the client is gone
 	}
+	a.budget.refused.Wait(r.Context(), c.Name, weightOf(c))
 	w.Header().Set("Retry-After", strconv.Itoa(no.Seconds()))
 	refuse(w, r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, no.Error())
 }
