@@ -51,6 +51,15 @@ type ClusterSpec struct {
 	// EnforcePartLimits: "NO" (default), "ANY" or "ALL".
 	EnforcePartLimits string `json:"enforcePartLimits,omitempty"`
 
+	// AccountingStorageEnforce lists what of accounts and QOS is enforced, as in
+	// slurm.conf(5): associations, limits, qos, safe, wckeys, all; none: nothing.
+	// Limits, qos and wckeys imply associations, safe implies limits. Without any
+	// Account or QOS there is nothing to enforce.
+	//
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:Enum=associations;limits;qos;safe;wckeys;all;none
+	AccountingStorageEnforce []string `json:"accountingStorageEnforce,omitempty"` // associations,limits,qos
+
 	// PropagateResourceLimits are the resource limits of the submitting process
 	// that jobs take over ("ALL", "NONE" or names without RLIMIT_; default ALL),
 	// PropagateResourceLimitsExcept those that they do not; at most one of them.

@@ -478,6 +478,11 @@ func (in *ClusterSpec) DeepCopyInto(out *ClusterSpec) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.AccountingStorageEnforce != nil {
+		in, out := &in.AccountingStorageEnforce, &out.AccountingStorageEnforce
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.PropagateResourceLimits != nil {
 		in, out := &in.PropagateResourceLimits, &out.PropagateResourceLimits
 		*out = make([]string, len(*in))

@@ -19,7 +19,7 @@ var parameters = map[string]struct{ name, unit string }{
 	"maxJobCount": {"MaxJobCount", ""}, "minJobAgeSeconds": {"MinJobAge", " sec"}, "killWaitSeconds": {"KillWait", " sec"},
 	"overTimeLimitMinutes": {"OverTimeLimit", " min"}, "resvOverRunMinutes": {"ResvOverRun", " min"}, "maxArraySize": {"MaxArraySize", ""}, "jobRequeue": {"JobRequeue", ""},
 	"requeueExit": {"RequeueExit", ""}, "requeueExitHold": {"RequeueExitHold", ""},
-	"enforcePartLimits": {"EnforcePartLimits", ""}, "defMemPerCPU": {"DefMemPerCPU", ""}, "defMemPerNode": {"DefMemPerNode", ""},
+	"enforcePartLimits": {"EnforcePartLimits", ""}, "accountingStorageEnforce": {"AccountingStorageEnforce", ""}, "defMemPerCPU": {"DefMemPerCPU", ""}, "defMemPerNode": {"DefMemPerNode", ""},
 	"maxMemPerCPU": {"MaxMemPerCPU", ""}, "maxMemPerNode": {"MaxMemPerNode", ""}, "privateData": {"PrivateData", ""},
 	"prolog": {"Prolog", ""}, "epilog": {"Epilog", ""}, "taskProlog": {"TaskProlog", ""}, "taskEpilog": {"TaskEpilog", ""},
 	"srunProlog": {"SrunProlog", ""}, "srunEpilog": {"SrunEpilog", ""}, "prologEpilogTimeoutSeconds": {"PrologEpilogTimeout", ""},

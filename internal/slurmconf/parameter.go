@@ -40,20 +40,21 @@ var parameters = map[string]set{
 	"minjobage":   number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.MinJobAge = pointer(int32(n)) }),
 	"killwait":    number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.KillWait = pointer(int32(n)) }),
 	// One more than the highest array index, so at least 1.
-	"maxarraysize":            number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
-	"overtimelimit":           minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.OverTimeLimit = n }),
-	"resvoverrun":             minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.ResvOverRun = n }),
-	"jobrequeue":              number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.JobRequeue = pointer(n != 0) }),
-	"requeueexit":             exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExit = list }),
-	"requeueexithold":         exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExitHold = list }),
-	"enforcepartlimits":       enforcePartLimits,
-	"priorityweightage":       weight("age"),
-	"priorityweightfairshare": weight("fairshare"),
-	"priorityweightjobsize":   weight("jobsize"),
-	"priorityweightpartition": weight("partition"),
-	"priorityweightqos":       weight("qos"),
-	"priorityweightassoc":     weight("assoc"),
-	"propagateresourcelimits": limitNames(func(c *v1alpha1.ClusterSpec, names []string) { c.PropagateResourceLimits = names }),
+	"maxarraysize":             number(1, func(c *v1alpha1.ClusterSpec, n int64) { c.MaxArraySize = int32(n) }),
+	"overtimelimit":            minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.OverTimeLimit = n }),
+	"resvoverrun":              minutes(func(c *v1alpha1.ClusterSpec, n int32) { c.ResvOverRun = n }),
+	"jobrequeue":               number(0, func(c *v1alpha1.ClusterSpec, n int64) { c.JobRequeue = pointer(n != 0) }),
+	"requeueexit":              exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExit = list }),
+	"requeueexithold":          exitCodes(func(c *v1alpha1.ClusterSpec, list string) { c.RequeueExitHold = list }),
+	"enforcepartlimits":        enforcePartLimits,
+	"accountingstorageenforce": accountingStorageEnforce,
+	"priorityweightage":        weight("age"),
+	"priorityweightfairshare":  weight("fairshare"),
+	"priorityweightjobsize":    weight("jobsize"),
+	"priorityweightpartition":  weight("partition"),
+	"priorityweightqos":        weight("qos"),
+	"priorityweightassoc":      weight("assoc"),
+	"propagateresourcelimits":  limitNames(func(c *v1alpha1.ClusterSpec, names []string) { c.PropagateResourceLimits = names }),
 	"propagateresourcelimitsexcept": limitNames(func(c *v1alpha1.ClusterSpec, names []string) {
 		c.PropagateResourceLimitsExcept = names
 	}),
@@ -125,6 +126,23 @@ func minutes(to func(c *v1alpha1.ClusterSpec, n int32)) set {
 		to(c, int32(n))
 		return err
 	}
+}
+
+// accountingStorageEnforce reads slurm.conf's words. Numbers, which old files have
+// in their place, are not read.
+func accountingStorageEnforce(c *v1alpha1.ClusterSpec, kv pair) error {
+	c.AccountingStorageEnforce = nil
+	for _, word := range kv.list() {
+		switch word = strings.ToLower(word); word {
+		case "associations", "limits", "qos", "safe", "wckeys", "all", "none":
+			c.AccountingStorageEnforce = append(c.AccountingStorageEnforce, word)
+		case "nojobs", "nosteps":
+			return kv.bad("associations, limits, qos, safe, wckeys, all or none, since jobs and steps are always accounted for,")
+		default:
+			return kv.bad("associations, limits, qos, safe, wckeys, all or none")
+		}
+	}
+	return nil
 }
 
 func enforcePartLimits(c *v1alpha1.ClusterSpec, kv pair) error {

@@ -25,10 +25,13 @@ import (
 // defaultArraySize is MaxArraySize's default.
 const defaultArraySize = 1001
 
-// check refuses what can never run, or may not.
-func (a *Admission) check(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition) error {
+// check refuses what can never run, or may not. anyQOS: whoever asks may choose
+// any QOS.
+func (a *Admission) check(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition, anyQOS bool) error {
 	steps := []func() error{
 		func() error { return a.checkAccount(&b.Spec.Job, user, caller) },
+		func() error { return a.checkQOS(&b.Spec.Job, user, anyQOS) },
+		func() error { return a.checkWCKey(&b.Spec.Job, user, caller) },
 		func() error { return a.checkPartitions(&b.Spec.Job, user, caller, parts) },
 		func() error { return a.checkForm(&b.Spec.Job, caller) },
 		func() error { return a.checkReserved(&b.Spec.Job, user, parts) },
@@ -64,21 +67,6 @@ func (a *Admission) feasible(b *v1alpha1.BatchJob) error {
 	}
 	if err := a.Checker.Feasible(b); err != nil {
 		return refuse(err.Error())
-	}
-	return nil
-}
-
-func (a *Admission) checkAccount(j *job.Job, user *v1alpha1.User, caller *directory.Caller) error {
-	if acc, known := a.Directory.Account(j.Account); known && acc == nil && j.Account != "" {
-		return refuse(TextAccount)
-	}
-	mine := user.Spec.Accounts
-	if len(mine) > 0 && !caller.Admin && j.Account != user.Spec.DefaultAccount && !slices.Contains(mine, j.Account) {
-		return refuse(TextAccount)
-	}
-	q, known := a.Directory.QOS(j.QOS)
-	if known && q == nil && j.QOS != "" || limits.Flagged(q, "RequiresReservation") && j.Reservation == "" {
-		return refuse(TextQOS)
 	}
 	return nil
 }

@@ -202,7 +202,7 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 	}
 	b.Spec.Partition = parts[0].Name
 	if !caller.Trusted { // a task split off was checked with its array
-		if err := a.check(b, user, caller, parts); err != nil {
+		if err := a.check(b, user, caller, parts, caller.Operator); err != nil {
 			return err
 		}
 	}

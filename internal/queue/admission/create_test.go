@@ -352,7 +352,11 @@ func TestSubmitLimits(t *testing.T) {
 	h := newHouse(t)
 	acc := &v1alpha1.Account{}
 	acc.Name, acc.Spec.Limits.MaxSubmitJobs = "small", 1
-	fake.Feed(h.Cluster, acc)
+	other := &v1alpha1.Account{}
+	other.Name = "other"
+	member := fake.User("anna", 1001)
+	member.Spec.Accounts, member.Spec.DefaultAccount = []string{"small", "other"}, "other"
+	fake.Feed(h.Cluster, acc, other, member)
 	small := func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "small" }
 	fake.Feed(h.Cluster, h.submit(t, anna, submission(small)))
 	_, refusal := h.create(t, anna, named(2, small), false)
@@ -360,7 +364,7 @@ func TestSubmitLimits(t *testing.T) {
 		t.Errorf("%v", refusal)
 	}
 	if _, refusal := h.create(t, anna, submission(nil), false); refusal != nil {
-		t.Errorf("without the account: %v", refusal)
+		t.Errorf("in the other account: %v", refusal)
 	}
 }
 

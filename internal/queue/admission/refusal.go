@@ -18,6 +18,7 @@ const (
 	TextGroup       = "User's group not permitted to use this partition"
 	TextAccount     = "Invalid account or account/partition combination specified"
 	TextQOS         = "Invalid qos specification"
+	TextWCKey       = "Invalid wckey specification"
 	TextTimeLimit   = "Requested time limit is invalid (missing or exceeds some limit)"
 	TextTimeMin     = "Invalid time-min specification (exceeds job's time or other limits)"
 	TextLicense     = "Invalid license specification"

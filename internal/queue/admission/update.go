@@ -219,7 +219,7 @@ func (a *Admission) Judge(b *v1alpha1.BatchJob, operator bool) error {
 	if err != nil {
 		return err
 	}
-	err = a.check(b, user, &directory.Caller{Name: user.Name, User: user, Operator: true}, parts)
+	err = a.check(b, user, &directory.Caller{Name: user.Name, User: user, Operator: true}, parts, operator)
 	var no *Refusal
 	if errors.As(err, &no) { // the reason alone
 		no.Text = no.Text[strings.LastIndexByte(no.Text, '\n')+1:]

@@ -149,7 +149,8 @@ func (d *Directory) Limits() *limits.Checker { return d.limits.get() }
 
 func (d *Directory) buildLimits() *limits.Checker {
 	return limits.New(&limits.Input{Accounts: d.cluster.Accounts.List(), Users: d.cluster.Users.List(),
-		QOS: d.cluster.QOS.List(), Partitions: d.cluster.Partitions.List()})
+		QOS: d.cluster.QOS.List(), Partitions: d.cluster.Partitions.List(),
+		Enforce: d.Parameters().AccountingStorageEnforce})
 }
 
 // Parameters of the cluster; defaults where there are none.

@@ -261,10 +261,11 @@ func (j *judging) wall(most int32, reason string) string {
 }
 
 // minutes: what was used up to now, and what runs would use up to its end, must
-// leave something.
+// leave something; with Safe, enough for the whole job.
 func (j *judging) minutes(s scope, limits map[string]int64, kind string, t texts) string {
 	return j.each(s, limits, kind, func(tres string, most int64) string {
-		if j.used[s][tres] >= float64(most) {
+		used := j.used[s][tres]
+		if n, ok := j.u.of(tres); used >= float64(most) || j.safe && ok && used+float64(n*j.u.Minutes) > float64(most) {
 			return t.of(tres)
 		}
 		return ""

@@ -61,6 +61,8 @@ type Input struct {
 	Minutes map[Key]map[string]float64
 	// MinutesOfQOS is the same for each QOS.
 	MinutesOfQOS map[string]map[string]float64
+	// Enforce is the Cluster's accountingStorageEnforce.
+	Enforce []string
 }
 
 // Key names an association.
@@ -80,7 +82,8 @@ type Checker struct {
 	remains []func() int64  // of each of Limits: what is left now
 	within  map[scope][]int // places in Limits
 
-	any     bool
+	any     bool // some limit may apply
+	safe    bool // Enforcement.Safe
 	running map[scope]*Use
 	jobs    map[scope]int64
 	left    map[scope]*Use // of running jobs: amount times minutes left
@@ -118,6 +121,10 @@ func New(in *Input) *Checker {
 	}
 	for _, p := range in.Partitions {
 		c.parts[p.Name] = p.Spec.QOS
+	}
+	enforced := Enforced(in.Enforce)
+	if c.safe = enforced.Safe; !enforced.Limits {
+		c.any = false
 	}
 	if c.any {
 		c.count()

@@ -63,6 +63,7 @@ func (v *View) addPolicy(in *Input) {
 	})
 	v.policy.limits = limits.New(&limits.Input{
 		Accounts: in.Policy.Accounts, Users: in.Policy.Users, QOS: in.Policy.QOS, Partitions: parts, Running: running, Minutes: minutes, MinutesOfQOS: byQOS,
+		Enforce: in.Parameters.AccountingStorageEnforce,
 	})
 }
 

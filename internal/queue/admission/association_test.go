@@ -1,0 +1,100 @@
+package admission_test
+
+import (
+	"testing"
+
+	authv1 "k8s.io/api/authentication/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+)
+
+// newAssociations is a cluster with the accounts physics (QOS normal), below it
+// theory, and arts (every QOS); anna is in physics and theory, and may use long
+// in theory; ben is in no account.
+func newAssociations(t *testing.T, enforce ...string) *house {
+	t.Helper()
+	h := newHouse(t)
+	physics, theory, arts := &v1alpha1.Account{}, &v1alpha1.Account{}, &v1alpha1.Account{}
+	physics.Name, theory.Name, arts.Name = "physics", "theory", "arts"
+	physics.Spec.QOS, theory.Spec.Parent = []string{"normal"}, "physics"
+	high, long := &v1alpha1.QOS{}, &v1alpha1.QOS{}
+	high.Name, long.Name = "high", "long"
+	member := fake.User("anna", 1001)
+	member.Spec.Accounts, member.Spec.DefaultAccount = []string{"physics", "theory"}, "physics"
+	member.Spec.Associations = []v1alpha1.Association{{Account: "theory", QOS: []string{"normal", "long"}}}
+	member.Spec.WCKeys = []string{"key"}
+	fake.Feed(h.Cluster, physics, theory, arts, high, long, member, fake.Settings(v1alpha1.ClusterSpec{AccountingStorageEnforce: enforce}))
+	return h
+}
+
+// TestEnforcement walks what AccountingStorageEnforce refuses, for submissions and
+// for the same as a change.
+func TestEnforcement(t *testing.T) {
+	const bad, badQOS, badKey = admission.TextAccount, admission.TextQOS, admission.TextWCKey
+	for _, c := range []struct {
+		enforce           []string
+		by                authv1.UserInfo
+		account, qos, key string
+		want              string
+	}{
+		{nil, anna, "", "", "", ""},
+		{nil, anna, "physics", "normal", "", ""},
+		{nil, anna, "physics", "high", "", badQOS},
+		{nil, anna, "", "high", "", badQOS},
+		{nil, anna, "theory", "long", "", ""},
+		{nil, anna, "theory", "high", "", badQOS},
+		{nil, anna, "arts", "", "", bad},
+		{nil, anna, "nowhere", "", "", bad},
+		{nil, anna, "physics", "nothing", "", badQOS},
+		{nil, ben, "", "", "", bad},
+		{nil, ben, "physics", "", "", bad},
+		{[]string{"associations"}, anna, "physics", "high", "", ""},
+		{[]string{"associations"}, anna, "arts", "", "", bad},
+		{[]string{"qos"}, anna, "arts", "", "", bad},
+		{[]string{"none"}, anna, "arts", "high", "", ""},
+		{[]string{"none"}, ben, "", "", "", ""},
+		{[]string{"wckeys"}, anna, "", "", "", badKey},
+		{[]string{"wckeys"}, anna, "", "", "other", badKey},
+		{[]string{"wckeys"}, anna, "", "", "key", ""},
+	} {
+		h := newAssociations(t, c.enforce...)
+		ask := func(b *v1alpha1.BatchJob) {
+			b.Spec.Job.Account, b.Spec.Job.QOS, b.Spec.Job.WCKey = c.account, c.qos, c.key
+		}
+		b := submission(ask)
+		b.Namespace = "user-" + c.by.Username
+		_, refusal := h.create(t, c.by, b, false)
+		got := ""
+		if refusal != nil {
+			got = plain(t, refusal)
+		}
+		if got != c.want {
+			t.Errorf("%q: a submission of %s to %q with QOS %q and key %q: %q, want %q", c.enforce, c.by.Username, c.account, c.qos, c.key, got, c.want)
+		}
+	}
+}
+
+// TestEnforcementOfChanges: what may not be submitted may not be made of a job in
+// the queue either; an operator may choose any QOS.
+func TestEnforcementOfChanges(t *testing.T) {
+	h := newAssociations(t)
+	old := h.submit(t, anna, submission(nil))
+	fake.Feed(h.Cluster, old)
+	for _, c := range []struct {
+		by           authv1.UserInfo
+		account, qos string
+		want         string
+	}{
+		{anna, "physics", "high", admission.TextQOS},
+		{anna, "theory", "long", ""},
+		{anna, "arts", "", admission.TextAccount},
+		{opal, "physics", "high", ""},
+	} {
+		_, got := h.update(t, c.by, old, func(b *v1alpha1.BatchJob) { b.Spec.Job.Account, b.Spec.Job.QOS = c.account, c.qos })
+		if got != c.want {
+			t.Errorf("a change by %s to %q with QOS %q: %q, want %q", c.by.Username, c.account, c.qos, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package limits
+
+import "slices"
+
+// Enforcement is what of accounts and QOS is enforced (slurm.conf(5),
+// AccountingStorageEnforce).
+type Enforcement struct {
+	// Associations: jobs run in an account that their user belongs to.
+	Associations bool
+	// Limits of associations and QOS hold. Safe: a job begins only if limits of
+	// TRES minutes let it run to its end.
+	Limits, Safe bool
+	// QOS: jobs run in a QOS that their association lists.
+	QOS bool
+	// WCKeys: jobs name a workload characterization key that their user has.
+	WCKeys bool
+}
+
+// Enforced reads the parameter. Nil, where nothing is said, is
+// associations,limits,qos.
+func Enforced(words []string) Enforcement {
+	if len(words) == 0 {
+		return Enforcement{Associations: true, Limits: true, QOS: true}
+	}
+	has := func(word string) bool { return slices.Contains(words, word) || slices.Contains(words, "all") }
+	e := Enforcement{Safe: has("safe"), QOS: has("qos"), WCKeys: has("wckeys")}
+	e.Limits = e.Safe || has("limits")
+	e.Associations = e.Limits || e.QOS || e.WCKeys || has("associations")
+	return e
+}
