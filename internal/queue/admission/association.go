@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
@@ -59,45 +61,75 @@ func (a *Admission) checkQOS(j *job.Job, user *v1alpha1.User, operator bool) err
 // defaultQOS is the QOS of jobs that ask for none.
 const defaultQOS = "normal"
 
-// maxAccountDepth ends the walk up accounts that are their own ancestors.
-const maxAccountDepth = 64
+// defaultQOSOf returns the QOS of a job that asks for none: that of the user's
+// association with the account, of the user, of the account or the nearest one
+// above that has one, the only one that it may use, else normal.
+func (a *Admission) defaultQOSOf(user *v1alpha1.User, j *job.Job) string {
+	name := ""
+	for x := range a.associations(user, j) {
+		name = cmp.Or(name, x.DefaultQOS)
+	}
+	name = cmp.Or(name, user.Spec.DefaultQOS)
+	for acc := range a.lineage(j.Account) {
+		name = cmp.Or(name, acc.Spec.DefaultQOS)
+	}
+	if list := a.qosOf(user, j); name == "" && len(list) == 2 { // one, and no default
+		name = list[0]
+	}
+	return cmp.Or(name, defaultQOS)
+}
 
 // qosOf returns the QOS that the job's association lists: the user's own list in
 // the account, for the partition first, else that of the account, else of the
 // nearest account above that has one. Empty: every QOS, since nobody lists any.
 func (a *Admission) qosOf(user *v1alpha1.User, j *job.Job) []string {
+	for x := range a.associations(user, j) {
+		if len(x.QOS) > 0 {
+			return append(slices.Clone(x.QOS), x.DefaultQOS)
+		}
+	}
+	for acc := range a.lineage(j.Account) {
+		if len(acc.Spec.QOS) > 0 {
+			return append(slices.Clone(acc.Spec.QOS), acc.Spec.DefaultQOS)
+		}
+	}
+	return nil
+}
+
+// associations are those of the user with the job's account: for its partition
+// first, then for every partition.
+func (a *Admission) associations(user *v1alpha1.User, j *job.Job) iter.Seq[*v1alpha1.Association] {
 	partition := ""
 	if len(j.Partitions) > 0 {
 		partition = j.Partitions[0]
 	} else if d := a.Directory.Default(); d != nil {
 		partition = d.Name
 	}
-	for _, where := range []string{partition, ""} {
-		for i := range user.Spec.Associations {
-			x := &user.Spec.Associations[i]
-			if x.Account == j.Account && x.Partition == where && len(x.QOS) > 0 {
-				return append(slices.Clone(x.QOS), x.DefaultQOS)
+	return func(yield func(*v1alpha1.Association) bool) {
+		for _, where := range []string{partition, ""} {
+			for i := range user.Spec.Associations {
+				if x := &user.Spec.Associations[i]; x.Account == j.Account && x.Partition == where && !yield(x) {
+					return
+				}
 			}
 		}
 	}
-	name := j.Account
-	for range maxAccountDepth {
-		acc, _ := a.Directory.Account(name)
-		switch {
-		case acc == nil:
-			return nil
-		case len(acc.Spec.QOS) > 0:
-			return append(slices.Clone(acc.Spec.QOS), acc.Spec.DefaultQOS)
-		case acc.Spec.Parent == "" || acc.Spec.Parent == name:
-			if name == rootAccount {
-				return nil
+}
+
+// maxAccountDepth ends the walk up accounts that are their own ancestors.
+const maxAccountDepth = 64
+
+// lineage is the account and those above it, up to root.
+func (a *Admission) lineage(name string) iter.Seq[*v1alpha1.Account] {
+	return func(yield func(*v1alpha1.Account) bool) {
+		for range maxAccountDepth {
+			acc, _ := a.Directory.Account(name)
+			if acc == nil || !yield(acc) || name == rootAccount {
+				return
 			}
-			name = rootAccount
-		default:
-			name = acc.Spec.Parent
+			name = cmp.Or(acc.Spec.Parent, rootAccount)
 		}
 	}
-	return nil
 }
 
 // rootAccount is the account above all others.

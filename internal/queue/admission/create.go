@@ -194,7 +194,7 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		j.Account = user.Spec.DefaultAccount
 	}
 	if j.QOS == "" {
-		j.QOS = user.Spec.DefaultQOS
+		j.QOS = a.defaultQOSOf(user, j)
 	}
 	parts, err := a.partitions(j)
 	if err != nil {
