@@ -31,6 +31,9 @@ type Config struct {
 	TempDir string // for the socket and the script; empty: the system's
 }
 
+// adjust changes a Config in programs that were built for tests; nil otherwise.
+var adjust func(c *Config, env map[string]string)
+
 // Configure reads a container's environment (NAME=value entries).
 func Configure(environ []string) (*Config, error) {
 	env := map[string]string{}
@@ -42,15 +45,9 @@ func Configure(environ []string) (*Config, error) {
 		PodIP: env[wire.EnvPodIP], BinDir: env[wire.EnvBinDir], Environ: environ,
 		Token: wire.TokenPath, TerminationLog: wire.TerminationLog, HostsFile: "/etc/hosts", Helper: "/proc/self/exe",
 	}
-	// Tests run agents on a machine that has no such files.
-	for name, to := range map[string]*string{"BERTH_TEST_TOKEN": &c.Token, "BERTH_TEST_TERMINATION_LOG": &c.TerminationLog} {
-		if v := env[name]; v != "" {
-			*to = v
-		}
-	}
 	c.Away = awayTime
-	if d, err := time.ParseDuration(env["BERTH_TEST_AWAY"]); err == nil {
-		c.Away = d
+	if adjust != nil {
+		adjust(c, env)
 	}
 	numbers := []struct {
 		name string

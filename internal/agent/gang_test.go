@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	}
 	binDir = dir
 	for _, pkg := range []string{"agent", "srun"} {
-		args := append([]string{"build", "-o", filepath.Join(dir, pkg)}, raceFlag...)
+		args := append([]string{"build", "-tags", "berthtest", "-o", filepath.Join(dir, pkg)}, raceFlag...)
 		out, err := exec.Command("go", append(args, "github.com/berth-hpc/berth/cmd/"+pkg)...).CombinedOutput()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", pkg, err, out)

@@ -3,6 +3,7 @@ package processnode
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -275,10 +276,7 @@ const (
 )
 
 func (c *container) terminationMessage(code int) string {
-	data, _ := os.ReadFile(filepath.Join(c.dir, "termination-log"))
-	if len(data) > messageBytes {
-		data = data[:messageBytes]
-	}
+	data := beginning(filepath.Join(c.dir, "termination-log"), messageBytes)
 	if len(data) > 0 || code == 0 || c.spec.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
 		return strings.ToValidUTF8(string(data), "?")
 	}
@@ -292,6 +290,21 @@ func (c *container) terminationMessage(code int) string {
 		text = text[len(text)-messageLogBytes:]
 	}
 	return strings.ToValidUTF8(text, "?")
+}
+
+// beginning reads at most the first n bytes of a file that a container wrote, and
+// nothing of what is not a regular file.
+func beginning(path string, n int64) []byte {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	data, _ := io.ReadAll(io.LimitReader(f, n)) // what could be read
+	return data
 }
 
 // id names one start of the container. Called with p.mu held.

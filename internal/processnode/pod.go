@@ -178,7 +178,11 @@ func (p *pod) initialize() bool {
 // setUp makes network and volumes, trying again as long as something is
 // missing, and reports whether the pod goes on.
 func (p *pod) setUp() bool {
-	if err := os.MkdirAll(filepath.Join(p.dir, "volumes"), 0o711); err != nil {
+	err := private(p.dir)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(p.dir, "volumes"), 0o711)
+	}
+	if err != nil {
 		p.fail("FailedCreatePodSandBox", err.Error())
 		return false
 	}

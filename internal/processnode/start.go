@@ -151,7 +151,11 @@ func (p *pod) sharedMemory() (string, error) {
 	if p.m.shm == "" {
 		return "", nil
 	}
-	dir := filepath.Join(p.m.shm, string(p.spec.UID), "shm")
+	own, err := p.memoryDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(own, "shm")
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return "", err
 	}

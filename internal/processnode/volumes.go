@@ -46,7 +46,11 @@ func (p *pod) prepareVolume(ctx context.Context, v *corev1.Volume) (volume, erro
 		return volume{path: v.HostPath.Path}, prepareHostPath(v.HostPath)
 	case v.EmptyDir != nil:
 		if v.EmptyDir.Medium == corev1.StorageMediumMemory && p.m.shm != "" {
-			dir = filepath.Join(p.m.shm, string(p.spec.UID), "volume-"+v.Name)
+			own, err := p.memoryDir()
+			if err != nil {
+				return volume{}, err
+			}
+			dir = filepath.Join(own, "volume-"+v.Name)
 		}
 		return volume{path: dir, own: true, empty: true}, p.makeEmptyDir(dir)
 	case v.Projected != nil, v.Secret != nil, v.ConfigMap != nil, v.DownwardAPI != nil:
@@ -56,6 +60,23 @@ func (p *pod) prepareVolume(ctx context.Context, v *corev1.Volume) (volume, erro
 		return volume{path: dir, own: true, readOnly: true}, p.fillVolume(ctx, v, dir)
 	}
 	return volume{}, errors.New("process nodes have hostPath, emptyDir, projected, secret, configMap and downwardAPI volumes only")
+}
+
+// private makes a folder that nobody enters but its owner, who is root where
+// process nodes run as root. What is below it reaches a pod's containers as mounts,
+// which are made before they run as their user; other users of the machine, who can
+// read a pod's UID in /proc, do not get at it.
+func private(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700) //nolint:gosec // a folder
+}
+
+// memoryDir is the pod's folder in memory.
+func (p *pod) memoryDir() (string, error) {
+	dir := filepath.Join(p.m.shm, string(p.spec.UID))
+	return dir, private(dir)
 }
 
 func (p *pod) makeEmptyDir(dir string) error {

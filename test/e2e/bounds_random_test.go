@@ -176,7 +176,7 @@ func (g *generator) value(typ reflect.Type, depth int) any {
 
 func (g *generator) number() int64 {
 	edges := []int64{0, 1, 2, 3, -1, -2, 65533, 65534, 65535, math.MaxInt32, math.MaxInt32 - 1, math.MinInt32, math.MaxUint32, 1 << 53,
-		math.MaxInt64, math.MinInt64, 100_000_000, 100_000_001, 3_200_000_000, 3_200_000_001}
+		math.MaxInt64, math.MinInt64, bounds.MaxMinutes, bounds.MaxMinutes + 1, bounds.MaxInstant, bounds.MaxInstant + 1}
 	if g.IntN(2) == 0 {
 		return int64(g.IntN(100))
 	}
