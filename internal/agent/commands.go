@@ -62,6 +62,10 @@ func (b *batch) do(c *wire.Command) {
 			b.a.coord.Signal(c.Signal, c.Steps...)
 			return
 		}
+		if c.Every {
+			b.a.suspend(c.Signal == int32(syscall.SIGSTOP))
+			return
+		}
 		b.signal(c.Signal, c.Batch, c.Full)
 	case wire.CommandHungUp:
 		b.a.lasting.hungUp(c.Client)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/agent/peer"
+	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
 )
 
@@ -58,6 +59,12 @@ func (a *Agent) serve(ctx context.Context, conn *step.Conn, agent bool) {
 		return
 	}
 	switch {
+	case open.Kind == step.KindStop && agent:
+		spawn.Stop()
+		conn.Close()
+	case open.Kind == step.KindContinue && agent:
+		spawn.Continue()
+		conn.Close()
 	case open.Kind == step.KindLaunch && agent:
 		a.serveLaunch(ctx, conn)
 	case a.coord != nil && !agent && !a.awaitProlog(ctx):

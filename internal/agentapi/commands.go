@@ -85,7 +85,7 @@ func (b *boxes) inform(at attempt, now told) {
 		if now.stopped {
 			signal = int32(syscall.SIGSTOP)
 		}
-		b.put(at, wire.Command{Kind: wire.CommandSignal, Signal: signal, Full: true})
+		b.put(at, wire.Command{Kind: wire.CommandSignal, Signal: signal, Full: true, Every: true})
 	}
 }
 

@@ -11,6 +11,11 @@ const (
 	KindLaunch = "launch"
 	// KindLasting is a client that comes again when its connection breaks.
 	KindLasting = "lasting"
+	// KindStop and KindContinue are the batch host's agent's, which has every
+	// process on the node stopped or continued. The answer is the end of the
+	// connection.
+	KindStop     = "stop"
+	KindContinue = "continue"
 )
 
 // Open is the first message on a connection.

@@ -348,6 +348,9 @@ type Command struct {
 	Signal int32  `json:"signal,omitempty"`
 	Batch  bool   `json:"batch,omitempty"` // the batch shell only
 	Full   bool   `json:"full,omitempty"`  // batch shell and steps
+	// Every: SIGSTOP or SIGCONT is for every process in the job's pods, also those
+	// that left their session (scontrol suspend and resume).
+	Every bool `json:"every,omitempty"`
 	// Steps are the only steps that a signal is for; empty: all.
 	Steps []int32 `json:"steps,omitempty"`
 	// End: the steps end, whatever they make of the signal, and say why. By is

@@ -1,0 +1,90 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// TestSuspendReachesEveryProcess: of the script, of tasks on both nodes, and of
+// what left their sessions and forks on.
+func TestSuspendReachesEveryProcess(t *testing.T) {
+	t.Parallel()
+	g := start(t, shape{cpus: []int32{1, 1}, script: `#!/bin/sh
+setsid sh -c 'while :; do echo x >> far; sleep 0.01; done' &
+srun -l sh -c 'setsid sh -c "while :; do echo x >> task-$SLURM_PROCID; sleep 0.01; done" & sleep 600' &
+while :; do echo x >> script; sleep 0.01; done
+`})
+	files := []string{"far", "script", "task-0", "task-1"}
+	size := func(name string) int64 {
+		info, err := os.Stat(filepath.Join(g.dir, name))
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	// grows waits until each file has become larger.
+	grows := func() {
+		t.Helper()
+		for _, name := range files {
+			before, end := size(name), time.Now().Add(deadline)
+			for size(name) <= before {
+				if time.Now().After(end) {
+					t.Fatalf("nothing writes to %s; output:\n%s", name, g.output())
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}
+	grows()
+	g.command(wire.Command{Kind: wire.CommandSignal, Signal: int32(syscall.SIGSTOP), Full: true, Every: true})
+	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) {
+		running := g.running()
+		if len(running) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not stopped: %s", strings.Join(running, "; "))
+		}
+	}
+	g.command(wire.Command{Kind: wire.CommandSignal, Signal: int32(syscall.SIGCONT), Full: true, Every: true})
+	grows()
+}
+
+// running lists the processes below the gang's agents that are not stopped.
+func (g *gang) running() []string {
+	children := map[string][]string{} // by parent's pid
+	state := map[string]string{}
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid := filepath.Base(filepath.Dir(path))
+		state[pid] = fields[0]
+		children[fields[1]] = append(children[fields[1]], pid)
+	}
+	var out []string
+	var walk func(pid string)
+	walk = func(pid string) {
+		for _, c := range children[pid] {
+			if s := state[c]; s != "T" && s != "Z" {
+				cmd, _ := os.ReadFile("/proc/" + c + "/cmdline")
+				out = append(out, c+" "+s+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
+			}
+			walk(c)
+		}
+	}
+	for _, n := range g.nodes {
+		walk(strconv.Itoa(n.Process.Pid))
+	}
+	return out
+}
