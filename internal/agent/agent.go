@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -62,7 +63,11 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) int {
 		log.Warn("cannot hide the agent from its job", "error", err)
 	}
 	a := &Agent{config: config, log: log, api: apiclient.New(config.APIs, config.CA, config.Token)}
-	if err := a.start(ctx); err != nil {
+	err := checkMounts(path.Join(wire.RunDir, wire.MountsFile))
+	if err == nil {
+		err = a.start(ctx)
+	}
+	if err != nil {
 		log.Error("cannot start", "error", err)
 		a.last(&wire.Report{JobID: config.JobID, Attempt: config.Attempt, Kind: wire.ReportFailed, Message: err.Error()})
 		a.close()

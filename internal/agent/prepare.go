@@ -12,7 +12,7 @@ import (
 // prepare is what runs in a pod before the job (wire.AgentPrepare). It returns
 // the exit code.
 func prepare(args []string, out io.Writer) int {
-	var hosts, bin string
+	var hosts, bin, mounts string
 	f := flag.NewFlagSet("agent prepare", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&hosts, "hosts", "", "file that becomes the job's /etc/hosts")
@@ -20,11 +20,12 @@ func prepare(args []string, out io.Writer) int {
 	f.StringVar(&n.to, "names", "", "folder that passwd and group are written to")
 	f.StringVar(&n.user, "user", "", "the user, as NAME:UID:GID:HOME:SHELL")
 	f.Func("group", "a group, as NAME:GID", func(s string) error { n.groups = append(n.groups, s); return nil })
+	f.StringVar(&mounts, "mounts", "", "file that says what is to be mounted; SOURCE:TARGET follow")
 	f.StringVar(&bin, "bin", "", "folder that the agent's own is copied to")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
-	err := missing(f.Args())
+	err := recordMounts(mounts, f.Args())
 	if hosts != "" {
 		err = errors.Join(err, copyFile("/etc/hosts", hosts, 0o644))
 	}
@@ -39,17 +40,6 @@ func prepare(args []string, out io.Writer) int {
 		return 1
 	}
 	return 0
-}
-
-// missing tells of folders that are to be mounted and cannot be seen.
-func missing(folders []string) error {
-	var all error
-	for _, d := range folders {
-		if _, err := os.Stat(d); err != nil {
-			all = errors.Join(all, fmt.Errorf("--container-mounts: %s does not exist", d))
-		}
-	}
-	return all
 }
 
 // copyCommands copies the folder that this program is in: files, and the links

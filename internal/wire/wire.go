@@ -173,6 +173,9 @@ const (
 	// RunDir is a folder of the pod's own, on kubelets, from which programs can
 	// be run: an image may have no folder that the user may write to.
 	RunDir = "/berth/run"
+	// MountsFile is the file in RunDir that says what a job's own mounts must be:
+	// AgentPrepare writes it, and the agent compares.
+	MountsFile = "mounts"
 )
 
 // The agents' side of the API role: JSON over HTTPS, bearer token of the pod.

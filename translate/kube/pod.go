@@ -91,7 +91,7 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	temporary(spec, c)
 	if c.Image != HostImage {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: wire.RunDir})
-		prepare(spec, c, binDir, agentImage, in.names(c), shared, image.Sources(in.Job.Spec.Job.Batch.Container))
+		prepare(spec, c, binDir, agentImage, in.names(c), shared, image.Binds(in.Job.Spec.Job.Batch.Container))
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ const (
 // does not come as a volume; and it fails when a folder that the user wants to
 // mount is not there, or not to be seen by the user: the kubelet would make it,
 // as root.
-func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, names []string, shared []corev1.VolumeMount, sources []string) {
+func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, names []string, shared []corev1.VolumeMount, binds []string) {
 	first := corev1.Container{
 		Name:            containerPrepare,
 		Image:           c.Image,
@@ -182,8 +182,8 @@ func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage strin
 		i := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volumeBin })
 		first.VolumeMounts = append(first.VolumeMounts, c.VolumeMounts[i])
 	}
-	if len(sources) > 0 {
-		first.Command = append(append(first.Command, "--"), sources...)
+	if len(binds) > 0 {
+		first.Command = append(append(first.Command, "-mounts="+path.Join(prepareHosts, wire.MountsFile), "--"), binds...)
 		first.VolumeMounts = append(first.VolumeMounts, shared...)
 	}
 	spec.InitContainers = append(spec.InitContainers, first)

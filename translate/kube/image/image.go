@@ -27,7 +27,11 @@ const (
 )
 
 // reserved are folders that belong to the agent and to the pod.
-var reserved = []string{"/", "/proc", "/sys", "/dev", "/etc", "/run", "/var/run", "/berth"}
+var reserved = []string{"/", "/etc", "/run", "/var", "/var/run",
+	"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/passwd", "/etc/group", "/etc/shadow", "/etc/ld.so.preload", "/etc/ld.so.cache"}
+
+// reservedTrees are folders at which, and below which, nothing can be mounted.
+var reservedTrees = []string{"/proc", "/sys", "/dev", "/berth", "/run/berth", "/run/secrets", "/var/run/secrets"}
 
 // Check tells whether jobs of the partition may ask for this; choice is
 // job.Batch.Container. The error's text is for the user.
@@ -124,7 +128,7 @@ func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
 	}
 	own := slices.Clone(c.VolumeMounts)
 	for _, m := range mounts {
-		if slices.Contains(reserved, m.Target) || strings.HasPrefix(m.Target, "/berth/") || strings.HasPrefix(m.Target, "/var/run/secrets") {
+		if isReserved(m.Target) {
 			return fmt.Errorf("pyxis: --container-mounts: nothing can be mounted at %s", m.Target)
 		}
 		from := holding(own, m.Source)
@@ -141,15 +145,22 @@ func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
 	return nil
 }
 
-// Sources are the folders that a valid choice mounts.
-func Sources(choice map[string]string) []string {
+// isReserved reports whether a job may mount nothing at target, because something
+// of the system's or of the agent's is there or below.
+func isReserved(target string) bool {
+	below := func(dir string) bool { return target == dir || strings.HasPrefix(target, dir+"/") }
+	return slices.Contains(reserved, target) || slices.ContainsFunc(reservedTrees, below)
+}
+
+// Binds are what a valid choice mounts, each as SOURCE:TARGET.
+func Binds(choice map[string]string) []string {
 	var out []string
 	if choice["mounts"] == "" {
 		return nil
 	}
 	mounts, _ := value.Mounts(choice["mounts"])
 	for _, m := range mounts {
-		out = append(out, m.Source)
+		out = append(out, m.Source+":"+m.Target)
 	}
 	return out
 }

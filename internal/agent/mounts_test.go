@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestMountsAreWhatTheUserReaches exchanges a folder for a link between the record
+// and the mount, as an attacker would who wants another's folder mounted.
+func TestMountsAreWhatTheUserReaches(t *testing.T) {
+	dir := t.TempDir()
+	mine, secret, target, file := filepath.Join(dir, "mine"), filepath.Join(dir, "secret"), filepath.Join(dir, "target"), filepath.Join(dir, "mounts")
+	for _, d := range []string{mine, secret} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := recordMounts(file, []string{mine + ":" + target}); err != nil {
+		t.Fatal(err)
+	}
+	// What a kubelet mounts at the target is what the source is when it looks.
+	mount := func() {
+		t.Helper()
+		_ = os.Remove(target)
+		real, err := filepath.EvalSymlinks(mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(real, target); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount()
+	if err := checkMounts(file); err != nil {
+		t.Errorf("nothing was exchanged: %v", err)
+	}
+	if err := os.Rename(mine, mine+".old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(secret, mine); err != nil {
+		t.Fatal(err)
+	}
+	mount()
+	if err := checkMounts(file); err == nil || !strings.Contains(err.Error(), "exchanged") {
+		t.Errorf("a folder was exchanged for a link: %v", err)
+	}
+	if err := checkMounts(filepath.Join(dir, "none")); err != nil {
+		t.Errorf("a job without mounts: %v", err)
+	}
+}
