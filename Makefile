@@ -20,7 +20,7 @@ LINTVERSION := 2.15.0
 LINT = $(if $(findstring version $(LINTVERSION) ,$(shell golangci-lint version 2>/dev/null)),golangci-lint,\
 	$(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINTVERSION))
 
-.PHONY: help build build-light test test-unit test-cluster test-full race lint generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
+.PHONY: help build build-light test test-unit test-cluster test-full race lint vuln generate demo bench bench-queue bench-steps bench-real bench-sched bench-kwok bench-floods e2e-mpi e2e-programs e2e-real test-login test-login-long bench-login login-clients e2e-deb release-check snapshot snapshot-light snapshot-signed images cross fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 16
@@ -60,6 +60,9 @@ race: ## the cluster tests with the race detector as well (slow to build)
 lint: ## gofmt and golangci-lint (go vet is among its linters)
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(LINT) run ./...
+
+vuln: ## known vulnerabilities of the dependencies, as of the database in test/vuln/go.mod
+	$(GO) -C test/vuln run .
 
 generate: ## deep copies and CRDs from api/, completion scripts and manual pages from the tables
 	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object crd \
