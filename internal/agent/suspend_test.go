@@ -76,7 +76,8 @@ func (g *gang) running() []string {
 	var walk func(pid string)
 	walk = func(pid string) {
 		for _, c := range children[pid] {
-			if s := state[c]; s != "T" && s != "Z" {
+			// D: a shell waits for its child, which was stopped before its exec (vfork).
+			if s := state[c]; s != "T" && s != "Z" && s != "D" {
 				cmd, _ := os.ReadFile("/proc/" + c + "/cmdline")
 				out = append(out, c+" "+s+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
 			}

@@ -51,7 +51,8 @@ type shared struct {
 	alice, bob account
 }
 
-func newShared(t *testing.T) *shared {
+// newShared brings one up, for alice, bob and more.
+func newShared(t *testing.T, more ...func(*testing.T) account) *shared {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("several users need root: run these tests as root")
@@ -65,7 +66,11 @@ func newShared(t *testing.T) *shared {
 	if err := os.WriteFile(conf, []byte(strings.ReplaceAll(string(text), "=ALICE", "="+s.alice.name)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.cluster = start(t, "--user", s.alice.name, "--user", s.bob.name, "--slurm-conf", conf)
+	args := []string{"--user", s.alice.name, "--user", s.bob.name, "--slurm-conf", conf}
+	for _, a := range more {
+		args = append(args, "--user", a(t).name)
+	}
+	s.cluster = start(t, args...)
 	return s
 }
 
