@@ -35,8 +35,9 @@ func (c *Client) exchange(h *http.Client, req *http.Request) (*http.Response, er
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		resp.ContentLength = int64(len(body))
 		seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+		given := err == nil
 		pause := min(time.Duration(max(seconds, 0))*time.Second, busyPause)
-		if err != nil || c.statusError(resp.StatusCode, body).Kind == Busy || time.Now().Add(pause).After(until) {
+		if !given || c.statusError(resp.StatusCode, body).Kind == Busy || time.Now().Add(pause).After(until) {
 			return resp, nil
 		}
 		if !sleep(req.Context(), pause+rand.N(pause/4+time.Millisecond)) {

@@ -16,8 +16,13 @@ func TestQuotas(t *testing.T) {
 	add(2, "bob", true)
 	add(2, "twin", false)
 	c := q.Channels(1)
-	if !c.Enter() || !c.Enter() || !c.Enter() || c.Enter() {
-		t.Error("not three channels")
+	for range 3 {
+		if !c.Enter() {
+			t.Error("fewer than three channels")
+		}
+	}
+	if c.Enter() {
+		t.Error("more than three channels")
 	}
 	if q.Channels(3).Enter() {
 		t.Error("a channel without a connection")

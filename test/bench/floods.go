@@ -49,14 +49,13 @@ type calls map[string]samples
 
 // floodRow is what one flood did.
 type floodRow struct {
-	name        string
-	before      calls // just before it
-	during      calls
-	calmGrowth  int64 // of the process's memory while only the quiet user worked, bytes
-	growth      int64 // of the process's memory during the flood
-	heap        int64 // of its live heap, from before to the end of it
-	requests    string
-	planOrEmpty string
+	name       string
+	before     calls // just before it
+	during     calls
+	calmGrowth int64 // of the process's memory while only the quiet user worked, bytes
+	growth     int64 // of the process's memory during the flood
+	heap       int64 // of its live heap, from before to the end of it
+	requests   string
 }
 
 func benchFloods(ctx context.Context, o options) error {
