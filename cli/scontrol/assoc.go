@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -74,13 +75,13 @@ func (v *assocView) read(words []string) error {
 		key, value, _ := strings.Cut(w, "=")
 		list := strings.Split(strings.ToLower(value), ",")
 		switch {
-		case abbreviates(key, "accounts", 1):
+		case keyvalue.Abbreviates(key, "accounts", 1):
 			v.accounts = list
-		case abbreviates(key, "users", 1):
+		case keyvalue.Abbreviates(key, "users", 1):
 			v.users = list
-		case abbreviates(key, "qos", 1):
+		case keyvalue.Abbreviates(key, "qos", 1):
 			v.qos = list
-		case abbreviates(key, "flags", 1):
+		case keyvalue.Abbreviates(key, "flags", 1):
 			for _, f := range list {
 				if f != "users" && f != "assoc" && f != "qos" {
 					return plain("invalid flag '%s', valid options are 'Assoc, QOS, and/or Users'", format.Escape(f))

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -115,8 +116,8 @@ func pidinfo(ctx context.Context, o *Options, args []string) error {
 
 // write saves a job's script: into FILE, slurm-JOB.sh, or the output (-).
 func write(ctx context.Context, o *Options, args []string) error {
-	if !abbreviates(args[0], "batch_script", 5) {
-		if abbreviates(args[0], "config", 4) {
+	if !keyvalue.Abbreviates(args[0], "batch_script", 5) {
+		if keyvalue.Abbreviates(args[0], "config", 4) {
 			return slurmerr.New(slurmerr.Refused, "write config is not possible here: kubectl get partitions,qos,clusters -o yaml writes the configuration")
 		}
 		return plain("invalid write argument:%s", format.Escape(args[0]))

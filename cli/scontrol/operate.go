@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
@@ -20,10 +21,10 @@ func meant(verb string, args []string) status.Operation {
 		case found && (strings.EqualFold(key, "jobname") || strings.EqualFold(key, "name")):
 			op.Names = append(op.Names, v)
 			continue
-		case verb == status.OpRequeueHold && found && strings.EqualFold(key, "state") && abbreviates(v, "SpecialExit", 2):
+		case verb == status.OpRequeueHold && found && strings.EqualFold(key, "state") && keyvalue.Abbreviates(v, "SpecialExit", 2):
 			op.Set = map[string]string{"State": v}
 			continue
-		case strings.HasPrefix(verb, status.OpRequeue) && abbreviates(a, "Incomplete", 1):
+		case strings.HasPrefix(verb, status.OpRequeue) && keyvalue.Abbreviates(a, "Incomplete", 1):
 			op.Set = map[string]string{"Incomplete": "yes"}
 			continue
 		case found && strings.EqualFold(key, "jobid"):

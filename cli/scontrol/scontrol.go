@@ -11,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/build"
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/option"
@@ -45,8 +46,7 @@ type Options struct {
 	quiet    bool
 	all      bool
 	clusters []string
-	words    []string
-	over     bool // interactive: exit was typed
+	quit     bool // "exit" or "quit" ends an interactive session
 }
 
 // New makes the command. connect is called by the words that need a cluster.
@@ -66,10 +66,9 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(words) == 0 {
-		return interact(ctx, o)
+		return o.interactive(ctx)
 	}
-	o.words = words
-	return run(ctx, o)
+	return run(ctx, o, words)
 }
 
 func (o *Options) checkClusters(ctx context.Context) error {
@@ -104,7 +103,7 @@ func init() {
 	switchOn := func(set func(*Options)) func(context.Context, *Options, []string) error {
 		return func(_ context.Context, o *Options, _ []string) error { set(o); return nil }
 	}
-	quit := switchOn(func(o *Options) { o.over = true })
+	quit := switchOn(func(o *Options) { o.quit = true })
 	keywords = []keyword{
 		{"show", 3, 1, -1, show},
 		{"update", 2, 0, -1, update},
@@ -153,10 +152,10 @@ var elsewhere = map[string]string{
 }
 
 // run carries out one command.
-func run(ctx context.Context, o *Options) error {
-	word, args := o.words[0], o.words[1:]
+func run(ctx context.Context, o *Options, words []string) error {
+	word, args := words[0], words[1:]
 	for _, k := range keywords {
-		if !abbreviates(word, k.name, k.least) {
+		if !keyvalue.Abbreviates(word, k.name, k.least) {
 			continue
 		}
 		switch {
@@ -179,58 +178,18 @@ func run(ctx context.Context, o *Options) error {
 	return plain("invalid keyword: %s", word)
 }
 
-// interact reads commands from the input, as scontrol does without any.
-func interact(ctx context.Context, o *Options) error {
-	in := bufio.NewScanner(o.p.In)
-	for !o.over {
-		if err := o.p.Print("scontrol: "); err != nil {
-			return err
-		}
-		if !in.Scan() {
-			return in.Err()
-		}
-		if o.words = split(in.Text()); len(o.words) == 0 {
-			continue
-		}
-		if err := run(ctx, o); err != nil {
-			slurmerr.Print(o.p.Err, "scontrol", err)
-		}
-	}
-	return nil
-}
-
-// split takes a line apart at blanks; quotes keep blanks.
-func split(line string) []string {
-	var words []string
-	var word strings.Builder
-	quote, some := rune(0), false
-	for _, r := range line {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote, some = r, true
-		case quote == 0 && (r == ' ' || r == '\t'):
-			if some {
-				words = append(words, word.String())
-				word.Reset()
+// interactive reads and runs commands until "quit" or the end of the input.
+func (o *Options) interactive(ctx context.Context) error {
+	prompt := keyvalue.Prompt{
+		Text: "scontrol: ", In: bufio.NewReader(o.p.In), Print: o.p.Print,
+		Run: func(words []string) (done bool) {
+			if err := run(ctx, o, words); err != nil {
+				slurmerr.Print(o.p.Err, "scontrol", err)
 			}
-			some = false
-		default:
-			word.WriteRune(r)
-			some = true
-		}
+			return o.quit
+		},
 	}
-	if some {
-		words = append(words, word.String())
-	}
-	return words
-}
-
-// abbreviates reports whether word is name or a beginning of it of at least
-// that many letters.
-func abbreviates(word, name string, least int) bool {
-	return len(word) >= least && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
+	return prompt.Loop()
 }
 
 // plain is an error that Slurm prints without the command's name in front.

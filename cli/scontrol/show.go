@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -46,25 +47,25 @@ func show(ctx context.Context, o *Options, args []string) error {
 		entity, ids = key, append([]string{v}, ids...)
 	}
 	switch {
-	case abbreviates(entity, "hostnames", 5):
+	case keyvalue.Abbreviates(entity, "hostnames", 5):
 		return o.hostnames(strings.Join(ids, ","))
-	case abbreviates(entity, "hostlistsorted", 9):
+	case keyvalue.Abbreviates(entity, "hostlistsorted", 9):
 		return o.hostlist(strings.Join(ids, ","), true)
-	case abbreviates(entity, "hostlist", 5):
+	case keyvalue.Abbreviates(entity, "hostlist", 5):
 		return o.hostlist(strings.Join(ids, ","), false)
-	case abbreviates(entity, "topology", 1):
+	case keyvalue.Abbreviates(entity, "topology", 1):
 		slurmerr.Print(o.p.Err, "scontrol", slurmerr.New(slurmerr.Refused, "No topology information available"))
 		return nil
-	case abbreviates(entity, "slurmd", 2):
+	case keyvalue.Abbreviates(entity, "slurmd", 2):
 		return slurmerr.New(slurmerr.Refused, "there is no slurmd here: the kubelet of each node and the agent of each job do its work (show node)")
 	}
 	for _, q := range quietly {
-		if abbreviates(entity, q.name, q.least) {
+		if keyvalue.Abbreviates(entity, q.name, q.least) {
 			return o.p.Print(q.said)
 		}
 	}
 	for _, e := range shown {
-		if !abbreviates(entity, e.name, e.least) && !abbreviates(entity, strings.TrimSuffix(e.name, "s"), e.least) && entity != "jobid" {
+		if !keyvalue.Abbreviates(entity, e.name, e.least) && !keyvalue.Abbreviates(entity, strings.TrimSuffix(e.name, "s"), e.least) && entity != "jobid" {
 			continue
 		}
 		if e.most >= 0 && len(ids) > e.most {

@@ -1,11 +1,13 @@
 package scontrol
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -44,28 +46,13 @@ func canonical(entity, word string) string {
 	}
 	if entity == status.EntityReservation {
 		for _, k := range reservationKeys {
-			if abbreviates(word, k.key, k.least) {
+			if keyvalue.Abbreviates(word, k.key, k.least) {
 				return k.key + suffix
 			}
 		}
 		return word + suffix
 	}
-	found := ""
-	for _, k := range option.ScontrolKeys[entity] {
-		switch {
-		case strings.EqualFold(k, word):
-			return k + suffix
-		case len(word) >= 3 && len(word) < len(k) && strings.EqualFold(k[:len(word)], word):
-			if found != "" {
-				return word + suffix // of several
-			}
-			found = k
-		}
-	}
-	if found != "" {
-		return found + suffix
-	}
-	return word + suffix
+	return cmp.Or(keyvalue.Unique(word, option.ScontrolKeys[entity], 3), word) + suffix
 }
 
 // specification is what update, create and delete were told.
@@ -91,7 +78,7 @@ func (s *specification) misformatted(word string) error {
 	word = format.Escape(word)
 	switch s.entity {
 	case "":
-		if abbreviates(word, "JobId", 3) {
+		if keyvalue.Abbreviates(word, "JobId", 3) {
 			break
 		}
 		return nil
@@ -116,7 +103,7 @@ func specify(args []string) (s specification, err error) {
 		if !found && s.entity == status.EntityJob && strings.EqualFold(key, "Nice") && (i+1 == len(args) || strings.Contains(args[i+1], "=")) {
 			a, v, found = a+"=100", "100", true // as sbatch --nice alone
 		}
-		if !found && abbreviates(key, "JobId", 3) || s.entity == status.EntityJob && !found && i+1 < len(args) {
+		if !found && keyvalue.Abbreviates(key, "JobId", 3) || s.entity == status.EntityJob && !found && i+1 < len(args) {
 			if i++; i < len(args) { // KEY VALUE, which Slurm takes of jobs
 				v, found = args[i], true
 				a += "=" + v
@@ -128,7 +115,7 @@ func specify(args []string) (s specification, err error) {
 				continue
 			}
 			for _, e := range entities {
-				if abbreviates(key, e.key, e.least) && (found || e.entity == status.EntityReservation) {
+				if keyvalue.Abbreviates(key, e.key, e.least) && (found || e.entity == status.EntityReservation) {
 					s.entity, s.names = e.entity, v
 				}
 			}

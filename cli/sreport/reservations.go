@@ -11,17 +11,18 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// readReservations reads the jobs that ran and, where accounting has none of
-// them, the reservations there are.
+// readReservations reads the records of the jobs that ran. The reservations are
+// those that the database has stored, or the present ones if it stores none.
 func (d *data) readReservations(ctx context.Context, c Accounting, o *Options) error {
-	if d.booked = d.Reservations; d.booked == nil {
+	d.reservations = d.UsageList.Reservations
+	if d.reservations == nil {
 		list, err := c.Reservations(ctx)
 		if err != nil {
 			return err
 		}
-		d.booked = list.Items
+		d.reservations = list.Items
 	}
-	if len(d.booked) == 0 {
+	if len(d.reservations) == 0 {
 		return nil
 	}
 	records, err := c.Records(ctx, &status.RecordQuery{Start: o.start.Unix(), End: o.end.Unix(), Duplicates: true, NoSteps: true})
@@ -31,35 +32,36 @@ func (d *data) readReservations(ctx context.Context, c Accounting, o *Options) e
 	return err
 }
 
-// reservations reports how much of each reservation its jobs used.
-func (o *Options) reservations(d *data) error {
-	unit := o.usageUnit()
-	unit = strings.Replace(unit, " CPU ", " TRES ", 1)
-	if err := o.head("Reservation Utilization", unit, false); err != nil {
+// reservationUtilization reports how much of each reservation its jobs used.
+func (o *Options) reservationUtilization(d *data) error {
+	unit := strings.Replace(o.usageUnit(), " CPU ", " TRES ", 1)
+	if err := o.printTitle("Reservation Utilization", unit, false); err != nil {
 		return err
 	}
-	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: "Name", Width: 9}, {Name: "Start", Width: 19}, {Name: "End", Width: 19},
-		{Name: "TRES Name", Width: 14}, {Name: "Allocated", Width: 20}, {Name: "Idle", Width: 20}}
+	table := []format.Field{
+		{Name: "Cluster", Width: 9}, {Name: "Name", Width: 9}, {Name: "Start", Width: 19}, {Name: "End", Width: 19},
+		{Name: "TRES Name", Width: 14}, {Name: "Allocated", Width: 20}, {Name: "Idle", Width: 20},
+	}
 	var rows []map[string]string
-	for i := range d.booked {
-		r := &d.booked[i]
-		span := overlap(r.Start, r.End, o.start, o.end)
-		if span == 0 || len(o.names) > 0 && !slices.Contains(o.names, r.Name) {
+	for i := range d.reservations {
+		r := &d.reservations[i]
+		seconds := overlap(r.Start, r.End, o.start, o.end)
+		if seconds == 0 || len(o.reservations) > 0 && !slices.Contains(o.reservations, r.Name) {
 			continue
 		}
 		for _, t := range o.tres {
 			used := d.usedOf(r, t, o)
-			whole := max(reserved(r, t)*span, used)
+			total := max(reserved(r, t)*seconds, used)
 			rows = append(rows, map[string]string{
-				"Cluster": d.Cluster, "Name": r.Name, "Start": instant(r.Start), "End": instant(r.End),
-				"TRES Name": t, "Allocated": o.unit.show(used, whole), "Idle": o.unit.show(whole-used, whole),
+				"Cluster": d.Cluster, "Name": r.Name, "Start": formatTime(r.Start), "End": formatTime(r.End),
+				"TRES Name": t, "Allocated": o.unit.show(used, total), "Idle": o.unit.show(total-used, total),
 			})
 		}
 	}
 	return o.print(table, "Cluster,Name,Start,End,TRES Name,Allocated,Idle", rows)
 }
 
-// usedOf are the TRES-seconds that jobs of the reservation used.
+// usedOf returns the TRES-seconds that jobs in the reservation used.
 func (d *data) usedOf(r *status.Reservation, tres string, o *Options) int64 {
 	var used int64
 	for i := range d.records {
@@ -72,24 +74,24 @@ func (d *data) usedOf(r *status.Reservation, tres string, o *Options) int64 {
 			end = o.p.Now().Unix()
 		}
 		ran := overlap(max(j.Start, r.Start), min(end, r.End), o.start, o.end)
-		used += max(0, ran-j.Suspended) * counted(j.AllocTRES, tres)
+		used += max(0, ran-j.Suspended) * amountOf(j.AllocTRES, tres)
 	}
 	return used
 }
 
-// reserved is how much of a TRES the reservation holds.
+// reserved returns how much of a TRES the reservation holds.
 func reserved(r *status.Reservation, tres string) int64 {
 	switch tres {
 	case "cpu":
-		return max(int64(r.CPUs), counted(r.TRES, tres))
+		return max(int64(r.CPUs), amountOf(r.TRES, tres))
 	case "node":
 		return int64(len(r.Nodes))
 	}
-	return counted(r.TRES, tres)
+	return amountOf(r.TRES, tres)
 }
 
-// counted is the number of a TRES in a list such as cpu=1,mem=100M.
-func counted(list, tres string) int64 {
+// amountOf returns the number of a TRES in a list such as cpu=1,mem=100M.
+func amountOf(list, tres string) int64 {
 	for part := range strings.SplitSeq(list, ",") {
 		name, n, _ := strings.Cut(part, "=")
 		if name != tres {
@@ -111,9 +113,10 @@ func counted(list, tres string) int64 {
 	return 0
 }
 
-// overlap is how many seconds from start to end lie between from and to.
+// overlap returns how many of the seconds from start to end lie between from
+// and to.
 func overlap(start, end int64, from, to time.Time) int64 {
 	return max(0, min(end, to.Unix())-max(start, from.Unix()))
 }
 
-func instant(at int64) string { return time.Unix(at, 0).Format("2006-01-02T15:04:05") }
+func formatTime(at int64) string { return time.Unix(at, 0).Format(timeLayout) }

@@ -3,23 +3,22 @@
 package sreport
 
 import (
+	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/status"
-	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Accounting is what sreport needs of a cluster.
+// Accounting is what sreport reads of a cluster.
 type Accounting interface {
 	Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error)
 	Associations(ctx context.Context) (*status.AcctState, error)
@@ -27,7 +26,7 @@ type Accounting interface {
 	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
 }
 
-// Options are what sreport needs and what it was told.
+// Options are sreport's dependencies, flags and conditions.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Accounting, error)
@@ -35,29 +34,29 @@ type Options struct {
 	style format.FieldStyle
 	unit  unit
 	tres  []string
-	// listed: --tres was given; chosen: by names.
-	listed, chosen bool
+	// tresGiven: --tres or tres= was given. tresNamed: it is not "all".
+	tresGiven, tresNamed bool
 
-	start, end time.Time
-	format     string
-	users      []string
-	accounts   []string
-	names      []string // of reservations
+	start, end   time.Time
+	format       string
+	users        []string
+	accounts     []string
+	reservations []string
 
-	kind     string // of the report
-	top      int
-	tree     bool
-	group    bool
-	flat     bool
-	count    bool
-	doubtful bool // some condition was not understood
-	grouping []int32
+	kind             string // the type of the report: "cluster", "job", "user" or "reservation"
+	topCount         int
+	tree             bool
+	group            bool
+	flat             bool
+	countJobs        bool
+	grouping         []int32 // the upper bounds of the classes of job sizes
+	invalidCondition bool    // the report is printed, but the command fails
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. connect is called once, after the command line has
+// been parsed.
 func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
-	return &Options{p: p, connect: connect, top: 10, grouping: []int32{50, 250, 500, 1000}, tres: []string{"cpu"}}
+	return &Options{p: p, connect: connect, topCount: 10, grouping: []int32{50, 250, 500, 1000}, tres: []string{"cpu"}}
 }
 
 // Run parses args and runs the command.
@@ -83,305 +82,158 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return o.command(ctx, words)
 }
 
-// begins tells whether word is name or a beginning of it with so many letters.
-func begins(word, name string, least int) bool {
-	return len(word) >= least && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
-}
+// failed returns an error whose explanation has been printed already.
+func failed() error { return &slurmerr.Error{Code: 1} }
 
-// reports by their type, each with its name.
-var reports = map[string][]struct {
-	name string
-	run  func(*Options, *data) error
-}{
-	"cluster": {
-		{"AccountUtilizationByUser", (*Options).accountByUser}, {"UserUtilizationByAccount", (*Options).userByAccount},
-		{"UserUtilizationByWckey", (*Options).userByWCKey}, {"WCKeyUtilizationByUser", (*Options).wckeyByUser}, {"Utilization", (*Options).utilization},
-	},
-	"job":  {{"SizesByAccount", (*Options).sizesByAccount}, {"SizesByAccountAndWcKey", (*Options).sizesByBoth}, {"SizesByWckey", (*Options).sizesByWCKey}},
-	"user": {{"TopUsage", (*Options).topUsage}},
-
-	"reservation": {{"Utilization", (*Options).reservations}},
-}
-
-var validReports = map[string]string{
-	"cluster": `"AccountUtilizationByUser", "UserUtilizationByAccount", "UserUtilizationByWckey", "Utilization", and "WCKeyUtilizationByUser"`,
-	"job":     `"SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"`,
-	"user":    `"Top"`,
-
-	"reservation": `"Utilization"`,
-}
-
-func (o *Options) report(ctx context.Context, words []string) error {
-	kind := ""
-	for _, k := range []string{"cluster", "job", "user", "reservation"} {
-		if begins(words[0], k, 1) {
-			kind = k
-		}
-	}
-	if kind == "" {
-		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", words[0])
-		return &slurmerr.Error{Code: 1}
-	}
-	if len(words) < 2 {
-		fmt.Fprintf(o.p.Err, "too few arguments for keyword:%s\n", words[0])
-		return &slurmerr.Error{Code: 1}
-	}
-	name := words[1]
-	for _, r := range reports[kind] {
-		if begins(name, r.name, 1) {
-			o.kind = kind
-			if err := o.settings(words[2:]); err != nil {
-				return err
+// interactive reads and runs commands until "quit" or the end of the input. It
+// fails if one of them has failed.
+func (o *Options) interactive(ctx context.Context) error {
+	var result error
+	prompt := keyvalue.Prompt{
+		Text: "sreport: ", In: bufio.NewReader(o.p.In), Print: o.p.Print,
+		Run: func(words []string) (done bool) {
+			if isQuit(words[0]) {
+				return true
 			}
-			d, err := o.read(ctx, kind)
-			if err != nil {
-				return err
+			next := *o // conditions apply to one command
+			if err := next.command(ctx, words); err != nil {
+				slurmerr.Print(o.p.Err, "sreport", err)
+				result = failed()
 			}
-			if err := r.run(o, d); err != nil || !o.doubtful {
-				return err
-			}
-			return &slurmerr.Error{Code: 1}
+			o.style, o.unit = next.style, next.unit
+			return false
+		},
+	}
+	if err := prompt.Loop(); err != nil {
+		return err
+	}
+	return result
+}
+
+func isQuit(word string) bool {
+	return keyvalue.Abbreviates(word, "quit", 4) || keyvalue.Abbreviates(word, "exit", 1)
+}
+
+// command prints a report, or carries out one of the words that set how reports
+// look.
+func (o *Options) command(ctx context.Context, words []string) error {
+	abbreviates := func(name string, least int) bool { return keyvalue.Abbreviates(words[0], name, least) }
+	switch word := words[0]; {
+	case abbreviates("help", 2):
+		return o.p.Print(option.Sreport.Help())
+	case isQuit(word), abbreviates("verbose", 4), abbreviates("quiet", 4):
+		return nil
+	case abbreviates("version", 4):
+		return o.p.Print("slurm " + build.Slurm + "\n")
+	case strings.EqualFold(word, "parsable"), strings.EqualFold(word, "parsable2"):
+		o.style.Delimiter, o.style.Ending = "|", len(word) == len("parsable")
+		return nil
+	case abbreviates("time", 1):
+		if len(words) < 2 {
+			return o.tooFewArguments(word)
 		}
-	}
-	fmt.Fprintf(o.p.Err, "Not valid report %s\nValid %s reports are, %s\n", name, kind, validReports[kind])
-	return &slurmerr.Error{Code: 1}
-}
-
-// settings reads what follows the report's name.
-func (o *Options) settings(words []string) error {
-	now := o.p.Now()
-	y, m, d := now.Date()
-	o.start = time.Date(y, m, d-1, 0, 0, 0, 0, now.Location())
-	o.end = time.Date(y, m, d, 0, 0, 0, 0, now.Location())
-	for _, w := range words {
-		key, v, ok := strings.Cut(w, "=")
-		switch {
-		case !ok && begins(key, "tree", 4):
-			o.tree = true
-		case !ok && begins(key, "group", 5):
-			o.group = true
-		case !ok && begins(key, "FlatView", 2):
-			o.flat = true
-		case !ok && begins(key, "PrintJobCount", 2):
-			o.count = true
-		case !ok && begins(key, "all_clusters", 1), !ok && begins(key, "where", 5):
-		case begins(key, "start", 1), begins(key, "end", 1):
-			t, err := value.PastInstant(v, now)
-			if err != nil { // the usual time is taken
-				fmt.Fprintln(o.p.Err, badTime(v, err))
-				continue
-			}
-			if begins(key, "start", 1) {
-				o.start = t
-			} else {
-				o.end = t
-			}
-		case begins(key, "format", 1):
-			o.format = v
-		case begins(key, "names", 1) && o.kind == "reservation":
-			o.names = append(o.names, strings.Split(v, ",")...)
-		case begins(key, "users", 1):
-			o.users = append(o.users, strings.Split(v, ",")...)
-		case begins(key, "accounts", 1):
-			o.accounts = append(o.accounts, strings.Split(strings.ToLower(v), ",")...)
-		case begins(key, "TopCount", 1) && o.kind == "user":
-			n, err := strconv.Atoi(v)
-			if err != nil || n < 1 {
-				return slurmerr.Newf(slurmerr.Refused, "Invalid value for TopCount (%s)", v)
-			}
-			o.top = n
-		case begins(key, "grouping", 1) && o.kind == "job":
-			if err := o.setGrouping(v); err != nil {
-				return err
-			}
-		case begins(key, "clusters", 1), begins(key, "tres", 2) && o.setTRES(v):
-		default:
-			fmt.Fprintf(o.p.Err, " Unknown condition: %s\nUse keyword set to modify value\n", format.Escape(w))
-			o.doubtful = true
-		}
-	}
-	return o.trim(now)
-}
-
-func (o *Options) setTRES(v string) bool {
-	o.tres, o.listed, o.chosen = strings.Split(strings.ToLower(v), ","), true, !strings.EqualFold(v, "all")
-	return true
-}
-
-func (o *Options) setGrouping(v string) error {
-	o.grouping = nil
-	for text := range strings.SplitSeq(v, ",") {
-		n, err := strconv.ParseInt(text, 10, 32)
-		if err != nil || n < 1 {
-			return slurmerr.Newf(slurmerr.Refused, "Bad grouping: %s", v)
-		}
-		o.grouping = append(o.grouping, int32(n))
-	}
-	slices.Sort(o.grouping)
-	return nil
-}
-
-// trim rounds the time to whole hours, as Slurm's reports do: from half past on
-// it is the next one.
-func (o *Options) trim(now time.Time) error {
-	hour := func(t time.Time) time.Time {
-		h := t.Hour()
-		if t.Minute() >= 30 {
-			h++
-		}
-		return time.Date(t.Year(), t.Month(), t.Day(), h, 0, 0, 0, t.Location())
-	}
-	if o.end.After(now) {
-		o.end = now
-	}
-	o.start, o.end = hour(o.start), hour(o.end)
-	if !o.end.After(o.start) {
-		o.end = o.start.Add(time.Hour)
-	}
-	return nil
-}
-
-func badTime(text string, err error) string {
-	pos := 0
-	var at *value.InstantError
-	if errors.As(err, &at) {
-		pos = at.Pos
-	}
-	return fmt.Sprintf("Invalid time specification (pos=%d): %s", pos, format.Escape(text))
-}
-
-// data is what a report is made of.
-type data struct {
-	*status.UsageList
-	state   *status.AcctState
-	seconds int64
-	parent  map[string]string
-
-	// Of a report on reservations alone.
-	booked  []status.Reservation
-	records []status.Record
-}
-
-func (o *Options) read(ctx context.Context, kind string) (*data, error) {
-	c, err := o.connect()
-	if err != nil {
-		return nil, err
-	}
-	list, err := c.Usage(ctx, &status.UsageQuery{Start: o.start.Unix(), End: o.end.Unix(), Jobs: kind == "job", Reservations: kind == "reservation"})
-	if err != nil {
-		return nil, err
-	}
-	state, err := c.Associations(ctx)
-	if err != nil {
-		return nil, err
-	}
-	d := &data{UsageList: list, state: state, seconds: o.end.Unix() - o.start.Unix(), parent: map[string]string{}}
-	for _, a := range state.Accounts {
-		if a.Name != root {
-			d.parent[a.Name] = a.Parent
-			if a.Parent == "" {
-				d.parent[a.Name] = root
-			}
-		}
-	}
-	if err := o.knownTRES(d); err != nil {
-		return nil, err
-	}
-	if kind == "reservation" {
-		if err := d.readReservations(ctx, c, o); err != nil {
-			return nil, err
-		}
-	}
-	d.Items = slices.DeleteFunc(d.Items, func(u status.Usage) bool { return len(o.users) > 0 && !slices.Contains(o.users, u.User) })
-	return d, nil
-}
-
-// root is the account above all others.
-const root = "root"
-
-// whole is what the cluster could have given of a TRES.
-func (d *data) whole(tres string) int64 {
-	if d.Reported != nil {
-		return d.Reported[tres]
-	}
-	return d.Capacity[tres] * d.seconds
-}
-
-// above are an account and those above it.
-func (d *data) above(account string) []string {
-	out := []string{account}
-	for len(out) < 100 && account != root {
-		up, ok := d.parent[account]
-		if !ok {
-			up = root
-		}
-		if account == "" || up == account {
-			break
-		}
-		out, account = append(out, up), up
-	}
-	return out
-}
-
-// head writes the title of a report.
-func (o *Options) head(title, unit string, secs bool) error {
-	if o.style.NoHeader {
+		o.setUnit(words[1])
 		return nil
 	}
-	const layout = "2006-01-02T15:04:05"
-	line := strings.Repeat("-", 80)
-	span := ""
-	if secs {
-		span = fmt.Sprintf(" (%d secs)", o.end.Unix()-o.start.Unix())
-	}
-	return o.p.Print(fmt.Sprintf("%s\n%s %s - %s%s\n%s\n%s\n", line, title, o.start.Format(layout), o.end.Add(-time.Second).Format(layout), span, unit, line))
+	return o.report(ctx, words)
 }
 
-// usageUnit is the second line of the title.
-func (o *Options) usageUnit() string {
-	if !o.unit.amount {
-		return "Usage reported in " + o.unit.name
-	}
-	what := "TRES"
-	if !o.listed {
-		what = "CPU"
-	}
-	return "Usage reported in " + what + " " + o.unit.name
+func (o *Options) tooFewArguments(word string) error {
+	fmt.Fprintf(o.p.Err, "too few arguments for keyword:%s\n", format.Escape(word))
+	return failed()
 }
 
-// fields are the columns that were asked for, as far as there are such.
-func (o *Options) fields(table []format.Field) (at []int, chosen []format.Field) {
-	for item := range strings.SplitSeq(o.format, ",") {
-		i, f, bad := format.ParseFields(table, shownNames(item))
-		if bad != "" {
-			fmt.Fprintf(o.p.Err, " Unknown field '%s'\n", format.Escape(item))
-			o.doubtful = true
-			continue
+// report is one report of sreport(1).
+type report struct {
+	name  string
+	print func(*Options, *data) error
+}
+
+// reportType is a group of reports: the first word of a command.
+type reportType struct {
+	name    string
+	valid   string // the names of its reports, as Slurm's message lists them
+	reports []report
+}
+
+// reportTypes are in Slurm's order. They refer to functions that use the table,
+// so it is filled at start.
+var reportTypes []reportType
+
+func init() {
+	reportTypes = []reportType{
+		{
+			name: "cluster",
+			valid: `"AccountUtilizationByUser", "UserUtilizationByAccount", "UserUtilizationByWckey", ` +
+				`"Utilization", and "WCKeyUtilizationByUser"`,
+			reports: []report{
+				{"AccountUtilizationByUser", (*Options).accountByUser},
+				{"UserUtilizationByAccount", (*Options).userByAccount},
+				{"UserUtilizationByWckey", (*Options).userByWCKey},
+				{"WCKeyUtilizationByUser", (*Options).wckeyByUser},
+				{"Utilization", (*Options).utilization},
+			},
+		},
+		{
+			name:  "job",
+			valid: `"SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey"`,
+			reports: []report{
+				{"SizesByAccount", (*Options).sizesByAccount},
+				{"SizesByAccountAndWcKey", (*Options).sizesByAccountAndWCKey},
+				{"SizesByWckey", (*Options).sizesByWCKey},
+			},
+		},
+		{name: "user", valid: `"Top"`, reports: []report{{"TopUsage", (*Options).topUsage}}},
+		{
+			name: "reservation", valid: `"Utilization"`,
+			reports: []report{{"Utilization", (*Options).reservationUtilization}},
+		},
+	}
+}
+
+func findReportType(word string) *reportType {
+	for i := range reportTypes {
+		if keyvalue.Abbreviates(word, reportTypes[i].name, 1) {
+			return &reportTypes[i]
 		}
-		at, chosen = append(at, i...), append(chosen, f...)
 	}
-	return at, chosen
+	return nil
 }
 
-// print writes lines of the columns asked for.
-func (o *Options) print(table []format.Field, usual string, rows []map[string]string) error {
-	var at []int
-	var chosen []format.Field
-	for name := range strings.SplitSeq(usual, ",") {
-		i := slices.IndexFunc(table, func(f format.Field) bool { return f.Name == name })
-		at, chosen = append(at, i), append(chosen, table[i])
-	}
-	if o.format != "" {
-		at, chosen = o.fields(table)
-	}
-	b := format.AppendFieldHeader(nil, chosen, o.style)
-	values := make([]string, len(at))
-	for _, r := range rows {
-		for i, k := range at {
-			values[i] = r[table[k].Name]
+func (t *reportType) find(word string) *report {
+	for i := range t.reports {
+		if keyvalue.Abbreviates(word, t.reports[i].name, 1) {
+			return &t.reports[i]
 		}
-		b = format.AppendFields(b, chosen, values, o.style)
 	}
-	_, err := o.p.Out.Write(b)
-	return err
+	return nil
+}
+
+// report prints the report that words name: its type, its name and conditions.
+func (o *Options) report(ctx context.Context, words []string) error {
+	t := findReportType(words[0])
+	if t == nil {
+		fmt.Fprintf(o.p.Err, "invalid keyword: %s\n", words[0])
+		return failed()
+	}
+	if len(words) < 2 {
+		return o.tooFewArguments(words[0])
+	}
+	r := t.find(words[1])
+	if r == nil {
+		fmt.Fprintf(o.p.Err, "Not valid report %s\nValid %s reports are, %s\n", words[1], t.name, t.valid)
+		return failed()
+	}
+	o.kind = t.name
+	if err := o.parseConditions(words[2:]); err != nil {
+		return err
+	}
+	d, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.print(o, d); err != nil || !o.invalidCondition {
+		return err
+	}
+	return failed()
 }

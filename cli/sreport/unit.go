@@ -7,17 +7,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// unit is how amounts are shown.
+// unit says how amounts are shown.
 type unit struct {
 	name    string // "Minutes"
 	seconds float64
 	amount  bool // show the amount
-	percent bool // show its part of the whole
+	percent bool // show its percentage of the total
 }
 
 var units = []struct {
@@ -29,12 +30,12 @@ var units = []struct {
 	{"minper", unit{"Minutes/Percentage of Total", 60, true, true}}, {"hourper", unit{"Hours/Percentage of Total", 3600, true, true}},
 }
 
-// show writes an amount of TRES-seconds out of whole.
-func (u unit) show(amount, whole int64) string {
+// show formats an amount of TRES-seconds out of total.
+func (u unit) show(amount, total int64) string {
 	number := strconv.FormatFloat(float64(amount)/u.seconds, 'f', 0, 64)
 	part := 0.0
-	if whole > 0 {
-		part = 100 * float64(amount) / float64(whole)
+	if total > 0 {
+		part = 100 * float64(amount) / float64(total)
 	}
 	switch {
 	case u.amount && u.percent:
@@ -45,29 +46,29 @@ func (u unit) show(amount, whole int64) string {
 	return number
 }
 
-// setUnit takes the name of a unit or a beginning of it. Slurm reports in the
-// usual one where there is none of that name, and says so.
+// setUnit selects a unit by its name or a prefix of it. A name that is not known
+// is reported and leaves the unit as it is, as in Slurm.
 func (o *Options) setUnit(name string) {
-	i := slices.IndexFunc(units, func(u struct {
-		key string
-		unit
-	}) bool {
-		return begins(name, u.key, 1)
-	})
-	for k := range units {
-		if strings.EqualFold(units[k].key, name) {
-			i = k
+	var found *unit
+	for i := range units {
+		switch u := &units[i]; {
+		case strings.EqualFold(u.key, name):
+			o.unit = u.unit
+			return
+		case found == nil && keyvalue.Abbreviates(name, u.key, 1):
+			found = &u.unit
 		}
 	}
-	if i < 0 {
+	if found == nil {
 		fmt.Fprintf(o.p.Err, "unknown time format %s\n", format.Escape(name))
 		return
 	}
-	o.unit = units[i].unit
+	o.unit = *found
 }
 
-// knownTRES leaves out what is no TRES of this cluster.
-func (o *Options) knownTRES(d *data) error {
+// filterTRES replaces "all" by the TRES of the cluster, and leaves out what is no
+// TRES of it.
+func (o *Options) filterTRES(d *data) error {
 	if slices.ContainsFunc(o.tres, func(name string) bool { return strings.EqualFold(name, "all") }) {
 		o.tres = slices.Clone(usualTRES)
 		for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
@@ -88,5 +89,5 @@ func (o *Options) knownTRES(d *data) error {
 	return nil
 }
 
-// usualTRES are those that every cluster has.
+// usualTRES are the TRES of every cluster.
 var usualTRES = []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}

@@ -19,7 +19,7 @@ func TestWholeHours(t *testing.T) {
 		{"10:31", "14:00", "11:00", "14:00"}, {"10:00", "20:00", "10:00", "15:00"},
 	} {
 		o := &Options{start: at(c[0]), end: at(c[1])}
-		if err := o.trim(at("14:58")); err != nil || !o.start.Equal(at(c[2])) || !o.end.Equal(at(c[3])) {
+		if o.roundToHours(at("14:58")); !o.start.Equal(at(c[2])) || !o.end.Equal(at(c[3])) {
 			t.Errorf("%s to %s: %v to %v", c[0], c[1], o.start, o.end)
 		}
 	}

@@ -1,0 +1,92 @@
+package sreport
+
+import (
+	"context"
+	"slices"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// rootAccount is the account above all others.
+const rootAccount = "root"
+
+// data is what a report is computed from.
+type data struct {
+	*status.UsageList
+	seconds int64             // from the start to the end of the report
+	parents map[string]string // of accounts
+
+	// Of reports on reservations alone.
+	reservations []status.Reservation
+	records      []status.Record
+}
+
+// read reads the usage and the accounts from the cluster, of a report on
+// reservations also those and the jobs that ran in them.
+func (o *Options) read(ctx context.Context) (*data, error) {
+	c, err := o.connect()
+	if err != nil {
+		return nil, err
+	}
+	ofReservations := o.kind == "reservation"
+	list, err := c.Usage(ctx, &status.UsageQuery{
+		Start: o.start.Unix(), End: o.end.Unix(), Jobs: o.kind == "job", Reservations: ofReservations})
+	if err != nil {
+		return nil, err
+	}
+	state, err := c.Associations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &data{UsageList: list, seconds: o.end.Unix() - o.start.Unix(), parents: parentsOf(state.Accounts)}
+	if err := o.filterTRES(d); err != nil {
+		return nil, err
+	}
+	if ofReservations {
+		if err := d.readReservations(ctx, c, o); err != nil {
+			return nil, err
+		}
+	}
+	d.Items = slices.DeleteFunc(d.Items, func(u status.Usage) bool {
+		return len(o.users) > 0 && !slices.Contains(o.users, u.User)
+	})
+	return d, nil
+}
+
+func parentsOf(accounts []status.AcctAccount) map[string]string {
+	parents := map[string]string{}
+	for _, a := range accounts {
+		if a.Name == rootAccount {
+			continue
+		}
+		parents[a.Name] = a.Parent
+		if a.Parent == "" {
+			parents[a.Name] = rootAccount
+		}
+	}
+	return parents
+}
+
+// available returns the TRES-seconds that the cluster could have provided.
+func (d *data) available(tres string) int64 {
+	if d.Reported != nil {
+		return d.Reported[tres]
+	}
+	return d.Capacity[tres] * d.seconds
+}
+
+// lineage returns the account and its ancestors up to root.
+func (d *data) lineage(account string) []string {
+	out := []string{account}
+	for len(out) < 100 && account != rootAccount {
+		parent, ok := d.parents[account]
+		if !ok {
+			parent = rootAccount
+		}
+		if account == "" || parent == account {
+			break
+		}
+		out, account = append(out, parent), parent
+	}
+	return out
+}

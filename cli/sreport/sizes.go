@@ -1,0 +1,128 @@
+package sreport
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/format"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// sizeReport is a report on the sizes of jobs.
+type sizeReport struct {
+	title  string
+	column string // the header of the first column
+	width  int
+	// keys returns the rows in which a job counts.
+	keys func(*status.Usage) []string
+}
+
+func (o *Options) sizesByAccount(d *data) error {
+	return o.sizes(d, &sizeReport{"Job Sizes", "Account", 9, func(u *status.Usage) []string {
+		switch {
+		case o.flat:
+			return []string{u.Account}
+		case len(o.accounts) > 0:
+			return d.lineage(u.Account)
+		}
+		return []string{rootAccount}
+	}})
+}
+
+func (o *Options) sizesByWCKey(d *data) error {
+	return o.sizes(d, &sizeReport{"Job Sizes by Wckey", "Wckey", 9, func(u *status.Usage) []string {
+		return []string{u.WCKey}
+	}})
+}
+
+// sizesByAccountAndWCKey has a row for each account and wckey; jobs without a
+// wckey count in none.
+func (o *Options) sizesByAccountAndWCKey(d *data) error {
+	return o.sizes(d, &sizeReport{"Job Sizes", "Account", 20, func(u *status.Usage) []string {
+		if u.WCKey == "" {
+			return nil
+		}
+		return []string{u.Account + ":" + u.WCKey}
+	}})
+}
+
+// sizes prints the sums of jobs by the number of their CPUs.
+func (o *Options) sizes(d *data, report *sizeReport) error {
+	unit := "Time reported in " + o.unit.name
+	if o.countJobs {
+		unit = "Units are in number of jobs ran"
+	}
+	if err := o.printTitle(report.title, unit, true); err != nil {
+		return err
+	}
+	table := o.sizeTable(report)
+	sums, total := o.sumBySize(d, report)
+	var rows []map[string]string
+	for _, k := range slices.Sorted(maps.Keys(sums)) {
+		row := map[string]string{"Cluster": d.Cluster, report.column: k}
+		var all int64
+		for i, n := range sums[k] {
+			all += n
+			row[table[i+2].Name] = o.sizeText(n)
+		}
+		row["% of cluster"] = fmt.Sprintf("%.2f%%", 100*float64(all)/float64(max(1, total)))
+		rows = append(rows, row)
+	}
+	var usual []string
+	for _, f := range table {
+		usual = append(usual, f.Name)
+	}
+	return o.print(table, strings.Join(usual, ","), rows)
+}
+
+func (o *Options) sizeTable(report *sizeReport) []format.Field {
+	table := []format.Field{{Name: "Cluster", Width: 9}, {Name: report.column, Width: report.width}}
+	low := int32(0)
+	for _, bound := range o.grouping {
+		table = append(table, format.Field{Name: fmt.Sprintf("%d-%d CPUs", low, bound-1), Width: 13})
+		low = bound
+	}
+	return append(table,
+		format.Field{Name: fmt.Sprintf(">= %d CPUs", low), Width: 13}, format.Field{Name: "% of cluster", Width: 12})
+}
+
+func (o *Options) sizeText(n int64) string {
+	if o.countJobs {
+		return fmt.Sprint(n)
+	}
+	return unit{seconds: o.unit.seconds, amount: true}.show(n, 0)
+}
+
+// sumBySize returns, by the key of a row, the CPU time or the number of jobs in
+// each class of sizes, and the total over all jobs.
+func (o *Options) sumBySize(d *data, report *sizeReport) (sums map[string][]int64, total int64) {
+	sums = map[string][]int64{}
+	for i := range d.Items {
+		u := &d.Items[i]
+		class, _ := slices.BinarySearchFunc(o.grouping, u.CPUs, func(bound, n int32) int { return cmp.Compare(bound, n+1) })
+		amount := u.TRES["cpu"]
+		if o.countJobs {
+			amount = max(1, u.Jobs)
+		}
+		total += amount
+		for _, k := range report.keys(u) {
+			if report.column == "Account" && !o.wantsAccount(k) {
+				continue
+			}
+			if sums[k] == nil {
+				sums[k] = make([]int64, len(o.grouping)+1)
+			}
+			sums[k][class] += amount
+		}
+	}
+	return sums, total
+}
+
+// wantsAccount reports whether accounts= names the account of a row's key.
+func (o *Options) wantsAccount(key string) bool {
+	account, _, _ := strings.Cut(key, ":")
+	return len(o.accounts) == 0 || slices.Contains(o.accounts, account)
+}
