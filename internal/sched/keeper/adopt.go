@@ -86,7 +86,7 @@ func (k *Keeper) heldBy(b *v1alpha1.BatchJob, node string) v1alpha1.NodeAllocati
 	}
 	var taken, free backfill.CPUSet
 	for _, other := range k.Cluster.Jobs.List() {
-		if !snapshot.Holding(other) {
+		if !other.HoldsAllocation() {
 			continue
 		}
 		for i := range other.Status.Allocation.Nodes {

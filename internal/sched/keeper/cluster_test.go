@@ -234,7 +234,7 @@ func (w *world) do(s step) {
 	case 0, 1:
 		w.submit(int32(1+s.N%2), int32(1+s.M%4), s.N%2 > 0)
 	case 2:
-		if b := w.some(s.N, func(b *v1alpha1.BatchJob) bool { return !snapshot.Finished(b) }); b != nil {
+		if b := w.some(s.N, func(b *v1alpha1.BatchJob) bool { return !b.IsFinal() }); b != nil {
 			w.asked[b.Spec.JobID] = true
 			w.update(b, func(s *v1alpha1.BatchJobSpec) { s.Cancel = &v1alpha1.CancelRequest{By: "a"} })
 		}
@@ -269,7 +269,7 @@ func (w *world) settle() {
 func (w *world) overcommitted() string {
 	held := map[string]backfill.CPUSet{}
 	for _, b := range w.Jobs.List() {
-		if !snapshot.Holding(b) {
+		if !b.HoldsAllocation() {
 			continue
 		}
 		for i := range b.Status.Allocation.Nodes {

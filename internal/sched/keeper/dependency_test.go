@@ -7,7 +7,6 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/fake"
-	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -62,7 +61,7 @@ func TestAFinishedJobStaysWhileADependencyNamesIt(t *testing.T) {
 		w.pass(20 * time.Minute)
 		known(false, true, true)
 		waiting, _ = w.Job(3)
-		if !snapshot.Waiting(waiting) {
+		if !waiting.AwaitsStart() {
 			t.Fatalf("job 3 is %q after the failure of job 2", waiting.Status.State)
 		}
 		w.update(waiting, after())

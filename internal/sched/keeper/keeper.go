@@ -18,7 +18,6 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
@@ -234,7 +233,7 @@ func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 		return
 	}
 	for _, j := range k.Cluster.Jobs.List() {
-		if a := j.Status.Allocation; a != nil && snapshot.Holding(j) {
+		if a := j.Status.Allocation; a != nil && j.HoldsAllocation() {
 			for i := range a.Nodes {
 				if nodeObject(&a.Nodes[i]) == n.Name {
 					k.queue.Add(j.Spec.JobID)
@@ -298,7 +297,7 @@ func (k *Keeper) noteDependencies(old, now *v1alpha1.BatchJob) {
 // awaitedJobs returns the numbers of the jobs that b's dependencies name, if b
 // is waiting, and nil otherwise.
 func awaitedJobs(b *v1alpha1.BatchJob) []int64 {
-	if b == nil || b.Spec.JobID == 0 || !snapshot.Waiting(b) {
+	if b == nil || b.Spec.JobID == 0 || !b.AwaitsStart() {
 		return nil
 	}
 	items := b.Spec.Job.Dependencies.Items

@@ -92,7 +92,7 @@ func (k *Keeper) replaced(r *v1alpha1.Reservation) (nodes string, moved bool) {
 func (k *Keeper) emptying(r *v1alpha1.Reservation) bool {
 	left := false
 	for _, b := range k.Cluster.Jobs.List() {
-		if reserve.Of(b) == r.Name && snapshot.Holding(b) && !reserve.Flagged(&r.Spec, "FLEX") {
+		if reserve.Of(b) == r.Name && b.HoldsAllocation() && !reserve.Flagged(&r.Spec, "FLEX") {
 			k.queue.Add(b.Spec.JobID)
 			left = true
 		}
@@ -120,7 +120,7 @@ func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
 		return
 	}
 	for _, b := range k.Cluster.Jobs.List() {
-		if reserve.Of(b) == now.Name && snapshot.Holding(b) {
+		if reserve.Of(b) == now.Name && b.HoldsAllocation() {
 			k.queue.Add(b.Spec.JobID)
 		}
 	}
@@ -131,7 +131,7 @@ func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
 func (k *Keeper) removeReservation(ctx context.Context, r *v1alpha1.Reservation) error {
 	if reserve.Flagged(&r.Spec, "NO_HOLD_JOBS_AFTER_END") {
 		for _, b := range k.Cluster.Jobs.List() {
-			if !snapshot.Waiting(b) || b.Spec.Job.Reservation == "" || reserve.Of(b) != r.Name {
+			if !b.AwaitsStart() || b.Spec.Job.Reservation == "" || reserve.Of(b) != r.Name {
 				continue
 			}
 			if err := k.dropReservation(ctx, b, b.Spec.Job.Hold); err != nil {
@@ -145,7 +145,7 @@ func (k *Keeper) removeReservation(ctx context.Context, r *v1alpha1.Reservation)
 // holdOrphans holds the jobs that wait for a reservation which is gone.
 func (k *Keeper) holdOrphans(ctx context.Context) error {
 	for _, b := range k.Cluster.Jobs.List() {
-		if !snapshot.Waiting(b) || b.Spec.Job.Reservation == "" || b.Spec.Cancel != nil {
+		if !b.AwaitsStart() || b.Spec.Job.Reservation == "" || b.Spec.Cancel != nil {
 			continue
 		}
 		if _, known := k.Cluster.Reservations.Get(v1alpha1.ReservationObject(b.Spec.Job.Reservation)); known {
@@ -200,7 +200,7 @@ func nextTime(s *v1alpha1.ReservationSpec, now time.Time) (next time.Time, over 
 // used tells whether a job that is not over names the reservation.
 func (k *Keeper) used(r *v1alpha1.Reservation) bool {
 	for _, b := range k.Cluster.Jobs.List() {
-		if reserve.Of(b) == r.Name && !snapshot.Finished(b) {
+		if reserve.Of(b) == r.Name && !b.IsFinal() {
 			return true
 		}
 	}

@@ -45,7 +45,7 @@ func (p *Planner) podChanged(old, now *corev1.Pod) {
 	}
 	id := snapshot.JobOf(now)
 	b := p.jobOf(now, id)
-	if b != nil && snapshot.Holding(b) || b == nil && id == 0 && now.Spec.NodeName == "" {
+	if b != nil && b.HoldsAllocation() || b == nil && id == 0 && now.Spec.NodeName == "" {
 		return
 	}
 	if id != 0 {

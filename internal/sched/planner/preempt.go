@@ -102,7 +102,7 @@ func (p *Planner) forgetPreemptors(v *snapshot.View) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for id := range p.preemptors {
-		if b := v.Job(id); b == nil || !snapshot.Waiting(b) || b.Spec.Job.Hold != "" {
+		if b := v.Job(id); b == nil || !b.AwaitsStart() || b.Spec.Job.Hold != "" {
 			delete(p.preemptors, id)
 		}
 	}

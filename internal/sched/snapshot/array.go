@@ -68,11 +68,11 @@ func (v *View) room(id int64) int {
 	if most == 0 {
 		return unlimitedTasks
 	}
-	if Holding(whole) {
+	if whole.HoldsAllocation() {
 		most--
 	}
 	for _, t := range v.queue.split[id] {
-		if Holding(t) {
+		if t.HoldsAllocation() {
 			most--
 		}
 	}
@@ -85,7 +85,7 @@ func isSingleton(d job.Dependency) bool { return d.Type == "singleton" }
 // themselves.
 func (q queue) waitingTasks(id int64) (n int) {
 	for _, t := range q.split[id] {
-		if Waiting(t) && t.Spec.Job.Hold == "" && earliest(t) <= q.now && q.dependency(t) == "" {
+		if t.AwaitsStart() && t.Spec.Job.Hold == "" && earliest(t) <= q.now && q.dependency(t) == "" {
 			n++
 		}
 	}

@@ -192,7 +192,7 @@ func newEventBench(b *testing.B, in Input) *eventBench {
 	}
 	e.live.until = in.Now.Unix() + 1<<30
 	for _, j := range in.Jobs {
-		if Holding(j) {
+		if j.HoldsAllocation() {
 			e.running = append(e.running, j)
 		} else {
 			e.model = append(e.model, j)

@@ -72,7 +72,7 @@ func (v *View) devicesOf(n int, g backfill.GRES) func(func(int) bool) {
 func (v *View) devicesHeld() map[place]backfill.CPUSet {
 	held := map[place]backfill.CPUSet{}
 	for _, b := range v.jobs {
-		if !Holding(b) {
+		if !b.HoldsAllocation() {
 			continue
 		}
 		for i := range b.Status.Allocation.Nodes {

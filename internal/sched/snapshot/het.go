@@ -20,12 +20,12 @@ func (v *View) together(out *backfill.Job, b *v1alpha1.BatchJob) {
 	}
 	all := v.queue.split[id]
 	leader := v.jobs[id]
-	if leader == nil || len(all)+1 < int(b.Spec.Job.Het.Size) || !Waiting(leader) {
+	if leader == nil || len(all)+1 < int(b.Spec.Job.Het.Size) || !leader.AwaitsStart() {
 		out.Blocked = backfill.ReasonPriority
 		return
 	}
 	for _, c := range all {
-		if !Waiting(c) {
+		if !c.AwaitsStart() {
 			out.Blocked = backfill.ReasonPriority
 			return
 		}

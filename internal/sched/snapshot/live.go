@@ -75,7 +75,7 @@ func NewLive(in Input, podsOf func(jobID int64) []*corev1.Pod) (l *Live, ok bool
 // note remembers on what the job's form depends beside itself.
 func (l *Live) note(id int64, b *v1alpha1.BatchJob) {
 	delete(l.timed, id)
-	if !Waiting(b) {
+	if !b.AwaitsStart() {
 		return
 	}
 	if t := &b.Spec.Job.Time; t.Deadline > 0 {
@@ -144,7 +144,7 @@ func (l *Live) Follow(now time.Time, jobs map[int64]*v1alpha1.BatchJob) bool {
 }
 
 // Holds is Holding of a job that may be nil.
-func Holds(b *v1alpha1.BatchJob) bool { return b != nil && Holding(b) }
+func Holds(b *v1alpha1.BatchJob) bool { return b != nil && b.HoldsAllocation() }
 
 // replace has the view and the queue hold b instead of old; waiting jobs have
 // no form then.
@@ -166,7 +166,7 @@ func (l *Live) replace(id int64, old, b *v1alpha1.BatchJob) {
 	l.jobs[id] = b
 	l.View.queue.add(b)
 	l.note(id, b)
-	if Holding(b) {
+	if b.HoldsAllocation() {
 		r := l.running(b)
 		l.queue.Run(&r)
 		u := l.held(b)
@@ -197,7 +197,7 @@ func (l *Live) concerned(to map[int64]bool, id int64, b *v1alpha1.BatchJob) {
 		maps.Copy(to, l.waiters[whole])
 	}
 	for _, t := range l.View.queue.split[whole] {
-		if Waiting(t) {
+		if t.AwaitsStart() {
 			to[t.Spec.JobID] = true
 		}
 	}
@@ -208,7 +208,7 @@ func (l *Live) form(id int64) {
 	l.queue.Withdraw(id)
 	delete(l.wanted, id)
 	b := l.jobs[id]
-	if b == nil || !Waiting(b) {
+	if b == nil || !b.AwaitsStart() {
 		return
 	}
 	forms := l.pending(nil, b)

@@ -136,33 +136,33 @@ func (f *follower) start(v *View, d backfill.Decision) {
 func (f *follower) change(t *rapid.T) {
 	switch rapid.IntRange(0, 6).Draw(t, "change") {
 	case 6:
-		by := f.some(t, Waiting)
-		if b := f.some(t, Holding); b != nil && by != nil {
+		by := f.some(t, (*v1alpha1.BatchJob).AwaitsStart)
+		if b := f.some(t, (*v1alpha1.BatchJob).HoldsAllocation); b != nil && by != nil {
 			b.Status.Preempt = &v1alpha1.Preemption{By: by.Spec.JobID, Due: metav1.NewMicroTime(f.in.Now.Add(5 * time.Second))}
 			f.set(b.Spec.JobID, b)
 		}
 	case 0:
-		if b := f.some(t, Holding); b != nil {
+		if b := f.some(t, (*v1alpha1.BatchJob).HoldsAllocation); b != nil {
 			b.Status.State = v1alpha1.StateCompleting
 			f.set(b.Spec.JobID, b)
 		}
 	case 1, 2:
-		if b := f.some(t, Holding); b != nil {
+		if b := f.some(t, (*v1alpha1.BatchJob).HoldsAllocation); b != nil {
 			end := metav1.NewMicroTime(f.in.Now)
 			b.Status.State, b.Status.Allocation, b.Status.EndTime = rapid.SampledFrom([]string{v1alpha1.StateCompleted, v1alpha1.StateFailed}).Draw(t, "state"), nil, &end
 			f.set(b.Spec.JobID, b)
 		}
 	case 3:
-		if b := f.some(t, Waiting); b != nil {
+		if b := f.some(t, (*v1alpha1.BatchJob).AwaitsStart); b != nil {
 			b.Spec.Job.Hold = rapid.SampledFrom([]string{"", "user"}).Draw(t, "hold")
 			f.set(b.Spec.JobID, b)
 		}
 	case 4:
-		if b := f.some(t, func(b *v1alpha1.BatchJob) bool { return !Holding(b) }); b != nil {
+		if b := f.some(t, func(b *v1alpha1.BatchJob) bool { return !b.HoldsAllocation() }); b != nil {
 			f.set(b.Spec.JobID, nil)
 		}
 	default:
-		if b := f.some(t, Holding); b != nil { // requeued
+		if b := f.some(t, (*v1alpha1.BatchJob).HoldsAllocation); b != nil { // requeued
 			b.Status = v1alpha1.BatchJobStatus{State: v1alpha1.StatePending}
 			f.set(b.Spec.JobID, b)
 		}
@@ -172,7 +172,7 @@ func (f *follower) change(t *rapid.T) {
 // expect has a waiting job be one for whom others make room, or no more.
 func (f *follower) expect(t *rapid.T) {
 	f.in.Expected = maps.Clone(f.in.Expected)
-	if b := f.some(t, Waiting); b != nil && rapid.Bool().Draw(t, "chosen") {
+	if b := f.some(t, (*v1alpha1.BatchJob).AwaitsStart); b != nil && rapid.Bool().Draw(t, "chosen") {
 		if f.in.Expected == nil {
 			f.in.Expected = map[int64]bool{}
 		}

@@ -77,7 +77,7 @@ func (v *View) counted(p *corev1.Pod) bool {
 	}
 	// Pods that outlive their job belong to the task that runs in them, or
 	// wait for one and take nothing from others.
-	return Holding(j) || j.Status.Pods != nil
+	return j.HoldsAllocation() || j.Status.Pods != nil
 }
 
 // JobOf is the number of the job whose pod p says it is; 0: none.

@@ -165,7 +165,7 @@ func (v *View) mayPreempt(b, other *v1alpha1.BatchJob) (mode string, grace time.
 
 // Victims is View.Victims of what the Live has followed to.
 func (l *Live) Victims(id int64, started []backfill.Running) []Victim {
-	if b := l.jobs[id]; b == nil || !Waiting(b) {
+	if b := l.jobs[id]; b == nil || !b.AwaitsStart() {
 		return nil
 	}
 	return l.victims(id, slices.Values(slices.Sorted(maps.Keys(l.uses))), func(candidates []int64) []int64 {

@@ -32,7 +32,7 @@ func newQueue(jobs []*v1alpha1.BatchJob, byID map[int64]*v1alpha1.BatchJob, now 
 		return slices.ContainsFunc(j.Spec.Job.Dependencies.Items, isSingleton)
 	})
 	for _, j := range jobs {
-		if singles && !Finished(j) {
+		if singles && !j.IsFinal() {
 			if k := singleton(j); q.first[k] == 0 {
 				q.first[k] = leader(j)
 			}
@@ -61,16 +61,6 @@ func leader(j *v1alpha1.BatchJob) int64 {
 }
 
 func singleton(j *v1alpha1.BatchJob) string { return j.Spec.User + "\x00" + j.Spec.Job.Name }
-
-// Finished tells whether the job has its final state.
-func Finished(j *v1alpha1.BatchJob) bool {
-	switch j.Status.State {
-	case "", v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
-		v1alpha1.StateCompleting, v1alpha1.StateSuspended:
-		return false
-	}
-	return true
-}
 
 func completed(j *v1alpha1.BatchJob) bool { return j.Status.State == v1alpha1.StateCompleted }
 
@@ -150,7 +140,7 @@ func (q queue) outcome(b *v1alpha1.BatchJob, d *job.Dependency, index *int32) ou
 	if len(targets) == 0 {
 		return met
 	}
-	over := !slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !Finished(t) })
+	over := !slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !t.IsFinal() })
 	failed = failed || slices.ContainsFunc(targets, func(t *v1alpha1.BatchJob) bool { return !completed(t) })
 	switch d.Type {
 	case "after":
@@ -181,7 +171,7 @@ func (q queue) started(t *v1alpha1.BatchJob, delay int32) bool {
 // startedBy is when that is so; known is false as long as t waits.
 func startedBy(t *v1alpha1.BatchJob, delay int32) (at int64, known bool) {
 	from := t.Status.StartTime
-	if from == nil && Finished(t) {
+	if from == nil && t.IsFinal() {
 		if from = t.Status.EndTime; from == nil {
 			return 0, true
 		}

@@ -135,7 +135,7 @@ func Build(in Input) *View {
 	}
 	v.avoid(in.Avoid)
 	for _, j := range jobs {
-		if Holding(j) {
+		if j.HoldsAllocation() {
 			v.Running = append(v.Running, v.running(j))
 		}
 	}
@@ -143,7 +143,7 @@ func Build(in Input) *View {
 	v.addExpected(in.Expected)
 	v.Pending = make([]backfill.Job, 0, len(jobs)-len(v.Running))
 	for _, j := range jobs {
-		if Waiting(j) {
+		if j.AwaitsStart() {
 			v.Pending = v.pending(v.Pending, j)
 		}
 	}
@@ -156,21 +156,6 @@ func (v *View) Wanted(id int64) Wanted { return v.wanted[id] }
 
 // Job of the view by number, or nil.
 func (v *View) Job(id int64) *v1alpha1.BatchJob { return v.jobs[id] }
-
-// Waiting tells whether the planner decides about the job.
-func Waiting(j *v1alpha1.BatchJob) bool {
-	return (j.Status.State == "" || j.Status.State == v1alpha1.StatePending) &&
-		j.Spec.Cancel == nil && j.DeletionTimestamp == nil
-}
-
-// Holding tells whether the job holds what its allocation says.
-func Holding(j *v1alpha1.BatchJob) bool {
-	switch j.Status.State {
-	case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateCompleting, v1alpha1.StateSuspended:
-		return j.Status.Allocation != nil
-	}
-	return false
-}
 
 // admitted leaves out what has no number, and orders the rest by it, so that
 // the same objects give the same view.

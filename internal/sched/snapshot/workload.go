@@ -28,9 +28,9 @@ func (v *View) addMembers(pods []*corev1.Pod) {
 		}
 		for i := range b.Spec.Workload.Pods {
 			switch uid := b.Spec.Workload.Pods[i].UID; {
-			case Holding(b):
+			case b.HoldsAllocation():
 				v.members[uid] = true
-			case Waiting(b):
+			case b.AwaitsStart():
 				waits[uid] = true
 			}
 		}

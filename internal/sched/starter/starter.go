@@ -23,7 +23,6 @@ import (
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/history"
-	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -80,7 +79,7 @@ func (s *Starter) placeAhead(p Placement) error {
 	if pod, ok := s.cluster.Pods.ByUID(p.Job.Spec.Workload.Pods[0].UID); ok && pod.Spec.NodeName != "" {
 		return ErrChanged // an earlier process placed it: the keeper sees to that
 	}
-	if !snapshot.Waiting(p.Job) {
+	if !p.Job.AwaitsStart() {
 		return ErrChanged
 	}
 	b := p.Job.DeepCopy()
@@ -96,7 +95,7 @@ func configuring(st *v1alpha1.BatchJobStatus) { st.State, st.Pods = v1alpha1.Sta
 
 // write writes a placement; state sets the state that it begins with.
 func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
-	if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !snapshot.Waiting(known) {
+	if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !known.AwaitsStart() {
 		return nil, ErrChanged
 	}
 	b := p.Job.DeepCopy()
@@ -128,7 +127,7 @@ func (p *Placement) begin(st *v1alpha1.BatchJobStatus, now time.Time, state func
 // placed.
 func (s *Starter) PlaceTogether(ctx context.Context, ps []Placement) error {
 	for _, p := range ps {
-		if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !snapshot.Waiting(known) {
+		if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !known.AwaitsStart() {
 			return ErrChanged
 		}
 	}

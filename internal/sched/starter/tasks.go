@@ -8,7 +8,6 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/queue/tasks"
-	"github.com/berth-hpc/berth/internal/sched/snapshot"
 )
 
 // tasksAtOnce bounds the tasks of one array placed at the same time.
@@ -19,7 +18,7 @@ const tasksAtOnce = 16
 // an earlier one runs there, from the moment its object is made.
 func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	whole := ps[0].Job
-	if known, ok := s.cluster.Job(whole.Spec.JobID); !ok || known != whole || !snapshot.Waiting(known) {
+	if known, ok := s.cluster.Job(whole.Spec.JobID); !ok || known != whole || !known.AwaitsStart() {
 		return ErrChanged
 	}
 	indexes := make([]int32, len(ps))

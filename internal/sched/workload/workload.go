@@ -203,9 +203,9 @@ func (w *Controller) jobs(g *Group) (waiting *v1alpha1.BatchJob, placed, returni
 	}
 	for _, b := range list {
 		switch {
-		case snapshot.Waiting(b):
+		case b.AwaitsStart():
 			waiting = b
-		case snapshot.Finished(b):
+		case b.IsFinal():
 		case b.Status.Final == v1alpha1.StatePending:
 			returning = true
 		case b.Spec.Workload.Group == g.Key:
