@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // BatchJob is one job in the queue. A pending job is this object and nothing
@@ -132,25 +133,25 @@ type CancelRequest struct {
 
 // States of a job, by Slurm's names (squeue(1), JOB STATE CODES).
 const (
-	StatePending     = "PENDING"
-	StateConfiguring = "CONFIGURING" // placed; not every agent has reported yet
-	StateRunning     = "RUNNING"
-	StateCompleting  = "COMPLETING" // decided; pods are still ending
-	StateCompleted   = "COMPLETED"
-	StateFailed      = "FAILED"
-	StateTimeout     = "TIMEOUT"
-	StateCancelled   = "CANCELLED"
-	StateNodeFail    = "NODE_FAIL"
-	StatePreempted   = "PREEMPTED"
-	StateBootFail    = "BOOT_FAIL"
-	StateDeadline    = "DEADLINE"
-	StateOutOfMemory = "OUT_OF_MEMORY"
-	StateSuspended   = "SUSPENDED"
+	StatePending     = status.StatePending
+	StateConfiguring = status.StateConfiguring // placed; not every agent has reported yet
+	StateRunning     = status.StateRunning
+	StateCompleting  = status.StateCompleting // decided; pods are still ending
+	StateCompleted   = status.StateCompleted
+	StateFailed      = status.StateFailed
+	StateTimeout     = status.StateTimeout
+	StateCancelled   = status.StateCancelled
+	StateNodeFail    = status.StateNodeFail
+	StatePreempted   = status.StatePreempted
+	StateBootFail    = status.StateBootFail
+	StateDeadline    = status.StateDeadline
+	StateOutOfMemory = status.StateOutOfMemory
+	StateSuspended   = status.StateSuspended
 	// StateSpecialExit is how a job is shown that waits with job.hold "special";
 	// its status.state is PENDING.
-	StateSpecialExit = "SPECIAL_EXIT"
+	StateSpecialExit = status.StateSpecialExit
 	// StateReservationDeleted is how one is shown that waits with job.HoldDeleted.
-	StateReservationDeleted = "RESV_DEL_HOLD"
+	StateReservationDeleted = status.StateReservationDeleted
 )
 
 // BatchJobStatus is what became of the job. Only the scheduler writes it. An

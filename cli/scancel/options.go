@@ -75,7 +75,7 @@ func ids(args []string) ([]string, error) {
 func states(list []string) ([]string, error) {
 	var out []string
 	for _, text := range list {
-		state, ok := format.ParseState(text)
+		state, ok := status.ParseJobState(text)
 		if !ok || state != "PENDING" && state != "RUNNING" && state != "SUSPENDED" {
 			return nil, &slurmerr.Error{Code: 1, Before: []string{
 				"Invalid job state specified: " + text, "Valid job states are PENDING, RUNNING, and SUSPENDED"}}

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // complete turns what was given into what is done. rest loses the words that
@@ -119,10 +120,10 @@ func states(list []string) ([]string, error) {
 		if strings.EqualFold(text, "all") {
 			return []string{"all"}, nil
 		}
-		state, ok := format.ParseState(text)
+		state, ok := status.ParseJobState(text)
 		if !ok {
 			return nil, &slurmerr.Error{After: "\n", Message: fmt.Sprintf("Invalid job state specified: %s\nValid job states include: %s",
-				format.Escape(text), strings.Join(format.StateOrder, ","))}
+				format.Escape(text), strings.Join(status.JobStates, ","))}
 		}
 		out = append(out, state)
 	}

@@ -29,7 +29,7 @@ type layer struct {
 var layers = []layer{
 	{"cmd", []string{"*"}},
 	{"test", []string{"*"}},
-	{"api", []string{"translate/job"}},
+	{"api", []string{"translate/job", "translate/status"}},
 	{"deploy", []string{"deploy/images"}},
 	{"examples", []string{"translate/hostlist"}},
 	{"loginnode", []string{"loginnode", "internal/sigaction", "translate/bounds"}},

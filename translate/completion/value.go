@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -95,8 +96,8 @@ func (c *cursor) items(d option.Domain) []Item {
 		if c.Name == "sacct" {
 			items = nil
 		}
-		for _, s := range format.StateOrder {
-			items = append(items, Item{Text: s, Help: format.CompactState(s)})
+		for _, s := range status.JobStates {
+			items = append(items, Item{Text: s, Help: status.JobState(s).Code()})
 		}
 		return items
 	case option.NodeStates:

@@ -14,42 +14,6 @@ const (
 	JobStart   = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 )
 
-// compact are Slurm's short names of states (squeue(1), JOB STATE CODES).
-var compact = map[string]string{
-	"PENDING": "PD", "RUNNING": "R", "SUSPENDED": "S", "COMPLETED": "CD", "CANCELLED": "CA",
-	"FAILED": "F", "TIMEOUT": "TO", "NODE_FAIL": "NF", "PREEMPTED": "PR", "BOOT_FAIL": "BF",
-	"DEADLINE": "DL", "OUT_OF_MEMORY": "OOM", "COMPLETING": "CG", "CONFIGURING": "CF",
-	"RESIZING": "RS", "RESV_DEL_HOLD": "RD", "REQUEUED": "RQ", "REQUEUE_FED": "RF",
-	"REQUEUE_HOLD": "RH", "REVOKED": "RV", "SIGNALING": "SI", "SPECIAL_EXIT": "SE",
-	"STAGE_OUT": "SO", "STOPPED": "ST",
-}
-
-// StateOrder lists the state names squeue takes, in the order of its message.
-var StateOrder = []string{
-	"PENDING", "RUNNING", "SUSPENDED", "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL",
-	"PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "COMPLETING", "CONFIGURING", "RESIZING",
-	"RESV_DEL_HOLD", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "REVOKED", "SIGNALING",
-	"SPECIAL_EXIT", "STAGE_OUT", "STOPPED",
-}
-
-// CompactState is the short name of a job state; an unknown one stays.
-func CompactState(state string) string {
-	if c, ok := compact[state]; ok {
-		return c
-	}
-	return state
-}
-
-// ParseState reads a state's name, long or short, in either case.
-func ParseState(text string) (state string, ok bool) {
-	for _, s := range StateOrder {
-		if strings.EqualFold(text, s) || strings.EqualFold(text, compact[s]) {
-			return s, true
-		}
-	}
-	return "", false
-}
-
 // AppendJobID adds the id as users know it: 12, 12_3, 12_[0-9%2], 12+1.
 func AppendJobID(b []byte, j *status.Job) []byte {
 	switch {
@@ -119,7 +83,7 @@ func JobID(j *status.Job) string { return string(AppendJobID(nil, j)) }
 // pending reports whether the job waits; one in SPECIAL_EXIT or
 // RESV_DEL_HOLD is held.
 func pending(j *status.Job) bool {
-	return j.State == "PENDING" || j.State == "SPECIAL_EXIT" || j.State == "RESV_DEL_HOLD"
+	return status.JobState(j.State).IsPending()
 }
 
 // running reports whether the job's clock runs.

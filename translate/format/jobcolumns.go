@@ -112,7 +112,9 @@ func lowerColumns() []jobColumn {
 		text('r', "Reason", "REASON", "reason", "None", func(j *status.Job) string { return j.Reason }),
 		fixed('s', "SelectJobInfo", "", ""),
 		{Letter: 't', Name: "StateCompact", Header: "ST", Fields: []string{"state"}, Compare: compareState,
-			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return append(b, CompactState(j.State)...) }},
+			Append: func(b []byte, j *status.Job, _ *Settings) []byte {
+				return append(b, status.JobState(j.State).Code()...)
+			}},
 		text('u', "UserName", "USER", "user", "", func(j *status.Job) string { return j.User }),
 		text('v', "Reservation", "RESERVATION", "reservation", "(null)", func(j *status.Job) string { return j.Reservation }),
 		text('w', "WCKey", "WCKEY", "wckey", "(null)", func(j *status.Job) string { return j.WCKey }),

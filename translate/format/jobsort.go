@@ -59,7 +59,7 @@ func compareState(a, b *status.Job) int {
 	if a.State == b.State {
 		return 0
 	}
-	return cmp.Compare(CompactState(a.State), CompactState(b.State))
+	return cmp.Compare(status.JobState(a.State).Code(), status.JobState(b.State).Code())
 }
 
 func comparePriority(a, b *status.Job) int { return cmp.Compare(a.Priority, b.Priority) }

@@ -94,7 +94,7 @@ func (t *term) anywhere(tab Table) func(int32) bool {
 	}
 	known := make([]int8, len(texts))
 	// A state is also known by its short name.
-	test := func(s string) bool { return t.text(s) || isState(s) && t.text(format.CompactState(s)) }
+	test := func(s string) bool { return t.text(s) || isState(s) && t.text(status.JobState(s).Code()) }
 	return func(slot int32) bool {
 		for _, c := range columns {
 			if memo(known, texts, c[slot], test) {
@@ -105,7 +105,7 @@ func (t *term) anywhere(tab Table) func(int32) bool {
 	}
 }
 
-func isState(s string) bool { return len(s) > 4 && format.CompactState(s) != s }
+func isState(s string) bool { return len(s) > 4 && status.JobState(s).Code() != s }
 
 func idMatches(tab Table, slot int32, test func(string) bool) bool {
 	var buf [24]byte

@@ -12,6 +12,7 @@ import (
 
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Query is a filter. The zero value lets everything pass. It is never changed
@@ -336,13 +337,13 @@ func stateTest(value string) (func(string) bool, error) {
 			continue
 		}
 		// While a long name is being typed, what begins like it matches.
-		name, ok := format.ParseState(v)
+		name, ok := status.ParseJobState(v)
 		if ok {
 			states = append(states, name)
 			continue
 		}
 		n := len(states)
-		for _, s := range format.StateOrder {
+		for _, s := range status.JobStates {
 			if strings.HasPrefix(s, strings.ToUpper(v)) {
 				states = append(states, s)
 			}

@@ -213,9 +213,9 @@ func (r *rows) find(key int64) int {
 // counted is a group's tasks by state: PD 900 R 88.
 func (g *group) counted() string {
 	var out []string
-	for _, s := range format.StateOrder {
+	for _, s := range status.JobStates {
 		if n := g.counts[s]; n > 0 {
-			out = append(out, fmt.Sprintf("%s %d", format.CompactState(s), n))
+			out = append(out, fmt.Sprintf("%s %d", status.JobState(s).Code(), n))
 		}
 	}
 	return strings.Join(out, "  ")

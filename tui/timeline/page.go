@@ -298,7 +298,7 @@ func (p *Page) label(i int) string {
 		return ui.Safe(p.lanes[i].node)
 	}
 	j := &p.bars[i].job
-	return ui.Safe(fmt.Sprintf("%s %s %s", format.JobID(j), format.CompactState(j.State), j.User))
+	return ui.Safe(fmt.Sprintf("%s %s %s", format.JobID(j), status.JobState(j.State).Code(), j.User))
 }
 
 // window is the stretch of time on the screen.
