@@ -57,7 +57,7 @@ func (e ending) at(now int64) []*ran {
 // replay runs the jobs through the planner, which plans after every event; of
 // the events of one second arrivals come first, then ends. Jobs that can never start are left out of the
 // result. w gives priorities; nil: ask does.
-func replay(machine []backfill.Node, o backfill.Options, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) []*ran {
+func replay(machine []backfill.Node, o backfill.Policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) []*ran {
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b traceJob) int { return int(a.submit - b.submit) })
 	all := make([]ran, len(jobs))
@@ -66,7 +66,7 @@ func replay(machine []backfill.Node, o backfill.Options, jobs []traceJob, ask fu
 	if len(jobs) > 0 {
 		first = jobs[0].submit
 	}
-	q := backfill.NewScheduler(&backfill.Snapshot{Now: first, Nodes: machine, Options: o})
+	q := backfill.NewScheduler(&backfill.Snapshot{Now: first, Nodes: machine, Policy: o})
 	var done []*ran
 	var running ending
 	plan := func(now int64) {

@@ -178,7 +178,7 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	}
 	slices.SortStableFunc(conf.Nodes, func(a, b slurmconf.Node) int { return max(1, a.Weight) - max(1, b.Weight) })
 	for _, n := range conf.Nodes {
-		b := backfill.Node{Place: places[n.Name], Name: n.Name, CPUs: n.CPUs, ThreadsPerCore: n.ThreadsPerCore, Sockets: n.Sockets,
+		b := backfill.Node{Position: places[n.Name], Name: n.Name, CPUs: n.CPUs, ThreadsPerCore: n.ThreadsPerCore, Sockets: n.Sockets,
 			Memory: n.RealMemory, Unavailable: n.State != ""}
 		for _, g := range n.GRES {
 			b.GRES = append(b.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
@@ -190,7 +190,7 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	}
 	for i := range o.addNodes {
 		more := out[0]
-		more.Name, more.Place = fmt.Sprintf("added%d", i+1), len(conf.Nodes)+i
+		more.Name, more.Position = fmt.Sprintf("added%d", i+1), len(conf.Nodes)+i
 		out = append(out, more)
 	}
 	return out, nil

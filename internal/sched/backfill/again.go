@@ -25,7 +25,7 @@ func (e *engine) restart(now int64) {
 	for i := range e.s.Limits {
 		e.limits = append(e.limits, e.s.Limits[i].Left)
 	}
-	if len(e.s.Blocks) == 0 {
+	if len(e.s.AdvanceReservations) == 0 {
 		return
 	}
 	e.judged++
@@ -58,7 +58,7 @@ func (e *engine) rekeep() {
 		}
 		for i := range c.nodes {
 			if a := &c.nodes[i]; e.anyCored {
-				e.drawCores(&e.nodes[a.Node], c.reservation, int32(a.Count), 0, e.since(c.end))
+				e.drawCores(&e.nodes[a.Node], c.reservation, int32(a.CPUCount), 0, e.since(c.end))
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func (e *engine) end(r *Running) {
 	c := e.ends[i].claim
 	e.ends = slices.Delete(e.ends, i, i+1)
 	e.apply(c, 0, 1, -1)
-	for _, h := range r.Held {
+	for _, h := range r.Allocation {
 		e.nodes[h.Node].have(h.CPUs, r.sharers() > 1, -1)
 	}
 }

@@ -24,7 +24,7 @@ func fullMachine(nodeCount, pending int) *Snapshot {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	s := &Snapshot{Nodes: nodes(nodeCount, 4)}
 	for i := range s.Nodes {
-		s.Running = append(s.Running, Running{ID: int64(i), End: 60 + rnd.Int64N(86400), Held: []Held{held(i, 0, 4)}})
+		s.Running = append(s.Running, Running{ID: int64(i), End: 60 + rnd.Int64N(86400), Allocation: []NodeAllocation{held(i, 0, 4)}})
 	}
 	for i := range pending {
 		j := Job{ID: int64(100000 + i), Priority: rnd.Int64N(1000), Submit: int64(i), Duration: 60 + rnd.Int64N(86400), MinNodes: 1 + rnd.IntN(8)}
@@ -37,13 +37,13 @@ func fullMachine(nodeCount, pending int) *Snapshot {
 func BenchmarkPlanFullMachine(b *testing.B) {
 	for _, c := range []struct{ nodes, pending int }{{4, 300}, {4, 1500}, {4, 10000}, {100, 1000}, {1000, 10000}, {10000, 10000}, {10000, 100000}} {
 		s := fullMachine(c.nodes, c.pending)
-		for _, o := range []Options{DefaultOptions(), {}} {
+		for _, o := range []Policy{DefaultPolicy(), {}} {
 			policy := "default"
 			if o.Reservations == 0 {
 				policy = "conservative"
 			}
 			b.Run(fmt.Sprintf("%s/nodes=%d/pending=%d", policy, c.nodes, c.pending), func(b *testing.B) {
-				s.Options = o
+				s.Policy = o
 				before := processorTime()
 				for b.Loop() {
 					s.Plan()
@@ -57,7 +57,7 @@ func BenchmarkPlanFullMachine(b *testing.B) {
 // A job of 1,000 nodes comes to an empty machine of 5,000: until it is decided
 // where it runs.
 func BenchmarkGang(b *testing.B) {
-	s := &Snapshot{Nodes: nodes(5000, 4), Options: DefaultOptions()}
+	s := &Snapshot{Nodes: nodes(5000, 4), Policy: DefaultPolicy()}
 	q := NewQueue(s)
 	q.Decide(0)
 	for b.Loop() {
@@ -75,7 +75,7 @@ func BenchmarkEvent(b *testing.B) {
 	for _, c := range []struct{ nodes, pending int }{{1000, 10000}, {10000, 100000}} {
 		b.Run(fmt.Sprintf("nodes=%d/pending=%d", c.nodes, c.pending), func(b *testing.B) {
 			s := fullMachine(c.nodes, c.pending)
-			s.Options = DefaultOptions()
+			s.Policy = DefaultPolicy()
 			q := NewScheduler(s)
 			rnd := rand.New(rand.NewPCG(3, 4))
 			running := make([]int64, c.nodes)
@@ -120,7 +120,7 @@ func BenchmarkQueueEvent(b *testing.B) {
 				if kind == "mixed" {
 					s = mixed(c.nodes, c.pending)
 				}
-				s.Options = DefaultOptions()
+				s.Policy = DefaultPolicy()
 				benchmarkQueue(b, s)
 			})
 		}
@@ -147,10 +147,10 @@ func benchmarkQueue(b *testing.B, s *Snapshot) {
 		for _, d := range q.Decide(now) {
 			r := &Running{ID: d.ID, End: endOf(now, d.Duration)}
 			for _, a := range d.Nodes {
-				r.Held = append(r.Held, Held{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
+				r.Allocation = append(r.Allocation, NodeAllocation{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
 			}
 			q.Withdraw(d.ID)
-			q.Run(r)
+			q.Start(r)
 			running = append(running, d.ID)
 		}
 	}
@@ -204,7 +204,7 @@ func BenchmarkPlanMixed(b *testing.B) {
 	for _, c := range []struct{ nodes, pending int }{{1000, 10000}, {10000, 10000}} {
 		s := mixed(c.nodes, c.pending)
 		for _, all := range []bool{false, true} {
-			s.Options = Options{Reservations: 1, PlanAll: all}
+			s.Policy = Policy{Reservations: 1, PlanAll: all}
 			b.Run(fmt.Sprintf("nodes=%d/pending=%d/all=%v", c.nodes, c.pending, all), func(b *testing.B) {
 				before := processorTime()
 				for b.Loop() {

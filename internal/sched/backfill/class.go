@@ -176,7 +176,7 @@ func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 	inside := reservation == ""
 	until = min(until, e.lasts(reservation, max(from, e.now)))
 	for _, b := range e.nodes[i].blocks {
-		k := &e.s.Blocks[b]
+		k := &e.s.AdvanceReservations[b]
 		switch {
 		case reservation != "" && k.Name == reservation:
 			inside = inside || k.Flex || k.stays(max(from, e.now))
@@ -185,7 +185,7 @@ func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 		}
 	}
 	for _, c := range e.nodes[i].cored {
-		k := &e.s.Blocks[c.block]
+		k := &e.s.AdvanceReservations[c.block]
 		inside = inside || k.Name == reservation && (k.Flex || k.stays(max(from, e.now)))
 	}
 	return !inside && !e.flexible(reservation) && !e.anywhere(reservation, max(from, e.now))

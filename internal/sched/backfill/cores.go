@@ -33,9 +33,9 @@ func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment, forbidden CPUSet
 	}
 	threads := n.threads()
 	if threads == 1 && n.sockets() == 1 && j.TasksPerSocket == 0 {
-		return n.firstFree(a.Count, forbidden)
+		return n.firstFree(a.CPUCount, forbidden)
 	}
-	want := (a.Count + threads - 1) / threads
+	want := (a.CPUCount + threads - 1) / threads
 	free := n.freeCores(forbidden)
 	if j.TasksPerSocket > 0 {
 		most := (j.TasksPerSocket*j.perTask() + threads - 1) / threads
@@ -47,7 +47,7 @@ func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment, forbidden CPUSet
 		before := want
 		for s := range free {
 			n := 1
-			if j.Sockets == SpreadBlock {
+			if j.CoreDistribution == CoresBlock {
 				n = want
 			}
 			for ; n > 0 && want > 0 && len(free[s]) > 0; n-- {
@@ -85,7 +85,7 @@ func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) 
 // jobs have already, as far as one more may, and then those that nobody has.
 func shareCores(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
 	var set CPUSet
-	for load, left := share-1, a.Count; left > 0 && load >= 0; load-- {
+	for load, left := share-1, a.CPUCount; left > 0 && load >= 0; load-- {
 		for c := range n.CPUs {
 			if left > 0 && n.sharersOf(c) == load && (load > 0 || !n.cores.Has(c)) {
 				set.Add(c)
@@ -93,7 +93,7 @@ func shareCores(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
 			}
 		}
 	}
-	return set, set.Len() == a.Count
+	return set, set.Len() == a.CPUCount
 }
 
 func (n *nodeState) sharersOf(cpu int) int {

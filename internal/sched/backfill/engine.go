@@ -89,7 +89,7 @@ func newEngine(s *Snapshot, w work, how slotting) *engine {
 		e.sparse = true
 		e.addSeries(s, tidy(append(blockTimes(s), s.Now), s.Now), false, sparseRoom)
 	} else {
-		at, exact := boundaries(s, w, how == asQueue || promisesOne(&s.Options))
+		at, exact := boundaries(s, w, how == asQueue || promisesOne(&s.Policy))
 		e.addSeries(s, at, exact, 0)
 		e.first = e.holding(e.now)
 	}
@@ -106,7 +106,7 @@ func newEngine(s *Snapshot, w work, how slotting) *engine {
 func (e *engine) run(r *Running) {
 	c := e.claimOf(r)
 	e.occupy(&c, 1)
-	for _, h := range r.Held {
+	for _, h := range r.Allocation {
 		e.tangled = e.tangled || r.sharers() <= 1 && e.nodes[h.Node].cores.Intersects(h.CPUs)
 		e.nodes[h.Node].have(h.CPUs, r.sharers() > 1, 1)
 	}
@@ -117,13 +117,13 @@ func (e *engine) survey() {
 	for i := range e.s.Nodes {
 		n := &e.s.Nodes[i]
 		e.threaded = e.threaded || n.ThreadsPerCore > 1
-		e.placed = e.placed || n.Place != 0
-		if len(n.Path) > 0 && e.paths == nil {
+		e.placed = e.placed || n.Position != 0
+		if len(n.TopologyPath) > 0 && e.paths == nil {
 			e.paths = make([][]string, len(e.s.Nodes))
 		}
 	}
 	for i := range e.paths {
-		e.paths[i] = e.s.Nodes[i].Path
+		e.paths[i] = e.s.Nodes[i].TopologyPath
 	}
 	for _, r := range e.running {
 		e.owners = e.owners || r.UserExclusive
@@ -150,17 +150,17 @@ func (e *engine) claimOf(r *Running) claim {
 	c := claim{id: r.ID, of: r, start: e.now, end: max(r.End, e.overtime()), licenses: r.Licenses, exclusive: r.Exclusive,
 		user: r.User, userExclusive: r.UserExclusive, share: r.sharers(), reservation: r.Reservation}
 	if e.filling { // what is found here stays together; later ones would keep room for many
-		c.nodes = e.assignments(len(r.Held))
+		c.nodes = e.assignments(len(r.Allocation))
 	} else {
-		c.nodes = make([]Assignment, len(r.Held))
+		c.nodes = make([]Assignment, len(r.Allocation))
 	}
-	for i, h := range r.Held {
+	for i, h := range r.Allocation {
 		n := &e.nodes[h.Node]
 		cpus := roundUp(h.CPUs.Len(), n.threads())
 		if r.Exclusive {
 			cpus = max(cpus, int(n.cpus))
 		}
-		c.nodes[i] = Assignment{Node: h.Node, Count: cpus, Memory: h.Memory, GRES: h.GRES}
+		c.nodes[i] = Assignment{Node: h.Node, CPUCount: cpus, Memory: h.Memory, GRES: h.GRES}
 	}
 	return c
 }

@@ -18,7 +18,7 @@ type bound struct {
 // familyOf finds or makes the family of a shape with key k; nil where more
 // nodes may be easier to find than fewer.
 func (e *engine) familyOf(s *shape, k shapeKey, plain bool) *family {
-	if !plain || s.MaxNodes > s.fewest || e.s.Options.forgetful {
+	if !plain || s.MaxNodes > s.fewest || e.s.Policy.forgetful {
 		return nil
 	}
 	if s.MaxNodes == 0 || s.tasksWanted(s.fewest) == s.fewest {

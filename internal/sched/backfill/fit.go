@@ -27,8 +27,8 @@ func (j *Job) fewestNodes() int {
 		n = max(n, (j.Tasks+j.TasksPerNode-1)/j.TasksPerNode)
 	}
 	parts := 0
-	for i := range j.Parts {
-		parts += j.Parts[i].Count
+	for i := range j.ConstraintCounts {
+		parts += j.ConstraintCounts[i].Count
 	}
 	return max(n, parts)
 }
@@ -40,7 +40,7 @@ func (j *Job) cpusFor(n *nodeState, tasks int) int {
 	if j.Overcommit {
 		cpus = j.perTask()
 	}
-	if j.OneThread {
+	if j.NoMultithread {
 		cpus *= threads
 	}
 	if j.TasksPerCore > 0 && !j.Overcommit {
@@ -148,7 +148,7 @@ func (j *Job) enough(n, sum int) bool {
 // prefersOne tells whether the job, which says nothing about nodes, is to be on one
 // if there is one that takes all of its tasks, as Slurm has it; be it not the first.
 func (j *Job) prefersOne() bool {
-	return j.Tasks > 1 && j.MaxNodes == 0 && !j.Wide && !j.ExactPerNode && len(j.Required)+len(j.Parts) == 0 && j.fewestNodes() == 1
+	return j.Tasks > 1 && j.MaxNodes == 0 && !j.SpreadJob && !j.ExactPerNode && len(j.Required)+len(j.ConstraintCounts) == 0 && j.fewestNodes() == 1
 }
 
 // choose picks nodes out of the candidates and lays the tasks out on them, or
@@ -159,7 +159,7 @@ func (e *engine) choose(s *shape, j *Job, in interval, all []candidate) []Assign
 	}
 	var chosen []candidate
 	switch {
-	case len(s.Parts) > 0:
+	case len(s.ConstraintCounts) > 0:
 		chosen = s.pickParts(all)
 	case s.Segment > 0:
 		chosen = e.pickSegments(s, all)
@@ -208,7 +208,7 @@ func (j *Job) pick(all []candidate) []candidate {
 // countNodes says how many of the first candidates the job takes; 0: however
 // many it took, they would not do.
 func (j *Job) countNodes(all []candidate, fewest, most int) int {
-	if (j.MaxNodes > fewest || j.Wide) && !j.Narrow {
+	if (j.MaxNodes > fewest || j.SpreadJob) && !j.UseMinNodes {
 		// A range: as many as there are, but none without a task.
 		for n := min(most, max(fewest, j.tasksWanted(most))); n >= fewest; n-- {
 			if room(all[:n]) >= j.tasksWanted(n) {
@@ -242,18 +242,18 @@ func room(c []candidate) int {
 func (e *engine) assign(s *shape, chosen []candidate) []Assignment {
 	left := s.tasksWanted(len(chosen))
 	out := e.assignments(len(chosen))
-	inAll := slices.Clone(s.GRESInAll)
+	inAll := slices.Clone(s.GRESTotal)
 	for i := range chosen {
 		c := &chosen[i]
 		tasks := min(c.tasks, max(1, left-(len(chosen)-i-1)))
-		if (s.Wide || s.Overcommit) && !s.ExactPerNode {
+		if (s.SpreadJob || s.Overcommit) && !s.ExactPerNode {
 			tasks = min(tasks, evenly(left, chosen[i:]))
 		}
 		left -= tasks
 		n := &e.nodes[c.node]
 		cpus := s.cpusFor(n, tasks)
 		gres, _ := s.gresFor(&c.offer, shareOf(s.GRES, inAll, len(chosen)-i-1), tasks)
-		out[i] = Assignment{Node: c.node, Tasks: tasks, Count: cpus, Memory: s.memoryFor(n, cpus), GRES: gres}
+		out[i] = Assignment{Node: c.node, Tasks: tasks, CPUCount: cpus, Memory: s.memoryFor(n, cpus), GRES: gres}
 	}
 	return out
 }

@@ -86,13 +86,13 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 		return false
 	}
 	p.excuse(jobs, all)
-	p.stop = p.stop || p.s.Options.NoBackfill
+	p.stop = p.stop || p.s.Policy.NoBackfill
 	if p.reservations(jobs[0].Partition) > 0 {
 		p.given[p.partitionAt(jobs[0].Partition)]++
 		p.reserveTogether(jobs, all)
 		return false
 	}
-	return p.s.Options.PlanAll
+	return p.s.Policy.PlanAll
 }
 
 // excuse gives a reason to those that have none yet. Where the first of them in

@@ -18,16 +18,16 @@ type keptCores struct {
 
 // KeepsCores tells whether some block takes but CPUs of a node. Such a snapshot is
 // planned with every instant, and no Queue follows it.
-func (s *Snapshot) KeepsCores() bool {
-	return slices.ContainsFunc(s.Blocks, func(b Block) bool { return len(b.Cores) > 0 })
+func (s *Snapshot) ReservesCores() bool {
+	return slices.ContainsFunc(s.AdvanceReservations, func(b AdvanceReservation) bool { return len(b.Cores) > 0 })
 }
 
 // describeCores notes which CPUs of which nodes blocks take.
 func (e *engine) describeCores(s *Snapshot) {
-	for b := range s.Blocks {
-		for _, i := range slices.Sorted(maps.Keys(s.Blocks[b].Cores)) {
+	for b := range s.AdvanceReservations {
+		for _, i := range slices.Sorted(maps.Keys(s.AdvanceReservations[b].Cores)) {
 			if i < len(e.nodes) {
-				e.nodes[i].cored = append(e.nodes[i].cored, keptCores{block: b, set: s.Blocks[b].Cores[i]})
+				e.nodes[i].cored = append(e.nodes[i].cored, keptCores{block: b, set: s.AdvanceReservations[b].Cores[i]})
 				e.anyCored = true
 			}
 		}
@@ -41,7 +41,7 @@ func (e *engine) keepCores() {
 	}
 	for i := range e.nodes {
 		for _, k := range e.nodes[i].cored {
-			b, row := &e.s.Blocks[k.block], e.row(k.row)
+			b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
 			for s := range e.at {
 				row[s] = 0
 				if b.Start < e.slotEnd(s) && b.End > e.at[s] {
@@ -58,7 +58,7 @@ func (e *engine) drawCores(n *nodeState, reservation string, cpus int32, from, t
 		return
 	}
 	for _, k := range n.cored {
-		if e.s.Blocks[k.block].Name == reservation {
+		if e.s.AdvanceReservations[k.block].Name == reservation {
 			e.add(k.row, from, to, -cpus)
 		}
 	}
@@ -70,7 +70,7 @@ func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 	free := e.v[n.first*e.stride+s]
 	own, bound := int32(0), false
 	for _, k := range n.cored {
-		b, left := &e.s.Blocks[k.block], max(0, e.v[k.row*e.stride+s])
+		b, left := &e.s.AdvanceReservations[k.block], max(0, e.v[k.row*e.stride+s])
 		switch {
 		case b.Start >= e.slotEnd(s) || b.End <= e.at[s]:
 		case reservation != "" && b.Name == reservation:
@@ -102,7 +102,7 @@ func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int3
 func (e *engine) forbidden(n *nodeState, reservation string, end int64) (set CPUSet) {
 	own, bound := CPUSet{}, false
 	for _, k := range n.cored {
-		switch b := &e.s.Blocks[k.block]; {
+		switch b := &e.s.AdvanceReservations[k.block]; {
 		case b.Start >= end || b.End <= e.now:
 		case reservation != "" && b.Name == reservation:
 			if b.Start <= e.now {

@@ -14,7 +14,7 @@ func (e *engine) overLimit(j *Job) string {
 // least is how much of the limit the job draws on at least.
 func (l *Limit) least(j *Job) int64 {
 	nodes := int64(j.fewestNodes())
-	switch l.What {
+	switch l.Quantity {
 	case QuantityBilling:
 		if j.Bill != nil {
 			return j.Bill(nil)
@@ -28,7 +28,7 @@ func (l *Limit) least(j *Job) int64 {
 		return max(j.MemPerNode*nodes, j.MemPerCPU*max(int64(j.leastCPUs())*nodes, int64(j.Tasks*j.perTask())))
 	case QuantityGRES:
 		each := l.count(j.GRES) * nodes
-		if all := l.count(j.GRESInAll); all > 0 {
+		if all := l.count(j.GRESTotal); all > 0 {
 			each = min(each, max(nodes, all))
 		}
 		return each + l.count(j.GRESPerTask)*int64(j.tasksWanted(int(nodes)))
@@ -56,14 +56,14 @@ func (e *engine) spend(j *Job, nodes []Assignment) {
 
 // drawn is what the job draws on the limit with these nodes.
 func (l *Limit) drawn(j *Job, nodes []Assignment) int64 {
-	if l.What == QuantityBilling && j.Bill != nil {
+	if l.Quantity == QuantityBilling && j.Bill != nil {
 		return j.Bill(nodes)
 	}
 	sum := int64(0)
 	for i := range nodes {
-		switch a := &nodes[i]; l.What {
+		switch a := &nodes[i]; l.Quantity {
 		case QuantityCPUs, QuantityBilling:
-			sum += int64(a.Count)
+			sum += int64(a.CPUCount)
 		case QuantityNodes:
 			sum++
 		case QuantityMemory:
@@ -72,7 +72,7 @@ func (l *Limit) drawn(j *Job, nodes []Assignment) int64 {
 			sum += l.count(a.GRES)
 		}
 	}
-	if l.What == QuantityJobs {
+	if l.Quantity == QuantityJobs {
 		return 1
 	}
 	return sum

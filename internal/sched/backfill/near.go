@@ -12,8 +12,8 @@ import (
 func (j *Job) pickParts(all []candidate) []candidate {
 	serves := func(c *candidate) int {
 		n := 0
-		for i := range j.Parts {
-			if j.Parts[i].Nodes.Has(c.node) {
+		for i := range j.ConstraintCounts {
+			if j.ConstraintCounts[i].Nodes.Has(c.node) {
 				n++
 			}
 		}
@@ -21,8 +21,8 @@ func (j *Job) pickParts(all []candidate) []candidate {
 	}
 	rest := slices.Clone(all)
 	slices.SortStableFunc(rest, func(a, b candidate) int { return serves(&a) - serves(&b) })
-	parts := slices.Clone(j.Parts)
-	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(a.Nodes.Len(), b.Nodes.Len()) })
+	parts := slices.Clone(j.ConstraintCounts)
+	slices.SortStableFunc(parts, func(a, b ConstraintCount) int { return cmp.Compare(a.Nodes.Len(), b.Nodes.Len()) })
 	var taken []candidate
 	for _, p := range parts {
 		left := p.Count

@@ -3,7 +3,7 @@ package backfill
 // Never says why a job like j cannot run on the snapshot's nodes however empty
 // they are: ReasonBadConfig, ReasonNodeConfig where only nodes that are down or
 // kept for others would do, or ReasonNone.
-func (s *Snapshot) Never(j *Job) string {
+func (s *Snapshot) NeverRunnable(j *Job) string {
 	e := &engine{s: s, work: workOf(s), now: s.Now, judged: 1, shapes: map[shapeKey]*shape{}, families: map[shapeKey]*family{}, series: series{exact: true}}
 	e.survey()
 	e.describe(s)
@@ -15,7 +15,7 @@ func (s *Snapshot) Never(j *Job) string {
 func (e *engine) never(j *Job) string {
 	why := e.neverOn(e.shapeOf(j, 0), j)
 	for n := 1; n < j.choices() && why != ReasonNone; n++ {
-		if other := e.neverOn(e.shapeOf(j, n), j); other != ReasonBadConfig {
+		if other := e.neverOn(e.shapeOf(j, n), j); other != ReasonBadConstraints {
 			why = other
 		}
 	}
@@ -30,9 +30,9 @@ func (e *engine) neverOn(s *shape, j *Job) string {
 		case e.possible(s, j, false, 0):
 			s.verdict = ReasonNone
 		case e.possible(s, j, true, 0):
-			s.verdict = ReasonNodeConfig
+			s.verdict = ReasonNodeNotAvail
 		default:
-			s.verdict = ReasonBadConfig
+			s.verdict = ReasonBadConstraints
 		}
 	}
 	return s.verdict
@@ -117,7 +117,7 @@ func (e *engine) exists(l License) bool {
 // outForGood tells whether the node is kept from the jobs for ever.
 func (e *engine) outForGood(n *nodeState, reservation string) bool {
 	for _, b := range n.blocks {
-		k := &e.s.Blocks[b]
+		k := &e.s.AdvanceReservations[b]
 		if k.End == Forever && k.Start <= e.now && (k.Name == "" || k.Name != reservation) {
 			return true
 		}

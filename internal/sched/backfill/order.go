@@ -70,7 +70,7 @@ func inNodeOrder(chosen []candidate) []candidate {
 // place of node i in the machine.
 func (e *engine) placeOf(i int) int {
 	if e.placed {
-		return e.nodes[i].Place
+		return e.nodes[i].Position
 	}
 	return i
 }

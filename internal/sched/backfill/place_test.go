@@ -35,7 +35,7 @@ func checkPlan(t *testing.T, name string, s Snapshot, want ...string) {
 		}
 	}
 	for _, coarse := range []bool{false, true} {
-		s.Options.coarse = coarse
+		s.Policy.coarse = coarse
 		if got := outcome(&s); got != strings.Join(want, "\n") {
 			t.Errorf("%s (coarse %v):\n%s\nwant\n%s", name, coarse, got, strings.Join(want, "\n"))
 		}
@@ -47,7 +47,7 @@ func weighted() []Node {
 	n := nodes(4, 4)
 	n = []Node{n[1], n[3], n[2], n[0]}
 	for i, place := range []int{1, 3, 2, 0} {
-		n[i].Place = place
+		n[i].Position = place
 	}
 	return n
 }
@@ -55,8 +55,8 @@ func weighted() []Node {
 func TestPlacement(t *testing.T) {
 	paths := nodes(4, 4)
 	for i, p := range []string{"a.1", "a.2", "b.1", "b.1"} {
-		paths[i].Path = strings.Split(p, ".")
-		paths[i].Path[1] = p
+		paths[i].TopologyPath = strings.Split(p, ".")
+		paths[i].TopologyPath[1] = p
 	}
 	for _, c := range []struct {
 		name  string
@@ -64,8 +64,8 @@ func TestPlacement(t *testing.T) {
 		jobs  []Job
 		want  []string
 	}{
-		{"parts", nodes(4, 4), []Job{{MinNodes: 3, Parts: []Part{{set(2, 3), 2}, {set(0, 3), 1}}}}, []string{"now n1:1/1 n3:1/1 n4:1/1"}},
-		{"parts that cannot be", nodes(4, 4), []Job{{Parts: []Part{{set(2), 2}}}}, []string{"never (BadConstraints)"}},
+		{"parts", nodes(4, 4), []Job{{MinNodes: 3, ConstraintCounts: []ConstraintCount{{set(2, 3), 2}, {set(0, 3), 1}}}}, []string{"now n1:1/1 n3:1/1 n4:1/1"}},
+		{"parts that cannot be", nodes(4, 4), []Job{{ConstraintCounts: []ConstraintCount{{set(2), 2}}}}, []string{"never (BadConstraints)"}},
 		// As Slurm 22.05.8 placed them on nodes of four CPUs.
 		{"more tasks than CPUs", nodes(1, 4), []Job{{Tasks: 9, Overcommit: true}}, []string{"now n1:9/1"}},
 		{"more tasks than any node has", nodes(1, 4), []Job{{Tasks: 513, CPUsPerTask: 3, Overcommit: true}}, []string{"now n1:513/3"}},
@@ -94,8 +94,8 @@ func TestPlacement(t *testing.T) {
 		{"tasks over weights", weighted(), []Job{{Tasks: 6}}, []string{"now n2:4/4 n4:2/2"}},
 		{"neighbours whatever they weigh", weighted(), []Job{{MinNodes: 2, CPUsPerTask: 4, Contiguous: true}}, []string{"now n1:1/4 n2:1/4"}},
 		{"three neighbours", weighted(), []Job{{MinNodes: 3, CPUsPerTask: 4, Contiguous: true}}, []string{"now n1:1/4 n2:1/4 n3:1/4"}},
-		{"wide", nodes(4, 4), []Job{{Tasks: 6, Wide: true}}, []string{"now n1:2/2 n2:2/2 n3:1/1 n4:1/1"}},
-		{"narrow", nodes(4, 4), []Job{{MinNodes: 1, MaxNodes: 3, Tasks: 5, Narrow: true}}, []string{"now n1:4/4 n2:1/1"}},
+		{"wide", nodes(4, 4), []Job{{Tasks: 6, SpreadJob: true}}, []string{"now n1:2/2 n2:2/2 n3:1/1 n4:1/1"}},
+		{"narrow", nodes(4, 4), []Job{{MinNodes: 1, MaxNodes: 3, Tasks: 5, UseMinNodes: true}}, []string{"now n1:4/4 n2:1/1"}},
 		{"more nodes than there are", nodes(4, 4), []Job{{MinNodes: 5}}, []string{"never (BadConstraints)"}},
 		{"sockets", nodes(4, 4), []Job{{SocketsPerNode: 2}}, []string{"never (BadConstraints)"}},
 	} {
@@ -104,7 +104,7 @@ func TestPlacement(t *testing.T) {
 }
 
 func TestTimes(t *testing.T) {
-	full := []Running{{ID: 50, End: 60, Held: []Held{held(0, 0, 4)}}}
+	full := []Running{{ID: 50, End: 60, Allocation: []NodeAllocation{held(0, 0, 4)}}}
 	for _, c := range []struct {
 		name string
 		s    Snapshot
@@ -119,27 +119,27 @@ func TestTimes(t *testing.T) {
 		{"licences", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"matlab", 2}}, Running: []Running{{ID: 50, End: 60, Licenses: []License{{"matlab", 1}}}},
 			Pending: []Job{{Licenses: []License{{"matlab", 2}}}, {Licenses: []License{{"matlab", 1}}, Duration: 60}, {Licenses: []License{{"matlab", 3}}}}},
 			[]string{"at 60 n1:1/1 (Licenses)", "now n1:1/1", "never (BadConstraints)"}},
-		{"a reservation", Snapshot{Nodes: nodes(2, 4), Blocks: []Block{{Name: "r", Start: 50, End: 300, Nodes: *set(0)}},
+		{"a reservation", Snapshot{Nodes: nodes(2, 4), AdvanceReservations: []AdvanceReservation{{Name: "r", Start: 50, End: 300, Nodes: *set(0)}},
 			Pending: []Job{{Tasks: 4}, {Tasks: 4}, {Tasks: 4, Reservation: "r"}, {Tasks: 1, Duration: 50}, {Reservation: "x"}}},
 			[]string{"now n2:4/4", "at 100 n2:4/4 (Resources)", "at 50 n1:4/4 (Reservation)", "now n1:1/1", "never (ReqNodeNotAvail, May be reserved for other job)"}},
 		// As Slurm 22.05.8: a job starts in its reservation however long it asks
 		// for, and is gone when that ends; others may be planned from then on.
-		{"longer than its reservation", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{Name: "r", End: 60, Nodes: *set(0)}, {Name: "s", Start: 60, End: 90, Nodes: *set(0)}},
+		{"longer than its reservation", Snapshot{Nodes: nodes(1, 4), AdvanceReservations: []AdvanceReservation{{Name: "r", End: 60, Nodes: *set(0)}, {Name: "s", Start: 60, End: 90, Nodes: *set(0)}},
 			Pending: []Job{{Tasks: 4, Reservation: "r"}, {Tasks: 4, Reservation: "s"}, {Tasks: 4, Duration: 50}}},
 			[]string{"now n1:4/4", "at 60 n1:4/4 (Reservation)", "at 90 n1:4/4 (ReqNodeNotAvail, May be reserved for other job)"}},
-		{"cores", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{Name: "r", Start: 0, End: 200, Cores: map[int]CPUSet{0: cpus(0, 2)}}},
+		{"cores", Snapshot{Nodes: nodes(1, 4), AdvanceReservations: []AdvanceReservation{{Name: "r", Start: 0, End: 200, Cores: map[int]CPUSet{0: cpus(0, 2)}}},
 			Pending: []Job{{Tasks: 2, Duration: 52, Reservation: "r"}, {Tasks: 1, Duration: 52}, {Tasks: 2, Duration: 52}, {Tasks: 1, Duration: 52, Reservation: "r"}, {Tasks: 4, Duration: 52}}},
 			[]string{"now n1:2/2", "now n1:1/1", "at 52 n1:2/2 (Resources)", "at 52 n1:1/1 (Priority)", "at 200 n1:4/4 (Priority)"}},
-		{"kept licences", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"m", 5}}, Blocks: []Block{{Name: "r", Start: 0, End: 300, Licenses: []License{{"m", 4}}, Anywhere: true}},
+		{"kept licences", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"m", 5}}, AdvanceReservations: []AdvanceReservation{{Name: "r", Start: 0, End: 300, Licenses: []License{{"m", 4}}, AnyNodes: true}},
 			Pending: []Job{{Licenses: []License{{"m", 2}}}, {Licenses: []License{{"m", 1}}}, {Licenses: []License{{"m", 3}}, Reservation: "r"}, {Licenses: []License{{"m", 2}}, Reservation: "r"}}},
 			[]string{"at 300 n1:1/1 (Licenses)", "now n1:1/1", "now n1:1/1", "at 100 n1:1/1 (Licenses)"}},
-		{"licences kept from tomorrow on", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"m", 5}}, Blocks: []Block{{Name: "r", Start: 50, End: 300, Licenses: []License{{"m", 4}}}},
+		{"licences kept from tomorrow on", Snapshot{Nodes: nodes(2, 4), Licenses: []License{{"m", 5}}, AdvanceReservations: []AdvanceReservation{{Name: "r", Start: 50, End: 300, Licenses: []License{{"m", 4}}}},
 			Pending: []Job{{Licenses: []License{{"m", 2}}, Duration: 50}, {Licenses: []License{{"m", 2}}, Duration: 51}}},
 			[]string{"now n1:1/1", "at 300 n1:1/1 (Licenses)"}},
-		{"attracted", Snapshot{Nodes: nodes(3, 4), Blocks: []Block{{Name: "r", End: 300, Nodes: *set(1)}},
-			Pending: []Job{{Tasks: 4, Inside: []string{"r", ""}, Alternatives: []*NodeSet{nil}}, {Tasks: 4, MinNodes: 2, Inside: []string{"r", ""}, Alternatives: []*NodeSet{nil}}, {CPUsPerTask: 4}}},
+		{"attracted", Snapshot{Nodes: nodes(3, 4), AdvanceReservations: []AdvanceReservation{{Name: "r", End: 300, Nodes: *set(1)}},
+			Pending: []Job{{Tasks: 4, ChoiceReservations: []string{"r", ""}, Alternatives: []*NodeSet{nil}}, {Tasks: 4, MinNodes: 2, ChoiceReservations: []string{"r", ""}, Alternatives: []*NodeSet{nil}}, {CPUsPerTask: 4}}},
 			[]string{"now n2:4/4", "now n1:3/3 n3:1/1", "at 100 n1:1/4 (Resources)"}},
-		{"an outage without end", Snapshot{Nodes: nodes(1, 4), Blocks: []Block{{End: Forever, Nodes: *set(0)}}, Pending: []Job{{}}}, []string{"never (ReqNodeNotAvail)"}},
+		{"an outage without end", Snapshot{Nodes: nodes(1, 4), AdvanceReservations: []AdvanceReservation{{End: Forever, Nodes: *set(0)}}, Pending: []Job{{}}}, []string{"never (ReqNodeNotAvail)"}},
 	} {
 		checkPlan(t, c.name, c.s, c.want...)
 	}
@@ -151,9 +151,9 @@ func TestTimes(t *testing.T) {
 }
 
 func TestSharing(t *testing.T) {
-	other := []Running{{ID: 50, End: 60, User: 1, Held: []Held{held(0, 0, 1)}}}
-	mine := []Running{{ID: 50, End: 60, User: 7, UserExclusive: true, Held: []Held{held(0, 0, 1)}}}
-	shared := []Running{{ID: 50, End: 60, Share: 2, Held: []Held{held(0, 0, 4)}}}
+	other := []Running{{ID: 50, End: 60, User: 1, Allocation: []NodeAllocation{held(0, 0, 1)}}}
+	mine := []Running{{ID: 50, End: 60, User: 7, UserExclusive: true, Allocation: []NodeAllocation{held(0, 0, 1)}}}
+	shared := []Running{{ID: 50, End: 60, Share: 2, Allocation: []NodeAllocation{held(0, 0, 4)}}}
 	for _, c := range []struct {
 		name string
 		s    Snapshot
@@ -171,14 +171,14 @@ func TestSharing(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	s := Snapshot{Nodes: nodes(2, 4),
-		Limits:  []Limit{{Reason: "QOSMaxJobsPerUserLimit", Left: 2}, {Reason: "AssocGrpCpuLimit", What: QuantityCPUs, Left: 3}, {Reason: "AssocGrpGRES", What: QuantityGRES, GRES: "gpu", Left: 0}},
+		Limits:  []Limit{{Reason: "QOSMaxJobsPerUserLimit", Left: 2}, {Reason: "AssocGrpCpuLimit", Quantity: QuantityCPUs, Left: 3}, {Reason: "AssocGrpGRES", Quantity: QuantityGRES, GRES: "gpu", Left: 0}},
 		Pending: []Job{{Limits: []int{0}}, {Tasks: 2, Limits: []int{0, 1}}, {Limits: []int{0}}, {Tasks: 2, Limits: []int{1}}, {Limits: []int{1}}, {Limits: []int{2}}}}
 	checkPlan(t, "limits", s, "now n1:1/1", "now n1:2/2", "never (QOSMaxJobsPerUserLimit)", "never (AssocGrpCpuLimit)", "now n1:1/1", "now n2:1/1")
 }
 
 // Components of a group start at one instant, on nodes for all of them.
 func TestGroupsStartTogether(t *testing.T) {
-	s := Snapshot{Nodes: nodes(2, 4), Running: []Running{{ID: 50, End: 60, Held: []Held{held(1, 0, 4)}}, {ID: 51, End: 80, Held: []Held{held(0, 0, 1)}}},
+	s := Snapshot{Nodes: nodes(2, 4), Running: []Running{{ID: 50, End: 60, Allocation: []NodeAllocation{held(1, 0, 4)}}, {ID: 51, End: 80, Allocation: []NodeAllocation{held(0, 0, 1)}}},
 		Pending: []Job{{Group: 9, Tasks: 3}, {Group: 9, CPUsPerTask: 4}, {Group: 8, Duration: 60}, {Group: 8, Duration: 60}, {}}}
 	checkPlan(t, "a group waits", s, "at 60 n1:3/3 (Resources)", "at 60 n2:1/4 (Resources)", "now n1:1/1", "now n1:1/1", "at 80 n1:1/1 (Priority)")
 	s.Running = s.Running[1:]
@@ -194,9 +194,9 @@ func TestCoresBySockets(t *testing.T) {
 		want string
 	}{
 		{"one socket in turn with the other", Job{Tasks: 3, CPUsPerTask: 2}, "0-3,8-9"},
-		{"one socket after the other", Job{Tasks: 3, CPUsPerTask: 2, Sockets: SpreadBlock}, "0-5"},
-		{"two tasks a socket", Job{Tasks: 4, CPUsPerTask: 2, Sockets: SpreadBlock, TasksPerSocket: 2}, "0-3,8-11"},
-		{"one thread a core", Job{Tasks: 2, OneThread: true}, "0-1,8-9"},
+		{"one socket after the other", Job{Tasks: 3, CPUsPerTask: 2, CoreDistribution: CoresBlock}, "0-5"},
+		{"two tasks a socket", Job{Tasks: 4, CPUsPerTask: 2, CoreDistribution: CoresBlock, TasksPerSocket: 2}, "0-3,8-11"},
+		{"one thread a core", Job{Tasks: 2, NoMultithread: true}, "0-1,8-9"},
 		{"one task a core", Job{Tasks: 2, TasksPerCore: 1}, "0-1,8-9"},
 		{"half a core is a core", Job{}, "0-1"},
 	} {

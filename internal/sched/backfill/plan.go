@@ -18,11 +18,11 @@ func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workOf(s))} }
 // plan is Plan for what is not in s.
 func (s *Snapshot) plan(w work) []Decision {
 	how := asEnds
-	if promisesOne(&s.Options) && !s.Options.exactly && !s.KeepsCores() {
+	if promisesOne(&s.Policy) && !s.Policy.exactly && !s.ReservesCores() {
 		how = asked
 	}
 	p := newPlanner(s, w, how)
-	if s.Options.PlanAll {
+	if s.Policy.PlanAll {
 		p.later = make([]later, 0, len(w.pending))
 	}
 	out := make([]Decision, 0, len(w.pending))
@@ -115,7 +115,7 @@ func newPlanner(s *Snapshot, w work, how slotting) *planner {
 
 // reservations says how many the partition's jobs may still have.
 func (p *planner) reservations(partition int) int {
-	most := p.s.Options.Reservations
+	most := p.s.Policy.Reservations
 	if most <= 0 {
 		return math.MaxInt
 	}
@@ -134,7 +134,7 @@ func (p *planner) partitionAt(partition int) int32 {
 }
 
 // CopyReservations is how many copies of one job get reservations.
-const CopyReservations = 20
+const MaxCopyReservations = 20
 
 // decideCopies decides about a job and its copies, until further ones would
 // fare no better than the last.
@@ -146,11 +146,11 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 		if d.StartNow {
 			continue
 		}
-		if waiting++; d.Nodes == nil || p.reservations(j.Partition) <= 0 || waiting == CopyReservations {
+		if waiting++; d.Nodes == nil || p.reservations(j.Partition) <= 0 || waiting == MaxCopyReservations {
 			break
 		}
 	}
-	if n := len(out) - 1; p.s.Options.PlanAll && !p.brief && out[n].Nodes == nil && p.plannable(out[n].Reason) {
+	if n := len(out) - 1; p.s.Policy.PlanAll && !p.brief && out[n].Nodes == nil && p.plannable(out[n].Reason) {
 		p.later = append(p.later, later{job: j, shape: p.shapeOf(j, 0), at: n})
 	}
 	return out
@@ -284,7 +284,7 @@ func (e *engine) holds(j *Job, reservation string, nodes []Assignment, at int) b
 		if len(n.cored) > 0 && e.forbidden(n, reservation, in.end).Intersects(a.CPUs) {
 			return false
 		}
-		if cpus < a.Count || e.v[(n.first+1)*e.stride+at] < small(a.Memory) ||
+		if cpus < a.CPUCount || e.v[(n.first+1)*e.stride+at] < small(a.Memory) ||
 			e.blocked(a.Node, reservation, in.start, in.end) || e.owners && !e.welcome(n, j, in) {
 			return false
 		}
@@ -310,7 +310,7 @@ func (p *planner) wait(j *Job, d *Decision, over string) {
 		return
 	}
 	// What is to be planned later is found impossible then, if it is.
-	if d.Nodes == nil && (p.reservations(j.Partition) > 0 || !p.s.Options.PlanAll || over != "") {
+	if d.Nodes == nil && (p.reservations(j.Partition) > 0 || !p.s.Policy.PlanAll || over != "") {
 		if d.Reason = p.never(j); d.Reason != "" {
 			return
 		}
@@ -318,7 +318,7 @@ func (p *planner) wait(j *Job, d *Decision, over string) {
 	d.Reason = over
 	if over == "" {
 		d.Reason = p.reason(j)
-		p.stop = p.stop || p.s.Options.NoBackfill && d.Reason != ReasonBeginTime
+		p.stop = p.stop || p.s.Policy.NoBackfill && d.Reason != ReasonBeginTime
 	}
 	if d.Nodes != nil {
 		p.given[p.partitionAt(j.Partition)]++
@@ -329,7 +329,7 @@ func (p *planner) wait(j *Job, d *Decision, over string) {
 // found.
 func (p *planner) plannable(reason string) bool {
 	switch reason {
-	case ReasonResources, ReasonPriority, ReasonBeginTime, ReasonLicenses, ReasonReserved, ReasonKept:
+	case ReasonResources, ReasonPriority, ReasonBeginTime, ReasonLicenses, ReasonReservation, ReasonReservedForOthers:
 		return true
 	}
 	return false

@@ -26,7 +26,7 @@ func show(s *Snapshot, d Decision) string {
 		b.WriteString("never")
 	}
 	for _, a := range d.Nodes {
-		fmt.Fprintf(&b, " %s:%d/%d", s.Nodes[a.Node].Name, a.Tasks, a.Count)
+		fmt.Fprintf(&b, " %s:%d/%d", s.Nodes[a.Node].Name, a.Tasks, a.CPUCount)
 	}
 	if d.Reason != "" {
 		fmt.Fprintf(&b, " (%s)", d.Reason)
@@ -66,8 +66,8 @@ func TestLayoutIsSlurms(t *testing.T) {
 	}
 }
 
-func held(node, from, to int) Held {
-	h := Held{Node: node}
+func held(node, from, to int) NodeAllocation {
+	h := NodeAllocation{Node: node}
 	h.CPUs.AddRange(from, to)
 	return h
 }
@@ -75,7 +75,7 @@ func held(node, from, to int) Held {
 func TestBackfillFillsTheHoleAndDelaysNobody(t *testing.T) {
 	s := Snapshot{
 		Now: 0, Nodes: nodes(2, 4),
-		Running: []Running{{ID: 1, End: 100, Held: []Held{held(0, 0, 4)}}},
+		Running: []Running{{ID: 1, End: 100, Allocation: []NodeAllocation{held(0, 0, 4)}}},
 		Pending: []Job{
 			{ID: 2, Priority: 9, MinNodes: 2, MaxNodes: 2, CPUsPerTask: 4, Duration: 50},
 			{ID: 3, Priority: 8, Tasks: 4, Duration: 101},
@@ -88,7 +88,7 @@ func TestBackfillFillsTheHoleAndDelaysNobody(t *testing.T) {
 			t.Errorf("job %d: got %s, want %s", d.ID, got, want[i])
 		}
 	}
-	s.Options.NoBackfill = true
+	s.Policy.NoBackfill = true
 	if d := s.Plan().Decisions[2]; d.StartNow || d.Reason != ReasonPriority {
 		t.Errorf("without backfill job 4 must wait for its turn, got %s", show(&s, d))
 	}
@@ -170,11 +170,11 @@ func TestAlternativesServeWhoeverIsFree(t *testing.T) {
 	if got := plan(); got != "now n1:4/4 choice 0" {
 		t.Errorf("both free: %s", got)
 	}
-	s.Running = []Running{{ID: 1, End: 50, Held: []Held{held(0, 0, 1)}}}
+	s.Running = []Running{{ID: 1, End: 50, Allocation: []NodeAllocation{held(0, 0, 1)}}}
 	if got := plan(); got != "now n2:4/4 choice 1" {
 		t.Errorf("the first taken: %s", got)
 	}
-	s.Running = append(s.Running, Running{ID: 2, End: 40, Held: []Held{held(1, 0, 1)}})
+	s.Running = append(s.Running, Running{ID: 2, End: 40, Allocation: []NodeAllocation{held(1, 0, 1)}})
 	if got := plan(); got != "at 40 n2:4/4 (Resources) choice 1" {
 		t.Errorf("both taken: %s", got)
 	}
@@ -191,7 +191,7 @@ func TestAlternativesServeWhoeverIsFree(t *testing.T) {
 // A job without a right to a reservation keeps nobody back, and has a start that
 // is expected behind those of the others.
 func TestNoReserve(t *testing.T) {
-	s := Snapshot{Now: 100, Nodes: nodes(1, 4), Options: DefaultOptions(), Running: []Running{{ID: 9, End: 200, Held: []Held{held(0, 0, 2)}}},
+	s := Snapshot{Now: 100, Nodes: nodes(1, 4), Policy: DefaultPolicy(), Running: []Running{{ID: 9, End: 200, Allocation: []NodeAllocation{held(0, 0, 2)}}},
 		Pending: []Job{{ID: 1, Priority: 9, Duration: 60, Tasks: 4, NoReserve: true}, {ID: 2, Priority: 8, Duration: 500, Tasks: 2}}}
 	if d := s.Plan().Decisions; d[0].StartNow || d[0].Start != 600 || !d[1].StartNow {
 		t.Errorf("%+v", d)
@@ -217,7 +217,7 @@ func TestCopies(t *testing.T) {
 			waiting++
 		}
 	}
-	if started != 8 || waiting != CopyReservations {
+	if started != 8 || waiting != MaxCopyReservations {
 		t.Errorf("%d copies start, %d decisions about others", started, waiting)
 	}
 	if s.Pending[0].Copies != 10000 {
@@ -230,31 +230,31 @@ func TestCopies(t *testing.T) {
 func TestKeptForOthers(t *testing.T) {
 	var first NodeSet
 	first.Add(0)
-	s := Snapshot{Now: 100, Nodes: nodes(2, 4), Options: DefaultOptions(),
-		Blocks: []Block{{Name: "r", Start: 50, End: 500, Nodes: first}},
+	s := Snapshot{Now: 100, Nodes: nodes(2, 4), Policy: DefaultPolicy(),
+		AdvanceReservations: []AdvanceReservation{{Name: "r", Start: 50, End: 500, Nodes: first}},
 		Pending: []Job{
 			{ID: 1, Priority: 9, Duration: 60, MinNodes: 2, MaxNodes: 2},
 			{ID: 2, Priority: 8, Duration: 60, MinNodes: 1, Required: []int{0}},
 			{ID: 3, Priority: 7, Duration: 60, Tasks: 4, Required: []int{1}},
 			{ID: 4, Priority: 6, Duration: 60, Tasks: 4, Required: []int{1}},
 		}}
-	want := []string{ReasonKept + " 500", ReasonKept + " 500", " 100", "Resources 160"}
+	want := []string{ReasonReservedForOthers + " 500", ReasonReservedForOthers + " 500", " 100", "Resources 160"}
 	for i, d := range s.Plan().Decisions {
 		if got := fmt.Sprint(d.Reason, " ", d.Start); got != want[i] {
 			t.Errorf("job %d: %s, want %s", d.ID, got, want[i])
 		}
 	}
 	// Maintenance that is still to come keeps long jobs away, and short ones not.
-	s.Blocks = []Block{{Name: "m", Start: 200, End: 500, Nodes: *set(0, 1)}}
+	s.AdvanceReservations = []AdvanceReservation{{Name: "m", Start: 200, End: 500, Nodes: *set(0, 1)}}
 	s.Pending = []Job{{ID: 1, Priority: 9, Duration: 101, MinNodes: 1}, {ID: 2, Priority: 8, Duration: 100, MinNodes: 1}}
-	if d := s.Plan().Decisions; d[0].Reason != ReasonKept || d[0].Start != 500 || !d[1].StartNow {
+	if d := s.Plan().Decisions; d[0].Reason != ReasonReservedForOthers || d[0].Start != 500 || !d[1].StartNow {
 		t.Errorf("%+v", d)
 	}
 }
 
 // A group may be of one job when its start is expected.
 func TestGroupOfOneIsPlannedBehindTheOthers(t *testing.T) {
-	s := &Snapshot{Nodes: nodes(1, 4), Options: DefaultOptions(), Pending: []Job{
+	s := &Snapshot{Nodes: nodes(1, 4), Policy: DefaultPolicy(), Pending: []Job{
 		{ID: 1, Duration: 100, Priority: 3, Tasks: 4}, {ID: 2, Duration: 100, Priority: 2, Tasks: 4}, {ID: 3, Duration: 100, Priority: 1, Tasks: 4, Group: 7}}}
 	if d := s.Plan().Decisions; !d[0].StartNow || d[1].Start != 100 || d[2].Start < 200 {
 		t.Errorf("decisions %+v", d)

@@ -10,7 +10,7 @@ import (
 // without all of them it could not, or it needs nobody to go. The fewest of the
 // order that will do are taken, and of them those that turn out not to be
 // needed stay.
-func (s *Snapshot) Preempt(j *Job, candidates []int64) []int64 {
+func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	if len(candidates) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ type trial struct {
 func (s *Snapshot) try(j *Job) *trial {
 	t := &trial{s: s, j: *j, runs: make(map[int64]*Running, len(s.Running)), gone: map[int64]bool{}}
 	t.j.Copies = 0
-	if !s.Queueable() {
+	if !s.Incremental() {
 		return t
 	}
 	for i := range s.Running {
@@ -80,7 +80,7 @@ func (t *trial) fits(gone []int64) bool {
 	}
 	for id := range t.gone {
 		if r := t.runs[id]; r != nil && !without[id] {
-			t.queue.Run(r)
+			t.queue.Start(r)
 		}
 	}
 	t.gone = without
@@ -102,7 +102,7 @@ func (t *trial) plan(gone []int64) bool {
 
 // Preempt is Snapshot.Preempt at now for a waiting job of the queue, beside whom
 // others have just started; nil as well for one that may not start.
-func (q *Queue) Preempt(now, id int64, candidates []int64, started []Running) []int64 {
+func (q *Queue) Victims(now, id int64, candidates []int64, started []Running) []int64 {
 	if w := q.waits[id]; len(w) == 0 || w[0].Blocked != "" || w[0].Begin > now {
 		return nil
 	}
@@ -111,5 +111,5 @@ func (q *Queue) Preempt(now, id int64, candidates []int64, started []Running) []
 	for _, id := range slices.Sorted(maps.Keys(q.running)) {
 		s.Running = append(s.Running, *q.running[id])
 	}
-	return s.Preempt(q.waits[id][0], candidates)
+	return s.Victims(q.waits[id][0], candidates)
 }

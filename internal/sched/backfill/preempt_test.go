@@ -9,8 +9,8 @@ import (
 
 // occupant is a running job with so many CPUs of one node, the first free.
 func occupant(id int64, node, from, cpus int) Running {
-	r := Running{ID: id, End: Forever, Held: []Held{{Node: node}}}
-	r.Held[0].CPUs.AddRange(from, from+cpus)
+	r := Running{ID: id, End: Forever, Allocation: []NodeAllocation{{Node: node}}}
+	r.Allocation[0].CPUs.AddRange(from, from+cpus)
 	return r
 }
 
@@ -32,12 +32,12 @@ func TestPreempt(t *testing.T) {
 		{"everybody", job(2, 4), []int64{3, 2, 1}, []int64{3, 2, 1}},
 		{"nobody may go", job(1, 1), nil, nil},
 	} {
-		if got := s.Preempt(tt.job, tt.candidates); !slices.Equal(got, tt.want) {
+		if got := s.Victims(tt.job, tt.candidates); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 	s.Running = s.Running[:2]
-	if got := s.Preempt(job(1, 2), []int64{1, 2}); got != nil {
+	if got := s.Victims(job(1, 2), []int64{1, 2}); got != nil {
 		t.Errorf("there is room, and yet %v", got)
 	}
 }
@@ -46,7 +46,7 @@ func TestPreempt(t *testing.T) {
 // without any one of them gone it would not.
 func TestPreemptTakesNoMoreThanItNeeds(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		s := &Snapshot{Now: 1, Options: rapid.SampledFrom([]Options{{}, DefaultOptions()}).Draw(r, "options")}
+		s := &Snapshot{Now: 1, Policy: rapid.SampledFrom([]Policy{{}, DefaultPolicy()}).Draw(r, "options")}
 		id := int64(0)
 		var candidates []int64
 		for n := range rapid.IntRange(1, 4).Draw(r, "nodes") {
@@ -64,7 +64,7 @@ func TestPreemptTakesNoMoreThanItNeeds(t *testing.T) {
 			}
 		}
 		j := &Job{ID: 99, MinNodes: rapid.IntRange(1, 3).Draw(r, "min"), MinCPUs: rapid.IntRange(1, 4).Draw(r, "each"), Duration: 10}
-		victims := s.Preempt(j, candidates)
+		victims := s.Victims(j, candidates)
 		for _, v := range victims {
 			if !slices.Contains(candidates, v) {
 				t.Fatalf("%d is no candidate", v)

@@ -26,7 +26,7 @@ func start(s *Snapshot, p Plan) int {
 			User: j.User, UserExclusive: j.UserExclusive, Share: j.Share, Licenses: j.Licenses, Reservation: j.reservation(d.Choice)}
 		r.End = min(r.End, lastsIn(s, r.Reservation))
 		for _, a := range d.Nodes {
-			r.Held = append(r.Held, Held{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
+			r.Allocation = append(r.Allocation, NodeAllocation{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
 		}
 		s.Running = append(s.Running, r)
 		started++
@@ -36,7 +36,7 @@ func start(s *Snapshot, p Plan) int {
 
 // lastsIn is when a job that starts now in the reservation must have ended.
 func lastsIn(s *Snapshot, reservation string) int64 {
-	for _, b := range s.Blocks {
+	for _, b := range s.AdvanceReservations {
 		if reservation != "" && b.Name == reservation && !b.Flex && b.Start <= s.Now && s.Now < b.End {
 			return b.End
 		}
@@ -47,7 +47,7 @@ func lastsIn(s *Snapshot, reservation string) int64 {
 // checkKept fails if jobs that start now, outside of the reservations, leave
 // less of a licence than those keep.
 func checkKept(t *rapid.T, s *Snapshot, started int) {
-	for _, b := range s.Blocks {
+	for _, b := range s.AdvanceReservations {
 		for _, l := range b.Licenses {
 			free, inside, outside := int64(0), int64(0), false
 			for i := range s.Licenses {
@@ -99,7 +99,7 @@ func checkNode(t *rapid.T, s *Snapshot, i int) {
 	memory, gpus, jobs, exclusive := int64(0), int64(0), 0, false
 	users, alone := map[int64]bool{}, false
 	for _, r := range s.Running {
-		for _, h := range r.Held {
+		for _, h := range r.Allocation {
 			if h.Node != i {
 				continue
 			}
@@ -143,7 +143,7 @@ func checkBlocks(t *rapid.T, s *Snapshot, j Job, d Decision) {
 	if j.Deadline > 0 && end > j.Deadline {
 		t.Fatalf("job %d would end at %d, its deadline is %d", j.ID, end, j.Deadline)
 	}
-	for _, b := range s.Blocks {
+	for _, b := range s.AdvanceReservations {
 		for _, a := range d.Nodes {
 			overlaps := b.Start < end && b.End > s.Now
 			own, cores := b.Name != "" && b.Name == mine, b.Cores[a.Node]
@@ -161,24 +161,24 @@ func checkBlocks(t *rapid.T, s *Snapshot, j Job, d Decision) {
 	}
 	parts := 0
 	for i, a := range d.Nodes {
-		if len(j.Parts) > 0 && j.Parts[0].Nodes.Has(a.Node) {
+		if len(j.ConstraintCounts) > 0 && j.ConstraintCounts[0].Nodes.Has(a.Node) {
 			parts++
 		}
-		if j.Contiguous && len(j.Parts) == 0 && j.Segment == 0 && i > 0 && a.Node != d.Nodes[i-1].Node+1 {
+		if j.Contiguous && len(j.ConstraintCounts) == 0 && j.Segment == 0 && i > 0 && a.Node != d.Nodes[i-1].Node+1 {
 			t.Fatalf("job %d wants neighbours and got %+v", j.ID, d.Nodes)
 		}
 	}
 	inBlock := map[string]int{}
 	for _, a := range d.Nodes {
-		inBlock[strings.Join(s.Nodes[a.Node].Path, ".")]++
+		inBlock[strings.Join(s.Nodes[a.Node].TopologyPath, ".")]++
 	}
 	for block, n := range inBlock {
-		if j.Segment > 0 && len(j.Parts) == 0 && (n%j.Segment != 0 || j.Segments == SegmentsApart && n > j.Segment) {
-			t.Fatalf("job %d wants segments of %d nodes (%d) and got %d nodes of block %q", j.ID, j.Segment, j.Segments, n, block)
+		if j.Segment > 0 && len(j.ConstraintCounts) == 0 && (n%j.Segment != 0 || j.SegmentLayout == SegmentsSpread && n > j.Segment) {
+			t.Fatalf("job %d wants segments of %d nodes (%d) and got %d nodes of block %q", j.ID, j.Segment, j.SegmentLayout, n, block)
 		}
 	}
-	if len(j.Parts) > 0 && parts < j.Parts[0].Count {
-		t.Fatalf("job %d got %d of the %d nodes it must have", j.ID, parts, j.Parts[0].Count)
+	if len(j.ConstraintCounts) > 0 && parts < j.ConstraintCounts[0].Count {
+		t.Fatalf("job %d got %d of the %d nodes it must have", j.ID, parts, j.ConstraintCounts[0].Count)
 	}
 }
 
@@ -210,8 +210,8 @@ func checkGang(t *rapid.T, s *Snapshot, j Job, d Decision) {
 		if seen[a.Node] || a.Tasks < 1 || s.Nodes[a.Node].Unavailable || (j.ExactPerNode && a.Tasks != j.TasksPerNode) {
 			t.Fatalf("job %d: bad assignment %+v", j.ID, a)
 		}
-		if a.Count < a.Tasks*max(1, j.CPUsPerTask) || d.StartNow && a.CPUs.Len() != a.Count {
-			t.Fatalf("job %d: %d CPUs (%s) for %d tasks", j.ID, a.Count, a.CPUs, a.Tasks)
+		if a.CPUCount < a.Tasks*max(1, j.CPUsPerTask) || d.StartNow && a.CPUs.Len() != a.CPUCount {
+			t.Fatalf("job %d: %d CPUs (%s) for %d tasks", j.ID, a.CPUCount, a.CPUs, a.Tasks)
 		}
 		seen[a.Node] = true
 		tasks += a.Tasks

@@ -31,7 +31,7 @@ func drawJob(t *rapid.T, id int64, nodes int) Job {
 }
 
 func drawSnapshot(t *rapid.T) *Snapshot {
-	s := &Snapshot{Options: Options{
+	s := &Snapshot{Policy: Policy{
 		Reservations: rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "reservations"), coarse: rapid.Bool().Draw(t, "coarse")}}
 	for range rapid.IntRange(1, 5).Draw(t, "nodes") {
 		n := Node{CPUs: rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "size"), Memory: 20, ThreadsPerCore: rapid.IntRange(1, 2).Draw(t, "threads"),
@@ -55,7 +55,7 @@ func drawRich(t *rapid.T) *Snapshot {
 	blocks := rapid.Bool().Draw(t, "blocks")
 	for i := range s.Nodes {
 		if blocks {
-			s.Nodes[i].Path = []string{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "block")}
+			s.Nodes[i].TopologyPath = []string{rapid.SampledFrom([]string{"a", "b"}).Draw(t, "block")}
 		}
 		s.Nodes[i].Sockets = rapid.IntRange(1, 2).Draw(t, "sockets")
 		if rapid.Bool().Draw(t, "part") {
@@ -63,14 +63,14 @@ func drawRich(t *rapid.T) *Snapshot {
 		}
 	}
 	if rapid.Bool().Draw(t, "reservation") {
-		s.Blocks = append(s.Blocks, Block{Name: "r", Start: rapid.Int64Range(0, 30).Draw(t, "from"), Nodes: part, Flex: rapid.Bool().Draw(t, "flex")})
-		s.Blocks[0].End = s.Blocks[0].Start + rapid.Int64Range(1, 60).Draw(t, "for")
+		s.AdvanceReservations = append(s.AdvanceReservations, AdvanceReservation{Name: "r", Start: rapid.Int64Range(0, 30).Draw(t, "from"), Nodes: part, Flex: rapid.Bool().Draw(t, "flex")})
+		s.AdvanceReservations[0].End = s.AdvanceReservations[0].Start + rapid.Int64Range(1, 60).Draw(t, "for")
 		if rapid.Bool().Draw(t, "with licences") {
-			s.Blocks[0].Licenses = []License{{"l", rapid.Int64Range(1, 2).Draw(t, "kept")}}
+			s.AdvanceReservations[0].Licenses = []License{{"l", rapid.Int64Range(1, 2).Draw(t, "kept")}}
 		}
 	}
 	if rapid.Bool().Draw(t, "cores") {
-		b := Block{Name: "c", Start: rapid.Int64Range(0, 30).Draw(t, "from"), Cores: map[int]CPUSet{}}
+		b := AdvanceReservation{Name: "c", Start: rapid.Int64Range(0, 30).Draw(t, "from"), Cores: map[int]CPUSet{}}
 		b.End = b.Start + rapid.Int64Range(1, 60).Draw(t, "for")
 		for i := range s.Nodes {
 			var some CPUSet
@@ -82,10 +82,10 @@ func drawRich(t *rapid.T) *Snapshot {
 				b.Cores[i] = some
 			}
 		}
-		s.Blocks = append(s.Blocks, b)
+		s.AdvanceReservations = append(s.AdvanceReservations, b)
 	}
 	if rapid.Bool().Draw(t, "outage") {
-		s.Blocks = append(s.Blocks, Block{Start: 20, End: 40, Nodes: *set(0)})
+		s.AdvanceReservations = append(s.AdvanceReservations, AdvanceReservation{Start: 20, End: 40, Nodes: *set(0)})
 	}
 	one := func(of int, label string) bool { return rapid.IntRange(1, of).Draw(t, label) == 1 }
 	for i := range s.Pending {
@@ -109,17 +109,17 @@ func drawRich(t *rapid.T) *Snapshot {
 		} else if one(6, "cores'") {
 			j.Reservation = "c"
 		} else if one(6, "attracted") && j.Eligible == nil {
-			j.Inside, j.Alternatives = []string{"r", ""}, []*NodeSet{nil}
+			j.ChoiceReservations, j.Alternatives = []string{"r", ""}, []*NodeSet{nil}
 		}
 		if one(6, "group") {
 			j.Group = 1
 		}
 		j.Contiguous = one(8, "contiguous")
 		if one(6, "segments") {
-			j.Segment, j.Segments = rapid.IntRange(1, 3).Draw(t, "segment"), Segments(rapid.IntRange(0, 2).Draw(t, "how"))
+			j.Segment, j.SegmentLayout = rapid.IntRange(1, 3).Draw(t, "segment"), SegmentLayout(rapid.IntRange(0, 2).Draw(t, "how"))
 		}
 		if one(8, "parts") {
-			j.Parts = []Part{{&part, 1}}
+			j.ConstraintCounts = []ConstraintCount{{&part, 1}}
 		}
 		if one(6, "copies") {
 			j.Copies = 3

@@ -62,7 +62,7 @@ func TestPlanNeverOvercommitsNorSplitsAGang(t *testing.T) {
 				i := rapid.IntRange(0, len(s.Nodes)-1).Draw(t, "failed")
 				s.Nodes[i].Unavailable = !s.Nodes[i].Unavailable
 				s.Running = slices.DeleteFunc(s.Running, func(r Running) bool {
-					return slices.ContainsFunc(r.Held, func(h Held) bool { return h.Node == i })
+					return slices.ContainsFunc(r.Allocation, func(h NodeAllocation) bool { return h.Node == i })
 				})
 			}
 			s.Now += rapid.Int64Range(1, 20).Draw(t, "pass")
@@ -96,10 +96,10 @@ func TestSearchesLearnNothingWrong(t *testing.T) {
 		if rapid.Bool().Draw(t, "rich") {
 			s = drawRich(t)
 		}
-		s.Options.PlanAll = rapid.Bool().Draw(t, "all")
+		s.Policy.PlanAll = rapid.Bool().Draw(t, "all")
 		start(s, s.Plan())
 		learning := counted(s.Plan())
-		s.Options.forgetful = true
+		s.Policy.forgetful = true
 		if plain := s.Plan(); !reflect.DeepEqual(learning, plain) {
 			t.Fatalf("with what was learned:\n%+v\nwithout:\n%+v", learning, plain)
 		}
@@ -110,9 +110,9 @@ func deepCopy(s *Snapshot) *Snapshot {
 	c := *s
 	c.Nodes, c.Pending, c.Running = slices.Clone(s.Nodes), slices.Clone(s.Pending), slices.Clone(s.Running)
 	for i := range c.Running {
-		c.Running[i].Held = slices.Clone(c.Running[i].Held)
-		for k := range c.Running[i].Held {
-			c.Running[i].Held[k].CPUs = c.Running[i].Held[k].CPUs.Clone()
+		c.Running[i].Allocation = slices.Clone(c.Running[i].Allocation)
+		for k := range c.Running[i].Allocation {
+			c.Running[i].Allocation[k].CPUs = c.Running[i].Allocation[k].CPUs.Clone()
 		}
 	}
 	return &c
@@ -133,7 +133,7 @@ func TestLowerPriorityDelaysNobody(t *testing.T) {
 			head.Pending = append(head.Pending, s.Pending[i])
 		}
 		got := head.Plan()
-		if len(got.Decisions) > 0 && s.Options.Reservations >= 0 && !reflect.DeepEqual(got.Decisions, whole.Decisions[:n]) {
+		if len(got.Decisions) > 0 && s.Policy.Reservations >= 0 && !reflect.DeepEqual(got.Decisions, whole.Decisions[:n]) {
 			t.Fatalf("later jobs changed the plan of earlier ones:\n%+v\n%+v", got.Decisions, whole.Decisions[:n])
 		}
 	})
@@ -174,7 +174,7 @@ func TestEveryPossibleJobRuns(t *testing.T) {
 		for s.Now < 5000 && len(s.Pending) > 0 {
 			p := counted(s.Plan())
 			if start(s, p) == 0 && len(s.Running) == 0 {
-				waits := func(d Decision) bool { return d.Reason != ReasonBadConfig && d.Reason != ReasonNodeConfig }
+				waits := func(d Decision) bool { return d.Reason != ReasonBadConstraints && d.Reason != ReasonNodeNotAvail }
 				planned := func(d Decision) bool { return d.Start > s.Now }
 				if slices.ContainsFunc(p.Decisions, waits) && !slices.ContainsFunc(p.Decisions, planned) {
 					t.Fatalf("deadlock: nothing runs and nothing starts: %+v", p)
@@ -187,7 +187,7 @@ func TestEveryPossibleJobRuns(t *testing.T) {
 			s.Running = slices.DeleteFunc(s.Running, func(r Running) bool { return r.End <= s.Now })
 		}
 		for _, d := range s.Plan().Decisions {
-			if d.Reason != ReasonBadConfig && d.Reason != ReasonNodeConfig {
+			if d.Reason != ReasonBadConstraints && d.Reason != ReasonNodeNotAvail {
 				t.Fatalf("job %d never ran: %+v", d.ID, d)
 			}
 		}
@@ -199,8 +199,8 @@ func TestEveryPossibleJobRuns(t *testing.T) {
 func TestSparseSlotsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRich(t)
-		s.Options.coarse = false
-		s.Options.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
+		s.Policy.coarse = false
+		s.Policy.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
 		if slices.ContainsFunc(s.Pending, func(j Job) bool { return j.Group != 0 }) {
 			// A series with every instant does not find out anew who is on a node
 			// when a group that did not fit is taken back, and lets fewer in.
@@ -210,9 +210,9 @@ func TestSparseSlotsAreExact(t *testing.T) {
 		}
 		for range 4 {
 			sparse := counted(s.Plan())
-			s.Options.exactly = true
+			s.Policy.exactly = true
 			exact := s.Plan()
-			s.Options.exactly = false
+			s.Policy.exactly = false
 			if !reflect.DeepEqual(sparse, exact) {
 				t.Fatalf("at %d with boundaries where they are needed:\n%+v\nwith all:\n%+v", s.Now, sparse, exact)
 			}

@@ -28,8 +28,8 @@ type Queue struct {
 }
 
 // Queueable tells whether a Queue decides as a plan of s does.
-func (s *Snapshot) Queueable() bool {
-	return promisesOne(&s.Options) && !s.Options.NoBackfill && !s.KeepsCores()
+func (s *Snapshot) Incremental() bool {
+	return promisesOne(&s.Policy) && !s.Policy.NoBackfill && !s.ReservesCores()
 }
 
 // NewQueue begins with what s says. The Queue keeps pointers into s.Running and
@@ -38,7 +38,7 @@ func NewQueue(s *Snapshot) *Queue {
 	q := &Queue{base: *s, shared: true, stale: true, waits: map[int64][]*Job{}, running: map[int64]*Running{}, sharers: map[int]int{}}
 	q.base.Running, q.base.Pending = nil, nil
 	for i := range s.Running {
-		q.Run(&s.Running[i])
+		q.Start(&s.Running[i])
 	}
 	for _, j := range byPriority(s.Pending) {
 		q.Submit(j)
@@ -69,7 +69,7 @@ func (q *Queue) Withdraw(id int64) {
 }
 
 // Run takes in a job that holds resources. The Queue keeps the pointer.
-func (q *Queue) Run(r *Running) {
+func (q *Queue) Start(r *Running) {
 	q.running[r.ID] = r
 	q.count(r.UserExclusive, r.sharers(), 1)
 	if !q.stale {
@@ -241,7 +241,7 @@ func (p *planner) hopeless(w *waiting) bool {
 	switch {
 	case w.odd:
 		return false
-	case p.given[w.place] < p.s.Options.Reservations:
+	case p.given[w.place] < p.s.Policy.Reservations:
 		return false
 	}
 	may := p.may[w.shape.number]
@@ -274,9 +274,9 @@ func (e *engine) mayLast(s *shape) int64 {
 
 // Freeze is the whole of the queue at now, for a plan of all of it: Plan of what
 // it returns may run beside the Queue.
-func (q *Queue) Freeze(now int64) *Frozen {
+func (q *Queue) Snapshot(now int64) *QueueSnapshot {
 	q.shared = true
-	f := &Frozen{s: q.base, w: q.work()}
+	f := &QueueSnapshot{s: q.base, w: q.work()}
 	f.s.Now, f.s.Limits = now, slices.Clone(q.base.Limits)
 	return f
 }
@@ -291,10 +291,10 @@ func (q *Queue) work() work {
 }
 
 // Frozen is a queue at one instant. Safe for concurrent use.
-type Frozen struct {
+type QueueSnapshot struct {
 	s Snapshot
 	w work
 }
 
 // Plan decides about every job, as Snapshot.Plan does.
-func (f *Frozen) Plan() Plan { return Plan{Decisions: f.s.plan(f.w)} }
+func (f *QueueSnapshot) Plan() Plan { return Plan{Decisions: f.s.plan(f.w)} }

@@ -18,11 +18,11 @@ type events struct {
 
 func newEvents(t *rapid.T) *events {
 	s := drawRich(t)
-	s.Blocks = slices.DeleteFunc(s.Blocks, func(b Block) bool { return len(b.Cores) > 0 }) // see Queueable
-	s.Options.coarse = false
-	s.Options.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
+	s.AdvanceReservations = slices.DeleteFunc(s.AdvanceReservations, func(b AdvanceReservation) bool { return len(b.Cores) > 0 }) // see Queueable
+	s.Policy.coarse = false
+	s.Policy.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
 	s.Overtime = rapid.Int64Range(0, 3).Draw(t, "overtime")
-	s.Limits = []Limit{{Reason: "A", What: QuantityJobs, Left: 2}, {Reason: "B", What: QuantityCPUs, Left: 6}}
+	s.Limits = []Limit{{Reason: "A", Quantity: QuantityJobs, Left: 2}, {Reason: "B", Quantity: QuantityCPUs, Left: 6}}
 	for i := range s.Pending {
 		enrich(t, s, &s.Pending[i])
 	}
@@ -100,7 +100,7 @@ func (m *events) begin(t *rapid.T, starts []Decision) {
 		r := &m.s.Running[len(m.s.Running)-1]
 		r.ID = m.next
 		run := *r
-		m.q.Run(&run)
+		m.q.Start(&run)
 		m.q.Withdraw(d.ID)
 		if i := slices.IndexFunc(m.s.Pending, func(j Job) bool { return j.ID == d.ID }); i >= 0 {
 			j := m.s.Pending[i]
@@ -143,7 +143,7 @@ func TestQueueDecidesAsAPlanDoes(t *testing.T) {
 				m.s.Now += rapid.Int64Range(1, 15).Draw(t, "pass")
 			}
 			plan := counted(m.s.Plan())
-			if frozen := m.q.Freeze(m.s.Now).Plan(); !reflect.DeepEqual(frozen, plan) {
+			if frozen := m.q.Snapshot(m.s.Now).Plan(); !reflect.DeepEqual(frozen, plan) {
 				t.Fatalf("at %d the frozen queue is planned so:\n%+v\nthe snapshot so:\n%+v", m.s.Now, frozen, plan)
 			}
 			got, want := slices.Clone(m.q.Decide(m.s.Now)), starting(plan)
@@ -158,7 +158,7 @@ func TestQueueDecidesAsAPlanDoes(t *testing.T) {
 // A job that a limit keeps from starting with what it would get leaves no
 // trace: the CPUs that were chosen for it are there for those behind it.
 func TestJobOverItsLimitTakesNoCPUs(t *testing.T) {
-	s := &Snapshot{Nodes: nodes(2, 4), Options: DefaultOptions(), Limits: []Limit{{Reason: "QOSGrpNodeLimit", What: QuantityNodes, Left: 1}}}
+	s := &Snapshot{Nodes: nodes(2, 4), Policy: DefaultPolicy(), Limits: []Limit{{Reason: "QOSGrpNodeLimit", Quantity: QuantityNodes, Left: 1}}}
 	s.Pending = []Job{
 		{ID: 1, Priority: 2, Duration: 60, MinNodes: 1, MaxNodes: 2, Limits: []int{0}},
 		{ID: 2, Priority: 1, Duration: 60, MinNodes: 2, MaxNodes: 2, CPUsPerTask: 4},
@@ -178,13 +178,13 @@ func TestQueueable(t *testing.T) {
 		s    Snapshot
 		want bool
 	}{
-		{"one reservation", Snapshot{Options: Options{Reservations: 1}}, true},
+		{"one reservation", Snapshot{Policy: Policy{Reservations: 1}}, true},
 		{"one for each", Snapshot{}, false},
-		{"in order", Snapshot{Options: Options{Reservations: 1, NoBackfill: true}}, false},
-		{"nodes are kept", Snapshot{Options: Options{Reservations: 1}, Blocks: []Block{{Name: "r", Nodes: *set(0)}}}, true},
-		{"cores are kept", Snapshot{Options: Options{Reservations: 1}, Blocks: []Block{{Name: "r", Cores: map[int]CPUSet{0: some}}}}, false},
+		{"in order", Snapshot{Policy: Policy{Reservations: 1, NoBackfill: true}}, false},
+		{"nodes are kept", Snapshot{Policy: Policy{Reservations: 1}, AdvanceReservations: []AdvanceReservation{{Name: "r", Nodes: *set(0)}}}, true},
+		{"cores are kept", Snapshot{Policy: Policy{Reservations: 1}, AdvanceReservations: []AdvanceReservation{{Name: "r", Cores: map[int]CPUSet{0: some}}}}, false},
 	} {
-		if got := c.s.Queueable(); got != c.want {
+		if got := c.s.Incremental(); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -8,9 +8,9 @@ func (e *engine) reason(j *Job) string {
 	case j.Begin > e.now:
 		return ReasonBeginTime
 	case e.awaits(j):
-		return ReasonReserved
-	case len(e.s.Blocks) > 0 && e.keptAway(j):
-		return ReasonKept
+		return ReasonReservation
+	case len(e.s.AdvanceReservations) > 0 && e.keptAway(j):
+		return ReasonReservedForOthers
 	case e.waiting[j.Partition]:
 		return ReasonPriority
 	case e.shortOfLicenses(j):
@@ -22,8 +22,8 @@ func (e *engine) reason(j *Job) string {
 
 // awaits tells whether the job's reservation has not begun.
 func (e *engine) awaits(j *Job) bool {
-	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; j.Reservation != "" && b.Name == j.Reservation {
+	for i := range e.s.AdvanceReservations {
+		if b := &e.s.AdvanceReservations[i]; j.Reservation != "" && b.Name == j.Reservation {
 			return b.Start > e.now && !b.Flex
 		}
 	}

@@ -2,8 +2,8 @@ package backfill
 
 // reservation of the job's nth choice of nodes.
 func (j *Job) reservation(choice int) string {
-	if choice < len(j.Inside) {
-		return j.Inside[choice]
+	if choice < len(j.ChoiceReservations) {
+		return j.ChoiceReservations[choice]
 	}
 	return j.Reservation
 }
@@ -14,8 +14,8 @@ func (e *engine) lasts(reservation string, start int64) int64 {
 	if reservation == "" {
 		return Forever
 	}
-	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; b.Name == reservation && !b.Flex && b.stays(start) {
+	for i := range e.s.AdvanceReservations {
+		if b := &e.s.AdvanceReservations[i]; b.Name == reservation && !b.Flex && b.stays(start) {
 			return b.End
 		}
 	}
@@ -23,10 +23,10 @@ func (e *engine) lasts(reservation string, start int64) int64 {
 }
 
 // stays tells whether the block's own jobs may be on its nodes at the instant.
-func (b *Block) stays(at int64) bool { return b.Start <= at && at < b.End }
+func (b *AdvanceReservation) stays(at int64) bool { return b.Start <= at && at < b.End }
 
 // has tells whether the block takes the node, or CPUs of it.
-func (b *Block) has(node int) bool {
+func (b *AdvanceReservation) has(node int) bool {
 	_, cored := b.Cores[node]
 	return cored || b.Nodes.Has(node)
 }
@@ -38,8 +38,8 @@ func (e *engine) opens(reservation string, at int64) int64 {
 		return at
 	}
 	first := Forever
-	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; b.Name == reservation && at < b.End {
+	for i := range e.s.AdvanceReservations {
+		if b := &e.s.AdvanceReservations[i]; b.Name == reservation && at < b.End {
 			first = min(first, max(at, b.Start))
 		}
 	}
@@ -48,8 +48,8 @@ func (e *engine) opens(reservation string, at int64) int64 {
 
 // flexible tells whether jobs of the reservation may use other nodes too.
 func (e *engine) flexible(reservation string) bool {
-	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; b.Name == reservation {
+	for i := range e.s.AdvanceReservations {
+		if b := &e.s.AdvanceReservations[i]; b.Name == reservation {
 			return b.Flex
 		}
 	}
@@ -59,8 +59,8 @@ func (e *engine) flexible(reservation string) bool {
 // anywhere tells whether jobs of the reservation may use any nodes at the
 // instant.
 func (e *engine) anywhere(reservation string, at int64) bool {
-	for i := range e.s.Blocks {
-		if b := &e.s.Blocks[i]; b.Anywhere && b.Name == reservation && b.Start <= at && at < b.End {
+	for i := range e.s.AdvanceReservations {
+		if b := &e.s.AdvanceReservations[i]; b.AnyNodes && b.Name == reservation && b.Start <= at && at < b.End {
 			return true
 		}
 	}
@@ -78,7 +78,7 @@ type kept struct {
 // keep fills the rows of the licences that are kept.
 func (e *engine) keep() {
 	for _, k := range e.kept {
-		b, row := &e.s.Blocks[k.block], e.row(k.row)
+		b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
 		for s := range e.at {
 			if b.Start < e.slotEnd(s) && b.End > e.at[s] {
 				row[s] = small(k.license.Total)
@@ -91,7 +91,7 @@ func (e *engine) keep() {
 // drawKept books that a job of the reservation holds l.
 func (e *engine) drawKept(reservation string, l License, from, to int, sign int32) {
 	for _, k := range e.kept {
-		if reservation != "" && e.s.Blocks[k.block].Name == reservation && k.license.Name == l.Name {
+		if reservation != "" && e.s.AdvanceReservations[k.block].Name == reservation && k.license.Name == l.Name {
 			e.add(k.row, from, to, -sign*small(l.Total))
 		}
 	}
@@ -106,7 +106,7 @@ func (e *engine) unkept(l License, free int, reservation string, in interval) bo
 	for s := in.from; s < in.to; s++ {
 		left := int64(e.row(free)[s])
 		for _, k := range e.kept {
-			if b := &e.s.Blocks[k.block]; k.license.Name == l.Name && (reservation == "" || b.Name != reservation) {
+			if b := &e.s.AdvanceReservations[k.block]; k.license.Name == l.Name && (reservation == "" || b.Name != reservation) {
 				left -= max(0, int64(e.row(k.row)[s]))
 			}
 		}

@@ -17,7 +17,7 @@ import (
 // earlier start if there is one, while all others keep theirs.
 type Scheduler struct {
 	e         *engine
-	options   Options
+	options   Policy
 	queue     []*waiter // by priority
 	byID      map[int64]*waiter
 	running   map[int64]*runner
@@ -54,12 +54,12 @@ type runner struct {
 // NewScheduler begins with what s says. The jobs of s.Pending are submitted in
 // their order; Snapshot itself is not changed, and must not be.
 func NewScheduler(s *Snapshot) *Scheduler {
-	q := &Scheduler{e: newEngine(s, workOf(s), asQueue), options: s.Options, byID: map[int64]*waiter{}, running: map[int64]*runner{}, buckets: map[*shape]*bucket{}, foldAt: 128}
+	q := &Scheduler{e: newEngine(s, workOf(s), asQueue), options: s.Policy, byID: map[int64]*waiter{}, running: map[int64]*runner{}, buckets: map[*shape]*bucket{}, foldAt: 128}
 	for i := range s.Running {
 		r := &s.Running[i]
 		run := &runner{claim: q.e.claimOf(r), share: r.sharers() > 1}
 		for k := range run.claim.nodes {
-			run.claim.nodes[k].CPUs = r.Held[k].CPUs
+			run.claim.nodes[k].CPUs = r.Allocation[k].CPUs
 		}
 		q.running[r.ID] = run
 		heap.Push(&q.ends, deadline{run.claim.end, r.ID})

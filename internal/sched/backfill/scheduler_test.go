@@ -53,7 +53,7 @@ func (m *machine) check(t *rapid.T) {
 	for id, d := range m.running {
 		r := Running{ID: id, Exclusive: m.jobs[id].Exclusive}
 		for _, a := range d.Nodes {
-			r.Held = append(r.Held, Held{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
+			r.Allocation = append(r.Allocation, NodeAllocation{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
 		}
 		s.Running = append(s.Running, r)
 	}
@@ -64,7 +64,7 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatalf("at %d: job %d could start and does not", m.now, w.job.ID)
 		}
 	}
-	if m.s.Options.Reservations > 0 {
+	if m.s.Policy.Reservations > 0 {
 		return
 	}
 	for id := range m.jobs {

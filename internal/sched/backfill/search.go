@@ -76,7 +76,7 @@ func (e *engine) takeFirst(s *shape) []Assignment {
 			node := w*64 + bits.TrailingZeros64(x)
 			n := &e.nodes[node]
 			cpus := s.cpusFor(n, tasks)
-			out[i] = Assignment{Node: node, Tasks: tasks, Count: cpus, Memory: s.memoryFor(n, cpus)}
+			out[i] = Assignment{Node: node, Tasks: tasks, CPUCount: cpus, Memory: s.memoryFor(n, cpus)}
 			i++
 		}
 	}
@@ -134,7 +134,7 @@ func (e *engine) scan(s *shape, j *Job, in interval) []candidate {
 
 // stopsEarly tells whether the first nodes that do are taken.
 func (e *engine) stopsEarly(s *shape) bool {
-	return len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 && s.Segment == 0 && (e.paths == nil || s.fewest == 1)
+	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 && (e.paths == nil || s.fewest == 1)
 }
 
 // alone tells whether a node is looked for that takes the job by itself, beyond

@@ -7,13 +7,13 @@ import (
 
 // Segments says how segments of a job's nodes go together (sbatch(1),
 // --segment).
-type Segments int
+type SegmentLayout int
 
 // Ways to lay out segments.
 const (
-	SegmentsAnywhere Segments = iota // as few free nodes as can be stay behind
-	SegmentsTogether                 // in as few blocks as possible
-	SegmentsApart                    // each in a block of its own
+	SegmentsDefault      SegmentLayout = iota // as few free nodes as can be stay behind
+	SegmentsConsolidated                      // in as few blocks as possible
+	SegmentsSpread                            // each in a block of its own
 )
 
 // pickSegments takes nodes in segments of s.Segment nodes of one block, the
@@ -32,7 +32,7 @@ func (e *engine) pickSegments(s *shape, all []candidate) []candidate {
 	}
 	most -= most % s.Segment
 	step := s.Segment
-	if (s.MaxNodes > s.fewest || s.Wide) && !s.Narrow {
+	if (s.MaxNodes > s.fewest || s.SpreadJob) && !s.UseMinNodes {
 		fewest, most, step = most, fewest, -step
 	}
 	for n := fewest; (n-most)*step <= 0; n += step {
@@ -94,7 +94,7 @@ func (s *shape) takeSegments(blocks [][]candidate, count int) []candidate {
 func (s *shape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	blocks = slices.Clone(blocks)
 	slices.SortStableFunc(blocks, func(a, b []candidate) int {
-		if s.Segments == SegmentsTogether { // the smallest of those that have room for all, else the largest
+		if s.SegmentLayout == SegmentsConsolidated { // the smallest of those that have room for all, else the largest
 			return cmp.Or(cmp.Compare(min(s.segmentsOf(b), count), min(s.segmentsOf(a), count)), cmp.Compare(len(a), len(b)))
 		}
 		return cmp.Or(cmp.Compare(len(a)%s.Segment, len(b)%s.Segment), cmp.Compare(len(a), len(b)))
@@ -105,7 +105,7 @@ func (s *shape) inOrder(blocks [][]candidate, count int) [][]candidate {
 // segmentsOf is how many segments a block may have.
 func (s *shape) segmentsOf(block []candidate) int {
 	n := len(block) / s.Segment
-	if s.Segments == SegmentsApart {
+	if s.SegmentLayout == SegmentsSpread {
 		n = min(n, 1)
 	}
 	return n

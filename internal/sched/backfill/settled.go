@@ -17,7 +17,7 @@ type settled struct {
 // reservations are left.
 func (q *Scheduler) settle(left int) {
 	e, s := q.e, &q.settled
-	s.is, s.fresh, s.until = e.exact && len(e.nodes) == 1 && left == 0 && len(e.s.Blocks) == 0 && s.begins <= e.now, nil, Forever
+	s.is, s.fresh, s.until = e.exact && len(e.nodes) == 1 && left == 0 && len(e.s.AdvanceReservations) == 0 && s.begins <= e.now, nil, Forever
 	if !s.is {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // scheduler that does so all the same starts the same jobs, and tells the same.
 func TestWhatFreesNothingChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &Snapshot{Nodes: []Node{{CPUs: 8, Memory: 20}}, Options: Options{
+		s := &Snapshot{Nodes: []Node{{CPUs: 8, Memory: 20}}, Policy: Policy{
 			Reservations: rapid.IntRange(1, 2).Draw(t, "reservations"), ShortestFirst: rapid.Bool().Draw(t, "shortest first")}}
 		q, again := NewScheduler(s), NewScheduler(s)
 		ends := map[int64]int64{}

@@ -12,10 +12,10 @@ type shapeKey struct {
 	sockets, cores, threads, perSocket, perCore       int16
 	share                                             int16
 	switches, segment                                 int32
-	segments                                          Segments
+	segments                                          SegmentLayout
 	exact, overcommit, allMemory, exclusive           bool
 	oneThread, contiguous, wide, narrow               bool
-	spread                                            Spread
+	spread                                            CoreDistribution
 	user                                              int64 // where it matters
 	userExclusive                                     bool
 	rest                                              string // what does not compare otherwise
@@ -71,21 +71,21 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 		cpus: int32(j.CPUsPerTask), minCPUs: int32(j.MinCPUs), memPerNode: j.MemPerNode, memPerCPU: j.MemPerCPU,
 		sockets: int16(j.SocketsPerNode), cores: int16(j.CoresPerSocket), threads: int16(j.ThreadsPerCore),
 		perSocket: int16(j.TasksPerSocket), perCore: int16(j.TasksPerCore), share: int16(j.sharers()), switches: int32(j.Switches),
-		segment: int32(j.Segment), segments: j.Segments,
+		segment: int32(j.Segment), segments: j.SegmentLayout,
 		exact: j.ExactPerNode, overcommit: j.Overcommit, allMemory: j.AllMemory, exclusive: j.Exclusive,
-		oneThread: j.OneThread, contiguous: j.Contiguous, wide: j.Wide, narrow: j.Narrow, spread: j.Sockets, userExclusive: j.UserExclusive}
+		oneThread: j.NoMultithread, contiguous: j.Contiguous, wide: j.SpreadJob, narrow: j.UseMinNodes, spread: j.CoreDistribution, userExclusive: j.UserExclusive}
 	if e.owners {
 		k.user = j.User
 	}
-	if len(j.GRES)+len(j.GRESPerTask)+len(j.Required)+len(j.Parts)+len(j.Licenses) > 0 {
-		k.rest = fmt.Sprint(j.GRES, j.GRESInAll, j.GRESPerTask, j.Required, j.Licenses, j.Parts)
+	if len(j.GRES)+len(j.GRESPerTask)+len(j.Required)+len(j.ConstraintCounts)+len(j.Licenses) > 0 {
+		k.rest = fmt.Sprint(j.GRES, j.GRESTotal, j.GRESPerTask, j.Required, j.Licenses, j.ConstraintCounts)
 	}
 	if s, ok := e.shapes[k]; ok {
 		return s
 	}
 	s := &shape{Job: *j}
 	s.Eligible, s.Alternatives = eligible, nil
-	s.Reservation, s.Inside = k.reservation, nil
+	s.Reservation, s.ChoiceReservations = k.reservation, nil
 	s.fewest, s.least = s.fewestNodes(), s.leastCPUs()*int32(s.fewestNodes())
 	if s.Tasks > 0 && !s.Overcommit {
 		s.least = max(s.least, int32(s.Tasks*s.perTask()))
@@ -102,7 +102,7 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 
 // classify gives the shape its class, if the engine has classes.
 func (e *engine) classify(s *shape, k shapeKey) {
-	plain := len(s.Required)+len(s.Parts) == 0 && !s.Contiguous && !s.Wide && s.Switches == 0 && s.Segment == 0 &&
+	plain := len(s.Required)+len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
 		s.MaxNodes <= s.fewest && (e.paths == nil || s.fewest == 1)
 	each := 1
 	if s.ExactPerNode {

@@ -28,10 +28,10 @@ func boundaries(s *Snapshot, w work, byQueue bool) ([]int64, bool) {
 		at = append(at, max(r.End, s.Now+max(1, s.Overtime)))
 	}
 	reserved := len(w.pending)
-	if s.Options.Reservations > 0 && !s.Options.PlanAll {
-		reserved = min(reserved, s.Options.Reservations)
+	if s.Policy.Reservations > 0 && !s.Policy.PlanAll {
+		reserved = min(reserved, s.Policy.Reservations)
 	}
-	if !s.Options.coarse && (len(at)+2*reserved)*(len(s.Nodes)+1) <= exactCells {
+	if !s.Policy.coarse && (len(at)+2*reserved)*(len(s.Nodes)+1) <= exactCells {
 		for _, j := range w.pending {
 			fixed = append(fixed, j.Begin)
 		}
@@ -53,7 +53,7 @@ func boundaries(s *Snapshot, w work, byQueue bool) ([]int64, bool) {
 
 // promisesOne tells whether only few jobs of each partition have a start that
 // is kept. Who has one is decided on a sparse series.
-func promisesOne(o *Options) bool { return o.Reservations > 0 && o.Reservations <= mostSparse }
+func promisesOne(o *Policy) bool { return o.Reservations > 0 && o.Reservations <= mostSparse }
 
 // octaves are slots that do not depend on the queue, so that what comes behind
 // others does not change what these were promised: the farther away, the wider.
@@ -93,8 +93,8 @@ func (g *slotted) grow(slots int, width int64) {
 // blockTimes are when blocks begin and end.
 func blockTimes(s *Snapshot) []int64 {
 	var out []int64
-	for i := range s.Blocks {
-		out = append(out, s.Blocks[i].Start, s.Blocks[i].End)
+	for i := range s.AdvanceReservations {
+		out = append(out, s.AdvanceReservations[i].Start, s.AdvanceReservations[i].End)
 	}
 	return out
 }
@@ -128,13 +128,13 @@ func horizon(s *Snapshot, w work) int64 {
 		}
 	}
 	for _, r := range w.running {
-		for k := range r.Held {
-			add(r.Held[k].CPUs.Len(), max(r.End-s.Now, 0), 1)
+		for k := range r.Allocation {
+			add(r.Allocation[k].CPUs.Len(), max(r.End-s.Now, 0), 1)
 		}
 	}
 	for _, j := range w.pending {
 		if j.Blocked == "" {
-			add(max(j.Tasks*j.perTask(), int(j.leastCPUs())*j.fewestNodes()), j.Duration, max(1, min(j.Copies, CopyReservations)))
+			add(max(j.Tasks*j.perTask(), int(j.leastCPUs())*j.fewestNodes()), j.Duration, max(1, min(j.Copies, MaxCopyReservations)))
 		}
 	}
 	return int64(math.Min(work/cpus*1.25, float64(longest)))

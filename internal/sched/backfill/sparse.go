@@ -277,7 +277,7 @@ func (e *engine) probe(slot int, t int64) *engine {
 // offering is how many nodes have what the class asks for in the slot, be they kept
 // for others or not.
 func (e *engine) offering(c *class, slot int) (n int) {
-	if len(e.s.Blocks) == 0 {
+	if len(e.s.AdvanceReservations) == 0 {
 		return int(c.count[slot])
 	}
 	for _, i := range c.member.Members() {

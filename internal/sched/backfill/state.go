@@ -76,8 +76,8 @@ func (e *engine) describe(s *Snapshot) {
 		n.memory = small(n.Memory - n.UsedMemory)
 	}
 	e.describeCores(s)
-	for b := range s.Blocks {
-		for _, i := range s.Blocks[b].Nodes.Members() {
+	for b := range s.AdvanceReservations {
+		for _, i := range s.AdvanceReservations[b].Nodes.Members() {
 			if i < len(e.nodes) {
 				e.nodes[i].blocks = append(e.nodes[i].blocks, b)
 			}
@@ -90,8 +90,8 @@ func (e *engine) describe(s *Snapshot) {
 func (e *engine) addSeries(s *Snapshot, at []int64, exact bool, room int) {
 	rows := 1 + len(s.Licenses) // of CPUs in all, and of licences
 	e.kept = e.kept[:0]
-	for b := range s.Blocks {
-		for _, l := range s.Blocks[b].Licenses {
+	for b := range s.AdvanceReservations {
+		for _, l := range s.AdvanceReservations[b].Licenses {
 			e.kept = append(e.kept, kept{row: rows, block: b, license: l})
 			rows++
 		}
@@ -172,7 +172,7 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 	for i := range c.nodes {
 		a := &c.nodes[i]
 		n := &e.nodes[a.Node]
-		cpus := sign * int32(a.Count)
+		cpus := sign * int32(a.CPUCount)
 		if c.share > 1 && e.shares {
 			e.occupyShared(n, from, to, cpus, int32(e.shareBy))
 		} else {

@@ -18,20 +18,20 @@ type Snapshot struct {
 	Nodes   []Node
 	Running []Running
 	Pending []Job // in any order
-	// Blocks keep nodes for some jobs, or from all, for a time: reservations,
+	// AdvanceReservations keep nodes for some jobs, or from all, for a time: reservations,
 	// maintenance, outages.
-	Blocks   []Block
-	Licenses []License
+	AdvanceReservations []AdvanceReservation
+	Licenses            []License
 	// Limits are what jobs may together still start (Job.Limits).
 	Limits []Limit
 	// Overtime is how long a running job that should have ended is expected to
 	// stay yet, counted from Now; less than 1: 1.
 	Overtime int64
-	Options  Options
+	Policy   Policy
 }
 
-// Block takes nodes away for a time from every job that does not name it.
-type Block struct {
+// AdvanceReservation takes nodes away for a time from every job that does not name it.
+type AdvanceReservation struct {
 	// Name that Job.Reservation refers to; empty: nobody may (an outage).
 	Name       string
 	Start, End int64 // [Start, End); Forever: no end
@@ -42,7 +42,7 @@ type Block struct {
 	// Flex lets the block's own jobs use other nodes and times as well.
 	Flex bool
 	// Anywhere: the block's own jobs use any nodes while it lasts.
-	Anywhere bool
+	AnyNodes bool
 	// Licenses are kept from jobs that do not name the block, less what those
 	// that do hold of them.
 	Licenses []License
@@ -57,10 +57,10 @@ type License struct {
 // Limit is a budget that the jobs naming it draw on when they start: a job
 // that would exceed it does not start, gets Reason and no reservation.
 type Limit struct {
-	Reason string // QOSMaxJobsPerUser, AssocGrpCpuLimit, ...
-	What   Quantity
-	GRES   string // name, or name:type, where What is QuantityGRES
-	Left   int64
+	Reason   string // QOSMaxJobsPerUser, AssocGrpCpuLimit, ...
+	Quantity Quantity
+	GRES     string // name, or name:type, where What is QuantityGRES
+	Left     int64
 }
 
 // Quantity is what a Limit counts.
@@ -77,7 +77,7 @@ const (
 )
 
 // Options choose the policy.
-type Options struct {
+type Policy struct {
 	// Reservations is how many of the jobs of each partition that cannot start
 	// now get a reservation that no later job may delay. 1 is EASY backfill, 0:
 	// all do, which is conservative backfill.
@@ -105,7 +105,7 @@ type Options struct {
 // DefaultOptions are the policy that the scheduler has unless told otherwise.
 // EASY's one reservation for each partition keeps anyone from starving and
 // leaves most room for backfill; every job gets a planned start all the same.
-func DefaultOptions() Options { return Options{Reservations: 1, PlanAll: true} }
+func DefaultPolicy() Policy { return Policy{Reservations: 1, PlanAll: true} }
 
 // Node is one node of the pool. Its number is its place in Snapshot.Nodes.
 type Node struct {
@@ -113,7 +113,7 @@ type Node struct {
 	// Place of the node in the machine, which decides who is whose neighbour and
 	// in which order a job's tasks are laid out. Numbers decide which nodes are
 	// taken first. All 0: the numbers are the places.
-	Place int
+	Position int
 	// CPUs the node has, numbered from 0; consecutive runs of ThreadsPerCore
 	// ids are one core. 0 ThreadsPerCore means 1.
 	CPUs           int
@@ -125,7 +125,7 @@ type Node struct {
 	GRES    []GRES
 	// Path is the node's place in the network, from the widest switch or block
 	// to the one it hangs on. Nodes without one hang together.
-	Path []string
+	TopologyPath []string
 	// Unavailable: no job may start there (down, drained, cordoned, unknown).
 	Unavailable bool
 	// Used is what others than our jobs take for good (system pods).
@@ -147,8 +147,8 @@ type Running struct {
 	ID int64
 	// End is when it will have ended at the latest, or should have (see
 	// Snapshot.Overtime); Forever: unknown.
-	End  int64
-	Held []Held
+	End        int64
+	Allocation []NodeAllocation
 	// Exclusive: nothing else may run on its nodes.
 	Exclusive bool
 	// User and UserExclusive as in Job; Share as in Job.
@@ -162,7 +162,7 @@ type Running struct {
 }
 
 // Held is what one job holds on one node.
-type Held struct {
+type NodeAllocation struct {
 	Node   int
 	CPUs   CPUSet
 	Memory int64
@@ -198,9 +198,9 @@ type Job struct {
 	Reservation string
 	// Inside, where not nil, says for each choice of nodes which Block it is
 	// about, instead of Reservation: blocks that attract jobs.
-	Inside   []string
-	Licenses []License
-	Limits   []int // places in Snapshot.Limits
+	ChoiceReservations []string
+	Licenses           []License
+	Limits             []int // places in Snapshot.Limits
 	// Bill is what the job draws on limits of QuantityBilling when it gets these
 	// nodes, and at least when nodes is nil. A nil Bill counts the CPUs.
 	Bill func(nodes []Assignment) int64
@@ -235,7 +235,7 @@ type Job struct {
 	GRESPerTask []GRES
 	// GRESInAll is what all nodes together get of entries of GRES, of which each
 	// node then has at least one.
-	GRESInAll []GRES
+	GRESTotal []GRES
 	Exclusive bool // whole nodes
 
 	// User owns the job; UserExclusive: only jobs of the same user beside it.
@@ -247,10 +247,10 @@ type Job struct {
 
 	// Parts are sets of nodes of which so many must be among those the job
 	// gets (--constraint with counts). Each node serves one part.
-	Parts []Part
+	ConstraintCounts []ConstraintCount
 	// Wide: as many nodes as can be had, the tasks evenly on them; Narrow: of a
 	// range of nodes as few as do.
-	Wide, Narrow bool
+	SpreadJob, UseMinNodes bool
 	// Contiguous: the numbers of the nodes follow each other. Switches bounds
 	// the leaf switches the nodes hang on, 0: no bound; after SwitchesUntil
 	// (0: never) the job takes more.
@@ -259,17 +259,17 @@ type Job struct {
 	SwitchesUntil int64
 	// Segment: the nodes are so many segments of that many nodes, each below one
 	// leaf switch; 0: no matter. Segments says which segments go together.
-	Segment  int
-	Segments Segments
+	Segment       int
+	SegmentLayout SegmentLayout
 
 	// Least sockets, and cores and threads that each must have, of a node;
 	// most tasks on a socket or core. 0: no matter.
 	SocketsPerNode, CoresPerSocket, ThreadsPerCore int
 	TasksPerSocket, TasksPerCore                   int
 	// Sockets is how cores are taken from the sockets of a node.
-	Sockets Spread
+	CoreDistribution CoreDistribution
 	// OneThread: tasks use one thread of each core (--hint=nomultithread).
-	OneThread bool
+	NoMultithread bool
 
 	// Copies is how many jobs exactly like this one wait, the tasks of an
 	// array; 0: one. The plan has a decision with this ID for each of them that
@@ -278,18 +278,18 @@ type Job struct {
 }
 
 // Part is a number of nodes out of a set.
-type Part struct {
+type ConstraintCount struct {
 	Nodes *NodeSet
 	Count int
 }
 
 // Spread says in which order cores are taken.
-type Spread int
+type CoreDistribution int
 
 // Spreads.
 const (
-	SpreadCyclic Spread = iota // one from each socket in turn, Slurm's default
-	SpreadBlock                // one socket after the other
+	CoresCyclic CoreDistribution = iota // one from each socket in turn, Slurm's default
+	CoresBlock                          // one socket after the other
 )
 
 // Plan is the outcome for every pending job, in the order considered.
@@ -299,18 +299,18 @@ type Plan struct {
 
 // Reasons a decision may carry, as Slurm names them.
 const (
-	ReasonNone       = ""
-	ReasonResources  = "Resources"
-	ReasonPriority   = "Priority"
-	ReasonBeginTime  = "BeginTime"
-	ReasonNodeConfig = "ReqNodeNotAvail"
+	ReasonNone         = ""
+	ReasonResources    = "Resources"
+	ReasonPriority     = "Priority"
+	ReasonBeginTime    = "BeginTime"
+	ReasonNodeNotAvail = "ReqNodeNotAvail"
 	// ReasonKept: reservations of others keep the nodes.
-	ReasonKept      = "ReqNodeNotAvail, May be reserved for other job"
-	ReasonBadConfig = "BadConstraints" // never possible on these nodes
-	ReasonLicenses  = "Licenses"
-	ReasonTaskLimit = "JobArrayTaskLimit"
-	ReasonReserved  = "Reservation" // its reservation has not begun
-	ReasonDeadline  = "DeadLine"    // it can no longer end in time
+	ReasonReservedForOthers = "ReqNodeNotAvail, May be reserved for other job"
+	ReasonBadConstraints    = "BadConstraints" // never possible on these nodes
+	ReasonLicenses          = "Licenses"
+	ReasonArrayTaskLimit    = "JobArrayTaskLimit"
+	ReasonReservation       = "Reservation" // its reservation has not begun
+	ReasonDeadline          = "DeadLine"    // it can no longer end in time
 )
 
 // Decision is the outcome for one job.
@@ -332,10 +332,10 @@ type Decision struct {
 
 // Assignment is what a job gets on one node.
 type Assignment struct {
-	Node   int
-	Tasks  int
-	Count  int    // CPUs
-	CPUs   CPUSet // which; only where the job starts now
-	Memory int64
-	GRES   []GRES
+	Node     int
+	Tasks    int
+	CPUCount int    // CPUs
+	CPUs     CPUSet // which; only where the job starts now
+	Memory   int64
+	GRES     []GRES
 }

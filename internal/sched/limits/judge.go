@@ -324,7 +324,7 @@ func (j *judging) together(s scope, limits map[string]int64, kind string, t text
 			gres = ""
 		}
 		c := j.Checker
-		j.draw(budget{s, t.of(tres), gres}, backfill.Limit{Reason: t.of(tres), What: what, GRES: gres}, func() int64 {
+		j.draw(budget{s, t.of(tres), gres}, backfill.Limit{Reason: t.of(tres), Quantity: what, GRES: gres}, func() int64 {
 			var held int64
 			if r := c.running[s]; r != nil {
 				held, _ = r.of(tres)
@@ -358,7 +358,7 @@ func (j *judging) number(s scope, most int32, kind, reason string) string {
 	}
 	j.note(s, kind)
 	c := j.Checker
-	j.draw(budget{s, reason, ""}, backfill.Limit{Reason: reason, What: backfill.QuantityJobs}, func() int64 { return int64(most) - c.jobs[s] })
+	j.draw(budget{s, reason, ""}, backfill.Limit{Reason: reason, Quantity: backfill.QuantityJobs}, func() int64 { return int64(most) - c.jobs[s] })
 	return ""
 }
 

@@ -111,7 +111,7 @@ func (p *Planner) forecast(b *v1alpha1.BatchJob) *wire.Forecast {
 		w := view.Wanted(d.ID)
 		one := wire.ForecastPart{ID: int64(i), Partition: w.In(d.Choice), Nodes: hostlist.Fold(view.Names(d))}
 		for _, a := range d.Nodes {
-			one.CPUs += int64(a.Count)
+			one.CPUs += int64(a.CPUCount)
 		}
 		f.Parts = append(f.Parts, one)
 	}

@@ -103,7 +103,7 @@ func newPlan(view *snapshot.View, decisions int) *plan {
 // add says what is planned for a waiting job. Of an array the first task that
 // waits counts, and the limit on its tasks only if nothing else holds them.
 func (n *plan) add(id int64, pl control.Planned) {
-	if old, known := n.planned[id]; !known || old.Reason == backfill.ReasonTaskLimit {
+	if old, known := n.planned[id]; !known || old.Reason == backfill.ReasonArrayTaskLimit {
 		n.planned[id] = pl
 	}
 }
@@ -195,13 +195,13 @@ func (p *Planner) once(ctx context.Context) time.Duration {
 	p.take()
 	view := p.view(now)
 	next := idle
-	if view.Options.PlanAll = p.expectsDue(now); !view.Options.PlanAll {
+	if view.Policy.PlanAll = p.expectsDue(now); !view.Policy.PlanAll {
 		next = expectEvery
 	}
 	began := time.Now()
 	decisions := view.Plan().Decisions
 	p.took.Store(int64(time.Since(began)))
-	if view.Options.PlanAll {
+	if view.Policy.PlanAll {
 		p.expected, p.expecting = now, time.Since(began)
 	}
 	p.worked = time.Since(all)
@@ -250,7 +250,7 @@ func (p *Planner) plannedOf(view *snapshot.View, d backfill.Decision, now time.T
 	}
 	if d.Start > 0 {
 		pl.Start = time.Unix(d.Start, 0)
-	} else if !view.Options.PlanAll {
+	} else if !view.Policy.PlanAll {
 		p.keepExpected(d.ID, &pl, now)
 	}
 	return pl

@@ -92,7 +92,7 @@ func running(d *backfill.Decision, now int64) backfill.Running {
 		r.End = backfill.Forever
 	}
 	for _, a := range d.Nodes {
-		r.Held = append(r.Held, backfill.Held{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
+		r.Allocation = append(r.Allocation, backfill.NodeAllocation{Node: a.Node, CPUs: a.CPUs, Memory: a.Memory, GRES: a.GRES})
 	}
 	return r
 }

@@ -20,7 +20,7 @@ func (v *View) tasks(out []backfill.Job, one *backfill.Job, b *v1alpha1.BatchJob
 	room := v.room(id)
 	if !array.Whole(b) {
 		if one.Blocked == "" && room <= 0 {
-			one.Blocked = backfill.ReasonTaskLimit
+			one.Blocked = backfill.ReasonArrayTaskLimit
 		}
 		return append(out, *one)
 	}
@@ -45,7 +45,7 @@ func (v *View) tasks(out []backfill.Job, one *backfill.Job, b *v1alpha1.BatchJob
 	}
 	switch {
 	case len(rest) > max(0, room):
-		wait(backfill.ReasonTaskLimit)
+		wait(backfill.ReasonArrayTaskLimit)
 	case unready != "":
 		wait(unready)
 	}

@@ -14,7 +14,7 @@ import (
 // them have to be what.
 type choice struct {
 	nodes *backfill.NodeSet
-	parts []backfill.Part
+	parts []backfill.ConstraintCount
 }
 
 // wishes are what a job says about which nodes it may have.
@@ -30,15 +30,15 @@ type wishes struct {
 func (v *View) addChoices(out *backfill.Job, w *Wanted, partitions []*partition, pl wishes, attractive []string) {
 	for _, r := range attractive {
 		v.addChoices(out, w, partitions, pl, nil)
-		for len(out.Inside) < 1+len(out.Alternatives) {
-			out.Inside = append(out.Inside, r)
+		for len(out.ChoiceReservations) < 1+len(out.Alternatives) {
+			out.ChoiceReservations = append(out.ChoiceReservations, r)
 		}
 	}
 	for _, prefer := range []string{pl.Prefer, ""} {
 		for _, p := range partitions {
 			for _, c := range v.choicesFor(p, pl, prefer) {
 				if out.Eligible == nil {
-					out.Eligible, out.Parts = c.nodes, c.parts
+					out.Eligible, out.ConstraintCounts = c.nodes, c.parts
 					continue
 				}
 				out.Alternatives = append(out.Alternatives, c.nodes)
@@ -51,8 +51,8 @@ func (v *View) addChoices(out *backfill.Job, w *Wanted, partitions []*partition,
 			break
 		}
 	}
-	for len(attractive) > 0 && len(out.Inside) < 1+len(out.Alternatives) {
-		out.Inside = append(out.Inside, "")
+	for len(attractive) > 0 && len(out.ChoiceReservations) < 1+len(out.Alternatives) {
+		out.ChoiceReservations = append(out.ChoiceReservations, "")
 	}
 }
 
@@ -84,7 +84,7 @@ func (v *View) newChoices(p *partition, pl wishes, prefer string) []choice {
 	for _, a := range c.Alternatives {
 		one := choice{nodes: v.nodesThat(p, pl, a.Every)}
 		for _, s := range a.Some {
-			one.parts = append(one.parts, backfill.Part{Nodes: v.nodesThat(p, pl, a.Every.And(s.Is)), Count: s.Count})
+			one.parts = append(one.parts, backfill.ConstraintCount{Nodes: v.nodesThat(p, pl, a.Every.And(s.Is)), Count: s.Count})
 		}
 		out = append(out, one)
 	}

@@ -185,7 +185,7 @@ func (v *View) checkShape(b *v1alpha1.BatchJob, p *partition) error {
 		return nil // nodes may yet come
 	}
 	cluster := backfill.Snapshot{Now: v.Now, Nodes: v.Nodes}
-	if cluster.Never(&one) != backfill.ReasonBadConfig {
+	if cluster.NeverRunnable(&one) != backfill.ReasonBadConstraints {
 		return nil
 	}
 	if most := int(p.largest); one.CPUsPerTask > most || one.MinCPUs > most {

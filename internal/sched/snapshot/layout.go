@@ -16,23 +16,23 @@ func fillLayout(out *backfill.Job, s *job.Shape, pl *job.Placement) {
 	out.TasksPerSocket, out.TasksPerCore = int(s.TasksPerSocket), int(s.TasksPerCore)
 	switch pl.Hint {
 	case "nomultithread", "compute_bound":
-		out.OneThread = true
+		out.NoMultithread = true
 	case "memory_bound": // one core of each socket
-		out.OneThread, out.TasksPerSocket = true, 1
+		out.NoMultithread, out.TasksPerSocket = true, 1
 	}
-	out.OneThread = out.OneThread || s.ThreadsPerCore == 1
+	out.NoMultithread = out.NoMultithread || s.ThreadsPerCore == 1
 	levels, _, _ := strings.Cut(pl.Distribution, ",")
 	if l := strings.Split(levels, ":"); len(l) > 1 && l[1] == "block" {
-		out.Sockets = backfill.SpreadBlock
+		out.CoreDistribution = backfill.CoresBlock
 	}
-	out.Wide, out.Narrow = pl.SpreadJob, pl.UseMinNodes
+	out.SpreadJob, out.UseMinNodes = pl.SpreadJob, pl.UseMinNodes
 	out.Contiguous, out.Switches = pl.Contiguous, int(pl.Switches)
 	out.Segment = int(pl.Segment)
 	switch pl.Segments {
 	case job.SegmentsTogether:
-		out.Segments = backfill.SegmentsTogether
+		out.SegmentLayout = backfill.SegmentsConsolidated
 	case job.SegmentsApart:
-		out.Segments = backfill.SegmentsApart
+		out.SegmentLayout = backfill.SegmentsSpread
 	}
 }
 

@@ -49,8 +49,8 @@ func NewLive(in Input, podsOf func(jobID int64) []*corev1.Pod) (l *Live, ok bool
 	l = &Live{View: v, until: v.Now + longestLive, podsOf: podsOf, budgeted: v.policy.limits.Budgeted(),
 		uses: map[int64]limits.Use{}, waiters: map[int64]map[int64]bool{}, timed: map[int64]bool{}, alone: map[string]bool{}, strays: map[int64]bool{},
 		leaving: map[int64]int64{}, chosen: maps.Clone(in.Expected)}
-	for i := range v.Blocks {
-		if end := v.Blocks[i].End; end > v.Now {
+	for i := range v.AdvanceReservations {
+		if end := v.AdvanceReservations[i].End; end > v.Now {
 			l.until = min(l.until, end)
 		}
 	}
@@ -168,7 +168,7 @@ func (l *Live) replace(id int64, old, b *v1alpha1.BatchJob) {
 	l.note(id, b)
 	if b.HoldsAllocation() {
 		r := l.running(b)
-		l.queue.Run(&r)
+		l.queue.Start(&r)
 		u := l.held(b)
 		l.uses[id] = u
 		l.policy.limits.Hold(&u, 1)
@@ -225,7 +225,7 @@ func (l *Live) stray(p *corev1.Pod) bool {
 }
 
 // Followable tells whether a Live can be made of the same cluster.
-func (v *View) Followable() bool { return v.Queueable() }
+func (v *View) Followable() bool { return v.Incremental() }
 
 // Backfilled is how many of the last Decide's jobs start before others that
 // wait on.

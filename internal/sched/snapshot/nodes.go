@@ -43,7 +43,7 @@ func (v *View) addNodes(nodes []*corev1.Node, pods []*corev1.Pod) {
 		}
 		v.nodes = append(v.nodes, node{object: n, features: f})
 		v.Nodes = append(v.Nodes, nodeOf(n, short[n.Name], table))
-		v.Nodes[i].Place = places[n.Name]
+		v.Nodes[i].Position = places[n.Name]
 	}
 	v.addMembers(pods)
 	// Whole CPUs are taken from jobs, so parts are added up before they are
@@ -106,7 +106,7 @@ func nodeOf(n *corev1.Node, name string, table deviceTable) backfill.Node {
 		Unavailable:    Unavailable(n) != "",
 	}
 	if path := n.Labels[wire.LabelTopology]; path != "" {
-		out.Path = strings.Split(path, ".")
+		out.TopologyPath = strings.Split(path, ".")
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func (v *View) pending(to []backfill.Job, b *v1alpha1.BatchJob) []backfill.Job {
 	default:
 		p = usable[0]
 		v.addChoices(&out, &w, usable, wishes{&j.Placement, j.Shape.TmpDisk}, v.attract(&out, b))
-		w.Inside = out.Inside
+		w.Inside = out.ChoiceReservations
 		v.suit(&out, b)
 	}
 	if out.Blocked == "" && !v.reserved(out.Reservation) {
@@ -149,7 +149,7 @@ func fillGRES(out *backfill.Job, s *job.Shape) {
 			}
 			n := int64(max(1, out.MinNodes))
 			r.Count = (g.Count + n - 1) / n
-			out.GRESInAll = append(out.GRESInAll, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+			out.GRESTotal = append(out.GRESTotal, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
 			out.MaxNodes = min(out.MaxNodes, max(int(g.Count), out.MinNodes))
 		case job.PerSocket:
 			r.Count *= int64(max(1, s.SocketsPerNode))

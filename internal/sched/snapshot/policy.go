@@ -203,7 +203,7 @@ func (v *View) bill(u *limits.Use) {
 // billWith lets the plan count what the job is billed, where a limit is about
 // that. least is what it wants at least.
 func (v *View) billWith(out *backfill.Job, least *limits.Use) {
-	if !slices.ContainsFunc(out.Limits, func(l int) bool { return v.policy.limits.Limits[l].What == backfill.QuantityBilling }) {
+	if !slices.ContainsFunc(out.Limits, func(l int) bool { return v.policy.limits.Limits[l].Quantity == backfill.QuantityBilling }) {
 		return
 	}
 	partition, licences, atLeast := least.Partition, least.Licenses, least.Billing
@@ -213,7 +213,7 @@ func (v *View) billWith(out *backfill.Job, least *limits.Use) {
 		}
 		u := limits.Use{Partition: partition, Nodes: int64(len(nodes)), Licenses: licences}
 		for i := range nodes {
-			u.CPUs += int64(nodes[i].Count)
+			u.CPUs += int64(nodes[i].CPUCount)
 			u.Memory += nodes[i].Memory
 			for _, g := range nodes[i].GRES {
 				u.GRES = count(u.GRES, g.Name, g.Type, g.Count)

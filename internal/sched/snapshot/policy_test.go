@@ -153,8 +153,8 @@ func TestReservationsRepeat(t *testing.T) {
 	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "maint"}}
 	r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(now.Add(time.Hour)), Duration: 60, Nodes: "n[1-2]", Flags: []string{"DAILY", "MAINT"}}
 	v := view(Input{Reservations: []*v1alpha1.Reservation{r}})
-	if len(v.Blocks) != occurrences || v.Blocks[1].Start-v.Blocks[0].Start != 86400 || !v.Blocks[0].Nodes.Has(1) || v.Blocks[0].Nodes.Has(2) {
-		t.Errorf("%+v", v.Blocks)
+	if len(v.AdvanceReservations) != occurrences || v.AdvanceReservations[1].Start-v.AdvanceReservations[0].Start != 86400 || !v.AdvanceReservations[0].Nodes.Has(1) || v.AdvanceReservations[0].Nodes.Has(2) {
+		t.Errorf("%+v", v.AdvanceReservations)
 	}
 }
 

@@ -73,7 +73,7 @@ func (v *View) Victims(id int64, started []backfill.Running) []Victim {
 	return v.victims(id, running, func(candidates []int64) []int64 {
 		s := v.Snapshot
 		s.Running = slices.Concat(v.Running, started)
-		return s.Preempt(&v.Pending[at], candidates)
+		return s.Victims(&v.Pending[at], candidates)
 	})
 }
 
@@ -169,7 +169,7 @@ func (l *Live) Victims(id int64, started []backfill.Running) []Victim {
 		return nil
 	}
 	return l.victims(id, slices.Values(slices.Sorted(maps.Keys(l.uses))), func(candidates []int64) []int64 {
-		return l.queue.Preempt(l.Now, id, candidates, started)
+		return l.queue.Victims(l.Now, id, candidates, started)
 	})
 }
 

@@ -26,7 +26,7 @@ func (v *View) addReservations(objects []*v1alpha1.Reservation) {
 		if err != nil {
 			continue
 		}
-		b := backfill.Block{Name: r.Name, Flex: reserve.Flagged(&r.Spec, "FLEX"), Anywhere: reserve.Flagged(&r.Spec, "ANY_NODES")}
+		b := backfill.AdvanceReservation{Name: r.Name, Flex: reserve.Flagged(&r.Spec, "FLEX"), AnyNodes: reserve.Flagged(&r.Spec, "ANY_NODES")}
 		for _, name := range slices.Sorted(maps.Keys(r.Spec.Licenses)) {
 			b.Licenses = append(b.Licenses, backfill.License{Name: name, Total: int64(r.Spec.Licenses[name])})
 		}
@@ -43,7 +43,7 @@ func (v *View) addReservations(objects []*v1alpha1.Reservation) {
 				b.End = b.Start + int64(r.Spec.Duration)*60
 			}
 			if b.End > v.Now {
-				v.Blocks = append(v.Blocks, b)
+				v.AdvanceReservations = append(v.AdvanceReservations, b)
 			}
 			start, again = NextReservation(&r.Spec, start)
 		}
@@ -52,7 +52,7 @@ func (v *View) addReservations(objects []*v1alpha1.Reservation) {
 		}
 		v.reservations[r.Name] = r
 	}
-	slices.SortStableFunc(v.Blocks, func(a, b backfill.Block) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(v.AdvanceReservations, func(a, b backfill.AdvanceReservation) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // coresOf are the CPUs that a reservation takes of nodes, by number; nil: it
@@ -79,7 +79,7 @@ func (v *View) coresOf(s *v1alpha1.ReservationSpec) map[int]backfill.CPUSet {
 
 // reserved tells whether the reservation exists; "" is none at all.
 func (v *View) reserved(name string) bool {
-	return name == "" || slices.ContainsFunc(v.Blocks, func(b backfill.Block) bool { return b.Name == name })
+	return name == "" || slices.ContainsFunc(v.AdvanceReservations, func(b backfill.AdvanceReservation) bool { return b.Name == name })
 }
 
 // attract lets a job that asks for no reservation have its nodes in each that is

@@ -28,7 +28,7 @@ func (v *View) NodeRows() []status.Node {
 	}
 	for _, r := range v.Running {
 		completing := v.jobs[r.ID].Status.State == "COMPLETING"
-		for _, h := range r.Held {
+		for _, h := range r.Allocation {
 			rows[h.Node].CPUsAlloc += int32(h.CPUs.Len())
 			rows[h.Node].MemAlloc += h.Memory
 			used[h.Node] = addGRES(used[h.Node], h.GRES)
@@ -45,7 +45,7 @@ func (v *View) NodeRows() []status.Node {
 	}
 	inOrder := make([]status.Node, len(rows))
 	for i := range rows {
-		inOrder[v.Nodes[i].Place] = rows[i]
+		inOrder[v.Nodes[i].Position] = rows[i]
 	}
 	return inOrder
 }
@@ -53,15 +53,15 @@ func (v *View) NodeRows() []status.Node {
 // MarkReserved says of the nodes, as NodeRows has them, which are in a
 // reservation at an instant, Unix seconds.
 func (v *View) MarkReserved(rows []status.Node, now int64) {
-	for i := range v.Blocks {
-		b := &v.Blocks[i]
+	for i := range v.AdvanceReservations {
+		b := &v.AdvanceReservations[i]
 		if now < b.Start || now >= b.End {
 			continue
 		}
 		r := v.reservations[b.Name]
 		for n := range v.Nodes {
 			if _, some := b.Cores[n]; some || b.Nodes.Has(n) {
-				markReserved(&rows[v.Nodes[n].Place], r)
+				markReserved(&rows[v.Nodes[n].Position], r)
 			}
 		}
 	}
@@ -228,7 +228,7 @@ func (v *View) PartitionRows() []status.Partition {
 			row.State = strings.ToUpper(s.State)
 		}
 		members := p.nodes.Members()
-		slices.SortFunc(members, func(a, b int) int { return v.Nodes[a].Place - v.Nodes[b].Place })
+		slices.SortFunc(members, func(a, b int) int { return v.Nodes[a].Position - v.Nodes[b].Position })
 		for _, i := range members {
 			row.Nodes = append(row.Nodes, v.Nodes[i].Name)
 		}

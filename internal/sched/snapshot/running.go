@@ -34,11 +34,11 @@ func (v *View) running(b *v1alpha1.BatchJob) backfill.Running {
 			cpus = backfill.CPUSet{}
 			cpus.AddRange(0, int(a.CPUs))
 		}
-		h := backfill.Held{Node: n, CPUs: cpus, Memory: a.Memory}
+		h := backfill.NodeAllocation{Node: n, CPUs: cpus, Memory: a.Memory}
 		for _, g := range a.GRES {
 			h.GRES = append(h.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
 		}
-		out.Held = append(out.Held, h)
+		out.Allocation = append(out.Allocation, h)
 	}
 	return out
 }

@@ -117,9 +117,9 @@ func Build(in Input) *View {
 		reservations: map[string]*v1alpha1.Reservation{},
 		accounts:     make(map[string]*v1alpha1.User, len(in.Policy.Users)),
 	}
-	v.Now, v.Overtime, v.Options = in.Now.Unix(), endingSoon, backfill.DefaultOptions()
+	v.Now, v.Overtime, v.Policy = in.Now.Unix(), endingSoon, backfill.DefaultPolicy()
 	if n := in.Parameters.BackfillReservations; n != nil {
-		v.Options.Reservations = int(*n)
+		v.Policy.Reservations = int(*n)
 	}
 	jobs := admitted(in.Jobs)
 	for _, j := range jobs {

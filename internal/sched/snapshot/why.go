@@ -14,7 +14,7 @@ const reasonNodesDown = "Nodes required for job are DOWN, DRAINED or reserved fo
 // Why is the decision's reason as users see it: of a job that cannot start
 // without nodes that are away it names those that the job asks for.
 func (v *View) Why(d backfill.Decision) string {
-	if d.Reason != backfill.ReasonNodeConfig {
+	if d.Reason != backfill.ReasonNodeNotAvail {
 		return d.Reason
 	}
 	j := v.jobs[d.ID]

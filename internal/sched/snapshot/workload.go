@@ -195,9 +195,9 @@ func (v *View) avoid(nodes map[string]time.Time) {
 		if !ok || until.Unix() <= v.Now {
 			continue
 		}
-		b := backfill.Block{Start: v.Now, End: until.Unix()}
+		b := backfill.AdvanceReservation{Start: v.Now, End: until.Unix()}
 		b.Nodes.Add(i)
-		v.Blocks = append(v.Blocks, b)
+		v.AdvanceReservations = append(v.AdvanceReservations, b)
 	}
-	slices.SortStableFunc(v.Blocks, func(a, b backfill.Block) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(v.AdvanceReservations, func(a, b backfill.AdvanceReservation) int { return strings.Compare(a.Name, b.Name) })
 }
