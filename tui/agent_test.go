@@ -78,7 +78,7 @@ func TestOutputFromTheAgent(t *testing.T) {
 	d.keys("O")
 	d.see("an error")
 	d.see("/scratch/x.err [from its agent] [over]")
-	d.gone("second")
+	d.disappears("second")
 	d.keys(":output 102<enter>")
 	d.see("Only bob may ask")
 	if n := c.asked["attach"]; n != 2 {
@@ -139,7 +139,7 @@ func TestOutputOfTasks(t *testing.T) {
 		d.keys("<home>")
 		for range 40 {
 			for _, line := range strings.Split(d.screen(), "\n") {
-				if strings.Contains(line, d.m.looks.Cursor) && strings.Contains(line, name) {
+				if strings.Contains(line, d.m.appearance.Cursor) && strings.Contains(line, name) {
 					d.keys("<enter>")
 					return
 				}
@@ -160,7 +160,7 @@ func TestOutputOfTasks(t *testing.T) {
 	choose("task 11")
 	d.see("task 11 of 12")
 	d.see("\neleven\nmore of eleven\n")
-	d.gone("zero")
+	d.disappears("zero")
 	d.keys("K")
 	d.see("sattach --label 101.3")
 	d.keys("O")
@@ -169,7 +169,7 @@ func TestOutputOfTasks(t *testing.T) {
 	d.see("solver, 12 tasks")
 	choose("solver")
 	d.see(" 2: two complains")
-	d.gone("zero")
+	d.disappears("zero")
 }
 
 // TestNodesAreWatched: a change is shown by itself, and nothing is asked again.

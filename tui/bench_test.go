@@ -57,7 +57,7 @@ func full(b testing.TB, events []*status.JobEvent) (*Model, *data.Watch) {
 	}
 	m.Update(tea.WindowSizeMsg{Width: 200, Height: 60})
 	m.queue.Start()
-	w := m.queue.Watching()
+	w := m.queue.Watch()
 	w.Stop()
 	for chunk := range slices.Chunk(events, 64) {
 		m.Update(data.Events{Watch: w, Events: chunk})
@@ -79,7 +79,7 @@ func spend(b *testing.B) func() {
 	return func() { b.ReportMetric(float64((processor()-began).Microseconds())/1000/float64(b.N), "cpu-ms/op") }
 }
 
-func press(m *Model, k tea.KeyPressMsg) { m.Update(k); m.lines() }
+func press(m *Model, k tea.KeyPressMsg) { m.Update(k); m.render() }
 
 // BenchmarkFirstPaint is from the decoded rows to the first frame.
 func BenchmarkFirstPaint(b *testing.B) {
@@ -87,7 +87,7 @@ func BenchmarkFirstPaint(b *testing.B) {
 	defer spend(b)()
 	for b.Loop() {
 		m, _ := full(b, events)
-		m.lines()
+		m.render()
 	}
 }
 
@@ -120,7 +120,7 @@ func BenchmarkFilter(b *testing.B) {
 				if err := m.queue.SetFilter(text); err != nil {
 					b.Fatal(err)
 				}
-				m.lines()
+				m.render()
 			}
 		})
 	}
@@ -136,7 +136,7 @@ func BenchmarkRefresh(b *testing.B) {
 		j := longJob(n%many + 1)
 		j.Reason = fmt.Sprint("Reason", n%7)
 		m.Update(data.Events{Watch: w, Events: []*status.JobEvent{{Type: status.EventDiff, Revision: "r", Time: now, Items: []status.Job{j}}}})
-		m.lines()
+		m.render()
 	}
 }
 

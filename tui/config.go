@@ -28,7 +28,7 @@ type Config struct {
 }
 
 // Saved is the file that the program writes: $XDG_STATE_HOME/berth/tui.json.
-type Saved struct {
+type State struct {
 	Queue   queue.State         `json:"queue,omitzero"`
 	Theme   string              `json:"theme,omitempty"`
 	Filters map[string]string   `json:"filters,omitempty"`
@@ -36,11 +36,11 @@ type Saved struct {
 }
 
 // longestFile bounds what is read of either file.
-const longestFile = 1 << 20
+const maxFileSize = 1 << 20
 
 // folder is where files of a kind are: the variable's folder, or the one below
 // the home folder; empty if there is neither.
-func folder(p *stdio.Process, variable, below string) string {
+func configDir(p *stdio.Process, variable, below string) string {
 	if dir := p.Env(variable); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "berth")
 	}
@@ -51,21 +51,21 @@ func folder(p *stdio.Process, variable, below string) string {
 }
 
 func configFile(p *stdio.Process) string {
-	if dir := folder(p, "XDG_CONFIG_HOME", ".config"); dir != "" {
+	if dir := configDir(p, "XDG_CONFIG_HOME", ".config"); dir != "" {
 		return filepath.Join(dir, "tui.yaml")
 	}
 	return ""
 }
 
-func savedFile(p *stdio.Process) string {
-	if dir := folder(p, "XDG_STATE_HOME", ".local/state"); dir != "" {
+func stateFile(p *stdio.Process) string {
+	if dir := configDir(p, "XDG_STATE_HOME", ".local/state"); dir != "" {
 		return filepath.Join(dir, "tui.json")
 	}
 	return ""
 }
 
 // read reads a file into v; no file is no error.
-func read(p *stdio.Process, path string, parse func([]byte, any) error, v any) error {
+func readConfigFile(p *stdio.Process, path string, parse func([]byte, any) error, v any) error {
 	if path == "" {
 		return nil
 	}
@@ -75,7 +75,7 @@ func read(p *stdio.Process, path string, parse func([]byte, any) error, v any) e
 		return nil
 	case err != nil:
 		return err
-	case len(text) > longestFile:
+	case len(text) > maxFileSize:
 		return fmt.Errorf("%s: it is too large", path)
 	}
 	if err := parse(text, v); err != nil {
@@ -86,16 +86,16 @@ func read(p *stdio.Process, path string, parse func([]byte, any) error, v any) e
 
 // load reads both files. What is wrong with them is told, and the rest is as
 // if they were not there.
-func load(p *stdio.Process) (Config, Saved, []error) {
+func loadConfig(p *stdio.Process) (Config, State, []error) {
 	var c Config
-	var s Saved
+	var s State
 	var wrong []error
 	strict := func(text []byte, v any) error { return yaml.UnmarshalStrict(text, v) }
-	if err := read(p, configFile(p), strict, &c); err != nil {
+	if err := readConfigFile(p, configFile(p), strict, &c); err != nil {
 		c, wrong = Config{}, append(wrong, err)
 	}
-	if err := read(p, savedFile(p), json.Unmarshal, &s); err != nil {
-		s, wrong = Saved{}, append(wrong, err)
+	if err := readConfigFile(p, stateFile(p), json.Unmarshal, &s); err != nil {
+		s, wrong = State{}, append(wrong, err)
 	}
 	for name, text := range c.Filters {
 		if _, err := query.Parse(text); err != nil {
@@ -112,8 +112,8 @@ func load(p *stdio.Process) (Config, Saved, []error) {
 }
 
 // save writes what is to be remembered, in place of what was, in one step.
-func save(p *stdio.Process, s *Saved) error {
-	path := savedFile(p)
+func writeState(p *stdio.Process, s *State) error {
+	path := stateFile(p)
 	if path == "" {
 		return nil
 	}
@@ -137,14 +137,14 @@ func save(p *stdio.Process, s *Saved) error {
 }
 
 // longestHistory is how many lines of a kind are remembered.
-const longestHistory = 50
+const maxHistory = 50
 
 // remembered adds a line to a history: the newest last, each once.
-func remembered(lines []string, line string) []string {
+func appendHistory(lines []string, line string) []string {
 	if line == "" {
 		return lines
 	}
 	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l == line })
 	lines = append(lines, line)
-	return lines[max(0, len(lines)-longestHistory):]
+	return lines[max(0, len(lines)-maxHistory):]
 }

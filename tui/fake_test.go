@@ -385,7 +385,7 @@ func (d *driver) send(msg tea.Msg) {
 
 // screen is what is on the screen, without styles.
 func (d *driver) screen() string {
-	lines, _ := d.m.lines()
+	lines, _ := d.m.render()
 	for i := range lines {
 		lines[i] = strings.TrimRight(strip(lines[i]), " ")
 	}
@@ -395,7 +395,7 @@ func (d *driver) screen() string {
 // check fails where a line is wider than the screen, or there are too many.
 func (d *driver) check() {
 	d.t.Helper()
-	lines, _ := d.m.lines()
+	lines, _ := d.m.render()
 	if len(lines) > d.m.height {
 		d.t.Fatalf("%d lines on a screen of %d", len(lines), d.m.height)
 	}
@@ -427,7 +427,7 @@ func (d *driver) see(text string) {
 }
 
 // gone waits until the screen shows text no longer.
-func (d *driver) gone(text string) {
+func (d *driver) disappears(text string) {
 	d.t.Helper()
 	d.until("the end of "+text, func() bool { return !strings.Contains(d.screen(), text) })
 }

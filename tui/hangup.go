@@ -11,7 +11,7 @@ import (
 // hangup calls fn when the terminal at r is gone. The signal for that reaches
 // nobody who was started with SIGHUP ignored (nohup), and a program that waits
 // for a key reads no further. It waits in the kernel, until the process ends.
-func hangup(r io.Reader, fn func()) {
+func watchHangup(r io.Reader, fn func()) {
 	f, ok := r.(*os.File)
 	if !ok {
 		return

@@ -22,25 +22,25 @@ import (
 
 // Model is the whole program. It is for Bubble Tea's one goroutine.
 type Model struct {
-	process *stdio.Process
-	env     *data.Env
-	looks   *ui.Looks
-	keys    *ui.Keymap
-	config  Config
-	saved   Saved
-	screen  jobs.Screen
+	process    *stdio.Process
+	env        *data.Env
+	appearance *ui.Appearance
+	keys       *ui.Keymap
+	config     Config
+	state      State
+	screen     jobs.Screen
 
-	queue *queue.Page
-	page  ui.Page
-	here  visit
-	back  []visit
+	queue     *queue.Page
+	page      ui.Page
+	current   visit
+	backStack []visit
 
-	overlay ui.Overlay
-	prompt  *prompt
-	notice  ui.Notice
-	until   int // the notice is shown until this many more keys
-	mouse   bool
-	ticking bool
+	overlay    ui.Overlay
+	prompt     *prompt
+	notice     ui.Notice
+	noticeKeys int // the notice is shown until this many more keys
+	mouse      bool
+	ticking    bool
 
 	width, height int
 }
@@ -54,48 +54,48 @@ type visit struct {
 
 // New makes the program. It asks the cluster for nothing yet.
 func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (*Model, error) {
-	m := &Model{process: p, screen: s, looks: &ui.Looks{}}
+	m := &Model{process: p, screen: s, appearance: &ui.Appearance{}}
 	var wrong []error
-	m.config, m.saved, wrong = load(p)
+	m.config, m.state, wrong = loadConfig(p)
 	var err error
 	if m.keys, err = ui.NewKeymap(m.config.Keys); err != nil {
 		wrong = append(wrong, err)
 	}
-	if err := m.dress(); err != nil {
+	if err := m.applyTheme(); err != nil {
 		if s.Theme != "" {
 			return nil, err
 		}
 		wrong = append(wrong, err)
 	}
-	m.looks.Glyphs = ui.Unicode
+	m.appearance.Glyphs = ui.Unicode
 	if s.ASCII || m.config.ASCII || !ui.UTF8(p.Env) || p.Env("TERM") == "dumb" || p.Env("TERM") == "linux" {
-		m.looks.Glyphs = ui.ASCII
+		m.appearance.Glyphs = ui.ASCII
 	}
 	m.mouse = !s.NoMouse && (m.config.Mouse == nil || *m.config.Mouse)
 	m.env = &data.Env{
-		Looks: m.looks, Context: ctx, Cluster: c, Now: p.Now, Format: s.Settings, User: c.User(), ReadOnly: s.ReadOnly,
-		Narrow: s.Line != "", OpenFile: open,
+		Appearance: m.appearance, Context: ctx, Cluster: c, Now: p.Now, Format: s.Settings, User: c.User(), ReadOnly: s.ReadOnly,
+		Restricted: s.CommandLine != "", OpenFile: openFile,
 	}
-	if err := m.makeQueue(); err != nil {
+	if err := m.newQueuePage(); err != nil {
 		wrong = append(wrong, err)
 	}
-	m.page, m.here = m.queue, visit{page: ui.PageQueue, view: m.queue}
+	m.page, m.current = m.queue, visit{page: ui.PageQueue, view: m.queue}
 	if len(wrong) > 0 {
-		m.say(ui.Notice{Text: errors.Join(wrong...).Error(), Bad: true})
+		m.showNotice(ui.Notice{Text: errors.Join(wrong...).Error(), Bad: true})
 	}
 	return m, nil
 }
 
 // dress puts the theme on that was asked for, or the usual one.
-func (m *Model) dress() error {
+func (m *Model) applyTheme() error {
 	var first error
-	for _, name := range []string{m.screen.Theme, m.saved.Theme, m.config.Theme, usualTheme(m.process.Env("COLORFGBG")), "dark"} {
+	for _, name := range []string{m.screen.Theme, m.state.Theme, m.config.Theme, themeForBackground(m.process.Env("COLORFGBG")), "dark"} {
 		if name == "" {
 			continue
 		}
 		theme, err := ui.NewTheme(name, m.config.Themes)
 		if err == nil {
-			m.looks.Theme = theme
+			m.appearance.Theme = theme
 			return first
 		}
 		if first == nil {
@@ -108,7 +108,7 @@ func (m *Model) dress() error {
 // usualTheme is the theme for the background that some terminals tell of in
 // COLORFGBG, as "foreground;background" in colours of the palette; others are
 // asked, see background.
-func usualTheme(colours string) string {
+func themeForBackground(colours string) string {
 	switch colours[strings.LastIndexByte(colours, ';')+1:] {
 	case "7", "15":
 		return "light"
@@ -116,8 +116,8 @@ func usualTheme(colours string) string {
 	return ""
 }
 
-func (m *Model) makeQueue() error {
-	o := queue.Options{Filter: m.screen.Filter, Flat: m.screen.Flat, Line: m.screen.Line, State: m.saved.Queue}
+func (m *Model) newQueuePage() error {
+	o := queue.Options{Filter: m.screen.Filter, Flat: m.screen.Flat, CommandLine: m.screen.CommandLine, State: m.state.Queue}
 	if len(o.Columns) == 0 {
 		o.Columns = m.config.Columns
 	}
@@ -131,7 +131,7 @@ func (m *Model) makeQueue() error {
 	if filters == nil {
 		filters = map[string]string{}
 	}
-	maps.Copy(filters, m.saved.Filters)
+	maps.Copy(filters, m.state.Filters)
 	var err error
 	m.queue, err = queue.New(m.env, o, filters)
 	return err
@@ -140,11 +140,11 @@ func (m *Model) makeQueue() error {
 // Init begins to follow the queue.
 func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.queue.Start()}
-	if m.screen.Theme == "" && m.saved.Theme == "" && m.config.Theme == "" {
+	if m.screen.Theme == "" && m.state.Theme == "" && m.config.Theme == "" {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if m.screen.View != "" {
-		cmds = append(cmds, m.run(m.screen.View))
+		cmds = append(cmds, m.runCommand(m.screen.View))
 	}
 	return tea.Batch(cmds...)
 }
@@ -155,15 +155,15 @@ type tick struct{}
 // Update takes a message in.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmds := []tea.Cmd{m.update(msg)}
-	for posted, ok := m.env.Next(); ok; posted, ok = m.env.Next() {
+	for posted, ok := m.env.NextPosted(); ok; posted, ok = m.env.NextPosted() {
 		cmds = append(cmds, m.update(posted))
 	}
-	return m, tea.Batch(append(cmds, m.clock())...)
+	return m, tea.Batch(append(cmds, m.scheduleTick())...)
 }
 
 // clock has the next second told, as long as something on the screen depends
 // on the time: a screen where nothing changes sends nothing.
-func (m *Model) clock() tea.Cmd {
+func (m *Model) scheduleTick() tea.Cmd {
 	moves := m.queue.Tick(m.env.Now())
 	if t, ok := m.page.(interface{ Tick(time.Time) bool }); ok && m.page != ui.Page(m.queue) {
 		moves = t.Tick(m.env.Now())
@@ -182,53 +182,53 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
 	case tea.BackgroundColorMsg:
-		return m.background(msg)
+		return m.setBackground(msg)
 	case tea.KeyPressMsg:
-		return m.press(msg)
+		return m.handleKey(msg)
 	case tea.PasteMsg:
-		m.paste(msg.Content)
+		m.handlePaste(msg.Content)
 	case tea.MouseMsg:
-		return m.click(msg)
+		return m.handleMouse(msg)
 	case ui.Notice:
-		m.say(msg)
-	case ui.Ask:
-		m.prompt = newPrompt(msg, m.saved.History[msg.History])
+		m.showNotice(msg)
+	case ui.Prompt:
+		m.prompt = newPrompt(msg, m.state.History[msg.History])
 	case ui.Confirm:
 		m.overlay = ui.NewConfirm(msg)
 	case ui.Panel:
 		m.overlay = ui.NewPanel(msg)
 	case ui.Choose:
 		m.overlay = ui.NewChoose(msg)
-	case ui.Clip:
-		m.say(ui.Notice{Text: "Copied " + msg.What + "."})
+	case ui.SetClipboard:
+		m.showNotice(ui.Notice{Text: "Copied " + msg.What + "."})
 		return m.clip(msg.Text)
 	case ui.Exec:
-		return tea.ExecProcess(command(m.process.Environ(), msg.Args), func(err error) tea.Msg { return ended{msg.Args[0], err} })
-	case ended:
+		return tea.ExecProcess(siblingCommand(m.process.Environ(), msg.Args), func(err error) tea.Msg { return execFinished{msg.Args[0], err} })
+	case execFinished:
 		if msg.err != nil {
-			m.say(ui.Notice{Text: msg.name + ": " + msg.err.Error(), Bad: true})
+			m.showNotice(ui.Notice{Text: msg.name + ": " + msg.err.Error(), Bad: true})
 		}
-	case ui.Go:
-		return m.open(msg)
-	case queue.Rung:
-		return m.ring(msg)
+	case ui.OpenPage:
+		return m.openPage(msg)
+	case queue.JobsEnded:
+		return m.ringBell(msg)
 	default:
-		return m.deliver(msg)
+		return m.broadcast(msg)
 	}
 	return nil
 }
 
 // ended tells that a program in the terminal is over.
-type ended struct {
+type execFinished struct {
 	name string
 	err  error
 }
 
 // deliver hands a result to whoever waits for it: the queue, the page that is
 // shown, and those to come back to. Each knows its own.
-func (m *Model) deliver(msg tea.Msg) tea.Cmd {
+func (m *Model) broadcast(msg tea.Msg) tea.Cmd {
 	cmds := []tea.Cmd{m.queue.Update(msg)}
-	for _, v := range append(m.back[:len(m.back):len(m.back)], m.here) {
+	for _, v := range append(m.backStack[:len(m.backStack):len(m.backStack)], m.current) {
 		if v.view != ui.Page(m.queue) {
 			cmds = append(cmds, v.view.Update(msg))
 		}
@@ -236,23 +236,23 @@ func (m *Model) deliver(msg tea.Msg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-func (m *Model) say(n ui.Notice) {
+func (m *Model) showNotice(n ui.Notice) {
 	n.Text = ui.Safe(strings.ReplaceAll(n.Text, "\n", "; "))
-	m.notice, m.until = n, 0
+	m.notice, m.noticeKeys = n, 0
 	if n.Bad {
-		m.until = 1
+		m.noticeKeys = 1
 	}
 }
 
 // background puts the theme on for the background that the terminal says it
 // has. Only where the user has chosen none it was asked.
-func (m *Model) background(msg tea.BackgroundColorMsg) tea.Cmd {
+func (m *Model) setBackground(msg tea.BackgroundColorMsg) tea.Cmd {
 	name := "light"
 	if msg.IsDark() {
 		name = "dark"
 	}
 	if t, err := ui.NewTheme(name, m.config.Themes); err == nil {
-		m.looks.Theme = t
+		m.appearance.Theme = t
 	}
 	return nil
 }
@@ -263,19 +263,19 @@ func (m *Model) clip(text string) tea.Cmd {
 }
 
 // ring tells that jobs are over, with the terminal's bell.
-func (m *Model) ring(r queue.Rung) tea.Cmd {
-	m.say(ui.Notice{Text: "Over: " + strings.Join(r.Jobs, " ")})
+func (m *Model) ringBell(r queue.JobsEnded) tea.Cmd {
+	m.showNotice(ui.Notice{Text: "Over: " + strings.Join(r.Jobs, " ")})
 	return tea.Raw("\a")
 }
 
-func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
+func (m *Model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	a := m.keys.Action(k)
-	if m.until--; m.until < 0 {
+	if m.noticeKeys--; m.noticeKeys < 0 {
 		m.notice = ui.Notice{}
 	}
 	switch {
 	case m.prompt != nil:
-		return m.type_(k)
+		return m.handlePromptKey(k)
 	case m.overlay != nil:
 		cmd, closed := m.overlay.Press(k, a)
 		if closed {
@@ -285,21 +285,21 @@ func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
 	}
 	switch a {
 	case ui.Quit:
-		if k.String() != ui.Interrupt && len(m.back) > 0 {
+		if k.String() != ui.Interrupt && len(m.backStack) > 0 {
 			return m.goBack()
 		}
 		return tea.Quit
 	case ui.Back:
-		return m.escape()
+		return m.handleEscape()
 	case ui.Command:
-		m.prompt = newPrompt(m.askCommand(), m.saved.History["command"])
+		m.prompt = newPrompt(m.commandPrompt(), m.state.History["command"])
 	case ui.Help, ui.PageHelp, ui.PageQueue, ui.PageNodes, ui.PageHistory, ui.PageJob, ui.PageOutput, ui.PageTimeline:
-		return m.turnTo(a)
-	case ui.Theming:
-		return m.nextTheme()
+		return m.openByKey(a)
+	case ui.NextTheme:
+		return m.cycleTheme()
 	case ui.Mouse:
 		m.mouse = !m.mouse
-		m.say(ui.Notice{Text: map[bool]string{true: "The mouse works here.", false: "The mouse is the terminal's."}[m.mouse]})
+		m.showNotice(ui.Notice{Text: map[bool]string{true: "The mouse works here.", false: "The mouse is the terminal's."}[m.mouse]})
 	case "":
 	default:
 		return m.page.Update(ui.Press{Action: a, Key: k})
@@ -308,11 +308,11 @@ func (m *Model) press(k tea.KeyPressMsg) tea.Cmd {
 }
 
 // escape closes what is open: a notice, marks, a filter, and then the page.
-func (m *Model) escape() tea.Cmd {
+func (m *Model) handleEscape() tea.Cmd {
 	switch {
-	case m.notice.Text != "" && m.until >= 0 && m.notice.Bad:
+	case m.notice.Text != "" && m.noticeKeys >= 0 && m.notice.Bad:
 		m.notice = ui.Notice{}
-	case len(m.back) > 0:
+	case len(m.backStack) > 0:
 		return m.goBack()
 	case m.page == ui.Page(m.queue) && m.queue.Unmark():
 	case m.page == ui.Page(m.queue):
@@ -321,29 +321,29 @@ func (m *Model) escape() tea.Cmd {
 	return nil
 }
 
-func (m *Model) nextTheme() tea.Cmd {
+func (m *Model) cycleTheme() tea.Cmd {
 	names := ui.ThemeNames(m.config.Themes)
 	for range names {
-		at := slices.Index(names, m.looks.Name)
+		at := slices.Index(names, m.appearance.Name)
 		name := names[(at+1)%len(names)]
 		t, err := ui.NewTheme(name, m.config.Themes)
 		if err != nil {
 			names = slices.Delete(names, (at+1)%len(names), (at+1)%len(names)+1)
 			continue
 		}
-		m.looks.Theme, m.saved.Theme = t, name
+		m.appearance.Theme, m.state.Theme = t, name
 		break
 	}
-	return m.env.Say("theme " + m.looks.Name)
+	return m.env.Notify("theme " + m.appearance.Name)
 }
 
 // click hands the mouse on, in the page's own coordinates.
-func (m *Model) click(msg tea.MouseMsg) tea.Cmd {
+func (m *Model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 	if m.overlay != nil || m.prompt != nil {
 		return nil
 	}
 	at := msg.Mouse()
-	c := ui.Click{X: at.X, Y: at.Y - m.top()}
+	c := ui.Click{X: at.X, Y: at.Y - m.titleHeight()}
 	switch msg.(type) {
 	case tea.MouseWheelMsg:
 		c.Wheel = 3
@@ -362,7 +362,7 @@ func (m *Model) click(msg tea.MouseMsg) tea.Cmd {
 
 // paste types pasted text where a line is being typed; elsewhere it would be
 // keys that do things.
-func (m *Model) paste(text string) {
+func (m *Model) handlePaste(text string) {
 	switch {
 	case m.prompt != nil:
 		m.prompt.line.Insert(text)
@@ -372,14 +372,14 @@ func (m *Model) paste(text string) {
 			o.Insert(text)
 		}
 	default:
-		m.say(ui.Notice{Text: fmt.Sprintf("%d pasted characters were left aside: they are no keys. %s begins a filter.", len(text), m.keys.Key(ui.Filter)), Bad: true})
+		m.showNotice(ui.Notice{Text: fmt.Sprintf("%d pasted characters were left aside: they are no keys. %s begins a filter.", len(text), m.keys.Key(ui.Filter)), Bad: true})
 	}
 }
 
 // close writes down what is to be remembered.
-func (m *Model) close() {
-	m.saved.Queue = m.queue.Remember()
-	if err := save(m.process, &m.saved); err != nil {
+func (m *Model) saveState() {
+	m.state.Queue = m.queue.State()
+	if err := writeState(m.process, &m.state); err != nil {
 		fmt.Fprintf(m.process.Err, "squeue: warning: cannot remember the columns and filters: %v\n", err)
 	}
 }
@@ -388,12 +388,12 @@ func (m *Model) close() {
 func (m *Model) saveFilter(name string) tea.Cmd {
 	text := m.queue.Filter()
 	if _, err := query.Parse(text); err != nil || text == "" {
-		return m.env.Complain(errors.New("there is no filter to be saved"))
+		return m.env.NotifyError(errors.New("there is no filter to be saved"))
 	}
-	if m.saved.Filters == nil {
-		m.saved.Filters = map[string]string{}
+	if m.state.Filters == nil {
+		m.state.Filters = map[string]string{}
 	}
-	m.saved.Filters[name] = text
+	m.state.Filters[name] = text
 	m.queue.SaveFilter(name, text)
-	return m.env.Say("saved as " + name)
+	return m.env.Notify("saved as " + name)
 }

@@ -212,7 +212,7 @@ func TestArraysFold(t *testing.T) {
 	d.see("120_[3-999%2]")
 	d.see("120_1")
 	d.keys("<tab>")
-	d.gone("120_1")
+	d.disappears("120_1")
 	flat := start(t, site(), process(nil, nil), jobs.Screen{Flat: true}, 100, 24)
 	flat.see("120_1")
 }
@@ -230,7 +230,7 @@ func TestLostAndBack(t *testing.T) {
 	c.Break(nil)
 	d.see("The queue answers again.")
 	d.see("[1 marked]")
-	d.gone("[not up to date]")
+	d.disappears("[not up to date]")
 }
 
 func TestHostileText(t *testing.T) {
@@ -242,7 +242,7 @@ func TestHostileText(t *testing.T) {
 	d.see(`\x1b]0;gotcha`)
 	for _, keys := range []string{"", "/101<enter>4", "K", "<esc>5", "7"} {
 		d.keys(keys)
-		lines, _ := d.m.lines()
+		lines, _ := d.m.render()
 		for _, l := range lines {
 			plain := ansi.Strip(l)
 			if strings.ContainsAny(plain, "\x1b\a\r\n\x00\u202e\u009b") || strings.Contains(l, "gotcha\a") {
@@ -322,7 +322,7 @@ func TestOutputIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.see("anew")
-	d.gone("line 99")
+	d.disappears("line 99")
 }
 
 func TestBrokenFilesAreTold(t *testing.T) {
@@ -351,7 +351,7 @@ func TestBrokenFilesAreTold(t *testing.T) {
 			d.see(c.want)
 			d.see("101") // and everything works
 			d.keys("<down><down>")
-			d.gone(c.want)
+			d.disappears(c.want)
 		})
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 // plain is the screen for readers and terminals without a cursor: lines that
 // tell what has changed, and commands that are typed as lines.
-func (m *Model) plain(ctx context.Context, p *stdio.Process) error {
+func (m *Model) runPlain(ctx context.Context, p *stdio.Process) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := m.screen.Filter
@@ -39,13 +39,13 @@ func (m *Model) plain(ctx context.Context, p *stdio.Process) error {
 			}
 		}, func(err error) { fmt.Fprintln(p.Err, format.Escape(err.Error())+"; trying again") })
 	}()
-	l := &lines{m: m, out: p.Out, jobs: map[int64]status.Job{}, said: map[int64]string{}}
+	l := &plainScreen{m: m, out: p.Out, jobs: map[int64]status.Job{}, described: map[int64]string{}}
 	l.print("Changes of the queue are told as they come. Commands: list, counts, job ID, cancel ID, hold ID, release ID, quit, help.")
-	return l.loop(ctx, events, failed, typed(ctx, p.In))
+	return l.loop(ctx, events, failed, readLines(ctx, p.In))
 }
 
 // typed are the lines of a reader; it is closed at the end.
-func typed(ctx context.Context, r io.Reader) <-chan string {
+func readLines(ctx context.Context, r io.Reader) <-chan string {
 	out := make(chan string)
 	go func() {
 		defer close(out)
@@ -62,26 +62,26 @@ func typed(ctx context.Context, r io.Reader) <-chan string {
 }
 
 // lines is the plain screen.
-type lines struct {
-	m        *Model
-	out      io.Writer
-	jobs     map[int64]status.Job
-	said     map[int64]string // what was said of each job
-	complete bool
+type plainScreen struct {
+	m         *Model
+	out       io.Writer
+	jobs      map[int64]status.Job
+	described map[int64]string // what was said of each job
+	complete  bool
 
-	last map[int64]bool
-	ask  func(answer string)
+	stale    map[int64]bool
+	question func(answer string)
 }
 
-func (l *lines) print(parts ...any) {
+func (l *plainScreen) print(parts ...any) {
 	fmt.Fprintln(l.out, parts...)
 }
 
-func (l *lines) loop(ctx context.Context, events <-chan *status.JobEvent, failed <-chan error, typed <-chan string) error {
+func (l *plainScreen) loop(ctx context.Context, events <-chan *status.JobEvent, failed <-chan error, typed <-chan string) error {
 	for {
 		select {
 		case e := <-events:
-			l.take(e)
+			l.apply(e)
 		case text, ok := <-typed:
 			if !ok || strings.TrimSpace(text) == "quit" || strings.TrimSpace(text) == "q" {
 				return nil
@@ -99,36 +99,36 @@ func (l *lines) loop(ctx context.Context, events <-chan *status.JobEvent, failed
 }
 
 // take takes an event in and tells what it changed.
-func (l *lines) take(e *status.JobEvent) {
+func (l *plainScreen) apply(e *status.JobEvent) {
 	if e.Type == status.EventSync {
-		l.last = map[int64]bool{}
+		l.stale = map[int64]bool{}
 		for id := range l.jobs {
-			l.last[id] = true
+			l.stale[id] = true
 		}
 	}
 	for i := range e.Items {
 		j := e.Items[i]
-		delete(l.last, j.ID)
+		delete(l.stale, j.ID)
 		l.jobs[j.ID] = j
-		l.tell(&j)
+		l.report(&j)
 	}
 	for _, id := range e.Gone {
-		l.gone(id)
+		l.removed(id)
 	}
-	if e.Revision != "" && l.last != nil {
-		for id := range l.last {
-			l.gone(id)
+	if e.Revision != "" && l.stale != nil {
+		for id := range l.stale {
+			l.removed(id)
 		}
-		l.last = nil
+		l.stale = nil
 		if !l.complete {
 			l.complete = true
-			l.counts()
+			l.printCounts()
 		}
 	}
 }
 
 // tell says a job's state, where it is another than it was.
-func (l *lines) tell(j *status.Job) {
+func (l *plainScreen) report(j *status.Job) {
 	text := j.State
 	switch {
 	case j.State == "PENDING" && j.Reason != "" && j.Reason != "None":
@@ -136,26 +136,26 @@ func (l *lines) tell(j *status.Job) {
 	case j.NodeList != "":
 		text += " on " + j.NodeList
 	}
-	if l.said[j.ID] == text {
+	if l.described[j.ID] == text {
 		return
 	}
-	l.said[j.ID] = text
+	l.described[j.ID] = text
 	if l.complete {
 		l.print(format.Escape(fmt.Sprintf("Job %s %s of %s: %s", format.JobID(j), j.Name, j.User, text)))
 	}
 }
 
-func (l *lines) gone(id int64) {
+func (l *plainScreen) removed(id int64) {
 	j, ok := l.jobs[id]
 	if !ok {
 		return
 	}
 	delete(l.jobs, id)
-	delete(l.said, id)
+	delete(l.described, id)
 	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s is over.", format.JobID(&j), j.Name, j.User)))
 }
 
-func (l *lines) counts() {
+func (l *plainScreen) printCounts() {
 	states := map[string]int{}
 	for id := range l.jobs {
 		states[l.jobs[id].State]++
@@ -168,12 +168,12 @@ func (l *lines) counts() {
 }
 
 // mostListed bounds a list that is read out.
-const mostListed = 200
+const maxListed = 200
 
-func (l *lines) command(ctx context.Context, words []string) {
-	if l.ask != nil {
-		ask := l.ask
-		l.ask = nil
+func (l *plainScreen) command(ctx context.Context, words []string) {
+	if l.question != nil {
+		ask := l.question
+		l.question = nil
 		ask(strings.Join(words, " "))
 		return
 	}
@@ -185,7 +185,7 @@ func (l *lines) command(ctx context.Context, words []string) {
 	case words[0] == "list":
 		l.list(strings.Join(words[1:], " "))
 	case words[0] == "counts":
-		l.counts()
+		l.printCounts()
 	case words[0] == "job" && len(words) == 2:
 		l.job(ctx, words[1])
 	case op != "" && len(words) > 1:
@@ -195,7 +195,7 @@ func (l *lines) command(ctx context.Context, words []string) {
 	}
 }
 
-func (l *lines) list(filter string) {
+func (l *plainScreen) list(filter string) {
 	q, err := query.Parse(filter)
 	if err != nil {
 		l.print(format.Escape(err.Error()))
@@ -214,19 +214,19 @@ func (l *lines) list(filter string) {
 		if !pass(slot) {
 			continue
 		}
-		if n++; n <= mostListed {
-			l.print(format.Escape(fmt.Sprintf("%d. Job %s %s of %s: %s", n, format.JobID(j), j.Name, j.User, l.said[j.ID])))
+		if n++; n <= maxListed {
+			l.print(format.Escape(fmt.Sprintf("%d. Job %s %s of %s: %s", n, format.JobID(j), j.Name, j.User, l.described[j.ID])))
 		}
 	}
-	if n > mostListed {
-		l.print(fmt.Sprintf("and %d more; give list a filter.", n-mostListed))
+	if n > maxListed {
+		l.print(fmt.Sprintf("and %d more; give list a filter.", n-maxListed))
 	} else if n == 0 {
 		l.print("No job passes.")
 	}
 }
 
 // job tells about one job, and why it waits.
-func (l *lines) job(ctx context.Context, id string) {
+func (l *plainScreen) job(ctx context.Context, id string) {
 	list, err := l.m.env.Cluster.Jobs(ctx, jobs.Filter{IDs: []string{id}, States: jobs.AllStates})
 	if err != nil || len(list.Items) == 0 {
 		l.print("No such job: " + format.Escape(id))
@@ -243,7 +243,7 @@ func (l *lines) job(ctx context.Context, id string) {
 		return
 	}
 	a := why.Explain(facts)
-	for _, text := range append(append([]string{a.Summary}, a.Missing...), append(a.Frees, a.Action)...) {
+	for _, text := range append(append([]string{a.Summary}, a.Missing...), append(a.Release, a.Action)...) {
 		if text != "" {
 			l.print(text)
 		}
@@ -251,13 +251,13 @@ func (l *lines) job(ctx context.Context, id string) {
 }
 
 // operate asks, and does.
-func (l *lines) operate(ctx context.Context, name, op string, ids []string) {
+func (l *plainScreen) operate(ctx context.Context, name, op string, ids []string) {
 	if l.m.env.ReadOnly {
 		l.print("Started with --read-only: nothing is changed.")
 		return
 	}
 	l.print(fmt.Sprintf("%s %s? Type yes.", name, format.Escape(strings.Join(ids, " "))))
-	l.ask = func(answer string) {
+	l.question = func(answer string) {
 		if answer != "yes" {
 			l.print("Nothing was done.")
 			return

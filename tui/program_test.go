@@ -63,7 +63,7 @@ func (w *written) Write(b []byte) (int, error) {
 	return w.text.Write(b)
 }
 
-func (w *written) take() string {
+func (w *written) drain() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.text.String()
@@ -98,14 +98,14 @@ func TestBytes(t *testing.T) {
 				t.Fatalf("%q did not come: %q", text, all)
 			}
 			time.Sleep(10 * time.Millisecond)
-			all += out.take()
+			all += out.drain()
 		}
 		return all
 	}
 	quiet := func() string {
 		for last := ""; ; {
 			time.Sleep(300 * time.Millisecond)
-			if now := out.take(); now == "" {
+			if now := out.drain(); now == "" {
 				return last
 			} else { //nolint:revive // reads better
 				last += now
@@ -124,7 +124,7 @@ func TestBytes(t *testing.T) {
 	if n > 2000 {
 		t.Errorf("%d bytes for a changed row", n)
 	}
-	if idle := out.take(); idle != "" {
+	if idle := out.drain(); idle != "" {
 		t.Errorf("idle: %q", idle)
 	}
 	cancel()

@@ -8,65 +8,65 @@ import (
 
 // prompt is a line being typed at the bottom of the screen.
 type prompt struct {
-	ask     ui.Ask
-	line    ui.Line
-	history []string
-	at      int // in history; len(history): the line itself
-	kept    string
+	request      ui.Prompt
+	line         ui.TextInput
+	history      []string
+	historyIndex int // in history; len(history): the line itself
+	draft        string
 }
 
-func newPrompt(a ui.Ask, history []string) *prompt {
-	p := &prompt{ask: a, history: history, at: len(history)}
+func newPrompt(a ui.Prompt, history []string) *prompt {
+	p := &prompt{request: a, history: history, historyIndex: len(history)}
 	p.line.Set(a.Initial)
 	return p
 }
 
 func (p *prompt) changed() {
-	if p.ask.Live != nil {
-		p.ask.Live(p.line.Text())
+	if p.request.OnChange != nil {
+		p.request.OnChange(p.line.Text())
 	}
 }
 
 // recall moves in the history.
 func (p *prompt) recall(n int) {
-	if p.at == len(p.history) {
-		p.kept = p.line.Text()
+	if p.historyIndex == len(p.history) {
+		p.draft = p.line.Text()
 	}
-	p.at = max(0, min(len(p.history), p.at+n))
-	if p.at == len(p.history) {
-		p.line.Set(p.kept)
+	p.historyIndex = max(0, min(len(p.history), p.historyIndex+n))
+	if p.historyIndex == len(p.history) {
+		p.line.Set(p.draft)
 	} else {
-		p.line.Set(p.history[p.at])
+		p.line.Set(p.history[p.historyIndex])
 	}
 	p.changed()
 }
 
 // type_ takes a key into the line.
-func (m *Model) type_(k tea.KeyPressMsg) tea.Cmd {
+func (m *Model) handlePromptKey(k tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch k.String() {
 	case "esc", ui.Interrupt, "ctrl+g":
 		m.prompt = nil
-		if p.ask.Cancel != nil {
-			p.ask.Cancel()
+		if p.request.Cancel != nil {
+			p.request.Cancel()
 		}
 	case "enter":
 		m.prompt = nil
 		text := p.line.Text()
-		if p.ask.History != "" {
-			if m.saved.History == nil {
-				m.saved.History = map[string][]string{}
+		if p.request.History != "" {
+			if m.state.History == nil {
+				m.state.History = map[string][]string{}
 			}
-			m.saved.History[p.ask.History] = remembered(m.saved.History[p.ask.History], text)
+			m.state.History[p.request.History] = appendHistory(m.state.History[p.request.History], text)
 		}
-		return p.ask.Done(text)
+		return p.request.Done(text)
 	case "up", "ctrl+p":
 		p.recall(-1)
 	case "down", "ctrl+n":
 		p.recall(1)
 	case "tab":
-		if p.ask.History == "command" {
-			p.line.Set(completed(p.line.Text()))
+		if p.request.History == "command" {
+			p.line.Set(completeCommand(p.line.Text()))
 		}
 	default:
 		if p.line.Press(k) {

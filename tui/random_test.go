@@ -148,12 +148,12 @@ func churn(r *rand.Rand, c *cluster) {
 // nothing to compare.
 func stays(t *testing.T, d *driver, r *rand.Rand, c *cluster) bool {
 	t.Helper()
-	id := d.m.queue.At()
-	if id <= 0 || !d.m.queue.Live() {
+	id := d.m.queue.CursorKey()
+	if id <= 0 || !d.m.queue.UpToDate() {
 		return false
 	}
 	drain(d)
-	if id = d.m.queue.At(); id <= 0 {
+	if id = d.m.queue.CursorKey(); id <= 0 {
 		return false
 	}
 	stamp := int64(r.IntN(1 << 30))
@@ -164,12 +164,12 @@ func stays(t *testing.T, d *driver, r *rand.Rand, c *cluster) bool {
 	c.mu.Unlock()
 	d.until("the change", func() bool {
 		j, ok := d.m.queue.Job(other)
-		return ok && j.Submit == stamp || !d.m.queue.Live()
+		return ok && j.Submit == stamp || !d.m.queue.UpToDate()
 	})
-	if !there || !d.m.queue.Has(id) || !d.m.queue.Live() {
+	if !there || !d.m.queue.HasLine(id) || !d.m.queue.UpToDate() {
 		return false
 	}
-	if got := d.m.queue.At(); got != id {
+	if got := d.m.queue.CursorKey(); got != id {
 		t.Fatalf("the cursor was on %d and is on %d", id, got)
 	}
 	return true

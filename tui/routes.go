@@ -18,10 +18,10 @@ import (
 )
 
 // mostVisits bounds how many pages there are to go back to.
-const mostVisits = 50
+const maxVisits = 50
 
 // make makes a page.
-func (m *Model) make(page ui.Action, id string) ui.Page {
+func (m *Model) newPage(page ui.Action, id string) ui.Page {
 	switch page {
 	case ui.PageNodes:
 		return nodes.New(m.env, id)
@@ -40,53 +40,53 @@ func (m *Model) make(page ui.Action, id string) ui.Page {
 }
 
 // open goes to a page and remembers the one before.
-func (m *Model) open(g ui.Go) tea.Cmd {
+func (m *Model) openPage(g ui.OpenPage) tea.Cmd {
 	if g.Page == ui.PageQueue {
 		if g.ID != "" {
 			if err := m.queue.SetFilter("node:" + g.ID); err != nil {
-				return m.env.Complain(err)
+				return m.env.NotifyError(err)
 			}
 		}
-		return m.home()
+		return m.showQueue()
 	}
-	if g.Page == m.here.page && g.ID == m.here.id {
+	if g.Page == m.current.page && g.ID == m.current.id {
 		return nil
 	}
-	m.back = append(m.back, m.here)
-	m.back = m.back[max(0, len(m.back)-mostVisits):]
-	return m.show(visit{g.Page, g.ID, m.make(g.Page, g.ID)})
+	m.backStack = append(m.backStack, m.current)
+	m.backStack = m.backStack[max(0, len(m.backStack)-maxVisits):]
+	return m.showPage(visit{g.Page, g.ID, m.newPage(g.Page, g.ID)})
 }
 
 // show puts a page onto the screen.
-func (m *Model) show(v visit) tea.Cmd {
+func (m *Model) showPage(v visit) tea.Cmd {
 	gone := m.page.Update(ui.Hidden{})
-	m.here, m.page = v, v.view
+	m.current, m.page = v, v.view
 	return tea.Batch(gone, m.page.Update(ui.Shown{}))
 }
 
 func (m *Model) goBack() tea.Cmd {
-	v := m.back[len(m.back)-1]
-	m.back = m.back[:len(m.back)-1]
-	return m.show(v)
+	v := m.backStack[len(m.backStack)-1]
+	m.backStack = m.backStack[:len(m.backStack)-1]
+	return m.showPage(v)
 }
 
 // home goes to the queue, from where there is nothing to go back to.
-func (m *Model) home() tea.Cmd {
-	m.back = nil
+func (m *Model) showQueue() tea.Cmd {
+	m.backStack = nil
 	if m.page == ui.Page(m.queue) {
 		return nil
 	}
-	return m.show(visit{page: ui.PageQueue, view: m.queue})
+	return m.showPage(visit{page: ui.PageQueue, view: m.queue})
 }
 
 // turnTo goes to a page by its key; those about a job take the one that is
 // looked at.
-func (m *Model) turnTo(page ui.Action) tea.Cmd {
+func (m *Model) openByKey(page ui.Action) tea.Cmd {
 	id := ""
 	switch page {
 	case ui.PageJob, ui.PageOutput:
-		if id = m.current(); id == "" {
-			return m.env.Say("There is no job under the cursor.")
+		if id = m.currentJob(); id == "" {
+			return m.env.Notify("There is no job under the cursor.")
 		}
 	case ui.PageNodes:
 		if p, ok := m.page.(interface{ Nodes() string }); ok {
@@ -95,16 +95,16 @@ func (m *Model) turnTo(page ui.Action) tea.Cmd {
 	case ui.Help:
 		page = ui.PageHelp
 	}
-	return m.open(ui.Go{Page: page, ID: id})
+	return m.openPage(ui.OpenPage{Page: page, ID: id})
 }
 
 // current is the id of the job that is looked at.
-func (m *Model) current() string {
-	switch m.here.page {
+func (m *Model) currentJob() string {
+	switch m.current.page {
 	case ui.PageJob:
-		return m.here.id
+		return m.current.id
 	case ui.PageOutput:
-		return strings.TrimPrefix(m.here.id, "e")
+		return strings.TrimPrefix(m.current.id, "e")
 	case ui.PageHistory, ui.PageTimeline:
 		if p, ok := m.page.(interface{ Current() string }); ok {
 			return p.Current()
@@ -115,92 +115,94 @@ func (m *Model) current() string {
 
 // names are the commands that can be typed, each with what it does; the
 // argument is what comes behind the name.
-var names = map[string]func(m *Model, arg string) (tea.Cmd, error){
-	"queue":    func(m *Model, _ string) (tea.Cmd, error) { return m.home(), nil },
-	"nodes":    to(ui.PageNodes),
-	"history":  to(ui.PageHistory),
-	"timeline": to(ui.PageTimeline),
-	"help":     to(ui.PageHelp),
-	"job":      about(ui.PageJob),
-	"output":   about(ui.PageOutput),
+var commands = map[string]func(m *Model, arg string) (tea.Cmd, error){
+	"queue":    func(m *Model, _ string) (tea.Cmd, error) { return m.showQueue(), nil },
+	"nodes":    pageCommand(ui.PageNodes),
+	"history":  pageCommand(ui.PageHistory),
+	"timeline": pageCommand(ui.PageTimeline),
+	"help":     pageCommand(ui.PageHelp),
+	"job":      jobCommand(ui.PageJob),
+	"output":   jobCommand(ui.PageOutput),
 	"errors": func(m *Model, arg string) (tea.Cmd, error) {
 		if arg == "" {
-			arg = m.current()
+			arg = m.currentJob()
 		}
-		return about(ui.PageOutput)(m, "e"+arg)
+		return jobCommand(ui.PageOutput)(m, "e"+arg)
 	},
 	"quit":    func(*Model, string) (tea.Cmd, error) { return tea.Quit, nil },
-	"filter":  func(m *Model, arg string) (tea.Cmd, error) { return m.home(), m.queue.SetFilter(arg) },
-	"save":    func(m *Model, arg string) (tea.Cmd, error) { return m.saveFilter(needed(arg, "default")), nil },
-	"load":    (*Model).load,
+	"filter":  func(m *Model, arg string) (tea.Cmd, error) { return m.showQueue(), m.queue.SetFilter(arg) },
+	"save":    func(m *Model, arg string) (tea.Cmd, error) { return m.saveFilter(orDefault(arg, "default")), nil },
+	"load":    (*Model).loadFilter,
 	"sort":    func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetOrder(arg) },
-	"columns": func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetColumns(list(arg)) },
+	"columns": func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetColumns(splitNames(arg)) },
 	"format":  func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetFormat(strings.Trim(arg, `"'`)) },
 	"all":     func(m *Model, _ string) (tea.Cmd, error) { return m.queue.SetAll(true), nil },
 	"active":  func(m *Model, _ string) (tea.Cmd, error) { return m.queue.SetAll(false), nil },
-	"me":      func(m *Model, _ string) (tea.Cmd, error) { return m.home(), m.queue.SetFilter("user:" + m.env.User) },
-	"user":    func(m *Model, arg string) (tea.Cmd, error) { return m.home(), m.queue.SetFilter("user:" + arg) },
-	"theme":   (*Model).wear,
-	"mouse":   func(m *Model, _ string) (tea.Cmd, error) { m.mouse = !m.mouse; return nil, nil },
+	"me": func(m *Model, _ string) (tea.Cmd, error) {
+		return m.showQueue(), m.queue.SetFilter("user:" + m.env.User)
+	},
+	"user":  func(m *Model, arg string) (tea.Cmd, error) { return m.showQueue(), m.queue.SetFilter("user:" + arg) },
+	"theme": (*Model).setTheme,
+	"mouse": func(m *Model, _ string) (tea.Cmd, error) { m.mouse = !m.mouse; return nil, nil },
 	"command": func(m *Model, _ string) (tea.Cmd, error) {
-		return m.env.Send(ui.Clip{Text: m.page.Line(), What: m.page.Line()}), nil
+		return m.env.Post(ui.SetClipboard{Text: m.page.Command(), What: m.page.Command()}), nil
 	},
 }
 
-func needed(arg, usual string) string {
+func orDefault(arg, usual string) string {
 	if arg == "" {
 		return usual
 	}
 	return arg
 }
 
-func list(arg string) []string {
+func splitNames(arg string) []string {
 	return slices.DeleteFunc(strings.FieldsFunc(arg, func(r rune) bool { return r == ',' || r == ' ' }), func(s string) bool { return s == "" })
 }
 
-func to(page ui.Action) func(*Model, string) (tea.Cmd, error) {
-	return func(m *Model, arg string) (tea.Cmd, error) { return m.open(ui.Go{Page: page, ID: arg}), nil }
+func pageCommand(page ui.Action) func(*Model, string) (tea.Cmd, error) {
+	return func(m *Model, arg string) (tea.Cmd, error) { return m.openPage(ui.OpenPage{Page: page, ID: arg}), nil }
 }
 
-func about(page ui.Action) func(*Model, string) (tea.Cmd, error) {
+func jobCommand(page ui.Action) func(*Model, string) (tea.Cmd, error) {
 	return func(m *Model, arg string) (tea.Cmd, error) {
 		if arg == "" {
-			arg = m.current()
+			arg = m.currentJob()
 		}
 		if id := strings.TrimPrefix(arg, "e"); id == "" || strings.Trim(id, "0123456789_+") != "" {
 			return nil, fmt.Errorf("invalid job id: %s", format.Escape(arg))
 		}
-		return m.open(ui.Go{Page: page, ID: arg}), nil
+		return m.openPage(ui.OpenPage{Page: page, ID: arg}), nil
 	}
 }
 
-func (m *Model) load(name string) (tea.Cmd, error) {
-	text, ok := m.saved.Filters[name]
+func (m *Model) loadFilter(name string) (tea.Cmd, error) {
+	text, ok := m.state.Filters[name]
 	if !ok {
 		text, ok = m.config.Filters[name]
 	}
 	if !ok {
 		return nil, fmt.Errorf("no filter is saved as %s", format.Escape(name))
 	}
-	return m.home(), m.queue.SetFilter(text)
+	return m.showQueue(), m.queue.SetFilter(text)
 }
 
-func (m *Model) wear(name string) (tea.Cmd, error) {
+func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	t, err := ui.NewTheme(name, m.config.Themes)
 	if err != nil {
 		return nil, err
 	}
-	m.looks.Theme, m.saved.Theme = t, name
+	m.appearance.Theme, m.state.Theme = t, name
 	return nil, nil
 }
 
 // askCommand has a command typed.
-func (m *Model) askCommand() ui.Ask {
-	return ui.Ask{Label: ":", History: "command", Done: m.run}
+func (m *Model) commandPrompt() ui.Prompt {
+	return ui.Prompt{Label: ":", History: "command", Done: m.runCommand}
 }
 
 // run runs a typed command.
-func (m *Model) run(line string) tea.Cmd {
+func (m *Model) runCommand(line string) tea.Cmd {
 	name, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 	arg = strings.TrimSpace(arg)
 	switch {
@@ -211,36 +213,36 @@ func (m *Model) run(line string) tea.Cmd {
 	case strings.Trim(name, "0123456789_+") == "":
 		name, arg = "job", name
 	}
-	do, err := lookup(name)
+	do, err := findCommand(name)
 	if err != nil {
-		return m.env.Complain(err)
+		return m.env.NotifyError(err)
 	}
 	cmd, err := do(m, arg)
 	if err != nil {
-		return m.env.Complain(err)
+		return m.env.NotifyError(err)
 	}
 	return cmd
 }
 
 // lookup finds a command by its name or the beginning of it.
-func lookup(name string) (func(*Model, string) (tea.Cmd, error), error) {
-	if do, ok := names[name]; ok {
+func findCommand(name string) (func(*Model, string) (tea.Cmd, error), error) {
+	if do, ok := commands[name]; ok {
 		return do, nil
 	}
-	fit := fitting(name)
+	fit := commandsWithPrefix(name)
 	switch len(fit) {
 	case 0:
 		return nil, fmt.Errorf("there is no command :%s; try :help", format.Escape(name))
 	case 1:
-		return names[fit[0]], nil
+		return commands[fit[0]], nil
 	}
 	return nil, fmt.Errorf(":%s may be %s", format.Escape(name), strings.Join(fit, ", "))
 }
 
 // fitting are the commands that begin with text.
-func fitting(text string) []string {
+func commandsWithPrefix(text string) []string {
 	var out []string
-	for name := range names {
+	for name := range commands {
 		if strings.HasPrefix(name, text) {
 			out = append(out, name)
 		}
@@ -250,11 +252,11 @@ func fitting(text string) []string {
 }
 
 // completed is a command line with its name completed as far as it is clear.
-func completed(line string) string {
+func completeCommand(line string) string {
 	if strings.Contains(line, " ") {
 		return line
 	}
-	fit := fitting(line)
+	fit := commandsWithPrefix(line)
 	if len(fit) == 0 {
 		return line
 	}

@@ -22,7 +22,7 @@ func TestHangup(t *testing.T) {
 	}
 	defer tty.Close()
 	gone := make(chan struct{})
-	hangup(tty, func() { close(gone) })
+	watchHangup(tty, func() { close(gone) })
 	if _, err := master.WriteString("x"); err != nil { // a key is no end
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestHangup(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	hangup(strings.NewReader(""), func() { t.Error("no file has ended") })
+	watchHangup(strings.NewReader(""), func() { t.Error("no file has ended") })
 }
 
 // TestBackground: the theme follows the background that the terminal tells of,
@@ -54,7 +54,7 @@ func TestBackground(t *testing.T) {
 		for _, m := range msgs {
 			d.send(m)
 		}
-		return d.m.looks.Name
+		return d.m.appearance.Name
 	}
 	white, black := tea.BackgroundColorMsg{Color: color.White}, tea.BackgroundColorMsg{Color: color.Black}
 	for _, c := range []struct{ name, got, want string }{

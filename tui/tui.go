@@ -33,15 +33,15 @@ func Run(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) e
 		return err
 	}
 	if s.Plain || p.Env("ACCESSIBLE") == "1" || p.Env("TERM") == "dumb" {
-		return m.plain(ctx, p)
+		return m.runPlain(ctx, p)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	hangup(p.In, cancel)
+	watchHangup(p.In, cancel)
 	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(p.In), tea.WithOutput(p.Out), tea.WithEnvironment(p.Environ()),
-		tea.WithFilter(synchronized(p)))
+		tea.WithFilter(forceSynchronizedOutput(p)))
 	_, err = prog.Run()
-	m.close()
+	m.saveState()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
 		return nil //nolint:nilerr // the user has ended it
 	}
@@ -51,7 +51,7 @@ func Run(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) e
 // synchronized has Bubble Tea draw frames in one piece over SSH as well, where
 // it does not ask the terminal whether it can: those that cannot pass over the
 // two sequences. BERTH_TUI_SYNC=0 turns it off.
-func synchronized(p *stdio.Process) func(tea.Model, tea.Msg) tea.Msg {
+func forceSynchronizedOutput(p *stdio.Process) func(tea.Model, tea.Msg) tea.Msg {
 	asked := p.Env("SSH_TTY") == "" || p.Env("BERTH_TUI_SYNC") == "0"
 	return func(_ tea.Model, msg tea.Msg) tea.Msg {
 		if _, ok := msg.(tea.EnvMsg); ok && !asked {
@@ -69,7 +69,7 @@ type file struct {
 }
 
 // open opens a file to be read.
-func open(path string) (data.File, error) {
+func openFile(path string) (data.File, error) {
 	// A pipe would make the program wait for somebody to write.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -109,10 +109,10 @@ func (f *file) Replaced() bool {
 
 // command is a program to be run in the terminal; it is this program's sibling
 // where there is one.
-func command(env []string, args []string) *exec.Cmd {
+func siblingCommand(env []string, args []string) *exec.Cmd {
 	name := args[0]
 	if exe, err := os.Executable(); err == nil {
-		if beside := exe[:strings.LastIndexByte(exe, '/')+1] + name; isProgram(beside) {
+		if beside := exe[:strings.LastIndexByte(exe, '/')+1] + name; isExecutable(beside) {
 			name = beside
 		}
 	}
@@ -121,7 +121,7 @@ func command(env []string, args []string) *exec.Cmd {
 	return cmd
 }
 
-func isProgram(path string) bool {
+func isExecutable(path string) bool {
 	st, err := os.Stat(path)
 	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0
 }

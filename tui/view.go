@@ -11,7 +11,7 @@ import (
 )
 
 // top is how many lines stand above the page.
-func (m *Model) top() int {
+func (m *Model) titleHeight() int {
 	if m.height < 6 {
 		return 0
 	}
@@ -27,14 +27,14 @@ func (m *Model) View() tea.View {
 	if m.mouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
-	lines, cursor := m.lines()
+	lines, cursor := m.render()
 	v.Content = strings.Join(lines, "\n")
 	v.Cursor = cursor
 	return v
 }
 
 // lines are exactly as many lines as the screen has, none wider than it.
-func (m *Model) lines() ([]string, *tea.Cursor) {
+func (m *Model) render() ([]string, *tea.Cursor) {
 	if m.width <= 0 || m.height <= 0 {
 		return nil, nil
 	}
@@ -43,20 +43,20 @@ func (m *Model) lines() ([]string, *tea.Cursor) {
 		bottom = 0
 	}
 	var out []string
-	if m.top() > 0 {
+	if m.titleHeight() > 0 {
 		out = append(out, m.title())
 	}
-	room := m.height - m.top() - bottom
+	room := m.height - m.titleHeight() - bottom
 	if m.overlay != nil {
-		room = m.height - m.top()
+		room = m.height - m.titleHeight()
 		bottom = 0
-		out = append(out, fill(m.overlay.View(m.looks, m.width, room), room)...)
+		out = append(out, fitHeight(m.overlay.View(m.appearance, m.width, room), room)...)
 	} else {
-		out = append(out, fill(m.page.View(m.width, room), room)...)
+		out = append(out, fitHeight(m.page.View(m.width, room), room)...)
 	}
 	var cursor *tea.Cursor
 	if bottom > 0 {
-		line, x := m.bottom()
+		line, x := m.statusLine()
 		out = append(out, line)
 		if x >= 0 {
 			cursor = tea.NewCursor(min(x, m.width-1), len(out)-1)
@@ -72,7 +72,7 @@ func (m *Model) lines() ([]string, *tea.Cursor) {
 }
 
 // fill makes lines exactly n.
-func fill(lines []string, n int) []string {
+func fitHeight(lines []string, n int) []string {
 	if n <= 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func fill(lines []string, n int) []string {
 
 // title is the line at the top: the page, and who and where.
 func (m *Model) title() string {
-	name := ui.Short(m.here.page)
+	name := ui.Hint(m.current.page)
 	left := name + "  " + m.page.Title()
 	right := m.env.User
 	if m.env.ReadOnly {
@@ -95,22 +95,22 @@ func (m *Model) title() string {
 	}
 	right = ui.Safe(strings.TrimSpace(right))
 	if room := m.width - ui.Width(right) - 2; room >= 24 {
-		left = ui.Pad(left, room, false, m.looks.Cut) + "  " + right
+		left = ui.Pad(left, room, false, m.appearance.Ellipsis) + "  " + right
 	}
-	return m.looks.Title.Render(ui.Cut(left, m.width, m.looks.Cut))
+	return m.appearance.Title.Render(ui.Truncate(left, m.width, m.appearance.Ellipsis))
 }
 
 // bottom is the last line, and where the cursor is in it; -1: nowhere.
-func (m *Model) bottom() (string, int) {
+func (m *Model) statusLine() (string, int) {
 	switch {
 	case m.prompt != nil:
-		label := ui.Cut(m.prompt.ask.Label, max(1, m.width/2), "")
+		label := ui.Truncate(m.prompt.request.Label, max(1, m.width/2), "")
 		text, at := m.prompt.line.View(m.width - ui.Width(label))
 		return label + text, ui.Width(label) + at
 	case m.notice.Text != "" && m.notice.Bad:
-		return m.looks.Bad.Render(ui.Cut("! "+m.notice.Text, m.width, m.looks.Cut)), -1
+		return m.appearance.Bad.Render(ui.Truncate("! "+m.notice.Text, m.width, m.appearance.Ellipsis)), -1
 	case m.notice.Text != "":
-		return m.looks.Notice.Render(ui.Cut(m.notice.Text, m.width, m.looks.Cut)), -1
+		return m.appearance.Notice.Render(ui.Truncate(m.notice.Text, m.width, m.appearance.Ellipsis)), -1
 	}
 	return m.hints(), -1
 }
@@ -120,7 +120,7 @@ func (m *Model) hints() string {
 	var b strings.Builder
 	used := 0
 	for _, a := range m.page.Hints() {
-		key, what := m.keys.Key(a), ui.Short(a)
+		key, what := m.keys.Key(a), ui.Hint(a)
 		if key == "" || what == "" {
 			continue
 		}
@@ -132,7 +132,7 @@ func (m *Model) hints() string {
 			b.WriteString("  ")
 			used += 2
 		}
-		b.WriteString(m.looks.Key.Render(key) + " " + what)
+		b.WriteString(m.appearance.Key.Render(key) + " " + what)
 		used += ui.Width(text)
 	}
 	return b.String()

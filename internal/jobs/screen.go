@@ -14,7 +14,7 @@ type Screen struct {
 	Flat     bool                      // one line for each array task (-r)
 	// Line is the command line without the options that only the terminal UI
 	// has, as a shell would read it.
-	Line string
+	CommandLine string
 
 	View     string // the page to begin with, such as "nodes"; empty: the queue
 	Theme    string // empty: as configured

@@ -13,7 +13,7 @@ import (
 // Env is what every page needs. The program makes it once; pages do not change
 // it.
 type Env struct {
-	*ui.Looks
+	*ui.Appearance
 	Context context.Context //nolint:containedctx // ends with the program
 	Cluster Cluster
 	Now     func() time.Time
@@ -22,7 +22,7 @@ type Env struct {
 	User     string // the caller's, empty if not known
 	ReadOnly bool
 	// Narrow tells that the command line asks for some jobs only.
-	Narrow bool
+	Restricted bool
 	// OpenFile opens a file of this machine.
 	OpenFile func(path string) (File, error)
 
@@ -32,19 +32,19 @@ type Env struct {
 // Send posts a message to the program, which takes it in before anything else:
 // a prompt that a key has asked for gets the very next key, however fast it is
 // typed. It returns no command; pages call it as the last thing they do.
-func (e *Env) Send(msg tea.Msg) tea.Cmd {
+func (e *Env) Post(msg tea.Msg) tea.Cmd {
 	e.posted = append(e.posted, msg)
 	return nil
 }
 
 // Say posts a notice.
-func (e *Env) Say(text string) tea.Cmd { return e.Send(ui.Notice{Text: text}) }
+func (e *Env) Notify(text string) tea.Cmd { return e.Post(ui.Notice{Text: text}) }
 
 // Complain posts an error.
-func (e *Env) Complain(err error) tea.Cmd { return e.Send(ui.Notice{Text: err.Error(), Bad: true}) }
+func (e *Env) NotifyError(err error) tea.Cmd { return e.Post(ui.Notice{Text: err.Error(), Bad: true}) }
 
 // Next takes the next posted message.
-func (e *Env) Next() (msg tea.Msg, ok bool) {
+func (e *Env) NextPosted() (msg tea.Msg, ok bool) {
 	if len(e.posted) == 0 {
 		return nil, false
 	}
@@ -65,9 +65,9 @@ type File interface {
 }
 
 // patience bounds one request.
-const patience = 30 * time.Second
+const requestTimeout = 30 * time.Second
 
 // Timeout is a context for one request.
-func (e *Env) Timeout() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(e.Context, patience)
+func (e *Env) RequestContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.Context, requestTimeout)
 }

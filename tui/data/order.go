@@ -8,7 +8,7 @@ import (
 )
 
 // Key is one column to order by.
-type Key struct {
+type SortKey struct {
 	Column     *format.Column[status.Job]
 	Descending bool
 }
@@ -19,21 +19,21 @@ type Order struct {
 	store    *Store
 	settings *format.Settings
 	keys     []orderKey
-	id       Picked
+	id       FieldSet
 	a, b     status.Job
 }
 
 type orderKey struct {
-	Key
-	fields Picked
+	SortKey
+	fields FieldSet
 }
 
 // NewOrder prepares an order.
-func NewOrder(s *Store, keys []Key, settings *format.Settings) *Order {
-	o := &Order{store: s, settings: settings, id: s.Pick([]string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"})}
+func NewOrder(s *Store, keys []SortKey, settings *format.Settings) *Order {
+	o := &Order{store: s, settings: settings, id: s.Select([]string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"})}
 	for _, k := range keys {
 		if k.Column != nil {
-			o.keys = append(o.keys, orderKey{k, s.Pick(k.Column.Fields)})
+			o.keys = append(o.keys, orderKey{k, s.Select(k.Column.Fields)})
 		}
 	}
 	return o
@@ -60,7 +60,7 @@ func (o *Order) compareFrom(first int, a, b int32) int {
 }
 
 func (o *Order) compareKey(k *orderKey, a, b int32) int {
-	if len(k.fields) > 0 && o.store.Same(a, b, k.fields) {
+	if len(k.fields) > 0 && o.store.Equal(a, b, k.fields) {
 		return 0
 	}
 	o.store.Load(&o.a, a, k.fields)

@@ -7,14 +7,14 @@ import (
 
 const (
 	// fewRows are sorted as fast without ranks.
-	fewRows = 1000
+	minRankedRows = 1000
 	// fewTexts bounds the texts of a column that get ranks: more of them, and
 	// finding the ranks costs as much as sorting.
-	fewTexts = 4096
+	maxRankedTexts = 4096
 )
 
 // ranked is a row with where the first keys put it.
-type ranked struct {
+type rankedRow struct {
 	rank uint64
 	slot int32
 }
@@ -23,11 +23,11 @@ type ranked struct {
 // states and users: the rows' places by the first keys that are such texts are
 // found once, so that most comparisons are of two numbers.
 func (o *Order) Sort(slots []int32) {
-	if len(slots) < fewRows {
+	if len(slots) < minRankedRows {
 		slices.SortFunc(slots, o.Compare)
 		return
 	}
-	list := make([]ranked, len(slots))
+	list := make([]rankedRow, len(slots))
 	for i, slot := range slots {
 		list[i].slot = slot
 	}
@@ -42,7 +42,7 @@ func (o *Order) Sort(slots []int32) {
 			break // another factor could overflow
 		}
 	}
-	slices.SortFunc(list, func(a, b ranked) int {
+	slices.SortFunc(list, func(a, b rankedRow) int {
 		if c := cmp.Compare(a.rank, b.rank); c != 0 || a.slot == b.slot {
 			return c
 		}
@@ -55,7 +55,7 @@ func (o *Order) Sort(slots []int32) {
 
 // rank refines the ranks by a key and returns the number of places that it
 // has; 0, and the ranks are as they were: the key is not one text of few.
-func (o *Order) rank(k *orderKey, list []ranked) uint64 {
+func (o *Order) rank(k *orderKey, list []rankedRow) uint64 {
 	if len(k.fields) != 1 || len(k.Column.Fields) != 1 || o.store.columns[k.fields[0]].text == nil {
 		return 0
 	}
@@ -65,7 +65,7 @@ func (o *Order) rank(k *orderKey, list []ranked) uint64 {
 	seen := make([]bool, len(o.store.texts))
 	for i := range list {
 		if slot := list[i].slot; !seen[numbers[slot]] {
-			if len(examples) == fewTexts {
+			if len(examples) == maxRankedTexts {
 				return 0
 			}
 			seen[numbers[slot]] = true

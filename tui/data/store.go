@@ -13,12 +13,12 @@ import (
 // 1.3 kB; a store keeps the watched ones only, each in a column, and every
 // text once, so that 100,000 jobs take some 20 MB. It is for one goroutine.
 type Store struct {
-	columns []column
-	at      map[string]int // columns by JSON name
-	slots   map[int64]int32
-	free    []int32
-	rows    int32 // slots in use or free
-	room    int32 // slots that the columns have room for
+	columns  []column
+	index    map[string]int // columns by JSON name
+	slots    map[int64]int32
+	free     []int32
+	rows     int32 // slots in use or free
+	capacity int32 // slots that the columns have room for
 
 	texts []string
 	ids   map[string]uint32
@@ -41,11 +41,11 @@ type column struct {
 // NewStore makes an empty store of the fields with these JSON names; id is
 // always among them, and unknown names are left out.
 func NewStore(fields []string) *Store {
-	s := &Store{at: map[string]int{}}
+	s := &Store{index: map[string]int{}}
 	s.reset()
 	for _, f := range status.Fields {
 		if f.Name == "id" || slices.Contains(fields, f.Name) {
-			s.at[f.Name] = len(s.columns)
+			s.index[f.Name] = len(s.columns)
 			s.columns = append(s.columns, column{Field: f})
 		}
 	}
@@ -55,7 +55,7 @@ func NewStore(fields []string) *Store {
 // reset forgets all rows and texts.
 func (s *Store) reset() {
 	s.slots, s.ids = map[int64]int32{}, map[string]uint32{"": 0}
-	s.texts, s.free, s.rows, s.room = []string{""}, nil, 0, 0
+	s.texts, s.free, s.rows, s.capacity = []string{""}, nil, 0, 0
 	for i := range s.columns {
 		c := &s.columns[i]
 		*c = column{Field: c.Field}
@@ -66,7 +66,7 @@ func (s *Store) reset() {
 func (s *Store) Len() int { return len(s.slots) }
 
 // Has tells whether the field is kept.
-func (s *Store) Has(field string) bool { _, ok := s.at[field]; return ok }
+func (s *Store) HasField(field string) bool { _, ok := s.index[field]; return ok }
 
 // Slot is where the job's row is.
 func (s *Store) Slot(id int64) (int32, bool) { slot, ok := s.slots[id]; return slot, ok }
@@ -110,7 +110,7 @@ func (s *Store) Apply(e *status.JobEvent) Change {
 		}
 	}
 	for i := range e.Items {
-		c.Changed = append(c.Changed, s.put(&e.Items[i]))
+		c.Changed = append(c.Changed, s.set(&e.Items[i]))
 	}
 	s.Complete = s.Complete || c.All && !c.More
 	if len(s.texts) > 4*len(s.slots)+1<<14 {
@@ -119,7 +119,7 @@ func (s *Store) Apply(e *status.JobEvent) Change {
 	return c
 }
 
-func (s *Store) put(j *status.Job) int32 {
+func (s *Store) set(j *status.Job) int32 {
 	slot, ok := s.slots[j.ID]
 	switch {
 	case ok:
@@ -127,7 +127,7 @@ func (s *Store) put(j *status.Job) int32 {
 		slot = s.free[len(s.free)-1]
 		s.free = s.free[:len(s.free)-1]
 	default:
-		if s.rows == s.room {
+		if s.rows == s.capacity {
 			s.grow()
 		}
 		slot = s.rows
@@ -153,22 +153,22 @@ func (s *Store) put(j *status.Job) int32 {
 // grow doubles the room: append adds a quarter to long slices, so that each
 // column of a long queue would be copied a dozen times.
 func (s *Store) grow() {
-	s.room = max(64, 2*s.room)
+	s.capacity = max(64, 2*s.capacity)
 	for i := range s.columns {
 		switch c := &s.columns[i]; {
 		case c.Text != nil:
-			c.text = resized(c.text, s.room)
+			c.text = grownSlice(c.text, s.capacity)
 		case c.Large != nil:
-			c.large = resized(c.large, s.room)
+			c.large = grownSlice(c.large, s.capacity)
 		case c.Small != nil:
-			c.small = resized(c.small, s.room)
+			c.small = grownSlice(c.small, s.capacity)
 		default:
-			c.flag = resized(c.flag, s.room)
+			c.flag = grownSlice(c.flag, s.capacity)
 		}
 	}
 }
 
-func resized[T any](old []T, n int32) []T {
+func grownSlice[T any](old []T, n int32) []T {
 	out := make([]T, n)
 	copy(out, old)
 	return out
@@ -202,11 +202,11 @@ func (s *Store) compact() {
 }
 
 // ID is the id of the job in the slot.
-func (s *Store) ID(slot int32) int64 { return s.columns[s.at["id"]].large[slot] }
+func (s *Store) ID(slot int32) int64 { return s.columns[s.index["id"]].large[slot] }
 
 // Text is a field of text; empty if it is not kept.
 func (s *Store) Text(slot int32, field string) string {
-	if i, ok := s.at[field]; ok && s.columns[i].text != nil {
+	if i, ok := s.index[field]; ok && s.columns[i].text != nil {
 		return s.texts[s.columns[i].text[slot]]
 	}
 	return ""
@@ -216,7 +216,7 @@ func (s *Store) Text(slot int32, field string) string {
 // number; nil if it is not kept. Callers must not change them, nor keep them
 // over an event.
 func (s *Store) Texts(field string) (numbers []uint32, texts []string) {
-	if i, ok := s.at[field]; ok {
+	if i, ok := s.index[field]; ok {
 		return s.columns[i].text, s.texts
 	}
 	return nil, s.texts
@@ -224,7 +224,7 @@ func (s *Store) Texts(field string) (numbers []uint32, texts []string) {
 
 // Number is a field that is a number; 0 if it is not kept.
 func (s *Store) Number(slot int32, field string) int64 {
-	i, ok := s.at[field]
+	i, ok := s.index[field]
 	if !ok {
 		return 0
 	}
@@ -238,13 +238,13 @@ func (s *Store) Number(slot int32, field string) int64 {
 }
 
 // Picked are some fields of a store, found once.
-type Picked []int
+type FieldSet []int
 
 // Pick finds fields; those that are not kept are left out.
-func (s *Store) Pick(fields []string) Picked {
-	var p Picked
+func (s *Store) Select(fields []string) FieldSet {
+	var p FieldSet
 	for _, f := range fields {
-		if i, ok := s.at[f]; ok && !slices.Contains(p, i) {
+		if i, ok := s.index[f]; ok && !slices.Contains(p, i) {
 			p = append(p, i)
 		}
 	}
@@ -252,7 +252,7 @@ func (s *Store) Pick(fields []string) Picked {
 }
 
 // Load puts the picked fields of a row into j.
-func (s *Store) Load(j *status.Job, slot int32, p Picked) {
+func (s *Store) Load(j *status.Job, slot int32, p FieldSet) {
 	for _, i := range p {
 		s.columns[i].load(s, j, slot)
 	}
@@ -269,7 +269,7 @@ func (s *Store) Job(slot int32) status.Job {
 
 // Meant is the row that an id means, among those that were asked for by it: of
 // an array what has that very id, else the first.
-func (s *Store) Meant(id string) (status.Job, bool) {
+func (s *Store) Find(id string) (status.Job, bool) {
 	slots := s.Slots(nil)
 	if len(slots) == 0 {
 		return status.Job{}, false
@@ -284,7 +284,7 @@ func (s *Store) Meant(id string) (status.Job, bool) {
 }
 
 // Same tells whether two rows have the same values in the picked fields.
-func (s *Store) Same(a, b int32, p Picked) bool {
+func (s *Store) Equal(a, b int32, p FieldSet) bool {
 	for _, i := range p {
 		switch c := &s.columns[i]; {
 		case c.text != nil:

@@ -86,11 +86,11 @@ func TestMergeIsSort(t *testing.T) {
 		list = append(list, random(r, id+1))
 	}
 	s.Apply(&status.JobEvent{Type: status.EventSync, Revision: "x", Items: list})
-	var keys []data.Key
+	var keys []data.SortKey
 	for _, letter := range []byte("Ptp") {
 		for i := range format.JobColumns {
 			if format.JobColumns[i].Letter == letter {
-				keys = append(keys, data.Key{Column: &format.JobColumns[i], Descending: letter == 'p'})
+				keys = append(keys, data.SortKey{Column: &format.JobColumns[i], Descending: letter == 'p'})
 			}
 		}
 	}
@@ -131,9 +131,9 @@ func TestSortIsCompare(t *testing.T) {
 	}
 	for _, letters := range []string{"Ptp", "utP", "tuj", "PjtuP", "lt", "i", "r", ""} {
 		for _, descending := range []bool{false, true} {
-			var keys []data.Key
+			var keys []data.SortKey
 			for i, letter := range []byte(letters) {
-				keys = append(keys, data.Key{Column: columns[letter], Descending: descending != (i%2 == 0)})
+				keys = append(keys, data.SortKey{Column: columns[letter], Descending: descending != (i%2 == 0)})
 			}
 			o := data.NewOrder(s, keys, &format.Settings{})
 			got := s.Slots(nil)

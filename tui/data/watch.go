@@ -14,11 +14,11 @@ import (
 // Bounds of following the queue.
 const (
 	// mostEvents are taken together into one message.
-	mostEvents = 64
+	maxEvents = 64
 	// eventPause is the least time between two messages: ten frames a second.
 	eventPause = 100 * time.Millisecond
 	// Refusal is the pause before a watch that was refused is tried again.
-	Refusal = 5 * time.Second
+	RetryDelay = 5 * time.Second
 )
 
 // Stream is a watch that runs. Its Next is a command; after each of its
@@ -46,20 +46,20 @@ type Watch = Stream[*status.JobEvent]
 type Events = Batch[*status.JobEvent]
 
 // Follow starts to watch jobs.
-func Follow(ctx context.Context, c Cluster, f jobs.Filter) *Watch { return open(ctx, ofJobs(c, f)) }
+func WatchJobs(ctx context.Context, c Cluster, f jobs.Filter) *Watch { return open(ctx, jobsOf(c, f)) }
 
 // Opener watches until ctx is done, each returns an error or the server
 // refuses; lost is told why nothing comes for a while.
-type Opener[E any] func(ctx context.Context, each func(E) error, lost func(error)) error
+type WatchFunc[E any] func(ctx context.Context, each func(E) error, lost func(error)) error
 
-func ofJobs(c Cluster, f jobs.Filter) Opener[*status.JobEvent] {
+func jobsOf(c Cluster, f jobs.Filter) WatchFunc[*status.JobEvent] {
 	return func(ctx context.Context, each func(*status.JobEvent) error, lost func(error)) error {
 		return c.Watch(ctx, f, each, lost)
 	}
 }
 
 // open starts to watch.
-func open[E any](ctx context.Context, watch Opener[E]) *Stream[E] {
+func open[E any](ctx context.Context, watch WatchFunc[E]) *Stream[E] {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Stream[E]{events: make(chan Batch[E]), cancel: cancel}
 	send := func(e Batch[E]) error {
@@ -94,7 +94,7 @@ func (w *Stream[E]) Next() tea.Msg {
 		time.Sleep(wait)
 	}
 	w.last = time.Now()
-	for len(got.Events) < mostEvents && got.Lost == nil && got.Err == nil {
+	for len(got.Events) < maxEvents && got.Lost == nil && got.Err == nil {
 		select {
 		case more, ok := <-w.events:
 			if !ok {

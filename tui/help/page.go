@@ -49,10 +49,10 @@ func (p *Page) lines(width int) []string {
 		if width < 50 {
 			pad = 10
 		}
-		out = append(out, p.env.Key.Render(ui.Pad(left, pad, false, p.env.Cut))+" "+ui.Cut(text, width-pad-1, p.env.Cut))
+		out = append(out, p.env.Key.Render(ui.Pad(left, pad, false, p.env.Ellipsis))+" "+ui.Truncate(text, width-pad-1, p.env.Ellipsis))
 	}
 	for _, s := range ui.Sections {
-		out = append(out, p.env.Header.Render(ui.Cut(s.Title, width, p.env.Cut)))
+		out = append(out, p.env.Header.Render(ui.Truncate(s.Title, width, p.env.Ellipsis)))
 		for _, e := range s.Entries {
 			keys := p.keys.Keys(e.Action)
 			if keys == "" {
@@ -114,4 +114,4 @@ func (p *Page) Title() string { return "keys, filters and commands" }
 func (p *Page) Hints() []ui.Action { return []ui.Action{ui.Back, ui.PageQueue, ui.Command} }
 
 // Line is the command that tells more.
-func (p *Page) Line() string { return "man squeue" }
+func (p *Page) Command() string { return "man squeue" }

@@ -19,57 +19,57 @@ import (
 )
 
 // spans are the stretches of time to choose from, in hours.
-var spans = []int64{1, 6, 24, 72, 168, 720, 8760}
+var periods = []int64{1, 6, 24, 72, 168, 720, 8760}
 
 // mostRecords bounds one answer.
-const mostRecords = 20_000
+const maxRecords = 20_000
 
 // Page shows records.
 type Page struct {
-	env     *data.Env
-	users   []string
-	mine    bool
-	span    int
-	list    *listing.List[status.Record]
-	all     int // records of the last answer
-	err     error
-	warning string
-	loaded  bool
-	asking  int
+	env      *data.Env
+	users    []string
+	mine     bool
+	period   int
+	list     *listing.List[status.Record]
+	all      int // records of the last answer
+	err      error
+	warning  string
+	loaded   bool
+	requests int
 }
 
 // New makes the page: of the caller's own jobs, or of those of users.
 func New(env *data.Env, users []string) *Page {
-	p := &Page{env: env, users: users, mine: len(users) == 0, span: 2}
+	p := &Page{env: env, users: users, mine: len(users) == 0, period: 2}
 	p.list = listing.New(env, listing.Kind[status.Record]{
-		History: "history", Name: jobID, Row: p.row, State: stateOf, Passes: passes, Compare: compare,
+		History: "history", Name: jobID, Row: p.row, State: stateOf, Matches: matches, Compare: compare,
 		Tie:  func(a, b *status.Record) int { return cmp.Compare(b.ID, a.ID) },
-		Open: func(string) tea.Cmd { return p.to(ui.PageJob, "") }, Line: p.Line,
+		Open: func(string) tea.Cmd { return p.openPage(ui.PageJob, "") }, Command: p.Command,
 	}, ui.Table{Headers: []string{"JOBID", "STATE", "EXIT", "USER", "NAME", "END", "ELAPSED", "NODES", "CPUS", "PARTITION", "NODELIST"},
 		Right: []bool{false, false, true, false, false, false, true, true, true}, Ranks: []int{0, 1, 2, 4, 3, 5, 6, 8, 9, 10, 7}})
-	p.list.Order, p.list.Turned = columnEnd, true
+	p.list.Order, p.list.Descending = columnEnd, true
 	return p
 }
 
 // columnEnd is the column of the ends.
 const columnEnd = 5
 
-type got struct {
+type recordsLoaded struct {
 	page   *Page
 	number int
 	list   *status.RecordList
 	err    error
 }
 
-func (p *Page) ask() tea.Cmd {
-	p.asking++
-	env, number := p.env, p.asking
-	q := &status.RecordQuery{Users: p.users, Me: p.mine, Start: env.Now().Unix() - spans[p.span]*3600, NoSteps: true, Limit: mostRecords}
+func (p *Page) requestRecords() tea.Cmd {
+	p.requests++
+	env, number := p.env, p.requests
+	q := &status.RecordQuery{Users: p.users, Me: p.mine, Start: env.Now().Unix() - periods[p.period]*3600, NoSteps: true, Limit: maxRecords}
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
 		list, err := env.Cluster.Records(ctx, q)
-		return got{p, number, list, err}
+		return recordsLoaded{p, number, list, err}
 	}
 }
 
@@ -77,9 +77,9 @@ func (p *Page) ask() tea.Cmd {
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case ui.Shown:
-		return p.ask()
-	case got:
-		if msg.page != p || msg.number != p.asking {
+		return p.requestRecords()
+	case recordsLoaded:
+		if msg.page != p || msg.number != p.requests {
 			return nil
 		}
 		if p.err = msg.err; msg.err == nil {
@@ -89,40 +89,40 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	case ui.Click:
 		return p.list.Click(msg)
 	case ui.Press:
-		return p.press(msg)
+		return p.handleKey(msg)
 	}
 	return nil
 }
 
 // to goes to a page about the job under the cursor.
-func (p *Page) to(page ui.Action, prefix string) tea.Cmd {
-	if p.list.At == "" {
+func (p *Page) openPage(page ui.Action, prefix string) tea.Cmd {
+	if p.list.Current == "" {
 		return nil
 	}
-	return p.env.Send(ui.Go{Page: page, ID: prefix + p.list.At})
+	return p.env.Post(ui.OpenPage{Page: page, ID: prefix + p.list.Current})
 }
 
-func (p *Page) press(k ui.Press) tea.Cmd {
+func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	switch k.Action {
 	case ui.Output:
-		return p.to(ui.PageOutput, "")
+		return p.openPage(ui.PageOutput, "")
 	case ui.Errors:
-		return p.to(ui.PageOutput, "e")
+		return p.openPage(ui.PageOutput, "e")
 	case ui.ZoomIn:
-		p.span = max(0, p.span-1)
+		p.period = max(0, p.period-1)
 	case ui.ZoomOut:
-		p.span = min(len(spans)-1, p.span+1)
+		p.period = min(len(periods)-1, p.period+1)
 	case ui.All:
 		p.mine = !p.mine && len(p.users) == 0
 	default:
 		return p.list.Press(k.Action)
 	}
-	return p.ask()
+	return p.requestRecords()
 }
 
 func (p *Page) row(r *status.Record) []string {
 	set := p.env.Format
-	return []string{jobID(r), stateOf(r), fmt.Sprintf("%d:%d", r.ExitCode, r.Signal), r.User, ui.Cut(r.Name, 24, p.env.Cut),
+	return []string{jobID(r), stateOf(r), fmt.Sprintf("%d:%d", r.ExitCode, r.Signal), r.User, ui.Truncate(r.Name, 24, p.env.Ellipsis),
 		string(format.AppendInstant(nil, r.End, "", &set)), string(format.AppendDuration(nil, elapsed(r))), strconv.Itoa(int(r.Nodes)),
 		strconv.Itoa(int(r.CPUs)), r.Partition, r.NodeList}
 }
@@ -140,7 +140,7 @@ func elapsed(r *status.Record) int64 {
 	return max(0, r.End-r.Start-r.Suspended)
 }
 
-func passes(q *query.Query, r *status.Record) bool {
+func matches(q *query.Query, r *status.Record) bool {
 	return r.End > 0 && q.Match(func(name string) (string, bool) {
 		switch name {
 		case "user":
@@ -212,14 +212,14 @@ func (p *Page) View(width, height int) []string {
 	case !p.loaded:
 		text = "Asking accounting ..."
 	case len(p.list.Shown) == 0:
-		text = "No job has ended in " + p.since() + "."
+		text = "No job has ended in " + p.periodText() + "."
 	}
 	return p.list.View(width, height, text, bad)
 }
 
 // since is the stretch of time in words.
-func (p *Page) since() string {
-	h := spans[p.span]
+func (p *Page) periodText() string {
+	h := periods[p.period]
 	if h < 48 {
 		return fmt.Sprintf("the last %d h", h)
 	}
@@ -235,11 +235,11 @@ func (p *Page) Title() string {
 	case len(p.users) > 0:
 		who = "of " + strings.Join(p.users, ",")
 	}
-	text := fmt.Sprintf("%d jobs, %s, %s", len(p.list.Shown), who, p.since())
-	if p.all == mostRecords {
-		text += fmt.Sprintf(" [the first %d only]", mostRecords)
+	text := fmt.Sprintf("%d jobs, %s, %s", len(p.list.Shown), who, p.periodText())
+	if p.all == maxRecords {
+		text += fmt.Sprintf(" [the first %d only]", maxRecords)
 	}
-	text += p.list.Filtered()
+	text += p.list.FilterText()
 	if p.err != nil {
 		text += " [not up to date: " + p.err.Error() + "]"
 	}
@@ -255,8 +255,8 @@ func (p *Page) Hints() []ui.Action {
 }
 
 // Line is the sacct that tells the same.
-func (p *Page) Line() string {
-	line := fmt.Sprintf("sacct -X -S now-%dhours", spans[p.span])
+func (p *Page) Command() string {
+	line := fmt.Sprintf("sacct -X -S now-%dhours", periods[p.period])
 	switch {
 	case p.mine:
 	case len(p.users) > 0:
@@ -268,4 +268,4 @@ func (p *Page) Line() string {
 }
 
 // Current is the id of the job under the cursor.
-func (p *Page) Current() string { return p.list.At }
+func (p *Page) Current() string { return p.list.Current }

@@ -12,13 +12,13 @@ import (
 
 const (
 	// mostGPUs are shown one by one.
-	mostGPUs = 16
+	maxGPUs = 16
 	// idleBusy is the use of a GPU, in percent, below which it is idle.
-	idleBusy = 1
+	idlePercent = 1
 )
 
 // merged are GPUs without those that several steps on a node have told of.
-func merged(list []step.GPU) []step.GPU {
+func mergeGPUs(list []step.GPU) []step.GPU {
 	slices.SortStableFunc(list, func(a, b step.GPU) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index))
 	})
@@ -27,7 +27,7 @@ func merged(list []step.GPU) []step.GPU {
 
 // load is the part of the time that GPUs were busy; ok is false where none
 // tells.
-func load(list []step.GPU) (part float64, ok bool) {
+func gpuLoad(list []step.GPU) (part float64, ok bool) {
 	sum, n := 0.0, 0
 	for i := range list {
 		if list[i].Busy >= 0 {
@@ -42,10 +42,10 @@ func load(list []step.GPU) (part float64, ok bool) {
 }
 
 // loads are the parts of all samples that have one.
-func loads(samples []sample) []float64 {
+func gpuLoads(samples []sample) []float64 {
 	var out []float64
 	for i := range samples {
-		if part, ok := load(samples[i].gpus); ok {
+		if part, ok := gpuLoad(samples[i].gpus); ok {
 			out = append(out, part)
 		}
 	}
@@ -54,35 +54,35 @@ func loads(samples []sample) []float64 {
 
 // gpuText says what the job's GPUs do; rates are what its CPUs did. Where no
 // GPU can be measured, a job that does not even use its CPUs is likely idle.
-func (p *Page) gpuText(s *sheet, rates []float64, width int) {
+func (p *Page) gpuText(s *textBuilder, rates []float64, width int) {
 	wanted := query.GPUs(p.job.TRES)
 	if wanted == 0 {
 		return
 	}
 	last := p.samples[len(p.samples)-1].gpus
-	parts := loads(p.samples)
+	parts := gpuLoads(p.samples)
 	if len(parts) == 0 {
-		if idle(rates) {
-			s.say(p.env.Bad, fmt.Sprintf("! It has %d GPUs and has used almost no CPU since this page is open: they are likely idle.", wanted))
+		if isIdle(rates) {
+			s.paragraph(p.env.Bad, fmt.Sprintf("! It has %d GPUs and has used almost no CPU since this page is open: they are likely idle.", wanted))
 		}
 		s.field("GPUs", "how busy they are is not known: nvidia-smi does not tell it in the job's pods")
 		return
 	}
 	now := parts[len(parts)-1]
 	s.field("GPUs", fmt.Sprintf("%s %3.0f%% of %d  %s", p.env.Meter(int64(now*1000), 1000, width), now*100, len(last), p.env.Spark(parts, 20)))
-	for i := range last[:min(len(last), mostGPUs)] {
-		s.say(ui.Style{}, "            "+gpuLine(&last[i]))
+	for i := range last[:min(len(last), maxGPUs)] {
+		s.paragraph(ui.Style{}, "            "+gpuLine(&last[i]))
 	}
 	if len(last) < wanted {
-		s.say(p.env.Dim, fmt.Sprintf("            %d of its %d GPUs are measured: those on nodes where its steps or its script run.", len(last), wanted))
+		s.paragraph(p.env.Dim, fmt.Sprintf("            %d of its %d GPUs are measured: those on nodes where its steps or its script run.", len(last), wanted))
 	}
-	if idle(parts) {
-		s.say(p.env.Bad, "! IDLE GPU: they have done nothing since this page is open.")
+	if isIdle(parts) {
+		s.paragraph(p.env.Bad, "! IDLE GPU: they have done nothing since this page is open.")
 		return
 	}
 	for i := range last {
-		if last[i].Busy >= 0 && last[i].Busy < idleBusy && len(last) > 1 {
-			s.say(p.env.Notice, fmt.Sprintf("GPU %d on %s does nothing at the moment.", last[i].Index, last[i].Node))
+		if last[i].Busy >= 0 && last[i].Busy < idlePercent && len(last) > 1 {
+			s.paragraph(p.env.Notice, fmt.Sprintf("GPU %d on %s does nothing at the moment.", last[i].Index, last[i].Node))
 		}
 	}
 }
@@ -93,7 +93,7 @@ func gpuLine(g *step.GPU) string {
 		text += fmt.Sprintf(" %3d%%", g.Busy)
 	}
 	if g.Memory >= 0 && g.Total > 0 {
-		text += fmt.Sprintf("  %s of %s", size(g.Memory), size(g.Total))
+		text += fmt.Sprintf("  %s of %s", formatSize(g.Memory), formatSize(g.Total))
 	}
 	return text + "  " + g.Name
 }

@@ -19,8 +19,8 @@ import (
 
 // Bounds of measuring.
 const (
-	measurePause = 5 * time.Second // between two questions to the agents
-	mostSamples  = 120             // kept: ten minutes
+	measureInterval = 5 * time.Second // between two questions to the agents
+	maxSamples      = 120             // kept: ten minutes
 )
 
 // sample is what a job has used up to an instant.
@@ -31,7 +31,7 @@ type sample struct {
 	gpus   []step.GPU
 	// rated: cpu is what is used now, in thousandths of a CPU, and memory what
 	// is used now, as the metrics API tells it.
-	rated bool
+	instant bool
 }
 
 // measured is the agents' answer.
@@ -41,7 +41,7 @@ type measured struct {
 	err    error
 }
 
-type measureAgain struct{ page *Page }
+type remeasure struct{ page *Page }
 
 // measure asks the agents what the job's steps use, as sstat does, or where it
 // has no agents the metrics API what its pods use. Its owner is told; of pods
@@ -53,11 +53,11 @@ func (p *Page) measure() tea.Cmd {
 	p.measuring = true
 	env, id, gpus := p.env, p.job.ID, query.GPUs(p.job.TRES) > 0
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
-		s, err := ask(ctx, env.Cluster, id, gpus)
+		s, err := queryAgents(ctx, env.Cluster, id, gpus)
 		if err != nil {
-			if used, ok := podsUse(ctx, env.Cluster, id); ok {
+			if used, ok := podUsage(ctx, env.Cluster, id); ok {
 				s, err = used, nil
 			}
 		}
@@ -67,12 +67,12 @@ func (p *Page) measure() tea.Cmd {
 }
 
 // podsUse is what the metrics API knows of the job's pods.
-func podsUse(ctx context.Context, c data.Cluster, id int64) (s sample, ok bool) {
+func podUsage(ctx context.Context, c data.Cluster, id int64) (s sample, ok bool) {
 	list, err := c.Pods(ctx, id, true)
 	if err != nil {
 		return s, false
 	}
-	s.rated = true
+	s.instant = true
 	for i := range list.Items {
 		x := &list.Items[i]
 		if x.Measured > 0 {
@@ -82,7 +82,7 @@ func podsUse(ctx context.Context, c data.Cluster, id int64) (s sample, ok bool) 
 	return s, ok
 }
 
-func ask(ctx context.Context, c data.Cluster, id int64, gpus bool) (s sample, err error) {
+func queryAgents(ctx context.Context, c data.Cluster, id int64, gpus bool) (s sample, err error) {
 	raw, err := c.Attach(ctx, id)
 	if err != nil {
 		return s, err
@@ -113,31 +113,31 @@ func ask(ctx context.Context, c data.Cluster, id int64, gpus bool) (s sample, er
 	if err == nil && n == 0 {
 		err = errors.New("no steps run")
 	}
-	s.gpus = merged(s.gpus)
+	s.gpus = mergeGPUs(s.gpus)
 	return s, err
 }
 
 // taken takes an answer in.
-func (p *Page) taken(m measured) tea.Cmd {
+func (p *Page) addSample(m measured) tea.Cmd {
 	p.measuring = false
 	if m.err == nil {
 		p.samples = append(p.samples, m.sample)
-		p.samples = p.samples[max(0, len(p.samples)-mostSamples):]
+		p.samples = p.samples[max(0, len(p.samples)-maxSamples):]
 	} else if len(p.samples) == 0 {
 		return nil // not ours, or nothing to measure: not asked again
 	}
-	return tea.Tick(measurePause, func(time.Time) tea.Msg { return measureAgain{p} })
+	return tea.Tick(measureInterval, func(time.Time) tea.Msg { return remeasure{p} })
 }
 
 // busy is the part of the CPUs that was used between two samples each, or at a
 // sample.
-func busy(samples []sample, cpus int32) []float64 {
+func cpuLoad(samples []sample, cpus int32) []float64 {
 	var out []float64
 	for i := range samples {
-		if samples[i].rated && cpus > 0 {
+		if samples[i].instant && cpus > 0 {
 			out = append(out, float64(samples[i].cpu)/1000/float64(cpus))
 		}
-		if i == 0 || samples[i].rated || samples[i-1].rated {
+		if i == 0 || samples[i].instant || samples[i-1].instant {
 			continue
 		}
 		span := samples[i].at.Sub(samples[i-1].at).Microseconds()
@@ -152,22 +152,22 @@ func busy(samples []sample, cpus int32) []float64 {
 const idleShare = 0.01
 
 // used compares what the job uses with what it has.
-func (p *Page) used(s *sheet) {
+func (p *Page) usageText(s *textBuilder) {
 	j := p.job
 	if len(p.steps) > 0 && j.State != "PENDING" {
-		s.head("Steps")
+		s.heading("Steps")
 		for i := range p.steps {
 			t := &p.steps[i]
-			s.say(ui.Style{}, fmt.Sprintf("%-12s %-10s %-9s %3d CPUs %3d tasks %s", t.ID, t.Name, t.State, t.CPUs, t.Tasks, t.NodeList))
+			s.paragraph(ui.Style{}, fmt.Sprintf("%-12s %-10s %-9s %3d CPUs %3d tasks %s", t.ID, t.Name, t.State, t.CPUs, t.Tasks, t.NodeList))
 		}
 	}
 	if len(p.samples) == 0 || j.State != "RUNNING" {
 		return
 	}
 	last := p.samples[len(p.samples)-1]
-	s.head("Used, against what it has")
+	s.heading("Used, against what it has")
 	width := min(20, max(0, s.width-48))
-	rates := busy(p.samples, j.CPUs)
+	rates := cpuLoad(p.samples, j.CPUs)
 	if len(rates) > 0 {
 		now := rates[len(rates)-1]
 		s.field("CPU", strings.TrimSpace(fmt.Sprintf("%s %3.0f%% of %d CPUs  %s", p.env.Meter(int64(now*1000), 1000, width), now*100, j.CPUs, p.env.Spark(rates, 20))))
@@ -175,21 +175,21 @@ func (p *Page) used(s *sheet) {
 		s.field("CPU", strconv.FormatInt(last.cpu/1e6, 10)+" s of CPU time so far")
 	}
 	most := " at most"
-	if last.rated {
+	if last.instant {
 		most = ""
 	}
-	if whole := memoryOf(j); whole > 0 {
-		s.field("memory", fmt.Sprintf("%s %s of %s%s", p.env.Meter(last.memory, whole, width), size(last.memory), size(whole), most))
+	if whole := memoryLimit(j); whole > 0 {
+		s.field("memory", fmt.Sprintf("%s %s of %s%s", p.env.Meter(last.memory, whole, width), formatSize(last.memory), formatSize(whole), most))
 	} else {
-		s.field("memory", size(last.memory)+most)
+		s.field("memory", formatSize(last.memory)+most)
 	}
 	p.gpuText(s, rates, width)
 }
 
 // idle tells whether nothing was done for a minute; rates are parts of the
 // whole.
-func idle(rates []float64) bool {
-	const enough = int(time.Minute / measurePause)
+func isIdle(rates []float64) bool {
+	const enough = int(time.Minute / measureInterval)
 	if len(rates) < enough {
 		return false
 	}
@@ -203,7 +203,7 @@ func idle(rates []float64) bool {
 
 // memoryOf is the memory that a job may use on all of its nodes, in bytes; 0:
 // no limit is known.
-func memoryOf(j *status.Job) int64 {
+func memoryLimit(j *status.Job) int64 {
 	n := j.MinMemory << 20
 	if j.MemoryPerCPU {
 		return n * int64(j.CPUs)

@@ -21,17 +21,17 @@ import (
 
 // Page shows one job.
 type Page struct {
-	env    *data.Env
-	id     string
-	store  *data.Store
-	feed   data.Feed[*status.JobEvent]
-	job    *status.Job
-	over   *status.Record // from accounting, when the queue has it no longer
-	facts  *why.Facts
-	asked  string // what the facts were asked for
-	steps  []status.Step
-	err    error
-	loaded bool
+	env      *data.Env
+	id       string
+	store    *data.Store
+	feed     data.Feed[*status.JobEvent]
+	job      *status.Job
+	record   *status.Record // from accounting, when the queue has it no longer
+	facts    *why.Facts
+	factsKey string // what the facts were asked for
+	steps    []status.Step
+	err      error
+	loaded   bool
 
 	samples   []sample
 	measuring bool
@@ -40,7 +40,7 @@ type Page struct {
 
 	list   ui.List // over lines: the cursor is the top one
 	lines  []string
-	across int
+	column int
 	fields []string
 }
 
@@ -54,13 +54,13 @@ func New(env *data.Env, id string) *Page {
 	return p
 }
 
-type found struct {
+type recordFound struct {
 	page *Page
 	job  *status.Record
 	err  error
 }
 
-type facts struct {
+type factsGathered struct {
 	page  *Page
 	facts *why.Facts
 	steps []status.Step
@@ -69,49 +69,49 @@ type facts struct {
 
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
-	if events, next, mine := p.feed.Take(msg); mine {
-		return tea.Batch(p.take(events), next)
+	if events, next, mine := p.feed.Handle(msg); mine {
+		return tea.Batch(p.apply(events), next)
 	}
 	switch msg := msg.(type) {
 	case ui.Shown:
-		p.store, p.asked = data.NewStore(p.fields), ""
+		p.store, p.factsKey = data.NewStore(p.fields), ""
 		return p.feed.Start()
 	case ui.Hidden:
 		p.feed.Stop()
-	case found:
+	case recordFound:
 		if msg.page == p {
-			p.over, p.err, p.loaded = msg.job, msg.err, true
+			p.record, p.err, p.loaded = msg.job, msg.err, true
 		}
-	case facts:
+	case factsGathered:
 		if msg.page == p {
 			p.facts, p.steps, p.err = msg.facts, msg.steps, msg.err
 		}
 	case measured:
 		if msg.page == p {
-			return p.taken(msg)
+			return p.addSample(msg)
 		}
-	case measureAgain:
+	case remeasure:
 		if msg.page == p {
 			return p.measure()
 		}
-	case podsTold:
+	case podsLoaded:
 		if msg.page == p {
-			return p.tellPods(msg)
+			return p.setPods(msg)
 		}
-	case podsAgain:
+	case podsPoll:
 		if msg.page == p {
-			return p.askPods()
+			return p.requestPods()
 		}
 	case ui.Click:
 		p.list.Scroll(msg.Wheel)
 		p.list.Cursor = p.list.Top
 	case ui.Press:
-		return p.press(msg)
+		return p.handleKey(msg)
 	}
 	return nil
 }
 
-func (p *Page) take(events []*status.JobEvent) tea.Cmd {
+func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	for _, ev := range events {
 		p.store.Apply(ev)
 	}
@@ -119,47 +119,47 @@ func (p *Page) take(events []*status.JobEvent) tea.Cmd {
 		return nil
 	}
 	p.job = nil
-	if j, ok := p.store.Meant(p.id); ok {
+	if j, ok := p.store.Find(p.id); ok {
 		p.job, p.loaded = &j, true
-		if key := fmt.Sprint(j.State, j.Reason, j.Start, j.PlannedNodes, j.NodeList, j.Message); key != p.asked {
-			p.asked = key
-			return tea.Batch(p.ask(j), p.measure(), p.askPods())
+		if key := fmt.Sprint(j.State, j.Reason, j.Start, j.PlannedNodes, j.NodeList, j.Message); key != p.factsKey {
+			p.factsKey = key
+			return tea.Batch(p.requestFacts(j), p.measure(), p.requestPods())
 		}
-	} else if p.store.Complete && p.over == nil {
-		return p.askOver()
+	} else if p.store.Complete && p.record == nil {
+		return p.requestRecord()
 	}
 	return nil
 }
 
 // askOver looks for the job in accounting.
-func (p *Page) askOver() tea.Cmd {
+func (p *Page) requestRecord() tea.Cmd {
 	env, id := p.env, p.id
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
 		list, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{id}})
 		if err == nil && len(list.Items) == 0 {
 			err = fmt.Errorf("no job %s is known", ui.Safe(id))
 		}
 		if err != nil {
-			return found{p, nil, err}
+			return recordFound{p, nil, err}
 		}
-		return found{p, &list.Items[len(list.Items)-1], nil}
+		return recordFound{p, &list.Items[len(list.Items)-1], nil}
 	}
 }
 
 // ask gathers what explains and measures the job.
-func (p *Page) ask(j status.Job) tea.Cmd {
+func (p *Page) requestFacts(j status.Job) tea.Cmd {
 	env := p.env
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
 		if j.State == "PENDING" {
 			f, err := Gather(ctx, env, j)
-			return facts{page: p, facts: f, err: err}
+			return factsGathered{page: p, facts: f, err: err}
 		}
 		steps, err := env.Cluster.Steps(ctx, jobs.StepFilter{Jobs: []string{strconv.FormatInt(j.ID, 10)}})
-		out := facts{page: p, err: err}
+		out := factsGathered{page: p, err: err}
 		if err == nil {
 			out.steps = steps.Items
 		}
@@ -168,13 +168,13 @@ func (p *Page) ask(j status.Job) tea.Cmd {
 }
 
 // holderFields are what is read of jobs that hold nodes or wait.
-var holderFields = []string{"id", "user", "state", "partition", "priority", "end", "timeLimit", "nodeList", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "start", "name"}
+var jobFields = []string{"id", "user", "state", "partition", "priority", "end", "timeLimit", "nodeList", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "start", "name"}
 
 // Gather asks the cluster for what explains a pending job.
 func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error) {
 	f := &why.Facts{Job: j, Now: env.Now().Unix(), Location: env.Format.Location}
 	parts := strings.Split(j.Partition, ",")
-	err := data.Each(ctx, env.Cluster, jobs.Filter{Partitions: parts, States: []string{"PENDING"}, Fields: []string{"id", "user", "priority", "partition", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}}, func(o *status.Job) {
+	err := data.EachJob(ctx, env.Cluster, jobs.Filter{Partitions: parts, States: []string{"PENDING"}, Fields: []string{"id", "user", "priority", "partition", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}}, func(o *status.Job) {
 		if o.ID == j.ID || o.Priority <= j.Priority {
 			return
 		}
@@ -186,7 +186,7 @@ func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error
 	if err != nil {
 		return f, err
 	}
-	err = data.Each(ctx, env.Cluster, jobs.Filter{States: []string{"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED"}, Fields: holderFields}, func(o *status.Job) {
+	err = data.EachJob(ctx, env.Cluster, jobs.Filter{States: []string{"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED"}, Fields: jobFields}, func(o *status.Job) {
 		f.Running = append(f.Running, *o)
 	})
 	if err != nil {
@@ -195,8 +195,8 @@ func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error
 	if nodes, err := env.Cluster.Nodes(ctx); err == nil {
 		f.Nodes = nodes.Items
 	}
-	if ids := dependsOn(j.Dependency); len(ids) > 0 {
-		if list, err := env.Cluster.Jobs(ctx, jobs.Filter{IDs: ids, States: jobs.AllStates, Fields: holderFields}); err == nil {
+	if ids := dependencyIDs(j.Dependency); len(ids) > 0 {
+		if list, err := env.Cluster.Jobs(ctx, jobs.Filter{IDs: ids, States: jobs.AllStates, Fields: jobFields}); err == nil {
 			f.Others = list.Items
 		}
 	}
@@ -204,7 +204,7 @@ func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error
 }
 
 // dependsOn are the ids of the jobs that a dependency names.
-func dependsOn(text string) []string {
+func dependencyIDs(text string) []string {
 	var out []string
 	for term := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '?' }) {
 		_, id, ok := strings.Cut(term, ":")
@@ -219,7 +219,7 @@ func dependsOn(text string) []string {
 	return out
 }
 
-func (p *Page) press(k ui.Press) tea.Cmd {
+func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	switch k.Action {
 	case ui.Up, ui.Down, ui.PageUp, ui.PageDown, ui.HalfUp, ui.HalfDown, ui.Top, ui.Bottom:
 		if k.Action == ui.Bottom {
@@ -228,17 +228,17 @@ func (p *Page) press(k ui.Press) tea.Cmd {
 			p.scroll(k.Action)
 		}
 	case ui.Left:
-		p.across = max(0, p.across-8)
+		p.column = max(0, p.column-8)
 	case ui.Right:
-		p.across += 8
+		p.column += 8
 	case ui.Output, ui.Open:
-		return p.env.Send(ui.Go{Page: ui.PageOutput, ID: p.id})
+		return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: p.id})
 	case ui.Errors:
-		return p.env.Send(ui.Go{Page: ui.PageOutput, ID: "e" + p.id})
+		return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: "e" + p.id})
 	case ui.Copy:
-		return p.env.Send(ui.Clip{Text: p.id, What: p.id})
-	case ui.ShowLine:
-		return tea.Batch(p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()}))
+		return p.env.Post(ui.SetClipboard{Text: p.id, What: p.id})
+	case ui.ShowCommand:
+		return tea.Batch(p.env.Post(ui.SetClipboard{Text: p.Command(), What: p.Command()}))
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func (p *Page) Tick(time.Time) bool { return p.job != nil && p.job.State == "RUN
 
 // View draws the page.
 func (p *Page) View(width, height int) []string {
-	p.lines = p.text(width)
+	p.lines = p.render(width)
 	p.list.Resize(len(p.lines), height)
 	p.list.Top = max(0, min(p.list.Top, len(p.lines)-height))
 	return p.lines[p.list.Top:min(len(p.lines), p.list.Top+height)]
@@ -265,20 +265,20 @@ func (p *Page) Title() string {
 	switch {
 	case p.job != nil:
 		return ui.Safe(fmt.Sprintf("%s %s of %s, %s", format.JobID(p.job), p.job.Name, p.job.User, p.job.State))
-	case p.over != nil:
-		return ui.Safe(fmt.Sprintf("%s %s of %s, %s", p.id, p.over.Name, p.over.User, p.over.State))
+	case p.record != nil:
+		return ui.Safe(fmt.Sprintf("%s %s of %s, %s", p.id, p.record.Name, p.record.User, p.record.State))
 	}
 	return ui.Safe(p.id)
 }
 
 // Hints are the most useful actions.
 func (p *Page) Hints() []ui.Action {
-	return []ui.Action{ui.Back, ui.Output, ui.Errors, ui.PageTimeline, ui.ShowLine, ui.Copy, ui.Help}
+	return []ui.Action{ui.Back, ui.Output, ui.Errors, ui.PageTimeline, ui.ShowCommand, ui.Copy, ui.Help}
 }
 
 // Line is the command that shows the same.
-func (p *Page) Line() string {
-	if p.over != nil && p.job == nil {
+func (p *Page) Command() string {
+	if p.record != nil && p.job == nil {
 		return "sacct -j " + p.id + " --format=ALL"
 	}
 	return "scontrol show job " + p.id
@@ -291,8 +291,8 @@ func (p *Page) Nodes() string {
 		return p.job.NodeList
 	case p.job != nil:
 		return p.job.PlannedNodes
-	case p.over != nil:
-		return p.over.NodeList
+	case p.record != nil:
+		return p.record.NodeList
 	}
 	return ""
 }

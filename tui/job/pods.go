@@ -14,82 +14,82 @@ import (
 
 const (
 	// podPause is the time between two looks at pods that have yet to start.
-	podPause = 5 * time.Second
+	podInterval = 5 * time.Second
 	// eventLines are shown of one pod.
-	eventLines = 4
+	maxEvents = 4
 )
 
 // podsTold is how a job's pods are.
-type podsTold struct {
+type podsLoaded struct {
 	page *Page
 	pods *status.PodList
 }
 
-type podsAgain struct{ page *Page }
+type podsPoll struct{ page *Page }
 
 // askPods asks how the job's pods are. Others than the job's owner and
 // operators are not told, and see nothing of them.
-func (p *Page) askPods() tea.Cmd {
+func (p *Page) requestPods() tea.Cmd {
 	if p.job == nil || !p.feed.Open() {
 		return nil
 	}
 	env, id := p.env, p.job.ID
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
 		list, err := env.Cluster.Pods(ctx, id, false)
 		if err != nil {
-			return podsTold{p, nil}
+			return podsLoaded{p, nil}
 		}
-		return podsTold{p, list}
+		return podsLoaded{p, list}
 	}
 }
 
 // tellPods takes an answer in. Pods that have yet to start are looked at again:
 // what happens to them is no change of the job.
-func (p *Page) tellPods(m podsTold) tea.Cmd {
+func (p *Page) setPods(m podsLoaded) tea.Cmd {
 	p.pods = m.pods
 	if m.pods == nil || p.job == nil || p.job.State != "CONFIGURING" {
 		return nil
 	}
-	return tea.Tick(podPause, func(time.Time) tea.Msg { return podsAgain{p} })
+	return tea.Tick(podInterval, func(time.Time) tea.Msg { return podsPoll{p} })
 }
 
 // inTrouble tells whether there is something to say about a pod.
-func inTrouble(x *status.Pod) bool {
+func hasProblem(x *status.Pod) bool {
 	return x.Phase == "Pending" || x.Phase == "Failed" || x.Reason != "" || x.Restarts > 0
 }
 
 // podText is what is said about the job's pods.
-func (p *Page) podText(s *sheet) {
+func (p *Page) podText(s *textBuilder) {
 	if p.pods == nil || p.pods.Count == 0 {
 		return
 	}
 	var bad []*status.Pod
 	for i := range p.pods.Items {
-		if x := &p.pods.Items[i]; inTrouble(x) {
+		if x := &p.pods.Items[i]; hasProblem(x) {
 			bad = append(bad, x)
 		}
 	}
 	switch {
 	case p.job.State == "CONFIGURING" || p.job.State == "PENDING":
-		s.head("Its pods, before it starts")
+		s.heading("Its pods, before it starts")
 	case len(bad) == 0:
 		return
 	default:
-		s.head("Its pods")
+		s.heading("Its pods")
 	}
 	if p.pods.Count == 1 && len(bad) == 0 {
-		s.say(ui.Style{}, "The pod is there; its agent has not reported yet.")
+		s.paragraph(ui.Style{}, "The pod is there; its agent has not reported yet.")
 	} else if p.pods.Count > 1 {
-		s.say(ui.Style{}, fmt.Sprintf("%d of %d pods are in order.", p.pods.Count-len(bad), p.pods.Count))
+		s.paragraph(ui.Style{}, fmt.Sprintf("%d of %d pods are in order.", p.pods.Count-len(bad), p.pods.Count))
 	}
 	for _, x := range bad {
-		p.onePod(s, x)
+		p.onePodText(s, x)
 	}
 }
 
-func (p *Page) onePod(s *sheet, x *status.Pod) {
+func (p *Page) onePodText(s *textBuilder, x *status.Pod) {
 	text := x.Name
 	if x.Node != "" {
 		text += " on " + x.Node
@@ -106,16 +106,16 @@ func (p *Page) onePod(s *sheet, x *status.Pod) {
 		style = p.env.Bad
 		text = "! " + text
 	}
-	s.say(style, text)
+	s.paragraph(style, text)
 	if x.Message != "" {
-		s.say(ui.Style{}, "  "+x.Message)
+		s.paragraph(ui.Style{}, "  "+x.Message)
 	}
 	set := p.env.Format
-	for _, e := range x.Events[max(0, len(x.Events)-eventLines):] {
+	for _, e := range x.Events[max(0, len(x.Events)-maxEvents):] {
 		count := ""
 		if e.Count > 1 {
 			count = fmt.Sprintf(" (%d times)", e.Count)
 		}
-		s.say(p.env.Dim, fmt.Sprintf("  %s %s%s: %s", format.AppendInstant(nil, e.Time, "", &set), e.Reason, count, strings.TrimSpace(e.Message)))
+		s.paragraph(p.env.Dim, fmt.Sprintf("  %s %s%s: %s", format.AppendInstant(nil, e.Time, "", &set), e.Reason, count, strings.TrimSpace(e.Message)))
 	}
 }

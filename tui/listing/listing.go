@@ -19,26 +19,26 @@ type Kind[T any] struct {
 	Name    func(*T) string
 	Row     func(*T) []string
 	State   func(*T) string // for the second column's style
-	Passes  func(*query.Query, *T) bool
+	Matches func(*query.Query, *T) bool
 	// Compare orders by a column. Tie orders what is equal, in either direction.
 	Compare func(column int, a, b *T) int
 	Tie     func(a, b *T) int
 	// Open opens the record of that name.
 	Open func(name string) tea.Cmd
 	// Line is the command that tells the same.
-	Line func() string
+	Command func() string
 }
 
 // List is the records and how they are shown.
 type List[T any] struct {
 	Kind[T]
-	Table  ui.Table
-	Order  int // the column
-	Turned bool
-	Filter *query.Query
-	Shown  []*T
+	Table      ui.Table
+	Order      int // the column
+	Descending bool
+	Filter     *query.Query
+	Shown      []*T
 	// At is the name of the record under the cursor; empty: there is none.
-	At string
+	Current string
 
 	env    *data.Env
 	items  []T
@@ -53,20 +53,20 @@ func New[T any](env *data.Env, k Kind[T], t ui.Table) *List[T] {
 // Set shows these records, which the list owns from then on.
 func (l *List[T]) Set(items []T) {
 	l.items = items
-	l.Fill()
+	l.Refresh()
 }
 
 // Fill makes the rows anew.
-func (l *List[T]) Fill() {
+func (l *List[T]) Refresh() {
 	l.Shown = l.Shown[:0]
 	for i := range l.items {
-		if r := &l.items[i]; l.Passes(l.Filter, r) {
+		if r := &l.items[i]; l.Matches(l.Filter, r) {
 			l.Shown = append(l.Shown, r)
 		}
 	}
 	slices.SortStableFunc(l.Shown, func(a, b *T) int {
 		c := l.Compare(l.Order, a, b)
-		if l.Turned {
+		if l.Descending {
 			c = -c
 		}
 		if c == 0 {
@@ -79,21 +79,21 @@ func (l *List[T]) Fill() {
 	for i, r := range l.Shown {
 		l.Table.Rows = append(l.Table.Rows, l.Row(r))
 		l.Table.Styles = append(l.Table.Styles, l.env.State(l.State(r)))
-		if l.Name(r) == l.At {
+		if l.Name(r) == l.Current {
 			cursor = i
 		}
 	}
 	l.Table.List.Resize(len(l.Table.Rows), l.Table.List.Height)
 	if cursor >= 0 {
-		l.Table.List.To(cursor)
+		l.Table.List.MoveTo(cursor)
 	}
-	l.moved()
+	l.noteCursor()
 }
 
-func (l *List[T]) moved() {
-	l.At = ""
+func (l *List[T]) noteCursor() {
+	l.Current = ""
 	if i := l.Table.List.Cursor; i >= 0 && i < len(l.Shown) {
-		l.At = l.Name(l.Shown[i])
+		l.Current = l.Name(l.Shown[i])
 	}
 }
 
@@ -102,21 +102,21 @@ func (l *List[T]) Click(c ui.Click) tea.Cmd {
 	if l.Table.Click(c, l.height) {
 		return l.open()
 	}
-	l.moved()
+	l.noteCursor()
 	return nil
 }
 
 func (l *List[T]) open() tea.Cmd {
-	if l.At == "" {
+	if l.Current == "" {
 		return nil
 	}
-	return l.Open(l.At)
+	return l.Open(l.Current)
 }
 
 // Press does what a key says that every list knows.
 func (l *List[T]) Press(a ui.Action) tea.Cmd {
 	if l.Table.List.Press(a) {
-		l.moved()
+		l.noteCursor()
 		return nil
 	}
 	columns := len(l.Table.Headers)
@@ -125,22 +125,22 @@ func (l *List[T]) Press(a ui.Action) tea.Cmd {
 		return l.open()
 	case ui.Sort:
 		l.Order = (l.Order + 1) % columns
-	case ui.SortPrev:
+	case ui.SortPrevious:
 		l.Order = (l.Order + columns - 1) % columns
 	case ui.Reverse:
-		l.Turned = !l.Turned
+		l.Descending = !l.Descending
 	case ui.Clear:
 		l.Filter = &query.Query{}
 	case ui.Filter:
-		return l.env.Send(data.AskFilter(l.env, l.History, &l.Filter, l.Fill))
+		return l.env.Post(data.FilterPrompt(l.env, l.History, &l.Filter, l.Refresh))
 	case ui.Copy:
-		if l.At != "" {
-			return l.env.Send(ui.Clip{Text: l.At, What: l.At})
+		if l.Current != "" {
+			return l.env.Post(ui.SetClipboard{Text: l.Current, What: l.Current})
 		}
-	case ui.ShowLine:
-		return l.env.Send(ui.Clip{Text: l.Line(), What: l.Line()})
+	case ui.ShowCommand:
+		return l.env.Post(ui.SetClipboard{Text: l.Command(), What: l.Command()})
 	}
-	l.Fill()
+	l.Refresh()
 	return nil
 }
 
@@ -148,17 +148,17 @@ func (l *List[T]) Press(a ui.Action) tea.Cmd {
 func (l *List[T]) View(width, height int, text string, bad bool) []string {
 	l.height = height
 	if text == "" {
-		return l.Table.View(l.env.Looks, width, height)
+		return l.Table.View(l.env.Appearance, width, height)
 	}
 	style := l.env.Dim
 	if bad {
 		style = l.env.Bad
 	}
-	return []string{style.Render(ui.Cut(ui.Safe(text), width, l.env.Cut))}
+	return []string{style.Render(ui.Truncate(ui.Safe(text), width, l.env.Ellipsis))}
 }
 
 // Filtered is the filter as titles show it.
-func (l *List[T]) Filtered() string {
+func (l *List[T]) FilterText() string {
 	if l.Filter.Empty() {
 		return ""
 	}

@@ -21,31 +21,31 @@ import (
 
 // Page shows nodes.
 type Page struct {
-	env    *data.Env
-	only   []string // nodes that are meant; nil: all
-	of     string   // the list as it was given
-	list   *listing.List[status.Node]
-	feed   data.Feed[*status.NodeEvent]
-	nodes  map[string]status.Node
-	bad    error // what is wrong with the list
-	loaded bool
+	env       *data.Env
+	names     []string // nodes that are meant; nil: all
+	argument  string   // the list as it was given
+	list      *listing.List[status.Node]
+	feed      data.Feed[*status.NodeEvent]
+	nodes     map[string]status.Node
+	nameError error // what is wrong with the list
+	loaded    bool
 }
 
 // New makes the page, of all nodes or of those in a folded list.
 func New(env *data.Env, list string) *Page {
-	p := &Page{env: env, of: list, feed: data.NodeFeed(env)}
+	p := &Page{env: env, argument: list, feed: data.NodeFeed(env)}
 	if list != "" {
 		if names, err := hostlist.Expand(list); err == nil {
-			p.only = names
+			p.names = names
 		} else {
-			p.bad = fmt.Errorf("invalid node name %s", format.Escape(list))
+			p.nameError = fmt.Errorf("invalid node name %s", format.Escape(list))
 		}
 	}
 	p.list = listing.New(env, listing.Kind[status.Node]{
 		History: "nodes", Name: func(n *status.Node) string { return n.Name }, Row: p.row,
-		State: func(n *status.Node) string { return format.NodeState(n, false) }, Passes: p.passes, Compare: compare,
+		State: func(n *status.Node) string { return format.NodeState(n, false) }, Matches: p.matches, Compare: compare,
 		Tie:  func(a, b *status.Node) int { return hostlist.Compare(a.Name, b.Name) },
-		Open: func(name string) tea.Cmd { return p.env.Send(ui.Go{Page: ui.PageQueue, ID: name}) }, Line: p.Line,
+		Open: func(name string) tea.Cmd { return p.env.Post(ui.OpenPage{Page: ui.PageQueue, ID: name}) }, Command: p.Command,
 	}, ui.Table{Headers: []string{"NODE", "STATE", "CPUS", "", "MEMORY", "GPUS", "LOAD", "PARTITIONS", "REASON"},
 		Right: []bool{false, false, true, false, true, true, true}, Ranks: []int{0, 0, 1, 6, 2, 3, 7, 5, 4}})
 	return p
@@ -53,8 +53,8 @@ func New(env *data.Env, list string) *Page {
 
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
-	if events, next, mine := p.feed.Take(msg); mine {
-		p.take(events)
+	if events, next, mine := p.feed.Handle(msg); mine {
+		p.apply(events)
 		return next
 	}
 	switch msg := msg.(type) {
@@ -71,7 +71,7 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 }
 
 // take takes events in.
-func (p *Page) take(events []*status.NodeEvent) {
+func (p *Page) apply(events []*status.NodeEvent) {
 	changed := false
 	for _, e := range events {
 		if e.Type == status.EventSync {
@@ -93,8 +93,8 @@ func (p *Page) take(events []*status.NodeEvent) {
 	}
 }
 
-func (p *Page) passes(q *query.Query, n *status.Node) bool {
-	return (p.only == nil || slices.Contains(p.only, n.Name)) && q.Match(func(name string) (string, bool) {
+func (p *Page) matches(q *query.Query, n *status.Node) bool {
+	return (p.names == nil || slices.Contains(p.names, n.Name)) && q.Match(func(name string) (string, bool) {
 		switch name {
 		case "node", "nodelist", "name":
 			return n.Name, true
@@ -109,7 +109,7 @@ func (p *Page) passes(q *query.Query, n *status.Node) bool {
 		case "reason":
 			return n.Reason, true
 		case "gpu", "gpus":
-			return fmt.Sprintf("gres/gpu=%d", gpus(n.GRES)), true
+			return fmt.Sprintf("gres/gpu=%d", gpuCount(n.GRES)), true
 		}
 		return "", false
 	}, n.Name, format.NodeState(n, false), strings.Join(n.Partitions, ","), strings.Join(n.Features, ","), n.GRES, n.Reason)
@@ -124,7 +124,7 @@ func compare(column int, a, b *status.Node) int {
 	case 4:
 		return int((a.Memory - a.MemAlloc) - (b.Memory - b.MemAlloc))
 	case 5:
-		return gpus(a.GRES) - gpus(a.GRESUsed) - gpus(b.GRES) + gpus(b.GRESUsed)
+		return gpuCount(a.GRES) - gpuCount(a.GRESUsed) - gpuCount(b.GRES) + gpuCount(b.GRESUsed)
 	case 6:
 		return int(a.Load - b.Load)
 	case 7:
@@ -141,15 +141,15 @@ func (p *Page) row(n *status.Node) []string {
 		load = fmt.Sprintf("%.2f", float64(n.Load)/100)
 	}
 	gpu := ""
-	if g := gpus(n.GRES); g > 0 {
-		gpu = fmt.Sprintf("%d/%d", gpus(n.GRESUsed), g)
+	if g := gpuCount(n.GRES); g > 0 {
+		gpu = fmt.Sprintf("%d/%d", gpuCount(n.GRESUsed), g)
 	}
 	return []string{n.Name, format.NodeState(n, false), fmt.Sprintf("%d/%d", n.CPUsAlloc, n.CPUs), p.env.Meter(int64(n.CPUsAlloc), int64(n.CPUs), 10),
-		memory(n.MemAlloc) + "/" + memory(n.Memory), gpu, load, strings.Join(n.Partitions, ","), n.Reason}
+		formatMemory(n.MemAlloc) + "/" + formatMemory(n.Memory), gpu, load, strings.Join(n.Partitions, ","), n.Reason}
 }
 
 // memory is MiB in a short form.
-func memory(mib int64) string {
+func formatMemory(mib int64) string {
 	if mib >= 10*1024 {
 		return fmt.Sprintf("%dG", mib/1024)
 	}
@@ -157,7 +157,7 @@ func memory(mib int64) string {
 }
 
 // gpus is the number of GPUs in a text of GRES.
-func gpus(gres string) (n int) {
+func gpuCount(gres string) (n int) {
 	for item := range strings.SplitSeq(gres, ",") {
 		item, _, _ = strings.Cut(item, "(")
 		parts := strings.Split(strings.TrimPrefix(item, "gres:"), ":")
@@ -179,8 +179,8 @@ func gpus(gres string) (n int) {
 func (p *Page) View(width, height int) []string {
 	text, bad := "", false
 	switch {
-	case p.bad != nil:
-		text, bad = p.bad.Error(), true
+	case p.nameError != nil:
+		text, bad = p.nameError.Error(), true
 	case p.feed.Err != nil && !p.loaded:
 		text, bad = p.feed.Err.Error(), true
 	case !p.loaded:
@@ -206,7 +206,7 @@ func (p *Page) Title() string {
 	for _, s := range names {
 		text += fmt.Sprintf("  %s %d", s, counts[s])
 	}
-	text += p.list.Filtered()
+	text += p.list.FilterText()
 	if p.feed.Err != nil && p.loaded {
 		text += " [not up to date: " + p.feed.Err.Error() + "]"
 	}
@@ -219,9 +219,9 @@ func (p *Page) Hints() []ui.Action {
 }
 
 // Line is the sinfo that tells the same.
-func (p *Page) Line() string {
-	if p.of != "" {
-		return "sinfo -N -l -n " + p.of
+func (p *Page) Command() string {
+	if p.argument != "" {
+		return "sinfo -N -l -n " + p.argument
 	}
 	return "sinfo -N -l"
 }

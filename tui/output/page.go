@@ -24,42 +24,42 @@ import (
 const (
 	// pause is the time between two looks at a file; shared file systems tell of
 	// no changes by themselves.
-	pause = time.Second
+	pollInterval = time.Second
 	// reunite is the pause before an agent that was lost is asked again.
-	reunite = 2 * time.Second
+	reconnectDelay = 2 * time.Second
 	// skew is how far the clocks of file servers may be off.
-	skew = 10 * time.Minute
+	clockSkew = 10 * time.Minute
 )
 
 // Page shows the output of a job.
 type Page struct {
-	env    *data.Env
-	id     string
-	errors bool // standard error
-	feed   data.Feed[*status.JobEvent]
-	store  *data.Store
-	job    *status.Job // nil: the queue does not have it, or not yet
-	asked  bool        // accounting was
+	env             *data.Env
+	id              string
+	errors          bool // standard error
+	feed            data.Feed[*status.JobEvent]
+	store           *data.Store
+	job             *status.Job // nil: the queue does not have it, or not yet
+	recordRequested bool        // accounting was
 
-	choice choice
-	path   string // of the file
-	source source // nil: none yet
-	away   error  // why the file is not read here
-	ring   ring
-	tasks  uint32 // of the step; 0: no step
-	only   int32  // the task that is shown; noTask: all
-	picked []int  // its lines, counted from the first there ever was
-	err    error
-	hidden bool
-	busy   bool // a look is under way
-	over   bool // nothing comes any more
+	choice    choice
+	path      string // of the file
+	source    source // nil: none yet
+	fileError error  // why the file is not read here
+	buffer    lineBuffer
+	tasks     uint32 // of the step; 0: no step
+	task      int32  // the task that is shown; noTask: all
+	taskLines []int  // its lines, counted from the first there ever was
+	err       error
+	hidden    bool
+	reading   bool // a look is under way
+	finished  bool // nothing comes any more
 
 	top, height, width int
 	follow             bool
 	paused             bool
 	wrap, stamps       bool
-	across             int
-	search             *regexp.Regexp
+	column             int
+	pattern            *regexp.Regexp
 	found              int // line of the last match
 }
 
@@ -69,7 +69,7 @@ var fields = []string{"id", "state", "user", "start", "noBatch", "stdOut", "stdE
 // New makes the page of the job's output; an e before the id means its
 // standard error.
 func New(env *data.Env, id string) *Page {
-	p := &Page{env: env, follow: true, found: -1, hidden: true, only: noTask}
+	p := &Page{env: env, follow: true, found: -1, hidden: true, task: noTask}
 	p.id, p.errors = strings.CutPrefix(id, "e")
 	p.feed = data.JobFeed(env, jobs.Filter{IDs: []string{p.id}, States: jobs.AllStates, Fields: fields})
 	return p
@@ -82,56 +82,56 @@ type recorded struct {
 	err  error
 }
 
-type read struct {
+type chunkRead struct {
 	source source
-	piece  piece
+	piece  chunk
 }
 
-type again struct{ source source }
+type poll struct{ source source }
 
 // lost asks to connect to the agent again.
-type lost struct{ source source }
+type reconnect struct{ source source }
 
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
-	if events, next, mine := p.feed.Take(msg); mine {
-		return tea.Batch(p.take(events), next)
+	if events, next, mine := p.feed.Handle(msg); mine {
+		return tea.Batch(p.apply(events), next)
 	}
 	switch msg := msg.(type) {
 	case ui.Shown:
-		p.hidden, p.asked = false, false
+		p.hidden, p.recordRequested = false, false
 		p.store = data.NewStore(fields)
 		return p.feed.Start()
 	case ui.Hidden:
 		p.hidden = true
 		p.feed.Stop()
-		p.drop()
+		p.closeSource()
 	case recorded:
 		if msg.page == p && p.source == nil {
 			if p.err = msg.err; msg.err == nil {
 				p.path = msg.path
-				return p.from(&tail{open: p.env.OpenFile, path: p.path})
+				return p.readFrom(&fileSource{open: p.env.OpenFile, path: p.path})
 			}
 		}
-	case again:
+	case poll:
 		if msg.source == p.source {
-			return p.look()
+			return p.read()
 		}
-	case lost:
-		if msg.source == p.source && p.canAsk() {
-			return p.begin()
+	case reconnect:
+		if msg.source == p.source && p.mayAttach() {
+			return p.connect()
 		}
-	case read:
+	case chunkRead:
 		if msg.source == p.source {
-			p.busy = false
-			return p.taken(msg.piece)
+			p.reading = false
+			return p.handleChunk(msg.piece)
 		}
 	case chosen:
 		if msg.page == p {
-			return p.turn(msg.choice)
+			return p.setChoice(msg.choice)
 		}
-	case offered:
-		return p.offer(msg)
+	case stepsLoaded:
+		return p.showChoices(msg)
 	case ui.Click:
 		p.scroll(msg.Wheel)
 	case ui.Press:
@@ -141,19 +141,19 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 }
 
 // take takes in how the job is.
-func (p *Page) take(events []*status.JobEvent) tea.Cmd {
+func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	for _, e := range events {
 		p.store.Apply(e)
 	}
 	if !p.store.Complete {
 		return nil
 	}
-	j, ok := p.store.Meant(p.id)
+	j, ok := p.store.Find(p.id)
 	if !ok {
 		p.job = nil
-		if p.source == nil && !p.asked {
-			p.asked = true
-			return p.askOver()
+		if p.source == nil && !p.recordRequested {
+			p.recordRequested = true
+			return p.requestRecord()
 		}
 		return nil
 	}
@@ -161,52 +161,52 @@ func (p *Page) take(events []*status.JobEvent) tea.Cmd {
 	p.job = &j
 	switch {
 	case p.source == nil:
-		return p.begin()
+		return p.connect()
 	case before != nil && before.State != j.State && j.State == "RUNNING":
-		return p.begin() // it runs again, or at last
+		return p.connect() // it runs again, or at last
 	}
 	return nil
 }
 
 // begin reads from where the output is to come from.
-func (p *Page) begin() tea.Cmd {
+func (p *Page) connect() tea.Cmd {
 	j := p.job
 	switch {
 	case j == nil:
 		return nil
 	case p.choice.kind == fromStep:
-		return p.from(tasks(p.env, j.ID, p.choice.step, p.errors))
+		return p.readFrom(newStepSource(p.env, j.ID, p.choice.step, p.errors))
 	case p.choice.kind == fromAgent:
-		return p.from(script(p.env, j.ID, p.errors))
+		return p.readFrom(newScriptSource(p.env, j.ID, p.errors))
 	}
-	file, err := fileOf(j, p.errors)
+	file, err := outputFile(j, p.errors)
 	if p.err = err; err != nil {
 		return nil
 	}
 	p.path = file
-	t := &tail{open: p.env.OpenFile, path: file}
-	if j.Start > 0 && p.canAsk() && p.choice.kind == fromAny {
-		t.since = time.Unix(j.Start, 0).Add(-skew)
+	t := &fileSource{open: p.env.OpenFile, path: file}
+	if j.Start > 0 && p.mayAttach() && p.choice.kind == fromAny {
+		t.since = time.Unix(j.Start, 0).Add(-clockSkew)
 	}
-	return p.from(t)
+	return p.readFrom(t)
 }
 
 // canAsk tells whether the job's agent would answer: it runs, and is ours.
-func (p *Page) canAsk() bool {
+func (p *Page) mayAttach() bool {
 	return p.job != nil && p.job.State == "RUNNING" && (p.env.User == "" || p.env.User == p.job.User)
 }
 
 // from reads from a source, from its beginning.
-func (p *Page) from(s source) tea.Cmd {
-	p.drop()
-	p.source, p.busy, p.over, p.err = s, false, false, nil
-	return p.look()
+func (p *Page) readFrom(s source) tea.Cmd {
+	p.closeSource()
+	p.source, p.reading, p.finished, p.err = s, false, false, nil
+	return p.read()
 }
 
 // drop lets the source go that is read from.
-func (p *Page) drop() {
+func (p *Page) closeSource() {
 	if p.source != nil {
-		if _, file := p.source.(*tail); !file || !p.busy { // else it is closed when it is collected
+		if _, file := p.source.(*fileSource); !file || !p.reading { // else it is closed when it is collected
 			p.source.close()
 		}
 	}
@@ -214,10 +214,10 @@ func (p *Page) drop() {
 }
 
 // askOver asks accounting where the output of the job was.
-func (p *Page) askOver() tea.Cmd {
+func (p *Page) requestRecord() tea.Cmd {
 	env, id := p.env, p.id
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
 		records, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{id}, NoSteps: true})
 		if err == nil && len(records.Items) == 0 {
@@ -233,7 +233,7 @@ func (p *Page) askOver() tea.Cmd {
 }
 
 // fileOf is the file of a job's output.
-func fileOf(j *status.Job, wantErrors bool) (string, error) {
+func outputFile(j *status.Job, wantErrors bool) (string, error) {
 	if j.NoBatch {
 		return "", errors.New("it has no batch script, so its output went to the terminal of srun or salloc; i chooses a step that runs")
 	}
@@ -251,11 +251,11 @@ func fileOf(j *status.Job, wantErrors bool) (string, error) {
 }
 
 // look has the next piece read, unless nobody looks or one is being read.
-func (p *Page) look() tea.Cmd {
-	if p.hidden || p.busy || p.paused || p.source == nil || p.over {
+func (p *Page) read() tea.Cmd {
+	if p.hidden || p.reading || p.paused || p.source == nil || p.finished {
 		return nil
 	}
-	p.busy = true
+	p.reading = true
 	s := p.source
-	return func() tea.Msg { return read{s, s.look()} }
+	return func() tea.Msg { return chunkRead{s, s.read()} }
 }

@@ -11,8 +11,8 @@ import (
 // View draws the page.
 func (p *Page) View(width, height int) []string {
 	p.width, p.height = width, max(0, height)
-	if p.lines() == 0 {
-		out := ui.Wrap(ui.Safe(p.nothing()), width)
+	if p.lineCount() == 0 {
+		out := ui.Wrap(ui.Safe(p.emptyText()), width)
 		for i := range out {
 			out[i] = p.env.Dim.Render(out[i])
 		}
@@ -20,31 +20,31 @@ func (p *Page) View(width, height int) []string {
 	}
 	var out []string
 	if p.follow {
-		out = p.draw(max(0, p.lines()-height), p.lines())
+		out = p.draw(max(0, p.lineCount()-height), p.lineCount())
 		return out[max(0, len(out)-height):]
 	}
-	p.top = max(0, min(p.top, p.lines()-1))
-	out = p.draw(p.top, min(p.lines(), p.top+height))
+	p.top = max(0, min(p.top, p.lineCount()-1))
+	out = p.draw(p.top, min(p.lineCount(), p.top+height))
 	return out[:min(len(out), height)]
 }
 
 // nothing says why there is nothing to see.
-func (p *Page) nothing() string {
-	_, file := p.source.(*tail)
+func (p *Page) emptyText() string {
+	_, file := p.source.(*fileSource)
 	switch {
 	case p.feed.Err != nil && p.source == nil:
 		return p.feed.Err.Error()
-	case p.err != nil && p.away != nil:
-		return p.away.Error() + "; and its agent cannot be asked: " + p.err.Error()
+	case p.err != nil && p.fileError != nil:
+		return p.fileError.Error() + "; and its agent cannot be asked: " + p.err.Error()
 	case errors.Is(p.err, fs.ErrNotExist) && file:
-		return p.path + " is not there yet, or on no volume of this machine." + p.whyNotAsked()
+		return p.path + " is not there yet, or on no volume of this machine." + p.noAgentReason()
 	case p.err != nil && file:
-		return p.err.Error() + "." + p.whyNotAsked()
+		return p.err.Error() + "." + p.noAgentReason()
 	case p.err != nil:
 		return p.err.Error()
 	case p.source == nil:
 		return "Asking where the output is ..."
-	case p.choice.kind == fromStep && p.over:
+	case p.choice.kind == fromStep && p.finished:
 		return "The step is over."
 	case p.choice.kind == fromStep:
 		return "Nothing was written since this page follows the step."
@@ -53,9 +53,9 @@ func (p *Page) nothing() string {
 }
 
 // whyNotAsked says why the job's agent is not asked for its output.
-func (p *Page) whyNotAsked() string {
+func (p *Page) noAgentReason() string {
 	switch {
-	case p.job == nil || p.canAsk():
+	case p.job == nil || p.mayAttach():
 		return ""
 	case p.job.State == "RUNNING":
 		return " Only " + p.job.User + " may ask the job for it."
@@ -77,8 +77,8 @@ func (p *Page) draw(from, to int) []string {
 			}
 			text = stamp + text
 		}
-		hit := p.search != nil && p.search.MatchString(text)
-		parts := []string{ui.Window(text, p.across, p.width)}
+		hit := p.pattern != nil && p.pattern.MatchString(text)
+		parts := []string{ui.Slice(text, p.column, p.width)}
 		if p.wrap {
 			parts = pieces(text, p.width)
 		}
@@ -101,47 +101,47 @@ func pieces(text string, width int) []string {
 	}
 	var out []string
 	for from, all := 0, ui.Width(text); from < all; from += width {
-		out = append(out, ui.Window(text, from, width))
+		out = append(out, ui.Slice(text, from, width))
 	}
 	return out
 }
 
 // Title names the file and tells what the page does with it.
 func (p *Page) Title() string {
-	text := p.id + " " + p.where()
+	text := p.id + " " + p.sourceText()
 	switch {
-	case p.over && p.err == nil:
+	case p.finished && p.err == nil:
 		text += " [over]"
 	case p.paused:
 		text += " [paused]"
 	case p.follow:
 		text += " [following]"
 	default:
-		text += fmt.Sprintf(" [line %d of %d]", p.top+1, p.lines())
+		text += fmt.Sprintf(" [line %d of %d]", p.top+1, p.lineCount())
 	}
-	if p.ring.cut {
+	if p.buffer.cut {
 		text += " [the last 10 MB]"
 	}
-	if p.err != nil && p.lines() > 0 {
+	if p.err != nil && p.lineCount() > 0 {
 		text += " [" + p.err.Error() + "]"
 	}
 	return ui.Safe(text)
 }
 
 // where says where the output comes from.
-func (p *Page) where() string {
+func (p *Page) sourceText() string {
 	what := p.path
 	if p.choice.kind == fromStep {
 		what = fmt.Sprintf("step %d", p.choice.step)
 		if p.errors {
 			what += " errors"
 		}
-		if p.only != noTask {
-			what += fmt.Sprintf(" task %d of %d", p.only, p.tasks)
+		if p.task != noTask {
+			what += fmt.Sprintf(" task %d of %d", p.task, p.tasks)
 		} else if p.tasks > 0 {
 			what += fmt.Sprintf(" %d tasks", p.tasks)
 		}
-	} else if _, file := p.source.(*tail); !file && p.source != nil {
+	} else if _, file := p.source.(*fileSource); !file && p.source != nil {
 		what += " [from its agent]"
 	}
 	return what
@@ -153,7 +153,7 @@ func (p *Page) Hints() []ui.Action {
 }
 
 // Line is the command that tells the same.
-func (p *Page) Line() string {
+func (p *Page) Command() string {
 	if p.choice.kind == fromStep {
 		return fmt.Sprintf("sattach --label %s.%d", p.id, p.choice.step)
 	}

@@ -49,55 +49,55 @@ func (t *term) bind(tab Table, now int64) func(int32) bool {
 func (t *term) test(tab Table, now int64) func(int32) bool {
 	switch {
 	case t.field == nil:
-		return t.anywhere(tab)
+		return t.testAnyField(tab)
 	case t.field.kind == job:
 		return func(slot int32) bool { return idMatches(tab, slot, t.text) }
 	case t.field.kind == gpus:
-		return column(tab, "tres", func(s string) bool { return t.number(int64(GPUs(s))) })
+		return textColumnTest(tab, "tres", func(s string) bool { return t.number(int64(GPUs(s))) })
 	case t.number != nil:
-		value := numberOf(t.field, tab, now)
+		value := numberGetter(t.field, tab, now)
 		return func(slot int32) bool { return t.number(value(slot)) }
 	}
-	return column(tab, t.field.json, t.text)
+	return textColumnTest(tab, t.field.json, t.text)
 }
 
 // column is a test of a column of text that looks at each text once.
-func column(tab Table, field string, test func(string) bool) func(int32) bool {
+func textColumnTest(tab Table, field string, test func(string) bool) func(int32) bool {
 	numbers, texts := tab.Texts(field)
 	if numbers == nil {
 		ok := test("")
 		return func(int32) bool { return ok }
 	}
-	known := make([]int8, len(texts))
-	return func(slot int32) bool { return memo(known, texts, numbers[slot], test) }
+	cache := make([]int8, len(texts))
+	return func(slot int32) bool { return memoized(cache, texts, numbers[slot], test) }
 }
 
 // memo remembers what test says of a text: 1 yes, -1 no.
-func memo(known []int8, texts []string, n uint32, test func(string) bool) bool {
-	if known[n] == 0 {
-		known[n] = -1
+func memoized(cache []int8, texts []string, n uint32, test func(string) bool) bool {
+	if cache[n] == 0 {
+		cache[n] = -1
 		if test(texts[n]) {
-			known[n] = 1
+			cache[n] = 1
 		}
 	}
-	return known[n] > 0
+	return cache[n] > 0
 }
 
-func (t *term) anywhere(tab Table) func(int32) bool {
+func (t *term) testAnyField(tab Table) func(int32) bool {
 	var columns [][]uint32
 	var texts []string
-	for _, f := range anywhere {
+	for _, f := range searchedFields {
 		var numbers []uint32
 		if numbers, texts = tab.Texts(f); numbers != nil {
 			columns = append(columns, numbers)
 		}
 	}
-	known := make([]int8, len(texts))
+	cache := make([]int8, len(texts))
 	// A state is also known by its short name.
 	test := func(s string) bool { return t.text(s) || isState(s) && t.text(status.JobState(s).Code()) }
 	return func(slot int32) bool {
 		for _, c := range columns {
-			if memo(known, texts, c[slot], test) {
+			if memoized(cache, texts, c[slot], test) {
 				return true
 			}
 		}
@@ -124,7 +124,7 @@ func idMatches(tab Table, slot int32, test func(string) bool) bool {
 }
 
 // numberOf is the value of a field that is a number.
-func numberOf(f *field, tab Table, now int64) func(int32) int64 {
+func numberGetter(f *field, tab Table, now int64) func(int32) int64 {
 	switch f.json {
 	case "elapsed":
 		return func(slot int32) int64 {

@@ -35,7 +35,7 @@ func parseNumber(f *field, text string) (int64, error) {
 		number: "number", gpus: "number", memory: "amount of memory (64G)", span: "time (2h, 1-12:00:00)", minute: "time (2h, 1-12:00:00)"}[f.kind])
 	switch f.kind {
 	case memory:
-		n, unit, err := leading(text)
+		n, unit, err := splitUnit(text)
 		scale, ok := map[string]float64{"": 1, "k": 1.0 / 1024, "m": 1, "g": 1024, "t": 1 << 20}[strings.TrimSuffix(unit, "b")]
 		if err != nil || !ok {
 			return 0, bad
@@ -54,7 +54,7 @@ func parseNumber(f *field, text string) (int64, error) {
 		}
 		return seconds, nil
 	}
-	n, unit, err := leading(text)
+	n, unit, err := splitUnit(text)
 	scale, ok := map[string]float64{"": 1, "k": 1e3, "m": 1e6}[unit]
 	if err != nil || !ok {
 		return 0, bad
@@ -63,7 +63,7 @@ func parseNumber(f *field, text string) (int64, error) {
 }
 
 // leading splits a number and its unit, in lower case.
-func leading(text string) (float64, string, error) {
+func splitUnit(text string) (float64, string, error) {
 	at := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if at < 0 {
 		at = len(text)
@@ -80,15 +80,15 @@ func parseSpan(text string) (seconds int64, ok bool) {
 	}
 	total, rest := 0.0, strings.ToLower(text)
 	for rest != "" {
-		n, after, err := leading(rest)
+		n, after, err := splitUnit(rest)
 		if err != nil {
 			return 0, false
 		}
 		if after == "" {
 			return int64(total + n*60), true
 		}
-		scale, known := map[byte]float64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[after[0]]
-		if !known {
+		scale, cache := map[byte]float64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400, 'w': 604800}[after[0]]
+		if !cache {
 			return 0, false
 		}
 		total += n * scale

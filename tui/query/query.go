@@ -74,7 +74,7 @@ var fields = []field{
 }
 
 // anywhere are the fields that a word is looked for in, beside the id.
-var anywhere = []string{"name", "user", "partition", "state", "account", "reason", "nodeList"}
+var searchedFields = []string{"name", "user", "partition", "state", "account", "reason", "nodeList"}
 
 // Names lists the fields, for help and completion.
 func Names() []string {
@@ -114,9 +114,9 @@ func parseTerm(text string) (t *term, rest string, err error) {
 		t.not, text = true, text[1:]
 	}
 	if strings.HasPrefix(text, "/") {
-		return t.regexp(text[1:])
+		return t.parseRegexp(text[1:])
 	}
-	word, rest, err := cutWord(text)
+	word, rest, err := nextWord(text)
 	if err != nil {
 		return nil, "", err
 	}
@@ -128,7 +128,7 @@ func parseTerm(text string) (t *term, rest string, err error) {
 		t.text = wordTest(word)
 		return t, rest, nil
 	}
-	f := fieldCalled(word[:at])
+	f := fieldByName(word[:at])
 	op := word[at : at+1]
 	value := word[at+1:]
 	if f == nil {
@@ -155,7 +155,7 @@ func parseTerm(text string) (t *term, rest string, err error) {
 }
 
 // regexp reads /.../.
-func (t *term) regexp(text string) (*term, string, error) {
+func (t *term) parseRegexp(text string) (*term, string, error) {
 	end := strings.Index(text, "/")
 	rest := ""
 	if end >= 0 {
@@ -186,7 +186,7 @@ func compileRegexp(text string) (*regexp.Regexp, error) {
 }
 
 // cutWord cuts a word off, at the first space outside quotes.
-func cutWord(text string) (word, rest string, err error) {
+func nextWord(text string) (word, rest string, err error) {
 	quoted := false
 	for i := range len(text) {
 		switch {
@@ -200,7 +200,7 @@ func cutWord(text string) (word, rest string, err error) {
 	return text, "", nil
 }
 
-func fieldCalled(name string) *field {
+func fieldByName(name string) *field {
 	for i := range fields {
 		if slices.Contains(fields[i].names, strings.ToLower(name)) {
 			return &fields[i]
@@ -264,7 +264,7 @@ func (t *term) compile(op, value string) (err error) {
 			return err
 		}
 		t.text = re.MatchString
-		return numbersHaveNoText(f)
+		return rejectNumberField(f)
 	}
 	if f.kind >= number && f.kind != job {
 		t.number, err = compareNumber(f, op, value)
@@ -286,7 +286,7 @@ func (t *term) compile(op, value string) (err error) {
 	return err
 }
 
-func numbersHaveNoText(f *field) error {
+func rejectNumberField(f *field) error {
 	if f.kind >= number && f.kind != job {
 		return fmt.Errorf("%s is a number: write %s>=VALUE", f.names[0], f.names[0])
 	}

@@ -18,19 +18,19 @@ var Default = []string{"JobArrayID", "StateCompact", "UserName", "Name", "Partit
 // column is a column that can be shown.
 type column struct {
 	*format.Column[status.Job]
-	look
+	columnLayout
 }
 
 // look is how a column is laid out. Width are the least and the most cells; the
 // higher the rank, the earlier it is left out where there is no room.
-type look struct {
+type columnLayout struct {
 	least, most, rank int
 	right             bool
 	fixed             bool // most is what the user asked for
 }
 
 // looks are the layouts of usual columns; others get that of "".
-var looks = map[string]look{
+var columnLayouts = map[string]columnLayout{
 	"JobArrayID": {1, 1 << 10, 0, false, false}, "JobID": {1, 1 << 10, 0, false, false}, // ids are never cut
 	"StateCompact": {2, 4, 1, false, false}, "State": {2, 13, 1, false, false}, "ReasonList": {16, 1 << 10, 2, false, false}, "TimeUsed": {4, 14, 3, true, false},
 	"Name": {6, 24, 4, false, false}, "UserName": {4, 12, 5, false, false}, "NumNodes": {1, 6, 6, true, false}, "gpus": {4, 5, 7, true, false}, "Partition": {5, 10, 8, false, false},
@@ -51,7 +51,7 @@ var gpuColumn = format.Column[status.Job]{
 }
 
 // find is the column of that name or squeue letter, nil if there is none.
-func find(name string) *column {
+func findColumn(name string) *column {
 	c := &gpuColumn
 	if !strings.EqualFold(name, c.Name) {
 		i := slices.IndexFunc(format.JobColumns, func(c format.Column[status.Job]) bool {
@@ -62,9 +62,9 @@ func find(name string) *column {
 		}
 		c = &format.JobColumns[i]
 	}
-	l, ok := looks[c.Name]
+	l, ok := columnLayouts[c.Name]
 	if !ok {
-		l = looks[""]
+		l = columnLayouts[""]
 	}
 	return &column{c, l}
 }
@@ -82,9 +82,9 @@ func Known() []string {
 
 // columnsOf finds columns by name; those that are none are told in bad. The id
 // is always among them.
-func columnsOf(names []string) (cols []*column, bad []string) {
+func findColumns(names []string) (cols []*column, bad []string) {
 	for _, n := range names {
-		c := find(n)
+		c := findColumn(n)
 		switch {
 		case c == nil:
 			bad = append(bad, n)
@@ -93,7 +93,7 @@ func columnsOf(names []string) (cols []*column, bad []string) {
 		}
 	}
 	if !slices.ContainsFunc(cols, isID) {
-		cols = append([]*column{find("JobArrayID")}, cols...)
+		cols = append([]*column{findColumn("JobArrayID")}, cols...)
 	}
 	return cols, bad
 }
@@ -118,7 +118,7 @@ func WidthsOf(l format.Layout[status.Job]) map[string]Width {
 }
 
 // widen gives columns the widths that a layout asks for. Ids are never cut.
-func widen(cols []*column, widths map[string]Width) {
+func applyWidths(cols []*column, widths map[string]Width) {
 	for _, c := range cols {
 		w, ok := widths[c.Name]
 		if !ok || w.Cells <= 0 {
@@ -144,20 +144,20 @@ func NamesOf(l format.Layout[status.Job]) []string {
 
 // keysOf reads an order of squeue -S: letters with - for descending, or names
 // of columns.
-func keysOf(order string) []data.Key {
-	var keys []data.Key
+func parseOrder(order string) []data.SortKey {
+	var keys []data.SortKey
 	for item := range strings.SplitSeq(order, ",") {
 		item = strings.TrimSpace(item)
 		name := strings.TrimLeft(item, "+-")
-		if c := find(name); c != nil && name != "" {
-			keys = append(keys, data.Key{Column: c.Column, Descending: strings.HasPrefix(item, "-")})
+		if c := findColumn(name); c != nil && name != "" {
+			keys = append(keys, data.SortKey{Column: c.Column, Descending: strings.HasPrefix(item, "-")})
 		}
 	}
 	return keys
 }
 
 // orderOf writes keys as keysOf reads them.
-func orderOf(keys []data.Key) string {
+func formatOrder(keys []data.SortKey) string {
 	items := make([]string, len(keys))
 	for i, k := range keys {
 		items[i] = k.Column.Name

@@ -24,7 +24,7 @@ func (p *Page) View(width, height int) []string {
 	}
 	p.list.Resize(len(p.rows.list), height-head)
 	cells := p.cells()
-	shown := p.fit(cells, width-gutter)
+	shown := p.place(cells, width-gutter)
 	var lines []string
 	if head > 0 {
 		lines = append(lines, p.header(shown, width))
@@ -42,21 +42,21 @@ func (p *Page) View(width, height int) []string {
 func (p *Page) empty(width int) []string {
 	text := "The queue is empty."
 	switch {
-	case !p.rows.store.Complete && p.lost != "":
-		text = p.lost
+	case !p.rows.store.Complete && p.lostReason != "":
+		text = p.lostReason
 	case !p.rows.store.Complete:
 		text = "Asking for the queue ..."
 	case p.rows.store.Len() > 0:
 		text = fmt.Sprintf("None of %d jobs passes the filter %q.", p.rows.store.Len(), p.rows.filter.Text())
-	case p.env.Narrow:
+	case p.env.Restricted:
 		text = "No job passes the options of the command line."
 	}
-	return []string{p.env.Dim.Render(ui.Cut(ui.Safe(text), width, p.env.Cut))}
+	return []string{p.env.Dim.Render(ui.Truncate(ui.Safe(text), width, p.env.Ellipsis))}
 }
 
 // cells are the texts of the rows that can be seen, escaped.
 func (p *Page) cells() [][]string {
-	first, last := p.list.Seen()
+	first, last := p.list.Visible()
 	out := make([][]string, 0, max(0, last-first))
 	var job status.Job
 	for i := first; i < last; i++ {
@@ -81,9 +81,9 @@ func (p *Page) cells() [][]string {
 func (p *Page) groupCell(g *group, c *column, value string) string {
 	switch c.Name {
 	case "JobArrayID", "JobID":
-		sign := p.env.Shut
-		if p.rows.open[g.id] {
-			sign = p.env.Open
+		sign := p.env.Collapsed
+		if p.rows.expanded[g.id] {
+			sign = p.env.Expanded
 		}
 		unit := "tasks"
 		if g.het {
@@ -91,7 +91,7 @@ func (p *Page) groupCell(g *group, c *column, value string) string {
 		}
 		return fmt.Sprintf("%s%d %d %s", sign, g.id, g.tasks, unit)
 	case "ReasonList", "Reason", "NodeList":
-		return g.counted()
+		return g.stateCounts()
 	case "UserName", "Name", "Partition", "Account", "QOS", "State", "StateCompact", "TimeLimit", "PriorityLong", "Priority", "SubmitTime":
 		return value
 	}
@@ -99,13 +99,13 @@ func (p *Page) groupCell(g *group, c *column, value string) string {
 }
 
 // place is a column with its place on the screen.
-type place struct {
+type placement struct {
 	index, x, width int
 }
 
 // fit chooses the columns that fit, and their widths. Columns grow with what
 // they show and do not shrink again, so that nothing jumps while scrolling.
-func (p *Page) fit(cells [][]string, room int) []place {
+func (p *Page) place(cells [][]string, room int) []placement {
 	if len(p.widths) != len(p.columns) {
 		p.widths = make([]int, len(p.columns))
 	}
@@ -118,7 +118,7 @@ func (p *Page) fit(cells [][]string, room int) []place {
 			p.widths[c] = col.most // as squeue: not wider, and not narrower
 		}
 	}
-	out := p.chosen(room)
+	out := p.selectColumns(room)
 	x, last := 0, len(out)-1
 	for i := range out {
 		out[i].x = x
@@ -132,24 +132,24 @@ func (p *Page) fit(cells [][]string, room int) []place {
 
 // chosen are the columns that are shown. Scrolled to the side it is the id and
 // what comes then; else the least important are left out until the rest fits.
-func (p *Page) chosen(room int) []place {
-	var out []place
+func (p *Page) selectColumns(room int) []placement {
+	var out []placement
 	for c, col := range p.columns {
-		if c < p.across && !isID(col) {
+		if c < p.firstColumn && !isID(col) {
 			continue
 		}
-		out = append(out, place{index: c, width: p.widths[c]})
+		out = append(out, placement{index: c, width: p.widths[c]})
 	}
-	for p.need(out) > room && len(out) > 1 {
+	for p.requiredWidth(out) > room && len(out) > 1 {
 		if !p.shrink(out, room) {
-			out = p.drop(out)
+			out = p.dropColumn(out)
 		}
 	}
 	return out
 }
 
 // need is the least room that the places take; the last one may be cut.
-func (p *Page) need(out []place) int {
+func (p *Page) requiredWidth(out []placement) int {
 	n := 0
 	for i, at := range out {
 		if i == len(out)-1 && !isID(p.columns[at.index]) {
@@ -163,7 +163,7 @@ func (p *Page) need(out []place) int {
 
 // shrink takes a little off the widest column that can be narrower; false:
 // there is none.
-func (p *Page) shrink(out []place, room int) bool {
+func (p *Page) shrink(out []placement, room int) bool {
 	widest := -1
 	for i := range out {
 		col := p.columns[out[i].index]
@@ -177,19 +177,19 @@ func (p *Page) shrink(out []place, room int) bool {
 	if widest < 0 {
 		return false
 	}
-	out[widest].width -= min(p.need(out)-room, out[widest].width-max(8, p.columns[out[widest].index].least))
+	out[widest].width -= min(p.requiredWidth(out)-room, out[widest].width-max(8, p.columns[out[widest].index].least))
 	return true
 }
 
 // drop leaves out the least important column.
-func (p *Page) drop(out []place) []place {
+func (p *Page) dropColumn(out []placement) []placement {
 	worst := -1
 	for i := range out {
 		if rank := p.columns[out[i].index].rank; rank > 0 && (worst < 0 || rank >= p.columns[out[worst].index].rank) {
 			worst = i
 		}
 	}
-	if p.across > 0 || worst < 0 {
+	if p.firstColumn > 0 || worst < 0 {
 		worst = len(out) - 1
 	}
 	return append(out[:worst:worst], out[worst+1:]...)
@@ -207,8 +207,8 @@ func (p *Page) title(c int) string {
 	return col.Header
 }
 
-func (p *Page) header(shown []place, width int) string {
-	p.places = shown
+func (p *Page) header(shown []placement, width int) string {
+	p.placements = shown
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", gutter))
 	for i, at := range shown {
@@ -217,11 +217,11 @@ func (p *Page) header(shown []place, width int) string {
 		}
 		b.WriteString(ui.Pad(p.title(at.index), at.width, p.columns[at.index].right && i < len(shown)-1, ""))
 	}
-	return p.env.Header.Render(ui.Cut(strings.TrimRight(b.String(), " "), width, ""))
+	return p.env.Header.Render(ui.Truncate(strings.TrimRight(b.String(), " "), width, ""))
 }
 
 // line draws one row.
-func (p *Page) line(i int, cells []string, shown []place, width int) string {
+func (p *Page) line(i int, cells []string, shown []placement, width int) string {
 	r := &p.rows.list[i]
 	selected, marked := i == p.list.Cursor, p.isMarked(i)
 	var b strings.Builder
@@ -231,7 +231,7 @@ func (p *Page) line(i int, cells []string, shown []place, width int) string {
 			b.WriteByte(' ')
 		}
 		col := p.columns[at.index]
-		text := ui.Pad(cells[at.index], at.width, col.right && n < len(shown)-1, p.mark(col))
+		text := ui.Pad(cells[at.index], at.width, col.right && n < len(shown)-1, p.ellipsis(col))
 		if n == len(shown)-1 {
 			text = strings.TrimRight(text, " ")
 		}
@@ -250,11 +250,11 @@ func (p *Page) line(i int, cells []string, shown []place, width int) string {
 }
 
 // mark is what a cut leaves; an id that is wider than the screen is cut bare.
-func (p *Page) mark(c *column) string {
+func (p *Page) ellipsis(c *column) string {
 	if isID(c) {
 		return ""
 	}
-	return p.env.Cut
+	return p.env.Ellipsis
 }
 
 func (p *Page) gutter(selected, marked bool) string {
@@ -271,7 +271,7 @@ func (p *Page) gutter(selected, marked bool) string {
 // Title is how many jobs there are, and what is shown of them.
 func (p *Page) Title() string {
 	r := &p.rows
-	n := len(r.sorted)
+	n := len(r.filtered)
 	text := fmt.Sprintf("%d jobs", n)
 	if n == 1 {
 		text = "1 job"
@@ -288,7 +288,7 @@ func (p *Page) Title() string {
 	if p.paused {
 		text += " [paused]"
 	}
-	if p.lost != "" && r.store.Complete {
+	if p.lostReason != "" && r.store.Complete {
 		text += " [not up to date]"
 	}
 	return ui.Safe(text)
@@ -296,7 +296,7 @@ func (p *Page) Title() string {
 
 // Row is the text of the row under the cursor, for the clipboard.
 func (p *Page) rowText() string {
-	j, ok := p.rows.first(p.list.Cursor)
+	j, ok := p.rows.job(p.list.Cursor)
 	if !ok {
 		return ""
 	}

@@ -25,7 +25,7 @@ func (p *Page) isMarked(i int) bool {
 	if p.marks[p.rows.key(i)] {
 		return true
 	}
-	id, _ := p.rows.groupOf(p.rows.list[i].slot)
+	id, _ := p.rows.groupID(p.rows.list[i].slot)
 	return id != 0 && p.marks[-id]
 }
 
@@ -41,11 +41,11 @@ func (p *Page) toggleMark() {
 		p.marks[key] = true
 	}
 	p.list.Move(1)
-	p.moved()
+	p.noteCursor()
 }
 
 func (p *Page) markRange() {
-	from := p.rows.find(p.anchor)
+	from := p.rows.indexOf(p.anchor)
 	if from < 0 {
 		from = p.list.Cursor
 	}
@@ -89,7 +89,7 @@ func (p *Page) targets() []target {
 	members := map[int64][]int32{}
 	if len(keys) > 0 && keys[0] < 0 {
 		for _, slot := range p.rows.store.Slots(nil) {
-			if id, _ := p.rows.groupOf(slot); id != 0 && p.marked(keys, -id) {
+			if id, _ := p.rows.groupID(slot); id != 0 && p.marked(keys, -id) {
 				members[id] = append(members[id], slot)
 			}
 		}
@@ -97,13 +97,13 @@ func (p *Page) targets() []target {
 	var out []target
 	for _, key := range keys {
 		if key < 0 {
-			if t, ok := p.whole(-key, members[-key]); ok {
+			if t, ok := p.groupTarget(-key, members[-key]); ok {
 				out = append(out, t)
 			}
 			continue
 		}
 		slot, ok := p.rows.store.Slot(key)
-		if id, _ := p.rows.groupOf(slot); !ok || id != 0 && p.marked(keys, -id) {
+		if id, _ := p.rows.groupID(slot); !ok || id != 0 && p.marked(keys, -id) {
 			continue // its group is meant as a whole
 		}
 		j := p.rows.store.Job(slot)
@@ -118,7 +118,7 @@ func (p *Page) marked(sorted []int64, key int64) bool {
 }
 
 // whole is a group as one target.
-func (p *Page) whole(id int64, slots []int32) (target, bool) {
+func (p *Page) groupTarget(id int64, slots []int32) (target, bool) {
 	t := target{id: strconv.FormatInt(id, 10), count: map[string]int{}}
 	for _, s := range slots {
 		t.owner = p.rows.store.Text(s, "user")

@@ -33,7 +33,7 @@ type Options struct {
 	Widths map[string]Width
 	Flat   bool
 	// Line is the command line of squeue that asks for the same.
-	Line string
+	CommandLine string
 }
 
 // Page shows the queue.
@@ -41,30 +41,30 @@ type Page struct {
 	env      *data.Env
 	options  Options
 	rows     rows
-	next     *data.Store // a new list that is not whole yet
+	incoming *data.Store // a new list that is not whole yet
 	watch    *data.Watch
 	settings *format.Settings
 	offset   int64 // of the server's clock from ours, seconds
 
 	list          ui.List
-	at            int64 // key of the line under the cursor
+	cursorKey     int64 // key of the line under the cursor
 	columns       []*column
-	picked        data.Picked
+	picked        data.FieldSet
 	widths        []int
-	places        []place
-	across        int
+	placements    []placement
+	firstColumn   int
 	width, height int
 	buf           []byte
 
-	marks  map[int64]bool // by key
-	anchor int64          // key of the last mark
-	bells  map[int64]bool // jobs to ring for
-	lost   string         // why nothing comes
-	paused bool
-	held   heldEvents // what came while paused
-	saved  map[string]string
-	undo   *undo
-	busy   bool // an operation is under way
+	marks        map[int64]bool // by key
+	anchor       int64          // key of the last mark
+	bells        map[int64]bool // jobs to ring for
+	lostReason   string         // why nothing comes
+	paused       bool
+	pausedEvents bufferedEvents // what came while paused
+	saved        map[string]string
+	undo         *undo
+	busy         bool // an operation is under way
 }
 
 // New makes the page; it asks for nothing yet. saved are filters by name.
@@ -74,21 +74,21 @@ func New(env *data.Env, o Options, saved map[string]string) (*Page, error) {
 		settings.Layout = format.TimeLayout("relative") // short, and the day of near instants
 	}
 	p := &Page{env: env, options: o, settings: &settings, marks: map[int64]bool{}, bells: map[int64]bool{}, saved: saved}
-	p.rows = rows{store: data.NewStore(nil), filter: &query.Query{}, open: map[int64]bool{}, flat: o.Flat, settings: &settings}
+	p.rows = rows{store: data.NewStore(nil), filter: &query.Query{}, expanded: map[int64]bool{}, flat: o.Flat, settings: &settings}
 	names := o.Columns
 	if len(names) == 0 {
 		names = Default
 	}
 	var bad []string
-	p.columns, bad = columnsOf(names)
-	widen(p.columns, o.Widths)
+	p.columns, bad = findColumns(names)
+	applyWidths(p.columns, o.Widths)
 	order := o.Order
 	if order == "" {
 		order = format.JobOrder
 	}
-	p.rows.keys = keysOf(order)
+	p.rows.keys = parseOrder(order)
 	p.rows.store = data.NewStore(p.fields())
-	p.prepare()
+	p.resolveFields()
 	if len(bad) > 0 {
 		return p, fmt.Errorf("no column is called %s", strings.Join(bad, ", "))
 	}
@@ -109,12 +109,12 @@ func (p *Page) fields() []string {
 }
 
 // prepare finds the columns' fields in the store.
-func (p *Page) prepare() {
+func (p *Page) resolveFields() {
 	var f []string
 	for _, c := range p.columns {
 		f = append(f, c.Fields...)
 	}
-	p.picked, p.widths = p.rows.store.Pick(f), nil
+	p.picked, p.widths = p.rows.store.Select(f), nil
 }
 
 // Start begins to follow the queue.
@@ -122,16 +122,16 @@ func (p *Page) Start() tea.Cmd {
 	if p.watch != nil {
 		p.watch.Stop()
 	}
-	p.held = heldEvents{}
+	p.pausedEvents = bufferedEvents{}
 	f := p.options.Filter
 	f.Fields = p.fields()
-	p.watch = data.Follow(p.env.Context, p.env.Cluster, f)
+	p.watch = data.WatchJobs(p.env.Context, p.env.Cluster, f)
 	return p.watch.Next
 }
 
 // Remember is what to keep for the next time.
-func (p *Page) Remember() State {
-	s := State{Order: orderOf(p.rows.keys)}
+func (p *Page) State() State {
+	s := State{Order: formatOrder(p.rows.keys)}
 	for _, c := range p.columns {
 		s.Columns = append(s.Columns, c.Name)
 	}
@@ -139,23 +139,23 @@ func (p *Page) Remember() State {
 }
 
 // again asks to watch anew after a refusal.
-type again struct{ watch *data.Watch }
+type retryWatch struct{ watch *data.Watch }
 
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case data.Events:
 		return p.events(msg)
-	case again:
+	case retryWatch:
 		if msg.watch == p.watch {
 			return p.Start()
 		}
 	case ui.Press:
-		return p.press(msg)
+		return p.handleKey(msg)
 	case ui.Click:
 		return p.click(msg)
-	case done:
-		return p.finished(msg)
+	case operationDone:
+		return p.reportOperation(msg)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func (p *Page) Tick(now time.Time) bool {
 	if p.paused || !slices.ContainsFunc(p.columns, func(c *column) bool { return c.Value != nil && c.Name != gpuColumn.Name }) {
 		return false
 	}
-	first, last := p.list.Seen()
+	first, last := p.list.Visible()
 	for i := first; i < min(last, len(p.rows.list)); i++ {
 		if p.rows.store.Text(p.rows.list[i].slot, "state") == "RUNNING" {
 			return true
@@ -180,75 +180,75 @@ func (p *Page) events(e data.Events) tea.Cmd {
 		return nil // of a watch that is over
 	}
 	if p.paused && e.Err == nil {
-		return p.hold(e)
+		return p.buffer(e)
 	}
 	var cmds []tea.Cmd
 	if len(e.Events) > 0 {
-		cmds = append(cmds, p.take(e.Events))
+		cmds = append(cmds, p.apply(e.Events))
 	}
 	switch {
 	case e.Err != nil:
-		p.lost = e.Err.Error()
+		p.lostReason = e.Err.Error()
 		w := p.watch
-		cmds = append(cmds, p.env.Complain(fmt.Errorf("%s; trying again", p.lost)),
-			tea.Tick(data.Refusal, func(time.Time) tea.Msg { return again{w} }))
+		cmds = append(cmds, p.env.NotifyError(fmt.Errorf("%s; trying again", p.lostReason)),
+			tea.Tick(data.RetryDelay, func(time.Time) tea.Msg { return retryWatch{w} }))
 		return tea.Batch(cmds...)
 	case e.Lost != nil:
-		p.lost = e.Lost.Error()
-		cmds = append(cmds, p.env.Complain(fmt.Errorf("%s; trying again", p.lost)))
+		p.lostReason = e.Lost.Error()
+		cmds = append(cmds, p.env.NotifyError(fmt.Errorf("%s; trying again", p.lostReason)))
 	}
 	return tea.Batch(append(cmds, p.watch.Next)...)
 }
 
 // take takes events into the store, and a list that has come whole in its
 // place, so that cursor and marks never see half a queue.
-func (p *Page) take(events []*status.JobEvent) tea.Cmd {
+func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	var cmds []tea.Cmd
-	if p.lost != "" && p.rows.store.Complete {
-		cmds = append(cmds, p.env.Say("The queue answers again."))
+	if p.lostReason != "" && p.rows.store.Complete {
+		cmds = append(cmds, p.env.Notify("The queue answers again."))
 	}
-	p.lost = ""
+	p.lostReason = ""
 	for _, e := range events {
 		if e.Type == status.EventSync {
-			p.next = data.NewStore(p.fields())
+			p.incoming = data.NewStore(p.fields())
 		}
 		p.offset = e.Time - p.env.Now().Unix()
 		p.settings.Now = e.Time
-		if p.next == nil {
-			before := p.ended(e)
+		if p.incoming == nil {
+			before := p.finishedBy(e)
 			c := p.rows.store.Apply(e)
 			p.rows.apply(c)
-			cmds = append(cmds, p.forget(before))
+			cmds = append(cmds, p.removeFinished(before))
 			continue
 		}
-		if c := p.next.Apply(e); c.More {
+		if c := p.incoming.Apply(e); c.More {
 			continue
 		}
 		old := p.rows.store
-		p.rows.store, p.next = p.next, nil
-		p.prepare()
+		p.rows.store, p.incoming = p.incoming, nil
+		p.resolveFields()
 		p.rows.rebuild()
-		cmds = append(cmds, p.forget(p.missing(old)))
+		cmds = append(cmds, p.removeFinished(p.finishedSince(old)))
 	}
-	p.follow()
+	p.restoreCursor()
 	return tea.Batch(cmds...)
 }
 
 // follow puts the cursor onto the line it was on, wherever that is now.
-func (p *Page) follow() {
+func (p *Page) restoreCursor() {
 	p.list.Resize(len(p.rows.list), p.list.Height)
-	if i := p.rows.find(p.at); i >= 0 {
-		p.list.To(i)
+	if i := p.rows.indexOf(p.cursorKey); i >= 0 {
+		p.list.MoveTo(i)
 	}
-	p.at = p.rows.key(p.list.Cursor)
+	p.cursorKey = p.rows.key(p.list.Cursor)
 }
 
 // moved notes what is under the cursor now.
-func (p *Page) moved() { p.at = p.rows.key(p.list.Cursor) }
+func (p *Page) noteCursor() { p.cursorKey = p.rows.key(p.list.Cursor) }
 
 // Current is the id of the job under the cursor, as commands take it.
 func (p *Page) Current() string {
-	j, ok := p.rows.first(p.list.Cursor)
+	j, ok := p.rows.job(p.list.Cursor)
 	if !ok {
 		return ""
 	}
@@ -273,27 +273,27 @@ func (p *Page) SetFilter(text string) error {
 	p.rows.filter = q
 	p.settings.Now = p.env.Now().Unix() + p.offset
 	p.rows.refilter()
-	p.follow()
+	p.restoreCursor()
 	return nil
 }
 
 // SetOrder orders by the keys of a squeue -S.
 func (p *Page) SetOrder(text string) (tea.Cmd, error) {
-	keys := keysOf(text)
+	keys := parseOrder(text)
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("invalid sort specification: %s", format.Escape(text))
 	}
-	return p.sorted(keys), nil
+	return p.setSortKeys(keys), nil
 }
 
 // SetColumns shows the named columns.
 func (p *Page) SetColumns(names []string) (tea.Cmd, error) {
-	cols, bad := columnsOf(names)
+	cols, bad := findColumns(names)
 	if len(bad) > 0 {
 		return nil, fmt.Errorf("no column is called %s", format.Escape(strings.Join(bad, ", ")))
 	}
-	p.columns, p.across = cols, 0
-	return p.refresh(), nil
+	p.columns, p.firstColumn = cols, 0
+	return p.applyColumns(), nil
 }
 
 // SetFormat shows the columns of a squeue -o.
@@ -303,18 +303,18 @@ func (p *Page) SetFormat(text string) (tea.Cmd, error) {
 		return nil, fmt.Errorf("invalid job format specification: %s", format.Escape(text))
 	}
 	cmd, err := p.SetColumns(NamesOf(l))
-	widen(p.columns, WidthsOf(l))
+	applyWidths(p.columns, WidthsOf(l))
 	return cmd, err
 }
 
 // refresh shows other columns: if the rows lack their fields it watches anew.
-func (p *Page) refresh() tea.Cmd {
-	p.prepare()
-	if slices.ContainsFunc(p.fields(), func(f string) bool { return !p.rows.store.Has(f) && isField(f) }) {
+func (p *Page) applyColumns() tea.Cmd {
+	p.resolveFields()
+	if slices.ContainsFunc(p.fields(), func(f string) bool { return !p.rows.store.HasField(f) && isField(f) }) {
 		return p.Start()
 	}
 	p.rows.rebuild()
-	p.follow()
+	p.restoreCursor()
 	return nil
 }
 
@@ -322,10 +322,10 @@ func isField(name string) bool {
 	return slices.ContainsFunc(status.Fields, func(f status.Field) bool { return f.Name == name })
 }
 
-func (p *Page) sorted(keys []data.Key) tea.Cmd {
+func (p *Page) setSortKeys(keys []data.SortKey) tea.Cmd {
 	p.rows.keys = keys
 	p.widths = nil
-	return p.refresh()
+	return p.applyColumns()
 }
 
 // SetAll also shows jobs that are over, or no longer.
@@ -346,21 +346,21 @@ func (p *Page) Hints() []ui.Action {
 }
 
 // Line is the squeue that shows the same.
-func (p *Page) Line() string {
+func (p *Page) Command() string {
 	parts := []string{"squeue"}
-	if p.options.Line != "" {
-		parts = append(parts, p.options.Line)
+	if p.options.CommandLine != "" {
+		parts = append(parts, p.options.CommandLine)
 	}
-	if slices.Equal(p.options.Filter.States, jobs.AllStates) && !strings.Contains(p.options.Line, "-t") {
+	if slices.Equal(p.options.Filter.States, jobs.AllStates) && !strings.Contains(p.options.CommandLine, "-t") {
 		parts = append(parts, "-t all")
 	}
-	if names := p.shared(); len(names) > 0 {
+	if names := p.squeueColumns(); len(names) > 0 {
 		parts = append(parts, "-O "+strings.Join(names, ","))
 	}
 	var order []string
 	for _, k := range p.rows.keys {
 		if k.Column.Letter != 0 {
-			order = append(order, orderOf([]data.Key{k}))
+			order = append(order, formatOrder([]data.SortKey{k}))
 		}
 	}
 	if len(order) > 0 {
@@ -370,7 +370,7 @@ func (p *Page) Line() string {
 }
 
 // shared are the columns that squeue has as well.
-func (p *Page) shared() []string {
+func (p *Page) squeueColumns() []string {
 	var out []string
 	for _, c := range p.columns {
 		if c.Name == gpuColumn.Name {
@@ -385,7 +385,7 @@ func (p *Page) shared() []string {
 // Counts are how many jobs of the list are in each state, for plain screens.
 func (p *Page) Counts() map[string]int {
 	counts := map[string]int{}
-	for _, s := range p.rows.sorted {
+	for _, s := range p.rows.filtered {
 		counts[p.rows.store.Text(s, "state")] += p.rows.tasks(s)
 	}
 	return counts
@@ -399,21 +399,21 @@ func (p *Page) SaveFilter(name, text string) { p.saved[name] = text }
 
 // At is the id of the job under the cursor; negative for a folded array, 0 for
 // nothing.
-func (p *Page) At() int64 { return p.rows.key(p.list.Cursor) }
+func (p *Page) CursorKey() int64 { return p.rows.key(p.list.Cursor) }
 
 // Has tells whether the job has a line of its own.
-func (p *Page) Has(id int64) bool {
-	i := p.rows.find(id)
+func (p *Page) HasLine(id int64) bool {
+	i := p.rows.indexOf(id)
 	return i >= 0 && p.rows.key(i) == id
 }
 
 // Watching is the watch that the page follows.
-func (p *Page) Watching() *data.Watch { return p.watch }
+func (p *Page) Watch() *data.Watch { return p.watch }
 
 // Live reports whether the page shows the queue as it is now: it is not paused,
 // and its watch has delivered the whole list.
-func (p *Page) Live() bool {
-	return !p.paused && p.lost == "" && p.next == nil && p.rows.store.Complete
+func (p *Page) UpToDate() bool {
+	return !p.paused && p.lostReason == "" && p.incoming == nil && p.rows.store.Complete
 }
 
 // Job returns what the page knows of a job, shown or not.

@@ -8,43 +8,43 @@ import (
 
 // maxHeldRows is how many changes of rows are kept while the page is paused.
 // Beyond it the watch ends, and the queue is read anew when the page goes on.
-const maxHeldRows = 50_000
+const maxBufferedRows = 50_000
 
 // heldEvents are the events that came while the page is paused.
-type heldEvents struct {
+type bufferedEvents struct {
 	batches  []data.Events
 	rows     int
 	overflow bool // there were too many, and the watch has ended
 }
 
 // hold keeps a batch of events until the page goes on.
-func (p *Page) hold(e data.Events) tea.Cmd {
+func (p *Page) buffer(e data.Events) tea.Cmd {
 	for _, event := range e.Events {
-		p.held.rows += 1 + len(event.Items) + len(event.Gone)
+		p.pausedEvents.rows += 1 + len(event.Items) + len(event.Gone)
 	}
-	if p.held.rows > maxHeldRows {
+	if p.pausedEvents.rows > maxBufferedRows {
 		p.watch.Stop()
-		p.held = heldEvents{overflow: true}
+		p.pausedEvents = bufferedEvents{overflow: true}
 		return nil
 	}
-	p.held.batches = append(p.held.batches, e)
+	p.pausedEvents.batches = append(p.pausedEvents.batches, e)
 	return p.watch.Next
 }
 
 // pause stops applying events to the page, or applies those that came since.
-func (p *Page) pause() tea.Cmd {
+func (p *Page) togglePause() tea.Cmd {
 	if p.paused = !p.paused; p.paused {
 		return nil
 	}
-	held := p.held
-	p.held = heldEvents{}
+	held := p.pausedEvents
+	p.pausedEvents = bufferedEvents{}
 	if held.overflow {
 		return p.Start()
 	}
 	var cmds []tea.Cmd
 	for _, e := range held.batches {
 		if e.Watch == p.watch && len(e.Events) > 0 {
-			cmds = append(cmds, p.take(e.Events))
+			cmds = append(cmds, p.apply(e.Events))
 		}
 	}
 	return tea.Batch(cmds...)

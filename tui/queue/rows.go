@@ -32,15 +32,15 @@ type group struct {
 // rows is the list as it is shown: the rows of the store that the filter lets
 // pass, in order, with groups folded.
 type rows struct {
-	store  *data.Store
-	keys   []data.Key
-	filter *query.Query
-	open   map[int64]bool // groups that are expanded
-	flat   bool           // nothing is folded (squeue -r)
+	store    *data.Store
+	keys     []data.SortKey
+	filter   *query.Query
+	expanded map[int64]bool // groups that are expanded
+	flat     bool           // nothing is folded (squeue -r)
 
 	settings *format.Settings
-	whole    []int32 // all rows, in order
-	sorted   []int32 // those that pass the filter
+	all      []int32 // all rows, in order
+	filtered []int32 // those that pass the filter
 	list     []row
 	grouped  bool // list has groups
 	sizes    map[string]int
@@ -50,8 +50,8 @@ type rows struct {
 // rebuild puts all rows into order anew, and filters them.
 func (r *rows) rebuild() {
 	r.order = data.NewOrder(r.store, r.keys, r.settings)
-	r.whole = r.store.Slots(r.whole)
-	r.order.Sort(r.whole)
+	r.all = r.store.Slots(r.all)
+	r.order.Sort(r.all)
 	r.refilter()
 }
 
@@ -63,10 +63,10 @@ func (r *rows) refilter() {
 		return
 	}
 	pass := r.filter.Bind(r.store, r.settings.Now)
-	r.sorted = r.sorted[:0]
-	for _, slot := range r.whole {
+	r.filtered = r.filtered[:0]
+	for _, slot := range r.all {
 		if pass(slot) {
-			r.sorted = append(r.sorted, slot)
+			r.filtered = append(r.filtered, slot)
 		}
 	}
 	r.fold()
@@ -74,11 +74,11 @@ func (r *rows) refilter() {
 
 // manyChanges are those from which on a new list is made faster than an old
 // one changed.
-const manyChanges = 2000
+const maxIncremental = 2000
 
 // apply takes in what an event has changed.
 func (r *rows) apply(c data.Change) {
-	if c.All || r.order == nil || len(c.Changed)+len(c.Gone) > manyChanges {
+	if c.All || r.order == nil || len(c.Changed)+len(c.Gone) > maxIncremental {
 		r.rebuild()
 		return
 	}
@@ -94,15 +94,15 @@ func (r *rows) apply(c data.Change) {
 		touched[s] = true
 	}
 	was := func(s int32) bool { return touched[s] }
-	r.whole = r.order.Merge(slices.DeleteFunc(r.whole, was), slices.Clone(add))
+	r.all = r.order.Merge(slices.DeleteFunc(r.all, was), slices.Clone(add))
 	pass := r.filter.Bind(r.store, r.settings.Now)
 	add = slices.DeleteFunc(add, func(s int32) bool { return !pass(s) })
-	r.sorted = r.order.Merge(slices.DeleteFunc(r.sorted, was), add)
+	r.filtered = r.order.Merge(slices.DeleteFunc(r.filtered, was), add)
 	r.fold()
 }
 
 // groupOf is the array or heterogeneous job that a row belongs to; 0: none.
-func (r *rows) groupOf(slot int32) (id int64, het bool) {
+func (r *rows) groupID(slot int32) (id int64, het bool) {
 	if id = r.store.Number(slot, "arrayJobID"); id != 0 {
 		return id, false
 	}
@@ -114,17 +114,17 @@ func (r *rows) groupOf(slot int32) (id int64, het bool) {
 func (r *rows) fold() {
 	groups := map[int64]*group{}
 	if !r.flat {
-		for _, slot := range r.sorted {
-			if id, het := r.groupOf(slot); id != 0 {
+		for _, slot := range r.filtered {
+			if id, het := r.groupID(slot); id != 0 {
 				r.join(groups, slot, id, het)
 			}
 		}
 	}
 	r.list, r.grouped = r.list[:0], false
-	for _, slot := range r.sorted {
+	for _, slot := range r.filtered {
 		id, _ := int64(0), false
 		if len(groups) > 0 {
-			id, _ = r.groupOf(slot)
+			id, _ = r.groupID(slot)
 		}
 		g := groups[id]
 		switch {
@@ -133,7 +133,7 @@ func (r *rows) fold() {
 		case g.slots[0] == slot:
 			r.grouped = true
 			r.list = append(r.list, row{slot: slot, group: g})
-			if r.open[id] {
+			if r.expanded[id] {
 				for _, s := range g.slots {
 					r.list = append(r.list, row{slot: s, member: true})
 				}
@@ -189,29 +189,29 @@ func (r *rows) key(i int) int64 {
 
 // find is where the line with the key is; -1: nowhere. A job that is folded
 // away is where its group is.
-func (r *rows) find(key int64) int {
+func (r *rows) indexOf(key int64) int {
 	if key == 0 {
 		return -1
 	}
 	parent := int64(0)
 	if slot, ok := r.store.Slot(key); ok && key > 0 {
-		parent, _ = r.groupOf(slot)
+		parent, _ = r.groupID(slot)
 	}
 	for i := range r.list {
 		k := r.key(i)
-		if k == key || parent != 0 && k == -parent && !r.open[parent] {
+		if k == key || parent != 0 && k == -parent && !r.expanded[parent] {
 			return i
 		}
 	}
 	if key < 0 {
 		// The group has one row left, or is now something else: its first.
-		return slices.IndexFunc(r.list, func(l row) bool { id, _ := r.groupOf(l.slot); return id == -key })
+		return slices.IndexFunc(r.list, func(l row) bool { id, _ := r.groupID(l.slot); return id == -key })
 	}
 	return -1
 }
 
 // counted is a group's tasks by state: PD 900 R 88.
-func (g *group) counted() string {
+func (g *group) stateCounts() string {
 	var out []string
 	for _, s := range status.JobStates {
 		if n := g.counts[s]; n > 0 {
@@ -222,7 +222,7 @@ func (g *group) counted() string {
 }
 
 // first is the job that a line is about.
-func (r *rows) first(i int) (j status.Job, ok bool) {
+func (r *rows) job(i int) (j status.Job, ok bool) {
 	if i < 0 || i >= len(r.list) {
 		return j, false
 	}

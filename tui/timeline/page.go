@@ -24,20 +24,20 @@ var spans = []int64{900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400,
 
 // Page shows jobs over time.
 type Page struct {
-	env    *data.Env
-	filter jobs.Filter
-	store  *data.Store
-	next   *data.Store
-	feed   data.Feed[*status.JobEvent]
-	query  *query.Query
-	bars   []bar // by start
-	byNode bool
-	lanes  []lane
-	list   ui.List
-	at     string // the job or node under the cursor
-	span   int
-	from   int64 // seconds from now that the screen begins with
-	offset int64
+	env        *data.Env
+	filter     jobs.Filter
+	store      *data.Store
+	incoming   *data.Store
+	feed       data.Feed[*status.JobEvent]
+	query      *query.Query
+	bars       []bar // by start
+	byNode     bool
+	lanes      []lane
+	list       ui.List
+	cursorName string // the job or node under the cursor
+	span       int
+	shift      int64 // seconds from now that the screen begins with
+	offset     int64
 }
 
 // bar is a job in time.
@@ -58,7 +58,7 @@ type lane struct {
 var fields = []string{"id", "name", "user", "state", "partition", "start", "end", "timeLimit", "nodeList", "plannedNodes", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "priority"}
 
 // mostBars bounds the page: beyond come starts that nobody looks at.
-const mostBars = 5000
+const maxBars = 5000
 
 // New makes the page of the jobs that f means.
 func New(env *data.Env, f jobs.Filter) *Page {
@@ -70,8 +70,8 @@ func New(env *data.Env, f jobs.Filter) *Page {
 
 // Update takes a message in.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
-	if events, next, mine := p.feed.Take(msg); mine {
-		p.take(events)
+	if events, next, mine := p.feed.Handle(msg); mine {
+		p.apply(events)
 		return next
 	}
 	switch msg := msg.(type) {
@@ -83,36 +83,36 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 		if msg.Wheel != 0 {
 			p.list.Scroll(msg.Wheel)
 		} else if i := p.list.Top + msg.Y - 1; msg.Y >= 1 && i < p.list.Len {
-			p.list.To(i)
+			p.list.MoveTo(i)
 		}
-		p.moved()
+		p.noteCursor()
 	case ui.Press:
-		return p.press(msg)
+		return p.handleKey(msg)
 	}
 	return nil
 }
 
-func (p *Page) take(events []*status.JobEvent) {
+func (p *Page) apply(events []*status.JobEvent) {
 	for _, ev := range events {
 		if ev.Type == status.EventSync {
-			p.next = data.NewStore(p.filter.Fields)
+			p.incoming = data.NewStore(p.filter.Fields)
 		}
 		p.offset = ev.Time - p.env.Now().Unix()
-		if p.next == nil {
+		if p.incoming == nil {
 			p.store.Apply(ev)
-		} else if c := p.next.Apply(ev); !c.More {
-			p.store, p.next = p.next, nil
+		} else if c := p.incoming.Apply(ev); !c.More {
+			p.store, p.incoming = p.incoming, nil
 		}
 	}
-	if p.next == nil {
-		p.fill()
+	if p.incoming == nil {
+		p.rebuild()
 	}
 }
 
 func (p *Page) now() int64 { return p.env.Now().Unix() + p.offset }
 
 // fill makes the bars: of what runs, and of what has a planned start.
-func (p *Page) fill() {
+func (p *Page) rebuild() {
 	p.bars = p.bars[:0]
 	pass := p.query.Bind(p.store, p.now())
 	slots := slices.DeleteFunc(p.store.Slots(nil), func(s int32) bool {
@@ -125,17 +125,17 @@ func (p *Page) fill() {
 		}
 		return int(min(1, max(-1, p.store.ID(a)-p.store.ID(b))))
 	})
-	for _, s := range slots[:min(len(slots), mostBars)] {
-		p.bars = append(p.bars, barOf(p.store.Job(s)))
+	for _, s := range slots[:min(len(slots), maxBars)] {
+		p.bars = append(p.bars, newBar(p.store.Job(s)))
 	}
 	p.lanes = nil
 	if p.byNode {
-		p.fillLanes()
+		p.rebuildLanes()
 	}
-	p.find()
+	p.restoreCursor()
 }
 
-func barOf(j status.Job) bar {
+func newBar(j status.Job) bar {
 	b := bar{job: j, start: j.Start, end: j.End, planned: j.State == "PENDING"}
 	if b.end == 0 && j.TimeLimit >= 0 {
 		b.end = j.Start + int64(j.TimeLimit)*60
@@ -153,7 +153,7 @@ func barOf(j status.Job) bar {
 	return b
 }
 
-func (p *Page) fillLanes() {
+func (p *Page) rebuildLanes() {
 	at := map[string]int{}
 	for i := range p.bars {
 		for _, n := range p.bars[i].nodes {
@@ -192,22 +192,22 @@ func (p *Page) name(i int) string {
 }
 
 // find puts the cursor back onto what it was on.
-func (p *Page) find() {
+func (p *Page) restoreCursor() {
 	p.list.Resize(p.rows(), p.list.Height)
 	for i := range p.rows() {
-		if p.name(i) == p.at {
-			p.list.To(i)
+		if p.name(i) == p.cursorName {
+			p.list.MoveTo(i)
 			break
 		}
 	}
-	p.moved()
+	p.noteCursor()
 }
 
-func (p *Page) moved() { p.at = p.name(p.list.Cursor) }
+func (p *Page) noteCursor() { p.cursorName = p.name(p.list.Cursor) }
 
-func (p *Page) press(k ui.Press) tea.Cmd {
+func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	if p.list.Press(k.Action) {
-		p.moved()
+		p.noteCursor()
 		return nil
 	}
 	switch k.Action {
@@ -216,28 +216,28 @@ func (p *Page) press(k ui.Press) tea.Cmd {
 	case ui.ZoomOut:
 		p.span = min(len(spans)-1, p.span+1)
 	case ui.Left:
-		p.from -= spans[p.span] / 4
+		p.shift -= spans[p.span] / 4
 	case ui.Right:
-		p.from += spans[p.span] / 4
+		p.shift += spans[p.span] / 4
 	case ui.Group:
-		p.byNode, p.at = !p.byNode, ""
-		p.list.To(0)
-		p.fill()
+		p.byNode, p.cursorName = !p.byNode, ""
+		p.list.MoveTo(0)
+		p.rebuild()
 	case ui.Filter:
-		return p.env.Send(data.AskFilter(p.env, "filter", &p.query, p.fill))
+		return p.env.Post(data.FilterPrompt(p.env, "filter", &p.query, p.rebuild))
 	case ui.Clear:
 		p.query = &query.Query{}
-		p.fill()
+		p.rebuild()
 	case ui.Open:
-		if p.at != "" && p.byNode {
-			return p.env.Send(ui.Go{Page: ui.PageNodes, ID: p.at})
-		} else if p.at != "" {
-			return p.env.Send(ui.Go{Page: ui.PageJob, ID: p.at})
+		if p.cursorName != "" && p.byNode {
+			return p.env.Post(ui.OpenPage{Page: ui.PageNodes, ID: p.cursorName})
+		} else if p.cursorName != "" {
+			return p.env.Post(ui.OpenPage{Page: ui.PageJob, ID: p.cursorName})
 		}
 	case ui.Copy:
-		return p.env.Send(ui.Clip{Text: p.at, What: p.at})
-	case ui.ShowLine:
-		return p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()})
+		return p.env.Post(ui.SetClipboard{Text: p.cursorName, What: p.cursorName})
+	case ui.ShowCommand:
+		return p.env.Post(ui.SetClipboard{Text: p.Command(), What: p.Command()})
 	}
 	return nil
 }
@@ -262,17 +262,17 @@ func (p *Page) View(width, height int) []string {
 		case !p.query.Empty():
 			text = "No job passes the filter."
 		}
-		return []string{p.env.Dim.Render(ui.Cut(ui.Safe(text), width, p.env.Cut))}
+		return []string{p.env.Dim.Render(ui.Truncate(ui.Safe(text), width, p.env.Ellipsis))}
 	}
 	label := p.labelWidth(width)
 	out := []string{p.axis(label, width)}
-	first, last := p.list.Seen()
+	first, last := p.list.Visible()
 	for i := first; i < last; i++ {
 		cursor := " "
 		if i == p.list.Cursor {
 			cursor = p.env.Cursor
 		}
-		name := ui.Pad(p.label(i), label-2, false, p.env.Cut)
+		name := ui.Pad(p.label(i), label-2, false, p.env.Ellipsis)
 		if i == p.list.Cursor {
 			name = p.env.Selected.Render(cursor + name)
 		} else {
@@ -286,7 +286,7 @@ func (p *Page) View(width, height int) []string {
 // labelWidth is the room for names: a third, and what the longest takes.
 func (p *Page) labelWidth(width int) int {
 	w := 8
-	first, last := p.list.Seen()
+	first, last := p.list.Visible()
 	for i := first; i < last; i++ {
 		w = max(w, ui.Width(p.label(i))+2)
 	}
@@ -303,7 +303,7 @@ func (p *Page) label(i int) string {
 
 // window is the stretch of time on the screen.
 func (p *Page) window() (from, to int64) {
-	from = p.now() - spans[p.span]/8 + p.from
+	from = p.now() - spans[p.span]/8 + p.shift
 	return from, from + spans[p.span]
 }
 
@@ -323,7 +323,7 @@ func (p *Page) axis(label, width int) string {
 	if loc == nil {
 		loc = time.UTC
 	}
-	step := niceStep((to - from) * 9 / int64(max(9, room)))
+	step := labelStep((to - from) * 9 / int64(max(9, room)))
 	_, zone := time.Unix(from, 0).In(loc).Zone()
 	end := -1
 	for t := (from+int64(zone))/step*step + step - int64(zone); t < to; t += step {
@@ -341,7 +341,7 @@ func (p *Page) axis(label, width int) string {
 }
 
 // niceStep is a step between labels of at least so many seconds.
-func niceStep(least int64) int64 {
+func labelStep(least int64) int64 {
 	for _, s := range []int64{60, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400} {
 		if s >= least {
 			return s
@@ -376,13 +376,13 @@ func (p *Page) draw(i, room int) string {
 		bars = append(bars, &p.bars[i])
 	}
 	for _, b := range bars {
-		p.paint(cells, b)
+		p.drawBar(cells, b)
 	}
 	return strings.TrimRight(strings.Join(cells, ""), " ")
 }
 
 // paint puts a bar into cells, with the job's id in it where it fits.
-func (p *Page) paint(cells []string, b *bar) {
+func (p *Page) drawBar(cells []string, b *bar) {
 	room := len(cells)
 	from, to := p.cell(b.start, room), room
 	if b.end > 0 {
@@ -391,7 +391,7 @@ func (p *Page) paint(cells []string, b *bar) {
 	if to < 0 || from >= room {
 		return
 	}
-	glyph, style := p.env.Bar, p.env.Good
+	glyph, style := p.env.Used, p.env.Good
 	if b.planned {
 		glyph, style = p.env.Planned, p.env.Waiting
 	}
@@ -421,9 +421,9 @@ func (p *Page) Title() string {
 			planned++
 		}
 	}
-	text := fmt.Sprintf("%d %s, %d planned, %s", p.rows(), what, planned, span(spans[p.span]))
-	if len(p.bars) == mostBars {
-		text += fmt.Sprintf(" [the first %d only]", mostBars)
+	text := fmt.Sprintf("%d %s, %d planned, %s", p.rows(), what, planned, formatSpan(spans[p.span]))
+	if len(p.bars) == maxBars {
+		text += fmt.Sprintf(" [the first %d only]", maxBars)
 	}
 	if !p.query.Empty() {
 		text += " /" + p.query.Text()
@@ -434,7 +434,7 @@ func (p *Page) Title() string {
 	return ui.Safe(text)
 }
 
-func span(seconds int64) string {
+func formatSpan(seconds int64) string {
 	switch {
 	case seconds < 3600:
 		return fmt.Sprintf("%d min", seconds/60)
@@ -450,12 +450,12 @@ func (p *Page) Hints() []ui.Action {
 }
 
 // Line is the squeue that tells the same.
-func (p *Page) Line() string { return "squeue --start" }
+func (p *Page) Command() string { return "squeue --start" }
 
 // Current is the id of the job under the cursor; empty by node.
 func (p *Page) Current() string {
 	if p.byNode {
 		return ""
 	}
-	return p.at
+	return p.cursorName
 }

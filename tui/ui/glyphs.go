@@ -4,24 +4,24 @@ import "strings"
 
 // Glyphs are the characters that screens are drawn with.
 type Glyphs struct {
-	Cut       string // where text was cut off
-	Rule      string // a horizontal line
-	Up, Down  string // the direction of an order
-	Bar, Rest string // used and unused parts of a bar
-	Planned   string // a planned stretch of time
-	Levels    []string
-	Cursor    string
-	Mark      string
-	Open      string // an expanded group
-	Shut      string // a collapsed one
+	Ellipsis     string // where text was cut off
+	Rule         string // a horizontal line
+	Up, Down     string // the direction of an order
+	Used, Unused string // used and unused parts of a bar
+	Planned      string // a planned stretch of time
+	Levels       []string
+	Cursor       string
+	Mark         string
+	Expanded     string // an expanded group
+	Collapsed    string // a collapsed one
 }
 
 // Unicode and ASCII are the two sets there are.
 var (
-	Unicode = Glyphs{Cut: "…", Rule: "─", Up: "▲", Down: "▼", Bar: "█", Rest: "░", Planned: "▒",
-		Levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Cursor: "›", Mark: "●", Open: "▾", Shut: "▸"}
-	ASCII = Glyphs{Cut: "~", Rule: "-", Up: "^", Down: "v", Bar: "#", Rest: ".", Planned: "=",
-		Levels: []string{"_", ".", "-", "=", "+", "*", "%", "#"}, Cursor: ">", Mark: "*", Open: "-", Shut: "+"}
+	Unicode = Glyphs{Ellipsis: "…", Rule: "─", Up: "▲", Down: "▼", Used: "█", Unused: "░", Planned: "▒",
+		Levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Cursor: "›", Mark: "●", Expanded: "▾", Collapsed: "▸"}
+	ASCII = Glyphs{Ellipsis: "~", Rule: "-", Up: "^", Down: "v", Used: "#", Unused: ".", Planned: "=",
+		Levels: []string{"_", ".", "-", "=", "+", "*", "%", "#"}, Cursor: ">", Mark: "*", Expanded: "-", Collapsed: "+"}
 )
 
 // UTF8 tells whether the environment asks for UTF-8, as setlocale(3) reads it.
@@ -38,10 +38,10 @@ func UTF8(env func(string) string) bool {
 // Meter is a bar of width cells of which part/whole is used.
 func (g *Glyphs) Meter(part, whole int64, width int) string {
 	if whole <= 0 || width <= 0 {
-		return strings.Repeat(g.Rest, max(0, width))
+		return strings.Repeat(g.Unused, max(0, width))
 	}
 	n := int(min(int64(width), max(0, (part*int64(width)+whole/2)/whole)))
-	return strings.Repeat(g.Bar, n) + strings.Repeat(g.Rest, width-n)
+	return strings.Repeat(g.Used, n) + strings.Repeat(g.Unused, width-n)
 }
 
 // Spark shows the last width values, each between 0 and 1, one cell a value.

@@ -36,12 +36,12 @@ const (
 	Next    Action = "next-match"
 	Prev    Action = "previous-match"
 
-	Sort     Action = "sort"
-	SortPrev Action = "sort-previous"
-	Reverse  Action = "reverse"
-	Columns  Action = "columns"
-	Expand   Action = "expand"
-	All      Action = "all-states"
+	Sort         Action = "sort"
+	SortPrevious Action = "sort-previous"
+	Reverse      Action = "reverse"
+	Columns      Action = "columns"
+	Expand       Action = "expand"
+	All          Action = "all-states"
 
 	Mark      Action = "mark"
 	MarkRange Action = "mark-range"
@@ -58,9 +58,9 @@ const (
 	Undo    Action = "undo"
 	Shell   Action = "shell"
 
-	Copy     Action = "copy"
-	CopyRow  Action = "copy-row"
-	ShowLine Action = "show-command"
+	Copy        Action = "copy"
+	CopyRow     Action = "copy-row"
+	ShowCommand Action = "show-command"
 
 	Output Action = "output"
 	Errors Action = "errors"
@@ -68,11 +68,11 @@ const (
 	Stamps Action = "timestamps"
 	Source Action = "source"
 
-	ZoomIn  Action = "zoom-in"
-	ZoomOut Action = "zoom-out"
-	Group   Action = "group"
-	Theming Action = "theme"
-	Mouse   Action = "mouse"
+	ZoomIn    Action = "zoom-in"
+	ZoomOut   Action = "zoom-out"
+	Group     Action = "group"
+	NextTheme Action = "theme"
+	Mouse     Action = "mouse"
 
 	PageQueue    Action = "queue"
 	PageNodes    Action = "nodes"
@@ -92,7 +92,7 @@ type Entry struct {
 	Action Action
 	Keys   []string
 	Help   string // what it does, for the help page
-	Short  string // for the line of hints
+	Hint   string // for the line of hints
 }
 
 // Section is a group of entries on the help page.
@@ -136,7 +136,7 @@ var Sections = []Section{
 		{Next, []string{"n"}, "next match in output", "next"},
 		{Prev, []string{"N"}, "previous match in output", ""},
 		{Sort, []string{"s", ">"}, "order by the next column", "sort"},
-		{SortPrev, []string{"<"}, "order by the column before", ""},
+		{SortPrevious, []string{"<"}, "order by the column before", ""},
 		{Reverse, []string{"r"}, "turn the order round", ""},
 		{Columns, []string{"c"}, "choose the columns", "columns"},
 		{Expand, []string{"tab"}, "show or fold the tasks of an array", "fold"},
@@ -147,7 +147,7 @@ var Sections = []Section{
 		{Pause, []string{"p"}, "stop and go on following", "pause"},
 		{Stamps, []string{"T"}, "output: when lines came", ""},
 		{Source, []string{"i"}, "output: where it comes from, and of which task", "source"},
-		{Theming, []string{"ctrl+t"}, "the next theme", ""},
+		{NextTheme, []string{"ctrl+t"}, "the next theme", ""},
 		{Mouse, []string{"M"}, "give the mouse back to the terminal, or take it", ""},
 	}},
 	{"Marking", []Entry{
@@ -170,13 +170,13 @@ var Sections = []Section{
 		{Shell, []string{"!"}, "a shell where it runs (srun --pty)", ""},
 		{Copy, []string{"y"}, "copy the id", "copy"},
 		{CopyRow, []string{"Y"}, "copy the row", ""},
-		{ShowLine, []string{"K"}, "show and copy the command that does the same", "command line"},
+		{ShowCommand, []string{"K"}, "show and copy the command that does the same", "command line"},
 	}},
 }
 
 // Keymap says what keys do. It is made once and never changed.
 type Keymap struct {
-	of       map[string]Action
+	actions  map[string]Action
 	bindings map[Action]key.Binding
 }
 
@@ -184,7 +184,7 @@ type Keymap struct {
 // keys by the names of actions. What own says wrongly is left as it was; the
 // error tells of it.
 func NewKeymap(own map[string][]string) (*Keymap, error) {
-	m := &Keymap{of: map[string]Action{}, bindings: map[Action]key.Binding{}}
+	m := &Keymap{actions: map[string]Action{}, bindings: map[Action]key.Binding{}}
 	var wrong []string
 	given := map[string]Action{}
 	for name, keys := range own {
@@ -206,8 +206,8 @@ func NewKeymap(own map[string][]string) (*Keymap, error) {
 			m.bind(e, own, given)
 		}
 	}
-	if !slices.ContainsFunc(m.bindings[Quit].Keys(), func(k string) bool { return m.of[k] == Quit }) {
-		m.of[Interrupt] = Quit
+	if !slices.ContainsFunc(m.bindings[Quit].Keys(), func(k string) bool { return m.actions[k] == Quit }) {
+		m.actions[Interrupt] = Quit
 		wrong = append(wrong, "no key is left for quit, so ctrl+c stays")
 	}
 	if len(wrong) > 0 {
@@ -231,7 +231,7 @@ func (m *Keymap) bind(e Entry, own map[string][]string, given map[string]Action)
 	shown := make([]string, len(keys))
 	for i, k := range keys {
 		if other, taken := given[k]; !taken || other == e.Action {
-			m.of[k] = e.Action
+			m.actions[k] = e.Action
 		}
 		shown[i] = keyName(k)
 	}
@@ -255,7 +255,7 @@ func keyName(k string) string {
 }
 
 // Action is what the key does, empty if nothing.
-func (m *Keymap) Action(k tea.KeyPressMsg) Action { return m.of[k.String()] }
+func (m *Keymap) Action(k tea.KeyPressMsg) Action { return m.actions[k.String()] }
 
 // Keys are the keys of an action as they are shown: "x Delete".
 func (m *Keymap) Keys(a Action) string { return m.bindings[a].Help().Key }
@@ -267,11 +267,11 @@ func (m *Keymap) Key(a Action) string {
 }
 
 // Short is what an action is called in the line of hints.
-func Short(a Action) string {
+func Hint(a Action) string {
 	for _, s := range Sections {
 		for _, e := range s.Entries {
 			if e.Action == a {
-				return e.Short
+				return e.Hint
 			}
 		}
 	}

@@ -14,10 +14,10 @@ func (l *List) Resize(rows, height int) {
 }
 
 // Move moves the cursor by n rows and the window with it.
-func (l *List) Move(n int) { l.To(l.Cursor + n) }
+func (l *List) Move(n int) { l.MoveTo(l.Cursor + n) }
 
 // To puts the cursor onto row i, or the nearest there is.
-func (l *List) To(i int) {
+func (l *List) MoveTo(i int) {
 	l.Cursor = max(0, min(i, l.Len-1))
 	if l.Cursor < l.Top {
 		l.Top = l.Cursor
@@ -44,9 +44,9 @@ func (l *List) Press(a Action) bool {
 	case HalfDown:
 		l.Move(max(1, l.Height/2))
 	case Top:
-		l.To(0)
+		l.MoveTo(0)
 	case Bottom:
-		l.To(l.Len - 1)
+		l.MoveTo(l.Len - 1)
 	default:
 		return false
 	}
@@ -56,10 +56,10 @@ func (l *List) Press(a Action) bool {
 // Scroll moves the window by n rows; the cursor stays inside.
 func (l *List) Scroll(n int) {
 	l.Top = max(0, min(l.Top+n, l.Len-l.Height))
-	l.To(max(l.Top, min(l.Cursor, l.Top+l.Height-1)))
+	l.MoveTo(max(l.Top, min(l.Cursor, l.Top+l.Height-1)))
 }
 
 // Seen is the rows that can be seen: from first up to, not including, last.
-func (l *List) Seen() (first, last int) {
+func (l *List) Visible() (first, last int) {
 	return l.Top, min(l.Len, l.Top+l.Height)
 }

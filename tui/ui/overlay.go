@@ -13,7 +13,7 @@ type Overlay interface {
 	// Press takes a key in; closed: it is done with.
 	Press(k tea.KeyPressMsg, a Action) (cmd tea.Cmd, closed bool)
 	// View draws at most height lines of at most width cells.
-	View(l *Looks, width, height int) []string
+	View(l *Appearance, width, height int) []string
 }
 
 // NewPanel shows a panel until it is closed.
@@ -64,7 +64,7 @@ func (p *panel) Press(_ tea.KeyPressMsg, a Action) (tea.Cmd, bool) {
 	return nil, !p.scroll.move(a)
 }
 
-func (p *panel) View(l *Looks, width, height int) []string {
+func (p *panel) View(l *Appearance, width, height int) []string {
 	if height <= 0 {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (p *panel) View(l *Looks, width, height int) []string {
 		lines = append(lines, Wrap(line, width)...)
 	}
 	seen := p.scroll.show(lines, max(1, height-1))
-	out := []string{l.Title.Render(Cut(p.Title, width, l.Cut))}
+	out := []string{l.Title.Render(Truncate(p.Title, width, l.Ellipsis))}
 	if height == 1 {
 		return out
 	}
@@ -85,7 +85,7 @@ func NewConfirm(c Confirm) Overlay { return &confirm{Confirm: c} }
 
 type confirm struct {
 	Confirm
-	typed  Line
+	typed  TextInput
 	wrong  bool
 	scroll viewport
 }
@@ -98,11 +98,11 @@ func (c *confirm) Press(k tea.KeyPressMsg, _ Action) (tea.Cmd, bool) {
 	case scrollKeys[key] != "" && c.scroll.rows > c.scroll.height:
 		c.scroll.move(scrollKeys[key])
 	case key == "esc" || key == Interrupt:
-		return Say("Nothing was done."), true
+		return NotifyCmd("Nothing was done."), true
 	case c.Word == "" && (key == "y" || key == "Y"):
 		return c.Do(), true
 	case c.Word == "":
-		return Say("Nothing was done."), true
+		return NotifyCmd("Nothing was done."), true
 	case key == "enter" && strings.TrimSpace(c.typed.Text()) == c.Word:
 		return c.Do(), true
 	case key == "enter":
@@ -118,7 +118,7 @@ func (c *confirm) Press(k tea.KeyPressMsg, _ Action) (tea.Cmd, bool) {
 // Insert takes pasted text.
 func (c *confirm) Insert(text string) { c.typed.Insert(text) }
 
-func (c *confirm) View(l *Looks, width, height int) []string {
+func (c *confirm) View(l *Appearance, width, height int) []string {
 	question := "y: yes    any other key: no"
 	if c.Word != "" {
 		question = fmt.Sprintf("Type %s and Enter, or Esc: %s_", c.Word, c.typed.Text())
@@ -137,16 +137,16 @@ func (c *confirm) View(l *Looks, width, height int) []string {
 		room--
 		seen := c.scroll.show(rows, room)
 		more := fmt.Sprintf("lines %d-%d of %d    PgUp PgDn: the others", c.scroll.top+1, c.scroll.top+len(seen), len(rows))
-		rows = append(slices.Clip(seen), l.Dim.Render(Cut(more, width, l.Cut)))
+		rows = append(slices.Clip(seen), l.Dim.Render(Truncate(more, width, l.Ellipsis)))
 	} else {
 		rows = c.scroll.show(rows, max(0, room))
 	}
-	out := append([]string{l.Bad.Render(Cut(c.Title, width, l.Cut))}, rows...)
+	out := append([]string{l.Bad.Render(Truncate(c.Title, width, l.Ellipsis))}, rows...)
 	for _, w := range asked {
 		out = append(out, l.Strong.Render(w))
 	}
 	if len(out) > height {
-		return []string{l.Bad.Render(Cut(c.Title+" "+question, width, ""))}[:max(0, min(1, height))]
+		return []string{l.Bad.Render(Truncate(c.Title+" "+question, width, ""))}[:max(0, min(1, height))]
 	}
 	return out
 }
@@ -185,7 +185,7 @@ func (c *choose) Press(k tea.KeyPressMsg, a Action) (tea.Cmd, bool) {
 	return nil, false
 }
 
-func (c *choose) View(l *Looks, width, height int) []string {
+func (c *choose) View(l *Appearance, width, height int) []string {
 	if height <= 0 {
 		return nil
 	}
@@ -193,9 +193,9 @@ func (c *choose) View(l *Looks, width, height int) []string {
 	if c.Toggle {
 		title = c.Title + "  Space: on, off  J K: down, up  Enter: done  Esc: leave it"
 	}
-	out := []string{l.Title.Render(Cut(title, width, l.Cut))}
+	out := []string{l.Title.Render(Truncate(title, width, l.Ellipsis))}
 	c.list.Resize(len(c.Items), height-1)
-	first, last := c.list.Seen()
+	first, last := c.list.Visible()
 	for i := first; i < last; i++ {
 		item := &c.Items[i]
 		sign := ""
@@ -209,7 +209,7 @@ func (c *choose) View(l *Looks, width, height int) []string {
 		if i == c.list.Cursor {
 			cursor = l.Cursor + " "
 		}
-		line := Cut(cursor+sign+Pad(Safe(item.Name), 20, false, l.Cut)+" "+Safe(item.Text), width, l.Cut)
+		line := Truncate(cursor+sign+Pad(Safe(item.Name), 20, false, l.Ellipsis)+" "+Safe(item.Text), width, l.Ellipsis)
 		if i == c.list.Cursor {
 			line = l.Selected.Render(Pad(line, width, false, ""))
 		}

@@ -11,7 +11,7 @@ import (
 // seenBy presses the keys, and returns all that an overlay of that size shows
 // before, between and after them.
 func seenBy(o Overlay, width, height int, keys ...tea.KeyPressMsg) string {
-	l := &Looks{Theme: &Theme{}}
+	l := &Appearance{Theme: &Theme{}}
 	m, _ := NewKeymap(nil)
 	all := strings.Join(o.View(l, width, height), "\n")
 	for _, k := range keys {
@@ -53,7 +53,7 @@ func TestAConfirmationShowsAllThatIsMeant(t *testing.T) {
 					break
 				}
 			}
-			if lines := c.View(&Looks{Theme: &Theme{}}, 60, height); len(lines) > height || !strings.Contains(lines[len(lines)-1], map[bool]string{true: "y: yes", false: "Type 200"}[word == ""]) {
+			if lines := c.View(&Appearance{Theme: &Theme{}}, 60, height); len(lines) > height || !strings.Contains(lines[len(lines)-1], map[bool]string{true: "y: yes", false: "Type 200"}[word == ""]) {
 				t.Errorf("height %d: the question is not the last line of %q", height, lines)
 			}
 		}

@@ -16,7 +16,7 @@ type Page interface {
 	// Hints are actions worth showing in the line at the bottom.
 	Hints() []Action
 	// Line is the command line that tells the same as the page does.
-	Line() string
+	Command() string
 }
 
 // Press is a key that means something.
@@ -28,9 +28,9 @@ type Press struct {
 // Click is a click of the left button, or a turn of the wheel, at a cell of
 // the page.
 type Click struct {
-	X, Y  int
-	Wheel int // lines down; 0: a click
-	Open  bool
+	X, Y     int
+	Wheel    int // lines down; 0: a click
+	Expanded bool
 }
 
 // Shown tells a page that it is on the screen now.
@@ -40,7 +40,7 @@ type Shown struct{}
 type Hidden struct{}
 
 // Go asks for another page; ID is the job or node that it is about.
-type Go struct {
+type OpenPage struct {
 	Page Action
 	ID   string
 }
@@ -52,16 +52,16 @@ type Notice struct {
 }
 
 // Say makes a command that shows a notice.
-func Say(text string) tea.Cmd { return func() tea.Msg { return Notice{Text: text} } }
+func NotifyCmd(text string) tea.Cmd { return func() tea.Msg { return Notice{Text: text} } }
 
 // Ask has a line of text typed at the bottom of the screen.
-type Ask struct {
-	Label   string
-	Initial string
-	History string                    // what the lines are remembered as; empty: they are not
-	Live    func(text string)         // told every change; may be nil
-	Done    func(text string) tea.Cmd // told the line
-	Cancel  func()                    // told that there is none; may be nil
+type Prompt struct {
+	Label    string
+	Initial  string
+	History  string                    // what the lines are remembered as; empty: they are not
+	OnChange func(text string)         // told every change; may be nil
+	Done     func(text string) tea.Cmd // told the line
+	Cancel   func()                    // told that there is none; may be nil
 }
 
 // Confirm has something confirmed: by y, or by typing Word where there is one.
@@ -95,14 +95,14 @@ type Choice struct {
 }
 
 // Clip puts text onto the terminal's clipboard.
-type Clip struct{ Text, What string }
+type SetClipboard struct{ Text, What string }
 
 // Exec runs a program in the terminal until it ends.
 type Exec struct{ Args []string }
 
 // Looks are the theme and the characters in use. Pages share one value, which
 // the program changes.
-type Looks struct {
+type Appearance struct {
 	*Theme
 	Glyphs
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Style is a way to show text. The zero value changes nothing.
-type Style struct{ open, shut string }
+type Style struct{ prefix, suffix string }
 
 // newStyle takes the escape sequences out of a Lip Gloss style once, so that a
 // cell of a table costs two appends.
@@ -21,10 +21,10 @@ func newStyle(s lipgloss.Style) Style {
 
 // Render is text in the style. Text must hold no line breaks.
 func (s Style) Render(text string) string {
-	if s.open == "" || text == "" {
+	if s.prefix == "" || text == "" {
 		return text
 	}
-	return s.open + text + s.shut
+	return s.prefix + text + s.suffix
 }
 
 // Theme is a set of styles. What a colour says is always said by a character

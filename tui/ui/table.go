@@ -18,18 +18,18 @@ type Table struct {
 }
 
 // View draws the headers and the rows around the cursor. Texts are escaped.
-func (t *Table) View(l *Looks, width, height int) []string {
+func (t *Table) View(l *Appearance, width, height int) []string {
 	head := 1
 	if height < 3 {
 		head = 0
 	}
 	t.List.Resize(len(t.Rows), height-head)
-	first, last := t.List.Seen()
+	first, last := t.List.Visible()
 	widths := t.widths(first, last)
 	shown := t.fit(widths, width-2)
 	var out []string
 	if head > 0 {
-		out = append(out, l.Header.Render(Cut("  "+t.line(t.Headers, shown, widths, width-2, l, nil), width, "")))
+		out = append(out, l.Header.Render(Truncate("  "+t.line(t.Headers, shown, widths, width-2, l, nil), width, "")))
 	}
 	for i := first; i < last; i++ {
 		if i == t.List.Cursor {
@@ -91,7 +91,7 @@ func (t *Table) rank(c int) int {
 	return 0
 }
 
-func (t *Table) line(cells []string, shown, widths []int, room int, l *Looks, style *Style) string {
+func (t *Table) line(cells []string, shown, widths []int, room int, l *Appearance, style *Style) string {
 	var b strings.Builder
 	for i, c := range shown {
 		if i > 0 {
@@ -101,9 +101,9 @@ func (t *Table) line(cells []string, shown, widths []int, room int, l *Looks, st
 		w := min(widths[c], room)
 		text := Safe(cells[c])
 		if i == len(shown)-1 {
-			text = Cut(text, room, l.Cut)
+			text = Truncate(text, room, l.Ellipsis)
 		} else {
-			text = Pad(text, w, c < len(t.Right) && t.Right[c], l.Cut)
+			text = Pad(text, w, c < len(t.Right) && t.Right[c], l.Ellipsis)
 		}
 		room -= w
 		if style != nil && c == 1 {
@@ -126,6 +126,6 @@ func (t *Table) Click(c Click, height int) (again bool) {
 		return false
 	}
 	again = i == t.List.Cursor
-	t.List.To(i)
+	t.List.MoveTo(i)
 	return again
 }

@@ -31,7 +31,7 @@ func ascii(s string) bool {
 }
 
 // Cut is at most width cells of text; what is cut off leaves a mark.
-func Cut(s string, width int, mark string) string {
+func Truncate(s string, width int, mark string) string {
 	if width <= 0 {
 		return ""
 	}
@@ -55,7 +55,7 @@ func Pad(s string, width int, right bool, mark string) string {
 	if width <= 0 {
 		return ""
 	}
-	s = Cut(s, width, mark)
+	s = Truncate(s, width, mark)
 	n := width - Width(s)
 	switch {
 	case n <= 0:
@@ -78,7 +78,7 @@ func Wrap(s string, width int) []string {
 }
 
 // Window is the part of a line of text from cell from on, at most width cells.
-func Window(s string, from, width int) string {
+func Slice(s string, from, width int) string {
 	if width <= 0 {
 		return ""
 	}

@@ -35,12 +35,12 @@ type Answer struct {
 	Category string   // resources, turn, limits, you, dependency, site, impossible
 	Summary  string   // one sentence
 	Missing  []string // what it needs and what there is
-	Frees    []string // what will make room, and when
+	Release  []string // what will make room, and when
 	Action   string   // what its user can do; empty: wait
 }
 
 // kinds are the reasons whose sentence needs nothing but themselves.
-var kinds = map[string]Answer{
+var reasonAnswers = map[string]Answer{
 	"JobHeldUser":              {"you", "It is held by its user or by who submitted it with --hold.", nil, nil, "Release it: scontrol release %d"},
 	"JobHeldAdmin":             {"site", "An administrator holds it.", nil, nil, "Ask the administrators; only they can release it."},
 	"PartitionDown":            {"site", "Its partition is down: nothing starts there.", nil, nil, "Wait until it is up, or move the job: scontrol update JobId=%d Partition=..."},
@@ -69,19 +69,19 @@ func Explain(f *Facts) Answer {
 	var a Answer
 	switch reason {
 	case "", "None", "Resources", "Priority", "Licenses":
-		a = f.resources(reason)
+		a = f.resourcesAnswer(reason)
 	case "Dependency":
-		a = f.dependency()
+		a = f.dependencyAnswer()
 	case "BeginTime":
-		a = Answer{Category: "you", Summary: "It asked to begin " + f.when(f.Job.Eligible) + ".",
+		a = Answer{Category: "you", Summary: "It asked to begin " + f.formatTime(f.Job.Eligible) + ".",
 			Action: fmt.Sprintf("To begin earlier: scontrol update JobId=%d StartTime=now", f.Job.ID)}
 		if f.Job.Eligible == 0 {
 			a.Summary = "It asked to begin later, or its last run failed and it rests a while."
 		}
 	default:
 		var known bool
-		if a, known = kinds[reason]; !known {
-			a = limit(reason)
+		if a, known = reasonAnswers[reason]; !known {
+			a = limitAnswer(reason)
 		}
 		if n := strings.Count(a.Action, "%d"); n > 0 {
 			a.Action = strings.ReplaceAll(a.Action, "%d", strconv.FormatInt(f.Job.ID, 10))
@@ -93,15 +93,15 @@ func Explain(f *Facts) Answer {
 	if f.Job.Message != "" {
 		a.Missing = append(a.Missing, "The scheduler says: "+format.Escape(f.Job.Message))
 	}
-	if f.Job.Start > 0 && len(a.Frees) == 0 && reason != "BeginTime" {
-		a.Frees = f.plan()
+	if f.Job.Start > 0 && len(a.Release) == 0 && reason != "BeginTime" {
+		a.Release = f.planText()
 	}
 	return a
 }
 
 // limit is the answer for the many reasons that name a limit of a QOS or an
 // association: QOSMaxJobsPerUserLimit, AssocGrpCPULimit, MaxMemPerLimit.
-func limit(reason string) Answer {
+func limitAnswer(reason string) Answer {
 	a := Answer{Category: "site", Summary: "The scheduler gives the reason " + format.Escape(reason) + "."}
 	if !strings.HasPrefix(reason, "QOS") && !strings.HasPrefix(reason, "Assoc") && !strings.Contains(reason, "Limit") {
 		return a
@@ -120,14 +120,14 @@ func limit(reason string) Answer {
 }
 
 // resources is the answer for a job that waits for room or its turn.
-func (f *Facts) resources(reason string) Answer {
-	a := Answer{Category: "resources", Summary: "It is next, and waits for room.", Missing: f.missing(), Frees: f.plan()}
+func (f *Facts) resourcesAnswer(reason string) Answer {
+	a := Answer{Category: "resources", Summary: "It is next, and waits for room.", Missing: f.missing(), Release: f.planText()}
 	switch {
 	case reason == "Licenses":
 		a.Summary = "Licenses that it wants are in use: " + format.Escape(f.Job.Licenses) + "."
 	case reason == "Priority" && f.Ahead > 0:
 		a.Category = "turn"
-		a.Summary = fmt.Sprintf("It waits for its turn: %s of its partition %s a higher priority.", counted(f.Ahead), have(f.Ahead))
+		a.Summary = fmt.Sprintf("It waits for its turn: %s of its partition %s a higher priority.", jobCount(f.Ahead), have(f.Ahead))
 		if f.First.ID != 0 {
 			a.Missing = append(a.Missing, fmt.Sprintf("First in line: %s of %s, priority %d; this one has %d.",
 				format.JobID(&f.First), format.Escape(f.First.User), f.First.Priority, f.Job.Priority))
@@ -144,7 +144,7 @@ func (f *Facts) resources(reason string) Answer {
 	return a
 }
 
-func counted(n int) string {
+func jobCount(n int) string {
 	if n == 1 {
 		return "1 job"
 	}
@@ -159,7 +159,7 @@ func have(n int) string {
 }
 
 // dependency is the answer for a job that waits for others.
-func (f *Facts) dependency() Answer {
+func (f *Facts) dependencyAnswer() Answer {
 	a := Answer{Category: "dependency", Summary: "It waits for other jobs."}
 	words := map[string]string{
 		"afterok": "to succeed", "afterany": "to end", "afternotok": "to fail", "after": "to start", "aftercorr": "task by task, to succeed", "afterburstbuffer": "to end",
@@ -175,7 +175,7 @@ func (f *Facts) dependency() Answer {
 		if !ok {
 			what = "(" + format.Escape(kind) + ")"
 		}
-		a.Missing = append(a.Missing, fmt.Sprintf("for %s %s%s", format.Escape(id), what, f.stateOf(id)))
+		a.Missing = append(a.Missing, fmt.Sprintf("for %s %s%s", format.Escape(id), what, f.dependencyState(id)))
 	}
 	if len(a.Missing) == 1 {
 		a.Summary = "It waits " + a.Missing[0] + "."
@@ -184,7 +184,7 @@ func (f *Facts) dependency() Answer {
 }
 
 // stateOf tells what is known of a job that is depended on.
-func (f *Facts) stateOf(id string) string {
+func (f *Facts) dependencyState(id string) string {
 	id, _, _ = strings.Cut(id, "_")
 	id, _, _ = strings.Cut(id, "+")
 	for _, list := range [][]status.Job{f.Others, f.Running} {
@@ -195,9 +195,9 @@ func (f *Facts) stateOf(id string) string {
 			}
 			text := ": it is " + j.State
 			if j.State == "RUNNING" && j.End > 0 {
-				text += ", and ends " + f.when(j.End) + " at the latest"
+				text += ", and ends " + f.formatTime(j.End) + " at the latest"
 			} else if j.State == "PENDING" && j.Start > 0 {
-				text += ", and should start " + f.when(j.Start)
+				text += ", and should start " + f.formatTime(j.Start)
 			}
 			return text
 		}
@@ -206,7 +206,7 @@ func (f *Facts) stateOf(id string) string {
 }
 
 // when is an instant in words: at 14:02 (in 1:02:00).
-func (f *Facts) when(unix int64) string {
+func (f *Facts) formatTime(unix int64) string {
 	if unix == 0 {
 		return "later"
 	}
@@ -226,20 +226,20 @@ func (f *Facts) when(unix int64) string {
 }
 
 // plan says when and where the job should start, and who is there until then.
-func (f *Facts) plan() []string {
+func (f *Facts) planText() []string {
 	if f.Job.Start == 0 {
 		return []string{"No start is planned yet: too much of what is before it has no known end."}
 	}
-	out := []string{"It should start " + f.when(f.Job.Start) + ", or earlier if jobs end before their limit."}
+	out := []string{"It should start " + f.formatTime(f.Job.Start) + ", or earlier if jobs end before their limit."}
 	if f.Job.PlannedNodes == "" {
 		return out
 	}
-	out[0] = fmt.Sprintf("It should start %s on %s, or earlier if jobs end before their limit.", f.when(f.Job.Start), format.Escape(f.Job.PlannedNodes))
+	out[0] = fmt.Sprintf("It should start %s on %s, or earlier if jobs end before their limit.", f.formatTime(f.Job.Start), format.Escape(f.Job.PlannedNodes))
 	return append(out, f.holders()...)
 }
 
 // mostHolders are named; of more only the number is told.
-const mostHolders = 5
+const maxHolders = 5
 
 // holders are the running jobs on the planned nodes, the last to end first:
 // that is the one that the start waits for.
@@ -253,20 +253,20 @@ func (f *Facts) holders() []string {
 		}
 	}
 	slices.SortFunc(there, func(a, b *status.Job) int {
-		if x, y := f.holds(a), f.holds(b); x != y {
+		if x, y := f.endBeforeStart(a), f.endBeforeStart(b); x != y {
 			return int(min(1, max(-1, y-x)))
 		}
 		return format.CompareID(a, b)
 	})
 	var out []string
 	for i, j := range there {
-		if i == mostHolders {
+		if i == maxHolders {
 			out = append(out, fmt.Sprintf("... and %d more jobs there.", len(there)-i))
 			break
 		}
 		end := "without a time limit"
 		if j.End > 0 && j.TimeLimit >= 0 {
-			end = "until " + strings.TrimPrefix(strings.TrimPrefix(f.when(j.End), "at "), "on ") + " at the latest"
+			end = "until " + strings.TrimPrefix(strings.TrimPrefix(f.formatTime(j.End), "at "), "on ") + " at the latest"
 		}
 		out = append(out, fmt.Sprintf("%s holds %s %s (%s).", format.JobID(j), format.Escape(j.NodeList), end, format.Escape(j.User)))
 	}
@@ -274,7 +274,7 @@ func (f *Facts) holders() []string {
 }
 
 // holds is when a running job ends, among those that end by the planned start.
-func (f *Facts) holds(j *status.Job) int64 {
+func (f *Facts) endBeforeStart(j *status.Job) int64 {
 	if j.End > f.Job.Start || j.End == 0 || j.TimeLimit < 0 {
 		return 0 // it stays: the start does not wait for it
 	}
@@ -282,14 +282,14 @@ func (f *Facts) holds(j *status.Job) int64 {
 }
 
 // mostNodes bounds what a list of nodes is expanded to.
-const mostNodes = 1 << 16
+const maxNodes = 1 << 16
 
 func expand(list string) []string {
 	if list == "" {
 		return nil
 	}
 	out, err := hostlist.Expand(list)
-	if err != nil || len(out) > mostNodes {
+	if err != nil || len(out) > maxNodes {
 		return nil
 	}
 	return out

@@ -20,7 +20,7 @@ func job(reason string) status.Job {
 
 // all is an answer as one text.
 func all(a why.Answer) string {
-	return strings.Join(append(append([]string{a.Category + ":", a.Summary}, a.Missing...), append(a.Frees, a.Action)...), "\n")
+	return strings.Join(append(append([]string{a.Category + ":", a.Summary}, a.Missing...), append(a.Release, a.Action)...), "\n")
 }
 
 func TestExplain(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // AskFilter has a filter typed into *q; changed is told after each key. A
 // filter that is wrong leaves the last good one.
-func AskFilter(env *Env, history string, q **query.Query, changed func()) ui.Ask {
+func FilterPrompt(env *Env, history string, q **query.Query, changed func()) ui.Prompt {
 	before := *q
 	put := func(text string) error {
 		parsed, err := query.Parse(text)
@@ -20,14 +20,14 @@ func AskFilter(env *Env, history string, q **query.Query, changed func()) ui.Ask
 		return err
 	}
 	back := func() { *q = before; changed() }
-	return ui.Ask{
+	return ui.Prompt{
 		Label: "/", Initial: before.Text(), History: history,
-		Live:   func(text string) { _ = put(text) },
-		Cancel: back,
+		OnChange: func(text string) { _ = put(text) },
+		Cancel:   back,
 		Done: func(text string) tea.Cmd {
 			if err := put(text); err != nil {
 				back()
-				return env.Complain(err)
+				return env.NotifyError(err)
 			}
 			return nil
 		},

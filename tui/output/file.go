@@ -12,13 +12,13 @@ import (
 
 // Bounds of what is kept of a file.
 const (
-	mostBytes = 10 << 20 // of lines
-	chunk     = 256 << 10
-	mostLine  = 64 << 10 // a longer line is broken
+	maxBytes = 10 << 20 // of lines
+	readSize = 256 << 10
+	maxLine  = 64 << 10 // a longer line is broken
 )
 
 // ring is the last lines of an output.
-type ring struct {
+type lineBuffer struct {
 	lines   []line
 	size    int
 	dropped int              // lines, of the beginning
@@ -34,16 +34,16 @@ type line struct {
 }
 
 // add takes in output of a task.
-func (r *ring) add(task int32, text []byte, at time.Time) {
+func (r *lineBuffer) add(task int32, text []byte, at time.Time) {
 	part := append(r.open[task], text...)
 	for {
 		end := bytes.IndexByte(part, '\n')
-		if end < 0 && len(part) < mostLine {
+		if end < 0 && len(part) < maxLine {
 			break
 		}
-		if end < 0 || end > mostLine {
-			r.push(line{string(part[:mostLine]), at, task})
-			part = part[mostLine:]
+		if end < 0 || end > maxLine {
+			r.push(line{string(part[:maxLine]), at, task})
+			part = part[maxLine:]
 			continue
 		}
 		r.push(line{string(part[:end]), at, task})
@@ -55,11 +55,11 @@ func (r *ring) add(task int32, text []byte, at time.Time) {
 	r.open[task] = bytes.Clone(part)
 }
 
-func (r *ring) push(l line) {
+func (r *lineBuffer) push(l line) {
 	r.lines = append(r.lines, l)
 	r.size += len(l.text) + 1
 	drop := 0
-	for r.size > mostBytes && drop < len(r.lines)-1 {
+	for r.size > maxBytes && drop < len(r.lines)-1 {
 		r.size -= len(r.lines[drop].text) + 1
 		drop++
 	}
@@ -70,11 +70,11 @@ func (r *ring) push(l line) {
 }
 
 // reset forgets everything.
-func (r *ring) reset() { *r = ring{} }
+func (r *lineBuffer) reset() { *r = lineBuffer{} }
 
 // clean is a line as it may be shown: what a progress bar has drawn last,
 // without colours, with tabs as spaces.
-func clean(line string) string {
+func cleanLine(line string) string {
 	line = strings.TrimRight(line, "\r")
 	if at := strings.LastIndexByte(line, '\r'); at >= 0 {
 		line = line[at+1:]
@@ -99,7 +99,7 @@ func clean(line string) string {
 }
 
 // tail reads what was added to a file of this machine.
-type tail struct {
+type fileSource struct {
 	open func(string) (data.File, error)
 	path string
 	// since is when the job began to write; zero: there is no telling.
@@ -109,45 +109,45 @@ type tail struct {
 }
 
 // look reads the next piece.
-func (t *tail) look() piece {
-	p := piece{}
+func (t *fileSource) read() chunk {
+	p := chunk{}
 	if t.file != nil && t.file.Replaced() {
 		t.close()
 	}
 	if t.file == nil {
 		f, err := t.open(t.path)
 		if err != nil {
-			return piece{err: err, wait: true}
+			return chunk{err: err, caughtUp: true}
 		}
 		t.file, t.at = f, 0
-		p.fresh, p.first = true, true
-		p.others = !t.since.IsZero() && f.Modified().Before(t.since)
+		p.reset, p.existing = true, true
+		p.older = !t.since.IsZero() && f.Modified().Before(t.since)
 	}
 	size, err := t.file.Size()
 	if err != nil {
 		t.close()
-		return piece{err: err, wait: true}
+		return chunk{err: err, caughtUp: true}
 	}
 	if size < t.at {
-		t.at, p.fresh = 0, true
+		t.at, p.reset = 0, true
 	}
-	if p.fresh && size > mostBytes {
-		t.at, p.late = size-mostBytes, true
+	if p.reset && size > maxBytes {
+		t.at, p.truncated = size-maxBytes, true
 	}
-	buf := make([]byte, min(chunk, size-t.at))
+	buf := make([]byte, min(readSize, size-t.at))
 	n, err := t.file.ReadAt(buf, t.at)
 	if n == 0 && err != nil && size > t.at {
-		return piece{err: err, wait: true}
+		return chunk{err: err, caughtUp: true}
 	}
 	t.at += int64(n)
-	if p.wait = t.at >= size; n > 0 {
+	if p.caughtUp = t.at >= size; n > 0 {
 		p.parts = []part{{noTask, buf[:n]}}
 	}
 	return p
 }
 
 // close lets the file go; it is opened again when somebody looks.
-func (t *tail) close() {
+func (t *fileSource) close() {
 	if t.file != nil {
 		_ = t.file.Close()
 		t.file = nil

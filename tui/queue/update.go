@@ -13,21 +13,21 @@ import (
 )
 
 // askUpdate has changes typed as scontrol update takes them.
-func (p *Page) askUpdate() tea.Cmd {
-	if p.refused() {
+func (p *Page) promptUpdate() tea.Cmd {
+	if p.rejectChange() {
 		return nil
 	}
 	targets := p.targets()
 	if len(targets) == 0 {
-		return p.env.Say("There is no job to change.")
+		return p.env.Notify("There is no job to change.")
 	}
 	v := verb{status.OpUpdate, "change", "changed", "scontrol update"}
-	return p.env.Send(ui.Ask{Label: fmt.Sprintf("change %s: ", counted(total(targets))), History: "update", Done: func(text string) tea.Cmd {
+	return p.env.Post(ui.Prompt{Label: fmt.Sprintf("change %s: ", jobCount(countJobs(targets))), History: "update", Done: func(text string) tea.Cmd {
 		set := map[string]string{}
 		for _, word := range strings.Fields(text) {
 			key, value, ok := strings.Cut(word, "=")
 			if !ok || key == "" {
-				return p.env.Complain(fmt.Errorf("%q: write KEY=VALUE as for scontrol update, such as TimeLimit=2:00:00", format.Escape(word)))
+				return p.env.NotifyError(fmt.Errorf("%q: write KEY=VALUE as for scontrol update, such as TimeLimit=2:00:00", format.Escape(word)))
 			}
 			set[key] = value
 		}
@@ -38,13 +38,13 @@ func (p *Page) askUpdate() tea.Cmd {
 		for i, t := range targets {
 			ids[i] = t.id
 		}
-		c := ui.Confirm{Title: "Change " + counted(total(targets)) + "?", Lines: append(p.describe(targets), "to:     "+ui.Safe(text)),
+		c := ui.Confirm{Title: "Change " + jobCount(countJobs(targets)) + "?", Lines: append(p.describe(targets), "to:     "+ui.Safe(text)),
 			Do: func() tea.Cmd {
-				return p.send(v, status.Operation{Verb: v.op, Entity: status.EntityJob, Jobs: ids, Set: set})
+				return p.startOperation(v, status.Operation{Verb: v.op, Entity: status.EntityJob, Jobs: ids, Set: set})
 			}}
-		if n := total(targets); n > manyJobs || p.foreign(targets) {
+		if n := countJobs(targets); n > maxSingleKey || p.includesOthers(targets) {
 			c.Word = strconv.Itoa(n)
 		}
-		return p.env.Send(c)
+		return p.env.Post(c)
 	}})
 }

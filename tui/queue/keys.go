@@ -11,46 +11,46 @@ import (
 )
 
 // press does what a key says.
-func (p *Page) press(k ui.Press) tea.Cmd {
+func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	if p.list.Press(k.Action) {
-		p.moved()
+		p.noteCursor()
 		return nil
 	}
-	if cmd, ok := p.look(k.Action); ok {
+	if cmd, ok := p.changeView(k.Action); ok {
 		return cmd
 	}
-	return p.act(k.Action)
+	return p.runAction(k.Action)
 }
 
 // look is what changes nothing but the screen.
-func (p *Page) look(a ui.Action) (tea.Cmd, bool) {
+func (p *Page) changeView(a ui.Action) (tea.Cmd, bool) {
 	switch a {
 	case ui.Left:
-		p.across = max(0, p.across-1)
+		p.firstColumn = max(0, p.firstColumn-1)
 	case ui.Right:
-		p.across = min(len(p.columns)-1, p.across+1)
+		p.firstColumn = min(len(p.columns)-1, p.firstColumn+1)
 	case ui.Filter:
-		return p.env.Send(p.askFilter()), true
+		return p.env.Post(p.filterPrompt()), true
 	case ui.Saved:
 		return p.chooseFilter(), true
 	case ui.Clear:
 		return nil, p.SetFilter("") == nil
 	case ui.Sort:
-		return p.nextKey(1), true
-	case ui.SortPrev:
-		return p.nextKey(-1), true
+		return p.sortByNeighbor(1), true
+	case ui.SortPrevious:
+		return p.sortByNeighbor(-1), true
 	case ui.Reverse:
 		return p.reverse(), true
 	case ui.Columns:
-		return p.env.Send(p.chooseColumns()), true
+		return p.env.Post(p.chooseColumns()), true
 	case ui.Expand:
 		p.toggleGroup()
 	case ui.All:
 		return p.SetAll(!slices.Equal(p.options.Filter.States, jobs.AllStates)), true
 	case ui.Pause:
-		return p.pause(), true
+		return p.togglePause(), true
 	case ui.Open:
-		return p.open(), true
+		return p.openJob(), true
 	case ui.Mark:
 		p.toggleMark()
 	case ui.MarkRange:
@@ -60,7 +60,7 @@ func (p *Page) look(a ui.Action) (tea.Cmd, bool) {
 	case ui.Copy:
 		return p.copyID(), true
 	case ui.CopyRow:
-		return p.env.Send(ui.Clip{Text: p.rowText(), What: "the row"}), true
+		return p.env.Post(ui.SetClipboard{Text: p.rowText(), What: "the row"}), true
 	default:
 		return nil, false
 	}
@@ -69,46 +69,46 @@ func (p *Page) look(a ui.Action) (tea.Cmd, bool) {
 
 // askFilter has a filter typed; the list follows each key, and a filter that
 // is wrong leaves it as it was.
-func (p *Page) askFilter() ui.Ask {
+func (p *Page) filterPrompt() ui.Prompt {
 	before := p.rows.filter
-	return ui.Ask{
+	return ui.Prompt{
 		Label: "/", Initial: before.Text(), History: "filter",
-		Live: func(text string) { _ = p.SetFilter(text) },
+		OnChange: func(text string) { _ = p.SetFilter(text) },
 		Done: func(text string) tea.Cmd {
 			if err := p.SetFilter(text); err != nil {
 				p.rows.filter = before
 				p.rows.refilter()
-				p.follow()
-				return p.env.Complain(err)
+				p.restoreCursor()
+				return p.env.NotifyError(err)
 			}
 			return nil
 		},
 		Cancel: func() {
 			p.rows.filter = before
 			p.rows.refilter()
-			p.follow()
+			p.restoreCursor()
 		},
 	}
 }
 
 func (p *Page) chooseFilter() tea.Cmd {
 	if len(p.saved) == 0 {
-		return p.env.Say("No filters are saved; :save NAME saves the one in use.")
+		return p.env.Notify("No filters are saved; :save NAME saves the one in use.")
 	}
 	var items []ui.Choice
 	for name, text := range p.saved {
 		items = append(items, ui.Choice{Name: name, Text: text})
 	}
-	slices.SortFunc(items, func(a, b ui.Choice) int { return compare(a.Name, b.Name) })
-	return p.env.Send(ui.Choose{Title: "Saved filters", Items: items, Done: func(c []ui.Choice) tea.Cmd {
+	slices.SortFunc(items, func(a, b ui.Choice) int { return compareNames(a.Name, b.Name) })
+	return p.env.Post(ui.Choose{Title: "Saved filters", Items: items, Done: func(c []ui.Choice) tea.Cmd {
 		if err := p.SetFilter(c[0].Text); err != nil {
-			return p.env.Complain(err)
+			return p.env.NotifyError(err)
 		}
 		return nil
 	}})
 }
 
-func compare(a, b string) int {
+func compareNames(a, b string) int {
 	switch {
 	case a < b:
 		return -1
@@ -120,7 +120,7 @@ func compare(a, b string) int {
 
 // nextKey orders by the column n places from the one now ordered by; what was
 // first is second from now on.
-func (p *Page) nextKey(n int) tea.Cmd {
+func (p *Page) sortByNeighbor(n int) tea.Cmd {
 	at := -1
 	if len(p.rows.keys) > 0 {
 		at = slices.IndexFunc(p.columns, func(c *column) bool { return c.Name == p.rows.keys[0].Column.Name })
@@ -133,13 +133,13 @@ func (p *Page) nextKey(n int) tea.Cmd {
 }
 
 func (p *Page) sortBy(c *column) tea.Cmd {
-	keys := []data.Key{{Column: c.Column}}
+	keys := []data.SortKey{{Column: c.Column}}
 	for _, k := range p.rows.keys {
 		if k.Column.Name != c.Name && len(keys) < 3 {
 			keys = append(keys, k)
 		}
 	}
-	return p.sorted(keys)
+	return p.setSortKeys(keys)
 }
 
 func (p *Page) reverse() tea.Cmd {
@@ -148,7 +148,7 @@ func (p *Page) reverse() tea.Cmd {
 	}
 	keys := slices.Clone(p.rows.keys)
 	keys[0].Descending = !keys[0].Descending
-	return p.sorted(keys)
+	return p.setSortKeys(keys)
 }
 
 func (p *Page) chooseColumns() ui.Choose {
@@ -158,7 +158,7 @@ func (p *Page) chooseColumns() ui.Choose {
 	}
 	for _, name := range Known() {
 		if !slices.ContainsFunc(p.columns, func(c *column) bool { return c.Name == name }) {
-			items = append(items, ui.Choice{Name: name, Text: find(name).Header})
+			items = append(items, ui.Choice{Name: name, Text: findColumn(name).Header})
 		}
 	}
 	return ui.Choose{Title: "Columns", Items: items, Toggle: true, Done: func(items []ui.Choice) tea.Cmd {
@@ -170,7 +170,7 @@ func (p *Page) chooseColumns() ui.Choose {
 		}
 		cmd, err := p.SetColumns(names)
 		if err != nil {
-			return p.env.Complain(err)
+			return p.env.NotifyError(err)
 		}
 		return cmd
 	}}
@@ -182,21 +182,21 @@ func (p *Page) toggleGroup() {
 	if i < 0 || i >= len(p.rows.list) {
 		return
 	}
-	id, _ := p.rows.groupOf(p.rows.list[i].slot)
+	id, _ := p.rows.groupID(p.rows.list[i].slot)
 	if id == 0 {
 		return
 	}
-	if p.rows.open[id] = !p.rows.open[id]; !p.rows.open[id] {
-		delete(p.rows.open, id)
-		p.at = -id
+	if p.rows.expanded[id] = !p.rows.expanded[id]; !p.rows.expanded[id] {
+		delete(p.rows.expanded, id)
+		p.cursorKey = -id
 	}
 	p.rows.fold()
-	p.follow()
+	p.restoreCursor()
 }
 
-func (p *Page) open() tea.Cmd {
+func (p *Page) openJob() tea.Cmd {
 	if id := p.Current(); id != "" {
-		return p.env.Send(ui.Go{Page: ui.PageJob, ID: id})
+		return p.env.Post(ui.OpenPage{Page: ui.PageJob, ID: id})
 	}
 	return nil
 }
@@ -208,32 +208,32 @@ func (p *Page) click(c ui.Click) tea.Cmd {
 	case c.Wheel != 0:
 		p.list.Scroll(c.Wheel)
 	case c.Y < head:
-		for _, at := range p.places {
+		for _, at := range p.placements {
 			if c.X >= at.x+gutter && c.X <= at.x+gutter+at.width {
-				return p.sortOrTurn(p.columns[at.index])
+				return p.sortOrReverse(p.columns[at.index])
 			}
 		}
 	case p.list.Top+c.Y-head >= len(p.rows.list):
 	case c.X == 0:
-		p.list.To(p.list.Top + c.Y - head)
-		p.moved()
+		p.list.MoveTo(p.list.Top + c.Y - head)
+		p.noteCursor()
 		p.toggleMark()
 		return nil
 	default:
 		i := p.list.Top + c.Y - head
-		again := i == p.list.Cursor
-		p.list.To(i)
-		p.moved()
-		if again {
-			return p.open()
+		retryWatch := i == p.list.Cursor
+		p.list.MoveTo(i)
+		p.noteCursor()
+		if retryWatch {
+			return p.openJob()
 		}
 		return nil
 	}
-	p.moved()
+	p.noteCursor()
 	return nil
 }
 
-func (p *Page) sortOrTurn(c *column) tea.Cmd {
+func (p *Page) sortOrReverse(c *column) tea.Cmd {
 	if len(p.rows.keys) > 0 && p.rows.keys[0].Column.Name == c.Name {
 		return p.reverse()
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // ringFor has the bell rung when the marked jobs are over.
-func (p *Page) ringFor() tea.Cmd {
+func (p *Page) toggleBell() tea.Cmd {
 	n := 0
 	for key := range p.marks {
 		p.bells[key] = true
@@ -25,15 +25,15 @@ func (p *Page) ringFor() tea.Cmd {
 		}
 		if p.bells[key] {
 			delete(p.bells, key)
-			return p.env.Say("No bell for it any more.")
+			return p.env.Notify("No bell for it any more.")
 		}
 		p.bells[key] = true
 		n = 1
 	}
 	if n == 1 {
-		return p.env.Say("The bell rings when it is over.")
+		return p.env.Notify("The bell rings when it is over.")
 	}
-	return p.env.Say(fmt.Sprintf("The bell rings as each of the %d marked is over.", n))
+	return p.env.Notify(fmt.Sprintf("The bell rings as each of the %d marked is over.", n))
 }
 
 // over tells whether a job in this state will not run again.
@@ -46,7 +46,7 @@ func over(state string) bool {
 }
 
 // ended are the jobs that an event ends.
-func (p *Page) ended(e *status.JobEvent) []int64 {
+func (p *Page) finishedBy(e *status.JobEvent) []int64 {
 	out := slices.Clone(e.Gone)
 	for i := range e.Items {
 		j := &e.Items[i]
@@ -59,7 +59,7 @@ func (p *Page) ended(e *status.JobEvent) []int64 {
 
 // missing are the jobs of an old list that the new one has no longer, or that
 // are over now.
-func (p *Page) missing(old *data.Store) []int64 {
+func (p *Page) finishedSince(old *data.Store) []int64 {
 	var out []int64
 	for _, s := range old.Slots(nil) {
 		id := old.ID(s)
@@ -72,7 +72,7 @@ func (p *Page) missing(old *data.Store) []int64 {
 }
 
 // forget takes marks off jobs that are over, and rings for them.
-func (p *Page) forget(ids []int64) tea.Cmd {
+func (p *Page) removeFinished(ids []int64) tea.Cmd {
 	var rung []string
 	for _, id := range ids {
 		delete(p.marks, id)
@@ -82,16 +82,16 @@ func (p *Page) forget(ids []int64) tea.Cmd {
 		}
 	}
 	if len(ids) > 0 {
-		rung = append(rung, p.forgetGroups()...)
+		rung = append(rung, p.removeEmptyGroups()...)
 	}
 	if len(rung) == 0 {
 		return nil
 	}
-	return p.env.Send(Rung{Jobs: rung})
+	return p.env.Post(JobsEnded{Jobs: rung})
 }
 
 // forgetGroups does so for groups of which nothing is left.
-func (p *Page) forgetGroups() (rung []string) {
+func (p *Page) removeEmptyGroups() (rung []string) {
 	left := map[int64]bool{}
 	for key := range p.marks {
 		left[key] = left[key] || key > 0
@@ -103,7 +103,7 @@ func (p *Page) forgetGroups() (rung []string) {
 		return nil
 	}
 	for _, s := range p.rows.store.Slots(nil) {
-		if id, _ := p.rows.groupOf(s); id != 0 && !over(p.rows.store.Text(s, "state")) {
+		if id, _ := p.rows.groupID(s); id != 0 && !over(p.rows.store.Text(s, "state")) {
 			left[-id] = true
 		}
 	}
@@ -121,4 +121,4 @@ func (p *Page) forgetGroups() (rung []string) {
 }
 
 // Rung tells that jobs are over for which the bell was to ring.
-type Rung struct{ Jobs []string }
+type JobsEnded struct{ Jobs []string }

@@ -9,7 +9,7 @@ import (
 
 // Each calls fn with every job that f means now. The rows come in parts, so
 // that a long queue is never in memory as a whole.
-func Each(ctx context.Context, c Cluster, f jobs.Filter, fn func(*status.Job)) error {
+func EachJob(ctx context.Context, c Cluster, f jobs.Filter, fn func(*status.Job)) error {
 	var lost error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

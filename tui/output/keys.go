@@ -28,61 +28,61 @@ func (p *Page) press(k ui.Press) tea.Cmd {
 	case ui.Bottom:
 		p.follow = true
 	case ui.Left:
-		p.across = max(0, p.across-8)
+		p.column = max(0, p.column-8)
 	case ui.Right:
-		p.across += 8
+		p.column += 8
 	case ui.Group:
 		p.wrap = !p.wrap
 	case ui.Stamps:
 		p.stamps = !p.stamps
 	case ui.Pause:
 		if p.paused = !p.paused; !p.paused {
-			return p.look()
+			return p.read()
 		}
 	case ui.Source:
-		return p.choose()
+		return p.requestSteps()
 	case ui.Errors, ui.Output:
-		return p.other(k.Action == ui.Errors)
+		return p.setStream(k.Action == ui.Errors)
 	case ui.Filter:
-		return p.env.Send(ui.Ask{Label: "search: ", History: "search", Done: p.find})
+		return p.env.Post(ui.Prompt{Label: "search: ", History: "search", Done: p.search})
 	case ui.Next:
-		return p.jump(1)
+		return p.nextMatch(1)
 	case ui.Prev:
-		return p.jump(-1)
+		return p.nextMatch(-1)
 	case ui.Clear:
-		p.search = nil
+		p.pattern = nil
 	case ui.Copy:
-		return p.env.Send(ui.Clip{Text: p.path, What: p.path})
-	case ui.ShowLine:
-		return p.env.Send(ui.Clip{Text: p.Line(), What: p.Line()})
+		return p.env.Post(ui.SetClipboard{Text: p.path, What: p.path})
+	case ui.ShowCommand:
+		return p.env.Post(ui.SetClipboard{Text: p.Command(), What: p.Command()})
 	}
 	return nil
 }
 
 // other shows the other stream.
-func (p *Page) other(wantErrors bool) tea.Cmd {
+func (p *Page) setStream(wantErrors bool) tea.Cmd {
 	if p.errors == wantErrors {
 		return nil
 	}
 	p.errors = wantErrors
-	return p.anew()
+	return p.restart()
 }
 
 // anew forgets what was read and begins again.
-func (p *Page) anew() tea.Cmd {
-	p.drop()
-	p.path, p.err, p.away, p.follow, p.tasks, p.asked = "", nil, nil, true, 0, false
+func (p *Page) restart() tea.Cmd {
+	p.closeSource()
+	p.path, p.err, p.fileError, p.follow, p.tasks, p.recordRequested = "", nil, nil, true, 0, false
 	p.forget()
 	if p.job != nil {
-		return p.begin()
+		return p.connect()
 	}
-	p.asked = true
-	return p.askOver()
+	p.recordRequested = true
+	return p.requestRecord()
 }
 
 // scroll moves the window; at the end it follows again.
 func (p *Page) scroll(n int) {
-	last := max(0, p.lines()-p.height)
+	last := max(0, p.lineCount()-p.height)
 	if p.follow {
 		p.top = last
 	}
@@ -92,32 +92,32 @@ func (p *Page) scroll(n int) {
 
 // find looks for text from the end on; one that is no regular expression is
 // looked for as it is.
-func (p *Page) find(text string) tea.Cmd {
+func (p *Page) search(text string) tea.Cmd {
 	if text == "" {
-		p.search = nil
+		p.pattern = nil
 		return nil
 	}
 	re, err := regexp.Compile("(?i)" + text)
 	if err != nil {
 		re = regexp.MustCompile("(?i)" + regexp.QuoteMeta(text))
 	}
-	p.search, p.found = re, p.lines()
-	return p.jump(-1)
+	p.pattern, p.found = re, p.lineCount()
+	return p.nextMatch(-1)
 }
 
 // jump goes to the next match in a direction, round the ends.
-func (p *Page) jump(n int) tea.Cmd {
-	if p.search == nil {
-		return p.env.Say("Search for something first.")
+func (p *Page) nextMatch(n int) tea.Cmd {
+	if p.pattern == nil {
+		return p.env.Notify("Search for something first.")
 	}
-	total := p.lines()
+	total := p.lineCount()
 	for step := 1; step <= total; step++ {
 		i := ((p.found+n*step)%total + total) % total
-		if text, _ := p.line(i); p.search.MatchString(text) {
+		if text, _ := p.line(i); p.pattern.MatchString(text) {
 			p.found, p.follow = i, false
 			p.top = max(0, min(i-p.height/2, total-p.height))
 			return nil
 		}
 	}
-	return p.env.Say("It is not there.")
+	return p.env.Notify("It is not there.")
 }

@@ -13,24 +13,24 @@ import (
 // source is where output comes from. look is called by one goroutine at a
 // time; close may be called at any time, and ends it.
 type source interface {
-	look() piece
+	read() chunk
 	close()
 }
 
 // piece is what one look has brought.
-type piece struct {
-	parts []part
-	fresh bool // what follows is not what was read before: forget that
-	first bool // it was there before anybody looked
-	late  bool // the beginning was left out
-	wait  bool // there is no more for the moment
-	over  bool // nothing will come any more
+type chunk struct {
+	parts     []part
+	reset     bool // what follows is not what was read before: forget that
+	existing  bool // it was there before anybody looked
+	truncated bool // the beginning was left out
+	caughtUp  bool // there is no more for the moment
+	finished  bool // nothing will come any more
 	// others is a file that was there before the job: another machine's, or of
 	// another job of that name.
-	others bool
-	path   string // of the file, where the source tells
-	tasks  uint32 // of the step, where the source tells
-	err    error
+	older bool
+	path  string // of the file, where the source tells
+	tasks uint32 // of the step, where the source tells
+	err   error
 }
 
 // part is output of one task; noTask: of the batch script.
@@ -43,18 +43,18 @@ const noTask int32 = -1
 
 // Bounds of what is taken from an agent at once.
 const (
-	gather     = 100 * time.Millisecond // ten frames a second
-	mostParts  = 256
-	agentAhead = 64 // frames that are read ahead
+	batchDelay = 100 * time.Millisecond // ten frames a second
+	maxParts   = 256
+	readAhead  = 64 // frames that are read ahead
 )
 
 // agent is the job's first node's agent, as sattach talks to it.
-type agent struct {
-	cancel context.CancelFunc
-	open   func(context.Context) (io.ReadWriteCloser, error)
-	ask    func(*step.Conn) error
-	steps  bool // it is asked for a step
-	errors bool // of a step: its standard error alone
+type agentSource struct {
+	cancel  context.CancelFunc
+	open    func(context.Context) (io.ReadWriteCloser, error)
+	request func(*step.Conn) error
+	steps   bool // it is asked for a step
+	errors  bool // of a step: its standard error alone
 
 	ctx    context.Context //nolint:containedctx // ends what close ends
 	frames chan step.Frame
@@ -62,53 +62,53 @@ type agent struct {
 }
 
 // script asks for what the batch script writes.
-func script(env *data.Env, id int64, errors bool) source {
-	return newAgent(env, id, func(c *step.Conn) error {
-		return c.SendJSON(step.FrameTail, &step.Tail{Errors: errors, Most: mostBytes})
+func newScriptSource(env *data.Env, id int64, errors bool) source {
+	return newAgentSource(env, id, func(c *step.Conn) error {
+		return c.SendJSON(step.FrameTail, &step.Tail{Errors: errors, Most: maxBytes})
 	})
 }
 
 // tasks asks for what the tasks of a step write from now on.
-func tasks(env *data.Env, id int64, number int32, errors bool) source {
-	a := newAgent(env, id, func(c *step.Conn) error {
+func newStepSource(env *data.Env, id int64, number int32, errors bool) source {
+	a := newAgentSource(env, id, func(c *step.Conn) error {
 		return c.SendJSON(step.FrameAttach, &step.Attach{StepID: number})
 	})
 	a.steps, a.errors = true, errors
 	return a
 }
 
-func newAgent(env *data.Env, id int64, ask func(*step.Conn) error) *agent {
-	a := &agent{ask: ask}
+func newAgentSource(env *data.Env, id int64, ask func(*step.Conn) error) *agentSource {
+	a := &agentSource{request: ask}
 	a.ctx, a.cancel = context.WithCancel(env.Context)
 	a.open = func(ctx context.Context) (io.ReadWriteCloser, error) { return env.Cluster.Attach(ctx, id) }
 	return a
 }
 
-func (a *agent) close() { a.cancel() }
+func (a *agentSource) close() { a.cancel() }
 
 // look waits until something comes.
-func (a *agent) look() piece {
+func (a *agentSource) read() chunk {
 	if a.frames == nil {
-		if err := a.begin(); err != nil {
-			return piece{err: err, over: true}
+		if err := a.connect(); err != nil {
+			return chunk{err: err, finished: true}
 		}
 	}
-	var p piece
+	var p chunk
 	f, ok := <-a.frames
 	if !ok {
-		return piece{err: a.end, over: true}
+		return chunk{err: a.end, finished: true}
 	}
-	a.take(&p, &f)
-	for late := time.After(gather); len(p.parts) < mostParts; {
+	a.addFrame(&p, &f)
+	for late := time.After(batchDelay); len(p.parts) < maxParts; {
 		select {
 		case f, ok := <-a.frames:
 			if !ok {
 				return p // the next look tells
 			}
 			if f.Type == step.FrameTailed && len(p.parts) > 0 {
-				p = piece{} // the file was cut
+				p = chunk{} // the file was cut
 			}
-			a.take(&p, &f)
+			a.addFrame(&p, &f)
 			continue
 		case <-late:
 		}
@@ -118,7 +118,7 @@ func (a *agent) look() piece {
 }
 
 // begin connects, and reads ahead from then on.
-func (a *agent) begin() error {
+func (a *agentSource) connect() error {
 	raw, err := a.open(a.ctx)
 	if err != nil {
 		return err
@@ -127,11 +127,11 @@ func (a *agent) begin() error {
 	if err != nil {
 		return err
 	}
-	if err := a.ask(conn); err != nil {
+	if err := a.request(conn); err != nil {
 		conn.Close()
 		return err
 	}
-	a.frames = make(chan step.Frame, agentAhead)
+	a.frames = make(chan step.Frame, readAhead)
 	go func() {
 		<-a.ctx.Done()
 		conn.Close()
@@ -157,17 +157,17 @@ func (a *agent) begin() error {
 }
 
 // take adds a frame to a piece.
-func (a *agent) take(p *piece, f *step.Frame) {
+func (a *agentSource) addFrame(p *chunk, f *step.Frame) {
 	switch f.Type {
 	case step.FrameTailed:
 		var t step.Tailed
 		if f.Decode(&t) == nil {
-			p.fresh, p.first, p.late, p.path = true, true, t.From > 0, t.Path
+			p.reset, p.existing, p.truncated, p.path = true, true, t.From > 0, t.Path
 		}
 	case step.FrameCreated:
 		var c step.Created
 		if f.Decode(&c) == nil {
-			p.fresh, p.tasks = true, c.Tasks
+			p.reset, p.tasks = true, c.Tasks
 		}
 	case step.FrameStdout, step.FrameStderr:
 		task := noTask

@@ -27,7 +27,7 @@ type choice struct {
 }
 
 // mostTasks are listed one by one; of more, all are seen together.
-const mostTasks = 256
+const maxTasks = 256
 
 type chosen struct {
 	page   *Page
@@ -35,40 +35,40 @@ type chosen struct {
 }
 
 // offered are the steps to choose from.
-type offered struct {
+type stepsLoaded struct {
 	page  *Page
 	steps []status.Step
 	err   error
 }
 
 // choose asks which steps run, to offer them.
-func (p *Page) choose() tea.Cmd {
+func (p *Page) requestSteps() tea.Cmd {
 	if p.job == nil {
-		return p.env.Say("The job is over: there is its file alone.")
+		return p.env.Notify("The job is over: there is its file alone.")
 	}
 	env, id := p.env, strconv.FormatInt(p.job.ID, 10)
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
 		list, err := env.Cluster.Steps(ctx, jobs.StepFilter{Jobs: []string{id}})
 		if err != nil {
-			return offered{page: p, err: err}
+			return stepsLoaded{page: p, err: err}
 		}
-		return offered{page: p, steps: list.Items}
+		return stepsLoaded{page: p, steps: list.Items}
 	}
 }
 
 // offer shows what there is to choose from.
-func (p *Page) offer(o offered) tea.Cmd {
+func (p *Page) showChoices(o stepsLoaded) tea.Cmd {
 	if o.page != p || p.hidden {
 		return nil
 	}
 	if o.err != nil {
-		return p.env.Complain(o.err)
+		return p.env.NotifyError(o.err)
 	}
 	items := []ui.Choice{{Name: "usual", Text: "the file, else the job's agent"}, {Name: "file", Text: "the file on this machine"}}
 	choices := []choice{{fromAny, 0, noTask}, {fromFile, 0, noTask}}
-	if p.canAsk() {
+	if p.mayAttach() {
 		items, choices = append(items, ui.Choice{Name: "agent", Text: "the file as the job's first node has it"}), append(choices, choice{fromAgent, 0, noTask})
 		for i := range o.steps {
 			t := &o.steps[i]
@@ -78,16 +78,16 @@ func (p *Page) offer(o offered) tea.Cmd {
 			number := int32(t.Number)
 			items = append(items, ui.Choice{Name: "step " + t.ID, Text: fmt.Sprintf("%s, %d tasks, from now on", ui.Safe(t.Name), t.Tasks)})
 			choices = append(choices, choice{fromStep, number, noTask})
-			for task := range min(t.Tasks, mostTasks) {
+			for task := range min(t.Tasks, maxTasks) {
 				items = append(items, ui.Choice{Name: fmt.Sprintf("step %s task %d", t.ID, task)})
 				choices = append(choices, choice{fromStep, number, task})
 			}
 		}
 	}
-	return p.env.Send(ui.Choose{Title: "Output of " + p.id, Items: items, Done: func(c []ui.Choice) tea.Cmd {
+	return p.env.Post(ui.Choose{Title: "Output of " + p.id, Items: items, Done: func(c []ui.Choice) tea.Cmd {
 		for i := range items {
 			if items[i].Name == c[0].Name {
-				return p.env.Send(chosen{p, choices[i]})
+				return p.env.Post(chosen{p, choices[i]})
 			}
 		}
 		return nil
@@ -96,14 +96,14 @@ func (p *Page) offer(o offered) tea.Cmd {
 
 // turn shows something else; another task of the same step without losing what
 // was seen of it.
-func (p *Page) turn(c choice) tea.Cmd {
-	same := c.kind == p.choice.kind && c.step == p.choice.step && p.source != nil && !p.over
+func (p *Page) setChoice(c choice) tea.Cmd {
+	same := c.kind == p.choice.kind && c.step == p.choice.step && p.source != nil && !p.finished
 	p.choice = c
 	if same {
-		p.pick(c.task)
+		p.showTask(c.task)
 		return nil
 	}
-	cmd := p.anew()
-	p.pick(c.task)
+	cmd := p.restart()
+	p.showTask(c.task)
 	return cmd
 }

@@ -60,11 +60,11 @@ func (f *Facts) need() need {
 // text says a need in words.
 func (n *need) text() string {
 	if n.whole && n.nodes == 1 {
-		return "a whole node for itself (--exclusive)" + n.sized()
+		return "a whole node for itself (--exclusive)" + n.minimumText()
 	} else if n.whole {
-		return fmt.Sprintf("%d whole nodes for itself (--exclusive)%s", n.nodes, n.sized())
+		return fmt.Sprintf("%d whole nodes for itself (--exclusive)%s", n.nodes, n.minimumText())
 	}
-	what := n.what()
+	what := n.resourceTexts()
 	if n.nodes == 1 {
 		return strings.Join(what, ", ") + " on one node"
 	}
@@ -72,16 +72,16 @@ func (n *need) text() string {
 }
 
 // sized says how large whole nodes must be.
-func (n *need) sized() string {
+func (n *need) minimumText() string {
 	if n.cpus <= 1 && n.memory == 0 && n.gpus == 0 {
 		return ""
 	}
-	return ", with at least " + strings.Join(n.what(), ", ")
+	return ", with at least " + strings.Join(n.resourceTexts(), ", ")
 }
 
 // what is wanted of each node.
-func (n *need) what() []string {
-	what := []string{plural(n.cpus, "CPU")}
+func (n *need) resourceTexts() []string {
+	what := []string{countOf(n.cpus, "CPU")}
 	if n.memory > 0 {
 		what = append(what, string(format.AppendMemory(nil, n.memory, &format.Settings{}))+" of memory")
 	}
@@ -90,12 +90,12 @@ func (n *need) what() []string {
 		if n.kind != "" {
 			gpu = format.Escape(n.kind) + " GPU"
 		}
-		what = append(what, plural(n.gpus, gpu))
+		what = append(what, countOf(n.gpus, gpu))
 	}
 	return what
 }
 
-func plural(n int64, name string) string {
+func countOf(n int64, name string) string {
 	if n == 1 {
 		return "1 " + name
 	}
@@ -103,10 +103,10 @@ func plural(n int64, name string) string {
 }
 
 // room is what a node has left of what a job wants.
-type room struct {
-	node              *status.Node
-	cpus, mem, gpus   int64 // free
-	could, can, usual bool  // if it were empty; now; not down or drained
+type capacity struct {
+	node                          *status.Node
+	cpus, mem, gpus               int64 // free
+	fitsEmpty, fitsNow, available bool  // if it were empty; now; not down or drained
 }
 
 // missing compares what the job needs with what the nodes have.
@@ -116,18 +116,18 @@ func (f *Facts) missing() []string {
 	if f.Job.Features != "" {
 		out[0] = "It needs " + n.text() + ", with " + format.Escape(f.Job.Features) + "."
 	}
-	rooms := f.rooms(&n)
+	rooms := f.capacities(&n)
 	if len(rooms) == 0 {
 		return out
 	}
 	could, can, away := 0, 0, 0
 	for i := range rooms {
 		switch r := &rooms[i]; {
-		case r.could && !r.usual:
+		case r.fitsEmpty && !r.available:
 			away++
-		case r.could && r.can:
+		case r.fitsEmpty && r.fitsNow:
 			could, can = could+1, can+1
-		case r.could:
+		case r.fitsEmpty:
 			could++
 		}
 	}
@@ -142,15 +142,15 @@ func (f *Facts) missing() []string {
 	if away > 0 {
 		out = append(out, fmt.Sprintf("%d more would do, but are down, drained or reserved.", away))
 	}
-	if best := f.best(rooms, &n); best != "" && can < n.nodes {
+	if best := f.nearest(rooms, &n); best != "" && can < n.nodes {
 		out = append(out, best)
 	}
 	return out
 }
 
 // rooms looks at the nodes of the job's partitions.
-func (f *Facts) rooms(n *need) []room {
-	var out []room
+func (f *Facts) capacities(n *need) []capacity {
+	var out []capacity
 	wanted := strings.Split(f.Job.Partition, ",")
 	excluded := expand(f.Job.ExcNodes)
 	for i := range f.Nodes {
@@ -166,10 +166,10 @@ func (f *Facts) rooms(n *need) []room {
 		if f.Job.Features != "" && !slices.Contains(node.Features, f.Job.Features) && !strings.ContainsAny(f.Job.Features, "&|[*") {
 			continue
 		}
-		r := room{node: node, cpus: int64(node.CPUs - node.CPUsAlloc), mem: node.Memory - node.MemAlloc, gpus: gpus - used}
-		r.could = int64(node.CPUs) >= n.cpus && node.Memory >= n.memory && gpus >= n.gpus
-		r.can = r.cpus >= n.cpus && r.mem >= n.memory && r.gpus >= n.gpus && (!n.whole || node.CPUsAlloc == 0)
-		r.usual = node.State != "DOWN" && node.State != "UNKNOWN" && !slices.ContainsFunc(node.Flags, func(s string) bool {
+		r := capacity{node: node, cpus: int64(node.CPUs - node.CPUsAlloc), mem: node.Memory - node.MemAlloc, gpus: gpus - used}
+		r.fitsEmpty = int64(node.CPUs) >= n.cpus && node.Memory >= n.memory && gpus >= n.gpus
+		r.fitsNow = r.cpus >= n.cpus && r.mem >= n.memory && r.gpus >= n.gpus && (!n.whole || node.CPUsAlloc == 0)
+		r.available = node.State != "DOWN" && node.State != "UNKNOWN" && !slices.ContainsFunc(node.Flags, func(s string) bool {
 			return s == "DRAIN" || s == "NOT_RESPONDING" || s == "MAINTENANCE" || s == "RESERVED" && f.Job.Reservation == ""
 		})
 		out = append(out, r)
@@ -178,23 +178,23 @@ func (f *Facts) rooms(n *need) []room {
 }
 
 // best tells of the node that comes nearest.
-func (f *Facts) best(rooms []room, n *need) string {
-	var near []*room
+func (f *Facts) nearest(rooms []capacity, n *need) string {
+	var near []*capacity
 	for i := range rooms {
-		if r := &rooms[i]; r.could && r.usual && !r.can {
+		if r := &rooms[i]; r.fitsEmpty && r.available && !r.fitsNow {
 			near = append(near, r)
 		}
 	}
 	if len(near) == 0 {
 		return ""
 	}
-	short := func(r *room) float64 {
+	short := func(r *capacity) float64 {
 		if n.whole {
 			return float64(r.node.CPUsAlloc)
 		}
-		return lack(r.cpus, n.cpus) + lack(r.mem, n.memory) + lack(r.gpus, n.gpus)
+		return shortfall(r.cpus, n.cpus) + shortfall(r.mem, n.memory) + shortfall(r.gpus, n.gpus)
 	}
-	r := slices.MinFunc(near, func(a, b *room) int {
+	r := slices.MinFunc(near, func(a, b *capacity) int {
 		if c := cmp.Compare(short(a), short(b)); c != 0 {
 			return c
 		}
@@ -202,23 +202,23 @@ func (f *Facts) best(rooms []room, n *need) string {
 	})
 	var has []string
 	if n.whole {
-		return fmt.Sprintf("The nearest is %s, with %d of %d CPUs in use%s.", format.Escape(r.node.Name), r.node.CPUsAlloc, r.node.CPUs, f.frees(r.node.Name))
+		return fmt.Sprintf("The nearest is %s, with %d of %d CPUs in use%s.", format.Escape(r.node.Name), r.node.CPUsAlloc, r.node.CPUs, f.firstEnd(r.node.Name))
 	}
 	if r.gpus < n.gpus {
-		has = append(has, fmt.Sprintf("%d of %s", r.gpus, plural(n.gpus, "GPU")))
+		has = append(has, fmt.Sprintf("%d of %s", r.gpus, countOf(n.gpus, "GPU")))
 	}
 	if r.cpus < n.cpus {
-		has = append(has, fmt.Sprintf("%d of %s", r.cpus, plural(n.cpus, "CPU")))
+		has = append(has, fmt.Sprintf("%d of %s", r.cpus, countOf(n.cpus, "CPU")))
 	}
 	if r.mem < n.memory {
 		has = append(has, fmt.Sprintf("%s of %s of memory", format.AppendMemory(nil, max(0, r.mem), &format.Settings{}),
 			format.AppendMemory(nil, n.memory, &format.Settings{})))
 	}
-	return fmt.Sprintf("The nearest is %s, with %s free%s.", format.Escape(r.node.Name), strings.Join(has, " and "), f.frees(r.node.Name))
+	return fmt.Sprintf("The nearest is %s, with %s free%s.", format.Escape(r.node.Name), strings.Join(has, " and "), f.firstEnd(r.node.Name))
 }
 
 // lack is the part of what is wanted that is missing.
-func lack(free, want int64) float64 {
+func shortfall(free, want int64) float64 {
 	if want <= 0 || free >= want {
 		return 0
 	}
@@ -226,7 +226,7 @@ func lack(free, want int64) float64 {
 }
 
 // frees tells which running job on a node ends first.
-func (f *Facts) frees(node string) string {
+func (f *Facts) firstEnd(node string) string {
 	var first *status.Job
 	for i := range f.Running {
 		j := &f.Running[i]
@@ -237,5 +237,5 @@ func (f *Facts) frees(node string) string {
 	if first == nil {
 		return ""
 	}
-	return fmt.Sprintf("; %s there ends %s at the latest", format.JobID(first), f.when(first.End))
+	return fmt.Sprintf("; %s there ends %s at the latest", format.JobID(first), f.formatTime(first.End))
 }

@@ -7,35 +7,35 @@ import (
 )
 
 // longest is the most bytes a line holds: more is pasted garbage.
-const longest = 4096
+const maxInput = 4096
 
 // Line is one line of text that is being typed. (The text input of Bubbles
 // brings a program for each clipboard of the system along, and looks for them
 // at start; the terminal pastes by itself.) The zero value is empty.
-type Line struct {
+type TextInput struct {
 	text []rune
 	at   int // of the cursor, in runes
 }
 
 // Text is what has been typed.
-func (l *Line) Text() string { return string(l.text) }
+func (l *TextInput) Text() string { return string(l.text) }
 
 // Set replaces the text; the cursor goes to its end.
-func (l *Line) Set(s string) {
-	l.text = []rune(Printable(s, longest))
+func (l *TextInput) Set(s string) {
+	l.text = []rune(Printable(s, maxInput))
 	l.at = len(l.text)
 }
 
 // Insert adds text at the cursor, as far as it fits.
-func (l *Line) Insert(s string) {
-	room := longest - len(string(l.text))
+func (l *TextInput) Insert(s string) {
+	room := maxInput - len(string(l.text))
 	add := []rune(Printable(s, max(0, room)))
 	l.text = append(l.text[:l.at:l.at], append(add, l.text[l.at:]...)...)
 	l.at += len(add)
 }
 
 // Press takes a key in; false: it means nothing to a line.
-func (l *Line) Press(k tea.KeyPressMsg) bool {
+func (l *TextInput) Press(k tea.KeyPressMsg) bool {
 	switch k.String() {
 	case "left", "ctrl+b":
 		l.at = max(0, l.at-1)
@@ -66,12 +66,12 @@ func (l *Line) Press(k tea.KeyPressMsg) bool {
 	return true
 }
 
-func (l *Line) cut(from, to int) {
+func (l *TextInput) cut(from, to int) {
 	l.text = append(l.text[:from:from], l.text[to:]...)
 	l.at = from
 }
 
-func (l *Line) wordBefore() int {
+func (l *TextInput) wordBefore() int {
 	i := l.at
 	for i > 0 && l.text[i-1] == ' ' {
 		i--
@@ -84,7 +84,7 @@ func (l *Line) wordBefore() int {
 
 // View is the part of the line around the cursor in width cells, and the
 // cell the cursor is in.
-func (l *Line) View(width int) (text string, cursor int) {
+func (l *TextInput) View(width int) (text string, cursor int) {
 	if width <= 1 {
 		return "", 0
 	}
@@ -92,7 +92,7 @@ func (l *Line) View(width int) (text string, cursor int) {
 	for Width(string(l.text[from:l.at])) > width-1 {
 		from++
 	}
-	return Cut(string(l.text[from:]), width, ""), Width(string(l.text[from:l.at]))
+	return Truncate(string(l.text[from:]), width, ""), Width(string(l.text[from:l.at]))
 }
 
 // Valid reports whether s can be shown as it is.

@@ -17,7 +17,7 @@ import (
 )
 
 // manyJobs are so many that a single key does not confirm.
-const manyJobs = 20
+const maxSingleKey = 20
 
 // verb is something that can be done with jobs.
 type verb struct {
@@ -42,18 +42,18 @@ type undo struct {
 }
 
 // act is what changes jobs, or leads elsewhere.
-func (p *Page) act(a ui.Action) tea.Cmd {
+func (p *Page) runAction(a ui.Action) tea.Cmd {
 	if v, ok := verbs[a]; ok {
 		return p.confirm(v)
 	}
 	switch a {
 	case ui.Update:
-		return p.askUpdate()
+		return p.promptUpdate()
 	case ui.Undo:
-		return p.undone()
+		return p.undoLast()
 	case ui.Bell:
-		return p.ringFor()
-	case ui.ShowLine:
+		return p.toggleBell()
+	case ui.ShowCommand:
 		return p.showLine()
 	case ui.Shell:
 		return p.shell()
@@ -62,19 +62,19 @@ func (p *Page) act(a ui.Action) tea.Cmd {
 			if a == ui.Errors {
 				id = "e" + id
 			}
-			return p.env.Send(ui.Go{Page: ui.PageOutput, ID: id})
+			return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: id})
 		}
 	}
 	return nil
 }
 
 // refused says why nothing may be changed, if so.
-func (p *Page) refused() bool {
+func (p *Page) rejectChange() bool {
 	switch {
 	case p.env.ReadOnly:
-		p.env.Complain(errors.New("started with --read-only: nothing is changed"))
+		p.env.NotifyError(errors.New("started with --read-only: nothing is changed"))
 	case p.busy:
-		p.env.Complain(errors.New("the last request is still under way"))
+		p.env.NotifyError(errors.New("the last request is still under way"))
 	default:
 		return false
 	}
@@ -82,30 +82,30 @@ func (p *Page) refused() bool {
 }
 
 func (p *Page) confirm(v verb) tea.Cmd {
-	if p.refused() {
+	if p.rejectChange() {
 		return nil
 	}
 	targets := p.targets()
 	if len(targets) == 0 {
-		return p.env.Say("There is no job to " + v.name + ".")
+		return p.env.Notify("There is no job to " + v.name + ".")
 	}
 	c := ui.Confirm{Lines: p.describe(targets), Do: func() tea.Cmd { return p.operate(v, targets) }}
-	n, foreign := total(targets), p.foreign(targets)
-	c.Title = fmt.Sprintf("%s %s?", strings.ToUpper(v.name[:1])+v.name[1:], counted(n))
-	if n > manyJobs || foreign {
+	n, foreign := countJobs(targets), p.includesOthers(targets)
+	c.Title = fmt.Sprintf("%s %s?", strings.ToUpper(v.name[:1])+v.name[1:], jobCount(n))
+	if n > maxSingleKey || foreign {
 		c.Word = strconv.Itoa(n)
 	}
-	return p.env.Send(c)
+	return p.env.Post(c)
 }
 
-func counted(n int) string {
+func jobCount(n int) string {
 	if n == 1 {
 		return "1 job"
 	}
 	return fmt.Sprintf("%d jobs", n)
 }
 
-func total(targets []target) (n int) {
+func countJobs(targets []target) (n int) {
 	for _, t := range targets {
 		for _, c := range t.count {
 			n += c
@@ -115,7 +115,7 @@ func total(targets []target) (n int) {
 }
 
 // foreign tells whether jobs of others are among them.
-func (p *Page) foreign(targets []target) bool {
+func (p *Page) includesOthers(targets []target) bool {
 	return p.env.User != "" && slices.ContainsFunc(targets, func(t target) bool { return t.owner != p.env.User })
 }
 
@@ -147,7 +147,7 @@ func tally(m map[string]int) string {
 }
 
 // done is the outcome of an operation.
-type done struct {
+type operationDone struct {
 	verb   verb
 	jobs   []string
 	result *status.OperationResult
@@ -159,25 +159,25 @@ func (p *Page) operate(v verb, targets []target) tea.Cmd {
 	for i, t := range targets {
 		ids[i] = t.id
 	}
-	return p.send(v, status.Operation{Verb: v.op, Jobs: ids})
+	return p.startOperation(v, status.Operation{Verb: v.op, Jobs: ids})
 }
 
-func (p *Page) send(v verb, op status.Operation) tea.Cmd {
+func (p *Page) startOperation(v verb, op status.Operation) tea.Cmd {
 	p.busy = true
 	env := p.env
 	return func() tea.Msg {
-		ctx, cancel := env.Timeout()
+		ctx, cancel := env.RequestContext()
 		defer cancel()
 		result, err := env.Cluster.Operate(ctx, op)
-		return done{v, op.Jobs, result, err}
+		return operationDone{v, op.Jobs, result, err}
 	}
 }
 
 // finished tells how an operation went, job by job.
-func (p *Page) finished(d done) tea.Cmd {
+func (p *Page) reportOperation(d operationDone) tea.Cmd {
 	p.busy = false
 	if d.err != nil {
-		return p.env.Complain(fmt.Errorf("%s: %w", d.verb.name, d.err))
+		return p.env.NotifyError(fmt.Errorf("%s: %w", d.verb.name, d.err))
 	}
 	var good []string
 	var lines []string
@@ -191,26 +191,26 @@ func (p *Page) finished(d done) tea.Cmd {
 		good = append(good, item.Job)
 		lines = append(lines, fmt.Sprintf("%-16s %s", ui.Safe(item.Job), d.verb.past))
 	}
-	p.remember(d.verb, good)
+	p.setUndo(d.verb, good)
 	if failed == 0 {
 		clear(p.marks)
 	}
-	text := fmt.Sprintf("%s %s.", counted(len(good)), d.verb.past)
+	text := fmt.Sprintf("%s %s.", jobCount(len(good)), d.verb.past)
 	if p.undo != nil && len(good) > 0 && (d.verb.op == status.OpHold || d.verb.op == status.OpRelease) {
 		text += " U takes it back."
 	}
 	switch {
 	case len(lines) == 1 && failed == 1:
-		return p.env.Complain(fmt.Errorf("%s", strings.Join(strings.Fields(lines[0]), " ")))
+		return p.env.NotifyError(fmt.Errorf("%s", strings.Join(strings.Fields(lines[0]), " ")))
 	case len(lines) > 1:
-		title := fmt.Sprintf("%s %s, %d refused", counted(len(good)), d.verb.past, failed)
-		return tea.Batch(p.env.Say(text), p.env.Send(ui.Panel{Title: title, Lines: lines}))
+		title := fmt.Sprintf("%s %s, %d refused", jobCount(len(good)), d.verb.past, failed)
+		return tea.Batch(p.env.Notify(text), p.env.Post(ui.Panel{Title: title, Lines: lines}))
 	}
-	return p.env.Say(text)
+	return p.env.Notify(text)
 }
 
 // remember keeps what takes the operation back, where that is possible.
-func (p *Page) remember(v verb, ids []string) {
+func (p *Page) setUndo(v verb, ids []string) {
 	p.undo = nil
 	switch {
 	case len(ids) == 0:
@@ -221,16 +221,16 @@ func (p *Page) remember(v verb, ids []string) {
 	}
 }
 
-func (p *Page) undone() tea.Cmd {
-	if p.refused() {
+func (p *Page) undoLast() tea.Cmd {
+	if p.rejectChange() {
 		return nil
 	}
 	if p.undo == nil {
-		return p.env.Say("There is nothing to undo: only hold and release can be.")
+		return p.env.Notify("There is nothing to undo: only hold and release can be.")
 	}
 	u := p.undo
 	p.undo = nil
-	return p.send(u.verb, status.Operation{Verb: u.verb.op, Jobs: u.jobs})
+	return p.startOperation(u.verb, status.Operation{Verb: u.verb.op, Jobs: u.jobs})
 }
 
 func (p *Page) copyID() tea.Cmd {
@@ -241,12 +241,12 @@ func (p *Page) copyID() tea.Cmd {
 	if len(ids) == 0 {
 		return nil
 	}
-	return p.env.Send(ui.Clip{Text: strings.Join(ids, " "), What: strings.Join(ids, " ")})
+	return p.env.Post(ui.SetClipboard{Text: strings.Join(ids, " "), What: strings.Join(ids, " ")})
 }
 
 // showLine shows what the commands are called that do what the page does.
 func (p *Page) showLine() tea.Cmd {
-	lines := []string{p.Line()}
+	lines := []string{p.Command()}
 	if targets := p.targets(); len(targets) > 0 {
 		ids := make([]string, len(targets))
 		for i, t := range targets {
@@ -265,20 +265,20 @@ func (p *Page) showLine() tea.Cmd {
 	for i := range lines {
 		lines[i] = ui.Safe(lines[i])
 	}
-	return tea.Batch(p.env.Send(ui.Panel{Title: "The commands that do the same", Lines: lines}), p.env.Send(ui.Clip{Text: p.Line(), What: "the first of these"}))
+	return tea.Batch(p.env.Post(ui.Panel{Title: "The commands that do the same", Lines: lines}), p.env.Post(ui.SetClipboard{Text: p.Command(), What: "the first of these"}))
 }
 
 // shell opens a shell in the job's first node.
 func (p *Page) shell() tea.Cmd {
-	if p.refused() {
+	if p.rejectChange() {
 		return nil
 	}
-	j, ok := p.rows.first(p.list.Cursor)
+	j, ok := p.rows.job(p.list.Cursor)
 	switch {
 	case !ok:
 		return nil
 	case j.State != "RUNNING":
-		return p.env.Complain(fmt.Errorf("job %s does not run", format.JobID(&j)))
+		return p.env.NotifyError(fmt.Errorf("job %s does not run", format.JobID(&j)))
 	}
-	return p.env.Send(ui.Exec{Args: []string{"srun", "--overlap", "--jobid=" + strconv.FormatInt(j.ID, 10), "--nodes=1", "--ntasks=1", "--pty", "/bin/bash", "-i"}})
+	return p.env.Post(ui.Exec{Args: []string{"srun", "--overlap", "--jobid=" + strconv.FormatInt(j.ID, 10), "--nodes=1", "--ntasks=1", "--pty", "/bin/bash", "-i"}})
 }

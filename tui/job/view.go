@@ -12,22 +12,22 @@ import (
 )
 
 // sheet is lines being written.
-type sheet struct {
+type textBuilder struct {
 	p     *Page
 	width int
 	lines []string
 }
 
-func (s *sheet) head(text string) {
+func (s *textBuilder) heading(text string) {
 	if len(s.lines) > 0 {
 		s.lines = append(s.lines, "")
 	}
-	s.lines = append(s.lines, s.p.env.Header.Render(ui.Cut(text, s.width, s.p.env.Cut)))
+	s.lines = append(s.lines, s.p.env.Header.Render(ui.Truncate(text, s.width, s.p.env.Ellipsis)))
 }
 
 // field adds a name and a value; an empty value is left out. Long values are
 // wrapped, never cut.
-func (s *sheet) field(name, value string) {
+func (s *textBuilder) field(name, value string) {
 	if value == "" {
 		return
 	}
@@ -52,7 +52,7 @@ func (s *sheet) field(name, value string) {
 }
 
 // say adds sentences.
-func (s *sheet) say(style ui.Style, texts ...string) {
+func (s *textBuilder) paragraph(style ui.Style, texts ...string) {
 	for _, t := range texts {
 		for _, line := range ui.Wrap(ui.Safe(t), s.width) {
 			s.lines = append(s.lines, style.Render(line))
@@ -61,31 +61,31 @@ func (s *sheet) say(style ui.Style, texts ...string) {
 }
 
 // text is the whole page, in lines of at most width cells.
-func (p *Page) text(width int) []string {
-	s := &sheet{p: p, width: width}
+func (p *Page) render(width int) []string {
+	s := &textBuilder{p: p, width: width}
 	if p.err != nil {
-		s.say(p.env.Bad, p.err.Error())
+		s.paragraph(p.env.Bad, p.err.Error())
 	}
 	switch {
 	case p.job != nil:
-		p.queued(s)
-	case p.over != nil:
-		p.recorded(s)
+		p.queueText(s)
+	case p.record != nil:
+		p.recordText(s)
 	case !p.loaded && p.err == nil:
-		s.say(p.env.Dim, "Asking for job "+p.id+" ...")
+		s.paragraph(p.env.Dim, "Asking for job "+p.id+" ...")
 	}
 	return s.lines
 }
 
-func (p *Page) queued(s *sheet) {
+func (p *Page) queueText(s *textBuilder) {
 	j := p.job
 	set := p.env.Format
 	set.Now = p.env.Now().Unix()
 	if j.State == "PENDING" {
-		p.waiting(s)
+		p.pendingText(s)
 	}
 	p.podText(s)
-	s.head("Job")
+	s.heading("Job")
 	s.field("id", format.JobID(j))
 	s.field("name", j.Name)
 	s.field("state", stateText(j))
@@ -96,7 +96,7 @@ func (p *Page) queued(s *sheet) {
 	s.field("dependency", j.Dependency)
 	s.field("reservation", j.Reservation)
 	s.field("comment", j.Comment)
-	s.head("Time")
+	s.heading("Time")
 	instant := func(t int64) string { return string(format.AppendInstant(nil, t, "", &set)) }
 	s.field("submitted", instant(j.Submit))
 	s.field("eligible", instant(j.Eligible))
@@ -108,15 +108,15 @@ func (p *Page) queued(s *sheet) {
 		s.field("ends by", instant(j.End))
 	}
 	s.field("limit", string(format.AppendMinutes(nil, j.TimeLimit)))
-	s.head("Size")
+	s.heading("Size")
 	s.field("nodes", fmt.Sprintf("%d  %s", j.Nodes, j.NodeList))
 	s.field("planned on", j.PlannedNodes)
 	s.field("CPUs", fmt.Sprintf("%d for %d tasks", j.CPUs, j.Tasks))
 	s.field("TRES", j.TRES)
 	s.field("features", j.Features)
 	s.field("licenses", j.Licenses)
-	p.used(s)
-	s.head("Files")
+	p.usageText(s)
+	s.heading("Files")
 	s.field("command", j.Command)
 	s.field("folder", j.WorkDir)
 	s.field("output", j.StdOut)
@@ -124,8 +124,8 @@ func (p *Page) queued(s *sheet) {
 	s.field("input", j.StdIn)
 	s.field("message", j.Message)
 	if layout := strings.Split(j.Layout, ";"); j.Layout != "" {
-		s.head("Places")
-		s.say(ui.Style{}, layout...)
+		s.heading("Places")
+		s.paragraph(ui.Style{}, layout...)
 	}
 }
 
@@ -144,25 +144,25 @@ func stateText(j *status.Job) string {
 }
 
 // waiting is why the job is pending.
-func (p *Page) waiting(s *sheet) {
-	s.head("Why it waits")
+func (p *Page) pendingText(s *textBuilder) {
+	s.heading("Why it waits")
 	if p.facts == nil {
-		s.say(p.env.Dim, "Looking at the queue and the nodes ...")
+		s.paragraph(p.env.Dim, "Looking at the queue and the nodes ...")
 		return
 	}
 	f := *p.facts
 	f.Job, f.Now = *p.job, p.env.Now().Unix()
 	a := why.Explain(&f)
-	s.say(p.env.Strong, a.Summary)
-	s.say(ui.Style{}, a.Missing...)
-	s.say(ui.Style{}, a.Frees...)
+	s.paragraph(p.env.Strong, a.Summary)
+	s.paragraph(ui.Style{}, a.Missing...)
+	s.paragraph(ui.Style{}, a.Release...)
 	if a.Action != "" {
-		s.say(p.env.Notice, a.Action)
+		s.paragraph(p.env.Notice, a.Action)
 	}
 }
 
 // size is bytes in a short form.
-func size(bytes int64) string {
+func formatSize(bytes int64) string {
 	units := "KMGTP"
 	n := float64(bytes) / 1024
 	i := 0
@@ -174,11 +174,11 @@ func size(bytes int64) string {
 }
 
 // recorded is what accounting has of a job that is gone.
-func (p *Page) recorded(s *sheet) {
-	r := p.over
+func (p *Page) recordText(s *textBuilder) {
+	r := p.record
 	set := p.env.Format
 	instant := func(t int64) string { return string(format.AppendInstant(nil, t, "", &set)) }
-	s.head("Job, from accounting")
+	s.heading("Job, from accounting")
 	s.field("id", p.id)
 	s.field("name", r.Name)
 	s.field("state", r.State)
@@ -198,10 +198,10 @@ func (p *Page) recorded(s *sheet) {
 	if len(r.Steps) == 0 {
 		return
 	}
-	s.head("Steps")
+	s.heading("Steps")
 	for i := range r.Steps {
 		t := &r.Steps[i]
-		s.say(ui.Style{}, fmt.Sprintf("%-12s %-10s %-12s %3d:%d  CPU %s  most memory %s", t.Step, t.Name, t.State, t.ExitCode, t.Signal,
-			format.AppendDuration(nil, (t.UserCPU+t.SystemCPU)/1e6), size(t.MaxRSS)))
+		s.paragraph(ui.Style{}, fmt.Sprintf("%-12s %-10s %-12s %3d:%d  CPU %s  most memory %s", t.Step, t.Name, t.State, t.ExitCode, t.Signal,
+			format.AppendDuration(nil, (t.UserCPU+t.SystemCPU)/1e6), formatSize(t.MaxRSS)))
 	}
 }
