@@ -194,17 +194,16 @@ func (a *Admission) Answer(ctx context.Context, mutating bool, r *admissionv1.Ad
 func (a *Admission) answer(ctx context.Context, r *admissionv1.AdmissionRequest, decide decision) *admissionv1.AdmissionResponse {
 	p, err := decide(ctx, r)
 	if err != nil {
-		var refusal *Refusal
-		if !errors.As(err, &refusal) {
+		if !errors.As(err, new(*Refusal)) {
 			a.Log.Error("admission failed", "resource", r.Resource.Resource, "namespace", r.Namespace, "name", r.Name, "error", err)
 		}
-		return denied(err)
+		return errorResponse(err)
 	}
 	answer := &admissionv1.AdmissionResponse{Allowed: true}
 	if p != nil {
 		answer.Warnings = p.warnings
 		if answer.Patch, err = p.json(); err != nil {
-			return denied(err)
+			return errorResponse(err)
 		}
 		if answer.Patch != nil {
 			kind := admissionv1.PatchTypeJSONPatch

@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -24,10 +25,10 @@ func (a *Admission) checkAccount(j *job.Job, user *v1alpha1.User, caller *direct
 		return nil
 	}
 	if known && acc == nil && j.Account != "" {
-		return refuse(TextAccount)
+		return refuse(refusal.InvalidAccount)
 	}
 	if !caller.Admin && !belongs(user, j.Account) {
-		return refuse(TextAccount)
+		return refuse(refusal.InvalidAccount)
 	}
 	return nil
 }
@@ -48,12 +49,12 @@ func (a *Admission) checkQOS(j *job.Job, user *v1alpha1.User, operator bool) err
 	switch {
 	case known && q == nil && j.QOS != "" && j.QOS != defaultQOS, // normal is there without an object
 		limits.Flagged(q, "RequiresReservation") && j.Reservation == "":
-		return refuse(TextQOS)
+		return refuse(refusal.InvalidQOS)
 	case !known || !a.enforced().QOS || operator || j.QOS == "":
 		return nil
 	}
 	if list := a.qosOf(user, j); len(list) > 0 && !slices.Contains(list, j.QOS) {
-		return refuse(TextQOS)
+		return refuse(refusal.InvalidQOS)
 	}
 	return nil
 }
@@ -144,5 +145,5 @@ func (a *Admission) checkWCKey(j *job.Job, user *v1alpha1.User, caller *director
 	if key := j.WCKey; key == "" && user.Spec.DefaultWCKey != "" || key != "" && (key == user.Spec.DefaultWCKey || slices.Contains(user.Spec.WCKeys, key)) {
 		return nil
 	}
-	return refuse(TextWCKey)
+	return refuse(refusal.InvalidWCKey)
 }

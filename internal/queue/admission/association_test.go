@@ -6,8 +6,8 @@ import (
 	authv1 "k8s.io/api/authentication/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/queue/admission"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 )
 
 // newAssociations is a cluster with the accounts physics (QOS normal), below it
@@ -32,7 +32,7 @@ func newAssociations(t *testing.T, enforce ...string) *house {
 // TestEnforcement walks what AccountingStorageEnforce refuses, for submissions and
 // for the same as a change.
 func TestEnforcement(t *testing.T) {
-	const bad, badQOS, badKey = admission.TextAccount, admission.TextQOS, admission.TextWCKey
+	const bad, badQOS, badKey = string(refusal.InvalidAccount), string(refusal.InvalidQOS), string(refusal.InvalidWCKey)
 	for _, c := range []struct {
 		enforce           []string
 		by                authv1.UserInfo
@@ -65,10 +65,10 @@ func TestEnforcement(t *testing.T) {
 		}
 		b := submission(ask)
 		b.Namespace = "user-" + c.by.Username
-		_, refusal := h.create(t, c.by, b, false)
+		_, refused := h.create(t, c.by, b, false)
 		got := ""
-		if refusal != nil {
-			got = plain(t, refusal)
+		if refused != nil {
+			got = plain(t, refused)
 		}
 		if got != c.want {
 			t.Errorf("%q: a submission of %s to %q with QOS %q and key %q: %q, want %q", c.enforce, c.by.Username, c.account, c.qos, c.key, got, c.want)
@@ -87,9 +87,9 @@ func TestEnforcementOfChanges(t *testing.T) {
 		account, qos string
 		want         string
 	}{
-		{anna, "physics", "high", admission.TextQOS},
+		{anna, "physics", "high", string(refusal.InvalidQOS)},
 		{anna, "theory", "long", ""},
-		{anna, "arts", "", admission.TextAccount},
+		{anna, "arts", "", string(refusal.InvalidAccount)},
 		{opal, "physics", "high", ""},
 	} {
 		_, got := h.update(t, c.by, old, func(b *v1alpha1.BatchJob) { b.Spec.Job.Account, b.Spec.Job.QOS = c.account, c.qos })

@@ -8,6 +8,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/admission"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -37,8 +38,8 @@ func TestBytesOfAUser(t *testing.T) {
 		b.Spec.Components = []job.Job{b.Spec.Job, b.Spec.Job}
 	}
 	second := h.submit(t, anna, named(2, large(40<<10, components)))
-	_, refusal := h.create(t, anna, named(3, large(40<<10)), false)
-	if text := plain(t, refusal); !strings.Contains(text, beyond+"100 KiB") || !strings.Contains(text, "maxBytesPerUser") {
+	_, refused := h.create(t, anna, named(3, large(40<<10)), false)
+	if text := plain(t, refused); !strings.Contains(text, beyond+"100 KiB") || !strings.Contains(text, "maxBytesPerUser") {
 		t.Errorf("%s", text)
 	}
 	h.submit(t, ben, named(4, large(40<<10, func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" })))
@@ -48,8 +49,8 @@ func TestBytesOfAUser(t *testing.T) {
 		b.Spec.DropPayload()
 		fake.Feed(h.Cluster, b)
 	}
-	if _, refusal = h.create(t, anna, named(5, large(40<<10)), false); !strings.Contains(plain(t, refusal), beyond) {
-		t.Errorf("what is stored does not count: %v", refusal)
+	if _, refused = h.create(t, anna, named(5, large(40<<10)), false); !strings.Contains(plain(t, refused), beyond) {
+		t.Errorf("what is stored does not count: %v", refused)
 	}
 	h.submit(t, anna, named(6, large(10<<10)))
 	h.Jobs.Remove(first, now)
@@ -61,8 +62,8 @@ func TestBytesAnAdministratorAllows(t *testing.T) {
 	user, limit := fake.User("anna", 1001), int64(1<<10)
 	user.Spec.MaxBytes = &limit
 	fake.Feed(h.Cluster, user)
-	if _, refusal := h.create(t, anna, named(1, large(2<<10)), false); !strings.Contains(plain(t, refusal), beyond+"1 KiB") {
-		t.Errorf("%v", refusal)
+	if _, refused := h.create(t, anna, named(1, large(2<<10)), false); !strings.Contains(plain(t, refused), beyond+"1 KiB") {
+		t.Errorf("%v", refused)
 	}
 	none := *user
 	limit = -1
@@ -76,7 +77,7 @@ func TestRateComesFirst(t *testing.T) {
 	h := newHouse(t, func(c *admission.Config) { c.Rate, c.Burst = 1, 1 })
 	h.submit(t, anna, submission(nil))
 	wrong := submission(func(b *v1alpha1.BatchJob) { b.Spec.Job.Array = &job.Array{Spec: "not an array"} })
-	if _, refusal := h.create(t, anna, wrong, false); plain(t, refusal) != admission.TextAgain {
-		t.Errorf("%v", refusal)
+	if _, refused := h.create(t, anna, wrong, false); plain(t, refused) != string(refusal.TryAgain) {
+		t.Errorf("%v", refused)
 	}
 }

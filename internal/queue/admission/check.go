@@ -13,6 +13,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
@@ -52,7 +53,7 @@ func (a *Admission) check(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *dir
 func checkImage(j *job.Job, parts []*v1alpha1.Partition) error {
 	for _, part := range parts {
 		if err := image.Check(part, j.Batch.Container); err != nil {
-			return refuse(err.Error())
+			return refuse(refusal.Text(err.Error()))
 		}
 	}
 	return nil
@@ -60,13 +61,13 @@ func checkImage(j *job.Job, parts []*v1alpha1.Partition) error {
 
 func (a *Admission) feasible(b *v1alpha1.BatchJob) error {
 	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" { // Slurm looks at it when the job could start
-		return refuse(TextNodeCount)
+		return refuse(refusal.InvalidNodeCount)
 	}
 	if a.Checker == nil {
 		return nil
 	}
 	if err := a.Checker.Feasible(b); err != nil {
-		return refuse(err.Error())
+		return refuse(refusal.Text(err.Error()))
 	}
 	return nil
 }
@@ -103,17 +104,17 @@ func access(part *v1alpha1.Partition, j *job.Job, user *v1alpha1.User, caller *d
 	group := func(g v1alpha1.Group) bool { return slices.Contains(s.AllowGroups, g.Name) }
 	switch {
 	case s.State == "INACTIVE" || s.State == "DRAIN":
-		return refuse(TextInactive)
+		return refuse(refusal.PartitionUnavailable)
 	case s.RootOnly && !caller.Admin:
-		return refuse(TextDenied)
+		return refuse(refusal.AccessDenied)
 	case len(s.AllowGroups) > 0 && !slices.ContainsFunc(user.Spec.Groups, group):
-		return refuse(TextGroup)
+		return refuse(refusal.GroupNotPermitted)
 	case len(s.AllowAccounts) > 0 && !slices.Contains(s.AllowAccounts, j.Account),
 		len(s.AllowAccounts) == 0 && slices.Contains(s.DenyAccounts, j.Account):
-		return refuse(TextAccount)
+		return refuse(refusal.InvalidAccount)
 	case len(s.AllowQOS) > 0 && !slices.Contains(s.AllowQOS, j.QOS),
 		len(s.AllowQOS) == 0 && slices.Contains(s.DenyQOS, j.QOS):
-		return refuse(TextQOS)
+		return refuse(refusal.InvalidQOS)
 	}
 	return nil
 }
@@ -126,14 +127,14 @@ func Exceeds(s *v1alpha1.PartitionSpec, params v1alpha1.ClusterSpec, j *job.Job)
 	sh := &j.Shape
 	limit := max(s.MaxTime, 0)
 	if limit > 0 && (j.Time.Limit > limit || j.Time.Limit == job.Unlimited) && (j.Time.Min == 0 || j.Time.Min > limit) {
-		return "PartitionTimeLimit", refuse(TextTimeLimit)
+		return "PartitionTimeLimit", refuse(refusal.InvalidTimeLimit)
 	}
 	least := max(sh.MinNodes, int32(len(j.Placement.NodeList)), 1)
 	if s.MaxNodes > 0 && least > s.MaxNodes || sh.MaxNodes > 0 && sh.MaxNodes < s.MinNodes {
-		return "PartitionNodeLimit", refuse(TextNodeCount)
+		return "PartitionNodeLimit", refuse(refusal.InvalidNodeCount)
 	}
 	if over(sh.MemPerNode, s.MaxMemPerNode, params.MaxMemPerNode) {
-		return "MaxMemPerLimit", refuse(TextMemory)
+		return "MaxMemPerLimit", refuse(refusal.MemoryUnavailable)
 	}
 	return "", nil
 }
@@ -150,10 +151,10 @@ func over(asked, part, cluster *int64) bool {
 
 func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
 	if j.Nice < 0 && !caller.Operator {
-		return refuse(TextNice)
+		return refuse(refusal.InvalidNice)
 	}
 	if j.SiteFactor != 0 && !caller.Operator {
-		return refuse(TextDenied)
+		return refuse(refusal.AccessDenied)
 	}
 	if j.Hold != "" && j.Hold != "user" && j.Hold != "admin" {
 		return refusef("spec.job.hold: %q is neither \"user\" nor \"admin\"", j.Hold)
@@ -163,7 +164,7 @@ func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
 	}
 	for i := range j.Dependencies.Items {
 		if j.Dependencies.Items[i].Type == "expand" {
-			return refuse(TextNotSupported) // as Slurm does without permit_job_expansion
+			return refuse(refusal.NotSupported) // as Slurm does without permit_job_expansion
 		}
 	}
 	if j.Array != nil {
@@ -173,7 +174,7 @@ func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
 		}
 		tasks := array.Parse(j.Array.Spec)
 		if n := len(tasks); n == 0 || tasks[n-1] >= most || value.ArraySpec(tasks, j.Array.Max) != j.Array.Spec {
-			return refuse(TextArray)
+			return refuse(refusal.InvalidArray)
 		}
 	}
 	return nil
@@ -185,21 +186,21 @@ func (a *Admission) checkReserved(j *job.Job, user *v1alpha1.User, parts []*v1al
 	all := a.Directory.Parameters().Licenses
 	for _, l := range j.Licenses {
 		if all[l.Name] < l.Count {
-			return refuse(TextLicense)
+			return refuse(refusal.InvalidLicense)
 		}
 	}
 	if j.Reservation == "" {
 		if slices.ContainsFunc(parts, func(p *v1alpha1.Partition) bool { return p.Spec.ReqResv }) {
-			return refuse(TextDenied)
+			return refuse(refusal.AccessDenied)
 		}
 		return nil
 	}
 	r := a.Directory.Reservation(j.Reservation)
 	switch {
 	case r == nil:
-		return refuse(TextReservation)
+		return refuse(refusal.InvalidReservation)
 	case !reserve.MayUse(&r.Spec, user, j.Account):
-		return refuse(TextReservationAccess)
+		return refuse(refusal.ReservationAccess)
 	}
 	return nil
 }
@@ -208,9 +209,9 @@ func (a *Admission) checkTime(t *job.Time) error {
 	switch {
 	case t.Limit < job.Unlimited,
 		t.Deadline != 0 && t.Deadline <= a.Now().Unix():
-		return refuse(TextTimeLimit)
+		return refuse(refusal.InvalidTimeLimit)
 	case t.Min == job.Unlimited && t.Limit != job.Unlimited, t.Min > 0 && t.Limit > 0 && t.Min > t.Limit:
-		return refuse(TextTimeMin)
+		return refuse(refusal.InvalidTimeMin)
 	}
 	return nil
 }
@@ -235,11 +236,11 @@ func checkPayload(b *v1alpha1.BatchJob) error {
 		script, err := scripts.DecodeAll(b.Spec.Script, nil)
 		switch {
 		case errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded):
-			return refuse(TextTooLong)
+			return refuse(refusal.TooLong)
 		case err != nil:
 			return refusef("spec.script is not zstd-compressed: %v", err)
 		case len(script) == 0:
-			return refuse(TextNoScript)
+			return refuse(refusal.NoScript)
 		}
 	}
 	if len(b.Spec.Environment) > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
@@ -157,13 +158,13 @@ func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1al
 	owner := a.Directory.Owner(namespace)
 	switch {
 	case owner == nil:
-		return nil, refusef("%s: no user of this cluster has the namespace %q; an administrator creates one as a User object", TextUser, namespace)
+		return nil, refusef("%s: no user of this cluster has the namespace %q; an administrator creates one as a User object", refusal.InvalidUser, namespace)
 	case authz.May(a.Directory.RolesOn(caller, owner.Name, ""), authz.Job, authz.Create) != authz.Deny:
 		return owner, nil
 	case caller.User == nil:
-		return nil, refusef("%s: %q is no user of this cluster; an administrator creates one as a User object", TextUser, caller.Name)
+		return nil, refusef("%s: %q is no user of this cluster; an administrator creates one as a User object", refusal.InvalidUser, caller.Name)
 	}
-	return nil, refuse(TextDenied)
+	return nil, refuse(refusal.AccessDenied)
 }
 
 // prepare completes the job with what the cluster defines and checks it.
@@ -172,7 +173,7 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 	j := &b.Spec.Job
 	before := j.DeepCopy()
 	if !mayChooseGroup(j, caller) {
-		return refuse(TextGroupID)
+		return refuse(refusal.InvalidGroup)
 	}
 	if !caller.Operator {
 		restrain(j, p)
@@ -259,7 +260,7 @@ func (a *Admission) partitions(j *job.Job) ([]*v1alpha1.Partition, error) {
 	if len(j.Partitions) == 0 {
 		d := a.Directory.Default()
 		if d == nil {
-			return nil, refuse(TextNoPartition)
+			return nil, refuse(refusal.NoPartition)
 		}
 		return []*v1alpha1.Partition{d}, nil
 	}
@@ -267,7 +268,7 @@ func (a *Admission) partitions(j *job.Job) ([]*v1alpha1.Partition, error) {
 	for _, name := range j.Partitions {
 		part := a.Directory.Partition(name)
 		if part == nil {
-			return nil, refuse(TextPartition)
+			return nil, refuse(refusal.InvalidPartition)
 		}
 		parts = append(parts, part)
 	}

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	authv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	authv1 "k8s.io/api/authentication/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/admission"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -94,12 +94,12 @@ func TestWhoMaySubmitWhere(t *testing.T) {
 		{who("https://idp#zoe"), "user-zoe", "zoe"},
 		{who("zoe"), "user-zoe", ""}, // other identities than the object's name are listed
 	} {
-		b, refusal := h.create(t, c.by, submission(func(b *v1alpha1.BatchJob) { b.Namespace = c.namespace }), false)
+		b, refused := h.create(t, c.by, submission(func(b *v1alpha1.BatchJob) { b.Namespace = c.namespace }), false)
 		switch {
-		case c.user == "" && refusal == nil:
+		case c.user == "" && refused == nil:
 			t.Errorf("%s submitted in %s as %s", c.by.Username, c.namespace, b.Spec.User)
 		case c.user != "" && (b == nil || b.Spec.User != c.user):
-			t.Errorf("%s in %s: %v", c.by.Username, c.namespace, refusal)
+			t.Errorf("%s in %s: %v", c.by.Username, c.namespace, refused)
 		}
 	}
 }
@@ -110,10 +110,10 @@ func TestAmbiguousUsers(t *testing.T) {
 	thief := fake.User("thief", 0)
 	thief.Spec.Namespace, thief.Spec.Identities = "user-anna", []string{"ben", "system:berth-scheduler"}
 	fake.Feed(h.Cluster, thief)
-	if _, refusal := h.create(t, anna, submission(nil), false); refusal == nil {
+	if _, refused := h.create(t, anna, submission(nil), false); refused == nil {
 		t.Error("a namespace of two users took a job")
 	}
-	if _, refusal := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" }), false); refusal == nil {
+	if _, refused := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" }), false); refused == nil {
 		t.Error("an identity of two users submitted")
 	}
 }
@@ -121,9 +121,9 @@ func TestAmbiguousUsers(t *testing.T) {
 func TestDryRunDrawsNoID(t *testing.T) {
 	h := newHouse(t)
 	for _, forged := range []int64{0, 7} {
-		b, refusal := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Spec.JobID = forged }), true)
-		if refusal != nil || b.Spec.JobID != admission.DryRunID || h.ids.last.Load() != 100 {
-			t.Errorf("%v %v; last id %d", b, refusal, h.ids.last.Load())
+		b, refused := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Spec.JobID = forged }), true)
+		if refused != nil || b.Spec.JobID != admission.DryRunID || h.ids.last.Load() != 100 {
+			t.Errorf("%v %v; last id %d", b, refused, h.ids.last.Load())
 		}
 	}
 }
@@ -143,14 +143,14 @@ func TestADryRunMayAskForTheStart(t *testing.T) {
 	f := &forecaster{}
 	h := newHouse(t, func(c *admission.Config) { c.Forecast = f })
 	ask := func(change func(*v1alpha1.BatchJob), dry bool) string {
-		b, refusal := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) {
+		b, refused := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) {
 			b.Annotations = map[string]string{wire.AnnotationForecast: "forged"}
 			if change != nil {
 				change(b)
 			}
 		}), dry)
-		if refusal != nil {
-			t.Fatal(refusal)
+		if refused != nil {
+			t.Fatal(refused)
 		}
 		return b.Annotations[wire.AnnotationForecast]
 	}
@@ -173,9 +173,9 @@ func TestADryRunMayAskForTheStart(t *testing.T) {
 	if ask(func(b *v1alpha1.BatchJob) { b.Annotations = nil }, true); f.asked != 3 {
 		t.Error("a dry run that did not ask was answered")
 	}
-	if _, refusal := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) {
+	if _, refused := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) {
 		b.Annotations = map[string]string{wire.AnnotationForecast: ""}
-	}), true); refusal == nil || f.asked != 3 {
+	}), true); refused == nil || f.asked != 3 {
 		t.Error("who may not submit was told a start")
 	}
 }
@@ -226,34 +226,34 @@ func TestRefusals(t *testing.T) {
 		want   string // "" for accepted; else a prefix
 	}{
 		"default":            {nil, ""},
-		"unknown partition":  {on("nope"), admission.TextPartition},
-		"one unknown of two": {on("debug", "nope"), admission.TextPartition},
-		"inactive":           {on("off"), admission.TextInactive},
+		"unknown partition":  {on("nope"), string(refusal.InvalidPartition)},
+		"one unknown of two": {on("debug", "nope"), string(refusal.InvalidPartition)},
+		"inactive":           {on("off"), string(refusal.PartitionUnavailable)},
 		"down only waits":    {on("down"), ""},
-		"root only":          {on("root"), admission.TextDenied},
+		"root only":          {on("root"), string(refusal.AccessDenied)},
 		"in the group":       {on("staff"), ""},
-		"not in the group":   {on("wheel"), admission.TextGroup},
-		"account":            {on("paid"), admission.TextAccount},
+		"not in the group":   {on("wheel"), string(refusal.GroupNotPermitted)},
+		"account":            {on("paid"), string(refusal.InvalidAccount)},
 		"right account":      {with(func(j *job.Job) { j.Partitions, j.Account = []string{"paid"}, "physics" }), ""},
 		"time": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"batch"}, 31 }),
-			admission.TextTimeLimit},
+			string(refusal.InvalidTimeLimit)},
 		"time, least": {with(func(j *job.Job) { j.Partitions, j.Time.Limit, j.Time.Min = []string{"batch"}, 31, 10 }), ""},
 		"unlimited": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"batch"}, job.Unlimited }),
-			admission.TextTimeLimit},
+			string(refusal.InvalidTimeLimit)},
 		"nodes": {with(func(j *job.Job) { j.Partitions, j.Shape.MinNodes = []string{"batch"}, 4 }),
-			admission.TextNodeCount},
-		"no nodes":       {with(func(j *job.Job) { j.Options = map[string]string{"nodes": "0"} }), admission.TextNodeCount},
+			string(refusal.InvalidNodeCount)},
+		"no nodes":       {with(func(j *job.Job) { j.Options = map[string]string{"nodes": "0"} }), string(refusal.InvalidNodeCount)},
 		"no nodes, held": {with(func(j *job.Job) { j.Options, j.Hold = map[string]string{"nodes": "0"}, "user" }), ""},
 		"memory": {with(func(j *job.Job) { j.Partitions, j.Shape.MemPerNode = []string{"batch"}, &mem }),
-			admission.TextMemory},
+			string(refusal.MemoryUnavailable)},
 		"all of the partitions": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"debug", "batch"}, 31 }),
-			admission.TextTimeLimit},
+			string(refusal.InvalidTimeLimit)},
 		"infeasible": {with(func(j *job.Job) { j.Placement.NodeList = []string{"n9"} }), "Invalid node name specified"},
-		"nice":       {with(func(j *job.Job) { j.Nice = -1 }), admission.TextNice},
+		"nice":       {with(func(j *job.Job) { j.Nice = -1 }), string(refusal.InvalidNice)},
 		"expand": {with(func(j *job.Job) { j.Dependencies.Items = []job.Dependency{{Type: "expand", JobID: 1}} }),
-			admission.TextNotSupported},
-		"array":            {with(func(j *job.Job) { j.Array = &job.Array{Spec: "0-1001", Indexes: []int32{0, 1001}} }), admission.TextArray},
-		"long name":        {with(func(j *job.Job) { j.Name = strings.Repeat("x", 2000) }), admission.TextTooLong},
+			string(refusal.NotSupported)},
+		"array":            {with(func(j *job.Job) { j.Array = &job.Array{Spec: "0-1001", Indexes: []int32{0, 1001}} }), string(refusal.InvalidArray)},
+		"long name":        {with(func(j *job.Job) { j.Name = strings.Repeat("x", 2000) }), string(refusal.TooLong)},
 		"directory":        {with(func(j *job.Job) { j.Batch.WorkDir = "/tmp" }), "the nodes of partition debug do not see /tmp; submit from a directory in /home, /data/"},
 		"escaping":         {with(func(j *job.Job) { j.Batch.WorkDir = "/home/../tmp" }), "the nodes of partition debug do not see"},
 		"a like name":      {with(func(j *job.Job) { j.Batch.WorkDir = "/home2/x" }), "the nodes of partition debug do not see"},
@@ -263,30 +263,30 @@ func TestRefusals(t *testing.T) {
 		"output below":     {with(func(j *job.Job) { j.Batch.Output = "logs/%j/x.out" }), ""},
 		"output to null":   {with(func(j *job.Job) { j.Batch.Output = "/dev/null" }), ""},
 		"nothing shared":   {on("cloud"), "the nodes of partition cloud share no directory"},
-		"group":            {with(func(j *job.Job) { j.Batch.Group = &job.Group{Name: "wheel", GID: 0} }), admission.TextGroupID},
+		"group":            {with(func(j *job.Job) { j.Batch.Group = &job.Group{Name: "wheel", GID: 0} }), string(refusal.InvalidGroup)},
 		"group of a part": {func(b *v1alpha1.BatchJob) {
 			b.Spec.Components = []job.Job{{Batch: job.Batch{Group: &job.Group{GID: 50}}}}
-		}, admission.TextGroupID},
+		}, string(refusal.InvalidGroup)},
 		"script not packed": {func(b *v1alpha1.BatchJob) { b.Spec.Script = []byte("#!/bin/sh") }, "spec.script is not zstd-compressed"},
-		"empty script":      {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("") }, admission.TextNoScript},
-		"script too large":  {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress(strings.Repeat("x", 4<<20+1)) }, admission.TextTooLong},
+		"empty script":      {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("") }, string(refusal.NoScript)},
+		"script too large":  {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress(strings.Repeat("x", 4<<20+1)) }, string(refusal.TooLong)},
 		"a bomb":            {func(b *v1alpha1.BatchJob) { b.Spec.Environment = compress(strings.Repeat("\x00", 64<<20)) }, "spec.environment cannot be decompressed"},
 	} {
 		before := h.ids.last.Load()
-		_, refusal := h.create(t, anna, submission(c.change), false)
-		if got := plain(t, refusal); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+		_, refused := h.create(t, anna, submission(c.change), false)
+		if got := plain(t, refused); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		if refusal != nil && (h.ids.last.Load() != before || refusal.Code != 403) {
-			t.Errorf("%s: a refusal drew an id, or has code %d", name, refusal.Code)
+		if refused != nil && (h.ids.last.Load() != before || refused.Code != 403) {
+			t.Errorf("%s: a refused submission drew an id, or has code %d", name, refused.Code)
 		}
 	}
-	if _, refusal := h.create(t, root, submission(on("root")), false); refusal != nil {
-		t.Errorf("an administrator in a root-only partition: %s", refusal.Message)
+	if _, refused := h.create(t, root, submission(on("root")), false); refused != nil {
+		t.Errorf("an administrator in a root-only partition: %s", refused.Message)
 	}
 	grouped := with(func(j *job.Job) { j.Batch.Group = &job.Group{Name: "lab", GID: 2000} })
-	if _, refusal := h.create(t, root, submission(grouped), false); refusal != nil {
-		t.Errorf("an administrator chooses a group: %s", refusal.Message)
+	if _, refused := h.create(t, root, submission(grouped), false); refused != nil {
+		t.Errorf("an administrator chooses a group: %s", refused.Message)
 	}
 }
 
@@ -301,8 +301,8 @@ func TestMalformed(t *testing.T) {
 		{"metadata": meta, "spec": map[string]any{"job": "x"}},
 		{"metadata": meta, "spec": map[string]any{"job": map[string]any{"name": 5}}},
 	} {
-		if _, refusal := h.create(t, anna, object, false); refusal == nil || refusal.Code != 403 {
-			t.Errorf("%v: %v", object, refusal)
+		if _, refused := h.create(t, anna, object, false); refused == nil || refused.Code != 403 {
+			t.Errorf("%v: %v", object, refused)
 		}
 	}
 }
@@ -310,8 +310,8 @@ func TestMalformed(t *testing.T) {
 func TestWithoutADefaultPartition(t *testing.T) {
 	h := newHouse(t)
 	fake.Feed(h.Cluster, fake.Partition("a", nil), fake.Partition("b", nil))
-	_, refusal := h.create(t, anna, submission(nil), false)
-	if got := plain(t, refusal); got != admission.TextNoPartition {
+	_, refused := h.create(t, anna, submission(nil), false)
+	if got := plain(t, refused); got != string(refusal.NoPartition) {
 		t.Errorf("got %q", got)
 	}
 }
@@ -331,8 +331,8 @@ func TestDefaultsOfTheUser(t *testing.T) {
 	if b := h.submit(t, carl, mine("chem")); b.Spec.Job.Account != "chem" {
 		t.Errorf("%+v", b.Spec.Job)
 	}
-	if _, refusal := h.create(t, carl, mine("bio"), false); plain(t, refusal) != admission.TextAccount {
-		t.Errorf("%v", refusal)
+	if _, refused := h.create(t, carl, mine("bio"), false); plain(t, refused) != string(refusal.InvalidAccount) {
+		t.Errorf("%v", refused)
 	}
 }
 
@@ -342,9 +342,9 @@ func TestTooManyJobs(t *testing.T) {
 	for range 2 {
 		fake.Feed(h.Cluster, h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Name = fmt.Sprintf("j-%d", h.ids.last.Load()) })))
 	}
-	_, refusal := h.create(t, anna, submission(nil), false)
-	if plain(t, refusal) != admission.TextAgain || refusal.Code != 429 || refusal.Details.RetryAfterSeconds == 0 {
-		t.Errorf("%+v", refusal)
+	_, refused := h.create(t, anna, submission(nil), false)
+	if plain(t, refused) != string(refusal.TryAgain) || refused.Code != 429 || refused.Details.RetryAfterSeconds == 0 {
+		t.Errorf("%+v", refused)
 	}
 }
 
@@ -359,12 +359,12 @@ func TestSubmitLimits(t *testing.T) {
 	fake.Feed(h.Cluster, acc, other, member)
 	small := func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "small" }
 	fake.Feed(h.Cluster, h.submit(t, anna, submission(small)))
-	_, refusal := h.create(t, anna, named(2, small), false)
-	if plain(t, refusal) != "AssocMaxSubmitJobLimit\n"+admission.TextPolicy {
-		t.Errorf("%v", refusal)
+	_, refused := h.create(t, anna, named(2, small), false)
+	if plain(t, refused) != "AssocMaxSubmitJobLimit\n"+string(refusal.PolicyViolation) {
+		t.Errorf("%v", refused)
 	}
-	if _, refusal := h.create(t, anna, submission(nil), false); refusal != nil {
-		t.Errorf("in the other account: %v", refusal)
+	if _, refused := h.create(t, anna, submission(nil), false); refused != nil {
+		t.Errorf("in the other account: %v", refused)
 	}
 }
 
@@ -373,9 +373,9 @@ func TestFlood(t *testing.T) {
 	for range 3 {
 		h.submit(t, anna, submission(nil))
 	}
-	_, refusal := h.create(t, anna, submission(nil), false)
-	if plain(t, refusal) != admission.TextAgain {
-		t.Errorf("%v", refusal)
+	_, refused := h.create(t, anna, submission(nil), false)
+	if plain(t, refused) != string(refusal.TryAgain) {
+		t.Errorf("%v", refused)
 	}
 	h.submit(t, ben, submission(func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" }))
 	h.submit(t, root, submission(nil))
@@ -401,8 +401,8 @@ func (failing) Span(context.Context, int64) (int64, error) { return 0, errors.Ne
 
 func TestNoIDsMeansTryAgain(t *testing.T) {
 	h := newHouse(t, func(c *admission.Config) { c.IDs = failing{} })
-	if _, refusal := h.create(t, anna, submission(nil), false); refusal == nil || refusal.Code != 503 {
-		t.Errorf("%v", refusal)
+	if _, refused := h.create(t, anna, submission(nil), false); refused == nil || refused.Code != 503 {
+		t.Errorf("%v", refused)
 	}
 }
 

@@ -3,6 +3,7 @@ package admission
 import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -22,13 +23,13 @@ func (a *Admission) prepareComponents(b *v1alpha1.BatchJob, user *v1alpha1.User,
 		return nil
 	}
 	if b.Spec.Job.Array != nil {
-		return refuse(TextArray)
+		return refuse(refusal.InvalidArray)
 	}
 	for i := range b.Spec.Components {
 		one := &v1alpha1.BatchJob{ObjectMeta: b.ObjectMeta}
 		one.Spec.Job = b.Spec.Components[i]
 		if one.Spec.Job.Array != nil {
-			return refuse(TextArray)
+			return refuse(refusal.InvalidArray)
 		}
 		quiet := &patch{}
 		if err := a.prepare(one, user, caller, quiet); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/member"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -78,7 +80,7 @@ func tolerate(pod *corev1.Pod) *patch {
 func (a *Admission) placePod(ctx context.Context, namespace string, pod *corev1.Pod, owner *v1alpha1.User) (*patch, error) {
 	at, err := member.Of(pod)
 	if err != nil {
-		return nil, refuse(err.Error())
+		return nil, refuse(refusal.Text(err.Error()))
 	}
 	b, err := a.jobAt(ctx, namespace, at)
 	if err != nil {
@@ -88,7 +90,8 @@ func (a *Admission) placePod(ctx context.Context, namespace string, pod *corev1.
 	case b == nil || b.Namespace != namespace || b.Spec.User != owner.Name:
 		return nil, refusef("there is no job %d in the namespace %s", at.JobID, namespace)
 	case b.Status.Attempt != at.Attempt || b.Status.Allocation == nil || b.DeletionTimestamp != nil:
-		return nil, &Refusal{Text: fmt.Sprintf("attempt %d of job %d is over", at.Attempt, at.JobID), Code: 409}
+		text := refusal.Text(fmt.Sprintf("attempt %d of job %d is over", at.Attempt, at.JobID))
+		return nil, &Refusal{Text: text, Code: http.StatusConflict}
 	case at.Index >= len(b.Status.Allocation.Nodes):
 		return nil, refusef("job %d has %d nodes, not %d", at.JobID, len(b.Status.Allocation.Nodes), at.Index+1)
 	case pod.Spec.ServiceAccountName != v1alpha1.ServiceAccountName:

@@ -68,9 +68,9 @@ func TestPodGetsItsNodesName(t *testing.T) {
 	for name, env := range map[string][]corev1.EnvVar{
 		"none": nil, "others": {{Name: "A", Value: "b"}}, "forged": {{Name: "BERTH_NODE_NAME", Value: "n9"}},
 	} {
-		p, refusal := h.pod(t, controller, podOf(func(p *corev1.Pod) { p.Spec.Containers[1].Env = env }))
-		if refusal != nil {
-			t.Fatal(refusal.Message)
+		p, refused := h.pod(t, controller, podOf(func(p *corev1.Pod) { p.Spec.Containers[1].Env = env }))
+		if refused != nil {
+			t.Fatal(refused.Message)
 		}
 		got := ""
 		for _, e := range p.Spec.Containers[1].Env {
@@ -116,7 +116,7 @@ func TestForgedPods(t *testing.T) {
 			p.Spec.ServiceAccountName = "default"
 		}},
 	} {
-		if _, refusal := h.pod(t, c.by, podOf(c.change)); refusal == nil {
+		if _, refused := h.pod(t, c.by, podOf(c.change)); refused == nil {
 			t.Errorf("%s: admitted", name)
 		}
 	}
@@ -127,11 +127,11 @@ func TestOtherPodsAreNotOurs(t *testing.T) {
 	plain := func(ns string) *corev1.Pod {
 		return podOf(func(p *corev1.Pod) { p.Labels, p.Namespace = nil, ns })
 	}
-	if p, refusal := h.pod(t, who("somebody"), plain("default")); refusal != nil || p.Spec.HostnameOverride != nil {
-		t.Errorf("%v", refusal)
+	if p, refused := h.pod(t, who("somebody"), plain("default")); refused != nil || p.Spec.HostnameOverride != nil {
+		t.Errorf("%v", refused)
 	}
-	if _, refusal := h.pod(t, root, plain("user-anna")); refusal != nil {
-		t.Errorf("an administrator's own pod: %v", refusal)
+	if _, refused := h.pod(t, root, plain("user-anna")); refused != nil {
+		t.Errorf("an administrator's own pod: %v", refused)
 	}
 }
 
@@ -146,12 +146,12 @@ func TestPodOfAnAttemptNotSeenYet(t *testing.T) {
 	fake.Feed(h.Cluster, b) // pending, as far as is known
 	live = b.DeepCopy()
 	live.Status = v1alpha1.BatchJobStatus{Attempt: 2, Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}}}
-	if p, refusal := h.pod(t, controller, podOf(nil)); refusal != nil || *p.Spec.HostnameOverride != "n3" || asked != 1 {
-		t.Errorf("%v, asked %d times", refusal, asked)
+	if p, refused := h.pod(t, controller, podOf(nil)); refused != nil || *p.Spec.HostnameOverride != "n3" || asked != 1 {
+		t.Errorf("%v, asked %d times", refused, asked)
 	}
 	live.Status.Attempt = 3
-	if _, refusal := h.pod(t, controller, podOf(nil)); refusal == nil || refusal.Code != 409 || !strings.Contains(refusal.Message, "over") {
-		t.Errorf("%v", refusal)
+	if _, refused := h.pod(t, controller, podOf(nil)); refused == nil || refused.Code != 409 || !strings.Contains(refused.Message, "over") {
+		t.Errorf("%v", refused)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
@@ -64,7 +65,7 @@ func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob, cal
 	return p, a.Jobs.Reserve(p, func(all int, active func(table.Key) int, bytes int64) error {
 		switch {
 		case all+p.Jobs > most:
-			return again(5)
+			return refuseForNow(5)
 		case room >= 0 && p.Bytes > 0 && bytes+p.Bytes > room:
 			return tooManyBytes(bytes, p.Bytes, room)
 		}
@@ -73,9 +74,9 @@ func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob, cal
 		})
 		switch {
 		case reason != "":
-			return refuse(reason + "\n" + TextPolicy)
+			return refuse(refusal.Text(reason) + "\n" + refusal.PolicyViolation)
 		case l.Denied(&use):
-			return refuse(TextPolicy)
+			return refuse(refusal.PolicyViolation)
 		}
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/admission"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -35,12 +36,12 @@ func burst(t *testing.T, h *house, text string) int {
 	var group sync.WaitGroup
 	for n := range 200 {
 		group.Go(func() {
-			_, refusal := h.create(t, anna, named(n, nil), false)
+			_, refused := h.create(t, anna, named(n, nil), false)
 			switch {
-			case refusal == nil:
+			case refused == nil:
 				let.Add(1)
-			case plain(t, refusal) != text:
-				t.Errorf("%v", refusal)
+			case plain(t, refused) != text:
+				t.Errorf("%v", refused)
 			}
 		})
 	}
@@ -51,7 +52,7 @@ func burst(t *testing.T, h *house, text string) int {
 func TestBurst(t *testing.T) {
 	h := newHouse(t)
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 40}))
-	if n := burst(t, h, admission.TextAgain); n != 40 {
+	if n := burst(t, h, string(refusal.TryAgain)); n != 40 {
 		t.Errorf("%d let in", n)
 	}
 }
@@ -70,7 +71,7 @@ func TestBurstOfAUser(t *testing.T) {
 		acc := &v1alpha1.Account{}
 		acc.Name, acc.Spec.Limits = "chem", tt.limits
 		fake.Feed(h.Cluster, user, acc)
-		if n := burst(t, h, tt.reason+"\n"+admission.TextPolicy); n != 17 {
+		if n := burst(t, h, tt.reason+"\n"+string(refusal.PolicyViolation)); n != 17 {
 			t.Errorf("%+v: %d let in", tt.limits, n)
 		}
 	}
@@ -80,8 +81,8 @@ func TestBurstOfAUser(t *testing.T) {
 func TestTasksCount(t *testing.T) {
 	h := newHouse(t)
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 10}))
-	if _, refusal := h.create(t, anna, named(1, array("0-10")), false); plain(t, refusal) != admission.TextAgain {
-		t.Errorf("eleven tasks: %v", refusal)
+	if _, refused := h.create(t, anna, named(1, array("0-10")), false); plain(t, refused) != string(refusal.TryAgain) {
+		t.Errorf("eleven tasks: %v", refused)
 	}
 	stored := h.submit(t, anna, named(2, array("0-6")))
 	fake.Feed(h.Cluster, stored)
@@ -91,8 +92,8 @@ func TestTasksCount(t *testing.T) {
 		b.Spec.Components[1] = b.Spec.Job
 	}
 	h.submit(t, anna, named(3, three))
-	if _, refusal := h.create(t, anna, named(4, nil), false); plain(t, refusal) != admission.TextAgain {
-		t.Errorf("the eleventh: %v", refusal)
+	if _, refused := h.create(t, anna, named(4, nil), false); plain(t, refused) != string(refusal.TryAgain) {
+		t.Errorf("the eleventh: %v", refused)
 	}
 }
 
@@ -105,8 +106,8 @@ func TestPlaces(t *testing.T) {
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 2}))
 	h.create(t, anna, named(1, nil), true)
 	fail.Store(true)
-	if _, refusal := h.create(t, anna, named(1, nil), false); refusal == nil || refusal.Code != 503 {
-		t.Errorf("%v", refusal)
+	if _, refused := h.create(t, anna, named(1, nil), false); refused == nil || refused.Code != 503 {
+		t.Errorf("%v", refused)
 	}
 	fail.Store(false)
 	h.submit(t, anna, named(1, nil))
@@ -114,13 +115,13 @@ func TestPlaces(t *testing.T) {
 	stored := h.submit(t, anna, named(2, nil))
 	fake.Feed(h.Cluster, stored)
 	h.submit(t, anna, named(2, nil)) // the API server will refuse it: it is there
-	if _, refusal := h.create(t, anna, named(3, nil), false); plain(t, refusal) != admission.TextAgain {
-		t.Errorf("the third: %v", refusal)
+	if _, refused := h.create(t, anna, named(3, nil), false); plain(t, refused) != string(refusal.TryAgain) {
+		t.Errorf("the third: %v", refused)
 	}
 	h.Jobs.Remove(stored, now)
 	fake.Feed(h.Cluster, h.submit(t, anna, named(3, nil)))
-	if _, refusal := h.create(t, anna, named(2, nil), false); plain(t, refusal) != admission.TextAgain {
-		t.Errorf("the name of a job that is gone: %v", refusal)
+	if _, refused := h.create(t, anna, named(2, nil), false); plain(t, refused) != string(refusal.TryAgain) {
+		t.Errorf("the name of a job that is gone: %v", refused)
 	}
 }
 

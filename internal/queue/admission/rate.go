@@ -67,7 +67,7 @@ func (a *Admission) awaitRate(ctx context.Context, caller *directory.Caller) err
 	wait := r.DelayFrom(now)
 	if wait > rateWait {
 		r.CancelAt(now)
-		return again(1)
+		return refuseForNow(1)
 	}
 	if wait == 0 {
 		return nil

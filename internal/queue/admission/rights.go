@@ -10,6 +10,7 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/value"
@@ -66,7 +67,7 @@ const holdAdmin = "admin"
 
 func denyIf(forbidden bool) error {
 	if forbidden {
-		return refuse(TextDenied)
+		return refuse(refusal.AccessDenied)
 	}
 	return nil
 }
@@ -86,7 +87,7 @@ func (a *Admission) boundRequeues(old, now *v1alpha1.BatchJob, _ *directory.Call
 	case now.Spec.Requeues != old.Spec.Requeues+1:
 		return refuse("spec.requeues may be raised by one only")
 	case !a.requeueable(&old.Spec.Job):
-		return refuse(TextDisabled)
+		return refuse(refusal.Disabled)
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (a *Admission) boundRequeues(old, now *v1alpha1.BatchJob, _ *directory.Call
 // boundArray lets nothing but the number of tasks that run at a time change.
 func boundArray(o, n *job.Array) error {
 	if o == nil || n == nil || n.Max < 0 || value.ArraySpec(array.Parse(o.Spec), n.Max) != n.Spec {
-		return refuse(TextArray)
+		return refuse(refusal.InvalidArray)
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (a *Admission) checkFields(old, now *v1alpha1.BatchJob, caller *directory.C
 		}
 		f, ok := authz.FieldAt(path)
 		if !ok {
-			return refuse(TextDenied)
+			return refuse(refusal.AccessDenied)
 		}
 		if err := a.checkField(f, path, old, now, caller, roles); err != nil {
 			return err
@@ -132,20 +133,20 @@ func (a *Admission) checkField(f *authz.Field, path string, old, now *v1alpha1.B
 	case f.Change == authz.Nobody:
 		return refusef("spec.%s of a job cannot be changed", path)
 	case grant == authz.Deny:
-		return refuse(TextDenied)
+		return refuse(refusal.AccessDenied)
 	case bounded && (bound.always || grant == authz.Limited):
 		if err := bound.check(a, old, now, caller); err != nil {
 			return err
 		}
 	case grant == authz.Limited:
-		return refuse(TextDenied) // the table bounds it, and nothing here says how
+		return refuse(refusal.AccessDenied) // the table bounds it, and nothing here says how
 	}
 	waits := change.Pending(old)
 	switch {
 	case f.While == authz.Waiting && !waits, path == "job.hold" && old.Begun() && !waits:
-		return refuse(TextNotPending)
+		return refuse(refusal.NotPending)
 	case path == "suspend" && waits:
-		return refuse(TextPending)
+		return refuse(refusal.JobPending)
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func mayGive(b *v1alpha1.BatchJob, roles authz.Roles) error {
 	}
 	// The scheduler alone suspends a job that does not run: none.
 	if f, ok := authz.FieldAt("suspend"); b.Spec.Suspend && (!ok || f.Set.Grant(roles) == authz.Deny) {
-		return refuse(TextDenied)
+		return refuse(refusal.AccessDenied)
 	}
 	return nil
 }

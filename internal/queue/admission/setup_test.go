@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	authv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
@@ -164,9 +164,9 @@ func (h *house) create(tb testing.TB, by authv1.UserInfo, b any, dry bool) (*v1a
 // submit is create that must succeed.
 func (h *house) submit(tb testing.TB, by authv1.UserInfo, b *v1alpha1.BatchJob) *v1alpha1.BatchJob {
 	tb.Helper()
-	out, refusal := h.create(tb, by, b, false)
-	if refusal != nil {
-		tb.Fatalf("refused: %s", refusal.Message)
+	out, refused := h.create(tb, by, b, false)
+	if refused != nil {
+		tb.Fatalf("refused: %s", refused.Message)
 	}
 	return out
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
@@ -100,7 +101,7 @@ func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *director
 	update := authz.May(roles, authz.Job, authz.Update)
 	switch {
 	case touch == authz.Deny:
-		return refuse(TextDenied)
+		return refuse(refusal.AccessDenied)
 	case old.Spec.JobID != now.Spec.JobID || old.Spec.User != now.Spec.User:
 		return refuse("a job's id and user are set by the cluster")
 	}
@@ -112,7 +113,7 @@ func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *director
 	}
 	if update == authz.Deny {
 		if !reflect.DeepEqual(old.Spec, now.Spec) {
-			return refuse(TextDenied)
+			return refuse(refusal.AccessDenied)
 		}
 		return nil
 	}
@@ -210,7 +211,7 @@ func (a *Admission) judgeAs(b *v1alpha1.BatchJob, operator bool) error {
 func (a *Admission) Judge(b *v1alpha1.BatchJob, operator bool) error {
 	user := a.Directory.User(b.Spec.User)
 	if user == nil {
-		return refuse(TextUser)
+		return refuse(refusal.InvalidUser)
 	}
 	if err := within(b); err != nil {
 		return err
@@ -222,7 +223,7 @@ func (a *Admission) Judge(b *v1alpha1.BatchJob, operator bool) error {
 	err = a.check(b, user, &directory.Caller{Name: user.Name, User: user, Operator: true}, parts, operator)
 	var no *Refusal
 	if errors.As(err, &no) { // the reason alone
-		no.Text = no.Text[strings.LastIndexByte(no.Text, '\n')+1:]
+		no.Text = no.Text[strings.LastIndexByte(string(no.Text), '\n')+1:]
 	}
 	return err
 }

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/queue/admission"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -17,16 +17,16 @@ func TestCancelIsStamped(t *testing.T) {
 	h := newHouse(t)
 	b := h.submit(t, anna, submission(nil))
 	for name, by := range map[string]authv1.UserInfo{"anna": anna, "opal": opal} {
-		got, refusal := h.update(t, by, b, func(b *v1alpha1.BatchJob) {
+		got, refused := h.update(t, by, b, func(b *v1alpha1.BatchJob) {
 			b.Spec.Cancel = &v1alpha1.CancelRequest{By: "somebody"}
 		})
-		if refusal != "" || got.Spec.Cancel.By != name || !got.Spec.Cancel.At.Time.Equal(now) {
-			t.Errorf("by %s: %q %+v", name, refusal, got)
+		if refused != "" || got.Spec.Cancel.By != name || !got.Spec.Cancel.At.Time.Equal(now) {
+			t.Errorf("by %s: %q %+v", name, refused, got)
 		}
 	}
-	got, refusal := h.update(t, scheduler, b, func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{By: "anna"} })
-	if refusal != "" || got.Spec.Cancel.By != "anna" {
-		t.Errorf("the scheduler, for anna: %q %+v", refusal, got)
+	got, refused := h.update(t, scheduler, b, func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{By: "anna"} })
+	if refused != "" || got.Spec.Cancel.By != "anna" {
+		t.Errorf("the scheduler, for anna: %q %+v", refused, got)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestUserMayNotChange(t *testing.T) {
 	b := h.submit(t, anna, submission(sixtyMinutes))
 	for name, change := range attacks {
 		for _, by := range []authv1.UserInfo{anna, inAJob} {
-			if _, refusal := h.update(t, by, b, change); refusal == "" {
+			if _, refused := h.update(t, by, b, change); refused == "" {
 				t.Errorf("%s: %s may", name, by.Username)
 			}
 		}
@@ -88,28 +88,28 @@ func TestStartedJob(t *testing.T) {
 		change func(*v1alpha1.BatchJob)
 		want   string
 	}{
-		"longer":        {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 }, admission.TextDenied},
-		"without limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = job.Unlimited }, admission.TextDenied},
-		"default limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 0 }, admission.TextDenied},
+		"longer":        {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 }, string(refusal.AccessDenied)},
+		"without limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = job.Unlimited }, string(refusal.AccessDenied)},
+		"default limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 0 }, string(refusal.AccessDenied)},
 		"shorter":       {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 59 }, ""},
-		"nodes":         {func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 }, admission.TextNotPending},
-		"account":       {func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "rich" }, admission.TextNotPending},
-		"suspend":       {attacks["suspend"], admission.TextDenied},
+		"nodes":         {func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 }, string(refusal.NotPending)},
+		"account":       {func(b *v1alpha1.BatchJob) { b.Spec.Job.Account = "rich" }, string(refusal.NotPending)},
+		"suspend":       {attacks["suspend"], string(refusal.AccessDenied)},
 	} {
-		if _, refusal := h.update(t, anna, b, c.change); refusal != c.want {
-			t.Errorf("%s: %q, want %q", name, refusal, c.want)
+		if _, refused := h.update(t, anna, b, c.change); refused != c.want {
+			t.Errorf("%s: %q, want %q", name, refused, c.want)
 		}
 	}
-	stopped, refusal := h.update(t, opal, b, attacks["suspend"])
-	if refusal != "" {
-		t.Fatalf("an operator suspends a job that runs: %s", refusal)
+	stopped, refused := h.update(t, opal, b, attacks["suspend"])
+	if refused != "" {
+		t.Fatalf("an operator suspends a job that runs: %s", refused)
 	}
 	on := func(b *v1alpha1.BatchJob) { b.Spec.Suspend = false }
-	if _, refusal := h.update(t, anna, stopped, on); refusal != admission.TextDenied {
-		t.Errorf("its owner resumes it: %q", refusal)
+	if _, refused := h.update(t, anna, stopped, on); refused != string(refusal.AccessDenied) {
+		t.Errorf("its owner resumes it: %q", refused)
 	}
-	if _, refusal := h.update(t, opal, stopped, on); refusal != "" {
-		t.Errorf("an operator resumes it: %s", refusal)
+	if _, refused := h.update(t, opal, stopped, on); refused != "" {
+		t.Errorf("an operator resumes it: %s", refused)
 	}
 }
 
@@ -122,8 +122,8 @@ func TestSuspendedFromTheStart(t *testing.T) {
 		if by.Username == opal.Username {
 			b.Namespace = "user-opal"
 		}
-		if _, refusal := h.create(t, by, b, true); refusal == nil || plain(t, refusal) != admission.TextDenied {
-			t.Errorf("%s: %v", by.Username, refusal)
+		if _, refused := h.create(t, by, b, true); refused == nil || plain(t, refused) != string(refusal.AccessDenied) {
+			t.Errorf("%s: %v", by.Username, refused)
 		}
 	}
 }
@@ -137,9 +137,9 @@ func TestPartitionFollows(t *testing.T) {
 		fake.Feed(h.Cluster, p)
 	}
 	b := h.submit(t, anna, submission(nil))
-	got, refusal := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = []string{"debug", "main"} })
-	if refusal != "" || got.Spec.Partition != "debug" {
-		t.Errorf("%q %+v", refusal, got)
+	got, refused := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = []string{"debug", "main"} })
+	if refused != "" || got.Spec.Partition != "debug" {
+		t.Errorf("%q %+v", refused, got)
 	}
 }
 
@@ -148,13 +148,13 @@ func TestOthersMayChangeNothing(t *testing.T) {
 	b := h.submit(t, anna, submission(nil))
 	cancel := func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} }
 	for _, by := range []authv1.UserInfo{ben, who("nobody"), who("system:serviceaccount:user-ben:berth-job"), who("system:serviceaccount:kube-system:generic-garbage-collector")} {
-		if _, refusal := h.update(t, by, b, cancel); refusal != admission.TextDenied {
-			t.Errorf("%s: %q", by.Username, refusal)
+		if _, refused := h.update(t, by, b, cancel); refused != string(refusal.AccessDenied) {
+			t.Errorf("%s: %q", by.Username, refused)
 		}
 	}
 	touch := func(b *v1alpha1.BatchJob) { b.Annotations = map[string]string{"note": "x"} }
-	if _, refusal := h.update(t, who("system:serviceaccount:kube-system:generic-garbage-collector"), b, touch); refusal != "" {
-		t.Errorf("the garbage collector: %q", refusal)
+	if _, refused := h.update(t, who("system:serviceaccount:kube-system:generic-garbage-collector"), b, touch); refused != "" {
+		t.Errorf("the garbage collector: %q", refused)
 	}
 }
 
@@ -173,8 +173,8 @@ func TestUserMayChange(t *testing.T) {
 		"directory":  func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.WorkDir = "/" },
 		"nodes":      func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 },
 	} {
-		if _, refusal := h.update(t, anna, b, change); refusal != "" {
-			t.Errorf("%s: %s", name, refusal)
+		if _, refused := h.update(t, anna, b, change); refused != "" {
+			t.Errorf("%s: %s", name, refused)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestCancellationIsFinal(t *testing.T) {
 		"renamed": func(b *v1alpha1.BatchJob) { b.Spec.Cancel.By = "ben" },
 		"emptied": func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} },
 	} {
-		if _, refusal := h.update(t, anna, b, change); refusal == "" {
+		if _, refused := h.update(t, anna, b, change); refused == "" {
 			t.Errorf("%s", name)
 		}
 	}
@@ -197,20 +197,20 @@ func TestCancellationIsFinal(t *testing.T) {
 func TestHolds(t *testing.T) {
 	h := newHouse(t)
 	b := h.submit(t, anna, submission(nil))
-	held, refusal := h.update(t, opal, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "admin" })
-	if refusal != "" {
-		t.Fatal(refusal)
+	held, refused := h.update(t, opal, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "admin" })
+	if refused != "" {
+		t.Fatal(refused)
 	}
 	release := func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "" }
-	if _, refusal := h.update(t, anna, held, release); refusal != admission.TextDenied {
-		t.Errorf("the user releases an operator's hold: %q", refusal)
+	if _, refused := h.update(t, anna, held, release); refused != string(refusal.AccessDenied) {
+		t.Errorf("the user releases an operator's hold: %q", refused)
 	}
-	if _, refusal := h.update(t, opal, held, release); refusal != "" {
-		t.Errorf("the operator: %q", refusal)
+	if _, refused := h.update(t, opal, held, release); refused != "" {
+		t.Errorf("the operator: %q", refused)
 	}
 	b.Status.State = v1alpha1.StateRunning
-	if _, refusal := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }); refusal != admission.TextNotPending {
-		t.Errorf("a running job: %q", refusal)
+	if _, refused := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" }); refused != string(refusal.NotPending) {
+		t.Errorf("a running job: %q", refused)
 	}
 }
 
@@ -218,8 +218,8 @@ func TestRequeueDisabled(t *testing.T) {
 	h := newHouse(t)
 	no := false
 	b := h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Requeue = &no }))
-	if _, refusal := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }); refusal != admission.TextDisabled {
-		t.Errorf("%q", refusal)
+	if _, refused := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }); refused != string(refusal.Disabled) {
+		t.Errorf("%q", refused)
 	}
 }
 
@@ -230,19 +230,19 @@ func TestOperatorMayChangeMore(t *testing.T) {
 	vip.Name = "vip"
 	fake.Feed(h.Cluster, vip)
 	for _, name := range []string{"partitions", "admin comment", "admin hold", "nicer", "priority", "deadline", "factor", "contiguous"} {
-		if _, refusal := h.update(t, opal, b, attacks[name]); refusal != "" {
-			t.Errorf("%s: %s", name, refusal)
+		if _, refused := h.update(t, opal, b, attacks[name]); refused != "" {
+			t.Errorf("%s: %s", name, refused)
 		}
 	}
 	for _, name := range []string{"id", "user", "submit time", "script", "environment", "arguments", "options", "group", "array", "suspend", "no label", "no finalizer", "owner"} {
-		if _, refusal := h.update(t, opal, b, attacks[name]); refusal == "" {
+		if _, refused := h.update(t, opal, b, attacks[name]); refused == "" {
 			t.Errorf("%s: an operator may", name)
 		}
 	}
-	if _, refusal := h.update(t, root, b, attacks["no finalizer"]); refusal != "" {
-		t.Errorf("the administrator's way out: %s", refusal)
+	if _, refused := h.update(t, root, b, attacks["no finalizer"]); refused != "" {
+		t.Errorf("the administrator's way out: %s", refused)
 	}
-	if _, refusal := h.update(t, scheduler, b, attacks["id"]); refusal == "" {
+	if _, refused := h.update(t, scheduler, b, attacks["id"]); refused == "" {
 		t.Error("the scheduler changes an id")
 	}
 }
@@ -261,20 +261,20 @@ func TestDelete(t *testing.T) {
 	orphan, background, foreground, yes := metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, true
 	for _, by := range []authv1.UserInfo{anna, inAJob, opal, root, scheduler, who("system:serviceaccount:kube-system:namespace-controller")} {
 		for _, o := range []metav1.DeleteOptions{{}, {PropagationPolicy: &background}, {PropagationPolicy: &foreground}} {
-			if refusal := h.delete(t, by, o); refusal != "" {
-				t.Errorf("%s: %s", by.Username, refusal)
+			if refused := h.delete(t, by, o); refused != "" {
+				t.Errorf("%s: %s", by.Username, refused)
 			}
 		}
 	}
 	for _, by := range []authv1.UserInfo{ben, who("nobody")} {
-		if refusal := h.delete(t, by, metav1.DeleteOptions{}); refusal != admission.TextDenied {
-			t.Errorf("%s: %q", by.Username, refusal)
+		if refused := h.delete(t, by, metav1.DeleteOptions{}); refused != string(refusal.AccessDenied) {
+			t.Errorf("%s: %q", by.Username, refused)
 		}
 	}
 	for _, by := range []authv1.UserInfo{anna, opal} {
 		//nolint:staticcheck // the old field still takes effect
 		for _, o := range []metav1.DeleteOptions{{PropagationPolicy: &orphan}, {OrphanDependents: &yes}} {
-			if refusal := h.delete(t, by, o); refusal == "" {
+			if refused := h.delete(t, by, o); refused == "" {
 				t.Errorf("%s leaves pods behind", by.Username)
 			}
 		}

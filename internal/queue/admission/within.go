@@ -6,6 +6,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/bounds"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -66,7 +67,7 @@ func beyond(err error) error {
 	case !errors.As(err, &e):
 		return fmt.Errorf("checking bounds: %w", err)
 	case e.Text != "":
-		return refuse(e.Text)
+		return refuse(refusal.Text(e.Text))
 	}
-	return refuse("beyond a limit of this cluster: " + e.Detail())
+	return refusef("beyond a limit of this cluster: %s", e.Detail())
 }

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -56,10 +56,10 @@ func (a *API) userOfJobs(op *status.Operation) error {
 		return nil
 	}
 	if _, err := strconv.ParseUint(user, 10, 32); err != nil && a.Directory.User(user) == nil {
-		return change.Refused("Invalid " + key + ": " + user)
+		return refusal.Text("Invalid " + key + ": " + user)
 	}
 	if delete(op.Set, key); len(op.Set) == 0 {
-		return change.NoChanges
+		return refusal.NoChanges
 	}
 	if len(op.Names) > 0 {
 		op.Users = []string{user}

@@ -17,6 +17,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -129,7 +130,7 @@ func (a *API) carryOut(ctx context.Context, targets []target, c *directory.Calle
 }
 
 // Refused is an answer to an operation on one job, in Slurm's words.
-type Refused = change.Refused
+type Refused = refusal.Text
 
 // Slurm's texts for operations.
 const (

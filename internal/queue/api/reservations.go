@@ -16,6 +16,7 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
@@ -24,7 +25,7 @@ import (
 )
 
 const (
-	errReservation Refused = change.BadReserved
+	errReservation Refused = refusal.InvalidReservation
 	errInUse       Refused = "Requested reservation is in use"
 	errExists      Refused = "Duplicate reservation name"
 )

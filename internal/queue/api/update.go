@@ -13,6 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
@@ -273,7 +274,7 @@ func (o *Operations) top(ctx context.Context, c *directory.Caller, row *table.Ro
 	case !pending(b):
 		return errNotPending
 	case b.Spec.Job.Hold != "":
-		return change.Held
+		return refusal.JobHeld
 	}
 	mine := o.Table.Merged(row).Priority
 	best := mine

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
@@ -311,7 +311,7 @@ func TestImpossibleUpdates(t *testing.T) {
 		{"Dependency", "afterok:1", "Job dependency problem"},
 		{"Partition", "nope", "Invalid partition name specified"},
 		{"ReqNodeList", "n9", "Invalid node name specified"},
-		{"TimeMin", "900", string(change.BadTimeMin)},
+		{"TimeMin", "900", string(refusal.InvalidTimeMin)},
 	} {
 		op := status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: map[string]string{"Comment": "x", "TimeLimit": "7", c.key: c.value}}
 		if got := h.operation(t, "anna", op); got.Error != c.want {

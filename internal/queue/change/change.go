@@ -11,40 +11,8 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/bounds"
-)
-
-// Refused is an answer in Slurm's words.
-type Refused string
-
-func (r Refused) Error() string { return string(r) }
-
-// Slurm's answers (observed with 22.05.8).
-const (
-	Denied       Refused = "Access/permission denied"
-	Finished     Refused = "Job has already finished"
-	NotPending   Refused = "Job is no longer pending execution"
-	NotRunning   Refused = "Job is not running"
-	NotPossible  Refused = "Requested operation not supported on this system"
-	BadPartition Refused = "Invalid partition name specified"
-	BadNode      Refused = "Invalid node name specified"
-	BadQOS       Refused = "Invalid qos specification"
-	BadAccount   Refused = "Invalid account or account/partition combination specified"
-	BadLicense   Refused = "Invalid license specification"
-	BadFeature   Refused = "Invalid feature specification"
-	BadGRES      Refused = "Invalid generic resource (gres) specification"
-	BadReserved  Refused = "Requested reservation is invalid"
-	BadDepend    Refused = "Job dependency problem"
-	Circular     Refused = "Circular job dependency"
-	BadTime      Refused = "Invalid time specified"
-	BadTimeMin   Refused = "Invalid time-min specification (exceeds job's time or other limits)"
-	BadTimeLimit Refused = "Requested time limit is invalid (missing or exceeds some limit)"
-	NoChanges    Refused = "No changes specified"
-	BadNodeCount Refused = "Node count specification invalid"
-	BadTaskCount Refused = "Task count specification invalid"
-	Held         Refused = "Job is in held state, pending scheduler release"
-	// NotPersistent comes with the change made as far as it goes.
-	NotPersistent Refused = "Changes to job priority are not persistent, change nice instead"
 )
 
 // World is what a change is judged by.
@@ -108,16 +76,16 @@ func Live(b *v1alpha1.BatchJob) bool {
 }
 
 // Job is b with the settings made, or the reason why not. All of them are made
-// or none. With NotPersistent the changed job is returned as well.
+// or none. With refusal.PriorityNotPersistent the changed job is returned as well.
 func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.BatchJob, error) {
 	if len(set) == 0 {
-		return nil, NoChanges
+		return nil, refusal.NoChanges
 	}
 	if err := bounds.Settings.Check(int64(len(set))); err != nil {
-		return nil, Refused(err.Error())
+		return nil, refusal.Text(err.Error())
 	}
 	if !Pending(b) && !Live(b) {
-		return nil, Finished
+		return nil, refusal.JobFinished
 	}
 	c := &changing{World: w, b: b.DeepCopy()}
 	shape := false
@@ -132,7 +100,7 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 		shape = shape || s.shape
 	}
 	if t := &c.b.Spec.Job.Time; t.Min > 0 && t.Limit > 0 && t.Min > t.Limit {
-		return nil, BadTimeMin
+		return nil, refusal.InvalidTimeMin
 	}
 	if w.Within != nil {
 		if err := w.Within(b, c.b); err != nil {
@@ -157,15 +125,15 @@ func (c *changing) make(s setting, key, v string) error {
 	}
 	switch {
 	case s.phase == waiting && !Pending(before):
-		return NotPending
+		return refusal.NotPending
 	case s.phase == running && !Live(before):
-		return NotRunning
+		return refusal.NotRunning
 	case authz.OperatorKey(key) && !c.Operator:
-		return Denied
+		return refusal.AccessDenied
 	}
 	return err
 }
 
 // isPhase tells whether err is about who asks or the job's state, which the
 // setting's own rule says more exactly.
-func isPhase(err error) bool { return err == Denied } //nolint:errorlint // a constant of ours
+func isPhase(err error) bool { return err == refusal.AccessDenied } //nolint:errorlint // a constant of ours

@@ -11,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -87,7 +88,7 @@ func TestAnswersAsSlurm(t *testing.T) {
 		{"Nice", "5", "", ""},
 		{"Nice", "-5", denied, denied},
 		{"Nice", "", "", ""},
-		{"Priority", "5", string(change.NotPersistent), string(change.NotPersistent)},
+		{"Priority", "5", string(refusal.PriorityNotPersistent), string(refusal.PriorityNotPersistent)},
 		{"Priority", "99999", denied, denied},
 		{"Priority", "0", "", ""},
 		{"Priority", "-1", "Invalid Priority value: -1", "Invalid Priority value: -1"},
@@ -133,7 +134,7 @@ func TestAnswersAsSlurm(t *testing.T) {
 		{"Deadline", "now+3hours", denied, denied},
 		{"Deadline", "2020-01-01", "Invalid time specified", "Invalid time specified"},
 		{"TimeMin", "10", "", ""},
-		{"TimeMin", "900", string(change.BadTimeMin), ""},
+		{"TimeMin", "900", string(refusal.InvalidTimeMin), ""},
 		{"AdminComment", "x", denied, denied},
 		{"OverSubscribe", "YES", denied, notPending},
 		{"StdOut", "/tmp/x", "", notPending},
@@ -154,7 +155,7 @@ func TestAnswersAsSlurm(t *testing.T) {
 				t.Errorf("%s=%s of a %s job: %q, want %q", tt.key, tt.value, b.Status.State, got, want)
 			}
 		}
-		if _, err := change.Job(finished(), map[string]string{tt.key: tt.value}, world(true)); !errors.Is(err, change.Finished) {
+		if _, err := change.Job(finished(), map[string]string{tt.key: tt.value}, world(true)); !errors.Is(err, refusal.JobFinished) {
 			t.Errorf("%s of a finished job: %v", tt.key, err)
 		}
 	}
@@ -171,10 +172,10 @@ func TestAllOrNothing(t *testing.T) {
 	b := pending()
 	before := b.DeepCopy()
 	n, err := change.Job(b, map[string]string{"Comment": "hello", "Nice": "-1"}, world(false))
-	if n != nil || !errors.Is(err, change.Denied) || !reflect.DeepEqual(b, before) {
+	if n != nil || !errors.Is(err, refusal.AccessDenied) || !reflect.DeepEqual(b, before) {
 		t.Errorf("%v %v", n, err)
 	}
-	if _, err := change.Job(b, nil, world(true)); !errors.Is(err, change.NoChanges) {
+	if _, err := change.Job(b, nil, world(true)); !errors.Is(err, refusal.NoChanges) {
 		t.Errorf("nothing: %v", err)
 	}
 	refused := errors.New("too large")
@@ -268,7 +269,7 @@ func TestReservation(t *testing.T) {
 		{"maxstartdelay", "foo", "Invalid duration maxstartdelay=foo.  No reservation created."},
 		{"maxstartdelay", "5", "Requested operation not supported on this system"},
 		{"duration", "-5", "Invalid duration duration=-5.  No reservation created."},
-		{"groups", "staff", string(change.UsersGroups)},
+		{"groups", "staff", string(refusal.ReservationUsersGroups)},
 		{"comment", "hello", "Unknown parameter comment=hello.  No reservation created."},
 		{"licenses", "foo:2", "Invalid license specification"},
 		{"licenses", "matlab:2", ""},
@@ -359,7 +360,7 @@ func TestReservationUpdates(t *testing.T) {
 func TestHeldAndRelative(t *testing.T) {
 	held := pending()
 	held.Spec.Job.Hold = "user"
-	if _, err := change.Job(held, map[string]string{"Priority": "5"}, world(true)); !errors.Is(err, change.Held) {
+	if _, err := change.Job(held, map[string]string{"Priority": "5"}, world(true)); !errors.Is(err, refusal.JobHeld) {
 		t.Errorf("the priority of a held job: %v", err)
 	}
 	if b, err := change.Job(held, map[string]string{"Priority": "0"}, world(true)); err != nil || b.Spec.Job.Hold != "admin" {

@@ -9,16 +9,17 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 )
 
 // unreadable is the answer to what nothing could be given: a value that is
 // none, a parameter that there is not. Slurm's scontrol finds it by itself.
-type unreadable struct{ Refused }
+type unreadable struct{ refusal.Text }
 
 // Unwrap is the answer as any other.
-func (u unreadable) Unwrap() error { return u.Refused }
+func (u unreadable) Unwrap() error { return u.Text }
 
-func unread(text string) error { return unreadable{Refused(text)} }
+func unread(text string) error { return unreadable{refusal.Text(text)} }
 
 // Unknown is the answer to a parameter that there is not.
 func Unknown(key, v string) error {
@@ -53,7 +54,7 @@ func ReservationForm(set map[string]string, now time.Time, fresh bool) error {
 	anything := func(string) bool { return true }
 	w := &Pool{Now: now, User: anything, Account: anything, Licenses: func(string) int32 { return math.MaxInt32 }}
 	_, err := Reservation(&v1alpha1.ReservationSpec{}, set, w, fresh)
-	var said Refused
+	var said refusal.Text
 	if !errors.As(err, &said) {
 		return nil
 	}

@@ -3,6 +3,7 @@ package change
 import (
 	"fmt"
 
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -38,11 +39,11 @@ func (l newLimit) from(now int32) (int32, error) {
 	case l.zero:
 		return now, nil
 	case now == job.Unlimited, l.minutes <= 0, l.sign == '-' && l.minutes == now:
-		return 0, Refused("Invalid TimeLimit increment/decrement value")
+		return 0, refusal.Text("Invalid TimeLimit increment/decrement value")
 	case l.sign == '+':
 		return now + l.minutes, nil
 	case l.minutes > now:
-		return 0, Refused(fmt.Sprintf("TimeLimit decrement larger than current time limit (%d > %d)", l.minutes, now))
+		return 0, refusal.Text(fmt.Sprintf("TimeLimit decrement larger than current time limit (%d > %d)", l.minutes, now))
 	}
 	return now - l.minutes, nil
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/value"
@@ -28,45 +29,37 @@ type Pool struct {
 // What scontrol says of a reservation that lacks something; the rest of the
 // line is scontrol's.
 const (
-	NoReservation         = ".  No reservation created."
-	NoUpdate              = ".  No reservation update."
-	NoStart       Refused = "A start time must be given" + NoReservation
-	NoEnd         Refused = "An end time or duration must be given" + NoReservation
-	NoSize        Refused = "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified" + NoReservation
-	NoUsers       Refused = "Either Users/Groups and/or Accounts must be specified" + NoReservation
-	Backward      Refused = "Start time cannot be after end time" + NoReservation
-	BadUser       Refused = "Invalid user id"
-	NobodyLeft    Refused = "Reservation request lacks users, groups or accounts"
+	NoReservation              = ".  No reservation created."
+	NoUpdate                   = ".  No reservation update."
+	NoStart       refusal.Text = "A start time must be given" + NoReservation
+	NoEnd         refusal.Text = "An end time or duration must be given" + NoReservation
+	NoSize        refusal.Text = "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified" + NoReservation
+	NoUsers       refusal.Text = "Either Users/Groups and/or Accounts must be specified" + NoReservation
+	Backward      refusal.Text = "Start time cannot be after end time" + NoReservation
 )
 
 // pastAllowed is how long ago a reservation may begin that is made now.
 const pastAllowed = time.Minute
 
-// TooFewCores is the answer to an update of a number of cores.
-const (
-	TooFewCores Refused = "Core-based reservation can not be updated"
-	UsersGroups Refused = "Reservations can't have users and groups specified, only one or the other"
-)
-
 // Reservation makes the settings in s. fresh: it is being made. moved tells
 // whether its nodes or its time have changed. After an error s is of no use.
 func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fresh bool) (moved bool, err error) {
 	moved, err = applyReservation(s, set, w, fresh)
-	var said Refused
+	var said refusal.Text
 	switch {
 	case fresh:
 		return moved, err
 	case err == nil && len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
-		return moved, NobodyLeft
+		return moved, refusal.ReservationUsersMissing
 	case err == nil && len(s.Users) > 0 && len(s.Groups) > 0:
-		return moved, UsersGroups
-	case err != nil && set["corecnt"]+set["corecount"] != "", errors.As(err, &said) && said == NotPossible && set["tres"] != "":
-		return moved, TooFewCores
+		return moved, refusal.ReservationUsersGroups
+	case err != nil && set["corecnt"]+set["corecount"] != "", errors.As(err, &said) && said == refusal.NotSupported && set["tres"] != "":
+		return moved, refusal.ReservationCoresFixed
 	case errors.As(err, &said) && said == Backward:
-		return moved, BadTime
+		return moved, refusal.InvalidTime
 	case errors.As(err, &said):
 		if what, created := strings.CutSuffix(string(said), NoReservation); created {
-			return moved, Refused(what + NoUpdate)
+			return moved, refusal.Text(what + NoUpdate)
 		}
 	}
 	return moved, err
@@ -84,7 +77,7 @@ func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Poo
 			case err != nil:
 				return false, badInstant("start", key, v)
 			case t.Before(w.Now.Add(-pastAllowed)):
-				return false, BadTime
+				return false, refusal.InvalidTime
 			}
 			s.StartTime, start, moved = metav1.NewTime(t), true, true
 		case "endtime":
@@ -135,9 +128,9 @@ func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Poo
 // badInstant is scontrol's answer to what is no point in time.
 func badInstant(which, key, v string) error {
 	if v == "" {
-		return BadTime
+		return refusal.InvalidTime
 	}
-	return Refused("Invalid " + which + " time " + key + "=" + v + NoReservation)
+	return refusal.Text("Invalid " + which + " time " + key + "=" + v + NoReservation)
 }
 
 // complete refuses a reservation that says too little. One that names but a
@@ -154,7 +147,7 @@ func complete(s *v1alpha1.ReservationSpec, start, lasts bool) error {
 	case s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses)+len(s.CoreCounts) == 0:
 		return NoSize
 	case len(s.Users) > 0 && len(s.Groups) > 0:
-		return UsersGroups
+		return refusal.ReservationUsersGroups
 	case len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
 		return NoUsers
 	}
@@ -166,13 +159,13 @@ func duration(key, v string, had int32) (int32, error) {
 	m, err := value.Minutes(v)
 	switch sign := key[len(key)-1]; {
 	case err != nil || strings.HasPrefix(v, "+") || strings.HasPrefix(v, "-"):
-		return 0, Refused("Invalid duration " + strings.TrimRight(key, "+-") + "=" + v + NoReservation)
+		return 0, refusal.Text("Invalid duration " + strings.TrimRight(key, "+-") + "=" + v + NoReservation)
 	case sign == '+':
 		return had + m, nil
 	case sign == '-' && m < had:
 		return had - m, nil
 	case sign == '-':
-		return 0, BadTime
+		return 0, refusal.InvalidTime
 	case m == 0:
 		return job.Unlimited, nil
 	}
@@ -183,16 +176,16 @@ func duration(key, v string, had int32) (int32, error) {
 func (w *Pool) belongs(s *v1alpha1.ReservationSpec, key, name, v string, fresh bool) error {
 	switch name {
 	case "users", "user":
-		return edit(&s.Users, key, v, w.User, BadUser)
+		return edit(&s.Users, key, v, w.User, refusal.InvalidUser)
 	case "accounts", "account":
-		return edit(&s.Accounts, key, v, w.Account, BadAccount)
+		return edit(&s.Accounts, key, v, w.Account, refusal.InvalidAccount)
 	case "groups", "group":
-		return edit(&s.Groups, key, v, func(string) bool { return true }, BadUser)
+		return edit(&s.Groups, key, v, func(string) bool { return true }, refusal.InvalidUser)
 	case "partitionname", "partition":
 		s.Partition = v
 	case "features", "feature":
 		if !fresh && v != s.Features {
-			return NotPossible
+			return refusal.NotSupported
 		}
 		s.Features = v
 	case "flags", "flag":
@@ -204,34 +197,34 @@ func (w *Pool) belongs(s *v1alpha1.ReservationSpec, key, name, v string, fresh b
 		return w.licenses(s, v)
 	case "maxstartdelay":
 		if _, err := value.Minutes(v); err != nil {
-			return Refused("Invalid duration " + key + "=" + v + NoReservation)
+			return refusal.Text("Invalid duration " + key + "=" + v + NoReservation)
 		}
-		return NotPossible // no job from outside overlaps with a reservation (--signal=R:)
+		return refusal.NotSupported // no job from outside overlaps with a reservation (--signal=R:)
 	case "watts":
-		return Refused("A power reservation must be empty and set the LICENSE_ONLY flag" + NoReservation)
+		return refusal.Text("A power reservation must be empty and set the LICENSE_ONLY flag" + NoReservation)
 	case "corecnt", "corecount":
 		if !fresh || key != name {
-			return NotPossible
+			return refusal.NotSupported
 		}
 		if len(s.CoreCounts) > 0 { // TRES=cpu= counts
 			return nil
 		}
 		return countCores(s, v)
 	case "burstbuffer", "skip":
-		return NotPossible
+		return refusal.NotSupported
 	default:
-		return Refused("Unknown parameter " + key + "=" + v + NoReservation)
+		return refusal.Text("Unknown parameter " + key + "=" + v + NoReservation)
 	}
 	return nil
 }
 
 // edit sets, extends (key+) or shortens (key-) a list of names. A name with a
 // "-" in front is one who may not.
-func edit(to *[]string, key, v string, known func(string) bool, refusal Refused) error {
+func edit(to *[]string, key, v string, known func(string) bool, unknown refusal.Text) error {
 	names := slices.DeleteFunc(strings.Split(v, ","), func(n string) bool { return n == "" })
 	for _, n := range names {
 		if !known(strings.TrimPrefix(n, "-")) {
-			return refusal
+			return unknown
 		}
 	}
 	switch key[len(key)-1] {
@@ -252,12 +245,12 @@ func edit(to *[]string, key, v string, known func(string) bool, refusal Refused)
 func (w *Pool) licenses(s *v1alpha1.ReservationSpec, v string) error {
 	var j job.Job
 	if v != "" && option.Apply(option.Sbatch, &j, "licenses", v) != nil {
-		return BadLicense
+		return refusal.InvalidLicense
 	}
 	s.Licenses = nil
 	for _, l := range j.Licenses {
 		if w.Licenses(l.Name) < max(l.Count, 1) {
-			return BadLicense
+			return refusal.InvalidLicense
 		}
 		if s.Licenses == nil {
 			s.Licenses = map[string]int32{}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -71,11 +72,11 @@ func editFlags(s *v1alpha1.ReservationSpec, key, v string, fresh bool) error {
 		f, ok := parseFlag(name)
 		switch {
 		case !ok || valued && f.flag != "PURGE_COMP":
-			return Refused("Error parsing flags " + v + NoReservation)
+			return refusal.Text("Error parsing flags " + v + NoReservation)
 		case f.refuse:
-			return NotPossible
+			return refusal.NotSupported
 		case !fresh && strings.HasPrefix(f.flag, "REPLACE") && !slices.Contains(s.Flags, f.flag):
-			return NotPossible
+			return refusal.NotSupported
 		case take || sign == "-":
 			s.Flags = slices.DeleteFunc(s.Flags, func(has string) bool { return has == f.flag })
 			continue

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
 // onlySet is the answer to += and -= where there is none.
-func onlySet(what string) Refused {
-	return Refused("The +=/-= notation is not supported when updating " + what + NoUpdate)
+func onlySet(what string) refusal.Text {
+	return refusal.Text("The +=/-= notation is not supported when updating " + what + NoUpdate)
 }
 
 // nameNodes makes the reservation one of these nodes, or where none is named of
@@ -48,7 +49,7 @@ func countNodes(s *v1alpha1.ReservationSpec, key, v string, fresh, named bool) e
 			}
 			if name == "cpu" {
 				if !fresh {
-					return NotPossible
+					return refusal.NotSupported
 				}
 				if err := countCores(s, n); err != nil {
 					return err
@@ -67,7 +68,7 @@ func countNodes(s *v1alpha1.ReservationSpec, key, v string, fresh, named bool) e
 	case named || !counted:
 		return nil
 	case total == 0 && s.Nodes != "":
-		return BadReserved
+		return refusal.InvalidReservation
 	}
 	s.NodeCount, s.Nodes = total, ""
 	s.Flags = without(s.Flags, "ALL_NODES", "SPEC_NODES")

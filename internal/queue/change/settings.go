@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/job"
@@ -92,7 +93,7 @@ func timeLimit(c *changing, v string) error {
 	}
 	c.b.Spec.Job.Time.Limit = m
 	if raised := c.Limit != job.Unlimited && (m == job.Unlimited || m > c.Limit); raised && Live(c.b) && !c.Operator {
-		return Denied
+		return refusal.AccessDenied
 	}
 	return nil
 }
@@ -101,18 +102,18 @@ func timeLimit(c *changing, v string) error {
 func endTime(c *changing, v string) error {
 	t, err := value.Instant(v, c.Now)
 	if err != nil {
-		return Refused("Invalid EndTime value: " + v)
+		return refusal.Text("Invalid EndTime value: " + v)
 	}
 	st := &c.b.Status
 	if st.StartTime == nil || !Live(c.b) {
 		return nil // refused for its state
 	}
 	if t.Before(c.Now) {
-		return BadTime
+		return refusal.InvalidTime
 	}
 	m := int32((t.Unix() - st.StartTime.Unix() - st.Suspended + 59) / 60)
 	if c.Limit != job.Unlimited && m > c.Limit && !c.Operator {
-		return Denied
+		return refusal.AccessDenied
 	}
 	c.b.Spec.Job.Time.Limit = max(m, 1)
 	return nil
@@ -145,9 +146,9 @@ func deadline(c *changing, v string) error {
 	case err != nil:
 		return unread("Invalid Deadline value: " + v)
 	case !t.After(c.Now):
-		return BadTime
+		return refusal.InvalidTime
 	case !c.Operator:
-		return Denied
+		return refusal.AccessDenied
 	}
 	c.b.Spec.Job.Time.Deadline = t.Unix()
 	return nil
@@ -165,7 +166,7 @@ func nice(c *changing, v string) error {
 		}
 	}
 	if n < 0 && !c.Operator {
-		return Denied
+		return refusal.AccessDenied
 	}
 	c.b.Spec.Job.Nice = int32(n)
 	return nil
@@ -175,7 +176,7 @@ func nice(c *changing, v string) error {
 func siteFactor(c *changing, v string) error {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n > maxNice || n < -maxNice {
-		return Refused("SiteFactor value out of range (+/- 2147483645). Value ignored")
+		return refusal.Text("SiteFactor value out of range (+/- 2147483645). Value ignored")
 	}
 	c.b.Spec.Job.SiteFactor = int32(n)
 	return nil
@@ -191,16 +192,16 @@ func priority(c *changing, v string) error {
 	case n == 0:
 		hold(j, c.Operator)
 	case n > c.Priority && !c.Operator:
-		return Denied
+		return refusal.AccessDenied
 	case j.Hold != "":
-		return Held
+		return refusal.JobHeld
 	case c.Operator:
 		j.Priority = &n
 	default:
 		if j.Priority != nil {
 			j.Priority = &n
 		}
-		c.warned = NotPersistent
+		c.warned = refusal.PriorityNotPersistent
 	}
 	return nil
 }
@@ -228,11 +229,11 @@ func partition(c *changing, v string) error {
 	names := strings.Split(v, ",")
 	for _, n := range names {
 		if Pending(c.b) && c.Partition(n) == nil {
-			return BadPartition
+			return refusal.InvalidPartition
 		}
 	}
 	if names = value.Names(v); len(names) == 0 {
-		return BadPartition
+		return refusal.InvalidPartition
 	}
 	c.b.Spec.Job.Partitions, c.b.Spec.Partition = names, names[0]
 	return nil
@@ -240,7 +241,7 @@ func partition(c *changing, v string) error {
 
 func account(c *changing, v string) error {
 	if Pending(c.b) && !c.Account(v) {
-		return BadAccount
+		return refusal.InvalidAccount
 	}
 	c.b.Spec.Job.Account = v
 	return nil
@@ -248,7 +249,7 @@ func account(c *changing, v string) error {
 
 func qos(c *changing, v string) error {
 	if !c.QOS(v) {
-		return BadQOS
+		return refusal.InvalidQOS
 	}
 	c.b.Spec.Job.QOS = v
 	return nil
@@ -256,7 +257,7 @@ func qos(c *changing, v string) error {
 
 func reservation(c *changing, v string) error {
 	if v != "" && !c.Reservation(v) {
-		return BadReserved
+		return refusal.InvalidReservation
 	}
 	c.b.Spec.Job.Reservation = v
 	return nil
@@ -269,21 +270,21 @@ func licenses(c *changing, v string) error {
 		return nil
 	}
 	if option.Apply(option.Sbatch, j, "licenses", v) != nil {
-		return BadLicense
+		return refusal.InvalidLicense
 	}
 	for _, l := range j.Licenses {
 		if !c.License(l.Name) {
-			return BadLicense
+			return refusal.InvalidLicense
 		}
 	}
 	return nil
 }
 
 // given reads v as the option of sbatch with that name.
-func given(name, refusal string) func(*changing, string) error {
+func given(name, message string) func(*changing, string) error {
 	return func(c *changing, v string) error {
 		if option.Apply(option.Sbatch, &c.b.Spec.Job, name, v) != nil {
-			return unread(refusal + ": " + v)
+			return unread(message + ": " + v)
 		}
 		return nil
 	}
@@ -306,17 +307,17 @@ func throttle(c *changing, v string) error {
 func dependency(c *changing, v string) error {
 	d, err := value.Dependencies(v)
 	if err != nil {
-		return BadDepend
+		return refusal.DependencyProblem
 	}
 	seen := map[int64]bool{} // of all terms together: a job that does not wait for this one needs one visit
 	for i := range d.Items {
 		switch item := &d.Items[i]; {
 		case item.Type == "expand":
-			return NotPossible
+			return refusal.NotSupported
 		case item.JobID == c.b.Spec.JobID:
-			return BadDepend
+			return refusal.DependencyProblem
 		case item.JobID != 0 && c.reaches(item.JobID, seen):
-			return Circular
+			return refusal.CircularDependency
 		}
 	}
 	c.b.Spec.Job.Dependencies = d
@@ -347,17 +348,17 @@ func (c *changing) reaches(id int64, seen map[int64]bool) bool {
 
 func nodes(c *changing, v string) error {
 	if Live(c.b) && strings.TrimLeft(v, "0") != "" && (!strings.Contains(v, "-") || falls(v)) {
-		return NotPossible // the size of a job that runs
+		return refusal.NotSupported // the size of a job that runs
 	}
 	least, most, err := value.Nodes(v)
 	s := &c.b.Spec.Job.Shape
 	switch count := strings.TrimLeft(v, "0"); {
 	case count == "", falls(v), Pending(c.b) && err == nil && s.Tasks > 0 && least > s.Tasks:
-		return BadNodeCount
+		return refusal.InvalidNodeCount
 	case err != nil:
 		var count *value.CountError
 		if errors.As(err, &count) {
-			return Refused(`Invalid numeric value "` + v + `" for requested node count.`)
+			return refusal.Text(`Invalid numeric value "` + v + `" for requested node count.`)
 		}
 		return invalid("NumNodes", v)
 	}
@@ -395,7 +396,7 @@ func counted(what string, field func(*job.Shape) *int32) func(*changing, string)
 		n, err := value.Count(v)
 		switch {
 		case err != nil && v == "0" && what == "NumTasks" && Pending(c.b):
-			return BadTaskCount
+			return refusal.InvalidTaskCount
 		case err != nil && v == "0" && what == "NumTasks":
 			return nil // refused for its state
 		case err != nil:
@@ -432,7 +433,7 @@ func tmpDisk(c *changing, v string) error {
 func gres(c *changing, v string) error {
 	l, err := value.GRES(strings.TrimPrefix(v, "gres:"), job.PerNode)
 	if err != nil {
-		return BadGRES
+		return refusal.InvalidGRES
 	}
 	c.b.Spec.Job.Shape.GRES = l
 	return nil
@@ -447,11 +448,11 @@ func nodeList(field func(*job.Placement) *[]string) func(*changing, string) erro
 	return func(c *changing, v string) error {
 		names, err := hostlist.Expand(v)
 		if err != nil {
-			return BadNode
+			return refusal.InvalidNode
 		}
 		for _, n := range names {
 			if !c.Node(n) {
-				return BadNode
+				return refusal.InvalidNode
 			}
 		}
 		*field(&c.b.Spec.Job.Placement) = names

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 )
 
 // StepLimit is the time limit that scontrol update gives a step, as a function
@@ -22,7 +24,7 @@ func StepLimit(set map[string]string) (limit func(now int32) (int32, error), err
 		}
 	}
 	if limit == nil {
-		return nil, NoChanges
+		return nil, refusal.NoChanges
 	}
 	return limit, nil
 }

@@ -1,11 +1,14 @@
 package change
 
-import "github.com/berth-hpc/berth/translate/value"
+import (
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/value"
+)
 
 // What concerns nodes that boot for a job, or threads kept for the system, which
 // there are not here.
 
-func impossible(*changing, string) error { return NotPossible }
+func impossible(*changing, string) error { return refusal.NotSupported }
 
 // delayBoot takes a duration: without nodes that boot for a job, none matters.
 func delayBoot(_ *changing, v string) error {
@@ -21,7 +24,7 @@ func threadSpec(c *changing, v string) error {
 	case err != nil:
 		return invalid("ThreadSpec", v)
 	case !c.Operator:
-		return Denied
+		return refusal.AccessDenied
 	}
-	return NotPossible
+	return refusal.NotSupported
 }

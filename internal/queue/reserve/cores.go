@@ -5,16 +5,10 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
-)
-
-// Slurm's answers about cores (observed with 22.05.8).
-const (
-	BadCores  change.Refused = "Core count for reservation node list is not consistent!"
-	BadCount  change.Refused = "CPU count specification invalid"
-	CoresStay change.Refused = "Core-based reservation can not be updated"
 )
 
 // placeCores chooses the cores of a reservation that asks for a number of them.
@@ -26,9 +20,9 @@ func (p *Pool) placeCores(r *v1alpha1.Reservation, replace bool) error {
 	case len(s.Cores) > 0:
 		return p.keepCores(r)
 	case replace:
-		return BadCount
+		return refusal.InvalidCPUCount
 	case slices.Max(s.CoreCounts) == 0:
-		return Busy
+		return refusal.NodesBusy
 	}
 	free := p.freeCores(r)
 	var err error
@@ -51,16 +45,16 @@ func (p *Pool) keepCores(r *v1alpha1.Reservation) error {
 	free := p.freeCores(r)
 	names, err := hostlist.Expand(r.Spec.Nodes)
 	if err != nil || len(names) != len(r.Spec.Cores) {
-		return CoresStay
+		return refusal.ReservationCoresFixed
 	}
 	for _, n := range names {
 		ids, has := r.Spec.Cores[n]
 		if !has {
-			return CoresStay
+			return refusal.ReservationCoresFixed
 		}
 		for _, id := range array.Parse(ids) {
 			if !slices.Contains(free[n], id) {
-				return Overlap
+				return refusal.ReservationOverlap
 			}
 		}
 	}
@@ -71,17 +65,17 @@ func (p *Pool) keepCores(r *v1alpha1.Reservation) error {
 func (p *Pool) namedCores(s *v1alpha1.ReservationSpec, free map[string][]int32) error {
 	names, err := hostlist.Expand(s.Nodes)
 	if err != nil || slices.ContainsFunc(names, func(n string) bool { return p.node(n) == nil }) {
-		return change.BadNode
+		return refusal.InvalidNode
 	}
 	switch {
 	case len(s.CoreCounts) < len(names):
-		return BadCores
+		return refusal.InvalidCoreCount
 	case len(s.CoreCounts) > len(names):
-		return Busy
+		return refusal.NodesBusy
 	}
 	for i, n := range names {
 		if !takeCores(s, n, free[n], int(s.CoreCounts[i])) {
-			return Busy
+			return refusal.NodesBusy
 		}
 	}
 	s.Nodes = hostlist.Fold(names)
@@ -122,7 +116,7 @@ func (p *Pool) findCores(r *v1alpha1.Reservation, free map[string][]int32) error
 		}
 	}
 	if spread && left > 0 || !spread && len(chosen) < len(each) {
-		return Busy
+		return refusal.NodesBusy
 	}
 	s.Nodes = hostlist.Fold(chosen)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 )
 
@@ -109,11 +110,11 @@ func TestCoresStay(t *testing.T) {
 		t.Error("its nodes are given for others")
 	}
 	p.Reservations = append(p.Reservations, held("n1", map[string]string{"n1": "1"}))
-	if err := p.Place(r, true); !errors.Is(err, reserve.Overlap) {
+	if err := p.Place(r, true); !errors.Is(err, refusal.ReservationOverlap) {
 		t.Error(fmt.Sprint(err))
 	}
 	r.Spec.Nodes = "n2"
-	if err := p.Place(r, true); !errors.Is(err, reserve.CoresStay) {
+	if err := p.Place(r, true); !errors.Is(err, refusal.ReservationCoresFixed) {
 		t.Error(fmt.Sprint(err))
 	}
 }

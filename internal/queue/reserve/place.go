@@ -6,17 +6,14 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Slurm's answers (observed with 22.05.8).
-const (
-	Busy      change.Refused = "Requested nodes are busy"
-	Overlap   change.Refused = "Requested reservation overlaps with another reservation"
-	NoConfig  change.Refused = "Requested node configuration is not available"
-	OnlyNodes change.Refused = "PART_NODES flag requires specifying a Partition and ALL nodes" + change.NoReservation
-)
+// PartNodesNeedsAll refuses the flag PART_NODES without a partition all of whose
+// nodes are reserved.
+const PartNodesNeedsAll refusal.Text = "PART_NODES flag requires specifying a Partition and ALL nodes" + change.NoReservation
 
 // Pool is what nodes are chosen from. The objects are only read.
 type Pool struct {
@@ -34,22 +31,22 @@ type Pool struct {
 func (p *Pool) Place(r *v1alpha1.Reservation, again bool) error {
 	s := &r.Spec
 	if s.Partition != "" && !p.Known(s.Partition) {
-		return change.BadPartition
+		return refusal.InvalidPartition
 	}
 	replace := Flagged(s, "REPLACE") || Flagged(s, "REPLACE_DOWN")
 	switch {
 	case len(s.CoreCounts) > 0:
 		return p.placeCores(r, replace)
 	case Flagged(s, "FIRST_CORES") && again:
-		return Busy
+		return refusal.NodesBusy
 	case Flagged(s, "ANY_NODES") && s.Nodes+s.Features == "" && s.NodeCount == 0:
 		return nil // licences only
 	case Flagged(s, "ANY_NODES"):
-		return change.BadReserved
+		return refusal.InvalidReservation
 	case s.Nodes == "" && s.NodeCount == 0, replace && s.NodeCount == 0:
-		return change.BadNode
+		return refusal.InvalidNode
 	case Flagged(s, "PART_NODES") && (s.Partition == "" || !strings.EqualFold(s.Nodes, "ALL") && again && !Flagged(s, "SPEC_NODES")):
-		return OnlyNodes
+		return PartNodesNeedsAll
 	case !again:
 		return nil
 	case s.Nodes == "":
@@ -70,15 +67,15 @@ func (p *Pool) check(r *v1alpha1.Reservation) error {
 	known := names(p.Nodes)
 	wanted, err := hostlist.Expand(s.Nodes)
 	if err != nil || slices.ContainsFunc(wanted, func(n string) bool { return !slices.Contains(known, n) }) {
-		return change.BadNode
+		return refusal.InvalidNode
 	}
 	taken := p.taken(r)
 	for _, n := range wanted {
 		switch {
 		case taken[n]&byReservation != 0:
-			return Overlap
+			return refusal.ReservationOverlap
 		case taken[n]&byJob != 0:
-			return Busy
+			return refusal.NodesBusy
 		}
 	}
 	s.Flags = with(s.Flags, "SPEC_NODES")
@@ -96,12 +93,12 @@ func (p *Pool) find(r *v1alpha1.Reservation) error {
 	}
 	count := int(s.NodeCount)
 	if s.Features != "" && len(of) < count {
-		return NoConfig
+		return refusal.NodeConfigUnavailable
 	}
 	count = min(count, len(of))
 	free := p.free(r, of)
 	if len(free) < count || count == 0 {
-		return Busy
+		return refusal.NodesBusy
 	}
 	s.Nodes = hostlist.Fold(free[:count])
 	return nil
@@ -114,7 +111,7 @@ func (p *Pool) candidates(s *v1alpha1.ReservationSpec) ([]status.Node, error) {
 	}
 	for f := range strings.FieldsFuncSeq(s.Features, isSeparator) {
 		if !slices.ContainsFunc(p.Nodes, func(n status.Node) bool { return slices.Contains(n.Features, f) }) {
-			return nil, change.BadFeature
+			return nil, refusal.InvalidFeature
 		}
 	}
 	return p.of(s), nil

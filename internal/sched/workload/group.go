@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -22,7 +21,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/queue/admission"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -186,17 +185,17 @@ func (w *Controller) check(s *v1alpha1.BatchJobSpec) error {
 	if len(j.Partitions) == 0 {
 		d := w.dir.Default()
 		if d == nil {
-			return errors.New(admission.TextNoPartition)
+			return refusal.NoPartition
 		}
 		s.Partition = d.Name
 	} else {
 		s.Partition = j.Partitions[0]
 	}
 	if a, known := w.dir.Account(j.Account); known && a == nil && j.Account != "" {
-		return errors.New(admission.TextAccount)
+		return refusal.InvalidAccount
 	}
 	if q, known := w.dir.QOS(j.QOS); known && q == nil && j.QOS != "" {
-		return errors.New(admission.TextQOS)
+		return refusal.InvalidQOS
 	}
 	names := j.Partitions
 	if len(names) == 0 {
@@ -208,12 +207,12 @@ func (w *Controller) check(s *v1alpha1.BatchJobSpec) error {
 		}
 	}
 	if j.Reservation != "" && w.dir.Reservation(j.Reservation) == nil {
-		return errors.New(admission.TextReservation)
+		return refusal.InvalidReservation
 	}
 	total := w.cluster.Parameters().Licenses
 	for _, l := range j.Licenses {
 		if total[l.Name] < l.Count {
-			return errors.New(admission.TextLicense)
+			return refusal.InvalidLicense
 		}
 	}
 	return nil
@@ -224,20 +223,20 @@ func (w *Controller) check(s *v1alpha1.BatchJobSpec) error {
 func (w *Controller) checkPartition(account, qos, name string) error {
 	p := w.dir.Partition(name)
 	if p == nil {
-		return errors.New(admission.TextPartition)
+		return refusal.InvalidPartition
 	}
 	s := &p.Spec
 	switch {
 	case s.RootOnly:
-		return errors.New(admission.TextDenied)
+		return refusal.AccessDenied
 	case len(s.AllowGroups) > 0:
-		return errors.New(admission.TextGroup)
+		return refusal.GroupNotPermitted
 	case len(s.AllowAccounts) > 0 && !slices.Contains(s.AllowAccounts, account),
 		len(s.AllowAccounts) == 0 && slices.Contains(s.DenyAccounts, account):
-		return errors.New(admission.TextAccount)
+		return refusal.InvalidAccount
 	case len(s.AllowQOS) > 0 && !slices.Contains(s.AllowQOS, qos),
 		len(s.AllowQOS) == 0 && slices.Contains(s.DenyQOS, qos):
-		return errors.New(admission.TextQOS)
+		return refusal.InvalidQOS
 	}
 	return nil
 }
