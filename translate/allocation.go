@@ -5,15 +5,14 @@ import (
 	"slices"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
-	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Allocation turns what srun or salloc was told into a job without a script,
-// with a component for each of parts, which come from option.Parse and
-// Following. Errors are *slurmerr.Error with Slurm's text; in's script is not
-// looked at.
+// Allocation returns the submission of srun or salloc: a job without a script that
+// has a component for each of parts, which come from option.Parse and
+// ParseNextComponent. Errors are *slurmerr.Error with Slurm's text. The script of
+// in is ignored.
 func Allocation(parts []*option.Parsed, in *Input) (*Submission, error) {
 	var whole *Submission
 	for i, p := range parts {
@@ -32,17 +31,18 @@ func Allocation(parts []*option.Parsed, in *Input) (*Submission, error) {
 		whole.Warnings = append(whole.Warnings, s.Warnings...)
 		whole.Options += s.Options
 	}
-	return whole, tooMany(len(parts))
+	return whole, checkComponents(len(parts))
 }
 
-// tooMany refuses more components than a heterogeneous job may have.
-func tooMany(components int) error {
+// checkComponents refuses more components than a heterogeneous job may have.
+func checkComponents(components int) error {
 	if components > maxComponents {
-		return slurmerr.Newf(slurmerr.Refused, "a heterogeneous job has %d components at most", maxComponents)
+		return slurmerr.Newf(slurmerr.Refused, "a heterogeneous job can have at most %d components", maxComponents)
 	}
 	return nil
 }
 
+// allocation returns the submission of one component.
 func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 	if err := p.ResolveTimes(in.Now); err != nil {
 		return nil, err
@@ -51,25 +51,18 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 		return nil, err
 	}
 	j := p.Job
-	arbitrary(p, &j)
+	expandArbitrary(p, &j)
 	b := &j.Batch
 	b.SubmitHost, b.SubmitSID, b.SubmitLine = in.Hostname, in.Session, p.Command.String()
 	for _, a := range in.Args {
 		b.SubmitLine += " " + a
 	}
 	b.Client = p.Command.String()
-	// The files are the command's own; the job has none.
+	// The files belong to the command, not the job.
 	b.Output, b.Error, b.Input, b.Args = "", "", "", nil
-	switch {
-	case b.WorkDir == "":
-		b.WorkDir = in.Dir
-	case !path.IsAbs(b.WorkDir):
-		b.WorkDir = path.Join(in.Dir, b.WorkDir)
-	}
-	if umask := env.Umask(in.Env, in.Umask); umask >= 0 {
-		b.Umask = int32(umask) + 1
-	}
-	named(p, &j)
+	b.WorkDir = absolute(in.Dir, b.WorkDir)
+	setUmask(b, in)
+	setAllocationName(p, &j)
 	if p.Client.NoShell {
 		b.Client = "no-shell"
 	}
@@ -81,10 +74,10 @@ func allocation(p *option.Parsed, in *Input) (*Submission, error) {
 	return s, nil
 }
 
-// named gives the job the name that Slurm gives it.
-func named(p *option.Parsed, j *job.Job) {
+// setAllocationName sets the name of the job as Slurm does.
+func setAllocationName(p *option.Parsed, j *job.Job) {
 	command := ""
-	if p.Command == option.Srun && len(p.Args) > 0 { // --test-only needs none
+	if p.Command == option.Srun && len(p.Args) > 0 { // with --test-only the program is optional
 		command = p.Args[0]
 	}
 	j.Batch.Command = command
@@ -99,9 +92,9 @@ func named(p *option.Parsed, j *job.Job) {
 	}
 }
 
-// arbitrary gives the job of an srun that names a node for each of its tasks
-// those nodes once.
-func arbitrary(p *option.Parsed, j *job.Job) {
+// expandArbitrary prepares the job of an srun that names a node for each of its
+// tasks: the job requests each of those nodes once.
+func expandArbitrary(p *option.Parsed, j *job.Job) {
 	if p.Command != option.Srun || j.Placement.Distribution != "arbitrary" || len(j.Placement.NodeList) == 0 {
 		return
 	}

@@ -5,30 +5,30 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Call is what the command line of sbatch says by itself.
+// Call is the result of parsing the command line of sbatch without the script.
 type Call struct {
 	Script  string // the script's name; empty: standard input, or --wrap
-	Wrapped bool   // --wrap is given
-	// Client may ask for a text; then there is nothing else to do.
+	Wrapped bool   // --wrap was given
+	// Client may request a text (OnlyPrints); the rest of Call is then unset.
 	Client option.Client
 
 	segments [][]string     // the options of each component
 	command  []string       // the script and its arguments
-	before   *option.Parsed // what the parts say for components that follow them
+	previous *option.Parsed // options that apply to the following components too
 }
 
-// Command reads the command line alone. Slurm's sbatch does so too before it
-// opens the script, so that a wrong value is complained of first. in needs no
-// script yet. Errors are *slurmerr.Error, with Slurm's text.
+// Command parses the command line alone. Slurm's sbatch also does so before it
+// opens the script, so errors of the command line come first. in needs no script
+// yet. Errors are *slurmerr.Error, with Slurm's text.
 func Command(in Input) (*Call, error) { return command(&in, false) }
 
-// command is Command; lenient takes the options that are refused as well.
+// command is Command; lenient accepts refused options too.
 func command(in *Input, lenient bool) (*Call, error) {
-	c := &Call{before: option.New(option.Sbatch)}
-	c.before.Lenient = lenient
+	c := &Call{previous: option.New(option.Sbatch)}
+	c.previous.Lenient = lenient
 	c.segments, c.command = Segments(option.Sbatch, in.Args)
 	for _, args := range c.segments {
-		if err := c.part(in, args); err != nil || c.Client.Asks() {
+		if err := c.parseComponent(in, args); err != nil || c.Client.OnlyPrints() {
 			return c, err
 		}
 	}
@@ -41,13 +41,13 @@ func command(in *Input, lenient bool) (*Call, error) {
 	return c, nil
 }
 
-// part reads the options of one component.
-func (c *Call) part(in *Input, args []string) error {
-	p := c.before
+// parseComponent parses the options of one component.
+func (c *Call) parseComponent(in *Input, args []string) error {
+	p := c.previous
 	if err := p.CommandLine(args); err != nil {
 		return err
 	}
-	if c.Client = p.Client; c.Client.Asks() {
+	if c.Client = p.Client; c.Client.OnlyPrints() {
 		return nil
 	}
 	c.Wrapped = c.Wrapped || p.Client.Wrap != nil
@@ -57,7 +57,7 @@ func (c *Call) part(in *Input, args []string) error {
 	if err := runAs(in, p); err != nil {
 		return err
 	}
-	next, err := p.Next()
-	c.before = next
+	next, err := p.NextComponent()
+	c.previous = next
 	return err
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// complete reads the files that name nodes and checks options against each
-// other, as sbatch does before it asks the controller.
+// complete reads files with node names and checks options against each other, as
+// sbatch does before it contacts the controller.
 func complete(in *Input, p *option.Parsed) error {
 	if err := runAs(in, p); err != nil {
 		return err
@@ -18,8 +18,8 @@ func complete(in *Input, p *option.Parsed) error {
 	return p.Verify()
 }
 
-// runAs looks at --uid and --gid, which are root's. Who the user is, the
-// cluster knows; the group is the submitting host's.
+// runAs checks --uid and --gid, which only root may use. The cluster resolves the
+// user, and the submitting host the group.
 func runAs(in *Input, p *option.Parsed) error {
 	c := &p.Client
 	for _, o := range []struct{ name, value string }{{"uid", c.AsUser}, {"gid", c.AsGroup}} {

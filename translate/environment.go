@@ -8,10 +8,10 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// environment makes the part of the job's environment that comes from the
-// submission (--export, sbatch(1)); the agent adds the rest.
+// environment returns the part of the job's environment that comes from the
+// submission (--export, sbatch(1)). The agent adds the rest.
 func environment(in *Input, p *option.Parsed) ([]string, error) {
-	own := env.Without(in.Env, fromJob)
+	own := env.Without(in.Env, FromJob)
 	export := p.Job.Batch.Export
 	var out []string
 	switch strings.ToUpper(export) {
@@ -43,8 +43,9 @@ func environment(in *Input, p *option.Parsed) ([]string, error) {
 	return env.Merge(out, set...), nil
 }
 
-// getsUserEnv tells whether the login environment is to lie below what is
-// submitted. It does wherever names are given, even those of ALL and more.
+// getsUserEnv reports whether the job also gets the user's login environment, with
+// lower precedence than the submitted one. It does if --export lists names, even
+// together with ALL.
 func getsUserEnv(export string) bool {
 	switch strings.ToUpper(export) {
 	case "", "ALL", "NIL":
@@ -53,20 +54,18 @@ func getsUserEnv(export string) bool {
 	return true
 }
 
-// keptInJobs are SLURM_* variables that users set for themselves.
-var keptInJobs = map[string]bool{"SLURM_CONF": true, "SLURM_TIME_FORMAT": true, "SLURM_BITSTR_LEN": true,
-	"SLURM_EXIT_ERROR": true, "SLURM_EXIT_IMMEDIATE": true, "SLURM_DEBUG_FLAGS": true, "SLURM_HINT": true}
+// userVariables are the SLURM_* variables that users set for themselves.
+var userVariables = map[string]bool{
+	"SLURM_CONF": true, "SLURM_TIME_FORMAT": true, "SLURM_BITSTR_LEN": true, "SLURM_EXIT_ERROR": true,
+	"SLURM_EXIT_IMMEDIATE": true, "SLURM_DEBUG_FLAGS": true, "SLURM_HINT": true,
+}
 
-// FromJob tells variables that a job gives to its processes, which another job
-// must not take over.
-func FromJob(name string) bool { return fromJob(name) }
-
-// fromJob tells variables that another job gave to its processes: a job that
-// is submitted from inside a job must not take them for its own. Slurm hands
-// some of them on, with values that are wrong there.
-func fromJob(name string) bool {
+// FromJob reports whether a job sets the variable in the environment of its
+// processes. A job that is submitted from inside a job does not inherit it. Slurm
+// passes some of these variables on, with values that are wrong for the new job.
+func FromJob(name string) bool {
 	switch {
-	case keptInJobs[name]:
+	case userVariables[name]:
 		return false
 	case strings.HasPrefix(name, "SLURM_"), strings.HasPrefix(name, "SLURMD_"), strings.HasPrefix(name, "BERTH_"):
 		return true
@@ -76,14 +75,14 @@ func fromJob(name string) bool {
 	return name == "ENVIRONMENT"
 }
 
-// onlySlurm keeps what --export=NONE keeps.
+// onlySlurm returns the variables that --export=NONE exports.
 func onlySlurm(list []string) []string {
 	return env.Without(list, func(name string) bool {
 		return !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SPANK_")
 	})
 }
 
-// exported makes the environment of a list of NAME and NAME=VALUE.
+// exported returns the environment of a list of NAME and NAME=VALUE.
 func exported(own []string, list string) []string {
 	out := onlySlurm(own)
 	for _, item := range exportItems(list) {
@@ -102,7 +101,7 @@ func exported(own []string, list string) []string {
 	return out
 }
 
-// exportItems splits at commas outside of quotes; the quotes go.
+// exportItems splits a list at commas outside of quotes and removes the quotes.
 func exportItems(list string) []string {
 	var items []string
 	var b strings.Builder
@@ -125,7 +124,7 @@ func exportItems(list string) []string {
 	return items
 }
 
-// exportFile reads --export-file: NAME=value entries, each ended by a NUL.
+// exportFile reads the file of --export-file: NUL-terminated NAME=value entries.
 func exportFile(in *Input, name string) ([]string, error) {
 	if in.ReadFile == nil {
 		return nil, slurmerr.New(slurmerr.Refused, "Could not open user environment file "+name)

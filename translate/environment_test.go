@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestExportVariables: what --export leaves behind in the job's environment, as
-// jobs under Slurm 22.05.8 had it.
+// TestExportVariables checks the variables about --export in the job's
+// environment, as recorded from jobs of Slurm 22.05.8.
 func TestExportVariables(t *testing.T) {
 	for export, want := range map[string][]string{
 		"ALL": nil, "all": nil,
@@ -17,7 +17,10 @@ func TestExportVariables(t *testing.T) {
 		"FOO=1":     {"SLURM_EXPORT_ENV=FOO=1", "SLURM_GET_USER_ENV=1"},
 		"none":      {"SLURM_EXPORT_ENV=none", "SLURM_GET_USER_ENV=1"},
 	} {
-		s, err := Sbatch(Input{Args: []string{"--export=" + export}, Script: []byte("#!/bin/sh\n"), Dir: "/tmp", Now: time.Unix(1800000000, 0)})
+		s, err := Sbatch(Input{
+			Args: []string{"--export=" + export}, Script: []byte("#!/bin/sh\n"), Dir: "/tmp",
+			Now: time.Unix(1800000000, 0),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,29 +11,30 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// maxComponents bounds a heterogeneous job; admission knows the same bound.
-// Slurm 22.05 takes a thousand: components travel in one object here.
+// maxComponents is the maximum number of components of a heterogeneous job, which
+// admission also enforces. Slurm 22.05 allows a thousand; here all components are
+// in one object.
 const maxComponents = 128
 
-// split gives every component of a heterogeneous job an Input of its own: its
-// part of the command line, between the colons, and of the script's directives,
-// between the hetjob lines. The script and its arguments are the first one's,
-// which runs it. One component: not such a job.
+// split returns the Input of each component of a heterogeneous job: its part of
+// the command line, between the colons, and of the script's directives, between
+// the hetjob lines. The first component runs the script with its arguments. Other
+// jobs have one component.
 func split(in *Input, call *Call) ([]Input, error) {
 	segments := call.segments
 	count := len(segments)
 	var warnings []string
 	if !in.wrapped && directive.Check(in.Script) == nil {
 		read, err := directive.Read(in.ScriptName, in.Script)
-		if err == nil { // else it is said where the directives are read
+		if err == nil { // the error is reported when the directives are parsed
 			count = max(count, len(componentsOf(read.Lines)))
-			warnings = separators(read.Lines)
+			warnings = separatorWarnings(read.Lines)
 		}
 	}
 	if count == 1 {
 		return []Input{*in}, nil
 	}
-	if err := tooMany(count); err != nil {
+	if err := checkComponents(count); err != nil {
 		return nil, err
 	}
 	parts := make([]Input, count)
@@ -41,7 +42,7 @@ func split(in *Input, call *Call) ([]Input, error) {
 		part := *in
 		part.part = i
 		part.line = "sbatch " + strings.Join(in.Args, " ")
-		// The last part of the command line holds for all further components.
+		// The last part of the command line applies to all further components.
 		part.Args = slices.Concat(segments[min(i, len(segments)-1)], call.command)
 		if i == 0 {
 			part.warnings = warnings
@@ -51,9 +52,9 @@ func split(in *Input, call *Call) ([]Input, error) {
 	return parts, nil
 }
 
-// Segments are the options of each component on the command line of sbatch or
-// salloc; command is the script, or program, and its arguments. A part that
-// getopt refuses is the last: who reads it is told why.
+// Segments returns the options of each component on the command line of sbatch or
+// salloc; command is the script, or program, and its arguments. A part with a
+// syntax error is the last one: parsing it returns the error.
 func Segments(c option.Command, args []string) (parts [][]string, command []string) {
 	for {
 		_, rest, err := option.Scan(c, args)
@@ -68,7 +69,7 @@ func Segments(c option.Command, args []string) (parts [][]string, command []stri
 	}
 }
 
-// componentsOf parts directives at the lines that begin a further component.
+// componentsOf splits directives at the separators of components.
 func componentsOf(lines []directive.Line) [][]directive.Line {
 	out := [][]directive.Line{nil}
 	for _, l := range lines {
@@ -81,34 +82,36 @@ func componentsOf(lines []directive.Line) [][]directive.Line {
 	return out
 }
 
-// separators says what is to be said of the lines that part components.
-func separators(lines []directive.Line) (warnings []string) {
-	old := false
+// separatorWarnings returns the warnings about separators of components.
+func separatorWarnings(lines []directive.Line) (warnings []string) {
+	deprecated := false
 	for _, l := range lines {
 		if !l.Separator {
 			continue
 		}
-		old = old || strings.EqualFold(l.Words[0], directive.OldSeparator)
+		deprecated = deprecated || strings.EqualFold(l.Words[0], directive.OldSeparator)
 		if len(l.Words) > 1 && !strings.HasPrefix(l.Words[1], "#") {
-			warnings = append(warnings, fmt.Sprintf("warning: line %d: what follows %s is not read", l.Number, l.Words[0]))
+			warnings = append(warnings,
+				fmt.Sprintf("warning: line %d: the words behind %s are ignored", l.Number, l.Words[0]))
 		}
 	}
-	if old {
-		warnings = append(warnings, `Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`)
+	if deprecated {
+		warnings = append(warnings,
+			`Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`)
 	}
 	return warnings
 }
 
-// heterogeneous is the submission of several components. p is what the whole
-// command line says, with which the first of them begins.
+// heterogeneous returns the submission of several components. p holds the options
+// of the whole command line, the initial options of the first component.
 func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
 	var whole *Submission
 	for i := range parts {
 		s, err := component(parts[i], p)
-		if err != nil || s.Client.Asks() {
+		if err != nil || s.Client.OnlyPrints() {
 			return s, err
 		}
-		if p, err = p.Next(); err != nil {
+		if p, err = p.NextComponent(); err != nil {
 			return nil, err
 		}
 		if s.Job.Array != nil {
@@ -123,7 +126,7 @@ func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
 		if s.Client.Wrap != nil {
 			whole.Script = s.Script
 		}
-		// These are about when the job as a whole may start.
+		// These options delay the job as a whole.
 		if s.Job.Hold == "" {
 			s.Job.Hold = whole.Job.Hold
 		}
@@ -133,13 +136,13 @@ func heterogeneous(parts []Input, p *option.Parsed) (*Submission, error) {
 		s.Job.Time.Begin = max(s.Job.Time.Begin, whole.Job.Time.Begin)
 		whole.Components = append(whole.Components, s.Job)
 		whole.Warnings = append(whole.Warnings, s.Warnings...)
-		merge(&whole.Client, &s.Client)
+		mergeClient(&whole.Client, &s.Client)
 	}
 	return whole, nil
 }
 
-// merge takes over what sbatch itself is to do, whichever component says so.
-func merge(to, from *option.Client) {
+// mergeClient adds the options about sbatch itself that any component may have.
+func mergeClient(to, from *option.Client) {
 	to.Wait = to.Wait || from.Wait
 	to.Parsable = to.Parsable || from.Parsable
 	to.TestOnly = to.TestOnly || from.TestOnly

@@ -10,8 +10,8 @@ import (
 )
 
 // later are the options, and the values of options, that releases of Slurm after
-// 22.05 added up to 25.11, with those of pyxis: which commands take them, and
-// what becomes of them there. A dash is for a command that does not have it.
+// 22.05 added up to 25.11, and those of pyxis, with their status in each command. A
+// dash stands for a command that does not have the option.
 var later = []struct {
 	since, arg           string
 	sbatch, srun, salloc string
@@ -53,33 +53,38 @@ var later = []struct {
 	{"pyxis", "--no-container-entrypoint", "supported", "supported", "supported"},
 }
 
-// TestLaterOptions gives each on the command line, and to sbatch in a script.
+// TestLaterOptions checks the status of each on the command line, and in a script
+// of sbatch.
 func TestLaterOptions(t *testing.T) {
 	for _, o := range later {
-		for c, want := range map[option.Command]string{option.Sbatch: o.sbatch, option.Srun: o.srun, option.Salloc: o.salloc} {
+		for c, want := range map[option.Command]string{
+			option.Sbatch: o.sbatch, option.Srun: o.srun, option.Salloc: o.salloc,
+		} {
 			p, err := option.Parse(c, []string{o.arg, "true"}, nil)
 			var warnings []string
 			if p != nil {
 				warnings = p.Warnings
 			}
-			if got := became(warnings, err); got != want {
+			if got := statusOf(warnings, err); got != want {
 				t.Errorf("%s of %s: %s %s, not %s (%v, %v)", o.arg, o.since, c, got, want, warnings, err)
 			}
 		}
 		script := "#!/bin/sh\n#SBATCH " + o.arg + "\ntrue\n"
-		s, err := translate.Sbatch(translate.Input{Script: []byte(script), Dir: "/home/a", Now: time.Unix(1800000000, 0)})
+		s, err := translate.Sbatch(translate.Input{
+			Script: []byte(script), Dir: "/home/a", Now: time.Unix(1800000000, 0),
+		})
 		var warnings []string
 		if s != nil {
 			warnings = s.Warnings
 		}
-		if got := became(warnings, err); got != o.sbatch {
+		if got := statusOf(warnings, err); got != o.sbatch {
 			t.Errorf("#SBATCH %s of %s: %s, not %s (%v, %v)", o.arg, o.since, got, o.sbatch, warnings, err)
 		}
 	}
 }
 
-// became is what the user is told about an option.
-func became(warnings []string, err error) string {
+// statusOf returns the status of an option by the messages about it.
+func statusOf(warnings []string, err error) string {
 	switch {
 	case err != nil && strings.Contains(err.Error(), "unrecognized option"):
 		return "-"
@@ -93,8 +98,8 @@ func became(warnings []string, err error) string {
 	return "supported"
 }
 
-// TestLaterOptionsAreListed fails for an option of the table that came after
-// 22.05 and is not in the list above.
+// TestLaterOptionsAreListed checks that the list above has all options of the table
+// that are newer than 22.05.
 func TestLaterOptionsAreListed(t *testing.T) {
 	for _, o := range option.Table() {
 		found := o.Since == "" || o.Since == "X11" || o.Name == "resources"

@@ -1,6 +1,6 @@
-// Package translate is the way from a command line, an environment and a
-// script to the neutral Job. It is pure: everything it knows is in its
-// arguments, and files are read by a function it is given.
+// Package translate translates a command line, an environment and a batch script
+// to the neutral Job. It is pure: its results depend only on its arguments, and a
+// function among them reads files.
 package translate
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Input is all that a submission by sbatch depends on.
+// Input is everything that a submission by sbatch depends on.
 type Input struct {
 	Args []string // the command line without the command's name
 	Env  []string // NAME=value
 
-	// Script is the script's text; ScriptName its name as it was given, and
-	// ScriptPath where it was found (see Command). With --wrap all three are
-	// empty. ScriptName is empty for a script from standard input.
+	// Script is the text of the script, ScriptName its name on the command line,
+	// and ScriptPath the path of its file (see Command). With --wrap all three
+	// are empty. ScriptName is empty for a script from standard input.
 	Script     []byte
 	ScriptName string
 	ScriptPath string
 
-	Dir      string // current folder, absolute
+	Dir      string // current directory, absolute
 	Hostname string
-	Session  int32     // of the process; 0: not known
+	Session  int32     // session id of the process; 0: unknown
 	Now      time.Time // with the user's time zone
-	Umask    int       // of the process; -1: not known
+	Umask    int       // of the process; -1: unknown
 
 	// Limits are the soft resource limits of the process, by Slurm's names.
 	Limits map[string]uint64
@@ -40,46 +40,46 @@ type Input struct {
 	// ReadFile reads the files that options name (--export-file, --nodefile).
 	ReadFile func(name string) ([]byte, error)
 
-	// UID is the caller's; Group finds a group by its name or number (--gid). A
-	// nil Group knows none.
+	// UID is that of the caller. Group resolves the name or number of a group
+	// (--gid); nil: there are no groups.
 	UID   int
 	Group func(text string) (name string, gid int64, ok bool)
 
-	// wrapped: --wrap is given, with any component.
+	// wrapped: any component has --wrap.
 	wrapped bool
-	// Of a component of a heterogeneous job: which, and the command line as a
-	// whole.
+	// part is the index of the component of a heterogeneous job, and line the
+	// whole command line.
 	part     int
 	line     string
 	warnings []string
 }
 
-// Submission is what sbatch sends, and what it does itself.
+// Submission is the job that sbatch submits, and the options about sbatch itself.
 type Submission struct {
 	Job         job.Job
 	Components  []job.Job // further ones, of a heterogeneous job
 	Script      []byte
 	Environment []string
 	Client      option.Client
-	// Warnings are to be shown before the submission, one line each, behind the
-	// command's name.
+	// Warnings are lines to print before the submission, behind the command's
+	// name.
 	Warnings []string
-	// Options is the list of options as they were understood, which --verbose
-	// shows; without it empty.
+	// Options is the list of parsed options that --verbose prints; empty without
+	// it.
 	Options string
 }
 
-// Sbatch turns a call of sbatch into a submission. Errors are *slurmerr.Error
+// Sbatch returns the submission of a call of sbatch. Errors are *slurmerr.Error
 // with Slurm's text.
 func Sbatch(in Input) (*Submission, error) { return sbatch(in, false) }
 
-// sbatch is Sbatch; lenient takes the options that are refused as well.
+// sbatch is Sbatch; lenient accepts refused options too.
 func sbatch(in Input, lenient bool) (*Submission, error) {
 	call, err := command(&in, lenient)
 	if err != nil {
 		return nil, err
 	}
-	if call.Client.Asks() {
+	if call.Client.OnlyPrints() {
 		return &Submission{Client: call.Client}, nil
 	}
 	in.wrapped = call.Wrapped
@@ -88,25 +88,25 @@ func sbatch(in Input, lenient bool) (*Submission, error) {
 		return nil, err
 	}
 	if len(parts) > 1 {
-		return heterogeneous(parts, call.before)
+		return heterogeneous(parts, call.previous)
 	}
 	p := option.New(option.Sbatch)
 	p.Lenient = lenient
 	return component(in, p)
 }
 
-// component is sbatch for one component of a heterogeneous job, or the only
-// one. p has what earlier components said for this one too.
+// component returns the submission of one component of a heterogeneous job, or of
+// the whole job. p has the options of earlier components that apply to it too.
 func component(in Input, p *option.Parsed) (*Submission, error) {
 	warnings, err := parse(&in, p)
 	if err != nil {
 		return nil, err
 	}
-	if p.Client.Asks() {
+	if p.Client.OnlyPrints() {
 		return &Submission{Client: p.Client}, nil
 	}
 	j := &p.Job
-	files(j, &in, p)
+	setNames(j, &in, p)
 	if err := complete(&in, p); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,8 @@ func component(in Input, p *option.Parsed) (*Submission, error) {
 	}, nil
 }
 
-// parse reads script, environment and command line, lowest first, into p.
+// parse applies the options of script, environment and command line to p, in
+// ascending precedence.
 func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
 	foreign := ""
 	if !in.wrapped {
@@ -145,18 +146,19 @@ func parse(in *Input, p *option.Parsed) (warnings []string, err error) {
 		in.Script = wrap(*p.Client.Wrap)
 	}
 	if foreign != "" && !p.Client.IgnorePBS {
-		warnings = append(warnings, "warning: "+foreign+" lines of the script are not read (--ignore-pbs drops this warning)")
+		warnings = append(warnings,
+			"warning: "+foreign+" lines of the script are ignored (--ignore-pbs suppresses this warning)")
 	}
 	return warnings, p.ResolveTimes(in.Now)
 }
 
-// wrap makes the script of --wrap.
+// wrap returns the script of --wrap.
 func wrap(command string) []byte {
 	return []byte("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n" + command + "\n")
 }
 
-// directives applies the #SBATCH lines. foreign is the marker of another batch
-// system's lines, if there are some.
+// directives applies the #SBATCH lines. foreign is the marker of directives of
+// another batch system, if there are any.
 func directives(in *Input, p *option.Parsed) (foreign string, warnings []string, err error) {
 	name := in.ScriptName
 	if name == "" {
@@ -176,7 +178,7 @@ func directives(in *Input, p *option.Parsed) (foreign string, warnings []string,
 			return "", nil, err
 		}
 		if line.Cut {
-			warnings = append(warnings, imageCut(line)...)
+			warnings = append(warnings, imageHint(line)...)
 		}
 		if len(rest) == 0 {
 			continue
@@ -186,9 +188,9 @@ func directives(in *Input, p *option.Parsed) (foreign string, warnings []string,
 	return read.Foreign, warnings, nil
 }
 
-// imageCut is a hint about an image whose name has lost its second half: with
-// enroot a # parts registry and image, and to sbatch it begins a comment.
-func imageCut(line directive.Line) []string {
+// imageHint returns a hint about an image name that a comment cuts short: enroot
+// separates registry and image by #, which starts a comment in a directive.
+func imageHint(line directive.Line) []string {
 	const name = "--container-image"
 	value := line.Words[len(line.Words)-1]
 	if v, ok := strings.CutPrefix(value, name+"="); ok {
@@ -196,11 +198,12 @@ func imageCut(line directive.Line) []string {
 	} else if len(line.Words) < 2 || line.Words[len(line.Words)-2] != name {
 		return nil
 	}
-	return []string{fmt.Sprintf("berth: hint: line %d: the image is %s: an unquoted # begins a comment; write %s=\"%s#...\"", line.Number, value, name, value)}
+	return []string{fmt.Sprintf("berth: hint: line %d: the image is %s, as an unquoted # starts a comment; write %s=\"%s#...\"",
+		line.Number, value, name, value)}
 }
 
-// files fills in names, folders and files.
-func files(j *job.Job, in *Input, p *option.Parsed) {
+// setNames sets the names of the job, its directory and files.
+func setNames(j *job.Job, in *Input, p *option.Parsed) {
 	b := &j.Batch
 	b.SubmitHost, b.SubmitSID = in.Hostname, in.Session
 	b.SubmitLine = "sbatch " + strings.Join(in.Args, " ")
@@ -221,18 +224,29 @@ func files(j *job.Job, in *Input, p *option.Parsed) {
 			j.Name = path.Base(in.ScriptName)
 		}
 	}
-	switch {
-	case b.WorkDir == "":
-		b.WorkDir = in.Dir
-	case !path.IsAbs(b.WorkDir):
-		b.WorkDir = path.Join(in.Dir, b.WorkDir)
-	}
+	b.WorkDir = absolute(in.Dir, b.WorkDir)
 	for _, f := range []*string{&b.Output, &b.Error, &b.Input} {
 		if strings.EqualFold(*f, "none") {
 			*f = "/dev/null"
 		}
 	}
 	b.Rlimits = option.Propagated(p, in.Limits)
+	setUmask(b, in)
+}
+
+// absolute returns name as an absolute path, relative to dir; an empty name is dir.
+func absolute(dir, name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	if name == "" {
+		return dir
+	}
+	return path.Join(dir, name)
+}
+
+// setUmask sets the umask of the job, if it is known.
+func setUmask(b *job.Batch, in *Input) {
 	if umask := env.Umask(in.Env, in.Umask); umask >= 0 {
 		b.Umask = int32(umask) + 1
 	}

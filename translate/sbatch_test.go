@@ -8,14 +8,18 @@ import (
 	"time"
 )
 
-// long is a script of 60 lines with the directives that real ones have.
-var long = []byte("#!/bin/bash\n#SBATCH --job-name=md # run 7\n#SBATCH --output=logs/%x-%j.out\n#SBATCH --time=1-12:00:00\n" +
-	"#SBATCH --partition=compute,long\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n#SBATCH --cpus-per-task=4\n#SBATCH --mem=64G\n" +
-	"#SBATCH --gres=gpu:a100:4\n#SBATCH --account=chem\n#SBATCH --constraint=\"a&b\"\n#SBATCH --exclude=n[001-016]\n" + strings.Repeat("srun ./step --and --more\n", 47))
+// longScript has 60 lines and the directives of typical scripts.
+var longScript = []byte("#!/bin/bash\n#SBATCH --job-name=md # run 7\n#SBATCH --output=logs/%x-%j.out\n#SBATCH --time=1-12:00:00\n" +
+	"#SBATCH --partition=compute,long\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n" +
+	"#SBATCH --cpus-per-task=4\n#SBATCH --mem=64G\n#SBATCH --gres=gpu:a100:4\n#SBATCH --account=chem\n" +
+	"#SBATCH --constraint=\"a&b\"\n#SBATCH --exclude=n[001-016]\n" + strings.Repeat("srun ./step --and --more\n", 47))
 
 func input() Input {
-	return Input{Args: []string{"-t", "10", "job.sh"}, Env: []string{"HOME=/home/alice", "PATH=/bin", "USER=alice"}, Script: long, ScriptName: "job.sh",
-		ScriptPath: "/w/job.sh", Dir: "/w", Hostname: "login", Now: time.Unix(1800000000, 0).UTC(), Umask: -1}
+	return Input{
+		Args: []string{"-t", "10", "job.sh"}, Env: []string{"HOME=/home/alice", "PATH=/bin", "USER=alice"},
+		Script: longScript, ScriptName: "job.sh", ScriptPath: "/w/job.sh", Dir: "/w", Hostname: "login",
+		Now: time.Unix(1800000000, 0).UTC(), Umask: -1,
+	}
 }
 
 func TestLongScript(t *testing.T) {
@@ -28,7 +32,7 @@ func TestLongScript(t *testing.T) {
 		!slices.Equal(j.Partitions, []string{"compute", "long"}) || j.Placement.Constraint != "a&b" || j.Shape.GRES[0].Count != 4 {
 		t.Errorf("%+v", j)
 	}
-	if len(s.Warnings) != 0 || string(s.Script) != string(long) {
+	if len(s.Warnings) != 0 || string(s.Script) != string(longScript) {
 		t.Errorf("warnings %q", s.Warnings)
 	}
 }
@@ -53,7 +57,8 @@ func TestHeterogeneousJobs(t *testing.T) {
 	in.Args = []string{"-n4", ":", "-n5", "job.sh", ":", "x"}
 	s, err := Sbatch(in)
 	if err != nil || len(s.Components) != 2 || !slices.Equal(s.Warnings, []string{
-		"warning: line 5: what follows packjob is not read", `Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`}) {
+		"warning: line 5: the words behind packjob are ignored",
+		`Warning: the "packjob" component separator is being deprecated. Please, use "hetjob" instead.`}) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	a, b, c := &s.Job, &s.Components[0], &s.Components[1]
@@ -63,7 +68,7 @@ func TestHeterogeneousJobs(t *testing.T) {
 	if b.Name != "two" || b.Shape.MinNodes != 2 || b.Shape.Tasks != 5 || b.Het.Offset != 1 || b.Het.Size != 3 {
 		t.Errorf("%+v", b)
 	}
-	// The name holds on, and so does the last part of the command line.
+	// The name and the last part of the command line apply to further components.
 	if c.Name != "two" || c.Shape.Tasks != 5 || c.Het.Offset != 2 || c.Batch.SubmitLine != "sbatch -n4 : -n5 job.sh : x" {
 		t.Errorf("%+v", c)
 	}
@@ -79,23 +84,34 @@ func TestHeterogeneousJobs(t *testing.T) {
 	}
 }
 
-// FuzzSbatch feeds one option line from each source.
-// An image whose name is cut at an unquoted # gets a hint, and nothing else does.
-func TestImageIsCut(t *testing.T) {
+// TestImageHint checks that only an image name with an unquoted # gets a hint.
+func TestImageHint(t *testing.T) {
 	for line, want := range map[string]bool{
-		"--container-image=nvcr.io#nvidia/pytorch:24.01": true, "--container-image docker://a#b": true, `--container-image="a#b"`: false,
+		"--container-image=nvcr.io#nvidia/pytorch:24.01": true, "--container-image docker://a#b": true,
+		`--container-image="a#b"`: false,
 		"--container-image=a # b": false, "--comment=a#b": false,
 	} {
-		s, err := Sbatch(Input{Script: []byte("#!/bin/sh\n#SBATCH " + line + "\ntrue\n"), ScriptName: "s.sh", ScriptPath: "/s.sh", Dir: "/", Umask: -1})
-		if err != nil || (len(s.Warnings) == 1 && strings.HasPrefix(s.Warnings[0], "berth: hint: line 2: ")) != want || !want && len(s.Warnings) != 0 {
-			t.Errorf("%s: %+v, %v", line, s, err)
+		s, err := Sbatch(Input{
+			Script: []byte("#!/bin/sh\n#SBATCH " + line + "\ntrue\n"), ScriptName: "s.sh", ScriptPath: "/s.sh",
+			Dir: "/", Umask: -1,
+		})
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		hinted := len(s.Warnings) == 1 && strings.HasPrefix(s.Warnings[0], "berth: hint: line 2: ")
+		if hinted != want || !want && len(s.Warnings) != 0 {
+			t.Errorf("%s: warnings %q", line, s.Warnings)
 		}
 	}
 }
 
-// What the environment says beside what options have a variable for.
+// TestUmaskAndSwitchesOfTheEnvironment checks variables that belong to no option.
 func TestUmaskAndSwitchesOfTheEnvironment(t *testing.T) {
-	in := Input{Args: []string{"--switches=1", "--wrap=true"}, Env: []string{"SLURM_UMASK=0077", "SBATCH_WAIT4SWITCH=2:00"}, Dir: "/", Umask: 0o22}
+	in := Input{
+		Args: []string{"--switches=1", "--wrap=true"}, Env: []string{"SLURM_UMASK=0077", "SBATCH_WAIT4SWITCH=2:00"},
+		Dir: "/", Umask: 0o22,
+	}
 	s, err := Sbatch(in)
 	if err != nil || s.Job.Batch.Umask != 0o77+1 || s.Job.Placement.SwitchesWait != 120 {
 		t.Errorf("%+v, %v", s, err)
@@ -107,6 +123,7 @@ func TestUmaskAndSwitchesOfTheEnvironment(t *testing.T) {
 	}
 }
 
+// FuzzSbatch parses one option from each source.
 func FuzzSbatch(f *testing.F) {
 	f.Add("--time=5", "-N2 --mem=1G", "1:00")
 	f.Add("--ex", "hetjob", "")
@@ -128,18 +145,18 @@ func FuzzSbatch(f *testing.F) {
 func BenchmarkSbatch(b *testing.B) {
 	in := input()
 	b.ReportAllocs()
-	before := processorTime(b)
+	before := cpuTime(b)
 	for b.Loop() {
 		if _, err := Sbatch(in); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 }
 
-// processorTime is what this process has used, in nanoseconds: a busy machine
-// makes it no longer.
-func processorTime(b *testing.B) int64 {
+// cpuTime returns the CPU time of this process in nanoseconds, which does not
+// depend on the load of the machine.
+func cpuTime(b *testing.B) int64 {
 	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -157,13 +174,13 @@ func BenchmarkSbatchBig(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			in := input()
 			in.Args = append(args, "job.sh")
-			before := processorTime(b)
+			before := cpuTime(b)
 			for b.Loop() {
 				if _, err := Sbatch(in); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// vector is one call of sbatch 22.05.8 and its answer (testdata/record).
+// vector is one call of sbatch 22.05.8 and its result (testdata/record).
 type vector struct {
 	Name   string
 	Args   []string
@@ -33,7 +33,7 @@ type vector struct {
 	Components []map[string]string
 }
 
-// readLines decodes a file of one JSON value a line.
+// readLines decodes a file with one JSON value per line.
 func readLines[T any](t *testing.T, name string) []T {
 	t.Helper()
 	f, err := os.Open(name)
@@ -57,18 +57,18 @@ func readLines[T any](t *testing.T, name string) []T {
 	return out
 }
 
-// differences are answers that we mean to give otherwise, and why.
+// differences are vectors with an intentionally different result, and the reason.
 var differences = map[string]string{
-	"site #!/bin/bash\n#SBATCH --cluster-constraint=big -M here\ntrue\n": "the command looks clusters up, which comes after the translation",
-	"site #!/bin/bash\n#SBATCH --uid=nosuchuser --gid=root\ntrue\n":      "the command looks users up, which comes after the translation",
-	"site #!/bin/bash\n#SBATCH --job-name= --output=\ntrue\n":            "the job would fail, as its output would be a folder; here no name is the usual name",
-	"site #!/bin/bash\n#PBS -N other\n#BSUB -n 4\n#SBATCH -n 2\ntrue\n":  "Slurm translates some lines of other systems; here a warning says that they are not read",
+	"site #!/bin/bash\n#SBATCH --cluster-constraint=big -M here\ntrue\n": "the command resolves clusters after the translation",
+	"site #!/bin/bash\n#SBATCH --uid=nosuchuser --gid=root\ntrue\n":      "the command resolves users after the translation",
+	"site #!/bin/bash\n#SBATCH --job-name= --output=\ntrue\n":            "the job would fail, as its output would be a directory; here an empty name means the default",
+	"site #!/bin/bash\n#PBS -N other\n#BSUB -n 4\n#SBATCH -n 2\ntrue\n":  "Slurm translates some lines of other systems; here a warning says that they are ignored",
 	"time --time=-5": "Slurm accepts it and shows INVALID; here it is no limit",
-	"script #!/bin/sh\n#SBATCH -- -n 2\ntrue\n":                       "Slurm ends with 1 after printing that ? is no parameter",
-	"het  #SBATCH -n1 hetjob\n#SBATCH -n2\n":                          "hetjob behind other words parts nothing, and Slurm says nothing; here it is an error",
-	"shape -O -N 2-3 -n 9":                                            "the number of nodes is the planner's there",
-	"shape --tres-per-task=cpu=2":                                     "22.05 has it not, later releases do",
-	"het  #SBATCH -x n1 -w n2 -C fast\n#SBATCH hetjob\n#SBATCH -n2\n": "the controller adds the first component's nodes to those excluded there",
+	"script #!/bin/sh\n#SBATCH -- -n 2\ntrue\n":                       "Slurm exits with 1 after an error about the parameter ?",
+	"het  #SBATCH -n1 hetjob\n#SBATCH -n2\n":                          "Slurm ignores hetjob behind other words; here it is an error",
+	"shape -O -N 2-3 -n 9":                                            "the number of nodes comes from Slurm's scheduler",
+	"shape --tres-per-task=cpu=2":                                     "later releases than 22.05 have it",
+	"het  #SBATCH -x n1 -w n2 -C fast\n#SBATCH hetjob\n#SBATCH -n2\n": "Slurm's controller excludes the first component's nodes too",
 }
 
 func TestVectors(t *testing.T) {
@@ -91,8 +91,11 @@ func replay(t *testing.T, v vector) {
 	if err != nil {
 		now = time.Unix(1800000000, 0).UTC()
 	}
-	in := Input{Args: v.Args, Env: v.Env, Script: []byte(v.Script), ScriptName: "s.sh", ScriptPath: "/tmp/vectors/s.sh", Dir: "/tmp/vectors",
-		Hostname: "login", Now: now, Umask: -1, ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
+	in := Input{
+		Args: v.Args, Env: v.Env, Script: []byte(v.Script), ScriptName: "s.sh", ScriptPath: "/tmp/vectors/s.sh",
+		Dir: "/tmp/vectors", Hostname: "login", Now: now, Umask: -1,
+		ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist },
+	}
 	if strings.Contains(strings.Join(v.Args, " "), "--wrap") {
 		in.Script, in.ScriptName, in.ScriptPath = nil, "", ""
 	}
@@ -104,7 +107,7 @@ func replay(t *testing.T, v vector) {
 	if err != nil {
 		t.Fatalf("refused: %v", err)
 	}
-	if v.Job == nil { // --test-only and its like
+	if v.Job == nil { // --test-only
 		return
 	}
 	same(t, "", shown(&s.Job, now), v.Job)
@@ -128,8 +131,8 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// compareRefusal compares text and exit code. What in Slurm the controller
-// refuses may pass here: admission is tested elsewhere.
+// compareRefusal compares text and exit code. Calls that Slurm's controller refuses
+// may be accepted here; they are tested with admission.
 func compareRefusal(t *testing.T, v vector, err error) {
 	if err == nil {
 		if !strings.Contains(v.Stderr, "Batch job submission failed: ") && !strings.Contains(v.Stderr, "(gres)") {
@@ -139,17 +142,17 @@ func compareRefusal(t *testing.T, v vector, err error) {
 	}
 	var e *slurmerr.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%T is no *slurmerr.Error", err)
+		t.Fatalf("%T is not a *slurmerr.Error", err)
 	}
 	e.Hints = nil
 	var b strings.Builder
 	slurmerr.Print(&b, "sbatch", err)
-	if text := strings.ToValidUTF8(b.String(), "\ufffd"); text != b.String() { // as JSON has kept it
+	if text := strings.ToValidUTF8(b.String(), "\ufffd"); text != b.String() { // the recording is JSON
 		b.Reset()
 		b.WriteString(text)
 	}
 	want := v.Stderr
-	if i := strings.Index(want, "; possibilities:"); i >= 0 { // our table has names that Slurm's has not
+	if i := strings.Index(want, "; possibilities:"); i >= 0 { // our table has more names
 		want = want[:i]
 		b.Reset()
 		b.WriteString(err.Error()[:strings.Index(err.Error(), "; possibilities:")])
@@ -160,7 +163,7 @@ func compareRefusal(t *testing.T, v vector, err error) {
 	}
 }
 
-// shown writes a job as scontrol show job does, as far as the call decides.
+// shown returns the fields of scontrol show job that depend on the call.
 func shown(j *job.Job, now time.Time) map[string]string {
 	out := map[string]string{"JobName": j.Name, "Nice": fmt.Sprint(j.Nice), "WorkDir": j.Batch.WorkDir}
 	if n := nodes(j.Shape); n != "0" {
@@ -171,7 +174,8 @@ func shown(j *job.Job, now time.Time) map[string]string {
 	stdout := place.Shown(j.Batch.WorkDir, cmp.Or(j.Batch.Output, env.DefaultOutput))
 	stderr := place.Shown(j.Batch.WorkDir, cmp.Or(j.Batch.Error, j.Batch.Output, env.DefaultOutput))
 	if j.Array == nil {
-		out["StdOut"], out["StdErr"] = strings.ReplaceAll(stdout, fmt.Sprint(id), "N"), strings.ReplaceAll(stderr, fmt.Sprint(id), "N")
+		out["StdOut"] = strings.ReplaceAll(stdout, fmt.Sprint(id), "N")
+		out["StdErr"] = strings.ReplaceAll(stderr, fmt.Sprint(id), "N")
 	}
 	if j.Batch.Input != "" {
 		out["StdIn"] = place.Shown(j.Batch.WorkDir, j.Batch.Input)
@@ -207,7 +211,7 @@ func shown(j *job.Job, now time.Time) map[string]string {
 		out["Features"] = j.Placement.Constraint
 	}
 	switch {
-	case j.Placement.Exclusive == "mcs": // refused but to the lenient
+	case j.Placement.Exclusive == "mcs": // accepted only if lenient
 		out["OverSubscribe"] = "MCS"
 	case j.Placement.Exclusive == "user":
 		out["OverSubscribe"] = "USER"
@@ -227,7 +231,8 @@ func shown(j *job.Job, now time.Time) map[string]string {
 		if j.Dependencies.Any {
 			sep = "?"
 		}
-		out["Dependency"] = strings.ReplaceAll(value.FormatDependencies(j.Dependencies), sep, "(unfulfilled)"+sep) + "(unfulfilled)"
+		list := value.FormatDependencies(j.Dependencies)
+		out["Dependency"] = strings.ReplaceAll(list, sep, "(unfulfilled)"+sep) + "(unfulfilled)"
 	}
 	if j.Time.Begin > now.Unix() {
 		out["EligibleTime"] = time.Unix(j.Time.Begin, 0).UTC().Format("2006-01-02T15:04:05")

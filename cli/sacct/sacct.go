@@ -51,7 +51,7 @@ func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sacct.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sacct.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}

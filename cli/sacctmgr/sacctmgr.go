@@ -56,7 +56,7 @@ func failed() error { return &slurmerr.Error{Code: 1} }
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, words, err := option.Sacctmgr.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, words, err := option.Sacctmgr.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

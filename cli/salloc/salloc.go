@@ -46,7 +46,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	p := parts[0]
-	if asked, err := p.Client.Answer(option.Salloc, o.p.Print); asked {
+	if asked, err := p.Client.PrintRequested(option.Salloc, o.p.Print); asked {
 		return err
 	}
 	if p.Client.NoShell && len(p.Args) > 0 {
@@ -78,13 +78,13 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 func (o *Options) parse(args []string) ([]*option.Parsed, error) {
 	segments, command := translate.Segments(option.Salloc, args)
 	first, err := option.Parse(option.Salloc, segments[0], o.p.Environ())
-	if err != nil || first.Client.Asks() {
+	if err != nil || first.Client.OnlyPrints() {
 		return []*option.Parsed{first}, err
 	}
 	first.Args = command
 	parts := []*option.Parsed{first}
 	for i, args := range segments[1:] {
-		next, err := parts[i].Following(args, o.p.Environ())
+		next, err := parts[i].ParseNextComponent(args, o.p.Environ())
 		if err != nil {
 			return nil, err
 		}

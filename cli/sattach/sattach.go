@@ -48,7 +48,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command. The error carries the exit code of the step.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sattach.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sattach.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}

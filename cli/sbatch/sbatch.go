@@ -49,7 +49,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if o.submission, err = translate.Sbatch(*in); err != nil {
 		return err
 	}
-	if asked, err := o.submission.Client.Answer(option.Sbatch, o.p.Print); asked {
+	if asked, err := o.submission.Client.PrintRequested(option.Sbatch, o.p.Print); asked {
 		return err
 	}
 	return run(ctx, o)
@@ -71,7 +71,7 @@ func (o *Options) input(args []string) (*translate.Input, error) {
 	if in.Hostname, err = o.p.Hostname(); err != nil {
 		in.Hostname = "unknown"
 	}
-	if call.Wrapped || call.Client.Asks() {
+	if call.Wrapped || call.Client.OnlyPrints() {
 		return in, nil
 	}
 	return in, o.readScript(in, call.Script)

@@ -39,7 +39,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sbcast.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sbcast.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}

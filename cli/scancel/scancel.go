@@ -46,7 +46,7 @@ func New(p *stdio.Process, connect func() (Queue, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Scancel.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Scancel.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, words, err := option.Scontrol.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, words, err := option.Scontrol.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, files, err := option.Scrontab.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, files, err := option.Scrontab.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}

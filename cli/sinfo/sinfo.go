@@ -60,7 +60,7 @@ func New(p *stdio.Process, connect func() (Lister, error)) *Options {
 // Run parses args and runs the command. As in Slurm, words that are no option
 // are passed over.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sinfo.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, _, err := option.Sinfo.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

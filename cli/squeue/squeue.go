@@ -68,7 +68,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if o.view = o.view || asksView(args); o.view {
 		set = option.Sview
 	}
-	v, rest, err := set.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := set.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func New(p *stdio.Process, connect func() (Accounting, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, words, err := option.Sreport.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, words, err := option.Sreport.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

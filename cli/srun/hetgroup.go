@@ -21,7 +21,7 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 	if err != nil {
 		return nil, err
 	}
-	if plain[0].Client.Asks() {
+	if plain[0].Client.OnlyPrints() {
 		return plain, nil
 	}
 	for _, p := range plain {
@@ -81,11 +81,11 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed, error) {
 	first, err := option.Parse(option.Srun, segments[0], environ)
 	all := []*option.Parsed{first}
-	if err != nil || first.Client.Asks() {
+	if err != nil || first.Client.OnlyPrints() {
 		return all, err
 	}
 	for _, args := range segments[1:] {
-		next, err := all[len(all)-1].Following(args, environ)
+		next, err := all[len(all)-1].ParseNextComponent(args, environ)
 		if err != nil {
 			return nil, err
 		}

@@ -80,7 +80,7 @@ func silent(err error) error {
 
 func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string) error {
 	first := parts[0]
-	if asked, err := first.Client.Answer(option.Srun, o.p.Print); asked {
+	if asked, err := first.Client.PrintRequested(option.Srun, o.p.Print); asked {
 		return err
 	}
 	for _, p := range parts {

@@ -48,7 +48,7 @@ const (
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sshare.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, _, err := option.Sshare.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil {
 		return err
 	}

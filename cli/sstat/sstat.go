@@ -57,7 +57,7 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, rest, err := option.Sstat.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, rest, err := option.Sstat.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return withoutHint(err)
 	}

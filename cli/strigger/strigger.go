@@ -29,7 +29,7 @@ var events = []string{"down", "up", "drained", "fail", "fini", "idle", "reconfig
 // Run parses args. What asks for triggers is answered, and what would make one
 // is refused: nothing here runs programs for others.
 func (o *Options) Run(_ context.Context, args []string) error {
-	v, _, err := option.Strigger.Begin(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
+	v, _, err := option.Strigger.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
 		return err
 	}

@@ -1,8 +1,8 @@
-// Package array says what the objects of a job array mean. An array is one
-// BatchJob for as long as none of its tasks starts or is changed by itself; a
-// task that does is split off: it becomes a BatchJob with an id of its own,
-// whose Origin is the array's. The last task is never split off; the array's
-// own BatchJob becomes it. That is how Slurm's ids behave.
+// Package array interprets the objects of job arrays and heterogeneous jobs. An
+// array is one BatchJob until one of its tasks starts or is changed. That task is
+// then split off: it becomes a BatchJob with an id of its own, whose Origin is the
+// array. The last task is never split off; the array's own BatchJob becomes that
+// task. Job ids are thus the same as in Slurm.
 package array
 
 import (
@@ -19,7 +19,7 @@ import (
 // Set is a set of task indexes, ascending.
 type Set []int32
 
-// Parse reads a set as --array takes it; anything else is the empty set.
+// Parse parses a set in the syntax of --array. The result is empty if it is invalid.
 func Parse(spec string) Set {
 	if spec == "" {
 		return nil
@@ -31,40 +31,40 @@ func Parse(spec string) Set {
 	return a.Indexes
 }
 
-// String is the set as Slurm shows it.
+// String returns the set as Slurm shows it.
 func (s Set) String() string { return value.ArraySpec(s, 0) }
 
-// Has tells whether the index is in the set.
+// Has reports whether the index is in the set.
 func (s Set) Has(index int32) bool {
 	_, found := slices.BinarySearch(s, index)
 	return found
 }
 
-// Without is the set less those that gone says yes to.
-func (s Set) Without(gone func(int32) bool) Set {
-	return slices.DeleteFunc(slices.Clone(s), gone)
+// Without returns the set without the indexes for which removed returns true.
+func (s Set) Without(removed func(int32) bool) Set {
+	return slices.DeleteFunc(slices.Clone(s), removed)
 }
 
-// With is the union of both sets.
+// With returns the union of both sets.
 func (s Set) With(o Set) Set {
 	all := append(slices.Clone(s), o...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Whole tells whether b stands for tasks of an array that are not split off.
+// Whole reports whether b stands for tasks of an array that are not split off.
 func Whole(b *v1alpha1.BatchJob) bool {
 	return b.Spec.Job.Array != nil && (b.Status.Array == nil || b.Status.Array.Own == nil)
 }
 
-// Rest are the tasks that the array b stands for; tasks are the jobs that
-// were split off it.
+// Rest returns the indexes of the tasks that the array b stands for; tasks are the
+// jobs that were split off from it.
 func Rest(b *v1alpha1.BatchJob, tasks []*v1alpha1.BatchJob) Set {
 	if !Whole(b) {
 		return nil
 	}
 	rest := recorded(b)
-	var known Set // usually few: the others are on record
+	var known Set // usually few, as the status records most of them
 	for _, t := range tasks {
 		if t.Spec.Task != nil && rest.Has(t.Spec.Task.Index) {
 			known = append(known, t.Spec.Task.Index)
@@ -77,10 +77,11 @@ func Rest(b *v1alpha1.BatchJob, tasks []*v1alpha1.BatchJob) Set {
 	return rest.Without(known.Has)
 }
 
-// Unrecorded is how many tasks have been split off since the array's own record
-// was written; left are those that have not.
+// Unrecorded returns how many tasks were split off since the array's status was
+// written; left are those that were not.
 func Unrecorded(b *v1alpha1.BatchJob, left Set) int { return len(recorded(b)) - len(left) }
 
+// recorded returns the tasks that are not split off by the array's status.
 func recorded(b *v1alpha1.BatchJob) Set {
 	if b.Status.Array != nil {
 		return Parse(b.Status.Array.Pending)
@@ -88,8 +89,8 @@ func recorded(b *v1alpha1.BatchJob) Set {
 	return Parse(b.Spec.Job.Array.Spec)
 }
 
-// Task says which array's which task b is; ok is false for other jobs, and for
-// an array whose tasks are not all split off.
+// Task returns the array of the task b, and the task itself; ok is false for other
+// jobs, and for an array that stands for several tasks.
 func Task(b *v1alpha1.BatchJob) (arrayJobID int64, task v1alpha1.ArrayTask, ok bool) {
 	switch {
 	case b.Spec.Task != nil && b.Spec.Origin != nil:
@@ -100,7 +101,7 @@ func Task(b *v1alpha1.BatchJob) (arrayJobID int64, task v1alpha1.ArrayTask, ok b
 	return 0, v1alpha1.ArrayTask{}, false
 }
 
-// ID is the number of the array that b is, or is a task of; 0: none.
+// ID returns the job id of the array that b is or is a task of, or 0.
 func ID(b *v1alpha1.BatchJob) int64 {
 	switch {
 	case b.Spec.Task != nil && b.Spec.Origin != nil:
@@ -111,6 +112,7 @@ func ID(b *v1alpha1.BatchJob) int64 {
 	return 0
 }
 
+// taskOf returns the task of the array b with the given index.
 func taskOf(b *v1alpha1.BatchJob, index int32) v1alpha1.ArrayTask {
 	all := Parse(b.Spec.Job.Array.Spec)
 	t := v1alpha1.ArrayTask{Index: index, Count: int32(len(all)), Step: 1}
@@ -130,8 +132,8 @@ func taskOf(b *v1alpha1.BatchJob, index int32) v1alpha1.ArrayTask {
 	return t
 }
 
-// Component makes the object of a further component of the heterogeneous job b,
-// with the id that admission reserved for it.
+// Component returns the object of component i+1 of the heterogeneous job b, with
+// the job id that admission reserved for it.
 func Component(b *v1alpha1.BatchJob, i int) *v1alpha1.BatchJob {
 	c := &v1alpha1.BatchJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: Name(b.UID, int32(i+1))},
@@ -147,8 +149,8 @@ func Component(b *v1alpha1.BatchJob, i int) *v1alpha1.BatchJob {
 	return c
 }
 
-// HetID is the number of the heterogeneous job that b is a component of; 0: of
-// none.
+// HetID returns the job id of the heterogeneous job that b is a component of, or
+// 0.
 func HetID(b *v1alpha1.BatchJob) int64 {
 	switch {
 	case b.Spec.Job.Het == nil || b.Spec.Task != nil:
@@ -159,18 +161,18 @@ func HetID(b *v1alpha1.BatchJob) int64 {
 	return b.Spec.JobID
 }
 
-// NamePrefix begins the names of BatchJobs that are split off; nobody but the
-// scheduler makes such objects.
+// NamePrefix is the prefix of the names of BatchJobs that are split off, which only
+// the scheduler creates.
 const NamePrefix = "of-"
 
-// Name is that of the object of a task (or component) of the job with that
-// UID. It is the same whenever it is asked for, so that no task is made twice.
+// Name returns the name of the object of a task or component of the job with the
+// given UID. It is deterministic, so that no task is created twice.
 func Name(of types.UID, index int32) string {
 	return NamePrefix + string(of) + "-" + strconv.Itoa(int(index))
 }
 
-// Split makes the object of one task of the array b. It has no script and no
-// environment: those are b's. Admission gives it its id.
+// Split returns the object of one task of the array b. Script and environment stay
+// with b. Admission sets the job id.
 func Split(b *v1alpha1.BatchJob, index int32) *v1alpha1.BatchJob {
 	task := taskOf(b, index)
 	t := &v1alpha1.BatchJob{

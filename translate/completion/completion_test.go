@@ -148,7 +148,7 @@ func TestOptionsAreThoseOfTheHelpText(t *testing.T) {
 	for _, c := range []option.Command{option.Sbatch, option.Srun, option.Salloc} {
 		check(t, c.String(), option.Help(c))
 	}
-	for _, s := range []*option.Set{option.Squeue, option.Sinfo, option.Scancel, option.Scontrol, option.Sacct, option.Sacctmgr, option.Sshare, option.Sprio, option.Sreport} {
+	for _, s := range []*option.CommandOptions{option.Squeue, option.Sinfo, option.Scancel, option.Scontrol, option.Sacct, option.Sacctmgr, option.Sshare, option.Sprio, option.Sreport} {
 		check(t, s.Name, s.Help())
 	}
 }

@@ -1,58 +1,59 @@
-// Package directive reads the #SBATCH lines of a batch script, by Slurm's
-// rules as asked of sbatch 22.05.8. It is pure, and leaves the script as it is.
+// Package directive parses the #SBATCH lines of a batch script by the rules of
+// sbatch 22.05.8. It is pure and does not change the script.
 package directive
 
 import (
 	"bytes"
-	"slices"
 	"strings"
-
-	"github.com/kballard/go-shellquote"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
 
-// Marker begins a directive. Nothing may stand before it on its line; what
-// follows needs no blank between.
+// Marker starts a directive. It must be at the beginning of its line, and a blank
+// behind it is optional.
 const Marker = "#SBATCH"
 
 // Line is one directive, split into words.
 type Line struct {
 	Number int // of the line in the script, from 1
 	Words  []string
-	// Cut: a comment begins within the last word, which is all of it that counts.
+	// Cut: a comment starts within the last word and cuts it short.
 	Cut bool
-	// Separator: what follows is of the next component of a heterogeneous job.
-	// Words then holds the separator as it was written, and what follows it on
-	// the line, which nobody reads.
+	// Separator: the following lines belong to the next component of a
+	// heterogeneous job. Words is the separator as it was written, and the ignored
+	// words behind it.
 	Separator bool
 }
 
-// OldSeparator is the name that separators had before "hetjob".
+// OldSeparator is the deprecated name of the separator "hetjob".
 const OldSeparator = "packjob"
 
-// separator tells whether the text behind Marker parts components: hetjob or
-// packjob in any case, by itself or ahead of a blank. Quotes do not count.
-func separator(text string) bool {
+// isSeparator reports whether the text behind Marker separates components: hetjob
+// or packjob in either case, at the end of the line or in front of a blank. Quotes
+// have no meaning here.
+func isSeparator(text string) bool {
 	text = strings.TrimLeft(text, " \t\v\f\r")
 	for _, name := range []string{"hetjob", OldSeparator} {
-		if len(text) >= len(name) && strings.EqualFold(text[:len(name)], name) && (len(text) == len(name) || blank(text[len(name)])) {
+		if len(text) < len(name) || !strings.EqualFold(text[:len(name)], name) {
+			continue
+		}
+		if len(text) == len(name) || isBlank(text[len(name)]) {
 			return true
 		}
 	}
 	return false
 }
 
-// Result is what the comment lines at the head of a script say.
+// Result holds the directives of a script.
 type Result struct {
 	Lines []Line
-	// Foreign is the first marker of another batch system (#PBS, #BSUB), with
-	// which lines begin that Slurm would translate; empty: none.
+	// Foreign is the first marker of another batch system (#PBS, #BSUB), whose
+	// directives Slurm would translate; empty: none.
 	Foreign string
 }
 
-// Check refuses what Slurm does not take for a batch script: the empty text, a
-// first line without #!, NUL bytes, DOS line ends.
+// Check refuses a text that Slurm does not accept as a batch script: an empty
+// text, a first line without #!, NUL bytes, DOS line breaks.
 func Check(script []byte) error {
 	switch {
 	case len(script) == 0:
@@ -63,16 +64,18 @@ func Check(script []byte) error {
 		return slurmerr.New(slurmerr.Refused, "This does not look like a batch script.  The first\n"+
 			"line must start with #! followed by the path to an interpreter.\nFor instance: #!/bin/sh")
 	case bytes.IndexByte(script, 0) >= 0:
-		return slurmerr.New(slurmerr.Refused, "The Slurm controller does not allow scripts that\ncontain a NULL character '\\0'.")
+		return slurmerr.New(slurmerr.Refused,
+			"The Slurm controller does not allow scripts that\ncontain a NULL character '\\0'.")
 	case bytes.Contains(script, []byte("\r\n")):
-		return slurmerr.New(slurmerr.Refused, "Batch script contains DOS line breaks (\\r\\n)\ninstead of expected UNIX line breaks (\\n).").
+		return slurmerr.New(slurmerr.Refused,
+			"Batch script contains DOS line breaks (\\r\\n)\ninstead of expected UNIX line breaks (\\n).").
 			Hint("convert it: sed -i 's/\\r$//' SCRIPT")
 	}
 	return nil
 }
 
-// Read collects the directives of script, in order. They end at the first line
-// that is neither empty nor a comment. name is the script's, for messages.
+// Read returns the directives of script in order. They end at the first line that
+// is neither empty nor a comment. name is the script's name, for errors.
 func Read(name string, script []byte) (Result, error) {
 	var r Result
 	number := 0
@@ -80,7 +83,7 @@ func Read(name string, script []byte) (Result, error) {
 		number++
 		text := string(line)
 		switch {
-		case strings.HasPrefix(text, Marker) && separator(text[len(Marker):]):
+		case strings.HasPrefix(text, Marker) && isSeparator(text[len(Marker):]):
 			r.Lines = append(r.Lines, Line{number, strings.Fields(text[len(Marker):]), false, true})
 		case strings.HasPrefix(text, Marker):
 			words, rest, cut := split(text[len(Marker):])
@@ -102,6 +105,7 @@ func Read(name string, script []byte) (Result, error) {
 	return r, nil
 }
 
+// unmatched returns the error about an unmatched quote in rest.
 func unmatched(name string, number int, rest string) error {
 	quote := byte('"')
 	if i := strings.IndexAny(rest, `"'`); i >= 0 {
@@ -110,30 +114,15 @@ func unmatched(name string, number int, rest string) error {
 	return slurmerr.Newf(slurmerr.Fatal, "%s: line %d: Unmatched `%c` in [%s]", name, number, quote, rest)
 }
 
-// unlikeShell are the characters that Slurm reads otherwise than a shell does:
-// the backslash, the comment sign, and blanks that are none to a shell.
-const unlikeShell = "\\#\v\f\r"
-
-// split cuts a directive into words. Where no character is among unlikeShell,
-// these are a shell's words, but that empty ones are dropped.
+// split splits a directive into words by Slurm's rules, which differ from those of
+// a shell: a backslash quotes the next character inside either kind of quotes too,
+// but not a blank outside of quotes, and an unquoted # starts a comment even within
+// a word. Empty words are dropped. If a quote is not closed, rest is the text from
+// the start of its word; cut reports whether a comment starts within a word.
 func split(text string) (words []string, rest string, cut bool) {
-	if !strings.ContainsAny(text, unlikeShell) {
-		if words, err := shellquote.Split(text); err == nil {
-			return slices.DeleteFunc(words, func(w string) bool { return w == "" }), "", false
-		}
-	}
-	return splitAsSlurm(text)
-}
-
-// splitAsSlurm cuts any directive into words. Blanks part words; quotes of
-// either kind join; a backslash keeps the next character, inside every quote,
-// but not a blank outside of them; an unquoted # begins a comment. Empty words
-// are dropped. Of an unclosed quote, rest is the text from where its word began;
-// cut is true where a comment begins within a word.
-func splitAsSlurm(text string) (words []string, rest string, cut bool) {
 	text = strings.TrimLeft(text, " \t\v\f\r")
 	for text != "" {
-		word, after, comment, ok := next(text)
+		word, after, comment, ok := nextWord(text)
 		if !ok {
 			return nil, text, false
 		}
@@ -145,11 +134,12 @@ func splitAsSlurm(text string) (words []string, rest string, cut bool) {
 	return words, "", cut
 }
 
-// next reads one word; after is empty at the end or at a comment.
-func next(text string) (word, after string, comment, ok bool) {
+// nextWord returns the first word of text and the text after it, which is empty at
+// a comment. ok is false if a quote is not closed.
+func nextWord(text string) (word, after string, comment, ok bool) {
 	var b strings.Builder
 	i := 0
-	for i < len(text) && blank(text[i]) {
+	for i < len(text) && isBlank(text[i]) {
 		i++
 	}
 	quote := byte(0)
@@ -157,7 +147,7 @@ func next(text string) (word, after string, comment, ok bool) {
 	for ; i < len(text); i++ {
 		c := text[i]
 		switch {
-		case quote == 0 && blank(c):
+		case quote == 0 && isBlank(c):
 			return b.String(), text[i:], false, true
 		case escaped:
 			b.WriteByte(c)
@@ -179,9 +169,9 @@ func next(text string) (word, after string, comment, ok bool) {
 	return b.String(), "", false, quote == 0
 }
 
-func blank(c byte) bool { return strings.IndexByte(" \t\n\v\f\r", c) >= 0 }
+func isBlank(c byte) bool { return strings.IndexByte(" \t\n\v\f\r", c) >= 0 }
 
-// String writes a line so that Read gives the same words.
+// String returns a line for which Read returns the same words.
 func (l Line) String() string {
 	var b strings.Builder
 	b.WriteString(Marker)

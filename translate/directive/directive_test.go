@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kballard/go-shellquote"
+
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
 
-// Directives and the words they stand for, as sbatch 22.05.8 took them.
+// TestSplit checks the words of directives as sbatch 22.05.8 splits them.
 func TestSplit(t *testing.T) {
 	for line, want := range map[string][]string{
 		` -J ring # a comment`:       {"-J", "ring"},
@@ -37,10 +39,11 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// A comment that begins within a word cuts it; one behind a blank does not.
+// TestCut checks that a comment cuts a word short only if it starts within it.
 func TestCut(t *testing.T) {
 	for line, want := range map[string]bool{
-		" --container-image=docker://a#b": true, " -n2 --comment=a#": true, " --comment=a #b": false, ` --comment="a#b"`: false, " #x": false,
+		" --container-image=docker://a#b": true, " -n2 --comment=a#": true, " --comment=a #b": false,
+		` --comment="a#b"`: false, " #x": false,
 		" -n2 a#b -N1": true, ` --comment=a\#b`: false, " -n2": false,
 	} {
 		r, err := Read("s.sh", []byte("#!/bin/sh\n#SBATCH"+line+"\n#SBATCH -n1\n"))
@@ -64,11 +67,13 @@ func TestWhereDirectivesStop(t *testing.T) {
 	}
 }
 
-// Lines that part the components of a heterogeneous job, and lines that do not.
+// TestSeparators checks which lines separate the components of a heterogeneous job.
 func TestSeparators(t *testing.T) {
 	for line, want := range map[string]bool{
-		"hetjob": true, " hetjob": true, "\t packjob": true, " HetJob": true, " hetjob # c": true, " hetjob -n2": true, ` hetjob "a`: true,
-		" hetjobs": false, " hetjob#c": false, ` "hetjob"`: false, " -n1 hetjob": false, " hetjob:": false, ` hetjob\`: false, " het": false,
+		"hetjob": true, " hetjob": true, "\t packjob": true, " HetJob": true, " hetjob # c": true,
+		" hetjob -n2": true, ` hetjob "a`: true,
+		" hetjobs": false, " hetjob#c": false, ` "hetjob"`: false, " -n1 hetjob": false, " hetjob:": false,
+		` hetjob\`: false, " het": false,
 	} {
 		r, err := Read("s.sh", []byte("#!/bin/sh\n#SBATCH"+line+"\n"))
 		if err != nil || len(r.Lines) != 1 || r.Lines[0].Separator != want {
@@ -77,7 +82,7 @@ func TestSeparators(t *testing.T) {
 	}
 }
 
-func TestUnmatched(t *testing.T) {
+func TestUnmatchedQuote(t *testing.T) {
 	for line, want := range map[string]string{
 		`#SBATCH -J "a b`:             "s.sh: line 2: Unmatched `\"` in [ \"a b]",
 		`#SBATCH --comment='a b -n 2`: "s.sh: line 2: Unmatched `'` in [--comment='a b -n 2]",
@@ -90,8 +95,12 @@ func TestUnmatched(t *testing.T) {
 	}
 }
 
-// FuzzSplit holds the two readers of words against each other: with the
-// characters they differ in away, they must not differ.
+// unlikeShell are the characters that Slurm treats differently from a shell: the
+// backslash, the comment sign, and blanks that a shell does not treat as such.
+const unlikeShell = "\\#\v\f\r"
+
+// FuzzSplit checks that texts without the characters of unlikeShell are split as a
+// shell splits them, except that empty words are dropped.
 func FuzzSplit(f *testing.F) {
 	f.Add(` -J "a b" 'c d'e`)
 	f.Add("\t--comment=\"\" ''x \xff")
@@ -99,14 +108,22 @@ func FuzzSplit(f *testing.F) {
 		if strings.ContainsAny(text, unlikeShell+"\n") {
 			return
 		}
-		words, rest, _ := split(text)
-		own, ownRest, cut := splitAsSlurm(text)
-		if !slices.Equal(words, own) || rest != ownRest || cut {
-			t.Fatalf("%q: %q, rest %q; by Slurm's rules %q, rest %q", text, words, rest, own, ownRest)
+		words, rest, cut := split(text)
+		shell, err := shellquote.Split(text)
+		if err != nil {
+			if rest == "" {
+				t.Fatalf("%q: %q; a shell: %v", text, words, err)
+			}
+			return
+		}
+		shell = slices.DeleteFunc(shell, func(w string) bool { return w == "" })
+		if !slices.Equal(words, shell) || rest != "" || cut {
+			t.Fatalf("%q: %q, rest %q; a shell: %q", text, words, rest, shell)
 		}
 	})
 }
 
+// FuzzRead checks that String of each line gives the same words again.
 func FuzzRead(f *testing.F) {
 	f.Add("#!/bin/sh\n#SBATCH -J 'a b' # c\n")
 	f.Add("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob 'x\n#SBATCH -n2\n")
@@ -118,10 +135,11 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, l := range r.Lines {
 			if strings.ContainsAny(strings.Join(l.Words, ""), "\n") {
-				t.Fatalf("%q: a word over two lines", l.Words)
+				t.Fatalf("%q: a word contains a newline", l.Words)
 			}
 			again, err := Read("f", []byte(l.String()))
-			if err != nil || len(again.Lines) != 1 || again.Lines[0].Separator != l.Separator || !slices.Equal(again.Lines[0].Words, l.Words) {
+			if err != nil || len(again.Lines) != 1 || again.Lines[0].Separator != l.Separator ||
+				!slices.Equal(again.Lines[0].Words, l.Words) {
 				t.Fatalf("%q became %v, %v", l.Words, again.Lines, err)
 			}
 		}

@@ -5,20 +5,23 @@ import (
 	"strings"
 )
 
-// CompatibilityPage is docs/compatibility.md: every option of sbatch, srun and
-// salloc, and what becomes of it in each.
+// CompatibilityPage returns docs/compatibility.md: every option of sbatch, srun and
+// salloc, and its status in each of them.
 func CompatibilityPage() string {
 	var b strings.Builder
 	b.WriteString(`# Compatibility
 
-Written from the option table (translate/option); do not edit. Names are those of Slurm 22.05; a release behind a name
-brought the option later, and pyxis is the plugin.
+Generated from the option table (translate/option); do not edit. Options without a release behind their name are those of Slurm
+22.05. A release is the one that added the option; pyxis is the plugin of that name.
 
-*supported*: does what it says. *warned*: accepted, and a warning says what is not done. *refused*: an error says why. Nothing is ignored without a
-word. A dash: Slurm's command does not take the option either. The variables are those that the option adds to what every job's environment has.
+*supported*: the option has its effect. *warned*: the option is accepted, and a warning says that it has no effect. *refused*: an error says
+why. No option is ignored silently. A dash: Slurm's command does not have the option either. The variables are those that the option adds
+to the environment of the job.
 `)
 	for g := range groupCount {
-		fmt.Fprintf(&b, "\n## %s\n\n| option | sbatch | srun | salloc | what it is for | in the job (SLURM_) | what is not done |\n|---|---|---|---|---|---|---|\n", groupTitles[g])
+		fmt.Fprintf(&b, "\n## %s\n\n", groupTitles[g])
+		b.WriteString("| option | sbatch | srun | salloc | purpose | variables in the job (SLURM_) | limitation |\n")
+		b.WriteString("|---|---|---|---|---|---|---|\n")
 		for _, o := range table {
 			if o.Group == g {
 				b.WriteString(o.compatibilityRow())
@@ -38,7 +41,7 @@ func (o *Option) compatibilityRow() string {
 	}
 	row := "| " + name
 	var reasons []string
-	for _, c := range []Command{Sbatch, Srun, Salloc} {
+	for _, c := range submitCommands {
 		if o.In&c == 0 {
 			row += " | –"
 			continue

@@ -1,7 +1,7 @@
 package option
 
-// Components parts a command line at its colons: one part for each component
-// of a heterogeneous job, or of a step in several of them.
+// Components splits a command line at its colons: one part for each component of
+// a heterogeneous job, or of a step in several of them.
 func Components(args []string) [][]string {
 	parts := [][]string{nil}
 	for _, a := range args {
@@ -15,16 +15,16 @@ func Components(args []string) [][]string {
 	return parts
 }
 
-// Following reads the part of a command line behind p's, for a further
-// component with the environment env. What p was told on the command line
-// holds for it as well, but for the options that are a component's own.
-func (p *Parsed) Following(args, env []string) (*Parsed, error) {
+// ParseNextComponent parses the part of a command line behind p's, for the next
+// component, with the environment env. Options of p's command line apply to it
+// too, except those that are specific to a component.
+func (p *Parsed) ParseNextComponent(args, env []string) (*Parsed, error) {
 	next := New(p.Command)
 	next.Lenient = p.Lenient
 	if err := next.Environment(env); err != nil {
 		return nil, err
 	}
-	if err := next.handOn(p, FromCommandLine); err != nil {
+	if err := next.inherit(p, FromCommandLine); err != nil {
 		return nil, err
 	}
 	if err := next.CommandLine(args); err != nil {
@@ -33,11 +33,11 @@ func (p *Parsed) Following(args, env []string) (*Parsed, error) {
 	return next, nil
 }
 
-// handOn applies what p was told by from (0: by anybody) and is not only for
-// p's component.
-func (p *Parsed) handOn(before *Parsed, from Source) error {
-	for _, s := range before.said {
-		if ofComponent[s.option.Name] || from != 0 && s.from != from {
+// inherit applies the options of the previous component that came from the given
+// source (0: any) and are not specific to it.
+func (p *Parsed) inherit(previous *Parsed, from Source) error {
+	for _, s := range previous.applied {
+		if componentOptions[s.option.Name] || from != 0 && s.from != from {
 			continue
 		}
 		p.from = s.from
@@ -45,6 +45,6 @@ func (p *Parsed) handOn(before *Parsed, from Source) error {
 			return err
 		}
 	}
-	p.Warnings = nil // they were said
+	p.Warnings = nil // the previous component has them
 	return nil
 }

@@ -7,159 +7,185 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
 
-// occurrence is one option on a command line.
+// occurrence is one option on a command line, in a directive or in a variable.
 type occurrence struct {
 	option *Option
 	value  string
-	has    bool
+	// hasValue is false for an option without a value, or whose optional value
+	// is missing.
+	hasValue bool
 }
 
-// getopt splits a command line as getopt_long does with a leading plus: options
-// stop at the first word that is none, or behind "--". Long names may be
-// abbreviated as far as they stay unique. Errors are in getopt's words; with one,
-// found is what stands before it.
-func getopt(c Command, args []string) (found []occurrence, rest []string, err error) {
+// grammar is what getopt needs to know about the command line of a command.
+type grammar struct {
+	options []*Option
+	// interspersed: options may follow other words, as getopt_long permutes
+	// them. Otherwise they end at the first word that is not an option.
+	interspersed bool
+	// sorted: the possibilities of an ambiguous abbreviation are listed in
+	// alphabetical order, not in that of options.
+	sorted bool
+}
+
+// parse splits a command line as getopt_long does: options end at "--" or, unless
+// they are interspersed, at the first word that is not an option. Long names may
+// be abbreviated as long as they are unambiguous. Errors are in getopt's words;
+// occurrences then holds the options in front of the wrong one.
+func (g *grammar) parse(args []string) (occurrences []occurrence, operands []string, err error) {
 	for len(args) > 0 {
 		word := args[0]
 		switch {
 		case word == "--":
-			return found, args[1:], nil
+			return occurrences, append(operands, args[1:]...), nil
 		case strings.HasPrefix(word, "--"):
 			var o occurrence
-			if o, args, err = longOption(c, args); err != nil {
-				return found, nil, err
+			if o, args, err = g.parseLong(args); err != nil {
+				return occurrences, nil, err
 			}
-			found = append(found, o)
+			occurrences = append(occurrences, o)
 		case len(word) > 1 && word[0] == '-':
 			var more []occurrence
-			more, args, err = shortOptions(c, args)
-			if found = append(found, more...); err != nil {
-				return found, nil, err
+			more, args, err = g.parseShort(args)
+			if occurrences = append(occurrences, more...); err != nil {
+				return occurrences, nil, err
 			}
+		case !g.interspersed:
+			return occurrences, args, nil
 		default:
-			return found, args, nil
+			operands, args = append(operands, word), args[1:]
 		}
 	}
-	return found, nil, nil
+	return occurrences, operands, nil
 }
 
-func longOption(c Command, args []string) (occurrence, []string, error) {
-	name, val, has := strings.Cut(args[0][2:], "=")
-	o, err := match(c, name, args[0])
+// parseLong parses --name, --name=value or --name value at the front of args, and
+// returns the words that follow.
+func (g *grammar) parseLong(args []string) (occurrence, []string, error) {
+	name, value, hasValue := strings.Cut(args[0][2:], "=")
+	o, err := g.match(name, args[0])
 	if err != nil {
 		return occurrence{}, nil, err
 	}
 	args = args[1:]
 	switch {
-	case o.Arg == NoArg && has:
-		return occurrence{}, nil, usage("option '--%s' doesn't allow an argument", spelled(o, name))
-	case o.Arg == RequiredArg && !has:
+	case o.Arg == NoArg && hasValue:
+		return occurrence{}, nil, usageError("option '--%s' doesn't allow an argument", o.fullName(name))
+	case o.Arg == RequiredArg && !hasValue:
 		if len(args) == 0 {
-			return occurrence{}, nil, usage("option '--%s' requires an argument", spelled(o, name))
+			return occurrence{}, nil, usageError("option '--%s' requires an argument", o.fullName(name))
 		}
 		return occurrence{o, args[0], true}, args[1:], nil
 	}
-	return occurrence{o, val, has}, args, nil
+	return occurrence{o, value, hasValue}, args, nil
 }
 
-// match finds the option that name means: itself, or the only one that begins
-// so. Names of one option do not make each other ambiguous, and neither do
-// those that 22.05 has not.
-func match(c Command, name, word string) (*Option, error) {
-	if o := Lookup(c, name); o != nil {
-		return o, nil
+// match returns the option with the given long name or unambiguous abbreviation.
+// word is the whole word of the command line, for errors. Several names of one
+// option do not make an abbreviation ambiguous, and neither do options that are
+// newer than Slurm 22.05.
+func (g *grammar) match(name, word string) (*Option, error) {
+	for _, o := range g.options {
+		if name != "" && (o.Name == name || slices.Contains(o.Aliases, name)) {
+			return o, nil
+		}
 	}
-	options, names := beginning(c, name, func(o *Option) bool { return o.Since == "" })
+	options, names := g.abbreviated(name, func(o *Option) bool { return o.Since == "" })
 	if len(options) == 0 {
-		options, names = beginning(c, name, func(o *Option) bool { return o.Since != "" })
+		options, names = g.abbreviated(name, func(o *Option) bool { return o.Since != "" })
 	}
 	switch len(options) {
 	case 0:
-		return nil, usage("unrecognized option '%s'", word)
+		return nil, usageError("unrecognized option '%s'", word)
 	case 1:
 		return options[0], nil
 	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(rank(a), rank(b)) })
-	return nil, usage("option '%s' is ambiguous; possibilities: '--%s'", word, strings.Join(names, "' '--"))
+	if g.sorted {
+		slices.SortFunc(names, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
+	}
+	return nil, usageError("option '%s' is ambiguous; possibilities: '--%s'", word, strings.Join(names, "' '--"))
 }
 
-// beginning finds the options of c, among those that want says yes to, with a
-// name that begins so.
-func beginning(c Command, name string, want func(*Option) bool) (options []*Option, names []string) {
-	for _, o := range table {
-		if o.In&c == 0 || !want(o) {
+// abbreviated returns the eligible options that have a long name with the given
+// prefix, and those names.
+func (g *grammar) abbreviated(prefix string, eligible func(*Option) bool) (options []*Option, names []string) {
+	for _, o := range g.options {
+		if !eligible(o) {
 			continue
 		}
 		for _, n := range o.names() {
-			if strings.HasPrefix(n, name) {
-				names = append(names, n)
-				if !slices.Contains(options, o) {
-					options = append(options, o)
-				}
+			if n == "" || !strings.HasPrefix(n, prefix) {
+				continue
+			}
+			names = append(names, n)
+			if !slices.Contains(options, o) {
+				options = append(options, o)
 			}
 		}
 	}
 	return options, names
 }
 
-// rank orders names as Slurm's table does: by the alphabet, but for one.
-func rank(name string) string {
+// sortKey orders names as Slurm's table does: alphabetically, with one exception.
+func sortKey(name string) string {
 	if name == "constraint" {
 		return "contiguous+"
 	}
 	return name
 }
 
+// names returns the long name and the aliases of o.
 func (o *Option) names() []string {
 	return append([]string{o.Name}, o.Aliases...)
 }
 
-// spelled is the whole name that an abbreviation stands for.
-func spelled(o *Option, name string) string {
+// fullName returns the name or alias of o that has the given prefix.
+func (o *Option) fullName(prefix string) string {
 	for _, n := range o.names() {
-		if strings.HasPrefix(n, name) {
+		if strings.HasPrefix(n, prefix) {
 			return n
 		}
 	}
 	return o.Name
 }
 
-// shortOptions reads one word of letters such as -vN2.
-func shortOptions(c Command, args []string) ([]occurrence, []string, error) {
-	var found []occurrence
+// parseShort parses the word of letters at the front of args, such as -vN2, and
+// returns the words that follow it and its value.
+func (g *grammar) parseShort(args []string) ([]occurrence, []string, error) {
+	var occurrences []occurrence
 	letters := args[0][1:]
 	args = args[1:]
 	for letters != "" {
 		letter := letters[0]
 		letters = letters[1:]
-		o := byLetter(c, letter)
+		o := g.byLetter(letter)
 		switch {
 		case o == nil:
-			return found, nil, usage("invalid option -- '%s'", string([]byte{letter}))
+			return occurrences, nil, usageError("invalid option -- '%s'", string([]byte{letter}))
 		case o.Arg == NoArg:
-			found = append(found, occurrence{option: o})
+			occurrences = append(occurrences, occurrence{option: o})
 		case letters != "":
-			return append(found, occurrence{o, letters, true}), args, nil
+			return append(occurrences, occurrence{o, letters, true}), args, nil
 		case o.Arg == OptionalArg:
-			found = append(found, occurrence{option: o})
+			occurrences = append(occurrences, occurrence{option: o})
 		case len(args) == 0:
-			return found, nil, usage("option requires an argument -- '%c'", rune(letter))
+			return occurrences, nil, usageError("option requires an argument -- '%c'", rune(letter))
 		default:
-			return append(found, occurrence{o, args[0], true}), args[1:], nil
+			return append(occurrences, occurrence{o, args[0], true}), args[1:], nil
 		}
 	}
-	return found, args, nil
+	return occurrences, args, nil
 }
 
-func byLetter(c Command, letter byte) *Option {
-	for _, o := range table {
-		if o.Short == letter && o.In&c != 0 {
+// byLetter returns the option with the given short name, or nil.
+func (g *grammar) byLetter(letter byte) *Option {
+	for _, o := range g.options {
+		if o.Short == letter {
 			return o
 		}
 	}
 	return nil
 }
 
-func usage(format string, args ...any) error {
+func usageError(format string, args ...any) error {
 	return slurmerr.Newf(slurmerr.Usage, format, args...)
 }

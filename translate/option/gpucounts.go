@@ -8,13 +8,12 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// gpuCounts are the GPUs of one type that a job asks for, by scope; 0: not
-// given.
+// gpuCounts are the GPUs of one type that a job requests, by scope; 0: not given.
 type gpuCounts struct{ job, node, socket, task int64 }
 
-// gpusAgree refuses GPUs of a job, its nodes, sockets and tasks that do not go
-// together. Those of a step are checked against its job instead.
-func gpusAgree(p *Parsed) error {
+// gpuCountsConsistent refuses GPU counts of a job, its nodes, sockets and tasks
+// that contradict each other. A step's counts are checked against its job instead.
+func gpuCountsConsistent(p *Parsed) error {
 	if p.Step.JobID != 0 {
 		return nil
 	}
@@ -42,11 +41,13 @@ func gpusAgree(p *Parsed) error {
 		byType[g.Type] = c
 	}
 	if len(types) == 0 && s.TasksPerGPU > 0 && !p.Has("ntasks") && !p.Has("nodes") {
-		return badGPUs("gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification")
+		return badGPUs("gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification " +
+			"or a node/ntask specification")
 	}
+	tasksImplied := !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")
 	for _, t := range types {
 		c := byType[t]
-		if text := c.disagree(s, p.Has("ntasks"), !p.Has("gpus-per-task") || p.Has("nodes") || p.Has("ntasks-per-node")); text != "" {
+		if text := c.contradiction(s, p.Has("ntasks"), tasksImplied); text != "" {
 			return badGPUs(text)
 		}
 	}
@@ -57,9 +58,10 @@ func badGPUs(text string) error {
 	return slurmerr.New(slurmerr.Refused, text+"\nInvalid generic resource (gres) specification")
 }
 
-// disagree says what of the counts does not go together, as Slurm does; empty:
-// nothing. tasksGiven: a number of tasks was given; sized: what it follows from.
-func (c *gpuCounts) disagree(s *job.Shape, tasksGiven, sized bool) string {
+// contradiction returns Slurm's error about counts that contradict each other, or
+// "". tasksGiven: the number of tasks was given; tasksImplied: other options
+// determine it.
+func (c *gpuCounts) contradiction(s *job.Shape, tasksGiven, tasksImplied bool) string {
 	const least = "Failed to ensure --gpus >= "
 	whole, node := c.job, c.node
 	if whole == 0 {
@@ -75,7 +77,7 @@ func (c *gpuCounts) disagree(s *job.Shape, tasksGiven, sized bool) string {
 		return least + "--gpus-per-task"
 	case c.node > 0 && c.socket > 0 && c.node%c.socket != 0:
 		return "Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-socket."
-	case c.job == 0 && c.task > 0 && !tasksGiven && !sized:
+	case c.job == 0 && c.task > 0 && !tasksGiven && !tasksImplied:
 		return "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not allowed."
 	case c.job == 0:
 		return ""
@@ -94,7 +96,8 @@ func (c *gpuCounts) disagree(s *job.Shape, tasksGiven, sized bool) string {
 	case c.task > 0 && c.job%c.task != 0:
 		return "Failed to validate job spec, --gpus not multiple of --gpus-per-task"
 	case c.task > 0 && tasksGiven && int64(s.Tasks) != c.job/c.task:
-		return "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks."
+		return "Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks " +
+			"differ from -n/--ntasks."
 	case c.job < fewest:
 		return "Failed to validate job spec, --gpus < -N"
 	}

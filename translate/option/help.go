@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Help is the text of --help of command c.
+// Help returns the text of --help of command c.
 func Help(c Command) string {
 	var b strings.Builder
 	b.WriteString("Usage: " + synopsis(c) + "\n")
@@ -19,7 +19,7 @@ func Help(c Command) string {
 				b.WriteString("\n" + groupTitles[g] + ":\n")
 				first = false
 			}
-			line(&b, c, o)
+			writeHelpLine(&b, c, o)
 		}
 	}
 	return b.String()
@@ -35,20 +35,15 @@ func synopsis(c Command) string {
 	return c.String() + " [OPTIONS] [COMMAND [ARGUMENTS]]"
 }
 
-// line is one option: names and value, then what it does. Options that do not
-// do it say so.
-func line(b *strings.Builder, c Command, o *Option) {
+// writeHelpLine writes the help of one option: names and value, its purpose, and a
+// note if it has no effect.
+func writeHelpLine(b *strings.Builder, c Command, o *Option) {
 	const column = 32
 	names := "      --" + o.Name
 	if o.Short != 0 {
 		names = fmt.Sprintf("  -%c, --%s", o.Short, o.Name)
 	}
-	switch o.Arg {
-	case RequiredArg:
-		names += "=" + o.Meta
-	case OptionalArg:
-		names += "[=" + o.Meta + "]"
-	}
+	names += o.argument("=")
 	text := o.Help
 	switch status, reason := o.For(c); status {
 	case Warned:
@@ -63,7 +58,7 @@ func line(b *strings.Builder, c Command, o *Option) {
 	fmt.Fprintf(b, "%-*s%s\n", column, names, text)
 }
 
-// Usage is the text of --usage of command c.
+// Usage returns the text of --usage of command c.
 func Usage(c Command) string {
 	var b strings.Builder
 	b.WriteString("Usage: " + c.String())
@@ -74,14 +69,7 @@ func Usage(c Command) string {
 		if o.In&c == 0 || status == Refused {
 			continue
 		}
-		word := " [--" + o.Name
-		switch o.Arg {
-		case RequiredArg:
-			word += "=" + o.Meta
-		case OptionalArg:
-			word += "[=" + o.Meta + "]"
-		}
-		word += "]"
+		word := " [--" + o.Name + o.argument("=") + "]"
 		if width+len(word) > 79 {
 			b.WriteString("\n" + indent)
 			width = len(indent)

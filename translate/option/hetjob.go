@@ -1,10 +1,12 @@
 package option
 
-// ofComponent are the options that every component of a heterogeneous job has
-// for itself. The others hold for the components that follow as well, until one
-// says otherwise (as sbatch 22.05.8 shows them with -v; options that it has
-// not are sorted by what they are like).
-var ofComponent = map[string]bool{
+import "slices"
+
+// componentOptions are the options that are specific to one component of a
+// heterogeneous job. The others apply to the following components too, until one
+// of them overrides them (as sbatch 22.05.8 shows with -v; options that it does
+// not have are treated like similar ones).
+var componentOptions = map[string]bool{
 	"bb": true, "bbf": true, "constraint": true, "contiguous": true, "core-spec": true, "cores-per-socket": true, "cpu-freq": true,
 	"cpus-per-gpu": true, "cpus-per-task": true, "distribution": true, "exclusive": true, "extra-node-info": true, "gpu-bind": true,
 	"gpu-freq": true, "gpus": true, "gpus-per-node": true, "gpus-per-socket": true, "gpus-per-task": true, "gres": true, "gres-flags": true,
@@ -17,29 +19,24 @@ var ofComponent = map[string]bool{
 	"tres-per-task": true, "tres-bind": true, "segment": true, "consolidate-segments": true, "spread-segments": true, "resources": true,
 }
 
-// said is an option that was applied, and where it came from.
-type said struct {
+// appliedOption is an option that was applied, and where it came from.
+type appliedOption struct {
 	occurrence
 	from Source
 }
 
-// remember keeps what was applied, once for each option.
-func (p *Parsed) remember(f occurrence) {
-	for i := range p.said {
-		if p.said[i].option == f.option {
-			p.said = append(p.said[:i], p.said[i+1:]...)
-			break
-		}
-	}
-	p.said = append(p.said, said{f, p.from})
+// recordApplied records an applied option, in place of an earlier occurrence.
+func (p *Parsed) recordApplied(f occurrence) {
+	p.applied = slices.DeleteFunc(p.applied, func(a appliedOption) bool { return a.option == f.option })
+	p.applied = append(p.applied, appliedOption{f, p.from})
 }
 
-// Next is what the next component of a heterogeneous job begins with: those of
-// p's options that hold for it too.
-func (p *Parsed) Next() (*Parsed, error) {
+// NextComponent returns the initial options of the next component of a
+// heterogeneous job: those of p's that are not specific to a component.
+func (p *Parsed) NextComponent() (*Parsed, error) {
 	next := New(p.Command)
 	next.Lenient, next.switchesWait = p.Lenient, p.switchesWait
-	if err := next.handOn(p, 0); err != nil {
+	if err := next.inherit(p, 0); err != nil {
 		return nil, err
 	}
 	return next, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// ReadNodes reads the files that --nodefile names, and --nodelist and --exclude
-// where they have a path in place of names: names parted by blanks, commas or
-// lines. read is nil where there are no files.
+// ReadNodes reads the files that --nodefile names, and --nodelist and --exclude if
+// they have a path in place of names. Names in a file are separated by blanks,
+// commas or newlines. read is nil if there is no access to files.
 func (p *Parsed) ReadNodes(read func(path string) ([]byte, error)) error {
 	if p.Has("nodefile") {
 		list, err := nodesIn(read, p.Client.NodeFile)
@@ -24,8 +24,14 @@ func (p *Parsed) ReadNodes(read func(path string) ([]byte, error)) error {
 		}
 		p.Job.Placement.NodeList = list
 	}
-	for name, field := range map[string]*[]string{"nodelist": &p.Job.Placement.NodeList, "exclude": &p.Job.Placement.Exclude} {
-		path := p.Given[name].Value
+	for _, option := range []struct {
+		name  string
+		field *[]string
+	}{
+		{"nodelist", &p.Job.Placement.NodeList},
+		{"exclude", &p.Job.Placement.Exclude},
+	} {
+		path := p.Given[option.name].Value
 		if !strings.Contains(path, "/") {
 			continue
 		}
@@ -33,12 +39,12 @@ func (p *Parsed) ReadNodes(read func(path string) ([]byte, error)) error {
 		if err != nil {
 			return slurmerr.Wrap(slurmerr.Refused, err, err.Error())
 		}
-		*field = list
+		*option.field = list
 	}
 	return nil
 }
 
-// nodesIn reads one file; the error is in Slurm's words.
+// nodesIn returns the names in one file; the error is in Slurm's words.
 func nodesIn(read func(string) ([]byte, error), path string) (list []string, err error) {
 	var data []byte
 	if err = fs.ErrNotExist; read != nil {

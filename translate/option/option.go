@@ -1,9 +1,10 @@
-// Package option is the one table of the options of sbatch, srun and salloc
-// (Slurm 22.05, and what later releases added up to 25.11): their names, the form of their values, the commands and
-// variables they come from, what becomes of them here, and how they change the
-// job that is asked for. Command lines, script directives, environments, help
-// texts and the compatibility page are all read from it; nothing else in Berth
-// knows an option by its name. The package is pure.
+// Package option is the table of the options of sbatch, srun and salloc (Slurm
+// 22.05, and what later releases added up to 25.11): their names, the syntax of
+// their values, the commands and variables that accept them, whether Berth
+// supports them, and how they change the requested job. The other commands have
+// tables of their own. Command lines, script directives, environments, help texts,
+// manual pages and the compatibility page all come from these tables. The package
+// is pure.
 package option
 
 // Command is a set of commands.
@@ -18,7 +19,7 @@ const (
 	all = Sbatch | Srun | Salloc
 )
 
-// String is the name of a single command.
+// String returns the name of a single command.
 func (c Command) String() string {
 	switch c {
 	case Sbatch:
@@ -31,7 +32,7 @@ func (c Command) String() string {
 	return "slurm"
 }
 
-// envPrefix is what the command's own input variables begin with.
+// envPrefix returns the prefix of the command's own input variables.
 func (c Command) envPrefix() string {
 	switch c {
 	case Sbatch:
@@ -52,23 +53,23 @@ const (
 	OptionalArg // only as --name=value or -xvalue
 )
 
-// Status says what becomes of an option.
+// Status says whether Berth supports an option.
 type Status uint8
 
-// Nothing is ignored without a word: an option does what it says, or the user
-// is told that it does not, or the command refuses it.
+// No option is ignored silently: it has its effect, or the user gets a warning
+// that it has none, or the command refuses it.
 const (
 	Supported Status = iota
-	Warned           // accepted; a warning says what is not done
+	Warned           // accepted; a warning says that it has no effect
 	Refused          // an error says why
 )
 
-// String names the status as the compatibility page does.
+// String returns the status as the compatibility page shows it.
 func (s Status) String() string {
 	return [...]string{"supported", "warned", "refused"}[s]
 }
 
-// Group is the section of the help text an option stands in.
+// Group is the section of the help text that lists the option.
 type Group uint8
 
 // The sections, in the order of the help text.
@@ -87,42 +88,44 @@ const (
 )
 
 var groupTitles = [groupCount]string{
-	"Job", "Size", "Memory", "GPUs and other resources", "Nodes", "Time", "Files and environment", "Containers", "Tasks and steps", "Other",
+	"Job", "Size", "Memory", "GPUs and other resources", "Nodes", "Time", "Files and environment", "Containers",
+	"Tasks and steps", "Other",
 }
 
-// Option is one row of the table.
+// Option is one row of a table.
 type Option struct {
 	Name    string   // long name
 	Short   byte     // letter, or 0
-	Aliases []string // other long names that Slurm takes
+	Aliases []string // other long names that Slurm accepts
 	Arg     ArgKind
-	Meta    string // what the value is, in the help text
+	Meta    string // the value's placeholder in the help text
 	In      Command
 
 	// Env is the input variable's name behind the command's prefix (SBATCH_,
-	// SALLOC_, SLURM_ of srun); empty: none. EnvFull adds variables by their
-	// whole names, for the commands they are read by; they come first.
+	// SALLOC_, SLURM_ of srun); empty: none. EnvFull adds variables by their full
+	// names, for the commands that read them; they have lower precedence.
 	Env     string
 	EnvFull map[Command][]string
 
-	// Sets are variables that the option sets in the job, without SLURM_ ahead
-	// (sets.go).
+	// Sets are the variables that the option sets in the job's environment,
+	// without the prefix SLURM_ (variables.go).
 	Sets []string
 
-	// Since is the release of Slurm that brought the option, or "pyxis" for
-	// options of that plugin; empty: 22.05 has it.
+	// Since is the release of Slurm that added the option, or "pyxis" for options
+	// of that plugin; empty: 22.05 has it.
 	Since string
 
 	Status Status
-	Reason string // what is not done, or why it is refused
-	Says   string // Slurm's own words about what is not done, in place of ours
+	Reason string // why it has no effect or is refused
+	// Warning replaces the warning of an option without effect by Slurm's own.
+	Warning string
 	// Limits replace Status and Reason for some commands.
 	Limits []Limit
 
 	Group Group
 	Help  string // one line
 
-	// Test names the test that sees the option's effect (tests.go).
+	// Test names the test that checks the option's effect (tests.go).
 	Test string
 
 	set setter
@@ -135,11 +138,11 @@ type Limit struct {
 	Reason string
 }
 
-// setter takes over a value into p; has is false for an optional value that is
+// setter stores a value in p; hasValue is false for an optional value that is
 // missing. It returns value.ErrInvalid, errNumber or a *slurmerr.Error.
-type setter func(p *Parsed, v string, has bool) error
+type setter func(p *Parsed, v string, hasValue bool) error
 
-// For gives status and reason of o in command c.
+// For returns the status of o in command c, and the reason for it.
 func (o *Option) For(c Command) (Status, string) {
 	for _, l := range o.Limits {
 		if l.In&c != 0 {
@@ -149,7 +152,7 @@ func (o *Option) For(c Command) (Status, string) {
 	return o.Status, o.Reason
 }
 
-// EnvNames lists the input variables of o for command c; later ones win.
+// EnvNames returns the input variables of o for command c; later ones win.
 func (o *Option) EnvNames(c Command) []string {
 	names := append([]string(nil), o.EnvFull[c]...)
 	if o.Env != "" {
@@ -158,12 +161,12 @@ func (o *Option) EnvNames(c Command) []string {
 	return names
 }
 
-// Table lists every option, in the order of the help text. Callers must not
-// change it.
+// Table returns every option of sbatch, srun and salloc, in the order of the help
+// text. Callers must not change it.
 func Table() []*Option { return table }
 
-// Lookup finds an option of command c by its long name or an alias of it; nil:
-// c has none of that name.
+// Lookup returns the option of command c with the given long name or alias, or nil
+// if c has none.
 func Lookup(c Command, name string) *Option {
 	for _, o := range byName[name] {
 		if o.In&c != 0 {
@@ -174,28 +177,42 @@ func Lookup(c Command, name string) *Option {
 }
 
 var (
-	table  = wholeTable()
-	byName = index(table)
+	table    = buildTable()
+	byName   = indexByName(table)
+	grammars = map[Command]*grammar{Sbatch: grammarOf(Sbatch), Srun: grammarOf(Srun), Salloc: grammarOf(Salloc)}
 )
 
-func wholeTable() []*Option {
+func buildTable() []*Option {
 	var t []*Option
-	for _, rows := range [][]*Option{jobOptions(), sizeOptions(), memoryOptions(), gpuOptions(), nodeOptions(),
-		timeOptions(), fileOptions(), stepOptions(), otherOptions(), laterOptions(), containerOptions()} {
+	for _, rows := range [][]*Option{
+		jobOptions(), sizeOptions(), memoryOptions(), gpuOptions(), nodeOptions(), timeOptions(), fileOptions(),
+		stepOptions(), otherOptions(), laterOptions(), containerOptions(),
+	} {
 		t = append(t, rows...)
 	}
 	for _, o := range t {
 		o.Test = testOf(o)
 		if o.In&Sbatch != 0 {
-			o.Sets = sets[o.Name]
+			o.Sets = jobVariables[o.Name]
 		}
 	}
 	return t
 }
 
-// index keeps every row of a name: -W, --wait is one thing to sbatch and
-// another to srun.
-func index(t []*Option) map[string][]*Option {
+// grammarOf returns the grammar of the command line of c.
+func grammarOf(c Command) *grammar {
+	g := &grammar{sorted: true}
+	for _, o := range table {
+		if o.In&c != 0 {
+			g.options = append(g.options, o)
+		}
+	}
+	return g
+}
+
+// indexByName returns the rows of each name. A name may have several rows: -W,
+// --wait differs between sbatch and srun.
+func indexByName(t []*Option) map[string][]*Option {
 	m := make(map[string][]*Option, len(t)+16)
 	for _, o := range t {
 		for _, n := range o.names() {

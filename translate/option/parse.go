@@ -10,17 +10,17 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// errNumber is a setter's answer to a count that is none.
+// errNumber is the error of a setter whose value is not a valid number.
 var errNumber = errors.New("invalid numeric value")
 
-// New makes an empty Parsed for command c.
+// New returns an empty Parsed for command c.
 func New(c Command) *Parsed {
 	return &Parsed{Command: c, Given: map[string]Given{}}
 }
 
-// Parse reads the environment (NAME=value entries) and then the command line
-// of c, without the command's own name. Begin and deadline are still texts;
-// see ResolveTimes. Errors are *slurmerr.Error, in Slurm's words.
+// Parse parses the environment (NAME=value entries) and then the command line of
+// c, without the command's own name. Begin and deadline stay texts until
+// ResolveTimes. Errors are *slurmerr.Error, in Slurm's words.
 func Parse(c Command, args, env []string) (*Parsed, error) {
 	p := New(c)
 	if err := p.Environment(env); err != nil {
@@ -32,29 +32,29 @@ func Parse(c Command, args, env []string) (*Parsed, error) {
 	return p, nil
 }
 
-// CommandLine applies the options at the front of args and keeps the rest in
-// p.Args. As in Slurm they are judged one by one: the first that is wrong, or
-// that asks for a text, is the last that is looked at.
+// CommandLine applies the options at the front of args and stores the rest in
+// p.Args. As in Slurm, it stops at the first option that is wrong or that only
+// prints a text, and ignores what follows.
 func (p *Parsed) CommandLine(args []string) error {
-	found, rest, wrong := getopt(p.Command, args)
-	p.Args = rest
-	if err := p.applyAll(found, FromCommandLine); err != nil || p.Client.Asks() {
+	occurrences, operands, syntaxErr := grammars[p.Command].parse(args)
+	p.Args = operands
+	if err := p.applyAll(occurrences, FromCommandLine); err != nil || p.Client.OnlyPrints() {
 		return err
 	}
-	return wrong
+	return syntaxErr
 }
 
-// Directive applies the words of one #SBATCH line. Words that are no options
-// are returned: the caller knows what to say about them.
-func (p *Parsed) Directive(words []string) (rest []string, err error) {
-	found, rest, err := getopt(p.Command, words)
+// Directive applies the words of one #SBATCH line and returns those that are not
+// options.
+func (p *Parsed) Directive(words []string) (operands []string, err error) {
+	occurrences, operands, err := grammars[p.Command].parse(words)
 	if err != nil {
 		return nil, err
 	}
-	return rest, p.applyAll(found, FromScript)
+	return operands, p.applyAll(occurrences, FromScript)
 }
 
-// stepGRES counts inside of jobs alone.
+// stepGRES is an input variable that srun reads only inside a job.
 const stepGRES = "SLURM_STEP_GRES"
 
 // Environment applies the input variables among env.
@@ -76,13 +76,14 @@ func (p *Parsed) Environment(env []string) error {
 		}
 		for _, name := range o.EnvNames(p.Command) {
 			val, ok := vars[name]
-			if name == "SLURM_DISTRIBUTION" && val == "plane" { // as a job has it
+			if name == "SLURM_DISTRIBUTION" && val == "plane" { // the form in a job's environment
 				val += "=" + vars["SLURM_DIST_PLANESIZE"]
 			}
 			if !ok || name == stepGRES && !p.insideJob {
 				continue
 			}
-			if err := p.applyAll([]occurrence{{o, val, val != "" || o.Arg == RequiredArg}}, FromEnv); err != nil {
+			hasValue := val != "" || o.Arg == RequiredArg
+			if err := p.applyAll([]occurrence{{o, val, hasValue}}, FromEnv); err != nil {
 				return err
 			}
 		}
@@ -90,16 +91,18 @@ func (p *Parsed) Environment(env []string) error {
 	return nil
 }
 
-func (p *Parsed) applyAll(found []occurrence, from Source) error {
+// applyAll applies options until one is wrong or only prints a text.
+func (p *Parsed) applyAll(occurrences []occurrence, from Source) error {
 	p.from = from
-	for _, f := range found {
-		if err := p.apply(f); err != nil || p.Client.Asks() {
+	for _, f := range occurrences {
+		if err := p.apply(f); err != nil || p.Client.OnlyPrints() {
 			return err
 		}
 	}
 	return nil
 }
 
+// apply stores one option in p, or returns why it is refused or wrong.
 func (p *Parsed) apply(f occurrence) error {
 	o := f.option
 	status, reason := o.For(p.Command)
@@ -109,46 +112,48 @@ func (p *Parsed) apply(f occurrence) error {
 	if o.Arg == NoArg && p.from == FromEnv && switchedOff(f.value) {
 		return nil
 	}
-	if err := o.take(p, f); err != nil {
+	if err := o.store(p, f); err != nil {
 		return o.explain(f.value, err)
 	}
-	p.remember(f)
+	p.recordApplied(f)
 	_, again := p.Given[o.Name]
 	p.Given[o.Name] = Given{f.value, p.from}
-	// A job's own environment holds variables that srun reads; what they ask
-	// for was said when the job was submitted.
+	// A job's environment holds variables that srun reads. The user got the
+	// warning about them when the job was submitted.
 	quiet := p.Command == Srun && p.from == FromEnv
 	if status == Warned && !again && !quiet {
-		p.Warnings = append(p.Warnings, cmp.Or(o.Says, fmt.Sprintf("warning: --%s has no effect: %s", o.Name, reason)))
+		p.Warnings = append(p.Warnings,
+			cmp.Or(o.Warning, fmt.Sprintf("warning: --%s has no effect: %s", o.Name, reason)))
 	}
 	return nil
 }
 
-// notNumeric refuses a count with the exit code that Slurm always has for it.
+// notNumeric returns the error about an invalid number, whose exit code is 1 in
+// every command of Slurm.
 func notNumeric(format string, args ...any) error {
 	e := slurmerr.Newf(slurmerr.Refused, format, args...)
 	e.Code = 1
 	return e
 }
 
-// take stores the value: through the row's setter, or as text.
-func (o *Option) take(p *Parsed, f occurrence) error {
+// store stores the value: through the row's setter, or as text.
+func (o *Option) store(p *Parsed, f occurrence) error {
 	if o.set != nil {
-		return o.set(p, f.value, f.has)
+		return o.set(p, f.value, f.hasValue)
 	}
-	p.keep(o.Name, f.value)
+	p.setText(o.Name, f.value)
 	return nil
 }
 
-// keep stores an option that has no field of its own.
-func (p *Parsed) keep(name, v string) {
+// setText stores an option that has no field of its own.
+func (p *Parsed) setText(name, v string) {
 	if p.Job.Options == nil {
 		p.Job.Options = map[string]string{}
 	}
 	p.Job.Options[name] = v
 }
 
-// switchedOff reads the value of a variable that stands for a switch.
+// switchedOff reports whether the value of a variable turns its option off.
 func switchedOff(v string) bool {
 	switch strings.ToLower(v) {
 	case "0", "no", "false":
@@ -157,7 +162,7 @@ func switchedOff(v string) bool {
 	return false
 }
 
-// explain puts a setter's error into Slurm's words.
+// explain returns a setter's error in Slurm's words.
 func (o *Option) explain(v string, err error) error {
 	var known *slurmerr.Error
 	var count *value.CountError
@@ -181,7 +186,7 @@ func (o *Option) explain(v string, err error) error {
 	return slurmerr.Newf(slurmerr.BadValue, "Invalid --%s specification", o.Name)
 }
 
-// numericName is how an option is called where its value is no number.
+// numericName returns the option's name as errors about its number have it.
 func (o *Option) numericName() string {
 	switch o.Name {
 	case "immediate":
@@ -192,6 +197,7 @@ func (o *Option) numericName() string {
 	return "--" + o.Name
 }
 
+// instantError returns the error about an invalid time of the named option.
 func instantError(name, text string, err error) error {
 	e := slurmerr.Newf(slurmerr.BadValue, "Invalid --%s specification", name)
 	var at *value.InstantError
@@ -201,15 +207,15 @@ func instantError(name, text string, err error) error {
 	return e
 }
 
-// Scan names the options on a command line and gives what follows them. It
-// fails on what getopt refuses and looks at no values.
-func Scan(c Command, args []string) (names, rest []string, err error) {
-	found, rest, err := getopt(c, args)
+// Scan returns the names of the options on a command line, and the operands. It
+// fails on errors of syntax and does not check values.
+func Scan(c Command, args []string) (names, operands []string, err error) {
+	occurrences, operands, err := grammars[c].parse(args)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, f := range found {
+	for _, f := range occurrences {
 		names = append(names, f.option.Name)
 	}
-	return names, rest, nil
+	return names, operands, nil
 }

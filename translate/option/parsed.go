@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Source says where an option came from; a higher one wins.
+// Source is where an option came from; a higher one wins.
 type Source uint8
 
 // The sources, lowest first (sbatch(1), INPUT ENVIRONMENT VARIABLES).
@@ -19,82 +19,83 @@ const (
 	FromCommandLine
 )
 
-// Given is the text of an option that was given, and where it came from.
+// Given is the value of an option as it was written, and where it came from.
 type Given struct {
 	Value string
 	From  Source
 }
 
-// Parsed is everything that options said. Job is incomplete until the caller
-// has added what options do not say (work directory, script, ...).
+// Parsed is the result of parsing options. Job is incomplete until the caller has
+// added what does not come from options (work directory, script, ...).
 type Parsed struct {
 	Command Command
 	Job     job.Job
 	Client  Client
 	Step    Step
 
-	// Args is what follows the options on the command line.
+	// Args are the words behind the options on the command line.
 	Args []string
 	// Given holds the options that were given, by long name.
 	Given map[string]Given
-	// Warnings are lines to show behind the command's name: what is accepted
-	// and not done, and what was put right.
+	// Warnings are lines to print behind the command's name: options without
+	// effect, and values that were corrected.
 	Warnings []string
 
-	// Lenient takes the values of refused options too. Tests compare them with
-	// Slurm's before the rest of Berth can honour them.
+	// Lenient accepts refused options too, so that tests can compare their values
+	// with Slurm's.
 	Lenient bool
 
 	from      Source
-	said      []said
+	applied   []appliedOption
 	insideJob bool
-	// switchesWait is what the environment says for --switches without a time, in
-	// seconds (SBATCH_WAIT4SWITCH and its like).
+	// switchesWait is the wait of --switches without a time, in seconds, from the
+	// environment (SBATCH_WAIT4SWITCH and its equivalents).
 	switchesWait int32
-	// late holds refusals that in Slurm come after the reading of all options
+	// deferred are the refusals that Slurm reports after it has parsed all options
 	// (Verify).
-	late     []refusal
-	badHosts string // what is wrong in a step with a list of nodes; empty: nothing
-	// shortened is a node list that Verify cut.
+	deferred []refusal
+	// badHosts is a step's error about an invalid node list; empty: none.
+	badHosts string
+	// shortened is the node list if Verify shortened it, folded.
 	shortened string
 	// gres holds what each option added to Job.Shape.GRES.
 	gres map[string][]job.GRES
 }
 
-// Has tells whether the option called name was given anywhere.
+// Has reports whether the named option was given by any source.
 func (p *Parsed) Has(name string) bool {
 	_, ok := p.Given[name]
 	return ok
 }
 
-// Client is what concerns the command itself and not the job.
+// Client holds the options about the command itself, not the job.
 type Client struct {
 	Help, Usage, Version bool
 
-	Parsable bool // sbatch: only the id
-	Wait     bool // sbatch: until the job ends
+	Parsable bool // sbatch: print only the id
+	Wait     bool // sbatch: wait until the job has ended
 	TestOnly bool
 	Quiet    int
 	Verbose  int
 
 	Wrap       *string // sbatch --wrap
 	ExportFile string
-	UID, GID   *int64 // --uid and --gid, once somebody looked them up
+	UID, GID   *int64 // --uid and --gid, once they are resolved
 	AsUser     string // --uid as given
 	AsGroup    string // --gid as given
-	// Print is text that an option asks for instead of a job (--hint=help), and
-	// PrintCode the exit code after it, which in Slurm may be that of an error.
+	// Print is a text that an option requests in place of a job (--hint=help), and
+	// PrintCode the exit code after it, which may be that of an error as in Slurm.
 	Print      string
 	PrintCode  int
 	NodeFile   string
 	GetUserEnv bool
 	IgnorePBS  bool
 	Clusters   string
-	// Immediate: give up when the job cannot start within that many seconds;
-	// nil: wait; 0: at once.
+	// Immediate is the number of seconds within which the job must start; 0: at
+	// once; nil: no limit.
 	Immediate *int32
 
-	// Begin and Deadline as they were written; ResolveTimes reads them.
+	// Begin and Deadline as they were written; ResolveTimes parses them.
 	Begin, Deadline string
 
 	Bell        string // salloc: "", "always", "never"
@@ -102,15 +103,15 @@ type Client struct {
 	KillCommand *int32 // salloc -K: signal number
 }
 
-// Step is what only srun takes; the rest of a step's shape is in Parsed.Job
-// (Shape, Placement, Time.Limit, Batch.Input, Output, Error, WorkDir).
+// Step holds the options that only srun has. The rest of a step's request is in
+// Parsed.Job (Shape, Placement, Time.Limit, Batch.Input, Output, Error, WorkDir).
 type Step struct {
 	JobID int64 // --jobid, SLURM_JOB_ID
 
 	Label         bool
 	Unbuffered    bool
 	KillOnBadExit *bool
-	Wait          *int32 // seconds after the first task's end; 0: for ever
+	Wait          *int32 // seconds after the first task's end; 0: no limit
 	PTY           bool
 	MultiProg     bool
 	Overlap       bool
@@ -124,10 +125,10 @@ type Step struct {
 	CPUBind  string // --cpu-bind as given
 	MemBind  string
 	GPUBind  string
-	Bcast    *string // nil: not given; empty: to the default place
+	Bcast    *string // nil: not given; empty: the default path
 	Compress bool    // what --bcast copies
-	// SendLibs has --bcast copy the program's shared objects, but for those in
-	// the folders of BcastExclude.
+	// SendLibs makes --bcast copy the program's shared objects too, except those
+	// in the folders of BcastExclude.
 	SendLibs     bool
 	BcastExclude string
 	Threads      int32 // launch fan-out
@@ -136,8 +137,10 @@ type Step struct {
 	TaskPro      string // --task-prolog
 	TaskEpi      string // --task-epilog
 	Chdir        string
-	Ports        *int32 // to reserve; 0: as many as tasks on a node, and one; nil: none
-	OpenMode     string
+	// Ports is the number of ports to reserve; 0: one more than tasks on a node;
+	// nil: none.
+	Ports    *int32
+	OpenMode string
 
 	PreserveEnv     bool
 	WaitForChildren bool
@@ -148,14 +151,16 @@ type Step struct {
 	DisableStatus   bool
 }
 
-// ResolveTimes turns --begin and --deadline, which may be relative, into
-// instants, and stores them in the job. The location of now is the user's time
-// zone.
+// ResolveTimes stores --begin and --deadline, which may be relative to now, in the
+// job. The location of now is the user's time zone.
 func (p *Parsed) ResolveTimes(now time.Time) error {
 	for _, t := range []struct {
 		name, text string
 		to         *int64
-	}{{"begin", p.Client.Begin, &p.Job.Time.Begin}, {"deadline", p.Client.Deadline, &p.Job.Time.Deadline}} {
+	}{
+		{"begin", p.Client.Begin, &p.Job.Time.Begin},
+		{"deadline", p.Client.Deadline, &p.Job.Time.Deadline},
+	} {
 		if t.text == "" {
 			continue
 		}
@@ -165,14 +170,15 @@ func (p *Parsed) ResolveTimes(now time.Time) error {
 		}
 		*t.to = at.Unix()
 	}
-	if t := &p.Job.Time; p.Client.Begin != "" && p.Client.Deadline != "" && t.Begin > t.Deadline {
+	both := p.Client.Begin != "" && p.Client.Deadline != ""
+	if both && p.Job.Time.Begin > p.Job.Time.Deadline {
 		return slurmerr.New(slurmerr.Refused, "Incompatible begin and deadline time specification")
 	}
 	return nil
 }
 
-// Apply gives the option called name of command c the value v in j, as scontrol
-// update does. It checks the form of the value and nothing else.
+// Apply sets the named option of command c to v in j, as scontrol update does. It
+// checks only the syntax of the value.
 func Apply(c Command, j *job.Job, name, v string) error {
 	o := Lookup(c, name)
 	if o == nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Shown is one option as --verbose shows it.
+// Shown is an option as --verbose shows it.
 type Shown struct{ Name, Value string }
 
-// Defined lists the options that were given, by name, with their values as
-// they were understood, as the commands of Slurm print them for --verbose. dir
-// is the current folder. Of options of one name, such as --tasks-per-node and
-// --ntasks-per-node, there is one line.
+// Defined returns the given options by name with their values as they were
+// parsed, as Slurm's commands print them for --verbose. dir is the current
+// directory. Aliases, such as --tasks-per-node and --ntasks-per-node, have one
+// line.
 func (p *Parsed) Defined(dir string) []Shown {
 	var out []Shown
 	for name, g := range p.Given {
@@ -32,10 +32,8 @@ func (p *Parsed) Defined(dir string) []Shown {
 		} else if o.Arg == NoArg || o.Arg == OptionalArg && text == "" {
 			text = "set"
 		}
-		if p.Command == Sbatch && (name == "output" || name == "error" || name == "input") && !path.IsAbs(text) {
-			text = path.Join(dir, text)
-		}
-		if name == "chdir" && !path.IsAbs(text) {
+		relative := name == "chdir" || p.Command == Sbatch && (name == "output" || name == "error" || name == "input")
+		if relative && !path.IsAbs(text) {
 			text = path.Join(dir, text)
 		}
 		out = append(out, Shown{name, text})
@@ -44,8 +42,8 @@ func (p *Parsed) Defined(dir string) []Shown {
 	return out
 }
 
-// Verbose is the text of Defined behind the command's name, line by line;
-// empty when nothing was given.
+// Verbose returns the lines of Defined with the command's name in front, or "" if
+// no option was given.
 func (p *Parsed) Verbose(dir string) string {
 	list := p.Defined(dir)
 	if len(list) == 0 {
@@ -62,7 +60,7 @@ func (p *Parsed) Verbose(dir string) string {
 	return b.String()
 }
 
-// forms write the values that are not shown as they were given.
+// forms return the values that are not shown as they were written.
 var forms = map[string]func(p *Parsed, given string) string{
 	"bell":    func(*Parsed, string) string { return "bell-always" },
 	"no-bell": func(*Parsed, string) string { return "bell-never" },
@@ -154,7 +152,7 @@ func setOrUnset(on bool) string {
 	return "unset"
 }
 
-// instant is shown without a zone, in UTC where the time is not resolved yet.
+// instant returns a time without a zone, in UTC if it is not resolved yet.
 func instant(unix int64, given string) string {
 	if unix == 0 {
 		return given
@@ -169,7 +167,7 @@ func title(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// clock shows M or M:S as HH:MM:SS.
+// clock returns M or M:S as HH:MM:SS.
 func clock(given string) string {
 	s, err := value.Seconds(given)
 	if err != nil {
@@ -270,7 +268,7 @@ func waitForm(p *Parsed, _ string) string {
 	return strconv.Itoa(int(*p.Step.Wait))
 }
 
-// mailOrder is the order in which kinds of mail are shown.
+// mailOrder is the order in which mail types are shown.
 var mailOrder = []string{"ARRAY_TASKS", "INVALID_DEPEND", "BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT",
 	"TIME_LIMIT_50", "TIME_LIMIT_80", "TIME_LIMIT_90", "TIME_LIMIT"}
 
@@ -287,7 +285,8 @@ func mailForm(types []string) string {
 	return strings.Join(out, ",")
 }
 
-// priorityForm is a priority as it is shown; nil: 0, or no number, was given.
+// priorityForm returns a priority as it is shown. nil means that the value was 0 or
+// not a number.
 func priorityForm(n *int64) string {
 	if n == nil {
 		return "0"

@@ -7,7 +7,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// jobOptions name and file the job: who, where, how important.
+// jobOptions returns the options about the job itself: name, account, partition,
+// priority, dependencies, mail.
 func jobOptions() []*Option {
 	return []*Option{
 		{Name: "account", Short: 'A', Arg: RequiredArg, Meta: "NAME", In: all, Env: "ACCOUNT", Group: GroupJob,
@@ -15,7 +16,7 @@ func jobOptions() []*Option {
 		{Name: "array", Short: 'a', Arg: RequiredArg, Meta: "INDEXES", In: Sbatch, Env: "ARRAY_INX", Group: GroupJob,
 			Help: "run one task for each index, such as 0-9:3%2", set: setArray},
 		{Name: "comment", Arg: RequiredArg, Meta: "TEXT", In: all, Group: GroupJob,
-			Help: "keep a comment with the job", set: text(func(p *Parsed) *string { return &p.Job.Comment })},
+			Help: "comment that is stored with the job", set: text(func(p *Parsed) *string { return &p.Job.Comment })},
 		{Name: "dependency", Short: 'd', Arg: RequiredArg, Meta: "TYPE:ID[:ID]", In: all, Group: GroupJob,
 			EnvFull: map[Command][]string{Srun: {"SLURM_DEPENDENCY"}},
 			Help:    "wait for other jobs", set: setDependency},
@@ -27,33 +28,33 @@ func jobOptions() []*Option {
 		{Name: "kill-on-invalid-dep", Arg: RequiredArg, Meta: "yes|no", In: Sbatch, Group: GroupJob,
 			Help: "cancel the job when its dependency can never be met", set: setKillOnInvalidDep},
 		{Name: "licenses", Short: 'L', Arg: RequiredArg, Meta: "NAME[:COUNT]", In: all, Group: GroupJob,
-			Help: "licenses the job needs", set: setLicenses},
+			Help: "licenses that the job needs", set: setLicenses},
 		{Name: "mail-type", Arg: RequiredArg, Meta: "TYPES", In: all, Group: GroupJob,
-			Help: "events to send mail about", set: setMailType},
+			Help: "events about which to send mail", set: setMailType},
 		{Name: "mail-user", Arg: RequiredArg, Meta: "ADDRESS", In: all, Group: GroupJob,
-			Help: "whom to send mail",
+			Help: "recipient of mail",
 			set:  text(func(p *Parsed) *string { return &p.Job.Mail.User })},
 		{Name: "mcs-label", Arg: RequiredArg, Meta: "LABEL", In: all, Group: GroupJob,
 			Status: Warned, Reason: "there are no MCS labels", Help: "security label (MCS)"},
 		{Name: "nice", Arg: OptionalArg, Meta: "VALUE", In: all, Group: GroupJob,
-			Help: "lower the priority by VALUE, 100 without one", set: setNice},
+			Help: "lower the priority by VALUE (default: 100)", set: setNice},
 		{Name: "no-kill", Short: 'k', Arg: OptionalArg, Meta: "off", In: all, Env: "NO_KILL", Group: GroupJob,
-			Help: "go on when a node fails, but for that of the batch script", set: setNoKill},
+			Help: "continue if a node fails, except the one of the batch script", set: setNoKill},
 		{Name: "no-requeue", In: Sbatch, Env: "NO_REQUEUE", Group: GroupJob, Help: "never requeue the job",
 			set: optFlag(false, func(p *Parsed) **bool { return &p.Job.Batch.Requeue })},
 		{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", In: all, Env: "PARTITION", Group: GroupJob,
-			Help: "partitions to run in, whichever can first", set: setPartition},
+			Help: "partitions to run in; the one with the earliest start is used", set: setPartition},
 		{Name: "priority", Arg: RequiredArg, Meta: "VALUE", In: all, Group: GroupJob,
-			Help: "set the priority by hand (operators)", set: setPriority},
+			Help: "set the priority (operators only)", set: setPriority},
 		{Name: "qos", Short: 'q', Arg: RequiredArg, Meta: "NAME", In: all, Env: "QOS", Group: GroupJob,
 			Help: "quality of service", set: text(func(p *Parsed) *string { return &p.Job.QOS })},
-		{Name: "requeue", Arg: OptionalArg, Meta: "expedite", In: Sbatch, Env: "REQUEUE", Group: GroupJob, Help: "let the job be requeued",
+		{Name: "requeue", Arg: OptionalArg, Meta: "expedite", In: Sbatch, Env: "REQUEUE", Group: GroupJob, Help: "allow the job to be requeued",
 			set: setRequeue},
 		{Name: "reservation", Arg: RequiredArg, Meta: "NAME", In: all, Env: "RESERVATION", Group: GroupJob,
 			Help: "run inside a reservation",
 			set:  text(func(p *Parsed) *string { return &p.Job.Reservation })},
 		{Name: "wckey", Arg: RequiredArg, Meta: "KEY", In: all, Env: "WCKEY", Group: GroupJob,
-			Help: "workload characterization key, kept with the job", set: text(func(p *Parsed) *string { return &p.Job.WCKey })},
+			Help: "workload characterization key of the job", set: text(func(p *Parsed) *string { return &p.Job.WCKey })},
 	}
 }
 
@@ -125,15 +126,15 @@ func setMailType(p *Parsed, v string, _ bool) error {
 	return nil
 }
 
-// mailAll is what ALL stands for.
+// mailAll are the types that ALL stands for.
 var mailAll = []string{"INVALID_DEPEND", "BEGIN", "END", "FAIL", "REQUEUE", "STAGE_OUT"}
 
-// maxNice is NICE_OFFSET less the values with a meaning of their own.
+// maxNice is Slurm's NICE_OFFSET minus its reserved values.
 const maxNice = 1<<31 - 3
 
-func setNice(p *Parsed, v string, has bool) error {
+func setNice(p *Parsed, v string, hasValue bool) error {
 	p.Job.Nice = 100
-	if !has {
+	if !hasValue {
 		return nil
 	}
 	n := value.Leading(v)
@@ -144,25 +145,25 @@ func setNice(p *Parsed, v string, has bool) error {
 	return nil
 }
 
-func setNoKill(p *Parsed, v string, has bool) error {
+func setNoKill(p *Parsed, v string, hasValue bool) error {
 	off := strings.EqualFold(v, "off") || strings.EqualFold(v, "no")
-	if has && !off {
+	if hasValue && !off {
 		return value.ErrInvalid
 	}
-	p.Job.Batch.NoKill = !has
+	p.Job.Batch.NoKill = !hasValue
 	return nil
 }
 
-// setRequeue reads --requeue, and --requeue=expedite of 25.11.
-func setRequeue(p *Parsed, v string, has bool) error {
+// setRequeue parses --requeue, and --requeue=expedite of 25.11.
+func setRequeue(p *Parsed, v string, hasValue bool) error {
 	switch on := true; {
 	case p.from == FromEnv && switchedOff(v):
-	case has && p.from != FromEnv && v != "expedite":
+	case hasValue && p.from != FromEnv && v != "expedite":
 		return value.ErrInvalid
 	default:
 		p.Job.Batch.Requeue = &on
 		if v == "expedite" {
-			p.warn("warning: --requeue=expedite is --requeue: the job goes back to its place in the queue")
+			p.warn("warning: --requeue=expedite has the effect of --requeue: the job returns to its place in the queue")
 		}
 	}
 	return nil
@@ -184,7 +185,7 @@ func setPriority(p *Parsed, v string, _ bool) error {
 	case n >= 1<<32-2 && !strings.EqualFold(v, "TOP"):
 		return slurmerr.New(slurmerr.BadValue, "Priority must be < 4294967294")
 	}
-	if n > 0 { // 0 holds no job, as words do not: Slurm takes it for none
+	if n > 0 { // as in Slurm, 0 and words count as no priority and do not hold the job
 		p.Job.Priority = &n
 	}
 	return nil

@@ -9,49 +9,51 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// laterOptions came with releases of Slurm after 22.05, up to 25.11. They
-// never make an abbreviation of an older option ambiguous.
+// laterOptions returns the options that releases of Slurm after 22.05 added, up to
+// 25.11. They never make an abbreviation of an older option ambiguous.
 func laterOptions() []*Option {
 	return []*Option{
 		{Name: "tres-per-task", Arg: RequiredArg, Meta: "LIST", In: all, Since: "23.02", Group: GroupGPU,
 			EnvFull: map[Command][]string{Sbatch: {"SBATCH_TRES_PER_TASK"}, Srun: {"SLURM_TRES_PER_TASK"}, Salloc: {"SALLOC_TRES_PER_TASK"}},
 			Help:    "resources for each task, such as cpu=4,gres/gpu:a100=1", set: setTRESPerTask},
 		{Name: "tres-bind", Arg: RequiredArg, Meta: "gres/gpu:TYPE", In: all, Since: "23.02", Env: "TRES_BIND", Group: GroupGPU,
-			Help: "bind tasks to GPUs, as --gpu-bind", set: setTRESBind},
+			Help: "bind tasks to GPUs, like --gpu-bind", set: setTRESBind},
 		{Name: "extra", Arg: RequiredArg, Meta: "TEXT", In: all, Since: "23.02", Group: GroupJob,
-			Help: "keep a text with the job", set: text(func(p *Parsed) *string { return &p.Job.Extra })},
+			Help: "text that is stored with the job", set: text(func(p *Parsed) *string { return &p.Job.Extra })},
 		{Name: "container-id", Arg: RequiredArg, Meta: "ID", In: all, Since: "23.02", Group: GroupFiles,
-			Status: Refused, Reason: "OCI bundles are not run", Help: "id of the OCI container"},
+			Status: Refused, Reason: "OCI bundles are not supported", Help: "id of the OCI container"},
 		{Name: "external-launcher", In: Srun, Since: "23.11", Group: GroupStep,
-			Help: "one task on each node, with all of the job there, for another launcher", set: setExternalLauncher},
+			Help: "start one task on each node, with all resources of the job there, for another launcher", set: setExternalLauncher},
 		{Name: "treewidth", Arg: RequiredArg, Meta: "N", In: Srun, Since: "23.11", Group: GroupStep,
-			Status: Warned, Reason: "the agents fan out as a tree of their own", Help: "width of the tree of messages", set: countKept("treewidth")},
+			Status: Warned, Reason: "the agents choose the fan-out", Help: "width of the communication tree",
+			set: checkedCount("treewidth")},
 		{Name: "oom-kill-step", Arg: OptionalArg, Meta: "0|1", In: all, Since: "24.05", Group: GroupStep,
 			EnvFull: map[Command][]string{Sbatch: {"SBATCH_OOM_KILL_STEP"}, Srun: {"SLURM_OOM_KILL_STEP"}, Salloc: {"SALLOC_OOM_KILL_STEP"}},
-			Help:    "end the whole step when memory runs out", set: setOOMKillStep},
-		{Name: "stepmgr", In: all, Since: "24.05", Group: GroupStep, Help: "steps are managed inside the job, as they always are here",
-			set: func(p *Parsed, _ string, _ bool) error { p.keep("stepmgr", ""); return nil }},
+			Help:    "kill the whole step if a task runs out of memory", set: setOOMKillStep},
+		{Name: "stepmgr", In: all, Since: "24.05", Group: GroupStep, Help: "manage steps inside the job, which is always the case",
+			set: func(p *Parsed, _ string, _ bool) error { p.setText("stepmgr", ""); return nil }},
 		{Name: "wait-for-children", In: Srun, Since: "24.05", Group: GroupStep,
-			Help: "a task lasts as long as any process of it", set: flag(func(p *Parsed) *bool { return &p.Step.WaitForChildren })},
+			Help: "a task ends when all of its processes have", set: flag(func(p *Parsed) *bool { return &p.Step.WaitForChildren })},
 		{Name: "resv-ports", Arg: OptionalArg, Meta: "N", In: Sbatch | Salloc, Since: "24.05", Group: GroupStep,
-			Status: Warned, Reason: "steps reserve theirs (srun --resv-ports), of a thousand in each job", Help: "reserve communication ports", set: setPorts},
+			Status: Warned, Reason: "steps reserve their own ports (srun --resv-ports)",
+			Help: "reserve communication ports", set: setPorts},
 		{Name: "segment", Arg: RequiredArg, Meta: "N", In: all, Since: "24.11", Env: "SEGMENT", Group: GroupNodes,
-			Help: "nodes that must hang on one switch of the network: a segment of the job",
+			Help: "size of a segment: nodes of the job that must share a leaf switch",
 			set:  count(func(p *Parsed) *int32 { return &p.Job.Placement.Segment })},
 		{Name: "consolidate-segments", In: all, Since: "25.11", Group: GroupNodes,
-			Help: "segments below as few switches as possible", set: setSegments(job.SegmentsTogether)},
+			Help: "place segments below as few switches as possible", set: setSegments(job.SegmentsTogether)},
 		{Name: "spread-segments", In: all, Since: "25.11", Group: GroupNodes,
-			Help: "each segment below a switch of its own", set: setSegments(job.SegmentsApart)},
+			Help: "place each segment below a different switch", set: setSegments(job.SegmentsApart)},
 		{Name: "resources", Arg: RequiredArg, Meta: "NAME[:COUNT]", In: all, Since: "25.05", Group: GroupJob,
-			Status: Refused, Reason: "there are no hierarchical resources; use --licenses", Help: "hierarchical resources the job needs"},
+			Status: Refused, Reason: "there are no hierarchical resources; use --licenses", Help: "hierarchical resources that the job needs"},
 		{Name: "x11", Arg: OptionalArg, Meta: "all|first|last", In: Srun | Salloc, Since: "X11", Group: GroupStep,
 			Status: Refused, Reason: "X11 is not forwarded; use ssh -X to the login node", Help: "forward X11"},
 	}
 }
 
-// containerOptions are those of the pyxis plugin.
+// containerOptions returns the options of the pyxis plugin.
 func containerOptions() []*Option {
-	const kept = "the container is the job's pod, and goes with it"
+	const deleted = "the container is the job's pod and is deleted with it"
 	row := func(name, meta, help string) *Option {
 		o := &Option{Name: "container-" + name, Meta: meta, In: all, Since: "pyxis", Group: GroupContainer, Help: help}
 		if meta != "" {
@@ -60,39 +62,42 @@ func containerOptions() []*Option {
 		o.set = setContainer(name)
 		return o
 	}
-	image := row("image", "[REGISTRY#]IMAGE[:TAG]", "image of the job's containers, where the partition has real ones")
+	image := row("image", "[REGISTRY#]IMAGE[:TAG]", "image of the job's containers, in partitions that run containers")
 	image.set = setContainerImage
-	mounts := row("mounts", "SRC[:DST[:ro|rw]]", "more folders of the partition's volumes")
+	mounts := row("mounts", "SRC[:DST[:ro|rw]]", "additional directories of the partition's volumes to mount")
 	mounts.set = setContainerMounts
-	name := row("name", "NAME", "name of the job's container, which all its steps share")
+	name := row("name", "NAME", "name of the job's container, which all of its steps share")
 	name.set = setContainerName
-	save := row("save", "FILE", "keep the container's file system in FILE")
-	save.Status, save.Reason = Refused, kept
+	save := row("save", "FILE", "save the container's file system to FILE")
+	save.Status, save.Reason = Refused, deleted
 	home := row("mount-home", "", "mount the home directory")
-	home.Status, home.Reason = Warned, "the partition says what is mounted"
-	noHome := &Option{Name: "no-container-mount-home", In: all, Since: "pyxis", Group: GroupContainer, Help: "do not mount the home directory",
-		Status: Warned, Reason: home.Reason}
-	root := row("remap-root", "", "be root inside the container")
-	root.Status, root.Reason = Refused, "a job is its user, in containers as well"
-	noRoot := &Option{Name: "no-container-remap-root", In: all, Since: "pyxis", Group: GroupContainer, Help: "be oneself inside the container",
-		set: setContainer("no-remap-root")}
+	home.Status, home.Reason = Warned, "the partition sets the mounts"
+	noHome := &Option{Name: "no-container-mount-home", In: all, Since: "pyxis", Group: GroupContainer,
+		Help: "do not mount the home directory", Status: Warned, Reason: home.Reason}
+	root := row("remap-root", "", "map the user to root inside the container")
+	root.Status, root.Reason = Refused, "processes run as the job's user in containers too"
+	noRoot := &Option{Name: "no-container-remap-root", In: all, Since: "pyxis", Group: GroupContainer,
+		Help: "keep the user's identity inside the container", set: setContainer("no-remap-root")}
 	entry := row("entrypoint", "", "run the image's entry point")
 	entry.Status, entry.Reason = Warned, "the agent is the first process of the container"
-	noEntry := &Option{Name: "no-container-entrypoint", In: all, Since: "pyxis", Group: GroupContainer, Help: "do not run the image's entry point",
-		set: setContainer("no-entrypoint")}
-	readonly := row("readonly", "", "the container's file system cannot be written to, but for /tmp and what is mounted")
+	noEntry := &Option{Name: "no-container-entrypoint", In: all, Since: "pyxis", Group: GroupContainer,
+		Help: "do not run the image's entry point", set: setContainer("no-entrypoint")}
+	readonly := row("readonly", "", "mount the container's file system read-only, except /tmp and mounts")
 	readonly.set = setRootFS("readonly", "writable")
-	writable := row("writable", "", "the container's file system can be written to")
+	writable := row("writable", "", "mount the container's file system read-write")
 	writable.set = setRootFS("writable", "readonly")
-	return []*Option{image, mounts, row("workdir", "DIR", "work directory inside the container"), name,
-		row("env", "NAMES", "variables that win over those of the image"), writable,
-		readonly, save, home, noHome, root, noRoot, entry, noEntry}
+	workDir := row("workdir", "DIR", "work directory inside the container")
+	env := row("env", "NAMES", "variables that override those of the image")
+	return []*Option{
+		image, mounts, workDir, name, env, writable, readonly, save, home, noHome, root, noRoot, entry, noEntry,
+	}
 }
 
-// setContainer keeps an option of pyxis under its name without container-.
+// setContainer returns a setter that stores an option of pyxis by its name without
+// the prefix container-.
 func setContainer(name string) setter {
-	return func(p *Parsed, v string, has bool) error {
-		if !has {
+	return func(p *Parsed, v string, hasValue bool) error {
+		if !hasValue {
 			v = "true"
 		}
 		if p.Job.Batch.Container == nil {
@@ -103,7 +108,8 @@ func setContainer(name string) setter {
 	}
 }
 
-// setRootFS takes the one of two options that exclude each other.
+// setRootFS returns a setter of one of two mutually exclusive options; the last
+// one wins.
 func setRootFS(name, instead string) setter {
 	return func(p *Parsed, _ string, _ bool) error {
 		if err := setContainer(name)(p, "", false); err != nil {
@@ -114,9 +120,8 @@ func setRootFS(name, instead string) setter {
 	}
 }
 
-// setContainerName reads NAME[:FLAG]. Containers are those of the job, and all
-// of its steps find in them what others have left: what names are for in pyxis
-// where they last as long as the job.
+// setContainerName parses NAME[:FLAG]. A container lasts as long as its job and is
+// shared by the job's steps, which is what named containers of pyxis provide.
 func setContainerName(p *Parsed, v string, _ bool) error {
 	name, flag, flagged := strings.Cut(v, ":")
 	if name == "" || flagged && !slices.Contains([]string{"auto", "create", "exec", "no_exec"}, flag) {
@@ -140,7 +145,8 @@ func setContainerMounts(p *Parsed, v string, _ bool) error {
 	return setContainer("mounts")(p, v, true)
 }
 
-// setTRESPerTask reads cpu=N and gres/NAME[:TYPE][=N], with : for = as well.
+// setTRESPerTask parses cpu=N and gres/NAME[:TYPE][=N]; a colon may replace the
+// equals sign.
 func setTRESPerTask(p *Parsed, v string, _ bool) error {
 	cpus, gres, err := value.TRES(v, job.PerTask)
 	if err != nil {
@@ -150,20 +156,20 @@ func setTRESPerTask(p *Parsed, v string, _ bool) error {
 		p.Job.Shape.CPUsPerTask = cpus
 	}
 	p.replaceGRES("tres-per-task", gres)
-	p.keep("tres-per-task", v)
+	p.setText("tres-per-task", v)
 	return nil
 }
 
 func setTRESBind(p *Parsed, v string, _ bool) error {
 	bind, ok := strings.CutPrefix(strings.ReplaceAll(v, "gres:gpu", "gres/gpu"), "gres/gpu:")
-	if !ok || strings.Contains(bind, "+") { // only GPUs can be bound to
+	if !ok || strings.Contains(bind, "+") { // only GPUs support binding
 		return value.ErrInvalid
 	}
 	verbose, kind := "", bind
 	if rest, ok := strings.CutPrefix(bind, "verbose,"); ok {
 		verbose, kind = "verbose,", rest
 	}
-	for _, renamed := range []string{"map:", "mask:"} { // "map_gpu:" there
+	for _, renamed := range []string{"map:", "mask:"} { // "map_gpu:" in --gpu-bind
 		if list, ok := strings.CutPrefix(kind, renamed); ok {
 			kind = strings.TrimSuffix(renamed, ":") + "_gpu:" + list
 		}
@@ -171,8 +177,8 @@ func setTRESBind(p *Parsed, v string, _ bool) error {
 	return setGPUBind(p, verbose+kind, true)
 }
 
-// setExternalLauncher makes the step one that a launcher of its own fills: it
-// shares everything the job has, and nothing is bound.
+// setExternalLauncher prepares the step for an external launcher: it shares all
+// resources of the job, and its tasks are not bound.
 func setExternalLauncher(p *Parsed, _ string, _ bool) error {
 	p.Step.Overlap, p.Step.Exact = true, false
 	p.Step.MPI, p.Step.CPUBind = "none", "none"
@@ -180,7 +186,7 @@ func setExternalLauncher(p *Parsed, _ string, _ bool) error {
 	return nil
 }
 
-// setSegments says where segments go; the option that was given last counts.
+// setSegments returns a setter of the placement of segments; the last option wins.
 func setSegments(how string) setter {
 	return func(p *Parsed, _ string, _ bool) error {
 		p.Job.Placement.Segments = how
@@ -188,12 +194,12 @@ func setSegments(how string) setter {
 	}
 }
 
-func setOOMKillStep(p *Parsed, v string, has bool) error {
-	if has && v != "0" && v != "1" {
+func setOOMKillStep(p *Parsed, v string, hasValue bool) error {
+	if hasValue && v != "0" && v != "1" {
 		return value.ErrInvalid
 	}
 	on := v != "0"
 	p.Step.OOMKillStep = &on
-	p.keep("oom-kill-step", orOne(v))
+	p.setText("oom-kill-step", orOne(v))
 	return nil
 }

@@ -11,38 +11,43 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// anyMoment stands for the present where only the form of a time counts.
-var anyMoment = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+// syntaxTime stands for the current time when only the syntax of a time is checked.
+var syntaxTime = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// otherOptions concern the command itself.
+// otherOptions returns the options about the command itself.
 func otherOptions() []*Option {
 	return []*Option{
-		{Name: "parsable", In: Sbatch, Group: GroupOther, Help: "print the id alone", set: flag(func(p *Parsed) *bool { return &p.Client.Parsable })},
-		{Name: "wait", Short: 'W', In: Sbatch, Env: "WAIT", Group: GroupOther, Help: "wait for the end of the job, and take over its exit code",
-			set: flag(func(p *Parsed) *bool { return &p.Client.Wait })},
-		{Name: "test-only", In: Sbatch | Srun, Group: GroupOther, Help: "say when and where the job would start, and submit nothing",
+		{Name: "parsable", In: Sbatch, Group: GroupOther, Help: "print only the job id",
+			set: flag(func(p *Parsed) *bool { return &p.Client.Parsable })},
+		{Name: "wait", Short: 'W', In: Sbatch, Env: "WAIT", Group: GroupOther,
+			Help: "wait until the job has ended, and exit with its exit code",
+			set:  flag(func(p *Parsed) *bool { return &p.Client.Wait })},
+		{Name: "test-only", In: Sbatch | Srun, Group: GroupOther, Help: "print when and where the job would start, without submitting it",
 			set: flag(func(p *Parsed) *bool { return &p.Client.TestOnly })},
 		{Name: "quiet", Short: 'Q', In: all, Group: GroupOther, Help: "print errors only",
 			set: func(p *Parsed, _ string, _ bool) error { p.Client.Quiet++; return nil }},
-		{Name: "verbose", Short: 'v', In: all, Group: GroupOther, Env: "DEBUG", Help: "say more; may be repeated", set: setVerbose},
-		{Name: "no-shell", In: Salloc, Group: GroupOther, Help: "run no command in the allocation", set: flag(func(p *Parsed) *bool { return &p.Client.NoShell })},
-		{Name: "bell", In: Salloc, Env: "BELL", Group: GroupOther, Help: "ring the bell when the allocation is there",
+		{Name: "verbose", Short: 'v', In: all, Group: GroupOther, Env: "DEBUG", Help: "increase verbosity; may be repeated", set: setVerbose},
+		{Name: "no-shell", In: Salloc, Group: GroupOther, Help: "do not run a command in the allocation",
+			set: flag(func(p *Parsed) *bool { return &p.Client.NoShell })},
+		{Name: "bell", In: Salloc, Env: "BELL", Group: GroupOther, Help: "ring the bell when the allocation is granted",
 			set: func(p *Parsed, _ string, _ bool) error { p.Client.Bell = "always"; return nil }},
 		{Name: "no-bell", In: Salloc, Env: "NO_BELL", Group: GroupOther, Help: "never ring the bell",
 			set: func(p *Parsed, _ string, _ bool) error { p.Client.Bell = "never"; return nil }},
 		{Name: "kill-command", Short: 'K', Arg: OptionalArg, Meta: "SIGNAL", In: Salloc, Env: "KILL_CMD", Group: GroupOther,
-			Help: "signal the command when the allocation ends", set: setKillCommand},
+			Help: "signal to send to the command when the allocation ends", set: setKillCommand},
 		{Name: "clusters", Aliases: []string{"cluster"}, Short: 'M', Arg: RequiredArg, Meta: "NAMES", In: all, Group: GroupOther,
 			EnvFull: map[Command][]string{Sbatch: {"SLURM_CLUSTERS", "SBATCH_CLUSTERS"}, Salloc: {"SLURM_CLUSTERS", "SALLOC_CLUSTERS"}, Srun: {"SLURM_CLUSTERS"}},
-			Limits:  []Limit{{In: Srun | Salloc, Status: Refused, Reason: "there is one cluster; choose another by KUBECONFIG"}}, Help: "clusters to use",
-			set: text(func(p *Parsed) *string { return &p.Client.Clusters })},
-		{Name: "uid", Arg: RequiredArg, Meta: "USER", In: all, Group: GroupOther, Limits: []Limit{{In: Srun | Salloc, Status: Refused, Reason: "a step's user is who asks for it"}}, Help: "user to run as (root)", set: text(func(p *Parsed) *string { return &p.Client.AsUser })},
+			Limits:  []Limit{{In: Srun | Salloc, Status: Refused, Reason: "there is one cluster; use KUBECONFIG to select another"}},
+			Help:    "clusters to submit to", set: text(func(p *Parsed) *string { return &p.Client.Clusters })},
+		{Name: "uid", Arg: RequiredArg, Meta: "USER", In: all, Group: GroupOther,
+			Limits: []Limit{{In: Srun | Salloc, Status: Refused, Reason: "a step runs as the user who starts it"}},
+			Help:   "user to run as (root only)", set: text(func(p *Parsed) *string { return &p.Client.AsUser })},
 		{Name: "gid", Arg: RequiredArg, Meta: "GROUP", In: all, Group: GroupOther,
-			Help: "group to run as (root)", set: text(func(p *Parsed) *string { return &p.Client.AsGroup })},
+			Help: "group to run as (root only)", set: text(func(p *Parsed) *string { return &p.Client.AsGroup })},
 		{Name: "acctg-freq", Arg: RequiredArg, Meta: "INTERVALS", In: all, Env: "ACCTG_FREQ", Group: GroupOther,
-			Status: Warned, Reason: "usage is not sampled at intervals", Help: "sampling intervals of usage", set: setAcctgFreq},
+			Status: Warned, Reason: "usage is not sampled at intervals", Help: "sampling intervals of resource usage", set: setAcctgFreq},
 		{Name: "profile", Arg: RequiredArg, Meta: "TYPES", In: all, Env: "PROFILE", Group: GroupOther,
-			Status: Warned, Reason: "there are no profiles", Help: "profiles to collect", set: setProfile},
+			Status: Warned, Reason: "profiles are not collected", Help: "profiles to collect", set: setProfile},
 		{Name: "power", Arg: RequiredArg, Meta: "FLAGS", In: all, Env: "POWER", Group: GroupOther,
 			Status: Warned, Reason: "power is not managed", Help: "power management", set: setPower},
 		{Name: "cpu-freq", Arg: RequiredArg, Meta: "FREQUENCY", In: all, Group: GroupOther,
@@ -50,13 +55,16 @@ func otherOptions() []*Option {
 			Status:  Warned, Reason: "CPU frequencies are not changed", Help: "frequency of the CPUs", set: setCPUFreq},
 		{Name: "context", Arg: RequiredArg, Meta: "CONTEXT", In: all, Group: GroupOther,
 			Status: Refused, Reason: "SELinux contexts are set by the partition", Help: "SELinux context"},
-		{Name: "help", Short: 'h', In: all, Group: GroupOther, Help: "print this help", set: clientOnly(func(p *Parsed) *bool { return &p.Client.Help })},
-		{Name: "usage", In: all, Group: GroupOther, Help: "print a short usage", set: clientOnly(func(p *Parsed) *bool { return &p.Client.Usage })},
-		{Name: "version", Short: 'V', In: all, Group: GroupOther, Help: "print the version", set: clientOnly(func(p *Parsed) *bool { return &p.Client.Version })},
+		{Name: "help", Short: 'h', In: all, Group: GroupOther, Help: "print this help",
+			set: clientOnly(func(p *Parsed) *bool { return &p.Client.Help })},
+		{Name: "usage", In: all, Group: GroupOther, Help: "print a short usage message",
+			set: clientOnly(func(p *Parsed) *bool { return &p.Client.Usage })},
+		{Name: "version", Short: 'V', In: all, Group: GroupOther, Help: "print the version",
+			set: clientOnly(func(p *Parsed) *bool { return &p.Client.Version })},
 	}
 }
 
-// clientOnly is a flag that means something on the command line alone.
+// clientOnly returns a setter of a flag that counts only on the command line.
 func clientOnly(field func(*Parsed) *bool) setter {
 	return func(p *Parsed, _ string, _ bool) error {
 		if p.from == FromCommandLine {
@@ -66,8 +74,8 @@ func clientOnly(field func(*Parsed) *bool) setter {
 	}
 }
 
-func setVerbose(p *Parsed, v string, has bool) error {
-	if p.from == FromEnv && has {
+func setVerbose(p *Parsed, v string, hasValue bool) error {
+	if p.from == FromEnv && hasValue {
 		n, err := strconv.Atoi(v)
 		if err != nil {
 			return errNumber
@@ -79,12 +87,12 @@ func setVerbose(p *Parsed, v string, has bool) error {
 	return nil
 }
 
-// defaultKillCommand is SIGTERM, what -K means without a signal.
+// defaultKillCommand is SIGTERM, the signal of -K without a value.
 const defaultKillCommand = 15
 
-func setKillCommand(p *Parsed, v string, has bool) error {
+func setKillCommand(p *Parsed, v string, hasValue bool) error {
 	n := int32(defaultKillCommand)
-	if has {
+	if hasValue {
 		var err error
 		if n, err = value.SignalNumber(v); err != nil {
 			return value.ErrInvalid
@@ -94,7 +102,7 @@ func setKillCommand(p *Parsed, v string, has bool) error {
 	return nil
 }
 
-// setAcctgFreq reads N or TYPE=N,...
+// setAcctgFreq parses N or TYPE=N,...
 func setAcctgFreq(p *Parsed, v string, _ bool) error {
 	var wrong []string
 	for part := range strings.SplitSeq(v, ",") {
@@ -105,15 +113,15 @@ func setAcctgFreq(p *Parsed, v string, _ bool) error {
 	if wrong != nil {
 		return slurmerr.New(slurmerr.BadValue, strings.Join(wrong, "\n"))
 	}
-	p.keep("acctg-freq", v)
+	p.setText("acctg-freq", v)
 	return nil
 }
 
-// interval is one of --acctg-freq. Slurm reads the number as far as it goes, and
-// of the numbers below nought refuses -1 alone.
+// interval matches one interval of --acctg-freq. Slurm ignores what follows the
+// digits, and refuses no negative number except -1.
 var interval = regexp.MustCompile(`^(?i:.*(?:task|energy|network|filesystem)=)?(?:\+?\d|-(?:0|1\d|[2-9]))`)
 
-// profiles are what can be collected, in the order in which they are shown.
+// profiles are the types of profiles, in the order in which they are shown.
 var profiles = []string{"Energy", "Lustre", "Network", "Task"}
 
 func setProfile(p *Parsed, v string, _ bool) error {
@@ -121,7 +129,7 @@ func setProfile(p *Parsed, v string, _ bool) error {
 	for part := range strings.SplitSeq(v, ",") {
 		switch {
 		case strings.EqualFold(part, "none"):
-			p.keep("profile", "None")
+			p.setText("profile", "None")
 			return nil
 		case strings.EqualFold(part, "all"):
 			found = profiles
@@ -134,36 +142,40 @@ func setProfile(p *Parsed, v string, _ bool) error {
 		}
 	}
 	slices.SortFunc(found, strings.Compare)
-	p.keep("profile", strings.Join(slices.Compact(found), ","))
+	p.setText("profile", strings.Join(slices.Compact(found), ","))
 	return nil
 }
 
 func setPower(p *Parsed, v string, _ bool) error {
 	if !strings.EqualFold(v, "level") {
-		p.Warnings = append(p.Warnings, "error: Ignoring unrecognized power option ("+v+")")
+		p.warn("error: Ignoring unrecognized power option (%s)", v)
 	}
-	p.keep("power", v)
+	p.setText("power", v)
 	return nil
 }
 
-// setCPUFreq reads FREQUENCY, LOW-HIGH, either with :GOVERNOR, or a governor.
+// setCPUFreq parses FREQUENCY or LOW-HIGH, either with :GOVERNOR, or a governor.
 func setCPUFreq(p *Parsed, v string, _ bool) error {
 	span, governor, governed := strings.Cut(v, ":")
 	low, high, ranged := strings.Cut(span, "-")
-	ok := frequency(low) && (!ranged || frequency(high)) && (!governed || slices.Contains(governors, strings.ToLower(governor)))
-	if !ok && !slices.Contains(governors, strings.ToLower(v)) {
-		if frequency(low) && ranged && !frequency(high) { // the part that is wrong
-			v = high
+	validRange := isFrequency(low) && (!ranged || isFrequency(high))
+	validGovernor := !governed || isGovernor(governor)
+	if !(validRange && validGovernor) && !isGovernor(v) {
+		if isFrequency(low) && ranged && !isFrequency(high) {
+			v = high // the error is about this part
 		}
 		return slurmerr.Newf(slurmerr.BadValue, "unrecognized --cpu-freq argument %q\nInvalid --cpu-freq argument", v)
 	}
-	p.keep("cpu-freq", v)
+	p.setText("cpu-freq", v)
 	return nil
 }
 
 var governors = []string{"conservative", "ondemand", "performance", "powersave", "userspace", "schedutil"}
 
-func frequency(s string) bool {
+func isGovernor(s string) bool { return slices.Contains(governors, strings.ToLower(s)) }
+
+// isFrequency reports whether s is the name or number of a CPU frequency.
+func isFrequency(s string) bool {
 	switch strings.ToLower(s) {
 	case "low", "medium", "high", "highm1":
 		return true

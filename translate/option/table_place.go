@@ -7,51 +7,59 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// nodeOptions choose nodes.
+// nodeOptions returns the options about the selection of nodes.
 func nodeOptions() []*Option {
 	return []*Option{
 		{Name: "constraint", Short: 'C', Arg: RequiredArg, Meta: "FEATURES", In: all, Env: "CONSTRAINT", Group: GroupNodes,
-			Help: "features the nodes must have", set: text(func(p *Parsed) *string { return &p.Job.Placement.Constraint })},
+			Help: "features that the nodes must have", set: text(func(p *Parsed) *string { return &p.Job.Placement.Constraint })},
 		{Name: "batch", Arg: RequiredArg, Meta: "FEATURES", In: Sbatch, Env: "BATCH", Group: GroupNodes,
-			Help: "features of the node of the batch script, of those of --constraint",
+			Help: "features, among those of --constraint, that the node of the batch script must have",
 			set:  text(func(p *Parsed) *string { return &p.Job.Placement.Batch })},
 		{Name: "prefer", Arg: RequiredArg, Meta: "FEATURES", In: all, Group: GroupNodes,
-			Help: "features the nodes should have",
+			Help: "features that the nodes should have",
 			set:  text(func(p *Parsed) *string { return &p.Job.Placement.Prefer })},
 		{Name: "cluster-constraint", Arg: RequiredArg, Meta: "FEATURES", In: all, Group: GroupNodes,
 			EnvFull: map[Command][]string{Sbatch: {"SBATCH_CLUSTER_CONSTRAINT"}, Srun: {"SLURM_CLUSTER_CONSTRAINT"}},
-			Status:  Refused, Reason: "there is one cluster", Help: "features of the cluster"},
-		{Name: "contiguous", In: all, Group: GroupNodes, Help: "neighbouring nodes only", set: flag(func(p *Parsed) *bool { return &p.Job.Placement.Contiguous })},
-		{Name: "distribution", Short: 'm', Arg: RequiredArg, Meta: "TYPE", In: all, EnvFull: map[Command][]string{Sbatch: {"SBATCH_DISTRIBUTION"}, Srun: {"SLURM_DISTRIBUTION"}}, Group: GroupNodes,
-			Help: "how tasks spread over nodes: block, cyclic, plane, arbitrary", set: setDistribution},
+			Status:  Refused, Reason: "there is one cluster", Help: "features that the cluster must have"},
+		{Name: "contiguous", In: all, Group: GroupNodes, Help: "use only contiguous nodes",
+			set: flag(func(p *Parsed) *bool { return &p.Job.Placement.Contiguous })},
+		{Name: "distribution", Short: 'm', Arg: RequiredArg, Meta: "TYPE", In: all, Group: GroupNodes,
+			EnvFull: map[Command][]string{Sbatch: {"SBATCH_DISTRIBUTION"}, Srun: {"SLURM_DISTRIBUTION"}},
+			Help:    "distribution of tasks over nodes: block, cyclic, plane, arbitrary", set: setDistribution},
 		{Name: "exclude", Short: 'x', Arg: RequiredArg, Meta: "NODES", In: all, Group: GroupNodes,
-			Help: "nodes not to use", set: hosts("Invalid node name specified", func(p *Parsed) *[]string { return &p.Job.Placement.Exclude })},
+			Help: "nodes not to use",
+			set:  hosts("Invalid node name specified", func(p *Parsed) *[]string { return &p.Job.Placement.Exclude })},
 		{Name: "exclusive", Arg: OptionalArg, Meta: "user|mcs|topo", In: all, Env: "EXCLUSIVE", Group: GroupNodes,
-			Help: "share the nodes with no other job", set: setExclusive},
+			Help: "do not share the nodes with other jobs", set: setExclusive},
 		{Name: "hint", Arg: RequiredArg, Meta: "TYPE", In: all, Group: GroupNodes,
 			EnvFull: map[Command][]string{Sbatch: {"SLURM_HINT", "SBATCH_HINT"}, Salloc: {"SLURM_HINT", "SALLOC_HINT"}, Srun: {"SLURM_HINT"}},
-			Help:    "hints for the binding of tasks", set: setHint},
+			Help:    "hints for task binding", set: setHint},
 		{Name: "nodefile", Short: 'F', Arg: RequiredArg, Meta: "FILE", In: all, Group: GroupNodes,
 			Help: "file with the names of the nodes to use", set: text(func(p *Parsed) *string { return &p.Client.NodeFile })},
 		{Name: "nodelist", Short: 'w', Arg: RequiredArg, Meta: "NODES", In: all, Group: GroupNodes,
-			Help: "nodes to use, all of them", set: hosts("Requested node configuration is not available", func(p *Parsed) *[]string { return &p.Job.Placement.NodeList })},
+			Help: "nodes that the job must have",
+			set:  hosts("Requested node configuration is not available", func(p *Parsed) *[]string { return &p.Job.Placement.NodeList })},
 		{Name: "oversubscribe", Short: 's', In: all, Group: GroupNodes,
-			Help: "share CPUs with other jobs",
+			Help: "allow other jobs on the same CPUs",
 			set: func(p *Parsed, _ string, _ bool) error {
 				p.Job.Placement.OverSubscribe, p.Job.Placement.Exclusive = true, ""
 				return nil
 			}},
-		{Name: "reboot", In: all, Group: GroupNodes, Status: Refused, Reason: "nodes are not rebooted for jobs", Help: "reboot the nodes first"},
-		{Name: "spread-job", In: all, Env: "SPREAD_JOB", Group: GroupNodes, Help: "use as many nodes as possible", set: flag(func(p *Parsed) *bool { return &p.Job.Placement.SpreadJob })},
+		{Name: "reboot", In: all, Group: GroupNodes,
+			Status: Refused, Reason: "nodes are not rebooted for jobs", Help: "reboot the nodes first"},
+		{Name: "spread-job", In: all, Env: "SPREAD_JOB", Group: GroupNodes, Help: "spread the job over as many nodes as possible",
+			set: flag(func(p *Parsed) *bool { return &p.Job.Placement.SpreadJob })},
 		{Name: "switches", Arg: RequiredArg, Meta: "N[@TIME]", In: all, Env: "REQ_SWITCH", Group: GroupNodes,
-			Help: "most switches, and how long to wait for them", set: setSwitches},
-		{Name: "use-min-nodes", In: all, Env: "USE_MIN_NODES", Group: GroupNodes, Help: "prefer the lower end of a range of node counts", set: flag(func(p *Parsed) *bool { return &p.Job.Placement.UseMinNodes })},
+			Help: "maximum number of switches, and how long to wait for it", set: setSwitches},
+		{Name: "use-min-nodes", In: all, Env: "USE_MIN_NODES", Group: GroupNodes,
+			Help: "prefer the lower end of a range of node counts",
+			set:  flag(func(p *Parsed) *bool { return &p.Job.Placement.UseMinNodes })},
 		{Name: "network", Arg: RequiredArg, Meta: "TYPE", In: all, Env: "NETWORK", Group: GroupNodes,
-			Status: Warned, Reason: "no network is configured for jobs", Help: "network to configure"},
+			Status: Warned, Reason: "no network is configured for jobs", Help: "network configuration"},
 		{Name: "wait-all-nodes", Arg: RequiredArg, Meta: "0|1", In: Sbatch | Salloc, Env: "WAIT_ALL_NODES", Group: GroupNodes,
-			Help: "a job always waits for all its nodes", set: setWaitAllNodes},
+			Help: "accepted: a job always waits for all of its nodes", set: setWaitAllNodes},
 		{Name: "delay-boot", Arg: RequiredArg, Meta: "MINUTES", In: all, Env: "DELAY_BOOT", Group: GroupNodes,
-			Status: Warned, Reason: "nodes are not rebooted for jobs", Help: "wait before booting nodes for features", set: setDelayBoot},
+			Status: Warned, Reason: "nodes are not rebooted for jobs", Help: "time to wait before rebooting nodes to get features", set: setDelayBoot},
 	}
 }
 
@@ -69,12 +77,13 @@ func setExclusive(p *Parsed, v string, _ bool) error {
 		}
 	case "topo": // of 24.11
 		if !p.Lenient {
-			return slurmerr.New(slurmerr.Refused, "--exclusive=topo is not possible here: other jobs may use the rest of a switch; name its nodes")
+			return slurmerr.New(slurmerr.Refused, "--exclusive=topo is not possible here: "+
+				"other jobs may use the other nodes of a switch; use --nodelist with all of its nodes")
 		}
 	default:
 		return value.ErrInvalid
 	}
-	p.Step.Exact = true // what --exclusive means to a step
+	p.Step.Exact = true // the meaning of --exclusive for a step
 	return nil
 }
 
@@ -83,11 +92,11 @@ func setDistribution(p *Parsed, v string, _ bool) (err error) {
 	return err
 }
 
-const hintHelp = `Hints about what a program does, for the placement of its tasks:
-    --hint=compute_bound    it computes: use all cores of a socket
-    --hint=memory_bound     it moves memory: one task on each socket
-    --hint=multithread      more than one task on a core
-    --hint=nomultithread    one task on a core
+const hintHelp = `Application hints for the binding of tasks:
+    --hint=compute_bound    compute-bound: use all cores of a socket
+    --hint=memory_bound     memory-bound: use one core of each socket
+    --hint=multithread      use all threads of a core
+    --hint=nomultithread    use one thread of a core
 `
 
 func setWaitAllNodes(p *Parsed, v string, _ bool) error {
@@ -98,7 +107,7 @@ func setWaitAllNodes(p *Parsed, v string, _ bool) error {
 	case n > 1:
 		return value.ErrInvalid
 	}
-	p.keep("wait-all-nodes", v)
+	p.setText("wait-all-nodes", v)
 	return nil
 }
 
@@ -106,7 +115,7 @@ func setDelayBoot(p *Parsed, v string, _ bool) error {
 	if _, err := value.Seconds(v); err != nil || strings.HasPrefix(v, "-") && strings.Contains(v, ":") {
 		return value.ErrInvalid
 	}
-	p.keep("delay-boot", v)
+	p.setText("delay-boot", v)
 	return nil
 }
 
@@ -141,8 +150,8 @@ func setSwitches(p *Parsed, v string, _ bool) error {
 	return nil
 }
 
-// switchesWait reads how long to wait for few switches, in seconds. As in Slurm
-// what is no time is no wait.
+// switchesWait parses how long to wait for the number of switches and returns
+// seconds. As in Slurm, an invalid time counts as 0.
 func switchesWait(v string) int32 {
 	n, err := value.Seconds(v)
 	if err != nil {
@@ -151,13 +160,13 @@ func switchesWait(v string) int32 {
 	return int32(n)
 }
 
-// timeOptions say when and for how long.
+// timeOptions returns the options about time.
 func timeOptions() []*Option {
 	return []*Option{
 		{Name: "time", Short: 't', Arg: RequiredArg, Meta: "LIMIT", In: all, Env: "TIMELIMIT", Group: GroupTime,
 			Help: "time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S", set: minutes(func(p *Parsed) *int32 { return &p.Job.Time.Limit })},
 		{Name: "time-min", Arg: RequiredArg, Meta: "LIMIT", In: all, Group: GroupTime,
-			Help: "least time limit the job can do with",
+			Help: "minimum time limit of the job",
 			set:  minutes(func(p *Parsed) *int32 { return &p.Job.Time.Min })},
 		{Name: "begin", Short: 'b', Arg: RequiredArg, Meta: "TIME", In: all, Group: GroupTime,
 			Help: "do not start before TIME", set: setInstant("begin", func(p *Parsed) *string { return &p.Client.Begin })},
@@ -165,17 +174,18 @@ func timeOptions() []*Option {
 			Help: "remove the job if it cannot end before TIME",
 			set:  setInstant("deadline", func(p *Parsed) *string { return &p.Client.Deadline })},
 		{Name: "signal", Arg: RequiredArg, Meta: "[B:]SIG[@SECONDS]", In: all, Env: "SIGNAL", Group: GroupTime,
-			Help: "send a signal ahead of the time limit", set: setSignal},
-		{Name: "immediate", Short: 'I', Arg: OptionalArg, Meta: "SECONDS", In: Srun | Salloc, EnvFull: map[Command][]string{Salloc: {"SALLOC_IMMEDIATE"}}, Group: GroupTime,
-			Help: "give up if the job cannot start at once", set: setImmediate},
+			Help: "signal to send before the time limit is reached", set: setSignal},
+		{Name: "immediate", Short: 'I', Arg: OptionalArg, Meta: "SECONDS", In: Srun | Salloc, Group: GroupTime,
+			EnvFull: map[Command][]string{Salloc: {"SALLOC_IMMEDIATE"}},
+			Help:    "exit if the job cannot start within SECONDS (default: at once)", set: setImmediate},
 	}
 }
 
-// setInstant checks the form now; what the text means is decided when the
-// present is known (ResolveTimes).
+// setInstant returns a setter that checks the syntax of a time. ResolveTimes
+// computes the time, which may be relative to now.
 func setInstant(name string, field func(*Parsed) *string) setter {
 	return func(p *Parsed, v string, _ bool) error {
-		if _, err := value.Instant(v, anyMoment); err != nil {
+		if _, err := value.Instant(v, syntaxTime); err != nil {
 			return instantError(name, v, err)
 		}
 		*field(p) = v
@@ -192,16 +202,16 @@ func setSignal(p *Parsed, v string, _ bool) error {
 		return value.ErrInvalid
 	}
 	if s.Resv {
-		p.warn("warning: --signal=R: has no effect: no job overlaps with a reservation")
+		p.warn("warning: --signal=R: has no effect: jobs do not overlap with reservations")
 	}
 	t := &p.Job.Time
 	t.Signal, t.SignalBefore, t.SignalBatch, t.SignalResv = s.Number, s.Before, s.Batch, s.Resv
 	return nil
 }
 
-func setImmediate(p *Parsed, v string, has bool) error {
+func setImmediate(p *Parsed, v string, hasValue bool) error {
 	n := int32(1)
-	if has {
+	if hasValue {
 		var err error
 		if n, err = value.CountOrZero(orZero(v)); err != nil {
 			return errNumber

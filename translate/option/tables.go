@@ -2,19 +2,32 @@ package option
 
 import "strings"
 
-// allSets are the tables of the commands that have one of their own.
-func allSets() []*Set {
-	return []*Set{Sacct, Sacctmgr, Sattach, Sbcast, Scancel, Scontrol, Scrontab, Sdiag, Seff, Sinfo, Sprio, Squeue, Sview, Sreport, Sshare, Sstat, Strigger}
+// submitCommands are the commands that share Table.
+var submitCommands = []Command{Sbatch, Srun, Salloc}
+
+// commandByName returns the command of submitCommands with the given name.
+func commandByName(name string) (c Command, ok bool) {
+	for _, c := range submitCommands {
+		if c.String() == name {
+			return c, true
+		}
+	}
+	return 0, false
 }
 
-// Of lists the options of the command called name, in the order of its help
-// text; nil: no such command. interspersed: options may stand behind other
-// words. Callers must not change the list.
+// allCommandOptions returns the tables of the other commands.
+func allCommandOptions() []*CommandOptions {
+	return []*CommandOptions{
+		Sacct, Sacctmgr, Sattach, Sbcast, Scancel, Scontrol, Scrontab, Sdiag, Seff, Sinfo, Sprio, Squeue, Sview,
+		Sreport, Sshare, Sstat, Strigger,
+	}
+}
+
+// Of returns the options of the named command in the order of its help text, or
+// nil if there is no such command. interspersed reports whether options may follow
+// operands. Callers must not change the list.
 func Of(name string) (list []*Option, interspersed bool) {
-	for _, c := range []Command{Sbatch, Srun, Salloc} {
-		if c.String() != name {
-			continue
-		}
+	if c, ok := commandByName(name); ok {
 		for g := range groupCount {
 			for _, o := range table {
 				if o.Group == g && o.In&c != 0 {
@@ -24,7 +37,7 @@ func Of(name string) (list []*Option, interspersed bool) {
 		}
 		return list, false
 	}
-	for _, s := range allSets() {
+	for _, s := range allCommandOptions() {
 		if s.Name == name {
 			return s.Options, s.Interspersed
 		}
@@ -32,25 +45,21 @@ func Of(name string) (list []*Option, interspersed bool) {
 	return nil, false
 }
 
-// StatusIn is what becomes of o in the command called name, and why.
+// StatusIn returns the status of o in the named command, and the reason for it.
 func (o *Option) StatusIn(name string) (Status, string) {
-	for _, c := range []Command{Sbatch, Srun, Salloc} {
-		if c.String() == name {
-			return o.For(c)
-		}
+	if c, ok := commandByName(name); ok {
+		return o.For(c)
 	}
 	return o.Status, o.Reason
 }
 
-// SynopsisOf is what follows the name of the command called name.
+// SynopsisOf returns the synopsis of the named command without its name.
 func SynopsisOf(name string) string {
-	for _, c := range []Command{Sbatch, Srun, Salloc} {
-		if c.String() == name {
-			_, rest, _ := strings.Cut(synopsis(c), " ")
-			return rest
-		}
+	if c, ok := commandByName(name); ok {
+		_, rest, _ := strings.Cut(synopsis(c), " ")
+		return rest
 	}
-	for _, s := range allSets() {
+	for _, s := range allCommandOptions() {
 		if s.Name == name {
 			return strings.TrimSpace("[OPTIONS] " + s.Args)
 		}
@@ -58,8 +67,8 @@ func SynopsisOf(name string) string {
 	return ""
 }
 
-// GroupTitle is the section of the help text that o stands in; empty for
-// options of commands whose help text has none.
+// GroupTitle returns the section of the help text that lists o, or "" for options
+// of commands whose help text has no sections.
 func (o *Option) GroupTitle() string {
 	if o.In == 0 {
 		return ""
@@ -67,12 +76,10 @@ func (o *Option) GroupTitle() string {
 	return groupTitles[o.Group]
 }
 
-// VariablesIn are the input variables of o in the command called name.
+// VariablesIn returns the input variables of o in the named command.
 func (o *Option) VariablesIn(name string) []string {
-	for _, c := range []Command{Sbatch, Srun, Salloc} {
-		if c.String() == name {
-			return o.EnvNames(c)
-		}
+	if c, ok := commandByName(name); ok {
+		return o.EnvNames(c)
 	}
 	if o.Env == "" {
 		return nil

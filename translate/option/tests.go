@@ -1,9 +1,9 @@
 package option
 
-// The tests that see what options do, by the option's name: on the objects of a
-// job (FOLDER.TestName), on a plan, or on jobs that ran (scripts of the
-// end-to-end tests). "srun --NAME" is for a name that means something else to
-// another command. A supported option without one fails the build.
+// The tests that check the effect of options, by option name: on the objects of a
+// job (FOLDER.TestName), on a plan, or on jobs that ran (scripts of the end-to-end
+// tests). "srun --NAME" is the test of an option that differs in another command.
+// TestEverySupportedOptionHasATest fails if an option is missing.
 const (
 	onObjects = "cli/translate/objects.TestOptionsOnObjects"
 	onJobs    = "test/e2e/testdata/script/"
@@ -64,7 +64,7 @@ var tests = map[string]string{
 	"quit-on-interrupt": stepJobs, "immediate": stepJobs, "external-launcher": stepJobs,
 }
 
-// testOf is the test of o.
+// testOf returns the test of o.
 func testOf(o *Option) string {
 	if t, own := tests[o.In.String()+" --"+o.Name]; own {
 		return t

@@ -1,11 +1,11 @@
 package option
 
-// Kind says what the values of an option are, as far as completion can tell.
+// Kind is the kind of an option's values, for completion.
 type Kind uint8
 
-// The kinds of values. Those from Jobs on are known to the cluster only.
+// The kinds of values. Those from Jobs on come from the cluster.
 const (
-	Free  Kind = iota // numbers, times, texts: there is nothing to offer
+	Free  Kind = iota // numbers, times, texts: no completion
 	Words             // one of Domain.Words
 	File
 	Dir
@@ -18,7 +18,7 @@ const (
 	Fields  // names of columns: -O, --format
 	Letters // %x columns: -o
 	SortBy  // letters with + and -
-	Reports // names of units, of sreport -t
+	Reports // names of units of sreport -t
 
 	Jobs
 	Steps
@@ -36,17 +36,17 @@ const (
 	Clusters
 )
 
-// Domain is what an option takes.
+// Domain describes the values that an option accepts.
 type Domain struct {
 	Kind Kind
-	// Words are the values of Kind Words; those that end in = or : want more.
+	// Words are the values of Kind Words; those that end in = or : need more text.
 	Words []string
-	// List: several, with commas between them.
+	// List: several values, separated by commas.
 	List bool
 }
 
-// DomainOf is what option o of the command called name takes. The zero value
-// stands for options without a value.
+// DomainOf returns the domain of option o of the named command, or the zero value
+// for options without a value.
 func DomainOf(name string, o *Option) Domain {
 	if o.Arg == NoArg {
 		return Domain{}
@@ -62,7 +62,8 @@ func many(k Kind) Domain          { return Domain{Kind: k, List: true} }
 func words(w ...string) Domain    { return Domain{Kind: Words, Words: w} }
 func wordList(w ...string) Domain { return Domain{Kind: Words, Words: w, List: true} }
 
-// valuesIn are those of options that mean something else in one command.
+// valuesIn are the domains of options that differ in one command, by "COMMAND
+// OPTION".
 var valuesIn = map[string]Domain{
 	"scancel state": wordList("PENDING", "RUNNING", "SUSPENDED"), "sinfo states": many(NodeStates), "sinfo nodes": many(Nodes), "scancel name": one(JobNames),
 	"squeue name": many(JobNames), "sacct name": many(JobNames), "sbcast jobid": one(Jobs), "strigger jobid": one(Jobs), "strigger node": many(Nodes),
@@ -75,8 +76,8 @@ var valuesIn = map[string]Domain{
 	"salloc qos": one(QOS), "srun wait": {}, "sview format": one(Letters), "sview name": many(JobNames), "sview reservation": one(Reservations),
 }
 
-// values are those of every option that has one; a test wants every option
-// here. The first half is the table's order, the second that of the listings.
+// values are the domains of all options that have a value; a test checks that none
+// is missing. Those of Table come first.
 var values = map[string]Domain{
 	"account": many(Accounts), "array": {}, "comment": {}, "dependency": one(Dependencies), "job-name": {}, "kill-on-invalid-dep": words("yes", "no"),
 	"licenses": many(Licenses), "mail-type": wordList("NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "INVALID_DEPEND", "STAGE_OUT", "TIME_LIMIT",

@@ -1,14 +1,13 @@
 package option
 
-// Verb is one of the words that a command such as scontrol is told what to do
-// with.
+// Verb is a subcommand of a command such as scontrol.
 type Verb struct {
 	Name  string
-	Usage string // with what follows
+	Usage string // with its arguments
 	Help  string // one line
 }
 
-// VerbsOf lists the verbs of the command called name; nil: it has none.
+// VerbsOf returns the verbs of the named command, or nil if it has none.
 func VerbsOf(name string) []Verb {
 	switch name {
 	case "scontrol":
@@ -25,21 +24,21 @@ func VerbsOf(name string) []Verb {
 var ScontrolVerbs = []Verb{
 	{"show", "show ENTITY [ID]", "job, step, node, partition, reservation, config, licenses, hostnames, ..."},
 	{"update", "update ENTITY=NAME KEY=VALUE ...", "change a job, node, partition, reservation or step"},
-	{"create", "create ENTITY=NAME KEY=VALUE ...", "make a reservation or partition"},
-	{"delete", "delete ENTITY=NAME", "remove a reservation or partition"},
+	{"create", "create ENTITY=NAME KEY=VALUE ...", "create a reservation or partition"},
+	{"delete", "delete ENTITY=NAME", "delete a reservation or partition"},
 	{"hold", "hold JOBS|jobname=NAME", "keep pending jobs from starting"},
-	{"uhold", "uhold JOBS", "the same, as the job's user: who may release it"},
+	{"uhold", "uhold JOBS", "hold jobs so that their user may release them"},
 	{"holdu", "holdu JOBS", "the same as uhold"},
 	{"release", "release JOBS", "let held jobs start"},
 	{"requeue", "requeue JOBS", "put running or finished jobs back into the queue"},
 	{"requeuehold", "requeuehold JOBS", "put jobs back into the queue, and hold them"},
 	{"suspend", "suspend JOBS", "stop running jobs; they keep their nodes"},
-	{"resume", "resume JOBS", "go on with suspended jobs"},
-	{"top", "top JOBS", "first of the user's own jobs"},
-	{"notify", "notify JOB MESSAGE", "a line on the job's standard error"},
-	{"write", "write batch_script JOB [FILE|-]", "the job's script, into a file"},
+	{"resume", "resume JOBS", "resume suspended jobs"},
+	{"top", "top JOBS", "move jobs to the top of the user's own"},
+	{"notify", "notify JOB MESSAGE", "write a line to the job's standard error"},
+	{"write", "write batch_script JOB [FILE|-]", "write the job's script to a file"},
 	{"wait_job", "wait_job JOB", "wait until the job's nodes are ready"},
-	{"completing", "completing", "jobs that are ending, and their nodes"},
+	{"completing", "completing", "list completing jobs and their nodes"},
 	{"listpids", "listpids [JOB[.STEP]]", "processes of jobs on this node"},
 	{"pidinfo", "pidinfo PID", "the job of a process on this node"},
 	{"ping", "ping", "whether the cluster answers"},
@@ -62,9 +61,8 @@ var ScontrolVerbs = []Verb{
 var ScontrolEntities = []string{"job", "step", "node", "partition", "reservation", "config", "licenses", "assoc_mgr", "aliases", "hostnames", "hostlist",
 	"hostlistsorted", "topology", "federation", "burstbuffer"}
 
-// ScontrolKeys are the parameters of scontrol update, create and delete by the
-// entity they are about (the names are those of status.Entity...), as
-// scontrol(1) writes them.
+// ScontrolKeys are the parameters of scontrol update, create and delete by entity
+// (status.EntityJob and so on), as scontrol(1) writes them.
 var ScontrolKeys = map[string][]string{
 	"job": {"Account", "AdminComment", "ArrayTaskThrottle", "BurstBuffer", "ClusterFeatures", "Comment", "Contiguous", "CoreSpec", "CPUsPerTask",
 		"Deadline", "DelayBoot", "Dependency", "EligibleTime", "EndTime", "ExcNodeList", "Features", "Gres", "JobName", "Licenses", "MailType", "MailUser",
@@ -87,14 +85,14 @@ var ScontrolKeys = map[string][]string{
 var SacctmgrVerbs = []Verb{
 	{"show", "show ENTITY [KEY=VALUE ...]", "list accounts, associations, users, qos, clusters, wckeys, tres, events, transactions, problems or runawayjobs"},
 	{"list", "list ENTITY [KEY=VALUE ...]", "the same"},
-	{"add", "add ENTITY NAMES [KEY=VALUE ...]", "make an account, user, qos or coordinator"},
+	{"add", "add ENTITY NAMES [KEY=VALUE ...]", "create an account, user, qos or coordinator"},
 	{"create", "create ENTITY NAMES [KEY=VALUE ...]", "the same"},
 	{"modify", "modify ENTITY [where KEY=VALUE ...] set KEY=VALUE ...", "change accounts, users, qos or the cluster"},
-	{"delete", "delete ENTITY [where KEY=VALUE ...]", "remove accounts, users, qos or coordinators"},
+	{"delete", "delete ENTITY [where KEY=VALUE ...]", "delete accounts, users, qos or coordinators"},
 	{"remove", "remove ENTITY [where KEY=VALUE ...]", "the same"},
-	{"dump", "dump CLUSTER [FILE=FILE]", "write accounts, users and qos into a file"},
-	{"load", "load FILE", "read such a file"},
-	{"archive", "archive dump [PurgeJobAfter=TIME] | archive load FILE", "take old records of jobs out of the database, or bring them back"},
+	{"dump", "dump CLUSTER [FILE=FILE]", "write accounts, users and qos to a file"},
+	{"load", "load FILE", "read a file that dump wrote"},
+	{"archive", "archive dump [PurgeJobAfter=TIME] | archive load FILE", "move old job records from the database to a file, or back"},
 	{"version", "version", "print the version"},
 	{"help", "help", "print this text"},
 	{"exit", "exit", "end the interactive mode"},
@@ -115,10 +113,10 @@ var SreportNames = map[string][]string{
 	"user":    {"TopUsage"},
 }
 
-// SreportKeys are what may follow a report's name.
+// SreportKeys are the parameters of a report.
 var SreportKeys = []string{"Start=", "End=", "Format=", "Users=", "Accounts=", "TopCount=", "Grouping=", "Clusters=", "Tres=", "Tree", "Group", "FlatView", "PrintJobCount"}
 
-// SacctmgrEntities are what each verb takes.
+// SacctmgrEntities are the entities of each verb.
 var SacctmgrEntities = map[string][]string{
 	"show":   {"account", "association", "cluster", "qos", "runawayjobs", "tres", "user", "wckey"},
 	"add":    {"account", "coordinator", "qos", "user"},
@@ -129,8 +127,8 @@ var SacctmgrEntities = map[string][]string{
 var sacctmgrLimits = []string{"Fairshare", "GrpJobs", "GrpSubmit", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "GrpWall", "MaxJobs", "MaxSubmitJobs", "MaxTRES",
 	"MaxTRESMins", "MaxTRESPerNode", "MaxWall", "QosLevel", "DefaultQOS", "Priority"}
 
-// SacctmgrKeys are the keys by entity and verb; "set" are those that modify
-// sets, and add takes as well.
+// SacctmgrKeys returns the keys of an entity for a verb. "set" stands for the keys
+// that modify sets and that add accepts too.
 func SacctmgrKeys(entity, verb string) []string {
 	switch verb {
 	case "show":

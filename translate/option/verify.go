@@ -11,12 +11,14 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// Verify checks options against each other and puts right what Slurm puts
-// right, once they all have been read (and --nodefile too). What it changes
-// is said in p.Warnings. Errors are *slurmerr.Error.
+// Verify checks options against each other and corrects what Slurm corrects, after
+// all of them have been parsed (and --nodefile has been read). It reports
+// corrections in p.Warnings. Errors are *slurmerr.Error.
 func (p *Parsed) Verify() error {
-	for _, check := range []func(*Parsed) error{quietOrVerbose, oneSpecialization, gpusOfTasks, oneMemory, hintAlone, implicitTasks,
-		arbitraryNodes, nodesOfTasks, nodesOfList, withGPUs, oneTyping, gpusAgree, tasksOfGPUs, oneSharing} {
+	for _, check := range []func(*Parsed) error{
+		quietOrVerbose, oneSpecialization, oneGPUTaskRatio, oneMemory, dropHint, implicitTasks, arbitraryNodes,
+		limitNodesToTasks, nodesOfList, perGPUNeedsGPUs, oneTyping, gpuCountsConsistent, tasksOfGPUs, oneSharing,
+	} {
 		if err := check(p); err != nil {
 			return err
 		}
@@ -24,15 +26,18 @@ func (p *Parsed) Verify() error {
 	return p.refused(false)
 }
 
-// VerifyStep is Verify for a step of a job that is there already, whose size is
-// the job's to check.
+// VerifyStep is Verify for a step of an existing job. The job checks the step's
+// size.
 func (p *Parsed) VerifyStep() error {
-	for _, check := range []func(*Parsed) error{quietOrVerbose, oneMemory, gpusOfTasks, hintAlone, someNodes, oneTypingOfGRES, oneSharing, relativeAlone} {
+	for _, check := range []func(*Parsed) error{
+		quietOrVerbose, oneMemory, oneGPUTaskRatio, dropHint, nodeListNotEmpty, oneTypingOfGRES, oneSharing,
+		relativeWithoutNodes,
+	} {
 		if err := check(p); err != nil {
 			return err
 		}
 	}
-	p.tellStep()
+	p.warnStep()
 	err := p.refused(true)
 	if e, ok := errors.AsType[*slurmerr.Error](err); ok {
 		if reason, ok := strings.CutPrefix(e.Message, noAllocation); ok {
@@ -45,9 +50,9 @@ func (p *Parsed) VerifyStep() error {
 	return err
 }
 
-// refused is the first refusal that was put off, of a job or of a step.
+// refused returns the first deferred refusal of a job or a step, or nil.
 func (p *Parsed) refused(step bool) error {
-	for _, r := range p.late {
+	for _, r := range p.deferred {
 		if !r.ofJob || !step {
 			return r.err
 		}
@@ -55,17 +60,19 @@ func (p *Parsed) refused(step bool) error {
 	return nil
 }
 
+// warn adds a warning.
 func (p *Parsed) warn(format string, args ...any) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
 }
 
-// inform says something that only --verbose shows.
+// inform adds a message that only --verbose shows.
 func (p *Parsed) inform(format string, args ...any) {
 	if p.Client.Verbose > 0 {
 		p.warn(format, args...)
 	}
 }
 
+// quietOrVerbose refuses --quiet with --verbose.
 func quietOrVerbose(p *Parsed) error {
 	if p.Client.Verbose > 0 && p.Client.Quiet > 0 {
 		return slurmerr.New(slurmerr.Refused, "don't specify both --verbose (-v) and --quiet (-Q)")
@@ -73,6 +80,7 @@ func quietOrVerbose(p *Parsed) error {
 	return nil
 }
 
+// oneSpecialization refuses specialized cores with specialized threads.
 func oneSpecialization(p *Parsed) error {
 	if p.Has("core-spec") && p.Has("thread-spec") {
 		return slurmerr.New(slurmerr.Fatal, "-S/--core-spec and --thred-spec options are mutually exclusive")
@@ -80,7 +88,7 @@ func oneSpecialization(p *Parsed) error {
 	return nil
 }
 
-// oneSharing refuses two ways of saying what a step shares with others.
+// oneSharing refuses contradictory options about the CPUs that a step shares.
 func oneSharing(p *Parsed) error {
 	switch {
 	case p.Has("exclusive") && p.Has("overlap") && p.Command == Srun:
@@ -91,30 +99,32 @@ func oneSharing(p *Parsed) error {
 	return nil
 }
 
-// relativeAlone refuses a first node beside nodes that are named.
-func relativeAlone(p *Parsed) error {
+// relativeWithoutNodes refuses --relative together with a list of nodes.
+func relativeWithoutNodes(p *Parsed) error {
 	if p.Has("relative") && (p.Has("nodelist") || p.Has("exclude")) {
 		return slurmerr.New(slurmerr.Refused, "-r,--relative not allowed with -w,--nodelist or -x,--exclude.")
 	}
 	return nil
 }
 
-func gpusOfTasks(p *Parsed) error {
-	if n := p.Given["ntasks-per-node"]; p.Has("ntasks-per-node") && p.Has("ntasks-per-gpu") {
+// oneGPUTaskRatio refuses several ratios of tasks to GPUs.
+func oneGPUTaskRatio(p *Parsed) error {
+	if p.Has("ntasks-per-node") && p.Has("ntasks-per-gpu") {
 		name := "--ntasks-per-node"
-		if n.From == FromEnv {
+		if p.Given["ntasks-per-node"].From == FromEnv {
 			name = "SLURM_NTASKS_PER_NODE"
 		}
 		return slurmerr.New(slurmerr.Fatal, name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
 	}
 	if p.Has("gpus-per-task") && p.Has("ntasks-per-gpu") {
-		return slurmerr.New(slurmerr.Fatal, "--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+		return slurmerr.New(slurmerr.Fatal,
+			"--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
 	}
 	return nil
 }
 
-// oneMemory refuses two ways of asking for memory. One that comes from the
-// environment yields to one that does not.
+// oneMemory refuses several memory options. An option from the environment yields
+// to one from elsewhere.
 func oneMemory(p *Parsed) error {
 	s := &p.Job.Shape
 	fields := []struct {
@@ -143,24 +153,26 @@ func oneMemory(p *Parsed) error {
 	return nil
 }
 
-// hintAlone drops a hint where an option says more exactly what it is about.
-func hintAlone(p *Parsed) error {
+// dropHint drops --hint if a more specific option was given.
+func dropHint(p *Parsed) error {
 	if p.Has("threads-per-core") && p.Step.CPUBind == "" {
 		p.inform("Setting --cpu-bind=threads as a default of --threads-per-core use")
 	}
-	bound := p.Step.CPUBind != "" && !strings.EqualFold(p.Step.CPUBind, "verbose") && !strings.EqualFold(p.Step.CPUBind, "v")
-	if !p.Has("hint") || !bound && !p.Has("ntasks-per-core") && !p.Has("threads-per-core") && !p.Has("extra-node-info") {
+	bind := p.Step.CPUBind
+	bound := bind != "" && !strings.EqualFold(bind, "verbose") && !strings.EqualFold(bind, "v")
+	specific := bound || p.Has("ntasks-per-core") || p.Has("threads-per-core") || p.Has("extra-node-info")
+	if !p.Has("hint") || !specific {
 		return nil
 	}
-	p.warn("Following options are mutually exclusive with --hint: --ntasks-per-core, --threads-per-core, -B and --cpu-bind " +
-		"(other then --cpu-bind=verbose). Ignoring --hint.")
+	p.warn("Following options are mutually exclusive with --hint: " +
+		"--ntasks-per-core, --threads-per-core, -B and --cpu-bind (other then --cpu-bind=verbose). Ignoring --hint.")
 	p.Job.Placement.Hint = ""
 	delete(p.Given, "hint")
 	return nil
 }
 
-// implicitTasks gives a job with -B and without -n a task for every CPU that -B
-// names; srun does that only when -B names all three counts.
+// implicitTasks sets the number of tasks of a job with -B and without -n to the
+// number of CPUs that -B describes; srun does so only if -B has all three counts.
 func implicitTasks(p *Parsed) error {
 	s := &p.Job.Shape
 	if !p.Has("extra-node-info") || p.Has("ntasks") || s.SocketsPerNode+s.CoresPerSocket+s.ThreadsPerCore == 0 {
@@ -178,20 +190,21 @@ func implicitTasks(p *Parsed) error {
 	return nil
 }
 
-// arbitraryNodes: an arbitrary distribution is the list of nodes.
+// arbitraryNodes refuses an arbitrary distribution without a list of nodes.
 func arbitraryNodes(p *Parsed) error {
 	if p.Job.Placement.Distribution == "arbitrary" && len(p.Job.Placement.NodeList) == 0 {
 		if p.Command == Srun {
 			return slurmerr.New(slurmerr.Refused, "invalid number of tasks (-n 0)")
 		}
-		return p.refuseLater(slurmerr.New(slurmerr.Refused, "With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"))
+		return p.refuseLater(slurmerr.New(slurmerr.Refused,
+			"With Arbitrary distribution you need to specify a nodelist or hostfile with the -w option"))
 	}
 	return nil
 }
 
-// nodesOfTasks lowers the number of nodes, and the list of nodes, to the
-// number of tasks.
-func nodesOfTasks(p *Parsed) error {
+// limitNodesToTasks lowers the number of nodes, and shortens the list of nodes, to
+// the number of tasks.
+func limitNodesToTasks(p *Parsed) error {
 	s, list := &p.Job.Shape, p.Job.Placement.NodeList
 	nodes := max(s.MinNodes, int32(len(list)))
 	if s.Tasks == 0 || s.Tasks >= nodes || s.MaxNodes > 0 && s.MaxNodes < int32(len(list)) {
@@ -212,16 +225,16 @@ func nodesOfTasks(p *Parsed) error {
 	return nil
 }
 
-// shorten cuts the node list to n names.
+// shorten shortens the node list to n names.
 func (p *Parsed) shorten(n int) {
 	p.Job.Placement.NodeList = p.Job.Placement.NodeList[:n]
 	p.shortened = hostlist.Fold(p.Job.Placement.NodeList)
 }
 
-// nodesOfList asks for as many nodes as were named, at least.
+// nodesOfList raises the number of nodes to the number of named nodes.
 func nodesOfList(p *Parsed) error {
-	if p.Command == Sbatch && p.Job.Placement.Distribution != "arbitrary" { // srun's and salloc's count them all
-		p.Job.Placement.NodeList = once(p.Job.Placement.NodeList)
+	if p.Command == Sbatch && p.Job.Placement.Distribution != "arbitrary" { // srun and salloc count duplicates
+		p.Job.Placement.NodeList = unique(p.Job.Placement.NodeList)
 	}
 	s, n := &p.Job.Shape, int32(len(p.Job.Placement.NodeList))
 	if n == 0 || s.MinNodes >= n {
@@ -229,7 +242,8 @@ func nodesOfList(p *Parsed) error {
 	}
 	if s.MaxNodes > 0 && s.MaxNodes < n {
 		if p.Command == Srun {
-			p.warn("error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). Eliminating nodes from the nodelist.", n, s.MaxNodes)
+			p.warn("error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). "+
+				"Eliminating nodes from the nodelist.", n, s.MaxNodes)
 			p.shorten(int(s.MaxNodes))
 			return nil
 		}
@@ -239,24 +253,28 @@ func nodesOfList(p *Parsed) error {
 	return nil
 }
 
-// withGPUs refuses what counts by GPUs or sockets where none are asked for.
-func withGPUs(p *Parsed) error {
+// perGPUNeedsGPUs refuses amounts per GPU or socket if no GPUs or sockets are
+// requested.
+func perGPUNeedsGPUs(p *Parsed) error {
 	gpus := slices.ContainsFunc(p.Job.Shape.GRES, func(g job.GRES) bool { return g.Name == "gpu" })
 	switch memory := p.Job.Shape.MemPerGPU; {
 	case memory != nil && *memory > 0 && !gpus:
-		return p.refuseLater(slurmerr.Newf(slurmerr.Refused, "Requested mem_per_tres=gres:gpu:%d but did not request any GPU.\n%s", *memory, invalidGRES))
+		return p.refuseLater(slurmerr.Newf(slurmerr.Refused,
+			"Requested mem_per_tres=gres:gpu:%d but did not request any GPU.\n%s", *memory, invalidGRES))
 	case p.Given["gpus-per-socket"].Value != "" && p.Job.Shape.SocketsPerNode == 0:
-		return p.refuseLater(slurmerr.New(slurmerr.Refused, "--gpus-per-socket option requires --sockets-per-node specification\n"+invalidGRES))
+		return p.refuseLater(slurmerr.New(slurmerr.Refused,
+			"--gpus-per-socket option requires --sockets-per-node specification\n"+invalidGRES))
 	}
 	return nil
 }
 
-// oneTyping refuses a kind of resource that is asked for with types and without:
-// nobody could tell whether the one is part of the other. CPUs are counted by
-// GPUs or by tasks, not by both.
+// oneTyping refuses a generic resource that is requested both with and without a
+// type, as the one may or may not include the other. It also refuses CPUs both per
+// GPU and per task.
 func oneTyping(p *Parsed) error {
 	if p.Job.Shape.CPUsPerGPU > 0 && p.Job.Shape.CPUsPerTask > 0 {
-		return p.refuseLater(slurmerr.New(slurmerr.Refused, "--cpus-per-gpu is mutually exclusive with --cpus-per-task\n"+invalidGRES))
+		return p.refuseLater(slurmerr.New(slurmerr.Refused,
+			"--cpus-per-gpu is mutually exclusive with --cpus-per-task\n"+invalidGRES))
 	}
 	return oneTypingOfGRES(p)
 }
@@ -268,25 +286,26 @@ func oneTypingOfGRES(p *Parsed) error {
 			continue
 		}
 		if with, seen := typed[g.Name]; seen && with != (g.Type != "") {
-			return p.refuseLater(slurmerr.New(slurmerr.Refused, "Invalid GRES specification (with and without type identification)"))
+			return p.refuseLater(slurmerr.New(slurmerr.Refused,
+				"Invalid GRES specification (with and without type identification)"))
 		}
 		typed[g.Name] = g.Type != ""
 	}
 	return nil
 }
 
-// once drops the names that are in list already; it may write into list.
-func once(list []string) []string {
+// unique returns list without repeated names. It modifies list.
+func unique(list []string) []string {
 	seen := make(map[string]bool, len(list))
 	return slices.DeleteFunc(list, func(name string) bool {
-		again := seen[name]
+		repeated := seen[name]
 		seen[name] = true
-		return again
+		return repeated
 	})
 }
 
-// tasksOfGPUs works out what --ntasks-per-gpu leaves open: the tasks from the
-// GPUs, or the GPUs from the tasks (sbatch(1)).
+// tasksOfGPUs computes what --ntasks-per-gpu leaves open: the tasks from the GPUs,
+// or the GPUs from the tasks (sbatch(1)).
 func tasksOfGPUs(p *Parsed) error {
 	s := &p.Job.Shape
 	gpus := int64(0)
@@ -306,30 +325,31 @@ func tasksOfGPUs(p *Parsed) error {
 	case per == 0:
 	case gpus == 0 && s.Tasks > 0:
 		s.GRES = append(s.GRES, job.GRES{Name: "gpu", Count: int64((s.Tasks + per - 1) / per), Per: job.PerJob})
-		p.keep("gpus", "") // no SLURM_GPUS: nobody asked for them
+		p.setText("gpus", "") // no SLURM_GPUS: the user did not request them
 	case s.Tasks == 0 && s.TasksPerNode == 0:
 		s.Tasks = int32(min(gpus*int64(per), 1<<30))
 	}
 	return nil
 }
 
-// someNodes refuses an empty --nodelist.
-func someNodes(p *Parsed) error {
+// nodeListNotEmpty refuses an empty --nodelist.
+func nodeListNotEmpty(p *Parsed) error {
 	if g := p.Given["nodelist"]; g.From == FromCommandLine && g.Value == "" {
 		return slurmerr.New(slurmerr.Refused, "Hostlist is empty!  Can not run job.")
 	}
 	return nil
 }
 
-// tellStep says what the options of a job do to a step: those that choose or
-// delay the job's nodes come too late.
-func (p *Parsed) tellStep() {
+// warnStep warns about options of a job that have no effect on a step: the job
+// already has its nodes.
+func (p *Parsed) warnStep() {
 	given := func(name string) bool { return p.Given[name].From == FromCommandLine }
 	if given("begin") {
 		p.warn("error: --begin is ignored because nodes are already allocated.")
 	}
 	if given("core-spec") {
-		p.warn("error: Ignoring --core-spec value for a job step within an existing job. Set specialized cores at job allocation time.")
+		p.warn("error: Ignoring --core-spec value for a job step within an existing job. " +
+			"Set specialized cores at job allocation time.")
 	}
 	if given("constraint") {
 		p.warn("warning: --constraint has no effect: a step does not choose among the nodes of its job by their features")

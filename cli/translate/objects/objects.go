@@ -112,7 +112,7 @@ func input(p *stdio.Process, args []string) (*translate.Input, error) {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "")
 	}
 	switch {
-	case call.Wrapped, call.Client.Asks():
+	case call.Wrapped, call.Client.OnlyPrints():
 	case name == "":
 		in.Script, err = io.ReadAll(p.In)
 	case path.IsAbs(name):

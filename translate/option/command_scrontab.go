@@ -1,30 +1,29 @@
 package option
 
 // Scrontab is the table of scrontab's options.
-var Scrontab = &Set{Name: "scrontab", Args: "[FILE|-]", Interspersed: true, Options: []*Option{
+var Scrontab = &CommandOptions{Name: "scrontab", Args: "[FILE|-]", Interspersed: true, Options: []*Option{
 	{Name: "edit", Short: 'e', Help: "edit the crontab with $VISUAL or $EDITOR"},
 	{Name: "list", Short: 'l', Help: "print the crontab"},
-	{Name: "remove", Short: 'r', Help: "end every job of the crontab"},
+	{Name: "remove", Short: 'r', Help: "remove the crontab and cancel its jobs"},
 	{Name: "user", Short: 'u', Arg: RequiredArg, Meta: "USER", Status: Refused, Reason: "use the credentials of that user", Help: "another user's crontab"},
-	{Name: "help", Help: "print this text"},
-	{Name: "usage", Help: "print the options in short"},
-	{Name: "verbose", Short: 'v', Help: "say more"},
+	{Name: "help", Help: "print this help"},
+	{Name: "usage", Help: "print a short usage message"},
+	{Name: "verbose", Short: 'v', Help: "increase verbosity"},
 	{Name: "version", Short: 'V', Help: "print the version"},
 }}
 
-// Strigger is the table of strigger's options; whatever would make a trigger is
-// refused.
-var Strigger = &Set{Name: "strigger", Args: "--set|--get|--clear", Interspersed: true, Options: append([]*Option{
-	{Name: "set", Help: "create a trigger (not possible here)"},
+// Strigger is the table of strigger's options. The command refuses --set.
+var Strigger = &CommandOptions{Name: "strigger", Args: "--set|--get|--clear", Interspersed: true, Options: append([]*Option{
+	{Name: "set", Help: "create a trigger (not supported)"},
 	{Name: "get", Help: "list triggers (there are none)"},
 	{Name: "clear", Help: "delete a trigger (there are none)"},
 }, append(triggers(), []*Option{
-	{Name: "help", Help: "print this text"},
-	{Name: "usage", Help: "print the options in short"},
+	{Name: "help", Help: "print this help"},
+	{Name: "usage", Help: "print a short usage message"},
 	{Name: "version", Short: 'V', Help: "print the version"},
 }...)...)}
 
-// triggerLetters are the letters of the events and details of a trigger.
+// triggerLetters are the short names of the options of a trigger.
 var triggerLetters = map[string]byte{
 	"primary_slurmctld_failure": 'a', "primary_slurmctld_resumed_operation": 'A', "primary_slurmctld_resumed_control": 'b', "backup_slurmctld_failure": 'B',
 	"backup_slurmctld_resumed_operation": 'c', "backup_slurmctld_assumed_control": 'C', "down": 'd', "drained": 'D', "primary_slurmctld_acct_buffer_full": 'e',
@@ -33,20 +32,20 @@ var triggerLetters = map[string]byte{
 	"quiet": 'Q', "reconfig": 'r', "time_limit": 't', "up": 'u', "verbose": 'v',
 }
 
-// triggers are the events and details that Slurm's strigger takes.
+// triggers returns the options about the events and details of a trigger.
 func triggers() []*Option {
 	var out []*Option
 	for _, name := range []string{"burst_buffer", "front_end", "primary_slurmctld_failure", "primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control",
 		"backup_slurmctld_failure", "backup_slurmctld_resumed_operation", "backup_slurmctld_assumed_control", "down", "drained", "primary_slurmctld_acct_buffer_full", "fail", "fini",
 		"primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation", "primary_database_failure", "primary_database_resumed_operation", "idle", "noheader", "quiet", "reconfig", "time_limit", "up", "verbose"} {
-		out = append(out, &Option{Name: name, Short: triggerLetters[name], Help: "an event or a setting of it"})
+		out = append(out, &Option{Name: name, Short: triggerLetters[name], Help: "event or detail of a trigger"})
 	}
 	for _, name := range []string{"flags", "id", "jobid", "clusters", "node", "offset", "program", "user"} {
 		arg := RequiredArg
 		if name == "node" {
 			arg = OptionalArg
 		}
-		out = append(out, &Option{Name: name, Short: triggerLetters[name], Arg: arg, Meta: "VALUE", Help: "a setting of the event"})
+		out = append(out, &Option{Name: name, Short: triggerLetters[name], Arg: arg, Meta: "VALUE", Help: "detail of a trigger"})
 	}
 	return out
 }

@@ -1,8 +1,8 @@
 package option
 
-// sets are the variables that an option sets in the job's environment, without
-// SLURM_ ahead. Those that every job has are not here.
-var sets = map[string][]string{
+// jobVariables are the variables that an option sets in the job's environment,
+// without the prefix SLURM_. It does not have the variables of every job.
+var jobVariables = map[string][]string{
 	"array":  {"ARRAY_JOB_ID", "ARRAY_TASK_ID", "ARRAY_TASK_COUNT", "ARRAY_TASK_MIN", "ARRAY_TASK_MAX", "ARRAY_TASK_STEP"},
 	"ntasks": {"NTASKS", "NPROCS"}, "ntasks-per-node": {"NTASKS_PER_NODE", "NTASKS", "NPROCS"}, "ntasks-per-gpu": {"NTASKS_PER_GPU", "NTASKS", "NPROCS"},
 	"extra-node-info": {"NTASKS", "NPROCS"}, "ntasks-per-socket": {"NTASKS_PER_SOCKET"}, "ntasks-per-core": {"NTASKS_PER_CORE"},

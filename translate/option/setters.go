@@ -8,7 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// The setters below serve many rows; each takes the field it fills.
+// The functions below return setters that several rows share. field returns the
+// field that the setter fills.
 
 func text(field func(*Parsed) *string) setter {
 	return func(p *Parsed, v string, _ bool) error {
@@ -24,7 +25,7 @@ func flag(field func(*Parsed) *bool) setter {
 	}
 }
 
-// optFlag is a bool behind a pointer, set to on.
+// optFlag returns a setter of an optional bool, which it sets to on.
 func optFlag(on bool, field func(*Parsed) **bool) setter {
 	return func(p *Parsed, _ string, _ bool) error {
 		*field(p) = &on
@@ -65,8 +66,9 @@ func minutes(field func(*Parsed) *int32) setter {
 	}
 }
 
-// memory fills one of the three memory fields. They exclude each other only
-// where they come from the same source; a higher source replaces a lower one.
+// memory returns a setter of one of the three memory fields. They are mutually
+// exclusive only if they come from the same source; a higher source replaces a
+// lower one (oneMemory).
 func memory(field func(*Parsed) **int64) setter {
 	return func(p *Parsed, v string, _ bool) error {
 		n, err := value.Megabytes(v)
@@ -78,16 +80,16 @@ func memory(field func(*Parsed) **int64) setter {
 	}
 }
 
-// hosts reads names of nodes, unless a file has them. inStep is what is said in a step of those that
-// cannot be read.
-func hosts(inStep string, field func(*Parsed) *[]string) setter {
+// hosts returns a setter of a list of node names. The names may also be in a file,
+// which ReadNodes reads. stepError is a step's error about an invalid list.
+func hosts(stepError string, field func(*Parsed) *[]string) setter {
 	return func(p *Parsed, v string, _ bool) error {
-		if strings.Contains(v, "/") { // a file: ReadNodes
+		if strings.Contains(v, "/") { // the path of a file
 			return nil
 		}
 		names, err := hostlist.Expand(v)
 		if err != nil {
-			p.badHosts = inStep
+			p.badHosts = stepError
 			return p.refuseLater(p.submission("Invalid node name specified"))
 		}
 		*field(p) = names
@@ -95,30 +97,29 @@ func hosts(inStep string, field func(*Parsed) *[]string) setter {
 	}
 }
 
-// refuseLater keeps a refusal that comes after all options have been read; it
-// returns nil.
+// refuseLater records a refusal for Verify and returns nil.
 func (p *Parsed) refuseLater(err error) error {
-	p.late = append(p.late, refusal{err: err})
+	p.deferred = append(p.deferred, refusal{err: err})
 	return nil
 }
 
-// refusal is an error that was put off. ofJob: a step takes no notice of it.
+// refusal is an error that Verify reports. ofJob: VerifyStep ignores it.
 type refusal struct {
 	err   error
 	ofJob bool
 }
 
-// refuseJob is refuseLater for what only a new job is asked for: a step takes no
-// notice of it.
+// refuseJob is refuseLater for options that only a new job has; a step ignores
+// the refusal.
 func (p *Parsed) refuseJob(text string) error {
-	p.late = append(p.late, refusal{p.submission(text), true})
+	p.deferred = append(p.deferred, refusal{p.submission(text), true})
 	return nil
 }
 
-// noAllocation begins what srun says of a job that cannot be.
+// noAllocation is the prefix of srun's errors about a refused job.
 const noAllocation = "Unable to allocate resources: "
 
-// submission is a refusal that in Slurm comes from the controller.
+// submission returns a refusal of the kind that Slurm's controller sends.
 func (p *Parsed) submission(text string) error {
 	switch p.Command {
 	case Srun:

@@ -1,0 +1,18 @@
+package option
+
+// Sprio is the table of sprio's options.
+var Sprio = &CommandOptions{Name: "sprio", Interspersed: true, Options: append([]*Option{
+	{Name: "federation", Help: "all clusters of a federation; here the same as --local"},
+	{Name: "noheader", Short: 'h', Help: "no header line"},
+	{Name: "jobs", Short: 'j', Aliases: []string{"job"}, Arg: RequiredArg, Meta: "IDS", Help: "only these jobs"},
+	{Name: "local", Help: "this cluster only (the default)"},
+	{Name: "long", Short: 'l', Help: "more columns"},
+	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAMES", Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
+	{Name: "norm", Short: 'n', Help: "show normalized factors"},
+	{Name: "format", Short: 'o', Arg: RequiredArg, Meta: "FORMAT", Env: "SPRIO_FORMAT", Help: "columns by letter: \"%.15i %.10Y\""},
+	{Name: "partition", Short: 'p', Arg: RequiredArg, Meta: "NAMES", Help: "only jobs in these partitions"},
+	{Name: "sibling", Help: "sibling jobs of a federation; there are none"},
+	{Name: "sort", Short: 'S', Arg: RequiredArg, Meta: "LETTERS", Help: "sort by columns: -y,i"},
+	{Name: "user", Short: 'u', Aliases: []string{"users"}, Arg: RequiredArg, Meta: "USERS", Help: "only jobs of these users"},
+	{Name: "weights", Short: 'w', Help: "show the weights of the factors"},
+}, common()...)}

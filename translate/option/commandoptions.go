@@ -1,0 +1,268 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+)
+
+// CommandOptions are the options of a command that lists or operates (squeue,
+// sinfo, scancel, scontrol). They do not describe a job, and their letters differ
+// in meaning from those of sbatch, so each command has its own table.
+type CommandOptions struct {
+	Name    string // of the command
+	Args    string // the operands, in the help text
+	Options []*Option
+	// Interspersed: options may follow operands, as getopt_long permutes them.
+	// Otherwise they end at the first operand.
+	Interspersed bool
+	// Terse: the error about an unknown option does not mention --help.
+	Terse bool
+}
+
+// Values are the options that were given, by long name.
+type Values struct {
+	values map[string][]string
+	order  []string // names in the order of the command line
+}
+
+func (v *Values) add(name, text string) {
+	v.values[name] = append(v.values[name], text)
+	v.order = append(v.order, name)
+}
+
+// Last returns which of the named options was given last on the command line, or
+// "" if none was.
+func (v *Values) Last(names ...string) string {
+	for _, name := range slices.Backward(v.order) {
+		if slices.Contains(names, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Has reports whether the option was given.
+func (v *Values) Has(name string) bool { return len(v.values[name]) > 0 }
+
+// Count returns how many times the option was given.
+func (v *Values) Count(name string) int { return len(v.values[name]) }
+
+// Get returns the last value of the option, or "" if it was not given.
+func (v *Values) Get(name string) string {
+	all := v.values[name]
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// List returns the elements of the last value of the option, which is a list with
+// commas. It drops empty elements.
+func (v *Values) List(name string) []string { return splitList(v.Get(name)) }
+
+// All returns the elements of all values of the option, split as List does.
+func (v *Values) All(name string) []string {
+	return splitList(strings.Join(v.values[name], ","))
+}
+
+func splitList(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })
+}
+
+// RequestedText returns the text that --help, --usage or --version print; ok is
+// false if none of them was given.
+func (c *CommandOptions) RequestedText(v *Values) (text string, ok bool) {
+	switch {
+	case v.Has("help"):
+		return c.Help(), true
+	case v.Has("usage"):
+		return c.Usage(), true
+	case v.Has("version"):
+		return "slurm " + build.Slurm + "\n", true
+	}
+	return "", false
+}
+
+// ParseAndReport parses the command line like Parse. It prints the text of --help,
+// --usage or --version, returns an error for the first refused option, and passes
+// warnings to warn, with the command's name in front. If values and error are both
+// nil, the command has nothing more to do.
+func (c *CommandOptions) ParseAndReport(args []string, lookup func(string) (string, bool),
+	print func(string) error, warn func(string)) (values *Values, operands []string, err error) {
+	v, operands, err := c.Parse(args, lookup)
+	if err != nil {
+		return nil, nil, err
+	}
+	if text, ok := c.RequestedText(v); ok {
+		return nil, nil, print(text)
+	}
+	if err := c.Refused(v); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range c.Warnings(v) {
+		warn(c.Name + ": " + w)
+	}
+	return v, operands, nil
+}
+
+// Parse parses the input variables and the command line. Errors are in getopt's
+// words and carry exit code 1, that of these commands, not 255.
+func (c *CommandOptions) Parse(args []string, lookup func(string) (string, bool)) (*Values, []string, error) {
+	v := &Values{values: map[string][]string{}}
+	for _, o := range c.Options {
+		if o.Env == "" {
+			continue
+		}
+		if text, ok := lookup(o.Env); ok {
+			v.values[o.Name] = append(v.values[o.Name], text)
+		}
+	}
+	g := grammar{options: c.Options, interspersed: c.Interspersed}
+	occurrences, operands, err := g.parse(args)
+	for _, o := range occurrences {
+		v.add(o.option.Name, o.value)
+	}
+	var e *slurmerr.Error
+	if errors.As(err, &e) {
+		e.Code = 1
+		if c.Terse && e.Kind == slurmerr.Usage {
+			e.Kind, e.Message, e.Before = slurmerr.Refused, "", append(e.Before, c.Name+": "+e.Message)
+		}
+	}
+	return v, operands, err
+}
+
+// Refused returns an error for the first given option that Berth refuses, or nil.
+func (c *CommandOptions) Refused(v *Values) error {
+	for _, o := range c.Options {
+		if o.Status == Refused && v.Has(o.Name) {
+			return slurmerr.Newf(slurmerr.Refused, "--%s is not possible here: %s", o.Name, o.Reason)
+		}
+	}
+	return nil
+}
+
+// Warnings returns one line for each given option that has no effect.
+func (c *CommandOptions) Warnings(v *Values) []string {
+	var list []string
+	for _, o := range c.Options {
+		if o.Status == Warned && v.Has(o.Name) {
+			list = append(list, "--"+o.Name+" has no effect: "+o.Reason)
+		}
+	}
+	return list
+}
+
+// Help returns the text of --help.
+func (c *CommandOptions) Help() string {
+	var b strings.Builder
+	b.WriteString(c.usageLine() + "\n")
+	for _, o := range c.Options {
+		left := "      "
+		if o.Short != 0 {
+			left = fmt.Sprintf("  -%c, ", o.Short)
+		}
+		fmt.Fprintf(&b, "%-34s %s\n", left+"--"+o.Name+o.argument("="), o.help())
+	}
+	if verbs := VerbsOf(c.Name); verbs != nil {
+		b.WriteString("\nCommands:\n")
+		for _, v := range verbs {
+			fmt.Fprintf(&b, "  %-40s %s\n", v.Usage, v.Help)
+		}
+	}
+	return b.String()
+}
+
+// argument returns the option's value as help texts show it. sep stands between
+// the name and a required value.
+func (o *Option) argument(sep string) string {
+	switch o.Arg {
+	case RequiredArg:
+		return sep + o.Meta
+	case OptionalArg:
+		return "[=" + o.Meta + "]"
+	}
+	return ""
+}
+
+// help returns the option's help line, with a note if the option has no effect.
+func (o *Option) help() string {
+	switch o.Status {
+	case Refused:
+		return o.Help + " (not possible here: " + o.Reason + ")"
+	case Warned:
+		return o.Help + " (no effect: " + o.Reason + ")"
+	}
+	return o.Help
+}
+
+func (c *CommandOptions) usageLine() string {
+	return strings.TrimSpace(fmt.Sprintf("Usage: %s [OPTIONS] %s", c.Name, c.Args))
+}
+
+// Usage returns the text of --usage: every option in one paragraph.
+func (c *CommandOptions) Usage() string {
+	var words []string
+	for _, o := range c.Options {
+		if o.Status == Refused {
+			continue
+		}
+		name := "--" + o.Name + o.argument("=")
+		if o.Short != 0 && o.Arg != OptionalArg {
+			name = "-" + string(rune(o.Short)) + o.argument(" ")
+		}
+		words = append(words, "["+name+"]")
+	}
+	if c.Args != "" {
+		words = append(words, c.Args)
+	}
+	return fold("Usage: "+c.Name, words)
+}
+
+// fold returns the heading and the words in lines of at most 78 columns.
+func fold(heading string, words []string) string {
+	var b strings.Builder
+	b.WriteString(heading)
+	column := len(heading)
+	for _, w := range words {
+		if column+1+len(w) > 78 {
+			b.WriteString("\n" + strings.Repeat(" ", len(heading)))
+			column = len(heading)
+		}
+		b.WriteString(" " + w)
+		column += 1 + len(w)
+	}
+	return b.String() + "\n"
+}
+
+// common returns the options that every command has.
+func common() []*Option {
+	return []*Option{
+		{Name: "verbose", Short: 'v', Help: "increase verbosity"},
+		{Name: "version", Short: 'V', Help: "print the version"},
+		{Name: "help", Help: "print this help"},
+		{Name: "usage", Help: "print a short usage message"},
+	}
+}
+
+// verboseBy returns the common options, with an input variable for --verbose.
+func verboseBy(env string) []*Option {
+	out := common()
+	out[0].Env = env
+	return out
+}
+
+// commonShort returns the common options, with letters for --help and --usage; 0
+// means no letter.
+func commonShort(help, usage byte) []*Option {
+	out := common()
+	out[2].Short, out[3].Short = help, usage
+	return out
+}
+
+const noFederation = "there is no federation of clusters"

@@ -1,0 +1,30 @@
+package option
+
+import (
+	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/slurmerr"
+)
+
+// OnlyPrints reports whether an option requests a text (--help, --gres=help) and
+// nothing else. The options behind it are ignored.
+func (c *Client) OnlyPrints() bool { return c.Help || c.Usage || c.Version || c.Print != "" }
+
+// PrintRequested prints the requested text of the given command, and reports
+// whether there was one. The error carries the exit code, which after some texts
+// is that of an error.
+func (c *Client) PrintRequested(command Command, print func(text string) error) (printed bool, err error) {
+	switch {
+	case c.Help:
+		return true, print(Help(command))
+	case c.Usage:
+		return true, print(Usage(command))
+	case c.Version:
+		return true, print("slurm " + build.Slurm + "\n")
+	case c.Print == "":
+		return false, nil
+	}
+	if err = print(c.Print); err == nil && c.PrintCode != 0 {
+		err = &slurmerr.Error{Code: c.PrintCode}
+	}
+	return true, err
+}
