@@ -1,350 +1,295 @@
 package sacctmgr
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-func addAccounts(p *plan, list []pair) error {
-	var names []string
-	c := &common{}
-	parent, description, organization, told := root, "", "", false
-	for _, x := range list {
-		switch {
-		case x.key == "", x.is("Names", "Account"):
-			names = append(names, x.lower()...)
-		case oneOf(x.key, "Cluster", 1):
-			if p.otherCluster(x) {
-				return refusal(fmt.Sprintf(" This cluster '%s' doesn't exist.\n        Contact your admin to add it to accounting.", x.value))
-			}
-		case x.is("Parent"):
-			parent, told = strings.ToLower(x.value), true
-		case oneOf(x.key, "Description", 1) && !x.is("DefaultQOS"):
-			description = x.value
-		case oneOf(x.key, "Organization", 1):
-			organization = x.value
-		default:
-			if known, err := c.set(p, x); err != nil || !known {
-				return orUnknown(err, x)
-			}
+// accountSettings are what add and modify account set.
+type accountSettings struct {
+	settings
+	names                             []string
+	parent, description, organization *string
+}
+
+func setText(field func(*accountSettings) **string) func(*accountSettings, keyvalue.Pair) error {
+	return func(c *accountSettings, p keyvalue.Pair) error {
+		*field(c) = &p.Value
+		return nil
+	}
+}
+
+var (
+	describeAccount = keyvalue.Table[*accountSettings]{
+		{Name: "Description", Least: 1, Set: setText(func(c *accountSettings) **string { return &c.description })},
+		{Name: "Organization", Least: 1, Set: setText(func(c *accountSettings) **string { return &c.organization })},
+		{Name: "Parent", Least: 3, Set: func(c *accountSettings, p keyvalue.Pair) error {
+			parent := strings.ToLower(p.Value)
+			c.parent = &parent
+			return nil
+		}},
+	}
+	newAccountWords = append(keyvalue.Table[*accountSettings]{
+		keyvalue.Any(addAccountNames),
+		{Name: "Names", Least: 3, Set: addAccountNames},
+		{Name: "Account", Least: 3, Set: addAccountNames},
+		{Name: "Cluster", Least: 1, Set: func(c *accountSettings, p keyvalue.Pair) error { return c.state.requireCluster(p) }},
+	}, describeAccount...)
+)
+
+func addAccountNames(c *accountSettings, p keyvalue.Pair) error {
+	c.names = append(c.names, p.LowerList()...)
+	return nil
+}
+
+// parseAccount parses the words of add or modify account.
+func parseAccount(s *state, table keyvalue.Table[*accountSettings], words []keyvalue.Pair) (*accountSettings, error) {
+	c := &accountSettings{settings: settings{state: s}}
+	for _, p := range words {
+		known, err := table.Set(c, p)
+		if !known {
+			err = c.parseOrRefuse(p)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	if len(names) == 0 {
-		return refusal(" Need name of account to add.")
+	return c, nil
+}
+
+func addAccounts(e *edit, words []keyvalue.Pair) error {
+	c, err := parseAccount(e.state, newAccountWords, words)
+	if err != nil {
+		return err
 	}
-	if !p.world.hasAccount(parent) {
-		return refusal(fmt.Sprintf(" Parent account '%s' doesn't exist on cluster %s\n No associations created.", parent, p.world.cluster))
+	if len(c.names) == 0 {
+		return refusef(" Need name of account to add.")
 	}
-	var fresh []string
-	for _, name := range names {
-		if p.world.hasAccount(name) {
+	parent := rootAccount
+	if c.parent != nil {
+		parent = *c.parent
+	}
+	if !e.state.hasAccount(parent) {
+		return refusef(" Parent account '%s' doesn't exist on cluster %s\n No associations created.", parent, e.state.cluster)
+	}
+	var added []string
+	for _, name := range c.names {
+		if e.state.hasAccount(name) {
 			continue
 		}
 		if err := checkName("Account", name); err != nil {
 			return err
 		}
-		a := &status.AcctAccount{Name: name, Parent: parent, Description: description, Organization: organization}
-		if a.Parent == root {
-			a.Parent = ""
-		}
-		if a.Description == "" {
-			a.Description = name
-		}
-		if a.Organization == "" {
-			a.Organization = name
-			if parent != root {
-				a.Organization = parent
-			}
-		}
-		c.apply(&a.Limits, &a.QOS, &a.DefaultQOS)
-		p.world.accounts[name] = a
-		fresh = append(fresh, name)
+		e.state.accounts[name] = c.newAccount(name, parent)
+		added = append(added, name)
 	}
-	if len(fresh) == 0 {
-		return refusal(" Nothing new added.")
+	if len(added) == 0 {
+		return nothing("new added.")
 	}
-	if told || c.lines != "" || description != "" || organization != "" {
-		c.lines += setting("Parent", parent)
-	}
-	showAdded(p, fresh, description, organization, c)
+	showAddedAccounts(e, added, parent, c)
 	return nil
 }
 
-func orUnknown(err error, x pair) error {
-	if err != nil {
-		return err
+// newAccount returns an account with the settings and Slurm's defaults.
+func (c *accountSettings) newAccount(name, parent string) *status.AcctAccount {
+	organization := parent
+	if parent == rootAccount {
+		organization = name
 	}
-	return unknown(x)
+	a := &status.AcctAccount{
+		Name:         name,
+		Description:  cmp.Or(deref(c.description), name),
+		Organization: cmp.Or(deref(c.organization), organization),
+	}
+	setParent(a, parent)
+	c.apply(&a.Limits, &a.QOS, &a.DefaultQOS)
+	return a
 }
 
-func showAdded(p *plan, fresh []string, description, organization string, c *common) {
-	p.say(" Adding Account(s)\n")
-	for _, name := range fresh {
-		p.say("  %s\n", name)
-	}
-	if description == "" {
-		description = "Account Name"
-	}
-	if organization == "" {
-		organization = "Parent/Account Name"
-	}
-	p.say(" Settings\n  Description     = %s\n  Organization    = %s\n Associations\n", description, organization)
-	for _, name := range fresh {
-		p.say("  A = %-10s C = %-10s\n", name, p.world.cluster)
-	}
-	if c.lines != "" {
-		p.say(" Settings\n%s", c.lines)
+// setParent moves the account below parent; an account below root names none.
+func setParent(a *status.AcctAccount, parent string) {
+	a.Parent = parent
+	if parent == rootAccount {
+		a.Parent = ""
 	}
 }
 
-// accountsWhere are the accounts that the conditions mean.
-func (p *plan) accountsWhere(where []pair) ([]string, error) {
-	var names, parents []string
-	for _, x := range where {
-		switch {
-		case x.key == "", x.is("Names", "Account"):
-			names = append(names, x.lower()...)
-		case oneOf(x.key, "Cluster", 1):
-			if p.otherCluster(x) {
-				return nil, nil
-			}
-		case x.is("Parent"):
-			parents = append(parents, x.lower()...)
-		default:
-			return nil, refusal(fmt.Sprintf(" Unknown condition: %s\n Use keyword 'set' to modify value", x.text))
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+func showAddedAccounts(e *edit, added []string, parent string, c *accountSettings) {
+	description, organization := deref(c.description), deref(c.organization)
+	if c.parent != nil || c.shown.Len() > 0 || description != "" || organization != "" {
+		c.shown.WriteString(settingLine("Parent", parent))
+	}
+	e.printNames("Adding Account(s)", added)
+	e.printf(" Settings\n  Description     = %s\n  Organization    = %s\n Associations\n",
+		cmp.Or(description, "Account Name"), cmp.Or(organization, "Parent/Account Name"))
+	for _, name := range added {
+		e.printf("  A = %-10s C = %-10s\n", name, e.state.cluster)
+	}
+	if c.shown.Len() > 0 {
+		e.printf(" Settings\n%s", c.shown.String())
+	}
+}
+
+// accountCondition is what "where" says about accounts.
+type accountCondition struct {
+	state          *state
+	names, parents []string
+	otherCluster   bool
+}
+
+var accountConditions = keyvalue.Table[*accountCondition]{
+	keyvalue.Any((*accountCondition).addNames),
+	{Name: "Names", Least: 3, Set: (*accountCondition).addNames},
+	{Name: "Account", Least: 3, Set: (*accountCondition).addNames},
+	{Name: "Cluster", Least: 1, Set: func(c *accountCondition, p keyvalue.Pair) error {
+		c.otherCluster = c.otherCluster || !c.state.namesCluster(p)
+		return nil
+	}},
+	{Name: "Parent", Least: 3, Set: func(c *accountCondition, p keyvalue.Pair) error {
+		c.parents = append(c.parents, p.LowerList()...)
+		return nil
+	}},
+}
+
+func (c *accountCondition) addNames(p keyvalue.Pair) error {
+	c.names = append(c.names, p.LowerList()...)
+	return nil
+}
+
+// accountsWhere returns the accounts that meet the conditions, in the order of
+// the tree.
+func (s *state) accountsWhere(where []keyvalue.Pair) ([]string, error) {
+	c := &accountCondition{state: s}
+	for _, p := range where {
+		if known, err := accountConditions.Set(c, p); err != nil || !known {
+			return nil, cmp.Or(err, unknownCondition(p))
 		}
 	}
-	var out []string
-	for _, name := range p.world.accountNames() {
-		if len(names) > 0 && !slices.Contains(names, name) || len(parents) > 0 && !slices.Contains(parents, p.world.parent(name)) {
-			continue
-		}
-		out = append(out, name)
+	if c.otherCluster {
+		return nil, nil
 	}
-	return out, nil
+	return filter(s.accountNames(), func(name string) bool {
+		return matches(c.names, name) && matches(c.parents, s.parent(name))
+	}), nil
 }
 
-func modifyAccounts(p *plan, list []pair) error {
-	where, set := halves(list)
+func modifyAccounts(e *edit, words []keyvalue.Pair) error {
+	where, set := splitWhereSet(words)
 	if len(set) == 0 {
-		return refusal(nothingToSet)
+		return refusef(nothingToSet)
 	}
-	c := &common{}
-	var description, organization, parent *string
-	for _, x := range set {
-		v := x.value
-		switch {
-		case oneOf(x.key, "Description", 1) && !strings.EqualFold(x.key, "def"):
-			description = &v
-		case oneOf(x.key, "Organization", 1):
-			organization = &v
-		case x.is("Parent"):
-			v = strings.ToLower(v)
-			parent = &v
-		default:
-			if known, err := c.set(p, x); err != nil || !known {
-				return orUnknown(err, x)
-			}
-		}
+	c, err := parseAccount(e.state, describeAccount, set)
+	if err != nil {
+		return err
 	}
-	names, err := p.accountsWhere(where)
+	names, err := e.state.accountsWhere(where)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return refusal(" Nothing modified")
+		return nothing("modified")
 	}
-	was := map[string]string{} // Slurm names the parent that an account had
+	oldParents := map[string]string{} // which Slurm shows
 	for _, name := range names {
-		was[name] = p.world.parent(name)
+		oldParents[name] = e.state.parent(name)
 	}
-	if parent != nil {
-		if err := p.moveAccounts(names, *parent); err != nil {
+	if c.parent != nil {
+		if err := e.state.moveAccounts(names, *c.parent); err != nil {
 			return err
 		}
 	}
 	for _, name := range names {
-		a := p.world.accounts[name]
-		if a == nil { // root, which has no object until something is to be kept of it
-			a = &status.AcctAccount{Name: name, Description: "default root account", Organization: root}
-			p.world.accounts[name] = a
-		}
-		if description != nil {
-			a.Description = *description
-		}
-		if organization != nil {
-			a.Organization = *organization
-		}
-		c.apply(&a.Limits, &a.QOS, &a.DefaultQOS, p.world.effectiveQOS(name, a.QOS)...)
+		c.modify(e.state.account(name))
 	}
-	if description != nil || organization != nil {
-		p.say(" Modified accounts...\n")
-		for _, name := range names {
-			p.say("  %s\n", name)
-		}
+	if c.description != nil || c.organization != nil {
+		e.printNames("Modified accounts...", names)
 	}
-	if c.any() || parent != nil {
-		p.say(" Modified account associations...\n")
+	if !c.empty() || c.parent != nil {
+		e.printf(" Modified account associations...\n")
 		for _, name := range names {
-			p.say("  C = %-10s A = %s of %s\n", p.world.cluster, name, was[name])
+			e.printf("  C = %-10s A = %s of %s\n", e.state.cluster, name, oldParents[name])
 		}
 	}
 	return nil
 }
 
-// moveAccounts hangs accounts below another; none may come below itself.
-func (p *plan) moveAccounts(names []string, parent string) error {
-	if !p.world.hasAccount(parent) {
-		return refusal(fmt.Sprintf(" Parent Account %s doesn't exist.", parent))
+// account returns the account of the name. The root account gets an object if
+// it has none yet.
+func (s *state) account(name string) *status.AcctAccount {
+	a := s.accounts[name]
+	if a == nil {
+		a = &status.AcctAccount{Name: name, Description: "default root account", Organization: rootAccount}
+		s.accounts[name] = a
+	}
+	return a
+}
+
+func (c *accountSettings) modify(a *status.AcctAccount) {
+	if c.description != nil {
+		a.Description = *c.description
+	}
+	if c.organization != nil {
+		a.Organization = *c.organization
+	}
+	c.apply(&a.Limits, &a.QOS, &a.DefaultQOS, c.state.effectiveQOS(a.Name, a.QOS)...)
+}
+
+// moveAccounts moves accounts below another. It refuses to move one below
+// itself.
+func (s *state) moveAccounts(names []string, parent string) error {
+	if !s.hasAccount(parent) {
+		return refusef(" Parent Account %s doesn't exist.", parent)
 	}
 	for _, name := range names {
-		for up := parent; up != root; up = p.world.parent(up) {
-			if up == name {
-				return refusal(fmt.Sprintf(" Account '%s' cannot come below itself", name))
+		for ancestor := parent; ancestor != rootAccount; ancestor = s.parent(ancestor) {
+			if ancestor == name {
+				return refusef(" Account '%s' cannot be moved below itself", name)
 			}
 		}
-		if a := p.world.accounts[name]; a != nil {
-			a.Parent = parent
-			if parent == root {
-				a.Parent = ""
-			}
+		if a := s.accounts[name]; a != nil {
+			setParent(a, parent)
 		}
 	}
 	return nil
 }
 
-func deleteAccounts(p *plan, list []pair) error {
-	where, _ := halves(list)
+func removeAccounts(e *edit, words []keyvalue.Pair) error {
+	where, _ := splitWhereSet(words)
 	if len(where) == 0 {
-		return refusal(" No conditions given to remove, not executing.")
+		return refusef(noRemoveConditions)
 	}
-	names, err := p.accountsWhere(where)
+	names, err := e.state.accountsWhere(where)
 	if err != nil {
 		return err
 	}
-	names = slices.DeleteFunc(names, func(n string) bool { return p.world.accounts[n] == nil })
+	names = slices.DeleteFunc(names, func(n string) bool { return e.state.accounts[n] == nil })
 	if len(names) == 0 {
-		return refusal(" Nothing deleted")
+		return nothing("deleted")
 	}
-	for _, child := range sortedNames(p.world.accounts) {
-		if up := p.world.parent(child); slices.Contains(names, up) && !slices.Contains(names, child) {
-			return refusal(fmt.Sprintf(" Account '%s' has the account '%s' below it: delete or move that first", up, child))
+	for _, child := range sortedNames(e.state.accounts) {
+		if parent := e.state.parent(child); slices.Contains(names, parent) && !slices.Contains(names, child) {
+			return refusef(" Account '%s' has the account '%s' below it: delete or move that first", parent, child)
 		}
 	}
-	for _, u := range p.world.users {
-		if err := leave(u, names); err != nil {
+	for _, name := range sortedNames(e.state.users) {
+		if err := leaveAccounts(e.state.users[name], names); err != nil {
 			return err
 		}
 	}
-	p.say(" Deleting accounts...\n")
+	e.printNames("Deleting accounts...", names)
 	for _, name := range names {
-		p.say("  %s\n", name)
-		delete(p.world.accounts, name)
-	}
-	return nil
-}
-
-// leave takes a user out of accounts.
-func leave(u *status.AcctUser, accounts []string) error {
-	left := slices.DeleteFunc(accountsOf(u), func(a string) bool { return slices.Contains(accounts, a) })
-	if slices.Contains(accounts, u.DefaultAccount) {
-		if len(left) > 0 {
-			return refusal(fmt.Sprintf(" Users listed below have these as their Default Accounts.\n  U = %-9s A = %s\n Please change their default account first (modify user %s set defaultaccount=%s)",
-				u.Name, u.DefaultAccount, u.Name, left[0]))
-		}
-		u.DefaultAccount = ""
-	}
-	u.Accounts = kept(u.Accounts, func(a string) bool { return !slices.Contains(accounts, a) })
-	u.Associations = kept(u.Associations, func(a status.AcctAssociation) bool { return !slices.Contains(accounts, a.Account) })
-	return nil
-}
-
-// kept is a new list of what passes; nil for none.
-func kept[T any](list []T, keep func(T) bool) []T {
-	var out []T
-	for _, x := range list {
-		if keep(x) {
-			out = append(out, x)
-		}
-	}
-	return out
-}
-
-// coordinators reads the words of add and delete coordinator.
-func coordinators(p *plan, list []pair) (accounts, users []string, err error) {
-	for _, x := range list {
-		switch {
-		case x.is("Account"):
-			accounts = append(accounts, x.lower()...)
-		case x.key == "", x.is("Names", "Users"):
-			users = append(users, x.list()...)
-		default:
-			return nil, nil, unknown(x)
-		}
-	}
-	if len(users) == 0 || len(accounts) == 0 {
-		return nil, nil, refusal(" You need to specify a user list and an account list here")
-	}
-	for _, u := range users {
-		if p.world.users[u] == nil {
-			return nil, nil, refusal(fmt.Sprintf(" You specified a non-existent user '%s'.", u))
-		}
-	}
-	for _, a := range accounts {
-		if p.world.accounts[a] == nil {
-			return nil, nil, refusal(fmt.Sprintf(" You specified a non-existent account '%s'.", a))
-		}
-	}
-	return accounts, users, nil
-}
-
-func addCoordinators(p *plan, list []pair) error {
-	accounts, users, err := coordinators(p, list)
-	if err != nil {
-		return err
-	}
-	p.say(" Adding Coordinator User(s)\n")
-	for _, u := range users {
-		p.say("  %s\n", u)
-	}
-	p.say(" To Account(s) and all sub-accounts\n")
-	for _, name := range accounts {
-		p.say("  %s\n", name)
-		a := p.world.accounts[name]
-		for _, u := range users {
-			if !slices.Contains(a.Coordinators, u) {
-				a.Coordinators = append(a.Coordinators, u)
-			}
-		}
-	}
-	return nil
-}
-
-func deleteCoordinators(p *plan, list []pair) error {
-	accounts, users, err := coordinators(p, list)
-	if err != nil {
-		return err
-	}
-	p.say(" Removing Coordinators with user name\n")
-	for _, u := range users {
-		p.say("  %s\n", u)
-	}
-	p.say(" From Account(s)\n")
-	for _, name := range accounts {
-		p.say("  %s\n", name)
-	}
-	p.say(" Removed Coordinators (sub accounts not listed)...\n")
-	for _, name := range accounts {
-		a := p.world.accounts[name]
-		for _, u := range users {
-			if slices.Contains(a.Coordinators, u) {
-				p.say("  U = %-9s A = %-10s\n", u, name)
-			}
-		}
-		a.Coordinators = kept(a.Coordinators, func(u string) bool { return !slices.Contains(users, u) })
+		delete(e.state.accounts, name)
 	}
 	return nil
 }

@@ -1,12 +1,15 @@
 package sacctmgr
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/hostlist"
@@ -15,36 +18,138 @@ import (
 )
 
 var eventColumns = []column{
-	col(10, "Cluster"), col(20, "Cluster Nodes", "ClusterNodes"), col(13, "Duration"), col(19, "TimeEnd", "End"), col(7, "Event"), col(8, "EventRaw"),
-	{[]string{"NodeName"}, format.Field{Name: "NodeName", Width: 15, Left: true}}, col(30, "Reason"), col(19, "TimeStart", "Start"),
-	col(6, "State"), col(8, "StateRaw"), col(20, "TRES"), col(10, "User"),
+	col(10, "Cluster"), col(20, "Cluster Nodes", "ClusterNodes"), col(13, "Duration"), col(19, "TimeEnd", "End"),
+	col(7, "Event"), col(8, "EventRaw"), {[]string{"NodeName"}, format.Field{Name: "NodeName", Width: 15, Left: true}},
+	col(30, "Reason"), col(19, "TimeStart", "Start"), col(6, "State"), col(8, "StateRaw"), col(20, "TRES"), col(10, "User"),
 }
 
-// stateRaw are Slurm's numbers of the states that events have.
-var stateRaw = map[string]string{"DOWN": "1", "DOWN*": "1025", "DRAIN": "514"}
+// stateNumbers are Slurm's numbers of the states that events have.
+var stateNumbers = map[string]string{"DOWN": "1", "DOWN*": "1025", "DRAIN": "514"}
 
-// eventAsked is what was asked of a list of events.
-type eventAsked struct {
-	query                              status.EventQuery
-	nodes, states, users, why, cluster []string
-	kind                               string // "Cluster", "Node", ""
-	format                             string
-	fewest, most                       int64 // CPUs; 0: any
+// The kinds of events.
+const (
+	clusterEvent = "Cluster"
+	nodeEvent    = "Node"
+)
+
+func kindOf(e *status.AcctEvent) string {
+	if e.Node == "" {
+		return clusterEvent
+	}
+	return nodeEvent
 }
 
-// showEvents lists the times in which nodes took no jobs, and what the cluster
-// had.
+// eventFilter is what the words of list events ask for.
+type eventFilter struct {
+	options                                 *Options
+	query                                   status.EventQuery
+	nodes, states, users, reasons, clusters []string
+	kind                                    string // "": any
+	format                                  string
+	minCPUs, maxCPUs                        int64 // 0: any
+}
+
+// eventWords are in Slurm's order.
+var eventWords = keyvalue.Table[*eventFilter]{
+	{Name: "where", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*eventFilter]},
+	{Name: "All_Clusters", Least: 6, Form: keyvalue.Word, Set: keyvalue.Ignored[*eventFilter]},
+	{Name: "All_Time", Least: 6, Form: keyvalue.Word, Set: func(f *eventFilter, _ keyvalue.Pair) error {
+		f.query.Start = 0
+		return nil
+	}},
+	{Name: "Clusters", Least: 1, Set: func(f *eventFilter, p keyvalue.Pair) error {
+		f.clusters = p.LowerList()
+		return nil
+	}},
+	{Name: "CondFlags", Least: 2, Set: func(f *eventFilter, p keyvalue.Pair) error {
+		f.query.Open = slices.Contains(p.LowerList(), "open")
+		return nil
+	}},
+	{Name: "End", Least: 2, Set: func(f *eventFilter, p keyvalue.Pair) error {
+		f.query.End = f.options.parseTime(p.Value)
+		return nil
+	}},
+	{Name: "Event", Least: 1, Set: (*eventFilter).setKind},
+	{Name: "Format", Least: 3, Set: func(f *eventFilter, p keyvalue.Pair) error {
+		f.format = p.Value
+		return nil
+	}},
+	{Name: "MaxCPUs", Least: 2, Set: func(f *eventFilter, p keyvalue.Pair) (err error) {
+		f.maxCPUs, err = parseCount(p)
+		return err
+	}},
+	{Name: "MinCPUs", Least: 2, Set: func(f *eventFilter, p keyvalue.Pair) (err error) {
+		f.minCPUs, err = parseCount(p)
+		return err
+	}},
+	{Name: "Nodes", Least: 1, Set: func(f *eventFilter, p keyvalue.Pair) (err error) {
+		if f.nodes, err = hostlist.Expand(p.Value); err != nil {
+			return refusef(" Invalid node list: %s", p.Value)
+		}
+		return nil
+	}},
+	{Name: "Reason", Least: 1, Set: func(f *eventFilter, p keyvalue.Pair) error {
+		f.reasons = p.List()
+		return nil
+	}},
+	{Name: "Start", Least: 4, Set: func(f *eventFilter, p keyvalue.Pair) error {
+		f.query.Start = f.options.parseTime(p.Value)
+		return nil
+	}},
+	{Name: "States", Least: 4, Set: (*eventFilter).setStates},
+	{Name: "User", Least: 1, Set: func(f *eventFilter, p keyvalue.Pair) error {
+		f.users, f.kind = p.List(), nodeEvent
+		return nil
+	}},
+}
+
+func (f *eventFilter) setKind(p keyvalue.Pair) error {
+	switch strings.ToLower(p.Value + " ")[:1] {
+	case "c":
+		f.kind = clusterEvent
+	case "n":
+		f.kind = nodeEvent
+	default:
+		return refusef(" Unknown event type: '%s'  Valid events are Cluster and Node.", p.Value)
+	}
+	return nil
+}
+
+func parseCount(p keyvalue.Pair) (n int64, err error) {
+	if _, err := fmt.Sscan(p.Value, &n); err != nil || n < 0 {
+		return 0, refusef(" Bad number: %s", p.Text)
+	}
+	return n, nil
+}
+
+// eventStates are the states of nodes that Slurm knows here.
+var eventStates = []string{"drain", "fail", "unknown", "down", "idle", "allocated", "mixed", "future"}
+
+func (f *eventFilter) setStates(p keyvalue.Pair) error {
+	for _, name := range p.LowerList() {
+		if !slices.ContainsFunc(eventStates, func(s string) bool { return strings.HasPrefix(s, name) }) {
+			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "unrecognized job state value", Before: []string{
+				"Invalid state: " + name, "Valid node states are: DRAIN FAIL UNKNOWN DOWN IDLE ALLOCATED ? MIXED FUTURE "}}
+		}
+		f.states = append(f.states, name)
+	}
+	f.kind = nodeEvent
+	return nil
+}
+
+// showEvents prints the times in which nodes were unavailable, and the resources
+// that the cluster had.
 func (o *Options) showEvents(ctx context.Context, words []string) error {
 	now := o.p.Now()
 	y, m, d := now.Date()
-	a := &eventAsked{format: "Cluster,NodeName,Start,End,State,Reason,User"}
-	a.query.Start = time.Date(y, m, d-1, 0, 0, 0, 0, now.Location()).Unix()
-	for _, x := range pairs(words) {
-		if err := o.eventCondition(a, x); err != nil {
-			return o.explain(err)
+	f := &eventFilter{options: o, format: "Cluster,NodeName,Start,End,State,Reason,User"}
+	f.query.Start = time.Date(y, m, d-1, 0, 0, 0, 0, now.Location()).Unix()
+	for _, p := range keyvalue.ParseAll(words) {
+		if known, err := eventWords.Set(f, p); err != nil || !known {
+			return o.explain(cmp.Or(err, refusef(" Unknown condition: %s", p.Text)))
 		}
 	}
-	at, fields, err := chosen(eventColumns, a.format)
+	selected, err := selectColumns(eventColumns, f.format)
 	if err != nil {
 		return o.explain(err)
 	}
@@ -52,133 +157,82 @@ func (o *Options) showEvents(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	list, err := server.NodeEvents(ctx, &a.query)
+	list, err := server.NodeEvents(ctx, &f.query)
 	if err != nil {
 		return err
 	}
 	var rows []row
 	for i := range list.Items {
-		if e := &list.Items[i]; a.pass(e, list.Cluster) {
+		if e := &list.Items[i]; f.includes(e, list.Cluster) {
 			rows = append(rows, o.eventRow(e, list))
 		}
 	}
-	return o.write(eventColumns, at, fields, rows)
+	return o.print(selected, rows)
 }
 
-func (o *Options) eventCondition(a *eventAsked, x pair) (err error) {
+// includes reports whether the event passes the filter.
+func (f *eventFilter) includes(e *status.AcctEvent, cluster string) bool {
+	inState := func(s string) bool { return strings.HasPrefix(strings.ToLower(e.State), s) }
 	switch {
-	case x.key == "" && (oneOf(x.value, "where", 5) || oneOf(x.value, "All_Clusters", 6)):
-	case x.key == "" && oneOf(x.value, "All_Time", 6):
-		a.query.Start = 0
-	case oneOf(x.key, "Clusters", 1):
-		a.cluster = x.lower()
-	case oneOf(x.key, "CondFlags", 2):
-		a.query.Open = slices.Contains(x.lower(), "open")
-	case oneOf(x.key, "End", 2):
-		a.query.End = o.instant(x.value)
-	case oneOf(x.key, "Event", 1):
-		if a.kind = map[string]string{"c": "Cluster", "n": "Node"}[strings.ToLower(x.value + " ")[:1]]; a.kind == "" {
-			err = refusal(fmt.Sprintf(" Unknown event type: '%s'  Valid events are Cluster and Node.", x.value))
-		}
-	case x.is("Format"):
-		a.format = x.value
-	case oneOf(x.key, "MaxCPUs", 2):
-		a.most, err = count(x)
-	case oneOf(x.key, "MinCPUs", 2):
-		a.fewest, err = count(x)
-	case oneOf(x.key, "Nodes", 1):
-		if a.nodes, err = hostlist.Expand(x.value); err != nil {
-			err = refusal(" Invalid node list: " + x.value)
-		}
-	case oneOf(x.key, "Reason", 1):
-		a.why = x.list()
-	case oneOf(x.key, "Start", 4):
-		a.query.Start = o.instant(x.value)
-	case oneOf(x.key, "States", 4):
-		err = a.wantStates(x.lower())
-	case oneOf(x.key, "User", 1):
-		a.users, a.kind = x.list(), "Node"
-	default:
-		err = refusal(" Unknown condition: " + x.text)
+	case !matches(f.clusters, strings.ToLower(cluster)), !matches(f.nodes, e.Node), !matches(f.users, e.User),
+		!matches(f.reasons, e.Reason), f.kind != "" && f.kind != kindOf(e):
+		return false
+	case len(f.states) > 0 && !slices.ContainsFunc(f.states, inState):
+		return false
 	}
-	return err
+	cpus := cpusOf(e)
+	return cpus >= f.minCPUs && (f.maxCPUs == 0 || cpus <= f.maxCPUs)
 }
 
-func count(x pair) (n int64, err error) {
-	if _, err := fmt.Sscan(x.value, &n); err != nil || n < 0 {
-		return 0, refusal(" Bad number: " + x.text)
-	}
-	return n, nil
-}
-
-// wantStates: events that go on, unless a time is given as well.
-func (a *eventAsked) wantStates(names []string) error {
-	known := []string{"drain", "fail", "unknown", "down", "idle", "allocated", "mixed", "future"}
-	for _, n := range names {
-		if !slices.ContainsFunc(known, func(k string) bool { return strings.HasPrefix(k, n) }) {
-			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "unrecognized job state value", Before: []string{
-				"Invalid state: " + n, "Valid node states are: DRAIN FAIL UNKNOWN DOWN IDLE ALLOCATED ? MIXED FUTURE "}}
-		}
-		a.states = append(a.states, n)
-	}
-	a.kind = "Node"
-	return nil
-}
-
-// instant reads a time; one that is none counts as the beginning of time, as in
-// Slurm, and is complained about.
-func (o *Options) instant(text string) int64 {
-	t, err := value.PastInstant(text, o.p.Now())
-	if err != nil {
-		pos := 0
-		if at, ok := err.(*value.InstantError); ok { //nolint:errorlint // it comes straight from the parser
-			pos = at.Pos
-		}
-		fmt.Fprintf(o.p.Err, "Invalid time specification (pos=%d): %s\n", pos, text)
-		return 0
-	}
-	return t.Unix()
-}
-
-func (a *eventAsked) pass(e *status.AcctEvent, cluster string) bool {
+func cpusOf(e *status.AcctEvent) int64 {
 	cpus := int64(0)
 	for part := range strings.SplitSeq(e.TRES, ",") {
 		_, _ = fmt.Sscanf(part, "cpu=%d", &cpus)
 	}
-	kind := "Node"
-	if e.Node == "" {
-		kind = "Cluster"
-	}
-	return pass(a.cluster, strings.ToLower(cluster)) && pass(a.nodes, e.Node) && pass(a.users, e.User) && pass(a.why, e.Reason) &&
-		(a.kind == "" || a.kind == kind) && cpus >= a.fewest && (a.most == 0 || cpus <= a.most) &&
-		(len(a.states) == 0 || slices.ContainsFunc(a.states, func(s string) bool { return strings.HasPrefix(strings.ToLower(e.State), s) }))
+	return cpus
 }
 
 func (o *Options) eventRow(e *status.AcctEvent, list *status.EventList) row {
-	kind, raw := "Node", "2"
-	if e.Node == "" {
-		kind, raw = "Cluster", "1"
+	kindNumber := "2"
+	if kindOf(e) == clusterEvent {
+		kindNumber = "1"
 	}
 	end, until := "Unknown", list.Time
 	if e.End != 0 {
-		end, until = o.stamp(e.End), e.End
+		end, until = o.formatTime(e.End), e.End
 	}
-	who := e.User
-	if who != "" {
-		who = fmt.Sprintf("%s(%d)", e.User, e.UserID)
-	}
-	state := stateRaw[e.State]
-	if state == "" {
-		state = "0"
+	user := e.User
+	if user != "" {
+		user = fmt.Sprintf("%s(%d)", e.User, e.UserID)
 	}
 	return row{values: map[string]string{
-		"Cluster": list.Cluster, "Cluster Nodes": e.Nodes, "Duration": clock(int32(min(until-e.Start, 1<<31-1))), "TimeEnd": end, "Event": kind, "EventRaw": raw,
-		"NodeName": e.Node, "Reason": e.Reason, "TimeStart": o.stamp(e.Start), "State": e.State, "StateRaw": state, "TRES": e.TRES, "User": who,
+		"Cluster": list.Cluster, "Cluster Nodes": e.Nodes, "NodeName": e.Node, "Reason": e.Reason, "TRES": e.TRES, "User": user,
+		"Event": kindOf(e), "EventRaw": kindNumber, "State": e.State, "StateRaw": cmp.Or(stateNumbers[e.State], "0"),
+		"TimeStart": o.formatTime(e.Start), "TimeEnd": end, "Duration": clockText(int32(min(until-e.Start, 1<<31-1))),
 	}}
 }
 
-// stamp writes an instant as SLURM_TIME_FORMAT says.
-func (o *Options) stamp(at int64) string {
-	s := format.Settings{Now: o.p.Now().Unix(), Location: o.p.Now().Location(), Layout: format.TimeLayout(o.p.Env("SLURM_TIME_FORMAT"))}
+// parseTime parses a time. What is none is reported and counts as the beginning
+// of time, as in Slurm.
+func (o *Options) parseTime(text string) int64 {
+	t, err := value.PastInstant(text, o.p.Now())
+	if err == nil {
+		return t.Unix()
+	}
+	pos := 0
+	var at *value.InstantError
+	if errors.As(err, &at) {
+		pos = at.Pos
+	}
+	fmt.Fprintf(o.p.Err, "Invalid time specification (pos=%d): %s\n", pos, text)
+	return 0
+}
+
+// formatTime formats a time as SLURM_TIME_FORMAT asks for.
+func (o *Options) formatTime(at int64) string {
+	now := o.p.Now()
+	s := format.Settings{
+		Now: now.Unix(), Location: now.Location(), Layout: format.TimeLayout(o.p.Env("SLURM_TIME_FORMAT")),
+	}
 	return string(format.AppendInstant(nil, at, "Unknown", &s))
 }

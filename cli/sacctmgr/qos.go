@@ -1,11 +1,13 @@
 package sacctmgr
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -14,89 +16,143 @@ import (
 var qosFlags = []string{"DenyOnLimit", "EnforceUsageThreshold", "NoReserve", "PartitionMaxNodes", "PartitionMinNodes",
 	"OverPartQOS", "PartitionTimeLimit", "RequiresReservation", "NoDecay", "UsageFactorSafe"}
 
-// setQOS makes one setting; line is what is shown of it.
-func (p *plan) setQOS(q *status.AcctQOS, x pair) (line string, err error) {
-	show := func(name, v string) string { return fmt.Sprintf("  %-24s = %s\n", name, v) }
-	switch {
-	case oneOf(x.key, "Description", 1):
-		q.Description = x.value
-		return fmt.Sprintf("  %-14s = %s\n", "Description", x.value), nil
-	case oneOf(x.key, "Flags", 2):
-		list, err := flags(x)
-		if err != nil {
-			return "", err
-		}
-		q.Flags = mixed(q.Flags, x.op, list)
-		return show("Flags", strings.Join(list, ",")), nil
-	case oneOf(x.key, "Priority", 3):
-		n, err := integer(x.value)
-		if err != nil {
-			return "", only(invalid("Priority", x))
-		}
-		q.Priority = max(n, 0)
-		return show("Priority", x.value), nil
-	case oneOf(x.key, "UsageFactor", 6), oneOf(x.key, "UsageThreshold", 6):
-		return p.setUsage(q, x, show)
-	case oneOf(x.key, "PreemptMode", 8):
-		v := strings.ToLower(x.value)
-		if !slices.Contains([]string{"cluster", "cancel", "requeue", "off", "suspend,gang", "gang,suspend", "within"}, v) {
-			return "", refusal(fmt.Sprintf(" Bad Preempt Mode given: %s", x.text))
-		}
-		if q.PreemptMode = strings.ToUpper(v); v == "cluster" {
-			q.PreemptMode = ""
-		}
-		return show("PreemptMode", x.value), nil
-	case oneOf(x.key, "PreemptExemptTime", 8):
-		n, err := seconds(x.value)
-		if err != nil {
-			return "", only(invalid("PreemptExemptTime", x))
-		}
-		q.PreemptExempt = n
-		return show("PreemptExemptTime", x.value), nil
-	case oneOf(x.key, "Preempt", 3):
-		for _, name := range x.lower() {
-			if p.world.qos[name] == nil {
-				return "", refusal(fmt.Sprintf("sacctmgr: error: You gave a bad qos '%s'. Valid QOS's are %s", name, p.world.validQOS()))
-			}
-		}
-		q.Preempt = changed(q.Preempt, x)
-		return show("Preempt", x.value), nil
-	case oneOf(x.key, "GraceTime", 3):
-		n, err := seconds(x.value)
-		if err != nil {
-			return "", only(invalid("GraceTime", x))
-		}
-		q.GraceTime = n
-		return show("GraceTime", x.value), nil
+var preemptModes = []string{"cluster", "cancel", "requeue", "off", "suspend,gang", "gang,suspend", "within"}
+
+// qosEdit applies settings to a QOS and collects the lines that are shown.
+type qosEdit struct {
+	state       *state
+	qos         *status.AcctQOS
+	names       []string // of add
+	description string   // the line of the description
+	lines       []string // of the other settings
+}
+
+func (c *qosEdit) show(name, v string) {
+	c.lines = append(c.lines, fmt.Sprintf("  %-24s = %s\n", name, v))
+}
+
+var qosSettings = keyvalue.Table[*qosEdit]{
+	{Name: "Description", Least: 1, Set: (*qosEdit).setDescription},
+	{Name: "Flags", Least: 2, Set: (*qosEdit).setFlags},
+	{Name: "Priority", Least: 3, Set: (*qosEdit).setPriority},
+	{Name: "UsageFactor", Least: 6, Set: setUsage("UsageFactor", func(q *status.AcctQOS) *string { return &q.UsageFactor })},
+	{Name: "UsageThreshold", Least: 6, Set: setUsage("UsageThres", func(q *status.AcctQOS) *string { return &q.UsageThres })},
+	{Name: "PreemptMode", Least: 8, Set: (*qosEdit).setPreemptMode},
+	{Name: "PreemptExemptTime", Least: 8, Set: setSeconds("PreemptExemptTime",
+		func(q *status.AcctQOS) *int32 { return &q.PreemptExempt })},
+	{Name: "Preempt", Least: 3, Set: (*qosEdit).setPreempt},
+	{Name: "GraceTime", Least: 3, Set: setSeconds("GraceTime", func(q *status.AcctQOS) *int32 { return &q.GraceTime })},
+}
+
+// newQOSWords are the words of add qos.
+var newQOSWords = append(keyvalue.Table[*qosEdit]{
+	keyvalue.Any((*qosEdit).addNames),
+	{Name: "Names", Least: 1, Set: (*qosEdit).addNames},
+}, qosSettings...)
+
+func (c *qosEdit) addNames(p keyvalue.Pair) error {
+	c.names = append(c.names, p.LowerList()...)
+	return nil
+}
+
+// set applies a word of the table, or a limit.
+func (c *qosEdit) set(table keyvalue.Table[*qosEdit], p keyvalue.Pair) error {
+	if known, err := table.Set(c, p); known {
+		return err
 	}
-	line, known, err := setLimit(&q.Limits, x)
+	line, known, err := setLimit(&c.qos.Limits, p)
 	if err != nil {
-		return "", only(err)
+		return withoutOption(err)
 	}
-	if !known || x.is("Fairshare", "Shares") {
-		return "", told(unknown(x).Error())
+	if !known || isFairshare(p) {
+		return &refusal{option: p.Text, hint: true, toStdout: true}
 	}
 	name, v, _ := strings.Cut(strings.TrimSpace(line), "=")
-	return show(strings.TrimSpace(name), strings.TrimSpace(v)), nil
+	c.show(strings.TrimSpace(name), strings.TrimSpace(v))
+	return nil
 }
 
-func (p *plan) setUsage(q *status.AcctQOS, x pair, show func(string, string) string) (string, error) {
-	f, err := strconv.ParseFloat(x.value, 64)
-	name, to := "UsageFactor", &q.UsageFactor
-	if oneOf(x.key, "UsageThreshold", 6) && !oneOf(x.key, "UsageFactor", 6) {
-		name, to = "UsageThres", &q.UsageThres
-	}
-	if err != nil || f < 0 && f != -1 {
-		return "", only(invalid(name, x))
-	}
-	if *to = x.value; f == -1 {
-		*to = ""
-	}
-	return show(name, fmt.Sprintf("%f", f)), nil
+func (c *qosEdit) setDescription(p keyvalue.Pair) error {
+	c.qos.Description = p.Value
+	c.description = descriptionLine(p.Value)
+	return nil
 }
 
-// seconds reads a number of seconds, or a time such as 00:05:00.
-func seconds(text string) (int32, error) {
+func descriptionLine(text string) string { return fmt.Sprintf("  %-14s = %s\n", "Description", text) }
+
+func (c *qosEdit) setFlags(p keyvalue.Pair) error {
+	list, err := parseFlags(p)
+	if err != nil {
+		return err
+	}
+	c.qos.Flags = keyvalue.Change(c.qos.Flags, p.Op, list)
+	c.show("Flags", strings.Join(list, ","))
+	return nil
+}
+
+func (c *qosEdit) setPriority(p keyvalue.Pair) error {
+	n, err := parseLimit(p.Value)
+	if err != nil {
+		return withoutOption(invalidValue("Priority", p))
+	}
+	c.qos.Priority = max(n, 0)
+	c.show("Priority", p.Value)
+	return nil
+}
+
+func (c *qosEdit) setPreemptMode(p keyvalue.Pair) error {
+	mode := strings.ToLower(p.Value)
+	if !slices.Contains(preemptModes, mode) {
+		return refusef(" Bad Preempt Mode given: %s", p.Text)
+	}
+	if c.qos.PreemptMode = strings.ToUpper(mode); mode == "cluster" {
+		c.qos.PreemptMode = ""
+	}
+	c.show("PreemptMode", p.Value)
+	return nil
+}
+
+func (c *qosEdit) setPreempt(p keyvalue.Pair) error {
+	for _, name := range p.LowerList() {
+		if c.state.qos[name] == nil {
+			return refusef("sacctmgr: error: You gave a bad qos '%s'. Valid QOS's are %s", name, c.state.validQOS())
+		}
+	}
+	c.qos.Preempt = keyvalue.Change(c.qos.Preempt, p.Op, p.LowerList())
+	c.show("Preempt", p.Value)
+	return nil
+}
+
+// setUsage returns the setter of a factor; -1 removes it.
+func setUsage(shown string, field func(*status.AcctQOS) *string) func(*qosEdit, keyvalue.Pair) error {
+	return func(c *qosEdit, p keyvalue.Pair) error {
+		f, err := strconv.ParseFloat(p.Value, 64)
+		if err != nil || f < 0 && f != -1 {
+			return withoutOption(invalidValue(shown, p))
+		}
+		if *field(c.qos) = p.Value; f == -1 {
+			*field(c.qos) = ""
+		}
+		c.show(shown, fmt.Sprintf("%f", f))
+		return nil
+	}
+}
+
+// setSeconds returns the setter of a time.
+func setSeconds(name string, field func(*status.AcctQOS) *int32) func(*qosEdit, keyvalue.Pair) error {
+	return func(c *qosEdit, p keyvalue.Pair) error {
+		n, err := parseSeconds(p.Value)
+		if err != nil {
+			return withoutOption(invalidValue(name, p))
+		}
+		*field(c.qos) = n
+		c.show(name, p.Value)
+		return nil
+	}
+}
+
+// parseSeconds parses a number of seconds, or a time such as 00:05:00.
+func parseSeconds(text string) (int32, error) {
 	if n, err := strconv.ParseInt(text, 10, 32); err == nil && n >= -1 {
 		return int32(max(n, 0)), nil
 	}
@@ -104,179 +160,144 @@ func seconds(text string) (int32, error) {
 	return max(minutes, 0) * 60, err
 }
 
-func flags(x pair) ([]string, error) {
-	if x.value == "-1" {
+// parseFlags parses a list of flags; -1 is the empty list.
+func parseFlags(p keyvalue.Pair) ([]string, error) {
+	if p.Value == "-1" {
 		return nil, nil
 	}
 	var out []string
-	for _, f := range x.list() {
-		i := slices.IndexFunc(qosFlags, func(known string) bool { return oneOf(f, known, 4) })
+	for _, f := range p.List() {
+		i := slices.IndexFunc(qosFlags, func(known string) bool { return keyvalue.Abbreviates(f, known, 4) })
 		if i < 0 {
-			return nil, told(fmt.Sprintf(" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", x.value, strings.Join(qosFlags, ",")))
+			return nil, &refusal{toStdout: true, text: fmt.Sprintf(
+				" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", p.Value, strings.Join(qosFlags, ","))}
 		}
-		if qosFlags[i] == "UsageFactorSafe" && x.op != "-" {
-			return nil, refusal(" UsageFactorSafe is not supported: limits are not enforced in Slurm's safe mode here")
+		if qosFlags[i] == "UsageFactorSafe" && p.Op != keyvalue.Remove {
+			return nil, refusef(" UsageFactorSafe is not supported: limits are not enforced in Slurm's safe mode here")
 		}
 		out = append(out, qosFlags[i])
 	}
 	return out, nil
 }
 
-// mixed is the list after =, += or -= of names that keep their case.
-func mixed(list []string, op string, names []string) []string {
-	switch op {
-	case "=":
-		return names
-	case "+":
-		out := slices.Clone(list)
-		for _, n := range names {
-			if !slices.Contains(out, n) {
-				out = append(out, n)
-			}
-		}
-		return out
-	}
-	return kept(list, func(n string) bool { return !slices.Contains(names, n) })
-}
-
-func addQOS(p *plan, list []pair) error {
-	var names []string
-	proto := status.AcctQOS{}
-	described := ""
-	var lines []string
-	for _, x := range list {
-		if x.key == "" || oneOf(x.key, "Names", 1) {
-			names = append(names, x.lower()...)
-			continue
-		}
-		line, err := p.setQOS(&proto, x)
-		if err != nil {
+func addQOS(e *edit, words []keyvalue.Pair) error {
+	c := &qosEdit{state: e.state, qos: &status.AcctQOS{}}
+	for _, p := range words {
+		if err := c.set(newQOSWords, p); err != nil {
 			return err
 		}
-		if oneOf(x.key, "Description", 1) {
-			described = line
-		} else {
-			lines = append(lines, line)
-		}
 	}
-	if len(names) == 0 {
-		return refusal(" Need name of qos to add.")
+	if len(c.names) == 0 {
+		return refusef(" Need name of qos to add.")
 	}
-	var fresh []string
-	for _, name := range names {
-		if p.world.qos[name] != nil || name == "normal" && len(p.world.before.QOS) == 0 && len(lines) == 0 {
+	var added []string
+	for _, name := range c.names {
+		existsImplicitly := name == normalQOS && len(e.state.original.QOS) == 0 && len(c.lines) == 0
+		if e.state.qos[name] != nil || existsImplicitly {
 			continue
 		}
 		if err := checkName("QOS", name); err != nil {
 			return err
 		}
-		q := proto
-		q.Name = name
-		if q.Description == "" {
-			q.Description = name
-		}
-		p.world.qos[name] = &q
-		fresh = append(fresh, name)
+		q := *c.qos
+		q.Name, q.Description = name, cmp.Or(c.qos.Description, name)
+		e.state.qos[name] = &q
+		added = append(added, name)
 	}
-	if len(fresh) == 0 {
-		return refusal(" Nothing new added.")
+	if len(added) == 0 {
+		return nothing("new added.")
 	}
-	// A job without a QOS is one of "normal", which is there by itself only as
-	// long as nothing else is.
-	if len(p.world.before.QOS) == 0 && p.world.qos["normal"] == nil {
-		p.world.qos["normal"] = &status.AcctQOS{Name: "normal", Description: "Normal QOS default"}
-	}
-	if described == "" {
-		described = fmt.Sprintf("  %-14s = %s\n", "Description", fresh[0])
-	}
-	slices.Sort(lines)
-	p.say(" Adding QOS(s)\n  %s\n Settings\n%s%s", strings.Join(fresh, "\n  "), described, strings.Join(lines, ""))
+	e.state.materializeNormalQOS()
+	slices.Sort(c.lines)
+	e.printNames("Adding QOS(s)", added)
+	e.printf(" Settings\n%s%s", cmp.Or(c.description, descriptionLine(added[0])), strings.Join(c.lines, ""))
 	return nil
 }
 
-func (p *plan) qosWhere(where []pair) ([]string, error) {
+// qosWhere returns the QOS that meet the conditions, by name.
+func (s *state) qosWhere(where []keyvalue.Pair) ([]string, error) {
 	var names []string
-	for _, x := range where {
-		if x.key != "" && !oneOf(x.key, "Names", 1) && !oneOf(x.key, "QOS", 1) {
-			return nil, refusal(fmt.Sprintf(" Unknown condition: %s\n Use keyword 'set' to modify value", x.text))
+	for _, p := range where {
+		if p.Key != "" && !keyvalue.Abbreviates(p.Key, "Names", 1) && !keyvalue.Abbreviates(p.Key, "QOS", 1) {
+			return nil, unknownCondition(p)
 		}
-		names = append(names, x.lower()...)
+		names = append(names, p.LowerList()...)
 	}
-	return kept(sortedNames(p.world.qos), func(n string) bool { return len(names) == 0 || slices.Contains(names, n) }), nil
+	return filter(sortedNames(s.qos), func(name string) bool { return matches(names, name) }), nil
 }
 
-func modifyQOS(p *plan, list []pair) error {
-	where, set := halves(list)
+func modifyQOS(e *edit, words []keyvalue.Pair) error {
+	where, set := splitWhereSet(words)
 	if len(set) == 0 {
-		return refusal(nothingToSet)
+		return refusef(nothingToSet)
 	}
-	// "normal" is there by itself as long as nothing else is, and a change of it
-	// makes it an object.
-	if len(p.world.before.QOS) == 0 && p.world.qos["normal"] == nil {
-		p.world.qos["normal"] = &status.AcctQOS{Name: "normal", Description: "Normal QOS default"}
-	}
-	names, err := p.qosWhere(where)
+	e.state.materializeNormalQOS()
+	names, err := e.state.qosWhere(where)
 	if err != nil {
 		return err
 	}
-	for _, x := range set { // a mistake is one whatever is meant
-		if _, err := p.setQOS(&status.AcctQOS{}, x); err != nil {
+	// Settings are checked even if no QOS meets the conditions.
+	for _, p := range set {
+		scratch := &qosEdit{state: e.state, qos: &status.AcctQOS{}}
+		if err := scratch.set(qosSettings, p); err != nil {
 			return err
 		}
 	}
 	if len(names) == 0 {
-		return refusal(" Nothing modified")
+		return nothing("modified")
 	}
-	p.say(" Modified qos...\n")
 	for _, name := range names {
-		for _, x := range set {
-			if _, err := p.setQOS(p.world.qos[name], x); err != nil {
-				p.text.Reset()
+		c := &qosEdit{state: e.state, qos: e.state.qos[name]}
+		for _, p := range set {
+			if err := c.set(qosSettings, p); err != nil {
 				return err
 			}
 		}
-		p.say("  %s\n", name)
 	}
+	e.printNames("Modified qos...", names)
 	return nil
 }
 
-func deleteQOS(p *plan, list []pair) error {
-	where, _ := halves(list)
+func removeQOS(e *edit, words []keyvalue.Pair) error {
+	where, _ := splitWhereSet(words)
 	if len(where) == 0 {
-		return refusal(" No conditions given to remove, not executing.")
+		return refusef(noRemoveConditions)
 	}
-	names, err := p.qosWhere(where)
+	names, err := e.state.qosWhere(where)
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		return refusal(" Nothing deleted")
+		return nothing("deleted")
 	}
-	p.say(" Deleting QOS(s)...\n")
-	gone := pair{op: "-", value: strings.Join(names, ",")}
+	e.printNames("Deleting QOS(s)...", names)
 	for _, name := range names {
-		p.say("  %s\n", name)
-		delete(p.world.qos, name)
+		delete(e.state.qos, name)
 	}
-	drop := func(list *[]string, def *string) {
-		*list = kept(*list, func(q string) bool { return !slices.Contains(names, q) })
-		if slices.Contains(names, *def) {
-			*def = ""
+	e.state.clearQOS(names)
+	return nil
+}
+
+// clearQOS removes QOS from the lists and defaults that name them.
+func (s *state) clearQOS(names []string) {
+	clearFrom := func(list *[]string, defaultQOS *string) {
+		*list = keyvalue.Change(*list, keyvalue.Remove, names)
+		if slices.Contains(names, *defaultQOS) {
+			*defaultQOS = ""
 		}
 	}
-	for _, a := range p.world.accounts {
-		drop(&a.QOS, &a.DefaultQOS)
+	for _, a := range s.accounts {
+		clearFrom(&a.QOS, &a.DefaultQOS)
 	}
-	for _, u := range p.world.users {
+	for _, u := range s.users {
 		for i := range u.Associations {
-			drop(&u.Associations[i].QOS, &u.Associations[i].DefaultQOS)
+			clearFrom(&u.Associations[i].QOS, &u.Associations[i].DefaultQOS)
 		}
 		if slices.Contains(names, u.DefaultQOS) {
 			u.DefaultQOS = ""
 		}
 	}
-	for _, q := range p.world.qos {
-		q.Preempt = changed(q.Preempt, gone)
+	for _, q := range s.qos {
+		q.Preempt = keyvalue.Change(q.Preempt, keyvalue.Remove, names)
 	}
-	return nil
 }

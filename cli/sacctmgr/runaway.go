@@ -9,15 +9,16 @@ import (
 )
 
 var runawayColumns = []column{
-	col(12, "ID"), col(10, "Name"), col(10, "Partition"), col(10, "Cluster"), col(10, "State"), col(19, "TimeSubmit"), col(19, "TimeStart", "Start"), col(19, "TimeEnd", "End"),
+	col(12, "ID"), col(10, "Name"), col(10, "Partition"), col(10, "Cluster"), col(10, "State"),
+	col(19, "TimeSubmit"), col(19, "TimeStart", "Start"), col(19, "TimeEnd", "End"),
 }
 
-// unfinished are the states in which a record says that its job goes on.
+// unfinished are the states of records whose jobs have not ended.
 var unfinished = []string{"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING"}
 
-// runaway lists records of jobs that go on by the database and that the queue
-// does not know: somebody took their objects away.
-func (o *Options) runaway(ctx context.Context) error {
+// showRunawayJobs prints the records of jobs that have not ended according to
+// the database and that are not in the queue: their objects were deleted.
+func (o *Options) showRunawayJobs(ctx context.Context, _ []string) error {
 	server, err := o.server()
 	if err != nil {
 		return err
@@ -37,19 +38,22 @@ func (o *Options) runaway(ctx context.Context) error {
 	var rows []row
 	for i := range list.Items {
 		if r := &list.Items[i]; !live[r.ID] {
-			rows = append(rows, row{values: map[string]string{"ID": fmt.Sprint(r.ID), "Name": r.Name, "Partition": r.Partition, "Cluster": list.Cluster,
-				"State": r.State, "TimeSubmit": o.stamp(r.Submit), "TimeStart": o.stamp(r.Start), "TimeEnd": o.stamp(r.End)}})
+			rows = append(rows, row{values: map[string]string{
+				"ID": fmt.Sprint(r.ID), "Name": r.Name, "Partition": r.Partition, "Cluster": list.Cluster, "State": r.State,
+				"TimeSubmit": o.formatTime(r.Submit), "TimeStart": o.formatTime(r.Start), "TimeEnd": o.formatTime(r.End),
+			}})
 		}
 	}
 	if len(rows) == 0 {
 		return o.p.Print("Runaway Jobs: No runaway jobs found on cluster " + list.Cluster + "\n")
 	}
-	if err := o.p.Print("NOTE: Runaway jobs are jobs that don't exist in the controller but have a start time and no end time in the database\n"); err != nil {
+	const note = "NOTE: Runaway jobs are jobs that don't exist in the controller but have a start time and no end time in the database\n"
+	if err := o.p.Print(note); err != nil {
 		return err
 	}
-	at, fields, err := chosen(runawayColumns, "ID,Name,Partition,Cluster,State,TimeSubmit,TimeStart,TimeEnd")
+	selected, err := selectColumns(runawayColumns, "ID,Name,Partition,Cluster,State,TimeSubmit,TimeStart,TimeEnd")
 	if err != nil {
 		return err
 	}
-	return o.write(runawayColumns, at, fields, rows)
+	return o.print(selected, rows)
 }

@@ -8,197 +8,208 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/build"
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/translate/format"
 )
 
-const listable = `No valid entity in list command
+const listableEntities = `No valid entity in list command
 Input line must include "Account", "Association", "Cluster", "Configuration",
 "Event", "Federation", "Problem", "QOS", "Resource", "Reservation",
 "RunAwayJobs", "Stats", "Transaction", "TRES", "User", or "WCKey"`
 
+// listable is something that list and show print: a table of the present state,
+// or what run prints.
+type listable struct {
+	name  string
+	least int // letters that are enough of it
+	table *table
+	run   func(*Options, context.Context, []string) error
+}
+
+// table is a listing of the present state.
+type table struct {
+	rows         func(*state, *listing) []row
+	columns      string // without format=
+	assocColumns string // those that WithAssoc adds
+}
+
+// listables are in Slurm's order.
+var listables = []listable{
+	{name: "accounts", least: 2, table: &table{listAccounts, accountColumns, accountAssocColumns}},
+	{name: "associations", least: 2, table: &table{rows: listAssociations, columns: assocColumns}},
+	{name: "users", least: 1, table: userTable},
+	{name: "qos", least: 1, table: &table{rows: listQOS, columns: qosColumns}},
+	{name: "clusters", least: 2, table: &table{rows: listCluster, columns: clusterColumns}},
+	{name: "wckeys", least: 1, table: &table{rows: listWCKeys, columns: wckeyColumns}},
+	{name: "tres", least: 3, table: &table{rows: listTRES, columns: "Type,Name%15,ID"}},
+	{name: "runawayjobs", least: 2, run: (*Options).showRunawayJobs},
+	{name: "events", least: 1, run: (*Options).showEvents},
+	{name: "transactions", least: 1, run: (*Options).showTransactions},
+	{name: "txn", least: 2, run: (*Options).showTransactions},
+	{name: "problems", least: 1, table: &table{rows: listProblems, columns: "Cluster,Account,User,Problem"}},
+	{name: "resources", least: 4, table: &table{rows: listNothing, columns: "Name,Server,Type,Count,Allocated,ServerType"}},
+	{name: "federations", least: 1, table: &table{rows: listNothing, columns: "Federation,Cluster,ID%2,Features,FedState"}},
+	{name: "configuration", least: 2, run: (*Options).showConfig},
+	{name: "stats", least: 2, run: shownElsewhere("stats", "see sdiag")},
+	{name: "reservations", least: 4, run: shownElsewhere("reservations",
+		"see scontrol show reservation and sreport reservation utilization")},
+}
+
+var userTable = &table{listUsers, userColumns, userAssocColumns}
+
+func shownElsewhere(what, hint string) func(*Options, context.Context, []string) error {
+	return func(o *Options, _ context.Context, _ []string) error {
+		fmt.Fprintf(o.p.Err, "sacctmgr: error: there is no list of %s here: %s\n", what, hint)
+		return failed()
+	}
+}
+
+// show prints what the first word names.
 func (o *Options) show(ctx context.Context, words []string) error {
-	entity := ""
 	if len(words) > 0 {
-		entity, words = words[0], words[1:]
-	}
-	var list func(*world, *listing) []row
-	text := ""
-	switch {
-	case oneOf(entity, "accounts", 2):
-		list, text = listAccounts, accountColumns
-	case oneOf(entity, "associations", 2):
-		list, text = listAssociations, assocColumns
-	case oneOf(entity, "users", 1):
-		list, text = listUsers, userColumns
-	case oneOf(entity, "qos", 1):
-		list, text = listQOS, qosColumns
-	case oneOf(entity, "clusters", 2):
-		list, text = listCluster, clusterColumns
-	case oneOf(entity, "wckeys", 1):
-		list, text = listWCKeys, wckeyColumns
-	case oneOf(entity, "tres", 3):
-		list, text = listTRES, "Type,Name%15,ID"
-	case oneOf(entity, "runawayjobs", 2):
-		return o.runaway(ctx)
-	case oneOf(entity, "events", 1):
-		return o.showEvents(ctx, words)
-	case oneOf(entity, "transactions", 1), oneOf(entity, "txn", 2):
-		return o.showTransactions(ctx, words)
-	case oneOf(entity, "problems", 1):
-		list, text = listProblems, "Cluster,Account,User,Problem"
-	case oneOf(entity, "resources", 4):
-		list, text = listNothing, "Name,Server,Type,Count,Allocated,ServerType"
-	case oneOf(entity, "federations", 1):
-		list, text = listNothing, "Federation,Cluster,ID%2,Features,FedState"
-	case oneOf(entity, "configuration", 2):
-		return o.showConfig(ctx)
-	case oneOf(entity, "stats", 2), oneOf(entity, "reservations", 4):
-		fmt.Fprintf(o.p.Err, "sacctmgr: error: there is no list of %s here: %s\n", strings.ToLower(entity), elsewhere(entity))
-		return failed()
-	default:
-		fmt.Fprintln(o.p.Err, listable)
-		return failed()
-	}
-	return o.list(ctx, words, text, list)
-}
-
-// elsewhere names what shows it.
-func elsewhere(entity string) string {
-	if oneOf(entity, "stats", 2) {
-		return "see sdiag"
-	}
-	return "see scontrol show reservation and sreport reservation utilization"
-}
-
-// listing is what was asked of a list.
-type listing struct {
-	withAssoc, withCoord, tree       bool
-	users, accounts, names, qos      []string
-	partitions, clusters, parents    []string
-	descriptions, organizations, wck []string
-}
-
-func (o *Options) list(ctx context.Context, words []string, text string, list func(*world, *listing) []row) error {
-	l, ofAccounts := &listing{withAssoc: o.assocs}, text == accountColumns
-	for _, x := range pairs(words) {
-		switch {
-		case x.key == "" && oneOf(x.value, "where", 5), x.key == "" && oneOf(x.value, "set", 3):
-		case x.key == "" && oneOf(x.value, "WithAssoc", 5):
-			l.withAssoc = true
-		case x.key == "" && oneOf(x.value, "WithCoordinator", 5):
-			l.withCoord = true
-		case x.key == "" && oneOf(x.value, "Tree", 4):
-			l.tree = true
-		case x.key == "" && (oneOf(x.value, "WOLimits", 4) || oneOf(x.value, "WOPInfo", 4) || oneOf(x.value, "WOPLimits", 4) || oneOf(x.value, "WithSubAccounts", 5) || oneOf(x.value, "WithDeleted", 5) || oneOf(x.value, "WithRawQOS", 5) || oneOf(x.value, "OnlyDefaults", 5)):
-			// there is nothing that these would leave out or add here
-		case x.is("Format"):
-			text = x.value
-			x.key = ""
-		default:
-			if err := l.condition(x); err != nil {
-				return o.explain(err)
+		for i := range listables {
+			l := &listables[i]
+			switch {
+			case !keyvalue.Abbreviates(words[0], l.name, l.least):
+			case l.run != nil:
+				return l.run(o, ctx, words[1:])
+			default:
+				return o.showTable(ctx, l.table, words[1:])
 			}
 		}
 	}
-	custom := !slices.Contains([]string{accountColumns, assocColumns, userColumns, qosColumns, clusterColumns, wckeyColumns}, text)
-	if l.withAssoc && !custom {
-		switch text {
-		case userColumns:
-			text += userWith
-		case accountColumns:
-			text += accountWith
+	fmt.Fprintln(o.p.Err, listableEntities)
+	return failed()
+}
+
+// listing is what the words after the name of a list ask for.
+type listing struct {
+	format                                string // "": the usual columns
+	withAssoc, tree                       bool
+	users, accounts, names, qos           []string
+	partitions, clusters, parents, wckeys []string
+	descriptions, organizations           []string
+}
+
+func appendList(field func(*listing) *[]string) func(*listing, keyvalue.Pair) error {
+	return func(l *listing, p keyvalue.Pair) error {
+		*field(l) = append(*field(l), p.List()...)
+		return nil
+	}
+}
+
+func appendLowerList(field func(*listing) *[]string) func(*listing, keyvalue.Pair) error {
+	return func(l *listing, p keyvalue.Pair) error {
+		*field(l) = append(*field(l), p.LowerList()...)
+		return nil
+	}
+}
+
+func enableListing(field func(*listing) *bool) func(*listing, keyvalue.Pair) error {
+	return func(l *listing, _ keyvalue.Pair) error {
+		*field(l) = true
+		return nil
+	}
+}
+
+func listingNames(l *listing) *[]string { return &l.names }
+
+// listingWords are in Slurm's order. Those that are ignored add or leave out
+// what does not exist here.
+var listingWords = keyvalue.Table[*listing]{
+	{Name: "where", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "set", Least: 3, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "WithAssoc", Least: 5, Form: keyvalue.Word, Set: enableListing(func(l *listing) *bool { return &l.withAssoc })},
+	{Name: "WithCoordinator", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "Tree", Least: 4, Form: keyvalue.Word, Set: enableListing(func(l *listing) *bool { return &l.tree })},
+	{Name: "WOLimits", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "WOPInfo", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "WOPLimits", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "WithSubAccounts", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "WithDeleted", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "WithRawQOS", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	{Name: "OnlyDefaults", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
+	keyvalue.Any(appendList(listingNames)),
+	{Name: "Format", Least: 3, Set: func(l *listing, p keyvalue.Pair) error {
+		l.format = p.Value
+		return nil
+	}},
+	{Name: "Names", Least: 1, Set: appendList(listingNames)},
+	{Name: "Users", Least: 1, Set: appendList(func(l *listing) *[]string { return &l.users })},
+	{Name: "Accounts", Least: 2, Set: appendLowerList(func(l *listing) *[]string { return &l.accounts })},
+	{Name: "Clusters", Least: 1, Set: appendLowerList(func(l *listing) *[]string { return &l.clusters })},
+	{Name: "Partitions", Least: 4, Set: appendList(func(l *listing) *[]string { return &l.partitions })},
+	{Name: "Parent", Least: 4, Set: appendLowerList(func(l *listing) *[]string { return &l.parents })},
+	{Name: "QosLevel", Least: 1, Set: appendLowerList(func(l *listing) *[]string { return &l.qos })},
+	{Name: "Descriptions", Least: 3, Set: appendList(func(l *listing) *[]string { return &l.descriptions })},
+	{Name: "Organizations", Least: 1, Set: appendList(func(l *listing) *[]string { return &l.organizations })},
+	{Name: "WCKeys", Least: 2, Set: appendList(func(l *listing) *[]string { return &l.wckeys })},
+	{Name: "ID", Least: 1, Set: keyvalue.Ignored[*listing]},
+	{Name: "Types", Least: 1, Set: keyvalue.Ignored[*listing]},
+}
+
+// showTable prints a table of the present state.
+func (o *Options) showTable(ctx context.Context, t *table, words []string) error {
+	l := &listing{withAssoc: o.assocs}
+	for _, p := range keyvalue.ParseAll(words) {
+		if known, err := listingWords.Set(l, p); err != nil || !known {
+			return o.explain(cmp.Or(err, unknownCondition(p)))
 		}
 	}
-	at, fields, err := chosen(columns, text)
+	names := cmp.Or(l.format, t.columns)
+	if l.withAssoc && l.format == "" {
+		names += t.assocColumns
+	}
+	selected, err := selectColumns(columns, names)
 	if err != nil {
 		return o.explain(err)
 	}
 	if l.tree {
-		widenTree(fields)
+		selected.widenTree()
 	}
-	w, err := o.world(ctx)
+	s, err := o.readState(ctx)
 	if err != nil {
 		return err
 	}
-	if custom && !ofAccounts { // a list of users by account wants their associations
-		l.withAssoc = l.withAssoc || o.assocs || slices.ContainsFunc(at, func(i int) bool { return columns[i].Name == "Account" || columns[i].Name == "Share" })
+	// A list of users with a column of associations lists those.
+	if t == userTable && l.format != "" {
+		l.withAssoc = l.withAssoc || selected.hasAny("Account", "Share")
 	}
-	return o.write(columns, at, fields, list(w, l))
+	return o.print(selected, t.rows(s, l))
 }
 
 // widenTree makes room for the tree of accounts, on the left, as Slurm does.
-func widenTree(fields []format.Field) {
-	for i := range fields {
-		if f := &fields[i]; f.Name == "Account" && f.Width == 10 {
+func (s *selection) widenTree() {
+	for i := range s.fields {
+		if f := &s.fields[i]; f.Name == "Account" && f.Width == 10 {
 			f.Width, f.Left = 20, true
 		}
 	}
 }
 
-// write prints rows: of each the columns with the indexes at.
-func (o *Options) write(columns []column, at []int, fields []format.Field, rows []row) error {
-	b := format.AppendFieldHeader(nil, fields, o.style)
-	values := make([]string, len(fields))
-	for i := range rows {
-		for k, c := range at {
-			values[k] = rows[i].value(columns[c].Name)
-		}
-		b = format.AppendFields(b, fields, values, o.style)
-	}
-	_, err := o.p.Out.Write(b)
-	return err
+func (s *selection) hasAny(headers ...string) bool {
+	return slices.ContainsFunc(s.fields, func(f format.Field) bool { return slices.Contains(headers, f.Name) })
 }
 
-// condition takes a filter.
-func (l *listing) condition(x pair) error {
-	switch {
-	case x.key == "":
-		l.names = append(l.names, x.list()...)
-	case oneOf(x.key, "Names", 1):
-		l.names = append(l.names, x.list()...)
-	case oneOf(x.key, "Users", 1):
-		l.users = append(l.users, x.list()...)
-	case oneOf(x.key, "Accounts", 2):
-		l.accounts = append(l.accounts, x.lower()...)
-	case oneOf(x.key, "Clusters", 1):
-		l.clusters = append(l.clusters, x.lower()...)
-	case oneOf(x.key, "Partitions", 4):
-		l.partitions = append(l.partitions, x.list()...)
-	case oneOf(x.key, "Parent", 4):
-		l.parents = append(l.parents, x.lower()...)
-	case oneOf(x.key, "QosLevel", 1):
-		l.qos = append(l.qos, x.lower()...)
-	case oneOf(x.key, "Descriptions", 3):
-		l.descriptions = append(l.descriptions, x.list()...)
-	case oneOf(x.key, "Organizations", 1):
-		l.organizations = append(l.organizations, x.list()...)
-	case oneOf(x.key, "WCKeys", 2):
-		l.wck = append(l.wck, x.list()...)
-	case oneOf(x.key, "ID", 1), oneOf(x.key, "Types", 1):
-	default:
-		return refusal(fmt.Sprintf(" Unknown condition: %s\n Use keyword 'set' to modify value", x.text))
-	}
-	return nil
-}
+// matches reports whether v is in the list; an empty list has everything.
+func matches(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// pass tells whether a value is among those wanted; no list wants all.
-func pass(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-
-// showConfig tells of accounting what scontrol show config says of the rest.
-func (o *Options) showConfig(ctx context.Context) error {
-	c, err := o.connect()
+// showConfig prints the configuration of accounting; scontrol show config prints
+// the rest.
+func (o *Options) showConfig(ctx context.Context, _ []string) error {
+	c, err := o.server()
 	if err != nil {
 		return err
 	}
-	state, err := c.Associations(ctx)
+	present, err := c.Associations(ctx)
 	if err != nil {
 		return err
 	}
 	var b strings.Builder
 	b.WriteString("Configuration data as of " + o.p.Now().Format("2006-01-02T15:04:05") + "\n")
 	for _, kv := range [][2]string{
-		{"AccountingStorageHost", cmp.Or(state.Host, "(null)")}, {"AccountingStorageType", "accounting_storage/berth"},
-		{"AuthType", "auth/kubernetes"}, {"ClusterName", state.Cluster}, {"SLURM_VERSION", build.Slurm},
+		{"AccountingStorageHost", cmp.Or(present.Host, "(null)")}, {"AccountingStorageType", "accounting_storage/berth"},
+		{"AuthType", "auth/kubernetes"}, {"ClusterName", present.Cluster}, {"SLURM_VERSION", build.Slurm},
 	} {
 		fmt.Fprintf(&b, "%-22s = %s\n", kv[0], kv[1])
 	}

@@ -1,377 +1,464 @@
 package sacctmgr
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/keyvalue"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-func noUser(name string) string {
-	return fmt.Sprintf(" There is no user '%s' in this cluster: people come as User objects (kubectl apply, or berth up --user), and accounts are given to them here", name)
+func refuseUnknownUser(name string) error {
+	return refusef(" There is no user '%s' in this cluster: users are User objects "+
+		"(kubectl apply, or berth up --user), and sacctmgr adds them to accounts", name)
 }
 
-// level reads an administrator's level; ok is false for none.
-func level(text string) (string, bool) {
+// parseAdminLevel parses an administrator's level; ok is false if it is none.
+func parseAdminLevel(text string) (level string, ok bool) {
 	switch {
-	case oneOf(text, "None", 1):
+	case keyvalue.Abbreviates(text, "None", 1):
 		return "", true
-	case oneOf(text, "Operator", 1):
+	case keyvalue.Abbreviates(text, "Operator", 1):
 		return "Operator", true
-	case oneOf(text, "Administrator", 1), strings.EqualFold(text, "SuperUser"):
+	case keyvalue.Abbreviates(text, "Administrator", 1), strings.EqualFold(text, "SuperUser"):
 		return "Administrator", true
 	}
 	return "", false
 }
 
-func addUsers(p *plan, list []pair) error {
-	var names, accounts []string
-	c := &common{}
-	admin := (*string)(nil)
-	for _, x := range list {
-		switch {
-		case x.key == "", x.is("Names", "Users"):
-			names = append(names, x.list()...)
-		case oneOf(x.key, "Cluster", 1):
-			if p.otherCluster(x) {
-				return refusal(fmt.Sprintf(" This cluster '%s' doesn't exist.\n        Contact your admin to add it to accounting.", x.value))
-			}
-		case x.is("Account"):
-			accounts = append(accounts, x.lower()...)
-		case x.is("Partitions"):
-			c.partitions = x.list()
-		case strings.EqualFold(x.key, "DefaultAccount"), oneOf(x.key, "DefaultAccount", 8):
-			c.defaultAccount = strings.ToLower(x.value)
-		case x.is("AdminLevel"):
-			l, ok := level(x.value)
-			if !ok {
-				return only(invalid("AdminLevel", x))
-			}
-			admin = &l
-		case x.is("WCKeys"):
-			c.wckeys = &x
-		default:
-			known, err := c.set(p, x)
-			if err != nil {
-				return newUsersWord(err, x)
-			}
-			if !known {
-				return refusal(" Unknown option: " + x.text)
-			}
-		}
-	}
-	if len(names) == 0 {
-		return refusal(" Need name of user to add.")
-	}
-	if c.defaultAccount != "" && !slices.Contains(accounts, c.defaultAccount) {
-		accounts = append(accounts, c.defaultAccount)
-	}
-	if len(accounts) == 0 && c.wckeys == nil {
-		return refusal(" Need name of account to add user to.")
-	}
-	for _, a := range accounts {
-		if !p.world.hasAccount(a) {
-			return refusal(fmt.Sprintf(" This account '%s' doesn't exist.\n        Contact your admin to add this account.\n No associations or wckeys created.", a))
-		}
-	}
-	for _, name := range names {
-		if p.world.users[name] == nil {
-			return refusal(noUser(name))
-		}
-	}
-	return p.addMembers(names, accounts, admin, c)
+// userSettings are what add and modify user set.
+type userSettings struct {
+	settings
+	names, accounts, partitions []string
+	defaultAccount              string
+	adminLevel                  *string
+	wckeys                      []string
+	defaultWCKey                *string
 }
 
-// newUsersWord is the refusal of a value of a new user's: Slurm says there that
-// the word is not known, and no more.
-func newUsersWord(err error, x pair) error {
-	err = only(err)
-	if r := refusal(""); errors.As(err, &r) {
-		return refusal(string(r) + "\n Unknown option: " + x.text)
-	}
-	return err
+var newUserWords = keyvalue.Table[*userSettings]{
+	keyvalue.Any((*userSettings).addNames),
+	{Name: "Names", Least: 3, Set: (*userSettings).addNames},
+	{Name: "Users", Least: 3, Set: (*userSettings).addNames},
+	{Name: "Cluster", Least: 1, Set: func(c *userSettings, p keyvalue.Pair) error { return c.state.requireCluster(p) }},
+	{Name: "Account", Least: 3, Set: func(c *userSettings, p keyvalue.Pair) error {
+		c.accounts = append(c.accounts, p.LowerList()...)
+		return nil
+	}},
+	{Name: "Partitions", Least: 3, Set: func(c *userSettings, p keyvalue.Pair) error {
+		c.partitions = p.List()
+		return nil
+	}},
+	{Name: "DefaultAccount", Least: 8, Set: (*userSettings).setDefaultAccount},
+	{Name: "AdminLevel", Least: 3, Set: func(c *userSettings, p keyvalue.Pair) error {
+		level, ok := parseAdminLevel(p.Value)
+		if !ok {
+			return withoutOption(invalidValue("AdminLevel", p))
+		}
+		c.adminLevel = &level
+		return nil
+	}},
+	{Name: "WCKeys", Least: 3, Set: func(c *userSettings, p keyvalue.Pair) error {
+		c.wckeys = append([]string{}, p.LowerList()...) // not nil: it was given
+		return nil
+	}},
 }
 
-func (p *plan) addMembers(names, accounts []string, admin *string, c *common) error {
-	var fresh, lines []string
-	changedUser := false
-	for _, name := range names {
-		u := p.world.users[name]
-		isNew := len(accountsOf(u)) == 0
-		if isNew && len(accounts) == 0 {
-			return refusal(" Need name of account to add.")
+var modifiedUserWords = keyvalue.Table[*userSettings]{
+	{Name: "AdminLevel", Least: 3, Set: func(c *userSettings, p keyvalue.Pair) error {
+		level, ok := parseAdminLevel(p.Value)
+		if !ok {
+			return nothing("modified")
 		}
-		added := 0
-		for _, a := range accounts {
-			for _, part := range append([]string{""}, c.partitions...)[min(1, len(c.partitions)):] {
-				if has(u, a, part) {
-					continue
-				}
-				if !slices.Contains(u.Accounts, a) {
-					u.Accounts = append(u.Accounts, a)
-				}
-				if part != "" || c.any() {
-					x := assoc(u, a, part)
-					c.apply(&x.Limits, &x.QOS, &x.DefaultQOS)
-				}
-				added++
-				line := fmt.Sprintf("  U = %-9s A = %-10s C = %-10s", name, a, p.world.cluster)
-				if part != "" {
-					line += fmt.Sprintf(" P = %-10s", part)
-				}
-				lines = append(lines, line)
-			}
-		}
-		if u.DefaultAccount == "" && len(accounts) > 0 || c.defaultAccount != "" && isNew {
-			u.DefaultAccount = accounts[0]
-			if c.defaultAccount != "" {
-				u.DefaultAccount = c.defaultAccount
-			}
-			changedUser = true
-		}
-		if isNew && added > 0 {
-			fresh = append(fresh, name)
-			if admin != nil {
-				u.AdminLevel = *admin
-			}
-		}
-		if c.wckeys != nil {
-			u.WCKeys = changed(u.WCKeys, pair{op: "+", value: c.wckeys.value})
-			changedUser = true
-		}
-	}
-	if len(lines) == 0 && !changedUser {
-		return refusal(" Nothing new added.")
-	}
-	if len(fresh) > 0 {
-		p.say(" Adding User(s)\n")
-		for _, n := range fresh {
-			p.say("  %s\n", n)
-		}
-	}
-	if len(lines) > 0 {
-		p.say(" Associations =\n%s\n", strings.Join(lines, "\n"))
-		if c.lines != "" || len(fresh) > 0 {
-			p.say(" Non Default Settings\n%s", c.lines)
-		}
-	}
+		c.adminLevel = &level
+		return nil
+	}},
+	{Name: "DefaultAccount", Least: 8, Set: (*userSettings).setDefaultAccount},
+	{Name: "DefaultWCKey", Least: 8, Set: func(c *userSettings, p keyvalue.Pair) error {
+		c.defaultWCKey = &p.Value
+		return nil
+	}},
+}
+
+func (c *userSettings) addNames(p keyvalue.Pair) error {
+	c.names = append(c.names, p.List()...)
 	return nil
 }
 
-// has tells whether the user has that very association.
-func has(u *status.AcctUser, account, partition string) bool {
-	if partition == "" {
-		return member(u, account) && !slices.ContainsFunc(u.Associations, func(a status.AcctAssociation) bool { return a.Account == account && a.Partition != "" }) ||
-			slices.ContainsFunc(u.Associations, func(a status.AcctAssociation) bool { return a.Account == account && a.Partition == "" })
+func (c *userSettings) setDefaultAccount(p keyvalue.Pair) error {
+	c.defaultAccount = strings.ToLower(p.Value)
+	return nil
+}
+
+// parseNewUsers parses the words of add user. Accounts and users must exist.
+func parseNewUsers(s *state, words []keyvalue.Pair) (*userSettings, error) {
+	c := &userSettings{settings: settings{state: s}}
+	for _, p := range words {
+		known, err := newUserWords.Set(c, p)
+		if !known {
+			if known, err = c.parse(p); err != nil {
+				err = withoutHint(err, p)
+			} else if !known {
+				err = &refusal{option: p.Text}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return slices.ContainsFunc(u.Associations, func(a status.AcctAssociation) bool { return a.Account == account && a.Partition == partition })
-}
-
-// userCondition is what "where" says about users.
-type userCondition struct {
-	names, accounts, partitions []string
-	none                        bool
-}
-
-func (p *plan) usersWhere(where []pair) (c userCondition, err error) {
-	for _, x := range where {
-		switch {
-		case x.key == "", x.is("Names", "Users"):
-			c.names = append(c.names, x.list()...)
-		case oneOf(x.key, "Cluster", 1):
-			c.none = c.none || p.otherCluster(x)
-		case x.is("Account"):
-			c.accounts = append(c.accounts, x.lower()...)
-		case x.is("Partitions"):
-			c.partitions = append(c.partitions, x.list()...)
-		default:
-			return c, refusal(fmt.Sprintf(" Unknown condition: %s\n Use keyword 'set' to modify value", x.text))
+	if len(c.names) == 0 {
+		return nil, refusef(" Need name of user to add.")
+	}
+	if c.defaultAccount != "" && !slices.Contains(c.accounts, c.defaultAccount) {
+		c.accounts = append(c.accounts, c.defaultAccount)
+	}
+	if len(c.accounts) == 0 && c.wckeys == nil {
+		return nil, refusef(" Need name of account to add user to.")
+	}
+	for _, a := range c.accounts {
+		if !s.hasAccount(a) {
+			return nil, refusef(" This account '%s' doesn't exist.\n"+
+				"        Contact your admin to add this account.\n No associations or wckeys created.", a)
+		}
+	}
+	for _, name := range c.names {
+		if s.users[name] == nil {
+			return nil, refuseUnknownUser(name)
 		}
 	}
 	return c, nil
 }
 
-// users are those that the condition means and that have an association.
-func (c *userCondition) users(w *world) []*status.AcctUser {
-	var out []*status.AcctUser
-	for _, name := range sortedNames(w.users) {
-		u := w.users[name]
-		if c.none || len(c.names) > 0 && !slices.Contains(c.names, name) || len(accountsOf(u)) == 0 {
-			continue
-		}
-		if len(c.accounts) > 0 && !slices.ContainsFunc(c.accounts, func(a string) bool { return member(u, a) }) {
-			continue
-		}
-		out = append(out, u)
-	}
-	return out
-}
-
-func (c *userCondition) means(account, partition string) bool {
-	return (len(c.accounts) == 0 || slices.Contains(c.accounts, account)) && (len(c.partitions) == 0 || slices.Contains(c.partitions, partition))
-}
-
-func modifyUsers(p *plan, list []pair) error {
-	where, set := halves(list)
-	if len(set) == 0 {
-		return refusal(nothingToSet)
-	}
-	c := &common{}
-	admin := (*string)(nil)
-	for _, x := range set {
-		switch {
-		case x.is("AdminLevel"):
-			l, ok := level(x.value)
-			if !ok {
-				return refusal(" Nothing modified")
-			}
-			admin = &l
-		case oneOf(x.key, "DefaultAccount", 8):
-			c.defaultAccount = strings.ToLower(x.value)
-		case oneOf(x.key, "DefaultWCKey", 8):
-			v := x.value
-			c.defaultWCKey = &v
-		default:
-			if known, err := c.set(p, x); err != nil || !known {
-				return orUnknown(err, x)
-			}
-		}
-	}
-	condition, err := p.usersWhere(where)
+// addUsers adds existing users to accounts.
+func addUsers(e *edit, words []keyvalue.Pair) error {
+	c, err := parseNewUsers(e.state, words)
 	if err != nil {
 		return err
 	}
-	if c.any() || c.defaultAccount != "" {
-		p.world.seatRoot(condition.names)
-	}
-	users := condition.users(p.world)
-	if admin != nil || c.defaultWCKey != nil {
-		users = condition.everybody(p.world)
-	}
-	if len(users) == 0 {
-		return refusal(" Nothing modified")
-	}
-	if err := p.userDefaults(users, c, admin); err != nil {
-		return err
-	}
-	if !c.any() {
-		return nil
-	}
-	lines := 0
-	p.say(" Modified user associations...\n")
-	for _, u := range users {
-		for _, account := range accountsOf(u) {
-			for _, old := range associations(u, account) {
-				if !condition.means(account, old.Partition) {
-					continue
-				}
-				x := assoc(u, account, old.Partition)
-				c.apply(&x.Limits, &x.QOS, &x.DefaultQOS, p.world.effectiveQOS(account, x.QOS)...)
-				p.say("  C = %-10s A = %-20s U = %-9s\n", p.world.cluster, account, u.Name)
-				lines++
+	var newUsers, lines []string
+	changed := false
+	for _, name := range c.names {
+		u := e.state.users[name]
+		isNew := len(accountsOf(u)) == 0
+		if isNew && len(c.accounts) == 0 {
+			return refusef(" Need name of account to add.")
+		}
+		added := c.addAssociations(u)
+		lines = append(lines, added...)
+		if isNew && len(added) > 0 {
+			newUsers = append(newUsers, name)
+			if c.adminLevel != nil {
+				u.AdminLevel = *c.adminLevel
 			}
 		}
+		if c.setUserDefaults(u, isNew) {
+			changed = true
+		}
 	}
-	if lines == 0 {
-		p.text.Reset()
-		return refusal(" Nothing modified")
+	if len(lines) == 0 && !changed {
+		return nothing("new added.")
+	}
+	if len(newUsers) > 0 {
+		e.printNames("Adding User(s)", newUsers)
+	}
+	if len(lines) > 0 {
+		e.printf(" Associations =\n%s\n", strings.Join(lines, "\n"))
+		if c.shown.Len() > 0 || len(newUsers) > 0 {
+			e.printf(" Non Default Settings\n%s", c.shown.String())
+		}
 	}
 	return nil
 }
 
-// everybody are the users by name alone, in accounts or not.
-func (c *userCondition) everybody(w *world) []*status.AcctUser {
+// addAssociations adds the user to the accounts, in each of the partitions if
+// some are named. It returns a line for each association that is new.
+func (c *userSettings) addAssociations(u *status.AcctUser) (lines []string) {
+	partitions := c.partitions
+	if len(partitions) == 0 {
+		partitions = []string{""}
+	}
+	for _, account := range c.accounts {
+		for _, partition := range partitions {
+			if hasAssociation(u, account, partition) {
+				continue
+			}
+			if !slices.Contains(u.Accounts, account) {
+				u.Accounts = append(u.Accounts, account)
+			}
+			if partition != "" || !c.empty() {
+				a := associationIn(u, account, partition)
+				c.apply(&a.Limits, &a.QOS, &a.DefaultQOS)
+			}
+			line := fmt.Sprintf("  U = %-9s A = %-10s C = %-10s", u.Name, account, c.state.cluster)
+			if partition != "" {
+				line += fmt.Sprintf(" P = %-10s", partition)
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// setUserDefaults sets the default account of a user who has none, and adds
+// wckeys. It reports whether the command sets any.
+func (c *userSettings) setUserDefaults(u *status.AcctUser, isNew bool) (changed bool) {
+	needsDefault := u.DefaultAccount == "" && len(c.accounts) > 0
+	if needsDefault || isNew && c.defaultAccount != "" {
+		u.DefaultAccount = cmp.Or(c.defaultAccount, c.accounts[0])
+		changed = true
+	}
+	if c.wckeys != nil {
+		u.WCKeys = keyvalue.Change(u.WCKeys, keyvalue.Add, c.wckeys)
+		changed = true
+	}
+	return changed
+}
+
+// userCondition is what "where" says about users.
+type userCondition struct {
+	state                       *state
+	names, accounts, partitions []string
+	otherCluster                bool
+}
+
+var userConditions = keyvalue.Table[*userCondition]{
+	keyvalue.Any((*userCondition).addNames),
+	{Name: "Names", Least: 3, Set: (*userCondition).addNames},
+	{Name: "Users", Least: 3, Set: (*userCondition).addNames},
+	{Name: "Cluster", Least: 1, Set: func(c *userCondition, p keyvalue.Pair) error {
+		c.otherCluster = c.otherCluster || !c.state.namesCluster(p)
+		return nil
+	}},
+	{Name: "Account", Least: 3, Set: func(c *userCondition, p keyvalue.Pair) error {
+		c.accounts = append(c.accounts, p.LowerList()...)
+		return nil
+	}},
+	{Name: "Partitions", Least: 3, Set: func(c *userCondition, p keyvalue.Pair) error {
+		c.partitions = append(c.partitions, p.List()...)
+		return nil
+	}},
+}
+
+func (c *userCondition) addNames(p keyvalue.Pair) error {
+	c.names = append(c.names, p.List()...)
+	return nil
+}
+
+func parseUserCondition(s *state, where []keyvalue.Pair) (*userCondition, error) {
+	c := &userCondition{state: s}
+	for _, p := range where {
+		if known, err := userConditions.Set(c, p); err != nil || !known {
+			return nil, cmp.Or(err, unknownCondition(p))
+		}
+	}
+	return c, nil
+}
+
+// users returns the users that meet the condition, by name, including those
+// without any account.
+func (c *userCondition) users() []*status.AcctUser {
 	var out []*status.AcctUser
-	for _, name := range sortedNames(w.users) {
-		u := w.users[name]
-		if !c.none && (len(c.names) == 0 || slices.Contains(c.names, name)) &&
-			(len(c.accounts) == 0 || slices.ContainsFunc(c.accounts, func(a string) bool { return member(u, a) })) {
+	if c.otherCluster {
+		return nil
+	}
+	for _, name := range sortedNames(c.state.users) {
+		u := c.state.users[name]
+		inAccount := len(c.accounts) == 0 || slices.ContainsFunc(c.accounts, func(a string) bool { return isMember(u, a) })
+		if matches(c.names, name) && inAccount {
 			out = append(out, u)
 		}
 	}
 	return out
 }
 
-// userDefaults changes what a user has one of.
-func (p *plan) userDefaults(users []*status.AcctUser, c *common, admin *string) error {
-	if c.defaultAccount != "" {
-		for _, u := range users {
-			if !member(u, c.defaultAccount) {
-				return refusal(fmt.Sprintf(" Can't modify because these users aren't associated with new default account '%s'...\n  U = %s C = %s", c.defaultAccount, u.Name, p.world.cluster))
-			}
+// members returns the users that meet the condition and are in an account.
+func (c *userCondition) members() []*status.AcctUser {
+	return filter(c.users(), func(u *status.AcctUser) bool { return len(accountsOf(u)) > 0 })
+}
+
+// matchesAssociation reports whether the condition includes the association.
+func (c *userCondition) matchesAssociation(account, partition string) bool {
+	return matches(c.accounts, account) && matches(c.partitions, partition)
+}
+
+func modifyUsers(e *edit, words []keyvalue.Pair) error {
+	where, set := splitWhereSet(words)
+	if len(set) == 0 {
+		return refusef(nothingToSet)
+	}
+	c := &userSettings{settings: settings{state: e.state}}
+	for _, p := range set {
+		known, err := modifiedUserWords.Set(c, p)
+		if !known {
+			err = c.parseOrRefuse(p)
 		}
-		for _, u := range users {
-			if !slices.Contains(u.Accounts, u.DefaultAccount) && u.DefaultAccount != "" {
-				u.Accounts = append(u.Accounts, u.DefaultAccount) // it stays one of them
-			}
-			u.DefaultAccount = c.defaultAccount
+		if err != nil {
+			return err
 		}
 	}
-	if admin == nil && c.defaultAccount == "" && c.defaultWCKey == nil {
+	condition, err := parseUserCondition(e.state, where)
+	if err != nil {
+		return err
+	}
+	if !c.empty() || c.defaultAccount != "" {
+		e.state.addRootUser(condition.names)
+	}
+	users := condition.members()
+	if c.adminLevel != nil || c.defaultWCKey != nil {
+		users = condition.users()
+	}
+	if len(users) == 0 {
+		return nothing("modified")
+	}
+	if err := c.modifyDefaults(e, users); err != nil {
+		return err
+	}
+	if c.empty() {
 		return nil
 	}
-	p.say(" Modified users...\n")
+	return c.modifyAssociations(e, users, condition)
+}
+
+// modifyDefaults sets the administrator's level, the default account and the
+// default wckey of users.
+func (c *userSettings) modifyDefaults(e *edit, users []*status.AcctUser) error {
+	if c.defaultAccount != "" {
+		if err := c.moveDefaultAccount(users); err != nil {
+			return err
+		}
+	}
+	if c.adminLevel == nil && c.defaultAccount == "" && c.defaultWCKey == nil {
+		return nil
+	}
+	var names []string
 	for _, u := range users {
-		if admin != nil {
-			u.AdminLevel = *admin
+		if c.adminLevel != nil {
+			u.AdminLevel = *c.adminLevel
 		}
 		if c.defaultWCKey != nil {
 			u.DefaultWCKey = *c.defaultWCKey
 		}
-		p.say("  %s\n", u.Name)
+		names = append(names, u.Name)
+	}
+	e.printNames("Modified users...", names)
+	return nil
+}
+
+// moveDefaultAccount changes the default account of users who are in the new
+// one. They stay in the old one.
+func (c *userSettings) moveDefaultAccount(users []*status.AcctUser) error {
+	for _, u := range users {
+		if !isMember(u, c.defaultAccount) {
+			return refusef(" Can't modify because these users aren't associated with new default account '%s'...\n  U = %s C = %s",
+				c.defaultAccount, u.Name, c.state.cluster)
+		}
+	}
+	for _, u := range users {
+		if u.DefaultAccount != "" && !slices.Contains(u.Accounts, u.DefaultAccount) {
+			u.Accounts = append(u.Accounts, u.DefaultAccount)
+		}
+		u.DefaultAccount = c.defaultAccount
 	}
 	return nil
 }
 
-func deleteUsers(p *plan, list []pair) error {
-	where, _ := halves(list)
-	if len(where) == 0 {
-		return refusal(" No conditions given to remove, not executing.")
+// modifyAssociations applies the settings to the users' associations that meet
+// the condition.
+func (c *userSettings) modifyAssociations(e *edit, users []*status.AcctUser, condition *userCondition) error {
+	modified := false
+	e.printf(" Modified user associations...\n")
+	for _, u := range users {
+		for _, account := range accountsOf(u) {
+			for _, old := range associations(u, account) {
+				if !condition.matchesAssociation(account, old.Partition) {
+					continue
+				}
+				a := associationIn(u, account, old.Partition)
+				c.apply(&a.Limits, &a.QOS, &a.DefaultQOS, e.state.effectiveQOS(account, a.QOS)...)
+				e.printf("  C = %-10s A = %-20s U = %-9s\n", e.state.cluster, account, u.Name)
+				modified = true
+			}
+		}
 	}
-	condition, err := p.usersWhere(where)
+	if !modified {
+		e.shown.Reset()
+		return nothing("modified")
+	}
+	return nil
+}
+
+// removeUsers removes users from the accounts and partitions of the condition,
+// or from all accounts. Their User objects stay.
+func removeUsers(e *edit, words []keyvalue.Pair) error {
+	where, _ := splitWhereSet(words)
+	if len(where) == 0 {
+		return refusef(noRemoveConditions)
+	}
+	condition, err := parseUserCondition(e.state, where)
 	if err != nil {
 		return err
 	}
-	users := condition.users(p.world)
+	users := condition.members()
 	if len(users) == 0 {
-		return refusal(" Nothing deleted")
+		return nothing("deleted")
 	}
-	whole := len(condition.accounts)+len(condition.partitions) == 0
-	if whole {
-		p.say(" Deleting users...\n")
-	} else {
-		p.say(" Deleting user associations...\n")
+	if len(condition.accounts)+len(condition.partitions) > 0 {
+		e.printf(" Deleting user associations...\n")
+		for _, u := range users {
+			if err := removeAssociations(e, u, condition); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
+	var names []string
 	for _, u := range users {
-		if whole {
-			p.say("  %s\n", u.Name)
-			u.Accounts, u.Associations, u.DefaultAccount, u.WCKeys, u.DefaultWCKey = nil, nil, "", nil, ""
-			continue
-		}
-		if err := p.deleteAssociations(u, &condition); err != nil {
-			return err
-		}
+		names = append(names, u.Name)
+		u.Accounts, u.Associations, u.DefaultAccount = nil, nil, ""
+		u.WCKeys, u.DefaultWCKey = nil, ""
 	}
+	e.printNames("Deleting users...", names)
 	return nil
 }
 
-func (p *plan) deleteAssociations(u *status.AcctUser, c *userCondition) error {
-	var gone []string
+// removeAssociations removes the user's associations that meet the condition,
+// and the user from accounts of which none is left.
+func removeAssociations(e *edit, u *status.AcctUser, c *userCondition) error {
+	var left []string
 	for _, account := range accountsOf(u) {
-		left := 0
+		remaining := 0
 		for _, a := range associations(u, account) {
-			if !c.means(account, a.Partition) {
-				left++
+			if !c.matchesAssociation(account, a.Partition) {
+				remaining++
 				continue
 			}
-			p.say("  C = %-10s A = %-10s U = %-9s\n", p.world.cluster, account, u.Name)
-			u.Associations = kept(u.Associations, func(x status.AcctAssociation) bool { return x.Account != account || x.Partition != a.Partition })
+			e.printf("  C = %-10s A = %-10s U = %-9s\n", e.state.cluster, account, u.Name)
+			u.Associations = filter(u.Associations, func(x status.AcctAssociation) bool {
+				return x.Account != account || x.Partition != a.Partition
+			})
 		}
-		if left == 0 {
-			gone = append(gone, account)
+		if remaining == 0 {
+			left = append(left, account)
 		}
 	}
-	return leave(u, gone)
+	return leaveAccounts(u, left)
+}
+
+// leaveAccounts removes a user from accounts. It refuses to remove the default
+// account while the user is in another.
+func leaveAccounts(u *status.AcctUser, accounts []string) error {
+	isLeft := func(a string) bool { return slices.Contains(accounts, a) }
+	if isLeft(u.DefaultAccount) {
+		if remaining := slices.DeleteFunc(accountsOf(u), isLeft); len(remaining) > 0 {
+			return refusef(" Users listed below have these as their Default Accounts.\n  U = %-9s A = %s\n"+
+				" Please change their default account first (modify user %s set defaultaccount=%s)",
+				u.Name, u.DefaultAccount, u.Name, remaining[0])
+		}
+		u.DefaultAccount = ""
+	}
+	u.Accounts = filter(u.Accounts, func(a string) bool { return !isLeft(a) })
+	u.Associations = filter(u.Associations, func(a status.AcctAssociation) bool { return !isLeft(a.Account) })
+	return nil
 }

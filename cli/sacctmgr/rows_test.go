@@ -11,11 +11,11 @@ import (
 // Accounts come below the one above them, by name; of those in a circle none
 // does.
 func TestAccountNames(t *testing.T) {
-	w := newWorld(&status.AcctState{Accounts: []status.AcctAccount{
+	s := newState(&status.AcctState{Accounts: []status.AcctAccount{
 		{Name: "root"}, {Name: "b"}, {Name: "a"}, {Name: "a2", Parent: "a"}, {Name: "a1", Parent: "a"}, {Name: "orphan", Parent: "nobody"},
 		{Name: "x", Parent: "y"}, {Name: "y", Parent: "x"},
 	}})
-	if got, want := w.accountNames(), []string{"root", "a", "a1", "a2", "b", "orphan"}; !slices.Equal(got, want) {
+	if got, want := s.accountNames(), []string{"root", "a", "a1", "a2", "b", "orphan"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
@@ -31,7 +31,7 @@ func TestProblems(t *testing.T) {
 			Associations: []status.AcctAssociation{{Account: fmt.Sprintf("child%04d", i)}}})
 	}
 	s.Accounts = append(s.Accounts, status.AcctAccount{Name: "empty"})
-	rows := listProblems(newWorld(s), nil)
+	rows := listProblems(newState(s), nil)
 	if len(rows) != 1 || rows[0].values["Account"] != "empty" {
 		t.Errorf("%d problems: %v", len(rows), rows[:min(3, len(rows))])
 	}
