@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/priority"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // weights of the factors of a job's priority, by sprio's names.
@@ -106,7 +107,7 @@ func (w *weighing) advance(now int64, q *backfill.Scheduler) {
 
 // compute takes stock of what users have used.
 func (w *weighing) compute() {
-	used := make(map[priority.Key]float64, len(w.usage))
+	used := make(map[status.AssociationKey]float64, len(w.usage))
 	for user, n := range w.usage {
 		used[key(user)] = n
 	}
@@ -117,8 +118,8 @@ func (w *weighing) compute() {
 	})
 }
 
-func key(user int64) priority.Key {
-	return priority.Key{Account: account, User: strconv.FormatInt(user, 10)}
+func key(user int64) status.AssociationKey {
+	return status.AssociationKey{Account: account, User: strconv.FormatInt(user, 10)}
 }
 
 // of is the job's priority; the size of a job is its part of the processors.

@@ -53,7 +53,7 @@ func recorder(t *testing.T, c *control.Cluster, address string) (*acct.Recorder,
 // usedBy is what the user has used, undecayed.
 func usedBy(r *acct.Recorder, user string, now time.Time, factor func(string) float64) map[string]float64 {
 	used, _ := r.Usage().Used(now, 0, time.Time{}, factor, nil)
-	return used[acct.Key{User: user}]
+	return used[status.AssociationKey{User: user}]
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

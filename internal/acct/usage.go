@@ -11,12 +11,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Key names the association that usage counts for.
-type Key struct{ Account, User string }
-
 // spender is an association in a QOS, whose factor weighs what was used.
 type spender struct {
-	Key
+	status.AssociationKey
 	qos string
 }
 
@@ -100,7 +97,7 @@ func (u *Usage) add(r *status.Record) {
 		return
 	}
 	u.seen[key] = r.End / 3600
-	k := spender{Key{r.Account, r.User}, r.QOS}
+	k := spender{status.AssociationKey{Account: r.Account, User: r.User}, r.QOS}
 	h := u.runs[k]
 	if h == nil {
 		h = &history{hours: map[int64]map[string]float64{}, sums: map[decay]*runningSum{}}
@@ -143,10 +140,10 @@ func (u *Usage) prune(now time.Time) {
 // run is weighed with the factor of its QOS; nil: every run counts once. Nothing
 // fades of a QOS for which kept is true (NoDecay); nil: of none.
 func (u *Usage) Used(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64,
-	kept func(qos string) bool) (associations map[Key]map[string]float64, byQOS map[string]map[string]float64) {
+	kept func(qos string) bool) (associations map[status.AssociationKey]map[string]float64, byQOS map[string]map[string]float64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	associations, byQOS = make(map[Key]map[string]float64, len(u.runs)), map[string]map[string]float64{}
+	associations, byQOS = make(map[status.AssociationKey]map[string]float64, len(u.runs)), map[string]map[string]float64{}
 	fading := decay{halfLife: halfLife}
 	if !since.IsZero() {
 		fading.since = since.Unix()
@@ -158,7 +155,7 @@ func (u *Usage) Used(now time.Time, halfLife time.Duration, since time.Time, fac
 		}
 		maps.DeleteFunc(h.sums, func(d decay, _ *runningSum) bool { return d != fading && d != decay{} })
 		sum := h.sum(fading, now.Unix())
-		associations[k.Key] = addTo(associations[k.Key], sum, times)
+		associations[k.AssociationKey] = addTo(associations[k.AssociationKey], sum, times)
 		if kept != nil && kept(k.qos) {
 			sum = h.sum(decay{}, now.Unix())
 		}

@@ -66,7 +66,7 @@ func TestUsageIsTheWeighedSumOverAllRuns(t *testing.T) {
 				}
 			}
 			for what, v := range map[string][2]float64{
-				"anna": {used[Key{User: "anna"}]["cpu"], want}, "low": {byQOS["low"]["cpu"], low}, "high": {byQOS["high"]["cpu"], high},
+				"anna": {used[status.AssociationKey{User: "anna"}]["cpu"], want}, "low": {byQOS["low"]["cpu"], low}, "high": {byQOS["high"]["cpu"], high},
 			} {
 				if math.Abs(v[0]-v[1]) > 1e-6*(1+v[1]) {
 					t.Fatalf("%s used %v, want %v (half-life %v, since %v)", what, v[0], v[1], half, since)
@@ -92,7 +92,7 @@ func TestUsageIsPruned(t *testing.T) {
 	}
 	u.Add(usageRun(1, "anna", "", old.Unix()-30*3600, 3600))
 	used, _ := u.Used(now, 0, time.Time{}, nil, nil)
-	if cpu := used[Key{User: "ben"}]["cpu"]; cpu < 2*29*3600 || cpu > 2*31*3600 || used[Key{User: "anna"}]["cpu"] != 0 {
+	if cpu := used[status.AssociationKey{User: "ben"}]["cpu"]; cpu < 2*29*3600 || cpu > 2*31*3600 || used[status.AssociationKey{User: "anna"}]["cpu"] != 0 {
 		t.Errorf("used: %v", used)
 	}
 }

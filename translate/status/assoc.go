@@ -59,6 +59,10 @@ type AcctUser struct {
 	DefaultWCKey   string            `json:"defaultWCKey,omitempty"`
 }
 
+// AssociationKey names the association of a user with an account. Without a
+// user it is that of the account itself.
+type AssociationKey struct{ Account, User string }
+
 // AcctAssociation is what is special about a user in an account.
 type AcctAssociation struct {
 	Account    string   `json:"account"`

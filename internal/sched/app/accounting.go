@@ -12,7 +12,6 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/planner"
-	"github.com/berth-hpc/berth/internal/sched/priority"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -49,10 +48,6 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 func usageOf(rec *acct.Recorder) planner.UsageSource {
 	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Used {
 		used, byQOS := rec.Usage().Used(now, halfLife, since, factor, kept)
-		out := snapshot.Used{Associations: make(map[priority.Key]map[string]float64, len(used)), QOS: byQOS}
-		for k, tres := range used {
-			out.Associations[priority.Key(k)] = tres
-		}
-		return out
+		return snapshot.Used{Associations: used, QOS: byQOS}
 	}
 }

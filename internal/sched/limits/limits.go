@@ -13,6 +13,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Use is what a job holds, or wants at least.
@@ -58,15 +59,12 @@ type Input struct {
 	Partitions []*v1alpha1.Partition
 	Running    []Use
 	// Minutes of each TRES that an association has used, decayed.
-	Minutes map[Key]map[string]float64
+	Minutes map[status.AssociationKey]map[string]float64
 	// MinutesOfQOS is the same for each QOS.
 	MinutesOfQOS map[string]map[string]float64
 	// Enforce is the Cluster's accountingStorageEnforce.
 	Enforce []string
 }
-
-// Key names an association.
-type Key struct{ Account, User string }
 
 // Checker judges pending jobs. It is for one plan: not safe for concurrent use.
 type Checker struct {

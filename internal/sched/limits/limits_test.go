@@ -8,6 +8,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/sched/limits"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 func account(name, parent string, l v1alpha1.Limits) *v1alpha1.Account {
@@ -30,7 +31,7 @@ func TestReasons(t *testing.T) {
 		{Account: "chem", User: "anna", QOS: "normal", CPUs: 6, Nodes: 1, Memory: 50, Minutes: 10, GRES: map[string]int64{"gpu": 3}},
 		{Account: "phys", User: "ben", QOS: "normal", CPUs: 2, Nodes: 1, Minutes: 10},
 	}
-	minutes := map[limits.Key]map[string]float64{{Account: "chem", User: "anna"}: {"cpu": 1000, limits.WallMinutes: 500}}
+	minutes := map[status.AssociationKey]map[string]float64{{Account: "chem", User: "anna"}: {"cpu": 1000, limits.WallMinutes: 500}}
 	type l = v1alpha1.Limits
 	for _, tt := range []struct {
 		name                string

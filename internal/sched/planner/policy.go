@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/internal/sched/priority"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
@@ -129,7 +128,7 @@ func (p *Planner) SharesView() *status.ShareList {
 
 // withWall adds to shares, in the order of their tree, how long the jobs of each
 // ran: those of an account are the jobs of all below it.
-func withWall(shares []status.Share, wall map[limits.Key]float64) []status.Share {
+func withWall(shares []status.Share, wall map[status.AssociationKey]float64) []status.Share {
 	var above []int // places of the accounts that the next one may be below
 	for i := range shares {
 		s := &shares[i]
@@ -138,7 +137,7 @@ func withWall(shares []status.Share, wall map[limits.Key]float64) []status.Share
 			continue
 		}
 		for _, k := range above {
-			shares[k].WallMins += wall[limits.Key{Account: s.Account, User: s.User}]
+			shares[k].WallMins += wall[status.AssociationKey{Account: s.Account, User: s.User}]
 		}
 	}
 	return shares

@@ -10,7 +10,6 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/fake"
-	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -35,7 +34,7 @@ func TestUsageOfEachQOS(t *testing.T) {
 func TestWallOfAccountsIsThatOfTheirUsers(t *testing.T) {
 	shares := []status.Share{{Account: "root"}, {Account: "chem", Depth: 1}, {Account: "lab", Depth: 2},
 		{Account: "lab", User: "anna", Depth: 3}, {Account: "chem", User: "ben", Depth: 2}, {Account: "bio", Depth: 1}, {Account: "bio", User: "anna", Depth: 2}}
-	wall := map[limits.Key]float64{{Account: "lab", User: "anna"}: 1, {Account: "chem", User: "ben"}: 10, {Account: "bio", User: "anna"}: 100}
+	wall := map[status.AssociationKey]float64{{Account: "lab", User: "anna"}: 1, {Account: "chem", User: "ben"}: 10, {Account: "bio", User: "anna"}: 100}
 	want := []float64{111, 11, 1, 1, 10, 100, 100}
 	for i, s := range withWall(shares, wall) {
 		if s.WallMins != want[i] {

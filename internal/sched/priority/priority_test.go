@@ -9,6 +9,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/priority"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 func account(name, parent string, share int64) *v1alpha1.Account {
@@ -33,7 +34,7 @@ func recorded() priority.Input {
 			{ObjectMeta: metav1.ObjectMeta{Name: "batch"}, Spec: v1alpha1.PartitionSpec{PriorityJobFactor: 10}},
 		},
 		QOS:   []*v1alpha1.QOS{{ObjectMeta: metav1.ObjectMeta{Name: "normal"}}},
-		Usage: map[priority.Key]float64{{Account: "science", User: "refuser"}: 2606},
+		Usage: map[status.AssociationKey]float64{{Account: "science", User: "refuser"}: 2606},
 	}
 }
 
@@ -143,18 +144,18 @@ func TestFactors(t *testing.T) {
 func TestClassic(t *testing.T) {
 	in := recorded()
 	in.Parameters.PriorityFlags = []string{"NO_FAIR_TREE"}
-	in.Usage = map[priority.Key]float64{{Account: "science", User: "refuser"}: 300, {Account: "root", User: "root"}: 100}
+	in.Usage = map[status.AssociationKey]float64{{Account: "science", User: "refuser"}: 300, {Account: "root", User: "root"}: 100}
 	m := priority.New(in)
 	// science: S = 1/3, U = 3/4 (a child of root: its own). refuser there:
 	// S = 1/21, U = 3/4 + (3/4 - 3/4)/7.
 	for _, tt := range []struct {
-		k    priority.Key
+		k    status.AssociationKey
 		want float64
 	}{
-		{priority.Key{Account: "science", User: "refuser"}, math.Exp2(-0.75 * 21)},
-		{priority.Key{Account: "science", User: "refuser2"}, math.Exp2(-0.75 / 7 * 21)},
-		{priority.Key{Account: "other", User: "refuser"}, 1},
-		{priority.Key{Account: "root", User: "root"}, math.Exp2(-0.25 * 3)},
+		{status.AssociationKey{Account: "science", User: "refuser"}, math.Exp2(-0.75 * 21)},
+		{status.AssociationKey{Account: "science", User: "refuser2"}, math.Exp2(-0.75 / 7 * 21)},
+		{status.AssociationKey{Account: "other", User: "refuser"}, 1},
+		{status.AssociationKey{Account: "root", User: "root"}, math.Exp2(-0.25 * 3)},
 	} {
 		if got := m.Factor(tt.k); math.Abs(got-tt.want) > 1e-12 {
 			t.Errorf("%v: %v, want %v", tt.k, got, tt.want)
@@ -184,11 +185,11 @@ func TestFairTreeProperties(t *testing.T) {
 		for _, n := range names[2:5] {
 			in.Accounts = append(in.Accounts, account(n, rapid.SampledFrom(names).Draw(r, "parent"), rapid.Int64Range(0, 5).Draw(r, "share")))
 		}
-		in.Users, in.Usage = nil, map[priority.Key]float64{}
+		in.Users, in.Usage = nil, map[status.AssociationKey]float64{}
 		for _, u := range []string{"u", "v", "w"} {
 			in.Users = append(in.Users, user(u, names[2:5]...))
 			for _, a := range names[2:5] {
-				in.Usage[priority.Key{Account: a, User: u}] = float64(rapid.IntRange(0, 3).Draw(r, "usage"))
+				in.Usage[status.AssociationKey{Account: a, User: u}] = float64(rapid.IntRange(0, 3).Draw(r, "usage"))
 			}
 		}
 		m, again := priority.New(in), priority.New(in)

@@ -17,9 +17,6 @@ import (
 // Root is the account above all others.
 const Root = "root"
 
-// Key names an association of a user with an account.
-type Key struct{ Account, User string }
-
 // node is an account or an association in the tree.
 type node struct {
 	account, user string
@@ -43,7 +40,7 @@ func (n *node) isUser() bool { return n.user != "" }
 // Tree is the tree of accounts with the fair share of every association.
 type Tree struct {
 	root    *node
-	users   map[Key]*node
+	users   map[status.AssociationKey]*node
 	maxPrio int64
 	classic bool
 }
@@ -51,8 +48,8 @@ type Tree struct {
 // NewTree makes the tree. usage is what each association has used, decayed, in
 // billing-seconds; associations that exist only there are added. classic
 // chooses the algorithm of PriorityFlags=NO_FAIR_TREE.
-func NewTree(accounts []*v1alpha1.Account, users []*v1alpha1.User, usage map[Key]float64, classic bool) *Tree {
-	t := &Tree{root: &node{account: Root}, users: map[Key]*node{}, classic: classic}
+func NewTree(accounts []*v1alpha1.Account, users []*v1alpha1.User, usage map[status.AssociationKey]float64, classic bool) *Tree {
+	t := &Tree{root: &node{account: Root}, users: map[status.AssociationKey]*node{}, classic: classic}
 	byName := map[string]*node{Root: t.root}
 	for _, a := range accounts {
 		if a.Name != Root {
@@ -121,7 +118,7 @@ func (t *Tree) join(byName map[string]*node, u *v1alpha1.User) {
 	}
 	for _, name := range names {
 		parent := byName[name]
-		if parent == nil || t.users[Key{name, u.Name}] != nil {
+		if parent == nil || t.users[status.AssociationKey{Account: name, User: u.Name}] != nil {
 			continue
 		}
 		share, prio := int64(1), int64(0)
@@ -130,11 +127,11 @@ func (t *Tree) join(byName map[string]*node, u *v1alpha1.User) {
 				share, prio = shares(&a.Limits), a.Limits.Priority
 			}
 		}
-		t.add(parent, Key{name, u.Name}, share, prio)
+		t.add(parent, status.AssociationKey{Account: name, User: u.Name}, share, prio)
 	}
 }
 
-func (t *Tree) add(parent *node, k Key, shares, prio int64) *node {
+func (t *Tree) add(parent *node, k status.AssociationKey, shares, prio int64) *node {
 	n := &node{account: k.Account, user: k.User, shares: shares, priority: prio}
 	adopt(parent, n)
 	t.users[k] = n
@@ -292,7 +289,7 @@ func (r *ranking) walk(level []*node, tied bool) {
 
 // Factor is the association's fair-share factor, between 0 and 1. Without an
 // association it is 0, or 1 where the cluster has no accounts at all.
-func (t *Tree) Factor(k Key) float64 {
+func (t *Tree) Factor(k status.AssociationKey) float64 {
 	if n := t.users[k]; n != nil {
 		return n.factor
 	}
@@ -303,7 +300,7 @@ func (t *Tree) Factor(k Key) float64 {
 }
 
 // Association is the normalized priority of the association.
-func (t *Tree) Association(k Key) (normalized float64, raw int64) {
+func (t *Tree) Association(k status.AssociationKey) (normalized float64, raw int64) {
 	n := t.users[k]
 	if n == nil || t.maxPrio == 0 {
 		return 0, 0

@@ -10,6 +10,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/internal/sched/priority"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Policy is what decides between jobs beside the nodes. The objects are only
@@ -25,7 +26,7 @@ type Policy struct {
 // Used is what finished runs of each association and in each QOS have used,
 // decayed, in TRES-seconds by name.
 type Used struct {
-	Associations map[priority.Key]map[string]float64
+	Associations map[status.AssociationKey]map[string]float64
 	QOS          map[string]map[string]float64
 }
 
@@ -33,7 +34,7 @@ type Used struct {
 type policy struct {
 	factors *priority.Multifactor
 	limits  *limits.Checker
-	minutes map[limits.Key]map[string]float64 // used, by TRES
+	minutes map[status.AssociationKey]map[string]float64 // used, by TRES
 	byQOS   map[string]map[string]float64
 }
 
@@ -94,23 +95,22 @@ func NoDecay(list []*v1alpha1.QOS) func(qos string) bool {
 }
 
 // usage adds what running jobs have used to what finished ones have.
-func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[limits.Key]map[string]float64, byQOS map[string]map[string]float64, running []limits.Use) {
-	billing, minutes, byQOS = map[priority.Key]float64{}, map[limits.Key]map[string]float64{}, map[string]map[string]float64{}
+func (v *View) usage(in *Input) (billing map[status.AssociationKey]float64, minutes map[status.AssociationKey]map[string]float64, byQOS map[string]map[string]float64, running []limits.Use) {
+	billing, minutes, byQOS = map[status.AssociationKey]float64{}, map[status.AssociationKey]map[string]float64{}, map[string]map[string]float64{}
 	within := func(qos, name string, seconds float64) {
 		if byQOS[qos] == nil {
 			byQOS[qos] = map[string]float64{}
 		}
 		byQOS[qos][name] += seconds / 60
 	}
-	spend := func(k priority.Key, name string, seconds float64) {
+	spend := func(k status.AssociationKey, name string, seconds float64) {
 		if name == "billing" {
 			billing[k] += seconds
 		}
-		of := limits.Key(k)
-		if minutes[of] == nil {
-			minutes[of] = map[string]float64{}
+		if minutes[k] == nil {
+			minutes[k] = map[string]float64{}
 		}
-		minutes[of][name] += seconds / 60
+		minutes[k][name] += seconds / 60
 	}
 	for k, tres := range in.Policy.Used.Associations {
 		for name, n := range tres {
@@ -131,7 +131,7 @@ func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[l
 			continue
 		}
 		ran := max(0, float64(v.Now-b.Status.StartTime.Unix()-b.Status.Suspended)) * factor(u.QOS)
-		k := priority.Key{Account: u.Account, User: u.User}
+		k := status.AssociationKey{Account: u.Account, User: u.User}
 		for name, n := range map[string]int64{"billing": u.Billing, "cpu": u.CPUs, "mem": u.Memory, "node": u.Nodes, limits.WallMinutes: 1} {
 			spend(k, name, ran*float64(n))
 			within(u.QOS, name, ran*float64(n))
@@ -146,8 +146,8 @@ func (v *View) usage(in *Input) (billing map[priority.Key]float64, minutes map[l
 
 // Wall is how many minutes the jobs of each association ran, decayed, and those
 // of each QOS.
-func (v *View) Wall() (associations map[limits.Key]float64, qos map[string]float64) {
-	associations, qos = map[limits.Key]float64{}, map[string]float64{}
+func (v *View) Wall() (associations map[status.AssociationKey]float64, qos map[string]float64) {
+	associations, qos = map[status.AssociationKey]float64{}, map[string]float64{}
 	for k, used := range v.policy.minutes {
 		associations[k] = used[limits.WallMinutes]
 	}
@@ -272,7 +272,7 @@ func (v *View) belowThreshold(u *limits.Use) bool {
 		return false
 	}
 	least, err := strconv.ParseFloat(q.Spec.UsageThres, 64)
-	return err == nil && v.policy.factors.Factor(priority.Key{Account: u.Account, User: u.User}) < least
+	return err == nil && v.policy.factors.Factor(status.AssociationKey{Account: u.Account, User: u.User}) < least
 }
 
 // wants is the least that a pending job wants, as limits count it.

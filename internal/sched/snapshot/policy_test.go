@@ -9,8 +9,8 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
-	"github.com/berth-hpc/berth/internal/sched/priority"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 func quality(name string, change func(*v1alpha1.QOSSpec)) *v1alpha1.QOS {
@@ -37,7 +37,7 @@ func decisionOf(v *View, id int64) backfill.Decision {
 func TestPrioritiesOrderTheQueue(t *testing.T) {
 	p := Policy{QOS: []*v1alpha1.QOS{quality("high", func(q *v1alpha1.QOSSpec) { q.Priority = 10 }), quality("low", func(*v1alpha1.QOSSpec) {})},
 		Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}},
-		Used:     Used{Associations: map[priority.Key]map[string]float64{{Account: "chem", User: "a"}: {"billing": 100}}}}
+		Used:     Used{Associations: map[status.AssociationKey]map[string]float64{{Account: "chem", User: "a"}: {"billing": 100}}}}
 	params := v1alpha1.ClusterSpec{Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"qos": 1000, "fairshare": 100}}}
 	v := view(Input{Policy: p, Parameters: params, Jobs: []*v1alpha1.BatchJob{aJob(1, withQOS("low")), aJob(2, withQOS("high"))}})
 	if a, b := v.Wanted(1).Priority, v.Wanted(2).Priority; a != 100 || b != 1100 {

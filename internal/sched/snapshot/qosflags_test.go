@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/sched/priority"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // What the flags of a QOS do to its jobs (sacctmgr(1)).
@@ -23,7 +23,7 @@ func TestQOSFlags(t *testing.T) {
 			Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}, {ObjectMeta: metav1.ObjectMeta{Name: "phys"}}},
 			Users: []*v1alpha1.User{{ObjectMeta: metav1.ObjectMeta{Name: "anna"}, Spec: v1alpha1.UserSpec{DefaultAccount: "chem", Accounts: []string{"chem"}}},
 				{ObjectMeta: metav1.ObjectMeta{Name: "ben"}, Spec: v1alpha1.UserSpec{DefaultAccount: "phys", Accounts: []string{"phys"}}}},
-			Used: Used{Associations: map[priority.Key]map[string]float64{{Account: "chem", User: "anna"}: {"billing": used}, {Account: "phys", User: "ben"}: {"billing": 100}},
+			Used: Used{Associations: map[status.AssociationKey]map[string]float64{{Account: "chem", User: "anna"}: {"billing": used}, {Account: "phys", User: "ben"}: {"billing": 100}},
 				QOS: map[string]map[string]float64{"q": {"cpu": used * 60}}}}
 		v := view(in)
 		return v.Plan().Decisions[0].Reason, v.Pending[0].NoReserve
