@@ -45,11 +45,10 @@ type Model struct {
 	width, height int
 }
 
-// visit is a page and what it is about.
+// visit is a page that was opened, and the request that opened it.
 type visit struct {
-	page ui.Action
-	id   string
-	view ui.Page
+	request ui.OpenPage
+	view    ui.Page
 }
 
 // New makes the program. It asks the cluster for nothing yet.
@@ -79,7 +78,7 @@ func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (
 	if err := m.newQueuePage(); err != nil {
 		wrong = append(wrong, err)
 	}
-	m.page, m.current = m.queue, visit{page: ui.PageQueue, view: m.queue}
+	m.page, m.current = m.queue, visit{ui.OpenPage{Page: ui.PageQueue}, m.queue}
 	if len(wrong) > 0 {
 		m.showNotice(ui.Notice{Text: errors.Join(wrong...).Error(), Bad: true})
 	}
@@ -384,8 +383,11 @@ func (m *Model) saveState() {
 	}
 }
 
-// saveFilter keeps the filter in use under a name.
+// saveFilter saves the filter in use under a name, "default" if that is empty.
 func (m *Model) saveFilter(name string) tea.Cmd {
+	if name == "" {
+		name = "default"
+	}
 	text := m.queue.Filter()
 	if _, err := query.Parse(text); err != nil || text == "" {
 		return m.env.NotifyError(errors.New("there is no filter to be saved"))

@@ -47,8 +47,8 @@ func (m *Model) handlePromptKey(k tea.KeyPressMsg) tea.Cmd {
 	switch k.String() {
 	case "esc", ui.Interrupt, "ctrl+g":
 		m.prompt = nil
-		if p.request.Cancel != nil {
-			p.request.Cancel()
+		if p.request.OnCancel != nil {
+			p.request.OnCancel()
 		}
 	case "enter":
 		m.prompt = nil
@@ -59,7 +59,7 @@ func (m *Model) handlePromptKey(k tea.KeyPressMsg) tea.Cmd {
 			}
 			m.state.History[p.request.History] = appendHistory(m.state.History[p.request.History], text)
 		}
-		return p.request.Done(text)
+		return p.request.OnSubmit(text)
 	case "up", "ctrl+p":
 		p.recall(-1)
 	case "down", "ctrl+n":

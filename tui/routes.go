@@ -17,20 +17,20 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// mostVisits bounds how many pages there are to go back to.
+// maxVisits bounds the back stack.
 const maxVisits = 50
 
-// make makes a page.
-func (m *Model) newPage(page ui.Action, id string) ui.Page {
-	switch page {
+// newPage returns the page that a request names; the queue has only one page.
+func (m *Model) newPage(request ui.OpenPage) ui.Page {
+	switch request.Page {
 	case ui.PageNodes:
-		return nodes.New(m.env, id)
+		return nodes.New(m.env, request.ID)
 	case ui.PageHistory:
 		return history.New(m.env, m.screen.Filter.Users)
 	case ui.PageJob:
-		return job.New(m.env, id)
+		return job.New(m.env, request.ID)
 	case ui.PageOutput:
-		return output.New(m.env, id)
+		return output.New(m.env, request.ID, request.Stream)
 	case ui.PageTimeline:
 		return timeline.New(m.env, m.screen.Filter)
 	case ui.PageHelp, ui.Help:
@@ -39,48 +39,49 @@ func (m *Model) newPage(page ui.Action, id string) ui.Page {
 	return m.queue
 }
 
-// open goes to a page and remembers the one before.
-func (m *Model) openPage(g ui.OpenPage) tea.Cmd {
-	if g.Page == ui.PageQueue {
-		if g.ID != "" {
-			if err := m.queue.SetFilter("node:" + g.ID); err != nil {
+// openPage shows another page and pushes the present one onto the back stack.
+func (m *Model) openPage(request ui.OpenPage) tea.Cmd {
+	if request.Page == ui.PageQueue {
+		if request.ID != "" {
+			if err := m.queue.SetFilter("node:" + request.ID); err != nil {
 				return m.env.NotifyError(err)
 			}
 		}
 		return m.showQueue()
 	}
-	if g.Page == m.current.page && g.ID == m.current.id {
+	if request == m.current.request {
 		return nil
 	}
 	m.backStack = append(m.backStack, m.current)
 	m.backStack = m.backStack[max(0, len(m.backStack)-maxVisits):]
-	return m.showPage(visit{g.Page, g.ID, m.newPage(g.Page, g.ID)})
+	return m.showPage(visit{request, m.newPage(request)})
 }
 
-// show puts a page onto the screen.
+// showPage puts a page onto the screen.
 func (m *Model) showPage(v visit) tea.Cmd {
-	gone := m.page.Update(ui.Hidden{})
+	hidden := m.page.Update(ui.Hidden{})
 	m.current, m.page = v, v.view
-	return tea.Batch(gone, m.page.Update(ui.Shown{}))
+	return tea.Batch(hidden, m.page.Update(ui.Shown{}))
 }
 
+// goBack shows the page on top of the back stack, which must not be empty.
 func (m *Model) goBack() tea.Cmd {
 	v := m.backStack[len(m.backStack)-1]
 	m.backStack = m.backStack[:len(m.backStack)-1]
 	return m.showPage(v)
 }
 
-// home goes to the queue, from where there is nothing to go back to.
+// showQueue shows the queue and empties the back stack.
 func (m *Model) showQueue() tea.Cmd {
 	m.backStack = nil
 	if m.page == ui.Page(m.queue) {
 		return nil
 	}
-	return m.showPage(visit{page: ui.PageQueue, view: m.queue})
+	return m.showPage(visit{ui.OpenPage{Page: ui.PageQueue}, m.queue})
 }
 
-// turnTo goes to a page by its key; those about a job take the one that is
-// looked at.
+// openByKey opens the page that a key names. Pages of one job or of a job's
+// nodes open for the current job.
 func (m *Model) openByKey(page ui.Action) tea.Cmd {
 	id := ""
 	switch page {
@@ -98,13 +99,12 @@ func (m *Model) openByKey(page ui.Action) tea.Cmd {
 	return m.openPage(ui.OpenPage{Page: page, ID: id})
 }
 
-// current is the id of the job that is looked at.
+// currentJob returns the id of the job that the page shows or that its cursor
+// is on, empty if there is none.
 func (m *Model) currentJob() string {
-	switch m.current.page {
-	case ui.PageJob:
-		return m.current.id
-	case ui.PageOutput:
-		return strings.TrimPrefix(m.current.id, "e")
+	switch m.current.request.Page {
+	case ui.PageJob, ui.PageOutput:
+		return m.current.request.ID
 	case ui.PageHistory, ui.PageTimeline:
 		if p, ok := m.page.(interface{ Current() string }); ok {
 			return p.Current()
@@ -113,67 +113,68 @@ func (m *Model) currentJob() string {
 	return m.queue.Current()
 }
 
-// names are the commands that can be typed, each with what it does; the
-// argument is what comes behind the name.
+// commands are the functions of the commands that can be typed after a colon,
+// by name. arg is the text after the name.
 var commands = map[string]func(m *Model, arg string) (tea.Cmd, error){
 	"queue":    func(m *Model, _ string) (tea.Cmd, error) { return m.showQueue(), nil },
 	"nodes":    pageCommand(ui.PageNodes),
 	"history":  pageCommand(ui.PageHistory),
 	"timeline": pageCommand(ui.PageTimeline),
 	"help":     pageCommand(ui.PageHelp),
-	"job":      jobCommand(ui.PageJob),
-	"output":   jobCommand(ui.PageOutput),
-	"errors": func(m *Model, arg string) (tea.Cmd, error) {
-		if arg == "" {
-			arg = m.currentJob()
-		}
-		return jobCommand(ui.PageOutput)(m, "e"+arg)
-	},
-	"quit":    func(*Model, string) (tea.Cmd, error) { return tea.Quit, nil },
-	"filter":  func(m *Model, arg string) (tea.Cmd, error) { return m.showQueue(), m.queue.SetFilter(arg) },
-	"save":    func(m *Model, arg string) (tea.Cmd, error) { return m.saveFilter(orDefault(arg, "default")), nil },
-	"load":    (*Model).loadFilter,
-	"sort":    func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetOrder(arg) },
-	"columns": func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetColumns(splitNames(arg)) },
-	"format":  func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetFormat(strings.Trim(arg, `"'`)) },
-	"all":     func(m *Model, _ string) (tea.Cmd, error) { return m.queue.SetAll(true), nil },
-	"active":  func(m *Model, _ string) (tea.Cmd, error) { return m.queue.SetAll(false), nil },
-	"me": func(m *Model, _ string) (tea.Cmd, error) {
-		return m.showQueue(), m.queue.SetFilter("user:" + m.env.User)
-	},
-	"user":  func(m *Model, arg string) (tea.Cmd, error) { return m.showQueue(), m.queue.SetFilter("user:" + arg) },
-	"theme": (*Model).setTheme,
-	"mouse": func(m *Model, _ string) (tea.Cmd, error) { m.mouse = !m.mouse; return nil, nil },
+	"job":      jobCommand(ui.OpenPage{Page: ui.PageJob}),
+	"output":   jobCommand(ui.OpenPage{Page: ui.PageOutput}),
+	"errors":   jobCommand(ui.OpenPage{Page: ui.PageOutput, Stream: ui.Stderr}),
+	"quit":     func(*Model, string) (tea.Cmd, error) { return tea.Quit, nil },
+	"filter":   func(m *Model, arg string) (tea.Cmd, error) { return m.showQueue(), m.queue.SetFilter(arg) },
+	"save":     func(m *Model, arg string) (tea.Cmd, error) { return m.saveFilter(arg), nil },
+	"load":     (*Model).loadFilter,
+	"sort":     func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetOrder(arg) },
+	"columns":  func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetColumns(splitNames(arg)) },
+	"format":   func(m *Model, arg string) (tea.Cmd, error) { return m.queue.SetFormat(strings.Trim(arg, `"'`)) },
+	"all":      func(m *Model, _ string) (tea.Cmd, error) { return m.queue.SetAll(true), nil },
+	"active":   func(m *Model, _ string) (tea.Cmd, error) { return m.queue.SetAll(false), nil },
+	"me":       func(m *Model, _ string) (tea.Cmd, error) { return m.filterUser(m.env.User) },
+	"user":     (*Model).filterUser,
+	"theme":    (*Model).setTheme,
+	"mouse":    func(m *Model, _ string) (tea.Cmd, error) { m.mouse = !m.mouse; return nil, nil },
 	"command": func(m *Model, _ string) (tea.Cmd, error) {
 		return m.env.Post(ui.SetClipboard{Text: m.page.Command(), What: m.page.Command()}), nil
 	},
 }
 
-func orDefault(arg, usual string) string {
-	if arg == "" {
-		return usual
-	}
-	return arg
-}
-
+// splitNames splits a list at commas and spaces.
 func splitNames(arg string) []string {
-	return slices.DeleteFunc(strings.FieldsFunc(arg, func(r rune) bool { return r == ',' || r == ' ' }), func(s string) bool { return s == "" })
+	return strings.FieldsFunc(arg, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
+// pageCommand returns a command that opens a page.
 func pageCommand(page ui.Action) func(*Model, string) (tea.Cmd, error) {
-	return func(m *Model, arg string) (tea.Cmd, error) { return m.openPage(ui.OpenPage{Page: page, ID: arg}), nil }
-}
-
-func jobCommand(page ui.Action) func(*Model, string) (tea.Cmd, error) {
 	return func(m *Model, arg string) (tea.Cmd, error) {
-		if arg == "" {
-			arg = m.currentJob()
-		}
-		if id := strings.TrimPrefix(arg, "e"); id == "" || strings.Trim(id, "0123456789_+") != "" {
-			return nil, fmt.Errorf("invalid job id: %s", format.Escape(arg))
-		}
 		return m.openPage(ui.OpenPage{Page: page, ID: arg}), nil
 	}
+}
+
+// jobCommand returns a command that opens a page of the job whose id is its
+// argument, or of the current job.
+func jobCommand(request ui.OpenPage) func(*Model, string) (tea.Cmd, error) {
+	return func(m *Model, arg string) (tea.Cmd, error) {
+		request := request
+		if request.ID = arg; arg == "" {
+			request.ID = m.currentJob()
+		}
+		if !isJobID(request.ID) {
+			return nil, fmt.Errorf("invalid job id: %s", format.Escape(arg))
+		}
+		return m.openPage(request), nil
+	}
+}
+
+// isJobID reports whether text has the form of a job id, an array task's or a
+// component's included.
+func isJobID(text string) bool { return text != "" && strings.Trim(text, "0123456789_+") == "" }
+
+func (m *Model) filterUser(name string) (tea.Cmd, error) {
+	return m.showQueue(), m.queue.SetFilter("user:" + name)
 }
 
 func (m *Model) loadFilter(name string) (tea.Cmd, error) {
@@ -187,6 +188,7 @@ func (m *Model) loadFilter(name string) (tea.Cmd, error) {
 	return m.showQueue(), m.queue.SetFilter(text)
 }
 
+// setTheme applies the theme of that name and remembers it.
 func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	t, err := ui.NewTheme(name, m.config.Themes)
 	if err != nil {
@@ -196,12 +198,12 @@ func (m *Model) setTheme(name string) (tea.Cmd, error) {
 	return nil, nil
 }
 
-// askCommand has a command typed.
+// commandPrompt returns the prompt for a command.
 func (m *Model) commandPrompt() ui.Prompt {
-	return ui.Prompt{Label: ":", History: "command", Done: m.runCommand}
+	return ui.Prompt{Label: ":", History: "command", OnSubmit: m.runCommand}
 }
 
-// run runs a typed command.
+// runCommand runs a command that was typed.
 func (m *Model) runCommand(line string) tea.Cmd {
 	name, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
 	arg = strings.TrimSpace(arg)
@@ -210,40 +212,42 @@ func (m *Model) runCommand(line string) tea.Cmd {
 		return nil
 	case name == "q":
 		name = "quit"
-	case strings.Trim(name, "0123456789_+") == "":
+	case isJobID(name):
 		name, arg = "job", name
 	}
-	do, err := findCommand(name)
+	run, err := findCommand(name)
 	if err != nil {
 		return m.env.NotifyError(err)
 	}
-	cmd, err := do(m, arg)
+	cmd, err := run(m, arg)
 	if err != nil {
 		return m.env.NotifyError(err)
 	}
 	return cmd
 }
 
-// lookup finds a command by its name or the beginning of it.
+// findCommand returns the command of that name, or the only one whose name
+// starts with it.
 func findCommand(name string) (func(*Model, string) (tea.Cmd, error), error) {
-	if do, ok := commands[name]; ok {
-		return do, nil
+	if run, ok := commands[name]; ok {
+		return run, nil
 	}
-	fit := commandsWithPrefix(name)
-	switch len(fit) {
+	matches := commandsWithPrefix(name)
+	switch len(matches) {
 	case 0:
 		return nil, fmt.Errorf("there is no command :%s; try :help", format.Escape(name))
 	case 1:
-		return commands[fit[0]], nil
+		return commands[matches[0]], nil
 	}
-	return nil, fmt.Errorf(":%s may be %s", format.Escape(name), strings.Join(fit, ", "))
+	return nil, fmt.Errorf(":%s may be %s", format.Escape(name), strings.Join(matches, ", "))
 }
 
-// fitting are the commands that begin with text.
-func commandsWithPrefix(text string) []string {
+// commandsWithPrefix returns the names of commands that start with prefix, in
+// alphabetical order.
+func commandsWithPrefix(prefix string) []string {
 	var out []string
 	for name := range commands {
-		if strings.HasPrefix(name, text) {
+		if strings.HasPrefix(name, prefix) {
 			out = append(out, name)
 		}
 	}
@@ -251,22 +255,23 @@ func commandsWithPrefix(text string) []string {
 	return out
 }
 
-// completed is a command line with its name completed as far as it is clear.
+// completeCommand returns a command line with the name of its command completed
+// as far as it is unambiguous.
 func completeCommand(line string) string {
 	if strings.Contains(line, " ") {
 		return line
 	}
-	fit := commandsWithPrefix(line)
-	if len(fit) == 0 {
+	matches := commandsWithPrefix(line)
+	if len(matches) == 0 {
 		return line
 	}
-	common := fit[0]
-	for _, name := range fit[1:] {
+	common := matches[0]
+	for _, name := range matches[1:] {
 		for !strings.HasPrefix(name, common) {
 			common = common[:len(common)-1]
 		}
 	}
-	if len(fit) == 1 {
+	if len(matches) == 1 {
 		common += " "
 	}
 	return common

@@ -87,7 +87,7 @@ func fitHeight(lines []string, n int) []string {
 
 // title is the line at the top: the page, and who and where.
 func (m *Model) title() string {
-	name := ui.Hint(m.current.page)
+	name := ui.Hint(m.current.request.Page)
 	left := name + "  " + m.page.Title()
 	right := m.env.User
 	if m.env.ReadOnly {

@@ -23,8 +23,8 @@ func FilterPrompt(env *Env, history string, q **query.Query, changed func()) ui.
 	return ui.Prompt{
 		Label: "/", Initial: before.Text(), History: history,
 		OnChange: func(text string) { _ = put(text) },
-		Cancel:   back,
-		Done: func(text string) tea.Cmd {
+		OnCancel: back,
+		OnSubmit: func(text string) tea.Cmd {
 			if err := put(text); err != nil {
 				back()
 				return env.NotifyError(err)

@@ -1,5 +1,5 @@
-// Package help is the page that tells what keys do. It is made of the key map
-// in use, so that it cannot tell anything else.
+// Package help is the page that describes the keys, the filter language and the
+// commands. The keys come from the key map in use.
 package help
 
 import (
@@ -9,19 +9,17 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// Page tells what keys do.
+// Page describes the keys.
 type Page struct {
-	env  *data.Env
-	keys *ui.Keymap
-	top  int
-	n    int // lines
-	h    int
+	env    *data.Env
+	keys   *ui.Keymap
+	scroll ui.Viewport
 }
 
-// New makes the page.
+// New returns the page for a key map.
 func New(env *data.Env, keys *ui.Keymap) *Page { return &Page{env: env, keys: keys} }
 
-// filters explains the filter language, and what can be typed after a colon.
+// filters describes the filter language.
 var filters = []string{
 	"train            in any column; all words must be there",
 	"user:ann,ben     one of these; * stands for anything; user!=ann",
@@ -33,6 +31,7 @@ var filters = []string{
 	"!user:ann        what does not match; ~trn: letters in this order",
 }
 
+// commands describes the commands that can be typed after a colon.
 var commands = []string{
 	":queue :nodes :history :timeline :help   go there; :q leaves",
 	":12 or :job 12, :output 12, :nodes n1    go there",
@@ -42,6 +41,7 @@ var commands = []string{
 	":theme NAME, :mouse, :command            looks; what squeue shows the same",
 }
 
+// lines returns the whole page in lines of at most width cells.
 func (p *Page) lines(width int) []string {
 	var out []string
 	add := func(left, text string) {
@@ -54,11 +54,11 @@ func (p *Page) lines(width int) []string {
 	for _, s := range ui.Sections {
 		out = append(out, p.env.Header.Render(ui.Truncate(s.Title, width, p.env.Ellipsis)))
 		for _, e := range s.Entries {
-			keys := p.keys.Keys(e.Action)
-			if keys == "" {
-				keys = "(no key)"
+			help := p.keys.Help(e.Action)
+			if help.Key == "" {
+				help.Key = "(no key)"
 			}
-			add(keys, e.Help)
+			add(help.Key, help.Desc)
 		}
 		out = append(out, "")
 	}
@@ -73,45 +73,25 @@ func (p *Page) lines(width int) []string {
 	return out
 }
 
-// Update takes a message in.
+// Update implements ui.Page.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case ui.Click:
-		p.top += msg.Wheel
+		p.scroll.ScrollBy(msg.Wheel)
 	case ui.Press:
-		page := max(1, p.h-1)
-		switch msg.Action {
-		case ui.Up:
-			p.top--
-		case ui.Down:
-			p.top++
-		case ui.PageUp, ui.HalfUp:
-			p.top -= page
-		case ui.PageDown, ui.HalfDown:
-			p.top += page
-		case ui.Top:
-			p.top = 0
-		case ui.Bottom:
-			p.top = p.n
-		}
+		p.scroll.Press(msg.Action)
 	}
-	p.top = max(0, min(p.top, p.n-p.h))
 	return nil
 }
 
-// View draws the page.
-func (p *Page) View(width, height int) []string {
-	lines := p.lines(width)
-	p.n, p.h = len(lines), height
-	p.top = max(0, min(p.top, p.n-height))
-	return lines[p.top:min(len(lines), p.top+max(0, height))]
-}
+// View implements ui.Page.
+func (p *Page) View(width, height int) []string { return p.scroll.Window(p.lines(width), height) }
 
-// Title says what the page is.
+// Title implements ui.Page.
 func (p *Page) Title() string { return "keys, filters and commands" }
 
-// Hints are the most useful actions.
+// Hints implements ui.Page.
 func (p *Page) Hints() []ui.Action { return []ui.Action{ui.Back, ui.PageQueue, ui.Command} }
 
-// Line is the command that tells more.
+// Command implements ui.Page.
 func (p *Page) Command() string { return "man squeue" }

@@ -44,7 +44,7 @@ func New(env *data.Env, users []string) *Page {
 	p.list = listing.New(env, listing.Kind[status.Record]{
 		History: "history", Name: jobID, Row: p.row, State: stateOf, Matches: matches, Compare: compare,
 		Tie:  func(a, b *status.Record) int { return cmp.Compare(b.ID, a.ID) },
-		Open: func(string) tea.Cmd { return p.openPage(ui.PageJob, "") }, Command: p.Command,
+		Open: func(string) tea.Cmd { return p.openPage(ui.OpenPage{Page: ui.PageJob}) }, Command: p.Command,
 	}, ui.Table{Headers: []string{"JOBID", "STATE", "EXIT", "USER", "NAME", "END", "ELAPSED", "NODES", "CPUS", "PARTITION", "NODELIST"},
 		Right: []bool{false, false, true, false, false, false, true, true, true}, Ranks: []int{0, 1, 2, 4, 3, 5, 6, 8, 9, 10, 7}})
 	p.list.Order, p.list.Descending = columnEnd, true
@@ -94,20 +94,21 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// to goes to a page about the job under the cursor.
-func (p *Page) openPage(page ui.Action, prefix string) tea.Cmd {
+// openPage requests the page for the job under the cursor.
+func (p *Page) openPage(page ui.OpenPage) tea.Cmd {
 	if p.list.Current == "" {
 		return nil
 	}
-	return p.env.Post(ui.OpenPage{Page: page, ID: prefix + p.list.Current})
+	page.ID = p.list.Current
+	return p.env.Post(page)
 }
 
 func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	switch k.Action {
 	case ui.Output:
-		return p.openPage(ui.PageOutput, "")
+		return p.openPage(ui.OpenPage{Page: ui.PageOutput})
 	case ui.Errors:
-		return p.openPage(ui.PageOutput, "e")
+		return p.openPage(ui.OpenPage{Page: ui.PageOutput, Stream: ui.Stderr})
 	case ui.ZoomIn:
 		p.period = max(0, p.period-1)
 	case ui.ZoomOut:

@@ -38,9 +38,7 @@ type Page struct {
 
 	pods *status.PodList // nil: not known
 
-	list   ui.List // over lines: the cursor is the top one
-	lines  []string
-	column int
+	scroll ui.Viewport
 	fields []string
 }
 
@@ -103,8 +101,7 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 			return p.requestPods()
 		}
 	case ui.Click:
-		p.list.Scroll(msg.Wheel)
-		p.list.Cursor = p.list.Top
+		p.scroll.ScrollBy(msg.Wheel)
 	case ui.Press:
 		return p.handleKey(msg)
 	}
@@ -220,33 +217,20 @@ func dependencyIDs(text string) []string {
 }
 
 func (p *Page) handleKey(k ui.Press) tea.Cmd {
+	if p.scroll.Press(k.Action) {
+		return nil
+	}
 	switch k.Action {
-	case ui.Up, ui.Down, ui.PageUp, ui.PageDown, ui.HalfUp, ui.HalfDown, ui.Top, ui.Bottom:
-		if k.Action == ui.Bottom {
-			p.list.Top = max(0, p.list.Len-p.list.Height)
-		} else {
-			p.scroll(k.Action)
-		}
-	case ui.Left:
-		p.column = max(0, p.column-8)
-	case ui.Right:
-		p.column += 8
 	case ui.Output, ui.Open:
 		return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: p.id})
 	case ui.Errors:
-		return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: "e" + p.id})
+		return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: p.id, Stream: ui.Stderr})
 	case ui.Copy:
 		return p.env.Post(ui.SetClipboard{Text: p.id, What: p.id})
 	case ui.ShowCommand:
-		return tea.Batch(p.env.Post(ui.SetClipboard{Text: p.Command(), What: p.Command()}))
+		return p.env.Post(ui.SetClipboard{Text: p.Command(), What: p.Command()})
 	}
 	return nil
-}
-
-func (p *Page) scroll(a ui.Action) {
-	page := max(1, p.list.Height-1)
-	n := map[ui.Action]int{ui.Up: -1, ui.Down: 1, ui.PageUp: -page, ui.PageDown: page, ui.HalfUp: -page / 2, ui.HalfDown: page / 2, ui.Top: -p.list.Len}[a]
-	p.list.Top = max(0, min(p.list.Top+n, p.list.Len-p.list.Height))
 }
 
 // Tick moves the clock on.
@@ -254,10 +238,7 @@ func (p *Page) Tick(time.Time) bool { return p.job != nil && p.job.State == "RUN
 
 // View draws the page.
 func (p *Page) View(width, height int) []string {
-	p.lines = p.render(width)
-	p.list.Resize(len(p.lines), height)
-	p.list.Top = max(0, min(p.list.Top, len(p.lines)-height))
-	return p.lines[p.list.Top:min(len(p.lines), p.list.Top+height)]
+	return p.scroll.Window(p.render(width), height)
 }
 
 // Title names the job.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/tui/data"
+	"github.com/berth-hpc/berth/tui/ui"
 )
 
 // source is where output comes from. look is called by one goroutine at a
@@ -53,27 +54,27 @@ type agentSource struct {
 	cancel  context.CancelFunc
 	open    func(context.Context) (io.ReadWriteCloser, error)
 	request func(*step.Conn) error
-	steps   bool // it is asked for a step
-	errors  bool // of a step: its standard error alone
+	step    bool      // the source is a step, not the batch script
+	stream  ui.Stream // of a step: Stderr leaves its standard output out
 
 	ctx    context.Context //nolint:containedctx // ends what close ends
 	frames chan step.Frame
 	end    error // of frames, once it is closed
 }
 
-// script asks for what the batch script writes.
-func newScriptSource(env *data.Env, id int64, errors bool) source {
+// newScriptSource returns a source of what the batch script writes.
+func newScriptSource(env *data.Env, id int64, stream ui.Stream) source {
 	return newAgentSource(env, id, func(c *step.Conn) error {
-		return c.SendJSON(step.FrameTail, &step.Tail{Errors: errors, Most: maxBytes})
+		return c.SendJSON(step.FrameTail, &step.Tail{Errors: stream == ui.Stderr, Most: maxBytes})
 	})
 }
 
-// tasks asks for what the tasks of a step write from now on.
-func newStepSource(env *data.Env, id int64, number int32, errors bool) source {
+// newStepSource returns a source of what the tasks of a step write from now on.
+func newStepSource(env *data.Env, id int64, number int32, stream ui.Stream) source {
 	a := newAgentSource(env, id, func(c *step.Conn) error {
 		return c.SendJSON(step.FrameAttach, &step.Attach{StepID: number})
 	})
-	a.steps, a.errors = true, errors
+	a.step, a.stream = true, stream
 	return a
 }
 
@@ -171,8 +172,8 @@ func (a *agentSource) addFrame(p *chunk, f *step.Frame) {
 		}
 	case step.FrameStdout, step.FrameStderr:
 		task := noTask
-		if a.steps {
-			if a.errors && f.Type == step.FrameStdout {
+		if a.step {
+			if a.stream == ui.Stderr && f.Type == step.FrameStdout {
 				return
 			}
 			task = int32(f.Task)

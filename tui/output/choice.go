@@ -84,7 +84,7 @@ func (p *Page) showChoices(o stepsLoaded) tea.Cmd {
 			}
 		}
 	}
-	return p.env.Post(ui.Choose{Title: "Output of " + p.id, Items: items, Done: func(c []ui.Choice) tea.Cmd {
+	return p.env.Post(ui.Choose{Title: "Output of " + p.id, Items: items, OnSubmit: func(c []ui.Choice) tea.Cmd {
 		for i := range items {
 			if items[i].Name == c[0].Name {
 				return p.env.Post(chosen{p, choices[i]})

@@ -12,7 +12,7 @@ import (
 // taken takes in what a look has brought.
 func (p *Page) handleChunk(got chunk) tea.Cmd {
 	if p.fallBackToAgent(got) {
-		return p.readFrom(newScriptSource(p.env, p.job.ID, p.errors))
+		return p.readFrom(newScriptSource(p.env, p.job.ID, p.stream))
 	}
 	if got.reset {
 		p.forget()

@@ -41,10 +41,12 @@ func (p *Page) press(k ui.Press) tea.Cmd {
 		}
 	case ui.Source:
 		return p.requestSteps()
-	case ui.Errors, ui.Output:
-		return p.setStream(k.Action == ui.Errors)
+	case ui.Output:
+		return p.setStream(ui.Stdout)
+	case ui.Errors:
+		return p.setStream(ui.Stderr)
 	case ui.Filter:
-		return p.env.Post(ui.Prompt{Label: "search: ", History: "search", Done: p.search})
+		return p.env.Post(ui.Prompt{Label: "search: ", History: "search", OnSubmit: p.search})
 	case ui.Next:
 		return p.nextMatch(1)
 	case ui.Prev:
@@ -59,16 +61,16 @@ func (p *Page) press(k ui.Press) tea.Cmd {
 	return nil
 }
 
-// other shows the other stream.
-func (p *Page) setStream(wantErrors bool) tea.Cmd {
-	if p.errors == wantErrors {
+// setStream shows a stream of the job's output.
+func (p *Page) setStream(stream ui.Stream) tea.Cmd {
+	if p.stream == stream {
 		return nil
 	}
-	p.errors = wantErrors
+	p.stream = stream
 	return p.restart()
 }
 
-// anew forgets what was read and begins again.
+// restart discards the lines that were read and reads from the beginning.
 func (p *Page) restart() tea.Cmd {
 	p.closeSource()
 	p.path, p.err, p.fileError, p.follow, p.tasks, p.recordRequested = "", nil, nil, true, 0, false

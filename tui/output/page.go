@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -35,7 +34,7 @@ const (
 type Page struct {
 	env             *data.Env
 	id              string
-	errors          bool // standard error
+	stream          ui.Stream
 	feed            data.Feed[*status.JobEvent]
 	store           *data.Store
 	job             *status.Job // nil: the queue does not have it, or not yet
@@ -66,11 +65,9 @@ type Page struct {
 // fields are what the page reads of its job.
 var fields = []string{"id", "state", "user", "start", "noBatch", "stdOut", "stdErr", "workDir", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "name"}
 
-// New makes the page of the job's output; an e before the id means its
-// standard error.
-func New(env *data.Env, id string) *Page {
-	p := &Page{env: env, follow: true, found: -1, hidden: true, task: noTask}
-	p.id, p.errors = strings.CutPrefix(id, "e")
+// New returns the page of one output stream of the job with this id.
+func New(env *data.Env, id string, stream ui.Stream) *Page {
+	p := &Page{env: env, id: id, stream: stream, follow: true, found: -1, hidden: true, task: noTask}
 	p.feed = data.JobFeed(env, jobs.Filter{IDs: []string{p.id}, States: jobs.AllStates, Fields: fields})
 	return p
 }
@@ -175,11 +172,11 @@ func (p *Page) connect() tea.Cmd {
 	case j == nil:
 		return nil
 	case p.choice.kind == fromStep:
-		return p.readFrom(newStepSource(p.env, j.ID, p.choice.step, p.errors))
+		return p.readFrom(newStepSource(p.env, j.ID, p.choice.step, p.stream))
 	case p.choice.kind == fromAgent:
-		return p.readFrom(newScriptSource(p.env, j.ID, p.errors))
+		return p.readFrom(newScriptSource(p.env, j.ID, p.stream))
 	}
-	file, err := outputFile(j, p.errors)
+	file, err := outputFile(j, p.stream)
 	if p.err = err; err != nil {
 		return nil
 	}
@@ -232,13 +229,13 @@ func (p *Page) requestRecord() tea.Cmd {
 	}
 }
 
-// fileOf is the file of a job's output.
-func outputFile(j *status.Job, wantErrors bool) (string, error) {
+// outputFile returns the path of the file that receives a stream of the job.
+func outputFile(j *status.Job, stream ui.Stream) (string, error) {
 	if j.NoBatch {
 		return "", errors.New("it has no batch script, so its output went to the terminal of srun or salloc; i chooses a step that runs")
 	}
 	file := j.StdOut
-	if wantErrors && j.StdErr != "" {
+	if stream == ui.Stderr && j.StdErr != "" {
 		file = j.StdErr
 	}
 	if file == "" {

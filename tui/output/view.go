@@ -133,7 +133,7 @@ func (p *Page) sourceText() string {
 	what := p.path
 	if p.choice.kind == fromStep {
 		what = fmt.Sprintf("step %d", p.choice.step)
-		if p.errors {
+		if p.stream == ui.Stderr {
 			what += " errors"
 		}
 		if p.task != noTask {

@@ -74,7 +74,7 @@ func (p *Page) filterPrompt() ui.Prompt {
 	return ui.Prompt{
 		Label: "/", Initial: before.Text(), History: "filter",
 		OnChange: func(text string) { _ = p.SetFilter(text) },
-		Done: func(text string) tea.Cmd {
+		OnSubmit: func(text string) tea.Cmd {
 			if err := p.SetFilter(text); err != nil {
 				p.rows.filter = before
 				p.rows.refilter()
@@ -83,7 +83,7 @@ func (p *Page) filterPrompt() ui.Prompt {
 			}
 			return nil
 		},
-		Cancel: func() {
+		OnCancel: func() {
 			p.rows.filter = before
 			p.rows.refilter()
 			p.restoreCursor()
@@ -100,7 +100,7 @@ func (p *Page) chooseFilter() tea.Cmd {
 		items = append(items, ui.Choice{Name: name, Text: text})
 	}
 	slices.SortFunc(items, func(a, b ui.Choice) int { return compareNames(a.Name, b.Name) })
-	return p.env.Post(ui.Choose{Title: "Saved filters", Items: items, Done: func(c []ui.Choice) tea.Cmd {
+	return p.env.Post(ui.Choose{Title: "Saved filters", Items: items, OnSubmit: func(c []ui.Choice) tea.Cmd {
 		if err := p.SetFilter(c[0].Text); err != nil {
 			return p.env.NotifyError(err)
 		}
@@ -161,7 +161,7 @@ func (p *Page) chooseColumns() ui.Choose {
 			items = append(items, ui.Choice{Name: name, Text: findColumn(name).Header})
 		}
 	}
-	return ui.Choose{Title: "Columns", Items: items, Toggle: true, Done: func(items []ui.Choice) tea.Cmd {
+	return ui.Choose{Title: "Columns", Items: items, Toggle: true, OnSubmit: func(items []ui.Choice) tea.Cmd {
 		var names []string
 		for _, i := range items {
 			if i.On {

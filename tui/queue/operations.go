@@ -57,15 +57,21 @@ func (p *Page) runAction(a ui.Action) tea.Cmd {
 		return p.showLine()
 	case ui.Shell:
 		return p.shell()
-	case ui.Output, ui.Errors:
-		if id := p.Current(); id != "" {
-			if a == ui.Errors {
-				id = "e" + id
-			}
-			return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: id})
-		}
+	case ui.Output:
+		return p.openOutput(ui.Stdout)
+	case ui.Errors:
+		return p.openOutput(ui.Stderr)
 	}
 	return nil
+}
+
+// openOutput requests the page of the current job's output.
+func (p *Page) openOutput(stream ui.Stream) tea.Cmd {
+	id := p.Current()
+	if id == "" {
+		return nil
+	}
+	return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: id, Stream: stream})
 }
 
 // refused says why nothing may be changed, if so.
@@ -89,11 +95,11 @@ func (p *Page) confirm(v verb) tea.Cmd {
 	if len(targets) == 0 {
 		return p.env.Notify("There is no job to " + v.name + ".")
 	}
-	c := ui.Confirm{Lines: p.describe(targets), Do: func() tea.Cmd { return p.operate(v, targets) }}
+	c := ui.Confirm{Lines: p.describe(targets), OnConfirm: func() tea.Cmd { return p.operate(v, targets) }}
 	n, foreign := countJobs(targets), p.includesOthers(targets)
 	c.Title = fmt.Sprintf("%s %s?", strings.ToUpper(v.name[:1])+v.name[1:], jobCount(n))
 	if n > maxSingleKey || foreign {
-		c.Word = strconv.Itoa(n)
+		c.Answer = strconv.Itoa(n)
 	}
 	return p.env.Post(c)
 }

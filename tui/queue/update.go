@@ -22,7 +22,7 @@ func (p *Page) promptUpdate() tea.Cmd {
 		return p.env.Notify("There is no job to change.")
 	}
 	v := verb{status.OpUpdate, "change", "changed", "scontrol update"}
-	return p.env.Post(ui.Prompt{Label: fmt.Sprintf("change %s: ", jobCount(countJobs(targets))), History: "update", Done: func(text string) tea.Cmd {
+	return p.env.Post(ui.Prompt{Label: fmt.Sprintf("change %s: ", jobCount(countJobs(targets))), History: "update", OnSubmit: func(text string) tea.Cmd {
 		set := map[string]string{}
 		for _, word := range strings.Fields(text) {
 			key, value, ok := strings.Cut(word, "=")
@@ -39,11 +39,11 @@ func (p *Page) promptUpdate() tea.Cmd {
 			ids[i] = t.id
 		}
 		c := ui.Confirm{Title: "Change " + jobCount(countJobs(targets)) + "?", Lines: append(p.describe(targets), "to:     "+ui.Safe(text)),
-			Do: func() tea.Cmd {
+			OnConfirm: func() tea.Cmd {
 				return p.startOperation(v, status.Operation{Verb: v.op, Entity: status.EntityJob, Jobs: ids, Set: set})
 			}}
 		if n := countJobs(targets); n > maxSingleKey || p.includesOthers(targets) {
-			c.Word = strconv.Itoa(n)
+			c.Answer = strconv.Itoa(n)
 		}
 		return p.env.Post(c)
 	}})

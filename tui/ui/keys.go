@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Action is what a key does, by the name that the key map uses.
+// Action is what a key does. Its value is its name in the configuration.
 type Action string
 
 // The actions.
@@ -83,16 +84,16 @@ const (
 	PageTimeline Action = "timeline"
 )
 
-// Interrupt is the key that leaves the program from any page, and gives up
-// whatever is open. The other keys of Quit go back to the page before first.
+// Interrupt is the key that leaves the program from every page and cancels every
+// prompt. The other keys of Quit return to the previous page first.
 const Interrupt = "ctrl+c"
 
-// Entry is an action with its keys as they come with the program.
+// Entry is an action with its default keys.
 type Entry struct {
 	Action Action
 	Keys   []string
-	Help   string // what it does, for the help page
-	Hint   string // for the line of hints
+	Help   string // description for the help page
+	Hint   string // name in the line of hints; empty: it is not shown there
 }
 
 // Section is a group of entries on the help page.
@@ -101,7 +102,7 @@ type Section struct {
 	Entries []Entry
 }
 
-// Sections are all actions there are.
+// Sections are all actions, as the help page groups them.
 var Sections = []Section{
 	{"Pages", []Entry{
 		{PageQueue, []string{"1"}, "the queue", "queue"},
@@ -174,71 +175,95 @@ var Sections = []Section{
 	}},
 }
 
-// Keymap says what keys do. It is made once and never changed.
+// Keymap maps keys to actions. It is made once and never changed.
 type Keymap struct {
-	actions  map[string]Action
-	bindings map[Action]key.Binding
+	bindings []binding // in the order of Sections
 }
 
-// NewKeymap makes the key map that comes with the program, changed by own:
-// keys by the names of actions. What own says wrongly is left as it was; the
-// error tells of it.
-func NewKeymap(own map[string][]string) (*Keymap, error) {
-	m := &Keymap{actions: map[string]Action{}, bindings: map[Action]key.Binding{}}
-	var wrong []string
-	given := map[string]Action{}
-	for name, keys := range own {
-		if !slices.ContainsFunc(Sections, func(s Section) bool {
-			return slices.ContainsFunc(s.Entries, func(e Entry) bool { return string(e.Action) == name })
-		}) {
-			wrong = append(wrong, fmt.Sprintf("there is no action %q", name))
+// binding is an action with its keys.
+type binding struct {
+	action Action
+	key.Binding
+}
+
+// NewKeymap returns the default key map with the user's changes: custom holds
+// keys by the names of actions. Entries of custom that cannot be used are
+// ignored, and the error lists them.
+func NewKeymap(custom map[string][]string) (*Keymap, error) {
+	owners := map[string]Action{} // of the keys in custom
+	var problems []string
+	for _, name := range slices.Sorted(maps.Keys(custom)) {
+		if !isAction(name) {
+			problems = append(problems, fmt.Sprintf("there is no action %q", name))
 			continue
 		}
-		for _, k := range keys {
-			if other, taken := given[k]; taken {
-				wrong = append(wrong, fmt.Sprintf("%q is given to %s and %s", k, other, name))
+		for _, k := range custom[name] {
+			if other, taken := owners[k]; taken {
+				problems = append(problems, fmt.Sprintf("%q is given to %s and %s", k, other, name))
+				continue
 			}
-			given[k] = Action(name)
+			owners[k] = Action(name)
 		}
 	}
-	for _, s := range Sections {
-		for _, e := range s.Entries {
-			m.bind(e, own, given)
-		}
+	m := newKeymap(custom, owners)
+	if len(m.binding(Quit).Keys()) == 0 {
+		problems = append(problems, "no key is left for quit, so ctrl+c stays")
+		custom = maps.Clone(custom)
+		custom[string(Quit)] = []string{Interrupt}
+		owners[Interrupt] = Quit
+		m = newKeymap(custom, owners)
 	}
-	if !slices.ContainsFunc(m.bindings[Quit].Keys(), func(k string) bool { return m.actions[k] == Quit }) {
-		m.actions[Interrupt] = Quit
-		wrong = append(wrong, "no key is left for quit, so ctrl+c stays")
-	}
-	if len(wrong) > 0 {
-		slices.Sort(wrong)
-		return m, fmt.Errorf("key map: %s", strings.Join(wrong, "; "))
+	if len(problems) > 0 {
+		slices.Sort(problems)
+		return m, fmt.Errorf("key map: %s", strings.Join(problems, "; "))
 	}
 	return m, nil
 }
 
-// bind gives an action its own keys, or those that come with the program and
-// that no other action took.
-func (m *Keymap) bind(e Entry, own map[string][]string, given map[string]Action) {
-	keys, chosen := own[string(e.Action)]
-	if !chosen {
-		for _, k := range e.Keys {
-			if _, taken := given[k]; !taken {
-				keys = append(keys, k)
-			}
-		}
-	}
-	shown := make([]string, len(keys))
-	for i, k := range keys {
-		if other, taken := given[k]; !taken || other == e.Action {
-			m.actions[k] = e.Action
-		}
-		shown[i] = keyName(k)
-	}
-	m.bindings[e.Action] = key.NewBinding(key.WithKeys(keys...), key.WithHelp(strings.Join(shown, " "), e.Help))
+func isAction(name string) bool {
+	return slices.ContainsFunc(Sections, func(s Section) bool {
+		return slices.ContainsFunc(s.Entries, func(e Entry) bool { return string(e.Action) == name })
+	})
 }
 
-// keyName is how a key is written on the screen.
+// newKeymap binds each action to its keys in custom, or else to its default
+// keys; a key that owners gives to another action is left out.
+func newKeymap(custom map[string][]string, owners map[string]Action) *Keymap {
+	m := &Keymap{}
+	for _, s := range Sections {
+		for _, e := range s.Entries {
+			keys, ok := custom[string(e.Action)]
+			if !ok {
+				keys = e.Keys
+			}
+			m.bindings = append(m.bindings, newBinding(e, keys, owners))
+		}
+	}
+	return m
+}
+
+func newBinding(e Entry, keys []string, owners map[string]Action) binding {
+	var bound, shown []string
+	for _, k := range keys {
+		if owner, ok := owners[k]; !ok || owner == e.Action {
+			bound = append(bound, k)
+			shown = append(shown, keyName(k))
+		}
+	}
+	return binding{e.Action, key.NewBinding(key.WithKeys(bound...), key.WithHelp(strings.Join(shown, " "), e.Help))}
+}
+
+// binding returns the keys of an action.
+func (m *Keymap) binding(a Action) key.Binding {
+	for i := range m.bindings {
+		if m.bindings[i].action == a {
+			return m.bindings[i].Binding
+		}
+	}
+	return key.Binding{}
+}
+
+// keyName returns the name of a key as the screen shows it.
 func keyName(k string) string {
 	if rest, ok := strings.CutPrefix(k, "ctrl+"); ok {
 		return "^" + strings.ToUpper(rest)
@@ -254,19 +279,27 @@ func keyName(k string) string {
 	return k
 }
 
-// Action is what the key does, empty if nothing.
-func (m *Keymap) Action(k tea.KeyPressMsg) Action { return m.actions[k.String()] }
+// Action returns the action of a key, empty if it has none.
+func (m *Keymap) Action(k tea.KeyPressMsg) Action {
+	for i := range m.bindings {
+		if key.Matches(k, m.bindings[i].Binding) {
+			return m.bindings[i].action
+		}
+	}
+	return ""
+}
 
-// Keys are the keys of an action as they are shown: "x Delete".
-func (m *Keymap) Keys(a Action) string { return m.bindings[a].Help().Key }
+// Help returns the keys of an action as the screen shows them ("x Delete"), and
+// its description.
+func (m *Keymap) Help(a Action) key.Help { return m.binding(a).Help() }
 
-// Key is the first key of an action as it is shown.
+// Key returns the first key of an action as the screen shows it.
 func (m *Keymap) Key(a Action) string {
-	first, _, _ := strings.Cut(m.Keys(a), " ")
+	first, _, _ := strings.Cut(m.Help(a).Key, " ")
 	return first
 }
 
-// Short is what an action is called in the line of hints.
+// Hint returns the name of an action for the line of hints, empty if it has none.
 func Hint(a Action) string {
 	for _, s := range Sections {
 		for _, e := range s.Entries {

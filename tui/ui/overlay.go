@@ -8,60 +8,25 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Overlay is something that takes all keys until it is closed.
+// Overlay is drawn over the page and receives all keys until it is closed.
 type Overlay interface {
-	// Press takes a key in; closed: it is done with.
+	// Press handles a key; closed reports that the overlay is to be closed.
 	Press(k tea.KeyPressMsg, a Action) (cmd tea.Cmd, closed bool)
 	// View draws at most height lines of at most width cells.
 	View(l *Appearance, width, height int) []string
 }
 
-// NewPanel shows a panel until it is closed.
+// NewPanel returns an overlay that shows lines of text until a key that does not
+// scroll closes it.
 func NewPanel(p Panel) Overlay { return &panel{Panel: p} }
 
 type panel struct {
 	Panel
-	scroll viewport
-}
-
-// viewport is a part of some rows, as they were drawn last.
-type viewport struct {
-	top, height, rows int
-}
-
-// move scrolls; it returns false if the action does not scroll.
-func (v *viewport) move(a Action) bool {
-	switch a {
-	case Up:
-		v.top--
-	case Down:
-		v.top++
-	case PageUp, HalfUp:
-		v.top -= max(1, v.height-1)
-	case PageDown, HalfDown:
-		v.top += max(1, v.height-1)
-	case Top:
-		v.top = 0
-	case Bottom:
-		v.top = v.rows
-	default:
-		return false
-	}
-	v.clamp()
-	return true
-}
-
-func (v *viewport) clamp() { v.top = max(0, min(v.top, v.rows-v.height)) }
-
-// show returns the rows that are seen in a window of that height.
-func (v *viewport) show(rows []string, height int) []string {
-	v.rows, v.height = len(rows), height
-	v.clamp()
-	return rows[v.top:min(len(rows), v.top+height)]
+	scroll Viewport
 }
 
 func (p *panel) Press(_ tea.KeyPressMsg, a Action) (tea.Cmd, bool) {
-	return nil, !p.scroll.move(a)
+	return nil, !p.scroll.Press(a)
 }
 
 func (p *panel) View(l *Appearance, width, height int) []string {
@@ -72,7 +37,7 @@ func (p *panel) View(l *Appearance, width, height int) []string {
 	for _, line := range p.Lines {
 		lines = append(lines, Wrap(line, width)...)
 	}
-	seen := p.scroll.show(lines, max(1, height-1))
+	seen := p.scroll.Window(lines, max(1, height-1))
 	out := []string{l.Title.Render(Truncate(p.Title, width, l.Ellipsis))}
 	if height == 1 {
 		return out
@@ -80,48 +45,48 @@ func (p *panel) View(l *Appearance, width, height int) []string {
 	return append(out, seen...)
 }
 
-// NewConfirm asks for a confirmation.
+// NewConfirm returns an overlay that asks for a confirmation.
 func NewConfirm(c Confirm) Overlay { return &confirm{Confirm: c} }
 
 type confirm struct {
 	Confirm
-	typed  TextInput
+	input  TextInput
 	wrong  bool
-	scroll viewport
+	scroll Viewport
 }
 
-// scrollKeys scroll what is to be confirmed; other keys answer.
+// scrollKeys scroll the text of a confirmation; all other keys answer it.
 var scrollKeys = map[string]Action{"up": Up, "down": Down, "pgup": PageUp, "pgdown": PageDown}
 
 func (c *confirm) Press(k tea.KeyPressMsg, _ Action) (tea.Cmd, bool) {
 	switch key := k.String(); {
-	case scrollKeys[key] != "" && c.scroll.rows > c.scroll.height:
-		c.scroll.move(scrollKeys[key])
+	case scrollKeys[key] != "" && c.scroll.Len > c.scroll.Height:
+		c.scroll.Press(scrollKeys[key])
 	case key == "esc" || key == Interrupt:
 		return NotifyCmd("Nothing was done."), true
-	case c.Word == "" && (key == "y" || key == "Y"):
-		return c.Do(), true
-	case c.Word == "":
+	case c.Answer == "" && (key == "y" || key == "Y"):
+		return c.OnConfirm(), true
+	case c.Answer == "":
 		return NotifyCmd("Nothing was done."), true
-	case key == "enter" && strings.TrimSpace(c.typed.Text()) == c.Word:
-		return c.Do(), true
+	case key == "enter" && strings.TrimSpace(c.input.Text()) == c.Answer:
+		return c.OnConfirm(), true
 	case key == "enter":
 		c.wrong = true
-		c.typed.Set("")
+		c.input.Set("")
 	default:
-		c.typed.Press(k)
+		c.input.Press(k)
 		c.wrong = false
 	}
 	return nil, false
 }
 
-// Insert takes pasted text.
-func (c *confirm) Insert(text string) { c.typed.Insert(text) }
+// Insert adds pasted text to the answer.
+func (c *confirm) Insert(text string) { c.input.Insert(text) }
 
 func (c *confirm) View(l *Appearance, width, height int) []string {
 	question := "y: yes    any other key: no"
-	if c.Word != "" {
-		question = fmt.Sprintf("Type %s and Enter, or Esc: %s_", c.Word, c.typed.Text())
+	if c.Answer != "" {
+		question = fmt.Sprintf("Type %s and Enter, or Esc: %s_", c.Answer, c.input.Text())
 		if c.wrong {
 			question = "That was not it. " + question
 		}
@@ -130,19 +95,19 @@ func (c *confirm) View(l *Appearance, width, height int) []string {
 	for _, line := range c.Lines {
 		rows = append(rows, Wrap(line, width)...)
 	}
-	// The question is never pushed off a small screen by what is asked about.
-	asked := Wrap(question, width)
-	room := height - 1 - len(asked)
+	// The question stays visible however long the text above it is.
+	questionLines := Wrap(question, width)
+	room := height - 1 - len(questionLines)
 	if len(rows) > room && room > 1 {
 		room--
-		seen := c.scroll.show(rows, room)
-		more := fmt.Sprintf("lines %d-%d of %d    PgUp PgDn: the others", c.scroll.top+1, c.scroll.top+len(seen), len(rows))
+		seen := c.scroll.Window(rows, room)
+		more := fmt.Sprintf("lines %d-%d of %d    PgUp PgDn: the others", c.scroll.Top+1, c.scroll.Top+len(seen), len(rows))
 		rows = append(slices.Clip(seen), l.Dim.Render(Truncate(more, width, l.Ellipsis)))
 	} else {
-		rows = c.scroll.show(rows, max(0, room))
+		rows = c.scroll.Window(rows, room)
 	}
 	out := append([]string{l.Bad.Render(Truncate(c.Title, width, l.Ellipsis))}, rows...)
-	for _, w := range asked {
+	for _, w := range questionLines {
 		out = append(out, l.Strong.Render(w))
 	}
 	if len(out) > height {
@@ -151,7 +116,7 @@ func (c *confirm) View(l *Appearance, width, height int) []string {
 	return out
 }
 
-// NewChoose shows a list to choose from.
+// NewChoose returns an overlay with a list of choices.
 func NewChoose(c Choose) Overlay { return &choose{Choose: c} }
 
 type choose struct {
@@ -176,9 +141,9 @@ func (c *choose) Press(k tea.KeyPressMsg, a Action) (tea.Cmd, bool) {
 		c.Items[at], c.Items[at+1] = c.Items[at+1], c.Items[at]
 		c.list.Move(1)
 	case key == "enter" && c.Toggle:
-		return c.Done(c.Items), true
+		return c.OnSubmit(c.Items), true
 	case key == "enter":
-		return c.Done(c.Items[at : at+1]), true
+		return c.OnSubmit(c.Items[at : at+1]), true
 	default:
 		c.list.Press(a)
 	}

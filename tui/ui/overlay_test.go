@@ -44,8 +44,8 @@ func TestAConfirmationShowsAllThatIsMeant(t *testing.T) {
 	}
 	for _, height := range []int{8, 20, 60} {
 		for _, word := range []string{"", "200"} {
-			c := NewConfirm(Confirm{Title: "Cancel 200 jobs?", Lines: []string{"jobs: " + strings.Join(ids, " "), "of: anna 200"}, Word: word,
-				Do: func() tea.Cmd { t.Error("it was confirmed"); return nil }})
+			c := NewConfirm(Confirm{Title: "Cancel 200 jobs?", Lines: []string{"jobs: " + strings.Join(ids, " "), "of: anna 200"}, Answer: word,
+				OnConfirm: func() tea.Cmd { t.Error("it was confirmed"); return nil }})
 			all := seenBy(c, 60, height, pages...)
 			for _, want := range append(ids, "of: anna 200") {
 				if !strings.Contains(all, want) {

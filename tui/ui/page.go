@@ -39,11 +39,22 @@ type Shown struct{}
 // Hidden tells a page that it is on the screen no longer.
 type Hidden struct{}
 
-// Go asks for another page; ID is the job or node that it is about.
+// OpenPage requests another page. ID names the job or node that it shows; Stream
+// selects which output of the job the output page shows.
 type OpenPage struct {
-	Page Action
-	ID   string
+	Page   Action
+	ID     string
+	Stream Stream
 }
+
+// Stream is an output stream of a job.
+type Stream uint8
+
+// The streams; the zero value is standard output.
+const (
+	Stdout Stream = iota
+	Stderr
+)
 
 // Notice is a message for the status line.
 type Notice struct {
@@ -60,16 +71,16 @@ type Prompt struct {
 	Initial  string
 	History  string                    // what the lines are remembered as; empty: they are not
 	OnChange func(text string)         // told every change; may be nil
-	Done     func(text string) tea.Cmd // told the line
-	Cancel   func()                    // told that there is none; may be nil
+	OnSubmit func(text string) tea.Cmd // told the line
+	OnCancel func()                    // told that there is none; may be nil
 }
 
 // Confirm has something confirmed: by y, or by typing Word where there is one.
 type Confirm struct {
-	Title string
-	Lines []string
-	Word  string
-	Do    func() tea.Cmd
+	Title     string
+	Lines     []string
+	Answer    string
+	OnConfirm func() tea.Cmd
 }
 
 // Panel shows lines of text over the page.
@@ -85,7 +96,7 @@ type Choose struct {
 	Items  []Choice
 	Toggle bool
 	// Done is told the items: with Toggle as they are now, else the one chosen.
-	Done func([]Choice) tea.Cmd
+	OnSubmit func([]Choice) tea.Cmd
 }
 
 // Choice is one item of a list.
