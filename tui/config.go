@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/tui/queue"
 )
 
-// Config is the file that the user writes: $XDG_CONFIG_HOME/berth/tui.yaml.
+// Config is the user's configuration file, $XDG_CONFIG_HOME/berth/tui.yaml.
 type Config struct {
 	Theme   string                       `json:"theme,omitempty"`
 	Themes  map[string]map[string]string `json:"themes,omitempty"`
@@ -27,7 +27,8 @@ type Config struct {
 	ASCII   bool                         `json:"ascii,omitempty"`
 }
 
-// Saved is the file that the program writes: $XDG_STATE_HOME/berth/tui.json.
+// State is the file in which the program saves its state,
+// $XDG_STATE_HOME/berth/tui.json.
 type State struct {
 	Queue   queue.State         `json:"queue,omitzero"`
 	Theme   string              `json:"theme,omitempty"`
@@ -35,11 +36,11 @@ type State struct {
 	History map[string][]string `json:"history,omitempty"`
 }
 
-// longestFile bounds what is read of either file.
+// maxFileSize bounds the size of either file, in bytes.
 const maxFileSize = 1 << 20
 
-// folder is where files of a kind are: the variable's folder, or the one below
-// the home folder; empty if there is neither.
+// configDir returns berth's folder below the one that the environment variable
+// names, or else below the home folder. It returns "" if neither is set.
 func configDir(p *stdio.Process, variable, below string) string {
 	if dir := p.Env(variable); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "berth")
@@ -64,7 +65,7 @@ func stateFile(p *stdio.Process) string {
 	return ""
 }
 
-// read reads a file into v; no file is no error.
+// readConfigFile parses a file into v. A missing file is not an error.
 func readConfigFile(p *stdio.Process, path string, parse func([]byte, any) error, v any) error {
 	if path == "" {
 		return nil
@@ -76,7 +77,7 @@ func readConfigFile(p *stdio.Process, path string, parse func([]byte, any) error
 	case err != nil:
 		return err
 	case len(text) > maxFileSize:
-		return fmt.Errorf("%s: it is too large", path)
+		return fmt.Errorf("%s: the file is larger than %d bytes", path, maxFileSize)
 	}
 	if err := parse(text, v); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -84,8 +85,8 @@ func readConfigFile(p *stdio.Process, path string, parse func([]byte, any) error
 	return nil
 }
 
-// load reads both files. What is wrong with them is told, and the rest is as
-// if they were not there.
+// loadConfig reads both files. A file that cannot be parsed counts as missing, a
+// filter that cannot be parsed is left out; the errors say which.
 func loadConfig(p *stdio.Process) (Config, State, []error) {
 	var c Config
 	var s State
@@ -111,7 +112,7 @@ func loadConfig(p *stdio.Process) (Config, State, []error) {
 	return c, s, wrong
 }
 
-// save writes what is to be remembered, in place of what was, in one step.
+// writeState replaces the state file atomically.
 func writeState(p *stdio.Process, s *State) error {
 	path := stateFile(p)
 	if path == "" {
@@ -136,10 +137,11 @@ func writeState(p *stdio.Process, s *State) error {
 	return os.Rename(f.Name(), path)
 }
 
-// longestHistory is how many lines of a kind are remembered.
+// maxHistory bounds the number of lines in one history.
 const maxHistory = 50
 
-// remembered adds a line to a history: the newest last, each once.
+// appendHistory returns the history with line as its newest (last) entry. Each
+// line occurs once, and the oldest are dropped beyond maxHistory.
 func appendHistory(lines []string, line string) []string {
 	if line == "" {
 		return lines

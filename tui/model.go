@@ -20,7 +20,7 @@ import (
 	"github.com/berth-hpc/berth/internal/jobs"
 )
 
-// Model is the whole program. It is for Bubble Tea's one goroutine.
+// Model is the model of the program. Only Bubble Tea's event loop may use it.
 type Model struct {
 	process    *stdio.Process
 	env        *data.Env
@@ -51,7 +51,7 @@ type visit struct {
 	view    ui.Page
 }
 
-// New makes the program. It asks the cluster for nothing yet.
+// New returns the model of the program. It sends no request; Init does.
 func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (*Model, error) {
 	m := &Model{process: p, screen: s, appearance: &ui.Appearance{}}
 	var wrong []error
@@ -72,8 +72,8 @@ func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (
 	}
 	m.mouse = !s.NoMouse && (m.config.Mouse == nil || *m.config.Mouse)
 	m.env = &data.Env{
-		Appearance: m.appearance, Context: ctx, Cluster: c, Now: p.Now, Format: s.Settings, User: c.User(), ReadOnly: s.ReadOnly,
-		Restricted: s.CommandLine != "", OpenFile: openFile,
+		Appearance: m.appearance, Context: ctx, Cluster: c, Now: p.Now, Format: s.Settings, User: c.User(),
+		ReadOnly: s.ReadOnly, Restricted: s.CommandLine != "", OpenFile: openFile,
 	}
 	if err := m.newQueuePage(); err != nil {
 		wrong = append(wrong, err)
@@ -85,10 +85,15 @@ func New(ctx context.Context, p *stdio.Process, c data.Cluster, s jobs.Screen) (
 	return m, nil
 }
 
-// dress puts the theme on that was asked for, or the usual one.
+// applyTheme applies the first theme that is set and valid: that of the command
+// line, the saved state, the configuration, or the default for the terminal's
+// background. The error is that of the first theme that is set but invalid.
 func (m *Model) applyTheme() error {
 	var first error
-	for _, name := range []string{m.screen.Theme, m.state.Theme, m.config.Theme, themeForBackground(m.process.Env("COLORFGBG")), "dark"} {
+	names := []string{
+		m.screen.Theme, m.state.Theme, m.config.Theme, themeForBackground(m.process.Env("COLORFGBG")), "dark",
+	}
+	for _, name := range names {
 		if name == "" {
 			continue
 		}
@@ -104,9 +109,9 @@ func (m *Model) applyTheme() error {
 	return first
 }
 
-// usualTheme is the theme for the background that some terminals tell of in
-// COLORFGBG, as "foreground;background" in colours of the palette; others are
-// asked, see background.
+// themeForBackground returns the theme for the background that some terminals
+// report in COLORFGBG, as "foreground;background" in colours of the palette; ""
+// if it is dark or unknown. Init also queries the terminal itself.
 func themeForBackground(colours string) string {
 	switch colours[strings.LastIndexByte(colours, ';')+1:] {
 	case "7", "15":
@@ -115,8 +120,12 @@ func themeForBackground(colours string) string {
 	return ""
 }
 
+// newQueuePage makes the page of the queue from the command line, the saved state
+// and the configuration. The page can be used even if the error is not nil.
 func (m *Model) newQueuePage() error {
-	o := queue.Options{Filter: m.screen.Filter, Flat: m.screen.Flat, CommandLine: m.screen.CommandLine, State: m.state.Queue}
+	o := queue.Options{
+		Filter: m.screen.Filter, Flat: m.screen.Flat, CommandLine: m.screen.CommandLine, State: m.state.Queue,
+	}
 	if len(o.Columns) == 0 {
 		o.Columns = m.config.Columns
 	}
@@ -136,7 +145,7 @@ func (m *Model) newQueuePage() error {
 	return err
 }
 
-// Init begins to follow the queue.
+// Init starts the watch of the queue.
 func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.queue.Start()}
 	if m.screen.Theme == "" && m.state.Theme == "" && m.config.Theme == "" {
@@ -148,10 +157,10 @@ func (m *Model) Init() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// tick moves the clocks on the screen.
+// tick redraws the elapsed times on the screen.
 type tick struct{}
 
-// Update takes a message in.
+// Update handles a message, and then the messages that its handlers posted.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmds := []tea.Cmd{m.update(msg)}
 	for posted, ok := m.env.NextPosted(); ok; posted, ok = m.env.NextPosted() {
@@ -160,8 +169,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, tea.Batch(append(cmds, m.scheduleTick())...)
 }
 
-// clock has the next second told, as long as something on the screen depends
-// on the time: a screen where nothing changes sends nothing.
+// scheduleTick returns a command for the next tick if something on the screen
+// depends on the time. Otherwise an idle screen would send bytes every second.
 func (m *Model) scheduleTick() tea.Cmd {
 	moves := m.queue.Tick(m.env.Now())
 	if t, ok := m.page.(interface{ Tick(time.Time) bool }); ok && m.page != ui.Page(m.queue) {
@@ -200,9 +209,10 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		m.overlay = ui.NewChoose(msg)
 	case ui.SetClipboard:
 		m.showNotice(ui.Notice{Text: "Copied " + msg.What + "."})
-		return m.clip(msg.Text)
+		return tea.SetClipboard(msg.Text) // OSC 52
 	case ui.Exec:
-		return tea.ExecProcess(siblingCommand(m.process.Environ(), msg.Args), func(err error) tea.Msg { return execFinished{msg.Args[0], err} })
+		cmd := siblingCommand(m.process.Environ(), msg.Args)
+		return tea.ExecProcess(cmd, func(err error) tea.Msg { return execFinished{msg.Args[0], err} })
 	case execFinished:
 		if msg.err != nil {
 			m.showNotice(ui.Notice{Text: msg.name + ": " + msg.err.Error(), Bad: true})
@@ -217,14 +227,14 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// ended tells that a program in the terminal is over.
+// execFinished reports that a program that ran in the terminal has exited.
 type execFinished struct {
 	name string
 	err  error
 }
 
-// deliver hands a result to whoever waits for it: the queue, the page that is
-// shown, and those to come back to. Each knows its own.
+// broadcast passes a result to the queue, the visible page and the pages on the
+// back stack. Each page ignores the results of other pages.
 func (m *Model) broadcast(msg tea.Msg) tea.Cmd {
 	cmds := []tea.Cmd{m.queue.Update(msg)}
 	for _, v := range append(m.backStack[:len(m.backStack):len(m.backStack)], m.current) {
@@ -235,6 +245,8 @@ func (m *Model) broadcast(msg tea.Msg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
+// showNotice shows a notice until the next key; an error stays for one key more,
+// so that the key that was already on its way does not hide it.
 func (m *Model) showNotice(n ui.Notice) {
 	n.Text = ui.Safe(strings.ReplaceAll(n.Text, "\n", "; "))
 	m.notice, m.noticeKeys = n, 0
@@ -243,8 +255,8 @@ func (m *Model) showNotice(n ui.Notice) {
 	}
 }
 
-// background puts the theme on for the background that the terminal says it
-// has. Only where the user has chosen none it was asked.
+// setBackground applies the theme for the background that the terminal reports.
+// Init requests it only if the user has chosen no theme.
 func (m *Model) setBackground(msg tea.BackgroundColorMsg) tea.Cmd {
 	name := "light"
 	if msg.IsDark() {
@@ -256,17 +268,14 @@ func (m *Model) setBackground(msg tea.BackgroundColorMsg) tea.Cmd {
 	return nil
 }
 
-// clip puts text onto the clipboard of the user's terminal (OSC 52).
-func (m *Model) clip(text string) tea.Cmd {
-	return tea.SetClipboard(text)
-}
-
-// ring tells that jobs are over, with the terminal's bell.
+// ringBell rings the terminal's bell and names the jobs that have ended.
 func (m *Model) ringBell(r queue.JobsEnded) tea.Cmd {
 	m.showNotice(ui.Notice{Text: "Over: " + strings.Join(r.Jobs, " ")})
 	return tea.Raw("\a")
 }
 
+// handleKey passes a key to the prompt or overlay that is open; otherwise it runs
+// the key's action, in the program or on the page.
 func (m *Model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	a := m.keys.Action(k)
 	if m.noticeKeys--; m.noticeKeys < 0 {
@@ -292,13 +301,18 @@ func (m *Model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 		return m.handleEscape()
 	case ui.Command:
 		m.prompt = newPrompt(m.commandPrompt(), m.state.History["command"])
-	case ui.Help, ui.PageHelp, ui.PageQueue, ui.PageNodes, ui.PageHistory, ui.PageJob, ui.PageOutput, ui.PageTimeline:
+	case ui.Help, ui.PageHelp, ui.PageQueue, ui.PageNodes, ui.PageHistory, ui.PageJob, ui.PageOutput,
+		ui.PageTimeline:
 		return m.openByKey(a)
 	case ui.NextTheme:
 		return m.cycleTheme()
 	case ui.Mouse:
 		m.mouse = !m.mouse
-		m.showNotice(ui.Notice{Text: map[bool]string{true: "The mouse works here.", false: "The mouse is the terminal's."}[m.mouse]})
+		text := "The mouse selects text in the terminal."
+		if m.mouse {
+			text = "The mouse works in this program."
+		}
+		m.showNotice(ui.Notice{Text: text})
 	case "":
 	default:
 		return m.page.Update(ui.Press{Action: a, Key: k})
@@ -306,7 +320,8 @@ func (m *Model) handleKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// escape closes what is open: a notice, marks, a filter, and then the page.
+// handleEscape clears one thing: the error on the screen, or else the page (if
+// there is one to return to), or else the marks, or else the filter.
 func (m *Model) handleEscape() tea.Cmd {
 	switch {
 	case m.notice.Text != "" && m.noticeKeys >= 0 && m.notice.Bad:
@@ -315,11 +330,12 @@ func (m *Model) handleEscape() tea.Cmd {
 		return m.goBack()
 	case m.page == ui.Page(m.queue) && m.queue.Unmark():
 	case m.page == ui.Page(m.queue):
-		_ = m.queue.SetFilter("") // the empty filter is none that can be wrong
+		_ = m.queue.SetFilter("") // the empty filter is always valid
 	}
 	return nil
 }
 
+// cycleTheme applies the next theme in alphabetical order that is valid.
 func (m *Model) cycleTheme() tea.Cmd {
 	names := ui.ThemeNames(m.config.Themes)
 	for range names {
@@ -336,7 +352,7 @@ func (m *Model) cycleTheme() tea.Cmd {
 	return m.env.Notify("theme " + m.appearance.Name)
 }
 
-// click hands the mouse on, in the page's own coordinates.
+// handleMouse passes clicks and the wheel to the page, in the page's coordinates.
 func (m *Model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 	if m.overlay != nil || m.prompt != nil {
 		return nil
@@ -359,8 +375,8 @@ func (m *Model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 	return m.page.Update(c)
 }
 
-// paste types pasted text where a line is being typed; elsewhere it would be
-// keys that do things.
+// handlePaste inserts pasted text into the line that is being typed. Elsewhere the
+// text is ignored: as keys it would run actions.
 func (m *Model) handlePaste(text string) {
 	switch {
 	case m.prompt != nil:
@@ -371,15 +387,17 @@ func (m *Model) handlePaste(text string) {
 			o.Insert(text)
 		}
 	default:
-		m.showNotice(ui.Notice{Text: fmt.Sprintf("%d pasted characters were left aside: they are no keys. %s begins a filter.", len(text), m.keys.Key(ui.Filter)), Bad: true})
+		text := fmt.Sprintf("%d pasted characters were ignored: pasted text is not read as keys. %s starts a filter.",
+			len(text), m.keys.Key(ui.Filter))
+		m.showNotice(ui.Notice{Text: text, Bad: true})
 	}
 }
 
-// close writes down what is to be remembered.
+// saveState writes the state file.
 func (m *Model) saveState() {
 	m.state.Queue = m.queue.State()
 	if err := writeState(m.process, &m.state); err != nil {
-		fmt.Fprintf(m.process.Err, "squeue: warning: cannot remember the columns and filters: %v\n", err)
+		fmt.Fprintf(m.process.Err, "squeue: warning: cannot save the columns and filters: %v\n", err)
 	}
 }
 
@@ -390,7 +408,7 @@ func (m *Model) saveFilter(name string) tea.Cmd {
 	}
 	text := m.queue.Filter()
 	if _, err := query.Parse(text); err != nil || text == "" {
-		return m.env.NotifyError(errors.New("there is no filter to be saved"))
+		return m.env.NotifyError(errors.New("there is no filter to save"))
 	}
 	if m.state.Filters == nil {
 		m.state.Filters = map[string]string{}

@@ -20,8 +20,8 @@ import (
 	"github.com/berth-hpc/berth/tui/why"
 )
 
-// plain is the screen for readers and terminals without a cursor: lines that
-// tell what has changed, and commands that are typed as lines.
+// runPlain is the program for screen readers and terminals without cursor
+// movement: it prints changes of the queue as lines, and reads commands as lines.
 func (m *Model) runPlain(ctx context.Context, p *stdio.Process) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -40,11 +40,12 @@ func (m *Model) runPlain(ctx context.Context, p *stdio.Process) error {
 		}, func(err error) { fmt.Fprintln(p.Err, format.Escape(err.Error())+"; trying again") })
 	}()
 	l := &plainScreen{m: m, out: p.Out, jobs: map[int64]status.Job{}, described: map[int64]string{}}
-	l.print("Changes of the queue are told as they come. Commands: list, counts, job ID, cancel ID, hold ID, release ID, quit, help.")
+	l.print("Changes of the queue are printed as they happen. " +
+		"Commands: list, counts, job ID, cancel ID, hold ID, release ID, quit, help.")
 	return l.loop(ctx, events, failed, readLines(ctx, p.In))
 }
 
-// typed are the lines of a reader; it is closed at the end.
+// readLines returns a channel of the lines of r, which is closed at their end.
 func readLines(ctx context.Context, r io.Reader) <-chan string {
 	out := make(chan string)
 	go func() {
@@ -61,12 +62,12 @@ func readLines(ctx context.Context, r io.Reader) <-chan string {
 	return out
 }
 
-// lines is the plain screen.
+// plainScreen is the state of the program without a screen.
 type plainScreen struct {
 	m         *Model
 	out       io.Writer
 	jobs      map[int64]status.Job
-	described map[int64]string // what was said of each job
+	described map[int64]string // last description printed of each job
 	complete  bool
 
 	stale    map[int64]bool
@@ -77,7 +78,10 @@ func (l *plainScreen) print(parts ...any) {
 	fmt.Fprintln(l.out, parts...)
 }
 
-func (l *plainScreen) loop(ctx context.Context, events <-chan *status.JobEvent, failed <-chan error, typed <-chan string) error {
+// loop handles events and typed lines until the user quits or the watch fails.
+func (l *plainScreen) loop(
+	ctx context.Context, events <-chan *status.JobEvent, failed <-chan error, typed <-chan string,
+) error {
 	for {
 		select {
 		case e := <-events:
@@ -98,7 +102,7 @@ func (l *plainScreen) loop(ctx context.Context, events <-chan *status.JobEvent, 
 	}
 }
 
-// take takes an event in and tells what it changed.
+// apply applies an event and prints what it changed.
 func (l *plainScreen) apply(e *status.JobEvent) {
 	if e.Type == status.EventSync {
 		l.stale = map[int64]bool{}
@@ -127,7 +131,7 @@ func (l *plainScreen) apply(e *status.JobEvent) {
 	}
 }
 
-// tell says a job's state, where it is another than it was.
+// report prints a job's state, if its description has changed.
 func (l *plainScreen) report(j *status.Job) {
 	text := j.State
 	switch {
@@ -145,6 +149,7 @@ func (l *plainScreen) report(j *status.Job) {
 	}
 }
 
+// removed prints that a job is no longer in the queue.
 func (l *plainScreen) removed(id int64) {
 	j, ok := l.jobs[id]
 	if !ok {
@@ -152,9 +157,10 @@ func (l *plainScreen) removed(id int64) {
 	}
 	delete(l.jobs, id)
 	delete(l.described, id)
-	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s is over.", format.JobID(&j), j.Name, j.User)))
+	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s has ended.", format.JobID(&j), j.Name, j.User)))
 }
 
+// printCounts prints how many jobs are in each state.
 func (l *plainScreen) printCounts() {
 	states := map[string]int{}
 	for id := range l.jobs {
@@ -167,20 +173,23 @@ func (l *plainScreen) printCounts() {
 	l.print(strings.Join(parts, ", ") + ".")
 }
 
-// mostListed bounds a list that is read out.
+// maxListed bounds the length of a list, which a screen reader reads aloud.
 const maxListed = 200
 
+// command runs a typed command, or passes the line to the open question.
 func (l *plainScreen) command(ctx context.Context, words []string) {
 	if l.question != nil {
-		ask := l.question
+		answer := l.question
 		l.question = nil
-		ask(strings.Join(words, " "))
+		answer(strings.Join(words, " "))
 		return
 	}
 	if len(words) == 0 {
 		return
 	}
-	verbs := map[string]string{"cancel": status.OpCancel, "hold": status.OpHold, "release": status.OpRelease, "requeue": status.OpRequeue}
+	verbs := map[string]string{
+		"cancel": status.OpCancel, "hold": status.OpHold, "release": status.OpRelease, "requeue": status.OpRequeue,
+	}
 	switch op := verbs[words[0]]; {
 	case words[0] == "list":
 		l.list(strings.Join(words[1:], " "))
@@ -195,6 +204,7 @@ func (l *plainScreen) command(ctx context.Context, words []string) {
 	}
 }
 
+// list prints the jobs that pass a filter.
 func (l *plainScreen) list(filter string) {
 	q, err := query.Parse(filter)
 	if err != nil {
@@ -215,17 +225,18 @@ func (l *plainScreen) list(filter string) {
 			continue
 		}
 		if n++; n <= maxListed {
-			l.print(format.Escape(fmt.Sprintf("%d. Job %s %s of %s: %s", n, format.JobID(j), j.Name, j.User, l.described[j.ID])))
+			text := fmt.Sprintf("%d. Job %s %s of %s: %s", n, format.JobID(j), j.Name, j.User, l.described[j.ID])
+			l.print(format.Escape(text))
 		}
 	}
 	if n > maxListed {
-		l.print(fmt.Sprintf("and %d more; give list a filter.", n-maxListed))
+		l.print(fmt.Sprintf("and %d more; list FILTER shows fewer.", n-maxListed))
 	} else if n == 0 {
-		l.print("No job passes.")
+		l.print("No job passes the filter.")
 	}
 }
 
-// job tells about one job, and why it waits.
+// job prints a description of one job, and why it is pending.
 func (l *plainScreen) job(ctx context.Context, id string) {
 	list, err := l.m.env.Cluster.Jobs(ctx, jobs.Filter{IDs: []string{id}, States: jobs.AllStates})
 	if err != nil || len(list.Items) == 0 {
@@ -233,7 +244,8 @@ func (l *plainScreen) job(ctx context.Context, id string) {
 		return
 	}
 	j := list.Items[0]
-	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s in %s: %s, %d nodes, %d CPUs.", format.JobID(&j), j.Name, j.User, j.Partition, j.State, j.Nodes, j.CPUs)))
+	l.print(format.Escape(fmt.Sprintf("Job %s %s of %s in %s: %s, %d nodes, %d CPUs.",
+		format.JobID(&j), j.Name, j.User, j.Partition, j.State, j.Nodes, j.CPUs)))
 	if j.State != "PENDING" {
 		return
 	}
@@ -250,7 +262,7 @@ func (l *plainScreen) job(ctx context.Context, id string) {
 	}
 }
 
-// operate asks, and does.
+// operate carries out an operation on jobs once the user has typed "yes".
 func (l *plainScreen) operate(ctx context.Context, name, op string, ids []string) {
 	if l.m.env.ReadOnly {
 		l.print("Started with --read-only: nothing is changed.")

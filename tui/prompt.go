@@ -6,7 +6,7 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// prompt is a line being typed at the bottom of the screen.
+// prompt is a line that is being typed at the bottom of the screen.
 type prompt struct {
 	request      ui.Prompt
 	line         ui.TextInput
@@ -21,13 +21,15 @@ func newPrompt(a ui.Prompt, history []string) *prompt {
 	return p
 }
 
+// changed calls OnChange with the line as it is now.
 func (p *prompt) changed() {
 	if p.request.OnChange != nil {
 		p.request.OnChange(p.line.Text())
 	}
 }
 
-// recall moves in the history.
+// recall moves by n lines in the history. The line that is being typed is the
+// one after the newest, and stays as it was.
 func (p *prompt) recall(n int) {
 	if p.historyIndex == len(p.history) {
 		p.draft = p.line.Text()
@@ -41,7 +43,7 @@ func (p *prompt) recall(n int) {
 	p.changed()
 }
 
-// type_ takes a key into the line.
+// handlePromptKey edits, submits or cancels the line that is being typed.
 func (m *Model) handlePromptKey(k tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch k.String() {

@@ -1,7 +1,7 @@
-// Package tui is the queue in a terminal: squeue --tui. Its model routes
-// messages to one page at a time; the pages are packages below this one, and
-// what they share is in ui and data. Messages carry results, commands do what
-// takes time, Update decides and View draws.
+// Package tui is the terminal UI of the queue: squeue --tui. Its model routes
+// messages to one page at a time. Each page is a package below this one; ui and
+// data hold what the pages share. Messages carry results, commands do the I/O,
+// Update decides and View draws.
 package tui
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/berth-hpc/berth/tui/data"
 )
 
-// Run shows the queue until the user leaves. It needs a terminal at p.In and
-// p.Out, except where s.Plain is set.
+// Run runs the terminal UI until the user quits. p.In and p.Out must be a
+// terminal, unless s.Plain is set.
 func Run(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) error {
-	// A command's rare collections are wrong for a program that stays.
+	// The commands collect garbage rarely because they end soon; this program stays.
 	debug.SetGCPercent(100)
 	m, err := New(ctx, p, c, s)
 	if err != nil {
@@ -38,19 +38,20 @@ func Run(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) e
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watchHangup(p.In, cancel)
-	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(p.In), tea.WithOutput(p.Out), tea.WithEnvironment(p.Environ()),
-		tea.WithFilter(forceSynchronizedOutput(p)))
+	prog := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(p.In), tea.WithOutput(p.Out),
+		tea.WithEnvironment(p.Environ()), tea.WithFilter(forceSynchronizedOutput(p)))
 	_, err = prog.Run()
 	m.saveState()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
-		return nil //nolint:nilerr // the user has ended it
+		return nil //nolint:nilerr // the user has quit
 	}
 	return err
 }
 
-// synchronized has Bubble Tea draw frames in one piece over SSH as well, where
-// it does not ask the terminal whether it can: those that cannot pass over the
-// two sequences. BERTH_TUI_SYNC=0 turns it off.
+// forceSynchronizedOutput returns a filter that makes Bubble Tea send each frame as
+// one synchronized update over SSH too, where it does not query the terminal for
+// support. Terminals without support ignore the two sequences. BERTH_TUI_SYNC=0
+// turns it off.
 func forceSynchronizedOutput(p *stdio.Process) func(tea.Model, tea.Msg) tea.Msg {
 	asked := p.Env("SSH_TTY") == "" || p.Env("BERTH_TUI_SYNC") == "0"
 	return func(_ tea.Model, msg tea.Msg) tea.Msg {
@@ -62,22 +63,22 @@ func forceSynchronizedOutput(p *stdio.Process) func(tea.Model, tea.Msg) tea.Msg 
 	}
 }
 
-// file is a file of this machine.
+// file is an open file of this machine; it implements data.File.
 type file struct {
 	*os.File
 	path string
 }
 
-// open opens a file to be read.
+// openFile opens a regular file for reading.
 func openFile(path string) (data.File, error) {
-	// A pipe would make the program wait for somebody to write.
+	// Without O_NONBLOCK opening a named pipe waits for a writer.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	if st, err := f.Stat(); err == nil && !st.Mode().IsRegular() {
 		_ = f.Close()
-		return nil, fmt.Errorf("%s is no file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	return &file{f, path}, nil
 }
@@ -107,8 +108,8 @@ func (f *file) Replaced() bool {
 	return err == nil && !os.SameFile(was, now)
 }
 
-// command is a program to be run in the terminal; it is this program's sibling
-// where there is one.
+// siblingCommand returns a command that runs the program args[0] from the folder
+// of this program if it is there, else from PATH.
 func siblingCommand(env []string, args []string) *exec.Cmd {
 	name := args[0]
 	if exe, err := os.Executable(); err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// top is how many lines stand above the page.
+// titleHeight returns the number of lines above the page.
 func (m *Model) titleHeight() int {
 	if m.height < 6 {
 		return 0
@@ -18,9 +18,9 @@ func (m *Model) titleHeight() int {
 	return 1
 }
 
-// View draws the screen: a title, the page, and one line of notices, hints or
-// typed text. A screen of one line shows that line alone, or the row under the
-// cursor.
+// View draws the screen: a title, the page, and a status line with a notice,
+// hints or the line that is being typed. A screen of one line shows only the row
+// under the cursor, or the status line if it has something to say.
 func (m *Model) View() tea.View {
 	v := tea.NewView("")
 	v.AltScreen = true
@@ -33,7 +33,7 @@ func (m *Model) View() tea.View {
 	return v
 }
 
-// lines are exactly as many lines as the screen has, none wider than it.
+// render returns as many lines as the screen has, none wider than the screen.
 func (m *Model) render() ([]string, *tea.Cursor) {
 	if m.width <= 0 || m.height <= 0 {
 		return nil, nil
@@ -60,7 +60,7 @@ func (m *Model) render() ([]string, *tea.Cursor) {
 		out = append(out, line)
 		if x >= 0 {
 			cursor = tea.NewCursor(min(x, m.width-1), len(out)-1)
-			cursor.Blink = false // a cursor that blinks may be drawn by bytes
+			cursor.Blink = false // some terminals blink only if the program redraws
 		}
 	}
 	for i, line := range out {
@@ -71,7 +71,7 @@ func (m *Model) render() ([]string, *tea.Cursor) {
 	return out, cursor
 }
 
-// fill makes lines exactly n.
+// fitHeight cuts lines to n, or pads them with empty lines.
 func fitHeight(lines []string, n int) []string {
 	if n <= 0 {
 		return nil
@@ -85,7 +85,7 @@ func fitHeight(lines []string, n int) []string {
 	return lines
 }
 
-// title is the line at the top: the page, and who and where.
+// title returns the line at the top: the page, its title, and the user.
 func (m *Model) title() string {
 	name := ui.Hint(m.current.request.Page)
 	left := name + "  " + m.page.Title()
@@ -100,7 +100,8 @@ func (m *Model) title() string {
 	return m.appearance.Title.Render(ui.Truncate(left, m.width, m.appearance.Ellipsis))
 }
 
-// bottom is the last line, and where the cursor is in it; -1: nowhere.
+// statusLine returns the last line, and the column of the cursor in it; -1: the
+// cursor is hidden.
 func (m *Model) statusLine() (string, int) {
 	switch {
 	case m.prompt != nil:
@@ -115,7 +116,7 @@ func (m *Model) statusLine() (string, int) {
 	return m.hints(), -1
 }
 
-// hints are the keys that are worth knowing here, as many as fit.
+// hints returns the most useful keys of the page, as many as fit.
 func (m *Model) hints() string {
 	var b strings.Builder
 	used := 0
