@@ -125,7 +125,7 @@ func TestFilterFollowsKeys(t *testing.T) {
 	d.keys(" st:R<enter>")
 	d.see("2 of 9 jobs /user:alice st:R")
 	d.keys("/ gpu>=x<enter>")
-	d.see(`! gpu: "x" is no number`)
+	d.see(`! gpu: "x" is not a number`)
 	d.see("2 of 9 jobs /user:alice st:R") // the last good one stays
 	d.keys("<ctrl+l>")
 	d.see("9 jobs")
@@ -340,7 +340,7 @@ func TestBrokenFilesAreTold(t *testing.T) {
 		"key":    {map[string]string{config: "keys: {fly: [x]}\n"}, `there is no action "fly"`},
 		"twice":  {map[string]string{config: "keys: {cancel: [d], hold: [d]}\n"}, `"d" is given to`},
 		"noquit": {map[string]string{config: "keys: {quit: []}\n"}, "no key is left for quit"},
-		"filter": {map[string]string{config: "filters: {gpu: 'gpu>=x'}\n"}, "is no number"},
+		"filter": {map[string]string{config: "filters: {gpu: 'gpu>=x'}\n"}, "is not a number"},
 		"state":  {map[string]string{state: "{"}, "tui.json"},
 		"both":   {map[string]string{config: "theme: none\n", state: "{"}, `tui.json: unexpected end of JSON input; no theme is called "none"`},
 		"column": {map[string]string{state: `{"queue":{"columns":["Nothing"]}}`}, "no column is called Nothing"},
@@ -361,7 +361,7 @@ func TestPastedGarbage(t *testing.T) {
 	d.see("101")
 	before := d.m.queue.Current()
 	d.send(pasted("xyxyxy\x1b[A\nq"))
-	d.see("pasted characters were left aside")
+	d.see("pasted characters were ignored")
 	if d.quit || d.m.queue.Current() != before {
 		t.Error("pasted text did something")
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what the terminal UI needs of a cluster. It is safe for
-// concurrent use; internal/jobs.Client is one.
+// Cluster is the part of internal/jobs.Client that the terminal UI uses. It is
+// safe for concurrent use.
 type Cluster interface {
 	Watch(ctx context.Context, f jobs.Filter, each func(*status.JobEvent) error, lost func(error)) error
 	WatchNodes(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error
@@ -18,7 +18,7 @@ type Cluster interface {
 	Partitions(ctx context.Context) (*status.PartitionList, error)
 	Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error)
 	Steps(ctx context.Context, f jobs.StepFilter) (*status.StepList, error)
-	// Pods tells how a job's pods are, with usage also what they use.
+	// Pods returns the state of a job's pods, and with usage what they use.
 	Pods(ctx context.Context, id int64, usage bool) (*status.PodList, error)
 	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
 	// Attach connects to the agent of a job's first node.

@@ -1,3 +1,3 @@
-// Package data is what the pages show: the queue as a watch tells it, kept in
-// columns, and what the pages may ask of the cluster.
+// Package data holds what the pages of the terminal UI show: the rows of a watch
+// of the queue, stored in columns, and the requests that pages send to the cluster.
 package data

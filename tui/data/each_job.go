@@ -7,7 +7,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Each calls fn with every job that f means now. The rows come in parts, so
+// EachJob calls fn with every job that passes f now. The rows arrive in parts, so
 // that a long queue is never in memory as a whole.
 func EachJob(ctx context.Context, c Cluster, f jobs.Filter, fn func(*status.Job)) error {
 	var lost error

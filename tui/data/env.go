@@ -10,40 +10,41 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// Env is what every page needs. The program makes it once; pages do not change
+// Env holds what every page needs. The program makes it once; pages do not change
 // it.
 type Env struct {
 	*ui.Appearance
 	Context context.Context //nolint:containedctx // ends with the program
 	Cluster Cluster
 	Now     func() time.Time
-	// Format are the settings of squeue (time zone, units); pages set Now.
+	// Format holds the settings of squeue (time zone, units); pages set Now.
 	Format   format.Settings
 	User     string // the caller's, empty if not known
 	ReadOnly bool
-	// Narrow tells that the command line asks for some jobs only.
+	// Restricted reports whether the command line selects some of the jobs.
 	Restricted bool
 	// OpenFile opens a file of this machine.
 	OpenFile func(path string) (File, error)
 
-	posted []tea.Msg // for the program's one goroutine
+	posted []tea.Msg // used by the event loop only
 }
 
-// Send posts a message to the program, which takes it in before anything else:
-// a prompt that a key has asked for gets the very next key, however fast it is
-// typed. It returns no command; pages call it as the last thing they do.
+// Post posts a message to the program, which handles it before the next message
+// of the terminal: a prompt that a key opens receives the very next key, however
+// fast the user types. Post returns nil, so that a page can end with
+// "return env.Post(msg)".
 func (e *Env) Post(msg tea.Msg) tea.Cmd {
 	e.posted = append(e.posted, msg)
 	return nil
 }
 
-// Say posts a notice.
+// Notify posts a notice.
 func (e *Env) Notify(text string) tea.Cmd { return e.Post(ui.Notice{Text: text}) }
 
-// Complain posts an error.
+// NotifyError posts an error as a notice.
 func (e *Env) NotifyError(err error) tea.Cmd { return e.Post(ui.Notice{Text: err.Error(), Bad: true}) }
 
-// Next takes the next posted message.
+// NextPosted removes and returns the oldest posted message.
 func (e *Env) NextPosted() (msg tea.Msg, ok bool) {
 	if len(e.posted) == 0 {
 		return nil, false
@@ -55,19 +56,19 @@ func (e *Env) NextPosted() (msg tea.Msg, ok bool) {
 // File is an open file of this machine.
 type File interface {
 	ReadAt(b []byte, off int64) (int, error)
-	// Size is the file's size now.
+	// Size returns the file's present size.
 	Size() (int64, error)
-	// Modified is when it was written to last, before it was opened.
+	// Modified returns the time of the last write.
 	Modified() time.Time
-	// Replaced tells that its path means another file now.
+	// Replaced reports whether the path now names another file.
 	Replaced() bool
 	Close() error
 }
 
-// patience bounds one request.
+// requestTimeout bounds one request.
 const requestTimeout = 30 * time.Second
 
-// Timeout is a context for one request.
+// RequestContext returns a context for one request.
 func (e *Env) RequestContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.Context, requestTimeout)
 }

@@ -10,32 +10,33 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Feed is a watch of one page: it is open while the page is on the screen, and
-// opened again when it was refused.
+// Feed is a watch for one page. It is open while the page is visible, and is
+// reopened after the server refused it.
 type Feed[E any] struct {
 	env    *Env
 	watch  WatchFunc[E]
 	stream *Stream[E] // nil: closed
-	// Err says why nothing comes; nil: all is well.
+	// Err is why no events arrive; nil: they do.
 	Err error
 }
 
-// JobFeed follows jobs.
+// JobFeed returns a feed of the jobs that pass f. It is closed until Start.
 func JobFeed(env *Env, f jobs.Filter) Feed[*status.JobEvent] {
 	return Feed[*status.JobEvent]{env: env, watch: jobsOf(env.Cluster, f)}
 }
 
-// NodeFeed follows the nodes.
+// NodeFeed returns a feed of all nodes. It is closed until Start.
 func NodeFeed(env *Env) Feed[*status.NodeEvent] {
-	return Feed[*status.NodeEvent]{env: env, watch: func(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error {
+	watch := func(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error {
 		return env.Cluster.WatchNodes(ctx, each, lost)
-	}}
+	}
+	return Feed[*status.NodeEvent]{env: env, watch: watch}
 }
 
-// reopen asks to watch anew after a refusal.
+// retry reopens the feed after the server refused a watch.
 type retry[E any] struct{ watch *Stream[E] }
 
-// Start opens the feed; the command has to be run.
+// Start opens the feed and returns the command that waits for its first events.
 func (f *Feed[E]) Start() tea.Cmd {
 	f.Stop()
 	f.stream = open(f.env.Context, f.watch)
@@ -50,12 +51,12 @@ func (f *Feed[E]) Stop() {
 	}
 }
 
-// Open tells whether the feed is open.
+// Open reports whether the feed is open.
 func (f *Feed[E]) Open() bool { return f.stream != nil }
 
-// Take takes a message in, if it is of this feed: the events that it brought,
-// and what has to be run next.
-func (f *Feed[E]) Handle(msg tea.Msg) (events []E, next tea.Cmd, mine bool) {
+// Handle handles a message of this feed: it returns the events in it and the
+// command that waits for the next ones. handled is false for any other message.
+func (f *Feed[E]) Handle(msg tea.Msg) (events []E, next tea.Cmd, handled bool) {
 	switch msg := msg.(type) {
 	case retry[E]:
 		if f.stream == nil || msg.watch != f.stream {

@@ -7,8 +7,8 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// AskFilter has a filter typed into *q; changed is told after each key. A
-// filter that is wrong leaves the last good one.
+// FilterPrompt returns a prompt that edits the filter *q and calls changed after
+// each change. A filter that cannot be parsed leaves the last valid one in *q.
 func FilterPrompt(env *Env, history string, q **query.Query, changed func()) ui.Prompt {
 	before := *q
 	put := func(text string) error {

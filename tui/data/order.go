@@ -7,14 +7,14 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Key is one column to order by.
+// SortKey is one column to sort by.
 type SortKey struct {
 	Column     *format.Column[status.Job]
 	Descending bool
 }
 
-// Order compares rows of a store by keys, and by id where they are equal, so
-// that it is the same whenever it is made. It is for one goroutine.
+// Order is an order of the rows of a store: by its keys, and then by id, so that
+// it does not depend on the order before. It is not safe for concurrent use.
 type Order struct {
 	store    *Store
 	settings *format.Settings
@@ -28,9 +28,10 @@ type orderKey struct {
 	fields FieldSet
 }
 
-// NewOrder prepares an order.
+// NewOrder returns an order by keys, the first one being the most important.
 func NewOrder(s *Store, keys []SortKey, settings *format.Settings) *Order {
-	o := &Order{store: s, settings: settings, id: s.Select([]string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"})}
+	id := s.Select([]string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"})
+	o := &Order{store: s, settings: settings, id: id}
 	for _, k := range keys {
 		if k.Column != nil {
 			o.keys = append(o.keys, orderKey{k, s.Select(k.Column.Fields)})
@@ -47,7 +48,7 @@ func (o *Order) Compare(a, b int32) int {
 	return o.compareFrom(0, a, b)
 }
 
-// compareFrom compares two rows of which the keys before the first are equal.
+// compareFrom compares two rows whose first keys, as many as first says, are equal.
 func (o *Order) compareFrom(first int, a, b int32) int {
 	for i := range o.keys[first:] {
 		if c := o.compareKey(&o.keys[first+i], a, b); c != 0 {
@@ -90,7 +91,7 @@ func (k *orderKey) compare(a, b *status.Job, s *format.Settings) int {
 	return c
 }
 
-// Merge puts the slots of add, which are in no order, into sorted, which is.
+// Merge inserts the slots of add, which need not be in order, into sorted.
 func (o *Order) Merge(sorted, add []int32) []int32 {
 	if len(add) == 0 {
 		return sorted
@@ -98,7 +99,7 @@ func (o *Order) Merge(sorted, add []int32) []int32 {
 	o.Sort(add)
 	n := len(sorted)
 	sorted = append(sorted, add...)
-	// From the end, so that nothing is overwritten before it has moved.
+	// From the end, so that no slot is overwritten before it has moved.
 	for at, i, j := len(sorted)-1, n-1, len(add)-1; j >= 0; at-- {
 		if i >= 0 && o.Compare(sorted[i], add[j]) > 0 {
 			sorted[at] = sorted[i]

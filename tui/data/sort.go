@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// fewRows are sorted as fast without ranks.
+	// minRankedRows is the number of rows from which on ranks make sorting faster.
 	minRankedRows = 1000
-	// fewTexts bounds the texts of a column that get ranks: more of them, and
-	// finding the ranks costs as much as sorting.
+	// maxRankedTexts bounds the different texts of a column that gets ranks. With
+	// more of them, computing the ranks costs as much as sorting.
 	maxRankedTexts = 4096
 )
 
-// ranked is a row with where the first keys put it.
+// rankedRow is a row with its rank by the first keys.
 type rankedRow struct {
 	rank uint64
 	slot int32
 }
 
-// Sort puts slots into the order. In a long queue there are few partitions,
-// states and users: the rows' places by the first keys that are such texts are
-// found once, so that most comparisons are of two numbers.
+// Sort sorts slots. A long queue has few partitions, states and users: Sort
+// computes the ranks of the rows by such keys once, so that most comparisons
+// compare two numbers.
 func (o *Order) Sort(slots []int32) {
 	if len(slots) < minRankedRows {
 		slices.SortFunc(slots, o.Compare)
@@ -53,14 +53,15 @@ func (o *Order) Sort(slots []int32) {
 	}
 }
 
-// rank refines the ranks by a key and returns the number of places that it
-// has; 0, and the ranks are as they were: the key is not one text of few.
+// rank refines the ranks of list by a key, and returns how many values the key
+// has. It returns 0 and leaves the ranks alone if the key is not a column of few
+// different texts.
 func (o *Order) rank(k *orderKey, list []rankedRow) uint64 {
 	if len(k.fields) != 1 || len(k.Column.Fields) != 1 || o.store.columns[k.fields[0]].text == nil {
 		return 0
 	}
 	numbers := o.store.columns[k.fields[0]].text
-	// A row for each text, in the key's order.
+	// examples has one row for each text, in the order of the key.
 	examples := make([]int32, 0, 16)
 	seen := make([]bool, len(o.store.texts))
 	for i := range list {
@@ -78,7 +79,7 @@ func (o *Order) rank(k *orderKey, list []rankedRow) uint64 {
 	place := uint32(0)
 	for i, slot := range examples {
 		if i > 0 && compare(examples[i-1], slot) != 0 {
-			place++ // different texts may be equal to the key
+			place++ // different texts may be equal by the key
 		}
 		places[numbers[slot]] = place
 	}

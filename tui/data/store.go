@@ -9,27 +9,28 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Store is the rows of a watch. A status.Job has a hundred members and takes
-// 1.3 kB; a store keeps the watched ones only, each in a column, and every
-// text once, so that 100,000 jobs take some 20 MB. It is for one goroutine.
+// Store holds the rows of a watch of jobs. A status.Job has a hundred fields and
+// takes 1.3 kB; a store holds only the watched fields, each in a column, and every
+// text once, so that 100,000 jobs take about 20 MB. It is not safe for concurrent
+// use.
 type Store struct {
 	columns  []column
 	index    map[string]int // columns by JSON name
 	slots    map[int64]int32
 	free     []int32
 	rows     int32 // slots in use or free
-	capacity int32 // slots that the columns have room for
+	capacity int32 // slots for which the columns have memory
 
 	texts []string
 	ids   map[string]uint32
 
 	// Time is the server's clock at the last event, Unix seconds.
 	Time int64
-	// Complete tells that the first list has come in whole.
+	// Complete reports whether the first list has arrived as a whole.
 	Complete bool
 }
 
-// column is one field of all rows; one of the slices is used.
+// column is one field of all rows. One of the slices is in use, by the field's type.
 type column struct {
 	status.Field
 	text  []uint32
@@ -38,8 +39,8 @@ type column struct {
 	flag  []bool
 }
 
-// NewStore makes an empty store of the fields with these JSON names; id is
-// always among them, and unknown names are left out.
+// NewStore returns an empty store of the fields with these JSON names and of id.
+// Unknown names are ignored.
 func NewStore(fields []string) *Store {
 	s := &Store{index: map[string]int{}}
 	s.reset()
@@ -52,7 +53,7 @@ func NewStore(fields []string) *Store {
 	return s
 }
 
-// reset forgets all rows and texts.
+// reset removes all rows and texts.
 func (s *Store) reset() {
 	s.slots, s.ids = map[int64]int32{}, map[string]uint32{"": 0}
 	s.texts, s.free, s.rows, s.capacity = []string{""}, nil, 0, 0
@@ -62,16 +63,16 @@ func (s *Store) reset() {
 	}
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (s *Store) Len() int { return len(s.slots) }
 
-// Has tells whether the field is kept.
+// HasField reports whether the store holds the field.
 func (s *Store) HasField(field string) bool { _, ok := s.index[field]; return ok }
 
-// Slot is where the job's row is.
+// Slot returns the slot of the job's row.
 func (s *Store) Slot(id int64) (int32, bool) { slot, ok := s.slots[id]; return slot, ok }
 
-// Slots lists the rows, in no order, into buf.
+// Slots appends the slots of all rows, in no order, to buf[:0].
 func (s *Store) Slots(buf []int32) []int32 {
 	buf = buf[:0]
 	for _, slot := range s.slots {
@@ -80,25 +81,27 @@ func (s *Store) Slots(buf []int32) []int32 {
 	return buf
 }
 
-// Change is what an event did to the rows.
+// Change describes what an event did to the rows.
 type Change struct {
-	All     bool    // everything may be another
+	All     bool    // every row may have changed
 	Changed []int32 // slots of new and changed rows
 	Gone    []Gone
-	More    bool // the event goes on in the next one
+	More    bool // the next event continues this one
 }
 
-// Gone is a row that is no longer there; its slot may be used again by a row
-// of Changed.
+// Gone is a row that was removed. A row of Changed may reuse its slot.
 type Gone struct {
 	ID   int64
 	Slot int32
 }
 
-// Apply takes an event in.
+// Apply applies an event to the rows.
 func (s *Store) Apply(e *status.JobEvent) Change {
 	s.Time = e.Time
-	c := Change{All: e.Type == status.EventSync || e.Type == status.EventMore, More: e.Revision == "" && e.Type != status.EventMark}
+	c := Change{
+		All:  e.Type == status.EventSync || e.Type == status.EventMore,
+		More: e.Revision == "" && e.Type != status.EventMark,
+	}
 	if e.Type == status.EventSync {
 		s.reset()
 	}
@@ -119,6 +122,7 @@ func (s *Store) Apply(e *status.JobEvent) Change {
 	return c
 }
 
+// set stores a row and returns its slot.
 func (s *Store) set(j *status.Job) int32 {
 	slot, ok := s.slots[j.ID]
 	switch {
@@ -150,8 +154,8 @@ func (s *Store) set(j *status.Job) int32 {
 	return slot
 }
 
-// grow doubles the room: append adds a quarter to long slices, so that each
-// column of a long queue would be copied a dozen times.
+// grow doubles the capacity of the columns. append would add only a quarter to a
+// long slice and copy each column of a long queue a dozen times.
 func (s *Store) grow() {
 	s.capacity = max(64, 2*s.capacity)
 	for i := range s.columns {
@@ -174,18 +178,19 @@ func grownSlice[T any](old []T, n int32) []T {
 	return out
 }
 
+// intern returns the number of a text, which it stores if it is new.
 func (s *Store) intern(text string) uint32 {
 	if id, ok := s.ids[text]; ok {
 		return id
 	}
-	text = strings.Clone(text) // it may be a part of a whole event
+	text = strings.Clone(text) // it may share the memory of a whole event
 	id := uint32(len(s.texts))
 	s.texts = append(s.texts, text)
 	s.ids[text] = id
 	return id
 }
 
-// compact forgets texts that no row has any more.
+// compact removes texts that no row has any more.
 func (s *Store) compact() {
 	old := s.texts
 	s.texts, s.ids = []string{""}, map[string]uint32{"": 0}
@@ -201,10 +206,10 @@ func (s *Store) compact() {
 	}
 }
 
-// ID is the id of the job in the slot.
+// ID returns the id of the job in the slot.
 func (s *Store) ID(slot int32) int64 { return s.columns[s.index["id"]].large[slot] }
 
-// Text is a field of text; empty if it is not kept.
+// Text returns a field of text, empty if the store does not hold it.
 func (s *Store) Text(slot int32, field string) string {
 	if i, ok := s.index[field]; ok && s.columns[i].text != nil {
 		return s.texts[s.columns[i].text[slot]]
@@ -212,9 +217,9 @@ func (s *Store) Text(slot int32, field string) string {
 	return ""
 }
 
-// Texts is a column of text as numbers of texts, by slot, and the texts by
-// number; nil if it is not kept. Callers must not change them, nor keep them
-// over an event.
+// Texts returns a column of text: the number of the text in each slot, and all
+// texts by number. numbers is nil if the store does not hold the field. Callers
+// must not change the slices; they are valid until the next Apply.
 func (s *Store) Texts(field string) (numbers []uint32, texts []string) {
 	if i, ok := s.index[field]; ok {
 		return s.columns[i].text, s.texts
@@ -222,7 +227,7 @@ func (s *Store) Texts(field string) (numbers []uint32, texts []string) {
 	return nil, s.texts
 }
 
-// Number is a field that is a number; 0 if it is not kept.
+// Number returns a field that is a number, 0 if the store does not hold it.
 func (s *Store) Number(slot int32, field string) int64 {
 	i, ok := s.index[field]
 	if !ok {
@@ -237,10 +242,11 @@ func (s *Store) Number(slot int32, field string) int64 {
 	return 0
 }
 
-// Picked are some fields of a store, found once.
+// FieldSet is a set of fields of a store, looked up once.
 type FieldSet []int
 
-// Pick finds fields; those that are not kept are left out.
+// Select returns the set of these fields, without those that the store does not
+// hold.
 func (s *Store) Select(fields []string) FieldSet {
 	var p FieldSet
 	for _, f := range fields {
@@ -251,14 +257,14 @@ func (s *Store) Select(fields []string) FieldSet {
 	return p
 }
 
-// Load puts the picked fields of a row into j.
+// Load sets the selected fields of j from a row.
 func (s *Store) Load(j *status.Job, slot int32, p FieldSet) {
 	for _, i := range p {
 		s.columns[i].load(s, j, slot)
 	}
 }
 
-// Job is a whole row, as far as it is kept.
+// Job returns a row with all the fields that the store holds.
 func (s *Store) Job(slot int32) status.Job {
 	var j status.Job
 	for i := range s.columns {
@@ -267,8 +273,8 @@ func (s *Store) Job(slot int32) status.Job {
 	return j
 }
 
-// Meant is the row that an id means, among those that were asked for by it: of
-// an array what has that very id, else the first.
+// Find returns the row for a job id in a store that holds only the rows that match
+// the id: the row with exactly that id, or else (for the id of an array) the first.
 func (s *Store) Find(id string) (status.Job, bool) {
 	slots := s.Slots(nil)
 	if len(slots) == 0 {
@@ -283,7 +289,7 @@ func (s *Store) Find(id string) (status.Job, bool) {
 	return s.Job(best), true
 }
 
-// Same tells whether two rows have the same values in the picked fields.
+// Equal reports whether two rows have equal values in the selected fields.
 func (s *Store) Equal(a, b int32, p FieldSet) bool {
 	for _, i := range p {
 		switch c := &s.columns[i]; {

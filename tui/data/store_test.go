@@ -21,8 +21,8 @@ func random(r *rand.Rand, id int64) status.Job {
 		State: states[r.IntN(3)], Priority: r.Int64N(100), Requeue: r.IntN(2) == 0, TimeLimit: int32(r.IntN(100)) - 1}
 }
 
-// A store tells what a mirror of whole rows does, however rows come and go.
-func TestStoreKeepsWhatItIsTold(t *testing.T) {
+// A store has the same rows as a mirror of whole rows, however rows change.
+func TestStoreEqualsMirror(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := data.NewStore(fields)
 	var mirror jobs.Mirror
@@ -58,7 +58,7 @@ func TestStoreKeepsWhatItIsTold(t *testing.T) {
 	}
 }
 
-func TestTextsOfGoneRowsAreForgotten(t *testing.T) {
+func TestTextsOfRemovedRowsAreRemoved(t *testing.T) {
 	s := data.NewStore(fields)
 	for i := range int64(40_000) {
 		e := &status.JobEvent{Type: status.EventDiff, Revision: "x", Items: []status.Job{{ID: i + 1, Name: strings.Repeat("x", 5) + fmt.Sprint(i)}}}
@@ -76,9 +76,9 @@ func TestTextsOfGoneRowsAreForgotten(t *testing.T) {
 	}
 }
 
-// Merging changed rows into an order gives what sorting everything gives, and
-// the order is squeue's.
-func TestMergeIsSort(t *testing.T) {
+// Merging changed rows into an order gives the same as sorting all rows, and the
+// order is squeue's.
+func TestMergeEqualsSort(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	s := data.NewStore(fields)
 	var list []status.Job
@@ -111,15 +111,15 @@ func TestMergeIsSort(t *testing.T) {
 	}
 }
 
-// Sorting a long list gives what comparing its rows gives, whatever the keys.
-func TestSortIsCompare(t *testing.T) {
+// Sorting a long list by ranks gives the same as sorting it by comparison.
+func TestRankedSortEqualsCompare(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	s := data.NewStore(fields)
 	var list []status.Job
 	for id := range int64(12_000) {
 		j := random(r, id+1)
 		if id%2 == 0 {
-			j.User = fmt.Sprint("one", id) // more texts than get ranks, with the names
+			j.User = fmt.Sprint("one", id) // with the names more texts than maxRankedTexts
 			j.Name = fmt.Sprint("one", id)
 		}
 		list = append(list, j)

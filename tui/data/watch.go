@@ -11,45 +11,44 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Bounds of following the queue.
 const (
-	// mostEvents are taken together into one message.
+	// maxEvents bounds the events that one message carries.
 	maxEvents = 64
-	// eventPause is the least time between two messages: ten frames a second.
+	// eventPause is the minimum time between two messages: ten frames a second.
 	eventPause = 100 * time.Millisecond
-	// Refusal is the pause before a watch that was refused is tried again.
+	// RetryDelay is the pause before a watch that the server refused is tried again.
 	RetryDelay = 5 * time.Second
 )
 
-// Stream is a watch that runs. Its Next is a command; after each of its
-// messages it has to be run again.
+// Stream is a running watch. Next is a command that waits for events; run it again
+// after each of its messages.
 type Stream[E any] struct {
 	events chan Batch[E]
 	cancel context.CancelFunc
 	last   time.Time
 }
 
-// Batch is what a watch has to tell.
+// Batch is a message with the events that a watch has received.
 type Batch[E any] struct {
 	Watch  *Stream[E]
 	Events []E
-	// Lost says why nothing comes at the moment; the watch goes on by itself.
+	// Lost is why the watch is interrupted; it resumes by itself.
 	Lost error
-	// Err ended the watch.
+	// Err is the error that ended the watch.
 	Err error
 }
 
 // Watch is a watch of jobs.
 type Watch = Stream[*status.JobEvent]
 
-// Events is what a watch of jobs has to tell.
+// Events is a message with the events of a watch of jobs.
 type Events = Batch[*status.JobEvent]
 
-// Follow starts to watch jobs.
+// WatchJobs starts a watch of the jobs that pass f.
 func WatchJobs(ctx context.Context, c Cluster, f jobs.Filter) *Watch { return open(ctx, jobsOf(c, f)) }
 
-// Opener watches until ctx is done, each returns an error or the server
-// refuses; lost is told why nothing comes for a while.
+// WatchFunc calls each with every event until ctx is done, each returns an error
+// or the server refuses the watch. It calls lost when the watch is interrupted.
 type WatchFunc[E any] func(ctx context.Context, each func(E) error, lost func(error)) error
 
 func jobsOf(c Cluster, f jobs.Filter) WatchFunc[*status.JobEvent] {
@@ -58,7 +57,7 @@ func jobsOf(c Cluster, f jobs.Filter) WatchFunc[*status.JobEvent] {
 	}
 }
 
-// open starts to watch.
+// open starts a watch.
 func open[E any](ctx context.Context, watch WatchFunc[E]) *Stream[E] {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &Stream[E]{events: make(chan Batch[E]), cancel: cancel}
@@ -71,7 +70,9 @@ func open[E any](ctx context.Context, watch WatchFunc[E]) *Stream[E] {
 		}
 	}
 	go func() {
-		err := watch(ctx, func(e E) error { return send(Batch[E]{Events: []E{e}}) }, func(lost error) { _ = send(Batch[E]{Lost: lost}) })
+		err := watch(ctx,
+			func(e E) error { return send(Batch[E]{Events: []E{e}}) },
+			func(lost error) { _ = send(Batch[E]{Lost: lost}) })
 		if err == nil {
 			err = errors.New("the watch has ended")
 		}
@@ -81,10 +82,10 @@ func open[E any](ctx context.Context, watch WatchFunc[E]) *Stream[E] {
 	return w
 }
 
-// Stop ends the watch; Next returns nil from then on.
+// Stop ends the watch. Next returns nil from then on.
 func (w *Stream[E]) Stop() { w.cancel() }
 
-// Next waits for events.
+// Next waits for events and returns a Batch of them.
 func (w *Stream[E]) Next() tea.Msg {
 	got, ok := <-w.events
 	if !ok {

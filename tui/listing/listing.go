@@ -1,6 +1,5 @@
-// Package listing is what pages of records share that are not jobs of the
-// queue: a table with a filter and an order, whose cursor follows the record it
-// is on.
+// Package listing holds what the pages of nodes and of accounting records share: a
+// table with a filter and an order, whose cursor follows its record.
 package listing
 
 import (
@@ -13,23 +12,24 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// Kind says what the records of a list are.
+// Kind describes the records of a list.
 type Kind[T any] struct {
-	History string // what filters are remembered as
+	History string // name of the history of filters
 	Name    func(*T) string
 	Row     func(*T) []string
 	State   func(*T) string // for the second column's style
 	Matches func(*query.Query, *T) bool
-	// Compare orders by a column. Tie orders what is equal, in either direction.
+	// Compare compares by a column. Tie orders records that are equal by it, also
+	// in descending order.
 	Compare func(column int, a, b *T) int
 	Tie     func(a, b *T) int
 	// Open opens the record of that name.
 	Open func(name string) tea.Cmd
-	// Line is the command that tells the same.
+	// Command returns the command line that shows the same.
 	Command func() string
 }
 
-// List is the records and how they are shown.
+// List is a list of records as a table.
 type List[T any] struct {
 	Kind[T]
 	Table      ui.Table
@@ -37,7 +37,7 @@ type List[T any] struct {
 	Descending bool
 	Filter     *query.Query
 	Shown      []*T
-	// At is the name of the record under the cursor; empty: there is none.
+	// Current is the name of the record under the cursor; empty: there is none.
 	Current string
 
 	env    *data.Env
@@ -45,18 +45,18 @@ type List[T any] struct {
 	height int
 }
 
-// New makes an empty list.
+// New returns an empty list.
 func New[T any](env *data.Env, k Kind[T], t ui.Table) *List[T] {
 	return &List[T]{Kind: k, Table: t, Filter: &query.Query{}, env: env}
 }
 
-// Set shows these records, which the list owns from then on.
+// Set replaces the records. The list owns items from then on.
 func (l *List[T]) Set(items []T) {
 	l.items = items
 	l.Refresh()
 }
 
-// Fill makes the rows anew.
+// Refresh filters and sorts the records and makes the rows.
 func (l *List[T]) Refresh() {
 	l.Shown = l.Shown[:0]
 	for i := range l.items {
@@ -90,6 +90,7 @@ func (l *List[T]) Refresh() {
 	l.noteCursor()
 }
 
+// noteCursor sets Current to the record under the cursor.
 func (l *List[T]) noteCursor() {
 	l.Current = ""
 	if i := l.Table.List.Cursor; i >= 0 && i < len(l.Shown) {
@@ -97,7 +98,7 @@ func (l *List[T]) noteCursor() {
 	}
 }
 
-// Click takes the mouse in: a second click opens.
+// Click handles a click or the wheel. A click on the current record opens it.
 func (l *List[T]) Click(c ui.Click) tea.Cmd {
 	if l.Table.Click(c, l.height) {
 		return l.open()
@@ -113,7 +114,7 @@ func (l *List[T]) open() tea.Cmd {
 	return l.Open(l.Current)
 }
 
-// Press does what a key says that every list knows.
+// Press runs an action that all lists have in common.
 func (l *List[T]) Press(a ui.Action) tea.Cmd {
 	if l.Table.List.Press(a) {
 		l.noteCursor()
@@ -144,7 +145,7 @@ func (l *List[T]) Press(a ui.Action) tea.Cmd {
 	return nil
 }
 
-// View draws the table, or text where there is nothing in it.
+// View draws the table, or text instead if it is not empty.
 func (l *List[T]) View(width, height int, text string, bad bool) []string {
 	l.height = height
 	if text == "" {
@@ -157,7 +158,7 @@ func (l *List[T]) View(width, height int, text string, bad bool) []string {
 	return []string{style.Render(ui.Truncate(ui.Safe(text), width, l.env.Ellipsis))}
 }
 
-// Filtered is the filter as titles show it.
+// FilterText returns the filter as titles show it.
 func (l *List[T]) FilterText() string {
 	if l.Filter.Empty() {
 		return ""

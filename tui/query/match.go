@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Table is rows in columns, as data.Store keeps them: a text is looked at once,
-// however many rows have it.
+// Table is rows in columns, as data.Store holds them, so that a test examines each
+// text once however many rows have it.
 type Table interface {
 	Texts(field string) (numbers []uint32, texts []string)
 	Number(slot int32, field string) int64
@@ -18,8 +18,8 @@ type Table interface {
 	Job(slot int32) status.Job
 }
 
-// Bind prepares the filter for the rows as they are now; now is Unix seconds.
-// What it returns tells whether a row passes, until the rows change.
+// Bind returns a function that reports whether a row passes the filter. It is valid
+// until the rows change; now is the time in Unix seconds.
 func (q *Query) Bind(t Table, now int64) func(slot int32) bool {
 	if q.Empty() {
 		return func(int32) bool { return true }
@@ -61,7 +61,7 @@ func (t *term) test(tab Table, now int64) func(int32) bool {
 	return textColumnTest(tab, t.field.json, t.text)
 }
 
-// column is a test of a column of text that looks at each text once.
+// textColumnTest returns a test of a column of text that tests each text once.
 func textColumnTest(tab Table, field string, test func(string) bool) func(int32) bool {
 	numbers, texts := tab.Texts(field)
 	if numbers == nil {
@@ -72,7 +72,7 @@ func textColumnTest(tab Table, field string, test func(string) bool) func(int32)
 	return func(slot int32) bool { return memoized(cache, texts, numbers[slot], test) }
 }
 
-// memo remembers what test says of a text: 1 yes, -1 no.
+// memoized returns the result of test for text n, and caches it: 1 yes, -1 no.
 func memoized(cache []int8, texts []string, n uint32, test func(string) bool) bool {
 	if cache[n] == 0 {
 		cache[n] = -1
@@ -83,6 +83,7 @@ func memoized(cache []int8, texts []string, n uint32, test func(string) bool) bo
 	return cache[n] > 0
 }
 
+// testAnyField returns a test that holds if the term matches any searched field.
 func (t *term) testAnyField(tab Table) func(int32) bool {
 	var columns [][]uint32
 	var texts []string
@@ -93,7 +94,7 @@ func (t *term) testAnyField(tab Table) func(int32) bool {
 		}
 	}
 	cache := make([]int8, len(texts))
-	// A state is also known by its short name.
+	// A state also matches by its short name.
 	test := func(s string) bool { return t.text(s) || isState(s) && t.text(status.JobState(s).Code()) }
 	return func(slot int32) bool {
 		for _, c := range columns {
@@ -123,7 +124,8 @@ func idMatches(tab Table, slot int32, test func(string) bool) bool {
 	return false
 }
 
-// numberOf is the value of a field that is a number.
+// numberGetter returns a function that returns the value of a field that is a
+// number.
 func numberGetter(f *field, tab Table, now int64) func(int32) int64 {
 	switch f.json {
 	case "elapsed":
@@ -151,9 +153,9 @@ func numberGetter(f *field, tab Table, now int64) func(int32) int64 {
 	return func(slot int32) int64 { return tab.Number(slot, f.json) }
 }
 
-// Match tells whether a row that is no job passes: get gives a field's text by
-// one of its names, words the texts that words are looked for in. Fields that
-// the row has not never match.
+// Match reports whether a row that is not a job passes the filter. get returns the
+// text of a field by one of its names; words are the texts in which plain words are
+// searched. A field that the row does not have never matches.
 func (q *Query) Match(get func(name string) (text string, ok bool), words ...string) bool {
 	if q.Empty() {
 		return true
@@ -187,8 +189,8 @@ func (t *term) matchRow(get func(string) (string, bool), words []string) bool {
 	return false
 }
 
-// GPUs is the number of GPUs in a text of TRES such as cpu=4,gres/gpu=2.
-// Where only types are counted (gres/gpu:a100=2), it is their sum.
+// GPUs returns the number of GPUs in a text of TRES such as cpu=4,gres/gpu=2. If
+// only types are counted (gres/gpu:a100=2), it is their sum.
 func GPUs(tres string) int {
 	typed := 0
 	for rest := tres; rest != ""; {

@@ -8,6 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/format"
 )
 
+// compareNumber returns the test that an operator and a value make.
 func compareNumber(f *field, op, value string) (func(int64) bool, error) {
 	n, err := parseNumber(f, value)
 	if err != nil {
@@ -28,11 +29,14 @@ func compareNumber(f *field, op, value string) (func(int64) bool, error) {
 	return nil, fmt.Errorf("%s%s: write one of = != < <= > >=", f.names[0], op)
 }
 
-// parseNumber reads a value in the unit of the field: 4, 10k, 64G, 2h30m,
+// parseNumber parses a value in the unit of the field: 4, 10k, 64G, 2h30m,
 // 1-12:00:00, unlimited.
 func parseNumber(f *field, text string) (int64, error) {
-	bad := fmt.Errorf("%s: %q is no %s", f.names[0], format.Escape(text), map[kind]string{
-		number: "number", gpus: "number", memory: "amount of memory (64G)", span: "time (2h, 1-12:00:00)", minute: "time (2h, 1-12:00:00)"}[f.kind])
+	want := map[kind]string{
+		number: "a number", gpus: "a number", memory: "an amount of memory (64G)",
+		span: "a time (2h, 1-12:00:00)", minute: "a time (2h, 1-12:00:00)",
+	}[f.kind]
+	bad := fmt.Errorf("%s: %q is not %s", f.names[0], format.Escape(text), want)
 	switch f.kind {
 	case memory:
 		n, unit, err := splitUnit(text)
@@ -62,7 +66,7 @@ func parseNumber(f *field, text string) (int64, error) {
 	return int64(n * scale), nil
 }
 
-// leading splits a number and its unit, in lower case.
+// splitUnit splits text into a number and its unit, in lower case.
 func splitUnit(text string) (float64, string, error) {
 	at := strings.IndexFunc(text, func(r rune) bool { return (r < '0' || r > '9') && r != '.' })
 	if at < 0 {
@@ -72,8 +76,8 @@ func splitUnit(text string) (float64, string, error) {
 	return n, strings.ToLower(text[at:]), err
 }
 
-// parseSpan reads 90s, 2h30m, 3d, or Slurm's D-HH:MM:SS; a number alone is
-// minutes, as in Slurm.
+// parseSpan parses 90s, 2h30m, 3d, or Slurm's D-HH:MM:SS. A number without a unit
+// is minutes, as in Slurm.
 func parseSpan(text string) (seconds int64, ok bool) {
 	if strings.Contains(text, ":") {
 		return parseClock(text)
@@ -97,6 +101,7 @@ func parseSpan(text string) (seconds int64, ok bool) {
 	return int64(total), true
 }
 
+// parseClock parses D-HH:MM:SS, HH:MM:SS, D-HH:MM and MM:SS.
 func parseClock(text string) (int64, bool) {
 	days := int64(0)
 	if d, rest, ok := strings.Cut(text, "-"); ok {

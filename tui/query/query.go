@@ -1,7 +1,7 @@
-// Package query is the filter language of the terminal UI: words that must be
-// somewhere in a row (train), fields with values (user:anna st:PD,R), numbers
-// (gpu>=4 time>2h), regular expressions (/^run_[0-9]+$/), and ! before any of
-// them for those that do not match. All terms must hold.
+// Package query is the filter language of the terminal UI: words that occur
+// anywhere in a row (train), fields with values (user:anna st:PD,R), numbers
+// (gpu>=4 time>2h), regular expressions (/^run_[0-9]+$/), and ! before any of them
+// for rows that do not match. A row passes if all terms match.
 package query
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Query is a filter. The zero value lets everything pass. It is never changed
-// and safe for concurrent use.
+// Query is a filter. Every row passes the zero value. A Query never changes and is
+// safe for concurrent use.
 type Query struct {
 	text  string
 	terms []term
 }
 
-// Text is what the filter was made of.
+// Text returns the text from which the filter was parsed.
 func (q *Query) Text() string {
 	if q == nil {
 		return ""
@@ -30,17 +30,17 @@ func (q *Query) Text() string {
 	return q.text
 }
 
-// Empty tells whether everything passes.
+// Empty reports whether every row passes.
 func (q *Query) Empty() bool { return q == nil || len(q.terms) == 0 }
 
 type term struct {
 	not    bool
-	field  *field           // nil: any of anywhere
+	field  *field           // nil: any of searchedFields
 	number func(int64) bool // of fields that are numbers
 	text   func(string) bool
 }
 
-// kind says how a field's values are compared.
+// kind is how the values of a field are compared.
 type kind uint8
 
 const (
@@ -62,21 +62,34 @@ type field struct {
 	kind  kind
 }
 
-// fields are what can be asked for, the first name being the one shown.
+// fields are the fields that a filter can name. Messages use the first name.
 var fields = []field{
-	{[]string{"user", "u"}, "user", whole}, {[]string{"st", "state", "t"}, "state", state}, {[]string{"part", "partition", "p"}, "partition", whole},
-	{[]string{"name", "n"}, "name", part}, {[]string{"account", "acct", "a"}, "account", whole}, {[]string{"qos", "q"}, "qos", whole},
-	{[]string{"reason", "r"}, "reason", part}, {[]string{"node", "nodelist", "w"}, "nodeList", nodes}, {[]string{"dep", "dependency"}, "dependency", part},
-	{[]string{"resv", "reservation"}, "reservation", whole}, {[]string{"id", "job", "j"}, "id", job},
-	{[]string{"gpu", "gpus"}, "tres", gpus}, {[]string{"cpu", "cpus"}, "cpus", number}, {[]string{"nodes"}, "nodes", number},
-	{[]string{"prio", "priority"}, "priority", number}, {[]string{"mem", "memory"}, "minMemory", memory},
-	{[]string{"time", "elapsed"}, "elapsed", span}, {[]string{"limit", "timelimit"}, "timeLimit", minute}, {[]string{"age"}, "age", span}, {[]string{"wait"}, "wait", span},
+	{[]string{"user", "u"}, "user", whole},
+	{[]string{"st", "state", "t"}, "state", state},
+	{[]string{"part", "partition", "p"}, "partition", whole},
+	{[]string{"name", "n"}, "name", part},
+	{[]string{"account", "acct", "a"}, "account", whole},
+	{[]string{"qos", "q"}, "qos", whole},
+	{[]string{"reason", "r"}, "reason", part},
+	{[]string{"node", "nodelist", "w"}, "nodeList", nodes},
+	{[]string{"dep", "dependency"}, "dependency", part},
+	{[]string{"resv", "reservation"}, "reservation", whole},
+	{[]string{"id", "job", "j"}, "id", job},
+	{[]string{"gpu", "gpus"}, "tres", gpus},
+	{[]string{"cpu", "cpus"}, "cpus", number},
+	{[]string{"nodes"}, "nodes", number},
+	{[]string{"prio", "priority"}, "priority", number},
+	{[]string{"mem", "memory"}, "minMemory", memory},
+	{[]string{"time", "elapsed"}, "elapsed", span},
+	{[]string{"limit", "timelimit"}, "timeLimit", minute},
+	{[]string{"age"}, "age", span},
+	{[]string{"wait"}, "wait", span},
 }
 
-// anywhere are the fields that a word is looked for in, beside the id.
+// searchedFields are the fields in which a plain word is searched, beside the id.
 var searchedFields = []string{"name", "user", "partition", "state", "account", "reason", "nodeList"}
 
-// Names lists the fields, for help and completion.
+// Names returns the names of the fields, for help and completion.
 func Names() []string {
 	var out []string
 	for i := range fields {
@@ -85,13 +98,16 @@ func Names() []string {
 	return out
 }
 
-// Fields lists the members of status.Job that filters read.
+// Fields returns the JSON names of the fields of status.Job that filters read.
 func Fields() []string {
-	return []string{"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "name", "user", "partition", "state", "account", "reason", "nodeList", "qos",
-		"dependency", "reservation", "tres", "cpus", "nodes", "priority", "minMemory", "timeLimit", "submit", "start", "end", "suspendTime", "preSuspend"}
+	return []string{
+		"id", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "name", "user", "partition", "state", "account",
+		"reason", "nodeList", "qos", "dependency", "reservation", "tres", "cpus", "nodes", "priority", "minMemory",
+		"timeLimit", "submit", "start", "end", "suspendTime", "preSuspend",
+	}
 }
 
-// Parse reads a filter. An error says what is wrong in words.
+// Parse parses a filter.
 func Parse(text string) (*Query, error) {
 	q := &Query{text: text}
 	for rest := strings.TrimLeft(text, " "); rest != ""; rest = strings.TrimLeft(rest, " ") {
@@ -107,7 +123,7 @@ func Parse(text string) (*Query, error) {
 	return q, nil
 }
 
-// parseTerm reads the first term of text; nil: it says nothing yet.
+// parseTerm parses the first term of text; t is nil if it is still incomplete.
 func parseTerm(text string) (t *term, rest string, err error) {
 	t = &term{}
 	if strings.HasPrefix(text, "!") {
@@ -116,10 +132,7 @@ func parseTerm(text string) (t *term, rest string, err error) {
 	if strings.HasPrefix(text, "/") {
 		return t.parseRegexp(text[1:])
 	}
-	word, rest, err := nextWord(text)
-	if err != nil {
-		return nil, "", err
-	}
+	word, rest := nextWord(text)
 	if word == "" {
 		return nil, rest, nil
 	}
@@ -132,7 +145,7 @@ func parseTerm(text string) (t *term, rest string, err error) {
 	op := word[at : at+1]
 	value := word[at+1:]
 	if f == nil {
-		if op == ":" && word[0] >= '0' && word[0] <= '9' { // 12:30:00: a word like others
+		if op == ":" && word[0] >= '0' && word[0] <= '9' { // 12:30:00 is a plain word
 			t.text = wordTest(word)
 			return t, rest, nil
 		}
@@ -154,7 +167,7 @@ func parseTerm(text string) (t *term, rest string, err error) {
 	return t, rest, t.compile(op, strings.Trim(value, `"`))
 }
 
-// regexp reads /.../.
+// parseRegexp parses /.../ after its first slash.
 func (t *term) parseRegexp(text string) (*term, string, error) {
 	end := strings.Index(text, "/")
 	rest := ""
@@ -185,19 +198,19 @@ func compileRegexp(text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// cutWord cuts a word off, at the first space outside quotes.
-func nextWord(text string) (word, rest string, err error) {
+// nextWord splits text at the first space outside quotes. An open quote at the end
+// is one that is still being typed.
+func nextWord(text string) (word, rest string) {
 	quoted := false
 	for i := range len(text) {
 		switch {
 		case text[i] == '"':
 			quoted = !quoted
 		case text[i] == ' ' && !quoted:
-			return text[:i], text[i:], nil
+			return text[:i], text[i:]
 		}
 	}
-	// An open quote at the end is one that is being typed.
-	return text, "", nil
+	return text, ""
 }
 
 func fieldByName(name string) *field {
@@ -209,8 +222,8 @@ func fieldByName(name string) *field {
 	return nil
 }
 
-// wordTest is the test of a plain word: it must be somewhere, in either case;
-// with ~ in front its letters must be there in this order.
+// wordTest returns the test for a plain word: the text contains it, in either
+// case. With ~ in front, the text contains its letters in this order.
 func wordTest(word string) func(string) bool {
 	word = strings.ToLower(strings.Trim(word, `"`))
 	if rest, ok := strings.CutPrefix(word, "~"); ok && rest != "" {
@@ -219,8 +232,8 @@ func wordTest(word string) func(string) bool {
 	return func(s string) bool { return containsFold(s, word) }
 }
 
-// containsFold is strings.Contains without minding the case of ASCII letters;
-// lower is in lower case.
+// containsFold is strings.Contains for ASCII letters of either case; lower must be
+// in lower case.
 func containsFold(s, lower string) bool {
 	if lower == "" {
 		return true
@@ -255,7 +268,7 @@ func inOrder(s, letters string) bool {
 	return true
 }
 
-// compile makes the test of a field's value.
+// compile sets the test for an operator and a value.
 func (t *term) compile(op, value string) (err error) {
 	f := t.field
 	if op == "~" {
@@ -271,7 +284,7 @@ func (t *term) compile(op, value string) (err error) {
 		return err
 	}
 	if op != ":" && op != "=" {
-		return fmt.Errorf("%s is no number: write %s:VALUE", f.names[0], f.names[0])
+		return fmt.Errorf("%s is not a number: write %s:VALUE", f.names[0], f.names[0])
 	}
 	switch {
 	case f.kind == state:
@@ -279,7 +292,9 @@ func (t *term) compile(op, value string) (err error) {
 	case f.kind == nodes:
 		t.text, err = nodeTest(value)
 	case f.kind == part && op == ":":
-		t.text = anyOf(value, func(v string) func(string) bool { return func(s string) bool { return containsFold(s, v) } })
+		t.text = anyOf(value, func(v string) func(string) bool {
+			return func(s string) bool { return containsFold(s, v) }
+		})
 	default:
 		t.text = anyOf(value, glob)
 	}
@@ -293,12 +308,13 @@ func rejectNumberField(f *field) error {
 	return nil
 }
 
-// anyOf is a test that holds if that of one of the comma-separated values does.
-func anyOf(value string, one func(lower string) func(string) bool) func(string) bool {
+// anyOf returns a test that holds if the test for one of the comma-separated values
+// does.
+func anyOf(value string, newTest func(lower string) func(string) bool) func(string) bool {
 	var tests []func(string) bool
 	for v := range strings.SplitSeq(strings.ToLower(value), ",") {
 		if v != "" {
-			tests = append(tests, one(v))
+			tests = append(tests, newTest(v))
 		}
 	}
 	return func(s string) bool {
@@ -306,7 +322,7 @@ func anyOf(value string, one func(lower string) func(string) bool) func(string) 
 	}
 }
 
-// glob is a test for a whole value with * in it.
+// glob returns a test for a whole value, in which * stands for any text.
 func glob(pattern string) func(string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -336,7 +352,7 @@ func stateTest(value string) (func(string) bool, error) {
 		if v == "" {
 			continue
 		}
-		// While a long name is being typed, what begins like it matches.
+		// While a long name is being typed, every state that starts with it matches.
 		name, ok := status.ParseJobState(v)
 		if ok {
 			states = append(states, name)
@@ -359,9 +375,10 @@ func nodeTest(value string) (func(string) bool, error) {
 	wanted, err := hostlist.Expand(value)
 	switch {
 	case err != nil && strings.Count(value, "[") == strings.Count(value, "]"):
-		return nil, fmt.Errorf("node: %q is no list of nodes", format.Escape(value))
+		return nil, fmt.Errorf("node: %q is not a list of nodes", format.Escape(value))
 	case err != nil: // an open bracket is one that is being typed
-		return func(s string) bool { return containsFold(s, strings.ToLower(value)) }, nil //nolint:nilerr // it is not wrong yet
+		lower := strings.ToLower(value)
+		return func(s string) bool { return containsFold(s, lower) }, nil //nolint:nilerr // it is incomplete, not wrong
 	}
 	return func(s string) bool {
 		if s == "" {

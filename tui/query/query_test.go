@@ -59,9 +59,9 @@ func TestQueries(t *testing.T) {
 
 func TestBroken(t *testing.T) {
 	for text, want := range map[string]string{
-		"colour:red": "no field is called", "gpu>=x": "is no number", "gpu~1": "is a number", "user>3": "is no number: write user:", "/(/": "missing closing",
-		"st:nonsense": "no state is called", "time>soon": "is no time", "mem>4x": "is no amount", "time>1:2:3:4": "is no time", "user!anna": "write !user:",
-		"name~(": "missing closing", "node:n[0-99999999]": "is no list of nodes", "cpu=1e": "is no number",
+		"colour:red": "no field is called", "gpu>=x": "is not a number", "gpu~1": "is a number", "user>3": "is not a number: write user:", "/(/": "missing closing",
+		"st:nonsense": "no state is called", "time>soon": "is not a time", "mem>4x": "is not an amount", "time>1:2:3:4": "is not a time", "user!anna": "write !user:",
+		"name~(": "missing closing", "node:n[0-99999999]": "is not a list of nodes", "cpu=1e": "is not a number",
 	} {
 		if _, err := query.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -1,4 +1,4 @@
-// Package ui is what the pages of the terminal UI share: keys, styles, the
-// list with a cursor, lines of input, and the messages by which pages ask the
-// program for something. It knows nothing of jobs.
+// Package ui holds what the pages of the terminal UI share: keys, styles, tables,
+// lists with a cursor, a text input, and the messages that pages send to the
+// program. It does not depend on jobs.
 package ui

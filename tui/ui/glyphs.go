@@ -16,7 +16,7 @@ type Glyphs struct {
 	Collapsed    string // a collapsed one
 }
 
-// Unicode and ASCII are the two sets there are.
+// Unicode and ASCII are the two sets of characters.
 var (
 	Unicode = Glyphs{Ellipsis: "…", Rule: "─", Up: "▲", Down: "▼", Used: "█", Unused: "░", Planned: "▒",
 		Levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Cursor: "›", Mark: "●", Expanded: "▾", Collapsed: "▸"}
@@ -24,7 +24,8 @@ var (
 		Levels: []string{"_", ".", "-", "=", "+", "*", "%", "#"}, Cursor: ">", Mark: "*", Expanded: "-", Collapsed: "+"}
 )
 
-// UTF8 tells whether the environment asks for UTF-8, as setlocale(3) reads it.
+// UTF8 reports whether the locale of the environment uses UTF-8, as setlocale(3)
+// determines it.
 func UTF8(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := env(name); v != "" {
@@ -35,7 +36,7 @@ func UTF8(env func(string) string) bool {
 	return false
 }
 
-// Meter is a bar of width cells of which part/whole is used.
+// Meter returns a bar of width cells of which part/whole is used.
 func (g *Glyphs) Meter(part, whole int64, width int) string {
 	if whole <= 0 || width <= 0 {
 		return strings.Repeat(g.Unused, max(0, width))
@@ -44,7 +45,8 @@ func (g *Glyphs) Meter(part, whole int64, width int) string {
 	return strings.Repeat(g.Used, n) + strings.Repeat(g.Unused, width-n)
 }
 
-// Spark shows the last width values, each between 0 and 1, one cell a value.
+// Spark returns a bar chart of the last width values, one cell for each. Values
+// are between 0 and 1.
 func (g *Glyphs) Spark(values []float64, width int) string {
 	values = values[max(0, len(values)-width):]
 	var b strings.Builder

@@ -1,13 +1,13 @@
 package ui
 
-// List is a cursor and a window over Len rows. It holds no rows: whoever owns
-// them says how many there are and draws those between Top and Top+Height.
+// List is a cursor and a window over Len rows. It does not hold the rows: their
+// owner sets the number of rows and draws those between Top and Top+Height.
 type List struct {
 	Len, Height int
 	Cursor, Top int
 }
 
-// Resize sets how many rows there are and how many can be seen.
+// Resize sets the number of rows and how many of them are visible.
 func (l *List) Resize(rows, height int) {
 	l.Len, l.Height = rows, max(0, height)
 	l.Move(0)
@@ -16,7 +16,7 @@ func (l *List) Resize(rows, height int) {
 // Move moves the cursor by n rows and the window with it.
 func (l *List) Move(n int) { l.MoveTo(l.Cursor + n) }
 
-// To puts the cursor onto row i, or the nearest there is.
+// MoveTo moves the cursor to row i, or to the nearest row.
 func (l *List) MoveTo(i int) {
 	l.Cursor = max(0, min(i, l.Len-1))
 	if l.Cursor < l.Top {
@@ -28,7 +28,8 @@ func (l *List) MoveTo(i int) {
 	l.Top = max(0, min(l.Top, l.Len-l.Height))
 }
 
-// Press does what a key for lists says; false: it is none.
+// Press moves the cursor as an action says. It returns false for an action that
+// moves nothing.
 func (l *List) Press(a Action) bool {
 	switch a {
 	case Up:
@@ -53,13 +54,13 @@ func (l *List) Press(a Action) bool {
 	return true
 }
 
-// Scroll moves the window by n rows; the cursor stays inside.
+// Scroll moves the window by n rows and keeps the cursor inside it.
 func (l *List) Scroll(n int) {
 	l.Top = max(0, min(l.Top+n, l.Len-l.Height))
 	l.MoveTo(max(l.Top, min(l.Cursor, l.Top+l.Height-1)))
 }
 
-// Seen is the rows that can be seen: from first up to, not including, last.
+// Visible returns the visible rows: from first up to, not including, last.
 func (l *List) Visible() (first, last int) {
 	return l.Top, min(l.Len, l.Top+l.Height)
 }

@@ -8,9 +8,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// seenBy presses the keys, and returns all that an overlay of that size shows
-// before, between and after them.
-func seenBy(o Overlay, width, height int, keys ...tea.KeyPressMsg) string {
+// allViews presses the keys and returns everything that an overlay of that size
+// shows before, between and after them.
+func allViews(o Overlay, width, height int, keys ...tea.KeyPressMsg) string {
 	l := &Appearance{Theme: &Theme{}}
 	m, _ := NewKeymap(nil)
 	all := strings.Join(o.View(l, width, height), "\n")
@@ -21,19 +21,19 @@ func seenBy(o Overlay, width, height int, keys ...tea.KeyPressMsg) string {
 	return all
 }
 
-// The end of a panel can be reached also where its lines are wrapped.
-func TestAPanelOfLongLinesScrollsToItsEnd(t *testing.T) {
+// A panel scrolls to its end also if its lines are wrapped.
+func TestPanelOfLongLinesScrollsToItsEnd(t *testing.T) {
 	line := strings.Repeat("word ", 100) + "END"
 	for _, k := range []tea.KeyPressMsg{{Code: tea.KeyEnd}, {Code: 'G', Text: "G"}} {
-		if all := seenBy(NewPanel(Panel{Title: "t", Lines: []string{line}}), 20, 6, k); !strings.Contains(all, "END") {
+		if all := allViews(NewPanel(Panel{Title: "t", Lines: []string{line}}), 20, 6, k); !strings.Contains(all, "END") {
 			t.Errorf("%s does not reach the end:\n%s", k, all)
 		}
 	}
 }
 
-// A confirmation shows every job that it is about: all at once where there is
-// room, else as one scrolls.
-func TestAConfirmationShowsAllThatIsMeant(t *testing.T) {
+// A confirmation shows every job that it is about: all at once if they fit, else
+// page by page.
+func TestConfirmationShowsEveryJob(t *testing.T) {
 	ids := make([]string, 200)
 	for i := range ids {
 		ids[i] = fmt.Sprint(100001 + i)
@@ -46,7 +46,7 @@ func TestAConfirmationShowsAllThatIsMeant(t *testing.T) {
 		for _, word := range []string{"", "200"} {
 			c := NewConfirm(Confirm{Title: "Cancel 200 jobs?", Lines: []string{"jobs: " + strings.Join(ids, " "), "of: anna 200"}, Answer: word,
 				OnConfirm: func() tea.Cmd { t.Error("it was confirmed"); return nil }})
-			all := seenBy(c, 60, height, pages...)
+			all := allViews(c, 60, height, pages...)
 			for _, want := range append(ids, "of: anna 200") {
 				if !strings.Contains(all, want) {
 					t.Errorf("height %d: %s is not shown", height, want)

@@ -4,22 +4,22 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// Page is one view of the program. Its methods are called by one goroutine;
-// what takes time it returns as a command.
+// Page is one view of the program. The event loop calls its methods; they return
+// what takes time as a command.
 type Page interface {
-	// Update takes a message in: a Press, a Click, or a result of a command.
+	// Update handles a message: a Press, a Click, or the result of a command.
 	Update(msg tea.Msg) tea.Cmd
 	// View draws at most height lines of at most width cells.
 	View(width, height int) []string
-	// Title is what the page shows, for the line at the top.
+	// Title returns what the page shows, for the line at the top.
 	Title() string
-	// Hints are actions worth showing in the line at the bottom.
+	// Hints returns the most useful actions, for the line at the bottom.
 	Hints() []Action
-	// Line is the command line that tells the same as the page does.
+	// Command returns the command line that shows the same as the page.
 	Command() string
 }
 
-// Press is a key that means something.
+// Press is a key that has an action.
 type Press struct {
 	Action Action
 	Key    tea.KeyPressMsg
@@ -33,10 +33,10 @@ type Click struct {
 	Expanded bool
 }
 
-// Shown tells a page that it is on the screen now.
+// Shown informs a page that it is now visible.
 type Shown struct{}
 
-// Hidden tells a page that it is on the screen no longer.
+// Hidden informs a page that it is no longer visible.
 type Hidden struct{}
 
 // OpenPage requests another page. ID names the job or node that it shows; Stream
@@ -62,10 +62,10 @@ type Notice struct {
 	Bad  bool
 }
 
-// Say makes a command that shows a notice.
+// NotifyCmd returns a command that shows a notice.
 func NotifyCmd(text string) tea.Cmd { return func() tea.Msg { return Notice{Text: text} } }
 
-// Ask has a line of text typed at the bottom of the screen.
+// Prompt requests a line of text, which is typed at the bottom of the screen.
 type Prompt struct {
 	Label    string
 	Initial  string
@@ -75,7 +75,8 @@ type Prompt struct {
 	OnCancel func()                    // told that there is none; may be nil
 }
 
-// Confirm has something confirmed: by y, or by typing Word where there is one.
+// Confirm requests a confirmation: the key y, or the typed text Answer if that is
+// not empty.
 type Confirm struct {
 	Title     string
 	Lines     []string
@@ -89,13 +90,13 @@ type Panel struct {
 	Lines []string
 }
 
-// Choose shows a list to choose from, or, with Toggle, to switch on and off
-// and to put into another order.
+// Choose shows a list of choices. With Toggle, its items can be switched on and
+// off and moved.
 type Choose struct {
 	Title  string
 	Items  []Choice
 	Toggle bool
-	// Done is told the items: with Toggle as they are now, else the one chosen.
+	// OnSubmit receives the chosen item, or with Toggle all items as they are now.
 	OnSubmit func([]Choice) tea.Cmd
 }
 
@@ -105,13 +106,14 @@ type Choice struct {
 	On         bool
 }
 
-// Clip puts text onto the terminal's clipboard.
+// SetClipboard puts text onto the terminal's clipboard. What describes it in the
+// notice.
 type SetClipboard struct{ Text, What string }
 
-// Exec runs a program in the terminal until it ends.
+// Exec runs a program in the terminal until it exits.
 type Exec struct{ Args []string }
 
-// Looks are the theme and the characters in use. Pages share one value, which
+// Appearance is the theme and the characters in use. Pages share one value, which
 // the program changes.
 type Appearance struct {
 	*Theme

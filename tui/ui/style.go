@@ -9,17 +9,17 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Style is a way to show text. The zero value changes nothing.
+// Style is the escape sequences around styled text. The zero value has none.
 type Style struct{ prefix, suffix string }
 
-// newStyle takes the escape sequences out of a Lip Gloss style once, so that a
-// cell of a table costs two appends.
+// newStyle extracts the escape sequences of a Lip Gloss style once, so that
+// rendering a cell of a table costs two appends.
 func newStyle(s lipgloss.Style) Style {
 	open, shut, _ := strings.Cut(s.Inline(true).Render("x"), "x")
 	return Style{open, shut}
 }
 
-// Render is text in the style. Text must hold no line breaks.
+// Render returns text in the style. The text must have no line breaks.
 func (s Style) Render(text string) string {
 	if s.prefix == "" || text == "" {
 		return text
@@ -27,8 +27,8 @@ func (s Style) Render(text string) string {
 	return s.prefix + text + s.suffix
 }
 
-// Theme is a set of styles. What a colour says is always said by a character
-// or an attribute as well, so a theme is never needed to understand a screen.
+// Theme is a set of styles. Whatever a color expresses, a character or an attribute
+// expresses too, so the screen can be read without colors.
 type Theme struct {
 	Name string
 
@@ -37,7 +37,7 @@ type Theme struct {
 	Good, Busy, Waiting, Bad, Notice Style
 }
 
-// State is the style of a job's or a node's state.
+// State returns the style of a job's or a node's state.
 func (t *Theme) State(state string) Style {
 	switch strings.TrimRight(strings.ToUpper(state), "*+-$~#!%@^") {
 	case "RUNNING", "COMPLETED", "IDLE":
@@ -52,24 +52,34 @@ func (t *Theme) State(state string) Style {
 	return t.Bad
 }
 
-// palette is a theme as the configuration has it: colours by the names of the
+// palette is a theme as the configuration has it: colors by the names of the
 // styles, as #rrggbb or as a number of the terminal's palette.
 type palette map[string]string
 
-// palettes are the themes that come with the program. The names of the first
-// two say which background they are for; "blue-orange" keeps apart for every
-// common form of colour blindness.
+// palettes are the built-in themes. The first two are for a dark and a light
+// background; the colors of "blue-orange" can be told apart with every common form
+// of color blindness.
 var palettes = map[string]palette{
-	"dark":        {"title": "14", "header": "12", "dim": "8", "key": "14", "good": "10", "busy": "14", "waiting": "11", "bad": "9", "notice": "13", "marked": "13"},
-	"light":       {"title": "4", "header": "4", "dim": "8", "key": "4", "good": "2", "busy": "6", "waiting": "5", "bad": "1", "notice": "5", "marked": "5"},
-	"blue-orange": {"title": "#56b4e9", "header": "#56b4e9", "dim": "8", "key": "#56b4e9", "good": "#0072b2", "busy": "#56b4e9", "waiting": "#e69f00", "bad": "#d55e00", "notice": "#cc79a7", "marked": "#f0e442"},
-	"mono":        {},
+	"dark": {
+		"title": "14", "header": "12", "dim": "8", "key": "14", "good": "10", "busy": "14", "waiting": "11",
+		"bad": "9", "notice": "13", "marked": "13",
+	},
+	"light": {
+		"title": "4", "header": "4", "dim": "8", "key": "4", "good": "2", "busy": "6", "waiting": "5", "bad": "1",
+		"notice": "5", "marked": "5",
+	},
+	"blue-orange": {
+		"title": "#56b4e9", "header": "#56b4e9", "dim": "8", "key": "#56b4e9", "good": "#0072b2", "busy": "#56b4e9",
+		"waiting": "#e69f00", "bad": "#d55e00", "notice": "#cc79a7", "marked": "#f0e442",
+	},
+	"mono": {},
 }
 
-// ThemeNames lists the themes, own ones included, in alphabetical order.
-func ThemeNames(own map[string]map[string]string) []string {
+// ThemeNames returns the names of all themes, custom ones included, in alphabetical
+// order.
+func ThemeNames(custom map[string]map[string]string) []string {
 	names := slices.Collect(maps.Keys(palettes))
-	for name := range own {
+	for name := range custom {
 		if palettes[name] == nil {
 			names = append(names, name)
 		}
@@ -78,15 +88,14 @@ func ThemeNames(own map[string]map[string]string) []string {
 	return names
 }
 
-// NewTheme makes the theme called name, one of own or of those that come with
-// the program. An error names what is wrong with it.
-func NewTheme(name string, own map[string]map[string]string) (*Theme, error) {
-	p, ok := own[name]
+// NewTheme returns the theme of that name, a custom or a built-in one.
+func NewTheme(name string, custom map[string]map[string]string) (*Theme, error) {
+	p, ok := custom[name]
 	if !ok {
 		p, ok = palettes[name]
 	}
 	if !ok {
-		return nil, fmt.Errorf("no theme is called %q; there are %s", name, strings.Join(ThemeNames(own), ", "))
+		return nil, fmt.Errorf("no theme is called %q; there are %s", name, strings.Join(ThemeNames(custom), ", "))
 	}
 	t := &Theme{Name: name}
 	styles := t.byName()
@@ -99,13 +108,13 @@ func NewTheme(name string, own map[string]map[string]string) (*Theme, error) {
 		}
 	}
 	for key, style := range styles {
-		*style = newStyle(base(key, p[key]))
+		*style = newStyle(styleOf(key, p[key]))
 	}
 	return t, nil
 }
 
-// base is the look of a style: attributes that need no colour, and the colour.
-func base(key, value string) lipgloss.Style {
+// styleOf returns the style for a key of a palette: its attributes and its color.
+func styleOf(key, value string) lipgloss.Style {
 	s := lipgloss.NewStyle()
 	switch key {
 	case "title", "header", "key", "strong", "bad", "marked":

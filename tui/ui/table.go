@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Table draws rows of texts in columns under headers, for lists that are not
-// so long that texts for all of them cost much.
+// Table draws rows of texts in columns under headers. It is for lists that are
+// short enough to hold the texts of all rows.
 type Table struct {
 	Headers []string
 	Right   []bool // by column; nil: none
@@ -17,7 +17,7 @@ type Table struct {
 	List List
 }
 
-// View draws the headers and the rows around the cursor. Texts are escaped.
+// View draws the headers and the visible rows. It escapes the texts.
 func (t *Table) View(l *Appearance, width, height int) []string {
 	head := 1
 	if height < 3 {
@@ -57,7 +57,8 @@ func (t *Table) widths(first, last int) []int {
 	return widths
 }
 
-// fit leaves columns out until the rest has room; the last one may be cut.
+// fit returns the columns to show: it leaves out those of the highest rank until
+// the rest fit into room cells. The last column may be truncated.
 func (t *Table) fit(widths []int, room int) []int {
 	var shown []int
 	for c := range t.Headers {
@@ -114,7 +115,8 @@ func (t *Table) line(cells []string, shown, widths []int, room int, l *Appearanc
 	return b.String()
 }
 
-// Click moves the cursor; it tells whether it was there already.
+// Click moves the cursor to the row of a click, or scrolls. It returns true if the
+// cursor was on that row before.
 func (t *Table) Click(c Click, height int) (again bool) {
 	if c.Wheel != 0 {
 		t.List.Scroll(c.Wheel)

@@ -9,11 +9,13 @@ import (
 	"github.com/berth-hpc/berth/translate/format"
 )
 
-// Safe is text from users or the cluster as it may be shown: nothing in it can
-// steer the terminal or break a line, and every character has a known width.
+// Safe returns text from users or the cluster in a form that is safe to print: it
+// has no control characters or line breaks, and the width of every character is
+// known.
 func Safe(s string) string { return format.Escape(s) }
 
-// Width is how many cells text takes, which holds no escape sequences.
+// Width returns the number of cells that text takes. The text must have no escape
+// sequences.
 func Width(s string) int {
 	if ascii(s) {
 		return len(s)
@@ -30,7 +32,8 @@ func ascii(s string) bool {
 	return true
 }
 
-// Cut is at most width cells of text; what is cut off leaves a mark.
+// Truncate returns at most width cells of text. Text that is cut off ends with
+// mark.
 func Truncate(s string, width int, mark string) string {
 	if width <= 0 {
 		return ""
@@ -50,7 +53,8 @@ func Truncate(s string, width int, mark string) string {
 	return ansi.Truncate(s, width, mark)
 }
 
-// Pad is text cut or filled to exactly width cells.
+// Pad returns text truncated or padded to exactly width cells; right aligns it to
+// the right.
 func Pad(s string, width int, right bool, mark string) string {
 	if width <= 0 {
 		return ""
@@ -77,7 +81,7 @@ func Wrap(s string, width int) []string {
 	return strings.Split(ansi.Wrap(s, width, ",/"), "\n")
 }
 
-// Window is the part of a line of text from cell from on, at most width cells.
+// Slice returns at most width cells of a line of text, starting with cell from.
 func Slice(s string, from, width int) string {
 	if width <= 0 {
 		return ""
@@ -92,9 +96,9 @@ func Slice(s string, from, width int) string {
 	return ansi.Cut(s, from, from+width)
 }
 
-// Printable is what of typed or pasted text goes into a line: no control
-// characters, one line, and not more than it can hold.
-func Printable(s string, most int) string {
+// Printable returns typed or pasted text as one line without control characters,
+// at most limit bytes of it.
+func Printable(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		switch r {
 		case '\n', '\t', '\r':
@@ -106,7 +110,7 @@ func Printable(s string, most int) string {
 	}, s)
 	var b strings.Builder
 	for _, r := range s {
-		if b.Len()+utf8.RuneLen(r) > most {
+		if b.Len()+utf8.RuneLen(r) > limit {
 			break
 		}
 		if format.Escape(string(r)) == string(r) {

@@ -6,21 +6,21 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// longest is the most bytes a line holds: more is pasted garbage.
+// maxInput bounds the length of a line in bytes, against pasted garbage.
 const maxInput = 4096
 
-// Line is one line of text that is being typed. (The text input of Bubbles
-// brings a program for each clipboard of the system along, and looks for them
-// at start; the terminal pastes by itself.) The zero value is empty.
+// TextInput is one line of text that is being typed. The zero value is empty.
+// (The text input of Bubbles links a package that looks for clipboard programs at
+// start; here the terminal pastes.)
 type TextInput struct {
 	text []rune
-	at   int // of the cursor, in runes
+	at   int // position of the cursor, in runes
 }
 
-// Text is what has been typed.
+// Text returns the text.
 func (l *TextInput) Text() string { return string(l.text) }
 
-// Set replaces the text; the cursor goes to its end.
+// Set replaces the text and moves the cursor to its end.
 func (l *TextInput) Set(s string) {
 	l.text = []rune(Printable(s, maxInput))
 	l.at = len(l.text)
@@ -34,7 +34,8 @@ func (l *TextInput) Insert(s string) {
 	l.at += len(add)
 }
 
-// Press takes a key in; false: it means nothing to a line.
+// Press edits the line as a key says. It returns false for a key that does not
+// edit.
 func (l *TextInput) Press(k tea.KeyPressMsg) bool {
 	switch k.String() {
 	case "left", "ctrl+b":
@@ -82,8 +83,8 @@ func (l *TextInput) wordBefore() int {
 	return i
 }
 
-// View is the part of the line around the cursor in width cells, and the
-// cell the cursor is in.
+// View returns the part of the line around the cursor that fits into width cells,
+// and the cell of the cursor.
 func (l *TextInput) View(width int) (text string, cursor int) {
 	if width <= 1 {
 		return "", 0
