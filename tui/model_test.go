@@ -257,7 +257,7 @@ func TestBell(t *testing.T) {
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 24)
 	d.see("101")
 	d.keys("/103<enter>b")
-	d.see("The bell rings when it is over.")
+	d.see("The bell rings when the job ends.")
 	c.Drop(103)
 	d.see("Over: 103")
 	d.until("the bell", func() bool { return len(d.raw) == 1 && d.raw[0] == "\a" })

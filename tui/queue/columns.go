@@ -11,9 +11,12 @@ import (
 	"github.com/berth-hpc/berth/tui/query"
 )
 
-// Default are the columns of the queue where nothing else is asked for, by
-// their names in squeue -O; gpus is the terminal UI's own.
-var Default = []string{"JobArrayID", "StateCompact", "UserName", "Name", "Partition", "TimeUsed", "TimeLimit", "NumNodes", "NumCPUs", "gpus", "StartTime", "ReasonList"}
+// Default are the columns that are shown by default, by their names in squeue -O.
+// Only the terminal UI has the column gpus.
+var Default = []string{
+	"JobArrayID", "StateCompact", "UserName", "Name", "Partition", "TimeUsed", "TimeLimit", "NumNodes", "NumCPUs",
+	"gpus", "StartTime", "ReasonList",
+}
 
 // column is a column that can be shown.
 type column struct {
@@ -21,24 +24,41 @@ type column struct {
 	columnLayout
 }
 
-// look is how a column is laid out. Width are the least and the most cells; the
-// higher the rank, the earlier it is left out where there is no room.
+// columnLayout is how a column is laid out.
 type columnLayout struct {
-	least, most, rank int
-	right             bool
-	fixed             bool // most is what the user asked for
+	min, max int  // width in cells
+	rank     int  // where there is no room, columns of the highest rank are left out first; 0: never
+	right    bool // aligned to the right
+	fixed    bool // the user chose the width max
 }
 
-// looks are the layouts of usual columns; others get that of "".
+// unbounded is the maximum width of columns that are never truncated.
+const unbounded = 1 << 10
+
+// columnLayouts are the layouts of the usual columns; that of "" is for all others.
 var columnLayouts = map[string]columnLayout{
-	"JobArrayID": {1, 1 << 10, 0, false, false}, "JobID": {1, 1 << 10, 0, false, false}, // ids are never cut
-	"StateCompact": {2, 4, 1, false, false}, "State": {2, 13, 1, false, false}, "ReasonList": {16, 1 << 10, 2, false, false}, "TimeUsed": {4, 14, 3, true, false},
-	"Name": {6, 24, 4, false, false}, "UserName": {4, 12, 5, false, false}, "NumNodes": {1, 6, 6, true, false}, "gpus": {4, 5, 7, true, false}, "Partition": {5, 10, 8, false, false},
-	"StartTime": {5, 19, 9, false, false}, "NumCPUs": {4, 7, 10, true, false}, "TimeLimit": {6, 14, 11, true, false}, "TimeLeft": {6, 14, 9, true, false},
-	"PriorityLong": {4, 11, 12, true, false}, "NodeList": {8, 40, 9, false, false}, "Reason": {8, 30, 9, false, false}, "": {4, 30, 20, false, false},
+	"JobArrayID":   {min: 1, max: unbounded, rank: 0},
+	"JobID":        {min: 1, max: unbounded, rank: 0},
+	"StateCompact": {min: 2, max: 4, rank: 1},
+	"State":        {min: 2, max: 13, rank: 1},
+	"ReasonList":   {min: 16, max: unbounded, rank: 2},
+	"TimeUsed":     {min: 4, max: 14, rank: 3, right: true},
+	"Name":         {min: 6, max: 24, rank: 4},
+	"UserName":     {min: 4, max: 12, rank: 5},
+	"NumNodes":     {min: 1, max: 6, rank: 6, right: true},
+	"gpus":         {min: 4, max: 5, rank: 7, right: true},
+	"Partition":    {min: 5, max: 10, rank: 8},
+	"StartTime":    {min: 5, max: 19, rank: 9},
+	"NumCPUs":      {min: 4, max: 7, rank: 10, right: true},
+	"TimeLimit":    {min: 6, max: 14, rank: 11, right: true},
+	"TimeLeft":     {min: 6, max: 14, rank: 9, right: true},
+	"PriorityLong": {min: 4, max: 11, rank: 12, right: true},
+	"NodeList":     {min: 8, max: 40, rank: 9},
+	"Reason":       {min: 8, max: 30, rank: 9},
+	"":             {min: 4, max: 30, rank: 20},
 }
 
-// gpuColumn counts the GPUs that a job has or wants.
+// gpuColumn is the number of GPUs that a job has or requests.
 var gpuColumn = format.Column[status.Job]{
 	Name: "gpus", Header: "GPUS", Fields: []string{"tres"},
 	Append: func(b []byte, j *status.Job, _ *format.Settings) []byte {
@@ -50,7 +70,7 @@ var gpuColumn = format.Column[status.Job]{
 	Value: func(j *status.Job, _ *format.Settings) int64 { return int64(query.GPUs(j.TRES)) },
 }
 
-// find is the column of that name or squeue letter, nil if there is none.
+// findColumn returns the column of that name or squeue letter, nil if there is none.
 func findColumn(name string) *column {
 	c := &gpuColumn
 	if !strings.EqualFold(name, c.Name) {
@@ -69,7 +89,7 @@ func findColumn(name string) *column {
 	return &column{c, l}
 }
 
-// Known lists the names of all columns that can be shown.
+// Known returns the names of all columns that can be shown.
 func Known() []string {
 	names := []string{gpuColumn.Name}
 	for i := range format.JobColumns {
@@ -80,14 +100,14 @@ func Known() []string {
 	return names
 }
 
-// columnsOf finds columns by name; those that are none are told in bad. The id
-// is always among them.
-func findColumns(names []string) (cols []*column, bad []string) {
+// findColumns returns the columns of these names, and a column of the id even if
+// none is named. unknown are the names of no column.
+func findColumns(names []string) (cols []*column, unknown []string) {
 	for _, n := range names {
 		c := findColumn(n)
 		switch {
 		case c == nil:
-			bad = append(bad, n)
+			unknown = append(unknown, n)
 		case !slices.ContainsFunc(cols, func(o *column) bool { return o.Name == c.Name }):
 			cols = append(cols, c)
 		}
@@ -95,18 +115,19 @@ func findColumns(names []string) (cols []*column, bad []string) {
 	if !slices.ContainsFunc(cols, isID) {
 		cols = append([]*column{findColumn("JobArrayID")}, cols...)
 	}
-	return cols, bad
+	return cols, unknown
 }
 
+// isID reports whether a column shows the job id, which is never truncated.
 func isID(c *column) bool { return c.Name == "JobArrayID" || c.Name == "JobID" }
 
-// Width is what a layout says of a column.
+// Width is the width and alignment that a layout gives to a column.
 type Width struct {
-	Cells int // the most it gets; 0: as usual
+	Cells int // 0: the default
 	Right bool
 }
 
-// WidthsOf are what a layout of squeue -o or -O says of its columns, by name.
+// WidthsOf returns the widths in a layout of squeue -o or -O, by column.
 func WidthsOf(l format.Layout[status.Job]) map[string]Width {
 	out := map[string]Width{}
 	for i := range l {
@@ -117,7 +138,7 @@ func WidthsOf(l format.Layout[status.Job]) map[string]Width {
 	return out
 }
 
-// widen gives columns the widths that a layout asks for. Ids are never cut.
+// applyWidths sets the widths and alignments of columns. Ids keep their width.
 func applyWidths(cols []*column, widths map[string]Width) {
 	for _, c := range cols {
 		w, ok := widths[c.Name]
@@ -126,12 +147,12 @@ func applyWidths(cols []*column, widths map[string]Width) {
 		}
 		c.right = w.Right
 		if !isID(c) {
-			c.least, c.most, c.fixed = min(c.least, w.Cells), w.Cells, true
+			c.min, c.max, c.fixed = min(c.min, w.Cells), w.Cells, true
 		}
 	}
 }
 
-// NamesOf are the columns of a layout of squeue -o or -O.
+// NamesOf returns the columns of a layout of squeue -o or -O.
 func NamesOf(l format.Layout[status.Job]) []string {
 	var out []string
 	for i := range l {
@@ -142,8 +163,8 @@ func NamesOf(l format.Layout[status.Job]) []string {
 	return out
 }
 
-// keysOf reads an order of squeue -S: letters with - for descending, or names
-// of columns.
+// parseOrder parses an order of squeue -S: letters or names of columns, with - in
+// front for a descending order. It ignores unknown ones.
 func parseOrder(order string) []data.SortKey {
 	var keys []data.SortKey
 	for item := range strings.SplitSeq(order, ",") {
@@ -156,7 +177,7 @@ func parseOrder(order string) []data.SortKey {
 	return keys
 }
 
-// orderOf writes keys as keysOf reads them.
+// formatOrder returns keys in the form that parseOrder parses.
 func formatOrder(keys []data.SortKey) string {
 	items := make([]string, len(keys))
 	for i, k := range keys {

@@ -9,10 +9,10 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// gutter is what stands before the columns: cursor and mark.
+// gutter is the width of the mark and the cursor before the columns.
 const gutter = 2
 
-// View draws the header and the rows that fit.
+// View implements ui.Page.
 func (p *Page) View(width, height int) []string {
 	p.width, p.height = width, height
 	if height <= 0 || width <= 0 {
@@ -30,7 +30,7 @@ func (p *Page) View(width, height int) []string {
 		lines = append(lines, p.header(shown, width))
 	}
 	if len(p.rows.list) == 0 {
-		return append(lines, p.empty(width)...)
+		return append(lines, p.empty(width))
 	}
 	for i, c := range cells {
 		lines = append(lines, p.line(p.list.Top+i, c, shown, width))
@@ -38,23 +38,23 @@ func (p *Page) View(width, height int) []string {
 	return lines
 }
 
-// empty says why there is nothing to see.
-func (p *Page) empty(width int) []string {
+// empty returns a line that says why no rows are shown.
+func (p *Page) empty(width int) string {
 	text := "The queue is empty."
 	switch {
 	case !p.rows.store.Complete && p.lostReason != "":
 		text = p.lostReason
 	case !p.rows.store.Complete:
-		text = "Asking for the queue ..."
+		text = "Loading the queue ..."
 	case p.rows.store.Len() > 0:
 		text = fmt.Sprintf("None of %d jobs passes the filter %q.", p.rows.store.Len(), p.rows.filter.Text())
 	case p.env.Restricted:
 		text = "No job passes the options of the command line."
 	}
-	return []string{p.env.Dim.Render(ui.Truncate(ui.Safe(text), width, p.env.Ellipsis))}
+	return p.env.Dim.Render(ui.Truncate(ui.Safe(text), width, p.env.Ellipsis))
 }
 
-// cells are the texts of the rows that can be seen, escaped.
+// cells returns the escaped texts of the visible rows, by row and column.
 func (p *Page) cells() [][]string {
 	first, last := p.list.Visible()
 	out := make([][]string, 0, max(0, last-first))
@@ -77,7 +77,8 @@ func (p *Page) cells() [][]string {
 	return out
 }
 
-// groupCell is what the head of a group shows in a column.
+// groupCell returns what the header row of a group shows in a column. value is the
+// value of its first row.
 func (p *Page) groupCell(g *group, c *column, value string) string {
 	switch c.Name {
 	case "JobArrayID", "JobID":
@@ -92,30 +93,32 @@ func (p *Page) groupCell(g *group, c *column, value string) string {
 		return fmt.Sprintf("%s%d %d %s", sign, g.id, g.tasks, unit)
 	case "ReasonList", "Reason", "NodeList":
 		return g.stateCounts()
-	case "UserName", "Name", "Partition", "Account", "QOS", "State", "StateCompact", "TimeLimit", "PriorityLong", "Priority", "SubmitTime":
+	case "UserName", "Name", "Partition", "Account", "QOS", "State", "StateCompact", "TimeLimit", "PriorityLong",
+		"Priority", "SubmitTime":
 		return value
 	}
 	return ""
 }
 
-// place is a column with its place on the screen.
+// placement is a column with its position and width on the screen.
 type placement struct {
 	index, x, width int
 }
 
-// fit chooses the columns that fit, and their widths. Columns grow with what
-// they show and do not shrink again, so that nothing jumps while scrolling.
+// place returns the columns that fit into room cells, and their widths. Columns
+// grow with their contents and never shrink, so that nothing jumps while scrolling.
 func (p *Page) place(cells [][]string, room int) []placement {
 	if len(p.widths) != len(p.columns) {
 		p.widths = make([]int, len(p.columns))
 	}
 	for c, col := range p.columns {
-		w := max(p.widths[c], ui.Width(p.title(c)), col.least)
+		w := max(p.widths[c], ui.Width(p.title(c)), col.min)
 		for _, line := range cells {
 			w = max(w, ui.Width(line[c]))
 		}
-		if p.widths[c] = min(w, max(col.most, ui.Width(p.title(c)))); col.fixed {
-			p.widths[c] = col.most // as squeue: not wider, and not narrower
+		p.widths[c] = min(w, max(col.max, ui.Width(p.title(c))))
+		if col.fixed {
+			p.widths[c] = col.max // exactly, as in squeue
 		}
 	}
 	out := p.selectColumns(room)
@@ -130,8 +133,9 @@ func (p *Page) place(cells [][]string, room int) []placement {
 	return out
 }
 
-// chosen are the columns that are shown. Scrolled to the side it is the id and
-// what comes then; else the least important are left out until the rest fits.
+// selectColumns returns the columns that are shown: if the page is scrolled to the
+// side, the id and those from firstColumn on; then it leaves out the least important
+// ones until the rest fit.
 func (p *Page) selectColumns(room int) []placement {
 	var out []placement
 	for c, col := range p.columns {
@@ -148,12 +152,13 @@ func (p *Page) selectColumns(room int) []placement {
 	return out
 }
 
-// need is the least room that the places take; the last one may be cut.
+// requiredWidth returns the minimum width of the columns. The last one may be
+// truncated.
 func (p *Page) requiredWidth(out []placement) int {
 	n := 0
 	for i, at := range out {
 		if i == len(out)-1 && !isID(p.columns[at.index]) {
-			n += min(at.width, p.columns[at.index].least)
+			n += min(at.width, p.columns[at.index].min)
 		} else {
 			n += at.width + 1
 		}
@@ -161,13 +166,16 @@ func (p *Page) requiredWidth(out []placement) int {
 	return n
 }
 
-// shrink takes a little off the widest column that can be narrower; false:
-// there is none.
+// minShrunkWidth is the width below which columns are left out, not narrowed.
+const minShrunkWidth = 8
+
+// shrink narrows the widest column that can be narrower. It returns false if there
+// is none.
 func (p *Page) shrink(out []placement, room int) bool {
 	widest := -1
 	for i := range out {
 		col := p.columns[out[i].index]
-		if isID(col) || out[i].width <= col.least || out[i].width <= 8 || i == len(out)-1 {
+		if isID(col) || out[i].width <= max(col.min, minShrunkWidth) || i == len(out)-1 {
 			continue
 		}
 		if widest < 0 || out[i].width > out[widest].width {
@@ -177,15 +185,17 @@ func (p *Page) shrink(out []placement, room int) bool {
 	if widest < 0 {
 		return false
 	}
-	out[widest].width -= min(p.requiredWidth(out)-room, out[widest].width-max(8, p.columns[out[widest].index].least))
+	spare := out[widest].width - max(minShrunkWidth, p.columns[out[widest].index].min)
+	out[widest].width -= min(p.requiredWidth(out)-room, spare)
 	return true
 }
 
-// drop leaves out the least important column.
+// dropColumn removes the least important column.
 func (p *Page) dropColumn(out []placement) []placement {
 	worst := -1
 	for i := range out {
-		if rank := p.columns[out[i].index].rank; rank > 0 && (worst < 0 || rank >= p.columns[out[worst].index].rank) {
+		rank := p.columns[out[i].index].rank
+		if rank > 0 && (worst < 0 || rank >= p.columns[out[worst].index].rank) {
 			worst = i
 		}
 	}
@@ -195,7 +205,8 @@ func (p *Page) dropColumn(out []placement) []placement {
 	return append(out[:worst:worst], out[worst+1:]...)
 }
 
-// title is a column's header with the direction of the order.
+// title returns a column's header, with the direction of the order if the queue is
+// sorted by it.
 func (p *Page) title(c int) string {
 	col := p.columns[c]
 	if len(p.rows.keys) > 0 && p.rows.keys[0].Column.Name == col.Name {
@@ -207,6 +218,7 @@ func (p *Page) title(c int) string {
 	return col.Header
 }
 
+// header draws the line of column headers.
 func (p *Page) header(shown []placement, width int) string {
 	p.placements = shown
 	var b strings.Builder
@@ -249,7 +261,8 @@ func (p *Page) line(i int, cells []string, shown []placement, width int) string 
 	return b.String()
 }
 
-// mark is what a cut leaves; an id that is wider than the screen is cut bare.
+// ellipsis returns the mark where a column is truncated. Ids, which are truncated
+// only by the screen, have none.
 func (p *Page) ellipsis(c *column) string {
 	if isID(c) {
 		return ""
@@ -257,6 +270,7 @@ func (p *Page) ellipsis(c *column) string {
 	return p.env.Ellipsis
 }
 
+// gutter returns the mark and the cursor before a row.
 func (p *Page) gutter(selected, marked bool) string {
 	mark, cursor := " ", " "
 	if marked {
@@ -268,7 +282,7 @@ func (p *Page) gutter(selected, marked bool) string {
 	return mark + cursor
 }
 
-// Title is how many jobs there are, and what is shown of them.
+// Title returns how many jobs there are, and how many are shown.
 func (p *Page) Title() string {
 	r := &p.rows
 	n := len(r.filtered)
@@ -294,7 +308,7 @@ func (p *Page) Title() string {
 	return ui.Safe(text)
 }
 
-// Row is the text of the row under the cursor, for the clipboard.
+// rowText returns the text of the row under the cursor, for the clipboard.
 func (p *Page) rowText() string {
 	j, ok := p.rows.job(p.list.Cursor)
 	if !ok {

@@ -11,7 +11,8 @@ import (
 	"github.com/berth-hpc/berth/tui/data"
 )
 
-// ringFor has the bell rung when the marked jobs are over.
+// toggleBell has the bell ring when the marked jobs end. Without marks it switches
+// the bell of the current job on or off.
 func (p *Page) toggleBell() tea.Cmd {
 	n := 0
 	for key := range p.marks {
@@ -25,15 +26,15 @@ func (p *Page) toggleBell() tea.Cmd {
 		}
 		if p.bells[key] {
 			delete(p.bells, key)
-			return p.env.Notify("No bell for it any more.")
+			return p.env.Notify("The bell no longer rings for this job.")
 		}
 		p.bells[key] = true
 		n = 1
 	}
 	if n == 1 {
-		return p.env.Notify("The bell rings when it is over.")
+		return p.env.Notify("The bell rings when the job ends.")
 	}
-	return p.env.Notify(fmt.Sprintf("The bell rings as each of the %d marked is over.", n))
+	return p.env.Notify(fmt.Sprintf("The bell rings when each of the %d marked jobs ends.", n))
 }
 
 // over tells whether a job in this state will not run again.
@@ -45,7 +46,8 @@ func over(state string) bool {
 	return false
 }
 
-// ended are the jobs that an event ends.
+// finishedBy returns the jobs that an event removes or moves to a final state. Call
+// it before the event is applied.
 func (p *Page) finishedBy(e *status.JobEvent) []int64 {
 	out := slices.Clone(e.Gone)
 	for i := range e.Items {
@@ -57,8 +59,8 @@ func (p *Page) finishedBy(e *status.JobEvent) []int64 {
 	return out
 }
 
-// missing are the jobs of an old list that the new one has no longer, or that
-// are over now.
+// finishedSince returns the jobs of an old list that are not in the present one, or
+// are in a final state only now.
 func (p *Page) finishedSince(old *data.Store) []int64 {
 	var out []int64
 	for _, s := range old.Slots(nil) {
@@ -71,7 +73,7 @@ func (p *Page) finishedSince(old *data.Store) []int64 {
 	return out
 }
 
-// forget takes marks off jobs that are over, and rings for them.
+// removeFinished removes the marks of finished jobs and rings their bells.
 func (p *Page) removeFinished(ids []int64) tea.Cmd {
 	var rung []string
 	for _, id := range ids {
@@ -90,25 +92,30 @@ func (p *Page) removeFinished(ids []int64) tea.Cmd {
 	return p.env.Post(JobsEnded{Jobs: rung})
 }
 
-// forgetGroups does so for groups of which nothing is left.
+// removeEmptyGroups removes the marks of groups that have no unfinished job left. It
+// returns those whose bell is to ring.
 func (p *Page) removeEmptyGroups() (rung []string) {
-	left := map[int64]bool{}
+	groups := map[int64]bool{} // by key; true: an unfinished job is left
 	for key := range p.marks {
-		left[key] = left[key] || key > 0
+		if key < 0 {
+			groups[key] = false
+		}
 	}
 	for key := range p.bells {
-		left[key] = left[key] || key > 0
+		if key < 0 {
+			groups[key] = false
+		}
 	}
-	if len(left) == 0 {
+	if len(groups) == 0 {
 		return nil
 	}
 	for _, s := range p.rows.store.Slots(nil) {
 		if id, _ := p.rows.groupID(s); id != 0 && !over(p.rows.store.Text(s, "state")) {
-			left[-id] = true
+			groups[-id] = true
 		}
 	}
-	for key, ok := range left {
-		if ok {
+	for key, unfinished := range groups {
+		if unfinished {
 			continue
 		}
 		delete(p.marks, key)
@@ -120,5 +127,5 @@ func (p *Page) removeEmptyGroups() (rung []string) {
 	return rung
 }
 
-// Rung tells that jobs are over for which the bell was to ring.
+// JobsEnded reports that jobs have ended for which the bell is to ring.
 type JobsEnded struct{ Jobs []string }

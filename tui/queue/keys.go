@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// press does what a key says.
+// handleKey runs the action of a key.
 func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	if p.list.Press(k.Action) {
 		p.noteCursor()
@@ -22,7 +23,8 @@ func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	return p.runAction(k.Action)
 }
 
-// look is what changes nothing but the screen.
+// changeView runs an action that changes only what is shown. It returns false for
+// any other action.
 func (p *Page) changeView(a ui.Action) (tea.Cmd, bool) {
 	switch a {
 	case ui.Left:
@@ -67,39 +69,39 @@ func (p *Page) changeView(a ui.Action) (tea.Cmd, bool) {
 	return nil, true
 }
 
-// askFilter has a filter typed; the list follows each key, and a filter that
-// is wrong leaves it as it was.
+// filterPrompt returns the prompt for a filter. The list follows each key; a filter
+// that cannot be parsed leaves it as it was.
 func (p *Page) filterPrompt() ui.Prompt {
 	before := p.rows.filter
+	restore := func() {
+		p.rows.filter = before
+		p.rows.refilter()
+		p.restoreCursor()
+	}
 	return ui.Prompt{
 		Label: "/", Initial: before.Text(), History: "filter",
 		OnChange: func(text string) { _ = p.SetFilter(text) },
 		OnSubmit: func(text string) tea.Cmd {
 			if err := p.SetFilter(text); err != nil {
-				p.rows.filter = before
-				p.rows.refilter()
-				p.restoreCursor()
+				restore()
 				return p.env.NotifyError(err)
 			}
 			return nil
 		},
-		OnCancel: func() {
-			p.rows.filter = before
-			p.rows.refilter()
-			p.restoreCursor()
-		},
+		OnCancel: restore,
 	}
 }
 
+// chooseFilter offers the saved filters.
 func (p *Page) chooseFilter() tea.Cmd {
 	if len(p.saved) == 0 {
-		return p.env.Notify("No filters are saved; :save NAME saves the one in use.")
+		return p.env.Notify("No filters are saved; :save NAME saves the present one.")
 	}
 	var items []ui.Choice
 	for name, text := range p.saved {
 		items = append(items, ui.Choice{Name: name, Text: text})
 	}
-	slices.SortFunc(items, func(a, b ui.Choice) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(items, func(a, b ui.Choice) int { return strings.Compare(a.Name, b.Name) })
 	return p.env.Post(ui.Choose{Title: "Saved filters", Items: items, OnSubmit: func(c []ui.Choice) tea.Cmd {
 		if err := p.SetFilter(c[0].Text); err != nil {
 			return p.env.NotifyError(err)
@@ -108,18 +110,8 @@ func (p *Page) chooseFilter() tea.Cmd {
 	}})
 }
 
-func compareNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// nextKey orders by the column n places from the one now ordered by; what was
-// first is second from now on.
+// sortByNeighbor sorts by the column n places from the present sort column, which
+// becomes the second sort key.
 func (p *Page) sortByNeighbor(n int) tea.Cmd {
 	at := -1
 	if len(p.rows.keys) > 0 {
@@ -132,6 +124,7 @@ func (p *Page) sortByNeighbor(n int) tea.Cmd {
 	return p.sortBy(p.columns[at])
 }
 
+// sortBy sorts by a column, and then by the present keys, at most three in all.
 func (p *Page) sortBy(c *column) tea.Cmd {
 	keys := []data.SortKey{{Column: c.Column}}
 	for _, k := range p.rows.keys {
@@ -142,6 +135,7 @@ func (p *Page) sortBy(c *column) tea.Cmd {
 	return p.setSortKeys(keys)
 }
 
+// reverse reverses the order of the first sort key.
 func (p *Page) reverse() tea.Cmd {
 	if len(p.rows.keys) == 0 {
 		return nil
@@ -151,6 +145,7 @@ func (p *Page) reverse() tea.Cmd {
 	return p.setSortKeys(keys)
 }
 
+// chooseColumns returns a list in which the user selects and orders the columns.
 func (p *Page) chooseColumns() ui.Choose {
 	var items []ui.Choice
 	for _, c := range p.columns {
@@ -176,7 +171,7 @@ func (p *Page) chooseColumns() ui.Choose {
 	}}
 }
 
-// toggleGroup opens or folds the group that the cursor is on or in.
+// toggleGroup expands or collapses the group of the current row.
 func (p *Page) toggleGroup() {
 	i := p.list.Cursor
 	if i < 0 || i >= len(p.rows.list) {
@@ -194,6 +189,7 @@ func (p *Page) toggleGroup() {
 	p.restoreCursor()
 }
 
+// openJob requests the page of the current job.
 func (p *Page) openJob() tea.Cmd {
 	if id := p.Current(); id != "" {
 		return p.env.Post(ui.OpenPage{Page: ui.PageJob, ID: id})
@@ -201,7 +197,8 @@ func (p *Page) openJob() tea.Cmd {
 	return nil
 }
 
-// click moves the cursor, opens on a second click, orders by a header, scrolls.
+// click moves the cursor to a row, opens the current row, toggles a mark (in the
+// first cell), sorts by a header, or scrolls.
 func (p *Page) click(c ui.Click) tea.Cmd {
 	head := p.height - p.list.Height
 	switch {
@@ -233,6 +230,8 @@ func (p *Page) click(c ui.Click) tea.Cmd {
 	return nil
 }
 
+// sortOrReverse sorts by a column, or reverses the order if the queue is sorted by
+// it.
 func (p *Page) sortOrReverse(c *column) tea.Cmd {
 	if len(p.rows.keys) > 0 && p.rows.keys[0].Column.Name == c.Name {
 		return p.reverse()

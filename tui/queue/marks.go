@@ -11,13 +11,14 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// target is one entry of an operation.
+// target is one job, array task or group that an operation applies to.
 type target struct {
-	id    string // as commands take it
+	id    string // in the form that commands accept
 	owner string
 	count map[string]int // tasks by state
 }
 
+// isMarked reports whether a row or its group is marked.
 func (p *Page) isMarked(i int) bool {
 	if len(p.marks) == 0 {
 		return false
@@ -29,6 +30,7 @@ func (p *Page) isMarked(i int) bool {
 	return id != 0 && p.marks[-id]
 }
 
+// toggleMark marks the current row or removes its mark, and moves to the next row.
 func (p *Page) toggleMark() {
 	key := p.rows.key(p.list.Cursor)
 	if key == 0 {
@@ -44,6 +46,7 @@ func (p *Page) toggleMark() {
 	p.noteCursor()
 }
 
+// markRange marks the rows from the last mark to the cursor.
 func (p *Page) markRange() {
 	from := p.rows.indexOf(p.anchor)
 	if from < 0 {
@@ -57,7 +60,7 @@ func (p *Page) markRange() {
 	p.anchor = p.rows.key(p.list.Cursor)
 }
 
-// markAll marks what the filter shows, or nothing if all of it is marked.
+// markAll marks all rows, or removes all marks if all rows are marked.
 func (p *Page) markAll() {
 	all := len(p.rows.list) > 0
 	for i := range p.rows.list {
@@ -71,14 +74,14 @@ func (p *Page) markAll() {
 	}
 }
 
-// Unmark takes all marks off; it tells whether there were any.
+// Unmark removes all marks. It returns false if there were none.
 func (p *Page) Unmark() bool {
 	had := len(p.marks) > 0
 	clear(p.marks)
 	return had
 }
 
-// targets are the marked jobs, else what the cursor is on.
+// targets returns the marked jobs and groups, or else what the cursor is on.
 func (p *Page) targets() []target {
 	keys := slices.Sorted(maps.Keys(p.marks))
 	if len(keys) == 0 {
@@ -89,7 +92,7 @@ func (p *Page) targets() []target {
 	members := map[int64][]int32{}
 	if len(keys) > 0 && keys[0] < 0 {
 		for _, slot := range p.rows.store.Slots(nil) {
-			if id, _ := p.rows.groupID(slot); id != 0 && p.marked(keys, -id) {
+			if id, _ := p.rows.groupID(slot); id != 0 && contains(keys, -id) {
 				members[id] = append(members[id], slot)
 			}
 		}
@@ -103,8 +106,8 @@ func (p *Page) targets() []target {
 			continue
 		}
 		slot, ok := p.rows.store.Slot(key)
-		if id, _ := p.rows.groupID(slot); !ok || id != 0 && p.marked(keys, -id) {
-			continue // its group is meant as a whole
+		if id, _ := p.rows.groupID(slot); !ok || id != 0 && contains(keys, -id) {
+			continue // its group is a target
 		}
 		j := p.rows.store.Job(slot)
 		out = append(out, target{id: operand(&j), owner: j.User, count: map[string]int{j.State: p.rows.tasks(slot)}})
@@ -112,14 +115,14 @@ func (p *Page) targets() []target {
 	return out
 }
 
-func (p *Page) marked(sorted []int64, key int64) bool {
+func contains(sorted []int64, key int64) bool {
 	_, ok := slices.BinarySearch(sorted, key)
 	return ok
 }
 
-// whole is a group as one target.
-func (p *Page) groupTarget(id int64, slots []int32) (target, bool) {
-	t := target{id: strconv.FormatInt(id, 10), count: map[string]int{}}
+// groupTarget returns a group as one target; ok is false if it has no rows.
+func (p *Page) groupTarget(id int64, slots []int32) (t target, ok bool) {
+	t = target{id: strconv.FormatInt(id, 10), count: map[string]int{}}
 	for _, s := range slots {
 		t.owner = p.rows.store.Text(s, "user")
 		t.count[p.rows.store.Text(s, "state")] += p.rows.tasks(s)
@@ -127,7 +130,7 @@ func (p *Page) groupTarget(id int64, slots []int32) (target, bool) {
 	return t, len(slots) > 0
 }
 
-// operand is a job's id as operations take it.
+// operand returns a job's id in the form that operations accept.
 func operand(j *status.Job) string {
 	if j.ArrayJobID != 0 {
 		spec, _, _ := strings.Cut(j.ArrayTaskID, "%")

@@ -1,11 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -16,10 +16,11 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// manyJobs are so many that a single key does not confirm.
+// maxSingleKey is the number of jobs up to which a single key confirms an
+// operation. For more, the number has to be typed.
 const maxSingleKey = 20
 
-// verb is something that can be done with jobs.
+// verb is an operation on jobs.
 type verb struct {
 	op         string
 	name, past string // "cancel", "cancelled"
@@ -35,13 +36,13 @@ var verbs = map[ui.Action]verb{
 	ui.Resume:  {status.OpResume, "resume", "resumed", "scontrol resume"},
 }
 
-// undo is what takes the last operation back.
+// undo is the operation that reverts the last one.
 type undo struct {
 	verb verb
 	jobs []string
 }
 
-// act is what changes jobs, or leads elsewhere.
+// runAction runs an action that changes jobs or opens something else.
 func (p *Page) runAction(a ui.Action) tea.Cmd {
 	if v, ok := verbs[a]; ok {
 		return p.confirm(v)
@@ -54,7 +55,7 @@ func (p *Page) runAction(a ui.Action) tea.Cmd {
 	case ui.Bell:
 		return p.toggleBell()
 	case ui.ShowCommand:
-		return p.showLine()
+		return p.showCommands()
 	case ui.Shell:
 		return p.shell()
 	case ui.Output:
@@ -74,19 +75,20 @@ func (p *Page) openOutput(stream ui.Stream) tea.Cmd {
 	return p.env.Post(ui.OpenPage{Page: ui.PageOutput, ID: id, Stream: stream})
 }
 
-// refused says why nothing may be changed, if so.
+// rejectChange reports whether nothing may be changed now, and tells the user why.
 func (p *Page) rejectChange() bool {
 	switch {
 	case p.env.ReadOnly:
 		p.env.NotifyError(errors.New("started with --read-only: nothing is changed"))
 	case p.busy:
-		p.env.NotifyError(errors.New("the last request is still under way"))
+		p.env.NotifyError(errors.New("the last request has not been answered yet"))
 	default:
 		return false
 	}
 	return true
 }
 
+// confirm asks the user to confirm an operation on the targets.
 func (p *Page) confirm(v verb) tea.Cmd {
 	if p.rejectChange() {
 		return nil
@@ -111,6 +113,7 @@ func jobCount(n int) string {
 	return fmt.Sprintf("%d jobs", n)
 }
 
+// countJobs returns the number of jobs and array tasks that targets stand for.
 func countJobs(targets []target) (n int) {
 	for _, t := range targets {
 		for _, c := range t.count {
@@ -120,12 +123,12 @@ func countJobs(targets []target) (n int) {
 	return n
 }
 
-// foreign tells whether jobs of others are among them.
+// includesOthers reports whether targets include jobs of other users.
 func (p *Page) includesOthers(targets []target) bool {
 	return p.env.User != "" && slices.ContainsFunc(targets, func(t target) bool { return t.owner != p.env.User })
 }
 
-// describe says exactly what is meant: ids, owners, states.
+// describe returns the ids, owners and states of targets in lines of text.
 func (p *Page) describe(targets []target) []string {
 	owners, states := map[string]int{}, map[string]int{}
 	ids := make([]string, len(targets))
@@ -143,16 +146,19 @@ func (p *Page) describe(targets []target) []string {
 	}
 }
 
+// tally returns counts as text, the largest first.
 func tally(m map[string]int) string {
 	keys := slices.Collect(maps.Keys(m))
-	sort.Slice(keys, func(i, j int) bool { return m[keys[i]] > m[keys[j]] || m[keys[i]] == m[keys[j]] && keys[i] < keys[j] })
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
+	})
 	for i, k := range keys {
 		keys[i] = fmt.Sprintf("%s %d", k, m[k])
 	}
 	return strings.Join(keys, ", ")
 }
 
-// done is the outcome of an operation.
+// operationDone is the outcome of an operation.
 type operationDone struct {
 	verb   verb
 	jobs   []string
@@ -168,6 +174,7 @@ func (p *Page) operate(v verb, targets []target) tea.Cmd {
 	return p.startOperation(v, status.Operation{Verb: v.op, Jobs: ids})
 }
 
+// startOperation returns a command that sends an operation.
 func (p *Page) startOperation(v verb, op status.Operation) tea.Cmd {
 	p.busy = true
 	env := p.env
@@ -179,7 +186,7 @@ func (p *Page) startOperation(v verb, op status.Operation) tea.Cmd {
 	}
 }
 
-// finished tells how an operation went, job by job.
+// reportOperation shows the outcome of an operation for each job.
 func (p *Page) reportOperation(d operationDone) tea.Cmd {
 	p.busy = false
 	if d.err != nil {
@@ -203,19 +210,20 @@ func (p *Page) reportOperation(d operationDone) tea.Cmd {
 	}
 	text := fmt.Sprintf("%s %s.", jobCount(len(good)), d.verb.past)
 	if p.undo != nil && len(good) > 0 && (d.verb.op == status.OpHold || d.verb.op == status.OpRelease) {
-		text += " U takes it back."
+		text += " U undoes this."
 	}
 	switch {
 	case len(lines) == 1 && failed == 1:
 		return p.env.NotifyError(fmt.Errorf("%s", strings.Join(strings.Fields(lines[0]), " ")))
 	case len(lines) > 1:
 		title := fmt.Sprintf("%s %s, %d refused", jobCount(len(good)), d.verb.past, failed)
-		return tea.Batch(p.env.Notify(text), p.env.Post(ui.Panel{Title: title, Lines: lines}))
+		p.env.Notify(text)
+		return p.env.Post(ui.Panel{Title: title, Lines: lines})
 	}
 	return p.env.Notify(text)
 }
 
-// remember keeps what takes the operation back, where that is possible.
+// setUndo sets the operation that reverts the one on these jobs, if there is one.
 func (p *Page) setUndo(v verb, ids []string) {
 	p.undo = nil
 	switch {
@@ -227,18 +235,20 @@ func (p *Page) setUndo(v verb, ids []string) {
 	}
 }
 
+// undoLast reverts the last operation.
 func (p *Page) undoLast() tea.Cmd {
 	if p.rejectChange() {
 		return nil
 	}
 	if p.undo == nil {
-		return p.env.Notify("There is nothing to undo: only hold and release can be.")
+		return p.env.Notify("There is nothing to undo: only hold and release can be undone.")
 	}
 	u := p.undo
 	p.undo = nil
 	return p.startOperation(u.verb, status.Operation{Verb: u.verb.op, Jobs: u.jobs})
 }
 
+// copyID copies the ids of the targets to the clipboard.
 func (p *Page) copyID() tea.Cmd {
 	var ids []string
 	for _, t := range p.targets() {
@@ -250,8 +260,8 @@ func (p *Page) copyID() tea.Cmd {
 	return p.env.Post(ui.SetClipboard{Text: strings.Join(ids, " "), What: strings.Join(ids, " ")})
 }
 
-// showLine shows what the commands are called that do what the page does.
-func (p *Page) showLine() tea.Cmd {
+// showCommands shows the command lines that do the same as the page.
+func (p *Page) showCommands() tea.Cmd {
 	lines := []string{p.Command()}
 	if targets := p.targets(); len(targets) > 0 {
 		ids := make([]string, len(targets))
@@ -271,10 +281,11 @@ func (p *Page) showLine() tea.Cmd {
 	for i := range lines {
 		lines[i] = ui.Safe(lines[i])
 	}
-	return tea.Batch(p.env.Post(ui.Panel{Title: "The commands that do the same", Lines: lines}), p.env.Post(ui.SetClipboard{Text: p.Command(), What: "the first of these"}))
+	p.env.Post(ui.Panel{Title: "The commands that do the same", Lines: lines})
+	return p.env.Post(ui.SetClipboard{Text: p.Command(), What: "the first of these"})
 }
 
-// shell opens a shell in the job's first node.
+// shell opens a shell on the first node of the current job.
 func (p *Page) shell() tea.Cmd {
 	if p.rejectChange() {
 		return nil
@@ -284,7 +295,9 @@ func (p *Page) shell() tea.Cmd {
 	case !ok:
 		return nil
 	case j.State != "RUNNING":
-		return p.env.NotifyError(fmt.Errorf("job %s does not run", format.JobID(&j)))
+		return p.env.NotifyError(fmt.Errorf("job %s is not running", format.JobID(&j)))
 	}
-	return p.env.Post(ui.Exec{Args: []string{"srun", "--overlap", "--jobid=" + strconv.FormatInt(j.ID, 10), "--nodes=1", "--ntasks=1", "--pty", "/bin/bash", "-i"}})
+	return p.env.Post(ui.Exec{Args: []string{
+		"srun", "--overlap", "--jobid=" + strconv.FormatInt(j.ID, 10), "--nodes=1", "--ntasks=1", "--pty", "/bin/bash", "-i",
+	}})
 }

@@ -1,6 +1,6 @@
 // Package queue is the page of the queue: the rows of a watch in the columns of
-// squeue, with a filter, an order, folded arrays, marks, and what can be done
-// with the marked jobs.
+// squeue, with a filter, an order, collapsed arrays, marks, and operations on the
+// marked jobs.
 package queue
 
 import (
@@ -19,20 +19,19 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// State is what the page remembers from one time to the next.
+// State is what the program saves of the page.
 type State struct {
 	Columns []string `json:"columns,omitempty"`
 	Order   string   `json:"order,omitempty"` // as squeue -S
 }
 
-// Options are what the command line says.
+// Options are the options of the command line.
 type Options struct {
 	Filter jobs.Filter
-	State  // empty members: as usual
-	// Widths are what the command line says of the columns, by name.
-	Widths map[string]Width
-	Flat   bool
-	// Line is the command line of squeue that asks for the same.
+	State                   // empty fields: the default
+	Widths map[string]Width // of columns by name; a missing one has the default
+	Flat   bool             // array tasks are not grouped (squeue -r)
+	// CommandLine has the options of squeue that select the same jobs.
 	CommandLine string
 }
 
@@ -41,10 +40,10 @@ type Page struct {
 	env      *data.Env
 	options  Options
 	rows     rows
-	incoming *data.Store // a new list that is not whole yet
+	incoming *data.Store // a new list that has not arrived as a whole
 	watch    *data.Watch
 	settings *format.Settings
-	offset   int64 // of the server's clock from ours, seconds
+	offset   int64 // the server's clock minus ours, in seconds
 
 	list          ui.List
 	cursorKey     int64 // key of the line under the cursor
@@ -58,29 +57,33 @@ type Page struct {
 
 	marks        map[int64]bool // by key
 	anchor       int64          // key of the last mark
-	bells        map[int64]bool // jobs to ring for
-	lostReason   string         // why nothing comes
+	bells        map[int64]bool // by key: jobs whose end rings the bell
+	lostReason   string         // why no events arrive; empty: they do
 	paused       bool
-	pausedEvents bufferedEvents // what came while paused
+	pausedEvents bufferedEvents // events that arrived while paused
 	saved        map[string]string
 	undo         *undo
 	busy         bool // an operation is under way
 }
 
-// New makes the page; it asks for nothing yet. saved are filters by name.
+// New returns the page. It sends no request; Start does. saved are filters by name.
+// If columns do not exist, the error names them and the page has the others.
 func New(env *data.Env, o Options, saved map[string]string) (*Page, error) {
 	settings := env.Format
 	if settings.Layout == "" {
-		settings.Layout = format.TimeLayout("relative") // short, and the day of near instants
+		settings.Layout = format.TimeLayout("relative") // short, with the day of near dates
 	}
-	p := &Page{env: env, options: o, settings: &settings, marks: map[int64]bool{}, bells: map[int64]bool{}, saved: saved}
-	p.rows = rows{store: data.NewStore(nil), filter: &query.Query{}, expanded: map[int64]bool{}, flat: o.Flat, settings: &settings}
+	p := &Page{
+		env: env, options: o, settings: &settings, saved: saved,
+		marks: map[int64]bool{}, bells: map[int64]bool{},
+	}
+	p.rows = rows{filter: &query.Query{}, expanded: map[int64]bool{}, flat: o.Flat, settings: &settings}
 	names := o.Columns
 	if len(names) == 0 {
 		names = Default
 	}
-	var bad []string
-	p.columns, bad = findColumns(names)
+	var unknown []string
+	p.columns, unknown = findColumns(names)
 	applyWidths(p.columns, o.Widths)
 	order := o.Order
 	if order == "" {
@@ -89,13 +92,13 @@ func New(env *data.Env, o Options, saved map[string]string) (*Page, error) {
 	p.rows.keys = parseOrder(order)
 	p.rows.store = data.NewStore(p.fields())
 	p.resolveFields()
-	if len(bad) > 0 {
-		return p, fmt.Errorf("no column is called %s", strings.Join(bad, ", "))
+	if len(unknown) > 0 {
+		return p, fmt.Errorf("no column is called %s", strings.Join(unknown, ", "))
 	}
 	return p, nil
 }
 
-// fields are the members of a row that the page needs.
+// fields returns the fields of jobs that the page needs.
 func (p *Page) fields() []string {
 	out := append(query.Fields(), "plannedNodes", "gres", "submitHost")
 	for _, c := range p.columns {
@@ -108,7 +111,7 @@ func (p *Page) fields() []string {
 	return slices.Compact(out)
 }
 
-// prepare finds the columns' fields in the store.
+// resolveFields looks up the columns' fields in the store.
 func (p *Page) resolveFields() {
 	var f []string
 	for _, c := range p.columns {
@@ -117,7 +120,7 @@ func (p *Page) resolveFields() {
 	p.picked, p.widths = p.rows.store.Select(f), nil
 }
 
-// Start begins to follow the queue.
+// Start starts a new watch of the queue.
 func (p *Page) Start() tea.Cmd {
 	if p.watch != nil {
 		p.watch.Stop()
@@ -129,7 +132,7 @@ func (p *Page) Start() tea.Cmd {
 	return p.watch.Next
 }
 
-// Remember is what to keep for the next time.
+// State returns the state to save.
 func (p *Page) State() State {
 	s := State{Order: formatOrder(p.rows.keys)}
 	for _, c := range p.columns {
@@ -138,10 +141,10 @@ func (p *Page) State() State {
 	return s
 }
 
-// again asks to watch anew after a refusal.
+// retryWatch starts a new watch after the server refused one.
 type retryWatch struct{ watch *data.Watch }
 
-// Update takes a message in.
+// Update implements ui.Page.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case data.Events:
@@ -160,10 +163,11 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// Tick moves the clock on; it tells whether anything that is shown depends on it.
+// Tick sets the time. It reports whether anything visible depends on it.
 func (p *Page) Tick(now time.Time) bool {
 	p.settings.Now = now.Unix() + p.offset
-	if p.paused || !slices.ContainsFunc(p.columns, func(c *column) bool { return c.Value != nil && c.Name != gpuColumn.Name }) {
+	showsTimes := slices.ContainsFunc(p.columns, func(c *column) bool { return c.Value != nil && c.Name != gpuColumn.Name })
+	if p.paused || !showsTimes {
 		return false
 	}
 	first, last := p.list.Visible()
@@ -175,9 +179,10 @@ func (p *Page) Tick(now time.Time) bool {
 	return false
 }
 
+// events handles a batch of events of the watch.
 func (p *Page) events(e data.Events) tea.Cmd {
 	if e.Watch != p.watch {
-		return nil // of a watch that is over
+		return nil // of an earlier watch
 	}
 	if p.paused && e.Err == nil {
 		return p.buffer(e)
@@ -200,8 +205,8 @@ func (p *Page) events(e data.Events) tea.Cmd {
 	return tea.Batch(append(cmds, p.watch.Next)...)
 }
 
-// take takes events into the store, and a list that has come whole in its
-// place, so that cursor and marks never see half a queue.
+// apply applies events to the rows. A new list replaces the rows when it has
+// arrived as a whole, so that cursor and marks never apply to half a queue.
 func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	var cmds []tea.Cmd
 	if p.lostReason != "" && p.rows.store.Complete {
@@ -215,10 +220,9 @@ func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 		p.offset = e.Time - p.env.Now().Unix()
 		p.settings.Now = e.Time
 		if p.incoming == nil {
-			before := p.finishedBy(e)
-			c := p.rows.store.Apply(e)
-			p.rows.apply(c)
-			cmds = append(cmds, p.removeFinished(before))
+			finished := p.finishedBy(e)
+			p.rows.apply(p.rows.store.Apply(e))
+			cmds = append(cmds, p.removeFinished(finished))
 			continue
 		}
 		if c := p.incoming.Apply(e); c.More {
@@ -234,7 +238,7 @@ func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// follow puts the cursor onto the line it was on, wherever that is now.
+// restoreCursor moves the cursor to the line it was on, wherever that is now.
 func (p *Page) restoreCursor() {
 	p.list.Resize(len(p.rows.list), p.list.Height)
 	if i := p.rows.indexOf(p.cursorKey); i >= 0 {
@@ -243,17 +247,17 @@ func (p *Page) restoreCursor() {
 	p.cursorKey = p.rows.key(p.list.Cursor)
 }
 
-// moved notes what is under the cursor now.
+// noteCursor stores which line the cursor is on.
 func (p *Page) noteCursor() { p.cursorKey = p.rows.key(p.list.Cursor) }
 
-// Current is the id of the job under the cursor, as commands take it.
+// Current returns the id of the job under the cursor, empty if there is none.
 func (p *Page) Current() string {
 	j, ok := p.rows.job(p.list.Cursor)
 	if !ok {
 		return ""
 	}
 	if g := p.rows.list[p.list.Cursor].group; g != nil && !g.het {
-		// Of a folded array, the first that runs says most.
+		// Of a collapsed array, the first running task tells most.
 		for _, s := range g.slots {
 			if p.rows.store.Text(s, "state") == "RUNNING" {
 				j = p.rows.store.Job(s)
@@ -264,7 +268,7 @@ func (p *Page) Current() string {
 	return fmt.Sprint(j.ID)
 }
 
-// SetFilter puts a filter on.
+// SetFilter applies a filter.
 func (p *Page) SetFilter(text string) error {
 	q, err := query.Parse(text)
 	if err != nil {
@@ -277,7 +281,7 @@ func (p *Page) SetFilter(text string) error {
 	return nil
 }
 
-// SetOrder orders by the keys of a squeue -S.
+// SetOrder sorts by the keys of a squeue -S.
 func (p *Page) SetOrder(text string) (tea.Cmd, error) {
 	keys := parseOrder(text)
 	if len(keys) == 0 {
@@ -288,9 +292,9 @@ func (p *Page) SetOrder(text string) (tea.Cmd, error) {
 
 // SetColumns shows the named columns.
 func (p *Page) SetColumns(names []string) (tea.Cmd, error) {
-	cols, bad := findColumns(names)
-	if len(bad) > 0 {
-		return nil, fmt.Errorf("no column is called %s", format.Escape(strings.Join(bad, ", ")))
+	cols, unknown := findColumns(names)
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("no column is called %s", format.Escape(strings.Join(unknown, ", ")))
 	}
 	p.columns, p.firstColumn = cols, 0
 	return p.applyColumns(), nil
@@ -307,7 +311,8 @@ func (p *Page) SetFormat(text string) (tea.Cmd, error) {
 	return cmd, err
 }
 
-// refresh shows other columns: if the rows lack their fields it watches anew.
+// applyColumns shows changed columns and sort keys. If the rows lack their fields,
+// it starts a new watch.
 func (p *Page) applyColumns() tea.Cmd {
 	p.resolveFields()
 	if slices.ContainsFunc(p.fields(), func(f string) bool { return !p.rows.store.HasField(f) && isField(f) }) {
@@ -328,7 +333,7 @@ func (p *Page) setSortKeys(keys []data.SortKey) tea.Cmd {
 	return p.applyColumns()
 }
 
-// SetAll also shows jobs that are over, or no longer.
+// SetAll shows jobs in all states, or only those in states that are not final.
 func (p *Page) SetAll(all bool) tea.Cmd {
 	p.options.Filter.States = nil
 	if all {
@@ -337,15 +342,18 @@ func (p *Page) SetAll(all bool) tea.Cmd {
 	return p.Start()
 }
 
-// Hints are the most useful actions.
+// Hints implements ui.Page.
 func (p *Page) Hints() []ui.Action {
 	if p.env.ReadOnly {
 		return []ui.Action{ui.Help, ui.Filter, ui.Sort, ui.Open, ui.Output, ui.Columns, ui.Command, ui.Quit}
 	}
-	return []ui.Action{ui.Help, ui.Filter, ui.Mark, ui.Cancel, ui.Hold, ui.Release, ui.Open, ui.Output, ui.Sort, ui.Columns, ui.Command, ui.Quit}
+	return []ui.Action{
+		ui.Help, ui.Filter, ui.Mark, ui.Cancel, ui.Hold, ui.Release, ui.Open, ui.Output, ui.Sort, ui.Columns, ui.Command,
+		ui.Quit,
+	}
 }
 
-// Line is the squeue that shows the same.
+// Command returns the squeue command line that shows the same.
 func (p *Page) Command() string {
 	parts := []string{"squeue"}
 	if p.options.CommandLine != "" {
@@ -369,7 +377,7 @@ func (p *Page) Command() string {
 	return strings.Join(parts, " ")
 }
 
-// shared are the columns that squeue has as well.
+// squeueColumns returns the columns by names that squeue -O knows.
 func (p *Page) squeueColumns() []string {
 	var out []string
 	for _, c := range p.columns {
@@ -382,7 +390,7 @@ func (p *Page) squeueColumns() []string {
 	return out
 }
 
-// Counts are how many jobs of the list are in each state, for plain screens.
+// Counts returns the number of shown jobs by state.
 func (p *Page) Counts() map[string]int {
 	counts := map[string]int{}
 	for _, s := range p.rows.filtered {
@@ -391,32 +399,32 @@ func (p *Page) Counts() map[string]int {
 	return counts
 }
 
-// Filter is the text of the filter in use.
+// Filter returns the text of the present filter.
 func (p *Page) Filter() string { return p.rows.filter.Text() }
 
-// SaveFilter adds a filter to those to choose from.
+// SaveFilter adds a filter to the saved ones.
 func (p *Page) SaveFilter(name, text string) { p.saved[name] = text }
 
-// At is the id of the job under the cursor; negative for a folded array, 0 for
-// nothing.
+// CursorKey returns the key of the line under the cursor: the job's id, the negated
+// id of a group, or 0 if there is no line.
 func (p *Page) CursorKey() int64 { return p.rows.key(p.list.Cursor) }
 
-// Has tells whether the job has a line of its own.
+// HasLine reports whether the job has a line of its own.
 func (p *Page) HasLine(id int64) bool {
 	i := p.rows.indexOf(id)
 	return i >= 0 && p.rows.key(i) == id
 }
 
-// Watching is the watch that the page follows.
+// Watch returns the present watch.
 func (p *Page) Watch() *data.Watch { return p.watch }
 
-// Live reports whether the page shows the queue as it is now: it is not paused,
+// UpToDate reports whether the page shows the queue as it is now: it is not paused,
 // and its watch has delivered the whole list.
 func (p *Page) UpToDate() bool {
 	return !p.paused && p.lostReason == "" && p.incoming == nil && p.rows.store.Complete
 }
 
-// Job returns what the page knows of a job, shown or not.
+// Job returns the row of a job, whether or not it passes the filter.
 func (p *Page) Job(id int64) (status.Job, bool) {
 	slot, ok := p.rows.store.Slot(id)
 	if !ok {

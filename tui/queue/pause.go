@@ -6,18 +6,19 @@ import (
 	"github.com/berth-hpc/berth/tui/data"
 )
 
-// maxHeldRows is how many changes of rows are kept while the page is paused.
-// Beyond it the watch ends, and the queue is read anew when the page goes on.
+// maxBufferedRows bounds the changed rows that are buffered while the page is
+// paused. Beyond it the watch ends, and the page reads the queue again when it
+// resumes.
 const maxBufferedRows = 50_000
 
-// heldEvents are the events that came while the page is paused.
+// bufferedEvents are the events that arrived while the page is paused.
 type bufferedEvents struct {
 	batches  []data.Events
 	rows     int
-	overflow bool // there were too many, and the watch has ended
+	overflow bool // there were more than maxBufferedRows; the watch has ended
 }
 
-// hold keeps a batch of events until the page goes on.
+// buffer stores a batch of events until the page resumes.
 func (p *Page) buffer(e data.Events) tea.Cmd {
 	for _, event := range e.Events {
 		p.pausedEvents.rows += 1 + len(event.Items) + len(event.Gone)
@@ -31,18 +32,18 @@ func (p *Page) buffer(e data.Events) tea.Cmd {
 	return p.watch.Next
 }
 
-// pause stops applying events to the page, or applies those that came since.
+// togglePause pauses the page, or resumes it and applies the buffered events.
 func (p *Page) togglePause() tea.Cmd {
 	if p.paused = !p.paused; p.paused {
 		return nil
 	}
-	held := p.pausedEvents
+	buffered := p.pausedEvents
 	p.pausedEvents = bufferedEvents{}
-	if held.overflow {
+	if buffered.overflow {
 		return p.Start()
 	}
 	var cmds []tea.Cmd
-	for _, e := range held.batches {
+	for _, e := range buffered.batches {
 		if e.Watch == p.watch && len(e.Events) > 0 {
 			cmds = append(cmds, p.apply(e.Events))
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/tui/data"
 )
 
-// silentCluster is a cluster whose watches say nothing and report their end.
+// silentCluster is a cluster whose watches deliver no events and report their end.
 type silentCluster struct {
 	data.Cluster
 	finishedBy chan struct{}
@@ -22,9 +22,9 @@ func (c silentCluster) Watch(ctx context.Context, _ jobs.Filter, _ func(*status.
 	return ctx.Err()
 }
 
-// A page that is paused for long keeps a bounded number of events, ends its
-// watch beyond it, and watches anew when it goes on.
-func TestAPausedPageKeepsABoundedNumberOfEvents(t *testing.T) {
+// A paused page buffers a bounded number of events. Beyond it, it ends its watch and
+// starts a new one when it resumes.
+func TestPausedPageBuffersABoundedNumberOfEvents(t *testing.T) {
 	c := silentCluster{finishedBy: make(chan struct{}, 2)}
 	p, err := New(&data.Env{Context: t.Context(), Cluster: c, Now: time.Now}, Options{}, nil)
 	if err != nil {
@@ -34,18 +34,19 @@ func TestAPausedPageKeepsABoundedNumberOfEvents(t *testing.T) {
 	first := p.watch
 	p.togglePause()
 	for range 200 {
-		p.events(data.Events{Watch: first, Events: []*status.JobEvent{{Type: status.EventDiff, Items: make([]status.Job, 1000)}}})
+		event := &status.JobEvent{Type: status.EventDiff, Items: make([]status.Job, 1000)}
+		p.events(data.Events{Watch: first, Events: []*status.JobEvent{event}})
 		if n := len(p.pausedEvents.batches); n > maxBufferedRows/1000 {
-			t.Fatalf("%d batches of 1000 rows are kept", n)
+			t.Fatalf("%d batches of 1000 rows are buffered", n)
 		}
 	}
 	select {
 	case <-c.finishedBy:
 	case <-time.After(30 * time.Second):
-		t.Fatal("the watch goes on")
+		t.Fatal("the watch did not end")
 	}
 	if cmd := p.togglePause(); cmd == nil || p.watch == first {
-		t.Error("the page goes on without a new watch")
+		t.Error("the page resumed without a new watch")
 	}
 	p.watch.Stop()
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/berth-hpc/berth/tui/query"
 )
 
-// row is one line of the queue: a job, or the head of an array or of a
-// heterogeneous job whose parts are folded into it.
+// row is one line of the queue: a job, or the header of an array or heterogeneous
+// job.
 type row struct {
 	slot   int32
 	group  *group // nil: a job
-	member bool   // of a group that is open, below its head
+	member bool   // below the header of an expanded group
 }
 
-// group is an array or heterogeneous job of which several rows are in the list.
+// group is an array or heterogeneous job that has several rows in the list.
 type group struct {
 	id     int64
 	het    bool
@@ -29,8 +29,8 @@ type group struct {
 	tasks  int
 }
 
-// rows is the list as it is shown: the rows of the store that the filter lets
-// pass, in order, with groups folded.
+// rows is the list that is shown: the rows of the store that pass the filter, in
+// order, with groups collapsed.
 type rows struct {
 	store    *data.Store
 	keys     []data.SortKey
@@ -47,7 +47,7 @@ type rows struct {
 	order    *data.Order
 }
 
-// rebuild puts all rows into order anew, and filters them.
+// rebuild sorts and filters all rows.
 func (r *rows) rebuild() {
 	r.order = data.NewOrder(r.store, r.keys, r.settings)
 	r.all = r.store.Slots(r.all)
@@ -55,8 +55,8 @@ func (r *rows) rebuild() {
 	r.refilter()
 }
 
-// refilter filters the rows anew; their order stays as it is, so that a letter
-// more in a filter does not cost a sort.
+// refilter filters all rows. Their order stays as it is, so that typing a filter
+// does not cost a sort for each letter.
 func (r *rows) refilter() {
 	if r.order == nil {
 		r.rebuild()
@@ -72,11 +72,11 @@ func (r *rows) refilter() {
 	r.fold()
 }
 
-// manyChanges are those from which on a new list is made faster than an old
-// one changed.
+// maxIncremental is the number of changes beyond which rebuilding the list is
+// faster than updating it.
 const maxIncremental = 2000
 
-// apply takes in what an event has changed.
+// apply updates the list after a change of the store.
 func (r *rows) apply(c data.Change) {
 	if c.All || r.order == nil || len(c.Changed)+len(c.Gone) > maxIncremental {
 		r.rebuild()
@@ -93,15 +93,15 @@ func (r *rows) apply(c data.Change) {
 		}
 		touched[s] = true
 	}
-	was := func(s int32) bool { return touched[s] }
-	r.all = r.order.Merge(slices.DeleteFunc(r.all, was), slices.Clone(add))
+	isTouched := func(s int32) bool { return touched[s] }
+	r.all = r.order.Merge(slices.DeleteFunc(r.all, isTouched), slices.Clone(add))
 	pass := r.filter.Bind(r.store, r.settings.Now)
 	add = slices.DeleteFunc(add, func(s int32) bool { return !pass(s) })
-	r.filtered = r.order.Merge(slices.DeleteFunc(r.filtered, was), add)
+	r.filtered = r.order.Merge(slices.DeleteFunc(r.filtered, isTouched), add)
 	r.fold()
 }
 
-// groupOf is the array or heterogeneous job that a row belongs to; 0: none.
+// groupID returns the array or heterogeneous job that a row belongs to; 0: none.
 func (r *rows) groupID(slot int32) (id int64, het bool) {
 	if id = r.store.Number(slot, "arrayJobID"); id != 0 {
 		return id, false
@@ -109,8 +109,8 @@ func (r *rows) groupID(slot int32) (id int64, het bool) {
 	return r.store.Number(slot, "hetJobID"), true
 }
 
-// fold makes the list out of the sorted rows: rows of one array become one
-// line where the first of them is.
+// fold makes the list from the filtered rows: the rows of one group become one
+// line in the place of the first of them.
 func (r *rows) fold() {
 	groups := map[int64]*group{}
 	if !r.flat {
@@ -122,7 +122,7 @@ func (r *rows) fold() {
 	}
 	r.list, r.grouped = r.list[:0], false
 	for _, slot := range r.filtered {
-		id, _ := int64(0), false
+		id := int64(0)
 		if len(groups) > 0 {
 			id, _ = r.groupID(slot)
 		}
@@ -142,6 +142,7 @@ func (r *rows) fold() {
 	}
 }
 
+// join adds a row to its group.
 func (r *rows) join(groups map[int64]*group, slot int32, id int64, het bool) {
 	g := groups[id]
 	if g == nil {
@@ -154,7 +155,8 @@ func (r *rows) join(groups map[int64]*group, slot int32, id int64, het bool) {
 	g.tasks += n
 }
 
-// tasks is how many jobs a row stands for.
+// tasks returns how many jobs a row stands for: several for the pending tasks of an
+// array.
 func (r *rows) tasks(slot int32) int {
 	spec := r.store.Text(slot, "arrayTaskID")
 	if spec == "" {
@@ -175,8 +177,8 @@ func (r *rows) tasks(slot int32) int {
 	return n
 }
 
-// key names a line, so that cursor and marks can follow it: the job's id, or
-// that of a group as a negative number.
+// key returns the key by which cursor and marks follow a line: the job's id, or the
+// negated id of a group.
 func (r *rows) key(i int) int64 {
 	if i < 0 || i >= len(r.list) {
 		return 0
@@ -187,8 +189,8 @@ func (r *rows) key(i int) int64 {
 	return r.store.ID(r.list[i].slot)
 }
 
-// find is where the line with the key is; -1: nowhere. A job that is folded
-// away is where its group is.
+// indexOf returns the index of the line with the key, or -1. A job in a collapsed
+// group is at the group's line.
 func (r *rows) indexOf(key int64) int {
 	if key == 0 {
 		return -1
@@ -204,13 +206,13 @@ func (r *rows) indexOf(key int64) int {
 		}
 	}
 	if key < 0 {
-		// The group has one row left, or is now something else: its first.
+		// The group may have one row left, which is not grouped.
 		return slices.IndexFunc(r.list, func(l row) bool { id, _ := r.groupID(l.slot); return id == -key })
 	}
 	return -1
 }
 
-// counted is a group's tasks by state: PD 900 R 88.
+// stateCounts returns a group's tasks by state, such as "PD 900  R 88".
 func (g *group) stateCounts() string {
 	var out []string
 	for _, s := range status.JobStates {
@@ -221,7 +223,7 @@ func (g *group) stateCounts() string {
 	return strings.Join(out, "  ")
 }
 
-// first is the job that a line is about.
+// job returns the job of a line, or the first one of a group.
 func (r *rows) job(i int) (j status.Job, ok bool) {
 	if i < 0 || i >= len(r.list) {
 		return j, false

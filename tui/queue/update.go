@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// askUpdate has changes typed as scontrol update takes them.
+// promptUpdate prompts for changes in the form of scontrol update.
 func (p *Page) promptUpdate() tea.Cmd {
 	if p.rejectChange() {
 		return nil
@@ -22,12 +22,14 @@ func (p *Page) promptUpdate() tea.Cmd {
 		return p.env.Notify("There is no job to change.")
 	}
 	v := verb{status.OpUpdate, "change", "changed", "scontrol update"}
-	return p.env.Post(ui.Prompt{Label: fmt.Sprintf("change %s: ", jobCount(countJobs(targets))), History: "update", OnSubmit: func(text string) tea.Cmd {
+	label := fmt.Sprintf("change %s: ", jobCount(countJobs(targets)))
+	return p.env.Post(ui.Prompt{Label: label, History: "update", OnSubmit: func(text string) tea.Cmd {
 		set := map[string]string{}
 		for _, word := range strings.Fields(text) {
 			key, value, ok := strings.Cut(word, "=")
 			if !ok || key == "" {
-				return p.env.NotifyError(fmt.Errorf("%q: write KEY=VALUE as for scontrol update, such as TimeLimit=2:00:00", format.Escape(word)))
+				return p.env.NotifyError(fmt.Errorf(
+					"%q: write KEY=VALUE as for scontrol update, such as TimeLimit=2:00:00", format.Escape(word)))
 			}
 			set[key] = value
 		}
@@ -38,10 +40,13 @@ func (p *Page) promptUpdate() tea.Cmd {
 		for i, t := range targets {
 			ids[i] = t.id
 		}
-		c := ui.Confirm{Title: "Change " + jobCount(countJobs(targets)) + "?", Lines: append(p.describe(targets), "to:     "+ui.Safe(text)),
+		c := ui.Confirm{
+			Title: "Change " + jobCount(countJobs(targets)) + "?",
+			Lines: append(p.describe(targets), "to:     "+ui.Safe(text)),
 			OnConfirm: func() tea.Cmd {
 				return p.startOperation(v, status.Operation{Verb: v.op, Entity: status.EntityJob, Jobs: ids, Set: set})
-			}}
+			},
+		}
 		if n := countJobs(targets); n > maxSingleKey || p.includesOthers(targets) {
 			c.Answer = strconv.Itoa(n)
 		}
