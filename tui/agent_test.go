@@ -77,10 +77,10 @@ func TestOutputFromTheAgent(t *testing.T) {
 	}
 	d.keys("O")
 	d.see("an error")
-	d.see("/scratch/x.err [from its agent] [over]")
+	d.see("/scratch/x.err [from its agent] [ended]")
 	d.disappears("second")
 	d.keys(":output 102<enter>")
-	d.see("Only bob may ask")
+	d.see("Only bob may read")
 	if n := c.asked["attach"]; n != 2 {
 		t.Errorf("agents were asked %d times", n)
 	}
@@ -95,7 +95,7 @@ func TestOutputNobodyCanTell(t *testing.T) {
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 140, 24)
 	d.see("101")
 	d.keys(":output 101<enter>")
-	d.see("no such file or directory; and its agent cannot be asked: permission denied")
+	d.see("no such file or directory; and the job's agent cannot be asked: permission denied")
 	answering(t, c, func(conn *step.Conn, _ *step.Frame) {
 		send(conn, step.FrameRefused, 0, "/dev/null is no file that can be read again")
 		send(conn, step.FrameDone, 0, "")

@@ -83,16 +83,12 @@ func (c *cluster) Drop(ids ...int64) {
 // Break has every answer be an error, nil none.
 func (c *cluster) Break(err error) { c.change(func() { c.down = err; c.epoch++ }) }
 
-func over(state string) bool {
-	return slices.Contains([]string{"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT"}, state)
-}
-
 func passes(f *jobs.Filter, j *status.Job) bool {
 	has := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	if len(f.IDs) > 0 && !slices.Contains(f.IDs, fmt.Sprint(j.ID)) && !slices.Contains(f.IDs, fmt.Sprint(j.ArrayJobID)) {
 		return false
 	}
-	states := len(f.States) == 0 && !over(j.State) || slices.Contains(f.States, "all") || len(f.States) > 0 && slices.Contains(f.States, j.State)
+	states := len(f.States) == 0 && !status.JobState(j.State).IsFinal() || slices.Contains(f.States, "all") || len(f.States) > 0 && slices.Contains(f.States, j.State)
 	return states && has(f.Users, j.User) && has(f.Partitions, j.Partition)
 }
 

@@ -177,7 +177,7 @@ func TestOthersJobsNeedTheNumber(t *testing.T) {
 	d.see("Hold 1002 jobs?") // the array is meant as a whole, with what waits of it
 	d.see("of:     carol 999, alice 2, bob 1")
 	d.keys("y<enter>")
-	d.see("That was not it")
+	d.see("That is a different number")
 	d.keys("1002<enter>")
 	d.see("102              Access/permission denied")
 	d.see("101              held")

@@ -60,7 +60,7 @@ func TestTerminal(t *testing.T) {
 		x.Keys("/next", "Enter")
 		x.See("/next", "!held")
 		x.Keys("4")
-		x.See("Why it waits", first+" holds n[1-2] until", "It should start at")
+		x.See("Why it waits", first+" has n[1-2] until", "It should start at")
 		x.Keys("Escape")
 		x.See("/next", "!Why it waits") // Escape and a key at once would be one key with Alt
 		x.Keys("C-l")

@@ -21,24 +21,24 @@ func New(env *data.Env, keys *ui.Keymap) *Page { return &Page{env: env, keys: ke
 
 // filters describes the filter language.
 var filters = []string{
-	"train            in any column; all words must be there",
-	"user:ann,ben     one of these; * stands for anything; user!=ann",
+	"train            in any column; all terms must match",
+	"user:ann,ben     one of these; * stands for any text; user!=ann",
 	"st:PD            a state, short or long; st:R,CG",
 	"gpu>=4 cpu<16    numbers: gpu cpu nodes prio mem",
 	"time>2h wait<1h  times: time limit age wait (2h, 90s, 1-12:00:00)",
 	"node:n[1-4]      jobs on any of these nodes",
 	"/^run_[0-9]+$/   a regular expression; name~^run for one column",
-	"!user:ann        what does not match; ~trn: letters in this order",
+	"!user:ann        rows that do not match; ~trn: letters in this order",
 }
 
 // commands describes the commands that can be typed after a colon.
 var commands = []string{
-	":queue :nodes :history :timeline :help   go there; :q leaves",
-	":12 or :job 12, :output 12, :nodes n1    go there",
+	":queue :nodes :history :timeline :help   open a page; :q quits",
+	":12 or :job 12, :output 12, :nodes n1    open a page",
 	":filter TEXT, :save NAME, :load NAME     filters",
 	":sort P,-p  :columns A,B  :format \"%i %j\" order and columns, as squeue -S -O -o",
 	":user NAME, :me, :all                    whose jobs",
-	":theme NAME, :mouse, :command            looks; what squeue shows the same",
+	":theme NAME, :mouse, :command            theme, mouse; copy the squeue command",
 }
 
 // lines returns the whole page in lines of at most width cells.

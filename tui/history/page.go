@@ -1,5 +1,4 @@
-// Package history is the page of jobs that are over, from accounting: what
-// sacct tells.
+// Package history is the page of jobs that have ended: the rows of sacct.
 package history
 
 import (
@@ -18,10 +17,10 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// spans are the stretches of time to choose from, in hours.
+// periods are the periods that can be chosen, in hours before now.
 var periods = []int64{1, 6, 24, 72, 168, 720, 8760}
 
-// mostRecords bounds one answer.
+// maxRecords bounds the records of one answer.
 const maxRecords = 20_000
 
 // Page shows records.
@@ -38,22 +37,36 @@ type Page struct {
 	requests int
 }
 
-// New makes the page: of the caller's own jobs, or of those of users.
+// New returns the page of the jobs of these users, or of the caller's if there are
+// none.
 func New(env *data.Env, users []string) *Page {
 	p := &Page{env: env, users: users, mine: len(users) == 0, period: 2}
-	p.list = listing.New(env, listing.Kind[status.Record]{
-		History: "history", Name: jobID, Row: p.row, State: stateOf, Matches: matches, Compare: compare,
-		Tie:  func(a, b *status.Record) int { return cmp.Compare(b.ID, a.ID) },
-		Open: func(string) tea.Cmd { return p.openPage(ui.OpenPage{Page: ui.PageJob}) }, Command: p.Command,
-	}, ui.Table{Headers: []string{"JOBID", "STATE", "EXIT", "USER", "NAME", "END", "ELAPSED", "NODES", "CPUS", "PARTITION", "NODELIST"},
-		Right: []bool{false, false, true, false, false, false, true, true, true}, Ranks: []int{0, 1, 2, 4, 3, 5, 6, 8, 9, 10, 7}})
+	kind := listing.Kind[status.Record]{
+		History: "history",
+		Name:    jobID,
+		Row:     p.row,
+		State:   stateOf,
+		Matches: matches,
+		Compare: compare,
+		Tie:     func(a, b *status.Record) int { return cmp.Compare(b.ID, a.ID) },
+		Open:    func(string) tea.Cmd { return p.openPage(ui.OpenPage{Page: ui.PageJob}) },
+		Command: p.Command,
+	}
+	p.list = listing.New(env, kind, ui.Table{
+		Headers: []string{
+			"JOBID", "STATE", "EXIT", "USER", "NAME", "END", "ELAPSED", "NODES", "CPUS", "PARTITION", "NODELIST",
+		},
+		Right: []bool{false, false, true, false, false, false, true, true, true},
+		Ranks: []int{0, 1, 2, 4, 3, 5, 6, 8, 9, 10, 7},
+	})
 	p.list.Order, p.list.Descending = columnEnd, true
 	return p
 }
 
-// columnEnd is the column of the ends.
+// columnEnd is the index of the column END.
 const columnEnd = 5
 
+// recordsLoaded carries the answer to a request for records.
 type recordsLoaded struct {
 	page   *Page
 	number int
@@ -61,10 +74,13 @@ type recordsLoaded struct {
 	err    error
 }
 
+// requestRecords requests the records of the period.
 func (p *Page) requestRecords() tea.Cmd {
 	p.requests++
 	env, number := p.env, p.requests
-	q := &status.RecordQuery{Users: p.users, Me: p.mine, Start: env.Now().Unix() - periods[p.period]*3600, NoSteps: true, Limit: maxRecords}
+	q := &status.RecordQuery{
+		Users: p.users, Me: p.mine, Start: env.Now().Unix() - periods[p.period]*3600, NoSteps: true, Limit: maxRecords,
+	}
 	return func() tea.Msg {
 		ctx, cancel := env.RequestContext()
 		defer cancel()
@@ -73,7 +89,7 @@ func (p *Page) requestRecords() tea.Cmd {
 	}
 }
 
-// Update takes a message in.
+// Update implements ui.Page.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case ui.Shown:
@@ -103,6 +119,7 @@ func (p *Page) openPage(page ui.OpenPage) tea.Cmd {
 	return p.env.Post(page)
 }
 
+// handleKey runs the action of a key.
 func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	switch k.Action {
 	case ui.Output:
@@ -121,19 +138,23 @@ func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	return p.requestRecords()
 }
 
+// row returns the texts of a record's row.
 func (p *Page) row(r *status.Record) []string {
 	set := p.env.Format
-	return []string{jobID(r), stateOf(r), fmt.Sprintf("%d:%d", r.ExitCode, r.Signal), r.User, ui.Truncate(r.Name, 24, p.env.Ellipsis),
-		string(format.AppendInstant(nil, r.End, "", &set)), string(format.AppendDuration(nil, elapsed(r))), strconv.Itoa(int(r.Nodes)),
-		strconv.Itoa(int(r.CPUs)), r.Partition, r.NodeList}
+	return []string{
+		jobID(r), stateOf(r), fmt.Sprintf("%d:%d", r.ExitCode, r.Signal), r.User, ui.Truncate(r.Name, 24, p.env.Ellipsis),
+		string(format.AppendInstant(nil, r.End, "", &set)), string(format.AppendDuration(nil, elapsed(r))),
+		strconv.Itoa(int(r.Nodes)), strconv.Itoa(int(r.CPUs)), r.Partition, r.NodeList,
+	}
 }
 
-// stateOf is the state without who cancelled it.
+// stateOf returns the state without the user who cancelled the job.
 func stateOf(r *status.Record) string {
 	state, _, _ := strings.Cut(r.State, " ")
 	return state
 }
 
+// elapsed returns for how many seconds the job ran.
 func elapsed(r *status.Record) int64 {
 	if r.Start == 0 {
 		return 0
@@ -141,8 +162,9 @@ func elapsed(r *status.Record) int64 {
 	return max(0, r.End-r.Start-r.Suspended)
 }
 
+// matches reports whether a record of a job that has ended passes a filter.
 func matches(q *query.Query, r *status.Record) bool {
-	return r.End > 0 && q.Match(func(name string) (string, bool) {
+	field := func(name string) (string, bool) {
 		switch name {
 		case "user":
 			return r.User, true
@@ -170,9 +192,11 @@ func matches(q *query.Query, r *status.Record) bool {
 			return strconv.FormatInt(elapsed(r), 10) + "s", true
 		}
 		return "", false
-	}, jobID(r), r.Name, r.User, r.State, r.Partition, r.Account, r.NodeList)
+	}
+	return r.End > 0 && q.Match(field, jobID(r), r.Name, r.User, r.State, r.Partition, r.Account, r.NodeList)
 }
 
+// compare compares records by a column.
 func compare(column int, a, b *status.Record) int {
 	switch column {
 	case 1:
@@ -199,26 +223,28 @@ func compare(column int, a, b *status.Record) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// jobID is the id as users know it.
+// jobID returns the id in the form that users see, such as 12_3.
 func jobID(r *status.Record) string {
-	return format.JobID(&status.Job{ID: r.ID, ArrayJobID: r.ArrayJobID, ArrayTaskID: r.ArrayTaskID, HetJobID: r.HetJobID, HetOffset: r.HetOffset})
+	return format.JobID(&status.Job{
+		ID: r.ID, ArrayJobID: r.ArrayJobID, ArrayTaskID: r.ArrayTaskID, HetJobID: r.HetJobID, HetOffset: r.HetOffset,
+	})
 }
 
-// View draws the page.
+// View implements ui.Page.
 func (p *Page) View(width, height int) []string {
 	text, bad := "", false
 	switch {
 	case p.err != nil && !p.loaded:
 		text, bad = p.err.Error(), true
 	case !p.loaded:
-		text = "Asking accounting ..."
+		text = "Loading the records ..."
 	case len(p.list.Shown) == 0:
 		text = "No job has ended in " + p.periodText() + "."
 	}
 	return p.list.View(width, height, text, bad)
 }
 
-// since is the stretch of time in words.
+// periodText returns the period in words.
 func (p *Page) periodText() string {
 	h := periods[p.period]
 	if h < 48 {
@@ -227,7 +253,7 @@ func (p *Page) periodText() string {
 	return fmt.Sprintf("the last %d days", h/24)
 }
 
-// Title is whose jobs are shown.
+// Title implements ui.Page.
 func (p *Page) Title() string {
 	who := "everybody's"
 	switch {
@@ -250,12 +276,12 @@ func (p *Page) Title() string {
 	return ui.Safe(text)
 }
 
-// Hints are the most useful actions.
+// Hints implements ui.Page.
 func (p *Page) Hints() []ui.Action {
 	return []ui.Action{ui.Help, ui.Back, ui.Open, ui.Filter, ui.ZoomIn, ui.All, ui.Sort}
 }
 
-// Line is the sacct that tells the same.
+// Command implements ui.Page.
 func (p *Page) Command() string {
 	line := fmt.Sprintf("sacct -X -S now-%dhours", periods[p.period])
 	switch {
@@ -268,5 +294,5 @@ func (p *Page) Command() string {
 	return line
 }
 
-// Current is the id of the job under the cursor.
+// Current returns the id of the job under the cursor.
 func (p *Page) Current() string { return p.list.Current }

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// mostGPUs are shown one by one.
+	// maxGPUs bounds the GPUs that are shown one by one.
 	maxGPUs = 16
-	// idleBusy is the use of a GPU, in percent, below which it is idle.
+	// idlePercent is the utilization of a GPU, in percent, below which it is idle.
 	idlePercent = 1
 )
 
-// merged are GPUs without those that several steps on a node have told of.
+// mergeGPUs sorts GPUs and removes duplicates, which several steps on one node
+// report.
 func mergeGPUs(list []step.GPU) []step.GPU {
 	slices.SortStableFunc(list, func(a, b step.GPU) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Index, b.Index))
@@ -25,8 +26,8 @@ func mergeGPUs(list []step.GPU) []step.GPU {
 	return slices.CompactFunc(list, func(a, b step.GPU) bool { return a.Node == b.Node && a.Index == b.Index })
 }
 
-// load is the part of the time that GPUs were busy; ok is false where none
-// tells.
+// gpuLoad returns the fraction of the time that GPUs were busy; ok is false if no GPU
+// reports it.
 func gpuLoad(list []step.GPU) (part float64, ok bool) {
 	sum, n := 0.0, 0
 	for i := range list {
@@ -41,7 +42,7 @@ func gpuLoad(list []step.GPU) (part float64, ok bool) {
 	return sum / float64(n), true
 }
 
-// loads are the parts of all samples that have one.
+// gpuLoads returns the load of all samples that have one.
 func gpuLoads(samples []sample) []float64 {
 	var out []float64
 	for i := range samples {
@@ -52,8 +53,8 @@ func gpuLoads(samples []sample) []float64 {
 	return out
 }
 
-// gpuText says what the job's GPUs do; rates are what its CPUs did. Where no
-// GPU can be measured, a job that does not even use its CPUs is likely idle.
+// gpuText writes the load of the job's GPUs; rates are the loads of its CPUs. If no
+// GPU can be measured, a job that does not use its CPUs either is likely idle.
 func (p *Page) gpuText(s *textBuilder, rates []float64, width int) {
 	wanted := query.GPUs(p.job.TRES)
 	if wanted == 0 {
@@ -63,26 +64,29 @@ func (p *Page) gpuText(s *textBuilder, rates []float64, width int) {
 	parts := gpuLoads(p.samples)
 	if len(parts) == 0 {
 		if isIdle(rates) {
-			s.paragraph(p.env.Bad, fmt.Sprintf("! It has %d GPUs and has used almost no CPU since this page is open: they are likely idle.", wanted))
+			s.paragraph(p.env.Bad, fmt.Sprintf(
+				"! The job has %d GPUs and has used almost no CPU since this page opened: they are likely idle.", wanted))
 		}
-		s.field("GPUs", "how busy they are is not known: nvidia-smi does not tell it in the job's pods")
+		s.field("GPUs", "utilization unknown: nvidia-smi does not report it in the job's pods")
 		return
 	}
 	now := parts[len(parts)-1]
-	s.field("GPUs", fmt.Sprintf("%s %3.0f%% of %d  %s", p.env.Meter(int64(now*1000), 1000, width), now*100, len(last), p.env.Spark(parts, 20)))
+	s.field("GPUs", fmt.Sprintf("%s %3.0f%% of %d  %s",
+		p.env.Meter(int64(now*1000), 1000, width), now*100, len(last), p.env.Spark(parts, 20)))
 	for i := range last[:min(len(last), maxGPUs)] {
 		s.paragraph(ui.Style{}, "            "+gpuLine(&last[i]))
 	}
 	if len(last) < wanted {
-		s.paragraph(p.env.Dim, fmt.Sprintf("            %d of its %d GPUs are measured: those on nodes where its steps or its script run.", len(last), wanted))
+		s.paragraph(p.env.Dim, fmt.Sprintf(
+			"            %d of its %d GPUs are measured: those on nodes where its steps or its script run.", len(last), wanted))
 	}
 	if isIdle(parts) {
-		s.paragraph(p.env.Bad, "! IDLE GPU: they have done nothing since this page is open.")
+		s.paragraph(p.env.Bad, "! IDLE GPU: the job's GPUs have done nothing for a minute.")
 		return
 	}
 	for i := range last {
 		if last[i].Busy >= 0 && last[i].Busy < idlePercent && len(last) > 1 {
-			s.paragraph(p.env.Notice, fmt.Sprintf("GPU %d on %s does nothing at the moment.", last[i].Index, last[i].Node))
+			s.paragraph(p.env.Notice, fmt.Sprintf("GPU %d on %s is idle at the moment.", last[i].Index, last[i].Node))
 		}
 	}
 }

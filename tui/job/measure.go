@@ -17,35 +17,34 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// Bounds of measuring.
 const (
-	measureInterval = 5 * time.Second // between two questions to the agents
-	maxSamples      = 120             // kept: ten minutes
+	measureInterval = 5 * time.Second // between two requests to the agents
+	maxSamples      = 120             // ten minutes
 )
 
-// sample is what a job has used up to an instant.
+// sample is one measurement of what a job uses.
 type sample struct {
 	at     time.Time
-	cpu    int64 // microseconds, of steps that run
-	memory int64 // bytes, the sum of what tasks have had at most
+	cpu    int64 // microseconds of CPU time of the running steps so far
+	memory int64 // bytes, the sum of the tasks' maximum resident sets
 	gpus   []step.GPU
-	// rated: cpu is what is used now, in thousandths of a CPU, and memory what
-	// is used now, as the metrics API tells it.
+	// instant marks a sample of the metrics API: cpu is the present use in
+	// thousandths of a CPU, and memory the present use.
 	instant bool
 }
 
-// measured is the agents' answer.
+// measured carries a sample.
 type measured struct {
 	page   *Page
 	sample sample
 	err    error
 }
 
+// remeasure requests the next sample.
 type remeasure struct{ page *Page }
 
-// measure asks the agents what the job's steps use, as sstat does, or where it
-// has no agents the metrics API what its pods use. Its owner is told; of pods
-// operators are, too.
+// measure requests a sample: from the job's agents, as sstat does, or else from the
+// metrics API. The agents answer only the owner, the API operators too.
 func (p *Page) measure() tea.Cmd {
 	if p.measuring || !p.feed.Open() || p.job == nil || p.job.State != "RUNNING" {
 		return nil
@@ -66,7 +65,7 @@ func (p *Page) measure() tea.Cmd {
 	}
 }
 
-// podsUse is what the metrics API knows of the job's pods.
+// podUsage returns what the job's pods use, as the metrics API reports it.
 func podUsage(ctx context.Context, c data.Cluster, id int64) (s sample, ok bool) {
 	list, err := c.Pods(ctx, id, true)
 	if err != nil {
@@ -82,6 +81,7 @@ func podUsage(ctx context.Context, c data.Cluster, id int64) (s sample, ok bool)
 	return s, ok
 }
 
+// queryAgents returns what the job's steps use, as the agents report it.
 func queryAgents(ctx context.Context, c data.Cluster, id int64, gpus bool) (s sample, err error) {
 	raw, err := c.Attach(ctx, id)
 	if err != nil {
@@ -111,26 +111,26 @@ func queryAgents(ctx context.Context, c data.Cluster, id int64, gpus bool) (s sa
 		return nil
 	})
 	if err == nil && n == 0 {
-		err = errors.New("no steps run")
+		err = errors.New("no step is running")
 	}
 	s.gpus = mergeGPUs(s.gpus)
 	return s, err
 }
 
-// taken takes an answer in.
+// addSample stores a sample and schedules the next one.
 func (p *Page) addSample(m measured) tea.Cmd {
 	p.measuring = false
 	if m.err == nil {
 		p.samples = append(p.samples, m.sample)
 		p.samples = p.samples[max(0, len(p.samples)-maxSamples):]
 	} else if len(p.samples) == 0 {
-		return nil // not ours, or nothing to measure: not asked again
+		return nil // the job is another user's, or has nothing to measure
 	}
 	return tea.Tick(measureInterval, func(time.Time) tea.Msg { return remeasure{p} })
 }
 
-// busy is the part of the CPUs that was used between two samples each, or at a
-// sample.
+// cpuLoad returns the fraction of the CPUs that was used, between each two
+// successive samples or at a sample of the metrics API.
 func cpuLoad(samples []sample, cpus int32) []float64 {
 	var out []float64
 	for i := range samples {
@@ -148,46 +148,48 @@ func cpuLoad(samples []sample, cpus int32) []float64 {
 	return out
 }
 
-// idleShare is the use of CPUs or GPUs below which they look idle.
+// idleShare is the fraction of CPUs or GPUs in use below which a job looks idle.
 const idleShare = 0.01
 
-// used compares what the job uses with what it has.
+// usageText writes the job's steps, and what it uses of what it has.
 func (p *Page) usageText(s *textBuilder) {
 	j := p.job
 	if len(p.steps) > 0 && j.State != "PENDING" {
 		s.heading("Steps")
 		for i := range p.steps {
 			t := &p.steps[i]
-			s.paragraph(ui.Style{}, fmt.Sprintf("%-12s %-10s %-9s %3d CPUs %3d tasks %s", t.ID, t.Name, t.State, t.CPUs, t.Tasks, t.NodeList))
+			s.paragraph(ui.Style{}, fmt.Sprintf("%-12s %-10s %-9s %3d CPUs %3d tasks %s",
+				t.ID, t.Name, t.State, t.CPUs, t.Tasks, t.NodeList))
 		}
 	}
 	if len(p.samples) == 0 || j.State != "RUNNING" {
 		return
 	}
 	last := p.samples[len(p.samples)-1]
-	s.heading("Used, against what it has")
+	s.heading("Usage")
 	width := min(20, max(0, s.width-48))
 	rates := cpuLoad(p.samples, j.CPUs)
 	if len(rates) > 0 {
 		now := rates[len(rates)-1]
-		s.field("CPU", strings.TrimSpace(fmt.Sprintf("%s %3.0f%% of %d CPUs  %s", p.env.Meter(int64(now*1000), 1000, width), now*100, j.CPUs, p.env.Spark(rates, 20))))
+		s.field("CPU", strings.TrimSpace(fmt.Sprintf("%s %3.0f%% of %d CPUs  %s",
+			p.env.Meter(int64(now*1000), 1000, width), now*100, j.CPUs, p.env.Spark(rates, 20))))
 	} else {
 		s.field("CPU", strconv.FormatInt(last.cpu/1e6, 10)+" s of CPU time so far")
 	}
-	most := " at most"
+	qualifier := " at most"
 	if last.instant {
-		most = ""
+		qualifier = ""
 	}
-	if whole := memoryLimit(j); whole > 0 {
-		s.field("memory", fmt.Sprintf("%s %s of %s%s", p.env.Meter(last.memory, whole, width), formatSize(last.memory), formatSize(whole), most))
+	if limit := memoryLimit(j); limit > 0 {
+		s.field("memory", fmt.Sprintf("%s %s of %s%s",
+			p.env.Meter(last.memory, limit, width), formatSize(last.memory), formatSize(limit), qualifier))
 	} else {
-		s.field("memory", formatSize(last.memory)+most)
+		s.field("memory", formatSize(last.memory)+qualifier)
 	}
 	p.gpuText(s, rates, width)
 }
 
-// idle tells whether nothing was done for a minute; rates are parts of the
-// whole.
+// isIdle reports whether all loads of the last minute are below idleShare.
 func isIdle(rates []float64) bool {
 	const enough = int(time.Minute / measureInterval)
 	if len(rates) < enough {
@@ -201,8 +203,8 @@ func isIdle(rates []float64) bool {
 	return true
 }
 
-// memoryOf is the memory that a job may use on all of its nodes, in bytes; 0:
-// no limit is known.
+// memoryLimit returns the memory that a job may use on all of its nodes, in bytes; 0
+// if no limit is known.
 func memoryLimit(j *status.Job) int64 {
 	n := j.MinMemory << 20
 	if j.MemoryPerCPU {

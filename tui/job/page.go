@@ -1,5 +1,5 @@
-// Package job is the page of one job: why it waits, what it is and has, its
-// steps and what they use. It follows the job by a watch of its own.
+// Package job is the page of one job: why it is pending, its properties, its steps
+// and what they use. It follows the job by a watch of its own.
 package job
 
 import (
@@ -26,9 +26,9 @@ type Page struct {
 	store    *data.Store
 	feed     data.Feed[*status.JobEvent]
 	job      *status.Job
-	record   *status.Record // from accounting, when the queue has it no longer
+	record   *status.Record // from accounting, if the job is not in the queue
 	facts    *why.Facts
-	factsKey string // what the facts were asked for
+	factsKey string // the properties of the job for which facts were requested
 	steps    []status.Step
 	err      error
 	loaded   bool
@@ -42,8 +42,8 @@ type Page struct {
 	fields []string
 }
 
-// New makes the page of the job with this id; nothing is asked for before it
-// is shown.
+// New returns the page of the job with this id. It sends no request before it is
+// shown.
 func New(env *data.Env, id string) *Page {
 	p := &Page{env: env, id: id, feed: data.JobFeed(env, jobs.Filter{IDs: []string{id}, States: jobs.AllStates})}
 	for _, f := range status.Fields {
@@ -52,12 +52,14 @@ func New(env *data.Env, id string) *Page {
 	return p
 }
 
+// recordFound carries the accounting record of the job.
 type recordFound struct {
 	page *Page
 	job  *status.Record
 	err  error
 }
 
+// factsGathered carries the facts of a pending job, or the steps of another one.
 type factsGathered struct {
 	page  *Page
 	facts *why.Facts
@@ -65,7 +67,7 @@ type factsGathered struct {
 	err   error
 }
 
-// Update takes a message in.
+// Update implements ui.Page.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	if events, next, mine := p.feed.Handle(msg); mine {
 		return tea.Batch(p.apply(events), next)
@@ -108,6 +110,7 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
+// apply applies events of the job, and requests what depends on its state.
 func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	for _, ev := range events {
 		p.store.Apply(ev)
@@ -128,7 +131,7 @@ func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	return nil
 }
 
-// askOver looks for the job in accounting.
+// requestRecord requests the accounting record of the job.
 func (p *Page) requestRecord() tea.Cmd {
 	env, id := p.env, p.id
 	return func() tea.Msg {
@@ -136,7 +139,7 @@ func (p *Page) requestRecord() tea.Cmd {
 		defer cancel()
 		list, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{id}})
 		if err == nil && len(list.Items) == 0 {
-			err = fmt.Errorf("no job %s is known", ui.Safe(id))
+			err = fmt.Errorf("job %s does not exist", ui.Safe(id))
 		}
 		if err != nil {
 			return recordFound{p, nil, err}
@@ -145,7 +148,7 @@ func (p *Page) requestRecord() tea.Cmd {
 	}
 }
 
-// ask gathers what explains and measures the job.
+// requestFacts requests what explains a pending job, or the steps of another one.
 func (p *Page) requestFacts(j status.Job) tea.Cmd {
 	env := p.env
 	return func() tea.Msg {
@@ -164,14 +167,26 @@ func (p *Page) requestFacts(j status.Job) tea.Cmd {
 	}
 }
 
-// holderFields are what is read of jobs that hold nodes or wait.
-var jobFields = []string{"id", "user", "state", "partition", "priority", "end", "timeLimit", "nodeList", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "start", "name"}
+// jobFields are the fields of other jobs that explain a pending one.
+var jobFields = []string{
+	"id", "user", "state", "partition", "priority", "end", "timeLimit", "nodeList", "arrayJobID", "arrayTaskID",
+	"hetJobID", "hetOffset", "start", "name",
+}
 
-// Gather asks the cluster for what explains a pending job.
+// pendingFields are the fields of jobs that wait for the same partition.
+var pendingFields = []string{
+	"id", "user", "priority", "partition", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset",
+}
+
+// activeStates are the states of jobs that have nodes.
+var activeStates = []string{"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED"}
+
+// Gather requests from the cluster what explains a pending job.
 func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error) {
 	f := &why.Facts{Job: j, Now: env.Now().Unix(), Location: env.Format.Location}
 	parts := strings.Split(j.Partition, ",")
-	err := data.EachJob(ctx, env.Cluster, jobs.Filter{Partitions: parts, States: []string{"PENDING"}, Fields: []string{"id", "user", "priority", "partition", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}}, func(o *status.Job) {
+	pending := jobs.Filter{Partitions: parts, States: []string{"PENDING"}, Fields: pendingFields}
+	err := data.EachJob(ctx, env.Cluster, pending, func(o *status.Job) {
 		if o.ID == j.ID || o.Priority <= j.Priority {
 			return
 		}
@@ -183,7 +198,8 @@ func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error
 	if err != nil {
 		return f, err
 	}
-	err = data.EachJob(ctx, env.Cluster, jobs.Filter{States: []string{"RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED"}, Fields: jobFields}, func(o *status.Job) {
+	active := jobs.Filter{States: activeStates, Fields: jobFields}
+	err = data.EachJob(ctx, env.Cluster, active, func(o *status.Job) {
 		f.Running = append(f.Running, *o)
 	})
 	if err != nil {
@@ -193,19 +209,20 @@ func Gather(ctx context.Context, env *data.Env, j status.Job) (*why.Facts, error
 		f.Nodes = nodes.Items
 	}
 	if ids := dependencyIDs(j.Dependency); len(ids) > 0 {
-		if list, err := env.Cluster.Jobs(ctx, jobs.Filter{IDs: ids, States: jobs.AllStates, Fields: jobFields}); err == nil {
+		list, err := env.Cluster.Jobs(ctx, jobs.Filter{IDs: ids, States: jobs.AllStates, Fields: jobFields})
+		if err == nil {
 			f.Others = list.Items
 		}
 	}
 	return f, nil
 }
 
-// dependsOn are the ids of the jobs that a dependency names.
+// dependencyIDs returns the ids of the jobs that a dependency names, at most 100.
 func dependencyIDs(text string) []string {
 	var out []string
 	for term := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == '?' }) {
 		_, id, ok := strings.Cut(term, ":")
-		id = strings.TrimRight(strings.TrimLeft(id, " "), " ")
+		id = strings.Trim(id, " ")
 		if end := strings.IndexFunc(id, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
 			id = id[:end]
 		}
@@ -216,6 +233,7 @@ func dependencyIDs(text string) []string {
 	return out
 }
 
+// handleKey runs the action of a key.
 func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	if p.scroll.Press(k.Action) {
 		return nil
@@ -233,15 +251,15 @@ func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	return nil
 }
 
-// Tick moves the clock on.
+// Tick reports whether the page depends on the time.
 func (p *Page) Tick(time.Time) bool { return p.job != nil && p.job.State == "RUNNING" }
 
-// View draws the page.
+// View implements ui.Page.
 func (p *Page) View(width, height int) []string {
 	return p.scroll.Window(p.render(width), height)
 }
 
-// Title names the job.
+// Title implements ui.Page.
 func (p *Page) Title() string {
 	switch {
 	case p.job != nil:
@@ -252,12 +270,12 @@ func (p *Page) Title() string {
 	return ui.Safe(p.id)
 }
 
-// Hints are the most useful actions.
+// Hints implements ui.Page.
 func (p *Page) Hints() []ui.Action {
 	return []ui.Action{ui.Back, ui.Output, ui.Errors, ui.PageTimeline, ui.ShowCommand, ui.Copy, ui.Help}
 }
 
-// Line is the command that shows the same.
+// Command implements ui.Page.
 func (p *Page) Command() string {
 	if p.record != nil && p.job == nil {
 		return "sacct -j " + p.id + " --format=ALL"
@@ -265,7 +283,8 @@ func (p *Page) Command() string {
 	return "scontrol show job " + p.id
 }
 
-// Nodes are the job's nodes, folded: those it has, or is to have.
+// Nodes returns the job's nodes as a host list: those it has, or else those that are
+// planned for it.
 func (p *Page) Nodes() string {
 	switch {
 	case p.job != nil && p.job.NodeList != "":

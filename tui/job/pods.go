@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// podPause is the time between two looks at pods that have yet to start.
+	// podInterval is the time between two requests for pods that are starting.
 	podInterval = 5 * time.Second
-	// eventLines are shown of one pod.
+	// maxEvents bounds the events that are shown of one pod.
 	maxEvents = 4
 )
 
-// podsTold is how a job's pods are.
+// podsLoaded carries the state of the job's pods.
 type podsLoaded struct {
 	page *Page
 	pods *status.PodList
 }
 
+// podsPoll requests the state of the pods again.
 type podsPoll struct{ page *Page }
 
-// askPods asks how the job's pods are. Others than the job's owner and
-// operators are not told, and see nothing of them.
+// requestPods requests the state of the job's pods. Only the job's owner and
+// operators get an answer; for others the page shows no pods.
 func (p *Page) requestPods() tea.Cmd {
 	if p.job == nil || !p.feed.Open() {
 		return nil
@@ -45,8 +46,8 @@ func (p *Page) requestPods() tea.Cmd {
 	}
 }
 
-// tellPods takes an answer in. Pods that have yet to start are looked at again:
-// what happens to them is no change of the job.
+// setPods stores the state of the pods. While they are starting, it schedules the
+// next request, because a change of a pod is not a change of the job.
 func (p *Page) setPods(m podsLoaded) tea.Cmd {
 	p.pods = m.pods
 	if m.pods == nil || p.job == nil || p.job.State != "CONFIGURING" {
@@ -55,12 +56,12 @@ func (p *Page) setPods(m podsLoaded) tea.Cmd {
 	return tea.Tick(podInterval, func(time.Time) tea.Msg { return podsPoll{p} })
 }
 
-// inTrouble tells whether there is something to say about a pod.
+// hasProblem reports whether a pod has not started, has failed or was restarted.
 func hasProblem(x *status.Pod) bool {
 	return x.Phase == "Pending" || x.Phase == "Failed" || x.Reason != "" || x.Restarts > 0
 }
 
-// podText is what is said about the job's pods.
+// podText writes the state of the job's pods.
 func (p *Page) podText(s *textBuilder) {
 	if p.pods == nil || p.pods.Count == 0 {
 		return
@@ -73,22 +74,23 @@ func (p *Page) podText(s *textBuilder) {
 	}
 	switch {
 	case p.job.State == "CONFIGURING" || p.job.State == "PENDING":
-		s.heading("Its pods, before it starts")
+		s.heading("Pods of the job, which is starting")
 	case len(bad) == 0:
 		return
 	default:
-		s.heading("Its pods")
+		s.heading("Pods with problems")
 	}
 	if p.pods.Count == 1 && len(bad) == 0 {
-		s.paragraph(ui.Style{}, "The pod is there; its agent has not reported yet.")
+		s.paragraph(ui.Style{}, "The pod exists; its agent has not reported yet.")
 	} else if p.pods.Count > 1 {
-		s.paragraph(ui.Style{}, fmt.Sprintf("%d of %d pods are in order.", p.pods.Count-len(bad), p.pods.Count))
+		s.paragraph(ui.Style{}, fmt.Sprintf("%d of %d pods have no problem.", p.pods.Count-len(bad), p.pods.Count))
 	}
 	for _, x := range bad {
 		p.onePodText(s, x)
 	}
 }
 
+// onePodText writes the state of a pod that has a problem, and its last events.
 func (p *Page) onePodText(s *textBuilder, x *status.Pod) {
 	text := x.Name
 	if x.Node != "" {
@@ -116,6 +118,7 @@ func (p *Page) onePodText(s *textBuilder, x *status.Pod) {
 		if e.Count > 1 {
 			count = fmt.Sprintf(" (%d times)", e.Count)
 		}
-		s.paragraph(p.env.Dim, fmt.Sprintf("  %s %s%s: %s", format.AppendInstant(nil, e.Time, "", &set), e.Reason, count, strings.TrimSpace(e.Message)))
+		s.paragraph(p.env.Dim, fmt.Sprintf("  %s %s%s: %s",
+			format.AppendInstant(nil, e.Time, "", &set), e.Reason, count, strings.TrimSpace(e.Message)))
 	}
 }

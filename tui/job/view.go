@@ -11,13 +11,14 @@ import (
 	"github.com/berth-hpc/berth/tui/why"
 )
 
-// sheet is lines being written.
+// textBuilder builds the lines of the page.
 type textBuilder struct {
 	p     *Page
 	width int
 	lines []string
 }
 
+// heading adds a heading, after an empty line.
 func (s *textBuilder) heading(text string) {
 	if len(s.lines) > 0 {
 		s.lines = append(s.lines, "")
@@ -25,8 +26,8 @@ func (s *textBuilder) heading(text string) {
 	s.lines = append(s.lines, s.p.env.Header.Render(ui.Truncate(text, s.width, s.p.env.Ellipsis)))
 }
 
-// field adds a name and a value; an empty value is left out. Long values are
-// wrapped, never cut.
+// field adds a name and a value, unless the value is empty. Long values are wrapped,
+// never truncated.
 func (s *textBuilder) field(name, value string) {
 	if value == "" {
 		return
@@ -51,7 +52,7 @@ func (s *textBuilder) field(name, value string) {
 	}
 }
 
-// say adds sentences.
+// paragraph adds sentences, wrapped.
 func (s *textBuilder) paragraph(style ui.Style, texts ...string) {
 	for _, t := range texts {
 		for _, line := range ui.Wrap(ui.Safe(t), s.width) {
@@ -60,7 +61,7 @@ func (s *textBuilder) paragraph(style ui.Style, texts ...string) {
 	}
 }
 
-// text is the whole page, in lines of at most width cells.
+// render returns the whole page in lines of at most width cells.
 func (p *Page) render(width int) []string {
 	s := &textBuilder{p: p, width: width}
 	if p.err != nil {
@@ -72,11 +73,12 @@ func (p *Page) render(width int) []string {
 	case p.record != nil:
 		p.recordText(s)
 	case !p.loaded && p.err == nil:
-		s.paragraph(p.env.Dim, "Asking for job "+p.id+" ...")
+		s.paragraph(p.env.Dim, "Loading job "+p.id+" ...")
 	}
 	return s.lines
 }
 
+// queueText writes a job of the queue.
 func (p *Page) queueText(s *textBuilder) {
 	j := p.job
 	set := p.env.Format
@@ -129,6 +131,7 @@ func (p *Page) queueText(s *textBuilder) {
 	}
 }
 
+// stateText returns the state with its reason, exit code and restarts.
 func stateText(j *status.Job) string {
 	text := j.State
 	if j.Reason != "" && j.Reason != "None" {
@@ -143,7 +146,7 @@ func stateText(j *status.Job) string {
 	return text
 }
 
-// waiting is why the job is pending.
+// pendingText writes why the job is pending.
 func (p *Page) pendingText(s *textBuilder) {
 	s.heading("Why it waits")
 	if p.facts == nil {
@@ -161,7 +164,7 @@ func (p *Page) pendingText(s *textBuilder) {
 	}
 }
 
-// size is bytes in a short form.
+// formatSize returns a number of bytes in a short form.
 func formatSize(bytes int64) string {
 	units := "KMGTP"
 	n := float64(bytes) / 1024
@@ -173,7 +176,7 @@ func formatSize(bytes int64) string {
 	return fmt.Sprintf("%.1f%c", n, units[i])
 }
 
-// recorded is what accounting has of a job that is gone.
+// recordText writes the accounting record of a job.
 func (p *Page) recordText(s *textBuilder) {
 	r := p.record
 	set := p.env.Format
@@ -201,7 +204,8 @@ func (p *Page) recordText(s *textBuilder) {
 	s.heading("Steps")
 	for i := range r.Steps {
 		t := &r.Steps[i]
-		s.paragraph(ui.Style{}, fmt.Sprintf("%-12s %-10s %-12s %3d:%d  CPU %s  most memory %s", t.Step, t.Name, t.State, t.ExitCode, t.Signal,
+		s.paragraph(ui.Style{}, fmt.Sprintf("%-12s %-10s %-12s %3d:%d  CPU %s  max RSS %s",
+			t.Step, t.Name, t.State, t.ExitCode, t.Signal,
 			format.AppendDuration(nil, (t.UserCPU+t.SystemCPU)/1e6), formatSize(t.MaxRSS)))
 	}
 }

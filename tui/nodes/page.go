@@ -1,5 +1,5 @@
-// Package nodes is the page of the nodes: what sinfo -N tells, with what is
-// used of each, and from there the jobs on a node.
+// Package nodes is the page of the nodes: the rows of sinfo -N and how much of each
+// node is in use. It opens the jobs on a node.
 package nodes
 
 import (
@@ -22,16 +22,16 @@ import (
 // Page shows nodes.
 type Page struct {
 	env       *data.Env
-	names     []string // nodes that are meant; nil: all
-	argument  string   // the list as it was given
+	names     []string // the nodes to show; nil: all
+	argument  string   // the host list that was given
 	list      *listing.List[status.Node]
 	feed      data.Feed[*status.NodeEvent]
 	nodes     map[string]status.Node
-	nameError error // what is wrong with the list
+	nameError error // why the host list cannot be parsed
 	loaded    bool
 }
 
-// New makes the page, of all nodes or of those in a folded list.
+// New returns the page of the nodes in a host list, or of all nodes if it is empty.
 func New(env *data.Env, list string) *Page {
 	p := &Page{env: env, argument: list, feed: data.NodeFeed(env)}
 	if list != "" {
@@ -41,17 +41,28 @@ func New(env *data.Env, list string) *Page {
 			p.nameError = fmt.Errorf("invalid node name %s", format.Escape(list))
 		}
 	}
-	p.list = listing.New(env, listing.Kind[status.Node]{
-		History: "nodes", Name: func(n *status.Node) string { return n.Name }, Row: p.row,
-		State: func(n *status.Node) string { return format.NodeState(n, false) }, Matches: p.matches, Compare: compare,
-		Tie:  func(a, b *status.Node) int { return hostlist.Compare(a.Name, b.Name) },
-		Open: func(name string) tea.Cmd { return p.env.Post(ui.OpenPage{Page: ui.PageQueue, ID: name}) }, Command: p.Command,
-	}, ui.Table{Headers: []string{"NODE", "STATE", "CPUS", "", "MEMORY", "GPUS", "LOAD", "PARTITIONS", "REASON"},
-		Right: []bool{false, false, true, false, true, true, true}, Ranks: []int{0, 0, 1, 6, 2, 3, 7, 5, 4}})
+	kind := listing.Kind[status.Node]{
+		History: "nodes",
+		Name:    func(n *status.Node) string { return n.Name },
+		Row:     p.row,
+		State:   func(n *status.Node) string { return format.NodeState(n, false) },
+		Matches: p.matches,
+		Compare: compare,
+		Tie:     func(a, b *status.Node) int { return hostlist.Compare(a.Name, b.Name) },
+		Open: func(name string) tea.Cmd {
+			return p.env.Post(ui.OpenPage{Page: ui.PageQueue, ID: name})
+		},
+		Command: p.Command,
+	}
+	p.list = listing.New(env, kind, ui.Table{
+		Headers: []string{"NODE", "STATE", "CPUS", "", "MEMORY", "GPUS", "LOAD", "PARTITIONS", "REASON"},
+		Right:   []bool{false, false, true, false, true, true, true},
+		Ranks:   []int{0, 0, 1, 6, 2, 3, 7, 5, 4},
+	})
 	return p
 }
 
-// Update takes a message in.
+// Update implements ui.Page.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	if events, next, mine := p.feed.Handle(msg); mine {
 		p.apply(events)
@@ -70,7 +81,7 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// take takes events in.
+// apply applies events to the nodes.
 func (p *Page) apply(events []*status.NodeEvent) {
 	changed := false
 	for _, e := range events {
@@ -93,8 +104,12 @@ func (p *Page) apply(events []*status.NodeEvent) {
 	}
 }
 
+// matches reports whether a node is in the host list and passes a filter.
 func (p *Page) matches(q *query.Query, n *status.Node) bool {
-	return (p.names == nil || slices.Contains(p.names, n.Name)) && q.Match(func(name string) (string, bool) {
+	if p.names != nil && !slices.Contains(p.names, n.Name) {
+		return false
+	}
+	field := func(name string) (string, bool) {
 		switch name {
 		case "node", "nodelist", "name":
 			return n.Name, true
@@ -112,9 +127,12 @@ func (p *Page) matches(q *query.Query, n *status.Node) bool {
 			return fmt.Sprintf("gres/gpu=%d", gpuCount(n.GRES)), true
 		}
 		return "", false
-	}, n.Name, format.NodeState(n, false), strings.Join(n.Partitions, ","), strings.Join(n.Features, ","), n.GRES, n.Reason)
+	}
+	return q.Match(field, n.Name, format.NodeState(n, false), strings.Join(n.Partitions, ","),
+		strings.Join(n.Features, ","), n.GRES, n.Reason)
 }
 
+// compare compares nodes by a column.
 func compare(column int, a, b *status.Node) int {
 	switch column {
 	case 1:
@@ -135,6 +153,7 @@ func compare(column int, a, b *status.Node) int {
 	return 0
 }
 
+// row returns the texts of a node's row.
 func (p *Page) row(n *status.Node) []string {
 	load := ""
 	if n.Load > 0 {
@@ -144,11 +163,14 @@ func (p *Page) row(n *status.Node) []string {
 	if g := gpuCount(n.GRES); g > 0 {
 		gpu = fmt.Sprintf("%d/%d", gpuCount(n.GRESUsed), g)
 	}
-	return []string{n.Name, format.NodeState(n, false), fmt.Sprintf("%d/%d", n.CPUsAlloc, n.CPUs), p.env.Meter(int64(n.CPUsAlloc), int64(n.CPUs), 10),
-		formatMemory(n.MemAlloc) + "/" + formatMemory(n.Memory), gpu, load, strings.Join(n.Partitions, ","), n.Reason}
+	return []string{
+		n.Name, format.NodeState(n, false), fmt.Sprintf("%d/%d", n.CPUsAlloc, n.CPUs),
+		p.env.Meter(int64(n.CPUsAlloc), int64(n.CPUs), 10), formatMemory(n.MemAlloc) + "/" + formatMemory(n.Memory),
+		gpu, load, strings.Join(n.Partitions, ","), n.Reason,
+	}
 }
 
-// memory is MiB in a short form.
+// formatMemory returns a number of MiB in a short form.
 func formatMemory(mib int64) string {
 	if mib >= 10*1024 {
 		return fmt.Sprintf("%dG", mib/1024)
@@ -156,7 +178,7 @@ func formatMemory(mib int64) string {
 	return fmt.Sprintf("%dM", mib)
 }
 
-// gpus is the number of GPUs in a text of GRES.
+// gpuCount returns the number of GPUs in a text of GRES.
 func gpuCount(gres string) (n int) {
 	for item := range strings.SplitSeq(gres, ",") {
 		item, _, _ = strings.Cut(item, "(")
@@ -175,7 +197,7 @@ func gpuCount(gres string) (n int) {
 	return n
 }
 
-// View draws the page.
+// View implements ui.Page.
 func (p *Page) View(width, height int) []string {
 	text, bad := "", false
 	switch {
@@ -184,14 +206,14 @@ func (p *Page) View(width, height int) []string {
 	case p.feed.Err != nil && !p.loaded:
 		text, bad = p.feed.Err.Error(), true
 	case !p.loaded:
-		text = "Asking for the nodes ..."
+		text = "Loading the nodes ..."
 	case len(p.list.Shown) == 0:
-		text = "No node passes."
+		text = "No node passes the filter."
 	}
 	return p.list.View(width, height, text, bad)
 }
 
-// Title is how many nodes there are in which state.
+// Title returns the number of nodes in each state.
 func (p *Page) Title() string {
 	counts := map[string]int{}
 	var names []string
@@ -213,12 +235,12 @@ func (p *Page) Title() string {
 	return ui.Safe(text)
 }
 
-// Hints are the most useful actions.
+// Hints implements ui.Page.
 func (p *Page) Hints() []ui.Action {
 	return []ui.Action{ui.Help, ui.Back, ui.Open, ui.Filter, ui.Sort, ui.PageQueue, ui.PageTimeline}
 }
 
-// Line is the sinfo that tells the same.
+// Command implements ui.Page.
 func (p *Page) Command() string {
 	if p.argument != "" {
 		return "sinfo -N -l -n " + p.argument

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -11,26 +12,26 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// source is where output comes from. look is called by one goroutine at a
-// time; close may be called at any time, and ends it.
+// source is a source of output. Only one goroutine at a time calls read; close may
+// be called at any time, and ends a read.
 type source interface {
 	read() chunk
 	close()
 }
 
-// piece is what one look has brought.
+// chunk is the result of one read.
 type chunk struct {
 	parts     []part
-	reset     bool // what follows is not what was read before: forget that
-	existing  bool // it was there before anybody looked
-	truncated bool // the beginning was left out
-	caughtUp  bool // there is no more for the moment
-	finished  bool // nothing will come any more
-	// others is a file that was there before the job: another machine's, or of
-	// another job of that name.
+	reset     bool // discard what was read before: this is the start of the output
+	existing  bool // the output was written before the page opened
+	truncated bool // the start of the output is missing
+	caughtUp  bool // there is nothing more to read at the moment
+	finished  bool // the source has ended
+	// older reports that the file was last written before the job started: it is
+	// another machine's file, or another job's.
 	older bool
-	path  string // of the file, where the source tells
-	tasks uint32 // of the step, where the source tells
+	path  string // of the file, if the source reports it
+	tasks uint32 // number of tasks of the step, if the source reports it
 	err   error
 }
 
@@ -42,14 +43,13 @@ type part struct {
 
 const noTask int32 = -1
 
-// Bounds of what is taken from an agent at once.
 const (
-	batchDelay = 100 * time.Millisecond // ten frames a second
-	maxParts   = 256
-	readAhead  = 64 // frames that are read ahead
+	batchDelay = 100 * time.Millisecond // time in which frames are combined into one chunk
+	maxParts   = 256                    // of one chunk
+	readAhead  = 64                     // frames
 )
 
-// agent is the job's first node's agent, as sattach talks to it.
+// agentSource reads from the agent of the job's first node, by sattach's protocol.
 type agentSource struct {
 	cancel  context.CancelFunc
 	open    func(context.Context) (io.ReadWriteCloser, error)
@@ -57,9 +57,9 @@ type agentSource struct {
 	step    bool      // the source is a step, not the batch script
 	stream  ui.Stream // of a step: Stderr leaves its standard output out
 
-	ctx    context.Context //nolint:containedctx // ends what close ends
+	ctx    context.Context //nolint:containedctx // close cancels it
 	frames chan step.Frame
-	end    error // of frames, once it is closed
+	end    error // why frames was closed
 }
 
 // newScriptSource returns a source of what the batch script writes.
@@ -78,8 +78,9 @@ func newStepSource(env *data.Env, id int64, number int32, stream ui.Stream) sour
 	return a
 }
 
-func newAgentSource(env *data.Env, id int64, ask func(*step.Conn) error) *agentSource {
-	a := &agentSource{request: ask}
+// newAgentSource returns a source that sends a request once it has connected.
+func newAgentSource(env *data.Env, id int64, request func(*step.Conn) error) *agentSource {
+	a := &agentSource{request: request}
 	a.ctx, a.cancel = context.WithCancel(env.Context)
 	a.open = func(ctx context.Context) (io.ReadWriteCloser, error) { return env.Cluster.Attach(ctx, id) }
 	return a
@@ -87,38 +88,39 @@ func newAgentSource(env *data.Env, id int64, ask func(*step.Conn) error) *agentS
 
 func (a *agentSource) close() { a.cancel() }
 
-// look waits until something comes.
+// read implements source. It waits for the first frame, and combines those that
+// arrive within batchDelay.
 func (a *agentSource) read() chunk {
 	if a.frames == nil {
 		if err := a.connect(); err != nil {
 			return chunk{err: err, finished: true}
 		}
 	}
-	var p chunk
+	var c chunk
 	f, ok := <-a.frames
 	if !ok {
 		return chunk{err: a.end, finished: true}
 	}
-	a.addFrame(&p, &f)
-	for late := time.After(batchDelay); len(p.parts) < maxParts; {
+	a.addFrame(&c, &f)
+	deadline := time.After(batchDelay)
+	for len(c.parts) < maxParts {
 		select {
 		case f, ok := <-a.frames:
 			if !ok {
-				return p // the next look tells
+				return c // the next read returns the error
 			}
-			if f.Type == step.FrameTailed && len(p.parts) > 0 {
-				p = chunk{} // the file was cut
+			if f.Type == step.FrameTailed && len(c.parts) > 0 {
+				c = chunk{} // the file was truncated
 			}
-			a.addFrame(&p, &f)
-			continue
-		case <-late:
+			a.addFrame(&c, &f)
+		case <-deadline:
+			return c
 		}
-		break
 	}
-	return p
+	return c
 }
 
-// begin connects, and reads ahead from then on.
+// connect connects to the agent and starts to read frames ahead.
 func (a *agentSource) connect() error {
 	raw, err := a.open(a.ctx)
 	if err != nil {
@@ -144,10 +146,10 @@ func (a *agentSource) connect() error {
 			if f.Type == step.FrameRefused {
 				return fmt.Errorf("the job's agent: %s", f.Data)
 			}
-			own := *f
-			own.Data = append([]byte(nil), f.Data...)
+			clone := *f
+			clone.Data = bytes.Clone(f.Data)
 			select {
-			case a.frames <- own:
+			case a.frames <- clone:
 				return nil
 			case <-a.ctx.Done():
 				return a.ctx.Err()
@@ -157,18 +159,18 @@ func (a *agentSource) connect() error {
 	return nil
 }
 
-// take adds a frame to a piece.
-func (a *agentSource) addFrame(p *chunk, f *step.Frame) {
+// addFrame adds a frame to a chunk.
+func (a *agentSource) addFrame(c *chunk, f *step.Frame) {
 	switch f.Type {
 	case step.FrameTailed:
 		var t step.Tailed
 		if f.Decode(&t) == nil {
-			p.reset, p.existing, p.truncated, p.path = true, true, t.From > 0, t.Path
+			c.reset, c.existing, c.truncated, c.path = true, true, t.From > 0, t.Path
 		}
 	case step.FrameCreated:
-		var c step.Created
-		if f.Decode(&c) == nil {
-			p.reset, p.tasks = true, c.Tasks
+		var created step.Created
+		if f.Decode(&created) == nil {
+			c.reset, c.tasks = true, created.Tasks
 		}
 	case step.FrameStdout, step.FrameStderr:
 		task := noTask
@@ -181,6 +183,6 @@ func (a *agentSource) addFrame(p *chunk, f *step.Frame) {
 		if f.Flags&step.FlagPartial != 0 {
 			f.Data = append(f.Data, '\n')
 		}
-		p.parts = append(p.parts, part{task, f.Data})
+		c.parts = append(c.parts, part{task, f.Data})
 	}
 }

@@ -11,40 +11,43 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// Kinds of sources to choose from.
+// sourceKind is where output is read from.
+type sourceKind uint8
+
 const (
-	fromAny   = iota // the file, else the agent
-	fromFile         // the file, whatever it is
-	fromAgent        // the file as the job's agent reads it
-	fromStep         // what the tasks of a step write
+	fromAny   sourceKind = iota // the file, or else the agent
+	fromFile                    // the file on this machine
+	fromAgent                   // the file as the job's agent reads it
+	fromStep                    // the output of a step's tasks
 )
 
-// choice is what the user wants to see.
+// choice is the output that the user has chosen.
 type choice struct {
-	kind int
-	step int32 // of fromStep
-	task int32 // of it; noTask: all
+	kind sourceKind
+	step int32 // the step, with fromStep
+	task int32 // its task; noTask: all of them
 }
 
-// mostTasks are listed one by one; of more, all are seen together.
+// maxTasks bounds the tasks of a step that can be chosen one by one.
 const maxTasks = 256
 
+// chosen reports the user's choice.
 type chosen struct {
 	page   *Page
 	choice choice
 }
 
-// offered are the steps to choose from.
+// stepsLoaded carries the steps that can be chosen.
 type stepsLoaded struct {
 	page  *Page
 	steps []status.Step
 	err   error
 }
 
-// choose asks which steps run, to offer them.
+// requestSteps requests the steps of the job, which can then be chosen.
 func (p *Page) requestSteps() tea.Cmd {
 	if p.job == nil {
-		return p.env.Notify("The job is over: there is its file alone.")
+		return p.env.Notify("The job has ended: only its file can be shown.")
 	}
 	env, id := p.env, strconv.FormatInt(p.job.ID, 10)
 	return func() tea.Msg {
@@ -58,7 +61,7 @@ func (p *Page) requestSteps() tea.Cmd {
 	}
 }
 
-// offer shows what there is to choose from.
+// showChoices shows the list of sources.
 func (p *Page) showChoices(o stepsLoaded) tea.Cmd {
 	if o.page != p || p.hidden {
 		return nil
@@ -66,36 +69,41 @@ func (p *Page) showChoices(o stepsLoaded) tea.Cmd {
 	if o.err != nil {
 		return p.env.NotifyError(o.err)
 	}
-	items := []ui.Choice{{Name: "usual", Text: "the file, else the job's agent"}, {Name: "file", Text: "the file on this machine"}}
-	choices := []choice{{fromAny, 0, noTask}, {fromFile, 0, noTask}}
+	var items []ui.Choice
+	choices := map[string]choice{} // by the name of the item
+	add := func(c choice, name, text string) {
+		items = append(items, ui.Choice{Name: name, Text: text})
+		choices[name] = c
+	}
+	add(choice{fromAny, 0, noTask}, "usual", "the file, else the job's agent")
+	add(choice{fromFile, 0, noTask}, "file", "the file on this machine")
 	if p.mayAttach() {
-		items, choices = append(items, ui.Choice{Name: "agent", Text: "the file as the job's first node has it"}), append(choices, choice{fromAgent, 0, noTask})
+		add(choice{fromAgent, 0, noTask}, "agent", "the file as the job's first node has it")
 		for i := range o.steps {
-			t := &o.steps[i]
-			if t.Number < 0 {
-				continue
-			}
-			number := int32(t.Number)
-			items = append(items, ui.Choice{Name: "step " + t.ID, Text: fmt.Sprintf("%s, %d tasks, from now on", ui.Safe(t.Name), t.Tasks)})
-			choices = append(choices, choice{fromStep, number, noTask})
-			for task := range min(t.Tasks, maxTasks) {
-				items = append(items, ui.Choice{Name: fmt.Sprintf("step %s task %d", t.ID, task)})
-				choices = append(choices, choice{fromStep, number, task})
-			}
+			addStep(&o.steps[i], add)
 		}
 	}
 	return p.env.Post(ui.Choose{Title: "Output of " + p.id, Items: items, OnSubmit: func(c []ui.Choice) tea.Cmd {
-		for i := range items {
-			if items[i].Name == c[0].Name {
-				return p.env.Post(chosen{p, choices[i]})
-			}
-		}
-		return nil
+		return p.env.Post(chosen{p, choices[c[0].Name]})
 	}})
 }
 
-// turn shows something else; another task of the same step without losing what
-// was seen of it.
+// addStep adds the choices for a step: all of its tasks, and each of them. The
+// batch script and other special steps have none.
+func addStep(s *status.Step, add func(c choice, name, text string)) {
+	if s.Number < 0 {
+		return
+	}
+	number := int32(s.Number)
+	text := fmt.Sprintf("%s, %d tasks, from now on", ui.Safe(s.Name), s.Tasks)
+	add(choice{fromStep, number, noTask}, "step "+s.ID, text)
+	for task := range min(s.Tasks, maxTasks) {
+		add(choice{fromStep, number, task}, fmt.Sprintf("step %s task %d", s.ID, task), "")
+	}
+}
+
+// setChoice shows the chosen output. Another task of the same step is shown with
+// the lines that were received before.
 func (p *Page) setChoice(c choice) tea.Cmd {
 	same := c.kind == p.choice.kind && c.step == p.choice.step && p.source != nil && !p.finished
 	p.choice = c

@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// taken takes in what a look has brought.
+// handleChunk adds what a source has read, and schedules the next read.
 func (p *Page) handleChunk(got chunk) tea.Cmd {
 	if p.fallBackToAgent(got) {
 		return p.readFrom(newScriptSource(p.env, p.job.ID, p.stream))
@@ -34,7 +34,8 @@ func (p *Page) handleChunk(got chunk) tea.Cmd {
 	return tea.Tick(pollInterval, func(time.Time) tea.Msg { return poll{s} })
 }
 
-// instead tells whether the agent is to be asked in place of the file.
+// fallBackToAgent reports whether the agent is to replace the file as the source:
+// the file cannot be read or is older than the job, and the user chose no source.
 func (p *Page) fallBackToAgent(got chunk) bool {
 	if _, file := p.source.(*fileSource); !file || p.choice.kind != fromAny || !p.mayAttach() {
 		return false
@@ -50,26 +51,26 @@ func (p *Page) fallBackToAgent(got chunk) bool {
 	return true
 }
 
-// add adds output to the ring.
+// add adds output to the buffer.
 func (p *Page) add(got *chunk) {
 	at := p.env.Now()
 	if got.existing {
 		at = time.Time{}
 	}
 	for _, x := range got.parts {
-		before := len(p.buffer.lines) + p.buffer.dropped
+		before := p.buffer.received()
 		p.buffer.add(x.task, x.text, at)
 		if p.task == noTask || x.task != p.task {
 			continue
 		}
-		for n := before; n < len(p.buffer.lines)+p.buffer.dropped; n++ {
+		for n := before; n < p.buffer.received(); n++ {
 			p.taskLines = append(p.taskLines, n)
 		}
 	}
 	p.trim()
 }
 
-// trim leaves lines out of what is picked that the ring has dropped.
+// trim removes lines from taskLines that the buffer has dropped.
 func (p *Page) trim() {
 	n := 0
 	for n < len(p.taskLines) && p.taskLines[n] < p.buffer.dropped {
@@ -78,7 +79,7 @@ func (p *Page) trim() {
 	p.taskLines = p.taskLines[n:]
 }
 
-// pick shows one task, or with noTask all.
+// showTask shows the lines of one task, or with noTask those of all tasks.
 func (p *Page) showTask(task int32) {
 	p.task, p.taskLines, p.follow, p.found = task, nil, true, -1
 	if task == noTask {
@@ -91,13 +92,14 @@ func (p *Page) showTask(task int32) {
 	}
 }
 
+// forget removes all lines.
 func (p *Page) forget() {
 	p.buffer.reset()
 	p.taskLines, p.found = nil, -1
 }
 
-// ended is the end of what an agent has to tell: of the job or the step, or of
-// the connection.
+// handleEnd handles the end of an agent's output: the job or step has ended, or the
+// connection broke, in which case it schedules a new one.
 func (p *Page) handleEnd() tea.Cmd {
 	p.finished = true
 	if p.err == nil || !p.mayAttach() || len(p.buffer.lines) == 0 {
@@ -107,7 +109,7 @@ func (p *Page) handleEnd() tea.Cmd {
 	return tea.Tick(reconnectDelay, func(time.Time) tea.Msg { return reconnect{s} })
 }
 
-// lines is how many lines there are, the unfinished one included.
+// lineCount returns the number of lines to show, the unfinished one included.
 func (p *Page) lineCount() int {
 	if p.task != noTask {
 		return len(p.taskLines)
@@ -119,8 +121,8 @@ func (p *Page) lineCount() int {
 	return n
 }
 
-// line is the text of a line, with the task's number ahead where several are
-// shown, and when it came.
+// line returns the text of a line and when it arrived. The number of the task is in
+// front if several tasks are shown.
 func (p *Page) line(i int) (string, time.Time) {
 	switch {
 	case p.task != noTask:

@@ -10,30 +10,29 @@ import (
 	"github.com/berth-hpc/berth/tui/data"
 )
 
-// Bounds of what is kept of a file.
 const (
-	maxBytes = 10 << 20 // of lines
-	readSize = 256 << 10
-	maxLine  = 64 << 10 // a longer line is broken
+	maxBytes = 10 << 20  // of lines in memory; older ones are dropped
+	readSize = 256 << 10 // of one read
+	maxLine  = 64 << 10  // a longer line is broken
 )
 
-// ring is the last lines of an output.
+// lineBuffer holds the last lines of an output.
 type lineBuffer struct {
 	lines   []line
 	size    int
-	dropped int              // lines, of the beginning
-	open    map[int32][]byte // the last line of each task, which has no end yet
-	cut     bool             // lines were dropped
+	dropped int              // number of lines that were dropped
+	open    map[int32][]byte // the unfinished last line of each task
+	cut     bool             // the start of the output is missing
 }
 
 // line is a line of output.
 type line struct {
 	text string
-	at   time.Time // when it came; zero: it was there before
+	at   time.Time // when it arrived; zero: before the page opened
 	task int32     // noTask: the batch script's
 }
 
-// add takes in output of a task.
+// add adds output of a task.
 func (r *lineBuffer) add(task int32, text []byte, at time.Time) {
 	part := append(r.open[task], text...)
 	for {
@@ -55,6 +54,7 @@ func (r *lineBuffer) add(task int32, text []byte, at time.Time) {
 	r.open[task] = bytes.Clone(part)
 }
 
+// push adds a line, and drops the oldest lines beyond maxBytes.
 func (r *lineBuffer) push(l line) {
 	r.lines = append(r.lines, l)
 	r.size += len(l.text) + 1
@@ -69,11 +69,14 @@ func (r *lineBuffer) push(l line) {
 	}
 }
 
-// reset forgets everything.
+// received returns the number of lines ever received, dropped ones included.
+func (r *lineBuffer) received() int { return len(r.lines) + r.dropped }
+
+// reset removes all lines.
 func (r *lineBuffer) reset() { *r = lineBuffer{} }
 
-// clean is a line as it may be shown: what a progress bar has drawn last,
-// without colours, with tabs as spaces.
+// cleanLine returns a line without escape sequences, with tabs as spaces, and only
+// what was written after the last carriage return, as for a progress bar.
 func cleanLine(line string) string {
 	line = strings.TrimRight(line, "\r")
 	if at := strings.LastIndexByte(line, '\r'); at >= 0 {
@@ -98,19 +101,19 @@ func cleanLine(line string) string {
 	return b.String()
 }
 
-// tail reads what was added to a file of this machine.
+// fileSource follows a file of this machine.
 type fileSource struct {
 	open func(string) (data.File, error)
 	path string
-	// since is when the job began to write; zero: there is no telling.
+	// since is the time before which the job cannot have written; zero: unknown.
 	since time.Time
 	file  data.File
 	at    int64
 }
 
-// look reads the next piece.
+// read implements source.
 func (t *fileSource) read() chunk {
-	p := chunk{}
+	c := chunk{}
 	if t.file != nil && t.file.Replaced() {
 		t.close()
 	}
@@ -120,8 +123,8 @@ func (t *fileSource) read() chunk {
 			return chunk{err: err, caughtUp: true}
 		}
 		t.file, t.at = f, 0
-		p.reset, p.existing = true, true
-		p.older = !t.since.IsZero() && f.Modified().Before(t.since)
+		c.reset, c.existing = true, true
+		c.older = !t.since.IsZero() && f.Modified().Before(t.since)
 	}
 	size, err := t.file.Size()
 	if err != nil {
@@ -129,10 +132,10 @@ func (t *fileSource) read() chunk {
 		return chunk{err: err, caughtUp: true}
 	}
 	if size < t.at {
-		t.at, p.reset = 0, true
+		t.at, c.reset = 0, true
 	}
-	if p.reset && size > maxBytes {
-		t.at, p.truncated = size-maxBytes, true
+	if c.reset && size > maxBytes {
+		t.at, c.truncated = size-maxBytes, true
 	}
 	buf := make([]byte, min(readSize, size-t.at))
 	n, err := t.file.ReadAt(buf, t.at)
@@ -140,13 +143,13 @@ func (t *fileSource) read() chunk {
 		return chunk{err: err, caughtUp: true}
 	}
 	t.at += int64(n)
-	if p.caughtUp = t.at >= size; n > 0 {
-		p.parts = []part{{noTask, buf[:n]}}
+	if c.caughtUp = t.at >= size; n > 0 {
+		c.parts = []part{{noTask, buf[:n]}}
 	}
-	return p
+	return c
 }
 
-// close lets the file go; it is opened again when somebody looks.
+// close implements source. The next read opens the file again.
 func (t *fileSource) close() {
 	if t.file != nil {
 		_ = t.file.Close()

@@ -8,6 +8,7 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
+// press runs the action of a key.
 func (p *Page) press(k ui.Press) tea.Cmd {
 	page := max(1, p.height-1)
 	switch k.Action {
@@ -82,7 +83,7 @@ func (p *Page) restart() tea.Cmd {
 	return p.requestRecord()
 }
 
-// scroll moves the window; at the end it follows again.
+// scroll moves the window by n lines. At the end, the page follows the output again.
 func (p *Page) scroll(n int) {
 	last := max(0, p.lineCount()-p.height)
 	if p.follow {
@@ -92,8 +93,8 @@ func (p *Page) scroll(n int) {
 	p.follow = p.top >= last && n >= 0
 }
 
-// find looks for text from the end on; one that is no regular expression is
-// looked for as it is.
+// search searches backwards from the end for a regular expression, or for the text
+// itself if it is not one.
 func (p *Page) search(text string) tea.Cmd {
 	if text == "" {
 		p.pattern = nil
@@ -107,7 +108,8 @@ func (p *Page) search(text string) tea.Cmd {
 	return p.nextMatch(-1)
 }
 
-// jump goes to the next match in a direction, round the ends.
+// nextMatch moves to the next match, forwards (n = 1) or backwards (n = -1), and
+// wraps around at the ends.
 func (p *Page) nextMatch(n int) tea.Cmd {
 	if p.pattern == nil {
 		return p.env.Notify("Search for something first.")
@@ -121,5 +123,5 @@ func (p *Page) nextMatch(n int) tea.Cmd {
 			return nil
 		}
 	}
-	return p.env.Notify("It is not there.")
+	return p.env.Notify("No line matches.")
 }

@@ -1,7 +1,7 @@
-// Package output is the page of a job's output, followed while the page is on
-// the screen: from its file where that is on a volume of this machine, else from
-// the job's agent; or what the tasks of a step write, from the agent. Where
-// neither can tell, the page says so.
+// Package output is the page of a job's output. While it is visible it follows the
+// output: from the job's file if that is on a volume of this machine, else from the
+// job's agent; or the output of a step's tasks, from the agent. If there is no
+// source, the page says why.
 package output
 
 import (
@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// pause is the time between two looks at a file; shared file systems tell of
-	// no changes by themselves.
+	// pollInterval is the time between two reads of a file; shared file systems do
+	// not report changes.
 	pollInterval = time.Second
-	// reunite is the pause before an agent that was lost is asked again.
+	// reconnectDelay is the pause before the page connects to an agent again.
 	reconnectDelay = 2 * time.Second
-	// skew is how far the clocks of file servers may be off.
+	// clockSkew is how far the clocks of file servers may differ from ours.
 	clockSkew = 10 * time.Minute
 )
 
@@ -37,21 +37,21 @@ type Page struct {
 	stream          ui.Stream
 	feed            data.Feed[*status.JobEvent]
 	store           *data.Store
-	job             *status.Job // nil: the queue does not have it, or not yet
-	recordRequested bool        // accounting was
+	job             *status.Job // nil: it is not in the queue, or not received yet
+	recordRequested bool        // accounting was queried
 
 	choice    choice
-	path      string // of the file
+	path      string // of the file; empty: unknown
 	source    source // nil: none yet
-	fileError error  // why the file is not read here
+	fileError error  // why the file is not the source
 	buffer    lineBuffer
 	tasks     uint32 // of the step; 0: no step
 	task      int32  // the task that is shown; noTask: all
-	taskLines []int  // its lines, counted from the first there ever was
+	taskLines []int  // its lines in buffer, counted from the first line ever received
 	err       error
 	hidden    bool
-	reading   bool // a look is under way
-	finished  bool // nothing comes any more
+	reading   bool // a read is in progress
+	finished  bool // the source has ended
 
 	top, height, width int
 	follow             bool
@@ -62,8 +62,11 @@ type Page struct {
 	found              int // line of the last match
 }
 
-// fields are what the page reads of its job.
-var fields = []string{"id", "state", "user", "start", "noBatch", "stdOut", "stdErr", "workDir", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "name"}
+// fields are the fields of the job that the page uses.
+var fields = []string{
+	"id", "state", "user", "start", "noBatch", "stdOut", "stdErr", "workDir", "arrayJobID", "arrayTaskID", "hetJobID",
+	"hetOffset", "name",
+}
 
 // New returns the page of one output stream of the job with this id.
 func New(env *data.Env, id string, stream ui.Stream) *Page {
@@ -72,24 +75,26 @@ func New(env *data.Env, id string, stream ui.Stream) *Page {
 	return p
 }
 
-// recorded is what accounting knows of a job that the queue has no longer.
+// recorded carries the path of the output of a job that is only in accounting.
 type recorded struct {
 	page *Page
 	path string
 	err  error
 }
 
+// chunkRead carries what a source has read.
 type chunkRead struct {
 	source source
 	piece  chunk
 }
 
+// poll requests the next read of a file.
 type poll struct{ source source }
 
-// lost asks to connect to the agent again.
+// reconnect requests a new connection to the agent.
 type reconnect struct{ source source }
 
-// Update takes a message in.
+// Update implements ui.Page.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	if events, next, mine := p.feed.Handle(msg); mine {
 		return tea.Batch(p.apply(events), next)
@@ -137,7 +142,7 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// take takes in how the job is.
+// apply applies events of the job.
 func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	for _, e := range events {
 		p.store.Apply(e)
@@ -160,12 +165,12 @@ func (p *Page) apply(events []*status.JobEvent) tea.Cmd {
 	case p.source == nil:
 		return p.connect()
 	case before != nil && before.State != j.State && j.State == "RUNNING":
-		return p.connect() // it runs again, or at last
+		return p.connect() // the job has started, or started again
 	}
 	return nil
 }
 
-// begin reads from where the output is to come from.
+// begin reads from the chosen source, from its beginning.
 func (p *Page) connect() tea.Cmd {
 	j := p.job
 	switch {
@@ -188,29 +193,31 @@ func (p *Page) connect() tea.Cmd {
 	return p.readFrom(t)
 }
 
-// canAsk tells whether the job's agent would answer: it runs, and is ours.
+// mayAttach reports whether the job's agent accepts a connection: the job is running
+// and belongs to the user.
 func (p *Page) mayAttach() bool {
 	return p.job != nil && p.job.State == "RUNNING" && (p.env.User == "" || p.env.User == p.job.User)
 }
 
-// from reads from a source, from its beginning.
+// readFrom replaces the source and reads it from its beginning.
 func (p *Page) readFrom(s source) tea.Cmd {
 	p.closeSource()
 	p.source, p.reading, p.finished, p.err = s, false, false, nil
 	return p.read()
 }
 
-// drop lets the source go that is read from.
+// closeSource closes the present source.
 func (p *Page) closeSource() {
 	if p.source != nil {
-		if _, file := p.source.(*fileSource); !file || !p.reading { // else it is closed when it is collected
+		if _, file := p.source.(*fileSource); !file || !p.reading { // a file that is being read is closed by the garbage collector
 			p.source.close()
 		}
 	}
 	p.source = nil
 }
 
-// askOver asks accounting where the output of the job was.
+// requestRecord requests the accounting record of the job, which has its working
+// directory.
 func (p *Page) requestRecord() tea.Cmd {
 	env, id := p.env, p.id
 	return func() tea.Msg {
@@ -218,12 +225,12 @@ func (p *Page) requestRecord() tea.Cmd {
 		defer cancel()
 		records, err := env.Cluster.Records(ctx, &status.RecordQuery{Jobs: []string{id}, NoSteps: true})
 		if err == nil && len(records.Items) == 0 {
-			err = fmt.Errorf("no job %s is known", id)
+			err = fmt.Errorf("job %s does not exist", id)
 		}
 		if err != nil {
 			return recorded{p, "", err}
 		}
-		// Accounting has the folder, not the name: sbatch's usual one is tried.
+		// Accounting has the directory but not the name; assume sbatch's default.
 		r := &records.Items[len(records.Items)-1]
 		return recorded{p, path.Join(r.WorkDir, "slurm-"+id+".out"), nil}
 	}
@@ -232,7 +239,8 @@ func (p *Page) requestRecord() tea.Cmd {
 // outputFile returns the path of the file that receives a stream of the job.
 func outputFile(j *status.Job, stream ui.Stream) (string, error) {
 	if j.NoBatch {
-		return "", errors.New("it has no batch script, so its output went to the terminal of srun or salloc; i chooses a step that runs")
+		return "", errors.New("the job has no batch script, so its output went to the terminal of srun or salloc; " +
+			"i chooses a running step")
 	}
 	file := j.StdOut
 	if stream == ui.Stderr && j.StdErr != "" {
@@ -247,7 +255,8 @@ func outputFile(j *status.Job, stream ui.Stream) (string, error) {
 	return file, nil
 }
 
-// look has the next piece read, unless nobody looks or one is being read.
+// read returns a command that reads the next chunk, or nil if the page is hidden or
+// paused, or a read is in progress.
 func (p *Page) read() tea.Cmd {
 	if p.hidden || p.reading || p.paused || p.source == nil || p.finished {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// View draws the page.
+// View implements ui.Page.
 func (p *Page) View(width, height int) []string {
 	p.width, p.height = width, max(0, height)
 	if p.lineCount() == 0 {
@@ -28,43 +28,45 @@ func (p *Page) View(width, height int) []string {
 	return out[:min(len(out), height)]
 }
 
-// nothing says why there is nothing to see.
+// emptyText returns a sentence that says why no output is shown.
 func (p *Page) emptyText() string {
 	_, file := p.source.(*fileSource)
 	switch {
 	case p.feed.Err != nil && p.source == nil:
 		return p.feed.Err.Error()
 	case p.err != nil && p.fileError != nil:
-		return p.fileError.Error() + "; and its agent cannot be asked: " + p.err.Error()
+		return p.fileError.Error() + "; and the job's agent cannot be asked: " + p.err.Error()
 	case errors.Is(p.err, fs.ErrNotExist) && file:
-		return p.path + " is not there yet, or on no volume of this machine." + p.noAgentReason()
+		return p.path + " does not exist yet, or is not on a volume of this machine." + p.noAgentReason()
 	case p.err != nil && file:
 		return p.err.Error() + "." + p.noAgentReason()
 	case p.err != nil:
 		return p.err.Error()
 	case p.source == nil:
-		return "Asking where the output is ..."
+		return "Looking for the output ..."
 	case p.choice.kind == fromStep && p.finished:
-		return "The step is over."
+		return "The step has ended."
 	case p.choice.kind == fromStep:
-		return "Nothing was written since this page follows the step."
+		return "The step has written nothing since this page opened."
 	}
 	return p.path + " is empty."
 }
 
-// whyNotAsked says why the job's agent is not asked for its output.
+// noAgentReason returns a sentence that says why the output cannot come from the
+// job's agent.
 func (p *Page) noAgentReason() string {
 	switch {
 	case p.job == nil || p.mayAttach():
 		return ""
 	case p.job.State == "RUNNING":
-		return " Only " + p.job.User + " may ask the job for it."
+		return " Only " + p.job.User + " may read it from the job's agent."
 	case p.job.State == "PENDING":
 		return " The job has not started."
 	}
-	return " The job is " + p.job.State + ", so its agent cannot be asked for it."
+	return " The job is " + p.job.State + ", so its agent cannot be asked."
 }
 
+// draw draws the lines from up to, not including, to.
 func (p *Page) draw(from, to int) []string {
 	var out []string
 	for i := from; i < to; i++ {
@@ -77,15 +79,15 @@ func (p *Page) draw(from, to int) []string {
 			}
 			text = stamp + text
 		}
-		hit := p.pattern != nil && p.pattern.MatchString(text)
+		isMatch := p.pattern != nil && p.pattern.MatchString(text)
 		parts := []string{ui.Slice(text, p.column, p.width)}
 		if p.wrap {
 			parts = pieces(text, p.width)
 		}
 		for _, part := range parts {
-			if hit && i == p.found {
+			if isMatch && i == p.found {
 				part = p.env.Selected.Render(part)
-			} else if hit {
+			} else if isMatch {
 				part = p.env.Marked.Render(part)
 			}
 			out = append(out, part)
@@ -94,7 +96,7 @@ func (p *Page) draw(from, to int) []string {
 	return out
 }
 
-// pieces breaks a line into pieces of at most width cells.
+// pieces splits a line into pieces of at most width cells.
 func pieces(text string, width int) []string {
 	if width <= 0 || ui.Width(text) <= width {
 		return []string{text}
@@ -106,12 +108,12 @@ func pieces(text string, width int) []string {
 	return out
 }
 
-// Title names the file and tells what the page does with it.
+// Title returns the job, the source, and whether the page follows it.
 func (p *Page) Title() string {
 	text := p.id + " " + p.sourceText()
 	switch {
 	case p.finished && p.err == nil:
-		text += " [over]"
+		text += " [ended]"
 	case p.paused:
 		text += " [paused]"
 	case p.follow:
@@ -128,7 +130,7 @@ func (p *Page) Title() string {
 	return ui.Safe(text)
 }
 
-// where says where the output comes from.
+// sourceText returns a description of the source.
 func (p *Page) sourceText() string {
 	what := p.path
 	if p.choice.kind == fromStep {
@@ -147,12 +149,12 @@ func (p *Page) sourceText() string {
 	return what
 }
 
-// Hints are the most useful actions.
+// Hints implements ui.Page.
 func (p *Page) Hints() []ui.Action {
 	return []ui.Action{ui.Back, ui.Filter, ui.Next, ui.Pause, ui.Errors, ui.Source, ui.Bottom, ui.Help}
 }
 
-// Line is the command that tells the same.
+// Command implements ui.Page.
 func (p *Page) Command() string {
 	if p.choice.kind == fromStep {
 		return fmt.Sprintf("sattach --label %s.%d", p.id, p.choice.step)

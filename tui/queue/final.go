@@ -37,14 +37,7 @@ func (p *Page) toggleBell() tea.Cmd {
 	return p.env.Notify(fmt.Sprintf("The bell rings when each of the %d marked jobs ends.", n))
 }
 
-// over tells whether a job in this state will not run again.
-func over(state string) bool {
-	switch state {
-	case "COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY":
-		return true
-	}
-	return false
-}
+func isFinal(state string) bool { return status.JobState(state).IsFinal() }
 
 // finishedBy returns the jobs that an event removes or moves to a final state. Call
 // it before the event is applied.
@@ -52,7 +45,7 @@ func (p *Page) finishedBy(e *status.JobEvent) []int64 {
 	out := slices.Clone(e.Gone)
 	for i := range e.Items {
 		j := &e.Items[i]
-		if slot, ok := p.rows.store.Slot(j.ID); ok && over(j.State) && !over(p.rows.store.Text(slot, "state")) {
+		if slot, ok := p.rows.store.Slot(j.ID); ok && isFinal(j.State) && !isFinal(p.rows.store.Text(slot, "state")) {
 			out = append(out, j.ID)
 		}
 	}
@@ -66,7 +59,7 @@ func (p *Page) finishedSince(old *data.Store) []int64 {
 	for _, s := range old.Slots(nil) {
 		id := old.ID(s)
 		slot, ok := p.rows.store.Slot(id)
-		if !ok || over(p.rows.store.Text(slot, "state")) && !over(old.Text(s, "state")) {
+		if !ok || isFinal(p.rows.store.Text(slot, "state")) && !isFinal(old.Text(s, "state")) {
 			out = append(out, id)
 		}
 	}
@@ -110,7 +103,7 @@ func (p *Page) removeEmptyGroups() (rung []string) {
 		return nil
 	}
 	for _, s := range p.rows.store.Slots(nil) {
-		if id, _ := p.rows.groupID(s); id != 0 && !over(p.rows.store.Text(s, "state")) {
+		if id, _ := p.rows.groupID(s); id != 0 && !isFinal(p.rows.store.Text(s, "state")) {
 			groups[-id] = true
 		}
 	}

@@ -1,8 +1,9 @@
-// Package timeline is the page of time: what runs until when, and when what
-// waits is planned to start, for each job or each node.
+// Package timeline is the page of jobs over time: when running jobs end and when
+// pending jobs are planned to start, by job or by node.
 package timeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// spans are the stretches of time that the screen can show, in seconds.
+// spans are the periods that the screen can show, in seconds.
 var spans = []int64{900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400, 30 * 86400}
 
 // Page shows jobs over time.
@@ -36,39 +37,46 @@ type Page struct {
 	list       ui.List
 	cursorName string // the job or node under the cursor
 	span       int
-	shift      int64 // seconds from now that the screen begins with
+	shift      int64 // by how many seconds the window is moved
 	offset     int64
 }
 
-// bar is a job in time.
+// bar is the period of a job.
 type bar struct {
 	job        status.Job
-	start, end int64 // end 0: not known
+	start, end int64 // end 0: unknown
 	planned    bool
 	nodes      []string
 }
 
-// lane is a node with what is on it.
+// lane is a node with the jobs on it.
 type lane struct {
 	node string
 	bars []*bar
 }
 
-// fields are what the page reads of jobs.
-var fields = []string{"id", "name", "user", "state", "partition", "start", "end", "timeLimit", "nodeList", "plannedNodes", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "priority"}
-
-// mostBars bounds the page: beyond come starts that nobody looks at.
-const maxBars = 5000
-
-// New makes the page of the jobs that f means.
-func New(env *data.Env, f jobs.Filter) *Page {
-	f.States, f.Fields = []string{"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING"}, append(slices.Clone(fields), query.Fields()...)
-	slices.Sort(f.Fields)
-	f.Fields = slices.Compact(f.Fields)
-	return &Page{env: env, filter: f, store: data.NewStore(f.Fields), feed: data.JobFeed(env, f), query: &query.Query{}, span: 2}
+// fields are the fields of jobs that the page uses.
+var fields = []string{
+	"id", "name", "user", "state", "partition", "start", "end", "timeLimit", "nodeList", "plannedNodes", "arrayJobID",
+	"arrayTaskID", "hetJobID", "hetOffset", "priority",
 }
 
-// Update takes a message in.
+// maxBars bounds the number of jobs on the page; those that start latest are left
+// out.
+const maxBars = 5000
+
+// New returns the page of the jobs that pass f.
+func New(env *data.Env, f jobs.Filter) *Page {
+	f.States = []string{"PENDING", "RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING"}
+	f.Fields = append(slices.Clone(fields), query.Fields()...)
+	slices.Sort(f.Fields)
+	f.Fields = slices.Compact(f.Fields)
+	return &Page{
+		env: env, filter: f, store: data.NewStore(f.Fields), feed: data.JobFeed(env, f), query: &query.Query{}, span: 2,
+	}
+}
+
+// Update implements ui.Page.
 func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	if events, next, mine := p.feed.Handle(msg); mine {
 		p.apply(events)
@@ -92,6 +100,8 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
+// apply applies events to the rows. A new list replaces them when it has arrived as
+// a whole.
 func (p *Page) apply(events []*status.JobEvent) {
 	for _, ev := range events {
 		if ev.Type == status.EventSync {
@@ -109,9 +119,10 @@ func (p *Page) apply(events []*status.JobEvent) {
 	}
 }
 
+// now returns the server's time.
 func (p *Page) now() int64 { return p.env.Now().Unix() + p.offset }
 
-// fill makes the bars: of what runs, and of what has a planned start.
+// rebuild makes the bars of running jobs and of pending jobs with a planned start.
 func (p *Page) rebuild() {
 	p.bars = p.bars[:0]
 	pass := p.query.Bind(p.store, p.now())
@@ -119,11 +130,9 @@ func (p *Page) rebuild() {
 		return p.store.Number(s, "start") == 0 || !pass(s)
 	})
 	slices.SortFunc(slots, func(a, b int32) int {
-		x, y := p.store.Number(a, "start"), p.store.Number(b, "start")
-		if x != y {
-			return int(min(1, max(-1, x-y)))
-		}
-		return int(min(1, max(-1, p.store.ID(a)-p.store.ID(b))))
+		return cmp.Or(
+			cmp.Compare(p.store.Number(a, "start"), p.store.Number(b, "start")),
+			cmp.Compare(p.store.ID(a), p.store.ID(b)))
 	})
 	for _, s := range slots[:min(len(slots), maxBars)] {
 		p.bars = append(p.bars, newBar(p.store.Job(s)))
@@ -135,6 +144,7 @@ func (p *Page) rebuild() {
 	p.restoreCursor()
 }
 
+// newBar returns the bar of a job.
 func newBar(j status.Job) bar {
 	b := bar{job: j, start: j.Start, end: j.End, planned: j.State == "PENDING"}
 	if b.end == 0 && j.TimeLimit >= 0 {
@@ -153,6 +163,7 @@ func newBar(j status.Job) bar {
 	return b
 }
 
+// rebuildLanes makes the lanes from the bars.
 func (p *Page) rebuildLanes() {
 	at := map[string]int{}
 	for i := range p.bars {
@@ -174,6 +185,7 @@ func (p *Page) rebuildLanes() {
 	})
 }
 
+// rows returns the number of rows.
 func (p *Page) rows() int {
 	if p.byNode {
 		return len(p.lanes)
@@ -181,6 +193,7 @@ func (p *Page) rows() int {
 	return len(p.bars)
 }
 
+// name returns the node or the job id of a row, by which the cursor follows it.
 func (p *Page) name(i int) string {
 	switch {
 	case i < 0 || i >= p.rows():
@@ -191,7 +204,7 @@ func (p *Page) name(i int) string {
 	return fmt.Sprint(p.bars[i].job.ID)
 }
 
-// find puts the cursor back onto what it was on.
+// restoreCursor moves the cursor to the row it was on.
 func (p *Page) restoreCursor() {
 	p.list.Resize(p.rows(), p.list.Height)
 	for i := range p.rows() {
@@ -203,8 +216,10 @@ func (p *Page) restoreCursor() {
 	p.noteCursor()
 }
 
+// noteCursor stores which row the cursor is on.
 func (p *Page) noteCursor() { p.cursorName = p.name(p.list.Cursor) }
 
+// handleKey runs the action of a key.
 func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	if p.list.Press(k.Action) {
 		p.noteCursor()
@@ -242,23 +257,23 @@ func (p *Page) handleKey(k ui.Press) tea.Cmd {
 	return nil
 }
 
-// Tick moves the clock on; bars move a cell a minute at most, which is not
-// worth a frame each second.
+// Tick reports false: bars move by at most a cell in a minute, which does not need a
+// frame each second.
 func (p *Page) Tick(time.Time) bool { return false }
 
-// View draws the page.
+// View implements ui.Page.
 func (p *Page) View(width, height int) []string {
 	if height <= 0 {
 		return nil
 	}
 	p.list.Resize(p.rows(), height-1)
 	if p.rows() == 0 {
-		text := "Nothing runs, and no start is planned."
+		text := "No job is running, and no start is planned."
 		switch {
 		case p.feed.Err != nil:
 			text = p.feed.Err.Error()
 		case !p.store.Complete:
-			text = "Asking for the queue ..."
+			text = "Loading the queue ..."
 		case !p.query.Empty():
 			text = "No job passes the filter."
 		}
@@ -283,7 +298,8 @@ func (p *Page) View(width, height int) []string {
 	return out
 }
 
-// labelWidth is the room for names: a third, and what the longest takes.
+// labelWidth returns the width of the labels: that of the longest visible one, but
+// at most a third of the screen.
 func (p *Page) labelWidth(width int) int {
 	w := 8
 	first, last := p.list.Visible()
@@ -293,6 +309,7 @@ func (p *Page) labelWidth(width int) int {
 	return min(w, max(8, width/3))
 }
 
+// label returns the text before the bars of a row.
 func (p *Page) label(i int) string {
 	if p.byNode {
 		return ui.Safe(p.lanes[i].node)
@@ -301,13 +318,13 @@ func (p *Page) label(i int) string {
 	return ui.Safe(fmt.Sprintf("%s %s %s", format.JobID(j), status.JobState(j.State).Code(), j.User))
 }
 
-// window is the stretch of time on the screen.
+// window returns the period that is on the screen.
 func (p *Page) window() (from, to int64) {
 	from = p.now() - spans[p.span]/8 + p.shift
 	return from, from + spans[p.span]
 }
 
-// axis is the line with the times; a bar stands for now.
+// axis returns the line of times, with a vertical bar at the present time.
 func (p *Page) axis(label, width int) string {
 	from, to := p.window()
 	room := width - label
@@ -340,9 +357,14 @@ func (p *Page) axis(label, width int) string {
 	return strings.Repeat(" ", label) + p.env.Header.Render(string(line))
 }
 
-// niceStep is a step between labels of at least so many seconds.
+// labelSteps are the steps between labels of the axis, in seconds.
+var labelSteps = []int64{
+	60, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400,
+}
+
+// labelStep returns the smallest step between labels that is at least least seconds.
 func labelStep(least int64) int64 {
-	for _, s := range []int64{60, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400} {
+	for _, s := range labelSteps {
 		if s >= least {
 			return s
 		}
@@ -350,14 +372,15 @@ func labelStep(least int64) int64 {
 	return 14 * 86400
 }
 
-// cell is where an instant is among room cells; it may be outside.
+// cell returns the cell of an instant if the window has room cells: -1 if it is
+// before the window, room+1 at most if it is after it.
 func (p *Page) cell(t int64, room int) int {
 	from, to := p.window()
 	x := (t - from) * int64(room) / (to - from)
 	return int(min(int64(room)+1, max(-1, x)))
 }
 
-// draw draws one row of bars.
+// draw draws the bars of one row.
 func (p *Page) draw(i, room int) string {
 	if room <= 0 {
 		return ""
@@ -381,7 +404,7 @@ func (p *Page) draw(i, room int) string {
 	return strings.TrimRight(strings.Join(cells, ""), " ")
 }
 
-// paint puts a bar into cells, with the job's id in it where it fits.
+// drawBar draws a bar into cells, with the job's id in it if it fits.
 func (p *Page) drawBar(cells []string, b *bar) {
 	room := len(cells)
 	from, to := p.cell(b.start, room), room
@@ -409,7 +432,7 @@ func (p *Page) drawBar(cells []string, b *bar) {
 	}
 }
 
-// Title is what the page shows, and how much of it.
+// Title implements ui.Page.
 func (p *Page) Title() string {
 	what := "jobs"
 	if p.byNode {
@@ -434,6 +457,7 @@ func (p *Page) Title() string {
 	return ui.Safe(text)
 }
 
+// formatSpan returns a period in words.
 func formatSpan(seconds int64) string {
 	switch {
 	case seconds < 3600:
@@ -444,15 +468,15 @@ func formatSpan(seconds int64) string {
 	return fmt.Sprintf("%d d", seconds/86400)
 }
 
-// Hints are the most useful actions.
+// Hints implements ui.Page.
 func (p *Page) Hints() []ui.Action {
 	return []ui.Action{ui.Help, ui.Back, ui.ZoomIn, ui.ZoomOut, ui.Group, ui.Filter, ui.Open}
 }
 
-// Line is the squeue that tells the same.
+// Command implements ui.Page.
 func (p *Page) Command() string { return "squeue --start" }
 
-// Current is the id of the job under the cursor; empty by node.
+// Current returns the id of the job under the cursor, empty if rows are nodes.
 func (p *Page) Current() string {
 	if p.byNode {
 		return ""

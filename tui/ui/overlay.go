@@ -88,7 +88,7 @@ func (c *confirm) View(l *Appearance, width, height int) []string {
 	if c.Answer != "" {
 		question = fmt.Sprintf("Type %s and Enter, or Esc: %s_", c.Answer, c.input.Text())
 		if c.wrong {
-			question = "That was not it. " + question
+			question = "That is a different number. " + question
 		}
 	}
 	var rows []string
@@ -154,9 +154,9 @@ func (c *choose) View(l *Appearance, width, height int) []string {
 	if height <= 0 {
 		return nil
 	}
-	title := c.Title + "  Enter: choose  Esc: leave it"
+	title := c.Title + "  Enter: choose  Esc: cancel"
 	if c.Toggle {
-		title = c.Title + "  Space: on, off  J K: down, up  Enter: done  Esc: leave it"
+		title = c.Title + "  Space: on, off  J K: down, up  Enter: done  Esc: cancel"
 	}
 	out := []string{l.Title.Render(Truncate(title, width, l.Ellipsis))}
 	c.list.Resize(len(c.Items), height-1)

@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// need is what a job wants on each node.
+// need is what a job requests on each node.
 type need struct {
 	nodes  int
 	cpus   int64
@@ -24,7 +24,7 @@ type need struct {
 
 var gpuRequest = regexp.MustCompile(`(?:^|,)(?:gres[:/])?gpu(?::([A-Za-z_][A-Za-z0-9_.-]*))?(?:[:=]([0-9]+))?(?:\(|,|$)`)
 
-// gpusOf reads a GPU's type and number out of a text of GRES: gpu:a100:2,
+// gpusOf returns the type and number of GPUs in a text of GRES: gpu:a100:2,
 // gres:gpu:2, gpu.
 func gpusOf(gres string) (kind string, n int64) {
 	for _, m := range gpuRequest.FindAllStringSubmatch(gres, -1) {
@@ -37,6 +37,7 @@ func gpusOf(gres string) (kind string, n int64) {
 	return kind, n
 }
 
+// need returns what the job requests on each node.
 func (f *Facts) need() need {
 	j := &f.Job
 	n := need{nodes: int(max(1, j.Nodes)), whole: j.OverSubscribe == "NO"}
@@ -57,7 +58,7 @@ func (f *Facts) need() need {
 	return n
 }
 
-// text says a need in words.
+// text returns the need in words.
 func (n *need) text() string {
 	if n.whole && n.nodes == 1 {
 		return "a whole node for itself (--exclusive)" + n.minimumText()
@@ -71,7 +72,7 @@ func (n *need) text() string {
 	return fmt.Sprintf("%s on each of %d nodes", strings.Join(what, ", "), n.nodes)
 }
 
-// sized says how large whole nodes must be.
+// minimumText returns the minimum size of whole nodes in words.
 func (n *need) minimumText() string {
 	if n.cpus <= 1 && n.memory == 0 && n.gpus == 0 {
 		return ""
@@ -79,7 +80,7 @@ func (n *need) minimumText() string {
 	return ", with at least " + strings.Join(n.resourceTexts(), ", ")
 }
 
-// what is wanted of each node.
+// resourceTexts returns the resources of each node in words.
 func (n *need) resourceTexts() []string {
 	what := []string{countOf(n.cpus, "CPU")}
 	if n.memory > 0 {
@@ -95,6 +96,7 @@ func (n *need) resourceTexts() []string {
 	return what
 }
 
+// countOf returns a number with a noun in the singular or plural.
 func countOf(n int64, name string) string {
 	if n == 1 {
 		return "1 " + name
@@ -102,60 +104,62 @@ func countOf(n int64, name string) string {
 	return strconv.FormatInt(n, 10) + " " + name + "s"
 }
 
-// room is what a node has left of what a job wants.
+// capacity is what a node has free, and whether the job fits on it.
 type capacity struct {
 	node                          *status.Node
 	cpus, mem, gpus               int64 // free
 	fitsEmpty, fitsNow, available bool  // if it were empty; now; not down or drained
 }
 
-// missing compares what the job needs with what the nodes have.
+// missing returns what the job needs and how many nodes have that.
 func (f *Facts) missing() []string {
 	n := f.need()
 	out := []string{"It needs " + n.text() + "."}
 	if f.Job.Features != "" {
 		out[0] = "It needs " + n.text() + ", with " + format.Escape(f.Job.Features) + "."
 	}
-	rooms := f.capacities(&n)
-	if len(rooms) == 0 {
+	nodes := f.capacities(&n)
+	if len(nodes) == 0 {
 		return out
 	}
-	could, can, away := 0, 0, 0
-	for i := range rooms {
-		switch r := &rooms[i]; {
+	large, free, unavailable := 0, 0, 0
+	for i := range nodes {
+		switch r := &nodes[i]; {
 		case r.fitsEmpty && !r.available:
-			away++
+			unavailable++
 		case r.fitsEmpty && r.fitsNow:
-			could, can = could+1, can+1
+			large++
+			free++
 		case r.fitsEmpty:
-			could++
+			large++
 		}
 	}
 	switch {
-	case could == 0 && away == 0:
-		out = append(out, fmt.Sprintf("None of the %d nodes it may use is that large.", len(rooms)))
-	case can >= n.nodes:
-		out = append(out, fmt.Sprintf("%d of %d nodes have that free now, but it is not its turn there.", can, could))
+	case large == 0 && unavailable == 0:
+		out = append(out, fmt.Sprintf("None of the %d nodes it may use is that large.", len(nodes)))
+	case free >= n.nodes:
+		out = append(out, fmt.Sprintf("%d of %d nodes have that free now, but it is not its turn there.", free, large))
 	default:
-		out = append(out, fmt.Sprintf("%d of %d nodes that are large enough have that free now.", can, could))
+		out = append(out, fmt.Sprintf("%d of %d nodes that are large enough have that free now.", free, large))
 	}
-	if away > 0 {
-		out = append(out, fmt.Sprintf("%d more would do, but are down, drained or reserved.", away))
+	if unavailable > 0 {
+		out = append(out, fmt.Sprintf("%d more are large enough, but are down, drained or reserved.", unavailable))
 	}
-	if best := f.nearest(rooms, &n); best != "" && can < n.nodes {
-		out = append(out, best)
+	if nearest := f.nearest(nodes, &n); nearest != "" && free < n.nodes {
+		out = append(out, nearest)
 	}
 	return out
 }
 
-// rooms looks at the nodes of the job's partitions.
+// capacities returns the nodes that the job may use.
 func (f *Facts) capacities(n *need) []capacity {
 	var out []capacity
 	wanted := strings.Split(f.Job.Partition, ",")
 	excluded := expand(f.Job.ExcNodes)
 	for i := range f.Nodes {
 		node := &f.Nodes[i]
-		if !slices.ContainsFunc(node.Partitions, func(p string) bool { return slices.Contains(wanted, p) }) || slices.Contains(excluded, node.Name) {
+		inPartition := slices.ContainsFunc(node.Partitions, func(p string) bool { return slices.Contains(wanted, p) })
+		if !inPartition || slices.Contains(excluded, node.Name) || !hasFeatures(node, f.Job.Features) {
 			continue
 		}
 		kind, gpus := gpusOf(node.GRES)
@@ -163,46 +167,64 @@ func (f *Facts) capacities(n *need) []capacity {
 		if n.kind != "" && kind != n.kind {
 			gpus, used = 0, 0
 		}
-		if f.Job.Features != "" && !slices.Contains(node.Features, f.Job.Features) && !strings.ContainsAny(f.Job.Features, "&|[*") {
-			continue
+		r := capacity{
+			node: node, cpus: int64(node.CPUs - node.CPUsAlloc), mem: node.Memory - node.MemAlloc, gpus: gpus - used,
 		}
-		r := capacity{node: node, cpus: int64(node.CPUs - node.CPUsAlloc), mem: node.Memory - node.MemAlloc, gpus: gpus - used}
 		r.fitsEmpty = int64(node.CPUs) >= n.cpus && node.Memory >= n.memory && gpus >= n.gpus
 		r.fitsNow = r.cpus >= n.cpus && r.mem >= n.memory && r.gpus >= n.gpus && (!n.whole || node.CPUsAlloc == 0)
-		r.available = node.State != "DOWN" && node.State != "UNKNOWN" && !slices.ContainsFunc(node.Flags, func(s string) bool {
-			return s == "DRAIN" || s == "NOT_RESPONDING" || s == "MAINTENANCE" || s == "RESERVED" && f.Job.Reservation == ""
-		})
+		r.available = f.isAvailable(node)
 		out = append(out, r)
 	}
 	return out
 }
 
-// best tells of the node that comes nearest.
-func (f *Facts) nearest(rooms []capacity, n *need) string {
+// hasFeatures reports whether a node has the requested features. It assumes that if
+// the request is an expression.
+func hasFeatures(node *status.Node, features string) bool {
+	return features == "" || strings.ContainsAny(features, "&|[*") || slices.Contains(node.Features, features)
+}
+
+// isAvailable reports whether jobs can start on a node: it is not down, drained or
+// reserved for others.
+func (f *Facts) isAvailable(node *status.Node) bool {
+	if node.State == "DOWN" || node.State == "UNKNOWN" {
+		return false
+	}
+	return !slices.ContainsFunc(node.Flags, func(flag string) bool {
+		switch flag {
+		case "DRAIN", "NOT_RESPONDING", "MAINTENANCE":
+			return true
+		case "RESERVED":
+			return f.Job.Reservation == ""
+		}
+		return false
+	})
+}
+
+// nearest returns a sentence about the node that lacks least of what the job needs.
+func (f *Facts) nearest(nodes []capacity, n *need) string {
 	var near []*capacity
-	for i := range rooms {
-		if r := &rooms[i]; r.fitsEmpty && r.available && !r.fitsNow {
+	for i := range nodes {
+		if r := &nodes[i]; r.fitsEmpty && r.available && !r.fitsNow {
 			near = append(near, r)
 		}
 	}
 	if len(near) == 0 {
 		return ""
 	}
-	short := func(r *capacity) float64 {
+	missing := func(r *capacity) float64 {
 		if n.whole {
 			return float64(r.node.CPUsAlloc)
 		}
 		return shortfall(r.cpus, n.cpus) + shortfall(r.mem, n.memory) + shortfall(r.gpus, n.gpus)
 	}
 	r := slices.MinFunc(near, func(a, b *capacity) int {
-		if c := cmp.Compare(short(a), short(b)); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.node.Name, b.node.Name)
+		return cmp.Or(cmp.Compare(missing(a), missing(b)), cmp.Compare(a.node.Name, b.node.Name))
 	})
 	var has []string
 	if n.whole {
-		return fmt.Sprintf("The nearest is %s, with %d of %d CPUs in use%s.", format.Escape(r.node.Name), r.node.CPUsAlloc, r.node.CPUs, f.firstEnd(r.node.Name))
+		return fmt.Sprintf("The nearest is %s, with %d of %d CPUs in use%s.",
+			format.Escape(r.node.Name), r.node.CPUsAlloc, r.node.CPUs, f.firstEnd(r.node.Name))
 	}
 	if r.gpus < n.gpus {
 		has = append(has, fmt.Sprintf("%d of %s", r.gpus, countOf(n.gpus, "GPU")))
@@ -214,10 +236,11 @@ func (f *Facts) nearest(rooms []capacity, n *need) string {
 		has = append(has, fmt.Sprintf("%s of %s of memory", format.AppendMemory(nil, max(0, r.mem), &format.Settings{}),
 			format.AppendMemory(nil, n.memory, &format.Settings{})))
 	}
-	return fmt.Sprintf("The nearest is %s, with %s free%s.", format.Escape(r.node.Name), strings.Join(has, " and "), f.firstEnd(r.node.Name))
+	return fmt.Sprintf("The nearest is %s, with %s free%s.",
+		format.Escape(r.node.Name), strings.Join(has, " and "), f.firstEnd(r.node.Name))
 }
 
-// lack is the part of what is wanted that is missing.
+// shortfall returns the fraction of want that is not free.
 func shortfall(free, want int64) float64 {
 	if want <= 0 || free >= want {
 		return 0
@@ -225,12 +248,15 @@ func shortfall(free, want int64) float64 {
 	return float64(want-max(0, free)) / float64(want)
 }
 
-// frees tells which running job on a node ends first.
+// firstEnd returns a clause about the running job on a node that ends first.
 func (f *Facts) firstEnd(node string) string {
 	var first *status.Job
 	for i := range f.Running {
 		j := &f.Running[i]
-		if j.End > 0 && j.TimeLimit >= 0 && (first == nil || j.End < first.End) && slices.Contains(expand(j.NodeList), node) {
+		if j.End == 0 || j.TimeLimit < 0 || first != nil && j.End >= first.End {
+			continue
+		}
+		if slices.Contains(expand(j.NodeList), node) {
 			first = j
 		}
 	}

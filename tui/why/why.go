@@ -1,9 +1,10 @@
-// Package why says in words why a job is pending: what it waits for, what is
-// missing, what will free it and when, and what its user can do. It is pure:
-// rows of the queue and of the nodes go in, sentences come out.
+// Package why explains in sentences why a job is pending: what it waits for, what is
+// missing, what will release it and when, and what its user can do. It is pure: rows
+// of the queue and of the nodes go in, sentences come out.
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,13 +16,13 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Facts are what an answer is made of.
+// Facts are the rows from which an answer is made.
 type Facts struct {
 	Job     status.Job
 	Running []status.Job // jobs that hold nodes, in any order
-	Others  []status.Job // jobs that the job depends on, as far as known
-	// Ahead is how many pending jobs of its partitions have a higher priority;
-	// First is the one with the highest.
+	Others  []status.Job // jobs that the job depends on, as far as they are known
+	// Ahead is the number of pending jobs of its partitions with a higher priority;
+	// First is the one with the highest priority.
 	Ahead      int
 	First      status.Job
 	Nodes      []status.Node
@@ -30,53 +31,111 @@ type Facts struct {
 	Location   *time.Location
 }
 
-// Answer is why a job waits.
+// Answer explains why a job is pending.
 type Answer struct {
-	Category string   // resources, turn, limits, you, dependency, site, impossible
+	Category Category
 	Summary  string   // one sentence
-	Missing  []string // what it needs and what there is
-	Release  []string // what will make room, and when
+	Missing  []string // what it needs, and what the nodes have
+	Release  []string // what will release resources, and when
 	Action   string   // what its user can do; empty: wait
 }
 
-// kinds are the reasons whose sentence needs nothing but themselves.
+// Category is the kind of an answer.
+type Category string
+
+// The categories.
+const (
+	Resources  Category = "resources"  // not enough free resources
+	Turn       Category = "turn"       // jobs of a higher priority are first
+	Limits     Category = "limits"     // a limit of the partition, QOS or account
+	You        Category = "you"        // the user asked for it
+	Dependency Category = "dependency" // other jobs
+	Site       Category = "site"       // the state of the cluster, or an administrator
+	Impossible Category = "impossible" // it can never start
+)
+
+// reasonAnswers are the answers for reasons that need no facts. %d is the job's id.
 var reasonAnswers = map[string]Answer{
-	"JobHeldUser":              {"you", "It is held by its user or by who submitted it with --hold.", nil, nil, "Release it: scontrol release %d"},
-	"JobHeldAdmin":             {"site", "An administrator holds it.", nil, nil, "Ask the administrators; only they can release it."},
-	"PartitionDown":            {"site", "Its partition is down: nothing starts there.", nil, nil, "Wait until it is up, or move the job: scontrol update JobId=%d Partition=..."},
-	"PartitionInactive":        {"site", "Its partition is inactive: nothing starts there.", nil, nil, "Wait until it is up, or move the job: scontrol update JobId=%d Partition=..."},
-	"PartitionTimeLimit":       {"limits", "Its time limit is longer than its partition allows.", nil, nil, "Lower it: scontrol update JobId=%d TimeLimit=..."},
-	"PartitionNodeLimit":       {"limits", "It wants more or fewer nodes than its partition allows.", nil, nil, "Change it: scontrol update JobId=%d NumNodes=..."},
-	"ReqNodeNotAvail":          {"site", "Nodes that it asks for are down, drained or reserved.", nil, nil, "Ask for other nodes, or wait until they are back."},
-	nodesDown:                  {"site", "Too many of the nodes that could run it are down, drained or reserved.", nil, nil, "Ask for fewer nodes, or wait until they are back."},
-	"BadConstraints":           {"impossible", "No node of its partition can ever give what it asks for.", nil, nil, "Cancel it and submit it with smaller or other requests: scancel %d"},
-	"DependencyNeverSatisfied": {"impossible", "What it depends on can no longer happen.", nil, nil, "Cancel it: scancel %d, or change it: scontrol update JobId=%d Dependency=..."},
-	"DeadLine":                 {"impossible", "It can no longer end before its deadline.", nil, nil, "Cancel it, or move the deadline."},
-	"JobArrayTaskLimit":        {"you", "As many tasks of its array run as it allows at a time.", nil, nil, "Raise the limit: scontrol update JobId=%d ArrayTaskThrottle=..."},
-	"Licenses":                 {"resources", "Licenses that it wants are in use.", nil, nil, ""},
-	"Reservation":              {"site", "Its reservation has not begun.", nil, nil, ""},
-	"Prolog":                   {"resources", "Its nodes are being made ready.", nil, nil, ""},
-	"JobLaunchFailure":         {"site", "It could not be started and waits for another try.", nil, nil, ""},
+	"JobHeldUser": {
+		Category: You, Summary: "It is held: its user held it or submitted it with --hold.",
+		Action: "Release it: scontrol release %d",
+	},
+	"JobHeldAdmin": {
+		Category: Site, Summary: "An administrator holds it.",
+		Action: "Ask the administrators; only they can release it.",
+	},
+	"PartitionDown": {
+		Category: Site, Summary: "Its partition is down: nothing starts there.",
+		Action: "Wait until it is up, or move the job: scontrol update JobId=%d Partition=...",
+	},
+	"PartitionInactive": {
+		Category: Site, Summary: "Its partition is inactive: nothing starts there.",
+		Action: "Wait until it is up, or move the job: scontrol update JobId=%d Partition=...",
+	},
+	"PartitionTimeLimit": {
+		Category: Limits, Summary: "Its time limit is longer than its partition allows.",
+		Action: "Lower it: scontrol update JobId=%d TimeLimit=...",
+	},
+	"PartitionNodeLimit": {
+		Category: Limits, Summary: "It requests more or fewer nodes than its partition allows.",
+		Action: "Change it: scontrol update JobId=%d NumNodes=...",
+	},
+	"ReqNodeNotAvail": {
+		Category: Site, Summary: "Nodes that it requests are down, drained or reserved.",
+		Action: "Request other nodes, or wait until they are back.",
+	},
+	nodesDown: {
+		Category: Site, Summary: "Too many of the nodes that could run it are down, drained or reserved.",
+		Action: "Request fewer nodes, or wait until they are back.",
+	},
+	"BadConstraints": {
+		Category: Impossible, Summary: "No node of its partition can ever provide what it requests.",
+		Action: "Cancel it and submit it with smaller or other requests: scancel %d",
+	},
+	"DependencyNeverSatisfied": {
+		Category: Impossible, Summary: "What it depends on can no longer happen.",
+		Action: "Cancel it: scancel %d, or change it: scontrol update JobId=%d Dependency=...",
+	},
+	"DeadLine": {
+		Category: Impossible, Summary: "It can no longer end before its deadline.",
+		Action: "Cancel it, or move the deadline.",
+	},
+	"JobArrayTaskLimit": {
+		Category: You, Summary: "As many tasks of its array are running as it allows.",
+		Action: "Raise the limit: scontrol update JobId=%d ArrayTaskThrottle=...",
+	},
+	"Licenses": {
+		Category: Resources, Summary: "Licenses that it requests are in use.",
+	},
+	"Reservation": {
+		Category: Site, Summary: "Its reservation has not begun.",
+	},
+	"Prolog": {
+		Category: Resources, Summary: "Its nodes are being prepared.",
+	},
+	"JobLaunchFailure": {
+		Category: Site, Summary: "It could not be started and waits for another attempt.",
+	},
 }
 
-// nodesDown is how the reason of a job begins for which too many nodes are away.
+// nodesDown is the start of the reason of a job that needs nodes which are down.
 const nodesDown = "Nodes required for job are DOWN"
 
-// Explain answers why the job is pending.
+// Explain explains why the job is pending.
 func Explain(f *Facts) Answer {
 	reason, _, _ := strings.Cut(f.Job.Reason, ",")
 	reason = strings.TrimSpace(reason)
 	var a Answer
 	switch reason {
-	case "", "None", "Resources", "Priority", "Licenses":
+	case "", status.ReasonNone, status.ReasonResources, status.ReasonPriority, status.ReasonLicenses:
 		a = f.resourcesAnswer(reason)
-	case "Dependency":
+	case status.ReasonDependency:
 		a = f.dependencyAnswer()
-	case "BeginTime":
-		a = Answer{Category: "you", Summary: "It asked to begin " + f.formatTime(f.Job.Eligible) + ".",
+	case status.ReasonBeginTime:
+		a = Answer{Category: You, Summary: "It asked to begin " + f.formatTime(f.Job.Eligible) + ".",
 			Action: fmt.Sprintf("To begin earlier: scontrol update JobId=%d StartTime=now", f.Job.ID)}
 		if f.Job.Eligible == 0 {
-			a.Summary = "It asked to begin later, or its last run failed and it rests a while."
+			a.Summary = "It asked to begin later, or its last run failed and it is retried after a delay."
 		}
 	default:
 		var known bool
@@ -99,47 +158,51 @@ func Explain(f *Facts) Answer {
 	return a
 }
 
-// limit is the answer for the many reasons that name a limit of a QOS or an
+// limitAnswer is the answer for the many reasons that name a limit of a QOS or an
 // association: QOSMaxJobsPerUserLimit, AssocGrpCPULimit, MaxMemPerLimit.
 func limitAnswer(reason string) Answer {
-	a := Answer{Category: "site", Summary: "The scheduler gives the reason " + format.Escape(reason) + "."}
-	if !strings.HasPrefix(reason, "QOS") && !strings.HasPrefix(reason, "Assoc") && !strings.Contains(reason, "Limit") {
+	a := Answer{Category: Site, Summary: "The scheduler gives the reason " + format.Escape(reason) + "."}
+	whose := "a limit"
+	switch r := status.Reason(reason); {
+	case r.IsQOSLimit():
+		whose = "a limit of its QOS"
+	case r.IsAssociationLimit():
+		whose = "a limit of its account"
+	case !strings.Contains(reason, "Limit"):
 		return a
 	}
-	a.Category = "limits"
-	whose := "a limit"
-	switch {
-	case strings.HasPrefix(reason, "QOS"):
-		whose = "a limit of its QOS"
-	case strings.HasPrefix(reason, "Assoc"):
-		whose = "a limit of its account"
-	}
-	a.Summary = fmt.Sprintf("It would go over %s (%s).", whose, format.Escape(reason))
-	a.Action = "Wait for other jobs under the limit to end, or ask for less. sacctmgr show assoc, sacctmgr show qos tell the limits."
+	a.Category = Limits
+	a.Summary = fmt.Sprintf("It would exceed %s (%s).", whose, format.Escape(reason))
+	a.Action = "Wait until other jobs under the limit end, or request less. " +
+		"sacctmgr show assoc and sacctmgr show qos show the limits."
 	return a
 }
 
-// resources is the answer for a job that waits for room or its turn.
+// resourcesAnswer returns the answer for a job that waits for resources or its turn.
 func (f *Facts) resourcesAnswer(reason string) Answer {
-	a := Answer{Category: "resources", Summary: "It is next, and waits for room.", Missing: f.missing(), Release: f.planText()}
+	a := Answer{
+		Category: Resources, Summary: "It is next, and waits for resources.", Missing: f.missing(), Release: f.planText(),
+	}
 	switch {
-	case reason == "Licenses":
-		a.Summary = "Licenses that it wants are in use: " + format.Escape(f.Job.Licenses) + "."
-	case reason == "Priority" && f.Ahead > 0:
-		a.Category = "turn"
-		a.Summary = fmt.Sprintf("It waits for its turn: %s of its partition %s a higher priority.", jobCount(f.Ahead), have(f.Ahead))
+	case reason == status.ReasonLicenses:
+		a.Summary = "Licenses that it requests are in use: " + format.Escape(f.Job.Licenses) + "."
+	case reason == status.ReasonPriority && f.Ahead > 0:
+		a.Category = Turn
+		a.Summary = fmt.Sprintf("It waits for its turn: %s of its partition %s a higher priority.",
+			jobCount(f.Ahead), have(f.Ahead))
 		if f.First.ID != 0 {
 			a.Missing = append(a.Missing, fmt.Sprintf("First in line: %s of %s, priority %d; this one has %d.",
 				format.JobID(&f.First), format.Escape(f.First.User), f.First.Priority, f.Job.Priority))
 		}
-	case reason == "Priority":
-		a.Category = "turn"
+	case reason == status.ReasonPriority:
+		a.Category = Turn
 		a.Summary = "It waits for its turn: jobs before it have a higher priority or wait for the same nodes."
-	case reason == "" || reason == "None":
-		a.Summary = "The scheduler has not looked at it yet."
+	case reason == "" || reason == status.ReasonNone:
+		a.Summary = "The scheduler has not considered it yet."
 	}
 	if f.Job.TimeLimit < 0 || f.Job.TimeLimit > 24*60 {
-		a.Action = fmt.Sprintf("A shorter time limit may let it start earlier: scontrol update JobId=%d TimeLimit=...", f.Job.ID)
+		a.Action = fmt.Sprintf("With a shorter time limit it may start earlier: scontrol update JobId=%d TimeLimit=...",
+			f.Job.ID)
 	}
 	return a
 }
@@ -158,17 +221,18 @@ func have(n int) string {
 	return "have"
 }
 
-// dependency is the answer for a job that waits for others.
+// dependencyAnswer returns the answer for a job that waits for other jobs.
 func (f *Facts) dependencyAnswer() Answer {
-	a := Answer{Category: "dependency", Summary: "It waits for other jobs."}
+	a := Answer{Category: Dependency, Summary: "It waits for other jobs."}
 	words := map[string]string{
-		"afterok": "to succeed", "afterany": "to end", "afternotok": "to fail", "after": "to start", "aftercorr": "task by task, to succeed", "afterburstbuffer": "to end",
+		"afterok": "to succeed", "afterany": "to end", "afternotok": "to fail", "after": "to start",
+		"aftercorr": "task by task, to succeed", "afterburstbuffer": "to end",
 	}
 	for term := range strings.FieldsFuncSeq(f.Job.Dependency, func(r rune) bool { return r == ',' || r == '?' }) {
 		term, _, _ = strings.Cut(term, "(")
 		kind, id, _ := strings.Cut(term, ":")
 		if kind == "singleton" {
-			a.Missing = append(a.Missing, "Of jobs with its name and user only one runs at a time.")
+			a.Missing = append(a.Missing, "Only one job with this name and user runs at a time.")
 			continue
 		}
 		what, ok := words[kind]
@@ -183,7 +247,7 @@ func (f *Facts) dependencyAnswer() Answer {
 	return a
 }
 
-// stateOf tells what is known of a job that is depended on.
+// dependencyState returns the known state of a job that this one depends on.
 func (f *Facts) dependencyState(id string) string {
 	id, _, _ = strings.Cut(id, "_")
 	id, _, _ = strings.Cut(id, "+")
@@ -205,7 +269,7 @@ func (f *Facts) dependencyState(id string) string {
 	return ""
 }
 
-// when is an instant in words: at 14:02 (in 1:02:00).
+// formatTime returns an instant in words: at 14:02 (in 1:02:00).
 func (f *Facts) formatTime(unix int64) string {
 	if unix == 0 {
 		return "later"
@@ -225,24 +289,26 @@ func (f *Facts) formatTime(unix int64) string {
 	return text
 }
 
-// plan says when and where the job should start, and who is there until then.
+// planText returns when and where the job should start, and which jobs are there
+// until then.
 func (f *Facts) planText() []string {
 	if f.Job.Start == 0 {
-		return []string{"No start is planned yet: too much of what is before it has no known end."}
+		return []string{"No start is planned yet: too many jobs before it have no known end."}
 	}
 	out := []string{"It should start " + f.formatTime(f.Job.Start) + ", or earlier if jobs end before their limit."}
 	if f.Job.PlannedNodes == "" {
 		return out
 	}
-	out[0] = fmt.Sprintf("It should start %s on %s, or earlier if jobs end before their limit.", f.formatTime(f.Job.Start), format.Escape(f.Job.PlannedNodes))
+	out[0] = fmt.Sprintf("It should start %s on %s, or earlier if jobs end before their limit.",
+		f.formatTime(f.Job.Start), format.Escape(f.Job.PlannedNodes))
 	return append(out, f.holders()...)
 }
 
-// mostHolders are named; of more only the number is told.
+// maxHolders bounds the jobs that are named.
 const maxHolders = 5
 
-// holders are the running jobs on the planned nodes, the last to end first:
-// that is the one that the start waits for.
+// holders returns the running jobs on the planned nodes. The one that ends last comes
+// first: the start waits for it.
 func (f *Facts) holders() []string {
 	planned := expand(f.Job.PlannedNodes)
 	var there []*status.Job
@@ -253,10 +319,7 @@ func (f *Facts) holders() []string {
 		}
 	}
 	slices.SortFunc(there, func(a, b *status.Job) int {
-		if x, y := f.endBeforeStart(a), f.endBeforeStart(b); x != y {
-			return int(min(1, max(-1, y-x)))
-		}
-		return format.CompareID(a, b)
+		return cmp.Or(cmp.Compare(f.endBeforeStart(b), f.endBeforeStart(a)), format.CompareID(a, b))
 	})
 	var out []string
 	for i, j := range there {
@@ -268,22 +331,25 @@ func (f *Facts) holders() []string {
 		if j.End > 0 && j.TimeLimit >= 0 {
 			end = "until " + strings.TrimPrefix(strings.TrimPrefix(f.formatTime(j.End), "at "), "on ") + " at the latest"
 		}
-		out = append(out, fmt.Sprintf("%s holds %s %s (%s).", format.JobID(j), format.Escape(j.NodeList), end, format.Escape(j.User)))
+		out = append(out, fmt.Sprintf("%s has %s %s (%s).",
+			format.JobID(j), format.Escape(j.NodeList), end, format.Escape(j.User)))
 	}
 	return out
 }
 
-// holds is when a running job ends, among those that end by the planned start.
+// endBeforeStart returns when a running job ends, or 0 if that is after the planned
+// start.
 func (f *Facts) endBeforeStart(j *status.Job) int64 {
 	if j.End > f.Job.Start || j.End == 0 || j.TimeLimit < 0 {
-		return 0 // it stays: the start does not wait for it
+		return 0 // the start does not wait for it
 	}
 	return j.End
 }
 
-// mostNodes bounds what a list of nodes is expanded to.
+// maxNodes bounds the expansion of a host list.
 const maxNodes = 1 << 16
 
+// expand returns the nodes of a host list, none if it is invalid or too long.
 func expand(list string) []string {
 	if list == "" {
 		return nil

@@ -18,9 +18,12 @@ func job(reason string) status.Job {
 	return status.Job{ID: 7, User: "alice", Partition: "main", State: "PENDING", Reason: reason, Nodes: 1, CPUs: 4, Priority: 10, TimeLimit: 60}
 }
 
-// all is an answer as one text.
-func all(a why.Answer) string {
-	return strings.Join(append(append([]string{a.Category + ":", a.Summary}, a.Missing...), append(a.Release, a.Action)...), "\n")
+// text returns an answer as one text.
+func text(a why.Answer) string {
+	lines := []string{string(a.Category) + ":", a.Summary}
+	lines = append(lines, a.Missing...)
+	lines = append(lines, a.Release...)
+	return strings.Join(append(lines, a.Action), "\n")
 }
 
 func TestExplain(t *testing.T) {
@@ -53,23 +56,23 @@ func TestExplain(t *testing.T) {
 		want  []string
 	}{
 		"gpu": {gpu, 0, []string{"resources:", "4 a100 GPUs on one node", "0 of 1 nodes that are large enough", "The nearest is n7, with 3 of 4 GPUs free; 123 there ends at 14:02 (in 1:50:55)",
-			"should start at 14:02 (in 1:50:55) on n7", "123 holds n7 until 14:02", "124 holds n[7-8] without a time limit (eve)"}},
-		"whole":    {whole, 0, []string{"2 whole nodes for itself", "The nearest is n9, with 8 of 8 CPUs in use", "No start is planned yet"}},
-		"memory":   {memory, 0, []string{"160000M of memory on one node", "None of the 3 nodes"}},
-		"turn":     {long, 3, []string{"turn:", "3 jobs of its partition have a higher priority", "First in line: 99 of bob, priority 50; this one has 10", "A shorter time limit may"}},
-		"unlooked": {job("None"), 0, []string{"has not looked at it yet"}},
-		"dep":      {dep, 0, []string{"dependency:", "for 5 to succeed: it is RUNNING, and ends at 12:12 (in 1:00) at the latest", "for 6_3 to end"}},
-		"one":      {one, 0, []string{"It waits for 5 to succeed: it is RUNNING"}},
-		"begin":    {begin, 0, []string{"you:", "begin at 13:11 (in 1:00:00)", "scontrol update JobId=7 StartTime=now"}},
-		"held":     {held, 0, []string{"you:", "scontrol release 7"}},
-		"qos":      {job("QOSMaxJobsPerUserLimit"), 0, []string{"limits:", "a limit of its QOS (QOSMaxJobsPerUserLimit)"}},
-		"assoc":    {job("AssocGrpCpuLimit"), 0, []string{"limits:", "a limit of its account"}},
-		"never":    {job("BadConstraints"), 0, []string{"impossible:", "No node of its partition can ever", "scancel 7"}},
-		"new":      {job("SomethingNew"), 0, []string{"site:", "gives the reason SomethingNew"}},
-		"hostile":  {hostile, 0, []string{`QOS\x1b[2J`, `a\x1b[31mb`}},
+			"should start at 14:02 (in 1:50:55) on n7", "123 has n7 until 14:02", "124 has n[7-8] without a time limit (eve)"}},
+		"whole":   {whole, 0, []string{"2 whole nodes for itself", "The nearest is n9, with 8 of 8 CPUs in use", "No start is planned yet"}},
+		"memory":  {memory, 0, []string{"160000M of memory on one node", "None of the 3 nodes"}},
+		"turn":    {long, 3, []string{"turn:", "3 jobs of its partition have a higher priority", "First in line: 99 of bob, priority 50; this one has 10", "With a shorter time limit it may"}},
+		"new job": {job("None"), 0, []string{"has not considered it yet"}},
+		"dep":     {dep, 0, []string{"dependency:", "for 5 to succeed: it is RUNNING, and ends at 12:12 (in 1:00) at the latest", "for 6_3 to end"}},
+		"one":     {one, 0, []string{"It waits for 5 to succeed: it is RUNNING"}},
+		"begin":   {begin, 0, []string{"you:", "begin at 13:11 (in 1:00:00)", "scontrol update JobId=7 StartTime=now"}},
+		"held":    {held, 0, []string{"you:", "scontrol release 7"}},
+		"qos":     {job("QOSMaxJobsPerUserLimit"), 0, []string{"limits:", "a limit of its QOS (QOSMaxJobsPerUserLimit)"}},
+		"assoc":   {job("AssocGrpCpuLimit"), 0, []string{"limits:", "a limit of its account"}},
+		"never":   {job("BadConstraints"), 0, []string{"impossible:", "No node of its partition can ever", "scancel 7"}},
+		"new":     {job("SomethingNew"), 0, []string{"site:", "gives the reason SomethingNew"}},
+		"hostile": {hostile, 0, []string{`QOS\x1b[2J`, `a\x1b[31mb`}},
 	} {
 		f := &why.Facts{Job: c.job, Now: now, Nodes: nodes, Running: running, Ahead: c.ahead, First: status.Job{ID: 99, User: "bob", Priority: 50}}
-		got := all(why.Explain(f))
+		got := text(why.Explain(f))
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q is missing in\n%s", name, want, got)
@@ -81,7 +84,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Whatever the cluster says, there is an answer.
+// Explain has an answer whatever the rows contain.
 func FuzzExplain(f *testing.F) {
 	f.Add("Resources", "gpu:a100:2,gpu:3", "n[1-3]", "afterok:3:4?after:5_*", "cpu=4,gres/gpu=x", int32(2), int32(3), int64(9))
 	f.Add("Dependency,x", "gpu:", "n[", ":,::", "", int32(-1), int32(-5), int64(-9))
@@ -92,8 +95,8 @@ func FuzzExplain(f *testing.F) {
 		if a.Category == "" || a.Summary == "" {
 			t.Errorf("no answer for %q", reason)
 		}
-		if text := all(a); strings.ContainsAny(text, "\x1b\a") {
-			t.Errorf("%q", text)
+		if got := text(a); strings.ContainsAny(got, "\x1b\a") {
+			t.Errorf("the answer has control characters: %q", got)
 		}
 	})
 }
