@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "github.com/berth-hpc/berth/translate/status"
+
 // AwaitsStart reports whether the planner decides about the job: it is pending,
 // and nobody has cancelled or deleted it.
 func (b *BatchJob) AwaitsStart() bool {
@@ -18,10 +20,4 @@ func (b *BatchJob) HoldsAllocation() bool {
 }
 
 // IsFinal reports whether the job has its final state.
-func (b *BatchJob) IsFinal() bool {
-	switch b.Status.State {
-	case "", StatePending, StateConfiguring, StateRunning, StateCompleting, StateSuspended:
-		return false
-	}
-	return true
-}
+func (b *BatchJob) IsFinal() bool { return status.JobState(b.Status.State).IsFinal() }

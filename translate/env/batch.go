@@ -11,54 +11,53 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Input is what the environment of a job depends on.
+// Input is everything that the environment of a job depends on.
 type Input struct {
 	// Welcome is the API role's answer to the agent on this node (w.Index).
 	Welcome *wire.Welcome
-	// Job is the neutral Job that Welcome carries as JSON.
+	// Job is the neutral Job that Welcome contains as JSON.
 	Job *job.Job
 }
 
-// Batch gives the variables that the batch script has beside its submission
-// environment: lay them over that by Merge. SLURM_TASK_PID, the pid of the
-// process itself, is the caller's to add. An Index out of range of the hosts
-// panics.
+// Batch returns the variables of the batch script that override its submission
+// environment (see Merge). The caller adds SLURM_TASK_PID, the pid of the process.
+// Batch panics if the Index is out of range of the hosts.
 func Batch(in Input) []string {
 	w := in.Welcome
 	e := &list{}
 	e.add("ENVIRONMENT", "BATCH")
 	e.add("HOSTNAME", w.Hosts[w.Index].Name)
 	e.add("TMPDIR", "/tmp")
-	common(e, in)
+	addCommon(e, in)
 	e.add("SLURM_NNODES", count(len(w.Hosts)))
 	e.add("SLURM_TASKS_PER_NODE", Folded(batchTasks(in)))
 	e.add("SLURM_NODEID", count(int(w.Index)))
 	e.add("SLURM_PROCID", "0")
 	e.add("SLURM_LOCALID", "0")
 	e.add("SLURM_GTIDS", "0")
-	shape(e, in)
-	het(e, in)
+	addShape(e, in)
+	addComponents(e, in)
 	return e.entries
 }
 
-// Allocation gives the variables of a command that salloc runs outside the
-// allocation: lay them over salloc's own environment by Merge.
+// Allocation returns the variables of a command that salloc runs outside the
+// allocation. They override salloc's own environment (see Merge).
 func Allocation(in Input) []string {
 	e := &list{}
 	if len(in.Welcome.Het) > 0 {
-		hetAllocation(e, in)
+		addHetAllocation(e, in)
 		return e.entries
 	}
-	common(e, in)
-	e.entries = Without(e.entries, func(name string) bool { return ofNode[name] })
+	addCommon(e, in)
+	e.entries = Without(e.entries, func(name string) bool { return nodeVariables[name] })
 	e.add("SLURM_NNODES", count(len(in.Welcome.Hosts)))
 	e.add("SLURM_TASKS_PER_NODE", Folded(batchTasks(in)))
-	shape(e, in)
+	addShape(e, in)
 	return e.entries
 }
 
-// ofNode are the variables that only a process on a node of the job has.
-var ofNode = map[string]bool{
+// nodeVariables are the variables that only processes on a node of the job have.
+var nodeVariables = map[string]bool{
 	"SLURM_JOB_UID": true, "SLURM_JOB_GID": true, "SLURM_JOB_USER": true, "SLURM_CPUS_ON_NODE": true,
 	"SLURMD_NODENAME": true, "SLURM_TOPOLOGY_ADDR": true, "SLURM_TOPOLOGY_ADDR_PATTERN": true,
 	"SLURM_RESTART_COUNT": true, "SLURM_GPUS_ON_NODE": true, "SLURM_JOB_GPUS": true,
@@ -70,15 +69,15 @@ type list struct{ entries []string }
 
 func (e *list) add(name, v string) { e.entries = append(e.entries, name+"="+v) }
 
-// some adds a variable that Slurm sets only when there is something to say.
-func (e *list) some(name, v string) {
+// addNonEmpty adds a variable that Slurm omits if its value is empty.
+func (e *list) addNonEmpty(name, v string) {
 	if v != "" {
 		e.add(name, v)
 	}
 }
 
-// positive adds a count that was given.
-func (e *list) positive(name string, n int32) {
+// addPositive adds a count if it is set.
+func (e *list) addPositive(name string, n int32) {
 	if n > 0 {
 		e.add(name, count(int(n)))
 	}
@@ -87,7 +86,7 @@ func (e *list) positive(name string, n int32) {
 func count(n int) string                 { return strconv.Itoa(n) }
 func number[N int32 | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
-// foldedCPUs are the CPUs on each node, as Slurm writes such lists.
+// foldedCPUs returns the numbers of CPUs on the nodes in Slurm's short form.
 func foldedCPUs(hosts []wire.Host) string {
 	cpus := make([]int32, len(hosts))
 	for i, h := range hosts {
@@ -96,8 +95,8 @@ func foldedCPUs(hosts []wire.Host) string {
 	return Folded(cpus)
 }
 
-// common adds what the batch script and every task of a step have.
-func common(e *list, in Input) {
+// addCommon adds the variables of both batch scripts and tasks.
+func addCommon(e *list, in Input) {
 	w := in.Welcome
 	here := w.Hosts[w.Index]
 	names := make([]string, len(w.Hosts))
@@ -108,11 +107,11 @@ func common(e *list, in Input) {
 	id := number(w.JobID)
 	e.add("SLURM_JOB_ID", id)
 	e.add("SLURM_JOBID", id)
-	e.some("SLURM_JOB_NAME", in.Job.Name)
+	e.addNonEmpty("SLURM_JOB_NAME", in.Job.Name)
 	e.add("SLURM_JOB_PARTITION", w.Partition)
-	e.some("SLURM_JOB_ACCOUNT", w.Account)
-	e.some("SLURM_JOB_QOS", w.QOS)
-	e.some("SLURM_JOB_RESERVATION", in.Job.Reservation)
+	e.addNonEmpty("SLURM_JOB_ACCOUNT", w.Account)
+	e.addNonEmpty("SLURM_JOB_QOS", w.QOS)
+	e.addNonEmpty("SLURM_JOB_RESERVATION", in.Job.Reservation)
 	e.add("SLURM_JOB_UID", number(w.UID))
 	e.add("SLURM_JOB_GID", number(w.GID))
 	e.add("SLURM_JOB_USER", w.User)
@@ -129,13 +128,13 @@ func common(e *list, in Input) {
 	if w.Restarts > 0 {
 		e.add("SLURM_RESTART_COUNT", number(w.Restarts))
 	}
-	devices(e, here)
-	array(e, in)
-	memory(e, in.Job.Shape)
+	addDevices(e, here)
+	addArray(e, in)
+	addMemory(e, in.Job.Shape)
 }
 
-// devices adds the GPUs of this node, with the indexes where they are known.
-func devices(e *list, here wire.Host) {
+// addDevices adds the GPUs of this node, with their indexes if they are known.
+func addDevices(e *list, here wire.Host) {
 	total, ids := gpuCount(here), gpuIndexes(here)
 	if total == 0 {
 		return
@@ -144,13 +143,15 @@ func devices(e *list, here wire.Host) {
 	if len(ids) > 0 {
 		joined := strings.Join(ids, ",")
 		e.add("SLURM_JOB_GPUS", joined)
-		for _, name := range []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"} {
+		for _, name := range []string{
+			"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK",
+		} {
 			e.add(name, joined)
 		}
 	}
 }
 
-// gpuIndexes are the numbers of the GPUs of this node, where known.
+// gpuIndexes returns the indexes of the GPUs of this node, as far as they are known.
 func gpuIndexes(here wire.Host) []string {
 	var ids []string
 	for _, g := range here.GRES {
@@ -161,7 +162,7 @@ func gpuIndexes(here wire.Host) []string {
 	return ids
 }
 
-// indexes expands a list such as 0-2,5.
+// indexes returns the numbers in a list such as 0-2,5.
 func indexes(s string) []string {
 	ids, err := hostlist.Expand("[" + s + "]")
 	if err != nil {
@@ -170,7 +171,8 @@ func indexes(s string) []string {
 	return ids
 }
 
-func array(e *list, in Input) {
+// addArray adds the variables of an array task.
+func addArray(e *list, in Input) {
 	a := in.Welcome.Array
 	if a == nil {
 		return
@@ -183,9 +185,9 @@ func array(e *list, in Input) {
 	e.add("SLURM_ARRAY_TASK_STEP", number(a.Step))
 }
 
-// memory is set when it was asked for or a default holds (admission writes
-// defaults into the job). --mem=0 sets none, as Slurm's does for a whole node.
-func memory(e *list, s job.Shape) {
+// addMemory adds the memory that was requested or that is the default (admission
+// stores defaults in the job). As in Slurm, --mem=0 sets no variable.
+func addMemory(e *list, s job.Shape) {
 	switch {
 	case s.MemPerNode != nil:
 		if *s.MemPerNode > 0 {
@@ -200,57 +202,56 @@ func memory(e *list, s job.Shape) {
 	}
 }
 
-// shape adds the variables of options, which are there only when the option
-// was given.
-func shape(e *list, in Input) {
+// addShape adds the variables of options. Each is set only if its option was given.
+func addShape(e *list, in Input) {
 	s := in.Job.Shape
 	if n := in.tasks(); n > 0 {
 		e.add("SLURM_NTASKS", number(n))
 		e.add("SLURM_NPROCS", number(n))
 	}
-	e.positive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
-	e.positive("SLURM_NTASKS_PER_SOCKET", s.TasksPerSocket)
-	e.positive("SLURM_NTASKS_PER_CORE", s.TasksPerCore)
-	e.positive("SLURM_NTASKS_PER_GPU", s.TasksPerGPU)
-	e.positive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
-	e.positive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
-	e.positive("SLURM_THREADS_PER_CORE", s.ThreadsPerCore)
+	e.addPositive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
+	e.addPositive("SLURM_NTASKS_PER_SOCKET", s.TasksPerSocket)
+	e.addPositive("SLURM_NTASKS_PER_CORE", s.TasksPerCore)
+	e.addPositive("SLURM_NTASKS_PER_GPU", s.TasksPerGPU)
+	e.addPositive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
+	e.addPositive("SLURM_CPUS_PER_GPU", s.CPUsPerGPU)
+	e.addPositive("SLURM_THREADS_PER_CORE", s.ThreadsPerCore)
 	if s.Overcommit {
 		e.add("SLURM_OVERCOMMIT", "1")
 	}
-	if _, unasked := in.Job.Options["gpus"]; !unasked { // else --ntasks-per-gpu has found out how many
-		e.some("SLURM_GPUS", gpus(s.GRES, job.PerJob))
+	if _, derived := in.Job.Options["gpus"]; !derived { // derived from --ntasks-per-gpu
+		e.addNonEmpty("SLURM_GPUS", gpus(s.GRES, job.PerJob))
 	}
-	e.some("SLURM_GPUS_PER_NODE", in.Job.Options["gpus-per-node"])
-	e.some("SLURM_GPUS_PER_TASK", gpus(s.GRES, job.PerTask))
-	e.some("SLURM_GPUS_PER_SOCKET", gpus(s.GRES, job.PerSocket))
-	distribution(e, in.Job.Placement.Distribution)
-	hint(e, in.Job.Placement.Hint)
+	e.addNonEmpty("SLURM_GPUS_PER_NODE", in.Job.Options["gpus-per-node"])
+	e.addNonEmpty("SLURM_GPUS_PER_TASK", gpus(s.GRES, job.PerTask))
+	e.addNonEmpty("SLURM_GPUS_PER_SOCKET", gpus(s.GRES, job.PerSocket))
+	addDistribution(e, in.Job.Placement.Distribution)
+	addHint(e, in.Job.Placement.Hint)
 	if bind := in.Job.Options["mem-bind"]; bind != "" {
 		e.add("SLURM_MEM_BIND", bind)
 		e.add("SLURM_MEM_BIND_VERBOSE", "quiet")
 	}
-	e.some("SLURM_CPU_FREQ_REQ", title(in.Job.Options["cpu-freq"]))
-	e.some("SLURM_GPU_BIND", in.Job.Options["gpu-bind"])
-	e.some("SLURM_GPU_FREQ", in.Job.Options["gpu-freq"])
-	e.some("SLURM_ACCTG_FREQ", in.Job.Options["acctg-freq"])
-	e.some("SLURM_OPEN_MODE", in.Job.Batch.OpenMode)
-	e.some("SLURM_PROFILE", profile(in.Job.Options["profile"]))
-	e.some("SLURM_JOB_DEPENDENCY", value.FormatDependencies(in.Job.Dependencies))
+	e.addNonEmpty("SLURM_CPU_FREQ_REQ", title(in.Job.Options["cpu-freq"]))
+	e.addNonEmpty("SLURM_GPU_BIND", in.Job.Options["gpu-bind"])
+	e.addNonEmpty("SLURM_GPU_FREQ", in.Job.Options["gpu-freq"])
+	e.addNonEmpty("SLURM_ACCTG_FREQ", in.Job.Options["acctg-freq"])
+	e.addNonEmpty("SLURM_OPEN_MODE", in.Job.Batch.OpenMode)
+	e.addNonEmpty("SLURM_PROFILE", profile(in.Job.Options["profile"]))
+	e.addNonEmpty("SLURM_JOB_DEPENDENCY", value.FormatDependencies(in.Job.Dependencies))
 }
 
-// distribution has the size of planes in a variable of its own.
-func distribution(e *list, given string) {
+// addDistribution adds the distribution; the size of planes is a separate variable.
+func addDistribution(e *list, given string) {
 	kind, size, plane := strings.Cut(given, "=")
-	e.some("SLURM_DISTRIBUTION", kind)
+	e.addNonEmpty("SLURM_DISTRIBUTION", kind)
 	if plane {
 		e.add("SLURM_DIST_PLANESIZE", size)
 	}
 }
 
-// hint implies one thread of each core, unless it asks for more.
-func hint(e *list, given string) {
-	e.some("SLURM_HINT", given)
+// addHint adds the hint. Hints other than multithread imply one thread per core.
+func addHint(e *list, given string) {
+	e.addNonEmpty("SLURM_HINT", given)
 	if given != "" && !slices.Contains(strings.Split(given, ","), "multithread") {
 		e.add("SLURM_THREADS_PER_CORE", "1")
 	}
@@ -263,7 +264,7 @@ func title(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// tasks is the number of tasks as far as options determine it; 0: they do not.
+// tasks returns the number of tasks if the options determine it, or 0.
 func (in Input) tasks() int32 {
 	s := in.Job.Shape
 	switch {
@@ -290,7 +291,7 @@ func gpuCount(h wire.Host) (n int64) {
 	return n
 }
 
-// profile is what SLURM_PROFILE says for a --profile.
+// profile returns the value of SLURM_PROFILE for a value of --profile.
 func profile(given string) string {
 	switch strings.ToLower(given) {
 	case "":
@@ -303,7 +304,7 @@ func profile(given string) string {
 	return given
 }
 
-// gpus writes the GPUs asked for in one scope, as the option took them.
+// gpus returns the GPUs that were requested in one scope, in the option's syntax.
 func gpus(list []job.GRES, per string) string {
 	var parts []string
 	for _, g := range list {
@@ -319,8 +320,8 @@ func gpus(list []job.GRES, per string) string {
 	return strings.Join(parts, ",")
 }
 
-// batchTasks is the number of tasks on each node: what the plan says, or, for
-// a job that named no number of tasks, as many as the CPUs allow.
+// batchTasks returns the number of tasks on each node: that of the allocation, or as
+// many as the CPUs allow if the job did not request a number.
 func batchTasks(in Input) []int32 {
 	s := in.Job.Shape
 	out := make([]int32, len(in.Welcome.Hosts))
@@ -333,7 +334,7 @@ func batchTasks(in Input) []int32 {
 	return out
 }
 
-// Folded writes counts as Slurm does: 2(x3),1.
+// Folded returns counts in Slurm's short form: 2(x3),1.
 func Folded(counts []int32) string {
 	var b strings.Builder
 	for i := 0; i < len(counts); {

@@ -1,8 +1,7 @@
-// Package env makes the environment of a job's processes: the SLURM_*
-// variables of the batch script and of the tasks of a step, with the names and
-// values that Slurm 22.05 gives them for the same shape, and the file names
-// that output patterns stand for. It is pure: everything it says comes from
-// its arguments.
+// Package env computes the environment of a job's processes: the SLURM_* variables
+// of the batch script and of the tasks of a step, with the names and values of Slurm
+// 22.05, and the file names for patterns of output files. It is pure: results depend
+// only on the arguments.
 package env
 
 import (
@@ -11,12 +10,13 @@ import (
 	"strings"
 )
 
-// Merge lays over on top of base; both are NAME=value entries. Where a name
-// occurs twice the last one counts. The order is base's, then over's.
-func Merge(base []string, over ...string) []string {
-	out := make([]string, 0, len(base)+len(over))
-	at := make(map[string]int, len(base)+len(over))
-	for _, list := range [2][]string{base, over} {
+// Merge returns base with the entries of overrides added; both are NAME=value
+// entries. The last entry with a name wins. The order is that of base, then of
+// overrides.
+func Merge(base []string, overrides ...string) []string {
+	out := make([]string, 0, len(base)+len(overrides))
+	at := make(map[string]int, len(base)+len(overrides))
+	for _, list := range [2][]string{base, overrides} {
 		for _, entry := range list {
 			name, _, ok := strings.Cut(entry, "=")
 			if !ok || name == "" {
@@ -33,7 +33,7 @@ func Merge(base []string, over ...string) []string {
 	return out
 }
 
-// Without drops the entries whose name drop says yes to.
+// Without returns the entries except those for whose names drop returns true.
 func Without(list []string, drop func(name string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -41,7 +41,7 @@ func Without(list []string, drop func(name string) bool) []string {
 	})
 }
 
-// Get finds the value of name, the last one.
+// Get returns the last value of name.
 func Get(list []string, name string) (string, bool) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if n, v, _ := strings.Cut(list[i], "="); n == name {
@@ -51,8 +51,8 @@ func Get(list []string, name string) (string, bool) {
 	return "", false
 }
 
-// Umask is what SLURM_UMASK says in octal, which goes before a process's own;
-// own where it says nothing.
+// Umask returns the octal value of SLURM_UMASK, or own, the umask of the process, if
+// it is not set.
 func Umask(environ []string, own int) int {
 	text, _ := Get(environ, "SLURM_UMASK")
 	if n, err := strconv.ParseUint(text, 8, 9); err == nil {
@@ -61,7 +61,7 @@ func Umask(environ []string, own int) int {
 	return own
 }
 
-// Join writes entries as a BatchJob keeps them: each ended by a NUL byte.
+// Join returns entries in the form of a BatchJob: NUL-terminated.
 func Join(list []string) []byte {
 	var b []byte
 	for _, entry := range list {
@@ -70,7 +70,7 @@ func Join(list []string) []byte {
 	return b
 }
 
-// Split reads what Join wrote.
+// Split returns the entries that Join joined.
 func Split(b []byte) []string {
 	if len(b) == 0 {
 		return nil

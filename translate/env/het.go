@@ -9,10 +9,10 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// het adds what the script of a heterogeneous job is told of each component:
-// variables with the component's number behind their name, the old spelling
-// (PACK) as well. A component that cannot be read is left out.
-func het(e *list, in Input) {
+// addComponents adds the variables about each component of a heterogeneous job. Their
+// names end in the number of the component, also in the old spelling (PACK). A
+// component with an invalid Job is omitted.
+func addComponents(e *list, in Input) {
 	w := in.Welcome
 	if len(w.Het) == 0 {
 		return
@@ -22,12 +22,12 @@ func het(e *list, in Input) {
 	for i := range w.Het {
 		own := &list{}
 		componentVars(own, in, &w.Het[i])
-		perGroup(e, own, i)
+		addGroup(e, own, i)
 	}
 }
 
-// perGroup adds what own says of component i.
-func perGroup(e, own *list, i int) {
+// addGroup adds the variables of component i.
+func addGroup(e, own *list, i int) {
 	for _, entry := range own.entries {
 		name, v, _ := strings.Cut(entry, "=")
 		e.add(name+"_HET_GROUP_"+count(i), v)
@@ -35,14 +35,14 @@ func perGroup(e, own *list, i int) {
 	}
 }
 
-// hetAllocation is what the command of salloc is told of a heterogeneous job:
-// nothing of the job as such but its id, and of each component a little more
-// than batch scripts are.
-func hetAllocation(e *list, in Input) {
+// addHetAllocation adds the variables of a heterogeneous job for the command of
+// salloc: of the job itself only the id, and of each component some more than batch
+// scripts have.
+func addHetAllocation(e *list, in Input) {
 	w := in.Welcome
 	e.add("SLURM_JOB_ID", number(w.JobID))
 	e.add("SLURM_CLUSTER_NAME", w.ClusterName)
-	het(e, in)
+	addComponents(e, in)
 	for i := range w.Het {
 		own, names := &list{}, make([]string, len(w.Het[i].Hosts))
 		for k, h := range w.Het[i].Hosts {
@@ -52,10 +52,11 @@ func hetAllocation(e *list, in Input) {
 		own.add("SLURM_NODELIST", hostlist.Fold(names))
 		own.add("SLURM_NNODES", count(len(names)))
 		own.add("SLURM_NODE_ALIASES", "(null)")
-		perGroup(e, own, i)
+		addGroup(e, own, i)
 	}
 }
 
+// componentVars adds the variables of one component, without its number.
 func componentVars(e *list, in Input, c *wire.HetComponent) {
 	var j job.Job
 	if json.Unmarshal(c.Job, &j) != nil {
@@ -69,15 +70,15 @@ func componentVars(e *list, in Input, c *wire.HetComponent) {
 		names[i] = h.Name
 	}
 	e.add("SLURM_JOB_ID", number(c.JobID))
-	e.some("SLURM_JOB_NAME", j.Name)
+	e.addNonEmpty("SLURM_JOB_NAME", j.Name)
 	e.add("SLURM_JOB_PARTITION", c.Partition)
-	e.some("SLURM_JOB_ACCOUNT", c.Account)
-	e.some("SLURM_JOB_QOS", c.QOS)
-	e.some("SLURM_JOB_RESERVATION", j.Reservation)
+	e.addNonEmpty("SLURM_JOB_ACCOUNT", c.Account)
+	e.addNonEmpty("SLURM_JOB_QOS", c.QOS)
+	e.addNonEmpty("SLURM_JOB_RESERVATION", j.Reservation)
 	e.add("SLURM_JOB_NODELIST", hostlist.Fold(names))
 	e.add("SLURM_JOB_NUM_NODES", count(len(c.Hosts)))
 	e.add("SLURM_JOB_CPUS_PER_NODE", foldedCPUs(c.Hosts))
 	e.add("SLURM_TASKS_PER_NODE", Folded(batchTasks(one)))
-	memory(e, j.Shape)
-	shape(e, one)
+	addMemory(e, j.Shape)
+	addShape(e, one)
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Place is what the file names of --output, --error and --input may name
-// (sbatch(1) and srun(1), FILENAME PATTERN).
+// Place holds the values of the specifiers in file names of --output, --error and
+// --input (sbatch(1) and srun(1), FILENAME PATTERN).
 type Place struct {
 	JobID int64
-	// ArrayJobID and ArrayTask of a task of an array; ArrayJobID 0: none.
+	// ArrayJobID and ArrayTask are those of an array task; ArrayJobID 0: none.
 	ArrayJobID int64
 	ArrayTask  int32
 	JobName    string
@@ -19,24 +19,23 @@ type Place struct {
 	Node       string // short name
 	NodeIndex  int32  // relative to the job, or to the step
 	Task       int32  // global number
-	Step       int32  // meaningful for a task of a step
-	Batch      bool   // the batch script, which is no step
+	Step       int32  // only of a task of a step
+	Batch      bool   // the batch script
 }
 
 const (
-	// DefaultOutput is where the output of a batch script goes without
-	// --output.
+	// DefaultOutput is the output file of a batch script without --output.
 	DefaultOutput = "slurm-%j.out"
-	// DefaultArrayOutput is the same for a task of an array.
+	// DefaultArrayOutput is that of an array task.
 	DefaultArrayOutput = "slurm-%A_%a.out"
 
-	noArrayTask = 4294967294 // what Slurm writes for %a outside of arrays
+	noArrayTask = 4294967294 // %a outside of arrays
 	maxWidth    = 10
 )
 
-// Output gives the file names of a batch script's standard output and error:
-// the patterns of a job, expanded, in workDir unless they are absolute. An
-// empty errorPattern is the file of the output.
+// Output returns the files of a batch script's standard output and error: the
+// expanded patterns, relative to workDir. With an empty errorPattern the files are
+// the same.
 func (p Place) Output(outputPattern, errorPattern, workDir string) (out, err string) {
 	if outputPattern == "" {
 		outputPattern = DefaultOutput
@@ -51,7 +50,7 @@ func (p Place) Output(outputPattern, errorPattern, workDir string) (out, err str
 	return out, p.Path(workDir, errorPattern)
 }
 
-// Path is the expanded pattern, in dir unless it is absolute.
+// Path returns the expanded pattern, relative to dir.
 func (p Place) Path(dir, pattern string) string {
 	name := p.Expand(pattern)
 	if path.IsAbs(name) {
@@ -60,9 +59,9 @@ func (p Place) Path(dir, pattern string) string {
 	return path.Join(dir, name)
 }
 
-// Shown is a pattern as scontrol shows it, in dir unless it is absolute: what it
-// says of the job is written out, what only a node or a task can tell stays, as
-// do numbers with a width.
+// Shown returns a pattern as scontrol shows it, relative to dir: it expands the
+// specifiers about the job, but not those about nodes and tasks nor those with a
+// width.
 func (p Place) Shown(dir, pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -79,10 +78,10 @@ func (p Place) Shown(dir, pattern string) string {
 	return path.Join(dir, b.String())
 }
 
-// Expand writes out a pattern: %A %a %J %j %N %n %s %t %u %x and %%, numbers
-// with an optional width, zero-padded. A backslash anywhere turns all of that
-// off. Backslashes disappear: of a step's file all, of a batch script's those
-// that stand for the character behind them.
+// Expand expands a pattern: %A %a %J %j %N %n %s %t %u %x and %%. Numbers may have a
+// width, to which they are padded with zeros. A pattern with a backslash is not
+// expanded; its backslashes are removed: all of them in a step's file, and those that
+// quote a character in a batch script's file.
 func (p Place) Expand(pattern string) string {
 	switch {
 	case !strings.Contains(pattern, `\`):
@@ -93,14 +92,14 @@ func (p Place) Expand(pattern string) string {
 	return strings.ReplaceAll(pattern, `\`, "")
 }
 
-// PerTask tells whether a pattern gives each task or node a file of its own.
-func PerTask(pattern string) bool { return names(pattern, "tnN") }
+// PerTask reports whether a pattern is different for each task or node.
+func PerTask(pattern string) bool { return hasSpecifier(pattern, "tnN") }
 
-// PerStep tells whether a pattern names the step.
-func PerStep(pattern string) bool { return names(pattern, "sJ") }
+// PerStep reports whether a pattern is different for each step.
+func PerStep(pattern string) bool { return hasSpecifier(pattern, "sJ") }
 
-// names tells whether a pattern has one of the specifiers.
-func names(pattern, specs string) bool {
+// hasSpecifier reports whether a pattern contains one of the specifiers.
+func hasSpecifier(pattern, specs string) bool {
 	found := false
 	scan(pattern, func(spec byte, _ string) string {
 		found = found || strings.IndexByte(specs, spec) >= 0
@@ -109,7 +108,7 @@ func names(pattern, specs string) bool {
 	return found
 }
 
-// scan puts field's answer in the place of every specifier.
+// scan replaces every specifier by the result of field.
 func scan(pattern string, field func(spec byte, width string) string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -125,7 +124,7 @@ func scan(pattern string, field func(spec byte, width string) string) string {
 			b.WriteString(unfinished(pattern[i:]))
 			break
 		}
-		if pattern[end] == '%' && end > i+1 { // the width is text, and the next specifier begins
+		if pattern[end] == '%' && end > i+1 { // the width is text, and the next specifier starts
 			b.WriteString(pattern[i+1 : end])
 			end--
 		} else {
@@ -136,8 +135,8 @@ func scan(pattern string, field func(spec byte, width string) string) string {
 	return b.String()
 }
 
-// unfinished is what Slurm makes of a pattern that ends within a specifier: a
-// lone % stays, one with a width goes.
+// unfinished returns the expansion of a specifier without a letter at the end of a
+// pattern: as in Slurm, a lone % stays, and one with a width is removed.
 func unfinished(text string) string {
 	if len(text) > 1 {
 		return text[1:]
@@ -145,6 +144,7 @@ func unfinished(text string) string {
 	return text
 }
 
+// unescape removes backslashes that quote a character.
 func unescape(pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -158,7 +158,7 @@ func unescape(pattern string) string {
 	return b.String()
 }
 
-// field is the text of one specifier.
+// field returns the value of one specifier.
 func (p Place) field(spec byte, width string) string {
 	padded := func(n int64) string {
 		w, _ := strconv.Atoi(width)

@@ -2,7 +2,7 @@ package env
 
 import "testing"
 
-// Patterns and the names of the files that Slurm 22.05.8 made of them.
+// TestExpand compares patterns with the file names of Slurm 22.05.8.
 func TestExpand(t *testing.T) {
 	batch := Place{JobID: 1515, JobName: "nm", User: "root", Node: "vm", Batch: true}
 	task := Place{JobID: 1545, JobName: "wrap", User: "root", Node: "vm", NodeIndex: 1, Task: 1}

@@ -7,34 +7,34 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// StepShape is a step and where its tasks are.
+// StepShape is a step and the layout of its tasks.
 type StepShape struct {
 	ID    int32
 	Nodes []StepNode // in the order of the step's node ids
 
-	// JobID is the job as tasks are told of it, where that is not their own:
-	// that of a heterogeneous job's first component. 0: their own.
+	// JobID is the job id that tasks see, if it is not their own: that of the
+	// heterogeneous job. 0: their own.
 	JobID int64
-	// Joined: the nodes are of several components, which the tasks are to see
-	// as one job.
+	// Joined: the nodes belong to several components, which tasks see as one
+	// job.
 	Joined bool
 
-	Name         string // that the step was given (--job-name), which its tasks take for the job's; empty: none
+	// Name is the step's --job-name, which tasks see as that of the job; empty: none.
+	Name         string
 	CPUsPerTask  int32  // 0: not given
 	TasksPerNode int32  // --ntasks-per-node; 0: not given
 	Distribution string // --distribution; empty: not given
 	GPUsPerTask  string // --gpus-per-task as given
-	CPUBind      string // --cpu-bind as given; the agent binds, nothing is set
-	Ports        string // that the step has to itself, as FIRST-LAST; empty: none
-	// Preserve leaves the number of nodes and tasks as srun's own environment has
-	// them (--preserve-env).
+	CPUBind      string // --cpu-bind as given; the agent binds
+	Ports        string // the reserved ports, as FIRST-LAST; empty: none
+	// Preserve keeps the numbers of nodes and tasks of srun's environment
+	// (--preserve-env).
 	Preserve bool
 
-	// LaunchAddress is the IP address of srun's end, Port its port; both may
-	// be empty.
+	// LaunchAddress is the IP address of srun, Port its port; both may be empty.
 	LaunchAddress string
 	Port          int
-	// Umask of srun; SLURM_UMASK has it with four octal digits.
+	// Umask is that of srun, as four octal digits for SLURM_UMASK.
 	Umask string
 }
 
@@ -44,23 +44,23 @@ type StepNode struct {
 	Tasks []int32 // global task numbers, in the order of local ids
 }
 
-// Step gives the variables that all tasks of a step have on the node of
-// in.Welcome.Index, beside the environment that srun hands on: lay them over
-// that by Merge, and over them those of Task.
+// Step returns the variables of all tasks of a step on the node in.Welcome.Index.
+// They override the environment that srun passes on, and those of Task override
+// them (see Merge).
 func Step(in Input, s StepShape) []string {
 	e := &list{}
-	common(e, in)
+	addCommon(e, in)
 	names, tasks, total := s.counts()
 	perNode := Folded(tasks)
 	if s.JobID != 0 {
 		e.add("SLURM_JOB_ID", number(s.JobID))
 		e.add("SLURM_JOBID", number(s.JobID))
 	}
-	e.some("SLURM_JOB_NAME", s.Name)
+	e.addNonEmpty("SLURM_JOB_NAME", s.Name)
 	if s.Joined {
-		joined(e, in, names)
+		addJoined(e, in, names)
 	}
-	if len(in.Welcome.Het) == 0 { // an older name, which Slurm's srun still sets
+	if len(in.Welcome.Het) == 0 { // an old name that Slurm's srun still sets
 		e.add("SLURM_JOB_CPUS_PER_NODE_PACK_GROUP_0", foldedCPUs(in.Welcome.Hosts))
 	}
 	id := number(s.ID)
@@ -76,18 +76,18 @@ func Step(in Input, s StepShape) []string {
 		e.add("SLURM_NPROCS", count(total))
 		e.add("SLURM_TASKS_PER_NODE", perNode)
 	}
-	e.some("SLURM_STEP_RESV_PORTS", s.Ports)
-	e.positive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
-	e.positive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
-	e.some("SLURM_GPUS_PER_TASK", s.GPUsPerTask)
-	// A step has all of its job's devices.
-	e.some("SLURM_STEP_GPUS", strings.Join(gpuIndexes(in.Welcome.Hosts[in.Welcome.Index]), ","))
+	e.addNonEmpty("SLURM_STEP_RESV_PORTS", s.Ports)
+	e.addPositive("SLURM_CPUS_PER_TASK", s.CPUsPerTask)
+	e.addPositive("SLURM_NTASKS_PER_NODE", s.TasksPerNode)
+	e.addNonEmpty("SLURM_GPUS_PER_TASK", s.GPUsPerTask)
+	// A step can use all devices of its job.
+	e.addNonEmpty("SLURM_STEP_GPUS", strings.Join(gpuIndexes(in.Welcome.Hosts[in.Welcome.Index]), ","))
 	if s.Distribution == "" {
 		s.Distribution = s.DefaultDistribution()
 	}
-	distribution(e, s.Distribution)
-	e.some("SLURM_UMASK", s.Umask)
-	e.add("SRUN_DEBUG", "3") // what srun without -v and -Q says
+	addDistribution(e, s.Distribution)
+	e.addNonEmpty("SLURM_UMASK", s.Umask)
+	e.add("SRUN_DEBUG", "3") // the level without -v and -Q
 	if s.LaunchAddress != "" {
 		e.add("SLURM_LAUNCH_NODE_IPADDR", s.LaunchAddress)
 		e.add("SLURM_SRUN_COMM_HOST", s.LaunchAddress)
@@ -99,9 +99,8 @@ func Step(in Input, s StepShape) []string {
 	return e.entries
 }
 
-// counts gives the nodes and how many tasks each has, and the number of tasks:
-// by the nodes' ids, or, over several components, by the nodes' names, as
-// Slurm does there.
+// counts returns the nodes with the number of tasks on each, and the total. They are
+// ordered by node id or, as in Slurm, by name if there are several components.
 func (s StepShape) counts() (names []string, tasks []int32, total int) {
 	nodes := s.Nodes
 	if s.Joined {
@@ -110,7 +109,7 @@ func (s StepShape) counts() (names []string, tasks []int32, total int) {
 	}
 	for _, n := range nodes {
 		total += len(n.Tasks)
-		if last := len(names) - 1; last >= 0 && names[last] == n.Name { // components that share it
+		if last := len(names) - 1; last >= 0 && names[last] == n.Name { // shared by components
 			tasks[last] += int32(len(n.Tasks))
 			continue
 		}
@@ -119,9 +118,9 @@ func (s StepShape) counts() (names []string, tasks []int32, total int) {
 	return names, tasks, total
 }
 
-// joined adds the job as tasks see it whose step is in several components: it
-// has the nodes of the step, names, and on each what the components have.
-func joined(e *list, in Input, names []string) {
+// addJoined adds the job as tasks of a step in several components see it: it has
+// the nodes of the step, and on each the CPUs of all components.
+func addJoined(e *list, in Input, names []string) {
 	e.add("SLURM_HET_SIZE", count(len(in.Welcome.Het)))
 	e.add("SLURM_PACK_SIZE", count(len(in.Welcome.Het)))
 	cpus := make([]int32, len(names))
@@ -139,8 +138,8 @@ func joined(e *list, in Input, names []string) {
 	e.add("SLURM_JOB_CPUS_PER_NODE", Folded(cpus))
 }
 
-// DefaultDistribution names what Slurm does without --distribution: one task
-// after the other over the nodes when there are enough of them, else by blocks.
+// DefaultDistribution returns Slurm's distribution without --distribution: cyclic if
+// there is a node for each task, otherwise block.
 func (s StepShape) DefaultDistribution() string {
 	total := 0
 	for _, n := range s.Nodes {
@@ -152,9 +151,9 @@ func (s StepShape) DefaultDistribution() string {
 	return "block"
 }
 
-// Task gives the variables that only one task has: the one with number local
-// among those of node (an index of s.Nodes). Out of range panics.
-// SLURM_TASK_PID is the caller's to add.
+// Task returns the variables of one task: the one with local id local on node, an
+// index of s.Nodes. It panics if they are out of range. The caller adds
+// SLURM_TASK_PID.
 func Task(s StepShape, node, local int) []string {
 	n := s.Nodes[node]
 	ids := make([]string, len(n.Tasks))

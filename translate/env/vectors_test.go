@@ -22,11 +22,11 @@ type recorded struct {
 	Tasks                        [][]string
 }
 
-// different are variables that we mean to set otherwise, and why.
+// different are variables with intentionally different values, and the reason.
 var different = map[string]string{
-	"SLURM_SUBMIT_DIR":         "comes with the submission",
-	"SLURM_PRIO_PROCESS":       "comes with the submission",
-	"HOSTNAME":                 "Slurm sets the batch host's everywhere; not compared in tasks",
+	"SLURM_SUBMIT_DIR":         "part of the submission environment",
+	"SLURM_PRIO_PROCESS":       "part of the submission environment",
+	"HOSTNAME":                 "in Slurm that of the batch host everywhere; not compared in tasks",
 	"ENVIRONMENT":              "tasks inherit it",
 	"TMPDIR":                   "tasks inherit it",
 	"SLURM_LAUNCH_NODE_IPADDR": "address of srun",
@@ -34,14 +34,14 @@ var different = map[string]string{
 	"SLURM_UMASK":              "of srun",
 	"SLURM_NODE_ALIASES":       "constant",
 	"SLURM_STEP_GPUS":          "GPUs are not bound to tasks",
-	"SLURM_LABELIO":            "of srun; a step inside a step labels when it is asked to",
+	"SLURM_LABELIO":            "of srun; a step in a step does not inherit it",
 	"SLURMD_TRES_BIND":         "GPUs are not bound to tasks",
 }
 
 var detail = regexp.MustCompile(`Nodes=(\S+) CPU_IDs=(\S+) Mem=(\d+) GRES=(\S*)`)
 var device = regexp.MustCompile(`gpu:(\w+):(\d+)\(IDX:([^)]*)\)`)
 
-// hosts reads scontrol show job -d.
+// hosts returns the hosts in the output of scontrol show job -d.
 func hosts(t *testing.T, lines []string) []wire.Host {
 	t.Helper()
 	var out []wire.Host
@@ -67,7 +67,7 @@ func hosts(t *testing.T, lines []string) []wire.Host {
 	return out
 }
 
-// unfold reads 2(x3),1.
+// unfold returns the numbers in 2(x3),1.
 func unfold(s string) (out []int32) {
 	for part := range strings.SplitSeq(s, ",") {
 		n, times, _ := strings.Cut(strings.TrimSuffix(part, ")"), "(x")
@@ -123,28 +123,34 @@ func input(t *testing.T, r recorded) Input {
 		j.Name = "probe.sh"
 	}
 	if j.Shape.MemPerNode == nil && j.Shape.MemPerCPU == nil && j.Shape.MemPerGPU == nil {
-		j.Shape.MemPerCPU = new(int64(100)) // DefMemPerCPU there
+		j.Shape.MemPerCPU = new(int64(100)) // DefMemPerCPU of the recorded cluster
 	}
 	id, _ := strconv.ParseInt(want["SLURM_JOB_ID"], 10, 64)
-	w := &wire.Welcome{JobID: id, Hosts: hosts(t, r.Nodes), Partition: want["SLURM_JOB_PARTITION"], Account: "root", QOS: "normal", ClusterName: "ref"}
+	w := &wire.Welcome{
+		JobID: id, Hosts: hosts(t, r.Nodes), Partition: want["SLURM_JOB_PARTITION"], Account: "root", QOS: "normal",
+		ClusterName: "ref",
+	}
 	for i, n := range unfold(want["SLURM_TASKS_PER_NODE"]) {
 		w.Hosts[i].Tasks = n
 	}
 	return Input{Welcome: w, Job: j}
 }
 
-// notCompared depend on the machine; the recorder leaves them out.
-func drop(m map[string]string) map[string]string {
+// dropMachineVariables removes variables that depend on the machine.
+func dropMachineVariables(m map[string]string) map[string]string {
 	for _, n := range []string{"SLURM_CLUSTER_NAME", "SLURM_JOB_UID", "SLURM_JOB_GID", "SLURM_JOB_USER"} {
 		delete(m, n)
 	}
 	return m
 }
 
-// agents are variables of tasks that the agent knows better: what the step got
-// of the node. They are tested there.
-func agents(got, want map[string]string) map[string]string {
-	for _, n := range []string{"SLURM_CPUS_ON_NODE", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "SLURM_JOB_NAME"} {
+// dropAgentVariables removes variables of tasks that the agent sets, as they depend
+// on the resources of the step. The agent's tests check them.
+func dropAgentVariables(got, want map[string]string) map[string]string {
+	for _, n := range []string{
+		"SLURM_CPUS_ON_NODE", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
+		"SLURM_JOB_NAME",
+	} {
 		delete(got, n)
 		delete(want, n)
 	}
@@ -165,7 +171,7 @@ func TestEnvironments(t *testing.T) {
 		}
 		t.Run(strings.Join(append(r.Args, r.StepArgs...), " "), func(t *testing.T) {
 			in := input(t, r)
-			compare(t, "batch", drop(toMap(Batch(in))), toMap(r.Batch))
+			compare(t, "batch", dropMachineVariables(toMap(Batch(in))), toMap(r.Batch))
 			if len(r.Tasks) > 0 {
 				compareTasks(t, in, r)
 			}
@@ -176,13 +182,16 @@ func TestEnvironments(t *testing.T) {
 	}
 }
 
-// compareTasks takes the layout from the recording and compares the rest.
+// compareTasks compares the variables of tasks, with the recorded layout.
 func compareTasks(t *testing.T, in Input, r recorded) {
 	p, err := option.Parse(option.Srun, r.StepArgs, r.Batch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := StepShape{CPUsPerTask: p.Job.Shape.CPUsPerTask, TasksPerNode: p.Job.Shape.TasksPerNode, Distribution: p.Job.Placement.Distribution}
+	s := StepShape{
+		CPUsPerTask: p.Job.Shape.CPUsPerTask, TasksPerNode: p.Job.Shape.TasksPerNode,
+		Distribution: p.Job.Placement.Distribution,
+	}
 	if s.CPUsPerTask == 0 {
 		s.CPUsPerTask = in.Job.Shape.CPUsPerTask
 	}
@@ -201,8 +210,10 @@ func compareTasks(t *testing.T, in Input, r recorded) {
 		want := toMap(task)
 		node, _ := strconv.Atoi(want["SLURM_NODEID"])
 		local, _ := strconv.Atoi(want["SLURM_LOCALID"])
-		in.Welcome.Index = int32(slices.IndexFunc(in.Welcome.Hosts, func(h wire.Host) bool { return h.Name == s.Nodes[node].Name }))
+		in.Welcome.Index = int32(slices.IndexFunc(in.Welcome.Hosts, func(h wire.Host) bool {
+			return h.Name == s.Nodes[node].Name
+		}))
 		got := Merge(r.Batch, append(Step(in, s), Task(s, node, local)...)...)
-		compare(t, "task "+strconv.Itoa(i), drop(agents(toMap(got), want)), want)
+		compare(t, "task "+strconv.Itoa(i), dropMachineVariables(dropAgentVariables(toMap(got), want)), want)
 	}
 }

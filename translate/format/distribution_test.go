@@ -2,7 +2,8 @@ package format
 
 import "testing"
 
-// What Slurm 22.05.8 shows of steps with these values of --distribution.
+// TestDistributionAsRecorded checks what Slurm 22.05.8 shows for steps with these
+// values of --distribution.
 func TestDistributionAsRecorded(t *testing.T) {
 	for given, want := range map[string]string{
 		"block": "Block", "cyclic": "Cyclic", "*": "Block", "plane=2": "Plane", "arbitrary": "arbitrary task distribution",

@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/dump"
 )
 
-// Object is a JSON or YAML object whose members keep their order.
+// Object is a JSON or YAML object with ordered members.
 type Object []Member
 
 // Member is one member of an Object. Value is nil, a bool, a number, a string,
@@ -18,7 +18,7 @@ type Member struct {
 	Value any
 }
 
-// MarshalJSON writes the members in their order.
+// MarshalJSON encodes the members in their order.
 func (o Object) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, m := range o {
@@ -38,7 +38,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// AppendYAML writes a document as Slurm 22.05 does: every value with its tag.
+// AppendYAML appends a document as Slurm 22.05 writes it: every value has its tag.
 func AppendYAML(b []byte, o Object) ([]byte, error) {
 	b = append(b, "%YAML 1.1\n--- !!map\n"...)
 	b, err := appendMembers(b, o, "")

@@ -5,24 +5,23 @@ import (
 	"strings"
 )
 
-// Field is a column of sacct, sacctmgr, sreport or sshare: its header, and how
-// wide it is.
+// Field is a column of sacct, sacctmgr, sreport or sshare: its header and width.
 type Field struct {
 	Name  string
 	Width int
 	Left  bool // left-justified
 }
 
-// FieldStyle is how lines of fields look.
+// FieldStyle is the style of lines of fields.
 type FieldStyle struct {
 	// Delimiter separates the values of parsable lines (-p, -P), which have no
 	// padding; empty: columns.
 	Delimiter string
-	Ending    bool // a delimiter behind the last value, too (-p)
+	Ending    bool // the last value has a delimiter too (-p)
 	NoHeader  bool
 }
 
-// AppendFieldHeader adds the header, with its line of dashes, to b.
+// AppendFieldHeader appends the header and its line of dashes to b.
 func AppendFieldHeader(b []byte, fields []Field, s FieldStyle) []byte {
 	if s.NoHeader {
 		return b
@@ -45,8 +44,8 @@ func AppendFieldHeader(b []byte, fields []Field, s FieldStyle) []byte {
 	return append(b, '\n')
 }
 
-// AppendFields adds a line of values to b. A value that is too wide is cut and
-// ends in a plus sign; control characters are escaped.
+// AppendFields appends a line of values to b. A value that is too wide is truncated
+// and ends in a plus sign; control characters are escaped.
 func AppendFields(b []byte, fields []Field, values []string, s FieldStyle) []byte {
 	for i := range fields {
 		start := len(b)
@@ -63,6 +62,7 @@ func AppendFields(b []byte, fields []Field, values []string, s FieldStyle) []byt
 	return append(b, '\n')
 }
 
+// fitField fits b[start:] to the width of the field and marks a truncated value.
 func fitField(b []byte, start int, f *Field) []byte {
 	before := len([]rune(string(b[start:])))
 	b = fit(b, start, f.Width, !f.Left)
@@ -72,16 +72,16 @@ func fitField(b []byte, start int, f *Field) []byte {
 	return b
 }
 
-// ParseFields reads a format such as "jobid,user%20,state%-10": names of the
-// table, or their beginnings, in any case; a number behind % is the width, a
-// negative one means left-justified. bad is the first name that is none.
+// ParseFields parses a format such as "jobid,user%20,state%-10": names of the table
+// or prefixes of them, in either case. The number behind % is the width; a negative
+// one means left-justified. bad is the first name that is not in the table.
 func ParseFields(table []Field, text string) (at []int, fields []Field, bad string) {
 	for item := range strings.SplitSeq(text, ",") {
 		name, width, sized := strings.Cut(strings.TrimSpace(item), "%")
 		if name == "" {
 			continue
 		}
-		i := fieldCalled(table, name)
+		i := fieldByName(table, name)
 		if i < 0 {
 			return nil, nil, name
 		}
@@ -95,7 +95,9 @@ func ParseFields(table []Field, text string) (at []int, fields []Field, bad stri
 	return at, fields, ""
 }
 
-func fieldCalled(table []Field, name string) int {
+// fieldByName returns the index of the field with the given name or, if there is
+// none, prefix; -1: there is none.
+func fieldByName(table []Field, name string) int {
 	found := -1
 	for i := range table {
 		n := table[i].Name

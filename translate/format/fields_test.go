@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The names of -O that Slurm 22.05.8 takes.
+// The names of -O that Slurm 22.05.8 accepts.
 const (
 	jobNames = "account accruetime admin_comment allocnodes allocsid arrayjobid arraytaskid associd batchflag batchhost boardspernode burstbuffer " +
 		"burstbufferstate cluster clusterfeature command comment container contiguous cores corespec cpus-per-task cpus-per-tres cpuspertask deadline delayboot " +
@@ -28,6 +28,7 @@ const (
 		"userlong version weight"
 )
 
+// TestEveryNameIsKnown checks that every name of Slurm's columns is accepted.
 func TestEveryNameIsKnown(t *testing.T) {
 	if _, bad := ParseNames(JobColumns, strings.ReplaceAll(jobNames, " ", ",")); bad != nil {
 		t.Errorf("squeue does not know %q", bad)
@@ -43,8 +44,8 @@ func TestEveryNameIsKnown(t *testing.T) {
 	}
 }
 
-// TestStepNamesAsSlurmPrintsThem: header and value of a step of one CPU and one
-// GPU, of squeue -s of Slurm 22.05.8.
+// TestStepNamesAsSlurmPrintsThem compares headers and values of a step with one CPU
+// and one GPU with those of squeue -s of Slurm 22.05.8.
 func TestStepNamesAsSlurmPrintsThem(t *testing.T) {
 	step := status.Step{ID: "1783.0", JobID: 1783, CPUs: 1, Tasks: 1, GRES: "gpu:1", State: "RUNNING", NodeList: "n1"}
 	for name, want := range map[string]string{
@@ -61,12 +62,12 @@ func TestStepNamesAsSlurmPrintsThem(t *testing.T) {
 	}
 }
 
-// TestAllColumns: the headers of %all, and the lines of sinfo into which nodes
-// of different load fall.
+// TestAllColumns checks the headers of %all.
 func TestAllColumns(t *testing.T) {
 	steps, _ := ParseLetters(StepColumns, "%all")
-	if have, want := string(steps.AppendHeader(nil)), "TRES_PER_JOB|STEPID|NAME|TIME_LIMIT|USER|TASKS|TIME|NODELIST|PARTITION|START_TIME|UID|\n"; have != want {
-		t.Errorf("squeue -s -o %%all: %q, want %q", have, want)
+	const stepHeader = "TRES_PER_JOB|STEPID|NAME|TIME_LIMIT|USER|TASKS|TIME|NODELIST|PARTITION|START_TIME|UID|\n"
+	if have := string(steps.AppendHeader(nil)); have != stepHeader {
+		t.Errorf("squeue -s -o %%all: %q, want %q", have, stepHeader)
 	}
 	l, _ := ParseNodeLetters("x%all")
 	const header = "xAVAIL|ACTIVE_FEATURES|CPUS|TMP_DISK|FREE_MEM|AVAIL_FEATURES|GROUPS|OVERSUBSCRIBE|TIMELIMIT|MEMORY|HOSTNAMES|NODE_ADDR|PRIO_TIER|ROOT|JOB_SIZE|" +
@@ -86,9 +87,15 @@ func TestAllColumns(t *testing.T) {
 
 func TestSinfoRangesOfLoadAndMemory(t *testing.T) {
 	part := []status.Partition{{Name: "debug", Nodes: []string{"n1", "n2"}}}
-	nodes := []status.Node{{Name: "n1", State: "IDLE", Load: 2203, FreeMem: 20205}, {Name: "n2", State: "IDLE", Load: 2942, FreeMem: 17376}}
+	nodes := []status.Node{
+		{Name: "n1", State: "IDLE", Load: 2203, FreeMem: 20205},
+		{Name: "n2", State: "IDLE", Load: 2942, FreeMem: 17376},
+	}
 	l, _ := ParseNodeLetters("%N|%O|%e")
-	for exact, want := range map[bool][]string{false: {"n[1-2]|22.03-29.42|17376-20205\n"}, true: {"n1|22.03|20205\n", "n2|29.42|17376\n"}} {
+	for exact, want := range map[bool][]string{
+		false: {"n[1-2]|22.03-29.42|17376-20205\n"},
+		true:  {"n1|22.03|20205\n", "n2|29.42|17376\n"},
+	} {
 		var have []string
 		for _, g := range GroupNodes(l, part, nodes, exact, false) {
 			have = append(have, string(l.AppendRow(nil, &g, &Settings{})))

@@ -1,7 +1,9 @@
-// Package format prints rows of jobs, nodes and partitions as Slurm's commands
-// do: columns by % letters (-o) or by names (-O), with Slurm's widths,
-// durations, units and instants. It is pure: the clock and the time zone come
-// with Settings.
+// Package format formats jobs, steps, nodes, partitions and accounting records as
+// Slurm's commands print them: columns by letters (-o) or names (-O), records of
+// Key=value pairs, and documents in JSON and YAML. The files with a command's name
+// have its formats; the others have what the commands share: layouts of columns,
+// fields, records, documents, units and times. The package is pure: the time and
+// the time zone come with Settings.
 package format
 
 import (
@@ -10,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// Settings are what values depend on beside the row.
+// Settings are what a value depends on besides its row.
 type Settings struct {
 	Now       int64          // Unix seconds
 	Location  *time.Location // nil: UTC
-	NoConvert bool           // leave units as they are (--noconvert)
+	NoConvert bool           // do not convert units (--noconvert)
 	Details   bool           // scontrol -d
-	Cluster   string         // the cluster's name, where a column shows it
-	// ArrayLen is SLURM_BITSTR_LEN: how long a set of array tasks may be; nil: as
-	// usual, 0: any.
+	Cluster   string         // name of the cluster
+	// ArrayLen is SLURM_BITSTR_LEN, the maximum length of a set of array tasks;
+	// nil: the default, 0: no limit.
 	ArrayLen *int
-	// Layout is Go's layout for instants; empty: 2006-01-02T15:04:05.
+	// Layout is the layout of times for time.Format; empty: 2006-01-02T15:04:05.
 	Layout string
 }
 
@@ -30,22 +32,24 @@ type Column[R any] struct {
 	Name   string // of -O; empty: none
 	Header string
 	Fields []string // JSON names of the row's fields that Append reads
-	// Append adds the value of row to b.
+	// Append appends the value of row to b.
 	Append func(b []byte, row *R, s *Settings) []byte
-	// Whole values are not cut where they are right-justified (durations and
-	// node lists in squeue); words in their place (UNLIMITED, a reason) are.
-	// WholeHeader: nor is the header.
+	// Whole values are not truncated if they are right-justified (durations and
+	// node lists in squeue), except words in their place (UNLIMITED, a reason).
+	// WholeHeader: the header is not truncated either.
 	Whole, WholeHeader bool
-	// Left columns stand on the left, be there a dot before the width.
+	// Left columns are left-justified even if the width has a dot.
 	Left bool
-	// Compare orders rows by this column; nil: by Value, or else by the text.
+	// Compare orders rows by this column; nil: by Value, or by the text.
 	Compare func(a, b *R) int
-	// Value is a number to order rows by, for columns that depend on the time.
+	// Value returns a number to order rows by, for columns that depend on the time.
 	Value func(row *R, s *Settings) int64
-	// Missing values come last in either direction.
+	// Missing reports whether the row has no value. Such rows come last in either
+	// direction.
 	Missing func(row *R) bool
 }
 
+// whole reports whether a right-justified value must not be truncated.
 func (c *Column[R]) whole(value []byte) bool {
 	return c.Whole && string(value) != "UNLIMITED" && value[0] != '('
 }
@@ -55,14 +59,14 @@ type Cell[R any] struct {
 	Column *Column[R] // nil: Text alone
 	Width  int        // 0: as wide as the value
 	Right  bool       // right-justified
-	Auto   bool       // Width grows to the widest value (%#)
+	Auto   bool       // Widen sets Width to that of the widest value (%#)
 	Text   string     // after the value
 }
 
 // Layout is a line of output.
 type Layout[R any] []Cell[R]
 
-// AppendHeader adds the line of headers to b.
+// AppendHeader appends the header line to b.
 func (l Layout[R]) AppendHeader(b []byte) []byte {
 	for i := range l {
 		c := &l[i]
@@ -78,8 +82,8 @@ func (l Layout[R]) AppendHeader(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// AppendRow adds the line of one row to b. Control characters in values are
-// escaped, so that no row can break a line or speak to the terminal.
+// AppendRow appends the line of one row to b. It escapes control characters in
+// values, so that a row cannot break the line or control the terminal.
 func (l Layout[R]) AppendRow(b []byte, row *R, s *Settings) []byte {
 	for i := range l {
 		c := &l[i]
@@ -98,12 +102,14 @@ func (l Layout[R]) AppendRow(b []byte, row *R, s *Settings) []byte {
 	return append(b, '\n')
 }
 
-// Has tells whether the layout shows the column of that name.
+// Has reports whether the layout contains the named column.
 func (l Layout[R]) Has(name string) bool {
-	return slices.ContainsFunc(l, func(c Cell[R]) bool { return c.Column != nil && c.Column.Name == name })
+	return slices.ContainsFunc(l, func(c Cell[R]) bool {
+		return c.Column != nil && c.Column.Name == name
+	})
 }
 
-// Fields lists the row fields the layout reads, each once.
+// Fields returns the row fields that the layout reads, without duplicates.
 func (l Layout[R]) Fields() []string {
 	var out []string
 	seen := map[string]bool{}
@@ -121,14 +127,14 @@ func (l Layout[R]) Fields() []string {
 	return out
 }
 
-// fit cuts or pads b[start:] to width characters. Slurm counts bytes; here a
-// character of several bytes counts once and is never cut in two.
+// fit truncates or pads b[start:] to width characters. Slurm counts bytes; here a
+// character of several bytes counts once and is never split.
 func fit(b []byte, start, width int, right bool) []byte {
 	if width <= 0 {
 		return b
 	}
 	n := len(b) - start
-	if !ascii(b[start:]) {
+	if !isASCII(b[start:]) {
 		n = utf8.RuneCount(b[start:])
 	}
 	switch {
@@ -151,7 +157,7 @@ func fit(b []byte, start, width int, right bool) []byte {
 	return b
 }
 
-func ascii(b []byte) bool {
+func isASCII(b []byte) bool {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {
 			return false
@@ -160,7 +166,7 @@ func ascii(b []byte) bool {
 	return true
 }
 
-// offset is the byte offset of the n-th character of b.
+// offset returns the byte offset of character n of b.
 func offset(b []byte, n int) int {
 	at := 0
 	for ; n > 0; n-- {
@@ -170,8 +176,8 @@ func offset(b []byte, n int) int {
 	return at
 }
 
-// find returns the column for which match holds, or nil.
-func find[R any](columns []Column[R], match func(*Column[R]) bool) *Column[R] {
+// findColumn returns the first column for which match returns true, or nil.
+func findColumn[R any](columns []Column[R], match func(*Column[R]) bool) *Column[R] {
 	for i := range columns {
 		if match(&columns[i]) {
 			return &columns[i]

@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// listing is what testdata/record asked a real Slurm.
+// listing is what testdata/record recorded from a Slurm 22.05.8 cluster.
 type listing struct {
 	Jobs  []map[string]any `json:"jobs"`
 	Nodes struct {
@@ -39,7 +39,7 @@ func readListing(t testing.TB) *listing {
 	return l
 }
 
-// slurmJob reads one job of squeue --json of 22.05.
+// slurmJob is a job in the output of squeue --json of 22.05.
 type slurmJob map[string]any
 
 func (j slurmJob) text(key string) string { s, _ := j[key].(string); return s }
@@ -50,8 +50,8 @@ func (j slurmJob) number(key string) int64 {
 }
 func (j slurmJob) small(key string) int32 { return int32(j.number(key)) }
 
-// row is the job as the queue would tell of it. What --json does not have
-// comes from scontrol show job.
+// row returns the job as a row of the queue API. What --json does not have comes
+// from scontrol show job.
 func (j slurmJob) row(show map[string]string) status.Job {
 	r := status.Job{
 		ID: j.number("job_id"), Name: j.text("name"), User: j.text("user_name"), UID: j.number("user_id"), Group: j.text("group_name"), GID: j.number("group_id"),
@@ -96,12 +96,12 @@ func (j slurmJob) row(show map[string]string) status.Job {
 		_ = wait
 	}
 	if n, err := strconv.ParseInt(show["CPUs/Task"], 10, 32); err == nil {
-		r.CPUsPerTask = int32(n) // which --json does not tell
+		r.CPUsPerTask = int32(n) // which --json does not have
 	}
 	return r
 }
 
-// rows are the recorded jobs; shown is scontrol -o show job of each.
+// rows returns the recorded jobs.
 func (l *listing) rows() []status.Job {
 	shown := map[string]map[string]string{}
 	for _, c := range l.Calls {
@@ -126,11 +126,11 @@ func (l *listing) rows() []status.Job {
 	return out
 }
 
-// notCompared are columns that cannot be alike: what the recorded cluster has
-// and this one has not.
+// notCompared are columns whose values differ between the recorded cluster and
+// this one.
 var notCompared = map[string]bool{"AllocSID": true, "AssocID": true}
 
-// TestSqueueAsSlurmPrintsIt replays every -o letter and -O name.
+// TestSqueueAsSlurmPrintsIt compares every letter of -o and name of -O.
 func TestSqueueAsSlurmPrintsIt(t *testing.T) {
 	l := readListing(t)
 	rows := l.rows()
@@ -153,7 +153,7 @@ func TestSqueueAsSlurmPrintsIt(t *testing.T) {
 			}
 		}
 		if (len(bad) > 0) != (c.Err != "") {
-			t.Errorf("%q: bad %q, Slurm says %q", c.Args[2], bad, c.Err)
+			t.Errorf("%q: bad %q, Slurm prints %q", c.Args[2], bad, c.Err)
 			continue
 		}
 		for i, want := range strings.Split(strings.TrimSuffix(c.Out, "\n"), "\n") {
@@ -181,7 +181,7 @@ func firstColumn(line string) string {
 	return strings.TrimSpace(id)
 }
 
-// TestScontrolShowJobAsSlurmPrintsIt replays scontrol show job.
+// TestScontrolShowJobAsSlurmPrintsIt compares scontrol show job.
 func TestScontrolShowJobAsSlurmPrintsIt(t *testing.T) {
 	l := readListing(t)
 	rows := l.rows()
@@ -219,7 +219,7 @@ func TestScontrolShowJobAsSlurmPrintsIt(t *testing.T) {
 
 var recordIDs = regexp.MustCompile(`(?m)^JobId=([0-9]+)`)
 
-// diff shows the lines that differ.
+// diff returns the lines that differ.
 func diff(have, want string) string {
 	var b strings.Builder
 	h, w := strings.Split(have, "\n"), strings.Split(want, "\n")
@@ -238,8 +238,8 @@ func diff(have, want string) string {
 	return b.String()
 }
 
-// TestSortAsSlurmSorts replays squeue -S. Slurm leaves jobs that are equal in
-// no certain order, so what is compared is the column sorted by.
+// TestSortAsSlurmSorts compares the order of squeue -S. The order of equal jobs is
+// not defined in Slurm, so only the columns of the order are compared.
 func TestSortAsSlurmSorts(t *testing.T) {
 	l := readListing(t)
 	rows := l.rows()
@@ -267,11 +267,11 @@ func TestSortAsSlurmSorts(t *testing.T) {
 	}
 }
 
-// TestScontrolShowNodeAsSlurmPrintsIt replays scontrol show node and partition.
+// TestScontrolShowNodeAsSlurmPrintsIt compares scontrol show node and partition.
 func TestScontrolShowNodeAsSlurmPrintsIt(t *testing.T) {
 	l := readListing(t)
 	nodes := l.nodeRows()
-	moves := regexp.MustCompile(`(CPUAlloc|CPULoad|AllocMem|FreeMem|State|LastBusyTime|AllocTRES|GresUsed|JobDefaults|OS)=[^\n]*?( |\n|$)`)
+	varying := regexp.MustCompile(`(CPUAlloc|CPULoad|AllocMem|FreeMem|State|LastBusyTime|AllocTRES|GresUsed|JobDefaults|OS)=[^\n]*?( |\n|$)`)
 	for _, c := range l.Calls {
 		if c.Args[0] != "scontrol" || slices.Contains(c.Args, "job") {
 			continue
@@ -288,7 +288,7 @@ func TestScontrolShowNodeAsSlurmPrintsIt(t *testing.T) {
 				got = PartitionRecord(&recordedPartitions[i], nodes).Append(got, oneLine)
 			}
 		}
-		have, want := moves.ReplaceAllString(string(got), "$1="), moves.ReplaceAllString(c.Out, "$1=")
+		have, want := varying.ReplaceAllString(string(got), "$1="), varying.ReplaceAllString(c.Out, "$1=")
 		if have != want {
 			t.Errorf("%q:\n%s", c.Args, diff(have, want))
 		}

@@ -15,20 +15,20 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// unlike are the members whose kinds differ, and why.
+// unlike are the members whose types differ, and the reason.
 var unlike = map[string]string{
-	".jobs[].reservation.name":          "22.05 has a number that means nothing; here it is the name",
-	".jobs[].cpu_frequency_minumum":     "a word of 22.05 for a frequency that was asked for, which no job can here", //nolint:misspell // as 22.05 spells it
-	".jobs[].tres.allocated[].count":    "null is energy's, which nothing measures",
-	".jobs[].profile[]":                 "of jobs with --profile alone",
-	".nodes[].state_flags[]":            "of some nodes alone",
-	".nodes[].owner":                    "of some nodes alone",
-	".jobs[].gres_detail[]":             "of jobs with GRES alone",
-	".jobs[].steps[].CPU.governor[]":    "of steps that srun made alone",
-	".jobs[].steps[].kill_request_user": "null until somebody cancels a step",
+	".jobs[].reservation.name":          "22.05 has a number without meaning; here it is the name",
+	".jobs[].cpu_frequency_minumum":     "22.05 has a word for a requested frequency, which is not supported here", //nolint:misspell // as 22.05 spells it
+	".jobs[].tres.allocated[].count":    "null for energy, which is not measured",
+	".jobs[].profile[]":                 "only of jobs with --profile",
+	".nodes[].state_flags[]":            "only of some nodes",
+	".nodes[].owner":                    "only of some nodes",
+	".jobs[].gres_detail[]":             "only of jobs with GRES",
+	".jobs[].steps[].CPU.governor[]":    "only of steps of srun",
+	".jobs[].steps[].kill_request_user": "null until a step is cancelled",
 }
 
-// shapeOf is the shape of documents.
+// shapeOf returns the shape of documents.
 func shapeOf(t *testing.T, docs ...[]byte) shape.Shape {
 	t.Helper()
 	s := shape.Shape{}
@@ -44,8 +44,8 @@ func shapeOf(t *testing.T, docs ...[]byte) shape.Shape {
 	return s
 }
 
-// sampleJobs are the recorded jobs, and one of every sort that has members of
-// its own.
+// sampleJobs returns the recorded jobs and one with the members that they do not
+// have.
 func sampleJobs(t *testing.T) []*status.Job {
 	rows := readListing(t).rows()
 	rows = append(rows, status.Job{ID: 12, State: "RUNNING", TimeLimit: -1, Nodes: 2, CPUs: 4, NodeList: "n[1-2]", Layout: "n1 0-1 100 gpu:2(IDX:0-1);n2 0,2 100 ",
@@ -74,7 +74,7 @@ func sampleRecords() []status.Record {
 	return list
 }
 
-// sampleDocument is what a command prints in the form that f asks for.
+// sampleDocument returns the output of a command in the form f.
 func sampleDocument(t *testing.T, command string, f dump.Form) []byte {
 	t.Helper()
 	switch command {
@@ -92,8 +92,8 @@ func sampleDocument(t *testing.T, command string, f dump.Form) []byte {
 	return out
 }
 
-// TestDocumentsHaveSlurmsShape: every member that Slurm's documents have, none
-// besides, and of the same kinds all the way down.
+// TestDocumentsHaveSlurmsShape checks that documents have exactly the members of
+// Slurm's documents, with the same types at every level.
 func TestDocumentsHaveSlurmsShape(t *testing.T) {
 	for _, command := range []string{"squeue", "sinfo", "sacct"} {
 		for version, parser := range map[string]string{"22.05.8": "", "v0.0.40": "v0.0.40"} {
@@ -120,14 +120,14 @@ func TestDocumentsHaveSlurmsShape(t *testing.T) {
 	}
 }
 
-// TestRecordedJobsReadTheSame: the values that squeue --json told of the
-// recorded jobs.
-func TestRecordedJobsReadTheSame(t *testing.T) {
+// TestRecordedJobsAsJSON compares the values of recorded jobs with those of
+// squeue --json.
+func TestRecordedJobsAsJSON(t *testing.T) {
 	differs := map[string]string{
 		"association_id": "associations have names here",
-		"cpus_per_task":  "22.05 leaves it out of most jobs",
-		"flags":          "who asked for memory is not in a row",
-		"job_resources":  "of rows with a layout, which the recording has not",
+		"cpus_per_task":  "22.05 omits it for most jobs",
+		"flags":          "rows do not have the source of the memory request",
+		"job_resources":  "only of rows with a layout, which is not recorded",
 	}
 	l := readListing(t)
 	rows := l.rows()
@@ -150,7 +150,7 @@ func equalJSON(a, b any) bool {
 	return err1 == nil && err2 == nil && string(x) == string(y)
 }
 
-// TestAcctYAMLIsTheSameDocument as that of --json.
+// TestAcctYAMLIsTheSameDocument checks that --yaml and --json have the same content.
 func TestAcctYAMLIsTheSameDocument(t *testing.T) {
 	for _, parser := range []string{"", "v0.0.40"} {
 		doc := AcctDocument(sampleRecords(), &AcctSettings{Settings: Settings{Location: time.UTC}}, &dump.Form{Parser: parser, Command: []string{"sacct"}})

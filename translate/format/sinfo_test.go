@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// nodeRows are the recorded nodes.
+// nodeRows returns the recorded nodes.
 func (l *listing) nodeRows() []status.Node {
 	var out []status.Node
 	for _, m := range l.Nodes.Nodes {
@@ -40,11 +40,11 @@ var recordedPartitions = []status.Partition{
 	{Name: "batch", State: "UP", MaxTime: 30, DefaultTime: 5, MaxNodes: 1, Nodes: []string{"n3", "n4"}, PriorityTier: 1, PriorityJobFactor: 10, MaxMemPerNode: 2000},
 }
 
-// changing are columns whose values move between the calls of the recording.
+// changing are columns whose values changed between the recorded calls.
 var changing = []string{"%O", "%e", "%t", "%T", "%C", "%A", "%F", "%G", "CPUsLoad", "FreeMem", "AllocMem", "CPUsState", "NodeAI", "NodeAIOT", "GresUsed", "State"}
 
-// TestSinfoAsSlurmPrintsIt replays every -o letter and -O name: headers, and
-// the values of what does not move.
+// TestSinfoAsSlurmPrintsIt compares every letter of -o and name of -O: the headers,
+// and the values that did not change.
 func TestSinfoAsSlurmPrintsIt(t *testing.T) {
 	l := readListing(t)
 	nodes := l.nodeRows()
@@ -62,10 +62,10 @@ func TestSinfoAsSlurmPrintsIt(t *testing.T) {
 			layout, bad = ParseNodeNames(c.Args[at+1])
 		}
 		if (len(bad) > 0) != (c.Err != "") {
-			t.Errorf("%q: bad %q, Slurm says %q", c.Args, bad, c.Err)
+			t.Errorf("%q: bad %q, Slurm prints %q", c.Args, bad, c.Err)
 			continue
 		}
-		moves := slices.ContainsFunc(changing, func(k string) bool { return strings.Contains(c.Args[at+1], k) })
+		varies := slices.ContainsFunc(changing, func(k string) bool { return strings.Contains(c.Args[at+1], k) })
 		rows := GroupNodes(layout, recordedPartitions, nodes, single, single)
 		order := "#P,-t"
 		if single {
@@ -74,13 +74,14 @@ func TestSinfoAsSlurmPrintsIt(t *testing.T) {
 		SortNodeGroups(rows, order)
 		have := []string{strings.TrimSuffix(string(layout.AppendHeader(nil)), "\n")}
 		for i := range rows {
-			have = append(have, strings.TrimSuffix(string(layout.AppendRow(nil, &rows[i], &Settings{Now: c.Before, Cluster: "ref"})), "\n"))
+			line := layout.AppendRow(nil, &rows[i], &Settings{Now: c.Before, Cluster: "ref"})
+			have = append(have, strings.TrimSuffix(string(line), "\n"))
 		}
 		want := strings.Split(strings.TrimSuffix(c.Out, "\n"), "\n")
-		if moves {
+		if varies {
 			have, want = have[:1], want[:1]
 		}
-		if single { // Slurm has the partitions of a node in no certain order
+		if single { // the order of a node's partitions is not defined in Slurm
 			slices.Sort(have[1:])
 			slices.Sort(want[1:])
 		}

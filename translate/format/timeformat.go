@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// strftime maps the conversions of strftime(3) that a listing may want.
+// strftime replaces conversions of strftime(3) by their form in time.Format.
 var strftime = strings.NewReplacer(
 	"%Y", "2006", "%m", "01", "%d", "02", "%H", "15", "%M", "04", "%S", "05", "%y", "06",
 	"%b", "Jan", "%B", "January", "%a", "Mon", "%A", "Monday", "%T", "15:04:05", "%F", "2006-01-02",
 	"%R", "15:04", "%D", "01/02/06", "%e", "_2", "%I", "03", "%p", "PM", "%Z", "MST", "%z", "-0700",
 	"%c", "Mon Jan _2 15:04:05 2006", "%j", "002", "%-d", "2", "%%", "%")
 
-// relative stands for the layout of SLURM_TIME_FORMAT=relative, which depends
-// on how far the instant is.
+// relative is the layout of SLURM_TIME_FORMAT=relative, whose form depends on the
+// distance from the current time.
 const relative = "relative"
 
-// TimeLayout is the layout for a value of SLURM_TIME_FORMAT, as Settings take
-// it: empty for the standard form, else what strftime(3) would print.
+// TimeLayout returns the Settings.Layout of a value of SLURM_TIME_FORMAT: empty for
+// the standard form, or the equivalent of a format of strftime(3).
 func TimeLayout(env string) string {
 	switch env {
 	case "", "standard":
@@ -29,8 +29,8 @@ func TimeLayout(env string) string {
 	return strftime.Replace(env)
 }
 
-// ParseTimeFormat is TimeLayout with an error for a value that is no format;
-// the layout is then the standard one, as in Slurm.
+// ParseTimeFormat is TimeLayout with an error for an invalid format. The layout is
+// then the standard one, as in Slurm.
 func ParseTimeFormat(env string) (string, error) {
 	if env != "" && env != "standard" && env != relative && !strings.Contains(env, "%") {
 		return "", fmt.Errorf("invalid SLURM_TIME_FORMAT = '%s'", Escape(env))
@@ -38,8 +38,8 @@ func ParseTimeFormat(env string) (string, error) {
 	return TimeLayout(env), nil
 }
 
-// appendRelative adds an instant as slurm(1)'s "relative" form has it: the
-// time of a day near by, the day of the week, the date, or the year.
+// appendRelative appends a time in Slurm's "relative" form: the time of a nearby
+// day, the day of the week, the date, or the year.
 func appendRelative(b []byte, t, now time.Time) []byte {
 	day := func(t time.Time) int64 {
 		y, m, d := t.Date()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// AppendDuration adds seconds as squeue's TIME: [D-]HH:MM:SS, H:MM:SS or M:SS.
+// AppendDuration appends seconds in the form of squeue's TIME: [D-]HH:MM:SS, H:MM:SS
+// or M:SS.
 func AppendDuration(b []byte, seconds int64) []byte {
 	if seconds < 0 {
 		return append(b, "INVALID"...)
@@ -16,21 +17,21 @@ func AppendDuration(b []byte, seconds int64) []byte {
 	case days > 0:
 		b = strconv.AppendInt(b, days, 10)
 		b = append(b, '-')
-		b = append2(b, hours)
+		b = appendTwoDigits(b, hours)
 		b = append(b, ':')
-		b = append2(b, minutes)
+		b = appendTwoDigits(b, minutes)
 	case hours > 0:
 		b = strconv.AppendInt(b, hours, 10)
 		b = append(b, ':')
-		b = append2(b, minutes)
+		b = appendTwoDigits(b, minutes)
 	default:
 		b = strconv.AppendInt(b, minutes, 10)
 	}
 	b = append(b, ':')
-	return append2(b, rest)
+	return appendTwoDigits(b, rest)
 }
 
-// AppendDurationLong adds seconds as scontrol's RunTime: [D-]HH:MM:SS.
+// AppendDurationLong appends seconds in the form of scontrol's RunTime: [D-]HH:MM:SS.
 func AppendDurationLong(b []byte, seconds int64) []byte {
 	if seconds < 0 {
 		return append(b, "INVALID"...)
@@ -39,22 +40,22 @@ func AppendDurationLong(b []byte, seconds int64) []byte {
 		b = strconv.AppendInt(b, days, 10)
 		b = append(b, '-')
 	}
-	b = append2(b, seconds/3600%24)
+	b = appendTwoDigits(b, seconds/3600%24)
 	b = append(b, ':')
-	b = append2(b, seconds/60%60)
+	b = appendTwoDigits(b, seconds/60%60)
 	b = append(b, ':')
-	return append2(b, seconds%60)
+	return appendTwoDigits(b, seconds%60)
 }
 
-// append2 adds n with at least two digits.
-func append2(b []byte, n int64) []byte {
+// appendTwoDigits appends n with at least two digits.
+func appendTwoDigits(b []byte, n int64) []byte {
 	if n < 10 {
 		b = append(b, '0')
 	}
 	return strconv.AppendInt(b, n, 10)
 }
 
-// AppendMinutes adds a limit in minutes as a duration, -1 as UNLIMITED.
+// AppendMinutes appends a limit in minutes as a duration; -1 is UNLIMITED.
 func AppendMinutes(b []byte, minutes int32) []byte {
 	if minutes < 0 {
 		return append(b, "UNLIMITED"...)
@@ -62,7 +63,7 @@ func AppendMinutes(b []byte, minutes int32) []byte {
 	return AppendDuration(b, int64(minutes)*60)
 }
 
-// AppendInstant adds an instant, or none if it is 0.
+// AppendInstant appends a time, or none if it is 0.
 func AppendInstant(b []byte, unix int64, none string, s *Settings) []byte {
 	if unix == 0 {
 		return append(b, none...)
@@ -80,8 +81,8 @@ func AppendInstant(b []byte, unix int64, none string, s *Settings) []byte {
 	return time.Unix(unix, 0).In(loc).AppendFormat(b, layout)
 }
 
-// AppendMemory adds an amount of MiB in the largest unit that shows it exactly
-// (2048 is 2G, 1500 is 1500M); with NoConvert always in M. Nothing is "0".
+// AppendMemory appends an amount of MiB in the largest unit that shows it exactly
+// (2048 is 2G, 1500 is 1500M), or in M with NoConvert. Zero is "0".
 func AppendMemory(b []byte, mib int64, s *Settings) []byte {
 	if mib == 0 {
 		return append(b, '0')
@@ -97,8 +98,8 @@ func AppendMemory(b []byte, mib int64, s *Settings) []byte {
 	return append(strconv.AppendInt(b, mib, 10), units[0])
 }
 
-// or adds text, or none if it is empty.
-func or(b []byte, text, none string) []byte {
+// appendOr appends text, or none if it is empty.
+func appendOr(b []byte, text, none string) []byte {
 	if text == "" {
 		text = none
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Fold writes names as one expression. The order is kept: neighbours that
-// share a prefix stand in one bracket, and runs of numbers become ranges, as
-// scontrol show hostlist does. Expand(Fold(names)) gives names back, for names
-// without commas, blanks and brackets. No names: the empty text.
+// Fold returns an expression for names in their order, as scontrol show hostlist
+// prints it: consecutive names with the same prefix share brackets, and runs of
+// numbers become ranges. Expand(Fold(names)) returns names, if they contain no
+// commas, blanks or brackets. The expression for no names is empty.
 func Fold(names []string) string {
 	var b strings.Builder
 	for i := 0; i < len(names); {
@@ -33,20 +33,20 @@ func Fold(names []string) string {
 	return b.String()
 }
 
-// FoldSorted is Fold of the names in Sort's order, each once.
+// FoldSorted is Fold of the names in the order of Sort, without duplicates.
 func FoldSorted(names []string) string {
 	sorted := slices.Clone(names)
 	Sort(sorted)
 	return Fold(slices.Compact(sorted))
 }
 
-// Sort orders names as Slurm orders nodes: by prefix, then by width of a
-// padded number, then by number.
+// Sort sorts names as Slurm sorts nodes: by prefix, then by the width of a padded
+// number, then by number.
 func Sort(names []string) {
 	slices.SortFunc(names, Compare)
 }
 
-// Compare is the order of Sort: negative, zero or positive.
+// Compare compares two names in the order of Sort.
 func Compare(a, b string) int {
 	pa, da := split(a)
 	pb, db := split(b)
@@ -65,7 +65,7 @@ func Compare(a, b string) int {
 	return strings.Compare(da, db)
 }
 
-// width is the number of digits of a padded number, and 0 of a plain one.
+// width returns the number of digits of a padded number, or 0 for another one.
 func width(digits string) int {
 	if len(digits) > 1 && digits[0] == '0' {
 		return len(digits)
@@ -73,8 +73,8 @@ func width(digits string) int {
 	return 0
 }
 
-// split cuts the number off a name's end. Numbers too long to count with stay
-// part of the prefix.
+// split splits a name into a prefix and a number at its end. Excess digits of a
+// number that is too long stay part of the prefix.
 func split(name string) (prefix, digits string) {
 	i := len(name)
 	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' && len(name)-i < maxDigit {
@@ -83,7 +83,7 @@ func split(name string) (prefix, digits string) {
 	return name[:i], name[i:]
 }
 
-// foldGroup writes names that share prefix; a single name stands as it is.
+// foldGroup writes names with the same prefix. A single name has no brackets.
 func foldGroup(b *strings.Builder, prefix string, names []string) {
 	if len(names) == 1 {
 		b.WriteString(names[0])

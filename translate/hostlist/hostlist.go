@@ -1,6 +1,6 @@
-// Package hostlist reads and writes Slurm's node list expressions, such as
-// n[1-3,5],m[08-11] (scontrol(1), show hostnames and show hostlist). It is
-// pure: it knows nothing of which nodes exist.
+// Package hostlist parses and formats Slurm's node list expressions, such as
+// n[1-3,5],m[08-11] (scontrol(1), show hostnames and show hostlist). It is pure: it
+// does not depend on which nodes exist.
 package hostlist
 
 import (
@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Limits that keep a short text from becoming a very long list.
+// Limits on the length of the list that a short text can stand for.
 const (
 	maxRange = 1 << 16 // hosts in one range, Slurm's MAX_RANGE
 	maxHosts = 1 << 18 // hosts in one expression
-	maxDigit = 18      // digits of a number that is still counted with
+	maxDigit = 18      // digits of a number
 )
 
-// Error says why an expression cannot be read.
+// Error describes an invalid expression.
 type Error struct {
 	Text   string // the whole expression
-	Detail string // the part that is wrong; empty: the form as a whole
+	Detail string // what is wrong; empty: the syntax as a whole
 }
 
 func (e *Error) Error() string {
@@ -28,9 +28,9 @@ func (e *Error) Error() string {
 	return "Invalid hostlist: " + e.Text + " (" + e.Detail + ")"
 }
 
-// Expand gives the names that text stands for, in its order, repetitions kept.
-// Empty terms are skipped; an empty text gives nil. Zero padding is kept. The
-// error is an *Error.
+// Expand returns the names that text stands for, in order and with duplicates. Zero
+// padding is preserved. Empty terms are skipped; for an empty text it returns nil.
+// The error is an *Error.
 func Expand(text string) ([]string, error) {
 	var names []string
 	for _, term := range terms(text) {
@@ -42,7 +42,7 @@ func Expand(text string) ([]string, error) {
 	return names, nil
 }
 
-// terms splits at commas and blanks outside brackets.
+// terms splits text at commas and blanks outside of brackets.
 func terms(text string) []string {
 	var out []string
 	depth, start := 0, 0
@@ -83,8 +83,8 @@ type expression struct {
 	hosts    int // how many names it stands for
 }
 
-// expandTerm appends the names of one term: literal text and brackets in turn,
-// the rightmost bracket counting fastest.
+// expandTerm appends the names of one term. The numbers of the rightmost brackets
+// vary fastest.
 func expandTerm(names []string, text, term string) ([]string, error) {
 	e, err := parseTerm(text, term)
 	if err != nil {
@@ -103,8 +103,8 @@ func expandTerm(names []string, text, term string) ([]string, error) {
 	return append(names, heads...), nil
 }
 
-// parseTerm reads one term without expanding it; text is the whole expression,
-// for errors.
+// parseTerm parses one term without expanding it. text is the whole expression, for
+// errors.
 func parseTerm(text, term string) (expression, error) {
 	e := expression{name: term, hosts: 1}
 	rest := term
@@ -133,13 +133,14 @@ func parseTerm(text, term string) (expression, error) {
 			return e, nil
 		}
 	}
-	// As Slurm: nothing follows the last bracket, and a plain name has none.
+	// As in Slurm, the last bracket ends the term, and a plain name has none.
 	if len(rest) != len(term) || strings.ContainsRune(rest, ']') {
 		return e, &Error{text, ""}
 	}
 	return e, nil
 }
 
+// combine appends the literal and each number of s to each of heads.
 func combine(heads []string, s segment) []string {
 	var out []string
 	for _, h := range heads {
@@ -152,8 +153,8 @@ func combine(heads []string, s segment) []string {
 	return out
 }
 
-// parseBracket reads what stands between brackets, numbers and ranges, and
-// counts the numbers.
+// parseBracket parses the numbers and ranges between brackets, and counts the
+// numbers.
 func parseBracket(text, body string) (spans []span, count int, err error) {
 	for part := range strings.SplitSeq(body, ",") {
 		lo, hi, found := strings.Cut(part, "-")
@@ -176,7 +177,7 @@ func parseBracket(text, body string) (spans []span, count int, err error) {
 	return spans, count, nil
 }
 
-// number reads decimal digits only.
+// number parses decimal digits.
 func number(s string) (int64, bool) {
 	if s == "" || len(s) > maxDigit {
 		return 0, false
@@ -190,6 +191,7 @@ func number(s string) (int64, bool) {
 	return n, err == nil
 }
 
+// pad returns n with at least width digits.
 func pad(n int64, width int) string {
 	digits := strconv.FormatInt(n, 10)
 	if len(digits) < width {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Expressions and answers as scontrol show hostnames and show hostlist of
-// Slurm 22.05.8 gave them.
+// vectors are expressions and the output of scontrol show hostnames and show
+// hostlist of Slurm 22.05.8.
 var vectors = []struct{ text, names, folded string }{
 	{"n3,n1", "n3 n1", "n[3,1]"},
 	{"n1,n2,n10", "n1 n2 n10", "n[1-2,10]"},
@@ -44,8 +44,8 @@ func TestVectors(t *testing.T) {
 		if got := strings.Join(names, " "); got != v.names {
 			t.Errorf("Expand(%q) = %q, want %q", v.text, got, v.names)
 		}
-		// One entry differs from Slurm, which remembers that n[1-2][3-4] had
-		// two brackets; both forms stand for the same names.
+		// n[1-2][3-4] differs from Slurm, which preserves its two brackets; both
+		// forms stand for the same names.
 		if got := Fold(names); got != v.folded {
 			t.Errorf("Fold(%q) = %q, want %q", v.names, got, v.folded)
 		}

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// MaxBrackets is how many terms with brackets, and how many ranges in all, one
-// Pattern may have. Plain names do not count.
+// MaxBrackets is the maximum number of terms with brackets, and of ranges in total,
+// of one Pattern. Plain names do not count.
 const MaxBrackets = 1000
 
-// Pattern is a node list expression that names are compared with. It takes as
-// much memory as its text, however many names that stands for. Safe for
-// concurrent use; the nil Pattern matches no name.
+// Pattern is a node list expression for matching names. Its size depends on that of
+// its text, not on the number of names. It is safe for concurrent use; the nil
+// Pattern matches no name.
 type Pattern struct {
 	names map[string]bool
 	// terms with brackets, by the literal text in front of the first one.
 	terms map[string][][]segment
 }
 
-// ParsePattern reads expressions as Expand does, and refuses what Expand
-// refuses, each by itself. More than MaxBrackets terms with brackets, or ranges,
-// are refused too. The error is an *Error.
+// ParsePattern parses expressions. It refuses each expression that Expand refuses,
+// and more than MaxBrackets terms with brackets or ranges in total. The error is an
+// *Error.
 func ParsePattern(texts ...string) (*Pattern, error) {
 	p := &Pattern{names: map[string]bool{}, terms: map[string][][]segment{}}
 	ranges := 0
@@ -72,8 +72,8 @@ func (p *Pattern) Match(name string) bool {
 // Empty reports whether the expression stands for no name.
 func (p *Pattern) Empty() bool { return p == nil || len(p.names)+len(p.terms) == 0 }
 
-// matchSegments follows every way to divide name among the segments at the same
-// time: starts are the places where the next segment may begin.
+// matchSegments tries all divisions of name into segments at the same time: starts
+// are the offsets at which the next segment may start.
 func matchSegments(segments []segment, name string) bool {
 	starts := []int{0}
 	for _, s := range segments {
@@ -101,8 +101,8 @@ func matchSegments(segments []segment, name string) bool {
 	return slices.Contains(starts, len(name))
 }
 
-// mergeSpans orders spans by width, then by first number, and merges those of
-// one width that touch, so that hasNumber can search them.
+// mergeSpans sorts spans by width and first number, and merges overlapping and
+// adjacent ones of the same width, so that hasNumber can search them.
 func mergeSpans(spans []span) []span {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b span) int {
@@ -120,9 +120,9 @@ func mergeSpans(spans []span) []span {
 	return out
 }
 
-// hasNumber reports whether one of the merged spans has the number n, written
-// with so many digits. A number with leading zeros is only in spans that are as
-// wide as it is.
+// hasNumber reports whether one of the merged spans contains the number n, written
+// with the given number of digits. A number with leading zeros is only in spans of
+// its own width.
 func hasNumber(spans []span, n int64, digits int) bool {
 	narrowest := digits
 	if digits == 1 || len(pad(n, 0)) == digits {

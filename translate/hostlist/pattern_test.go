@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPatternMatchesWhatExpandGives compares both readings of random expressions:
-// a pattern matches the names that the expression expands to and no other.
-func TestPatternMatchesWhatExpandGives(t *testing.T) {
+// TestPatternMatchesExpandedNames checks that the pattern of a random expression
+// matches exactly the names that Expand returns.
+func TestPatternMatchesExpandedNames(t *testing.T) {
 	number := rapid.StringMatching(`0{0,2}[0-9]{1,2}`)
 	bracket := rapid.Custom(func(t *rapid.T) string {
 		parts := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) string {
@@ -40,7 +40,7 @@ func TestPatternMatchesWhatExpandGives(t *testing.T) {
 		names, err := Expand(text)
 		p, patternErr := ParsePattern(text)
 		if (err == nil) != (patternErr == nil) {
-			t.Fatalf("%q: Expand says %v, ParsePattern %v", text, err, patternErr)
+			t.Fatalf("%q: Expand returns %v, ParsePattern %v", text, err, patternErr)
 		}
 		if err != nil {
 			return
@@ -62,20 +62,23 @@ func TestPatternOfManyTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]bool{"n2": true, "m7": true, "n09": true, "n9": false, "n10": true, "n4": false, "": false} {
+	for name, want := range map[string]bool{
+		"n2": true, "m7": true, "n09": true, "n9": false, "n10": true, "n4": false, "": false,
+	} {
 		if p.Match(name) != want {
 			t.Errorf("Match(%q) is %v", name, !want)
 		}
 	}
 	if none, err := ParsePattern(); err != nil || !none.Empty() || none.Match("n1") {
-		t.Errorf("the pattern of no text: %v %v", none, err)
+		t.Errorf("a pattern without texts: %v %v", none, err)
 	}
 	if (*Pattern)(nil).Match("n1") {
 		t.Error("a nil pattern matches")
 	}
 }
 
-// A pattern keeps its text's size in memory, however many names it stands for.
+// TestPatternIsNotExpanded checks that the size of a pattern depends on that of its
+// text, not on the number of names.
 func TestPatternIsNotExpanded(t *testing.T) {
 	var text strings.Builder
 	for i := range 500 {
@@ -89,7 +92,7 @@ func TestPatternIsNotExpanded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := after.TotalAlloc - before.TotalAlloc; got > 200*uint64(text.Len()) {
-		t.Errorf("%d bytes of text took %d bytes of memory", text.Len(), got)
+		t.Errorf("a text of %d bytes needs %d bytes of memory", text.Len(), got)
 	}
 	var e *Error
 	if _, err := ParsePattern(strings.Repeat("n[1],", MaxBrackets+1)); !errors.As(err, &e) {

@@ -1,8 +1,8 @@
 package job
 
-// Bytes returns about how many bytes the Job has as JSON: the texts, and a fixed
-// part for each entry of a list. It is cheap, and grows with whatever a user can
-// make larger.
+// Bytes returns the approximate size of the Job as JSON: its texts, and a fixed size
+// for each entry of a list. It is cheap, and grows with everything that a user can
+// enlarge.
 func (j *Job) Bytes() int64 {
 	n := len(j.Name) + texts(j.Partitions) + len(j.Account) + len(j.QOS) + len(j.Reservation) + len(j.WCKey) +
 		len(j.Comment) + len(j.AdminComment) + len(j.Extra) + len(j.Hold) + pairs(j.Options) +
@@ -20,7 +20,7 @@ func (j *Job) Bytes() int64 {
 	return fixedBytes + int64(n) + j.Placement.bytes() + j.Batch.bytes()
 }
 
-// Bytes of what is there whatever the texts are.
+// Sizes that do not depend on the texts.
 const (
 	fixedBytes      = 512 // names of members, numbers
 	entryBytes      = 32  // of a list of structs
@@ -29,13 +29,13 @@ const (
 )
 
 func (p *Placement) bytes() int64 {
-	return int64(texts(p.NodeList) + texts(p.Exclude) + len(p.Constraint) + len(p.Prefer) + len(p.Exclusive) + len(p.Segments) +
-		len(p.Batch) + len(p.Distribution) + len(p.Hint))
+	return int64(texts(p.NodeList) + texts(p.Exclude) + len(p.Constraint) + len(p.Prefer) + len(p.Exclusive) +
+		len(p.Segments) + len(p.Batch) + len(p.Distribution) + len(p.Hint))
 }
 
 func (b *Batch) bytes() int64 {
-	n := len(b.WorkDir) + len(b.SubmitHost) + len(b.SubmitLine) + texts(b.Args) + len(b.Command) + len(b.Output) + len(b.Error) +
-		len(b.Input) + len(b.OpenMode) + len(b.Export) + pairs(b.Container) + len(b.Client)
+	n := len(b.WorkDir) + len(b.SubmitHost) + len(b.SubmitLine) + texts(b.Args) + len(b.Command) + len(b.Output) +
+		len(b.Error) + len(b.Input) + len(b.OpenMode) + len(b.Export) + pairs(b.Container) + len(b.Client)
 	for name := range b.Rlimits {
 		n += entryBytes + len(name)
 	}

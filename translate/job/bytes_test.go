@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// TestBytesCountEveryText makes each text, list and map of a Job large, one after
-// another: Bytes grows with it about as its JSON does.
+// TestBytesCountEveryText enlarges each text, list and map of a Job in turn and
+// checks that Bytes grows by at least half as much as the JSON.
 func TestBytesCountEveryText(t *testing.T) {
 	walk(t, reflect.TypeFor[job.Job](), "", func(set func(*job.Job), path string) {
 		var j job.Job
@@ -19,7 +19,7 @@ func TestBytesCountEveryText(t *testing.T) {
 		set(&j)
 		grown, long := j.Bytes()-before, len(marshal(t, &j))-len(text)
 		if grown < int64(long)/2 {
-			t.Errorf("%s: %d bytes of JSON more, and Bytes grows by %d", path, long, grown)
+			t.Errorf("%s: JSON grows by %d bytes, Bytes by %d", path, long, grown)
 		}
 	})
 }
@@ -33,7 +33,7 @@ func marshal(t *testing.T, j *job.Job) []byte {
 	return text
 }
 
-// walk calls visit for each field that a user can make large.
+// walk calls visit for each field that a user can enlarge.
 func walk(t *testing.T, typ reflect.Type, path string, visit func(set func(*job.Job), path string)) {
 	t.Helper()
 	var descend func(typ reflect.Type, path string, at func(reflect.Value) reflect.Value)
@@ -68,7 +68,8 @@ func walk(t *testing.T, typ reflect.Type, path string, visit func(set func(*job.
 	descend(typ, path, func(v reflect.Value) reflect.Value { return v })
 }
 
-// fill makes a text of 1,000 bytes, or a list or map of 100 entries of 100.
+// fill sets v to a text of 1,000 bytes, or a list or map of 100 entries of 100
+// bytes.
 func fill(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Kind() {

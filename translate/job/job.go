@@ -1,24 +1,23 @@
-// Package job holds the neutral Job: what a user asked for, in Slurm's terms,
-// with no Kubernetes type and no command-line type in it. Every path through
-// Berth goes by this type: scripts and options become a Job, and a Job becomes
-// objects, plans and table rows.
+// Package job defines the neutral Job: a user's request in Slurm's terms, without
+// types of Kubernetes or of the command line. All parts of Berth share it: scripts and
+// options are translated to a Job, and a Job to objects, plans and table rows.
 //
 // The zero value of every field means "not given". All sizes are MiB, all
-// durations minutes unless the name says otherwise, all instants Unix seconds
-// in UTC. A Job is a plain value: copy it with DeepCopy, share it read-only.
+// durations minutes unless the name has another unit, all instants Unix seconds
+// in UTC. Copy a Job with DeepCopy; do not modify a shared one.
 //
 // +kubebuilder:object:generate=true
 package job
 
 import "strings"
 
-// Unlimited marks a time limit without end (Slurm's UNLIMITED or INFINITE).
+// Unlimited is a time limit of UNLIMITED or INFINITE.
 const Unlimited int32 = -1
 
 // Job is one job, one array, or one component of a heterogeneous job.
 type Job struct {
 	Name         string    `json:"name,omitempty"`
-	Partitions   []string  `json:"partitions,omitempty"` // in the order asked for; empty: the default partition
+	Partitions   []string  `json:"partitions,omitempty"` // in order of preference; empty: the default partition
 	Account      string    `json:"account,omitempty"`
 	QOS          string    `json:"qos,omitempty"`
 	Reservation  string    `json:"reservation,omitempty"`
@@ -33,34 +32,33 @@ type Job struct {
 	Time      Time      `json:"time,omitzero"`
 	Batch     Batch     `json:"batch,omitzero"`
 
-	// Hold keeps the job PENDING until released: "user" (JobHeldUser), "admin"
+	// Hold is why the job stays PENDING until it is released: "user" (JobHeldUser), "admin"
 	// (JobHeldAdmin, priority 0 set by an operator), "special" (held after it
 	// ended with an exit code that asks for attention, SPECIAL_EXIT),
 	// HoldLaunch, HoldRequeue or HoldDeleted with a name.
 	Hold         string       `json:"hold,omitempty"`
 	Nice         int32        `json:"nice,omitempty"`
 	SiteFactor   int32        `json:"siteFactor,omitempty"` // added to the priority; operators set it
-	Priority     *int64       `json:"priority,omitempty"`   // set by hand; nil: computed
+	Priority     *int64       `json:"priority,omitempty"`   // explicit; nil: computed
 	Dependencies Dependencies `json:"dependencies,omitzero"`
 	Array        *Array       `json:"array,omitempty"`
 	Het          *Het         `json:"het,omitempty"`
 	Mail         Mail         `json:"mail,omitzero"`
 
-	// Options keeps every option given by the user that has no field of its
-	// own, by its long name, so that nothing is lost on the way.
+	// Options are the given options that have no field of their own, by long name.
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// License is a count of one cluster-wide licence (--licenses).
+// License is a number of a cluster-wide license (--licenses).
 type License struct {
 	Name  string `json:"name"`
 	Count int32  `json:"count"`
 }
 
-// Shape says how much is wanted: nodes, tasks, CPUs, memory, generic resources.
+// Shape is the size of the request: nodes, tasks, CPUs, memory, generic resources.
 type Shape struct {
 	MinNodes int32 `json:"minNodes,omitempty"` // -N min
-	MaxNodes int32 `json:"maxNodes,omitempty"` // -N max; 0 with MinNodes set: not bounded by the user
+	MaxNodes int32 `json:"maxNodes,omitempty"` // -N max; 0: no limit
 	Tasks    int32 `json:"tasks,omitempty"`    // -n
 
 	TasksPerNode   int32 `json:"tasksPerNode,omitempty"`
@@ -88,7 +86,7 @@ type Shape struct {
 	Overcommit bool   `json:"overcommit,omitempty"`
 }
 
-// Scopes of a generic resource request: what Count counts against.
+// The scopes of a generic resource request: the unit to which Count applies.
 const (
 	PerNode   = "node"   // --gres, --gpus-per-node
 	PerJob    = "job"    // --gpus
@@ -96,24 +94,24 @@ const (
 	PerTask   = "task"   // --gpus-per-task, --tres-per-task
 )
 
-// HoldLaunch holds a job that was put back because a node was not made ready
-// for it: the site's prolog failed there.
+// HoldLaunch holds a job that was requeued because the site's prolog failed on one
+// of its nodes.
 const HoldLaunch = "launch"
 
-// HoldRequeue holds a job that was put back into the queue to wait there
-// (scontrol requeuehold). Its owner may release it, whoever did it.
+// HoldRequeue holds a job that was requeued with scontrol requeuehold. Its owner may
+// release it, even if an operator requeued it.
 const HoldRequeue = "requeued"
 
-// HoldSpecial is HoldRequeue for one that is shown in SPECIAL_EXIT.
+// HoldSpecial is HoldRequeue for a job that is shown in SPECIAL_EXIT.
 const HoldSpecial = "special requeued"
 
-// HoldDeleted is how the hold of a job begins whose reservation is gone
-// (RESV_DEL_HOLD); its name follows.
+// HoldDeleted is the prefix of the hold of a job whose reservation was deleted
+// (RESV_DEL_HOLD); the reservation's name follows.
 const HoldDeleted = "deleted:"
 
-// HeldReason is why a job with that hold waits, as squeue shows it.
+// HeldReason returns the reason of a job with the given hold, as squeue shows it.
 func HeldReason(hold string) string {
-	if name, gone := strings.CutPrefix(hold, HoldDeleted); gone {
+	if name, deleted := strings.CutPrefix(hold, HoldDeleted); deleted {
 		return "Reservation " + name + " was deleted"
 	}
 	switch hold {
@@ -137,9 +135,9 @@ type GRES struct {
 	Per   string `json:"per"` // PerNode, PerJob, PerSocket or PerTask
 }
 
-// Placement says on which nodes, and how tasks and cores are laid out there.
+// Placement restricts the nodes of the job and the layout of its tasks.
 type Placement struct {
-	NodeList      []string `json:"nodeList,omitempty"` // expanded; all of them are wanted
+	NodeList      []string `json:"nodeList,omitempty"` // expanded; the job needs all of them
 	Exclude       []string `json:"exclude,omitempty"`  // expanded
 	Constraint    string   `json:"constraint,omitempty"`
 	Prefer        string   `json:"prefer,omitempty"`
@@ -163,27 +161,27 @@ const (
 	SegmentsApart    = "spread"
 )
 
-// Time says when, and for how long.
+// Time is when the job may run, and for how long.
 type Time struct {
 	Limit    int32 `json:"limit,omitempty"`    // minutes, or Unlimited
 	Min      int32 `json:"min,omitempty"`      // --time-min, minutes
 	Begin    int64 `json:"begin,omitempty"`    // Unix seconds
 	Deadline int64 `json:"deadline,omitempty"` // Unix seconds
 
-	// Signal to send SignalBefore seconds ahead of the limit (--signal);
-	// SignalBatch: to the batch shell only (B:).
+	// Signal is sent SignalBefore seconds before the time limit (--signal);
+	// SignalBatch: only to the batch shell (B:).
 	Signal       int32 `json:"signal,omitempty"`
 	SignalBefore int32 `json:"signalBeforeSeconds,omitempty"`
 	SignalBatch  bool  `json:"signalBatch,omitempty"`
 	SignalResv   bool  `json:"signalReservation,omitempty"`
 }
 
-// Batch says how the batch script runs. The script and the environment
-// themselves travel beside the Job (api/v1alpha1.BatchJobSpec), compressed.
+// Batch describes the execution of the batch script. Script and environment are
+// separate fields of api/v1alpha1.BatchJobSpec, compressed.
 type Batch struct {
 	WorkDir    string   `json:"workDir,omitempty"`
 	SubmitHost string   `json:"submitHost,omitempty"`
-	SubmitSID  int32    `json:"submitSID,omitempty"` // session of the command that submitted; 0: not known
+	SubmitSID  int32    `json:"submitSID,omitempty"` // session id of the submitting command; 0: unknown
 	SubmitLine string   `json:"submitLine,omitempty"`
 	Args       []string `json:"args,omitempty"`    // arguments of the script
 	Command    string   `json:"command,omitempty"` // absolute path of the script, as squeue %o shows it
@@ -194,19 +192,20 @@ type Batch struct {
 	Export     string   `json:"export,omitempty"`   // as given: ALL, NONE, NIL, list
 	Umask      int32    `json:"umask,omitempty"`    // permission bits to clear, plus one; 0: 0022
 
-	Requeue          *bool             `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
-	NoKill           bool              `json:"noKill,omitempty"`
-	KillOnInvalidDep *bool             `json:"killOnInvalidDep,omitempty"`
-	Rlimits          map[string]uint64 `json:"rlimits,omitempty"` // --propagate: name without RLIMIT_ -> soft limit; 2^63-1: none
-	Container        map[string]string `json:"container,omitempty"`
+	Requeue          *bool `json:"requeue,omitempty"` // nil: the cluster's JobRequeue
+	NoKill           bool  `json:"noKill,omitempty"`
+	KillOnInvalidDep *bool `json:"killOnInvalidDep,omitempty"`
+	// Rlimits are the propagated soft limits by name without RLIMIT_; 2^63-1: none.
+	Rlimits   map[string]uint64 `json:"rlimits,omitempty"`
+	Container map[string]string `json:"container,omitempty"`
 
-	// Group is the one the job runs as where an administrator chose another
-	// than its user's (--gid); nil: the user's.
+	// Group is the group of the job's processes if root set it (--gid); nil: the
+	// user's.
 	Group *Group `json:"group,omitempty"`
 
 	// Client is the command that waits for an allocation without a script and
-	// must keep in touch with it: "srun" or "salloc". "no-shell" is an
-	// allocation that nobody waits for; empty: a batch job.
+	// stays connected to it: "srun" or "salloc". "no-shell" is an allocation
+	// without such a command; empty: a batch job.
 	Client string `json:"client,omitempty"`
 }
 
@@ -216,7 +215,7 @@ type Group struct {
 	GID  int64  `json:"gid"`
 }
 
-// Dependencies of a job: all of them, or any one when Any is set.
+// Dependencies are the dependencies of a job: all must be met, or one if Any is set.
 type Dependencies struct {
 	Any   bool         `json:"any,omitempty"`
 	Items []Dependency `json:"items,omitempty"`
@@ -234,7 +233,7 @@ type Dependency struct {
 // Array is the index set of a job array (--array).
 type Array struct {
 	Spec string `json:"spec"` // canonical text, as squeue shows it, with %N
-	// Indexes are Spec's, ascending; objects are stored without them.
+	// Indexes are those of Spec in ascending order; they are not stored.
 	Indexes []int32 `json:"-"`
 	Max     int32   `json:"max,omitempty"` // %N throttle; 0: none
 }
@@ -245,7 +244,7 @@ type Het struct {
 	Size   int32 `json:"size"`
 }
 
-// Mail says when to tell whom (--mail-type, --mail-user).
+// Mail is about which events to send mail, and to whom (--mail-type, --mail-user).
 type Mail struct {
 	Types []string `json:"types,omitempty"`
 	User  string   `json:"user,omitempty"`

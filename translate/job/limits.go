@@ -2,8 +2,8 @@ package job
 
 import "maps"
 
-// WithoutRlimits are resource limits (Batch.Rlimits) less those of the names.
-// limits stays as it is.
+// WithoutRlimits returns resource limits (Batch.Rlimits) without the named ones. It
+// does not modify limits.
 func WithoutRlimits(limits map[string]uint64, names []string) map[string]uint64 {
 	if len(names) == 0 {
 		return limits

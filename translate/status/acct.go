@@ -1,18 +1,18 @@
 package status
 
-// Record is what accounting knows of one run of a job: a job that went back to
-// the queue has one for each run. Instants are Unix seconds (0: not yet, or
-// unknown), durations seconds, sizes MiB unless a name says otherwise.
+// Record is the accounting record of one run of a job. A job that was requeued has a
+// record for each run. Times are Unix seconds (0: not yet, or unknown), durations
+// seconds, sizes MiB unless a name has another unit.
 type Record struct {
-	// UID names the job for ever, even when its id is used again; Restarts
-	// numbers its runs from 0. Both together are the record's key.
+	// UID identifies the job even if its id is reused; Restarts is the number of
+	// the run from 0. Both together are the key of the record.
 	UID      string `json:"uid"`
 	Restarts int32  `json:"restarts,omitempty"`
 	DBIndex  int64  `json:"dbIndex,omitempty"` // 0: not stored yet
 
 	ID          int64  `json:"id"`
 	ArrayJobID  int64  `json:"arrayJobID,omitempty"`
-	ArrayTaskID string `json:"arrayTaskID,omitempty"` // "3", or "0-9%2" of what is not split off
+	ArrayTaskID string `json:"arrayTaskID,omitempty"` // "3", or "0-9%2" for tasks that are not split off
 	HetJobID    int64  `json:"hetJobID,omitempty"`
 	HetOffset   int32  `json:"hetOffset,omitempty"`
 
@@ -30,7 +30,7 @@ type Record struct {
 	State    string `json:"state"`
 	Reason   string `json:"reason,omitempty"`
 	KilledBy string `json:"killedBy,omitempty"` // user who cancelled it
-	// KilledByID is that user's number, -1 where it has none.
+	// KilledByID is the uid of that user, or -1.
 	KilledByID int64 `json:"killedByID,omitempty"`
 
 	Submit    int64 `json:"submit"`
@@ -80,7 +80,7 @@ type StateChange struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// StepRecord is what accounting knows of one step. Sizes are bytes, CPU times
+// StepRecord is the accounting record of one step. Sizes are bytes, CPU times
 // microseconds.
 type StepRecord struct {
 	Step      string `json:"step"` // "batch", "extern", "interactive", "0", "0+1"
@@ -92,7 +92,7 @@ type StepRecord struct {
 	ExitCode  int32  `json:"exitCode,omitempty"`
 	Signal    int32  `json:"signal,omitempty"`
 	KilledBy  string `json:"killedBy,omitempty"`
-	// KilledByID is the number of the user who cancelled this step by itself.
+	// KilledByID is the uid of the user who cancelled this step.
 	KilledByID *int64 `json:"killedByID,omitempty"`
 
 	Nodes     int32  `json:"nodes,omitempty"`
@@ -104,7 +104,7 @@ type StepRecord struct {
 
 	UserCPU   int64 `json:"userCPU,omitempty"`
 	SystemCPU int64 `json:"systemCPU,omitempty"`
-	// Measured tells that the fields below were measured.
+	// Measured reports whether the fields below were measured.
 	Measured bool `json:"measured,omitempty"`
 
 	MinCPU     int64  `json:"minCPU,omitempty"`
@@ -132,28 +132,28 @@ type StepRecord struct {
 	Constraints                string `json:",omitempty"`
 }
 
-// RecordList answers GET records.
+// RecordList is the response to GET records.
 type RecordList struct {
 	Kind       string   `json:"kind"`
 	APIVersion string   `json:"apiVersion"`
 	Time       int64    `json:"time"` // the server's clock, Unix seconds
 	Cluster    string   `json:"cluster"`
 	Items      []Record `json:"items"`
-	// Warning is what the caller must know about the list: that the database
-	// does not answer and only jobs in the queue are in it.
+	// Warning says that the list is incomplete: the database is unavailable, and
+	// only jobs in the queue are listed.
 	Warning string `json:"warning,omitempty"`
-	// UnknownUsers and UnknownGroups are those asked for that there are not.
+	// UnknownUsers and UnknownGroups are those in the query that do not exist.
 	UnknownUsers  []string `json:"unknownUsers,omitempty"`
 	UnknownGroups []string `json:"unknownGroups,omitempty"`
-	// UnknownQOS is one asked for that there is not; QOS are then all.
+	// UnknownQOS is one in the query that does not exist; QOS then lists all.
 	UnknownQOS string   `json:"unknownQOS,omitempty"`
 	QOS        []string `json:"qos,omitempty"`
 }
 
-// RecordQuery chooses records: each list that is not empty must contain the
-// record's value. It goes to the server as JSON.
+// RecordQuery selects records: each list that is not empty must contain the record's
+// value. It is sent to the server as JSON.
 type RecordQuery struct {
-	Jobs       []string `json:"jobs,omitempty"` // "12", "12_3", "12_[1-3]", "12+1"; steps are chosen by the caller
+	Jobs       []string `json:"jobs,omitempty"` // "12", "12_3", "12_[1-3]", "12+1"; the caller selects steps
 	Users      []string `json:"users,omitempty"`
 	UserIDs    []int64  `json:"userIDs,omitempty"` // one of Users or UserIDs must match
 	Me         bool     `json:"me,omitempty"`      // the caller's own
@@ -167,17 +167,17 @@ type RecordQuery struct {
 	Nodes      []string `json:"nodes,omitempty"` // expanded
 	States     []string `json:"states,omitempty"`
 
-	// Start and End bound the time (Unix seconds); 0: open.
+	// Start and End are the time range in Unix seconds; 0: open.
 	Start int64 `json:"start,omitempty"`
 	End   int64 `json:"end,omitempty"`
 
-	// [least, most]; most 0: no more than least.
+	// Ranges [minimum, maximum]; maximum 0: exactly the minimum.
 	NNodes, NCPUs, TimeLimit [2]int64 `json:",omitzero"`
 
 	Constraints []string `json:"constraints,omitempty"`
-	// Duplicates: every run of a job; else the latest alone.
+	// Duplicates: every run of a job, not only the latest.
 	Duplicates bool `json:"duplicates,omitempty"`
 	NoSteps    bool `json:"noSteps,omitempty"`
-	// Limit bounds the answer; 0: a million.
+	// Limit is the maximum number of records; 0: a million.
 	Limit int `json:"limit,omitempty"`
 }

@@ -1,7 +1,7 @@
 package status
 
-// Limits of an account, association or QOS: the same members as the objects
-// have. Zero or missing: none.
+// Limits are the limits of an account, association or QOS, with the members of their
+// objects. Zero or missing: no limit.
 type Limits struct {
 	Share         int64            `json:"fairshare,omitempty"` // FairshareParent: parent
 	GrpTRES       map[string]int64 `json:"grpTRES,omitempty"`
@@ -27,13 +27,13 @@ type Limits struct {
 	MaxSubmitJobsPerAccount int32            `json:"maxSubmitJobsPerAccount,omitempty"`
 }
 
-// FairshareParent is the share that means "parent".
+// FairshareParent is the value of Share for Fairshare=parent.
 const FairshareParent int64 = 0x7FFFFFFF
 
-// AcctAccount is an account as sacctmgr sees it.
+// AcctAccount is an account in accounting.
 type AcctAccount struct {
 	Name    string `json:"name"`
-	Version string `json:"version,omitempty"` // of the object; empty: it is new
+	Version string `json:"version,omitempty"` // of the object; empty: a new object
 
 	Parent       string   `json:"parent,omitempty"`
 	Description  string   `json:"description,omitempty"`
@@ -44,7 +44,7 @@ type AcctAccount struct {
 	DefaultQOS   string   `json:"defaultQOS,omitempty"`
 }
 
-// AcctUser is what accounting has of a user.
+// AcctUser is a user in accounting.
 type AcctUser struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -63,7 +63,7 @@ type AcctUser struct {
 // user it is that of the account itself.
 type AssociationKey struct{ Account, User string }
 
-// AcctAssociation is what is special about a user in an account.
+// AcctAssociation holds the settings of a user in an account.
 type AcctAssociation struct {
 	Account    string   `json:"account"`
 	Partition  string   `json:"partition,omitempty"`
@@ -72,7 +72,7 @@ type AcctAssociation struct {
 	DefaultQOS string   `json:"defaultQOS,omitempty"`
 }
 
-// AcctQOS is a QOS as sacctmgr sees it.
+// AcctQOS is a QOS in accounting.
 type AcctQOS struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -89,7 +89,7 @@ type AcctQOS struct {
 	Limits        Limits   `json:"limits,omitzero"`
 }
 
-// AcctState answers GET associations: accounts, users and QOS, by name.
+// AcctState is the response to GET associations: accounts, users and QOS by name.
 type AcctState struct {
 	Kind       string        `json:"kind"`
 	APIVersion string        `json:"apiVersion"`
@@ -100,8 +100,7 @@ type AcctState struct {
 	QOS        []AcctQOS     `json:"qos"`
 }
 
-// AcctChange makes one object what it says, or takes it away. The version must
-// be the one that was read.
+// AcctChange replaces or deletes one object, whose version must not have changed.
 type AcctChange struct {
 	Delete  bool         `json:"delete,omitempty"`
 	Account *AcctAccount `json:"account,omitempty"`
@@ -109,8 +108,8 @@ type AcctChange struct {
 	QOS     *AcctQOS     `json:"qos,omitempty"`
 }
 
-// AcctChanges is POST associations: all of the changes, or none. Check: it is
-// only looked whether they would be made.
+// AcctChanges is the body of POST associations. All of the changes are made, or none.
+// Check is a dry run.
 type AcctChanges struct {
 	Kind       string       `json:"kind"`
 	APIVersion string       `json:"apiVersion"`

@@ -2,20 +2,20 @@ package status
 
 import "encoding/json"
 
-// ClusterInfo answers GET clusterinfo.
+// ClusterInfo is the response to GET clusterinfo.
 type ClusterInfo struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Version    string `json:"version"` // of Berth
-	Slurm      string `json:"slurm"`   // the release that is matched
+	Slurm      string `json:"slurm"`   // the compatible release
 	Time       int64  `json:"time"`    // the server's clock, Unix seconds
 	Boot       int64  `json:"boot"`    // when the server started, Unix seconds
 	Host       string `json:"host,omitempty"`
 	Jobs       int    `json:"jobs"` // in the queue, finished ones included
-	// NextJobID is the id that the next job will get, as far as is known.
+	// NextJobID is the expected id of the next job.
 	NextJobID int64 `json:"nextJobID,omitempty"`
-	// User is the caller's name in the cluster, empty if it is no user of it;
-	// Operator: it may change every job.
+	// User is the caller's name in the cluster, empty if it is not a user.
+	// Operator: the caller may change every job.
 	User     string `json:"user,omitempty"`
 	Operator bool   `json:"operator,omitempty"`
 	// Spec is the Cluster object's spec.

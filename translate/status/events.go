@@ -1,12 +1,12 @@
 package status
 
-// AcctEvent is a stretch of time in which a node took no jobs, or, without a node,
-// in which the cluster had the same resources.
+// AcctEvent is a period in which a node was unavailable or, without a node, in which
+// the resources of the cluster did not change.
 type AcctEvent struct {
 	Node   string `json:"node,omitempty"`
 	Nodes  string `json:"nodes,omitempty"` // of the whole cluster, folded
 	Start  int64  `json:"start"`           // Unix seconds
-	End    int64  `json:"end,omitempty"`   // 0: it goes on
+	End    int64  `json:"end,omitempty"`   // 0: not over
 	State  string `json:"state,omitempty"` // "DOWN", "DOWN*", "DRAIN"
 	Reason string `json:"reason,omitempty"`
 	User   string `json:"user,omitempty"` // who changed the node's state
@@ -14,15 +14,15 @@ type AcctEvent struct {
 	TRES   string `json:"tres,omitempty"`
 }
 
-// EventQuery asks for the events of a stretch of time, Unix seconds; 0: no end
-// on that side. Open: those alone that go on.
+// EventQuery selects events by period, in Unix seconds; 0: open. Open: only events
+// that are not over.
 type EventQuery struct {
 	Start int64 `json:"start,omitempty"`
 	End   int64 `json:"end,omitempty"`
 	Open  bool  `json:"open,omitempty"`
 }
 
-// EventList answers GET events, by node and start.
+// EventList is the response to GET events, ordered by node and start.
 type EventList struct {
 	Kind       string      `json:"kind"`
 	APIVersion string      `json:"apiVersion"`
@@ -31,25 +31,25 @@ type EventList struct {
 	Items      []AcctEvent `json:"items"`
 }
 
-// Transaction is a change that somebody made with sacctmgr.
+// Transaction is a change that was made with sacctmgr.
 type Transaction struct {
 	At     int64  `json:"at"` // Unix seconds
 	Action string `json:"action"`
 	Actor  string `json:"actor"`
 	Where  string `json:"where"`
 	Info   string `json:"info"`
-	// User and Account are those concerned, where one is.
+	// User and Account are the affected ones, if any.
 	User    string `json:"user,omitempty"`
 	Account string `json:"account,omitempty"`
 }
 
-// TransactionQuery asks for the changes of a stretch of time, as EventQuery.
+// TransactionQuery selects transactions by period, like EventQuery.
 type TransactionQuery struct {
 	Start int64 `json:"start,omitempty"`
 	End   int64 `json:"end,omitempty"`
 }
 
-// TransactionList answers GET transactions, the oldest first.
+// TransactionList is the response to GET transactions, oldest first.
 type TransactionList struct {
 	Kind       string        `json:"kind"`
 	APIVersion string        `json:"apiVersion"`
@@ -57,10 +57,10 @@ type TransactionList struct {
 	Items      []Transaction `json:"items"`
 }
 
-// ArchiveRequest is POST archives. It takes out records of jobs that ended
-// before, or brings those of a file back.
+// ArchiveRequest is the body of POST archives. It moves records of jobs that ended
+// before a time to a file, or loads those of a file.
 type ArchiveRequest struct {
-	// Before is an instant, Unix seconds; 0: as the scheduler's retention says.
+	// Before is a time in Unix seconds; 0: from the scheduler's retention.
 	Before int64 `json:"before,omitempty"`
 	// Load is the name of a file in the scheduler's archive folder.
 	Load string `json:"load,omitempty"`

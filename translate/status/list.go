@@ -1,30 +1,30 @@
 package status
 
-// JobList answers GET jobs.
+// JobList is the response to GET jobs.
 type JobList struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Time       int64  `json:"time"` // the server's clock, Unix seconds
-	// UnknownUsers are those asked for that the cluster does not know.
+	// UnknownUsers are those in the query that do not exist.
 	UnknownUsers []string `json:"unknownUsers,omitempty"`
 	Items        []Job    `json:"items"`
 }
 
 // Types of a JobEvent.
 const (
-	EventSync = "SYNC" // Items are the jobs that pass: forget what was known
-	EventMore = "MORE" // Items go on where the event before left off
-	EventDiff = "DIFF" // Items are new or changed, Gone no longer pass
+	EventSync = "SYNC" // Items are the jobs that match; they replace all earlier ones
+	EventMore = "MORE" // Items continue those of the previous event
+	EventDiff = "DIFF" // Items are new or changed; Gone no longer match
 	EventMark = "MARK" // nothing has changed for a while
 )
 
-// JobEvent is one line of a watch (GET jobs?watch=true with the parameters of
-// GET jobs). The first event is a SYNC, or, where since names a revision that
-// is still remembered, what changed after it. Changes that come close together
-// are one event with the newest state of each job.
+// JobEvent is one line of a watch (GET jobs?watch=true with the parameters of GET
+// jobs). The first event is a SYNC, or a DIFF if since names a revision whose changes
+// are still stored. An event may combine several changes; it then has the latest
+// state of each job.
 type JobEvent struct {
 	Type     string  `json:"type"`
-	Revision string  `json:"revision"` // for since, to go on after this event; empty: more of the same follows
+	Revision string  `json:"revision"` // for since, to resume after this event; empty: MORE events follow
 	Time     int64   `json:"time"`     // the server's clock, Unix seconds
 	Items    []Job   `json:"items,omitempty"`
 	Gone     []int64 `json:"gone,omitempty"` // ids
@@ -51,7 +51,7 @@ type Step struct {
 	GRES      string `json:"gres,omitempty"` // TresPerNode
 	Dist      string `json:"dist,omitempty"`
 	Container string `json:"container,omitempty"`
-	// SrunHost and SrunPID are of the srun that launched it.
+	// SrunHost and SrunPID identify the srun that launched it.
 	SrunHost string `json:"srunHost,omitempty"`
 	SrunPID  int64  `json:"srunPID,omitempty"`
 
@@ -61,12 +61,12 @@ type Step struct {
 	HetOffset   int32  `json:"hetOffset,omitempty"`
 }
 
-// StepList answers GET steps?id=12,12.0&user=...&partition=...&nodes=...
+// StepList is the response to GET steps?id=12,12.0&user=...&partition=...&nodes=...
 type StepList struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Time       int64  `json:"time"` // the server's clock, Unix seconds
-	// UnknownUsers are those asked for that the cluster does not know.
+	// UnknownUsers are those in the query that do not exist.
 	UnknownUsers []string `json:"unknownUsers,omitempty"`
 	Items        []Step   `json:"items"`
 }
@@ -79,7 +79,7 @@ type Reservation struct {
 	End   int64    `json:"end"`
 	Nodes []string `json:"nodes"`
 	CPUs  int32    `json:"cpus"` // cores
-	// Cores are those of each node, where it has not whole nodes.
+	// Cores are those of each node, unless it has whole nodes.
 	Cores      []NodeCores `json:"cores,omitempty"`
 	Features   string      `json:"features,omitempty"`
 	Partition  string      `json:"partition,omitempty"`
@@ -99,14 +99,14 @@ type NodeCores struct {
 	IDs  string `json:"ids"`
 }
 
-// ReservationList answers GET reservations.
+// ReservationList is the response to GET reservations.
 type ReservationList struct {
 	Kind       string        `json:"kind"`
 	APIVersion string        `json:"apiVersion"`
 	Items      []Reservation `json:"items"`
 }
 
-// License is one cluster-wide licence.
+// License is a cluster-wide license.
 type License struct {
 	Name     string `json:"name"`
 	Total    int32  `json:"total"`
@@ -114,23 +114,23 @@ type License struct {
 	Reserved int32  `json:"reserved"`
 }
 
-// LicenseList answers GET licenses.
+// LicenseList is the response to GET licenses.
 type LicenseList struct {
 	Kind       string    `json:"kind"`
 	APIVersion string    `json:"apiVersion"`
 	Items      []License `json:"items"`
 }
 
-// NodeList answers GET nodes.
+// NodeList is the response to GET nodes.
 type NodeList struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Items      []Node `json:"items"`
 }
 
-// NodeEvent is one line of a watch of the nodes (GET nodes?watch=true). The
-// first is a SYNC with all nodes; then DIFFs tell those that are new or changed
-// and those that are gone, and MARKs that nothing has changed for a while.
+// NodeEvent is one line of a watch of the nodes (GET nodes?watch=true). The first is
+// a SYNC with all nodes. A DIFF has new, changed and deleted nodes; a MARK means that
+// nothing has changed for a while.
 type NodeEvent struct {
 	Type  string   `json:"type"`
 	Time  int64    `json:"time"` // the server's clock, Unix seconds
@@ -138,12 +138,12 @@ type NodeEvent struct {
 	Gone  []string `json:"gone,omitempty"` // names
 }
 
-// PodList answers GET jobs/ID/pods: the pods of a job, those in trouble first.
+// PodList is the response to GET jobs/ID/pods: the pods of a job, failing ones first.
 type PodList struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Time       int64  `json:"time"` // the server's clock, Unix seconds
-	// Count is how many pods the job has; Items may be fewer.
+	// Count is the number of pods of the job; Items may have fewer.
 	Count int   `json:"count"`
 	Items []Pod `json:"items"`
 }
@@ -152,45 +152,45 @@ type PodList struct {
 type Pod struct {
 	Name    string `json:"name"`
 	Node    string `json:"node,omitempty"`
-	Phase   string `json:"phase"` // Kubernetes' word: Pending, Running, ...
+	Phase   string `json:"phase"` // of Kubernetes: Pending, Running, ...
 	Ready   bool   `json:"ready,omitempty"`
 	Reason  string `json:"reason,omitempty"`  // why it does not run: ImagePullBackOff, OutOfcpu, ...
-	Message string `json:"message,omitempty"` // the same in words
-	// Restarts of its containers.
+	Message string `json:"message,omitempty"` // description of Reason
+	// Restarts is that of its containers.
 	Restarts int32 `json:"restarts,omitempty"`
-	// What it uses as the metrics API tells, where there is one; Measured is
-	// when, Unix seconds, 0: it was not.
+	// CPU and Memory are the usage from the metrics API at the time Measured, in
+	// Unix seconds; 0: not measured.
 	Measured int64 `json:"measured,omitempty"`
 	CPU      int64 `json:"cpu,omitempty"`    // thousandths of a CPU
 	Memory   int64 `json:"memory,omitempty"` // bytes
-	// Events about it, the newest last.
+	// Events are those about the pod, newest last.
 	Events []PodEvent `json:"events,omitempty"`
 }
 
-// PodEvent is what some part of Kubernetes tells about a pod.
+// PodEvent is a Kubernetes event about a pod.
 type PodEvent struct {
 	Time    int64  `json:"time"` // of the last one, Unix seconds
 	Type    string `json:"type"` // Normal, Warning
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	Count   int32  `json:"count,omitempty"` // how often; 0: once
+	Count   int32  `json:"count,omitempty"` // number of occurrences; 0: one
 }
 
-// PartitionList answers GET partitions.
+// PartitionList is the response to GET partitions.
 type PartitionList struct {
 	Kind       string      `json:"kind"`
 	APIVersion string      `json:"apiVersion"`
 	Items      []Partition `json:"items"`
 }
 
-// Script answers GET scripts?id=12.
+// Script is the response to GET scripts?id=12.
 type Script struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
-	// Script is as the BatchJob holds it, zstd-compressed. Error is a Slurm
-	// error text, empty for success.
+	// Script is the script of the BatchJob, compressed with zstd. Error is an
+	// error text of Slurm, empty for success.
 	Script []byte `json:"script,omitempty"`
-	// Environment is compressed likewise, variables end in NUL.
+	// Environment has NUL-terminated variables and is compressed too.
 	Environment []byte `json:"environment,omitempty"`
 	Error       string `json:"error,omitempty"`
 }

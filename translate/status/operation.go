@@ -8,7 +8,7 @@ const (
 	OpHold    = "hold"
 	OpRelease = "release"
 
-	OpUHold = "uhold" // a hold that the job's user may release, whoever asks
+	OpUHold = "uhold" // a hold that the job's user may release, even one by an operator
 	// OpComplete ends an allocation without a script; Status is its exit code.
 	OpComplete = "complete"
 
@@ -16,7 +16,7 @@ const (
 	OpResume      = "resume"
 	OpRequeueHold = "requeuehold" // Set["State"] may be SPECIALEXIT
 	OpTop         = "top"
-	OpNotify      = "notify" // Message, to the job's standard error
+	OpNotify      = "notify" // writes Message to the job's standard error
 	OpUpdate      = "update" // Entity, Targets (jobs: Jobs), Set
 	OpCreate      = "create"
 	OpDelete      = "delete"
@@ -31,9 +31,9 @@ const (
 	EntityReservation = "reservation"
 )
 
-// Operation is one request to change jobs (POST operations). A job is meant if
-// it is named in Jobs (when given) and passes every filter that is given. The
-// caller's own rights decide about each.
+// Operation is a request to change jobs (POST operations). It applies to the jobs
+// that are in Jobs, if it is given, and match every given filter. The caller needs
+// the right to change each of them.
 type Operation struct {
 	Kind       string   `json:"kind"`
 	APIVersion string   `json:"apiVersion"`
@@ -49,35 +49,35 @@ type Operation struct {
 	Batch      bool     `json:"batch,omitempty"`
 	Full       bool     `json:"full,omitempty"`
 	Status     int32    `json:"status,omitempty"` // of OpComplete, 0 to 255
-	// More filters: each that is given must hold.
+	// More filters.
 	WCKeys       []string `json:"wckeys,omitempty"`
 	Reservations []string `json:"reservations,omitempty"`
-	Nodes        []string `json:"nodes,omitempty"` // expanded; a job passes that holds any of them
+	Nodes        []string `json:"nodes,omitempty"` // expanded; matches jobs on any of them
 
-	// Entity and Targets say what OpUpdate, OpCreate and OpDelete act on:
+	// Entity and Targets are the objects of OpUpdate, OpCreate and OpDelete:
 	// expanded node names, partition or reservation names. Empty Entity: jobs.
-	// OpCreate without Targets lets the server choose the name, which comes
-	// back as OperationStatus.Job.
+	// For OpCreate without Targets the server chooses the name and returns it as
+	// OperationStatus.Job.
 	Entity  string   `json:"entity,omitempty"`
 	Targets []string `json:"targets,omitempty"`
-	// Set holds what is to be changed: scontrol's keys as its manual page
-	// writes them ("TimeLimit", "NumNodes", "State"), and the values as they
-	// were typed; the server reads them, since "TimeLimit=+10" needs the job.
-	// An addition "Nodes+=n1" is the key "Nodes+"; a removal "Nodes-".
+	// Set has the changes: scontrol's keys as its manual page spells them
+	// ("TimeLimit", "NumNodes", "State"), and the values as they were typed. The
+	// server parses them, as "TimeLimit=+10" depends on the job. The key of
+	// "Nodes+=n1" is "Nodes+", that of "Nodes-=n1" "Nodes-".
 	Set     map[string]string `json:"set,omitempty"`
 	Message string            `json:"message,omitempty"` // of OpNotify
 }
 
-// OperationResult answers an Operation: one entry for each job that was meant,
-// and one for each entry of Jobs that names no job.
+// OperationResult is the response to an Operation: one entry for each job to which it
+// applies, and one for each entry of Jobs that does not exist.
 type OperationResult struct {
 	Kind       string            `json:"kind"`
 	APIVersion string            `json:"apiVersion"`
 	Items      []OperationStatus `json:"items"`
 }
 
-// NotInTime as an OperationStatus.Error says that the request took too long
-// before it came to this job: ask again for it.
+// NotInTime is the OperationStatus.Error of a job that was not processed before the
+// request's timeout; the caller may retry.
 const NotInTime = "not done in time; try again"
 
 // OperationStatus is the outcome for one job. Error is a Slurm error text
@@ -86,6 +86,6 @@ const NotInTime = "not done in time; try again"
 type OperationStatus struct {
 	Job   string `json:"job"` // or the Target
 	Error string `json:"error,omitempty"`
-	// NoStep: a step was named that its job, which runs, does not have.
+	// NoStep: the job is running but does not have the named step.
 	NoStep bool `json:"noStep,omitempty"`
 }

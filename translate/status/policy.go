@@ -1,8 +1,8 @@
 package status
 
-// Priority is how the priority of one pending job comes about (GET
-// priorities): what sprio shows. The weighted terms are before rounding;
-// normalized ones lie between 0 and 1.
+// Priority is the priority of one pending job and its factors (GET priorities), as
+// sprio shows them. Weighted factors are not rounded; normalized ones are between 0
+// and 1.
 type Priority struct {
 	ID        int64  `json:"id"`
 	Array     string `json:"array,omitempty"` // task id or set, as squeue shows it
@@ -11,7 +11,7 @@ type Priority struct {
 	Partition string `json:"partition"`
 	QOS       string `json:"qos,omitempty"`
 	Priority  int64  `json:"priority"`
-	Direct    bool   `json:"direct,omitempty"` // set by hand: the terms are 0
+	Direct    bool   `json:"direct,omitempty"` // set explicitly: the factors are 0
 
 	Age       Factor            `json:"age"`
 	Assoc     Factor            `json:"assoc"`
@@ -24,13 +24,13 @@ type Priority struct {
 	Nice      int64             `json:"nice,omitempty"`
 }
 
-// Factor is one term of a priority.
+// Factor is one factor of a priority.
 type Factor struct {
 	Normalized float64 `json:"normalized"`
 	Weighted   float64 `json:"weighted"`
 }
 
-// PriorityList answers GET priorities.
+// PriorityList is the response to GET priorities.
 type PriorityList struct {
 	Kind       string             `json:"kind"`
 	APIVersion string             `json:"apiVersion"`
@@ -39,8 +39,8 @@ type PriorityList struct {
 	Items      []Priority         `json:"items"`
 }
 
-// Share is one association in the tree of accounts (GET shares): what sshare
-// shows. Items come in the order of the tree.
+// Share is one association in the tree of accounts (GET shares), as sshare shows it.
+// Items are in the order of the tree.
 type Share struct {
 	Account string `json:"account"`
 	User    string `json:"user,omitempty"` // empty: the account itself
@@ -56,17 +56,17 @@ type Share struct {
 	LevelFS     float64          `json:"levelFS"` // Fair Tree; infinite: -1
 	GrpTRESMins map[string]int64 `json:"grpTRESMins,omitempty"`
 	RunMins     map[string]int64 `json:"tresRunMins,omitempty"` // by TRES name
-	WallMins    float64          `json:"wallMins,omitempty"`    // that its jobs ran, decayed
+	WallMins    float64          `json:"wallMins,omitempty"`    // run time of its jobs, decayed
 }
 
-// ShareList answers GET shares.
+// ShareList is the response to GET shares.
 type ShareList struct {
 	Kind       string  `json:"kind"`
 	APIVersion string  `json:"apiVersion"`
 	FairTree   bool    `json:"fairTree"`
 	Items      []Share `json:"items"`
-	// QOSUsage is what jobs of each QOS have used, as Share.RawUsage.
+	// QOSUsage is the usage of jobs of each QOS, like Share.RawUsage.
 	QOSUsage map[string]float64 `json:"qosUsage,omitempty"`
-	// QOSWallMins is how long jobs of each QOS ran, as Share.WallMins.
+	// QOSWallMins is the run time of jobs of each QOS, like Share.WallMins.
 	QOSWallMins map[string]float64 `json:"qosWallMins,omitempty"`
 }

@@ -1,10 +1,10 @@
-// Package status holds the rows that the listing commands and the terminal UI
-// show: jobs, nodes, partitions, as plain values. The queue API sends them;
-// translate/format prints them.
+// Package status defines the messages of the queue API: rows of jobs, nodes,
+// partitions and accounting records, and requests and responses. It also defines the
+// states and reasons of jobs. translate/format prints the rows.
 package status
 
-// Job is one row of the queue. Instants are Unix seconds (0: unknown), sizes
-// MiB, durations seconds unless the name says otherwise.
+// Job is one row of the queue. Times are Unix seconds (0: unknown), sizes MiB,
+// durations seconds unless the name has another unit.
 type Job struct {
 	ID         int64  `json:"id"`
 	Name       string `json:"name"`
@@ -28,7 +28,7 @@ type Job struct {
 	TimeLimit int32 `json:"timeLimit"`       // minutes; -1: UNLIMITED
 	TimeMin   int32 `json:"timeMin,omitempty"`
 
-	Nodes         int32  `json:"nodes"` // allocated, or the least that is wanted
+	Nodes         int32  `json:"nodes"` // allocated, or the requested minimum
 	MaxNodes      int32  `json:"maxNodes,omitempty"`
 	CPUs          int32  `json:"cpus"`
 	Tasks         int32  `json:"tasks"`
@@ -53,8 +53,8 @@ type Job struct {
 	StdErr  string `json:"stdErr,omitempty"`
 	StdIn   string `json:"stdIn,omitempty"`
 	Comment string `json:"comment,omitempty"`
-	// Message says why the job could not start, or ended as it did, where there
-	// is more to say than State and Reason do.
+	// Message describes why the job could not start or how it ended, if State and
+	// Reason are not sufficient.
 	Message  string `json:"message,omitempty"`
 	ExitCode int32  `json:"exitCode,omitempty"`
 	Signal   int32  `json:"signal,omitempty"`
@@ -62,8 +62,8 @@ type Job struct {
 	Restarts int32  `json:"restarts,omitempty"`
 
 	ArrayJobID  int64  `json:"arrayJobID,omitempty"`
-	ArrayTaskID string `json:"arrayTaskID,omitempty"` // "3", or "0-9%2" of what is not split off
-	ArrayWhole  bool   `json:"arrayWhole,omitempty"`  // ArrayTaskID are tasks that are not split off, be it one
+	ArrayTaskID string `json:"arrayTaskID,omitempty"` // "3", or "0-9%2" for tasks that are not split off
+	ArrayWhole  bool   `json:"arrayWhole,omitempty"`  // the row stands for tasks that are not split off
 	HetJobID    int64  `json:"hetJobID,omitempty"`
 	HetOffset   int32  `json:"hetOffset,omitempty"`
 
@@ -71,8 +71,8 @@ type Job struct {
 	Licenses    string `json:"licenses,omitempty"`
 	WCKey       string `json:"wckey,omitempty"`
 
-	// What scontrol show job and squeue -O show beside the above. Names and
-	// units as in scontrol's output.
+	// More fields of scontrol show job and squeue -O. Names and units are those of
+	// scontrol's output.
 	SubmitHost     string `json:"submitHost,omitempty"`
 	SubmitSID      int32  `json:"submitSID,omitempty"` // session id
 	SubmitLine     string `json:"submitLine,omitempty"`
@@ -82,7 +82,7 @@ type Job struct {
 	Scheduler      string `json:"scheduler,omitempty"` // "Main", "Backfill"
 	Deadline       int64  `json:"deadline,omitempty"`
 	SuspendTime    int64  `json:"suspendTime,omitempty"`
-	PreSuspend     int64  `json:"preSuspend,omitempty"` // seconds run before it
+	PreSuspend     int64  `json:"preSuspend,omitempty"` // seconds run before SuspendTime
 	PreemptTime    int64  `json:"preemptTime,omitempty"`
 	ResizeTime     int64  `json:"resizeTime,omitempty"`
 	DerivedCode    int32  `json:"derivedCode,omitempty"`
@@ -114,11 +114,11 @@ type Job struct {
 	Profile        string `json:"profile,omitempty"`
 	ArrayMax       int32  `json:"arrayMax,omitempty"`  // %N
 	HetJobSet      string `json:"hetJobSet,omitempty"` // "87-89"
-	// Layout says what is held on each node: "NAME CPUIDS MEM GRES" in the
-	// order of the job's nodes, separated by ";". GRES as gpu:tesla:1(IDX:0).
+	// Layout is the allocation on each node: "NAME CPUIDS MEM GRES" in the order
+	// of the job's nodes, separated by ";". GRES is like gpu:tesla:1(IDX:0).
 	Layout string `json:"layout,omitempty"`
 
-	// Namespace and Object name the BatchJob.
+	// Namespace and Object identify the BatchJob.
 	Namespace string `json:"namespace,omitempty"`
 	Object    string `json:"object,omitempty"`
 }
@@ -129,7 +129,7 @@ type Node struct {
 	Address    string   `json:"address,omitempty"`
 	Partitions []string `json:"partitions,omitempty"`
 	State      string   `json:"state"` // base state: IDLE, MIXED, ALLOCATED, DOWN, UNKNOWN
-	// Flags beside the state: DRAIN, COMPLETING, NOT_RESPONDING, RESERVED, PLANNED, MAINTENANCE.
+	// Flags besides the state: DRAIN, COMPLETING, NOT_RESPONDING, RESERVED, PLANNED, MAINTENANCE.
 	Flags    []string `json:"flags,omitempty"`
 	Reason   string   `json:"reason,omitempty"`
 	ReasonBy string   `json:"reasonBy,omitempty"`
@@ -137,8 +137,8 @@ type Node struct {
 
 	Host           string   `json:"host,omitempty"`           // NodeHostName; empty: Name
 	Weight         int32    `json:"weight,omitempty"`         // 0: 1
-	Load           int32    `json:"load,omitempty"`           // of the CPUs, hundredths; 0: not known
-	FreeMem        int64    `json:"freeMem,omitempty"`        // MiB; 0: not known
+	Load           int32    `json:"load,omitempty"`           // of the CPUs, in hundredths; 0: unknown
+	FreeMem        int64    `json:"freeMem,omitempty"`        // MiB; 0: unknown
 	ActiveFeatures []string `json:"activeFeatures,omitempty"` // empty: Features
 	Port           int32    `json:"port,omitempty"`
 	Owner          string   `json:"owner,omitempty"`
@@ -164,7 +164,7 @@ type Node struct {
 	OS        string   `json:"os,omitempty"`
 	Arch      string   `json:"arch,omitempty"`
 	Comment   string   `json:"comment,omitempty"`
-	// Object is the Kubernetes node's name, where it is not Name.
+	// Object is the name of the Kubernetes node, if it is not Name.
 	Object string `json:"object,omitempty"`
 }
 

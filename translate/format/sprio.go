@@ -9,16 +9,19 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The formats of sprio: alone, with -l and with -n.
+// The formats of sprio with -l and -n.
 const (
 	PriorityLong = "%.15i %9r %.8u %.10Y %.10S %.10A %.10B %.10F %.10J %.10P %.10Q %.11N %.20T"
 	PriorityNorm = "%.15i %9r %10y %10a %10f %10j %10p %10q"
 )
 
-// PriorityDefault is the format of sprio: of the factors those that weigh.
+// PriorityDefault returns the default format of sprio: the factors whose weight is
+// not 0.
 func PriorityDefault(list *status.PriorityList) string {
 	text := "%.15i %9r %.10Y %.10S"
-	for _, c := range []struct{ weight, letter string }{{"age", "A"}, {"assoc", "B"}, {"fairshare", "F"}, {"jobsize", "J"}, {"partition", "P"}, {"qos", "Q"}} {
+	for _, c := range []struct{ weight, letter string }{
+		{"age", "A"}, {"assoc", "B"}, {"fairshare", "F"}, {"jobsize", "J"}, {"partition", "P"}, {"qos", "Q"},
+	} {
 		if list.Weights[c.weight] != 0 {
 			text += " %.10" + c.letter
 		}
@@ -36,13 +39,16 @@ var PriorityColumns = slices.Concat(identityColumns(), factorColumns())
 
 func identityColumns() []priorityColumn {
 	col := func(letter byte, header string, get func(p *status.Priority) string) priorityColumn {
-		return priorityColumn{Letter: letter, Header: header, Append: func(b []byte, p *status.Priority, _ *Settings) []byte { return append(b, get(p)...) }}
+		return priorityColumn{Letter: letter, Header: header,
+			Append: func(b []byte, p *status.Priority, _ *Settings) []byte { return append(b, get(p)...) }}
 	}
 	return []priorityColumn{
 		col('i', "JOBID", PriorityID),
 		col('r', "PARTITION", func(p *status.Priority) string { return p.Partition }),
 		col('u', "USER", func(p *status.Priority) string { return p.User }),
-		{Letter: 'c', Header: "CLUSTER", Append: func(b []byte, _ *status.Priority, s *Settings) []byte { return or(b, s.Cluster, "(null)") }},
+		{Letter: 'c', Header: "CLUSTER", Append: func(b []byte, _ *status.Priority, s *Settings) []byte {
+			return appendOr(b, s.Cluster, "(null)")
+		}},
 		col('Y', "PRIORITY", func(p *status.Priority) string { return itoa(p.Priority) }),
 		col('y', "PRIORITY", func(p *status.Priority) string {
 			return strconv.FormatFloat(float64(p.Priority)/math.MaxUint32, 'f', 14, 64)
@@ -79,7 +85,7 @@ func factorColumns() []priorityColumn {
 	return out
 }
 
-// tresFactors are the terms of the TRES, cpu=12,mem=3.
+// tresFactors returns the factors of the TRES: cpu=12,mem=3.
 func tresFactors(p *status.Priority, weighted bool) string {
 	names := make([]string, 0, len(p.TRES))
 	for n := range p.TRES {
@@ -96,14 +102,14 @@ func tresFactors(p *status.Priority, weighted bool) string {
 	return strings.Join(names, ",")
 }
 
-// PriorityID is the job's id as users know it.
-func PriorityID(p *status.Priority) string {
-	return itoa(p.ID)
-}
+// PriorityID returns the job's id as sprio shows it.
+func PriorityID(p *status.Priority) string { return itoa(p.ID) }
 
-// AppendWeights adds the line of sprio -w that says how much each factor weighs.
+// AppendWeights appends the line of sprio -w with the weights of the factors.
 func AppendWeights(b []byte, l Layout[status.Priority], list *status.PriorityList) []byte {
-	names := map[string]string{"AGE": "age", "ASSOC": "assoc", "FAIRSHARE": "fairshare", "JOBSIZE": "jobsize", "QOS": "qos"}
+	names := map[string]string{
+		"AGE": "age", "ASSOC": "assoc", "FAIRSHARE": "fairshare", "JOBSIZE": "jobsize", "QOS": "qos",
+	}
 	for i := range l {
 		c := &l[i]
 		if c.Column != nil {

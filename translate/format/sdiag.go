@@ -9,19 +9,21 @@ import (
 
 const starLine = "*******************************************************\n"
 
-// AppendDiag appends what sdiag prints. Planning is one loop here that does
-// what Slurm's main scheduler and its backfill scheduler do: both parts show
-// its numbers.
+// AppendDiag appends the output of sdiag. One planner does the work of both Slurm's
+// main scheduler and its backfill scheduler, so both sections show its numbers.
 func AppendDiag(b []byte, d *status.Diag, in *time.Location) []byte {
 	at := func(unix int64) string {
 		return time.Unix(unix, 0).In(in).Format("Mon Jan 02 15:04:05 2006") + fmt.Sprintf(" (%d)", unix)
 	}
 	b = fmt.Appendf(b, "%ssdiag output at %s\nData since      %s\n%s", starLine, at(d.Time), at(d.Since), starLine)
-	b = fmt.Appendf(b, "Server thread count:  %d\nAgent queue size:     %d\nAgent count:          %d\nAgent thread count:   %d\nDBD Agent queue size: %d\n\n",
+	b = fmt.Appendf(b, "Server thread count:  %d\nAgent queue size:     %d\nAgent count:          %d\n"+
+		"Agent thread count:   %d\nDBD Agent queue size: %d\n\n",
 		d.Answering, 0, 0, 0, d.Unstored)
-	b = fmt.Appendf(b, "Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\nJobs canceled:  %d\nJobs failed:    %d\n\n",
+	b = fmt.Appendf(b, "Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\n"+
+		"Jobs canceled:  %d\nJobs failed:    %d\n\n",
 		d.Submitted, d.Started, d.Completed, d.Cancelled, d.Failed)
-	b = fmt.Appendf(b, "Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d\n", at(d.Time), d.Pending, d.Running)
+	b = fmt.Appendf(b, "Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d\n",
+		at(d.Time), d.Pending, d.Running)
 	b = appendCycles(b, d)
 	b = appendBackfill(b, &d.Plan, at)
 	b = fmt.Appendf(b, "\nLatency for 1000 calls to gettimeofday(): %d microseconds\n", d.Clock)
@@ -38,7 +40,8 @@ func AppendDiag(b []byte, d *status.Diag, in *time.Location) []byte {
 
 func appendCycles(b []byte, d *status.Diag) []byte {
 	p := &d.Plan
-	b = fmt.Appendf(b, "\nMain schedule statistics (microseconds):\n\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d\n", p.Last, p.Max, p.Cycles)
+	b = append(b, "\nMain schedule statistics (microseconds):\n"...)
+	b = fmt.Appendf(b, "\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d\n", p.Last, p.Max, p.Cycles)
 	if p.Cycles > 0 {
 		b = fmt.Appendf(b, "\tMean cycle:   %d\n\tMean depth cycle:  %d\n", p.Total/p.Cycles, p.Depth/p.Cycles)
 	}
@@ -53,9 +56,12 @@ func appendBackfill(b []byte, p *status.PlanStats, at func(int64) string) []byte
 	if p.LastAt > 0 {
 		last = at(p.LastAt)
 	}
-	b = fmt.Appendf(b, "\nBackfilling stats\n\tTotal backfilled jobs (since last slurm start): %d\n\tTotal backfilled jobs (since last stats cycle start): %d\n\tTotal backfilled heterogeneous job components: 0\n",
+	b = fmt.Appendf(b, "\nBackfilling stats\n\tTotal backfilled jobs (since last slurm start): %d\n"+
+		"\tTotal backfilled jobs (since last stats cycle start): %d\n"+
+		"\tTotal backfilled heterogeneous job components: 0\n",
 		p.BackfilledEver, p.Backfilled)
-	b = fmt.Appendf(b, "\tTotal cycles: %d\n\tLast cycle when: %s\n\tLast cycle: %d\n\tMax cycle:  %d\n", p.Cycles, last, p.Last, p.Max)
+	b = fmt.Appendf(b, "\tTotal cycles: %d\n\tLast cycle when: %s\n\tLast cycle: %d\n\tMax cycle:  %d\n",
+		p.Cycles, last, p.Last, p.Max)
 	if p.Cycles > 0 {
 		b = fmt.Appendf(b, "\tMean cycle: %d\n", p.Total/p.Cycles)
 	}

@@ -17,24 +17,26 @@ const StepOrder = "P,i"
 
 type stepColumn = Column[status.Step]
 
+// stepText returns a column of a text; an empty one is shown as none.
 func stepText(letter byte, name, header, none string, get func(*status.Step) string) stepColumn {
 	return stepColumn{Letter: letter, Name: name, Header: header,
-		Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return or(b, get(t), none) },
+		Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return appendOr(b, get(t), none) },
 		Compare: func(a, b *status.Step) int { return cmp.Compare(get(a), get(b)) }}
 }
 
+// stepNumber returns a column of a number.
 func stepNumber(letter byte, name, header string, get func(*status.Step) int64) stepColumn {
 	return stepColumn{Letter: letter, Name: name, Header: header,
 		Append:  func(b []byte, t *status.Step, _ *Settings) []byte { return appendInt(b, get(t)) },
 		Compare: func(a, b *status.Step) int { return cmp.Compare(get(a), get(b)) }}
 }
 
-// stepAbsent makes a column of what no step here has.
+// stepAbsent returns a column that is never set here.
 func stepAbsent(name, header string) stepColumn {
 	return stepText(0, name, header, "(null)", func(*status.Step) string { return "" })
 }
 
-// stepGRES are the step's devices on a node: gres:gpu:1.
+// stepGRES returns the step's generic resources on a node: gres:gpu:1.
 func stepGRES(t *status.Step) string {
 	if t.GRES == "" || strings.HasPrefix(t.GRES, "gres:") {
 		return t.GRES
@@ -42,7 +44,7 @@ func stepGRES(t *status.Step) string {
 	return "gres:" + strings.ReplaceAll(t.GRES, ",", ",gres:")
 }
 
-// stepTRES are the CPUs that the step asked for; the batch script did not ask.
+// stepTRES returns the CPUs that the step requested; the batch step requests none.
 func stepTRES(t *status.Step) string {
 	if t.Number < 0 {
 		return ""
@@ -78,8 +80,8 @@ var StepColumns = []stepColumn{
 	stepNumber(0, "NumCPUs", "NUM_CPUS", func(t *status.Step) int64 { return int64(t.CPUs) }),
 	stepText(0, "CPUFreq", "CPU_FREQ", "Unknown-Unknown:Unknown", func(t *status.Step) string { return t.CPUFreq }),
 	stepText(0, "Container", "CONTAINER", "(null)", func(t *status.Step) string { return t.Container }),
-	// Slurm 22.05 heads what a step has on each node TRES_PER_JOB, and what it
-	// has in all, which is its CPUs, TRES_PER_STEP, whichever name was given.
+	// In Slurm 22.05 the header of the resources on each node is TRES_PER_JOB, and
+	// that of all resources (the CPUs) TRES_PER_STEP, whatever the name.
 	stepText(0, "tres-per-node", "TRES_PER_JOB", "(null)", stepGRES),
 	stepText(0, "gres", "TRES_PER_JOB", "(null)", stepGRES),
 	stepText(0, "tres-per-job", "TRES_PER_STEP", "(null)", stepTRES),
@@ -93,7 +95,7 @@ var StepColumns = []stepColumn{
 	stepAbsent("tres-per-socket", "TRES_PER_SOCKET"),
 	stepAbsent("tres-per-task", "TRES_PER_TASK"),
 	{Name: "Cluster", Header: "CLUSTER",
-		Append: func(b []byte, _ *status.Step, s *Settings) []byte { return or(b, s.Cluster, "berth") }},
+		Append: func(b []byte, _ *status.Step, s *Settings) []byte { return appendOr(b, s.Cluster, "berth") }},
 }
 
 func stepElapsed(t *status.Step, s *Settings) int64 {
@@ -103,10 +105,11 @@ func stepElapsed(t *status.Step, s *Settings) int64 {
 	return max(0, s.Now-t.Start)
 }
 
-// compareStep orders by job, and by number within one: the batch script and
-// what else has no number of its own come last.
+// compareStep compares steps by job and number. Batch, extern and interactive steps
+// come last.
 func compareStep(a, b *status.Step) int {
-	if c := cmp.Compare(cmp.Or(a.ArrayJobID, a.HetJobID, a.JobID), cmp.Or(b.ArrayJobID, b.HetJobID, b.JobID)); c != 0 {
+	leadA, leadB := cmp.Or(a.ArrayJobID, a.HetJobID, a.JobID), cmp.Or(b.ArrayJobID, b.HetJobID, b.JobID)
+	if c := cmp.Compare(leadA, leadB); c != 0 {
 		return c
 	}
 	x, errX := strconv.Atoi(a.ArrayTaskID)
@@ -120,7 +123,7 @@ func compareStep(a, b *status.Step) int {
 	return cmp.Compare(uint32(a.Number), uint32(b.Number))
 }
 
-// SortSteps puts the steps into the order named by column letters.
+// SortSteps sorts the steps by an order of squeue -S.
 func SortSteps(rows []status.Step, order string, s *Settings) {
 	type key struct {
 		column     *stepColumn
@@ -133,7 +136,7 @@ func SortSteps(rows []status.Step, order string, s *Settings) {
 			descending = true
 			continue
 		}
-		if c := find(StepColumns, func(c *stepColumn) bool { return c.Letter == order[i] }); c != nil {
+		if c := findColumn(StepColumns, func(c *stepColumn) bool { return c.Letter == order[i] }); c != nil {
 			keys = append(keys, key{c, descending})
 		}
 		descending = false
@@ -158,31 +161,4 @@ func SortSteps(rows []status.Step, order string, s *Settings) {
 		}
 		return compareStep(&a, &b)
 	})
-}
-
-// StepRecord describes a step as scontrol show step does.
-func StepRecord(t *status.Step, s *Settings) *Record {
-	r := new(Record)
-	limit := "UNLIMITED"
-	if t.TimeLimit >= 0 {
-		limit = limitLong(t.TimeLimit)
-	}
-	r.line("StepId="+t.ID, "UserId="+itoa(t.UID), "StartTime="+instantText(t.Start, "Unknown", s), "TimeLimit="+limit)
-	r.line("State="+t.State, pair("Partition", t.Partition), pair("NodeList", t.NodeList))
-	r.line("Nodes="+itoa(t.Nodes), "CPUs="+itoa(t.CPUs), "Tasks="+itoa(t.Tasks), pair("Name", t.Name), "Network=(null)")
-	r.line(pair("TRES", null(t.TRES)))
-	r.line("ResvPorts=(null)")
-	freq := []string{"CPUFreqReq=Default"}
-	if t.Dist != "" {
-		freq = append(freq, pair("Dist", Distribution(t.Dist)))
-	}
-	r.line(freq...)
-	r.line("SrunHost:Pid=" + Escape(null(t.SrunHost)) + ":" + itoa(t.SrunPID))
-	if t.GRES != "" {
-		r.line(pair("TresPerNode", t.GRES))
-	}
-	if t.Container != "" {
-		r.line(pair("Container", t.Container))
-	}
-	return r
 }

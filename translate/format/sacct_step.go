@@ -12,8 +12,8 @@ import (
 var acctStep = map[string]func(*status.StepRecord, *AcctSettings) string{
 	"NTasks":           func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.Tasks) },
 	"Layout":           func(p *status.StepRecord, _ *AcctSettings) string { return layoutText(p) },
-	"AveCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return long(p.AveCPU / 1e6) }),
-	"MinCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return long(p.MinCPU / 1e6) }),
+	"AveCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.AveCPU / 1e6) }),
+	"MinCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.MinCPU / 1e6) }),
 	"MinCPUNode":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MinCPUNode }),
 	"MinCPUTask":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MinCPUTask) }),
 	"AveCPUFreq":       func(*status.StepRecord, *AcctSettings) string { return "0" },
@@ -45,12 +45,14 @@ var acctStep = map[string]func(*status.StepRecord, *AcctSettings) string{
 		return usageText(max(p.MinCPU, p.AveCPU), p.MaxDiskRead, p.MaxRSS, p.MaxPages, p.MaxVMSize, s)
 	}),
 	"TRESUsageInMaxNode": measured(func(p *status.StepRecord, _ *AcctSettings) string {
-		return "cpu=" + p.MinCPUNode + ",fs/disk=" + p.MaxDiskReadNode + ",mem=" + p.MaxRSSNode + ",pages=" + p.MaxPagesNode + ",vmem=" + p.MaxVMSizeNode
+		return "cpu=" + p.MinCPUNode + ",fs/disk=" + p.MaxDiskReadNode + ",mem=" + p.MaxRSSNode +
+			",pages=" + p.MaxPagesNode + ",vmem=" + p.MaxVMSizeNode
 	}),
 	"TRESUsageInMaxTask": measured(func(p *status.StepRecord, _ *AcctSettings) string {
-		return fmt.Sprintf("cpu=%d,fs/disk=%d,mem=%d,pages=%d,vmem=%d", p.MinCPUTask, p.MaxDiskReadTask, p.MaxRSSTask, p.MaxPagesTask, p.MaxVMSizeTask)
+		return fmt.Sprintf("cpu=%d,fs/disk=%d,mem=%d,pages=%d,vmem=%d",
+			p.MinCPUTask, p.MaxDiskReadTask, p.MaxRSSTask, p.MaxPagesTask, p.MaxVMSizeTask)
 	}),
-	"TRESUsageInMin":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + long(p.MinCPU/1e6) }),
+	"TRESUsageInMin":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + longDuration(p.MinCPU/1e6) }),
 	"TRESUsageInMinNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + p.MinCPUNode }),
 	"TRESUsageInMinTask": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + itoa(p.MinCPUTask) }),
 	"TRESUsageInTot": measured(func(p *status.StepRecord, s *AcctSettings) string {
@@ -73,50 +75,7 @@ func layoutText(p *status.StepRecord) string {
 	return Distribution(p.Layout)
 }
 
-// Distribution names a value of --distribution as Slurm does where it shows a
-// step: BCyclic for block:cyclic. Of one that it does not know it returns the
-// value itself.
-func Distribution(given string) string {
-	levels, pack, _ := strings.Cut(strings.ToLower(given), ",")
-	kinds := strings.Split(levels, ":")
-	name := ""
-	switch first, _, _ := strings.Cut(kinds[0], "="); first {
-	case "block", "cyclic":
-		name = capital(first)
-	case "*", "":
-		name = "Block"
-	case "plane":
-		return "Plane"
-	case "arbitrary":
-		return "arbitrary task distribution"
-	default:
-		return given
-	}
-	if len(kinds) > 1 {
-		name = name[:1]
-	}
-	for _, kind := range kinds[1:] {
-		switch kind {
-		case "block", "cyclic":
-			name += capital(kind)
-		case "*":
-			name += "Cyclic"
-		case "fcyclic":
-			name += "FCyclic"
-		}
-	}
-	switch pack {
-	case "pack":
-		name += ",Pack"
-	case "nopack":
-		name += ",NoPack"
-	}
-	return name
-}
-
-func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
-
-// measured leaves a field empty of which nothing was measured.
+// measured returns a field that is empty if the step's usage was not measured.
 func measured(f func(*status.StepRecord, *AcctSettings) string) func(*status.StepRecord, *AcctSettings) string {
 	return func(p *status.StepRecord, s *AcctSettings) string {
 		if !p.Measured {
@@ -126,6 +85,7 @@ func measured(f func(*status.StepRecord, *AcctSettings) string) func(*status.Ste
 	}
 }
 
+// bytes returns a field of bytes.
 func bytes(f func(*status.StepRecord) int64) func(*status.StepRecord, *AcctSettings) string {
 	return measured(func(p *status.StepRecord, s *AcctSettings) string {
 		n := f(p)
@@ -136,7 +96,7 @@ func bytes(f func(*status.StepRecord) int64) func(*status.StepRecord, *AcctSetti
 	})
 }
 
-// disk is an amount of bytes in MiB with two digits.
+// disk returns a field of bytes, shown in MiB with two decimals.
 func disk(f func(*status.StepRecord) int64) func(*status.StepRecord, *AcctSettings) string {
 	return measured(func(p *status.StepRecord, _ *AcctSettings) string {
 		return strconv.FormatFloat(float64(f(p))/(1<<20), 'f', 2, 64) + "M"
@@ -150,11 +110,12 @@ func usageText(cpu, diskBytes, rss, pages, vm int64, s *AcctSettings) string {
 		}
 		return memText(n/1024, s)
 	}
-	return "cpu=" + long(cpu/1e6) + ",fs/disk=" + itoa(diskBytes) + ",mem=" + size(rss) + ",pages=" + itoa(pages) + ",vmem=" + size(vm)
+	return "cpu=" + longDuration(cpu/1e6) + ",fs/disk=" + itoa(diskBytes) + ",mem=" + size(rss) +
+		",pages=" + itoa(pages) + ",vmem=" + size(vm)
 }
 
-// memText is an amount of KiB: in the unit asked for, else in the largest that
-// shows it exactly, as Slurm has it (1536M, 2G, 3140K).
+// memText returns an amount of KiB in the requested unit, or as in Slurm in the
+// largest unit that shows it exactly (1536M, 2G, 3140K).
 func memText(kib int64, s *AcctSettings) string {
 	const units = "KMGTP"
 	at := 0
@@ -179,7 +140,7 @@ func memText(kib int64, s *AcctSettings) string {
 	return strconv.FormatFloat(value, 'f', 2, 64) + units[at:at+1]
 }
 
-// tresOf is the amount of one TRES in a list; of memory in MiB.
+// tresOf returns the amount of one TRES in a list; memory is in MiB.
 func tresOf(list, name string) (int64, bool) {
 	for item := range strings.SplitSeq(list, ",") {
 		n, text, ok := strings.Cut(item, "=")
@@ -200,7 +161,7 @@ func tresOf(list, name string) (int64, bool) {
 	return 0, false
 }
 
-// tresText shows a list of TRES with memory in the units asked for.
+// tresText returns a list of TRES with memory in the requested unit.
 func tresText(list string, s *AcctSettings) string {
 	if list == "" {
 		return ""

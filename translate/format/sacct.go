@@ -13,15 +13,15 @@ type AcctRow struct {
 	Step *status.StepRecord // nil: the job itself
 }
 
-// AcctSettings are what values of sacct depend on beside the row.
+// AcctSettings are what a value of sacct depends on besides its row.
 type AcctSettings struct {
 	Settings
-	Unit byte // of --units: K, M, G, T or P; 0: as fits
-	// From and To bound times where the output is truncated (-T); 0: not.
+	Unit byte // of --units: K, M, G, T or P; 0: the unit depends on the value
+	// From and To are the bounds of times with -T; 0: none.
 	From, To int64
 }
 
-// AcctValue is the value of a field of AcctFields for a row.
+// AcctValue returns the value of a field of AcctFields for a row.
 func AcctValue(name string, r *AcctRow, s *AcctSettings) string {
 	if f, ok := acctBoth[name]; ok {
 		return f(r, s)
@@ -38,7 +38,7 @@ func AcctValue(name string, r *AcctRow, s *AcctSettings) string {
 	return ""
 }
 
-// AcctID is a job's number as sacct shows it: 12, 12_3, 12+1.
+// AcctID returns the job's id as sacct shows it: 12, 12_3, 12+1.
 func AcctID(r *status.Record) string {
 	switch {
 	case r.ArrayJobID != 0 && strings.ContainsAny(r.ArrayTaskID, "[,-:%"):
@@ -51,10 +51,10 @@ func AcctID(r *status.Record) string {
 	return itoa(r.ID)
 }
 
-// both are the fields that jobs and steps have.
+// acctBoth are the fields that both jobs and steps have.
 var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
-	"JobID":    func(r *AcctRow, _ *AcctSettings) string { return AcctID(r.Job) + suffix(r) },
-	"JobIDRaw": func(r *AcctRow, _ *AcctSettings) string { return itoa(r.Job.ID) + suffix(r) },
+	"JobID":    func(r *AcctRow, _ *AcctSettings) string { return AcctID(r.Job) + stepSuffix(r) },
+	"JobIDRaw": func(r *AcctRow, _ *AcctSettings) string { return itoa(r.Job.ID) + stepSuffix(r) },
 	"JobName": func(r *AcctRow, _ *AcctSettings) string {
 		if r.Step != nil {
 			return r.Step.Name
@@ -121,18 +121,18 @@ var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
 		}
 		return itoa(r.Job.ReqNodes)
 	},
-	"Elapsed":    func(r *AcctRow, s *AcctSettings) string { return long(AcctElapsed(r, s)) },
+	"Elapsed":    func(r *AcctRow, s *AcctSettings) string { return longDuration(AcctElapsed(r, s)) },
 	"ElapsedRaw": func(r *AcctRow, s *AcctSettings) string { return itoa(AcctElapsed(r, s)) },
-	"CPUTime":    func(r *AcctRow, s *AcctSettings) string { return long(AcctElapsed(r, s) * int64(acctCPUs(r))) },
+	"CPUTime":    func(r *AcctRow, s *AcctSettings) string { return longDuration(AcctElapsed(r, s) * int64(acctCPUs(r))) },
 	"CPUTimeRAW": func(r *AcctRow, s *AcctSettings) string { return itoa(AcctElapsed(r, s) * int64(acctCPUs(r))) },
 	"TotalCPU":   func(r *AcctRow, _ *AcctSettings) string { u, y := acctUsed(r); return cpuText(u + y) },
 	"UserCPU":    func(r *AcctRow, _ *AcctSettings) string { u, _ := acctUsed(r); return cpuText(u) },
 	"SystemCPU":  func(r *AcctRow, _ *AcctSettings) string { _, y := acctUsed(r); return cpuText(y) },
 	"Suspended": func(r *AcctRow, _ *AcctSettings) string {
 		if r.Step != nil {
-			return long(r.Step.Suspended)
+			return longDuration(r.Step.Suspended)
 		}
-		return long(r.Job.Suspended)
+		return longDuration(r.Job.Suspended)
 	},
 	"ReqCPUFreq": frequency, "ReqCPUFreqMin": frequency, "ReqCPUFreqMax": frequency, "ReqCPUFreqGov": frequency,
 	"Container": func(r *AcctRow, _ *AcctSettings) string {
@@ -149,7 +149,7 @@ var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
 	},
 }
 
-func suffix(r *AcctRow) string {
+func stepSuffix(r *AcctRow) string {
 	if r.Step == nil {
 		return ""
 	}
@@ -163,23 +163,23 @@ func frequency(r *AcctRow, _ *AcctSettings) string {
 	return "Unknown"
 }
 
-// acctCPUs are the CPUs held; of a job that waits, as in Slurm, those that it
-// asks for.
+// acctCPUs returns the number of allocated CPUs, or as in Slurm that of the
+// requested CPUs of a job that has never run.
 func acctCPUs(r *AcctRow) int32 {
 	switch {
 	case r.Step != nil:
 		return r.Step.CPUs
-	case r.Job.CPUs == 0: // it has never run
+	case r.Job.CPUs == 0:
 		return r.Job.ReqCPUs
 	}
 	return r.Job.CPUs
 }
 
-// AcctFlagNames are the flags of a job that sacct -F takes.
+// AcctFlagNames are the flags that sacct -F accepts.
 var AcctFlagNames = []string{"SchedSubmit", "SchedMain", "SchedBackfill", "StartRecieved"}
 
-// AcctFlags are the flags of a job: whatever started was started by the one
-// planner, which backfills.
+// AcctFlags returns the flags of a job. All jobs that have started have
+// SchedBackfill, as the only planner backfills.
 func AcctFlags(r *status.Record) []string {
 	if r.Start == 0 {
 		return nil
@@ -201,8 +201,8 @@ func acctNodes(r *AcctRow) int32 {
 	return r.Job.Nodes
 }
 
-// exitText is how something ended, as sacct has it: of the codes by which a
-// shell tells of signals, from 128 on, the signal's number is left.
+// exitText returns the exit code and signal as sacct shows them. From codes of 128
+// or more, by which a shell reports signals, 128 is subtracted.
 func exitText(code, signal int32) string {
 	if code >= 128 {
 		code -= 128
@@ -210,22 +210,22 @@ func exitText(code, signal int32) string {
 	return itoa(code) + ":" + itoa(signal)
 }
 
-// acctState is "CANCELLED by 1000" for what somebody cancelled: a job, or one
-// step of it.
+// acctState returns the state: "CANCELLED by 1000" if a user cancelled the job or
+// the step.
 func acctState(r *AcctRow) string {
 	if s := r.Step; s != nil {
-		if s.State == "CANCELLED" && s.KilledByID != nil {
+		if s.State == status.StateCancelled && s.KilledByID != nil {
 			return "CANCELLED by " + itoa(*s.KilledByID)
 		}
 		return s.State
 	}
-	if r.Job.State == "CANCELLED" && r.Job.KilledBy != "" && r.Job.KilledByID >= 0 {
+	if r.Job.State == status.StateCancelled && r.Job.KilledBy != "" && r.Job.KilledByID >= 0 {
 		return "CANCELLED by " + itoa(r.Job.KilledByID)
 	}
 	return r.Job.State
 }
 
-// acctTimes are start and end, within the bounds of -T.
+// acctTimes returns start and end within the bounds of -T.
 func acctTimes(r *AcctRow, s *AcctSettings) (start, end int64) {
 	start, end = r.Job.Start, r.Job.End
 	if r.Step != nil {
@@ -240,7 +240,7 @@ func acctTimes(r *AcctRow, s *AcctSettings) (start, end int64) {
 	return start, end
 }
 
-// AcctElapsed is how many seconds the row has run.
+// AcctElapsed returns how many seconds the job or step has run.
 func AcctElapsed(r *AcctRow, s *AcctSettings) int64 {
 	start, end := acctTimes(r, s)
 	if start == 0 {
@@ -256,8 +256,8 @@ func AcctElapsed(r *AcctRow, s *AcctSettings) int64 {
 	return max(0, end-start-suspended)
 }
 
-// acctUsed is user and system CPU time in microseconds; a job has used what
-// its steps have.
+// acctUsed returns user and system CPU time in microseconds. That of a job is the
+// sum of its steps.
 func acctUsed(r *AcctRow) (user, system int64) {
 	if r.Step != nil {
 		return r.Step.UserCPU, r.Step.SystemCPU
@@ -269,7 +269,8 @@ func acctUsed(r *AcctRow) (user, system int64) {
 	return user, system
 }
 
-// cpuText is [D-][HH:]MM:SS with thousandths, unless they are none.
+// cpuText returns a CPU time as [D-][HH:]MM:SS, with milliseconds if it is less than
+// an hour.
 func cpuText(micros int64) string {
 	if micros < 1000 {
 		return "00:00:00"
@@ -288,18 +289,20 @@ func cpuText(micros int64) string {
 }
 
 var acctJob = map[string]func(*status.Record, *AcctSettings) string{
-	"AdminComment":    func(r *status.Record, _ *AcctSettings) string { return r.AdminComment },
-	"Comment":         func(r *status.Record, _ *AcctSettings) string { return r.Comment },
-	"SystemComment":   func(r *status.Record, _ *AcctSettings) string { return r.SystemComment },
-	"Constraints":     func(r *status.Record, _ *AcctSettings) string { return r.Constraints },
-	"DBIndex":         func(r *status.Record, _ *AcctSettings) string { return itoa(r.DBIndex) },
-	"DerivedExitCode": func(r *status.Record, _ *AcctSettings) string { return itoa(r.Derived) + ":" + itoa(r.DerivedSignal) },
-	"GID":             func(r *status.Record, _ *AcctSettings) string { return itoa(r.GroupID) },
-	"Group":           func(r *status.Record, _ *AcctSettings) string { return r.Group },
-	"Partition":       func(r *status.Record, _ *AcctSettings) string { return r.Partition },
-	"Priority":        func(r *status.Record, _ *AcctSettings) string { return itoa(r.Priority) },
-	"QOS":             func(r *status.Record, _ *AcctSettings) string { return r.QOS },
-	"QOSRAW":          func(r *status.Record, _ *AcctSettings) string { return r.QOS },
+	"AdminComment":  func(r *status.Record, _ *AcctSettings) string { return r.AdminComment },
+	"Comment":       func(r *status.Record, _ *AcctSettings) string { return r.Comment },
+	"SystemComment": func(r *status.Record, _ *AcctSettings) string { return r.SystemComment },
+	"Constraints":   func(r *status.Record, _ *AcctSettings) string { return r.Constraints },
+	"DBIndex":       func(r *status.Record, _ *AcctSettings) string { return itoa(r.DBIndex) },
+	"DerivedExitCode": func(r *status.Record, _ *AcctSettings) string {
+		return itoa(r.Derived) + ":" + itoa(r.DerivedSignal)
+	},
+	"GID":       func(r *status.Record, _ *AcctSettings) string { return itoa(r.GroupID) },
+	"Group":     func(r *status.Record, _ *AcctSettings) string { return r.Group },
+	"Partition": func(r *status.Record, _ *AcctSettings) string { return r.Partition },
+	"Priority":  func(r *status.Record, _ *AcctSettings) string { return itoa(r.Priority) },
+	"QOS":       func(r *status.Record, _ *AcctSettings) string { return r.QOS },
+	"QOSRAW":    func(r *status.Record, _ *AcctSettings) string { return r.QOS },
 	"Reason": func(r *status.Record, _ *AcctSettings) string {
 		if r.Reason == "" {
 			return "None"
@@ -314,9 +317,9 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	},
 	"ReqTRES":     func(r *status.Record, s *AcctSettings) string { return tresText(r.ReqTRES, s) },
 	"Reservation": func(r *status.Record, _ *AcctSettings) string { return r.Reservation },
-	"Reserved":    func(r *status.Record, s *AcctSettings) string { return long(waited(r, s)) },
-	"ResvCPU":     func(r *status.Record, s *AcctSettings) string { return long(waited(r, s) * int64(r.ReqCPUs)) },
-	"ResvCPURAW":  func(r *status.Record, s *AcctSettings) string { return itoa(waited(r, s) * int64(r.ReqCPUs)) },
+	"Reserved":    func(r *status.Record, s *AcctSettings) string { return longDuration(waitTime(r, s)) },
+	"ResvCPU":     func(r *status.Record, s *AcctSettings) string { return longDuration(waitTime(r, s) * int64(r.ReqCPUs)) },
+	"ResvCPURAW":  func(r *status.Record, s *AcctSettings) string { return itoa(waitTime(r, s) * int64(r.ReqCPUs)) },
 	"Timelimit": func(r *status.Record, _ *AcctSettings) string {
 		switch {
 		case r.TimeLimit < 0:
@@ -324,7 +327,7 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 		case r.TimeLimit == 0:
 			return "Partition_Limit"
 		}
-		return long(int64(r.TimeLimit) * 60)
+		return longDuration(int64(r.TimeLimit) * 60)
 	},
 	"TimelimitRaw": func(r *status.Record, _ *AcctSettings) string {
 		switch {
@@ -344,8 +347,8 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	"Flags":   func(r *status.Record, _ *AcctSettings) string { return strings.Join(AcctFlags(r), ",") },
 }
 
-// waited is how long the job was eligible and had not started.
-func waited(r *status.Record, s *AcctSettings) int64 {
+// waitTime returns how long the job was eligible before it started.
+func waitTime(r *status.Record, s *AcctSettings) int64 {
 	if r.Eligible == 0 {
 		return 0
 	}

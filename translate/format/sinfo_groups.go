@@ -8,22 +8,22 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// NodeGroup is one line of sinfo: nodes of a partition that look the same in
-// the columns shown. Nodes may be empty (an empty partition); Partition is nil
-// for nodes of no partition.
+// NodeGroup is one line of sinfo: nodes of a partition that have the same values in
+// the shown columns. Nodes may be empty (an empty partition); Partition is nil for
+// nodes without a partition.
 type NodeGroup struct {
 	Partition *status.Partition
 	Nodes     []*status.Node
 }
 
-// How a column of sinfo takes part in the grouping.
+// grouping is the role of a column of sinfo in the grouping of nodes.
 type grouping int
 
 const (
-	aggregate grouping = iota // a sum over the group
-	byPart                    // a property of the partition
-	byNode                    // nodes that differ in it stand in different lines
-	ranged                    // as byNode with --exact, else the least with a +
+	aggregate   grouping = iota // a sum over the group
+	byPartition                 // a property of the partition
+	byNode                      // nodes that differ in it are on different lines
+	ranged                      // like byNode with --exact, otherwise a range of values
 )
 
 // NodeColumn is a column of sinfo.
@@ -32,8 +32,7 @@ type NodeColumn struct {
 	group grouping
 }
 
-// nodeGrouping finds how a column takes part in the grouping, by its header
-// and name, which identify it.
+// nodeGrouping returns the grouping of a column.
 func nodeGrouping(c *Column[NodeGroup]) grouping {
 	for i := range nodeColumns {
 		if nodeColumns[i].Letter == c.Letter && nodeColumns[i].Name == c.Name {
@@ -43,24 +42,24 @@ func nodeGrouping(c *Column[NodeGroup]) grouping {
 	return aggregate
 }
 
-// GroupNodes makes the lines of sinfo for a layout. exact keeps nodes apart
-// that differ in any column; single gives every node a line of its own. Nodes
-// of no listed partition are left out where the layout shows partitions.
+// GroupNodes returns the lines of sinfo for a layout. exact separates nodes that
+// differ in any column; single puts every node on its own line. Nodes without a
+// listed partition are omitted if the layout shows partitions.
 func GroupNodes(l Layout[NodeGroup], parts []status.Partition, nodes []status.Node, exact, single bool) []NodeGroup {
 	var keys []*Column[NodeGroup]
-	perPart := single
+	perPartition := single
 	for i := range l {
 		if l[i].Column == nil {
 			continue
 		}
 		switch g := nodeGrouping(l[i].Column); {
-		case g == byPart:
-			perPart = true
+		case g == byPartition:
+			perPartition = true
 		case g == byNode, g == ranged && exact:
 			keys = append(keys, l[i].Column)
 		}
 	}
-	if !perPart {
+	if !perPartition {
 		return groupsOf(nil, memberNodes(parts, nodes), keys, single)
 	}
 	var out []NodeGroup
@@ -77,15 +76,17 @@ func GroupNodes(l Layout[NodeGroup], parts []status.Partition, nodes []status.No
 	return mergeAlike(l, out, keys)
 }
 
-// namesPartition tells whether a column tells the partitions apart.
+// namesPartition reports whether a column shows the names of partitions.
 func namesPartition(l Layout[NodeGroup]) bool {
-	return slices.ContainsFunc(l, func(c Cell[NodeGroup]) bool { return c.Column != nil && c.Column.Header == "PARTITION" })
+	return slices.ContainsFunc(l, func(c Cell[NodeGroup]) bool {
+		return c.Column != nil && c.Column.Header == "PARTITION"
+	})
 }
 
-// mergeAlike puts the lines of several partitions together that show the same.
+// mergeAlike merges the lines of several partitions that have the same values.
 func mergeAlike(l Layout[NodeGroup], rows []NodeGroup, keys []*Column[NodeGroup]) []NodeGroup {
 	for i := range l {
-		if c := l[i].Column; c != nil && nodeGrouping(c) == byPart {
+		if c := l[i].Column; c != nil && nodeGrouping(c) == byPartition {
 			keys = append(keys, c)
 		}
 	}
@@ -111,7 +112,7 @@ func mergeAlike(l Layout[NodeGroup], rows []NodeGroup, keys []*Column[NodeGroup]
 	return out
 }
 
-// memberNodes are the nodes that are in one of the partitions.
+// memberNodes returns the nodes that are in one of the partitions.
 func memberNodes(parts []status.Partition, nodes []status.Node) []*status.Node {
 	member := map[string]bool{}
 	for i := range parts {
@@ -148,7 +149,7 @@ func groupsOf(part *status.Partition, nodes []*status.Node, keys []*Column[NodeG
 	return out
 }
 
-// names is the folded list of the group's nodes.
+// names returns the folded list of the group's nodes.
 func (g *NodeGroup) names() string {
 	names := make([]string, len(g.Nodes))
 	for i, n := range g.Nodes {
@@ -157,7 +158,7 @@ func (g *NodeGroup) names() string {
 	return hostlist.FoldSorted(names)
 }
 
-// first is a node that stands for the group, or nil.
+// first returns a node that represents the group, or nil.
 func (g *NodeGroup) first() *status.Node {
 	if len(g.Nodes) == 0 {
 		return nil
@@ -165,7 +166,7 @@ func (g *NodeGroup) first() *status.Node {
 	return g.Nodes[0]
 }
 
-// counts are the nodes allocated, idle and in other states.
+// counts returns the numbers of nodes allocated, idle and in other states.
 func (g *NodeGroup) counts() (alloc, idle, other int64) {
 	for _, n := range g.Nodes {
 		switch stateName(n) {
@@ -180,13 +181,13 @@ func (g *NodeGroup) counts() (alloc, idle, other int64) {
 	return alloc, idle, other
 }
 
-// cpus are the CPUs allocated, idle, in other states, and all.
+// cpus returns the numbers of CPUs allocated, idle, in other states, and in total.
 func (g *NodeGroup) cpus() (alloc, idle, other, total int64) {
 	for _, n := range g.Nodes {
 		used, all := int64(n.CPUsAlloc), int64(n.CPUs)
 		alloc += used
 		total += all
-		if n.State == "DOWN" || n.State == "UNKNOWN" || has(n, flagDrain) {
+		if n.State == "DOWN" || n.State == "UNKNOWN" || hasFlag(n, flagDrain) {
 			other += all - used
 		} else {
 			idle += all - used
@@ -195,8 +196,8 @@ func (g *NodeGroup) cpus() (alloc, idle, other, total int64) {
 	return alloc, idle, other, total
 }
 
-// SortNodeGroups puts lines into the order named by letters, as sinfo -S does.
-// "#P" is the order in which the partitions came.
+// SortNodeGroups sorts lines by an order of sinfo -S. "#P" is the original order of
+// partitions.
 func SortNodeGroups(rows []NodeGroup, order string) {
 	type key struct {
 		letter     byte
@@ -252,7 +253,7 @@ func compareGroups(a, b *NodeGroup, letter byte) int {
 	case 'D':
 		return len(a.Nodes) - len(b.Nodes)
 	}
-	col := find(NodeColumns, func(c *Column[NodeGroup]) bool { return c.Letter == letter })
+	col := findColumn(NodeColumns, func(c *Column[NodeGroup]) bool { return c.Letter == letter })
 	if col == nil {
 		return 0
 	}
@@ -267,7 +268,7 @@ func groupOrder(g *NodeGroup) int {
 	return -1
 }
 
-// Widen sets the width of every column marked with # to its widest value.
+// Widen sets the width of every column with # to that of its widest value.
 func Widen(l Layout[NodeGroup], rows []NodeGroup) {
 	for i := range l {
 		if !l[i].Auto {

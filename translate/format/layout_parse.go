@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// DefaultNameWidth is the width of a column named by -O without one.
+// DefaultNameWidth is the width of a column of -O without an explicit width.
 const DefaultNameWidth = 20
 
-// ParseLetters reads a format of -o: text with %[[.]WIDTH]LETTER in it, where
-// a dot means right-justified. bad lists what follows a % and is no column;
-// it stays in the output as text, as Slurm has it. "%all" without another %
-// before or behind it is every column.
+// ParseLetters parses a format of -o: text with %[[.]WIDTH]LETTER, where a dot
+// means right-justified. bad lists the letters that are not columns; they stay in
+// the output as text, as in Slurm. "%all" stands for every column if the format
+// contains no other %.
 func ParseLetters[R any](columns []Column[R], text string) (l Layout[R], bad []string) {
 	prefix, rest, more := strings.Cut(text, "%")
 	if prefix != "" {
@@ -25,7 +25,7 @@ func ParseLetters[R any](columns []Column[R], text string) (l Layout[R], bad []s
 	for more {
 		var piece string
 		if piece, rest, more = strings.Cut(rest, "%"); piece == "" {
-			continue // nothing between two % signs, or behind the last
+			continue // empty between two % signs, or behind the last one
 		}
 		cell, letter := parseCell(columns, piece)
 		if cell.Column == nil {
@@ -37,7 +37,7 @@ func ParseLetters[R any](columns []Column[R], text string) (l Layout[R], bad []s
 	return l, bad
 }
 
-// parseCell reads what stands between two % signs.
+// parseCell parses the text between two % signs.
 func parseCell[R any](columns []Column[R], piece string) (c Cell[R], letter string) {
 	rest := piece
 	if c.Auto = strings.HasPrefix(rest, "#"); c.Auto {
@@ -52,7 +52,7 @@ func parseCell[R any](columns []Column[R], piece string) (c Cell[R], letter stri
 	if rest == "" {
 		return c, ""
 	}
-	c.Column = find(columns, func(col *Column[R]) bool { return col.Letter == rest[0] })
+	c.Column = findColumn(columns, func(col *Column[R]) bool { return col.Letter == rest[0] })
 	c.Text = rest[1:]
 	c.setWidth(width)
 	if c.Column != nil && c.Column.Left {
@@ -61,43 +61,47 @@ func parseCell[R any](columns []Column[R], piece string) (c Cell[R], letter stri
 	return c, rest[:1]
 }
 
-// setWidth takes a width as it was written. Slurm keeps it in 32 bits, and what
-// is negative there means the whole value and a blank.
+// setWidth parses a width. Slurm stores it in 32 bits, where a negative width means
+// the whole value and a blank.
 func (c *Cell[R]) setWidth(text string) {
-	n, _ := strconv.ParseInt(text, 10, 64) // out of range: the largest there is
+	n, _ := strconv.ParseInt(text, 10, 64) // out of range: the maximum
 	if c.Width = int(int32(n)); c.Width < 0 {
 		c.Width, c.Text = 0, " "+c.Text
 	}
 }
 
-// allLetters is every column that has a letter, small ones first, with bars
+// allLetters returns the columns that have a letter, lower case first, with bars
 // behind them.
 func allLetters[R any](columns []Column[R]) Layout[R] {
 	var l Layout[R]
 	for i := range columns {
 		if columns[i].Letter != 0 {
 			bar := "|"
-			if columns[i].Letter == 'Z' { // no bar behind it, whereas squeue -s, which has no Z, ends in one
+			if columns[i].Letter == 'Z' { // no bar behind the last column of squeue; squeue -s has no Z
 				bar = ""
 			}
 			l = append(l, Cell[R]{Column: &columns[i], Text: bar})
 		}
 	}
-	slices.SortFunc(l, func(a, b Cell[R]) int { return cmp.Compare(a.Column.Letter^0x20, b.Column.Letter^0x20) })
+	slices.SortFunc(l, func(a, b Cell[R]) int {
+		return cmp.Compare(a.Column.Letter^0x20, b.Column.Letter^0x20)
+	})
 	return l
 }
 
-// ParseNames reads a format of -O: NAME[:[.][WIDTH][TEXT]],... Names are
-// case-insensitive; without a width a column is DefaultNameWidth wide, with
-// nothing but TEXT as wide as its value. bad lists the names that are no
-// column; of them TEXT is left, as in Slurm.
+// ParseNames parses a format of -O: NAME[:[.][WIDTH][TEXT]],... Names are
+// case-insensitive. Without a width a column is DefaultNameWidth wide; with only
+// TEXT it is as wide as its value. bad lists the names that are not columns; their
+// TEXT stays in the output, as in Slurm.
 func ParseNames[R any](columns []Column[R], text string) (l Layout[R], bad []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item == "" {
 			continue
 		}
 		name, spec, given := strings.Cut(item, ":")
-		col := find(columns, func(c *Column[R]) bool { return c.Name != "" && strings.EqualFold(c.Name, name) })
+		col := findColumn(columns, func(c *Column[R]) bool {
+			return c.Name != "" && strings.EqualFold(c.Name, name)
+		})
 		if col == nil {
 			bad = append(bad, name)
 			spec = strings.TrimLeft(strings.TrimPrefix(spec, "."), "0123456789")

@@ -14,15 +14,14 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// acctDoc writes records in one of two forms: that of Slurm 22.05
-// (openapi/dbv0.0.38), and that of the data parsers of later releases.
+// acctDoc converts records to one of two forms: that of Slurm 22.05
+// (openapi/dbv0.0.38), or that of the data parsers of later releases.
 type acctDoc struct {
 	later    bool
 	settings *AcctSettings
 }
 
-// AcctDocument is what sacct --json and --yaml print in the form that f asks
-// for.
+// AcctDocument returns the document of sacct --json and --yaml in the form f.
 func AcctDocument(items []status.Record, s *AcctSettings, f *dump.Form) Object {
 	d := &acctDoc{later: f.Modern(), settings: s}
 	list := make([]any, len(items))
@@ -36,7 +35,8 @@ func AcctDocument(items []status.Record, s *AcctSettings, f *dump.Form) Object {
 	return Object{jobs, {"meta", laterMeta(f)}, {"errors", []any{}}, {"warnings", []any{}}}
 }
 
-// laterMeta is the head of the later documents, where even a release is text.
+// laterMeta returns the member "meta" of later documents, in which the numbers of a
+// release are strings.
 func laterMeta(f *dump.Form) Object {
 	version := strings.Split(build.Slurm, ".")
 	part := func(i int) any { return strings.TrimLeft(version[i], "0") }
@@ -45,16 +45,19 @@ func laterMeta(f *dump.Form) Object {
 		command[i] = word
 	}
 	return Object{
-		{"plugin", Object{{"type", ""}, {"name", ""}, {"data_parser", "data_parser/" + f.Parser}, {"accounting_storage", ""}}},
+		{"plugin", Object{
+			{"type", ""}, {"name", ""}, {"data_parser", "data_parser/" + f.Parser}, {"accounting_storage", ""},
+		}},
 		{"client", Object{{"source", ""}, {"user", f.User}, {"group", ""}}},
 		{"command", command},
 		{"slurm", Object{
-			{"version", Object{{"major", part(0)}, {"micro", part(2)}, {"minor", part(1)}}}, {"release", build.Slurm}, {"cluster", f.Cluster},
+			{"version", Object{{"major", part(0)}, {"micro", part(2)}, {"minor", part(1)}}},
+			{"release", build.Slurm}, {"cluster", f.Cluster},
 		}},
 	}
 }
 
-// DocumentHead are the members that every document of Slurm 22.05 begins with.
+// DocumentHead returns the first members of every document of Slurm 22.05.
 func DocumentHead(kind, name string) Object {
 	version := strings.Split(build.Slurm, ".")
 	number := func(i int) int {
@@ -64,13 +67,16 @@ func DocumentHead(kind, name string) Object {
 	return Object{
 		{"meta", Object{
 			{"plugin", Object{{"type", kind}, {"name", name}}},
-			{"Slurm", Object{{"version", Object{{"major", number(0)}, {"micro", number(2)}, {"minor", number(1)}}}, {"release", build.Slurm}}},
+			{"Slurm", Object{
+				{"version", Object{{"major", number(0)}, {"micro", number(2)}, {"minor", number(1)}}},
+				{"release", build.Slurm},
+			}},
 		}},
 		{"errors", []any{}},
 	}
 }
 
-// text is a text that 22.05 has as null where it is empty.
+// text returns a text; an empty one is null in 22.05.
 func (d *acctDoc) text(s string) any {
 	if s == "" && !d.later {
 		return nil
@@ -78,7 +84,7 @@ func (d *acctDoc) text(s string) any {
 	return s
 }
 
-// number is a number that may be unset: null in 22.05.
+// number returns a number that may be unset; it is then null in 22.05.
 func (d *acctDoc) number(n int64, set bool) any {
 	switch {
 	case d.later:
@@ -89,7 +95,7 @@ func (d *acctDoc) number(n int64, set bool) any {
 	return nil
 }
 
-// plain is a number that 22.05 always tells.
+// plain returns a number that is always set in 22.05.
 func (d *acctDoc) plain(n int64) any {
 	if d.later {
 		return d.number(n, true)
@@ -107,7 +113,10 @@ func (d *acctDoc) state(s string) any {
 func (d *acctDoc) job(r *status.Record) Object {
 	o := Object{
 		{"account", r.Account},
-		{"comment", Object{{"administrator", d.text(r.AdminComment)}, {"job", d.text(r.Comment)}, {"system", d.text(r.SystemComment)}}},
+		{"comment", Object{
+			{"administrator", d.text(r.AdminComment)}, {"job", d.text(r.Comment)},
+			{"system", d.text(r.SystemComment)},
+		}},
 		{"allocation_nodes", r.Nodes},
 		{"array", d.array(r)},
 		{"association", d.association(r)},
@@ -139,8 +148,8 @@ func (d *acctDoc) job(r *status.Record) Object {
 	}
 	if d.later {
 		o = append(o, Object{
-			{"block", ""}, {"extra", ""}, {"failed_node", ""}, {"hold", r.State == "PENDING" && r.Priority == 0}, {"licenses", r.Licenses},
-			{"script", ""}, {"submit_line", r.SubmitLine}, {"used_gres", ""},
+			{"block", ""}, {"extra", ""}, {"failed_node", ""},
+			{"hold", r.State == status.StatePending && r.Priority == 0}, {"licenses", r.Licenses}, {"script", ""}, {"submit_line", r.SubmitLine}, {"used_gres", ""},
 		}...)
 	}
 	return o
@@ -162,8 +171,9 @@ func (d *acctDoc) time(r *status.Record) Object {
 		start = nil
 	}
 	return Object{
-		{"elapsed", AcctElapsed(row, d.settings)}, {"eligible", r.Eligible}, {"end", r.End}, {"start", start}, {"submission", r.Submit},
-		{"suspended", r.Suspended}, {"system", cpuObject(system)}, {"limit", d.limit(r.TimeLimit)}, {"total", cpuObject(user + system)}, {"user", cpuObject(user)},
+		{"elapsed", AcctElapsed(row, d.settings)}, {"eligible", r.Eligible}, {"end", r.End}, {"start", start},
+		{"submission", r.Submit}, {"suspended", r.Suspended}, {"system", cpuObject(system)},
+		{"limit", d.limit(r.TimeLimit)}, {"total", cpuObject(user + system)}, {"user", cpuObject(user)},
 	}
 }
 
@@ -179,10 +189,14 @@ func (d *acctDoc) required(r *status.Record) Object {
 	if !d.later {
 		return Object{{"CPUs", r.ReqCPUs}, {"memory", memory}}
 	}
-	return Object{{"CPUs", r.ReqCPUs}, {"memory_per_cpu", d.number(r.ReqMem, r.ReqMemPerCPU)}, {"memory_per_node", d.number(r.ReqMem, !r.ReqMemPerCPU)}}
+	return Object{
+		{"CPUs", r.ReqCPUs}, {"memory_per_cpu", d.number(r.ReqMem, r.ReqMemPerCPU)},
+		{"memory_per_node", d.number(r.ReqMem, !r.ReqMemPerCPU)},
+	}
 }
 
-// reservation is a name: 22.05 has a number that means nothing there.
+// reservation returns the name of the reservation. Without one 22.05 has the number
+// 0.
 func (d *acctDoc) reservation(r *status.Record) any {
 	if r.Reservation == "" && !d.later {
 		return 0
@@ -210,7 +224,7 @@ func (d *acctDoc) array(r *status.Record) Object {
 	}
 }
 
-// taskBits is a set of tasks as Slurm's database has it: 1-3 is 0xE.
+// taskBits returns a set of tasks in the form of Slurm's database: 1-3 is 0xE.
 func taskBits(spec string) string {
 	a, err := value.Array(spec)
 	if err != nil {
@@ -227,10 +241,12 @@ func cpuObject(micros int64) Object {
 	return Object{{"seconds", micros / 1e6}, {"microseconds", micros % 1e6}}
 }
 
-// signalNames are strsignal(3)'s for those that end jobs.
-var signalNames = map[int32]string{1: "Hangup", 2: "Interrupt", 3: "Quit", 6: "Aborted", 7: "Bus error", 8: "Floating point exception",
-	9: "Killed", 10: "User defined signal 1", 11: "Segmentation fault", 12: "User defined signal 2", 13: "Broken pipe", 14: "Alarm clock", 15: "Terminated",
-	24: "CPU time limit exceeded", 25: "File size limit exceeded"}
+// signalNames are the names of strsignal(3) for signals that kill jobs.
+var signalNames = map[int32]string{
+	1: "Hangup", 2: "Interrupt", 3: "Quit", 6: "Aborted", 7: "Bus error", 8: "Floating point exception", 9: "Killed",
+	10: "User defined signal 1", 11: "Segmentation fault", 12: "User defined signal 2", 13: "Broken pipe",
+	14: "Alarm clock", 15: "Terminated", 24: "CPU time limit exceeded", 25: "File size limit exceeded",
+}
 
 func (d *acctDoc) exit(code, signal int32, pending bool) Object {
 	if d.later {
@@ -238,7 +254,10 @@ func (d *acctDoc) exit(code, signal int32, pending bool) Object {
 	}
 	switch {
 	case signal != 0:
-		return Object{{"status", "SIGNALED"}, {"return_code", nil}, {"signal", Object{{"signal_id", signal}, {"name", d.text(signalNames[signal])}}}}
+		return Object{
+			{"status", "SIGNALED"}, {"return_code", nil},
+			{"signal", Object{{"signal_id", signal}, {"name", d.text(signalNames[signal])}}},
+		}
 	case code != 0:
 		return Object{{"status", "ERROR"}, {"return_code", code}}
 	}
@@ -261,10 +280,12 @@ func (d *acctDoc) laterExit(code, signal int32, pending bool) Object {
 	}
 }
 
-// tresIDs are the numbers that Slurm's database begins with.
-var tresIDs = map[string]int{"cpu": 1, "mem": 2, "energy": 3, "node": 4, "billing": 5, "fs": 6, "vmem": 7, "pages": 8}
+// tresIDs are the ids of the TRES that every database of Slurm has.
+var tresIDs = map[string]int{
+	"cpu": 1, "mem": 2, "energy": 3, "node": 4, "billing": 5, "fs": 6, "vmem": 7, "pages": 8,
+}
 
-// tres lists TRES by their numbers.
+// tres returns a list of TRES ordered by their ids.
 func (d *acctDoc) tres(list string) []any {
 	type item struct {
 		id int
@@ -286,7 +307,8 @@ func (d *acctDoc) tres(list string) []any {
 		if kind == "mem" {
 			n, _ = tresOf(text, "mem")
 		}
-		items = append(items, item{id, Object{{"type", kind}, {"name", d.text(name)}, {"id", id}, {"count", n}}})
+		o := Object{{"type", kind}, {"name", d.text(name)}, {"id", id}, {"count", n}}
+		items = append(items, item{id, o})
 	}
 	slices.SortStableFunc(items, func(a, b item) int { return a.id - b.id })
 	out := make([]any, len(items))

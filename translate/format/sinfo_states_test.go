@@ -7,17 +7,19 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// slurmNodeStates is what sinfo -t of 22.05.8 listed of the nodes below, by
-// the state that was typed.
+// slurmNodeStates are the nodes below that sinfo -t of 22.05.8 listed for each
+// state.
 const slurmNodeStates = `a=n1 al=n1 allo=n1 alloc=n1 allocated=n1 d= do= dow= down= dr=n3 dra=n3 drai=n3 drain=n3 draine=n3 drained=n3 draini= draining= drn= drng=
 i=n2,n3,n4 id=n2,n3,n4 idle=n2,n3,n4 IDLE=n2,n3,n4 m=n1 mi=n1 mix=n1 mixe=n1 mixed=n1 ma=n4 mai=n4 maint=n4 f= fa= fai= fail= fu= fut= future= u= un= unk= unknown=
 r=n4 re=n4 res=n4 resv=n4 rese=n4 reserved=n4 reb= reboot= reboot^= p= pl= pla= planned= plnd= plan= po= pow= powering_up= powering_down= powered_down= power_down=
 perfctrs= npc= n= no= no_= no_respond= c= co= com= comp= completing= cl= clo= cloud= b= bo= boot= boot^= ?=
 idle&drain=n3 drain&mixed= idle&=n2,n3,n4 &idle=n2,n3,n4 maint&resv=n4`
 
-func TestNodeStatesAsSlurmTakesThem(t *testing.T) {
+// TestNodeStatesAsSlurmParsesThem compares the nodes that have each state.
+func TestNodeStatesAsSlurmParsesThem(t *testing.T) {
 	nodes := []status.Node{
-		{Name: "n1", State: "MIXED", CPUs: 4, CPUsAlloc: 1}, {Name: "n2", State: "IDLE"}, {Name: "n3", State: "IDLE", Flags: []string{"DRAIN"}},
+		{Name: "n1", State: "MIXED", CPUs: 4, CPUsAlloc: 1}, {Name: "n2", State: "IDLE"},
+		{Name: "n3", State: "IDLE", Flags: []string{"DRAIN"}},
 		{Name: "n4", State: "IDLE", Flags: []string{"MAINTENANCE", "RESERVED"}},
 	}
 	for word := range strings.FieldsSeq(slurmNodeStates) {

@@ -7,14 +7,14 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The formats of squeue: alone, with -l, and with --start.
+// The formats of squeue: the default, with -l, and with --start.
 const (
 	JobDefault = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 	JobLong    = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 	JobStart   = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 )
 
-// AppendJobID adds the id as users know it: 12, 12_3, 12_[0-9%2], 12+1.
+// AppendJobID appends the id in the form that users see: 12, 12_3, 12_[0-9%2], 12+1.
 func AppendJobID(b []byte, j *status.Job) []byte {
 	switch {
 	case j.ArrayJobID != 0:
@@ -30,14 +30,14 @@ func AppendJobID(b []byte, j *status.Job) []byte {
 	return appendInt(b, j.ID)
 }
 
-// A set of array tasks is cut where it is long, and the id with it, unless
-// SLURM_BITSTR_LEN says how long it may be (squeue(1)).
+// A long set of array tasks is truncated, and with it the id, unless
+// SLURM_BITSTR_LEN sets the maximum length (squeue(1)).
 const (
-	arraySetLen = 64 // as Slurm counts it: one more than is shown
+	arraySetLen = 64 // as Slurm counts: one more than is shown
 	arrayIDLen  = 31
 )
 
-// ArrayLen reads a value of SLURM_BITSTR_LEN for Settings.
+// ArrayLen returns the Settings.ArrayLen of a value of SLURM_BITSTR_LEN.
 func ArrayLen(env string) *int {
 	n, err := strconv.Atoi(env)
 	if err != nil || n < 0 {
@@ -46,16 +46,16 @@ func ArrayLen(env string) *int {
 	return &n
 }
 
-// ArraySet is the array's tasks that the row stands for, cut as Slurm cuts
-// them; the limit on tasks at a time stays.
+// ArraySet returns the set of array tasks that the row stands for, truncated as in
+// Slurm. The limit on concurrent tasks is not truncated.
 func ArraySet(j *status.Job, s *Settings) string {
-	most := arraySetLen
+	limitLen := arraySetLen
 	if s.ArrayLen != nil {
-		most = *s.ArrayLen
+		limitLen = *s.ArrayLen
 	}
 	set, limit, limited := strings.Cut(j.ArrayTaskID, "%")
-	if most > 4 && len(set) > most-3 {
-		set = set[:most-4] + "..."
+	if limitLen > 4 && len(set) > limitLen-3 {
+		set = set[:limitLen-4] + "..."
 	}
 	if limited {
 		set += "%" + limit
@@ -63,7 +63,7 @@ func ArraySet(j *status.Job, s *Settings) string {
 	return set
 }
 
-// appendShownID adds the id as squeue shows it.
+// appendShownID appends the id as squeue shows it.
 func appendShownID(b []byte, j *status.Job, s *Settings) []byte {
 	if j.ArrayJobID == 0 || len(j.ArrayTaskID) < arrayIDLen/2 {
 		return AppendJobID(b, j)
@@ -77,34 +77,33 @@ func appendShownID(b []byte, j *status.Job, s *Settings) []byte {
 	return b
 }
 
-// JobID is the id as users know it.
+// JobID returns the id in the form that users see.
 func JobID(j *status.Job) string { return string(AppendJobID(nil, j)) }
 
-// pending reports whether the job waits; one in SPECIAL_EXIT or
-// RESV_DEL_HOLD is held.
+// pending reports whether the job is pending or held.
 func pending(j *status.Job) bool {
 	return status.JobState(j.State).IsPending()
 }
 
-// running reports whether the job's clock runs.
-func running(j *status.Job) bool { return j.State == "RUNNING" }
+// running reports whether the job uses up its time limit.
+func running(j *status.Job) bool { return j.State == status.StateRunning }
 
-// Elapsed is how long the job has run, in seconds, without the time that it
-// was suspended; 0 for one that has not started.
+// Elapsed returns how long the job has run, in seconds, without the time that it
+// was suspended. It is 0 before the start.
 func Elapsed(j *status.Job, s *Settings) int64 { return elapsed(j, s) }
 
 func elapsed(j *status.Job, s *Settings) int64 {
 	if pending(j) || j.Start == 0 {
 		return 0
 	}
-	if j.State == "SUSPENDED" {
+	if j.State == status.StateSuspended {
 		return j.PreSuspend
 	}
 	end := s.Now
 	if !running(j) && j.End != 0 && j.End < end {
 		end = j.End
 	}
-	if j.SuspendTime != 0 { // the instant of the last suspension or resumption
+	if j.SuspendTime != 0 { // the time of the last suspension or resumption
 		return max(0, end-j.SuspendTime) + j.PreSuspend
 	}
 	return max(0, end-j.Start)
@@ -117,7 +116,7 @@ func appendTimeLeft(b []byte, j *status.Job, s *Settings) []byte {
 	return AppendDuration(b, int64(j.TimeLimit)*60-elapsed(j, s))
 }
 
-// endTime is the end, or the planned end of a job that has a start; 0: none.
+// endTime returns the end, or the expected end of a job that has a start, or 0.
 func endTime(j *status.Job) int64 {
 	if j.End == 0 && j.Start != 0 && j.TimeLimit >= 0 {
 		return j.Start + int64(j.TimeLimit)*60
@@ -132,17 +131,17 @@ func appendEnd(b []byte, j *status.Job, s *Settings) []byte {
 	return AppendInstant(b, endTime(j), "N/A", s)
 }
 
-// appendReasonList adds %R: the nodes, or why there are none.
+// appendReasonList appends %R: the nodes, or the reason why there are none.
 func appendReasonList(b []byte, j *status.Job) []byte {
 	switch j.State {
 	case "PENDING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "FAILED":
 		b = append(b, '(')
-		return append(or(b, j.Reason, "None"), ')')
+		return append(appendOr(b, j.Reason, "None"), ')')
 	}
 	return append(b, j.NodeList...)
 }
 
-// appendPriority adds %p: the priority as a share of the highest there is.
+// appendPriority appends %p: the priority as a fraction of the maximum.
 func appendPriority(b []byte, j *status.Job) []byte {
 	return strconv.AppendFloat(b, float64(j.Priority)/4294967295, 'f', 14, 64)
 }
@@ -166,5 +165,5 @@ func appendTRESPerNode(b []byte, j *status.Job) []byte {
 // appendFile adds a path of the job's output with its pattern filled in as far
 // as the row tells.
 func appendFile(b []byte, path string, j *status.Job) []byte {
-	return or(b, path, j.WorkDir+"/slurm-"+JobID(j)+".out")
+	return appendOr(b, path, j.WorkDir+"/slurm-"+JobID(j)+".out")
 }

@@ -9,21 +9,25 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// JobRecord describes a job as scontrol show job does; with s.Details as with
-// its -d.
+// JobRecord returns the record of a job in scontrol show job. s.Details corresponds
+// to -d.
 func JobRecord(j *status.Job, s *Settings) *Record {
 	r := new(Record)
 	r.line(append(jobIDs(j, s), pair("JobName", j.Name))...)
 	if j.HetJobID != 0 {
 		r.line("HetJobIdSet=" + j.HetJobSet)
 	}
-	r.line("UserId="+owner(j.User, j.UID), "GroupId="+owner(j.Group, j.GID), "MCS_label=N/A")
-	policy := []string{"Priority=" + itoa(j.Priority), "Nice=" + itoa(j.Nice), pair("Account", null(j.Account)), pair("QOS", null(j.QOS))}
+	r.line("UserId="+nameAndID(j.User, j.UID), "GroupId="+nameAndID(j.Group, j.GID), "MCS_label=N/A")
+	policy := []string{
+		"Priority=" + itoa(j.Priority), "Nice=" + itoa(j.Nice),
+		pair("Account", orNull(j.Account)), pair("QOS", orNull(j.QOS)),
+	}
 	if j.WCKey != "" {
 		policy = append(policy, pair("WCKey", j.WCKey))
 	}
 	r.line(policy...)
-	r.line("JobState="+j.State, pair("Reason", strings.ReplaceAll(cmp.Or(j.Reason, "None"), " ", "_")), pair("Dependency", null(j.Dependency)))
+	reason := strings.ReplaceAll(cmp.Or(j.Reason, "None"), " ", "_")
+	r.line("JobState="+j.State, pair("Reason", reason), pair("Dependency", orNull(j.Dependency)))
 	r.line("Requeue="+digit(j.Requeue), "Restarts="+itoa(j.Restarts), "BatchFlag="+digit(!j.NoBatch), "Reboot=0",
 		"ExitCode="+itoa(j.ExitCode)+":"+itoa(j.Signal))
 	if s.Details {
@@ -51,28 +55,28 @@ func jobIDs(j *status.Job, s *Settings) []string {
 	return out
 }
 
-func owner(name string, id int64) string { return Escape(name) + "(" + itoa(id) + ")" }
+func nameAndID(name string, id int64) string { return Escape(name) + "(" + itoa(id) + ")" }
 
 func instantText(unix int64, none string, s *Settings) string {
 	return string(AppendInstant(nil, unix, none, s))
 }
 
-// long is a duration as scontrol shows it.
-func long(seconds int64) string { return string(AppendDurationLong(nil, seconds)) }
+// longDuration returns a duration as scontrol shows it.
+func longDuration(seconds int64) string { return string(AppendDurationLong(nil, seconds)) }
 
 func limitLong(minutes int32) string {
 	if minutes < 0 {
 		return "UNLIMITED"
 	}
-	return long(int64(minutes) * 60)
+	return longDuration(int64(minutes) * 60)
 }
 
 func jobTimes(r *Record, j *status.Job, s *Settings) {
-	least := "N/A"
+	minimum := "N/A"
 	if j.TimeMin > 0 {
-		least = limitLong(j.TimeMin)
+		minimum = limitLong(j.TimeMin)
 	}
-	r.line("RunTime="+long(elapsed(j, s)), "TimeLimit="+limitLong(j.TimeLimit), "TimeMin="+least)
+	r.line("RunTime="+longDuration(elapsed(j, s)), "TimeLimit="+limitLong(j.TimeLimit), "TimeMin="+minimum)
 	r.line("SubmitTime="+instantText(j.Submit, "Unknown", s), "EligibleTime="+instantText(j.Eligible, "Unknown", s))
 	if j.ResizeTime != 0 {
 		r.line("ResizeTime=" + instantText(j.ResizeTime, "None", s))
@@ -82,7 +86,8 @@ func jobTimes(r *Record, j *status.Job, s *Settings) {
 	if j.End != 0 || j.Start != 0 && j.TimeLimit >= 0 {
 		end = string(appendEnd(nil, j, s))
 	}
-	r.line("StartTime="+instantText(j.Start, "Unknown", s), "EndTime="+end, "Deadline="+instantText(j.Deadline, "N/A", s))
+	r.line("StartTime="+instantText(j.Start, "Unknown", s), "EndTime="+end,
+		"Deadline="+instantText(j.Deadline, "N/A", s))
 	if j.PreemptTime != 0 {
 		at := instantText(j.PreemptTime, "None", s)
 		r.line("PreemptEligibleTime="+at, "PreemptTime="+at)
@@ -93,7 +98,7 @@ func jobTimes(r *Record, j *status.Job, s *Settings) {
 
 func jobPlace(r *Record, j *status.Job) {
 	r.line(pair("Partition", j.Partition), "AllocNode:Sid="+Escape(cmp.Or(j.SubmitHost, "N/A"))+":"+itoa(j.SubmitSID))
-	r.line(pair("ReqNodeList", null(j.ReqNodes)), pair("ExcNodeList", null(j.ExcNodes)))
+	r.line(pair("ReqNodeList", orNull(j.ReqNodes)), pair("ExcNodeList", orNull(j.ExcNodes)))
 	r.line(pair("NodeList", j.NodeList))
 	if j.PlannedNodes != "" && pending(j) {
 		r.line(pair("SchedNodeList", j.PlannedNodes))
@@ -103,7 +108,7 @@ func jobPlace(r *Record, j *status.Job) {
 	}
 }
 
-// star is a number that was asked for, or * for any.
+// star returns a requested number, or * if it is 0.
 func star(n int32) string {
 	if n == 0 {
 		return "*"
@@ -120,11 +125,13 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	if pending(j) && j.MaxNodes > 0 {
 		count = itoa(min(j.Nodes, j.MaxNodes)) + "-" + itoa(j.MaxNodes)
 	}
-	r.line("NumNodes="+count, "NumCPUs="+itoa(j.CPUs), "NumTasks="+tasks, "CPUs/Task="+itoa(max(1, j.CPUsPerTask)),
+	r.line("NumNodes="+count, "NumCPUs="+itoa(j.CPUs), "NumTasks="+tasks,
+		"CPUs/Task="+itoa(max(1, j.CPUsPerTask)),
 		"ReqB:S:C:T=0:0:"+star(j.CoresPerSocket)+":"+star(j.ThreadsPerCore))
-	r.line(pair("TRES", null(j.TRES)))
+	r.line(pair("TRES", orNull(j.TRES)))
 	r.line("Socks/Node="+star(j.SocketsPerNode),
-		"NtasksPerN:B:S:C="+itoa(j.TasksPerNode)+":0:"+star(j.TasksPerSocket)+":"+star(j.TasksPerCore), "CoreSpec="+star(j.CoreSpec))
+		"NtasksPerN:B:S:C="+itoa(j.TasksPerNode)+":0:"+star(j.TasksPerSocket)+":"+star(j.TasksPerCore),
+		"CoreSpec="+star(j.CoreSpec))
 	if s.Details && j.NodeList != "" {
 		layout(r, j)
 	}
@@ -132,20 +139,23 @@ func jobShape(r *Record, j *status.Job, s *Settings) {
 	if j.MemoryPerCPU {
 		memory = "MinMemoryCPU="
 	}
-	r.line("MinCPUsNode="+itoa(minCPUs(j)), memory+string(AppendMemory(nil, j.MinMemory, s)), "MinTmpDiskNode="+string(AppendMemory(nil, j.TmpDisk, s)))
-	r.line(pair("Features", null(j.Features)), "DelayBoot=00:00:00")
+	r.line("MinCPUsNode="+itoa(minCPUs(j)), memory+string(AppendMemory(nil, j.MinMemory, s)),
+		"MinTmpDiskNode="+string(AppendMemory(nil, j.TmpDisk, s)))
+	r.line(pair("Features", orNull(j.Features)), "DelayBoot=00:00:00")
 	if j.Prefer != "" {
 		r.line(pair("Prefer", j.Prefer))
 	}
 	if j.Reservation != "" {
 		r.line(pair("Reservation", j.Reservation))
 	}
-	r.line("OverSubscribe="+cmp.Or(j.OverSubscribe, "OK"), "Contiguous="+digit(j.Contiguous), pair("Licenses", null(j.Licenses)), pair("Network", null(j.Network)))
+	r.line("OverSubscribe="+cmp.Or(j.OverSubscribe, "OK"), "Contiguous="+digit(j.Contiguous),
+		pair("Licenses", orNull(j.Licenses)), pair("Network", orNull(j.Network)))
 }
 
-// layout adds what is held on each node; nodes that are alike share a line.
+// layout adds the resources that are allocated on each node. Consecutive nodes with
+// the same resources share a line.
 func layout(r *Record, j *status.Job) {
-	r.line(pair("JOB_GRES", null(jobGRES(j))))
+	r.line(pair("JOB_GRES", orNull(jobGRES(j))))
 	var names []string
 	last := ""
 	flush := func() {
@@ -168,7 +178,7 @@ func layout(r *Record, j *status.Job) {
 	flush()
 }
 
-// jobGRES is the sum of the generic resources on all nodes of the layout.
+// jobGRES returns the sum of the generic resources on all nodes of the layout.
 func jobGRES(j *status.Job) string {
 	sum := map[string]int64{}
 	var order []string
@@ -194,9 +204,11 @@ func jobGRES(j *status.Job) string {
 }
 
 func jobFiles(r *Record, j *status.Job) {
-	r.line(pair("Command", null(j.Command)))
-	r.line(pair("WorkDir", null(j.WorkDir)))
-	for _, c := range []struct{ key, text string }{{"AdminComment", j.AdminComment}, {"SystemComment", j.Message}, {"Comment", j.Comment}} {
+	r.line(pair("Command", orNull(j.Command)))
+	r.line(pair("WorkDir", orNull(j.WorkDir)))
+	for _, c := range []struct{ key, text string }{
+		{"AdminComment", j.AdminComment}, {"SystemComment", j.Message}, {"Comment", j.Comment},
+	} {
 		if c.text != "" {
 			r.line(pair(c.key, c.text) + " ")
 		}
@@ -211,15 +223,18 @@ func jobFiles(r *Record, j *status.Job) {
 
 func jobEnd(r *Record, j *status.Job) {
 	if j.Switches != 0 {
-		r.line("Switches=" + itoa(j.Switches) + "@" + long(int64(j.SwitchesWait)))
+		r.line("Switches=" + itoa(j.Switches) + "@" + longDuration(int64(j.SwitchesWait)))
 	}
 	r.line("Power=")
 	node := ""
 	if j.GRES != "" {
 		node = string(appendTRESPerNode(nil, j))
 	}
-	for _, c := range []struct{ key, text string }{{"CpusPerTres", j.CPUsPerTRES}, {"MemPerTres", j.MemPerTRES}, {"TresPerJob", j.TRESPerJob},
-		{"TresPerNode", node}, {"TresPerSocket", j.TRESPerSocket}, {"TresPerTask", j.TRESPerTask}, {"Container", j.Container}} {
+	for _, c := range []struct{ key, text string }{
+		{"CpusPerTres", j.CPUsPerTRES}, {"MemPerTres", j.MemPerTRES}, {"TresPerJob", j.TRESPerJob},
+		{"TresPerNode", node}, {"TresPerSocket", j.TRESPerSocket}, {"TresPerTask", j.TRESPerTask},
+		{"Container", j.Container},
+	} {
 		if c.text != "" {
 			r.line(pair(c.key, c.text))
 		}

@@ -22,13 +22,15 @@ func (d *acctDoc) step(r *status.Record, p *status.StepRecord) Object {
 	}
 	statistics := Object{{"CPU", Object{{"actual_frequency", 0}}}, {"energy", Object{{"consumed", d.plain(0)}}}}
 	return Object{
-		{"nodes", Object{{"list", listedNodes(p.NodeList)}, {"count", p.Nodes}, {"range", p.NodeList}}},
+		{"nodes", Object{{"list", expandedNames(p.NodeList)}, {"count", p.Nodes}, {"range", p.NodeList}}},
 		{"tres", Object{
-			{"requested", usageObject(d.used(p), p.Tasks)}, {"consumed", usageObject(d.written(p), p.Tasks)}, {"allocated", d.tres(p.AllocTRES)},
+			{"requested", usageObject(d.used(p), p.Tasks)}, {"consumed", usageObject(d.written(p), p.Tasks)},
+			{"allocated", d.tres(p.AllocTRES)},
 		}},
 		{"time", Object{
-			{"elapsed", AcctElapsed(&AcctRow{Job: r, Step: p}, d.settings)}, {"end", d.instant(p.End)}, {"start", d.instant(p.Start)}, {"suspended", p.Suspended},
-			{"system", cpuObject(p.SystemCPU)}, {"total", cpuObject(p.UserCPU + p.SystemCPU)}, {"user", cpuObject(p.UserCPU)},
+			{"elapsed", AcctElapsed(&AcctRow{Job: r, Step: p}, d.settings)}, {"end", d.instant(p.End)},
+			{"start", d.instant(p.Start)}, {"suspended", p.Suspended}, {"system", cpuObject(p.SystemCPU)},
+			{"total", cpuObject(p.UserCPU + p.SystemCPU)}, {"user", cpuObject(p.UserCPU)},
 		}},
 		{"exit_code", d.exit(p.ExitCode, p.Signal, p.End == 0)},
 		{"tasks", Object{{"count", p.Tasks}}},
@@ -49,7 +51,7 @@ func (d *acctDoc) instant(t int64) any {
 	return t
 }
 
-func listedNodes(folded string) []any {
+func expandedNames(folded string) []any {
 	names, err := hostlist.Expand(folded)
 	if err != nil {
 		return []any{}
@@ -61,8 +63,7 @@ func listedNodes(folded string) []any {
 	return out
 }
 
-// stepID is the step's name in either form: 22.05 has the number and the word
-// apart from the job's id.
+// stepID returns the step's id. In 22.05 it is separate from the job's id.
 func (d *acctDoc) stepID(r *status.Record, p *status.StepRecord) Object {
 	if d.later {
 		return Object{{"id", strconv.FormatInt(r.ID, 10) + "." + p.Step}, {"name", p.Name}}
@@ -74,11 +75,14 @@ func (d *acctDoc) stepID(r *status.Record, p *status.StepRecord) Object {
 	return Object{{"job_id", r.ID}, {"het", Object{{"component", nil}}}, {"id", id}, {"name", p.Name}}
 }
 
-// frequency is the clock asked for, which no step can: of one that srun made,
-// 22.05 says it in its own way.
+// frequency returns the requested CPU frequency, which is never set. 22.05 has a
+// special form for steps of srun.
 func (d *acctDoc) frequency(p *status.StepRecord) Object {
 	if d.later {
-		return Object{{"requested_frequency", Object{{"min", d.number(0, true)}, {"max", d.number(0, true)}}}, {"governor", "0"}}
+		return Object{
+			{"requested_frequency", Object{{"min", d.number(0, true)}, {"max", d.number(0, true)}}},
+			{"governor", "0"},
+		}
 	}
 	if _, err := strconv.Atoi(p.Step); err == nil {
 		return Object{
@@ -89,20 +93,20 @@ func (d *acctDoc) frequency(p *status.StepRecord) Object {
 	return Object{{"requested_frequency", Object{{"min", 0}, {"max", 0}}}, {"governor", []any{}}}
 }
 
-// usage is how much of one TRES the tasks of a step used.
+// usage is the usage of one TRES by the tasks of a step.
 type usage struct {
 	kind     string
-	name     any // a text, or none
+	name     any // a string or nil
 	id       int
 	average  int64
 	most     int64
-	least    int64  // -1: not known
-	mostOn   string // the node
+	least    int64  // -1: unknown
+	mostOn   string // the node of the maximum
 	mostTask int32
-	sumOnly  bool // of which no task is known
+	sumOnly  bool // usage of single tasks is unknown
 }
 
-// used is what the tasks used; nothing while the step runs.
+// used returns the usage of the tasks, or nil while the step runs.
 func (d *acctDoc) used(p *status.StepRecord) []usage {
 	energy := usage{kind: "energy", name: d.text(""), id: 3, sumOnly: !p.Measured}
 	switch {
@@ -114,18 +118,23 @@ func (d *acctDoc) used(p *status.StepRecord) []usage {
 	none := d.text("")
 	energy.mostOn = p.MaxRSSNode
 	list := []usage{
-		{kind: "cpu", name: none, id: 1, average: p.AveCPU / 1000, most: p.AveCPU / 1000, least: p.MinCPU / 1000, mostOn: p.MinCPUNode, mostTask: p.MinCPUTask},
-		{kind: "mem", name: none, id: 2, average: p.AveRSS, most: p.MaxRSS, least: -1, mostOn: p.MaxRSSNode, mostTask: p.MaxRSSTask},
+		{kind: "cpu", name: none, id: 1, average: p.AveCPU / 1000, most: p.AveCPU / 1000, least: p.MinCPU / 1000,
+			mostOn: p.MinCPUNode, mostTask: p.MinCPUTask},
+		{kind: "mem", name: none, id: 2, average: p.AveRSS, most: p.MaxRSS, least: -1,
+			mostOn: p.MaxRSSNode, mostTask: p.MaxRSSTask},
 		energy,
-		{kind: "fs", name: "disk", id: 6, average: p.AveDiskRead, most: p.MaxDiskRead, least: -1, mostOn: p.MaxDiskReadNode, mostTask: p.MaxDiskReadTask},
-		{kind: "vmem", name: none, id: 7, average: p.AveVMSize, most: p.MaxVMSize, least: -1, mostOn: p.MaxVMSizeNode, mostTask: p.MaxVMSizeTask},
-		{kind: "pages", name: none, id: 8, average: p.AvePages, most: p.MaxPages, least: -1, mostOn: p.MaxPagesNode, mostTask: p.MaxPagesTask},
+		{kind: "fs", name: "disk", id: 6, average: p.AveDiskRead, most: p.MaxDiskRead, least: -1,
+			mostOn: p.MaxDiskReadNode, mostTask: p.MaxDiskReadTask},
+		{kind: "vmem", name: none, id: 7, average: p.AveVMSize, most: p.MaxVMSize, least: -1,
+			mostOn: p.MaxVMSizeNode, mostTask: p.MaxVMSizeTask},
+		{kind: "pages", name: none, id: 8, average: p.AvePages, most: p.MaxPages, least: -1,
+			mostOn: p.MaxPagesNode, mostTask: p.MaxPagesTask},
 	}
-	return lone(list, p.Tasks)
+	return withMinimum(list, p.Tasks)
 }
 
-// lone knows the least of a single task, which is its average.
-func lone(list []usage, tasks int32) []usage {
+// withMinimum sets the minimum of a single task, which is its average.
+func withMinimum(list []usage, tasks int32) []usage {
 	for i := range list {
 		if tasks == 1 && list[i].least < 0 {
 			list[i].least = list[i].average
@@ -134,18 +143,21 @@ func lone(list []usage, tasks int32) []usage {
 	return list
 }
 
-// written is what the tasks gave out.
+// written returns what the tasks have written.
 func (d *acctDoc) written(p *status.StepRecord) []usage {
 	all := d.used(p)
 	if !p.Measured || all == nil {
 		return all
 	}
-	disk := usage{kind: "fs", name: "disk", id: 6, average: p.AveDiskWrite, most: p.MaxDiskWrite, least: -1, mostOn: p.MaxDiskWriteNode, mostTask: p.MaxDiskWriteTask}
-	return lone([]usage{all[2], disk}, p.Tasks)
+	disk := usage{
+		kind: "fs", name: "disk", id: 6, average: p.AveDiskWrite, most: p.MaxDiskWrite, least: -1,
+		mostOn: p.MaxDiskWriteNode, mostTask: p.MaxDiskWriteTask,
+	}
+	return withMinimum([]usage{all[2], disk}, p.Tasks)
 }
 
-// usageObject lists the most and the least of one task, the average and the
-// sum of all.
+// usageObject returns the maximum and minimum of one task, and the average and total
+// of all.
 func usageObject(list []usage, tasks int32) Object {
 	most, least, average, total := []any{}, []any{}, []any{}, []any{}
 	for _, u := range list {

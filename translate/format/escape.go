@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Escape replaces what could steer a terminal or break a line (control
-// characters, bidirectional overrides, bytes that are no UTF-8) by \xNN or
-// \uNNNN. Anything else stays as it is.
+// Escape replaces characters that could control a terminal or break a line (control
+// characters, bidirectional overrides, bytes that are not UTF-8) by \xNN or \uNNNN.
 func Escape(s string) string {
 	return string(escapeFrom([]byte(s), 0))
 }
 
 // escapeFrom escapes b[start:].
 func escapeFrom(b []byte, start int) []byte {
-	if harmless(b[start:]) {
+	if isPlainASCII(b[start:]) {
 		return b
 	}
 	value := string(b[start:])
@@ -25,9 +24,9 @@ func escapeFrom(b []byte, start int) []byte {
 		switch {
 		case r == utf8.RuneError && !validAt(value, i):
 			b = fmt.Appendf(b, `\x%02x`, value[i])
-		case hostile(r) && r < 0x100:
+		case isUnsafe(r) && r < 0x100:
 			b = fmt.Appendf(b, `\x%02x`, r)
-		case hostile(r):
+		case isUnsafe(r):
 			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
 			b = append(b, value[i:i+size]...)
@@ -41,8 +40,8 @@ func validAt(s string, i int) bool {
 	return size > 1
 }
 
-// harmless reports quickly that nothing needs escaping: printable ASCII only.
-func harmless(b []byte) bool {
+// isPlainASCII reports whether b is printable ASCII, which needs no escaping.
+func isPlainASCII(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' || c >= 0x7f {
 			return false
@@ -51,6 +50,6 @@ func harmless(b []byte) bool {
 	return true
 }
 
-func hostile(r rune) bool {
+func isUnsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
 }

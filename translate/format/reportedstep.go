@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// ReportedStep is the record of a step that an agent reported, without what it
-// was allocated.
+// ReportedStep returns the record of a step that an agent reported, without its
+// allocation.
 func ReportedStep(s *wire.StepRecord) status.StepRecord {
 	u := &s.Usage
 	out := status.StepRecord{

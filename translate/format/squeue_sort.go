@@ -5,18 +5,17 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// The orders of squeue: as usual, and with --start.
+// The orders of squeue: the default, and with --start.
 const (
 	JobOrder      = "P,t,-p"
 	JobOrderStart = "S"
 )
 
-// CompareID orders by job, array task and component.
+// CompareID compares jobs by id, array task and component.
 func CompareID(a, b *status.Job) int {
 	if c := cmp.Compare(leadID(a), leadID(b)); c != 0 {
 		return c
@@ -30,10 +29,11 @@ func CompareID(a, b *status.Job) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// leadID is the number the job's id begins with.
+// leadID returns the first number of the job's id.
 func leadID(j *status.Job) int64 { return cmp.Or(j.ArrayJobID, j.HetJobID, j.ID) }
 
-// taskNumber is the index of an array task; what is not split off comes first.
+// taskNumber returns the index of an array task, or -1 for tasks that are not split
+// off.
 func taskNumber(j *status.Job) int {
 	if j.ArrayTaskID == "" {
 		return -1
@@ -64,7 +64,7 @@ func compareState(a, b *status.Job) int {
 
 func comparePriority(a, b *status.Job) int { return cmp.Compare(a.Priority, b.Priority) }
 
-// timeLeft is what is left of the limit, in seconds.
+// timeLeft returns the rest of the time limit in seconds.
 func timeLeft(j *status.Job, s *Settings) int64 {
 	if j.TimeLimit < 0 {
 		return math.MaxInt64
@@ -72,7 +72,7 @@ func timeLeft(j *status.Job, s *Settings) int64 {
 	return int64(j.TimeLimit)*60 - elapsed(j, s)
 }
 
-// SortFields lists the row fields an order reads.
+// SortFields returns the row fields that an order reads.
 func SortFields(order string) []string {
 	var out []string
 	for _, k := range sortKeys(order) {
@@ -81,9 +81,9 @@ func SortFields(order string) []string {
 	return append(out, idFields...)
 }
 
-// SortJobs gives the rows in the order named by column letters, each with - in
-// front for descending, as squeue -S takes them. What is equal is ordered by
-// id. Letters that are no column are ignored.
+// SortJobs returns the rows in an order of squeue -S: letters of columns, with - in
+// front for descending order. Equal rows are ordered by id. Letters that are not
+// columns are ignored.
 func SortJobs(rows []status.Job, order string) []*status.Job {
 	return SortJobsAt(rows, order, &Settings{})
 }
@@ -143,7 +143,7 @@ func sortKeys(order string) []sortKey {
 			continue
 		case '+', ',', '#':
 		default:
-			col := find(JobColumns, func(c *jobColumn) bool { return c.Letter == order[i] })
+			col := findColumn(JobColumns, func(c *jobColumn) bool { return c.Letter == order[i] })
 			if col != nil {
 				keys = append(keys, sortKey{col, descending})
 			}
@@ -151,84 +151,4 @@ func sortKeys(order string) []sortKey {
 		descending = false
 	}
 	return keys
-}
-
-// ExpandArrays gives each pending task of an array a row of its own, as
-// squeue -r shows them.
-func ExpandArrays(rows []status.Job) []status.Job {
-	return expandArrays(rows, func(*status.Job) bool { return true })
-}
-
-// SplitArrays does so for the arrays whose tasks wait for one task each
-// (aftercorr): Slurm makes jobs of them at once, and shows them apart.
-func SplitArrays(rows []status.Job) []status.Job {
-	if !slices.ContainsFunc(rows, func(r status.Job) bool { return waitsByTask(&r) }) {
-		return rows
-	}
-	return expandArrays(rows, waitsByTask)
-}
-
-// SplitPartitions gives each pending job a row for each partition that it may
-// run in, as squeue -P shows them.
-func SplitPartitions(rows []status.Job) []status.Job {
-	out := make([]status.Job, 0, len(rows))
-	for _, r := range rows {
-		if r.State != "PENDING" {
-			out = append(out, r)
-			continue
-		}
-		for name := range strings.SplitSeq(r.Partition, ",") {
-			r.Partition = name
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-func waitsByTask(r *status.Job) bool {
-	return r.ArrayWhole && strings.Contains(r.Dependency, "aftercorr:")
-}
-
-func expandArrays(rows []status.Job, wanted func(*status.Job) bool) []status.Job {
-	out := make([]status.Job, 0, len(rows))
-	for _, r := range rows {
-		tasks, ok := ParseTasks(r.ArrayTaskID)
-		if r.ArrayJobID == 0 || !ok || !wanted(&r) {
-			out = append(out, r)
-			continue
-		}
-		for _, t := range tasks {
-			r.ArrayTaskID, r.ArrayWhole = strconv.Itoa(t), false
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// maxTasks bounds an expansion.
-const maxTasks = 1 << 22
-
-// ParseTasks reads an index set such as 0-9:3,12%2, without its throttle.
-func ParseTasks(spec string) ([]int, bool) {
-	spec, _, _ = strings.Cut(spec, "%")
-	var out []int
-	for part := range strings.SplitSeq(spec, ",") {
-		part, step, stepped := strings.Cut(part, ":")
-		lo, hi, isRange := strings.Cut(part, "-")
-		first, err := strconv.Atoi(lo)
-		last, by := first, 1
-		if err == nil && isRange {
-			last, err = strconv.Atoi(hi)
-		}
-		if err == nil && stepped {
-			by, err = strconv.Atoi(step)
-		}
-		if err != nil || by < 1 || first < 0 || last-first > maxTasks || len(out) > maxTasks {
-			return nil, false
-		}
-		for n := first; n <= last; n += by {
-			out = append(out, n)
-		}
-	}
-	return out, true
 }

@@ -1,7 +1,7 @@
 package format
 
-// AcctFields are the fields of sacct, with the widths that Slurm 22.05 has, in
-// the order of --helpformat.
+// AcctFields are the fields of sacct with the widths of Slurm 22.05, in the order of
+// --helpformat.
 var AcctFields = []Field{
 	{Name: "Account", Width: 10},
 	{Name: "AdminComment", Width: 15},
@@ -114,7 +114,7 @@ var AcctFields = []Field{
 	{Name: "WorkDir", Width: 20},
 }
 
-// Formats of sacct's options.
+// The formats of sacct: the default, and with -b and -l.
 const (
 	AcctDefault = "jobid,jobname,partition,account,alloccpus,state,exitcode"
 	AcctBrief   = "jobid,state,exitcode"

@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// recording is what squeue of Slurm printed for a queue: each column's value
-// by letter.
+// recording is the output of Slurm's squeue for a queue: the value of each column by
+// letter.
 type recording struct {
 	Version string              `json:"version"`
 	Now     int64               `json:"now"`
@@ -51,7 +51,7 @@ func TestColumnsAsSlurmPrintsThem(t *testing.T) {
 
 func TestDefaultListing(t *testing.T) {
 	rec := recorded(t)
-	// Slurm has ties in no certain order; give 1286 what it takes to come first.
+	// The order of equal jobs is not defined in Slurm. 1286 was the first.
 	for i := range rec.Rows {
 		if rec.Rows[i].ID == 1286 {
 			rec.Rows[i].Priority++
@@ -83,7 +83,8 @@ func TestFormatErrorsStayAsText(t *testing.T) {
 		format, want string
 		bad          []string
 	}{
-		{"[%.20j][%20j][%.3j][%3j][%j%u][%.8i %9P]", "[             longrun][longrun             ][lon][lon][longrunrefuser][    1278 debug    ]", nil},
+		{"[%.20j][%20j][%.3j][%3j][%j%u][%.8i %9P]",
+			"[             longrun][longrun             ][lon][lon][longrunrefuser][    1278 debug    ]", nil},
 		{"[%][%08i]", "[%][1278    ]", []string{"]"}},
 		{"%.-10j", "%.-10j", []string{"-"}},
 		{"%5.3j", "%5.3j", []string{"."}},
@@ -124,7 +125,9 @@ func TestNames(t *testing.T) {
 }
 
 func TestExpandArrays(t *testing.T) {
-	rows := ExpandArrays([]status.Job{{ID: 7, ArrayJobID: 7, ArrayTaskID: "0-9:3%2"}, {ID: 9}, {ID: 10, ArrayJobID: 7, ArrayTaskID: "12"}})
+	rows := ExpandArrays([]status.Job{
+		{ID: 7, ArrayJobID: 7, ArrayTaskID: "0-9:3%2"}, {ID: 9}, {ID: 10, ArrayJobID: 7, ArrayTaskID: "12"},
+	})
 	var got []string
 	for i := range rows {
 		got = append(got, JobID(&rows[i]))

@@ -24,15 +24,17 @@ func TestEscape(t *testing.T) {
 	}
 }
 
+// FuzzEscape checks that no unsafe character is left, and that fit pads and truncates
+// by characters.
 func FuzzEscape(f *testing.F) {
 	f.Add("a\x1b]0;x\a")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Escape(s)
-		if !utf8.ValidString(got) || strings.ContainsFunc(got, hostile) {
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, isUnsafe) {
 			t.Errorf("%q: %q", s, got)
 		}
 		if b := fit([]byte(got), 0, 5, true); utf8.RuneCount(b) != 5 {
-			t.Errorf("%q: fit gives %q", s, b)
+			t.Errorf("%q: fit returns %q", s, b)
 		}
 	})
 }

@@ -1,0 +1,94 @@
+package format
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// NodeRecord returns the record of a node in scontrol show node. s.Details
+// corresponds to -d.
+func NodeRecord(n *status.Node, s *Settings) *Record {
+	r := new(Record)
+	features := orNull(strings.Join(n.Features, ","))
+	active := features
+	if n.ActiveFeatures != nil {
+		active = orNull(strings.Join(n.ActiveFeatures, ","))
+	}
+	r.line("NodeName="+n.Name, pair("Arch", orNull(n.Arch)), "CoresPerSocket="+itoa(n.Cores)+" ")
+	r.line("CPUAlloc="+itoa(n.CPUsAlloc), "CPUEfctv="+itoa(n.CPUs), "CPUTot="+itoa(n.CPUs),
+		"CPULoad="+cmp.Or(load(n), "N/A"))
+	r.line(pair("AvailableFeatures", features))
+	r.line(pair("ActiveFeatures", active))
+	r.line(pair("Gres", orNull(n.GRES)))
+	if s.Details {
+		r.line("GresDrain=N/A")
+		r.line(pair("GresUsed", orNull(n.GRESUsed)))
+	}
+	address := []string{pair("NodeAddr", orNull(n.Address)), pair("NodeHostName", cmp.Or(n.Host, n.Name))}
+	if n.Port != 0 {
+		address = append(address, "Port="+itoa(n.Port))
+	}
+	r.line(append(address, pair("Version", orNull(n.Version)))...)
+	r.line(pair("OS", orNull(n.OS)) + " ")
+	free := "N/A"
+	if n.FreeMem != 0 {
+		free = itoa(n.FreeMem)
+	}
+	r.line("RealMemory="+itoa(n.Memory), "AllocMem="+itoa(n.MemAlloc), "FreeMem="+free,
+		"Sockets="+itoa(n.Sockets), "Boards=1")
+	r.line("State="+ScontrolNodeState(n), "ThreadsPerCore="+itoa(n.Threads), "TmpDisk="+itoa(n.TmpDisk),
+		"Weight="+itoa(max(1, n.Weight)), "Owner="+cmp.Or(Escape(n.Owner), "N/A"), "MCS_label=N/A")
+	r.line("Partitions=" + strings.Join(n.Partitions, ",") + " ")
+	r.line("BootTime="+instantText(n.Boot, "None", s),
+		"SlurmdStartTime="+instantText(cmp.Or(n.AgentStart, n.Boot), "None", s))
+	r.line("LastBusyTime=" + instantText(n.LastBusy, "Unknown", s))
+	r.line("CfgTRES=" + tres(int64(n.CPUs), n.Memory) + gresTRES(n.GRES))
+	// Slurm shows no billing in this line.
+	used, _, _ := strings.Cut(tres(int64(n.CPUsAlloc), n.MemAlloc), ",billing=")
+	r.line("AllocTRES=" + used + gresTRES(n.GRESUsed))
+	r.line("CapWatts=n/a")
+	r.line("CurrentWatts=0", "AveWatts=0")
+	r.line("ExtSensorsJoules=n/s", "ExtSensorsWatts=0", "ExtSensorsTemp=n/s")
+	if n.Reason != "" {
+		set := Escape(n.ReasonBy) + "@" + instantText(n.ReasonAt, "Unknown", s)
+		r.line("Reason=" + Escape(n.Reason) + " [" + set + "]")
+	}
+	if n.Comment != "" {
+		r.line(pair("Comment", n.Comment))
+	}
+	return r
+}
+
+// gresTRES returns the TRES of generic resources: ",gres/gpu=2" for a text such as
+// gpu:tesla:2(S:0).
+func gresTRES(text string) string {
+	sum := map[string]int64{}
+	var order []string
+	for g := range strings.SplitSeq(text, ",") {
+		g, _, _ = strings.Cut(g, "(")
+		first, last := strings.IndexByte(g, ':'), strings.LastIndexByte(g, ':')
+		n, err := strconv.ParseInt(g[last+1:], 10, 64)
+		if first < 0 || err != nil || n == 0 {
+			continue
+		}
+		if _, seen := sum[g[:first]]; !seen {
+			order = append(order, g[:first])
+		}
+		sum[g[:first]] += n
+	}
+	out := ""
+	for _, name := range order {
+		out += ",gres/" + Escape(name) + "=" + itoa(sum[name])
+	}
+	return out
+}
+
+func tres(cpus, mib int64) string {
+	if cpus == 0 && mib == 0 {
+		return ""
+	}
+	return "cpu=" + itoa(cpus) + ",mem=" + itoa(mib) + "M,billing=" + itoa(cpus)
+}
