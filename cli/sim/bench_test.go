@@ -32,7 +32,7 @@ func BenchmarkReplay(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			before := processorTime()
 			for b.Loop() {
-				replay(machine, policies[name].options, t.jobs, o.asker(policies[name], machine), nil)
+				replay(machine, policies[name], t.jobs, o.asker(policies[name], machine), nil)
 			}
 			b.ReportMetric(float64((processorTime()-before).Microseconds())/float64(b.N)/1000, "cpu-ms/op")
 		})

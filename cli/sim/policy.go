@@ -6,23 +6,28 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// policy is how a queue is planned.
+// policy is how a queue is ordered and planned.
 type policy struct {
-	help    string
-	options backfill.Policy
-	// priority of a job; nil: first come, first served.
+	help     string
+	planning backfill.Policy
+	// priority returns the priority of a job; nil: first come, first served.
 	priority func(*traceJob) int64
+	// pinHead: a job that could not start at the head of the queue stays there.
+	pinHead bool
 }
 
 // policies by name. The default is what the scheduler does.
 var policies = map[string]policy{
-	"default":      {help: "what the scheduler does", options: backfill.DefaultPolicy()},
-	"fcfs":         {help: "first come, first served, nothing else", options: backfill.Policy{NoBackfill: true}},
-	"easy":         {help: "backfill that delays no start of the first job", options: backfill.Policy{Reservations: 1}},
-	"easy-sjbf":    {help: "the same, shortest job first among those backfilled", options: backfill.Policy{Reservations: 1, ShortestFirst: true}},
-	"conservative": {help: "backfill that delays no job"},
-	"sjf":          {help: "shortest time limit first, no backfill", options: backfill.Policy{NoBackfill: true, Committed: true}, priority: shortest},
-	"f1":           {help: "a learned mix of size, time limit and age, no backfill", options: backfill.Policy{NoBackfill: true, Committed: true}, priority: f1},
+	"default":      {help: "what the scheduler does", planning: backfill.DefaultPolicy()},
+	"fcfs":         {help: "first come, first served, nothing else", planning: backfill.FCFS()},
+	"easy":         {help: "backfill that delays no start of the first job", planning: backfill.EASY()},
+	"easy-sjbf":    {help: "the same, shortest job first among those backfilled", planning: backfill.SJBF()},
+	"conservative": {help: "backfill that delays no job", planning: backfill.Conservative()},
+	"sjf":          {help: "shortest time limit first, no backfill", planning: backfill.FCFS(), pinHead: true, priority: shortest},
+	"f1": {
+		help:     "a learned mix of size, time limit and age, no backfill",
+		planning: backfill.FCFS(), pinHead: true, priority: f1,
+	},
 }
 
 func shortest(j *traceJob) int64 { return -j.estimate }

@@ -54,71 +54,132 @@ func (e ending) at(now int64) []*ran {
 	return out
 }
 
-// replay runs the jobs through the planner, which plans after every event; of
-// the events of one second arrivals come first, then ends. Jobs that can never start are left out of the
-// result. w gives priorities; nil: ask does.
-func replay(machine []backfill.Node, o backfill.Policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) []*ran {
+// replay runs the jobs through the queue that the scheduler plans with. The
+// queue is planned after every event; of the events of one second arrivals come
+// first, then ends. Jobs that can never start are left out of the result. w
+// gives priorities; nil: those that ask returns are used.
+func replay(machine []backfill.Node, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) []*ran {
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b traceJob) int { return int(a.submit - b.submit) })
-	all := make([]ran, len(jobs))
-	asked := make([]backfill.Job, len(jobs))
+	r := newReplayer(machine, pol, jobs, ask, w)
+	for r.next < len(jobs) || len(r.running) > 0 {
+		r.step(r.nextEvent())
+	}
+	return r.done
+}
+
+// replayer is the state of a replay.
+type replayer struct {
+	queue    *backfill.Queue
+	head     *pinnedHead // nil: the policy does not pin the head of the queue
+	ask      func(*traceJob) backfill.Job
+	weighing *weighing // nil: priorities do not change
+
+	jobs    []traceJob // by submission
+	next    int        // of jobs, the next one to be submitted
+	ran     []ran
+	pending []backfill.Job
+	holding []backfill.Running // what the queue knows of running jobs
+	running ending
+	done    []*ran
+}
+
+func newReplayer(machine []backfill.Node, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) *replayer {
 	first := int64(0)
 	if len(jobs) > 0 {
 		first = jobs[0].submit
 	}
-	q := backfill.NewScheduler(&backfill.Snapshot{Now: first, Nodes: machine, Policy: o})
-	var done []*ran
-	var running ending
-	plan := func(now int64) {
-		for _, d := range q.Plan() {
-			r := &all[d.ID]
-			r.start, r.end, r.nodes = now, now+r.run, d.Nodes
-			heap.Push(&running, r)
-			done = append(done, r)
-			if w != nil {
-				w.start(r.traceJob)
-			}
+	r := &replayer{
+		queue:    backfill.NewQueue(&backfill.Snapshot{Now: first, Nodes: machine, Policy: pol.planning}),
+		ask:      ask,
+		weighing: w,
+		jobs:     jobs,
+		ran:      make([]ran, len(jobs)),
+		pending:  make([]backfill.Job, len(jobs)),
+		holding:  make([]backfill.Running, len(jobs)),
+	}
+	if pol.pinHead {
+		r.head = &pinnedHead{queue: r.queue}
+	}
+	return r
+}
+
+// nextEvent returns the time of the next arrival or end.
+func (r *replayer) nextEvent() int64 {
+	arrives := r.next < len(r.jobs)
+	if len(r.running) == 0 || arrives && r.jobs[r.next].submit <= r.running[0].end {
+		return r.jobs[r.next].submit
+	}
+	return r.running[0].end
+}
+
+// step replays the events of one second.
+func (r *replayer) step(now int64) {
+	// A job whose time limit is reached has ended when the second begins.
+	for _, j := range r.running.at(now) {
+		if j.start+r.pending[j.place].Duration == now {
+			r.queue.End(j.place)
+			j.ended = true
 		}
 	}
-	for next := 0; next < len(jobs) || len(running) > 0; {
-		now := int64(0)
-		switch {
-		case len(running) == 0, next < len(jobs) && jobs[next].submit <= running[0].end:
-			now = jobs[next].submit
-		default:
-			now = running[0].end
-		}
-		// A job whose limit is reached is over when the instant begins.
-		for _, r := range running.at(now) {
-			if r.start+asked[r.place].Duration == now {
-				q.End(r.place)
-				r.ended = true
-			}
-		}
-		q.Advance(now)
-		if w != nil {
-			w.advance(now, q)
-		}
-		for ; next < len(jobs) && jobs[next].submit == now; next++ {
-			all[next].traceJob, all[next].place = &jobs[next], int64(next)
-			asked[next] = ask(&jobs[next])
-			asked[next].ID, asked[next].Submit = int64(next), int64(next)
-			if w != nil {
-				w.submit(&jobs[next], &asked[next])
-			}
-			q.Submit(&asked[next])
-			plan(now)
-		}
-		for len(running) > 0 && running[0].end <= now {
-			r := heap.Pop(&running).(*ran)
-			if !r.ended {
-				q.End(r.place)
-			}
-			if w != nil {
-				w.end(r.traceJob)
-			}
-			plan(now)
-		}
+	if r.weighing != nil {
+		r.weighing.advance(now, r.queue)
 	}
-	return done
+	for ; r.next < len(r.jobs) && r.jobs[r.next].submit == now; r.next++ {
+		r.submit(r.next)
+		r.plan(now)
+	}
+	for len(r.running) > 0 && r.running[0].end <= now {
+		j := heap.Pop(&r.running).(*ran)
+		if !j.ended {
+			r.queue.End(j.place)
+		}
+		if r.weighing != nil {
+			r.weighing.end(j.traceJob)
+		}
+		r.plan(now)
+	}
+}
+
+// submit adds the ith job to the queue.
+func (r *replayer) submit(i int) {
+	r.ran[i].traceJob, r.ran[i].place = &r.jobs[i], int64(i)
+	j := &r.pending[i]
+	*j = r.ask(&r.jobs[i])
+	j.ID, j.Submit = int64(i), int64(i)
+	if r.weighing != nil {
+		r.weighing.submit(&r.jobs[i], j)
+	}
+	r.queue.Submit(j)
+	if r.head != nil {
+		r.head.submit(j)
+	}
+}
+
+// plan starts the jobs that the queue decides to start now.
+func (r *replayer) plan(now int64) {
+	for _, d := range r.queue.Decide(now) {
+		r.start(&d, now)
+	}
+	if r.head != nil {
+		r.head.pin()
+	}
+}
+
+// start has a job hold what it was given.
+func (r *replayer) start(d *backfill.Decision, now int64) {
+	j := &r.ran[d.ID]
+	j.start, j.end, j.nodes = now, now+j.run, d.Nodes
+	heap.Push(&r.running, j)
+	r.done = append(r.done, j)
+	held := &r.holding[d.ID]
+	*held = r.pending[d.ID].Started(d)
+	r.queue.Withdraw(d.ID)
+	r.queue.Start(held)
+	if r.head != nil {
+		r.head.started(d.ID)
+	}
+	if r.weighing != nil {
+		r.weighing.start(j.traceJob)
+	}
 }

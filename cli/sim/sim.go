@@ -218,7 +218,7 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 	if o.count > 0 {
 		jobs = jobs[:min(o.count, len(jobs))]
 	}
-	done := replay(machine, pol.options, jobs, o.asker(pol, machine), w)
+	done := replay(machine, pol, jobs, o.asker(pol, machine), w)
 	r := &report{Policy: o.policy, Estimates: o.estimates, Processors: processors, Dropped: t.dropped + len(jobs) - len(done),
 		figures: figuresOf(done, processors)}
 	if o.users {

@@ -69,49 +69,8 @@ func BenchmarkGang(b *testing.B) {
 	}
 }
 
-// After one event: a job ends and another comes, and the plan is brought up to
-// date. The report has the 99th percentile of what an event costs.
-func BenchmarkEvent(b *testing.B) {
-	for _, c := range []struct{ nodes, pending int }{{1000, 10000}, {10000, 100000}} {
-		b.Run(fmt.Sprintf("nodes=%d/pending=%d", c.nodes, c.pending), func(b *testing.B) {
-			s := fullMachine(c.nodes, c.pending)
-			s.Policy = DefaultPolicy()
-			q := NewScheduler(s)
-			rnd := rand.New(rand.NewPCG(3, 4))
-			running := make([]int64, c.nodes)
-			for i := range running {
-				running[i] = int64(i)
-			}
-			now, next := int64(0), int64(1_000_000)
-			took := make([]time.Duration, 0, 1<<16)
-			event := func() {
-				now++
-				i := rnd.IntN(len(running))
-				q.End(running[i])
-				running[i] = running[len(running)-1]
-				running = running[:len(running)-1]
-				j := s.Pending[rnd.IntN(len(s.Pending))]
-				j.ID, next = next, next+1
-				q.Submit(&j)
-				q.Advance(now)
-				for _, d := range q.Plan() {
-					running = append(running, d.ID)
-				}
-			}
-			event()
-			for b.Loop() {
-				before := processorTime()
-				event()
-				took = append(took, processorTime()-before)
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-cpu-us")
-		})
-	}
-}
-
-// The same of a Queue, with which the scheduler decides: a job ends, one comes,
-// and who starts now runs.
+// BenchmarkQueueEvent measures what one event costs: a job ends, another is
+// submitted, and those that can start do. It reports the median and the 99th percentile.
 func BenchmarkQueueEvent(b *testing.B) {
 	for _, c := range []struct{ nodes, pending int }{{1000, 10000}, {10000, 100000}} {
 		for _, kind := range []string{"full", "mixed"} {

@@ -1,13 +1,8 @@
 package backfill
 
-// decideGroup decides about all jobs of j's group at once, when the first of
-// them in the queue's order comes: they start together or not at all.
-func (p *planner) decideGroup(out []Decision, j *Job) []Decision {
-	if p.groups[j.Group] {
-		return out
-	}
-	p.groups[j.Group] = true
-	jobs := p.together(j.Group)
+// decideGroup appends the decisions about the jobs of one group, which start
+// together or not at all. They are decided when the first of them is considered.
+func (p *planner) decideGroup(out []Decision, jobs []*Job) []Decision {
 	first := len(out)
 	for _, k := range jobs {
 		out = append(out, Decision{ID: k.ID, Duration: k.Duration, Reason: p.setAside(k)})
@@ -22,8 +17,8 @@ func (p *planner) decideGroup(out []Decision, j *Job) []Decision {
 	return out
 }
 
-// together lists the jobs of a group in the queue's order.
-func (p *planner) together(group int64) []*Job {
+// membersOf lists the pending jobs of a group in the queue's order.
+func (p *planner) membersOf(group int64) []*Job {
 	if p.grouped == nil {
 		p.grouped = map[int64][]*Job{}
 		for _, j := range p.pending {

@@ -1,6 +1,10 @@
 package backfill
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // Plan decides about every pending job of s, the most important first:
 //
@@ -15,24 +19,21 @@ import "math"
 // when it starts: that so many are free then is what was planned.
 func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workOf(s))} }
 
+// planStarts returns the decisions of a plan of which only the starts matter.
+func (s *Snapshot) planStarts(w work) []Decision {
+	p := newPlanner(s, w, s.slotting())
+	p.brief = true
+	return p.decideAll(nil, w.pending)
+}
+
 // plan is Plan for what is not in s.
 func (s *Snapshot) plan(w work) []Decision {
-	how := asEnds
-	if promisesOne(&s.Policy) && !s.Policy.exactly && !s.ReservesCores() {
-		how = asked
-	}
-	p := newPlanner(s, w, how)
+	p := newPlanner(s, w, s.slotting())
 	if s.Policy.PlanAll {
 		p.later = make([]later, 0, len(w.pending))
 	}
 	out := make([]Decision, 0, len(w.pending))
-	for _, j := range w.pending {
-		if j.Group != 0 {
-			out = p.decideGroup(out, j)
-		} else {
-			out = p.decideCopies(out, j)
-		}
-	}
+	out = p.decideAll(out, w.pending)
 	if len(p.later) > 0 {
 		p.widen(out)
 	}
@@ -40,6 +41,37 @@ func (s *Snapshot) plan(w work) []Decision {
 		p.expect(l, out)
 	}
 	return out
+}
+
+// decideAll appends the decisions about jobs, which are in the queue's order.
+func (p *planner) decideAll(out []Decision, jobs []*Job) []Decision {
+	var deferred []*Job
+	for _, j := range jobs {
+		if p.defers(j) {
+			deferred = append(deferred, j)
+			continue
+		}
+		out = p.decideJob(out, j, p.membersOf)
+	}
+	slices.SortStableFunc(deferred, func(a, b *Job) int { return cmp.Compare(a.Duration, b.Duration) })
+	for _, j := range deferred {
+		out = p.decideJob(out, j, p.membersOf)
+	}
+	return out
+}
+
+// defers reports whether j is considered after the queue's other jobs, in the
+// order of time limits, because it can only be backfilled.
+func (p *planner) defers(j *Job) bool {
+	return p.s.Policy.ShortestFirst && p.reservations(j.Partition) <= 0
+}
+
+// slotting returns how a plan of s divides time while it decides about now.
+func (s *Snapshot) slotting() slotting {
+	if promisesOne(&s.Policy) && !s.Policy.exactly && !s.ReservesCores() {
+		return asked
+	}
+	return asEnds
 }
 
 // widen has the planner divide the time until the last job's start, instead of
@@ -131,6 +163,19 @@ func (p *planner) partitionAt(partition int) int32 {
 		p.given = append(p.given, 0)
 	}
 	return at
+}
+
+// decideJob appends the decisions about j and its copies, or about j's group.
+// members lists the jobs of a group in the queue's order.
+func (p *planner) decideJob(out []Decision, j *Job, members func(group int64) []*Job) []Decision {
+	if j.Group == 0 {
+		return p.decideCopies(out, j)
+	}
+	if p.groups[j.Group] {
+		return out
+	}
+	p.groups[j.Group] = true
+	return p.decideGroup(out, members(j.Group))
 }
 
 // CopyReservations is how many copies of one job get reservations.
@@ -307,6 +352,7 @@ func (p *planner) wait(j *Job, d *Decision, over string) {
 		if d.Nodes != nil {
 			p.given[p.partitionAt(j.Partition)]++
 		}
+		p.stop = p.stop || over == "" && p.stops(j)
 		return
 	}
 	// What is to be planned later is found impossible then, if it is.
@@ -318,11 +364,17 @@ func (p *planner) wait(j *Job, d *Decision, over string) {
 	d.Reason = over
 	if over == "" {
 		d.Reason = p.reason(j)
-		p.stop = p.stop || p.s.Policy.NoBackfill && d.Reason != ReasonBeginTime
+		p.stop = p.stop || p.stops(j)
 	}
 	if d.Nodes != nil {
 		p.given[p.partitionAt(j.Partition)]++
 	}
+}
+
+// stops reports whether no job behind j, which waits, may start: without
+// backfill that is so unless j may not start yet or never can.
+func (p *planner) stops(j *Job) bool {
+	return p.s.Policy.NoBackfill && j.Begin <= p.now && p.never(j) == ReasonNone
 }
 
 // plannable tells whether a job that waits for this reason has a start to be

@@ -1,6 +1,7 @@
 package backfill
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -12,24 +13,25 @@ import (
 // jobs have reservations are served so (see Snapshot.Queueable). Not safe for concurrent
 // use.
 type Queue struct {
-	base    Snapshot // without jobs; Nodes may be shared with who froze it
-	shared  bool
-	p       *planner
-	stale   bool // the engine has to be made anew
-	line    lineup
-	waits   map[int64][]*Job
-	running map[int64]*Running
-	owners  int         // jobs that share nodes with their own user's only
-	sharers map[int]int // jobs, by how many may share CPUs with them
-	out     []Decision
-	passed  int        // of out, those that start before others
-	skipped bool       // somebody waits on, as far as the pass has come
-	one     []Decision // scratch
+	base     Snapshot // without jobs; Nodes may be shared with who froze it
+	shared   bool
+	p        *planner
+	stale    bool // the engine has to be made anew
+	line     lineup
+	waits    map[int64][]*Job
+	running  map[int64]*Running
+	owners   int         // jobs that share nodes with their own user's only
+	sharers  map[int]int // jobs, by how many may share CPUs with them
+	out      []Decision
+	passed   int        // of out, those that start before others
+	deferred []*waiting // by the policy
+	skipped  bool       // somebody waits on, as far as the pass has come
+	one      []Decision // scratch
 }
 
 // Queueable tells whether a Queue decides as a plan of s does.
 func (s *Snapshot) Incremental() bool {
-	return promisesOne(&s.Policy) && !s.Policy.NoBackfill && !s.ReservesCores()
+	return promisesOne(&s.Policy) && !s.ReservesCores()
 }
 
 // NewQueue begins with what s says. The Queue keeps pointers into s.Running and
@@ -169,22 +171,65 @@ func (q *Queue) file(w *waiting, h *hurdle) {
 // Decide lists who starts at now, in the queue's order. It is as if they had not
 // been started until Run says so. The result is valid until the next call.
 func (q *Queue) Decide(now int64) []Decision {
+	if !q.base.Incremental() {
+		return q.decideFully(now)
+	}
 	if q.stale || len(q.p.shapes) > mostShapes+2*q.line.n {
 		q.renew(now)
 	}
 	p := q.p
 	p.restart(now)
-	q.out, q.skipped, q.passed = q.out[:0], false, 0
+	q.out, q.skipped, q.passed, q.deferred = q.out[:0], false, 0, q.deferred[:0]
+	q.decideInOrder()
+	slices.SortStableFunc(q.deferred, func(a, b *waiting) int { return cmp.Compare(a.job.Duration, b.job.Duration) })
+	for _, w := range q.deferred {
+		q.decide(w)
+	}
+	p.undo()
+	return q.out
+}
+
+// decideInOrder decides about the jobs in the queue's order, except those that
+// the policy defers.
+func (q *Queue) decideInOrder() {
+	p := q.p
 	for _, c := range q.line.chunks {
 		for i, h := range c.hurdles {
 			if h.least > p.bars.at[h.bar] {
 				q.skipped = true
 				continue
 			}
-			q.decide(&c.jobs[i])
+			w := &c.jobs[i]
+			if p.defers(w.job) {
+				if !p.hopeless(w) {
+					q.deferred = append(q.deferred, w)
+				}
+				continue
+			}
+			q.decide(w)
+			if p.stop {
+				return
+			}
 		}
 	}
-	p.undo()
+}
+
+// decideFully lists who starts at now by a plan of the whole queue.
+func (q *Queue) decideFully(now int64) []Decision {
+	f := q.Snapshot(now)
+	q.out, q.passed = q.out[:0], 0
+	skipped := false
+	for _, d := range f.s.planStarts(f.w) {
+		switch {
+		case !d.StartNow:
+			skipped = true
+		default:
+			q.out = append(q.out, d)
+			if skipped {
+				q.passed++
+			}
+		}
+	}
 	return q.out
 }
 
@@ -196,7 +241,7 @@ func (q *Queue) decide(w *waiting) {
 		return
 	}
 	p.last = found{w.job, 0, w.shape}
-	q.one = p.decideOne(q.one[:0], w.job, q.members)
+	q.one = p.decideJob(q.one[:0], w.job, q.members)
 	for _, d := range q.one {
 		switch {
 		case !d.StartNow:
@@ -208,17 +253,6 @@ func (q *Queue) decide(w *waiting) {
 			q.out = append(q.out, d)
 		}
 	}
-}
-
-// decideOne decides about a job with its copies, or about its group.
-func (p *planner) decideOne(out []Decision, j *Job, members func(int64) []*Job) []Decision {
-	if j.Group == 0 {
-		return p.decideCopies(out, j)
-	}
-	if !p.groups[j.Group] {
-		p.grouped = map[int64][]*Job{j.Group: members(j.Group)}
-	}
-	return p.decideGroup(out, j)
 }
 
 // Backfilled is how many of the last Decide's jobs start before others that
@@ -241,7 +275,7 @@ func (p *planner) hopeless(w *waiting) bool {
 	switch {
 	case w.odd:
 		return false
-	case p.given[w.place] < p.s.Policy.Reservations:
+	case p.given[w.place] < p.s.Policy.Reservations || p.s.Policy.NoBackfill:
 		return false
 	}
 	may := p.may[w.shape.number]

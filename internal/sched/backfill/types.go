@@ -87,13 +87,10 @@ type Policy struct {
 	PlanAll bool
 	// NoBackfill stops at the first job that cannot start (FCFS).
 	NoBackfill bool
-	// ShortestFirst tries the jobs behind the reservations in the order of
-	// their time limits. It can starve nobody who has a reservation. Only
-	// Scheduler knows it.
+	// ShortestFirst considers the jobs of a partition whose reservations are all
+	// given in the order of their time limits (shortest job backfilled first).
+	// No job that has a reservation is delayed by that.
 	ShortestFirst bool
-	// Committed, with NoBackfill: the job at the head that does not fit starts
-	// next, whoever comes meanwhile. Only Scheduler knows it.
-	Committed bool
 
 	// For tests: slots of a fixed width, however few nodes; searches that know
 	// nothing of each other.
@@ -102,10 +99,24 @@ type Policy struct {
 	exactly bool
 }
 
-// DefaultOptions are the policy that the scheduler has unless told otherwise.
-// EASY's one reservation for each partition keeps anyone from starving and
-// leaves most room for backfill; every job gets a planned start all the same.
+// DefaultPolicy returns the policy of a scheduler that is not configured
+// otherwise. EASY's one reservation for each partition keeps any job from
+// starving and leaves most room for backfill; every job gets a planned start all the same.
 func DefaultPolicy() Policy { return Policy{Reservations: 1, PlanAll: true} }
+
+// FCFS returns the policy first come, first served: no job starts before the
+// ones ahead of it.
+func FCFS() Policy { return Policy{Reservations: 1, NoBackfill: true} }
+
+// EASY returns the policy that lets jobs start early as long as they do not
+// delay the first waiting job of their partition.
+func EASY() Policy { return Policy{Reservations: 1} }
+
+// SJBF returns EASY with the shortest job backfilled first.
+func SJBF() Policy { return Policy{Reservations: 1, ShortestFirst: true} }
+
+// Conservative returns the policy that gives every job a reservation.
+func Conservative() Policy { return Policy{} }
 
 // Node is one node of the pool. Its number is its place in Snapshot.Nodes.
 type Node struct {

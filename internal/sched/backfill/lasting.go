@@ -1,0 +1,33 @@
+package backfill
+
+import "sort"
+
+// longest is how long a job of a simple shape could run from now on; 0: it
+// cannot start.
+func (e *engine) longest(s *shape) int64 {
+	if s.class.flat {
+		until := s.class.lasting(e.first)
+		return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return int(until[i]) < s.fewest }))
+	}
+	lo, hi := e.first, len(e.at) // it serves until slot lo, and not beyond hi
+	for lo < hi {
+		mid := (lo + hi + 1) / 2
+		if s.class.through(e.first, mid, e.scratch, s.fewest) >= s.fewest {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	return e.lastsUntil(lo)
+}
+
+// lastsUntil is the time from now until the slot.
+func (e *engine) lastsUntil(slot int) int64 {
+	switch slot {
+	case e.first:
+		return 0
+	case len(e.at):
+		return Forever
+	}
+	return e.at[slot] - e.now
+}
