@@ -12,7 +12,7 @@ import (
 // start there, whatever is submitted later. Published schedules of orders
 // without backfill are made so (RLScheduler, SC'20).
 type pinnedHead struct {
-	queue   *backfill.Queue
+	queue   planner
 	waiting []*backfill.Job // in the queue's order
 }
 

@@ -61,16 +61,34 @@ func (e ending) at(now int64) []*ran {
 func replay(machine []backfill.Node, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) []*ran {
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b traceJob) int { return int(a.submit - b.submit) })
-	r := newReplayer(machine, pol, jobs, ask, w)
-	for r.next < len(jobs) || len(r.running) > 0 {
+	first := int64(0)
+	if len(jobs) > 0 {
+		first = jobs[0].submit
+	}
+	q := backfill.NewQueue(&backfill.Snapshot{Now: first, Nodes: machine, Policy: pol.planning})
+	return newReplayer(q, pol, jobs, ask, w).replay()
+}
+
+// replay returns the jobs that ran, in the order of their starts.
+func (r *replayer) replay() []*ran {
+	for r.next < len(r.jobs) || len(r.running) > 0 {
 		r.step(r.nextEvent())
 	}
 	return r.done
 }
 
+// planner is the part of backfill.Queue that a replay needs.
+type planner interface {
+	Submit(jobs ...*backfill.Job)
+	Withdraw(id int64)
+	Start(r *backfill.Running)
+	End(id int64)
+	Decide(now int64) []backfill.Decision
+}
+
 // replayer is the state of a replay.
 type replayer struct {
-	queue    *backfill.Queue
+	queue    planner
 	head     *pinnedHead // nil: the policy does not pin the head of the queue
 	ask      func(*traceJob) backfill.Job
 	weighing *weighing // nil: priorities do not change
@@ -84,13 +102,10 @@ type replayer struct {
 	done    []*ran
 }
 
-func newReplayer(machine []backfill.Node, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) *replayer {
-	first := int64(0)
-	if len(jobs) > 0 {
-		first = jobs[0].submit
-	}
+// newReplayer returns a replay of jobs, which are in the order of submission.
+func newReplayer(q planner, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) *replayer {
 	r := &replayer{
-		queue:    backfill.NewQueue(&backfill.Snapshot{Now: first, Nodes: machine, Policy: pol.planning}),
+		queue:    q,
 		ask:      ask,
 		weighing: w,
 		jobs:     jobs,
@@ -99,7 +114,7 @@ func newReplayer(machine []backfill.Node, pol policy, jobs []traceJob, ask func(
 		holding:  make([]backfill.Running, len(jobs)),
 	}
 	if pol.pinHead {
-		r.head = &pinnedHead{queue: r.queue}
+		r.head = &pinnedHead{queue: q}
 	}
 	return r
 }

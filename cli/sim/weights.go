@@ -85,7 +85,7 @@ func newWeighing(w weights, processors int) *weighing {
 
 // advance moves the clock and, where it is time, gives every job that waits the
 // priority that it has by now.
-func (w *weighing) advance(now int64, q *backfill.Queue) {
+func (w *weighing) advance(now int64, q planner) {
 	kept := math.Exp2(-float64(now-w.now) / priority.DefaultHalfLife)
 	for user, used := range w.usage {
 		w.usage[user] = used*kept + float64(w.busy[user]*(now-w.now))

@@ -46,6 +46,7 @@ type engine struct {
 	probed     []int32
 	candidates []candidate
 	arena      []Assignment
+	arenaChunk int // size of the last chunk of arena
 }
 
 // work is who runs and who waits, the latter in the order of the queue.
@@ -165,14 +166,21 @@ func (e *engine) claimOf(r *Running) claim {
 	return c
 }
 
-// assignments gives room for n of them.
+// Sizes of the chunks from which assignments are allocated: each is twice as
+// large as the one before it.
+const (
+	firstArenaChunk = 64
+	lastArenaChunk  = 4096
+)
+
+// assignments returns a new list of n assignments.
 func (e *engine) assignments(n int) []Assignment {
-	const chunk = 4096
-	if n > chunk/4 {
+	if n > lastArenaChunk/4 {
 		return make([]Assignment, n)
 	}
-	if len(e.arena) < n {
-		e.arena = make([]Assignment, chunk)
+	for len(e.arena) < n {
+		e.arenaChunk = min(max(firstArenaChunk, 2*e.arenaChunk), lastArenaChunk)
+		e.arena = make([]Assignment, e.arenaChunk)
 	}
 	out := e.arena[:n:n]
 	e.arena = e.arena[n:]

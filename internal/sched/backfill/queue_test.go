@@ -18,15 +18,23 @@ type events struct {
 
 func newEvents(t *rapid.T) *events {
 	s := drawRich(t)
-	s.AdvanceReservations = slices.DeleteFunc(s.AdvanceReservations, func(b AdvanceReservation) bool { return len(b.Cores) > 0 }) // see Queueable
-	s.Policy.coarse = false
-	s.Policy.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
+	s.Policy = drawPolicy(t, s.Policy.PlanAll)
 	s.Overtime = rapid.Int64Range(0, 3).Draw(t, "overtime")
 	s.Limits = []Limit{{Reason: "A", Quantity: QuantityJobs, Left: 2}, {Reason: "B", Quantity: QuantityCPUs, Left: 6}}
 	for i := range s.Pending {
 		enrich(t, s, &s.Pending[i])
 	}
 	return &events{q: NewQueue(deepCopy(s)), s: s, next: 100}
+}
+
+// drawPolicy draws any of the policies.
+func drawPolicy(t *rapid.T, planAll bool) Policy {
+	p := rapid.SampledFrom([]Policy{EASY(), SJBF(), FCFS(), Conservative()}).Draw(t, "policy")
+	if p.Reservations > 0 {
+		p.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
+	}
+	p.PlanAll = planAll
+	return p
 }
 
 // enrich gives a job what drawRich does not.
@@ -180,7 +188,7 @@ func TestQueueable(t *testing.T) {
 	}{
 		{"one reservation", Snapshot{Policy: Policy{Reservations: 1}}, true},
 		{"one for each", Snapshot{}, false},
-		{"in order", Snapshot{Policy: Policy{Reservations: 1, NoBackfill: true}}, false},
+		{"in order", Snapshot{Policy: FCFS()}, true},
 		{"nodes are kept", Snapshot{Policy: Policy{Reservations: 1}, AdvanceReservations: []AdvanceReservation{{Name: "r", Nodes: *set(0)}}}, true},
 		{"cores are kept", Snapshot{Policy: Policy{Reservations: 1}, AdvanceReservations: []AdvanceReservation{{Name: "r", Cores: map[int]CPUSet{0: some}}}}, false},
 	} {
