@@ -20,8 +20,11 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/admission"
 	"github.com/berth-hpc/berth/internal/queue/api"
+	"github.com/berth-hpc/berth/internal/queue/attach"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/frontproxy"
 	"github.com/berth-hpc/berth/internal/queue/ids"
+	"github.com/berth-hpc/berth/internal/queue/operations"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
 )
@@ -46,7 +49,7 @@ type Options struct {
 	// Agents takes commands for the agents and serves wire's agent paths;
 	// nil: signals go nowhere and the paths do not exist.
 	Agents interface {
-		api.Agents
+		attach.Agents
 		http.Handler
 	}
 	Trusted     []string // nil: DefaultTrusted
@@ -66,7 +69,7 @@ type Options struct {
 	Highest func(context.Context) (int64, error)
 	// Cancels takes the cancellation of many jobs; nil: each is written by
 	// itself.
-	Cancels api.Cancels
+	Cancels operations.BulkCanceller
 	// Leader makes this a process that only reads: what it cannot answer goes
 	// there. nil: this process leads.
 	Leader api.Leader
@@ -88,8 +91,8 @@ type Server struct {
 	log     *slog.Logger
 }
 
-// settle bounds how long scontrol suspend waits for the agents.
-const settle = 5 * time.Second
+// stateTimeout bounds how long scontrol suspend waits for the agents.
+const stateTimeout = 5 * time.Second
 
 // New makes a Server, before the stores of o.Cluster are fed.
 func New(o Options) (*Server, error) {
@@ -100,10 +103,10 @@ func New(o Options) (*Server, error) {
 	dir := directory.New(o.Cluster, o.Trusted)
 	s := &Server{highest: o.Highest, log: o.Log, mux: http.NewServeMux(), table: table.New(o.Cluster, dir, o.Planner)}
 	s.ids = s.newIDs(o, dir)
-	proxy := &api.FrontProxy{Client: o.Cluster.Client, Now: o.Now, Peer: o.Peer}
+	proxy := &frontproxy.Authenticator{Client: o.Cluster.Client, Now: o.Now, IsPeer: o.Peer}
 	var caller func(*http.Request) error
 	if o.OnlyAPIServer {
-		caller = proxy.Check
+		caller = proxy.AuthenticateConnection
 	}
 	admit := admission.New(admission.Config{
 		Directory: dir, IDs: s.ids, Jobs: s.table, Checker: o.Checker, Forecast: o.Forecast,
@@ -118,8 +121,10 @@ func New(o Options) (*Server, error) {
 		Directory: dir, Table: s.table, Pool: o.Pool, Host: o.Host, Now: o.Now,
 		Proxy: proxy, Leader: o.Leader, Unstored: o.Unstored, NextID: s.ids.Peek,
 		Agents: o.Agents,
-		Operations: &api.Operations{Cancels: o.Cancels, Cluster: o.Cluster, Directory: dir, Agents: o.Agents, Now: o.Now,
-			Judge: admit.Judge, Within: admit.Within, Table: s.table, Pool: o.Pool, Settle: settle},
+		Operations: &operations.Service{
+			Cluster: o.Cluster, Directory: dir, Table: s.table, Nodes: o.Pool.NodesView, Agents: o.Agents, Now: o.Now,
+			Validate: admit.Judge, CheckBounds: admit.Within, StateTimeout: stateTimeout, BulkCanceller: o.Cancels,
+		},
 	})
 	s.api.Register(s.mux)
 	if _, none := o.Agents.(noAgents); !none {
@@ -192,8 +197,7 @@ func (s *Server) Lead(ctx context.Context) error {
 		return err
 	}
 	s.leading.Store(true)
-	s.api.Count()
-	go s.api.Watch(ctx)
+	s.api.Lead(ctx)
 	return nil
 }
 
@@ -243,13 +247,8 @@ func (s *Server) Table() *table.Table { return s.table }
 // API is the queue API, for those who add to it by Handle.
 func (s *Server) API() *api.API { return s.api }
 
-// Handle adds a path of the queue API. Not after the server has begun to answer.
-func (s *Server) Handle(pattern string, serve api.Serve) { s.api.Handle(s.mux, pattern, serve) }
-
-// HandleLeading adds a path of the queue API that only the leader answers.
-func (s *Server) HandleLeading(pattern string, serve api.Serve) {
-	s.api.HandleLeading(s.mux, pattern, serve)
-}
+// Handle adds a path of the queue API. It must be called before the server serves.
+func (s *Server) Handle(route api.Route) { s.api.Handle(s.mux, route) }
 
 // HandlePlain adds a path that is not one of the queue API.
 func (s *Server) HandlePlain(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }

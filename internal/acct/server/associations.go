@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/response"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -18,7 +19,7 @@ import (
 // associations answers GET associations. With PrivateData=accounts or users,
 // others' are left out.
 func (s *Server) associations(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
-	s.queue.API().Reply(w, r, s.state(c))
+	response.JSON(w, r, s.state(c))
 }
 
 func (s *Server) state(c *directory.Caller) *status.AcctState {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/authz"
-	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/response"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -22,7 +22,7 @@ import (
 // asked reads what a GET wants; false: it was refused.
 func asked(w http.ResponseWriter, r *http.Request, into any) bool {
 	if err := decode(r.URL.Query().Get("q"), into); err != nil {
-		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return false
 	}
 	return true
@@ -48,7 +48,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, c *directory.Cal
 			return
 		}
 	}
-	s.queue.API().Reply(w, r, out)
+	response.JSON(w, r, out)
 }
 
 // transactions answers GET transactions?q=QUERY.
@@ -68,7 +68,7 @@ func (s *Server) transactions(w http.ResponseWriter, r *http.Request, _ *directo
 		s.fail(w, r, err)
 		return
 	}
-	s.queue.API().Reply(w, r, out)
+	response.JSON(w, r, out)
 }
 
 // archive answers POST archives: administrators take old records out of the
@@ -78,11 +78,11 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, c *directory.Ca
 	d := json.NewDecoder(io.LimitReader(r.Body, 1<<16))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
 	if !s.all(c, authz.Records, authz.Archive) {
-		api.Refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
+		response.Error(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
 		return
 	}
 	var err error
@@ -97,12 +97,12 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, c *directory.Ca
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		api.Refuse(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "No such file or directory")
+		response.Error(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "No such file or directory")
 	case errors.Is(err, acct.ErrBadArchive):
-		api.Refuse(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+		response.Error(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
 	case err != nil:
 		s.fail(w, r, err)
 	default:
-		s.queue.API().Reply(w, r, struct{}{})
+		response.JSON(w, r, struct{}{})
 	}
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/response"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -31,18 +31,18 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	d := json.NewDecoder(io.LimitReader(r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil || len(in.Items) > maxChanges {
-		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the changes cannot be read: %v", err))
+		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the changes cannot be read: %v", err))
 		return
 	}
 	targets := make([]target, len(in.Items))
 	for i := range in.Items {
 		t, found := s.target(&in.Items[i])
 		if !s.mayChange(c, &in.Items[i], t) {
-			api.Refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
+			response.Error(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
 			return
 		}
 		if !found {
-			api.Refuse(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
+			response.Error(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
 			return
 		}
 		targets[i] = t
@@ -55,13 +55,13 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	}
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		api.Refuse(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
+		response.Error(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
-		api.Refuse(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
+		response.Error(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
 	case err != nil:
-		api.Refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		response.Error(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 	default:
-		s.queue.API().Reply(w, r, s.state(c))
+		response.JSON(w, r, s.state(c))
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/fairness"
+	"github.com/berth-hpc/berth/internal/queue/response"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -42,8 +44,7 @@ type Server struct {
 type Queue interface {
 	Table() *table.Table
 	API() *api.API
-	Handle(pattern string, serve api.Serve)
-	HandleLeading(pattern string, serve api.Serve)
+	Handle(api.Route)
 }
 
 // searchesAtOnce bounds how many searches of the database run at the same
@@ -56,17 +57,17 @@ const searchTime = 50 * time.Second
 // Register adds the paths to q.
 func (s *Server) Register(q Queue) {
 	s.queue, s.turns = q, make(chan struct{}, searchesAtOnce)
-	stored := q.Handle
-	if s.Away {
-		stored = q.HandleLeading
+	search := func(pattern string, handler api.Handler, leaderOnly bool) {
+		q.Handle(api.Route{Pattern: pattern, Class: fairness.Search, Handler: handler, LeaderOnly: leaderOnly})
 	}
-	stored("GET "+wire.QueueRoot+"/records", s.records)
-	stored("GET "+wire.QueueRoot+"/usage", s.usage)
-	stored("GET "+wire.QueueRoot+"/events", s.events)
-	q.HandleLeading("GET "+wire.QueueRoot+"/transactions", s.transactions)
-	q.HandleLeading("POST "+wire.QueueRoot+"/archives", s.archive)
-	q.Handle("GET "+wire.QueueRoot+"/associations", s.associations)
-	q.HandleLeading("POST "+wire.QueueRoot+"/associations", s.manage)
+	const root = wire.QueueRoot
+	search("GET "+root+"/records", s.records, s.Away)
+	search("GET "+root+"/usage", s.usage, s.Away)
+	search("GET "+root+"/events", s.events, s.Away)
+	search("GET "+root+"/transactions", s.transactions, true)
+	search("POST "+root+"/archives", s.archive, true)
+	q.Handle(api.Route{Pattern: "GET " + root + "/associations", Handler: s.associations})
+	q.Handle(api.Route{Pattern: "POST " + root + "/associations", Class: fairness.Operation, Handler: s.manage, LeaderOnly: true})
 }
 
 // errDenied is Slurm's text.
@@ -95,17 +96,17 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 	if len(users)+len(groups) > 0 {
 		none := s.answer(nil, "")
 		none.UnknownUsers, none.UnknownGroups = users, groups
-		s.queue.API().Reply(w, r, none)
+		response.JSON(w, r, none)
 		return
 	}
 	if bad, all := s.unknownQOS(q.QOS); bad != "" {
 		none := s.answer(nil, "")
 		none.UnknownQOS, none.QOS = bad, all
-		s.queue.API().Reply(w, r, none)
+		response.JSON(w, r, none)
 		return
 	}
 	if !s.confine(q, c) {
-		s.queue.API().Reply(w, r, s.answer(nil, ""))
+		response.JSON(w, r, s.answer(nil, ""))
 		return
 	}
 	s.queue.Table().Await(r.Context(), table.Query{Users: q.Users})
@@ -120,7 +121,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		return
 	}
 	list = slices.DeleteFunc(list, func(x status.Record) bool { return !s.may(c, x.User, x.Account, authz.Records, authz.Read) })
-	s.queue.API().Reply(w, r, s.answer(list, warning))
+	response.JSON(w, r, s.answer(list, warning))
 }
 
 // unknown are the users and groups of q that the cluster does not know.
@@ -187,11 +188,11 @@ func (s *Server) cluster() string { return acct.ClusterName(s.Cluster.Parameters
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, acct.ErrDisabled):
-		api.Refuse(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, "Slurm accounting storage is disabled")
+		response.Error(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, "Slurm accounting storage is disabled")
 	case errors.Is(err, acct.ErrNewer):
-		api.Refuse(w, r, http.StatusConflict, metav1.StatusReasonConflict, err.Error())
+		response.Error(w, r, http.StatusConflict, metav1.StatusReasonConflict, err.Error())
 	default:
-		api.Refuse(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
+		response.Error(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 	}
 }
 

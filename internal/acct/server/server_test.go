@@ -25,6 +25,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/internal/queue/operations"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -37,11 +38,9 @@ type house struct {
 	api   *api.API
 }
 
-func (h *house) Table() *table.Table      { return h.table }
-func (h *house) API() *api.API            { return h.api }
-func (h *house) Handle(string, api.Serve) {}
-
-func (h *house) HandleLeading(string, api.Serve) {}
+func (h *house) Table() *table.Table { return h.table }
+func (h *house) API() *api.API       { return h.api }
+func (h *house) Handle(api.Route)    {}
 
 // noPool has nothing.
 type noPool struct{}
@@ -54,7 +53,7 @@ func newHouse(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *
 	c := fake.Cluster(hooks)
 	dir := directory.New(c, nil)
 	h := &house{dir: dir, table: table.New(c, dir, nil)}
-	h.api = api.New(api.Options{Directory: dir, Table: h.table, Pool: noPool{}, Now: time.Now, Operations: &api.Operations{Cluster: c}})
+	h.api = api.New(api.Options{Directory: dir, Table: h.table, Pool: noPool{}, Now: time.Now, Operations: &operations.Service{Cluster: c}})
 	rec := acct.NewRecorder(acct.Config{
 		Address: filepath.Join(t.TempDir(), "a.db"), Cluster: c, Now: time.Now,
 		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },

@@ -8,8 +8,8 @@ import (
 
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/authz"
-	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/response"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -19,7 +19,7 @@ import (
 func (s *Server) usage(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	q := &status.UsageQuery{}
 	if err := decode(r.URL.Query().Get("q"), q); err != nil || q.Start <= 0 || q.End <= q.Start {
-		api.Refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, "start and end are needed")
+		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, "start and end are needed")
 		return
 	}
 	out := &status.UsageList{Kind: "UsageList", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion, Cluster: s.cluster()}
@@ -45,7 +45,7 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request, c *directory.Call
 		s.fail(w, r, err)
 		return
 	}
-	s.queue.API().Reply(w, r, out)
+	response.JSON(w, r, out)
 }
 
 // reported adds what the nodes could have given between q.Start and q.End, by

@@ -86,7 +86,7 @@ func (a *Admission) boundRequeues(old, now *v1alpha1.BatchJob, _ *directory.Call
 	switch {
 	case now.Spec.Requeues != old.Spec.Requeues+1:
 		return refuse("spec.requeues may be raised by one only")
-	case !a.requeueable(&old.Spec.Job):
+	case !a.Directory.Requeueable(&old.Spec.Job):
 		return refuse(refusal.Disabled)
 	}
 	return nil

@@ -160,14 +160,6 @@ func only(list []string, keep func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !keep(s) })
 }
 
-func (a *Admission) requeueable(j *job.Job) bool {
-	if j.Batch.Requeue != nil {
-		return *j.Batch.Requeue
-	}
-	def := a.Directory.Parameters().JobRequeue
-	return def == nil || *def
-}
-
 // shorter tells whether the new limit is at most the one in force.
 func (a *Admission) shorter(n *job.Job, b *v1alpha1.BatchJob) bool {
 	limit := a.limitInForce(b)

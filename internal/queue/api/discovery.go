@@ -8,10 +8,10 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// discovery are the documents by which the API server and its clients learn
-// what this API has.
-func discovery() map[string]json.RawMessage {
-	version := metav1.GroupVersionForDiscovery{GroupVersion: apiVersion(), Version: wire.QueueVersion}
+// discoveryDocuments returns the documents in which the API server and its clients
+// find the resources of this API, by path.
+func discoveryDocuments() map[string]json.RawMessage {
+	version := metav1.GroupVersionForDiscovery{GroupVersion: apiVersion, Version: wire.QueueVersion}
 	group := metav1.APIGroup{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"},
 		Name:     wire.QueueGroup, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
@@ -19,28 +19,28 @@ func discovery() map[string]json.RawMessage {
 	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group}}
 	resources := metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
-		GroupVersion: apiVersion(),
+		GroupVersion: apiVersion,
 		APIResources: []metav1.APIResource{
-			resource("jobs", "job", "Job", "list", "watch"),
-			resource("jobs/attach", "", "Job", "create"),
-			resource("jobs/pods", "", "PodList", "get"),
-			resource("steps", "step", "Step", "list"),
-			resource("scripts", "script", "Script", "list"),
-			resource("nodes", "node", "Node", "list", "watch"),
-			resource("partitions", "partition", "Partition", "list"),
-			resource("reservations", "reservation", "Reservation", "list"),
-			resource("licenses", "license", "License", "list"),
-			resource("priorities", "priority", "Priority", "list"),
-			resource("shares", "share", "Share", "list"),
-			resource("statistics", "statistics", "Statistics", "list", "create"),
-			resource("clusterinfo", "clusterinfo", "ClusterInfo", "list"),
-			resource("operations", "operation", "Operation", "create"),
-			resource("records", "record", "Record", "list"),
-			resource("usage", "usage", "Usage", "list"),
-			resource("events", "event", "Event", "list"),
-			resource("transactions", "transaction", "Transaction", "list"),
-			resource("archives", "archive", "Archive", "create"),
-			resource("associations", "association", "Association", "list", "create"),
+			apiResource("jobs", "job", "Job", "list", "watch"),
+			apiResource("jobs/attach", "", "Job", "create"),
+			apiResource("jobs/pods", "", "PodList", "get"),
+			apiResource("steps", "step", "Step", "list"),
+			apiResource("scripts", "script", "Script", "list"),
+			apiResource("nodes", "node", "Node", "list", "watch"),
+			apiResource("partitions", "partition", "Partition", "list"),
+			apiResource("reservations", "reservation", "Reservation", "list"),
+			apiResource("licenses", "license", "License", "list"),
+			apiResource("priorities", "priority", "Priority", "list"),
+			apiResource("shares", "share", "Share", "list"),
+			apiResource("statistics", "statistics", "Statistics", "list", "create"),
+			apiResource("clusterinfo", "clusterinfo", "ClusterInfo", "list"),
+			apiResource("operations", "operation", "Operation", "create"),
+			apiResource("records", "record", "Record", "list"),
+			apiResource("usage", "usage", "Usage", "list"),
+			apiResource("events", "event", "Event", "list"),
+			apiResource("transactions", "transaction", "Transaction", "list"),
+			apiResource("archives", "archive", "Archive", "create"),
+			apiResource("associations", "association", "Association", "list", "create"),
 		},
 	}
 	info := map[string]any{"title": "Berth's queue", "version": wire.QueueVersion}
@@ -55,14 +55,14 @@ func discovery() map[string]json.RawMessage {
 	}
 }
 
-func resource(plural, singular, kind string, verbs ...string) metav1.APIResource {
+func apiResource(plural, singular, kind string, verbs ...string) metav1.APIResource {
 	return metav1.APIResource{Name: plural, SingularName: singular, Kind: kind, Verbs: verbs}
 }
 
 func document(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // constants
+		panic(err) // the documents are constants
 	}
 	return b
 }

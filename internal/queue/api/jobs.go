@@ -3,107 +3,121 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/operations"
+	"github.com/berth-hpc/berth/internal/queue/query"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/internal/queue/response"
 	"github.com/berth-hpc/berth/internal/queue/table"
-	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
-// jobs answers GET jobs.
+// jobs serves GET jobs.
 func (a *API) jobs(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	values := r.URL.Query()
-	q, err := query(values)
+	q, err := query.Parse(values)
 	if err != nil {
-		refuse(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
+		response.BadRequest(w, r, err)
 		return
 	}
-	a.extra(&q, values)
-	unknown := a.people(&q)
-	if watching(values) {
-		a.watch(w, r, c, q)
+	a.resolver().AddExtra(&q, values)
+	unknownUsers := a.resolver().ResolveUsers(&q)
+	if query.IsWatch(values) {
+		a.watchJobs(w, r, c, q)
 		return
 	}
-	a.confine(&q, c)
+	a.resolver().Restrict(&q, c)
 	a.Table.Await(r.Context(), q)
 	rows := a.Table.Select(r.Context(), q)
-	buf := takeBuffer()
-	defer buf.release()
-	b := append(buf.bytes[:0], `{"kind":"JobList","apiVersion":"`+apiVersion()+`","time":`...)
+	buf := response.NewBuffer()
+	defer buf.Release()
+	buf.Bytes = a.appendJobList(buf.Bytes[:0], rows, table.Project(query.List(values, "fields")), unknownUsers)
+	response.Bytes(w, r, http.StatusOK, buf.Bytes)
+}
+
+// appendJobList appends a status.JobList as JSON.
+func (a *API) appendJobList(b []byte, rows []*table.Row, fields *table.Projection, unknownUsers []string) []byte {
+	b = append(b, `{"kind":"JobList","apiVersion":"`+apiVersion+`","time":`...)
 	b = strconv.AppendInt(b, a.Now().Unix(), 10)
-	if len(unknown) > 0 {
-		text, err := json.Marshal(unknown)
-		if err == nil {
-			b = append(append(b, `,"unknownUsers":`...), text...)
+	if len(unknownUsers) > 0 {
+		if text, err := json.Marshal(unknownUsers); err == nil {
+			b = append(b, `,"unknownUsers":`...)
+			b = append(b, text...)
 		}
 	}
 	b = append(b, `,"items":`...)
-	b = a.Table.AppendJSON(b, rows, table.Project(list(values, "fields")))
-	buf.bytes = append(b, '}')
-	reply(w, r, http.StatusOK, buf.bytes)
+	b = a.Table.AppendJSON(b, rows, fields)
+	return append(b, '}')
 }
 
-// nobody matches no row.
-const nobody = "\x00"
-
-// confine leaves the caller the rows that it may see (PrivateData=jobs).
-func (a *API) confine(q *table.Query, c *directory.Caller) {
-	if a.Directory.Refusal(c.Roles(), authz.Job, authz.Read) == "" {
+// steps serves GET steps, with the filters of GET jobs and step=12.0,12.batch.
+func (a *API) steps(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	values := r.URL.Query()
+	named := map[string]bool{}
+	for _, id := range query.List(values, "step") {
+		job, _, _ := strings.Cut(id, ".")
+		values.Add("id", job)
+		named[id] = true
+	}
+	q, err := query.Parse(values)
+	if err != nil {
+		response.BadRequest(w, r, err)
 		return
 	}
-	me := nobody
-	if c.User != nil && (len(q.Users) == 0 || slices.Contains(q.Users, c.User.Name)) {
-		me = c.User.Name
+	a.resolver().AddExtra(&q, values)
+	out := &status.StepList{Kind: "StepList", APIVersion: apiVersion, Time: a.Now().Unix()}
+	out.UnknownUsers = a.resolver().ResolveUsers(&q)
+	a.resolver().Restrict(&q, c)
+	out.Items = a.Table.Steps(r.Context(), q)
+	if len(named) > 0 {
+		out.Items = slices.DeleteFunc(out.Items, func(s status.Step) bool { return !named[s.ID] })
 	}
-	q.Users = []string{me}
+	if out.Items == nil {
+		out.Items = []status.Step{}
+	}
+	response.JSON(w, r, out)
 }
 
-// list reads a comma-separated parameter, which may be repeated.
-func list(v url.Values, name string) []string {
-	var out []string
-	for _, text := range v[name] {
-		for s := range strings.SplitSeq(text, ",") {
-			if s = strings.TrimSpace(s); s != "" {
-				out = append(out, s)
-			}
-		}
+// script serves GET scripts?id=12: a job's script and environment, for its owner
+// and for operators.
+func (a *API) script(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
+	out := &status.Script{Kind: "Script", APIVersion: apiVersion}
+	b, err := a.jobWithScript(r, c)
+	if err != nil {
+		out.Error = operations.Message(err)
+	} else {
+		out.Script, out.Environment = b.Spec.Script, b.Spec.Environment
 	}
-	return out
+	response.JSON(w, r, out)
 }
 
-// query reads the filters of GET jobs.
-func query(v url.Values) (table.Query, error) {
-	q := table.Query{
-		Users: list(v, "user"), Partitions: list(v, "partition"), Names: list(v, "name"),
-		Accounts: list(v, "account"), QOS: list(v, "qos"),
+// jobWithScript reads the job that the request names from the API server: the store
+// has no scripts.
+func (a *API) jobWithScript(r *http.Request, c *directory.Caller) (*v1alpha1.BatchJob, error) {
+	ref, ok := query.ParseRef(r.URL.Query().Get("id"))
+	if !ok {
+		return nil, refusal.InvalidJobID
 	}
-	refs := newRefs(&q)
-	for _, text := range idList(v["id"]) {
-		r, ok := parseID(text)
-		if !ok {
-			r = ref{id: -1} // asked for, and not there
-		}
-		refs.add(r)
+	row := a.Table.Get(a.resolver().JobID(r.Context(), ref))
+	if row == nil {
+		return nil, refusal.InvalidJobID
 	}
-	states(&q, list(v, "state"))
-	refs.finish()
-	var err error
-	q.Nodes, err = hostlist.ParsePattern(v["nodes"]...)
-	return q, err
-}
-
-// states takes the states asked for; "all" means every one.
-func states(q *table.Query, names []string) {
-	for _, s := range names {
-		if strings.EqualFold(s, "all") {
-			q.AllStates = true
-		}
-		q.States = append(q.States, strings.ToUpper(s))
+	b, err := a.Operations.Job(c, row, authz.Script)
+	if err != nil {
+		return nil, err
 	}
+	if b, err = a.Operations.Stored(r.Context(), b); err != nil {
+		return nil, err
+	}
+	complete := &v1alpha1.BatchJob{}
+	err = a.Operations.Cluster.Client.Get(r.Context(), client.ObjectKeyFromObject(b), complete)
+	return complete, err
 }

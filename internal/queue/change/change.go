@@ -1,6 +1,6 @@
 // Package change works out what scontrol update does to a job: settings as they
 // were typed go in, the changed job comes out, or Slurm's refusal. It is pure;
-// what else there is in the cluster is told by a World.
+// what else there is in the cluster is told by a Environment.
 package change
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/berth-hpc/berth/translate/bounds"
 )
 
-// World is what a change is judged by.
-type World struct {
+// Environment is what a change is judged by.
+type Environment struct {
 	Now time.Time
 	// Operator: the caller may change everything; else it owns the job.
 	Operator bool
 	// Priority of the job now, and the time limit in force (minutes).
-	Priority int64
-	Limit    int32
+	Priority  int64
+	TimeLimit int32
 
 	Partition   func(name string) *v1alpha1.Partition // nil: unknown
 	Account     func(name string) bool
@@ -32,9 +32,9 @@ type World struct {
 	License     func(name string) bool
 	Job         func(id int64) *v1alpha1.BatchJob // nil: unknown
 	// Within refuses what of the changed job is beyond its bound; nil: nothing is.
-	Within func(old, now *v1alpha1.BatchJob) error
+	CheckBounds func(old, now *v1alpha1.BatchJob) error
 	// Check tells whether the job as changed may wait in the queue at all.
-	Check func(*v1alpha1.BatchJob) error
+	Validate func(*v1alpha1.BatchJob) error
 }
 
 // phase says of which jobs a setting can be changed.
@@ -56,7 +56,7 @@ type setting struct {
 
 // changing is a change on its way.
 type changing struct {
-	*World
+	*Environment
 	b      *v1alpha1.BatchJob // the copy that is changed
 	warned error
 }
@@ -77,7 +77,7 @@ func Live(b *v1alpha1.BatchJob) bool {
 
 // Job is b with the settings made, or the reason why not. All of them are made
 // or none. With refusal.PriorityNotPersistent the changed job is returned as well.
-func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.BatchJob, error) {
+func Job(b *v1alpha1.BatchJob, set map[string]string, w *Environment) (*v1alpha1.BatchJob, error) {
 	if len(set) == 0 {
 		return nil, refusal.NoChanges
 	}
@@ -87,12 +87,12 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 	if !Pending(b) && !Live(b) {
 		return nil, refusal.JobFinished
 	}
-	c := &changing{World: w, b: b.DeepCopy()}
+	c := &changing{Environment: w, b: b.DeepCopy()}
 	shape := false
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		s, ok := settings[strings.ToLower(key)]
 		if !ok {
-			return nil, Unknown(key, set[key])
+			return nil, UnknownParameter(key, set[key])
 		}
 		if err := c.make(s, key, set[key]); err != nil {
 			return nil, err
@@ -102,13 +102,13 @@ func Job(b *v1alpha1.BatchJob, set map[string]string, w *World) (*v1alpha1.Batch
 	if t := &c.b.Spec.Job.Time; t.Min > 0 && t.Limit > 0 && t.Min > t.Limit {
 		return nil, refusal.InvalidTimeMin
 	}
-	if w.Within != nil {
-		if err := w.Within(b, c.b); err != nil {
+	if w.CheckBounds != nil {
+		if err := w.CheckBounds(b, c.b); err != nil {
 			return nil, err
 		}
 	}
-	if shape && Pending(b) && w.Check != nil {
-		if err := w.Check(c.b); err != nil {
+	if shape && Pending(b) && w.Validate != nil {
+		if err := w.Validate(c.b); err != nil {
 			return nil, err
 		}
 	}

@@ -37,7 +37,7 @@ func finished() *v1alpha1.BatchJob {
 	return b
 }
 
-func world(operator bool) *change.World {
+func world(operator bool) *change.Environment {
 	waits := pending()
 	waits.Spec.JobID = 9
 	waits.Spec.Job.Dependencies = job.Dependencies{Items: []job.Dependency{{Type: "afterok", JobID: 7}}}
@@ -51,8 +51,8 @@ func world(operator bool) *change.World {
 			return false
 		}
 	}
-	return &change.World{
-		Now: now, Operator: operator, Priority: 365, Limit: 60,
+	return &change.Environment{
+		Now: now, Operator: operator, Priority: 365, TimeLimit: 60,
 		Partition: func(s string) *v1alpha1.Partition {
 			if s != "batch" && s != "debug" {
 				return nil
@@ -180,7 +180,7 @@ func TestAllOrNothing(t *testing.T) {
 	}
 	refused := errors.New("too large")
 	w := world(false)
-	w.Check = func(*v1alpha1.BatchJob) error { return refused }
+	w.Validate = func(*v1alpha1.BatchJob) error { return refused }
 	if _, err := change.Job(b, map[string]string{"NumNodes": "99"}, w); !errors.Is(err, refused) {
 		t.Errorf("%v", err)
 	}
@@ -228,7 +228,7 @@ func TestEffects(t *testing.T) {
 
 func TestReservation(t *testing.T) {
 	is := func(want string) func(string) bool { return func(s string) bool { return s == want } }
-	w := &change.Pool{Now: now, User: is("anna"), Account: is("science"), Licenses: matlab(5)}
+	w := &change.ReservationEnvironment{Now: now, User: is("anna"), Account: is("science"), Licenses: matlab(5)}
 	good := map[string]string{"starttime": "now+1day", "duration": "5", "nodes": "n1", "users": "anna"}
 	for _, tt := range []struct{ key, value, want string }{
 		{"flags", "maint,ignore_jobs", ""},
@@ -309,7 +309,7 @@ func TestReservation(t *testing.T) {
 // the other.
 func TestReservationUpdates(t *testing.T) {
 	yes := func(string) bool { return true }
-	w := &change.Pool{Now: now, User: yes, Account: yes, Licenses: matlab(5)}
+	w := &change.ReservationEnvironment{Now: now, User: yes, Account: yes, Licenses: matlab(5)}
 	s := v1alpha1.ReservationSpec{Duration: 10, NodeCount: 1, Nodes: "n1", Users: []string{"anna"}, Partition: "debug"}
 	for _, tt := range []struct {
 		key, value, refused string
@@ -367,7 +367,7 @@ func TestHeldAndRelative(t *testing.T) {
 		t.Errorf("held by an operator: %v", err)
 	}
 	w := world(true)
-	w.Limit = 20
+	w.TimeLimit = 20
 	for v, want := range map[string]int32{"+5": 25, "-3": 17, "-1": 19} {
 		if b, err := change.Job(pending(), map[string]string{"TimeLimit": v}, w); err != nil || b.Spec.Job.Time.Limit != want {
 			t.Errorf("TimeLimit=%s: %v, want %d minutes", v, err, want)

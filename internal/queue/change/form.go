@@ -21,16 +21,16 @@ func (u unreadable) Unwrap() error { return u.Text }
 
 func unread(text string) error { return unreadable{refusal.Text(text)} }
 
-// Unknown is the answer to a parameter that there is not.
-func Unknown(key, v string) error {
+// UnknownParameter is the answer to a parameter that there is not.
+func UnknownParameter(key, v string) error {
 	return unread("Update of this parameter is not supported: " + key + "=" + v)
 }
 
-// JobForm refuses settings that no job could be given, which comes before the
+// CheckJobSettings refuses settings that no job could be given, which comes before the
 // question whether there is such a job. now has the user's time zone.
-func JobForm(set map[string]string, now time.Time) error {
+func CheckJobSettings(set map[string]string, now time.Time) error {
 	anything := func(string) bool { return true }
-	c := &changing{b: &v1alpha1.BatchJob{}, World: &World{
+	c := &changing{b: &v1alpha1.BatchJob{}, Environment: &Environment{
 		Now: now, Operator: true, Priority: math.MaxInt64,
 		Partition: func(string) *v1alpha1.Partition { return &v1alpha1.Partition{} },
 		Account:   anything, QOS: anything, Node: anything, Reservation: anything, License: anything,
@@ -39,7 +39,7 @@ func JobForm(set map[string]string, now time.Time) error {
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		s, ok := settings[strings.ToLower(key)]
 		if !ok {
-			return Unknown(key, set[key])
+			return UnknownParameter(key, set[key])
 		}
 		if err := s.set(c, set[key]); errors.As(err, new(unreadable)) {
 			return err
@@ -48,11 +48,11 @@ func JobForm(set map[string]string, now time.Time) error {
 	return nil
 }
 
-// ReservationForm refuses settings that no reservation could be given, or be
+// CheckReservationSettings refuses settings that no reservation could be given, or be
 // made with (fresh).
-func ReservationForm(set map[string]string, now time.Time, fresh bool) error {
+func CheckReservationSettings(set map[string]string, now time.Time, fresh bool) error {
 	anything := func(string) bool { return true }
-	w := &Pool{Now: now, User: anything, Account: anything, Licenses: func(string) int32 { return math.MaxInt32 }}
+	w := &ReservationEnvironment{Now: now, User: anything, Account: anything, Licenses: func(string) int32 { return math.MaxInt32 }}
 	_, err := Reservation(&v1alpha1.ReservationSpec{}, set, w, fresh)
 	var said refusal.Text
 	if !errors.As(err, &said) {

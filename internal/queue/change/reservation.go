@@ -18,8 +18,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Pool is what a reservation is judged by.
-type Pool struct {
+// ReservationEnvironment is what a reservation is judged by.
+type ReservationEnvironment struct {
 	Now           time.Time
 	User, Account func(name string) bool
 	// Licenses is how many there are of that name; 0: it is unknown.
@@ -43,7 +43,7 @@ const pastAllowed = time.Minute
 
 // Reservation makes the settings in s. fresh: it is being made. moved tells
 // whether its nodes or its time have changed. After an error s is of no use.
-func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fresh bool) (moved bool, err error) {
+func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *ReservationEnvironment, fresh bool) (moved bool, err error) {
 	moved, err = applyReservation(s, set, w, fresh)
 	var said refusal.Text
 	switch {
@@ -65,7 +65,7 @@ func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fr
 	return moved, err
 }
 
-func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *Pool, fresh bool) (moved bool, err error) {
+func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *ReservationEnvironment, fresh bool) (moved bool, err error) {
 	var end time.Time
 	start, lasts := false, false
 	for _, key := range slices.Sorted(maps.Keys(set)) {
@@ -173,7 +173,7 @@ func duration(key, v string, had int32) (int32, error) {
 }
 
 // belongs makes a setting of who may use the reservation, and how.
-func (w *Pool) belongs(s *v1alpha1.ReservationSpec, key, name, v string, fresh bool) error {
+func (w *ReservationEnvironment) belongs(s *v1alpha1.ReservationSpec, key, name, v string, fresh bool) error {
 	switch name {
 	case "users", "user":
 		return edit(&s.Users, key, v, w.User, refusal.InvalidUser)
@@ -242,7 +242,7 @@ func edit(to *[]string, key, v string, known func(string) bool, unknown refusal.
 	return nil
 }
 
-func (w *Pool) licenses(s *v1alpha1.ReservationSpec, v string) error {
+func (w *ReservationEnvironment) licenses(s *v1alpha1.ReservationSpec, v string) error {
 	var j job.Job
 	if v != "" && option.Apply(option.Sbatch, &j, "licenses", v) != nil {
 		return refusal.InvalidLicense
@@ -269,8 +269,8 @@ func Span(s *v1alpha1.ReservationSpec) (from, to int64) {
 	return from, from + int64(s.Duration)*60
 }
 
-// LicenseList is "a:1,b:2".
-func LicenseList(l map[string]int32) string {
+// FormatLicenses is "a:1,b:2".
+func FormatLicenses(l map[string]int32) string {
 	terms := make([]string, 0, len(l))
 	for _, name := range slices.Sorted(maps.Keys(l)) {
 		terms = append(terms, name+":"+strconv.Itoa(int(l[name])))

@@ -87,12 +87,12 @@ func timeLimit(c *changing, v string) error {
 	if err != nil {
 		return err
 	}
-	m, err := l.from(c.Limit)
+	m, err := l.from(c.TimeLimit)
 	if err != nil {
 		return err
 	}
 	c.b.Spec.Job.Time.Limit = m
-	if raised := c.Limit != job.Unlimited && (m == job.Unlimited || m > c.Limit); raised && Live(c.b) && !c.Operator {
+	if raised := c.TimeLimit != job.Unlimited && (m == job.Unlimited || m > c.TimeLimit); raised && Live(c.b) && !c.Operator {
 		return refusal.AccessDenied
 	}
 	return nil
@@ -112,7 +112,7 @@ func endTime(c *changing, v string) error {
 		return refusal.InvalidTime
 	}
 	m := int32((t.Unix() - st.StartTime.Unix() - st.Suspended + 59) / 60)
-	if c.Limit != job.Unlimited && m > c.Limit && !c.Operator {
+	if c.TimeLimit != job.Unlimited && m > c.TimeLimit && !c.Operator {
 		return refusal.AccessDenied
 	}
 	c.b.Spec.Job.Time.Limit = max(m, 1)
@@ -155,13 +155,13 @@ func deadline(c *changing, v string) error {
 }
 
 // Bounds of nice (Slurm's NICE_OFFSET).
-const maxNice = 1<<31 - 3
+const MaxNice = 1<<31 - 3
 
 func nice(c *changing, v string) error {
 	n := int64(100) // "Nice" without a value
 	if v != "" {
 		var err error
-		if n, err = strconv.ParseInt(v, 10, 64); err != nil || n > maxNice || n < -maxNice {
+		if n, err = strconv.ParseInt(v, 10, 64); err != nil || n > MaxNice || n < -MaxNice {
 			return unread("Nice value out of range (+/- 2147483645). Value ignored")
 		}
 	}
@@ -175,7 +175,7 @@ func nice(c *changing, v string) error {
 // siteFactor is added to the priority as it is.
 func siteFactor(c *changing, v string) error {
 	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n > maxNice || n < -maxNice {
+	if err != nil || n > MaxNice || n < -MaxNice {
 		return refusal.Text("SiteFactor value out of range (+/- 2147483645). Value ignored")
 	}
 	c.b.Spec.Job.SiteFactor = int32(n)

@@ -8,12 +8,16 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 )
 
+// LimitFunc returns a new time limit for the present one; both in minutes,
+// job.Unlimited for none.
+type LimitFunc func(now int32) (int32, error)
+
 // StepLimit is the time limit that scontrol update gives a step, as a function
 // of the limit it has; both in minutes, job.Unlimited for none.
-func StepLimit(set map[string]string) (limit func(now int32) (int32, error), err error) {
+func StepLimit(set map[string]string) (limit LimitFunc, err error) {
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if !strings.EqualFold(key, "timelimit") {
-			return nil, Unknown(key, set[key])
+			return nil, UnknownParameter(key, set[key])
 		}
 		l, err := readLimit(set[key])
 		if err != nil {

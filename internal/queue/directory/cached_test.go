@@ -1,6 +1,8 @@
 package directory
 
-import "testing"
+import (
+	"testing"
+)
 
 // A change that comes while the value is built is not lost, and one that does
 // not come builds nothing.

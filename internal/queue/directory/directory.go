@@ -11,6 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/limits"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/job"
 )
 
 // Levels of administration (User.spec.adminLevel).
@@ -225,4 +226,26 @@ func (d *Directory) IsArray(id int64) bool {
 func (d *Directory) Reservation(name string) *v1alpha1.Reservation {
 	r, _ := d.cluster.Reservations.Get(v1alpha1.ReservationObject(name))
 	return r
+}
+
+// AccountExists reports whether the account exists, or the cluster keeps none.
+func (d *Directory) AccountExists(name string) bool {
+	a, known := d.Account(name)
+	return a != nil || !known
+}
+
+// QOSExists reports whether the QOS exists, or the cluster keeps none.
+func (d *Directory) QOSExists(name string) bool {
+	q, known := d.QOS(name)
+	return q != nil || !known
+}
+
+// Requeueable reports whether the job may return to the queue once it has started:
+// what it asked for, else the cluster's JobRequeue, which is on by default.
+func (d *Directory) Requeueable(j *job.Job) bool {
+	if requeue := j.Batch.Requeue; requeue != nil {
+		return *requeue
+	}
+	requeue := d.Parameters().JobRequeue
+	return requeue == nil || *requeue
 }

@@ -80,7 +80,7 @@ func (p *Pool) namedCores(s *v1alpha1.ReservationSpec, free map[string][]int32) 
 	}
 	s.Nodes = hostlist.Fold(names)
 	if s.Partition == "" {
-		s.Partition = p.Default
+		s.Partition = p.DefaultPartition
 	}
 	s.Flags = with(s.Flags, "SPEC_NODES")
 	return nil

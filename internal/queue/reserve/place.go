@@ -18,19 +18,19 @@ const PartNodesNeedsAll refusal.Text = "PART_NODES flag requires specifying a Pa
 // Pool is what nodes are chosen from. The objects are only read.
 type Pool struct {
 	Nodes []status.Node // in the cluster's order
-	// Default is the partition of a reservation that names none; Known tells
-	// which partitions there are.
-	Default      string
-	Known        func(partition string) bool
-	Reservations []*v1alpha1.Reservation
-	Jobs         []*v1alpha1.BatchJob
+	// DefaultPartition is that of a reservation that names none. PartitionExists
+	// reports whether a partition exists.
+	DefaultPartition string
+	PartitionExists  func(name string) bool
+	Reservations     []*v1alpha1.Reservation
+	Jobs             []*v1alpha1.BatchJob
 }
 
 // Place checks the nodes that the reservation names, or finds them where it
 // asks for a number. again: its nodes or its time are new.
 func (p *Pool) Place(r *v1alpha1.Reservation, again bool) error {
 	s := &r.Spec
-	if s.Partition != "" && !p.Known(s.Partition) {
+	if s.Partition != "" && !p.PartitionExists(s.Partition) {
 		return refusal.InvalidPartition
 	}
 	replace := Flagged(s, "REPLACE") || Flagged(s, "REPLACE_DOWN")
@@ -107,7 +107,7 @@ func (p *Pool) find(r *v1alpha1.Reservation) error {
 // candidates are the nodes of a reservation that names none.
 func (p *Pool) candidates(s *v1alpha1.ReservationSpec) ([]status.Node, error) {
 	if s.Partition == "" {
-		s.Partition = p.Default
+		s.Partition = p.DefaultPartition
 	}
 	for f := range strings.FieldsFuncSeq(s.Features, isSeparator) {
 		if !slices.ContainsFunc(p.Nodes, func(n status.Node) bool { return slices.Contains(n.Features, f) }) {

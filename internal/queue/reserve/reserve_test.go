@@ -52,8 +52,8 @@ func running(reservation string, on ...string) *v1alpha1.BatchJob {
 }
 
 func pool(jobs []*v1alpha1.BatchJob, down ...string) *reserve.Pool {
-	return &reserve.Pool{Nodes: nodes(down...), Default: "debug", Jobs: jobs,
-		Known: func(p string) bool { return p == "debug" || p == "batch" }}
+	return &reserve.Pool{Nodes: nodes(down...), DefaultPartition: "debug", Jobs: jobs,
+		PartitionExists: func(p string) bool { return p == "debug" || p == "batch" }}
 }
 
 type spec = v1alpha1.ReservationSpec

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/httpserver"
 	"github.com/berth-hpc/berth/internal/queue"
-	queueapi "github.com/berth-hpc/berth/internal/queue/api"
+	"github.com/berth-hpc/berth/internal/queue/attach"
 	"github.com/berth-hpc/berth/internal/queue/cancels"
 	"github.com/berth-hpc/berth/internal/queue/replica"
 	"github.com/berth-hpc/berth/internal/queue/table"
@@ -81,7 +81,7 @@ func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 			ClientAuth: tls.RequestClientCert,
 		},
 	}
-	queueapi.FollowConnections(s)
+	attach.TrackConnections(s)
 	httpserver.Bound(s)
 	go func() {
 		<-ctx.Done()

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/queue/attach"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/fairness"
+	"github.com/berth-hpc/berth/internal/queue/query"
+	"github.com/berth-hpc/berth/internal/queue/response"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// Route is a path of the queue API.
+type Route struct {
+	// Pattern is the method and path, as for http.ServeMux.
+	Pattern string
+	// Class is the class of its requests. A watch is always in fairness.Watch, and
+	// requests for attach are told apart by their upgrade.
+	Class   fairness.Class
+	Handler Handler
+	// LeaderOnly: the path writes, or shows what no object has, so that only the
+	// process that leads can serve it.
+	LeaderOnly bool
+}
+
+// classify returns the class of a request.
+func (route Route) classify(r *http.Request) fairness.Class {
+	switch {
+	case route.Class == fairness.Attach && !attach.IsUpgrade(r):
+		return fairness.Events
+	case route.Class == fairness.Query && query.IsWatch(r.URL.Query()):
+		return fairness.Watch
+	}
+	return route.Class
+}
+
+// routes returns the routes of this package.
+func (a *API) routes() []Route {
+	const root = wire.QueueRoot
+	return []Route{
+		{Pattern: "GET " + root + "/jobs", Handler: a.jobs},
+		{Pattern: "GET " + root + "/jobs/{id}/pods", Handler: a.pods},
+		{Pattern: "GET " + root + "/jobs/{id}/attach", Class: fairness.Attach, Handler: a.attach.Serve, LeaderOnly: true},
+		{Pattern: "POST " + root + "/jobs/{id}/attach", Class: fairness.Attach, Handler: a.attach.Serve, LeaderOnly: true},
+		{Pattern: "GET " + root + "/steps", Handler: a.steps, LeaderOnly: true},
+		{Pattern: "GET " + root + "/scripts", Handler: a.script},
+		{Pattern: "GET " + root + "/nodes", Handler: a.nodes},
+		{Pattern: "GET " + root + "/partitions", Handler: a.partitions},
+		{Pattern: "GET " + root + "/reservations", Handler: a.reservations},
+		{Pattern: "GET " + root + "/licenses", Handler: a.licenses},
+		{Pattern: "GET " + root + "/priorities", Handler: a.priorities, LeaderOnly: true},
+		{Pattern: "GET " + root + "/shares", Handler: a.shares, LeaderOnly: true},
+		{Pattern: "GET " + root + "/clusterinfo", Handler: a.clusterInfo},
+		{Pattern: "GET " + root + "/statistics", Handler: a.statistics, LeaderOnly: true},
+		{Pattern: "POST " + root + "/statistics", Class: fairness.Operation, Handler: a.resetStatistics, LeaderOnly: true},
+		{Pattern: "POST " + root + "/operations", Class: fairness.Operation, Handler: a.operate, LeaderOnly: true},
+	}
+}
+
+// Register adds the API's paths to mux.
+func (a *API) Register(mux *http.ServeMux) {
+	for _, route := range a.routes() {
+		a.Handle(mux, route)
+	}
+	for path, document := range discoveryDocuments() {
+		a.Handle(mux, Route{Pattern: "GET " + path, Handler: func(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
+			response.Bytes(w, r, http.StatusOK, document)
+		}})
+	}
+}
+
+// Handle adds a path of the queue API to mux.
+func (a *API) Handle(mux *http.ServeMux, route Route) { mux.Handle(route.Pattern, a.chain(route)) }
+
+// requestName returns the name of a route's requests in the statistics: "GET_JOBS".
+func requestName(pattern string) string {
+	method, path, _ := strings.Cut(pattern, " ")
+	path = strings.TrimPrefix(path, wire.QueueRoot+"/")
+	path = strings.TrimPrefix(path, "/")
+	return strings.ToUpper(method + "_" + strings.NewReplacer("/{id}/", "_", "/", "_").Replace(path))
+}

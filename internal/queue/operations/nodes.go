@@ -1,0 +1,223 @@
+package operations
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/internal/queue/change"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/query"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+const (
+	reasonTimeFormat = "2006-01-02T15:04:05"
+	maxReason        = 512       // bytes of a node's reason
+	maxWeight        = 1<<31 - 1 // of a node, as in slurm.conf
+
+	stateDown = "DOWN"
+	flagDrain = "DRAIN"
+
+	// Values of wire.AnnotationState.
+	annotationDown  = "down"
+	annotationDrain = "drain"
+)
+
+// nodePatch is a merge patch of a Node object in the making.
+type nodePatch struct {
+	row         *status.Node // the node as it is
+	caller      *directory.Caller
+	reason      string // the new reason; "" if the settings have none
+	annotations map[string]any
+	labels      map[string]any
+	spec        map[string]any
+}
+
+// nodeSetter adds a setting to the patch.
+type nodeSetter func(s *Service, p *nodePatch, v string) error
+
+// nodeSetters are scontrol's parameters of a node, in lower case. Those for what
+// does not exist here have no effect that could be set.
+var nodeSetters = map[string]nodeSetter{
+	"reason":            setNodeReason,
+	"state":             setNodeState,
+	"comment":           setNodeComment,
+	"features":          setFeatures,
+	"availablefeatures": setFeatures,
+	"activefeatures":    checkActiveFeatures,
+	"weight":            setWeight,
+	"gres":              unsupportedNodeSetting,
+	"cpubind":           unsupportedNodeSetting,
+	"extra":             unsupportedNodeSetting,
+	"nodeaddr":          unsupportedNodeSetting,
+	"nodehostname":      unsupportedNodeSetting,
+	"resumeafter":       unsupportedNodeSetting,
+}
+
+// nodeSettingOrder puts the reason first, because the state depends on it.
+func nodeSettingOrder(settings map[string]string) []string {
+	var keys []string
+	for key := range settings {
+		if key != "reason" {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	if _, ok := settings["reason"]; ok {
+		keys = slices.Insert(keys, 0, "reason")
+	}
+	return keys
+}
+
+// updateNodes returns the action of scontrol update nodename=..., which changes the
+// labels and annotations of Node objects and cordons them.
+func (s *Service) updateNodes(c *directory.Caller, settings map[string]string, count int) (entityAction, error) {
+	keys := nodeSettingOrder(settings)
+	for _, key := range keys {
+		if nodeSetters[key] == nil {
+			return nil, change.UnknownParameter(key, settings[key])
+		}
+	}
+	if err := s.permitEntity(c, authz.Node, authz.Update, refusal.InvalidUser); err != nil {
+		return nil, err
+	}
+	switch {
+	case count == 0:
+		return nil, refusal.InvalidNode
+	case len(settings) == 0:
+		return nil, refusal.NoChanges
+	}
+	rows := map[string]status.Node{}
+	for _, n := range s.Nodes() {
+		rows[n.Name] = n
+	}
+	return withName(func(ctx context.Context, name string) error {
+		row, ok := rows[name]
+		if !ok {
+			return refusal.InvalidNode
+		}
+		p := &nodePatch{row: &row, caller: c, annotations: map[string]any{}, labels: map[string]any{}, spec: map[string]any{}}
+		for _, key := range keys {
+			if err := nodeSetters[key](s, p, settings[key]); err != nil {
+				return err
+			}
+		}
+		return s.writeNode(ctx, p)
+	}), nil
+}
+
+func (s *Service) writeNode(ctx context.Context, p *nodePatch) error {
+	patch := map[string]any{"metadata": map[string]any{"annotations": p.annotations, "labels": p.labels}}
+	if len(p.spec) > 0 {
+		patch["spec"] = p.spec
+	}
+	object := p.row.Object
+	if object == "" {
+		object = p.row.Name
+	}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: object}}
+	if err := s.patch(ctx, n, patch); err != nil {
+		return err
+	}
+	s.Cluster.Nodes.Apply(n)
+	return nil
+}
+
+// setNodeReason stores the reason with its author and time, as sinfo shows it.
+func setNodeReason(s *Service, p *nodePatch, v string) error {
+	p.reason = v
+	if v == "" {
+		p.annotations[wire.AnnotationReason] = nil
+		return nil
+	}
+	author := p.caller.Name
+	if p.caller.User == nil {
+		author = "root" // an administrator of the Kubernetes cluster
+	}
+	text := singleLine(v)
+	text = text[:min(len(text), maxReason)]
+	p.annotations[wire.AnnotationReason] = text + " [" + author + "@" + s.Now().UTC().Format(reasonTimeFormat) + "]"
+	return nil
+}
+
+// setNodeState cordons or uncordons the node. A cordon needs a reason.
+func setNodeState(_ *Service, p *nodePatch, v string) error {
+	switch state := strings.ToUpper(v); state {
+	case "DOWN", "DRAIN", "FAIL":
+		if p.reason == "" && p.row.Reason == "" {
+			return refusal.NodeReasonMissing
+		}
+		p.annotations[wire.AnnotationState] = annotationDrain
+		if state == stateDown {
+			p.annotations[wire.AnnotationState] = annotationDown
+		}
+		p.spec["unschedulable"] = true
+	case "RESUME", "IDLE", "UNDRAIN":
+		if state == "RESUME" && p.row.State != stateDown && !slices.Contains(p.row.Flags, flagDrain) {
+			return refusal.InvalidNodeState
+		}
+		p.annotations[wire.AnnotationState] = nil
+		if p.reason == "" {
+			p.annotations[wire.AnnotationReason] = nil
+		}
+		p.spec["unschedulable"] = nil
+	case "NORESP", "FUTURE", "POWER_DOWN", "POWER_UP", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT":
+		return refusal.NotSupported
+	default:
+		return refusal.InvalidNodeState
+	}
+	return nil
+}
+
+func setNodeComment(_ *Service, p *nodePatch, v string) error {
+	p.annotations[wire.AnnotationComment] = v
+	return nil
+}
+
+// setFeatures replaces the labels of the node's features.
+func setFeatures(_ *Service, p *nodePatch, v string) error {
+	for _, f := range p.row.Features {
+		p.labels[wire.LabelFeature+f] = nil
+	}
+	for _, f := range query.SplitList(v) {
+		p.labels[wire.LabelFeature+f] = "true"
+	}
+	p.annotations[wire.AnnotationFeatures] = v
+	return nil
+}
+
+// checkActiveFeatures changes nothing: every available feature is active.
+func checkActiveFeatures(_ *Service, p *nodePatch, v string) error {
+	for _, f := range query.SplitList(v) {
+		if !slices.Contains(p.row.Features, f) {
+			return refusal.FeaturesNotSubset
+		}
+	}
+	return nil
+}
+
+// setWeight sets the node's weight; without one it is 1.
+func setWeight(_ *Service, p *nodePatch, v string) error {
+	p.annotations[wire.AnnotationWeight] = nil
+	if v == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 || n > maxWeight {
+		return refusal.NotSupported
+	}
+	if n > 1 {
+		p.annotations[wire.AnnotationWeight] = strconv.FormatInt(n, 10)
+	}
+	return nil
+}
+
+func unsupportedNodeSetting(*Service, *nodePatch, string) error { return refusal.NotSupported }

@@ -1,0 +1,228 @@
+// Package operations carries out the operations of the queue API (POST
+// operations): on jobs and their steps, and on nodes, partitions and reservations.
+// It writes with the scheduler's identity on behalf of callers, whose own rights
+// it checks first.
+package operations
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/query"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Sender sends a command to the agent of a job's batch host.
+type Sender interface {
+	Send(jobID int64, attempt int32, c wire.Command)
+}
+
+// BulkCanceller cancels many pending jobs by one write.
+type BulkCanceller interface {
+	Add(ctx context.Context, jobs []*v1alpha1.BatchJob, by string) error
+}
+
+// Service carries out operations. Fields are needed unless they say otherwise.
+// Safe for concurrent use.
+type Service struct {
+	Cluster   *control.Cluster
+	Directory *directory.Directory
+	Table     *table.Table
+	// Nodes returns the rows of the nodes, in the cluster's order.
+	Nodes  func() []status.Node
+	Agents Sender
+	Now    func() time.Time
+	// Validate returns why a changed job would be refused if its user submitted it
+	// now; byOperator: an operator changes it. nil: nothing is refused.
+	Validate func(b *v1alpha1.BatchJob, byOperator bool) error
+	// CheckBounds refuses what a change makes larger than it may be (package
+	// bounds); nil: nothing is refused.
+	CheckBounds func(old, now *v1alpha1.BatchJob, c *directory.Caller) error
+	// StateTimeout bounds how long suspend and resume wait until the states of the
+	// jobs show it; 0: they do not wait.
+	StateTimeout time.Duration
+	// BulkCanceller, if set, cancels many jobs by one write; nil: each job is
+	// written.
+	BulkCanceller BulkCanceller
+}
+
+const (
+	// operationTimeout bounds one request, which the API server gives up after a
+	// minute. What is not done by then has the outcome status.NotInTime, for the
+	// client to request again.
+	operationTimeout = 40 * time.Second
+	// writeTimeout bounds one write.
+	writeTimeout = 30 * time.Second
+)
+
+// Execute carries out an operation. It returns one outcome for each name in the
+// operation, or for each job that its filters choose. The error is for a 400 (Bad
+// Request): the operation is not well formed.
+func (s *Service) Execute(ctx context.Context, c *directory.Caller, op *status.Operation) ([]status.OperationStatus, error) {
+	switch {
+	case op.Entity == "" || op.Entity == status.EntityJob:
+		return s.executeOnJobs(ctx, c, op)
+	case op.Entity == status.EntityStep && op.Verb == status.OpUpdate:
+		return s.updateSteps(ctx, c, op), nil
+	}
+	return s.executeOnEntity(ctx, c, op), nil
+}
+
+// Message returns the text of an outcome for the error; "" for nil.
+func Message(err error) string {
+	var text refusal.Text
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &text):
+		return string(text)
+	case apierrors.IsNotFound(err):
+		return string(refusal.InvalidJobID)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return status.NotInTime
+	}
+	return err.Error()
+}
+
+// Permit returns nil if the caller may do the action to the job, or to its steps,
+// else Slurm's refusal.
+func (s *Service) Permit(c *directory.Caller, b *v1alpha1.BatchJob, object authz.Object, action authz.Action) error {
+	if text := s.Directory.Refusal(s.Directory.RolesOnJob(c, b), object, action); text != "" {
+		return refusal.Text(text)
+	}
+	return nil
+}
+
+// permitEntity returns nil if the caller may do the action to something that
+// belongs to no user. unauthorized is the error otherwise.
+func (s *Service) permitEntity(c *directory.Caller, object authz.Object, action authz.Action, unauthorized error) error {
+	if s.Directory.Refusal(c.Roles(), object, action) != "" {
+		return unauthorized
+	}
+	return nil
+}
+
+// Job returns the row's BatchJob if the caller may do the action to it.
+func (s *Service) Job(c *directory.Caller, row *table.Row, action authz.Action) (*v1alpha1.BatchJob, error) {
+	return s.jobFor(c, row, authz.Job, action)
+}
+
+func (s *Service) jobFor(c *directory.Caller, row *table.Row, object authz.Object, action authz.Action) (*v1alpha1.BatchJob, error) {
+	b, ok := s.Cluster.Job(row.ID)
+	if !ok {
+		return nil, refusal.InvalidJobID
+	}
+	if err := s.Permit(c, b, object, action); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (s *Service) resolver() query.Resolver {
+	return query.Resolver{Table: s.Table, Directory: s.Directory}
+}
+
+// Stored returns the job once it has an object, which the job of a single pod may
+// lack for a moment.
+func (s *Service) Stored(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	b, err := s.Cluster.Make(ctx, b)
+	if apierrors.IsConflict(err) {
+		return nil, refusal.NotAlterableNow
+	}
+	return b, err
+}
+
+// patchJob merges a change into the BatchJob and puts the result into the store.
+// The UID guards against an object that was created anew under the same name.
+func (s *Service) patchJob(ctx context.Context, b *v1alpha1.BatchJob, change map[string]any) error {
+	b, err := s.Stored(ctx, b)
+	if err != nil {
+		return err
+	}
+	meta := metadataOf(change)
+	if meta["resourceVersion"] == "" { // the change was made before the job had an object
+		meta["resourceVersion"] = b.ResourceVersion
+	}
+	meta["uid"] = b.UID
+	obj := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name}}
+	if err := s.patch(ctx, obj, change); err != nil {
+		return err
+	}
+	s.Cluster.ApplyJob(obj)
+	return nil
+}
+
+// patch writes a merge patch (RFC 7386) of obj, which has the result afterwards.
+func (s *Service) patch(ctx context.Context, obj client.Object, change map[string]any) error {
+	body, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encoding the change: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	err = s.Cluster.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, body), client.FieldOwner(wire.FieldManager))
+	if apierrors.IsConflict(err) {
+		return refusal.NotAlterableNow
+	}
+	return err
+}
+
+// metadataOf returns the member metadata of a merge patch, which it adds if it is
+// absent.
+func metadataOf(change map[string]any) map[string]any {
+	meta, ok := change["metadata"].(map[string]any)
+	if !ok {
+		meta = map[string]any{}
+		change["metadata"] = meta
+	}
+	return meta
+}
+
+// specPatch returns a merge patch of a job's spec.
+func specPatch(spec map[string]any) map[string]any { return map[string]any{"spec": spec} }
+
+// guardedSpecPatch returns a merge patch of a job's spec that fails if the job has
+// changed meanwhile.
+func guardedSpecPatch(b *v1alpha1.BatchJob, spec map[string]any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"resourceVersion": b.ResourceVersion}, "spec": spec}
+}
+
+// maxRetries bounds how often a change is computed anew because the job was
+// written meanwhile.
+const maxRetries = 4
+
+// retryOnConflict calls change, which computes and writes a change of the row's
+// job, again with the job's newest state as long as somebody else wrote the job in
+// between.
+func (s *Service) retryOnConflict(ctx context.Context, row *table.Row, change func() error) error {
+	var err error
+	for range maxRetries {
+		if err = change(); !errors.Is(err, refusal.NotAlterableNow) {
+			return err
+		}
+		newest := &v1alpha1.BatchJob{}
+		key := client.ObjectKey{Namespace: row.Namespace, Name: row.Object}
+		if err := s.Cluster.Client.Get(ctx, key, newest); err != nil {
+			return err
+		}
+		s.Cluster.ApplyJob(newest)
+	}
+	return err
+}

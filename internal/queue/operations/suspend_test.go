@@ -1,0 +1,41 @@
+package operations_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/fake"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// TestSuspendWaitsForTheState: suspend returns when the job is suspended, and
+// resume after a while even if the job does not run again.
+func TestSuspendWaitsForTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t)
+		c.service.StateTimeout = 10 * time.Second
+		c.add(t, 1, "anna", fake.InState(v1alpha1.StateRunning))
+		done := c.start(t, "opal", status.Operation{Verb: status.OpSuspend, Jobs: []string{"1"}})
+		synctest.Wait()
+		select {
+		case got := <-done:
+			t.Fatalf("suspend returned while the job ran: %+v", got)
+		default:
+		}
+		if !c.stored(t, 1).Suspend {
+			t.Fatal("the job is not to be suspended")
+		}
+		start := time.Now()
+		c.setState(t, 1, v1alpha1.StateSuspended)
+		if got := <-done; got.Error != "" || time.Since(start) >= c.service.StateTimeout {
+			t.Errorf("%+v after %v", got, time.Since(start))
+		}
+		start = time.Now()
+		got := c.operation(t, "opal", status.Operation{Verb: status.OpResume, Jobs: []string{"1"}})
+		if lasted := time.Since(start); got.Error != "" || lasted != c.service.StateTimeout {
+			t.Errorf("resume without an agent: %+v after %v", got, lasted)
+		}
+	})
+}

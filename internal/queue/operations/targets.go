@@ -1,0 +1,198 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/directory"
+	"github.com/berth-hpc/berth/internal/queue/query"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// target is one job that an operation is about. One reference to an array or to a
+// heterogeneous job yields several targets.
+type target struct {
+	ref   string // as in the operation, or the job's id
+	index int    // of the reference in Operation.Jobs, or byFilter
+	row   *table.Row
+	// tasks are those among the tasks which the row stands for that the operation
+	// is about; nil: all of them.
+	tasks array.Set
+	// component: the operation names this component, not the whole heterogeneous
+	// job.
+	component bool
+	done      bool  // the operation was carried out together with other jobs
+	err       error // the outcome; if row is nil, why there is no job
+}
+
+// byFilter is the index of a target that the operation does not name.
+const byFilter = -1
+
+// maxTargets bounds the targets of one operation: a reference may occur often, and
+// stand for many tasks that were split off their array. What is beyond has the
+// outcome status.NotInTime, for the client to request again.
+const maxTargets = 2 * maxJobRefs
+
+// unfinishedStates are the states of the jobs that an operation by filter is about.
+var unfinishedStates = []string{
+	v1alpha1.StatePending, v1alpha1.StateSpecialExit, v1alpha1.StateReservationDeleted,
+	v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended,
+}
+
+// targets returns the jobs that the operation is about, in the order in which it
+// names them.
+func (s *Service) targets(ctx context.Context, c *directory.Caller, op *status.Operation) []target {
+	q := table.Query{Users: op.Users, Partitions: op.Partitions, Names: op.Names, Accounts: op.Accounts, QOS: op.QOS}
+	var err error
+	if q.Nodes, err = hostlist.ParsePattern(op.Nodes...); err != nil {
+		return []target{{err: err}}
+	}
+	if len(op.WCKeys)+len(op.Reservations) > 0 {
+		q.Extra = &table.Extra{WCKeys: op.WCKeys, Reservations: op.Reservations}
+	}
+	s.resolver().ResolveUsers(&q)
+	query.AddStates(&q, op.States)
+	if len(op.Jobs) == 0 {
+		return s.targetsByFilter(ctx, c, q)
+	}
+	q.AllStates = q.AllStates || len(op.States) == 0
+	return s.targetsByName(ctx, op, q.Filter())
+}
+
+func (s *Service) targetsByFilter(ctx context.Context, c *directory.Caller, q table.Query) []target {
+	if len(q.States) == 0 {
+		q.States = unfinishedStates
+	}
+	s.resolver().Restrict(&q, c)
+	s.Table.Await(ctx, q)
+	rows := s.Table.Select(ctx, q)
+	out := make([]target, len(rows))
+	for i, row := range rows {
+		out[i] = target{ref: strconv.FormatInt(row.ID, 10), index: byFilter, row: row}
+	}
+	return out
+}
+
+// targetsByName returns the targets of the operation's references that pass the
+// filter.
+func (s *Service) targetsByName(ctx context.Context, op *status.Operation, filter table.Filter) []target {
+	s.Table.Await(ctx, table.Query{IDs: query.IDs(op.Jobs)})
+	var out []target
+	for i, ref := range op.Jobs {
+		if ctx.Err() != nil || len(out) > maxTargets {
+			out = append(out, target{ref: ref, index: i, err: context.DeadlineExceeded})
+			continue
+		}
+		out = append(out, s.targetsOf(ctx, ref, i, &filter, op.Verb)...)
+	}
+	return out
+}
+
+// targetsOf returns the targets of one reference that pass the filter; a nil
+// filter lets all pass.
+func (s *Service) targetsOf(ctx context.Context, ref string, index int, filter *table.Filter, verb string) []target {
+	unknown := []target{{ref: ref, index: index, err: refusal.InvalidJobID}}
+	r, ok := query.ParseRef(ref)
+	if !ok {
+		return unknown
+	}
+	if row := s.Table.Get(r.ID); r.Component && (row == nil || row.HetJobID != r.HetJobID) {
+		return unknown
+	}
+	rows := s.resolver().Rows(ctx, r)
+	if filter != nil {
+		rows = slices.DeleteFunc(rows, func(row *table.Row) bool { return !filter.Pass(row) })
+	}
+	if len(rows) == 0 {
+		if s.isUnknown(ctx, r, verb) {
+			return unknown
+		}
+		return nil // the filter excludes the job, or the task has ended
+	}
+	out := make([]target, len(rows))
+	for i, row := range rows {
+		out[i] = target{ref: ref, index: index, row: row, tasks: tasksOf(row, r)}
+		out[i].component = row.HetJobID != 0 && (r.Component || row.HetJobID != r.ID)
+	}
+	return out
+}
+
+// isUnknown reports whether the reference is to no job. Ended tasks of an array
+// are unknown, except to scancel.
+func (s *Service) isUnknown(ctx context.Context, r query.Ref, verb string) bool {
+	row := s.Table.Get(r.ID)
+	switch {
+	case row == nil:
+		return true
+	case r.Tasks == nil:
+		return false
+	case row.ArrayJobID != r.ID:
+		return true
+	case verb == status.OpCancel || verb == status.OpSignal:
+		return false
+	}
+	return len(s.resolver().Rows(ctx, r)) == 0
+}
+
+// tasksOf returns the tasks among those which the row stands for that the reference
+// names, or nil if it names all of them.
+func tasksOf(row *table.Row, r query.Ref) array.Set {
+	if r.Tasks == nil {
+		return nil
+	}
+	named := row.Rest.Without(func(i int32) bool { return !r.Tasks.Has(i) })
+	if len(named) == len(row.Rest) {
+		return nil
+	}
+	return named
+}
+
+// outcomes returns one outcome for each reference of the operation, and one for
+// each job that a filter chose. Of several jobs of one reference, those that had
+// ended before do not matter beside others. A job that a filter chose and that
+// ended before the operation reached it is left out.
+func outcomes(targets []target) []status.OperationStatus {
+	type outcome struct {
+		ref string
+		err error
+	}
+	var list []outcome
+	position := map[int]int{}
+	for i := range targets {
+		t := &targets[i]
+		if t.index == byFilter {
+			if !hasEnded(t.err) {
+				list = append(list, outcome{t.ref, t.err})
+			}
+			continue
+		}
+		at, known := position[t.index]
+		if !known {
+			position[t.index] = len(list)
+			list = append(list, outcome{t.ref, t.err})
+			continue
+		}
+		before := list[at].err
+		if hasEnded(before) || before == nil && t.err != nil && !hasEnded(t.err) {
+			list[at].err = t.err
+		}
+	}
+	out := make([]status.OperationStatus, len(list))
+	for i, o := range list {
+		out[i] = status.OperationStatus{Job: o.ref, Error: Message(o.err)}
+	}
+	return out
+}
+
+// hasEnded reports whether err says only that the job has ended.
+func hasEnded(err error) bool {
+	var text refusal.Text
+	return errors.As(err, &text) && (text == refusal.AlreadyCompleting || text == refusal.JobFinished)
+}
