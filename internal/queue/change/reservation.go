@@ -18,249 +18,331 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// ReservationEnvironment is what a reservation is judged by.
+// ReservationEnvironment is what a change of a reservation is checked against.
 type ReservationEnvironment struct {
 	Now           time.Time
 	User, Account func(name string) bool
-	// Licenses is how many there are of that name; 0: it is unknown.
+	// Licenses returns the number of licenses of the name; 0: there are none.
 	Licenses func(name string) int32
 }
 
-// What scontrol says of a reservation that lacks something; the rest of the
-// line is scontrol's.
-const (
-	NoReservation              = ".  No reservation created."
-	NoUpdate                   = ".  No reservation update."
-	NoStart       refusal.Text = "A start time must be given" + NoReservation
-	NoEnd         refusal.Text = "An end time or duration must be given" + NoReservation
-	NoSize        refusal.Text = "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified" + NoReservation
-	NoUsers       refusal.Text = "Either Users/Groups and/or Accounts must be specified" + NoReservation
-	Backward      refusal.Text = "Start time cannot be after end time" + NoReservation
+// scontrolError is a refusal that scontrol prints itself. It says what is wrong,
+// and that the reservation was not created or updated.
+type scontrolError struct {
+	problem string
+	update  bool // else creation
+}
+
+func (e scontrolError) Error() string {
+	if e.update {
+		return e.problem + ".  No reservation update."
+	}
+	return e.problem + ".  No reservation created."
+}
+
+// Unwrap returns the message as a refusal.
+func (e scontrolError) Unwrap() error { return refusal.Text(e.Error()) }
+
+func refuseCreation(problem string) error { return scontrolError{problem: problem} }
+
+var (
+	errNoStart      = refuseCreation("A start time must be given")
+	errNoEnd        = refuseCreation("An end time or duration must be given")
+	errNoSize       = refuseCreation("CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified")
+	errNoUsers      = refuseCreation("Either Users/Groups and/or Accounts must be specified")
+	errEndsTooEarly = refuseCreation("Start time cannot be after end time")
 )
 
-// pastAllowed is how long ago a reservation may begin that is made now.
-const pastAllowed = time.Minute
+// maxPast is how long before its creation a reservation may start.
+const maxPast = time.Minute
 
-// Reservation makes the settings in s. fresh: it is being made. moved tells
-// whether its nodes or its time have changed. After an error s is of no use.
-func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, w *ReservationEnvironment, fresh bool) (moved bool, err error) {
-	moved, err = applyReservation(s, set, w, fresh)
-	var said refusal.Text
+// Reservation makes the settings in s. isNew: the reservation is being created.
+// moved reports whether its nodes or its time have changed. After an error s is of
+// no use.
+func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, env *ReservationEnvironment, isNew bool) (moved bool, err error) {
+	c := &reservationChange{ReservationEnvironment: env, s: s, set: set, isNew: isNew}
+	err = c.run()
+	if !isNew {
+		err = c.updateError(err)
+	}
+	return c.moved, err
+}
+
+// reservationChange is a change of a reservation in the making.
+type reservationChange struct {
+	*ReservationEnvironment
+	s     *v1alpha1.ReservationSpec
+	set   map[string]string // the settings
+	isNew bool
+
+	moved    bool      // nodes or time have changed
+	hasStart bool      // the start is among the settings
+	hasEnd   bool      // the end or the duration is
+	end      time.Time // zero: the duration counts
+}
+
+// updateError returns the error of an update: some problems have other messages
+// than in a creation.
+func (c *reservationChange) updateError(err error) error {
+	changesCores := c.set["corecnt"]+c.set["corecount"] != ""
+	var local scontrolError
 	switch {
-	case fresh:
-		return moved, err
-	case err == nil && len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
-		return moved, refusal.ReservationUsersMissing
-	case err == nil && len(s.Users) > 0 && len(s.Groups) > 0:
-		return moved, refusal.ReservationUsersGroups
-	case err != nil && set["corecnt"]+set["corecount"] != "", errors.As(err, &said) && said == refusal.NotSupported && set["tres"] != "":
-		return moved, refusal.ReservationCoresFixed
-	case errors.As(err, &said) && said == Backward:
-		return moved, refusal.InvalidTime
-	case errors.As(err, &said):
-		if what, created := strings.CutSuffix(string(said), NoReservation); created {
-			return moved, refusal.Text(what + NoUpdate)
-		}
+	case err == nil && len(c.s.Users)+len(c.s.Accounts)+len(c.s.Groups) == 0:
+		return refusal.ReservationUsersMissing
+	case err == nil && len(c.s.Users) > 0 && len(c.s.Groups) > 0:
+		return refusal.ReservationUsersGroups
+	case err == nil:
+		return nil
+	case changesCores, c.set["tres"] != "" && errors.Is(err, refusal.NotSupported):
+		return refusal.ReservationCoresFixed
+	case errors.Is(err, errEndsTooEarly):
+		return refusal.InvalidTime
+	case errors.As(err, &local):
+		local.update = true
+		return local
 	}
-	return moved, err
+	return err
 }
 
-func applyReservation(s *v1alpha1.ReservationSpec, set map[string]string, w *ReservationEnvironment, fresh bool) (moved bool, err error) {
-	var end time.Time
-	start, lasts := false, false
-	for _, key := range slices.Sorted(maps.Keys(set)) {
-		v := set[key]
-		switch name := strings.TrimRight(key, "+-"); name {
-		case "starttime":
-			t, err := value.Instant(v, w.Now)
-			switch {
-			case err != nil:
-				return false, badInstant("start", key, v)
-			case t.Before(w.Now.Add(-pastAllowed)):
-				return false, refusal.InvalidTime
-			}
-			s.StartTime, start, moved = metav1.NewTime(t), true, true
-		case "endtime":
-			t, err := value.Instant(v, w.Now)
-			if err != nil {
-				return false, badInstant("end", key, v)
-			}
-			end, lasts, moved = t, true, true
-		case "duration":
-			if s.Duration, err = duration(key, v, s.Duration); err != nil {
-				return false, err
-			}
-			lasts, moved = true, true
-		case "nodes":
-			if key != name {
-				return false, onlySet("nodes")
-			}
-			if err = nameNodes(s, v); err != nil {
-				return false, err
-			}
-			moved = true
-		case "nodecnt", "nodecount", "tres":
-			if key != name {
-				return false, onlySet(name)
-			}
-			if err = countNodes(s, name, v, fresh, fresh && set["nodes"] != ""); err != nil {
-				return false, err
-			}
-			moved = true
-		default:
-			if err := w.belongs(s, key, name, v, fresh); err != nil {
-				return false, err
-			}
+// run makes the settings in the order of their names.
+func (c *reservationChange) run() error {
+	for _, key := range slices.Sorted(maps.Keys(c.set)) {
+		if err := c.apply(key, c.set[key]); err != nil {
+			return err
 		}
 	}
-	if !end.IsZero() {
-		if !end.After(s.StartTime.Time) {
-			return false, Backward
+	if !c.end.IsZero() {
+		if !c.end.After(c.s.StartTime.Time) {
+			return errEndsTooEarly
 		}
-		s.Duration = int32((end.Unix() - s.StartTime.Unix() + 59) / 60)
+		c.s.Duration = int32((c.end.Unix() - c.s.StartTime.Unix() + 59) / 60)
 	}
-	if fresh {
-		err = complete(s, start, lasts)
+	if c.isNew {
+		return c.checkComplete()
 	}
-	return moved, err
+	return nil
 }
 
-// badInstant is scontrol's answer to what is no point in time.
-func badInstant(which, key, v string) error {
+// sign is how a key ends: '+' extends a value, '-' reduces it, anything else sets
+// it.
+func sign(key string) byte { return key[len(key)-1] }
+
+// reservationSetting is one parameter of scontrol update for a reservation.
+type reservationSetting struct {
+	// plain is the name in the refusal of += and -=; "": they are accepted.
+	plain string
+	moves bool // it changes nodes or time
+	set   func(c *reservationChange, key, v string) error
+}
+
+// reservationSettings are scontrol's parameters of a reservation, in lower case
+// and without + or -.
+var reservationSettings = map[string]reservationSetting{
+	"starttime": {moves: true, set: setResvStart},
+	"endtime":   {moves: true, set: setResvEnd},
+	"duration":  {moves: true, set: setResvDuration},
+
+	"nodes":     {plain: "nodes", moves: true, set: setResvNodes},
+	"nodecnt":   {plain: "nodecnt", moves: true, set: setResvNodeCount},
+	"nodecount": {plain: "nodecount", moves: true, set: setResvNodeCount},
+	"tres":      {plain: "tres", moves: true, set: setResvTRES},
+	"corecnt":   {set: setResvCores},
+	"corecount": {set: setResvCores},
+	"licenses":  {plain: "licenses", set: setResvLicenses},
+	"license":   {plain: "licenses", set: setResvLicenses},
+
+	"users":    {set: editResvUsers},
+	"user":     {set: editResvUsers},
+	"accounts": {set: editResvAccounts},
+	"account":  {set: editResvAccounts},
+	"groups":   {set: editResvGroups},
+	"group":    {set: editResvGroups},
+
+	"partitionname": {set: setResvPartition},
+	"partition":     {set: setResvPartition},
+	"features":      {set: setResvFeatures},
+	"feature":       {set: setResvFeatures},
+	"flags":         {set: editResvFlags},
+	"flag":          {set: editResvFlags},
+
+	"maxstartdelay": {set: refuseResvStartDelay},
+	"watts":         {set: refuseResvWatts},
+	"burstbuffer":   {set: refuseResvSetting},
+	"skip":          {set: refuseResvSetting},
+}
+
+func (c *reservationChange) apply(key, v string) error {
+	name := strings.TrimRight(key, "+-")
+	setting, ok := reservationSettings[name]
+	if !ok {
+		return refuseCreation("Unknown parameter " + key + "=" + v)
+	}
+	if setting.plain != "" && key != name {
+		return scontrolError{"The +=/-= notation is not supported when updating " + setting.plain, true}
+	}
+	if err := setting.set(c, key, v); err != nil {
+		return err
+	}
+	c.moved = c.moved || setting.moves
+	return nil
+}
+
+func setResvStart(c *reservationChange, key, v string) error {
+	t, err := value.Instant(v, c.Now)
+	switch {
+	case err != nil:
+		return invalidInstant("start", key, v)
+	case t.Before(c.Now.Add(-maxPast)):
+		return refusal.InvalidTime
+	}
+	c.s.StartTime, c.hasStart = metav1.NewTime(t), true
+	return nil
+}
+
+func setResvEnd(c *reservationChange, key, v string) error {
+	t, err := value.Instant(v, c.Now)
+	if err != nil {
+		return invalidInstant("end", key, v)
+	}
+	c.end, c.hasEnd = t, true
+	return nil
+}
+
+func invalidInstant(which, key, v string) error {
 	if v == "" {
 		return refusal.InvalidTime
 	}
-	return refusal.Text("Invalid " + which + " time " + key + "=" + v + NoReservation)
+	return refuseCreation("Invalid " + which + " time " + key + "=" + v)
 }
 
-// complete refuses a reservation that says too little. One that names but a
-// partition has its nodes, as in Slurm.
-func complete(s *v1alpha1.ReservationSpec, start, lasts bool) error {
-	if s.Partition != "" && s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses)+len(s.CoreCounts) == 0 {
-		s.Nodes, s.Flags = "ALL", append(without(s.Flags, "PART_NODES"), "PART_NODES")
-	}
-	switch {
-	case !start:
-		return NoStart
-	case !lasts:
-		return NoEnd
-	case s.Nodes == "" && s.NodeCount == 0 && len(s.Licenses)+len(s.CoreCounts) == 0:
-		return NoSize
-	case len(s.Users) > 0 && len(s.Groups) > 0:
-		return refusal.ReservationUsersGroups
-	case len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
-		return NoUsers
-	}
-	return nil
-}
-
-// duration reads a time that is set, added (key duration+) or taken off.
-func duration(key, v string, had int32) (int32, error) {
+func setResvDuration(c *reservationChange, key, v string) error {
+	c.hasEnd = true
 	m, err := value.Minutes(v)
-	switch sign := key[len(key)-1]; {
+	switch {
 	case err != nil || strings.HasPrefix(v, "+") || strings.HasPrefix(v, "-"):
-		return 0, refusal.Text("Invalid duration " + strings.TrimRight(key, "+-") + "=" + v + NoReservation)
-	case sign == '+':
-		return had + m, nil
-	case sign == '-' && m < had:
-		return had - m, nil
-	case sign == '-':
-		return 0, refusal.InvalidTime
+		return refuseCreation("Invalid duration " + strings.TrimRight(key, "+-") + "=" + v)
+	case sign(key) == '+':
+		c.s.Duration += m
+	case sign(key) == '-' && m >= c.s.Duration:
+		return refusal.InvalidTime
+	case sign(key) == '-':
+		c.s.Duration -= m
 	case m == 0:
-		return job.Unlimited, nil
-	}
-	return m, nil
-}
-
-// belongs makes a setting of who may use the reservation, and how.
-func (w *ReservationEnvironment) belongs(s *v1alpha1.ReservationSpec, key, name, v string, fresh bool) error {
-	switch name {
-	case "users", "user":
-		return edit(&s.Users, key, v, w.User, refusal.InvalidUser)
-	case "accounts", "account":
-		return edit(&s.Accounts, key, v, w.Account, refusal.InvalidAccount)
-	case "groups", "group":
-		return edit(&s.Groups, key, v, func(string) bool { return true }, refusal.InvalidUser)
-	case "partitionname", "partition":
-		s.Partition = v
-	case "features", "feature":
-		if !fresh && v != s.Features {
-			return refusal.NotSupported
-		}
-		s.Features = v
-	case "flags", "flag":
-		return editFlags(s, key, v, fresh)
-	case "licenses", "license":
-		if key != name {
-			return onlySet("licenses")
-		}
-		return w.licenses(s, v)
-	case "maxstartdelay":
-		if _, err := value.Minutes(v); err != nil {
-			return refusal.Text("Invalid duration " + key + "=" + v + NoReservation)
-		}
-		return refusal.NotSupported // no job from outside overlaps with a reservation (--signal=R:)
-	case "watts":
-		return refusal.Text("A power reservation must be empty and set the LICENSE_ONLY flag" + NoReservation)
-	case "corecnt", "corecount":
-		if !fresh || key != name {
-			return refusal.NotSupported
-		}
-		if len(s.CoreCounts) > 0 { // TRES=cpu= counts
-			return nil
-		}
-		return countCores(s, v)
-	case "burstbuffer", "skip":
-		return refusal.NotSupported
+		c.s.Duration = job.Unlimited
 	default:
-		return refusal.Text("Unknown parameter " + key + "=" + v + NoReservation)
+		c.s.Duration = m
 	}
 	return nil
 }
 
-// edit sets, extends (key+) or shortens (key-) a list of names. A name with a
-// "-" in front is one who may not.
-func edit(to *[]string, key, v string, known func(string) bool, unknown refusal.Text) error {
+func editResvUsers(c *reservationChange, key, v string) error {
+	return editNames(&c.s.Users, key, v, c.User, refusal.InvalidUser)
+}
+
+func editResvAccounts(c *reservationChange, key, v string) error {
+	return editNames(&c.s.Accounts, key, v, c.Account, refusal.InvalidAccount)
+}
+
+func editResvGroups(c *reservationChange, key, v string) error {
+	return editNames(&c.s.Groups, key, v, anyName, refusal.InvalidUser)
+}
+
+// editNames sets, extends (key+) or shortens (key-) a list of names. A name after
+// "-" excludes a user or account.
+func editNames(list *[]string, key, v string, exists func(string) bool, unknown refusal.Text) error {
 	names := slices.DeleteFunc(strings.Split(v, ","), func(n string) bool { return n == "" })
 	for _, n := range names {
-		if !known(strings.TrimPrefix(n, "-")) {
+		if !exists(strings.TrimPrefix(n, "-")) {
 			return unknown
 		}
 	}
-	switch key[len(key)-1] {
+	switch sign(key) {
 	case '+':
 		for _, n := range names {
-			if !slices.Contains(*to, n) {
-				*to = append(*to, n)
+			if !slices.Contains(*list, n) {
+				*list = append(*list, n)
 			}
 		}
 	case '-':
-		*to = slices.DeleteFunc(*to, func(n string) bool { return slices.Contains(names, n) })
+		*list = slices.DeleteFunc(*list, func(n string) bool { return slices.Contains(names, n) })
 	default:
-		*to = names
+		*list = names
 	}
 	return nil
 }
 
-func (w *ReservationEnvironment) licenses(s *v1alpha1.ReservationSpec, v string) error {
+func setResvPartition(c *reservationChange, _, v string) error {
+	c.s.Partition = v
+	return nil
+}
+
+func setResvFeatures(c *reservationChange, _, v string) error {
+	if !c.isNew && v != c.s.Features {
+		return refusal.NotSupported
+	}
+	c.s.Features = v
+	return nil
+}
+
+func setResvLicenses(c *reservationChange, _, v string) error {
 	var j job.Job
 	if v != "" && option.Apply(option.Sbatch, &j, "licenses", v) != nil {
 		return refusal.InvalidLicense
 	}
-	s.Licenses = nil
+	c.s.Licenses = nil
 	for _, l := range j.Licenses {
-		if w.Licenses(l.Name) < max(l.Count, 1) {
+		if c.Licenses(l.Name) < max(l.Count, 1) {
 			return refusal.InvalidLicense
 		}
-		if s.Licenses == nil {
-			s.Licenses = map[string]int32{}
+		if c.s.Licenses == nil {
+			c.s.Licenses = map[string]int32{}
 		}
-		s.Licenses[l.Name] += l.Count
+		c.s.Licenses[l.Name] += l.Count
 	}
 	return nil
 }
 
-// Span is when the reservation begins and ends, Unix seconds.
+// refuseResvStartDelay refuses every delay: no job from outside overlaps with a
+// reservation (--signal=R:).
+func refuseResvStartDelay(_ *reservationChange, key, v string) error {
+	if _, err := value.Minutes(v); err != nil {
+		return refuseCreation("Invalid duration " + key + "=" + v)
+	}
+	return refusal.NotSupported
+}
+
+func refuseResvWatts(*reservationChange, string, string) error {
+	return refuseCreation("A power reservation must be empty and set the LICENSE_ONLY flag")
+}
+
+func refuseResvSetting(*reservationChange, string, string) error { return refusal.NotSupported }
+
+// checkComplete refuses a new reservation that lacks something. As in Slurm, one
+// that names only a partition has all of its nodes.
+func (c *reservationChange) checkComplete() error {
+	s := c.s
+	hasSize := func() bool {
+		return s.Nodes != "" || s.NodeCount != 0 || len(s.Licenses)+len(s.CoreCounts) > 0
+	}
+	if s.Partition != "" && !hasSize() {
+		s.Nodes, s.Flags = "ALL", append(without(s.Flags, "PART_NODES"), "PART_NODES")
+	}
+	switch {
+	case !c.hasStart:
+		return errNoStart
+	case !c.hasEnd:
+		return errNoEnd
+	case !hasSize():
+		return errNoSize
+	case len(s.Users) > 0 && len(s.Groups) > 0:
+		return refusal.ReservationUsersGroups
+	case len(s.Users)+len(s.Accounts)+len(s.Groups) == 0:
+		return errNoUsers
+	}
+	return nil
+}
+
+// Span returns the start and the end of the reservation in Unix seconds.
 func Span(s *v1alpha1.ReservationSpec) (from, to int64) {
 	from = s.StartTime.Unix()
 	if s.Duration < 0 {
@@ -269,7 +351,7 @@ func Span(s *v1alpha1.ReservationSpec) (from, to int64) {
 	return from, from + int64(s.Duration)*60
 }
 
-// FormatLicenses is "a:1,b:2".
+// FormatLicenses returns licenses as scontrol shows them: "a:1,b:2".
 func FormatLicenses(l map[string]int32) string {
 	terms := make([]string, 0, len(l))
 	for _, name := range slices.Sorted(maps.Keys(l)) {

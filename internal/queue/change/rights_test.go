@@ -6,22 +6,22 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 )
 
-// TestEveryParameterHasARow: one without would be for operators alone, and not
-// in the documents.
+// TestEveryParameterHasARow: a parameter without a row in the table of fields would be
+// for operators only, and missing from the documents.
 func TestEveryParameterHasARow(t *testing.T) {
-	for key := range settings {
+	for key := range jobSettings {
 		if !authz.HasKey(key) {
 			t.Errorf("scontrol update %s= has no row in the table of fields", key)
 		}
 	}
 	for _, f := range authz.Fields() {
 		for _, key := range f.Keys {
-			s, ok := settings[key]
+			s, ok := jobSettings[key]
 			if !ok {
-				t.Errorf("the table has the parameter %s, which there is not", key)
+				t.Errorf("the table of fields has the parameter %s, which does not exist", key)
 			}
-			if s.phase == waiting && f.While != authz.Waiting {
-				t.Errorf("%s: the table says that it may always change", key)
+			if s.states == pendingOnly && f.While != authz.Waiting {
+				t.Errorf("%s: the table of fields says that it may change in every state", key)
 			}
 		}
 	}

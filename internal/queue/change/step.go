@@ -10,21 +10,23 @@ import (
 
 // LimitFunc returns a new time limit for the present one; both in minutes,
 // job.Unlimited for none.
-type LimitFunc func(now int32) (int32, error)
+type LimitFunc func(present int32) (int32, error)
 
-// StepLimit is the time limit that scontrol update gives a step, as a function
-// of the limit it has; both in minutes, job.Unlimited for none.
-func StepLimit(set map[string]string) (limit LimitFunc, err error) {
+// StepLimit returns the time limit that scontrol update gives a step. As in Slurm,
+// a limit of 0 leaves the step's as it is.
+func StepLimit(set map[string]string) (LimitFunc, error) {
+	var limit LimitFunc
 	for _, key := range slices.Sorted(maps.Keys(set)) {
 		if !strings.EqualFold(key, "timelimit") {
 			return nil, UnknownParameter(key, set[key])
 		}
-		l, err := readLimit(set[key])
+		l, err := parseTimeLimit(set[key])
 		if err != nil {
 			return nil, err
 		}
-		if limit = l.from; l.zero { // which leaves a step as it is, as Slurm does
-			limit = func(now int32) (int32, error) { return now, nil }
+		limit = l.apply
+		if l.zero {
+			limit = func(present int32) (int32, error) { return present, nil }
 		}
 	}
 	if limit == nil {

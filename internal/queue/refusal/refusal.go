@@ -1,10 +1,14 @@
 // Package refusal has the messages with which Slurm refuses requests
 // (slurm_strerror(3), and those that only scontrol prints), each written once.
-// Commands print them as they are, so they are facts: their wording is
-// Slurm 22.05.8's.
+// Commands print them as they are; their wording is that of Slurm 22.05.8. Those
+// for values beyond a bound are defined by package bounds, those for missing
+// rights by package authz.
 package refusal
 
-import "github.com/berth-hpc/berth/internal/authz"
+import (
+	"github.com/berth-hpc/berth/internal/authz"
+	"github.com/berth-hpc/berth/translate/bounds"
+)
 
 // Text is an error whose message is Slurm's, or a message of Berth that
 // commands print in its place.
@@ -20,7 +24,7 @@ const (
 	ComponentOperation Text = "Operation not permitted on individual component of heterogeneous job"
 	Disabled           Text = "Requested operation is presently disabled"
 	InvalidJobID       Text = "Invalid job id specified"
-	InvalidUser        Text = "Invalid user id"
+	InvalidUser        Text = authz.InvalidUser
 	JobFinished        Text = "Job has already finished"
 	JobHeld            Text = "Job is in held state, pending scheduler release"
 	JobPending         Text = "Job is pending execution"
@@ -36,25 +40,25 @@ const (
 // Refusals of what a job asks for.
 const (
 	CircularDependency Text = "Circular job dependency"
-	DependencyProblem  Text = "Job dependency problem"
+	DependencyProblem  Text = bounds.BadDependency
 	GroupNotPermitted  Text = "User's group not permitted to use this partition"
 	InvalidAccount     Text = "Invalid account or account/partition combination specified"
-	InvalidArray       Text = "Invalid job array specification"
+	InvalidArray       Text = bounds.BadArray
 	InvalidFeature     Text = "Invalid feature specification"
-	InvalidGRES        Text = "Invalid generic resource (gres) specification"
-	InvalidGroup       Text = "Invalid group id"
-	InvalidLicense     Text = "Invalid license specification"
-	InvalidNice        Text = "Invalid --nice value"
-	InvalidNode        Text = "Invalid node name specified"
-	InvalidNodeCount   Text = "Node count specification invalid"
-	InvalidPartition   Text = "Invalid partition name specified"
+	InvalidGRES        Text = bounds.BadGRES
+	InvalidGroup       Text = bounds.BadGroup
+	InvalidLicense     Text = bounds.BadLicense
+	InvalidNice        Text = bounds.BadNice
+	InvalidNode        Text = bounds.BadNodeName
+	InvalidNodeCount   Text = bounds.BadNodeCount
+	InvalidPartition   Text = bounds.BadPartition
 	InvalidQOS         Text = "Invalid qos specification"
 	InvalidTaskCount   Text = "Task count specification invalid"
-	InvalidTime        Text = "Invalid time specified"
-	InvalidTimeLimit   Text = "Requested time limit is invalid (missing or exceeds some limit)"
+	InvalidTime        Text = bounds.BadTime
+	InvalidTimeLimit   Text = bounds.BadTimeLimit
 	InvalidTimeMin     Text = "Invalid time-min specification (exceeds job's time or other limits)"
 	InvalidWCKey       Text = "Invalid wckey specification"
-	MemoryUnavailable  Text = "Memory required by task is not available"
+	MemoryUnavailable  Text = bounds.BadMemory
 	NoPartition        Text = "No partition specified or system default partition"
 	NoScript           Text = "Job script not specified"
 	// NodeConfigUnavailable is also the refusal of a reservation.
@@ -69,8 +73,8 @@ const (
 	// as it goes.
 	PriorityNotPersistent Text = "Changes to job priority are not persistent, change nice instead"
 	ReservationAccess     Text = "Access denied to requested reservation" // it is for others
-	TooLong               Text = "Pathname of a file, directory or other parameter too long"
-	TooManyProcessors     Text = "More processors requested than permitted"
+	TooLong               Text = bounds.TooLong
+	TooManyProcessors     Text = bounds.BadCPUs
 )
 
 // Refusals of changes to nodes, partitions and reservations.
@@ -80,9 +84,10 @@ const (
 	InvalidCoreCount        Text = "Core count for reservation node list is not consistent!"
 	InvalidCPUCount         Text = "CPU count specification invalid"
 	InvalidNodeState        Text = "Invalid node state specified"
-	InvalidReservation      Text = "Requested reservation is invalid"
+	InvalidReservation      Text = bounds.BadReservation
 	NodeReasonMissing       Text = "You must specify a reason when DOWNING or DRAINING a node. Request denied"
 	NodesBusy               Text = "Requested nodes are busy"
+	PartNodesNeedsAll       Text = "PART_NODES flag requires specifying a Partition and ALL nodes.  No reservation created."
 	PartitionInUse          Text = "Partition is in use"
 	ReservationCoresFixed   Text = "Core-based reservation can not be updated"
 	ReservationExists       Text = "Duplicate reservation name"

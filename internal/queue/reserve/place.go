@@ -11,10 +11,6 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// PartNodesNeedsAll refuses the flag PART_NODES without a partition all of whose
-// nodes are reserved.
-const PartNodesNeedsAll refusal.Text = "PART_NODES flag requires specifying a Partition and ALL nodes" + change.NoReservation
-
 // Pool is what nodes are chosen from. The objects are only read.
 type Pool struct {
 	Nodes []status.Node // in the cluster's order
@@ -46,7 +42,7 @@ func (p *Pool) Place(r *v1alpha1.Reservation, again bool) error {
 	case s.Nodes == "" && s.NodeCount == 0, replace && s.NodeCount == 0:
 		return refusal.InvalidNode
 	case Flagged(s, "PART_NODES") && (s.Partition == "" || !strings.EqualFold(s.Nodes, "ALL") && again && !Flagged(s, "SPEC_NODES")):
-		return PartNodesNeedsAll
+		return refusal.PartNodesNeedsAll
 	case !again:
 		return nil
 	case s.Nodes == "":

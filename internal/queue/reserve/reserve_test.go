@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
@@ -83,8 +84,8 @@ func TestPlace(t *testing.T) {
 		{name: "unless told to", set: func(s *spec) { s.NodeCount, s.Flags = 1, []string{"IGNORE_JOBS"} }, jobs: []*v1alpha1.BatchJob{running("", "n1")}, nodes: "n1", flags: "IGNORE_JOBS"},
 		{name: "all", set: func(s *spec) { s.Nodes = "ALL" }, nodes: "n[1-4]", flags: "SPEC_NODES ALL_NODES"},
 		{name: "all of a partition", set: func(s *spec) { s.Nodes, s.Partition, s.Flags = "ALL", "batch", []string{"PART_NODES"} }, nodes: "n[3-4]", flags: "SPEC_NODES PART_NODES"},
-		{name: "of no partition", set: func(s *spec) { s.Nodes, s.Flags = "ALL", []string{"PART_NODES"} }, err: string(reserve.PartNodesNeedsAll)},
-		{name: "not all of a partition", set: func(s *spec) { s.NodeCount, s.Partition, s.Flags = 1, "batch", []string{"PART_NODES"} }, err: string(reserve.PartNodesNeedsAll)},
+		{name: "of no partition", set: func(s *spec) { s.Nodes, s.Flags = "ALL", []string{"PART_NODES"} }, err: string(refusal.PartNodesNeedsAll)},
+		{name: "not all of a partition", set: func(s *spec) { s.NodeCount, s.Partition, s.Flags = 1, "batch", []string{"PART_NODES"} }, err: string(refusal.PartNodesNeedsAll)},
 		{name: "replaced by name", set: func(s *spec) { s.Nodes, s.Flags = "n1", []string{"REPLACE"} }, err: "Invalid node name specified"},
 		{name: "unknown", set: func(s *spec) { s.Nodes = "n[1,9]" }, err: "Invalid node name specified"},
 		{name: "busy", set: func(s *spec) { s.Nodes = "n1" }, jobs: []*v1alpha1.BatchJob{running("", "n1")}, err: "Requested nodes are busy"},

@@ -37,7 +37,7 @@ func finished() *v1alpha1.BatchJob {
 	return b
 }
 
-func world(operator bool) *change.Environment {
+func environment(operator bool) *change.Environment {
 	waits := pending()
 	waits.Spec.JobID = 9
 	waits.Spec.Job.Dependencies = job.Dependencies{Items: []job.Dependency{{Type: "afterok", JobID: 7}}}
@@ -146,7 +146,7 @@ func TestAnswersAsSlurm(t *testing.T) {
 		{"Foo", "bar", "Update of this parameter is not supported: Foo=bar", "Update of this parameter is not supported: Foo=bar"},
 	} {
 		for _, b := range []*v1alpha1.BatchJob{pending(), running()} {
-			_, err := change.Job(b, map[string]string{tt.key: tt.value}, world(false))
+			_, err := change.Job(b, map[string]string{tt.key: tt.value}, environment(false))
 			want := tt.running
 			if change.Pending(b) {
 				want = tt.pending
@@ -155,7 +155,7 @@ func TestAnswersAsSlurm(t *testing.T) {
 				t.Errorf("%s=%s of a %s job: %q, want %q", tt.key, tt.value, b.Status.State, got, want)
 			}
 		}
-		if _, err := change.Job(finished(), map[string]string{tt.key: tt.value}, world(true)); !errors.Is(err, refusal.JobFinished) {
+		if _, err := change.Job(finished(), map[string]string{tt.key: tt.value}, environment(true)); !errors.Is(err, refusal.JobFinished) {
 			t.Errorf("%s of a finished job: %v", tt.key, err)
 		}
 	}
@@ -171,15 +171,15 @@ func message(err error) string {
 func TestAllOrNothing(t *testing.T) {
 	b := pending()
 	before := b.DeepCopy()
-	n, err := change.Job(b, map[string]string{"Comment": "hello", "Nice": "-1"}, world(false))
+	n, err := change.Job(b, map[string]string{"Comment": "hello", "Nice": "-1"}, environment(false))
 	if n != nil || !errors.Is(err, refusal.AccessDenied) || !reflect.DeepEqual(b, before) {
 		t.Errorf("%v %v", n, err)
 	}
-	if _, err := change.Job(b, nil, world(true)); !errors.Is(err, refusal.NoChanges) {
+	if _, err := change.Job(b, nil, environment(true)); !errors.Is(err, refusal.NoChanges) {
 		t.Errorf("nothing: %v", err)
 	}
 	refused := errors.New("too large")
-	w := world(false)
+	w := environment(false)
 	w.Validate = func(*v1alpha1.BatchJob) error { return refused }
 	if _, err := change.Job(b, map[string]string{"NumNodes": "99"}, w); !errors.Is(err, refused) {
 		t.Errorf("%v", err)
@@ -219,7 +219,7 @@ func TestEffects(t *testing.T) {
 		{pending(), "ExcNodeList", "n[1-2]", func(j *job.Job) bool { return len(j.Placement.Exclude) == 2 }},
 		{pending(), "Deadline", "now+1hour", func(j *job.Job) bool { return j.Time.Deadline == now.Unix()+3600 }},
 	} {
-		n, err := change.Job(tt.job, map[string]string{tt.key: tt.value}, world(true))
+		n, err := change.Job(tt.job, map[string]string{tt.key: tt.value}, environment(true))
 		if err != nil || !tt.ok(&n.Spec.Job) {
 			t.Errorf("%s=%s: %v %+v", tt.key, tt.value, err, n)
 		}
@@ -236,9 +236,9 @@ func TestReservation(t *testing.T) {
 		{"starttime", "", "Invalid time specified"},
 		{"duration", "1-0", ""},
 		{"users", "nobody", "Invalid user id"},
-		{"users", "", string(change.NoUsers)},
+		{"users", "", "Either Users/Groups and/or Accounts must be specified.  No reservation created."},
 		{"users", "-anna", ""},
-		{"nodes", "", string(change.NoSize)},
+		{"nodes", "", "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.  No reservation created."},
 		{"accounts", "nope", "Invalid account or account/partition combination specified"},
 		{"flags", "foo", "Error parsing flags foo.  No reservation created."},
 		{"flags", "magnetic", ""},
@@ -288,7 +288,7 @@ func TestReservation(t *testing.T) {
 		}
 	}
 	var s v1alpha1.ReservationSpec
-	for _, without := range []struct{ key, want string }{{"starttime", string(change.NoStart)}, {"duration", string(change.NoEnd)}} {
+	for _, without := range []struct{ key, want string }{{"starttime", "A start time must be given.  No reservation created."}, {"duration", "An end time or duration must be given.  No reservation created."}} {
 		set := map[string]string{}
 		for k, v := range good {
 			if k != without.key {
@@ -360,13 +360,13 @@ func TestReservationUpdates(t *testing.T) {
 func TestHeldAndRelative(t *testing.T) {
 	held := pending()
 	held.Spec.Job.Hold = "user"
-	if _, err := change.Job(held, map[string]string{"Priority": "5"}, world(true)); !errors.Is(err, refusal.JobHeld) {
+	if _, err := change.Job(held, map[string]string{"Priority": "5"}, environment(true)); !errors.Is(err, refusal.JobHeld) {
 		t.Errorf("the priority of a held job: %v", err)
 	}
-	if b, err := change.Job(held, map[string]string{"Priority": "0"}, world(true)); err != nil || b.Spec.Job.Hold != "admin" {
+	if b, err := change.Job(held, map[string]string{"Priority": "0"}, environment(true)); err != nil || b.Spec.Job.Hold != "admin" {
 		t.Errorf("held by an operator: %v", err)
 	}
-	w := world(true)
+	w := environment(true)
 	w.TimeLimit = 20
 	for v, want := range map[string]int32{"+5": 25, "-3": 17, "-1": 19} {
 		if b, err := change.Job(pending(), map[string]string{"TimeLimit": v}, w); err != nil || b.Spec.Job.Time.Limit != want {

@@ -1,0 +1,64 @@
+package change
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+)
+
+// malformedError is the refusal of a value or parameter that is invalid for every
+// object. Slurm's scontrol detects it without the help of slurmctld.
+type malformedError struct{ refusal.Text }
+
+// Unwrap returns the refusal.
+func (e malformedError) Unwrap() error { return e.Text }
+
+func malformed(message string) error { return malformedError{refusal.Text(message)} }
+
+// UnknownParameter returns the refusal of a parameter that does not exist.
+func UnknownParameter(key, v string) error {
+	return malformed("Update of this parameter is not supported: " + key + "=" + v)
+}
+
+func anyName(string) bool { return true }
+
+// CheckJobSettings refuses settings that no job could have. scontrol does so before
+// it asks whether the job exists. now has the user's time zone.
+func CheckJobSettings(set map[string]string, now time.Time) error {
+	c := &jobChange{b: &v1alpha1.BatchJob{}, Environment: &Environment{
+		Now: now, Operator: true, Priority: math.MaxInt64,
+		Partition: func(string) *v1alpha1.Partition { return &v1alpha1.Partition{} },
+		Account:   anyName, QOS: anyName, Node: anyName, Reservation: anyName, License: anyName,
+		Job: func(int64) *v1alpha1.BatchJob { return nil },
+	}}
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		s, ok := jobSettings[strings.ToLower(key)]
+		if !ok {
+			return UnknownParameter(key, set[key])
+		}
+		if err := s.set(c, set[key]); errors.As(err, new(malformedError)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckReservationSettings refuses settings that no reservation could have, or with
+// which no new one (isNew) could be created.
+func CheckReservationSettings(set map[string]string, now time.Time, isNew bool) error {
+	env := &ReservationEnvironment{
+		Now: now, User: anyName, Account: anyName,
+		Licenses: func(string) int32 { return math.MaxInt32 },
+	}
+	_, err := Reservation(&v1alpha1.ReservationSpec{}, set, env, isNew)
+	if errors.As(err, new(scontrolError)) || errors.As(err, new(malformedError)) {
+		return err
+	}
+	return nil
+}

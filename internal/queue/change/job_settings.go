@@ -1,0 +1,566 @@
+package change
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/bounds"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/option"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// jobSetting is one parameter of scontrol update for a job. Who may change it is
+// in the table of package authz.
+type jobSetting struct {
+	states states
+	// validate: the job must be checked again as a submission is.
+	validate bool
+	set      jobSetter
+}
+
+// jobSetter parses a value and changes the job.
+type jobSetter func(c *jobChange, v string) error
+
+// states are the states of a job in which a setting can be made.
+type states int
+
+const (
+	anyState    states = iota // pending or live
+	pendingOnly               // waiting in the queue
+	liveOnly                  // with nodes, and not ending
+)
+
+// The usual rules of settings.
+func inAnyState(set jobSetter) jobSetting { return jobSetting{set: set} }
+
+func whilePending(set jobSetter) jobSetting { return jobSetting{states: pendingOnly, set: set} }
+
+// asSubmission is a setting that is checked as a submission with it would be.
+func asSubmission(set jobSetter) jobSetting {
+	return jobSetting{states: pendingOnly, validate: true, set: set}
+}
+
+// jobSettings are scontrol's parameters of a job (scontrol(1), update job), in
+// lower case, with their other names.
+var jobSettings = map[string]jobSetting{
+	"timelimit":    {validate: true, set: setTimeLimit},
+	"endtime":      {states: liveOnly, set: setEndTime},
+	"timemin":      inAnyState(setTimeMin),
+	"starttime":    whilePending(setBegin),
+	"eligibletime": whilePending(setBegin),
+	"deadline":     inAnyState(setDeadline),
+	"nice":         inAnyState(setNice),
+	"priority":     inAnyState(setPriority),
+	"sitefactor":   whilePending(setSiteFactor),
+
+	"jobname":      inAnyState(textSetter(func(j *job.Job) *string { return &j.Name })),
+	"name":         inAnyState(textSetter(func(j *job.Job) *string { return &j.Name })),
+	"comment":      inAnyState(textSetter(func(j *job.Job) *string { return &j.Comment })),
+	"admincomment": inAnyState(textSetter(func(j *job.Job) *string { return &j.AdminComment })),
+	"wckey":        whilePending(textSetter(func(j *job.Job) *string { return &j.WCKey })),
+	"mailuser":     inAnyState(textSetter(func(j *job.Job) *string { return &j.Mail.User })),
+	"mailtype":     inAnyState(optionSetter("mail-type", "Invalid MailType")),
+	"requeue":      inAnyState(setRequeue),
+
+	"partition":       asSubmission(setPartition),
+	"account":         asSubmission(setAccount),
+	"qos":             {validate: true, set: setQOS},
+	"reservation":     asSubmission(setReservation),
+	"reservationname": asSubmission(setReservation),
+	"licenses":        asSubmission(setLicenses),
+	"dependency":      whilePending(setDependency),
+
+	"numnodes":      asSubmission(setNodeCount),
+	"reqnodes":      asSubmission(setNodeCount),
+	"numcpus":       asSubmission(setNumCPUs),
+	"mincpus":       asSubmission(setNumCPUs),
+	"reqcores":      asSubmission(setReqCores),
+	"numtasks":      asSubmission(setTasks),
+	"reqprocs":      asSubmission(setTasks),
+	"cpuspertask":   asSubmission(countSetter("CPUsPerTask", func(s *job.Shape) *int32 { return &s.CPUsPerTask })),
+	"ntaskspernode": asSubmission(countSetter("NtasksPerNode", func(s *job.Shape) *int32 { return &s.TasksPerNode })),
+	"mincpusnode":   asSubmission(countSetter("MinCPUsNode", func(s *job.Shape) *int32 { return &s.MinCPUs })),
+
+	"minmemorynode":  asSubmission(memorySetter("MinMemoryNode", func(s *job.Shape) **int64 { return &s.MemPerNode })),
+	"minmemorycpu":   asSubmission(memorySetter("MinMemoryCPU", func(s *job.Shape) **int64 { return &s.MemPerCPU })),
+	"mintmpdisknode": asSubmission(setTmpDisk),
+	"gres":           asSubmission(setGRES),
+	"trespernode":    asSubmission(setGRES),
+	"corespec":       whilePending(optionSetter("core-spec", "Invalid CoreSpec value")),
+
+	"features":    asSubmission(textSetter(func(j *job.Job) *string { return &j.Placement.Constraint })),
+	"reqnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
+	"nodelist":    asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.NodeList })),
+	"excnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.Exclude })),
+	"switches":    whilePending(optionSetter("switches", "Invalid Switches value")),
+
+	"contiguous":    whilePending(flagSetter("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })),
+	"oversubscribe": whilePending(flagSetter("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })),
+	"shared":        whilePending(flagSetter("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })),
+
+	"stdout":  asSubmission(textSetter(func(j *job.Job) *string { return &j.Batch.Output })),
+	"workdir": asSubmission(textSetter(func(j *job.Job) *string { return &j.Batch.WorkDir })),
+
+	"arraytaskthrottle": inAnyState(setThrottle),
+
+	// Burst buffers, features of clusters, nodes that boot for a job and threads for
+	// the system do not exist here.
+	"burstbuffer":     inAnyState(notSupported),
+	"clusterfeatures": inAnyState(notSupported),
+	"delayboot":       inAnyState(checkDelayBoot),
+	"threadspec":      whilePending(refuseThreadSpec),
+}
+
+// MaxNice is the highest nice value, and the lowest with its sign changed (Slurm's
+// NICE_OFFSET).
+const MaxNice = bounds.MaxNice
+
+func invalidValue(name, v string) error { return malformed("Invalid " + name + " value: " + v) }
+
+func textSetter(field func(*job.Job) *string) jobSetter {
+	return func(c *jobChange, v string) error {
+		*field(&c.b.Spec.Job) = v
+		return nil
+	}
+}
+
+// optionSetter parses the value as that of an option of sbatch.
+func optionSetter(name, message string) jobSetter {
+	return func(c *jobChange, v string) error {
+		if option.Apply(option.Sbatch, &c.b.Spec.Job, name, v) != nil {
+			return malformed(message + ": " + v)
+		}
+		return nil
+	}
+}
+
+func countSetter(name string, field func(*job.Shape) *int32) jobSetter {
+	return func(c *jobChange, v string) error {
+		n, err := value.Count(v)
+		if err != nil {
+			return invalidValue(name, v)
+		}
+		*field(&c.b.Spec.Job.Shape) = n
+		return nil
+	}
+}
+
+func memorySetter(name string, field func(*job.Shape) **int64) jobSetter {
+	return func(c *jobChange, v string) error {
+		n, err := value.Megabytes(v)
+		if err != nil {
+			return invalidValue(name, v)
+		}
+		s := &c.b.Spec.Job.Shape
+		s.MemPerNode, s.MemPerCPU, s.MemPerGPU = nil, nil, nil
+		*field(s) = &n
+		return nil
+	}
+}
+
+func nodeListSetter(field func(*job.Placement) *[]string) jobSetter {
+	return func(c *jobChange, v string) error {
+		names, err := hostlist.Expand(v)
+		if err != nil {
+			return refusal.InvalidNode
+		}
+		for _, name := range names {
+			if !c.Node(name) {
+				return refusal.InvalidNode
+			}
+		}
+		*field(&c.b.Spec.Job.Placement) = names
+		return nil
+	}
+}
+
+func flagSetter(name string, field func(*job.Placement) *bool) jobSetter {
+	return func(c *jobChange, v string) error {
+		switch strings.ToUpper(v) {
+		case "1", "YES":
+			*field(&c.b.Spec.Job.Placement) = true
+		case "0", "NO", "OK":
+			*field(&c.b.Spec.Job.Placement) = false
+		default:
+			return invalidValue(name, v)
+		}
+		return nil
+	}
+}
+
+// setTimeLimit sets the limit, or adds to the present one or subtracts from it.
+// Only operators raise the limit of a job that has started.
+func setTimeLimit(c *jobChange, v string) error {
+	limit, err := parseTimeLimit(v)
+	if err != nil {
+		return err
+	}
+	minutes, err := limit.apply(c.TimeLimit)
+	if err != nil {
+		return err
+	}
+	c.b.Spec.Job.Time.Limit = minutes
+	raised := c.TimeLimit != job.Unlimited && (minutes == job.Unlimited || minutes > c.TimeLimit)
+	if raised && Live(c.b) && !c.Operator {
+		return refusal.AccessDenied
+	}
+	return nil
+}
+
+// setEndTime sets the time limit with which a running job ends at the given time.
+func setEndTime(c *jobChange, v string) error {
+	end, err := value.Instant(v, c.Now)
+	if err != nil {
+		return refusal.Text("Invalid EndTime value: " + v)
+	}
+	started := c.b.Status.StartTime
+	if started == nil || !Live(c.b) {
+		return nil // the state is refused afterwards
+	}
+	if end.Before(c.Now) {
+		return refusal.InvalidTime
+	}
+	seconds := end.Unix() - started.Unix() - c.b.Status.Suspended
+	minutes := int32((seconds + 59) / 60)
+	if c.TimeLimit != job.Unlimited && minutes > c.TimeLimit && !c.Operator {
+		return refusal.AccessDenied
+	}
+	c.b.Spec.Job.Time.Limit = max(minutes, 1)
+	return nil
+}
+
+// setTimeMin sets the least time limit, which has no effect once the job has
+// started.
+func setTimeMin(c *jobChange, v string) error {
+	minutes, err := value.Minutes(v)
+	if err != nil {
+		return malformed("Invalid TimeMin value")
+	}
+	if Pending(c.b) {
+		c.b.Spec.Job.Time.Min = max(minutes, 0)
+	}
+	return nil
+}
+
+func setBegin(c *jobChange, v string) error {
+	t, err := value.Instant(v, c.Now)
+	if err != nil {
+		return malformed("Invalid StartTime value: " + v)
+	}
+	c.b.Spec.Job.Time.Begin = t.Unix()
+	return nil
+}
+
+func setDeadline(c *jobChange, v string) error {
+	t, err := value.Instant(v, c.Now)
+	switch {
+	case err != nil:
+		return malformed("Invalid Deadline value: " + v)
+	case !t.After(c.Now):
+		return refusal.InvalidTime
+	case !c.Operator:
+		return refusal.AccessDenied
+	}
+	c.b.Spec.Job.Time.Deadline = t.Unix()
+	return nil
+}
+
+func setNice(c *jobChange, v string) error {
+	n := int64(100) // scontrol update Nice, without a value
+	if v != "" {
+		var err error
+		if n, err = strconv.ParseInt(v, 10, 64); err != nil || n > MaxNice || n < -MaxNice {
+			return malformed("Nice value out of range (+/- 2147483645). Value ignored")
+		}
+	}
+	if n < 0 && !c.Operator {
+		return refusal.AccessDenied
+	}
+	c.b.Spec.Job.Nice = int32(n)
+	return nil
+}
+
+// setSiteFactor sets a number that is added to the job's priority.
+func setSiteFactor(c *jobChange, v string) error {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n > MaxNice || n < -MaxNice {
+		return refusal.Text("SiteFactor value out of range (+/- 2147483645). Value ignored")
+	}
+	c.b.Spec.Job.SiteFactor = int32(n)
+	return nil
+}
+
+// setPriority sets the priority in place of the computed one; 0 holds the job. The
+// priority that a user sets lasts only if an operator has set one before.
+func setPriority(c *jobChange, v string) error {
+	n, err := strconv.ParseInt(v, 10, 64)
+	j := &c.b.Spec.Job
+	switch {
+	case err != nil || n < 0 || n >= 1<<32-1:
+		return invalidValue("Priority", v)
+	case n == 0:
+		hold(j, c.Operator)
+	case n > c.Priority && !c.Operator:
+		return refusal.AccessDenied
+	case j.Hold != "":
+		return refusal.JobHeld
+	case c.Operator:
+		j.Priority = &n
+	default:
+		if j.Priority != nil {
+			j.Priority = &n
+		}
+		c.warning = refusal.PriorityNotPersistent
+	}
+	return nil
+}
+
+// hold holds the job. A user's hold does not replace an operator's.
+func hold(j *job.Job, operator bool) {
+	switch {
+	case operator:
+		j.Hold = "admin"
+	case j.Hold == "":
+		j.Hold = "user"
+	}
+}
+
+func setRequeue(c *jobChange, v string) error {
+	n, err := strconv.ParseInt(v, 10, 32)
+	if err != nil {
+		return invalidValue("Requeue", v)
+	}
+	requeue := n != 0
+	c.b.Spec.Job.Batch.Requeue = &requeue
+	return nil
+}
+
+func setPartition(c *jobChange, v string) error {
+	for name := range strings.SplitSeq(v, ",") {
+		if Pending(c.b) && c.Partition(name) == nil {
+			return refusal.InvalidPartition
+		}
+	}
+	names := value.Names(v)
+	if len(names) == 0 {
+		return refusal.InvalidPartition
+	}
+	c.b.Spec.Job.Partitions, c.b.Spec.Partition = names, names[0]
+	return nil
+}
+
+func setAccount(c *jobChange, v string) error {
+	if Pending(c.b) && !c.Account(v) {
+		return refusal.InvalidAccount
+	}
+	c.b.Spec.Job.Account = v
+	return nil
+}
+
+func setQOS(c *jobChange, v string) error {
+	if !c.QOS(v) {
+		return refusal.InvalidQOS
+	}
+	c.b.Spec.Job.QOS = v
+	return nil
+}
+
+func setReservation(c *jobChange, v string) error {
+	if v != "" && !c.Reservation(v) {
+		return refusal.InvalidReservation
+	}
+	c.b.Spec.Job.Reservation = v
+	return nil
+}
+
+func setLicenses(c *jobChange, v string) error {
+	j := &c.b.Spec.Job
+	if v == "" {
+		j.Licenses = nil
+		return nil
+	}
+	if option.Apply(option.Sbatch, j, "licenses", v) != nil {
+		return refusal.InvalidLicense
+	}
+	for _, l := range j.Licenses {
+		if !c.License(l.Name) {
+			return refusal.InvalidLicense
+		}
+	}
+	return nil
+}
+
+// setThrottle sets how many tasks of an array run at a time. As in Slurm, any
+// other job accepts it without effect.
+func setThrottle(c *jobChange, v string) error {
+	n, err := value.CountOrZero(v)
+	if err != nil {
+		return invalidValue("ArrayTaskThrottle", v)
+	}
+	if a := c.b.Spec.Job.Array; a != nil {
+		a.Max = n
+		a.Spec = value.ArraySpec(array.Parse(a.Spec), n)
+	}
+	return nil
+}
+
+func setDependency(c *jobChange, v string) error {
+	d, err := value.Dependencies(v)
+	if err != nil {
+		return refusal.DependencyProblem
+	}
+	// The terms share the set, so that each job is visited once.
+	independent := map[int64]bool{}
+	for i := range d.Items {
+		item := &d.Items[i]
+		switch {
+		case item.Type == "expand":
+			return refusal.NotSupported
+		case item.JobID == c.b.Spec.JobID:
+			return refusal.DependencyProblem
+		case item.JobID != 0 && c.dependsOnJob(item.JobID, independent):
+			return refusal.CircularDependency
+		}
+	}
+	c.b.Spec.Job.Dependencies = d
+	return nil
+}
+
+// dependsOnJob reports whether the job with the id depends, directly or through
+// others, on the job that is changed. It adds to independent the jobs that do not.
+func (c *jobChange) dependsOnJob(id int64, independent map[int64]bool) bool {
+	if id == c.b.Spec.JobID {
+		return true
+	}
+	if independent[id] {
+		return false
+	}
+	independent[id] = true
+	other := c.Job(id)
+	if other == nil || !Pending(other) {
+		return false
+	}
+	for _, item := range other.Spec.Job.Dependencies.Items {
+		if item.JobID != 0 && c.dependsOnJob(item.JobID, independent) {
+			return true
+		}
+	}
+	return false
+}
+
+// setNodeCount sets the number of nodes or a range of it. The size of a job that
+// has started cannot be changed.
+func setNodeCount(c *jobChange, v string) error {
+	isZero := strings.TrimLeft(v, "0") == ""
+	isRange := strings.Contains(v, "-")
+	if Live(c.b) && !isZero && (!isRange || isDescending(v)) {
+		return refusal.NotSupported
+	}
+	least, most, err := value.Nodes(v)
+	s := &c.b.Spec.Job.Shape
+	switch {
+	case isZero, isDescending(v), Pending(c.b) && err == nil && s.Tasks > 0 && least > s.Tasks:
+		return refusal.InvalidNodeCount
+	case errors.As(err, new(*value.CountError)):
+		return refusal.Text(`Invalid numeric value "` + v + `" for requested node count.`)
+	case err != nil:
+		return invalidValue("NumNodes", v)
+	}
+	s.MinNodes, s.MaxNodes = least, most
+	return nil
+}
+
+// isDescending reports whether v is a range whose first number is the larger one.
+func isDescending(v string) bool {
+	first, last, found := strings.Cut(v, "-")
+	a, errA := strconv.ParseUint(first, 10, 31)
+	b, errB := strconv.ParseUint(last, 10, 31)
+	return found && errA == nil && errB == nil && a > b
+}
+
+func setNumCPUs(c *jobChange, v string) error {
+	err := c.setCPUs(v)
+	if err != nil {
+		return malformed(`Invalid numeric value "` + v + "\" for NumCPUs.\nInvalid NumCPUs value: " + v)
+	}
+	return nil
+}
+
+func setReqCores(c *jobChange, v string) error {
+	if err := c.setCPUs(v); err != nil {
+		return invalidValue("ReqCores", v)
+	}
+	return nil
+}
+
+// setCPUs sets the number of tasks to what the total of CPUs needs; of a range it
+// uses the first number.
+func (c *jobChange) setCPUs(v string) error {
+	first, _, _ := strings.Cut(v, "-")
+	n, err := value.Count(first)
+	if err != nil {
+		return err
+	}
+	s := &c.b.Spec.Job.Shape
+	perTask := max(s.CPUsPerTask, 1)
+	s.Tasks = max(1, (n+perTask-1)/perTask)
+	return nil
+}
+
+func setTasks(c *jobChange, v string) error {
+	n, err := value.Count(v)
+	switch {
+	case v == "0" && Pending(c.b):
+		return refusal.InvalidTaskCount
+	case v == "0":
+		return nil // the state is refused afterwards
+	case err != nil:
+		return invalidValue("NumTasks", v)
+	}
+	c.b.Spec.Job.Shape.Tasks = n
+	return nil
+}
+
+func setTmpDisk(c *jobChange, v string) error {
+	n, err := value.Megabytes(v)
+	if err != nil {
+		return invalidValue("MinTmpDiskNode", v)
+	}
+	c.b.Spec.Job.Shape.TmpDisk = n
+	return nil
+}
+
+// setGRES replaces the generic resources of each node.
+func setGRES(c *jobChange, v string) error {
+	list, err := value.GRES(strings.TrimPrefix(v, "gres:"), job.PerNode)
+	if err != nil {
+		return refusal.InvalidGRES
+	}
+	c.b.Spec.Job.Shape.GRES = list
+	return nil
+}
+
+func notSupported(*jobChange, string) error { return refusal.NotSupported }
+
+// checkDelayBoot accepts any duration, none of which has an effect.
+func checkDelayBoot(_ *jobChange, v string) error {
+	if _, err := value.Minutes(v); err != nil {
+		return malformed("Invalid DelayBoot value")
+	}
+	return nil
+}
+
+func refuseThreadSpec(c *jobChange, v string) error {
+	if _, err := value.CountOrZero(v); err != nil {
+		return invalidValue("ThreadSpec", v)
+	}
+	if !c.Operator {
+		return refusal.AccessDenied
+	}
+	return refusal.NotSupported
+}

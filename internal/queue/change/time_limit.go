@@ -1,0 +1,46 @@
+package change
+
+import (
+	"fmt"
+
+	"github.com/berth-hpc/berth/internal/queue/refusal"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// timeLimit is a time limit as scontrol update accepts it: a new one, or a change
+// of the present one.
+type timeLimit struct {
+	sign    byte  // '+' or '-'; 0: a new limit
+	zero    bool  // the text was 0, which value.Minutes reads as no limit
+	minutes int32 // or job.Unlimited
+}
+
+func parseTimeLimit(v string) (l timeLimit, err error) {
+	if len(v) > 1 && (v[0] == '+' || v[0] == '-') {
+		l.sign, v = v[0], v[1:]
+	}
+	l.zero = v == "0"
+	if l.minutes, err = value.Minutes(v); err != nil {
+		return l, malformed("Invalid TimeLimit value")
+	}
+	return l, nil
+}
+
+// apply returns the limit that follows from the present one; both in minutes,
+// job.Unlimited for none.
+func (l timeLimit) apply(present int32) (int32, error) {
+	switch {
+	case l.sign == 0:
+		return l.minutes, nil
+	case l.zero:
+		return present, nil
+	case present == job.Unlimited, l.minutes <= 0, l.sign == '-' && l.minutes == present:
+		return 0, refusal.Text("Invalid TimeLimit increment/decrement value")
+	case l.sign == '+':
+		return present + l.minutes, nil
+	case l.minutes > present:
+		return 0, refusal.Text(fmt.Sprintf("TimeLimit decrement larger than current time limit (%d > %d)", l.minutes, present))
+	}
+	return present - l.minutes, nil
+}
