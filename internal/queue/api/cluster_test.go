@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/api"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
@@ -83,6 +84,49 @@ func TestAuthentication(t *testing.T) {
 		}
 		if code := s.ask(t, nil, "anna", "GET", path, nil, nil); code != http.StatusUnauthorized {
 			t.Errorf("%s without a certificate: %d", path, code)
+		}
+	}
+}
+
+// withPriorities is a pool that knows the priorities of jobs.
+type withPriorities struct{ *server }
+
+func (withPriorities) PrioritiesView() *status.PriorityList {
+	return &status.PriorityList{Items: []status.Priority{
+		{ID: 1, User: "anna", Partition: "main", Account: "lab"},
+		{ID: 2, User: "ben", Partition: "debug", Account: "arts"},
+	}}
+}
+
+func (withPriorities) SharesView() *status.ShareList {
+	return &status.ShareList{Items: []status.Share{{Account: "lab"}, {Account: "lab", User: "anna"}, {Account: "arts", User: "ben"}}}
+}
+
+// TestPriorities: filters choose jobs, and an id that does not exist chooses none.
+func TestPriorities(t *testing.T) {
+	s := newServerWith(t, func(s *server) api.Pool { return withPriorities{s} })
+	for query, want := range map[string][]int64{
+		"": {1, 2}, "?id=2": {2}, "?id=9": nil, "?id=x": nil, "?user=anna": {1}, "?partition=debug": {2},
+		"?account=lab&user=ben": nil,
+	} {
+		var l status.PriorityList
+		if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/priorities"+query, nil, &l); code != http.StatusOK {
+			t.Fatal(code)
+		}
+		var got []int64
+		for _, x := range l.Items {
+			got = append(got, x.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+	// With PrivateData=usage users see accounts and their own associations.
+	fake.Feed(s.Cluster, fake.Settings(v1alpha1.ClusterSpec{PrivateData: []string{"usage"}}))
+	for query, want := range map[string]int{"": 2, "?account=LAB": 2, "?account=arts": 0, "?user=ben": 1} {
+		var l status.ShareList
+		if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/shares"+query, nil, &l); code != http.StatusOK || len(l.Items) != want {
+			t.Errorf("shares%s: %d %+v, want %d", query, code, l.Items, want)
 		}
 	}
 }

@@ -63,6 +63,11 @@ func (agentsOf) Dial(context.Context, *v1alpha1.BatchJob) (io.ReadWriteCloser, e
 func (agentsOf) Describe(*v1alpha1.BatchJob) (*wire.Welcome, error) { return nil, errNoAgent }
 
 func newServer(t *testing.T) *server {
+	return newServerWith(t, func(s *server) api.Pool { return s })
+}
+
+func newServerWith(t *testing.T, pool func(*server) api.Pool) *server {
+	t.Helper()
 	authority := fake.NewAuthority(t)
 	s := &server{
 		Cluster: fake.Cluster(fake.AssignUIDs, authority.ConfigMap()),
@@ -73,7 +78,7 @@ func newServer(t *testing.T) *server {
 	s.table = table.New(s.Cluster, dir, nil)
 	mux := http.NewServeMux()
 	api.New(api.Options{
-		Directory: dir, Table: s.table, Pool: s, Now: time.Now, Agents: agentsOf{&s.agents},
+		Directory: dir, Table: s.table, Pool: pool(s), Now: time.Now, Agents: agentsOf{&s.agents},
 		Operations: &operations.Service{
 			Cluster: s.Cluster, Directory: dir, Table: s.table, Nodes: s.NodesView, Agents: &s.agents, Now: time.Now,
 		},

@@ -1,18 +1,16 @@
 package directory
 
-import (
-	"testing"
-)
+import "testing"
 
-// A change that comes while the value is built is not lost, and one that does
-// not come builds nothing.
+// TestCachedSeesAChangeDuringItsBuild: a change while the value is being built is not
+// lost, and without a change nothing is built.
 func TestCachedSeesAChangeDuringItsBuild(t *testing.T) {
 	source, builds := 1, 0
 	var c cached[int]
 	c.build = func() *int {
 		builds++
 		v := source
-		if source == 1 { // as another goroutine may, between the reading and the return
+		if source == 1 { // as another goroutine may do after the source was read
 			source = 2
 			c.invalidate()
 		}
@@ -20,7 +18,7 @@ func TestCachedSeesAChangeDuringItsBuild(t *testing.T) {
 	}
 	c.get()
 	if v := *c.get(); v != 2 {
-		t.Errorf("the value is %d, made of what was there before the change", v)
+		t.Errorf("the value is %d, from before the change", v)
 	}
 	if c.get(); builds != 2 {
 		t.Errorf("%d builds", builds)

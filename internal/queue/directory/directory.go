@@ -1,6 +1,7 @@
-// Package directory answers who and what exists: which User a Kubernetes
-// identity acts for, whose a namespace is, partitions, accounts, QOS and the
-// cluster's parameters. It reads the process's stores only.
+// Package directory resolves names and identities: the User that a Kubernetes
+// identity stands for, the owner of a namespace, a caller's roles, partitions,
+// accounts, QOS, reservations and the cluster's parameters. It reads only the
+// stores of this process.
 package directory
 
 import (
@@ -20,15 +21,15 @@ const (
 	LevelAdministrator = "Administrator"
 )
 
-// Masters is the group that may do everything in a Kubernetes cluster.
+// Masters is the group whose members may do everything in a Kubernetes cluster.
 const Masters = "system:masters"
 
-// DefaultPartition is the name of the partition that is assumed when the
-// cluster has none.
+// DefaultPartition is the name of the partition of a cluster that has no Partition
+// objects.
 const DefaultPartition = "main"
 
-// Directory is safe for concurrent use. Objects it returns are shared: nobody
-// may change them.
+// Directory is safe for concurrent use. The objects that it returns are shared:
+// nobody may change them.
 type Directory struct {
 	cluster *control.Cluster
 	trusted map[string]bool
@@ -39,14 +40,16 @@ type Directory struct {
 	coordinators cached[map[string]map[string]bool]
 }
 
+// index finds Users. A nil User stands for an identity or namespace that several
+// Users claim.
 type index struct {
 	byIdentity  map[string]*v1alpha1.User
 	byNamespace map[string]*v1alpha1.User
-	byUID       map[int64]*v1alpha1.User // one of them, if several share the number
+	byUID       map[int64]*v1alpha1.User // any of those that share the uid
 }
 
-// New makes a directory over the stores of c, before these are fed. trusted
-// are the identities of Berth's own processes.
+// New returns a directory of the stores of c. It must be called before the stores
+// are filled. trusted are the identities of Berth's own processes.
 func New(c *control.Cluster, trusted []string) *Directory {
 	d := &Directory{cluster: c, trusted: map[string]bool{}}
 	for _, name := range trusted {
@@ -59,28 +62,33 @@ func New(c *control.Cluster, trusted []string) *Directory {
 	c.Accounts.Subscribe(func(_, _ *v1alpha1.Account) { d.limits.invalidate(); d.coordinators.invalidate() })
 	c.QOS.Subscribe(func(_, _ *v1alpha1.QOS) { d.limits.invalidate() })
 	c.Partitions.Subscribe(func(_, _ *v1alpha1.Partition) { d.limits.invalidate() })
+	c.Settings.Subscribe(func(_, _ *v1alpha1.Cluster) { d.limits.invalidate() })
 	return d
 }
 
-// Caller is who makes a request.
+// Caller is the identity of a request.
 type Caller struct {
-	Name string // as it is recorded: the User's name, else the identity
+	Name string // for records: the User's name, else the identity
 	// Identity and Groups are what the caller was resolved from.
 	Identity string
 	Groups   []string
-	User     *v1alpha1.User
-	// Admin may act for everybody; Operator may change and cancel every job.
-	// An Admin is an Operator.
+	User     *v1alpha1.User // nil: the identity is no User's
+	// Admin may act for every user; Operator may change and cancel every job. An
+	// Admin is an Operator.
 	Admin, Operator bool
-	// Trusted is one of Berth's own processes.
+	// Trusted: the caller is one of Berth's own processes.
 	Trusted bool
 }
 
-// Resolve says who the authenticated identity is. It is never nil; a caller
+// Resolve returns the caller with the authenticated identity, never nil. A caller
 // without User, Admin or Trusted has no rights.
 func (d *Directory) Resolve(identity string, groups []string) *Caller {
-	c := &Caller{Name: identity, Identity: identity, Groups: groups, User: d.index.get().byIdentity[identity], Trusted: d.trusted[identity]}
-	c.Admin = slices.Contains(groups, Masters)
+	c := &Caller{
+		Name: identity, Identity: identity, Groups: groups,
+		User:    d.index.get().byIdentity[identity],
+		Admin:   slices.Contains(groups, Masters),
+		Trusted: d.trusted[identity],
+	}
 	if c.User != nil {
 		c.Name = c.User.Name
 		switch c.User.Spec.AdminLevel {
@@ -94,24 +102,28 @@ func (d *Directory) Resolve(identity string, groups []string) *Caller {
 	return c
 }
 
-// Owner is the User whose namespace it is, or nil.
+// Owner returns the User whose namespace it is, or nil.
 func (d *Directory) Owner(namespace string) *v1alpha1.User {
 	return d.index.get().byNamespace[namespace]
 }
 
-// User by name, or nil.
+// User returns the User with the name, or nil.
 func (d *Directory) User(name string) *v1alpha1.User {
 	u, _ := d.cluster.Users.Get(name)
 	return u
 }
 
-// UserByUID is a User with that number, or nil.
+// UserByUID returns a User with the uid, or nil.
 func (d *Directory) UserByUID(uid int64) *v1alpha1.User { return d.index.get().byUID[uid] }
 
-// buildIndex makes the index. An identity or a namespace that two Users claim
-// belongs to neither: whoever wrote the second must not become the first.
+// buildIndex returns the index of users. An identity or a namespace that two Users
+// claim belongs to neither: the author of the second must not become the first.
 func buildIndex(users []*v1alpha1.User) *index {
-	x := &index{byIdentity: map[string]*v1alpha1.User{}, byNamespace: map[string]*v1alpha1.User{}, byUID: map[int64]*v1alpha1.User{}}
+	x := &index{
+		byIdentity:  map[string]*v1alpha1.User{},
+		byNamespace: map[string]*v1alpha1.User{},
+		byUID:       map[int64]*v1alpha1.User{},
+	}
 	for _, u := range users {
 		claim(x.byNamespace, u.Spec.Namespace, u)
 		x.byUID[u.Spec.UID] = u
@@ -126,13 +138,14 @@ func buildIndex(users []*v1alpha1.User) *index {
 				claim(x.byIdentity, identity, u)
 			}
 		}
-		if x.byNamespace[u.Spec.Namespace] == u {
+		if x.byNamespace[u.Spec.Namespace] == u { // processes in the user's jobs
 			claim(x.byIdentity, "system:serviceaccount:"+u.Spec.Namespace+":"+v1alpha1.ServiceAccountName, u)
 		}
 	}
 	return x
 }
 
+// claim gives the key to u, or to nobody if another User has it.
 func claim(m map[string]*v1alpha1.User, key string, u *v1alpha1.User) {
 	if key == "" {
 		return
@@ -144,24 +157,27 @@ func claim(m map[string]*v1alpha1.User, key string, u *v1alpha1.User) {
 	m[key] = u
 }
 
-// Limits returns the limits of accounts and QOS, to check submissions against.
-// They do not count running jobs.
+// Limits returns the limits of accounts and QOS that submissions are checked
+// against. They do not count running jobs.
 func (d *Directory) Limits() *limits.Checker { return d.limits.get() }
 
 func (d *Directory) buildLimits() *limits.Checker {
-	return limits.New(&limits.Input{Accounts: d.cluster.Accounts.List(), Users: d.cluster.Users.List(),
+	return limits.New(&limits.Input{
+		Accounts: d.cluster.Accounts.List(), Users: d.cluster.Users.List(),
 		QOS: d.cluster.QOS.List(), Partitions: d.cluster.Partitions.List(),
-		Enforce: d.Parameters().AccountingStorageEnforce})
+		Enforce: d.Parameters().AccountingStorageEnforce,
+	})
 }
 
-// Parameters of the cluster; defaults where there are none.
+// Parameters returns the parameters of the cluster; those that are not set are zero.
 func (d *Directory) Parameters() v1alpha1.ClusterSpec { return d.cluster.Parameters() }
 
-// Partitions lists all by name; the assumed one if there is none.
+// Partitions returns all partitions by name, or the default one if there are no
+// Partition objects.
 func (d *Directory) Partitions() []*v1alpha1.Partition {
 	all := d.cluster.Partitions.List()
 	if len(all) == 0 {
-		return []*v1alpha1.Partition{assumed()}
+		return []*v1alpha1.Partition{defaultPartition()}
 	}
 	list := make([]*v1alpha1.Partition, len(all))
 	for i, p := range all {
@@ -171,19 +187,19 @@ func (d *Directory) Partitions() []*v1alpha1.Partition {
 	return list
 }
 
-// Partition by name, or nil.
+// Partition returns the partition with the name, or nil.
 func (d *Directory) Partition(name string) *v1alpha1.Partition {
 	if p, ok := d.cluster.Partitions.Get(name); ok {
 		return p.Inherit(d.cluster.Partitions.List())
 	}
 	if name == DefaultPartition && d.cluster.Partitions.Len() == 0 {
-		return assumed()
+		return defaultPartition()
 	}
 	return nil
 }
 
-// Default is the partition of jobs that name none; a single one is it anyway.
-// nil: there is none.
+// Default returns the partition of jobs that name none: the one marked as default,
+// or the only one. It returns nil if there is neither.
 func (d *Directory) Default() *v1alpha1.Partition {
 	list := d.Partitions()
 	for _, p := range list {
@@ -197,44 +213,47 @@ func (d *Directory) Default() *v1alpha1.Partition {
 	return nil
 }
 
-func assumed() *v1alpha1.Partition {
+// defaultPartition returns the partition of a cluster without Partition objects.
+func defaultPartition() *v1alpha1.Partition {
 	p := &v1alpha1.Partition{}
 	p.Name = DefaultPartition
 	p.Spec.Default = true
 	return p
 }
 
-// Account by name, or nil; known is false when the cluster keeps no accounts.
+// Account returns the account with the name, or nil. known is false if the cluster
+// has no Account objects.
 func (d *Directory) Account(name string) (a *v1alpha1.Account, known bool) {
 	a, _ = d.cluster.Accounts.Get(name)
 	return a, d.cluster.Accounts.Len() > 0
 }
 
-// QOS by name, or nil; known is false when the cluster keeps no QOS.
+// QOS returns the QOS with the name, or nil. known is false if the cluster has no
+// QOS objects.
 func (d *Directory) QOS(name string) (q *v1alpha1.QOS, known bool) {
 	q, _ = d.cluster.QOS.Get(name)
 	return q, d.cluster.QOS.Len() > 0
 }
 
-// IsArray tells whether the job is an array, of which tasks may have begun.
+// IsArray reports whether the job is an array, whose tasks may have started.
 func (d *Directory) IsArray(id int64) bool {
 	b, ok := d.cluster.Job(id)
 	return ok && array.ID(b) == id
 }
 
-// Reservation by the name that users know, or nil.
+// Reservation returns the reservation with the name that users gave it, or nil.
 func (d *Directory) Reservation(name string) *v1alpha1.Reservation {
 	r, _ := d.cluster.Reservations.Get(v1alpha1.ReservationObject(name))
 	return r
 }
 
-// AccountExists reports whether the account exists, or the cluster keeps none.
+// AccountExists reports whether the account exists, or the cluster has no accounts.
 func (d *Directory) AccountExists(name string) bool {
 	a, known := d.Account(name)
 	return a != nil || !known
 }
 
-// QOSExists reports whether the QOS exists, or the cluster keeps none.
+// QOSExists reports whether the QOS exists, or the cluster has no QOS.
 func (d *Directory) QOSExists(name string) bool {
 	q, known := d.QOS(name)
 	return q != nil || !known

@@ -8,13 +8,14 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 )
 
-// controller reports whether the identity is a controller of Kubernetes itself
+// isController reports whether the identity is one of Kubernetes' own controllers
 // (garbage collection, namespace deletion).
-func controller(identity string) bool {
-	return strings.HasPrefix(identity, "system:serviceaccount:kube-system:") || identity == "system:kube-controller-manager" || identity == "system:apiserver"
+func isController(identity string) bool {
+	return strings.HasPrefix(identity, "system:serviceaccount:kube-system:") ||
+		identity == "system:kube-controller-manager" || identity == "system:apiserver"
 }
 
-// Roles are the caller's roles towards what is nobody's.
+// Roles returns the caller's roles towards objects that belong to no user.
 func (c *Caller) Roles() authz.Roles {
 	s := authz.Of(authz.Anyone)
 	for _, x := range []struct {
@@ -22,7 +23,7 @@ func (c *Caller) Roles() authz.Roles {
 		role authz.Role
 	}{
 		{c.User != nil, authz.User}, {c.Operator, authz.Operator}, {c.Admin, authz.Administrator},
-		{c.Trusted, authz.Process}, {controller(c.Identity), authz.Controller},
+		{c.Trusted, authz.Process}, {isController(c.Identity), authz.Controller},
 	} {
 		if x.is {
 			s = s.And(x.role)
@@ -31,8 +32,8 @@ func (c *Caller) Roles() authz.Roles {
 	return s
 }
 
-// RolesOn are the caller's roles towards something of a user that is charged to
-// an account.
+// RolesOn returns the caller's roles towards an object that belongs to a user and is
+// charged to an account.
 func (d *Directory) RolesOn(c *Caller, owner, account string) authz.Roles {
 	s := c.Roles()
 	switch {
@@ -45,47 +46,50 @@ func (d *Directory) RolesOn(c *Caller, owner, account string) authz.Roles {
 	return s
 }
 
-// RolesOnJob are the caller's roles towards a job.
+// RolesOnJob returns the caller's roles towards a job.
 func (d *Directory) RolesOnJob(c *Caller, b *v1alpha1.BatchJob) authz.Roles {
 	return d.RolesOn(c, b.Spec.User, b.Spec.Job.Account)
 }
 
-// Refusal returns why callers of these roles may not do something, in Slurm's
-// words; "": they may, perhaps within bounds that the caller of this function
-// knows.
+// Refusal returns Slurm's message for callers with these roles who may not do the
+// action to the object, or "" if they may. A limited grant counts as one: the
+// function that calls this one checks the bounds.
 func (d *Directory) Refusal(s authz.Roles, o authz.Object, a authz.Action) string {
 	r, ok := authz.Find(o, a)
 	if !ok {
 		return authz.Denied
 	}
-	switch g := r.Grant(s); {
-	case g == authz.Deny, g == authz.Public && d.Private(r.Private), g == authz.Optional && !d.option(r.Option):
+	grant := r.Grant(s)
+	switch {
+	case grant == authz.Deny,
+		grant == authz.Public && d.Private(r.Private),
+		grant == authz.Optional && !d.hasParameter(r.Option):
 		return r.Refusal
 	}
 	return ""
 }
 
-// Private reports whether the cluster keeps that kind of thing from ordinary
-// users (slurm.conf(5), PrivateData).
+// Private reports whether the cluster hides that kind of data of other users
+// (slurm.conf(5), PrivateData).
 func (d *Directory) Private(kind string) bool {
 	return slices.ContainsFunc(d.Parameters().PrivateData, func(s string) bool {
 		return strings.EqualFold(s, kind) || strings.EqualFold(s, "all")
 	})
 }
 
-// option reports whether a parameter of slurm.conf has the word: "NAME=WORD".
-func (d *Directory) option(text string) bool {
+// hasParameter reports whether a list in slurm.conf contains a word: "NAME=WORD".
+func (d *Directory) hasParameter(text string) bool {
 	name, word, _ := strings.Cut(text, "=")
 	return slices.Contains(strings.Split(d.Parameters().Parameters[name], ","), word)
 }
 
-// Coordinates are the accounts that the user coordinates, with those below. The
-// map is shared: nobody may change it.
+// Coordinates returns the accounts that the user coordinates, with those below them.
+// The map is shared: nobody may change it.
 func (d *Directory) Coordinates(user string) map[string]bool {
 	return (*d.coordinators.get())[user]
 }
 
-// coordinators are the accounts of each user who coordinates any.
+// coordinators returns the accounts that each user coordinates.
 func coordinators(accounts []*v1alpha1.Account) *map[string]map[string]bool {
 	below := map[string][]string{}
 	for _, a := range accounts {

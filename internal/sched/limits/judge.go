@@ -381,6 +381,9 @@ func (j *judging) draw(b budget, l backfill.Limit, left func() int64) {
 // even one); "": none does. active counts the jobs in the queue that are not
 // over; of an account, those of the accounts below it as well.
 func (c *Checker) Submitted(u *Use, n int, active func(account, user, qos string) int) (reason string) {
+	if !c.any {
+		return ""
+	}
 	below := func(account string) int {
 		sum := 0
 		for name := range c.accounts {
