@@ -123,7 +123,7 @@ func New(o Options) (*Server, error) {
 		Agents: o.Agents,
 		Operations: &operations.Service{
 			Cluster: o.Cluster, Directory: dir, Table: s.table, Nodes: o.Pool.NodesView, Agents: o.Agents, Now: o.Now,
-			Validate: admit.Judge, CheckBounds: admit.Within, StateTimeout: stateTimeout, BulkCanceller: o.Cancels,
+			Validate: admit.Validate, CheckBounds: admit.CheckChange, StateTimeout: stateTimeout, BulkCanceller: o.Cancels,
 		},
 	})
 	s.api.Register(s.mux)
@@ -263,7 +263,7 @@ func (s *Server) Admit(ctx context.Context, mutating bool, r *admissionv1.Admiss
 	if !s.leading.Load() {
 		return nil
 	}
-	return s.admit.Answer(ctx, mutating, r)
+	return s.admit.ReviewJob(ctx, mutating, r)
 }
 
 // ServeHTTP answers the API server and the agents.

@@ -1,11 +1,11 @@
-// Package admission decides about requests to create, change and delete
-// BatchJobs and to create pods in users' namespaces. The API server asks it
-// before it stores anything.
+// Package admission decides about requests to create, change and delete BatchJobs
+// and to create pods in users' namespaces. The API server calls it before it stores
+// anything.
 //
-// What a user may not choose is set here from the request's authenticated
-// identity and from nothing else; what a user may not change is refused here.
-// Everything is decided from memory: no request is made for an admission,
-// except for a pod whose job this process does not know yet.
+// It sets what a user may not choose, from the authenticated identity of the
+// request and from nothing else, and refuses what a user may not change. It
+// decides from memory, and reads from the API server only the job of a pod that
+// this process does not know yet.
 package admission
 
 import (
@@ -26,64 +26,66 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Checker tells whether the cluster could ever run a job. The text of its
-// error is Slurm's ("Requested node configuration is not available", ...).
+// Checker checks whether the cluster could ever run a job.
 type Checker interface {
+	// Feasible returns an error with Slurm's message ("Requested node configuration
+	// is not available") if the job can never run.
 	Feasible(*v1alpha1.BatchJob) error
 }
 
-// Forecaster says when and where a job would start if it were submitted now; ok
-// is false when it has no time to say. See planner.Planner.
+// Forecaster plans the start of a job without its submission. See planner.Planner.
 type Forecaster interface {
+	// Forecast returns when and where the job would start if it were submitted now;
+	// ok is false if there is no time to plan it.
 	Forecast(ctx context.Context, b *v1alpha1.BatchJob) (f *wire.Forecast, ok bool)
 }
 
-// IDs draws job ids. Peek is the next one; 0: not known.
+// IDs allocates job ids.
 type IDs interface {
+	// Peek returns the next id, or 0 if it is not known.
 	Peek() int64
-	// Span draws n ids that follow each other.
+	// Span allocates n consecutive ids and returns the first.
 	Span(ctx context.Context, n int64) (first int64, err error)
 }
 
-// Jobs is the table of jobs in the queue. Expect announces one that is about
-// to be stored; the others keep places for what is being admitted.
+// Jobs is the table of jobs in the queue. Expect announces a job that is about to
+// be stored; the other methods reserve places for jobs that are being admitted.
 type Jobs interface {
 	Expect(id int64, user string)
 	Reserve(p *table.Place, room table.Room) error
 	Take(p *table.Place, id int64)
 	GiveBack(p *table.Place)
 	Resent(object string) bool
-	// Stored returns how many bytes the user's jobs take (BatchJob.StoredBytes), and
-	// how many of them the job with that id takes.
+	// Stored returns the size of the user's jobs (BatchJob.StoredBytes), and the part
+	// of it that the job with the id has.
 	Stored(user string, id int64) (all, job int64)
 }
 
-// Config says what an Admission decides by.
+// Config is what an Admission decides by.
 type Config struct {
 	Directory *directory.Directory
 	IDs       IDs
 	Jobs      Jobs
 	Checker   Checker // nil: everything is feasible
-	// Forecast says when the job would start, asked by a dry run with
-	// wire.AnnotationForecast; nil: nobody knows.
+	// Forecast plans the start of the job of a dry run with wire.AnnotationForecast;
+	// nil: no start is planned.
 	Forecast Forecaster
-	// Known is the job with that id as this process has it; Read asks the API
-	// server for it.
+	// Known returns the job with the id from this process's store, Read a job from
+	// the API server.
 	Known func(id int64) (*v1alpha1.BatchJob, bool)
 	Read  func(ctx context.Context, namespace, name string) (*v1alpha1.BatchJob, error)
 	// PodCreators are the identities that create the pods of jobs.
 	PodCreators []string
-	// Caller tells whether a request comes from the API server; its error
-	// refuses it. nil: whoever reaches the webhooks may call them, which lets
-	// them draw ids and use up other users' rate, but store nothing.
+	// Caller returns an error for a request that does not come from the API server.
+	// nil: everybody who reaches the webhooks may call them, and so use up ids and
+	// other users' rates, but store nothing.
 	Caller func(*http.Request) error
-	// Secret, if set, is the last part of the webhooks' paths, which only
-	// administrators and the API server can read where it is written (the
-	// webhook configurations).
+	// Secret, if set, is the last part of the webhooks' paths. Only administrators
+	// and the API server can read the webhook configurations that contain it.
 	Secret string
-	// Rate is how many submissions a user may make in a second on average, where
-	// the Cluster does not say, Burst how many at once. 0: DefaultRate, and what
-	// comes in BurstTime.
+	// Rate is the number of submissions per second that a user may make on average,
+	// where the Cluster does not set it; Burst the number at once. 0: DefaultRate, and
+	// as many as in BurstTime.
 	Rate  float64
 	Burst int
 	Now   func() time.Time
@@ -106,8 +108,7 @@ type Admission struct {
 	rates rates
 }
 
-// New makes an Admission. Directory, IDs, Jobs, Known, Read and Now are
-// needed.
+// New returns an Admission. Directory, IDs, Jobs, Known, Read and Now are needed.
 func New(cfg Config) *Admission {
 	a := &Admission{Config: cfg, creators: map[string]bool{}}
 	if a.Rate == 0 {
@@ -124,20 +125,20 @@ func New(cfg Config) *Admission {
 
 // Register adds the webhooks to mux.
 func (a *Admission) Register(mux *http.ServeMux) {
-	tail := ""
+	suffix := ""
 	if a.Secret != "" {
-		tail = "/{secret}"
+		suffix = "/{secret}"
 	}
-	mux.Handle("POST /mutate/batchjobs"+tail, a.webhook(a.mutateJob))
-	mux.Handle("POST /validate/batchjobs"+tail, a.webhook(a.validateJob))
-	mux.Handle("POST /mutate/pods"+tail, a.webhook(a.mutatePod))
+	mux.Handle("POST /mutate/batchjobs"+suffix, a.webhook(a.mutateJob))
+	mux.Handle("POST /validate/batchjobs"+suffix, a.webhook(a.validateJob))
+	mux.Handle("POST /mutate/pods"+suffix, a.webhook(a.mutatePod))
 }
 
-// errCaller refuses who does not know the secret path.
-var errCaller = errors.New("this path is the API server's")
+var errCaller = errors.New("this path is for the API server only")
 
-// known tells whether the request may come from the API server.
-func (a *Admission) known(r *http.Request) error {
+// checkCaller returns an error for a request that does not come from the API
+// server.
+func (a *Admission) checkCaller(r *http.Request) error {
 	if a.Secret != "" && subtle.ConstantTimeCompare([]byte(r.PathValue("secret")), []byte(a.Secret)) != 1 {
 		return errCaller
 	}
@@ -147,51 +148,51 @@ func (a *Admission) known(r *http.Request) error {
 	return nil
 }
 
-// decision is one webhook: a patch (may be nil), or an error that refuses.
+// decision is the logic of one webhook. It returns a patch, which may be nil, or an
+// error that refuses the request.
 type decision func(ctx context.Context, r *admissionv1.AdmissionRequest) (*patch, error)
 
-// maxReview bounds a review: old and new object, both as large as the API
-// server takes them.
-const maxReview = 8 << 20
+// maxReviewBytes bounds a review, which has the old and the new object.
+const maxReviewBytes = 8 << 20
 
 func (a *Admission) webhook(decide decision) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := a.known(r); err != nil {
+		if err := a.checkCaller(r); err != nil {
 			w.Header().Set("Connection", "close")
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
 		var review admissionv1.AdmissionReview
-		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review)
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReviewBytes)).Decode(&review)
 		if err != nil || review.Request == nil {
 			http.Error(w, "not an AdmissionReview", http.StatusBadRequest)
 			return
 		}
-		answer := a.answer(r.Context(), review.Request, decide)
-		answer.UID = review.Request.UID
+		response := a.review(r.Context(), review.Request, decide)
+		response.UID = review.Request.UID
 		body, err := json.Marshal(&admissionv1.AdmissionReview{
 			TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: admissionv1.SchemeGroupVersion.String()},
-			Response: answer,
+			Response: response,
 		})
 		if err != nil {
-			http.Error(w, "answer", http.StatusInternalServerError)
+			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(body) // the API server tries again if it is gone
+		_, _ = w.Write(body) // the API server retries a call without a response
 	})
 }
 
-// Answer decides about a request for a BatchJob: the mutating webhook's part, or
-// the validating one's.
-func (a *Admission) Answer(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+// ReviewJob decides about a request for a BatchJob, as the mutating or the
+// validating webhook does.
+func (a *Admission) ReviewJob(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	if mutating {
-		return a.answer(ctx, r, a.mutateJob)
+		return a.review(ctx, r, a.mutateJob)
 	}
-	return a.answer(ctx, r, a.validateJob)
+	return a.review(ctx, r, a.validateJob)
 }
 
-func (a *Admission) answer(ctx context.Context, r *admissionv1.AdmissionRequest, decide decision) *admissionv1.AdmissionResponse {
+func (a *Admission) review(ctx context.Context, r *admissionv1.AdmissionRequest, decide decision) *admissionv1.AdmissionResponse {
 	p, err := decide(ctx, r)
 	if err != nil {
 		if !errors.As(err, new(*Refusal)) {
@@ -199,16 +200,17 @@ func (a *Admission) answer(ctx context.Context, r *admissionv1.AdmissionRequest,
 		}
 		return errorResponse(err)
 	}
-	answer := &admissionv1.AdmissionResponse{Allowed: true}
-	if p != nil {
-		answer.Warnings = p.warnings
-		if answer.Patch, err = p.json(); err != nil {
-			return errorResponse(err)
-		}
-		if answer.Patch != nil {
-			kind := admissionv1.PatchTypeJSONPatch
-			answer.PatchType = &kind
-		}
+	response := &admissionv1.AdmissionResponse{Allowed: true}
+	if p == nil {
+		return response
 	}
-	return answer
+	response.Warnings = p.warnings
+	if response.Patch, err = p.json(); err != nil {
+		return errorResponse(err)
+	}
+	if response.Patch != nil {
+		kind := admissionv1.PatchTypeJSONPatch
+		response.PatchType = &kind
+	}
+	return response
 }

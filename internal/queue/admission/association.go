@@ -12,29 +12,29 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// enforced is what of accounts and QOS the cluster enforces.
-func (a *Admission) enforced() limits.Enforcement {
+// enforcement returns which rules of accounts, QOS and wckeys the cluster enforces.
+func (a *Admission) enforcement() limits.Enforcement {
 	return limits.Enforced(a.Directory.Parameters().AccountingStorageEnforce)
 }
 
-// checkAccount wants an account that exists and that the user belongs to, where
-// associations are enforced and the cluster has accounts.
+// checkAccount refuses an account that does not exist or that the user has no
+// association with, where associations are enforced and the cluster has accounts.
 func (a *Admission) checkAccount(j *job.Job, user *v1alpha1.User, caller *directory.Caller) error {
 	acc, known := a.Directory.Account(j.Account)
-	if !a.enforced().Associations || !known && len(user.Spec.Accounts) == 0 {
+	if !a.enforcement().Associations || !known && len(user.Spec.Accounts) == 0 {
 		return nil
 	}
 	if known && acc == nil && j.Account != "" {
 		return refuse(refusal.InvalidAccount)
 	}
-	if !caller.Admin && !belongs(user, j.Account) {
+	if !caller.Admin && !hasAssociation(user, j.Account) {
 		return refuse(refusal.InvalidAccount)
 	}
 	return nil
 }
 
-// belongs reports whether the user has an association with the account.
-func belongs(user *v1alpha1.User, account string) bool {
+// hasAssociation reports whether the user has an association with the account.
+func hasAssociation(user *v1alpha1.User, account string) bool {
 	if account == "" {
 		return false
 	}
@@ -42,15 +42,15 @@ func belongs(user *v1alpha1.User, account string) bool {
 		slices.ContainsFunc(user.Spec.Associations, func(x v1alpha1.Association) bool { return x.Account == account })
 }
 
-// checkQOS wants a QOS that exists and, where QOS are enforced, that the job's
-// association lists. Operators may choose any, as in Slurm.
+// checkQOS refuses a QOS that does not exist and, where QOS are enforced, one that
+// the job's association does not list. As in Slurm, operators may choose any.
 func (a *Admission) checkQOS(j *job.Job, user *v1alpha1.User, operator bool) error {
 	q, known := a.Directory.QOS(j.QOS)
 	switch {
-	case known && q == nil && j.QOS != "" && j.QOS != defaultQOS, // normal is there without an object
+	case known && q == nil && j.QOS != "" && j.QOS != defaultQOS, // normal exists without an object
 		limits.Flagged(q, "RequiresReservation") && j.Reservation == "":
 		return refuse(refusal.InvalidQOS)
-	case !known || !a.enforced().QOS || operator || j.QOS == "":
+	case !known || !a.enforcement().QOS || operator || j.QOS == "":
 		return nil
 	}
 	if list := a.qosOf(user, j); len(list) > 0 && !slices.Contains(list, j.QOS) {
@@ -59,12 +59,12 @@ func (a *Admission) checkQOS(j *job.Job, user *v1alpha1.User, operator bool) err
 	return nil
 }
 
-// defaultQOS is the QOS of jobs that ask for none.
+// defaultQOS is the QOS of jobs that ask for none, where the cluster sets no other.
 const defaultQOS = "normal"
 
-// defaultQOSOf returns the QOS of a job that asks for none: that of the user's
-// association with the account, of the user, of the account or the nearest one
-// above that has one, the only one that it may use, else normal.
+// defaultQOSOf returns the QOS of a job that asks for none: the default of the
+// user's association with the account, else of the user, else of the account or
+// the nearest one above it; else the only QOS that the job may use; else normal.
 func (a *Admission) defaultQOSOf(user *v1alpha1.User, j *job.Job) string {
 	name := ""
 	for x := range a.associations(user, j) {
@@ -74,15 +74,16 @@ func (a *Admission) defaultQOSOf(user *v1alpha1.User, j *job.Job) string {
 	for acc := range a.lineage(j.Account) {
 		name = cmp.Or(name, acc.Spec.DefaultQOS)
 	}
-	if list := a.qosOf(user, j); name == "" && len(list) == 2 { // one, and no default
+	if list := a.qosOf(user, j); name == "" && len(list) == 2 { // one QOS, and an empty default
 		name = list[0]
 	}
 	return cmp.Or(name, defaultQOS)
 }
 
-// qosOf returns the QOS that the job's association lists: the user's own list in
-// the account, for the partition first, else that of the account, else of the
-// nearest account above that has one. Empty: every QOS, since nobody lists any.
+// qosOf returns the QOS that the job may use, followed by the default one: the list
+// of the user's association with the account, for the partition first, else that
+// of the account or the nearest one above it. It returns nil if none of them has a
+// list, so that the job may use every QOS.
 func (a *Admission) qosOf(user *v1alpha1.User, j *job.Job) []string {
 	for x := range a.associations(user, j) {
 		if len(x.QOS) > 0 {
@@ -97,8 +98,8 @@ func (a *Admission) qosOf(user *v1alpha1.User, j *job.Job) []string {
 	return nil
 }
 
-// associations are those of the user with the job's account: for its partition
-// first, then for every partition.
+// associations returns the associations of the user with the job's account: that for
+// its partition first, then that for every partition.
 func (a *Admission) associations(user *v1alpha1.User, j *job.Job) iter.Seq[*v1alpha1.Association] {
 	partition := ""
 	if len(j.Partitions) > 0 {
@@ -107,9 +108,9 @@ func (a *Admission) associations(user *v1alpha1.User, j *job.Job) iter.Seq[*v1al
 		partition = d.Name
 	}
 	return func(yield func(*v1alpha1.Association) bool) {
-		for _, where := range []string{partition, ""} {
+		for _, scope := range []string{partition, ""} {
 			for i := range user.Spec.Associations {
-				if x := &user.Spec.Associations[i]; x.Account == j.Account && x.Partition == where && !yield(x) {
+				if x := &user.Spec.Associations[i]; x.Account == j.Account && x.Partition == scope && !yield(x) {
 					return
 				}
 			}
@@ -120,7 +121,7 @@ func (a *Admission) associations(user *v1alpha1.User, j *job.Job) iter.Seq[*v1al
 // maxAccountDepth ends the walk up accounts that are their own ancestors.
 const maxAccountDepth = 64
 
-// lineage is the account and those above it, up to root.
+// lineage returns the account and those above it, up to root.
 func (a *Admission) lineage(name string) iter.Seq[*v1alpha1.Account] {
 	return func(yield func(*v1alpha1.Account) bool) {
 		for range maxAccountDepth {
@@ -136,13 +137,14 @@ func (a *Admission) lineage(name string) iter.Seq[*v1alpha1.Account] {
 // rootAccount is the account above all others.
 const rootAccount = "root"
 
-// checkWCKey wants a key that the user has, where keys are enforced. Without one
-// the user's default counts.
+// checkWCKey refuses a wckey that the user does not have, where wckeys are enforced.
+// A job without a wckey has the user's default.
 func (a *Admission) checkWCKey(j *job.Job, user *v1alpha1.User, caller *directory.Caller) error {
-	if !a.enforced().WCKeys || caller.Admin {
+	if !a.enforcement().WCKeys || caller.Admin {
 		return nil
 	}
-	if key := j.WCKey; key == "" && user.Spec.DefaultWCKey != "" || key != "" && (key == user.Spec.DefaultWCKey || slices.Contains(user.Spec.WCKeys, key)) {
+	key := cmp.Or(j.WCKey, user.Spec.DefaultWCKey)
+	if key != "" && (key == user.Spec.DefaultWCKey || slices.Contains(user.Spec.WCKeys, key)) {
 		return nil
 	}
 	return refuse(refusal.InvalidWCKey)

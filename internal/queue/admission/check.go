@@ -26,30 +26,30 @@ import (
 // defaultArraySize is MaxArraySize's default.
 const defaultArraySize = 1001
 
-// check refuses what can never run, or may not. anyQOS: whoever asks may choose
-// any QOS.
+// check refuses a job that may not run or can never run. anyQOS: the caller may
+// choose any QOS.
 func (a *Admission) check(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition, anyQOS bool) error {
-	steps := []func() error{
+	checks := []func() error{
 		func() error { return a.checkAccount(&b.Spec.Job, user, caller) },
 		func() error { return a.checkQOS(&b.Spec.Job, user, anyQOS) },
 		func() error { return a.checkWCKey(&b.Spec.Job, user, caller) },
 		func() error { return a.checkPartitions(&b.Spec.Job, user, caller, parts) },
-		func() error { return a.checkForm(&b.Spec.Job, caller) },
-		func() error { return a.checkReserved(&b.Spec.Job, user, parts) },
+		func() error { return a.checkFields(&b.Spec.Job, caller) },
+		func() error { return a.checkReservation(&b.Spec.Job, user, parts) },
 		func() error { return checkPayload(b) },
 		func() error { return checkPaths(&b.Spec.Job, parts) },
 		func() error { return checkImage(&b.Spec.Job, parts) },
-		func() error { return a.feasible(b) },
+		func() error { return a.checkFeasible(b) },
 	}
-	for _, step := range steps {
-		if err := step(); err != nil {
+	for _, check := range checks {
+		if err := check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkImage wants every partition that the job names to run its image.
+// checkImage refuses an image that one of the partitions does not run.
 func checkImage(j *job.Job, parts []*v1alpha1.Partition) error {
 	for _, part := range parts {
 		if err := image.Check(part, j.Batch.Container); err != nil {
@@ -59,8 +59,8 @@ func checkImage(j *job.Job, parts []*v1alpha1.Partition) error {
 	return nil
 }
 
-func (a *Admission) feasible(b *v1alpha1.BatchJob) error {
-	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" { // Slurm looks at it when the job could start
+func (a *Admission) checkFeasible(b *v1alpha1.BatchJob) error {
+	if b.Spec.Job.Options["nodes"] == "0" && b.Spec.Job.Hold == "" { // Slurm checks this when the job could start
 		return refuse(refusal.InvalidNodeCount)
 	}
 	if a.Checker == nil {
@@ -72,34 +72,34 @@ func (a *Admission) feasible(b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// checkPartitions wants one partition that takes the job, or every one where
-// the cluster says EnforcePartLimits=ALL.
+// checkPartitions refuses a job that none of the partitions accepts; with
+// EnforcePartLimits=ALL, one that any of them does not accept.
 func (a *Admission) checkPartitions(j *job.Job, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition) error {
 	mode := a.Directory.Parameters().EnforcePartLimits
 	var first error
-	fits := false
+	accepted := false
 	for _, part := range parts {
-		err := access(part, j, user, caller)
+		err := checkAccess(part, j, user, caller)
 		if err == nil && (mode == "ALL" || mode == "ANY") {
 			q, _ := a.Directory.QOS(j.QOS)
 			_, err = Exceeds(limits.Overridden(&part.Spec, q), a.Directory.Parameters(), j)
 		}
 		if err == nil {
-			fits = true
+			accepted = true
 			continue
 		}
 		if first == nil {
 			first = err
 		}
 	}
-	if fits && mode != "ALL" {
+	if accepted && mode != "ALL" {
 		return nil
 	}
 	return first
 }
 
-// access tells whether the partition takes jobs like this one from this user.
-func access(part *v1alpha1.Partition, j *job.Job, user *v1alpha1.User, caller *directory.Caller) error {
+// checkAccess refuses jobs that the partition does not accept from the user.
+func checkAccess(part *v1alpha1.Partition, j *job.Job, user *v1alpha1.User, caller *directory.Caller) error {
 	s := &part.Spec
 	group := func(g v1alpha1.Group) bool { return slices.Contains(s.AllowGroups, g.Name) }
 	switch {
@@ -119,44 +119,46 @@ func access(part *v1alpha1.Partition, j *job.Job, user *v1alpha1.User, caller *d
 	return nil
 }
 
-// Exceeds tells which limit of the partition the job is over: the reason that
-// a pending job shows for it (PartitionTimeLimit, PartitionNodeLimit,
-// MaxMemPerLimit), and the error that refuses the job where limits are
-// enforced at submission. No limit: "" and nil.
+// Exceeds returns the limit of the partition that the job exceeds: the reason that a
+// pending job shows for it (PartitionTimeLimit, PartitionNodeLimit,
+// MaxMemPerLimit), and the error that refuses the job where limits are enforced at
+// submission. It returns "" and nil if the job is within all limits.
 func Exceeds(s *v1alpha1.PartitionSpec, params v1alpha1.ClusterSpec, j *job.Job) (reason string, err error) {
 	sh := &j.Shape
 	limit := max(s.MaxTime, 0)
-	if limit > 0 && (j.Time.Limit > limit || j.Time.Limit == job.Unlimited) && (j.Time.Min == 0 || j.Time.Min > limit) {
+	tooLong := j.Time.Limit > limit || j.Time.Limit == job.Unlimited
+	if limit > 0 && tooLong && (j.Time.Min == 0 || j.Time.Min > limit) {
 		return "PartitionTimeLimit", refuse(refusal.InvalidTimeLimit)
 	}
 	least := max(sh.MinNodes, int32(len(j.Placement.NodeList)), 1)
 	if s.MaxNodes > 0 && least > s.MaxNodes || sh.MaxNodes > 0 && sh.MaxNodes < s.MinNodes {
 		return "PartitionNodeLimit", refuse(refusal.InvalidNodeCount)
 	}
-	if over(sh.MemPerNode, s.MaxMemPerNode, params.MaxMemPerNode) {
+	if exceedsMemory(sh.MemPerNode, s.MaxMemPerNode, params.MaxMemPerNode) {
 		return "MaxMemPerLimit", refuse(refusal.MemoryUnavailable)
 	}
 	return "", nil
 }
 
-// over tells whether asked is more than the partition's limit, or the
-// cluster's where the partition has none.
-func over(asked, part, cluster *int64) bool {
+// exceedsMemory reports whether requested is more than the partition's limit, or the
+// cluster's if the partition has none.
+func exceedsMemory(requested, part, cluster *int64) bool {
 	limit := part
 	if limit == nil {
 		limit = cluster
 	}
-	return asked != nil && limit != nil && *limit > 0 && *asked > *limit
+	return requested != nil && limit != nil && *limit > 0 && *requested > *limit
 }
 
-func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
+// checkFields refuses values of single fields.
+func (a *Admission) checkFields(j *job.Job, caller *directory.Caller) error {
 	if j.Nice < 0 && !caller.Operator {
 		return refuse(refusal.InvalidNice)
 	}
 	if j.SiteFactor != 0 && !caller.Operator {
 		return refuse(refusal.AccessDenied)
 	}
-	if j.Hold != "" && j.Hold != "user" && j.Hold != "admin" {
+	if j.Hold != "" && j.Hold != holdUser && j.Hold != holdAdmin {
 		return refusef("spec.job.hold: %q is neither \"user\" nor \"admin\"", j.Hold)
 	}
 	if err := a.checkTime(&j.Time); err != nil {
@@ -180,12 +182,12 @@ func (a *Admission) checkForm(j *job.Job, caller *directory.Caller) error {
 	return nil
 }
 
-// checkReserved wants licences that exist, and a reservation that is for this
-// user.
-func (a *Admission) checkReserved(j *job.Job, user *v1alpha1.User, parts []*v1alpha1.Partition) error {
-	all := a.Directory.Parameters().Licenses
+// checkReservation refuses licenses that do not exist, and a reservation that the
+// user may not use.
+func (a *Admission) checkReservation(j *job.Job, user *v1alpha1.User, parts []*v1alpha1.Partition) error {
+	total := a.Directory.Parameters().Licenses
 	for _, l := range j.Licenses {
-		if all[l.Name] < l.Count {
+		if total[l.Name] < l.Count {
 			return refuse(refusal.InvalidLicense)
 		}
 	}
@@ -221,16 +223,16 @@ var (
 	environments = newDecoder(bounds.MaxEnvironment)
 )
 
-func newDecoder(most uint64) *zstd.Decoder {
-	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(most), zstd.WithDecoderConcurrency(2))
+func newDecoder(maxBytes uint64) *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxBytes), zstd.WithDecoderConcurrency(2))
 	if err != nil {
 		panic(err) // the options are constants
 	}
 	return d
 }
 
-// checkPayload decompresses script and environment, within their bounds: what
-// is stored must be readable by whoever starts the job.
+// checkPayload decompresses script and environment within their bounds: what is
+// stored must be readable when the job starts.
 func checkPayload(b *v1alpha1.BatchJob) error {
 	if len(b.Spec.Script) > 0 {
 		script, err := scripts.DecodeAll(b.Spec.Script, nil)
@@ -251,14 +253,14 @@ func checkPayload(b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// checkPaths wants the job's directory and files on storage that the nodes of
-// every partition share: output must not be lost.
+// checkPaths refuses a directory and files that are not on storage which the nodes
+// of every partition share with the login nodes: output must not be lost.
 func checkPaths(j *job.Job, parts []*v1alpha1.Partition) error {
 	dir := j.Batch.WorkDir
 	if dir == "" || !path.IsAbs(dir) {
 		return refusef("the job's directory %q is not an absolute path", dir)
 	}
-	places := []string{dir}
+	dirs := []string{dir}
 	for _, file := range []string{j.Batch.Output, j.Batch.Error, j.Batch.Input} {
 		if file == "" {
 			continue
@@ -266,51 +268,52 @@ func checkPaths(j *job.Job, parts []*v1alpha1.Partition) error {
 		if !path.IsAbs(file) {
 			file = path.Join(dir, file)
 		}
-		// What follows the first % is known only later.
-		if known, _, pattern := strings.Cut(file, "%"); pattern {
+		// The part after the first % is known when the job starts.
+		if known, _, isPattern := strings.Cut(file, "%"); isPattern {
 			file = known + "x"
 		}
-		places = append(places, path.Dir(path.Clean(file)))
+		dirs = append(dirs, path.Dir(path.Clean(file)))
 	}
 	for _, part := range parts {
-		shared := Shared(part)
-		for _, place := range places {
-			if !below(place, shared) {
-				return notShared(place, part.Name, shared)
+		shared := SharedPaths(part)
+		for _, dir := range dirs {
+			if !isBelow(dir, shared) {
+				return notShared(dir, part.Name, shared)
 			}
 		}
 	}
 	return nil
 }
 
-func notShared(place, part string, shared []string) error {
+func notShared(dir, part string, shared []string) error {
 	if len(shared) == 0 {
-		return refusef("the nodes of partition %s share no directory with this one (Partition.spec.sharedPaths is empty), so the job's output in %s would be lost; ask an administrator to name the shared directories",
-			part, place)
+		return refusef("the nodes of partition %s share no directory with this one (Partition.spec.sharedPaths is empty), "+
+			"so the job's output in %s would be lost; ask an administrator to name the shared directories", part, dir)
 	}
 	return refusef("the nodes of partition %s do not see %s; submit from a directory in %s, or choose one with --chdir and --output",
-		part, place, strings.Join(shared, ", "))
+		part, dir, strings.Join(shared, ", "))
 }
 
-// below reports whether place is one of dirs or below one; /dev is on every node.
-func below(place string, dirs []string) bool {
-	place = path.Clean(place)
-	for _, dir := range append([]string{"/dev"}, dirs...) {
-		dir = path.Clean(dir)
-		if dir == "/" || place == dir || strings.HasPrefix(place, dir+"/") {
+// isBelow reports whether dir is one of the parents or below one. /dev exists on
+// every node.
+func isBelow(dir string, parents []string) bool {
+	dir = path.Clean(dir)
+	for _, parent := range append([]string{"/dev"}, parents...) {
+		parent = path.Clean(parent)
+		if parent == "/" || dir == parent || strings.HasPrefix(dir, parent+"/") {
 			return true
 		}
 	}
 	return false
 }
 
-// hostImage is the image that stands for a process node's own file system.
+// hostImage is the image that stands for the file system of a process node.
 const hostImage = "berth.hpc/host"
 
-// Shared are the directories that the partition's nodes share with the login
-// nodes. Without a word of the partition: everything where its jobs run in
-// the host's own file system, else nothing.
-func Shared(part *v1alpha1.Partition) []string {
+// SharedPaths returns the directories that the partition's nodes share with the login
+// nodes. If the partition names none, that is everything where its jobs run in the
+// host's own file system, else nothing.
+func SharedPaths(part *v1alpha1.Partition) []string {
 	if len(part.Spec.SharedPaths) > 0 {
 		return part.Spec.SharedPaths
 	}
@@ -323,7 +326,7 @@ func Shared(part *v1alpha1.Partition) []string {
 		return nil
 	}
 	for _, c := range t.Spec.Containers {
-		if c.Name == "job" && c.Image != "" && c.Image != hostImage {
+		if c.Name == JobContainer && c.Image != "" && c.Image != hostImage {
 			return nil
 		}
 	}

@@ -30,7 +30,7 @@ func (a *Admission) mutateJob(ctx context.Context, r *admissionv1.AdmissionReque
 	case admissionv1.Create:
 		return a.create(ctx, r, caller)
 	case admissionv1.Update:
-		if caller.User != nil { // a controller of Kubernetes keeps its own pace
+		if caller.User != nil { // the rate of Kubernetes' controllers is not limited
 			if err := a.awaitRate(ctx, caller); err != nil {
 				return nil, err
 			}
@@ -40,13 +40,14 @@ func (a *Admission) mutateJob(ctx context.Context, r *admissionv1.AdmissionReque
 	return nil, nil
 }
 
-// DryRunID is the id in the answer to a dry run, which draws none: the type
-// wants one, and no job ever has this.
+// DryRunID is the id in the response to a dry run, which allocates none: the type
+// requires an id, and no job ever has this one.
 const DryRunID = 1<<53 - 1
 
-// create decides about a submission: who, whether, and only then the id.
+// create decides about a submission. It allocates an id last, when nothing speaks
+// against the job.
 func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest, caller *directory.Caller) (*patch, error) {
-	if err := a.awaitRate(ctx, caller); err != nil { // before anything of it is read
+	if err := a.awaitRate(ctx, caller); err != nil { // before the object is parsed
 		return nil, err
 	}
 	b, err := decodeNew(r.Object.Raw)
@@ -63,7 +64,7 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	if strings.HasPrefix(r.Name, array.NamePrefix) && !caller.Trusted {
 		return nil, refusef("names that begin with %q are the scheduler's", array.NamePrefix)
 	}
-	if err := mayGive(b, caller.Roles()); err != nil {
+	if err := checkGivenFields(b, caller.Roles()); err != nil {
 		return nil, err
 	}
 	p := &patch{}
@@ -73,21 +74,8 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	if err := a.prepareComponents(b, user, caller, p); err != nil {
 		return nil, err
 	}
-	var kept places
-	if !caller.Trusted {
-		if kept, err = a.quota(r, b, caller); err != nil {
-			return nil, err
-		}
-	}
-	if dry(r) {
-		b.Spec.JobID = DryRunID
-		a.giveBack(kept)
-	} else if !caller.Trusted || b.Spec.JobID == 0 {
-		if b.Spec.JobID, err = a.IDs.Span(ctx, int64(1+len(b.Spec.Components))); err != nil {
-			a.giveBack(kept)
-			return nil, err
-		}
-		a.take(kept, b.Spec.JobID)
+	if err := a.allocateID(ctx, r, b, caller); err != nil {
+		return nil, err
 	}
 	if !caller.Trusted || b.Spec.SubmitTime == nil {
 		now := metav1.NewMicroTime(a.Now())
@@ -95,20 +83,46 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 	}
 	stamp(b, p)
 	if !caller.Trusted {
-		unsplit(b, p)
+		removeSchedulerFields(b, p)
 	}
-	if dry(r) {
+	if isDryRun(r) {
 		a.forecast(ctx, b, p)
 	}
 	return p, nil
 }
 
-func dry(r *admissionv1.AdmissionRequest) bool { return r.DryRun != nil && *r.DryRun }
+// allocateID reserves the job's place in the queue and sets its id, or refuses it.
+// The scheduler's own jobs need no place, and may have an id.
+func (a *Admission) allocateID(ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller) error {
+	var reserved places
+	var err error
+	if !caller.Trusted {
+		if reserved, err = a.reservePlaces(r, b, caller); err != nil {
+			return err
+		}
+	}
+	if isDryRun(r) {
+		b.Spec.JobID = DryRunID
+		a.releasePlaces(reserved)
+		return nil
+	}
+	if caller.Trusted && b.Spec.JobID != 0 {
+		return nil
+	}
+	if b.Spec.JobID, err = a.IDs.Span(ctx, int64(1+len(b.Spec.Components))); err != nil {
+		a.releasePlaces(reserved)
+		return err
+	}
+	a.assignPlaces(reserved, b.Spec.JobID)
+	return nil
+}
 
-// createWorkload gives an id to a job that stands for other people's pods. The
-// scheduler has checked it, and it is no user's.
+func isDryRun(r *admissionv1.AdmissionRequest) bool { return r.DryRun != nil && *r.DryRun }
+
+// createWorkload sets the id of a job that stands for pods which were not submitted.
+// The scheduler has checked it, and it belongs to no user.
 func (a *Admission) createWorkload(ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob) (p *patch, err error) {
-	if b.Spec.JobID = DryRunID; !dry(r) {
+	if b.Spec.JobID = DryRunID; !isDryRun(r) {
 		if b.Spec.JobID, err = a.IDs.Span(ctx, 1); err != nil {
 			return nil, err
 		}
@@ -119,9 +133,9 @@ func (a *Admission) createWorkload(ctx context.Context, r *admissionv1.Admission
 	return p, nil
 }
 
-// unsplit takes away what only the scheduler says of a job: that it was split
+// removeSchedulerFields removes what only the scheduler sets: that the job was split
 // off another one, whose script it would run, and that it stands for pods.
-func unsplit(b *v1alpha1.BatchJob, p *patch) {
+func removeSchedulerFields(b *v1alpha1.BatchJob, p *patch) {
 	if b.Spec.Workload != nil {
 		p.remove("/spec/workload")
 	}
@@ -133,8 +147,8 @@ func unsplit(b *v1alpha1.BatchJob, p *patch) {
 	}
 }
 
-// decodeNew reads a submitted object. spec and spec.job must be there, so
-// that a patch may name what lies below.
+// decodeNew parses a submitted object. It must have spec and spec.job, so that a patch
+// can set members of them.
 func decodeNew(raw []byte) (*v1alpha1.BatchJob, error) {
 	var probe struct {
 		Spec map[string]json.RawMessage `json:"spec"`
@@ -152,13 +166,14 @@ func decodeNew(raw []byte) (*v1alpha1.BatchJob, error) {
 	return b, nil
 }
 
-// submitter is the User that a job in the namespace runs as: its owner, who
-// must be the caller or be acted for by an administrator.
+// submitter returns the User that a job in the namespace runs as: the namespace's
+// owner, who is the caller unless an administrator submits the job.
 func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1alpha1.User, error) {
 	owner := a.Directory.Owner(namespace)
 	switch {
 	case owner == nil:
-		return nil, refusef("%s: no user of this cluster has the namespace %q; an administrator creates one as a User object", refusal.InvalidUser, namespace)
+		return nil, refusef("%s: no user of this cluster has the namespace %q; an administrator creates one as a User object",
+			refusal.InvalidUser, namespace)
 	case authz.May(a.Directory.RolesOn(caller, owner.Name, ""), authz.Job, authz.Create) != authz.Deny:
 		return owner, nil
 	case caller.User == nil:
@@ -167,7 +182,7 @@ func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1al
 	return nil, refuse(refusal.AccessDenied)
 }
 
-// prepare completes the job with what the cluster defines and checks it.
+// prepare completes the job with the defaults of the cluster and checks it.
 func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, p *patch) error {
 	b.Spec.User = user.Name
 	j := &b.Spec.Job
@@ -176,10 +191,10 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 		return refuse(refusal.InvalidGroup)
 	}
 	if !caller.Operator {
-		restrain(j, p)
+		dropOperatorFields(j, p)
 	}
-	if !caller.Trusted { // after what the caller may not ask for was dropped, before anything is computed
-		if err := within(b); err != nil {
+	if !caller.Trusted { // before anything is computed from the job
+		if err := checkBounds(b); err != nil {
 			return err
 		}
 	}
@@ -211,26 +226,27 @@ func (a *Admission) prepare(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *d
 	return nil
 }
 
-// mayChooseGroup: only administrators say as which group a job runs.
+// mayChooseGroup reports whether the caller may choose the group that a job runs as,
+// if the job names one.
 func mayChooseGroup(j *job.Job, caller *directory.Caller) bool {
 	return j.Batch.Group == nil || caller.Admin || caller.Trusted
 }
 
 func holdOf(caller *directory.Caller) string {
 	if caller.Operator {
-		return "admin"
+		return holdAdmin
 	}
-	return "user"
+	return holdUser
 }
 
-// restrain takes back what only operators may ask for.
-func restrain(j *job.Job, p *patch) {
+// dropOperatorFields drops what only operators may request.
+func dropOperatorFields(j *job.Job, p *patch) {
 	if j.Priority != nil && *j.Priority != 0 {
 		p.warn("--priority is ignored: only an operator may set it")
 		j.Priority = nil
 	}
-	if j.Hold == "admin" {
-		j.Hold = "user"
+	if j.Hold == holdAdmin {
+		j.Hold = holdUser
 	}
 	if j.AdminComment != "" {
 		p.warn("--admin-comment is ignored: only an operator may set it")
@@ -238,7 +254,7 @@ func restrain(j *job.Job, p *patch) {
 	}
 }
 
-// patchJob writes the members of spec.job that prepare may have changed.
+// patchJob adds to the patch the members of spec.job that prepare has changed.
 func patchJob(before, after *job.Job, p *patch) {
 	text := func(name, old, now string) {
 		if old != now {
@@ -254,7 +270,7 @@ func patchJob(before, after *job.Job, p *patch) {
 	}
 }
 
-// partitions are those the job asks for, or the default one. There is at
+// partitions returns the partitions that the job requests, or the default one: at
 // least one.
 func (a *Admission) partitions(j *job.Job) ([]*v1alpha1.Partition, error) {
 	if len(j.Partitions) == 0 {
@@ -275,7 +291,7 @@ func (a *Admission) partitions(j *job.Job) ([]*v1alpha1.Partition, error) {
 	return parts, nil
 }
 
-// stamp overwrites everything that only admission may set.
+// stamp sets everything that only admission may set.
 func stamp(b *v1alpha1.BatchJob, p *patch) {
 	p.set("/spec/jobID", b.Spec.JobID)
 	p.set("/spec/user", b.Spec.User)
@@ -292,19 +308,19 @@ func stamp(b *v1alpha1.BatchJob, p *patch) {
 	if len(b.OwnerReferences) > 0 {
 		p.remove("/metadata/ownerReferences")
 	}
-	for _, name := range reserved(b.Annotations) {
+	for _, name := range berthNames(b.Annotations) {
 		p.remove("/metadata/annotations/" + escape(name))
 	}
 }
 
-// labelsOf are the labels of a BatchJob: ours and no others, because
-// selectors decide by them.
+// labelsOf returns the labels of a BatchJob. It has no others, because selectors
+// depend on them.
 func labelsOf(b *v1alpha1.BatchJob) map[string]string {
 	return map[string]string{wire.LabelUser: b.Spec.User, wire.LabelJobID: strconv.FormatInt(b.Spec.JobID, 10)}
 }
 
-// reserved are the names in m that belong to Berth, sorted.
-func reserved(m map[string]string) []string {
+// berthNames returns the names in m that belong to Berth, sorted.
+func berthNames(m map[string]string) []string {
 	var names []string
 	for name := range m {
 		domain, _, _ := strings.Cut(name, "/")
@@ -316,6 +332,7 @@ func reserved(m map[string]string) []string {
 	return names
 }
 
+// decodeBoth parses the old and the new object of an update.
 func decodeBoth(r *admissionv1.AdmissionRequest) (old, now *v1alpha1.BatchJob, err error) {
 	old, now = &v1alpha1.BatchJob{}, &v1alpha1.BatchJob{}
 	if err := json.Unmarshal(r.OldObject.Raw, old); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// forecast answers a dry run that asks when the job would start. That there is
-// no answer is one, too: the job is accepted all the same.
+// forecast adds to the response of a dry run when the job would start, if the request
+// asks for that. Without a forecast the job is accepted all the same.
 func (a *Admission) forecast(ctx context.Context, b *v1alpha1.BatchJob, p *patch) {
-	if _, asked := b.Annotations[wire.AnnotationForecast]; !asked || a.Forecast == nil {
+	if _, requested := b.Annotations[wire.AnnotationForecast]; !requested || a.Forecast == nil {
 		return
 	}
 	f, ok := a.Forecast.Forecast(ctx, b)
@@ -22,7 +22,7 @@ func (a *Admission) forecast(ctx context.Context, b *v1alpha1.BatchJob, p *patch
 		f.Parts[i].ID = a.IDs.Peek() + int64(i)
 	}
 	text, err := json.Marshal(f)
-	if err != nil { // numbers and texts
+	if err != nil { // it has numbers and texts only
 		panic(err)
 	}
 	p.set("/metadata/annotations/"+escape(wire.AnnotationForecast), string(text))

@@ -7,9 +7,9 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// prepareComponents does for the further components of a heterogeneous job
-// what prepare does for the first, and writes which is which. Each will be a
-// job of its own, and is checked as one.
+// prepareComponents does for the other components of a heterogeneous job what prepare
+// does for the first, and numbers them. Each component will be a job of its own,
+// and is checked as one.
 func (a *Admission) prepareComponents(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, p *patch) error {
 	if caller.Trusted {
 		return nil
@@ -26,19 +26,19 @@ func (a *Admission) prepareComponents(b *v1alpha1.BatchJob, user *v1alpha1.User,
 		return refuse(refusal.InvalidArray)
 	}
 	for i := range b.Spec.Components {
-		one := &v1alpha1.BatchJob{ObjectMeta: b.ObjectMeta}
-		one.Spec.Job = b.Spec.Components[i]
-		if one.Spec.Job.Array != nil {
+		component := &v1alpha1.BatchJob{ObjectMeta: b.ObjectMeta}
+		component.Spec.Job = b.Spec.Components[i]
+		if component.Spec.Job.Array != nil {
 			return refuse(refusal.InvalidArray)
 		}
-		quiet := &patch{}
-		if err := a.prepare(one, user, caller, quiet); err != nil {
+		unused := &patch{} // the components are patched as a whole
+		if err := a.prepare(component, user, caller, unused); err != nil {
 			return err
 		}
-		p.warnings = append(p.warnings, quiet.warnings...)
-		one.Spec.Job.Partitions = partitionsOf(one)
-		one.Spec.Job.Het = &job.Het{Offset: int32(i + 1), Size: int32(n + 1)}
-		b.Spec.Components[i] = one.Spec.Job
+		p.warnings = append(p.warnings, unused.warnings...)
+		component.Spec.Job.Partitions = partitionsOf(component)
+		component.Spec.Job.Het = &job.Het{Offset: int32(i + 1), Size: int32(n + 1)}
+		b.Spec.Components[i] = component.Spec.Job
 	}
 	b.Spec.Job.Het = &job.Het{Size: int32(n + 1)}
 	p.set("/spec/job/het", b.Spec.Job.Het)
@@ -46,7 +46,8 @@ func (a *Admission) prepareComponents(b *v1alpha1.BatchJob, user *v1alpha1.User,
 	return nil
 }
 
-// partitionsOf are those the job names, or the one that admission chose.
+// partitionsOf returns the partitions that the job names, or the one that prepare
+// chose.
 func partitionsOf(b *v1alpha1.BatchJob) []string {
 	if len(b.Spec.Job.Partitions) > 0 {
 		return b.Spec.Job.Partitions

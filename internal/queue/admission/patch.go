@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// patch is a JSON patch (RFC 6902) in the making, with warnings for the
-// sender. It names only what changes: the object may be large.
+// patch is a JSON patch (RFC 6902) in the making, with warnings for the sender. It
+// contains only what changes: the object may be large.
 type patch struct {
 	ops      []op
 	warnings []string
@@ -19,19 +19,19 @@ type op struct {
 	Value any    `json:"value,omitzero"`
 }
 
-// set writes a member of an object that exists.
+// set sets a member of an object that exists.
 func (p *patch) set(path string, value any) {
 	p.ops = append(p.ops, op{Op: "add", Path: path, Value: value})
 }
 
-// remove takes out a member that exists.
+// remove removes a member that exists.
 func (p *patch) remove(path string) { p.ops = append(p.ops, op{Op: "remove", Path: path}) }
 
 func (p *patch) warn(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
 }
 
-// json is nil when there is nothing to change.
+// json returns the encoded patch, or nil if it changes nothing.
 func (p *patch) json() ([]byte, error) {
 	if len(p.ops) == 0 {
 		return nil, nil
@@ -43,7 +43,7 @@ func (p *patch) json() ([]byte, error) {
 	return b, nil
 }
 
-// escape makes a member's name fit for a path (RFC 6901).
+// escape returns a member's name as it is written in a path (RFC 6901).
 func escape(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }

@@ -21,7 +21,7 @@ import (
 // JobContainer is the name of the container that runs a job.
 const JobContainer = "job"
 
-// limitInForce is the job's time limit in minutes.
+// limitInForce returns the job's time limit in minutes.
 func (a *Admission) limitInForce(b *v1alpha1.BatchJob) int32 {
 	name := b.Status.Partition
 	if name == "" {
@@ -30,10 +30,10 @@ func (a *Admission) limitInForce(b *v1alpha1.BatchJob) int32 {
 	return table.TimeLimit(b, a.Directory.Partition(name))
 }
 
-// mutatePod serves CREATE of pods in users' namespaces and of pods that carry
-// a job's label anywhere. Pods of jobs get their planned node's name; others in
-// users' namespaces are an administrator's, or refused; of those elsewhere the
-// ones that name our scheduler tolerate its nodes' taint.
+// mutatePod serves CREATE of pods in users' namespaces, and of pods with a job's label
+// in any namespace. Pods of jobs get the name of their planned node. Others in
+// users' namespaces are refused, unless an administrator creates them. Pods
+// elsewhere that name our scheduler tolerate the taint of its nodes.
 func (a *Admission) mutatePod(ctx context.Context, r *admissionv1.AdmissionRequest) (*patch, error) {
 	if r.Operation != admissionv1.Create || r.SubResource != "" {
 		return nil, nil
@@ -43,13 +43,13 @@ func (a *Admission) mutatePod(ctx context.Context, r *admissionv1.AdmissionReque
 		return nil, refusef("the pod cannot be read: %v", err)
 	}
 	owner := a.Directory.Owner(r.Namespace)
-	_, claims := pod.Labels[wire.LabelJobID]
+	_, hasJobLabel := pod.Labels[wire.LabelJobID]
 	switch {
-	case !claims && owner == nil:
-		return tolerate(pod), nil
-	case !claims && a.Directory.Resolve(r.UserInfo.Username, r.UserInfo.Groups).Admin:
+	case !hasJobLabel && owner == nil:
+		return addToleration(pod), nil
+	case !hasJobLabel && a.Directory.Resolve(r.UserInfo.Username, r.UserInfo.Groups).Admin:
 		return nil, nil
-	case !claims:
+	case !hasJobLabel:
 		return nil, refusef("pods in the namespace of the user %s are made by Berth only; submit a job", owner.Name)
 	case owner == nil || !a.creators[r.UserInfo.Username]:
 		return nil, refusef("the label %s is for the pods of Berth's jobs", wire.LabelJobID)
@@ -57,9 +57,8 @@ func (a *Admission) mutatePod(ctx context.Context, r *admissionv1.AdmissionReque
 	return a.placePod(ctx, r.Namespace, pod, owner)
 }
 
-// tolerate lets a pod that names our scheduler onto nodes that are Berth's own
-// by a taint.
-func tolerate(pod *corev1.Pod) *patch {
+// addToleration lets a pod that names our scheduler run on nodes with Berth's taint.
+func addToleration(pod *corev1.Pod) *patch {
 	if pod.Spec.SchedulerName != wire.SchedulerName {
 		return nil
 	}
@@ -82,7 +81,7 @@ func (a *Admission) placePod(ctx context.Context, namespace string, pod *corev1.
 	if err != nil {
 		return nil, refuse(refusal.Text(err.Error()))
 	}
-	b, err := a.jobAt(ctx, namespace, at)
+	b, err := a.jobOf(ctx, namespace, at)
 	if err != nil {
 		return nil, err
 	}
@@ -97,36 +96,37 @@ func (a *Admission) placePod(ctx context.Context, namespace string, pod *corev1.
 	case pod.Spec.ServiceAccountName != v1alpha1.ServiceAccountName:
 		return nil, refusef("pods of jobs run under the ServiceAccount %s", v1alpha1.ServiceAccountName)
 	}
-	p := namePod(pod, b.Status.Allocation.Nodes[at.Index].Name)
-	if t := tolerate(pod); t != nil {
+	p := setNodeName(pod, b.Status.Allocation.Nodes[at.Index].Name)
+	if t := addToleration(pod); t != nil {
 		p.ops = append(p.ops, t.ops...)
 	}
 	return p, nil
 }
 
-// jobAt is the job as this process knows it; if the pod speaks of a later
-// attempt than that, the API server is asked. nil: there is none.
-func (a *Admission) jobAt(ctx context.Context, namespace string, at member.Place) (*v1alpha1.BatchJob, error) {
+// jobOf returns the job of a pod, or nil if there is none. If the pod is of a later
+// attempt than this process knows, the job is read from the API server.
+func (a *Admission) jobOf(ctx context.Context, namespace string, at member.Place) (*v1alpha1.BatchJob, error) {
 	b, ok := a.Known(at.JobID)
 	if !ok {
 		return nil, nil // jobs are known long before they have pods
 	}
-	if b.Namespace != namespace || at.Attempt < b.Status.Attempt || at.Attempt == b.Status.Attempt && b.Status.Allocation != nil {
+	isKnown := at.Attempt < b.Status.Attempt || at.Attempt == b.Status.Attempt && b.Status.Allocation != nil
+	if b.Namespace != namespace || isKnown {
 		return b, nil
 	}
-	live, err := a.Read(ctx, b.Namespace, b.Name)
+	newest, err := a.Read(ctx, b.Namespace, b.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading job %d: %w", at.JobID, err)
 	}
-	return live, nil
+	return newest, nil
 }
 
-// namePod gives the pod its node's name: as host name and in the agent's
+// setNodeName sets the name of the pod's node as its host name and in the agent's
 // environment.
-func namePod(pod *corev1.Pod, node string) *patch {
+func setNodeName(pod *corev1.Pod, node string) *patch {
 	p := &patch{}
 	if !pod.Spec.HostNetwork {
 		p.set("/spec/hostnameOverride", node)
@@ -136,16 +136,16 @@ func namePod(pod *corev1.Pod, node string) *patch {
 		if c.Name != JobContainer {
 			continue
 		}
-		at := fmt.Sprintf("/spec/containers/%d/env", i)
+		env := fmt.Sprintf("/spec/containers/%d/env", i)
 		entry := corev1.EnvVar{Name: wire.EnvNodeName, Value: node}
-		have := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == wire.EnvNodeName })
+		index := slices.IndexFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == wire.EnvNodeName })
 		switch {
 		case len(c.Env) == 0:
-			p.set(at, []corev1.EnvVar{entry})
-		case have >= 0:
-			p.ops = append(p.ops, op{Op: "replace", Path: fmt.Sprintf("%s/%d", at, have), Value: entry})
+			p.set(env, []corev1.EnvVar{entry})
+		case index >= 0:
+			p.ops = append(p.ops, op{Op: "replace", Path: fmt.Sprintf("%s/%d", env, index), Value: entry})
 		default:
-			p.set(at+"/-", entry)
+			p.set(env+"/-", entry)
 		}
 	}
 	return p

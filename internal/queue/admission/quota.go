@@ -12,41 +12,41 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// places are kept for one submission: of a heterogeneous job, one for each
-// component.
+// places are the places in the queue that are reserved for one submission: one for
+// each component of a heterogeneous job.
 type places []*table.Place
 
-// quota keeps one user, and all together, from filling the cluster: it keeps
-// places for what b submits, or refuses it.
-func (a *Admission) quota(r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller) (places, error) {
+// reservePlaces reserves places in the queue for what b submits, or refuses it: no
+// user, and not all users together, can fill the cluster.
+func (a *Admission) reservePlaces(r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller) (places, error) {
 	object := ""
 	if b.Name != "" {
 		object = r.Namespace + "/" + b.Name
 		if a.Jobs.Resent(object) {
-			return nil, nil // the API server will say that it exists
+			return nil, nil // the API server will refuse it as a duplicate
 		}
 	}
-	var kept places
+	var reserved places
 	for i := range 1 + len(b.Spec.Components) {
 		j := &b.Spec.Job
 		if i > 0 {
 			j = &b.Spec.Components[i-1]
 		}
-		p, err := a.reserve(object, j, b, caller)
+		p, err := a.reservePlace(object, j, b, caller)
 		if err != nil {
-			a.giveBack(kept)
+			a.releasePlaces(reserved)
 			return nil, err
 		}
-		kept = append(kept, p)
+		reserved = append(reserved, p)
 	}
-	return kept, nil
+	return reserved, nil
 }
 
-// reserve keeps the place of one component.
-func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob, caller *directory.Caller) (*table.Place, error) {
-	most := int(a.Directory.Parameters().MaxJobs)
-	if most == 0 {
-		most = DefaultMaxJobs
+// reservePlace reserves the place of one component.
+func (a *Admission) reservePlace(object string, j *job.Job, b *v1alpha1.BatchJob, caller *directory.Caller) (*table.Place, error) {
+	maxJobs := int(a.Directory.Parameters().MaxJobs)
+	if maxJobs == 0 {
+		maxJobs = DefaultMaxJobs
 	}
 	partition := b.Spec.Partition
 	if j != &b.Spec.Job && len(j.Partitions) > 0 {
@@ -58,16 +58,16 @@ func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob, cal
 	if j.Array != nil {
 		p.Jobs = max(1, len(array.Parse(j.Array.Spec)))
 	}
-	if j == &b.Spec.Job { // the other components have the first one's
+	if j == &b.Spec.Job { // which counts for all components
 		p.Bytes = b.StoredBytes()
 	}
-	room := a.maxBytes(b.Spec.User, caller)
+	maxBytes := a.maxBytes(b.Spec.User, caller)
 	return p, a.Jobs.Reserve(p, func(all int, active func(table.Key) int, bytes int64) error {
 		switch {
-		case all+p.Jobs > most:
+		case all+p.Jobs > maxJobs:
 			return refuseForNow(5)
-		case room >= 0 && p.Bytes > 0 && bytes+p.Bytes > room:
-			return tooManyBytes(bytes, p.Bytes, room)
+		case maxBytes >= 0 && p.Bytes > 0 && bytes+p.Bytes > maxBytes:
+			return tooManyBytes(bytes, p.Bytes, maxBytes)
 		}
 		reason := l.Submitted(&use, p.Jobs, func(account, user, qos string) int {
 			return active(table.Key{User: user, Account: account, QOS: qos})
@@ -82,15 +82,15 @@ func (a *Admission) reserve(object string, j *job.Job, b *v1alpha1.BatchJob, cal
 	})
 }
 
-func (a *Admission) giveBack(kept places) {
-	for _, p := range kept {
+func (a *Admission) releasePlaces(list places) {
+	for _, p := range list {
 		a.Jobs.GiveBack(p)
 	}
 }
 
-// take says which jobs the places are for: their ids follow each other.
-func (a *Admission) take(kept places, first int64) {
-	for i, p := range kept {
+// assignPlaces assigns the places to jobs with consecutive ids.
+func (a *Admission) assignPlaces(list places, first int64) {
+	for i, p := range list {
 		a.Jobs.Take(p, first+int64(i))
 	}
 }
@@ -99,36 +99,37 @@ func (a *Admission) take(kept places, first int64) {
 // jobs.
 const DefaultMaxBytes = 128 << 20
 
-// maxBytes is how much the scripts, environments and descriptions of the user's
-// jobs may take; negative: there is no limit.
+// maxBytes returns the limit on scripts, environments and descriptions of the user's
+// jobs; negative: there is no limit.
 func (a *Admission) maxBytes(user string, caller *directory.Caller) int64 {
-	most := a.Directory.Parameters().MaxBytesPerUser
-	if most == 0 {
-		most = DefaultMaxBytes
+	limit := a.Directory.Parameters().MaxBytesPerUser
+	if limit == 0 {
+		limit = DefaultMaxBytes
 	}
 	if caller.Operator {
-		most *= operatorBytes
+		limit *= operatorBytes
 	}
 	if u := a.Directory.User(user); u != nil && u.Spec.MaxBytes != nil {
-		most = *u.Spec.MaxBytes
+		limit = *u.Spec.MaxBytes
 	}
-	return most
+	return limit
 }
 
-// grows refuses a change that makes a job larger than its user's share of what is
-// stored has room for.
-func (a *Admission) grows(b *v1alpha1.BatchJob, caller *directory.Caller) error {
+// checkGrowth refuses a change that makes a job larger than its user's limit leaves
+// room for.
+func (a *Admission) checkGrowth(b *v1alpha1.BatchJob, caller *directory.Caller) error {
 	all, before := a.Jobs.Stored(b.Spec.User, b.Spec.JobID)
-	more, room := b.StoredBytes()-before, a.maxBytes(b.Spec.User, caller)
-	if more <= 0 || room < 0 || all+more <= room {
+	growth, limit := b.StoredBytes()-before, a.maxBytes(b.Spec.User, caller)
+	if growth <= 0 || limit < 0 || all+growth <= limit {
 		return nil
 	}
-	return tooManyBytes(all, more, room)
+	return tooManyBytes(all, growth, limit)
 }
 
-func tooManyBytes(have, more, most int64) error {
+func tooManyBytes(stored, added, limit int64) error {
 	const kib = 1 << 10
-	return refusef("the scripts, environments and descriptions of your jobs in the queue take %d KiB and this takes %d KiB more, beyond the limit of %d KiB "+
-		"(maxBytes of your User, or maxBytesPerUser of the Cluster): wait until jobs are over or cancel some, submit an array, or leave the environment behind with --export=NONE",
-		have/kib, (more+kib-1)/kib, most/kib)
+	return refusef("the scripts, environments and descriptions of your jobs in the queue take %d KiB and this takes %d KiB more, "+
+		"beyond the limit of %d KiB (maxBytes of your User, or maxBytesPerUser of the Cluster): "+
+		"wait until jobs have ended or cancel some, submit an array, or leave out the environment with --export=NONE",
+		stored/kib, (added+kib-1)/kib, limit/kib)
 }

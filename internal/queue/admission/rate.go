@@ -11,23 +11,24 @@ import (
 )
 
 const (
-	// operatorRate and operatorBytes are how many times a user's rate and bytes
-	// operators have.
+	// operatorRate and operatorBytes are the factors by which operators' limits are
+	// higher than users'.
 	operatorRate  = 10
 	operatorBytes = 4
-	// rateWait is how long a submission is held back before its user is told to
-	// come again: many submitters at once then share the rate evenly.
-	rateWait = 500 * time.Millisecond
+	// maxRateWait is how long a submission waits before it is refused for now, so that
+	// many submitters at once share the rate evenly.
+	maxRateWait = 500 * time.Millisecond
 )
 
-// rates follow how fast each caller submits and changes jobs. Safe for
-// concurrent use.
+// rates limit how fast each caller submits and changes jobs. Safe for concurrent
+// use.
 type rates struct {
 	mu     sync.Mutex
 	limits map[string]*rate.Limiter // by the caller's name
 }
 
-func (x *rates) of(name string, r rate.Limit, burst int) *rate.Limiter {
+// limiter returns the caller's limiter with the given rate.
+func (x *rates) limiter(name string, r rate.Limit, burst int) *rate.Limiter {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := x.limits[name]
@@ -45,27 +46,28 @@ func (x *rates) of(name string, r rate.Limit, burst int) *rate.Limiter {
 	return l
 }
 
-// awaitRate takes one request from the caller's rate. It waits for a moment if
-// the rate is used up, and refuses the request if that is not enough.
+// awaitRate returns when the caller's rate permits another request. It refuses the
+// request if that takes longer than maxRateWait.
 func (a *Admission) awaitRate(ctx context.Context, caller *directory.Caller) error {
-	most := a.Rate
+	perSecond := a.Rate
 	if set := a.Directory.Parameters().SubmitsPerSecond; set != 0 {
-		most = float64(set)
+		perSecond = float64(set)
 	}
-	if caller.Trusted || most < 0 {
+	if caller.Trusted || perSecond < 0 {
 		return nil
 	}
 	burst := a.Burst
 	if burst == 0 {
-		burst = max(1, int(most*BurstTime.Seconds()))
+		burst = max(1, int(perSecond*BurstTime.Seconds()))
 	}
 	if caller.Operator {
-		most, burst = most*operatorRate, burst*operatorRate
+		perSecond *= operatorRate
+		burst *= operatorRate
 	}
 	now := a.Now()
-	r := a.rates.of(caller.Name, rate.Limit(most), burst).ReserveN(now, 1)
+	r := a.rates.limiter(caller.Name, rate.Limit(perSecond), burst).ReserveN(now, 1)
 	wait := r.DelayFrom(now)
-	if wait > rateWait {
+	if wait > maxRateWait {
 		r.CancelAt(now)
 		return refuseForNow(1)
 	}

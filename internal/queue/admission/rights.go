@@ -16,8 +16,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// changedFields returns the paths below spec that differ, as authz.Field has
-// them.
+// changedFields returns the paths below spec that differ, as in authz.Field.
 func changedFields(o, n *v1alpha1.BatchJobSpec) []string {
 	return differences(reflect.ValueOf(o).Elem(), reflect.ValueOf(n).Elem(), "", nil)
 }
@@ -36,10 +35,10 @@ func differences(o, n reflect.Value, prefix string, list []string) []string {
 	return list
 }
 
-// fieldBounds are the rules for fields that the table bounds (authz.Bounded). Those
-// of always hold for everybody but Berth's own processes.
+// fieldBounds are the rules for fields that the table of fields bounds
+// (authz.Bounded).
 var fieldBounds = map[string]struct {
-	always bool
+	always bool // the rule holds for operators as well
 	check  func(a *Admission, old, now *v1alpha1.BatchJob, caller *directory.Caller) error
 }{
 	"cancel":   {always: true, check: (*Admission).boundCancel},
@@ -58,12 +57,15 @@ var fieldBounds = map[string]struct {
 		return denyIf(o == nil || n == nil || *n > *o)
 	}},
 	"job.time.limit": {check: func(a *Admission, old, now *v1alpha1.BatchJob, _ *directory.Caller) error {
-		return denyIf(!change.Pending(old) && !a.shorter(&now.Spec.Job, old))
+		return denyIf(!change.Pending(old) && !a.isShorter(&now.Spec.Job, old))
 	}},
 }
 
-// holdAdmin is the hold of an operator.
-const holdAdmin = "admin"
+// The holds that users and operators place.
+const (
+	holdUser  = "user"
+	holdAdmin = "admin"
+)
 
 func denyIf(forbidden bool) error {
 	if forbidden {
@@ -92,7 +94,7 @@ func (a *Admission) boundRequeues(old, now *v1alpha1.BatchJob, _ *directory.Call
 	return nil
 }
 
-// boundArray lets nothing but the number of tasks that run at a time change.
+// boundArray refuses any change but that of the number of tasks that run at a time.
 func boundArray(o, n *job.Array) error {
 	if o == nil || n == nil || n.Max < 0 || value.ArraySpec(array.Parse(o.Spec), n.Max) != n.Spec {
 		return refuse(refusal.InvalidArray)
@@ -100,33 +102,36 @@ func boundArray(o, n *job.Array) error {
 	return nil
 }
 
-// checkFields lets the caller change what the table of fields gives its roles.
-func (a *Admission) checkFields(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
+// checkFieldChanges refuses changes that the table of fields does not grant to the
+// caller's roles.
+func (a *Admission) checkFieldChanges(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
 	roles := a.Directory.RolesOnJob(caller, old)
 	checked := false
 	for _, path := range changedFields(&old.Spec, &now.Spec) {
-		if path == "partition" && follows(old, now) {
+		if path == "partition" && isFirstPartition(old, now) {
 			continue
 		}
 		f, ok := authz.FieldAt(path)
 		if !ok {
 			return refuse(refusal.AccessDenied)
 		}
-		if err := a.checkField(f, path, old, now, caller, roles); err != nil {
+		if err := a.checkFieldChange(f, path, old, now, caller, roles); err != nil {
 			return err
 		}
 		checked = checked || f.Checked
 	}
-	if err := a.checkForm(&now.Spec.Job, caller); err != nil && now.Spec.Job.Nice != old.Spec.Job.Nice {
+	if err := a.checkFields(&now.Spec.Job, caller); err != nil && now.Spec.Job.Nice != old.Spec.Job.Nice {
 		return err
 	}
 	if !checked || !change.Pending(old) {
 		return nil
 	}
-	return a.judgeAs(now, caller.Operator)
+	return a.validateUnheld(now, caller.Operator)
 }
 
-func (a *Admission) checkField(f *authz.Field, path string, old, now *v1alpha1.BatchJob, caller *directory.Caller, roles authz.Roles) error {
+func (a *Admission) checkFieldChange(
+	f *authz.Field, path string, old, now *v1alpha1.BatchJob, caller *directory.Caller, roles authz.Roles,
+) error {
 	grant := f.Change.Grant(roles)
 	bound, bounded := fieldBounds[path]
 	switch {
@@ -139,32 +144,32 @@ func (a *Admission) checkField(f *authz.Field, path string, old, now *v1alpha1.B
 			return err
 		}
 	case grant == authz.Limited:
-		return refuse(refusal.AccessDenied) // the table bounds it, and nothing here says how
+		return refuse(refusal.AccessDenied) // the table bounds the field, but it has no rule
 	}
-	waits := change.Pending(old)
+	pending := change.Pending(old)
 	switch {
-	case f.While == authz.Waiting && !waits, path == "job.hold" && old.Begun() && !waits:
+	case f.While == authz.Waiting && !pending, path == "job.hold" && old.Begun() && !pending:
 		return refuse(refusal.NotPending)
-	case path == "suspend" && waits:
+	case path == "suspend" && pending:
 		return refuse(refusal.JobPending)
 	}
 	return nil
 }
 
-// follows reports whether spec.partition is the first of the partitions that
-// the change asks for.
-func follows(old, now *v1alpha1.BatchJob) bool {
+// isFirstPartition reports whether spec.partition is the first of the partitions that
+// the change requests.
+func isFirstPartition(old, now *v1alpha1.BatchJob) bool {
 	list := now.Spec.Job.Partitions
 	return len(list) > 0 && now.Spec.Partition == list[0] && !apiequality.Semantic.DeepEqual(old.Spec.Job.Partitions, list)
 }
 
-// mayGive refuses a submission whose fields are more than the caller's roles
-// may give. What prepare drops with a warning is not in it.
-func mayGive(b *v1alpha1.BatchJob, roles authz.Roles) error {
+// checkGivenFields refuses a submission with fields that the caller's roles may not
+// set, except those that prepare drops with a warning.
+func checkGivenFields(b *v1alpha1.BatchJob, roles authz.Roles) error {
 	if roles.Has(authz.Process) {
 		return nil
 	}
-	// The scheduler alone suspends a job that does not run: none.
+	// Only a running job can be suspended.
 	if f, ok := authz.FieldAt("suspend"); b.Spec.Suspend && (!ok || f.Set.Grant(roles) == authz.Deny) {
 		return refuse(refusal.AccessDenied)
 	}

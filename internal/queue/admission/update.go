@@ -22,15 +22,17 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// stampUpdate writes who asked for the cancellation, when it is new, and which
-// partition is the first of those asked for.
+// stampUpdate sets who requested a new cancellation, and which partition is the first
+// of those requested.
 func (a *Admission) stampUpdate(r *admissionv1.AdmissionRequest, caller *directory.Caller) (*patch, error) {
 	old, now, err := decodeBoth(r)
 	if err != nil {
 		return nil, err
 	}
 	p := &patch{}
-	if list := now.Spec.Job.Partitions; !caller.Trusted && len(list) > 0 && !slices.Equal(list, old.Spec.Job.Partitions) && now.Spec.Partition != list[0] {
+	list := now.Spec.Job.Partitions
+	changed := len(list) > 0 && !slices.Equal(list, old.Spec.Job.Partitions)
+	if !caller.Trusted && changed && now.Spec.Partition != list[0] {
 		p.set("/spec/partition", list[0])
 	}
 	if now.Spec.Cancel == nil || old.Spec.Cancel != nil || caller.Trusted && now.Spec.Cancel.By != "" {
@@ -41,8 +43,8 @@ func (a *Admission) stampUpdate(r *admissionv1.AdmissionRequest, caller *directo
 	return p, nil
 }
 
-// validateJob serves CREATE, UPDATE and DELETE of BatchJobs, after every
-// mutating webhook: it checks that nothing of what mutateJob set was undone.
+// validateJob serves CREATE, UPDATE and DELETE of BatchJobs after every mutating
+// webhook: another of them may have undone what mutateJob set.
 func (a *Admission) validateJob(_ context.Context, r *admissionv1.AdmissionRequest) (*patch, error) {
 	if r.SubResource != "" {
 		return nil, nil
@@ -71,7 +73,7 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 	owner := a.Directory.Owner(r.Namespace)
 	workload := caller.Trusted && b.Spec.Workload != nil
 	switch {
-	case mayGive(b, caller.Roles()) != nil,
+	case checkGivenFields(b, caller.Roles()) != nil,
 		!workload && (owner == nil || b.Spec.User != owner.Name),
 		b.Spec.JobID <= 0,
 		b.Spec.SubmitTime == nil,
@@ -79,18 +81,32 @@ func (a *Admission) validateCreate(r *admissionv1.AdmissionRequest, caller *dire
 		!slices.Equal(b.Finalizers, []string{wire.Finalizer}),
 		len(b.OwnerReferences) > 0,
 		b.Spec.Cancel != nil, b.Spec.Requeues != 0,
-		!mayChooseGroup(&b.Spec.Job, caller) || slices.ContainsFunc(b.Spec.Components, func(j job.Job) bool { return !mayChooseGroup(&j, caller) }),
-		!caller.Trusted && (b.Spec.Origin != nil || b.Spec.Task != nil || b.Spec.Workload != nil || strings.HasPrefix(b.Name, array.NamePrefix)):
+		!mayChooseGroups(b, caller),
+		!caller.Trusted && isMadeByScheduler(b):
 		return fmt.Errorf("BatchJob %s/%s was changed after Berth's mutating webhook", r.Namespace, r.Name)
 	}
-	if r.DryRun == nil || !*r.DryRun {
+	if !isDryRun(r) {
 		a.Jobs.Expect(b.Spec.JobID, b.Spec.User)
 	}
 	return nil
 }
 
+// mayChooseGroups reports whether the caller may choose the groups of the job's
+// components.
+func mayChooseGroups(b *v1alpha1.BatchJob, caller *directory.Caller) bool {
+	refused := func(j job.Job) bool { return !mayChooseGroup(&j, caller) }
+	return !refused(b.Spec.Job) && !slices.ContainsFunc(b.Spec.Components, refused)
+}
+
+// isMadeByScheduler reports whether the job has what only the scheduler sets.
+func isMadeByScheduler(b *v1alpha1.BatchJob) bool {
+	return b.Spec.Origin != nil || b.Spec.Task != nil || b.Spec.Workload != nil || strings.HasPrefix(b.Name, array.NamePrefix)
+}
+
 func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
-	if old.Spec.JobID != now.Spec.JobID && old.Spec.JobID != 0 || old.Spec.User != now.Spec.User && old.Spec.User != "" {
+	idChanged := old.Spec.JobID != now.Spec.JobID
+	userChanged := old.Spec.User != now.Spec.User
+	if idChanged && old.Spec.JobID != 0 || userChanged && old.Spec.User != "" {
 		return refuse("a job's id and user never change")
 	}
 	if caller.Trusted {
@@ -102,13 +118,13 @@ func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *director
 	switch {
 	case touch == authz.Deny:
 		return refuse(refusal.AccessDenied)
-	case old.Spec.JobID != now.Spec.JobID || old.Spec.User != now.Spec.User:
+	case idChanged || userChanged:
 		return refuse("a job's id and user are set by the cluster")
 	}
 	if err := checkMetadata(old, now, caller); err != nil {
 		return err
 	}
-	if err := a.Within(old, now, caller); err != nil {
+	if err := a.CheckChange(old, now, caller); err != nil {
 		return err
 	}
 	if update == authz.Deny {
@@ -117,12 +133,12 @@ func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *director
 		}
 		return nil
 	}
-	return a.checkFields(old, now, caller)
+	return a.checkFieldChanges(old, now, caller)
 }
 
-// checkMetadata keeps labels, finalizers and owners as they are. An
-// administrator of the whole cluster may take finalizers away (the way out
-// when Berth itself is gone), and so may the garbage collector with its own.
+// checkMetadata refuses changes of labels, finalizers, owners and Berth's
+// annotations. An administrator may remove finalizers, in case Berth has been
+// removed from the cluster, and the garbage collector its own.
 func checkMetadata(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
 	if !maps.Equal(old.Labels, now.Labels) {
 		return refuse("the labels of a BatchJob are set by the cluster")
@@ -130,7 +146,7 @@ func checkMetadata(old, now *v1alpha1.BatchJob, caller *directory.Caller) error 
 	if !reflect.DeepEqual(old.OwnerReferences, now.OwnerReferences) {
 		return refuse("a BatchJob has no owner but its user")
 	}
-	for _, name := range reserved(merge(old.Annotations, now.Annotations)) {
+	for _, name := range berthNames(merge(old.Annotations, now.Annotations)) {
 		if old.Annotations[name] != now.Annotations[name] {
 			return refusef("the annotation %s belongs to the cluster", name)
 		}
@@ -138,15 +154,18 @@ func checkMetadata(old, now *v1alpha1.BatchJob, caller *directory.Caller) error 
 	if caller.Admin {
 		return nil
 	}
-	ours := func(f string) bool {
-		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
+	isCollectors := func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
 	}
-	if !slices.Equal(only(old.Finalizers, ours), only(now.Finalizers, ours)) || len(now.Finalizers) > len(old.Finalizers) {
+	before := slices.DeleteFunc(slices.Clone(old.Finalizers), isCollectors)
+	after := slices.DeleteFunc(slices.Clone(now.Finalizers), isCollectors)
+	if !slices.Equal(before, after) || len(now.Finalizers) > len(old.Finalizers) {
 		return refuse("the finalizers of a BatchJob are set by the cluster; cancel the job to be rid of it")
 	}
 	return nil
 }
 
+// merge returns the names of both maps.
 func merge(a, b map[string]string) map[string]string {
 	m := maps.Clone(a)
 	if m == nil {
@@ -156,18 +175,14 @@ func merge(a, b map[string]string) map[string]string {
 	return m
 }
 
-func only(list []string, keep func(string) bool) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return !keep(s) })
-}
-
-// shorter tells whether the new limit is at most the one in force.
-func (a *Admission) shorter(n *job.Job, b *v1alpha1.BatchJob) bool {
+// isShorter reports whether the new limit is at most the one in force.
+func (a *Admission) isShorter(n *job.Job, b *v1alpha1.BatchJob) bool {
 	limit := a.limitInForce(b)
 	return n.Time.Limit > 0 && (limit == job.Unlimited || n.Time.Limit <= limit)
 }
 
-// validateDelete lets owner, operators and Kubernetes' own controllers delete
-// a job (which cancels it), but never leave behind what it started.
+// validateDelete lets owners, operators and Kubernetes' own controllers delete a job,
+// which cancels it, but nobody orphan its pods.
 func (a *Admission) validateDelete(r *admissionv1.AdmissionRequest, caller *directory.Caller) error {
 	if caller.Trusted {
 		return nil
@@ -178,7 +193,7 @@ func (a *Admission) validateDelete(r *admissionv1.AdmissionRequest, caller *dire
 			return refusef("the delete options cannot be read: %v", err)
 		}
 	}
-	//nolint:staticcheck // the old field still takes effect
+	//nolint:staticcheck // the deprecated field still takes effect
 	orphan := options.OrphanDependents != nil && *options.OrphanDependents
 	if p := options.PropagationPolicy; orphan || p != nil && *p == metav1.DeletePropagationOrphan {
 		return refuse("a BatchJob cannot be deleted with its pods left behind (propagation policy Orphan)")
@@ -190,32 +205,32 @@ func (a *Admission) validateDelete(r *admissionv1.AdmissionRequest, caller *dire
 	return denyIf(authz.May(a.Directory.RolesOn(caller, name, ""), authz.Job, authz.Delete) == authz.Deny)
 }
 
-// judgeAs checks a job that a caller changes by its object, whatever holds it.
-func (a *Admission) judgeAs(b *v1alpha1.BatchJob, operator bool) error {
+// validateUnheld is Validate for a change of the object, whatever hold the job has.
+func (a *Admission) validateUnheld(b *v1alpha1.BatchJob, byOperator bool) error {
 	free := *b
 	free.Spec.Job.Hold = ""
-	return a.Judge(&free, operator)
+	return a.Validate(&free, byOperator)
 }
 
-// Judge checks a job that is changed in the queue as if its user submitted it
-// now; what only operators may ask for has been decided before. operator: an
-// operator changes it, who may choose any QOS.
-func (a *Admission) Judge(b *v1alpha1.BatchJob, operator bool) error {
+// Validate returns why a changed job would be refused if its user submitted it now.
+// What only operators may request has been checked before. byOperator: an operator
+// makes the change, who may choose any QOS.
+func (a *Admission) Validate(b *v1alpha1.BatchJob, byOperator bool) error {
 	user := a.Directory.User(b.Spec.User)
 	if user == nil {
 		return refuse(refusal.InvalidUser)
 	}
-	if err := within(b); err != nil {
+	if err := checkBounds(b); err != nil {
 		return err
 	}
 	parts, err := a.partitions(&b.Spec.Job)
 	if err != nil {
 		return err
 	}
-	err = a.check(b, user, &directory.Caller{Name: user.Name, User: user, Operator: true}, parts, operator)
-	var no *Refusal
-	if errors.As(err, &no) { // the reason alone
-		no.Text = no.Text[strings.LastIndexByte(string(no.Text), '\n')+1:]
+	err = a.check(b, user, &directory.Caller{Name: user.Name, User: user, Operator: true}, parts, byOperator)
+	var r *Refusal
+	if errors.As(err, &r) { // commands print only the last line after an update
+		r.Text = r.Text[strings.LastIndexByte(string(r.Text), '\n')+1:]
 	}
 	return err
 }

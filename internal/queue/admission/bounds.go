@@ -11,20 +11,20 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// within refuses a job that is beyond what may be asked for (package bounds). It
-// comes before anything is computed from the job.
-func within(b *v1alpha1.BatchJob) error {
-	if err := beyond(bounds.Job(&b.Spec.Job)); err != nil {
+// checkBounds refuses a job that is beyond a bound of package bounds. It is called
+// before anything is computed from the job.
+func checkBounds(b *v1alpha1.BatchJob) error {
+	if err := refuseExceeded(bounds.Job(&b.Spec.Job)); err != nil {
 		return err
 	}
-	return sizes(b)
+	return checkSizes(b)
 }
 
-// Within refuses what a change makes larger than it may be. What the change leaves
-// alone is not checked: a job that was stored when a bound was wider may still be
-// changed elsewhere.
-func (a *Admission) Within(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
-	if err := beyond(bounds.JobChange(&old.Spec.Job, &now.Spec.Job)); err != nil {
+// CheckChange refuses what a change makes larger than it may be. The rest is not
+// checked, so that a job that was stored when a bound was wider can still be
+// changed.
+func (a *Admission) CheckChange(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {
+	if err := refuseExceeded(bounds.JobChange(&old.Spec.Job, &now.Spec.Job)); err != nil {
 		return err
 	}
 	for i := range now.Spec.Components {
@@ -32,34 +32,34 @@ func (a *Admission) Within(old, now *v1alpha1.BatchJob, caller *directory.Caller
 		if i < len(old.Spec.Components) {
 			was = &old.Spec.Components[i]
 		}
-		if err := beyond(bounds.JobChange(was, &now.Spec.Components[i])); err != nil {
+		if err := refuseExceeded(bounds.JobChange(was, &now.Spec.Components[i])); err != nil {
 			return err
 		}
 	}
 	if now.StoredBytes() <= old.StoredBytes() {
 		return nil
 	}
-	if err := sizes(now); err != nil {
+	if err := checkSizes(now); err != nil {
 		return err
 	}
-	return a.grows(now, caller)
+	return a.checkGrowth(now, caller)
 }
 
-// sizes bounds what of a job is a list or counts in bytes as a whole.
-func sizes(b *v1alpha1.BatchJob) error {
+// checkSizes refuses a job with too many components or too many bytes.
+func checkSizes(b *v1alpha1.BatchJob) error {
 	if len(b.Spec.Components) >= bounds.MaxComponents {
 		return refusef("a heterogeneous job has %d components at most", bounds.MaxComponents)
 	}
-	return beyond(errors.Join(
+	return refuseExceeded(errors.Join(
 		bounds.Payload.Check(b.Spec.PayloadBytes()),
 		bounds.Description.Check(b.DescriptionBytes()),
 		bounds.Annotations.Check(int64(len(b.Annotations))),
 	))
 }
 
-// beyond makes a refusal of what package bounds reports: Slurm's words where it
-// has some, else the limit.
-func beyond(err error) error {
+// refuseExceeded returns the refusal for an error of package bounds: Slurm's message
+// if there is one, else the limit.
+func refuseExceeded(err error) error {
 	var e *bounds.Exceeded
 	switch {
 	case err == nil:
