@@ -1,48 +1,51 @@
-// Package authz says who may do what in a cluster, as data: one table of
-// actions and one of a job's fields. Admission, the queue API, its operations
-// and accounting all decide by them, and docs/authorization.md is written from
-// them, so that no door is wider than another.
+// Package authz defines who may do what in a cluster, as two tables: one of actions
+// and one of a job's fields. Admission, the queue API, its operations and accounting
+// all decide by them, so that no entry point permits more than another, and
+// docs/authorization.md is generated from them.
 //
-// The package knows no Kubernetes type and reads nothing. Roles come from
+// The package is pure and has no Kubernetes types. Roles come from
 // directory.Directory.
 package authz
 
 import "slices"
 
-// Role is what a caller is to the object of a request.
+// Role is the relation of a caller to the object of a request.
 type Role uint8
 
-// The roles. One caller has several: an operator may own the job as well.
+// The roles. A caller may have several: an operator may own the job as well.
 const (
-	// Anyone is whoever the API server has authenticated.
+	// Anyone is every caller whom the API server has authenticated.
 	Anyone Role = iota
-	// User is a user of the cluster, here without any tie to the object.
+	// User is a user of the cluster, whether or not the object is the user's.
 	User
-	// Owner is the user whose object it is; a process in one of the user's jobs,
-	// which has a token of its own, is the same.
+	// Owner is the user to whom the object belongs, or a process in one of the user's
+	// jobs, which has a token of its own.
 	Owner
 	// Coordinator is a user who coordinates the account of the object.
 	Coordinator
 	Operator
-	// Administrator is a User with that level, or a member of system:masters.
+	// Administrator is a user of that level, or a member of system:masters.
 	Administrator
 	// Controller is one of Kubernetes' own controllers.
 	Controller
 	// Process is one of Berth's own processes.
 	Process
-	roles // their number
+	numRoles
 )
 
 // names are the roles as documents call them.
-var names = [roles]string{"anyone authenticated", "another user", "owner", "coordinator", "operator", "administrator", "Kubernetes' controllers", "Berth's processes"}
+var names = [numRoles]string{
+	"anyone authenticated", "another user", "owner", "coordinator", "operator", "administrator",
+	"Kubernetes' controllers", "Berth's processes",
+}
 
 func (r Role) String() string { return names[r] }
 
-// Roles is a set of roles. The zero value is nobody: a request that the API
-// server has not authenticated.
+// Roles is a set of roles. The zero value is that of a request that the API server has
+// not authenticated.
 type Roles uint16
 
-// Of is the set of the given roles.
+// Of returns the set of the given roles.
 func Of(list ...Role) Roles {
 	var s Roles
 	for _, r := range list {
@@ -54,10 +57,10 @@ func Of(list ...Role) Roles {
 // Has reports whether r is in the set.
 func (s Roles) Has(r Role) bool { return s&(1<<r) != 0 }
 
-// And is the set with r.
+// And returns the set with r added.
 func (s Roles) And(r Role) Roles { return s | 1<<r }
 
-// Grant is how far an action is allowed.
+// Grant is the extent to which an action is allowed.
 type Grant uint8
 
 // The grants, each including those before it.
@@ -67,39 +70,39 @@ const (
 	Public
 	// Optional is allowed where the cluster's parameters say so (Rule.Option).
 	Optional
-	// Limited is allowed within the bounds that Rule.Note or Field.Bound names.
+	// Limited is allowed within the bounds that Rule.Note or Field.Bound describes.
 	Limited
 	Allow
 )
 
-// Object is a kind of thing that requests are about.
+// Object is a kind of object that requests are about.
 type Object string
 
-// Action is what a request does to an Object. Those of jobs are the verbs of
-// the queue API's operations (status.Op...), and others beside them.
+// Action is what a request does to an Object. The actions of jobs are the verbs of the
+// queue API's operations (status.Op...) and some others.
 type Action string
 
 // Rule is one row of the table of actions.
 type Rule struct {
 	Object Object
 	Action Action
-	// Roles that may, each with its grant. Whoever has none of them may not.
-	// Administrators and Berth's processes are named like anybody else.
+	// Roles are those that may, each with its grant; callers with none of them may
+	// not. Administrators and Berth's processes are listed like other roles.
 	Roles map[Role]Grant
-	// Private is PrivateData's word for what the grant Public depends on.
+	// Private is the word of PrivateData that the grant Public depends on.
 	Private string
 	// Option is the parameter that the grant Optional depends on.
 	Option string
-	// Refusal is Slurm's answer to those who may not.
+	// Refusal is Slurm's message for callers who may not.
 	Refusal string
 	Note    string
 }
 
-// Rules returns the table of actions in the order of documents.
+// Rules returns the table of actions in the order of the documentation.
 func Rules() []Rule { return slices.Clone(rules) }
 
-// Find returns the rule of an action; ok is false where there is none, which
-// nobody may do.
+// Find returns the rule of an action; ok is false if there is none, so that nobody may
+// do it.
 func Find(o Object, a Action) (r *Rule, ok bool) {
 	for i := range rules {
 		if rules[i].Object == o && rules[i].Action == a {
@@ -109,8 +112,8 @@ func Find(o Object, a Action) (r *Rule, ok bool) {
 	return nil, false
 }
 
-// May returns the most that any of the roles may do. An action without a rule
-// is denied.
+// May returns the highest grant that any of the roles has. An action without a rule is
+// denied.
 func May(s Roles, o Object, a Action) Grant {
 	r, ok := Find(o, a)
 	if !ok {
@@ -119,7 +122,7 @@ func May(s Roles, o Object, a Action) Grant {
 	return r.Grant(s)
 }
 
-// Grant returns the most that any of the roles may do.
+// Grant returns the highest grant that any of the roles has.
 func (r *Rule) Grant(s Roles) Grant {
 	best := Deny
 	for role, g := range r.Roles {

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 )
 
-// leaves are the paths of the members that a type has, structs being gone into.
+// leaves returns the paths of the members of a type that are no structs.
 func leaves(t reflect.Type, prefix string) []string {
 	var out []string
 	for i := range t.NumField() {
@@ -31,7 +31,7 @@ func leaves(t reflect.Type, prefix string) []string {
 	return out
 }
 
-// TestEveryFieldHasARow: what a job has, the table has, and nothing else.
+// TestEveryFieldHasARow: the table of fields has exactly the fields of a job.
 func TestEveryFieldHasARow(t *testing.T) {
 	rows := map[string]int{}
 	for _, f := range authz.Fields() {
@@ -41,7 +41,7 @@ func TestEveryFieldHasARow(t *testing.T) {
 	}
 	for _, p := range leaves(reflect.TypeFor[v1alpha1.BatchJobSpec](), "") {
 		if rows[p] != 1 {
-			t.Errorf("spec.%s has %d rows: say in fields.go who may set and change it", p, rows[p])
+			t.Errorf("spec.%s has %d rows: define in fields.go who may set and change it", p, rows[p])
 		}
 		delete(rows, p)
 	}
@@ -50,7 +50,8 @@ func TestEveryFieldHasARow(t *testing.T) {
 	}
 }
 
-// TestEveryOperationHasARule reads the constants of operations and entities.
+// TestEveryOperationHasARule reads the constants of operations and entities, each of
+// which must have a rule.
 func TestEveryOperationHasARule(t *testing.T) {
 	consts := constants(t, "../../translate/status/operation.go")
 	found := 0
@@ -76,7 +77,7 @@ func TestEveryOperationHasARule(t *testing.T) {
 	}
 }
 
-// constants are the texts of the constants in a file.
+// constants returns the values of the string constants in a file.
 func constants(t *testing.T, path string) map[string]string {
 	t.Helper()
 	src, err := os.ReadFile(path)
@@ -107,7 +108,7 @@ func constants(t *testing.T, path string) map[string]string {
 	return out
 }
 
-// TestRules: sentences that hold for every row.
+// TestRules checks properties of every rule.
 func TestRules(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range authz.Rules() {
@@ -117,14 +118,16 @@ func TestRules(t *testing.T) {
 		}
 		seen[key] = true
 		if r.Grant(0) != authz.Deny {
-			t.Errorf("%s: nobody may", key)
+			t.Errorf("%s: a caller without roles may", key)
 		}
 		if r.Refusal == "" {
-			t.Errorf("%s has no words to refuse with", key)
+			t.Errorf("%s has no refusal", key)
 		}
 		for _, g := range r.Roles {
-			if g == authz.Public && r.Private == "" || g == authz.Optional && r.Option == "" || g == authz.Limited && r.Note == "" {
-				t.Errorf("%s: a grant without what it depends on", key)
+			missing := g == authz.Public && r.Private == "" || g == authz.Optional && r.Option == "" ||
+				g == authz.Limited && r.Note == ""
+			if missing {
+				t.Errorf("%s: what a grant depends on is missing", key)
 			}
 		}
 		if r.Action != authz.Attach && r.Grant(authz.Of(authz.Administrator)) != authz.Allow {
@@ -144,6 +147,6 @@ func TestUnknownIsDenied(t *testing.T) {
 		t.Error("an action without a rule is allowed")
 	}
 	if !authz.OperatorKey("teleport") {
-		t.Error("a parameter without a row is everybody's")
+		t.Error("a parameter without a row is for everybody")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Reach says who may give a field a value.
+// Reach is the set of callers who may set a field.
 type Reach uint8
 
 // The reaches, each including those before it.
@@ -14,9 +14,9 @@ const (
 	Nobody Reach = iota
 	ByAdministrator
 	ByOperator
-	// Bounded: operators freely; the owner and coordinators within Field.Bound.
+	// Bounded: operators without bounds; owners and coordinators within Field.Bound.
 	Bounded
-	// ByOwner: whoever may update the job.
+	// ByOwner: every caller who may update the job.
 	ByOwner
 )
 
@@ -24,7 +24,7 @@ var reaches = [...]string{"the cluster only", "administrators", "operators", "ow
 
 func (r Reach) String() string { return reaches[r] }
 
-// Grant returns what roles may do with a field of that reach.
+// Grant returns what callers with the roles may do to a field with that reach.
 func (r Reach) Grant(s Roles) Grant {
 	switch {
 	case s.Has(Process):
@@ -41,10 +41,10 @@ func (r Reach) Grant(s Roles) Grant {
 	return Deny
 }
 
-// Phase is when a field may change.
+// Phase is the time in a job's life in which a field may change.
 type Phase uint8
 
-// The phases.
+// The phases: always, or only while the job is pending.
 const (
 	Always Phase = iota
 	Waiting
@@ -54,18 +54,18 @@ const (
 type Field struct {
 	// Paths are members of a BatchJob's spec: "suspend", "job.time.limit".
 	Paths []string
-	// Keys are scontrol update's names of it, in lower case.
+	// Keys are its parameters of scontrol update, in lower case.
 	Keys []string
-	// Set is who may give it at submission; Change who may afterwards.
+	// Set is who may set it at submission, Change who may change it later.
 	Set, Change Reach
 	While       Phase
-	// Checked: the job must be one that its user could submit now.
+	// Checked: the changed job must be one that its user could submit now.
 	Checked bool
-	// Bound is what holds those whom Set or Change bounds.
+	// Bound describes the bounds where Set or Change is Bounded.
 	Bound string
 }
 
-// Fields returns the table of fields in the order of documents.
+// Fields returns the table of fields in the order of the documentation.
 func Fields() []Field { return slices.Clone(fields) }
 
 // FieldAt returns the row of a member of the spec.
@@ -77,8 +77,8 @@ func FieldAt(path string) (*Field, bool) {
 	return &fields[i], true
 }
 
-// OperatorKey reports whether a parameter of scontrol update is for operators
-// alone; one that is in no row is.
+// OperatorKey reports whether a parameter of scontrol update is for operators only. A
+// parameter without a row is.
 func OperatorKey(key string) bool {
 	i, ok := byKey[strings.ToLower(key)]
 	return !ok || fields[i].Change < Bounded
@@ -107,7 +107,7 @@ func indexes() (paths, keys map[string]int) {
 
 func at(paths ...string) []string { return paths }
 
-// below are members of one member.
+// below returns the paths of members of one member.
 func below(prefix string, names ...string) []string {
 	out := make([]string, len(names))
 	for i, n := range names {
@@ -116,8 +116,8 @@ func below(prefix string, names ...string) []string {
 	return out
 }
 
-// fields is the table. Every member of a BatchJob's spec has a row; a test
-// compares them with the types.
+// fields is the table of fields. Every member of a BatchJob's spec has a row; a test
+// compares the table with the type.
 var fields = []Field{
 	{Paths: at("jobID", "user", "partition", "submitTime", "origin", "task", "workload")},
 	{Paths: at("script", "environment", "components"), Set: ByOwner},
@@ -171,6 +171,6 @@ var fields = []Field{
 	{Paths: at("job.array"), Keys: at("arraytaskthrottle"), Set: ByOwner, Change: Bounded, Bound: "how many tasks run at a time; operators neither otherwise"},
 	{Paths: at("job.het")},
 	{Paths: at("job.options"), Set: ByOwner},
-	// Parameters that change nothing here, whoever asks.
+	// Parameters that have no effect here.
 	{Keys: at("burstbuffer", "clusterfeatures", "delayboot"), Change: ByOwner},
 }

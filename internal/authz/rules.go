@@ -1,6 +1,6 @@
 package authz
 
-// Objects.
+// The kinds of objects.
 const (
 	Job         Object = "job"
 	Step        Object = "step"
@@ -14,21 +14,21 @@ const (
 	Records     Object = "records"
 )
 
-// Actions beside the verbs of operations.
+// The actions that are not verbs of operations.
 const (
 	Create  Action = "create"
 	Read    Action = "read"    // as a row of the queue API
 	Script  Action = "script"  // and environment
-	Pods    Action = "pods"    // how the pods are and why they do not start
-	Events  Action = "events"  // jobs/ID/attach: how the job is
+	Pods    Action = "pods"    // the state of the pods and why they do not start
+	Events  Action = "events"  // jobs/ID/attach: the state of the job
 	Attach  Action = "attach"  // jobs/ID/attach: steps, input and output
 	Delete  Action = "delete"  // of the object, which cancels the job
-	Touch   Action = "touch"   // metadata of the object that is not Berth's
-	Update  Action = "update"  // the fields: see Fields
-	Free    Action = "free"    // a hold that an operator made
+	Touch   Action = "touch"   // metadata of the object that does not belong to Berth
+	Update  Action = "update"  // of the fields: see Fields
+	Free    Action = "free"    // release of a hold that an operator placed
 	Level   Action = "level"   // a user's AdminLevel
 	Reset   Action = "reset"   // of statistics
-	Archive Action = "archive" // of old records, and bringing them back
+	Archive Action = "archive" // of old records, and their restoration
 	Usage   Action = "usage"
 	Changes Action = "transactions"
 	Outages Action = "outages"
@@ -44,25 +44,25 @@ const (
 
 type grants = map[Role]Grant
 
-// Sets of grants that recur.
+// Sets of grants that several rules have.
 var (
-	// everybody, but for PrivateData.
+	// open: every user, unless PrivateData says otherwise.
 	open = grants{User: Public, Owner: Allow, Coordinator: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
-	// as open, with coordinators like any user.
+	// rows: as open, but coordinators have no more rights than other users.
 	rows = grants{User: Public, Owner: Allow, Coordinator: Public, Operator: Allow, Administrator: Allow, Process: Allow}
-	// all authenticated callers.
+	// known: all authenticated callers.
 	known = grants{Anyone: Allow, User: Allow, Owner: Allow, Coordinator: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
-	// all authenticated callers, but for PrivateData.
+	// listed: all authenticated callers, unless PrivateData says otherwise.
 	listed = grants{Anyone: Public, User: Public, Owner: Public, Coordinator: Public, Operator: Allow, Administrator: Allow, Process: Allow}
-	// who decides about a job.
+	// tied: callers who may change the job; own: without coordinators.
 	tied          = grants{Owner: Allow, Coordinator: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
 	own           = grants{Owner: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
 	operators     = grants{Operator: Allow, Administrator: Allow, Process: Allow}
 	administrator = grants{Administrator: Allow, Process: Allow}
 )
 
-// rules is the table. Change it with a test of what changes (test/e2e,
-// TestAuthorization walks it on a live API server).
+// rules is the table of actions. TestAuthorization (test/e2e) checks all of it on a
+// live API server.
 var rules = []Rule{
 	{Object: Job, Action: Create, Roles: grants{Owner: Allow, Administrator: Allow, Process: Allow}, Refusal: Denied, Note: "an administrator submits as the owner of the namespace"},
 	{Object: Job, Action: Read, Roles: rows, Private: "jobs", Refusal: Denied},

@@ -1,6 +1,6 @@
-// Package httpserver bounds what a client can take from an HTTP server before
-// anybody knows who it is: connections that ask nothing, headers and bodies
-// that never end, idle connections.
+// Package httpserver limits what an unauthenticated client can use of an HTTP server:
+// connections without requests, headers and bodies that never end, and idle
+// connections.
 package httpserver
 
 import (
@@ -14,35 +14,36 @@ import (
 )
 
 const (
-	// HeaderTime bounds the TLS handshake and, after it, a request's header.
-	HeaderTime = 10 * time.Second
-	// IdleTime is how long a connection is kept without a request. API servers
+	// HeaderTimeout bounds the TLS handshake and, after it, the header of a request.
+	HeaderTimeout = 10 * time.Second
+	// IdleTimeout is how long a connection stays open without a request. API servers
 	// close theirs sooner.
-	IdleTime = 3 * time.Minute
-	// BodyTime bounds the reading of a request's body.
-	BodyTime = 30 * time.Second
-	// HeaderBytes bounds a request's header: a query may name thousands of jobs.
-	HeaderBytes = 256 << 10
+	IdleTimeout = 3 * time.Minute
+	// BodyTimeout bounds the time in which the body of a request is read.
+	BodyTimeout = 30 * time.Second
+	// MaxHeaderBytes bounds the header of a request: a query may name thousands of
+	// jobs.
+	MaxHeaderBytes = 256 << 10
 
-	// Connections that have not sent a request yet, of one address and of all
-	// together. When there are more, the oldest is closed: one that is about to
-	// send a request is among the youngest.
-	newOfSource = 256
-	newOfAll    = 1024
+	// The limits on connections that have not sent a request yet, from one address
+	// and from all addresses. The oldest is closed when there are more: a client
+	// that is about to send a request is among the newest.
+	maxNewPerSource = 256
+	maxNew          = 1024
 )
 
-// Bound sets the limits of s and wraps its handler and its ConnState: call it
-// after these are set and before s serves.
-func Bound(s *http.Server) {
-	s.ReadHeaderTimeout, s.IdleTimeout, s.MaxHeaderBytes = HeaderTime, IdleTime, HeaderBytes
-	s.Handler = timedBodies(s.Handler)
-	silent := &silent{entries: map[net.Conn]*entry{}, sources: map[string]*list.List{}}
+// SetLimits sets the limits of s, and wraps its handler and its ConnState. It must be
+// called after these are set and before s serves.
+func SetLimits(s *http.Server) {
+	s.ReadHeaderTimeout, s.IdleTimeout, s.MaxHeaderBytes = HeaderTimeout, IdleTimeout, MaxHeaderBytes
+	s.Handler = limitBodies(s.Handler)
+	fresh := &newConns{entries: map[net.Conn]*entry{}, sources: map[string]*list.List{}}
 	next := s.ConnState
 	s.ConnState = func(c net.Conn, state http.ConnState) {
 		if state == http.StateNew {
-			silent.add(c)
+			fresh.add(c)
 		} else {
-			silent.remove(c)
+			fresh.remove(c)
 		}
 		if next != nil {
 			next(c, state)
@@ -50,12 +51,12 @@ func Bound(s *http.Server) {
 	}
 }
 
-// timedBodies ends the reading of bodies after BodyTime.
-func timedBodies(next http.Handler) http.Handler {
+// limitBodies ends the reading of bodies after BodyTimeout.
+func limitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body != nil && r.Body != http.NoBody {
 			control := http.NewResponseController(w)
-			if control.SetReadDeadline(time.Now().Add(BodyTime)) == nil {
+			if control.SetReadDeadline(time.Now().Add(BodyTimeout)) == nil {
 				r.Body = &timedBody{r.Body, control}
 			}
 		}
@@ -63,7 +64,7 @@ func timedBodies(next http.Handler) http.Handler {
 	})
 }
 
-// timedBody takes the deadline back when it has been read: an answer may take
+// timedBody removes the deadline when the body has been read: the response may take
 // longer.
 type timedBody struct {
 	io.ReadCloser
@@ -78,9 +79,9 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// silent are the connections that have not sent a request, oldest first. Safe
+// newConns are the connections that have not sent a request, the oldest first. Safe
 // for concurrent use.
-type silent struct {
+type newConns struct {
 	mu      sync.Mutex
 	all     list.List // of *entry
 	entries map[net.Conn]*entry
@@ -88,12 +89,12 @@ type silent struct {
 }
 
 type entry struct {
-	conn         net.Conn
-	source       string
-	all, ofOwner *list.Element
+	conn          net.Conn
+	source        string
+	all, ofSource *list.Element
 }
 
-func (s *silent) add(c net.Conn) {
+func (s *newConns) add(c net.Conn) {
 	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
 		host = c.RemoteAddr().String()
@@ -106,23 +107,23 @@ func (s *silent) add(c net.Conn) {
 		s.sources[host] = of
 	}
 	e := &entry{conn: c, source: host}
-	e.all, e.ofOwner = s.all.PushBack(e), of.PushBack(e)
+	e.all, e.ofSource = s.all.PushBack(e), of.PushBack(e)
 	s.entries[c] = e
 	var oldest *list.Element
 	switch {
-	case of.Len() > newOfSource:
+	case of.Len() > maxNewPerSource:
 		oldest = of.Front()
-	case s.all.Len() > newOfAll:
+	case s.all.Len() > maxNew:
 		oldest = s.all.Front()
 	default:
 		return
 	}
-	old := oldest.Value.(*entry) //nolint:forcetypeassert // nothing else is in there
+	old := oldest.Value.(*entry) //nolint:forcetypeassert // the list holds nothing else
 	s.drop(old)
-	hangUp(old.conn)
+	closeAbruptly(old.conn)
 }
 
-func (s *silent) remove(c net.Conn) {
+func (s *newConns) remove(c net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[c]; e != nil {
@@ -130,20 +131,21 @@ func (s *silent) remove(c net.Conn) {
 	}
 }
 
-// drop forgets a connection. The caller holds mu.
-func (s *silent) drop(e *entry) {
+// drop removes a connection from the lists. The caller holds mu.
+func (s *newConns) drop(e *entry) {
 	delete(s.entries, e.conn)
 	s.all.Remove(e.all)
 	of := s.sources[e.source]
-	if of.Remove(e.ofOwner); of.Len() == 0 {
+	if of.Remove(e.ofSource); of.Len() == 0 {
 		delete(s.sources, e.source)
 	}
 }
 
-// hangUp closes a connection without a word, which might block.
-func hangUp(c net.Conn) {
+// closeAbruptly closes a connection without TLS's closing alert, whose write might
+// block. There is nobody to report an error to.
+func closeAbruptly(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
-	_ = c.Close() // nobody is left to tell
+	_ = c.Close()
 }

@@ -25,14 +25,14 @@ func start(t *testing.T, h http.HandlerFunc, change func(*http.Server)) *httptes
 	if change != nil {
 		change(s.Config)
 	}
-	httpserver.Bound(s.Config)
+	httpserver.SetLimits(s.Config)
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
 }
 
-// A thousand connections on which nothing is said leave room for who asks, and
-// the server keeps only some of them.
+// TestSilentConnections: a thousand connections without a request leave room for a
+// client with one, and the server keeps only some of them.
 func TestSilentConnections(t *testing.T) {
 	var states atomic.Int64
 	s := start(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") },
@@ -70,9 +70,9 @@ func TestSilentConnections(t *testing.T) {
 	if grown := int64(stats.HeapInuse+stats.StackInuse) - int64(heap); grown > 32<<20 {
 		t.Errorf("the process grew by %d bytes", grown)
 	}
-	// This process has both ends: 1,000 of the clients, and what the server kept.
+	// This process has both ends: the clients' 1,000, and those that the server kept.
 	if n := descriptors(t) - before; n > 1000+256+20 {
-		t.Errorf("%d more descriptors", n)
+		t.Errorf("%d more file descriptors", n)
 	}
 	if states.Load() == 0 {
 		t.Error("the server's own ConnState was not called")
@@ -87,7 +87,7 @@ func descriptors(t *testing.T) int {
 	return len(list)
 }
 
-// A body that is read in time leaves the answer all the time it wants.
+// TestBodies: the time limit of a body does not limit its response.
 func TestBodies(t *testing.T) {
 	s := start(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -97,7 +97,7 @@ func TestBodies(t *testing.T) {
 		}
 		fmt.Fprint(w, len(body))
 	}, nil)
-	for range 3 { // the connection is used again
+	for range 3 { // on one connection
 		resp, err := s.Client().Post(s.URL, "text/plain", strings.NewReader(strings.Repeat("x", 1<<20)))
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestBodies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-Long", strings.Repeat("x", 2*httpserver.HeaderBytes))
+	r.Header.Set("X-Long", strings.Repeat("x", 2*httpserver.MaxHeaderBytes))
 	if resp, err := s.Client().Do(r); err == nil {
 		if resp.Body.Close(); resp.StatusCode < 400 {
 			t.Errorf("a long header: %d", resp.StatusCode)

@@ -1,5 +1,5 @@
-// Package jobsets runs JobSet's controllers and webhooks inside this process:
-// upstream's code, for clusters that have no JobSet of their own.
+// Package jobsets runs the controllers and webhooks of JobSet in this process, for
+// clusters that have no JobSet deployment. The code is upstream's.
 package jobsets
 
 import (
@@ -24,12 +24,12 @@ import (
 	"github.com/berth-hpc/berth/internal/httpserver"
 )
 
-// workers is how many JobSets (and pods) are reconciled at a time.
+// workers is the number of JobSets, and of pods, that are reconciled at a time.
 const workers = 10
 
-// Run runs JobSet's controllers and webhooks until ctx ends; nil then. kube is
-// a client configuration with the rights of JobSet's own deployment. The
-// JobSet CRD must be established.
+// Run runs JobSet's controllers and webhooks until ctx ends, and then returns nil.
+// kube is a client configuration with the rights of a JobSet deployment. The JobSet
+// CRD must be established.
 func Run(ctx context.Context, kube *rest.Config, hooks *Hooks) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), jobset.AddToScheme(scheme)); err != nil {
@@ -37,12 +37,12 @@ func Run(ctx context.Context, kube *rest.Config, hooks *Hooks) error {
 	}
 	rc := rest.CopyConfig(kube)
 	rc.UserAgent = "jobset"
-	again := true // a second control plane in this process uses the names again
+	skipNames := true // a second control plane in this process has controllers of the same names
 	mgr, err := ctrl.NewManager(rc, ctrl.Options{
 		Scheme:        scheme,
 		Metrics:       metricsserver.Options{BindAddress: "0"},
 		WebhookServer: hooks,
-		Controller:    config.Controller{SkipNameValidation: &again, MaxConcurrentReconciles: workers},
+		Controller:    config.Controller{SkipNameValidation: &skipNames, MaxConcurrentReconciles: workers},
 	})
 	if err != nil {
 		return fmt.Errorf("jobset: %w", err)
@@ -74,8 +74,8 @@ func setup(ctx context.Context, mgr ctrl.Manager) error {
 	return webhooks.Setup(mgr)
 }
 
-// Hooks is controller-runtime's webhook server on a listener that is
-// bound already, so that its port cannot be taken by another in between.
+// Hooks is a webhook server for controller-runtime on an open listener, so that no
+// other process can bind its port before it starts.
 type Hooks struct {
 	listener net.Listener
 	cert     tls.Certificate
@@ -83,24 +83,24 @@ type Hooks struct {
 	started  chan struct{}
 }
 
-// NewHooks makes a server on l, which it closes when it ends.
+// NewHooks returns a server on l, which it closes when it ends.
 func NewHooks(l net.Listener, cert tls.Certificate) *Hooks {
 	return &Hooks{listener: l, cert: cert, mux: http.NewServeMux(), started: make(chan struct{})}
 }
 
-// Started is closed when the hooks are served.
+// Started returns a channel that is closed when the hooks are served.
 func (h *Hooks) Started() <-chan struct{} { return h.started }
 
-// NeedLeaderElection tells the manager that hooks are served at once.
+// NeedLeaderElection returns false: hooks are served without leadership.
 func (h *Hooks) NeedLeaderElection() bool { return false }
 
-// Register serves a hook at a path.
+// Register adds a hook at a path.
 func (h *Hooks) Register(path string, hook http.Handler) { h.mux.Handle(path, hook) }
 
-// WebhookMux is where hooks are registered.
+// WebhookMux returns the mux of the registered hooks.
 func (h *Hooks) WebhookMux() *http.ServeMux { return h.mux }
 
-// StartedChecker says whether hooks are served.
+// StartedChecker returns a check that fails until hooks are served.
 func (h *Hooks) StartedChecker() healthz.Checker {
 	return func(*http.Request) error {
 		select {
@@ -118,7 +118,7 @@ func (h *Hooks) Start(ctx context.Context) error {
 		Handler:   h.mux,
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12},
 	}
-	httpserver.Bound(s)
+	httpserver.SetLimits(s)
 	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
 	defer stop()
 	close(h.started)

@@ -48,7 +48,7 @@ func (m *manager) serve(l net.Listener) (stop func()) {
 		},
 		ErrorLog: discardLog,
 	}
-	httpserver.Bound(server)
+	httpserver.SetLimits(server)
 	m.wait.Go(func() { _ = server.Serve(tls.NewListener(l, server.TLSConfig)) })
 	return func() { _ = server.Close() }
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// TestEveryFieldOfAJobHasARule fails when a field is added to job.Job, or to a
-// type within it, and nobody says how much of it may be asked for.
+// TestEveryFieldOfAJobHasARule fails when a field is added to job.Job, or to a type in
+// it, without a rule.
 func TestEveryFieldOfAJobHasARule(t *testing.T) {
-	for _, lack := range bounds.Missing[job.Job](bounds.JobRules) {
-		t.Error(lack)
+	for _, missing := range bounds.Missing[job.Job](bounds.JobRules) {
+		t.Error(missing)
 	}
 }

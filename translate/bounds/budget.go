@@ -2,12 +2,12 @@ package bounds
 
 import "fmt"
 
-// Budget bounds one thing that is counted while a request is read, so that
-// nothing is allocated for what is beyond it.
+// Budget bounds a quantity that is counted while a request is parsed, so that nothing
+// is allocated for what is beyond it.
 type Budget struct {
 	Name string // what is counted, in the plural: "job ids in a query"
 	Most int64
-	Text string // Slurm's words, where it has some
+	Text string // Slurm's message, if it has one
 }
 
 // Check returns nil if n is within the budget, else an *Exceeded.
@@ -18,8 +18,8 @@ func (b Budget) Check(n int64) error {
 	return &Exceeded{Field: b.Name, Limit: fmt.Sprintf("at most %d", b.Most), Text: b.Text}
 }
 
-// Budgets of requests. Those who serve a request check the bytes first, then the
-// terms, then what the terms stand for.
+// Budgets of requests. Bytes are checked first, then terms, then what the terms stand
+// for.
 var (
 	QueryBytes  = Budget{Name: "bytes of a query", Most: 128 << 10, Text: TooLong}
 	QueryTerms  = Budget{Name: "terms of a query", Most: 4096}
@@ -40,13 +40,13 @@ var (
 	DependBytes  = Budget{Name: "bytes of --dependency", Most: MaxDepend, Text: TooLong}
 )
 
-// Exceeded is the error for what is beyond a bound. Error returns Slurm's words
-// where it has some, so that a command prints what Slurm's does; Detail always
-// names the field and the limit.
+// Exceeded is the error for a value beyond a bound. Error returns Slurm's message if it
+// has one, so that a command prints what Slurm's does; Detail always names the field
+// and the limit.
 type Exceeded struct {
 	Field string // JSON path ("job.shape.tasks") or a budget's name
 	Limit string // "at most 1024 bytes"
-	Text  string
+	Text  string // Slurm's message; "": it has none
 }
 
 func (e *Exceeded) Error() string {
@@ -56,5 +56,5 @@ func (e *Exceeded) Error() string {
 	return e.Detail()
 }
 
-// Detail returns field and limit: "spec.job.name: at most 1024 bytes".
+// Detail returns the field and the limit: "spec.job.name: at most 1024 bytes".
 func (e *Exceeded) Detail() string { return e.Field + ": " + e.Limit }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Check returns the first field of now (a pointer to a struct) that is beyond
-// its bound, as an *Exceeded, or nil. old, if it is not nil, is a pointer to the
-// same type, and what is equal there is not checked. path begins the field's name
-// in the error; empty: the field's own name is the first.
+// Check returns an *Exceeded for the first field of now, a pointer to a struct, that
+// is beyond its bound, or nil. old is nil or a pointer to the same type; fields that
+// are equal there are not checked. path is the prefix of the field's name in the
+// error.
 func (r Rules) Check(path string, old, now any) error {
 	var was reflect.Value
 	if v := reflect.ValueOf(old); v.IsValid() && !v.IsNil() {
@@ -20,18 +20,20 @@ func (r Rules) Check(path string, old, now any) error {
 	return r.check(path, was, reflect.ValueOf(now).Elem())
 }
 
-// check walks a struct. was is invalid where there is nothing to compare with.
+// check checks the fields of a struct. was is invalid if there is nothing to compare
+// with.
 func (r Rules) check(path string, was, now reflect.Value) error {
 	if was.IsValid() && reflect.DeepEqual(was.Interface(), now.Interface()) {
 		return nil
 	}
 	rules := r[now.Type()]
 	for _, f := range Fields(now.Type()) {
-		field, old := now.FieldByIndex(f.Index), reflect.Value{}
+		var old reflect.Value
 		if was.IsValid() {
 			old = was.FieldByIndex(f.Index)
 		}
-		if err := r.field(join(path, f.Name), rules[f.Name], old, field); err != nil {
+		err := r.checkField(join(path, f.Name), rules[f.Name], old, now.FieldByIndex(f.Index))
+		if err != nil {
 			return err
 		}
 	}
@@ -45,9 +47,12 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// field checks one field by its rule.
-func (r Rules) field(path string, rule Rule, was, now reflect.Value) error {
-	if rule.Unchecked || was.IsValid() && reflect.DeepEqual(was.Interface(), now.Interface()) {
+// checkField checks one field against its rule.
+func (r Rules) checkField(path string, rule Rule, was, now reflect.Value) error {
+	if rule.Unchecked {
+		return nil
+	}
+	if was.IsValid() && reflect.DeepEqual(was.Interface(), now.Interface()) {
 		return nil
 	}
 	if now.Kind() == reflect.Pointer {
@@ -63,17 +68,17 @@ func (r Rules) field(path string, rule Rule, was, now reflect.Value) error {
 	case reflect.Struct:
 		return r.check(path, was, now)
 	case reflect.Slice:
-		return r.list(path, &rule, now)
+		return r.checkList(path, &rule, now)
 	case reflect.Map:
-		return rule.mapping(path, now)
+		return rule.checkMap(path, now)
 	default:
-		return rule.scalar(path, now)
+		return rule.checkScalar(path, now)
 	}
 }
 
-func (r Rules) list(path string, rule *Rule, now reflect.Value) error {
+func (r Rules) checkList(path string, rule *Rule, now reflect.Value) error {
 	if now.Type().Elem().Kind() == reflect.Uint8 {
-		return rule.length(path, now.Len())
+		return rule.checkLength(path, now.Len())
 	}
 	if now.Len() > rule.Items {
 		return rule.exceeded(path, "at most %d entries", rule.Items)
@@ -86,7 +91,7 @@ func (r Rules) list(path string, rule *Rule, now reflect.Value) error {
 			if err := r.check(at, reflect.Value{}, e); err != nil {
 				return err
 			}
-		} else if err := rule.scalar(at, e); err != nil {
+		} else if err := rule.checkScalar(at, e); err != nil {
 			return err
 		}
 		if e.Kind() == reflect.String {
@@ -95,16 +100,16 @@ func (r Rules) list(path string, rule *Rule, now reflect.Value) error {
 		if rule.Unique {
 			key := identity(e)
 			if seen[key] {
-				return rule.exceeded(at, "the same entry is there twice")
+				return rule.exceeded(at, "the same entry occurs twice")
 			}
 			seen[key] = true
 		}
 	}
-	return rule.total(path, total)
+	return rule.checkTotal(path, total)
 }
 
-// identity returns a value that is equal for equal elements: pointers in a
-// struct count by what they point to.
+// identity returns a value that is equal for equal elements: pointers in a struct are
+// replaced by what they point to.
 func identity(e reflect.Value) any {
 	if e.Kind() != reflect.Struct {
 		return e.Interface()
@@ -120,7 +125,7 @@ func identity(e reflect.Value) any {
 	return strings.Join(parts, "\x00")
 }
 
-func (r *Rule) mapping(path string, now reflect.Value) error {
+func (r *Rule) checkMap(path string, now reflect.Value) error {
 	if now.Len() > r.Items {
 		return r.exceeded(path, "at most %d entries", r.Items)
 	}
@@ -130,36 +135,37 @@ func (r *Rule) mapping(path string, now reflect.Value) error {
 		if len(key) > r.KeyBytes {
 			return r.exceeded(path, "names of at most %d bytes", r.KeyBytes)
 		}
-		if err := r.scalar(path+"."+key, value); err != nil {
+		if err := r.checkScalar(path+"."+key, value); err != nil {
 			return err
 		}
-		if total += len(key) + 1; value.Kind() == reflect.String {
+		total += len(key) + 1
+		if value.Kind() == reflect.String {
 			total += value.Len() + 1
 		}
 	}
-	return r.total(path, total)
+	return r.checkTotal(path, total)
 }
 
-func (r *Rule) total(path string, n int) error {
+func (r *Rule) checkTotal(path string, n int) error {
 	if r.Total > 0 && n > r.Total {
 		return r.exceeded(path, "at most %d bytes in all", r.Total)
 	}
 	return nil
 }
 
-func (r *Rule) scalar(path string, v reflect.Value) error {
+func (r *Rule) checkScalar(path string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.String:
-		return r.text(path, v.String())
+		return r.checkText(path, v.String())
 	case reflect.Int, reflect.Int32, reflect.Int64:
-		return r.number(path, v.Int())
+		return r.checkNumber(path, v.Int())
 	case reflect.Uint64:
-		return r.number(path, int64(min(v.Uint(), math.MaxInt64)))
+		return r.checkNumber(path, int64(min(v.Uint(), math.MaxInt64)))
 	}
 	return nil
 }
 
-func (r *Rule) text(path, s string) error {
+func (r *Rule) checkText(path, s string) error {
 	switch {
 	case s == "" && r.Required:
 		return r.exceeded(path, "may not be empty")
@@ -168,17 +174,17 @@ func (r *Rule) text(path, s string) error {
 	case strings.ContainsRune(s, 0):
 		return r.exceeded(path, "no NUL byte")
 	}
-	return r.length(path, len(s))
+	return r.checkLength(path, len(s))
 }
 
-func (r *Rule) length(path string, n int) error {
+func (r *Rule) checkLength(path string, n int) error {
 	if n > r.Bytes {
 		return r.exceeded(path, "at most %d bytes", r.Bytes)
 	}
 	return nil
 }
 
-func (r *Rule) number(path string, n int64) error {
+func (r *Rule) checkNumber(path string, n int64) error {
 	if n < r.Min || n > r.Max {
 		return r.exceeded(path, "%d to %d", r.Min, r.Max)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Field is a field of a struct as JSON has it.
+// Field is a field of a struct in its JSON form.
 type Field struct {
 	Name  string
 	Index []int // of reflect.Value.FieldByIndex: embedded structs count as their fields
@@ -16,10 +16,10 @@ type Field struct {
 
 var fieldsOf sync.Map // reflect.Type to []Field
 
-// Fields returns the fields of the struct type t that JSON carries.
+// Fields returns the fields of the struct type t that its JSON form has.
 func Fields(t reflect.Type) []Field {
-	if known, ok := fieldsOf.Load(t); ok {
-		return known.([]Field) //nolint:forcetypeassert // nothing else is stored
+	if cached, ok := fieldsOf.Load(t); ok {
+		return cached.([]Field) //nolint:forcetypeassert // the map holds nothing else
 	}
 	var out []Field
 	for i := range t.NumField() {
@@ -40,8 +40,9 @@ func Fields(t reflect.Type) []Field {
 	return out
 }
 
-// Missing returns the fields of T, and of every struct type within it, that have
-// no rule or a rule that bounds nothing, and the rules that no field has.
+// Missing returns what a table of rules lacks for T: the fields of T, and of every
+// struct type in it, without a rule or with a rule that bounds nothing, and rules
+// without a field.
 func Missing[T any](r Rules) []string {
 	m := missing{rules: r, seen: map[reflect.Type]bool{}}
 	m.walk(reflect.TypeFor[T]())
@@ -59,10 +60,10 @@ func (m *missing) walk(t reflect.Type) {
 		return
 	}
 	m.seen[t] = true
-	rules, known := m.rules[t], map[string]bool{}
+	rules, names := m.rules[t], map[string]bool{}
 	for _, f := range Fields(t) {
-		known[f.Name] = true
-		rule, has := rules[f.Name]
+		names[f.Name] = true
+		rule, hasRule := rules[f.Name]
 		if rule.Unchecked {
 			continue
 		}
@@ -70,19 +71,19 @@ func (m *missing) walk(t reflect.Type) {
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
 		}
-		if why := m.lacks(kind, rule, has); why != "" {
+		if why := m.missingIn(kind, rule, hasRule); why != "" {
 			m.out = append(m.out, fmt.Sprintf("%s.%s: %s", t, f.Name, why))
 		}
 	}
 	for name := range rules {
-		if !known[name] {
+		if !names[name] {
 			m.out = append(m.out, fmt.Sprintf("%s.%s: a rule without a field", t, name))
 		}
 	}
 }
 
-// lacks says what the rule of a field of type t lacks; "": nothing.
-func (m *missing) lacks(t reflect.Type, r Rule, has bool) string {
+// missingIn returns what the rule of a field of type t lacks; "": nothing.
+func (m *missing) missingIn(t reflect.Type, r Rule, hasRule bool) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return ""
@@ -93,24 +94,24 @@ func (m *missing) lacks(t reflect.Type, r Rule, has bool) string {
 		e := t.Elem()
 		switch {
 		case e.Kind() == reflect.Uint8:
-			return bounded(has && r.Bytes > 0, "no length")
+			return lackUnless(hasRule && r.Bytes > 0, "no length")
 		case r.Items == 0:
 			return "no number of entries"
 		case t.Kind() == reflect.Map && r.KeyBytes == 0:
 			return "no length of names"
 		}
-		return m.lacks(e, r, has)
+		return m.missingIn(e, r, hasRule)
 	case reflect.String:
-		return bounded(has && r.Bytes > 0, "no length")
+		return lackUnless(hasRule && r.Bytes > 0, "no length")
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64:
-		return bounded(has && r.Max > r.Min, "no range")
+		return lackUnless(hasRule && r.Max > r.Min, "no range")
 	}
 	return "a kind of field that no rule bounds: " + t.String()
 }
 
-func bounded(ok bool, why string) string {
+func lackUnless(ok bool, what string) string {
 	if ok {
 		return ""
 	}
-	return why
+	return what
 }

@@ -76,12 +76,11 @@ var (
 	memory  = Number(0, MaxMemory).Say(BadMemory)
 )
 
-// Job returns the first thing in j that is beyond its bound, as an *Exceeded, or
-// nil.
+// Job returns an *Exceeded for the first field of j that is beyond its bound, or nil.
 func Job(j *job.Job) error { return JobChange(nil, j) }
 
-// JobChange is Job for what of now differs from old: a job that was stored when
-// bounds were wider may still be changed elsewhere. Nil: everything is checked.
+// JobChange is Job for the fields of now that differ from old: a job that was stored
+// when bounds were wider can still be changed. If old is nil, all fields are checked.
 func JobChange(old, now *job.Job) error {
 	var was reflect.Value
 	if old != nil {
@@ -93,12 +92,12 @@ func JobChange(old, now *job.Job) error {
 	if old != nil && reflect.DeepEqual(old.Shape, now.Shape) {
 		return nil
 	}
-	return product(&now.Shape)
+	return checkProduct(&now.Shape)
 }
 
-// product bounds the CPUs and tasks that the counts of s come to together, so
-// that nobody who multiplies them has to fear for 32 bits.
-func product(s *job.Shape) error {
+// checkProduct bounds the products of the counts of s, so that 32 bits are enough for
+// CPUs and tasks in all.
+func checkProduct(s *job.Shape) error {
 	nodes := max(int64(s.MinNodes), 1)
 	tasks := max(int64(s.Tasks), nodes*max(int64(s.TasksPerNode), 1), 1)
 	for _, n := range []int64{tasks * max(int64(s.CPUsPerTask), 1), nodes * max(int64(s.MinCPUs), 1)} {

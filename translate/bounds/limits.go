@@ -1,17 +1,17 @@
-// Package bounds says how much may be asked of the cluster: how long a text may
-// be, how many entries a list may have, between which numbers a count or a time
-// lies. Every way in uses this table: admission on create and on update, the
-// queue API's operations and queries, the accounting queries, the commands before
-// they send anything, and the schemas of the custom resources, into which
-// `make generate` writes the numbers.
+// Package bounds defines how much a request may ask for: the length of a text, the
+// number of entries of a list, the range of a count or a time. Every entry point
+// uses this table: admission on create and on update, the queue API's operations
+// and queries, the accounting queries, the commands before they send anything, and
+// the schemas of the custom resources, into which `make generate` writes the
+// numbers.
 //
-// Two kinds of entries: rules, one for each field of a type (see Rules, Job), and
-// budgets, for what is no field of an object, such as the ids in one query (see
-// Budget). A text's length is in bytes. Where Slurm 22.05.8 has a limit of its own
-// it was measured, and is this one.
+// There are two kinds of entries: rules, one for each field of a type (see Rules,
+// Job), and budgets, for what is no field of an object, such as the ids in one query
+// (see Budget). The length of a text is in bytes. Limits that Slurm 22.05.8 has as
+// well were measured there.
 package bounds
 
-// Slurm's words for what is beyond a bound.
+// Slurm's messages for values beyond a bound.
 const (
 	TooLong        = "Pathname of a file, directory or other parameter too long"
 	BadTimeLimit   = "Requested time limit is invalid (missing or exceeds some limit)"
@@ -38,9 +38,9 @@ const (
 	MaxObjectName = 253       // of an object of Kubernetes: users, partitions
 	MaxNodeName   = 253       // likewise
 	MaxArgument   = 128 << 10 // one argument or environment entry: Linux' MAX_ARG_STRLEN
-	MaxLine       = 128 << 10 // a command as it was typed
+	MaxLine       = 128 << 10 // a command line
 	MaxArraySpec  = 64 << 10  // the text of --array
-	MaxHostlist   = 64 << 10  // a list of nodes as it was typed: Slurm's
+	MaxHostlist   = 64 << 10  // a hostlist expression: Slurm's
 	MaxDepend     = 128 << 10 // the text of --dependency: Slurm's
 )
 
@@ -50,7 +50,7 @@ const (
 	MaxLicenses     = 128   // of one job
 	MaxGRES         = 64    // of one job
 	MaxDependencies = 4096  // terms of one job, after duplicates are merged
-	MaxNodeNames    = 16384 // expanded, of one --nodelist or --exclude
+	MaxNodeNames    = 16384 // of one --nodelist or --exclude, after expansion
 	MaxArguments    = 16384 // of the batch script
 	MaxMailTypes    = 16
 	MaxRlimits      = 32
@@ -61,7 +61,7 @@ const (
 
 // Ranges of numbers.
 const (
-	MaxCount      = 1<<31 - 1           // tasks, nodes, CPUs together
+	MaxCount      = 1<<31 - 1           // tasks, nodes, CPUs in all
 	MaxPerTask    = 65533               // CPUs of a task, tasks of a node and the like: 16 bits in Slurm
 	MaxMemory     = 1<<31 - 1           // MiB of one node, CPU or GPU: 2 PiB
 	MaxMinutes    = 100 * 366 * 24 * 60 // of a time limit: a hundred years
@@ -73,12 +73,12 @@ const (
 	MaxUID        = 1<<32 - 2           // 2^32-1 is (uid_t)-1
 )
 
-// What one BatchJob may hold. An object has to fit into etcd's 1.5 MiB with its
-// status, and script and environment are base64 there.
+// The size of one BatchJob. With its status it must fit into etcd's 1.5 MiB, where
+// script and environment are base64.
 const (
 	MaxScript      = 4 << 20   // bytes of the batch script: Slurm's max_script_size
 	MaxEnvironment = 16 << 20  // bytes of the environment
 	MaxPayload     = 768 << 10 // script and environment together, compressed
-	MaxJobBytes    = 256 << 10 // the Job itself (of a heterogeneous job, all components), as JSON
+	MaxJobBytes    = 256 << 10 // the Job, with all components of a heterogeneous job, as JSON
 	MaxAnnotations = 64
 )

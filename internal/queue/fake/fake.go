@@ -1,5 +1,6 @@
-// Package fake makes a cluster in memory for tests of the API role: stores
-// that are fed by hand, and a client that keeps what is written.
+// Package fake is a cluster in memory for tests of the API role: stores that tests
+// fill, a client that stores what is written, the authority of a front proxy, and
+// agents that record commands.
 package fake
 
 import (
@@ -18,8 +19,8 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 )
 
-// Cluster makes empty stores and a client that holds objects; hooks change
-// what the client does.
+// Cluster returns empty stores and a client with the objects; hooks intercept the
+// client's calls.
 func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster {
 	c := fake.NewClientBuilder().WithScheme(control.NewScheme()).WithObjects(objects...).
 		WithStatusSubresource(&v1alpha1.BatchJob{}).WithInterceptorFuncs(hooks).Build()
@@ -43,8 +44,8 @@ func Cluster(hooks interceptor.Funcs, objects ...client.Object) *control.Cluster
 
 var version atomic.Int64
 
-// Feed puts objects into the stores as a watch would, each newer than all
-// before. Objects without a UID get one.
+// Feed puts objects into the stores as a watch would, each newer than all before it.
+// Objects without a UID get one.
 func Feed(c *control.Cluster, objects ...client.Object) {
 	for _, o := range objects {
 		o.SetResourceVersion(strconv.FormatInt(version.Add(1)+1_000_000, 10))
@@ -78,7 +79,7 @@ func Feed(c *control.Cluster, objects ...client.Object) {
 	}
 }
 
-// User is a user with uid, its namespace user-NAME.
+// User returns a user with the uid and the namespace user-NAME.
 func User(name string, uid int64) *v1alpha1.User {
 	u := &v1alpha1.User{}
 	u.Name = name
@@ -87,7 +88,7 @@ func User(name string, uid int64) *v1alpha1.User {
 	return u
 }
 
-// Partition is a partition with every default.
+// Partition returns a partition with defaults; change may be nil.
 func Partition(name string, change func(*v1alpha1.PartitionSpec)) *v1alpha1.Partition {
 	p := &v1alpha1.Partition{}
 	p.Name = name
@@ -97,7 +98,7 @@ func Partition(name string, change func(*v1alpha1.PartitionSpec)) *v1alpha1.Part
 	return p
 }
 
-// Settings is the Cluster object.
+// Settings returns the Cluster object.
 func Settings(s v1alpha1.ClusterSpec) *v1alpha1.Cluster {
 	c := &v1alpha1.Cluster{Spec: s}
 	c.Name = v1alpha1.ClusterName

@@ -24,7 +24,7 @@ var AssignUIDs = interceptor.Funcs{
 	},
 }
 
-// Job is a job of the user in the partition main; change may be nil.
+// Job returns a job of the user in the partition main; change may be nil.
 func Job(id int64, user string, change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	name := "j-" + strconv.FormatInt(id, 10)
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "user-" + user, UID: types.UID("uid-" + name)}}
@@ -35,7 +35,7 @@ func Job(id int64, user string, change func(*v1alpha1.BatchJob)) *v1alpha1.Batch
 	return b
 }
 
-// InState returns a change of a job: it is in the state, in its first attempt.
+// InState returns a change that puts a job into the state, in its first attempt.
 func InState(state string) func(*v1alpha1.BatchJob) {
 	return func(b *v1alpha1.BatchJob) { b.Status.State, b.Status.Attempt = state, 1 }
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// placeCores chooses the cores of a reservation that asks for a number of them.
-// Of one that has its cores only what concerns neither them nor its time may be
-// changed, as in Slurm.
+// placeCores chooses the cores of a reservation that asks for a number of them. As in
+// Slurm, once they are chosen they stay the same.
 func (p *Pool) placeCores(r *v1alpha1.Reservation, replace bool) error {
 	s := &r.Spec
 	switch {
 	case len(s.Cores) > 0:
-		return p.keepCores(r)
+		return p.checkCores(r)
 	case replace:
 		return refusal.InvalidCPUCount
 	case slices.Max(s.CoreCounts) == 0:
@@ -26,11 +25,10 @@ func (p *Pool) placeCores(r *v1alpha1.Reservation, replace bool) error {
 	}
 	free := p.freeCores(r)
 	var err error
-	switch {
-	case s.Nodes != "":
-		err = p.namedCores(s, free)
-	default:
-		err = p.findCores(r, free)
+	if s.Nodes != "" {
+		err = p.chooseCoresOfNodes(s, free)
+	} else {
+		err = p.chooseCores(r, free)
 	}
 	if err != nil {
 		return err
@@ -39,17 +37,17 @@ func (p *Pool) placeCores(r *v1alpha1.Reservation, replace bool) error {
 	return nil
 }
 
-// keepCores is about a reservation whose cores are chosen: at its time, which may
-// be another now, nobody else may have them.
-func (p *Pool) keepCores(r *v1alpha1.Reservation) error {
+// checkCores refuses a reservation whose cores are not free at its time, which may
+// have changed since they were chosen.
+func (p *Pool) checkCores(r *v1alpha1.Reservation) error {
 	free := p.freeCores(r)
 	names, err := hostlist.Expand(r.Spec.Nodes)
 	if err != nil || len(names) != len(r.Spec.Cores) {
 		return refusal.ReservationCoresFixed
 	}
 	for _, n := range names {
-		ids, has := r.Spec.Cores[n]
-		if !has {
+		ids, ok := r.Spec.Cores[n]
+		if !ok {
 			return refusal.ReservationCoresFixed
 		}
 		for _, id := range array.Parse(ids) {
@@ -61,8 +59,9 @@ func (p *Pool) keepCores(r *v1alpha1.Reservation) error {
 	return nil
 }
 
-// namedCores takes cores of the nodes that are named, as many of each as is said.
-func (p *Pool) namedCores(s *v1alpha1.ReservationSpec, free map[string][]int32) error {
+// chooseCoresOfNodes chooses cores of the named nodes, as many of each as the
+// reservation asks for.
+func (p *Pool) chooseCoresOfNodes(s *v1alpha1.ReservationSpec, free map[string][]int32) error {
 	names, err := hostlist.Expand(s.Nodes)
 	if err != nil || slices.ContainsFunc(names, func(n string) bool { return p.node(n) == nil }) {
 		return refusal.InvalidNode
@@ -74,7 +73,7 @@ func (p *Pool) namedCores(s *v1alpha1.ReservationSpec, free map[string][]int32) 
 		return refusal.NodesBusy
 	}
 	for i, n := range names {
-		if !takeCores(s, n, free[n], int(s.CoreCounts[i])) {
+		if !reserveCores(s, n, free[n], int(s.CoreCounts[i])) {
 			return refusal.NodesBusy
 		}
 	}
@@ -86,32 +85,32 @@ func (p *Pool) namedCores(s *v1alpha1.ReservationSpec, free map[string][]int32) 
 	return nil
 }
 
-// findCores takes cores of whichever nodes have them: of as many nodes as is
-// said the same number of each, or a number of one after the other; else as many
-// as there are, node by node.
-func (p *Pool) findCores(r *v1alpha1.Reservation, free map[string][]int32) error {
+// chooseCores chooses cores of any nodes: the same number of each of NodeCount nodes,
+// or a number for one node after the other (CoreCounts); else as many as are free,
+// node by node.
+func (p *Pool) chooseCores(r *v1alpha1.Reservation, free map[string][]int32) error {
 	s := &r.Spec
-	of, err := p.candidates(s)
+	candidates, err := p.candidates(s)
 	if err != nil {
 		return err
 	}
 	var chosen []string
 	each, spread := coresEach(s)
 	left := int(s.CoreCounts[0])
-	for i := range of {
-		n := of[i].Name
-		if !Usable(&of[i]) && !Flagged(s, "MAINT") {
+	for i := range candidates {
+		n := candidates[i].Name
+		if !Usable(&candidates[i]) && !Flagged(s, "MAINT") {
 			continue
 		}
-		want := 0
+		count := 0
 		switch {
 		case spread:
-			want = min(left, len(lowest(s, free[n])))
-			left -= want
+			count = min(left, len(eligibleCores(s, free[n])))
+			left -= count
 		case len(chosen) < len(each):
-			want = each[len(chosen)]
+			count = each[len(chosen)]
 		}
-		if want > 0 && takeCores(s, n, free[n], want) {
+		if count > 0 && reserveCores(s, n, free[n], count) {
 			chosen = append(chosen, n)
 		}
 	}
@@ -122,8 +121,8 @@ func (p *Pool) findCores(r *v1alpha1.Reservation, free map[string][]int32) error
 	return nil
 }
 
-// coresEach is how many cores each of the nodes is to have; spread: it does not
-// matter where the cores are.
+// coresEach returns the number of cores of each node; spread: the cores may be on any
+// nodes.
 func coresEach(s *v1alpha1.ReservationSpec) (each []int, spread bool) {
 	count := int(s.NodeCount)
 	switch {
@@ -135,17 +134,18 @@ func coresEach(s *v1alpha1.ReservationSpec) (each []int, spread bool) {
 	case count == 0:
 		return nil, true
 	}
-	per := (int(s.CoreCounts[0]) + count - 1) / count
+	perNode := (int(s.CoreCounts[0]) + count - 1) / count
 	if Flagged(s, "FIRST_CORES") {
-		per = int(s.CoreCounts[0])
+		perNode = int(s.CoreCounts[0])
 	}
-	return slices.Repeat([]int{per}, count), false
+	return slices.Repeat([]int{perNode}, count), false
 }
 
-// takeCores gives the reservation so many cores of the node; false: there are
+// reserveCores adds cores of the node to the reservation. It returns false if there are
 // not enough.
-func takeCores(s *v1alpha1.ReservationSpec, node string, free []int32, count int) bool {
-	if free = lowest(s, free); count < 1 || len(free) < count {
+func reserveCores(s *v1alpha1.ReservationSpec, node string, free []int32, count int) bool {
+	free = eligibleCores(s, free)
+	if count < 1 || len(free) < count {
 		return false
 	}
 	if s.Cores == nil {
@@ -155,9 +155,9 @@ func takeCores(s *v1alpha1.ReservationSpec, node string, free []int32, count int
 	return true
 }
 
-// lowest are the free cores that the reservation may have: with FIRST_CORES the
-// lowest of the node, without a gap.
-func lowest(s *v1alpha1.ReservationSpec, free []int32) []int32 {
+// eligibleCores returns the free cores that the reservation may get: with FIRST_CORES
+// the first ones of the node, without a gap.
+func eligibleCores(s *v1alpha1.ReservationSpec, free []int32) []int32 {
 	if !Flagged(s, "FIRST_CORES") {
 		return free
 	}
@@ -178,14 +178,14 @@ func (p *Pool) node(name string) *status.Node {
 	return nil
 }
 
-// freeCores are the cores of each node that nobody else has during r's time.
+// freeCores returns the cores of each node that are not occupied during r's time.
 func (p *Pool) freeCores(r *v1alpha1.Reservation) map[string][]int32 {
-	taken := p.takenCores(r)
+	occupied := p.occupiedCores(r)
 	free := make(map[string][]int32, len(p.Nodes))
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
 		for id := range n.CPUs / max(n.Threads, 1) {
-			if has := taken[n.Name]; !has.all && !has.set.Has(id) {
+			if o := occupied[n.Name]; !o.all && !o.set.Has(id) {
 				free[n.Name] = append(free[n.Name], id)
 			}
 		}
@@ -193,25 +193,25 @@ func (p *Pool) freeCores(r *v1alpha1.Reservation) map[string][]int32 {
 	return free
 }
 
-// someCores are cores of a node.
-type someCores struct {
+// coreSet is a set of cores of one node.
+type coreSet struct {
 	all bool
 	set array.Set
 }
 
-// takenCores are the cores that others have during r's time.
-func (p *Pool) takenCores(r *v1alpha1.Reservation) map[string]someCores {
-	taken := map[string]someCores{}
-	take := func(node string, set array.Set, all bool) {
-		has := taken[node]
-		taken[node] = someCores{has.all || all, has.set.With(set)}
+// occupiedCores returns the cores that others have during r's time.
+func (p *Pool) occupiedCores(r *v1alpha1.Reservation) map[string]coreSet {
+	occupied := map[string]coreSet{}
+	add := func(node string, set array.Set, all bool) {
+		o := occupied[node]
+		occupied[node] = coreSet{o.all || all, o.set.With(set)}
 	}
 	p.eachOverlap(r, func(other *v1alpha1.ReservationSpec, nodes []string) {
 		for _, n := range nodes {
-			take(n, array.Parse(other.Cores[n]), len(other.Cores) == 0)
+			add(n, array.Parse(other.Cores[n]), len(other.Cores) == 0)
 		}
 	})
-	p.eachRival(r, func(a *v1alpha1.NodeAllocation) {
+	p.eachAllocation(r, func(a *v1alpha1.NodeAllocation) {
 		n := p.node(a.Name)
 		if n == nil {
 			return
@@ -221,7 +221,7 @@ func (p *Pool) takenCores(r *v1alpha1.Reservation) map[string]someCores {
 		for _, cpu := range array.Parse(a.CPUIDs) {
 			set = set.With(array.Set{cpu / threads})
 		}
-		take(a.Name, set, a.CPUIDs == "")
+		add(a.Name, set, a.CPUIDs == "")
 	})
-	return taken
+	return occupied
 }

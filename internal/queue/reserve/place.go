@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Pool is what nodes are chosen from. The objects are only read.
+// Pool is what the nodes of reservations are chosen from. It is only read.
 type Pool struct {
 	Nodes []status.Node // in the cluster's order
 	// DefaultPartition is that of a reservation that names none. PartitionExists
@@ -22,9 +22,9 @@ type Pool struct {
 	Jobs             []*v1alpha1.BatchJob
 }
 
-// Place checks the nodes that the reservation names, or finds them where it
-// asks for a number. again: its nodes or its time are new.
-func (p *Pool) Place(r *v1alpha1.Reservation, again bool) error {
+// Place checks the nodes that the reservation names, or chooses them if it asks for a
+// number of nodes or cores. moved: its nodes or its time have changed.
+func (p *Pool) Place(r *v1alpha1.Reservation, moved bool) error {
 	s := &r.Spec
 	if s.Partition != "" && !p.PartitionExists(s.Partition) {
 		return refusal.InvalidPartition
@@ -33,44 +33,50 @@ func (p *Pool) Place(r *v1alpha1.Reservation, again bool) error {
 	switch {
 	case len(s.CoreCounts) > 0:
 		return p.placeCores(r, replace)
-	case Flagged(s, "FIRST_CORES") && again:
+	case Flagged(s, "FIRST_CORES") && moved:
 		return refusal.NodesBusy
 	case Flagged(s, "ANY_NODES") && s.Nodes+s.Features == "" && s.NodeCount == 0:
-		return nil // licences only
+		return nil // it has licenses only
 	case Flagged(s, "ANY_NODES"):
 		return refusal.InvalidReservation
 	case s.Nodes == "" && s.NodeCount == 0, replace && s.NodeCount == 0:
 		return refusal.InvalidNode
-	case Flagged(s, "PART_NODES") && (s.Partition == "" || !strings.EqualFold(s.Nodes, "ALL") && again && !Flagged(s, "SPEC_NODES")):
+	case Flagged(s, "PART_NODES") && (s.Partition == "" || moved && lacksAll(s)):
 		return refusal.PartNodesNeedsAll
-	case !again:
+	case !moved:
 		return nil
 	case s.Nodes == "":
-		return p.find(r)
+		return p.chooseNodes(r)
 	}
-	return p.check(r)
+	return p.checkNodes(r)
 }
 
-// check is about the nodes that a reservation names.
-func (p *Pool) check(r *v1alpha1.Reservation) error {
+// lacksAll reports whether a reservation names neither ALL nodes nor was given them
+// before.
+func lacksAll(s *v1alpha1.ReservationSpec) bool {
+	return !strings.EqualFold(s.Nodes, "ALL") && !Flagged(s, "SPEC_NODES")
+}
+
+// checkNodes refuses nodes that do not exist or are not free.
+func (p *Pool) checkNodes(r *v1alpha1.Reservation) error {
 	s := &r.Spec
 	if strings.EqualFold(s.Nodes, "ALL") {
-		s.Nodes = hostlist.Fold(names(p.of(s)))
+		s.Nodes = hostlist.Fold(names(p.matching(s)))
 		if !Flagged(s, "PART_NODES") {
 			s.Flags = with(s.Flags, "ALL_NODES")
 		}
 	}
-	known := names(p.Nodes)
-	wanted, err := hostlist.Expand(s.Nodes)
-	if err != nil || slices.ContainsFunc(wanted, func(n string) bool { return !slices.Contains(known, n) }) {
+	existing := names(p.Nodes)
+	named, err := hostlist.Expand(s.Nodes)
+	if err != nil || slices.ContainsFunc(named, func(n string) bool { return !slices.Contains(existing, n) }) {
 		return refusal.InvalidNode
 	}
-	taken := p.taken(r)
-	for _, n := range wanted {
+	occupied := p.occupied(r)
+	for _, n := range named {
 		switch {
-		case taken[n]&byReservation != 0:
+		case occupied[n]&byReservation != 0:
 			return refusal.ReservationOverlap
-		case taken[n]&byJob != 0:
+		case occupied[n]&byJob != 0:
 			return refusal.NodesBusy
 		}
 	}
@@ -79,20 +85,20 @@ func (p *Pool) check(r *v1alpha1.Reservation) error {
 	return nil
 }
 
-// find chooses the nodes of a reservation that asks for a number of them. More
-// than there are means all of them, as in Slurm.
-func (p *Pool) find(r *v1alpha1.Reservation) error {
+// chooseNodes chooses the nodes of a reservation that asks for a number of them. As
+// in Slurm, a larger number than that of all nodes means all of them.
+func (p *Pool) chooseNodes(r *v1alpha1.Reservation) error {
 	s := &r.Spec
-	of, err := p.candidates(s)
+	candidates, err := p.candidates(s)
 	if err != nil {
 		return err
 	}
 	count := int(s.NodeCount)
-	if s.Features != "" && len(of) < count {
+	if s.Features != "" && len(candidates) < count {
 		return refusal.NodeConfigUnavailable
 	}
-	count = min(count, len(of))
-	free := p.free(r, of)
+	count = min(count, len(candidates))
+	free := p.free(r, candidates)
 	if len(free) < count || count == 0 {
 		return refusal.NodesBusy
 	}
@@ -100,7 +106,7 @@ func (p *Pool) find(r *v1alpha1.Reservation) error {
 	return nil
 }
 
-// candidates are the nodes of a reservation that names none.
+// candidates returns the nodes that a reservation which names none may get.
 func (p *Pool) candidates(s *v1alpha1.ReservationSpec) ([]status.Node, error) {
 	if s.Partition == "" {
 		s.Partition = p.DefaultPartition
@@ -110,25 +116,25 @@ func (p *Pool) candidates(s *v1alpha1.ReservationSpec) ([]status.Node, error) {
 			return nil, refusal.InvalidFeature
 		}
 	}
-	return p.of(s), nil
+	return p.matching(s), nil
 }
 
-// of are the nodes that the reservation's partition and features leave.
-func (p *Pool) of(s *v1alpha1.ReservationSpec) []status.Node {
+// matching returns the nodes in the reservation's partition with its features.
+func (p *Pool) matching(s *v1alpha1.ReservationSpec) []status.Node {
 	return slices.DeleteFunc(slices.Clone(p.Nodes), func(n status.Node) bool {
 		return s.Partition != "" && !slices.Contains(n.Partitions, s.Partition) || !hasFeatures(n.Features, s.Features)
 	})
 }
 
-// free are the names of those nodes that nobody else has during r's time, the
-// idle ones first, and that are up, unless it is for maintenance.
-func (p *Pool) free(r *v1alpha1.Reservation, of []status.Node) []string {
-	taken := p.taken(r)
+// free returns the names of the nodes that are not occupied during r's time, the idle
+// ones first. Only a reservation for maintenance gets nodes that are down.
+func (p *Pool) free(r *v1alpha1.Reservation, nodes []status.Node) []string {
+	occupied := p.occupied(r)
 	var idle, rest []string
-	for i := range of {
-		n := &of[i]
+	for i := range nodes {
+		n := &nodes[i]
 		switch {
-		case taken[n.Name] != 0, !Usable(n) && !Flagged(&r.Spec, "MAINT"):
+		case occupied[n.Name] != 0, !Usable(n) && !Flagged(&r.Spec, "MAINT"):
 		case n.State == "IDLE":
 			idle = append(idle, n.Name)
 		default:
@@ -138,7 +144,7 @@ func (p *Pool) free(r *v1alpha1.Reservation, of []status.Node) []string {
 	return append(idle, rest...)
 }
 
-// Usable tells whether jobs may start on the node.
+// Usable reports whether jobs may start on the node.
 func Usable(n *status.Node) bool {
 	switch n.State {
 	case "IDLE", "MIXED", "ALLOCATED":
@@ -155,8 +161,9 @@ func names(nodes []status.Node) []string {
 	return out
 }
 
-func with(flags []string, more ...string) []string {
-	for _, f := range more {
+// with returns the flags and others that are not among them.
+func with(flags []string, added ...string) []string {
+	for _, f := range added {
 		if !slices.Contains(flags, f) {
 			flags = append(flags, f)
 		}
@@ -166,9 +173,9 @@ func with(flags []string, more ...string) []string {
 
 func isSeparator(r rune) bool { return r == '&' || r == ',' }
 
-func hasFeatures(has []string, wanted string) bool {
-	for f := range strings.FieldsFuncSeq(wanted, isSeparator) {
-		if !slices.Contains(has, f) {
+func hasFeatures(features []string, required string) bool {
+	for f := range strings.FieldsFuncSeq(required, isSeparator) {
+		if !slices.Contains(features, f) {
 			return false
 		}
 	}
@@ -181,26 +188,27 @@ const (
 	byJob
 )
 
-// taken tells which nodes others have during r's time, or some of their cores.
-func (p *Pool) taken(r *v1alpha1.Reservation) map[string]int {
-	taken := map[string]int{}
+// occupied returns the nodes of which others have all or some cores during r's time,
+// and why.
+func (p *Pool) occupied(r *v1alpha1.Reservation) map[string]int {
+	occupied := map[string]int{}
 	p.eachOverlap(r, func(_ *v1alpha1.ReservationSpec, nodes []string) {
 		for _, n := range nodes {
-			taken[n] |= byReservation
+			occupied[n] |= byReservation
 		}
 	})
-	p.eachRival(r, func(a *v1alpha1.NodeAllocation) { taken[a.Name] |= byJob })
-	return taken
+	p.eachAllocation(r, func(a *v1alpha1.NodeAllocation) { occupied[a.Name] |= byJob })
+	return occupied
 }
 
-// eachOverlap calls fn with every other reservation during r's time, and its
-// nodes.
+// eachOverlap calls fn with every other reservation that overlaps with r in time, and
+// with its nodes.
 func (p *Pool) eachOverlap(r *v1alpha1.Reservation, fn func(other *v1alpha1.ReservationSpec, nodes []string)) {
 	from, to := change.Span(&r.Spec)
-	overlaps := func(s *v1alpha1.ReservationSpec) bool { return Flagged(s, "OVERLAP") || Flagged(s, "MAINT") }
+	mayOverlap := func(s *v1alpha1.ReservationSpec) bool { return Flagged(s, "OVERLAP") || Flagged(s, "MAINT") }
 	for _, other := range p.Reservations {
 		f, t := change.Span(&other.Spec)
-		if overlaps(&r.Spec) || overlaps(&other.Spec) || other.Name == r.Name || f >= to || t <= from {
+		if mayOverlap(&r.Spec) || mayOverlap(&other.Spec) || other.Name == r.Name || f >= to || t <= from {
 			continue
 		}
 		if list, err := hostlist.Expand(other.Spec.Nodes); err == nil {
@@ -209,15 +217,15 @@ func (p *Pool) eachOverlap(r *v1alpha1.Reservation, fn func(other *v1alpha1.Rese
 	}
 }
 
-// eachRival calls fn with what jobs hold that run into r's time, unless they do
-// not matter to it.
-func (p *Pool) eachRival(r *v1alpha1.Reservation, fn func(*v1alpha1.NodeAllocation)) {
+// eachAllocation calls fn with the allocations of jobs that may still run when r
+// starts, unless r ignores jobs. r's own jobs do not count.
+func (p *Pool) eachAllocation(r *v1alpha1.Reservation, fn func(*v1alpha1.NodeAllocation)) {
 	if Flagged(&r.Spec, "IGNORE_JOBS") {
 		return
 	}
 	from, _ := change.Span(&r.Spec)
 	for _, b := range p.Jobs {
-		if !holds(b) || r.Name != "" && Of(b) == r.Name {
+		if !hasNodes(b) || r.Name != "" && Of(b) == r.Name {
 			continue
 		}
 		if end, limited := b.Status.LimitEnds(); limited && end.Unix() <= from {
@@ -229,8 +237,8 @@ func (p *Pool) eachRival(r *v1alpha1.Reservation, fn func(*v1alpha1.NodeAllocati
 	}
 }
 
-// holds tells whether the job has nodes.
-func holds(b *v1alpha1.BatchJob) bool {
+// hasNodes reports whether the job has nodes.
+func hasNodes(b *v1alpha1.BatchJob) bool {
 	switch b.Status.State {
 	case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended, v1alpha1.StateCompleting:
 		return b.Status.Allocation != nil
@@ -238,58 +246,59 @@ func holds(b *v1alpha1.BatchJob) bool {
 	return false
 }
 
-// Replace is the nodes that the reservation should have now: those that serve
-// it no more are given for others, as far as there are any. moved tells whether
-// they differ from those that it has. Nodes that are down or drained serve no
-// reservation for a number of nodes (but see STATIC_ALLOC); nodes with jobs of
-// its own do not serve one with REPLACE. One with PART_NODES has the
-// partition's.
+// Replace returns the nodes that the reservation should have now: unsuitable ones are
+// replaced by others as far as there are any. moved reports whether the nodes
+// differ from the present ones. Nodes that are down or drained are unsuitable for a
+// reservation of a number of nodes (unless it has STATIC_ALLOC), and so are nodes
+// with jobs of its own for one with REPLACE. A reservation with PART_NODES has the
+// nodes of its partition.
 func (p *Pool) Replace(r *v1alpha1.Reservation) (nodes string, moved bool) {
 	s := &r.Spec
-	has, err := hostlist.Expand(s.Nodes)
+	present, err := hostlist.Expand(s.Nodes)
 	switch {
 	case err != nil || Flagged(s, "STATIC_ALLOC"):
 		return s.Nodes, false
 	case Flagged(s, "PART_NODES"):
-		nodes = hostlist.Fold(names(p.of(s)))
+		nodes = hostlist.Fold(names(p.matching(s)))
 		return nodes, nodes != s.Nodes
 	case len(s.Cores) > 0:
 		return s.Nodes, false
 	case s.NodeCount == 0 || Flagged(s, "SPEC_NODES") || Flagged(s, "MAINT"):
 		return s.Nodes, false
 	}
-	of := p.of(s)
+	matching := p.matching(s)
 	busy := p.busy(r)
-	serves := func(name string) bool {
-		i := slices.IndexFunc(of, func(n status.Node) bool { return n.Name == name })
-		return i >= 0 && Usable(&of[i]) && (!Flagged(s, "REPLACE") || !busy[name])
+	isSuitable := func(name string) bool {
+		i := slices.IndexFunc(matching, func(n status.Node) bool { return n.Name == name })
+		return i >= 0 && Usable(&matching[i]) && (!Flagged(s, "REPLACE") || !busy[name])
 	}
-	var kept, out []string
-	for _, n := range has {
-		if serves(n) {
-			kept = append(kept, n)
+	var list, unsuitable []string
+	for _, n := range present {
+		if isSuitable(n) {
+			list = append(list, n)
 		} else {
-			out = append(out, n)
+			unsuitable = append(unsuitable, n)
 		}
 	}
-	if len(out) == 0 {
+	if len(unsuitable) == 0 {
 		return s.Nodes, false
 	}
-	spare := slices.DeleteFunc(p.free(r, of), func(n string) bool { return slices.Contains(has, n) || busy[n] })
-	for i, n := range out {
+	isTaken := func(n string) bool { return slices.Contains(present, n) || busy[n] }
+	spare := slices.DeleteFunc(p.free(r, matching), isTaken)
+	for i, n := range unsuitable {
 		if i < len(spare) {
 			n = spare[i]
 		}
-		kept = append(kept, n)
+		list = append(list, n)
 	}
-	return hostlist.Fold(kept), len(spare) > 0
+	return hostlist.Fold(list), len(spare) > 0
 }
 
-// busy are the nodes with jobs of the reservation.
+// busy returns the nodes with jobs of the reservation.
 func (p *Pool) busy(r *v1alpha1.Reservation) map[string]bool {
 	busy := map[string]bool{}
 	for _, b := range p.Jobs {
-		if holds(b) && Of(b) == r.Name {
+		if hasNodes(b) && Of(b) == r.Name {
 			for i := range b.Status.Allocation.Nodes {
 				busy[b.Status.Allocation.Nodes[i].Name] = true
 			}

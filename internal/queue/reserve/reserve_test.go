@@ -18,8 +18,8 @@ import (
 
 var now = time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC)
 
-// nodes are those of the cluster that was asked: n1 to n4, of which n3 and n4
-// are slow and in partition batch too.
+// nodes returns the nodes of the cluster on which Slurm was observed: n1 to n4, of
+// which n3 and n4 are slow and in partition batch as well.
 func nodes(down ...string) []status.Node {
 	var out []status.Node
 	for i, features := range []string{"fast", "fast", "slow", "slow"} {
@@ -59,7 +59,7 @@ func pool(jobs []*v1alpha1.BatchJob, down ...string) *reserve.Pool {
 
 type spec = v1alpha1.ReservationSpec
 
-// What Slurm 22.05.8 answered, and the nodes and flags that it chose.
+// TestPlace: the responses of Slurm 22.05.8, and the nodes and flags that it chose.
 func TestPlace(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -71,27 +71,27 @@ func TestPlace(t *testing.T) {
 		err   string
 	}{
 		{name: "a number", set: func(s *spec) { s.NodeCount = 2 }, nodes: "n[1-2]"},
-		{name: "more than there are", set: func(s *spec) { s.NodeCount = 9 }, nodes: "n[1-4]"},
+		{name: "more than exist", set: func(s *spec) { s.NodeCount = 9 }, nodes: "n[1-4]"},
 		{name: "by feature", set: func(s *spec) { s.NodeCount, s.Features = 1, "slow" }, nodes: "n3"},
 		{name: "an unknown feature", set: func(s *spec) { s.NodeCount, s.Features = 1, "nope" }, err: "Invalid feature specification"},
 		{name: "more than have the feature", set: func(s *spec) { s.NodeCount, s.Features = 3, "slow" }, err: "Requested node configuration is not available"},
 		{name: "in a partition", set: func(s *spec) { s.NodeCount, s.Partition = 1, "batch" }, nodes: "n3"},
-		{name: "in none", set: func(s *spec) { s.NodeCount, s.Partition = 1, "nope" }, err: "Invalid partition name specified"},
+		{name: "in a partition that does not exist", set: func(s *spec) { s.NodeCount, s.Partition = 1, "nope" }, err: "Invalid partition name specified"},
 		{name: "no drained ones", set: func(s *spec) { s.NodeCount = 1 }, down: []string{"n1"}, nodes: "n2"},
 		{name: "but for maintenance", set: func(s *spec) { s.NodeCount, s.Flags = 1, []string{"MAINT"} }, down: []string{"n1"}, nodes: "n1", flags: "MAINT"},
 		{name: "all are drained", set: func(s *spec) { s.NodeCount = 1 }, down: []string{"n1", "n2", "n3", "n4"}, err: "Requested nodes are busy"},
 		{name: "none with jobs", set: func(s *spec) { s.NodeCount = 1 }, jobs: []*v1alpha1.BatchJob{running("", "n1", "n2")}, nodes: "n3"},
-		{name: "unless told to", set: func(s *spec) { s.NodeCount, s.Flags = 1, []string{"IGNORE_JOBS"} }, jobs: []*v1alpha1.BatchJob{running("", "n1")}, nodes: "n1", flags: "IGNORE_JOBS"},
+		{name: "unless jobs are ignored", set: func(s *spec) { s.NodeCount, s.Flags = 1, []string{"IGNORE_JOBS"} }, jobs: []*v1alpha1.BatchJob{running("", "n1")}, nodes: "n1", flags: "IGNORE_JOBS"},
 		{name: "all", set: func(s *spec) { s.Nodes = "ALL" }, nodes: "n[1-4]", flags: "SPEC_NODES ALL_NODES"},
 		{name: "all of a partition", set: func(s *spec) { s.Nodes, s.Partition, s.Flags = "ALL", "batch", []string{"PART_NODES"} }, nodes: "n[3-4]", flags: "SPEC_NODES PART_NODES"},
 		{name: "of no partition", set: func(s *spec) { s.Nodes, s.Flags = "ALL", []string{"PART_NODES"} }, err: string(refusal.PartNodesNeedsAll)},
 		{name: "not all of a partition", set: func(s *spec) { s.NodeCount, s.Partition, s.Flags = 1, "batch", []string{"PART_NODES"} }, err: string(refusal.PartNodesNeedsAll)},
-		{name: "replaced by name", set: func(s *spec) { s.Nodes, s.Flags = "n1", []string{"REPLACE"} }, err: "Invalid node name specified"},
+		{name: "replaced, but named", set: func(s *spec) { s.Nodes, s.Flags = "n1", []string{"REPLACE"} }, err: "Invalid node name specified"},
 		{name: "unknown", set: func(s *spec) { s.Nodes = "n[1,9]" }, err: "Invalid node name specified"},
 		{name: "busy", set: func(s *spec) { s.Nodes = "n1" }, jobs: []*v1alpha1.BatchJob{running("", "n1")}, err: "Requested nodes are busy"},
-		{name: "licences without a flag", set: func(s *spec) { s.Licenses = map[string]int32{"m": 1} }, err: "Invalid node name specified"},
-		{name: "licences only", set: func(s *spec) { s.Licenses, s.Flags = map[string]int32{"m": 1}, []string{"ANY_NODES"} }, flags: "ANY_NODES"},
-		{name: "any nodes, but so many", set: func(s *spec) { s.NodeCount, s.Flags = 1, []string{"ANY_NODES"} }, err: "Requested reservation is invalid"},
+		{name: "licenses without a flag", set: func(s *spec) { s.Licenses = map[string]int32{"m": 1} }, err: "Invalid node name specified"},
+		{name: "licenses only", set: func(s *spec) { s.Licenses, s.Flags = map[string]int32{"m": 1}, []string{"ANY_NODES"} }, flags: "ANY_NODES"},
+		{name: "any nodes, and a number", set: func(s *spec) { s.NodeCount, s.Flags = 1, []string{"ANY_NODES"} }, err: "Requested reservation is invalid"},
 	} {
 		r := reservation(tt.set)
 		err := pool(tt.jobs, tt.down...).Place(r, true)
@@ -105,7 +105,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Which nodes a reservation of two, n1 and n2, gets for others.
+// TestReplace: how the nodes of a reservation of two, n1 and n2, are replaced.
 func TestReplace(t *testing.T) {
 	own := running("r", "n1")
 	for _, tt := range []struct {
@@ -113,11 +113,11 @@ func TestReplace(t *testing.T) {
 		flags string
 		jobs  []*v1alpha1.BatchJob
 		down  []string
-		want  string // "": as it is
+		want  string // "": unchanged
 	}{
-		{name: "all is well"},
+		{name: "both are suitable"},
 		{name: "a drained one", down: []string{"n1"}, want: "n[2-3]"},
-		{name: "a drained one, but it is to stay", flags: "STATIC_ALLOC", down: []string{"n1"}},
+		{name: "a drained one, static", flags: "STATIC_ALLOC", down: []string{"n1"}},
 		{name: "a drained one, named", flags: "SPEC_NODES", down: []string{"n1"}},
 		{name: "maintenance", flags: "MAINT", down: []string{"n1"}},
 		{name: "replace down", flags: "REPLACE_DOWN", down: []string{"n1"}, jobs: []*v1alpha1.BatchJob{running("r", "n2")}, want: "n[2-3]"},
@@ -146,19 +146,19 @@ func TestEnds(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		set     func(*spec)
-		started time.Duration // after the reservation's begin
+		started time.Duration // after the start of the reservation
 		overRun int32
-		want    time.Duration // likewise; never
+		want    time.Duration // after it, or never
 	}{
 		{"a job in it", nil, time.Minute, 0, 10 * time.Minute},
-		{"that may stay", nil, time.Minute, 5, 15 * time.Minute},
-		{"as long as it likes", nil, time.Minute, reserve.NoEnd, never},
-		{"one of no time of it", nil, -time.Hour, 5, -time.Hour},
-		{"of its last time", daily, -24*time.Hour + time.Minute, 0, -24*time.Hour + 10*time.Minute},
-		{"that may stay into the next", daily, -24*time.Hour + time.Minute, 1440, 10 * time.Minute},
-		{"of the hour before", func(s *spec) { s.Flags = []string{"HOURLY"} }, -time.Hour, 55, 5 * time.Minute},
-		{"of the week before", func(s *spec) { s.Flags = []string{"WEEKLY"} }, -7 * 24 * time.Hour, 0, -7*24*time.Hour + 10*time.Minute},
-		{"between two times", daily, -20 * time.Hour, 5, -20 * time.Hour},
+		{"a job that may run longer", nil, time.Minute, 5, 15 * time.Minute},
+		{"a job that may run without end", nil, time.Minute, reserve.NoEnd, never},
+		{"a job from before the reservation", nil, -time.Hour, 5, -time.Hour},
+		{"a job of the previous occurrence", daily, -24*time.Hour + time.Minute, 0, -24*time.Hour + 10*time.Minute},
+		{"a job that may run into the next occurrence", daily, -24*time.Hour + time.Minute, 1440, 10 * time.Minute},
+		{"a job of the hour before", func(s *spec) { s.Flags = []string{"HOURLY"} }, -time.Hour, 55, 5 * time.Minute},
+		{"a job of the week before", func(s *spec) { s.Flags = []string{"WEEKLY"} }, -7 * 24 * time.Hour, 0, -7*24*time.Hour + 10*time.Minute},
+		{"a job from between two occurrences", daily, -20 * time.Hour, 5, -20 * time.Hour},
 		{"a flexible one", func(s *spec) { s.Flags = []string{"FLEX"} }, 0, 0, never},
 		{"one without end", func(s *spec) { s.Duration = -1 }, 0, 0, never},
 	} {

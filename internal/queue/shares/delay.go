@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Delay answers a refused request late, so that a client which tries again at once
-// is not answered as often as it can ask. Safe for concurrent use.
+// Delay delays the responses to refused requests, so that a client which retries at
+// once cannot send requests as fast as it could. Safe for concurrent use.
 type Delay struct {
-	// For is how long an answer is delayed, PerUser how many answers to one user
-	// of weight 1 are delayed at the same time; what is beyond is answered at once.
+	// For is how long a response is delayed, PerUser how many responses to a user of
+	// weight 1 are delayed at the same time; more of them are sent at once.
 	For     time.Duration
 	PerUser int
 
@@ -18,7 +18,7 @@ type Delay struct {
 	delayed map[string]int
 }
 
-// Wait returns when the user may be answered, or ctx is over.
+// Wait returns when the response to the user may be sent, or when ctx ends.
 func (d *Delay) Wait(ctx context.Context, user string, weight int) {
 	if !d.enter(user, weight) {
 		return
@@ -48,7 +48,8 @@ func (d *Delay) enter(user string, weight int) bool {
 func (d *Delay) leave(user string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.delayed[user]--; d.delayed[user] == 0 {
+	d.delayed[user]--
+	if d.delayed[user] == 0 {
 		delete(d.delayed, user)
 	}
 }

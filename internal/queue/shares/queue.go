@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Queue hands out a number of places, in turns among the users who wait, so
-// that a user with one request waits for at most one request of each other
-// user. The zero value has no places. Safe for concurrent use.
+// Queue grants a number of places to waiting users in turns, so that a user with one
+// request waits for at most one request of each other user. The zero value has no
+// places. Safe for concurrent use.
 type Queue struct {
-	// What is the name of a place in a refusal: "lists of the queue".
+	// What names the places in a refusal: "lists of the queue".
 	What string
-	// Places are held at the same time by everybody, PerUser by one user of
-	// weight 1.
+	// Places is the number of places, PerUser how many of them a user of weight 1 may
+	// have at the same time.
 	Places, PerUser int
-	// Waiting is how many requests of one user of weight 1 may wait; 0: who
+	// Waiting is how many requests of a user of weight 1 may wait; 0: a request that
 	// finds no place is refused at once.
 	Waiting int
 	// Patience is how long a request waits.
@@ -24,21 +24,21 @@ type Queue struct {
 
 	mu    sync.Mutex
 	taken int
-	users map[string]*line
-	turns []string // users who wait, in the order in which they get places
+	users map[string]*userQueue
+	turns []string // waiting users in the order in which they get places
 }
 
-// line is one user's part of a Queue.
-type line struct {
+// userQueue is one user's part of a Queue.
+type userQueue struct {
 	taken   int
-	most    int // places that the user may hold
+	limit   int // places that the user may have
 	waiting []*ticket
 }
 
-// ticket is one request that waits.
+// ticket is a waiting request.
 type ticket struct{ granted chan struct{} }
 
-// Acquire waits for a place for the user; release gives it back, and may be
+// Acquire returns when the user has got a place. release returns the place, and may be
 // called more than once. The error is a *Refusal, or that of ctx.
 func (q *Queue) Acquire(ctx context.Context, user string, weight int) (release func(), err error) {
 	t, err := q.enter(user, weight)
@@ -53,84 +53,86 @@ func (q *Queue) Acquire(ctx context.Context, user string, weight int) (release f
 	return sync.OnceFunc(func() { q.release(user) }), nil
 }
 
-// enter takes a place (the ticket is nil) or joins the line.
+// enter takes a free place and returns nil, or returns a ticket that waits for one.
 func (q *Queue) enter(user string, weight int) (*ticket, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.users == nil {
-		q.users = map[string]*line{}
+		q.users = map[string]*userQueue{}
 	}
 	l := q.users[user]
 	if l == nil {
-		l = &line{}
+		l = &userQueue{}
 		q.users[user] = l
 	}
-	l.most = q.PerUser * weight
-	if q.taken < q.Places && l.taken < l.most && len(l.waiting) == 0 {
+	l.limit = q.PerUser * weight
+	if q.taken < q.Places && l.taken < l.limit && len(l.waiting) == 0 {
 		q.taken++
 		l.taken++
 		return nil, nil
 	}
 	if len(l.waiting) >= q.Waiting*weight {
-		q.forget(user, l)
-		if l.taken < l.most {
+		q.drop(user, l)
+		if l.taken < l.limit {
 			return nil, &Refusal{What: q.What, After: 5 * time.Second}
 		}
 		return nil, &Refusal{What: q.What, Own: l.taken + len(l.waiting), After: time.Second}
 	}
 	t := &ticket{make(chan struct{})}
-	if l.waiting = append(l.waiting, t); len(l.waiting) == 1 {
+	l.waiting = append(l.waiting, t)
+	if len(l.waiting) == 1 {
 		q.turns = append(q.turns, user)
 	}
 	return t, nil
 }
 
-// await returns nil when the ticket's turn has come.
+// await returns nil when the ticket has got a place.
 func (q *Queue) await(ctx context.Context, user string, t *ticket) error {
-	late := time.NewTimer(q.Patience)
-	defer late.Stop()
+	timeout := time.NewTimer(q.Patience)
+	defer timeout.Stop()
 	var err error
 	select {
 	case <-t.granted:
 		return nil
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-late.C:
+	case <-timeout.C:
 		err = &Refusal{What: q.What, After: 5 * time.Second}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.users[user]
-	if l == nil || !slices.Contains(l.waiting, t) { // its turn came meanwhile
-		q.back(user)
+	if l == nil || !slices.Contains(l.waiting, t) { // it got a place meanwhile
+		q.returnPlace(user)
 		return err
 	}
-	if l.waiting = slices.DeleteFunc(l.waiting, func(o *ticket) bool { return o == t }); len(l.waiting) == 0 {
+	l.waiting = slices.DeleteFunc(l.waiting, func(o *ticket) bool { return o == t })
+	if len(l.waiting) == 0 {
 		q.turns = slices.DeleteFunc(q.turns, func(u string) bool { return u == user })
 	}
-	q.forget(user, l)
+	q.drop(user, l)
 	return err
 }
 
 func (q *Queue) release(user string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.back(user)
+	q.returnPlace(user)
 }
 
-// back gives a place back and hands out what is free. The caller holds mu.
-func (q *Queue) back(user string) {
+// returnPlace returns a place of the user and grants free places. The caller holds mu.
+func (q *Queue) returnPlace(user string) {
 	l := q.users[user]
 	q.taken--
 	l.taken--
 	q.grant()
-	q.forget(user, l)
+	q.drop(user, l)
 }
 
-// grant gives free places to users in turns. The caller holds mu.
+// grant grants free places to waiting users in turns. The caller holds mu.
 func (q *Queue) grant() {
 	for q.taken < q.Places {
-		at := slices.IndexFunc(q.turns, func(u string) bool { return q.users[u].taken < q.users[u].most })
+		at := slices.IndexFunc(q.turns, func(u string) bool { return q.users[u].taken < q.users[u].limit })
 		if at < 0 {
 			return
 		}
@@ -138,7 +140,8 @@ func (q *Queue) grant() {
 		l := q.users[user]
 		q.turns = slices.Delete(q.turns, at, at+1)
 		close(l.waiting[0].granted)
-		if l.waiting = l.waiting[1:]; len(l.waiting) > 0 {
+		l.waiting = l.waiting[1:]
+		if len(l.waiting) > 0 {
 			q.turns = append(q.turns, user)
 		}
 		q.taken++
@@ -146,8 +149,8 @@ func (q *Queue) grant() {
 	}
 }
 
-// forget drops a user who neither holds a place nor waits. The caller holds mu.
-func (q *Queue) forget(user string, l *line) {
+// drop drops a user who neither has a place nor waits. The caller holds mu.
+func (q *Queue) drop(user string, l *userQueue) {
 	if l.taken == 0 && len(l.waiting) == 0 {
 		delete(q.users, user)
 	}

@@ -1,7 +1,6 @@
-// Package shares divides a server's work among its users: places for requests
-// of a kind, which users get in turns (Queue), and time of the processors
-// (Pace), so that a flood of requests by one user is slowed down or refused
-// and the others do not notice it.
+// Package shares divides the capacity of a server among its users: places for
+// requests, which users get in turns (Queue), and processor time (Pace). A flood of
+// one user's requests is slowed down or refused, and other users do not notice it.
 package shares
 
 import (
@@ -13,18 +12,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Refusal is the answer to a request that is beyond its user's share. It is
-// for a 429 (Too Many Requests).
+// Refusal is the error for a request that is beyond its user's share. It is for a 429
+// (Too Many Requests).
 type Refusal struct {
 	What string
-	// Own is how many of those the user has; 0: there are too many of
-	// everybody's together.
+	// Own is how many of those the user has; 0: all users together have too many.
 	Own int
-	// After is when it may be worth to try again.
+	// After is the time after which a retry may succeed.
 	After time.Duration
 }
 
-// Error names the limit and what to do.
+// Error returns a message that names the limit and what to do.
 func (r *Refusal) Error() string {
 	if r.Own > 0 {
 		return fmt.Sprintf("you have %d %s already; try again when some have ended", r.Own, r.What)
@@ -32,39 +30,40 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("there are too many %s; try again later", r.What)
 }
 
-// Seconds is After for a Retry-After header, at least 1.
+// Seconds returns After in seconds for the header Retry-After, at least 1.
 func (r *Refusal) Seconds() int { return max(1, int(r.After.Round(time.Second)/time.Second)) }
 
-// Pace gives each user so much time of the processors. Who has used it up waits
-// until it has come back. Safe for concurrent use.
+// Pace limits the processor time of each user. A user who has used it up waits until
+// there is some again. Safe for concurrent use.
 type Pace struct {
-	// Share is the time that a user of weight 1 gets in each second, Burst how
-	// much of it can be saved up. Both are needed.
+	// Share is the time that a user of weight 1 gets in each second, Burst how much of
+	// it can accumulate. Both are needed.
 	Share, Burst time.Duration
-	// Least is what a request costs at least.
+	// Least is the lowest cost of a request.
 	Least time.Duration
 
 	mu    sync.Mutex
 	users map[string]*rate.Limiter
 }
 
-// maxUsers is how many users are followed before those who have saved up
-// everything, who are as good as new, are forgotten.
+// maxUsers is the number of users above which idle ones are dropped: those who have
+// accumulated all of their time are like new users.
 const maxUsers = 1000
 
-// Await returns when the user has time left, with an error when ctx ends
-// first or would, by its deadline.
+// Await returns when the user has time left. It returns an error if ctx ends first, or
+// would by its deadline.
 func (p *Pace) Await(ctx context.Context, user string, weight int) error {
-	return p.of(user, weight).WaitN(ctx, 1)
+	return p.limiter(user, weight).WaitN(ctx, 1)
 }
 
-// Charge takes the time that a request took off the user's share.
+// Charge subtracts the time that a request took from the user's share.
 func (p *Pace) Charge(user string, weight int, took time.Duration) {
-	l := p.of(user, weight)
+	l := p.limiter(user, weight)
 	l.ReserveN(time.Now(), min(int(max(took, p.Least)/time.Microsecond), l.Burst()))
 }
 
-func (p *Pace) of(user string, weight int) *rate.Limiter {
+// limiter returns the limiter of the user.
+func (p *Pace) limiter(user string, weight int) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := p.users[user]
@@ -73,7 +72,7 @@ func (p *Pace) of(user string, weight int) *rate.Limiter {
 			p.users = map[string]*rate.Limiter{}
 		}
 		if len(p.users) >= maxUsers {
-			p.forgetIdle()
+			p.dropIdle()
 		}
 		l = rate.NewLimiter(rate.Limit(weight)*rate.Limit(p.Share.Microseconds()), weight*int(p.Burst.Microseconds()))
 		p.users[user] = l
@@ -81,8 +80,9 @@ func (p *Pace) of(user string, weight int) *rate.Limiter {
 	return l
 }
 
-// forgetIdle drops the users who have saved up everything. The caller holds mu.
-func (p *Pace) forgetIdle() {
+// dropIdle drops the users who have accumulated all of their time. The caller holds
+// mu.
+func (p *Pace) dropIdle() {
 	now := time.Now()
 	for user, l := range p.users {
 		if l.TokensAt(now) >= float64(l.Burst()) {

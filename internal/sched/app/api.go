@@ -82,7 +82,7 @@ func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 		},
 	}
 	attach.TrackConnections(s)
-	httpserver.Bound(s)
+	httpserver.SetLimits(s)
 	go func() {
 		<-ctx.Done()
 		_ = s.Close()

@@ -41,8 +41,8 @@ func (h *health) serve(ctx context.Context, cfg Config) (stop func(), err error)
 	if err != nil {
 		return nil, fmt.Errorf("health: %w", err)
 	}
-	s := &http.Server{Handler: h.handler()} //nolint:gosec // Bound sets its time limits
-	httpserver.Bound(s)
+	s := &http.Server{Handler: h.handler()} //nolint:gosec // SetLimits sets its time limits
+	httpserver.SetLimits(s)
 	go func() { _ = s.Serve(l) }() // ends with Close only
 	return func() { _ = s.Close() }, nil
 }
