@@ -142,7 +142,10 @@ func TestRules(t *testing.T) {
 }
 
 func TestUnknownIsDenied(t *testing.T) {
-	all := authz.Of(authz.Anyone, authz.User, authz.Owner, authz.Coordinator, authz.Operator, authz.Administrator, authz.Controller, authz.Process)
+	all := authz.Of(
+		authz.Anyone, authz.User, authz.Owner, authz.Coordinator, authz.Operator, authz.Administrator, authz.Controller,
+		authz.Process,
+	)
 	if authz.May(all, authz.Job, "teleport") != authz.Deny {
 		t.Error("an action without a rule is allowed")
 	}

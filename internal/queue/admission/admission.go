@@ -185,18 +185,25 @@ func (a *Admission) webhook(decide decision) http.Handler {
 
 // ReviewJob decides about a request for a BatchJob, as the mutating or the
 // validating webhook does.
-func (a *Admission) ReviewJob(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+func (a *Admission) ReviewJob(
+	ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest,
+) *admissionv1.AdmissionResponse {
 	if mutating {
 		return a.review(ctx, r, a.mutateJob)
 	}
 	return a.review(ctx, r, a.validateJob)
 }
 
-func (a *Admission) review(ctx context.Context, r *admissionv1.AdmissionRequest, decide decision) *admissionv1.AdmissionResponse {
+func (a *Admission) review(
+	ctx context.Context, r *admissionv1.AdmissionRequest, decide decision,
+) *admissionv1.AdmissionResponse {
 	p, err := decide(ctx, r)
 	if err != nil {
 		if !errors.As(err, new(*Refusal)) {
-			a.Log.Error("admission failed", "resource", r.Resource.Resource, "namespace", r.Namespace, "name", r.Name, "error", err)
+			a.Log.Error(
+				"admission failed", "resource", r.Resource.Resource, "namespace", r.Namespace, "name", r.Name, "error",
+				err,
+			)
 		}
 		return errorResponse(err)
 	}

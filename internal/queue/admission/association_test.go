@@ -10,12 +10,12 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/refusal"
 )
 
-// newAssociations is a cluster with the accounts physics (QOS normal), below it
-// theory, and arts (every QOS); anna is in physics and theory, and may use long
-// in theory; ben is in no account.
-func newAssociations(t *testing.T, enforce ...string) *house {
+// newAssociations returns a harness with the accounts physics (QOS normal), theory below
+// it, and arts (every QOS). anna is in physics and theory, and may use the QOS long in
+// theory; ben is in no account.
+func newAssociations(t *testing.T, enforce ...string) *harness {
 	t.Helper()
-	h := newHouse(t)
+	h := newHarness(t)
 	physics, theory, arts := &v1alpha1.Account{}, &v1alpha1.Account{}, &v1alpha1.Account{}
 	physics.Name, theory.Name, arts.Name = "physics", "theory", "arts"
 	physics.Spec.QOS, theory.Spec.Parent = []string{"normal"}, "physics"
@@ -25,12 +25,14 @@ func newAssociations(t *testing.T, enforce ...string) *house {
 	member.Spec.Accounts, member.Spec.DefaultAccount = []string{"physics", "theory"}, "physics"
 	member.Spec.Associations = []v1alpha1.Association{{Account: "theory", QOS: []string{"normal", "long"}}}
 	member.Spec.WCKeys = []string{"key"}
-	fake.Feed(h.Cluster, physics, theory, arts, high, long, member, fake.Settings(v1alpha1.ClusterSpec{AccountingStorageEnforce: enforce}))
+	fake.Feed(
+		h.Cluster, physics, theory, arts, high, long, member,
+		fake.Settings(v1alpha1.ClusterSpec{AccountingStorageEnforce: enforce}),
+	)
 	return h
 }
 
-// TestEnforcement walks what AccountingStorageEnforce refuses, for submissions and
-// for the same as a change.
+// TestEnforcement: which submissions are refused for each AccountingStorageEnforce.
 func TestEnforcement(t *testing.T) {
 	const bad, badQOS, badKey = string(refusal.InvalidAccount), string(refusal.InvalidQOS), string(refusal.InvalidWCKey)
 	for _, c := range []struct {
@@ -60,10 +62,10 @@ func TestEnforcement(t *testing.T) {
 		{[]string{"wckeys"}, anna, "", "", "key", ""},
 	} {
 		h := newAssociations(t, c.enforce...)
-		ask := func(b *v1alpha1.BatchJob) {
+		set := func(b *v1alpha1.BatchJob) {
 			b.Spec.Job.Account, b.Spec.Job.QOS, b.Spec.Job.WCKey = c.account, c.qos, c.key
 		}
-		b := submission(ask)
+		b := submission(set)
 		b.Namespace = "user-" + c.by.Username
 		_, refused := h.create(t, c.by, b, false)
 		got := ""
@@ -71,13 +73,16 @@ func TestEnforcement(t *testing.T) {
 			got = plain(t, refused)
 		}
 		if got != c.want {
-			t.Errorf("%q: a submission of %s to %q with QOS %q and key %q: %q, want %q", c.enforce, c.by.Username, c.account, c.qos, c.key, got, c.want)
+			t.Errorf(
+				"%q: a submission of %s to %q with QOS %q and key %q: %q, want %q", c.enforce, c.by.Username, c.account,
+				c.qos, c.key, got, c.want,
+			)
 		}
 	}
 }
 
-// TestEnforcementOfChanges: what may not be submitted may not be made of a job in
-// the queue either; an operator may choose any QOS.
+// TestEnforcementOfChanges: a job in the queue cannot be changed to one that may not be
+// submitted; an operator may choose any QOS.
 func TestEnforcementOfChanges(t *testing.T) {
 	h := newAssociations(t)
 	old := h.submit(t, anna, submission(nil))
@@ -92,7 +97,9 @@ func TestEnforcementOfChanges(t *testing.T) {
 		{anna, "arts", "", string(refusal.InvalidAccount)},
 		{opal, "physics", "high", ""},
 	} {
-		_, got := h.update(t, c.by, old, func(b *v1alpha1.BatchJob) { b.Spec.Job.Account, b.Spec.Job.QOS = c.account, c.qos })
+		_, got := h.update(
+			t, c.by, old, func(b *v1alpha1.BatchJob) { b.Spec.Job.Account, b.Spec.Job.QOS = c.account, c.qos },
+		)
 		if got != c.want {
 			t.Errorf("a change by %s to %q with QOS %q: %q, want %q", c.by.Username, c.account, c.qos, got, c.want)
 		}

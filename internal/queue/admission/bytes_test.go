@@ -12,13 +12,14 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// large gives a submission an environment that takes n bytes when stored: a
-// frame of zstd that is skipped.
+// large returns a change that gives a submission an environment of n bytes when stored:
+// a skippable frame of zstd.
 func large(n int, more ...func(*v1alpha1.BatchJob)) func(*v1alpha1.BatchJob) {
 	return func(b *v1alpha1.BatchJob) {
 		b.Spec.Script = nil
 		size := n - 8
-		b.Spec.Environment = append([]byte{0x50, 0x2a, 0x4d, 0x18, byte(size), byte(size >> 8), byte(size >> 16), byte(size >> 24)},
+		b.Spec.Environment = append(
+			[]byte{0x50, 0x2a, 0x4d, 0x18, byte(size), byte(size >> 8), byte(size >> 16), byte(size >> 24)},
 			bytes.Repeat([]byte{'x'}, size)...)
 		for _, f := range more {
 			f(b)
@@ -28,10 +29,10 @@ func large(n int, more ...func(*v1alpha1.BatchJob)) func(*v1alpha1.BatchJob) {
 
 const beyond = "beyond the limit of "
 
-// What one user stores is bounded; an array counts once, a heterogeneous job as
-// one, and what was stored before counts after a restart.
+// TestBytesOfAUser: the bytes that one user stores are limited. An array and a
+// heterogeneous job count once, and what is stored counts after a restart.
 func TestBytesOfAUser(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxBytesPerUser: 100 << 10}))
 	first := h.submit(t, anna, named(1, large(40<<10, array("0-99"))))
 	components := func(b *v1alpha1.BatchJob) {
@@ -39,12 +40,13 @@ func TestBytesOfAUser(t *testing.T) {
 	}
 	second := h.submit(t, anna, named(2, large(40<<10, components)))
 	_, refused := h.create(t, anna, named(3, large(40<<10)), false)
-	if text := plain(t, refused); !strings.Contains(text, beyond+"100 KiB") || !strings.Contains(text, "maxBytesPerUser") {
+	if text := plain(t, refused); !strings.Contains(text, beyond+"100 KiB") ||
+		!strings.Contains(text, "maxBytesPerUser") {
 		t.Errorf("%s", text)
 	}
 	h.submit(t, ben, named(4, large(40<<10, func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" })))
 
-	// Stored and slimmed, as after a restart.
+	// Stored without payload, as after a restart.
 	for _, b := range []*v1alpha1.BatchJob{first, second} {
 		b.Spec.DropPayload()
 		fake.Feed(h.Cluster, b)
@@ -58,11 +60,12 @@ func TestBytesOfAUser(t *testing.T) {
 }
 
 func TestBytesAnAdministratorAllows(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	user, limit := fake.User("anna", 1001), int64(1<<10)
 	user.Spec.MaxBytes = &limit
 	fake.Feed(h.Cluster, user)
-	if _, refused := h.create(t, anna, named(1, large(2<<10)), false); !strings.Contains(plain(t, refused), beyond+"1 KiB") {
+	_, refused := h.create(t, anna, named(1, large(2<<10)), false)
+	if !strings.Contains(plain(t, refused), beyond+"1 KiB") {
 		t.Errorf("%v", refused)
 	}
 	none := *user
@@ -72,9 +75,9 @@ func TestBytesAnAdministratorAllows(t *testing.T) {
 	h.submit(t, anna, named(1, large(admission.DefaultMaxBytes/200)))
 }
 
-// Nothing of a submission beyond the rate is read.
+// TestRateComesFirst: a submission beyond the rate is refused before it is parsed.
 func TestRateComesFirst(t *testing.T) {
-	h := newHouse(t, func(c *admission.Config) { c.Rate, c.Burst = 1, 1 })
+	h := newHarness(t, func(c *admission.Config) { c.Rate, c.Burst = 1, 1 })
 	h.submit(t, anna, submission(nil))
 	wrong := submission(func(b *v1alpha1.BatchJob) { b.Spec.Job.Array = &job.Array{Spec: "not an array"} })
 	if _, refused := h.create(t, anna, wrong, false); plain(t, refused) != string(refusal.TryAgain) {

@@ -28,7 +28,9 @@ const defaultArraySize = 1001
 
 // check refuses a job that may not run or can never run. anyQOS: the caller may
 // choose any QOS.
-func (a *Admission) check(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition, anyQOS bool) error {
+func (a *Admission) check(
+	b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition, anyQOS bool,
+) error {
 	checks := []func() error{
 		func() error { return a.checkAccount(&b.Spec.Job, user, caller) },
 		func() error { return a.checkQOS(&b.Spec.Job, user, anyQOS) },
@@ -74,7 +76,9 @@ func (a *Admission) checkFeasible(b *v1alpha1.BatchJob) error {
 
 // checkPartitions refuses a job that none of the partitions accepts; with
 // EnforcePartLimits=ALL, one that any of them does not accept.
-func (a *Admission) checkPartitions(j *job.Job, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition) error {
+func (a *Admission) checkPartitions(
+	j *job.Job, user *v1alpha1.User, caller *directory.Caller, parts []*v1alpha1.Partition,
+) error {
 	mode := a.Directory.Parameters().EnforcePartLimits
 	var first error
 	accepted := false
@@ -287,11 +291,18 @@ func checkPaths(j *job.Job, parts []*v1alpha1.Partition) error {
 
 func notShared(dir, part string, shared []string) error {
 	if len(shared) == 0 {
-		return refusef("the nodes of partition %s share no directory with this one (Partition.spec.sharedPaths is empty), "+
-			"so the job's output in %s would be lost; ask an administrator to name the shared directories", part, dir)
+		return refusef(
+			"the nodes of partition %s share no directory with this one (Partition.spec.sharedPaths is empty), "+
+				"so the job's output in %s would be lost; ask an administrator to name the shared directories",
+			part,
+			dir,
+		)
 	}
-	return refusef("the nodes of partition %s do not see %s; submit from a directory in %s, or choose one with --chdir and --output",
-		part, dir, strings.Join(shared, ", "))
+	return refusef(
+		"the nodes of partition %s do not see %s; "+
+			"submit from a directory in %s, or choose one with --chdir and --output",
+		part, dir, strings.Join(shared, ", "),
+	)
 }
 
 // isBelow reports whether dir is one of the parents or below one. /dev exists on

@@ -46,7 +46,9 @@ const DryRunID = 1<<53 - 1
 
 // create decides about a submission. It allocates an id last, when nothing speaks
 // against the job.
-func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest, caller *directory.Caller) (*patch, error) {
+func (a *Admission) create(
+	ctx context.Context, r *admissionv1.AdmissionRequest, caller *directory.Caller,
+) (*patch, error) {
 	if err := a.awaitRate(ctx, caller); err != nil { // before the object is parsed
 		return nil, err
 	}
@@ -93,7 +95,9 @@ func (a *Admission) create(ctx context.Context, r *admissionv1.AdmissionRequest,
 
 // allocateID reserves the job's place in the queue and sets its id, or refuses it.
 // The scheduler's own jobs need no place, and may have an id.
-func (a *Admission) allocateID(ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller) error {
+func (a *Admission) allocateID(
+	ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller,
+) error {
 	var reserved places
 	var err error
 	if !caller.Trusted {
@@ -121,7 +125,9 @@ func isDryRun(r *admissionv1.AdmissionRequest) bool { return r.DryRun != nil && 
 
 // createWorkload sets the id of a job that stands for pods which were not submitted.
 // The scheduler has checked it, and it belongs to no user.
-func (a *Admission) createWorkload(ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob) (p *patch, err error) {
+func (a *Admission) createWorkload(
+	ctx context.Context, r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob,
+) (p *patch, err error) {
 	if b.Spec.JobID = DryRunID; !isDryRun(r) {
 		if b.Spec.JobID, err = a.IDs.Span(ctx, 1); err != nil {
 			return nil, err
@@ -172,12 +178,17 @@ func (a *Admission) submitter(namespace string, caller *directory.Caller) (*v1al
 	owner := a.Directory.Owner(namespace)
 	switch {
 	case owner == nil:
-		return nil, refusef("%s: no user of this cluster has the namespace %q; an administrator creates one as a User object",
-			refusal.InvalidUser, namespace)
+		return nil, refusef(
+			"%s: no user of this cluster has the namespace %q; an administrator creates one as a User object",
+			refusal.InvalidUser, namespace,
+		)
 	case authz.May(a.Directory.RolesOn(caller, owner.Name, ""), authz.Job, authz.Create) != authz.Deny:
 		return owner, nil
 	case caller.User == nil:
-		return nil, refusef("%s: %q is no user of this cluster; an administrator creates one as a User object", refusal.InvalidUser, caller.Name)
+		return nil, refusef(
+			"%s: %q is no user of this cluster; an administrator creates one as a User object", refusal.InvalidUser,
+			caller.Name,
+		)
 	}
 	return nil, refuse(refusal.AccessDenied)
 }

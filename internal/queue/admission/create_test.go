@@ -25,7 +25,7 @@ import (
 )
 
 func TestSubmission(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(nil))
 	if b.Spec.JobID != 101 || b.Spec.User != "anna" || b.Spec.Partition != "main" || !b.Spec.SubmitTime.Time.Equal(now) {
 		t.Errorf("stored: %+v", b.Spec)
@@ -43,11 +43,11 @@ func TestSubmission(t *testing.T) {
 }
 
 func TestForgeryIsOverwritten(t *testing.T) {
-	h := newHouse(t)
-	long := metav1.NewMicroTime(now.AddDate(-10, 0, 0))
+	h := newHarness(t)
+	longAgo := metav1.NewMicroTime(now.AddDate(-10, 0, 0))
 	priority := int64(1 << 40)
 	b := h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) {
-		b.Spec.JobID, b.Spec.User, b.Spec.Partition, b.Spec.SubmitTime = 7, "ben", "vip", &long
+		b.Spec.JobID, b.Spec.User, b.Spec.Partition, b.Spec.SubmitTime = 7, "ben", "vip", &longAgo
 		b.Spec.Cancel, b.Spec.Requeues = &v1alpha1.CancelRequest{By: "ben"}, 5
 		b.Labels = map[string]string{"berth.hpc/job-id": "7", "berth.hpc/user": "ben", "app": "x"}
 		b.Annotations = map[string]string{"berth.hpc/x": "y", "note": "z"}
@@ -70,7 +70,7 @@ func TestForgeryIsOverwritten(t *testing.T) {
 }
 
 func TestWhoMaySubmitWhere(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.Users.Apply(func() *v1alpha1.User {
 		u := fake.User("zoe", 1009)
 		u.UID, u.ResourceVersion = "zoe", "9"
@@ -92,7 +92,7 @@ func TestWhoMaySubmitWhere(t *testing.T) {
 		{who("system:serviceaccount:user-anna:other"), "user-anna", ""},
 		{who("system:anonymous"), "user-anna", ""},
 		{who("https://idp#zoe"), "user-zoe", "zoe"},
-		{who("zoe"), "user-zoe", ""}, // other identities than the object's name are listed
+		{who("zoe"), "user-zoe", ""}, // the listed identities replace the name
 	} {
 		b, refused := h.create(t, c.by, submission(func(b *v1alpha1.BatchJob) { b.Namespace = c.namespace }), false)
 		switch {
@@ -104,22 +104,22 @@ func TestWhoMaySubmitWhere(t *testing.T) {
 	}
 }
 
-// A second User that claims a namespace or an identity gains nothing by it.
+// TestAmbiguousUsers: a namespace or an identity that two Users claim belongs to neither.
 func TestAmbiguousUsers(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	thief := fake.User("thief", 0)
 	thief.Spec.Namespace, thief.Spec.Identities = "user-anna", []string{"ben", "system:berth-scheduler"}
 	fake.Feed(h.Cluster, thief)
 	if _, refused := h.create(t, anna, submission(nil), false); refused == nil {
-		t.Error("a namespace of two users took a job")
+		t.Error("a job in a namespace of two users is accepted")
 	}
 	if _, refused := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) { b.Namespace = "user-ben" }), false); refused == nil {
-		t.Error("an identity of two users submitted")
+		t.Error("a job of an identity of two users is accepted")
 	}
 }
 
-func TestDryRunDrawsNoID(t *testing.T) {
-	h := newHouse(t)
+func TestDryRunAllocatesNoID(t *testing.T) {
+	h := newHarness(t)
 	for _, forged := range []int64{0, 7} {
 		b, refused := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Spec.JobID = forged }), true)
 		if refused != nil || b.Spec.JobID != admission.DryRunID || h.ids.last.Load() != 100 {
@@ -128,21 +128,21 @@ func TestDryRunDrawsNoID(t *testing.T) {
 	}
 }
 
-// forecaster answers with the number of components of the job.
-type forecaster struct{ asked int }
+// forecaster returns a forecast for each component of the job.
+type forecaster struct{ calls int }
 
 func (f *forecaster) Forecast(_ context.Context, b *v1alpha1.BatchJob) (*wire.Forecast, bool) {
-	f.asked++
+	f.calls++
 	if b.Spec.Job.Name == "busy" {
 		return nil, false
 	}
 	return &wire.Forecast{Start: 1767323045, Parts: make([]wire.ForecastPart, 1+len(b.Spec.Components))}, true
 }
 
-func TestADryRunMayAskForTheStart(t *testing.T) {
+func TestForecastOfADryRun(t *testing.T) {
 	f := &forecaster{}
-	h := newHouse(t, func(c *admission.Config) { c.Forecast = f })
-	ask := func(change func(*v1alpha1.BatchJob), dry bool) string {
+	h := newHarness(t, func(c *admission.Config) { c.Forecast = f })
+	forecast := func(change func(*v1alpha1.BatchJob), dry bool) string {
 		b, refused := h.create(t, anna, submission(func(b *v1alpha1.BatchJob) {
 			b.Annotations = map[string]string{wire.AnnotationForecast: "forged"}
 			if change != nil {
@@ -154,34 +154,34 @@ func TestADryRunMayAskForTheStart(t *testing.T) {
 		}
 		return b.Annotations[wire.AnnotationForecast]
 	}
-	if got := ask(nil, true); got != `{"start":1767323045,"parts":[{"id":101,"partition":"","cpus":0,"nodes":""}]}` {
+	if got := forecast(nil, true); got != `{"start":1767323045,"parts":[{"id":101,"partition":"","cpus":0,"nodes":""}]}` {
 		t.Error(got)
 	}
 	two := func(b *v1alpha1.BatchJob) { b.Spec.Components = []job.Job{b.Spec.Job} }
-	if got := ask(two, true); !strings.Contains(got, `"id":101`) || !strings.Contains(got, `"id":102`) {
+	if got := forecast(two, true); !strings.Contains(got, `"id":101`) || !strings.Contains(got, `"id":102`) {
 		t.Error(got)
 	}
-	if got := ask(func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "busy" }, true); got != "{}" {
+	if got := forecast(func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "busy" }, true); got != "{}" {
 		t.Error(got)
 	}
-	if h.ids.last.Load() != 100 || f.asked != 3 {
-		t.Errorf("%d ids drawn, %d questions", h.ids.last.Load()-100, f.asked)
+	if h.ids.last.Load() != 100 || f.calls != 3 {
+		t.Errorf("%d ids allocated, %d forecasts", h.ids.last.Load()-100, f.calls)
 	}
-	if got := ask(nil, false); got != "" || f.asked != 3 {
-		t.Errorf("a real submission: %q, %d questions", got, f.asked)
+	if got := forecast(nil, false); got != "" || f.calls != 3 {
+		t.Errorf("a submission: %q, %d forecasts", got, f.calls)
 	}
-	if ask(func(b *v1alpha1.BatchJob) { b.Annotations = nil }, true); f.asked != 3 {
-		t.Error("a dry run that did not ask was answered")
+	if forecast(func(b *v1alpha1.BatchJob) { b.Annotations = nil }, true); f.calls != 3 {
+		t.Error("a dry run that requests no forecast has one")
 	}
 	if _, refused := h.create(t, ben, submission(func(b *v1alpha1.BatchJob) {
 		b.Annotations = map[string]string{wire.AnnotationForecast: ""}
-	}), true); refused == nil || f.asked != 3 {
-		t.Error("who may not submit was told a start")
+	}), true); refused == nil || f.calls != 3 {
+		t.Error("a forecast for a caller who may not submit")
 	}
 }
 
-func limitedHouse(t *testing.T) *house {
-	h := newHouse(t, func(c *admission.Config) { c.Checker = checker{} })
+func newLimitedHarness(t *testing.T) *harness {
+	h := newHarness(t, func(c *admission.Config) { c.Checker = checker{} })
 	two := int64(2000)
 	fake.Feed(h.Cluster,
 		fake.Settings(v1alpha1.ClusterSpec{EnforcePartLimits: "ALL"}),
@@ -202,7 +202,7 @@ func limitedHouse(t *testing.T) *house {
 	return h
 }
 
-// checker finds jobs on node n9 infeasible.
+// checker refuses jobs on node n9.
 type checker struct{}
 
 func (checker) Feasible(b *v1alpha1.BatchJob) error {
@@ -213,7 +213,7 @@ func (checker) Feasible(b *v1alpha1.BatchJob) error {
 }
 
 func TestRefusals(t *testing.T) {
-	h := limitedHouse(t)
+	h := newLimitedHarness(t)
 	on := func(parts ...string) func(*v1alpha1.BatchJob) {
 		return func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = parts }
 	}
@@ -225,16 +225,16 @@ func TestRefusals(t *testing.T) {
 		change func(*v1alpha1.BatchJob)
 		want   string // "" for accepted; else a prefix
 	}{
-		"default":            {nil, ""},
-		"unknown partition":  {on("nope"), string(refusal.InvalidPartition)},
-		"one unknown of two": {on("debug", "nope"), string(refusal.InvalidPartition)},
-		"inactive":           {on("off"), string(refusal.PartitionUnavailable)},
-		"down only waits":    {on("down"), ""},
-		"root only":          {on("root"), string(refusal.AccessDenied)},
-		"in the group":       {on("staff"), ""},
-		"not in the group":   {on("wheel"), string(refusal.GroupNotPermitted)},
-		"account":            {on("paid"), string(refusal.InvalidAccount)},
-		"right account":      {with(func(j *job.Job) { j.Partitions, j.Account = []string{"paid"}, "physics" }), ""},
+		"default":                  {nil, ""},
+		"unknown partition":        {on("nope"), string(refusal.InvalidPartition)},
+		"one unknown of two":       {on("debug", "nope"), string(refusal.InvalidPartition)},
+		"inactive":                 {on("off"), string(refusal.PartitionUnavailable)},
+		"down: the job only waits": {on("down"), ""},
+		"root only":                {on("root"), string(refusal.AccessDenied)},
+		"in the group":             {on("staff"), ""},
+		"not in the group":         {on("wheel"), string(refusal.GroupNotPermitted)},
+		"account":                  {on("paid"), string(refusal.InvalidAccount)},
+		"right account":            {with(func(j *job.Job) { j.Partitions, j.Account = []string{"paid"}, "physics" }), ""},
 		"time": {with(func(j *job.Job) { j.Partitions, j.Time.Limit = []string{"batch"}, 31 }),
 			string(refusal.InvalidTimeLimit)},
 		"time, least": {with(func(j *job.Job) { j.Partitions, j.Time.Limit, j.Time.Min = []string{"batch"}, 31, 10 }), ""},
@@ -256,7 +256,7 @@ func TestRefusals(t *testing.T) {
 		"long name":        {with(func(j *job.Job) { j.Name = strings.Repeat("x", 2000) }), string(refusal.TooLong)},
 		"directory":        {with(func(j *job.Job) { j.Batch.WorkDir = "/tmp" }), "the nodes of partition debug do not see /tmp; submit from a directory in /home, /data/"},
 		"escaping":         {with(func(j *job.Job) { j.Batch.WorkDir = "/home/../tmp" }), "the nodes of partition debug do not see"},
-		"a like name":      {with(func(j *job.Job) { j.Batch.WorkDir = "/home2/x" }), "the nodes of partition debug do not see"},
+		"a similar name":   {with(func(j *job.Job) { j.Batch.WorkDir = "/home2/x" }), "the nodes of partition debug do not see"},
 		"relative":         {with(func(j *job.Job) { j.Batch.WorkDir = "work" }), "the job's directory"},
 		"output elsewhere": {with(func(j *job.Job) { j.Batch.Output = "/scratch/%j.out" }), "the nodes of partition debug do not see /scratch"},
 		"output up":        {with(func(j *job.Job) { j.Batch.Output = "../../../%j/x.out" }), "the nodes of partition debug do not see"},
@@ -264,13 +264,13 @@ func TestRefusals(t *testing.T) {
 		"output to null":   {with(func(j *job.Job) { j.Batch.Output = "/dev/null" }), ""},
 		"nothing shared":   {on("cloud"), "the nodes of partition cloud share no directory"},
 		"group":            {with(func(j *job.Job) { j.Batch.Group = &job.Group{Name: "wheel", GID: 0} }), string(refusal.InvalidGroup)},
-		"group of a part": {func(b *v1alpha1.BatchJob) {
+		"group of a component": {func(b *v1alpha1.BatchJob) {
 			b.Spec.Components = []job.Job{{Batch: job.Batch{Group: &job.Group{GID: 50}}}}
 		}, string(refusal.InvalidGroup)},
-		"script not packed": {func(b *v1alpha1.BatchJob) { b.Spec.Script = []byte("#!/bin/sh") }, "spec.script is not zstd-compressed"},
-		"empty script":      {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("") }, string(refusal.NoScript)},
-		"script too large":  {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress(strings.Repeat("x", 4<<20+1)) }, string(refusal.TooLong)},
-		"a bomb":            {func(b *v1alpha1.BatchJob) { b.Spec.Environment = compress(strings.Repeat("\x00", 64<<20)) }, "spec.environment cannot be decompressed"},
+		"script not compressed": {func(b *v1alpha1.BatchJob) { b.Spec.Script = []byte("#!/bin/sh") }, "spec.script is not zstd-compressed"},
+		"empty script":          {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress("") }, string(refusal.NoScript)},
+		"script too large":      {func(b *v1alpha1.BatchJob) { b.Spec.Script = compress(strings.Repeat("x", 4<<20+1)) }, string(refusal.TooLong)},
+		"a decompression bomb":  {func(b *v1alpha1.BatchJob) { b.Spec.Environment = compress(strings.Repeat("\x00", 64<<20)) }, "spec.environment cannot be decompressed"},
 	} {
 		before := h.ids.last.Load()
 		_, refused := h.create(t, anna, submission(c.change), false)
@@ -278,7 +278,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 		if refused != nil && (h.ids.last.Load() != before || refused.Code != 403) {
-			t.Errorf("%s: a refused submission drew an id, or has code %d", name, refused.Code)
+			t.Errorf("%s: a refused submission allocated an id, or has code %d", name, refused.Code)
 		}
 	}
 	if _, refused := h.create(t, root, submission(on("root")), false); refused != nil {
@@ -291,7 +291,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	meta := map[string]any{"namespace": "user-anna", "name": "x"}
 	for _, object := range []map[string]any{
 		{"metadata": meta},
@@ -308,7 +308,7 @@ func TestMalformed(t *testing.T) {
 }
 
 func TestWithoutADefaultPartition(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	fake.Feed(h.Cluster, fake.Partition("a", nil), fake.Partition("b", nil))
 	_, refused := h.create(t, anna, submission(nil), false)
 	if got := plain(t, refused); got != string(refusal.NoPartition) {
@@ -317,7 +317,7 @@ func TestWithoutADefaultPartition(t *testing.T) {
 }
 
 func TestDefaultsOfTheUser(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	u := fake.User("carl", 1005)
 	u.Spec.DefaultAccount, u.Spec.Accounts, u.Spec.DefaultQOS = "physics", []string{"physics", "chem"}, "normal"
 	fake.Feed(h.Cluster, u)
@@ -337,7 +337,7 @@ func TestDefaultsOfTheUser(t *testing.T) {
 }
 
 func TestTooManyJobs(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 2}))
 	for range 2 {
 		fake.Feed(h.Cluster, h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Name = fmt.Sprintf("j-%d", h.ids.last.Load()) })))
@@ -349,7 +349,7 @@ func TestTooManyJobs(t *testing.T) {
 }
 
 func TestSubmitLimits(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	acc := &v1alpha1.Account{}
 	acc.Name, acc.Spec.Limits.MaxSubmitJobs = "small", 1
 	other := &v1alpha1.Account{}
@@ -369,7 +369,7 @@ func TestSubmitLimits(t *testing.T) {
 }
 
 func TestFlood(t *testing.T) {
-	h := newHouse(t, func(c *admission.Config) { c.Rate, c.Burst = 1, 3 })
+	h := newHarness(t, func(c *admission.Config) { c.Rate, c.Burst = 1, 3 })
 	for range 3 {
 		h.submit(t, anna, submission(nil))
 	}
@@ -381,9 +381,9 @@ func TestFlood(t *testing.T) {
 	h.submit(t, root, submission(nil))
 }
 
-// Array tasks are split off by the scheduler, which knows their ids.
+// TestSchedulerMayChoose: the scheduler splits off array tasks with ids of their own.
 func TestSchedulerMayChoose(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, scheduler, submission(func(b *v1alpha1.BatchJob) { b.Spec.JobID = 42 }))
 	if b.Spec.JobID != 42 || b.Spec.User != "anna" {
 		t.Errorf("%+v", b.Spec)
@@ -399,15 +399,15 @@ func (failing) Peek() int64 { return 0 }
 
 func (failing) Span(context.Context, int64) (int64, error) { return 0, errors.New("no ids") }
 
-func TestNoIDsMeansTryAgain(t *testing.T) {
-	h := newHouse(t, func(c *admission.Config) { c.IDs = failing{} })
+func TestFailureToAllocateIDs(t *testing.T) {
+	h := newHarness(t, func(c *admission.Config) { c.IDs = failing{} })
 	if _, refused := h.create(t, anna, submission(nil), false); refused == nil || refused.Code != 503 {
 		t.Errorf("%v", refused)
 	}
 }
 
 func BenchmarkCreate(b *testing.B) {
-	h := newHouse(b, func(c *admission.Config) { c.Rate, c.Burst = 1e9, 1<<30 })
+	h := newHarness(b, func(c *admission.Config) { c.Rate, c.Burst = 1e9, 1<<30 })
 	env := make([]byte, 0, 4000)
 	for i := range 100 {
 		env = fmt.Appendf(env, "VARIABLE_%d=%032x\x00", i, i*7919)
@@ -418,9 +418,10 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// Who is not the API server is turned away before anything is decided.
+// TestOnlyTheAPIServerCalls: calls from anywhere else are refused before anything is
+// decided.
 func TestOnlyTheAPIServerCalls(t *testing.T) {
-	h := newHouse(t, func(c *admission.Config) {
+	h := newHarness(t, func(c *admission.Config) {
 		c.Caller = func(*http.Request) error { return errors.New("not the API server") }
 	})
 	for _, path := range []string{"/mutate/batchjobs", "/validate/batchjobs", "/mutate/pods"} {
@@ -432,6 +433,6 @@ func TestOnlyTheAPIServerCalls(t *testing.T) {
 		}
 	}
 	if n := h.ids.last.Load(); n != 100 {
-		t.Errorf("ids up to %d were drawn", n)
+		t.Errorf("ids up to %d were allocated", n)
 	}
 }

@@ -10,7 +10,9 @@ import (
 // prepareComponents does for the other components of a heterogeneous job what prepare
 // does for the first, and numbers them. Each component will be a job of its own,
 // and is checked as one.
-func (a *Admission) prepareComponents(b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, p *patch) error {
+func (a *Admission) prepareComponents(
+	b *v1alpha1.BatchJob, user *v1alpha1.User, caller *directory.Caller, p *patch,
+) error {
 	if caller.Trusted {
 		return nil
 	}

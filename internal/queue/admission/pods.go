@@ -76,7 +76,9 @@ func addToleration(pod *corev1.Pod) *patch {
 }
 
 // placePod checks that the pod is one of its job's and names its node.
-func (a *Admission) placePod(ctx context.Context, namespace string, pod *corev1.Pod, owner *v1alpha1.User) (*patch, error) {
+func (a *Admission) placePod(
+	ctx context.Context, namespace string, pod *corev1.Pod, owner *v1alpha1.User,
+) (*patch, error) {
 	at, err := member.Of(pod)
 	if err != nil {
 		return nil, refuse(refusal.Text(err.Error()))

@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
-// running is job 101 of anna, placed on n1, n2 and n3.
-func (h *house) running(t *testing.T) *v1alpha1.BatchJob {
+// running adds anna's job 101, which is allocated n1, n2 and n3.
+func (h *harness) running(t *testing.T) *v1alpha1.BatchJob {
 	b := h.submit(t, anna, submission(nil))
 	b.Status = v1alpha1.BatchJobStatus{State: v1alpha1.StateConfiguring, Attempt: 2, Allocation: &v1alpha1.Allocation{
 		Nodes: []v1alpha1.NodeAllocation{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}},
@@ -26,26 +26,39 @@ func (h *house) running(t *testing.T) *v1alpha1.BatchJob {
 	return b
 }
 
-// podOf is a pod as the Job controller makes it: node 2 of job 101.
+// podOf returns a pod of job 101 as the Job controller creates it, that of the node n3.
 func podOf(change func(*corev1.Pod)) *corev1.Pod {
 	yes := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "job-101-2-n1-0-1-", Namespace: "user-anna",
-		Labels:          map[string]string{"berth.hpc/job-id": "101", "berth.hpc/attempt": "2"},
-		Annotations:     map[string]string{"berth.hpc/node-offset": "1", "batch.kubernetes.io/job-completion-index": "1"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job-101-2-n1-0", UID: "j", Controller: &yes}},
+		GenerateName: "job-101-2-n1-0-1-",
+		Namespace:    "user-anna",
+		Labels:       map[string]string{"berth.hpc/job-id": "101", "berth.hpc/attempt": "2"},
+		Annotations: map[string]string{
+			"berth.hpc/node-offset":                    "1",
+			"batch.kubernetes.io/job-completion-index": "1",
+		},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "batch/v1", Kind: "Job", Name: "job-101-2-n1-0", UID: "j", Controller: &yes},
+		},
 	}}
 	p.Spec.ServiceAccountName = v1alpha1.ServiceAccountName
-	p.Spec.Containers = []corev1.Container{{Name: "other"}, {Name: "job", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}}}
+	p.Spec.Containers = []corev1.Container{
+		{Name: "other"}, {Name: "job", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}},
+	}
 	if change != nil {
 		change(p)
 	}
 	return p
 }
 
-func (h *house) pod(t *testing.T, by authv1.UserInfo, p *corev1.Pod) (*corev1.Pod, *metav1.Status) {
+func (h *harness) pod(t *testing.T, by authv1.UserInfo, p *corev1.Pod) (*corev1.Pod, *metav1.Status) {
 	t.Helper()
-	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Create, UserInfo: by, Namespace: p.Namespace, Object: raw(t, p)}
+	r := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		UserInfo:  by,
+		Namespace: p.Namespace,
+		Object:    raw(t, p),
+	}
 	a := h.post(t, "/mutate/pods", r)
 	if !a.Allowed {
 		return nil, a.Result
@@ -63,7 +76,7 @@ func (h *house) pod(t *testing.T, by authv1.UserInfo, p *corev1.Pod) (*corev1.Po
 var controller = who(jobController)
 
 func TestPodGetsItsNodesName(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.running(t)
 	for name, env := range map[string][]corev1.EnvVar{
 		"none": nil, "others": {{Name: "A", Value: "b"}}, "forged": {{Name: "BERTH_NODE_NAME", Value: "n9"}},
@@ -78,14 +91,15 @@ func TestPodGetsItsNodesName(t *testing.T) {
 				got += e.Value
 			}
 		}
-		if got != "n3" || p.Spec.HostnameOverride == nil || *p.Spec.HostnameOverride != "n3" || len(p.Spec.Containers[0].Env) > 0 {
+		if got != "n3" || p.Spec.HostnameOverride == nil || *p.Spec.HostnameOverride != "n3" ||
+			len(p.Spec.Containers[0].Env) > 0 {
 			t.Errorf("%s: %q, %+v", name, got, p.Spec)
 		}
 	}
 }
 
 func TestForgedPods(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.running(t)
 	none := func(*corev1.Pod) {}
 	for name, c := range map[string]struct {
@@ -123,7 +137,7 @@ func TestForgedPods(t *testing.T) {
 }
 
 func TestOtherPodsAreNotOurs(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	plain := func(ns string) *corev1.Pod {
 		return podOf(func(p *corev1.Pod) { p.Labels, p.Namespace = nil, ns })
 	}
@@ -135,32 +149,46 @@ func TestOtherPodsAreNotOurs(t *testing.T) {
 	}
 }
 
-// The pod may be quicker than the watch: the API server knows the attempt.
+// TestPodOfAnAttemptNotSeenYet: a pod may be created before the watch delivers its
+// attempt, which the API server has.
 func TestPodOfAnAttemptNotSeenYet(t *testing.T) {
-	var live *v1alpha1.BatchJob
-	asked := 0
-	h := newHouse(t, func(c *admission.Config) {
-		c.Read = func(context.Context, string, string) (*v1alpha1.BatchJob, error) { asked++; return live, nil }
+	var newest *v1alpha1.BatchJob
+	reads := 0
+	h := newHarness(t, func(c *admission.Config) {
+		c.Read = func(context.Context, string, string) (*v1alpha1.BatchJob, error) { reads++; return newest, nil }
 	})
 	b := h.submit(t, anna, submission(nil))
-	fake.Feed(h.Cluster, b) // pending, as far as is known
-	live = b.DeepCopy()
-	live.Status = v1alpha1.BatchJobStatus{Attempt: 2, Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}}}
-	if p, refused := h.pod(t, controller, podOf(nil)); refused != nil || *p.Spec.HostnameOverride != "n3" || asked != 1 {
-		t.Errorf("%v, asked %d times", refused, asked)
+	fake.Feed(h.Cluster, b) // pending in the store
+	newest = b.DeepCopy()
+	newest.Status = v1alpha1.BatchJobStatus{
+		Attempt:    2,
+		Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1"}, {Name: "n2"}, {Name: "n3"}}},
 	}
-	live.Status.Attempt = 3
-	if _, refused := h.pod(t, controller, podOf(nil)); refused == nil || refused.Code != 409 || !strings.Contains(refused.Message, "over") {
+	if p, refused := h.pod(t, controller, podOf(nil)); refused != nil || *p.Spec.HostnameOverride != "n3" ||
+		reads != 1 {
+		t.Errorf("%v, %d reads", refused, reads)
+	}
+	newest.Status.Attempt = 3
+	if _, refused := h.pod(t, controller, podOf(nil)); refused == nil || refused.Code != 409 ||
+		!strings.Contains(refused.Message, "over") {
 		t.Errorf("%v", refused)
 	}
 }
 
 func BenchmarkPod(b *testing.B) {
-	h := newHouse(b)
+	h := newHarness(b)
 	job := h.submit(b, anna, submission(nil))
-	job.Status = v1alpha1.BatchJobStatus{Attempt: 2, Allocation: &v1alpha1.Allocation{Nodes: make([]v1alpha1.NodeAllocation, 3)}}
+	job.Status = v1alpha1.BatchJobStatus{
+		Attempt:    2,
+		Allocation: &v1alpha1.Allocation{Nodes: make([]v1alpha1.NodeAllocation, 3)},
+	}
 	fake.Feed(h.Cluster, job)
-	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Create, UserInfo: controller, Namespace: "user-anna", Object: raw(b, podOf(nil))}
+	r := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		UserInfo:  controller,
+		Namespace: "user-anna",
+		Object:    raw(b, podOf(nil)),
+	}
 	for b.Loop() {
 		if a := h.post(b, "/mutate/pods", r); !a.Allowed {
 			b.Fatal(a.Result)
@@ -168,36 +196,47 @@ func BenchmarkPod(b *testing.B) {
 	}
 }
 
-// A pod that names our scheduler tolerates the taint that keeps others from our
-// nodes; other pods are not touched.
+// TestPodsForOurSchedulerTolerateItsNodes: a pod that names our scheduler tolerates the
+// taint of its nodes; other pods are not changed.
 func TestPodsForOurSchedulerTolerateItsNodes(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for scheduler, want := range map[string]int{"berth-scheduler": 2, "default-scheduler": 1} {
-		p, status := h.pod(t, anna, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p"},
-			Spec: corev1.PodSpec{SchedulerName: scheduler, Tolerations: []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}}}})
+		p, status := h.pod(t, anna, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "p"},
+			Spec: corev1.PodSpec{
+				SchedulerName: scheduler,
+				Tolerations:   []corev1.Toleration{{Key: "x", Operator: corev1.TolerationOpExists}},
+			},
+		})
 		if status != nil || len(p.Spec.Tolerations) != want {
 			t.Errorf("%s: %+v %v", scheduler, p, status)
 		}
 	}
 	h.running(t)
 	p, status := h.pod(t, controller, podOf(func(p *corev1.Pod) { p.Spec.SchedulerName = "berth-scheduler" }))
-	if status != nil || len(p.Spec.Tolerations) != 1 || p.Spec.Tolerations[0].Key != "berth.hpc/managed" || p.Spec.HostnameOverride == nil {
+	if status != nil || len(p.Spec.Tolerations) != 1 || p.Spec.Tolerations[0].Key != "berth.hpc/managed" ||
+		p.Spec.HostnameOverride == nil {
 		t.Errorf("a job's pod: %+v %v", p, status)
 	}
 }
 
-// Only the scheduler makes jobs that stand for pods, in any namespace.
+// TestOnlyTheSchedulerMakesJobsOfPods: only the scheduler creates jobs that stand for
+// pods, in any namespace.
 func TestOnlyTheSchedulerMakesJobsOfPods(t *testing.T) {
-	h := newHouse(t)
-	stands := func(b *v1alpha1.BatchJob) {
-		b.Spec.Workload = &v1alpha1.Workload{Kind: "Pod", Name: "p", Pods: []v1alpha1.WorkloadPod{{Name: "p", UID: "u"}}}
+	h := newHarness(t)
+	forPods := func(b *v1alpha1.BatchJob) {
+		b.Spec.Workload = &v1alpha1.Workload{
+			Kind: "Pod",
+			Name: "p",
+			Pods: []v1alpha1.WorkloadPod{{Name: "p", UID: "u"}},
+		}
 	}
-	if b := h.submit(t, anna, submission(stands)); b.Spec.Workload != nil || b.Spec.User != "anna" {
+	if b := h.submit(t, anna, submission(forPods)); b.Spec.Workload != nil || b.Spec.User != "anna" {
 		t.Errorf("a user's job stands for pods: %+v", b.Spec.Workload)
 	}
 	at := metav1.Now().Rfc3339Copy()
 	b, status := h.create(t, who("system:berth-scheduler"), submission(func(b *v1alpha1.BatchJob) {
-		stands(b)
+		forPods(b)
 		b.Namespace, b.Spec.User, b.Spec.SubmitTime = "ml", "k8s_ml", &metav1.MicroTime{Time: at.Time}
 		b.Finalizers = []string{"berth.hpc/job"}
 	}), false)

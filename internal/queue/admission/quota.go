@@ -18,7 +18,9 @@ type places []*table.Place
 
 // reservePlaces reserves places in the queue for what b submits, or refuses it: no
 // user, and not all users together, can fill the cluster.
-func (a *Admission) reservePlaces(r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller) (places, error) {
+func (a *Admission) reservePlaces(
+	r *admissionv1.AdmissionRequest, b *v1alpha1.BatchJob, caller *directory.Caller,
+) (places, error) {
 	object := ""
 	if b.Name != "" {
 		object = r.Namespace + "/" + b.Name
@@ -43,7 +45,9 @@ func (a *Admission) reservePlaces(r *admissionv1.AdmissionRequest, b *v1alpha1.B
 }
 
 // reservePlace reserves the place of one component.
-func (a *Admission) reservePlace(object string, j *job.Job, b *v1alpha1.BatchJob, caller *directory.Caller) (*table.Place, error) {
+func (a *Admission) reservePlace(
+	object string, j *job.Job, b *v1alpha1.BatchJob, caller *directory.Caller,
+) (*table.Place, error) {
 	maxJobs := int(a.Directory.Parameters().MaxJobs)
 	if maxJobs == 0 {
 		maxJobs = DefaultMaxJobs
@@ -128,8 +132,13 @@ func (a *Admission) checkGrowth(b *v1alpha1.BatchJob, caller *directory.Caller) 
 
 func tooManyBytes(stored, added, limit int64) error {
 	const kib = 1 << 10
-	return refusef("the scripts, environments and descriptions of your jobs in the queue take %d KiB and this takes %d KiB more, "+
-		"beyond the limit of %d KiB (maxBytes of your User, or maxBytesPerUser of the Cluster): "+
-		"wait until jobs have ended or cancel some, submit an array, or leave out the environment with --export=NONE",
-		stored/kib, (added+kib-1)/kib, limit/kib)
+	return refusef(
+		"the scripts, environments and descriptions of your jobs in the queue take %d KiB and this takes %d KiB more, "+
+			"beyond the limit of %d KiB (maxBytes of your User, or maxBytesPerUser of the Cluster): "+
+			"wait until jobs have ended or cancel some, submit an array, "+
+			"or leave out the environment with --export=NONE",
+		stored/kib,
+		(added+kib-1)/kib,
+		limit/kib,
+	)
 }

@@ -28,32 +28,32 @@ func array(spec string) func(*v1alpha1.BatchJob) {
 	return func(b *v1alpha1.BatchJob) { b.Spec.Job.Array = &job.Array{Spec: spec} }
 }
 
-// burst submits 200 jobs at once, of which none is stored before the last was
-// decided about, and returns how many were let in.
-func burst(t *testing.T, h *house, text string) int {
+// burst submits 200 jobs at once, none of which is stored before all are decided, and
+// returns how many were accepted.
+func burst(t *testing.T, h *harness, text string) int {
 	t.Helper()
-	var let atomic.Int64
+	var accepted atomic.Int64
 	var group sync.WaitGroup
 	for n := range 200 {
 		group.Go(func() {
 			_, refused := h.create(t, anna, named(n, nil), false)
 			switch {
 			case refused == nil:
-				let.Add(1)
+				accepted.Add(1)
 			case plain(t, refused) != text:
 				t.Errorf("%v", refused)
 			}
 		})
 	}
 	group.Wait()
-	return int(let.Load())
+	return int(accepted.Load())
 }
 
 func TestBurst(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 40}))
 	if n := burst(t, h, string(refusal.TryAgain)); n != 40 {
-		t.Errorf("%d let in", n)
+		t.Errorf("%d accepted", n)
 	}
 }
 
@@ -65,21 +65,22 @@ func TestBurstOfAUser(t *testing.T) {
 		{v1alpha1.Limits{MaxSubmitJobs: 17}, "AssocMaxSubmitJobLimit"},
 		{v1alpha1.Limits{GrpSubmitJobs: 17}, "AssocGrpSubmitJobsLimit"},
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		user := fake.User("anna", 1001)
 		user.Spec.DefaultAccount = "chem"
 		acc := &v1alpha1.Account{}
 		acc.Name, acc.Spec.Limits = "chem", tt.limits
 		fake.Feed(h.Cluster, user, acc)
 		if n := burst(t, h, tt.reason+"\n"+string(refusal.PolicyViolation)); n != 17 {
-			t.Errorf("%+v: %d let in", tt.limits, n)
+			t.Errorf("%+v: %d accepted", tt.limits, n)
 		}
 	}
 }
 
-// Tasks of an array and components of a heterogeneous job count each.
+// TestTasksCount: each task of an array and each component of a heterogeneous job
+// counts.
 func TestTasksCount(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 10}))
 	if _, refused := h.create(t, anna, named(1, array("0-10")), false); plain(t, refused) != string(refusal.TryAgain) {
 		t.Errorf("eleven tasks: %v", refused)
@@ -97,12 +98,12 @@ func TestTasksCount(t *testing.T) {
 	}
 }
 
-// A place is given back when nothing comes of it, and taken once by who sends
-// the same object again.
+// TestPlaces: a place is released when the submission fails, and an object that is
+// submitted again needs no second place.
 func TestPlaces(t *testing.T) {
 	broken := errors.New("no ids")
 	var fail atomic.Bool
-	h := newHouse(t, func(c *admission.Config) { c.IDs = &brokenIDs{c.IDs, &fail, broken} })
+	h := newHarness(t, func(c *admission.Config) { c.IDs = &brokenIDs{c.IDs, &fail, broken} })
 	fake.Feed(h.Cluster, fake.Settings(v1alpha1.ClusterSpec{MaxJobs: 2}))
 	h.create(t, anna, named(1, nil), true)
 	fail.Store(true)
@@ -111,21 +112,21 @@ func TestPlaces(t *testing.T) {
 	}
 	fail.Store(false)
 	h.submit(t, anna, named(1, nil))
-	h.submit(t, anna, named(1, nil)) // its first answer was lost
+	h.submit(t, anna, named(1, nil)) // the first response was lost
 	stored := h.submit(t, anna, named(2, nil))
 	fake.Feed(h.Cluster, stored)
-	h.submit(t, anna, named(2, nil)) // the API server will refuse it: it is there
+	h.submit(t, anna, named(2, nil)) // the API server will refuse the duplicate
 	if _, refused := h.create(t, anna, named(3, nil), false); plain(t, refused) != string(refusal.TryAgain) {
 		t.Errorf("the third: %v", refused)
 	}
 	h.Jobs.Remove(stored, now)
 	fake.Feed(h.Cluster, h.submit(t, anna, named(3, nil)))
 	if _, refused := h.create(t, anna, named(2, nil), false); plain(t, refused) != string(refusal.TryAgain) {
-		t.Errorf("the name of a job that is gone: %v", refused)
+		t.Errorf("the name of a deleted job: %v", refused)
 	}
 }
 
-// brokenIDs draws no ids while it is told so.
+// brokenIDs allocates no ids while on is set.
 type brokenIDs struct {
 	admission.IDs
 	on  *atomic.Bool

@@ -160,7 +160,8 @@ func (a *Admission) checkFieldChange(
 // the change requests.
 func isFirstPartition(old, now *v1alpha1.BatchJob) bool {
 	list := now.Spec.Job.Partitions
-	return len(list) > 0 && now.Spec.Partition == list[0] && !apiequality.Semantic.DeepEqual(old.Spec.Job.Partitions, list)
+	return len(list) > 0 && now.Spec.Partition == list[0] &&
+		!apiequality.Semantic.DeepEqual(old.Spec.Job.Partitions, list)
 }
 
 // checkGivenFields refuses a submission with fields that the caller's roles may not

@@ -29,15 +29,15 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// counter draws ids from memory and remembers how many.
+// counter allocates consecutive ids.
 type counter struct{ last atomic.Int64 }
 
 func (c *counter) Span(_ context.Context, n int64) (int64, error) { return c.last.Add(n) - n + 1, nil }
 
 func (c *counter) Peek() int64 { return c.last.Load() + 1 }
 
-// house is an Admission with everything around it.
-type house struct {
+// harness is an Admission with fake stores, ids and a mux.
+type harness struct {
 	*control.Cluster
 	ids *counter
 	mux *http.ServeMux
@@ -46,15 +46,16 @@ type house struct {
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// newHouse has the users anna (uid 1001), ben and opal (an operator).
-func newHouse(tb testing.TB, change ...func(*admission.Config)) *house {
-	h := &house{Cluster: fake.Cluster(interceptor.Funcs{}), ids: &counter{}, mux: http.NewServeMux()}
+// newHarness returns a harness with the users anna (uid 1001) and ben and the operator
+// opal.
+func newHarness(tb testing.TB, change ...func(*admission.Config)) *harness {
+	h := &harness{Cluster: fake.Cluster(interceptor.Funcs{}), ids: &counter{}, mux: http.NewServeMux()}
 	h.ids.last.Store(100)
 	dir := directory.New(h.Cluster, []string{"system:berth-scheduler"})
 	h.cfg = admission.Config{
 		Directory: dir, IDs: h.ids, Jobs: table.New(h.Cluster, dir, nil), Known: h.Job,
 		Read: func(context.Context, string, string) (*v1alpha1.BatchJob, error) {
-			tb.Error("the API server was asked")
+			tb.Error("a job was read from the API server")
 			return nil, context.Canceled
 		},
 		PodCreators: []string{jobController},
@@ -72,7 +73,7 @@ func newHouse(tb testing.TB, change ...func(*admission.Config)) *house {
 
 const jobController = "system:serviceaccount:kube-system:job-controller"
 
-// who is somebody's identity.
+// who returns the identity with the name.
 func who(name string, groups ...string) authv1.UserInfo {
 	return authv1.UserInfo{Username: name, Groups: append(groups, "system:authenticated")}
 }
@@ -94,7 +95,7 @@ func compress(text string) []byte {
 	return w.EncodeAll([]byte(text), nil)
 }
 
-// submission is what a client sends.
+// submission returns a job as a client sends it.
 func submission(change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{TypeMeta: metav1.TypeMeta{APIVersion: "berth.hpc/v1alpha1", Kind: "BatchJob"}}
 	b.Name, b.Namespace = "j-abcdefghijklmnopqrst", "user-anna"
@@ -117,7 +118,7 @@ func raw(tb testing.TB, v any) runtime.RawExtension {
 }
 
 // post sends a review to a webhook.
-func (h *house) post(tb testing.TB, path string, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+func (h *harness) post(tb testing.TB, path string, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	tb.Helper()
 	r.UID = "review-1"
 	body, err := json.Marshal(&admissionv1.AdmissionReview{Request: r})
@@ -127,15 +128,16 @@ func (h *house) post(tb testing.TB, path string, r *admissionv1.AdmissionRequest
 	rec := httptest.NewRecorder()
 	h.mux.ServeHTTP(rec, httptest.NewRequestWithContext(tb.Context(), http.MethodPost, path, bytes.NewReader(body)))
 	var review admissionv1.AdmissionReview
-	if err := json.Unmarshal(rec.Body.Bytes(), &review); err != nil || review.Response == nil || review.Response.UID != "review-1" {
-		tb.Fatalf("answer %d %s", rec.Code, rec.Body)
+	if err := json.Unmarshal(rec.Body.Bytes(), &review); err != nil || review.Response == nil ||
+		review.Response.UID != "review-1" {
+		tb.Fatalf("response %d %s", rec.Code, rec.Body)
 	}
 	return review.Response
 }
 
-// create sends a submission through both webhooks, as the API server would,
-// and returns what would be stored, or nil and the refusal.
-func (h *house) create(tb testing.TB, by authv1.UserInfo, b any, dry bool) (*v1alpha1.BatchJob, *metav1.Status) {
+// create sends a submission through both webhooks, as the API server does, and returns
+// what would be stored, or nil and the refusal.
+func (h *harness) create(tb testing.TB, by authv1.UserInfo, b any, dry bool) (*v1alpha1.BatchJob, *metav1.Status) {
 	tb.Helper()
 	object := raw(tb, b)
 	var meta struct {
@@ -144,7 +146,13 @@ func (h *house) create(tb testing.TB, by authv1.UserInfo, b any, dry bool) (*v1a
 	if err := json.Unmarshal(object.Raw, &meta); err != nil {
 		tb.Fatal(err)
 	}
-	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Create, UserInfo: by, Namespace: meta.Metadata.Namespace, Object: object, DryRun: &dry}
+	r := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		UserInfo:  by,
+		Namespace: meta.Metadata.Namespace,
+		Object:    object,
+		DryRun:    &dry,
+	}
 	a := h.post(tb, "/mutate/batchjobs", r)
 	if !a.Allowed {
 		return nil, a.Result
@@ -152,7 +160,7 @@ func (h *house) create(tb testing.TB, by authv1.UserInfo, b any, dry bool) (*v1a
 	stored := apply(tb, object.Raw, a.Patch)
 	r.Object.Raw = stored
 	if a := h.post(tb, "/validate/batchjobs", r); !a.Allowed {
-		tb.Fatalf("what the mutating webhook made is refused by the validating one: %v", a.Result)
+		tb.Fatalf("the validating webhook refuses the result of the mutating one: %v", a.Result)
 	}
 	out := &v1alpha1.BatchJob{}
 	if err := json.Unmarshal(stored, out); err != nil {
@@ -161,8 +169,8 @@ func (h *house) create(tb testing.TB, by authv1.UserInfo, b any, dry bool) (*v1a
 	return out, nil
 }
 
-// submit is create that must succeed.
-func (h *house) submit(tb testing.TB, by authv1.UserInfo, b *v1alpha1.BatchJob) *v1alpha1.BatchJob {
+// submit is create for a submission that must be accepted.
+func (h *harness) submit(tb testing.TB, by authv1.UserInfo, b *v1alpha1.BatchJob) *v1alpha1.BatchJob {
 	tb.Helper()
 	out, refused := h.create(tb, by, b, false)
 	if refused != nil {
@@ -171,12 +179,21 @@ func (h *house) submit(tb testing.TB, by authv1.UserInfo, b *v1alpha1.BatchJob) 
 	return out
 }
 
-// update sends a change through both webhooks; the text is the refusal.
-func (h *house) update(tb testing.TB, by authv1.UserInfo, old *v1alpha1.BatchJob, change func(*v1alpha1.BatchJob)) (*v1alpha1.BatchJob, string) {
+// update sends a change through both webhooks and returns what would be stored, or the
+// message of the refusal.
+func (h *harness) update(
+	tb testing.TB, by authv1.UserInfo, old *v1alpha1.BatchJob, change func(*v1alpha1.BatchJob),
+) (*v1alpha1.BatchJob, string) {
 	tb.Helper()
 	now := old.DeepCopy()
 	change(now)
-	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Update, UserInfo: by, Namespace: old.Namespace, Object: raw(tb, now), OldObject: raw(tb, old)}
+	r := &admissionv1.AdmissionRequest{
+		Operation: admissionv1.Update,
+		UserInfo:  by,
+		Namespace: old.Namespace,
+		Object:    raw(tb, now),
+		OldObject: raw(tb, old),
+	}
 	a := h.post(tb, "/mutate/batchjobs", r)
 	if !a.Allowed {
 		return nil, a.Result.Message
@@ -207,7 +224,7 @@ func apply(tb testing.TB, object, patch []byte) []byte {
 	return out
 }
 
-// plain is the refusal's text as clients read it.
+// plain returns the text of the refusal as clients read it.
 func plain(tb testing.TB, s *metav1.Status) string {
 	tb.Helper()
 	if s == nil {

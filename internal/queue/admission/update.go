@@ -100,7 +100,8 @@ func mayChooseGroups(b *v1alpha1.BatchJob, caller *directory.Caller) bool {
 
 // isMadeByScheduler reports whether the job has what only the scheduler sets.
 func isMadeByScheduler(b *v1alpha1.BatchJob) bool {
-	return b.Spec.Origin != nil || b.Spec.Task != nil || b.Spec.Workload != nil || strings.HasPrefix(b.Name, array.NamePrefix)
+	return b.Spec.Origin != nil || b.Spec.Task != nil || b.Spec.Workload != nil ||
+		strings.HasPrefix(b.Name, array.NamePrefix)
 }
 
 func (a *Admission) validateUpdate(old, now *v1alpha1.BatchJob, caller *directory.Caller) error {

@@ -14,7 +14,7 @@ import (
 )
 
 func TestCancelIsStamped(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(nil))
 	for name, by := range map[string]authv1.UserInfo{"anna": anna, "opal": opal} {
 		got, refused := h.update(t, by, b, func(b *v1alpha1.BatchJob) {
@@ -30,7 +30,7 @@ func TestCancelIsStamped(t *testing.T) {
 	}
 }
 
-// attacks are changes that a user must not make to its own job.
+// attacks are changes that a user may not make to its own job.
 var attacks = map[string]func(*v1alpha1.BatchJob){
 	"id":            func(b *v1alpha1.BatchJob) { b.Spec.JobID = 1 },
 	"user":          func(b *v1alpha1.BatchJob) { b.Spec.User = "ben" },
@@ -46,7 +46,7 @@ var attacks = map[string]func(*v1alpha1.BatchJob){
 	"array":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Array = &job.Array{Spec: "0-3"} },
 	"group":         func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Group = &job.Group{GID: 0} },
 	"options":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Options = map[string]string{"x": "y"} },
-	"licences":      func(b *v1alpha1.BatchJob) { b.Spec.Job.Licenses = []job.License{{Name: "none", Count: 1}} },
+	"licenses":      func(b *v1alpha1.BatchJob) { b.Spec.Job.Licenses = []job.License{{Name: "none", Count: 1}} },
 	"reservation":   func(b *v1alpha1.BatchJob) { b.Spec.Job.Reservation = "none" },
 	"partitions":    func(b *v1alpha1.BatchJob) { b.Spec.Job.Partitions = []string{"vip"} },
 	"admin comment": func(b *v1alpha1.BatchJob) { b.Spec.Job.AdminComment = "boo" },
@@ -68,20 +68,20 @@ var attacks = map[string]func(*v1alpha1.BatchJob){
 func sixtyMinutes(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit, b.Spec.Job.Nice = 60, 10 }
 
 func TestUserMayNotChange(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(sixtyMinutes))
 	for name, change := range attacks {
 		for _, by := range []authv1.UserInfo{anna, inAJob} {
 			if _, refused := h.update(t, by, b, change); refused == "" {
-				t.Errorf("%s: %s may", name, by.Username)
+				t.Errorf("%s: the change by %s is accepted", name, by.Username)
 			}
 		}
 	}
 }
 
-// TestStartedJob: what a user may change of a job that waits, and no longer.
+// TestStartedJob: fields that a user may change only while the job is pending.
 func TestStartedJob(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(sixtyMinutes))
 	b.Status.State, b.Status.TimeLimit = v1alpha1.StateRunning, 60
 	for name, c := range map[string]struct {
@@ -100,23 +100,22 @@ func TestStartedJob(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, refused, c.want)
 		}
 	}
-	stopped, refused := h.update(t, opal, b, attacks["suspend"])
+	suspended, refused := h.update(t, opal, b, attacks["suspend"])
 	if refused != "" {
 		t.Fatalf("an operator suspends a job that runs: %s", refused)
 	}
-	on := func(b *v1alpha1.BatchJob) { b.Spec.Suspend = false }
-	if _, refused := h.update(t, anna, stopped, on); refused != string(refusal.AccessDenied) {
+	resume := func(b *v1alpha1.BatchJob) { b.Spec.Suspend = false }
+	if _, refused := h.update(t, anna, suspended, resume); refused != string(refusal.AccessDenied) {
 		t.Errorf("its owner resumes it: %q", refused)
 	}
-	if _, refused := h.update(t, opal, stopped, on); refused != "" {
+	if _, refused := h.update(t, opal, suspended, resume); refused != "" {
 		t.Errorf("an operator resumes it: %s", refused)
 	}
 }
 
-// TestSuspendedFromTheStart: nobody but the scheduler submits a job that stands
-// still.
-func TestSuspendedFromTheStart(t *testing.T) {
-	h := newHouse(t)
+// TestSubmissionOfASuspendedJob: only the scheduler submits a job that is suspended.
+func TestSubmissionOfASuspendedJob(t *testing.T) {
+	h := newHarness(t)
 	for _, by := range []authv1.UserInfo{anna, inAJob, opal, root} {
 		b := submission(attacks["suspend"])
 		if by.Username == opal.Username {
@@ -128,9 +127,9 @@ func TestSuspendedFromTheStart(t *testing.T) {
 	}
 }
 
-// TestPartitionFollows: the partition of a job is the first of those asked for.
+// TestPartitionFollows: the partition of a job is the first of those requested.
 func TestPartitionFollows(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	for i, name := range []string{"main", "debug"} {
 		p := &v1alpha1.Partition{}
 		p.Name, p.Spec.Default = name, i == 0
@@ -144,7 +143,7 @@ func TestPartitionFollows(t *testing.T) {
 }
 
 func TestOthersMayChangeNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(nil))
 	cancel := func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} }
 	for _, by := range []authv1.UserInfo{ben, who("nobody"), who("system:serviceaccount:user-ben:berth-job"), who("system:serviceaccount:kube-system:generic-garbage-collector")} {
@@ -159,7 +158,7 @@ func TestOthersMayChangeNothing(t *testing.T) {
 }
 
 func TestUserMayChange(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(sixtyMinutes))
 	for name, change := range map[string]func(*v1alpha1.BatchJob){
 		"hold":       func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "user" },
@@ -180,7 +179,7 @@ func TestUserMayChange(t *testing.T) {
 }
 
 func TestCancellationIsFinal(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(nil))
 	b, _ = h.update(t, opal, b, func(b *v1alpha1.BatchJob) { b.Spec.Cancel = &v1alpha1.CancelRequest{} })
 	for name, change := range map[string]func(*v1alpha1.BatchJob){
@@ -195,7 +194,7 @@ func TestCancellationIsFinal(t *testing.T) {
 }
 
 func TestHolds(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(nil))
 	held, refused := h.update(t, opal, b, func(b *v1alpha1.BatchJob) { b.Spec.Job.Hold = "admin" })
 	if refused != "" {
@@ -215,7 +214,7 @@ func TestHolds(t *testing.T) {
 }
 
 func TestRequeueDisabled(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	no := false
 	b := h.submit(t, anna, submission(func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Requeue = &no }))
 	if _, refused := h.update(t, anna, b, func(b *v1alpha1.BatchJob) { b.Spec.Requeues = 1 }); refused != string(refusal.Disabled) {
@@ -224,7 +223,7 @@ func TestRequeueDisabled(t *testing.T) {
 }
 
 func TestOperatorMayChangeMore(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	b := h.submit(t, anna, submission(sixtyMinutes))
 	vip := &v1alpha1.Partition{}
 	vip.Name = "vip"
@@ -247,7 +246,7 @@ func TestOperatorMayChangeMore(t *testing.T) {
 	}
 }
 
-func (h *house) delete(tb testing.TB, by authv1.UserInfo, o metav1.DeleteOptions) string {
+func (h *harness) delete(tb testing.TB, by authv1.UserInfo, o metav1.DeleteOptions) string {
 	tb.Helper()
 	r := &admissionv1.AdmissionRequest{Operation: admissionv1.Delete, UserInfo: by, Namespace: "user-anna", OldObject: raw(tb, submission(nil)), Options: raw(tb, &o)}
 	if a := h.post(tb, "/validate/batchjobs", r); !a.Allowed {
@@ -257,7 +256,7 @@ func (h *house) delete(tb testing.TB, by authv1.UserInfo, o metav1.DeleteOptions
 }
 
 func TestDelete(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	orphan, background, foreground, yes := metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, true
 	for _, by := range []authv1.UserInfo{anna, inAJob, opal, root, scheduler, who("system:serviceaccount:kube-system:namespace-controller")} {
 		for _, o := range []metav1.DeleteOptions{{}, {PropagationPolicy: &background}, {PropagationPolicy: &foreground}} {

@@ -112,7 +112,9 @@ func (a *API) resolver() query.Resolver {
 
 // permit reports whether the caller may do the action to something that belongs to
 // no user; if not, it sends the refusal.
-func (a *API) permit(w http.ResponseWriter, r *http.Request, c *directory.Caller, object authz.Object, action authz.Action) bool {
+func (a *API) permit(
+	w http.ResponseWriter, r *http.Request, c *directory.Caller, object authz.Object, action authz.Action,
+) bool {
 	if a.Directory.Refusal(c.Roles(), object, action) == "" {
 		return true
 	}

@@ -87,7 +87,9 @@ func TestFloodOfEvents(t *testing.T) {
 	client := s.client(t)
 	refused := 0
 	for range 300 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http.URL+wire.QueueRoot+"/jobs/1/attach", nil)
+		r, err := http.NewRequestWithContext(
+			t.Context(), http.MethodGet, s.http.URL+wire.QueueRoot+"/jobs/1/attach", nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

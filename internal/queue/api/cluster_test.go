@@ -70,7 +70,8 @@ func TestMalformedRequests(t *testing.T) {
 	if code := s.ask(t, s.proxy, "anna", "POST", operations, "no operation", nil); code != http.StatusBadRequest {
 		t.Errorf("a text: %d", code)
 	}
-	if code := s.ask(t, s.proxy, "anna", "POST", operations, status.Operation{Verb: status.OpCancel}, nil); code != http.StatusBadRequest {
+	noJob := status.Operation{Verb: status.OpCancel}
+	if code := s.ask(t, s.proxy, "anna", "POST", operations, noJob, nil); code != http.StatusBadRequest {
 		t.Errorf("an operation on nothing: %d", code)
 	}
 }
@@ -78,8 +79,11 @@ func TestMalformedRequests(t *testing.T) {
 // TestAuthentication: every path is for requests of the front proxy only.
 func TestAuthentication(t *testing.T) {
 	s := newServer(t)
-	for _, path := range []string{"/apis", "/apis/queue.berth.hpc", wire.QueueRoot, "/openapi/v2", "/openapi/v3", wire.QueueRoot + "/jobs"} {
-		if code := s.ask(t, s.proxy, "system:kube-aggregator", "GET", path, nil, &map[string]any{}); code != http.StatusOK {
+	const aggregator = "system:kube-aggregator"
+	for _, path := range []string{
+		"/apis", "/apis/queue.berth.hpc", wire.QueueRoot, "/openapi/v2", "/openapi/v3", wire.QueueRoot + "/jobs",
+	} {
+		if code := s.ask(t, s.proxy, aggregator, "GET", path, nil, &map[string]any{}); code != http.StatusOK {
 			t.Errorf("%s: %d", path, code)
 		}
 		if code := s.ask(t, nil, "anna", "GET", path, nil, nil); code != http.StatusUnauthorized {
@@ -99,7 +103,9 @@ func (withPriorities) PrioritiesView() *status.PriorityList {
 }
 
 func (withPriorities) SharesView() *status.ShareList {
-	return &status.ShareList{Items: []status.Share{{Account: "lab"}, {Account: "lab", User: "anna"}, {Account: "arts", User: "ben"}}}
+	return &status.ShareList{Items: []status.Share{
+		{Account: "lab"}, {Account: "lab", User: "anna"}, {Account: "arts", User: "ben"},
+	}}
 }
 
 // TestPriorities: filters choose jobs, and an id that does not exist chooses none.
@@ -110,7 +116,8 @@ func TestPriorities(t *testing.T) {
 		"?account=lab&user=ben": nil,
 	} {
 		var l status.PriorityList
-		if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/priorities"+query, nil, &l); code != http.StatusOK {
+		path := wire.QueueRoot + "/priorities" + query
+		if code := s.ask(t, s.proxy, "anna", "GET", path, nil, &l); code != http.StatusOK {
 			t.Fatal(code)
 		}
 		var got []int64
@@ -125,7 +132,8 @@ func TestPriorities(t *testing.T) {
 	fake.Feed(s.Cluster, fake.Settings(v1alpha1.ClusterSpec{PrivateData: []string{"usage"}}))
 	for query, want := range map[string]int{"": 2, "?account=LAB": 2, "?account=arts": 0, "?user=ben": 1} {
 		var l status.ShareList
-		if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/shares"+query, nil, &l); code != http.StatusOK || len(l.Items) != want {
+		code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/shares"+query, nil, &l)
+		if code != http.StatusOK || len(l.Items) != want {
 			t.Errorf("shares%s: %d %+v, want %d", query, code, l.Items, want)
 		}
 	}

@@ -50,7 +50,13 @@ func (a *API) pods(w http.ResponseWriter, r *http.Request, c *directory.Caller) 
 	slices.SortFunc(pods, func(x, y *corev1.Pod) int {
 		return cmp.Or(phaseOrder(x)-phaseOrder(y), cmp.Compare(x.Name, y.Name))
 	})
-	out := &status.PodList{Kind: "PodList", APIVersion: apiVersion, Time: a.Now().Unix(), Count: len(pods), Items: []status.Pod{}}
+	out := &status.PodList{
+		Kind:       "PodList",
+		APIVersion: apiVersion,
+		Time:       a.Now().Unix(),
+		Count:      len(pods),
+		Items:      []status.Pod{},
+	}
 	withUsage := r.URL.Query().Get("usage") == "true"
 	for i, p := range pods[:min(len(pods), maxPods)] {
 		row := podRow(p)

@@ -18,7 +18,14 @@ import (
 
 // pod is a pod of anna's job 1.
 func pod(name string, phase corev1.PodPhase) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "user-anna", UID: types.UID("uid-" + name), Labels: map[string]string{wire.LabelJobID: "1"}}}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      name,
+			Namespace: "user-anna",
+			UID:       types.UID("uid-" + name),
+			Labels:    map[string]string{wire.LabelJobID: "1"},
+		},
+	}
 	p.Status.Phase = phase
 	return p
 }
@@ -30,13 +37,22 @@ func TestPods(t *testing.T) {
 	s.add(t, 1, "anna", fake.InState(v1alpha1.StateConfiguring))
 	stuck := pod("a-stuck", corev1.PodPending)
 	stuck.Spec.NodeName = "n2"
-	stuck.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
-		Reason: "ImagePullBackOff", Message: `Back-off pulling image "no/such"`}}}}
+	stuck.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: "ImagePullBackOff", Message: `Back-off pulling image "no/such"`}}},
+	}
 	fake.Feed(s.Cluster, pod("a-fine", corev1.PodRunning), stuck, pod("z-refused", corev1.PodFailed))
 	other := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "user-anna"}, Reason: "Other",
 		InvolvedObject: corev1.ObjectReference{UID: "uid-of-another"}}
-	pulled := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "pull", Namespace: "user-anna"}, Type: "Warning", Reason: "Failed", Message: "not found", Count: 3,
-		InvolvedObject: corev1.ObjectReference{UID: stuck.UID}, LastTimestamp: metav1.Unix(1000, 0)}
+	pulled := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: "pull", Namespace: "user-anna"},
+		Type:           "Warning",
+		Reason:         "Failed",
+		Message:        "not found",
+		Count:          3,
+		InvolvedObject: corev1.ObjectReference{UID: stuck.UID},
+		LastTimestamp:  metav1.Unix(1000, 0),
+	}
 	used := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics",
 		"metadata":  map[string]any{"name": "a-fine", "namespace": "user-anna"},
@@ -59,7 +75,8 @@ func TestPods(t *testing.T) {
 		t.Errorf("response for a job that does not exist: %d", code)
 	}
 	var list status.PodList
-	if code := s.ask(t, s.proxy, "anna", "GET", path, nil, &list); code != http.StatusOK || list.Count != 3 || len(list.Items) != 3 {
+	if code := s.ask(t, s.proxy, "anna", "GET", path, nil, &list); code != http.StatusOK || list.Count != 3 ||
+		len(list.Items) != 3 {
 		t.Fatalf("%d %+v", code, list)
 	}
 	if got := list.Items[0]; got.Name != "z-refused" || got.Phase != "Failed" {
@@ -69,7 +86,8 @@ func TestPods(t *testing.T) {
 	if got.Name != "a-stuck" || got.Node != "n2" || got.Reason != "ImagePullBackOff" || got.Message == "" {
 		t.Errorf("%+v", got)
 	}
-	if len(got.Events) != 1 || got.Events[0] != (status.PodEvent{Time: 1000, Type: "Warning", Reason: "Failed", Message: "not found", Count: 3}) {
+	event := status.PodEvent{Time: 1000, Type: "Warning", Reason: "Failed", Message: "not found", Count: 3}
+	if len(got.Events) != 1 || got.Events[0] != event {
 		t.Errorf("%+v", got.Events)
 	}
 	if got := list.Items[2]; got.CPU != 1750 || got.Memory != 1<<30+1<<20 || got.Measured != 1795341600 {

@@ -68,11 +68,14 @@ func TestWatch(t *testing.T) {
 	s := newServer(t)
 	fake.Feed(s.Cluster, fake.Job(1, "anna", fake.InState("")), fake.Job(2, "ben", fake.InState("")))
 	code, event := s.watch(t, "anna", "fields=id,state")
-	if e := event(); code != 200 || e.Type != status.EventSync || !slices.Equal(eventIDs(e), []int64{1, 2}) || e.Items[0].State != "PENDING" || e.Items[0].User != "" {
+	if e := event(); code != 200 || e.Type != status.EventSync || !slices.Equal(eventIDs(e), []int64{1, 2}) ||
+		e.Items[0].State != "PENDING" ||
+		e.Items[0].User != "" {
 		t.Fatalf("%d %+v", code, e)
 	}
 	fake.Feed(s.Cluster, fake.Job(1, "anna", fake.InState(v1alpha1.StateRunning)))
-	if e := event(); e.Type != status.EventDiff || !slices.Equal(eventIDs(e), []int64{1}) || e.Items[0].State != "RUNNING" {
+	if e := event(); e.Type != status.EventDiff || !slices.Equal(eventIDs(e), []int64{1}) ||
+		e.Items[0].State != "RUNNING" {
 		t.Errorf("%+v", e)
 	}
 	fake.Feed(s.Cluster, fake.Job(1, "anna", fake.InState(v1alpha1.StateCompleted)))

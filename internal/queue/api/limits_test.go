@@ -77,12 +77,14 @@ func TestQueriesAreLimited(t *testing.T) {
 		"brackets":       "nodes=" + url.QueryEscape(strings.Repeat("n[1],", 2000)),
 	} {
 		for _, path := range []string{"/jobs?", "/steps?"} {
-			if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+path+query, nil, nil); code != http.StatusBadRequest {
+			code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+path+query, nil, nil)
+			if code != http.StatusBadRequest {
 				t.Errorf("%s%s: %d", path, name, code)
 			}
 		}
 	}
-	if code := s.ask(t, s.proxy, "anna", "GET", wire.QueueRoot+"/jobs?id="+strings.Repeat("1,", 10_000), nil, nil); code != http.StatusOK {
+	path := wire.QueueRoot + "/jobs?id=" + strings.Repeat("1,", 10_000)
+	if code := s.ask(t, s.proxy, "anna", "GET", path, nil, nil); code != http.StatusOK {
 		t.Errorf("10,000 values: %d", code)
 	}
 }

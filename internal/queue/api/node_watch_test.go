@@ -27,9 +27,13 @@ func TestWatchNodes(t *testing.T) {
 	if e := event(); e.Type != status.EventSync || !slices.Equal(names(e), []string{"n1 IDLE", "n2 IDLE"}) {
 		t.Fatalf("%+v", e)
 	}
-	s.setNodes(status.Node{Name: "n1", State: "IDLE"}, status.Node{Name: "n2", State: "MIXED"}, status.Node{Name: "n3", State: "IDLE"})
+	s.setNodes(
+		status.Node{Name: "n1", State: "IDLE"}, status.Node{Name: "n2", State: "MIXED"},
+		status.Node{Name: "n3", State: "IDLE"},
+	)
 	fake.Feed(s.Cluster, fake.Job(1, "anna", fake.InState(v1alpha1.StateRunning))) // rows change with jobs or nodes
-	if e := event(); e.Type != status.EventDiff || !slices.Equal(names(e), []string{"n2 MIXED", "n3 IDLE"}) || e.Gone != nil {
+	if e := event(); e.Type != status.EventDiff || !slices.Equal(names(e), []string{"n2 MIXED", "n3 IDLE"}) ||
+		e.Gone != nil {
 		t.Errorf("%+v", e)
 	}
 	s.setNodes(status.Node{Name: "n2", State: "MIXED"}, status.Node{Name: "n3", State: "IDLE"})

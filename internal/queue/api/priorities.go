@@ -61,7 +61,8 @@ func (a *API) shares(w http.ResponseWriter, r *http.Request, c *directory.Caller
 	v := r.URL.Query()
 	users, accounts := query.List(v, "user"), query.List(v, "account")
 	hasAccount := func(account string) bool {
-		return len(accounts) == 0 || slices.ContainsFunc(accounts, func(s string) bool { return strings.EqualFold(s, account) })
+		return len(accounts) == 0 ||
+			slices.ContainsFunc(accounts, func(s string) bool { return strings.EqualFold(s, account) })
 	}
 	l := p.SharesView()
 	l.Kind, l.APIVersion = "ShareList", apiVersion

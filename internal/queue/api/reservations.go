@@ -116,7 +116,9 @@ func (a *API) licenses(w http.ResponseWriter, r *http.Request, _ *directory.Call
 	list := &status.LicenseList{Kind: "LicenseList", APIVersion: apiVersion, Items: []status.License{}}
 	total := a.Directory.Parameters().Licenses
 	for _, name := range slices.Sorted(maps.Keys(total)) {
-		list.Items = append(list.Items, status.License{Name: name, Total: total[name], Used: used[name], Reserved: reserved[name]})
+		list.Items = append(
+			list.Items, status.License{Name: name, Total: total[name], Used: used[name], Reserved: reserved[name]},
+		)
 	}
 	response.JSON(w, r, list)
 }

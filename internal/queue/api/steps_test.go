@@ -34,8 +34,9 @@ func TestSteps(t *testing.T) {
 		}
 		return out
 	}
-	if got, want := steps(""), []string{"1.0 hostname n[1-2]", "1.batch batch n1", "2.batch batch "}; !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
+	all := []string{"1.0 hostname n[1-2]", "1.batch batch n1", "2.batch batch "}
+	if got := steps(""); !slices.Equal(got, all) {
+		t.Errorf("%q, want %q", got, all)
 	}
 	if got, want := steps("?step=1.0"), []string{"1.0 hostname n[1-2]"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)

@@ -99,9 +99,13 @@ var jobSettings = map[string]jobSetting{
 	"excnodelist": asSubmission(nodeListSetter(func(p *job.Placement) *[]string { return &p.Exclude })),
 	"switches":    whilePending(optionSetter("switches", "Invalid Switches value")),
 
-	"contiguous":    whilePending(flagSetter("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })),
-	"oversubscribe": whilePending(flagSetter("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })),
-	"shared":        whilePending(flagSetter("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe })),
+	"contiguous": whilePending(flagSetter("Contiguous", func(p *job.Placement) *bool { return &p.Contiguous })),
+	"oversubscribe": whilePending(
+		flagSetter("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe }),
+	),
+	"shared": whilePending(
+		flagSetter("OverSubscribe", func(p *job.Placement) *bool { return &p.OverSubscribe }),
+	),
 
 	"stdout":  asSubmission(textSetter(func(j *job.Job) *string { return &j.Batch.Output })),
 	"workdir": asSubmission(textSetter(func(j *job.Job) *string { return &j.Batch.WorkDir })),

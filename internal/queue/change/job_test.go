@@ -17,7 +17,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// pending is job 7 with a limit of an hour; running is the same job on a node.
+// pending returns job 7 with a limit of an hour; running the same job on a node.
 func pending() *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 7, Partition: "debug"}}
 	b.Spec.Job.Time.Limit, b.Spec.Job.Nice = 60, 10
@@ -38,9 +38,9 @@ func finished() *v1alpha1.BatchJob {
 }
 
 func environment(operator bool) *change.Environment {
-	waits := pending()
-	waits.Spec.JobID = 9
-	waits.Spec.Job.Dependencies = job.Dependencies{Items: []job.Dependency{{Type: "afterok", JobID: 7}}}
+	dependent := pending()
+	dependent.Spec.JobID = 9
+	dependent.Spec.Job.Dependencies = job.Dependencies{Items: []job.Dependency{{Type: "afterok", JobID: 7}}}
 	is := func(names ...string) func(string) bool {
 		return func(s string) bool {
 			for _, n := range names {
@@ -62,16 +62,16 @@ func environment(operator bool) *change.Environment {
 		Account: is("science"), QOS: is("normal"), Node: is("n1", "n2"), Reservation: is("resv"), License: is("matlab"),
 		Job: func(id int64) *v1alpha1.BatchJob {
 			if id == 9 {
-				return waits
+				return dependent
 			}
 			return nil
 		},
 	}
 }
 
-// The answers are those of Slurm 22.05.8 to an ordinary user about its own
-// pending job and its own running job; "" is success.
-func TestAnswersAsSlurm(t *testing.T) {
+// TestResponsesOfSlurm: the responses of Slurm 22.05.8 to a user about its own pending
+// job and its own running job; "" is success.
+func TestResponsesOfSlurm(t *testing.T) {
 	const (
 		denied     = "Access/permission denied"
 		notPending = "Job is no longer pending execution"
@@ -176,7 +176,7 @@ func TestAllOrNothing(t *testing.T) {
 		t.Errorf("%v %v", n, err)
 	}
 	if _, err := change.Job(b, nil, environment(true)); !errors.Is(err, refusal.NoChanges) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("no settings: %v", err)
 	}
 	refused := errors.New("too large")
 	w := environment(false)
@@ -185,11 +185,11 @@ func TestAllOrNothing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := change.Job(b, map[string]string{"Comment": "x"}, w); err != nil {
-		t.Errorf("a comment is no reason to look at the rest: %v", err)
+		t.Errorf("a comment needs no validation of the job: %v", err)
 	}
 }
 
-// arrayJob waits, as it comes from the API server.
+// arrayJob returns a pending array with two tasks at a time.
 func arrayJob(spec string) *v1alpha1.BatchJob {
 	b := pending()
 	b.Spec.Job.Array = &job.Array{Spec: spec, Max: 2}
@@ -305,8 +305,8 @@ func TestReservation(t *testing.T) {
 	}
 }
 
-// What an update of a reservation makes of it, as Slurm 22.05.8 did, one after
-// the other.
+// TestReservationUpdates: updates of one reservation after the other, with the results
+// of Slurm 22.05.8.
 func TestReservationUpdates(t *testing.T) {
 	yes := func(string) bool { return true }
 	w := &change.ReservationEnvironment{Now: now, User: yes, Account: yes, Licenses: matlab(5)}
@@ -355,8 +355,8 @@ func TestReservationUpdates(t *testing.T) {
 	}
 }
 
-// What scontrol update makes of a held job's priority, and of a time limit that
-// is told by how much it changes.
+// TestHeldAndRelative: the priority of a held job, and time limits that change by an
+// amount.
 func TestHeldAndRelative(t *testing.T) {
 	held := pending()
 	held.Spec.Job.Hold = "user"
@@ -375,7 +375,7 @@ func TestHeldAndRelative(t *testing.T) {
 	}
 }
 
-// matlab are so many licences of that name, and none of another.
+// matlab returns the numbers of licenses of a cluster that has only matlab.
 func matlab(count int32) func(string) int32 {
 	return func(name string) int32 {
 		if name == "matlab" {

@@ -59,7 +59,9 @@ const maxPast = time.Minute
 // Reservation makes the settings in s. isNew: the reservation is being created.
 // moved reports whether its nodes or its time have changed. After an error s is of
 // no use.
-func Reservation(s *v1alpha1.ReservationSpec, set map[string]string, env *ReservationEnvironment, isNew bool) (moved bool, err error) {
+func Reservation(
+	s *v1alpha1.ReservationSpec, set map[string]string, env *ReservationEnvironment, isNew bool,
+) (moved bool, err error) {
 	c := &reservationChange{ReservationEnvironment: env, s: s, set: set, isNew: isNew}
 	err = c.run()
 	if !isNew {

@@ -114,5 +114,7 @@ func (c *reservationChange) editFlag(flag, argument string, remove bool) error {
 
 // OrderFlags sorts the flags of a reservation as Slurm lists them.
 func OrderFlags(s *v1alpha1.ReservationSpec) {
-	slices.SortStableFunc(s.Flags, func(a, b string) int { return slices.Index(flagOrder, a) - slices.Index(flagOrder, b) })
+	slices.SortStableFunc(
+		s.Flags, func(a, b string) int { return slices.Index(flagOrder, a) - slices.Index(flagOrder, b) },
+	)
 }

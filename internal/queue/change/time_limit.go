@@ -40,7 +40,9 @@ func (l timeLimit) apply(present int32) (int32, error) {
 	case l.sign == '+':
 		return present + l.minutes, nil
 	case l.minutes > present:
-		return 0, refusal.Text(fmt.Sprintf("TimeLimit decrement larger than current time limit (%d > %d)", l.minutes, present))
+		return 0, refusal.Text(
+			fmt.Sprintf("TimeLimit decrement larger than current time limit (%d > %d)", l.minutes, present),
+		)
 	}
 	return present - l.minutes, nil
 }

@@ -17,12 +17,16 @@ func (d *Directory) SortPartitions(rows []status.Partition) {
 	position := map[string]int{}
 	list := slices.Clone(d.Partitions())
 	slices.SortStableFunc(list, func(a, b *v1alpha1.Partition) int {
-		return cmp.Or(cmp.Compare(configuredOrder(a), configuredOrder(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time))
+		return cmp.Or(
+			cmp.Compare(configuredOrder(a), configuredOrder(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		)
 	})
 	for i, p := range list {
 		position[p.Name] = i
 	}
-	slices.SortStableFunc(rows, func(a, b status.Partition) int { return cmp.Compare(position[a.Name], position[b.Name]) })
+	slices.SortStableFunc(
+		rows, func(a, b status.Partition) int { return cmp.Compare(position[a.Name], position[b.Name]) },
+	)
 }
 
 // configuredOrder returns the partition's number in slurm.conf; partitions without

@@ -27,7 +27,9 @@ var AssignUIDs = interceptor.Funcs{
 // Job returns a job of the user in the partition main; change may be nil.
 func Job(id int64, user string, change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
 	name := "j-" + strconv.FormatInt(id, 10)
-	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "user-" + user, UID: types.UID("uid-" + name)}}
+	b := &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "user-" + user, UID: types.UID("uid-" + name)},
+	}
 	b.Spec = v1alpha1.BatchJobSpec{JobID: id, User: user, Partition: "main"}
 	if change != nil {
 		change(b)

@@ -193,7 +193,9 @@ func loadConfig(ctx context.Context, reader client.Reader) (*config, error) {
 	}
 	c := &config{roots: x509.NewCertPool()}
 	if !c.roots.AppendCertsFromPEM([]byte(m.Data["requestheader-client-ca-file"])) {
-		return nil, fmt.Errorf("ConfigMap %s names no authority for the front proxy (kube-apiserver --requestheader-client-ca-file)", key)
+		return nil, fmt.Errorf(
+			"ConfigMap %s names no authority for the front proxy (kube-apiserver --requestheader-client-ca-file)", key,
+		)
 	}
 	for name, field := range map[string]*[]string{
 		"requestheader-allowed-names":    &c.allowedNames,

@@ -14,7 +14,9 @@ type entityAction func(ctx context.Context, name string) (string, error)
 
 // executeOnEntity carries out an operation on nodes, partitions or reservations. A
 // creation without a name chooses one.
-func (s *Service) executeOnEntity(ctx context.Context, c *directory.Caller, op *status.Operation) []status.OperationStatus {
+func (s *Service) executeOnEntity(
+	ctx context.Context, c *directory.Caller, op *status.Operation,
+) []status.OperationStatus {
 	act, err := s.entityActionFor(c, op)
 	if err != nil {
 		return []status.OperationStatus{{Job: strings.Join(op.Targets, ","), Error: Message(err)}}

@@ -29,7 +29,9 @@ const (
 
 // executeOnJobs carries out an operation on jobs and, if it is a cancellation or a
 // signal, on the steps that it names.
-func (s *Service) executeOnJobs(ctx context.Context, c *directory.Caller, op *status.Operation) ([]status.OperationStatus, error) {
+func (s *Service) executeOnJobs(
+	ctx context.Context, c *directory.Caller, op *status.Operation,
+) ([]status.OperationStatus, error) {
 	act, err := s.actionFor(op)
 	if err != nil {
 		return nil, err
@@ -189,7 +191,9 @@ func (s *Service) moveUserID(op *status.Operation) error {
 
 // actOnAll carries out the operation on every target that exists and is not done
 // yet, several at a time.
-func (s *Service) actOnAll(ctx context.Context, c *directory.Caller, targets []target, act action, op *status.Operation) {
+func (s *Service) actOnAll(
+	ctx context.Context, c *directory.Caller, targets []target, act action, op *status.Operation,
+) {
 	next := make(chan *target)
 	var wg sync.WaitGroup
 	for range min(maxConcurrent, len(targets)) {
@@ -230,7 +234,9 @@ func (s *Service) actOn(ctx context.Context, c *directory.Caller, t *target, act
 // actOnTasks carries out the operation on some of the pending tasks that a row
 // stands for. Cancelled tasks disappear; for any other operation the tasks become
 // jobs of their own.
-func (s *Service) actOnTasks(ctx context.Context, c *directory.Caller, t *target, act action, op *status.Operation) error {
+func (s *Service) actOnTasks(
+	ctx context.Context, c *directory.Caller, t *target, act action, op *status.Operation,
+) error {
 	if _, err := s.Job(c, t.row, authz.Action(op.Verb)); err != nil {
 		return err
 	}
@@ -269,7 +275,9 @@ func startedMeanwhile(err error) error {
 
 // actOnLatecomers carries out the operation on tasks that were split off while
 // their array was being cancelled, and returns them.
-func (s *Service) actOnLatecomers(ctx context.Context, c *directory.Caller, before []target, act action, op *status.Operation) []target {
+func (s *Service) actOnLatecomers(
+	ctx context.Context, c *directory.Caller, before []target, act action, op *status.Operation,
+) []target {
 	if !slices.ContainsFunc(before, func(t target) bool { return t.row != nil && len(t.row.Rest) > 0 }) {
 		return nil
 	}

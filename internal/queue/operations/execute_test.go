@@ -111,8 +111,11 @@ func TestOperations(t *testing.T) {
 		t.Errorf("1: %+v", s)
 	}
 	sent := c.agents.Sent()
-	if s := c.stored(t, 3); s.Requeues != 1 || s.Cancel == nil || s.Cancel.By != "anna" || len(sent) != 1 || sent[0].Signal != 10 {
-		t.Errorf("3: %+v, sent %+v", s, sent)
+	if s := c.stored(t, 3); s.Requeues != 1 || s.Cancel == nil || s.Cancel.By != "anna" {
+		t.Errorf("3: %+v", s)
+	}
+	if len(sent) != 1 || sent[0].Signal != 10 {
+		t.Errorf("sent %+v", sent)
 	}
 	for _, id := range []int64{8, 10} {
 		if c.stored(t, id).Cancel == nil {
@@ -168,9 +171,11 @@ func TestMalformedOperations(t *testing.T) {
 func TestTooLargeForThePartition(t *testing.T) {
 	c := newCluster(t)
 	c.add(t, 1, "anna", nil)
+	const tooLarge = "Requested partition configuration not available now"
 	for refused, want := range map[error]string{
-		fmt.Errorf("no: %w", refusal.Text("Node count specification invalid")): "Requested partition configuration not available now",
-		errors.New("node count: invalid"):                                      "node count: invalid",
+		fmt.Errorf("no: %w", refusal.InvalidNodeCount): tooLarge,
+		refusal.TooManyProcessors:                      tooLarge,
+		errors.New("node count: invalid"):              "node count: invalid",
 	} {
 		c.service.Validate = func(*v1alpha1.BatchJob, bool) error { return refused }
 		op := status.Operation{Verb: status.OpUpdate, Jobs: []string{"1"}, Set: map[string]string{"NumNodes": "2"}}
@@ -202,7 +207,8 @@ func TestOnlyOwnersHaveValuesParsed(t *testing.T) {
 	}
 	dependency := strings.Join(terms, ",")
 	for user, job := range map[string]string{"ben": "1", "stranger": "1", "anna": "2"} {
-		op := status.Operation{Verb: status.OpUpdate, Jobs: []string{job}, Set: map[string]string{"Dependency": dependency}}
+		set := map[string]string{"Dependency": dependency}
+		op := status.Operation{Verb: status.OpUpdate, Jobs: []string{job}, Set: set}
 		var got status.OperationStatus
 		bytes := allocated(func() { got = c.operation(t, user, op) })
 		if got.Error == "" || bytes > limit {

@@ -185,7 +185,9 @@ func (s *Service) resume(ctx context.Context, c *directory.Caller, row *table.Ro
 	return s.setSuspend(ctx, c, row, status.OpResume, false)
 }
 
-func (s *Service) setSuspend(ctx context.Context, c *directory.Caller, row *table.Row, verb string, suspend bool) error {
+func (s *Service) setSuspend(
+	ctx context.Context, c *directory.Caller, row *table.Row, verb string, suspend bool,
+) error {
 	b, err := s.Job(c, row, actionOf(verb))
 	switch {
 	case err != nil:

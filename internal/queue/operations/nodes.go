@@ -104,7 +104,13 @@ func (s *Service) updateNodes(c *directory.Caller, settings map[string]string, c
 		if !ok {
 			return refusal.InvalidNode
 		}
-		p := &nodePatch{row: &row, caller: c, annotations: map[string]any{}, labels: map[string]any{}, spec: map[string]any{}}
+		p := &nodePatch{
+			row:         &row,
+			caller:      c,
+			annotations: map[string]any{},
+			labels:      map[string]any{},
+			spec:        map[string]any{},
+		}
 		for _, key := range keys {
 			if err := nodeSetters[key](s, p, settings[key]); err != nil {
 				return err

@@ -26,9 +26,13 @@ func (s *Service) partitionAction(c *directory.Caller, verb string, settings map
 	}
 	switch verb {
 	case status.OpCreate:
-		return withName(func(ctx context.Context, name string) error { return s.createPartition(ctx, name, settings) }), nil
+		return withName(
+			func(ctx context.Context, name string) error { return s.createPartition(ctx, name, settings) },
+		), nil
 	case status.OpUpdate:
-		return withName(func(ctx context.Context, name string) error { return s.updatePartition(ctx, name, settings) }), nil
+		return withName(
+			func(ctx context.Context, name string) error { return s.updatePartition(ctx, name, settings) },
+		), nil
 	case status.OpDelete:
 		return withName(s.deletePartition), nil
 	}

@@ -81,7 +81,9 @@ func requeueRequest(b *v1alpha1.BatchJob) map[string]any {
 
 // requeueableJob returns the row's BatchJob if the caller may put it back into the
 // queue.
-func (s *Service) requeueableJob(ctx context.Context, c *directory.Caller, row *table.Row, verb string) (*v1alpha1.BatchJob, error) {
+func (s *Service) requeueableJob(
+	ctx context.Context, c *directory.Caller, row *table.Row, verb string,
+) (*v1alpha1.BatchJob, error) {
 	b, err := s.Job(c, row, actionOf(verb))
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 
@@ -18,16 +19,21 @@ func (c *cluster) start(t *testing.T, user string, op status.Operation) <-chan s
 	return done
 }
 
+// on returns the operation with the verb on one job.
+func on(job int64, verb string) status.Operation {
+	return status.Operation{Verb: verb, Jobs: []string{strconv.FormatInt(job, 10)}}
+}
+
 // TestRequeueRightAfterCancel: as in Slurm, a pending job can be requeued as soon as
 // scancel has returned, although its final state has not been written yet.
 func TestRequeueRightAfterCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.add(t, 1, "anna", nil)
-		if got := c.operation(t, "anna", status.Operation{Verb: status.OpCancel, Jobs: []string{"1"}}); got.Error != "" {
+		if got := c.operation(t, "anna", on(1, status.OpCancel)); got.Error != "" {
 			t.Fatalf("%+v", got)
 		}
-		done := c.start(t, "anna", status.Operation{Verb: status.OpRequeue, Jobs: []string{"1"}})
+		done := c.start(t, "anna", on(1, status.OpRequeue))
 		synctest.Wait()
 		select {
 		case got := <-done:
@@ -49,17 +55,17 @@ func TestRequeueHoldKeepsAnOperatorsHold(t *testing.T) {
 	c := newCluster(t)
 	held := func(b *v1alpha1.BatchJob) { b.Status.State, b.Spec.Job.Hold = v1alpha1.StateRunning, "admin" }
 	c.add(t, 1, "anna", held)
-	if got := c.operation(t, "anna", status.Operation{Verb: status.OpRequeueHold, Jobs: []string{"1"}}); got.Error != "" {
+	if got := c.operation(t, "anna", on(1, status.OpRequeueHold)); got.Error != "" {
 		t.Fatal(got.Error)
 	}
 	if s := c.stored(t, 1); s.Job.Hold != "admin" || s.Requeues != 1 {
 		t.Errorf("hold %q, requeues %d", s.Job.Hold, s.Requeues)
 	}
-	if got := c.operation(t, "anna", status.Operation{Verb: status.OpRelease, Jobs: []string{"1"}}); got.Error != authz.Denied {
+	if got := c.operation(t, "anna", on(1, status.OpRelease)); got.Error != authz.Denied {
 		t.Errorf("release by the owner: %q", got.Error)
 	}
 	c.add(t, 2, "anna", held)
-	got := c.operation(t, "opal", status.Operation{Verb: status.OpRequeueHold, Jobs: []string{"2"}})
+	got := c.operation(t, "opal", on(2, status.OpRequeueHold))
 	if s := c.stored(t, 2); got.Error != "" || s.Job.Hold != job.HoldRequeue {
 		t.Errorf("requeuehold by an operator: %q, hold %q", got.Error, s.Job.Hold)
 	}

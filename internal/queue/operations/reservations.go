@@ -24,7 +24,9 @@ const maxNameTries = 1000
 
 // reservationAction returns the action of scontrol create, update or delete for
 // reservations. Settings that no reservation could have are refused first.
-func (s *Service) reservationAction(c *directory.Caller, verb string, settings map[string]string) (entityAction, error) {
+func (s *Service) reservationAction(
+	c *directory.Caller, verb string, settings map[string]string,
+) (entityAction, error) {
 	if verb != status.OpDelete {
 		if err := change.CheckReservationSettings(settings, s.Now(), verb == status.OpCreate); err != nil {
 			return nil, err
@@ -39,7 +41,9 @@ func (s *Service) reservationAction(c *directory.Caller, verb string, settings m
 			return s.createReservation(ctx, c, name, settings)
 		}, nil
 	case status.OpUpdate:
-		return withName(func(ctx context.Context, name string) error { return s.updateReservation(ctx, name, settings) }), nil
+		return withName(
+			func(ctx context.Context, name string) error { return s.updateReservation(ctx, name, settings) },
+		), nil
 	case status.OpDelete:
 		return withName(s.deleteReservation), nil
 	}
@@ -48,7 +52,9 @@ func (s *Service) reservationAction(c *directory.Caller, verb string, settings m
 
 // createReservation creates a reservation and returns its name, which it chooses
 // if name is empty.
-func (s *Service) createReservation(ctx context.Context, c *directory.Caller, name string, settings map[string]string) (string, error) {
+func (s *Service) createReservation(
+	ctx context.Context, c *directory.Caller, name string, settings map[string]string,
+) (string, error) {
 	r := &v1alpha1.Reservation{}
 	r.Spec.By = c.Name
 	if err := s.applyReservation(r, settings, true); err != nil {

@@ -60,7 +60,15 @@ func verbOf(rule authz.Rule) (op status.Operation, ok bool) {
 	}
 	op = status.Operation{Verb: string(rule.Action), Signal: 10, Message: "x", Set: map[string]string{"Comment": "x"}}
 	switch rule.Action {
-	case authz.Create, authz.Read, authz.Script, authz.Pods, authz.Events, authz.Attach, authz.Free, authz.Delete, authz.Touch:
+	case authz.Create,
+		authz.Read,
+		authz.Script,
+		authz.Pods,
+		authz.Events,
+		authz.Attach,
+		authz.Free,
+		authz.Delete,
+		authz.Touch:
 		return op, false // not operations
 	}
 	return op, true

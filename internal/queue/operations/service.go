@@ -73,7 +73,9 @@ const (
 // Execute carries out an operation. It returns one outcome for each name in the
 // operation, or for each job that its filters choose. The error is for a 400 (Bad
 // Request): the operation is not well formed.
-func (s *Service) Execute(ctx context.Context, c *directory.Caller, op *status.Operation) ([]status.OperationStatus, error) {
+func (s *Service) Execute(
+	ctx context.Context, c *directory.Caller, op *status.Operation,
+) ([]status.OperationStatus, error) {
 	switch {
 	case op.Entity == "" || op.Entity == status.EntityJob:
 		return s.executeOnJobs(ctx, c, op)
@@ -110,7 +112,9 @@ func (s *Service) Permit(c *directory.Caller, b *v1alpha1.BatchJob, object authz
 
 // permitEntity returns nil if the caller may do the action to something that
 // belongs to no user. unauthorized is the error otherwise.
-func (s *Service) permitEntity(c *directory.Caller, object authz.Object, action authz.Action, unauthorized error) error {
+func (s *Service) permitEntity(
+	c *directory.Caller, object authz.Object, action authz.Action, unauthorized error,
+) error {
 	if s.Directory.Refusal(c.Roles(), object, action) != "" {
 		return unauthorized
 	}
@@ -122,7 +126,9 @@ func (s *Service) Job(c *directory.Caller, row *table.Row, action authz.Action) 
 	return s.jobFor(c, row, authz.Job, action)
 }
 
-func (s *Service) jobFor(c *directory.Caller, row *table.Row, object authz.Object, action authz.Action) (*v1alpha1.BatchJob, error) {
+func (s *Service) jobFor(
+	c *directory.Caller, row *table.Row, object authz.Object, action authz.Action,
+) (*v1alpha1.BatchJob, error) {
 	b, ok := s.Cluster.Job(row.ID)
 	if !ok {
 		return nil, refusal.InvalidJobID
@@ -177,7 +183,9 @@ func (s *Service) patch(ctx context.Context, obj client.Object, change map[strin
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err = s.Cluster.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, body), client.FieldOwner(wire.FieldManager))
+	err = s.Cluster.Client.Patch(
+		ctx, obj, client.RawPatch(types.MergePatchType, body), client.FieldOwner(wire.FieldManager),
+	)
 	if apierrors.IsConflict(err) {
 		return refusal.NotAlterableNow
 	}

@@ -35,7 +35,9 @@ func parseStepID(text string) (id int32, ok bool) {
 }
 
 // signalSteps cancels or signals single steps.
-func (s *Service) signalSteps(ctx context.Context, c *directory.Caller, op *status.Operation, steps []string) []status.OperationStatus {
+func (s *Service) signalSteps(
+	ctx context.Context, c *directory.Caller, op *status.Operation, steps []string,
+) []status.OperationStatus {
 	out := make([]status.OperationStatus, 0, len(steps))
 	for _, step := range steps {
 		err := s.signalStep(ctx, c, op, step)

@@ -21,7 +21,10 @@ func TestSignalSteps(t *testing.T) {
 		{ID: 1, Name: "over", State: "COMPLETED", End: 9e9},
 	})
 	const invalid = "Invalid job id specified"
-	got := c.execute(t, "anna", status.Operation{Verb: status.OpSignal, Signal: 10, Jobs: []string{"1.0", "1.1", "99.0", "3.0", "1.x"}})
+	got := c.execute(
+		t, "anna",
+		status.Operation{Verb: status.OpSignal, Signal: 10, Jobs: []string{"1.0", "1.1", "99.0", "3.0", "1.x"}},
+	)
 	want := []status.OperationStatus{
 		{Job: "1.0"}, {Job: "1.1"}, {Job: "99.0", Error: invalid},
 		{Job: "3.0", Error: "Access/permission denied"}, {Job: "1.x", Error: invalid},
@@ -35,7 +38,8 @@ func TestSignalSteps(t *testing.T) {
 	}
 	c.execute(t, "anna", status.Operation{Verb: status.OpCancel, Jobs: []string{"1.batch"}})
 	sent := c.agents.Sent()
-	if len(sent) != 2 || !slices.Equal(sent[0].Steps, []int32{0}) || sent[0].Signal != 10 || !sent[1].Batch || sent[1].Signal != 9 {
+	if len(sent) != 2 || !slices.Equal(sent[0].Steps, []int32{0}) || sent[0].Signal != 10 || !sent[1].Batch ||
+		sent[1].Signal != 9 {
 		t.Errorf("%+v", sent)
 	}
 }
@@ -59,7 +63,12 @@ func TestUpdateSteps(t *testing.T) {
 		{"anna", "1.batch", "Requested operation not supported on this system", nil},
 	} {
 		before := len(c.agents.Sent())
-		op := status.Operation{Entity: status.EntityStep, Verb: status.OpUpdate, Targets: []string{tt.step}, Set: map[string]string{"TimeLimit": "7"}}
+		op := status.Operation{
+			Entity:  status.EntityStep,
+			Verb:    status.OpUpdate,
+			Targets: []string{tt.step},
+			Set:     map[string]string{"TimeLimit": "7"},
+		}
 		if got := c.operation(t, tt.user, op); got.Error != tt.want {
 			t.Errorf("%s %s: %+v, want %q", tt.user, tt.step, got, tt.want)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// What a user may not do to others, to the cluster, or to its own job's place
-// in the queue.
+// TestAttackersOfOperations: what a user may not do to other users' jobs, to the
+// cluster, or to its own job's place in the queue.
 func TestAttackersOfOperations(t *testing.T) {
 	c := newCluster(t)
 	c.add(t, 1, "anna", nil)
@@ -185,7 +185,7 @@ func TestReservations(t *testing.T) {
 	})
 	later := map[string]string{"StartTime": "now+2day", "Duration": "5", "NodeCnt": "1", "Users": "anna"}
 	if got := create("later", later); got.Error != "Requested nodes are busy" {
-		t.Errorf("a job without a limit is in the way: %+v", got)
+		t.Errorf("a job without a limit holds the node: %+v", got)
 	}
 	later["Flags"] = "ignore_jobs"
 	if got := create("later", later); got.Error != "" {
@@ -208,12 +208,13 @@ func TestReservations(t *testing.T) {
 		t.Error(got)
 	}
 	c.add(t, 2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Reservation = "later" })
-	if got := remove("later"); got != "Requested reservation is in use" { // by one that waits
+	if got := remove("later"); got != "Requested reservation is in use" { // by a pending job
 		t.Error(got)
 	}
 }
 
-// The answers are those of Slurm 22.05.8; after each of them all is as before.
+// TestImpossibleReservations: the refusals of Slurm 22.05.8, none of which changes
+// anything.
 func TestImpossibleReservations(t *testing.T) {
 	c := newCluster(t)
 	reserve := func(verb, name string, changes ...string) string {
@@ -272,18 +273,18 @@ func TestImpossibleReservations(t *testing.T) {
 	}
 }
 
-// Nothing of an update is made when one part of it cannot be. The answers are
+// TestImpossibleUpdates: no setting is made if one of them is refused. The refusals are
 // those of Slurm 22.05.8.
 func TestImpossibleUpdates(t *testing.T) {
 	c := newCluster(t)
-	waitsFor := func(id int64) func(*v1alpha1.BatchJob) {
+	dependsOn := func(id int64) func(*v1alpha1.BatchJob) {
 		return func(b *v1alpha1.BatchJob) {
 			b.Spec.Job.Dependencies = job.Dependencies{Items: []job.Dependency{{Type: "afterok", JobID: id}}}
 		}
 	}
 	c.add(t, 1, "anna", nil)
-	c.add(t, 2, "anna", waitsFor(1))
-	c.add(t, 3, "anna", waitsFor(2))
+	c.add(t, 2, "anna", dependsOn(1))
+	c.add(t, 3, "anna", dependsOn(2))
 	before := c.stored(t, 1)
 	for _, tt := range []struct{ key, value, want string }{
 		{"Dependency", "afterok:2", "Circular job dependency"},

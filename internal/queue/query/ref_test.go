@@ -23,11 +23,13 @@ func TestParseRef(t *testing.T) {
 		{text: "12+0", id: 12, component: true, hetJobID: 12},
 	} {
 		r, ok := ParseRef(tt.text)
-		if !ok || r.ID != tt.id || r.Component != tt.component || r.HetJobID != tt.hetJobID || (r.Tasks == nil) != (tt.tasks == "") {
+		if !ok || r.ID != tt.id || r.Component != tt.component || r.HetJobID != tt.hetJobID ||
+			(r.Tasks == nil) != (tt.tasks == "") {
 			t.Errorf("%s: %+v, %v", tt.text, r, ok)
 		}
 		for _, task := range []int32{1, 2, 3, 7} {
-			if named := slices.Contains(SplitList(tt.tasks), string('0'+rune(task))); r.Tasks != nil && r.Tasks.Has(task) != named {
+			if named := slices.Contains(SplitList(tt.tasks), string('0'+rune(task))); r.Tasks != nil &&
+				r.Tasks.Has(task) != named {
 				t.Errorf("%s: task %d: %v", tt.text, task, !named)
 			}
 		}

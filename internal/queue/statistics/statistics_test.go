@@ -42,7 +42,8 @@ func TestCounters(t *testing.T) {
 		t.Errorf("users: %+v", d.Users)
 	}
 	now = now.Add(time.Minute) // past midnight
-	if d, reset = c.Snapshot(); !reset || d.Submitted != 0 || len(d.Types) != 0 || d.Since != now.Truncate(24*time.Hour).Unix() {
+	if d, reset = c.Snapshot(); !reset || d.Submitted != 0 || len(d.Types) != 0 ||
+		d.Since != now.Truncate(24*time.Hour).Unix() {
 		t.Errorf("after midnight: %+v, reset %v", d, reset)
 	}
 }
