@@ -87,8 +87,8 @@ type Origin struct {
 	Name  string    `json:"name"`
 	UID   types.UID `json:"uid"`
 	JobID int64     `json:"jobID"`
-	// Status is what the scheduler made the object with (see BeginWith). It counts
-	// until the object has a status of its own.
+	// Status is the status that the scheduler created the object with (see
+	// InitialStatus). It counts until the object has a status of its own.
 	Status []byte `json:"status,omitempty"`
 }
 
@@ -114,8 +114,8 @@ type Workload struct {
 	// Pods are the members, in the order of the placement's tasks. They may
 	// change while the job waits.
 	Pods []WorkloadPod `json:"pods"`
-	// Status is what the scheduler made the object with (see BeginWith). It counts
-	// until the object has a status of its own.
+	// Status is the status that the scheduler created the object with (see
+	// InitialStatus). It counts until the object has a status of its own.
 	Status []byte `json:"status,omitempty"`
 }
 
@@ -157,10 +157,6 @@ const (
 // BatchJobStatus is what became of the job. Only the scheduler writes it. An
 // empty State means PENDING.
 type BatchJobStatus struct {
-	// Unwritten: this is what the object was made with; it has no status of its
-	// own yet (see BatchJob.TakeStatus).
-	Unwritten bool `json:"-"`
-
 	State string `json:"state,omitempty"`
 	// Final is the state the job will have when COMPLETING is over.
 	Final string `json:"final,omitempty"`

@@ -2,11 +2,27 @@ package v1alpha1
 
 import "github.com/berth-hpc/berth/translate/status"
 
+// IsPending reports whether the job waits in the queue.
+func (s *BatchJobStatus) IsPending() bool { return s.State == "" || s.State == StatePending }
+
+// IsFinal reports whether the job has its final state: nothing of it runs, and it
+// holds no nodes. The state changes only if the job is requeued.
+func (s *BatchJobStatus) IsFinal() bool { return status.JobState(s.State).IsFinal() }
+
+// HasOutcome reports whether it is decided how the attempt ends: the job has its
+// final state, or is COMPLETING. A COMPLETING job may return to the queue.
+func (s *BatchJobStatus) HasOutcome() bool { return s.State == StateCompleting || s.IsFinal() }
+
+// IsPending reports whether the job waits in the queue.
+func (b *BatchJob) IsPending() bool { return b.Status.IsPending() }
+
+// IsFinal reports whether the job has its final state.
+func (b *BatchJob) IsFinal() bool { return b.Status.IsFinal() }
+
 // AwaitsStart reports whether the planner decides about the job: it is pending,
 // and nobody has cancelled or deleted it.
 func (b *BatchJob) AwaitsStart() bool {
-	return (b.Status.State == "" || b.Status.State == StatePending) &&
-		b.Spec.Cancel == nil && b.DeletionTimestamp == nil
+	return b.IsPending() && b.Spec.Cancel == nil && b.DeletionTimestamp == nil
 }
 
 // HoldsAllocation reports whether the job holds the nodes, CPUs and devices of
@@ -18,6 +34,3 @@ func (b *BatchJob) HoldsAllocation() bool {
 	}
 	return false
 }
-
-// IsFinal reports whether the job has its final state.
-func (b *BatchJob) IsFinal() bool { return status.JobState(b.Status.State).IsFinal() }

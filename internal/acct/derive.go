@@ -65,10 +65,10 @@ func present(r status.Record, b *v1alpha1.BatchJob, row *status.Job, who People)
 	if st.Allocation == nil && row.Reason != "None" {
 		r.Reason = row.Reason
 	}
-	if over(st.State) || st.State == v1alpha1.StateCompleting {
+	if st.HasOutcome() {
 		r.End = seconds(st.EndTime)
 	}
-	if over(st.State) && st.StartTime == nil && b.Spec.Job.Time.Limit == 0 && row.TimeLimit == job.Unlimited {
+	if st.IsFinal() && st.StartTime == nil && b.Spec.Job.Time.Limit == 0 && row.TimeLimit == job.Unlimited {
 		r.TimeLimit = 0 // it never got one: sacct shows Partition_Limit
 	}
 	if st.Allocation != nil && len(st.Allocation.Nodes) > 0 {
@@ -188,14 +188,6 @@ func suspended(s *v1alpha1.BatchJobStatus) int64 {
 		}
 	}
 	return sum
-}
-
-func over(state string) bool {
-	switch state {
-	case "", v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateCompleting, v1alpha1.StateSuspended:
-		return false
-	}
-	return true
 }
 
 // askedNodes is the number of nodes asked for, that of the row's TRES: squeue

@@ -125,7 +125,7 @@ func (r *Recorder) done(jobs []*v1alpha1.BatchJob, entries []Entry) {
 	var released []int64
 	r.mu.Lock()
 	for _, b := range jobs {
-		if !over(b.Status.State) {
+		if !b.IsFinal() {
 			continue
 		}
 		if now, ok := r.Cluster.Jobs.ByUID(b.UID); !ok {

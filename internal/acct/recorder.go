@@ -113,8 +113,8 @@ func (r *Recorder) changed(_, now *v1alpha1.BatchJob) {
 	if now == nil || now.Spec.JobID == 0 {
 		return // a job that is gone was stored, or is still marked
 	}
-	if control.Unmade(now) {
-		return // it has another UID in a moment
+	if !control.IsCreated(now) {
+		return // it has no UID yet
 	}
 	r.mu.Lock()
 	r.mark(now)
@@ -311,7 +311,7 @@ func (r *Recorder) again() {
 	defer r.mu.Unlock()
 	clear(r.stored)
 	for _, b := range r.Cluster.Jobs.List() {
-		if b.Spec.JobID != 0 && !control.Unmade(b) {
+		if b.Spec.JobID != 0 && control.IsCreated(b) {
 			r.dirty[b.UID] = b
 		}
 	}

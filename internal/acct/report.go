@@ -190,7 +190,7 @@ func (r *Recorder) addLive(ctx context.Context, s *Store, sum *sums) error {
 	runs := map[string]status.Record{}
 	var ended []string
 	for _, b := range r.Cluster.Jobs.List() {
-		if b.Spec.JobID == 0 || over(b.Status.State) && !r.ReadOnly && r.Stored(b) {
+		if b.Spec.JobID == 0 || b.IsFinal() && !r.ReadOnly && r.Stored(b) {
 			continue
 		}
 		row := r.Row(b)

@@ -83,7 +83,7 @@ func (u *Usage) load(ctx context.Context, s *Store, now time.Time) error {
 
 // Add counts a run that is over; again does nothing.
 func (u *Usage) Add(r *status.Record) {
-	if r.End == 0 || r.Start == 0 || r.End <= r.Start || r.AllocTRES == "" || !over(r.State) && r.State != "REQUEUED" {
+	if r.End == 0 || r.Start == 0 || r.End <= r.Start || r.AllocTRES == "" || !status.JobState(r.State).IsFinal() && r.State != status.StateRequeued {
 		return
 	}
 	u.mu.Lock()

@@ -168,6 +168,6 @@ func (s *Server) reread(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.Ba
 	if err := s.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(b), live); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	live.TakeStatus()
+	live.Status = *live.CurrentStatus()
 	return live, nil
 }

@@ -62,7 +62,7 @@ var layers = []layer{
 	{"internal/pmix", []string{"translate", "internal/step"}},
 	{"internal/agent", []string{"translate", "internal/pmi", "internal/wire", "internal/slurmerr", "internal/step", "internal/agent", "internal/sigaction", "internal/build"}},
 	{"internal/authz", nil},
-	{"internal/control", []string{"api", "internal/wire", "internal/build"}},
+	{"internal/control", []string{"api", "translate/hostlist", "translate/status", "internal/wire", "internal/build"}},
 	{"internal/queue", []string{"api", "internal/authz", "translate", "internal/queue", "internal/control", "internal/sched/limits", "internal/wire", "internal/build"}},
 	{"internal/acct", []string{"api", "internal/authz", "translate", "internal/acct", "internal/queue", "internal/control", "internal/wire", "internal/build"}},
 	{"internal/agentapi", []string{"api", "translate", "internal/queue/member", "internal/control", "internal/wire", "internal/build", "internal/agent/peer"}},

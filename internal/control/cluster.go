@@ -30,7 +30,7 @@ type Cluster struct {
 	// stored objects: read the object by Client for them.
 	// They are also indexed by what they were split off from (see SplitOff) and
 	// by the pods they stand for (see WorkloadOf, WorkloadJobs).
-	Jobs *Store[*v1alpha1.BatchJob]
+	Jobs *JobStore
 	// Pods by job id (label wire.LabelJobID), those of workloads by group (see
 	// WorkloadPods); others have no key.
 	Pods       *Store[*corev1.Pod]
@@ -45,10 +45,6 @@ type Cluster struct {
 	Reservations *Store[*v1alpha1.Reservation] // by name
 	// PodGroups that Berth did not make, by namespace/name; others have no key.
 	PodGroups *Store[*podgroup.PodGroup]
-
-	// Overlay completes a BatchJob as the API server has it by what is known
-	// beside it; nil: nothing is. Set it before Start.
-	Overlay func(*v1alpha1.BatchJob)
 
 	// NextID draws a job id; nil: only admission does. Set it before use.
 	NextID func(context.Context) (int64, error)
@@ -110,7 +106,7 @@ func originKey(j *v1alpha1.BatchJob) string {
 // SplitOff lists what was split off a job: the tasks of an array, the further
 // components of a heterogeneous job. In no order.
 func (c *Cluster) SplitOff(id int64) []*v1alpha1.BatchJob {
-	return c.Jobs.Having("of " + strconv.FormatInt(id, 10))
+	return c.Jobs.ByIndex("of " + strconv.FormatInt(id, 10))
 }
 
 // podsKey indexes the jobs that run in pods which outlive a job.
@@ -128,7 +124,7 @@ func podsOf(jobID int64, attempt int32) string {
 // InPods lists the jobs that run or ran in the pods of that attempt, which
 // went from one task of an array to the next. In no order.
 func (c *Cluster) InPods(jobID int64, attempt int32) []*v1alpha1.BatchJob {
-	return c.Jobs.Having(podsOf(jobID, attempt))
+	return c.Jobs.ByIndex(podsOf(jobID, attempt))
 }
 
 // Job finds a job by its number.
@@ -140,7 +136,7 @@ func (c *Cluster) Job(id int64) (*v1alpha1.BatchJob, bool) {
 // other namespaces than the job's are none of its, whatever they carry.
 func (c *Cluster) JobPods(id int64) []*corev1.Pod {
 	b, known := c.Job(id)
-	pods := c.Pods.Having(strconv.FormatInt(id, 10))
+	pods := c.Pods.ByIndex(strconv.FormatInt(id, 10))
 	if !known {
 		return pods
 	}
@@ -164,15 +160,14 @@ func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 	return time.Duration(minutes) * time.Minute
 }
 
-// slim drops what no server process reads from memory, and adds the Overlay.
+// slim drops what no server process reads from memory.
 func (c *Cluster) slim(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
 		x.ManagedFields = nil
 		x.Spec.DropPayload()
-		x.TakeStatus()
-		if c.Overlay != nil {
-			c.Overlay(x)
+		if x.Status.State != "" {
+			x.DropInitialStatus()
 		}
 	case client.Object:
 		x.SetManagedFields(nil)
@@ -212,27 +207,6 @@ func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
 	j = j.DeepCopy()
 	_, _ = c.slim(j)
 	c.Jobs.Apply(j)
-}
-
-// WriteStatus writes n's status if before, which n was made from, is still the
-// newest version; n becomes what the API server answers. The store follows.
-// The error is the API server's: a conflict if before is not the newest.
-func (c *Cluster) WriteStatus(ctx context.Context, before, n *v1alpha1.BatchJob) error {
-	if Unmade(before) {
-		if made, err := c.makeWith(ctx, &before, n); made || err != nil {
-			return err
-		}
-	}
-	if before.Status.Unwritten {
-		whole := *before
-		whole.Status = v1alpha1.BatchJobStatus{}
-		before, n.Status.Unwritten = &whole, false
-	}
-	if err := c.Client.Status().Patch(ctx, n, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return err
-	}
-	c.ApplyJob(n)
-	return nil
 }
 
 // Start watches until ctx ends. It returns when every store holds what the API
@@ -280,8 +254,15 @@ func known[T client.Object](o T) T {
 	return o
 }
 
+// watched is a store that a watch feeds.
+type watched[T client.Object] interface {
+	Apply(obj T)
+	Remove(obj T, now time.Time)
+}
+
 // follow feeds store from a watch of kind.
-func follow[T client.Object](ctx context.Context, k cache.Cache, kind T, store *Store[T]) (toolscache.InformerSynced, error) {
+func follow[T client.Object](ctx context.Context, k cache.Cache, kind T, store watched[T]) (
+	toolscache.InformerSynced, error) {
 	inf, err := k.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watching %T: %w", kind, err)

@@ -41,7 +41,7 @@ func TestStoreDoesNotReviveTheDeleted(t *testing.T) {
 	s.Apply(version("a", 1, 5))
 	s.Remove(version("a", 1, 6), time.Now())
 	s.Apply(version("a", 1, 7)) // the answer to a write that came before
-	if s.Len() != 0 || len(s.Having("1")) != 0 {
+	if s.Len() != 0 || len(s.ByIndex("1")) != 0 {
 		t.Error("a deleted object is back")
 	}
 	s.Apply(version("b", 1, 8))

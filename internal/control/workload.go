@@ -1,6 +1,8 @@
 package control
 
 import (
+	"sync/atomic"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podgroup "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
@@ -57,12 +59,13 @@ func NewPodGroups() *Store[*podgroup.PodGroup] {
 }
 
 // NewJobs makes an empty store of jobs with its indexes.
-func NewJobs() *Store[*v1alpha1.BatchJob] {
-	s := NewStore(jobKey, originKey, podsKey)
+func NewJobs() *JobStore {
+	s := &JobStore{
+		Store:   *NewStore(jobKey, originKey, podsKey),
+		assumed: map[types.UID]*v1alpha1.BatchJob{},
+	}
 	s.IndexMany(memberKeys)
 	s.IndexMany(kinKeys)
-	s.Inherit(ahead)
-	s.Expect(unmadeUID)
 	return s
 }
 
@@ -85,16 +88,16 @@ func memberKeys(j *v1alpha1.BatchJob) []string {
 func memberKey(uid types.UID) string { return "member " + string(uid) }
 
 // WorkloadPods lists the pods of a group, in no order.
-func (c *Cluster) WorkloadPods(group string) []*corev1.Pod { return c.Pods.Having(group) }
+func (c *Cluster) WorkloadPods(group string) []*corev1.Pod { return c.Pods.ByIndex(group) }
 
 // WorkloadJobs lists the jobs that stand for pods of the group, in no order;
 // a group of a single pod has none (see WorkloadOf).
-func (c *Cluster) WorkloadJobs(group string) []*v1alpha1.BatchJob { return c.Jobs.Having(group) }
+func (c *Cluster) WorkloadJobs(group string) []*v1alpha1.BatchJob { return c.Jobs.ByIndex(group) }
 
 // WorkloadOf is the job that stands for the pod, and the pod's place in it: the
 // newest one, if there were several. ok is false if there is none.
 func (c *Cluster) WorkloadOf(uid types.UID) (b *v1alpha1.BatchJob, index int, ok bool) {
-	for _, j := range c.Jobs.Having(memberKey(uid)) {
+	for _, j := range c.Jobs.ByIndex(memberKey(uid)) {
 		if b == nil || j.Spec.JobID > b.Spec.JobID {
 			b = j
 		}
@@ -122,4 +125,41 @@ func (c *Cluster) MemberPods(b *v1alpha1.BatchJob) []*corev1.Pod {
 		}
 	}
 	return out
+}
+
+// memberIndex finds the place of a pod in a large workload: that of the one
+// last asked for, because a gang's pods come one after the other.
+type memberIndex struct {
+	last atomic.Pointer[members]
+}
+
+type members struct {
+	pods  *v1alpha1.WorkloadPod // the first of them: another list has another
+	count int
+	index map[types.UID]int
+}
+
+// manyMembers are more than are quickly looked through.
+const manyMembers = 16
+
+func (x *memberIndex) of(b *v1alpha1.BatchJob, uid types.UID) (int, bool) {
+	pods := b.Spec.Workload.Pods
+	if len(pods) <= manyMembers {
+		for i := range pods {
+			if pods[i].UID == uid {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	m := x.last.Load()
+	if m == nil || m.pods != &pods[0] || m.count != len(pods) {
+		m = &members{&pods[0], len(pods), make(map[types.UID]int, len(pods))}
+		for i := range pods {
+			m.index[pods[i].UID] = i
+		}
+		x.last.Store(m)
+	}
+	i, ok := m.index[uid]
+	return i, ok
 }

@@ -26,6 +26,13 @@ const (
 	ReasonReservation              = "Reservation"
 	ReasonArrayTaskLimit           = "JobArrayTaskLimit"
 	ReasonBadConstraints           = "BadConstraints"
+
+	// Reasons of jobs that have ended.
+	ReasonTimeLimit       = "TimeLimit"
+	ReasonNonZeroExitCode = "NonZeroExitCode"
+	ReasonOutOfMemory     = "OutOfMemory"
+	ReasonLaunchFailure   = "JobLaunchFailure"
+	ReasonPreempted       = "Preempted"
 )
 
 // Name returns the reason without the text that may follow it.

@@ -22,6 +22,9 @@ const (
 	StateBootFail    = "BOOT_FAIL"
 	StateDeadline    = "DEADLINE"
 	StateOutOfMemory = "OUT_OF_MEMORY"
+	// StateRequeued is the state of a run, in the job's past, after which the job
+	// went back to the queue by request.
+	StateRequeued = "REQUEUED"
 	// StateSpecialExit and StateReservationDeleted are how two kinds of held jobs
 	// are shown: requeued with scontrol requeuehold State=SpecialExit, and left
 	// behind by a deleted reservation.
@@ -34,7 +37,7 @@ const (
 var JobStates = []string{
 	StatePending, StateRunning, StateSuspended, StateCompleted, StateCancelled, StateFailed, StateTimeout,
 	StateNodeFail, StatePreempted, StateBootFail, StateDeadline, StateOutOfMemory, StateCompleting,
-	StateConfiguring, "RESIZING", StateReservationDeleted, "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "REVOKED",
+	StateConfiguring, "RESIZING", StateReservationDeleted, StateRequeued, "REQUEUE_FED", "REQUEUE_HOLD", "REVOKED",
 	"SIGNALING", StateSpecialExit, "STAGE_OUT", "STOPPED",
 }
 
@@ -42,7 +45,7 @@ var jobStateCodes = map[JobState]string{
 	StatePending: "PD", StateRunning: "R", StateSuspended: "S", StateCompleted: "CD", StateCancelled: "CA",
 	StateFailed: "F", StateTimeout: "TO", StateNodeFail: "NF", StatePreempted: "PR", StateBootFail: "BF",
 	StateDeadline: "DL", StateOutOfMemory: "OOM", StateCompleting: "CG", StateConfiguring: "CF",
-	"RESIZING": "RS", StateReservationDeleted: "RD", "REQUEUED": "RQ", "REQUEUE_FED": "RF",
+	"RESIZING": "RS", StateReservationDeleted: "RD", StateRequeued: "RQ", "REQUEUE_FED": "RF",
 	"REQUEUE_HOLD": "RH", "REVOKED": "RV", "SIGNALING": "SI", StateSpecialExit: "SE",
 	"STAGE_OUT": "SO", "STOPPED": "ST",
 }

@@ -148,7 +148,7 @@ func (a *Admission) checkFieldChange(
 	}
 	pending := change.Pending(old)
 	switch {
-	case f.While == authz.Waiting && !pending, path == "job.hold" && old.Begun() && !pending:
+	case f.While == authz.Waiting && !pending, path == "job.hold" && old.HasStatus() && !pending:
 		return refuse(refusal.NotPending)
 	case path == "suspend" && pending:
 		return refuse(refusal.JobPending)

@@ -69,7 +69,7 @@ func (e entry) concerns(b *v1alpha1.BatchJob) bool {
 // stores of c are fed.
 func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Cancels {
 	x := &Cancels{cluster: c, now: now, log: log, asked: map[int64]entry{}, done: make(chan struct{}, 1)}
-	c.Overlay = x.overlay
+	c.Jobs.BulkCancel = x.request
 	c.Jobs.Subscribe(x.changed)
 	return x
 }
@@ -144,40 +144,21 @@ func (x *Cancels) Add(ctx context.Context, jobs []*v1alpha1.BatchJob, by string)
 	x.asked = all // nobody else changes it while x.writing is held
 	x.mu.Unlock()
 	for _, b := range jobs {
-		x.cluster.Jobs.Amend(b.UID, func(b *v1alpha1.BatchJob) *v1alpha1.BatchJob {
-			n := b.DeepCopy()
-			x.overlay(n)
-			return n
-		})
+		x.cluster.Jobs.AssumeCancelled(b.UID)
 	}
 	return nil
 }
 
-// overlay makes of a job as the API server has it the job as it is.
-func (x *Cancels) overlay(b *v1alpha1.BatchJob) {
-	if b.Spec.Cancel != nil || b.Spec.Requeues > b.Status.Requeues {
-		return
-	}
-	if b.Status.Cancel != nil {
-		b.Spec.Cancel = b.Status.Cancel
-		return
-	}
+// request returns the request by which the job is cancelled though its object does
+// not say so; nil: there is none.
+func (x *Cancels) request(b *v1alpha1.BatchJob) *v1alpha1.CancelRequest {
 	x.mu.RLock()
 	e := x.asked[b.Spec.JobID]
 	x.mu.RUnlock()
 	if !e.concerns(b) {
-		return
+		return nil
 	}
-	r := e.request
-	b.Spec.Cancel = r
-	if b.Status.State != "" && b.Status.State != v1alpha1.StatePending {
-		return // it was placed at the same moment: the keeper ends it
-	}
-	b.Status.Cancel = r
-	b.Status.State, b.Status.Final, b.Status.Reason, b.Status.Message = v1alpha1.StateCancelled, "", "", ""
-	b.Status.EndTime = r.At
-	b.Status.History = append(b.Status.History[:len(b.Status.History):len(b.Status.History)], v1alpha1.StateChange{State: v1alpha1.StateCancelled, At: *r.At})
-	b.Status.Unwritten = true
+	return e.request
 }
 
 // changed notes that the object of a job says by itself that it is cancelled,
@@ -190,7 +171,7 @@ func (x *Cancels) changed(old, now *v1alpha1.BatchJob) {
 	x.mu.RLock()
 	e := x.asked[b.Spec.JobID]
 	x.mu.RUnlock()
-	if e.request == nil || now != nil && e.needed(now) {
+	if e.request == nil || now != nil && x.needed(e, now) {
 		return
 	}
 	select {
@@ -199,17 +180,9 @@ func (x *Cancels) changed(old, now *v1alpha1.BatchJob) {
 	}
 }
 
-// needed tells whether the job's object does not say by itself yet what e does.
-func (e entry) needed(b *v1alpha1.BatchJob) bool {
-	return e.concerns(b) && (b.Status.Unwritten || !over(b.Status.State))
-}
-
-func over(state string) bool {
-	switch state {
-	case "", v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended, v1alpha1.StateCompleting:
-		return false
-	}
-	return true
+// needed reports whether the job's object does not have yet what e requests.
+func (x *Cancels) needed(e entry, b *v1alpha1.BatchJob) bool {
+	return e.concerns(b) && (!b.IsFinal() || x.cluster.Jobs.IsAssumed(b))
 }
 
 // Run forgets what is done, until ctx ends.
@@ -244,15 +217,15 @@ func (x *Cancels) tidy(ctx context.Context) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	x.mu.RLock()
-	left := make(map[int64]entry, len(x.asked))
-	before := len(x.asked)
-	for id, e := range x.asked {
-		if b, ok := x.cluster.Job(id); ok && e.needed(b) {
+	asked := x.asked // never changed: Add and tidy replace it
+	x.mu.RUnlock()
+	left := make(map[int64]entry, len(asked))
+	for id, e := range asked {
+		if b, ok := x.cluster.Job(id); ok && x.needed(e, b) {
 			left[id] = e
 		}
 	}
-	x.mu.RUnlock()
-	if len(left) == before {
+	if len(left) == len(asked) {
 		return nil
 	}
 	if err := x.write(ctx, left); err != nil {

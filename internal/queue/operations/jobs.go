@@ -17,9 +17,6 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// isFinal reports whether the job has ended or is ending.
-func isFinal(b *v1alpha1.BatchJob) bool { return !change.Pending(b) && !change.Live(b) }
-
 // willRequeue reports whether a job that has ended or is ending will return to the
 // queue.
 func willRequeue(b *v1alpha1.BatchJob) bool {
@@ -36,7 +33,7 @@ func (s *Service) cancel(ctx context.Context, c *directory.Caller, row *table.Ro
 	switch {
 	case err != nil:
 		return err
-	case isFinal(b) && !willRequeue(b):
+	case b.Status.HasOutcome() && !willRequeue(b):
 		return refusal.AlreadyCompleting
 	case b.Spec.Cancel != nil:
 		return nil
@@ -107,7 +104,7 @@ func (s *Service) signal(op *status.Operation) action {
 		case isExecuting(b):
 			s.send(b, wire.Command{Kind: wire.CommandSignal, Signal: op.Signal, Batch: op.Batch, Full: op.Full})
 			return nil
-		case isFinal(b):
+		case b.Status.HasOutcome():
 			return refusal.AlreadyCompleting
 		}
 		return refusal.NotAlterableNow
@@ -194,7 +191,7 @@ func (s *Service) setSuspend(
 		return err
 	case change.Pending(b):
 		return refusal.JobPending
-	case isFinal(b):
+	case b.Status.HasOutcome():
 		return refusal.AlreadyCompleting
 	case b.Spec.Workload != nil: // its pods have no agent
 		return refusal.NotSupported

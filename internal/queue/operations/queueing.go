@@ -94,7 +94,7 @@ func (s *Service) requeueableJob(
 		return nil, refusal.JobPending
 	case b.Status.State == v1alpha1.StateCompleting, change.Live(b) && b.Spec.Cancel != nil:
 		return nil, refusal.AlreadyCompleting
-	case isFinal(b) && b.Status.Unwritten:
+	case b.IsFinal() && s.Cluster.Jobs.IsAssumed(b):
 		return nil, s.writeStatus(ctx, b)
 	case !s.Directory.Requeueable(&b.Spec.Job):
 		return nil, refusal.Disabled
@@ -119,7 +119,8 @@ func (s *Service) awaitCancelled(ctx context.Context, b *v1alpha1.BatchJob) erro
 func (s *Service) writeStatus(ctx context.Context, b *v1alpha1.BatchJob) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if err := s.Cluster.WriteStatus(ctx, b, b.DeepCopy()); err != nil && !apierrors.IsConflict(err) {
+	_, err := s.Cluster.WriteStatus(ctx, b, s.Now(), func(*v1alpha1.BatchJobStatus) {})
+	if err != nil && !apierrors.IsConflict(err) {
 		return err
 	}
 	return refusal.NotAlterableNow
@@ -175,7 +176,7 @@ func (s *Service) holdableJob(c *directory.Caller, row *table.Row, verb string) 
 	switch {
 	case err != nil:
 		return nil, err
-	case isFinal(b):
+	case b.Status.HasOutcome():
 		return nil, refusal.JobFinished
 	}
 	return b, nil

@@ -148,7 +148,7 @@ func (s *Service) deleteReservation(ctx context.Context, name string) error {
 
 // hasLeftReservation reports whether the job no longer needs its reservation.
 func hasLeftReservation(b *v1alpha1.BatchJob) bool {
-	return isFinal(b) && b.Status.State != v1alpha1.StateCompleting
+	return b.IsFinal()
 }
 
 // applyReservation makes the settings in r, and chooses its nodes where they or its

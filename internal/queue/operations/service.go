@@ -148,7 +148,7 @@ func (s *Service) resolver() query.Resolver {
 func (s *Service) Stored(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	b, err := s.Cluster.Make(ctx, b)
+	b, err := s.Cluster.EnsureCreated(ctx, b)
 	if apierrors.IsConflict(err) {
 		return nil, refusal.NotAlterableNow
 	}

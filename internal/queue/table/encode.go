@@ -132,7 +132,7 @@ func spreadOver(j *status.Job, cpus int32) int32 {
 // (aftercorr), and the components of a heterogeneous job for one another.
 func waitingFor(j *status.Job, p *control.Planned) string {
 	switch {
-	case p.Reason == reasonNever && strings.Contains(j.Dependency, "aftercorr:"):
+	case p.Reason == status.ReasonDependencyNeverSatisfied && strings.Contains(j.Dependency, "aftercorr:"):
 		return strings.ReplaceAll(j.Dependency, "(unfulfilled)", "(failed)")
 	case j.Dependency == "" || j.HetJobID != 0 || strings.Contains(j.Dependency, "aftercorr:"):
 		return j.Dependency

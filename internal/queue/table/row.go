@@ -21,20 +21,10 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// finished are the states that never change again.
-var finished = map[string]bool{
-	v1alpha1.StateCompleted: true, v1alpha1.StateFailed: true, v1alpha1.StateTimeout: true,
-	v1alpha1.StateCancelled: true, v1alpha1.StateNodeFail: true, v1alpha1.StatePreempted: true,
-	v1alpha1.StateBootFail: true, v1alpha1.StateDeadline: true, v1alpha1.StateOutOfMemory: true,
-}
-
-// reasonNever is that of a job whose dependency cannot be met any more.
-const reasonNever = "DependencyNeverSatisfied"
-
 // newRow turns a BatchJob into its row.
 // split are the jobs split off it.
 func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Directory) *Row {
-	r := &Row{Held: b.Spec.Job.Hold, Final: finished[b.Status.State], Bytes: b.StoredBytes()}
+	r := &Row{Held: b.Spec.Job.Hold, Final: b.IsFinal(), Bytes: b.StoredBytes()}
 	j := &r.Job
 	j.ID, j.Name, j.Namespace, j.Object = b.Spec.JobID, b.Spec.Job.Name, b.Namespace, b.Name
 	identity(j, b, dir)
@@ -42,8 +32,8 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	arrayOf(r, b, split)
 	switch {
 	case j.State == v1alpha1.StatePending || j.State == v1alpha1.StateSpecialExit || j.State == v1alpha1.StateReservationDeleted:
-	case j.State == v1alpha1.StateCancelled && b.Status.StartTime == nil && j.Reason != reasonNever: // it waits no more, and never learnt
-	case j.Reason == reasonNever:
+	case j.State == v1alpha1.StateCancelled && b.Status.StartTime == nil && j.Reason != status.ReasonDependencyNeverSatisfied: // it waits no more, and never learnt
+	case j.Reason == status.ReasonDependencyNeverSatisfied:
 		j.Dependency = strings.ReplaceAll(j.Dependency, "(unfulfilled)", "(failed)")
 	default:
 		j.Dependency = ""

@@ -31,7 +31,7 @@ type jobSteps struct {
 // ended are forgotten. Reports of an attempt that is over change nothing.
 func (t *Table) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
 	b, ok := t.cluster.Job(jobID)
-	if !ok || b.Status.Attempt != attempt || finished[b.Status.State] {
+	if !ok || b.Status.Attempt != attempt || b.IsFinal() {
 		return
 	}
 	s := &t.steps

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -150,7 +151,7 @@ func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob
 func create(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32, begun *v1alpha1.BatchJobStatus) (*v1alpha1.BatchJob, error) {
 	t := array.Split(whole, index)
 	if begun != nil {
-		if err := t.BeginWith(begun); err != nil {
+		if err := t.SetInitialStatus(begun); err != nil {
 			return nil, err
 		}
 	}
@@ -197,7 +198,7 @@ func create1(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJo
 	if known, ok := c.Jobs.ByUID(t.UID); ok {
 		return known, nil
 	}
-	t.TakeStatus()
+	t.Status = *t.CurrentStatus()
 	return t, nil
 }
 
@@ -227,12 +228,12 @@ func record(ctx context.Context, c *control.Cluster, id int64, change func(*v1al
 		if !ok {
 			return nil, ErrGone
 		}
-		n := b.DeepCopy()
-		if n.Status.Array == nil {
-			n.Status.Array = &v1alpha1.ArrayStatus{}
-		}
-		change(n.Status.Array)
-		err := c.WriteStatus(ctx, b, n)
+		_, err := c.WriteStatus(ctx, b, time.Now(), func(st *v1alpha1.BatchJobStatus) {
+			if st.Array == nil {
+				st.Array = &v1alpha1.ArrayStatus{}
+			}
+			change(st.Array)
+		})
 		switch {
 		case apierrors.IsConflict(err):
 			if err := refresh(ctx, c, b); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -57,11 +58,11 @@ func TestATaskBeginsWithItsObject(t *testing.T) {
 	if err != nil || len(jobs) != 2 {
 		t.Fatal(jobs, err)
 	}
-	if s := jobs[0].Status; s.State != "" || s.Unwritten {
+	if s := jobs[0].Status; s.State != "" || c.Jobs.IsAssumed(jobs[0]) {
 		t.Errorf("a task that only was split off: %+v", s)
 	}
 	two := jobs[1]
-	if s := two.Status; s.State != v1alpha1.StateRunning || !s.Unwritten || *s.Pods != host {
+	if s := two.Status; s.State != v1alpha1.StateRunning || !c.Jobs.IsAssumed(two) || *s.Pods != host {
 		t.Errorf("the task that began: %+v", s)
 	}
 	if in := c.InPods(5, 1); len(in) != 1 || in[0] != two {
@@ -70,19 +71,18 @@ func TestATaskBeginsWithItsObject(t *testing.T) {
 	if s := stored(t, c, two).Status; s.State != "" {
 		t.Fatalf("stored as %+v: the API server takes no status with a new object", s)
 	}
-	n := two.DeepCopy()
-	n.Status.State = v1alpha1.StateCompleted
-	if err := c.WriteStatus(t.Context(), two, n); err != nil {
+	complete := func(st *v1alpha1.BatchJobStatus) { st.State = v1alpha1.StateCompleted }
+	if _, err := c.WriteStatus(t.Context(), two, time.Now(), complete); err != nil {
 		t.Fatal(err)
 	}
 	live := stored(t, c, two)
 	if s := live.Status; s.State != v1alpha1.StateCompleted || s.Partition != "main" || s.Attempt != 1 || s.Pods == nil || *s.Pods != host {
 		t.Errorf("after its end %+v", s)
 	}
-	if live.TakeStatus(); live.Status.State != v1alpha1.StateCompleted || live.Status.Unwritten {
-		t.Errorf("read again: %+v", live.Status)
+	if s := live.CurrentStatus(); s.State != v1alpha1.StateCompleted {
+		t.Errorf("read again: %+v", s)
 	}
-	if known, _ := c.Job(two.Spec.JobID); known.Status.Unwritten || known.Status.State != v1alpha1.StateCompleted {
+	if known, _ := c.Job(two.Spec.JobID); c.Jobs.IsAssumed(known) || known.Status.State != v1alpha1.StateCompleted {
 		t.Errorf("in the store: %+v", known.Status)
 	}
 }

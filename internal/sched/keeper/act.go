@@ -18,6 +18,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/kube"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // keep decides about one job and acts until there is nothing to do now.
@@ -99,7 +100,7 @@ func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again
 	case Record:
 		return k.record(ctx, b)
 	case Make:
-		_, err := k.Cluster.Make(ctx, b)
+		_, err := k.Cluster.EnsureCreated(ctx, b)
 		if apierrors.IsConflict(err) {
 			err = errChanged
 		}
@@ -123,7 +124,7 @@ func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	var hopeless *starter.BuildError
 	switch {
 	case errors.As(err, &hopeless):
-		return k.end(ctx, b, Outcome{Final: v1alpha1.StateFailed, Reason: "JobLaunchFailure",
+		return k.end(ctx, b, Outcome{Final: v1alpha1.StateFailed, Reason: status.ReasonLaunchFailure,
 			Message: hopeless.Error(), Exit: &v1alpha1.ExitCode{Status: 1}})
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return k.end(ctx, b, Outcome{Final: v1alpha1.StatePending, Message: err.Error()})
@@ -206,7 +207,7 @@ func (k *Keeper) follow(ctx context.Context, b *v1alpha1.BatchJob) error {
 		by = *b.Spec.Cancel
 	}
 	for _, t := range k.Cluster.SplitOff(b.Spec.JobID) {
-		if t.Spec.Cancel != nil || final(t) {
+		if t.Spec.Cancel != nil || t.IsFinal() {
 			continue
 		}
 		n := t.DeepCopy()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
-	"github.com/berth-hpc/berth/internal/sched/history"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -20,11 +19,8 @@ func (k *Keeper) begin(ctx context.Context, b *v1alpha1.BatchJob) error {
 	change := func(s *v1alpha1.BatchJobStatus) {
 		s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
 	}
-	if b.Status.Unwritten {
-		n := b.DeepCopy()
-		change(&n.Status)
-		history.Note(&b.Status, &n.Status, now)
-		if !k.Cluster.GoAhead(b, n) {
+	if k.Cluster.Jobs.IsAssumed(b) {
+		if _, ok := k.Cluster.Jobs.AssumeStatus(b, now.Time, change); !ok {
 			return errChanged
 		}
 	} else if _, err := k.write(ctx, b, change); err != nil {

@@ -96,7 +96,7 @@ func (w *world) presume(pod string, id int64) (*corev1.Pod, *v1alpha1.BatchJob) 
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w-" + pod}, Spec: v1alpha1.BatchJobSpec{
 		JobID: id, User: "k8s_ml", Partition: "debug", SubmitTime: &now, Job: job.Job{Shape: job.Shape{Tasks: 1, CPUsPerTask: 2}},
 		Workload: &v1alpha1.Workload{Kind: "Pod", Pods: []v1alpha1.WorkloadPod{{Name: p.Name, UID: p.UID}}}}}
-	w.Presume(b)
+	w.Jobs.AssumeJob(b)
 	return p, b
 }
 
@@ -170,7 +170,7 @@ func TestAPodThatWaitsHasAJobSoon(t *testing.T) {
 		big, _ := w.Job(5)
 		n := big.DeepCopy()
 		n.Spec.Job.Hold = "user"
-		w.Jobs.Swap(big, n)
+		w.Jobs.AssumeJob(n)
 		time.Sleep(900 * time.Millisecond)
 		synctest.Wait()
 		if w.object(b) {

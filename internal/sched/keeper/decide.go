@@ -14,12 +14,16 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Facts are what a decision depends on.
 type Facts struct {
-	Job  *v1alpha1.BatchJob
-	Pods []*corev1.Pod // of the job, of any attempt
+	Job *v1alpha1.BatchJob
+	// Assumed: this process is ahead of the API server with the job (see
+	// control.JobStore).
+	Assumed bool
+	Pods    []*corev1.Pod // of the job, of any attempt
 	// Lost tells whether the node (by its Kubernetes name) is gone or has
 	// stopped answering.
 	Lost func(node string) bool
@@ -173,7 +177,7 @@ const settlePods = 5 * time.Second
 // settled is a, unless nothing is to be done and the object still has the
 // status that it was made with.
 func (f *Facts) settled(a Action) Action {
-	if !f.Job.Status.Unwritten || a.Kind != Wait || f.Job.Status.StartTime == nil {
+	if !f.Assumed || a.Kind != Wait || f.Job.Status.StartTime == nil {
 		return a
 	}
 	due := f.Job.Status.StartTime.Add(settleTime)
@@ -223,29 +227,23 @@ func (f *Facts) pending() Action {
 	switch {
 	case f.cancelled():
 		return end(v1alpha1.StateCancelled, "", "")
-	case f.Leader != nil && final(f.Leader):
+	case f.Leader != nil && f.Leader.IsFinal():
 		return end(v1alpha1.StateCancelled, "", "")
 	case f.unsplit():
 		return Action{Kind: Components}
-	case f.Verdict == reasonNever && f.killInvalid():
-		return end(v1alpha1.StateCancelled, reasonNever, "")
+	case f.Verdict == status.ReasonDependencyNeverSatisfied && f.killInvalid():
+		return end(v1alpha1.StateCancelled, status.ReasonDependencyNeverSatisfied, "")
 	case f.Verdict == backfill.ReasonDeadline:
-		return end(v1alpha1.StateDeadline, reasonDeadline, "")
+		return end(v1alpha1.StateDeadline, status.ReasonDeadline, "")
 	}
 	if due := f.deadline(); !due.IsZero() {
 		if !f.Now.Before(due) {
-			return end(v1alpha1.StateDeadline, reasonDeadline, "")
+			return end(v1alpha1.StateDeadline, status.ReasonDeadline, "")
 		}
 		return Action{Wake: due}
 	}
 	return Action{}
 }
-
-// Slurm's names of reasons (squeue(1), JOB REASON CODES).
-const (
-	reasonNever    = "DependencyNeverSatisfied"
-	reasonDeadline = "DeadLine"
-)
 
 func (f *Facts) killInvalid() bool {
 	if k := f.Job.Spec.Job.Batch.KillOnInvalidDep; k != nil {
@@ -278,7 +276,7 @@ const unstoredPause = 30 * time.Second
 
 func (f *Facts) over() Action {
 	switch {
-	case f.Job.Status.Unwritten: // it was cancelled with many others
+	case f.Assumed: // it was cancelled with many others
 		return Action{Kind: Record}
 	case f.Job.DeletionTimestamp != nil && f.Unstored:
 		return Action{Wake: f.Now.Add(unstoredPause)}
@@ -314,23 +312,14 @@ func (f *Facts) over() Action {
 // the job's script, and was meant as well.
 func (f *Facts) release() Action {
 	for _, t := range f.SplitOff {
-		if t.Spec.Cancel == nil && !final(t) {
+		if t.Spec.Cancel == nil && !t.IsFinal() {
 			return Action{Kind: Follow}
 		}
 	}
-	if slices.ContainsFunc(f.SplitOff, func(t *v1alpha1.BatchJob) bool { return !final(t) }) {
+	if slices.ContainsFunc(f.SplitOff, func(t *v1alpha1.BatchJob) bool { return !t.IsFinal() }) {
 		return Action{Wake: f.Now.Add(time.Minute)}
 	}
 	return Action{Kind: Release}
-}
-
-func final(b *v1alpha1.BatchJob) bool {
-	switch b.Status.State {
-	case "", v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
-		v1alpha1.StateCompleting, v1alpha1.StateSuspended:
-		return false
-	}
-	return true
 }
 
 func end(final, reason, message string) Action {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // togetherTime is how long the components of a heterogeneous job may take to
@@ -19,7 +20,7 @@ func (f *Facts) unsplit() bool { return len(f.SplitOff) < len(f.Job.Spec.Compone
 func (f *Facts) apart() (a Action, ok bool) {
 	for _, s := range f.Siblings {
 		if s.Status.State == v1alpha1.StateNodeFail || s.Status.State == v1alpha1.StateCompleting && s.Status.Final == v1alpha1.StateNodeFail {
-			return end(v1alpha1.StateNodeFail, "NodeDown", "a node of another component was lost"), true
+			return end(v1alpha1.StateNodeFail, status.ReasonNodeDown, "a node of another component was lost"), true
 		}
 		waits := s.Status.State == "" || s.Status.State == v1alpha1.StatePending
 		if waits && s.Spec.Cancel == nil && !f.Now.Before(f.Job.Status.StartTime.Add(togetherTime)) {
@@ -49,7 +50,7 @@ func (f *Facts) followLeader() (a Action, ok bool) {
 		return requested(), true
 	case l.Status.State == v1alpha1.StateCompleting:
 		return end(l.Status.Final, l.Status.Reason, ""), true
-	case final(l):
+	case l.IsFinal():
 		return end(l.Status.State, l.Status.Reason, ""), true
 	}
 	return Action{}, false

@@ -132,25 +132,25 @@ func (k *Keeper) jobChanged(old, now *v1alpha1.BatchJob) {
 	if now.Spec.JobID == 0 {
 		return
 	}
-	if hurries(old, now) {
+	if k.isRush(old, now) {
 		k.rush.Store(k.Now().UnixNano())
 	}
 	k.noteDependencies(old, now)
 	k.queue.Add(now.Spec.JobID)
 	k.tellSiblings(now)
-	if final(now) {
+	if now.IsFinal() {
 		k.tellOrigin(now)
 		k.tellHost(now)
 	}
 }
 
-// hurries tells whether now is a job in this process's memory only, or is in
-// another state there.
-func hurries(old, now *v1alpha1.BatchJob) bool {
+// isRush reports whether now is a new job of pods that has no object yet, or an
+// assumed one whose state has changed.
+func (k *Keeper) isRush(old, now *v1alpha1.BatchJob) bool {
 	if old == nil {
-		return control.Unmade(now)
+		return !control.IsCreated(now)
 	}
-	return now.Spec.Workload != nil && now.Status.Unwritten && old.Status.State != now.Status.State
+	return now.Spec.Workload != nil && old.Status.State != now.Status.State && k.Cluster.Jobs.IsAssumed(now)
 }
 
 // siblings are the other components of a heterogeneous job; leader is the first
@@ -202,7 +202,7 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	if control.GroupOf(p) != "" {
 		if b, _, ok := k.Cluster.WorkloadOf(p.UID); !ok {
 			return
-		} else if control.Single(b) {
+		} else if control.IsSinglePod(b) {
 			k.queue.Add(b.Spec.JobID)
 		} else {
 			k.queue.AddAfter(b.Spec.JobID, gather)
@@ -216,7 +216,7 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	k.queue.Add(id)
 	if n, err := strconv.ParseInt(p.Labels[wire.LabelAttempt], 10, 32); err == nil {
 		for _, t := range k.Cluster.InPods(id, int32(n)) {
-			if !final(t) {
+			if !t.IsFinal() {
 				k.queue.Add(t.Spec.JobID)
 			}
 		}
@@ -326,6 +326,7 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) Facts {
 		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, Taken: k.taken(host(b), b), Lingering: k.lingers(b), Lost: k.nodeLost, Down: k.nodeDown, Now: k.Now(),
 		Rules: k.rules(b), Memory: k.memory[id], Verdict: k.verdict(id), SplitOff: k.Cluster.SplitOff(id),
 		Needed:   len(k.waitedBy[id]) > 0 || len(k.waitedBy[array.ID(b)]) > 0,
+		Assumed:  k.Cluster.Jobs.IsAssumed(b),
 		Unstored: k.Stored != nil && !k.Stored(b),
 		Expires:  k.expires(b),
 		Rush:     k.Now().UnixNano()-k.rush.Load() < int64(rushPause),

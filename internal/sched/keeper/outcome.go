@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 const reportFailed = wire.ReportFailed
@@ -21,15 +22,15 @@ func FromReport(r wire.Report) Outcome {
 	}
 	switch {
 	case r.OutOfMemory:
-		o.Final, o.Reason = v1alpha1.StateOutOfMemory, "OutOfMemory"
+		o.Final, o.Reason = v1alpha1.StateOutOfMemory, status.ReasonOutOfMemory
 		o.Exit = &v1alpha1.ExitCode{Signal: outOfMemorySignal}
 	case r.Kind == wire.ReportFailed:
-		o.Final, o.Reason = v1alpha1.StateFailed, "JobLaunchFailure"
+		o.Final, o.Reason = v1alpha1.StateFailed, status.ReasonLaunchFailure
 		if r.Status == 0 && r.Signal == 0 {
 			o.Exit.Status = 1
 		}
 	case r.Status != 0 || r.Signal != 0:
-		o.Final, o.Reason = v1alpha1.StateFailed, "NonZeroExitCode"
+		o.Final, o.Reason = v1alpha1.StateFailed, status.ReasonNonZeroExitCode
 	}
 	return o
 }
@@ -43,7 +44,7 @@ func fromContainer(p *corev1.Pod) Outcome {
 	t := terminated(p)
 	switch {
 	case t == nil:
-		return Outcome{Final: v1alpha1.StateFailed, Reason: "NonZeroExitCode",
+		return Outcome{Final: v1alpha1.StateFailed, Reason: status.ReasonNonZeroExitCode,
 			Message: p.Status.Reason + " " + p.Status.Message, Exit: &v1alpha1.ExitCode{Status: 1}}
 	case t.Reason == "OOMKilled":
 		return FromReport(wire.Report{OutOfMemory: true})

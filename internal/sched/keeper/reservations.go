@@ -164,7 +164,7 @@ func (k *Keeper) holdOrphans(ctx context.Context) error {
 
 // dropReservation has a waiting job want no reservation any more.
 func (k *Keeper) dropReservation(ctx context.Context, b *v1alpha1.BatchJob, hold string) error {
-	b, err := k.Cluster.Make(ctx, b)
+	b, err := k.Cluster.EnsureCreated(ctx, b)
 	if err != nil {
 		return err
 	}

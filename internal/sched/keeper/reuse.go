@@ -63,7 +63,7 @@ func (k *Keeper) pods(b *v1alpha1.BatchJob) []*corev1.Pod {
 	h := host(b)
 	var out []*corev1.Pod
 	if h.JobID != b.Spec.JobID {
-		if final(b) {
+		if b.IsFinal() {
 			return nil
 		}
 		for _, p := range k.Cluster.JobPods(h.JobID) {
@@ -86,7 +86,7 @@ func (k *Keeper) pods(b *v1alpha1.BatchJob) []*corev1.Pod {
 // taken tells whether another job than b runs in the pods.
 func (k *Keeper) taken(h v1alpha1.PodsOf, b *v1alpha1.BatchJob) bool {
 	for _, t := range k.Cluster.InPods(h.JobID, h.Attempt) {
-		if t.Spec.JobID != b.Spec.JobID && !final(t) {
+		if t.Spec.JobID != b.Spec.JobID && !t.IsFinal() {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ func TestALongTaskGetsAStatusOfItsOwn(t *testing.T) {
 	if got := f.settled(Action{}); got.Kind != Wait {
 		t.Errorf("with a status of its own: %+v", got)
 	}
-	b.Status.Unwritten = true
+	f.Assumed = true
 	if got := f.settled(Action{Wake: t0.Add(time.Hour)}); got.Kind != Wait || !got.Wake.Equal(t0.Add(settleTime)) {
 		t.Errorf("soon after its start: %+v", got)
 	}

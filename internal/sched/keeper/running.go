@@ -9,6 +9,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // running: the job goes on until its batch host ends, or a reason to end it
@@ -31,11 +32,11 @@ func (f *Facts) running() Action {
 	case f.limitChanged():
 		return Action{Kind: Adjust}
 	case !last.IsZero() && !f.Now.Before(last):
-		return end(v1alpha1.StateDeadline, reasonDeadline, "")
+		return end(v1alpha1.StateDeadline, status.ReasonDeadline, "")
 	case !limit.IsZero() && !f.Now.Before(limit):
-		return end(v1alpha1.StateTimeout, "TimeLimit", "")
+		return end(v1alpha1.StateTimeout, status.ReasonTimeLimit, "")
 	case !f.Expires.IsZero() && !f.Now.Before(f.Expires):
-		return end(v1alpha1.StateTimeout, "TimeLimit", "its reservation is over")
+		return end(v1alpha1.StateTimeout, status.ReasonTimeLimit, "its reservation is over")
 	}
 	if a, ok := f.apart(); ok {
 		return a
@@ -78,17 +79,15 @@ func (f *Facts) preempted() Action {
 	case !f.Now.Before(p.Due.Time):
 		if p.Mode == "REQUEUE" && f.requeueAllowed() {
 			a := requested()
-			a.Outcome.Reason = reasonPreempted
+			a.Outcome.Reason = status.ReasonPreempted
 			return a
 		}
-		return end(v1alpha1.StatePreempted, reasonPreempted, "")
+		return end(v1alpha1.StatePreempted, status.ReasonPreempted, "")
 	case !f.Memory.Warned:
 		return Action{Kind: Warn, Wake: p.Due.Time}
 	}
 	return Action{Wake: p.Due.Time}
 }
-
-const reasonPreempted = "Preempted"
 
 // mustEnd is the job's deadline; zero: it has none.
 func (f *Facts) mustEnd() time.Time {
@@ -133,7 +132,7 @@ func (f *Facts) nodeFailed(why string) Action {
 	if f.requeueAllowed() {
 		return giveBack(why)
 	}
-	return end(v1alpha1.StateNodeFail, "NodeDown", why)
+	return end(v1alpha1.StateNodeFail, status.ReasonNodeDown, why)
 }
 
 // batchEnded reads the end of the job from a pod that is over.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // A workload's job stands for pods that others made: there are no objects to
@@ -39,7 +40,7 @@ func (f *Facts) workload() Action {
 }
 
 func (f *Facts) queued() Action {
-	if control.Single(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.cancelled() {
+	if control.IsSinglePod(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.cancelled() {
 		return Action{Kind: Adopt}
 	}
 	if len(f.staying()) == 0 && !f.cancelled() {
@@ -63,7 +64,7 @@ const (
 // objected is a, unless nothing is to be done and the job, which waits, should have
 // an object by now.
 func (f *Facts) objected(a Action) Action {
-	if a.Kind != Wait || !control.Unmade(f.Job) || f.Job.Spec.SubmitTime == nil {
+	if a.Kind != Wait || control.IsCreated(f.Job) || f.Job.Spec.SubmitTime == nil {
 		return a
 	}
 	due, last := f.Job.Spec.SubmitTime.Add(madeAfter), f.Job.Spec.SubmitTime.Add(mostMade)
@@ -155,14 +156,14 @@ func (f *Facts) serving() Action {
 	case f.limitChanged():
 		return Action{Kind: Adjust}
 	case !last.IsZero() && !f.Now.Before(last):
-		return end(v1alpha1.StateDeadline, reasonDeadline, "")
+		return end(v1alpha1.StateDeadline, status.ReasonDeadline, "")
 	case !limit.IsZero() && !f.Now.Before(limit):
-		return end(v1alpha1.StateTimeout, "TimeLimit", "")
+		return end(v1alpha1.StateTimeout, status.ReasonTimeLimit, "")
 	}
 	for i := range f.Job.Status.Allocation.Nodes {
 		n := nodeObject(&f.Job.Status.Allocation.Nodes[i])
 		if f.Lost(n) || f.Down != nil && f.Down(n) {
-			return end(v1alpha1.StateNodeFail, "NodeDown", "node "+n+" was lost")
+			return end(v1alpha1.StateNodeFail, status.ReasonNodeDown, "node "+n+" was lost")
 		}
 	}
 	return Action{Wake: earliestOf(f.limit(), f.mustEnd())}
@@ -176,7 +177,7 @@ func (f *Facts) bounced(p *corev1.Pod, why string) Action {
 		a.Outcome.Refused = p.Spec.NodeName
 		return a
 	}
-	a := end(v1alpha1.StateFailed, "JobLaunchFailure", why)
+	a := end(v1alpha1.StateFailed, status.ReasonLaunchFailure, why)
 	a.Outcome.Exit, a.Outcome.Refused = &v1alpha1.ExitCode{Status: 1}, p.Spec.NodeName
 	return a
 }

@@ -5,8 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
 // standsFor makes a job stand for two pods of a group.
@@ -25,9 +28,9 @@ func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
 func TestDecideAboutAWorkload(t *testing.T) {
 	group, single := standsFor("group ml/g"), standsFor("")
-	alone := func(b *v1alpha1.BatchJob) { // of one pod, ahead of its object
+	alone := func(b *v1alpha1.BatchJob) { // of one pod, its status is assumed
 		single(b)
-		b.Spec.Workload.Pods, b.Status.Unwritten = b.Spec.Workload.Pods[:1], b.Status.State != ""
+		b.Spec.Workload.Pods = b.Spec.Workload.Pods[:1]
 	}
 	tests := []struct {
 		name    string
@@ -89,7 +92,8 @@ func TestDecideAboutAWorkload(t *testing.T) {
 	}
 	for _, tt := range tests {
 		a := Decide(Facts{Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules,
-			Lost: func(n string) bool { return n == tt.lost }})
+			Assumed: control.IsSinglePod(tt.job) && tt.job.Status.State != "",
+			Lost:    func(n string) bool { return n == tt.lost }})
 		wake := time.Duration(0)
 		if !a.Wake.IsZero() {
 			wake = a.Wake.Sub(t0.Add(tt.after))
@@ -149,8 +153,7 @@ func TestAJobThatWaitsHasAnObjectInTime(t *testing.T) {
 	} {
 		b := aJob("", standsFor("group ml/g"))
 		b.Spec.SubmitTime = at(t0)
-		b.UID = "unmade-ml/g"
-		if tt.made {
+		if b.UID = ""; tt.made {
 			b.UID = "g"
 		}
 		a := Decide(Facts{Job: b, Pods: pods(pod(0, unbound), pod(1, unbound)), Now: t0.Add(tt.after), Rules: rules, Verdict: tt.verdict})
@@ -164,31 +167,43 @@ func TestAJobThatWaitsHasAnObjectInTime(t *testing.T) {
 	}
 }
 
-// What is written late waits while pods come and while they are bound.
-func TestARushGoesOnWhilePodsAreBound(t *testing.T) {
-	state := func(s string, unwritten bool) *v1alpha1.BatchJob {
-		b := aJob(s, standsFor("group ml/g"))
-		b.Status.Unwritten = unwritten
-		return b
+// Writes that can wait are put off while pods come and while they are bound.
+func TestRushLastsWhilePodsComeAndAreBound(t *testing.T) {
+	c := fake.Cluster(interceptor.Funcs{})
+	k := &Keeper{Config: Config{Cluster: c}}
+	assumed := func(old *v1alpha1.BatchJob, state string) *v1alpha1.BatchJob {
+		t.Helper()
+		n, ok := c.Jobs.AssumeStatus(old, t0, func(s *v1alpha1.BatchJobStatus) { s.State = state })
+		if !ok {
+			t.Fatalf("%s is not assumed", state)
+		}
+		return n
 	}
-	unmade := state("", false)
-	unmade.UID = "unmade-ml/g"
-	submitted := aJob("RUNNING")
-	submitted.Status.Unwritten = true
-	for _, tt := range []struct {
-		name     string
-		old, now *v1alpha1.BatchJob
-		want     bool
-	}{
-		{"a job comes into memory", nil, unmade, true},
-		{"an object comes", nil, state("", false), false},
-		{"it is placed", unmade, state("CONFIGURING", true), true},
-		{"its pods are bound", state("CONFIGURING", true), state("RUNNING", true), true},
-		{"its start is written", state("RUNNING", true), state("RUNNING", false), false},
-		{"a submitted job starts", aJob("PENDING"), submitted, false},
-	} {
-		if got := hurries(tt.old, tt.now); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
+	expect := func(what string, old, now *v1alpha1.BatchJob, want bool) {
+		t.Helper()
+		if got := k.isRush(old, now); got != want {
+			t.Errorf("%s: %v", what, got)
 		}
 	}
+	queued := aJob("", standsFor("group ml/g"))
+	c.Jobs.AssumeJob(queued)
+	expect("pods come", nil, queued, true)
+	placed := assumed(queued, v1alpha1.StateConfiguring)
+	expect("they are placed", queued, placed, true)
+	running := assumed(placed, v1alpha1.StateRunning)
+	expect("they are bound", placed, running, true)
+
+	written := running.DeepCopy()
+	fake.Feed(c, written)
+	expect("the start is written", running, written, false)
+	expect("an object comes", nil, written, false)
+	completed := written.DeepCopy()
+	completed.Status.State = v1alpha1.StateCompleted
+	fake.Feed(c, completed)
+	expect("a written job ends", written, completed, false)
+
+	submitted := aJob(v1alpha1.StatePending)
+	submitted.Spec.JobID, submitted.UID = 8, "submitted"
+	fake.Feed(c, submitted)
+	expect("a submitted job starts", submitted, assumed(submitted, v1alpha1.StateRunning), false)
 }

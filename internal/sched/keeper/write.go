@@ -13,7 +13,6 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/sched/history"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -23,10 +22,7 @@ var errChanged = errors.New("the job changed")
 
 // write changes b's status if b is still the newest version.
 func (k *Keeper) write(ctx context.Context, b *v1alpha1.BatchJob, change func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
-	n := b.DeepCopy()
-	change(&n.Status)
-	history.Note(&b.Status, &n.Status, metav1.NewMicroTime(k.Now()))
-	err := k.Cluster.WriteStatus(ctx, b, n)
+	n, err := k.Cluster.WriteStatus(ctx, b, k.Now(), change)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil, k.refresh(ctx, b)
@@ -39,8 +35,8 @@ func (k *Keeper) write(ctx context.Context, b *v1alpha1.BatchJob, change func(*v
 // refresh brings the store up to date with the API server about b and returns
 // errChanged.
 func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
-	if control.Unmade(b) {
-		return errChanged // the store has what there is
+	if !control.IsCreated(b) {
+		return errChanged // there is no object to read
 	}
 	n := &v1alpha1.BatchJob{}
 	err := k.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(b), n)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // whole is what was told of an array as a whole.
@@ -32,7 +33,7 @@ func (n *Notifier) ofArray(old, now *v1alpha1.BatchJob) {
 		return
 	}
 	was, is := state(old), state(now)
-	begins, ends := is == v1alpha1.StateRunning && was != is, final(is) && !final(was)
+	begins, ends := is == v1alpha1.StateRunning && was != is, status.JobState(is).IsFinal() && !status.JobState(was).IsFinal()
 	if !begins && !ends {
 		return
 	}
@@ -46,7 +47,7 @@ func (n *Notifier) ofArray(old, now *v1alpha1.BatchJob) {
 			n.putArray(now, id, Begin, family)
 		}
 		told.begun, told.ended = true, false
-	case !slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return !final(state(b)) }) && !told.ended:
+	case !slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return !status.JobState(state(b)).IsFinal() }) && !told.ended:
 		told.ended = true
 		bad := slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return failed(state(b)) || lostOne(b) })
 		if !bad || !n.putArray(now, id, Fail, family) {

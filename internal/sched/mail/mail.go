@@ -14,6 +14,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 	"github.com/berth-hpc/berth/translate/value"
 )
 
@@ -31,9 +32,6 @@ const (
 	// EachTask asks for events of the tasks of an array, not of the array.
 	EachTask = "ARRAY_TASKS"
 )
-
-// neverReason is the reason of a job whose dependency can never be met.
-const neverReason = "DependencyNeverSatisfied"
 
 // Message is one mail.
 type Message struct {
@@ -66,10 +64,10 @@ func Events(old, now *v1alpha1.BatchJob) []string {
 		}
 	}
 	was, is := state(old), state(now)
-	ended := final(is) && !final(was)
+	ended := status.JobState(is).IsFinal() && !status.JobState(was).IsFinal()
 	add(Begin, is == v1alpha1.StateRunning && was != is)
 	add(Requeue, now.Status.Restarts > old.Status.Restarts)
-	add(Invalid, now.Status.Reason == neverReason && old.Status.Reason != neverReason)
+	add(Invalid, now.Status.Reason == status.ReasonDependencyNeverSatisfied && old.Status.Reason != status.ReasonDependencyNeverSatisfied)
 	add(Limit, ended && is == v1alpha1.StateTimeout)
 	add(End, ended)
 	add(Fail, ended && failed(is) && !slices.Contains(out, End))
@@ -85,14 +83,6 @@ func state(b *v1alpha1.BatchJob) string {
 	default:
 		return s
 	}
-}
-
-func final(state string) bool {
-	switch state {
-	case v1alpha1.StatePending, v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended, "":
-		return false
-	}
-	return true
 }
 
 func failed(state string) bool {

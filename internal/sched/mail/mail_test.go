@@ -19,6 +19,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -104,7 +105,7 @@ func TestComponents(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	pending := func(*v1alpha1.BatchJob) {}
-	never := func(b *v1alpha1.BatchJob) { b.Status.Reason = neverReason }
+	never := func(b *v1alpha1.BatchJob) { b.Status.Reason = status.ReasonDependencyNeverSatisfied }
 	again := func(b *v1alpha1.BatchJob) { b.Status.Restarts = 1 }
 	task := func(b *v1alpha1.BatchJob) {
 		running(b)

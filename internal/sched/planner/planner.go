@@ -18,6 +18,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/translate/array"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // Planner plans. Safe for concurrent use.
@@ -316,7 +317,7 @@ func (p *Planner) tellHopeless(decisions []backfill.Decision) {
 	}
 	for i := range decisions {
 		switch decisions[i].Reason {
-		case "DependencyNeverSatisfied", backfill.ReasonDeadline:
+		case status.ReasonDependencyNeverSatisfied, backfill.ReasonDeadline:
 			p.Hopeless(decisions[i].ID)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
 // queue answers questions about other jobs.
@@ -76,7 +77,6 @@ const (
 // Why a job waits for others.
 const (
 	reasonDependency = "Dependency"
-	reasonNever      = "DependencyNeverSatisfied"
 )
 
 // dependency says whether b must wait for others, or would wait for ever. An
@@ -109,7 +109,7 @@ func (q queue) dependencyOf(b *v1alpha1.BatchJob, index *int32) string {
 	case counts[met] == n, d.Any && counts[met] > 0:
 		return ""
 	case counts[never] > 0 && !d.Any, counts[never] == n:
-		return reasonNever
+		return status.ReasonDependencyNeverSatisfied
 	}
 	return reasonDependency
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/sched/history"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -63,7 +62,7 @@ var ErrChanged = errors.New("the job changed since the plan was made")
 // its allocation. Its objects come by Create. If a pod waits that can serve it, it
 // is RUNNING there and has no objects of its own.
 func (s *Starter) Place(ctx context.Context, p Placement) error {
-	if control.MayRunAhead(p.Job) {
+	if s.cluster.Jobs.MayAssumeStatus(p.Job) {
 		return s.placeAhead(p)
 	}
 	if x := s.take(&p); x != nil {
@@ -82,10 +81,7 @@ func (s *Starter) placeAhead(p Placement) error {
 	if !p.Job.AwaitsStart() {
 		return ErrChanged
 	}
-	b := p.Job.DeepCopy()
-	b.Status.Requeues = b.Spec.Requeues
-	p.begin(&b.Status, s.now(), configuring)
-	if !s.cluster.GoAhead(p.Job, b) {
+	if _, ok := s.cluster.Jobs.AssumeStatus(p.Job, s.now(), p.change(s.now(), configuring)); !ok {
 		return ErrChanged
 	}
 	return nil
@@ -98,10 +94,9 @@ func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.B
 	if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !known.AwaitsStart() {
 		return nil, ErrChanged
 	}
-	b := p.Job.DeepCopy()
-	b.Status.Requeues = b.Spec.Requeues // what was asked of a waiting job is done
-	p.begin(&b.Status, s.now(), state)
-	if err := s.cluster.WriteStatus(ctx, p.Job, b); err != nil {
+	now := s.now()
+	b, err := s.cluster.WriteStatus(ctx, p.Job, now, p.change(now, state))
+	if err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return nil, ErrChanged
 		}
@@ -110,16 +105,21 @@ func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.B
 	return b, nil
 }
 
-// begin turns the status of a job that waits into that of the job placed.
-func (p *Placement) begin(st *v1alpha1.BatchJobStatus, now time.Time, state func(*v1alpha1.BatchJobStatus)) {
-	before, start := *st, metav1.NewMicroTime(now)
-	st.Final, st.Reason, st.Message = "", "", ""
-	st.Attempt++
-	st.Partition, st.TimeLimit, st.Priority, st.Allocation = p.Partition, p.TimeLimit, p.Priority, p.Allocation
-	st.Reservation = p.Reservation
-	st.StartTime, st.EndTime, st.ExitCode, st.Derived = &start, nil, nil, nil
-	state(st)
-	history.Note(&before, st, start)
+// change returns the change of the status of a pending job by which it is placed
+// at start; state sets the state that it starts with.
+func (p *Placement) change(start time.Time, state func(*v1alpha1.BatchJobStatus)) func(*v1alpha1.BatchJobStatus) {
+	return func(st *v1alpha1.BatchJobStatus) {
+		at := metav1.NewMicroTime(start)
+		if p.Job != nil && p.Task == nil {
+			st.Requeues = p.Job.Spec.Requeues // a requeue requested of a pending job is done
+		}
+		st.Final, st.Reason, st.Message = "", "", ""
+		st.Attempt++
+		st.Partition, st.TimeLimit, st.Priority, st.Allocation = p.Partition, p.TimeLimit, p.Priority, p.Allocation
+		st.Reservation = p.Reservation
+		st.StartTime, st.EndTime, st.ExitCode, st.Derived = &at, nil, nil, nil
+		state(st)
+	}
 }
 
 // PlaceTogether places the components of a heterogeneous job. Should this
@@ -153,10 +153,13 @@ func (s *Starter) Preempt(ctx context.Context, victim *v1alpha1.BatchJob, by int
 	if known, ok := s.cluster.Job(victim.Spec.JobID); !ok || known != victim {
 		return ErrChanged
 	}
-	b := victim.DeepCopy()
 	now := s.now()
-	b.Status.Preempt = &v1alpha1.Preemption{By: by, Mode: mode, At: metav1.NewMicroTime(now), Due: metav1.NewMicroTime(now.Add(grace))}
-	if err := s.cluster.WriteStatus(ctx, victim, b); err != nil {
+	_, err := s.cluster.WriteStatus(ctx, victim, now, func(st *v1alpha1.BatchJobStatus) {
+		st.Preempt = &v1alpha1.Preemption{
+			By: by, Mode: mode, At: metav1.NewMicroTime(now), Due: metav1.NewMicroTime(now.Add(grace)),
+		}
+	})
+	if err != nil {
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 			return ErrChanged
 		}

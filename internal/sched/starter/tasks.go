@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
+	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/tasks"
 )
 
@@ -27,9 +28,9 @@ func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	for i := range ps {
 		indexes[i] = *ps[i].Task
 		if places[i] = s.take(&ps[i]); places[i] != nil {
-			st := &v1alpha1.BatchJobStatus{}
-			ps[i].begin(st, s.now(), runningAt(places[i]))
-			begun[indexes[i]] = st
+			now := s.now()
+			st := control.StatusAfter(&v1alpha1.BatchJobStatus{}, now, ps[i].change(now, runningAt(places[i])))
+			begun[indexes[i]] = &st
 		}
 	}
 	jobs, err := tasks.Split(ctx, s.cluster, whole.Spec.JobID, indexes, begun)

@@ -45,7 +45,7 @@ func TestPodsAreNoObjectsAtFirst(t *testing.T) {
 	if jobs, made := b.jobs(), b.objects(); len(jobs) != 2 || len(made) != 0 {
 		t.Errorf("%d jobs, objects %v; events: %s", len(jobs), made, b.events())
 	}
-	if j, _, _ := b.cluster.WorkloadOf("uid-p"); j == nil || !control.Unmade(j) {
+	if j, _, _ := b.cluster.WorkloadOf("uid-p"); j == nil || control.IsCreated(j) {
 		t.Errorf("%+v", j)
 	}
 }
@@ -89,7 +89,7 @@ func TestBoundPodsAreFoundAgain(t *testing.T) {
 			t.Errorf("pod %s has the number %d", pod, made[pod])
 		}
 	}
-	if j, ok := b.cluster.Job(5); !ok || j.Spec.SubmitTime.Unix() != 900 || control.Unmade(j) {
+	if j, ok := b.cluster.Job(5); !ok || j.Spec.SubmitTime.Unix() != 900 || !control.IsCreated(j) {
 		t.Errorf("%+v", j)
 	}
 	b.findAgain()

@@ -252,7 +252,7 @@ func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) e
 	if s.JobID == 0 || control.GroupOf(pods[0]) != g.Key {
 		b, err = w.queueJob(ctx, b)
 	} else {
-		w.cluster.Presume(b)
+		w.cluster.Jobs.AssumeJob(b)
 	}
 	if err == nil {
 		w.log.Info("pods queued", "job", b.Spec.JobID, "kind", s.Workload.Kind, "namespace", b.Namespace, "name", s.Workload.Name, "pods", len(pods))
@@ -299,7 +299,7 @@ func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b
 	if same && mark == b.Annotations[annotationAsked] {
 		return nil
 	}
-	if b, err = w.cluster.Make(ctx, b); err != nil {
+	if b, err = w.cluster.EnsureCreated(ctx, b); err != nil {
 		return err
 	}
 	n := b.DeepCopy()

@@ -214,7 +214,7 @@ func TestWhatHasNoEffectIsSaid(t *testing.T) {
 func TestAWaitingJobFollowsItsPods(t *testing.T) {
 	b := newBench(t)
 	b.feed(aPod("p", annotated("berth.hpc/time-limit", "5")))
-	made, err := b.cluster.Make(t.Context(), b.jobs()[0])
+	made, err := b.cluster.EnsureCreated(t.Context(), b.jobs()[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package history_test
+package control
 
 import (
 	"bytes"
@@ -9,19 +9,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/sched/history"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
-func at(s int64) metav1.MicroTime { return metav1.NewMicroTime(time.Unix(s, 0)) }
-
-func TestARunThatWentBackIsKept(t *testing.T) {
+func TestStatusKeepsTheAttemptsThatWereRequeued(t *testing.T) {
 	var s v1alpha1.BatchJobStatus
 	step := func(sec int64, change func(*v1alpha1.BatchJobStatus)) {
-		before := *s.DeepCopy()
-		change(&s)
-		history.Note(&before, &s, at(sec))
+		s = StatusAfter(&s, time.Unix(sec, 0), change)
 	}
-	start, end := at(10), at(20)
+	start, end := metav1.NewMicroTime(time.Unix(10, 0)), metav1.NewMicroTime(time.Unix(20, 0))
 	step(10, func(s *v1alpha1.BatchJobStatus) {
 		s.State, s.Attempt, s.StartTime = v1alpha1.StateConfiguring, 1, &start
 		s.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{
@@ -41,7 +37,7 @@ func TestARunThatWentBackIsKept(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	p := s.Past[0]
-	if p.State != history.StateRequeued || p.NodeList != "n[1-2]" || p.CPUs != 4 || p.GRES[0].Count != 3 || len(p.History) != 3 ||
+	if p.State != status.StateRequeued || p.NodeList != "n[1-2]" || p.CPUs != 4 || p.GRES[0].Count != 3 || len(p.History) != 3 ||
 		!p.Start.Equal(&start) || !p.End.Equal(&end) || p.Attempt != 1 || p.Restarts != 0 {
 		t.Errorf("%+v", p)
 	}

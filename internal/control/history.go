@@ -1,0 +1,119 @@
+package control
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/hostlist"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// A job's status holds what became of the job: every change of state, and the
+// earlier runs of a job that went back to the queue. Accounting reads them, so that
+// neither a crash between two writes nor a database that is away makes a gap in a
+// job's record.
+
+// Bounds of what a status holds; the oldest entries go first. Both are far beyond
+// what a job does while accounting's database answers.
+const (
+	maxChanges = 64
+	maxPast    = 32
+)
+
+// StatusAfter returns the status that change makes of before at that time. A
+// change of state is noted in the history.
+func StatusAfter(before *v1alpha1.BatchJobStatus, at time.Time,
+	change func(*v1alpha1.BatchJobStatus)) v1alpha1.BatchJobStatus {
+	now := before.DeepCopy()
+	change(now)
+	noteChange(before, now, metav1.NewMicroTime(at))
+	return *now
+}
+
+// noteChange adds the change of state from before to now to the history of now.
+func noteChange(before, now *v1alpha1.BatchJobStatus, at metav1.MicroTime) {
+	state := stateOf(now)
+	if stateOf(before) == state {
+		return
+	}
+	givenUp := before.Allocation != nil && now.Allocation == nil
+	requeued := before.IsFinal() && state == v1alpha1.StatePending
+	if givenUp || requeued {
+		if before.Message == "" || ran(before) { // else the start failed: nothing ran
+			now.Past = lastOf(append(now.Past, pastAttempt(before, at)), maxPast)
+		}
+		now.History = nil
+	}
+	entry := v1alpha1.StateChange{State: state, At: at, Reason: now.Reason}
+	now.History = lastOf(append(now.History, entry), maxChanges)
+}
+
+func stateOf(s *v1alpha1.BatchJobStatus) string {
+	if s.State == "" {
+		return v1alpha1.StatePending
+	}
+	return s.State
+}
+
+// lastOf returns the last entries of the list, at most n.
+func lastOf[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
+
+// ran reports whether the attempt got as far as RUNNING.
+func ran(s *v1alpha1.BatchJobStatus) bool {
+	running := func(c v1alpha1.StateChange) bool { return c.State == v1alpha1.StateRunning }
+	return s.IsFinal() || slices.ContainsFunc(s.History, running)
+}
+
+// pastAttempt returns the run of the job that ends with before.
+func pastAttempt(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.PastAttempt {
+	p := v1alpha1.PastAttempt{
+		Attempt: before.Attempt, Restarts: before.Restarts, State: status.StateRequeued, Reason: before.Reason,
+		End: at, TimeLimit: before.TimeLimit, Partition: before.Partition,
+		ExitCode: before.ExitCode, Derived: before.Derived, History: before.History,
+	}
+	switch {
+	case before.IsFinal():
+		p.State = before.State // the run ended by itself: its state stays
+	case before.Message != "":
+		p.State = v1alpha1.StateNodeFail // the message says why the keeper gave the nodes back
+	default:
+		p.ExitCode = nil // the processes were killed: their exit code is not the job's
+	}
+	if before.StartTime != nil {
+		p.Start = *before.StartTime
+	}
+	if before.EndTime != nil {
+		p.End = *before.EndTime
+	}
+	if len(before.Past) > 0 {
+		p.Queued = before.Past[len(before.Past)-1].End
+	}
+	if a := before.Allocation; a != nil {
+		addAllocation(&p, a)
+	}
+	return p
+}
+
+// addAllocation sums up in p what the job held on all of its nodes.
+func addAllocation(p *v1alpha1.PastAttempt, a *v1alpha1.Allocation) {
+	names := make([]string, 0, len(a.Nodes))
+	at := map[[2]string]int{}
+	for i := range a.Nodes {
+		n := &a.Nodes[i]
+		names = append(names, n.Name)
+		p.CPUs += n.CPUs
+		p.Memory += n.Memory
+		for _, g := range n.GRES {
+			key := [2]string{g.Name, g.Type}
+			if _, ok := at[key]; !ok {
+				at[key] = len(p.GRES)
+				p.GRES = append(p.GRES, v1alpha1.GRESAllocation{Name: g.Name, Type: g.Type})
+			}
+			p.GRES[at[key]].Count += g.Count
+		}
+	}
+	p.Nodes, p.NodeList = int32(len(names)), hostlist.Fold(names)
+}
