@@ -31,7 +31,7 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
 		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
-		Cluster: c, Who: people{dir}, Released: k.Look, Now: time.Now, Log: cfg.Log,
+		Cluster: c, Who: people{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
 		Row:       func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 		NodeNames: snapshot.ShortNames,
 		NodeEvent: func(n *corev1.Node) status.AcctEvent {

@@ -53,9 +53,9 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	plan := planner.New(cluster, start, time.Now, cfg.Log)
 	keep := keeper.New(keeper.Config{Cluster: cluster, Starter: start, StartTimeout: cfg.StartTimeout, Now: time.Now, Log: cfg.Log})
 	keep.Pool = pool
-	keep.Verdict = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
+	keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	keep.Nodes = plan.NodesView
-	plan.Hopeless, keep.Refused = keep.Look, plan.Refused
+	plan.Hopeless, keep.Refused = keep.Enqueue, plan.Refused
 	many := cancels.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored

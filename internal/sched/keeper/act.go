@@ -21,16 +21,16 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// keep decides about one job and acts until there is nothing to do now.
-func (k *Keeper) keep(ctx context.Context, id int64) error {
+// reconcile decides about one job and acts until there is nothing to do now.
+func (k *Keeper) reconcile(ctx context.Context, id int64) error {
 	for {
 		b, ok := k.Cluster.Job(id)
 		if !ok {
 			return nil
 		}
 		f := k.facts(b)
-		if b.Status.State != v1alpha1.StateConfiguring || f.Memory.Created && f.allBound() {
-			k.started(b)
+		if b.Status.State != v1alpha1.StateConfiguring || f.Progress.Created && f.allBound() {
+			k.startDone(b)
 		}
 		a := Decide(f)
 		if !a.Wake.IsZero() {
@@ -50,106 +50,107 @@ func (k *Keeper) keep(ctx context.Context, id int64) error {
 	}
 }
 
-// act carries out a. again tells that the next decision need not wait for an
-// event.
+// act carries out a. again tells that the next decision need not wait for an event.
 func (k *Keeper) act(ctx context.Context, b *v1alpha1.BatchJob, a Action) (again bool, err error) {
 	switch a.Kind {
 	case Create:
 		return true, k.create(ctx, b)
-	case Line:
-		k.queueStart(b)
+	case WaitStart:
+		k.awaitStart(b)
 		return false, nil
 	case End:
 		return true, k.end(ctx, b, a.Outcome)
-	case Adjust:
+	case UpdateLimit:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.TimeLimit = b.Spec.Job.Time.Limit })
 		return true, err
-	case Warn:
+	case WarnPreempted:
 		if k.Commander != nil {
 			for _, signal := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTERM} {
 				k.Commander.Send(b.Spec.JobID, b.Status.Attempt, wire.Command{Kind: wire.CommandSignal, Signal: int32(signal), Full: true})
 			}
 		}
-		k.remember(b, func(m *Memory) { m.Warned = true })
+		k.noteProgress(b, func(m *Progress) { m.Warned = true })
 		return true, nil
 	case Suspend:
-		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { suspended(s, b.Spec.Suspend, k.Now()) })
+		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { setSuspended(s, b.Spec.Suspend, k.Now()) })
 		return true, err
 	case Terminate:
 		if k.Commander != nil {
 			k.Commander.Send(b.Spec.JobID, b.Status.Attempt, a.Command)
 		}
-		k.remember(b, func(m *Memory) { m.Terminated = true })
+		k.noteProgress(b, func(m *Progress) { m.Terminated = true })
 		return true, nil
-	case Sweep:
-		return len(a.Kill) == 0, k.sweep(ctx, b, a.Kill)
-	case Drop:
-		return false, k.deletePods(ctx, a.Kill)
+	case CleanUp:
+		return len(a.Deletions) == 0, k.cleanUp(ctx, b, a.Deletions)
+	case DeletePods:
+		return false, k.deletePods(ctx, a.Deletions)
 	case Finish, Requeue:
 		return true, k.finish(ctx, b)
 	case Delete:
 		err := k.Cluster.Client.Delete(ctx, b, client.Preconditions{UID: &b.UID})
 		return false, client.IgnoreNotFound(err)
-	case Release:
-		return false, k.release(ctx, b)
-	case Components:
+	case RemoveFinalizer:
+		return false, k.removeFinalizer(ctx, b)
+	case SplitComponents:
 		return true, tasks.Components(ctx, k.Cluster, b)
-	case Unlink:
+	case ClearPods:
 		_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { s.Pods = nil })
 		return true, err
-	case Record:
-		return k.record(ctx, b)
-	case Make:
+	case WriteAssumed:
+		return k.writeAssumed(ctx, b)
+	case CreateObject:
 		_, err := k.Cluster.EnsureCreated(ctx, b)
 		if apierrors.IsConflict(err) {
 			err = errChanged
 		}
 		return true, err
-	case Begin:
-		return true, k.begin(ctx, b)
+	case MarkRunning:
+		return true, k.markRunning(ctx, b)
 	case Adopt:
 		return true, k.adopt(ctx, b)
-	case Follow:
-		return true, k.follow(ctx, b)
+	case CancelParts:
+		return true, k.cancelParts(ctx, b)
 	}
 	return false, fmt.Errorf("unknown action %d", a.Kind)
 }
 
-// create makes the job's objects. A job of which none can be made fails.
+// create creates the job's objects. A job whose objects cannot be built fails.
 func (k *Keeper) create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	k.mu.Lock()
-	k.starting.begin(b.Spec.JobID)
+	k.throttle.begin(b.Spec.JobID)
 	k.mu.Unlock()
 	err := k.Starter.Create(ctx, b)
-	var hopeless *starter.BuildError
+	var unbuildable *starter.BuildError
 	switch {
-	case errors.As(err, &hopeless):
+	case errors.As(err, &unbuildable):
 		return k.end(ctx, b, Outcome{Final: v1alpha1.StateFailed, Reason: status.ReasonLaunchFailure,
-			Message: hopeless.Error(), Exit: &v1alpha1.ExitCode{Status: 1}})
+			Message: unbuildable.Error(), Exit: &v1alpha1.ExitCode{Status: 1}})
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return k.end(ctx, b, Outcome{Final: v1alpha1.StatePending, Message: err.Error()})
 	case err != nil:
 		return err
 	}
-	k.remember(b, func(m *Memory) { m.Created, m.CreatedAt = true, k.Now() })
+	k.noteProgress(b, func(m *Progress) { m.Created, m.CreatedAt = true, k.Now() })
 	return nil
 }
 
-// sweep deletes what runs the attempt: the pods first, because the node is
-// waited for, then what they were made by. Nothing is made anew in between: that
-// takes pods that have ended, and what would be made is bound to no node.
-func (k *Keeper) sweep(ctx context.Context, b *v1alpha1.BatchJob, kill []Kill) error {
+// cleanUp deletes what runs the attempt: the pods first, because deleting them
+// waits for the node, then the objects that own them. Nothing is created again in
+// between: that happens only when pods have ended, and new pods would be bound to
+// no node.
+func (k *Keeper) cleanUp(ctx context.Context, b *v1alpha1.BatchJob, kill []PodDeletion) error {
 	if err := k.deletePods(ctx, kill); err != nil {
 		return err
 	}
-	if err := k.sweepObjects(ctx, b); err != nil {
+	if err := k.deleteObjects(ctx, b); err != nil {
 		return err
 	}
-	k.remember(b, func(m *Memory) { m.Swept = true })
+	k.noteProgress(b, func(m *Progress) { m.CleanedUp = true })
 	return nil
 }
 
-func (k *Keeper) deletePods(ctx context.Context, kill []Kill) error {
+// deletePods deletes the pods, unless they are being deleted already.
+func (k *Keeper) deletePods(ctx context.Context, kill []PodDeletion) error {
 	for _, x := range kill {
 		var opts []client.DeleteOption
 		switch {
@@ -166,12 +167,12 @@ func (k *Keeper) deletePods(ctx context.Context, kill []Kill) error {
 	return nil
 }
 
-// sweepObjects deletes what the starter made for the attempt.
-func (k *Keeper) sweepObjects(ctx context.Context, b *v1alpha1.BatchJob) error {
+// deleteObjects deletes what the starter created for the attempt.
+func (k *Keeper) deleteObjects(ctx context.Context, b *v1alpha1.BatchJob) error {
 	if b.Spec.Workload != nil {
 		return nil // the pods are others'
 	}
-	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: kube.Name(host(b).JobID, host(b).Attempt)}
+	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: kube.Name(podsOf(b).JobID, podsOf(b).Attempt)}
 	for _, o := range []client.Object{&jobset.JobSet{ObjectMeta: meta}, &podgroup.PodGroup{ObjectMeta: meta}} {
 		err := k.Cluster.Client.Delete(ctx, o, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if client.IgnoreNotFound(err) != nil {
@@ -181,8 +182,8 @@ func (k *Keeper) sweepObjects(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return nil
 }
 
-// release lets a BatchJob that is being deleted go.
-func (k *Keeper) release(ctx context.Context, b *v1alpha1.BatchJob) error {
+// removeFinalizer lets the API server delete a BatchJob that is being deleted.
+func (k *Keeper) removeFinalizer(ctx context.Context, b *v1alpha1.BatchJob) error {
 	n := b.DeepCopy()
 	if !controllerutil.RemoveFinalizer(n, wire.Finalizer) {
 		return nil
@@ -200,8 +201,8 @@ func (k *Keeper) release(ctx context.Context, b *v1alpha1.BatchJob) error {
 	return client.IgnoreNotFound(err)
 }
 
-// follow cancels what was split off a job that is being deleted.
-func (k *Keeper) follow(ctx context.Context, b *v1alpha1.BatchJob) error {
+// cancelParts cancels what was split off a job that is being deleted.
+func (k *Keeper) cancelParts(ctx context.Context, b *v1alpha1.BatchJob) error {
 	by := v1alpha1.CancelRequest{By: b.Spec.User, At: ptr(metav1.NewMicroTime(k.Now()))}
 	if b.Spec.Cancel != nil {
 		by = *b.Spec.Cancel

@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// begin makes a workload's job RUNNING: all of its pods are bound. One that is
-// ahead of its object stays so.
-func (k *Keeper) begin(ctx context.Context, b *v1alpha1.BatchJob) error {
+// markRunning makes a workload's job RUNNING: all of its pods are bound. An assumed
+// job stays assumed.
+func (k *Keeper) markRunning(ctx context.Context, b *v1alpha1.BatchJob) error {
 	now := metav1.NewMicroTime(k.Now())
 	change := func(s *v1alpha1.BatchJobStatus) {
 		s.State, s.StartTime, s.Message = v1alpha1.StateRunning, &now, ""
@@ -26,12 +26,12 @@ func (k *Keeper) begin(ctx context.Context, b *v1alpha1.BatchJob) error {
 	} else if _, err := k.write(ctx, b, change); err != nil {
 		return err
 	}
-	k.remember(b, func(m *Memory) { m.Failures = 0 })
+	k.noteProgress(b, func(m *Progress) { m.Failures = 0 })
 	return nil
 }
 
-// adopt writes what an earlier process knew and took with it: that the pod of a
-// job which its object calls waiting was placed, and where.
+// adopt writes what an earlier process knew and did not write: that the pod of a
+// job whose object is pending was placed, and where.
 func (k *Keeper) adopt(ctx context.Context, b *v1alpha1.BatchJob) error {
 	p, ok := k.Cluster.Pods.ByUID(b.Spec.Workload.Pods[0].UID)
 	if !ok || p.Spec.NodeName == "" {
@@ -42,14 +42,14 @@ func (k *Keeper) adopt(ctx context.Context, b *v1alpha1.BatchJob) error {
 	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) {
 		s.State, s.Reason, s.Message, s.Requeues = v1alpha1.StateRunning, "", "", b.Spec.Requeues
 		s.Attempt++
-		s.Partition, s.TimeLimit = b.Spec.Partition, k.limitIn(b.Spec.Partition, &b.Spec.Job)
+		s.Partition, s.TimeLimit = b.Spec.Partition, k.partitionTimeLimit(b.Spec.Partition, &b.Spec.Job)
 		s.StartTime, s.EndTime = &start, nil
-		s.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{k.heldBy(b, p.Spec.NodeName)}}
+		s.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{k.podAllocation(b, p.Spec.NodeName)}}
 	})
 	return err
 }
 
-// boundAt is when the pod got its node, as far as it says.
+// boundAt returns when the pod got its node, as far as its conditions show it.
 func boundAt(p *corev1.Pod) metav1.MicroTime {
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
@@ -59,8 +59,8 @@ func boundAt(p *corev1.Pod) metav1.MicroTime {
 	return metav1.NewMicroTime(p.CreationTimestamp.Time)
 }
 
-// limitIn is the time limit of j in the partition, in minutes.
-func (k *Keeper) limitIn(partition string, j *job.Job) int32 {
+// partitionTimeLimit returns the time limit of j in the partition, in minutes.
+func (k *Keeper) partitionTimeLimit(partition string, j *job.Job) int32 {
 	for _, p := range snapshot.Partitions(k.Cluster.Partitions.List()) {
 		if p.Name == partition {
 			return snapshot.TimeLimit(&p.Spec, j)
@@ -69,9 +69,9 @@ func (k *Keeper) limitIn(partition string, j *job.Job) int32 {
 	return j.Time.Limit
 }
 
-// heldBy is what a single pod's job holds on the node: CPUs that no other job
-// has.
-func (k *Keeper) heldBy(b *v1alpha1.BatchJob, node string) v1alpha1.NodeAllocation {
+// podAllocation returns what a single pod's job holds on the node, with CPUs that
+// no other job holds.
+func (k *Keeper) podAllocation(b *v1alpha1.BatchJob, node string) v1alpha1.NodeAllocation {
 	sh := &b.Spec.Job.Shape
 	a := v1alpha1.NodeAllocation{Name: k.shortName(node), Node: node, CPUs: max(1, sh.CPUsPerTask), Tasks: 1}
 	if sh.MemPerCPU != nil {
@@ -86,7 +86,7 @@ func (k *Keeper) heldBy(b *v1alpha1.BatchJob, node string) v1alpha1.NodeAllocati
 			continue
 		}
 		for i := range other.Status.Allocation.Nodes {
-			if o := &other.Status.Allocation.Nodes[i]; nodeObject(o) == node {
+			if o := &other.Status.Allocation.Nodes[i]; nodeName(o) == node {
 				if s, err := backfill.ParseCPUSet(o.CPUIDs); err == nil {
 					taken.Union(s)
 				}
@@ -102,7 +102,7 @@ func (k *Keeper) heldBy(b *v1alpha1.BatchJob, node string) v1alpha1.NodeAllocati
 	return a
 }
 
-// shortName is the node's name as the commands show it.
+// shortName returns the node's name as the commands show it.
 func (k *Keeper) shortName(node string) string {
 	return snapshot.ShortNames(k.Cluster.Nodes.List())[node]
 }

@@ -41,7 +41,7 @@ func (w *world) stored(b *v1alpha1.BatchJob) v1alpha1.BatchJobStatus {
 
 // A single pod is placed and runs before its object says so, which it does in
 // the end.
-func TestASinglePodsJobIsWrittenDownLater(t *testing.T) {
+func TestStatusOfASinglePodIsWrittenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		p, b := w.lone("p", 5, "")
@@ -69,7 +69,7 @@ func TestASinglePodsJobIsWrittenDownLater(t *testing.T) {
 
 // An earlier process had the pod bound, and took with it that it had: the job
 // runs where the pod does, on CPUs that no other job has.
-func TestAPodThatIsBoundIsFoundRunning(t *testing.T) {
+func TestBoundPodOfAnEarlierProcessIsAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		for i, pod := range []string{"p", "q"} {
@@ -88,8 +88,8 @@ func TestAPodThatIsBoundIsFoundRunning(t *testing.T) {
 	})
 }
 
-// presume has a pod and its job in the leader's memory only.
-func (w *world) presume(pod string, id int64) (*corev1.Pod, *v1alpha1.BatchJob) {
+// assumeJob adds a pod and its job, which has no object yet.
+func (w *world) assumeJob(pod string, id int64) (*corev1.Pod, *v1alpha1.BatchJob) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: pod}, Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName}}
 	fake.Feed(w.Cluster, p)
 	now := metav1.NowMicro()
@@ -100,22 +100,22 @@ func (w *world) presume(pod string, id int64) (*corev1.Pod, *v1alpha1.BatchJob) 
 	return p, b
 }
 
-// object tells whether the job has one.
-func (w *world) object(b *v1alpha1.BatchJob) bool {
+// hasObject reports whether the job has an object.
+func (w *world) hasObject(b *v1alpha1.BatchJob) bool {
 	err := w.Client.Get(w.Context(), client.ObjectKeyFromObject(b), &v1alpha1.BatchJob{})
 	return client.IgnoreNotFound(err) == nil && err == nil
 }
 
-// A single pod is bound before its job is an object, which has all that was in
-// memory when it is made.
-func TestASinglePodsJobIsMadeLater(t *testing.T) {
+// A single pod is bound before its job has an object, which gets everything that was
+// assumed when it is created.
+func TestObjectOfASinglePodIsCreatedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		p, b := w.presume("p", 5)
+		p, b := w.assumeJob("p", 5)
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		known, _ := w.Job(5)
-		if known.Status.State != v1alpha1.StateConfiguring || w.object(b) {
+		if known.Status.State != v1alpha1.StateConfiguring || w.hasObject(b) {
 			t.Fatalf("%+v", known.Status)
 		}
 		p = p.DeepCopy()
@@ -123,7 +123,7 @@ func TestASinglePodsJobIsMadeLater(t *testing.T) {
 		fake.Feed(w.Cluster, p)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if known, _ = w.Job(5); known.Status.State != v1alpha1.StateRunning || w.object(b) {
+		if known, _ = w.Job(5); known.Status.State != v1alpha1.StateRunning || w.hasObject(b) {
 			t.Fatalf("%+v", known.Status)
 		}
 		time.Sleep(5 * time.Second)
@@ -142,11 +142,11 @@ func TestASinglePodsJobIsMadeLater(t *testing.T) {
 	})
 }
 
-// A short pod's job is made at its end.
-func TestAShortPodsJobIsMadeAtItsEnd(t *testing.T) {
+// The object of a pod that ends soon is created at its end.
+func TestObjectOfAShortPodIsCreatedAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		p, b := w.presume("p", 5)
+		p, b := w.assumeJob("p", 5)
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		known, _ := w.Job(5)
@@ -161,27 +161,27 @@ func TestAShortPodsJobIsMadeAtItsEnd(t *testing.T) {
 	})
 }
 
-// One that waits is an object soon, so that whoever looks there sees it, and so
-// is one whose pod is gone.
-func TestAPodThatWaitsHasAJobSoon(t *testing.T) {
+// A pending job gets its object soon, so that the API server shows it. A job whose pod
+// is gone gets its object with its final state.
+func TestPendingPodGetsAnObjectSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		_, b := w.presume("p", 5)
-		big, _ := w.Job(5)
-		n := big.DeepCopy()
+		_, b := w.assumeJob("p", 5)
+		known, _ := w.Job(5)
+		n := known.DeepCopy()
 		n.Spec.Job.Hold = "user"
 		w.Jobs.AssumeJob(n)
 		time.Sleep(900 * time.Millisecond)
 		synctest.Wait()
-		if w.object(b) {
-			t.Fatal("it is an object at once")
+		if w.hasObject(b) {
+			t.Fatal("the object is created at once")
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if known, _ := w.Job(5); known.UID == b.UID || w.stored(b).State != "" {
 			t.Errorf("%+v", known)
 		}
-		p, c := w.presume("q", 6)
+		p, c := w.assumeJob("q", 6)
 		w.Pods.Remove(p, time.Now())
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()

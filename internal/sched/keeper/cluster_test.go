@@ -35,20 +35,20 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// world is a cluster in memory with the real planner, starter and keeper, of
-// which the test plays the users, the nodes and the agents.
+// world is a cluster in memory with the real planner, starter and keeper. The test
+// acts as its users, nodes and agents.
 type world struct {
 	*testing.T
 	*control.Cluster
 	keep *keeper.Keeper
 
-	mu      sync.Mutex
-	made    map[string]bool // "job/attempt" whose objects exist
-	asked   map[int64]bool  // cancelled by their users
-	again   map[int64]bool  // may run again
-	lost    map[string]bool // nodes
-	everOff bool            // some node was lost
-	serial  int64
+	mu        sync.Mutex
+	created   map[string]bool // names of the JobSets that were created
+	cancelled map[int64]bool  // jobs cancelled by their users
+	requeues  map[int64]bool  // jobs that may be requeued
+	lost      map[string]bool // nodes
+	anyLost   bool            // some node was lost at some time
+	serial    int64
 
 	patchStatus func(ctx context.Context, o client.Object) // called before a status is written; nil: nothing is
 }
@@ -56,14 +56,14 @@ type world struct {
 const nodesOfWorld = 3
 
 func newWorld(t *testing.T) *world {
-	w := &world{T: t, made: map[string]bool{}, asked: map[int64]bool{}, again: map[int64]bool{}, lost: map[string]bool{}}
+	w := &world{T: t, created: map[string]bool{}, cancelled: map[int64]bool{}, requeues: map[int64]bool{}, lost: map[string]bool{}}
 	w.Cluster = fake.Cluster(interceptor.Funcs{Delete: w.delete, Create: w.create, SubResourcePatch: w.writeStatus})
 	start := starter.New(w.Cluster, w.build, time.Now)
 	log := slog.New(slog.DiscardHandler)
 	plan := planner.New(w.Cluster, start, time.Now, log)
 	w.keep = keeper.New(keeper.Config{Cluster: w.Cluster, Starter: start, Now: time.Now, Log: log})
-	plan.Hopeless = w.keep.Look
-	w.keep.Verdict = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
+	plan.Hopeless = w.keep.Enqueue
+	w.keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	long := int32(1 << 30)
 	fake.Feed(w.Cluster, fake.Settings(v1alpha1.ClusterSpec{MinJobAge: &long}),
 		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))
@@ -90,7 +90,7 @@ func (w *world) create(ctx context.Context, c client.WithWatch, o client.Object,
 	}
 	if s, ok := o.(*jobset.JobSet); ok {
 		w.mu.Lock()
-		w.made[s.Name] = true
+		w.created[s.Name] = true
 		w.mu.Unlock()
 	}
 	return c.Create(ctx, o, opts...)
@@ -103,7 +103,7 @@ func (w *world) writeStatus(ctx context.Context, c client.Client, sub string, o 
 	return c.SubResource(sub).Patch(ctx, o, patch, opts...)
 }
 
-// delete removes a pod at once where its node answers, else only by force; and a job at once.
+// delete removes a job at once, and a pod at once if its node answers or by force.
 func (w *world) delete(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 	if b, ok := o.(*v1alpha1.BatchJob); ok { // its finalizer is removed at once
 		w.Jobs.Remove(b, time.Now())
@@ -136,7 +136,7 @@ func (w *world) delete(ctx context.Context, c client.WithWatch, o client.Object,
 func (w *world) node(i int, lost bool) {
 	name := fmt.Sprintf("n%d", i+1)
 	w.mu.Lock()
-	w.lost[name], w.everOff = lost, w.everOff || lost
+	w.lost[name], w.anyLost = lost, w.anyLost || lost
 	w.mu.Unlock()
 	ready := corev1.ConditionTrue
 	if lost {
@@ -157,11 +157,11 @@ func (w *world) submit(nodes, cpus int32, requeue bool) {
 	if err := w.Client.Create(w.Context(), b); err != nil {
 		w.Fatal(err)
 	}
-	w.again[w.serial] = requeue
+	w.requeues[w.serial] = requeue
 	w.ApplyJob(b)
 }
 
-// some is the nth of the jobs that are so; nil: none is.
+// some returns the nth of the jobs for which is is true; nil: there is none.
 func (w *world) some(n int, is func(*v1alpha1.BatchJob) bool) *v1alpha1.BatchJob {
 	jobs := slices.DeleteFunc(w.Jobs.List(), func(b *v1alpha1.BatchJob) bool { return !is(b) })
 	if len(jobs) == 0 {
@@ -180,15 +180,15 @@ func (w *world) update(b *v1alpha1.BatchJob, change func(*v1alpha1.BatchJobSpec)
 	w.ApplyJob(n)
 }
 
-// serve does what JobSet's controllers, kubelets and agents do: placed jobs get
-// pods on their nodes, as far as these answer, and run when all have one.
+// serve does what JobSet's controllers, kubelets and agents do: placed jobs get pods on
+// those of their nodes that answer, and run when all nodes have one.
 func (w *world) serve() {
 	for _, b := range w.Jobs.List() {
 		attempt := b.Status.Attempt
 		w.mu.Lock()
-		made := w.made[fmt.Sprintf("j%d-%d", b.Spec.JobID, attempt)]
+		created := w.created[fmt.Sprintf("j%d-%d", b.Spec.JobID, attempt)]
 		w.mu.Unlock()
-		if !made || b.Status.State != v1alpha1.StateConfiguring || b.Status.Allocation == nil {
+		if !created || b.Status.State != v1alpha1.StateConfiguring || b.Status.Allocation == nil {
 			continue
 		}
 		var addresses []string
@@ -204,19 +204,19 @@ func (w *world) serve() {
 				Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
 		}
 		if len(addresses) == len(b.Status.Allocation.Nodes) {
-			_, _ = w.keep.GangReady(w.Context(), b.Spec.JobID, attempt, addresses) // or the job is not placed any more
+			_, _ = w.keep.GangReady(w.Context(), b.Spec.JobID, attempt, addresses) // the job may not be placed any more
 		}
 	}
 }
 
-// finish has the job's script end.
+// finish ends the job's script with that exit code.
 func (w *world) finish(b *v1alpha1.BatchJob, status int32) {
 	for i := range b.Status.Allocation.Nodes {
 		if w.lost[b.Status.Allocation.Nodes[i].Node] {
-			return // nobody could say so
+			return // no agent can report it
 		}
 	}
-	_ = w.keep.Report(w.Context(), b.Spec.JobID, b.Status.Attempt, wire.Report{Kind: wire.ReportEnded, Status: status}) // or it ended meanwhile
+	_ = w.keep.Report(w.Context(), b.Spec.JobID, b.Status.Attempt, wire.Report{Kind: wire.ReportEnded, Status: status}) // the job may have ended meanwhile
 	for _, p := range w.JobPods(b.Spec.JobID) {
 		if p.Labels[wire.LabelAttempt] == strconv.Itoa(int(b.Status.Attempt)) {
 			p = p.DeepCopy()
@@ -226,7 +226,7 @@ func (w *world) finish(b *v1alpha1.BatchJob, status int32) {
 	}
 }
 
-// step is one thing that happens.
+// step is one event of the property test.
 type step struct{ Kind, N, M int }
 
 func (w *world) do(s step) {
@@ -235,7 +235,7 @@ func (w *world) do(s step) {
 		w.submit(int32(1+s.N%2), int32(1+s.M%4), s.N%2 > 0)
 	case 2:
 		if b := w.some(s.N, func(b *v1alpha1.BatchJob) bool { return !b.IsFinal() }); b != nil {
-			w.asked[b.Spec.JobID] = true
+			w.cancelled[b.Spec.JobID] = true
 			w.update(b, func(s *v1alpha1.BatchJobSpec) { s.Cancel = &v1alpha1.CancelRequest{By: "a"} })
 		}
 	case 3:
@@ -255,7 +255,7 @@ func (w *world) do(s step) {
 	}
 }
 
-// settle lets everybody do what there is to do.
+// settle lets everybody act until nothing is left to do.
 func (w *world) settle() {
 	for range 3 {
 		time.Sleep(time.Second)
@@ -265,7 +265,7 @@ func (w *world) settle() {
 	synctest.Wait()
 }
 
-// overcommitted says which node has a CPU that two jobs hold.
+// overcommitted describes a node with a CPU that two jobs hold; "": there is none.
 func (w *world) overcommitted() string {
 	held := map[string]backfill.CPUSet{}
 	for _, b := range w.Jobs.List() {
@@ -286,7 +286,7 @@ func (w *world) overcommitted() string {
 	return ""
 }
 
-// accounted says what is wrong when everything should be over.
+// accounted describes what is wrong when every job should have ended; "": nothing is.
 func (w *world) accounted() string {
 	var wrong []string
 	if n := len(w.Jobs.List()); n != int(w.serial) {
@@ -298,9 +298,9 @@ func (w *world) accounted() string {
 		case v1alpha1.StateCompleted, v1alpha1.StateFailed:
 			ok = b.Status.Attempt > 0
 		case v1alpha1.StateCancelled:
-			ok = w.asked[id]
+			ok = w.cancelled[id]
 		case v1alpha1.StateNodeFail:
-			ok = !w.again[id] && w.everOff
+			ok = !w.requeues[id] && w.anyLost
 		}
 		if !ok {
 			wrong = append(wrong, fmt.Sprintf("job %d is %q (%s %s)", id, b.Status.State, b.Status.Reason, b.Status.Message))
@@ -314,7 +314,7 @@ func (w *world) accounted() string {
 	return strings.Join(wrong, "; ")
 }
 
-// play has everything happen, then brings the nodes back and lets every job end.
+// play does the steps, then brings the nodes back and lets every job end.
 func (w *world) play(steps []step) string {
 	w.settle()
 	for _, s := range steps {
@@ -362,7 +362,7 @@ func TestEveryJobIsAccountedFor(t *testing.T) {
 			for _, b := range w.Jobs.List() {
 				ended[b.Status.State]++
 				if b.Status.Attempt > 1 {
-					ended["again"]++
+					ended["requeued"]++
 				}
 			}
 		})
@@ -371,7 +371,7 @@ func TestEveryJobIsAccountedFor(t *testing.T) {
 		}
 	})
 	t.Logf("jobs by state: %v", ended)
-	for _, state := range []string{v1alpha1.StateCompleted, v1alpha1.StateFailed, v1alpha1.StateCancelled, "again"} {
+	for _, state := range []string{v1alpha1.StateCompleted, v1alpha1.StateFailed, v1alpha1.StateCancelled, "requeued"} {
 		if ended[state] == 0 {
 			t.Errorf("no job was ever %s", state)
 		}

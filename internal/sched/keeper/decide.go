@@ -1,7 +1,8 @@
-// Package keeper keeps every job going to its end: it decides from a job and
-// its pods what is to be done next (time limits, cancelling, requeueing, lost
-// nodes, clean-up), and does it. Deciding is pure; doing may be repeated; all
-// that must not be lost is in the objects, so the process may die anywhere.
+// Package keeper brings every job to its end. From a job and its pods it decides what
+// is to be done next (time limits, cancellation, requeueing, lost nodes, clean-up), and
+// does it. The decisions are pure: Decide, in the files decide_*.go and outcome.go. The
+// actions are in act.go and the files beside it; each may be repeated. All that must not
+// be lost is in the objects, so the process may die anywhere.
 package keeper
 
 import (
@@ -24,22 +25,22 @@ type Facts struct {
 	// control.JobStore).
 	Assumed bool
 	Pods    []*corev1.Pod // of the job, of any attempt
-	// Lost tells whether the node (by its Kubernetes name) is gone or has
-	// stopped answering.
+	// Lost reports whether the node (by its Kubernetes name) is gone or does not
+	// answer any more.
 	Lost func(node string) bool
-	// Down tells whether an operator has set the node down; nil: none is.
+	// Down reports whether an operator has set the node down; nil: none is down.
 	Down func(node string) bool
 	Now  time.Time
 
 	Rules Rules
-	// Verdict is what the newest plan says of a waiting job; "": nothing.
-	Verdict string
-	// Expires is when the job's reservation ends it; zero: nothing does.
-	Expires time.Time
-	// Needed: another job waits for how this one ends.
-	Needed bool
-	// Unstored: the job is not yet in the accounting database, so its object
-	// must stay.
+	// PlanReason is the reason that the newest plan gives for a pending job; "": none.
+	PlanReason string
+	// ReservationEnds is when the end of its reservation ends the job; zero: never.
+	ReservationEnds time.Time
+	// IsAwaited: the dependency of another job names this one.
+	IsAwaited bool
+	// Unstored: the job is not in the accounting database yet, so its object must
+	// stay.
 	Unstored bool
 	// SplitOff are the tasks or components split off this job.
 	SplitOff []*v1alpha1.BatchJob
@@ -47,80 +48,81 @@ type Facts struct {
 	// further component of; Siblings are all others of its components.
 	Leader   *v1alpha1.BatchJob
 	Siblings []*v1alpha1.BatchJob
-	// Taken: another job runs in the job's pods; Lingering: they wait for one.
-	Taken, Lingering bool
-	// Rush: pods come or are bound, one after the other, and their jobs are ahead
-	// of their objects.
-	Rush bool
-	// Crowded: too many jobs' objects are being made for this one's.
-	Crowded bool
-	Memory  Memory
+	// PodsReused: another job runs in the job's pods; PodsReusable: the pods wait
+	// for another job.
+	PodsReused, PodsReusable bool
+	// BindBurst: many pods are being queued or bound, and their jobs are assumed.
+	BindBurst bool
+	// StartThrottled: the objects of too many jobs are being created; this job waits
+	// for its turn.
+	StartThrottled bool
+	Progress       Progress
 }
 
 // Rules are the cluster's parameters, with their defaults filled in.
 type Rules struct {
 	KillWait, MinJobAge time.Duration
 	OverTimeLimit       time.Duration // of the job's partition
-	// StartTimeout is how long a placed job may take to report; PullTimeout
-	// while a node is still fetching an image.
+	// StartTimeout is how long the agents of a placed job may take to report;
+	// PullTimeout the same while a node is fetching an image.
 	StartTimeout, PullTimeout time.Duration
 	Requeue                   bool // JobRequeue
-	// RequeueExit and RequeueExitHold are exit codes that bring a batch job back
-	// to the queue, by the latter held.
+	// RequeueExit and RequeueExitHold are the exit codes that send a batch job back
+	// to the queue; those of the latter hold it there.
 	RequeueExit, RequeueExitHold array.Set
 	// KillInvalid ends jobs whose dependency can never be met, unless they say
 	// otherwise (--kill-on-invalid-dep).
 	KillInvalid bool
 }
 
-// Memory is what this process has done for the job's attempt already. It
-// only saves work: a process that forgot it does the same again.
-type Memory struct {
+// Progress is what this process has done for the job's attempt already. It only
+// saves work: a process that has lost it does the same again.
+type Progress struct {
 	Attempt    int32
 	Created    bool
-	CreatedAt  time.Time // when the objects were made; zero: nobody knows
-	InLine     bool      // it waited for its turn to have them made
+	CreatedAt  time.Time // when the objects were created; zero: unknown
+	Queued     bool      // it waited for its turn to have them created
 	Terminated bool
 	Warned     bool // of its preemption
-	Swept      bool
-	// Failures counts the starts given back in a row.
+	CleanedUp  bool
+	// Failures counts consecutive starts that failed.
 	Failures int
 }
 
-// Kind of an Action.
+// Kind is the kind of an Action.
 type Kind int
 
 // Kinds of actions, in the order of a job's life.
 const (
-	Wait       Kind = iota // nothing now
-	Create                 // make PodGroup and JobSet
-	End                    // write the outcome: the job is COMPLETING, or over if it holds nothing
-	Adjust                 // take over a time limit changed while the job runs
-	Warn                   // tell a job that is preempted to end
-	Suspend                // stop or continue the job's processes
-	Terminate              // have the agent end the job
-	Sweep                  // delete objects and pods
-	Finish                 // nothing is left: write the final state
-	Requeue                // a job that is over goes back to the queue
-	Delete                 // delete the BatchJob
-	Release                // take our finalizer off a BatchJob that is being deleted
-	Components             // make the further components of a heterogeneous job
-	Unlink                 // note that the pods which outlived the job are gone
-	Follow                 // cancel what was split off, as the job itself was
-	Begin                  // every pod of a workload is bound: it runs
-	Record                 // give the object the status that it was made with
-	Drop                   // delete pods that the job goes on without
-	Line                   // wait for its turn to have its objects made
-	Make                   // make the object of a job that is in memory only
-	Adopt                  // an earlier process had the waiting job's pod bound: it runs there
+	Wait            Kind = iota // nothing now
+	Create                      // create PodGroup and JobSet
+	End                         // write the outcome: the job is COMPLETING, or final if it holds nothing
+	UpdateLimit                 // apply a time limit that was changed while the job runs
+	WarnPreempted               // signal a job that is preempted
+	Suspend                     // stop or continue the job's processes
+	Terminate                   // have the agent end the job
+	CleanUp                     // delete objects and pods
+	Finish                      // nothing is left: write the final state
+	Requeue                     // send a job with a final state back to the queue
+	Delete                      // delete the BatchJob
+	RemoveFinalizer             // remove our finalizer from a BatchJob that is being deleted
+	SplitComponents             // create the further components of a heterogeneous job
+	ClearPods                   // note that the pods which outlived the job are gone
+	CancelParts                 // cancel what was split off, as the job itself was
+	MarkRunning                 // every pod of a workload is bound: it runs
+	WriteAssumed                // write the assumed status
+	DeletePods                  // delete pods that the job goes on without
+	WaitStart                   // wait for the turn to have the objects created
+	CreateObject                // create the object of a job that is in memory only
+	Adopt                       // an earlier process had the pod of the pending job bound: it runs there
 )
 
 // Action is what to do now.
 type Action struct {
-	Kind    Kind
-	Outcome Outcome      // of End
-	Command wire.Command // of Terminate
-	Kill    []Kill       // of Sweep and Drop
+	Kind      Kind
+	Outcome   Outcome       // of End
+	Command   wire.Command  // of Terminate
+	Deletions []PodDeletion // of CleanUp and DeletePods
 	// Wake is when to decide again even if nothing happens; zero: never.
 	Wake time.Time
 }
@@ -129,28 +131,28 @@ type Action struct {
 type Outcome struct {
 	Final, Reason, Message string
 	Exit, Derived          *v1alpha1.ExitCode
-	// Requested: the return to the queue was asked for, not forced.
+	// Requested: the requeue was requested, not forced.
 	Requested bool
-	// Hold: it is held there, in SPECIAL_EXIT.
+	// Hold: the job is held in the queue, in SPECIAL_EXIT.
 	Hold bool
 	// Refused is the node whose kubelet refused a pod; "": none did.
 	Refused string
 }
 
-// Kill is a pod to delete; Force: without waiting for its node.
-type Kill struct {
+// PodDeletion is a pod to delete; Force: without waiting for its node.
+type PodDeletion struct {
 	Pod   *corev1.Pod
 	Force bool
 }
 
-// Decide says what is to be done next. It is called again after every action
+// Decide returns what is to be done next. It is called again after every action
 // and every change.
 func Decide(f Facts) Action {
-	if f.Memory.Attempt != f.Job.Status.Attempt {
-		f.Memory = Memory{Attempt: f.Job.Status.Attempt, Failures: f.Memory.Failures}
+	if f.Progress.Attempt != f.Job.Status.Attempt {
+		f.Progress = Progress{Attempt: f.Job.Status.Attempt, Failures: f.Progress.Failures}
 	}
 	if f.Job.Spec.Workload != nil {
-		return f.workload()
+		return f.decideWorkload()
 	}
 	switch f.Job.Status.State {
 	case "", v1alpha1.StatePending:
@@ -158,63 +160,65 @@ func Decide(f Facts) Action {
 	case v1alpha1.StateConfiguring:
 		return f.configuring()
 	case v1alpha1.StateRunning, v1alpha1.StateSuspended:
-		return f.settled(f.running())
+		return f.orWriteAssumed(f.running())
 	case v1alpha1.StateCompleting:
 		return f.completing()
 	}
-	return f.over()
+	return f.final()
 }
 
-// settleTime is how long a task may run before its object gets a status of its
-// own: most of those that begin with their object are over sooner, and their
-// end is one write less.
-const settleTime = 2 * time.Second
+// taskWriteDelay is how long a task may run before its assumed status is written.
+// Most tasks that start with their object end sooner, which saves a write.
+const taskWriteDelay = 2 * time.Second
 
-// settlePods is the same of pods: a thousand may come at once, and are bound
-// first.
-const settlePods = 5 * time.Second
+// podWriteDelay is the same for pods: a thousand may come at once, and binding them
+// comes first.
+const podWriteDelay = 5 * time.Second
 
-// settled is a, unless nothing is to be done and the object still has the
-// status that it was made with.
-func (f *Facts) settled(a Action) Action {
+// orWriteAssumed returns a, or WriteAssumed if a is to wait and the status has been
+// assumed for long enough.
+func (f *Facts) orWriteAssumed(a Action) Action {
 	if !f.Assumed || a.Kind != Wait || f.Job.Status.StartTime == nil {
 		return a
 	}
-	due := f.Job.Status.StartTime.Add(settleTime)
+	due := f.Job.Status.StartTime.Add(taskWriteDelay)
 	if f.Job.Spec.Workload != nil {
-		due = f.Job.Status.StartTime.Add(settlePods)
+		due = f.Job.Status.StartTime.Add(podWriteDelay)
 	}
-	if f.Rush && f.Now.Before(f.Job.Status.StartTime.Add(mostSettle)) {
-		due = later(due, f.Now.Add(rushPause))
+	if f.BindBurst && f.Now.Before(f.Job.Status.StartTime.Add(maxWriteDelay)) {
+		due = latest(due, f.Now.Add(burstPause))
 	}
 	if !f.Now.Before(due) {
-		return Action{Kind: Record}
+		return Action{Kind: WriteAssumed}
 	}
-	a.Wake = earliestOf(a.Wake, due)
+	a.Wake = earliest(a.Wake, due)
 	return a
 }
 
-// Rushes of pods: while pods come and are bound, those that were bound are not
-// written about for longer, within bounds.
+// In a burst of pods the writes that can wait are put off: each until there was no
+// pod for burstPause, but no longer than maxWriteDelay.
 const (
-	rushPause  = 500 * time.Millisecond
-	mostSettle = 15 * time.Second
+	burstPause    = 500 * time.Millisecond
+	maxWriteDelay = 15 * time.Second
 )
 
-func later(a, b time.Time) time.Time {
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
+// cancelled reports whether the job is to end by request.
 func (f *Facts) cancelled() bool {
 	return f.Job.Spec.Cancel != nil || f.Job.DeletionTimestamp != nil
 }
 
+// requeueAsked reports whether a requeue was requested that is not done yet.
 func (f *Facts) requeueAsked() bool { return f.Job.Spec.Requeues > f.Job.Status.Requeues }
 
-// requeueAllowed tells whether the job may run again after a failure that is
+// requeueAllowed reports whether the job may run again after a failure that is
 // not its own.
 func (f *Facts) requeueAllowed() bool {
 	if r := f.Job.Spec.Job.Batch.Requeue; r != nil {
@@ -223,28 +227,30 @@ func (f *Facts) requeueAllowed() bool {
 	return f.Rules.Requeue
 }
 
+// pending is Decide for a job in the queue.
 func (f *Facts) pending() Action {
 	switch {
 	case f.cancelled():
-		return end(v1alpha1.StateCancelled, "", "")
+		return endWith(v1alpha1.StateCancelled, "", "")
 	case f.Leader != nil && f.Leader.IsFinal():
-		return end(v1alpha1.StateCancelled, "", "")
-	case f.unsplit():
-		return Action{Kind: Components}
-	case f.Verdict == status.ReasonDependencyNeverSatisfied && f.killInvalid():
-		return end(v1alpha1.StateCancelled, status.ReasonDependencyNeverSatisfied, "")
-	case f.Verdict == backfill.ReasonDeadline:
-		return end(v1alpha1.StateDeadline, status.ReasonDeadline, "")
+		return endWith(v1alpha1.StateCancelled, "", "")
+	case f.hasUnsplitComponents():
+		return Action{Kind: SplitComponents}
+	case f.PlanReason == status.ReasonDependencyNeverSatisfied && f.killInvalid():
+		return endWith(v1alpha1.StateCancelled, status.ReasonDependencyNeverSatisfied, "")
+	case f.PlanReason == backfill.ReasonDeadline:
+		return endWith(v1alpha1.StateDeadline, status.ReasonDeadline, "")
 	}
-	if due := f.deadline(); !due.IsZero() {
+	if due := f.latestStart(); !due.IsZero() {
 		if !f.Now.Before(due) {
-			return end(v1alpha1.StateDeadline, status.ReasonDeadline, "")
+			return endWith(v1alpha1.StateDeadline, status.ReasonDeadline, "")
 		}
 		return Action{Wake: due}
 	}
 	return Action{}
 }
 
+// killInvalid reports whether the job ends when its dependency can never be met.
 func (f *Facts) killInvalid() bool {
 	if k := f.Job.Spec.Job.Batch.KillOnInvalidDep; k != nil {
 		return *k
@@ -252,9 +258,9 @@ func (f *Facts) killInvalid() bool {
 	return f.Rules.KillInvalid
 }
 
-// deadline is the last instant at which the waiting job could start and still
-// end in time; zero: it may start whenever it likes.
-func (f *Facts) deadline() time.Time {
+// latestStart returns the last instant at which the pending job can start and still
+// end before its deadline; zero: it has no deadline.
+func (f *Facts) latestStart() time.Time {
 	t := f.Job.Spec.Job.Time
 	if t.Deadline == 0 {
 		return time.Time{}
@@ -270,27 +276,28 @@ func (f *Facts) deadline() time.Time {
 	return due
 }
 
-// unstoredPause is when to look again at a job that is over and not yet in the
-// accounting database, in case its word that it is now is lost.
-const unstoredPause = 30 * time.Second
+// unstoredRetry is how long to wait before deciding again about a job that is not in
+// the accounting database yet, in case the notification that it is was lost.
+const unstoredRetry = 30 * time.Second
 
-func (f *Facts) over() Action {
+// final is Decide for a job with a final state.
+func (f *Facts) final() Action {
 	switch {
-	case f.Assumed: // it was cancelled with many others
-		return Action{Kind: Record}
+	case f.Assumed: // it was cancelled together with many others
+		return Action{Kind: WriteAssumed}
 	case f.Job.DeletionTimestamp != nil && f.Unstored:
-		return Action{Wake: f.Now.Add(unstoredPause)}
-	case f.Job.DeletionTimestamp != nil && f.podsLeft() && (f.Taken || f.Lingering): // its pods would go with it
-		return f.leftovers()
+		return Action{Wake: f.Now.Add(unstoredRetry)}
+	case f.Job.DeletionTimestamp != nil && f.ownsLeftoverPods() && (f.PodsReused || f.PodsReusable): // deleting it deletes its pods
+		return f.leftoverPods()
 	case f.Job.DeletionTimestamp != nil:
-		return f.release()
+		return f.removeFinalizer()
 	case f.requeueAsked() && !f.cancelled():
 		return Action{Kind: Requeue}
 	}
-	if f.podsLeft() {
-		return f.leftovers()
+	if f.ownsLeftoverPods() {
+		return f.leftoverPods()
 	}
-	if f.again() {
+	if f.recurs() {
 		return Action{Kind: Requeue}
 	}
 	gone := f.Now
@@ -300,28 +307,29 @@ func (f *Facts) over() Action {
 	switch {
 	case f.Now.Before(gone):
 		return Action{Wake: gone}
-	case f.Needed, len(f.SplitOff) > 0:
+	case f.IsAwaited, len(f.SplitOff) > 0:
 		return Action{Wake: f.Now.Add(time.Minute)}
 	case f.Unstored:
-		return Action{Wake: f.Now.Add(unstoredPause)}
+		return Action{Wake: f.Now.Add(unstoredRetry)}
 	}
 	return Action{Kind: Delete}
 }
 
-// release lets a deleted job go when what was split off it is over: that needs
-// the job's script, and was meant as well.
-func (f *Facts) release() Action {
+// removeFinalizer lets the API server delete a job once what was split off it is
+// over. Those jobs need its script, and are to be cancelled with it.
+func (f *Facts) removeFinalizer() Action {
 	for _, t := range f.SplitOff {
 		if t.Spec.Cancel == nil && !t.IsFinal() {
-			return Action{Kind: Follow}
+			return Action{Kind: CancelParts}
 		}
 	}
 	if slices.ContainsFunc(f.SplitOff, func(t *v1alpha1.BatchJob) bool { return !t.IsFinal() }) {
 		return Action{Wake: f.Now.Add(time.Minute)}
 	}
-	return Action{Kind: Release}
+	return Action{Kind: RemoveFinalizer}
 }
 
-func end(final, reason, message string) Action {
+// endWith returns the action that ends the attempt.
+func endWith(final, reason, message string) Action {
 	return Action{Kind: End, Outcome: Outcome{Final: final, Reason: reason, Message: message}}
 }

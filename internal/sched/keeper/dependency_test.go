@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// pass lets d go by, in steps in which everybody acts.
+// pass lets d go by, in steps after each of which everybody has acted.
 func (w *world) pass(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); {
 		time.Sleep(20 * time.Second)
@@ -20,7 +20,7 @@ func (w *world) pass(d time.Duration) {
 
 // A finished job stays for as long as another one's dependency names it, also
 // if the dependency was added, changed or removed after the other was submitted.
-func TestAFinishedJobStaysWhileADependencyNamesIt(t *testing.T) {
+func TestFinalJobStaysWhileADependencyNamesIt(t *testing.T) {
 	after := func(ids ...int64) func(*v1alpha1.BatchJobSpec) {
 		return func(s *v1alpha1.BatchJobSpec) {
 			s.Job.Hold, s.Job.Dependencies.Items = "user", nil

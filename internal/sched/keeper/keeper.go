@@ -24,35 +24,35 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// ErrNotCurrent says that the attempt an agent speaks for is over.
+// ErrNotCurrent says that the attempt which an agent reports about is over.
 var ErrNotCurrent = errors.New("this attempt of the job is over")
 
-// Commander brings a command to the batch host of a job's attempt.
+// Commander sends a command to the batch host of a job's attempt.
 type Commander interface {
 	Send(jobID int64, attempt int32, c wire.Command)
 }
 
-// Config says what a Keeper works with; all of it is needed but Commander,
-// without which jobs are ended by deleting their pods.
+// Config is what a Keeper works with. Without a Commander jobs are ended by deleting
+// their pods.
 type Config struct {
 	Cluster   *control.Cluster
 	Starter   *starter.Starter
 	Commander Commander
-	// Pool knows the pods that wait for another task; nil: none ever does.
+	// Pool has the pods that wait for another task; nil: none ever does.
 	Pool *agentapi.Pool
-	// Verdict tells the reason that the newest plan gives for a waiting job;
+	// PlanReason returns the reason that the newest plan gives for a pending job;
 	// nil: none is known.
-	Verdict func(jobID int64) string
-	// Stored tells whether a job that is over is in the accounting database;
+	PlanReason func(jobID int64) string
+	// Stored reports whether a job with a final state is in the accounting database;
 	// nil: it need not be.
 	Stored func(b *v1alpha1.BatchJob) bool
-	// Refused is told of nodes (by their Kubernetes names) whose kubelet refused
-	// a planned pod; nil: nobody is.
+	// Refused is called with a node (by its Kubernetes name) whose kubelet refused a
+	// planned pod; nil: nothing is called.
 	Refused func(node string)
-	// Nodes are the pool's as sinfo shows them, from which reservations get nodes
-	// for those that serve no more; nil: none are replaced.
+	// Nodes returns the nodes as sinfo shows them, from which reservations get nodes
+	// in place of those that failed; nil: none are replaced.
 	Nodes func() []status.Node
-	// StartTimeout and PullTimeout; 0: 60 s and 10 min.
+	// StartTimeout and PullTimeout are those of Rules; 0: 60 s and 10 min.
 	StartTimeout, PullTimeout time.Duration
 	Now                       func() time.Time
 	Log                       *slog.Logger
@@ -63,14 +63,14 @@ type Keeper struct {
 	Config
 	queue workqueue.TypedRateLimitingInterface[int64]
 
-	mu       sync.Mutex
-	memory   map[int64]Memory
-	starting starting
-	waitedBy map[int64]map[int64]bool // job -> those that wait for its end
+	mu         sync.Mutex
+	progress   map[int64]Progress
+	throttle   startThrottle
+	dependents map[int64]map[int64]bool // job -> those whose dependency names it
 
 	deferred deferredWrites
 
-	rush atomic.Int64 // when a job last came or went on that is ahead of its object, in ns
+	lastBurst atomic.Int64 // when an assumed job of pods last appeared or changed its state, in ns
 }
 
 // New makes a Keeper, before the stores of c.Cluster are fed.
@@ -85,8 +85,8 @@ func New(c Config) *Keeper {
 		Config: c,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[int64](5*time.Millisecond, 5*time.Second)),
-		memory:   map[int64]Memory{},
-		waitedBy: map[int64]map[int64]bool{},
+		progress:   map[int64]Progress{},
+		dependents: map[int64]map[int64]bool{},
 	}
 	c.Cluster.Jobs.Subscribe(k.jobChanged)
 	c.Cluster.Pods.Subscribe(k.podChanged)
@@ -99,22 +99,23 @@ func New(c Config) *Keeper {
 func (k *Keeper) Run(ctx context.Context, workers int) {
 	var wg sync.WaitGroup
 	for range workers {
-		wg.Go(func() { k.work(ctx) })
+		wg.Go(func() { k.worker(ctx) })
 	}
-	wg.Go(func() { k.keepReservations(ctx) })
+	wg.Go(func() { k.maintainReservations(ctx) })
 	<-ctx.Done()
 	k.queue.ShutDown()
 	wg.Wait()
 }
 
-func (k *Keeper) work(ctx context.Context) {
+// worker reconciles queued jobs until the queue is shut down.
+func (k *Keeper) worker(ctx context.Context) {
 	for {
 		id, stop := k.queue.Get()
 		if stop {
 			return
 		}
-		if err := k.keep(ctx, id); err != nil && ctx.Err() == nil {
-			k.Log.Warn("job is tried again", "job", id, "error", err)
+		if err := k.reconcile(ctx, id); err != nil && ctx.Err() == nil {
+			k.Log.Warn("job is retried", "job", id, "error", err)
 			k.queue.AddRateLimited(id)
 		} else {
 			k.queue.Forget(id)
@@ -123,38 +124,39 @@ func (k *Keeper) work(ctx context.Context) {
 	}
 }
 
+// jobChanged queues the job and those that its change concerns.
 func (k *Keeper) jobChanged(old, now *v1alpha1.BatchJob) {
 	if now == nil {
-		k.forget(old)
-		k.tellOrigin(old)
+		k.forgetJob(old)
+		k.enqueueOrigin(old)
 		return
 	}
 	if now.Spec.JobID == 0 {
 		return
 	}
-	if k.isRush(old, now) {
-		k.rush.Store(k.Now().UnixNano())
+	if k.isBindBurst(old, now) {
+		k.lastBurst.Store(k.Now().UnixNano())
 	}
-	k.noteDependencies(old, now)
+	k.trackDependencies(old, now)
 	k.queue.Add(now.Spec.JobID)
-	k.tellSiblings(now)
+	k.enqueueSiblings(now)
 	if now.IsFinal() {
-		k.tellOrigin(now)
-		k.tellHost(now)
+		k.enqueueOrigin(now)
+		k.enqueueHost(now)
 	}
 }
 
-// isRush reports whether now is a new job of pods that has no object yet, or an
-// assumed one whose state has changed.
-func (k *Keeper) isRush(old, now *v1alpha1.BatchJob) bool {
+// isBindBurst reports whether now is a new job of pods that has no object yet, or
+// an assumed one whose state has changed.
+func (k *Keeper) isBindBurst(old, now *v1alpha1.BatchJob) bool {
 	if old == nil {
 		return !control.IsCreated(now)
 	}
 	return now.Spec.Workload != nil && old.Status.State != now.Status.State && k.Cluster.Jobs.IsAssumed(now)
 }
 
-// siblings are the other components of a heterogeneous job; leader is the first
-// one, if that is not b.
+// siblings returns the other components of a heterogeneous job; leader is the first
+// component, if that is not b.
 func (k *Keeper) siblings(b *v1alpha1.BatchJob) (leader *v1alpha1.BatchJob, others []*v1alpha1.BatchJob) {
 	id := array.HetID(b)
 	if id == 0 {
@@ -174,8 +176,8 @@ func (k *Keeper) siblings(b *v1alpha1.BatchJob) (leader *v1alpha1.BatchJob, othe
 	return leader, others
 }
 
-// tellSiblings has another look at the other components of b's job.
-func (k *Keeper) tellSiblings(b *v1alpha1.BatchJob) {
+// enqueueSiblings queues the other components of b's job.
+func (k *Keeper) enqueueSiblings(b *v1alpha1.BatchJob) {
 	if _, others := k.siblings(b); len(others) > 0 {
 		for _, o := range others {
 			k.queue.Add(o.Spec.JobID)
@@ -183,17 +185,18 @@ func (k *Keeper) tellSiblings(b *v1alpha1.BatchJob) {
 	}
 }
 
-// tellOrigin has another look at what b was split off from.
-func (k *Keeper) tellOrigin(b *v1alpha1.BatchJob) {
+// enqueueOrigin queues the job that b was split off from.
+func (k *Keeper) enqueueOrigin(b *v1alpha1.BatchJob) {
 	if o := b.Spec.Origin; o != nil {
 		k.queue.Add(o.JobID)
 	}
 }
 
-// gather is how long what happens to a gang's pods is gathered before it is
-// looked at.
-const gather = 5 * time.Millisecond
+// podEventDelay is how long changes of a gang's pods are collected before its job is
+// decided about.
+const podEventDelay = 5 * time.Millisecond
 
+// podChanged queues the jobs that the pod belongs to.
 func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	p := now
 	if p == nil {
@@ -205,7 +208,7 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 		} else if control.IsSinglePod(b) {
 			k.queue.Add(b.Spec.JobID)
 		} else {
-			k.queue.AddAfter(b.Spec.JobID, gather)
+			k.queue.AddAfter(b.Spec.JobID, podEventDelay)
 		}
 		return
 	}
@@ -223,19 +226,20 @@ func (k *Keeper) podChanged(old, now *corev1.Pod) {
 	}
 }
 
-// nodeChanged looks at every job on a node that went or stopped answering.
+// nodeChanged queues every job on a node that is gone, down, or does not answer any
+// more.
 func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	n := now
 	if n == nil {
 		n = old
 	}
-	if now != nil && !lost(now) && !down(now) {
+	if now != nil && !isLost(now) && !isDown(now) {
 		return
 	}
 	for _, j := range k.Cluster.Jobs.List() {
 		if a := j.Status.Allocation; a != nil && j.HoldsAllocation() {
 			for i := range a.Nodes {
-				if nodeObject(&a.Nodes[i]) == n.Name {
+				if nodeName(&a.Nodes[i]) == n.Name {
 					k.queue.Add(j.Spec.JobID)
 					break
 				}
@@ -244,9 +248,9 @@ func (k *Keeper) nodeChanged(old, now *corev1.Node) {
 	}
 }
 
-// lost tells whether the node has stopped answering, by Kubernetes' own
-// judgement (the node lifecycle controller's grace period).
-func lost(n *corev1.Node) bool {
+// isLost reports whether the node does not answer any more, in the judgement of
+// Kubernetes (the node lifecycle controller's grace period).
+func isLost(n *corev1.Node) bool {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionUnknown
@@ -255,48 +259,50 @@ func lost(n *corev1.Node) bool {
 	return false
 }
 
-// down tells whether an operator has set the node down.
-func down(n *corev1.Node) bool { return strings.EqualFold(n.Annotations[wire.AnnotationState], "down") }
+// isDown reports whether an operator has set the node down.
+func isDown(n *corev1.Node) bool {
+	return strings.EqualFold(n.Annotations[wire.AnnotationState], "down")
+}
 
-// nodeDown answers Facts.Down.
+// nodeDown is Facts.Down.
 func (k *Keeper) nodeDown(name string) bool {
 	n, ok := k.Cluster.Nodes.Get(name)
-	return ok && down(n)
+	return ok && isDown(n)
 }
 
-// nodeLost answers Facts.Lost.
+// nodeLost is Facts.Lost.
 func (k *Keeper) nodeLost(name string) bool {
 	n, ok := k.Cluster.Nodes.Get(name)
-	return !ok || lost(n)
+	return !ok || isLost(n)
 }
 
-// noteDependencies records which jobs the waiting job's dependencies name, in
-// place of those that old's named. A dependency may be changed while the job
-// waits (scontrol update), and a job that was requeued waits once more. old is
-// nil for a new job, now for one that is gone.
-func (k *Keeper) noteDependencies(old, now *v1alpha1.BatchJob) {
-	before, after := awaitedJobs(old), awaitedJobs(now)
+// trackDependencies records which jobs the pending job's dependencies name, in
+// place of those that old's named. A dependency may be changed while the job is
+// pending (scontrol update), and a requeued job is pending once more. old is nil
+// for a new job, now for one that is gone.
+func (k *Keeper) trackDependencies(old, now *v1alpha1.BatchJob) {
+	before, after := dependencyIDs(old), dependencyIDs(now)
 	if slices.Equal(before, after) {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, id := range before {
-		if delete(k.waitedBy[id], old.Spec.JobID); len(k.waitedBy[id]) == 0 {
-			delete(k.waitedBy, id)
+		if delete(k.dependents[id], old.Spec.JobID); len(k.dependents[id]) == 0 {
+			delete(k.dependents, id)
 		}
 	}
 	for _, id := range after {
-		if k.waitedBy[id] == nil {
-			k.waitedBy[id] = map[int64]bool{}
+		if k.dependents[id] == nil {
+			k.dependents[id] = map[int64]bool{}
 		}
-		k.waitedBy[id][now.Spec.JobID] = true
+		k.dependents[id][now.Spec.JobID] = true
 	}
 }
 
-// awaitedJobs returns the numbers of the jobs that b's dependencies name, if b
-// is waiting, and nil otherwise.
-func awaitedJobs(b *v1alpha1.BatchJob) []int64 {
+// dependencyIDs returns the numbers of the jobs that b's dependencies name, if b is
+// pending, and nil otherwise.
+func dependencyIDs(b *v1alpha1.BatchJob) []int64 {
 	if b == nil || b.Spec.JobID == 0 || !b.AwaitsStart() {
 		return nil
 	}
@@ -308,42 +314,45 @@ func awaitedJobs(b *v1alpha1.BatchJob) []int64 {
 	return ids
 }
 
-func (k *Keeper) forget(b *v1alpha1.BatchJob) {
-	k.noteDependencies(b, nil)
-	k.started(b)
+// forgetJob drops what the keeper holds about a job that is gone.
+func (k *Keeper) forgetJob(b *v1alpha1.BatchJob) {
+	k.trackDependencies(b, nil)
+	k.startDone(b)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.memory, b.Spec.JobID)
+	delete(k.progress, b.Spec.JobID)
 }
 
-// facts gathers what a decision about b needs.
+// facts gathers what a decision about b depends on.
 func (k *Keeper) facts(b *v1alpha1.BatchJob) Facts {
 	id := b.Spec.JobID
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	leader, siblings := k.siblings(b)
 	return Facts{
-		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, Taken: k.taken(host(b), b), Lingering: k.lingers(b), Lost: k.nodeLost, Down: k.nodeDown, Now: k.Now(),
-		Rules: k.rules(b), Memory: k.memory[id], Verdict: k.verdict(id), SplitOff: k.Cluster.SplitOff(id),
-		Needed:   len(k.waitedBy[id]) > 0 || len(k.waitedBy[array.ID(b)]) > 0,
-		Assumed:  k.Cluster.Jobs.IsAssumed(b),
-		Unstored: k.Stored != nil && !k.Stored(b),
-		Expires:  k.expires(b),
-		Rush:     k.Now().UnixNano()-k.rush.Load() < int64(rushPause),
-		Crowded:  k.starting.full(id),
+		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, PodsReused: k.podsReused(podsOf(b), b), PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Down: k.nodeDown, Now: k.Now(),
+		Rules: k.rules(b), Progress: k.progress[id], PlanReason: k.planReason(id), SplitOff: k.Cluster.SplitOff(id),
+		IsAwaited:       len(k.dependents[id]) > 0 || len(k.dependents[array.ID(b)]) > 0,
+		Assumed:         k.Cluster.Jobs.IsAssumed(b),
+		Unstored:        k.Stored != nil && !k.Stored(b),
+		ReservationEnds: k.reservationEnd(b),
+		BindBurst:       k.Now().UnixNano()-k.lastBurst.Load() < int64(burstPause),
+		StartThrottled:  k.throttle.full(id),
 	}
 }
 
-func (k *Keeper) verdict(id int64) string {
-	if k.Verdict == nil {
+// planReason returns the reason that the newest plan gives for the job.
+func (k *Keeper) planReason(id int64) string {
+	if k.PlanReason == nil {
 		return ""
 	}
-	return k.Verdict(id)
+	return k.PlanReason(id)
 }
 
-// Look has the keeper decide about a job again.
-func (k *Keeper) Look(id int64) { k.queue.Add(id) }
+// Enqueue queues a job, to decide about it again.
+func (k *Keeper) Enqueue(id int64) { k.queue.Add(id) }
 
+// rules returns the parameters that apply to b.
 func (k *Keeper) rules(b *v1alpha1.BatchJob) Rules {
 	p := k.Cluster.Parameters()
 	r := Rules{
@@ -362,14 +371,14 @@ func (k *Keeper) rules(b *v1alpha1.BatchJob) Rules {
 	return r
 }
 
-// remember changes what this process knows to have done for the attempt.
-func (k *Keeper) remember(b *v1alpha1.BatchJob, change func(*Memory)) {
+// noteProgress changes what this process has noted about b's attempt.
+func (k *Keeper) noteProgress(b *v1alpha1.BatchJob, change func(*Progress)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	m := k.memory[b.Spec.JobID]
+	m := k.progress[b.Spec.JobID]
 	if m.Attempt != b.Status.Attempt {
-		m = Memory{Attempt: b.Status.Attempt, Failures: m.Failures}
+		m = Progress{Attempt: b.Status.Attempt, Failures: m.Failures}
 	}
 	change(&m)
-	k.memory[b.Spec.JobID] = m
+	k.progress[b.Spec.JobID] = m
 }

@@ -12,7 +12,7 @@ import (
 
 const reportFailed = wire.ReportFailed
 
-// FromReport is the outcome that the batch host's agent reports.
+// FromReport returns the outcome that the batch host's agent reports.
 func FromReport(r wire.Report) Outcome {
 	o := Outcome{
 		Final:   v1alpha1.StateCompleted,
@@ -39,9 +39,9 @@ func FromReport(r wire.Report) Outcome {
 // memory (0:125).
 const outOfMemorySignal = 125
 
-// fromContainer is the outcome of a pod whose agent left no report.
-func fromContainer(p *corev1.Pod) Outcome {
-	t := terminated(p)
+// outcomeOfContainer returns the outcome of a pod whose agent left no report.
+func outcomeOfContainer(p *corev1.Pod) Outcome {
+	t := terminatedState(p)
 	switch {
 	case t == nil:
 		return Outcome{Final: v1alpha1.StateFailed, Reason: status.ReasonNonZeroExitCode,
@@ -54,16 +54,17 @@ func fromContainer(p *corev1.Pod) Outcome {
 	return FromReport(wire.Report{Kind: wire.ReportEnded, Status: t.ExitCode})
 }
 
-// reportOf reads the agent's last report from the pod's termination message.
+// reportOf returns the agent's last report, from the pod's termination message.
 func reportOf(p *corev1.Pod) (r wire.Report, ok bool) {
-	t := terminated(p)
+	t := terminatedState(p)
 	if t == nil || json.Unmarshal([]byte(t.Message), &r) != nil {
 		return wire.Report{}, false
 	}
 	return r, r.Kind == wire.ReportEnded || r.Kind == wire.ReportFailed
 }
 
-func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
+// terminatedState returns how the pod's container ended; nil: it has not.
+func terminatedState(p *corev1.Pod) *corev1.ContainerStateTerminated {
 	for i := range p.Status.ContainerStatuses {
 		if t := p.Status.ContainerStatuses[i].State.Terminated; t != nil {
 			return t
@@ -72,12 +73,12 @@ func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// over tells whether the pod's containers have ended for good.
-func over(p *corev1.Pod) bool {
+// hasEnded reports whether the pod's containers have ended for good.
+func hasEnded(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// evicted: the node or the cluster ended the pod, not the job.
+// evicted reports whether the node or the cluster ended the pod, not the job.
 func evicted(p *corev1.Pod) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

@@ -13,24 +13,24 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// reservationsEvery is how often reservations are looked at. Planning does not
-// depend on it: a plan leaves out by itself what is over.
-const reservationsEvery = 5 * time.Second
+// reservationInterval is how often reservations are checked. Planning does not
+// depend on it: a plan ignores reservations that are over.
+const reservationInterval = 5 * time.Second
 
-// keepReservations moves repeated reservations that are over to their next
+// maintainReservations moves repeated reservations that are over to their next
 // time, and deletes the others, until ctx ends.
-func (k *Keeper) keepReservations(ctx context.Context) {
-	idle := map[string]time.Time{} // since when nobody has used it
-	tick := time.NewTicker(reservationsEvery)
+func (k *Keeper) maintainReservations(ctx context.Context) {
+	idle := map[string]time.Time{} // since when nobody has used the reservation
+	tick := time.NewTicker(reservationInterval)
 	defer tick.Stop()
 	for {
 		for _, r := range k.Cluster.Reservations.List() {
-			if err := k.keepReservation(ctx, r, idle); err != nil && ctx.Err() == nil {
-				k.Log.Warn("reservation is tried again", "reservation", r.Name, "error", err)
+			if err := k.maintainReservation(ctx, r, idle); err != nil && ctx.Err() == nil {
+				k.Log.Warn("reservation is retried", "reservation", r.Name, "error", err)
 			}
 		}
 		if err := k.holdOrphans(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("jobs whose reservation is gone are held later", "error", err)
+			k.Log.Warn("cannot hold jobs whose reservation is gone; will retry", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -40,21 +40,23 @@ func (k *Keeper) keepReservations(ctx context.Context) {
 	}
 }
 
-func (k *Keeper) keepReservation(ctx context.Context, r *v1alpha1.Reservation, idle map[string]time.Time) error {
+// maintainReservation moves, deletes or repairs one reservation. idle has, by name,
+// since when nobody has used a reservation.
+func (k *Keeper) maintainReservation(ctx context.Context, r *v1alpha1.Reservation, idle map[string]time.Time) error {
 	now := k.Now()
-	next, over := nextTime(&r.Spec, now)
+	next, over := nextStart(&r.Spec, now)
 	switch {
 	case !next.IsZero():
-		return k.changeReservation(ctx, r, func(s *v1alpha1.ReservationSpec) { s.StartTime = metav1.NewTime(next) })
-	case over && k.emptying(r):
+		return k.updateReservation(ctx, r, func(s *v1alpha1.ReservationSpec) { s.StartTime = metav1.NewTime(next) })
+	case over && k.isStillHeld(r):
 		return nil
 	case over:
-		return k.removeReservation(ctx, r)
+		return k.deleteReservation(ctx, r)
 	}
-	if nodes, moved := k.replaced(r); moved {
-		return k.changeReservation(ctx, r, func(s *v1alpha1.ReservationSpec) { s.Nodes = nodes })
+	if nodes, changed := k.replacementNodes(r); changed {
+		return k.updateReservation(ctx, r, func(s *v1alpha1.ReservationSpec) { s.Nodes = nodes })
 	}
-	if r.Spec.PurgeComp <= 0 || now.Before(r.Spec.StartTime.Time) || k.used(r) {
+	if r.Spec.PurgeComp <= 0 || now.Before(r.Spec.StartTime.Time) || k.isUsed(r) {
 		delete(idle, r.Name)
 		return nil
 	}
@@ -65,10 +67,11 @@ func (k *Keeper) keepReservation(ctx context.Context, r *v1alpha1.Reservation, i
 		return nil
 	}
 	delete(idle, r.Name)
-	return k.removeReservation(ctx, r)
+	return k.deleteReservation(ctx, r)
 }
 
-func (k *Keeper) changeReservation(ctx context.Context, r *v1alpha1.Reservation, change func(*v1alpha1.ReservationSpec)) error {
+// updateReservation writes a change of the reservation.
+func (k *Keeper) updateReservation(ctx context.Context, r *v1alpha1.Reservation, change func(*v1alpha1.ReservationSpec)) error {
 	n := r.DeepCopy()
 	change(&n.Spec)
 	if err := k.Cluster.Client.Update(ctx, n); err != nil {
@@ -78,8 +81,9 @@ func (k *Keeper) changeReservation(ctx context.Context, r *v1alpha1.Reservation,
 	return nil
 }
 
-// replaced is the nodes that the reservation should have now.
-func (k *Keeper) replaced(r *v1alpha1.Reservation) (nodes string, moved bool) {
+// replacementNodes returns the nodes that the reservation should have now; changed
+// is false if it has them.
+func (k *Keeper) replacementNodes(r *v1alpha1.Reservation) (nodes string, changed bool) {
 	if k.Nodes == nil {
 		return "", false
 	}
@@ -87,9 +91,9 @@ func (k *Keeper) replaced(r *v1alpha1.Reservation) (nodes string, moved bool) {
 	return p.Replace(r)
 }
 
-// emptying tells whether jobs still hold nodes in a reservation that is over,
-// and has another look at them.
-func (k *Keeper) emptying(r *v1alpha1.Reservation) bool {
+// isStillHeld reports whether jobs still hold nodes in a reservation that is over,
+// and queues these jobs.
+func (k *Keeper) isStillHeld(r *v1alpha1.Reservation) bool {
 	left := false
 	for _, b := range k.Cluster.Jobs.List() {
 		if reserve.Of(b) == r.Name && b.HoldsAllocation() && !reserve.Flagged(&r.Spec, "FLEX") {
@@ -100,8 +104,8 @@ func (k *Keeper) emptying(r *v1alpha1.Reservation) bool {
 	return left
 }
 
-// expires is when the job's reservation ends it; zero: nothing does.
-func (k *Keeper) expires(b *v1alpha1.BatchJob) time.Time {
+// reservationEnd returns when the job's reservation ends it; zero: never.
+func (k *Keeper) reservationEnd(b *v1alpha1.BatchJob) time.Time {
 	name := reserve.Of(b)
 	if name == "" || b.Status.StartTime == nil {
 		return time.Time{}
@@ -114,7 +118,7 @@ func (k *Keeper) expires(b *v1alpha1.BatchJob) time.Time {
 	return at
 }
 
-// reservationChanged looks at the jobs in a reservation whose time has changed.
+// reservationChanged queues the jobs in a reservation whose time has changed.
 func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
 	if old == nil || now == nil || old.Spec.StartTime.Equal(&now.Spec.StartTime) && old.Spec.Duration == now.Spec.Duration {
 		return
@@ -126,15 +130,15 @@ func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
 	}
 }
 
-// removeReservation deletes the reservation. Jobs that wait for it are held,
-// unless it says that they need it no more (NO_HOLD_JOBS_AFTER_END).
-func (k *Keeper) removeReservation(ctx context.Context, r *v1alpha1.Reservation) error {
+// deleteReservation deletes the reservation. Jobs that wait for it are held, unless
+// it says that they no longer need it (NO_HOLD_JOBS_AFTER_END).
+func (k *Keeper) deleteReservation(ctx context.Context, r *v1alpha1.Reservation) error {
 	if reserve.Flagged(&r.Spec, "NO_HOLD_JOBS_AFTER_END") {
 		for _, b := range k.Cluster.Jobs.List() {
 			if !b.AwaitsStart() || b.Spec.Job.Reservation == "" || reserve.Of(b) != r.Name {
 				continue
 			}
-			if err := k.dropReservation(ctx, b, b.Spec.Job.Hold); err != nil {
+			if err := k.clearReservation(ctx, b, b.Spec.Job.Hold); err != nil {
 				return err
 			}
 		}
@@ -155,15 +159,16 @@ func (k *Keeper) holdOrphans(ctx context.Context) error {
 		if b.Spec.Job.Hold == "admin" { // which the owner could not release
 			hold = b.Spec.Job.Hold
 		}
-		if err := k.dropReservation(ctx, b, hold); err != nil {
+		if err := k.clearReservation(ctx, b, hold); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dropReservation has a waiting job want no reservation any more.
-func (k *Keeper) dropReservation(ctx context.Context, b *v1alpha1.BatchJob, hold string) error {
+// clearReservation removes the request for a reservation from a pending job and
+// sets its hold.
+func (k *Keeper) clearReservation(ctx context.Context, b *v1alpha1.BatchJob, hold string) error {
 	b, err := k.Cluster.EnsureCreated(ctx, b)
 	if err != nil {
 		return err
@@ -177,9 +182,9 @@ func (k *Keeper) dropReservation(ctx context.Context, b *v1alpha1.BatchJob, hold
 	return nil
 }
 
-// nextTime is when a reservation that is over begins again; over tells that it
-// never does.
-func nextTime(s *v1alpha1.ReservationSpec, now time.Time) (next time.Time, over bool) {
+// nextStart returns when a reservation that has ended starts again; over: it never
+// does.
+func nextStart(s *v1alpha1.ReservationSpec, now time.Time) (next time.Time, over bool) {
 	if s.Duration < 0 {
 		return time.Time{}, false
 	}
@@ -197,8 +202,8 @@ func nextTime(s *v1alpha1.ReservationSpec, now time.Time) (next time.Time, over 
 	return start, false
 }
 
-// used tells whether a job that is not over names the reservation.
-func (k *Keeper) used(r *v1alpha1.Reservation) bool {
+// isUsed reports whether a job without a final state names the reservation.
+func (k *Keeper) isUsed(r *v1alpha1.Reservation) bool {
 	for _, b := range k.Cluster.Jobs.List() {
 		if reserve.Of(b) == r.Name && !b.IsFinal() {
 			return true

@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/fake"
 )
 
-func TestReservationsComeAgain(t *testing.T) {
+func TestNextStartOfReservations(t *testing.T) {
 	friday := time.Date(2026, 1, 2, 8, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
 		flag  string
@@ -37,18 +37,18 @@ func TestReservationsComeAgain(t *testing.T) {
 		if tt.flag != "" {
 			s.Flags = []string{tt.flag}
 		}
-		if next, over := nextTime(s, friday.Add(tt.after)); !next.Equal(tt.next) || over != tt.over {
+		if next, over := nextStart(s, friday.Add(tt.after)); !next.Equal(tt.next) || over != tt.over {
 			t.Errorf("%+v: %v %v", tt, next, over)
 		}
 	}
-	if next, over := nextTime(&v1alpha1.ReservationSpec{StartTime: metav1.NewTime(friday), Duration: -1}, friday.AddDate(9, 0, 0)); over || !next.IsZero() {
-		t.Error("a reservation without end ended")
+	if next, over := nextStart(&v1alpha1.ReservationSpec{StartTime: metav1.NewTime(friday), Duration: -1}, friday.AddDate(9, 0, 0)); over || !next.IsZero() {
+		t.Error("an endless reservation ended")
 	}
 }
 
-// What waits for a reservation that is over, or that is not there any more, is
-// held and wants it no more; where the reservation says so it is not held.
-func TestJobsOfReservationsThatAreGone(t *testing.T) {
+// A job that waits for a reservation which is over or gone is held and no longer
+// requests it. It is not held if the reservation says so.
+func TestJobsOfDeletedReservationsAreHeld(t *testing.T) {
 	now := time.Now()
 	c := fake.Cluster(interceptor.Funcs{})
 	k := New(Config{Cluster: c, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
@@ -75,7 +75,7 @@ func TestJobsOfReservationsThatAreGone(t *testing.T) {
 		c.ApplyJob(b)
 	}
 	for _, r := range c.Reservations.List() {
-		if err := k.keepReservation(t.Context(), r, map[string]time.Time{}); err != nil {
+		if err := k.maintainReservation(t.Context(), r, map[string]time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		left := &v1alpha1.Reservation{}

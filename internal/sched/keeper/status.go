@@ -16,11 +16,12 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// errChanged says that the job changed under a decision; the store has the
-// newer version, so decide again.
+// errChanged says that the job changed since the decision was made. The store has
+// the newer version, so decide again.
 var errChanged = errors.New("the job changed")
 
-// write changes b's status if b is still the newest version.
+// write changes b's status if b is still the newest version; errChanged if it is
+// not.
 func (k *Keeper) write(ctx context.Context, b *v1alpha1.BatchJob, change func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
 	n, err := k.Cluster.WriteStatus(ctx, b, k.Now(), change)
 	switch {
@@ -44,30 +45,30 @@ func (k *Keeper) refresh(ctx context.Context, b *v1alpha1.BatchJob) error {
 	case apierrors.IsNotFound(err), err == nil && n.UID != b.UID:
 		k.Cluster.Jobs.Remove(b, k.Now())
 	case err != nil:
-		return fmt.Errorf("reading job %d again: %w", b.Spec.JobID, err)
+		return fmt.Errorf("reading job %d: %w", b.Spec.JobID, err)
 	default:
 		k.Cluster.ApplyJob(n)
 	}
 	return errChanged
 }
 
-// end writes how the attempt ends. A job that holds something is COMPLETING
-// first; one that holds nothing is over at once.
+// end writes how the attempt ends. A job that holds nodes is COMPLETING first; one
+// that holds none has its final state at once.
 func (k *Keeper) end(ctx context.Context, b *v1alpha1.BatchJob, o Outcome) error {
-	if err := k.holdBack(ctx, b, &o); err != nil {
+	if err := k.holdRequeued(ctx, b, &o); err != nil {
 		return err
 	}
-	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { k.ended(b, s, o) })
+	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { k.setOutcome(b, s, o) })
 	if err == nil {
-		k.noteEnd(b, &o)
-		k.refused(ctx, &o)
+		k.logRequeue(b, &o)
+		k.reportRefusedNode(ctx, &o)
 	}
 	return err
 }
 
-// holdBack holds a job before it comes back to the queue, where that is its
-// outcome. The job is another version then, so the decision is made again.
-func (k *Keeper) holdBack(ctx context.Context, b *v1alpha1.BatchJob, o *Outcome) error {
+// holdRequeued holds a job that its outcome sends back to the queue held. The job
+// is another version then, so the decision is made again.
+func (k *Keeper) holdRequeued(ctx context.Context, b *v1alpha1.BatchJob, o *Outcome) error {
 	if !o.Hold || b.Spec.Job.Hold != "" {
 		return nil
 	}
@@ -84,9 +85,9 @@ func (k *Keeper) holdBack(ctx context.Context, b *v1alpha1.BatchJob, o *Outcome)
 	return errChanged
 }
 
-// refused corrects the view of a node whose kubelet refused a pod: what it
-// offers is read anew, and the planner is told to leave it alone for a while.
-func (k *Keeper) refused(ctx context.Context, o *Outcome) {
+// reportRefusedNode corrects the view of a node whose kubelet refused a pod: the
+// node is read again, and the planner avoids it for a while.
+func (k *Keeper) reportRefusedNode(ctx context.Context, o *Outcome) {
 	if o.Refused == "" {
 		return
 	}
@@ -99,15 +100,17 @@ func (k *Keeper) refused(ctx context.Context, o *Outcome) {
 	}
 }
 
-// noteEnd remembers the end that was written for b's attempt.
-func (k *Keeper) noteEnd(b *v1alpha1.BatchJob, o *Outcome) {
+// logRequeue counts and logs a failed start of b that sends the job back to the
+// queue.
+func (k *Keeper) logRequeue(b *v1alpha1.BatchJob, o *Outcome) {
 	if o.Final == v1alpha1.StatePending && !o.Requested {
 		k.Log.Info("job goes back to the queue", "job", b.Spec.JobID, "attempt", b.Status.Attempt, "why", o.Message)
-		k.remember(b, func(m *Memory) { m.Failures++ })
+		k.noteProgress(b, func(m *Progress) { m.Failures++ })
 	}
 }
 
-func (k *Keeper) ended(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {
+// setOutcome sets the outcome in the status of b.
+func (k *Keeper) setOutcome(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {
 	now := metav1.NewMicroTime(k.Now())
 	s.State, s.Final = v1alpha1.StateCompleting, o.Final
 	s.Reason, s.Message = o.Reason, o.Message
@@ -126,8 +129,9 @@ func (k *Keeper) ended(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outco
 	}
 }
 
-// suspended stops or restarts the job's clock; its agent follows the state.
-func suspended(s *v1alpha1.BatchJobStatus, stop bool, now time.Time) {
+// setSuspended stops or restarts the job's clock. The job's agent follows the
+// state.
+func setSuspended(s *v1alpha1.BatchJobStatus, stop bool, now time.Time) {
 	at := metav1.NewMicroTime(now)
 	if stop {
 		s.State = v1alpha1.StateSuspended
@@ -140,18 +144,19 @@ func suspended(s *v1alpha1.BatchJobStatus, stop bool, now time.Time) {
 	s.SuspendTime = &at
 }
 
-// finish writes the state after COMPLETING, or brings a job that is over back
-// to the queue.
+// finish writes the state that follows COMPLETING, or sends a job with a final
+// state back to the queue.
 func (k *Keeper) finish(ctx context.Context, b *v1alpha1.BatchJob) error {
 	k.mu.Lock()
-	failures := k.memory[b.Spec.JobID].Failures
+	failures := k.progress[b.Spec.JobID].Failures
 	k.mu.Unlock()
-	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { finished(b, s, k.Now(), failures) })
+	_, err := k.write(ctx, b, func(s *v1alpha1.BatchJobStatus) { setFinal(b, s, k.Now(), failures) })
 	return err
 }
 
-// finished is the status of a job of which nothing is left running.
-func finished(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, failures int) {
+// setFinal sets the status of a job of which nothing runs any more: its final
+// state, or PENDING. failures counts its consecutive failed starts.
+func setFinal(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, failures int) {
 	final := s.Final
 	if s.State != v1alpha1.StateCompleting {
 		final = v1alpha1.StatePending
@@ -175,17 +180,17 @@ func finished(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time, f
 		t := metav1.NewMicroTime(now.Add(backoff(failures)))
 		s.EligibleTime = &t
 	}
-	waitForNext(b, s, now)
+	scheduleNextRun(b, s, now)
 }
 
-// backoff is how long a job waits after so many starts in a row that failed.
+// backoff returns how long a job waits after that many consecutive failed starts.
 func backoff(failures int) time.Duration {
 	return min(2*time.Minute, time.Second<<min(failures-1, 7))
 }
 
-// GangReady is called when every agent of the attempt has said hello, with the
-// agents' addresses in the order of the job's nodes. It makes the job RUNNING
-// and returns it as written; called again it returns the job as it is.
+// GangReady is called when every agent of the attempt has reported, with the
+// agents' addresses in the order of the job's nodes. It makes the job RUNNING and
+// returns it as written; called again, it returns the job as it is.
 func (k *Keeper) GangReady(ctx context.Context, jobID int64, attempt int32, addresses []string) (*v1alpha1.BatchJob, error) {
 	return k.update(ctx, jobID, attempt, func(b *v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error) {
 		switch b.Status.State {
@@ -207,14 +212,14 @@ func (k *Keeper) GangReady(ctx context.Context, jobID int64, attempt int32, addr
 			for i := range s.Allocation.Nodes {
 				s.Allocation.Nodes[i].Address = addresses[i]
 			}
-			k.remember(b, func(m *Memory) { m.Failures = 0 })
+			k.noteProgress(b, func(m *Progress) { m.Failures = 0 })
 		}, nil
 	})
 }
 
-// Report takes what the batch host's agent says. When it returns nil, what
-// matters of it is in the job's object, or will be read from the agent's pod
-// when it is over. It may be called again with the same.
+// Report handles a report of the batch host's agent. When it returns nil, what
+// matters of the report is in the job's object, or will be read from the agent's
+// pod when that has ended. It may be called again with the same report.
 func (k *Keeper) Report(ctx context.Context, jobID int64, attempt int32, r wire.Report) error {
 	if r.Kind != wire.ReportEnded && r.Kind != wire.ReportFailed {
 		return nil
@@ -225,18 +230,18 @@ func (k *Keeper) Report(ctx context.Context, jobID int64, attempt int32, r wire.
 		switch b.Status.State {
 		case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended:
 			f := k.facts(b)
-			a := f.judge(r, f.Now)
+			a := f.outcomeOfReport(r, f.Now)
 			if a.Kind != End {
 				return nil, nil
 			}
-			if err := k.holdBack(ctx, b, &a.Outcome); err != nil {
+			if err := k.holdRequeued(ctx, b, &a.Outcome); err != nil {
 				return nil, err
 			}
 			end = &a.Outcome
-			if f.Lingering && b.Status.State == v1alpha1.StateRunning && leaves(&a.Outcome) {
-				return func(s *v1alpha1.BatchJobStatus) { k.leave(b, s, a.Outcome) }, nil
+			if f.PodsReusable && b.Status.State == v1alpha1.StateRunning && mayLeavePods(&a.Outcome) {
+				return func(s *v1alpha1.BatchJobStatus) { k.leavePods(b, s, a.Outcome) }, nil
 			}
-			return func(s *v1alpha1.BatchJobStatus) { k.ended(b, s, a.Outcome) }, nil
+			return func(s *v1alpha1.BatchJobStatus) { k.setOutcome(b, s, a.Outcome) }, nil
 		case v1alpha1.StateCompleting:
 			if b.Status.ExitCode != nil {
 				return nil, nil
@@ -247,28 +252,29 @@ func (k *Keeper) Report(ctx context.Context, jobID int64, attempt int32, r wire.
 		return nil, nil
 	})
 	if err == nil && end != nil {
-		k.noteEnd(b, end)
+		k.logRequeue(b, end)
 	}
 	return err
 }
 
-// update writes what change wants of the job's status, as often as the job
-// changes meanwhile. A nil function means: nothing.
+// update writes the change of status that decide returns for the job, and tries
+// again as often as the job changes meanwhile. A nil change means that there is
+// nothing to write.
 func (k *Keeper) update(ctx context.Context, jobID int64, attempt int32,
-	change func(*v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error)) (*v1alpha1.BatchJob, error) {
+	decide func(*v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error)) (*v1alpha1.BatchJob, error) {
 	for {
 		b, ok := k.Cluster.Job(jobID)
 		if !ok || b.Status.Attempt != attempt || b.Status.Allocation == nil {
 			return nil, ErrNotCurrent
 		}
-		fn, err := change(b)
+		change, err := decide(b)
 		if errors.Is(err, errChanged) {
 			continue
 		}
-		if err != nil || fn == nil {
+		if err != nil || change == nil {
 			return b, err
 		}
-		n, err := k.write(ctx, b, fn)
+		n, err := k.write(ctx, b, change)
 		if !errors.Is(err, errChanged) {
 			return n, err
 		}

@@ -26,7 +26,7 @@ func unbound(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPe
 
 func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
-func TestDecideAboutAWorkload(t *testing.T) {
+func TestDecideWorkload(t *testing.T) {
 	group, single := standsFor("group ml/g"), standsFor("")
 	alone := func(b *v1alpha1.BatchJob) { // of one pod, its status is assumed
 		single(b)
@@ -43,52 +43,52 @@ func TestDecideAboutAWorkload(t *testing.T) {
 		refused string
 		wake    time.Duration
 	}{
-		{name: "it waits", job: aJob("", group), pods: pods(pod(0, unbound), pod(1, unbound)), want: Wait},
-		{name: "its pods are gone", job: aJob("", single), want: End, final: "CANCELLED"},
-		{name: "a group's may come back", job: aJob("", group), want: Wait, wake: replacementTime},
-		{name: "or not", job: aJob("", group), after: replacementTime, want: End, final: "CANCELLED"},
-		{name: "it is cancelled", job: aJob("", group, cancelled), pods: pods(pod(0, unbound), pod(1, unbound)), want: End, final: "CANCELLED"},
-		{name: "and its pods with it", job: aJob("CANCELLED", group, completing("")), pods: pods(pod(0, unbound), pod(1, unbound)), want: Sweep, wake: killMargin},
+		{name: "a pending workload waits", job: aJob("", group), pods: pods(pod(0, unbound), pod(1, unbound)), want: Wait},
+		{name: "a single pod is gone", job: aJob("", single), want: End, final: "CANCELLED"},
+		{name: "the pods of a group may come back", job: aJob("", group), want: Wait, wake: replacementTimeout},
+		{name: "the pods of a group do not come back", job: aJob("", group), after: replacementTimeout, want: End, final: "CANCELLED"},
+		{name: "a workload is cancelled", job: aJob("", group, cancelled), pods: pods(pod(0, unbound), pod(1, unbound)), want: End, final: "CANCELLED"},
+		{name: "the pods of a cancelled workload are deleted", job: aJob("CANCELLED", group, completing("")), pods: pods(pod(0, unbound), pod(1, unbound)), want: CleanUp, wake: killMargin},
 
 		{name: "an earlier process had its pod bound", job: aJob("", alone), pods: pods(pod(0)), want: Adopt},
-		{name: "though it is over", job: aJob("", alone), pods: pods(pod(0, succeeded)), want: Adopt},
-		{name: "but not if it is cancelled", job: aJob("", alone, cancelled), pods: pods(pod(0)), want: End, final: "CANCELLED"},
-		{name: "what is not written yet is left so", job: aJob("CONFIGURING", alone), pods: pods(pod(0, unbound)), want: Wait, wake: settlePods},
-		{name: "for a while", job: aJob("CONFIGURING", alone), pods: pods(pod(0, unbound)), after: settlePods, want: Record},
-		{name: "while it runs as well", job: aJob("RUNNING", alone), pods: pods(pod(0)), after: settlePods, want: Record},
+		{name: "an earlier process had its pod bound, which has ended", job: aJob("", alone), pods: pods(pod(0, succeeded)), want: Adopt},
+		{name: "an earlier process had the pod of a cancelled job bound", job: aJob("", alone, cancelled), pods: pods(pod(0)), want: End, final: "CANCELLED"},
+		{name: "an assumed status is not written at once", job: aJob("CONFIGURING", alone), pods: pods(pod(0, unbound)), want: Wait, wake: podWriteDelay},
+		{name: "an assumed placement is written after podWriteDelay", job: aJob("CONFIGURING", alone), pods: pods(pod(0, unbound)), after: podWriteDelay, want: WriteAssumed},
+		{name: "an assumed start is written after podWriteDelay", job: aJob("RUNNING", alone), pods: pods(pod(0)), after: podWriteDelay, want: WriteAssumed},
 
-		{name: "its pods are being bound", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1, unbound)), want: Wait, wake: time.Minute},
-		{name: "all of them are", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1)), want: Begin},
-		{name: "even if they are over already", job: aJob("CONFIGURING", group), pods: pods(pod(0, succeeded), pod(1)), want: Begin},
-		{name: "they are not", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1, unbound)), after: time.Minute, want: End, final: "PENDING"},
-		{name: "what it said of the pods before the placement does not count", job: aJob("CONFIGURING", group),
+		{name: "not every pod is bound", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1, unbound)), want: Wait, wake: time.Minute},
+		{name: "every pod is bound", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1)), want: MarkRunning},
+		{name: "every pod is bound and one has ended", job: aJob("CONFIGURING", group), pods: pods(pod(0, succeeded), pod(1)), want: MarkRunning},
+		{name: "not every pod is bound in time", job: aJob("CONFIGURING", group), pods: pods(pod(0), pod(1, unbound)), after: time.Minute, want: End, final: "PENDING"},
+		{name: "a rejection before the placement does not count", job: aJob("CONFIGURING", group),
 			pods: pods(pod(0), pod(1, unschedulableSince(t0.Add(-time.Hour)))), after: 9 * time.Second, want: Wait, wake: 10 * time.Second},
-		{name: "kube-scheduler refuses the node", job: aJob("CONFIGURING", group),
+		{name: "kube-scheduler rejects the node", job: aJob("CONFIGURING", group),
 			pods: pods(pod(0), pod(1, unschedulableSince(t0))), after: 10 * time.Second, want: End, final: "PENDING"},
 		{name: "its node is lost", job: aJob("CONFIGURING", group), pods: pods(pod(0, unbound), pod(1, unbound)), lost: "n2", want: End, final: "PENDING"},
 		{name: "a pod was deleted", job: aJob("CONFIGURING", group), pods: pods(pod(0, unbound), pod(1, unbound, deleted)), want: End, final: "PENDING"},
 
-		{name: "it runs", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), want: Wait, wake: 10 * time.Minute},
-		{name: "as long as one of them does", job: aJob("RUNNING", group), pods: pods(pod(0, ended(1, "Error", "")), pod(1)), want: Wait, wake: 10 * time.Minute},
-		{name: "its time is over", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), after: 10 * time.Minute, want: End, final: "TIMEOUT"},
-		{name: "it is cancelled", job: aJob("RUNNING", group, cancelled), pods: pods(pod(0), pod(1)), want: End, final: "CANCELLED"},
-		{name: "it is preempted", job: aJob("RUNNING", group, preempted("REQUEUE")), pods: pods(pod(0), pod(1)), after: time.Minute, want: End, final: "PREEMPTED"},
+		{name: "a workload runs until its time limit", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), want: Wait, wake: 10 * time.Minute},
+		{name: "a workload runs while one of its pods does", job: aJob("RUNNING", group), pods: pods(pod(0, ended(1, "Error", "")), pod(1)), want: Wait, wake: 10 * time.Minute},
+		{name: "a workload reaches its time limit", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), after: 10 * time.Minute, want: End, final: "TIMEOUT"},
+		{name: "a workload is cancelled", job: aJob("RUNNING", group, cancelled), pods: pods(pod(0), pod(1)), want: End, final: "CANCELLED"},
+		{name: "a workload is preempted", job: aJob("RUNNING", group, preempted("REQUEUE")), pods: pods(pod(0), pod(1)), after: time.Minute, want: End, final: "PREEMPTED"},
 		{name: "its node is lost", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1)), lost: "n2", want: End, final: "NODE_FAIL"},
 		{name: "a kubelet refuses a pod of a group", job: aJob("RUNNING", group), pods: pods(pod(0), pod(1, refusedByKubelet)), want: End, final: "PENDING", refused: "n2"},
 		{name: "a kubelet refuses a single pod", job: aJob("RUNNING", single), pods: pods(pod(0), pod(1, refusedByKubelet)), want: End, final: "FAILED", refused: "n2"},
-		{name: "all went well", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, succeeded)), want: End, final: "COMPLETED"},
-		{name: "one failed", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, ended(3, "Error", ""))), want: End, final: "FAILED"},
-		{name: "for want of memory", job: aJob("RUNNING", group), pods: pods(pod(0, ended(137, "OOMKilled", "")), pod(1, succeeded)), want: End, final: "OUT_OF_MEMORY"},
-		{name: "somebody deleted them", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded)), want: End, final: "CANCELLED"},
+		{name: "every pod succeeds", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, succeeded)), want: End, final: "COMPLETED"},
+		{name: "one pod fails", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded), pod(1, ended(3, "Error", ""))), want: End, final: "FAILED"},
+		{name: "one pod is out of memory", job: aJob("RUNNING", group), pods: pods(pod(0, ended(137, "OOMKilled", "")), pod(1, succeeded)), want: End, final: "OUT_OF_MEMORY"},
+		{name: "somebody deletes a pod", job: aJob("RUNNING", group), pods: pods(pod(0, succeeded)), want: End, final: "CANCELLED"},
 
-		{name: "what is left goes", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0), pod(1, deleted)), want: Sweep, wake: killMargin},
-		{name: "and is waited for", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0, deleted), pod(1, deleted)), want: Wait, wake: killMargin},
-		{name: "but not on a lost node", job: aJob("COMPLETING", group, completing("NODE_FAIL")), pods: pods(pod(0, deleted), pod(1, succeeded)), lost: "n1", want: Sweep, wake: killMargin},
+		{name: "the remaining pods are deleted", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0), pod(1, deleted)), want: CleanUp, wake: killMargin},
+		{name: "pods that are being deleted are waited for", job: aJob("COMPLETING", group, completing("TIMEOUT")), pods: pods(pod(0, deleted), pod(1, deleted)), want: Wait, wake: killMargin},
+		{name: "pods on a lost node are deleted by force", job: aJob("COMPLETING", group, completing("NODE_FAIL")), pods: pods(pod(0, deleted), pod(1, succeeded)), lost: "n1", want: CleanUp, wake: killMargin},
 		{name: "pods without a node stay for the next placement", job: aJob("COMPLETING", group, completing("PENDING")),
 			pods: pods(pod(0, unbound), pod(1, unbound)), want: Finish},
-		{name: "unless it was cancelled meanwhile", job: aJob("COMPLETING", group, completing("PENDING"), cancelled),
-			pods: pods(pod(0, unbound), pod(1, unbound)), want: Sweep, wake: killMargin},
-		{name: "a job that is over is kept for a while", job: aJob("COMPLETED", group, completing("")), pods: pods(pod(0, succeeded)), want: Wait, wake: 5 * time.Minute},
+		{name: "pods without a node are deleted if the job was cancelled meanwhile", job: aJob("COMPLETING", group, completing("PENDING"), cancelled),
+			pods: pods(pod(0, unbound), pod(1, unbound)), want: CleanUp, wake: killMargin},
+		{name: "a job with a final state is kept for MinJobAge", job: aJob("COMPLETED", group, completing("")), pods: pods(pod(0, succeeded)), want: Wait, wake: 5 * time.Minute},
 	}
 	for _, tt := range tests {
 		a := Decide(Facts{Job: tt.job, Pods: tt.pods, Now: t0.Add(tt.after), Rules: rules,
@@ -107,9 +107,9 @@ func TestDecideAboutAWorkload(t *testing.T) {
 	}
 }
 
-// A gang that a kubelet refuses goes back as a whole, and the planner hears
-// which node it was; one that the job's own agent refuses says nothing of nodes.
-func TestARefusalNamesTheNode(t *testing.T) {
+// A gang that a kubelet refuses is requeued as a whole, and the outcome names the node.
+// An evicted pod says nothing about the node.
+func TestKubeletRefusalNamesTheNode(t *testing.T) {
 	f := Facts{Job: aJob("CONFIGURING"), Pods: pods(pod(0), pod(1, refusedByKubelet)), Now: t0, Rules: rules,
 		Lost: func(string) bool { return false }}
 	if a := Decide(f); a.Outcome.Final != "PENDING" || a.Outcome.Refused != "n2" {
@@ -133,30 +133,30 @@ func TestOverTimeLimit(t *testing.T) {
 	}
 }
 
-// The object of a job whose placement is about to be written is made by that;
-// one that a plan leaves waiting is made soon.
-func TestAJobThatWaitsHasAnObjectInTime(t *testing.T) {
+// The write of a placement creates the object as well, so it is not created before,
+// unless a plan leaves the job pending.
+func TestPendingWorkloadGetsItsObjectInTime(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		after   time.Duration // since it was submitted
-		verdict string
-		made    bool // already
-		want    Kind
-		wake    time.Duration
+		name   string
+		after  time.Duration // since it was submitted
+		reason string
+		made   bool // already
+		want   Kind
+		wake   time.Duration
 	}{
-		{name: "it may be placed yet", after: madeAfter / 2, verdict: "Resources", want: Wait, wake: madeAfter},
-		{name: "a plan leaves it waiting", after: madeAfter, verdict: "Resources", want: Make},
-		{name: "no plan does", after: madeAfter, want: Wait, wake: 2 * madeAfter},
-		{name: "nor later", after: mostMade - madeAfter/2, want: Wait, wake: mostMade},
-		{name: "for too long", after: mostMade, want: Make},
-		{name: "it has one", after: mostMade, verdict: "Resources", made: true, want: Wait},
+		{name: "it may still be placed", after: createDelay / 2, reason: "Resources", want: Wait, wake: createDelay},
+		{name: "a plan leaves it pending", after: createDelay, reason: "Resources", want: CreateObject},
+		{name: "no plan has considered it", after: createDelay, want: Wait, wake: 2 * createDelay},
+		{name: "no plan has considered it for longer", after: maxCreateDelay - createDelay/2, want: Wait, wake: maxCreateDelay},
+		{name: "no plan has considered it for too long", after: maxCreateDelay, want: CreateObject},
+		{name: "it has an object", after: maxCreateDelay, reason: "Resources", made: true, want: Wait},
 	} {
 		b := aJob("", standsFor("group ml/g"))
 		b.Spec.SubmitTime = at(t0)
 		if b.UID = ""; tt.made {
 			b.UID = "g"
 		}
-		a := Decide(Facts{Job: b, Pods: pods(pod(0, unbound), pod(1, unbound)), Now: t0.Add(tt.after), Rules: rules, Verdict: tt.verdict})
+		a := Decide(Facts{Job: b, Pods: pods(pod(0, unbound), pod(1, unbound)), Now: t0.Add(tt.after), Rules: rules, PlanReason: tt.reason})
 		wake := time.Duration(0)
 		if !a.Wake.IsZero() {
 			wake = a.Wake.Sub(t0)
@@ -181,7 +181,7 @@ func TestRushLastsWhilePodsComeAndAreBound(t *testing.T) {
 	}
 	expect := func(what string, old, now *v1alpha1.BatchJob, want bool) {
 		t.Helper()
-		if got := k.isRush(old, now); got != want {
+		if got := k.isBindBurst(old, now); got != want {
 			t.Errorf("%s: %v", what, got)
 		}
 	}

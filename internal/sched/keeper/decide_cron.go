@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// schedule is the crontab schedule of a job that scrontab made, after each run
-// of which it goes back to the queue until its next time; nil: none.
+// schedule returns the crontab schedule of a job that scrontab created, which goes
+// back to the queue after each run until its next time; nil: none.
 func schedule(b *v1alpha1.BatchJob) *value.Cron {
 	text, ok := b.Spec.Job.Options[wire.OptionCron]
 	if !ok {
@@ -24,17 +24,17 @@ func schedule(b *v1alpha1.BatchJob) *value.Cron {
 	return c
 }
 
-// again tells whether a job that is over runs by a schedule that goes on.
-func (f *Facts) again() bool {
+// recurs reports whether the job has a schedule by which it runs again.
+func (f *Facts) recurs() bool {
 	return schedule(f.Job) != nil && f.Job.Spec.Job.Hold == "" && !f.cancelled() && f.Job.Status.State != v1alpha1.StateCancelled
 }
 
-// waitForNext makes a job that went back to the queue after its run wait for the
-// next time of its schedule.
-func waitForNext(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time) {
+// scheduleNextRun makes a job that went back to the queue after its run wait for
+// the next time of its schedule.
+func scheduleNextRun(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, now time.Time) {
 	c := schedule(b)
 	if c == nil || b.Status.State == v1alpha1.StateCompleting {
-		return // no schedule, or a run that is to be done again
+		return // no schedule, or the run is to be repeated
 	}
 	if next := c.Next(now); !next.IsZero() {
 		t := metav1.NewMicroTime(next)

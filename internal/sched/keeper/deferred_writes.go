@@ -15,8 +15,8 @@ const maxDeferredWrites = 3
 // that are refused. The Keeper's mutex guards it; the zero value is ready.
 type deferredWrites struct {
 	writing int
-	line    []int64
-	inLine  map[int64]bool
+	queue   []int64
+	queued  map[int64]bool
 }
 
 // acquire reports whether the job may write now. If not, the job is queued.
@@ -25,12 +25,12 @@ func (d *deferredWrites) acquire(id int64) bool {
 		d.writing++
 		return true
 	}
-	if !d.inLine[id] {
-		if d.inLine == nil {
-			d.inLine = map[int64]bool{}
+	if !d.queued[id] {
+		if d.queued == nil {
+			d.queued = map[int64]bool{}
 		}
-		d.inLine[id] = true
-		d.line = append(d.line, id)
+		d.queued[id] = true
+		d.queue = append(d.queue, id)
 	}
 	return false
 }
@@ -39,23 +39,23 @@ func (d *deferredWrites) acquire(id int64) bool {
 // none is queued.
 func (d *deferredWrites) release() (next int64, ok bool) {
 	d.writing--
-	if len(d.line) == 0 {
+	if len(d.queue) == 0 {
 		return 0, false
 	}
-	next, d.line = d.line[0], d.line[1:]
-	delete(d.inLine, next)
+	next, d.queue = d.queue[0], d.queue[1:]
+	delete(d.queued, next)
 	return next, true
 }
 
-// record writes the status that the object of b was made with. If too many of
-// these writes are under way it returns at once, and the job is decided about
-// again when one of them ends.
-func (k *Keeper) record(ctx context.Context, b *v1alpha1.BatchJob) (again bool, err error) {
+// writeAssumed writes the assumed status of b. If too many of these writes are in
+// progress it returns at once, and the job is decided about again when one of them
+// ends.
+func (k *Keeper) writeAssumed(ctx context.Context, b *v1alpha1.BatchJob) (again bool, err error) {
 	k.mu.Lock()
 	acquired := k.deferred.acquire(b.Spec.JobID)
 	k.mu.Unlock()
 	if !acquired {
-		k.queue.AddAfter(b.Spec.JobID, linePause) // in case those before it in the line need no write any more
+		k.queue.AddAfter(b.Spec.JobID, throttlePause) // in case those before it in the queue need no write any more
 		return false, nil
 	}
 	defer func() {

@@ -6,9 +6,9 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// When one component of a heterogeneous job loses a node for good the others
-// fail with it, the one that runs the script included, as in Slurm.
-func TestComponentsFailTogether(t *testing.T) {
+// When one component of a heterogeneous job loses a node for good, the others fail with
+// it, including the one that runs the script, as in Slurm.
+func TestHetComponentsFailTogether(t *testing.T) {
 	sibling := func(state, final string) *v1alpha1.BatchJob {
 		return &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 8}, Status: v1alpha1.BatchJobStatus{State: state, Final: final, StartTime: at(t0)}}
 	}

@@ -18,11 +18,11 @@ import (
 
 // An agent may report the end of its script before the keeper has acted on
 // what ended it.
-func TestReport(t *testing.T) {
+func TestReportBeforeTheKeeperActs(t *testing.T) {
 	killed := wire.Report{Kind: wire.ReportEnded, Signal: 15}
-	stopped, lonely := killed, killed
+	stopped, nodeLost := killed, killed
 	stopped.Stopped = true
-	lonely.LostNode = "n2"
+	nodeLost.LostNode = "n2"
 	for _, tt := range []struct {
 		name         string
 		change       func(*v1alpha1.BatchJob)
@@ -31,12 +31,12 @@ func TestReport(t *testing.T) {
 		failures     int
 	}{
 		{"a script that was killed", nil, killed, "COMPLETING", "FAILED", 0},
-		{"for a requeue", requeued, killed, "COMPLETING", "PENDING", 0},
-		{"for a cancel", cancelled, killed, "COMPLETING", "CANCELLED", 0},
-		{"with its pod", nil, stopped, "COMPLETING", "PENDING", 1},
-		{"with its pod and for good", noRequeue, stopped, "COMPLETING", "NODE_FAIL", 0},
-		{"after a node was lost: wait for its pod", nil, lonely, "RUNNING", "", 0},
-		{"that ended well", requeued, wire.Report{Kind: wire.ReportEnded}, "COMPLETING", "COMPLETED", 0},
+		{"a script killed by a requeue", requeued, killed, "COMPLETING", "PENDING", 0},
+		{"a script killed by a cancellation", cancelled, killed, "COMPLETING", "CANCELLED", 0},
+		{"a script killed with its pod", nil, stopped, "COMPLETING", "PENDING", 1},
+		{"a script killed with its pod, not to be requeued", noRequeue, stopped, "COMPLETING", "NODE_FAIL", 0},
+		{"a script killed after a node was lost", nil, nodeLost, "RUNNING", "", 0},
+		{"a script that succeeds before a requeue", requeued, wire.Report{Kind: wire.ReportEnded}, "COMPLETING", "COMPLETED", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b := aJob(v1alpha1.StateRunning)
@@ -60,7 +60,7 @@ func TestReport(t *testing.T) {
 			if got.Status.State != tt.state || got.Status.Final != tt.final {
 				t.Errorf("%s, then %s", got.Status.State, got.Status.Final)
 			}
-			if n := k.memory[7].Failures; n != tt.failures {
+			if n := k.progress[7].Failures; n != tt.failures {
 				t.Errorf("%d failures in a row", n)
 			}
 		})

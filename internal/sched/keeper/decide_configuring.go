@@ -1,0 +1,168 @@
+package keeper
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// unschedulableTimeout is how long kube-scheduler may reject a planned node before
+// the job returns to the queue: what it still counts there is usually a pod that
+// has just ended.
+const unschedulableTimeout = 10 * time.Second
+
+// configuring is Decide for a placed job. Every agent must report before the
+// deadline, or the job returns to the queue. Nothing of its script has run yet.
+func (f *Facts) configuring() Action {
+	switch {
+	case f.cancelled():
+		return endWith(v1alpha1.StateCancelled, "", "")
+	case f.requeueAsked():
+		return requeueRequested()
+	}
+	if a, ok := f.separated(); ok {
+		return a
+	}
+	for i := range f.Job.Status.Allocation.Nodes {
+		if n := nodeName(&f.Job.Status.Allocation.Nodes[i]); f.Lost(n) {
+			return returnToQueue("node " + n + " was lost")
+		}
+	}
+	pulling := false
+	for _, p := range f.attemptPods() {
+		if hasEnded(p) {
+			return f.failedStart(p)
+		}
+		if p.DeletionTimestamp != nil {
+			return returnToQueue("pod " + p.Name + " was deleted")
+		}
+		if why := refusedFor(p, f.Now); why != "" {
+			return returnToQueue(why)
+		}
+		pulling = pulling || isPulling(p)
+	}
+	patience := f.Rules.StartTimeout
+	if pulling {
+		patience = f.Rules.PullTimeout
+	}
+	deadline := f.agentsAwaitedSince().Add(patience)
+	switch {
+	case !f.Progress.Created && f.StartThrottled:
+		return Action{Kind: WaitStart, Wake: f.Now.Add(throttlePause)}
+	case !f.Progress.Created && f.Progress.Queued:
+		return Action{Kind: Create}
+	case !f.Now.Before(deadline):
+		return returnToQueue(fmt.Sprintf("not every node reported within %s", patience))
+	case !f.Progress.Created:
+		return Action{Kind: Create}
+	}
+	return Action{Wake: earliest(deadline, f.unschedulableDue())}
+}
+
+// failedStart returns the outcome of a job of which a pod ended before the job
+// started. If its agent reports that the job itself is at fault, the job has
+// failed; else another attempt may succeed.
+func (f *Facts) failedStart(p *corev1.Pod) Action {
+	if r, ok := reportOf(p); ok && r.Kind == reportFailed {
+		return Action{Kind: End, Outcome: FromReport(r)}
+	}
+	why := p.Status.Reason
+	if why == "" {
+		why = "ended before the job began"
+	}
+	a := returnToQueue(fmt.Sprintf("pod %s on %s: %s %s", p.Name, p.Spec.NodeName, why, p.Status.Message))
+	if kubeletRefusal(p) != "" {
+		a.Outcome.Refused = p.Spec.NodeName
+	}
+	return a
+}
+
+// returnToQueue returns the action that sends the job back to the queue after a
+// failure.
+func returnToQueue(why string) Action {
+	return endWith(v1alpha1.StatePending, "", why)
+}
+
+// requeueRequested returns the action that sends the job back to the queue by
+// request.
+func requeueRequested() Action {
+	a := endWith(v1alpha1.StatePending, "", "")
+	a.Outcome.Requested = true
+	return a
+}
+
+// refusedFor returns why kube-scheduler has rejected the planned node for
+// unschedulableTimeout; "": it has not.
+func refusedFor(p *corev1.Pod, now time.Time) string {
+	if c := unschedulable(p); c != nil && now.Sub(c.LastTransitionTime.Time) >= unschedulableTimeout {
+		return "pod " + p.Name + ": " + c.Message
+	}
+	return ""
+}
+
+// unschedulableDue returns when refusedFor will return a reason for some pod at the
+// earliest; zero: for none.
+func (f *Facts) unschedulableDue() time.Time {
+	var t time.Time
+	for _, p := range f.attemptPods() {
+		if c := unschedulable(p); c != nil {
+			t = earliest(t, c.LastTransitionTime.Add(unschedulableTimeout))
+		}
+	}
+	return t
+}
+
+// unschedulable returns the condition by which kube-scheduler says that it cannot
+// place the pod; nil: it does not say so.
+func unschedulable(p *corev1.Pod) *corev1.PodCondition {
+	for i := range p.Status.Conditions {
+		c := &p.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c
+		}
+	}
+	return nil
+}
+
+// isPulling reports whether the pod has its node, but its container has not
+// started.
+func isPulling(p *corev1.Pod) bool {
+	for i := range p.Status.ContainerStatuses {
+		if w := p.Status.ContainerStatuses[i].State.Waiting; w != nil {
+			return w.Reason == "ContainerCreating" || w.Reason == "PodInitializing"
+		}
+	}
+	return false
+}
+
+// earliest returns the earlier of two times; zero times do not count.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// allBound reports whether each node of the job's attempt has its pod.
+func (f *Facts) allBound() bool {
+	bound := 0
+	for _, p := range f.attemptPods() {
+		if p.Spec.NodeName != "" {
+			bound++
+		}
+	}
+	return bound >= len(f.Job.Status.Allocation.Nodes)
+}
+
+// agentsAwaitedSince returns since when the job's agents are awaited: not before
+// its objects were created.
+func (f *Facts) agentsAwaitedSince() time.Time {
+	at := f.Job.Status.StartTime.Time
+	if f.Progress.CreatedAt.After(at) {
+		return f.Progress.CreatedAt
+	}
+	return at
+}

@@ -1,0 +1,59 @@
+package keeper
+
+import (
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// hetStartTimeout is how long the components of a heterogeneous job may take to be
+// placed one after the other.
+const hetStartTimeout = 10 * time.Second
+
+// hasUnsplitComponents reports whether components are still to become jobs of their
+// own.
+func (f *Facts) hasUnsplitComponents() bool { return len(f.SplitOff) < len(f.Job.Spec.Components) }
+
+// separated returns what becomes of a component that holds nodes while another one
+// holds none or has lost a node, or whose first component, which runs the script,
+// has ended. ok is false while all components are well.
+func (f *Facts) separated() (a Action, ok bool) {
+	for _, s := range f.Siblings {
+		if s.Status.State == v1alpha1.StateNodeFail || s.Status.State == v1alpha1.StateCompleting && s.Status.Final == v1alpha1.StateNodeFail {
+			return endWith(v1alpha1.StateNodeFail, status.ReasonNodeDown, "a node of another component was lost"), true
+		}
+		waits := s.Status.State == "" || s.Status.State == v1alpha1.StatePending
+		if waits && s.Spec.Cancel == nil && !f.Now.Before(f.Job.Status.StartTime.Add(hetStartTimeout)) {
+			return returnToQueue("another component of the job does not run"), true
+		}
+	}
+	return f.endWithLeader()
+}
+
+// hetStartDue returns when a component that does not run yet is given up; zero: all
+// run.
+func (f *Facts) hetStartDue() time.Time {
+	for _, s := range f.Siblings {
+		if s.Status.State == "" || s.Status.State == v1alpha1.StatePending {
+			return f.Job.Status.StartTime.Add(hetStartTimeout)
+		}
+	}
+	return time.Time{}
+}
+
+// endWithLeader ends a further component when the first one has ended.
+func (f *Facts) endWithLeader() (a Action, ok bool) {
+	l := f.Leader
+	switch {
+	case l == nil:
+		return Action{}, false
+	case l.Status.State == v1alpha1.StateCompleting && l.Status.Final == v1alpha1.StatePending, l.Spec.Requeues > l.Status.Requeues:
+		return requeueRequested(), true
+	case l.Status.State == v1alpha1.StateCompleting:
+		return endWith(l.Status.Final, l.Status.Reason, ""), true
+	case l.IsFinal():
+		return endWith(l.Status.State, l.Status.Reason, ""), true
+	}
+	return Action{}, false
+}

@@ -1,0 +1,40 @@
+package keeper
+
+import (
+	"time"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+)
+
+// reusePause is when to check again whether pods that wait for another job still
+// do.
+const reusePause = 500 * time.Millisecond
+
+// ownsLeftoverPods reports whether the job's own pods have outlived it.
+func (f *Facts) ownsLeftoverPods() bool {
+	p := f.Job.Status.Pods
+	return p != nil && p.JobID == f.Job.Spec.JobID
+}
+
+// leftoverPods is Decide for a job with a final state whose pods have outlived it:
+// they are deleted when they are of no more use.
+func (f *Facts) leftoverPods() Action {
+	live := f.livePods()
+	switch {
+	case f.PodsReused:
+		return Action{Wake: f.Now.Add(time.Minute)}
+	case f.PodsReusable:
+		return Action{Wake: f.Now.Add(reusePause)}
+	case !f.Progress.CleanedUp, len(f.missingDeletions(live)) > 0:
+		return Action{Kind: CleanUp, Deletions: f.deletions(live), Wake: f.Now.Add(killMargin)}
+	case len(live) > 0:
+		return Action{Wake: f.Now.Add(killMargin)}
+	}
+	return Action{Kind: ClearPods}
+}
+
+// mayLeavePods reports whether a job with that outcome may leave its pods to
+// another one.
+func mayLeavePods(o *Outcome) bool {
+	return o.Final == v1alpha1.StateCompleted || o.Final == v1alpha1.StateFailed
+}

@@ -1,0 +1,236 @@
+package keeper
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// A workload's job stands for pods that others created: it has no objects and no
+// agent. It runs when all of its pods are bound, ends with them, and when it is ended
+// its pods are deleted; their controllers create new ones, which are queued again.
+
+// replacementTimeout is how long a group whose pods are gone waits for its
+// controllers to create others.
+const replacementTimeout = 30 * time.Second
+
+// decideWorkload is Decide for the job of a workload.
+func (f *Facts) decideWorkload() Action {
+	switch f.Job.Status.State {
+	case "", v1alpha1.StatePending:
+		return f.workloadPending()
+	case v1alpha1.StateConfiguring:
+		return f.orWriteAssumed(f.workloadConfiguring())
+	case v1alpha1.StateRunning, v1alpha1.StateSuspended:
+		return f.orWriteAssumed(f.workloadRunning())
+	case v1alpha1.StateCompleting:
+		return f.workloadCompleting()
+	}
+	if kill := f.missingDeletions(f.livePods()); len(kill) > 0 {
+		return Action{Kind: CleanUp, Deletions: kill, Wake: f.Now.Add(killMargin)}
+	}
+	return f.final()
+}
+
+// workloadPending is Decide for a pending workload.
+func (f *Facts) workloadPending() Action {
+	if control.IsSinglePod(f.Job) && len(f.Pods) == 1 && f.Pods[0].Spec.NodeName != "" && !f.cancelled() {
+		return Action{Kind: Adopt}
+	}
+	if len(f.remainingPods()) == 0 && !f.cancelled() {
+		due := f.lastChange().Add(replacementTimeout)
+		if f.Job.Spec.Workload.Group == "" || !f.Now.Before(due) {
+			return endWith(v1alpha1.StateCancelled, "", "its pods are gone")
+		}
+		return Action{Wake: due}
+	}
+	return f.orCreateObject(f.pending())
+}
+
+// A job that the newest plan leaves pending gets its object after createDelay, others
+// after maxCreateDelay: most are placed at once, and writing the placement creates the
+// object, too.
+const (
+	createDelay    = time.Second
+	maxCreateDelay = 10 * time.Second
+)
+
+// orCreateObject returns a, or CreateObject if a is to wait and the pending job
+// should have an object by now.
+func (f *Facts) orCreateObject(a Action) Action {
+	if a.Kind != Wait || control.IsCreated(f.Job) || f.Job.Spec.SubmitTime == nil {
+		return a
+	}
+	due, last := f.Job.Spec.SubmitTime.Add(createDelay), f.Job.Spec.SubmitTime.Add(maxCreateDelay)
+	switch {
+	case !f.Now.Before(last), !f.Now.Before(due) && f.PlanReason != "":
+		return Action{Kind: CreateObject}
+	case !f.Now.Before(due):
+		due = earliest(f.Now.Add(createDelay), last)
+	}
+	a.Wake = earliest(a.Wake, due)
+	return a
+}
+
+// remainingPods returns the live pods that are not being deleted.
+func (f *Facts) remainingPods() []*corev1.Pod {
+	return slices.DeleteFunc(f.livePods(), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+}
+
+// lastChange returns when the job last changed its state.
+func (f *Facts) lastChange() time.Time {
+	if h := f.Job.Status.History; len(h) > 0 {
+		return h[len(h)-1].At.Time
+	}
+	if t := f.Job.Spec.SubmitTime; t != nil {
+		return t.Time
+	}
+	return f.Now
+}
+
+// workloadConfiguring is Decide for a placed workload: kube-scheduler binds every
+// pod, or the job returns to the queue.
+func (f *Facts) workloadConfiguring() Action {
+	if f.cancelled() {
+		return endWith(v1alpha1.StateCancelled, "", "")
+	}
+	bound := 0
+	for _, p := range f.Pods {
+		if p.Spec.NodeName != "" {
+			bound++
+		}
+	}
+	if bound == len(f.Job.Spec.Workload.Pods) {
+		return Action{Kind: MarkRunning}
+	}
+	for i := range f.Job.Status.Allocation.Nodes {
+		if n := nodeName(&f.Job.Status.Allocation.Nodes[i]); f.Lost(n) {
+			return returnToQueue("node " + n + " was lost")
+		}
+	}
+	if len(f.remainingPods()) < len(f.Job.Spec.Workload.Pods) {
+		return returnToQueue("a pod was deleted")
+	}
+	placed := f.Job.Status.StartTime.Time
+	due := placed.Add(f.Rules.StartTimeout)
+	for _, p := range f.Pods {
+		c := unschedulable(p)
+		if c == nil {
+			continue
+		}
+		since := c.LastTransitionTime.Time
+		if since.Before(placed) { // probably of an earlier placement
+			since = placed
+		}
+		if !f.Now.Before(since.Add(unschedulableTimeout)) {
+			return returnToQueue("pod " + p.Name + ": " + c.Message)
+		}
+		due = earliest(due, since.Add(unschedulableTimeout))
+	}
+	if !f.Now.Before(due) {
+		return returnToQueue("not every pod was bound within " + f.Rules.StartTimeout.String())
+	}
+	return Action{Wake: due}
+}
+
+// workloadRunning is Decide for a running workload, which goes on as long as one of
+// its pods does.
+func (f *Facts) workloadRunning() Action {
+	for _, p := range f.Pods {
+		if why := kubeletRefusal(p); why != "" {
+			return f.refusedByNode(p, why)
+		}
+	}
+	live := f.livePods()
+	switch limit, last := f.timeLimitEnds(), f.deadline(); {
+	case len(live) == 0:
+		return Action{Kind: End, Outcome: f.outcomeOfPods()}
+	case f.cancelled():
+		return endWith(v1alpha1.StateCancelled, "", "")
+	case f.Job.Status.Preempt != nil:
+		return f.preempted()
+	case f.timeLimitChanged():
+		return Action{Kind: UpdateLimit}
+	case !last.IsZero() && !f.Now.Before(last):
+		return endWith(v1alpha1.StateDeadline, status.ReasonDeadline, "")
+	case !limit.IsZero() && !f.Now.Before(limit):
+		return endWith(v1alpha1.StateTimeout, status.ReasonTimeLimit, "")
+	}
+	for i := range f.Job.Status.Allocation.Nodes {
+		n := nodeName(&f.Job.Status.Allocation.Nodes[i])
+		if f.Lost(n) || f.Down != nil && f.Down(n) {
+			return endWith(v1alpha1.StateNodeFail, status.ReasonNodeDown, "node "+n+" was lost")
+		}
+	}
+	return Action{Wake: earliest(f.timeLimitEnds(), f.deadline())}
+}
+
+// refusedByNode returns what becomes of a workload of which a kubelet refused a
+// pod. A group goes back to the queue as a whole, where its controllers will create
+// other pods; a single pod has failed.
+func (f *Facts) refusedByNode(p *corev1.Pod, why string) Action {
+	if f.Job.Spec.Workload.Group != "" {
+		a := returnToQueue("pod " + p.Name + " on " + p.Spec.NodeName + ": " + why)
+		a.Outcome.Refused = p.Spec.NodeName
+		return a
+	}
+	a := endWith(v1alpha1.StateFailed, status.ReasonLaunchFailure, why)
+	a.Outcome.Exit, a.Outcome.Refused = &v1alpha1.ExitCode{Status: 1}, p.Spec.NodeName
+	return a
+}
+
+// kubeletRefusal returns why the kubelet refused the pod before any container ran;
+// "": it did not.
+func kubeletRefusal(p *corev1.Pod) string {
+	if p.Status.Phase != corev1.PodFailed || len(p.Status.ContainerStatuses) > 0 {
+		return ""
+	}
+	switch r := p.Status.Reason; {
+	case strings.HasPrefix(r, "OutOf"), r == "UnexpectedAdmissionError", r == "NodeAffinity", strings.HasPrefix(r, "Topology"):
+		return strings.TrimSpace(r + " " + p.Status.Message)
+	}
+	return ""
+}
+
+// outcomeOfPods returns how a workload ended whose pods have all ended: the first
+// failure counts. Pods that somebody deleted cancel it.
+func (f *Facts) outcomeOfPods() Outcome {
+	o := Outcome{Final: v1alpha1.StateCompleted, Exit: &v1alpha1.ExitCode{}, Derived: &v1alpha1.ExitCode{}}
+	if len(f.Pods) < len(f.Job.Spec.Workload.Pods) {
+		o = Outcome{Final: v1alpha1.StateCancelled, Message: "its pods were deleted"}
+	}
+	for _, p := range f.Pods {
+		switch {
+		case p.Status.Phase == corev1.PodFailed && p.DeletionTimestamp == nil:
+			return outcomeOfContainer(p)
+		case p.Status.Phase != corev1.PodSucceeded:
+			o = Outcome{Final: v1alpha1.StateCancelled, Message: "its pods were deleted"}
+		}
+	}
+	return o
+}
+
+// workloadCompleting is Decide for a workload whose outcome is decided: the pods on
+// nodes are deleted. When the job returns to the queue, pods without a node stay.
+func (f *Facts) workloadCompleting() Action {
+	var live []*corev1.Pod
+	for _, p := range f.Pods {
+		waits := p.Spec.NodeName == "" && f.Job.Status.Final == v1alpha1.StatePending && !f.cancelled()
+		if !hasEnded(p) && !waits {
+			live = append(live, p)
+		}
+	}
+	if kill := f.missingDeletions(live); len(kill) > 0 {
+		return Action{Kind: CleanUp, Deletions: kill, Wake: f.Now.Add(killMargin)}
+	}
+	if len(live) > 0 {
+		return Action{Wake: f.Now.Add(killMargin)}
+	}
+	return Action{Kind: Finish}
+}
