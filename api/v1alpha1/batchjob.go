@@ -54,9 +54,6 @@ type BatchJobSpec struct {
 	// Environment is the submitting environment, NAME=value entries each ended
 	// by a NUL byte, zstd-compressed.
 	Environment []byte `json:"environment,omitempty"`
-	// Dropped is the size of script and environment where they were dropped, in
-	// the memory of a process that does not need them (PayloadBytes).
-	Dropped int64 `json:"-"`
 
 	// Origin is the job this one was split off from: the array of a task, the
 	// first component of a heterogeneous job. Only the scheduler sets it.
@@ -323,7 +320,7 @@ type BatchJobList struct {
 
 // PayloadBytes is the size of script and environment as they are stored.
 func (s *BatchJobSpec) PayloadBytes() int64 {
-	return int64(len(s.Script)) + int64(len(s.Environment)) + s.Dropped
+	return int64(len(s.Script)) + int64(len(s.Environment))
 }
 
 // DescriptionBytes is about how many bytes the job's description and annotations
@@ -342,9 +339,3 @@ func (b *BatchJob) DescriptionBytes() int64 {
 // StoredBytes is what counts of the job for its user's share of what the cluster
 // stores.
 func (b *BatchJob) StoredBytes() int64 { return b.Spec.PayloadBytes() + b.DescriptionBytes() }
-
-// DropPayload frees script and environment and remembers their size.
-func (s *BatchJobSpec) DropPayload() {
-	s.Dropped = s.PayloadBytes()
-	s.Script, s.Environment = nil, nil
-}

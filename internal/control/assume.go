@@ -42,6 +42,9 @@ type JobStore struct {
 	// assumed are the objects of the assumed jobs, by storeID, as the API server has
 	// them; nil: there is no object yet. The store's mutex guards it.
 	assumed map[types.UID]*v1alpha1.BatchJob
+	// payload is the size of the script and environment that were dropped from each
+	// job. The store's mutex guards it.
+	payload map[types.UID]int64
 }
 
 // IsCreated reports whether b has an object in the API server, which gives it a UID
@@ -53,6 +56,33 @@ func IsCreated(b *v1alpha1.BatchJob) bool { return b.UID != "" || b.ResourceVers
 func IsSinglePod(b *v1alpha1.BatchJob) bool {
 	w := b.Spec.Workload
 	return w != nil && w.Group == "" && len(w.Pods) == 1
+}
+
+// dropPayload removes script and environment from a copy in memory, which no server
+// process reads there, and remembers their size.
+func (s *JobStore) dropPayload(b *v1alpha1.BatchJob) {
+	size := b.Spec.PayloadBytes()
+	b.Spec.Script, b.Spec.Environment = nil, nil
+	if size == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, gone := s.deleted[storeID(b)]; !gone {
+		s.payload[storeID(b)] = size
+	}
+}
+
+// StoredBytes returns how many bytes the job takes in the API server, including the
+// script and environment that were dropped from memory (see BatchJob.StoredBytes).
+func (s *JobStore) StoredBytes(b *v1alpha1.BatchJob) int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	size := b.StoredBytes()
+	if b.Spec.PayloadBytes() == 0 {
+		size += s.payload[storeID(b)]
+	}
+	return size
 }
 
 // IsAssumed reports whether this process is ahead of the API server with the job.
@@ -150,6 +180,7 @@ func (s *JobStore) Remove(b *v1alpha1.BatchJob, now time.Time) {
 	s.mu.Lock()
 	old, known := s.remove(b, now)
 	delete(s.assumed, storeID(b))
+	delete(s.payload, storeID(b))
 	s.mu.Unlock()
 	if known {
 		s.notify(old, nil)

@@ -228,3 +228,26 @@ func TestRemovedJobIsNotAssumed(t *testing.T) {
 		t.Error("a job that was removed is assumed again")
 	}
 }
+
+// Script and environment are not in memory, but their size is, until the job is gone.
+func TestStoredBytesCountTheDroppedPayload(t *testing.T) {
+	c := &Cluster{Jobs: NewJobs()}
+	b := version("a", 1, 5)
+	b.Spec.Script, b.Spec.Environment = make([]byte, 100), make([]byte, 20)
+	want := b.StoredBytes()
+	c.ApplyJob(b)
+	known, _ := c.Job(1)
+	if known.Spec.Script != nil || c.Jobs.StoredBytes(known) != want {
+		t.Errorf("%d bytes of script in memory; %d bytes stored, want %d", len(known.Spec.Script), c.Jobs.StoredBytes(known), want)
+	}
+	changed := known.DeepCopy()
+	changed.ResourceVersion = "6"
+	c.ApplyJob(changed)
+	if known, _ = c.Job(1); known.ResourceVersion != "6" || c.Jobs.StoredBytes(known) != want {
+		t.Errorf("after a change: version %s, %d bytes", known.ResourceVersion, c.Jobs.StoredBytes(known))
+	}
+	c.Jobs.Remove(known, t0)
+	if c.ApplyJob(b); len(c.Jobs.payload) != 0 {
+		t.Errorf("after its deletion: %v", c.Jobs.payload)
+	}
+}

@@ -165,7 +165,7 @@ func (c *Cluster) slim(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
 		x.ManagedFields = nil
-		x.Spec.DropPayload()
+		c.Jobs.dropPayload(x)
 		if x.Status.State != "" {
 			x.DropInitialStatus()
 		}

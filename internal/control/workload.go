@@ -63,6 +63,7 @@ func NewJobs() *JobStore {
 	s := &JobStore{
 		Store:   *NewStore(jobKey, originKey, podsKey),
 		assumed: map[types.UID]*v1alpha1.BatchJob{},
+		payload: map[types.UID]int64{},
 	}
 	s.IndexMany(memberKeys)
 	s.IndexMany(kinKeys)

@@ -24,7 +24,7 @@ import (
 // newRow turns a BatchJob into its row.
 // split are the jobs split off it.
 func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Directory) *Row {
-	r := &Row{Held: b.Spec.Job.Hold, Final: b.IsFinal(), Bytes: b.StoredBytes()}
+	r := &Row{Held: b.Spec.Job.Hold, Final: b.IsFinal()}
 	j := &r.Job
 	j.ID, j.Name, j.Namespace, j.Object = b.Spec.JobID, b.Spec.Job.Name, b.Namespace, b.Name
 	identity(j, b, dir)

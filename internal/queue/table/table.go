@@ -112,7 +112,7 @@ func (t *Table) refresh(id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if j, ok := t.cluster.Job(id); ok {
-		r := newRow(j, t.split(j), t.dir)
+		r := t.newRow(j)
 		t.put(r)
 		if r.Final {
 			t.forgetSteps(id)
@@ -241,13 +241,20 @@ func (t *Table) remake() {
 	for i, r := range t.rows {
 		if j, ok := t.cluster.Job(r.ID); ok {
 			t.count(r, -1)
-			t.rows[i] = newRow(j, t.split(j), t.dir)
+			t.rows[i] = t.newRow(j)
 			t.count(t.rows[i], 1)
 			if t.rows[i].Job != r.Job {
 				t.past.add(change{r.ID, r, t.rows[i]})
 			}
 		}
 	}
+}
+
+// newRow returns the row of a job in the store.
+func (t *Table) newRow(b *v1alpha1.BatchJob) *Row {
+	r := newRow(b, t.split(b), t.dir)
+	r.Bytes = t.cluster.Jobs.StoredBytes(b)
+	return r
 }
 
 // Get returns the row of a job, or nil.
