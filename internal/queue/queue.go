@@ -29,57 +29,56 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// IDsName is the ConfigMap in wire.SystemNamespace that keeps the next job id.
+// IDsName is the name of the ConfigMap in wire.SystemNamespace that holds the next job
+// id.
 const IDsName = "job-ids"
 
-// Identities that are believed unless Options say otherwise.
+// Identities that are trusted unless Options name others.
 var (
 	DefaultTrusted     = []string{"system:berth-scheduler"}
 	DefaultPodCreators = []string{"system:serviceaccount:kube-system:job-controller", "system:kube-controller-manager"}
 )
 
-// Options say what a Server works with. Cluster and Pool are needed.
+// Options are what a Server works with. Cluster and Pool are needed.
 type Options struct {
 	Cluster *control.Cluster
 	Planner table.Planner     // nil: no plan is shown
 	Checker admission.Checker // nil: everything is feasible
-	// Forecast says when jobs would start; nil: nobody knows.
+	// Forecast returns when jobs would start; nil: unknown.
 	Forecast admission.Forecaster
 	Pool     api.Pool
-	// Agents takes commands for the agents and serves wire's agent paths;
-	// nil: signals go nowhere and the paths do not exist.
+	// Agents sends commands to the agents and serves wire's agent paths; nil: signals
+	// are dropped and the paths do not exist.
 	Agents interface {
 		attach.Agents
 		http.Handler
 	}
 	Trusted     []string // nil: DefaultTrusted
 	PodCreators []string // nil: DefaultPodCreators
-	// OnlyAPIServer answers webhook calls only from who shows the front
-	// proxy's certificate, which the API server must be told to do
-	// (WebhookAdmissionConfiguration).
+	// OnlyAPIServer accepts webhook calls only with the front proxy's certificate,
+	// which the API server must be configured to send (WebhookAdmissionConfiguration).
 	OnlyAPIServer bool
-	// WebhookSecret ends the webhooks' paths; "": nothing does.
+	// WebhookSecret is the last element of the webhooks' paths; "": they have none.
 	WebhookSecret string
-	// Peer tells whether certificates are those of another API role.
+	// Peer reports whether certificates are those of another API role.
 	Peer func([]*x509.Certificate) bool
-	// Unstored is how many changes accounting has yet to write; nil: none.
+	// Unstored returns how many changes accounting has not written yet; nil: none.
 	Unstored func() int
-	// Highest is the highest job id that accounting knows, which may be above all
-	// in the cluster when that was restored from a backup; nil: it knows none.
+	// Highest returns the highest job id in the accounting database, which may be higher
+	// than all in a cluster that was restored from a backup; nil: there is none.
 	Highest func(context.Context) (int64, error)
-	// Cancels takes the cancellation of many jobs; nil: each is written by
-	// itself.
-	Cancels operations.BulkCanceller
-	// Leader makes this a process that only reads: what it cannot answer goes
-	// there. nil: this process leads.
+	// BulkCanceller cancels many jobs by one write; nil: each job is written by itself.
+	BulkCanceller operations.BulkCanceller
+	// Leader, if set, makes this a process that only reads: it forwards to the leader
+	// what it cannot answer. nil: this process leads.
 	Leader api.Leader
-	Host   string // shown to users; "": the machine's
+	Host   string // shown to users; "": the machine's name
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// Server is the handler for everything on the API role's port. Safe for
-// concurrent use.
+// Server is the handler of everything on the API role's port. Safe for concurrent
+// use.
 type Server struct {
 	mux     *http.ServeMux
 	ids     *ids.Allocator
@@ -94,7 +93,7 @@ type Server struct {
 // stateTimeout bounds how long scontrol suspend waits for the agents.
 const stateTimeout = 5 * time.Second
 
-// New makes a Server, before the stores of o.Cluster are fed.
+// New returns a Server. Call it before the stores of o.Cluster are fed.
 func New(o Options) (*Server, error) {
 	if o.Cluster == nil || o.Pool == nil {
 		return nil, errors.New("queue: Cluster and Pool are needed")
@@ -123,7 +122,7 @@ func New(o Options) (*Server, error) {
 		Agents: o.Agents,
 		Operations: &operations.Service{
 			Cluster: o.Cluster, Directory: dir, Table: s.table, Nodes: o.Pool.NodesView, Agents: o.Agents, Now: o.Now,
-			Validate: admit.Validate, CheckBounds: admit.CheckChange, StateTimeout: stateTimeout, BulkCanceller: o.Cancels,
+			Validate: admit.Validate, CheckBounds: admit.CheckChange, StateTimeout: stateTimeout, BulkCanceller: o.BulkCanceller,
 		},
 	})
 	s.api.Register(s.mux)
@@ -156,7 +155,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// noAgents stands for a role without agents.
+// noAgents is the Agents of a role without agents.
 type noAgents struct{ http.Handler }
 
 func (noAgents) Send(int64, int32, wire.Command) {}
@@ -169,6 +168,7 @@ func (noAgents) Dial(context.Context, *v1alpha1.BatchJob) (io.ReadWriteCloser, e
 
 func (noAgents) Describe(*v1alpha1.BatchJob) (*wire.Welcome, error) { return nil, errNoAgents }
 
+// newIDs returns the allocator of job ids.
 func (s *Server) newIDs(o Options, dir *directory.Directory) *ids.Allocator {
 	store := &ids.ConfigMap{Client: o.Cluster.Client, Namespace: wire.SystemNamespace, Name: IDsName}
 	limits := func() ids.Limits {
@@ -179,6 +179,7 @@ func (s *Server) newIDs(o Options, dir *directory.Directory) *ids.Allocator {
 	return ids.New(store, ids.DefaultBlock, limits, taken)
 }
 
+// reader returns a function that reads a BatchJob from the API server.
 func reader(c client.Client) func(context.Context, string, string) (*v1alpha1.BatchJob, error) {
 	return func(ctx context.Context, namespace, name string) (*v1alpha1.BatchJob, error) {
 		b := &v1alpha1.BatchJob{}
@@ -189,9 +190,9 @@ func reader(c client.Client) func(context.Context, string, string) (*v1alpha1.Ba
 	}
 }
 
-// Lead begins to draw ids: call it once, when this process leads and its
-// stores are filled. Until then everything but /healthz and /livez answers
-// 503, so that no decision is made on an empty memory.
+// Lead starts to assign job ids. Call it once, when this process leads and its
+// stores are filled. Until then everything but /healthz and /livez answers 503, so
+// that no decision is made on empty stores.
 func (s *Server) Lead(ctx context.Context) error {
 	if err := s.ids.Start(ctx, s.highestID(ctx)); err != nil {
 		return err
@@ -201,64 +202,65 @@ func (s *Server) Lead(ctx context.Context) error {
 	return nil
 }
 
-// askTime bounds the wait for accounting before this process leads: the number
-// it knows matters only where the cluster's own memory was lost.
-const askTime = 5 * time.Second
+// accountingTimeout bounds the wait for accounting before this process leads. Its
+// highest job id matters only where the cluster's own objects were lost.
+const accountingTimeout = 5 * time.Second
 
-// highestID is the highest job id that was ever given away, as far as anybody
-// knows.
+// highestID returns the highest job id that was ever assigned, as far as the
+// cluster and accounting know.
 func (s *Server) highestID(ctx context.Context) int64 {
 	highest := s.table.Highest()
 	if s.highest == nil {
 		return highest
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, accountingTimeout)
 	defer cancel()
 	stored, err := s.highest(ctx)
 	if err != nil {
-		s.log.Warn("accounting does not say which job ids it knows: if the cluster was restored from a backup, ids may be given away again", "error", err)
+		s.log.Warn("cannot read the highest job id of accounting; if the cluster was restored from a backup, job ids may be assigned twice", "error", err)
 	}
 	return max(highest, stored)
 }
 
-// Read begins to answer in a process that only reads: call it once, when its
-// stores are filled.
+// Read starts to answer in a process that only reads. Call it once, when its stores
+// are filled.
 func (s *Server) Read() { s.leading.Store(true) }
 
-// NextID draws a job id for what the scheduler makes itself.
+// NextID assigns a job id to a job that the scheduler creates itself.
 func (s *Server) NextID(ctx context.Context) (int64, error) { return s.ids.Next(ctx) }
 
-// Close ends the drawing of ids and gives back what was not used.
+// Close stops the assignment of job ids and gives back those that were reserved and
+// not used.
 func (s *Server) Close(ctx context.Context) error {
 	s.leading.Store(false)
 	return s.ids.Close(ctx)
 }
 
-// TakeSteps takes in what a job's agent reports of its steps, for GET steps.
+// TakeSteps stores what a job's agent reports of its steps, for GET steps.
 func (s *Server) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
 	s.table.TakeSteps(jobID, attempt, list)
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }
 
-// Table is the queue as rows.
+// Table returns the queue as rows.
 func (s *Server) Table() *table.Table { return s.table }
 
-// API is the queue API, for those who add to it by Handle.
+// API returns the queue API, for packages that add to it by Handle.
 func (s *Server) API() *api.API { return s.api }
 
-// Handle adds a path of the queue API. It must be called before the server serves.
+// Handle adds a path to the queue API. Call it before the server answers requests.
 func (s *Server) Handle(route api.Route) { s.api.Handle(s.mux, route) }
 
-// HandlePlain adds a path that is not one of the queue API.
+// HandlePlain adds a path that does not belong to the queue API.
 func (s *Server) HandlePlain(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
-// Admit is what decides about BatchJobs in the API server's own process. No
-// answer: this process does not lead (yet).
+// Admit decides about BatchJobs in the API server's own process. It returns nil while
+// this process does not lead.
 type Admit func(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 
-// Admit answers as the webhooks do, to a caller that vouches for what the request
-// says of its user.
+// Admit answers as the webhooks do, for a caller that vouches for the user in the
+// request.
 func (s *Server) Admit(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	if !s.leading.Load() {
 		return nil

@@ -1,9 +1,9 @@
-// Package ids draws job ids: integers that increase, are unique in the
-// cluster and survive the death of the process that draws them.
+// Package ids assigns job ids: integers that increase and are unique in the cluster,
+// whichever process assigns them and however it ends.
 //
-// Ids are reserved in blocks by compare-and-swap on one stored number; the
-// next block is fetched before the current one is used up, so that drawing
-// hardly ever waits. A crash skips what is left of a block.
+// Ids are reserved in blocks by compare-and-swap on one stored number. The next block is
+// reserved before the current one is used up, so that assigning an id hardly ever waits.
+// A crash skips what is left of a block.
 package ids
 
 import (
@@ -20,13 +20,13 @@ const DefaultBlock = 100
 // DefaultMax is the highest id unless the cluster says otherwise.
 const DefaultMax = 1<<31 - 1
 
-// ErrConflict is returned by a Store when somebody else wrote in between.
-var ErrConflict = errors.New("the stored id changed in between")
+// ErrConflict is returned by a Store if the number was written since it was read.
+var ErrConflict = errors.New("the stored job id has changed since it was read")
 
 // ErrClosed is returned by Next after Close.
-var ErrClosed = errors.New("ids are drawn by another process now")
+var ErrClosed = errors.New("another process assigns the job ids now")
 
-// Store keeps one number: the first id that nobody has reserved yet.
+// Store holds one number: the first id that is not reserved.
 type Store interface {
 	// Load reads the number and a version of it; 0 if none was ever stored.
 	Load(ctx context.Context) (next int64, version string, err error)
@@ -35,12 +35,13 @@ type Store interface {
 	Swap(ctx context.Context, next int64, version string) error
 }
 
-// Limits bound the ids, both included. Ids start over from First after Max.
+// Limits bound the ids, both included. After Max the ids start again at First.
 type Limits struct {
 	First int64 // 0: 1
 	Max   int64 // 0: DefaultMax
 }
 
+// complete returns the limits with their defaults.
 func (l Limits) complete() Limits {
 	if l.First <= 0 {
 		l.First = 1
@@ -51,8 +52,8 @@ func (l Limits) complete() Limits {
 	return l
 }
 
-// Allocator draws ids. Make it with New; safe for concurrent use. Any number
-// of allocators on one Store never draw the same id.
+// Allocator assigns job ids. Create it with New; safe for concurrent use.
+// Allocators on the same Store never assign the same id.
 type Allocator struct {
 	store  Store
 	limits func() Limits
@@ -62,19 +63,19 @@ type Allocator struct {
 	mu       sync.Mutex
 	blocks   []block // in the order they are used
 	fetching bool
-	arrived  chan struct{} // closed and replaced when a fetch is over
+	arrived  chan struct{} // closed and replaced when a fetch has ended
 	failed   error         // of the last fetch
 	closed   bool
-	floor    int64 // ids below it are never reserved, but after wrapping
+	floor    int64 // ids below are not reserved, except after wrapping
 	base     context.Context
 	cancel   context.CancelFunc
 }
 
 type block struct{ next, end int64 } // end is exclusive
 
-// New makes an allocator that reserves blocks of size ids (0: DefaultBlock).
-// limits is asked for each block; taken (nil: never) tells which ids are in
-// use, which matters after the ids have started over.
+// New returns an allocator that reserves blocks of size ids (0: DefaultBlock).
+// limits is called for each block; taken (nil: never) reports which ids are in use,
+// which matters after the ids have started again.
 func New(store Store, size int64, limits func() Limits, taken func(id int64) bool) *Allocator {
 	if size <= 0 {
 		size = DefaultBlock
@@ -84,8 +85,8 @@ func New(store Store, size int64, limits func() Limits, taken func(id int64) boo
 	return a
 }
 
-// Start reserves the first block. No id at or below highest is drawn: pass
-// the highest one that exists, for the case that the store was lost.
+// Start reserves the first block. No id up to highest is assigned: pass the highest
+// that exists, in case the stored number was lost.
 func (a *Allocator) Start(ctx context.Context, highest int64) error {
 	a.mu.Lock()
 	a.floor = highest + 1
@@ -100,14 +101,14 @@ func (a *Allocator) Start(ctx context.Context, highest int64) error {
 	return nil
 }
 
-// Next draws an id. It waits only when the store cannot keep up.
+// Next assigns an id. It waits only if the store cannot keep up.
 func (a *Allocator) Next(ctx context.Context) (int64, error) { return a.Span(ctx, 1) }
 
-// Span draws n ids that follow each other, at most a block's, and returns the
-// first of them.
+// Span assigns n consecutive ids, at most as many as a block has, and returns the
+// first.
 func (a *Allocator) Span(ctx context.Context, n int64) (int64, error) {
 	if n < 1 || n > a.size {
-		return 0, fmt.Errorf("%d job ids cannot be drawn at once", n)
+		return 0, fmt.Errorf("cannot assign %d job ids at once", n)
 	}
 	for {
 		id, wait, err := a.draw(n)
@@ -131,6 +132,7 @@ func (a *Allocator) Span(ctx context.Context, n int64) (int64, error) {
 	}
 }
 
+// anyTaken reports whether one of n ids from first on is in use.
 func (a *Allocator) anyTaken(first, n int64) bool {
 	for id := first; a.taken != nil && id < first+n; id++ {
 		if a.taken(id) {
@@ -140,7 +142,8 @@ func (a *Allocator) anyTaken(first, n int64) bool {
 	return false
 }
 
-// draw takes n ids from the blocks at hand, or gives a channel to wait on.
+// draw takes n ids from the reserved blocks. If there are not enough, it returns a
+// channel that is closed when the next block may have been reserved.
 func (a *Allocator) draw(n int64) (int64, <-chan struct{}, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,7 +166,7 @@ func (a *Allocator) draw(n int64) (int64, <-chan struct{}, error) {
 	return id, nil, nil
 }
 
-// prefetch starts to fetch a block when less than half a block is left. The
+// prefetch starts to reserve a block when less than half a block is left. The
 // caller holds the lock.
 func (a *Allocator) prefetch() {
 	var left int64
@@ -188,6 +191,7 @@ func (a *Allocator) prefetch() {
 	}()
 }
 
+// lastError returns why no block could be reserved; nil if there is one.
 func (a *Allocator) lastError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -197,7 +201,7 @@ func (a *Allocator) lastError() error {
 	return a.failed
 }
 
-// reserve takes the next block from the store, trying again after conflicts.
+// reserve takes the next block from the store. It tries again after conflicts.
 func (a *Allocator) reserve(ctx context.Context) (block, error) {
 	for {
 		stored, version, err := a.store.Load(ctx)
@@ -218,7 +222,7 @@ func (a *Allocator) reserve(ctx context.Context) (block, error) {
 	}
 }
 
-// cut says which block follows when stored is the first free id.
+// cut returns the block to reserve when stored is the first free id.
 func (a *Allocator) cut(stored int64) (b block, wrapped bool) {
 	l := a.limits().complete()
 	a.mu.Lock()
@@ -231,6 +235,7 @@ func (a *Allocator) cut(stored int64) (b block, wrapped bool) {
 	return block{next: next, end: min(next+a.size, l.Max+1)}, wrapped
 }
 
+// reserved notes that a block was reserved.
 func (a *Allocator) reserved(wrapped bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -239,8 +244,8 @@ func (a *Allocator) reserved(wrapped bool) {
 	}
 }
 
-// Close ends drawing and gives the rest of the last block back, if nobody has
-// reserved one since. Next fails from the moment it is called.
+// Close ends the assignment and gives the rest of the last block back, unless
+// another block has been reserved since. Next fails from then on.
 func (a *Allocator) Close(ctx context.Context) error {
 	a.mu.Lock()
 	a.closed = true
@@ -268,7 +273,7 @@ func (a *Allocator) Close(ctx context.Context) error {
 	return nil
 }
 
-// rest is the run of reserved ids that ends at the highest and was not drawn.
+// rest returns the reserved ids up to the highest that were not assigned.
 func (a *Allocator) rest() (next, end int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -284,7 +289,8 @@ func (a *Allocator) rest() (next, end int64) {
 	return next, end
 }
 
-// Peek is the id that is drawn next, if nothing is skipped; 0: none is at hand.
+// Peek returns the id that is assigned next if none is skipped; 0: none is
+// reserved.
 func (a *Allocator) Peek() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -71,7 +71,7 @@ func next(t testing.TB, a *ids.Allocator) int64 {
 
 // Two leaders for a moment, eight submitters each: never the same id, and to
 // each submitter its ids grow.
-func TestUniqueAndIncreasing(t *testing.T) {
+func TestIDsAreUniqueAndIncreasing(t *testing.T) {
 	store := &memory{}
 	const submitters, jobs = 8, 500
 	lists := make([][]int64, 2*submitters)
@@ -105,7 +105,7 @@ func TestUniqueAndIncreasing(t *testing.T) {
 	}
 }
 
-func TestOrderWithinOneProcess(t *testing.T) {
+func TestIDsIncreaseWithinOneProcess(t *testing.T) {
 	a := start(t, &memory{}, 10, ids.Limits{First: 5}, 0, nil)
 	for want := int64(5); want < 500; want++ {
 		if got := next(t, a); got != want {
@@ -122,7 +122,7 @@ func TestCrashSkipsTheRestOfABlock(t *testing.T) {
 	}
 }
 
-func TestCloseGivesBack(t *testing.T) {
+func TestCloseGivesReservedIDsBack(t *testing.T) {
 	store := &memory{}
 	a := start(t, store, 100, ids.Limits{}, 0, nil)
 	last := next(t, a)
@@ -150,13 +150,13 @@ func TestCloseLeavesTheNextLeaderAlone(t *testing.T) {
 	}
 }
 
-func TestAboveTheHighestThatExists(t *testing.T) {
+func TestStartIsAboveTheHighestExistingID(t *testing.T) {
 	if got := next(t, start(t, &memory{next: 10}, 100, ids.Limits{}, 4711, nil)); got != 4712 {
 		t.Errorf("got %d", got)
 	}
 }
 
-func TestStartsOverAndSkipsWhatIsTaken(t *testing.T) {
+func TestIDsStartAgainAndSkipThoseInUse(t *testing.T) {
 	taken := func(id int64) bool { return id == 10 || id == 11 }
 	a := start(t, &memory{next: 18}, 5, ids.Limits{First: 10, Max: 19}, 0, taken)
 	var got []int64
@@ -168,7 +168,7 @@ func TestStartsOverAndSkipsWhatIsTaken(t *testing.T) {
 	}
 }
 
-func TestAFailingStore(t *testing.T) {
+func TestFailingStore(t *testing.T) {
 	store := &memory{}
 	a := start(t, store, 2, ids.Limits{}, 0, nil)
 	broken := errors.New("broken")

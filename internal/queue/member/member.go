@@ -1,5 +1,5 @@
-// Package member reads from a pod which node of which job it is: its labels
-// and annotations, which only Berth and the Job controller write.
+// Package member determines which node of which job a pod is, from its labels and
+// annotations, which only Berth and the Job controller write.
 package member
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Place is one node of one attempt of a job. Index is the number among the
+// Place is one node of one attempt of a job. Index is the node's index among the
 // job's nodes; 0 is the batch host.
 type Place struct {
 	JobID   int64
@@ -22,8 +22,8 @@ type Place struct {
 	Index   int
 }
 
-// Of reads the pod's place. It wants the pod to be controlled by a Job of the
-// attempt's JobSet.
+// Of returns the pod's place. The pod must be controlled by a Job of the attempt's
+// JobSet.
 func Of(pod *corev1.Pod) (Place, error) {
 	id, errID := strconv.ParseInt(pod.Labels[wire.LabelJobID], 10, 64)
 	attempt, errAttempt := strconv.ParseInt(pod.Labels[wire.LabelAttempt], 10, 32)
@@ -56,6 +56,7 @@ func Of(pod *corev1.Pod) (Place, error) {
 	return Place{JobID: id, Attempt: int32(attempt), Index: index}, nil
 }
 
+// count parses a number that is not negative.
 func count(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/queue/cancels"
+	"github.com/berth-hpc/berth/internal/queue/bulkcancel"
 	"github.com/berth-hpc/berth/internal/queue/change"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/refusal"
@@ -59,7 +59,7 @@ func (s *Service) CancelForOwner(ctx context.Context, jobID int64) error {
 // cancelInBulk cancels the pending jobs among the targets by one write if there are
 // many, and marks them as done.
 func (s *Service) cancelInBulk(ctx context.Context, c *directory.Caller, targets []target) {
-	if s.BulkCanceller == nil || len(targets) < cancels.Least {
+	if s.BulkCanceller == nil || len(targets) < bulkcancel.MinJobs {
 		return
 	}
 	var jobs []*v1alpha1.BatchJob
@@ -75,7 +75,7 @@ func (s *Service) cancelInBulk(ctx context.Context, c *directory.Caller, targets
 			cancelled = append(cancelled, t)
 		}
 	}
-	if len(jobs) < cancels.Least || s.BulkCanceller.Add(ctx, jobs, c.Name) != nil {
+	if len(jobs) < bulkcancel.MinJobs || s.BulkCanceller.Cancel(ctx, jobs, c.Name) != nil {
 		return
 	}
 	for _, t := range cancelled {

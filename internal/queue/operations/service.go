@@ -34,7 +34,7 @@ type Sender interface {
 
 // BulkCanceller cancels many pending jobs by one write.
 type BulkCanceller interface {
-	Add(ctx context.Context, jobs []*v1alpha1.BatchJob, by string) error
+	Cancel(ctx context.Context, jobs []*v1alpha1.BatchJob, by string) error
 }
 
 // Service carries out operations. Fields are needed unless they say otherwise.

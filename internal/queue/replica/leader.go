@@ -16,49 +16,49 @@ import (
 )
 
 const (
-	// patience bounds how long a reader waits for the leader, and for its own
+	// leaderTimeout bounds how long a reader waits for the leader, and for its own
 	// stores to come as far.
-	patience = 3 * time.Second
-	// fresh is how old what is known of the plan may be when it is asked for.
-	fresh = 500 * time.Millisecond
-	// shunned is how long a leader that stood still is not asked again. One that
-	// refuses at once is asked every time: the next may have taken its place.
-	shunned = 10 * time.Second
+	leaderTimeout = 3 * time.Second
+	// maxPlanAge is how old the known plan may be before it is requested again.
+	maxPlanAge = 500 * time.Millisecond
+	// leaderRetry is how long a leader that did not answer is left alone. One that
+	// refuses at once is asked every time: another may have taken its place.
+	leaderRetry = 10 * time.Second
 )
 
-// Leader is the leader as a process sees it that only reads. Safe for
-// concurrent use.
+// Leader is the leader as seen by a process that only reads. Safe for concurrent
+// use.
 type Leader struct {
 	Cluster *control.Cluster
 	Link    *Link
 	Now     func() time.Time
 
-	plan atomic.Pointer[known]
+	plan atomic.Pointer[knownPlan]
 
-	mu     sync.Mutex
-	flight *flight // asking now
-	next   *flight // who came after that one began
-	down   time.Time
-	floor  versions // waited for in vain: not waited for again
+	mu      sync.Mutex
+	current *catchUpCall // in progress
+	next    *catchUpCall // for callers that came after current had started
+	retryAt time.Time
+	skipped versions // versions that did not arrive: not waited for again
 }
 
-// known is the plan as far as the leader has told it.
-type known struct {
+// knownPlan is the plan as far as the leader has sent it.
+type knownPlan struct {
 	epoch  string
 	serial uint64
 	at     time.Time
 	jobs   map[int64]control.Planned
 }
 
-// flight is one question to the leader, shared by all who asked before it
-// began.
-type flight struct {
+// catchUpCall is one request to the leader, shared by all callers that came before
+// it was sent.
+type catchUpCall struct {
 	done chan struct{}
 	got  versions
 	ok   bool
 }
 
-// Planned is what the leader's plan says about a pending job.
+// Planned returns what the leader's plan says about a pending job.
 func (l *Leader) Planned(id int64) (p control.Planned, ok bool) {
 	if k := l.plan.Load(); k != nil {
 		p, ok = k.jobs[id]
@@ -66,13 +66,13 @@ func (l *Leader) Planned(id int64) (p control.Planned, ok bool) {
 	return p, ok
 }
 
-// CatchUp asks the leader how far it is and waits until this process is as
-// far: a caller finds what it wrote a moment ago through the leader. Where the
-// leader does not answer in time, what is known here has to do.
+// CatchUp asks the leader how far its stores are and waits until this process is as
+// far, so that a caller finds what it wrote a moment ago through the leader. If the
+// leader does not answer in time, the caller gets what is known here.
 func (l *Leader) CatchUp(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	f := l.board()
+	f := l.join()
 	if f == nil {
 		return
 	}
@@ -82,13 +82,13 @@ func (l *Leader) CatchUp(ctx context.Context) {
 		return
 	}
 	if f.ok && l.await(ctx, f.got) != nil {
-		l.giveUp(f.got)
+		l.skipVersions(f.got)
 	}
 }
 
-// Run keeps the plan fresh for those who follow the queue, until ctx ends.
+// Run keeps the plan up to date for watchers of the queue, until ctx ends.
 func (l *Leader) Run(ctx context.Context) {
-	tick := time.NewTicker(2 * fresh)
+	tick := time.NewTicker(2 * maxPlanAge)
 	defer tick.Stop()
 	for {
 		select {
@@ -100,50 +100,51 @@ func (l *Leader) Run(ctx context.Context) {
 	}
 }
 
-// board joins the next question to the leader; nil: it is not asked now.
-func (l *Leader) board() *flight {
+// join returns the next request to the leader for the caller to wait on; nil: the
+// leader is not asked now.
+func (l *Leader) join() *catchUpCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.Now().Before(l.down):
+	case l.Now().Before(l.retryAt):
 		return nil
-	case l.flight == nil:
-		l.flight = &flight{done: make(chan struct{})}
-		go l.fly(l.flight)
-		return l.flight
+	case l.current == nil:
+		l.current = &catchUpCall{done: make(chan struct{})}
+		go l.run(l.current)
+		return l.current
 	case l.next == nil:
-		l.next = &flight{done: make(chan struct{})}
+		l.next = &catchUpCall{done: make(chan struct{})}
 	}
 	return l.next
 }
 
-// fly asks, and then again for those who came meanwhile.
-func (l *Leader) fly(f *flight) {
+// run sends the request, and then the next one for callers that came meanwhile.
+func (l *Leader) run(f *catchUpCall) {
 	for f != nil {
-		got, err := l.ask()
+		got, err := l.query()
 		f.got, f.ok = got, err == nil
 		l.mu.Lock()
 		if errors.Is(err, context.DeadlineExceeded) {
-			l.down = l.Now().Add(shunned)
+			l.retryAt = l.Now().Add(leaderRetry)
 		}
 		close(f.done)
 		f, l.next = l.next, nil
-		l.flight = f
+		l.current = f
 		l.mu.Unlock()
 	}
 }
 
-// ask asks the leader once, for the plan as well when it is due.
-func (l *Leader) ask() (versions, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// query asks the leader once, for the plan as well when it is due.
+func (l *Leader) query() (versions, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaderTimeout)
 	defer cancel()
 	q := url.Values{}
 	k := l.plan.Load()
 	if k == nil {
-		k = &known{}
+		k = &knownPlan{}
 	}
 	now := l.Now()
-	if now.Sub(k.at) >= fresh {
+	if now.Sub(k.at) >= maxPlanAge {
 		q.Set("plan", "yes")
 		q.Set("epoch", k.epoch)
 		q.Set("serial", strconv.FormatUint(k.serial, 10))
@@ -158,6 +159,7 @@ func (l *Leader) ask() (versions, error) {
 	return s.Versions, nil
 }
 
+// fetch sends the request and decodes the answer.
 func (l *Leader) fetch(ctx context.Context, q url.Values) (*state, error) {
 	c, base, err := l.Link.client(ctx)
 	if err != nil {
@@ -180,9 +182,9 @@ func (l *Leader) fetch(ctx context.Context, q url.Values) (*state, error) {
 	return s, json.NewDecoder(resp.Body).Decode(s)
 }
 
-// with is the plan after the leader's answer.
-func (k *known) with(s *state, now time.Time) *known {
-	n := &known{epoch: s.Epoch, serial: s.Serial, at: now, jobs: k.jobs}
+// with returns the plan as it is after the leader's answer.
+func (k *knownPlan) with(s *state, now time.Time) *knownPlan {
+	n := &knownPlan{epoch: s.Epoch, serial: s.Serial, at: now, jobs: k.jobs}
 	if !s.Whole && len(s.Plan)+len(s.Gone) == 0 {
 		return n
 	}
@@ -201,24 +203,24 @@ func (k *known) with(s *state, now time.Time) *known {
 	return n
 }
 
-// await waits for every store.
+// await waits until every store has its version.
 func (l *Leader) await(ctx context.Context, v versions) error {
 	l.mu.Lock()
-	floor := l.floor
+	skipped := l.skipped
 	l.mu.Unlock()
 	c := l.Cluster
 	for _, s := range []struct {
 		await    func(context.Context, uint64) error
 		to, vain uint64
 	}{
-		{c.Jobs.Await, v.Jobs, floor.Jobs},
-		{c.Nodes.Await, v.Nodes, floor.Nodes},
-		{c.Partitions.Await, v.Partitions, floor.Partitions},
-		{c.Reservations.Await, v.Reservations, floor.Reservations},
-		{c.Users.Await, v.Users, floor.Users},
-		{c.Accounts.Await, v.Accounts, floor.Accounts},
-		{c.QOS.Await, v.QOS, floor.QOS},
-		{c.Settings.Await, v.Settings, floor.Settings},
+		{c.Jobs.Await, v.Jobs, skipped.Jobs},
+		{c.Nodes.Await, v.Nodes, skipped.Nodes},
+		{c.Partitions.Await, v.Partitions, skipped.Partitions},
+		{c.Reservations.Await, v.Reservations, skipped.Reservations},
+		{c.Users.Await, v.Users, skipped.Users},
+		{c.Accounts.Await, v.Accounts, skipped.Accounts},
+		{c.QOS.Await, v.QOS, skipped.QOS},
+		{c.Settings.Await, v.Settings, skipped.Settings},
 	} {
 		if s.to <= s.vain {
 			continue
@@ -230,10 +232,10 @@ func (l *Leader) await(ctx context.Context, v versions) error {
 	return nil
 }
 
-// giveUp remembers versions that did not come: a watch that was broken off and
-// begun anew leaves out what was deleted meanwhile.
-func (l *Leader) giveUp(v versions) {
+// skipVersions notes versions that did not arrive: a watch that was interrupted and
+// restarted skips what was deleted meanwhile.
+func (l *Leader) skipVersions(v versions) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.floor = v
+	l.skipped = v
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/internal/httpserver"
 	"github.com/berth-hpc/berth/internal/queue"
 	"github.com/berth-hpc/berth/internal/queue/attach"
-	"github.com/berth-hpc/berth/internal/queue/cancels"
+	"github.com/berth-hpc/berth/internal/queue/bulkcancel"
 	"github.com/berth-hpc/berth/internal/queue/replica"
 	"github.com/berth-hpc/berth/internal/queue/table"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
@@ -29,7 +29,7 @@ type api struct {
 	agents *agentapi.Server
 }
 
-func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool, many *cancels.Cancels) (*api, error) {
+func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool, many *bulkcancel.Canceller) (*api, error) {
 	var q *queue.Server
 	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
 		rec.Steps(jobID, attempt, list)
@@ -41,7 +41,7 @@ func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *
 	})
 	var err error
 	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Forecast: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
-		Peer: e.peer, Unstored: rec.Unstored, Highest: rec.Highest, Cancels: many, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
+		Peer: e.peer, Unstored: rec.Unstored, Highest: rec.Highest, BulkCanceller: many, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/agentapi"
 	"github.com/berth-hpc/berth/internal/control"
-	"github.com/berth-hpc/berth/internal/queue/cancels"
+	"github.com/berth-hpc/berth/internal/queue/bulkcancel"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
 	"github.com/berth-hpc/berth/internal/sched/mail"
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
@@ -56,7 +56,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	keep.Nodes = plan.NodesView
 	plan.Hopeless, keep.Refused = keep.Enqueue, plan.Refused
-	many := cancels.New(cluster, time.Now, cfg.Log)
+	many := bulkcancel.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored
 	plan.Usage = usageOf(rec)

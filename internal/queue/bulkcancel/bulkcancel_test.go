@@ -1,4 +1,4 @@
-package cancels
+package bulkcancel
 
 import (
 	"fmt"
@@ -18,14 +18,15 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-func waiting(id int64) *v1alpha1.BatchJob {
+// pendingJob returns a job in the queue.
+func pendingJob(id int64) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Namespace: "user-anna", Name: fmt.Sprint("j-", id), UID: types.UID(fmt.Sprint("uid-", id)), ResourceVersion: "5"}}
 	b.Spec.JobID, b.Spec.User = id, "anna"
 	return b
 }
 
-// process is a process that leads, with the jobs in its store.
-func process(t *testing.T, c *control.Cluster, jobs ...*v1alpha1.BatchJob) *Cancels {
+// leader returns the Canceller of a process that leads, with the jobs in its store.
+func leader(t *testing.T, c *control.Cluster, jobs ...*v1alpha1.BatchJob) *Canceller {
 	t.Helper()
 	x := New(c, time.Now, slog.New(slog.DiscardHandler))
 	if err := x.Load(t.Context()); err != nil {
@@ -55,17 +56,17 @@ func get(t *testing.T, c *control.Cluster, id int64) *v1alpha1.BatchJob {
 	return b
 }
 
-// Cancelled jobs are so at once, in the next process as well, until their own
-// objects say it.
-func TestCancelledUntilWritten(t *testing.T) {
+// Jobs are cancelled at once, for the next leader as well, and stay so when their own
+// objects have the cancellation.
+func TestJobsAreCancelledBeforeTheirObjects(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
-	x := process(t, c, waiting(1), waiting(2), waiting(3))
-	if err := x.Add(t.Context(), []*v1alpha1.BatchJob{get(t, c, 1), get(t, c, 2)}, "anna"); err != nil {
+	x := leader(t, c, pendingJob(1), pendingJob(2), pendingJob(3))
+	if err := x.Cancel(t.Context(), []*v1alpha1.BatchJob{get(t, c, 1), get(t, c, 2)}, "anna"); err != nil {
 		t.Fatal(err)
 	}
 	next := fake.Cluster(interceptor.Funcs{})
 	next.Client = c.Client
-	y := process(t, next, waiting(1), waiting(2), waiting(3))
+	y := leader(t, next, pendingJob(1), pendingJob(2), pendingJob(3))
 	for _, in := range []*control.Cluster{c, next} {
 		for id, want := range map[int64]string{1: v1alpha1.StateCancelled, 2: v1alpha1.StateCancelled, 3: ""} {
 			b := get(t, in, id)
@@ -81,16 +82,16 @@ func TestCancelledUntilWritten(t *testing.T) {
 	written.ResourceVersion, written.Spec.Cancel = "6", nil
 	next.ApplyJob(written)
 	next.Jobs.Remove(get(t, next, 2), time.Now())
-	if err := y.tidy(t.Context()); err != nil {
+	if err := y.prune(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if text := stored(t, next); text != "" {
 		t.Errorf("left: %q", text)
 	}
 	if b := get(t, next, 1); b.Spec.Cancel == nil || b.Spec.Cancel.By != "anna" {
-		t.Errorf("who cancelled it is forgotten: %+v", b.Spec.Cancel)
+		t.Errorf("the user who cancelled the job is lost: %+v", b.Spec.Cancel)
 	}
-	// A requeue asked for later counts.
+	// A requeue requested later counts.
 	again := written.DeepCopy()
 	again.ResourceVersion, again.Spec.Requeues, again.Spec.Cancel = "7", 1, nil
 	next.ApplyJob(again)
@@ -99,19 +100,19 @@ func TestCancelledUntilWritten(t *testing.T) {
 	}
 }
 
-// A job that is requeued is in the queue and stays there, in the next process as
-// well, until somebody cancels it again.
-func TestRequeuedAfterwards(t *testing.T) {
+// A job that is requeued after its cancellation stays in the queue, for the next leader
+// as well, until somebody cancels it again.
+func TestRequeueAfterACancellationCounts(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
-	x := process(t, c, waiting(1))
+	x := leader(t, c, pendingJob(1))
 	add := func() {
 		t.Helper()
-		if err := x.Add(t.Context(), []*v1alpha1.BatchJob{get(t, c, 1)}, "anna"); err != nil {
+		if err := x.Cancel(t.Context(), []*v1alpha1.BatchJob{get(t, c, 1)}, "anna"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	add()
-	requeued := waiting(1)
+	requeued := pendingJob(1)
 	requeued.ResourceVersion, requeued.Spec.Requeues, requeued.Status.State = "6", 1, v1alpha1.StateCancelled
 	c.ApplyJob(requeued)
 	back := requeued.DeepCopy()
@@ -119,13 +120,13 @@ func TestRequeuedAfterwards(t *testing.T) {
 	c.ApplyJob(back)
 	next := fake.Cluster(interceptor.Funcs{})
 	next.Client = c.Client
-	process(t, next, back)
+	leader(t, next, back)
 	for _, in := range []*control.Cluster{c, next} {
 		if b := get(t, in, 1); b.Status.State != v1alpha1.StatePending || b.Spec.Cancel != nil {
 			t.Errorf("%q, cancelled by %v", b.Status.State, b.Spec.Cancel)
 		}
 	}
-	if err := x.Load(t.Context()); err != nil { // it leads again
+	if err := x.Load(t.Context()); err != nil { // the first process leads again
 		t.Fatal(err)
 	}
 	add()
@@ -134,62 +135,62 @@ func TestRequeuedAfterwards(t *testing.T) {
 	}
 	back.ResourceVersion, back.Spec.Requeues, back.Status.Requeues = "8", 2, 2
 	c.ApplyJob(back)
-	if err := x.tidy(t.Context()); err != nil || stored(t, c) != "" {
+	if err := x.prune(t.Context()); err != nil || stored(t, c) != "" {
 		t.Errorf("left: %q, %v", stored(t, c), err)
 	}
 }
 
-// One that was placed at the same moment is left to be ended.
-func TestPlacedMeanwhile(t *testing.T) {
+// A job that was placed at the same moment only gets the request; the keeper ends it.
+func TestJobPlacedAtTheSameMomentIsNotFinal(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
-	x := process(t, c, waiting(1))
+	x := leader(t, c, pendingJob(1))
 	b := get(t, c, 1)
-	placed := waiting(1)
+	placed := pendingJob(1)
 	placed.ResourceVersion, placed.Status.State = "6", v1alpha1.StateConfiguring
 	c.ApplyJob(placed)
-	if err := x.Add(t.Context(), []*v1alpha1.BatchJob{b}, "anna"); err != nil {
+	if err := x.Cancel(t.Context(), []*v1alpha1.BatchJob{b}, "anna"); err != nil {
 		t.Fatal(err)
 	}
 	if b := get(t, c, 1); b.Status.State != v1alpha1.StateConfiguring || b.Spec.Cancel == nil {
 		t.Errorf("%q, %v", b.Status.State, b.Spec.Cancel)
 	}
-	if err := x.tidy(t.Context()); err != nil || stored(t, c) == "" {
-		t.Errorf("forgotten before it has ended: %v", err)
+	if err := x.prune(t.Context()); err != nil || stored(t, c) == "" {
+		t.Errorf("the request was removed before the job has ended: %v", err)
 	}
 }
 
-// A process that does not lead any more cancels nothing.
-func TestFormerLeader(t *testing.T) {
+// A process that no longer leads cancels nothing.
+func TestFormerLeaderCannotCancel(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
-	x := process(t, c, waiting(1))
+	x := leader(t, c, pendingJob(1))
 	next := fake.Cluster(interceptor.Funcs{})
 	next.Client = c.Client
-	process(t, next)
-	if err := x.Add(t.Context(), []*v1alpha1.BatchJob{get(t, c, 1)}, "anna"); err == nil {
-		t.Error("it was taken")
+	leader(t, next)
+	if err := x.Cancel(t.Context(), []*v1alpha1.BatchJob{get(t, c, 1)}, "anna"); err == nil {
+		t.Error("its request was written")
 	}
 	if b := get(t, c, 1); b.Spec.Cancel != nil {
-		t.Error("it is cancelled in memory")
+		t.Error("the job is cancelled in memory")
 	}
 }
 
-func TestText(t *testing.T) {
+func TestEncodeAndDecode(t *testing.T) {
 	at := metav1.NewMicroTime(time.Unix(1, 5000))
 	one, two := &v1alpha1.CancelRequest{By: "anna", At: &at}, &v1alpha1.CancelRequest{By: `b "c"`, At: &at}
-	asked := map[int64]entry{1: {request: one}, 2: {request: one}, 3: {request: one}, 7: {request: two}, 9: {request: one}, 10: {one, 2}}
-	text := encode(asked)
+	requests := map[int64]entry{1: {request: one}, 2: {request: one}, 3: {request: one}, 7: {request: two}, 9: {request: one}, 10: {one, 2}}
+	text := encode(requests)
 	got, err := decode(text)
-	if err != nil || len(got) != len(asked) {
+	if err != nil || len(got) != len(requests) {
 		t.Fatalf("%v %v", got, err)
 	}
-	for id, e := range asked {
+	for id, e := range requests {
 		if r := got[id].request; r.By != e.request.By || !r.At.Equal(e.request.At) || got[id].requeues != e.requeues {
 			t.Errorf("%d: %+v", id, got[id])
 		}
 	}
 	for _, bad := range []string{"x", "1970-01-01T00:00:00Z anna 1", `1970-01-01T00:00:00Z "anna" 2-1`, `1970-01-01T00:00:00Z "anna" 1-99999999999`, `1970-01-01T00:00:00Z "anna"`, `1970-01-01T00:00:00Z "anna" 1 x`} {
 		if _, err := decode(bad + "\n"); err == nil {
-			t.Errorf("%q was taken", bad)
+			t.Errorf("%q was decoded", bad)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package cancels
+package bulkcancel
 
 import (
 	"fmt"
@@ -13,11 +13,11 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// encode writes a line for each request: when, who, the jobs as "1-5,7", and of
-// jobs that have been requeued how often.
-func encode(asked map[int64]entry) string {
+// encode returns a line for each request: when, who, the jobs as "1-5,7", and, for jobs
+// that had been requeued, how often.
+func encode(requests map[int64]entry) string {
 	groups := map[entry][]int64{}
-	for id, e := range asked {
+	for id, e := range requests {
 		groups[e] = append(groups[e], id)
 	}
 	lines := make([]string, 0, len(groups))
@@ -32,6 +32,7 @@ func encode(asked map[int64]entry) string {
 	return strings.Join(lines, "")
 }
 
+// ranges returns the numbers as "1-5,7".
 func ranges(ids []int64) string {
 	slices.Sort(ids)
 	var b strings.Builder
@@ -52,23 +53,24 @@ func ranges(ids []int64) string {
 	return b.String()
 }
 
-// decode undoes encode.
+// decode is the inverse of encode.
 func decode(text string) (map[int64]entry, error) {
-	asked := map[int64]entry{}
+	requests := map[int64]entry{}
 	for line := range strings.Lines(text) {
 		one, err := decodeLine(strings.TrimSuffix(line, "\n"))
 		if err != nil {
-			return nil, fmt.Errorf("%q tells of no cancelled jobs: %w", strings.TrimSpace(line), err)
+			return nil, fmt.Errorf("%q is not a list of cancelled jobs: %w", strings.TrimSpace(line), err)
 		}
-		maps.Copy(asked, one)
+		maps.Copy(requests, one)
 	}
-	return asked, nil
+	return requests, nil
 }
 
-// maxSpan bounds the jobs of one range: more than there may be in a queue is a
-// mistake, and would fill the memory.
+// maxSpan bounds the jobs of one range. A range of more jobs than a queue can hold is an
+// error, and would fill the memory.
 const maxSpan = 10_000_000
 
+// decodeLine returns the requests of one line.
 func decodeLine(line string) (map[int64]entry, error) {
 	when, rest, _ := strings.Cut(line, " ")
 	at, err := time.Parse(time.RFC3339Nano, when)
@@ -93,7 +95,7 @@ func decodeLine(line string) (map[int64]entry, error) {
 		}
 		e.requeues = int32(n)
 	}
-	asked := map[int64]entry{}
+	requests := map[int64]entry{}
 	for part := range strings.SplitSeq(ids, ",") {
 		first, last, isRange := strings.Cut(part, "-")
 		if !isRange {
@@ -108,11 +110,11 @@ func decodeLine(line string) (map[int64]entry, error) {
 			return nil, err
 		}
 		if to < from || to-from > maxSpan {
-			return nil, fmt.Errorf("%q is no range of jobs", part)
+			return nil, fmt.Errorf("%q is not a range of jobs", part)
 		}
 		for id := from; id <= to; id++ {
-			asked[id] = e
+			requests[id] = e
 		}
 	}
-	return asked, nil
+	return requests, nil
 }
