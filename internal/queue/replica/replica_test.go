@@ -28,7 +28,7 @@ func TestPlanFollows(t *testing.T) {
 	var serial uint64
 	var newest map[int64]control.Planned
 	f := &Feed{Plan: func() (map[int64]control.Planned, uint64) { return newest, serial }}
-	ask := func(k *known) *known {
+	ask := func(k *knownPlan) *knownPlan {
 		s := &state{}
 		f.fill(s, k.epoch, k.serial)
 		return k.with(s, at)
@@ -36,7 +36,7 @@ func TestPlanFollows(t *testing.T) {
 	same := func(a, b map[int64]control.Planned) bool {
 		return maps.EqualFunc(a, b, func(x, y control.Planned) bool { return same(&x, &y) })
 	}
-	always, sometimes := &known{}, &known{}
+	always, sometimes := &knownPlan{}, &knownPlan{}
 	for i, p := range plans {
 		newest, serial = p, serial+1
 		always = ask(always)
@@ -49,7 +49,7 @@ func TestPlanFollows(t *testing.T) {
 		if sometimes = ask(sometimes); !same(sometimes.jobs, p) {
 			t.Errorf("plan %d, asked for now and then: %v", i, sometimes.jobs)
 		}
-		if late := ask(&known{epoch: "of another process", serial: 99}); !same(late.jobs, p) {
+		if late := ask(&knownPlan{epoch: "of another process", serial: 99}); !same(late.jobs, p) {
 			t.Errorf("plan %d, asked for anew: %v", i, late.jobs)
 		}
 	}
