@@ -1,11 +1,11 @@
-// Package agentapi is the server side of the agents' messages (internal/wire):
-// it welcomes the agents of a gang when all of them have reported, hands
-// commands to the batch host and takes its reports.
+// Package agentapi is the server side of the agents' messages (internal/wire). It
+// welcomes the agents of a gang when all of them have reported, sends commands to the
+// batch host and receives its reports.
 //
-// An agent is known by the token of its pod, and by nothing it says: the
-// token names the pod, the pod's labels name job, attempt and index, and the
-// BatchJob must agree. All that must survive this process is in the BatchJob;
-// an agent that lost its connection asks again and gets the same answer.
+// An agent is authenticated by the token of its pod and by nothing else: the token names
+// the pod, the pod's labels name job, attempt and index, and the BatchJob must agree. All
+// that must outlive this process is in the BatchJob. An agent that lost its connection
+// repeats its request and gets the same answer.
 package agentapi
 
 import (
@@ -23,32 +23,31 @@ import (
 )
 
 // Keeper decides about jobs. Its methods may be called again with the same
-// arguments: an agent repeats what was not answered.
+// arguments: an agent repeats a request that was not answered.
 type Keeper interface {
 	// GangReady is called when every agent of the attempt has said hello;
 	// addresses[i] is host:port of node i's agent. It returns the job as
 	// written: RUNNING, with its start time and the addresses.
 	GangReady(ctx context.Context, jobID int64, attempt int32, addresses []string) (*v1alpha1.BatchJob, error)
-	// Report is what the batch host's agent says; nil: it is on record.
+	// Report handles a report of the batch host's agent; nil: it is recorded.
 	Report(ctx context.Context, jobID int64, attempt int32, r wire.Report) error
 }
 
-// Options say what a Server works with. Cluster and Keeper are needed.
+// Options are what a Server works with. Cluster and Keeper are needed.
 type Options struct {
 	Cluster *control.Cluster
 	Keeper  Keeper
-	// Gone tells whether an error of the Keeper means that the attempt is
-	// over; nil: never.
+	// Gone reports whether an error of the Keeper means that the attempt is over;
+	// nil: never.
 	Gone func(error) bool
-	// Pool is shared with who places tasks; nil: no pod goes from one task of an
-	// array to the next.
+	// Pool is shared with the starter; nil: no pod is reused for another job.
 	Pool *Pool
 	// KubeURL is the API server's URL as pods reach it.
 	KubeURL string
 	// Poll is how long a query for commands is held; 0: 50 s.
 	Poll time.Duration
-	// Steps takes what agents tell about steps; nil: nobody wants to know. It
-	// must be quick.
+	// Steps is called with what agents report of steps; nil: nothing is called. It must
+	// return quickly.
 	Steps func(jobID int64, attempt int32, list []wire.StepRecord)
 	Now   func() time.Time // nil: time.Now
 	Log   *slog.Logger     // nil: none
@@ -66,7 +65,7 @@ type Server struct {
 	payloads payloads
 }
 
-// New makes a Server, before the stores of o.Cluster are fed.
+// New returns a Server. Call it before the stores of o.Cluster are fed.
 func New(o Options) *Server {
 	if o.Poll == 0 {
 		o.Poll = 50 * time.Second
@@ -107,8 +106,8 @@ type attempt struct {
 	n  int32
 }
 
-// jobChanged follows the queue: a change may mean that an agent is to be
-// told, and the end of an attempt frees what is kept for it.
+// jobChanged informs the agents that a change of a job concerns, and frees what is
+// held for an attempt that has ended.
 func (s *Server) jobChanged(old, now *v1alpha1.BatchJob) {
 	if now == nil {
 		s.boxes.drop(attempt{old.Spec.JobID, old.Status.Attempt})
@@ -133,12 +132,12 @@ func (s *Server) jobChanged(old, now *v1alpha1.BatchJob) {
 	}
 }
 
-// gathering tells whether agents may still come together for the job.
+// gathering reports whether agents may still report for the job's gang.
 func gathering(b *v1alpha1.BatchJob) bool {
 	return pending(b) || b.Status.State == v1alpha1.StateConfiguring || b.Status.State == v1alpha1.StateRunning
 }
 
-// failure is an answer that is not a success.
+// failure is an error response.
 type failure struct {
 	code int
 	text string
@@ -154,15 +153,14 @@ func fail(w http.ResponseWriter, err error) {
 	switch f.code {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
-		w.Header().Set("Connection", "close") // no stranger's connection is kept
+		w.Header().Set("Connection", "close") // do not keep connections that are not authenticated
 	case http.StatusUnauthorized:
 		w.Header().Set("Connection", "close")
 	}
 	http.Error(w, f.text, f.code)
 }
 
-// reread is the job as the API server has it, script and environment
-// included.
+// reread returns the job as the API server has it, with script and environment.
 func (s *Server) reread(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	live := &v1alpha1.BatchJob{}
 	if err := s.Cluster.Client.Get(ctx, client.ObjectKeyFromObject(b), live); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Bounds of what an agent reports, which shares its user's uid and may say
-// anything: whatever is longer is cut, and steps beyond are left out.
+// Bounds of what an agent reports. It has its user's uid and may send anything: longer
+// texts are cut, and further steps are left out.
 const (
 	maxMessage  = 1024
 	maxStepName = 1024 // as jobs' names
@@ -16,6 +16,7 @@ const (
 	maxStep = 40000
 )
 
+// cut shortens s to at most most bytes.
 func cut(s *string, most int) {
 	if len(*s) > most {
 		*s = (*s)[:most]
@@ -28,8 +29,8 @@ func boundReport(r *wire.Report) {
 	cut(&r.LostNode, maxName)
 }
 
-// boundSteps cuts the records of a job's steps, and returns those that there
-// may be. nodes is how many the job has.
+// boundSteps cuts the records of a job's steps and returns those within the bound.
+// nodes is how many nodes the job has.
 func boundSteps(list []wire.StepRecord, nodes int) []wire.StepRecord {
 	list = slices.DeleteFunc(list, func(s wire.StepRecord) bool { return s.ID >= maxStep || s.ID < wire.StepInteractive })
 	for i := range list {

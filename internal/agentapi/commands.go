@@ -11,10 +11,11 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// maxCommands bounds what is kept for one agent; the oldest signals go first.
+// maxCommands bounds the commands held for one agent; the oldest signals are
+// dropped first.
 const maxCommands = 256
 
-// boxes keep what is to be told to the batch hosts.
+// boxes holds the commands for the batch hosts.
 type boxes struct {
 	now func() time.Time
 
@@ -22,8 +23,8 @@ type boxes struct {
 	open map[attempt]*box
 }
 
-// box holds the commands for one attempt. Sequence numbers go on growing
-// across restarts of this process, because they begin at the clock.
+// box holds the commands for one attempt. Sequence numbers keep increasing across
+// restarts of this process, because they start at the clock.
 type box struct {
 	items      []wire.Command
 	last       int64
@@ -32,14 +33,14 @@ type box struct {
 	changed    chan struct{} // closed and replaced at every change
 }
 
-// told is what an agent is to know of its job's state beside its end.
+// told is what an agent has to be informed of while its job runs.
 type told struct {
 	stopped bool
 	resumed int64 // seconds it was suspended before
 	limit   int64 // end of the time limit, Unix seconds; 0: none
 }
 
-// get is the attempt's box; the caller holds the lock.
+// get returns the attempt's box; the caller holds the lock.
 func (b *boxes) get(at attempt) *box {
 	x := b.open[at]
 	if x == nil {
@@ -70,8 +71,8 @@ func (b *boxes) put(at attempt, c wire.Command) {
 	x.notify()
 }
 
-// inform puts in what the agent does not know yet of the job's state. A new
-// process tells it anew, which does no harm.
+// inform adds commands for what the agent has not been informed of. A new process
+// informs it again, which does no harm.
 func (b *boxes) inform(at attempt, now told) {
 	b.mu.Lock()
 	was := b.get(at).told
@@ -94,8 +95,8 @@ func (x *box) notify() {
 	x.changed = make(chan struct{})
 }
 
-// after forgets what the agent has seen and returns the rest, whether a
-// terminate was ever put in, and a channel that tells of changes.
+// after drops the commands that the agent has seen and returns the rest, whether a
+// terminate was ever added, and a channel that is closed at the next change.
 func (b *boxes) after(at attempt, seq int64) (items []wire.Command, terminated bool, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +106,7 @@ func (b *boxes) after(at attempt, seq int64) (items []wire.Command, terminated b
 	return slices.Clone(x.items), x.terminated, x.changed
 }
 
-// wake makes a waiting query look again.
+// wake makes a waiting request check again.
 func (b *boxes) wake(at attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,8 +125,8 @@ func (b *boxes) drop(at attempt) {
 	}
 }
 
-// Send has the attempt's batch host told c; Seq is set here. It does not wait.
-// The same terminate twice is one. A command for an attempt that is not the
+// Send queues c for the attempt's batch host; Seq is set here. It does not wait. A
+// repeated terminate is queued once. A command for an attempt that is not the
 // current one is dropped.
 func (s *Server) Send(jobID int64, n int32, c wire.Command) {
 	b, ok := s.Cluster.Job(jobID)
@@ -170,8 +171,8 @@ func (s *Server) commands(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pendingCommands are those after seq. A job that is to end is told so even if
-// nobody sent a word: whoever decided may have died since.
+// pendingCommands returns the commands after seq. A job that is to end gets a
+// terminate even if none was sent: the process that decided it may have died since.
 func (s *Server) pendingCommands(at attempt, seq int64) ([]wire.Command, <-chan struct{}, error) {
 	b, ok := s.Cluster.Job(at.id)
 	if !ok || b.Status.Attempt > at.n || b.Status.Attempt == at.n && b.Status.Allocation == nil {
@@ -188,7 +189,7 @@ func (s *Server) pendingCommands(at attempt, seq int64) ([]wire.Command, <-chan 
 	return items, changed, nil
 }
 
-// state is what the agent of a job has to know of it while it runs.
+// state returns what the agent of a job has to be informed of while it runs.
 func state(b *v1alpha1.BatchJob) told {
 	t := told{stopped: b.Status.State == v1alpha1.StateSuspended, resumed: b.Status.Suspended}
 	if end, ok := b.Status.LimitEnds(); ok && b.Spec.Job.Time.Signal != 0 {
@@ -197,7 +198,8 @@ func state(b *v1alpha1.BatchJob) told {
 	return t
 }
 
-// batchHost is the agent that asks; others than the batch host's are refused.
+// batchHost returns the agent that sent the request; agents other than the batch
+// host's are refused.
 func (s *Server) batchHost(r *http.Request) (*agent, error) {
 	a, err := s.identify(r)
 	if err != nil {
@@ -211,10 +213,10 @@ func (s *Server) batchHost(r *http.Request) (*agent, error) {
 
 var errNotFirst = &failure{http.StatusForbidden, "only the batch host's agent may do this"}
 
-// ending tells whether the job's processes are to end, and why. What somebody
-// wishes of a job, or its limit, counts only when the keeper has written what
-// becomes of it: an agent told sooner could report the end before that, and
-// then a job to be requeued would have failed.
+// ending reports whether the job's processes are to end, and why. A request to end
+// a job, or its limit, counts only when the keeper has written what becomes of the
+// job: an agent informed earlier could report the end before that, and a job to be
+// requeued would have failed.
 func ending(b *v1alpha1.BatchJob) (reason string, ending bool) {
 	switch final := b.Status.Final; {
 	case final == v1alpha1.StatePending && (b.Spec.Cancel != nil || b.DeletionTimestamp != nil):
@@ -228,7 +230,7 @@ func ending(b *v1alpha1.BatchJob) (reason string, ending bool) {
 	}
 }
 
-// imposed are the ends that do not come from the job itself.
+// imposed are the outcomes that do not come from the job itself.
 var imposed = map[string]bool{
 	v1alpha1.StateCancelled: true, v1alpha1.StateTimeout: true, v1alpha1.StateDeadline: true,
 	v1alpha1.StatePreempted: true, v1alpha1.StateNodeFail: true,

@@ -11,13 +11,12 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// ErrNoAgent means that the job has no agent that could be asked: it does not
-// run.
+// ErrNoAgent says that the job does not run and has no agent.
 var ErrNoAgent = errors.New("the job does not run")
 
 // Dial connects to the agent of the job's first node on behalf of a client. The
-// caller has made sure that the client may do with this job what its owner
-// may, and closes the connection.
+// caller has checked that the client has the owner's rights to this job, and closes
+// the connection.
 func (s *Server) Dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCloser, error) {
 	if !started(b) {
 		return nil, ErrNoAgent
@@ -43,9 +42,9 @@ func (s *Server) Dial(ctx context.Context, b *v1alpha1.BatchJob) (io.ReadWriteCl
 	return c, nil
 }
 
-// Describe is what a client that waits for the job is told about it, once it
-// runs: the welcome of its first agent without keys, script and environment.
-// The error is ErrNoAgent for a job that does not run.
+// Describe returns what a client that waits for the job gets once it runs: the
+// welcome of its first agent without keys, script and environment. The error is
+// ErrNoAgent for a job that does not run.
 func (s *Server) Describe(b *v1alpha1.BatchJob) (*wire.Welcome, error) {
 	if !started(b) || !s.allStarted(b) {
 		return nil, ErrNoAgent

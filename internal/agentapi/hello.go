@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// gangs are the gangs that are coming together.
+// gangs are the gangs of which not all agents have reported.
 type gangs struct {
 	mu   sync.Mutex
 	open map[attempt]*gang
@@ -61,8 +61,8 @@ func (x *gang) finish(job *v1alpha1.BatchJob) {
 	}
 }
 
-// join takes an agent in. It is true for the one that is to call the Keeper:
-// the gang is complete and nobody else does.
+// join adds an agent. call is true for the agent that is to call the Keeper: the
+// gang is complete, and no other agent calls it.
 func (x *gang) join(index int, address string) (call bool, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -110,8 +110,8 @@ func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
 	send(w, welcome)
 }
 
-// gather waits until every agent of the attempt has said hello and the Keeper
-// has it on record. It returns the job as written then.
+// gather waits until every agent of the attempt has reported and the Keeper has
+// recorded it. It returns the job as written then.
 func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
 	if h.JobID != a.JobID || h.Attempt != a.Attempt || int(h.Index) != a.Index {
 		return nil, &failure{http.StatusConflict, fmt.Sprintf("the pod is node %d of attempt %d of job %d, not what its agent says", a.Index, a.Attempt, a.JobID)}
@@ -151,7 +151,7 @@ func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1
 	return g.job, nil
 }
 
-// again answers an agent whose gang was complete before: its answer was lost.
+// again answers an agent whose gang was complete before: the first answer was lost.
 func (s *Server) again(a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
 	if a.job.Status.Allocation.Nodes[a.Index].Address != h.Address {
 		return nil, &failure{http.StatusConflict, fmt.Sprintf("another agent has reported as node %d", a.Index)}
@@ -163,7 +163,7 @@ func pending(b *v1alpha1.BatchJob) bool {
 	return b.Status.State == "" || b.Status.State == v1alpha1.StatePending
 }
 
-// started tells whether the attempt's gang is on record as complete.
+// started reports whether the attempt's gang is recorded as complete.
 func started(b *v1alpha1.BatchJob) bool {
 	if b.Status.StartTime == nil || b.Status.State != v1alpha1.StateRunning && b.Status.State != v1alpha1.StateSuspended {
 		return false
@@ -176,8 +176,8 @@ func started(b *v1alpha1.BatchJob) bool {
 	return true
 }
 
-// ready tells the Keeper, until it is on record or the attempt is over. It
-// does not hang on any agent's connection.
+// ready calls the Keeper until the gang is recorded or the attempt is over. It
+// depends on no agent's connection.
 func (s *Server) ready(at attempt, g *gang) {
 	for {
 		job, err := s.tellKeeper(at, g)
@@ -210,7 +210,7 @@ func (s *Server) tellKeeper(at attempt, g *gang) (*v1alpha1.BatchJob, error) {
 // retryPause is the time between two calls of the Keeper for one gang.
 const retryPause = 500 * time.Millisecond
 
-// forget takes a finished gang out; later agents find the job started.
+// forget removes a complete gang; later agents find the job started.
 func (g *gangs) forget(at attempt, x *gang) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

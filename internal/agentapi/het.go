@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/translate/array"
 )
 
-// components are those of the heterogeneous job that b is one of, in their
-// order, as they are now; nil: it is none.
+// components returns the components of the heterogeneous job that b belongs to, in
+// their order, as they are now; nil: b belongs to none.
 func (s *Server) components(b *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 	id := array.HetID(b)
 	if id == 0 {
@@ -30,11 +30,11 @@ func (s *Server) components(b *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 	return all
 }
 
-// hetPause is the time between two looks at the other components.
+// hetPause is the interval of the checks of the other components.
 const hetPause = 50 * time.Millisecond
 
-// together waits until every component of b's heterogeneous job runs: the gang
-// of all of them is complete.
+// together waits until every component of b's heterogeneous job runs: the gang of
+// all of them is complete.
 func (s *Server) together(ctx context.Context, b *v1alpha1.BatchJob) error {
 	if array.HetID(b) == 0 {
 		return nil
@@ -61,8 +61,8 @@ func (s *Server) together(ctx context.Context, b *v1alpha1.BatchJob) error {
 	}
 }
 
-// allStarted tells whether every component of b's heterogeneous job runs; true
-// for a job that is none.
+// allStarted reports whether every component of b's heterogeneous job runs; true
+// for any other job.
 func (s *Server) allStarted(b *v1alpha1.BatchJob) bool {
 	if array.HetID(b) == 0 {
 		return true
@@ -72,7 +72,7 @@ func (s *Server) allStarted(b *v1alpha1.BatchJob) bool {
 	return len(all) == int(b.Spec.Job.Het.Size) && !missing
 }
 
-// gangOf names the gang whose agents share a key: the attempt, or, of a
+// gangOf returns the gang whose agents share a key: the attempt, or, for a
 // heterogeneous job, that of its first component.
 func (s *Server) gangOf(b *v1alpha1.BatchJob) (types.UID, attempt) {
 	if all := s.components(b); len(all) > 0 {

@@ -24,8 +24,8 @@ func (a *agent) attempt() attempt { return attempt{a.JobID, a.Attempt} }
 
 var errOver = &failure{http.StatusGone, "this attempt of the job is over"}
 
-// identify tells which agent asks: token, pod, place, job, each checked
-// against the next. Only the current attempt of a job is served.
+// identify returns the agent that sent the request: token, pod, place and job, each
+// checked against the one before. Only the current attempt of a job is served.
 func (s *Server) identify(r *http.Request) (*agent, error) {
 	h, err := s.tokens.holder(r)
 	if err != nil {
@@ -52,13 +52,13 @@ func (s *Server) identify(r *http.Request) (*agent, error) {
 	return &agent{member.Place{JobID: b.Spec.JobID, Attempt: b.Status.Attempt, Index: place.Index}, place, b, pod.Annotations[wire.AnnotationMold]}, nil
 }
 
-// placeOf is the place of the only agent of b.
+// placeOf returns the place of the only agent of b.
 func placeOf(b *v1alpha1.BatchJob) member.Place {
 	return member.Place{JobID: b.Spec.JobID, Attempt: b.Status.Attempt}
 }
 
-// jobOf is the job as known, or as the API server has it if the pod is of a
-// later attempt than is known.
+// jobOf returns the job from the store, or from the API server if the pod belongs
+// to a later attempt than the store has.
 func (s *Server) jobOf(ctx context.Context, at member.Place) (*v1alpha1.BatchJob, error) {
 	for _, b := range s.Cluster.InPods(at.JobID, at.Attempt) {
 		if active(b) {
@@ -75,7 +75,7 @@ func (s *Server) jobOf(ctx context.Context, at member.Place) (*v1alpha1.BatchJob
 	return b, nil
 }
 
-// maxBody bounds what an agent sends.
+// maxBody bounds the body of a request.
 const maxBody = 1 << 20
 
 // receive reads the request's body into v.
@@ -86,7 +86,7 @@ func receive(w http.ResponseWriter, r *http.Request, v any) error {
 	return nil
 }
 
-// hold allows the answer to take its time, whatever the server's own limits.
+// hold allows the answer to take longer than the server's own limits.
 func (s *Server) hold(w http.ResponseWriter) {
 	// A writer that knows no deadlines (a test's) needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.Poll + 30*time.Second))

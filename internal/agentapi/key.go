@@ -63,7 +63,7 @@ func (k *key) get(ctx context.Context) ([]byte, error) {
 	return k.bytes, nil
 }
 
-// create makes the Secret; if another process was quicker, its Secret counts.
+// create creates the Secret. If another process was faster, its Secret counts.
 func (k *key) create(ctx context.Context) (corev1.Secret, error) {
 	random := make([]byte, sha256.Size)
 	if _, err := rand.Read(random); err != nil {
@@ -81,8 +81,8 @@ func (k *key) create(ctx context.Context) (corev1.Secret, error) {
 }
 
 // certificate derives the attempt's key and self-signed certificate from the
-// cluster's secret: every agent of the attempt gets the same bytes, whichever
-// process answers, and no other attempt does.
+// cluster's secret: every agent of the attempt gets the same bytes from every
+// process, and no other attempt does.
 func certificate(secret []byte, uid types.UID, at attempt) (cert, private []byte, err error) {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "berth agents v1\x00%s\x00%d\x00%d", uid, at.id, at.n)

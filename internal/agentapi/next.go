@@ -11,8 +11,9 @@ import (
 	"github.com/berth-hpc/berth/translate/array"
 )
 
-// offer puts the agent of a job that reports its end on offer, if a job waits that
-// its pod may serve: before the end is on record and a plan is made of it.
+// offer adds the agent of a job that reports its end to the pool, if a job is
+// pending that its pod may serve. It does so before the end is recorded and a plan
+// is made with it.
 func (s *Server) offer(a *agent, r *wire.Report) bool {
 	b := a.job
 	if s.Pool == nil || a.mold == "" || r.Kind != wire.ReportEnded || r.OutOfMemory || r.Stopped ||
@@ -30,13 +31,13 @@ func (s *Server) offer(a *agent, r *wire.Report) bool {
 	return true
 }
 
-// podPerJob tells whether the partition has no pod serve two jobs.
+// podPerJob reports whether the partition allows one job per pod only.
 func (s *Server) podPerJob(partition string) bool {
 	p, ok := s.Cluster.Partitions.Get(partition)
 	return ok && p.Spec.PodPerJob
 }
 
-// kinWaits tells whether another job than b of its kin waits.
+// kinWaits reports whether another job than b with the same reuse key is pending.
 func (s *Server) kinWaits(b *v1alpha1.BatchJob, kin string) bool {
 	var arrays []*v1alpha1.BatchJob
 	if s.Cluster.Jobs.Any(kin, func(o *v1alpha1.BatchJob) bool {
@@ -53,16 +54,16 @@ func (s *Server) kinWaits(b *v1alpha1.BatchJob, kin string) bool {
 	})
 }
 
-// expects tells whether the agent may get another job when it asks: its pod is on
-// offer, or somebody has it already.
+// expects reports whether the agent may get another job: its pod is in the pool, or
+// has been taken from it.
 func (s *Server) expects(a *agent) bool {
 	host := HostOf(a.job)
 	return s.Pool != nil && (s.Pool.at(host) != nil ||
 		slices.ContainsFunc(s.Cluster.InPods(host.JobID, host.Attempt), func(o *v1alpha1.BatchJob) bool { return o.Spec.JobID != a.JobID && active(o) }))
 }
 
-// wentOn tells whether a report is of a job that is over and whose pod serves
-// another one since: it was taken, and the answer was lost.
+// wentOn reports whether the report is about a job that has ended and whose pod
+// serves another job since: it was accepted, and the answer was lost.
 func (s *Server) wentOn(a *agent, r *wire.Report) bool {
 	if r.Kind != wire.ReportEnded || r.JobID == a.JobID {
 		return false
@@ -71,7 +72,8 @@ func (s *Server) wentOn(a *agent, r *wire.Report) bool {
 	return ok && b.Status.Attempt == r.Attempt && !active(b) && HostOf(b) == (v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt})
 }
 
-// recall confirms the offer, or takes it back unless the job is over with its pods left.
+// recall confirms the offer, or withdraws it unless the job has ended and left its
+// pods.
 func (s *Server) recall(a *agent) {
 	b, ok := s.Cluster.Job(a.JobID)
 	if ok && b.Status.Pods != nil && b.Status.Attempt == a.Attempt && !active(b) {
@@ -81,7 +83,7 @@ func (s *Server) recall(a *agent) {
 	s.Pool.withdraw(HostOf(a.job))
 }
 
-// active tells whether the job's agents have something to do.
+// active reports whether the job's agents have something to do.
 func active(b *v1alpha1.BatchJob) bool {
 	switch b.Status.State {
 	case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended, v1alpha1.StateCompleting:
@@ -90,8 +92,8 @@ func active(b *v1alpha1.BatchJob) bool {
 	return false
 }
 
-// next answers an agent whose job is over with the next one, if there is one
-// for it before long.
+// next answers an agent whose job has ended with the next job, if there is one for
+// it soon.
 func (s *Server) next(w http.ResponseWriter, r *http.Request) {
 	s.hold(w)
 	a, err := s.identify(r)

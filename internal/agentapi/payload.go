@@ -8,9 +8,9 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// payloads remembers script and environment of the arrays whose tasks began
-// last: a thousand tasks read them once. They never change; an array that is
-// deleted is forgotten. Safe for concurrent use.
+// payloads caches script and environment of the arrays whose tasks started last, so
+// that a thousand tasks read them once. They never change; an array that is deleted
+// is dropped. Safe for concurrent use.
 type payloads struct {
 	mu    sync.Mutex
 	known []payload // the newest last
@@ -21,9 +21,10 @@ type payload struct {
 	script, environment []byte
 }
 
-// mostPayloads bounds what is remembered, each as large as an object may be.
+// mostPayloads bounds the cache, in entries each as large as an object may be.
 const mostPayloads = 8
 
+// of returns the payload of the job with that UID.
 func (p *payloads) of(uid types.UID) (payload, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,7 @@ func (p *payloads) forget(uid types.UID) {
 	p.known = kept
 }
 
-// jobChanged follows the queue.
+// jobChanged drops the payload of a job that is gone.
 func (p *payloads) jobChanged(old, now *v1alpha1.BatchJob) {
 	if now == nil {
 		p.forget(old.UID)

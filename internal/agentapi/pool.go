@@ -7,14 +7,14 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Linger is how long an agent waits at most for another job.
-// Usually a plan decides sooner: see Settle.
+// Linger is how long an agent waits at most for another job. Usually a plan decides
+// sooner: see Settle.
 const Linger = 10 * time.Second
 
-// Pool knows the agents whose job is over and that could run another one of the
-// same kin (control.Kin) at the same place. It only saves pods: what runs where is
-// in the jobs' objects, and an agent that nobody here knows ends. Safe for
-// concurrent use.
+// Pool holds the agents whose job has ended and that could run another job with the
+// same reuse key (control.Kin) at the same place. It only saves pods: what runs
+// where is in the jobs' objects, and an agent that is not in the pool ends. Safe
+// for concurrent use.
 type Pool struct {
 	now func() time.Time
 
@@ -22,7 +22,7 @@ type Pool struct {
 	byHost map[v1alpha1.PodsOf]*Place
 }
 
-// Place is an agent that waits, or is about to.
+// Place is an agent that waits for a job, or is about to.
 type Place struct {
 	Host    v1alpha1.PodsOf
 	Address string // where the agent takes connections
@@ -36,7 +36,7 @@ type Place struct {
 	next  chan *v1alpha1.BatchJob // closed: there is none
 }
 
-// NewPool makes an empty pool.
+// NewPool returns an empty pool.
 func NewPool(now func() time.Time) *Pool {
 	return &Pool{now: now, byHost: map[v1alpha1.PodsOf]*Place{}}
 }
@@ -56,7 +56,7 @@ func (p *Pool) Offer(b *v1alpha1.BatchJob, kin, mold string) {
 	}
 }
 
-// Lingers tells whether the agent of b's pods waits for another job.
+// Lingers reports whether the agent of b's pods waits for another job.
 func (p *Pool) Lingers(b *v1alpha1.BatchJob) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,9 +64,9 @@ func (p *Pool) Lingers(b *v1alpha1.BatchJob) bool {
 	return x != nil && p.now().Before(x.until.Add(Linger))
 }
 
-// Take finds an agent of the kin that holds exactly what n says, in a pod of the
-// mold; that is asked for if there is an agent otherwise. It must be given a job,
-// or returned.
+// Take removes and returns an agent with the reuse key that holds exactly what n
+// says, in a pod with that template hash; mold is called only if there is such an
+// agent. The agent must get a job by Give, or be returned by Return.
 func (p *Pool) Take(kin string, n *v1alpha1.NodeAllocation, mold func() string) (*Place, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *Pool) Take(kin string, n *v1alpha1.NodeAllocation, mold func() string) 
 	return nil, false
 }
 
-// same tells whether both name the same piece of the same node.
+// same reports whether both allocations are the same resources of the same node.
 func same(a, b *v1alpha1.NodeAllocation) bool {
 	if a.Name != b.Name || a.Node != b.Node || a.CPUs != b.CPUs || a.CPUIDs != b.CPUIDs || a.Memory != b.Memory || len(a.GRES) != len(b.GRES) {
 		return false
@@ -92,7 +92,7 @@ func same(a, b *v1alpha1.NodeAllocation) bool {
 	return true
 }
 
-// Give hands a job to the agent at x. It does not wait.
+// Give assigns a job to the agent at x. It does not wait.
 func (p *Pool) Give(x *Place, b *v1alpha1.BatchJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +102,7 @@ func (p *Pool) Give(x *Place, b *v1alpha1.BatchJob) {
 	x.next <- b
 }
 
-// Return lets the agent at x go.
+// Return releases the agent at x.
 func (p *Pool) Return(x *Place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +116,8 @@ func (p *Pool) drop(x *Place) {
 	close(x.next)
 }
 
-// Settle lets the agents go whose places a plan knew to be free and gave to no
-// job for them. planned is when the plan's snapshot was begun.
+// Settle releases the agents whose places a plan knew to be free and gave to no
+// job. planned is when the plan's snapshot was started.
 func (p *Pool) Settle(planned time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *Pool) Settle(planned time.Time) {
 	}
 }
 
-// confirm says that the end of the job before is on record.
+// confirm notes that the end of the previous job is recorded.
 func (p *Pool) confirm(host v1alpha1.PodsOf) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +137,7 @@ func (p *Pool) confirm(host v1alpha1.PodsOf) {
 	}
 }
 
-// withdraw takes back what Offer did; false: the agent has been taken.
+// withdraw undoes Offer; false: the agent has been taken.
 func (p *Pool) withdraw(host v1alpha1.PodsOf) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *Pool) withdraw(host v1alpha1.PodsOf) bool {
 	return true
 }
 
-// at is the place of a waiting agent, or nil.
+// at returns the place of a waiting agent, or nil.
 func (p *Pool) at(host v1alpha1.PodsOf) *Place {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// A token that nobody has seen before costs a request to the API server. These
-// limits keep whoever reaches the agents' port from having it make many.
+// The review of a new token costs a request to the API server. These limits keep clients
+// of the agents' port from causing many of them.
 const (
 	// maxToken is more than a token of a service account has.
 	maxToken = 16 << 10
@@ -28,8 +28,7 @@ const (
 	// one more in each failurePause.
 	failuresAtOnce = 4
 	failurePause   = 5 * time.Second
-	// Tokens of pods that are not known here are rare: they are those of pods that
-	// have just gone.
+	// Tokens of pods that are not in the store are rare: these pods were just deleted.
 	strangersAtOnce = 8   // of one source
 	strangersRate   = 0.5 // a second
 	allStrangers    = 32  // of all sources together
@@ -61,8 +60,8 @@ type claims struct {
 	} `json:"kubernetes.io"`
 }
 
-// claimedHolder reads whose a token says to be, without checking its signature.
-// ok is false when it cannot be that of a job's pod.
+// claimedHolder returns the pod that a token claims to belong to, without checking
+// its signature. ok is false if it cannot be the token of a job's pod.
 func claimedHolder(token string, now time.Time) (h holder, ok bool) {
 	part := strings.Split(token, ".")
 	if len(part) != 3 {
@@ -86,7 +85,7 @@ func claimedHolder(token string, now time.Time) (h holder, ok bool) {
 	return holder{namespace: k.Namespace, name: k.Pod.Name, uid: k.Pod.UID}, true
 }
 
-// sourceOf is the address that the request comes from, without its port.
+// sourceOf returns the address that the request comes from, without its port.
 func sourceOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -95,8 +94,8 @@ func sourceOf(r *http.Request) string {
 	return host
 }
 
-// reviewLimits bound the reviews of tokens that turn out bad. Reviews of good
-// ones are bounded by the number of pods. Safe for concurrent use.
+// reviewLimits bounds the reviews of tokens that turn out bad. Reviews of good
+// tokens are bounded by the number of pods. Safe for concurrent use.
 type reviewLimits struct {
 	now   func() time.Time
 	slots chan struct{}
@@ -116,7 +115,7 @@ func newReviewLimits(now func() time.Time) *reviewLimits {
 	}
 }
 
-// limiter is the one of a key, made if need be.
+// limiter returns the limiter of a key, which it creates if there is none.
 func (x *reviewLimits) limiter(c *lru.Cache, key any, r rate.Limit, burst int) *rate.Limiter {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -128,8 +127,8 @@ func (x *reviewLimits) limiter(c *lru.Cache, key any, r rate.Limit, burst int) *
 	return l
 }
 
-// claim is who says to be which pod. One source's failures count against no
-// other's, nor against another pod behind the same address.
+// claim is a source and the pod that it claims to be. One source's failures do not
+// count against another source, nor against another pod behind the same address.
 type claim struct {
 	source string
 	pod    types.UID
@@ -139,8 +138,8 @@ func (x *reviewLimits) failuresOf(c claim) *rate.Limiter {
 	return x.limiter(x.failures, c, rate.Every(failurePause), failuresAtOnce)
 }
 
-// enter waits until a token may be reviewed; leave ends the review. known: the
-// pod that it claims exists. The error is a *failure, or that of ctx.
+// enter waits until a token may be reviewed; leave ends the review. known: the pod
+// that the token claims exists. The error is a *failure, or that of ctx.
 func (x *reviewLimits) enter(ctx context.Context, source string, h holder, known bool) (leave func(), err error) {
 	if !known && (!x.limiter(x.strangers, source, strangersRate, strangersAtOnce).AllowN(x.now(), 1) || !x.all.AllowN(x.now(), 1)) {
 		return nil, errTooMany
@@ -161,7 +160,7 @@ func (x *reviewLimits) enter(ctx context.Context, source string, h holder, known
 	return leave, nil
 }
 
-// failed counts a review that did not find the token good.
+// failed counts a review of a bad token.
 func (x *reviewLimits) failed(source string, h holder) {
 	x.failuresOf(claim{source, h.uid}).AllowN(x.now(), 1)
 }

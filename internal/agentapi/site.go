@@ -14,10 +14,10 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// scriptTime bounds a site's prolog or epilog, in seconds, unless the site says.
+// scriptTime is the default time limit of a site's prolog or epilog, in seconds.
 const scriptTime = 300
 
-// site is what the site runs around jobs; nil: nothing.
+// site returns what the site runs around jobs; nil: nothing.
 func site(p *v1alpha1.ClusterSpec) *wire.Site {
 	c := &p.SiteScripts
 	w := &wire.Site{
@@ -31,9 +31,9 @@ func site(p *v1alpha1.ClusterSpec) *wire.Site {
 	return w
 }
 
-// scriptFailed takes it that the site's prolog or epilog failed on an agent's
-// node. After a prolog the job goes back into the queue, held; one that nobody
-// may put back, or somebody waits for, has failed. The node is drained where the
+// scriptFailed handles the failure of the site's prolog or epilog on an agent's
+// node. After a prolog the job goes back to the queue, held; a job that may not be
+// requeued, or that a client waits for, has failed. The node is drained where the
 // site trusts its users with that.
 func (s *Server) scriptFailed(ctx context.Context, a *agent, r *wire.Report) error {
 	reason := "Epilog error"
@@ -96,7 +96,8 @@ func (s *Server) putBack(ctx context.Context, a *agent, r *wire.Report) error {
 	return nil
 }
 
-// requeueable: --requeue, --no-requeue, else JobRequeue.
+// requeueable reports whether the job may be requeued: by --requeue or
+// --no-requeue, else by JobRequeue.
 func (s *Server) requeueable(b *v1alpha1.BatchJob) bool {
 	if r := b.Spec.Job.Batch.Requeue; r != nil {
 		return *r

@@ -31,9 +31,9 @@ type holder struct {
 	uid             types.UID
 }
 
-// Answers are kept shortly: an agent that polls must not cost a review each
-// time, and a token that was revoked must not be good for long. Good and bad
-// ones are kept apart, so that no flood of bad ones drives out a good one.
+// Results are cached for a short time: an agent that polls must not cost a review each
+// time, and a revoked token must not stay good for long. Good and bad tokens have caches
+// of their own, so that a flood of bad ones evicts no good one.
 const (
 	keepGood = time.Minute
 	keepBad  = 5 * time.Second
@@ -41,12 +41,12 @@ const (
 	maxBad   = 1000
 )
 
-// tokens asks the API server whose a token is. Safe for concurrent use.
+// tokens asks the API server which pod a token belongs to. Safe for concurrent use.
 type tokens struct {
 	client client.Client
 	now    func() time.Time
 	limits *reviewLimits
-	// known tells whether there is such a pod.
+	// known reports whether the pod exists.
 	known func(holder) bool
 
 	good, bad *lru.Cache // verdicts by a token's SHA-256
@@ -65,8 +65,8 @@ func newTokens(c client.Client, now func() time.Time, known func(holder) bool) *
 	}
 }
 
-// holder tells whose token the request carries. The error is a *failure when
-// the token is not good, or when there are too many to be reviewed.
+// holder returns the pod whose token the request carries. The error is a *failure
+// if the token is bad, or if too many tokens are to be reviewed.
 func (t *tokens) holder(r *http.Request) (holder, error) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || token == "" {
@@ -101,7 +101,7 @@ func (t *tokens) holder(r *http.Request) (holder, error) {
 	return h, err
 }
 
-// kept is the verdict on a token that was reviewed a moment ago.
+// kept returns the result of a review a moment ago.
 func (t *tokens) kept(sum [sha256.Size]byte) (v verdict, ok bool) {
 	for _, c := range []*lru.Cache{t.good, t.bad} {
 		if x, found := c.Get(sum); found {
@@ -139,7 +139,7 @@ func (t *tokens) review(ctx context.Context, token string) (holder, error) {
 	return holder{namespace: namespace, name: pod[0], uid: types.UID(uid[0])}, nil
 }
 
-// pod finds the holder's pod: among those known, else by asking.
+// pod returns the holder's pod, from the store or else from the API server.
 func (s *Server) pod(ctx context.Context, h holder) (*corev1.Pod, error) {
 	if p, ok := s.Cluster.Pods.ByUID(h.uid); ok && p.Namespace == h.namespace && p.Name == h.name {
 		return p, nil

@@ -23,8 +23,8 @@ const (
 	defaultShell       = "/bin/bash"
 )
 
-// welcome is everything the agent needs to know. b is the job as recorded
-// when its gang was complete.
+// welcome returns everything that the agent needs. b is the job as recorded when
+// its gang was complete.
 func (s *Server) welcome(ctx context.Context, a *agent, b *v1alpha1.BatchJob) (*wire.Welcome, error) {
 	w, err := s.describe(b, a.Index)
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Server) welcome(ctx context.Context, a *agent, b *v1alpha1.BatchJob) (*
 	return w, nil
 }
 
-// script is what the batch host runs, and its environment. Of a task whose
-// array's are remembered nothing is read: b is what was just written.
+// script returns what the batch host runs, and its environment. Those of an array's
+// task come from the cache if they are there.
 func (s *Server) script(ctx context.Context, b *v1alpha1.BatchJob) (script, environment []byte, err error) {
 	if o := b.Spec.Origin; o != nil && b.Spec.Task != nil {
 		if p, ok := s.payloads.of(o.UID); ok {
@@ -69,7 +69,7 @@ func (s *Server) script(ctx context.Context, b *v1alpha1.BatchJob) (script, envi
 	return s.payload(ctx, live)
 }
 
-// describe is what anybody of the job may know about it.
+// describe returns what any agent of the job may know about it.
 func (s *Server) describe(b *v1alpha1.BatchJob, index int) (*wire.Welcome, error) {
 	user, ok := s.Cluster.Users.Get(b.Spec.User)
 	if !ok {
@@ -99,8 +99,8 @@ func (s *Server) describe(b *v1alpha1.BatchJob, index int) (*wire.Welcome, error
 	return w, nil
 }
 
-// payload is the job's script and environment: its own, or those of the job it
-// was split off from.
+// payload returns the job's script and environment: its own, or those of the job
+// that it was split off from.
 func (s *Server) payload(ctx context.Context, b *v1alpha1.BatchJob) (script, environment []byte, err error) {
 	o := b.Spec.Origin
 	if o == nil {
@@ -123,8 +123,8 @@ func (s *Server) payload(ctx context.Context, b *v1alpha1.BatchJob) (script, env
 	return whole.Spec.Script, whole.Spec.Environment, nil
 }
 
-// withMemory is the job with the memory that the partition or the cluster
-// gives to one that asks for none: tasks are told how much they have.
+// withMemory returns the job with the memory that the partition or the cluster
+// gives to a job that requests none.
 func (s *Server) withMemory(b *v1alpha1.BatchJob) job.Job {
 	j := b.Spec.Job
 	if sh := &j.Shape; sh.MemPerNode != nil || sh.MemPerCPU != nil || sh.MemPerGPU != nil {
@@ -176,7 +176,7 @@ func unpropagated(p *v1alpha1.ClusterSpec) []string {
 	return option.Unpropagated(p.PropagateResourceLimits, p.PropagateResourceLimitsExcept)
 }
 
-// partitionOf is the partition the job runs in.
+// partitionOf returns the partition that the job runs in.
 func partitionOf(b *v1alpha1.BatchJob) string {
 	if b.Status.Partition != "" {
 		return b.Status.Partition
@@ -184,7 +184,7 @@ func partitionOf(b *v1alpha1.BatchJob) string {
 	return b.Spec.Partition
 }
 
-// circumstances: account, partition, times.
+// circumstances sets account, partition and times.
 func (s *Server) circumstances(w *wire.Welcome, b *v1alpha1.BatchJob) {
 	p := s.Cluster.Parameters()
 	w.Account, w.QOS = b.Spec.Job.Account, b.Spec.Job.QOS

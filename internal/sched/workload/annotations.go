@@ -18,7 +18,7 @@ const own = "berth.hpc/"
 
 var foreign = []string{"slurmjob.slinky.slurm.net/", "slinky.slurm.net/"}
 
-// BadAnnotation says which annotation cannot be understood.
+// BadAnnotation names the annotation that cannot be parsed.
 type BadAnnotation struct {
 	Name, Value, Why string
 }
@@ -27,11 +27,11 @@ func (e *BadAnnotation) Error() string {
 	return fmt.Sprintf("annotation %s=%q: %s", e.Name, e.Value, e.Why)
 }
 
-// setting reads one annotation into the job.
+// setting parses one annotation into the job.
 type setting func(j *job.Job, text string) error
 
-// settings by the name after the prefix. Those of slurm-bridge that are called
-// otherwise are in aliases.
+// settings are the parsers by the name after the prefix. Names of slurm-bridge that
+// differ are in aliases.
 var settings = map[string]setting{
 	"account":    text(func(j *job.Job) *string { return &j.Account }),
 	"qos":        text(func(j *job.Job) *string { return &j.QOS }),
@@ -122,10 +122,10 @@ func exclusive(j *job.Job, s string) error {
 // maxText bounds the texts that go into the queue, as for other jobs.
 const maxText = 1024
 
-// Apply puts what the annotations say into the job. layers are the annotations
-// of the pod and of what it belongs to, the nearest first: the nearest counts,
-// and ours before slurm-bridge's. ignored names those that have no effect, with
-// the reason. An error is a *BadAnnotation.
+// Apply sets what the annotations request in the job. layers are the annotations of
+// the pod and of what it belongs to, the nearest first: the nearest counts, and
+// ours before slurm-bridge's. ignored names those that have no effect, with the
+// reason. An error is a *BadAnnotation.
 func Apply(j *job.Job, layers []map[string]string) (ignored []string, err error) {
 	done := map[string]bool{}
 	for _, layer := range layers {

@@ -25,11 +25,12 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// lwsSize is the number of pods in a group of a LeaderWorkerSet.
+// lwsSize is the annotation with the number of pods in a group of a
+// LeaderWorkerSet.
 const lwsSize = "leaderworkerset.sigs.k8s.io/size"
 
-// group says what pods with the key belong to. nil: it cannot be told yet, or
-// ever; why is for the pods' owner.
+// group returns what pods with the key belong to; nil: it is not known yet, or
+// never will be. why is a message for the pods' owner.
 func (w *Controller) group(ctx context.Context, key string, pods []*corev1.Pod) (g *Group, why string, err error) {
 	p := pods[0]
 	switch {
@@ -53,8 +54,8 @@ func (w *Controller) group(ctx context.Context, key string, pods []*corev1.Pod) 
 	return &Group{Key: key, Kind: "Pod", Name: p.Name, Least: 1, Pods: pods}, "", nil
 }
 
-// sizeOf is how many pods the group of p, of a LeaderWorkerSet, has; 0: it does
-// not say.
+// sizeOf returns how many pods the group of p, of a LeaderWorkerSet, has; 0:
+// unknown.
 func sizeOf(p *corev1.Pod) int {
 	n, err := strconv.Atoi(p.Annotations[lwsSize])
 	if err != nil {
@@ -72,7 +73,7 @@ func (w *Controller) ofPodGroup(key string, pods []*corev1.Pod) (g *Group, why s
 	return &Group{Key: key, Kind: "PodGroup", Name: name, Least: max(1, int(pg.Spec.MinMember)), Pods: pods}, "", nil
 }
 
-// startsWithLeader tells whether the workers of p's LeaderWorkerSet are made
+// startsWithLeader reports whether the workers of p's LeaderWorkerSet are created
 // only when its leader is ready: the group cannot be placed at once.
 func (w *Controller) startsWithLeader(ctx context.Context, p *corev1.Pod) (bool, error) {
 	u := &unstructured.Unstructured{}
@@ -88,7 +89,8 @@ func (w *Controller) startsWithLeader(ctx context.Context, p *corev1.Pod) (bool,
 	return policy == "LeaderReady", nil
 }
 
-// absent: the object, or its kind, does not exist, or is not for us to read.
+// absent reports whether the object, or its kind, does not exist or may not be
+// read.
 func absent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsForbidden(err)
 }
@@ -109,8 +111,8 @@ const (
 	mostParents = 5
 )
 
-// layers are the annotations that count for the group: of its first pod, of
-// its PodGroup, and of the controllers above the pod.
+// layers returns the annotations that count for the group: those of its first pod,
+// of its PodGroup, and of the controllers above the pod.
 func (w *Controller) layers(ctx context.Context, g *Group, pods []*corev1.Pod) ([]map[string]string, error) {
 	p := pods[0]
 	out := []map[string]string{p.Annotations}
@@ -129,6 +131,7 @@ func (w *Controller) layers(ctx context.Context, g *Group, pods []*corev1.Pod) (
 	return out, nil
 }
 
+// owner is what a controller's object contains.
 func (w *Controller) owner(ctx context.Context, namespace string, ref *metav1.OwnerReference) (owner, error) {
 	now := w.now()
 	w.mu.Lock()
@@ -156,8 +159,8 @@ func (w *Controller) owner(ctx context.Context, namespace string, ref *metav1.Ow
 	return o, nil
 }
 
-// understand is what the queue would hold of the pods; ok is false when they
-// ask for something that is not to be had, of which their owner is told.
+// understand returns the spec of the job for the pods. ok is false if they request
+// something that is not available; their owner gets an event.
 func (w *Controller) understand(ctx context.Context, g *Group, pods []*corev1.Pod) (s *v1alpha1.BatchJobSpec, ok bool, err error) {
 	layers, err := w.layers(ctx, g, pods)
 	if err != nil {
@@ -218,8 +221,8 @@ func (w *Controller) check(s *v1alpha1.BatchJobSpec) error {
 	return nil
 }
 
-// checkPartition: a workload has no user, so what only some users may use is
-// not for it.
+// checkPartition refuses partitions that only some users may use: a workload has no
+// user.
 func (w *Controller) checkPartition(account, qos, name string) error {
 	p := w.dir.Partition(name)
 	if p == nil {
@@ -241,7 +244,7 @@ func (w *Controller) checkPartition(account, qos, name string) error {
 	return nil
 }
 
-// tell writes an event about the pod, once for every text.
+// tell writes an event about the pod, once for each text.
 func (w *Controller) tell(ctx context.Context, p *corev1.Pod, text string) error {
 	h := sha256.Sum256([]byte(string(p.UID) + "\x00" + text))
 	now := metav1.NewTime(w.now())

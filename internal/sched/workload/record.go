@@ -17,7 +17,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// Group is a set of pods that are placed together, as far as it is known.
+// Group is a set of pods that are placed together.
 type Group struct {
 	Key string // see control.GroupOf
 	// Kind and Name of what the pods are, and how many have to start together.
@@ -26,8 +26,8 @@ type Group struct {
 	Pods       []*corev1.Pod
 }
 
-// gang are the pods that the group's job stands for: the first ones that wait,
-// as many as have to start together. nil: not all of them are there yet.
+// gang returns the pods that the group's job stands for: the first ones that wait,
+// as many as have to start together. nil: some are missing.
 func (g *Group) gang(waits func(*corev1.Pod) bool) []*corev1.Pod {
 	if len(g.Pods) < g.Least {
 		return nil
@@ -58,8 +58,8 @@ func workerIndex(p *corev1.Pod) int {
 	return n
 }
 
-// shape sets what the pods ask for: one task each, all as large as the largest
-// in every respect.
+// shape sets what the pods request: one task each, all as large as the largest in
+// every respect.
 func shape(j *job.Job, c *v1alpha1.ClusterSpec, pods []*corev1.Pod) {
 	cpus, memory := 1, int64(0)
 	var gres []backfill.GRES
@@ -87,11 +87,12 @@ func larger(a, b []backfill.GRES) []backfill.GRES {
 	return a
 }
 
-// userOf is whom the queue shows as the owner of a namespace's workloads. No
-// user can be called so: an object's name has no underscore.
+// userOf returns the name that the queue shows as the owner of a namespace's
+// workloads. No user can have it: an object's name has no underscore.
 func userOf(namespace string) string { return "k8s_" + namespace }
 
-// spec is the queue's view of pods. layers are their annotations, see Apply.
+// spec returns the spec of the job of pods. layers are their annotations, see
+// Apply.
 func spec(g *Group, pods []*corev1.Pod, c *v1alpha1.ClusterSpec, layers []map[string]string) (s *v1alpha1.BatchJobSpec, ignored []string, err error) {
 	no := false
 	s = &v1alpha1.BatchJobSpec{
@@ -114,8 +115,8 @@ func spec(g *Group, pods []*corev1.Pod, c *v1alpha1.ClusterSpec, layers []map[st
 	return s, ignored, nil
 }
 
-// nameOf is the name of the job that stands for the pods: the same whoever
-// makes it, after a crash as well.
+// nameOf returns the name of the job that stands for the pods. It depends on
+// nothing else, so that every leader creates the same object.
 func nameOf(pods []v1alpha1.WorkloadPod) string {
 	h := sha256.New()
 	for i := range pods {

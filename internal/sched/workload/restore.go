@@ -15,15 +15,15 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// The job of a single pod is in the leader's memory before it is an object. What
-// an earlier leader took with it is found again by the bindings it made, which
-// have the job's number (see plugin.Bind).
+// The job of a single pod is in the leader's memory before it has an object. The jobs that
+// an earlier leader had not written are restored from its bindings, which have the job's
+// id (see plugin.Bind).
 
-// restoreFor is how long after its end a pod is looked at: far longer than a
+// restoreFor is for how long after its end a pod is considered: far longer than a
 // cluster is without a leader, and shorter than accounting keeps records.
 const restoreFor = 24 * time.Hour
 
-// findAgain looks at the pods that were bound and have no job.
+// findAgain queues the pods that were bound and have no job.
 func (w *Controller) findAgain() {
 	for _, p := range w.cluster.Pods.List() {
 		if g := control.GroupOf(p); strings.HasPrefix(g, "pod ") && p.Spec.NodeName != "" && p.Annotations[wire.AnnotationJob] != "" && !w.cluster.StoodFor(p.UID) {
@@ -32,8 +32,8 @@ func (w *Controller) findAgain() {
 	}
 }
 
-// restore makes the job of a single pod that an earlier leader had bound, unless
-// it is known. The keeper finds it running, or over.
+// restore creates the job of a single pod that an earlier leader had bound, unless
+// there is one. The keeper finds it running, or ended.
 func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) error {
 	id, err := strconv.ParseInt(p.Annotations[wire.AnnotationJob], 10, 64)
 	if err != nil || id < 1 || w.cluster.StoodFor(p.UID) || w.cluster.NextID == nil {
@@ -62,8 +62,8 @@ func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) err
 	return err
 }
 
-// recorded tells whether nothing is to be done about a pod: accounting knows its
-// job, or it was over long ago.
+// recorded reports whether nothing is to be done about a pod: accounting has its
+// job, or it ended long ago.
 func (w *Controller) recorded(ctx context.Context, p *corev1.Pod, id int64) (bool, error) {
 	over := snapshot.Over(p)
 	switch {
@@ -79,7 +79,8 @@ func (w *Controller) recorded(ctx context.Context, p *corev1.Pod, id int64) (boo
 	return known && over, nil
 }
 
-// endOf is when the last container of a pod ended, as far as it says.
+// endOf returns when the last container of a pod ended, as far as its status shows
+// it.
 func endOf(p *corev1.Pod) time.Time {
 	end := p.CreationTimestamp.Time
 	for i := range p.Status.ContainerStatuses {
@@ -90,8 +91,8 @@ func endOf(p *corev1.Pod) time.Time {
 	return end
 }
 
-// numberOf is the number that a pod says its job has, if no other job has it and
-// it was given away; pods can be written by their owners.
+// numberOf returns the job id that a pod names, if no other job has it and it was
+// assigned once; else a new one. Owners can write to their pods.
 func (w *Controller) numberOf(ctx context.Context, id int64) (int64, error) {
 	next, err := w.cluster.NextID(ctx)
 	if err != nil {

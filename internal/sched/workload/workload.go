@@ -1,8 +1,8 @@
-// Package workload brings pods that no command submitted into the queue: Pods,
-// and those of Jobs, JobSets, LeaderWorkerSets, Deployments, with or without a
-// PodGroup, that name Berth's scheduler in a namespace that may. Each group of
-// them becomes a BatchJob that the planner plans with all others; package
-// plugin binds the pods where it says, and the keeper ends it with them.
+// Package workload queues pods that no command submitted: Pods, and those of Jobs,
+// JobSets, LeaderWorkerSets and Deployments, with or without a PodGroup, that name
+// Berth's scheduler in a namespace that may do so. Each group of them becomes a BatchJob
+// that the planner plans with all others. Package plugin binds the pods to the planned
+// nodes, and the keeper ends the job with its pods.
 package workload
 
 import (
@@ -40,17 +40,17 @@ type Controller struct {
 	log     *slog.Logger
 	queue   workqueue.TypedRateLimitingInterface[string]
 
-	// Recorded tells whether accounting knows a job; nil: it never does, and pods
-	// that are over are none of its business.
+	// Recorded reports whether accounting has a job; nil: there is no accounting, and
+	// pods that have ended are ignored.
 	Recorded func(ctx context.Context, jobID int64) (bool, error)
 
 	gather time.Duration // see gatherPods
 
 	mu     sync.Mutex
-	owners map[string]owner // annotations of controllers, lately read
+	owners map[string]owner // annotations of controllers, recently read
 }
 
-// New makes a Controller, before the stores of c are fed.
+// New returns a Controller. Call it before the stores of c are fed.
 func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Controller {
 	w := &Controller{
 		cluster: c, dir: directory.New(c, nil), now: now, log: log, owners: map[string]owner{}, gather: gatherPods,
@@ -71,6 +71,7 @@ func New(c *control.Cluster, now func() time.Time, log *slog.Logger) *Controller
 	return w
 }
 
+// podChanged queues the group of a pod.
 func (w *Controller) podChanged(old, now *corev1.Pod) {
 	p := now
 	if p == nil {
@@ -79,7 +80,7 @@ func (w *Controller) podChanged(old, now *corev1.Pod) {
 	switch g := control.GroupOf(p); {
 	case g == "":
 	case strings.HasPrefix(g, "pod "):
-		if now != nil && now.Spec.NodeName == "" { // else there is nothing to do
+		if now != nil && now.Spec.NodeName == "" { // else nothing is to be done
 			w.queue.Add(g)
 		}
 	default:
@@ -87,12 +88,12 @@ func (w *Controller) podChanged(old, now *corev1.Pod) {
 	}
 }
 
-// gatherPods is how long the pods of a group are gathered before it is looked
-// at: they come, and are bound, one after the other.
+// gatherPods is how long changes of a group's pods are collected before the group
+// is reconciled: they are created and bound one after the other.
 const gatherPods = 3 * time.Millisecond
 
-// jobChanged looks again at a group whose job changed its state: further pods
-// may come into the queue once the gang is placed.
+// jobChanged queues a group whose job changed its state: further pods may be queued
+// once the gang is placed.
 func (w *Controller) jobChanged(old, now *v1alpha1.BatchJob) {
 	if now == nil || now.Spec.Workload == nil || now.Spec.Workload.Group == "" {
 		return
@@ -102,7 +103,7 @@ func (w *Controller) jobChanged(old, now *v1alpha1.BatchJob) {
 	}
 }
 
-// lookAtAll looks at every pod again, after a change of what is allowed.
+// lookAtAll queues every pod, after a change of what is allowed.
 func (w *Controller) lookAtAll() {
 	for _, p := range w.cluster.Pods.List() {
 		w.podChanged(nil, p)
@@ -121,7 +122,7 @@ func (w *Controller) Run(ctx context.Context, workers int) {
 					return
 				}
 				if err := w.reconcile(ctx, key); err != nil && ctx.Err() == nil {
-					w.log.Warn("pods are looked at again", "group", key, "error", err)
+					w.log.Warn("pods are retried", "group", key, "error", err)
 					w.queue.AddRateLimited(key)
 				} else {
 					w.queue.Forget(key)
@@ -135,8 +136,7 @@ func (w *Controller) Run(ctx context.Context, workers int) {
 	wg.Wait()
 }
 
-// Allowed tells whether pods of the namespace may wait in the queue, and if not,
-// why.
+// Allowed reports whether pods of the namespace may be queued, and if not, why.
 func (w *Controller) Allowed(namespace string) (why string, ok bool) {
 	if u := w.dir.Owner(namespace); u != nil {
 		return fmt.Sprintf("pods in the namespace of the user %s are made by Berth only; submit a job", u.Name), false
@@ -147,11 +147,10 @@ func (w *Controller) Allowed(namespace string) (why string, ok bool) {
 	return "", true
 }
 
-// live tells whether the pod still wants, or has, a place.
+// live reports whether the pod wants, or has, a node.
 func live(p *corev1.Pod) bool { return !snapshot.Over(p) && p.DeletionTimestamp == nil }
 
-// reconcile brings one group's pods into the queue, or its waiting job up to
-// date.
+// reconcile queues one group's pods, or brings its pending job up to date.
 func (w *Controller) reconcile(ctx context.Context, key string) error {
 	pods := w.cluster.WorkloadPods(key)
 	if strings.HasPrefix(key, "pod ") && len(pods) == 1 && pods[0].Spec.NodeName != "" {
@@ -174,7 +173,7 @@ func (w *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	waiting, placed, returning := w.jobs(g)
 	switch {
-	case returning: // its job's change of state comes here again
+	case returning: // the job's change of state queues the group again
 		return nil
 	case placed:
 		return w.further(ctx, g)
@@ -192,8 +191,8 @@ func (w *Controller) reconcile(ctx context.Context, key string) error {
 	return w.submit(ctx, g, gang)
 }
 
-// jobs are the group's job, if that waits, and whether one holds places or is
-// on its way back to the queue.
+// jobs returns the group's job if that is pending, and whether a job of the group
+// holds nodes or is returning to the queue.
 func (w *Controller) jobs(g *Group) (waiting *v1alpha1.BatchJob, placed, returning bool) {
 	list := w.cluster.WorkloadJobs(g.Key)
 	if strings.HasPrefix(g.Key, "pod ") {
@@ -215,7 +214,7 @@ func (w *Controller) jobs(g *Group) (waiting *v1alpha1.BatchJob, placed, returni
 	return waiting, placed && waiting == nil, returning && waiting == nil
 }
 
-// further brings the pods beyond the gang into the queue, each by itself.
+// further queues the pods beyond the gang, each by itself.
 func (w *Controller) further(ctx context.Context, g *Group) error {
 	for _, p := range g.Pods {
 		if p.Spec.NodeName != "" || w.cluster.StoodFor(p.UID) {
@@ -230,11 +229,11 @@ func (w *Controller) further(ctx context.Context, g *Group) error {
 	return nil
 }
 
-// submit makes the job of pods.
+// submit creates the job of pods.
 func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) error {
 	for _, p := range pods {
 		if w.cluster.StoodFor(p.UID) {
-			return nil // its job is over: the keeper ends the pod
+			return nil // its job has ended: the keeper deletes the pod
 		}
 	}
 	s, ok, err := w.understand(ctx, g, pods)
@@ -260,7 +259,7 @@ func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) e
 	return err
 }
 
-// jobOf is the object of the job that stands for pods.
+// jobOf returns the BatchJob that stands for pods.
 func (w *Controller) jobOf(s *v1alpha1.BatchJobSpec, pods []*corev1.Pod) *v1alpha1.BatchJob {
 	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{
 		Namespace: pods[0].Namespace, Name: nameOf(s.Workload.Pods), Finalizers: []string{wire.Finalizer},
@@ -272,7 +271,7 @@ func (w *Controller) jobOf(s *v1alpha1.BatchJobSpec, pods []*corev1.Pod) *v1alph
 	return b
 }
 
-// queueJob makes the object of a job, unless it is there.
+// queueJob creates the object of a job, unless it exists.
 func (w *Controller) queueJob(ctx context.Context, b *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	key := client.ObjectKeyFromObject(b)
 	if err := w.cluster.Client.Create(ctx, b); err != nil {
@@ -288,7 +287,7 @@ func (w *Controller) queueJob(ctx context.Context, b *v1alpha1.BatchJob) (*v1alp
 	return b, nil
 }
 
-// update takes over changed members and annotations while the job waits.
+// update applies changed members and annotations to the pending job.
 func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b *v1alpha1.BatchJob) error {
 	s, ok, err := w.understand(ctx, g, pods)
 	if err != nil || !ok {
@@ -319,8 +318,8 @@ func (w *Controller) update(ctx context.Context, g *Group, pods []*corev1.Pod, b
 	return nil
 }
 
-// annotationAsked on a job is a digest of what its pods asked for when that was
-// last taken over.
+// annotationAsked on a job is a digest of what its pods requested when that was
+// last applied.
 const annotationAsked = "berth.hpc/asked"
 
 func digest(s *v1alpha1.BatchJobSpec) string {
