@@ -50,12 +50,12 @@ func TestOutputFromTheAgent(t *testing.T) {
 			return
 		}
 		if ask.Errors {
-			_ = conn.SendJSON(step.FrameTailed, &step.Tailed{Path: "/scratch/x.err"})
+			_ = conn.SendJSON(step.FrameTailStart, &step.TailStart{Path: "/scratch/x.err"})
 			send(conn, step.FrameStdout, 0, "an error\n")
 			send(conn, step.FrameDone, 0, "")
 			return
 		}
-		_ = conn.SendJSON(step.FrameTailed, &step.Tailed{Path: "/scratch/x.out"})
+		_ = conn.SendJSON(step.FrameTailStart, &step.TailStart{Path: "/scratch/x.out"})
 		send(conn, step.FrameStdout, 0, "first\nsec")
 		send(conn, step.FrameStdout, 0, "ond\nthi\x1b[2Jrd\n")
 		<-stop

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +16,7 @@ import (
 	"github.com/berth-hpc/berth/internal/jobs/alloc"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/option"
@@ -63,7 +63,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	fmt.Fprint(o.p.Err, s.Options)
 	if dir := p.Step.Chdir; dir != "" { // before there is anything to give back
 		if err := unix.Access(dir, unix.X_OK); err != nil {
-			return slurmerr.Newf(slurmerr.Refused, "chdir(%s): %s", dir, spoken(err))
+			return slurmerr.Newf(slurmerr.Refused, "chdir(%s): %s", dir, strerror.Text(err))
 		}
 	}
 	cluster, err := o.connect()
@@ -168,10 +168,4 @@ func (o *Options) environment(a *alloc.Allocation) []string {
 
 func (o *Options) say(format string, args ...any) {
 	fmt.Fprintf(o.p.Err, "salloc: "+format+"\n", args...)
-}
-
-// spoken is the system's word for an error, as C's programs have it.
-func spoken(err error) string {
-	text := err.Error()
-	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -103,7 +104,7 @@ func (o *Options) which(args []string) error {
 	case id.Step == "":
 		return fail("Failed to parse stepid from command line options")
 	}
-	o.job, o.step = id.Whole(), step.Number(id.Step)
+	o.job, o.step = id.Whole(), step.ParseID(id.Step)
 	return nil
 }
 
@@ -157,7 +158,7 @@ func (o *Options) follow(conn *step.Conn) error {
 // layout is what --layout prints.
 func layout(c *step.Created) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Job step layout:\n\t%d tasks, %d nodes (%s)\n\n", c.Tasks, len(c.Nodes), step.Fold(c.Nodes))
+	fmt.Fprintf(&b, "Job step layout:\n\t%d tasks, %d nodes (%s)\n\n", c.Tasks, len(c.Nodes), hostlist.Fold(c.Nodes))
 	for i, name := range c.Nodes {
 		fmt.Fprintf(&b, "\tNode %d (%s), %d task(s): ", i, name, c.PerNode[i])
 		for t, node := range c.TaskNode {
@@ -191,7 +192,7 @@ func (o *Options) take(f *step.Frame) error {
 
 func (o *Options) exited(e *step.Exit) {
 	ws := syscall.WaitStatus(e.Status)
-	o.code = max(o.code, step.Code(e.Status))
+	o.code = max(o.code, step.ExitCode(e.Status))
 	for _, t := range e.Tasks {
 		switch {
 		case ws.Signaled():

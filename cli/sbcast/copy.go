@@ -13,6 +13,8 @@ import (
 	"github.com/berth-hpc/berth/internal/jobs/sharedlib"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/bcast"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/option"
 	"github.com/berth-hpc/berth/translate/value"
 )
@@ -32,7 +34,7 @@ type copying struct {
 func (c *copying) copy(ctx context.Context, path, name, dest string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return slurmerr.Wrap(slurmerr.BadValue, err, "Can't open `"+name+"`: "+cause(err))
+		return slurmerr.Wrap(slurmerr.BadValue, err, "Can't open `"+name+"`: "+strerror.Text(err))
 	}
 	defer file.Close()
 	r, err := c.receive(file, name)
@@ -54,20 +56,20 @@ func (c *copying) copy(ctx context.Context, path, name, dest string) error {
 }
 
 // receive says what the nodes are to make of the bytes.
-func (c *copying) receive(file *os.File, name string) (*step.Receive, error) {
+func (c *copying) receive(file *os.File, name string) (*step.FileSpec, error) {
 	st, err := file.Stat()
 	switch {
 	case err != nil:
-		return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't stat `"+name+"`: "+cause(err))
+		return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't stat `"+name+"`: "+strerror.Text(err))
 	case st.IsDir():
 		return nil, slurmerr.Newf(slurmerr.BadValue, "Can't mmap file `%s`, No such device.", name)
 	case st.Size() == 0:
 		c.say("error: Warning: file `%s` is empty.", name)
 	}
-	r := step.Empty(st)
+	r := bcast.DescribeEmpty(st)
 	if st.Size() > 0 {
-		if r, err = step.Describe(file); err != nil {
-			return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't read `"+name+"`: "+cause(err))
+		if r, err = bcast.Describe(file); err != nil {
+			return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't read `"+name+"`: "+strerror.Text(err))
 		}
 	}
 	r.Force, r.Compressed = c.v.Has("force"), c.packed
@@ -78,12 +80,12 @@ func (c *copying) receive(file *os.File, name string) (*step.Receive, error) {
 }
 
 // send asks for the step and gives it the file.
-func (c *copying) send(conn *step.Conn, file io.Reader, r *step.Receive) error {
-	_, code, err := step.SendFile(conn, &step.Destination{Nodes: c.nodes}, file, r, func(line string) { c.say("error: %s", line) })
-	var no *step.Impossible
+func (c *copying) send(conn *step.Conn, file io.Reader, r *step.FileSpec) error {
+	_, code, err := bcast.Send(conn, &bcast.Destination{Nodes: c.nodes}, file, r, func(line string) { c.say("error: %s", line) })
+	var no *step.RefusedError
 	switch {
 	case errors.As(err, &no):
-		return slurmerr.New(slurmerr.Refused, no.Line[0])
+		return slurmerr.New(slurmerr.Refused, no.Lines[0])
 	case err != nil:
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
 	case code != 0:

@@ -145,7 +145,7 @@ func (o *Options) nodes(ctx context.Context, id *value.StepID) ([]string, error)
 		return nil, err
 	}
 	defer conn.Close()
-	list, err := step.Ask(conn, step.Number(id.Step))
+	list, err := step.QueryUsage(conn, step.ParseID(id.Step))
 	switch {
 	case err != nil:
 		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Slurm job lookup failed: "+err.Error())
@@ -180,12 +180,4 @@ func (o *Options) compress(v *option.Values) bool {
 // say writes a line to the error stream.
 func (o *Options) say(format string, args ...any) {
 	fmt.Fprintf(o.p.Err, "sbcast: "+format+"\n", args...)
-}
-
-func cause(err error) string {
-	if i := strings.LastIndex(err.Error(), ": "); i >= 0 {
-		err = fmt.Errorf("%s", err.Error()[i+2:])
-	}
-	s := err.Error()
-	return strings.ToUpper(s[:1]) + s[1:]
 }

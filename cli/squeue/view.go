@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/berth-hpc/berth/internal/jobs"
+	"github.com/berth-hpc/berth/internal/sibling"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/translate/format"
 	"github.com/berth-hpc/berth/translate/option"
@@ -86,14 +85,10 @@ func (o *Options) open(ctx context.Context, v *option.Values, rest, args []strin
 
 // handOver runs the terminal UI's program in this one's place.
 func (o *Options) handOver(args []string) error {
-	exe, err := os.Executable()
+	path, err := sibling.Path(program)
 	if err != nil {
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(exe); err == nil {
-		exe = real
-	}
-	path := filepath.Join(filepath.Dir(exe), program)
 	err = syscall.Exec(path, append([]string{program}, args...), o.p.Environ())
 	if errors.Is(err, fs.ErrNotExist) {
 		return slurmerr.Newf(slurmerr.Refused, "%s does not exist", path).

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
+	"github.com/berth-hpc/berth/internal/strerror"
 )
 
 // around runs --prolog or --epilog here, or in their place the site's, with the
@@ -33,7 +34,7 @@ func (r *run) around(program, site, context string) int {
 		path = r.known(program)
 	}
 	if err := unix.Access(path, unix.R_OK|unix.X_OK); err != nil {
-		r.o.say("Access denied for %s: %s", program, reason(err))
+		r.o.say("Access denied for %s: %s", program, strerror.Text(err))
 		return 0
 	}
 	cmd := &exec.Cmd{
@@ -62,7 +63,7 @@ func (r *run) scriptFile(text string) (path string, remove func()) {
 		}
 		os.RemoveAll(dir)
 	}
-	r.o.say("error: the site's script: %s", reason(err))
+	r.o.say("error: the site's script: %s", strerror.Text(err))
 	return "", nil
 }
 

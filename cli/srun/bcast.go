@@ -12,6 +12,8 @@ import (
 	"github.com/berth-hpc/berth/internal/jobs/sharedlib"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/bcast"
+	"github.com/berth-hpc/berth/internal/strerror"
 )
 
 // broadcast copies the program to the nodes of the job, if --bcast asks for
@@ -56,13 +58,13 @@ func (r *run) broadcast(ctx context.Context, dial dial) error {
 func (r *run) sendFile(ctx context.Context, dial dial, path, dest string, failed error) (id int32, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		r.o.say("error: Can't open `%s`: %s", path, reason(err))
+		r.o.say("error: Can't open `%s`: %s", path, strerror.Text(err))
 		return 0, failed
 	}
 	defer file.Close()
-	d, err := step.Describe(file)
+	d, err := bcast.Describe(file)
 	if err != nil {
-		r.o.say("error: Can't read `%s`: %s", path, reason(err))
+		r.o.say("error: Can't read `%s`: %s", path, strerror.Text(err))
 		return 0, failed
 	}
 	d.Path, d.Pattern, d.Force, d.Compressed = dest, true, true, r.parsed.Step.Compress
@@ -72,11 +74,11 @@ func (r *run) sendFile(ctx context.Context, dial dial, path, dest string, failed
 		return 0, err
 	}
 	defer conn.Close()
-	id, code, err := step.SendFile(conn, &step.Destination{JobID: r.req.JobID}, file, d, func(line string) { r.o.say("error: %s", line) })
-	var no *step.Impossible
+	id, code, err := bcast.Send(conn, &bcast.Destination{JobID: r.req.JobID}, file, d, func(line string) { r.o.say("error: %s", line) })
+	var no *step.RefusedError
 	switch {
 	case errors.As(err, &no):
-		return 0, slurmerr.New(slurmerr.Refused, no.Line[0])
+		return 0, slurmerr.New(slurmerr.Refused, no.Lines[0])
 	case err != nil:
 		return 0, r.lost(err)
 	case code != 0:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // gather is how long srun waits for tasks that end in the same way, to name
@@ -49,7 +50,7 @@ func (x *exits) end(task uint32, status uint32) bool {
 	}
 	x.over[task] = true
 	x.left--
-	x.code = max(x.code, step.Code(status))
+	x.code = max(x.code, step.ExitCode(status))
 	if status == 0 {
 		return true
 	}
@@ -127,7 +128,7 @@ func signalText(s syscall.Signal) string {
 
 // taskList is "task 0", or "tasks 0-2,5".
 func taskList(ids []int) string {
-	list := step.FormatCPUs(ids)
+	list := affinity.FormatCPUList(ids)
 	if len(ids) == 1 {
 		return "task " + list
 	}

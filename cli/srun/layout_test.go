@@ -11,6 +11,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/placement"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
 )
@@ -32,7 +33,7 @@ var differs = map[string]string{
 }
 
 // ReasonText is Berth's line for a step that is too large for its nodes.
-const ReasonText = "error: Unable to create step for job 1: " + step.ReasonProcessors
+const ReasonText = "error: Unable to create step for job 1: " + placement.ReasonProcessors
 
 func TestLayoutAsRecorded(t *testing.T) {
 	b, err := os.ReadFile("testdata/layout.json")
@@ -84,14 +85,14 @@ func place(t *testing.T, c *recorded) (said, tasks []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := make([]step.Node, len(names))
+	nodes := make([]placement.Node, len(names))
 	for i, n := range counts(t, c.CPUs) {
-		nodes[i] = step.Node{Name: names[i], CPUs: n}
+		nodes[i] = placement.Node{Name: names[i], CPUs: n}
 	}
-	l, _, err := step.Plan(1, nodes, &s, s.CPUsPerTask > 0, false)
-	var no *step.Impossible
+	l, _, err := placement.Plan(1, nodes, &s, s.CPUsPerTask > 0, false)
+	var no *step.RefusedError
 	if errors.As(err, &no) {
-		for _, line := range no.Line {
+		for _, line := range no.Lines {
 			said = append(said, "error: "+line)
 		}
 		return said, nil

@@ -3,21 +3,21 @@ package srun
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
+	"github.com/berth-hpc/berth/internal/sibling"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// mpi handles --mpi: done means that srun is over.
+// mpi handles --mpi. It returns done if srun has nothing else to do.
 func (o *Options) mpi(ctx context.Context, p *option.Parsed) (done bool, err error) {
 	kind := p.Step.MPI
-	if _, given := p.Given["mpi"]; !given || kind == "openmpi" { // which is Slurm's old name of none
+	if _, given := p.Given["mpi"]; !given || kind == "openmpi" { // Slurm's old name of none
 		p.Step.MPI, kind = "none", "none"
 	}
 	switch kind {
@@ -25,13 +25,13 @@ func (o *Options) mpi(ctx context.Context, p *option.Parsed) (done bool, err err
 		return false, nil
 	case "list":
 		fmt.Fprint(o.p.Out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
-		if version := o.pmix(ctx); version != "" {
+		if version := o.pmixVersion(ctx); version != "" {
 			major, _, _ := strings.Cut(version, ".")
 			fmt.Fprintf(o.p.Out, "\tpmix\nspecific pmix plugin versions available: pmix_v%s\n", major)
 		}
 		return true, nil
 	default:
-		if version := o.pmix(ctx); version != "" && strings.HasPrefix(kind, "pmix_v") && strings.HasPrefix(version, kind[len("pmix_v"):]+".") {
+		if major, ok := strings.CutPrefix(kind, "pmix_v"); ok && strings.HasPrefix(o.pmixVersion(ctx), major+".") {
 			p.Step.MPI = step.MPIPMIx
 			return false, nil
 		}
@@ -43,18 +43,17 @@ func (o *Options) mpi(ctx context.Context, p *option.Parsed) (done bool, err err
 	}
 }
 
-// pmix is the version of the PMIx library by which the agent beside this srun
-// can serve steps; empty: there is none.
-func (o *Options) pmix(ctx context.Context) string {
-	dir := o.p.Env(wire.EnvBinDir)
-	if dir == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return ""
-		}
-		dir = filepath.Dir(self)
+// pmixVersion returns the version of the PMIx library with which the agent on
+// this node serves steps, or "" if there is none.
+func (o *Options) pmixVersion(ctx context.Context) string {
+	path, err := sibling.Path(wire.PMIxServer)
+	if dir := o.p.Env(wire.EnvBinDir); dir != "" {
+		path, err = filepath.Join(dir, wire.PMIxServer), nil
 	}
-	version, err := exec.CommandContext(ctx, filepath.Join(dir, wire.PMIxServer), "--version").Output()
+	if err != nil {
+		return ""
+	}
+	version, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
 		return ""
 	}

@@ -91,7 +91,7 @@ func (o *Options) attach(cluster Cluster, id int64) dial {
 	return func(ctx context.Context) (*step.Conn, error) {
 		var refused error
 		client := rand.Text()
-		conn, hello, err := step.NewLasting(ctx, client, func(ctx context.Context) (io.ReadWriteCloser, bool, error) {
+		conn, hello, err := step.DialResumable(ctx, client, func(ctx context.Context) (io.ReadWriteCloser, bool, error) {
 			c, err := cluster.AttachAs(ctx, id, client)
 			if err == nil {
 				return c, false, nil
@@ -99,12 +99,12 @@ func (o *Options) attach(cluster Cluster, id int64) dial {
 			refused = unattached(id, err)
 			return nil, passing(err), refused
 		}, o.connection)
-		var no *step.Impossible
+		var no *step.RefusedError
 		switch {
 		case refused != nil && conn == nil:
 			return nil, refused
 		case errors.As(err, &no):
-			return nil, slurmerr.New(slurmerr.Refused, no.Line[0])
+			return nil, slurmerr.New(slurmerr.Refused, no.Lines[0])
 		case err != nil:
 			return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "")
 		}

@@ -2,18 +2,16 @@ package srun
 
 import (
 	"cmp"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/hostlist"
 	"github.com/berth-hpc/berth/translate/option"
@@ -113,7 +111,7 @@ func (r *run) extras() (err error) {
 		r.req.Signal, r.req.SignalBefore = p.Job.Time.Signal, p.Job.Time.SignalBefore
 	}
 	if p.Step.MultiProg {
-		if c.Programs, err = r.o.programs(p.Args[0]); err != nil {
+		if c.Programs, err = r.o.readPrograms(p.Args[0]); err != nil {
 			return err
 		}
 	}
@@ -140,7 +138,7 @@ func (r *run) hosts() error {
 			s.NodeList, err = hostlist.Expand(strings.Join(strings.Fields(string(data)), ","))
 		}
 		if err != nil {
-			return slurmerr.Newf(slurmerr.Refused, "slurm_allocate_resources error opening file %s, %s", file, reason(err))
+			return slurmerr.Newf(slurmerr.Refused, "slurm_allocate_resources error opening file %s, %s", file, strerror.Text(err))
 		}
 	}
 	s.Hosts = s.NodeList
@@ -249,7 +247,7 @@ func (r *run) openFile(name string, s *sink, mode string) error {
 	}
 	f, err := os.OpenFile(r.path(mode), flags, 0o666)
 	if err != nil {
-		return slurmerr.Newf(slurmerr.Refused, "Could not open %s file: %s", name, reason(err))
+		return slurmerr.Newf(slurmerr.Refused, "Could not open %s file: %s", name, strerror.Text(err))
 	}
 	s.w, s.file = f, f
 	return nil
@@ -292,7 +290,7 @@ func (r *run) openInput(mode string) error {
 		}
 		f, err := os.Open(r.path(mode))
 		if err != nil {
-			return slurmerr.Newf(slurmerr.Refused, "Could not open stdin file: %s", reason(err))
+			return slurmerr.Newf(slurmerr.Refused, "Could not open stdin file: %s", strerror.Text(err))
 		}
 		r.in, r.inFile = f, f
 	}
@@ -337,19 +335,4 @@ func (r *run) closeFiles() {
 			f.Close()
 		}
 	}
-}
-
-// reason is the system's word for why a file cannot be opened.
-func reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		if s := errno.Error(); s != "" {
-			return strings.ToUpper(s[:1]) + s[1:]
-		}
-	}
-	return err.Error()
 }

@@ -92,7 +92,7 @@ func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string
 		return err
 	}
 	for _, p := range parts {
-		if err := o.countPrograms(p); err != nil {
+		if err := o.setTasksFromPrograms(p); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // These tell, with --verbose, how a step comes and goes, in the lines of Slurm.
@@ -37,7 +38,7 @@ func (r *run) tellLaunch() {
 		}
 	}
 	for i, tasks := range on {
-		list := step.FormatCPUs(tasks)
+		list := affinity.FormatCPUList(tasks)
 		if len(tasks) > 1 {
 			list = "[" + list + "]"
 		}

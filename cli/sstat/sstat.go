@@ -133,7 +133,7 @@ func parse(text string) (t target, err error) {
 		return t, errors.New("Bad job/step specified: " + text) //nolint:staticcheck // Slurm's text
 	}
 	id, err := value.ParseStepID(text)
-	t.job, t.step, t.one = id.Whole(), step.Number(id.Step), id.Step != ""
+	t.job, t.step, t.one = id.Whole(), step.ParseID(id.Step), id.Step != ""
 	t.name = id.Step
 	t.id.ID = id.Job
 	if task, ok := strings.CutPrefix(id.Of, "_"); ok {
@@ -190,7 +190,7 @@ func ask(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, error) 
 	}
 	defer conn.Close()
 	if t.one {
-		return step.Ask(conn, t.step)
+		return step.QueryUsage(conn, t.step)
 	}
-	return step.Ask(conn)
+	return step.QueryUsage(conn)
 }

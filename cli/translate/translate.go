@@ -6,12 +6,11 @@ package translate
 
 import (
 	"errors"
-	"os"
 	"os/exec"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/berth-hpc/berth/internal/sibling"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
@@ -41,14 +40,11 @@ cluster.`,
 // run runs berth-translate and hands on its exit code; it has printed its
 // error.
 func run(p *stdio.Process, args []string) error {
-	exe, err := os.Executable()
+	path, err := sibling.Path(program)
 	if err != nil {
 		return slurmerr.Wrap(slurmerr.Internal, err, "")
 	}
-	if real, err := filepath.EvalSymlinks(exe); err == nil {
-		exe = real
-	}
-	cmd := exec.Command(filepath.Join(filepath.Dir(exe), program), args...)
+	cmd := exec.Command(path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.In, p.Out, p.Err
 	cmd.Env = p.Environ()
 	err = cmd.Run()
@@ -60,5 +56,5 @@ func run(p *stdio.Process, args []string) error {
 		return &slurmerr.Error{Code: exit.ExitCode()}
 	}
 	return slurmerr.Wrap(slurmerr.Internal, err, "cannot run "+program+": "+err.Error()).
-		Hint("it belongs beside %s; make build puts it there", exe)
+		Hint("it is installed as %s; make build puts it there", path)
 }

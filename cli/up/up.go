@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/berth-hpc/berth/internal/localcluster/options"
+	"github.com/berth-hpc/berth/internal/sibling"
 	"github.com/berth-hpc/berth/internal/slurmerr"
 	"github.com/berth-hpc/berth/internal/stdio"
 )
@@ -77,11 +77,10 @@ const stopWait = 2 * time.Minute
 
 // run runs berth-local in this process' place and hands on its exit code.
 func run(ctx context.Context, p *stdio.Process, args []string) error {
-	exe, err := os.Executable()
+	path, err := sibling.Path(program)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(filepath.Dir(exe), program)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM)
 	defer stop()
 	cmd := exec.CommandContext(ctx, path, args...)

@@ -22,7 +22,7 @@ import (
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/agent/peer"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
@@ -101,7 +101,7 @@ func (a *Agent) start(ctx context.Context) error {
 	}
 	hello := &wire.Hello{
 		JobID: a.config.JobID, Attempt: a.config.Attempt, Index: a.config.Index,
-		Address: a.tcp.Addr().String(), CPUs: step.FormatCPUs(setBits(ownMask())),
+		Address: a.tcp.Addr().String(), CPUs: affinity.FormatCPUList(setBits(ownMask())),
 	}
 	if a.welcome, err = a.api.Hello(ctx, hello); err != nil {
 		return fmt.Errorf("hello: %w", err)
@@ -174,7 +174,7 @@ func (a *Agent) coordJob() *coord.Job {
 				pools = append(pools, coord.Pool{Name: g.Name, Type: g.Type, Count: g.Count})
 			}
 		}
-		ids, err := step.ParseCPUs(h.CPUIDs)
+		ids, err := affinity.ParseCPUList(h.CPUIDs)
 		if err != nil {
 			a.log.Warn("tasks will not be pinned", "node", h.Name, "error", err)
 		}
@@ -191,7 +191,7 @@ func gpus(h *wire.Host) []int {
 	var ids []int
 	for _, g := range h.GRES {
 		if g.Name == "gpu" {
-			list, err := step.ParseCPUs(g.Indexes)
+			list, err := affinity.ParseCPUList(g.Indexes)
 			if err != nil {
 				return nil
 			}

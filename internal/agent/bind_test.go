@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -74,8 +74,8 @@ func TestCPUBinding(t *testing.T) {
 	t.Parallel()
 	cpus := ownCPUs(t)
 	a, b := cpus[0], cpus[1]
-	one, two, both := step.Mask([]int{a}), step.Mask([]int{b}), step.Mask([]int{a, b})
-	list := step.FormatCPUs([]int{a, b})
+	one, two, both := affinity.FormatMask([]int{a}), affinity.FormatMask([]int{b}), affinity.FormatMask([]int{a, b})
+	list := affinity.FormatCPUList([]int{a, b})
 	report := func(kind, mask0, mask1, done string) string {
 		return fmt.Sprintf("cpu-bind=%s - n1, task  0  0 [PID]: mask %s%s\ncpu-bind=%s - n1, task  1  1 [PID]: mask %s%s\nrc=0", kind, mask0, done, kind, mask1, done)
 	}
@@ -194,7 +194,7 @@ func TestGPUsOfTasks(t *testing.T) {
 	for _, c := range tests {
 		commands = append(commands, c.command)
 	}
-	for i, got := range bound(t, step.FormatCPUs(cpus[:2]), 2, commands...) {
+	for i, got := range bound(t, affinity.FormatCPUList(cpus[:2]), 2, commands...) {
 		if got != tests[i].want {
 			t.Errorf("%s\ngot:\n%s\nwant:\n%s", tests[i].command, got, tests[i].want)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/gpu"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // gpuLoad tells what the job's GPUs on this node do; none where nobody can tell.
@@ -15,7 +16,7 @@ func (a *Agent) gpuLoad() []step.GPU {
 		if g.Name != "gpu" {
 			continue
 		}
-		list, err := step.ParseCPUs(g.Indexes)
+		list, err := affinity.ParseCPUList(g.Indexes)
 		if err != nil {
 			a.log.Warn("indexes of GPUs", "error", err)
 		}

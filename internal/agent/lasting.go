@@ -96,19 +96,19 @@ func (a *Agent) serveLasting(ctx context.Context, conn *step.Conn, open *step.Op
 	if token == "" {
 		token, s = a.lasting.add(open.Client)
 	} else if s = a.lasting.get(token); s != nil {
-		has = s.Leave()
+		has = s.Detach()
 	}
 	if s == nil {
-		conn.SendJSON(step.FrameLasting, step.Lasting{}) //nolint:errcheck // as it goes
+		conn.SendJSON(step.FrameResumable, step.Resumable{}) //nolint:errcheck // as it goes
 		conn.Close()
 		return
 	}
-	answer := step.Lasting{Token: token, Has: has, Grace: int32(a.lasting.away / time.Second),
+	answer := step.Resumable{Token: token, Received: has, Grace: int32(a.lasting.away / time.Second),
 		SrunProlog: a.welcomeSite().SrunProlog, SrunEpilog: a.welcomeSite().SrunEpilog}
-	err := conn.SendJSON(step.FrameLasting, answer)
+	err := conn.SendJSON(step.FrameResumable, answer)
 	if err == nil {
 		raw, r := conn.Raw()
-		err = s.Use(raw, r, open.Has)
+		err = s.Use(raw, r, open.Received)
 	}
 	if open.Token != "" {
 		if err != nil {

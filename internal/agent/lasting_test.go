@@ -73,7 +73,7 @@ func TestConnectionLost(t *testing.T) {
 	g, socket := victim(t)
 	c := newCutter(g)
 	var lost, back atomic.Int32
-	conn, _, err := step.NewLasting(t.Context(), "me", c.dial, func(err error) {
+	conn, _, err := step.DialResumable(t.Context(), "me", c.dial, func(err error) {
 		if err != nil {
 			lost.Add(1)
 		} else {
@@ -125,7 +125,7 @@ func TestConnectionLost(t *testing.T) {
 	if out.String() != want.String() {
 		t.Errorf("%d bytes of output, want %d, ending in %q", out.Len(), want.Len(), out.String()[max(0, out.Len()-40):])
 	}
-	if step.Code(status) != 7 || lost.Load() < 3 || back.Load() < 3 {
+	if step.ExitCode(status) != 7 || lost.Load() < 3 || back.Load() < 3 {
 		t.Errorf("status %d, lost %d times, back %d times", status, lost.Load(), back.Load())
 	}
 	alive(t, socket, g)
@@ -148,7 +148,7 @@ func staysAway(t *testing.T, away time.Duration, hungUp bool) {
 	}})
 	g.await("up")
 	c := newCutter(g)
-	conn, _, err := step.NewLasting(t.Context(), "me", c.dial, func(error) {})
+	conn, _, err := step.DialResumable(t.Context(), "me", c.dial, func(error) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,11 +222,11 @@ func TestUnknownToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn := step.NewConn(raw)
-		var answer step.Lasting
-		if err := conn.SendJSON(step.FrameOpen, step.Open{Kind: step.KindLasting, Token: token, Has: 1 << 60}); err != nil {
+		var answer step.Resumable
+		if err := conn.SendJSON(step.FrameOpen, step.Open{Kind: step.KindResumable, Token: token, Received: 1 << 60}); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.Expect(step.FrameLasting, &answer); err != nil || answer.Token != "" {
+		if err := conn.Expect(step.FrameResumable, &answer); err != nil || answer.Token != "" {
 			t.Errorf("token %q: %+v, %v", token, answer, err)
 		}
 		conn.Close()

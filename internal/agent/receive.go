@@ -13,21 +13,22 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/bcast"
+	"github.com/berth-hpc/berth/internal/strerror"
 )
 
 // receive is a task of sbcast: it makes a file of what comes. The file gets
 // its name when it is whole, so nobody sees a part of it. It ends with the number
 // of the system's error, as sbcast is to, or with 1.
 func receive(description string, in io.Reader, errs io.Writer) int {
-	var r step.Receive
+	var r step.FileSpec
 	if err := json.Unmarshal([]byte(description), &r); err != nil {
 		fmt.Fprintln(errs, err)
 		return 125
 	}
 	if err := write(&r, in); err != nil {
-		fmt.Fprintln(errs, reasonOf(err))
+		fmt.Fprintln(errs, strerror.Text(err))
 		return codeOf(err)
 	}
 	return 0
@@ -38,7 +39,7 @@ const copySize = 1 << 20
 var errSum = errors.New("the file arrived damaged")
 
 // write writes the file beside its place and then moves it there.
-func write(r *step.Receive, in io.Reader) (err error) {
+func write(r *step.FileSpec, in io.Reader) (err error) {
 	if err := mayWrite(r); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func write(r *step.Receive, in io.Reader) (err error) {
 
 // mayWrite refuses what would be written over without leave, and what may not
 // be.
-func mayWrite(r *step.Receive) error {
+func mayWrite(r *step.FileSpec) error {
 	switch st, err := os.Lstat(r.Path); {
 	case err == nil && !r.Force:
 		return unix.EEXIST
@@ -88,7 +89,7 @@ func mayWrite(r *step.Receive) error {
 }
 
 // overwrite writes into a file whose folder takes no other.
-func overwrite(r *step.Receive, in io.Reader) error {
+func overwrite(r *step.FileSpec, in io.Reader) error {
 	f, err := os.OpenFile(r.Path, os.O_WRONLY|os.O_TRUNC|unix.O_NOFOLLOW, 0)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -108,12 +109,12 @@ type output interface {
 
 // fillAndClose makes f what r describes and closes it. A file system may report
 // only then that there is no room (NFS, a quota).
-func fillAndClose(f output, r *step.Receive, in io.Reader) error {
+func fillAndClose(f output, r *step.FileSpec, in io.Reader) error {
 	return errors.Join(fill(f, r, in), f.Close())
 }
 
 // fill makes f what r describes.
-func fill(f output, r *step.Receive, in io.Reader) error {
+func fill(f output, r *step.FileSpec, in io.Reader) error {
 	if r.Compressed {
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20))
 		if err != nil {
@@ -122,7 +123,7 @@ func fill(f output, r *step.Receive, in io.Reader) error {
 		defer d.Close()
 		in = d
 	}
-	sum := step.NewSum()
+	sum := bcast.NewChecksum()
 	// One byte more than there is to be tells that it is too long.
 	n, err := io.CopyBuffer(io.MultiWriter(f, sum), io.LimitReader(in, r.Size+1), make([]byte, copySize))
 	if errors.Is(err, zstd.ErrMagicMismatch) || errors.Is(err, zstd.ErrCRCMismatch) {
@@ -131,7 +132,7 @@ func fill(f output, r *step.Receive, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if n != r.Size || hex.EncodeToString(sum.Sum(nil)) != r.Sum {
+	if n != r.Size || hex.EncodeToString(sum.Sum(nil)) != r.Checksum {
 		return errSum
 	}
 	if err := f.Chmod(os.FileMode(r.Mode) & os.ModePerm); err != nil {
@@ -152,13 +153,4 @@ func codeOf(err error) int {
 		return int(errno)
 	}
 	return 1
-}
-
-// reasonOf is the system's word for an error.
-func reasonOf(err error) string {
-	var errno unix.Errno
-	if errors.As(err, &errno) {
-		return spawn.Text(errno)
-	}
-	return err.Error()
 }

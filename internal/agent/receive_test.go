@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/bcast"
 )
 
 // TestReceive: a file gets its name only when all of it has come, compressed or
@@ -41,8 +42,8 @@ func TestReceive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			r := &step.Receive{
-				Path: filepath.Join(dir, "f"), Size: int64(len(content)), Sum: sum, Mode: 0o640, Compressed: tt.packed,
+			r := &step.FileSpec{
+				Path: filepath.Join(dir, "f"), Size: int64(len(content)), Checksum: sum, Mode: 0o640, Compressed: tt.packed,
 			}
 			description, err := json.Marshal(r)
 			if err != nil {
@@ -90,7 +91,7 @@ func TestReceiveRefusals(t *testing.T) {
 		{filepath.Join(there, "x"), true, 20, "Not a directory\n"},
 		{"/proc/x", true, 2, "No such file or directory\n"},
 	} {
-		if code, says := received(t, &step.Receive{Path: tt.path, Force: tt.force}); code != tt.code || says != tt.says {
+		if code, says := received(t, &step.FileSpec{Path: tt.path, Force: tt.force}); code != tt.code || says != tt.says {
 			t.Errorf("%s: %d, %q; want %d, %q", tt.path, code, says, tt.code, tt.says)
 		}
 	}
@@ -100,15 +101,15 @@ func TestReceiveRefusals(t *testing.T) {
 }
 
 func sumOf(content []byte) string {
-	sum := step.NewSum()
+	sum := bcast.NewChecksum()
 	sum.Write(content) //nolint:errcheck // it never fails
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // received has "new" written as r says; it returns the exit code and the text.
-func received(t *testing.T, r *step.Receive) (int, string) {
+func received(t *testing.T, r *step.FileSpec) (int, string) {
 	t.Helper()
-	r.Size, r.Mode, r.Sum = 3, 0o600, sumOf([]byte("new"))
+	r.Size, r.Mode, r.Checksum = 3, 0o600, sumOf([]byte("new"))
 	description, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +127,7 @@ func TestReceiveWithoutRights(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write := func(name string) (int, string) {
-		return received(t, &step.Receive{Path: filepath.Join(dir, name), Force: true})
+		return received(t, &step.FileSpec{Path: filepath.Join(dir, name), Force: true})
 	}
 	for name, mode := range map[string]os.FileMode{"mine": 0o600, "fixed": 0o400} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("old"), mode); err != nil {
@@ -163,7 +164,7 @@ func TestReceiveReportsTheErrorOfClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &step.Receive{Path: f.Name(), Size: 3, Sum: sumOf([]byte("abc")), Mode: 0o600}
+	r := &step.FileSpec{Path: f.Name(), Size: 3, Checksum: sumOf([]byte("abc")), Mode: 0o600}
 	if err := fillAndClose(fullOnClose{f}, r, strings.NewReader("abc")); codeOf(err) != int(unix.EDQUOT) {
 		t.Errorf("%v, code %d", err, codeOf(err))
 	}

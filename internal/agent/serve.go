@@ -69,7 +69,7 @@ func (a *Agent) serve(ctx context.Context, conn *step.Conn, agent bool) {
 		a.serveLaunch(ctx, conn)
 	case a.coord != nil && !agent && !a.awaitProlog(ctx):
 		refuse(conn, "Job prolog failed")
-	case open.Kind == step.KindLasting && a.coord != nil:
+	case open.Kind == step.KindResumable && a.coord != nil:
 		a.serveLasting(context.WithoutCancel(ctx), conn, &open)
 	case open.Kind == step.KindClient && a.coord != nil:
 		a.coord.Serve(context.WithoutCancel(ctx), conn)

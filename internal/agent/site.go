@@ -12,6 +12,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 )
@@ -121,14 +122,14 @@ func (a *Agent) runScript(ctx context.Context, path, script string, more ...stri
 		Files: []*os.File{null, os.Stderr, os.Stderr}, Umask: -1,
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %s", path, spawn.Text(err))
+		return fmt.Errorf("%s: %s", path, strerror.Text(err))
 	}
 	limit := time.Duration(a.site.Timeout) * time.Second
 	select {
 	case status := <-p.Done():
 		a.spawn.EndSession(p.PID, time.Second)
 		if status != 0 {
-			return fmt.Errorf("%s ended with status %d", path, step.Code(uint32(status)))
+			return fmt.Errorf("%s ended with status %d", path, step.ExitCode(uint32(status)))
 		}
 		return nil
 	case <-ctx.Done():

@@ -38,8 +38,8 @@ func tail(t *testing.T, g *gang, ask step.Tail, seen func(text string)) (text, r
 	var b strings.Builder
 	err = step.Follow(conn, nil, func(f *step.Frame) error {
 		switch f.Type {
-		case step.FrameTailed:
-			var at step.Tailed
+		case step.FrameTailStart:
+			var at step.TailStart
 			if err := f.Decode(&at); err != nil {
 				return err
 			}

@@ -9,11 +9,9 @@ import (
 	"net"
 	"strconv"
 	"sync"
-
-	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// Dial connects to the agent on this node, which listens at a unix socket.
+// Dial connects to the agent on this node, which listens at a Unix socket.
 func Dial(ctx context.Context, socket string) (*Conn, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -22,8 +20,8 @@ func Dial(ctx context.Context, socket string) (*Conn, error) {
 	return NewClient(c)
 }
 
-// NewClient makes a client's Conn of a connection to an agent, which it owns
-// from then on.
+// NewClient returns the client's end of a connection to an agent. The Conn owns
+// the connection.
 func NewClient(c io.ReadWriteCloser) (*Conn, error) {
 	conn := NewConn(c)
 	if err := conn.SendJSON(FrameOpen, Open{Kind: KindClient}); err != nil {
@@ -36,13 +34,13 @@ func NewClient(c io.ReadWriteCloser) (*Conn, error) {
 // ErrLost means that the connection broke before the step was over.
 var ErrLost = errors.New("connection to the job lost")
 
-// Listener takes what comes up from a step. Follow calls it from one goroutine.
-// The frame's data is valid during the call. An error ends Follow.
-type Listener func(f *Frame) error
+// Handler handles a frame from a step. Follow calls it from one goroutine. The
+// frame's data is valid during the call. An error ends Follow.
+type Handler func(f *Frame) error
 
-// Follow reads frames until the step is done. Input, if not nil, is given the
-// acknowledgements.
-func Follow(conn *Conn, in *Input, l Listener) error {
+// Follow reads frames until the step is done. Acknowledgements of input go to
+// in, unless it is nil; handle gets the other frames.
+func Follow(conn *Conn, in *Input, handle Handler) error {
 	for {
 		f, err := conn.Receive()
 		switch {
@@ -56,13 +54,14 @@ func Follow(conn *Conn, in *Input, l Listener) error {
 			}
 			continue
 		}
-		if err := l(f); err != nil {
+		if err := handle(f); err != nil {
 			return err
 		}
 	}
 }
 
-// Input sends a stream to tasks as far as they read it.
+// Input sends a stream to tasks, within the credit that their acknowledgements
+// give.
 type Input struct {
 	conn   *Conn
 	window int
@@ -70,11 +69,11 @@ type Input struct {
 	mu   sync.Mutex
 	cond *sync.Cond
 	sent uint64
-	read map[uint32]uint64 // of the tasks that still read
+	read map[uint32]uint64 // bytes read by each task whose input is open
 }
 
-// NewInput makes the input of the given tasks: all that the step has, or one.
-// Window is that of the tasks: Window, or FileWindow.
+// NewInput returns the input of the given tasks: all tasks of the step, or one.
+// window is the credit of a task: Window or FileWindow.
 func NewInput(conn *Conn, tasks []uint32, window int) *Input {
 	in := &Input{conn: conn, window: window, read: make(map[uint32]uint64, len(tasks))}
 	in.cond = sync.NewCond(&in.mu)
@@ -90,16 +89,16 @@ func (in *Input) acknowledge(f *Frame) {
 	if f.Type == FrameStdinClosed {
 		delete(in.read, f.Task)
 	} else if n, err := ReadCount(f); err == nil {
-		if had, reads := in.read[f.Task]; reads {
-			in.read[f.Task] = had + uint64(n)
+		if before, open := in.read[f.Task]; open {
+			in.read[f.Task] = before + uint64(n)
 		}
 	}
 	in.cond.Signal()
 }
 
-// room waits until every task that reads has room for a piece; it returns the
-// room, and 0 when no task reads any more.
-func (in *Input) room() int {
+// waitForCredit blocks until every task with open input has credit. It returns
+// the number of bytes that may be sent, or 0 if no task reads any more.
+func (in *Input) waitForCredit() int {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for len(in.read) > 0 {
@@ -107,28 +106,28 @@ func (in *Input) room() int {
 		for _, n := range in.read {
 			slowest = min(slowest, n)
 		}
-		if left := in.window - int(in.sent-slowest); left > 0 {
-			return left
+		if credit := in.window - int(in.sent-slowest); credit > 0 {
+			return credit
 		}
 		in.cond.Wait()
 	}
 	return 0
 }
 
-// Copy sends r to task (or AllTasks) until its end, or until nobody reads.
+// Copy sends r to task (or AllTasks) until r ends, or until no task reads it.
 func (in *Input) Copy(r io.Reader, task uint32) {
 	buf := make([]byte, MaxData)
 	for {
-		n := in.room()
-		if n == 0 {
+		credit := in.waitForCredit()
+		if credit == 0 {
 			return
 		}
-		k, err := r.Read(buf[:min(n, len(buf))])
-		if k > 0 {
+		n, err := r.Read(buf[:min(credit, len(buf))])
+		if n > 0 {
 			in.mu.Lock()
-			in.sent += uint64(k)
+			in.sent += uint64(n)
 			in.mu.Unlock()
-			if in.conn.Send(&Frame{Type: FrameStdin, Task: task, Data: buf[:k]}) != nil {
+			if in.conn.Send(&Frame{Type: FrameStdin, Task: task, Data: buf[:n]}) != nil {
 				return
 			}
 		}
@@ -139,8 +138,8 @@ func (in *Input) Copy(r io.Reader, task uint32) {
 	}
 }
 
-// Label is the frame's output with the task's number ahead of each line, as
-// wide as the highest of so many tasks.
+// Label returns the frame's output with the task's number before each line. The
+// number is as wide as the highest in a step with the given number of tasks.
 func Label(f *Frame, tasks uint32) []byte {
 	prefix := fmt.Sprintf("%*d: ", len(strconv.Itoa(int(tasks)-1)), f.Task)
 	var b bytes.Buffer
@@ -153,6 +152,3 @@ func Label(f *Frame, tasks uint32) []byte {
 	}
 	return b.Bytes()
 }
-
-// Fold writes node names as Slurm does: n[1-3].
-func Fold(names []string) string { return hostlist.Fold(names) }

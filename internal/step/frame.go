@@ -12,11 +12,11 @@ import (
 	"syscall"
 )
 
-// Type says what a Frame is.
+// Type is the type of a Frame.
 type Type uint8
 
-// Frames. Those of the first group go down, from srun to the tasks; those of
-// the second go up.
+// Types of frames. Those of the first group go down, from srun to the tasks;
+// those of the second go up.
 const (
 	FrameOpen      Type = 1 // Open, the first on every connection
 	FrameRequest   Type = 2 // Request, the second of KindClient
@@ -27,36 +27,36 @@ const (
 	FrameWindow    Type = 7  // WindowSize
 	FrameAttach    Type = 8  // Attach, in place of a Request
 	FrameQuery     Type = 9  // Query, in place of a Request
-	FrameRelease   Type = 10 // Fence: the end of a fence, with what all have put
-	FramePMIx      Type = 11 // PMIxJob, the first to a PMIx server
-	FrameCollected Type = 12 // Collective: the end of a PMIx fence, with what all gave
-	FrameModex     Type = 13 // Modex, for the node of the frame's task; goes both ways
+	FrameRelease   Type = 10 // Fence: a fence has ended, with what all tasks have put
+	FramePMIx      Type = 11 // PMIxJob, the first frame to a PMIx server
+	FrameCollected Type = 12 // Collective: a PMIx fence has ended, with the data of all nodes
+	FrameModex     Type = 13 // Modex, for the node of the frame's task; goes in both directions
 
-	FrameSample Type = 14 // nothing: FrameSampled is wanted; with FlagGPUs also what GPUs do
+	FrameSample Type = 14 // empty: asks for FrameSamples, with FlagGPUs including the load of GPUs
 	FrameTail   Type = 15 // Tail, in place of a Request
-	FrameJoin   Type = 48 // Join: starts a step that is a part of a larger one
+	FrameJoin   Type = 48 // Join: starts a step that is part of a larger one
 
 	FrameCreated     Type = 16 // Created
-	FrameWaiting     Type = 17 // text: why the step does not start yet
-	FrameRefused     Type = 18 // text: why there will be no step; the flags are srun's exit code, 0 for 1
+	FrameWaiting     Type = 17 // text: why the step is pending
+	FrameRefused     Type = 18 // text: why the step is refused; the flags are srun's exit code, 0 means 1
 	FrameStarted     Type = 19 // Started
 	FrameStdout      Type = 20 // bytes of one task
 	FrameStderr      Type = 21
 	FrameExit        Type = 22 // Exit
 	FrameStdinAck    Type = 23 // a count of bytes (4 bytes, big endian) that a task has read
-	FrameStdinClosed Type = 24 // a task reads no more
-	FrameNotice      Type = 25 // lines for srun's standard error, as they are
+	FrameStdinClosed Type = 24 // a task has closed its input
+	FrameNotice      Type = 25 // lines for srun's standard error
 	FrameNodeLost    Type = 26 // NodeLost
 	FrameAborted     Type = 27 // Aborted: the step is being ended
-	FrameDone        Type = 28 // nothing comes after this
-	FrameFence       Type = 29 // Fence: all tasks below wait at a fence
-	FrameAbort       Type = 30 // text: a task wants the step to end
+	FrameDone        Type = 28 // the last frame
+	FrameFence       Type = 29 // Fence: all tasks of the subtree have reached a fence
+	FrameAbort       Type = 30 // text: a task aborts the step
 	FramePMIxReady   Type = 31 // PMIxReady, the answer to a PMIxJob
-	FrameCollect     Type = 32 // Collective: a part of a PMIx fence
-	FrameSampled     Type = 33 // []Sampled: what tasks of one node use now
+	FrameCollect     Type = 32 // Collective: the data of some nodes for a PMIx fence
+	FrameSamples     Type = 33 // []TaskSample: what the tasks of one node use
 	FrameUsage       Type = 34 // Usage: the answer to a Query, for one step
-	FrameTailed      Type = 35 // Tailed: what the FrameStdouts after it are
-	FrameLasting     Type = 36 // Lasting
+	FrameTailStart   Type = 35 // TailStart: precedes the contents, in FrameStdout
+	FrameResumable   Type = 36 // Resumable
 )
 
 // AllTasks in Frame.Task means every task of the step.
@@ -70,29 +70,29 @@ const (
 	MaxLaunch  = 32 << 20
 )
 
-// Window is how many bytes of input a task may have been sent and not read;
-// FileWindow the same of a task that makes a file of it, of which a node has
-// one.
+// Window is the number of bytes of input that may be in flight to a task:
+// sent, and not yet read by it. FileWindow is that of a task that writes its
+// input to a file; a node has one at a time.
 const (
 	Window     = 64 << 10
 	FileWindow = 4 << 20
 )
 
-// headerSize is type, flags, task, length.
+// headerSize is the size of type, flags, task and length.
 const headerSize = 10
 
-// FlagPartial on output: the last line of the frame has no newline because the
-// task's stream ended there.
+// FlagPartial marks output whose last line has no newline because the task's
+// stream ended there.
 const FlagPartial uint8 = 1
 
-// FlagGPUs on FrameSample: what the GPUs do is wanted, too.
+// FlagGPUs on FrameSample asks for the load of the GPUs as well.
 const FlagGPUs uint8 = 1
 
-// ErrFrame is wrapped by errors about bytes that are no frame.
+// ErrFrame is wrapped by errors about malformed frames.
 var ErrFrame = errors.New("malformed frame")
 
-// Frame is one message. Data of a frame that was read is valid until the next
-// read from the same Conn.
+// Frame is one message. The Data of a received frame is valid until the next
+// Receive on the same Conn.
 type Frame struct {
 	Type  Type
 	Flags uint8
@@ -108,7 +108,7 @@ func (f *Frame) Decode(v any) error {
 	return nil
 }
 
-// limit is the longest payload of a type; 0: unknown type.
+// limit returns the maximum payload of a type, or 0 if the type is unknown.
 func limit(t Type) uint32 {
 	switch t {
 	case FrameRequest, FrameLaunch, FrameFence, FrameRelease, FramePMIx, FramePMIxReady, FrameJoin:
@@ -119,15 +119,16 @@ func limit(t Type) uint32 {
 		return MaxData
 	case FrameStdinEOF, FrameStdinAck, FrameStdinClosed, FrameDone, FrameSample:
 		return 16
-	case FrameOpen, FrameSignal, FrameWindow, FrameAttach, FrameQuery, FrameCreated, FrameWaiting, FrameRefused, FrameStarted, FrameExit,
-		FrameNotice, FrameNodeLost, FrameAborted, FrameAbort, FrameSampled, FrameUsage, FrameTail, FrameTailed, FrameLasting:
+	case FrameOpen, FrameSignal, FrameWindow, FrameAttach, FrameQuery, FrameCreated, FrameWaiting, FrameRefused,
+		FrameStarted, FrameExit, FrameNotice, FrameNodeLost, FrameAborted, FrameAbort, FrameSamples, FrameUsage, FrameTail, FrameTailStart, FrameResumable:
 		return MaxMessage
 	}
 	return 0
 }
 
-// Conn sends and receives frames. Send is safe for concurrent use; Receive is
-// for one goroutine. Send blocks while the other side does not read.
+// Conn sends and receives frames. Send is safe for concurrent use and blocks
+// while the other side does not read. Receive may be called by one goroutine at
+// a time.
 type Conn struct {
 	r   *bufio.Reader
 	buf []byte
@@ -139,20 +140,21 @@ type Conn struct {
 	c io.ReadWriteCloser
 }
 
-// NewConn makes a Conn of a connection, which it owns from then on.
+// NewConn returns a Conn that owns the given connection.
 func NewConn(c io.ReadWriteCloser) *Conn {
 	return &Conn{r: bufio.NewReaderSize(c, 32<<10), w: bufio.NewWriterSize(c, 80<<10), c: c}
 }
 
-// Raw is the connection, for another protocol that follows. What has come is
-// read from r. The Conn must not be used any more.
+// Raw returns the underlying connection, for another protocol that follows. Its
+// bytes must be read from r, which has buffered some. The Conn must no longer be
+// used.
 func (c *Conn) Raw() (conn io.ReadWriteCloser, r io.Reader) { return c.c, c.r }
 
 // Close ends the connection; blocked calls return.
 func (c *Conn) Close() error { return c.c.Close() }
 
-// Broken tells, of a connection on which nothing is to come, whether the other
-// side has closed it.
+// Broken reports whether the other side has closed a connection on which
+// nothing is expected to arrive.
 func (c *Conn) Broken() bool {
 	t, ok := c.c.(interface{ NetConn() net.Conn })
 	if !ok {
@@ -202,7 +204,7 @@ func (c *Conn) write(header, data []byte) error {
 	return c.w.Flush()
 }
 
-// SendJSON writes a frame with a message.
+// SendJSON sends v as a frame of type t.
 func (c *Conn) SendJSON(t Type, v any) error {
 	f, err := JSON(t, v)
 	if err != nil {
@@ -211,7 +213,7 @@ func (c *Conn) SendJSON(t Type, v any) error {
 	return c.Send(f)
 }
 
-// JSON makes a frame with a message.
+// JSON returns a frame of type t that contains v.
 func JSON(t Type, v any) (*Frame, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -221,7 +223,7 @@ func JSON(t Type, v any) (*Frame, error) {
 }
 
 // Receive reads the next frame. Its data is overwritten by the next call. The
-// error is io.EOF where the connection ends between frames.
+// error is io.EOF if the connection ended between two frames.
 func (c *Conn) Receive() (*Frame, error) {
 	var h [headerSize]byte
 	if _, err := io.ReadFull(c.r, h[:]); err != nil {
@@ -235,7 +237,7 @@ func (c *Conn) Receive() (*Frame, error) {
 	}
 	if n > MaxData {
 		f.Data = make([]byte, 0, MaxData)
-		return f, c.large(f, n)
+		return f, c.readLarge(f, n)
 	}
 	if uint32(cap(c.buf)) < n {
 		c.buf = make([]byte, MaxData)
@@ -247,9 +249,9 @@ func (c *Conn) Receive() (*Frame, error) {
 	return f, nil
 }
 
-// large reads a payload piece by piece, so that a length alone makes nobody
-// allocate it.
-func (c *Conn) large(f *Frame, n uint32) error {
+// readLarge reads a payload in pieces, so that memory is allocated only for
+// bytes that have arrived.
+func (c *Conn) readLarge(f *Frame, n uint32) error {
 	piece := make([]byte, MaxData)
 	for left := n; left > 0; {
 		k := min(left, MaxData)
@@ -262,7 +264,7 @@ func (c *Conn) large(f *Frame, n uint32) error {
 	return nil
 }
 
-// Expect reads the next frame, which must be a message of type t, into v.
+// Expect reads the next frame, which must be of type t, and decodes it into v.
 func (c *Conn) Expect(t Type, v any) error {
 	f, err := c.Receive()
 	if err != nil {
@@ -274,7 +276,7 @@ func (c *Conn) Expect(t Type, v any) error {
 	return f.Decode(v)
 }
 
-// Count is the payload of a FrameStdinAck.
+// Count returns the payload of a FrameStdinAck.
 func Count(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
 // ReadCount reads the payload of a FrameStdinAck.

@@ -8,16 +8,18 @@ import (
 	"testing"
 )
 
-type loop struct{ bytes.Buffer }
+// loopback is a connection that returns what was written to it.
+type loopback struct{ bytes.Buffer }
 
-func (*loop) Close() error { return nil }
+func (*loopback) Close() error { return nil }
 
-func TestFramesComeBack(t *testing.T) {
-	var l loop
+func TestSendReceive(t *testing.T) {
+	var l loopback
 	c := NewConn(&l)
 	big := bytes.Repeat([]byte("x"), 3*MaxData+7)
 	frames := []Frame{
-		{Type: FrameStdin, Task: 7, Data: []byte("abc")}, {Type: FrameDone}, {Type: FrameStdout, Flags: FlagPartial, Task: AllTasks, Data: big[:MaxData]},
+		{Type: FrameStdin, Task: 7, Data: []byte("abc")}, {Type: FrameDone},
+		{Type: FrameStdout, Flags: FlagPartial, Task: AllTasks, Data: big[:MaxData]},
 		{Type: FrameLaunch, Data: big}, {Type: FrameStdinAck, Task: 1, Data: Count(99)},
 	}
 	for i := range frames {
@@ -27,17 +29,18 @@ func TestFramesComeBack(t *testing.T) {
 	}
 	for _, want := range frames {
 		f, err := c.Receive()
-		if err != nil || f.Type != want.Type || f.Task != want.Task || f.Flags != want.Flags || !bytes.Equal(f.Data, want.Data) {
+		if err != nil || f.Type != want.Type || f.Task != want.Task || f.Flags != want.Flags ||
+			!bytes.Equal(f.Data, want.Data) {
 			t.Fatalf("%+v, %v; want type %d", f, err, want.Type)
 		}
 	}
 	if _, err := c.Receive(); !errors.Is(err, io.EOF) {
-		t.Errorf("at the end: %v", err)
+		t.Errorf("after the last frame: %v", err)
 	}
 }
 
 func TestSendRefusesTooLong(t *testing.T) {
-	c := NewConn(&loop{})
+	c := NewConn(&loopback{})
 	if err := c.Send(&Frame{Type: FrameStdout, Data: make([]byte, MaxData+1)}); !errors.Is(err, ErrFrame) {
 		t.Error(err)
 	}
@@ -46,13 +49,13 @@ func TestSendRefusesTooLong(t *testing.T) {
 	}
 }
 
-// FuzzReceive: whatever comes, Receive ends with a frame or an error, and takes
-// no memory for bytes that are not there.
+// FuzzReceive checks that Receive returns a frame or an error for any input, and
+// allocates no memory for bytes that did not arrive.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte{3, 0, 0, 0, 0, 0, 1, 255, 255, 255, 1})
 	f.Add([]byte("GET / HTTP/1.1\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var l loop
+		var l loopback
 		l.Write(b)
 		c := NewConn(&l)
 		for {
@@ -67,14 +70,14 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-func TestInputKeepsToCredit(t *testing.T) {
+func TestInputStaysWithinCredit(t *testing.T) {
 	a, b := net.Pipe()
 	client, agent := NewConn(a), NewConn(b)
 	in := NewInput(client, []uint32{0, 1}, Window)
 	data := bytes.Repeat([]byte("0123456789"), 30000)
 	go in.Copy(bytes.NewReader(data), AllTasks)
 	var got []byte
-	unread := 0 // of task 0; task 1 closes at once
+	unread := 0 // by task 0; task 1 has closed its input
 	in.acknowledge(&Frame{Type: FrameStdinClosed, Task: 1})
 	for {
 		f, err := agent.Receive()

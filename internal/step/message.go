@@ -1,6 +1,8 @@
 package step
 
 import (
+	"github.com/berth-hpc/berth/internal/step/affinity"
+	"github.com/berth-hpc/berth/internal/step/multiprog"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 )
@@ -9,11 +11,11 @@ import (
 const (
 	KindClient = "client"
 	KindLaunch = "launch"
-	// KindLasting is a client that comes again when its connection breaks.
-	KindLasting = "lasting"
-	// KindStop and KindContinue are the batch host's agent's, which has every
-	// process on the node stopped or continued. The answer is the end of the
-	// connection.
+	// KindResumable is a client that reconnects when its connection breaks.
+	KindResumable = "lasting"
+	// KindStop and KindContinue are sent by the agent of the batch host, to stop
+	// or continue every process on the node. The other agent answers by closing
+	// the connection.
 	KindStop     = "stop"
 	KindContinue = "continue"
 )
@@ -21,21 +23,21 @@ const (
 // Open is the first message on a connection.
 type Open struct {
 	Kind string `json:"kind"`
-	// Token, of KindLasting, is that of the stream that goes on; empty: a new
-	// one. Has is how many bytes of it have come so far.
-	Token string `json:"token,omitempty"`
-	Has   uint64 `json:"has,omitempty"`
-	// Client is what the API role calls who opens a new stream (wire.AttachClient);
-	// empty: nothing.
+	// Token identifies the stream that a KindResumable connection resumes; empty
+	// opens a new one. Received is how many bytes of it have arrived so far.
+	Token    string `json:"token,omitempty"`
+	Received uint64 `json:"has,omitempty"`
+	// Client is the name by which the API role knows the client of a new stream
+	// (wire.AttachClient); empty if it has none.
 	Client string `json:"client,omitempty"`
 }
 
-// Lasting is the answer to an Open of KindLasting; package resume is spoken
-// from then on.
-type Lasting struct {
-	Token string `json:"token,omitempty"`
-	Has   uint64 `json:"has,omitempty"`
-	Grace int32  `json:"grace,omitempty"` // seconds that the client may stay away
+// Resumable is the answer to an Open of KindResumable. The protocol of package
+// resume follows.
+type Resumable struct {
+	Token    string `json:"token,omitempty"`
+	Received uint64 `json:"has,omitempty"`
+	Grace    int32  `json:"grace,omitempty"` // seconds in which the client must reconnect
 	// SrunProlog and SrunEpilog are the site's, as in wire.Site.
 	SrunProlog string `json:"srunProlog,omitempty"`
 	SrunEpilog string `json:"srunEpilog,omitempty"`
@@ -44,60 +46,62 @@ type Lasting struct {
 // Request asks the coordinator for a step.
 type Request struct {
 	JobID int64 `json:"jobID"`
-	// Name of the job's kind; Named: the step was given it (-J), else it is
-	// called as its program.
+	// Name is the name of the step if Named (srun -J), and otherwise that of the
+	// job; an unnamed step is called like its program.
 	Name  string `json:"name,omitempty"`
 	Named bool   `json:"named,omitempty"`
 
 	Shape Shape `json:"shape"`
 
-	// SrunHost and SrunPID say where srun runs, for those who look at the step.
+	// SrunHost and SrunPID identify the srun process in listings of steps.
 	SrunHost string `json:"srunHost,omitempty"`
 	SrunPID  int64  `json:"srunPID,omitempty"`
 
-	// Part: the step is one of several, in the components of a heterogeneous
-	// job, that are to be as one. It starts when a Join says what they are.
+	// Part marks one of several steps, in the components of a heterogeneous job,
+	// that run as one. The step starts when a Join describes the whole.
 	Part bool `json:"part,omitempty"`
 
-	Hidden    bool   `json:"hidden,omitempty"`    // no step that anybody sees or that has a number
-	Exact     bool   `json:"exact,omitempty"`     // take the CPUs asked for, not the whole nodes
+	Hidden    bool   `json:"hidden,omitempty"`    // not listed, and without a step number
+	Exact     bool   `json:"exact,omitempty"`     // use only the requested CPUs, not whole nodes
 	Overlap   bool   `json:"overlap,omitempty"`   // share CPUs with other steps
-	Immediate *int32 `json:"immediate,omitempty"` // seconds to wait for CPUs; nil: for ever
+	Immediate *int32 `json:"immediate,omitempty"` // seconds to wait for CPUs; nil: no limit
 	TimeLimit int32  `json:"timeLimit,omitempty"` // minutes; 0: the job's
 	// Signal is sent SignalBefore seconds ahead of TimeLimit; 0: none.
 	Signal       int32 `json:"signal,omitempty"`
 	SignalBefore int32 `json:"signalBefore,omitempty"`
 
-	// KillOnBadExit ends the step when a task fails. Wait, in seconds, ends
-	// it that long after its first task's end; 0: never.
+	// KillOnBadExit ends the step when a task fails. Wait ends it this number of
+	// seconds after its first task has ended; 0: never.
 	KillOnBadExit bool  `json:"killOnBadExit,omitempty"`
 	Wait          int32 `json:"wait,omitempty"`
 
 	Command Command `json:"command"`
 
-	// For the tasks' environment, as given.
+	// GPUsPerTask and CPUBind are the options as given, for the environment of
+	// the tasks.
 	GPUsPerTask string `json:"gpusPerTask,omitempty"`
 	CPUBind     string `json:"cpuBind,omitempty"`
 	PreserveEnv bool   `json:"preserveEnv,omitempty"`
-	// NoKill: the step goes on without a node that is lost.
+	// NoKill lets the step continue without nodes that are lost.
 	NoKill bool `json:"noKill,omitempty"`
 
 	// OOMKillStep is --oom-kill-step; nil: as the job says.
 	OOMKillStep *bool `json:"oomKillStep,omitempty"`
 
-	// Container is what the step asks of its container, as job.Batch.Container
-	// has it: steps run in those of their job.
+	// Container is what the step requests of its container, in the form of
+	// job.Batch.Container. Steps run in the containers of their job.
 	Container map[string]string `json:"container,omitempty"`
 
-	// Ports is how many ports the step wants to itself, on all of its nodes the
-	// same; 0: one more than it has tasks on any node; nil: none.
+	// Ports is the number of ports that the step reserves, the same ports on all
+	// of its nodes. 0: one more than its largest number of tasks on a node; nil:
+	// none.
 	Ports *int32 `json:"ports,omitempty"`
 }
 
-// Join describes the whole to one of its parts: where the part's tasks and
-// nodes begin, and all nodes, with the tasks' numbers in the whole.
+// Join describes the whole step to one of its parts: the first task and node
+// of the part, and all nodes with the task numbers of the whole.
 type Join struct {
-	StepID    int32          `json:"stepID"` // wanted; a part where it is taken keeps its own
+	StepID    int32          `json:"stepID"` // preferred; a part keeps its own where this one is in use
 	FirstTask uint32         `json:"firstTask"`
 	FirstNode int32          `json:"firstNode"`
 	Nodes     []env.StepNode `json:"nodes"`
@@ -108,62 +112,64 @@ type Command struct {
 	Args []string `json:"args"`
 	Env  []string `json:"env"` // NAME=value
 	Dir  string   `json:"dir"`
-	// Umask is the bits to clear; negative: the agent's.
+	// Umask is the file mode creation mask; negative: the agent's.
 	Umask int32 `json:"umask"`
-	// Rlimits: name without RLIMIT_ -> soft limit. RlimitsAsked: --propagate
-	// names them; else the cluster may say that some are not taken over.
+	// Rlimits maps a limit's name, without RLIMIT_, to the soft limit.
+	// RlimitsAsked means that --propagate was given; otherwise the cluster's
+	// configuration may exclude limits.
 	Rlimits      map[string]uint64 `json:"rlimits,omitempty"`
 	RlimitsAsked bool              `json:"rlimitsAsked,omitempty"`
 
 	// Stdin is where tasks read from: StdinNone, StdinAll (each gets a copy)
 	// or a task's number. Input, Output and Error are patterns of files that
-	// the agents open; empty: the stream is srun's.
+	// the agents open; if empty, the stream is connected to srun.
 	Stdin  string `json:"stdin"`
 	Input  string `json:"input,omitempty"`
 	Output string `json:"output,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Append bool   `json:"append,omitempty"`
-	// Label puts the task's number ahead of the lines in those files; where srun
-	// has the stream it does that itself.
+	// Label prefixes the lines in those files with the task's number. srun
+	// labels the streams that are connected to it.
 	Label bool `json:"label,omitempty"`
-	// Raw sends output as it comes, not line by line.
+	// Raw sends output as it is written, not line by line.
 	Raw bool `json:"raw,omitempty"`
-	// Receive has every task make a file of its input (sbcast), in place of
+	// Receive makes every task write its input to a file (sbcast), in place of
 	// running Args.
-	Receive *Receive `json:"receive,omitempty"`
-	// Programs, of --multi-prog, in place of Args[0], which names their file.
-	Programs []Program `json:"programs,omitempty"`
-	// Program is the pattern of a path (as Output) of what is executed in place
-	// of Args[0]; empty: Args[0] is.
+	Receive *FileSpec `json:"receive,omitempty"`
+	// Programs replaces Args[0], which names their file (--multi-prog).
+	Programs []multiprog.Program `json:"programs,omitempty"`
+	// Program is the pattern of the path of the program to execute in place of
+	// Args[0]; empty: Args[0] itself.
 	Program string `json:"program,omitempty"`
-	// Libraries: beside Program is a folder with its shared objects, called as
-	// Program with LibrariesSuffix.
+	// Libraries means that the program's shared objects are in a directory named
+	// like Program with LibrariesSuffix.
 	Libraries bool `json:"libraries,omitempty"`
 	// TaskProlog and TaskEpilog are programs that the agents run before and
 	// after each task; empty: none.
 	TaskProlog string `json:"taskProlog,omitempty"`
 	TaskEpilog string `json:"taskEpilog,omitempty"`
 
-	// MPI is the kind of help that the tasks get to find each other: MPIPMI2,
+	// MPI is the interface by which the tasks find each other: MPIPMI2 or
 	// MPIPMIx; empty: none.
 	MPI string `json:"mpi,omitempty"`
-	// Terminal gives task 0 a terminal of that size (--pty); the other tasks
+	// Terminal gives task 0 a terminal of this size (--pty); the other tasks
 	// read and write /dev/null.
 	Terminal *WindowSize `json:"terminal,omitempty"`
-	// CPUBind and MemBind say which CPUs tasks run on and where their memory
-	// comes from, and whether to say so.
-	CPUBind Bind    `json:"cpuBind,omitzero"`
-	MemBind MemBind `json:"memBind,omitzero"`
+	// CPUBind and MemBind describe the binding of tasks to CPUs and memory.
+	CPUBind affinity.CPUBind `json:"cpuBind,omitzero"`
+	MemBind affinity.MemBind `json:"memBind,omitzero"`
 	// GPUBind is --gpu-bind as given.
 	GPUBind string `json:"gpuBind,omitempty"`
-	// WaitForChildren: a task lasts as long as any process that it has started.
+	// WaitForChildren makes a task last until all processes that it started have
+	// ended.
 	WaitForChildren bool `json:"waitForChildren,omitempty"`
 	// OOMKillStep ends all tasks when the kernel kills a process for memory. The
-	// coordinator sets it, by Request.OOMKillStep.
+	// coordinator sets it, from Request.OOMKillStep.
 	OOMKillStep bool `json:"oomKillStep,omitempty"`
 }
 
-// LibrariesSuffix ends the name of the folder of a program's shared objects.
+// LibrariesSuffix is appended to a program's name to form that of the directory
+// with its shared objects.
 const LibrariesSuffix = "_libs"
 
 // WindowSize is the size of a terminal, in characters.
@@ -172,21 +178,21 @@ type WindowSize struct {
 	Columns uint16 `json:"columns"`
 }
 
-// Receive describes a file that comes as the input of a task.
-type Receive struct {
+// FileSpec describes a file whose contents are the input of a task.
+type FileSpec struct {
 	Path     string `json:"path"`
 	Size     int64  `json:"size"`
-	Sum      string `json:"sum"` // NewSum's, hexadecimal
+	Checksum string `json:"sum"` // bcast.NewChecksum's, hexadecimal
 	Mode     uint32 `json:"mode"`
 	Modified int64  `json:"modified,omitempty"` // Unix nanoseconds; 0: now
-	Force    bool   `json:"force,omitempty"`    // replace a file of that name
-	// Compressed: the input is the file as zstd's frames (RFC 8878). Size and
-	// Sum are the file's.
+	Force    bool   `json:"force,omitempty"`    // replace an existing file
+	// Compressed means that the input is zstd frames (RFC 8878). Size and
+	// Checksum are those of the uncompressed file.
 	Compressed bool `json:"compressed,omitempty"`
-	// Parents: folders of Path that are not there are made.
+	// Parents creates missing directories of Path.
 	Parents bool `json:"parents,omitempty"`
-	// Pattern: %s (the step) and %N (the node) in Path stand for what they do
-	// in names of output files.
+	// Pattern replaces %s (the step) and %N (the node) in Path, as in names of
+	// output files.
 	Pattern bool `json:"pattern,omitempty"`
 }
 
@@ -196,34 +202,35 @@ const (
 	StdinAll  = "all"
 )
 
-// DevNull as Command.Output or Error throws the stream away.
+// DevNull as Command.Output or Error discards the stream.
 const DevNull = "/dev/null"
 
-// Launch asks an agent to run tasks on its own node, and to pass on what
-// concerns the others.
+// Launch asks an agent to run tasks on its own node, and to forward the launch
+// to the other nodes of its subtree.
 type Launch struct {
 	JobID int64 `json:"jobID"`
-	// Step is the whole step, as the tasks' environment tells it.
+	// Step is the whole step, for the tasks' environment.
 	Step env.StepShape `json:"step"`
 	// Nodes is the subtree; the first is the receiver's own.
 	Nodes   []NodeTasks `json:"nodes"`
 	Command Command     `json:"command"`
 }
 
-// NodeTasks is one node's part of a step.
+// NodeTasks is the part of a step that runs on one node.
 type NodeTasks struct {
 	Node  int32    `json:"node"`  // index in the job
 	Step  int32    `json:"step"`  // SLURM_NODEID: index in the step
 	Tasks []uint32 `json:"tasks"` // global numbers, ascending
-	// CPUs the step has there, and which where that is known.
+	// CPUs is the number of the step's CPUs there. CPUIDs lists them; empty:
+	// unknown.
 	CPUs   int32  `json:"cpus"`
 	CPUIDs string `json:"cpuIDs,omitempty"`
-	// PerTask is CPUs of one task.
+	// PerTask is the number of CPUs of one task.
 	PerTask int32 `json:"perTask"`
-	// GPUs are the numbers of those that the step has there; nil: all of the
+	// GPUs are the indexes of the GPUs that the step has there; nil: all of the
 	// job's.
 	GPUs []int `json:"gpus,omitempty"`
-	// NoGPUs: it has none.
+	// NoGPUs means that the step has none.
 	NoGPUs bool `json:"noGPUs,omitempty"`
 }
 
@@ -233,31 +240,31 @@ type Signal struct {
 	Signal    int32 `json:"signal,omitempty"`
 	Terminate bool  `json:"terminate,omitempty"`
 	KillWait  int32 `json:"killWait,omitempty"`
-	// Reason, of Terminate, as the notice says it: "", "DUE TO TIME LIMIT".
+	// Reason is why the step is terminated, as the notice words it: "",
+	// "DUE TO TIME LIMIT".
 	Reason string `json:"reason,omitempty"`
 }
 
-// AtOnce as Signal.KillWait: SIGKILL and nothing before. A client asks for that
-// with Terminate and SIGKILL.
-const AtOnce = -1
+// KillNow as Signal.KillWait sends SIGKILL and nothing before it. A client
+// requests that with Terminate and SIGKILL.
+const KillNow = -1
 
-// Attach asks to see a step that runs (sattach). Stdin: what comes is passed on
-// to its tasks.
+// Attach asks for the output of a running step (sattach).
 type Attach struct {
 	StepID int32 `json:"stepID"`
-	// LayoutOnly: nothing but Created is wanted.
+	// LayoutOnly asks for the Created message alone.
 	LayoutOnly bool `json:"layoutOnly,omitempty"`
 }
 
-// Query asks what steps use (sstat). Steps are their numbers; empty: all that
-// run, the batch script (wire.StepBatch) among them.
+// Query asks what steps use (sstat). An empty list of Steps means all running
+// steps, and the batch script (wire.StepBatch).
 type Query struct {
 	Steps []int32 `json:"steps,omitempty"`
-	// GPUs: what the GPUs do is wanted as well, which takes longer.
+	// GPUs asks for the load of the GPUs as well, which takes longer.
 	GPUs bool `json:"gpus,omitempty"`
 }
 
-// GPU is what a GPU does now. A negative number is not known.
+// GPU is the present load of a GPU. A negative number is not known.
 type GPU struct {
 	Node   string `json:"node"`
 	Index  int32  `json:"index"` // on its node
@@ -268,26 +275,27 @@ type GPU struct {
 	Total  int64  `json:"total"`  // bytes
 }
 
-// Tail asks for a file that the batch script writes to, and for what is added
-// to it until the job is over.
+// Tail asks for an output file of the batch script, and for what is appended to
+// it until the job ends.
 type Tail struct {
 	Errors bool `json:"errors,omitempty"` // standard error
-	// Most is how many bytes before the end of the file are wanted; 0: all.
+	// Most is the number of bytes before the end of the file to begin with; 0:
+	// the whole file.
 	Most int64 `json:"most,omitempty"`
 }
 
-// Tailed says what follows: the file from a place on. It comes again when the
-// file was cut.
-type Tailed struct {
+// TailStart precedes the contents of the file from an offset on. It is sent
+// again when the file was truncated.
+type TailStart struct {
 	Path string `json:"path"`
 	From int64  `json:"from"` // bytes
 }
 
-// Sampled is what a task has used so far, and its processes.
-type Sampled struct {
-	Task uint32  `json:"task"`
-	Used Used    `json:"used"`
-	PIDs []int32 `json:"pids,omitempty"`
+// TaskSample is what a running task has used so far, and its processes.
+type TaskSample struct {
+	Task uint32    `json:"task"`
+	Used TaskUsage `json:"used"`
+	PIDs []int32   `json:"pids,omitempty"`
 	// GPUs of the task's node, with the first of its tasks.
 	GPUs []GPU `json:"gpus,omitempty"`
 }
@@ -299,13 +307,13 @@ type Usage struct {
 	GPUs   []GPU           `json:"gpus,omitempty"`
 }
 
-// Created tells the client about its step.
+// Created describes a step to its client.
 type Created struct {
 	StepID   int32    `json:"stepID"`
 	Nodes    []string `json:"nodes"`
 	PerNode  []int32  `json:"perNode"`
 	Tasks    uint32   `json:"tasks"`
-	TaskNode []int32  `json:"taskNode"` // step node of each task
+	TaskNode []int32  `json:"taskNode"` // index in Nodes of each task's node
 	KillWait int32    `json:"killWait"` // seconds
 }
 
@@ -315,40 +323,40 @@ type Started struct {
 	Tasks []uint32 `json:"tasks"`
 }
 
-// Exit says how tasks ended; Status is wait(2)'s.
+// Exit reports how tasks ended; Status is that of wait(2).
 type Exit struct {
-	Tasks  []uint32 `json:"tasks"`
-	Status uint32   `json:"status"`
-	Used   Used     `json:"used,omitzero"` // by each of the tasks
+	Tasks  []uint32  `json:"tasks"`
+	Status uint32    `json:"status"`
+	Used   TaskUsage `json:"used,omitzero"` // by each of the tasks
 }
 
-// Used is what a task has used: CPU time in microseconds, memory and disk
-// traffic in bytes. VMSize is known only of tasks that run.
-type Used struct {
+// TaskUsage is what a task has used: CPU time in microseconds, memory and disk
+// traffic in bytes. VMSize is known only of running tasks.
+type TaskUsage struct {
 	User   int64 `json:"user,omitempty"`
 	System int64 `json:"system,omitempty"`
-	RSS    int64 `json:"rss,omitempty"` // the most
+	RSS    int64 `json:"rss,omitempty"` // the maximum
 	VMSize int64 `json:"vmsize,omitempty"`
 	Pages  int64 `json:"pages,omitempty"` // major faults
 	Read   int64 `json:"read,omitempty"`
 	Write  int64 `json:"write,omitempty"`
 }
 
-// NodeLost says that a node of the step does not answer any more.
+// NodeLost reports that a node of the step no longer answers.
 type NodeLost struct {
 	Node int32  `json:"node"` // index in the step
 	Why  string `json:"why,omitempty"`
 }
 
-// Aborted says that the step is being ended, and how long that may take.
+// Aborted reports that the step is being ended, and how long that may take.
 type Aborted struct {
 	Seconds int32 `json:"seconds"`
-	// Wait: the reason is Request.Wait.
+	// Wait means that the reason is Request.Wait.
 	Wait bool `json:"wait,omitempty"`
 }
 
-// Code is the exit code that srun gives for a wait status.
-func Code(status uint32) int {
+// ExitCode returns the exit code of srun for a wait status.
+func ExitCode(status uint32) int {
 	if sig := status & 0x7f; sig != 0 && sig != 0x7f {
 		return 128 + int(sig)
 	}
@@ -358,6 +366,7 @@ func Code(status uint32) int {
 // Fence is what tasks have put into the key-value space since the last fence.
 type Fence struct {
 	Put map[string]string `json:"put,omitempty"`
-	// Waits: some task below waits; without any the fence does not end.
+	// Waits means that some task of the subtree waits. The fence does not end
+	// while no task does.
 	Waits bool `json:"waits,omitempty"`
 }

@@ -7,38 +7,39 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// MPI kinds of Command.MPI.
+// Values of Command.MPI.
 const (
-	MPIPMI2 = "pmi2" // PMI-1 and PMI-2, spoken by the agents themselves
-	MPIPMIx = "pmix" // by OpenPMIx's server library, in a process beside each agent
+	MPIPMI2 = "pmi2" // PMI-1 and PMI-2, served by the agents themselves
+	MPIPMIx = "pmix" // served by OpenPMIx's library, in a process beside each agent
 )
 
-// MaxModex bounds what the processes of a step may exchange at once by PMIx, in
-// bytes.
+// MaxModex is the maximum number of bytes that the processes of a step may
+// exchange at once by PMIx.
 const MaxModex = 128 << 20
 
-// PMIxJob tells a node's PMIx server about its step.
+// PMIxJob describes its step to a node's PMIx server.
 type PMIxJob struct {
-	Name  string         `json:"name"` // of the name space
+	Name  string         `json:"name"` // of the namespace
 	Nodes []env.StepNode `json:"nodes"`
-	Node  int32          `json:"node"` // of these, the server's own
-	Dir   string         `json:"dir"`  // folder for its files
+	Node  int32          `json:"node"` // index of the server's own node
+	Dir   string         `json:"dir"`  // directory for its files
 }
 
-// PMIxReady has what the environment of each local task is to have.
+// PMIxReady contains the variables to add to the environment of each local task.
 type PMIxReady struct {
 	Env [][]string `json:"env"`
 }
 
-// Collective is a PMIx fence: what the servers of Parts nodes have given to it
-// so far, of Need in all. Data is what they gave, one after the other.
+// Collective is a PMIx fence to which the servers of Parts nodes have
+// contributed so far, out of Need. Data is the concatenation of their
+// contributions.
 type Collective struct {
-	Key         string // the same on all nodes that take part
+	Key         string // the same on all participating nodes
 	Parts, Need uint32
 	Data        []byte
 }
 
-// Frame makes a frame of c.
+// Frame encodes c.
 func (c *Collective) Frame(t Type) *Frame {
 	b := make([]byte, 0, 10+len(c.Key)+len(c.Data))
 	b = binary.BigEndian.AppendUint32(b, c.Parts)
@@ -48,7 +49,8 @@ func (c *Collective) Frame(t Type) *Frame {
 	return &Frame{Type: t, Task: AllTasks, Data: append(b, c.Data...)}
 }
 
-// ReadCollective reads a frame that Collective.Frame made. Data is the frame's.
+// ReadCollective decodes a frame that Collective.Frame encoded. Data aliases the
+// frame's.
 func ReadCollective(f *Frame) (*Collective, error) {
 	b := f.Data
 	if len(b) < 10 {
@@ -63,22 +65,22 @@ func ReadCollective(f *Frame) (*Collective, error) {
 	return c, nil
 }
 
-// Modex is a question for what task Of has put (the frame's task is Of), or
-// the answer to it (the frame's task is From).
+// Modex is a direct exchange between two nodes: a request for what task Of has
+// put (the frame's task is Of), or the answer to it (the frame's task is From).
 type Modex struct {
 	Answer bool
-	ID     uint32 // of the question, for its server
-	From   uint32 // a task on the node that asks
+	ID     uint32 // of the request, for its server
+	From   uint32 // a task on the requesting node
 	Of     uint32
-	Status int32 // of an answer: PMIx's
-	// Data of a question is the key that is wanted, or empty; of an answer,
+	Status int32 // PMIx status of an answer
+	// Data of a request is the requested key, or empty; that of an answer is
 	// what the task has put.
 	Data []byte
 }
 
 const modexSize = 17
 
-// Frame makes a frame of m, for the node where it has to go.
+// Frame encodes m, addressed to the node of the task that the frame names.
 func (m *Modex) Frame() *Frame {
 	f := &Frame{Type: FrameModex, Task: m.Of, Data: make([]byte, 1, modexSize+len(m.Data))}
 	if m.Answer {
@@ -91,7 +93,7 @@ func (m *Modex) Frame() *Frame {
 	return f
 }
 
-// ReadModex reads a frame that Modex.Frame made. Data is the frame's.
+// ReadModex decodes a frame that Modex.Frame encoded. Data aliases the frame's.
 func ReadModex(f *Frame) (*Modex, error) {
 	if len(f.Data) < modexSize {
 		return nil, fmt.Errorf("%w: modex of %d bytes", ErrFrame, len(f.Data))

@@ -26,12 +26,12 @@ func TestCollective(t *testing.T) {
 	}
 }
 
-func TestModexGoesWhereItIsFor(t *testing.T) {
-	ask := &Modex{ID: 7, From: 1, Of: 5, Data: []byte{}}
-	f := ask.Frame()
+func TestModexFrameAddressesItsTask(t *testing.T) {
+	request := &Modex{ID: 7, From: 1, Of: 5, Data: []byte{}}
+	f := request.Frame()
 	got, err := ReadModex(f)
-	if err != nil || f.Task != 5 || !reflect.DeepEqual(got, ask) {
-		t.Errorf("%+v for task %d became %+v, %v", ask, f.Task, got, err)
+	if err != nil || f.Task != 5 || !reflect.DeepEqual(got, request) {
+		t.Errorf("%+v for task %d became %+v, %v", request, f.Task, got, err)
 	}
 	answer := &Modex{Answer: true, ID: 7, From: 1, Of: 5, Status: -46, Data: []byte("x")}
 	f = answer.Frame()

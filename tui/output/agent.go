@@ -109,7 +109,7 @@ func (a *agentSource) read() chunk {
 			if !ok {
 				return c // the next read returns the error
 			}
-			if f.Type == step.FrameTailed && len(c.parts) > 0 {
+			if f.Type == step.FrameTailStart && len(c.parts) > 0 {
 				c = chunk{} // the file was truncated
 			}
 			a.addFrame(&c, &f)
@@ -162,8 +162,8 @@ func (a *agentSource) connect() error {
 // addFrame adds a frame to a chunk.
 func (a *agentSource) addFrame(c *chunk, f *step.Frame) {
 	switch f.Type {
-	case step.FrameTailed:
-		var t step.Tailed
+	case step.FrameTailStart:
+		var t step.TailStart
 		if f.Decode(&t) == nil {
 			c.reset, c.existing, c.truncated, c.path = true, true, t.From > 0, t.Path
 		}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // machine writes what Linux says of a machine with two sockets, each a NUMA
@@ -82,7 +82,7 @@ func TestCPUs(t *testing.T) {
 		{"mask_ldom:0x2,3", all, 2, 1, "", "[[2 3 6 7] [0 1 2 3 4 5 6 7]]"},
 		{"map_ldom:1", []int{0, 1}, 1, 1, "", "[[0 1]]"}, // nothing of it is the step's
 	} {
-		b, err := step.ParseBind(c.bind)
+		b, err := affinity.ParseCPUBind(c.bind)
 		if err != nil {
 			t.Fatal(c.bind, err)
 		}
@@ -114,7 +114,7 @@ func TestMemory(t *testing.T) {
 		{"mask_mem:3", 0, nil, []int{0, 1}, ""},
 		{"mask_mem:4", 0, nil, nil, "NUMA node 2 does not exist; cannot bind local task 0 to it (--mem-bind=mask_mem; 0x4)"},
 	} {
-		b, err := step.ParseMemBind(c.bind)
+		b, err := affinity.ParseMemBind(c.bind)
 		if err != nil {
 			t.Fatal(c.bind, err)
 		}
@@ -131,7 +131,7 @@ func TestMemory(t *testing.T) {
 
 func TestNothingKnown(t *testing.T) {
 	m := Read(t.TempDir())
-	b := step.Bind{Kind: step.BindCores}
+	b := affinity.CPUBind{Kind: affinity.Cores}
 	if got := m.CPUs(&b, &Tasks{CPUs: []int{3, 9}, Count: 2, Per: 1}); fmt.Sprint(got) != "[[3] [9]]" {
 		t.Error(got)
 	}

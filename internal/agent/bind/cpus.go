@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // Tasks is a step's part on one node.
@@ -18,12 +18,12 @@ type Tasks struct {
 
 // CPUs are those that each of the tasks may run on; nil: they are not bound.
 // What --cpu-bind names and the step has not got is left out.
-func (t *Topology) CPUs(b *step.Bind, s *Tasks) [][]int {
-	if b.Kind == step.BindNone || len(s.CPUs) == 0 {
+func (t *Topology) CPUs(b *affinity.CPUBind, s *Tasks) [][]int {
+	if b.Kind == affinity.None || len(s.CPUs) == 0 {
 		return nil
 	}
 	switch b.Kind {
-	case step.BindAuto, step.BindThreads, step.BindCores, step.BindSockets, step.BindDomains:
+	case affinity.Auto, affinity.Threads, affinity.Cores, affinity.Sockets, affinity.Domains:
 		return t.automatic(b, s)
 	}
 	out := make([][]int, s.Count)
@@ -34,17 +34,17 @@ func (t *Topology) CPUs(b *step.Bind, s *Tasks) [][]int {
 }
 
 // named are the CPUs of a task whose binding is told for it.
-func (t *Topology) named(b *step.Bind, s *Tasks, local int) []int {
+func (t *Topology) named(b *affinity.CPUBind, s *Tasks, local int) []int {
 	var cpus []int
 	switch b.Kind {
-	case step.BindRank:
+	case affinity.Rank:
 		cpus = []int{s.CPUs[local%len(s.CPUs)]}
-	case step.BindRankDomain:
+	case affinity.RankDomain:
 		cpus = t.inDomains(s.CPUs, local)
-	case step.BindMap, step.BindMask:
-		cpus = b.Named(local)
-	case step.BindMapDomain, step.BindMaskDomain:
-		cpus = t.inDomains(s.CPUs, b.Named(local)...)
+	case affinity.MapCPU, affinity.MaskCPU:
+		cpus = b.Listed(local)
+	case affinity.MapDomain, affinity.MaskDomain:
+		cpus = t.inDomains(s.CPUs, b.Listed(local)...)
 	}
 	if cpus = slices.DeleteFunc(cpus, func(id int) bool { return !slices.Contains(s.CPUs, id) }); len(cpus) == 0 {
 		return s.CPUs
@@ -70,20 +70,20 @@ func (t *Topology) inDomains(ids []int, places ...int) []int {
 // automatic gives each task its share of the CPUs, widened to the units asked
 // for. Without a kind that is the one whose units are as many as the CPUs
 // wanted; where there is none, and where tasks share CPUs, every task has all.
-func (t *Topology) automatic(b *step.Bind, s *Tasks) [][]int {
+func (t *Topology) automatic(b *affinity.CPUBind, s *Tasks) [][]int {
 	cores := t.groups(s.CPUs, byCore)
 	kind, need := b.Kind, s.Count*s.Per
-	if kind == step.BindAuto {
+	if kind == affinity.Auto {
 		switch need {
 		case len(t.groups(s.CPUs, bySocket)):
-			kind = step.BindSockets
+			kind = affinity.Sockets
 		case len(cores):
-			kind = step.BindCores
+			kind = affinity.Cores
 		case len(s.CPUs):
-			kind = step.BindThreads
+			kind = affinity.Threads
 		}
 	}
-	if kind == step.BindAuto || need > len(s.CPUs) {
+	if kind == affinity.Auto || need > len(s.CPUs) {
 		return slices.Repeat([][]int{s.CPUs}, s.Count)
 	}
 	ids := s.CPUs
@@ -94,7 +94,7 @@ func (t *Topology) automatic(b *step.Bind, s *Tasks) [][]int {
 		}
 	}
 	out := t.share(ids, s)
-	of := map[string]unit{step.BindCores: byCore, step.BindSockets: bySocket, step.BindDomains: byDomain}[kind]
+	of := map[string]unit{affinity.Cores: byCore, affinity.Sockets: bySocket, affinity.Domains: byDomain}[kind]
 	for i := range out {
 		if of != nil {
 			out[i] = t.expand(out[i], ids, of)
@@ -173,16 +173,16 @@ func overSockets(distribution string) string {
 
 // Shown is how the variables SLURM_CPU_BIND_TYPE and SLURM_CPU_BIND_LIST tell a
 // binding: as what was asked for, or the masks that were made of it.
-func Shown(b *step.Bind, masks [][]int) (kind, list string) {
+func Shown(b *affinity.CPUBind, masks [][]int) (kind, list string) {
 	switch b.Kind {
-	case step.BindNone, step.BindRank, step.BindRankDomain:
+	case affinity.None, affinity.Rank, affinity.RankDomain:
 		return b.Kind, ""
-	case step.BindMap, step.BindMask, step.BindMapDomain, step.BindMaskDomain:
+	case affinity.MapCPU, affinity.MaskCPU, affinity.MapDomain, affinity.MaskDomain:
 		return b.Kind + ":", strings.Join(b.List, ",")
 	}
 	var words []string
 	for _, m := range masks {
-		words = append(words, step.Mask(m))
+		words = append(words, affinity.FormatMask(m))
 	}
-	return step.BindMask + ":", strings.Join(words, ",")
+	return affinity.MaskCPU + ":", strings.Join(words, ",")
 }

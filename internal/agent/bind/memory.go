@@ -4,36 +4,36 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // Memory are the NUMA nodes that local task number local takes its memory
 // from; nil: any. cpus are those that it may run on. The error is Slurm's line
 // for a task that cannot be bound.
-func (t *Topology) Memory(b *step.MemBind, local int, cpus []int) ([]int, error) {
+func (t *Topology) Memory(b *affinity.MemBind, local int, cpus []int) ([]int, error) {
 	switch b.Kind {
-	case step.BindAuto:
+	case affinity.Auto:
 		if b.Prefer {
 			return nil, fmt.Errorf("--mem-bind value is empty for local task %d", local)
 		}
 		return nil, nil
-	case step.BindNone:
+	case affinity.None:
 		return nil, nil
-	case step.BindLocal:
+	case affinity.Local:
 		var near []int
 		for _, id := range cpus {
 			near = append(near, t.cpu(id).domain)
 		}
 		slices.Sort(near)
 		return slices.Compact(near), nil
-	case step.BindRank:
+	case affinity.Rank:
 		return t.existing([]int{local}, local, b.Kind)
 	}
 	of := b.Kind
-	if b.Kind == step.BindMaskMemory {
-		of += "; " + step.Mask(b.Named(local))
+	if b.Kind == affinity.MaskMem {
+		of += "; " + affinity.FormatMask(b.Listed(local))
 	}
-	return t.existing(b.Named(local), local, of)
+	return t.existing(b.Listed(local), local, of)
 }
 
 // existing refuses NUMA nodes that are not there.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // Sys is where Linux describes the machine.
@@ -46,7 +46,7 @@ func Read(sys string) *Topology {
 		}
 		t.domains = append(t.domains, n)
 		list, _ := os.ReadFile(filepath.Join(dir, "cpulist")) // memory without CPUs has an empty one
-		ids, err := step.ParseCPUs(string(list))
+		ids, err := affinity.ParseCPUList(string(list))
 		if err != nil {
 			continue
 		}

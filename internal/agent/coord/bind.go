@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
 // bindFailed is srun's exit code for tasks that cannot be bound as asked: the
@@ -12,20 +13,20 @@ import (
 const bindFailed = 192
 
 // checkBinding refuses CPUs by number or mask that the step has not got.
-func (c *Coordinator) checkBinding(g *grant, b *step.Bind) error {
-	if b.Kind != step.BindMap && b.Kind != step.BindMask || c.node.CPUs == nil {
+func (c *Coordinator) checkBinding(g *grant, b *affinity.CPUBind) error {
+	if b.Kind != affinity.MapCPU && b.Kind != affinity.MaskCPU || c.node.CPUs == nil {
 		return nil
 	}
 	for k, n := range g.nodes {
-		ids, err := step.ParseCPUs(n.CPUIDs)
+		ids, err := affinity.ParseCPUList(n.CPUIDs)
 		if err != nil || len(ids) == 0 {
 			continue // they are not known
 		}
 		for local := range min(len(n.Tasks), len(b.List)) {
-			if slices.ContainsFunc(b.Named(local), func(id int) bool { return !slices.Contains(ids, id) }) {
+			if slices.ContainsFunc(b.Listed(local), func(id int) bool { return !slices.Contains(ids, id) }) {
 				const why = "Unable to satisfy cpu bind request"
-				return &step.Impossible{Code: bindFailed, Line: []string{
-					"CPU binding outside of job step allocation, allocated CPUs are: " + step.Mask(ids) + ".",
+				return &step.RefusedError{ExitCode: bindFailed, Lines: []string{
+					"CPU binding outside of job step allocation, allocated CPUs are: " + affinity.FormatMask(ids) + ".",
 					fmt.Sprintf("Task launch for StepId=%d.%d failed on node %s: %s", c.job.ID, g.id, c.job.Nodes[g.layout.Nodes[k]].Name, why),
 					"Application launch failed: " + why,
 				}}

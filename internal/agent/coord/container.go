@@ -36,7 +36,7 @@ func (j *Job) checkMounts(text string) error {
 	}
 	mounts, err := value.Mounts(text)
 	if err != nil {
-		return &step.Impossible{Line: []string{"pyxis: --container-mounts: " + err.Error()}}
+		return step.Refuse("pyxis: --container-mounts: " + err.Error())
 	}
 	var have []value.Mount
 	if own := j.Container["mounts"]; own != "" {
@@ -54,7 +54,6 @@ func (j *Job) checkMounts(text string) error {
 }
 
 func otherContainer(option, but string) error {
-	return &step.Impossible{Line: []string{
-		fmt.Sprintf("pyxis: %s: a step runs in the containers of its job, %s", option, but),
-		fmt.Sprintf("pyxis: give %s to sbatch, salloc or an srun outside of a job", option)}}
+	return step.Refuse(fmt.Sprintf("pyxis: %s: a step runs in the containers of its job, %s", option, but),
+		fmt.Sprintf("pyxis: give %s to sbatch, salloc or an srun outside of a job", option))
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
+	"github.com/berth-hpc/berth/internal/step/placement"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -103,7 +105,7 @@ func New(node *launch.Node, job *Job, now func() string) *Coordinator {
 // grant is a step that has got its place.
 type grant struct {
 	id      int32
-	layout  *step.Layout
+	layout  *placement.Layout
 	nodes   []step.NodeTasks
 	held    []map[int]bool // positions taken on each node of the layout; nil with overlap
 	memory  []int64        // the same of memory, MiB
@@ -119,11 +121,11 @@ func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, nil, refused(c.job.ID, "Job/step already completing or completed")
+		return nil, nil, placement.Refuse(c.job.ID, "Job/step already completing or completed")
 	}
 	exact := req.Exact || req.Shape.CPUsPerTask > 0
 	nodes, at := c.nodes()
-	l, busy, err := step.Plan(c.job.ID, nodes, &req.Shape, exact, req.Overlap)
+	l, busy, err := placement.Plan(c.job.ID, nodes, &req.Shape, exact, req.Overlap)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -184,10 +186,10 @@ func (c *Coordinator) try(s *session, req *step.Request) (g *grant, wait <-chan 
 
 // nodes are those of the job that are there, and their places in it. c.mu is
 // held.
-func (c *Coordinator) nodes() (nodes []step.Node, at []int32) {
+func (c *Coordinator) nodes() (nodes []placement.Node, at []int32) {
 	for i, n := range c.job.Nodes {
 		if !c.gone[n.Name] {
-			nodes = append(nodes, step.Node{Name: n.Name, CPUs: n.CPUs, Busy: int32(len(c.taken[i])), Memory: n.Memory, BusyMemory: c.memory[i]})
+			nodes = append(nodes, placement.Node{Name: n.Name, CPUs: n.CPUs, Busy: int32(len(c.taken[i])), Memory: n.Memory, BusyMemory: c.memory[i]})
 			at = append(at, int32(i))
 		}
 	}
@@ -208,7 +210,7 @@ func (c *Coordinator) take(g *grant, i, want int32, overlap bool) step.NodeTasks
 			ids = append(ids, node.IDs[pos])
 		}
 	}
-	n := step.NodeTasks{Node: i, CPUs: int32(len(held)), CPUIDs: step.FormatCPUs(ids)}
+	n := step.NodeTasks{Node: i, CPUs: int32(len(held)), CPUIDs: affinity.FormatCPUList(ids)}
 	if overlap {
 		held = nil
 	}
@@ -222,7 +224,7 @@ func (c *Coordinator) take(g *grant, i, want int32, overlap bool) step.NodeTasks
 // takeMemory reserves the memory that goes with so many CPUs of node i. c.mu is
 // held.
 func (c *Coordinator) takeMemory(g *grant, i int32, s *step.Shape, cpus int32, overlap bool) {
-	need := s.Needs(cpus)
+	need := s.MemoryOn(cpus)
 	if overlap || c.job.Nodes[i].Memory == 0 {
 		need = 0
 	} else if s.MemPerCPU > 0 { // a step of whole nodes may have more CPUs than memory
@@ -287,7 +289,7 @@ func (c *Coordinator) End(by string, steps ...int32) {
 	for id, s := range c.running() {
 		if slices.Contains(steps, id) {
 			s.killedBy(by)
-			s.terminate("", step.AtOnce)
+			s.terminate("", step.KillNow)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
 func job() *Job {
@@ -77,7 +78,7 @@ func TestMemoryIsSharedOut(t *testing.T) {
 	if want := "Unable to create step for job 1: Memory required by task is not available"; wait || err == nil || err.Error() != want {
 		t.Errorf("%v, %v; want %q", wait, err, want)
 	}
-	if _, _, err := ask(0, 0, 9); err == nil || !strings.Contains(err.Error(), step.ReasonProcessors) {
+	if _, _, err := ask(0, 0, 9); err == nil || !strings.Contains(err.Error(), placement.ReasonProcessors) {
 		t.Error(err)
 	}
 	c.release(first)
@@ -192,7 +193,7 @@ func TestGPUsForEveryNode(t *testing.T) {
 		return g, err
 	}
 	_, err := two(1)
-	if no, ok := errors.AsType[*step.Impossible](err); !ok || no.Line[0] != "Step requested gres=gpu:1 is less than the requested min nodes=2" {
+	if no, ok := errors.AsType[*step.RefusedError](err); !ok || no.Lines[0] != "Step requested gres=gpu:1 is less than the requested min nodes=2" {
 		t.Errorf("one GPU for two nodes: %v", err)
 	}
 	if g, err := two(3); err != nil || len(g.gpus[0]) != 2 || len(g.gpus[1]) != 1 {

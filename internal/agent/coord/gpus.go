@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
 // gpusWanted is how many GPUs the step asks for on each node of its layout; nil:
 // it does not ask, and sees all.
-func gpusWanted(s *step.Shape, l *step.Layout) []int {
+func gpusWanted(s *step.Shape, l *placement.Layout) []int {
 	if s.GPUs == 0 && s.GPUsPerNode == 0 && s.GPUsPerTask == 0 && !s.NoGPUs {
 		return nil
 	}
@@ -25,7 +26,7 @@ func gpusWanted(s *step.Shape, l *step.Layout) []int {
 
 // gpus picks the GPUs of a step on each node of its layout, where their numbers
 // are known. busy: it has to wait for those of other steps. c.mu is held.
-func (c *Coordinator) gpus(s *step.Shape, l *step.Layout, overlap bool) (picked [][]int, busy bool, err error) {
+func (c *Coordinator) gpus(s *step.Shape, l *placement.Layout, overlap bool) (picked [][]int, busy bool, err error) {
 	want := gpusWanted(s, l)
 	has := slices.ContainsFunc(l.Nodes, func(i int32) bool { return c.job.Nodes[i].HasGPUs || len(c.job.Nodes[i].GPUs) > 0 })
 	switch {
@@ -35,8 +36,7 @@ func (c *Coordinator) gpus(s *step.Shape, l *step.Layout, overlap bool) (picked 
 		return nil, false, nil
 	}
 	if n := int(s.GPUs); has && n > 0 && n < len(l.Nodes) {
-		return nil, false, &step.Impossible{Line: []string{
-			fmt.Sprintf("Step requested gres=gpu:%d is less than the requested min nodes=%d", n, len(l.Nodes)), invalidGRES(c.job.ID)}}
+		return nil, false, step.Refuse(fmt.Sprintf("Step requested gres=gpu:%d is less than the requested min nodes=%d", n, len(l.Nodes)), invalidGRES(c.job.ID))
 	}
 	for k, i := range l.Nodes {
 		all := c.job.Nodes[i].GPUs
@@ -60,16 +60,16 @@ func (c *Coordinator) gpus(s *step.Shape, l *step.Layout, overlap bool) (picked 
 }
 
 func (c *Coordinator) tooManyGPUs(s *step.Shape, has int) error {
-	no := &step.Impossible{}
+	no := &step.RefusedError{}
 	switch {
 	case has == 0:
-		no.Line = append(no.Line, "Step requested GRES but job doesn't have GRES")
+		no.Lines = append(no.Lines, "Step requested GRES but job doesn't have GRES")
 	case s.GPUsPerTask > 0:
-		return refused(c.job.ID, step.ReasonProcessors)
+		return placement.Refuse(c.job.ID, placement.ReasonProcessors)
 	case s.GPUsPerNode > 0:
-		no.Line = append(no.Line, fmt.Sprintf("Step requested gres_per_node=gpu:%d is more than the job's gres_per_node=gpu:%d", s.GPUsPerNode, has))
+		no.Lines = append(no.Lines, fmt.Sprintf("Step requested gres_per_node=gpu:%d is more than the job's gres_per_node=gpu:%d", s.GPUsPerNode, has))
 	}
-	no.Line = append(no.Line, invalidGRES(c.job.ID))
+	no.Lines = append(no.Lines, invalidGRES(c.job.ID))
 	return no
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
 // Pool is what the job has on a node of one kind of generic resource, GPUs
@@ -24,7 +25,7 @@ type share struct {
 // counted takes the generic resources of a step, on each node of its layout,
 // from the pools. busy: it has to wait for those of other steps. With overlap
 // it uses what others have. c.mu is held, and nothing is marked as taken.
-func (c *Coordinator) counted(s *step.Shape, l *step.Layout, overlap bool) (shares []share, busy bool, err error) {
+func (c *Coordinator) counted(s *step.Shape, l *placement.Layout, overlap bool) (shares []share, busy bool, err error) {
 	for _, want := range s.GRES {
 		for _, i := range l.Nodes {
 			pools, has := c.poolsOf(i, want)
@@ -77,7 +78,7 @@ func (c *Coordinator) tooMuchGRES(want step.GRES, has int64) error {
 	if has > 0 {
 		line = fmt.Sprintf("Step requested gres_per_node=%[1]s:%[2]d is more than the job's gres_per_node=%[1]s:%[3]d", want.Name, want.Count, has)
 	}
-	return &step.Impossible{Line: []string{line, invalidGRES(c.job.ID)}}
+	return step.Refuse(line, invalidGRES(c.job.ID))
 }
 
 func invalidGRES(job int64) string {

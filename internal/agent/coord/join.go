@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
 // join is a step's place in the larger one that it is a part of. The tasks and
@@ -52,14 +53,14 @@ func (s *session) takeJoin(f *step.Frame) bool {
 // fits tells whether j is about a step whose part g is.
 func fits(j *step.Join, g *grant) bool {
 	first := int(j.FirstNode)
-	if first < 0 || len(j.Nodes) > step.MaxTasks || first+len(g.nodes) > len(j.Nodes) {
+	if first < 0 || len(j.Nodes) > placement.MaxTasks || first+len(g.nodes) > len(j.Nodes) {
 		return false
 	}
 	total := 0
 	for i := range j.Nodes {
 		total += len(j.Nodes[i].Tasks)
 	}
-	if total > step.MaxTasks {
+	if total > placement.MaxTasks {
 		return false
 	}
 	for i := range g.nodes {
@@ -132,8 +133,8 @@ func (j *join) up(f *step.Frame) *step.Frame {
 		return rewrite(f, func(v *step.Exit) { j.own(v.Tasks) })
 	case step.FrameNodeLost:
 		return rewrite(f, func(v *step.NodeLost) { v.Node -= j.FirstNode })
-	case step.FrameSampled:
-		return rewrite(f, func(list *[]step.Sampled) {
+	case step.FrameSamples:
+		return rewrite(f, func(list *[]step.TaskSample) {
 			for i := range *list {
 				(*list)[i].Task -= j.FirstTask
 			}

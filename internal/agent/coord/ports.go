@@ -3,7 +3,7 @@ package coord
 import (
 	"fmt"
 
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
 // The ports that steps can reserve (--resv-ports), as slurm.conf(5) has them in
@@ -31,7 +31,7 @@ func (p ports) String() string {
 // reservePorts gives a step the ports that it wants (step.Request.Ports), the
 // same on all its nodes. busy: it has to wait for those of other steps. c.mu is
 // held.
-func (c *Coordinator) reservePorts(want *int32, l *step.Layout) (p ports, busy bool, err error) {
+func (c *Coordinator) reservePorts(want *int32, l *placement.Layout) (p ports, busy bool, err error) {
 	if want == nil {
 		return ports{}, false, nil
 	}
@@ -43,7 +43,7 @@ func (c *Coordinator) reservePorts(want *int32, l *step.Layout) (p ports, busy b
 		n++
 	}
 	if n > lastPort-firstPort+1 {
-		return ports{}, false, refused(c.job.ID, "Requires more ports than can be reserved")
+		return ports{}, false, placement.Refuse(c.job.ID, "Requires more ports than can be reserved")
 	}
 	free := int32(0)
 	for port := int32(firstPort); port <= lastPort; port++ {

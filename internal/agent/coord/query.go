@@ -18,12 +18,12 @@ const sampleTime = 5 * time.Second
 // sampler gathers what the tasks of a step use. Safe for concurrent use.
 type sampler struct {
 	mu   sync.Mutex
-	seen map[uint32]*step.Sampled
+	seen map[uint32]*step.TaskSample
 	all  int
 	done chan struct{} // closed when all have told
 }
 
-func (x *sampler) add(list []step.Sampled) {
+func (x *sampler) add(list []step.TaskSample) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range list {
@@ -88,7 +88,7 @@ func (s *session) sample(gpus bool) *step.Usage {
 		s.mu.Unlock()
 		return nil
 	}
-	x := &sampler{seen: map[uint32]*step.Sampled{}, all: int(s.grant.layout.Count), done: make(chan struct{})}
+	x := &sampler{seen: map[uint32]*step.TaskSample{}, all: int(s.grant.layout.Count), done: make(chan struct{})}
 	s.sampler = x
 	s.mu.Unlock()
 	defer func() {
@@ -129,7 +129,7 @@ func (s *session) usage(x *sampler) *step.Usage {
 
 // sampled takes what a node told.
 func (s *session) sampled(f *step.Frame) error {
-	var list []step.Sampled
+	var list []step.TaskSample
 	if err := f.Decode(&list); err != nil {
 		return err
 	}

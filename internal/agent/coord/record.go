@@ -48,7 +48,7 @@ const longestHost = 255
 // memoryOf is what a step may have of a node where it has so many CPUs: what it
 // asks for, else what the job has by the same measure.
 func (c *Coordinator) memoryOf(n *Node, s *step.Shape, cpus int32) int64 {
-	switch need := s.Needs(cpus); {
+	switch need := s.MemoryOn(cpus); {
 	case need > 0:
 		return min(need, max(n.Memory, 0))
 	case c.job.MemPerCPU:
@@ -71,7 +71,7 @@ func base(path string) string {
 func (x *record) exit(e *step.Exit) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if code := step.Code(e.Status); code > x.code {
+	if code := step.ExitCode(e.Status); code > x.code {
 		x.code = code
 		ws := syscall.WaitStatus(e.Status)
 		x.r.Status, x.r.Signal = int32(ws.ExitStatus()), 0
@@ -87,14 +87,14 @@ func (x *record) exit(e *step.Exit) {
 }
 
 // add takes a task's usage into the step's. x.mu is held.
-func (x *record) add(task uint32, u *step.Used) {
+func (x *record) add(task uint32, u *step.TaskUsage) {
 	Add(&x.r.Usage, x.all, x.node[task], int32(task), u)
 	x.all = true
 }
 
 // Add takes what one task has used into what its step has; some is false for
 // the first task.
-func Add(s *wire.Usage, some bool, node, task int32, u *step.Used) {
+func Add(s *wire.Usage, some bool, node, task int32, u *step.TaskUsage) {
 	s.UserCPU += u.User
 	s.SystemCPU += u.System
 	s.TotalRSS += u.RSS

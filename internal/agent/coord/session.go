@@ -11,6 +11,8 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/multiprog"
+	"github.com/berth-hpc/berth/internal/step/placement"
 	"github.com/berth-hpc/berth/translate/env"
 	neutral "github.com/berth-hpc/berth/translate/job"
 )
@@ -91,10 +93,9 @@ func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 func (s *session) check(req *step.Request) error {
 	switch {
 	case req.JobID != 0 && req.JobID != s.c.job.ID:
-		return &step.Impossible{Line: []string{
-			fmt.Sprintf("Unable to confirm allocation for job %d: Invalid job id specified", req.JobID)}}
+		return step.Refuse(fmt.Sprintf("Unable to confirm allocation for job %d: Invalid job id specified", req.JobID))
 	case len(req.Command.Args) == 0:
-		return &step.Impossible{Line: []string{"No command given to execute."}}
+		return step.Refuse("No command given to execute.")
 	case len(req.Container) > 0:
 		if err := s.c.job.checkContainer(req.Container); err != nil {
 			return err
@@ -102,8 +103,7 @@ func (s *session) check(req *step.Request) error {
 	}
 	if req.Command.MPI == step.MPIPMIx {
 		if err := s.c.node.CheckPMIx(); err != nil {
-			return &step.Impossible{Line: []string{
-				"cannot find mpi plugin for mpi/pmix: " + err.Error(), "Invalid MPI type 'pmix', --mpi=list for acceptable types"}}
+			return step.Refuse("cannot find mpi plugin for mpi/pmix: "+err.Error(), "Invalid MPI type 'pmix', --mpi=list for acceptable types")
 		}
 	}
 	return nil
@@ -112,8 +112,8 @@ func (s *session) check(req *step.Request) error {
 // checkGranted checks what depends on the step's place.
 func (c *Coordinator) checkGranted(g *grant, cmd *step.Command) error {
 	if cmd.Programs != nil {
-		if err := step.CheckPrograms(cmd.Args[0], cmd.Programs, g.layout.Count); err != nil {
-			return err
+		if lines := multiprog.Check(cmd.Args[0], cmd.Programs, g.layout.Count); lines != nil {
+			return step.Refuse(lines...)
 		}
 	}
 	return c.checkBinding(g, &cmd.CPUBind)
@@ -138,12 +138,12 @@ func (s *session) place(ctx context.Context, req *step.Request) (*grant, error) 
 		}
 		if !said && req.Immediate == nil {
 			s.text(step.FrameWaiting, fmt.Sprintf(
-				"Job %d step creation temporarily disabled, retrying (%s)", s.c.job.ID, step.ReasonBusy))
+				"Job %d step creation temporarily disabled, retrying (%s)", s.c.job.ID, placement.ReasonBusy))
 		}
 		select {
 		case <-wait:
 		case <-deadline:
-			return nil, refused(s.c.job.ID, step.ReasonBusy)
+			return nil, placement.Refuse(s.c.job.ID, placement.ReasonBusy)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("step creation: %w", ctx.Err())
 		}
@@ -324,7 +324,7 @@ func (s *session) read() {
 			if sig.Terminate {
 				wait := s.c.job.KillWait
 				if sig.Signal == int32(syscall.SIGKILL) {
-					wait = step.AtOnce
+					wait = step.KillNow
 				}
 				s.terminate("", wait)
 				continue
@@ -346,7 +346,7 @@ func (s *session) Send(f *step.Frame) error {
 			s.c.note(e.Status)
 			s.rec.exit(&e)
 		}
-	case step.FrameSampled:
+	case step.FrameSamples:
 		return s.sampled(f)
 	case step.FrameAbort:
 		notice := *f
@@ -374,7 +374,7 @@ func (c *Coordinator) note(status uint32) {
 }
 
 // terminate ends the step in order; a second call does nothing.
-// With step.AtOnce the tasks are killed without a warning.
+// With step.KillNow the tasks are killed without a warning.
 func (s *session) terminate(reason string, wait int32) {
 	s.mu.Lock()
 	if s.ending || s.tree == nil { // one that is not started looks at ending() itself
@@ -382,7 +382,7 @@ func (s *session) terminate(reason string, wait int32) {
 		return
 	}
 	seconds := wait + 2
-	if wait == step.AtOnce { // Slurm's srun says the same then
+	if wait == step.KillNow { // Slurm's srun says the same then
 		seconds = s.c.job.KillWait + 2
 	}
 	told := make(chan struct{})
@@ -456,16 +456,12 @@ func (s *session) text(t step.Type, text string) {
 }
 
 func (s *session) refuse(err error) {
-	var no *step.Impossible
+	var no *step.RefusedError
 	if !errors.As(err, &no) {
-		no = &step.Impossible{Line: []string{err.Error()}}
+		no = &step.RefusedError{Lines: []string{err.Error()}}
 	}
-	for _, line := range no.Line {
-		s.conn.Send(&step.Frame{Type: step.FrameRefused, Flags: no.Code, Task: step.AllTasks, Data: []byte(line)}) //nolint:errcheck // it may be gone
+	for _, line := range no.Lines {
+		s.conn.Send(&step.Frame{Type: step.FrameRefused, Flags: no.ExitCode, Task: step.AllTasks, Data: []byte(line)}) //nolint:errcheck // it may be gone
 	}
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // it may be gone
-}
-
-func refused(jobID int64, reason string) error {
-	return &step.Impossible{Line: []string{fmt.Sprintf("Unable to create step for job %d: %s", jobID, reason)}}
 }

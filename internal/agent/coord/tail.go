@@ -117,7 +117,7 @@ func (x *tailer) look(most int64) bool {
 		if most > 0 {
 			x.at = max(0, size-most)
 		}
-		if x.conn.SendJSON(step.FrameTailed, &step.Tailed{Path: x.path, From: x.at}) != nil {
+		if x.conn.SendJSON(step.FrameTailStart, &step.TailStart{Path: x.path, From: x.at}) != nil {
 			return false
 		}
 	}

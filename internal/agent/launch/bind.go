@@ -9,7 +9,8 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/bind"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
-	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/affinity"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/env"
 )
 
@@ -17,10 +18,10 @@ import (
 // and the agent may use all of those.
 func (t *tasks) bind() {
 	cmd := &t.launch.Command
-	if cmd.CPUBind.Kind == step.BindNone || t.node.CPUs == nil || t.part.CPUIDs == "" {
+	if cmd.CPUBind.Kind == affinity.None || t.node.CPUs == nil || t.part.CPUIDs == "" {
 		return
 	}
-	ids, err := step.ParseCPUs(t.part.CPUIDs)
+	ids, err := affinity.ParseCPUList(t.part.CPUIDs)
 	if err != nil {
 		return
 	}
@@ -76,7 +77,7 @@ func (t *tasks) memory(local int) (*spawn.MemPolicy, error) {
 func (t *tasks) spawn(spec *spawn.Spec) (*spawn.Process, error) {
 	p, err := t.node.Spawn.Start(spec)
 	if refused := (*spawn.PolicyError)(nil); errors.As(err, &refused) {
-		t.notice("slurmstepd: error: --mem-bind: set_mempolicy: " + spawn.Text(refused.Err) + ": memory is not bound\n")
+		t.notice("slurmstepd: error: --mem-bind: set_mempolicy: " + strerror.Text(refused.Err) + ": memory is not bound\n")
 		spec.Memory = nil
 		p, err = t.node.Spawn.Start(spec)
 	}
@@ -88,7 +89,7 @@ func (t *tasks) spawn(spec *spawn.Spec) (*spawn.Process, error) {
 // wrong for the steps that a task starts.
 func (t *tasks) bindEnv(environ []string) []string {
 	cmd := &t.launch.Command
-	if t.masks != nil || cmd.CPUBind.Kind == step.BindNone {
+	if t.masks != nil || cmd.CPUBind.Kind == affinity.None {
 		kind, list := bind.Shown(&cmd.CPUBind, t.masks)
 		loud := loudness(cmd.CPUBind.Verbose)
 		environ = env.Merge(environ, "SLURM_CPU_BIND_VERBOSE="+loud, "SLURM_CPU_BIND_TYPE="+kind, "SLURM_CPU_BIND_LIST="+list)
@@ -129,12 +130,12 @@ func loudness(verbose bool) string {
 // cpuNames and memNames are the kinds of binding as verbose reports name them.
 var (
 	cpuNames = map[string]string{
-		step.BindNone: "NONE", step.BindRank: "RANK", step.BindRankDomain: "LDRANK", step.BindMap: "MAP ",
-		step.BindMapDomain: "LDMAP ", step.BindMaskDomain: "LDMASK",
+		affinity.None: "NONE", affinity.Rank: "RANK", affinity.RankDomain: "LDRANK", affinity.MapCPU: "MAP ",
+		affinity.MapDomain: "LDMAP ", affinity.MaskDomain: "LDMASK",
 	}
 	memNames = map[string]string{
-		step.BindAuto: "NULL", step.BindNone: "NONE", step.BindRank: "RANK", step.BindLocal: "LOC",
-		step.BindMapMemory: "MAP", step.BindMaskMemory: "MASK",
+		affinity.Auto: "NULL", affinity.None: "NONE", affinity.Rank: "RANK", affinity.Local: "LOC",
+		affinity.MapMem: "MAP", affinity.MaskMem: "MASK",
 	}
 )
 
@@ -157,7 +158,7 @@ func (t *tasks) tellBinding(local int, k *task, memory *spawn.MemPolicy) {
 		}
 	}
 	t.notice(fmt.Sprintf("%s%s - %s, task %2d %2d [%d]: mask %s%s\n",
-		head, name, t.node.Name, k.id, local, k.proc.PID, step.Mask(nodes), done))
+		head, name, t.node.Name, k.id, local, k.proc.PID, affinity.FormatMask(nodes), done))
 }
 
 func (t *tasks) tellCPUs(local int, k *task) {
@@ -168,7 +169,7 @@ func (t *tasks) tellCPUs(local int, k *task) {
 	}
 	name, done := cpuNames[kind], " set"
 	switch {
-	case kind == step.BindNone:
+	case kind == affinity.None:
 		set, done = unix.CPUSet{}, ""
 	case t.masks == nil:
 		name, done = "NULL", ""
@@ -176,7 +177,7 @@ func (t *tasks) tellCPUs(local int, k *task) {
 		name = "MASK"
 	}
 	t.notice(fmt.Sprintf("cpu-bind=%s - %s, task %2d %2d [%d]: mask %s%s\n",
-		name, t.node.Name, k.id, local, k.proc.PID, step.Mask(bits(&set)), done))
+		name, t.node.Name, k.id, local, k.proc.PID, affinity.FormatMask(bits(&set)), done))
 }
 
 func bits(set *unix.CPUSet) []int {

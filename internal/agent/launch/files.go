@@ -1,16 +1,13 @@
 package launch
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/env"
 )
 
@@ -59,7 +56,7 @@ func (t *tasks) stdin(k *task, names env.Place) (*os.File, error) {
 		}
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, fmt.Errorf("slurmstepd: error: Could not open stdin file %s: %s", path, reason(err))
+			return nil, fmt.Errorf("slurmstepd: error: Could not open stdin file %s: %s", path, strerror.Text(err))
 		}
 		return f, nil
 	}
@@ -102,7 +99,7 @@ func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*
 		}
 		f, err := os.OpenFile(path, flags, 0o666)
 		if err != nil {
-			return nil, fmt.Errorf("slurmstepd: error: Could not open %s file %s: %s", streamNames[typ], path, reason(err))
+			return nil, fmt.Errorf("slurmstepd: error: Could not open %s file %s: %s", streamNames[typ], path, strerror.Text(err))
 		}
 		if !t.launch.Command.Label || pattern == step.DevNull {
 			return f, nil
@@ -138,17 +135,4 @@ type labels struct {
 func (l *labels) Send(f *step.Frame) error {
 	_, err := l.file.Write(step.Label(f, l.tasks))
 	return err
-}
-
-// reason is the system's word for why a file cannot be opened.
-func reason(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		err = pe.Err
-	}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return spawn.Text(errno)
-	}
-	return err.Error()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/env"
 )
 
@@ -42,7 +43,7 @@ func (h *Hook) Prolog(name, whose, program string, environ []string) (changed []
 	if err != nil {
 		h.Say(fmt.Sprintf("slurmstepd: error: run_command: %s task_prolog can not be executed (%s) %s\n"+
 			"slurmstepd: error: %s task_prolog did not exit normally. reason: Run command failed - configuration error\n"+
-			"slurmstepd: error: %s failed status=1\n", whose, program, spawn.Text(err), whose, name))
+			"slurmstepd: error: %s failed status=1\n", whose, program, strerror.Text(err), whose, name))
 		return environ, 1
 	}
 	text := make([]byte, 0, 4096)
@@ -56,7 +57,7 @@ func (h *Hook) Prolog(name, whose, program string, environ []string) (changed []
 		}
 	}
 	if status := <-p.Done(); status != 0 {
-		code := step.Code(uint32(status))
+		code := step.ExitCode(uint32(status))
 		h.Say(fmt.Sprintf("slurmstepd: error: %s failed status=%d\n", name, code))
 		return environ, code
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // ReceiveArg as the agent's first argument makes it a task of sbcast; the next
-// is a step.Receive.
+// is a step.FileSpec.
 const ReceiveArg = "receive-file"
 
 // Fanout is the most agents that one agent passes a launch to.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/env"
 )
@@ -100,7 +101,7 @@ func (s *pmixServer) spawn(t *tasks) (err error) {
 		Files: []*os.File{null, null, w, theirs}, Umask: -1,
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %s", t.node.PMIx, spawn.Text(err))
+		return fmt.Errorf("%s: %s", t.node.PMIx, strerror.Text(err))
 	}
 	go func() {
 		<-s.proc.Done()
@@ -240,7 +241,7 @@ func (n *Node) CheckPMIx() error {
 	})
 	w.Close()
 	if err != nil {
-		return fmt.Errorf("%s: %s", filepath.Base(n.PMIx), spawn.Text(err))
+		return fmt.Errorf("%s: %s", filepath.Base(n.PMIx), strerror.Text(err))
 	}
 	said, _ := io.ReadAll(io.LimitReader(r, 4096)) // its end tells whether it works
 	if status := <-p.Done(); status != 0 {

@@ -15,10 +15,10 @@ const sampleChunk = 2000
 func (t *tasks) sample(gpus bool) {
 	t.mu.Lock()
 	sessions := map[int]bool{}
-	list := make([]step.Sampled, len(t.tasks))
+	list := make([]step.TaskSample, len(t.tasks))
 	live := make([]int, len(t.tasks))
 	for i, k := range t.tasks {
-		list[i] = step.Sampled{Task: k.id, Used: k.used}
+		list[i] = step.TaskSample{Task: k.id, Used: k.used}
 		if k.proc != nil && !k.ended {
 			sessions[k.proc.PID], live[i] = true, k.proc.PID
 		}
@@ -34,6 +34,6 @@ func (t *tasks) sample(gpus bool) {
 		list[0].GPUs = t.node.Load()
 	}
 	for part := range slices.Chunk(list, sampleChunk) {
-		t.send(step.FrameSampled, part)
+		t.send(step.FrameSamples, part)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/pmi"
 	"github.com/berth-hpc/berth/internal/step"
+	"github.com/berth-hpc/berth/internal/step/multiprog"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/env"
 )
 
@@ -51,7 +53,7 @@ type task struct {
 	// terminal of the task, with --pty; nil: none.
 	terminal *terminal
 	ended    bool // guarded by tasks.mu
-	used     step.Used
+	used     step.TaskUsage
 	env      []string
 }
 
@@ -125,7 +127,7 @@ func Enterable(dir string) error {
 	var errno syscall.Errno
 	switch {
 	case errors.As(err, &errno):
-		return errors.New(spawn.Text(errno))
+		return errors.New(strerror.Text(errno))
 	case err != nil:
 		return err
 	case !st.IsDir():
@@ -159,7 +161,7 @@ func (t *tasks) startTask(local int, k *task) bool {
 	}
 	args := cmd.Args
 	if cmd.Programs != nil {
-		if args = step.ProgramOf(cmd.Programs, k.id, cmd.Args[1:]); args == nil {
+		if args = multiprog.Command(cmd.Programs, k.id, cmd.Args[1:]); args == nil {
 			args = []string{"no program"} // the coordinator has checked
 		}
 	}
@@ -332,7 +334,7 @@ func (t *tasks) signal(s *step.Signal) {
 		t.each(syscall.Signal(s.Signal))
 		return
 	}
-	if s.KillWait == step.AtOnce {
+	if s.KillWait == step.KillNow {
 		t.kill()
 		return
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/internal/sigaction"
+	"github.com/berth-hpc/berth/internal/strerror"
 )
 
 // ExecArg as the agent's first argument makes it the helper of Start: it sets
@@ -86,10 +87,10 @@ func setSoft(which int, soft uint64) {
 func ExecError(path string, err error) string {
 	if errors.Is(err, syscall.ENOENT) {
 		if interp := interpreter(path); interp != "" {
-			return fmt.Sprintf("slurmstepd: error: execve(): bad interpreter(%s): %s", interp, Text(err))
+			return fmt.Sprintf("slurmstepd: error: execve(): bad interpreter(%s): %s", interp, strerror.Text(err))
 		}
 	}
-	return fmt.Sprintf("slurmstepd: error: execve(): %s: %s", path, Text(err))
+	return fmt.Sprintf("slurmstepd: error: execve(): %s: %s", path, strerror.Text(err))
 }
 
 // interpreter reads the #! line of an existing file.
@@ -115,18 +116,6 @@ func ExecCode(err error) int {
 		return int(errno) & 0xff
 	}
 	return 1
-}
-
-// Text is the error as strerror(3) says it: "No such file or directory".
-func Text(err error) string {
-	s := err.Error()
-	if s == "" {
-		return s
-	}
-	if _, ok := errors.AsType[syscall.Errno](err); ok && s[0] >= 'a' && s[0] <= 'z' {
-		return strings.ToUpper(s[:1]) + s[1:]
-	}
-	return s
 }
 
 // Find resolves a command as execvp(3) does, with the PATH of env and the

@@ -19,8 +19,8 @@ const (
 // Sample tells what the processes in each of the sessions have used so far,
 // with the children that they waited for, and which those are. Memory is what
 // they have now, or the most that the leader has had.
-func Sample(sessions map[int]bool) (used map[int]step.Used, pids map[int][]int32) {
-	used, pids = map[int]step.Used{}, map[int][]int32{}
+func Sample(sessions map[int]bool) (used map[int]step.TaskUsage, pids map[int][]int32) {
+	used, pids = map[int]step.TaskUsage{}, map[int][]int32{}
 	for _, p := range Descendants() {
 		if p.Zombie || !sessions[p.Session] {
 			continue
@@ -34,7 +34,7 @@ func Sample(sessions map[int]bool) (used map[int]step.Used, pids map[int][]int32
 }
 
 // add reads what process pid has used into u.
-func add(u *step.Used, pid int, leader bool) {
+func add(u *step.TaskUsage, pid int, leader bool) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/"
 	stat, err := os.ReadFile(dir + "stat")
 	if err != nil {

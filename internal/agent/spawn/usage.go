@@ -10,9 +10,9 @@ import (
 const blockSize = 512
 
 // Usage reads what a process has used.
-func Usage(r *syscall.Rusage) step.Used {
+func Usage(r *syscall.Rusage) step.TaskUsage {
 	micros := func(t syscall.Timeval) int64 { return int64(t.Sec)*1e6 + int64(t.Usec) }
-	return step.Used{
+	return step.TaskUsage{
 		User: micros(r.Utime), System: micros(r.Stime), RSS: int64(r.Maxrss) << 10, Pages: int64(r.Majflt),
 		Read: int64(r.Inblock) * blockSize, Write: int64(r.Oublock) * blockSize,
 	}

@@ -1,11 +1,10 @@
-// Package resume carries a stream of bytes over one connection after the other:
-// what was sent and not acknowledged when a connection broke is sent again on
-// the next, so nothing is lost and nothing comes twice. Both ends have a Stream;
-// who makes the connections, and who may take up which stream, is the caller's
-// to say.
+// Package resume carries a stream of bytes over a sequence of connections. What
+// was sent and not acknowledged when a connection broke is sent again on the
+// next, so nothing is lost or duplicated. Both ends have a Stream. The caller
+// makes the connections and decides who may resume which stream.
 //
-// On a connection there are records: a byte that says which kind, and eight
-// that are a length or an offset (big endian).
+// A connection carries records. A record begins with a byte for its kind and
+// eight bytes with a length or an offset (big endian).
 package resume
 
 import (
@@ -18,64 +17,64 @@ import (
 	"time"
 )
 
-// Window is how many bytes one end keeps that the other has not acknowledged;
-// Write waits when there are as many.
+// Window is the maximum number of unacknowledged bytes that one end buffers.
+// Write blocks when it is reached.
 const Window = 1 << 20
 
-// Times of a connection: a sign of life is sent every beat; one end that has
-// been told to Watch takes a connection for lost that shows none for silence.
+// An end sends a record at least once every keepAlive. After DetectSilence, it
+// considers a connection lost on which none has arrived for maxSilence.
 const (
-	beat    = 5 * time.Second
-	silence = 20 * time.Second
+	keepAlive  = 5 * time.Second
+	maxSilence = 20 * time.Second
 )
 
 const (
-	recordData  = 'D' // length, then as many bytes
-	recordAck   = 'A' // how many bytes have been taken in all
+	recordData  = 'D' // a length, then that number of bytes
+	recordAck   = 'A' // the number of bytes received so far
 	headerSize  = 9
 	maxRecord   = 64 << 10
 	ackEvery    = 64 << 10
 	bufferBytes = 80 << 10
 )
 
-// ErrGone means that the stream was not taken up again in time.
-var ErrGone = errors.New("the connection was not taken up again")
+// ErrGone means that the stream was not resumed in time.
+var ErrGone = errors.New("the connection was not resumed")
 
-// errRecord means bytes that no Stream sends.
+// errRecord means that the other end is not a Stream.
 var errRecord = errors.New("malformed record")
 
-// Stream is one end. Its methods are safe for concurrent use, but for Read,
-// which is for one goroutine, and which somebody has to call: acknowledgements
-// come with what is read.
+// Stream is one end of a stream. Its methods are safe for concurrent use, except
+// Read, which may be called by one goroutine at a time. The caller must read
+// until the stream ends, because acknowledgements arrive with the data.
 type Stream struct {
-	grace time.Duration // a broken connection is waited for that long
-	lost  func(error)   // a connection broke; nil: nobody asks
-	watch bool
+	grace         time.Duration // the stream fails after this time without a connection
+	onLoss        func(error)   // called when a connection breaks; may be nil
+	detectSilence bool
 
-	mu      sync.Mutex
-	changed *sync.Cond
-	line    *line  // nil: there is none
-	out     []byte // not acknowledged; begins at offset acked
-	acked   uint64
-	taken   uint64 // bytes read, in all
-	told    uint64 // of these, acknowledged
-	ackNow  bool
-	closing bool  // by Close
-	err     error // for good
-	timer   *time.Timer
+	mu           sync.Mutex
+	changed      *sync.Cond
+	link         *link  // nil: there is no connection
+	out          []byte // unacknowledged bytes, from offset outStart
+	outStart     uint64
+	received     uint64 // bytes read so far
+	acknowledged uint64 // of these
+	ackNow       bool   // send an acknowledgement
+	closing      bool
+	err          error // final
+	timer        *time.Timer
 }
 
-// line is one connection.
-type line struct {
+// link is one connection.
+type link struct {
 	conn io.ReadWriteCloser
 	r    *bufio.Reader
-	left uint64 // bytes of the record that is being read
+	left uint64 // unread bytes of the current record
 	next uint64 // offset of the next byte to send
 	idle bool   // everything has been sent
 }
 
-// New makes an end without a connection; Use gives it one. It fails for good
-// when it has had none for as long as grace.
+// New returns an end without a connection; Use attaches one. The stream fails
+// when it has been without a connection for the time grace.
 func New(grace time.Duration) *Stream {
 	s := &Stream{grace: grace}
 	s.changed = sync.NewCond(&s.mu)
@@ -83,80 +82,83 @@ func New(grace time.Duration) *Stream {
 	return s
 }
 
-// OnLoss has fn called, in a goroutine of its own, with every connection that
-// breaks. Call it before Use.
-func (s *Stream) OnLoss(fn func(error)) { s.lost = fn }
+// OnLoss registers a function that is called, in its own goroutine, whenever a
+// connection breaks. It must be called before Use.
+func (s *Stream) OnLoss(fn func(cause error)) { s.onLoss = fn }
 
-// Watch has the stream give up connections that show no life. Call it before
-// Use.
-func (s *Stream) Watch() { s.watch = true }
+// DetectSilence makes the stream drop a connection on which nothing arrives. It
+// must be called before Use.
+func (s *Stream) DetectSilence() { s.detectSilence = true }
 
-// Leave gives up the connection there is, if any, and tells how many bytes have
-// been read: what the other end has to go on from.
-func (s *Stream) Leave() (taken uint64) {
+// Detach drops the present connection, if any, and returns the number of bytes
+// received: the offset from which the other end must continue.
+func (s *Stream) Detach() (received uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drop(nil)
-	return s.taken
+	return s.received
 }
 
-// Use goes on over conn, which the stream owns from then on. has is how many
-// bytes the other end has read, and bytes read from conn before belong to r.
-func (s *Stream) Use(conn io.ReadWriteCloser, r io.Reader, has uint64) error {
+// Use continues the stream over conn, which it owns. received is the number of
+// bytes that the other end has received. The bytes of conn are read from r, which
+// may have buffered some.
+func (s *Stream) Use(conn io.ReadWriteCloser, r io.Reader, received uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		conn.Close()
 		return s.err
 	}
-	if has < s.acked || has > s.acked+uint64(len(s.out)) {
+	if end := s.outStart + uint64(len(s.out)); received < s.outStart || received > end {
 		conn.Close()
-		return fmt.Errorf("%w: the other end has %d bytes, not %d to %d", errRecord, has, s.acked, s.acked+uint64(len(s.out)))
+		return fmt.Errorf("%w: the other end received %d bytes, not %d to %d", errRecord, received, s.outStart, end)
 	}
 	s.drop(nil)
-	s.acknowledge(has)
-	l := &line{conn: conn, r: bufio.NewReaderSize(r, bufferBytes), next: has}
-	s.line, s.told = l, s.taken
+	s.discard(received)
+	l := &link{conn: conn, r: bufio.NewReaderSize(r, bufferBytes), next: received}
+	s.link = l
+	s.acknowledged = s.received
 	s.timer.Stop()
 	s.changed.Broadcast()
 	go s.send(l)
 	return nil
 }
 
-// drop ends the connection. s.mu is held.
-func (s *Stream) drop(why error) {
-	if s.line == nil {
+// drop closes the connection. cause is nil if it did not break. The caller holds
+// s.mu.
+func (s *Stream) drop(cause error) {
+	if s.link == nil {
 		return
 	}
-	go s.line.conn.Close() // it may want to say goodbye to somebody who does not listen
-	s.line = nil
+	go s.link.conn.Close() // Close of a TLS connection may block
+	s.link = nil
 	s.changed.Broadcast()
 	if s.err != nil {
 		return
 	}
 	s.timer.Reset(s.grace)
-	if why != nil && s.lost != nil {
-		go s.lost(why)
+	if cause != nil && s.onLoss != nil {
+		go s.onLoss(cause)
 	}
 }
 
-// broke notes that l does not work any more.
-func (s *Stream) broke(l *line, why error) {
+// dropBroken drops l, if it is still the connection.
+func (s *Stream) dropBroken(l *link, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.line == l {
-		s.drop(why)
+	if s.link == l {
+		s.drop(cause)
 	}
 }
 
-// Fail ends the stream for good; blocked calls return err.
+// Fail ends the stream; blocked and later calls return err.
 func (s *Stream) Fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail(err)
 }
 
-// fail is Fail. s.mu is held.
+// fail is Fail for callers that hold s.mu.
 func (s *Stream) fail(err error) {
 	if s.err == nil {
 		s.err = err
@@ -166,7 +168,7 @@ func (s *Stream) fail(err error) {
 	}
 }
 
-// Write takes b over, and waits while the other end is too far behind.
+// Write buffers b for the other end. It blocks while the window is full.
 func (s *Stream) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,10 +191,11 @@ func (s *Stream) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// acknowledge forgets what the other end has. s.mu is held.
-func (s *Stream) acknowledge(has uint64) {
-	s.out = s.out[has-s.acked:]
-	s.acked = has
+// discard discards the buffered bytes up to an offset that the other end has
+// received. The caller holds s.mu.
+func (s *Stream) discard(received uint64) {
+	s.out = s.out[received-s.outStart:]
+	s.outStart = received
 	if len(s.out) == 0 {
 		s.out = nil
 	}
@@ -202,53 +205,53 @@ func (s *Stream) acknowledge(has uint64) {
 // Read reads what the other end wrote. The error is io.EOF after Close.
 func (s *Stream) Read(b []byte) (int, error) {
 	for {
-		l, err := s.current()
+		l, err := s.waitForLink()
 		if err != nil {
 			return 0, err
 		}
-		n, err := s.readLine(l, b)
+		n, err := s.readFrom(l, b)
 		if err != nil {
-			s.broke(l, err)
+			s.dropBroken(l, err)
 		}
-		if n = s.count(l, n); n > 0 {
+		if n = s.accept(l, n); n > 0 {
 			return n, nil
 		}
 	}
 }
 
-// current waits for a connection.
-func (s *Stream) current() (*line, error) {
+// waitForLink returns the connection and waits until there is one.
+func (s *Stream) waitForLink() (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for s.line == nil && s.err == nil {
+	for s.link == nil && s.err == nil {
 		s.changed.Wait()
 	}
-	return s.line, s.err
+	return s.link, s.err
 }
 
-// count takes n bytes for read, if l was the connection until now: what came
-// over another the other end sends again.
-func (s *Stream) count(l *line, n int) int {
+// accept counts n bytes as received and returns n, if l is still the connection.
+// Otherwise it returns 0, because the other end sends these bytes again.
+func (s *Stream) accept(l *link, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n == 0 || s.line != l {
+	if n == 0 || s.link != l {
 		return 0
 	}
-	s.taken += uint64(n)
-	if s.taken-s.told >= ackEvery {
+	s.received += uint64(n)
+	if s.received-s.acknowledged >= ackEvery {
 		s.ackNow = true
 		s.changed.Broadcast()
 	}
 	return n
 }
 
-// readLine reads from one connection up to the end of a record.
-func (s *Stream) readLine(l *line, b []byte) (int, error) {
+// readFrom reads from one connection, at most up to the end of a record.
+func (s *Stream) readFrom(l *link, b []byte) (int, error) {
 	for l.left == 0 {
 		if l.r.Buffered() == 0 {
-			s.ackSoon()
+			s.acknowledgeNow()
 		}
-		if err := s.record(l); err != nil {
+		if err := s.readHeader(l); err != nil {
 			return 0, err
 		}
 	}
@@ -257,20 +260,21 @@ func (s *Stream) readLine(l *line, b []byte) (int, error) {
 	return n, err
 }
 
-// ackSoon has what was read acknowledged before more is waited for.
-func (s *Stream) ackSoon() {
+// acknowledgeNow sends an acknowledgement of everything received, before the
+// caller waits for more.
+func (s *Stream) acknowledgeNow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken != s.told {
+	if s.received != s.acknowledged {
 		s.ackNow = true
 		s.changed.Broadcast()
 	}
 }
 
-// record reads the next header.
-func (s *Stream) record(l *line) error {
-	if s.watch {
-		t := time.AfterFunc(silence, func() { s.broke(l, errors.New("no sign of life")) })
+// readHeader reads the header of the next record, and handles acknowledgements.
+func (s *Stream) readHeader(l *link) error {
+	if s.detectSilence {
+		t := time.AfterFunc(maxSilence, func() { s.dropBroken(l, errors.New("no sign of life")) })
 		defer t.Stop()
 	}
 	var h [headerSize]byte
@@ -285,8 +289,8 @@ func (s *Stream) record(l *line) error {
 	case h[0] == recordAck:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.line == l && n >= s.acked && n <= l.next {
-			s.acknowledge(n)
+		if s.link == l && n >= s.outStart && n <= l.next {
+			s.discard(n)
 			return nil
 		}
 	}
@@ -294,26 +298,26 @@ func (s *Stream) record(l *line) error {
 }
 
 // send writes to one connection until it breaks.
-func (s *Stream) send(l *line) {
+func (s *Stream) send(l *link) {
 	w := bufio.NewWriterSize(l.conn, bufferBytes)
 	done := make(chan struct{})
 	defer close(done)
-	go s.live(done)
+	go s.sendKeepAlives(done)
 	for {
 		data, ack, more := s.pending(l)
 		if !more {
 			return
 		}
 		if err := write(w, data, ack); err != nil {
-			s.broke(l, err)
+			s.dropBroken(l, err)
 			return
 		}
 	}
 }
 
-// live has something sent every beat.
-func (s *Stream) live(done <-chan struct{}) {
-	t := time.NewTicker(beat)
+// sendKeepAlives sends an acknowledgement every keepAlive.
+func (s *Stream) sendKeepAlives(done <-chan struct{}) {
+	t := time.NewTicker(keepAlive)
 	defer t.Stop()
 	for {
 		select {
@@ -328,23 +332,25 @@ func (s *Stream) live(done <-chan struct{}) {
 	}
 }
 
-// pending waits for something to send over l; ack is nil where there is nothing
-// to acknowledge. more is false when l is not the connection any more.
-func (s *Stream) pending(l *line) (data []byte, ack *uint64, more bool) {
+// pending waits for something to send over l. ack is nil if nothing is to be
+// acknowledged. more is false when l is no longer the connection.
+func (s *Stream) pending(l *link) (data []byte, ack *uint64, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		if s.line != l {
+		if s.link != l {
 			return nil, nil, false
 		}
-		if from := l.next - s.acked; from < uint64(len(s.out)) {
+		if from := l.next - s.outStart; from < uint64(len(s.out)) {
 			data = s.out[from:]
 			data = data[:min(len(data), maxRecord)]
 			l.next += uint64(len(data))
 		}
 		if s.ackNow {
-			n := s.taken
-			s.told, s.ackNow, ack = n, false, &n
+			n := s.received
+			s.acknowledged = n
+			s.ackNow = false
+			ack = &n
 		}
 		if data != nil || ack != nil {
 			l.idle = false

@@ -6,15 +6,16 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
 )
 
-// deadline bounds every wait of these tests.
+// deadline is the limit of every wait in these tests.
 const deadline = 60 * time.Second
 
-// pair is two ends, connected by what a test cuts.
+// pair is two ends whose connection a test can cut.
 type pair struct {
 	t    *testing.T
 	a, b *Stream
@@ -29,7 +30,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// connect gives both ends a new connection, as client and agent do.
+// connect connects both ends anew, as client and agent do.
 func (p *pair) connect() {
 	p.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,17 +49,17 @@ func (p *pair) connect() {
 	p.mu.Lock()
 	p.cut = []io.Closer{x, y}
 	p.mu.Unlock()
-	has := p.a.Leave()
-	hasB := p.b.Leave()
-	if err := p.a.Use(x, x, hasB); err != nil {
+	receivedA := p.a.Detach()
+	receivedB := p.b.Detach()
+	if err := p.a.Use(x, x, receivedB); err != nil {
 		p.t.Error(err)
 	}
-	if err := p.b.Use(y, y, has); err != nil {
+	if err := p.b.Use(y, y, receivedA); err != nil {
 		p.t.Error(err)
 	}
 }
 
-// sever cuts the connection, from one side or the other.
+// sever cuts the connection from a random side.
 func (p *pair) sever() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +91,7 @@ func TestNothingLostOverCuts(t *testing.T) {
 				return
 			}
 			if !bytes.Equal(got, sent) {
-				t.Error("other bytes came than were sent")
+				t.Error("the received bytes differ from those sent")
 			}
 		})
 	}
@@ -101,17 +102,17 @@ func TestNothingLostOverCuts(t *testing.T) {
 		select {
 		case <-done:
 			if cuts == 0 {
-				t.Error("it was over before a connection was cut")
+				t.Error("everything was sent before a connection was cut")
 			}
 			t.Logf("%d cuts", cuts)
 			return
 		case <-end:
-			t.Fatal("it takes too long")
+			t.Fatal("the transfer did not finish in time")
 		case <-time.After(time.Duration(1+rand.IntN(10)) * time.Millisecond):
 		}
 		p.sever()
 		if rand.IntN(2) == 0 {
-			time.Sleep(time.Duration(rand.IntN(5)) * time.Millisecond) // one end may not have seen it
+			runtime.Gosched() // one end may not have noticed yet
 		}
 		p.connect()
 	}
@@ -119,7 +120,7 @@ func TestNothingLostOverCuts(t *testing.T) {
 
 func TestWindow(t *testing.T) {
 	p := newPair(t)
-	go io.Copy(io.Discard, p.a) //nolint:errcheck // acknowledgements come with what is read
+	go io.Copy(io.Discard, p.a) //nolint:errcheck // acknowledgements arrive with the data
 	wrote := make(chan error, 1)
 	go func() {
 		_, err := p.a.Write(make([]byte, 3*Window))
@@ -130,14 +131,14 @@ func TestWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.a.mu.Lock()
-	kept := len(p.a.out)
+	buffered := len(p.a.out)
 	p.a.mu.Unlock()
-	if kept > Window {
-		t.Errorf("%d bytes are kept, more than %d", kept, Window)
+	if buffered > Window {
+		t.Errorf("%d bytes are buffered, more than %d", buffered, Window)
 	}
 	select {
 	case <-wrote:
-		t.Error("more was taken over than one window")
+		t.Error("Write accepted more than one window")
 	default:
 	}
 	if _, err := io.ReadFull(p.b, make([]byte, 2*Window)); err != nil {
@@ -148,7 +149,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-func TestEnds(t *testing.T) {
+func TestDrainAndFlush(t *testing.T) {
 	p := newPair(t)
 	if _, err := p.a.Write([]byte("last words")); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestEnds(t *testing.T) {
 		b := make([]byte, 10)
 		io.ReadFull(p.b, b) //nolint:errcheck // what came is compared
 		got <- string(b)
-		p.b.Flush(deadline) // the client is content and goes
+		p.b.Flush(deadline) // as a client that has everything
 	}()
 	go io.Copy(io.Discard, p.a) //nolint:errcheck // as above
 	p.a.Drain(deadline)
@@ -166,7 +167,7 @@ func TestEnds(t *testing.T) {
 		t.Errorf("%q", s)
 	}
 	if _, err := p.a.Write([]byte("x")); err == nil {
-		t.Error("a stream that has ended takes bytes")
+		t.Error("a closed stream accepts bytes")
 	}
 }
 
@@ -177,18 +178,18 @@ func TestGrace(t *testing.T) {
 	}
 	x, _ := net.Pipe()
 	if err := s.Use(x, x, 0); !errors.Is(err, ErrGone) {
-		t.Error("a stream that is gone was taken up:", err)
+		t.Error("a failed stream was resumed:", err)
 	}
 }
 
-// TestBadRecords sends what no Stream sends: it must not be taken for data, nor
-// make this end allocate or forget anything.
+// TestBadRecords sends malformed records. They must not be read as data, and must
+// not make this end allocate memory or discard unacknowledged bytes.
 func TestBadRecords(t *testing.T) {
 	for name, b := range map[string][]byte{
-		"unknown":        {'X', 0, 0, 0, 0, 0, 0, 0, 0},
-		"empty data":     {'D', 0, 0, 0, 0, 0, 0, 0, 0},
-		"long data":      {'D', 0, 0, 0, 1, 0, 0, 0, 0},
-		"unsent is here": {'A', 0, 0, 0, 0, 0, 0, 0, 9},
+		"unknown":    {'X', 0, 0, 0, 0, 0, 0, 0, 0},
+		"empty data": {'D', 0, 0, 0, 0, 0, 0, 0, 0},
+		"long data":  {'D', 0, 0, 0, 1, 0, 0, 0, 0},
+		"unsent":     {'A', 0, 0, 0, 0, 0, 0, 0, 9},
 	} {
 		s := New(deadline)
 		lost := make(chan error, 1)
@@ -205,7 +206,7 @@ func TestBadRecords(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case <-time.After(deadline):
-			t.Errorf("%s: nothing happened", name)
+			t.Errorf("%s: the connection was not dropped", name)
 		}
 		s.Close()
 	}
@@ -213,6 +214,6 @@ func TestBadRecords(t *testing.T) {
 	defer s.Close()
 	x, _ := net.Pipe()
 	if err := s.Use(x, x, 5); !errors.Is(err, errRecord) {
-		t.Error("bytes were taken for received that were never sent:", err)
+		t.Error("the stream accepted an acknowledgement of bytes that were never sent:", err)
 	}
 }

@@ -1,14 +1,16 @@
-package step
+package placement
 
 import (
 	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/berth-hpc/berth/internal/step"
 )
 
-// TestPlanProperties: every task has exactly one place, no node is used twice,
-// excluded nodes are not used and required ones are.
+// TestPlanProperties checks that every task is placed exactly once, no node is
+// used twice, excluded nodes are not used and required nodes are.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := make([]Node, rapid.IntRange(1, 8).Draw(t, "nodes"))
@@ -17,10 +19,11 @@ func TestPlanProperties(t *testing.T) {
 			nodes[i].CPUs = rapid.Int32Range(1, 8).Draw(t, "cpus")
 			nodes[i].Busy = rapid.Int32Range(0, nodes[i].CPUs).Draw(t, "busy")
 		}
-		s := &Shape{
+		s := &step.Shape{
 			Nodes: rapid.Int32Range(0, 9).Draw(t, "N"), Tasks: rapid.Int32Range(0, 40).Draw(t, "n"),
 			TasksPerNode: rapid.Int32Range(0, 4).Draw(t, "per node"), CPUsPerTask: rapid.Int32Range(0, 3).Draw(t, "c"),
-			Overcommit: rapid.Bool().Draw(t, "O"), Distribution: rapid.SampledFrom([]string{"", "block", "cyclic", "plane=3"}).Draw(t, "m"),
+			Overcommit:   rapid.Bool().Draw(t, "O"),
+			Distribution: rapid.SampledFrom([]string{"", "block", "cyclic", "plane=3"}).Draw(t, "m"),
 		}
 		if rapid.Bool().Draw(t, "w") {
 			s.NodeList = []string{nodes[0].Name}
@@ -30,16 +33,17 @@ func TestPlanProperties(t *testing.T) {
 		overlap := rapid.Bool().Draw(t, "overlap")
 		l, wait, err := Plan(1, nodes, s, rapid.Bool().Draw(t, "exact"), overlap)
 		if wait && overlap {
-			t.Fatal("a step that shares must not wait")
+			t.Fatal("a step with --overlap must not wait")
 		}
 		if err != nil || wait {
 			return
 		}
-		check(t, nodes, s, l)
+		checkLayout(t, nodes, s, l)
 	})
 }
 
-func check(t *rapid.T, nodes []Node, s *Shape, l *Layout) {
+// checkLayout fails the test if l breaks a property of layouts.
+func checkLayout(t *rapid.T, nodes []Node, s *step.Shape, l *Layout) {
 	seen := make([]bool, l.Count)
 	for k, tasks := range l.Tasks {
 		if k > 0 && l.Nodes[k] <= l.Nodes[k-1] {
@@ -47,7 +51,7 @@ func check(t *rapid.T, nodes []Node, s *Shape, l *Layout) {
 		}
 		for j, task := range tasks {
 			if seen[task] || (j > 0 && task <= tasks[j-1]) {
-				t.Fatalf("task %d", task)
+				t.Fatalf("task %d is placed twice or out of order", task)
 			}
 			seen[task] = true
 		}
@@ -57,7 +61,7 @@ func check(t *rapid.T, nodes []Node, s *Shape, l *Layout) {
 	}
 	for task, ok := range seen {
 		if !ok {
-			t.Fatalf("task %d has no place", task)
+			t.Fatalf("task %d is not placed", task)
 		}
 	}
 	used := map[string]bool{}

@@ -1,33 +1,35 @@
-package step
+package placement
 
 import (
 	"strconv"
 	"strings"
+
+	"github.com/berth-hpc/berth/internal/step"
 )
 
-// arrange distributes tasks over the chosen nodes. How many each gets is
-// decided by dealing them out in turn, as far as the node has CPUs; which they
-// are depends on the distribution.
-func arrange(nodes []Node, chosen []int32, s *Shape, tasks, per int32) *Layout {
+// distribute places tasks on the chosen nodes. How many tasks each node gets is
+// decided by dealing them out in turn, within the capacity of the nodes. Which
+// tasks they are depends on the distribution.
+func distribute(nodes []Node, chosen []int32, s *step.Shape, tasks, cpusPerTask int32) *Layout {
 	capacity := make([]int32, len(chosen))
 	for k, i := range chosen {
-		capacity[k] = max(nodes[i].CPUs/per, 1)
+		capacity[k] = max(nodes[i].CPUs/cpusPerTask, 1)
 		if s.TasksPerNode > 0 {
 			capacity[k] = s.TasksPerNode
 		}
 	}
 	l := &Layout{Nodes: chosen, Tasks: make([][]uint32, len(chosen)), Count: uint32(tasks)}
-	kind, size := distribution(s.Distribution)
+	kind, size := parseDistribution(s.Distribution)
 	if kind == "arbitrary" && len(s.Hosts) > 0 {
 		return arbitrary(nodes, l, s.Hosts)
 	}
 	if kind == "plane" {
 		deal(l, capacity, tasks, size)
-		return withTasks(l)
+		return withoutIdleNodes(l)
 	}
-	if packed(s.Distribution) {
-		deal(l, capacity, tasks, tasks) // one node full after the other
-		return withTasks(l)
+	if isPacked(s.Distribution) {
+		deal(l, capacity, tasks, tasks) // fill one node after the other
+		return withoutIdleNodes(l)
 	}
 	deal(l, capacity, tasks, 1)
 	if kind != "cyclic" {
@@ -42,8 +44,8 @@ func arrange(nodes []Node, chosen []int32, s *Shape, tasks, per int32) *Layout {
 	return l
 }
 
-// packed tells whether nodes are to be filled one after the other (-m Pack).
-func packed(text string) bool {
+// isPacked reports whether nodes are to be filled one after the other (-m Pack).
+func isPacked(text string) bool {
 	for part := range strings.SplitSeq(text, ",") {
 		if strings.EqualFold(part, "pack") {
 			return true
@@ -52,8 +54,8 @@ func packed(text string) bool {
 	return false
 }
 
-// arbitrary gives task i the node hosts[i]; tasks beyond the list go on with
-// its last node.
+// arbitrary places task i on the node hosts[i], and tasks beyond the list on its
+// last node.
 func arbitrary(nodes []Node, l *Layout, hosts []string) *Layout {
 	at := make(map[string]int, len(l.Nodes))
 	for k, i := range l.Nodes {
@@ -64,11 +66,11 @@ func arbitrary(nodes []Node, l *Layout, hosts []string) *Layout {
 			l.Tasks[k] = append(l.Tasks[k], t)
 		}
 	}
-	return withTasks(l)
+	return withoutIdleNodes(l)
 }
 
-// withTasks drops the nodes that got no task, which large planes can leave.
-func withTasks(l *Layout) *Layout {
+// withoutIdleNodes removes nodes that got no task, as happens with large planes.
+func withoutIdleNodes(l *Layout) *Layout {
 	out := &Layout{Count: l.Count}
 	for k, tasks := range l.Tasks {
 		if len(tasks) > 0 {
@@ -79,8 +81,8 @@ func withTasks(l *Layout) *Layout {
 	return out
 }
 
-// deal gives size tasks in turn to every node that has room, and goes on
-// without regard to room when no node has any.
+// deal gives size tasks at a time to each node in turn while it has capacity.
+// When no node has any left, it continues without regard to capacity.
 func deal(l *Layout, capacity []int32, tasks, size int32) {
 	next := int32(0)
 	for full := false; next < tasks; {
@@ -98,8 +100,9 @@ func deal(l *Layout, capacity []int32, tasks, size int32) {
 	}
 }
 
-// distribution reads the first part of --distribution.
-func distribution(text string) (kind string, size int32) {
+// parseDistribution returns the distribution over nodes, which is the first part
+// of --distribution, and the size of a plane.
+func parseDistribution(text string) (kind string, size int32) {
 	text, _, _ = strings.Cut(text, ",")
 	text, _, _ = strings.Cut(text, ":")
 	if n, ok := strings.CutPrefix(text, "plane="); ok {

@@ -1,4 +1,4 @@
-package step
+package affinity
 
 import (
 	"fmt"
@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// ParseCPUs reads a list such as "0-3,8", ascending.
-func ParseCPUs(list string) ([]int, error) {
+// ParseCPUList parses a list such as "0-3,8" into ascending numbers.
+func ParseCPUList(list string) ([]int, error) {
 	var ids []int
 	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
 		if part == "" {
 			continue
 		}
-		from, to, ranged := strings.Cut(part, "-")
-		a, err := strconv.Atoi(from)
-		b := a
-		if err == nil && ranged {
-			b, err = strconv.Atoi(to)
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		last := first
+		if err == nil && isRange {
+			last, err = strconv.Atoi(to)
 		}
-		if err != nil || a < 0 || b < a || b > 1<<16 {
+		if err != nil || first < 0 || last < first || last > 1<<16 {
 			return nil, fmt.Errorf("malformed CPU list %q", list)
 		}
-		for ; a <= b; a++ {
-			ids = append(ids, a)
+		for id := first; id <= last; id++ {
+			ids = append(ids, id)
 		}
 	}
 	sort.Ints(ids)
 	return ids, nil
 }
 
-// FormatCPUs writes ascending ids as a list such as "0-3,8".
-func FormatCPUs(ids []int) string {
+// FormatCPUList returns ascending ids as a list such as "0-3,8".
+func FormatCPUList(ids []int) string {
 	var b strings.Builder
 	for i := 0; i < len(ids); {
 		j := i

@@ -1,0 +1,97 @@
+package affinity
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestParseBind(t *testing.T) {
+	for text, want := range map[string]CPUBind{
+		"":                    {},
+		"verbose,cores":       {Verbose: true, Kind: Cores},
+		"cores,v":             {Verbose: true, Kind: Cores},
+		"quiet":               {},
+		"v,ldoms":             {Verbose: true, Kind: Domains},
+		"None":                {Kind: None},
+		"rank_ldom":           {Kind: RankDomain},
+		"one_thread,threads":  {Kind: Threads, OneThread: true},
+		"map_cpu:7,4":         {Kind: MapCPU, List: []string{"7", "4"}},
+		"map_cpu:7,4,verbose": {Kind: MapCPU, List: []string{"7", "4"}, Verbose: true},
+		"v,mask_cpu:0xF0,30":  {Verbose: true, Kind: MaskCPU, List: []string{"F0", "30"}},
+		"mask_cpu:0x10*2":     {Kind: MaskCPU, List: []string{"10", "10"}},
+		"map_ldom:1":          {Kind: MapDomain, List: []string{"1"}},
+	} {
+		if b, err := ParseCPUBind(text); err != nil || !reflect.DeepEqual(b, want) {
+			t.Errorf("%q: %+v, %v; want %+v", text, b, err, want)
+		}
+	}
+	for _, bad := range []string{
+		"nonsense", "map_cpu", "map_cpu:x", "mask_cpu:0", "mask_cpu:g", "map_cpu:1*0", "map_cpu:-1", "cores:1",
+	} {
+		if _, err := ParseCPUBind(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+	if got := FormatMask([]int{0, 1, 8}); got != "0x103" {
+		t.Error(got)
+	}
+}
+
+func TestParseMemBind(t *testing.T) {
+	for text, want := range map[string]MemBind{
+		"verbose,prefer,sort,map_mem:0,1": {
+			Verbose: true, Prefer: true, Sort: true, Kind: MapMem, List: []string{"0", "1"},
+		},
+		"local":        {Kind: Local},
+		"mask_mem:3*2": {Kind: MaskMem, List: []string{"3", "3"}},
+		"unset":        {},
+	} {
+		want.Given = text
+		if b, err := ParseMemBind(text); err != nil || !reflect.DeepEqual(b, want) {
+			t.Errorf("%q: %+v, %v; want %+v", text, b, err, want)
+		}
+	}
+}
+
+// TestGPUBindAsRecorded compares which of two GPUs tasks see with what the real
+// srun and gres/gpu do (22.05.8, two devices on one node).
+func TestGPUBindAsRecorded(t *testing.T) {
+	const first = "Binding to the first device in the allocation instead."
+	for _, c := range []struct {
+		bind, perTask string
+		want          [2][]int
+		warning       [2]string // end of the last warning
+	}{
+		{"", "", [2][]int{{0, 1}, {0, 1}}, [2]string{}},
+		{"closest", "", [2][]int{{0, 1}, {0, 1}}, [2]string{}},
+		{"single:1", "", [2][]int{{0}, {1}}, [2]string{}},
+		{"single:2", "", [2][]int{{0}, {0}}, [2]string{}},
+		{"map_gpu:1,0", "", [2][]int{{1}, {0}}, [2]string{}},
+		{"map_gpu:1", "", [2][]int{{1}, {1}}, [2]string{}},
+		{"mask_gpu:3,1", "", [2][]int{{0, 1}, {0}}, [2]string{}},
+		{"mask_gpu:0x2,0x1", "", [2][]int{{1}, {0}}, [2]string{}},
+		{"per_task:1", "", [2][]int{{0}, {1}}, [2]string{}},
+		{"per_task:2", "", [2][]int{{0, 1}, {0}}, [2]string{"", "gpu:per_task:2 does not specify any devices within the allocation for task 1. " + first}},
+		{"per_task:3", "", [2][]int{{0, 1}, {0}}, [2]string{"Not enough gpus to bind for gpus per task", first}},
+		{"map_gpu:4", "", [2][]int{{0}, {0}}, [2]string{first, first}},
+		{"mask_gpu:0x10", "", [2][]int{{0}, {0}}, [2]string{first, first}},
+		{"single:0", "", [2][]int{{0}, {1}}, [2]string{"single:0 does not specify a valid number. Defaulting to 1.", "Defaulting to 1."}},
+		{"", "1", [2][]int{{0}, {1}}, [2]string{}},
+		{"", "tesla:1", [2][]int{{0}, {1}}, [2]string{}},
+		{"verbose,single:2", "1", [2][]int{{0}, {0}}, [2]string{}},
+	} {
+		b := ParseGPUBind(c.bind, c.perTask)
+		for local, want := range c.want {
+			positions, warnings := b.Select(local, 2)
+			last := ""
+			if len(warnings) > 0 {
+				last = warnings[len(warnings)-1]
+			}
+			wrong := !reflect.DeepEqual(positions, want) || (c.warning[local] == "") != (last == "")
+			if wrong || !strings.HasSuffix(last, c.warning[local]) {
+				t.Errorf("%q, %q: task %d: %v, %q; want %v, %q", c.bind, c.perTask, local, positions, warnings, want, c.warning[local])
+			}
+		}
+	}
+}

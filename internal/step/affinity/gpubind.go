@@ -1,0 +1,99 @@
+package affinity
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// GPUBind is the parsed value of --gpu-bind.
+type GPUBind struct {
+	Given   string
+	Verbose bool
+	Kind    string // "": every task sees all GPUs of the step
+	List    []string
+	N       int  // of single and per_task
+	Invalid bool // N is not the value given
+}
+
+// Kinds of GPUBind beside None.
+const (
+	gpuMap     = "map_gpu"
+	gpuMask    = "mask_gpu"
+	gpuSingle  = "single"   // N tasks share one
+	gpuPerTask = "per_task" // N for each task
+)
+
+// ParseGPUBind parses --gpu-bind and --gpus-per-task, which have been checked
+// before; either may be empty.
+func ParseGPUBind(text, perTask string) GPUBind {
+	b := GPUBind{Given: text}
+	text, b.Verbose = strings.CutPrefix(text, "verbose,")
+	if !b.Verbose {
+		text, b.Verbose = strings.CutPrefix(text, "v,")
+	}
+	kind, arg, _ := strings.Cut(text, ":")
+	if text == "" && perTask != "" {
+		if i := strings.LastIndexByte(perTask, ':'); i >= 0 {
+			perTask = perTask[i+1:]
+		}
+		kind, arg = gpuPerTask, perTask
+		b.Given = kind + ":" + arg
+	}
+	b.Kind = kind
+	switch kind {
+	case gpuMap, gpuMask:
+		b.List = strings.Split(arg, ",")
+	case gpuSingle, gpuPerTask:
+		n, err := strconv.Atoi(arg)
+		b.N = max(n, 1)
+		b.Invalid = err != nil || n < 1
+	}
+	return b
+}
+
+// Select returns the GPUs of a local task, as ascending positions among the
+// count GPUs that the step has on the node, and warnings for the user.
+func (b *GPUBind) Select(local, count int) (positions []int, warnings []string) {
+	all := make([]int, count)
+	for i := range all {
+		all[i] = i
+	}
+	if b.Invalid {
+		warnings = append(warnings,
+			fmt.Sprintf("_parse_tres_bind: %s:0 does not specify a valid number. Defaulting to 1.", b.Kind))
+	}
+	switch b.Kind {
+	case gpuSingle:
+		return []int{local / b.N % count}, warnings
+	case gpuPerTask:
+		for i := local * b.N; i < min((local+1)*b.N, count); i++ {
+			positions = append(positions, i)
+		}
+		if len(positions) < b.N {
+			warnings = append(warnings, "Not enough gpus to bind for gpus per task")
+		}
+	case gpuMap:
+		if n, err := strconv.Atoi(b.List[local%len(b.List)]); err == nil && n >= 0 && n < count {
+			positions = []int{n}
+		}
+	case gpuMask:
+		bits, _ := ParseMask(b.List[local%len(b.List)]) // an invalid mask selects none
+		for _, n := range bits {
+			if n < count {
+				positions = append(positions, n)
+			}
+		}
+	default: // closest: no device plugin reports which GPUs are close to which CPUs
+		return all, warnings
+	}
+	if len(positions) > 0 {
+		return positions, warnings
+	}
+	if b.Kind != gpuPerTask {
+		warnings = append(warnings, "Invalid --gpu-bind= value specified.")
+	}
+	return []int{0}, append(warnings, fmt.Sprintf(
+		"Bind request gpu:%s does not specify any devices within the allocation for task %d. "+
+			"Binding to the first device in the allocation instead.", b.Given, local))
+}
