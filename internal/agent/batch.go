@@ -10,6 +10,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/berth-hpc/berth/internal/agent/coord"
 	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
@@ -111,9 +112,9 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 	go b.obey(watch)
 	b.batchStep(start, nil)
 	if b.proc != nil {
-		a.coord.Batch(func(gpus bool) *step.Usage { return b.batchUsage(start, gpus) })
+		a.coord.SetBatchUsage(func(gpus bool) *step.Usage { return b.batchUsage(start, gpus) })
 	}
-	a.coord.Writes(b.files.outPath, b.files.errPath)
+	a.coord.SetOutput(b.files.outPath, b.files.errPath)
 	status := b.wait(ctx)
 	b.batchStep(start, &status)
 	if b.environ != nil {
@@ -124,7 +125,7 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 		b.files.say(launch.OOMLine(fmt.Sprintf("%d.batch", a.welcome.JobID), ooms))
 	}
 	b.files.close()
-	a.coord.Written()
+	a.coord.OutputComplete()
 	r := &wire.Report{
 		Kind: wire.ReportEnded, Start: start.UnixNano(), OutOfMemory: ooms > 0,
 	}
@@ -276,24 +277,13 @@ func (b *batch) complete(code int32) {
 	}
 }
 
-// dueTo is what the notice of a job's end says behind the time.
-var dueTo = map[string]string{
-	"TIMEOUT":   "DUE TO TIME LIMIT",
-	"PREEMPTED": "DUE TO PREEMPTION",
-	"REQUEUE":   "DUE TO JOB REQUEUE",
-	"NODE_FAIL": "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
-}
-
 // announce begins the end of the job: the steps, the notice, the script.
 func (b *batch) announce(reason string, grace time.Duration) {
 	a := b.a
-	because := dueTo[reason]
-	a.coord.Terminate(because, int32(grace/time.Second))
-	if because != "" {
-		because = " " + because
-	}
+	endReason := coord.ReasonOfState(reason)
+	a.coord.Terminate(endReason, int32(grace/time.Second))
 	b.files.say(fmt.Sprintf("slurmstepd: error: *** JOB %d ON %s CANCELLED AT %s%s ***",
-		a.welcome.JobID, a.node.Name, stamp(), because))
+		a.welcome.JobID, a.node.Name, stamp(), endReason.Suffix()))
 	b.session(syscall.SIGCONT)
 	b.session(syscall.SIGTERM)
 }
@@ -313,7 +303,7 @@ func (b *batch) session(sig syscall.Signal) {
 // sweep ends what the script left: steps in order, the rest at once.
 func (b *batch) sweep() {
 	a := b.a
-	a.coord.Terminate("", a.welcome.KillWait)
+	a.coord.Terminate(coord.Cancelled, a.welcome.KillWait)
 	limit := time.Duration(a.welcome.KillWait)*time.Second + 10*time.Second
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

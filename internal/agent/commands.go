@@ -55,7 +55,7 @@ func (b *batch) do(c *wire.Command) {
 		b.complete(c.Status)
 	case wire.CommandSignal:
 		if c.End && len(c.Steps) > 0 {
-			b.a.coord.End(c.By, c.Steps...)
+			b.a.coord.Cancel(c.By, c.Steps...)
 			return
 		}
 		if len(c.Steps) > 0 {
@@ -71,7 +71,7 @@ func (b *batch) do(c *wire.Command) {
 		b.a.lasting.hungUp(c.Client)
 	case wire.CommandLimit:
 		if len(c.Steps) > 0 {
-			b.a.coord.Limit(c.Minutes, c.Steps...)
+			b.a.coord.SetTimeLimit(c.Minutes, c.Steps...)
 			return
 		}
 		b.warning.until(c.EndTime)

@@ -110,7 +110,7 @@ func (a *Agent) reportSteps() {
 	a.steps = newStepReports(func(ctx context.Context, list []wire.StepRecord) error {
 		return a.api.Steps(ctx, &wire.StepReport{JobID: a.welcome.JobID, Attempt: a.welcome.Attempt, Steps: list})
 	})
-	a.coord.Report(a.steps.put)
+	a.coord.OnChange(a.steps.put)
 }
 
 // batchUsage is what the batch script uses, with what the GPUs of its node do
@@ -129,7 +129,7 @@ func (b *batch) batchUsage(start time.Time, gpus bool) *step.Usage {
 		State: "RUNNING", Start: start.UnixNano(),
 	}}
 	one := used[session]
-	coord.Add(&out.Record.Usage, false, 0, 0, &one)
+	coord.AddUsage(&out.Record.Usage, true, 0, 0, &one)
 	if gpus {
 		out.GPUs = b.a.node.Load()
 	}

@@ -240,9 +240,6 @@ type Signal struct {
 	Signal    int32 `json:"signal,omitempty"`
 	Terminate bool  `json:"terminate,omitempty"`
 	KillWait  int32 `json:"killWait,omitempty"`
-	// Reason is why the step is terminated, as the notice words it: "",
-	// "DUE TO TIME LIMIT".
-	Reason string `json:"reason,omitempty"`
 }
 
 // KillNow as Signal.KillWait sends SIGKILL and nothing before it. A client

@@ -8,26 +8,27 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// bindFailed is srun's exit code for tasks that cannot be bound as asked: the
-// low byte of Slurm's error.
-const bindFailed = 192
+// exitBindFailed is srun's exit code for tasks that cannot be bound as
+// requested: the low byte of Slurm's error number.
+const exitBindFailed = 192
 
-// checkBinding refuses CPUs by number or mask that the step has not got.
-func (c *Coordinator) checkBinding(g *grant, b *affinity.CPUBind) error {
+// checkBinding refuses a binding to CPUs that the step does not have.
+func (c *Coordinator) checkBinding(g *allocation, b *affinity.CPUBind) error {
 	if b.Kind != affinity.MapCPU && b.Kind != affinity.MaskCPU || c.node.CPUs == nil {
 		return nil
 	}
 	for k, n := range g.nodes {
 		ids, err := affinity.ParseCPUList(n.CPUIDs)
 		if err != nil || len(ids) == 0 {
-			continue // they are not known
+			continue // unknown
 		}
 		for local := range min(len(n.Tasks), len(b.List)) {
 			if slices.ContainsFunc(b.Listed(local), func(id int) bool { return !slices.Contains(ids, id) }) {
 				const why = "Unable to satisfy cpu bind request"
-				return &step.RefusedError{ExitCode: bindFailed, Lines: []string{
+				return &step.RefusedError{ExitCode: exitBindFailed, Lines: []string{
 					"CPU binding outside of job step allocation, allocated CPUs are: " + affinity.FormatMask(ids) + ".",
-					fmt.Sprintf("Task launch for StepId=%d.%d failed on node %s: %s", c.job.ID, g.id, c.job.Nodes[g.layout.Nodes[k]].Name, why),
+					fmt.Sprintf("Task launch for StepId=%d.%d failed on node %s: %s",
+						c.job.ID, g.id, c.job.Nodes[g.layout.Nodes[k]].Name, why),
 					"Application launch failed: " + why,
 				}}
 			}

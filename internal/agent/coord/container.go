@@ -9,27 +9,28 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// checkContainer refuses a step that asks for another container than that of
-// its job, in which it runs. What the job's has already may be asked for again.
+// checkContainer refuses a step that requests another container than that of its
+// job. Steps run in the job's containers, so they may only repeat what these
+// already have.
 func (j *Job) checkContainer(want map[string]string) error {
 	switch image := want["image"]; {
 	case image == "" || image == j.Container["image"]:
 	case j.Container["image"] == "":
-		return otherContainer("--container-image", "which has not chosen an image")
+		return refuseContainer("--container-image", "which has not chosen an image")
 	default:
-		return otherContainer("--container-image", "whose image is "+j.Container["image"])
+		return refuseContainer("--container-image", "whose image is "+j.Container["image"])
 	}
 	if want["readonly"] != "" && j.Container["readonly"] == "" {
-		return otherContainer("--container-readonly", "whose file system can be written to")
+		return refuseContainer("--container-readonly", "whose file system can be written to")
 	}
 	if want["writable"] != "" && j.Container["readonly"] != "" {
-		return otherContainer("--container-writable", "whose file system cannot be written to")
+		return refuseContainer("--container-writable", "whose file system cannot be written to")
 	}
 	return j.checkMounts(want["mounts"])
 }
 
-// checkMounts: a step sees the folders that its job mounts, and those that are
-// at the same place inside and outside.
+// checkMounts refuses mounts that the step cannot have: it sees the directories
+// that its job mounts, and those with the same path inside and outside.
 func (j *Job) checkMounts(text string) error {
 	if text == "" {
 		return nil
@@ -47,13 +48,13 @@ func (j *Job) checkMounts(text string) error {
 			continue
 		}
 		if _, err := os.Stat(m.Target); m.Source != m.Target || m.ReadOnly || err != nil {
-			return otherContainer("--container-mounts", "which does not have "+m.Target+" mounted so")
+			return refuseContainer("--container-mounts", "which does not have "+m.Target+" mounted so")
 		}
 	}
 	return nil
 }
 
-func otherContainer(option, but string) error {
-	return step.Refuse(fmt.Sprintf("pyxis: %s: a step runs in the containers of its job, %s", option, but),
+func refuseContainer(option, reason string) error {
+	return step.Refuse(fmt.Sprintf("pyxis: %s: a step runs in the containers of its job, %s", option, reason),
 		fmt.Sprintf("pyxis: give %s to sbatch, salloc or an srun outside of a job", option))
 }

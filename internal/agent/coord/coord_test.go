@@ -15,43 +15,43 @@ func job() *Job {
 	return &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 4, IDs: []int{2, 3, 8, 9}, Memory: 1000}, {Name: "b", CPUs: 2}}}
 }
 
-func TestTakesLowestFreeCPUs(t *testing.T) {
+func TestAllocatesLowestFreeCPUs(t *testing.T) {
 	c := New(nil, job(), nil)
 	one := &step.Request{Exact: true, Shape: step.Shape{Nodes: 1, MaxNodes: 1, Tasks: 1}}
-	first, _, err := c.try(nil, one)
+	first, _, err := c.allocate(nil, one)
 	if err != nil || first.nodes[0].CPUIDs != "2" {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	pair := &step.Request{Exact: true, Shape: step.Shape{Nodes: 1, MaxNodes: 1, Tasks: 1, CPUsPerTask: 2}}
-	second, _, _ := c.try(nil, pair)
+	second, _, _ := c.allocate(nil, pair)
 	if second == nil || second.nodes[0].CPUIDs != "3,8" || second.id != 1 {
 		t.Fatalf("%+v", second)
 	}
 	c.release(first)
-	third, _, _ := c.try(nil, pair)
+	third, _, _ := c.allocate(nil, pair)
 	if third == nil || third.nodes[0].CPUIDs != "2,9" {
 		t.Fatalf("%+v", third)
 	}
 	whole := &step.Request{Shape: step.Shape{Nodes: 2, Tasks: 2}}
-	if g, wait, err := c.try(nil, whole); g != nil || wait == nil || err != nil {
+	if g, wait, err := c.allocate(nil, whole); g != nil || wait == nil || err != nil {
 		t.Errorf("%+v, %v: a step of whole nodes must wait", g, err)
 	}
 	whole.Overlap = true
-	if g, _, err := c.try(nil, whole); err != nil || g == nil || g.nodes[0].CPUs != 4 {
+	if g, _, err := c.allocate(nil, whole); err != nil || g == nil || g.nodes[0].CPUs != 4 {
 		t.Errorf("%+v, %v", g, err)
 	}
 	c.Close()
-	if _, _, err := c.try(nil, one); err == nil {
-		t.Error("a closed coordinator grants steps")
+	if _, _, err := c.allocate(nil, one); err == nil {
+		t.Error("a closed coordinator creates steps")
 	}
 }
 
-// TestMemoryIsSharedOut: steps that say what memory they need wait for it, and
-// those that say nothing do not.
-func TestMemoryIsSharedOut(t *testing.T) {
+// TestMemoryIsReserved checks that steps that request memory wait for it, and
+// that others do not.
+func TestMemoryIsReserved(t *testing.T) {
 	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 8, Memory: 1000}}}, nil)
-	ask := func(perNode, perCPU int64, tasks int32) (*grant, bool, error) {
-		g, wait, err := c.try(nil, &step.Request{Exact: true, Shape: step.Shape{
+	ask := func(perNode, perCPU int64, tasks int32) (*allocation, bool, error) {
+		g, wait, err := c.allocate(nil, &step.Request{Exact: true, Shape: step.Shape{
 			Nodes: 1, MaxNodes: 1, Tasks: tasks, MemPerNode: perNode, MemPerCPU: perCPU}})
 		return g, wait != nil, err
 	}
@@ -67,10 +67,10 @@ func TestMemoryIsSharedOut(t *testing.T) {
 	}
 	second, _, err := ask(0, 150, 2)
 	if second == nil || err != nil || c.memory[0] != 900 {
-		t.Fatalf("%v, %d MB taken", err, c.memory[0])
+		t.Fatalf("%v, %d MB reserved", err, c.memory[0])
 	}
 	if g, _, err := ask(0, 0, 2); g == nil || err != nil {
-		t.Errorf("a step that does not say: %v", err)
+		t.Errorf("a step without a request for memory: %v", err)
 	} else {
 		c.release(g)
 	}
@@ -84,17 +84,17 @@ func TestMemoryIsSharedOut(t *testing.T) {
 	c.release(first)
 	c.release(second)
 	if g, _, err := ask(1000, 0, 1); g == nil || err != nil || c.memory[0] != 1000 {
-		t.Errorf("%v, %d MB taken", err, c.memory[0])
+		t.Errorf("%v, %d MB reserved", err, c.memory[0])
 	}
 }
 
-// TestCPUsAreNeverTwice: whatever steps come and go, no two that do not share
-// hold the same CPU, and nothing leaks.
-func TestCPUsAreNeverTwice(t *testing.T) {
+// TestReservationsAreExclusive checks that no two steps ever reserve the same
+// CPU, and that everything is released in the end.
+func TestReservationsAreExclusive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := New(nil, job(), nil)
-		var live []*grant
-		for range rapid.IntRange(1, 40).Draw(t, "moves") {
+		var live []*allocation
+		for range rapid.IntRange(1, 40).Draw(t, "events") {
 			if len(live) > 0 && rapid.Bool().Draw(t, "end") {
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
 				c.release(live[i])
@@ -105,17 +105,17 @@ func TestCPUsAreNeverTwice(t *testing.T) {
 				Nodes: rapid.Int32Range(0, 2).Draw(t, "N"), Tasks: rapid.Int32Range(1, 6).Draw(t, "n"),
 				CPUsPerTask: rapid.Int32Range(0, 2).Draw(t, "c"), MemPerCPU: rapid.Int64Range(0, 300).Draw(t, "mem"),
 			}}
-			if g, _, err := c.try(nil, req); err == nil && g != nil {
+			if g, _, err := c.allocate(nil, req); err == nil && g != nil {
 				live = append(live, g)
 			}
-			held := map[[2]int]bool{}
+			owned := map[[2]int]bool{}
 			for _, g := range live {
 				for k, node := range g.layout.Nodes {
-					for pos := range g.held[k] {
-						if held[[2]int{int(node), pos}] {
-							t.Fatal("a CPU is held twice")
+					for pos := range g.cpus[k] {
+						if owned[[2]int{int(node), pos}] {
+							t.Fatal("a CPU is reserved twice")
 						}
-						held[[2]int{int(node), pos}] = true
+						owned[[2]int{int(node), pos}] = true
 					}
 				}
 			}
@@ -124,23 +124,25 @@ func TestCPUsAreNeverTwice(t *testing.T) {
 			c.release(g)
 		}
 		if c.memory[0] != 0 || c.memory[1] != 0 {
-			t.Fatalf("%v MB are left taken", c.memory)
+			t.Fatalf("%v MB are still reserved", c.memory)
 		}
-		if len(c.taken[0])+len(c.taken[1])+len(c.live) != 0 {
-			t.Fatal("something is still held")
+		if len(c.reserved[0])+len(c.reserved[1])+len(c.live) != 0 {
+			t.Fatal("CPUs or steps are left")
 		}
 	})
 }
 
-// TestCountedResourcesAreSharedOut: steps that ask for generic resources wait
-// for those of others, of their type where they name one, and give them back.
-func TestCountedResourcesAreSharedOut(t *testing.T) {
+// TestGRESIsReserved checks that steps wait for generic resources, of the type
+// that they request if any, and release them.
+func TestGRESIsReserved(t *testing.T) {
 	c := New(nil, &Job{ID: 1, Nodes: []Node{
-		{Name: "a", CPUs: 8, GRES: []Pool{{Name: "fpga", Type: "x", Count: 2}, {Name: "fpga", Type: "y", Count: 1}, {Name: "tape", Count: 4}}},
+		{Name: "a", CPUs: 8, GRES: []Pool{
+			{Name: "fpga", Type: "x", Count: 2}, {Name: "fpga", Type: "y", Count: 1}, {Name: "tape", Count: 4},
+		}},
 		{Name: "b", CPUs: 8, GRES: []Pool{{Name: "fpga", Type: "x", Count: 2}}},
 	}}, nil)
-	ask := func(nodes int32, overlap bool, gres ...step.GRES) (*grant, bool, error) {
-		g, wait, err := c.try(nil, &step.Request{Exact: true, Overlap: overlap, Shape: step.Shape{
+	ask := func(nodes int32, overlap bool, gres ...step.GRES) (*allocation, bool, error) {
+		g, wait, err := c.allocate(nil, &step.Request{Exact: true, Overlap: overlap, Shape: step.Shape{
 			Nodes: nodes, MaxNodes: nodes, Tasks: nodes, NodeList: []string{"a"}, GRES: gres}})
 		return g, wait != nil, err
 	}
@@ -159,7 +161,7 @@ func TestCountedResourcesAreSharedOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if g, _, err := ask(1, true, step.GRES{Name: "fpga", Count: 3}); g == nil || err != nil {
-		t.Errorf("a step that shares: %v", err)
+		t.Errorf("a step with --overlap: %v", err)
 	} else {
 		c.release(g)
 	}
@@ -177,23 +179,26 @@ func TestCountedResourcesAreSharedOut(t *testing.T) {
 	c.release(second)
 	for _, n := range c.job.Nodes {
 		for _, p := range n.GRES {
-			if p.taken != 0 {
-				t.Errorf("%+v is left taken", p)
+			if p.reserved != 0 {
+				t.Errorf("%+v is still reserved", p)
 			}
 		}
 	}
 }
 
-// TestGPUsForEveryNode: a step has at least one of the GPUs that it asks for on
-// each of its nodes.
+// TestGPUsForEveryNode checks that a step gets at least one of its GPUs on each
+// of its nodes.
 func TestGPUsForEveryNode(t *testing.T) {
-	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}, {Name: "b", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}}}, nil)
-	two := func(gpus int32) (*grant, error) {
-		g, _, err := c.try(nil, &step.Request{Overlap: true, Shape: step.Shape{Nodes: 2, MaxNodes: 2, Tasks: 2, GPUs: gpus}})
+	c := New(nil, &Job{ID: 1, Nodes: []Node{
+		{Name: "a", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}, {Name: "b", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true},
+	}}, nil)
+	two := func(gpus int32) (*allocation, error) {
+		g, _, err := c.allocate(nil, &step.Request{Overlap: true, Shape: step.Shape{Nodes: 2, MaxNodes: 2, Tasks: 2, GPUs: gpus}})
 		return g, err
 	}
 	_, err := two(1)
-	if no, ok := errors.AsType[*step.RefusedError](err); !ok || no.Lines[0] != "Step requested gres=gpu:1 is less than the requested min nodes=2" {
+	const want = "Step requested gres=gpu:1 is less than the requested min nodes=2"
+	if refused, ok := errors.AsType[*step.RefusedError](err); !ok || refused.Lines[0] != want {
 		t.Errorf("one GPU for two nodes: %v", err)
 	}
 	if g, err := two(3); err != nil || len(g.gpus[0]) != 2 || len(g.gpus[1]) != 1 {

@@ -8,9 +8,9 @@ import (
 	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
-// gpusWanted is how many GPUs the step asks for on each node of its layout; nil:
-// it does not ask, and sees all.
-func gpusWanted(s *step.Shape, l *placement.Layout) []int {
+// wantedGPUs returns how many GPUs the step requests on each node of its layout,
+// or nil if it requests none and sees all of the job's.
+func wantedGPUs(s *step.Shape, l *placement.Layout) []int {
 	if s.GPUs == 0 && s.GPUsPerNode == 0 && s.GPUsPerTask == 0 && !s.NoGPUs {
 		return nil
 	}
@@ -24,68 +24,85 @@ func gpusWanted(s *step.Shape, l *placement.Layout) []int {
 	return want
 }
 
-// gpus picks the GPUs of a step on each node of its layout, where their numbers
-// are known. busy: it has to wait for those of other steps. c.mu is held.
-func (c *Coordinator) gpus(s *step.Shape, l *placement.Layout, overlap bool) (picked [][]int, busy bool, err error) {
-	want := gpusWanted(s, l)
-	has := slices.ContainsFunc(l.Nodes, func(i int32) bool { return c.job.Nodes[i].HasGPUs || len(c.job.Nodes[i].GPUs) > 0 })
+// selectGPUs selects the GPUs of a step on each node of its layout, if their
+// indexes are known. busy is true if the step must wait for other steps. The
+// caller holds c.mu.
+func (c *Coordinator) selectGPUs(
+	s *step.Shape, l *placement.Layout, overlap bool,
+) (selected [][]int, busy bool, err error) {
+	want := wantedGPUs(s, l)
+	hasGPUs := slices.ContainsFunc(l.Nodes, func(i int32) bool {
+		return c.job.Nodes[i].HasGPUs || len(c.job.Nodes[i].GPUs) > 0
+	})
 	switch {
-	case s.MemPerGPU && !has:
-		return nil, false, c.tooManyGPUs(s, 0)
+	case s.MemPerGPU && !hasGPUs:
+		return nil, false, c.refuseGPUs(s, 0)
 	case want == nil:
 		return nil, false, nil
 	}
-	if n := int(s.GPUs); has && n > 0 && n < len(l.Nodes) {
-		return nil, false, step.Refuse(fmt.Sprintf("Step requested gres=gpu:%d is less than the requested min nodes=%d", n, len(l.Nodes)), invalidGRES(c.job.ID))
+	if n := int(s.GPUs); hasGPUs && n > 0 && n < len(l.Nodes) {
+		return nil, false, step.Refuse(
+			fmt.Sprintf("Step requested gres=gpu:%d is less than the requested min nodes=%d", n, len(l.Nodes)),
+			invalidGRES(c.job.ID))
 	}
 	for k, i := range l.Nodes {
-		all := c.job.Nodes[i].GPUs
+		node := &c.job.Nodes[i]
+		all := node.GPUs
+		missing := len(all) == 0 && want[k] > 0 && !node.HasGPUs
+		tooMany := len(all) > 0 && want[k] > len(all)
 		switch {
-		case len(all) == 0 && want[k] > 0 && !c.job.Nodes[i].HasGPUs || len(all) > 0 && want[k] > len(all):
-			return nil, false, c.tooManyGPUs(s, len(all))
-		case len(all) == 0: // there are some, of unknown numbers
-			picked = append(picked, nil)
+		case missing || tooMany:
+			return nil, false, c.refuseGPUs(s, len(all))
+		case len(all) == 0: // the node has GPUs with unknown indexes
+			selected = append(selected, nil)
 			continue
 		}
 		free := all
 		if !overlap {
-			free = slices.DeleteFunc(slices.Clone(all), func(g int) bool { return c.takenGPUs[i][g] })
+			free = slices.DeleteFunc(slices.Clone(all), func(g int) bool { return c.reservedGPUs[i][g] })
 		}
 		if len(free) < want[k] {
 			return nil, true, nil
 		}
-		picked = append(picked, slices.Clone(free[:want[k]]))
+		selected = append(selected, slices.Clone(free[:want[k]]))
 	}
-	return picked, false, nil
+	return selected, false, nil
 }
 
-func (c *Coordinator) tooManyGPUs(s *step.Shape, has int) error {
-	no := &step.RefusedError{}
+// refuseGPUs returns the error of a step that requests more GPUs than the job
+// has.
+func (c *Coordinator) refuseGPUs(s *step.Shape, has int) error {
 	switch {
 	case has == 0:
-		no.Lines = append(no.Lines, "Step requested GRES but job doesn't have GRES")
+		return step.Refuse("Step requested GRES but job doesn't have GRES", invalidGRES(c.job.ID))
 	case s.GPUsPerTask > 0:
 		return placement.Refuse(c.job.ID, placement.ReasonProcessors)
 	case s.GPUsPerNode > 0:
-		no.Lines = append(no.Lines, fmt.Sprintf("Step requested gres_per_node=gpu:%d is more than the job's gres_per_node=gpu:%d", s.GPUsPerNode, has))
+		return step.Refuse(
+			fmt.Sprintf("Step requested gres_per_node=gpu:%d is more than the job's gres_per_node=gpu:%d", s.GPUsPerNode, has),
+			invalidGRES(c.job.ID))
 	}
-	no.Lines = append(no.Lines, invalidGRES(c.job.ID))
-	return no
+	return step.Refuse(invalidGRES(c.job.ID))
 }
 
-// holdGPUs marks what was picked as in use, or, with taken false, as free. c.mu
-// is held.
-func (c *Coordinator) holdGPUs(g *grant, taken bool) {
-	for k, i := range g.layout.Nodes {
-		if k >= len(g.gpus) {
-			return
-		}
+// reserveGPUs reserves the GPUs of a step, unless it shares them. The caller
+// holds c.mu.
+func (c *Coordinator) reserveGPUs(g *allocation) {
+	c.eachGPU(g, func(node int32, id int) { c.reservedGPUs[node][id] = true })
+}
+
+// releaseGPUs undoes reserveGPUs.
+func (c *Coordinator) releaseGPUs(g *allocation) {
+	c.eachGPU(g, func(node int32, id int) { delete(c.reservedGPUs[node], id) })
+}
+
+func (c *Coordinator) eachGPU(g *allocation, fn func(node int32, id int)) {
+	if g.shared || len(g.gpus) == 0 {
+		return
+	}
+	for k, node := range g.layout.Nodes {
 		for _, id := range g.gpus[k] {
-			if taken {
-				c.takenGPUs[i][id] = true
-			} else {
-				delete(c.takenGPUs[i], id)
-			}
+			fn(node, id)
 		}
 	}
 }

@@ -7,34 +7,36 @@ import (
 	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
-// Pool is what the job has on a node of one kind of generic resource, GPUs
-// apart: they have numbers, the others are counted.
+// Pool is a generic resource of the job on a node, other than GPUs. GPUs have
+// indexes; the others are only counted.
 type Pool struct {
-	Name  string
-	Type  string // empty: of no type
-	Count int64
-	taken int64 // by steps
+	Name     string
+	Type     string // empty: none
+	Count    int64
+	reserved int64 // by steps
 }
 
-// share is what a step takes from a pool.
+// share is what a step reserves of a pool.
 type share struct {
 	pool  *Pool
 	count int64
 }
 
-// counted takes the generic resources of a step, on each node of its layout,
-// from the pools. busy: it has to wait for those of other steps. With overlap
-// it uses what others have. c.mu is held, and nothing is marked as taken.
-func (c *Coordinator) counted(s *step.Shape, l *placement.Layout, overlap bool) (shares []share, busy bool, err error) {
+// selectGRES selects the generic resources of a step on each node of its layout.
+// busy is true if the step must wait for other steps. With overlap the step uses
+// what others have, and gets no shares. The caller holds c.mu.
+func (c *Coordinator) selectGRES(
+	s *step.Shape, l *placement.Layout, overlap bool,
+) (shares []share, busy bool, err error) {
 	for _, want := range s.GRES {
 		for _, i := range l.Nodes {
 			pools, has := c.poolsOf(i, want)
 			if has < want.Count {
-				return nil, false, c.tooMuchGRES(want, has)
+				return nil, false, c.refuseGRES(want, has)
 			}
 			left := want.Count
 			for _, p := range pools {
-				n := min(left, p.Count-p.taken-promised(shares, p))
+				n := min(left, p.Count-p.reserved-selected(shares, p))
 				if left -= n; n > 0 {
 					shares = append(shares, share{p, n})
 				}
@@ -50,8 +52,9 @@ func (c *Coordinator) counted(s *step.Shape, l *placement.Layout, overlap bool) 
 	return shares, false, nil
 }
 
-// promised is what the step has been given of a pool already: it may ask twice.
-func promised(shares []share, p *Pool) (n int64) {
+// selected returns what has already been selected from a pool: a step may name
+// the same resource twice.
+func selected(shares []share, p *Pool) (n int64) {
 	for _, s := range shares {
 		if s.pool == p {
 			n += s.count
@@ -60,8 +63,7 @@ func promised(shares []share, p *Pool) (n int64) {
 	return n
 }
 
-// poolsOf are the pools of node i that a request may take from, and how much
-// they have in all.
+// poolsOf returns the pools of node i that match a request, and their total.
 func (c *Coordinator) poolsOf(i int32, want step.GRES) (pools []*Pool, has int64) {
 	for k := range c.job.Nodes[i].GRES {
 		p := &c.job.Nodes[i].GRES[k]
@@ -73,10 +75,11 @@ func (c *Coordinator) poolsOf(i int32, want step.GRES) (pools []*Pool, has int64
 	return pools, has
 }
 
-func (c *Coordinator) tooMuchGRES(want step.GRES, has int64) error {
+func (c *Coordinator) refuseGRES(want step.GRES, has int64) error {
 	line := "Step requested GRES but job doesn't have GRES"
 	if has > 0 {
-		line = fmt.Sprintf("Step requested gres_per_node=%[1]s:%[2]d is more than the job's gres_per_node=%[1]s:%[3]d", want.Name, want.Count, has)
+		line = fmt.Sprintf("Step requested gres_per_node=%[1]s:%[2]d is more than the job's gres_per_node=%[1]s:%[3]d",
+			want.Name, want.Count, has)
 	}
 	return step.Refuse(line, invalidGRES(c.job.ID))
 }
@@ -85,14 +88,17 @@ func invalidGRES(job int64) string {
 	return fmt.Sprintf("Unable to create step for job %d: Invalid generic resource (gres) specification", job)
 }
 
-// holdGRES marks what a step takes as taken, or, with taken false, as free. c.mu
-// is held.
-func (g *grant) holdGRES(taken bool) {
-	for _, s := range g.counted {
-		if taken {
-			s.pool.taken += s.count
-		} else {
-			s.pool.taken -= s.count
-		}
+// reserveGRES reserves the shares of a step. The caller holds the coordinator's
+// mutex.
+func (g *allocation) reserveGRES() {
+	for _, s := range g.gres {
+		s.pool.reserved += s.count
+	}
+}
+
+// releaseGRES undoes reserveGRES.
+func (g *allocation) releaseGRES() {
+	for _, s := range g.gres {
+		s.pool.reserved -= s.count
 	}
 }

@@ -6,19 +6,20 @@ import (
 	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
-// The ports that steps can reserve (--resv-ports), as slurm.conf(5) has them in
-// its example of MpiParams. The pods of a job have a network to themselves, so
-// they are kept apart only from those of the job's other steps.
+// Steps can reserve these ports (--resv-ports). The range is that of the example
+// of MpiParams in slurm.conf(5). The pods of a job have a network of their own,
+// so the ports need only be unique among the steps of the job.
 const (
 	firstPort = 12000
 	lastPort  = 12999
 )
 
-// ports are so many from first on.
-type ports struct{ first, count int32 }
+// portRange is a number of consecutive ports.
+type portRange struct{ first, count int32 }
 
-// String is the range as SLURM_STEP_RESV_PORTS has it; empty: there is none.
-func (p ports) String() string {
+// String returns the range in the form of SLURM_STEP_RESV_PORTS, or "" if it is
+// empty.
+func (p portRange) String() string {
 	switch p.count {
 	case 0:
 		return ""
@@ -28,12 +29,12 @@ func (p ports) String() string {
 	return fmt.Sprintf("%d-%d", p.first, p.first+p.count-1)
 }
 
-// reservePorts gives a step the ports that it wants (step.Request.Ports), the
-// same on all its nodes. busy: it has to wait for those of other steps. c.mu is
-// held.
-func (c *Coordinator) reservePorts(want *int32, l *placement.Layout) (p ports, busy bool, err error) {
+// reservePorts reserves the ports that a step requests (step.Request.Ports), the
+// same on all its nodes. busy is true if the step must wait for other steps. The
+// caller holds c.mu.
+func (c *Coordinator) reservePorts(want *int32, l *placement.Layout) (p portRange, busy bool, err error) {
 	if want == nil {
-		return ports{}, false, nil
+		return portRange{}, false, nil
 	}
 	n := *want
 	if n == 0 {
@@ -43,7 +44,7 @@ func (c *Coordinator) reservePorts(want *int32, l *placement.Layout) (p ports, b
 		n++
 	}
 	if n > lastPort-firstPort+1 {
-		return ports{}, false, placement.Refuse(c.job.ID, "Requires more ports than can be reserved")
+		return portRange{}, false, placement.Refuse(c.job.ID, "Requires more ports than can be reserved")
 	}
 	free := int32(0)
 	for port := int32(firstPort); port <= lastPort; port++ {
@@ -51,21 +52,19 @@ func (c *Coordinator) reservePorts(want *int32, l *placement.Layout) (p ports, b
 			free = 0
 		}
 		if free == n {
-			p = ports{port - n + 1, n}
-			c.mark(p, true)
+			p = portRange{port - n + 1, n}
+			for used := p.first; used <= port; used++ {
+				c.ports[used] = true
+			}
 			return p, false, nil
 		}
 	}
-	return ports{}, true, nil
+	return portRange{}, true, nil
 }
 
-// mark takes ports, or gives them back. c.mu is held.
-func (c *Coordinator) mark(p ports, taken bool) {
+// releasePorts undoes reservePorts. The caller holds c.mu.
+func (c *Coordinator) releasePorts(p portRange) {
 	for port := p.first; port < p.first+p.count; port++ {
-		if taken {
-			c.ports[port] = true
-		} else {
-			delete(c.ports, port)
-		}
+		delete(c.ports, port)
 	}
 }

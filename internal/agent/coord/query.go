@@ -11,41 +11,42 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// sampleTime bounds how long the tasks' nodes are waited for; what has come by
-// then is told.
-const sampleTime = 5 * time.Second
+// sampleTimeout limits the wait for samples from the tasks' nodes. A query is
+// answered with those that have arrived by then.
+const sampleTimeout = 5 * time.Second
 
-// sampler gathers what the tasks of a step use. Safe for concurrent use.
+// sampler collects what the tasks of a step use. It is safe for concurrent use.
 type sampler struct {
-	mu   sync.Mutex
-	seen map[uint32]*step.TaskSample
-	all  int
-	done chan struct{} // closed when all have told
+	mu      sync.Mutex
+	samples map[uint32]*step.TaskSample
+	tasks   int           // of the step
+	done    chan struct{} // closed when there is a sample of every task
 }
 
 func (x *sampler) add(list []step.TaskSample) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range list {
-		before := len(x.seen)
-		if int(list[i].Task) < x.all {
-			x.seen[list[i].Task] = &list[i]
+		before := len(x.samples)
+		if int(list[i].Task) < x.tasks {
+			x.samples[list[i].Task] = &list[i]
 		}
-		if len(x.seen) == x.all && before < x.all {
+		if len(x.samples) == x.tasks && before < x.tasks {
 			close(x.done)
 		}
 	}
 }
 
-// Batch has what the batch script uses told by fn, which gives nil when it is
-// over. gpus: what the GPUs of its node do is wanted, too.
-func (c *Coordinator) Batch(fn func(gpus bool) *step.Usage) {
+// SetBatchUsage registers the function that returns the usage of the batch
+// script, with the load of its node's GPUs if gpus is true, and nil when the
+// script is over.
+func (c *Coordinator) SetBatchUsage(fn func(gpus bool) *step.Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.batch = fn
 }
 
-// query tells the client at conn what steps use.
+// query answers a client that asks what steps use.
 func (c *Coordinator) query(conn *step.Conn, f *step.Frame) {
 	var q step.Query
 	if f.Decode(&q) != nil {
@@ -78,9 +79,10 @@ func (c *Coordinator) query(conn *step.Conn, f *step.Frame) {
 	conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // as it goes
 }
 
-// sample asks the tasks' nodes; nil: the step does not run.
+// sample asks the tasks' nodes what the step uses. It returns nil if the step
+// does not run.
 func (s *session) sample(gpus bool) *step.Usage {
-	s.sampling.Lock() // one at a time
+	s.sampling.Lock() // one query at a time
 	defer s.sampling.Unlock()
 	s.mu.Lock()
 	tree := s.tree
@@ -88,7 +90,7 @@ func (s *session) sample(gpus bool) *step.Usage {
 		s.mu.Unlock()
 		return nil
 	}
-	x := &sampler{seen: map[uint32]*step.TaskSample{}, all: int(s.grant.layout.Count), done: make(chan struct{})}
+	x := &sampler{samples: map[uint32]*step.TaskSample{}, tasks: int(s.allocation.layout.Count), done: make(chan struct{})}
 	s.sampler = x
 	s.mu.Unlock()
 	defer func() {
@@ -105,30 +107,31 @@ func (s *session) sample(gpus bool) *step.Usage {
 	}
 	select {
 	case <-x.done:
-	case <-time.After(sampleTime):
+	case <-time.After(sampleTimeout):
 	}
 	return s.usage(x)
 }
 
+// usage returns what the step uses, by the samples in x.
 func (s *session) usage(x *sampler) *step.Usage {
-	out := &step.Usage{Record: s.rec.get(), PIDs: make([][]int32, len(s.grant.layout.Nodes))}
+	out := &step.Usage{Record: s.rec.get(), PIDs: make([][]int32, len(s.allocation.layout.Nodes))}
 	out.Record.Usage = wire.Usage{}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	some := false
-	for _, task := range slices.Sorted(maps.Keys(x.seen)) {
-		one := x.seen[task]
+	first := true
+	for _, task := range slices.Sorted(maps.Keys(x.samples)) {
+		sample := x.samples[task]
 		node := s.rec.node[task]
-		Add(&out.Record.Usage, some, node, int32(task), &one.Used)
-		out.PIDs[node] = append(out.PIDs[node], one.PIDs...)
-		out.GPUs = append(out.GPUs, one.GPUs...)
-		some = true
+		AddUsage(&out.Record.Usage, first, node, int32(task), &sample.Used)
+		out.PIDs[node] = append(out.PIDs[node], sample.PIDs...)
+		out.GPUs = append(out.GPUs, sample.GPUs...)
+		first = false
 	}
 	return out
 }
 
-// sampled takes what a node told.
-func (s *session) sampled(f *step.Frame) error {
+// addSamples handles the samples of a node.
+func (s *session) addSamples(f *step.Frame) error {
 	var list []step.TaskSample
 	if err := f.Decode(&list); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package coord
 
 import (
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -9,17 +10,17 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// record keeps what is accounted of one step. Safe for concurrent use.
+// record is the accounting record of a step. It is safe for concurrent use.
 type record struct {
-	mu   sync.Mutex
-	r    wire.StepRecord
-	node []int32 // of each task
-	code int     // highest so far
-	all  bool    // no task has been counted yet when false
-	why  string  // state of a step that was ended from outside
+	mu       sync.Mutex
+	r        wire.StepRecord
+	node     []int32 // of each task
+	code     int     // highest exit code so far
+	counted  bool    // the usage of a task was added
+	endState string  // of a step that was terminated; empty: by its tasks
 }
 
-func (c *Coordinator) newRecord(g *grant, req *step.Request) *record {
+func (c *Coordinator) newRecord(g *allocation, req *step.Request) *record {
 	x := &record{node: g.layout.TaskNode(), code: -1, r: wire.StepRecord{
 		ID: g.id, Name: req.Name, Tasks: int32(g.layout.Count), Layout: req.Shape.Distribution,
 		State: "RUNNING", Start: time.Now().UnixNano(), TimeLimit: req.TimeLimit,
@@ -32,7 +33,8 @@ func (c *Coordinator) newRecord(g *grant, req *step.Request) *record {
 		}
 	}
 	if x.r.Name == "" || !req.Named {
-		x.r.Name = base(req.Command.Args[0])
+		program := req.Command.Args[0]
+		x.r.Name = program[strings.LastIndexByte(program, '/')+1:]
 	}
 	for _, n := range g.nodes {
 		x.r.Nodes = append(x.r.Nodes, c.job.Nodes[n.Node].Name)
@@ -42,11 +44,11 @@ func (c *Coordinator) newRecord(g *grant, req *step.Request) *record {
 	return x
 }
 
-// longestHost bounds the name of a machine, RFC 1035.
+// longestHost is the maximum length of a host name, RFC 1035.
 const longestHost = 255
 
-// memoryOf is what a step may have of a node where it has so many CPUs: what it
-// asks for, else what the job has by the same measure.
+// memoryOf returns the memory that a step may use on a node where it has the
+// given number of CPUs: what it requests, or else its share of the job's.
 func (c *Coordinator) memoryOf(n *Node, s *step.Shape, cpus int32) int64 {
 	switch need := s.MemoryOn(cpus); {
 	case need > 0:
@@ -58,17 +60,8 @@ func (c *Coordinator) memoryOf(n *Node, s *step.Shape, cpus int32) int64 {
 	}
 }
 
-func base(path string) string {
-	for i := len(path) - 1; i >= 0; i-- {
-		if path[i] == '/' {
-			return path[i+1:]
-		}
-	}
-	return path
-}
-
-// exit counts the end of tasks.
-func (x *record) exit(e *step.Exit) {
+// addExit records the end of tasks.
+func (x *record) addExit(e *step.Exit) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if code := step.ExitCode(e.Status); code > x.code {
@@ -81,20 +74,15 @@ func (x *record) exit(e *step.Exit) {
 	}
 	for _, t := range e.Tasks {
 		if int(t) < len(x.node) {
-			x.add(t, &e.Used)
+			AddUsage(&x.r.Usage, !x.counted, x.node[t], int32(t), &e.Used)
+			x.counted = true
 		}
 	}
 }
 
-// add takes a task's usage into the step's. x.mu is held.
-func (x *record) add(task uint32, u *step.TaskUsage) {
-	Add(&x.r.Usage, x.all, x.node[task], int32(task), u)
-	x.all = true
-}
-
-// Add takes what one task has used into what its step has; some is false for
-// the first task.
-func Add(s *wire.Usage, some bool, node, task int32, u *step.TaskUsage) {
+// AddUsage adds the usage of a task to that of its step. first is true for the
+// first task.
+func AddUsage(s *wire.Usage, first bool, node, task int32, u *step.TaskUsage) {
 	s.UserCPU += u.User
 	s.SystemCPU += u.System
 	s.TotalRSS += u.RSS
@@ -102,54 +90,54 @@ func Add(s *wire.Usage, some bool, node, task int32, u *step.TaskUsage) {
 	s.TotalPages += u.Pages
 	s.DiskRead += u.Read
 	s.DiskWrite += u.Write
-	if u.RSS > s.MaxRSS || !some {
+	if u.RSS > s.MaxRSS || first {
 		s.MaxRSS, s.MaxRSSNode, s.MaxRSSTask = u.RSS, node, task
 	}
-	if u.VMSize > s.MaxVMSize || !some {
+	if u.VMSize > s.MaxVMSize || first {
 		s.MaxVMSize, s.MaxVMSizeNode, s.MaxVMSizeTask = u.VMSize, node, task
 	}
-	if u.Pages > s.MaxPages || !some {
+	if u.Pages > s.MaxPages || first {
 		s.MaxPages, s.MaxPagesNode, s.MaxPagesTask = u.Pages, node, task
 	}
-	if cpu := u.User + u.System; cpu < s.MinCPU || !some {
+	if cpu := u.User + u.System; cpu < s.MinCPU || first {
 		s.MinCPU, s.MinCPUNode, s.MinCPUTask = cpu, node, task
 	}
 }
 
-// ended says why the step was ended from outside; the first reason counts.
-func (x *record) ended(state string) {
+// setEndState sets the state of a step that is terminated. The first call wins.
+func (x *record) setEndState(state string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.why == "" {
-		x.why = state
+	if x.endState == "" {
+		x.endState = state
 	}
 }
 
-// killedBy notes the user who cancelled the step; the first counts.
+// killedBy records the user who cancelled the step. The first call wins.
 func (x *record) killedBy(user string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.why == "" && x.r.KilledBy == "" {
+	if x.endState == "" && x.r.KilledBy == "" {
 		x.r.KilledBy = user
 	}
 }
 
-// limit notes another time limit and tells when it is over.
-func (x *record) limit(minutes int32) time.Time {
+// setTimeLimit records a time limit and returns when it expires.
+func (x *record) setTimeLimit(minutes int32) time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.r.TimeLimit = max(minutes, 0)
 	return time.Unix(0, x.r.Start).Add(time.Duration(minutes) * time.Minute)
 }
 
-// over closes the record.
-func (x *record) over() {
+// close records the end of the step.
+func (x *record) close() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.r.End = time.Now().UnixNano()
 	switch {
-	case x.why != "":
-		x.r.State = x.why
+	case x.endState != "":
+		x.r.State = x.endState
 	case x.r.Signal != 0:
 		x.r.State = "CANCELLED"
 	case x.r.Status != 0:

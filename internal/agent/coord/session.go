@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -17,35 +16,36 @@ import (
 	neutral "github.com/berth-hpc/berth/translate/job"
 )
 
-// session is one client's step.
+// session is a step together with the client that requested it.
 type session struct {
 	c    *Coordinator
 	conn *step.Conn
 
-	mu     sync.Mutex
-	tree   *launch.Tree // nil: not started
-	grant  *grant
-	ending bool
-	limits *time.Timer   // ends the step at its time limit; nil: none
-	noKill bool          // it goes on without a node that is lost
-	told   chan struct{} // with ending: closed when the client was told why
+	mu         sync.Mutex
+	tree       *launch.Tree // nil: not started
+	allocation *allocation
+	ending     bool
+	timeLimit  *time.Timer   // terminates the step; nil: none
+	noKill     bool          // the step continues without lost nodes
+	announced  chan struct{} // with ending: closed when the client knows the reason
 
-	rec *record // with tree
-	hub *hub    // those who look on
+	rec       *record // set with tree
+	observers *broadcaster
 
 	sampling sync.Mutex
-	sampler  *sampler // nil: nobody asks
+	sampler  *sampler // nil: no query is in progress
 
-	joined chan *step.Join // what the client of a part sends
-	join   *join           // with tree; nil: the step is no part of another
-	begun  chan struct{}   // closed by begin
-	begin  func()          // the step has its tree, or will get none
+	joined  chan *step.Join // from the client of a part
+	part    *part           // set with tree; nil: the step is not part of another
+	settled chan struct{}   // closed by settle
+	settle  func()          // called when the step has its tree, or will not get one
 
-	cancel context.CancelFunc // the client is gone or does not want to wait
+	cancel context.CancelFunc // called when the client is gone
 }
 
-// Serve runs the step that the client at conn asks for, from its Request to
-// the step's end, and closes conn.
+// Serve runs the step that the client at conn requests, from its Request to its
+// end, and closes conn. It also answers clients that attach to a step, query
+// usage or read the job's output.
 func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -69,17 +69,20 @@ func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 	if f.Type != step.FrameRequest || f.Decode(&req) != nil {
 		return
 	}
-	s := &session{c: c, conn: conn, cancel: cancel, hub: newHub(), joined: make(chan *step.Join, 1), begun: make(chan struct{}), noKill: req.NoKill}
-	s.begin = sync.OnceFunc(func() { close(s.begun) })
-	defer s.begin()
+	s := &session{
+		c: c, conn: conn, cancel: cancel, noKill: req.NoKill, observers: newBroadcaster(),
+		joined: make(chan *step.Join, 1), settled: make(chan struct{}),
+	}
+	s.settle = sync.OnceFunc(func() { close(s.settled) })
+	defer s.settle()
 	go s.read()
 	if err := s.check(&req); err != nil {
 		s.refuse(err)
 		return
 	}
-	g, err := s.place(ctx, &req)
+	g, err := s.waitForAllocation(ctx, &req)
 	if err == nil {
-		if err = c.checkGranted(g, &req.Command); err != nil {
+		if err = c.checkAllocated(g, &req.Command); err != nil {
 			c.release(g)
 		}
 	}
@@ -90,6 +93,7 @@ func (c *Coordinator) Serve(ctx context.Context, conn *step.Conn) {
 	s.run(ctx, g, &req)
 }
 
+// check refuses requests that no allocation can satisfy.
 func (s *session) check(req *step.Request) error {
 	switch {
 	case req.JobID != 0 && req.JobID != s.c.job.ID:
@@ -109,8 +113,8 @@ func (s *session) check(req *step.Request) error {
 	return nil
 }
 
-// checkGranted checks what depends on the step's place.
-func (c *Coordinator) checkGranted(g *grant, cmd *step.Command) error {
+// checkAllocated refuses what does not fit the step's allocation.
+func (c *Coordinator) checkAllocated(g *allocation, cmd *step.Command) error {
 	if cmd.Programs != nil {
 		if lines := multiprog.Check(cmd.Args[0], cmd.Programs, g.layout.Count); lines != nil {
 			return step.Refuse(lines...)
@@ -119,25 +123,25 @@ func (c *Coordinator) checkGranted(g *grant, cmd *step.Command) error {
 	return c.checkBinding(g, &cmd.CPUBind)
 }
 
-// place waits until the step can start.
-func (s *session) place(ctx context.Context, req *step.Request) (*grant, error) {
+// waitForAllocation waits until the step can start.
+func (s *session) waitForAllocation(ctx context.Context, req *step.Request) (*allocation, error) {
 	var deadline <-chan time.Time
 	if req.Immediate != nil {
 		deadline = time.After(time.Duration(*req.Immediate) * time.Second)
 	}
-	for said := false; ; said = true {
-		g, wait, err := s.c.try(s, req)
+	for waited := false; ; waited = true {
+		g, wait, err := s.c.allocate(s, req)
 		if err != nil {
 			return nil, err
 		}
 		if g != nil {
-			if said {
-				s.text(step.FrameWaiting, fmt.Sprintf("Step created for job %d", s.c.job.ID))
+			if waited {
+				s.sendText(step.FrameWaiting, fmt.Sprintf("Step created for job %d", s.c.job.ID))
 			}
 			return g, nil
 		}
-		if !said && req.Immediate == nil {
-			s.text(step.FrameWaiting, fmt.Sprintf(
+		if !waited && req.Immediate == nil {
+			s.sendText(step.FrameWaiting, fmt.Sprintf(
 				"Job %d step creation temporarily disabled, retrying (%s)", s.c.job.ID, placement.ReasonBusy))
 		}
 		select {
@@ -150,85 +154,87 @@ func (s *session) place(ctx context.Context, req *step.Request) (*grant, error) 
 	}
 }
 
-// run starts a granted step and stays until it is over.
-func (s *session) run(ctx context.Context, g *grant, req *step.Request) {
+// run starts a step and returns when it is over.
+func (s *session) run(ctx context.Context, g *allocation, req *step.Request) {
 	release := sync.OnceFunc(func() { s.c.release(g) })
 	defer release()
-	created := s.c.created(g)
-	if req.Part && !s.awaitJoin(ctx, g, created) {
+	created := s.c.describe(g)
+	if req.Part && !s.waitForJoin(ctx, g, created) {
 		return
 	}
 	l := s.c.launch(g, req)
-	if s.join != nil {
-		s.join.fit(l)
+	if s.part != nil {
+		s.part.adapt(l)
 	}
 	rec := s.c.newRecord(g, req)
 	defer func() {
-		rec.over()
-		s.c.tell(rec)
-		s.hub.close()
+		rec.close()
+		s.c.publish(rec)
+		s.observers.close()
 	}()
-	s.hub.begin(created)
-	s.mu.Lock() // read must not see a frame for the step before there is one
-	if s.join == nil && s.conn.SendJSON(step.FrameCreated, created) != nil {
+	s.observers.open(created)
+	s.mu.Lock() // the reader must not deliver a frame before the tree exists
+	if s.part == nil && s.conn.SendJSON(step.FrameCreated, created) != nil {
 		s.mu.Unlock()
 		return
 	}
-	s.grant, s.rec = g, rec
-	s.c.tell(rec)
-	s.tree = launch.Start(ctx, s.c.node, l, s, s.join == nil)
+	s.allocation, s.rec = g, rec
+	s.c.publish(rec)
+	s.tree = launch.Start(ctx, s.c.node, l, s, s.part == nil)
 	s.mu.Unlock()
-	s.begin()
-	if s.c.ending() {
-		s.terminate("", s.c.job.KillWait)
+	s.settle()
+	if s.c.isClosed() {
+		s.terminate(Cancelled, s.c.job.KillWait)
 	}
-	defer s.unlimit()
+	defer s.clearTimeLimit()
 	if req.TimeLimit > 0 {
-		s.limit(req.TimeLimit)
-		if ahead := time.Duration(req.TimeLimit)*time.Minute - time.Duration(req.SignalBefore)*time.Second; req.Signal > 0 {
-			w := time.AfterFunc(max(ahead, 0), func() { s.down(&step.Signal{Signal: req.Signal}) })
-			defer w.Stop()
+		s.setTimeLimit(req.TimeLimit)
+		if req.Signal > 0 {
+			delay := time.Duration(req.TimeLimit)*time.Minute - time.Duration(req.SignalBefore)*time.Second
+			warning := time.AfterFunc(max(delay, 0), func() { s.signal(&step.Signal{Signal: req.Signal}) })
+			defer warning.Stop()
 		}
 	}
 	stop := context.AfterFunc(ctx, s.abort)
 	defer stop()
 	s.tree.Wait()
 	release() // before the client knows: its next step must find the CPUs free
-	s.awaitNotice()
+	s.waitForNotice()
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // the client may be gone
 }
 
-// limit gives the step, if it was started, another time limit in minutes from
-// its start, or neutral.Unlimited.
-func (s *session) limit(minutes int32) (started bool) {
+// setTimeLimit sets the time limit of a started step, in minutes from its start,
+// or neutral.Unlimited. It returns false if the step was not started.
+func (s *session) setTimeLimit(minutes int32) (started bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rec == nil {
 		return false
 	}
-	s.stopLimit()
-	if end := s.rec.limit(minutes); minutes != neutral.Unlimited {
-		s.limits = time.AfterFunc(time.Until(end), func() { s.terminate("DUE TO TIME LIMIT", s.c.job.KillWait) })
+	s.stopTimeLimit()
+	if end := s.rec.setTimeLimit(minutes); minutes != neutral.Unlimited {
+		s.timeLimit = time.AfterFunc(time.Until(end), func() { s.terminate(TimeLimit, s.c.job.KillWait) })
 	}
 	return true
 }
 
-// unlimit has the time limit of a step that is over end nothing; its record keeps it.
-func (s *session) unlimit() {
+// clearTimeLimit stops the time limit of a step that is over. Its record keeps
+// the limit.
+func (s *session) clearTimeLimit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopLimit()
+	s.stopTimeLimit()
 }
 
-// stopLimit stops the timer; the caller holds s.mu.
-func (s *session) stopLimit() {
-	if s.limits != nil {
-		s.limits.Stop()
-		s.limits = nil
+// stopTimeLimit stops the timer. The caller holds s.mu.
+func (s *session) stopTimeLimit() {
+	if s.timeLimit != nil {
+		s.timeLimit.Stop()
+		s.timeLimit = nil
 	}
 }
 
-// killedBy notes who ends the step by itself, if it was started.
+// killedBy records the user who cancels the step, if it was started.
 func (s *session) killedBy(user string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,10 +243,11 @@ func (s *session) killedBy(user string) {
 	}
 }
 
-// created is a granted step as its client is told about it.
-func (c *Coordinator) created(g *grant) *step.Created {
+// describe returns the message that describes a step to its client.
+func (c *Coordinator) describe(g *allocation) *step.Created {
 	created := &step.Created{
-		StepID: g.id, PerNode: g.layout.PerNode(), Tasks: g.layout.Count, TaskNode: g.layout.TaskNode(), KillWait: c.job.KillWait,
+		StepID: g.id, PerNode: g.layout.PerNode(), Tasks: g.layout.Count,
+		TaskNode: g.layout.TaskNode(), KillWait: c.job.KillWait,
 	}
 	for _, i := range g.layout.Nodes {
 		created.Nodes = append(created.Nodes, c.job.Nodes[i].Name)
@@ -248,26 +255,26 @@ func (c *Coordinator) created(g *grant) *step.Created {
 	return created
 }
 
-// awaitNotice returns when a client whose step is being ended knows why: that
-// comes before the step's end.
-func (s *session) awaitNotice() {
+// waitForNotice waits until the client of a step that is being terminated has
+// got the notice, which must arrive before the end of the step.
+func (s *session) waitForNotice() {
 	s.mu.Lock()
-	told := s.told
+	announced := s.announced
 	s.mu.Unlock()
-	if told != nil {
-		<-told
+	if announced != nil {
+		<-announced
 	}
 }
 
-// ending tells whether the coordinator was closed.
-func (c *Coordinator) ending() bool {
+// isClosed reports whether the coordinator was closed.
+func (c *Coordinator) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closed
 }
 
-// launch describes a granted step to the agents.
-func (c *Coordinator) launch(g *grant, req *step.Request) *step.Launch {
+// launch returns the message that describes a step to the agents.
+func (c *Coordinator) launch(g *allocation, req *step.Request) *step.Launch {
 	shape := env.StepShape{
 		ID: g.id, JobID: c.job.HetID, CPUsPerTask: req.Shape.CPUsPerTask, TasksPerNode: req.Shape.TasksPerNode,
 		Distribution: req.Shape.Distribution, GPUsPerTask: req.GPUsPerTask, CPUBind: req.CPUBind,
@@ -291,13 +298,13 @@ func (c *Coordinator) launch(g *grant, req *step.Request) *step.Launch {
 		command.Rlimits = neutral.WithoutRlimits(command.Rlimits, c.job.Unpropagated)
 	}
 	command.OOMKillStep = c.job.OOMKillStep
-	if say := req.OOMKillStep; say != nil {
-		command.OOMKillStep = *say
+	if req.OOMKillStep != nil {
+		command.OOMKillStep = *req.OOMKillStep
 	}
 	return &step.Launch{JobID: c.job.ID, Step: shape, Nodes: g.nodes, Command: command}
 }
 
-// read takes what the client sends until it is gone.
+// read handles what the client sends, until it is gone.
 func (s *session) read() {
 	defer s.cancel()
 	for {
@@ -310,12 +317,12 @@ func (s *session) read() {
 		s.mu.Unlock()
 		switch {
 		case tree == nil && f.Type == step.FrameJoin:
-			if !s.takeJoin(f) {
+			if !s.receiveJoin(f) {
 				return
 			}
 			continue
 		case tree == nil:
-			return // nothing may be sent before the step is there, but the wish to give up
+			return // before the step is created, a client can only hang up
 		case f.Type == step.FrameSignal:
 			var sig step.Signal
 			if f.Decode(&sig) != nil {
@@ -326,111 +333,103 @@ func (s *session) read() {
 				if sig.Signal == int32(syscall.SIGKILL) {
 					wait = step.KillNow
 				}
-				s.terminate("", wait)
+				s.terminate(Cancelled, wait)
 				continue
 			}
 		}
-		if tree.Down(s.join.down(f)) != nil {
+		if tree.Down(s.part.toWhole(f)) != nil {
 			return
 		}
 	}
 }
 
-// Send passes a frame of the step to the client and takes note of it.
+// Send forwards a frame from the step's tasks to the client and its observers,
+// and records what it reports.
 func (s *session) Send(f *step.Frame) error {
-	f = s.join.up(f)
+	f = s.part.toPart(f)
 	switch f.Type {
 	case step.FrameExit:
 		var e step.Exit
 		if f.Decode(&e) == nil {
-			s.c.note(e.Status)
-			s.rec.exit(&e)
+			s.c.recordStatus(e.Status)
+			s.rec.addExit(&e)
 		}
 	case step.FrameSamples:
-		return s.sampled(f)
+		return s.addSamples(f)
 	case step.FrameAbort:
 		notice := *f
 		notice.Type, f = step.FrameNotice, &notice
-		defer func() { go s.terminate("", s.c.job.KillWait) }()
+		defer func() { go s.terminate(Cancelled, s.c.job.KillWait) }()
 	case step.FrameNodeLost:
 		var n step.NodeLost
-		if nodes := s.grant.layout.Nodes; f.Decode(&n) == nil && n.Node >= 0 && int(n.Node) < len(nodes) {
-			s.c.noteLoss(s.c.job.Nodes[nodes[n.Node]].Name)
+		nodes := s.allocation.layout.Nodes
+		if f.Decode(&n) == nil && n.Node >= 0 && int(n.Node) < len(nodes) {
+			s.c.recordLoss(s.c.job.Nodes[nodes[n.Node]].Name)
 		}
-		s.rec.ended("NODE_FAIL")
+		s.rec.setEndState("NODE_FAIL")
 		if s.noKill {
 			break
 		}
-		defer func() { go s.terminate("DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS", s.c.job.KillWait) }()
+		defer func() { go s.terminate(NodeFailure, s.c.job.KillWait) }()
 	}
-	s.hub.send(f)
+	s.observers.send(f)
 	return s.conn.Send(f)
 }
 
-func (c *Coordinator) note(status uint32) {
+// recordStatus records the wait status of a task for Derived.
+func (c *Coordinator) recordStatus(status uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.derived = max(c.derived, status&0xff7f)
 }
 
-// terminate ends the step in order; a second call does nothing.
-// With step.KillNow the tasks are killed without a warning.
-func (s *session) terminate(reason string, wait int32) {
+// terminate terminates the step: SIGTERM, and SIGKILL after wait seconds, or
+// SIGKILL at once with step.KillNow. A second call has no effect.
+func (s *session) terminate(reason EndReason, wait int32) {
 	s.mu.Lock()
-	if s.ending || s.tree == nil { // one that is not started looks at ending() itself
+	if s.ending || s.tree == nil { // run terminates a step that starts later
 		s.mu.Unlock()
 		return
 	}
 	seconds := wait + 2
-	if wait == step.KillNow { // Slurm's srun says the same then
+	if wait == step.KillNow { // Slurm's srun prints the same number then
 		seconds = s.c.job.KillWait + 2
 	}
-	told := make(chan struct{})
-	s.ending, s.told = true, told
+	announced := make(chan struct{})
+	s.ending, s.announced = true, announced
 	s.mu.Unlock()
-	s.rec.ended(stateOf(reason))
-	s.down(&step.Signal{Terminate: true, KillWait: wait, Reason: reason})
-	if reason != "" {
-		reason = " " + reason
-	}
-	// In a goroutine of its own: a client that does not read must not delay
-	// the end of the step.
+	s.rec.setEndState(reason.state())
+	s.signal(&step.Signal{Terminate: true, KillWait: wait})
+	// A client that does not read must not delay the end of the step.
 	go func() {
-		defer close(told)
-		if stateOf(reason) != "TIMEOUT" { // of that, Slurm's srun hears from its tasks alone
+		defer close(announced)
+		if reason != TimeLimit { // then Slurm's srun prints only what the tasks' end causes
 			s.conn.SendJSON(step.FrameAborted, step.Aborted{Seconds: seconds}) //nolint:errcheck // it may be gone
 		}
-		s.notice(reason)
+		s.sendNotice(reason)
 	}()
 }
 
-// notice says in the step's output that it is cancelled; reason begins with a
-// space, or is empty. The step has been granted.
-func (s *session) notice(reason string) {
-	first := s.c.job.Nodes[s.grant.layout.Nodes[0]].Name
-	s.text(step.FrameNotice, fmt.Sprintf("slurmstepd: error: *** STEP %d.%d ON %s CANCELLED AT %s%s ***\n",
-		s.c.job.ID, s.grant.id, first, s.c.now(), reason))
+// sendNotice writes to the step's output that it is cancelled. The step must
+// have been allocated.
+func (s *session) sendNotice(reason EndReason) {
+	first := s.c.job.Nodes[s.allocation.layout.Nodes[0]].Name
+	s.sendText(step.FrameNotice, fmt.Sprintf("slurmstepd: error: *** STEP %d.%d ON %s CANCELLED AT %s%s ***\n",
+		s.c.job.ID, s.allocation.id, first, s.c.now(), reason.Suffix()))
 }
 
-// warn says that the step is cancelled, before it is sent SIGTERM, without
-// waiting for a client that does not read.
-func (s *session) warn() {
+// announceCancel writes the notice before the step is sent SIGTERM. It does not
+// wait for a client that does not read.
+func (s *session) announceCancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tree != nil && !s.ending {
-		go s.notice("")
+		go s.sendNotice(Cancelled)
 	}
 }
 
-// stateOf is the state of a step that ends for the reason in its notice.
-func stateOf(reason string) string {
-	if strings.Contains(reason, "TIME LIMIT") {
-		return "TIMEOUT"
-	}
-	return "CANCELLED"
-}
-
-func (s *session) down(sig *step.Signal) {
+// signal sends a signal to the tasks, if the step was started.
+func (s *session) signal(sig *step.Signal) {
 	f, err := step.JSON(step.FrameSignal, sig)
 	s.mu.Lock()
 	tree := s.tree
@@ -440,7 +439,7 @@ func (s *session) down(sig *step.Signal) {
 	}
 }
 
-// abort kills the step at once.
+// abort kills the step and hangs up.
 func (s *session) abort() {
 	s.mu.Lock()
 	tree := s.tree
@@ -451,17 +450,20 @@ func (s *session) abort() {
 	s.conn.Close()
 }
 
-func (s *session) text(t step.Type, text string) {
+func (s *session) sendText(t step.Type, text string) {
 	s.conn.Send(&step.Frame{Type: t, Task: step.AllTasks, Data: []byte(text)}) //nolint:errcheck // it may be gone
 }
 
+// refuse reports to the client why there will be no step.
 func (s *session) refuse(err error) {
-	var no *step.RefusedError
-	if !errors.As(err, &no) {
-		no = &step.RefusedError{Lines: []string{err.Error()}}
+	var refused *step.RefusedError
+	if !errors.As(err, &refused) {
+		refused = &step.RefusedError{Lines: []string{err.Error()}}
 	}
-	for _, line := range no.Lines {
-		s.conn.Send(&step.Frame{Type: step.FrameRefused, Flags: no.ExitCode, Task: step.AllTasks, Data: []byte(line)}) //nolint:errcheck // it may be gone
+	for _, line := range refused.Lines {
+		s.conn.Send(&step.Frame{ //nolint:errcheck // it may be gone
+			Type: step.FrameRefused, Flags: refused.ExitCode, Task: step.AllTasks, Data: []byte(line),
+		})
 	}
 	s.conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // it may be gone
 }

@@ -11,22 +11,22 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// lookPause is the time between two looks at a file that is followed.
-const lookPause = 200 * time.Millisecond
+// tailPause is the time between two reads of a file that is followed.
+const tailPause = 200 * time.Millisecond
 
-// Writes says which files the batch script writes to; empty: none.
-func (c *Coordinator) Writes(out, err string) {
+// SetOutput sets the paths of the batch script's output files; empty: none.
+func (c *Coordinator) SetOutput(out, err string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out, c.err = out, err
 }
 
-// Written says that nothing is added to these files any more. It is called
-// once.
-func (c *Coordinator) Written() { close(c.written) }
+// OutputComplete reports that nothing more will be appended to these files. It
+// must be called once.
+func (c *Coordinator) OutputComplete() { close(c.written) }
 
-// tail sends the client at conn a file of the batch script, and what is added
-// to it until the job is over or the client is gone.
+// tail sends an output file of the batch script to the client at conn, and what
+// is appended to it until the job is over or the client is gone.
 func (c *Coordinator) tail(conn *step.Conn, f *step.Frame) {
 	var t step.Tail
 	if f.Decode(&t) != nil {
@@ -60,29 +60,30 @@ func (c *Coordinator) tail(conn *step.Conn, f *step.Frame) {
 	}
 }
 
-// openOutput opens a file that the batch script writes to.
+// openOutput opens an output file of the batch script.
 func openOutput(path string) (*os.File, error) {
 	if path == "" {
 		return nil, errors.New("the job has no batch script, so it writes no such file")
 	}
-	// Without waiting: the script may have chosen a pipe.
+	// Opening must not block: the script may have chosen a pipe.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
 		file.Close()
-		return nil, fmt.Errorf("%s is no file that can be read again", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	return file, nil
 }
 
-// follow sends what is there and what comes; false: the client is gone.
+// follow sends the file and what is appended to it. It returns false if the
+// client is gone.
 func (c *Coordinator) follow(x *tailer, most int64, gone <-chan struct{}) bool {
-	tick := time.NewTicker(lookPause)
+	tick := time.NewTicker(tailPause)
 	defer tick.Stop()
 	for last := false; ; {
-		if !x.look(most) {
+		if !x.sendNew(most) {
 			return false
 		}
 		if last {
@@ -103,11 +104,11 @@ type tailer struct {
 	conn *step.Conn
 	file *os.File
 	path string
-	at   int64 // what was sent; -1: nothing yet
+	at   int64 // offset up to which it was sent; -1: nothing yet
 }
 
-// look sends what is new; false: it is no use to go on.
-func (x *tailer) look(most int64) bool {
+// sendNew sends what is new. It returns false if the tail must end.
+func (x *tailer) sendNew(most int64) bool {
 	st, err := x.file.Stat()
 	if err != nil {
 		return false

@@ -8,35 +8,35 @@ import (
 	"github.com/berth-hpc/berth/internal/step/placement"
 )
 
-// join is a step's place in the larger one that it is a part of. The tasks and
-// what they see have the numbers of the whole; the client, who puts the parts
-// together, and the records of this job have those of the part. A nil join
-// changes nothing.
-type join struct{ step.Join }
+// part is a step that is part of a larger one, in the component of a
+// heterogeneous job. The tasks and their environment have the numbers of the
+// whole. The client, which joins the parts, and the records of this job have
+// those of the part. A nil part translates nothing.
+type part struct{ step.Join }
 
-// awaitJoin tells the client of a part that its place is there and waits until
-// the others have theirs; false: the client does not want it any more.
-func (s *session) awaitJoin(ctx context.Context, g *grant, created *step.Created) bool {
+// waitForJoin reports to the client of a part that it is allocated, and waits
+// until the other parts are. It returns false if the client gave up.
+func (s *session) waitForJoin(ctx context.Context, g *allocation, created *step.Created) bool {
 	if s.conn.SendJSON(step.FrameCreated, created) != nil {
 		return false
 	}
 	select {
 	case j := <-s.joined:
-		if !fits(j, g) {
+		if !matches(j, g) {
 			return false
 		}
 		s.c.renumber(g, j.StepID)
 		created.StepID = g.id
-		s.join = &join{*j}
+		s.part = &part{*j}
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-// takeJoin hands a client's Join over and returns when the step has begun:
-// what the client sends behind it is for the tasks.
-func (s *session) takeJoin(f *step.Frame) bool {
+// receiveJoin delivers the client's Join and returns when the step has started,
+// because what the client sends next is for the tasks.
+func (s *session) receiveJoin(f *step.Frame) bool {
 	j := new(step.Join)
 	if f.Decode(j) != nil {
 		return false
@@ -46,12 +46,12 @@ func (s *session) takeJoin(f *step.Frame) bool {
 	default:
 		return false // a second one
 	}
-	<-s.begun
+	<-s.settled
 	return true
 }
 
-// fits tells whether j is about a step whose part g is.
-func fits(j *step.Join, g *grant) bool {
+// matches reports whether j describes a step of which g is a part.
+func matches(j *step.Join, g *allocation) bool {
 	first := int(j.FirstNode)
 	if first < 0 || len(j.Nodes) > placement.MaxTasks || first+len(g.nodes) > len(j.Nodes) {
 		return false
@@ -64,8 +64,8 @@ func fits(j *step.Join, g *grant) bool {
 		return false
 	}
 	for i := range g.nodes {
-		same := slices.EqualFunc(g.nodes[i].Tasks, j.Nodes[first+i].Tasks, func(own uint32, all int32) bool {
-			return int64(own)+int64(j.FirstTask) == int64(all) && int(all) < total
+		same := slices.EqualFunc(g.nodes[i].Tasks, j.Nodes[first+i].Tasks, func(inPart uint32, inWhole int32) bool {
+			return int64(inPart)+int64(j.FirstTask) == int64(inWhole) && int(inWhole) < total
 		})
 		if !same {
 			return false
@@ -74,9 +74,9 @@ func fits(j *step.Join, g *grant) bool {
 	return true
 }
 
-// renumber gives a step that has not begun the number that it has in the other
-// components, if that is not taken here.
-func (c *Coordinator) renumber(g *grant, id int32) {
+// renumber gives a step that has not started the number that it has in the other
+// components, if that number is free here.
+func (c *Coordinator) renumber(g *allocation, id int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id < c.next || c.live[g.id] == nil {
@@ -87,8 +87,8 @@ func (c *Coordinator) renumber(g *grant, id int32) {
 	g.id, c.next = id, id+1
 }
 
-// fit makes the launch of a part one of the whole.
-func (j *join) fit(l *step.Launch) {
+// adapt changes the launch of a part to the numbers of the whole.
+func (j *part) adapt(l *step.Launch) {
 	if l.Step.Distribution == "" {
 		l.Step.Distribution = l.Step.DefaultDistribution()
 	}
@@ -104,8 +104,8 @@ func (j *join) fit(l *step.Launch) {
 	}
 }
 
-// down gives a frame of the client the task's number in the whole.
-func (j *join) down(f *step.Frame) *step.Frame {
+// toWhole returns a frame of the client with the task's number in the whole.
+func (j *part) toWhole(f *step.Frame) *step.Frame {
 	if j == nil || f.Task == step.AllTasks || f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF {
 		return f
 	}
@@ -114,8 +114,8 @@ func (j *join) down(f *step.Frame) *step.Frame {
 	return &g
 }
 
-// up gives a frame of the tasks their numbers in the part.
-func (j *join) up(f *step.Frame) *step.Frame {
+// toPart returns a frame of the tasks with their numbers in the part.
+func (j *part) toPart(f *step.Frame) *step.Frame {
 	if j == nil {
 		return f
 	}
@@ -127,10 +127,10 @@ func (j *join) up(f *step.Frame) *step.Frame {
 	case step.FrameStarted:
 		return rewrite(f, func(v *step.Started) {
 			v.Node -= j.FirstNode
-			j.own(v.Tasks)
+			j.renumberTasks(v.Tasks)
 		})
 	case step.FrameExit:
-		return rewrite(f, func(v *step.Exit) { j.own(v.Tasks) })
+		return rewrite(f, func(v *step.Exit) { j.renumberTasks(v.Tasks) })
 	case step.FrameNodeLost:
 		return rewrite(f, func(v *step.NodeLost) { v.Node -= j.FirstNode })
 	case step.FrameSamples:
@@ -143,14 +143,14 @@ func (j *join) up(f *step.Frame) *step.Frame {
 	return f
 }
 
-func (j *join) own(tasks []uint32) {
+func (j *part) renumberTasks(tasks []uint32) {
 	for i := range tasks {
 		tasks[i] -= j.FirstTask
 	}
 }
 
-// rewrite is f with its message changed; one that cannot be read stays as it is,
-// for its reader to refuse.
+// rewrite returns f with its message changed. A malformed message is left for its
+// reader to refuse.
 func rewrite[T any](f *step.Frame, change func(*T)) *step.Frame {
 	v := new(T)
 	if f.Decode(v) != nil {
