@@ -150,7 +150,7 @@ func (a *Agent) adopt() error {
 		Index: w.Index, Name: w.Hosts[w.Index].Name, User: w.User, Spawn: a.spawn, Helper: a.config.Helper,
 		Dial: a.dialLaunch, Keep: a.keep, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,
 		TaskProlog: a.site.TaskProlog, TaskEpilog: a.site.TaskEpilog,
-		Topology: sync.OnceValue(func() *bind.Topology { return bind.Read(bind.Sys) }), GPUs: gpus(&w.Hosts[w.Index]), Load: a.gpuLoad, OOMKills: oomKills,
+		Topology: sync.OnceValue(func() *bind.Topology { return bind.Read(bind.Sys) }), GPUs: gpus(&w.Hosts[w.Index]), GPULoad: a.gpuLoad, OOMKills: oomKills,
 		PMIx: filepath.Join(a.config.BinDir, wire.PMIxServer), TempDir: a.dir,
 	}
 	if w.Index == 0 {

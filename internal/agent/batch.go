@@ -37,7 +37,7 @@ type batch struct {
 
 	// hook runs the site's programs around the script; nil: there is no script.
 	// environ is the script's environment; nil: it was not started.
-	hook    *launch.Hook
+	hook    *launch.TaskScripts
 	environ []string
 
 	reason     string      // why the job was ended, for what follows wait
@@ -118,7 +118,7 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 	status := b.wait(ctx)
 	b.batchStep(start, &status)
 	if b.environ != nil {
-		b.hook.Epilog("slurm", a.site.TaskEpilog, b.environ)
+		b.hook.Epilog("slurm", a.site.TaskEpilog, b.environ, 0)
 	}
 	b.sweep()
 	if ooms = oomKills() - ooms; ooms > 0 {
@@ -177,7 +177,7 @@ func (b *batch) start() error {
 		dir = inside
 	}
 	environ = env.Merge(a.batchEnv(environ), "PWD="+dir)
-	b.hook = &launch.Hook{Spawn: a.spawn, Dir: dir, Say: b.files.write, Print: b.files.echo}
+	b.hook = &launch.TaskScripts{Spawn: a.spawn, Dir: dir, Error: b.files.write, Print: b.files.echo}
 	var code int
 	if environ, code = b.hook.Prolog("TaskProlog", "slurm", a.site.TaskProlog, environ); code != 0 {
 		b.proc = spawn.Ended(syscall.WaitStatus(code << 8))

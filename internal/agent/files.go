@@ -24,7 +24,7 @@ type files struct {
 }
 
 // enterable is launch's, for the batch script.
-var enterable = launch.Enterable
+var enterable = launch.CheckDir
 
 // names are what the patterns of the batch script's files stand for.
 func (a *Agent) names() env.Place {

@@ -131,7 +131,7 @@ func (b *batch) batchUsage(start time.Time, gpus bool) *step.Usage {
 	one := used[session]
 	coord.AddUsage(&out.Record.Usage, true, 0, 0, &one)
 	if gpus {
-		out.GPUs = b.a.node.Load()
+		out.GPUs = b.a.node.GPULoad()
 	}
 	return out
 }

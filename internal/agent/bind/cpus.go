@@ -171,9 +171,9 @@ func overSockets(distribution string) string {
 	return "cyclic"
 }
 
-// Shown is how the variables SLURM_CPU_BIND_TYPE and SLURM_CPU_BIND_LIST tell a
-// binding: as what was asked for, or the masks that were made of it.
-func Shown(b *affinity.CPUBind, masks [][]int) (kind, list string) {
+// Describe returns the values of SLURM_CPU_BIND_TYPE and SLURM_CPU_BIND_LIST: what
+// was requested, or the masks that were computed.
+func Describe(b *affinity.CPUBind, masks [][]int) (kind, list string) {
 	switch b.Kind {
 	case affinity.None, affinity.Rank, affinity.RankDomain:
 		return b.Kind, ""

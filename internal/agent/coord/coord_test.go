@@ -205,3 +205,13 @@ func TestGPUsForEveryNode(t *testing.T) {
 		t.Errorf("three GPUs for two nodes: %+v, %v", g, err)
 	}
 }
+
+// TestGPUsPerTaskWithTotal checks that --gpus beside --gpus-per-task is the
+// step's total and adds nothing.
+func TestGPUsPerTaskWithTotal(t *testing.T) {
+	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}}}, nil)
+	g, _, err := c.allocate(nil, &step.Request{Shape: step.Shape{Nodes: 1, MaxNodes: 1, Tasks: 2, GPUs: 2, GPUsPerTask: 1}})
+	if err != nil || len(g.gpus[0]) != 2 {
+		t.Errorf("%+v, %v; want two GPUs", g, err)
+	}
+}

@@ -18,8 +18,10 @@ func wantedGPUs(s *step.Shape, l *placement.Layout) []int {
 	for k := range want {
 		want[k] = max(int(s.GPUsPerNode), int(s.GPUsPerTask)*len(l.Tasks[k]))
 	}
-	for n := range int(s.GPUs) {
-		want[n%len(want)]++
+	if s.GPUsPerTask == 0 { // otherwise GPUs is the sum over the tasks
+		for n := range int(s.GPUs) {
+			want[n%len(want)]++
+		}
 	}
 	return want
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// dialTime bounds how long another agent may take to answer.
-const dialTime = 20 * time.Second
+// dialTimeout limits how long another agent may take to answer.
+const dialTimeout = 20 * time.Second
 
-// child is a subtree whose head is another agent.
+// child is a subtree whose root is another agent.
 type child struct {
 	node   *Node
 	launch step.Launch
 	up     Sink
-	outbox // frames for it; bounded by the tasks' credit
+	outbox // frames for it; limited by the tasks' credit
 	exited map[uint32]bool
 }
 
@@ -27,34 +27,35 @@ func newChild(node *Node, l *step.Launch, part []step.NodeTasks, up Sink) *child
 	return c
 }
 
-// run keeps the connection until the subtree is done, or lost.
+// run serves the connection until the subtree is done or lost.
 func (c *child) run(ctx context.Context) {
 	err := c.serve(ctx)
 	if err == nil || ctx.Err() != nil {
-		return // done, or the step is killed and nobody asks
+		return // done, or the step was killed
 	}
 	for i := range c.launch.Nodes {
 		n := &c.launch.Nodes[i]
 		for _, t := range n.Tasks {
 			if !c.exited[t] {
 				f, _ := step.JSON(step.FrameNodeLost, step.NodeLost{Node: n.Step, Why: err.Error()})
-				c.up.Send(f) //nolint:errcheck // then nobody listens
+				c.up.Send(f) //nolint:errcheck // the client may be gone
 				break
 			}
 		}
 	}
 }
 
+// serve launches the subtree and forwards its frames until it is done.
 func (c *child) serve(ctx context.Context) error {
-	dctx, cancel := context.WithTimeout(ctx, dialTime)
+	dctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	conn, err := c.node.Dial(dctx, c.launch.Nodes[0].Node)
 	cancel()
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	keep := false
+	reusable := false
 	defer func() {
-		if !keep {
+		if !reusable {
 			conn.Close()
 		}
 	}()
@@ -63,15 +64,15 @@ func (c *child) serve(ctx context.Context) error {
 	if err := conn.SendJSON(step.FrameLaunch, &c.launch); err != nil {
 		return fmt.Errorf("launch: %w", err)
 	}
-	done, pumped := make(chan struct{}), make(chan struct{})
+	done, drained := make(chan struct{}), make(chan struct{})
 	finish := sync.OnceFunc(func() {
 		close(done)
-		<-pumped
+		<-drained
 	})
 	defer finish()
 	go func() {
-		defer close(pumped)
-		c.pump(conn, done)
+		defer close(drained)
+		c.drainTo(conn, done)
 	}()
 	for {
 		f, err := conn.Receive()
@@ -80,9 +81,9 @@ func (c *child) serve(ctx context.Context) error {
 		}
 		switch f.Type {
 		case step.FrameDone:
-			finish() // nothing of this step is sent any more
+			finish() // nothing more is sent for this step
 			if stop() {
-				keep = true
+				reusable = true
 				c.node.Keep(c.launch.Nodes[0].Node, conn)
 			}
 			return nil

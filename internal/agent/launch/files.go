@@ -11,29 +11,29 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// open gives a task its streams: a terminal, or files.
+// open opens the standard streams of a task: a terminal, or files and pipes.
 func (t *tasks) open(local int, k *task) ([]*os.File, error) {
 	switch {
 	case t.launch.Command.Terminal == nil:
 		return t.files(local, k)
 	case k.id == 0:
-		return t.terminal(k)
+		return t.openTerminal(k)
 	}
 	f, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	return []*os.File{f, f, f}, err
 }
 
-// files opens what becomes a task's three standard streams. On an error the
-// caller closes what is there.
+// files opens the three standard streams of a task. On an error the caller
+// closes those that it returns.
 func (t *tasks) files(local int, k *task) ([]*os.File, error) {
 	cmd := &t.launch.Command
-	names := t.node.names(t.launch, t.part, local)
-	stdin, err := t.stdin(k, names)
+	patterns := t.node.patterns(t.launch, t.part, local)
+	stdin, err := t.stdin(k, patterns)
 	files := []*os.File{stdin}
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := t.sink(k, step.FrameStdout, cmd.Output, names)
+	stdout, err := t.sink(k, step.FrameStdout, cmd.Output, patterns)
 	if err != nil {
 		return files, err
 	}
@@ -41,18 +41,18 @@ func (t *tasks) files(local int, k *task) ([]*os.File, error) {
 	if cmd.Output != "" && (cmd.Error == "" || cmd.Error == cmd.Output) {
 		return append(files, stdout), nil
 	}
-	stderr, err := t.sink(k, step.FrameStderr, cmd.Error, names)
+	stderr, err := t.sink(k, step.FrameStderr, cmd.Error, patterns)
 	if err != nil {
 		return files, err
 	}
 	return append(files, stderr), nil
 }
 
-func (t *tasks) stdin(k *task, names env.Place) (*os.File, error) {
+func (t *tasks) stdin(k *task, patterns env.Place) (*os.File, error) {
 	if k.input == nil {
 		path := os.DevNull
 		if p := t.launch.Command.Input; p != "" {
-			path = names.Path(t.dir, p)
+			path = patterns.Path(t.dir, p)
 		}
 		f, err := os.Open(path)
 		if err != nil {
@@ -65,34 +65,35 @@ func (t *tasks) stdin(k *task, names env.Place) (*os.File, error) {
 		return nil, err
 	}
 	if t.launch.Command.Receive != nil {
-		widen(w)
+		enlargePipe(w)
 	}
 	k.input.file = w
 	go k.input.copy()
 	return r, nil
 }
 
-// wide is how much a pipe through which a file goes may hold, in bytes: as much as
-// the kernel lets anybody have.
-const wide = 1 << 20
+// pipeSize is the size of a pipe for the contents of a file, in bytes. It is the
+// maximum that the kernel permits an unprivileged process.
+const pipeSize = 1 << 20
 
-// widen has a pipe hold more, if the kernel lets it: fewer turns between the
-// agent and who reads.
-func widen(w *os.File) {
+// enlargePipe enlarges the buffer of a pipe, if the kernel permits it, so that the
+// agent and the reader alternate less often.
+func enlargePipe(w *os.File) {
 	if raw, err := w.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) { //nolint:errcheck // best effort
-			unix.FcntlInt(fd, unix.F_SETPIPE_SZ, wide) //nolint:errcheck // best effort
+			unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) //nolint:errcheck // best effort
 		})
 	}
 }
 
-// streamNames are what messages call the output streams.
+// streamNames are the names of the output streams in messages.
 var streamNames = map[step.Type]string{step.FrameStdout: "stdout", step.FrameStderr: "stderr"}
 
-// sink opens the file of an output stream, or a pipe that ends at srun.
-func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*os.File, error) {
+// sink opens the file of an output stream, or a pipe whose contents are sent to
+// srun.
+func (t *tasks) sink(k *task, typ step.Type, pattern string, patterns env.Place) (*os.File, error) {
 	if pattern != "" {
-		path := names.Path(t.dir, pattern)
+		path := patterns.Path(t.dir, pattern)
 		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 		if !t.launch.Command.Append {
 			flags |= os.O_TRUNC
@@ -104,7 +105,7 @@ func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*
 		if !t.launch.Command.Label || pattern == step.DevNull {
 			return f, nil
 		}
-		l := &labels{file: f}
+		l := &labeler{file: f}
 		for i := range t.launch.Step.Nodes {
 			l.tasks += uint32(len(t.launch.Step.Nodes[i].Tasks))
 		}
@@ -113,7 +114,7 @@ func (t *tasks) sink(k *task, typ step.Type, pattern string, names env.Place) (*
 	return t.pipe(k, typ, t.up)
 }
 
-// pipe makes a pipe for a stream of a task that ends at up.
+// pipe returns the writing end of a pipe whose contents are sent to up.
 func (t *tasks) pipe(k *task, typ step.Type, up Sink) (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -125,14 +126,14 @@ func (t *tasks) pipe(k *task, typ step.Type, up Sink) (*os.File, error) {
 	return w, nil
 }
 
-// labels writes a task's lines with the task's number ahead into its file.
-type labels struct {
+// labeler writes the lines of a task to a file, each after the task's number.
+type labeler struct {
 	file  *os.File
 	tasks uint32 // of the step
 }
 
 // Send writes the lines of f.
-func (l *labels) Send(f *step.Frame) error {
+func (l *labeler) Send(f *step.Frame) error {
 	_, err := l.file.Write(step.Label(f, l.tasks))
 	return err
 }

@@ -1,7 +1,7 @@
-// Package launch runs a step's tasks: those of the agent's own node as child
-// processes, and those of other nodes by passing the launch on to their agents
-// in a tree. What tasks write and how they end goes up to whoever asked; what
-// is meant for tasks comes down the same way.
+// Package launch runs the tasks of a step: those of the agent's own node as child
+// processes, and those of other nodes by forwarding the launch to their agents,
+// as a tree. The tasks' output and exit statuses go up the tree to the
+// coordinator; input and signals come down.
 package launch
 
 import (
@@ -16,66 +16,69 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// ReceiveArg as the agent's first argument makes it a task of sbcast; the next
-// is a step.FileSpec.
+// ReceiveArg as the agent's first argument makes it a task of sbcast. The second
+// argument is a step.FileSpec.
 const ReceiveArg = "receive-file"
 
-// Fanout is the most agents that one agent passes a launch to.
+// Fanout is the maximum number of agents to which one agent forwards a launch.
 const Fanout = 16
 
-// Sink takes the frames that go up. Send may block, and keeps nothing of the
-// frame when it returns. It is safe for concurrent use.
+// Sink receives the frames that go up. Send may block, and must not retain the
+// frame after it returns. It is safe for concurrent use.
 type Sink interface {
 	Send(*step.Frame) error
 }
 
-// Node is the agent's own node, as launches need to know it. Its fields are
-// read-only.
+// Node describes the agent's own node. Its fields are read-only.
 type Node struct {
 	Index int32  // in the job
 	Name  string // short node name
 	User  string
 	Spawn *spawn.Spawner
-	// Helper is the agent's own program, for limits (spawn.Exec).
+	// Helper is the agent's own program, which sets limits (spawn.Exec).
 	Helper string
 	// Dial connects to the agent of another node of the job.
 	Dial func(ctx context.Context, node int32) (*step.Conn, error)
-	// Keep takes a connection back that has done its work.
+	// Keep returns a connection for reuse by a later step.
 	Keep func(node int32, conn *step.Conn)
-	// Env makes a task's environment: srun's, and over it what Berth sets.
+	// Env returns a task's environment: that of srun, overridden by what Berth
+	// sets.
 	Env func(l *step.Launch, n *step.NodeTasks, local int) []string
 
-	// OOMKills is how many processes of the pod the kernel has killed for memory
-	// so far; nil: nobody knows.
+	// OOMKills returns how many processes of the pod the kernel has killed for
+	// memory so far; nil: unknown.
 	OOMKills func() int64
 
-	// Load tells what the job's GPUs on the node do; nil: nobody knows.
-	Load func() []step.GPU
+	// GPULoad returns the load of the job's GPUs on the node; nil: unknown.
+	GPULoad func() []step.GPU
 
 	// TaskProlog and TaskEpilog are the site's programs around every task;
 	// empty: none.
 	TaskProlog, TaskEpilog string
 
-	// Of the job, for file names.
-	JobName string
+	// JobName, ArrayJobID and ArrayTask are the job's, for names of files.
+	// ArrayJobID is 0 if the job is not a task of an array.
+	JobName    string
+	ArrayJobID int64
+	ArrayTask  int32
 
-	// CPUs is the agent's own mask; nil: unknown, and tasks are not pinned.
+	// CPUs is the agent's own CPU mask; nil: unknown, and tasks are not bound.
 	CPUs *unix.CPUSet
-	// Topology is read when it is needed first. GPUs are the numbers of the
-	// job's GPUs on this node; nil: none, or they are not known.
+	// Topology returns the node's topology. GPUs are the indexes of the job's
+	// GPUs on this node; nil: none, or unknown.
 	Topology func() *bind.Topology
 	GPUs     []int
 
-	// PMIx is the program that speaks PMIx; it may not be there. TempDir is a
-	// folder that only the user can enter.
+	// PMIx is the path of the PMIx server program, which may be missing. TempDir
+	// is a directory that only the user can enter.
 	PMIx, TempDir string
 
-	pmix     sync.Mutex // over CheckPMIx
-	pmixGood bool
+	pmix      sync.Mutex // held by CheckPMIx
+	pmixWorks bool
 }
 
-// jobID is the job as the step's tasks are told of it: all parts of a step over
-// several components are to agree on it.
+// jobID returns the job's id in the tasks' environment, on which all parts of a
+// step over several components agree.
 func jobID(l *step.Launch) int64 {
 	if l.Step.JobID != 0 {
 		return l.Step.JobID
@@ -83,10 +86,10 @@ func jobID(l *step.Launch) int64 {
 	return l.JobID
 }
 
-// names are what %-patterns of a task's files stand for.
-func (n *Node) names(l *step.Launch, t *step.NodeTasks, local int) env.Place {
+// patterns returns the values of the %-patterns in names of a task's files.
+func (n *Node) patterns(l *step.Launch, t *step.NodeTasks, local int) env.Place {
 	return env.Place{
-		JobID: l.JobID, Step: l.Step.ID, Task: int32(t.Tasks[local]),
+		JobID: l.JobID, ArrayJobID: n.ArrayJobID, ArrayTask: n.ArrayTask, Step: l.Step.ID, Task: int32(t.Tasks[local]),
 		NodeIndex: t.Step, Node: n.Name, User: n.User, JobName: n.JobName,
 	}
 }

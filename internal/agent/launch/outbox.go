@@ -7,8 +7,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// outbox holds frames for one who may read slowly, so that whoever sends to
-// many waits for none. Safe for concurrent use.
+// outbox queues frames for a receiver that may read slowly, so that a sender to
+// many receivers waits for none. It is safe for concurrent use.
 type outbox struct {
 	mu    sync.Mutex
 	queue []*step.Frame
@@ -18,17 +18,17 @@ type outbox struct {
 func newOutbox() outbox { return outbox{wake: make(chan struct{}, 1)} }
 
 // send queues a copy of f.
-func (o *outbox) send(f *step.Frame) { o.keep(kept(f)) }
+func (o *outbox) send(f *step.Frame) { o.enqueue(clone(f)) }
 
-// kept is a copy of f that nobody changes any more.
-func kept(f *step.Frame) *step.Frame {
+// clone returns a copy of f with its own data.
+func clone(f *step.Frame) *step.Frame {
 	g := *f
 	g.Data = bytes.Clone(f.Data)
 	return &g
 }
 
-// keep queues f, which nobody may change any more.
-func (o *outbox) keep(f *step.Frame) {
+// enqueue queues f, which must not be changed afterwards.
+func (o *outbox) enqueue(f *step.Frame) {
 	o.mu.Lock()
 	o.queue = append(o.queue, f)
 	o.mu.Unlock()
@@ -38,8 +38,8 @@ func (o *outbox) keep(f *step.Frame) {
 	}
 }
 
-// pump sends what is queued until done.
-func (o *outbox) pump(conn *step.Conn, done <-chan struct{}) {
+// drainTo sends queued frames until done is closed.
+func (o *outbox) drainTo(conn *step.Conn, done <-chan struct{}) {
 	for {
 		o.mu.Lock()
 		frames := o.queue

@@ -22,16 +22,16 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// Bounds of a PMIx server's start, and of its end when its tasks are over.
+// Timeouts of a PMIx server's start, and of its end after that of its tasks.
 const (
-	pmixStart = 30 * time.Second
-	pmixEnd   = 2 * time.Second
+	pmixStartTimeout = 30 * time.Second
+	pmixStopTimeout  = 2 * time.Second
 )
 
-// pmixServer is a process with OpenPMIx's server library, for a step's tasks
-// on this node.
+// pmixServer is a process with OpenPMIx's server library that serves the tasks of
+// a step on this node.
 type pmixServer struct {
-	outbox // what is for it
+	outbox // frames for it
 	proc   *spawn.Process
 	conn   *step.Conn
 	dir    string
@@ -41,34 +41,34 @@ type pmixServer struct {
 	once   sync.Once           // of stop
 
 	mu   sync.Mutex
-	last string // line that it has written
+	last string // last line that it has written
 }
 
-// newPMIx makes the server of a step's tasks here, which takes frames for it
-// before it has started.
+// newPMIx returns a server that is not started. It already queues frames.
 func newPMIx() *pmixServer {
 	return &pmixServer{
 		outbox: newOutbox(), env: map[uint32][]string{}, ended: make(chan struct{}), over: make(chan struct{}),
 	}
 }
 
-// start starts the server. What it wants of other nodes goes through tree.
+// start starts the server. Its exchanges with other nodes go through tree.
 func (s *pmixServer) start(t *tasks, tree *Tree) error {
 	if err := s.spawn(t); err != nil {
 		return err
 	}
-	timer := time.AfterFunc(pmixStart, func() { s.conn.Close() })
-	if err := s.begin(t); err != nil {
+	timer := time.AfterFunc(pmixStartTimeout, func() { s.conn.Close() })
+	if err := s.exchangeJob(t); err != nil {
 		return err
 	}
 	if !timer.Stop() {
 		return errors.New("no answer")
 	}
-	go s.pump(s.conn, s.over)
+	go s.drainTo(s.conn, s.over)
 	go s.read(t, tree)
 	return nil
 }
 
+// spawn starts the server's process, connected by a socket pair.
 func (s *pmixServer) spawn(t *tasks) (err error) {
 	if s.dir, err = os.MkdirTemp(t.node.TempDir, "pmix-"); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *pmixServer) spawn(t *tasks) (err error) {
 	if err != nil {
 		return err
 	}
-	go s.listen(t, r)
+	go s.forwardErrors(t, r)
 	defer w.Close()
 	s.proc, err = t.node.Spawn.Start(&spawn.Spec{
 		Path: t.node.PMIx, Args: []string{wire.PMIxServer}, Env: pmixEnv(t.launch.Command.Env), Dir: "/",
@@ -110,16 +110,16 @@ func (s *pmixServer) spawn(t *tasks) (err error) {
 	return nil
 }
 
-// pmixEnv is the server's environment: that of the step, but for what a PMIx
-// server has set in it that srun itself was started by.
+// pmixEnv returns the environment of the step without the variables of a PMIx
+// server by which srun itself was started.
 func pmixEnv(environ []string) []string {
 	return env.Without(environ, func(name string) bool {
 		return strings.HasPrefix(name, "PMIX_") && !strings.HasPrefix(name, "PMIX_MCA_")
 	})
 }
 
-// begin tells the server of the step and takes the tasks' environment.
-func (s *pmixServer) begin(t *tasks) error {
+// exchangeJob sends the server the step and receives the tasks' environment.
+func (s *pmixServer) exchangeJob(t *tasks) error {
 	job := step.PMIxJob{
 		Name:  fmt.Sprintf("slurm.pmix.%d.%d", jobID(t.launch), t.launch.Step.ID),
 		Nodes: t.launch.Step.Nodes, Node: t.part.Step, Dir: s.dir,
@@ -129,7 +129,7 @@ func (s *pmixServer) begin(t *tasks) error {
 	}
 	f, err := s.conn.Receive()
 	if err != nil {
-		return s.died(err)
+		return s.exitError(err)
 	}
 	if f.Type == step.FrameRefused {
 		return errors.New(string(f.Data))
@@ -147,11 +147,12 @@ func (s *pmixServer) begin(t *tasks) error {
 	return nil
 }
 
-// died is the error of a server that hung up: what it wrote last.
-func (s *pmixServer) died(err error) error {
+// exitError returns the error of a server that hung up: the last line that it
+// wrote, if any.
+func (s *pmixServer) exitError(err error) error {
 	select {
 	case <-s.ended:
-	case <-time.After(pmixEnd):
+	case <-time.After(pmixStopTimeout):
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,8 +162,8 @@ func (s *pmixServer) died(err error) error {
 	return err
 }
 
-// listen passes on what the server writes to its standard error.
-func (s *pmixServer) listen(t *tasks, r *os.File) {
+// forwardErrors forwards the server's standard error as notices.
+func (s *pmixServer) forwardErrors(t *tasks, r *os.File) {
 	defer r.Close()
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -174,7 +175,7 @@ func (s *pmixServer) listen(t *tasks, r *os.File) {
 	io.Copy(io.Discard, r) //nolint:errcheck // a line too long ends the scan; the server goes on
 }
 
-// read carries what the server wants of other nodes.
+// read handles the server's exchanges with other nodes.
 func (s *pmixServer) read(t *tasks, tree *Tree) {
 	for {
 		f, err := s.conn.Receive()
@@ -182,22 +183,22 @@ func (s *pmixServer) read(t *tasks, tree *Tree) {
 			select {
 			case <-s.over:
 			default:
-				tree.collects.fail("the server on " + t.node.Name + " has ended")
+				tree.pmixFences.fail("the server on " + t.node.Name + " has ended")
 			}
 			return
 		}
 		switch f.Type {
 		case step.FrameCollect:
-			tree.collects.arrive(f)
+			tree.pmixFences.arrive(f)
 		case step.FrameModex:
-			tree.modex(f)
+			tree.routeModex(f)
 		case step.FrameAbort:
 			t.abort("pmix", f.Task, string(f.Data))
 		}
 	}
 }
 
-// stop ends the server and removes its files. It may be called again.
+// stop stops the server and removes its files. It may be called more than once.
 func (s *pmixServer) stop() {
 	s.once.Do(func() {
 		close(s.over)
@@ -207,8 +208,8 @@ func (s *pmixServer) stop() {
 		if s.proc != nil {
 			select {
 			case <-s.ended:
-			case <-time.After(pmixEnd):
-				s.proc.Signal(syscall.SIGKILL) //nolint:errcheck // gone is as good
+			case <-time.After(pmixStopTimeout):
+				s.proc.Signal(syscall.SIGKILL) //nolint:errcheck // it may have ended
 			}
 		}
 		if s.dir != "" {
@@ -217,11 +218,11 @@ func (s *pmixServer) stop() {
 	})
 }
 
-// CheckPMIx tells why PMIx is not to be had on this node; nil: it is.
+// CheckPMIx returns an error if PMIx does not work on this node.
 func (n *Node) CheckPMIx() error {
 	n.pmix.Lock()
 	defer n.pmix.Unlock()
-	if n.pmixGood {
+	if n.pmixWorks {
 		return nil
 	}
 	r, w, err := os.Pipe()
@@ -243,10 +244,10 @@ func (n *Node) CheckPMIx() error {
 	if err != nil {
 		return fmt.Errorf("%s: %s", filepath.Base(n.PMIx), strerror.Text(err))
 	}
-	said, _ := io.ReadAll(io.LimitReader(r, 4096)) // its end tells whether it works
+	output, _ := io.ReadAll(io.LimitReader(r, 4096)) // the exit status decides
 	if status := <-p.Done(); status != 0 {
-		return errors.New(strings.TrimSpace(string(said)))
+		return errors.New(strings.TrimSpace(string(output)))
 	}
-	n.pmixGood = true
+	n.pmixWorks = true
 	return nil
 }

@@ -17,7 +17,8 @@ type terminal struct {
 	master *os.File // nil: closed
 }
 
-// openTerminal makes a terminal of that size; slave is the task's end.
+// openTerminal opens a pseudo-terminal of the given size. slave is the task's
+// end.
 func openTerminal(size *step.WindowSize) (t *terminal, slave *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -39,7 +40,7 @@ func openTerminal(size *step.WindowSize) (t *terminal, slave *os.File, err error
 	return t, slave, nil
 }
 
-// resize gives the terminal another size; the kernel tells the task.
+// resize changes the size of the terminal; the kernel signals the task.
 func (t *terminal) resize(w *step.WindowSize) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -51,10 +52,12 @@ func (t *terminal) resize(w *step.WindowSize) {
 		return
 	}
 	size := unix.Winsize{Row: w.Rows, Col: w.Columns}
-	raw.Control(func(fd uintptr) { unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &size) }) //nolint:errcheck // the old size stays
+	raw.Control(func(fd uintptr) { //nolint:errcheck // the old size remains
+		unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &size) //nolint:errcheck // the old size remains
+	})
 }
 
-// Write is what srun's user types.
+// Write writes what the user of srun types.
 func (t *terminal) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	m := t.master
@@ -65,16 +68,17 @@ func (t *terminal) Write(b []byte) (int, error) {
 	return m.Write(b)
 }
 
-// endOfFile is what the terminal takes for the end of the input (Ctrl-D).
+// endOfFile is the character that ends the input of a terminal (Ctrl-D).
 const endOfFile = 4
 
-// Close ends the input. The terminal stays, for what is still to be read.
+// Close ends the input. The terminal remains open for output.
 func (t *terminal) Close() error {
 	_, err := t.Write([]byte{endOfFile})
 	return err
 }
 
-func (t *terminal) end() {
+// hangUp closes the terminal.
+func (t *terminal) hangUp() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.master != nil {
@@ -83,13 +87,13 @@ func (t *terminal) end() {
 	}
 }
 
-// terminal gives the task its terminal, three times.
-func (t *tasks) terminal(k *task) ([]*os.File, error) {
+// openTerminal opens the terminal of a task as its three standard streams.
+func (t *tasks) openTerminal(k *task) ([]*os.File, error) {
 	term, slave, err := openTerminal(t.launch.Command.Terminal)
 	if err != nil {
 		return nil, fmt.Errorf("slurmstepd: error: %w", err)
 	}
-	t.mu.Lock() // of resize
+	t.mu.Lock() // resize reads it
 	k.terminal = term
 	t.mu.Unlock()
 	if k.input != nil {
@@ -100,7 +104,7 @@ func (t *tasks) terminal(k *task) ([]*os.File, error) {
 	k.out = append(k.out, o)
 	go func() {
 		o.copy()
-		term.end()
+		term.hangUp()
 	}()
 	return []*os.File{slave, slave, slave}, nil
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// sampleChunk bounds the tasks of one frame.
+// sampleChunk is the maximum number of tasks in one frame.
 const sampleChunk = 2000
 
-// sample tells what the tasks here have used so far: those that have ended
-// with what they used in all. gpus: what the node's GPUs do as well.
+// sample sends what the local tasks have used so far, or in all if they have
+// ended, and with gpus the load of the node's GPUs.
 func (t *tasks) sample(gpus bool) {
 	t.mu.Lock()
 	sessions := map[int]bool{}
@@ -30,8 +30,8 @@ func (t *tasks) sample(gpus bool) {
 			list[i].Used, list[i].PIDs = used[session], pids[session]
 		}
 	}
-	if gpus && len(list) > 0 && t.node.Load != nil {
-		list[0].GPUs = t.node.Load()
+	if gpus && len(list) > 0 && t.node.GPULoad != nil {
+		list[0].GPUs = t.node.GPULoad()
 	}
 	for part := range slices.Chunk(list, sampleChunk) {
 		t.send(step.FrameSamples, part)

@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// input carries what srun sends to a task's standard input. Its queue is
-// bounded by the credit that acknowledgements give back.
+// input forwards what srun sends to the standard input of a task. Its queue is
+// limited by the credit that acknowledgements return.
 type input struct {
 	id     uint32
 	up     Sink
@@ -32,7 +32,7 @@ func newInput(id uint32, up Sink, window int) *input {
 	return in
 }
 
-// add queues b, which nobody may change any more.
+// add queues b, which must not be changed afterwards.
 func (in *input) add(b []byte) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -48,7 +48,7 @@ func (in *input) add(b []byte) error {
 	return nil
 }
 
-// end says that no more input comes.
+// end marks the end of the input.
 func (in *input) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -56,15 +56,15 @@ func (in *input) end() {
 	in.cond.Signal()
 }
 
-// close drops what is queued; the task reads no more.
+// close discards what is queued, because the task no longer reads.
 func (in *input) close() {
 	in.mu.Lock()
-	was := in.closed
+	wasClosed := in.closed
 	in.closed = true
 	in.queue, in.size = nil, 0
 	in.cond.Signal()
 	in.mu.Unlock()
-	if !was {
+	if !wasClosed {
 		if in.file != nil {
 			in.file.Close()
 		}
@@ -72,7 +72,7 @@ func (in *input) close() {
 	}
 }
 
-// next waits for a piece of input; nil: there is no more.
+// next waits for a piece of input. It returns nil at the end.
 func (in *input) next() []byte {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -104,7 +104,7 @@ func (in *input) copy() {
 	in.close()
 }
 
-// output carries one stream of a task to srun.
+// output forwards one output stream of a task to srun.
 type output struct {
 	id   uint32
 	typ  step.Type
@@ -114,46 +114,45 @@ type output struct {
 	done chan struct{}
 }
 
-// copy sends what the task writes until its end: as it comes if raw, else in
-// whole lines, except for lines longer than a frame.
+// copy sends what the task writes until the end of the stream: as it is written
+// if raw, otherwise in whole lines, except for lines longer than a frame.
 func (o *output) copy() {
 	defer close(o.done)
 	defer o.file.Close()
-	if l, own := o.up.(*labels); own {
+	if l, ok := o.up.(*labeler); ok {
 		defer l.file.Close()
 	}
 	buf := make([]byte, step.MaxData)
-	have := 0
+	filled := 0
 	for {
-		n, err := o.file.Read(buf[have:])
-		have += n
-		cut := have
-		if !o.raw && have < len(buf) {
-			cut = bytes.LastIndexByte(buf[:have], '\n') + 1
+		n, err := o.file.Read(buf[filled:])
+		filled += n
+		complete := filled
+		if !o.raw && filled < len(buf) {
+			complete = bytes.LastIndexByte(buf[:filled], '\n') + 1
 		}
-		if cut > 0 && !o.send(buf[:cut], 0) {
+		if complete > 0 && !o.send(buf[:complete], 0) {
 			return
 		}
-		have = copy(buf, buf[cut:have])
+		filled = copy(buf, buf[complete:filled])
 		if err != nil {
-			if have > 0 {
-				o.send(buf[:have], step.FlagPartial)
+			if filled > 0 {
+				o.send(buf[:filled], step.FlagPartial)
 			}
 			return
 		}
 	}
 }
 
-// send passes data up. When that fails nobody listens any more: the task's
-// next write fails too, as in a broken pipe.
+// send sends data up. If that fails the client is gone, and the task's next write
+// fails as well, as with a broken pipe.
 func (o *output) send(data []byte, flags uint8) bool {
 	return o.up.Send(&step.Frame{Type: o.typ, Flags: flags, Task: o.id, Data: data}) == nil
 }
 
-// finish waits for the stream's end. The processes of the task are dead; one
-// that left its session may hold the stream open, for no longer than limit
-// without reading being at fault.
-func (o *output) finish(limit time.Duration) {
-	o.file.SetReadDeadline(time.Now().Add(limit)) //nolint:errcheck // a pipe takes deadlines
+// finish waits for the end of the stream, at most for the given time: the task
+// has ended, but a process that left its session may keep the stream open.
+func (o *output) finish(timeout time.Duration) {
+	o.file.SetReadDeadline(time.Now().Add(timeout)) //nolint:errcheck // a pipe takes deadlines
 	<-o.done
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// lingerTime is how long output is awaited of a task that has ended, from
-// processes that it left in a session of their own.
-const lingerTime = 2 * time.Second
+// orphanTimeout limits the wait for processes that a task has left behind, and
+// for their output.
+const orphanTimeout = 2 * time.Second
 
-// tasks are one step's tasks on this node.
+// tasks are the tasks of one step on this node.
 type tasks struct {
 	node   *Node
 	launch *step.Launch
@@ -32,19 +32,19 @@ type tasks struct {
 	up     Sink
 	tasks  []*task
 	wg     sync.WaitGroup
-	dir    string  // where they run
-	masks  [][]int // CPUs of each task; nil: they are not bound
+	dir    string  // working directory
+	masks  [][]int // CPUs of each task; nil: not bound
 
 	pmi  *pmi.Server // nil: the step has none
 	pmix *pmixServer // as pmi
 
-	mu   sync.Mutex
-	kick *time.Timer   // SIGKILL of a Terminate
-	dead bool          // no task may start any more
-	over chan struct{} // closed when all tasks have ended
+	mu        sync.Mutex
+	killTimer *time.Timer   // sends SIGKILL after a Terminate
+	dead      bool          // no task may start any more
+	over      chan struct{} // closed when all tasks have ended
 }
 
-// task is one process. proc is nil where it could not be started.
+// task is one process. proc is nil if it could not be started.
 type task struct {
 	id    uint32
 	proc  *spawn.Process
@@ -77,11 +77,11 @@ func newTasks(node *Node, l *step.Launch, part *step.NodeTasks, up Sink) *tasks 
 	return t
 }
 
-// start runs the tasks and tells which of them run.
+// start starts the tasks and reports which of them run.
 func (t *tasks) start() {
-	t.chdir()
+	t.setDir()
 	t.bind()
-	t.watchMemory()
+	t.watchOOMKills()
 	var started []uint32
 	for local, k := range t.tasks {
 		if t.startTask(local, k) {
@@ -91,7 +91,7 @@ func (t *tasks) start() {
 	t.send(step.FrameStarted, step.Started{Node: t.part.Step, Tasks: started})
 }
 
-// refuse ends all tasks in place of starting them.
+// refuse makes all tasks fail without starting them.
 func (t *tasks) refuse(line string) {
 	for i, k := range t.tasks {
 		if i > 0 {
@@ -102,17 +102,17 @@ func (t *tasks) refuse(line string) {
 	t.send(step.FrameStarted, step.Started{Node: t.part.Step})
 }
 
-// has tells whether a task is one of this node.
+// has reports whether a task is one of this node.
 func (t *tasks) has(id uint32) bool {
 	_, found := slices.BinarySearch(t.part.Tasks, id)
 	return found
 }
 
-// chdir finds the folder to run in; /tmp, with Slurm's words, where the one
-// asked for is not there.
-func (t *tasks) chdir() {
+// setDir sets the working directory: the requested one, or /tmp with Slurm's
+// message if that cannot be entered.
+func (t *tasks) setDir() {
 	t.dir = t.launch.Command.Dir
-	err := Enterable(t.dir)
+	err := CheckDir(t.dir)
 	if err == nil {
 		return
 	}
@@ -120,9 +120,9 @@ func (t *tasks) chdir() {
 	t.dir = "/tmp"
 }
 
-// Enterable tells whether a process can have dir as its folder; the error is
+// CheckDir returns an error if dir cannot be the working directory of a process,
 // in the words of strerror(3).
-func Enterable(dir string) error {
+func CheckDir(dir string) error {
 	st, err := os.Stat(dir)
 	var errno syscall.Errno
 	switch {
@@ -139,6 +139,8 @@ func Enterable(dir string) error {
 	return nil
 }
 
+// startTask starts a task. If it fails, the task ends with a message and an exit
+// code, and startTask returns false.
 func (t *tasks) startTask(local int, k *task) bool {
 	cmd := &t.launch.Command
 	files, err := t.open(local, k)
@@ -149,7 +151,7 @@ func (t *tasks) startTask(local int, k *task) bool {
 	}
 	environ := t.node.Env(t.launch, t.part, local)
 	if t.pmi != nil {
-		if files, err = t.withPMI(k, files); err != nil {
+		if files, err = t.connectPMI(k, files); err != nil {
 			closeAll(files)
 			t.fail(k, err.Error(), 1)
 			return false
@@ -162,7 +164,7 @@ func (t *tasks) startTask(local int, k *task) bool {
 	args := cmd.Args
 	if cmd.Programs != nil {
 		if args = multiprog.Command(cmd.Programs, k.id, cmd.Args[1:]); args == nil {
-			args = []string{"no program"} // the coordinator has checked
+			args = []string{"no program"} // the coordinator has checked that there is one
 		}
 	}
 	environ = t.bindEnv(t.gpuEnv(k, local, environ))
@@ -172,9 +174,9 @@ func (t *tasks) startTask(local int, k *task) bool {
 		t.fail(k, "", code)
 		return false
 	}
-	names := t.node.names(t.launch, t.part, local)
+	patterns := t.node.patterns(t.launch, t.part, local)
 	if cmd.Libraries {
-		environ = withLibraries(environ, names.Path(t.dir, cmd.Program)+step.LibrariesSuffix)
+		environ = withLibraries(environ, patterns.Path(t.dir, cmd.Program)+step.LibrariesSuffix)
 	}
 	k.env = environ
 	path, shown := spawn.Find(args[0], t.dir, environ)
@@ -182,13 +184,14 @@ func (t *tasks) startTask(local int, k *task) bool {
 		path = shown
 	}
 	if cmd.Program != "" {
-		path = names.Path(t.dir, cmd.Program)
+		path = patterns.Path(t.dir, cmd.Program)
 		shown = path
 	}
+	args = append([]string{path}, args[1:]...) // as srun does, for $0
 	if cmd.Receive != nil {
 		r := *cmd.Receive
 		if r.Pattern {
-			r.Path = names.Path("/", r.Path)
+			r.Path = patterns.Path("/", r.Path)
 		}
 		if description, err := json.Marshal(&r); err == nil {
 			path, args = t.node.Helper, []string{t.node.Helper, ReceiveArg, string(description)}
@@ -197,7 +200,8 @@ func (t *tasks) startTask(local int, k *task) bool {
 	memory, err := t.memory(local)
 	if err != nil {
 		closeAll(files)
-		t.fail(k, "slurmstepd: error: "+err.Error()+"\nslurmstepd: error: Failed to invoke task plugins: task_p_pre_launch error", 1)
+		t.fail(k, "slurmstepd: error: "+err.Error()+
+			"\nslurmstepd: error: Failed to invoke task plugins: task_p_pre_launch error", 1)
 		return false
 	}
 	t.mu.Lock()
@@ -215,21 +219,22 @@ func (t *tasks) startTask(local int, k *task) bool {
 		t.fail(k, spawn.ExecError(shown, err), spawn.ExecCode(err))
 		return false
 	}
-	t.tellBinding(local, k, memory)
+	t.reportBinding(local, k, memory)
 	t.wg.Go(func() { t.watch(k) })
 	return true
 }
 
-// withLibraries has shared objects looked for in a folder first.
-func withLibraries(environ []string, folder string) []string {
+// withLibraries adds a directory in front of those that are searched for shared
+// objects.
+func withLibraries(environ []string, dir string) []string {
 	const name = "LD_LIBRARY_PATH"
-	if had, _ := env.Get(environ, name); had != "" {
-		folder += ":" + had
+	if before, _ := env.Get(environ, name); before != "" {
+		dir += ":" + before
 	}
-	return env.Merge(environ, name+"="+folder)
+	return env.Merge(environ, name+"="+dir)
 }
 
-// fail ends a task that does not run: the line, then the exit code.
+// fail reports a task that could not be started: the line, then the exit code.
 func (t *tasks) fail(k *task, line string, code int) {
 	if line != "" {
 		t.notice(strings.TrimSuffix(line, "\n") + "\n")
@@ -240,27 +245,28 @@ func (t *tasks) fail(k *task, line string, code int) {
 	t.wg.Go(func() { t.finish(k, syscall.WaitStatus(code<<8)) })
 }
 
-// watch waits for a task, ends what it left behind, and reports its end.
+// watch waits for a task, kills what it left behind, and reports its end.
 func (t *tasks) watch(k *task) {
 	status := <-k.proc.Done()
 	if t.launch.Command.WaitForChildren {
-		t.awaitChildren(k)
+		t.waitForChildren(k)
 	}
 	t.mu.Lock()
 	k.used = spawn.Usage(k.proc.Used())
-	k.ended = true // its number may be another process's from here on
+	k.ended = true // from here on its pid may be another process's
 	t.mu.Unlock()
-	t.node.Spawn.EndSession(k.proc.PID, lingerTime)
+	t.node.Spawn.EndSession(k.proc.PID, orphanTimeout)
 	t.epilog(k)
 	t.finish(k, status)
 }
 
+// finish closes the streams of a task and reports its end.
 func (t *tasks) finish(k *task, status syscall.WaitStatus) {
 	if k.input != nil {
 		k.input.close()
 	}
 	for _, o := range k.out {
-		o.finish(lingerTime)
+		o.finish(orphanTimeout)
 	}
 	t.mu.Lock()
 	k.ended = true
@@ -268,23 +274,23 @@ func (t *tasks) finish(k *task, status syscall.WaitStatus) {
 	t.send(step.FrameExit, step.Exit{Tasks: []uint32{k.id}, Status: uint32(status), Used: k.used})
 }
 
-// wait returns when all tasks have ended; it then ends what they left behind.
+// wait waits until all tasks have ended, and kills what they left behind.
 func (t *tasks) wait() {
 	t.wg.Wait()
 	if t.pmix != nil {
 		t.pmix.stop()
 	}
 	t.mu.Lock()
-	if t.kick != nil {
-		t.kick.Stop()
+	if t.killTimer != nil {
+		t.killTimer.Stop()
 	}
 	t.mu.Unlock()
 	close(t.over)
 	job := fmt.Sprintf("SLURM_JOB_ID=%d", jobID(t.launch))
 	stepID := fmt.Sprintf("SLURM_STEP_ID=%d", t.launch.Step.ID)
-	leader := os.Getpid()
-	spawn.KillAll(lingerTime, func(p spawn.Proc) bool {
-		return p.PPID == leader && !t.node.Spawn.Knows(p.PID) && spawn.Owns(p.PID, job, stepID)
+	self := os.Getpid()
+	spawn.KillAll(orphanTimeout, func(p spawn.Proc) bool {
+		return p.PPID == self && !t.node.Spawn.Knows(p.PID) && spawn.Owns(p.PID, job, stepID)
 	})
 }
 
@@ -314,6 +320,7 @@ func (t *tasks) down(f *step.Frame) error {
 	return nil
 }
 
+// resize changes the size of the tasks' terminals.
 func (t *tasks) resize(f *step.Frame) error {
 	var w step.WindowSize
 	if err := f.Decode(&w); err != nil {
@@ -329,27 +336,29 @@ func (t *tasks) resize(f *step.Frame) error {
 	return nil
 }
 
+// signal sends a signal to the tasks, or terminates them.
 func (t *tasks) signal(s *step.Signal) {
 	if !s.Terminate {
-		t.each(syscall.Signal(s.Signal))
+		t.signalSessions(syscall.Signal(s.Signal))
 		return
 	}
 	if s.KillWait == step.KillNow {
 		t.kill()
 		return
 	}
-	t.each(syscall.SIGCONT)
-	t.each(syscall.SIGTERM)
+	t.signalSessions(syscall.SIGCONT)
+	t.signalSessions(syscall.SIGTERM)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.dead = true
-	if t.kick == nil {
-		t.kick = time.AfterFunc(time.Duration(s.KillWait)*time.Second, t.kill)
+	if t.killTimer == nil {
+		t.killTimer = time.AfterFunc(time.Duration(s.KillWait)*time.Second, t.kill)
 	}
 }
 
-// each signals every process in the sessions of the tasks that run.
-func (t *tasks) each(sig syscall.Signal) {
+// signalSessions sends a signal to every process in the sessions of the running
+// tasks.
+func (t *tasks) signalSessions(sig syscall.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sessions := map[int]bool{}
@@ -363,21 +372,22 @@ func (t *tasks) each(sig syscall.Signal) {
 	}
 }
 
-// kill ends the tasks at once.
+// kill kills the tasks at once.
 func (t *tasks) kill() {
 	t.mu.Lock()
 	t.dead = true
 	t.mu.Unlock()
-	t.each(syscall.SIGKILL)
+	t.signalSessions(syscall.SIGKILL)
 }
 
 func (t *tasks) send(typ step.Type, v any) {
 	f, err := step.JSON(typ, v)
 	if err == nil {
-		t.up.Send(f) //nolint:errcheck // then nobody listens; the tree is aborted by its reader
+		t.up.Send(f) //nolint:errcheck // the client may be gone; the tree is aborted by its reader
 	}
 }
 
+// notice sends lines for srun's standard error.
 func (t *tasks) notice(text string) {
 	t.up.Send(&step.Frame{Type: step.FrameNotice, Task: step.AllTasks, Data: []byte(text)}) //nolint:errcheck // as in send
 }

@@ -8,40 +8,41 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// Tree is a running step, or a subtree of it, seen from one agent.
+// Tree is a running step, or a subtree of it, as seen by one agent.
 type Tree struct {
-	up     Sink
-	cancel context.CancelFunc
-	local  *tasks // nil: none of the tasks is here
-	kids   []*child
-	route  map[uint32]*child
-	wg     sync.WaitGroup
-	fence  *fence
+	up       Sink
+	cancel   context.CancelFunc
+	local    *tasks // nil: no task runs on this node
+	children []*child
+	route    map[uint32]*child // by task
+	wg       sync.WaitGroup
+	fence    *fence
 
-	collects *collects
+	pmixFences *pmixFences
 }
 
-// Start begins to run l; root: it is the whole step. Frames go to up until Wait
-// returns. The nodes that cannot be reached are reported as lost.
+// Start starts the tasks of l; root is true for the whole step. Frames are sent to
+// up until Wait returns. Nodes that cannot be reached are reported as lost.
 func Start(ctx context.Context, node *Node, l *step.Launch, up Sink, root bool) *Tree {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Tree{up: up, cancel: cancel, route: map[uint32]*child{}}
 	t.fence = &fence{tree: t, root: root, put: map[string]string{}}
-	t.collects = &collects{
-		tree: t, root: root, all: uint32(len(l.Step.Nodes)), below: uint32(len(l.Nodes)), open: map[string]*step.Collective{},
+	t.pmixFences = &pmixFences{
+		tree: t, root: root, all: uint32(len(l.Step.Nodes)), subtree: uint32(len(l.Nodes)),
+		open: map[string]*step.Collective{},
 	}
 	rest := l.Nodes
 	if len(rest) > 0 && rest[0].Node == node.Index {
 		t.local = newTasks(node, l, &rest[0], up)
 		t.fence.parts++
-		t.local.serveMPI(t.fence)
+		t.local.newMPIServer(t.fence)
 		rest = rest[1:]
 	}
 	for _, part := range split(rest, Fanout) {
 		t.add(newChild(node, l, part, t))
 		t.fence.parts++
 	}
-	for _, k := range t.kids {
+	for _, k := range t.children {
 		t.wg.Go(func() { k.run(ctx) })
 	}
 	if t.local != nil {
@@ -50,8 +51,8 @@ func Start(ctx context.Context, node *Node, l *step.Launch, up Sink, root bool) 
 	return t
 }
 
-// startLocal runs the tasks of this node. A PMIx server takes its time to
-// start, and signals must not wait for it.
+// startLocal starts the tasks of this node. With PMIx it does so in the
+// background, because signals must not wait until the server has started.
 func (t *Tree) startLocal() {
 	if t.local.launch.Command.MPI != step.MPIPMIx {
 		t.local.start()
@@ -68,15 +69,16 @@ func (t *Tree) startLocal() {
 	})
 }
 
-// Send passes up what comes from below, but for what the tree itself does.
+// Send handles a frame from below: exchanges of MPI are handled by the tree,
+// everything else is sent up.
 func (t *Tree) Send(f *step.Frame) error {
 	switch f.Type {
 	case step.FrameFence:
 	case step.FrameCollect:
-		t.collects.arrive(f)
+		t.pmixFences.arrive(f)
 		return nil
 	case step.FrameModex:
-		t.modex(f)
+		t.routeModex(f)
 		return nil
 	default:
 		return t.up.Send(f)
@@ -89,8 +91,9 @@ func (t *Tree) Send(f *step.Frame) error {
 	return nil
 }
 
+// add adds a child and the routes to its tasks.
 func (t *Tree) add(k *child) {
-	t.kids = append(t.kids, k)
+	t.children = append(t.children, k)
 	for i := range k.launch.Nodes {
 		for _, task := range k.launch.Nodes[i].Tasks {
 			t.route[task] = k
@@ -98,7 +101,7 @@ func (t *Tree) add(k *child) {
 	}
 }
 
-// split cuts nodes into at most n runs of nearly equal length.
+// split divides nodes into at most n runs of nearly equal length.
 func split(nodes []step.NodeTasks, n int) [][]step.NodeTasks {
 	var parts [][]step.NodeTasks
 	n = min(n, len(nodes))
@@ -108,11 +111,11 @@ func split(nodes []step.NodeTasks, n int) [][]step.NodeTasks {
 	return parts
 }
 
-// ErrCredit means that more input came than was granted.
-var ErrCredit = errors.New("more input than granted")
+// ErrCredit means that more input arrived than the credit permits.
+var ErrCredit = errors.New("more input than the credit permits")
 
-// Down delivers a frame to the tasks that it is for. It does not block on
-// them. The frame's data is copied where it is kept, once for all who keep it.
+// Down delivers a frame to the tasks that it addresses, without waiting for them.
+// The frame's data is copied once if it is queued.
 func (t *Tree) Down(f *step.Frame) error {
 	if f.Type == step.FrameRelease {
 		var all step.Fence
@@ -124,13 +127,13 @@ func (t *Tree) Down(f *step.Frame) error {
 	}
 	switch f.Type {
 	case step.FrameCollected:
-		t.spread(f)
+		t.broadcast(f)
 		return nil
 	case step.FrameModex:
-		t.modex(f)
+		t.routeModex(f)
 		return nil
 	case step.FrameSample:
-		for _, k := range t.kids {
+		for _, k := range t.children {
 			k.send(f)
 		}
 		if t.local != nil {
@@ -141,15 +144,15 @@ func (t *Tree) Down(f *step.Frame) error {
 	if f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF && f.Type != step.FrameSignal && f.Type != step.FrameWindow {
 		return step.ErrFrame
 	}
-	f = kept(f)
+	f = clone(f)
 	if f.Task != step.AllTasks {
 		if k := t.route[f.Task]; k != nil {
-			k.keep(f)
+			k.enqueue(f)
 			return nil
 		}
 	} else {
-		for _, k := range t.kids {
-			k.keep(f)
+		for _, k := range t.children {
+			k.enqueue(f)
 		}
 	}
 	if t.local == nil {
@@ -158,13 +161,13 @@ func (t *Tree) Down(f *step.Frame) error {
 	return t.local.down(f)
 }
 
-// Wait returns when every task has ended and everything of them was sent up.
+// Wait waits until every task has ended and all their frames have been sent up.
 func (t *Tree) Wait() {
 	t.wg.Wait()
 	t.cancel()
 }
 
-// Abort kills the tasks at once, here and below; Wait returns soon after.
+// Abort kills all tasks of the subtree; Wait returns soon after.
 func (t *Tree) Abort() {
 	t.cancel()
 	if t.local != nil {

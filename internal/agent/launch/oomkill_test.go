@@ -8,38 +8,40 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berth-hpc/berth/internal/agent/spawn"
 	"github.com/berth-hpc/berth/internal/step"
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// frames keeps what goes up, and says so.
-type frames struct {
-	mu   sync.Mutex
-	list []step.Frame
-	got  chan step.Type
+// recorder records the frames that go up and reports their types.
+type recorder struct {
+	mu     sync.Mutex
+	frames []step.Frame
+	types  chan step.Type
 }
 
-func (s *frames) Send(f *step.Frame) error {
+func (s *recorder) Send(f *step.Frame) error {
 	s.mu.Lock()
-	s.list = append(s.list, step.Frame{Type: f.Type, Data: append([]byte(nil), f.Data...)})
+	s.frames = append(s.frames, step.Frame{Type: f.Type, Data: append([]byte(nil), f.Data...)})
 	s.mu.Unlock()
-	s.got <- f.Type
+	s.types <- f.Type
 	return nil
 }
 
-// TestOOMKillStep: with --oom-kill-step the step is to end as soon as the kernel
-// has killed a process of the pod for memory; without it goes on.
+// TestOOMKillStep checks that with --oom-kill-step the step is aborted as soon as
+// the kernel has killed a process of the pod for memory, and not without.
 func TestOOMKillStep(t *testing.T) {
-	sp, err := spawn.New() // one for the process: two would reap each other's children
+	spawner, err := newSpawner()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, asked := range []bool{true, false} {
 		var kills atomic.Int64
 		kills.Store(3) // of an earlier step
-		n := &Node{Spawn: sp, OOMKills: kills.Load, Env: func(*step.Launch, *step.NodeTasks, int) []string { return nil }}
-		up := &frames{got: make(chan step.Type, 100)}
+		n := &Node{
+			Spawn: spawner, OOMKills: kills.Load,
+			Env: func(*step.Launch, *step.NodeTasks, int) []string { return nil },
+		}
+		up := &recorder{types: make(chan step.Type, 100)}
 		tree := Start(context.Background(), n, &step.Launch{
 			JobID: 7, Step: env.StepShape{Nodes: []env.StepNode{{Name: "n1", Tasks: []int32{0}}}},
 			Nodes:   []step.NodeTasks{{Tasks: []uint32{0}}},
@@ -50,7 +52,7 @@ func TestOOMKillStep(t *testing.T) {
 			limit := time.After(30 * time.Second)
 			for {
 				select {
-				case got := <-up.got:
+				case got := <-up.types:
 					if got == want {
 						return
 					}
@@ -67,10 +69,12 @@ func TestOOMKillStep(t *testing.T) {
 		tree.Abort()
 		tree.Wait()
 		aborts := 0
-		for _, f := range up.list {
+		for _, f := range up.frames {
 			if f.Type == step.FrameAbort {
 				aborts++
-				if want := "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.\n"; string(f.Data) != want {
+				const want = "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. " +
+					"Some of the step tasks have been OOM Killed.\n"
+				if string(f.Data) != want {
 					t.Errorf("%q, want %q", f.Data, want)
 				}
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// bind decides which CPUs each task may run on, if the step has known CPUs here
-// and the agent may use all of those.
+// bind computes the CPUs of each task, if the CPUs of the step on this node are
+// known and the agent may use all of them.
 func (t *tasks) bind() {
 	cmd := &t.launch.Command
 	if cmd.CPUBind.Kind == affinity.None || t.node.CPUs == nil || t.part.CPUIDs == "" {
@@ -35,7 +35,8 @@ func (t *tasks) bind() {
 	})
 }
 
-// mask is what local task number local may run on; nil: what the agent may.
+// mask returns the CPUs of a local task, or nil if it may use all of the
+// agent's.
 func (t *tasks) mask(local int) *unix.CPUSet {
 	if local >= len(t.masks) {
 		return nil
@@ -47,8 +48,8 @@ func (t *tasks) mask(local int) *unix.CPUSet {
 	return &set
 }
 
-// near are the CPUs that a task will run on.
-func (t *tasks) near(local int) []int {
+// cpusOf returns the CPUs on which a local task will run.
+func (t *tasks) cpusOf(local int) []int {
 	if local < len(t.masks) {
 		return t.masks[local]
 	}
@@ -56,24 +57,24 @@ func (t *tasks) near(local int) []int {
 	if unix.SchedGetaffinity(0, &own) != nil {
 		return nil
 	}
-	return bits(&own)
+	return numbers(&own)
 }
 
-// memory is where a task takes its memory from; nil: anywhere.
+// memory returns the memory policy of a local task, or nil if it has none.
 func (t *tasks) memory(local int) (*spawn.MemPolicy, error) {
 	b := &t.launch.Command.MemBind
 	if b.Given == "" {
 		return nil, nil
 	}
-	nodes, err := t.node.Topology().Memory(b, local, t.near(local))
+	nodes, err := t.node.Topology().Memory(b, local, t.cpusOf(local))
 	if err != nil || nodes == nil {
 		return nil, err
 	}
 	return &spawn.MemPolicy{Prefer: b.Prefer, Nodes: nodes}, nil
 }
 
-// spawn starts the process of a task. Where the kernel does not let the agent
-// say where memory comes from, the task runs without and is told so.
+// spawn starts the process of a task. If the kernel refuses the memory policy,
+// the task runs without it and srun prints a notice.
 func (t *tasks) spawn(spec *spawn.Spec) (*spawn.Process, error) {
 	p, err := t.node.Spawn.Start(spec)
 	if refused := (*spawn.PolicyError)(nil); errors.As(err, &refused) {
@@ -84,29 +85,31 @@ func (t *tasks) spawn(spec *spawn.Spec) (*spawn.Process, error) {
 	return p, err
 }
 
-// bindEnv tells the tasks how they are bound. SLURM_CPU_BIND, which srun reads
-// itself, is there only where --cpu-bind was: the masks of this node would be
-// wrong for the steps that a task starts.
+// bindEnv sets the variables that describe the binding of the tasks.
+// SLURM_CPU_BIND is set only if --cpu-bind was given: srun reads it, and the masks
+// of this node would be wrong for steps that a task starts.
 func (t *tasks) bindEnv(environ []string) []string {
 	cmd := &t.launch.Command
 	if t.masks != nil || cmd.CPUBind.Kind == affinity.None {
-		kind, list := bind.Shown(&cmd.CPUBind, t.masks)
-		loud := loudness(cmd.CPUBind.Verbose)
-		environ = env.Merge(environ, "SLURM_CPU_BIND_VERBOSE="+loud, "SLURM_CPU_BIND_TYPE="+kind, "SLURM_CPU_BIND_LIST="+list)
+		kind, list := bind.Describe(&cmd.CPUBind, t.masks)
+		verbosity := verboseOrQuiet(cmd.CPUBind.Verbose)
+		environ = env.Merge(environ,
+			"SLURM_CPU_BIND_VERBOSE="+verbosity, "SLURM_CPU_BIND_TYPE="+kind, "SLURM_CPU_BIND_LIST="+list)
 		if t.launch.Step.CPUBind != "" {
-			environ = env.Merge(environ, "SLURM_CPU_BIND="+loud+","+kind+list)
+			environ = env.Merge(environ, "SLURM_CPU_BIND="+verbosity+","+kind+list)
 		}
 	}
 	b := &cmd.MemBind
 	if b.Given == "" || b.Given == "unset" {
 		return environ
 	}
-	kind, list, loud := b.Kind, strings.Join(b.List, ","), loudness(b.Verbose)
+	kind, list, verbosity := b.Kind, strings.Join(b.List, ","), verboseOrQuiet(b.Verbose)
 	if list != "" {
 		kind += ":"
 	}
-	words := []string{loud}
-	environ = env.Merge(environ, "SLURM_MEM_BIND_VERBOSE="+loud, "SLURM_MEM_BIND_TYPE="+kind, "SLURM_MEM_BIND_LIST="+list)
+	words := []string{verbosity}
+	environ = env.Merge(environ,
+		"SLURM_MEM_BIND_VERBOSE="+verbosity, "SLURM_MEM_BIND_TYPE="+kind, "SLURM_MEM_BIND_LIST="+list)
 	if b.Prefer {
 		words = append(words, "prefer")
 		environ = env.Merge(environ, "SLURM_MEM_BIND_PREFER=prefer")
@@ -120,18 +123,18 @@ func (t *tasks) bindEnv(environ []string) []string {
 	return env.Merge(environ, "SLURM_MEM_BIND="+strings.Join(words, ","))
 }
 
-func loudness(verbose bool) string {
+func verboseOrQuiet(verbose bool) string {
 	if verbose {
 		return "verbose"
 	}
 	return "quiet"
 }
 
-// cpuNames and memNames are the kinds of binding as verbose reports name them.
+// cpuNames and memNames are the names of the kinds of binding in verbose reports.
 var (
 	cpuNames = map[string]string{
-		affinity.None: "NONE", affinity.Rank: "RANK", affinity.RankDomain: "LDRANK", affinity.MapCPU: "MAP ",
-		affinity.MapDomain: "LDMAP ", affinity.MaskDomain: "LDMASK",
+		affinity.None: "NONE", affinity.Rank: "RANK", affinity.RankDomain: "LDRANK",
+		affinity.MapCPU: "MAP ", affinity.MapDomain: "LDMAP ", affinity.MaskDomain: "LDMASK",
 	}
 	memNames = map[string]string{
 		affinity.Auto: "NULL", affinity.None: "NONE", affinity.Rank: "RANK", affinity.Local: "LOC",
@@ -139,12 +142,12 @@ var (
 	}
 )
 
-// tellBinding reports, with verbose bindings, what the kernel says a task may
-// run on and what it was told about memory.
-func (t *tasks) tellBinding(local int, k *task, memory *spawn.MemPolicy) {
+// reportBinding reports verbose bindings: the CPUs on which the kernel lets the
+// task run, and its memory policy.
+func (t *tasks) reportBinding(local int, k *task, memory *spawn.MemPolicy) {
 	cmd := &t.launch.Command
 	if cmd.CPUBind.Verbose {
-		t.tellCPUs(local, k)
+		t.reportCPUs(local, k)
 	}
 	if !cmd.MemBind.Verbose {
 		return
@@ -161,7 +164,7 @@ func (t *tasks) tellBinding(local int, k *task, memory *spawn.MemPolicy) {
 		head, name, t.node.Name, k.id, local, k.proc.PID, affinity.FormatMask(nodes), done))
 }
 
-func (t *tasks) tellCPUs(local int, k *task) {
+func (t *tasks) reportCPUs(local int, k *task) {
 	kind := t.launch.Command.CPUBind.Kind
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(k.proc.PID, &set) != nil {
@@ -177,10 +180,11 @@ func (t *tasks) tellCPUs(local int, k *task) {
 		name = "MASK"
 	}
 	t.notice(fmt.Sprintf("cpu-bind=%s - %s, task %2d %2d [%d]: mask %s%s\n",
-		name, t.node.Name, k.id, local, k.proc.PID, affinity.FormatMask(bits(&set)), done))
+		name, t.node.Name, k.id, local, k.proc.PID, affinity.FormatMask(numbers(&set)), done))
 }
 
-func bits(set *unix.CPUSet) []int {
+// numbers returns the CPUs of a set, ascending.
+func numbers(set *unix.CPUSet) []int {
 	var ids []int
 	for i := 0; len(ids) < set.Count(); i++ {
 		if set.IsSet(i) {

@@ -15,20 +15,21 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// fence gathers the parts of a tree at a fence: the tasks here and every child.
+// fence combines the parts of a tree that have reached a PMI fence: the local
+// tasks and every child.
 type fence struct {
 	tree *Tree
 	root bool
 
 	mu      sync.Mutex
-	parts   int // that take part
+	parts   int // that participate
 	arrived int
 	put     map[string]string
 	waits   bool
 }
 
-// arrive notes that one part waits. The last one sends the fence up, or, at
-// the root, ends it.
+// arrive records that a part has reached the fence. The last part sends the fence
+// up, or ends it at the root.
 func (x *fence) arrive(part *step.Fence) {
 	x.mu.Lock()
 	x.arrived++
@@ -43,7 +44,7 @@ func (x *fence) arrive(part *step.Fence) {
 	x.mu.Unlock()
 	if !x.root {
 		if f, err := step.JSON(step.FrameFence, all); err == nil {
-			x.tree.up.Send(f) //nolint:errcheck // then nobody listens
+			x.tree.up.Send(f) //nolint:errcheck // the client may be gone
 		}
 		return
 	}
@@ -52,9 +53,9 @@ func (x *fence) arrive(part *step.Fence) {
 	}
 }
 
-// release lets the tasks here and below go on.
+// release ends a fence for the tasks of the subtree.
 func (t *Tree) release(f *step.Frame, all *step.Fence) {
-	for _, k := range t.kids {
+	for _, k := range t.children {
 		k.send(f)
 	}
 	if t.local != nil && t.local.pmi != nil {
@@ -62,8 +63,9 @@ func (t *Tree) release(f *step.Frame, all *step.Fence) {
 	}
 }
 
-// serveMPI makes the tasks' PMI or PMIx, if the step has one.
-func (t *tasks) serveMPI(x *fence) {
+// newMPIServer creates the PMI or PMIx server of the local tasks, if the step has
+// one.
+func (t *tasks) newMPIServer(x *fence) {
 	switch t.launch.Command.MPI {
 	case step.MPIPMI2:
 	case step.MPIPMIx:
@@ -76,29 +78,32 @@ func (t *tasks) serveMPI(x *fence) {
 	for _, n := range t.launch.Step.Nodes {
 		size += uint32(len(n.Tasks))
 	}
-	where := make([]int32, size)
+	nodeOf := make([]int32, size)
 	for i, n := range t.launch.Step.Nodes {
 		for _, task := range n.Tasks {
 			if task >= 0 && uint32(task) < size {
-				where[task] = int32(i)
+				nodeOf[task] = int32(i)
 			}
 		}
 	}
 	t.pmi = pmi.New(pmi.Config{
-		Name: fmt.Sprintf("%d.%d", jobID(t.launch), t.launch.Step.ID), Size: size, Tasks: t.part.Tasks, TaskNode: where,
+		Name: fmt.Sprintf("%d.%d", jobID(t.launch), t.launch.Step.ID),
+		Size: size, Tasks: t.part.Tasks, TaskNode: nodeOf,
 		Fence: func(put map[string]string, waits bool) { x.arrive(&step.Fence{Put: put, Waits: waits}) },
 		Abort: func(rank uint32, text string) { t.abort("pmi2", rank, text) },
 	})
 }
 
-// abort has the step ended, as its task asked for through MPI's plugin.
+// abort aborts the step because a task requested it through PMI or PMIx.
 func (t *tasks) abort(plugin string, rank uint32, text string) {
 	line := fmt.Sprintf("slurmstepd: error: mpi/%s: task %d aborts the step: %s\n", plugin, rank, text)
-	t.up.Send(&step.Frame{Type: step.FrameAbort, Task: rank, Data: bytes.ToValidUTF8([]byte(line), nil)}) //nolint:errcheck // then nobody listens
+	t.up.Send(&step.Frame{ //nolint:errcheck // the client may be gone
+		Type: step.FrameAbort, Task: rank, Data: bytes.ToValidUTF8([]byte(line), nil),
+	})
 }
 
-// withPMI adds the task's end of its PMI connection to its files.
-func (t *tasks) withPMI(k *task, files []*os.File) ([]*os.File, error) {
+// connectPMI adds the task's end of its PMI connection to its files.
+func (t *tasks) connectPMI(k *task, files []*os.File) ([]*os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return files, fmt.Errorf("slurmstepd: error: mpi/pmi2: %w", err)
@@ -114,8 +119,8 @@ func (t *tasks) withPMI(k *task, files []*os.File) ([]*os.File, error) {
 	return append(files, os.NewFile(uintptr(pair[1]), "pmi")), nil
 }
 
-// pmiEnv tells the task where its PMI is: the descriptor behind the standard
-// streams.
+// pmiEnv returns the variables that describe the PMI connection: the descriptor
+// after the standard streams.
 func (t *tasks) pmiEnv(k *task) []string {
 	return []string{
 		"PMI_FD=3", "PMI_RANK=" + strconv.Itoa(int(k.id)), "PMI_SIZE=" + strconv.Itoa(int(t.pmi.Size)),
