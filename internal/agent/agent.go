@@ -35,12 +35,12 @@ type Agent struct {
 	api    *apiclient.Client
 	spawn  *spawn.Spawner
 
-	dir      string   // private folder: socket, script
-	lock     *os.File // of dir
-	socket   string
+	dir      string   // private directory: socket, script
+	dirLock  *os.File // lock on dir
+	socket   string   // path
 	unix     *net.UnixListener
 	tcp      net.Listener
-	door     *door
+	peers    *peerListener
 	identity *peer.Identity
 
 	welcome *wire.Welcome
@@ -48,17 +48,17 @@ type Agent struct {
 	input   env.Input
 	node    *launch.Node
 	coord   *coord.Coordinator // nil unless this is the first node
-	steps   *stepReports       // with coord
-	idle    idle               // connections to other agents
+	steps   *stepReports       // set with coord
+	idle    idleConns          // connections to other agents
 	site    *site              // the site's scripts
-	lasting lasting            // clients from outside
+	clients resumableClients   // clients from outside
 }
 
-// Run is the agent from its start to its exit code. Cancelling ctx is the
-// kubelet's SIGTERM: the job's processes are ended in order.
+// Run runs the agent and returns its exit code. When ctx is cancelled, as by the
+// kubelet's SIGTERM, the job's processes are terminated.
 func Run(ctx context.Context, config *Config, log *slog.Logger) int {
-	// Another process of the same uid could otherwise read the job's key out
-	// of this one.
+	// Otherwise another process of the same uid could read the job's key from the
+	// memory of this one.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		log.Warn("cannot hide the agent from its job", "error", err)
 	}
@@ -69,28 +69,31 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) int {
 	}
 	if err != nil {
 		log.Error("cannot start", "error", err)
-		a.last(&wire.Report{JobID: config.JobID, Attempt: config.Attempt, Kind: wire.ReportFailed, Message: err.Error()})
+		a.writeTerminationLog(&wire.Report{
+			JobID: config.JobID, Attempt: config.Attempt, Kind: wire.ReportFailed, Message: err.Error(),
+		})
 		a.close()
 		return 1
 	}
 	defer a.close()
 	if a.coord != nil {
-		return a.runAll(ctx)
+		return a.runJobs(ctx)
 	}
 	a.prolog(ctx)
 	<-ctx.Done()
-	a.endAll(time.Duration(a.welcome.KillWait) * time.Second * 3 / 4) // then the kubelet kills
+	// The kubelet kills the pod KillWait seconds after SIGTERM.
+	a.terminateAll(time.Duration(a.welcome.KillWait) * time.Second * 3 / 4)
 	a.epilog()
 	return 0
 }
 
-// start does everything up to the point where steps can run.
+// start connects to the API role, and returns when steps can run.
 func (a *Agent) start(ctx context.Context) error {
 	var err error
 	if a.spawn, err = spawn.New(); err != nil {
 		return err
 	}
-	if a.dir, a.lock, err = privateDir(a.config.TempDir); err != nil {
+	if a.dir, a.dirLock, err = privateDir(a.config.TempDir); err != nil {
 		return err
 	}
 	if a.unix, a.socket, err = peer.Listen(a.dir); err != nil {
@@ -101,23 +104,23 @@ func (a *Agent) start(ctx context.Context) error {
 	}
 	hello := &wire.Hello{
 		JobID: a.config.JobID, Attempt: a.config.Attempt, Index: a.config.Index,
-		Address: a.tcp.Addr().String(), CPUs: affinity.FormatCPUList(setBits(ownMask())),
+		Address: a.tcp.Addr().String(), CPUs: affinity.FormatCPUList(cpuNumbers(ownMask())),
 	}
 	if a.welcome, err = a.api.Hello(ctx, hello); err != nil {
 		return fmt.Errorf("hello: %w", err)
 	}
-	if err := a.adopt(); err != nil {
+	if err := a.configure(); err != nil {
 		return err
 	}
-	a.door = &door{}
-	a.door.agent.Store(a)
-	go a.door.serveTCP(ctx, a.tcp)
+	a.peers = &peerListener{}
+	a.peers.agent.Store(a)
+	go a.peers.serve(ctx, a.tcp)
 	go a.serveUnix(ctx)
 	return nil
 }
 
-// adopt takes over what the welcome says.
-func (a *Agent) adopt() error {
+// configure sets the agent up for the job that the welcome describes.
+func (a *Agent) configure() error {
 	w := a.welcome
 	if w.JobID != a.config.JobID || w.Index != a.config.Index || int(w.Index) >= len(w.Hosts) || w.Index < 0 {
 		return fmt.Errorf("welcome is for node %d of job %d", w.Index, w.JobID)
@@ -140,30 +143,38 @@ func (a *Agent) adopt() error {
 	if a.job.Batch.Umask > 0 {
 		mask = int(a.job.Batch.Umask) - 1
 	}
-	spawn.SetUmask(mask) // of this process, and so of all of the job's
+	spawn.SetUmask(mask) // inherited by all processes of the job
 	if a.site, err = a.newSite(); err != nil {
 		return err
 	}
-	a.lasting.away = a.config.Away
+	a.clients.grace = a.config.ResumeGrace
 	a.input = env.Input{Welcome: w, Job: &a.job}
 	a.node = &launch.Node{
 		Index: w.Index, Name: w.Hosts[w.Index].Name, User: w.User, Spawn: a.spawn, Helper: a.config.Helper,
-		Dial: a.dialLaunch, Keep: a.keep, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,
+		Dial: a.dialLaunch, Keep: a.keepConn, Env: a.taskEnv, CPUs: a.bindable(), JobName: a.job.Name,
 		TaskProlog: a.site.TaskProlog, TaskEpilog: a.site.TaskEpilog,
-		Topology: sync.OnceValue(func() *bind.Topology { return bind.Read(bind.Sys) }), GPUs: gpus(&w.Hosts[w.Index]), GPULoad: a.gpuLoad, OOMKills: oomKills,
+		Topology: sync.OnceValue(func() *bind.Topology { return bind.Read(bind.Sys) }),
+		GPUs:     gpuIndexes(&w.Hosts[w.Index]), GPULoad: a.gpuLoad, OOMKills: oomKills,
 		PMIx: filepath.Join(a.config.BinDir, wire.PMIxServer), TempDir: a.dir,
 	}
+	if w.Array != nil {
+		a.node.ArrayJobID, a.node.ArrayTask = w.Array.JobID, w.Array.Index
+	}
 	if w.Index == 0 {
-		a.coord = coord.New(a.node, a.coordJob(), stamp)
+		a.coord = coord.New(a.node, a.coordJob(), timestamp)
 		a.reportSteps()
 	}
 	return nil
 }
 
+// coordJob describes the job to its coordinator.
 func (a *Agent) coordJob() *coord.Job {
-	j := &coord.Job{ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Unpropagated: a.welcome.Unpropagated, Address: a.config.PodIP,
-		Container: a.job.Batch.Container, OOMKillStep: a.job.Options["oom-kill-step"] == "1",
-		NoKill: a.job.Batch.NoKill, MemPerCPU: a.job.Shape.MemPerNode == nil}
+	j := &coord.Job{
+		ID: a.welcome.JobID, KillWait: a.welcome.KillWait, Unpropagated: a.welcome.Unpropagated,
+		Address: a.config.PodIP, Container: a.job.Batch.Container,
+		OOMKillStep: a.job.Options["oom-kill-step"] == "1",
+		NoKill:      a.job.Batch.NoKill, MemPerCPU: a.job.Shape.MemPerNode == nil,
+	}
 	if len(a.welcome.Het) > 0 {
 		j.HetID = a.welcome.Het[0].JobID
 	}
@@ -176,18 +187,18 @@ func (a *Agent) coordJob() *coord.Job {
 		}
 		ids, err := affinity.ParseCPUList(h.CPUIDs)
 		if err != nil {
-			a.log.Warn("tasks will not be pinned", "node", h.Name, "error", err)
+			a.log.Warn("tasks will not be bound to CPUs", "node", h.Name, "error", err)
 		}
 		j.Nodes = append(j.Nodes, coord.Node{
-			Name: h.Name, CPUs: max(h.CPUs, 1), IDs: ids, Memory: h.Memory, GPUs: gpus(&h), GRES: pools,
+			Name: h.Name, CPUs: max(h.CPUs, 1), IDs: ids, Memory: h.Memory, GPUs: gpuIndexes(&h), GRES: pools,
 			HasGPUs: slices.ContainsFunc(h.GRES, func(g wire.HostGRES) bool { return g.Name == "gpu" }),
 		})
 	}
 	return j
 }
 
-// gpus are the numbers of the job's GPUs on a host, where they are known.
-func gpus(h *wire.Host) []int {
+// gpuIndexes returns the indexes of the job's GPUs on a host, if they are known.
+func gpuIndexes(h *wire.Host) []int {
 	var ids []int
 	for _, g := range h.GRES {
 		if g.Name == "gpu" {
@@ -201,10 +212,11 @@ func gpus(h *wire.Host) []int {
 	return ids
 }
 
-// stamp is now, as Slurm writes it into notices.
-func stamp() string { return time.Now().Format("2006-01-02T15:04:05") }
+// timestamp returns the current time as Slurm writes it in notices.
+func timestamp() string { return time.Now().Format("2006-01-02T15:04:05") }
 
-// bindable is the agent's mask, or nil where the numbers of CPUs mean nothing.
+// bindable returns the CPUs to which tasks can be bound, or nil if the node does
+// not support binding.
 func (a *Agent) bindable() *unix.CPUSet {
 	if v, _ := env.Get(a.config.Environ, wire.EnvCPUBind); v == "none" {
 		return nil
@@ -212,6 +224,7 @@ func (a *Agent) bindable() *unix.CPUSet {
 	return ownMask()
 }
 
+// ownMask returns the CPUs of the agent, or nil if they are unknown.
 func ownMask() *unix.CPUSet {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -220,7 +233,8 @@ func ownMask() *unix.CPUSet {
 	return &set
 }
 
-func setBits(set *unix.CPUSet) []int {
+// cpuNumbers returns the CPUs of a set, ascending.
+func cpuNumbers(set *unix.CPUSet) []int {
 	var ids []int
 	for i := 0; set != nil && len(ids) < set.Count(); i++ {
 		if set.IsSet(i) {
@@ -230,28 +244,30 @@ func setBits(set *unix.CPUSet) []int {
 	return ids
 }
 
+// close releases everything at the end of the agent.
 func (a *Agent) close() {
 	if a.tcp != nil {
 		a.tcp.Close()
 	}
-	a.leave()
+	a.closeJob()
 }
 
-// leave gives up what belongs to this job alone. It may be called again.
-func (a *Agent) leave() {
-	a.lasting.drain()
+// closeJob releases what belongs to this job alone. It may be called more than
+// once.
+func (a *Agent) closeJob() {
+	a.clients.drain()
 	if a.unix != nil {
 		a.unix.Close()
 	}
 	if a.dir != "" {
 		os.RemoveAll(filepath.Clean(a.dir))
-		a.lock.Close()
+		a.dirLock.Close()
 	}
 }
 
-// endAll ends every process on this node: SIGTERM, and SIGKILL to what is
-// left after grace.
-func (a *Agent) endAll(grace time.Duration) {
+// terminateAll terminates every process on this node: SIGTERM, and SIGKILL after
+// the grace period.
+func (a *Agent) terminateAll(grace time.Duration) {
 	if spawn.Kill(syscall.SIGCONT, spawn.Everything) == 0 {
 		return
 	}
@@ -266,14 +282,15 @@ func (a *Agent) endAll(grace time.Duration) {
 	spawn.KillAll(5*time.Second, spawn.Everything)
 }
 
-// last keeps the last report where the kubelet finds it.
-func (a *Agent) last(r *wire.Report) {
+// writeTerminationLog writes the last report to the container's termination log,
+// from which the kubelet reads it.
+func (a *Agent) writeTerminationLog(r *wire.Report) {
 	if a.config.TerminationLog == "" {
 		return
 	}
 	short := *r
 	short.Steps = nil
-	short.Message = short.Message[:min(len(short.Message), 2000)] // the kubelet keeps 4 KiB in all
+	short.Message = short.Message[:min(len(short.Message), 2000)] // the kubelet stores 4 KiB in all
 	b, err := json.Marshal(&short)
 	if err != nil {
 		return
@@ -283,5 +300,5 @@ func (a *Agent) last(r *wire.Report) {
 		return // not every pod has one
 	}
 	defer f.Close()
-	f.Write(b) //nolint:errcheck // nobody to tell
+	f.Write(b) //nolint:errcheck // it cannot be reported anywhere
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// launchFailure is the signal of Slurm's exit code 0:53, that of a job whose
+// launchFailure is the signal in Slurm's exit code 0:53, which a job has whose
 // files could not be opened.
 const launchFailure = 53
 
-// reportTime bounds how long the last report may take; the termination log
-// has it too.
-const reportTime = 20 * time.Second
+// reportTimeout limits how long the last report may take. The termination log
+// contains it as well.
+const reportTimeout = 20 * time.Second
 
 // batch is the run of one batch script.
 type batch struct {
@@ -35,41 +35,41 @@ type batch struct {
 
 	warning *warning
 
-	// hook runs the site's programs around the script; nil: there is no script.
-	// environ is the script's environment; nil: it was not started.
-	hook    *launch.TaskScripts
+	// scripts runs the site's programs before and after the script; nil: there is
+	// no script. environ is the script's environment; nil: it was not started.
+	scripts *launch.TaskScripts
 	environ []string
 
-	reason     string      // why the job was ended, for what follows wait
-	terminated chan string // the reason; at most one is ever sent
-	stopped    bool        // SIGTERM came first; for wait and what follows it
-	completed  chan int32  // the exit code of a job without a script, once
+	reason     string      // why the job was terminated; set by wait
+	terminated chan string // receives the reason, at most once
+	stopped    bool        // the kubelet's SIGTERM came first; set by wait
+	completed  chan int32  // receives the exit code of a job without a script, at most once
 	reports    chan *wire.Report
-	next       bool // another job may come, as the answer to the last report says; for tell, and after it
+	next       bool // the API role may have another job for the pod; set by sendReports
 	swept      bool // no process of the job is left
 }
 
-// runBatch runs the batch script and everything that goes with it, and returns
-// the agent's exit code. next: nothing of the job is left, its end is on record,
-// and another one may come.
+// runBatch runs the batch script, reports its end, and returns the agent's exit
+// code. next is true if no process of the job is left, its end was recorded and
+// another job may run in the pod.
 func (a *Agent) runBatch(ctx context.Context) (code int, next bool) {
 	b := &batch{
 		a: a, ended: make(chan struct{}), terminated: make(chan string, 1), completed: make(chan int32, 1),
 		reports: make(chan *wire.Report, 4),
 	}
-	told := make(chan struct{})
-	go b.tell(told)
+	reported := make(chan struct{})
+	go b.sendReports(reported)
 	r := b.run(ctx)
 	r.JobID, r.Attempt, r.End = a.welcome.JobID, a.welcome.Attempt, time.Now().UnixNano()
-	a.last(r)
+	a.writeTerminationLog(r)
 	a.epilog(exitEnv(r)...)
-	r.Steps = a.steps.close(reportTime / 2) // with the end, for the job's record
+	r.Steps = a.steps.close(reportTimeout / 2) // sent with the end, for the job's record
 	b.reports <- r
 	close(b.reports)
 	select {
-	case <-told:
+	case <-reported:
 		next = b.next
-	case <-time.After(reportTime):
+	case <-time.After(reportTimeout):
 		a.log.Warn("the end of the job could not be reported")
 	}
 	if r.Kind == wire.ReportFailed {
@@ -81,20 +81,21 @@ func (a *Agent) runBatch(ctx context.Context) (code int, next bool) {
 	return int(r.Status), next && b.swept
 }
 
-// tell sends the reports in their order.
-func (b *batch) tell(done chan<- struct{}) {
+// sendReports sends the reports in order.
+func (b *batch) sendReports(done chan<- struct{}) {
 	defer close(done)
 	for r := range b.reports {
-		ctx, cancel := context.WithTimeout(context.Background(), reportTime)
+		ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 		next, err := b.a.api.Report(ctx, r)
 		cancel()
 		if b.next = next; err != nil {
-			b.a.log.Warn("report not taken", "kind", r.Kind, "error", err)
+			b.a.log.Warn("cannot send report", "kind", r.Kind, "error", err)
 		}
 	}
 }
 
-// run is the script from its start until nothing of the job is left.
+// run runs the script until no process of the job is left, and returns the report
+// of its end.
 func (b *batch) run(ctx context.Context) *wire.Report {
 	a := b.a
 	start := time.Now()
@@ -103,26 +104,28 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 		a.log.Error("the batch script did not start", "error", err)
 		a.coord.Kill()
 		b.files.close()
-		return &wire.Report{Kind: wire.ReportFailed, Signal: launchFailure, Message: err.Error(), Start: start.UnixNano()}
+		return &wire.Report{
+			Kind: wire.ReportFailed, Signal: launchFailure, Message: err.Error(), Start: start.UnixNano(),
+		}
 	}
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	b.warning = b.newWarning(a.welcome.EndTime)
 	defer b.warning.stop()
-	go b.obey(watch)
-	b.batchStep(start, nil)
+	go b.handleCommands(watch)
+	b.reportBatchStep(start, nil)
 	if b.proc != nil {
 		a.coord.SetBatchUsage(func(gpus bool) *step.Usage { return b.batchUsage(start, gpus) })
 	}
 	a.coord.SetOutput(b.files.outPath, b.files.errPath)
 	status := b.wait(ctx)
-	b.batchStep(start, &status)
+	b.reportBatchStep(start, &status)
 	if b.environ != nil {
-		b.hook.Epilog("slurm", a.site.TaskEpilog, b.environ, 0)
+		b.scripts.Epilog("slurm", a.site.TaskEpilog, b.environ, 0)
 	}
 	b.sweep()
 	if ooms = oomKills() - ooms; ooms > 0 {
-		b.files.say(launch.OOMLine(fmt.Sprintf("%d.batch", a.welcome.JobID), ooms))
+		b.files.writeLine(launch.OOMLine(fmt.Sprintf("%d.batch", a.welcome.JobID), ooms))
 	}
 	b.files.close()
 	a.coord.OutputComplete()
@@ -142,24 +145,24 @@ func (b *batch) run(ctx context.Context) *wire.Report {
 	return r
 }
 
-// start opens the files and starts the script. With an error the job fails.
+// start opens the files and starts the script. An error fails the job.
 func (b *batch) start() error {
 	a := b.a
-	// Where the prolog failed the cluster takes the job back.
+	// If the prolog failed, the cluster requeues the job.
 	if len(a.welcome.Script) == 0 || a.site.failed {
 		b.files = &files{}
 		return nil
 	}
 	dir := a.job.Batch.WorkDir
 	var err error
-	if b.files, err = openFiles(a.log, &a.job, a.names(), dir); err != nil {
+	if b.files, err = openFiles(a.log, &a.job, a.patterns(), dir); err != nil {
 		return err
 	}
-	script, err := inflate(a.welcome.Script)
+	script, err := decompress(a.welcome.Script)
 	if err != nil {
 		return fmt.Errorf("script: %w", err)
 	}
-	submitted, err := inflate(a.welcome.Environment)
+	submitted, err := decompress(a.welcome.Environment)
 	if err != nil {
 		return fmt.Errorf("environment: %w", err)
 	}
@@ -169,36 +172,37 @@ func (b *batch) start() error {
 	if err != nil {
 		return err
 	}
-	if why := enterable(dir); why != nil {
-		b.files.say(fmt.Sprintf("slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead", dir, why))
+	if err := launch.CheckDir(dir); err != nil {
+		b.files.writeLine(fmt.Sprintf("slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead", dir, err))
 		dir = "/tmp"
 	}
 	if inside := a.job.Batch.Container["workdir"]; inside != "" {
 		dir = inside
 	}
 	environ = env.Merge(a.batchEnv(environ), "PWD="+dir)
-	b.hook = &launch.TaskScripts{Spawn: a.spawn, Dir: dir, Error: b.files.write, Print: b.files.echo}
+	b.scripts = &launch.TaskScripts{Spawn: a.spawn, Dir: dir, Error: b.files.writeError, Print: b.files.writeOutput}
 	var code int
-	if environ, code = b.hook.Prolog("TaskProlog", "slurm", a.site.TaskProlog, environ); code != 0 {
+	if environ, code = b.scripts.Prolog("TaskProlog", "slurm", a.site.TaskProlog, environ); code != 0 {
 		b.proc = spawn.Ended(syscall.WaitStatus(code << 8))
 		return nil
 	}
 	b.environ = environ
 	b.proc, err = a.spawn.Start(&spawn.Spec{
-		Path: path, Args: append([]string{path}, a.job.Batch.Args...), Dir: dir, Env: environ, Files: b.files.stdio(),
+		Path: path, Args: append([]string{path}, a.job.Batch.Args...), Dir: dir, Env: environ,
+		Files:   b.files.stdio(),
 		Rlimits: a.job.Batch.Rlimits, Umask: -1, NeedPID: true, Helper: a.config.Helper,
 	})
 	if err == nil {
 		return nil
 	}
-	// As in Slurm, a script that cannot be executed is one that ran and failed.
-	b.files.say(spawn.ExecError(path, err))
+	// As in Slurm, a script that cannot be executed counts as one that failed.
+	b.files.writeLine(spawn.ExecError(path, err))
 	b.proc = spawn.Ended(syscall.WaitStatus(spawn.ExecCode(err) << 8))
 	return nil
 }
 
-// writeScript puts the script where only this user can read it, under the name
-// that $0 has in Slurm.
+// writeScript writes the script to a file that only this user can read, under the
+// name that $0 has in Slurm.
 func (a *Agent) writeScript(script []byte) (string, error) {
 	dir := filepath.Join(a.dir, fmt.Sprintf("job%05d", a.welcome.JobID))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -208,11 +212,11 @@ func (a *Agent) writeScript(script []byte) (string, error) {
 	if err := os.WriteFile(path, script, 0o700); err != nil {
 		return "", fmt.Errorf("script: %w", err)
 	}
-	return path, os.Chmod(path, 0o700) // whatever the umask says
+	return path, os.Chmod(path, 0o700) // regardless of the umask
 }
 
-// wait returns when the script is over. Where the job is ended from outside it
-// gives the script its time first.
+// wait waits for the end of the script. If the job is terminated from outside, the
+// script gets a grace period.
 func (b *batch) wait(ctx context.Context) syscall.WaitStatus {
 	var done <-chan syscall.WaitStatus
 	if b.proc != nil {
@@ -221,7 +225,7 @@ func (b *batch) wait(ctx context.Context) syscall.WaitStatus {
 	kubelet := ctx.Done()
 	grace := time.Duration(b.a.welcome.KillWait) * time.Second
 	var kill <-chan time.Time
-	var deadline time.Time // of the script, once its end is announced
+	var deadline time.Time // of the script, once it was terminated
 	for {
 		select {
 		case status := <-done:
@@ -229,8 +233,8 @@ func (b *batch) wait(ctx context.Context) syscall.WaitStatus {
 			return status
 		case <-kubelet:
 			kubelet = nil
-			// The kubelet kills in KillWait seconds; the report is to be out
-			// by then.
+			// The kubelet kills the pod in KillWait seconds. The report must be
+			// sent by then.
 			grace = grace * 3 / 4
 			if deadline.IsZero() {
 				b.stopped = true
@@ -248,7 +252,7 @@ func (b *batch) wait(ctx context.Context) syscall.WaitStatus {
 				continue
 			}
 			b.reason = reason
-			b.announce(reason, grace)
+			b.terminateAll(reason, grace)
 			deadline = time.Now().Add(grace)
 			if b.proc == nil {
 				close(b.ended)
@@ -256,12 +260,12 @@ func (b *batch) wait(ctx context.Context) syscall.WaitStatus {
 			}
 			kill = time.After(grace)
 		case <-kill:
-			b.session(syscall.SIGKILL)
+			b.signalSession(syscall.SIGKILL)
 		}
 	}
 }
 
-// terminate asks for the end of the job; only the first reason counts.
+// terminate requests the termination of the job. The first reason wins.
 func (b *batch) terminate(reason string) {
 	select {
 	case b.terminated <- reason:
@@ -269,7 +273,7 @@ func (b *batch) terminate(reason string) {
 	}
 }
 
-// complete ends a job without a script; only the first exit code counts.
+// complete ends a job without a script. The first exit code wins.
 func (b *batch) complete(code int32) {
 	select {
 	case b.completed <- code & 0xff:
@@ -277,19 +281,19 @@ func (b *batch) complete(code int32) {
 	}
 }
 
-// announce begins the end of the job: the steps, the notice, the script.
-func (b *batch) announce(reason string, grace time.Duration) {
+// terminateAll terminates the steps and the script, and writes Slurm's notice.
+func (b *batch) terminateAll(reason string, grace time.Duration) {
 	a := b.a
 	endReason := coord.ReasonOfState(reason)
 	a.coord.Terminate(endReason, int32(grace/time.Second))
-	b.files.say(fmt.Sprintf("slurmstepd: error: *** JOB %d ON %s CANCELLED AT %s%s ***",
-		a.welcome.JobID, a.node.Name, stamp(), endReason.Suffix()))
-	b.session(syscall.SIGCONT)
-	b.session(syscall.SIGTERM)
+	b.files.writeLine(fmt.Sprintf("slurmstepd: error: *** JOB %d ON %s CANCELLED AT %s%s ***",
+		a.welcome.JobID, a.node.Name, timestamp(), endReason.Suffix()))
+	b.signalSession(syscall.SIGCONT)
+	b.signalSession(syscall.SIGTERM)
 }
 
-// session signals the script and all that is in its session.
-func (b *batch) session(sig syscall.Signal) {
+// signalSession sends a signal to the processes of the script's session.
+func (b *batch) signalSession(sig syscall.Signal) {
 	if b.proc == nil {
 		return
 	}
@@ -300,35 +304,38 @@ func (b *batch) session(sig syscall.Signal) {
 	}
 }
 
-// sweep ends what the script left: steps in order, the rest at once.
+// sweep ends what the script left behind: steps get their grace period, other
+// processes are killed at once.
 func (b *batch) sweep() {
 	a := b.a
 	a.coord.Terminate(coord.Cancelled, a.welcome.KillWait)
-	limit := time.Duration(a.welcome.KillWait)*time.Second + 10*time.Second
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	timeout := time.Duration(a.welcome.KillWait)*time.Second + 10*time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if a.coord.Wait(ctx) != nil {
 		a.coord.Kill()
 	}
 	if b.proc != nil {
-		leaveTime(b.proc.PID)
+		waitForSruns(b.proc.PID)
 	}
 	b.swept = spawn.KillAll(10*time.Second, spawn.Everything)
 }
 
-// leaveTime lets the sruns of a script that was ended write their last lines.
-func leaveTime(session int) {
+// waitForSruns lets the sruns of a terminated script write their last lines.
+func waitForSruns(session int) {
+	isSrun := func(p spawn.Proc) bool { return p.Session == session && spawn.Program(p.PID) == "srun" }
 	deadline := time.Now().Add(300 * time.Millisecond)
 	for time.Now().Before(deadline) {
-		if spawn.Kill(0, func(p spawn.Proc) bool { return p.Session == session && spawn.Program(p.PID) == "srun" }) == 0 {
+		if spawn.Kill(0, isSrun) == 0 {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-// inflate unpacks a zstd block of a BatchJob; nil stays nil.
-func inflate(b []byte) ([]byte, error) {
+// decompress decompresses a zstd block of a BatchJob. It returns nil for an empty
+// one.
+func decompress(b []byte) ([]byte, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}

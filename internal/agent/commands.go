@@ -12,14 +12,14 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// firstLook is how long a script runs before commands are asked for: one that is
-// over by then costs no question.
-const firstLook = 20 * time.Millisecond
+// firstCommandsDelay is the time after the start of a script at which commands are
+// first requested. A script that is over by then costs no request.
+const firstCommandsDelay = 20 * time.Millisecond
 
-// obey does what the API role commands, until ctx is cancelled.
-func (b *batch) obey(ctx context.Context) {
+// handleCommands executes the commands of the API role until ctx is cancelled.
+func (b *batch) handleCommands(ctx context.Context) {
 	select {
-	case <-time.After(firstLook):
+	case <-time.After(firstCommandsDelay):
 	case <-ctx.Done():
 	}
 	seq := int64(0)
@@ -28,7 +28,7 @@ func (b *batch) obey(ctx context.Context) {
 		var final *apiclient.Final
 		switch {
 		case errors.As(err, &final) && (final.Code == http.StatusGone || final.Code == http.StatusNotFound):
-			// The attempt is over for the rest of the world.
+			// For the cluster, this run of the job is over.
 			b.terminate("CANCELLED")
 			return
 		case err != nil:
@@ -41,13 +41,13 @@ func (b *batch) obey(ctx context.Context) {
 		for i := range items {
 			if items[i].Seq > seq {
 				seq = items[i].Seq
-				b.do(&items[i])
+				b.handleCommand(&items[i])
 			}
 		}
 	}
 }
 
-func (b *batch) do(c *wire.Command) {
+func (b *batch) handleCommand(c *wire.Command) {
 	switch c.Kind {
 	case wire.CommandTerminate:
 		b.terminate(c.Reason)
@@ -68,44 +68,44 @@ func (b *batch) do(c *wire.Command) {
 		}
 		b.signal(c.Signal, c.Batch, c.Full)
 	case wire.CommandHungUp:
-		b.a.lasting.hungUp(c.Client)
+		b.a.clients.hungUp(c.Client)
 	case wire.CommandLimit:
 		if len(c.Steps) > 0 {
 			b.a.coord.SetTimeLimit(c.Minutes, c.Steps...)
 			return
 		}
-		b.warning.until(c.EndTime)
+		b.warning.setEnd(c.EndTime)
 	case wire.CommandNotify:
-		b.files.say("slurmstepd: error: " + c.Text)
+		b.files.writeLine("slurmstepd: error: " + c.Text)
 	}
 }
 
-// signal sends sig where scancel(1) says: with batch to the batch shell alone,
-// with full to everything, else to the steps.
+// signal sends a signal as scancel(1) describes: to the batch shell alone, to the
+// script and the steps (full), or else to the steps.
 func (b *batch) signal(sig int32, shell, full bool) {
 	switch {
 	case shell && !full:
-		b.shell(syscall.Signal(sig))
+		b.signalShell(syscall.Signal(sig))
 	case full:
-		b.session(syscall.Signal(sig))
+		b.signalSession(syscall.Signal(sig))
 		b.a.coord.Signal(sig)
 	default:
 		b.a.coord.Signal(sig)
 	}
 }
 
-func (b *batch) shell(sig syscall.Signal) {
+func (b *batch) signalShell(sig syscall.Signal) {
 	if b.proc == nil {
 		return
 	}
 	select {
 	case <-b.ended:
 	default:
-		syscall.Kill(b.proc.PID, sig) //nolint:errcheck // gone is as good
+		syscall.Kill(b.proc.PID, sig) //nolint:errcheck // it may have ended
 	}
 }
 
-// warning sends the signal of --signal ahead of the time limit, once. Its
+// warning sends the signal of --signal before the end of the time limit, once. Its
 // methods are safe for concurrent use.
 type warning struct {
 	ahead time.Duration
@@ -113,11 +113,11 @@ type warning struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	over  bool // sent, or called off
+	over  bool // sent or stopped
 }
 
-// newWarning makes the warning of a job whose limit ends at end (Unix seconds;
-// 0: never).
+// newWarning returns the warning of a job whose time limit ends at end (Unix
+// seconds; 0: never).
 func (b *batch) newWarning(end int64) *warning {
 	t := b.a.job.Time
 	w := &warning{
@@ -125,12 +125,12 @@ func (b *batch) newWarning(end int64) *warning {
 		send:  func() { b.signal(t.Signal, t.SignalBatch, false) },
 		over:  t.Signal == 0,
 	}
-	w.until(end)
+	w.setEnd(end)
 	return w
 }
 
-// until moves the end of the limit.
-func (w *warning) until(end int64) {
+// setEnd changes the end of the time limit.
+func (w *warning) setEnd(end int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer != nil {
@@ -152,7 +152,7 @@ func (w *warning) fire() {
 	}
 }
 
-// stop calls the warning off.
+// stop prevents the warning.
 func (w *warning) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Config is what the pod's environment says, and where things are. Read-only.
+// Config is the configuration from the pod's environment. It is read-only.
 type Config struct {
 	JobID   int64
 	Attempt int32
@@ -26,15 +26,16 @@ type Config struct {
 	TerminationLog string // path; empty: none
 	HostsFile      string // path
 	Helper         string // the agent's own program
-	// Away is how long clients from outside may stay away whose connection broke.
-	Away    time.Duration
-	TempDir string // for the socket and the script; empty: the system's
+	// ResumeGrace is the time in which clients from outside must reconnect.
+	ResumeGrace time.Duration
+	TempDir     string // for the socket and the script; empty: the system's
 }
 
-// adjust changes a Config in programs that were built for tests; nil otherwise.
+// adjust changes a Config in programs that are built for tests; nil in others.
 var adjust func(c *Config, env map[string]string)
 
-// Configure reads a container's environment (NAME=value entries).
+// Configure returns the configuration of a container's environment (NAME=value
+// entries).
 func Configure(environ []string) (*Config, error) {
 	env := map[string]string{}
 	for _, e := range environ {
@@ -45,7 +46,7 @@ func Configure(environ []string) (*Config, error) {
 		PodIP: env[wire.EnvPodIP], BinDir: env[wire.EnvBinDir], Environ: environ,
 		Token: wire.TokenPath, TerminationLog: wire.TerminationLog, HostsFile: "/etc/hosts", Helper: "/proc/self/exe",
 	}
-	c.Away = awayTime
+	c.ResumeGrace = defaultResumeGrace
 	if adjust != nil {
 		adjust(c, env)
 	}
@@ -64,7 +65,7 @@ func Configure(environ []string) (*Config, error) {
 		}
 		n, err := strconv.ParseInt(env[v.name], 10, 64)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%s=%q is no number", v.name, env[v.name])
+			return nil, fmt.Errorf("%s=%q is not a number", v.name, env[v.name])
 		}
 		v.to(n)
 	}

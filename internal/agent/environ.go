@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// Variables that the commands inside a job find the cluster by.
+// Variables by which the commands inside a job find the cluster.
 const (
 	envKubeHost  = "BERTH_KUBE_HOST"
 	envNamespace = "BERTH_NAMESPACE"
@@ -20,9 +20,9 @@ const (
 // defaultPath is the PATH of a job whose submitter had none (--export=NONE).
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-// ours are the variables that let the processes of the job find this agent
-// and the cluster. They stand for this node, so every agent sets its own.
-func (a *Agent) ours() []string {
+// agentEnv returns the variables by which processes of the job find the agent of
+// their node, and the cluster.
+func (a *Agent) agentEnv() []string {
 	w := a.welcome
 	list := []string{
 		wire.EnvJobID + "=" + strconv.FormatInt(w.JobID, 10),
@@ -32,7 +32,9 @@ func (a *Agent) ours() []string {
 		envKubeHost + "=" + w.KubeHost,
 		envNamespace + "=" + w.Namespace,
 	}
-	for name, path := range map[string]string{wire.EnvSrunProlog: a.site.SrunProlog, wire.EnvSrunEpilog: a.site.SrunEpilog} {
+	for name, path := range map[string]string{
+		wire.EnvSrunProlog: a.site.SrunProlog, wire.EnvSrunEpilog: a.site.SrunEpilog,
+	} {
 		if path != "" {
 			list = append(list, name+"="+path)
 		}
@@ -45,9 +47,9 @@ func (a *Agent) ours() []string {
 	return list
 }
 
-// network tells MPI libraries which interface to use where the pods of one
-// machine share its loopback; what the user says wins.
-func (a *Agent) network(base []string) []string {
+// mpiInterfaceEnv returns the variables that make MPI libraries use the loopback
+// interface if pods of one machine share it. Variables that are set in base win.
+func (a *Agent) mpiInterfaceEnv(base []string) []string {
 	ip := net.ParseIP(a.config.PodIP)
 	if ip == nil || !ip.IsLoopback() {
 		return nil
@@ -60,11 +62,11 @@ func (a *Agent) network(base []string) []string {
 	})
 }
 
-// batchEnv is the environment of the batch script.
+// batchEnv returns the environment of the batch script.
 func (a *Agent) batchEnv(submitted []string) []string {
 	w := a.welcome
-	// The submitter's way to the cluster is not the job's: inside, commands
-	// go by the pod's own token.
+	// Commands inside the job use the pod's token, not the submitter's
+	// credentials.
 	base := env.Without(submitted, func(name string) bool { return name == "KUBECONFIG" })
 	for _, d := range [][2]string{{"HOME", w.Home}, {"USER", w.User}, {"LOGNAME", w.User}, {"SHELL", w.Shell}} {
 		if _, set := env.Get(base, d[0]); !set && d[1] != "" {
@@ -76,37 +78,40 @@ func (a *Agent) batchEnv(submitted []string) []string {
 	if path == "" {
 		path = defaultPath
 	}
-	base = env.Merge(base, append(env.Batch(a.input), a.network(base)...)...)
-	return env.Merge(base, append(a.ours(), "PATH="+a.config.BinDir+":"+path)...)
+	base = env.Merge(base, append(env.Batch(a.input), a.mpiInterfaceEnv(base)...)...)
+	return env.Merge(base, append(a.agentEnv(), "PATH="+a.config.BinDir+":"+path)...)
 }
 
-// imageEnv is what a job that chose its image takes over from it: everything
-// that the image sets, but for the variables that --container-env keeps and
+// imageEnv returns the variables that a job with an image of its own takes from
+// it: all that the image sets, except those that --container-env preserves and
 // those of the pod.
 func (a *Agent) imageEnv(submitted []string) []string {
 	c := a.job.Batch.Container
 	if c["image"] == "" {
 		return nil
 	}
-	kept := strings.Split(c["env"], ",")
+	preserved := strings.Split(c["env"], ",")
 	return env.Without(a.config.Environ, func(name string) bool {
 		_, own := env.Get(submitted, name)
 		switch {
-		case own && slices.Contains(kept, name), strings.HasPrefix(name, "BERTH_"), strings.HasPrefix(name, "KUBERNETES_"):
+		case own && slices.Contains(preserved, name):
+			return true
+		case strings.HasPrefix(name, "BERTH_"), strings.HasPrefix(name, "KUBERNETES_"):
 			return true
 		}
 		return name == "HOME" || name == "HOSTNAME" || name == wire.EnvPodIndex
 	})
 }
 
-// taskEnv is the environment of a step's task on this node.
+// taskEnv returns the environment of a step's task on this node.
 func (a *Agent) taskEnv(l *step.Launch, n *step.NodeTasks, local int) []string {
 	over := env.Step(a.input, l.Step)
 	over = append(over, env.Task(l.Step, int(n.Step), local)...)
 	over = append(over, "SLURM_CPUS_ON_NODE="+strconv.Itoa(int(n.CPUs)))
-	over = append(over, a.network(l.Command.Env)...)
-	if path, _ := env.Get(l.Command.Env, "PATH"); path != "" && !strings.Contains(":"+path+":", ":"+a.config.BinDir+":") {
-		over = append(over, "PATH="+a.config.BinDir+":"+path) // srun is elsewhere
+	over = append(over, a.mpiInterfaceEnv(l.Command.Env)...)
+	path, _ := env.Get(l.Command.Env, "PATH")
+	if path != "" && !strings.Contains(":"+path+":", ":"+a.config.BinDir+":") {
+		over = append(over, "PATH="+a.config.BinDir+":"+path) // that of an srun outside of the job
 	}
-	return env.Merge(l.Command.Env, append(over, a.ours()...)...)
+	return env.Merge(l.Command.Env, append(over, a.agentEnv()...)...)
 }

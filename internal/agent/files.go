@@ -9,25 +9,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/berth-hpc/berth/internal/agent/launch"
 	"github.com/berth-hpc/berth/translate/env"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// files are the batch script's input and output files. The script writes into
-// them itself; what arrives there is copied to the container's log.
+// files are the batch script's input and output files. The script writes to them
+// directly; their contents are copied to the container's log.
 type files struct {
 	in, out, err *os.File
-	// outPath and errPath are where out and err are; empty: there are none.
+	// outPath and errPath are the paths of out and err; empty: none.
 	outPath, errPath string
 	tails            []*tail
 }
 
-// enterable is launch's, for the batch script.
-var enterable = launch.CheckDir
-
-// names are what the patterns of the batch script's files stand for.
-func (a *Agent) names() env.Place {
+// patterns returns the values of the %-patterns in names of the script's files.
+func (a *Agent) patterns() env.Place {
 	w := a.welcome
 	p := env.Place{JobID: w.JobID, Batch: true, Node: w.Hosts[w.Index].Name, User: w.User, JobName: a.job.Name}
 	if w.Array != nil {
@@ -36,14 +32,14 @@ func (a *Agent) names() env.Place {
 	return p
 }
 
-// openFiles opens the files of a batch script in dir. An error means that the
-// job cannot run.
-func openFiles(log *slog.Logger, j *job.Job, names env.Place, dir string) (*files, error) {
+// openFiles opens the files of a batch script in dir. After an error the job
+// cannot run.
+func openFiles(log *slog.Logger, j *job.Job, patterns env.Place, dir string) (*files, error) {
 	f := &files{}
 	in := os.DevNull
-	out, errs := names.Output(j.Batch.Output, j.Batch.Error, dir)
+	out, errs := patterns.Output(j.Batch.Output, j.Batch.Error, dir)
 	if j.Batch.Input != "" {
-		in = names.Path(dir, j.Batch.Input)
+		in = patterns.Path(dir, j.Batch.Input)
 	}
 	var err error
 	if f.in, err = os.Open(in); err != nil {
@@ -65,7 +61,7 @@ func openFiles(log *slog.Logger, j *job.Job, names env.Place, dir string) (*file
 	return f, nil
 }
 
-// create opens an output file and has what is written there copied to log.
+// create opens an output file, and copies what is written there to the writer.
 func (f *files) create(log *slog.Logger, path string, appending bool, to io.Writer) (*os.File, error) {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if !appending {
@@ -80,12 +76,12 @@ func (f *files) create(log *slog.Logger, path string, appending bool, to io.Writ
 		return file, err
 	}
 	if !st.Mode().IsRegular() {
-		return file, nil // a device or a pipe cannot be read twice
+		return file, nil // devices and pipes cannot be read twice
 	}
 	r, err := os.Open(path)
 	if err != nil {
-		log.Warn("the container log will not have the output", "error", err)
-		return file, nil //nolint:nilerr // the file itself will
+		log.Warn("the container log will lack the output", "error", err)
+		return file, nil //nolint:nilerr // the file itself works
 	}
 	t := &tail{file: r, at: st.Size(), to: to, stop: make(chan struct{}), done: make(chan struct{})}
 	f.tails = append(f.tails, t)
@@ -95,26 +91,26 @@ func (f *files) create(log *slog.Logger, path string, appending bool, to io.Writ
 
 func (f *files) stdio() []*os.File { return []*os.File{f.in, f.out, f.err} }
 
-// say adds a line to the script's error output.
-func (f *files) say(line string) { f.write(line + "\n") }
+// writeLine appends a line to the script's error output.
+func (f *files) writeLine(line string) { f.writeError(line + "\n") }
 
-// write adds text to the script's error output, echo to its output.
-func (f *files) write(text string) { add(f.err, text) }
-func (f *files) echo(text string)  { add(f.out, text) }
+// writeError appends text to the script's error output, writeOutput to its output.
+func (f *files) writeError(text string)  { appendText(f.err, text) }
+func (f *files) writeOutput(text string) { appendText(f.out, text) }
 
-func add(to *os.File, text string) {
+func appendText(to *os.File, text string) {
 	if to != nil {
-		to.WriteString(text) //nolint:errcheck // a full disk, and nobody to tell
+		to.WriteString(text) //nolint:errcheck // a full disk cannot be reported anywhere
 	}
 }
 
-// close closes the files when nobody writes any more.
+// close closes the files after everything was copied to the log.
 func (f *files) close() {
 	if f == nil {
 		return
 	}
 	for _, t := range f.tails {
-		t.end()
+		t.finish()
 	}
 	f.tails = nil
 	for _, file := range []*os.File{f.in, f.out, f.err} {
@@ -124,10 +120,10 @@ func (f *files) close() {
 	}
 }
 
-// How often a tail looks for more, and how long it may take to finish.
+// The interval at which a tail reads, and how long it may take to finish.
 const (
-	tailPause = 200 * time.Millisecond
-	tailEnd   = 5 * time.Second
+	tailInterval      = 200 * time.Millisecond
+	tailFinishTimeout = 5 * time.Second
 )
 
 // tail copies a growing file.
@@ -136,14 +132,14 @@ type tail struct {
 	at   int64
 	to   io.Writer
 	once sync.Once
-	stop chan struct{} // closed when the file grows no more
+	stop chan struct{} // closed when the file no longer grows
 	done chan struct{}
 }
 
 func (t *tail) run() {
 	defer close(t.done)
 	defer t.file.Close()
-	tick := time.NewTicker(tailPause)
+	tick := time.NewTicker(tailInterval)
 	defer tick.Stop()
 	for last := false; ; {
 		if !t.copy() || last {
@@ -157,7 +153,7 @@ func (t *tail) run() {
 	}
 }
 
-// copy passes on what is new; false: it is no use to go on.
+// copy copies what is new. It returns false after an error.
 func (t *tail) copy() bool {
 	if st, err := t.file.Stat(); err == nil && st.Size() < t.at {
 		t.at = 0 // truncated by the script
@@ -167,11 +163,11 @@ func (t *tail) copy() bool {
 	return err == nil || errors.Is(err, io.EOF)
 }
 
-// end waits until everything is copied, within reason.
-func (t *tail) end() {
+// finish copies the rest of the file, within tailFinishTimeout.
+func (t *tail) finish() {
 	t.once.Do(func() { close(t.stop) })
 	select {
 	case <-t.done:
-	case <-time.After(tailEnd):
+	case <-time.After(tailFinishTimeout):
 	}
 }

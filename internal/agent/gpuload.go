@@ -8,7 +8,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// gpuLoad tells what the job's GPUs on this node do; none where nobody can tell.
+// gpuLoad returns the load of the job's GPUs on this node, or nil if it is
+// unknown.
 func (a *Agent) gpuLoad() []step.GPU {
 	host := &a.welcome.Hosts[a.welcome.Index]
 	count, indexes := int64(0), []int(nil)
@@ -18,7 +19,7 @@ func (a *Agent) gpuLoad() []step.GPU {
 		}
 		list, err := affinity.ParseCPUList(g.Indexes)
 		if err != nil {
-			a.log.Warn("indexes of GPUs", "error", err)
+			a.log.Warn("cannot parse the indexes of GPUs", "error", err)
 		}
 		count, indexes = count+g.Count, append(indexes, list...)
 	}
@@ -27,7 +28,7 @@ func (a *Agent) gpuLoad() []step.GPU {
 	}
 	list, err := gpu.Sample(context.Background())
 	if err != nil {
-		a.log.Debug("GPUs are not measured", "error", err)
+		a.log.Debug("cannot measure the load of GPUs", "error", err)
 		return nil
 	}
 	list = gpu.Own(list, count, indexes)

@@ -10,14 +10,14 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Marks around the lines that are ours in /etc/hosts.
+// Marks around the agent's lines in /etc/hosts.
 const (
 	hostsBegin = "# berth: nodes of this job"
 	hostsEnd   = "# berth: end"
 )
 
-// hostsFile is the new content of a hosts file: the old one, without lines of
-// ours, plus a line for every host of the job.
+// hostsFile returns the new contents of a hosts file: the old lines, without those
+// between the marks, and a line for every host of the job.
 func hostsFile(old []byte, hosts []wire.Host) []byte {
 	var b bytes.Buffer
 	ours := false
@@ -44,8 +44,8 @@ func hostsFile(old []byte, hosts []wire.Host) []byte {
 	return b.Bytes()
 }
 
-// fillHosts writes the names of the job's hosts into path, if that is a file
-// the pod was given for it: a mount of its own that we may write.
+// fillHosts writes the names of the job's hosts to path, if that is a file that
+// was mounted into the pod for it.
 func fillHosts(path string, hosts []wire.Host, mounts []byte) error {
 	if !mounted(mounts, path) {
 		return nil
@@ -68,11 +68,11 @@ func fillHosts(path string, hosts []wire.Host, mounts []byte) error {
 	return nil
 }
 
-// HostsVolume is the name of the volume that a pod's own hosts file is on.
+// HostsVolume is the name of the volume with a pod's own hosts file.
 const HostsVolume = "berth-hosts"
 
-// mounted tells, by /proc/self/mountinfo, whether path is a mount of the
-// volume meant for it. A hosts file of the machine or the kubelet is neither.
+// mounted reports, by the contents of /proc/self/mountinfo, whether path is a mount
+// of HostsVolume. The hosts files of the machine and of the kubelet are not.
 func mounted(mountinfo []byte, path string) bool {
 	for line := range strings.SplitSeq(string(mountinfo), "\n") {
 		if f := strings.Fields(line); len(f) > 4 && f[4] == path && strings.Contains(f[3], HostsVolume) {

@@ -7,35 +7,33 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// Bounds of the connections that are kept for the next step: how many to one
-// node, and for how long.
+// Limits of the connections that are kept for the next step.
 const (
-	idleEach = 4
-	idleTime = 5 * time.Minute
+	maxIdlePerNode = 4
+	idleTimeout    = 5 * time.Minute
 )
 
-// idle are connections to other agents on which no step runs. Making one costs
-// a handshake on both sides, which is most of what a short step costs. Safe
+// idleConns is a pool of connections to other agents on which no step runs. The
+// handshake of a new connection is most of the cost of a short step. It is safe
 // for concurrent use.
-type idle struct {
-	mu   sync.Mutex
-	kept map[int32][]kept
+type idleConns struct {
+	mu    sync.Mutex
+	conns map[int32][]idleConn // by node
 }
 
-type kept struct {
+type idleConn struct {
 	conn  *step.Conn
 	since time.Time
 }
 
-// take is a connection to node that was good when it was put back; nil: there
-// is none.
-func (x *idle) take(node int32) *step.Conn {
+// get returns a connection to node, or nil if there is none that works.
+func (x *idleConns) get(node int32) *step.Conn {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for list := x.kept[node]; len(list) > 0; list = x.kept[node] {
+	for list := x.conns[node]; len(list) > 0; list = x.conns[node] {
 		last := list[len(list)-1]
-		x.kept[node] = list[:len(list)-1]
-		if time.Since(last.since) < idleTime && !last.conn.Broken() {
+		x.conns[node] = list[:len(list)-1]
+		if time.Since(last.since) < idleTimeout && !last.conn.Broken() {
 			return last.conn
 		}
 		last.conn.Close()
@@ -43,18 +41,18 @@ func (x *idle) take(node int32) *step.Conn {
 	return nil
 }
 
-func (x *idle) put(node int32, conn *step.Conn) {
+func (x *idleConns) put(node int32, conn *step.Conn) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.kept == nil {
-		x.kept = map[int32][]kept{}
+	if x.conns == nil {
+		x.conns = map[int32][]idleConn{}
 	}
-	if len(x.kept[node]) >= idleEach {
+	if len(x.conns[node]) >= maxIdlePerNode {
 		conn.Close()
 		return
 	}
-	x.kept[node] = append(x.kept[node], kept{conn, time.Now()})
+	x.conns[node] = append(x.conns[node], idleConn{conn, time.Now()})
 }
 
-// keep takes a connection back after a step.
-func (a *Agent) keep(node int32, conn *step.Conn) { a.idle.put(node, conn) }
+// keepConn returns a connection to the pool after a step.
+func (a *Agent) keepConn(node int32, conn *step.Conn) { a.idle.put(node, conn) }

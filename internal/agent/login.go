@@ -13,13 +13,13 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// loginTime is how long a login shell may take to print its environment
-// (GetEnvTimeout of slurm.conf), unless --get-user-env says otherwise.
-const loginTime = 120 * time.Second
+// loginTimeout is the default time in which a login shell must print its
+// environment (GetEnvTimeout of slurm.conf).
+const loginTimeout = 120 * time.Second
 
-// loginEnv is the environment of a login shell of the user, for a job that asks
-// for it (--get-user-env, or --export with names); nil for others. What the
-// submission brought wins over it.
+// loginEnv returns the environment of a login shell of the user, for a job that
+// requests it (--get-user-env, or --export with names), and nil for others. The
+// variables of the submission win.
 func (b *batch) loginEnv(submitted []string) []string {
 	given, asked := b.a.job.Options["get-user-env"]
 	if v, _ := env.Get(submitted, "SLURM_GET_USER_ENV"); v == "1" {
@@ -28,21 +28,22 @@ func (b *batch) loginEnv(submitted []string) []string {
 	if !asked {
 		return nil
 	}
-	limit := loginTime
+	limit := loginTimeout
 	if n, err := strconv.Atoi(strings.TrimRight(given, "LS")); err == nil && n > 0 {
 		limit = time.Duration(n) * time.Second
 	}
-	list, err := b.login(limit)
+	list, err := b.runLoginShell(limit)
 	if err != nil {
-		// As Slurm: the job runs without.
-		b.files.say("slurmstepd: error: Failed to load current user environment variables: " + err.Error())
+		// As in Slurm, the job runs without it.
+		b.files.writeLine("slurmstepd: error: Failed to load current user environment variables: " + err.Error())
 		return nil
 	}
 	return list
 }
 
-// login runs a login shell that writes its environment into a file.
-func (b *batch) login(limit time.Duration) ([]string, error) {
+// runLoginShell runs a login shell that writes its environment to a file, and
+// returns that.
+func (b *batch) runLoginShell(limit time.Duration) ([]string, error) {
 	a := b.a
 	shell := a.welcome.Shell
 	if shell == "" {
@@ -52,18 +53,21 @@ func (b *batch) login(limit time.Duration) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(out.Name()) //nolint:errcheck // in a folder that goes with the job
+	defer os.Remove(out.Name()) //nolint:errcheck // its directory is removed with the job
 	defer out.Close()           //nolint:errcheck // read back below
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer null.Close() //nolint:errcheck // nothing was written
-	// The shell's start-up files may print; only what descriptor 3 gets counts.
+	// The shell's start-up files may print, so the environment is written to
+	// descriptor 3.
 	proc, err := a.spawn.Start(&spawn.Spec{
 		Path: shell, Args: []string{"-" + filepath.Base(shell), "-c", "exec env -0 >&3"}, Dir: "/",
-		Env: []string{"HOME=" + a.welcome.Home, "USER=" + a.welcome.User, "LOGNAME=" + a.welcome.User, "SHELL=" + shell,
-			"PATH=" + defaultPath, "TERM=dumb"},
+		Env: []string{
+			"HOME=" + a.welcome.Home, "USER=" + a.welcome.User, "LOGNAME=" + a.welcome.User, "SHELL=" + shell,
+			"PATH=" + defaultPath, "TERM=dumb",
+		},
 		Files: []*os.File{null, null, null, out}, Umask: -1,
 	})
 	if err != nil {
@@ -75,7 +79,7 @@ func (b *batch) login(limit time.Duration) ([]string, error) {
 			return nil, fmt.Errorf("%s ended with %d", shell, status.ExitStatus())
 		}
 	case <-time.After(limit):
-		proc.Signal(syscall.SIGKILL) //nolint:errcheck // it may be over
+		proc.Signal(syscall.SIGKILL) //nolint:errcheck // it may have ended
 		<-proc.Done()
 		return nil, fmt.Errorf("%s took longer than %v", shell, limit)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Main is the program: the agent, or the helper that Start of package spawn
-// runs. It returns the exit code.
+// Main runs the agent, or one of the helpers that it starts, and returns the exit
+// code.
 func Main(args, environ []string) int {
 	if len(args) > 1 {
 		switch args[1] {
@@ -25,7 +25,7 @@ func Main(args, environ []string) int {
 			if len(args) != 3 {
 				return 125
 			}
-			return receive(args[2], os.Stdin, os.Stderr)
+			return receiveFile(args[2], os.Stdin, os.Stderr)
 		case wire.AgentPrepare:
 			return prepare(args[2:], os.Stderr)
 		case "--version":
@@ -36,12 +36,13 @@ func Main(args, environ []string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	config, err := Configure(environ)
 	if err != nil {
-		log.Error("this is the agent of a job's pod; it is not for the command line", "error", err)
+		log.Error("the agent runs in the pods of jobs, not on the command line", "error", err)
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	// Caught and dropped; ignored signals would be ignored in the job as well.
+	// These signals are caught and dropped. Processes of the job would inherit it
+	// if they were ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGPIPE)
 	return Run(ctx, config, log)
 }

@@ -10,40 +10,41 @@ import (
 	"syscall"
 )
 
-// A kubelet resolves the folders of --container-mounts as root, when it starts the
-// job's container. Until then the user can exchange a folder for a link to what is
-// not the user's. So the container before it, which has the user's rights, writes
-// down which folders it reaches (recordMounts), and the agent compares them with
-// what is mounted before any program of the user's runs (checkMounts).
+// The kubelet resolves the directories of --container-mounts as root when it starts
+// the job's container. Until then the user can replace a directory by a link to
+// one that the user must not see. So the init container, which has the user's
+// rights, records which directories the user reaches (recordMounts), and the agent
+// compares the mounts with the record before it runs any program of the user
+// (checkMounts).
 
-// reached identifies a file or folder on this node while it exists.
-type reached struct {
+// fileID identifies a file or directory on this node while it exists.
+type fileID struct {
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
 }
 
-// reach follows the path with the rights of this process.
-func reach(path string) (reached, error) {
+// identify returns the identity of path, as seen with the rights of this process.
+func identify(path string) (fileID, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return reached{}, err
+		return fileID{}, err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return reached{}, fmt.Errorf("%s: no inode", path)
+		return fileID{}, fmt.Errorf("%s: no inode", path)
 	}
-	return reached{st.Dev, st.Ino}, nil
+	return fileID{st.Dev, st.Ino}, nil
 }
 
-// recordMounts writes, by target, what the sources of binds (SOURCE:TARGET) are. A
-// source that is not there, or not to be seen by the user, is an error: a kubelet
-// would make it, as root.
+// recordMounts writes the identities of the sources of binds (SOURCE:TARGET), by
+// target. A source that the user cannot see is an error: the kubelet would create
+// it, as root.
 func recordMounts(file string, binds []string) error {
-	found := map[string]reached{}
+	found := map[string]fileID{}
 	var all error
 	for _, bind := range binds {
 		source, target, _ := strings.Cut(bind, ":")
-		r, err := reach(source)
+		r, err := identify(source)
 		if err != nil {
 			all = errors.Join(all, fmt.Errorf("--container-mounts: %s does not exist", source))
 			continue
@@ -60,11 +61,11 @@ func recordMounts(file string, binds []string) error {
 	return writeFile(strings.NewReader(string(text)), file, 0o444)
 }
 
-// maxMountsFile bounds the record.
+// maxMountsFile is the maximum size of the record, in bytes.
 const maxMountsFile = 1 << 20
 
-// checkMounts compares what is mounted with the record in file; there is none
-// where a job has no mounts of its own.
+// checkMounts compares the mounts with the record in file. A job without mounts of
+// its own has no record.
 func checkMounts(file string) error {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,17 +78,18 @@ func checkMounts(file string) error {
 	if err != nil {
 		return fmt.Errorf("the record of --container-mounts: %w", err)
 	}
-	var want map[string]reached
+	var want map[string]fileID
 	if err := json.Unmarshal(text, &want); err != nil {
 		return fmt.Errorf("the record of --container-mounts: %w", err)
 	}
 	for target, w := range want {
-		got, err := reach(target)
+		got, err := identify(target)
 		if err != nil {
 			return fmt.Errorf("--container-mounts: %s: %w", target, err)
 		}
 		if got != w {
-			return fmt.Errorf("--container-mounts: what is mounted at %s is not the folder that was asked for; it was exchanged meanwhile", target)
+			return fmt.Errorf("--container-mounts: "+
+				"what is mounted at %s is not the folder that was asked for; it was exchanged meanwhile", target)
 		}
 	}
 	return nil

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// oomKills is how many processes of this container the kernel has killed for
-// memory; 0 where nothing tells.
+// oomKills returns how many processes of this container the kernel has killed for
+// memory, or 0 if that is unknown.
 func oomKills() int64 {
-	text, _ := os.ReadFile("/proc/self/cgroup") // without it, the roots of the hierarchies
+	text, _ := os.ReadFile("/proc/self/cgroup") // if it fails: the roots of the hierarchies
 	return countOOM("/sys/fs/cgroup", string(text))
 }
 
-// countOOM reads the count of the control group that membership (the text of
-// /proc/self/cgroup) names below root. A container runtime shows a container
-// its own group as the root, so where there is no such folder it is the root;
-// a process node shows the host's whole tree.
+// countOOM returns the count of the control group below root that membership, the
+// contents of /proc/self/cgroup, names. Container runtimes show a container its own
+// group as the root, so the root is used if there is no such directory. Process
+// nodes show the host's whole tree.
 func countOOM(root, membership string) int64 {
 	for line := range strings.Lines(membership + "\n1:memory:/\n0::/\n") {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
@@ -40,7 +40,7 @@ func countOOM(root, membership string) int64 {
 	return 0
 }
 
-// oomCount is the number after oom_kill in the file.
+// oomCount returns the number after oom_kill in the file.
 func oomCount(file string) (int64, bool) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"path/filepath"
 )
 
-// prepare is what runs in a pod before the job (wire.AgentPrepare). It returns
-// the exit code.
+// prepare prepares a pod for its job, in an init container (wire.AgentPrepare). It
+// returns the exit code.
 func prepare(args []string, out io.Writer) int {
 	var hosts, bin, mounts string
 	f := flag.NewFlagSet("agent prepare", flag.ContinueOnError)
 	f.SetOutput(out)
 	f.StringVar(&hosts, "hosts", "", "file that becomes the job's /etc/hosts")
-	n := names{from: "/etc"}
-	f.StringVar(&n.to, "names", "", "folder that passwd and group are written to")
-	f.StringVar(&n.user, "user", "", "the user, as NAME:UID:GID:HOME:SHELL")
-	f.Func("group", "a group, as NAME:GID", func(s string) error { n.groups = append(n.groups, s); return nil })
-	f.StringVar(&mounts, "mounts", "", "file that says what is to be mounted; SOURCE:TARGET follow")
-	f.StringVar(&bin, "bin", "", "folder that the agent's own is copied to")
+	accounts := accountFiles{from: "/etc"}
+	f.StringVar(&accounts.to, "names", "", "directory to which passwd and group are written")
+	f.StringVar(&accounts.user, "user", "", "the user, as NAME:UID:GID:HOME:SHELL")
+	f.Func("group", "a group, as NAME:GID", func(s string) error { accounts.groups = append(accounts.groups, s); return nil })
+	f.StringVar(&mounts, "mounts", "", "file to which the identities of the mounts SOURCE:TARGET are written")
+	f.StringVar(&bin, "bin", "", "directory to which that of the agent is copied")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -29,8 +29,8 @@ func prepare(args []string, out io.Writer) int {
 	if hosts != "" {
 		err = errors.Join(err, copyFile("/etc/hosts", hosts, 0o644))
 	}
-	if n.to != "" {
-		err = errors.Join(err, n.write())
+	if accounts.to != "" {
+		err = errors.Join(err, accounts.write())
 	}
 	if bin != "" {
 		err = errors.Join(err, copyCommands(bin))
@@ -42,8 +42,7 @@ func prepare(args []string, out io.Writer) int {
 	return 0
 }
 
-// copyCommands copies the folder that this program is in: files, and the links
-// between them.
+// copyCommands copies the directory of this program: files and links.
 func copyCommands(to string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -72,7 +71,7 @@ func copyCommands(to string) error {
 	return nil
 }
 
-// copyFile writes a copy.
+// copyFile copies a file.
 func copyFile(from, to string, mode os.FileMode) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -82,8 +81,8 @@ func copyFile(from, to string, mode os.FileMode) error {
 	return writeFile(in, to, mode)
 }
 
-// writeFile writes beside the file's place first: a container that is restarted
-// must not find half a file.
+// writeFile writes a temporary file and renames it, so that a restarted container
+// does not find a partial file.
 func writeFile(in io.Reader, to string, mode os.FileMode) error {
 	tmp := to + ".new"
 	out, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, mode)

@@ -15,33 +15,35 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// privateDir makes a folder that only this uid can enter, in the first place
-// that lets it. The folder is locked as long as the file (nil where that
-// is impossible) is open, which tells others that its agent lives.
+// privateDir creates a directory that only this uid can enter, in the first
+// location that permits it. The directory is locked while the returned file is
+// open, by which other agents see that its agent is alive. The file is nil if the
+// directory cannot be locked.
 func privateDir(base string) (string, *os.File, error) {
-	places := []string{base}
+	locations := []string{base}
 	if base == "" {
-		places = []string{os.TempDir(), wire.RunDir, "/dev/shm", "/run"}
+		locations = []string{os.TempDir(), wire.RunDir, "/dev/shm", "/run"}
 	}
-	// The script is run from there; container runtimes forbid that in /dev/shm.
-	slices.SortStableFunc(places, func(a, b string) int { return noExec(a) - noExec(b) })
+	// The script is executed from there, which container runtimes forbid in
+	// /dev/shm.
+	slices.SortStableFunc(locations, func(a, b string) int { return noExec(a) - noExec(b) })
 	prefix := "berth-" + strconv.Itoa(os.Getuid()) + "-"
 	var errs []error
-	for _, p := range places {
+	for _, p := range locations {
 		dir, err := os.MkdirTemp(p, prefix)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		// Where nothing can be locked, nobody removes anything.
+		// If it cannot be locked, other agents cannot lock and remove it either.
 		lock, _ := lockDir(dir)
 		removeStale(filepath.Join(p, prefix), time.Now().Add(-staleAge))
 		return dir, lock, os.Chmod(dir, 0o700)
 	}
-	return "", nil, fmt.Errorf("private folder: %w", errors.Join(errs...))
+	return "", nil, fmt.Errorf("private directory: %w", errors.Join(errs...))
 }
 
-// noExec is 1 for a folder whose file system runs no programs, else 0.
+// noExec returns 1 for a directory on a file system that is mounted noexec, else 0.
 func noExec(dir string) int {
 	var fs unix.Statfs_t
 	if unix.Statfs(dir, &fs) == nil && fs.Flags&unix.ST_NOEXEC != 0 {
@@ -50,7 +52,8 @@ func noExec(dir string) int {
 	return 0
 }
 
-// lockDir locks a folder; the error is EWOULDBLOCK while somebody else has.
+// lockDir locks a directory. The error is EWOULDBLOCK while another process has
+// the lock.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -63,20 +66,20 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// staleAge is longer than an agent takes from making its folder to locking it.
+// staleAge is longer than an agent needs from creating its directory to locking it.
 const staleAge = time.Minute
 
-// removeStale removes what killed agents of this user left where a process
-// node shares its machine's folders: folders last changed before then that
-// nobody has locked.
-func removeStale(prefix string, then time.Time) {
+// removeStale removes the directories of killed agents of this user, which can
+// remain on process nodes: those last changed before the given time that are not
+// locked.
+func removeStale(prefix string, before time.Time) {
 	dirs, err := filepath.Glob(prefix + "*")
 	if err != nil {
 		return
 	}
 	for _, dir := range dirs {
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || info.ModTime().After(then) {
+		if err != nil || !info.IsDir() || info.ModTime().After(before) {
 			continue
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Getuid() {

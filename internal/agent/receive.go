@@ -18,29 +18,30 @@ import (
 	"github.com/berth-hpc/berth/internal/strerror"
 )
 
-// receive is a task of sbcast: it makes a file of what comes. The file gets
-// its name when it is whole, so nobody sees a part of it. It ends with the number
-// of the system's error, as sbcast is to, or with 1.
-func receive(description string, in io.Reader, errs io.Writer) int {
+// receiveFile runs a task of sbcast: it writes its input to a file. The file gets
+// its name when it is complete. The exit code is the number of the system's error,
+// or 1.
+func receiveFile(description string, in io.Reader, errs io.Writer) int {
 	var r step.FileSpec
 	if err := json.Unmarshal([]byte(description), &r); err != nil {
 		fmt.Fprintln(errs, err)
 		return 125
 	}
-	if err := write(&r, in); err != nil {
+	if err := writeReceived(&r, in); err != nil {
 		fmt.Fprintln(errs, strerror.Text(err))
-		return codeOf(err)
+		return exitCodeOf(err)
 	}
 	return 0
 }
 
+// copySize is the size of the buffer, in bytes.
 const copySize = 1 << 20
 
-var errSum = errors.New("the file arrived damaged")
+var errChecksum = errors.New("the file arrived damaged")
 
-// write writes the file beside its place and then moves it there.
-func write(r *step.FileSpec, in io.Reader) (err error) {
-	if err := mayWrite(r); err != nil {
+// writeReceived writes a temporary file and then renames it.
+func writeReceived(r *step.FileSpec, in io.Reader) (err error) {
+	if err := checkTarget(r); err != nil {
 		return err
 	}
 	if r.Parents {
@@ -72,48 +73,50 @@ func write(r *step.FileSpec, in io.Reader) (err error) {
 	return os.Remove(f.Name())
 }
 
-// mayWrite refuses what would be written over without leave, and what may not
-// be.
-func mayWrite(r *step.FileSpec) error {
+// checkTarget returns an error if the file may not be written: it exists and Force
+// is not set, or its permissions forbid it.
+func checkTarget(r *step.FileSpec) error {
 	switch st, err := os.Lstat(r.Path); {
 	case err == nil && !r.Force:
 		return unix.EEXIST
 	case err == nil && st.IsDir():
 		return unix.EISDIR
 	}
-	// A program that runs may be replaced, and a link that leads nowhere.
-	if err := unix.Access(r.Path, unix.W_OK); errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
+	// Other errors do not matter: a running program and a dangling link may be
+	// replaced.
+	err := unix.Access(r.Path, unix.W_OK)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return err
 	}
 	return nil
 }
 
-// overwrite writes into a file whose folder takes no other.
+// overwrite writes to an existing file whose directory is not writable.
 func overwrite(r *step.FileSpec, in io.Reader) error {
 	f, err := os.OpenFile(r.Path, os.O_WRONLY|os.O_TRUNC|unix.O_NOFOLLOW, 0)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return unix.EACCES // it is the folder that may not be written
+		return unix.EACCES // the directory is not writable
 	case err != nil:
 		return err
 	}
 	return fillAndClose(f, r, in)
 }
 
-// output is the file that is written. (*os.File is one.)
+// output is the file that is written; *os.File implements it.
 type output interface {
 	io.WriteCloser
 	Name() string
 	Chmod(os.FileMode) error
 }
 
-// fillAndClose makes f what r describes and closes it. A file system may report
-// only then that there is no room (NFS, a quota).
+// fillAndClose writes the file that r describes to f and closes it. Some file
+// systems report only then that there is no space left (NFS, quotas).
 func fillAndClose(f output, r *step.FileSpec, in io.Reader) error {
 	return errors.Join(fill(f, r, in), f.Close())
 }
 
-// fill makes f what r describes.
+// fill writes the file that r describes to f.
 func fill(f output, r *step.FileSpec, in io.Reader) error {
 	if r.Compressed {
 		d, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(16<<20))
@@ -124,16 +127,16 @@ func fill(f output, r *step.FileSpec, in io.Reader) error {
 		in = d
 	}
 	sum := bcast.NewChecksum()
-	// One byte more than there is to be tells that it is too long.
+	// Reading one byte more than expected detects a file that is too long.
 	n, err := io.CopyBuffer(io.MultiWriter(f, sum), io.LimitReader(in, r.Size+1), make([]byte, copySize))
 	if errors.Is(err, zstd.ErrMagicMismatch) || errors.Is(err, zstd.ErrCRCMismatch) {
-		return errSum
+		return errChecksum
 	}
 	if err != nil {
 		return err
 	}
 	if n != r.Size || hex.EncodeToString(sum.Sum(nil)) != r.Checksum {
-		return errSum
+		return errChecksum
 	}
 	if err := f.Chmod(os.FileMode(r.Mode) & os.ModePerm); err != nil {
 		return err
@@ -147,8 +150,8 @@ func fill(f output, r *step.FileSpec, in io.Reader) error {
 	return nil
 }
 
-// codeOf is the exit code for an error.
-func codeOf(err error) int {
+// exitCodeOf returns the exit code for an error.
+func exitCodeOf(err error) int {
 	if errno, ok := errors.AsType[unix.Errno](err); ok && errno > 0 && errno < 125 {
 		return int(errno)
 	}

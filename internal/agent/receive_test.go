@@ -50,7 +50,7 @@ func TestReceive(t *testing.T) {
 				t.Fatal(err)
 			}
 			var errs bytes.Buffer
-			code := receive(string(description), bytes.NewReader(tt.input), &errs)
+			code := receiveFile(string(description), bytes.NewReader(tt.input), &errs)
 			if errs.String() != tt.says || (code == 0) != (tt.says == "") {
 				t.Errorf("code %d, %q; want %q", code, errs.String(), tt.says)
 			}
@@ -115,7 +115,7 @@ func received(t *testing.T, r *step.FileSpec) (int, string) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	return receive(string(description), bytes.NewReader([]byte("new")), &errs), errs.String()
+	return receiveFile(string(description), bytes.NewReader([]byte("new")), &errs), errs.String()
 }
 
 // TestReceiveWithoutRights: a user may write over a file of a folder that takes
@@ -165,7 +165,7 @@ func TestReceiveReportsTheErrorOfClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &step.FileSpec{Path: f.Name(), Size: 3, Checksum: sumOf([]byte("abc")), Mode: 0o600}
-	if err := fillAndClose(fullOnClose{f}, r, strings.NewReader("abc")); codeOf(err) != int(unix.EDQUOT) {
-		t.Errorf("%v, code %d", err, codeOf(err))
+	if err := fillAndClose(fullOnClose{f}, r, strings.NewReader("abc")); exitCodeOf(err) != int(unix.EDQUOT) {
+		t.Errorf("%v, code %d", err, exitCodeOf(err))
 	}
 }

@@ -12,30 +12,30 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// door is where other agents come in. One agent after the other stands behind
-// it where a pod runs several tasks of an array.
-type door struct{ agent atomic.Pointer[Agent] }
+// peerListener accepts connections of other agents and of the API role. If several
+// jobs run in the pod one after the other, agent is that of the present job.
+type peerListener struct{ agent atomic.Pointer[Agent] }
 
-// serveTCP takes connections of other agents.
-func (d *door) serveTCP(ctx context.Context, l net.Listener) {
+// serve accepts connections until l is closed.
+func (p *peerListener) serve(ctx context.Context, l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			return
 		}
-		a := d.agent.Load()
+		a := p.agent.Load()
 		go func() {
-			t, agent, err := a.identity.Accept(c)
+			conn, isAgent, err := a.identity.Accept(c)
 			if err != nil {
 				a.log.Warn("refused a connection", "from", c.RemoteAddr().String(), "error", err)
 				return
 			}
-			a.serve(ctx, step.NewConn(t), agent)
+			a.serve(ctx, step.NewConn(conn), isAgent)
 		}()
 	}
 }
 
-// serveUnix takes connections of processes on this node.
+// serveUnix accepts connections of processes on this node.
 func (a *Agent) serveUnix(ctx context.Context) {
 	for {
 		c, err := a.unix.AcceptUnix()
@@ -51,45 +51,46 @@ func (a *Agent) serveUnix(ctx context.Context) {
 	}
 }
 
-// serve does what the other side of conn asks for first.
-func (a *Agent) serve(ctx context.Context, conn *step.Conn, agent bool) {
+// serve serves a connection by its first message. isAgent is true for connections
+// of other agents.
+func (a *Agent) serve(ctx context.Context, conn *step.Conn, isAgent bool) {
 	var open step.Open
 	if err := conn.Expect(step.FrameOpen, &open); err != nil {
 		conn.Close()
 		return
 	}
 	switch {
-	case open.Kind == step.KindStop && agent:
+	case open.Kind == step.KindStop && isAgent:
 		spawn.Stop()
 		conn.Close()
-	case open.Kind == step.KindContinue && agent:
+	case open.Kind == step.KindContinue && isAgent:
 		spawn.Continue()
 		conn.Close()
-	case open.Kind == step.KindLaunch && agent:
+	case open.Kind == step.KindLaunch && isAgent:
 		a.serveLaunch(ctx, conn)
-	case a.coord != nil && !agent && !a.awaitProlog(ctx):
+	case a.coord != nil && !isAgent && !a.waitForProlog(ctx):
 		refuse(conn, "Job prolog failed")
 	case open.Kind == step.KindResumable && a.coord != nil:
-		a.serveLasting(context.WithoutCancel(ctx), conn, &open)
+		a.serveResumable(context.WithoutCancel(ctx), conn, &open)
 	case open.Kind == step.KindClient && a.coord != nil:
 		a.coord.Serve(context.WithoutCancel(ctx), conn)
-	case open.Kind == step.KindClient && !agent:
+	case open.Kind == step.KindClient && !isAgent:
 		a.relay(ctx, conn)
 	default:
 		conn.Close()
 	}
 }
 
-// serveLaunch runs subtrees of steps for another agent, one after the other on
-// the same connection. When that agent is gone the tasks are killed.
+// serveLaunch runs subtrees of steps for another agent, one after the other on the
+// same connection. If that agent goes away, the tasks are killed.
 func (a *Agent) serveLaunch(ctx context.Context, conn *step.Conn) {
 	defer conn.Close()
 	var l step.Launch
 	if err := conn.Expect(step.FrameLaunch, &l); err != nil {
 		return
 	}
-	for a.sane(&l) {
-		next := a.oneLaunch(ctx, conn, &l)
+	for a.isValid(&l) {
+		next := a.runLaunch(ctx, conn, &l)
 		if next == nil {
 			return
 		}
@@ -97,13 +98,14 @@ func (a *Agent) serveLaunch(ctx context.Context, conn *step.Conn) {
 	}
 }
 
-// oneLaunch runs one subtree and waits for the next; nil: there is none.
-func (a *Agent) oneLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) (next *step.Launch) {
-	if !a.awaitProlog(ctx) {
+// runLaunch runs one subtree and waits for the next launch. It returns nil if there
+// is none.
+func (a *Agent) runLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) (next *step.Launch) {
+	if !a.waitForProlog(ctx) {
 		a.refuseLaunch(conn, l)
 		return nil
 	}
-	if a.job.Batch.NoKill { // the step is to learn that this node leaves, and not that its tasks ended
+	if a.job.Batch.NoKill { // the step must see the loss of this node, not the end of its tasks
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		defer stop()
 	}
@@ -120,7 +122,7 @@ func (a *Agent) oneLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) 
 					return
 				}
 			}
-			// What comes late for a step that is over goes nowhere.
+			// Down drops frames for a step that is over.
 			if err != nil || tree.Down(f) != nil {
 				tree.Abort()
 				return
@@ -134,8 +136,9 @@ func (a *Agent) oneLaunch(ctx context.Context, conn *step.Conn, l *step.Launch) 
 	return <-read
 }
 
-// sane rejects what no coordinator sends, before anything indexes by it.
-func (a *Agent) sane(l *step.Launch) bool {
+// isValid reports whether a launch could be that of a coordinator, before its
+// values are used as indexes.
+func (a *Agent) isValid(l *step.Launch) bool {
 	if l.JobID != a.welcome.JobID || len(l.Nodes) == 0 || len(l.Command.Args) == 0 {
 		return false
 	}
@@ -148,7 +151,7 @@ func (a *Agent) sane(l *step.Launch) bool {
 	return l.Nodes[0].Node == a.welcome.Index
 }
 
-// relay passes a client's frames to the agent of the first node and back.
+// relay forwards a client's frames to the agent of the first node, and back.
 func (a *Agent) relay(ctx context.Context, client *step.Conn) {
 	defer client.Close()
 	first, err := a.dial(ctx, 0, step.KindClient)
@@ -164,11 +167,11 @@ func (a *Agent) relay(ctx context.Context, client *step.Conn) {
 	forward(client, first)
 }
 
-// refuse tells a client that there will be no step, and why.
+// refuse reports to a client why there will be no step.
 func refuse(conn *step.Conn, why string) {
 	defer conn.Close()
 	if conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(why)}) == nil {
-		conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // as it goes
+		conn.Send(&step.Frame{Type: step.FrameDone}) //nolint:errcheck // it may be gone
 	}
 }
 
@@ -182,14 +185,15 @@ func forward(to, from *step.Conn) {
 	}
 }
 
-// dialLaunch opens a connection for a launch to the agent of a node.
+// dialLaunch returns a connection for a launch to the agent of a node.
 func (a *Agent) dialLaunch(ctx context.Context, node int32) (*step.Conn, error) {
 	return a.dial(ctx, node, step.KindLaunch)
 }
 
+// dial returns a connection of the given kind to the agent of a node.
 func (a *Agent) dial(ctx context.Context, node int32, kind string) (*step.Conn, error) {
 	if kind == step.KindLaunch {
-		if conn := a.idle.take(node); conn != nil {
+		if conn := a.idle.get(node); conn != nil {
 			return conn, nil
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// suspendTime bounds how long the agent of another node may take to stop or
+// suspendTimeout limits how long the agent of another node may take to stop or
 // continue its processes.
-const suspendTime = 10 * time.Second
+const suspendTimeout = 10 * time.Second
 
 // suspend stops every process of the job on all of its nodes, or continues them.
 func (a *Agent) suspend(stop bool) {
@@ -24,8 +24,9 @@ func (a *Agent) suspend(stop bool) {
 	var wg sync.WaitGroup
 	for node := 1; node < len(a.welcome.Hosts); node++ {
 		wg.Go(func() {
-			if err := a.suspendOn(int32(node), kind); err != nil {
-				a.log.Error("cannot "+kind+" the job's processes on a node", "node", a.welcome.Hosts[node].Name, "error", err)
+			if err := a.suspendNode(int32(node), kind); err != nil {
+				a.log.Error("cannot "+kind+" the job's processes on a node",
+					"node", a.welcome.Hosts[node].Name, "error", err)
 			}
 		})
 	}
@@ -33,8 +34,9 @@ func (a *Agent) suspend(stop bool) {
 	wg.Wait()
 }
 
-func (a *Agent) suspendOn(node int32, kind string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), suspendTime)
+// suspendNode stops or continues the job's processes on another node.
+func (a *Agent) suspendNode(node int32, kind string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), suspendTimeout)
 	defer cancel()
 	conn, err := a.dial(ctx, node, kind)
 	if err != nil {
@@ -42,7 +44,8 @@ func (a *Agent) suspendOn(node int32, kind string) error {
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	if _, err := conn.Receive(); err != nil && !errors.Is(err, io.EOF) { // it is done when the connection ends
+	// The other agent closes the connection when it is done.
+	if _, err := conn.Receive(); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil

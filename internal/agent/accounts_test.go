@@ -33,7 +33,7 @@ func TestPrepareWritesNames(t *testing.T) {
 }
 
 func TestNamesOfBareImages(t *testing.T) {
-	n := names{from: t.TempDir(), to: t.TempDir(), user: "ann:4711:0:/home/ann:/bin/sh"}
+	n := accountFiles{from: t.TempDir(), to: t.TempDir(), user: "ann:4711:0:/home/ann:/bin/sh"}
 	if err := n.write(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,27 +13,28 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// stepPause is how long changes of steps are gathered for one report.
-const stepPause = 200 * time.Millisecond
+// reportDelay is how long changes of steps are collected for one report.
+const reportDelay = 200 * time.Millisecond
 
-// stepsAtOnce bounds one report, stepsAtEnd what goes with that of the job's end.
+// maxStepsPerReport is the maximum number of steps in a report. maxStepsAtEnd is
+// that of the report of the job's end.
 const (
-	stepsAtOnce = 500
-	stepsAtEnd  = 20
+	maxStepsPerReport = 500
+	maxStepsAtEnd     = 20
 )
 
-// stepReports tells the API role about steps, several at a time, without
-// holding up any. Safe for concurrent use.
+// stepReports reports changes of steps to the API role, several at a time, without
+// delaying the steps. It is safe for concurrent use.
 type stepReports struct {
 	send func(ctx context.Context, list []wire.StepRecord) error
 
 	mu      sync.Mutex
 	pending []wire.StepRecord
-	at      map[int32]int // of a step in pending
+	at      map[int32]int // index in pending, by step
 	wake    chan struct{}
-	closing chan struct{} // closed when nothing more will be put in
+	closing chan struct{} // closed after the last put
 	done    chan struct{}
-	rest    []wire.StepRecord // set before done
+	rest    []wire.StepRecord // not sent; set before done is closed
 }
 
 func newStepReports(send func(context.Context, []wire.StepRecord) error) *stepReports {
@@ -43,7 +44,7 @@ func newStepReports(send func(context.Context, []wire.StepRecord) error) *stepRe
 	return s
 }
 
-// put takes a record in place of what is still to be told about the same step.
+// put queues a record. It replaces a queued record of the same step.
 func (s *stepReports) put(r wire.StepRecord) {
 	s.mu.Lock()
 	if i, ok := s.at[r.ID]; ok {
@@ -53,10 +54,10 @@ func (s *stepReports) put(r wire.StepRecord) {
 		s.pending = append(s.pending, r)
 	}
 	s.mu.Unlock()
-	s.poke()
+	s.notify()
 }
 
-func (s *stepReports) poke() {
+func (s *stepReports) notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -70,19 +71,19 @@ func (s *stepReports) run() {
 		select {
 		case <-s.closing:
 			closed = true
-		case <-time.After(stepPause):
+		case <-time.After(reportDelay):
 		}
 		s.mu.Lock()
 		list := s.pending
 		s.pending, s.at = nil, map[int32]int{}
 		s.mu.Unlock()
-		if closed && len(list) <= stepsAtEnd {
+		if closed && len(list) <= maxStepsAtEnd {
 			s.rest = list
 			return
 		}
-		for part := range slices.Chunk(list, stepsAtOnce) {
-			ctx, cancel := context.WithTimeout(context.Background(), reportTime)
-			_ = s.send(ctx, part) // accounting alone suffers, and says that it was not measured
+		for part := range slices.Chunk(list, maxStepsPerReport) {
+			ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
+			_ = s.send(ctx, part) // only the accounting of these steps is lost
 			cancel()
 		}
 		if closed {
@@ -91,21 +92,21 @@ func (s *stepReports) run() {
 	}
 }
 
-// close tells what is left, within limit, and returns what is still to be told:
-// a few records, which may go with the report of the job's end. It is called
-// once, and nothing may be put in afterwards.
-func (s *stepReports) close(limit time.Duration) []wire.StepRecord {
+// close sends the queued records, within timeout. It returns a few that it did not
+// send, for the report of the job's end. It must be called once, after the last
+// put.
+func (s *stepReports) close(timeout time.Duration) []wire.StepRecord {
 	close(s.closing)
-	s.poke()
+	s.notify()
 	select {
 	case <-s.done:
 		return s.rest
-	case <-time.After(limit):
+	case <-time.After(timeout):
 		return nil
 	}
 }
 
-// reportSteps has the coordinator's steps told to the API role.
+// reportSteps starts to report the coordinator's steps to the API role.
 func (a *Agent) reportSteps() {
 	a.steps = newStepReports(func(ctx context.Context, list []wire.StepRecord) error {
 		return a.api.Steps(ctx, &wire.StepReport{JobID: a.welcome.JobID, Attempt: a.welcome.Attempt, Steps: list})
@@ -113,8 +114,8 @@ func (a *Agent) reportSteps() {
 	a.coord.OnChange(a.steps.put)
 }
 
-// batchUsage is what the batch script uses, with what the GPUs of its node do
-// where that is wanted; nil: there is none any more.
+// batchUsage returns what the batch script uses, with the load of its node's GPUs
+// if gpus is true. It returns nil if the script is over.
 func (b *batch) batchUsage(start time.Time, gpus bool) *step.Usage {
 	select {
 	case <-b.ended:
@@ -128,16 +129,17 @@ func (b *batch) batchUsage(start time.Time, gpus bool) *step.Usage {
 		ID: wire.StepBatch, Name: "batch", Nodes: []string{host.Name}, Tasks: 1, CPUs: host.CPUs,
 		State: "RUNNING", Start: start.UnixNano(),
 	}}
-	one := used[session]
-	coord.AddUsage(&out.Record.Usage, true, 0, 0, &one)
+	usage := used[session]
+	coord.AddUsage(&out.Record.Usage, true, 0, 0, &usage)
 	if gpus {
 		out.GPUs = b.a.node.GPULoad()
 	}
 	return out
 }
 
-// batchStep is the record of the batch script; status is nil while it runs.
-func (b *batch) batchStep(start time.Time, status *syscall.WaitStatus) {
+// reportBatchStep reports the record of the batch script. status is nil while it
+// runs.
+func (b *batch) reportBatchStep(start time.Time, status *syscall.WaitStatus) {
 	if b.proc == nil {
 		return
 	}
@@ -160,7 +162,8 @@ func (b *batch) batchStep(start time.Time, status *syscall.WaitStatus) {
 			r.Status = int32(status.ExitStatus())
 		}
 		switch {
-		case r.Signal != 0, b.reason == "TIMEOUT" || b.reason == "CANCELLED" || b.reason == "PREEMPTED" || b.reason == "NODE_FAIL":
+		case r.Signal != 0,
+			b.reason == "TIMEOUT" || b.reason == "CANCELLED" || b.reason == "PREEMPTED" || b.reason == "NODE_FAIL":
 			r.State = "CANCELLED"
 		case r.Status != 0:
 			r.State = "FAILED"
