@@ -16,14 +16,14 @@ import (
 	"github.com/berth-hpc/berth/internal/strerror"
 )
 
-// broadcast copies the program to the nodes of the job, if --bcast asks for
-// it, and has the tasks run the copies, which stay there.
+// broadcast copies the program to the nodes of the job and makes the tasks execute
+// the copies, if --bcast was given. The copies are not removed.
 func (r *run) broadcast(ctx context.Context, dial dial) error {
 	if r.parsed.Step.Bcast == nil {
 		return nil
 	}
 	name := r.parsed.Args[0]
-	path := r.lookFor(name)
+	path := r.findProgram(name)
 	if path == "" {
 		return slurmerr.Newf(slurmerr.Fatal, "Could not find executable %s", name)
 	}
@@ -40,7 +40,7 @@ func (r *run) broadcast(ctx context.Context, dial dial) error {
 	}
 	libs, err := sharedlib.Of(ctx, path)
 	if err != nil {
-		r.o.say("error: %v", err)
+		r.o.printf("error: %v", err)
 		return nil
 	}
 	for _, lib := range sharedlib.Without(libs, cmp.Or(r.parsed.Step.BcastExclude, sharedlib.System)) {
@@ -53,50 +53,51 @@ func (r *run) broadcast(ctx context.Context, dial dial) error {
 	return nil
 }
 
-// sendFile copies a file to the nodes of the job; it returns the number of the
-// step that did. failed is the error where a node did not get it.
+// sendFile copies a file to the nodes of the job and returns the number of the
+// hidden step that did it. failed is the error to return if a node did not get it.
 func (r *run) sendFile(ctx context.Context, dial dial, path, dest string, failed error) (id int32, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		r.o.say("error: Can't open `%s`: %s", path, strerror.Text(err))
+		r.o.printf("error: Can't open `%s`: %s", path, strerror.Text(err))
 		return 0, failed
 	}
 	defer file.Close()
-	d, err := bcast.Describe(file)
+	spec, err := bcast.Describe(file)
 	if err != nil {
-		r.o.say("error: Can't read `%s`: %s", path, strerror.Text(err))
+		r.o.printf("error: Can't read `%s`: %s", path, strerror.Text(err))
 		return 0, failed
 	}
-	d.Path, d.Pattern, d.Force, d.Compressed = dest, true, true, r.parsed.Step.Compress
-	d.Parents = strings.HasSuffix(filepath.Dir(dest), step.LibrariesSuffix)
+	spec.Path, spec.Pattern, spec.Force, spec.Compressed = dest, true, true, r.parsed.Step.Compress
+	spec.Parents = strings.HasSuffix(filepath.Dir(dest), step.LibrariesSuffix)
 	conn, err := dial(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	id, code, err := bcast.Send(conn, &bcast.Destination{JobID: r.req.JobID}, file, d, func(line string) { r.o.say("error: %s", line) })
-	var no *step.RefusedError
+	report := func(line string) { r.o.printf("error: %s", line) }
+	id, code, err := bcast.Send(conn, &bcast.Destination{JobID: r.req.JobID}, file, spec, report)
+	var refused *step.RefusedError
 	switch {
-	case errors.As(err, &no):
-		return 0, slurmerr.New(slurmerr.Refused, no.Lines[0])
+	case errors.As(err, &refused):
+		return 0, slurmerr.New(slurmerr.Refused, refused.Lines[0])
 	case err != nil:
-		return 0, r.lost(err)
+		return 0, r.connError(err)
 	case code != 0:
 		return 0, failed
 	}
 	return id, nil
 }
 
-// copyName is the pattern of the copies' paths. Where only a folder is known
-// they have names that tell jobs, copies and nodes apart (srun(1), --bcast).
+// copyName returns the pattern of the copies' paths. If only a directory is given,
+// the names are unique to the job, the step and the node (srun(1), --bcast).
 func (r *run) copyName(given string) string {
 	plain := func(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 	if given != "" && !strings.HasSuffix(given, "/") {
-		return plain(r.known(given))
+		return plain(r.absolute(given))
 	}
 	dir := r.dir + "/"
 	if given != "" {
-		dir = r.known(given)
+		dir = r.absolute(given)
 	}
 	return plain(dir) + fmt.Sprintf("slurm_bcast_%d.%%s_%%N", r.req.JobID)
 }

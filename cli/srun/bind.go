@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// bindings reads --cpu-bind, what takes its place where it names no kind, and
-// --mem-bind.
+// bindings parses --cpu-bind and --mem-bind. If --cpu-bind names no kind, --hint or
+// --threads-per-core decides.
 func bindings(p *option.Parsed) (cpus affinity.CPUBind, memory affinity.MemBind, err error) {
 	if cpus, err = affinity.ParseCPUBind(p.Step.CPUBind); err != nil {
 		return cpus, memory, slurmerr.New(slurmerr.BadValue, "Invalid --cpu-bind argument: "+p.Step.CPUBind)

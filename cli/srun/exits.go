@@ -11,13 +11,13 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// gather is how long srun waits for tasks that end in the same way, to name
+// gatherTime is how long srun waits for tasks that end in the same way, to report
 // them in one line.
-const gather = 50 * time.Millisecond
+const gatherTime = 50 * time.Millisecond
 
-// exits collects the ends of tasks.
+// exits records how the tasks of a part ended.
 type exits struct {
-	code    int // highest so far
+	code    int // highest exit code so far
 	nodes   []string
 	node    []int32 // of each task
 	over    []bool
@@ -26,31 +26,34 @@ type exits struct {
 	pending map[ending][]int
 	order   []ending
 	timer   *time.Timer
-	// forced: SIGKILL or SIGTERM ended a task.
+	// forced means that SIGKILL or SIGTERM ended a task.
 	forced bool
 }
 
-// ending is one line: a node and the way tasks ended there.
+// ending is the subject of one line: a node, and the wait status of tasks there.
 type ending struct {
 	node   int32
 	status uint32
 }
 
-func (x *exits) begin(c *step.Created) {
+func (x *exits) init(c *step.Created) {
 	x.nodes, x.node = c.Nodes, c.TaskNode
 	x.over, x.failed = make([]bool, c.Tasks), make([]bool, c.Tasks)
 	x.left = int(c.Tasks)
 	x.pending = map[ending][]int{}
 }
 
-// end notes that a task is over; false: it was before, or there is no such.
-func (x *exits) end(task uint32, status uint32) bool {
+// add records the end of a task. If counts is false, it does not change the exit
+// code. It returns false for a task that does not exist or has already ended.
+func (x *exits) add(task, status uint32, counts bool) bool {
 	if int(task) >= len(x.over) || x.over[task] {
 		return false
 	}
 	x.over[task] = true
 	x.left--
-	x.code = max(x.code, step.ExitCode(status))
+	if counts {
+		x.code = max(x.code, step.ExitCode(status))
+	}
 	if status == 0 {
 		return true
 	}
@@ -63,17 +66,18 @@ func (x *exits) end(task uint32, status uint32) bool {
 	return true
 }
 
-// flush writes the lines that are pending. all.mu is held.
+// flush prints the pending lines. The caller holds all.mu.
 func (x *exits) flush(r *run) {
 	if x.left == 0 && r.restore != nil {
-		r.restore() // or the lines would run down the terminal like stairs
+		r.restore() // in raw mode, a newline would not return the cursor
 	}
 	if r.parsed.Client.Quiet > 1 { // -QQ suppresses errors as well
 		x.order = nil
 	}
 	for _, key := range x.order {
 		ws := syscall.WaitStatus(key.status)
-		if r.all.told(key.status) || r.all.aborted && ws.Signaled() && ws.Signal() == syscall.SIGINT { // as was asked for
+		interrupted := r.all.aborted && ws.Signaled() && ws.Signal() == syscall.SIGINT // as the user requested
+		if r.all.alreadyReported(key.status) || interrupted {
 			continue
 		}
 		tasks := x.pending[key]
@@ -85,48 +89,48 @@ func (x *exits) flush(r *run) {
 				what += " (core dumped)"
 			}
 		}
-		r.o.say("error: %s: %s: %s", x.nodes[key.node], taskList(tasks), what)
+		r.o.printf("error: %s: %s: %s", x.nodes[key.node], taskList(tasks), what)
 	}
 	x.order = nil
 	clear(x.pending)
 	x.timer = nil
 }
 
-// isForced tells of the ends that Slurm's srun sums up in a last line.
+// isForced reports whether a wait status makes Slurm's srun print a last line.
 func isForced(status uint32) bool {
 	ws := syscall.WaitStatus(status)
 	return ws.Signaled() && (ws.Signal() == syscall.SIGKILL || ws.Signal() == syscall.SIGTERM)
 }
 
-// last is the line at the end of a step with a task that was killed. A step
-// that was aborted has been spoken of. all.mu is held.
-func (r *run) last() {
-	if r.exits.forced && !r.saidAborted {
+// reportForced prints the last line of a step with a task that was killed, unless
+// the abort of the step was reported. The caller holds all.mu.
+func (r *run) reportForced() {
+	if r.exits.forced && !r.abortReported {
 		r.info("Force Terminated StepId=%s", r.id())
 	}
 }
 
-// told tells whether the way in which tasks ended was named before, where
-// SLURM_SRUN_REDUCE_TASK_EXIT_MSG wants each but once. s.mu is held.
-func (s *steps) told(status uint32) bool {
+// alreadyReported reports whether a wait status was printed before, if
+// SLURM_SRUN_REDUCE_TASK_EXIT_MSG requests each only once. The caller holds s.mu.
+func (s *steps) alreadyReported(status uint32) bool {
 	if v := s.o.p.Env("SLURM_SRUN_REDUCE_TASK_EXIT_MSG"); v == "" || v == "0" {
 		return false
 	}
-	if s.named == nil {
-		s.named = map[uint32]bool{}
+	if s.reported == nil {
+		s.reported = map[uint32]bool{}
 	}
-	before := s.named[status]
-	s.named[status] = true
+	before := s.reported[status]
+	s.reported[status] = true
 	return before
 }
 
-// signalText is strsignal(3).
+// signalText returns the text of strsignal(3).
 func signalText(s syscall.Signal) string {
 	text := s.String()
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// taskList is "task 0", or "tasks 0-2,5".
+// taskList returns "task 0", or "tasks 0-2,5".
 func taskList(ids []int) string {
 	list := affinity.FormatCPUList(ids)
 	if len(ids) == 1 {
@@ -140,14 +144,17 @@ func (r *run) exited(e *step.Exit) {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
 	x := &r.exits
-	r.tellExit(e)
+	r.reportExit(e)
+	// Tasks that --kill-on-bad-exit terminated do not count: the code is that of
+	// the task that failed.
+	counts := !r.all.badExit || !syscall.WaitStatus(e.Status).Signaled()
 	for _, t := range e.Tasks {
-		if x.end(t, e.Status) && isForced(e.Status) {
+		if x.add(t, e.Status, counts) && isForced(e.Status) {
 			x.forced = true
 		}
 	}
 	if len(x.order) > 0 && x.timer == nil {
-		x.timer = time.AfterFunc(gather, func() {
+		x.timer = time.AfterFunc(gatherTime, func() {
 			r.all.mu.Lock()
 			defer r.all.mu.Unlock()
 			x.flush(r)
@@ -158,15 +165,16 @@ func (r *run) exited(e *step.Exit) {
 	}
 	if k := r.parsed.Step.KillOnBadExit; k != nil && *k && e.Status != 0 && !r.ending {
 		x.flush(r)
+		r.all.badExit = true
 		r.all.stop(step.Signal{Terminate: true})
 	}
-	if w := r.parsed.Step.Wait; w != nil && *w > 0 && !r.all.first {
-		r.all.timer = time.AfterFunc(time.Duration(*w)*time.Second, func() { r.all.waited(*w) })
+	if w := r.parsed.Step.Wait; w != nil && *w > 0 && !r.all.taskEnded {
+		r.all.timer = time.AfterFunc(time.Duration(*w)*time.Second, func() { r.all.waitExpired(*w) })
 	}
-	r.all.first = true
+	r.all.taskEnded = true
 }
 
-// left is the number of tasks that have not ended. s.mu is held.
+// left returns the number of tasks that have not ended. The caller holds s.mu.
 func (s *steps) left() (n int) {
 	for _, r := range s.parts {
 		n += r.exits.left
@@ -174,27 +182,27 @@ func (s *steps) left() (n int) {
 	return n
 }
 
-// stop ends the parts that are not being ended, in the given way, and says so.
-// s.mu is held.
+// stop terminates the parts that are not being terminated, and reports it. The
+// caller holds s.mu.
 func (s *steps) stop(how step.Signal) {
 	for _, r := range s.parts {
 		if !r.ending {
-			r.end(how)
+			r.terminate(how)
 			r.info("launch/slurm: _step_signal: Terminating StepId=%s", r.id())
 		}
 	}
 }
 
-// end asks for the end of the step. all.mu is held; the frame is sent from a
-// goroutine of its own, since the reader of the connection may be waiting for
-// us.
-func (r *run) end(how step.Signal) {
+// terminate requests the termination of the part. The caller holds all.mu. The
+// frame is sent by another goroutine, because the reader of the connection may be
+// waiting for the mutex.
+func (r *run) terminate(how step.Signal) {
 	r.ending = true
 	go r.conn.SendJSON(step.FrameSignal, how) //nolint:errcheck // the reader sees it
 }
 
-// waited is the end of --wait's time.
-func (s *steps) waited(seconds int32) {
+// waitExpired terminates the step when the time of --wait is over.
+func (s *steps) waitExpired(seconds int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left() == 0 || !slices.ContainsFunc(s.parts, func(r *run) bool { return !r.ending }) {
@@ -206,13 +214,13 @@ func (s *steps) waited(seconds int32) {
 	lead := s.parts[0]
 	lead.info("First task exited %ds ago", seconds)
 	for _, r := range s.parts {
-		r.status()
+		r.printStatus()
 	}
 	s.stop(step.Signal{Signal: int32(syscall.SIGKILL), Terminate: true})
 }
 
-// status tells how the tasks are. all.mu is held.
-func (r *run) status() {
+// printStatus prints which tasks run and which have ended. The caller holds all.mu.
+func (r *run) printStatus() {
 	var running, bad, good []int
 	for t, over := range r.exits.over {
 		switch {
@@ -234,9 +242,10 @@ func (r *run) status() {
 	}
 }
 
-// id is JOB.STEP. all.mu is held and the step exists.
+// id returns JOB.STEP. The caller holds all.mu, and the step was created.
 func (r *run) id() string { return fmt.Sprintf("%d.%d", r.req.JobID, r.created.StepID) }
 
+// nodeLost handles the loss of a node.
 func (r *run) nodeLost(n *step.NodeLost) {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
@@ -244,19 +253,19 @@ func (r *run) nodeLost(n *step.NodeLost) {
 		return
 	}
 	r.exits.flush(r)
-	r.o.say("error: Node failure on %s", r.exits.nodes[n.Node])
+	r.o.printf("error: Node failure on %s", r.exits.nodes[n.Node])
 	for t, node := range r.exits.node {
 		if node == n.Node {
-			r.exits.end(uint32(t), uint32(syscall.SIGKILL))
+			r.exits.add(uint32(t), uint32(syscall.SIGKILL), true)
 		}
 	}
-	delete(r.exits.pending, ending{n.Node, uint32(syscall.SIGKILL)}) // the node says it for them
+	delete(r.exits.pending, ending{n.Node, uint32(syscall.SIGKILL)}) // the line about the node covers them
 	r.exits.order = slices.DeleteFunc(r.exits.order, func(e ending) bool { return e.node == n.Node })
 }
 
-// vanished takes the nodes of a part for lost whose first one has hung up for
-// good.
-func (r *run) vanished() {
+// loseNodes marks all nodes of a part as lost, because its first node no longer
+// answers.
+func (r *run) loseNodes() {
 	r.all.mu.Lock()
 	var lost []int32
 	for t, over := range r.exits.over {
@@ -270,12 +279,13 @@ func (r *run) vanished() {
 	}
 }
 
+// aborted reports that the step is being terminated.
 func (r *run) aborted(a *step.Aborted) {
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
 	if r.ending && r.parsed.Step.KillOnBadExit != nil {
 		return
 	}
-	r.ending, r.saidAborted = true, true
-	r.o.say("Job step aborted: Waiting up to %d seconds for job step to finish.", a.Seconds)
+	r.ending, r.abortReported = true, true
+	r.o.printf("Job step aborted: Waiting up to %d seconds for job step to finish.", a.Seconds)
 }

@@ -3,6 +3,7 @@ package srun
 import (
 	"bytes"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// ends are the ends of the tasks of a step, in order, and what Slurm 22.05.8
-// said of them.
+// ends are wait statuses of the tasks of a step, in order, and what Slurm 22.05.8
+// printed about them.
 var ends = []struct {
 	name    string
 	tasks   []uint32
@@ -32,23 +33,29 @@ var ends = []struct {
 	{"fault", []uint32{11}, false, 0, "error: n1: task 0: Segmentation fault", 139},
 	{"code like a signal", []uint32{137 << 8}, false, 0, "error: n1: task 0: Exited with exit code 137", 137},
 	{"the last line is last", []uint32{11, 9, 1 << 8}, false, 0,
-		"error: n1: task 0: Segmentation fault|error: n1: task 1: Killed|error: n1: task 2: Exited with exit code 1|Force Terminated StepId=7.3", 139},
+		"error: n1: task 0: Segmentation fault|error: n1: task 1: Killed|" +
+			"error: n1: task 2: Exited with exit code 1|Force Terminated StepId=7.3", 139},
 	{"quiet", []uint32{9}, false, 1, "error: n1: task 0: Killed", 137},
 	{"quieter", []uint32{9}, false, 2, "", 137},
 	{"cancelled", []uint32{9, 9}, true, 0,
-		"error: n1: task 0: Killed|Job step aborted: Waiting up to 7 seconds for job step to finish.|error: n1: task 1: Killed", 137},
+		"error: n1: task 0: Killed|Job step aborted: Waiting up to 7 seconds for job step to finish.|" +
+			"error: n1: task 1: Killed", 137},
 }
 
 func TestEndsAsRecorded(t *testing.T) {
 	for _, c := range ends {
 		t.Run(c.name, func(t *testing.T) {
 			var said bytes.Buffer
-			o := New(saying(&said), nil)
-			r := &run{o: o, parsed: &option.Parsed{Client: option.Client{Quiet: c.quiet}}, quiet: c.quiet > 0,
-				req: &step.Request{JobID: 7}}
+			o := New(newProcess(&said), nil)
+			r := &run{
+				o: o, parsed: &option.Parsed{Client: option.Client{Quiet: c.quiet}}, quiet: c.quiet > 0,
+				req: &step.Request{JobID: 7},
+			}
 			r.all = &steps{o: o, parts: []*run{r}}
-			r.created = &step.Created{StepID: 3, Tasks: uint32(len(c.tasks)), Nodes: []string{"n1"}, TaskNode: make([]int32, len(c.tasks))}
-			r.exits.begin(r.created)
+			r.created = &step.Created{
+				StepID: 3, Tasks: uint32(len(c.tasks)), Nodes: []string{"n1"}, TaskNode: make([]int32, len(c.tasks)),
+			}
+			r.exits.init(r.created)
 			for task, status := range c.tasks {
 				if task == 1 && c.aborted {
 					r.exits.flush(r)
@@ -67,14 +74,15 @@ func TestEndsAsRecorded(t *testing.T) {
 	}
 }
 
-// A task that is lost with its node was not killed.
-func TestLostNodeIsNoForce(t *testing.T) {
+// TestLostNodeIsNotForced checks that a task that is lost with its node does not
+// count as killed.
+func TestLostNodeIsNotForced(t *testing.T) {
 	var said bytes.Buffer
-	o := New(saying(&said), nil)
+	o := New(newProcess(&said), nil)
 	r := &run{o: o, parsed: &option.Parsed{}, req: &step.Request{JobID: 7}}
 	r.all = &steps{o: o, parts: []*run{r}}
 	r.created = &step.Created{Tasks: 1, Nodes: []string{"n1"}, TaskNode: []int32{0}}
-	r.exits.begin(r.created)
+	r.exits.init(r.created)
 	r.nodeLost(&step.NodeLost{})
 	if code := r.all.finish(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("code %d", code)
@@ -84,9 +92,33 @@ func TestLostNodeIsNoForce(t *testing.T) {
 	}
 }
 
-// saying is a process without an environment.
-func saying(w io.Writer) *stdio.Process {
+// TestKillOnBadExitKeepsTheCode checks that tasks that --kill-on-bad-exit
+// terminates do not change the exit code of the task that failed.
+func TestKillOnBadExitKeepsTheCode(t *testing.T) {
+	client, agent := net.Pipe()
+	go io.Copy(io.Discard, agent) //nolint:errcheck // it ends with the pipe
+	defer agent.Close()
+	o := New(newProcess(io.Discard), nil)
+	kill := true
+	parsed := &option.Parsed{}
+	parsed.Step.KillOnBadExit = &kill
+	r := &run{o: o, parsed: parsed, req: &step.Request{JobID: 7}, conn: step.NewConn(client)}
+	r.all = &steps{o: o, parts: []*run{r}}
+	r.created = &step.Created{Tasks: 3, Nodes: []string{"n1"}, TaskNode: make([]int32, 3)}
+	r.exits.init(r.created)
+	for task, status := range []uint32{13 << 8, uint32(syscall.SIGTERM), 2 << 8} {
+		r.exited(&step.Exit{Tasks: []uint32{uint32(task)}, Status: status})
+	}
+	if code := r.all.finish(); code != 13 {
+		t.Errorf("code %d, want 13", code)
+	}
+}
+
+// newProcess returns a process without an environment.
+func newProcess(w io.Writer) *stdio.Process {
 	return &stdio.Process{
-		Streams: stdio.Streams{Err: w}, LookupEnv: func(string) (string, bool) { return "", false }, Environ: func() []string { return nil },
+		Streams:   stdio.Streams{Err: w},
+		LookupEnv: func(string) (string, bool) { return "", false },
+		Environ:   func() []string { return nil },
 	}
 }

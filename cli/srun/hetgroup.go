@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// parts reads the command line, for each component that the step is to be in:
-// those that --het-group names, or that colons part. Where there is but one,
-// and the job is no heterogeneous one, that is the command line as it is.
+// parts parses the command line for each component in which the step runs: those of
+// --het-group, or those separated by colons. For a step in a job that is not
+// heterogeneous it returns the plain command line.
 func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, error) {
 	segments := option.Components(args)
 	plain, err := o.read(segments, o.p.Environ())
@@ -25,26 +25,26 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 		return plain, nil
 	}
 	for _, p := range plain {
-		if _, err := groupsOf(p); err != nil {
+		if _, err := parseHetGroup(p); err != nil {
 			return nil, err
 		}
 	}
 	if len(segments) == 1 && (!plain[0].Has("het-group") || plain[0].Step.JobID == 0) {
 		return plain, nil
 	}
-	if err := commands(plain); err != nil {
+	if err := inheritCommands(plain); err != nil {
 		return nil, err
 	}
 	if plain[0].Step.JobID == 0 {
-		return plain, nil // the job is still to come
+		return plain, nil // the job is not submitted yet
 	}
-	job, err := o.parted(ctx, plain[0].Step.JobID)
+	job, err := o.components(ctx, plain[0].Step.JobID)
 	if err != nil {
 		return nil, err
 	}
 	size := job.size
 	if size == 0 && plain[0].Step.HetGroup == "" && len(segments) > 1 {
-		return plain, share(plain, job.nodes)
+		return plain, shareNodes(plain, job.nodes)
 	}
 	segmentOf, err := groups(plain, size)
 	if err != nil {
@@ -57,11 +57,11 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 		}
 		environ := o.p.Environ()
 		if size > 0 && job.ids == nil {
-			environ = o.environOf(group)
+			environ = o.componentEnviron(group)
 		}
 		all, err := o.read(segments, environ)
 		if err == nil {
-			err = commands(all)
+			err = inheritCommands(all)
 		}
 		if err != nil {
 			return nil, err
@@ -72,12 +72,12 @@ func (o *Options) parts(ctx context.Context, args []string) ([]*option.Parsed, e
 		parts = append(parts, all[segment])
 	}
 	if size == 0 {
-		return parts, share(parts, job.nodes)
+		return parts, shareNodes(parts, job.nodes)
 	}
 	return parts, nil
 }
 
-// read reads the parts of the command line, each after what was before it.
+// read parses the parts of the command line, each based on the one before it.
 func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed, error) {
 	first, err := option.Parse(option.Srun, segments[0], environ)
 	all := []*option.Parsed{first}
@@ -94,8 +94,8 @@ func (o *Options) read(segments [][]string, environ []string) ([]*option.Parsed,
 	return all, nil
 }
 
-// commands gives a part without a command that of the part behind it.
-func commands(parts []*option.Parsed) error {
+// inheritCommands gives a part without a command that of the next part.
+func inheritCommands(parts []*option.Parsed) error {
 	for i, p := range slices.Backward(parts) {
 		if len(p.Args) > 0 {
 			continue
@@ -108,12 +108,12 @@ func commands(parts []*option.Parsed) error {
 	return nil
 }
 
-// maxGroups bounds the groups of a job that has no components, where they are
-// but shares of its nodes.
+// maxGroups is the maximum number of groups in a job without components, where
+// they are shares of its nodes.
 const maxGroups = 128
 
-// groups tells for each component of the job which part of the command line is
-// its; negative: none. size is the number of components; 0: the job has none.
+// groups returns, for each component of the job, the index of its part of the
+// command line, or -1. size is the number of components; 0: the job has none.
 func groups(parts []*option.Parsed, size int) (segmentOf []int, err error) {
 	most := size
 	if size == 0 {
@@ -123,7 +123,7 @@ func groups(parts []*option.Parsed, size int) (segmentOf []int, err error) {
 	named := 0
 	for i, p := range parts {
 		list := []int{i}
-		if named, err := groupsOf(p); err != nil {
+		if named, err := parseHetGroup(p); err != nil {
 			return nil, err
 		} else if named != nil {
 			list = named
@@ -141,27 +141,28 @@ func groups(parts []*option.Parsed, size int) (segmentOf []int, err error) {
 		}
 	}
 	if size == 0 && named == 1 {
-		return nil, oneGroup(slices.IndexFunc(segmentOf, func(i int) bool { return i >= 0 }))
+		return nil, refuseOnlyGroup(slices.IndexFunc(segmentOf, func(i int) bool { return i >= 0 }))
 	}
 	return segmentOf, nil
 }
 
-// oneGroup refuses the only group that a step names in a job that has none.
-func oneGroup(group int) error {
+// refuseOnlyGroup returns the error of a step that names one group, in a job
+// without components.
+func refuseOnlyGroup(group int) error {
 	if group > 0 {
 		return slurmerr.Newf(slurmerr.Refused, "Requested het-group offset exceeds highest hetjob index (%d > 0)", group)
 	}
 	return slurmerr.New(slurmerr.Refused, "No directives to start application on any available hetjob components")
 }
 
-// groupsOf are the numbers of --het-group; nil: it was not given.
-func groupsOf(p *option.Parsed) (all []int, err error) {
+// parseHetGroup returns the numbers of --het-group, or nil if it was not given.
+func parseHetGroup(p *option.Parsed) (all []int, err error) {
 	if !p.Has("het-group") {
 		return nil, nil
 	}
 	text := p.Step.HetGroup
 	for item := range strings.SplitSeq(text, ",") {
-		first, last, ok := oneRange(item)
+		first, last, ok := parseRange(item)
 		switch {
 		case !ok:
 			return nil, slurmerr.New(slurmerr.Refused,
@@ -177,8 +178,8 @@ func groupsOf(p *option.Parsed) (all []int, err error) {
 	return slices.Compact(all), nil
 }
 
-// oneRange reads 3 or 0-3.
-func oneRange(text string) (first, last int, ok bool) {
+// parseRange parses 3 or 0-3.
+func parseRange(text string) (first, last int, ok bool) {
 	from, to, isRange := strings.Cut(text, "-")
 	if !isRange {
 		to = from
@@ -188,15 +189,15 @@ func oneRange(text string) (first, last int, ok bool) {
 	return int(a), int(b), err == nil && err2 == nil && a <= b
 }
 
-// environOf is the environment of srun for a step in a component: what options
-// are read from in the environment is then the component's, as is the job.
-func (o *Options) environOf(group int) []string {
+// componentEnviron returns the environment of srun for a step in a component, with
+// the component's values in the variables from which options are read.
+func (o *Options) componentEnviron(group int) []string {
 	if group == 0 {
 		return o.p.Environ()
 	}
 	suffix := "_HET_GROUP_" + strconv.Itoa(group)
 	kept := env.Without(o.p.Environ(), func(name string) bool {
-		return shapeOfFirst[name] || strings.HasPrefix(name, "SLURM_MEM_PER_")
+		return sizeVariables[name] || strings.HasPrefix(name, "SLURM_MEM_PER_")
 	})
 	for _, e := range o.p.Environ() {
 		name, value, _ := strings.Cut(e, "=")
@@ -207,10 +208,11 @@ func (o *Options) environOf(group int) []string {
 	return kept
 }
 
-// shapeOfFirst are the variables that ask srun for the size of the first
-// component, where the other may have none of the same name.
-var shapeOfFirst = map[string]bool{
-	"SLURM_NTASKS": true, "SLURM_NPROCS": true, "SLURM_NNODES": true, "SLURM_JOB_NUM_NODES": true, "SLURM_NTASKS_PER_NODE": true,
-	"SLURM_CPUS_PER_TASK": true, "SLURM_GPUS": true, "SLURM_GPUS_PER_NODE": true, "SLURM_GPUS_PER_TASK": true, "SLURM_JOB_ID": true,
-	"SLURM_DISTRIBUTION": true, "SLURM_NTASKS_PER_CORE": true, "SLURM_NTASKS_PER_SOCKET": true, "SLURM_STEP_GRES": true, "SLURM_GRES": true,
+// sizeVariables are the variables with the size of the first component, which other
+// components may lack.
+var sizeVariables = map[string]bool{
+	"SLURM_NTASKS": true, "SLURM_NPROCS": true, "SLURM_NNODES": true, "SLURM_JOB_NUM_NODES": true,
+	"SLURM_NTASKS_PER_NODE": true, "SLURM_NTASKS_PER_CORE": true, "SLURM_NTASKS_PER_SOCKET": true,
+	"SLURM_CPUS_PER_TASK": true, "SLURM_GPUS": true, "SLURM_GPUS_PER_NODE": true, "SLURM_GPUS_PER_TASK": true,
+	"SLURM_JOB_ID": true, "SLURM_DISTRIBUTION": true, "SLURM_STEP_GRES": true, "SLURM_GRES": true,
 }

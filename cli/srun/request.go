@@ -17,22 +17,22 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// defaultImmediate is how long --immediate without a value waits.
+// defaultImmediate is the time in seconds that --immediate without a value waits.
 const defaultImmediate = 1
 
-// prepare makes the request and opens srun's own files.
+// prepare builds the request and opens srun's own files.
 func (r *run) prepare() error {
 	p := r.parsed
 	s, warnings := shape(p)
 	for _, w := range warnings {
-		r.o.say("Warning: %s", w)
+		r.o.printf("Warning: %s", w)
 	}
-	said, err := checkNodes(p, &s)
+	messages, err := checkNodes(p, &s)
 	if err != nil {
 		return err
 	}
-	for _, w := range said {
-		r.o.say("%s", w)
+	for _, w := range messages {
+		r.o.printf("%s", w)
 	}
 	if p.Step.PTY && (p.Has("input") || p.Has("output") || p.Has("error")) {
 		return slurmerr.New(slurmerr.Refused, "--error/--input/--output are incompatible with --pty")
@@ -42,8 +42,8 @@ func (r *run) prepare() error {
 		return slurmerr.Wrap(slurmerr.Refused, err, "")
 	}
 	r.dir = dir
-	inside := p.Job.Batch.Container
-	if c := cmp.Or(inside["workdir"], p.Job.Batch.WorkDir); c != "" {
+	container := p.Job.Batch.Container
+	if c := cmp.Or(container["workdir"], p.Job.Batch.WorkDir); c != "" {
 		dir = c
 		if !filepath.IsAbs(c) {
 			dir = filepath.Join(r.dir, c)
@@ -57,34 +57,37 @@ func (r *run) prepare() error {
 		return err
 	}
 	r.req = &step.Request{
-		JobID: p.Step.JobID, Name: p.Job.Name, Named: p.Given["job-name"].From == option.FromCommandLine, Shape: s,
-		Exact: p.Step.Exact, Overlap: p.Step.Overlap, GPUsPerTask: p.Given["gpus-per-task"].Value, CPUBind: p.Step.CPUBind,
+		JobID: p.Step.JobID, Name: p.Job.Name, Named: p.Given["job-name"].From == option.FromCommandLine,
+		Shape: s, Exact: p.Step.Exact, Overlap: p.Step.Overlap,
+		GPUsPerTask: p.Given["gpus-per-task"].Value, CPUBind: p.Step.CPUBind,
 		Command: step.Command{
-			Args: p.Args, Env: environment(r.o.p.Environ(), exported(p)), Dir: dir, Umask: int32(env.Umask(r.o.p.Environ(), r.o.p.Umask())),
+			Args: p.Args, Env: environment(r.o.p.Environ(), exportOption(p)), Dir: dir,
+			Umask: int32(env.Umask(r.o.p.Environ(), r.o.p.Umask())),
 			Label: p.Step.Label, Append: appends(p.Step.OpenMode, p.Job.Batch.OpenMode), Raw: p.Step.Unbuffered,
 			CPUBind: cpus, MemBind: memory, GPUBind: p.Step.GPUBind, Rlimits: option.Propagated(p, r.o.p.Limits()),
 			RlimitsAsked: p.Has("propagate"), WaitForChildren: p.Step.WaitForChildren,
 		},
-		SrunPID: int64(r.o.p.PID), Part: r.part, PreserveEnv: p.Step.PreserveEnv, NoKill: p.Job.Batch.NoKill, Ports: p.Step.Ports, Container: inside, OOMKillStep: p.Step.OOMKillStep,
+		SrunPID: int64(r.o.p.PID), Part: r.part, PreserveEnv: p.Step.PreserveEnv, NoKill: p.Job.Batch.NoKill,
+		Ports: p.Step.Ports, Container: container, OOMKillStep: p.Step.OOMKillStep,
 	}
 	if host, err := r.o.p.Hostname(); err == nil {
 		r.req.SrunHost, _, _ = strings.Cut(host, ".")
 	}
-	if p.Step.TaskSharing && p.Step.GPUBind == "" { // else by --gpus-per-task
+	if p.Step.TaskSharing && p.Step.GPUBind == "" { // --gpus-per-task does not divide the GPUs
 		r.req.Command.GPUBind = "closest"
 	}
 	if p.Step.MPI == step.MPIPMI2 || p.Step.MPI == step.MPIPMIx {
 		r.req.Command.MPI = p.Step.MPI
-		if p.Step.KillOnBadExit == nil { // the others would wait for it at the next fence
+		if p.Step.KillOnBadExit == nil { // otherwise the others would wait at the next fence
 			on := true
 			p.Step.KillOnBadExit = &on
 		}
 	}
-	if p.Step.Label { // an srun of the task labels its lines as well
+	if p.Step.Label { // as for an srun that a task calls
 		r.req.Command.Env = env.Merge(r.req.Command.Env, "SLURM_LABELIO=1")
 	}
-	if r.afar {
-		r.fromAfar()
+	if r.remote {
+		r.adaptEnvironment()
 	}
 	if p.Client.Immediate != nil {
 		seconds := max(*p.Client.Immediate, defaultImmediate)
@@ -93,18 +96,18 @@ func (r *run) prepare() error {
 	if p.Job.Time.Limit > 0 {
 		r.req.TimeLimit = p.Job.Time.Limit
 	}
-	if err := r.extras(); err != nil {
+	if err := r.setExtras(); err != nil {
 		return err
 	}
 	if p.Step.PTY {
-		r.askTerminal()
+		r.requestTerminal()
 	}
 	return r.openFiles()
 }
 
-// extras are --multi-prog, the programs around tasks, --signal and the hosts of
-// an arbitrary distribution.
-func (r *run) extras() (err error) {
+// setExtras sets --multi-prog, the task prolog and epilog, --signal, and the hosts
+// of an arbitrary distribution.
+func (r *run) setExtras() (err error) {
 	p, c := r.parsed, &r.req.Command
 	c.TaskProlog, c.TaskEpilog = r.program(p.Step.TaskPro), r.program(p.Step.TaskEpi)
 	if r.req.TimeLimit > 0 {
@@ -115,31 +118,34 @@ func (r *run) extras() (err error) {
 			return err
 		}
 	}
-	return r.hosts()
+	return r.setHosts()
 }
 
-// program makes the path of a program absolute that is no plain name.
+// program returns the absolute path of a program, unless it is a plain name.
 func (r *run) program(name string) string {
 	if name == "" || !strings.Contains(name, "/") {
 		return name
 	}
-	return r.known(name)
+	return r.absolute(name)
 }
 
-// hosts reads where each task goes: the node list, else SLURM_HOSTFILE.
-func (r *run) hosts() error {
+// setHosts sets the node of each task for an arbitrary distribution: from the node
+// list, or else from the file SLURM_HOSTFILE, which implies that distribution.
+func (r *run) setHosts() error {
 	s := &r.req.Shape
-	if !strings.HasPrefix(s.Distribution, "arbitrary") {
-		return nil
-	}
 	if file := r.o.p.Env("SLURM_HOSTFILE"); file != "" && len(s.NodeList) == 0 {
-		data, err := r.o.p.ReadFile(r.known(file))
+		data, err := r.o.p.ReadFile(r.absolute(file))
 		if err == nil {
 			s.NodeList, err = hostlist.Expand(strings.Join(strings.Fields(string(data)), ","))
 		}
 		if err != nil {
-			return slurmerr.Newf(slurmerr.Refused, "slurm_allocate_resources error opening file %s, %s", file, strerror.Text(err))
+			return slurmerr.Newf(slurmerr.Refused,
+				"slurm_allocate_resources error opening file %s, %s", file, strerror.Text(err))
 		}
+		s.Distribution = "arbitrary"
+	}
+	if !strings.HasPrefix(s.Distribution, "arbitrary") {
+		return nil
 	}
 	s.Hosts = s.NodeList
 	if r.parsed.Given["distribution"].From == option.FromCommandLine {
@@ -157,12 +163,13 @@ func (r *run) hosts() error {
 	return nil
 }
 
-// checkHosts refuses hosts that are not one for each task.
+// checkHosts returns an error unless there is a host for each task.
 func (r *run) checkHosts(s *step.Shape) error {
 	given := r.parsed.Given["ntasks"].From == option.FromCommandLine
 	switch {
 	case given && int(s.Tasks) != len(s.Hosts):
-		return slurmerr.Newf(slurmerr.Refused, "You asked for %d tasks but hostlist specified %d nodes", s.Tasks, len(s.Hosts))
+		return slurmerr.Newf(slurmerr.Refused,
+			"You asked for %d tasks but hostlist specified %d nodes", s.Tasks, len(s.Hosts))
 	case len(s.Hosts) == 0:
 		return slurmerr.New(slurmerr.Refused, "invalid number of tasks (-n 0)")
 	}
@@ -170,18 +177,21 @@ func (r *run) checkHosts(s *step.Shape) error {
 	return nil
 }
 
-// fromAfar fits the environment of another machine to the job.
-func (r *run) fromAfar() {
+// adaptEnvironment changes the environment of another machine for the job.
+func (r *run) adaptEnvironment() {
 	c := &r.req.Command
 	host, err := r.o.p.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	// srun's way to the cluster is not the job's.
-	kept := env.Without(c.Env, func(name string) bool { return name == "KUBECONFIG" || strings.HasPrefix(name, "BERTH_") })
+	// Commands in the job use the pod's credentials, not those of srun.
+	kept := env.Without(c.Env, func(name string) bool {
+		return name == "KUBECONFIG" || strings.HasPrefix(name, "BERTH_")
+	})
 	c.Env = env.Merge(kept, "SLURM_SUBMIT_DIR="+r.dir, "SLURM_SUBMIT_HOST="+host, "SLURM_PRIO_PROCESS=0")
 }
 
+// appends reports whether the first given --open-mode is append.
 func appends(modes ...string) bool {
 	for _, m := range modes {
 		if strings.HasPrefix(m, "a") {
@@ -191,8 +201,8 @@ func appends(modes ...string) bool {
 	return false
 }
 
-// openFiles decides who opens which file: what differs from task to task is
-// the agents', the rest srun's.
+// openFiles opens the files of all tasks. Files that differ from task to task are
+// opened by the agents.
 func (r *run) openFiles() error {
 	b, c := r.parsed.Job.Batch, &r.req.Command
 	if err := r.openInput(b.Input); err != nil {
@@ -206,9 +216,9 @@ func (r *run) openFiles() error {
 	if b.Error != "" {
 		return r.openSink("stderr", &r.err, b.Error, &c.Error)
 	}
-	if b.Output != "" { // errors go where the output goes
+	if b.Output != "" { // errors go to the same file
 		c.Error = c.Output
-		if r.out.file != nil || r.out.late != "" {
+		if r.out.file != nil || r.out.stepPattern != "" {
 			r.err = r.out
 		}
 		r.err.task = r.out.task
@@ -216,7 +226,7 @@ func (r *run) openFiles() error {
 	return nil
 }
 
-// openSink reads the value of --output or --error, the stream called name.
+// openSink opens the destination of --output or --error, the stream called name.
 func (r *run) openSink(name string, s *sink, mode string, remote *string) error {
 	switch {
 	case mode == "" || strings.HasPrefix(mode, "all"):
@@ -225,7 +235,7 @@ func (r *run) openSink(name string, s *sink, mode string, remote *string) error 
 		*remote = step.DevNull
 		return nil
 	case env.PerTask(mode):
-		*remote = r.known(mode)
+		*remote = r.absolute(mode)
 		return nil
 	}
 	if n, ok := r.taskNumber(mode); ok {
@@ -233,13 +243,13 @@ func (r *run) openSink(name string, s *sink, mode string, remote *string) error 
 		return nil
 	}
 	if env.PerStep(mode) {
-		s.late = mode
+		s.stepPattern = mode
 		return nil
 	}
 	return r.openFile(name, s, mode)
 }
 
-// openFile opens the file of the stream called name.
+// openFile opens a file for the stream called name.
 func (r *run) openFile(name string, s *sink, mode string) error {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if !r.req.Command.Append {
@@ -253,28 +263,32 @@ func (r *run) openFile(name string, s *sink, mode string) error {
 	return nil
 }
 
-// openLate opens the files whose names have the step's number in them.
-func (r *run) openLate() error {
-	shared := r.err.late == r.out.late && r.parsed.Job.Batch.Error == ""
-	if r.out.late != "" {
-		if err := r.openFile("stdout", &r.out, r.out.late); err != nil {
+// openStepFiles opens the files whose patterns have the step's number in them.
+func (r *run) openStepFiles() error {
+	shared := r.err.stepPattern == r.out.stepPattern && r.parsed.Job.Batch.Error == ""
+	if r.out.stepPattern != "" {
+		if err := r.openFile("stdout", &r.out, r.out.stepPattern); err != nil {
 			return err
 		}
 	}
 	switch {
-	case r.err.late == "":
+	case r.err.stepPattern == "":
 		return nil
 	case shared:
 		r.err.w, r.err.file = r.out.w, r.out.file
 		return nil
 	}
-	return r.openFile("stderr", &r.err, r.err.late)
+	return r.openFile("stderr", &r.err, r.err.stepPattern)
 }
 
+// openInput opens what the tasks read.
 func (r *run) openInput(mode string) error {
 	c := &r.req.Command
 	c.Stdin = step.StdinAll
 	r.in = r.o.p.In
+	if c.Terminal == nil {
+		r.in = r.o.input()
+	}
 	switch {
 	case c.Terminal != nil:
 		c.Stdin = "0"
@@ -282,7 +296,7 @@ func (r *run) openInput(mode string) error {
 	case mode == "none":
 		c.Stdin, r.in = step.StdinNone, nil
 	case env.PerTask(mode):
-		c.Input, r.in = r.known(mode), nil
+		c.Input, r.in = r.absolute(mode), nil
 	default:
 		if n, ok := r.taskNumber(mode); ok {
 			c.Stdin = strconv.FormatUint(n, 10)
@@ -297,8 +311,9 @@ func (r *run) openInput(mode string) error {
 	return nil
 }
 
-// taskNumber reads the number of a task in place of a file. One that the step
-// does not have is the name of a file, as far as that is known before the step is.
+// taskNumber parses the number of a task that is given in place of a file. A number
+// that the step does not have is the name of a file, as far as that is known before
+// the step is created.
 func (r *run) taskNumber(mode string) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(mode, 10, 31)
 	s := &r.req.Shape
@@ -309,26 +324,36 @@ func (r *run) taskNumber(mode string) (n uint64, ok bool) {
 	return n, err == nil && (r.part || tasks == 0 || n < uint64(tasks))
 }
 
-// known makes a pattern for the agents absolute.
-func (r *run) known(pattern string) string {
+// absolute returns a pattern for the agents as an absolute path.
+func (r *run) absolute(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}
 	return r.dir + "/" + pattern
 }
 
-// path is the file that srun itself opens for a pattern without tasks. Until the
-// step has a number %s is the batch script's; backslashes are a step's always.
+// path returns the path of the file that srun opens for a pattern without tasks.
+// Until the step has a number, %s is that of the batch script; patterns with
+// backslashes are always those of a step.
 func (r *run) path(pattern string) string {
-	names := env.Place{
-		JobID: r.parsed.Step.JobID, Batch: r.created == nil && !strings.Contains(pattern, `\`), User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
+	patterns := env.Place{
+		JobID: r.parsed.Step.JobID, Batch: r.created == nil && !strings.Contains(pattern, `\`),
+		User: r.o.p.Env("SLURM_JOB_USER"), JobName: r.parsed.Job.Name,
+	}
+	if r.o.p.Env("SLURM_JOB_ID") == strconv.FormatInt(patterns.JobID, 10) {
+		array, err := strconv.ParseInt(r.o.p.Env("SLURM_ARRAY_JOB_ID"), 10, 64)
+		task, err2 := strconv.ParseInt(r.o.p.Env("SLURM_ARRAY_TASK_ID"), 10, 32)
+		if err == nil && err2 == nil {
+			patterns.ArrayJobID, patterns.ArrayTask = array, int32(task)
+		}
 	}
 	if r.created != nil {
-		names.Step = r.created.StepID
+		patterns.Step = r.created.StepID
 	}
-	return names.Path(r.dir, pattern)
+	return patterns.Path(r.dir, pattern)
 }
 
+// closeFiles closes srun's own files.
 func (r *run) closeFiles() {
 	for _, c := range []io.Closer{r.inFile, r.out.file, r.err.file} {
 		if f, ok := c.(*os.File); ok && f != nil {

@@ -12,13 +12,14 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// run is a step, or its part in one component, from its request to its end.
+// run is a step from its request to its end, or its part in one component of a
+// heterogeneous job.
 type run struct {
 	o      *Options
 	all    *steps
-	afar   bool
+	remote bool
 	parsed *option.Parsed
-	part   bool // of a step in several components
+	part   bool // of a step over several components
 	quiet  bool
 	dir    string
 	req    *step.Request
@@ -29,74 +30,76 @@ type run struct {
 	input  *step.Input
 	out    sink
 	err    sink
-	// restore puts the terminal back; nil: it is as it was.
+	// restore restores the terminal; nil: it was not changed.
 	restore func()
 
 	refused     []string
-	refusedCode int            // exit code; 0: that of every refusal
+	refusedCode int            // exit code; 0: the default
 	first       uint32         // number of its first task in the whole step
-	pipe        *io.PipeReader // in, where parts share what srun reads
+	pipe        *io.PipeReader // in, if parts share what srun reads
 
 	// The rest is guarded by all.mu.
 	created *step.Created
 	exits   exits
-	ending  bool // the step is being ended, by us or from outside
-	// saidAborted: the user was told that the step is being ended.
-	saidAborted bool
+	ending  bool // the step is being terminated, by srun or from outside
+	// abortReported means that the termination was reported to the user.
+	abortReported bool
 }
 
-// sink is where a stream of the tasks ends.
+// sink is the destination of an output stream of the tasks.
 type sink struct {
 	w    io.Writer
 	file *os.File // nil: one of srun's own streams
-	// late names a file that is opened once the step has its number; empty: none.
-	late string
-	task int64 // only this task's; -1: all
+	// stepPattern is the name of a file that is opened when the step has its
+	// number; empty: none.
+	stepPattern string
+	task        int64 // only the output of this task; -1: all
 }
 
-// ask asks for the step and returns when it is there.
-func (r *run) ask() error {
-	r.tellJob()
+// create requests the step and returns when it was created.
+func (r *run) create() error {
+	r.reportJob()
 	if err := r.conn.SendJSON(step.FrameRequest, r.req); err != nil {
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
 	}
 	for {
 		f, err := r.conn.Receive()
-		if err != nil && r.all.hasGivenUp() {
+		if err != nil && r.all.isCanceled() {
 			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: %s", r.req.JobID, jobs.ErrDone)
 		}
 		if err != nil {
-			return r.lost(err)
+			return r.connError(err)
 		}
 		if f.Type == step.FrameDone {
 			return r.refusal()
 		}
 		if f.Type == step.FrameCreated {
-			if err := r.begin(f); err != nil {
-				return r.lost(err)
+			if err := r.setCreated(f); err != nil {
+				return r.connError(err)
 			}
 			return nil
 		}
-		r.early(f)
+		r.handlePending(f)
 	}
 }
 
-func (s *steps) hasGivenUp() bool {
+// isCanceled reports whether a signal has ended the wait for the step.
+func (s *steps) isCanceled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.givenUp
+	return s.canceled
 }
 
-// stay follows the step until it is over.
-func (r *run) stay() error {
-	if err := step.Follow(r.conn, r.input, r.take); err != nil {
-		return r.lost(err)
+// wait handles the step's frames until it is over.
+func (r *run) wait() error {
+	if err := step.Follow(r.conn, r.input, r.handleFrame); err != nil {
+		return r.connError(err)
 	}
 	return nil
 }
 
-// early handles what may come before the step is there.
-func (r *run) early(f *step.Frame) {
+// handlePending handles a frame that arrives before the step is created.
+func (r *run) handlePending(f *step.Frame) {
 	switch f.Type {
 	case step.FrameRefused:
 		r.refused = append(r.refused, string(f.Data))
@@ -106,7 +109,7 @@ func (r *run) early(f *step.Frame) {
 	}
 }
 
-// refusal is the error of a step that was not created.
+// refusal returns the error of a step that was not created.
 func (r *run) refusal() error {
 	if len(r.refused) == 0 {
 		return &slurmerr.Error{Code: 1}
@@ -122,28 +125,29 @@ func (r *run) refusal() error {
 	return e
 }
 
-func (r *run) lost(err error) error {
+// connError returns the error of a broken connection.
+func (r *run) connError(err error) error {
 	return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
 }
 
-// begin takes over what the step is.
-func (r *run) begin(f *step.Frame) error {
+// setCreated records the description of the created step.
+func (r *run) setCreated(f *step.Frame) error {
 	var c step.Created
 	if err := f.Decode(&c); err != nil {
 		return err
 	}
 	if int(c.Tasks) != len(c.TaskNode) {
-		return fmt.Errorf("%w: %d tasks, places of %d", step.ErrFrame, c.Tasks, len(c.TaskNode))
+		return fmt.Errorf("%w: %d tasks, nodes of %d", step.ErrFrame, c.Tasks, len(c.TaskNode))
 	}
 	r.all.mu.Lock()
 	defer r.all.mu.Unlock()
 	r.created = &c
-	r.exits.begin(&c)
-	r.tellLaunch()
+	r.exits.init(&c)
+	r.reportLaunch()
 	return nil
 }
 
-// sendInput starts to send the tasks what they read.
+// sendInput starts to send the tasks their input.
 func (r *run) sendInput() {
 	if r.in == nil {
 		return
@@ -163,14 +167,14 @@ func (r *run) sendInput() {
 	go func() {
 		r.input.Copy(r.in, task)
 		if r.pipe != nil {
-			r.pipe.Close() //nolint:errcheck // it never fails; nobody reads any more
+			r.pipe.Close() //nolint:errcheck // it never fails
 		}
 	}()
 }
 
-// take handles one frame of the running step.
-func (r *run) take(f *step.Frame) error {
-	if done, err := r.all.exchange(r, f); done {
+// handleFrame handles a frame of the running step.
+func (r *run) handleFrame(f *step.Frame) error {
+	if done, err := r.all.handleMPI(r, f); done {
 		return err
 	}
 	switch f.Type {
@@ -179,9 +183,9 @@ func (r *run) take(f *step.Frame) error {
 	case step.FrameStderr:
 		return r.write(&r.err, f)
 	case step.FrameNotice:
-		r.o.p.Err.Write(f.Data) //nolint:errcheck // nobody to tell
+		r.o.p.Err.Write(f.Data) //nolint:errcheck // it cannot be reported
 	case step.FrameStarted:
-		r.tellStarted(f)
+		r.reportStarted(f)
 	case step.FrameExit:
 		var e step.Exit
 		if err := f.Decode(&e); err != nil {
@@ -204,25 +208,25 @@ func (r *run) take(f *step.Frame) error {
 	return nil
 }
 
-// write passes a task's output on, line by line with --label. srun goes on
-// without a reader: the exit codes still count.
+// write writes a task's output, line by line with --label. Errors are ignored: the
+// step continues without a reader, because its exit code still counts.
 func (r *run) write(s *sink, f *step.Frame) error {
-	of := *f
-	of.Task += r.first
-	if s.task >= 0 && int64(of.Task) != s.task {
+	whole := *f
+	whole.Task += r.first
+	if s.task >= 0 && int64(whole.Task) != s.task {
 		return nil
 	}
 	if !r.parsed.Step.Label {
 		s.w.Write(f.Data) //nolint:errcheck // as above
 		return nil
 	}
-	s.w.Write(step.Label(&of, r.all.tasks)) //nolint:errcheck // as above
+	s.w.Write(step.Label(&whole, r.all.tasks)) //nolint:errcheck // as above
 	return nil
 }
 
-// info is a line that --quiet suppresses.
+// info prints a line that --quiet suppresses.
 func (r *run) info(format string, args ...any) {
 	if !r.quiet {
-		r.o.say(format, args...)
+		r.o.printf(format, args...)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// shape reads the step's geometry. What does not go together is put right with
-// a warning, as srun of 22.05 does: first the number of nodes, then
-// --ntasks-per-node.
+// shape returns the geometry that the options request. Options that contradict each
+// other are corrected with a warning, as in srun 22.05: first the number of nodes,
+// then --ntasks-per-node.
 func shape(p *option.Parsed) (s step.Shape, warnings []string) {
 	j := p.Job.Shape
 	s = step.Shape{
@@ -36,7 +36,8 @@ func shape(p *option.Parsed) (s step.Shape, warnings []string) {
 			s.Tasks, s.Nodes, s.Tasks))
 		s.Nodes, s.MaxNodes, s.NodesGiven = s.Tasks, s.Tasks, true
 	}
-	if s.Tasks > 0 && s.TasksPerNode > 0 && s.Nodes > 0 && s.Tasks > s.TasksPerNode && s.Tasks/s.Nodes != s.TasksPerNode {
+	given := s.Tasks > 0 && s.TasksPerNode > 0 && s.Nodes > 0
+	if given && s.Tasks > s.TasksPerNode && s.Tasks/s.Nodes != s.TasksPerNode {
 		warnings = append(warnings, fmt.Sprintf("can't honor --ntasks-per-node set to %d which doesn't match the "+
 			"requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.",
 			s.TasksPerNode, s.Tasks, s.Nodes))
@@ -45,20 +46,22 @@ func shape(p *option.Parsed) (s step.Shape, warnings []string) {
 	return s, warnings
 }
 
-// memory is what the step is to have to itself. Only its own options count: what
-// the job was given is in the environment as well, and every step would take all.
+// memory returns the memory that the step reserves. Only options on its command line
+// count: those of the job are in the environment, and would make every step reserve
+// all of the job's memory.
 func memory(p *option.Parsed) (perNode, perCPU int64) {
-	own := func(name string, v *int64) int64 {
+	onCommandLine := func(name string, v *int64) int64 {
 		if v == nil || p.Given[name].From != option.FromCommandLine {
 			return 0
 		}
 		return *v
 	}
-	return own("mem", p.Job.Shape.MemPerNode), own("mem-per-cpu", p.Job.Shape.MemPerCPU)
+	return onCommandLine("mem", p.Job.Shape.MemPerNode), onCommandLine("mem-per-cpu", p.Job.Shape.MemPerCPU)
 }
 
-// gpus is what the step is to have of the job's GPUs and other generic resources. As for memory only its own
-// options count, but for --gpus-per-task, which says how tasks share.
+// gpus sets the GPUs and other generic resources that the step reserves. As for
+// memory, only options on its command line count, except --gpus-per-task, which
+// describes how tasks share the GPUs.
 func gpus(p *option.Parsed, s *step.Shape) {
 	own := func(name string) bool { return p.Given[name].From == option.FromCommandLine }
 	s.MemPerGPU = p.Job.Shape.MemPerGPU != nil && *p.Job.Shape.MemPerGPU > 0 && own("mem-per-gpu")
@@ -81,47 +84,52 @@ func gpus(p *option.Parsed, s *step.Shape) {
 	}
 }
 
-// checkNodes refuses a node that is to be in the step and out of it, and
-// shortens a node list that is longer than the number of nodes.
+// checkNodes returns an error if a node is both requested and excluded. It shortens a
+// node list that is longer than the number of nodes.
 func checkNodes(p *option.Parsed, s *step.Shape) (warnings []string, err error) {
 	for _, name := range s.NodeList {
 		if slices.Contains(s.Exclude, name) {
-			return nil, slurmerr.Newf(slurmerr.Refused, "Requested node %s is also in the excluded list.\nJob not submitted.", name)
+			return nil, slurmerr.Newf(slurmerr.Refused,
+				"Requested node %s is also in the excluded list.\nJob not submitted.", name)
 		}
 	}
 	most := int(s.MaxNodes)
 	if p.Given["nodes"].From == option.FromCommandLine && most > 0 && len(s.NodeList) > most {
-		warnings = append(warnings, fmt.Sprintf("error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). "+
-			"Eliminating nodes from the nodelist.", len(s.NodeList), most))
+		warnings = append(warnings, fmt.Sprintf(
+			"error: Required nodelist includes more nodes than permitted by max-node count (%d > %d). "+
+				"Eliminating nodes from the nodelist.", len(s.NodeList), most))
 		s.NodeList = s.NodeList[:most]
 	}
 	return warnings, nil
 }
 
-// askTime bounds a question to the cluster that a step can do without.
-const askTime = 5 * time.Second
+// lookupTimeout limits a request to the cluster that a step can do without.
+const lookupTimeout = 5 * time.Second
 
-// checkExcluded refuses nodes to keep off that the cluster does not have. It is
-// asked only about those that the job does not have.
+// checkExcluded returns an error if a node of --exclude does not exist. The cluster
+// is asked only about nodes that the job does not have.
 func (o *Options) checkExcluded(ctx context.Context, p *option.Parsed) error {
-	own, _ := hostlist.Expand(o.p.Env("SLURM_JOB_NODELIST")) // of no job: all are strange
-	strange := slices.DeleteFunc(slices.Clone(p.Job.Placement.Exclude), func(n string) bool { return slices.Contains(own, n) })
-	if len(strange) == 0 {
+	own, _ := hostlist.Expand(o.p.Env("SLURM_JOB_NODELIST")) // outside of jobs there are none
+	unknown := slices.DeleteFunc(slices.Clone(p.Job.Placement.Exclude), func(n string) bool {
+		return slices.Contains(own, n)
+	})
+	if len(unknown) == 0 {
 		return nil
 	}
 	cluster, err := o.cluster()
 	if err != nil {
-		return nil //nolint:nilerr // they keep the step off nothing
+		return nil //nolint:nilerr // an unknown node excludes nothing
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	list, err := cluster.Nodes(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	for _, name := range strange {
+	for _, name := range unknown {
 		if !slices.ContainsFunc(list.Items, func(n status.Node) bool { return n.Name == name }) {
-			return slurmerr.Newf(slurmerr.Refused, "Unable to create step for job %d: Invalid node name specified", p.Step.JobID)
+			return slurmerr.Newf(slurmerr.Refused,
+				"Unable to create step for job %d: Invalid node name specified", p.Step.JobID)
 		}
 	}
 	return nil

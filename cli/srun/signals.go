@@ -8,12 +8,14 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// twice is the time within which a second Ctrl-C counts (srun(1), SIGNALS).
-const twice = time.Second
+// doubleInterval is the time within which a second Ctrl-C ends the step (srun(1),
+// SIGNALS).
+const doubleInterval = time.Second
 
-// obey handles srun's signals until over is closed. The first Ctrl-C tells how
-// the tasks are; a second one soon after goes to the tasks and ends the step.
-func (s *steps) obey(signals <-chan os.Signal, over <-chan struct{}) {
+// handleSignals handles signals to srun until over is closed. The first Ctrl-C
+// prints the status of the tasks; a second one soon after is sent to the tasks and
+// ends the step.
+func (s *steps) handleSignals(signals <-chan os.Signal, over <-chan struct{}) {
 	var last time.Time
 	for {
 		select {
@@ -25,18 +27,18 @@ func (s *steps) obey(signals <-chan os.Signal, over <-chan struct{}) {
 				continue
 			}
 			if sig != syscall.SIGINT {
-				s.other(sig)
+				s.handleSignal(sig)
 				continue
 			}
 			now := s.o.p.Now()
-			again := now.Sub(last) <= twice
+			again := now.Sub(last) <= doubleInterval
 			last = now
 			s.interrupt(again)
 		}
 	}
 }
 
-// interrupt handles a Ctrl-C; again: it is not the first.
+// interrupt handles a Ctrl-C. again is true if it follows another one.
 func (s *steps) interrupt(again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,35 +46,36 @@ func (s *steps) interrupt(again bool) {
 	st := lead.parsed.Step
 	switch {
 	case !s.joined:
-		s.hangUp(syscall.SIGINT)
+		s.cancelPending(syscall.SIGINT)
 	case st.QuitOnInterrupt || again:
-		s.sayInterrupt()
-		if s.forced {
+		s.reportInterrupt()
+		if s.killing {
 			lead.info("job abort in progress")
 			return
 		}
 		lead.info("forcing job termination")
 		s.aborted = true
-		s.force(step.Signal{Signal: int32(syscall.SIGINT)})
+		s.kill(step.Signal{Signal: int32(syscall.SIGINT)})
 	case st.DisableStatus:
-		s.sayInterrupt()
-		s.pass(syscall.SIGINT)
+		s.reportInterrupt()
+		s.forward(syscall.SIGINT)
 	default:
 		lead.info("interrupt (one more within 1 sec to abort)")
 		for _, r := range s.parts {
-			r.status()
+			r.printStatus()
 		}
 	}
 }
 
-func (s *steps) sayInterrupt() {
+// reportInterrupt reports that SIGINT is sent to the tasks.
+func (s *steps) reportInterrupt() {
 	for _, r := range s.parts {
 		r.info("sending Ctrl-C to StepId=%s", r.id())
 	}
 }
 
-// other handles the other signals.
-func (s *steps) other(sig syscall.Signal) {
+// handleSignal handles signals other than SIGINT.
+func (s *steps) handleSignal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lead := s.parts[0]
@@ -86,30 +89,30 @@ func (s *steps) other(sig syscall.Signal) {
 	case sig == syscall.SIGPIPE:
 	case !s.joined:
 		if sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT {
-			s.hangUp(sig)
+			s.cancelPending(sig)
 		}
 	case sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT:
 		if sig == syscall.SIGQUIT {
 			lead.info("Quit")
 		}
 		lead.info("forcing job termination")
-		s.force()
+		s.kill()
 	default:
-		s.pass(sig)
+		s.forward(sig)
 	}
 }
 
-// pass sends a signal to the tasks. s.mu is held; see end.
-func (s *steps) pass(sig syscall.Signal) {
+// forward sends a signal to the tasks. The caller holds s.mu; see run.terminate.
+func (s *steps) forward(sig syscall.Signal) {
 	for _, r := range s.parts {
 		go r.conn.SendJSON(step.FrameSignal, step.Signal{Signal: int32(sig)}) //nolint:errcheck // the reader sees it
 	}
 }
 
-// force has all parts killed at once, after they were sent the signals before,
-// if any. s.mu is held.
-func (s *steps) force(before ...step.Signal) {
-	s.forced = true
+// kill kills all parts, after it has sent them the given signals. The caller holds
+// s.mu.
+func (s *steps) kill(before ...step.Signal) {
+	s.killing = true
 	list := append(before, step.Signal{Signal: int32(syscall.SIGKILL), Terminate: true})
 	for _, r := range s.parts {
 		r.ending = true
@@ -121,9 +124,9 @@ func (s *steps) force(before ...step.Signal) {
 	}
 }
 
-// hangUp gives the parts up that wait for their place. s.mu is held.
-func (s *steps) hangUp(sig syscall.Signal) {
-	s.givenUp = true
+// cancelPending gives up parts that were not created yet. The caller holds s.mu.
+func (s *steps) cancelPending(sig syscall.Signal) {
+	s.canceled = true
 	s.parts[0].info("Cancelled pending job step with signal %d", int(sig))
 	for _, r := range s.parts {
 		r.conn.Close()

@@ -1,7 +1,7 @@
-// Package srun runs a program as a step of the job that it is called in. The
-// agent on its node, and behind it the one on the job's first node, do the
-// work (internal/step); srun asks, carries the streams, tells what happens in
-// Slurm's words, and ends with the highest exit code of its tasks.
+// Package srun runs a program as a step of a job. The job's agents run the tasks
+// (internal/step). srun requests the step, forwards the standard streams, reports
+// in Slurm's words how tasks end, and exits with the highest exit code of its
+// tasks.
 package srun
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what srun needs of a cluster where no agent is near.
+// Cluster is the access to a cluster that srun needs outside of a job.
 type Cluster interface {
 	alloc.Cluster
 	Nodes(ctx context.Context) (*status.NodeList, error)
@@ -35,20 +35,19 @@ type Cluster interface {
 type Options struct {
 	p         *stdio.Process
 	connect   func() (Cluster, error)
-	connected Cluster // nil: not yet
-	// Signals delivers the signals that srun reacts to; nil: those of the
-	// process.
+	connected Cluster // nil: not connected yet
+	// Signals delivers the signals that srun handles; nil: those of the process.
 	Signals <-chan os.Signal
 
 	site *siteScripts
 }
 
-// siteScripts are the site's programs around steps: paths, or texts of scripts.
+// siteScripts are the site's prolog and epilog of srun: paths, or texts of scripts.
 // They are known once srun is connected.
 type siteScripts struct{ prolog, epilog string }
 
-// New makes the command. connect is called at most once, and not at all for a
-// step of the job that srun runs in.
+// New returns the command. connect is called at most once, and never for a step of
+// the job in which srun runs.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect, site: &siteScripts{}}
 }
@@ -61,13 +60,13 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	}
 	err = o.run(ctx, parts, args)
 	if parts[0].Client.Quiet > 1 {
-		return silent(err)
+		return suppress(err)
 	}
 	return err
 }
 
-// silent is err as -QQ has it: but for what is fatal nothing is said.
-func silent(err error) error {
+// suppress returns err as -QQ reports it: without a message, unless it is fatal.
+func suppress(err error) error {
 	e, ok := errors.AsType[*slurmerr.Error](err)
 	switch {
 	case err == nil, ok && e.Kind == slurmerr.Fatal:
@@ -88,7 +87,7 @@ func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string
 			return err
 		}
 	}
-	if err := commands(parts); err != nil && !first.Client.TestOnly {
+	if err := inheritCommands(parts); err != nil && !first.Client.TestOnly {
 		return err
 	}
 	for _, p := range parts {
@@ -96,18 +95,18 @@ func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string
 			return err
 		}
 	}
-	if err := o.groupOfStep(first); err != nil {
+	if err := o.checkGID(first); err != nil {
 		return err
 	}
 	if first.Client.TestOnly {
 		return o.testOnly(ctx, parts, args)
 	}
-	signals, stop := o.signals()
+	signals, stop := o.notifySignals()
 	defer stop()
 	if first.Step.JobID == 0 {
-		return o.outside(ctx, parts, args, signals)
+		return o.allocateAndRun(ctx, parts, args, signals)
 	}
-	places := make([]where, len(parts))
+	targets := make([]stepTarget, len(parts))
 	for i, p := range parts {
 		if err := p.ReadNodes(o.p.ReadFile); err != nil {
 			return err
@@ -116,32 +115,32 @@ func (o *Options) run(ctx context.Context, parts []*option.Parsed, args []string
 			return err
 		}
 		o.warn(p)
-		place, err := o.placeOf(p)
+		target, err := o.targetOf(p)
 		if err != nil {
 			return err
 		}
-		places[i] = place
+		targets[i] = target
 		if err := o.checkExcluded(ctx, p); err != nil {
 			return err
 		}
 	}
-	return o.runSteps(ctx, places, signals)
+	return o.runSteps(ctx, targets, signals)
 }
 
-// placeOf is a step's place in the job that it names: on this node, or one that
-// srun is not in, such as that of salloc.
-func (o *Options) placeOf(p *option.Parsed) (where, error) {
+// targetOf returns the target of a step in the job that it names: the job in which
+// srun runs, or another one, such as that of salloc.
+func (o *Options) targetOf(p *option.Parsed) (stepTarget, error) {
 	if o.p.Env(wire.EnvStepSocket) != "" && o.p.Env(wire.EnvJobID) == strconv.FormatInt(p.Step.JobID, 10) {
-		return where{parsed: p, dial: o.local}, nil
+		return stepTarget{parsed: p, dial: o.local}, nil
 	}
 	cluster, err := o.cluster()
 	if err != nil {
-		return where{}, err
+		return stepTarget{}, err
 	}
-	return where{parsed: p, dial: o.attach(cluster, p.Step.JobID), afar: true}, nil
+	return stepTarget{parsed: p, dial: o.attach(cluster, p.Step.JobID), remote: true}, nil
 }
 
-// cluster connects, once.
+// cluster connects to the cluster once.
 func (o *Options) cluster() (Cluster, error) {
 	if o.connected == nil {
 		cluster, err := o.connect()
@@ -153,15 +152,15 @@ func (o *Options) cluster() (Cluster, error) {
 	return o.connected, nil
 }
 
-// warn shows what the options' table has to say.
+// warn prints the warnings of the option table.
 func (o *Options) warn(p *option.Parsed) {
 	for _, w := range p.Warnings {
-		o.say("%s", w)
+		o.printf("%s", w)
 	}
 }
 
-// signals are those that srun reacts to, until stop.
-func (o *Options) signals() (signals <-chan os.Signal, stop func()) {
+// notifySignals returns the signals that srun handles, until stop is called.
+func (o *Options) notifySignals() (signals <-chan os.Signal, stop func()) {
 	if o.Signals != nil {
 		return o.Signals, func() {}
 	}
@@ -174,37 +173,38 @@ func (o *Options) signals() (signals <-chan os.Signal, stop func()) {
 // dial connects to an agent that runs steps of the job.
 type dial func(ctx context.Context) (*step.Conn, error)
 
-// local is the agent on this node.
+// local connects to the agent on this node.
 func (o *Options) local(ctx context.Context) (*step.Conn, error) {
 	conn, err := step.Dial(ctx, o.p.Env(wire.EnvStepSocket))
 	if err != nil {
-		return nil, slurmerr.Wrap(slurmerr.Unreachable, err, "Unable to contact the agent of the job: "+err.Error())
+		return nil, slurmerr.Wrap(slurmerr.Unreachable, err,
+			"Unable to contact the agent of the job: "+err.Error())
 	}
 	*o.site = siteScripts{o.p.Env(wire.EnvSrunProlog), o.p.Env(wire.EnvSrunEpilog)}
 	return conn, nil
 }
 
-// say writes a line of srun's to the error stream.
-func (o *Options) say(format string, args ...any) {
+// printf writes a line of srun to the error stream.
+func (o *Options) printf(format string, args ...any) {
 	fmt.Fprintf(o.p.Err, "srun: "+format+"\n", args...)
 }
 
-// exported is the value of --export; one that names nothing keeps nothing.
-func exported(p *option.Parsed) string {
+// exportOption returns the value of --export, or NONE if it is empty.
+func exportOption(p *option.Parsed) string {
 	if g := p.Given["export"]; g.From == option.FromCommandLine && g.Value == "" {
 		return "NONE"
 	}
 	return p.Job.Batch.Export
 }
 
-// environment is what the tasks inherit, by --export.
+// environment returns the variables that --export passes to the tasks.
 func environment(environ []string, export string) []string {
 	kept := slices.Clone(environ)
 	switch strings.ToUpper(export) {
 	case "", "ALL":
 		return kept
 	case "NONE", "NIL":
-		return only(kept, nil)
+		return exportOnly(kept, nil)
 	}
 	all := false
 	var names, set []string
@@ -219,19 +219,19 @@ func environment(environ []string, export string) []string {
 		}
 	}
 	if !all {
-		kept = only(kept, names)
+		kept = exportOnly(kept, names)
 	}
-	for _, e := range set { // what is there already stays as it is
+	for _, e := range set { // existing variables are not overridden
 		name, _, _ := strings.Cut(e, "=")
-		if _, there := env.Get(kept, name); !there {
+		if _, exists := env.Get(kept, name); !exists {
 			kept = append(kept, e)
 		}
 	}
 	return kept
 }
 
-// exportItems splits at commas outside of quotes. Unlike sbatch's, srun's quotes
-// stay in the values.
+// exportItems splits a list at commas outside of quotes. Unlike sbatch, srun keeps
+// the quotes in the values.
 func exportItems(list string) []string {
 	quote := rune(0)
 	return strings.FieldsFunc(list, func(c rune) bool {
@@ -245,8 +245,8 @@ func exportItems(list string) []string {
 	})
 }
 
-// only keeps the variables with the given names, and Slurm's own.
-func only(environ, names []string) []string {
+// exportOnly returns the variables with the given names, and Slurm's own.
+func exportOnly(environ, names []string) []string {
 	return slices.DeleteFunc(environ, func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
 		return !strings.HasPrefix(name, "SLURM_") && !slices.Contains(names, name)

@@ -13,62 +13,65 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// steps are the parts of one step: one, or one in each of several components
-// of a heterogeneous job.
+// steps are the parts of one step: a single one, or one in each of several
+// components of a heterogeneous job.
 type steps struct {
 	o     *Options
 	parts []*run
-	tasks uint32 // of all parts, once they are placed
+	tasks uint32 // of all parts; set when they are created
 
-	// mu guards what signals and timers read, here and in the parts.
+	// mu guards what signals and timers access, here and in the parts.
 	mu sync.Mutex
-	// givenUp: a signal has ended the wait for a place.
-	givenUp bool
-	joined  bool            // all parts have their place and begin
-	forced  bool            // the step is being killed for a signal of srun's
-	aborted bool            // by Ctrl-C
-	first   bool            // a task has ended
-	named   map[uint32]bool // ways to end that need not be named again
-	timer   *time.Timer     // --wait
-	fences  map[string]*step.Collective
-	fence   step.Fence
-	waits   int // parts that have come to the fence
+	// canceled means that a signal has ended the wait for the step.
+	canceled  bool
+	joined    bool            // all parts are created and start
+	killing   bool            // the step is being killed because of a signal to srun
+	aborted   bool            // by Ctrl-C
+	badExit   bool            // terminated by --kill-on-bad-exit
+	taskEnded bool            // a task has ended
+	reported  map[uint32]bool // wait statuses that need not be reported again
+	timer     *time.Timer     // --wait
+	fences    map[string]*step.Collective
+	fence     step.Fence
+	waits     int // parts that have reached the fence
 }
 
-// where is a part of the step: what was asked for, and the way to the job.
-type where struct {
+// stepTarget is where a part of the step runs: its options, and the connection to
+// its job.
+type stepTarget struct {
 	parsed *option.Parsed
 	dial   dial
-	// afar: srun is not a process of the job.
-	afar bool
+	// remote means that srun is not a process of the job.
+	remote bool
 }
 
-// runSteps asks for the step in each of the places and stays with it.
-func (o *Options) runSteps(ctx context.Context, places []where, signals <-chan os.Signal) error {
+// runSteps runs the step in all of its targets.
+func (o *Options) runSteps(ctx context.Context, targets []stepTarget, signals <-chan os.Signal) error {
 	all := &steps{o: o}
-	if len(places) > 1 {
+	if len(targets) > 1 {
 		own, p := *o, *o.p
 		writes := new(sync.Mutex)
-		p.Out, p.Err = &oneAtATime{writes, p.Out}, &oneAtATime{writes, p.Err}
+		p.Out, p.Err = &syncWriter{writes, p.Out}, &syncWriter{writes, p.Err}
 		own.p = &p
 		all.o = &own
 	}
 	defer all.close()
-	for _, place := range places {
+	for _, target := range targets {
 		r := &run{
-			o: all.o, all: all, parsed: place.parsed, part: len(places) > 1, afar: place.afar, quiet: place.parsed.Client.Quiet > 0,
+			o: all.o, all: all, parsed: target.parsed, part: len(targets) > 1, remote: target.remote,
+			quiet: target.parsed.Client.Quiet > 0,
 		}
 		all.parts = append(all.parts, r)
 		if err := r.prepare(); err != nil {
 			return err
 		}
 	}
-	all.shareInput()
+	all.distributeInput()
 	for i, r := range all.parts {
-		if err := r.broadcast(ctx, places[i].dial); err != nil {
+		if err := r.broadcast(ctx, targets[i].dial); err != nil {
 			return err
 		}
-		conn, err := places[i].dial(ctx)
+		conn, err := targets[i].dial(ctx)
 		if err != nil {
 			return err
 		}
@@ -81,9 +84,9 @@ func (o *Options) runSteps(ctx context.Context, places []where, signals <-chan o
 		return err
 	}
 	defer lead.epilog()
-	defer lead.terminal()()
-	go all.obey(signals, over)
-	return all.follow()
+	defer lead.rawTerminal()()
+	go all.handleSignals(signals, over)
+	return all.run()
 }
 
 func (s *steps) close() {
@@ -95,12 +98,12 @@ func (s *steps) close() {
 	}
 }
 
-// follow asks for the parts, has them start together, and stays until the last
-// is over. They are asked for in the order of the components, so that two steps
-// over the same ones never wait for each other.
-func (s *steps) follow() error {
+// run creates the parts, starts them together, and waits for their end. Parts are
+// created in the order of the components, so that two steps over the same ones
+// never wait for each other.
+func (s *steps) run() error {
 	for _, r := range s.parts {
-		if err := r.ask(); err != nil {
+		if err := r.create(); err != nil {
 			return err
 		}
 	}
@@ -108,7 +111,7 @@ func (s *steps) follow() error {
 		return err
 	}
 	for _, r := range s.parts {
-		if err := r.openLate(); err != nil {
+		if err := r.openStepFiles(); err != nil {
 			return err
 		}
 	}
@@ -116,20 +119,20 @@ func (s *steps) follow() error {
 	var wg sync.WaitGroup
 	for i, r := range s.parts {
 		wg.Go(func() {
-			if errs[i] = r.stay(); errs[i] == nil {
+			if errs[i] = r.wait(); errs[i] == nil {
 				return
 			}
-			if len(s.parts) > 1 { // the others tell of it, and are of no use alone
-				r.vanished()
+			if len(s.parts) > 1 { // the other parts report the loss, and end as well
+				r.loseNodes()
 				errs[i] = nil
 			}
-			s.end()
+			s.terminate()
 		})
 	}
 	wg.Wait()
 	code := s.finish()
 	switch {
-	case errs[0] != nil: // the only part's
+	case errs[0] != nil: // of the only part
 		return errs[0]
 	case code == 0:
 		return nil
@@ -137,7 +140,7 @@ func (s *steps) follow() error {
 	return &slurmerr.Error{Code: code}
 }
 
-// finish says what is left to say of the tasks and returns the exit code.
+// finish reports the tasks that were not reported yet and returns the exit code.
 func (s *steps) finish() (code int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,13 +149,13 @@ func (s *steps) finish() (code int) {
 	}
 	for _, r := range s.parts {
 		r.exits.flush(r)
-		r.last()
+		r.reportForced()
 		code = max(code, r.exits.code)
 	}
 	return code
 }
 
-// join tells the parts of a step what it is as a whole, and with that to start.
+// join describes the whole step to its parts, which makes them start.
 func (s *steps) join() error {
 	whole := step.Join{}
 	for _, r := range s.parts {
@@ -175,7 +178,7 @@ func (s *steps) join() error {
 				part.FirstNode += int32(len(before.created.Nodes))
 			}
 			if err := r.conn.SendJSON(step.FrameJoin, &part); err != nil {
-				return r.lost(err)
+				return r.connError(err)
 			}
 		}
 	}
@@ -188,7 +191,7 @@ func (s *steps) join() error {
 	return nil
 }
 
-// nodes are those of the part, with the numbers of the tasks in the whole.
+// nodes returns the nodes of the part, with the task numbers of the whole.
 func (r *run) nodes() []env.StepNode {
 	list := make([]env.StepNode, len(r.created.Nodes))
 	for i, name := range r.created.Nodes {
@@ -202,19 +205,19 @@ func (r *run) nodes() []env.StepNode {
 	return list
 }
 
-// end asks for the end of all parts.
-func (s *steps) end() {
+// terminate requests the termination of all parts.
+func (s *steps) terminate() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.parts {
 		if !r.ending && r.exits.left > 0 {
-			r.end(step.Signal{Terminate: true})
+			r.terminate(step.Signal{Terminate: true})
 		}
 	}
 }
 
-// shareInput gives every part a copy of what srun reads.
-func (s *steps) shareInput() {
+// distributeInput gives every part a copy of what srun reads.
+func (s *steps) distributeInput() {
 	if len(s.parts) == 1 {
 		return
 	}
@@ -227,12 +230,13 @@ func (s *steps) shareInput() {
 		r.in, r.pipe = in, in
 		readers = append(readers, w)
 	}
+	in := s.o.input()
 	go func() {
 		buf := make([]byte, step.MaxData)
 		for {
-			n, err := s.o.p.In.Read(buf)
+			n, err := in.Read(buf)
 			for _, w := range readers {
-				w.Write(buf[:n]) //nolint:errcheck // one that reads no more
+				w.Write(buf[:n]) //nolint:errcheck // it may have closed its input
 			}
 			if err != nil {
 				for _, w := range readers {
@@ -244,13 +248,13 @@ func (s *steps) shareInput() {
 	}()
 }
 
-// oneAtATime keeps the writes of several parts apart.
-type oneAtATime struct {
+// syncWriter serializes the writes of several parts.
+type syncWriter struct {
 	mu *sync.Mutex
 	w  io.Writer
 }
 
-func (o *oneAtATime) Write(b []byte) (int, error) {
+func (o *syncWriter) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.w.Write(b)

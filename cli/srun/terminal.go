@@ -9,31 +9,30 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// askTerminal asks for a terminal like srun's own (--pty). As with Slurm's
-// srun the option is dropped where there is none.
-func (r *run) askTerminal() {
+// requestTerminal requests a terminal like that of srun (--pty). As in Slurm, the
+// option is ignored if srun has none.
+func (r *run) requestTerminal() {
 	rows, columns, ok := r.o.p.WindowSize()
 	if !ok {
-		r.o.say("error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
-		r.o.say("error: Not using a pseudo-terminal, disregarding --pty option")
+		r.o.printf("error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device")
+		r.o.printf("error: Not using a pseudo-terminal, disregarding --pty option")
 		return
 	}
 	c := &r.req.Command
 	c.Terminal = &step.WindowSize{Rows: rows, Columns: columns}
-	c.Env = append(c.Env, "SLURM_PTY_WIN_COL="+strconv.Itoa(int(columns)), "SLURM_PTY_WIN_ROW="+strconv.Itoa(int(rows)))
+	c.Env = append(c.Env,
+		"SLURM_PTY_WIN_COL="+strconv.Itoa(int(columns)), "SLURM_PTY_WIN_ROW="+strconv.Itoa(int(rows)))
 }
 
-// terminal has the user's terminal pass everything on while the step has one
-// of its own; the function that it returns puts it back.
-func (r *run) terminal() (restore func()) {
+// rawTerminal switches the user's terminal to raw mode if the step has one of its
+// own. restore restores it.
+func (r *run) rawTerminal() (restore func()) {
 	if r.req.Command.Terminal == nil {
 		return func() {}
 	}
-	put, err := r.o.p.Raw()
+	restoreMode, err := r.o.p.Raw()
 	if err != nil {
-		r.o.say("error: terminal: %v", err)
-	}
-	if err != nil {
+		r.o.printf("error: terminal: %v", err)
 		return func() {}
 	}
 	raw := new(atomic.Bool)
@@ -45,13 +44,13 @@ func (r *run) terminal() (restore func()) {
 		r.err.w = p.Err
 	}
 	r.restore = func() {
-		put()
+		restoreMode()
 		raw.Store(false)
 	}
 	return r.restore
 }
 
-// crlf ends lines as a raw terminal needs them.
+// crlf is a writer that ends lines with CR LF while the terminal is in raw mode.
 type crlf struct {
 	w   io.Writer
 	raw *atomic.Bool
@@ -65,7 +64,8 @@ func (c crlf) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// resized passes the new size of the terminal on. all.mu is held; see end.
+// resized sends the new size of the terminal. The caller holds all.mu; see
+// terminate.
 func (r *run) resized() {
 	rows, columns, ok := r.o.p.WindowSize()
 	if ok && r.req.Command.Terminal != nil {

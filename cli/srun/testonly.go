@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// testOnly asks whether a job of its own would be taken for the step, as Slurm's
-// srun does even inside of a job, and runs nothing.
+// testOnly checks whether a job for the step would be accepted, as Slurm's srun does
+// even inside of a job. It runs nothing.
 func (o *Options) testOnly(ctx context.Context, parts []*option.Parsed, args []string) error {
 	s, err := o.submission(parts, args)
 	if err != nil {
@@ -31,7 +31,7 @@ func (o *Options) testOnly(ctx context.Context, parts []*option.Parsed, args []s
 		return nil
 	case err == nil:
 		for _, line := range done.Foretold() {
-			o.say("%s", line)
+			o.printf("%s", line)
 		}
 		return nil
 	case kube.KindOf(err) != kube.Denied && kube.KindOf(err) != kube.Busy:

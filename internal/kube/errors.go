@@ -38,7 +38,8 @@ const (
 // Error is a failed request. Message is one line that says what to do.
 type Error struct {
 	Kind    Kind
-	Code    int // HTTP status; 0: none
+	Code    int    // HTTP status; 0: none
+	Reason  string // of the API's Status; empty: none
 	Message string
 	Cause   error
 }
@@ -53,6 +54,15 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return Other
+}
+
+// ReasonOf returns the reason in the API's answer to a failed request, or "".
+func ReasonOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
 }
 
 // Lost reports whether the request may have been carried out although its
@@ -137,7 +147,7 @@ func (c *Client) statusError(code int, body []byte) *Error {
 	if err := json.Unmarshal(body, &s); err != nil || s.Kind != "Status" || s.Message == "" {
 		s = statusObject{Message: firstLine(body)}
 	}
-	e := &Error{Code: code, Message: s.Message}
+	e := &Error{Code: code, Reason: s.Reason, Message: s.Message}
 	if m := denial.FindStringSubmatch(s.Message); m != nil {
 		if e.Kind, e.Message = Denied, m[1]; code == http.StatusTooManyRequests {
 			e.Kind = Busy

@@ -99,6 +99,10 @@ const AttachProtocol = "berth-step"
 // client has hung up.
 const AttachClient = "client"
 
+// ReasonJobDone is the reason of the Status that refuses to attach to a job that
+// has ended.
+const ReasonJobDone = "JobDone"
+
 // JobEvent is one line of what jobs/ID/attach tells about a job that is waited
 // for. Empty lines are signs of life.
 type JobEvent struct {

@@ -10,19 +10,19 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// partedJob is what is to be known of a job in whose parts a step is to be.
-type partedJob struct {
-	size  int      // components; 0: it has none
-	ids   []int64  // of the components; nil: the environment says which they are
-	nodes []string // of the job, where it has no components
+// jobComponents describes the components of a job over which a step runs.
+type jobComponents struct {
+	size  int      // number of components; 0: none
+	ids   []int64  // of the components; nil: they are in the environment
+	nodes []string // of a job without components
 }
 
-// parted is what the environment says of the job that srun is in, and the
-// cluster of another.
-func (o *Options) parted(ctx context.Context, id int64) (*partedJob, error) {
-	j := &partedJob{}
+// components returns the components of a job: from the environment if srun runs in
+// it, otherwise from the cluster.
+func (o *Options) components(ctx context.Context, id int64) (*jobComponents, error) {
+	j := &jobComponents{}
 	if o.p.Env("SLURM_JOB_ID") != strconv.FormatInt(id, 10) {
-		return o.askParted(ctx, id)
+		return o.componentsOfOther(ctx, id)
 	}
 	if size, err := strconv.Atoi(o.p.Env("SLURM_HET_SIZE")); err == nil && size > 0 {
 		j.size = size
@@ -36,7 +36,8 @@ func (o *Options) parted(ctx context.Context, id int64) (*partedJob, error) {
 	return j, nil
 }
 
-func (o *Options) askParted(ctx context.Context, id int64) (*partedJob, error) {
+// componentsOfOther returns the components of a job outside of which srun runs.
+func (o *Options) componentsOfOther(ctx context.Context, id int64) (*jobComponents, error) {
 	cluster, err := o.cluster()
 	if err != nil {
 		return nil, err
@@ -48,11 +49,11 @@ func (o *Options) askParted(ctx context.Context, id int64) (*partedJob, error) {
 	})
 	switch {
 	case err != nil:
-		return nil, unattached(id, err)
-	case w == nil: // which attaching to it says better
-		return &partedJob{}, nil
+		return nil, attachError(id, err)
+	case w == nil: // attaching reports the reason
+		return &jobComponents{}, nil
 	}
-	j := &partedJob{size: len(w.Het)}
+	j := &jobComponents{size: len(w.Het)}
 	for _, c := range w.Het {
 		j.ids = append(j.ids, c.JobID)
 	}
@@ -62,9 +63,9 @@ func (o *Options) askParted(ctx context.Context, id int64) (*partedJob, error) {
 	return j, nil
 }
 
-// share gives the parts of a step the nodes of a job that has no components,
-// one after the other.
-func share(parts []*option.Parsed, nodes []string) error {
+// shareNodes divides the nodes of a job without components among the parts of a
+// step, in order.
+func shareNodes(parts []*option.Parsed, nodes []string) error {
 	used := 0
 	for _, p := range parts {
 		want := 1
@@ -72,7 +73,8 @@ func share(parts []*option.Parsed, nodes []string) error {
 			want = int(max(p.Job.Shape.MinNodes, 1))
 		}
 		if used+want > len(nodes) {
-			return slurmerr.Newf(slurmerr.Refused, "Allocation failure of %d nodes: job size of %d, already allocated %d nodes to previous components.",
+			return slurmerr.Newf(slurmerr.Refused,
+				"Allocation failure of %d nodes: job size of %d, already allocated %d nodes to previous components.",
 				want, len(nodes), used)
 		}
 		p.Job.Placement.NodeList = nodes[used : used+want]

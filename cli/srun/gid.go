@@ -5,9 +5,9 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// groupOfStep refuses --gid where srun starts a step of a job that is there
-// already: it runs as the job does.
-func (o *Options) groupOfStep(p *option.Parsed) error {
+// checkGID refuses --gid for a step of an existing job, which runs with the job's
+// group.
+func (o *Options) checkGID(p *option.Parsed) error {
 	switch {
 	case !p.Has("gid") || p.Step.JobID == 0:
 		return nil

@@ -7,10 +7,10 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// exchange handles what the processes of MPI tell each other over several
-// parts: srun is then the root of the trees of agents. It returns whether f is
-// of that kind. What goes down may be sent at once: agents always read.
-func (s *steps) exchange(from *run, f *step.Frame) (bool, error) {
+// handleMPI handles the exchanges of MPI processes between parts. srun is the root
+// of the agents' trees then. It returns whether f is such a frame. Frames may be
+// sent from the reader, because agents never stop reading.
+func (s *steps) handleMPI(from *run, f *step.Frame) (bool, error) {
 	switch f.Type {
 	case step.FrameFence:
 		return true, s.arrive(f)
@@ -27,7 +27,7 @@ func (s *steps) exchange(from *run, f *step.Frame) (bool, error) {
 	return false, nil
 }
 
-// arrive notes that all tasks of a part wait at a fence of PMI.
+// arrive records that all tasks of a part have reached a PMI fence.
 func (s *steps) arrive(f *step.Frame) error {
 	var part step.Fence
 	if err := f.Decode(&part); err != nil {
@@ -48,10 +48,10 @@ func (s *steps) arrive(f *step.Frame) error {
 	if err != nil {
 		return err
 	}
-	return s.spread(all)
+	return s.sendAll(all)
 }
 
-// collect takes in a part of a fence of PMIx.
+// collect adds a part's contribution to a PMIx fence.
 func (s *steps) collect(f *step.Frame) error {
 	part, err := step.ReadCollective(f)
 	if err != nil {
@@ -74,12 +74,13 @@ func (s *steps) collect(f *step.Frame) error {
 	}
 	if c.Parts == c.Need {
 		delete(s.fences, c.Key)
-		return s.spread(c.Frame(step.FrameCollected))
+		return s.sendAll(c.Frame(step.FrameCollected))
 	}
 	return nil
 }
 
-func (s *steps) spread(f *step.Frame) error {
+// sendAll sends a frame to all parts.
+func (s *steps) sendAll(f *step.Frame) error {
 	for _, r := range s.parts {
 		if err := r.conn.Send(f); err != nil {
 			return err

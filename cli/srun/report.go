@@ -8,25 +8,25 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// These tell, with --verbose, how a step comes and goes, in the lines of Slurm.
+// With --verbose, these functions report the progress of a step in Slurm's lines.
 
-// detail writes a line if srun is to say more than usual.
+// detail prints a line with --verbose.
 func (r *run) detail(format string, args ...any) {
 	if r.parsed.Client.Verbose > 0 {
-		r.o.say(format, args...)
+		r.o.printf(format, args...)
 	}
 }
 
-// tellJob names what the job has.
-func (r *run) tellJob() {
+// reportJob prints the nodes of the job.
+func (r *run) reportJob() {
 	nodes, cpus := r.o.p.Env("SLURM_JOB_NODELIST"), r.o.p.Env("SLURM_JOB_CPUS_PER_NODE")
 	if nodes != "" && cpus != "" {
 		r.detail("jobid %d: nodes(%s):`%s', cpu counts: %s", r.req.JobID, r.o.p.Env("SLURM_JOB_NUM_NODES"), nodes, cpus)
 	}
 }
 
-// tellLaunch names the tasks of each node. all.mu is held.
-func (r *run) tellLaunch() {
+// reportLaunch prints the tasks of each node. The caller holds all.mu.
+func (r *run) reportLaunch() {
 	if r.parsed.Client.Verbose == 0 {
 		return
 	}
@@ -53,16 +53,20 @@ func bindType(given string) string {
 	return strings.TrimPrefix(given, "verbose,")
 }
 
-func (r *run) tellStarted(f *step.Frame) {
+// reportStarted prints tasks that were started.
+func (r *run) reportStarted(f *step.Frame) {
 	var s step.Started
-	if r.parsed.Client.Verbose == 0 || f.Decode(&s) != nil || s.Node < 0 || int(s.Node) >= len(r.created.Nodes) {
+	if r.parsed.Client.Verbose == 0 || f.Decode(&s) != nil {
+		return
+	}
+	if s.Node < 0 || int(s.Node) >= len(r.created.Nodes) {
 		return
 	}
 	r.detail("launch/slurm: _task_start: Node %s, %d tasks started", r.created.Nodes[s.Node], len(s.Tasks))
 }
 
-// tellExit tells of tasks that have ended. all.mu is held.
-func (r *run) tellExit(e *step.Exit) {
+// reportExit prints tasks that have ended. The caller holds all.mu.
+func (r *run) reportExit(e *step.Exit) {
 	if r.parsed.Client.Verbose == 0 || len(e.Tasks) == 0 || int(e.Tasks[0]) >= len(r.exits.node) {
 		return
 	}
@@ -73,7 +77,8 @@ func (r *run) tellExit(e *step.Exit) {
 	r.detail("launch/slurm: _task_finish: Received task exit notification for %s of StepId=%s (status=0x%04x).",
 		counted(len(ids)), r.id(), e.Status)
 	if e.Status == 0 {
-		r.detail("launch/slurm: _task_finish: %s: %s: Completed", r.created.Nodes[r.exits.node[e.Tasks[0]]], taskList(ids))
+		node := r.created.Nodes[r.exits.node[e.Tasks[0]]]
+		r.detail("launch/slurm: _task_finish: %s: %s: Completed", node, taskList(ids))
 	}
 }
 
