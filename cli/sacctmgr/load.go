@@ -2,12 +2,10 @@ package sacctmgr
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"strings"
-	"syscall"
 
 	"github.com/berth-hpc/berth/internal/keyvalue"
+	"github.com/berth-hpc/berth/internal/strerror"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -31,7 +29,7 @@ func (o *Options) load(ctx context.Context, words []string) error {
 	}
 	data, err := o.p.ReadFile(file)
 	if err != nil {
-		return o.explain(refusef(" Unable to read %q: %s", file, errnoText(err)))
+		return o.explain(refusef(" Unable to read %q: %s", file, strerror.Text(err)))
 	}
 	s, err := o.readState(ctx)
 	if err != nil {
@@ -273,19 +271,4 @@ func (s *state) loadUser(name, account string, options []keyvalue.Pair) error {
 		a.Limits, a.QOS, a.DefaultQOS = loaded.Limits, loaded.QOS, loaded.DefaultQOS
 	}
 	return nil
-}
-
-// errnoText returns the system's text for why a file cannot be read.
-func errnoText(err error) string {
-	var errno syscall.Errno
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "No such file or directory"
-	case errors.Is(err, fs.ErrPermission):
-		return "Permission denied"
-	case errors.As(err, &errno):
-		text := errno.Error()
-		return strings.ToUpper(text[:1]) + text[1:]
-	}
-	return err.Error()
 }

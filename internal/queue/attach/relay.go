@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,7 +40,11 @@ func (s *Server) relay(w http.ResponseWriter, r *http.Request, c *directory.Call
 		if err == nil {
 			agent.Close()
 		}
-		response.Error(w, r, http.StatusConflict, metav1.StatusReasonConflict, notRunning.Error())
+		reason := metav1.StatusReasonConflict
+		if errors.Is(notRunning, refusal.AlreadyCompleting) {
+			reason = wire.ReasonJobDone
+		}
+		response.Error(w, r, http.StatusConflict, reason, notRunning.Error())
 		return
 	}
 	if err != nil {
