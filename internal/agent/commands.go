@@ -25,7 +25,7 @@ func (b *batch) handleCommands(ctx context.Context) {
 	seq := int64(0)
 	for ctx.Err() == nil {
 		items, err := b.a.api.Commands(ctx, seq)
-		var final *apiclient.Final
+		var final *apiclient.FinalError
 		switch {
 		case errors.As(err, &final) && (final.Code == http.StatusGone || final.Code == http.StatusNotFound):
 			// For the cluster, this run of the job is over.

@@ -1,4 +1,4 @@
-// Package exectest makes the programs that tests run.
+// Package exectest creates programs for tests.
 package exectest
 
 import (
@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Write makes an executable file that can be run at once. While a file is being
-// written no other goroutine of the process may fork: its child would have the file
-// open for writing for a moment, and nobody could execute it then (ETXTBSY, execve(2)).
+// Write creates an executable file that can be executed at once. No other goroutine may
+// fork while the file is written: the child would have it open for writing for a moment,
+// and executing it would fail (ETXTBSY, execve(2)).
 func Write(t testing.TB, path, text string) {
 	t.Helper()
 	syscall.ForkLock.RLock()

@@ -1,18 +1,18 @@
 //go:build linux && (amd64 || arm64)
 
-// Package filelimit knows the soft limit of open files that the process was
-// started with. Package syscall raises it when the program begins and tells
-// nobody what it was, so this package has to look before: packages begin in the
-// order of their import paths once what they import has begun (Go
-// specification, Program initialization), which is why this one imports
-// nothing, and asks the kernel by a few lines of assembly.
+// Package filelimit returns the soft limit of open files with which the process was
+// started. Package syscall raises the limit during initialization and does not report
+// the previous value, so this package must be initialized before it. Packages are
+// initialized in the order of their import paths, after those that they import (Go
+// specification, Program initialization). So this one imports nothing, and calls the
+// kernel by a few lines of assembly.
 package filelimit
 
-// atStart is filled in before package syscall begins.
+// atStart is set before package syscall is initialized.
 var atStart, known = read()
 
-// AtStart is the soft limit of open files that the process was started with; ok
-// is false where the kernel did not say. Unlimited is the greatest number.
+// AtStart returns the soft limit of open files with which the process was started. ok is
+// false if it is unknown. The greatest number means unlimited.
 func AtStart() (soft uint64, ok bool) { return atStart, known }
 
 func read() (soft uint64, ok bool) {
@@ -21,7 +21,7 @@ func read() (soft uint64, ok bool) {
 	return limit[0], ok
 }
 
-// prlimit is prlimit64(0, RLIMIT_NOFILE, NULL, limit).
+// prlimit calls prlimit64(0, RLIMIT_NOFILE, NULL, limit).
 //
 //go:noescape
 func prlimit(limit *[2]uint64) (errno uintptr)

@@ -10,17 +10,17 @@ import (
 	"github.com/berth-hpc/berth/internal/filelimit"
 )
 
-// TestAtStart starts this test's program under shells that set the limit and
-// become it, so that no parent has that limit.
+// TestAtStart runs this test in shells that set the limit and then exec it, so that no
+// parent process has that limit.
 func TestAtStart(t *testing.T) {
-	if os.Getenv("FILELIMIT_TELL") != "" {
+	if os.Getenv("FILELIMIT_CHILD") != "" {
 		soft, ok := filelimit.AtStart()
 		t.Logf("started with %d %t", soft, ok)
 		return
 	}
 	for _, want := range []int{300, 321} {
 		cmd := exec.Command("sh", "-c", `ulimit -S -n "$1"; exec "$0" -test.v -test.run='^TestAtStart$'`, os.Args[0], strconv.Itoa(want))
-		cmd.Env = append(os.Environ(), "FILELIMIT_TELL=1")
+		cmd.Env = append(os.Environ(), "FILELIMIT_CHILD=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "started with "+strconv.Itoa(want)+" true\n") {
 			t.Errorf("%d: %v\n%s", want, err, out)

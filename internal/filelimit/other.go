@@ -1,8 +1,8 @@
 //go:build !linux || (!amd64 && !arm64)
 
-// Package filelimit knows the soft limit of open files that the process was
-// started with, on the systems that Berth is built for.
+// Package filelimit returns the soft limit of open files with which the process was
+// started, on the systems for which Berth is built.
 package filelimit
 
-// AtStart does not know it here.
+// AtStart returns false: the limit is unknown on this system.
 func AtStart() (soft uint64, ok bool) { return 0, false }

@@ -1,11 +1,11 @@
-// Package pmi is the server's side of PMI-1 and PMI-2, by which the processes
-// of an MPI program find each other: one Server for the tasks of a step on one
-// node. What they put is exchanged with the other nodes at a fence, which is
-// the caller's to carry out.
+// Package pmi is the server side of PMI-1 and PMI-2, by which the processes of an
+// MPI program find each other. There is one Server for the tasks of a step on one
+// node. What they put is exchanged with the other nodes at a fence, which the
+// caller implements.
 //
-// Both protocols begin alike, with a line. PMI-1 goes on with lines of
-// blank-separated pairs; PMI-2 with messages of a six-digit length and pairs
-// that end with a semicolon.
+// Both protocols begin with the same line. PMI-1 continues with lines of pairs
+// separated by blanks, PMI-2 with messages of a six-digit length and pairs that end
+// with a semicolon.
 package pmi
 
 import (
@@ -17,62 +17,63 @@ import (
 	"sync"
 )
 
-// Config says what the Server knows of its step.
+// Config describes the step to its Server.
 type Config struct {
-	Name  string   // of the key-value space: unique among those of the job
+	Name  string   // of the key-value space; unique in the job
 	Size  uint32   // tasks of the step
-	Tasks []uint32 // those here
+	Tasks []uint32 // on this node
 	// TaskNode is the step node of each task.
 	TaskNode []int32
-	// Fence is called when every task here waits at a fence or takes part in
-	// none any more, with what they have put since the last; Release ends it.
-	// waits: there are some that wait. A fence at which nobody waits on any
-	// node must not be released.
+	// Fence is called when every task of the node has reached a fence or has left,
+	// with what they have put since the last fence; Release ends the fence. waits
+	// is true if at least one task waits. A fence at which no task of any node
+	// waits must not be released.
 	Fence func(put map[string]string, waits bool)
-	// Abort is called when a task wants the whole step to end.
+	// Abort is called when a task aborts the whole step.
 	Abort func(rank uint32, text string)
 }
 
-// Server is safe for concurrent use.
+// Server serves the tasks of one node. It is safe for concurrent use.
 type Server struct {
 	Config
 	mapping string
 
-	mu      sync.Mutex
-	put     map[string]string         // since the last fence
-	kvs     map[string]string         // of all tasks, as of the last fence, and put
-	node    map[string]string         // attributes of the node
-	waiting map[uint32]func()         // the tasks at the fence, and how to let them go
-	left    map[uint32]bool           // they take part in no fence any more
-	called  bool                      // Fence was called, and Release not yet
-	asked   map[string][]func(string) // who waits for an attribute of the node
+	mu          sync.Mutex
+	put         map[string]string         // since the last fence
+	kvs         map[string]string         // of all tasks as of the last fence, and put
+	node        map[string]string         // attributes of the node
+	waiting     map[uint32]func()         // tasks at the fence, and the functions that release them
+	left        map[uint32]bool           // tasks that participate in no further fence
+	called      bool                      // Fence was called, and Release was not
+	subscribers map[string][]func(string) // requests that wait for an attribute of the node
 }
 
-// Bounds of what a task may say (PMI-1 tells them to its client).
+// Limits of what a task may put. PMI-1 reports them to its client.
 const (
 	maxName  = 256
 	maxKey   = 64
 	maxValue = 1024
-	// maxMessage is far above what six digits of length can say.
+	// maxMessage is above what six digits of length can express.
 	maxMessage = 1 << 20
-	// maxPairs bounds what a step can make its agents keep on one node.
+	// maxPairs limits what the agents store for a step on one node.
 	maxPairs = 1 << 18
 )
 
-// New makes a Server.
+// New returns a Server for the step.
 func New(c Config) *Server {
 	return &Server{
-		Config: c, mapping: Mapping(c.TaskNode), put: map[string]string{}, kvs: map[string]string{}, node: map[string]string{},
-		waiting: map[uint32]func(){}, left: map[uint32]bool{}, asked: map[string][]func(string){},
+		Config: c, mapping: Mapping(c.TaskNode),
+		put: map[string]string{}, kvs: map[string]string{}, node: map[string]string{},
+		waiting: map[uint32]func(){}, left: map[uint32]bool{}, subscribers: map[string][]func(string){},
 	}
 }
 
-// Serve answers one task until it is done or its end of conn is closed; it
-// closes conn.
+// Serve answers one task until it finalizes or closes its end of conn. It closes
+// conn.
 func (s *Server) Serve(rank uint32, conn io.ReadWriteCloser) {
 	defer conn.Close()
 	defer s.leave(rank)
-	t := &talk{s: s, rank: rank, r: bufio.NewReaderSize(conn, 4096), w: conn}
+	t := &session{s: s, rank: rank, r: bufio.NewReaderSize(conn, 4096), w: conn}
 	line, err := t.line()
 	if err != nil {
 		return
@@ -85,21 +86,21 @@ func (s *Server) Serve(rank uint32, conn io.ReadWriteCloser) {
 	if first["pmi_version"] == "2" {
 		version = "2"
 	}
-	sub := map[string]string{"1": "1", "2": "0"}[version]
-	if t.print("cmd=response_to_init pmi_version=%s pmi_subversion=%s rc=0\n", version, sub) != nil {
+	subversion := map[string]string{"1": "1", "2": "0"}[version]
+	if t.print("cmd=response_to_init pmi_version=%s pmi_subversion=%s rc=0\n", version, subversion) != nil {
 		return
 	}
 	if version == "2" {
-		t.two()
+		t.serve2()
 		return
 	}
-	t.one()
+	t.serve1()
 }
 
-// Left says that the task will never come: it could not be started.
+// Left removes a task that could not be started from all fences.
 func (s *Server) Left(rank uint32) { s.leave(rank) }
 
-// leave takes the task out of all fences to come.
+// leave removes a task from all further fences.
 func (s *Server) leave(rank uint32) {
 	s.mu.Lock()
 	s.left[rank] = true
@@ -111,7 +112,7 @@ func (s *Server) leave(rank uint32) {
 	}
 }
 
-// enter has the task wait at the fence; done is called when it is over.
+// enter makes a task wait at the fence. done is called when the fence has ended.
 func (s *Server) enter(rank uint32, done func()) {
 	s.mu.Lock()
 	s.waiting[rank] = done
@@ -122,8 +123,8 @@ func (s *Server) enter(rank uint32, done func()) {
 	}
 }
 
-// complete is the call to make when every task here is at the fence or gone.
-// s.mu is held.
+// complete returns the call of Fence if every task of the node has reached the fence
+// or left. The caller holds s.mu, and makes the call without it.
 func (s *Server) complete() func() {
 	if s.called {
 		return nil
@@ -146,7 +147,7 @@ func (s *Server) Release(all map[string]string) {
 	waiting := s.waiting
 	s.waiting = map[uint32]func(){}
 	s.called = false
-	// Where every task is gone, the others' fences need an answer still.
+	// If every task has left, the fences of other nodes still need an answer.
 	var call func()
 	if len(s.left) >= len(s.Tasks) {
 		call = s.complete()
@@ -160,6 +161,7 @@ func (s *Server) Release(all map[string]string) {
 	}
 }
 
+// store stores a pair, and returns false if it exceeds a limit.
 func (s *Server) store(key, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,6 +172,7 @@ func (s *Server) store(key, value string) bool {
 	return true
 }
 
+// get returns the value of a key.
 func (s *Server) get(key string) (string, bool) {
 	if key == "PMI_process_mapping" {
 		return s.mapping, s.mapping != ""
@@ -180,7 +183,8 @@ func (s *Server) get(key string) (string, bool) {
 	return v, ok
 }
 
-// setNode puts an attribute of the node, and answers who waited for it.
+// setNode stores an attribute of the node, and answers the requests that wait for
+// it.
 func (s *Server) setNode(key, value string) bool {
 	s.mu.Lock()
 	if len(s.node) >= maxPairs {
@@ -188,21 +192,21 @@ func (s *Server) setNode(key, value string) bool {
 		return false
 	}
 	s.node[key] = value
-	asked := s.asked[key]
-	delete(s.asked, key)
+	waiting := s.subscribers[key]
+	delete(s.subscribers, key)
 	s.mu.Unlock()
-	for _, answer := range asked {
+	for _, answer := range waiting {
 		answer(value)
 	}
 	return true
 }
 
-// whenNode calls answer with the attribute, now or when there is one.
+// whenNode calls answer with an attribute of the node, as soon as it is stored.
 func (s *Server) whenNode(key string, answer func(value string)) {
 	s.mu.Lock()
 	v, ok := s.node[key]
 	if !ok {
-		s.asked[key] = append(s.asked[key], answer)
+		s.subscribers[key] = append(s.subscribers[key], answer)
 	}
 	s.mu.Unlock()
 	if ok {
@@ -210,12 +214,12 @@ func (s *Server) whenNode(key string, answer func(value string)) {
 	}
 }
 
-// maxMapping is the longest value that PMI-1 can carry.
+// maxMapping is the maximum length of a value in PMI-1.
 const maxMapping = maxValue - 1
 
-// Mapping writes which node each rank is on, as PMI_process_mapping has it:
-// blocks of (first node, nodes, ranks on each). It is empty where that would
-// be too long, and then MPI libraries compare host names.
+// Mapping returns the nodes of all ranks in the form of PMI_process_mapping: blocks
+// of (first node, number of nodes, ranks on each). It returns "" if that would be
+// too long; MPI libraries compare host names then.
 func Mapping(node []int32) string {
 	type block struct{ first, nodes, each int }
 	var blocks []block
@@ -225,7 +229,8 @@ func Mapping(node []int32) string {
 			j++
 		}
 		run := block{int(node[i]), 1, j - i}
-		if n := len(blocks); n > 0 && blocks[n-1].each == run.each && blocks[n-1].first+blocks[n-1].nodes == run.first {
+		n := len(blocks)
+		if n > 0 && blocks[n-1].each == run.each && blocks[n-1].first+blocks[n-1].nodes == run.first {
 			blocks[n-1].nodes++
 		} else {
 			blocks = append(blocks, run)

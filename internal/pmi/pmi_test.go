@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// gang is a step over several nodes whose fences end in one place.
-type gang struct {
+// cluster is a step over several nodes, with fences between its servers.
+type cluster struct {
 	mu      sync.Mutex
 	nodes   []*Server
 	put     map[string]string
@@ -21,8 +21,8 @@ type gang struct {
 	aborted string
 }
 
-func newGang(size int, node []int32) *gang {
-	g := &gang{put: map[string]string{}}
+func newCluster(size int, node []int32) *cluster {
+	g := &cluster{put: map[string]string{}}
 	var tasks [][]uint32
 	for rank, n := range node {
 		for len(tasks) <= int(n) {
@@ -39,7 +39,7 @@ func newGang(size int, node []int32) *gang {
 	return g
 }
 
-func (g *gang) fence(put map[string]string, waits bool) {
+func (g *cluster) fence(put map[string]string, waits bool) {
 	g.mu.Lock()
 	maps.Copy(g.put, put)
 	g.waits = g.waits || waits
@@ -55,53 +55,53 @@ func (g *gang) fence(put map[string]string, waits bool) {
 	}
 }
 
-// client is a task's end.
+// client is the task's end of a connection.
 type client struct {
 	t *testing.T
 	c net.Conn
 	r *bufio.Reader
 }
 
-func (g *gang) dial(t *testing.T, node int, rank uint32) *client {
+func (g *cluster) dial(t *testing.T, node int, rank uint32) *client {
 	a, b := net.Pipe()
 	go g.nodes[node].Serve(rank, b)
 	t.Cleanup(func() { a.Close() })
 	return &client{t, a, bufio.NewReader(a)}
 }
 
-func (c *client) line(question, want string) {
+func (c *client) line(request, want string) {
 	c.t.Helper()
-	if _, err := io.WriteString(c.c, question+"\n"); err != nil {
+	if _, err := io.WriteString(c.c, request+"\n"); err != nil {
 		c.t.Error(err)
 		return
 	}
 	got, err := c.r.ReadString('\n')
 	if err != nil || strings.TrimSpace(got) != want {
-		c.t.Errorf("%s: %q, %v; want %q", question, got, err, want)
+		c.t.Errorf("%s: %q, %v; want %q", request, got, err, want)
 	}
 }
 
-func (c *client) message(question, want string) {
+func (c *client) message(request, want string) {
 	c.t.Helper()
-	if _, err := fmt.Fprintf(c.c, "%6d%s", len(question), question); err != nil {
+	if _, err := fmt.Fprintf(c.c, "%6d%s", len(request), request); err != nil {
 		c.t.Error(err)
 		return
 	}
 	var n int
 	head := make([]byte, 6)
 	if _, err := io.ReadFull(c.r, head); err != nil {
-		c.t.Error(question, err)
+		c.t.Error(request, err)
 		return
 	}
 	fmt.Sscan(string(head), &n) //nolint:errcheck // 0 then
 	body := make([]byte, n)
 	if _, err := io.ReadFull(c.r, body); err != nil || string(body) != want {
-		c.t.Errorf("%s: %q, %v; want %q", question, body, err, want)
+		c.t.Errorf("%s: %q, %v; want %q", request, body, err, want)
 	}
 }
 
 func TestPMI1(t *testing.T) {
-	g := newGang(4, []int32{0, 0, 1, 1})
+	g := newCluster(4, []int32{0, 0, 1, 1})
 	var wg sync.WaitGroup
 	for rank := range 4 {
 		c := g.dial(t, rank/2, uint32(rank))
@@ -127,7 +127,7 @@ func TestPMI1(t *testing.T) {
 }
 
 func TestPMI2(t *testing.T) {
-	g := newGang(3, []int32{0, 1, 0})
+	g := newCluster(3, []int32{0, 1, 0})
 	var wg sync.WaitGroup
 	for rank, node := range []int{0, 1, 0} {
 		c := g.dial(t, node, uint32(rank))
@@ -154,10 +154,10 @@ func TestPMI2(t *testing.T) {
 	wg.Wait()
 }
 
-// A task that is gone keeps nobody waiting, and those that all are gone do not
-// turn in circles.
-func TestGone(t *testing.T) {
-	g := newGang(3, []int32{0, 0, 1})
+// TestTaskLeaves checks that a fence does not wait for a task that has gone, and that
+// fences end although all tasks of a node have.
+func TestTaskLeaves(t *testing.T) {
+	g := newCluster(3, []int32{0, 0, 1})
 	first, second, third := g.dial(t, 0, 0), g.dial(t, 0, 1), g.dial(t, 1, 2)
 	for _, c := range []*client{first, second, third} {
 		c.line("cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
@@ -170,7 +170,7 @@ func TestGone(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	g := newGang(1, []int32{0})
+	g := newCluster(1, []int32{0})
 	c := g.dial(t, 0, 0)
 	c.line("cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
 	if _, err := io.WriteString(c.c, "cmd=abort exitcode=6\n"); err != nil {
@@ -181,11 +181,13 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// Nonsense ends the conversation and nothing else.
-func TestNonsense(t *testing.T) {
-	for _, text := range []string{"", "x\n", "cmd=init pmi_version=2\n-00001", "cmd=init pmi_version=2\n999999x", "cmd=init pmi_version=1\n\n",
-		"cmd=init pmi_version=2\n    12cmd=x", strings.Repeat("a", 3<<20)} {
-		g := newGang(1, []int32{0})
+// TestMalformed checks that malformed input ends the connection, and nothing else.
+func TestMalformed(t *testing.T) {
+	for _, text := range []string{
+		"", "x\n", "cmd=init pmi_version=2\n-00001", "cmd=init pmi_version=2\n999999x",
+		"cmd=init pmi_version=1\n\n", "cmd=init pmi_version=2\n    12cmd=x", strings.Repeat("a", 3<<20),
+	} {
+		g := newCluster(1, []int32{0})
 		c := g.dial(t, 0, 0)
 		go func() {
 			io.WriteString(c.c, text) //nolint:errcheck // the other side may have closed

@@ -1,9 +1,9 @@
-// Package pmix is the program that speaks PMIx to the tasks of a step on one
-// node, by OpenPMIx's own server library. It is a process beside the agent,
-// which needs no C library so; the two share a socket and speak the frames of
-// package step. What the library asks of its host, fences and what single
-// tasks have put, the agents carry between the nodes.
+// Package pmix is the program that serves PMIx to the tasks of a step on one node,
+// with OpenPMIx's server library. It is a process beside the agent, so that the
+// agent needs no C library. The two are connected by a socket and exchange frames
+// of package step. The agents forward what the library requests from other nodes:
+// fences, and what single tasks have put.
 //
-// All but this file needs cgo, OpenPMIx's headers and the build tag pmix (make
-// build-light sets it where they are there).
+// All files except this one need cgo, OpenPMIx's headers and the build tag pmix,
+// which make build-light sets if the headers are installed.
 package pmix

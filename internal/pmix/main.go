@@ -14,35 +14,35 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// link is the descriptor of the socket to the agent.
-const link = 3
+// agentFD is the descriptor of the socket to the agent.
+const agentFD = 3
 
-// Main is the program; it returns the exit code. With --version it tells the
-// library's version, and so whether it can run at all.
+// Main runs the server and returns its exit code. With --version it prints the
+// version of the library, which also shows that the program can run.
 func Main(args []string, out, errs io.Writer) int {
 	if len(args) == 2 && args[1] == "--version" {
 		fmt.Fprintln(out, Version())
 		return 0
 	}
-	// The end of the tasks is its end, not that of the job before them.
+	// The server must outlive the tasks, so it ends when the agent hangs up.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
-	c, err := net.FileConn(os.NewFile(link, "agent"))
+	c, err := net.FileConn(os.NewFile(agentFD, "agent"))
 	if err != nil {
-		fmt.Fprintln(errs, "this is a part of the agent; it is not for the command line")
+		fmt.Fprintln(errs, "the PMIx server is started by the agent, not on the command line")
 		return 2
 	}
 	conn := step.NewConn(c)
 	defer conn.Close()
 	s, err := begin(conn)
 	if err != nil {
-		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // the end tells too
+		conn.Send(&step.Frame{Type: step.FrameRefused, Data: []byte(err.Error())}) //nolint:errcheck // the end of the process reports it as well
 		return 1
 	}
 	s.serve(conn)
 	return 0
 }
 
-// begin takes the step from the agent and tells it the tasks' environment.
+// begin receives the step from the agent and sends it the tasks' environment.
 func begin(conn *step.Conn) (*server, error) {
 	var job step.PMIxJob
 	if err := conn.Expect(step.FramePMIx, &job); err != nil {
@@ -63,7 +63,7 @@ func begin(conn *step.Conn) (*server, error) {
 	return s, conn.SendJSON(step.FramePMIxReady, &ready)
 }
 
-// serve takes what comes from other nodes until the agent hangs up.
+// serve handles frames from other nodes until the agent hangs up.
 func (s *server) serve(conn *step.Conn) {
 	for {
 		f, err := conn.Receive()
@@ -83,6 +83,7 @@ func (s *server) serve(conn *step.Conn) {
 	}
 }
 
+// hash returns a hash of a key.
 func hash(key string) uint64 {
 	h := fnv.New64a()
 	io.WriteString(h, key) //nolint:errcheck // never fails

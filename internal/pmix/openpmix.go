@@ -24,58 +24,58 @@ import (
 	"github.com/berth-hpc/berth/translate/env"
 )
 
-// Version is the version of the library's headers.
+// Version returns the version of the library's headers.
 func Version() string {
 	return fmt.Sprintf("%d.%d.%d", C.PMIX_VERSION_MAJOR, C.PMIX_VERSION_MINOR, C.PMIX_VERSION_RELEASE)
 }
 
-// server is the library, of which a process has one. Its callbacks come from a
-// thread of the library's.
+// server is the library's server, of which a process has one. Its callbacks are
+// called by a thread of the library.
 type server struct {
 	job  *step.PMIxJob
-	here []int32 // tasks, ascending
+	here []int32 // tasks of this node, ascending
 	size uint32  // tasks of the step
 	node []uint32
 	send func(*step.Frame) error
 
 	mu     sync.Mutex
-	fences map[string]reply // by key
-	rounds map[string]int   // fences so far of the same processes
-	asked  map[uint32]reply // by the question's number
-	asks   uint32
-	owed   map[uintptr]*debt // questions of other nodes to this library
-	owes   uintptr
+	fences map[string]reply  // by key
+	rounds map[string]int    // number of fences of the same processes so far
+	asked  map[uint32]reply  // requests to other nodes, by id
+	asks   uint32            // last id in asked
+	owed   map[uintptr]*debt // requests of other nodes, by id
+	owes   uintptr           // last id in owed
 }
 
-// debt is a question of another node for something that a task here puts.
+// debt is a request of another node for what a local task has put.
 type debt struct {
 	step.Modex
-	key   []byte // what must be among it; empty: anything will do
+	key   []byte // a key that the answer must contain; empty: none
 	until time.Time
 }
 
-// A task may commit what it puts in several parts, and the library answers with
-// what there is: with PMIX_ERR_NOT_FOUND where that was only for tasks of its
-// own node so far. So an answer without the key that is asked for is not given
-// before keyTime; the library is asked again after keyPause.
+// A task may commit what it puts in several parts, and the library answers with the
+// parts that exist, or with PMIX_ERR_NOT_FOUND if they are only for tasks of its own
+// node. So an answer without the requested key is retried every keyPause, for
+// keyTime.
 const (
 	keyTime  = 10 * time.Second
 	keyPause = 50 * time.Millisecond
 )
 
-// reply is how the library takes an answer.
+// reply is a callback of the library that receives an answer.
 type reply struct{ fn, data unsafe.Pointer }
 
-// give answers the library, which copies data.
+// give sends the answer to the library, which copies data.
 func (r reply) give(status int32, data []byte) {
 	C.berth_answer(r.fn, r.data, C.int(status), unsafe.Pointer(unsafe.SliceData(data)), C.size_t(len(data)))
 }
 
-// the is the process's server, for the callbacks.
+// the is the server of the process, for the callbacks.
 var the *server
 
-// open starts the library and tells it of the step. What is for other nodes
-// goes to send.
+// open starts the library and registers the step. Frames for other nodes go to
+// send.
 func open(job *step.PMIxJob, send func(*step.Frame) error) (*server, error) {
 	if job.Node < 0 || int(job.Node) >= len(job.Nodes) || len(job.Nodes[job.Node].Tasks) == 0 {
 		return nil, fmt.Errorf("no node %d with tasks in the step", job.Node)
@@ -95,11 +95,12 @@ func open(job *step.PMIxJob, send func(*step.Frame) error) (*server, error) {
 	return s, s.register(name)
 }
 
-// statusError is a status of the library as an error.
+// statusError returns the error of a status of the library.
 func statusError(rc C.int) error {
 	return errors.New(C.GoString(C.PMIx_Error_string(C.pmix_status_t(rc))))
 }
 
+// register registers the namespace and its local tasks with the library.
 func (s *server) register(name *C.char) error {
 	var names, ranks []string
 	for _, n := range s.job.Nodes {
@@ -117,11 +118,13 @@ func (s *server) register(name *C.char) error {
 			s.node[rank], place[rank] = uint32(i), uint16(local)
 		}
 	}
-	nodes, tasks, peers := C.CString(strings.Join(names, ",")), C.CString(strings.Join(ranks, ";")), C.CString(list(s.here))
+	nodes, tasks := C.CString(strings.Join(names, ",")), C.CString(strings.Join(ranks, ";"))
+	peers := C.CString(list(s.here))
 	defer C.free(unsafe.Pointer(nodes))
 	defer C.free(unsafe.Pointer(tasks))
 	defer C.free(unsafe.Pointer(peers))
-	rc := C.berth_register(name, nodes, tasks, peers, C.uint32_t(s.size), (*C.uint32_t)(&s.node[0]), (*C.uint16_t)(&place[0]),
+	rc := C.berth_register(name, nodes, tasks, peers,
+		C.uint32_t(s.size), (*C.uint32_t)(&s.node[0]), (*C.uint16_t)(&place[0]),
 		C.uint32_t(len(s.here)), (*C.uint32_t)(unsafe.Pointer(&s.here[0])))
 	if rc != C.PMIX_SUCCESS {
 		return fmt.Errorf("PMIx_server_register_nspace: %w", statusError(rc))
@@ -129,6 +132,7 @@ func (s *server) register(name *C.char) error {
 	return nil
 }
 
+// list returns ranks as "0,1,3".
 func list(ranks []int32) string {
 	var b strings.Builder
 	for i, r := range ranks {
@@ -140,7 +144,7 @@ func list(ranks []int32) string {
 	return b.String()
 }
 
-// environ is what a local task finds the library by.
+// environ returns the variables by which a local task finds the server.
 func (s *server) environ(rank int32) ([]string, error) {
 	name := C.CString(s.job.Name)
 	defer C.free(unsafe.Pointer(name))
@@ -163,12 +167,12 @@ func (s *server) collected(c *step.Collective) {
 	r, ok := s.fences[c.Key]
 	delete(s.fences, c.Key)
 	s.mu.Unlock()
-	if ok { // else it is one of other nodes
+	if ok { // otherwise it is a fence of other nodes
 		r.give(C.PMIX_SUCCESS, c.Data)
 	}
 }
 
-// modex takes a question from another node, or an answer.
+// modex handles a request of another node, or an answer.
 func (s *server) modex(m *step.Modex) {
 	if m.Answer {
 		s.mu.Lock()
@@ -185,7 +189,7 @@ func (s *server) modex(m *step.Modex) {
 	s.ask(d)
 }
 
-// ask asks the library for what a task here has put; put gets it.
+// ask requests from the library what a local task has put; put receives it.
 func (s *server) ask(d *debt) {
 	s.mu.Lock()
 	s.owes++
@@ -199,7 +203,7 @@ func (s *server) ask(d *debt) {
 	}
 }
 
-// put answers a question of another node, or has it asked again.
+// put answers a request of another node, or repeats it.
 func (s *server) put(id uintptr, status int32, data []byte) {
 	s.mu.Lock()
 	d := s.owed[id]
@@ -215,16 +219,16 @@ func (s *server) put(id uintptr, status int32, data []byte) {
 	}
 }
 
-// early tells of an answer that more may follow.
+// early reports whether an answer may be incomplete.
 func (d *debt) early(status int32, data []byte) bool {
 	return status == C.PMIX_ERR_NOT_FOUND || status == C.PMIX_SUCCESS && !bytes.Contains(data, d.key)
 }
 
-// tell sends a frame; without the agent there is nobody to hear of an error.
-func (s *server) tell(f *step.Frame) { s.send(f) } //nolint:errcheck // as said
+// tell sends a frame. If the agent is gone, an error cannot be reported.
+func (s *server) tell(f *step.Frame) { s.send(f) } //nolint:errcheck // see above
 
-// participants names the processes of a fence and counts their nodes; false:
-// some are of another step.
+// participants returns a key for the processes of a fence, and the number of their
+// nodes. ok is false if some belong to another step.
 func (s *server) participants(procs []C.pmix_proc_t) (key string, nodes uint32, ok bool) {
 	on := map[uint32]bool{}
 	var ranks []int32
@@ -252,7 +256,7 @@ func berthFence(procs *C.pmix_proc_t, n C.size_t, data *C.char, size C.size_t, f
 	if !ok || size > step.MaxModex/2 {
 		return C.PMIX_ERR_NOT_SUPPORTED
 	}
-	if len(key) > 1<<15 { // many ranks by name: their places tell them apart as well
+	if len(key) > 1<<15 { // a long list of ranks
 		key = fmt.Sprintf("%x", hash(key))
 	}
 	s.mu.Lock()
@@ -260,7 +264,9 @@ func berthFence(procs *C.pmix_proc_t, n C.size_t, data *C.char, size C.size_t, f
 	key += "#" + strconv.Itoa(s.rounds[key])
 	s.fences[key] = reply{fn, cbdata}
 	s.mu.Unlock()
-	c := &step.Collective{Key: key, Parts: 1, Need: nodes, Data: unsafe.Slice((*byte)(unsafe.Pointer(data)), int(size))}
+	c := &step.Collective{
+		Key: key, Parts: 1, Need: nodes, Data: unsafe.Slice((*byte)(unsafe.Pointer(data)), int(size)),
+	}
 	if s.send(c.Frame(step.FrameCollect)) != nil {
 		return C.PMIX_ERROR
 	}

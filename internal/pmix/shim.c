@@ -48,7 +48,7 @@ int berth_open(const char *nspace, uint32_t node, const char *host, const char *
 	char name[PMIX_MAX_NSLEN + 1];
 	int rc;
 
-	// The servers are processes of a name space of their own.
+	// The servers are processes of a namespace of their own.
 	strncpy(name, nspace, sizeof name - 8);
 	name[sizeof name - 8] = 0;
 	strcat(name, ".server");
@@ -64,7 +64,7 @@ int berth_open(const char *nspace, uint32_t node, const char *host, const char *
 	return rc;
 }
 
-// describe fills in what the library keeps of one task.
+// describe fills in the library's data about one task.
 static void describe(pmix_info_t *to, uint32_t rank, uint32_t node, uint16_t place, const char *host) {
 	enum { N = 9 };
 	pmix_data_array_t *array;

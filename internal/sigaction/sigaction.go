@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package sigaction prepares a process to become another program by exec: it
-// gives signals back their default actions, which os/signal cannot do, since
-// what that catches is lost meanwhile.
+// Package sigaction prepares a process for exec: it resets signals to their default
+// actions without losing any. os/signal cannot do that, because it loses the signals
+// that it has caught.
 package sigaction
 
 import (
@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Deadly are the signals that end a program from outside, and that Go's runtime
-// catches. Not to be changed.
-var Deadly = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM}
+// Terminating are the signals that terminate a program by default and that Go's
+// runtime catches. It must not be changed.
+var Terminating = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM}
 
-// kernelAction is the kernel's struct sigaction, which begins with the handler
-// on every architecture; its length here is an upper bound.
+// kernelAction is the kernel's struct sigaction. It begins with the handler on every
+// architecture; the length is an upper bound.
 type kernelAction struct {
 	handler uintptr
 	_       [7]uintptr
@@ -29,29 +29,32 @@ const (
 	maskSize = last / 8 // bytes
 )
 
-// Heed gives the deadly signals that are caught their default action. One that a
-// thread of Go's runtime has taken while another becomes the program is lost
-// with that thread, and the program lives on. By default the kernel ends all
-// threads at once. What is ignored stays so.
-func Heed() {
-	reset(func(sig unix.Signal, handler uintptr) bool { return handler != ignored && slices.Contains(Deadly, sig) })
+// ResetCaught resets caught terminating signals to their default action. A signal that
+// one thread of Go's runtime handles while another executes the program would be lost
+// with that thread. By default the kernel terminates all threads at once. Ignored
+// signals remain ignored.
+func ResetCaught() {
+	reset(func(sig unix.Signal, handler uintptr) bool {
+		return handler != ignored && slices.Contains(Terminating, sig)
+	})
 }
 
-// HeedAll is Heed, and gives every ignored signal its default action too. What
-// this process ignores (a daemon or what nohup started ignores SIGHUP; whatever
-// posix_spawn(3) started, as make does, the signal 32 by which the C library
-// cancels threads) the program would ignore as well, and could outlive its
-// terminal.
-func HeedAll() {
-	reset(func(sig unix.Signal, handler uintptr) bool { return handler == ignored || slices.Contains(Deadly, sig) })
+// ResetAll resets caught terminating signals and all ignored signals to their default
+// action. The program would inherit ignored signals and could outlive its terminal:
+// daemons and children of nohup ignore SIGHUP, and children of posix_spawn(3), such
+// as those of make, signal 32, by which the C library cancels threads.
+func ResetAll() {
+	reset(func(sig unix.Signal, handler uintptr) bool {
+		return handler == ignored || slices.Contains(Terminating, sig)
+	})
 }
 
-// reset gives the signals of which the answer is true their default action.
+// reset resets the selected signals to their default action.
 func reset(which func(sig unix.Signal, handler uintptr) bool) {
 	for sig := unix.Signal(1); sig <= last; sig++ {
 		var now kernelAction
 		if errno := action(sig, nil, &now); errno == 0 && which(sig, now.handler) {
-			// SIGKILL and SIGSTOP have their default always, so this has no reason to fail.
+			// SIGKILL and SIGSTOP always have their default action, so this cannot fail.
 			_ = action(sig, new(kernelAction), nil)
 		}
 	}
@@ -59,6 +62,7 @@ func reset(which func(sig unix.Signal, handler uintptr) bool) {
 
 // action is rt_sigaction(2).
 func action(sig unix.Signal, set, get *kernelAction) unix.Errno {
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(get)), maskSize, 0, 0)
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig),
+		uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(get)), maskSize, 0, 0)
 	return errno
 }

@@ -32,7 +32,7 @@ const specFD = 3
 // for sftp; otherwise the process has become the user's shell.
 func Child() int {
 	runtime.LockOSThread()
-	sigaction.HeedAll()
+	sigaction.ResetAll()
 	if err := child(); err != nil {
 		fmt.Fprintln(os.Stderr, "loginnode:", err)
 		return 1

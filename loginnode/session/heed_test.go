@@ -46,9 +46,9 @@ func TestTheChildHeedsSignals(t *testing.T) {
 	if _, caught := masks(t); caught&(1<<(uint(syscall.SIGTERM)-1)) == 0 {
 		t.Fatal("Go's runtime does not catch SIGTERM any more")
 	}
-	sigaction.HeedAll()
+	sigaction.ResetAll()
 	ignored, caught := masks(t)
-	for _, sig := range sigaction.Deadly {
+	for _, sig := range sigaction.Terminating {
 		if bit := uint64(1) << (uint(sig) - 1); (ignored|caught)&bit != 0 {
 			t.Errorf("%v: ignored %x, caught %x", sig, ignored, caught)
 		}

@@ -1,5 +1,5 @@
-// Package apiclient is the agent's way to the API role: messages of package
-// wire over HTTPS, tried again until answered.
+// Package apiclient is the agent's client of the API role. It sends messages of package
+// wire over HTTPS, and retries until they are answered.
 package apiclient
 
 import (
@@ -21,98 +21,99 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Pauses between attempts, and how long an answer may take: the API role holds
-// a Hello and a CommandQuery for up to 60 s.
+// Backoff between attempts, and timeouts. The API role holds a Hello and a CommandQuery
+// for up to 60 s.
 const (
-	firstPause = 50 * time.Millisecond
-	maxPause   = 5 * time.Second
-	answerTime = 90 * time.Second
-	dialTime   = 5 * time.Second
+	firstPause    = 50 * time.Millisecond
+	maxPause      = 5 * time.Second
+	answerTimeout = 90 * time.Second
+	dialTimeout   = 5 * time.Second
 )
 
-// maxAnswer bounds an answer, in bytes: a Welcome carries script and
+// maxAnswer is the maximum size of an answer, in bytes. A Welcome contains script and
 // environment, a few MiB at most.
 const maxAnswer = 64 << 20
 
-// Final is an answer that repeating does not change.
-type Final struct {
+// FinalError is an answer that retrying does not change.
+type FinalError struct {
 	Code int
 	Text string
 }
 
-func (e *Final) Error() string { return fmt.Sprintf("refused with %d: %s", e.Code, e.Text) }
+func (e *FinalError) Error() string { return fmt.Sprintf("refused with %d: %s", e.Code, e.Text) }
 
-// Client asks the API role. It is safe for concurrent use.
+// Client is a client of the API role. It is safe for concurrent use.
 type Client struct {
 	http  *http.Client
 	token string // path
 
 	mu   sync.Mutex
-	urls []string // the first is the one that answered last
+	urls []string // the one that answered last is the first
 }
 
-// New makes a Client that trusts ca and shows the token in a file, which is
-// read anew for every request since the kubelet replaces it.
+// New returns a Client that trusts ca and authenticates with the token in a file. The
+// file is read for every request, because the kubelet replaces it.
 func New(urls []string, ca *x509.CertPool, tokenPath string) *Client {
 	t := &http.Transport{
 		TLSClientConfig:     &tls.Config{RootCAs: ca, MinVersion: tls.VersionTLS13},
-		DialContext:         (&net.Dialer{Timeout: dialTime, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout: dialTime, MaxIdleConnsPerHost: 2, IdleConnTimeout: 2 * time.Minute,
-		// A query that is given up must not cost the connection: tasks of an array
-		// follow each other in milliseconds.
-		ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 2, IdleConnTimeout: 2 * time.Minute,
+		// With HTTP/2, a canceled request does not close the connection: tasks of an
+		// array follow each other in milliseconds.
+		ForceAttemptHTTP2: true,
+		HTTP2:             &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
 	return &Client{http: &http.Client{Transport: t}, token: tokenPath, urls: append([]string(nil), urls...)}
 }
 
-// Hello says hello until the whole gang has.
+// Hello reports the agent and waits until all agents of the job have been reported.
 func (c *Client) Hello(ctx context.Context, h *wire.Hello) (*wire.Welcome, error) {
 	var w wire.Welcome
-	if err := c.ask(ctx, wire.PathHello, h, &w); err != nil {
+	if err := c.send(ctx, wire.PathHello, h, &w); err != nil {
 		return nil, err
 	}
 	return &w, nil
 }
 
-// Commands waits for commands after seq; there may be none.
+// Commands waits for commands after seq. It may return none.
 func (c *Client) Commands(ctx context.Context, seq int64) ([]wire.Command, error) {
 	var a wire.Commands
-	err := c.ask(ctx, wire.PathCommands, &wire.CommandQuery{After: seq}, &a)
+	err := c.send(ctx, wire.PathCommands, &wire.CommandQuery{After: seq}, &a)
 	return a.Items, err
 }
 
-// Report tells r until it is on record. next: another job may come for the pod.
+// Report sends r until it is recorded. next is true if the pod may get another job.
 func (c *Client) Report(ctx context.Context, r *wire.Report) (next bool, err error) {
 	var a wire.ReportAnswer
-	err = c.ask(ctx, wire.PathReport, r, &a)
+	err = c.send(ctx, wire.PathReport, r, &a)
 	return a.Next, err
 }
 
-// Steps tells about steps until it is taken.
+// Steps sends r until it is recorded.
 func (c *Client) Steps(ctx context.Context, r *wire.StepReport) error {
-	return c.ask(ctx, wire.PathSteps, r, &struct{}{})
+	return c.send(ctx, wire.PathSteps, r, &struct{}{})
 }
 
-// Next waits for another job to run in the pod; the error is a *Final if there
+// Next waits for another job to run in the pod; the error is a *FinalError if there
 // is none.
 func (c *Client) Next(ctx context.Context, q *wire.NextQuery) (*wire.Welcome, error) {
 	var w wire.Welcome
-	if err := c.ask(ctx, wire.PathNext, q, &w); err != nil {
+	if err := c.send(ctx, wire.PathNext, q, &w); err != nil {
 		return nil, err
 	}
 	return &w, nil
 }
 
-// ask posts in to one URL after the other until there is an answer.
-func (c *Client) ask(ctx context.Context, path string, in, out any) error {
+// send posts in to all URLs in turn until one answers.
+func (c *Client) send(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("encode %T: %w", in, err)
 	}
 	pause := firstPause
 	for {
-		err := c.round(ctx, path, body, out)
-		var final *Final
+		err := c.tryAll(ctx, path, body, out)
+		var final *FinalError
 		if err == nil || errors.As(err, &final) {
 			return err
 		}
@@ -125,15 +126,15 @@ func (c *Client) ask(ctx context.Context, path string, in, out any) error {
 	}
 }
 
-// round tries every URL once, beginning with the one that answered last.
-func (c *Client) round(ctx context.Context, path string, body []byte, out any) error {
+// tryAll tries every URL once, beginning with the one that answered last.
+func (c *Client) tryAll(ctx context.Context, path string, body []byte, out any) error {
 	c.mu.Lock()
 	urls := append([]string(nil), c.urls...)
 	c.mu.Unlock()
 	var last error
 	for i, url := range urls {
 		last = c.post(ctx, url+path, body, out)
-		var final *Final
+		var final *FinalError
 		if last == nil || errors.As(last, &final) {
 			c.prefer(i)
 			return last
@@ -145,6 +146,7 @@ func (c *Client) round(ctx context.Context, path string, body []byte, out any) e
 	return last
 }
 
+// prefer moves a URL to the front.
 func (c *Client) prefer(i int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,12 +155,13 @@ func (c *Client) prefer(i int) {
 	}
 }
 
+// post posts body to a URL and decodes the answer.
 func (c *Client) post(ctx context.Context, url string, body []byte, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
-		return &Final{Text: err.Error()}
+		return &FinalError{Text: err.Error()}
 	}
 	token, err := os.ReadFile(c.token)
 	if err != nil {
@@ -180,7 +183,7 @@ func (c *Client) post(ctx context.Context, url string, body []byte, out any) err
 	case resp.StatusCode == http.StatusOK:
 		return json.Unmarshal(b, out)
 	case resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests:
-		return &Final{Code: resp.StatusCode, Text: text}
+		return &FinalError{Code: resp.StatusCode, Text: text}
 	}
 	return fmt.Errorf("%s: %s: %s", url, resp.Status, text)
 }

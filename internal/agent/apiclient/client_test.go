@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// server answers with the given codes in turn, then with 200.
+// server returns a server that answers with the given codes in turn, and then with 200.
 func server(t *testing.T, codes ...int) (*httptest.Server, *atomic.Int32) {
 	t.Helper()
 	var n atomic.Int32
@@ -27,7 +27,7 @@ func server(t *testing.T, codes ...int) (*httptest.Server, *atomic.Int32) {
 			http.Error(w, "no", codes[i])
 			return
 		}
-		w.Write([]byte(`{"jobID":5}`)) //nolint:errcheck // the client tells
+		w.Write([]byte(`{"jobID":5}`)) //nolint:errcheck // the client reports it
 	}))
 	t.Cleanup(s.Close)
 	return s, &n
@@ -44,7 +44,7 @@ func client(t *testing.T, s *httptest.Server, urls ...string) *Client {
 	return New(append(urls, s.URL), pool, token)
 }
 
-func TestRetries(t *testing.T) {
+func TestRetry(t *testing.T) {
 	s, n := server(t, 503, 500, 429)
 	c := client(t, s, "https://127.0.0.1:1")
 	w, err := c.Hello(t.Context(), &wire.Hello{JobID: 5})
@@ -56,16 +56,16 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-func TestFinal(t *testing.T) {
+func TestFinalError(t *testing.T) {
 	s, n := server(t, 410)
 	_, err := client(t, s).Commands(t.Context(), 0)
-	var final *Final
+	var final *FinalError
 	if !errors.As(err, &final) || final.Code != 410 || n.Load() != 1 {
 		t.Errorf("%v after %d requests", err, n.Load())
 	}
 }
 
-func TestGivesUpWithContext(t *testing.T) {
+func TestContextEndsRetries(t *testing.T) {
 	s, _ := server(t)
 	c := client(t, s)
 	c.urls = []string{"https://127.0.0.1:1"}
@@ -76,7 +76,7 @@ func TestGivesUpWithContext(t *testing.T) {
 	}
 }
 
-func TestRefusesStrangeServer(t *testing.T) {
+func TestUnknownCertificate(t *testing.T) {
 	s, n := server(t)
 	c := client(t, s)
 	c = New([]string{s.URL}, x509.NewCertPool(), c.token)

@@ -11,9 +11,9 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// machine writes what Linux says of a machine with two sockets, each a NUMA
-// node of two cores with two threads: CPU n and CPU n+4 are one core, and the
-// sockets take turns in CPUs of two.
+// machine returns the topology of a machine with two sockets, each a NUMA node of two
+// cores with two threads: CPU n and CPU n+4 are one core, and pairs of CPUs alternate
+// between the sockets.
 func machine(t *testing.T) *Topology {
 	t.Helper()
 	sys := t.TempDir()
@@ -31,7 +31,7 @@ func machine(t *testing.T) *Topology {
 		write(dir+"physical_package_id", strconv.Itoa(id%4/2))
 		write(dir+"core_id", strconv.Itoa(id%2))
 	}
-	write("devices/system/cpu/cpufreq/x", "") // no CPU
+	write("devices/system/cpu/cpufreq/x", "") // not a CPU
 	write("devices/system/node/node0/cpulist", "0-1,4-5")
 	write("devices/system/node/node1/cpulist", "2-3,6-7")
 	return Read(sys)
@@ -47,7 +47,7 @@ func TestCPUs(t *testing.T) {
 		distribution string
 		want         string
 	}{
-		// as many tasks as sockets, cores, threads: each gets one; else all
+		// with as many tasks as sockets, cores or threads, each gets one; otherwise all
 		{"", all, 2, 1, "", "[[0 1 4 5] [2 3 6 7]]"},
 		{"", all, 4, 1, "", "[[0 4] [2 6] [1 5] [3 7]]"},
 		{"", all, 2, 2, "", "[[0 4] [2 6]]"},
@@ -65,7 +65,7 @@ func TestCPUs(t *testing.T) {
 		{"threads", all, 1, 3, "cyclic:block", "[[0 1 4]]"},
 		{"cores", all, 3, 1, "", "[[0 4] [2 6] [1 5]]"},
 		{"cores", all, 2, 1, "block:block", "[[0 4] [1 5]]"},
-		{"cores", []int{0, 1, 2}, 2, 1, "", "[[0] [2]]"}, // no thread that the step has not got
+		{"cores", []int{0, 1, 2}, 2, 1, "", "[[0] [2]]"}, // only threads that the step has
 		{"one_thread,threads", all, 4, 1, "", "[[0] [2] [1] [3]]"},
 		{"one_thread,cores", all, 2, 1, "", "[[0] [2]]"},
 		{"sockets", all, 3, 1, "", "[[0 1 4 5] [2 3 6 7] [0 1 4 5]]"},
@@ -80,7 +80,7 @@ func TestCPUs(t *testing.T) {
 		{"map_ldom:1", all, 2, 1, "", "[[2 3 6 7] [2 3 6 7]]"},
 		{"map_ldom:3", all, 1, 1, "", "[[2 3 6 7]]"},
 		{"mask_ldom:0x2,3", all, 2, 1, "", "[[2 3 6 7] [0 1 2 3 4 5 6 7]]"},
-		{"map_ldom:1", []int{0, 1}, 1, 1, "", "[[0 1]]"}, // nothing of it is the step's
+		{"map_ldom:1", []int{0, 1}, 1, 1, "", "[[0 1]]"}, // the step has no CPU of it
 	} {
 		b, err := affinity.ParseCPUBind(c.bind)
 		if err != nil {
@@ -88,7 +88,8 @@ func TestCPUs(t *testing.T) {
 		}
 		got := m.CPUs(&b, &Tasks{CPUs: c.cpus, Count: c.tasks, Per: c.per, Distribution: c.distribution})
 		if fmt.Sprint(got) != c.want {
-			t.Errorf("--cpu-bind=%s of %v, %d tasks of %d, %q: %v, want %s", c.bind, c.cpus, c.tasks, c.per, c.distribution, got, c.want)
+			t.Errorf("--cpu-bind=%s of %v, %d tasks of %d, %q: %v, want %s",
+				c.bind, c.cpus, c.tasks, c.per, c.distribution, got, c.want)
 		}
 	}
 }
@@ -119,17 +120,17 @@ func TestMemory(t *testing.T) {
 			t.Fatal(c.bind, err)
 		}
 		got, err := m.Memory(&b, c.local, c.cpus)
-		said := ""
+		message := ""
 		if err != nil {
-			said = err.Error()
+			message = err.Error()
 		}
-		if !reflect.DeepEqual(got, c.want) || said != c.fails {
-			t.Errorf("--mem-bind=%s for task %d: %v, %q; want %v, %q", c.bind, c.local, got, said, c.want, c.fails)
+		if !reflect.DeepEqual(got, c.want) || message != c.fails {
+			t.Errorf("--mem-bind=%s for task %d: %v, %q; want %v, %q", c.bind, c.local, got, message, c.want, c.fails)
 		}
 	}
 }
 
-func TestNothingKnown(t *testing.T) {
+func TestUnknownTopology(t *testing.T) {
 	m := Read(t.TempDir())
 	b := affinity.CPUBind{Kind: affinity.Cores}
 	if got := m.CPUs(&b, &Tasks{CPUs: []int{3, 9}, Count: 2, Per: 1}); fmt.Sprint(got) != "[[3] [9]]" {

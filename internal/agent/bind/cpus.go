@@ -7,17 +7,17 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// Tasks is a step's part on one node.
+// Tasks are the tasks of a step on one node.
 type Tasks struct {
-	CPUs  []int // that the step has there, ascending
+	CPUs  []int // of the step on the node, ascending
 	Count int
 	Per   int // CPUs for each task
 	// Distribution is --distribution as given.
 	Distribution string
 }
 
-// CPUs are those that each of the tasks may run on; nil: they are not bound.
-// What --cpu-bind names and the step has not got is left out.
+// CPUs returns the CPUs of each task, or nil if tasks are not bound. CPUs that
+// --cpu-bind names and the step does not have are left out.
 func (t *Topology) CPUs(b *affinity.CPUBind, s *Tasks) [][]int {
 	if b.Kind == affinity.None || len(s.CPUs) == 0 {
 		return nil
@@ -28,13 +28,14 @@ func (t *Topology) CPUs(b *affinity.CPUBind, s *Tasks) [][]int {
 	}
 	out := make([][]int, s.Count)
 	for i := range out {
-		out[i] = t.named(b, s, i)
+		out[i] = t.explicit(b, s, i)
 	}
 	return out
 }
 
-// named are the CPUs of a task whose binding is told for it.
-func (t *Topology) named(b *affinity.CPUBind, s *Tasks, local int) []int {
+// explicit returns the CPUs of a local task for a kind that determines them by rank or
+// by a list.
+func (t *Topology) explicit(b *affinity.CPUBind, s *Tasks, local int) []int {
 	var cpus []int
 	switch b.Kind {
 	case affinity.Rank:
@@ -46,18 +47,19 @@ func (t *Topology) named(b *affinity.CPUBind, s *Tasks, local int) []int {
 	case affinity.MapDomain, affinity.MaskDomain:
 		cpus = t.inDomains(s.CPUs, b.Listed(local)...)
 	}
-	if cpus = slices.DeleteFunc(cpus, func(id int) bool { return !slices.Contains(s.CPUs, id) }); len(cpus) == 0 {
+	cpus = slices.DeleteFunc(cpus, func(id int) bool { return !slices.Contains(s.CPUs, id) })
+	if len(cpus) == 0 {
 		return s.CPUs
 	}
 	return cpus
 }
 
-// inDomains are those of ids in NUMA nodes given by place, which start over at
-// the last.
-func (t *Topology) inDomains(ids []int, places ...int) []int {
+// inDomains returns those of ids that are in the NUMA nodes with the given positions,
+// modulo the number of NUMA nodes.
+func (t *Topology) inDomains(ids []int, positions ...int) []int {
 	var out []int
 	for _, id := range ids {
-		for _, p := range places {
+		for _, p := range positions {
 			if t.cpu(id).domain == t.domains[p%len(t.domains)] {
 				out = append(out, id)
 				break
@@ -67,9 +69,9 @@ func (t *Topology) inDomains(ids []int, places ...int) []int {
 	return out
 }
 
-// automatic gives each task its share of the CPUs, widened to the units asked
-// for. Without a kind that is the one whose units are as many as the CPUs
-// wanted; where there is none, and where tasks share CPUs, every task has all.
+// automatic gives each task its share of the CPUs, expanded to the units of the kind.
+// Without a kind, it chooses one with as many units as CPUs are needed. If there is
+// none, or if tasks share CPUs, every task has all CPUs.
 func (t *Topology) automatic(b *affinity.CPUBind, s *Tasks) [][]int {
 	cores := t.groups(s.CPUs, byCore)
 	kind, need := b.Kind, s.Count*s.Per
@@ -104,24 +106,24 @@ func (t *Topology) automatic(b *affinity.CPUBind, s *Tasks) [][]int {
 	return out
 }
 
-// share deals the CPUs out, in whole cores if there are enough of those.
+// share divides the CPUs among the tasks, in whole cores if there are enough.
 func (t *Topology) share(ids []int, s *Tasks) [][]int {
 	cores := t.groups(ids, byCore)
 	threads := len(cores[0])
 	per := (s.Per + threads - 1) / threads
 	if s.Count*per <= len(cores) {
 		firsts := make([]int, len(cores))
-		whole := map[int][]int{}
+		coreOf := map[int][]int{}
 		for i, c := range cores {
-			firsts[i], whole[c[0]] = c[0], c
+			firsts[i], coreOf[c[0]] = c[0], c
 		}
 		out := t.deal(firsts, s.Count, per, s.Distribution)
 		for i, list := range out {
-			var mine []int
+			var cpus []int
 			for _, first := range list {
-				mine = append(mine, whole[first]...)
+				cpus = append(cpus, coreOf[first]...)
 			}
-			out[i] = mine[:min(s.Per, len(mine))]
+			out[i] = cpus[:min(s.Per, len(cpus))]
 		}
 		return out
 	}
@@ -132,13 +134,13 @@ func (t *Topology) share(ids []int, s *Tasks) [][]int {
 	return t.deal(flat, s.Count, s.Per, s.Distribution)
 }
 
-// deal gives each of so many tasks per of the ids, over the sockets as the
-// second level of a distribution says: block fills one after the other, cyclic
-// (the default) gives every task the next socket, and fcyclic every CPU.
+// deal gives each task the number per of ids, distributed over the sockets by the
+// second level of --distribution: block fills one socket after the other, cyclic (the
+// default) begins each task on the next socket, and fcyclic each CPU.
 func (t *Topology) deal(ids []int, tasks, per int, distribution string) [][]int {
 	left := t.groups(ids, bySocket)
-	how := overSockets(distribution)
-	take := func(socket int) int {
+	how := socketDistribution(distribution)
+	next := func(socket int) int {
 		for len(left[socket%len(left)]) == 0 {
 			socket++
 		}
@@ -156,14 +158,14 @@ func (t *Topology) deal(ids []int, tasks, per int, distribution string) [][]int 
 			case "fcyclic":
 				socket = i*per + k
 			}
-			out[i] = append(out[i], take(socket))
+			out[i] = append(out[i], next(socket))
 		}
 	}
 	return out
 }
 
-// overSockets is the second level of --distribution.
-func overSockets(distribution string) string {
+// socketDistribution returns the second level of --distribution.
+func socketDistribution(distribution string) string {
 	levels, _, _ := strings.Cut(distribution, ",")
 	if parts := strings.Split(levels, ":"); len(parts) > 1 && parts[1] != "" && parts[1] != "*" {
 		return parts[1]

@@ -7,9 +7,9 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// Memory are the NUMA nodes that local task number local takes its memory
-// from; nil: any. cpus are those that it may run on. The error is Slurm's line
-// for a task that cannot be bound.
+// Memory returns the NUMA nodes to which the memory of a local task is bound, or nil for
+// any. cpus are the CPUs on which it may run. The error is Slurm's line for a task that
+// cannot be bound.
 func (t *Topology) Memory(b *affinity.MemBind, local int, cpus []int) ([]int, error) {
 	switch b.Kind {
 	case affinity.Auto:
@@ -36,15 +36,16 @@ func (t *Topology) Memory(b *affinity.MemBind, local int, cpus []int) ([]int, er
 	return t.existing(b.Listed(local), local, of)
 }
 
-// existing refuses NUMA nodes that are not there.
+// existing returns an error if one of the NUMA nodes does not exist.
 func (t *Topology) existing(nodes []int, local int, of string) ([]int, error) {
 	for _, n := range nodes {
 		if !slices.Contains(t.domains, n) {
-			return nil, fmt.Errorf("NUMA node %d does not exist; cannot bind local task %d to it (--mem-bind=%s)", n, local, of)
+			return nil, fmt.Errorf(
+				"NUMA node %d does not exist; cannot bind local task %d to it (--mem-bind=%s)", n, local, of)
 		}
 	}
 	return nodes, nil
 }
 
-// Domains are all NUMA nodes.
+// Domains returns all NUMA nodes.
 func (t *Topology) Domains() []int { return t.domains }

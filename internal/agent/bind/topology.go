@@ -1,6 +1,6 @@
-// Package bind decides where the tasks of a step may run and take their memory
-// from: --cpu-bind and --mem-bind, on what Linux says about the node's sockets,
-// cores and NUMA nodes. It sets nothing; package spawn does.
+// Package bind computes the CPUs and NUMA nodes to which tasks are bound by --cpu-bind
+// and --mem-bind, from the topology that Linux reports. Package spawn binds the
+// processes.
 package bind
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/step/affinity"
 )
 
-// Sys is where Linux describes the machine.
+// Sys is the directory in which Linux describes the machine.
 const Sys = "/sys"
 
 // cpu is one hardware thread.
@@ -22,11 +22,11 @@ type cpu struct{ id, socket, core, domain int }
 // Topology is a node's CPUs and NUMA nodes. Read-only.
 type Topology struct {
 	cpus    map[int]cpu
-	domains []int // NUMA nodes that there are, ascending
+	domains []int // NUMA nodes, ascending
 }
 
-// Read reads the topology under a folder like Sys. CPUs that it does not
-// describe are taken for cores of their own on one socket.
+// Read reads the topology from a directory such as Sys. CPUs that it does not describe
+// count as separate cores of one socket.
 func Read(sys string) *Topology {
 	t := &Topology{cpus: map[int]cpu{}}
 	dirs, _ := filepath.Glob(filepath.Join(sys, "devices/system/cpu/cpu[0-9]*")) // the pattern is well-formed
@@ -35,8 +35,11 @@ func Read(sys string) *Topology {
 		if err != nil {
 			continue
 		}
-		t.cpus[id] = cpu{id: id, socket: number(filepath.Join(dir, "topology/physical_package_id"), 0),
-			core: number(filepath.Join(dir, "topology/core_id"), id)}
+		t.cpus[id] = cpu{
+			id:     id,
+			socket: number(filepath.Join(dir, "topology/physical_package_id"), 0),
+			core:   number(filepath.Join(dir, "topology/core_id"), id),
+		}
 	}
 	nodes, _ := filepath.Glob(filepath.Join(sys, "devices/system/node/node[0-9]*")) // as above
 	for _, dir := range nodes {
@@ -63,7 +66,8 @@ func Read(sys string) *Topology {
 	return t
 }
 
-// number reads a file with one number; a negative one means unknown.
+// number returns the number in a file, or unknown if the file is missing or the number
+// negative.
 func number(path string, unknown int) int {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -76,6 +80,7 @@ func number(path string, unknown int) int {
 	return n
 }
 
+// cpu returns the CPU with the given number.
 func (t *Topology) cpu(id int) cpu {
 	if c, ok := t.cpus[id]; ok {
 		return c
@@ -83,14 +88,14 @@ func (t *Topology) cpu(id int) cpu {
 	return cpu{id: id, core: id}
 }
 
-// unit is what a kind of binding binds to: a socket, a core, a NUMA node.
+// unit identifies the socket, core or NUMA node of a CPU.
 type unit func(c cpu) [2]int
 
 func bySocket(c cpu) [2]int { return [2]int{c.socket, 0} }
 func byCore(c cpu) [2]int   { return [2]int{c.socket, c.core} }
 func byDomain(c cpu) [2]int { return [2]int{c.domain, 0} }
 
-// groups parts CPUs by unit, in the order of the units' first CPUs.
+// groups groups CPUs by unit, in the order of the units' first CPUs.
 func (t *Topology) groups(ids []int, of unit) [][]int {
 	at := map[[2]int]int{}
 	var out [][]int
@@ -107,15 +112,15 @@ func (t *Topology) groups(ids []int, of unit) [][]int {
 	return out
 }
 
-// expand adds to some CPUs the others, among ids, of their units.
-func (t *Topology) expand(some, ids []int, of unit) []int {
-	mine := map[[2]int]bool{}
-	for _, id := range some {
-		mine[of(t.cpu(id))] = true
+// expand returns all CPUs among ids that share a unit with one of the given CPUs.
+func (t *Topology) expand(cpus, ids []int, of unit) []int {
+	units := map[[2]int]bool{}
+	for _, id := range cpus {
+		units[of(t.cpu(id))] = true
 	}
 	var out []int
 	for _, id := range ids {
-		if mine[of(t.cpu(id))] {
+		if units[of(t.cpu(id))] {
 			out = append(out, id)
 		}
 	}

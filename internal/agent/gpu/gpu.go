@@ -1,6 +1,6 @@
-// Package gpu tells what the GPUs do that a pod can see. It asks NVIDIA's own
-// program, nvidia-smi, which NVIDIA's container runtime puts into every
-// container that has a GPU; where there is none, nothing is known.
+// Package gpu measures the load of the GPUs that a pod can see. It runs nvidia-smi,
+// which NVIDIA's container runtime adds to every container with a GPU; without it the
+// load is unknown.
 package gpu
 
 import (
@@ -20,31 +20,32 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// ErrNone means that there is no program that could tell.
-var ErrNone = errors.New("nvidia-smi is not there")
+// ErrNone means that nvidia-smi is not installed.
+var ErrNone = errors.New("nvidia-smi is not installed")
 
-// patience bounds one run of the program, which takes a second on machines
-// whose driver has to be woken first.
-const patience = 5 * time.Second
+// timeout limits one run of the program, which takes a second on machines whose driver
+// must be loaded first.
+const timeout = 5 * time.Second
 
-// folders are where the program is where PATH does not have it.
-var folders = []string{"/usr/bin", "/usr/local/nvidia/bin", "/usr/local/cuda/bin"}
+// dirs are searched for the program after PATH.
+var dirs = []string{"/usr/bin", "/usr/local/nvidia/bin", "/usr/local/cuda/bin"}
 
-// query are the columns that are asked for, in their order.
+// query contains the requested columns.
 const query = "index,uuid,name,utilization.gpu,memory.used,memory.total"
 
-// Sample asks what the GPUs do. ErrNone: there is nothing to ask.
+// Sample returns the load of the visible GPUs. The error is ErrNone if nvidia-smi is not
+// installed.
 func Sample(ctx context.Context) ([]step.GPU, error) {
 	program := find()
 	if program == "" {
 		return nil, ErrNone
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "--query-gpu="+query, "--format=csv,noheader,nounits")
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
-	if errors.Is(err, syscall.ECHILD) { // the agent, which reaps all of its children, was first: what was said is there
+	if errors.Is(err, syscall.ECHILD) { // the agent's reaper was faster; the output is complete
 		err = nil
 	}
 	if err != nil {
@@ -53,11 +54,12 @@ func Sample(ctx context.Context) ([]step.GPU, error) {
 	return parse(string(out))
 }
 
+// find returns the path of nvidia-smi, or "".
 func find() string {
 	if path, err := exec.LookPath("nvidia-smi"); err == nil {
 		return path
 	}
-	for _, dir := range folders {
+	for _, dir := range dirs {
 		path := filepath.Join(dir, "nvidia-smi")
 		if st, err := os.Stat(path); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
 			return path
@@ -66,8 +68,8 @@ func find() string {
 	return ""
 }
 
-// parse reads the program's table. Memory is in MiB there; what it does not
-// know it writes as [N/A] or [Not Supported].
+// parse parses the program's table. Memory is in MiB; unknown values are [N/A] or
+// [Not Supported].
 func parse(text string) ([]step.GPU, error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.TrimLeadingSpace, r.LazyQuotes = true, true
@@ -90,7 +92,7 @@ func parse(text string) ([]step.GPU, error) {
 	return out, nil
 }
 
-// number is a count up to most, or -1.
+// number parses a number from 0 to most, and returns -1 for other texts.
 func number(text string, most int64) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || n < 0 || n > most {
@@ -107,10 +109,9 @@ func mib(text string) int64 {
 	return -1
 }
 
-// Own are those of list that belong to a job which has count GPUs with these
-// indexes. A container sees its own alone; who sees more runs beside the
-// machine's other GPUs, and theirs are those with the indexes. No indexes: there
-// is no telling, and nothing is left.
+// Own returns the GPUs of list that belong to a job with count GPUs at these indexes. A
+// container sees only its own GPUs. If more are visible, the job's are those at the
+// indexes; if these are unknown, Own returns none.
 func Own(list []step.GPU, count int64, indexes []int) []step.GPU {
 	if int64(len(list)) <= count {
 		return list

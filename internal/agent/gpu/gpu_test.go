@@ -12,7 +12,7 @@ import (
 func TestNoProgram(t *testing.T) {
 	if find() != "" {
 		if list, err := Sample(t.Context()); err != nil || len(list) == 0 || list[0].UUID == "" || list[0].Total <= 0 {
-			t.Errorf("this machine's own program: %+v, %v", list, err)
+			t.Errorf("nvidia-smi of this machine: %+v, %v", list, err)
 		}
 		t.Skip("this machine has nvidia-smi")
 	}
@@ -40,12 +40,12 @@ func TestBadAnswers(t *testing.T) {
 func TestOwn(t *testing.T) {
 	all := func() []step.GPU { return []step.GPU{{Index: 0}, {Index: 1}, {Index: 2}} }
 	if got := Own(all(), 3, nil); len(got) != 3 {
-		t.Errorf("a container that sees its own: %v", got)
+		t.Errorf("only the job's GPUs visible: %v", got)
 	}
 	if got := Own(all(), 1, []int{2}); len(got) != 1 || got[0].Index != 2 {
-		t.Errorf("beside others: %v", got)
+		t.Errorf("beside other GPUs: %v", got)
 	}
 	if got := Own(all(), 1, nil); len(got) != 0 {
-		t.Errorf("no telling which: %v", got)
+		t.Errorf("unknown indexes: %v", got)
 	}
 }

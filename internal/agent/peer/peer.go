@@ -1,7 +1,6 @@
-// Package peer connects the agents of one job: TCP with mutual TLS, where each
-// side shows the job's certificate and accepts that one and no other; and the
-// unix socket for the processes of the job on the agent's own node, which asks
-// the kernel who is there.
+// Package peer connects the agents of one job, over TCP with mutual TLS: both sides
+// present the certificate of the job and accept no other. It also opens the Unix socket
+// for the processes of the job on the agent's own node, whose uid the kernel reports.
 package peer
 
 import (
@@ -20,28 +19,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshakeTime bounds what a stranger can hold.
-const handshakeTime = 10 * time.Second
+// handshakeTimeout limits how long a stranger can keep a connection open.
+const handshakeTimeout = 10 * time.Second
 
-// lostTime is how long a connection may be silent on unanswered data or
-// probes before its host counts as lost.
-const lostTime = 45 * time.Second
+// lostTimeout is the time without an answer to data or probes after which the other
+// host counts as lost.
+const lostTimeout = 45 * time.Second
 
-// What a connection is for, settled in the handshake (ALPN): another agent, or
-// a client of the job that the API role has let in.
+// The two kinds of peers, negotiated in the handshake (ALPN): another agent, or a client
+// of the job that the API role has authorized.
 const (
 	protocolAgent  = "berth-agent"
 	protocolClient = "berth-client"
 )
 
-// Identity is the job's certificate, on both sides of a connection. It is
-// safe for concurrent use.
+// Identity is the job's certificate, which both sides of a connection have. It is safe
+// for concurrent use.
 type Identity struct{ config *tls.Config }
 
-// errStranger is what a peer with another certificate gets.
+// errStranger is the error for a peer with another certificate.
 var errStranger = errors.New("not an agent of this job")
 
-// NewIdentity reads certificate and key (PEM).
+// NewIdentity parses a certificate and its key (PEM).
 func NewIdentity(certificate, key string) (*Identity, error) {
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
 	if err != nil {
@@ -51,11 +50,11 @@ func NewIdentity(certificate, key string) (*Identity, error) {
 	return &Identity{&tls.Config{
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS13,
-		// Nobody waits for the first bytes of a frame: large records from the start.
+		// Frames are only used when they are complete, so records may be large.
 		DynamicRecordSizingDisabled: true,
 		ClientAuth:                  tls.RequireAnyClientCert,
-		// The certificate is pinned byte for byte; names and dates in it mean
-		// nothing. TLS has the peer prove that it has the key.
+		// VerifyPeerCertificate compares the certificate byte for byte, so names and
+		// dates in it do not matter. TLS verifies that the peer has the key.
 		InsecureSkipVerify: true,
 		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
 			if len(raw) != 1 || !bytes.Equal(raw[0], own) {
@@ -68,12 +67,12 @@ func NewIdentity(certificate, key string) (*Identity, error) {
 	}}, nil
 }
 
-// Accept does the server's side of a connection; it closes c on an error. agent
-// is false for a client.
-func (id *Identity) Accept(c net.Conn) (conn net.Conn, agent bool, err error) {
+// Accept performs the server's handshake. It closes c after an error. isAgent is false
+// for a client.
+func (id *Identity) Accept(c net.Conn) (conn net.Conn, isAgent bool, err error) {
 	keepAlive(c)
 	t := tls.Server(c, id.config)
-	if err := shake(context.Background(), t); err != nil {
+	if err := handshake(context.Background(), t); err != nil {
 		return nil, false, err
 	}
 	return t, t.ConnectionState().NegotiatedProtocol == protocolAgent, nil
@@ -84,8 +83,8 @@ func (id *Identity) Dial(ctx context.Context, address string) (net.Conn, error) 
 	return id.dial(ctx, address, protocolAgent)
 }
 
-// DialClient connects to the agent at address on behalf of a client, which can
-// do no more than a process of the job.
+// DialClient connects to the agent at address on behalf of a client, which has the
+// rights of a process of the job.
 func (id *Identity) DialClient(ctx context.Context, address string) (net.Conn, error) {
 	return id.dial(ctx, address, protocolClient)
 }
@@ -99,11 +98,12 @@ func (id *Identity) dial(ctx context.Context, address, protocol string) (net.Con
 	config := id.config.Clone()
 	config.NextProtos = []string{protocol}
 	t := tls.Client(c, config)
-	return t, shake(ctx, t)
+	return t, handshake(ctx, t)
 }
 
-func shake(ctx context.Context, t *tls.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
+// handshake performs the TLS handshake. It closes t after an error.
+func handshake(ctx context.Context, t *tls.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	if err := t.HandshakeContext(ctx); err != nil {
 		t.Close()
@@ -112,22 +112,26 @@ func shake(ctx context.Context, t *tls.Conn) error {
 	return nil
 }
 
-// keepAlive makes a connection fail when the other host is gone.
+// keepAlive makes a connection fail when the other host is lost.
 func keepAlive(c net.Conn) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return
 	}
-	tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3}) //nolint:errcheck // best effort
+	tcp.SetKeepAliveConfig(net.KeepAliveConfig{ //nolint:errcheck // best effort
+		Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3,
+	})
 	raw, err := tcp.SyscallConn()
 	if err == nil {
+		timeout := int(lostTimeout.Milliseconds())
 		raw.Control(func(fd uintptr) { //nolint:errcheck // best effort
-			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(lostTime.Milliseconds())) //nolint:errcheck // best effort
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, timeout) //nolint:errcheck // best effort
 		})
 	}
 }
 
-// Listen opens the unix socket in a folder that only the own uid can enter.
+// Listen opens the Unix socket in a directory that only the agent's uid can enter. It
+// returns the socket's path.
 func Listen(dir string) (*net.UnixListener, string, error) {
 	path := filepath.Join(dir, "step.sock")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -141,8 +145,8 @@ func Listen(dir string) (*net.UnixListener, string, error) {
 	return l, path, nil
 }
 
-// Allowed tells whether the process at the other end of a unix socket has the
-// given uid, or root's.
+// Allowed reports whether the process at the other end of a Unix socket has the given
+// uid, or that of root.
 func Allowed(c *net.UnixConn, uid int) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

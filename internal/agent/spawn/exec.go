@@ -18,8 +18,8 @@ import (
 	"github.com/berth-hpc/berth/internal/strerror"
 )
 
-// ExecArg as the agent's first argument makes it the helper of Start: it sets
-// umask, limits and SLURM_TASK_PID, and becomes the program asked for.
+// ExecArg as the agent's first argument makes it the helper of Start: it sets umask,
+// limits and SLURM_TASK_PID, and executes the program.
 const ExecArg = "exec-with-limits"
 
 const pidVar = "SLURM_TASK_PID="
@@ -30,6 +30,7 @@ var limits = map[string]int{
 	"NPROC": unix.RLIMIT_NPROC, "RSS": unix.RLIMIT_RSS, "STACK": unix.RLIMIT_STACK,
 }
 
+// helperArgs returns the arguments with which the helper executes spec.
 func helperArgs(spec *Spec) []string {
 	names := make([]string, 0, len(spec.Rlimits))
 	for name := range spec.Rlimits {
@@ -39,17 +40,18 @@ func helperArgs(spec *Spec) []string {
 	for i, name := range names {
 		names[i] = name + "=" + strconv.FormatUint(spec.Rlimits[name], 10)
 	}
-	return append([]string{spec.Helper, ExecArg, strconv.Itoa(spec.Umask), strings.Join(names, ","), spec.Path}, spec.Args...)
+	args := []string{spec.Helper, ExecArg, strconv.Itoa(spec.Umask), strings.Join(names, ","), spec.Path}
+	return append(args, spec.Args...)
 }
 
-// Exec is the helper: args are umask, limits, path and the program's arguments. A
-// limit above the hard one is cut to it. It returns only an exit code, after a
-// failure that it has written to errors.
+// Exec runs the helper. args are umask, limits, path and the program's arguments. A
+// soft limit above the hard limit is reduced to that. Exec returns only after a
+// failure, with the exit code; it writes the error to errors.
 func Exec(args []string, errors io.Writer) int {
 	if len(args) < 4 {
 		return 125
 	}
-	sigaction.Heed() // a task that scancel tells to end must not miss it
+	sigaction.ResetCaught() // a signal of scancel must not get lost during exec
 	if mask, err := strconv.Atoi(args[0]); err == nil && mask >= 0 {
 		syscall.Umask(mask)
 	}
@@ -69,21 +71,22 @@ func Exec(args []string, errors io.Writer) int {
 	return ExecCode(err)
 }
 
+// setSoft sets a soft limit.
 func setSoft(which int, soft uint64) {
 	var l unix.Rlimit
 	if unix.Getrlimit(which, &l) != nil {
 		return
 	}
-	if soft >= math.MaxInt64 { // no limit, as far as JSON can say
+	if soft >= math.MaxInt64 { // the largest number in JSON means unlimited
 		soft = unix.RLIM_INFINITY
 	}
 	l.Cur = min(soft, l.Max)
-	// syscall's call, so that Exec does not put back the limit of open files
-	// that the Go runtime had raised.
-	syscall.Setrlimit(which, &syscall.Rlimit{Cur: l.Cur, Max: l.Max}) //nolint:errcheck // as far as possible
+	// With the function of package syscall, Exec does not restore the limit of
+	// open files that the Go runtime had raised.
+	syscall.Setrlimit(which, &syscall.Rlimit{Cur: l.Cur, Max: l.Max}) //nolint:errcheck // best effort
 }
 
-// ExecError is Slurm's line for a program that cannot be executed.
+// ExecError returns Slurm's line for a program that cannot be executed.
 func ExecError(path string, err error) string {
 	if errors.Is(err, syscall.ENOENT) {
 		if interp := interpreter(path); interp != "" {
@@ -93,7 +96,7 @@ func ExecError(path string, err error) string {
 	return fmt.Sprintf("slurmstepd: error: execve(): %s: %s", path, strerror.Text(err))
 }
 
-// interpreter reads the #! line of an existing file.
+// interpreter returns the program in the #! line of a file, or "".
 func interpreter(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -110,7 +113,7 @@ func interpreter(path string) string {
 	return ""
 }
 
-// ExecCode is the exit code of a task that could not be executed: the errno.
+// ExecCode returns the exit code of a task that could not be executed: the errno.
 func ExecCode(err error) int {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return int(errno) & 0xff
@@ -118,8 +121,8 @@ func ExecCode(err error) int {
 	return 1
 }
 
-// Find resolves a command as execvp(3) does, with the PATH of env and the
-// folder dir: the path to execute, and the path as messages name it.
+// Find resolves a command as execvp(3) does, with the PATH of env in the directory
+// dir. It returns the path to execute, or "", and the path for messages.
 func Find(name, dir string, env []string) (path, shown string) {
 	if strings.Contains(name, "/") {
 		if !strings.HasPrefix(name, "/") {
@@ -132,12 +135,13 @@ func Find(name, dir string, env []string) (path, shown string) {
 		if !ok {
 			continue
 		}
-		for folder := range strings.SplitSeq(list, ":") {
-			if !strings.HasPrefix(folder, "/") {
-				folder = dir + "/" + folder
+		for entry := range strings.SplitSeq(list, ":") {
+			if !strings.HasPrefix(entry, "/") {
+				entry = dir + "/" + entry
 			}
-			full := folder + "/" + name
-			if st, err := os.Stat(full); err == nil && st.Mode().IsRegular() && unix.Access(full, unix.X_OK) == nil {
+			full := entry + "/" + name
+			st, err := os.Stat(full)
+			if err == nil && st.Mode().IsRegular() && unix.Access(full, unix.X_OK) == nil {
 				return full, full
 			}
 		}

@@ -9,16 +9,16 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// ticks is how many units of /proc's times are a second (USER_HZ, which is the
-// same on every Linux), and tick one of them in microseconds.
+// ticks is the number of clock ticks of /proc in a second (USER_HZ, the same on every
+// Linux), and tick the length of one in microseconds.
 const (
 	ticks = 100
 	tick  = 1_000_000 / ticks
 )
 
-// Sample tells what the processes in each of the sessions have used so far,
-// with the children that they waited for, and which those are. Memory is what
-// they have now, or the most that the leader has had.
+// Sample returns what the processes of each session have used so far, including
+// children that they waited for, and their pids. Memory is their present memory, or
+// the maximum of the session's leader.
 func Sample(sessions map[int]bool) (used map[int]step.TaskUsage, pids map[int][]int32) {
 	used, pids = map[int]step.TaskUsage{}, map[int][]int32{}
 	for _, p := range Descendants() {
@@ -26,15 +26,15 @@ func Sample(sessions map[int]bool) (used map[int]step.TaskUsage, pids map[int][]
 			continue
 		}
 		u := used[p.Session]
-		add(&u, p.PID, p.PID == p.Session)
+		addUsage(&u, p.PID, p.PID == p.Session)
 		used[p.Session] = u
 		pids[p.Session] = append(pids[p.Session], int32(p.PID))
 	}
 	return used, pids
 }
 
-// add reads what process pid has used into u.
-func add(u *step.TaskUsage, pid int, leader bool) {
+// addUsage adds what process pid has used to u.
+func addUsage(u *step.TaskUsage, pid int, leader bool) {
 	dir := "/proc/" + strconv.Itoa(pid) + "/"
 	stat, err := os.ReadFile(dir + "stat")
 	if err != nil {
@@ -44,7 +44,7 @@ func add(u *step.TaskUsage, pid int, leader bool) {
 	if len(f) < 22 {
 		return
 	}
-	n := func(i int) int64 { // by the numbers of proc(5), less the two before
+	n := func(i int) int64 { // field i of proc(5); the first two precede f
 		v, _ := strconv.ParseInt(string(f[i-3]), 10, 64)
 		return v
 	}
@@ -53,17 +53,17 @@ func add(u *step.TaskUsage, pid int, leader bool) {
 	u.Pages += n(12) + n(13)
 	u.VMSize += n(23)
 	rss := n(24) * int64(os.Getpagesize())
-	if peak := named(dir+"status", "VmHWM:") << 10; leader {
+	if peak := numberAfter(dir+"status", "VmHWM:") << 10; leader {
 		rss = max(rss, peak)
 	}
 	u.RSS += rss
-	u.Read += named(dir+"io", "rchar:")
-	u.Write += named(dir+"io", "wchar:")
+	u.Read += numberAfter(dir+"io", "rchar:")
+	u.Write += numberAfter(dir+"io", "wchar:")
 }
 
-// named is the number behind a name in a file of /proc.
-func named(file, name string) int64 {
-	text, _ := os.ReadFile(file) // gone, or not ours to read: 0
+// numberAfter returns the number after a name in a file of /proc, or 0.
+func numberAfter(file, name string) int64 {
+	text, _ := os.ReadFile(file) // 0 if the process has ended or the file is not readable
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, name); ok {
 			if fields := strings.Fields(rest); len(fields) > 0 {

@@ -5,38 +5,39 @@ import (
 	"time"
 )
 
-// sessions ends what tasks leave behind. Looking for it reads all of /proc, so
-// the sessions that come while one look is on share the next. Safe for
+// sessions kills what tasks leave behind in their sessions. A sweep reads all of
+// /proc, so requests that arrive during one sweep share the next. It is safe for
 // concurrent use.
 type sessions struct {
 	mu      sync.Mutex
-	next    *sweep // that has not begun; nil: nobody waits
+	next    *sweep // not started; nil: no request waits
 	running bool
 }
 
-// sweep is one look for the processes of some sessions.
+// sweep kills the processes of some sessions.
 type sweep struct {
-	ids   map[int]bool
-	limit time.Duration
-	done  chan struct{}
+	ids     map[int]bool
+	timeout time.Duration
+	done    chan struct{}
 }
 
-// EndSession kills every descendant in a session whose leader has ended, until
-// there is none, or for as long as limit.
-func (s *Spawner) EndSession(id int, limit time.Duration) {
+// EndSession kills all descendants in a session whose leader has ended, within the
+// timeout.
+func (s *Spawner) EndSession(id int, timeout time.Duration) {
 	x := &s.sessions
 	x.mu.Lock()
 	if x.next == nil {
 		x.next = &sweep{ids: map[int]bool{}, done: make(chan struct{})}
 	}
-	mine := x.next
-	mine.ids[id], mine.limit = true, max(mine.limit, limit)
+	w := x.next
+	w.ids[id] = true
+	w.timeout = max(w.timeout, timeout)
 	if !x.running {
 		x.running = true
 		go x.run()
 	}
 	x.mu.Unlock()
-	<-mine.done
+	<-w.done
 }
 
 func (x *sessions) run() {
@@ -49,7 +50,7 @@ func (x *sessions) run() {
 		if w == nil {
 			return
 		}
-		KillAll(w.limit, func(p Proc) bool { return w.ids[p.Session] })
+		KillAll(w.timeout, func(p Proc) bool { return w.ids[p.Session] })
 		close(w.done)
 	}
 }

@@ -1,7 +1,7 @@
-// Package spawn starts and reaps processes for the agent, which is pid 1 of
-// its pod or a subreaper: every child and every orphan of the job becomes its
-// child sooner or later. It waits for all of them in one place: who starts a
-// process by os/exec beside it may find that its end is gone (ECHILD).
+// Package spawn starts and reaps processes for the agent, which is pid 1 of its pod
+// or a subreaper, so that orphans of the job become its children. All children are
+// reaped in one place: a process that is started with os/exec may already have been
+// reaped when os/exec waits for it (ECHILD).
 package spawn
 
 import (
@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Spawner starts processes and hands out their ends. It is safe for
-// concurrent use.
+// Spawner starts processes and delivers their wait statuses. It is safe for concurrent
+// use.
 type Spawner struct {
-	mu   sync.Mutex // held over fork, so that no child is reaped before it is known
+	mu   sync.Mutex // held during fork, so that no child is reaped before it is in live
 	live map[int]*Process
 
 	sessions sessions
 }
 
-// New makes the process's one Spawner and begins to reap. It makes the process
-// a subreaper, if it is not pid 1 anyway.
+// New returns the Spawner of this process, of which there must be only one, and starts
+// to reap. It makes the process a subreaper unless it is pid 1.
 func New() (*Spawner, error) {
 	if os.Getpid() != 1 {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -45,7 +45,7 @@ func New() (*Spawner, error) {
 	return s, nil
 }
 
-// reap collects every child that has ended.
+// reap reaps every child that has ended.
 func (s *Spawner) reap() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,37 +67,37 @@ func (s *Spawner) reap() {
 	}
 }
 
-// Knows reports whether pid was started here and has not ended.
+// Knows reports whether pid was started by s and was not reaped.
 func (s *Spawner) Knows(pid int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[pid] != nil
 }
 
-// umask is this process's, which setting it anew is the only way to know; so
-// it is remembered, and SetUmask must be used to change it.
+// umask returns the umask of this process. It is stored because the system's can only
+// be read by setting it, so SetUmask must be used to change it.
 func umask() int { return int(current.Load()) }
 
 var current atomic.Int32
 
-// SetUmask sets the umask of the process, and so of what it starts.
+// SetUmask sets the umask of this process, which its children inherit.
 func SetUmask(mask int) {
 	syscall.Umask(mask)
 	current.Store(int32(mask))
 }
 
-// Process is a started process. It leads a session of its own.
+// Process is a started process, the leader of its own session.
 type Process struct {
 	PID  int
 	done chan syscall.WaitStatus
 	used syscall.Rusage // set before done delivers
 }
 
-// Used is what the process and the children that it waited for have used. It
-// may be called once Done has delivered.
+// Used returns what the process and the children that it waited for have used. It may
+// be called after Done has delivered.
 func (p *Process) Used() *syscall.Rusage { return &p.used }
 
-// Ended is a process that never ran: its end is status.
+// Ended returns a process that never ran and has the given wait status.
 func Ended(status syscall.WaitStatus) *Process {
 	p := &Process{PID: -1, done: make(chan syscall.WaitStatus, 1)}
 	p.done <- status
@@ -107,10 +107,10 @@ func Ended(status syscall.WaitStatus) *Process {
 // Done delivers the wait status once.
 func (p *Process) Done() <-chan syscall.WaitStatus { return p.done }
 
-// Signal sends sig to the process's group.
+// Signal sends sig to the process group.
 func (p *Process) Signal(sig syscall.Signal) error { return syscall.Kill(-p.PID, sig) }
 
-// Spec says what to run. Files are the process's descriptors 0, 1, 2, ...
+// Spec describes a process to start. Files are its descriptors 0, 1, 2, ...
 type Spec struct {
 	Path  string // absolute, or relative to Dir
 	Args  []string
@@ -118,11 +118,11 @@ type Spec struct {
 	Dir   string
 	Files []*os.File
 	CPUs  *unix.CPUSet // nil: those of the agent
-	// Memory is where the process takes its memory from; nil: as the agent.
+	// Memory is the memory policy of the process; nil: as the agent.
 	Memory *MemPolicy
-	// Rlimits: name without RLIMIT_ -> soft limit. Umask is the bits to clear;
-	// negative: the agent's. NeedPID sets SLURM_TASK_PID. For any of these the
-	// program Helper is started first (see Exec), which costs a few ms.
+	// Rlimits maps a limit's name, without RLIMIT_, to the soft limit. A negative
+	// Umask means the agent's. NeedPID sets SLURM_TASK_PID. For any of these, the
+	// program Helper is started first (see Exec), which takes a few milliseconds.
 	Rlimits map[string]uint64
 	Umask   int
 	NeedPID bool
@@ -131,15 +131,16 @@ type Spec struct {
 	Terminal bool
 }
 
-// MemPolicy is where a process takes its memory from: the NUMA nodes named and
-// no others, or, if possible, the first of them.
+// MemPolicy restricts the memory of a process to NUMA nodes, or makes it prefer the
+// first of them.
 type MemPolicy struct {
 	Prefer bool
 	Nodes  []int
 }
 
+// set sets the policy of the calling thread.
 func (p *MemPolicy) set() error {
-	var nodes unix.CPUSet // a set of bits, whatever they stand for
+	var nodes unix.CPUSet // used as a set of NUMA nodes
 	for _, n := range p.Nodes {
 		nodes.Set(n)
 	}
@@ -155,17 +156,20 @@ type PolicyError struct{ Err error }
 
 func (e *PolicyError) Error() string { return "set_mempolicy: " + e.Err.Error() }
 
-// Unwrap gives the kernel's error.
+// Unwrap returns the kernel's error.
 func (e *PolicyError) Unwrap() error { return e.Err }
 
-// Start runs a process as the leader of a new session. The error is a
-// syscall.Errno of execve where that failed.
+// Start starts a process as the leader of a new session. If execve fails, the error is
+// its syscall.Errno.
 func (s *Spawner) Start(spec *Spec) (*Process, error) {
 	path, args := spec.Path, spec.Args
-	if spec.Helper != "" && (len(spec.Rlimits) > 0 || spec.NeedPID || (spec.Umask >= 0 && spec.Umask != umask())) {
+	otherUmask := spec.Umask >= 0 && spec.Umask != umask()
+	if spec.Helper != "" && (len(spec.Rlimits) > 0 || spec.NeedPID || otherUmask) {
 		path, args = spec.Helper, helperArgs(spec)
 	}
-	attr := &syscall.ProcAttr{Dir: spec.Dir, Env: spec.Env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: spec.Terminal}}
+	attr := &syscall.ProcAttr{
+		Dir: spec.Dir, Env: spec.Env, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: spec.Terminal},
+	}
 	for _, f := range spec.Files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
@@ -175,17 +179,17 @@ func (s *Spawner) Start(spec *Spec) (*Process, error) {
 		defer runtime.UnlockOSThread()
 		var old unix.CPUSet
 		if unix.SchedGetaffinity(0, &old) == nil && unix.SchedSetaffinity(0, spec.CPUs) == nil {
-			defer unix.SchedSetaffinity(0, &old) //nolint:errcheck // the mask it had
+			defer unix.SchedSetaffinity(0, &old) //nolint:errcheck // restores the previous mask
 		}
 	}
 	if spec.Memory != nil {
-		// As the mask.
+		// The child inherits the policy of the thread that forks.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := spec.Memory.set(); err != nil {
 			return nil, &PolicyError{err}
 		}
-		defer unix.SetMemPolicy(unix.MPOL_DEFAULT, nil) //nolint:errcheck // the agent has no other
+		defer unix.SetMemPolicy(unix.MPOL_DEFAULT, nil) //nolint:errcheck // the agent has the default policy
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

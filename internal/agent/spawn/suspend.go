@@ -5,17 +5,16 @@ import (
 	"syscall"
 )
 
-// Stop stops every process below this one, whatever its session or group. For
-// pid 1 of a pod that is one system call, which the kernel makes exact: a process
-// that forks meanwhile is stopped before its child exists (kill(2), pid -1, is all
-// processes of the namespace but the caller).
+// Stop stops all descendants, regardless of session and group. For pid 1 of a pod this
+// is a single system call, which covers processes that fork meanwhile (kill(2): pid -1
+// means all processes of the namespace except the caller).
 func Stop() {
 	if os.Getpid() == 1 {
 		syscall.Kill(-1, syscall.SIGSTOP) //nolint:errcheck // there may be none
 		return
 	}
-	// Elsewhere, in tests: until a look finds nobody new. A stopped process makes no
-	// more children.
+	// Elsewhere, as in tests, repeat until no new process is found: a stopped process
+	// does not fork.
 	seen := map[int]bool{}
 	for grew := true; grew; {
 		grew = false
@@ -27,7 +26,7 @@ func Stop() {
 	}
 }
 
-// Continue lets the processes that Stop stopped go on.
+// Continue continues the processes that Stop has stopped.
 func Continue() {
 	if os.Getpid() == 1 {
 		syscall.Kill(-1, syscall.SIGCONT) //nolint:errcheck // there may be none

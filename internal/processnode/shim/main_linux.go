@@ -135,7 +135,7 @@ func settle(spec *Spec) error {
 		}
 	}
 	unix.Umask(0o022)
-	sigaction.HeedAll()
+	sigaction.ResetAll()
 	return nil
 }
 

@@ -31,7 +31,7 @@ func TestTheShimHeedsSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	ignored, caught := masks(t, "SigIgn"), masks(t, "SigCgt")
-	for _, sig := range sigaction.Deadly {
+	for _, sig := range sigaction.Terminating {
 		if caught&(1<<(uint(sig)-1)) != 0 {
 			t.Errorf("%v is caught: %x", sig, caught)
 		}

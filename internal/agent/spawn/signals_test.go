@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
-// caught are the signals that this process catches.
+// caught returns the mask of signals that this process catches.
 func caught(t *testing.T) (mask uint64) {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -28,9 +28,9 @@ func caught(t *testing.T) (mask uint64) {
 	return mask
 }
 
-// The helper does not catch what ends a program, before it becomes the task:
-// what it catches may be lost on the way.
-func TestTheHelperHeedsSignals(t *testing.T) {
+// TestHelperResetsSignals checks that the helper stops catching the signals that end a
+// program before it executes the task, because a caught signal may get lost.
+func TestHelperResetsSignals(t *testing.T) {
 	if os.Getenv("BERTH_TEST_CHILD") == "" {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
 		cmd.Env = append(os.Environ(), "BERTH_TEST_CHILD=1")
@@ -42,13 +42,13 @@ func TestTheHelperHeedsSignals(t *testing.T) {
 	if caught(t)&(1<<(uint(syscall.SIGTERM)-1)) == 0 {
 		t.Fatal("Go's runtime does not catch SIGTERM any more")
 	}
-	// A program that is not there: Exec returns, having done all that comes before.
-	var said strings.Builder
-	if code := Exec([]string{"-1", "", "/nonexistent", "x"}, &said); code != int(syscall.ENOENT) {
-		t.Fatalf("%d: %s", code, &said)
+	// The program does not exist, so Exec returns after it has reset the signals.
+	var errors strings.Builder
+	if code := Exec([]string{"-1", "", "/nonexistent", "x"}, &errors); code != int(syscall.ENOENT) {
+		t.Fatalf("%d: %s", code, &errors)
 	}
 	mask := caught(t)
-	for _, sig := range sigaction.Deadly {
+	for _, sig := range sigaction.Terminating {
 		if mask&(1<<(uint(sig)-1)) != 0 {
 			t.Errorf("%v is caught: %x", sig, mask)
 		}

@@ -10,27 +10,28 @@ import (
 	"sync"
 )
 
-// talk is the conversation with one task.
-type talk struct {
+// session is the connection of one task.
+type session struct {
 	s    *Server
 	rank uint32
 	r    *bufio.Reader
 
-	mu sync.Mutex // answers to a fence come from elsewhere
+	mu sync.Mutex // the end of a fence is sent by another goroutine
 	w  io.Writer
 }
 
-func (t *talk) print(format string, args ...any) error {
+// print sends an answer.
+func (t *session) print(format string, args ...any) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, err := fmt.Fprintf(t.w, format, args...)
 	return err
 }
 
-var errLong = errors.New("a line without end")
+var errLong = errors.New("line too long")
 
-// line reads a line without its end.
-func (t *talk) line() (string, error) {
+// line reads a line and returns it without its end.
+func (t *session) line() (string, error) {
 	var b []byte
 	for {
 		part, err := t.r.ReadSlice('\n')
@@ -46,8 +47,8 @@ func (t *talk) line() (string, error) {
 	}
 }
 
-// parseLine reads "cmd=put kvsname=K key=k value=v"; the value is the rest of
-// the line.
+// parseLine parses "cmd=put kvsname=K key=k value=v". The value extends to the end
+// of the line.
 func parseLine(line string) map[string]string {
 	pairs := map[string]string{}
 	for line != "" {
@@ -64,27 +65,27 @@ func parseLine(line string) map[string]string {
 	return pairs
 }
 
-// one speaks PMI-1.
-func (t *talk) one() {
+// serve1 serves PMI-1.
+func (t *session) serve1() {
 	for {
 		line, err := t.line()
 		if err != nil || line == "" {
 			return
 		}
 		if strings.HasPrefix(line, "mcmd=") {
-			if t.skip() != nil || t.print("cmd=spawn_result rc=-1 status=spawn_not_supported\n") != nil {
+			if t.skipCommand() != nil || t.print("cmd=spawn_result rc=-1 status=spawn_not_supported\n") != nil {
 				return
 			}
 			continue
 		}
-		if !t.answer(parseLine(line)) {
+		if !t.answer1(parseLine(line)) {
 			return
 		}
 	}
 }
 
-// skip reads to the end of a command of several lines.
-func (t *talk) skip() error {
+// skipCommand reads to the end of a command of several lines.
+func (t *session) skipCommand() error {
 	for {
 		line, err := t.line()
 		if err != nil || line == "endcmd" {
@@ -93,8 +94,8 @@ func (t *talk) skip() error {
 	}
 }
 
-// answer answers one line of PMI-1; false: the task says no more.
-func (t *talk) answer(q map[string]string) bool {
+// answer1 answers a command of PMI-1. It returns false after the last command.
+func (t *session) answer1(q map[string]string) bool {
 	var err error
 	switch q["cmd"] {
 	case "get_maxes":
@@ -120,9 +121,9 @@ func (t *talk) answer(q map[string]string) bool {
 			err = t.print("cmd=get_result rc=-1 msg=key_%s_not_found value=unknown\n", q["key"])
 		}
 	case "barrier_in":
-		t.s.enter(t.rank, func() { t.print("cmd=barrier_out rc=0\n") }) //nolint:errcheck // its reader sees it
+		t.s.enter(t.rank, func() { t.print("cmd=barrier_out rc=0\n") }) //nolint:errcheck // the reader of the connection sees it
 	case "finalize":
-		t.print("cmd=finalize_ack rc=0\n") //nolint:errcheck // it is the last
+		t.print("cmd=finalize_ack rc=0\n") //nolint:errcheck // it is the last answer
 		return false
 	case "abort":
 		t.s.Abort(t.rank, "exit code "+q["exitcode"])
@@ -135,11 +136,11 @@ func (t *talk) answer(q map[string]string) bool {
 	return err == nil
 }
 
-// pair of PMI-2; their order counts in some clients.
+// pair is a pair of PMI-2. Some clients depend on the order of pairs.
 type pair struct{ name, value string }
 
-// two speaks PMI-2.
-func (t *talk) two() {
+// serve2 serves PMI-2.
+func (t *session) serve2() {
 	head := make([]byte, 6)
 	for {
 		if _, err := io.ReadFull(t.r, head); err != nil {
@@ -153,14 +154,13 @@ func (t *talk) two() {
 		if _, err := io.ReadFull(t.r, body); err != nil {
 			return
 		}
-		if !t.answerTwo(parsePairs(string(body))) {
+		if !t.answer2(parsePairs(string(body))) {
 			return
 		}
 	}
 }
 
-// parsePairs reads "cmd=kvs-put;key=k;value=v;"; a semicolon in a value is
-// written twice.
+// parsePairs parses "cmd=kvs-put;key=k;value=v;". A semicolon in a value is doubled.
 func parsePairs(body string) map[string]string {
 	pairs := map[string]string{}
 	for body != "" {
@@ -189,11 +189,11 @@ func parsePairs(body string) map[string]string {
 	return pairs
 }
 
-// threadKey is the protocol's name of what tells a client's threads apart.
+// threadKey is the key by which the protocol identifies a client's threads.
 const threadKey = "thr" + "id"
 
-// reply answers a command of PMI-2. The question's thread comes back.
-func (t *talk) reply(q map[string]string, pairs ...pair) error {
+// reply answers a command of PMI-2, for the thread that sent it.
+func (t *session) reply(q map[string]string, pairs ...pair) error {
 	var b strings.Builder
 	b.WriteString("cmd=" + q["cmd"] + "-response;")
 	if id, ok := q[threadKey]; ok {
@@ -205,64 +205,65 @@ func (t *talk) reply(q map[string]string, pairs ...pair) error {
 	return t.print("%6d%s", b.Len(), b.String())
 }
 
-var good = pair{"rc", "0"}
+var success = pair{"rc", "0"}
 
-func bad(text string) []pair { return []pair{{"rc", "-1"}, {"errmsg", text}} }
+// failure returns the pairs of an error.
+func failure(text string) []pair { return []pair{{"rc", "-1"}, {"errmsg", text}} }
 
-// found answers a question for a value.
-func (t *talk) found(q map[string]string, value string, ok bool) error {
+// found answers a request for a value.
+func (t *session) found(q map[string]string, value string, ok bool) error {
 	if !ok {
-		return t.reply(q, pair{"found", "FALSE"}, good)
+		return t.reply(q, pair{"found", "FALSE"}, success)
 	}
-	return t.reply(q, pair{"found", "TRUE"}, pair{"value", value}, good)
+	return t.reply(q, pair{"found", "TRUE"}, pair{"value", value}, success)
 }
 
-// answerTwo answers one message of PMI-2; false: the task says no more.
-func (t *talk) answerTwo(q map[string]string) bool {
+// answer2 answers a message of PMI-2. It returns false after the last one.
+func (t *session) answer2(q map[string]string) bool {
 	var err error
 	switch q["cmd"] {
 	case "fullinit":
 		err = t.reply(q, pair{"pmi-version", "2"}, pair{"pmi-subversion", "0"}, pair{"rank", strconv.Itoa(int(t.rank))},
 			pair{"size", strconv.Itoa(int(t.s.Size))}, pair{"appnum", "0"}, pair{"debugged", "FALSE"},
-			pair{"pmiverbose", "FALSE"}, good)
+			pair{"pmiverbose", "FALSE"}, success)
 	case "job-getid":
-		err = t.reply(q, pair{"jobid", t.s.Name}, good)
+		err = t.reply(q, pair{"jobid", t.s.Name}, success)
 	case "kvs-put":
 		if t.s.store(q["key"], q["value"]) {
-			err = t.reply(q, good)
+			err = t.reply(q, success)
 		} else {
-			err = t.reply(q, bad("no room for the key")...)
+			err = t.reply(q, failure("no room for the key")...)
 		}
 	case "kvs-get":
 		v, ok := t.s.get(q["key"])
 		err = t.found(q, v, ok)
 	case "kvs-fence":
-		t.s.enter(t.rank, func() { t.reply(q, good) }) //nolint:errcheck // its reader sees it
+		t.s.enter(t.rank, func() { t.reply(q, success) }) //nolint:errcheck // the reader of the connection sees it
 	case "info-getjobattr":
 		v, ok := t.attribute(q["key"])
 		err = t.found(q, v, ok)
 	case "info-putnodeattr":
 		if t.s.setNode(q["key"], q["value"]) {
-			err = t.reply(q, good)
+			err = t.reply(q, success)
 		} else {
-			err = t.reply(q, bad("no room for the key")...)
+			err = t.reply(q, failure("no room for the key")...)
 		}
 	case "info-getnodeattr":
 		err = t.nodeAttribute(q)
 	case "finalize":
-		t.reply(q, good) //nolint:errcheck // it is the last
+		t.reply(q, success) //nolint:errcheck // it is the last answer
 		return false
 	case "abort":
 		t.s.Abort(t.rank, q["msg"])
 		return false
 	default:
-		err = t.reply(q, bad("not supported")...)
+		err = t.reply(q, failure("not supported")...)
 	}
 	return err == nil
 }
 
-// attribute is one of the job.
-func (t *talk) attribute(key string) (string, bool) {
+// attribute returns an attribute of the job.
+func (t *session) attribute(key string) (string, bool) {
 	switch key {
 	case "PMI_process_mapping":
 		return t.s.get(key)
@@ -272,9 +273,10 @@ func (t *talk) attribute(key string) (string, bool) {
 	return "", false
 }
 
-func (t *talk) nodeAttribute(q map[string]string) error {
+// nodeAttribute answers a request for an attribute of the node.
+func (t *session) nodeAttribute(q map[string]string) error {
 	if strings.EqualFold(q["wait"], "TRUE") || q["wait"] == "1" {
-		t.s.whenNode(q["key"], func(v string) { t.found(q, v, true) }) //nolint:errcheck // its reader sees it
+		t.s.whenNode(q["key"], func(v string) { t.found(q, v, true) }) //nolint:errcheck // the reader of the connection sees it
 		return nil
 	}
 	t.s.mu.Lock()

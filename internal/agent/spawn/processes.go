@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Proc is what /proc says about a process.
+// Proc is a process as /proc describes it.
 type Proc struct {
 	PID, PPID, Group, Session int
 	Zombie                    bool
 }
 
-// List reads the processes that this one can see, itself left out.
+// List returns all processes that are visible in /proc, except this one.
 func List() []Proc {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -39,8 +39,8 @@ func List() []Proc {
 	return all
 }
 
-// read parses /proc/PID/stat: the fields after the command, which may itself
-// contain blanks and brackets.
+// read parses /proc/PID/stat. It reads the fields after the command, which may
+// contain blanks and parentheses.
 func read(pid int) (Proc, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -58,7 +58,7 @@ func read(pid int) (Proc, bool) {
 	return Proc{PID: pid, PPID: n(1), Group: n(2), Session: n(3), Zombie: f[0][0] == 'Z'}, true
 }
 
-// Descendants are the processes below this one, which for pid 1 are all.
+// Descendants returns the descendants of this process; those of pid 1 are all others.
 func Descendants() []Proc {
 	all := List()
 	if os.Getpid() == 1 {
@@ -99,30 +99,30 @@ func Owns(pid int, entries ...string) bool {
 	return true
 }
 
-// Program is the name of the program that process pid runs, as the kernel
-// keeps it; empty: not known.
+// Program returns the kernel's name of the program that process pid runs, or "" if it
+// is unknown.
 func Program(pid int) string {
 	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	return string(bytes.TrimSpace(b))
 }
 
-// Kill sends sig to the descendants that match and returns how many there
-// were. Zombies do not count.
+// Kill sends sig to the matching descendants and returns their number. Zombies do not
+// count.
 func Kill(sig syscall.Signal, match func(Proc) bool) int {
 	n := 0
 	for _, p := range Descendants() {
 		if !p.Zombie && match(p) {
-			syscall.Kill(p.PID, sig) //nolint:errcheck // gone is as good
+			syscall.Kill(p.PID, sig) //nolint:errcheck // it may have ended
 			n++
 		}
 	}
 	return n
 }
 
-// KillAll kills the descendants that match until there are none, which
-// processes that fork can delay; it gives up after limit and says so.
-func KillAll(limit time.Duration, match func(Proc) bool) bool {
-	deadline := time.Now().Add(limit)
+// KillAll kills the matching descendants until there are none, which takes several
+// attempts if they fork. It returns false if some are left after the timeout.
+func KillAll(timeout time.Duration, match func(Proc) bool) bool {
+	deadline := time.Now().Add(timeout)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		if Kill(syscall.SIGKILL, match) == 0 {
 			return true
