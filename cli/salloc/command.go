@@ -15,16 +15,16 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// command runs the user's command, or shell, and returns its exit code.
-func (o *Options) command(p *option.Parsed, a *alloc.Allocation, c *alloc.Client, signals <-chan os.Signal) int {
+// runCommand runs the user's command or shell and returns its exit code.
+func (o *Options) runCommand(p *option.Parsed, a *alloc.Allocation, c *alloc.Client, signals <-chan os.Signal) int {
 	environ := o.environment(a)
 	args := p.Args
 	if len(args) == 0 {
 		args = []string{o.shell()}
 	}
-	path := find(args[0], environ)
+	path := findProgram(args[0], environ)
 	if path == "" {
-		o.say("error: _fork_command: Unable to find command \"%s\"", args[0])
+		o.printf("error: _fork_command: Unable to find command \"%s\"", args[0])
 		return 1
 	}
 	cmd := &exec.Cmd{Path: path, Args: args, Env: environ, Stdin: o.p.In, Stdout: o.p.Out, Stderr: o.p.Err}
@@ -32,40 +32,43 @@ func (o *Options) command(p *option.Parsed, a *alloc.Allocation, c *alloc.Client
 	terminal, foreground := o.terminal()
 	interactive := foreground && len(p.Args) == 0
 	if interactive {
-		// A shell with job control: a group of its own, in the foreground.
+		// A shell with job control runs in its own process group, in the foreground.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Foreground: true, Ctty: terminal}
 	}
 	if err := cmd.Start(); err != nil {
-		o.say("error: %s: %v", args[0], err)
+		o.printf("error: %s: %v", args[0], err)
 		return 1
 	}
 	ended := make(chan int, 1)
 	go func() { ended <- exitCode(cmd) }()
-	code := o.attend(p, a, c, cmd.Process, signals, ended, interactive)
+	code := o.waitForCommand(p, a, c, cmd.Process, signals, ended, interactive)
 	if interactive {
-		o.foreground(terminal)
+		o.takeForeground(terminal)
 	}
 	return code
 }
 
-// attend waits for the command. When the allocation is revoked the command is
-// told only with --kill-command; salloc waits for its end all the same.
-func (o *Options) attend(p *option.Parsed, a *alloc.Allocation, c *alloc.Client, child *os.Process,
-	signals <-chan os.Signal, ended <-chan int, interactive bool) int {
+// waitForCommand waits for the end of the command and returns its exit code. When the
+// allocation is revoked, the command is signaled only with --kill-command; salloc waits
+// for its end in any case.
+func (o *Options) waitForCommand(
+	p *option.Parsed, a *alloc.Allocation, c *alloc.Client, child *os.Process,
+	signals <-chan os.Signal, ended <-chan int, interactive bool,
+) int {
 	over := a.Over()
-	least := 0
+	minCode := 0
 	for {
 		select {
 		case code := <-ended:
-			return max(code, least)
+			return max(code, minCode)
 		case <-over:
 			over = nil
 			select {
 			case code := <-ended:
-				return max(code, least)
+				return max(code, minCode)
 			default:
 			}
-			o.gaveBack = true
+			o.released = true
 			c.Info("Job allocation %d has been revoked.", a.ID)
 			if sig := p.Client.KillCommand; sig != nil {
 				o.kill(child, syscall.Signal(*sig), interactive)
@@ -76,17 +79,17 @@ func (o *Options) attend(p *option.Parsed, a *alloc.Allocation, c *alloc.Client,
 				continue
 			}
 			switch sig {
-			case syscall.SIGINT, syscall.SIGQUIT: // the terminal sends it to the command, too
+			case syscall.SIGINT, syscall.SIGQUIT: // the terminal sends it to the command as well
 			case syscall.SIGTERM, syscall.SIGHUP:
-				// The lines and the exit code of Slurm's salloc, once each, whether
-				// the command or the news of the job's end comes first.
-				if !o.gaveBack && sig == syscall.SIGHUP {
+				// Print the lines of Slurm's salloc once, whether the command or the job
+				// ends first.
+				if !o.released && sig == syscall.SIGHUP {
 					c.Info("Relinquishing job allocation %d", a.ID)
-					least = 1
-				} else if !o.gaveBack {
+					minCode = 1
+				} else if !o.released {
 					c.Info("Job allocation %d has been revoked.", a.ID)
 				}
-				o.gaveBack, over = true, nil
+				o.released, over = true, nil
 				a.Complete(0)
 				o.kill(child, sig, interactive)
 			default:
@@ -96,7 +99,7 @@ func (o *Options) attend(p *option.Parsed, a *alloc.Allocation, c *alloc.Client,
 	}
 }
 
-// kill signals the command; a shell of its own group with all that is in it.
+// kill signals the command, or the whole process group of a shell.
 func (o *Options) kill(child *os.Process, sig syscall.Signal, group bool) {
 	if sig == 0 {
 		sig = syscall.SIGTERM
@@ -108,19 +111,20 @@ func (o *Options) kill(child *os.Process, sig syscall.Signal, group bool) {
 	if group {
 		pid = -pid
 	}
-	syscall.Kill(pid, sig) //nolint:errcheck // gone is as good
+	syscall.Kill(pid, sig) //nolint:errcheck // it may have ended
 }
 
-// exitCode waits for the command. As with Slurm's salloc, one that a signal
-// ended counts as no failure.
+// exitCode waits for the command and returns its exit code. As in Slurm's salloc, a
+// command that was ended by a signal does not count as failed.
 func exitCode(cmd *exec.Cmd) int {
-	cmd.Wait() //nolint:errcheck // the state has it
+	cmd.Wait() //nolint:errcheck // the process state contains it
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Exited() {
 		return ws.ExitStatus()
 	}
 	return 0
 }
 
+// shell returns the user's shell.
 func (o *Options) shell() string {
 	if s := o.p.Env("SHELL"); s != "" {
 		return s
@@ -128,7 +132,7 @@ func (o *Options) shell() string {
 	return "/bin/sh"
 }
 
-// terminal is the descriptor of the terminal at In, if salloc is in its
+// terminal returns the descriptor of the terminal at In, and whether salloc is in its
 // foreground.
 func (o *Options) terminal() (fd int, foreground bool) {
 	f, ok := o.p.In.(*os.File)
@@ -140,16 +144,16 @@ func (o *Options) terminal() (fd int, foreground bool) {
 	return fd, err == nil && group == unix.Getpgrp()
 }
 
-// foreground takes the terminal back from the shell.
-func (o *Options) foreground(fd int) {
-	// A process of the background that sets the terminal is stopped, unless it
-	// ignores this.
+// takeForeground makes salloc the foreground process of the terminal again.
+func (o *Options) takeForeground(fd int) {
+	// The kernel stops a background process that changes the terminal, unless it ignores
+	// the signal.
 	signal.Ignore(syscall.SIGTTOU)
 	unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, unix.Getpgrp()) //nolint:errcheck // the terminal may be gone
 }
 
-// find looks a command up in the PATH of environ.
-func find(name string, environ []string) string {
+// findProgram returns the path of a program in the PATH of environ, or "".
+func findProgram(name string, environ []string) string {
 	usable := func(path string) bool {
 		st, err := os.Stat(path)
 		return err == nil && st.Mode().IsRegular() && unix.Access(path, unix.X_OK) == nil

@@ -1,5 +1,5 @@
-// Package salloc asks for an allocation, runs a command or a shell on this
-// machine while it lasts, and gives it back. Steps are srun's.
+// Package salloc obtains an allocation, runs a command or a shell on this machine, and
+// releases the allocation. The command starts steps with srun.
 package salloc
 
 import (
@@ -22,19 +22,19 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Cluster is what salloc needs of a cluster.
+// Cluster is the access to a cluster that salloc needs.
 type Cluster interface{ alloc.Cluster }
 
 // Options is one call of salloc.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
-	// gaveBack says that the allocation is over, or was given back, and that
-	// this was told.
-	gaveBack bool
+	// released means that the allocation has ended or was released, and that this was
+	// printed.
+	released bool
 }
 
-// New makes the command. connect is called once.
+// New returns the command. connect is called once.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -58,10 +58,10 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, w := range s.Warnings {
-		o.say("%s", w)
+		o.printf("%s", w)
 	}
 	fmt.Fprint(o.p.Err, s.Options)
-	if dir := p.Step.Chdir; dir != "" { // before there is anything to give back
+	if dir := p.Step.Chdir; dir != "" { // before an allocation must be released
 		if err := unix.Access(dir, unix.X_OK); err != nil {
 			return slurmerr.Newf(slurmerr.Refused, "chdir(%s): %s", dir, strerror.Text(err))
 		}
@@ -93,9 +93,12 @@ func (o *Options) parse(args []string) ([]*option.Parsed, error) {
 	return parts, nil
 }
 
+// submission returns the job that the options request.
 func (o *Options) submission(parts []*option.Parsed, args []string) (*translate.Submission, error) {
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
-		UID: o.p.UID, Group: o.p.Group}
+	in := &translate.Input{
+		Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(),
+		Limits: o.p.Limits(), ReadFile: o.p.ReadFile, UID: o.p.UID, Group: o.p.Group,
+	}
 	var err error
 	if in.Dir, err = o.p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error())
@@ -106,14 +109,15 @@ func (o *Options) submission(parts []*option.Parsed, args []string) (*translate.
 	return translate.Allocation(parts, in)
 }
 
-// run gets the allocation, uses it, and gives it back.
+// run obtains the allocation, runs the command, and releases the allocation.
 func (o *Options) run(ctx context.Context, p *option.Parsed, s *translate.Submission, cluster Cluster) error {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
 	client := &alloc.Client{
-		Name: "salloc", P: o.p, Cluster: cluster, Quiet: p.Client.Quiet > 0, Refusal: "Job submit/allocate failed",
-		Unowned: p.Client.NoShell,
+		Name: "salloc", P: o.p, Cluster: cluster, Quiet: p.Client.Quiet > 0,
+		Refusal: "Job submit/allocate failed", Unowned: p.Client.NoShell,
 	}
 	client.Interrupted = func(int64) { client.Info("Job aborted due to signal") }
 	client.Pending = func(id int64) { client.Info("Pending job allocation %d", id) }
@@ -128,14 +132,14 @@ func (o *Options) run(ctx context.Context, p *option.Parsed, s *translate.Submis
 	if p.Client.NoShell {
 		return nil
 	}
-	if o.bell(p, s) {
+	if p.Client.Bell == "always" {
 		fmt.Fprint(o.p.Err, "\a")
 	}
-	code := o.command(p, a, client, signals)
+	code := o.runCommand(p, a, client, signals)
 	select {
 	case <-a.Over():
 	default:
-		if !o.gaveBack {
+		if !o.released {
 			client.Info("Relinquishing job allocation %d", a.ID)
 			a.Complete(code)
 		}
@@ -146,12 +150,7 @@ func (o *Options) run(ctx context.Context, p *option.Parsed, s *translate.Submis
 	return &slurmerr.Error{Code: code}
 }
 
-// bell tells whether to ring: always, or, without a word about it, never.
-func (o *Options) bell(p *option.Parsed, _ *translate.Submission) bool {
-	return p.Client.Bell == "always"
-}
-
-// environment is what the command sees of its allocation.
+// environment returns the environment of the command.
 func (o *Options) environment(a *alloc.Allocation) []string {
 	host, err := o.p.Hostname()
 	if err != nil {
@@ -162,10 +161,11 @@ func (o *Options) environment(a *alloc.Allocation) []string {
 		dir = "/"
 	}
 	own := env.Without(o.p.Environ(), translate.FromJob)
-	over := env.Allocation(env.Input{Welcome: a.Welcome, Job: a.Job})
-	return env.Merge(own, append(over, "SLURM_SUBMIT_DIR="+dir, "SLURM_SUBMIT_HOST="+host)...)
+	added := env.Allocation(env.Input{Welcome: a.Welcome, Job: a.Job})
+	return env.Merge(own, append(added, "SLURM_SUBMIT_DIR="+dir, "SLURM_SUBMIT_HOST="+host)...)
 }
 
-func (o *Options) say(format string, args ...any) {
+// printf prints a line of salloc to the error stream.
+func (o *Options) printf(format string, args ...any) {
 	fmt.Fprintf(o.p.Err, "salloc: "+format+"\n", args...)
 }

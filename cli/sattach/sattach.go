@@ -1,5 +1,5 @@
-// Package sattach shows the output of a step that runs, and ends with its exit
-// code. The step goes on without it.
+// Package sattach shows the output of a running step and exits with the step's exit
+// code. The step continues when sattach ends.
 package sattach
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Cluster is what sattach needs of a cluster.
+// Cluster is the access to a cluster that sattach needs.
 type Cluster interface {
 	AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error)
 }
@@ -32,17 +32,17 @@ type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
 
-	job      string // as users name it
+	job      string // as given by the user
 	step     int32
 	label    bool
 	layout   bool
-	out, err int64 // the only task shown; -1: all
+	out, err int64 // the only task to show; -1: all
 
 	created step.Created
 	code    int
 }
 
-// New makes the command. connect is called once.
+// New returns the command. connect is called once.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -53,7 +53,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if v == nil {
 		return err
 	}
-	if err := o.which(rest); err != nil {
+	if err := o.parseStep(rest); err != nil {
 		return err
 	}
 	o.label, o.layout = v.Has("label"), v.Has("layout")
@@ -68,7 +68,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return o.follow(conn)
 }
 
-// filters reads the numbers of tasks.
+// filters parses the numbers of the tasks to show.
 func (o *Options) filters(v *option.Values) (err error) {
 	var in int64
 	for _, f := range []struct {
@@ -86,8 +86,8 @@ func (o *Options) filters(v *option.Values) (err error) {
 
 const usage = "Usage: sattach [options] <jobid.stepid>\n"
 
-// which reads JOB.STEP.
-func (o *Options) which(args []string) error {
+// parseStep parses JOB.STEP.
+func (o *Options) parseStep(args []string) error {
 	fail := func(text string) error {
 		if err := o.p.Print(usage); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (o *Options) which(args []string) error {
 		return slurmerr.New(slurmerr.Refused, text)
 	}
 	if len(args) != 1 {
-		return fail("too many parameters") // Slurm's word for none, too
+		return fail("too many parameters") // Slurm's message for none as well
 	}
 	id, err := value.ParseStepID(args[0])
 	switch {
@@ -108,6 +108,7 @@ func (o *Options) which(args []string) error {
 	return nil
 }
 
+// attach connects to the job's agent.
 func (o *Options) attach(ctx context.Context) (*step.Conn, error) {
 	cluster, err := o.connect()
 	if err != nil {
@@ -117,7 +118,7 @@ func (o *Options) attach(ctx context.Context) (*step.Conn, error) {
 	switch kube.KindOf(err) {
 	case kube.NotFound:
 		return nil, slurmerr.New(slurmerr.Refused, "Could not get job step info: "+jobs.ErrInvalidID)
-	case kube.Conflict: // waits, or is over
+	case kube.Conflict: // the job is pending, or has ended
 		return nil, slurmerr.New(slurmerr.Refused, "Could not get job step info: "+err.Error())
 	case kube.Forbidden:
 		return nil, slurmerr.New(slurmerr.Denied, "Could not get job step info: "+jobs.ErrDenied)
@@ -146,7 +147,7 @@ func (o *Options) follow(conn *step.Conn) error {
 	if o.layout {
 		return o.p.Print(layout(&o.created))
 	}
-	if err := step.Follow(conn, nil, o.take); err != nil {
+	if err := step.Follow(conn, nil, o.handleFrame); err != nil {
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
 	}
 	if o.code == 0 {
@@ -155,7 +156,7 @@ func (o *Options) follow(conn *step.Conn) error {
 	return &slurmerr.Error{Code: o.code}
 }
 
-// layout is what --layout prints.
+// layout returns the output of --layout.
 func layout(c *step.Created) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Job step layout:\n\t%d tasks, %d nodes (%s)\n\n", c.Tasks, len(c.Nodes), hostlist.Fold(c.Nodes))
@@ -171,7 +172,8 @@ func layout(c *step.Created) string {
 	return b.String()
 }
 
-func (o *Options) take(f *step.Frame) error {
+// handleFrame handles a frame of the step.
+func (o *Options) handleFrame(f *step.Frame) error {
 	switch f.Type {
 	case step.FrameStdout:
 		return o.write(o.p.Out, o.out, f)
@@ -190,6 +192,7 @@ func (o *Options) take(f *step.Frame) error {
 	return nil
 }
 
+// exited reports how tasks ended.
 func (o *Options) exited(e *step.Exit) {
 	ws := syscall.WaitStatus(e.Status)
 	o.code = max(o.code, step.ExitCode(e.Status))
@@ -203,9 +206,10 @@ func (o *Options) exited(e *step.Exit) {
 	}
 }
 
-// errGone ends sattach when nobody reads its output any more.
-var errGone = errors.New("nobody reads the output")
+// errClosed ends sattach when its output can no longer be written.
+var errClosed = errors.New("the output was closed")
 
+// write writes a task's output, unless another task was selected.
 func (o *Options) write(w io.Writer, only int64, f *step.Frame) error {
 	if only >= 0 && int64(f.Task) != only {
 		return nil
@@ -215,7 +219,7 @@ func (o *Options) write(w io.Writer, only int64, f *step.Frame) error {
 		data = step.Label(f, o.created.Tasks)
 	}
 	if _, err := w.Write(bytes.Clone(data)); err != nil {
-		return errGone
+		return errClosed
 	}
 	return nil
 }

@@ -19,44 +19,44 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// copying is one call of sbcast that copies to the nodes of a job.
-type copying struct {
+// transfer copies a file to the nodes of a job.
+type transfer struct {
 	*Options
-	id     *value.StepID
-	v      *option.Values
-	packed bool     // compress what is sent
-	nodes  []string // of the step; nil: all
+	id         *value.StepID
+	v          *option.Values
+	compressed bool     // during the transfer
+	nodes      []string // of the step; nil: all of the job
 }
 
-// copy sends the file at path, which the user calls name, to be dest. Exit codes
-// are those of Slurm 22.05.8: 255 for a file that cannot be read here, and the
-// number of the system's error where a node could not write it.
-func (c *copying) copy(ctx context.Context, path, name, dest string) error {
+// copy sends the file at path, which the user calls name, to dest. Exit codes are those
+// of Slurm 22.05.8: 255 for a file that cannot be read here, and the system's error
+// number if a node could not write it.
+func (c *transfer) copy(ctx context.Context, path, name, dest string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return slurmerr.Wrap(slurmerr.BadValue, err, "Can't open `"+name+"`: "+strerror.Text(err))
 	}
 	defer file.Close()
-	r, err := c.receive(file, name)
+	spec, err := c.describe(file, name)
 	if err != nil {
 		return err
 	}
-	r.Path = dest
-	r.Parents = strings.HasSuffix(filepath.Dir(dest), step.LibrariesSuffix)
+	spec.Path = dest
+	spec.Parents = strings.HasSuffix(filepath.Dir(dest), step.LibrariesSuffix)
 	conn, err := c.dial(ctx, c.id)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	var in io.Reader = file
-	if r.Size == 0 {
-		in = strings.NewReader("") // of /dev/zero, too
+	if spec.Size == 0 {
+		in = strings.NewReader("") // for /dev/zero as well
 	}
-	return c.send(conn, in, r)
+	return c.send(conn, in, spec)
 }
 
-// receive says what the nodes are to make of the bytes.
-func (c *copying) receive(file *os.File, name string) (*step.FileSpec, error) {
+// describe returns the description of the file for the nodes.
+func (c *transfer) describe(file *os.File, name string) (*step.FileSpec, error) {
 	st, err := file.Stat()
 	switch {
 	case err != nil:
@@ -64,28 +64,29 @@ func (c *copying) receive(file *os.File, name string) (*step.FileSpec, error) {
 	case st.IsDir():
 		return nil, slurmerr.Newf(slurmerr.BadValue, "Can't mmap file `%s`, No such device.", name)
 	case st.Size() == 0:
-		c.say("error: Warning: file `%s` is empty.", name)
+		c.printf("error: Warning: file `%s` is empty.", name)
 	}
-	r := bcast.DescribeEmpty(st)
+	spec := bcast.DescribeEmpty(st)
 	if st.Size() > 0 {
-		if r, err = bcast.Describe(file); err != nil {
+		if spec, err = bcast.Describe(file); err != nil {
 			return nil, slurmerr.Wrap(slurmerr.BadValue, err, "Can't read `"+name+"`: "+strerror.Text(err))
 		}
 	}
-	r.Force, r.Compressed = c.v.Has("force"), c.packed
+	spec.Force, spec.Compressed = c.v.Has("force"), c.compressed
 	if c.v.Has("preserve") {
-		r.Modified = st.ModTime().UnixNano()
+		spec.Modified = st.ModTime().UnixNano()
 	}
-	return r, nil
+	return spec, nil
 }
 
-// send asks for the step and gives it the file.
-func (c *copying) send(conn *step.Conn, file io.Reader, r *step.FileSpec) error {
-	_, code, err := bcast.Send(conn, &bcast.Destination{Nodes: c.nodes}, file, r, func(line string) { c.say("error: %s", line) })
-	var no *step.RefusedError
+// send sends the file.
+func (c *transfer) send(conn *step.Conn, file io.Reader, spec *step.FileSpec) error {
+	report := func(line string) { c.printf("error: %s", line) }
+	_, code, err := bcast.Send(conn, &bcast.Destination{Nodes: c.nodes}, file, spec, report)
+	var refused *step.RefusedError
 	switch {
-	case errors.As(err, &no):
-		return slurmerr.New(slurmerr.Refused, no.Lines[0])
+	case errors.As(err, &refused):
+		return slurmerr.New(slurmerr.Refused, refused.Lines[0])
 	case err != nil:
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Connection to the job lost: "+err.Error())
 	case code != 0:
@@ -94,61 +95,62 @@ func (c *copying) send(conn *step.Conn, file io.Reader, r *step.FileSpec) error 
 	return nil
 }
 
-// libraries sends the program's shared objects, if --send-libs asks for them,
-// into a folder beside the copy.
-func (c *copying) libraries(ctx context.Context, path, name, dest string) error {
+// sendLibraries sends the program's shared objects to a directory beside the copy, if
+// --send-libs was given.
+func (c *transfer) sendLibraries(ctx context.Context, path, name, dest string) error {
 	if !c.wantLibraries() {
 		return nil
 	}
 	libs, err := sharedlib.Of(ctx, path)
 	if err != nil {
-		c.say("error: %s", strings.Replace(err.Error(), path, name, 1))
+		c.printf("error: %s", strings.Replace(err.Error(), path, name, 1))
 		return nil
 	}
 	for _, lib := range sharedlib.Without(libs, cmp.Or(c.v.Get("exclude"), sharedlib.System)) {
 		err := c.copy(ctx, lib, lib, filepath.Join(dest+step.LibrariesSuffix, filepath.Base(lib)))
 		if err != nil {
 			return &slurmerr.Error{
-				Code: slurmerr.ExitCode(err), Cause: err, Message: joined(err, fmt.Sprintf("Broadcast of '%s' failed", lib)),
+				Code: slurmerr.ExitCode(err), Cause: err, Message: withLine(err, fmt.Sprintf("Broadcast of '%s' failed", lib)),
 			}
 		}
 	}
 	return nil
 }
 
-// joined is what err says, and one line more.
-func joined(err error, line string) string {
+// withLine returns the message of err with another line.
+func withLine(err error, line string) string {
 	if text := err.Error(); text != "" {
 		return text + "\n" + line
 	}
 	return line
 }
 
-func (c *copying) wantLibraries() bool {
+// wantLibraries parses --send-libs.
+func (c *transfer) wantLibraries() bool {
 	switch given := c.v.Get("send-libs"); {
 	case !c.v.Has("send-libs"), strings.EqualFold(given, "no"):
 		return false
 	case given == "", strings.EqualFold(given, "yes"):
 		return true
 	default:
-		c.say("error: Ignoring unrecognized --send-libs value '%s'", given)
+		c.printf("error: Ignoring unrecognized --send-libs value '%s'", given)
 		return false
 	}
 }
 
-// tell shows the options, as -v asks for.
-func (c *copying) tell(source, dest string) {
+// printOptions prints the options for -v.
+func (c *transfer) printOptions(source, dest string) {
 	yes := map[bool]int{true: 1}
 	const line = "-----------------------------"
-	c.say(line)
-	c.say("compress   = %d", yes[c.packed])
-	c.say("exclude    = %s", cmp.Or(c.v.Get("exclude"), sharedlib.System))
-	c.say("force      = %t", c.v.Has("force"))
-	c.say("preserve   = %t", c.v.Has("preserve"))
-	c.say("send_libs  = %t", c.v.Has("send-libs") && !strings.EqualFold(c.v.Get("send-libs"), "no"))
-	c.say("verbose    = %d", c.v.Count("verbose"))
-	c.say("source     = %s", source)
-	c.say("dest       = %s", dest)
-	c.say(line)
-	c.say("jobid      = %s", c.id)
+	c.printf(line)
+	c.printf("compress   = %d", yes[c.compressed])
+	c.printf("exclude    = %s", cmp.Or(c.v.Get("exclude"), sharedlib.System))
+	c.printf("force      = %t", c.v.Has("force"))
+	c.printf("preserve   = %t", c.v.Has("preserve"))
+	c.printf("send_libs  = %t", c.v.Has("send-libs") && !strings.EqualFold(c.v.Get("send-libs"), "no"))
+	c.printf("verbose    = %d", c.v.Count("verbose"))
+	c.printf("source     = %s", source)
+	c.printf("dest       = %s", dest)
+	c.printf(line)
+	c.printf("jobid      = %s", c.id)
 }

@@ -1,6 +1,6 @@
-// Package sbcast copies a file to every node of a job. The bytes go down the
-// agents' tree as the input of a step that nobody sees; each node checks them
-// against the sum taken here before the file gets its name.
+// Package sbcast copies a file to every node of a job. The contents are the input of a
+// hidden step and take the agents' tree. Each node compares their checksum with that of
+// the source before the file gets its name.
 package sbcast
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Cluster is what sbcast needs of a cluster where no agent is near.
+// Cluster is the access to a cluster that sbcast needs outside of a job.
 type Cluster interface {
 	AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error)
 }
@@ -32,7 +32,7 @@ type Options struct {
 	connect func() (Cluster, error)
 }
 
-// New makes the command. connect is not called inside the job.
+// New returns the command. connect is not called inside the job.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -55,30 +55,32 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	source, dest := o.known(rest[0]), rest[1]
+	source, dest := o.absolute(rest[0]), rest[1]
 	switch {
 	case dest == "":
 		return slurmerr.New(slurmerr.Refused, "Target filename cannot be a directory.")
 	case strings.HasSuffix(dest, "/"):
-		return slurmerr.New(slurmerr.Refused, "Target filename cannot be a directory.").Hint("name the file: %s%s", dest, path.Base(source))
+		return slurmerr.New(slurmerr.Refused, "Target filename cannot be a directory.").
+			Hint("name the file: %s%s", dest, path.Base(source))
 	}
-	c := &copying{Options: o, id: id, v: v}
-	c.packed = o.compress(v)
+	c := &transfer{Options: o, id: id, v: v}
+	c.compressed = o.compress(v)
 	if v.Has("verbose") {
-		c.tell(rest[0], dest)
+		c.printOptions(rest[0], dest)
 	}
-	if _, err := os.Stat(source); err == nil { // else what is wrong with the file comes first
+	if _, err := os.Stat(source); err == nil { // otherwise copy reports the error first
 		if c.nodes, err = o.nodes(ctx, id); err != nil {
 			return err
 		}
 	}
-	if err := c.copy(ctx, source, rest[0], o.known(dest)); err != nil {
+	if err := c.copy(ctx, source, rest[0], o.absolute(dest)); err != nil {
 		return err
 	}
-	return c.libraries(ctx, source, rest[0], o.known(dest))
+	return c.sendLibraries(ctx, source, rest[0], o.absolute(dest))
 }
 
-func (o *Options) known(name string) string {
+// absolute returns the absolute path of a file.
+func (o *Options) absolute(name string) string {
 	if name == "" || path.IsAbs(name) {
 		return name
 	}
@@ -89,12 +91,13 @@ func (o *Options) known(name string) string {
 	return path.Join(dir, name)
 }
 
-// job is the job or step meant: --jobid, else the job that sbcast is in.
+// job returns the job or step of --jobid, or the job in which sbcast runs.
 func (o *Options) job(v *option.Values) (*value.StepID, error) {
 	text := v.Get("jobid")
 	if !v.Has("jobid") {
 		if text = o.p.Env("SLURM_JOB_ID"); text == "" {
-			return nil, slurmerr.New(slurmerr.Refused, "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.")
+			return nil, slurmerr.New(slurmerr.Refused,
+				"Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.")
 		}
 	}
 	id, err := value.ParseStepID(text)
@@ -107,13 +110,14 @@ func (o *Options) job(v *option.Values) (*value.StepID, error) {
 	return &id, nil
 }
 
-// validSize tells whether Slurm takes the value of --size: bytes, or with k or m
-// behind. It is for nothing here.
+// validSize reports whether Slurm accepts the value of --size: a number of bytes, or one
+// with the suffix k or m. The value has no effect here.
 func validSize(text string) bool {
 	digits := strings.TrimLeft(text, "0123456789")
 	return digits == "" || strings.Contains("kKmM", digits[:1])
 }
 
+// dial connects to an agent of the job.
 func (o *Options) dial(ctx context.Context, id *value.StepID) (*step.Conn, error) {
 	if socket := o.p.Env(wire.EnvStepSocket); socket != "" && o.p.Env(wire.EnvJobID) == id.Whole() {
 		return step.Dial(ctx, socket)
@@ -135,7 +139,7 @@ func (o *Options) dial(ctx context.Context, id *value.StepID) (*step.Conn, error
 	return step.NewClient(c)
 }
 
-// nodes are those of the step meant; nil: all of the job.
+// nodes returns the nodes of the step, or nil for all nodes of the job.
 func (o *Options) nodes(ctx context.Context, id *value.StepID) ([]string, error) {
 	if id.Step == "" {
 		return nil, nil
@@ -155,13 +159,13 @@ func (o *Options) nodes(ctx context.Context, id *value.StepID) ([]string, error)
 	return list[0].Record.Nodes, nil
 }
 
-// unknown is the error of a job or step that is not there.
+// unknown returns the error of a job or step that does not exist.
 func unknown(id *value.StepID) error {
 	return slurmerr.Newf(slurmerr.BadValue, "Slurm job %s lookup error: %s", id, jobs.ErrInvalidID)
 }
 
-// compress tells whether what is sent is to be compressed. Slurm's libraries
-// all mean the one that the agents know.
+// compress reports whether to compress the transfer. All of Slurm's libraries select the
+// one that the agents support.
 func (o *Options) compress(v *option.Values) bool {
 	if !v.Has("compress") {
 		return false
@@ -172,12 +176,12 @@ func (o *Options) compress(v *option.Values) bool {
 	case "", "lz4", "zlib", "zstd":
 		return true
 	default:
-		o.say("error: Compression type '%s' unknown, disabling compression support.", kind)
+		o.printf("error: Compression type '%s' unknown, disabling compression support.", kind)
 		return false
 	}
 }
 
-// say writes a line to the error stream.
-func (o *Options) say(format string, args ...any) {
+// printf prints a line to the error stream.
+func (o *Options) printf(format string, args ...any) {
 	fmt.Fprintf(o.p.Err, "sbcast: "+format+"\n", args...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// complete turns what was given into an operation.
+// complete builds the operation from the options.
 func (o *Options) complete(v *option.Values, args []string) (err error) {
 	o.verbose, o.quiet = v.Has("verbose"), v.Has("quiet")
 	o.interactive, o.me = v.Has("interactive"), v.Has("me")
@@ -22,12 +22,12 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	if err := notEmpty(v); err != nil {
 		return err
 	}
-	if o.op.States, err = states(v.List("state")); err != nil {
+	if o.op.States, err = parseStates(v.List("state")); err != nil {
 		return err
 	}
 	if v.Has("signal") || o.op.Batch { // --full alone ends the whole job
 		o.op.Verb = status.OpSignal
-		if o.op.Signal, err = signal(v.Get("signal")); err != nil {
+		if o.op.Signal, err = parseSignal(v.Get("signal")); err != nil {
 			return err
 		}
 	}
@@ -36,7 +36,7 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 			return slurmerr.Newf(slurmerr.Refused, "Invalid node list %s", text)
 		}
 	}
-	if o.op.Jobs, err = ids(args); err != nil {
+	if o.op.Jobs, err = parseIDs(args); err != nil {
 		return err
 	}
 	if len(o.op.Jobs) == 0 && !o.filtered() && !o.me {
@@ -45,10 +45,12 @@ func (o *Options) complete(v *option.Values, args []string) (err error) {
 	return nil
 }
 
-// notEmpty refuses a filter that was given and says nothing (an unset variable
-// of a script, most likely): left out, it would widen what is cancelled.
+// notEmpty returns an error for a filter with an empty value, most likely an unset
+// variable of a script. Without the filter, more jobs would be cancelled.
 func notEmpty(v *option.Values) error {
-	for _, name := range []string{"user", "name", "partition", "account", "qos", "state", "nodelist", "signal", "wckey", "reservation"} {
+	for _, name := range []string{
+		"user", "name", "partition", "account", "qos", "state", "nodelist", "signal", "wckey", "reservation",
+	} {
 		if v.Has(name) && len(v.List(name)) == 0 {
 			return slurmerr.Newf(slurmerr.Refused, "--%s was given without a value", name)
 		}
@@ -56,14 +58,15 @@ func notEmpty(v *option.Values) error {
 	return nil
 }
 
-func ids(args []string) ([]string, error) {
+// parseIDs parses the ids of jobs and steps.
+func parseIDs(args []string) ([]string, error) {
 	var out []string
 	for _, arg := range args {
 		for _, id := range value.SplitJobs(arg) {
 			if !jobID.MatchString(id) && !stepID.MatchString(id) {
 				return nil, slurmerr.Newf(slurmerr.Refused, "Invalid job id %s", format.Escape(id))
 			}
-			if strings.HasSuffix(id, ".") { // as Slurm reads it
+			if strings.HasSuffix(id, ".") { // as in Slurm
 				id += "0"
 			}
 			out = append(out, id)
@@ -72,7 +75,8 @@ func ids(args []string) ([]string, error) {
 	return out, nil
 }
 
-func states(list []string) ([]string, error) {
+// parseStates parses the values of --state.
+func parseStates(list []string) ([]string, error) {
 	var out []string
 	for _, text := range list {
 		state, ok := status.ParseJobState(text)
@@ -85,8 +89,8 @@ func states(list []string) ([]string, error) {
 	return out, nil
 }
 
-// signal reads a signal's name or number; none means SIGKILL.
-func signal(text string) (int32, error) {
+// parseSignal parses the name or number of a signal. An empty text means SIGKILL.
+func parseSignal(text string) (int32, error) {
 	if text == "" {
 		return 9, nil
 	}

@@ -1,4 +1,4 @@
-// Package scancel ends jobs, or sends them signals.
+// Package scancel cancels jobs, or sends them signals.
 package scancel
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Queue is what scancel needs of a cluster.
+// Queue is the access to a cluster that scancel needs.
 type Queue interface {
 	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
 	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
@@ -24,7 +24,7 @@ type Queue interface {
 	User() string
 }
 
-// Options are what scancel needs and what it was told.
+// Options is one call of scancel.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Queue, error)
@@ -32,14 +32,13 @@ type Options struct {
 	op          status.Operation
 	me          bool
 	clusters    []string
-	missing     []string // with -i: names of jobs that are not there
+	missing     []string // with -i: given jobs that do not exist
 	verbose     bool
 	quiet       bool
 	interactive bool
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. connect is called once, after the command line was parsed.
 func New(p *stdio.Process, connect func() (Queue, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -56,7 +55,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return run(ctx, o)
 }
 
-// run sends the operation and says what came of it.
+// run sends the operation and reports its result.
 func run(ctx context.Context, o *Options) error {
 	queue, err := o.connect()
 	if err != nil {
@@ -78,7 +77,7 @@ func run(ctx context.Context, o *Options) error {
 	}
 	if o.verbose {
 		for _, id := range o.op.Jobs {
-			o.talk(o.what(id) + " " + id)
+			o.println(o.describe(id) + " " + id)
 		}
 	}
 	result, err := queue.Operate(ctx, o.op)
@@ -87,13 +86,13 @@ func run(ctx context.Context, o *Options) error {
 	}
 	if o.verbose && len(o.op.Jobs) == 0 {
 		for _, item := range result.Items {
-			o.talk(o.what(item.Job) + " " + format.Escape(item.Job))
+			o.println(o.describe(item.Job) + " " + format.Escape(item.Job))
 		}
 	}
 	return o.report(append(o.absent(), result.Items...))
 }
 
-// check refuses clusters and users that are not there.
+// check returns an error for unknown clusters and users.
 func (o *Options) check(ctx context.Context, queue Queue) error {
 	if len(o.clusters) > 0 {
 		if _, err := queue.Cluster(ctx, o.clusters); err != nil {
@@ -113,7 +112,7 @@ func (o *Options) check(ctx context.Context, queue Queue) error {
 	return nil
 }
 
-// absent are the outcomes of names that -i found no job for.
+// absent returns the results for jobs that -i did not find.
 func (o *Options) absent() []status.OperationStatus {
 	var out []status.OperationStatus
 	for _, id := range o.missing {
@@ -122,8 +121,8 @@ func (o *Options) absent() []status.OperationStatus {
 	return out
 }
 
-// what is the beginning of a line about one job.
-func (o *Options) what(id string) string {
+// describe returns the beginning of a line about a job or step.
+func (o *Options) describe(id string) string {
 	kind := "job"
 	if strings.Contains(id, ".") {
 		kind = "step"
@@ -134,23 +133,23 @@ func (o *Options) what(id string) string {
 	return "Terminating " + kind
 }
 
-func (o *Options) talk(text string) { fmt.Fprintf(o.p.Err, "scancel: %s\n", text) }
+// println prints a line to the error stream.
+func (o *Options) println(text string) { fmt.Fprintf(o.p.Err, "scancel: %s\n", text) }
 
-// addMe makes --me a filter by user. Without a user's name it would be no
-// filter at all, and every job would be meant.
+// addMe turns --me into a filter by user. An empty user name would be no filter, and all
+// jobs would match.
 func (o *Options) addMe(user string) error {
 	if !o.me {
 		return nil
 	}
 	if user == "" {
-		return slurmerr.New(slurmerr.Refused, "--me: the credential does not tell a user; name one with --user")
+		return slurmerr.New(slurmerr.Refused, "--me: the credential does not name a user; choose one with --user")
 	}
 	o.op.Users = append(o.op.Users, user)
 	return nil
 }
 
-// choose lists the jobs that are meant and asks about each. A step that was
-// named is asked about by its own id.
+// choose lists the matching jobs and asks about each, or about a given step.
 func (o *Options) choose(ctx context.Context, queue Queue) error {
 	op := &o.op
 	f := jobs.Filter{Users: op.Users, States: op.States, Partitions: op.Partitions, Names: op.Names,
@@ -179,7 +178,7 @@ func (o *Options) choose(ctx context.Context, queue Queue) error {
 			if step != "" {
 				id += "." + step
 			}
-			if o.ask(in, j, id) {
+			if o.confirm(in, j, id) {
 				op.Jobs = append(op.Jobs, id)
 			}
 		}
@@ -187,7 +186,8 @@ func (o *Options) choose(ctx context.Context, queue Queue) error {
 	return nil
 }
 
-func (o *Options) ask(in *bufio.Scanner, j *status.Job, id string) bool {
+// confirm asks the user whether to cancel a job or step.
+func (o *Options) confirm(in *bufio.Scanner, j *status.Job, id string) bool {
 	for {
 		kind := "job_id"
 		if strings.Contains(id, ".") {
@@ -206,14 +206,14 @@ func (o *Options) ask(in *bufio.Scanner, j *status.Job, id string) bool {
 	}
 }
 
-// filtered reports whether jobs were also chosen by what they are.
+// filtered reports whether jobs were selected by their properties.
 func (o *Options) filtered() bool {
 	op := &o.op
 	return len(op.Users)+len(op.Names)+len(op.Partitions)+len(op.States)+len(op.Accounts)+len(op.QOS)+
 		len(op.WCKeys)+len(op.Reservations)+len(op.Nodes) > 0
 }
 
-// filters lists what jobs were chosen by.
+// filters returns the filters for Slurm's message.
 func (o *Options) filters() string {
 	op, text := &o.op, ""
 	for _, f := range []struct {
@@ -231,18 +231,18 @@ func (o *Options) filters() string {
 	return ", including:" + text + " "
 }
 
-// exitCodes are the errors that scancel reports by more than 1: the low byte
-// of Slurm's error number.
+// exitCodes are the exit codes of errors other than 1: the low byte of Slurm's error
+// number.
 var exitCodes = map[string]int{
 	jobs.ErrDenied: 210,
 	"Operation not permitted on individual component of heterogeneous job": 60,
 }
 
-// exitNoStep is of a step that its job does not have: the same of another number.
+// exitNoStep is the exit code for a step that its job does not have.
 const exitNoStep = 225
 
-// report says which jobs could not be cancelled. As in Slurm 22.05, an unknown
-// or finished job is no failure of a plain cancellation.
+// report reports the jobs that could not be cancelled. As in Slurm 22.05, an unknown or
+// finished job is not an error of a plain cancellation.
 func (o *Options) report(items []status.OperationStatus) error {
 	code := 0
 	for _, item := range items {
@@ -266,11 +266,11 @@ func (o *Options) report(items []status.OperationStatus) error {
 			name, _, _ = strings.Cut(name, ".")
 		}
 		if o.verbose || item.NoStep || (!harmless || !plain) && !o.quiet {
-			o.talk(fmt.Sprintf("error: Kill job error on %s %s: %s", what, name, format.Escape(item.Error)))
+			o.println(fmt.Sprintf("error: Kill job error on %s %s: %s", what, name, format.Escape(item.Error)))
 		}
 	}
 	if len(items) == 0 && o.verbose {
-		o.talk("error: No active jobs match ALL job filters" + o.filters())
+		o.println("error: No active jobs match ALL job filters" + o.filters())
 	}
 	if code == 0 {
 		return nil
@@ -278,8 +278,8 @@ func (o *Options) report(items []status.OperationStatus) error {
 	return &slurmerr.Error{Code: code}
 }
 
-// jobID matches what may name a job: 12, 12_3, 12_[1-3,5], 12+1.
+// jobID matches the ids of jobs: 12, 12_3, 12_[1-3,5], 12+1.
 var jobID = regexp.MustCompile(`^[0-9]+(_([0-9]*|\*|\[[0-9,:-]+\])|\+[0-9]+)?$`)
 
-// stepID matches a step of a job.
+// stepID matches the ids of steps.
 var stepID = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]*|batch|extern|interactive)$`)

@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// defaults are the fields of a call without --format.
+// defaults are the fields without --format.
 const defaults = "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,MaxRSSNode,MaxRSSTask,AveRSS,MaxPages,MaxPagesNode," +
 	"MaxPagesTask,AvePages,MinCPU,MinCPUNode,MinCPUTask,AveCPU,NTasks,AveCPUFreq,ReqCPUFreqMin,ReqCPUFreqMax,ReqCPUFreqGov," +
 	"ConsumedEnergy,MaxDiskRead,MaxDiskReadNode,MaxDiskReadTask,AveDiskRead,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask," +
@@ -18,7 +18,7 @@ const defaults = "JobID,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,AveVMSize,MaxRSS,M
 	"TRESUsageInMinTask,TRESUsageInTot,TRESUsageOutAve,TRESUsageOutMax,TRESUsageOutMaxNode,TRESUsageOutMaxTask,TRESUsageOutMin," +
 	"TRESUsageOutMinNode,TRESUsageOutMinTask,TRESUsageOutTot"
 
-// names are all fields, in the order of --helpformat.
+// names are all fields in the order of --helpformat.
 const names = "AveCPU,AveCPUFreq,AveDiskRead,AveDiskWrite,AvePages,AveRSS,AveVMSize,ConsumedEnergy,ConsumedEnergyRaw,JobID,MaxDiskRead," +
 	"MaxDiskReadNode,MaxDiskReadTask,MaxDiskWrite,MaxDiskWriteNode,MaxDiskWriteTask,MaxPages,MaxPagesNode,MaxPagesTask,MaxRSS," +
 	"MaxRSSNode,MaxRSSTask,MaxVMSize,MaxVMSizeNode,MaxVMSizeTask,MinCPU,MinCPUNode,MinCPUTask,Nodelist,NTasks,Pids,ReqCPUFreq," +
@@ -28,7 +28,7 @@ const names = "AveCPU,AveCPUFreq,AveDiskRead,AveDiskWrite,AvePages,AveRSS,AveVMS
 
 var table = fieldTable()
 
-// fieldTable has sacct's fields of these names, with their widths, and two more.
+// fieldTable returns sacct's fields with these names and their widths, and two more.
 func fieldTable() []format.Field {
 	widths := map[string]format.Field{}
 	for _, f := range format.AcctFields {
@@ -48,6 +48,7 @@ func fieldTable() []format.Field {
 	return out
 }
 
+// helpFormat returns the output of --helpformat.
 func helpFormat() string {
 	var b strings.Builder
 	for i, f := range table {
@@ -82,6 +83,7 @@ func (o *Options) print(job *status.Record, list []step.Usage) error {
 	return o.p.Print(string(b))
 }
 
+// allPIDs returns the pids of all nodes.
 func allPIDs(u *step.Usage) []int32 {
 	var all []int32
 	for _, list := range u.PIDs {
@@ -90,12 +92,13 @@ func allPIDs(u *step.Usage) []int32 {
 	return all
 }
 
+// line appends the line of a step.
 func (o *Options) line(b []byte, job *status.Record, row *status.StepRecord, pids []int32) []byte {
 	values := make([]string, len(o.fields))
 	for i, at := range o.at {
 		switch name := table[at].Name; name {
 		case "Pids":
-			values[i] = joined(pids)
+			values[i] = joinPIDs(pids)
 		case "Nodelist":
 			values[i] = row.NodeList
 		default:
@@ -105,7 +108,8 @@ func (o *Options) line(b []byte, job *status.Record, row *status.StepRecord, pid
 	return format.AppendFields(b, o.fields, values, o.style)
 }
 
-func joined(pids []int32) string {
+// joinPIDs returns pids as "12,13".
+func joinPIDs(pids []int32) string {
 	var words []string
 	for _, p := range pids {
 		words = append(words, strconv.Itoa(int(p)))

@@ -1,6 +1,6 @@
-// Package sstat shows what the steps of running jobs use. It asks the agents
-// of the job, by the way that srun from outside takes, so users see what their
-// own jobs use.
+// Package sstat shows what the steps of running jobs use. It queries the agents of the
+// job, over the same connection as srun outside of a job, so users see the usage of
+// their own jobs only.
 package sstat
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Cluster is what sstat needs of a cluster.
+// Cluster is the access to a cluster that sstat needs.
 type Cluster interface {
 	AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error)
 }
@@ -32,25 +32,24 @@ type Options struct {
 	connect func() (Cluster, error)
 
 	jobs     []target
-	all      bool // steps of a job of which none is named
+	all      bool // all steps of jobs without a step
 	pids     bool
 	fields   []format.Field
-	at       []int // of the table
+	at       []int // indexes of fields in table
 	style    format.FieldStyle
 	settings format.AcctSettings
 }
 
-// target is a job, or a step of it.
+// target is a job or one of its steps.
 type target struct {
-	job  string // as users name it
+	job  string // as given by the user
 	id   status.Record
 	step int32
 	name string // of the step
-	one  bool   // step is meant, not the job
+	one  bool   // the step, not the whole job
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. connect is called once, after the command line was parsed.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -82,8 +81,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// withoutHint is an error about the command line as sstat tells of it, without
-// a word about --help.
+// withoutHint returns an error about the command line as sstat prints it, without the
+// hint about --help.
 func withoutHint(err error) error {
 	if e, ok := errors.AsType[*slurmerr.Error](err); ok && e.Kind == slurmerr.Usage {
 		return &slurmerr.Error{Code: 1, Before: []string{"sstat: " + e.Message}}
@@ -91,10 +90,10 @@ func withoutHint(err error) error {
 	return err
 }
 
-// complete reads the options.
+// complete evaluates the options.
 func (o *Options) complete(v *option.Values, rest []string) error {
 	list := v.All("jobs")
-	for _, word := range rest { // sstat takes jobs without -j, too
+	for _, word := range rest { // sstat accepts jobs without -j as well
 		list = append(list, strings.Split(word, ",")...)
 	}
 	if len(list) == 0 {
@@ -123,11 +122,12 @@ func (o *Options) complete(v *option.Values, rest []string) error {
 	if v.Has("parsable") || v.Has("parsable2") {
 		o.style.Delimiter, o.style.Ending = "|", v.Has("parsable") && !v.Has("parsable2")
 	}
-	o.settings.Settings = format.Settings{Now: o.p.Now().Unix(), Location: o.p.Now().Location(), NoConvert: v.Has("noconvert")}
+	now := o.p.Now()
+	o.settings.Settings = format.Settings{Now: now.Unix(), Location: now.Location(), NoConvert: v.Has("noconvert")}
 	return nil
 }
 
-// parse reads JOB or JOB.STEP.
+// parse parses JOB or JOB.STEP.
 func parse(text string) (t target, err error) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return t, errors.New("Bad job/step specified: " + text) //nolint:staticcheck // Slurm's text
@@ -144,17 +144,17 @@ func parse(text string) (t target, err error) {
 	return t, err
 }
 
-// show prints what a job's steps use. What cannot be shown is said; the rest
-// follows, as with Slurm.
+// show prints what the steps of a job use. As in Slurm, it reports a job that it cannot
+// show, and returns no error.
 func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
 	var list []step.Usage
 	var err error
 	if t.job != "0" {
-		list, err = ask(ctx, cluster, t)
+		list, err = queryUsage(ctx, cluster, t)
 	}
 	if err != nil {
-		o.say("couldn't get steps for job %s", t.job)
-		return nil //nolint:nilerr // said
+		o.printError("couldn't get steps for job %s", t.job)
+		return nil //nolint:nilerr // it was reported
 	}
 	if !t.one && !o.all {
 		list = slices.DeleteFunc(list, func(u step.Usage) bool { return u.Record.ID < 0 })
@@ -164,19 +164,20 @@ func (o *Options) show(ctx context.Context, cluster Cluster, t *target) error {
 	case len(list) > 0:
 		return o.print(&t.id, list)
 	case t.one:
-		o.say("StepId=%s.%s not found running.", t.job, t.name)
+		o.printError("StepId=%s.%s not found running.", t.job, t.name)
 	default:
-		o.say("No steps running for job %s", t.job)
+		o.printError("No steps running for job %s", t.job)
 	}
 	return nil
 }
 
-func (o *Options) say(text string, args ...any) {
+// printError prints an error line.
+func (o *Options) printError(text string, args ...any) {
 	fmt.Fprintf(o.p.Err, "sstat: error: "+text+"\n", args...)
 }
 
-// ask asks the agents of a job. One that does not run has no steps.
-func ask(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, error) {
+// queryUsage queries the agents of a job. A job that does not run has no steps.
+func queryUsage(ctx context.Context, cluster Cluster, t *target) ([]step.Usage, error) {
 	c, err := cluster.AttachTo(ctx, t.job)
 	switch {
 	case kube.KindOf(err) == kube.Conflict:

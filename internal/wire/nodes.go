@@ -1,10 +1,10 @@
 package wire
 
-// NodeAt is the number at a place, from 0, of a list as AnnotationNodes has it:
-// ascending numbers and runs of them, such as "0,2-4,7". ok is false beyond its
-// end, and for a text that is no such list.
-func NodeAt(list string, place int) (node int, ok bool) {
-	for place >= 0 && list != "" {
+// NodeAt returns the number at a position, from 0, in a list in the form of
+// AnnotationNodes: ascending numbers and ranges, such as "0,2-4,7". ok is false beyond
+// the end of the list, and for malformed lists.
+func NodeAt(list string, position int) (node int, ok bool) {
+	for position >= 0 && list != "" {
 		var item string
 		item, list = cutAt(list, ',')
 		low, high := cutAt(item, '-')
@@ -16,15 +16,15 @@ func NodeAt(list string, place int) (node int, ok bool) {
 		if !good || last < first {
 			return 0, false
 		}
-		if place <= last-first {
-			return first + place, true
+		if position <= last-first {
+			return first + position, true
 		}
-		place -= last - first + 1
+		position -= last - first + 1
 	}
 	return 0, false
 }
 
-// cutAt parts s at the first c; without one, all of s is ahead of it.
+// cutAt cuts s at the first c. Without one, before is all of s.
 func cutAt(s string, c byte) (before, after string) {
 	for i := range len(s) {
 		if s[i] == c {
@@ -34,7 +34,7 @@ func cutAt(s string, c byte) (before, after string) {
 	return s, ""
 }
 
-// digits reads a number below a billion.
+// digits parses a number below a billion.
 func digits(s string) (n int, ok bool) {
 	if len(s) == 0 || len(s) > 9 {
 		return 0, false

@@ -23,6 +23,6 @@ func TestNodeAt(t *testing.T) {
 		}
 	}
 	if _, ok := NodeAt("0-3", -1); ok {
-		t.Error("a place before the first")
+		t.Error("a position before the first")
 	}
 }

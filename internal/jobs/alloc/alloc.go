@@ -1,5 +1,5 @@
-// Package alloc is what srun and salloc do alike: ask for an allocation, say
-// in Slurm's words how that goes, stay in touch with it, and give it back.
+// Package alloc obtains allocations for srun and salloc. It requests an allocation,
+// reports in Slurm's words how it proceeds, follows the job, and releases it.
 package alloc
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what an allocation needs of a cluster.
+// Cluster is the access to a cluster that an allocation needs.
 type Cluster interface {
 	Submit(ctx context.Context, s *jobs.Submission) (*jobs.Submitted, error)
 	Partitions(ctx context.Context) (*status.PartitionList, error)
@@ -32,26 +32,27 @@ type Cluster interface {
 	AttachAs(ctx context.Context, id int64, client string) (io.ReadWriteCloser, error)
 }
 
-// Client is the command that asks.
+// Client is the command that requests an allocation.
 type Client struct {
 	Name    string // "srun", "salloc"
 	P       *stdio.Process
 	Cluster Cluster
 	Quiet   bool
-	// Refusal is what a refused request begins with ("Unable to allocate
-	// resources").
+	// Refusal is the beginning of the message about a refused request ("Unable to
+	// allocate resources").
 	Refusal string
-	// Pending, if not nil, is told the id of a job that has to wait, before
-	// anything else is said about it.
+	// Pending, if not nil, is called with the id of a job that must wait, before other
+	// messages about it.
 	Pending func(id int64)
-	// Interrupted says that the wait for job id (0: it has none yet) was ended
-	// by a signal.
+	// Interrupted reports that a signal ended the wait for the job with the given id; 0:
+	// it has none yet.
 	Interrupted func(id int64)
-	// Unowned: nobody waits for the job once it runs (salloc --no-shell).
+	// Unowned means that no process follows the job after its start (salloc
+	// --no-shell).
 	Unowned bool
 }
 
-// Allocation is a job that runs. Its methods are safe for concurrent use.
+// Allocation is a running job. Its methods are safe for concurrent use.
 type Allocation struct {
 	ID      int64
 	Welcome *wire.Welcome
@@ -59,26 +60,27 @@ type Allocation struct {
 
 	client *Client
 	over   chan struct{}
-	end    *wire.JobEvent // after over
+	end    *wire.JobEvent // set before over is closed
 	cancel context.CancelFunc
 }
 
-// completeTime bounds the last request.
-const completeTime = 30 * time.Second
+// completeTimeout limits the last request.
+const completeTimeout = 30 * time.Second
 
-// ErrInterrupted means that the wait for an allocation was ended by a signal;
-// the job is cancelled.
+// ErrInterrupted means that a signal ended the wait for an allocation; the job is
+// cancelled.
 var ErrInterrupted = errors.New("interrupted")
 
-// Get asks for an allocation and waits for it. immediate is --immediate, in
-// seconds; nil: it waits for as long as it takes. After a signal that ends
-// programs the job is cancelled and the error is ErrInterrupted; other signals
-// are dropped.
-func (c *Client) Get(ctx context.Context, s *jobs.Submission, immediate *int32, signals <-chan os.Signal) (*Allocation, error) {
+// Get requests an allocation and waits for it. immediate is --immediate in seconds; nil:
+// no limit. After a signal that terminates programs the job is cancelled and the error
+// is ErrInterrupted; other signals are dropped.
+func (c *Client) Get(
+	ctx context.Context, s *jobs.Submission, immediate *int32, signals <-chan os.Signal,
+) (*Allocation, error) {
 	stopped := false
 	done, err := jobs.Patiently(retries, func(n int) bool {
 		if n == 1 {
-			c.Say("error: Slurm job queue full, sleeping and retrying.")
+			c.Print("error: Slurm job queue full, sleeping and retrying.")
 		}
 		stopped = !sleep(ctx, time.Duration(n)*time.Second, signals)
 		return !stopped
@@ -92,15 +94,15 @@ func (c *Client) Get(ctx context.Context, s *jobs.Submission, immediate *int32, 
 	}
 	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &Allocation{ID: done.ID, Job: &s.Job, client: c, over: make(chan struct{}), cancel: cancel}
-	w := &wait{a: a, immediate: immediate, first: make(chan struct{})}
+	w := &wait{a: a, immediate: immediate, settled: make(chan struct{})}
 	go w.follow(follow)
 	if immediate != nil && *immediate > 1 {
-		t := time.AfterFunc(time.Duration(*immediate)*time.Second, w.late)
+		t := time.AfterFunc(time.Duration(*immediate)*time.Second, w.expire)
 		defer t.Stop()
 	}
 	w.await(ctx, signals)
-	if err := w.outcome(); err != nil {
-		a.give(0)
+	if err := w.result(); err != nil {
+		a.Complete(0)
 		return nil, err
 	}
 	if c.Unowned {
@@ -109,41 +111,41 @@ func (c *Client) Get(ctx context.Context, s *jobs.Submission, immediate *int32, 
 	return a, nil
 }
 
-// retries is how often an allocation is asked for again while the queue is full.
+// retries is the number of retries while the queue is full.
 const retries = 10
 
-// sleep waits; false: a signal or ctx ended it.
+// sleep waits. It returns false if a signal or ctx ended the wait.
 func sleep(ctx context.Context, d time.Duration, signals <-chan os.Signal) bool {
-	over := time.After(d)
+	timer := time.After(d)
 	for {
 		select {
-		case <-over:
+		case <-timer:
 			return true
 		case <-ctx.Done():
 			return false
 		case s := <-signals:
-			if ends(s) {
+			if terminates(s) {
 				return false
 			}
 		}
 	}
 }
 
-// ends tells whether the signal ends programs.
-func ends(s os.Signal) bool {
+// terminates reports whether the signal terminates programs.
+func terminates(s os.Signal) bool {
 	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGQUIT
 }
 
-// await returns when the wait is settled.
+// await waits until the wait is settled.
 func (w *wait) await(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
-		case <-w.first:
+		case <-w.settled:
 			return
 		case <-ctx.Done():
 			w.settle(ctx.Err())
 		case s := <-signals:
-			if ends(s) {
+			if terminates(s) {
 				w.a.client.revoked(w.a.ID)
 				w.a.client.Interrupted(w.a.ID)
 				w.settle(ErrInterrupted)
@@ -152,23 +154,24 @@ func (w *wait) await(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-// wait follows a job until it runs, and further until it is over.
+// wait waits for the start of a job, and then follows it to its end.
 type wait struct {
 	a         *Allocation
 	immediate *int32
 
-	mu     sync.Mutex
-	queued bool
-	placed bool // it has its nodes; it is about to run
-	done   bool // first is closed
-	err    error
-	first  chan struct{} // closed when it runs, or when err is set
+	mu      sync.Mutex
+	queued  bool
+	placed  bool // the job has its nodes and is about to run
+	done    bool // settled is closed
+	err     error
+	settled chan struct{} // closed when the job runs, or after err is set
 }
 
+// follow handles the events of the job until its end.
 func (w *wait) follow(ctx context.Context) {
 	c := w.a.client
 	err := c.Cluster.Events(ctx, w.a.ID, true, func(e *wire.JobEvent) bool {
-		w.event(e)
+		w.handleEvent(e)
 		return true
 	})
 	if err != nil && ctx.Err() == nil {
@@ -177,39 +180,41 @@ func (w *wait) follow(ctx context.Context) {
 	close(w.a.over)
 }
 
-// settle ends the wait, once.
+// settle ends the wait. Only the first call has an effect.
 func (w *wait) settle(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.done {
 		w.done, w.err = true, err
-		close(w.first)
+		close(w.settled)
 	}
 }
 
-func (w *wait) outcome() error {
+// result returns the error of the settled wait.
+func (w *wait) result() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.err
 }
 
-// What --immediate says, to srun and salloc alike.
+// Messages of --immediate, in srun and salloc.
 const (
-	busy  = "Unable to allocate resources: Requested nodes are busy"
-	later = "Unable to allocate resources: Immediate execution impossible, insufficient priority"
+	textBusy     = "Unable to allocate resources: Requested nodes are busy"
+	textPriority = "Unable to allocate resources: Immediate execution impossible, insufficient priority"
 )
 
-// late is the end of --immediate's time.
-func (w *wait) late() {
+// expire ends the wait when the time of --immediate is over.
+func (w *wait) expire() {
 	w.mu.Lock()
 	placed := w.placed
 	w.mu.Unlock()
 	if !placed {
-		w.settle(slurmerr.New(slurmerr.Busy, busy))
+		w.settle(slurmerr.New(slurmerr.Busy, textBusy))
 	}
 }
 
-func (w *wait) event(e *wire.JobEvent) {
+// handleEvent handles an event of the job.
+func (w *wait) handleEvent(e *wire.JobEvent) {
 	switch {
 	case e.Final:
 		w.a.end = e
@@ -225,13 +230,13 @@ func (w *wait) event(e *wire.JobEvent) {
 	}
 }
 
-// pending: the job was looked at and does not start now.
+// pending handles a job that does not start in the first planning cycle.
 func (w *wait) pending(reason string) {
 	c := w.a.client
 	if w.immediate != nil && *w.immediate <= 1 {
-		text := busy
-		if reason == "Priority" {
-			text = later
+		text := textBusy
+		if reason == status.ReasonPriority {
+			text = textPriority
 		}
 		w.settle(slurmerr.New(slurmerr.Busy, text))
 		return
@@ -244,9 +249,9 @@ func (w *wait) pending(reason string) {
 		return
 	}
 	switch {
-	case reason == "JobHeldUser":
+	case reason == status.ReasonHeldUser:
 		c.Info("Job is in held state, pending scheduler release")
-	case strings.HasPrefix(reason, "ReqNodeNotAvail"), strings.HasPrefix(reason, "Nodes required for job are DOWN"):
+	case status.Reason(reason).IsNodeNotAvailable(), strings.HasPrefix(reason, "Nodes required for job are DOWN"):
 		c.Info("Required node not available (down, drained or reserved)")
 	}
 	if c.Pending != nil {
@@ -255,6 +260,7 @@ func (w *wait) pending(reason string) {
 	c.Info("job %d queued and waiting for resources", w.a.ID)
 }
 
+// running handles the start of the job.
 func (w *wait) running(e *wire.JobEvent) {
 	w.mu.Lock()
 	queued, done := w.queued, w.done
@@ -273,13 +279,13 @@ func (w *wait) running(e *wire.JobEvent) {
 	w.settle(nil)
 }
 
-// ended: the job was over before it ran.
+// ended handles the end of the job. If it never ran, it settles the wait.
 func (w *wait) ended() {
 	w.mu.Lock()
 	done := w.done
 	w.mu.Unlock()
 	if !done {
-		if c := w.a.client; c.Name == "salloc" { // srun does not say it here
+		if c := w.a.client; c.Name == "salloc" { // Slurm's srun does not print it here
 			c.revoked(w.a.ID)
 		}
 		w.a.client.Info("Job has been cancelled")
@@ -287,7 +293,7 @@ func (w *wait) ended() {
 	}
 }
 
-// revoked says that the allocation is no more, as each of the commands does.
+// revoked prints that the allocation has ended, in the words of the command.
 func (c *Client) revoked(id int64) {
 	dot := ""
 	if c.Name == "salloc" {
@@ -296,39 +302,38 @@ func (c *Client) revoked(id int64) {
 	c.Info("Job allocation %d has been revoked%s", id, dot)
 }
 
-// Info writes a line that --quiet suppresses.
+// Info prints a line that --quiet suppresses.
 func (c *Client) Info(format string, args ...any) {
 	if !c.Quiet {
-		c.Say(format, args...)
+		c.Print(format, args...)
 	}
 }
 
-// Say writes a line.
-func (c *Client) Say(format string, args ...any) {
+// Print prints a line.
+func (c *Client) Print(format string, args ...any) {
 	fmt.Fprintf(c.P.Err, c.Name+": "+format+"\n", args...)
 }
 
-// Over is closed when the job is over, or nothing more can be known about it.
+// Over returns a channel that is closed when the job has ended, or its events are no
+// longer available.
 func (a *Allocation) Over() <-chan struct{} { return a.over }
 
-// End is how the job ended, once Over is closed; nil: that is not known.
+// End returns the last event of the job after Over is closed, or nil if it is unknown.
 func (a *Allocation) End() *wire.JobEvent { return a.end }
 
-// Complete gives the allocation back, with the exit code of what it was for.
-func (a *Allocation) Complete(code int) { a.give(code) }
-
-// give does not fail: a job that cannot be told is cancelled by the cluster,
-// since nobody owns it any more.
-func (a *Allocation) give(code int) {
-	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+// Complete releases the allocation, with the exit code of its command. It cannot fail: a
+// job whose release does not arrive is cancelled by the cluster, because no process
+// follows it any more.
+func (a *Allocation) Complete(code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
 	if err := a.client.Cluster.Complete(ctx, a.ID, code); err != nil {
-		a.client.Say("error: Unable to give back job allocation %d: %v", a.ID, err)
+		a.client.Print("error: Unable to give back job allocation %d: %v", a.ID, err)
 	}
 	a.cancel()
 }
 
-// refused explains why there will be no allocation.
+// refused returns the error of a refused request.
 func (c *Client) refused(ctx context.Context, j *job.Job, err error) error {
 	switch kube.KindOf(err) {
 	case kube.Denied, kube.Busy:
