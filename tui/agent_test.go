@@ -14,9 +14,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// answering makes the agents of all jobs answer by serve, which gets what a
-// client asks.
-func answering(t *testing.T, c *cluster, serve func(conn *step.Conn, ask *step.Frame)) {
+// serveAgents has serve answer connections to the agents of all jobs. It receives
+// the client's first frame.
+func serveAgents(t *testing.T, c *cluster, serve func(conn *step.Conn, ask *step.Frame)) {
 	c.attach = func(int64) (io.ReadWriteCloser, error) {
 		client, server := net.Pipe()
 		t.Cleanup(func() { client.Close(); server.Close() })
@@ -35,16 +35,16 @@ func answering(t *testing.T, c *cluster, serve func(conn *step.Conn, ask *step.F
 }
 
 func send(conn *step.Conn, typ step.Type, task uint32, text string) {
-	_ = conn.Send(&step.Frame{Type: typ, Task: task, Data: []byte(text)}) // a test that has gone on does not read
+	_ = conn.Send(&step.Frame{Type: typ, Task: task, Data: []byte(text)}) // the test may have stopped reading
 }
 
-// TestOutputFromTheAgent: a file that is not on this machine comes from the
-// job's agent, both streams of it; others' jobs are not asked.
+// The output comes from the job's agent if its file is not on this machine: both
+// streams, and only for the user's own jobs.
 func TestOutputFromTheAgent(t *testing.T) {
 	c := site()
 	stop := make(chan struct{})
 	defer close(stop)
-	answering(t, c, func(conn *step.Conn, f *step.Frame) {
+	serveAgents(t, c, func(conn *step.Conn, f *step.Frame) {
 		var ask step.Tail
 		if f.Type != step.FrameTail || f.Decode(&ask) != nil {
 			return
@@ -86,8 +86,8 @@ func TestOutputFromTheAgent(t *testing.T) {
 	}
 }
 
-// TestOutputNobodyCanTell says why.
-func TestOutputNobodyCanTell(t *testing.T) {
+// If the output has no source, the page says why.
+func TestOutputWithoutSource(t *testing.T) {
 	c := site()
 	j := c.jobs[101]
 	j.StdOut = "/no/such/folder/x.out"
@@ -96,7 +96,7 @@ func TestOutputNobodyCanTell(t *testing.T) {
 	d.see("101")
 	d.keys(":output 101<enter>")
 	d.see("no such file or directory; and the job's agent cannot be asked: permission denied")
-	answering(t, c, func(conn *step.Conn, _ *step.Frame) {
+	serveAgents(t, c, func(conn *step.Conn, _ *step.Frame) {
 		send(conn, step.FrameRefused, 0, "/dev/null is no file that can be read again")
 		send(conn, step.FrameDone, 0, "")
 	})
@@ -107,14 +107,17 @@ func TestOutputNobodyCanTell(t *testing.T) {
 	d.see("The job has not started.")
 }
 
-// TestOutputOfTasks: what the tasks of a step write, merged with their numbers,
-// or of one of them.
+// The page shows the output of all tasks of a step with their numbers, or that of
+// one task.
 func TestOutputOfTasks(t *testing.T) {
 	c := site()
-	c.steps = []status.Step{{ID: "101.batch", JobID: 101, Number: -5, Name: "batch", Tasks: 1}, {ID: "101.3", JobID: 101, Number: 3, Name: "solver", Tasks: 12}}
+	c.steps = []status.Step{
+		{ID: "101.batch", JobID: 101, Number: -5, Name: "batch", Tasks: 1},
+		{ID: "101.3", JobID: 101, Number: 3, Name: "solver", Tasks: 12},
+	}
 	stop := make(chan struct{})
 	defer close(stop)
-	answering(t, c, func(conn *step.Conn, f *step.Frame) {
+	serveAgents(t, c, func(conn *step.Conn, f *step.Frame) {
 		var ask step.Attach
 		if f.Type != step.FrameAttach || f.Decode(&ask) != nil || ask.StepID != 3 {
 			return
@@ -172,7 +175,7 @@ func TestOutputOfTasks(t *testing.T) {
 	d.disappears("zero")
 }
 
-// TestNodesAreWatched: a change is shown by itself, and nothing is asked again.
+// The page of nodes shows changes by a single watch.
 func TestNodesAreWatched(t *testing.T) {
 	c := site()
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 24)
@@ -186,7 +189,7 @@ func TestNodesAreWatched(t *testing.T) {
 	c.PutNodes(nodes...)
 	d.see("1  idle 1 /n5")
 	c.PutNodes(nodes[:4]...)
-	d.see("No node passes.")
+	d.see("No node passes the filter.")
 	c.Break(errors.New("the queue is away"))
 	d.see("not up to date: the queue is away")
 	c.Break(nil)
@@ -197,41 +200,57 @@ func TestNodesAreWatched(t *testing.T) {
 	}
 }
 
-// TestPodsOfAJob: why a placed job does not start.
+// The pods of a job show why it does not start.
 func TestPodsOfAJob(t *testing.T) {
 	c := site()
 	j := c.jobs[101]
 	j.State, j.Reason = "CONFIGURING", "None"
 	c.Put(j)
 	c.pods = map[int64]*status.PodList{101: {Count: 3, Items: []status.Pod{
-		{Name: "j-101-1", Node: "n2", Phase: "Pending", Reason: "ImagePullBackOff", Message: "Back-off pulling image \"no/such\x1b[2J\"", Events: []status.PodEvent{
-			{Time: now - 30, Type: "Warning", Reason: "Failed", Message: "image not found", Count: 4}}},
+		{
+			Name:    "j-101-1",
+			Node:    "n2",
+			Phase:   "Pending",
+			Reason:  "ImagePullBackOff",
+			Message: "Back-off pulling image \"no/such\x1b[2J\"",
+			Events: []status.PodEvent{
+				{Time: now - 30, Type: "Warning", Reason: "Failed", Message: "image not found", Count: 4}},
+		},
 		{Name: "j-101-0", Node: "n1", Phase: "Running"},
 	}}}
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 40)
 	d.see("101")
 	d.keys(":job 101<enter>")
 	d.see("! j-101-1 on n2: Pending, ImagePullBackOff")
-	for _, text := range []string{"2 of 3 pods are in order.", `Back-off pulling image "no/such\x1b[2J"`, "Failed (4 times): image not found"} {
+	for _, text := range []string{"2 of 3 pods have no problem.", `Back-off pulling image "no/such\x1b[2J"`, "Failed (4 times): image not found"} {
 		if !strings.Contains(d.screen(), text) {
 			t.Errorf("no %q:\n%s", text, d.screen())
 		}
 	}
 }
 
-// TestGPUsOfAJob: what the agents tell of the job's GPUs, each once.
+// The page shows each GPU that the agents report once.
 func TestGPUsOfAJob(t *testing.T) {
 	c := site()
 	j := c.jobs[102]
 	j.User = "alice"
 	c.Put(j)
-	answering(t, c, func(conn *step.Conn, f *step.Frame) {
+	serveAgents(t, c, func(conn *step.Conn, f *step.Frame) {
 		var q step.Query
 		if f.Type != step.FrameQuery || json.Unmarshal(f.Data, &q) != nil || !q.GPUs {
 			return
 		}
 		u := step.Usage{Record: wire.StepRecord{Usage: wire.Usage{UserCPU: 5e6, TotalRSS: 1 << 30}}, GPUs: []step.GPU{
-			{Node: "n3", Index: 0, Name: "A100", Busy: 90, Memory: 40 << 30, Total: 80 << 30}, {Node: "n3", Index: 1, Name: "A100", Busy: 0, Memory: 0, Total: 80 << 30}}}
+			{
+				Node:   "n3",
+				Index:  0,
+				Name:   "A100",
+				Busy:   90,
+				Memory: 40 << 30,
+				Total:  80 << 30,
+			},
+			{Node: "n3", Index: 1, Name: "A100", Busy: 0, Memory: 0, Total: 80 << 30},
+		}}
 		_ = conn.SendJSON(step.FrameUsage, &u)
 		_ = conn.SendJSON(step.FrameUsage, &u) // of another step on that node
 		send(conn, step.FrameDone, 0, "")
@@ -240,17 +259,22 @@ func TestGPUsOfAJob(t *testing.T) {
 	d.see("102")
 	d.keys(":job 102<enter>")
 	d.see("45% of 2")
-	for _, text := range []string{"n3:0   90%  40.0G of 80.0G  A100", "2 of its 8 GPUs are measured", "GPU 1 on n3 does nothing at the moment."} {
+	for _, text := range []string{"n3:0   90%  40.0G of 80.0G  A100", "2 of its 8 GPUs are measured", "GPU 1 on n3 is idle at the moment."} {
 		if !strings.Contains(d.screen(), text) {
 			t.Errorf("no %q:\n%s", text, d.screen())
 		}
 	}
 }
 
-// TestUseFromTheMetricsAPI: where no agent answers, the pods' metrics do.
-func TestUseFromTheMetricsAPI(t *testing.T) {
+// The metrics API measures a job whose agents do not answer.
+func TestUsageFromTheMetricsAPI(t *testing.T) {
 	c := site()
-	c.pods = map[int64]*status.PodList{101: {Count: 1, Items: []status.Pod{{Name: "web-0", Phase: "Running", Measured: now, CPU: 3000, Memory: 2 << 30}}}}
+	c.pods = map[int64]*status.PodList{
+		101: {
+			Count: 1,
+			Items: []status.Pod{{Name: "web-0", Phase: "Running", Measured: now, CPU: 3000, Memory: 2 << 30}},
+		},
+	}
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 60)
 	d.see("101")
 	d.keys(":job 101<enter>")

@@ -19,7 +19,8 @@ import (
 
 const many = 100_000
 
-// longQueue is a SYNC of many jobs, in parts as the queue API sends them.
+// longQueue returns the events of a list of many jobs, in parts as the queue API
+// sends them.
 func longQueue() []*status.JobEvent {
 	const part = 2000
 	var out []*status.JobEvent
@@ -40,17 +41,31 @@ func longQueue() []*status.JobEvent {
 }
 
 func longJob(id int64) status.Job {
-	j := status.Job{ID: id, Name: fmt.Sprint("job-", id), User: fmt.Sprint("user", id%200), Partition: fmt.Sprint("p", id%4), State: "PENDING", Reason: "Priority",
-		Priority: 1_000_000 - id, Submit: now - id, Start: now + id, TimeLimit: 60, Nodes: 1, CPUs: 4, Tasks: 4, TRES: "cpu=4,mem=8G,node=1,billing=4"}
+	j := status.Job{
+		ID:        id,
+		Name:      fmt.Sprint("job-", id),
+		User:      fmt.Sprint("user", id%200),
+		Partition: fmt.Sprint("p", id%4),
+		State:     "PENDING",
+		Reason:    "Priority",
+		Priority:  1_000_000 - id,
+		Submit:    now - id,
+		Start:     now + id,
+		TimeLimit: 60,
+		Nodes:     1,
+		CPUs:      4,
+		Tasks:     4,
+		TRES:      "cpu=4,mem=8G,node=1,billing=4",
+	}
 	if id%50 == 0 {
 		j.State, j.Reason, j.NodeList, j.Start = "RUNNING", "None", fmt.Sprint("n", id/50), now-60
 	}
 	return j
 }
 
-// full is a model of 200x60 cells over a long queue; events are what a watch
-// has sent.
-func full(b testing.TB, events []*status.JobEvent) (*Model, *data.Watch) {
+// newFullModel returns a model of 200x60 cells to which the events of its watch were
+// applied.
+func newFullModel(b testing.TB, events []*status.JobEvent) (*Model, *data.Watch) {
 	m, err := New(context.Background(), process(nil, nil), newCluster(), jobs.Screen{})
 	if err != nil {
 		b.Fatal(err)
@@ -65,57 +80,57 @@ func full(b testing.TB, events []*status.JobEvent) (*Model, *data.Watch) {
 	return m, w
 }
 
-// processor is the processor time that the process has used: on a machine that
-// is busy with other things the time that passes says little.
-func processor() time.Duration {
+// cpuTime returns the CPU time that the process has used, which depends less on the
+// load of the machine than wall-clock time does.
+func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// spend reports the processor time of an operation, once it is called.
-func spend(b *testing.B) func() {
-	began := processor()
-	return func() { b.ReportMetric(float64((processor()-began).Microseconds())/1000/float64(b.N), "cpu-ms/op") }
+// measureCPU returns a function that reports the CPU time of an operation.
+func measureCPU(b *testing.B) func() {
+	start := cpuTime()
+	return func() { b.ReportMetric(float64((cpuTime()-start).Microseconds())/1000/float64(b.N), "cpu-ms/op") }
 }
 
 func press(m *Model, k tea.KeyPressMsg) { m.Update(k); m.render() }
 
-// BenchmarkFirstPaint is from the decoded rows to the first frame.
+// BenchmarkFirstPaint measures the time from the decoded rows to the first frame.
 func BenchmarkFirstPaint(b *testing.B) {
 	events := longQueue()
-	defer spend(b)()
+	defer measureCPU(b)()
 	for b.Loop() {
-		m, _ := full(b, events)
+		m, _ := newFullModel(b, events)
 		m.render()
 	}
 }
 
-// BenchmarkKey is a key that moves the cursor, and the frame.
+// BenchmarkKey measures a key that moves the cursor, and the next frame.
 func BenchmarkKey(b *testing.B) {
-	m, _ := full(b, longQueue())
+	m, _ := newFullModel(b, longQueue())
 	down, up := keyCalled("pgdown"), keyCalled("pgup")
 	var times []time.Duration
-	defer spend(b)()
+	defer measureCPU(b)()
 	for b.Loop() {
 		k := down
 		if len(times)%1000 > 500 {
 			k = up
 		}
-		began := time.Now()
+		start := time.Now()
 		press(m, k)
-		times = append(times, time.Since(began))
+		times = append(times, time.Since(start))
 	}
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds()), "p99-µs")
 }
 
-// BenchmarkFilter is a letter more in a filter, and the frame.
+// BenchmarkFilter measures a changed filter, and the next frame.
 func BenchmarkFilter(b *testing.B) {
 	for _, text := range []string{"user:user17 st:PD", "job-99", "gpu>=0", "/^job-[0-9]+7$/"} {
 		b.Run(text, func(b *testing.B) {
-			m, _ := full(b, longQueue())
-			defer spend(b)()
+			m, _ := newFullModel(b, longQueue())
+			defer measureCPU(b)()
 			for b.Loop() {
 				if err := m.queue.SetFilter(text); err != nil {
 					b.Fatal(err)
@@ -126,31 +141,36 @@ func BenchmarkFilter(b *testing.B) {
 	}
 }
 
-// BenchmarkRefresh is an event with one changed row, and the frame.
+// BenchmarkRefresh measures an event with one changed row, and the next frame.
 func BenchmarkRefresh(b *testing.B) {
-	m, w := full(b, longQueue())
+	m, w := newFullModel(b, longQueue())
 	n := int64(0)
-	defer spend(b)()
+	defer measureCPU(b)()
 	for b.Loop() {
 		n++
 		j := longJob(n%many + 1)
 		j.Reason = fmt.Sprint("Reason", n%7)
-		m.Update(data.Events{Watch: w, Events: []*status.JobEvent{{Type: status.EventDiff, Revision: "r", Time: now, Items: []status.Job{j}}}})
+		m.Update(
+			data.Events{
+				Watch:  w,
+				Events: []*status.JobEvent{{Type: status.EventDiff, Revision: "r", Time: now, Items: []status.Job{j}}},
+			},
+		)
 		m.render()
 	}
 }
 
-// BenchmarkSort orders by another column.
+// BenchmarkSort measures sorting by another column.
 func BenchmarkSort(b *testing.B) {
-	m, _ := full(b, longQueue())
-	defer spend(b)()
+	m, _ := newFullModel(b, longQueue())
+	defer measureCPU(b)()
 	for b.Loop() {
 		m.Update(ui.Notice{})
 		press(m, tea.KeyPressMsg{Code: 's', Text: "s"})
 	}
 }
 
-// TestMemory: a queue of 100,000 jobs stays far below what whole rows take.
+// A queue of 100,000 jobs takes far less memory than whole rows would.
 func TestMemory(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()
@@ -159,7 +179,7 @@ func TestMemory(t *testing.T) {
 		return int64(s.HeapAlloc)
 	}
 	before := heap()
-	m, w := full(t, longQueue())
+	m, w := newFullModel(t, longQueue())
 	used := (heap() - before) >> 20
 	t.Logf("%d MiB for %d jobs", used, many)
 	if used > 60 {

@@ -26,8 +26,8 @@ import (
 // now is the clock of the tests.
 const now = 1795263065
 
-// cluster is one in memory, which answers as the queue API does and tells its
-// watchers what Put and Drop change.
+// cluster is a cluster in memory. It answers as the queue API does and sends the
+// changes of Put and Drop to its watches.
 type cluster struct {
 	mu       sync.Mutex
 	jobs     map[int64]status.Job
@@ -39,10 +39,10 @@ type cluster struct {
 	refuse   func(op status.Operation, job string) string
 	steps    []status.Step
 	pods     map[int64]*status.PodList
-	attach   func(id int64) (io.ReadWriteCloser, error) // nil: nobody may
+	attach   func(id int64) (io.ReadWriteCloser, error) // nil: permission denied
 	asked    map[string]int                             // requests by kind
-	down     error                                      // answers are this
-	epoch    int                                        // another one makes watchers start anew
+	down     error                                      // the error of all answers; nil: none
+	epoch    int                                        // a change makes all watches start again
 }
 
 func newCluster(list ...status.Job) *cluster {
@@ -71,7 +71,7 @@ func (c *cluster) Put(list ...status.Job) {
 	})
 }
 
-// Drop takes jobs away.
+// Drop removes jobs.
 func (c *cluster) Drop(ids ...int64) {
 	c.change(func() {
 		for _, id := range ids {
@@ -80,15 +80,17 @@ func (c *cluster) Drop(ids ...int64) {
 	})
 }
 
-// Break has every answer be an error, nil none.
+// Break makes every request fail with err, until Break(nil).
 func (c *cluster) Break(err error) { c.change(func() { c.down = err; c.epoch++ }) }
 
 func passes(f *jobs.Filter, j *status.Job) bool {
 	has := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	if len(f.IDs) > 0 && !slices.Contains(f.IDs, fmt.Sprint(j.ID)) && !slices.Contains(f.IDs, fmt.Sprint(j.ArrayJobID)) {
+	if len(f.IDs) > 0 && !slices.Contains(f.IDs, fmt.Sprint(j.ID)) &&
+		!slices.Contains(f.IDs, fmt.Sprint(j.ArrayJobID)) {
 		return false
 	}
-	states := len(f.States) == 0 && !status.JobState(j.State).IsFinal() || slices.Contains(f.States, "all") || len(f.States) > 0 && slices.Contains(f.States, j.State)
+	states := len(f.States) == 0 && !status.JobState(j.State).IsFinal() || slices.Contains(f.States, "all") ||
+		len(f.States) > 0 && slices.Contains(f.States, j.State)
 	return states && has(f.Users, j.User) && has(f.Partitions, j.Partition)
 }
 
@@ -112,7 +114,7 @@ func items(m map[int64]status.Job) []status.Job {
 }
 
 func (c *cluster) Watch(ctx context.Context, f jobs.Filter, each func(*status.JobEvent) error, lost func(error)) error {
-	var told map[int64]status.Job
+	var sent map[int64]status.Job
 	epoch := 0
 	for {
 		c.mu.Lock()
@@ -120,22 +122,22 @@ func (c *cluster) Watch(ctx context.Context, f jobs.Filter, each func(*status.Jo
 		down, wait := c.down, c.changed
 		switch is := c.list(&f); {
 		case down != nil:
-		case told == nil || epoch != c.epoch:
+		case sent == nil || epoch != c.epoch:
 			e = &status.JobEvent{Type: status.EventSync, Items: items(is)}
-			told, epoch = is, c.epoch
+			sent, epoch = is, c.epoch
 		default:
 			e = &status.JobEvent{Type: status.EventDiff}
 			for _, j := range items(is) {
-				if old, ok := told[j.ID]; !ok || old != j {
+				if old, ok := sent[j.ID]; !ok || old != j {
 					e.Items = append(e.Items, j)
 				}
 			}
-			for id := range told {
+			for id := range sent {
 				if _, ok := is[id]; !ok {
 					e.Gone = append(e.Gone, id)
 				}
 			}
-			told = is
+			sent = is
 			if len(e.Items)+len(e.Gone) == 0 {
 				e = nil
 			}
@@ -176,25 +178,25 @@ func (c *cluster) count(kind string) {
 	c.asked[kind]++
 }
 
-// WatchNodes tells all nodes, and those that PutNodes changes.
+// WatchNodes sends all nodes, and then the changes of PutNodes.
 func (c *cluster) WatchNodes(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error {
 	c.count("watch nodes")
-	var told map[string]status.Node
+	var sent map[string]status.Node
 	for {
 		c.mu.Lock()
 		down, wait := c.down, c.changed
 		e := &status.NodeEvent{Type: status.EventDiff, Time: now}
-		if told == nil {
+		if sent == nil {
 			e.Type = status.EventSync
 		}
 		is := map[string]status.Node{}
 		for _, n := range c.nodes {
 			is[n.Name] = n
-			if old, ok := told[n.Name]; !ok || !reflect.DeepEqual(old, n) {
+			if old, ok := sent[n.Name]; !ok || !reflect.DeepEqual(old, n) {
 				e.Items = append(e.Items, n)
 			}
 		}
-		for name := range told {
+		for name := range sent {
 			if _, ok := is[name]; !ok {
 				e.Gone = append(e.Gone, name)
 			}
@@ -203,8 +205,8 @@ func (c *cluster) WatchNodes(ctx context.Context, each func(*status.NodeEvent) e
 		switch {
 		case down != nil:
 			lost(down)
-		case told == nil || len(e.Items)+len(e.Gone) > 0:
-			told = is
+		case sent == nil || len(e.Items)+len(e.Gone) > 0:
+			sent = is
 			if err := each(e); err != nil {
 				return err
 			}
@@ -217,7 +219,7 @@ func (c *cluster) WatchNodes(ctx context.Context, each func(*status.NodeEvent) e
 	}
 }
 
-// PutNodes makes the nodes these.
+// PutNodes replaces the nodes.
 func (c *cluster) PutNodes(list ...status.Node) { c.change(func() { c.nodes = list }) }
 
 func (c *cluster) Pods(_ context.Context, id int64, _ bool) (*status.PodList, error) {
@@ -279,7 +281,8 @@ func (c *cluster) Operate(_ context.Context, op status.Operation) (*status.Opera
 			s.Error = c.refuse(op, id)
 		}
 		for _, j := range c.jobs {
-			if s.Error == "" && op.Verb == status.OpCancel && (fmt.Sprint(j.ID) == id || fmt.Sprint(j.ArrayJobID) == id) {
+			if s.Error == "" && op.Verb == status.OpCancel &&
+				(fmt.Sprint(j.ID) == id || fmt.Sprint(j.ArrayJobID) == id) {
 				gone = append(gone, j.ID)
 			}
 		}
@@ -290,7 +293,7 @@ func (c *cluster) Operate(_ context.Context, op status.Operation) (*status.Opera
 	return r, nil
 }
 
-// operations are what was asked for.
+// operations returns the requested operations.
 func (c *cluster) operations() []status.Operation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -299,7 +302,7 @@ func (c *cluster) operations() []status.Operation {
 
 var _ data.Cluster = (*cluster)(nil)
 
-// process is one without files but those given, with a fixed clock.
+// process returns a process with these variables and files and a fixed clock.
 func process(env map[string]string, files map[string]string) *stdio.Process {
 	if env == nil {
 		env = map[string]string{"LANG": "C.UTF-8"}
@@ -320,18 +323,18 @@ func process(env map[string]string, files map[string]string) *stdio.Process {
 	}
 }
 
-// limit is how long a test waits for something.
+// limit bounds how long a test waits for an event.
 const limit = 30 * time.Second
 
-// driver runs a model without Bubble Tea: commands run at once, in one
-// goroutine each, and Settle waits until the screen shows something.
+// driver runs a model without Bubble Tea. It runs each command in a goroutine; until
+// handles their messages until a condition holds.
 type driver struct {
 	t    testing.TB
 	m    *Model
 	msgs chan tea.Msg
 	stop context.CancelFunc
 	quit bool
-	raw  []string // what was sent to the terminal beside the screen
+	raw  []string // raw output to the terminal
 }
 
 func start(t testing.TB, c *cluster, p *stdio.Process, s jobs.Screen, width, height int) *driver {
@@ -379,7 +382,7 @@ func (d *driver) send(msg tea.Msg) {
 	d.check()
 }
 
-// screen is what is on the screen, without styles.
+// screen returns the text on the screen, without styles.
 func (d *driver) screen() string {
 	lines, _ := d.m.render()
 	for i := range lines {
@@ -388,7 +391,7 @@ func (d *driver) screen() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// check fails where a line is wider than the screen, or there are too many.
+// check fails if a line is wider than the screen or there are too many lines.
 func (d *driver) check() {
 	d.t.Helper()
 	lines, _ := d.m.render()
@@ -402,7 +405,7 @@ func (d *driver) check() {
 	}
 }
 
-// until takes messages in until ok holds.
+// until handles messages until ok returns true.
 func (d *driver) until(what string, ok func() bool) {
 	d.t.Helper()
 	deadline := time.After(limit)
@@ -422,7 +425,7 @@ func (d *driver) see(text string) {
 	d.until(fmt.Sprintf("%q", text), func() bool { return strings.Contains(d.screen(), text) })
 }
 
-// gone waits until the screen shows text no longer.
+// disappears waits until the screen no longer shows text.
 func (d *driver) disappears(text string) {
 	d.t.Helper()
 	d.until("the end of "+text, func() bool { return !strings.Contains(d.screen(), text) })
@@ -446,8 +449,20 @@ func (d *driver) keys(text string) {
 }
 
 func keyCalled(name string) tea.KeyPressMsg {
-	codes := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
-		"right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd, "backspace": tea.KeyBackspace}
+	codes := map[string]rune{
+		"enter":     tea.KeyEnter,
+		"esc":       tea.KeyEscape,
+		"tab":       tea.KeyTab,
+		"up":        tea.KeyUp,
+		"down":      tea.KeyDown,
+		"left":      tea.KeyLeft,
+		"right":     tea.KeyRight,
+		"pgup":      tea.KeyPgUp,
+		"pgdown":    tea.KeyPgDown,
+		"home":      tea.KeyHome,
+		"end":       tea.KeyEnd,
+		"backspace": tea.KeyBackspace,
+	}
 	if name == "space" {
 		return tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}
 	}
@@ -461,7 +476,7 @@ func keyCalled(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: code}
 }
 
-// temp is a file with text in it.
+// temp returns the path of a new file with this text.
 func temp(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "slurm-1.out")

@@ -17,16 +17,52 @@ import (
 
 func stripANSI(s string) string { return ansi.Strip(s) }
 
-// site is a small queue with one of everything.
+// site returns a cluster with a small queue that has a job of each kind.
 func site() *cluster {
 	run := func(id int64, user, name, nodes string, n int32, started, limit int64) status.Job {
-		return status.Job{ID: id, Name: name, User: user, UID: 1000, Account: "lab", QOS: "normal", Partition: "main", State: "RUNNING", Reason: "None", Priority: 1000,
-			Submit: now - started - 60, Start: now - started, End: now - started + limit*60, TimeLimit: int32(limit), Nodes: n, CPUs: 4 * n, Tasks: n,
-			NodeList: nodes, TRES: fmt.Sprintf("cpu=%d,mem=8G,node=%d,billing=4", 4*n, n), WorkDir: "/home/" + user, MinMemory: 8192}
+		return status.Job{
+			ID:        id,
+			Name:      name,
+			User:      user,
+			UID:       1000,
+			Account:   "lab",
+			QOS:       "normal",
+			Partition: "main",
+			State:     "RUNNING",
+			Reason:    "None",
+			Priority:  1000,
+			Submit:    now - started - 60,
+			Start:     now - started,
+			End:       now - started + limit*60,
+			TimeLimit: int32(limit),
+			Nodes:     n,
+			CPUs:      4 * n,
+			Tasks:     n,
+			NodeList:  nodes,
+			TRES:      fmt.Sprintf("cpu=%d,mem=8G,node=%d,billing=4", 4*n, n),
+			WorkDir:   "/home/" + user,
+			MinMemory: 8192,
+		}
 	}
 	wait := func(id int64, user, name, reason string, n int32, start int64) status.Job {
-		return status.Job{ID: id, Name: name, User: user, UID: 1000, Partition: "main", State: "PENDING", Reason: reason, Priority: 1000 - id, Submit: now - 3600,
-			Start: start, TimeLimit: 120, Nodes: n, CPUs: 4 * n, Tasks: n, TRES: fmt.Sprintf("cpu=%d,mem=8G,node=%d", 4*n, n), MinMemory: 8192}
+		return status.Job{
+			ID:        id,
+			Name:      name,
+			User:      user,
+			UID:       1000,
+			Partition: "main",
+			State:     "PENDING",
+			Reason:    reason,
+			Priority:  1000 - id,
+			Submit:    now - 3600,
+			Start:     start,
+			TimeLimit: 120,
+			Nodes:     n,
+			CPUs:      4 * n,
+			Tasks:     n,
+			TRES:      fmt.Sprintf("cpu=%d,mem=8G,node=%d", 4*n, n),
+			MinMemory: 8192,
+		}
 	}
 	gpu := run(102, "bob", "train-large-language-model", "n[3-4]", 2, 7200, 240)
 	gpu.TRES += ",gres/gpu=8"
@@ -42,9 +78,27 @@ func site() *cluster {
 	dep := wait(130, "alice", "post", "Dependency", 1, 0)
 	dep.Dependency = "afterok:110(unfulfilled)"
 	held := wait(131, "alice", "later", "JobHeldUser", 1, 0)
-	c := newCluster(run(101, "alice", "cfd", "n1", 1, 3723, 240), gpu, run(103, "alice", "cfd", "n2", 1, 60, 60), next, array, task(121, "1"), task(122, "2"), dep, held)
+	c := newCluster(
+		run(101, "alice", "cfd", "n1", 1, 3723, 240),
+		gpu,
+		run(103, "alice", "cfd", "n2", 1, 60, 60),
+		next,
+		array,
+		task(121, "1"),
+		task(122, "2"),
+		dep,
+		held,
+	)
 	for i := range 5 {
-		n := status.Node{Name: fmt.Sprint("n", i+1), Partitions: []string{"main"}, State: "MIXED", CPUs: 16, CPUsAlloc: int32(4 * (i % 4)), Memory: 64 << 10, MemAlloc: int64(8 << 10 * (i % 4))}
+		n := status.Node{
+			Name:       fmt.Sprint("n", i+1),
+			Partitions: []string{"main"},
+			State:      "MIXED",
+			CPUs:       16,
+			CPUsAlloc:  int32(4 * (i % 4)),
+			Memory:     64 << 10,
+			MemAlloc:   int64(8 << 10 * (i % 4)),
+		}
 		if i == 2 || i == 3 {
 			n.State, n.CPUsAlloc, n.GRES, n.GRESUsed = "ALLOCATED", 16, "gpu:a100:4", "gpu:a100:4(IDX:0-3)"
 		}
@@ -54,23 +108,57 @@ func site() *cluster {
 		c.nodes = append(c.nodes, n)
 	}
 	c.records = []status.Record{
-		{ID: 90, Name: "old", User: "alice", State: "COMPLETED", Partition: "main", Submit: now - 9000, Start: now - 8000, End: now - 4000, Nodes: 1, CPUs: 4, NodeList: "n1"},
-		{ID: 91, Name: "older", User: "alice", State: "FAILED", ExitCode: 2, Partition: "main", Submit: now - 9000, Start: now - 8000, End: now - 7000, Nodes: 2, CPUs: 8, NodeList: "n[1-2]"},
+		{
+			ID:        90,
+			Name:      "old",
+			User:      "alice",
+			State:     "COMPLETED",
+			Partition: "main",
+			Submit:    now - 9000,
+			Start:     now - 8000,
+			End:       now - 4000,
+			Nodes:     1,
+			CPUs:      4,
+			NodeList:  "n1",
+		},
+		{
+			ID:        91,
+			Name:      "older",
+			User:      "alice",
+			State:     "FAILED",
+			ExitCode:  2,
+			Partition: "main",
+			Submit:    now - 9000,
+			Start:     now - 8000,
+			End:       now - 7000,
+			Nodes:     2,
+			CPUs:      8,
+			NodeList:  "n[1-2]",
+		},
 	}
 	return c
 }
 
 var sizes = [][2]int{{20, 4}, {40, 12}, {80, 24}, {132, 43}, {200, 60}}
 
-// compare compares with testdata/NAME.golden.
-func compare(t *testing.T, text string) {
+// compareGolden compares text with testdata/NAME.golden.
+func compareGolden(t *testing.T, text string) {
 	t.Helper()
 	golden.RequireEqual(t, []byte(text))
 }
 
 func TestScreens(t *testing.T) {
 	pages := []struct{ name, keys, see string }{
-		{"queue", "", "110"}, {"nodes", "2", "n1"}, {"history", "3", "90"}, {"job", "/solve<enter>4", "110"}, {"timeline", "7", "102"}, {"help", "?", "the queue"},
+		{
+			"queue",
+			"",
+			"110",
+		},
+		{"nodes", "2", "n1"},
+		{"history", "3", "90"},
+		{"job", "/solve<enter>4", "110"},
+		{"timeline", "7", "102"},
+		{"help", "?", "the queue"},
 	}
 	for _, size := range sizes {
 		for _, p := range pages {
@@ -85,7 +173,7 @@ func TestScreens(t *testing.T) {
 						return !strings.Contains(d.screen(), "Looking at") && strings.Contains(d.screen(), "It is")
 					})
 				}
-				compare(t, d.screen())
+				compareGolden(t, d.screen())
 			})
 		}
 	}
@@ -102,7 +190,7 @@ func TestLooks(t *testing.T) {
 			if s := d.screen(); name != "no-color" && !isASCII(s) {
 				t.Errorf("not ASCII:\n%s", s)
 			}
-			compare(t, d.screen())
+			compareGolden(t, d.screen())
 		})
 	}
 }
@@ -126,7 +214,7 @@ func TestFilterFollowsKeys(t *testing.T) {
 	d.see("2 of 9 jobs /user:alice st:R")
 	d.keys("/ gpu>=x<enter>")
 	d.see(`! gpu: "x" is not a number`)
-	d.see("2 of 9 jobs /user:alice st:R") // the last good one stays
+	d.see("2 of 9 jobs /user:alice st:R") // the last valid filter stays
 	d.keys("<ctrl+l>")
 	d.see("9 jobs")
 	d.keys("/")
@@ -174,7 +262,7 @@ func TestOthersJobsNeedTheNumber(t *testing.T) {
 	d := start(t, c, process(nil, nil), jobs.Screen{}, 100, 24)
 	d.see("101")
 	d.keys("/st:R<enter><ctrl+a>h")
-	d.see("Hold 1002 jobs?") // the array is meant as a whole, with what waits of it
+	d.see("Hold 1002 jobs?") // the array counts with all its tasks
 	d.see("of:     carol 999, alice 2, bob 1")
 	d.keys("y<enter>")
 	d.see("That is a different number")
@@ -225,7 +313,7 @@ func TestLostAndBack(t *testing.T) {
 	c.Break(errors.New("Berth's scheduler does not answer"))
 	d.see("! Berth's scheduler does not answer; trying again")
 	d.see("[not up to date]")
-	d.see("103") // what was known stays, and so do marks
+	d.see("103") // rows and marks stay
 	d.see("[1 marked]")
 	c.Break(nil)
 	d.see("The queue answers again.")
@@ -325,7 +413,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	d.disappears("line 99")
 }
 
-func TestBrokenFilesAreTold(t *testing.T) {
+func TestBrokenConfigurationIsReported(t *testing.T) {
 	home := map[string]string{"LANG": "C.UTF-8", "HOME": "/home/alice"}
 	const config, state = "/home/alice/.config/berth/tui.yaml", "/home/alice/.local/state/berth/tui.json"
 	for name, c := range map[string]struct {
@@ -349,7 +437,7 @@ func TestBrokenFilesAreTold(t *testing.T) {
 			d := start(t, site(), process(home, c.files), jobs.Screen{}, 300, 24)
 			d.see("! ")
 			d.see(c.want)
-			d.see("101") // and everything works
+			d.see("101") // the program works all the same
 			d.keys("<down><down>")
 			d.disappears(c.want)
 		})

@@ -2,5 +2,5 @@
 
 package tui
 
-// racing tells that the race detector is on.
+// racing reports whether the race detector is on.
 const racing = false

@@ -200,7 +200,9 @@ func (l *plainScreen) command(ctx context.Context, words []string) {
 	case op != "" && len(words) > 1:
 		l.operate(ctx, words[0], op, words[1:])
 	default:
-		l.print("Commands: list [FILTER], counts, job ID, cancel ID..., hold ID..., release ID..., requeue ID..., quit.")
+		l.print(
+			"Commands: list [FILTER], counts, job ID, cancel ID..., hold ID..., release ID..., requeue ID..., quit.",
+		)
 	}
 }
 

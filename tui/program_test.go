@@ -15,21 +15,31 @@ import (
 	"github.com/berth-hpc/berth/internal/jobs"
 )
 
-// screenOf runs the whole program, with its renderer, on a screen of 80x24.
+// screenOf runs the program with its renderer on a screen of 80x24 cells.
 func screenOf(t *testing.T, c *cluster, p colorprofile.Profile) *teatest.TestModel {
 	t.Helper()
 	m, err := New(t.Context(), process(nil, nil), c, jobs.Screen{NoMouse: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tm := teatest.NewTestModel(t, m, teatest.WithInitialTermSize(80, 24), teatest.WithProgramOptions(tea.WithColorProfile(p)))
+	tm := teatest.NewTestModel(
+		t,
+		m,
+		teatest.WithInitialTermSize(80, 24),
+		teatest.WithProgramOptions(tea.WithColorProfile(p)),
+	)
 	t.Cleanup(func() { _ = tm.Quit() })
 	return tm
 }
 
 func shows(t *testing.T, tm *teatest.TestModel, text string) {
 	t.Helper()
-	teatest.WaitFor(t, tm.Output(), func(b []byte) bool { return bytes.Contains(b, []byte(text)) }, teatest.WithDuration(limit))
+	teatest.WaitFor(
+		t,
+		tm.Output(),
+		func(b []byte) bool { return bytes.Contains(b, []byte(text)) },
+		teatest.WithDuration(limit),
+	)
 }
 
 func TestProgram(t *testing.T) {
@@ -51,7 +61,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// written counts what is sent to a terminal.
+// written records what is sent to a terminal.
 type written struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -71,12 +81,11 @@ func (w *written) drain() string {
 	return s
 }
 
-// TestBytes: what one changed row costs over SSH, that a screen on which
-// nothing changes costs nothing, and that no colours are sent where none are
-// wanted.
+// A changed row sends few bytes, an unchanged screen sends none, and no colors are
+// sent to a terminal without colors.
 func TestBytes(t *testing.T) {
 	c := site()
-	for id, j := range c.jobs { // a clock that runs is a change
+	for id, j := range c.jobs { // elapsed times would change the screen
 		if j.State == "RUNNING" {
 			delete(c.jobs, id)
 		}
@@ -88,7 +97,15 @@ func TestBytes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out written
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(&out), tea.WithWindowSize(200, 60), tea.WithColorProfile(colorprofile.ASCII), tea.WithoutSignals())
+	p := tea.NewProgram(
+		m,
+		tea.WithContext(ctx),
+		tea.WithInput(nil),
+		tea.WithOutput(&out),
+		tea.WithWindowSize(200, 60),
+		tea.WithColorProfile(colorprofile.ASCII),
+		tea.WithoutSignals(),
+	)
 	done := make(chan struct{})
 	go func() { _, _ = p.Run(); close(done) }()
 	until := func(text string) (all string) {

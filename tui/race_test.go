@@ -2,5 +2,5 @@
 
 package tui
 
-// racing tells that the race detector is on, which takes memory of its own.
+// racing reports whether the race detector is on, which needs memory itself.
 const racing = true

@@ -16,10 +16,9 @@ import (
 	"github.com/berth-hpc/berth/tui/ui"
 )
 
-// TestRandomKeys presses random keys on a screen that changes its size over a
-// queue that never rests: no panic, no line that is too wide, and where only
-// the queue changes, the cursor stays on its job. BERTH_TEST_FULL takes many more
-// steps, from a random seed.
+// Random keys on a screen of changing size over a changing queue cause no panic and
+// no line that is too wide; and while only the queue changes, the cursor stays on
+// its job. BERTH_TEST_FULL makes many more steps, from a random seed.
 func TestRandomKeys(t *testing.T) {
 	steps, seed := 1500, uint64(1)
 	if os.Getenv("BERTH_TEST_FULL") != "" {
@@ -50,7 +49,9 @@ func TestRandomKeys(t *testing.T) {
 			churn(r, c)
 		case 2:
 			at := tea.Mouse{X: r.IntN(100), Y: r.IntN(40), Button: tea.MouseLeft}
-			d.send([]tea.Msg{tea.MouseClickMsg(at), tea.MouseWheelMsg{X: at.X, Y: at.Y, Button: tea.MouseWheelDown}, tea.MouseReleaseMsg(at)}[r.IntN(3)])
+			d.send(
+				[]tea.Msg{tea.MouseClickMsg(at), tea.MouseWheelMsg{X: at.X, Y: at.Y, Button: tea.MouseWheelDown}, tea.MouseReleaseMsg(at)}[r.IntN(3)],
+			)
 		case 3:
 			d.send(tea.PasteMsg{Content: garbage(r)})
 		case 4:
@@ -60,10 +61,10 @@ func TestRandomKeys(t *testing.T) {
 			}
 		case 5:
 			m := d.m
-			if r.IntN(2) == 0 { // back to the queue, all of it
+			if r.IntN(2) == 0 { // to the queue, without a filter
 				d.keys("<esc><esc><esc>1<esc>")
 			}
-			if m.page == ui.Page(m.queue) && m.prompt == nil && m.overlay == nil && stays(t, d, r, c) {
+			if m.page == ui.Page(m.queue) && m.prompt == nil && m.overlay == nil && checkCursor(t, d, r, c) {
 				compared++
 			}
 		default:
@@ -77,7 +78,7 @@ func TestRandomKeys(t *testing.T) {
 		}
 		drain(d)
 		if d.quit {
-			t.Fatal("it has ended by itself")
+			t.Fatal("the program has quit")
 		}
 	}
 	if compared < steps/100 {
@@ -85,7 +86,7 @@ func TestRandomKeys(t *testing.T) {
 	}
 }
 
-// key makes a key press of its name.
+// key returns the key press with this name.
 func key(name string) tea.KeyPressMsg {
 	switch name {
 	case "enter", "esc", "tab", "up", "down", "left", "right", "home", "end", "pgup", "pgdown", "space", "backspace":
@@ -115,7 +116,25 @@ func drain(d *driver) {
 	}
 }
 
-var pieces = []string{"user:alice", "gpu>=", "/(", "st:", "\x1b[2J", "101", ":", "nodes", "\x00", "ü漢字", "999", "!", "\"", "sort -", "e101", "\n", "y"}
+var pieces = []string{
+	"user:alice",
+	"gpu>=",
+	"/(",
+	"st:",
+	"\x1b[2J",
+	"101",
+	":",
+	"nodes",
+	"\x00",
+	"ü漢字",
+	"999",
+	"!",
+	"\"",
+	"sort -",
+	"e101",
+	"\n",
+	"y",
+}
 
 func garbage(r *rand.Rand) string {
 	text := ""
@@ -125,7 +144,7 @@ func garbage(r *rand.Rand) string {
 	return text
 }
 
-// churn changes the queue.
+// churn changes random jobs of the queue.
 func churn(r *rand.Rand, c *cluster) {
 	states := []string{"PENDING", "RUNNING", "COMPLETING", "COMPLETED", "SUSPENDED"}
 	for range r.IntN(4) {
@@ -134,8 +153,22 @@ func churn(r *rand.Rand, c *cluster) {
 			c.Drop(id)
 			continue
 		}
-		j := status.Job{ID: id, Name: garbage(r), User: fmt.Sprint("u", r.IntN(4)), Partition: "main", State: states[r.IntN(len(states))], Reason: "Priority",
-			Start: now + int64(r.IntN(9000)) - 4000, TimeLimit: int32(r.IntN(400)) - 1, Nodes: 1, CPUs: int32(r.IntN(100)), NodeList: "n1", Submit: now - 100}
+		j := status.Job{
+			ID:        id,
+			Name:      garbage(r),
+			User:      fmt.Sprint("u", r.IntN(4)),
+			Partition: "main",
+			State:     states[r.IntN(len(states))],
+			Reason:    "Priority",
+			Start: now + int64(
+				r.IntN(9000),
+			) - 4000,
+			TimeLimit: int32(r.IntN(400)) - 1,
+			Nodes:     1,
+			CPUs:      int32(r.IntN(100)),
+			NodeList:  "n1",
+			Submit:    now - 100,
+		}
 		if r.IntN(3) == 0 {
 			j.ArrayJobID, j.ArrayTaskID = 100, strconv.Itoa(r.IntN(20))
 		}
@@ -143,10 +176,10 @@ func churn(r *rand.Rand, c *cluster) {
 	}
 }
 
-// stays changes the queue around the job under the cursor, and fails unless the
-// cursor is on it when the change has arrived. It returns false if there was
+// checkCursor changes the queue around the job under the cursor, and fails unless the
+// cursor is still on it when the change has arrived. It returns false if there was
 // nothing to compare.
-func stays(t *testing.T, d *driver, r *rand.Rand, c *cluster) bool {
+func checkCursor(t *testing.T, d *driver, r *rand.Rand, c *cluster) bool {
 	t.Helper()
 	id := d.m.queue.CursorKey()
 	if id <= 0 || !d.m.queue.UpToDate() {
@@ -158,7 +191,18 @@ func stays(t *testing.T, d *driver, r *rand.Rand, c *cluster) bool {
 	}
 	stamp := int64(r.IntN(1 << 30))
 	other := id%50 + 200
-	c.Put(status.Job{ID: other, Name: "other", User: "u1", Partition: "main", State: "RUNNING", Priority: r.Int64N(2000), Submit: stamp, NodeList: "n1"})
+	c.Put(
+		status.Job{
+			ID:        other,
+			Name:      "other",
+			User:      "u1",
+			Partition: "main",
+			State:     "RUNNING",
+			Priority:  r.Int64N(2000),
+			Submit:    stamp,
+			NodeList:  "n1",
+		},
+	)
 	c.mu.Lock()
 	_, there := c.jobs[id]
 	c.mu.Unlock()

@@ -24,14 +24,14 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-// mostResident is what the program may take in memory with 100,000 jobs, MiB.
+// mostResident bounds the memory of the program with 100,000 jobs, in MiB.
 const mostResident = 150
 
-// TestResident measures the memory of the program as a process of its own,
-// which gets 100,000 jobs from a server as the queue API sends them.
+// The program as a process of its own takes less than mostResident with 100,000
+// jobs, which a server sends as the queue API does.
 func TestResident(t *testing.T) {
 	if os.Getenv("BERTH_TEST_RESIDENT") != "" {
-		resident(t)
+		runResident(t)
 		return
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,7 @@ users: [{name: alice, user: {token: t}}]
 	}
 }
 
-// memory is what a process has in memory and has had at most, MiB.
+// memory returns the resident memory of a process and its maximum, in MiB.
 func memory(t *testing.T, pid int) (now, peak int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -103,10 +103,10 @@ func memory(t *testing.T, pid int) (now, peak int) {
 	return now, peak
 }
 
-// resident is the program: it tells when all jobs are on the screen, and ends
-// with its input.
-func resident(t *testing.T) {
-	debug.SetGCPercent(100) // as Run has it
+// runResident is the program of the child process. It prints a line when all jobs are
+// on the screen, and exits at the end of its input.
+func runResident(t *testing.T) {
+	debug.SetGCPercent(100) // as Run does
 	p := stdio.System()
 	c, err := jobs.Connect(p)
 	if err != nil {
@@ -118,7 +118,14 @@ func resident(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := make(chan struct{})
-	prog := tea.NewProgram(&counting{m, whole}, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(io.Discard), tea.WithWindowSize(200, 60), tea.WithoutSignals())
+	prog := tea.NewProgram(
+		&countingModel{m, whole},
+		tea.WithContext(ctx),
+		tea.WithInput(nil),
+		tea.WithOutput(io.Discard),
+		tea.WithWindowSize(200, 60),
+		tea.WithoutSignals(),
+	)
 	done := make(chan struct{})
 	go func() { _, _ = prog.Run(); close(done) }()
 	select {
@@ -132,13 +139,13 @@ func resident(t *testing.T) {
 	<-done
 }
 
-// counting tells when the whole queue is there.
-type counting struct {
+// countingModel closes whole when all jobs have arrived.
+type countingModel struct {
 	*Model
 	whole chan struct{}
 }
 
-func (c *counting) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (c *countingModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	_, cmd := c.Model.Update(msg)
 	if c.whole != nil && c.queue.Counts()["PENDING"]+c.queue.Counts()["RUNNING"] == many {
 		close(c.whole)

@@ -14,7 +14,7 @@ import (
 	"github.com/berth-hpc/berth/translate/format"
 )
 
-// TestHangup: the end of the terminal is noticed without a signal.
+// A hangup of the terminal is noticed without a signal.
 func TestHangup(t *testing.T) {
 	master, tty, err := pty.Open()
 	if err != nil {
@@ -23,12 +23,12 @@ func TestHangup(t *testing.T) {
 	defer tty.Close()
 	gone := make(chan struct{})
 	watchHangup(tty, func() { close(gone) })
-	if _, err := master.WriteString("x"); err != nil { // a key is no end
+	if _, err := master.WriteString("x"); err != nil { // a key is not a hangup
 		t.Fatal(err)
 	}
 	select {
 	case <-gone:
-		t.Fatal("a key was taken for the end of the terminal")
+		t.Fatal("a key counts as a hangup")
 	case <-time.After(100 * time.Millisecond):
 	}
 	master.Close()
@@ -37,7 +37,7 @@ func TestHangup(t *testing.T) {
 	case <-time.After(limit):
 		t.Error("the end was not noticed")
 	}
-	r, w, err := os.Pipe() // no terminal: nothing to watch, and no harm
+	r, w, err := os.Pipe() // not a terminal: there is nothing to watch
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func TestHangup(t *testing.T) {
 	watchHangup(strings.NewReader(""), func() { t.Error("no file has ended") })
 }
 
-// TestBackground: the theme follows the background that the terminal tells of,
-// unless the user has chosen one.
+// The theme follows the background that the terminal reports, unless the user has
+// chosen one.
 func TestBackground(t *testing.T) {
 	theme := func(env map[string]string, s jobs.Screen, msgs ...tea.Msg) string {
 		d := start(t, site(), process(env, nil), s, 80, 24)
@@ -74,9 +74,8 @@ func TestBackground(t *testing.T) {
 	}
 }
 
-// TestWidthsOfTheCommandLine: columns are as wide as squeue -o says, and on
-// that side.
-func TestWidthsOfTheCommandLine(t *testing.T) {
+// Columns have the width and alignment that squeue -o gives them.
+func TestWidthsFromTheCommandLine(t *testing.T) {
 	l, bad := format.ParseLetters(format.JobColumns, "%i|%.10j|%6u|%t")
 	if len(bad) > 0 {
 		t.Fatal(bad)

@@ -13,12 +13,33 @@ import (
 	"github.com/berth-hpc/berth/tui/data"
 )
 
-var fields = []string{"id", "name", "user", "partition", "state", "priority", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset", "requeue", "timeLimit"}
+var fields = []string{
+	"id",
+	"name",
+	"user",
+	"partition",
+	"state",
+	"priority",
+	"arrayJobID",
+	"arrayTaskID",
+	"hetJobID",
+	"hetOffset",
+	"requeue",
+	"timeLimit",
+}
 
 func random(r *rand.Rand, id int64) status.Job {
 	states := []string{"PENDING", "RUNNING", "COMPLETING"}
-	return status.Job{ID: id, Name: fmt.Sprint("job", r.IntN(1000)), User: fmt.Sprint("u", r.IntN(20)), Partition: fmt.Sprint("p", r.IntN(3)),
-		State: states[r.IntN(3)], Priority: r.Int64N(100), Requeue: r.IntN(2) == 0, TimeLimit: int32(r.IntN(100)) - 1}
+	return status.Job{
+		ID:        id,
+		Name:      fmt.Sprint("job", r.IntN(1000)),
+		User:      fmt.Sprint("u", r.IntN(20)),
+		Partition: fmt.Sprint("p", r.IntN(3)),
+		State:     states[r.IntN(3)],
+		Priority:  r.Int64N(100),
+		Requeue:   r.IntN(2) == 0,
+		TimeLimit: int32(r.IntN(100)) - 1,
+	}
 }
 
 // A store has the same rows as a mirror of whole rows, however rows change.
@@ -61,7 +82,11 @@ func TestStoreEqualsMirror(t *testing.T) {
 func TestTextsOfRemovedRowsAreRemoved(t *testing.T) {
 	s := data.NewStore(fields)
 	for i := range int64(40_000) {
-		e := &status.JobEvent{Type: status.EventDiff, Revision: "x", Items: []status.Job{{ID: i + 1, Name: strings.Repeat("x", 5) + fmt.Sprint(i)}}}
+		e := &status.JobEvent{
+			Type:     status.EventDiff,
+			Revision: "x",
+			Items:    []status.Job{{ID: i + 1, Name: strings.Repeat("x", 5) + fmt.Sprint(i)}},
+		}
 		if i > 10 {
 			e.Gone = []int64{i - 9}
 		}

@@ -142,9 +142,19 @@ func (p *Page) handleKey(k ui.Press) tea.Cmd {
 func (p *Page) row(r *status.Record) []string {
 	set := p.env.Format
 	return []string{
-		jobID(r), stateOf(r), fmt.Sprintf("%d:%d", r.ExitCode, r.Signal), r.User, ui.Truncate(r.Name, 24, p.env.Ellipsis),
-		string(format.AppendInstant(nil, r.End, "", &set)), string(format.AppendDuration(nil, elapsed(r))),
-		strconv.Itoa(int(r.Nodes)), strconv.Itoa(int(r.CPUs)), r.Partition, r.NodeList,
+		jobID(
+			r,
+		),
+		stateOf(r),
+		fmt.Sprintf("%d:%d", r.ExitCode, r.Signal),
+		r.User,
+		ui.Truncate(r.Name, 24, p.env.Ellipsis),
+		string(format.AppendInstant(nil, r.End, "", &set)),
+		string(format.AppendDuration(nil, elapsed(r))),
+		strconv.Itoa(int(r.Nodes)),
+		strconv.Itoa(int(r.CPUs)),
+		r.Partition,
+		r.NodeList,
 	}
 }
 

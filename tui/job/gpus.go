@@ -65,7 +65,9 @@ func (p *Page) gpuText(s *textBuilder, rates []float64, width int) {
 	if len(parts) == 0 {
 		if isIdle(rates) {
 			s.paragraph(p.env.Bad, fmt.Sprintf(
-				"! The job has %d GPUs and has used almost no CPU since this page opened: they are likely idle.", wanted))
+				"! The job has %d GPUs and has used almost no CPU since this page opened: they are likely idle.",
+				wanted,
+			))
 		}
 		s.field("GPUs", "utilization unknown: nvidia-smi does not report it in the job's pods")
 		return
@@ -78,7 +80,10 @@ func (p *Page) gpuText(s *textBuilder, rates []float64, width int) {
 	}
 	if len(last) < wanted {
 		s.paragraph(p.env.Dim, fmt.Sprintf(
-			"            %d of its %d GPUs are measured: those on nodes where its steps or its script run.", len(last), wanted))
+			"            %d of its %d GPUs are measured: those on nodes where its steps or its script run.",
+			len(last),
+			wanted,
+		))
 	}
 	if isIdle(parts) {
 		s.paragraph(p.env.Bad, "! IDLE GPU: the job's GPUs have done nothing for a minute.")

@@ -149,7 +149,11 @@ func parseTerm(text string) (t *term, rest string, err error) {
 			t.text = wordTest(word)
 			return t, rest, nil
 		}
-		return nil, "", fmt.Errorf("no field is called %q; there are %s", format.Escape(word[:at]), strings.Join(Names(), " "))
+		return nil, "", fmt.Errorf(
+			"no field is called %q; there are %s",
+			format.Escape(word[:at]),
+			strings.Join(Names(), " "),
+		)
 	}
 	if strings.HasPrefix(value, "=") && op != ":" && op != "~" {
 		op, value = op+"=", value[1:]

@@ -298,6 +298,13 @@ func (p *Page) shell() tea.Cmd {
 		return p.env.NotifyError(fmt.Errorf("job %s is not running", format.JobID(&j)))
 	}
 	return p.env.Post(ui.Exec{Args: []string{
-		"srun", "--overlap", "--jobid=" + strconv.FormatInt(j.ID, 10), "--nodes=1", "--ntasks=1", "--pty", "/bin/bash", "-i",
+		"srun",
+		"--overlap",
+		"--jobid=" + strconv.FormatInt(j.ID, 10),
+		"--nodes=1",
+		"--ntasks=1",
+		"--pty",
+		"/bin/bash",
+		"-i",
 	}})
 }

@@ -166,7 +166,10 @@ func (p *Page) Update(msg tea.Msg) tea.Cmd {
 // Tick sets the time. It reports whether anything visible depends on it.
 func (p *Page) Tick(now time.Time) bool {
 	p.settings.Now = now.Unix() + p.offset
-	showsTimes := slices.ContainsFunc(p.columns, func(c *column) bool { return c.Value != nil && c.Name != gpuColumn.Name })
+	showsTimes := slices.ContainsFunc(
+		p.columns,
+		func(c *column) bool { return c.Value != nil && c.Name != gpuColumn.Name },
+	)
 	if p.paused || !showsTimes {
 		return false
 	}
@@ -348,7 +351,17 @@ func (p *Page) Hints() []ui.Action {
 		return []ui.Action{ui.Help, ui.Filter, ui.Sort, ui.Open, ui.Output, ui.Columns, ui.Command, ui.Quit}
 	}
 	return []ui.Action{
-		ui.Help, ui.Filter, ui.Mark, ui.Cancel, ui.Hold, ui.Release, ui.Open, ui.Output, ui.Sort, ui.Columns, ui.Command,
+		ui.Help,
+		ui.Filter,
+		ui.Mark,
+		ui.Cancel,
+		ui.Hold,
+		ui.Release,
+		ui.Open,
+		ui.Output,
+		ui.Sort,
+		ui.Columns,
+		ui.Command,
 		ui.Quit,
 	}
 }

@@ -101,7 +101,12 @@ func (c *confirm) View(l *Appearance, width, height int) []string {
 	if len(rows) > room && room > 1 {
 		room--
 		seen := c.scroll.Window(rows, room)
-		more := fmt.Sprintf("lines %d-%d of %d    PgUp PgDn: the others", c.scroll.Top+1, c.scroll.Top+len(seen), len(rows))
+		more := fmt.Sprintf(
+			"lines %d-%d of %d    PgUp PgDn: the others",
+			c.scroll.Top+1,
+			c.scroll.Top+len(seen),
+			len(rows),
+		)
 		rows = append(slices.Clip(seen), l.Dim.Render(Truncate(more, width, l.Ellipsis)))
 	} else {
 		rows = c.scroll.Window(rows, room)

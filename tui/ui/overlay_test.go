@@ -25,7 +25,15 @@ func allViews(o Overlay, width, height int, keys ...tea.KeyPressMsg) string {
 func TestPanelOfLongLinesScrollsToItsEnd(t *testing.T) {
 	line := strings.Repeat("word ", 100) + "END"
 	for _, k := range []tea.KeyPressMsg{{Code: tea.KeyEnd}, {Code: 'G', Text: "G"}} {
-		if all := allViews(NewPanel(Panel{Title: "t", Lines: []string{line}}), 20, 6, k); !strings.Contains(all, "END") {
+		if all := allViews(
+			NewPanel(Panel{Title: "t", Lines: []string{line}}),
+			20,
+			6,
+			k,
+		); !strings.Contains(
+			all,
+			"END",
+		) {
 			t.Errorf("%s does not reach the end:\n%s", k, all)
 		}
 	}
@@ -44,8 +52,14 @@ func TestConfirmationShowsEveryJob(t *testing.T) {
 	}
 	for _, height := range []int{8, 20, 60} {
 		for _, word := range []string{"", "200"} {
-			c := NewConfirm(Confirm{Title: "Cancel 200 jobs?", Lines: []string{"jobs: " + strings.Join(ids, " "), "of: anna 200"}, Answer: word,
-				OnConfirm: func() tea.Cmd { t.Error("it was confirmed"); return nil }})
+			c := NewConfirm(
+				Confirm{
+					Title:     "Cancel 200 jobs?",
+					Lines:     []string{"jobs: " + strings.Join(ids, " "), "of: anna 200"},
+					Answer:    word,
+					OnConfirm: func() tea.Cmd { t.Error("it was confirmed"); return nil },
+				},
+			)
 			all := allViews(c, 60, height, pages...)
 			for _, want := range append(ids, "of: anna 200") {
 				if !strings.Contains(all, want) {
@@ -53,7 +67,12 @@ func TestConfirmationShowsEveryJob(t *testing.T) {
 					break
 				}
 			}
-			if lines := c.View(&Appearance{Theme: &Theme{}}, 60, height); len(lines) > height || !strings.Contains(lines[len(lines)-1], map[bool]string{true: "y: yes", false: "Type 200"}[word == ""]) {
+			if lines := c.View(
+				&Appearance{Theme: &Theme{}},
+				60,
+				height,
+			); len(lines) > height ||
+				!strings.Contains(lines[len(lines)-1], map[bool]string{true: "y: yes", false: "Type 200"}[word == ""]) {
 				t.Errorf("height %d: the question is not the last line of %q", height, lines)
 			}
 		}

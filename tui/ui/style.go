@@ -130,7 +130,17 @@ func styleOf(key, value string) lipgloss.Style {
 
 func (t *Theme) byName() map[string]*Style {
 	return map[string]*Style{
-		"title": &t.Title, "header": &t.Header, "dim": &t.Dim, "key": &t.Key, "strong": &t.Strong, "selected": &t.Selected, "marked": &t.Marked,
-		"good": &t.Good, "busy": &t.Busy, "waiting": &t.Waiting, "bad": &t.Bad, "notice": &t.Notice,
+		"title":    &t.Title,
+		"header":   &t.Header,
+		"dim":      &t.Dim,
+		"key":      &t.Key,
+		"strong":   &t.Strong,
+		"selected": &t.Selected,
+		"marked":   &t.Marked,
+		"good":     &t.Good,
+		"busy":     &t.Busy,
+		"waiting":  &t.Waiting,
+		"bad":      &t.Bad,
+		"notice":   &t.Notice,
 	}
 }

@@ -22,7 +22,9 @@ type need struct {
 	whole  bool   // --exclusive
 }
 
-var gpuRequest = regexp.MustCompile(`(?:^|,)(?:gres[:/])?gpu(?::([A-Za-z_][A-Za-z0-9_.-]*))?(?:[:=]([0-9]+))?(?:\(|,|$)`)
+var gpuRequest = regexp.MustCompile(
+	`(?:^|,)(?:gres[:/])?gpu(?::([A-Za-z_][A-Za-z0-9_.-]*))?(?:[:=]([0-9]+))?(?:\(|,|$)`,
+)
 
 // gpusOf returns the type and number of GPUs in a text of GRES: gpu:a100:2,
 // gres:gpu:2, gpu.

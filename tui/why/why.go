@@ -181,7 +181,10 @@ func limitAnswer(reason string) Answer {
 // resourcesAnswer returns the answer for a job that waits for resources or its turn.
 func (f *Facts) resourcesAnswer(reason string) Answer {
 	a := Answer{
-		Category: Resources, Summary: "It is next, and waits for resources.", Missing: f.missing(), Release: f.planText(),
+		Category: Resources,
+		Summary:  "It is next, and waits for resources.",
+		Missing:  f.missing(),
+		Release:  f.planText(),
 	}
 	switch {
 	case reason == status.ReasonLicenses:
@@ -329,7 +332,10 @@ func (f *Facts) holders() []string {
 		}
 		end := "without a time limit"
 		if j.End > 0 && j.TimeLimit >= 0 {
-			end = "until " + strings.TrimPrefix(strings.TrimPrefix(f.formatTime(j.End), "at "), "on ") + " at the latest"
+			end = "until " + strings.TrimPrefix(
+				strings.TrimPrefix(f.formatTime(j.End), "at "),
+				"on ",
+			) + " at the latest"
 		}
 		out = append(out, fmt.Sprintf("%s has %s %s (%s).",
 			format.JobID(j), format.Escape(j.NodeList), end, format.Escape(j.User)))

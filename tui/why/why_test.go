@@ -11,11 +11,31 @@ import (
 const now = 1795263065 // 2026-11-21T12:11:05 UTC
 
 func node(name string, cpus, used int32, gres, gresUsed string) status.Node {
-	return status.Node{Name: name, Partitions: []string{"main"}, State: "MIXED", CPUs: cpus, CPUsAlloc: used, Memory: 65536, MemAlloc: 1024 * int64(used), GRES: gres, GRESUsed: gresUsed}
+	return status.Node{
+		Name:       name,
+		Partitions: []string{"main"},
+		State:      "MIXED",
+		CPUs:       cpus,
+		CPUsAlloc:  used,
+		Memory:     65536,
+		MemAlloc:   1024 * int64(used),
+		GRES:       gres,
+		GRESUsed:   gresUsed,
+	}
 }
 
 func job(reason string) status.Job {
-	return status.Job{ID: 7, User: "alice", Partition: "main", State: "PENDING", Reason: reason, Nodes: 1, CPUs: 4, Priority: 10, TimeLimit: 60}
+	return status.Job{
+		ID:        7,
+		User:      "alice",
+		Partition: "main",
+		State:     "PENDING",
+		Reason:    reason,
+		Nodes:     1,
+		CPUs:      4,
+		Priority:  10,
+		TimeLimit: 60,
+	}
 }
 
 // text returns an answer as one text.
@@ -44,7 +64,11 @@ func TestExplain(t *testing.T) {
 	long := job("Priority")
 	long.TimeLimit = -1
 	held := job("JobHeldUser")
-	nodes := []status.Node{node("n7", 64, 32, "gpu:a100:4", "gpu:a100:1(IDX:0)"), node("n8", 64, 64, "gpu:v100:8", ""), node("n9", 8, 8, "", "")}
+	nodes := []status.Node{
+		node("n7", 64, 32, "gpu:a100:4", "gpu:a100:1(IDX:0)"),
+		node("n8", 64, 64, "gpu:v100:8", ""),
+		node("n9", 8, 8, "", ""),
+	}
 	running := []status.Job{
 		{ID: 123, User: "bob", State: "RUNNING", NodeList: "n7", End: now + 6655, TimeLimit: 600},
 		{ID: 124, User: "eve", State: "RUNNING", NodeList: "n[7-8]", End: 0, TimeLimit: -1},
@@ -71,7 +95,14 @@ func TestExplain(t *testing.T) {
 		"new":     {job("SomethingNew"), 0, []string{"site:", "gives the reason SomethingNew"}},
 		"hostile": {hostile, 0, []string{`QOS\x1b[2J`, `a\x1b[31mb`}},
 	} {
-		f := &why.Facts{Job: c.job, Now: now, Nodes: nodes, Running: running, Ahead: c.ahead, First: status.Job{ID: 99, User: "bob", Priority: 50}}
+		f := &why.Facts{
+			Job:     c.job,
+			Now:     now,
+			Nodes:   nodes,
+			Running: running,
+			Ahead:   c.ahead,
+			First:   status.Job{ID: 99, User: "bob", Priority: 50},
+		}
 		got := text(why.Explain(f))
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
@@ -86,11 +117,37 @@ func TestExplain(t *testing.T) {
 
 // Explain has an answer whatever the rows contain.
 func FuzzExplain(f *testing.F) {
-	f.Add("Resources", "gpu:a100:2,gpu:3", "n[1-3]", "afterok:3:4?after:5_*", "cpu=4,gres/gpu=x", int32(2), int32(3), int64(9))
+	f.Add(
+		"Resources",
+		"gpu:a100:2,gpu:3",
+		"n[1-3]",
+		"afterok:3:4?after:5_*",
+		"cpu=4,gres/gpu=x",
+		int32(2),
+		int32(3),
+		int64(9),
+	)
 	f.Add("Dependency,x", "gpu:", "n[", ":,::", "", int32(-1), int32(-5), int64(-9))
 	f.Fuzz(func(t *testing.T, reason, gres, list, dep, tres string, nodes, cpus int32, start int64) {
-		j := status.Job{ID: 1, Partition: "main", State: "PENDING", Reason: reason, GRES: gres, PlannedNodes: list, Dependency: dep, TRES: tres, Nodes: nodes, CPUs: cpus, Start: start}
-		facts := &why.Facts{Job: j, Now: now, Running: []status.Job{{ID: 2, NodeList: list, End: start}}, Nodes: []status.Node{node("n1", cpus, nodes, gres, gres)}}
+		j := status.Job{
+			ID:           1,
+			Partition:    "main",
+			State:        "PENDING",
+			Reason:       reason,
+			GRES:         gres,
+			PlannedNodes: list,
+			Dependency:   dep,
+			TRES:         tres,
+			Nodes:        nodes,
+			CPUs:         cpus,
+			Start:        start,
+		}
+		facts := &why.Facts{
+			Job:     j,
+			Now:     now,
+			Running: []status.Job{{ID: 2, NodeList: list, End: start}},
+			Nodes:   []status.Node{node("n1", cpus, nodes, gres, gres)},
+		}
 		a := why.Explain(facts)
 		if a.Category == "" || a.Summary == "" {
 			t.Errorf("no answer for %q", reason)
