@@ -49,16 +49,8 @@ func (p *Page) lines(width int) []string {
 		if width < 50 {
 			pad = 10
 		}
-		out = append(
-			out,
-			p.env.Key.Render(
-				ui.Pad(left, pad, false, p.env.Ellipsis),
-			)+" "+ui.Truncate(
-				text,
-				width-pad-1,
-				p.env.Ellipsis,
-			),
-		)
+		keys := p.env.Key.Render(ui.Pad(left, pad, false, p.env.Ellipsis))
+		out = append(out, keys+" "+ui.Truncate(text, width-pad-1, p.env.Ellipsis))
 	}
 	for _, s := range ui.Sections {
 		out = append(out, p.env.Header.Render(ui.Truncate(s.Title, width, p.env.Ellipsis)))

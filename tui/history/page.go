@@ -142,9 +142,7 @@ func (p *Page) handleKey(k ui.Press) tea.Cmd {
 func (p *Page) row(r *status.Record) []string {
 	set := p.env.Format
 	return []string{
-		jobID(
-			r,
-		),
+		jobID(r),
 		stateOf(r),
 		fmt.Sprintf("%d:%d", r.ExitCode, r.Signal),
 		r.User,

@@ -209,8 +209,8 @@ func (p *Page) readFrom(s source) tea.Cmd {
 // closeSource closes the present source.
 func (p *Page) closeSource() {
 	if p.source != nil {
-		if _, file := p.source.(*fileSource); !file ||
-			!p.reading { // a file that is being read is closed by the garbage collector
+		_, isFile := p.source.(*fileSource)
+		if !isFile || !p.reading { // a file that is being read is closed by the garbage collector
 			p.source.close()
 		}
 	}
