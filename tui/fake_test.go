@@ -149,7 +149,7 @@ func (c *cluster) Watch(ctx context.Context, f jobs.Filter, each func(*status.Jo
 		}
 		if e != nil {
 			e.Revision, e.Time = fmt.Sprint("r", revision), now
-			if err := each(e); err == jobs.ErrEnough { //nolint:errorlint // as it is
+			if err := each(e); err == jobs.ErrStopWatch { //nolint:errorlint // as it is
 				return nil
 			} else if err != nil {
 				return err

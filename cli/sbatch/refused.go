@@ -21,7 +21,7 @@ func explain(ctx context.Context, cluster Cluster, j *job.Job, testOnly bool, er
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Batch job submission failed: "+err.Error())
 	}
 	if testOnly {
-		return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: jobs.RefusedTest(ctx, cluster, "sbatch", j.Partitions, err)}
+		return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: jobs.TestOnlyRefusal(ctx, cluster, "sbatch", j.Partitions, err)}
 	}
-	return slurmerr.Wrap(slurmerr.Refused, err, jobs.Explained(ctx, cluster, j.Partitions, "Batch job submission failed", err))
+	return slurmerr.Wrap(slurmerr.Refused, err, jobs.RefusalText(ctx, cluster, j.Partitions, "Batch job submission failed", err))
 }

@@ -132,7 +132,7 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	done, err := jobs.Patiently(o.retries(), func(n int) bool { return o.full(ctx, n) }, func() (*jobs.Submitted, error) {
+	done, err := jobs.SubmitWithRetry(o.retries(), func(n int) bool { return o.full(ctx, n) }, func() (*jobs.Submitted, error) {
 		return cluster.Submit(ctx, &jobs.Submission{
 			Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment, DryRun: s.Client.TestOnly, Forecast: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
 		})
@@ -142,7 +142,7 @@ func run(ctx context.Context, o *Options) error {
 	}
 	if s.Client.TestOnly {
 		if s.Client.Quiet == 0 {
-			fmt.Fprintln(o.p.Err, "sbatch: "+done.ForetoldTogether())
+			fmt.Fprintln(o.p.Err, "sbatch: "+done.ForecastSummary())
 		}
 		return nil
 	}

@@ -101,12 +101,12 @@ func (c *transfer) sendLibraries(ctx context.Context, path, name, dest string) e
 	if !c.wantLibraries() {
 		return nil
 	}
-	libs, err := sharedlib.Of(ctx, path)
+	libs, err := sharedlib.Dependencies(ctx, path)
 	if err != nil {
 		c.printf("error: %s", strings.Replace(err.Error(), path, name, 1))
 		return nil
 	}
-	for _, lib := range sharedlib.Without(libs, cmp.Or(c.v.Get("exclude"), sharedlib.System)) {
+	for _, lib := range sharedlib.Exclude(libs, cmp.Or(c.v.Get("exclude"), sharedlib.DefaultExclude)) {
 		err := c.copy(ctx, lib, lib, filepath.Join(dest+step.LibrariesSuffix, filepath.Base(lib)))
 		if err != nil {
 			return &slurmerr.Error{
@@ -144,7 +144,7 @@ func (c *transfer) printOptions(source, dest string) {
 	const line = "-----------------------------"
 	c.printf(line)
 	c.printf("compress   = %d", yes[c.compressed])
-	c.printf("exclude    = %s", cmp.Or(c.v.Get("exclude"), sharedlib.System))
+	c.printf("exclude    = %s", cmp.Or(c.v.Get("exclude"), sharedlib.DefaultExclude))
 	c.printf("force      = %t", c.v.Has("force"))
 	c.printf("preserve   = %t", c.v.Has("preserve"))
 	c.printf("send_libs  = %t", c.v.Has("send-libs") && !strings.EqualFold(c.v.Get("send-libs"), "no"))

@@ -218,7 +218,7 @@ func waitJob(ctx context.Context, o *Options, args []string) error {
 				done = o.p.Print("Nodes " + format.Escape(j.NodeList) + " are ready for use\n")
 			}
 		}
-		return jobs.ErrEnough
+		return jobs.ErrStopWatch
 	}, nil)
 	return cmp.Or(err, done)
 }

@@ -24,7 +24,7 @@ import (
 // Cluster is what scrontab needs of a cluster.
 type Cluster interface {
 	Submit(ctx context.Context, s *jobs.Submission) (*jobs.Submitted, error)
-	Scheduled(ctx context.Context) ([]jobs.Scheduled, error)
+	CronJobs(ctx context.Context) ([]jobs.CronJob, error)
 	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
 }
 
@@ -53,7 +53,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	now, err := c.Scheduled(ctx)
+	now, err := c.CronJobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 }
 
 // textOf is the crontab that the jobs were made of.
-func textOf(list []jobs.Scheduled) string {
-	slices.SortFunc(list, func(a, b jobs.Scheduled) int { return int(a.ID - b.ID) })
+func textOf(list []jobs.CronJob) string {
+	slices.SortFunc(list, func(a, b jobs.CronJob) int { return int(a.ID - b.ID) })
 	var b strings.Builder
 	for _, s := range list {
 		b.WriteString(s.Text)
@@ -132,7 +132,7 @@ func (o *Options) edit(ctx context.Context, text string) (string, error) {
 
 // install makes the jobs of a crontab and then ends those of the one before. A
 // crontab of which a line is wrong, or refused by the cluster, changes nothing.
-func (o *Options) install(ctx context.Context, c Cluster, text string, before []jobs.Scheduled) error {
+func (o *Options) install(ctx context.Context, c Cluster, text string, before []jobs.CronJob) error {
 	entries, err := parse(text)
 	if err != nil {
 		return err
@@ -150,14 +150,14 @@ func (o *Options) install(ctx context.Context, c Cluster, text string, before []
 		s.DryRun = false
 		list = append(list, s)
 	}
-	var made []jobs.Scheduled
+	var made []jobs.CronJob
 	for i, s := range list {
 		done, err := c.Submit(ctx, s)
 		if err != nil {
 			back := o.cancel(ctx, c, made)
 			return slurmerr.Wrap(slurmerr.Refused, err, fmt.Sprintf("line %d: %v", entries[i].line, joined(err, back)))
 		}
-		made = append(made, jobs.Scheduled{ID: done.ID})
+		made = append(made, jobs.CronJob{ID: done.ID})
 	}
 	return o.cancel(ctx, c, before)
 }
@@ -169,7 +169,7 @@ func joined(err, more error) error {
 	return fmt.Errorf("%w; and its first jobs could not be taken back: %w", err, more)
 }
 
-func (o *Options) cancel(ctx context.Context, c Cluster, list []jobs.Scheduled) error {
+func (o *Options) cancel(ctx context.Context, c Cluster, list []jobs.CronJob) error {
 	if len(list) == 0 {
 		return nil
 	}

@@ -133,7 +133,7 @@ func (o *Options) checkNodes(ctx context.Context, queue Lister) error {
 
 func list(ctx context.Context, o *Options, queue Lister) error {
 	got, err := queue.Jobs(ctx, o.ask())
-	if jobs.QueueDown(err) {
+	if jobs.IsQueueUnavailable(err) {
 		return own(ctx, o, queue, err)
 	}
 	if err != nil {

@@ -121,7 +121,7 @@ func isTemporary(err error) bool {
 	case kube.Unreachable, kube.Unavailable, kube.Other:
 		return true
 	}
-	return kube.Lost(err)
+	return kube.IsRetryable(err)
 }
 
 // reportConnection reports that the connection to the job broke, or was restored.

@@ -38,12 +38,12 @@ func (r *run) broadcast(ctx context.Context, dial dial) error {
 	if !r.parsed.Step.SendLibs {
 		return nil
 	}
-	libs, err := sharedlib.Of(ctx, path)
+	libs, err := sharedlib.Dependencies(ctx, path)
 	if err != nil {
 		r.o.printf("error: %v", err)
 		return nil
 	}
-	for _, lib := range sharedlib.Without(libs, cmp.Or(r.parsed.Step.BcastExclude, sharedlib.System)) {
+	for _, lib := range sharedlib.Exclude(libs, cmp.Or(r.parsed.Step.BcastExclude, sharedlib.DefaultExclude)) {
 		r.req.Command.Libraries = true
 		name := strings.ReplaceAll(filepath.Base(lib), "%", "%%")
 		if _, err := r.sendFile(ctx, dial, lib, dest+step.LibrariesSuffix+"/"+name, failed); err != nil {

@@ -30,12 +30,12 @@ func (o *Options) testOnly(ctx context.Context, parts []*option.Parsed, args []s
 	case err == nil && parts[0].Client.Quiet > 0:
 		return nil
 	case err == nil:
-		for _, line := range done.Foretold() {
+		for _, line := range done.ForecastLines() {
 			o.printf("%s", line)
 		}
 		return nil
 	case kube.KindOf(err) != kube.Denied && kube.KindOf(err) != kube.Busy:
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "")
 	}
-	return &slurmerr.Error{Code: 1, Before: jobs.RefusedTest(ctx, cluster, "srun", s.Job.Partitions, err)}
+	return &slurmerr.Error{Code: 1, Before: jobs.TestOnlyRefusal(ctx, cluster, "srun", s.Job.Partitions, err)}
 }

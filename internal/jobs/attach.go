@@ -22,33 +22,33 @@ func attachPathOf(name string) string {
 	return wire.QueueRoot + "/jobs/" + url.PathEscape(name) + "/attach"
 }
 
-// AttachTo is Attach to a job by the name that users give it: 12, 12_3, 12+1.
+// AttachTo is Attach for a job by the id that users write: 12, 12_3, 12+1.
 func (c *Client) AttachTo(ctx context.Context, name string) (io.ReadWriteCloser, error) {
 	return c.api.Upgrade(ctx, attachPathOf(name), wire.AttachProtocol)
 }
 
-// Attach connects to the agent of the job's first node; internal/step is
-// spoken there. ctx ends the connection.
+// Attach connects to the agent of the job's first node. The protocol on the
+// connection is that of internal/step. The connection ends with ctx.
 func (c *Client) Attach(ctx context.Context, id int64) (io.ReadWriteCloser, error) {
 	return c.api.Upgrade(ctx, attachPath(id), wire.AttachProtocol)
 }
 
-// AttachAs is Attach by a client that names itself, so that the agent learns of
-// it soon when the client is killed.
+// AttachAs is Attach for a client with a name, by which the agent soon notices when
+// the client is killed.
 func (c *Client) AttachAs(ctx context.Context, id int64, client string) (io.ReadWriteCloser, error) {
 	return c.api.Upgrade(ctx, attachPath(id)+"?"+url.Values{wire.AttachClient: {client}}.Encode(), wire.AttachProtocol)
 }
 
-// silence is how long a stream of events may be without a sign of life.
-const silence = 45 * time.Second
+// maxSilence is how long a stream of events may be without any line.
+const maxSilence = 45 * time.Second
 
-// errSilent ends a stream that shows no life.
+// errSilent is the cause of the end of a stream after maxSilence.
 var errSilent = errors.New("no sign of life from the queue")
 
-// Events calls fn with every change of the job until it is over or fn returns
-// false, and connects again when the connection is lost. With own the caller
-// is who the job waits for: the cluster cancels the job when nobody has asked
-// like this for a while.
+// Events calls fn with every change of the job until the job has ended or fn returns
+// false. It connects again when the connection is lost. With own, the job depends on
+// the caller: the cluster cancels it when no such caller has been connected for a
+// while.
 func (c *Client) Events(ctx context.Context, id int64, own bool, fn func(*wire.JobEvent) (more bool)) error {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		done, err := c.events(ctx, id, own, func(e *wire.JobEvent) bool {
@@ -60,7 +60,7 @@ func (c *Client) Events(ctx context.Context, id int64, own bool, fn func(*wire.J
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && !kube.Lost(err) && kube.KindOf(err) != kube.Unreachable && kube.KindOf(err) != kube.Other:
+		case err != nil && !kube.IsRetryable(err) && kube.KindOf(err) != kube.Unreachable && kube.KindOf(err) != kube.Other:
 			return err
 		}
 		select {
@@ -71,15 +71,15 @@ func (c *Client) Events(ctx context.Context, id int64, own bool, fn func(*wire.J
 	}
 }
 
-// events reads one stream; done means that no more is wanted or to come.
+// events reads one stream. done reports that the job has ended or fn returned false.
 func (c *Client) events(ctx context.Context, id int64, own bool, fn func(*wire.JobEvent) bool) (done bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	alive := time.AfterFunc(silence, func() { cancel(errSilent) })
+	alive := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
 	defer alive.Stop()
 	over := false
 	err = c.api.Stream(ctx, attachPath(id), url.Values{"own": {strconv.FormatBool(own)}}, func(line []byte) error {
-		alive.Reset(silence)
+		alive.Reset(maxSilence)
 		if len(bytes.TrimSpace(line)) == 0 {
 			return nil
 		}
@@ -89,18 +89,18 @@ func (c *Client) events(ctx context.Context, id int64, own bool, fn func(*wire.J
 		}
 		if !fn(e) || e.Final {
 			over = true
-			return errEnough
+			return errStopStream
 		}
 		return nil
 	})
 	return over, err
 }
 
-// errEnough ends a stream that is not needed any more.
-var errEnough = errors.New("enough")
+// errStopStream ends a stream that is no longer needed.
+var errStopStream = errors.New("enough")
 
-// Complete ends the caller's allocation with an exit code (0 to 255); one that
-// does not run yet is cancelled. A job that is over already is no error.
+// Complete ends the caller's allocation with an exit code (0 to 255). A job that has
+// not started is cancelled. It is not an error if the job has ended.
 func (c *Client) Complete(ctx context.Context, id int64, code int) error {
 	result, err := c.Operate(ctx, status.Operation{
 		Verb: status.OpComplete, Jobs: []string{strconv.FormatInt(id, 10)}, Status: int32(code),
@@ -116,9 +116,9 @@ func (c *Client) Complete(ctx context.Context, id int64, code int) error {
 	return nil
 }
 
-// Pods tells how a job's pods are, and why they do not start: its owner and
-// operators may know. With usage it also tells what they use, where the cluster
-// has a metrics API.
+// Pods returns the state of a job's pods and why they do not start. Only the job's
+// owner and operators may read it. With usage it also returns what they use, if the
+// cluster has a metrics API.
 func (c *Client) Pods(ctx context.Context, id int64, usage bool) (*status.PodList, error) {
 	q := url.Values{}
 	if usage {

@@ -9,12 +9,12 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// jobList is a JobList as kube.Client decodes it.
+// jobList is a JobList with a decoder of its own.
 type jobList status.JobList
 
-// Decode implements kube.Decoder. A list of 10,000 rows is what makes squeue
-// slow, so rows of the plain form that the queue API sends are read here;
-// anything else is left to encoding/json, which gives the same result.
+// Decode implements kube.Decoder. Decoding 10,000 rows dominates the time of squeue,
+// so rows of the plain form that the queue API sends are decoded here. Anything else
+// is left to encoding/json, which has the same result.
 func (l *jobList) Decode(data []byte) error {
 	d := decoder{data: data}
 	list, err := d.list()
@@ -25,7 +25,7 @@ func (l *jobList) Decode(data []byte) error {
 	return json.Unmarshal(data, (*status.JobList)(l))
 }
 
-// errOther says that the text is not of the plain form.
+// errOther reports that the text does not have the plain form.
 var errOther = errors.New("not the plain form")
 
 // jobFields are the fields of a row by their JSON names.
@@ -37,7 +37,7 @@ var jobFields = func() map[string]*status.Field {
 	return fields
 }()
 
-// decoder reads a JobList from the front of data.
+// decoder decodes JSON from data, starting at at.
 type decoder struct {
 	data []byte
 	at   int
@@ -56,8 +56,8 @@ func (d *decoder) peek() byte {
 	return 0
 }
 
-// take skips the byte c, if it is next.
-func (d *decoder) take(c byte) bool {
+// consume skips the byte c if it is the next one.
+func (d *decoder) consume(c byte) bool {
 	if d.peek() != c {
 		return false
 	}
@@ -65,32 +65,32 @@ func (d *decoder) take(c byte) bool {
 	return true
 }
 
-// object reads {...} and calls member for each key; member reads the value.
+// object decodes {...} and calls member for each key; member decodes the value.
 func (d *decoder) object(member func(key []byte) error) error {
-	if !d.take('{') {
+	if !d.consume('{') {
 		return errOther
 	}
-	if d.take('}') {
+	if d.consume('}') {
 		return nil
 	}
 	for {
 		key, plain := d.text()
-		if !plain || !d.take(':') {
+		if !plain || !d.consume(':') {
 			return errOther
 		}
 		if err := member(key); err != nil {
 			return err
 		}
-		if d.take('}') {
+		if d.consume('}') {
 			return nil
 		}
-		if !d.take(',') {
+		if !d.consume(',') {
 			return errOther
 		}
 	}
 }
 
-// list reads the whole answer.
+// list decodes a list.
 func (d *decoder) list() (list status.JobList, err error) {
 	err = d.object(func(key []byte) error {
 		switch string(key) {
@@ -119,14 +119,14 @@ func (d *decoder) list() (list status.JobList, err error) {
 	return list, err
 }
 
-// strings reads an array of strings.
+// strings decodes an array of strings.
 func (d *decoder) strings() (out []string, err error) {
-	if !d.take('[') {
+	if !d.consume('[') {
 		return nil, errOther
 	}
 	out = []string{}
-	for !d.take(']') {
-		if len(out) > 0 && !d.take(',') {
+	for !d.consume(']') {
+		if len(out) > 0 && !d.consume(',') {
 			return nil, errOther
 		}
 		var s string
@@ -138,13 +138,13 @@ func (d *decoder) strings() (out []string, err error) {
 	return out, nil
 }
 
-// rows reads the array of rows.
+// rows decodes the array of rows.
 func (d *decoder) rows() ([]status.Job, error) {
-	if !d.take('[') {
+	if !d.consume('[') {
 		return nil, errOther
 	}
 	rows := []status.Job{}
-	if d.take(']') {
+	if d.consume(']') {
 		return rows, nil
 	}
 	first := d.at
@@ -154,21 +154,22 @@ func (d *decoder) rows() ([]status.Job, error) {
 			return nil, err
 		}
 		if len(rows) == 1 {
-			// Room for as many rows of this length as can still come.
+			// Capacity for as many rows of this length as the data can hold.
 			more := make([]status.Job, 1, 1+(len(d.data)-d.at)/max(1, d.at-first))
 			more[0] = rows[0]
 			rows = more
 		}
-		if d.take(']') {
+		if d.consume(']') {
 			return rows, nil
 		}
-		if !d.take(',') {
+		if !d.consume(',') {
 			return nil, errOther
 		}
 	}
 }
 
-// row reads the last of rows. A text equal to the one before is shared with it.
+// row decodes the last of rows. A text that is equal to that of the row before shares
+// its memory.
 func (d *decoder) row(rows []status.Job) error {
 	at := len(rows) - 1
 	row := &rows[at]
@@ -203,6 +204,7 @@ func (d *decoder) row(rows []status.Job) error {
 	})
 }
 
+// share decodes a string into field, sharing the memory of before if it is equal.
 func (d *decoder) share(field *string, before string) error {
 	start := d.at
 	if text, plain := d.text(); plain && string(text) == before {
@@ -213,9 +215,9 @@ func (d *decoder) share(field *string, before string) error {
 	return d.string(field)
 }
 
-// text reads a string without escapes; plain is false for any other.
+// text decodes an ASCII string without escapes; plain is false for any other.
 func (d *decoder) text() (text []byte, plain bool) {
-	if !d.take('"') {
+	if !d.consume('"') {
 		return nil, false
 	}
 	start := d.at
@@ -231,7 +233,7 @@ func (d *decoder) text() (text []byte, plain bool) {
 	return nil, false
 }
 
-// string reads any string.
+// string decodes any string.
 func (d *decoder) string(to *string) error {
 	if d.peek() != '"' {
 		return errOther
@@ -255,7 +257,7 @@ func (d *decoder) string(to *string) error {
 	return json.Unmarshal(d.data[start:d.at], to)
 }
 
-// number reads a whole number.
+// number decodes an integer.
 func (d *decoder) number() (int64, error) {
 	d.peek()
 	start := d.at

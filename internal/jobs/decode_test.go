@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// FuzzDecode holds the fast decoder to encoding/json.
+// FuzzDecode compares the fast decoder with encoding/json.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"kind":"JobList","apiVersion":"v","time":5,"items":[{"id":1,"name":"a","requeue":true,"timeLimit":-1},{"id":2,"name":"a","contiguous":false}]}`,

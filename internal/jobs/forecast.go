@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// forecastOf reads the answer to a dry run; nil: there is none.
+// forecastOf returns the forecast in the answer to a dry run, or nil.
 func forecastOf(b *batchJob) *wire.Forecast {
 	f := &wire.Forecast{}
 	if json.Unmarshal([]byte(b.Metadata.Annotations[wire.AnnotationForecast]), f) != nil {
@@ -19,15 +19,15 @@ func forecastOf(b *batchJob) *wire.Forecast {
 	return f
 }
 
-// slurmTime is how Slurm writes an instant, in local time.
+// slurmTime is the layout in which Slurm writes a time, in local time.
 const slurmTime = "2006-01-02T15:04:05"
 
-// Foretold says in Slurm's words when the job of a dry run would start, a line
-// for each component.
-func (s *Submitted) Foretold() []string {
+// ForecastLines says in Slurm's words when the job of a dry run would start, in one
+// line for each component.
+func (s *Submitted) ForecastLines() []string {
 	f := s.Forecast
 	if f == nil || len(f.Parts) == 0 {
-		return []string{s.unforetold()}
+		return []string{s.noForecastText()}
 	}
 	var lines []string
 	for _, p := range f.Parts {
@@ -37,11 +37,11 @@ func (s *Submitted) Foretold() []string {
 	return lines
 }
 
-// ForetoldTogether is Foretold in one line, as sbatch says it.
-func (s *Submitted) ForetoldTogether() string {
+// ForecastSummary says when the job would start in one line, as sbatch does.
+func (s *Submitted) ForecastSummary() string {
 	f := s.Forecast
 	if f == nil || len(f.Parts) < 2 {
-		return s.Foretold()[0]
+		return s.ForecastLines()[0]
 	}
 	var cpus int64
 	var nodes []string
@@ -52,11 +52,12 @@ func (s *Submitted) ForetoldTogether() string {
 	if names, err := hostlist.Expand(strings.Join(nodes, ",")); err == nil {
 		nodes = []string{hostlist.FoldSorted(names)}
 	}
-	return fmt.Sprintf("Job %d to start at %s using %d processors on %s", f.Parts[0].ID, time.Unix(f.Start, 0).Format(slurmTime), cpus, strings.Join(nodes, ","))
+	return fmt.Sprintf("Job %d to start at %s using %d processors on %s",
+		f.Parts[0].ID, time.Unix(f.Start, 0).Format(slurmTime), cpus, strings.Join(nodes, ","))
 }
 
-// unforetold is what there is to say without a start.
-func (s *Submitted) unforetold() string {
+// noForecastText returns what to print if the start is unknown.
+func (s *Submitted) noForecastText() string {
 	text := "the job would be accepted in partition " + s.Partition
 	switch f := s.Forecast; {
 	case f == nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-func TestSubmitAsksForTheForecast(t *testing.T) {
+func TestSubmitRequestsTheForecast(t *testing.T) {
 	answer := `{"start":1767323045,"parts":[{"id":8,"partition":"main","cpus":2,"nodes":"n1"}]}`
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
 		var b batchJob
@@ -31,12 +31,12 @@ func TestSubmitAsksForTheForecast(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 	got, err = c.Submit(context.Background(), &Submission{DryRun: true})
-	if err != nil || got.Forecast != nil || got.Foretold()[0] != "the job would be accepted in partition main" {
+	if err != nil || got.Forecast != nil || got.ForecastLines()[0] != "the job would be accepted in partition main" {
 		t.Errorf("%+v %v", got, err)
 	}
 }
 
-func TestForetold(t *testing.T) {
+func TestForecastText(t *testing.T) {
 	at := time.Date(2026, 11, 22, 12, 48, 26, 0, time.Local)
 	part := func(id, cpus int64, nodes string) wire.ForecastPart {
 		return wire.ForecastPart{ID: id, Partition: "debug", CPUs: cpus, Nodes: nodes}
@@ -58,10 +58,10 @@ func TestForetold(t *testing.T) {
 		{wire.Forecast{}, "the job would be accepted in partition debug; the scheduler is too busy to say when it would start", nil},
 	} {
 		s := &Submitted{Partition: "debug", Forecast: &c.f}
-		if got := s.ForetoldTogether(); got != c.together {
+		if got := s.ForecastSummary(); got != c.together {
 			t.Errorf("%q, want %q", got, c.together)
 		}
-		if got := s.Foretold(); c.each != nil && !slices.Equal(got, c.each) {
+		if got := s.ForecastLines(); c.each != nil && !slices.Equal(got, c.each) {
 			t.Errorf("%q, want %q", got, c.each)
 		}
 	}

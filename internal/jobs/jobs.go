@@ -1,7 +1,7 @@
-// Package jobs is what the commands and the terminal UI can ask of a cluster:
-// submit a job, list jobs, nodes and partitions, operate on jobs. It knows the
-// paths and types of the API; callers declare the one or two methods of Client
-// that they need as an interface of their own.
+// Package jobs is the client of the commands and the terminal UI for a cluster: it
+// submits jobs, lists jobs, nodes and partitions, and operates on jobs. It has the
+// paths and types of the API; callers declare the few methods of Client that they
+// need as an interface of their own.
 package jobs
 
 import (
@@ -18,14 +18,14 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Client asks one cluster as one user. It is safe for concurrent use.
+// Client sends requests to one cluster as one user. It is safe for concurrent use.
 type Client struct {
 	api *kube.Client
-	// nonce makes the random part of a new object's name.
+	// nonce returns the random part of a new object's name.
 	nonce func() string
 }
 
-// Connect finds the cluster and makes a client for it; it sends nothing.
+// Connect finds the cluster and returns a client for it. It sends no request.
 func Connect(p *stdio.Process) (*Client, error) {
 	api, err := kube.Connect(p, "")
 	if err != nil {
@@ -34,39 +34,37 @@ func Connect(p *stdio.Process) (*Client, error) {
 	return New(api), nil
 }
 
-// New makes a client of an existing connection.
+// New returns a client that uses an existing connection.
 func New(api *kube.Client) *Client { return &Client{api: api, nonce: nonce} }
 
-// Warnings has fn told the warnings that the cluster's answers carry. Call it
-// before the first request.
+// Warnings has fn called with each warning in the cluster's answers. Call it before
+// the first request.
 func (c *Client) Warnings(fn func(text string)) { c.api.Warn = fn }
 
-// User is the name of the Slurm user that the credential stands for, empty if
-// the credential does not tell.
+// User returns the name of the Slurm user of the credential, empty if it is unknown.
 func (c *Client) User() string { return c.api.Config().User() }
 
-// Namespace is where the user's jobs are.
+// Namespace returns the namespace of the user's jobs.
 func (c *Client) Namespace() string { return c.api.Config().Namespace }
 
-// AllStates as Filter.States asks for jobs in every state.
+// AllStates as Filter.States selects jobs in every state.
 var AllStates = []string{"all"}
 
-// Filter says which jobs are wanted: those that pass every list that is not
-// empty. No States means those of jobs that are not over.
+// Filter selects jobs: those that match every list that is not empty. Without
+// States, it selects jobs whose state is not final.
 type Filter struct {
-	IDs        []string // "12", "12_3"
-	Users      []string // names or numbers
-	States     []string // PENDING, RUNNING, ..., or AllStates
-	Partitions []string
-	Names      []string
-	Accounts   []string
-	QOS        []string
-	Nodes      []string // expanded
-	// Less usual filters.
+	IDs                            []string // "12", "12_3"
+	Users                          []string // names or numbers
+	States                         []string // PENDING, RUNNING, ..., or AllStates
+	Partitions                     []string
+	Names                          []string
+	Accounts                       []string
+	QOS                            []string
+	Nodes                          []string // expanded
 	Reservations, WCKeys, Licenses []string
-	Hide                           bool // leave out what is in hidden partitions only
+	Hide                           bool // leave out jobs in hidden partitions
 
-	Fields []string // JSON names of status.Job wanted; empty: all
+	Fields []string // JSON names of the fields of status.Job to return; empty: all
 }
 
 func (f *Filter) query() url.Values {
@@ -94,7 +92,7 @@ func (f *Filter) query() url.Values {
 	return q
 }
 
-// Jobs lists jobs in the order the server gives.
+// Jobs lists jobs in the server's order.
 func (c *Client) Jobs(ctx context.Context, f Filter) (*status.JobList, error) {
 	list := new(status.JobList)
 	if err := c.api.Get(ctx, wire.QueueRoot+"/jobs", f.query(), (*jobList)(list)); err != nil {
@@ -121,8 +119,7 @@ func (c *Client) Partitions(ctx context.Context) (*status.PartitionList, error) 
 	return list, nil
 }
 
-// StepFilter says which steps are wanted: those that pass every list that is
-// not empty.
+// StepFilter selects steps: those that match every list that is not empty.
 type StepFilter struct {
 	IDs        []string // "12.0", "12.batch"
 	Jobs       []string // "12", "12_3"
@@ -131,7 +128,7 @@ type StepFilter struct {
 	Nodes      []string // expanded
 }
 
-// Steps lists the steps that run.
+// Steps lists running steps.
 func (c *Client) Steps(ctx context.Context, f StepFilter) (*status.StepList, error) {
 	q := url.Values{}
 	for name, values := range map[string][]string{"step": f.IDs, "id": f.Jobs, "user": f.Users, "partition": f.Partitions, "nodes": f.Nodes} {
@@ -155,7 +152,7 @@ func (c *Client) Reservations(ctx context.Context) (*status.ReservationList, err
 	return list, nil
 }
 
-// Licenses lists all licences.
+// Licenses lists all licenses.
 func (c *Client) Licenses(ctx context.Context) (*status.LicenseList, error) {
 	list := new(status.LicenseList)
 	if err := c.api.Get(ctx, wire.QueueRoot+"/licenses", nil, list); err != nil {
@@ -164,12 +161,12 @@ func (c *Client) Licenses(ctx context.Context) (*status.LicenseList, error) {
 	return list, nil
 }
 
-// PriorityFilter says of which jobs the priorities are wanted.
+// PriorityFilter selects the jobs whose priorities are listed.
 type PriorityFilter struct {
 	IDs, Users, Partitions []string
 }
 
-// Priorities lists how the priorities of pending jobs come about.
+// Priorities lists the factors of the priorities of pending jobs.
 func (c *Client) Priorities(ctx context.Context, f PriorityFilter) (*status.PriorityList, error) {
 	q := url.Values{}
 	for name, values := range map[string][]string{"id": f.IDs, "user": f.Users, "partition": f.Partitions} {
@@ -184,7 +181,7 @@ func (c *Client) Priorities(ctx context.Context, f PriorityFilter) (*status.Prio
 	return list, nil
 }
 
-// Script reads the batch script of a job: its owner and operators may.
+// Script reads the batch script of a job. Only its owner and operators may read it.
 func (c *Client) Script(ctx context.Context, id string) ([]byte, error) {
 	var got status.Script
 	if err := c.api.Get(ctx, wire.QueueRoot+"/scripts", url.Values{"id": {id}}, &got); err != nil {
@@ -196,8 +193,8 @@ func (c *Client) Script(ctx context.Context, id string) ([]byte, error) {
 	return Decompress(got.Script)
 }
 
-// Environment is what a job was submitted with, NAME=VALUE each: for its owner
-// and operators.
+// Environment returns the environment with which a job was submitted, as NAME=VALUE.
+// Only its owner and operators may read it.
 func (c *Client) Environment(ctx context.Context, id string) ([]string, error) {
 	var got status.Script
 	if err := c.api.Get(ctx, wire.QueueRoot+"/scripts", url.Values{"id": {id}}, &got); err != nil {
@@ -210,8 +207,8 @@ func (c *Client) Environment(ctx context.Context, id string) ([]string, error) {
 	return strings.FieldsFunc(string(data), func(r rune) bool { return r == 0 }), err
 }
 
-// Cluster is the name of the cluster. names, if given, are those a user asked
-// for (-M): another one than this cluster's is an error, in Slurm's words.
+// Cluster returns the name of the cluster. names are the clusters that the user
+// named (-M); any other than this one is an error, in Slurm's words.
 func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
 	info, err := c.ClusterInfo(ctx)
 	if err != nil {
@@ -225,18 +222,19 @@ func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
 	}
 	for _, name := range names {
 		if name != own && name != "all" {
-			return "", slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.\n'%s' can't be reached now, or it is an invalid entry for --cluster.  "+
+			return "", slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.\n"+
+				"'%s' can't be reached now, or it is an invalid entry for --cluster.  "+
 				"Use 'sacctmgr list clusters' to see available clusters.", name, name).Hint("set KUBECONFIG to choose another cluster")
 		}
 	}
 	return own, nil
 }
 
-// Operate carries out an operation; the result has a line for every job meant.
-// What one request had no time for is asked again, as long as there is progress.
+// Operate carries out an operation. The result has an item for every job. Jobs for
+// which one request had no time are sent again, as long as there is progress.
 func (c *Client) Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error) {
 	op.Kind, op.APIVersion = "Operation", wire.QueueGroup+"/"+wire.QueueVersion
-	whole := new(status.OperationResult)
+	total := new(status.OperationResult)
 	for {
 		result := new(status.OperationResult)
 		if err := c.api.Post(ctx, wire.QueueRoot+"/operations", nil, op, result); err != nil {
@@ -248,20 +246,21 @@ func (c *Client) Operate(ctx context.Context, op status.Operation) (*status.Oper
 				late = append(late, item.Job)
 			}
 		}
-		if len(late) == 0 || len(late) == len(result.Items) || op.Entity != "" && op.Entity != status.EntityJob {
-			whole.Items = append(whole.Items, result.Items...)
-			return whole, nil
+		noProgress := len(late) == len(result.Items)
+		if len(late) == 0 || noProgress || op.Entity != "" && op.Entity != status.EntityJob {
+			total.Items = append(total.Items, result.Items...)
+			return total, nil
 		}
 		for _, item := range result.Items {
 			if item.Error != status.NotInTime {
-				whole.Items = append(whole.Items, item)
+				total.Items = append(total.Items, item)
 			}
 		}
 		op.Jobs = late
 	}
 }
 
-// ClusterInfo reads the cluster's description as the queue API gives it.
+// ClusterInfo reads the cluster's description from the queue API.
 func (c *Client) ClusterInfo(ctx context.Context) (map[string]any, error) {
 	var info map[string]any
 	if err := c.api.Get(ctx, wire.QueueRoot+"/clusterinfo", nil, &info); err != nil {
@@ -270,7 +269,7 @@ func (c *Client) ClusterInfo(ctx context.Context) (map[string]any, error) {
 	return info, nil
 }
 
-// Statistics are the numbers that sdiag shows.
+// Statistics reads the numbers that sdiag shows.
 func (c *Client) Statistics(ctx context.Context) (*status.Diag, error) {
 	d := new(status.Diag)
 	if err := c.api.Get(ctx, wire.QueueRoot+"/statistics", nil, d); err != nil {
@@ -279,43 +278,53 @@ func (c *Client) Statistics(ctx context.Context) (*status.Diag, error) {
 	return d, nil
 }
 
-// ResetStatistics has the cluster count anew; operators may.
+// ResetStatistics resets the counters of Statistics. Only operators may do that.
 func (c *Client) ResetStatistics(ctx context.Context) error {
 	err := c.api.Post(ctx, wire.QueueRoot+"/statistics", nil, struct{}{}, new(status.Diag))
 	if kube.KindOf(err) == kube.Forbidden {
-		return &slurmerr.Error{Code: 255, Before: []string{"slurm_reset_statistics: Access/permission denied"}, Cause: err}
+		return &slurmerr.Error{
+			Code:   255,
+			Before: []string{"slurm_reset_statistics: Access/permission denied"},
+			Cause:  err,
+		}
 	}
 	return queueError(err)
 }
 
-// queueError says what it means that the queue API itself is missing.
+// queueError returns err with a message that says what to do if the queue API is
+// missing or unavailable.
 func queueError(err error) error {
 	switch kube.KindOf(err) {
 	case kube.NotFound:
 		return &kube.Error{Kind: kube.NotFound, Cause: err,
 			Message: "this cluster has no Berth queue (" + err.Error() + "): install Berth there, or set KUBECONFIG"}
 	case kube.Unavailable:
-		return &kube.Error{Kind: kube.Unavailable, Cause: err,
-			Message: "Berth's scheduler does not answer (" + strings.TrimSpace(err.Error()) + "): try again, or look at its log"}
+		return &kube.Error{
+			Kind:  kube.Unavailable,
+			Cause: err,
+			Message: "Berth's scheduler does not answer (" + strings.TrimSpace(
+				err.Error(),
+			) + "): try again, or read its log",
+		}
 	}
 	return err
 }
 
-// ParseID splits a plain job id off; ok is false for anything else.
+// ParseID parses a plain job id; ok is false for anything else.
 func ParseID(s string) (id int64, ok bool) {
 	id, err := strconv.ParseInt(s, 10, 64)
 	return id, err == nil && id > 0
 }
 
-// The errors of an OperationResult that callers treat specially: the queue
-// API's own texts, which are Slurm's.
+// Errors in an OperationResult that callers handle. The texts are Slurm's and part of
+// the queue API.
 const (
 	ErrInvalidID = "Invalid job id specified"
 	ErrDone      = "Job/step already completing or completed"
 	ErrDenied    = "Access/permission denied"
 )
 
-// Server is the host that the API server is asked at.
+// Server returns the host and port of the API server.
 func (c *Client) Server() string {
 	u, err := url.Parse(c.api.Config().Server)
 	if err != nil {

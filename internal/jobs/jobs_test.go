@@ -22,12 +22,15 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// connected is a client of a server with that handler, whose nonces are fixed.
+// connected returns a client of a server with this handler; its nonce is fixed.
 func connected(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewTLSServer(h)
 	t.Cleanup(s.Close)
-	api, err := kube.New(&stdio.Process{}, &kube.Config{Server: s.URL, Insecure: true, Namespace: "user-alice", Token: "t"})
+	api, err := kube.New(
+		&stdio.Process{},
+		&kube.Config{Server: s.URL, Insecure: true, Namespace: "user-alice", Token: "t"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,8 @@ func TestSubmit(t *testing.T) {
 			t.Error(err)
 		}
 		script, env := unzstd(t, got.Spec.Script), unzstd(t, got.Spec.Environment)
-		if got.Name != "j-abc" || got.Spec.Job.Name != "ring" || script != "#!/bin/sh\n" || env != "A=1\x00B=two words\x00" {
+		if got.Name != "j-abc" || got.Spec.Job.Name != "ring" || script != "#!/bin/sh\n" ||
+			env != "A=1\x00B=two words\x00" {
 			t.Errorf("%+v %q %q", got, script, env)
 		}
 		got.Spec.JobID, got.Spec.User, got.Spec.Partition = 42, "alice", "main"
@@ -81,7 +85,7 @@ func unzstd(t *testing.T, data []byte) string {
 	return string(out)
 }
 
-// TestSubmitAfterALostAnswer loses the first answer after the object was made.
+// A submission whose first answer is lost finds the object that it created.
 func TestSubmitAfterALostAnswer(t *testing.T) {
 	var posts, gets atomic.Int32
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
@@ -103,7 +107,7 @@ func TestSubmitAfterALostAnswer(t *testing.T) {
 	}
 }
 
-func TestRefusalIsNotSentAgain(t *testing.T) {
+func TestRefusalIsNotRetried(t *testing.T) {
 	var posts atomic.Int32
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
 		posts.Add(1)
@@ -111,7 +115,10 @@ func TestRefusalIsNotSentAgain(t *testing.T) {
 			t.Error("no dry run:", r.URL)
 		}
 		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, `{"kind":"Status","code":403,"reason":"Forbidden","message":"admission webhook \"b.berth.hpc\" denied the request: Invalid partition name specified"}`)
+		fmt.Fprint(
+			w,
+			`{"kind":"Status","code":403,"reason":"Forbidden","message":"admission webhook \"b.berth.hpc\" denied the request: Invalid partition name specified"}`,
+		)
 	})
 	_, err := c.Submit(context.Background(), &Submission{DryRun: true})
 	if kube.KindOf(err) != kube.Denied || err.Error() != "Invalid partition name specified" || posts.Load() != 1 {
@@ -119,23 +126,27 @@ func TestRefusalIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// TestFullQueue submits until there is room, with longer and longer pauses.
-func TestFullQueue(t *testing.T) {
+// SubmitWithRetry retries while the queue is full, with growing pauses.
+func TestSubmitWithRetry(t *testing.T) {
 	for _, tt := range []struct{ room, most, posts int }{{3, 15, 3}, {99, 4, 5}, {1, 0, 1}, {2, 0, 1}} {
 		var posts atomic.Int32
 		c := connected(t, func(w http.ResponseWriter, _ *http.Request) {
 			if int(posts.Add(1)) < tt.room {
 				w.WriteHeader(http.StatusTooManyRequests)
-				fmt.Fprint(w, `{"kind":"Status","code":429,"message":"admission webhook \"b.berth.hpc\" denied the request: Resource temporarily unavailable"}`)
+				fmt.Fprint(
+					w,
+					`{"kind":"Status","code":429,"message":"admission webhook \"b.berth.hpc\" denied the request: Resource temporarily unavailable"}`,
+				)
 				return
 			}
 			fmt.Fprint(w, `{"metadata":{"name":"j-abc"},"spec":{"jobID":7,"job":{}}}`)
 		})
 		var pauses []int
-		_, err := Patiently(tt.most, func(n int) bool { pauses = append(pauses, n); return true },
+		_, err := SubmitWithRetry(tt.most, func(n int) bool { pauses = append(pauses, n); return true },
 			func() (*Submitted, error) { return c.Submit(context.Background(), &Submission{}) })
 		full := kube.KindOf(err) == kube.Busy && err.Error() == "Resource temporarily unavailable"
-		if int(posts.Load()) != tt.posts || len(pauses) != tt.posts-1 || full != (tt.room > tt.posts) || err != nil && !full {
+		if int(posts.Load()) != tt.posts || len(pauses) != tt.posts-1 || full != (tt.room > tt.posts) ||
+			err != nil && !full {
 			t.Errorf("%+v: %d posts, pauses %v, %v", tt, posts.Load(), pauses, err)
 		}
 		if n := len(pauses); n > 0 && pauses[n-1] != n {
@@ -144,7 +155,7 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-func TestSubmitGivesUpWhenToldTo(t *testing.T) {
+func TestSubmitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := connected(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	_, err := c.Submit(ctx, &Submission{Waiting: func(error) { cancel() }})
@@ -161,8 +172,11 @@ func TestJobs(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(status.JobList{Time: 99, Items: rows})
 	})
-	got, err := c.Jobs(context.Background(), Filter{IDs: []string{"3", "4"}, Users: []string{"alice"}, States: AllStates,
-		Nodes: []string{"n1", "n2"}, Fields: []string{"id", "state"}})
+	got, err := c.Jobs(
+		context.Background(),
+		Filter{IDs: []string{"3", "4"}, Users: []string{"alice"}, States: AllStates,
+			Nodes: []string{"n1", "n2"}, Fields: []string{"id", "state"}},
+	)
 	if err != nil || got.Time != 99 || !reflect.DeepEqual(got.Items, rows) {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -183,14 +197,19 @@ func TestOperate(t *testing.T) {
 	}
 }
 
-// TestOperateAsksAgain: what one request had no time for is asked again.
-func TestOperateAsksAgain(t *testing.T) {
+// Jobs for which one request had no time are sent again.
+func TestOperateResendsLateJobs(t *testing.T) {
 	var asked [][]string
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
 		var op status.Operation
 		_ = json.NewDecoder(r.Body).Decode(&op)
 		if asked = append(asked, op.Jobs); len(asked) == 1 {
-			fmt.Fprintf(w, `{"items":[{"job":"3"},{"job":"4","error":%q},{"job":"5","error":%q}]}`, status.NotInTime, status.NotInTime)
+			fmt.Fprintf(
+				w,
+				`{"items":[{"job":"3"},{"job":"4","error":%q},{"job":"5","error":%q}]}`,
+				status.NotInTime,
+				status.NotInTime,
+			)
 			return
 		}
 		fmt.Fprint(w, `{"items":[{"job":"4"},{"job":"5","error":"Invalid job id specified"}]}`)
@@ -225,11 +244,25 @@ func TestOwnJobs(t *testing.T) {
 		if r.URL.Path != batchJobs || !strings.Contains(r.Header.Get("Accept"), "as=Table") {
 			t.Error(r.URL.Path, r.Header)
 		}
-		fmt.Fprint(w, `{"kind":"Table","columnDefinitions":[{"name":"Name"},{"name":"JobID"},{"name":"Name"},{"name":"User"},{"name":"Partition"},{"name":"State"},{"name":"Reason"},{"name":"Submitted"}],
-			"rows":[{"cells":["j-abc",7,"ring","alice","main",null,null,"5m"],"object":{"metadata":{"name":"j-abc","namespace":"user-alice","creationTimestamp":"1970-01-01T00:01:00Z"}}}]}`)
+		fmt.Fprint(
+			w,
+			`{"kind":"Table","columnDefinitions":[{"name":"Name"},{"name":"JobID"},{"name":"Name"},{"name":"User"},{"name":"Partition"},{"name":"State"},{"name":"Reason"},{"name":"Submitted"}],
+			"rows":[{"cells":["j-abc",7,"ring","alice","main",null,null,"5m"],"object":{"metadata":{"name":"j-abc","namespace":"user-alice","creationTimestamp":"1970-01-01T00:01:00Z"}}}]}`,
+		)
 	})
 	got, err := c.OwnJobs(context.Background())
-	want := []status.Job{{ID: 7, Name: "ring", User: "alice", Partition: "main", State: "PENDING", Submit: 60, Namespace: "user-alice", Object: "j-abc"}}
+	want := []status.Job{
+		{
+			ID:        7,
+			Name:      "ring",
+			User:      "alice",
+			Partition: "main",
+			State:     "PENDING",
+			Submit:    60,
+			Namespace: "user-alice",
+			Object:    "j-abc",
+		},
+	}
 	if err != nil || !reflect.DeepEqual(got.Items, want) {
 		t.Errorf("%+v %v", got, err)
 	}

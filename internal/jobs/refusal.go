@@ -8,16 +8,16 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Refusal parts the text of a refused submission: before is what Slurm's
-// controller says ahead of the reason, with its line ends; mostly there is none.
-func Refusal(err error) (before, reason string) {
+// splitRefusal splits the text of a refused submission: before is what Slurm's
+// controller prints before the reason, with its line ends. It is mostly empty.
+func splitRefusal(err error) (before, reason string) {
 	text := err.Error()
 	i := strings.LastIndexByte(text, '\n') + 1
 	return text[:i], text[i:]
 }
 
-// unknownGRES is the reason of a refusal that in Slurm comes from the command
-// itself, which knows the cluster's kinds of resources.
+// unknownGRES is the reason of a refusal that in Slurm comes from the command itself,
+// which reads the cluster's generic resources.
 const unknownGRES = "Invalid generic resource (gres) specification"
 
 // Lister lists the cluster's partitions.
@@ -25,10 +25,10 @@ type Lister interface {
 	Partitions(ctx context.Context) (*status.PartitionList, error)
 }
 
-// Explained is the text of a refused submission, where the command's own words
-// for it, such as "Batch job submission failed", are failed.
-func Explained(ctx context.Context, c Lister, partitions []string, failed string, err error) string {
-	before, reason := Refusal(err)
+// RefusalText returns the message for a refused submission. failed is the command's
+// own message, such as "Batch job submission failed".
+func RefusalText(ctx context.Context, c Lister, partitions []string, failed string, err error) string {
+	before, reason := splitRefusal(err)
 	text := before + failed + ": " + reason
 	if reason == unknownGRES {
 		text = before + reason
@@ -39,9 +39,9 @@ func Explained(ctx context.Context, c Lister, partitions []string, failed string
 	return text
 }
 
-// RefusedTest is the same of --test-only: lines that command writes as they are.
-func RefusedTest(ctx context.Context, c Lister, command string, partitions []string, err error) []string {
-	_, reason := Refusal(err)
+// TestOnlyRefusal returns the lines that command prints for a refused --test-only.
+func TestOnlyRefusal(ctx context.Context, c Lister, command string, partitions []string, err error) []string {
+	_, reason := splitRefusal(err)
 	if reason == unknownGRES {
 		return []string{command + ": error: " + reason}
 	}
@@ -52,8 +52,8 @@ func RefusedTest(ctx context.Context, c Lister, command string, partitions []str
 	return append(lines, "allocation failure: "+reason)
 }
 
-// unknownPartition names a partition that was asked for and does not exist.
-// Whether one is missing is asked only after a refusal.
+// unknownPartition returns a requested partition that does not exist, or "". Callers
+// use it only after a refusal.
 func unknownPartition(ctx context.Context, c Lister, partitions []string) string {
 	if len(partitions) == 0 {
 		return ""

@@ -13,19 +13,19 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// ErrEnough as the answer of a callback of Watch ends the watch without error.
-var ErrEnough = errors.New("enough was seen")
+// ErrStopWatch, returned by the callback of a watch, ends the watch without an error.
+var ErrStopWatch = errors.New("stop the watch")
 
-// Pauses between attempts to go on with a watch that broke.
+// Pauses before a broken watch is resumed.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
 
-// Watch calls each with every event of the jobs that f means, in order, until
-// each returns an error (ErrEnough: Watch returns nil), the server refuses, or
-// ctx is done. A watch that breaks is resumed where it was; lost, if not nil,
-// is told why before each pause. The first event is a SYNC.
+// Watch calls each with every event of the jobs that match f, in order, until each
+// returns an error (for ErrStopWatch, Watch returns nil), the server refuses, or ctx
+// is done. A broken watch resumes after the last event; lost, if not nil, is called
+// with the reason before each pause. The first event is a SYNC.
 func (c *Client) Watch(ctx context.Context, f Filter, each func(*status.JobEvent) error, lost func(error)) error {
 	q := f.query()
 	return c.follow(ctx, wire.QueueRoot+"/jobs", q, func(line []byte) error {
@@ -43,8 +43,7 @@ func (c *Client) Watch(ctx context.Context, f Filter, each func(*status.JobEvent
 	}, lost)
 }
 
-// WatchNodes does the same with the nodes. After a break it begins with a SYNC
-// again.
+// WatchNodes does the same for nodes. A broken watch resumes with a new SYNC.
 func (c *Client) WatchNodes(ctx context.Context, each func(*status.NodeEvent) error, lost func(error)) error {
 	return c.follow(ctx, wire.QueueRoot+"/nodes", url.Values{}, func(line []byte) error {
 		var e status.NodeEvent
@@ -55,9 +54,15 @@ func (c *Client) WatchNodes(ctx context.Context, each func(*status.NodeEvent) er
 	}, lost)
 }
 
-// follow hands on the lines of a watch until event returns an error, and
-// resumes one that breaks, as q is then.
-func (c *Client) follow(ctx context.Context, path string, q url.Values, event func([]byte) error, lost func(error)) error {
+// follow calls event with the lines of a watch until it returns an error, and resumes
+// a broken watch with the query as it is then.
+func (c *Client) follow(
+	ctx context.Context,
+	path string,
+	q url.Values,
+	event func([]byte) error,
+	lost func(error),
+) error {
 	q.Set("watch", "true")
 	pause := firstRetry
 	var stop error
@@ -69,13 +74,13 @@ func (c *Client) follow(ctx context.Context, path string, q url.Values, event fu
 			return stop
 		})
 		switch {
-		case errors.Is(stop, ErrEnough):
+		case errors.Is(stop, ErrStopWatch):
 			return nil
 		case stop != nil:
 			return stop
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && final(err):
+		case err != nil && isPermanent(err):
 			return queueError(err)
 		case err != nil && lost != nil:
 			lost(queueError(err))
@@ -89,8 +94,8 @@ func (c *Client) follow(ctx context.Context, path string, q url.Values, event fu
 	}
 }
 
-// final reports whether it makes no sense to ask again.
-func final(err error) bool {
+// isPermanent reports whether a retry cannot succeed.
+func isPermanent(err error) bool {
 	switch kube.KindOf(err) {
 	case kube.Unavailable, kube.Unreachable:
 		return false
@@ -98,6 +103,7 @@ func final(err error) bool {
 	return true
 }
 
+// decodeEvent decodes an event, fast if it has the plain form.
 func decodeEvent(line []byte, e *status.JobEvent) error {
 	d := decoder{data: line}
 	err := d.object(func(key []byte) (err error) {
@@ -122,14 +128,14 @@ func decodeEvent(line []byte, e *status.JobEvent) error {
 	return json.Unmarshal(line, e)
 }
 
-// Mirror is the list of jobs as the events of a Watch make it. The zero value
-// is empty. It is for one goroutine.
+// Mirror is a copy of the list of jobs, which the events of a Watch update. The zero
+// value is empty. It is not safe for concurrent use.
 type Mirror struct {
 	Time int64 // of the last event, the server's clock, Unix seconds
 	rows map[int64]status.Job
 }
 
-// Apply takes an event in; it reports whether the list has changed.
+// Apply applies an event. It reports whether the list has changed.
 func (m *Mirror) Apply(e *status.JobEvent) bool {
 	m.Time = e.Time
 	if e.Type == status.EventSync || m.rows == nil {
@@ -144,7 +150,7 @@ func (m *Mirror) Apply(e *status.JobEvent) bool {
 	return e.Type != status.EventMark
 }
 
-// List is the jobs by ascending id, a copy.
+// List returns a copy of the jobs, by ascending id.
 func (m *Mirror) List() []status.Job {
 	out := make([]status.Job, 0, len(m.rows))
 	for _, j := range m.rows {

@@ -12,9 +12,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// TestWatchGoesOn: a watch that breaks in the middle goes on after the last
-// whole event, and the mirror ends up right.
-func TestWatchGoesOn(t *testing.T) {
+// A watch that breaks in the middle resumes after the last complete event, and the
+// mirror has the right rows.
+func TestWatchResumes(t *testing.T) {
 	var calls atomic.Int32
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -26,7 +26,7 @@ func TestWatchGoesOn(t *testing.T) {
 			fmt.Fprintln(w, `{"type":"SYNC","revision":"","time":1,"items":[{"id":9,"name":"old"}]}`)
 		case 2:
 			if q.Get("since") != "" {
-				t.Error("half a list is no place to go on from:", q)
+				t.Error("the watch resumes from half a list:", q)
 			}
 			fmt.Fprintln(w, `{"type":"SYNC","revision":"","time":1,"items":[{"id":1,"name":"a\nb"}]}`)
 			fmt.Fprintln(w, `{"type":"MORE","revision":"x-5","time":1,"items":[{"id":2,"name":"b"}]}`)
@@ -35,7 +35,7 @@ func TestWatchGoesOn(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
 			if q.Get("since") != "x-5" {
-				t.Error("goes on from", q.Get("since"))
+				t.Error("the watch resumes from", q.Get("since"))
 			}
 			fmt.Fprintln(w, `{"type":"DIFF","revision":"x-6","time":3,"items":[{"id":3,"name":"c"}],"gone":[1]}`)
 		}
@@ -44,7 +44,7 @@ func TestWatchGoesOn(t *testing.T) {
 	lost := 0
 	err := c.Watch(t.Context(), Filter{Users: []string{"alice"}}, func(e *status.JobEvent) error {
 		if m.Apply(e); e.Type == status.EventDiff {
-			return ErrEnough
+			return ErrStopWatch
 		}
 		return nil
 	}, func(error) { lost++ })
@@ -54,7 +54,7 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestWatchRefused: what cannot get better is not asked again.
+// A watch that the server refuses for good is not sent again.
 func TestWatchRefused(t *testing.T) {
 	c := connected(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	err := c.Watch(context.Background(), Filter{}, func(*status.JobEvent) error { return nil }, nil)
@@ -63,8 +63,8 @@ func TestWatchRefused(t *testing.T) {
 	}
 }
 
-// TestWatchNodesGoesOn: after a break the nodes come anew.
-func TestWatchNodesGoesOn(t *testing.T) {
+// After a break, a watch of nodes starts with all nodes.
+func TestWatchNodesResumes(t *testing.T) {
 	var calls atomic.Int32
 	c := connected(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") != "true" || r.URL.Path != "/apis/queue.berth.hpc/v1alpha1/nodes" {
@@ -85,11 +85,16 @@ func TestWatchNodesGoesOn(t *testing.T) {
 	err := c.WatchNodes(t.Context(), func(e *status.NodeEvent) error {
 		got = append(got, fmt.Sprint(e.Type, len(e.Items), e.Gone))
 		if len(e.Gone) > 0 {
-			return ErrEnough
+			return ErrStopWatch
 		}
 		return nil
 	}, func(error) { lost++ })
-	if want := []string{"SYNC2 []", "SYNC1 []", "DIFF0 [n1]"}; err != nil || lost != 1 || !reflect.DeepEqual(got, want) {
+	if want := []string{
+		"SYNC2 []",
+		"SYNC1 []",
+		"DIFF0 [n1]",
+	}; err != nil || lost != 1 ||
+		!reflect.DeepEqual(got, want) {
 		t.Errorf("%q, %v, lost %d times", got, err, lost)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,14 +19,14 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-// Time limits of one request: to connect, to shake hands, and in all.
+// Timeouts of one request: to connect, for the TLS handshake, and in all.
 const (
 	dialTimeout      = 5 * time.Second
 	handshakeTimeout = 10 * time.Second
 	requestTimeout   = 60 * time.Second
 )
 
-// maxAnswer bounds the size of an answer, against a server gone mad.
+// maxAnswer bounds the size of an answer, against a faulty server.
 const maxAnswer = 1 << 30
 
 // Client sends requests to one API server as one user. It is safe for
@@ -38,12 +37,12 @@ type Client struct {
 	read  func(string) ([]byte, error)
 	agent string
 
-	// Warn, if not nil, is told the warnings that answers carry. Set it before
-	// the first request.
+	// Warn, if not nil, is called with each warning in an answer. Set it before the
+	// first request.
 	Warn func(text string)
 }
 
-// Connect finds the cluster (Find) and makes a client for it. It sends nothing.
+// Connect finds the cluster (Find) and returns a client for it. It sends no request.
 func Connect(p *stdio.Process, explicit string) (*Client, error) {
 	cfg, err := Find(p, explicit)
 	if err != nil {
@@ -52,7 +51,7 @@ func Connect(p *stdio.Process, explicit string) (*Client, error) {
 	return New(p, cfg)
 }
 
-// New makes a client. It sends nothing, but runs the credential plugin if the
+// New returns a client. It sends no request, but runs the credential plugin if the
 // configuration names one.
 func New(p *stdio.Process, cfg *Config) (*Client, error) {
 	server, err := url.Parse(cfg.Server)
@@ -75,7 +74,7 @@ func New(p *stdio.Process, cfg *Config) (*Client, error) {
 	return c, nil
 }
 
-// Config tells where the client's requests go.
+// Config returns the client's configuration.
 func (c *Client) Config() *Config { return c.cfg }
 
 func transport(cfg *Config, server *url.URL) (*http.Transport, error) {
@@ -98,15 +97,15 @@ func transport(cfg *Config, server *url.URL) (*http.Transport, error) {
 		TLSClientConfig:     tc,
 		TLSHandshakeTimeout: handshakeTimeout,
 		Proxy:               http.ProxyFromEnvironment,
-		// HTTP/1.1 only: a command sends one or two requests, one by one.
+		// HTTP/1.1 only: a command sends one or two requests, one after the other.
 		TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
-		// Compressing an answer costs more than a loopback saves.
+		// On the loopback interface, compression costs more than it saves.
 		DisableCompression: loopback(server.Hostname()),
 		ReadBufferSize:     64 << 10,
 	}
 	if t.DisableCompression {
-		// On one machine nobody keeps what is sent for a quantum computer of the
-		// future, and that exchange is the dearest part of a handshake.
+		// The post-quantum key exchange protects recorded traffic, and the loopback
+		// interface has no recorder. It is the most expensive part of a handshake.
 		tc.CurvePreferences = []tls.CurveID{tls.X25519}
 	}
 	if cfg.Proxy != "" {
@@ -124,12 +123,12 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Get reads the object or list at path into out (nil: the answer is dropped).
+// Get reads the object or list at path into out; nil discards the answer.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, out any) error {
 	return c.do(ctx, http.MethodGet, path, query, "", nil, out)
 }
 
-// Post creates in as JSON and reads the answer into out.
+// Post sends in as JSON and reads the answer into out.
 func (c *Client) Post(ctx context.Context, path string, query url.Values, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -158,7 +157,14 @@ func (c *Client) GetTable(ctx context.Context, path string, out any) error {
 		"Accept": {"application/json;as=Table;v=v1;g=meta.k8s.io"}}, nil, out)
 }
 
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, kind string, body []byte, out any) error {
+func (c *Client) do(
+	ctx context.Context,
+	method, path string,
+	query url.Values,
+	kind string,
+	body []byte,
+	out any,
+) error {
 	h := http.Header{"Accept": {"application/json"}}
 	if kind != "" {
 		h.Set("Content-Type", kind)
@@ -166,7 +172,14 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return c.send(ctx, method, path, query, h, body, out)
 }
 
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, h http.Header, body []byte, out any) error {
+func (c *Client) send(
+	ctx context.Context,
+	method, path string,
+	query url.Values,
+	h http.Header,
+	body []byte,
+	out any,
+) error {
 	u := strings.TrimSuffix(c.cfg.Server, "/") + path
 	if len(query) > 0 {
 		u += "?" + query.Encode()
@@ -180,7 +193,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err := c.authorize(req); err != nil {
 		return err
 	}
-	resp, err := c.exchange(c.http, req)
+	resp, err := c.doWithRetry(c.http, req)
 	if err != nil {
 		return c.transportError(err)
 	}
@@ -195,8 +208,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return c.answer(resp, out)
 }
 
-// warningText is the text of a Warning header as an API server writes it:
-// 299 AGENT "TEXT".
+// warningText returns the text of an API server's Warning header: 299 AGENT "TEXT".
 func warningText(h string) (string, bool) {
 	code, rest, _ := strings.Cut(h, " ")
 	_, quoted, ok := strings.Cut(rest, " ")
@@ -207,7 +219,7 @@ func warningText(h string) (string, bool) {
 	return text, err == nil
 }
 
-// answer reads the whole answer, so that the connection can be used again.
+// answer reads the whole answer, so that the connection can be reused.
 func (c *Client) answer(resp *http.Response, out any) error {
 	data, err := readBody(resp)
 	if err != nil {
@@ -221,7 +233,7 @@ func (c *Client) answer(resp *http.Response, out any) error {
 	}
 	if err := unmarshal(data, out); err != nil {
 		return &Error{Kind: Other, Code: resp.StatusCode, Cause: err,
-			Message: fmt.Sprintf("%s gave an answer that makes no sense: %v", c.cfg.Server, err)}
+			Message: fmt.Sprintf("%s sent an answer that cannot be decoded: %v", c.cfg.Server, err)}
 	}
 	return nil
 }
@@ -235,8 +247,8 @@ func readBody(resp *http.Response) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 }
 
-// Decoder is what an answer may implement to decode itself faster than
-// encoding/json does.
+// Decoder is implemented by answers that decode themselves faster than encoding/json
+// does.
 type Decoder interface{ Decode(data []byte) error }
 
 func unmarshal(data []byte, out any) error {
@@ -246,12 +258,14 @@ func unmarshal(data []byte, out any) error {
 	return json.Unmarshal(data, out)
 }
 
+// authorize adds the token, or the user name and password, to a request.
 func (c *Client) authorize(req *http.Request) error {
 	token := c.cfg.Token
 	if c.cfg.TokenFile != "" {
 		data, err := c.read(c.cfg.TokenFile)
 		if err != nil {
-			return &Error{Kind: BadConfig, Cause: err, Message: fmt.Sprintf("cannot read the token of %s: %v", c.cfg.Source, err)}
+			return &Error{Kind: BadConfig, Cause: err,
+				Message: fmt.Sprintf("cannot read the token of %s: %v", c.cfg.Source, err)}
 		}
 		token = strings.TrimSpace(string(data))
 	}
@@ -259,7 +273,7 @@ func (c *Client) authorize(req *http.Request) error {
 	case token != "":
 		req.Header.Set("Authorization", "Bearer "+token)
 	case c.cfg.Username != "":
-		req.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(c.cfg.Username+":"+c.cfg.Password)))
+		req.SetBasicAuth(c.cfg.Username, c.cfg.Password)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
-// Package kube is the only client of the API server that commands use: it
-// finds the cluster, authenticates, and sends JSON over one connection. It is
-// built on net/http alone, because a command lives for milliseconds and the
-// usual client libraries take longer to start than the request takes.
+// Package kube is the only client of the API server that commands use. It finds the
+// cluster, authenticates, and sends JSON over one connection. It uses only net/http,
+// because a command runs for milliseconds and client-go takes longer to start than
+// the request takes.
 package kube
 
 import (
@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Config says where the API server is and who is calling. The zero value of a
-// field means that it is not used.
+// Config is the address of the API server and the credential of the caller. Fields
+// with the zero value are not used.
 type Config struct {
 	Server     string // URL
 	Namespace  string // never empty after Find
@@ -33,23 +33,22 @@ type Config struct {
 	Password  string
 	Exec      *ExecConfig
 
-	// Source is the file the configuration came from, or "job".
+	// Source is the file that the configuration comes from, or "job".
 	Source string
-	// Local marks the local cluster's own file: if its server does not
-	// answer, the cluster is not running.
+	// Local marks the local cluster's own file: if its server does not answer, the
+	// cluster is not running.
 	Local bool
-	// StateDir is the local cluster's state folder where it has to be named to
-	// start the cluster again.
+	// StateDir is the local cluster's state folder, if the command that starts the
+	// cluster has to name it.
 	StateDir string
 }
 
-// Variables a job's environment has beside those of wire: where the API server
-// is as pods see it.
+// envKubeHost is the variable with the API server's URL in the environment of jobs.
 const envKubeHost = "BERTH_KUBE_HOST"
 
-// Find finds the cluster: the file named explicitly, else KUBECONFIG, else the
-// job this process runs in, else the user's and the machine's local cluster,
-// else ~/.kube/config.
+// Find returns the configuration of the cluster: the file named explicitly, else
+// KUBECONFIG, else the job in which this process runs, else the user's and the
+// machine's local cluster, else ~/.kube/config.
 func Find(p *stdio.Process, explicit string) (*Config, error) {
 	if explicit != "" {
 		return readKubeconfig(p, []string{explicit})
@@ -79,7 +78,7 @@ type candidate struct {
 	local bool
 }
 
-// candidates are the files looked for when nothing was said, in order.
+// candidates returns the files to try, in order, if none is named.
 func candidates(p *stdio.Process) []candidate {
 	home := p.Env("HOME")
 	state := p.Env("XDG_STATE_HOME")
@@ -101,7 +100,8 @@ func candidates(p *stdio.Process) []candidate {
 	return out
 }
 
-// inJob is the identity of the job this process runs in, or nil outside jobs.
+// inJob returns the configuration for the job in which this process runs, or nil
+// outside of jobs.
 func inJob(p *stdio.Process) *Config {
 	if p.Env(wire.EnvJobID) == "" {
 		return nil
@@ -130,8 +130,8 @@ func inJob(p *stdio.Process) *Config {
 	return cfg
 }
 
-// User is the Slurm user that the credential stands for, as the namespace
-// tells (user-<name>), or empty if the namespace is not a user's.
+// User returns the Slurm user of the credential, which the namespace names
+// (user-<name>); empty if the namespace is not a user's.
 func (c *Config) User() string {
 	name, ok := strings.CutPrefix(c.Namespace, "user-")
 	if !ok {

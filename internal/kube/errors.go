@@ -14,13 +14,13 @@ import (
 	"syscall"
 )
 
-// Kind says what went wrong, as far as a caller may want to act on it.
+// Kind is the kind of a failure, for callers that handle some of them.
 type Kind int
 
 // Kinds of Error.
 const (
 	Other         Kind = iota
-	NoCluster          // nothing says which cluster to ask
+	NoCluster          // no cluster is configured
 	BadConfig          // the kubeconfig cannot be used
 	Unreachable        // no connection
 	Untrusted          // the server's certificate is not trusted
@@ -35,7 +35,7 @@ const (
 	Busy               // refused by Berth's admission for now: the queue is full; Message is its text
 )
 
-// Error is a failed request. Message is one line that says what to do.
+// Error is a failed request. Message is one line that also says what to do.
 type Error struct {
 	Kind    Kind
 	Code    int    // HTTP status; 0: none
@@ -47,7 +47,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 func (e *Error) Unwrap() error { return e.Cause }
 
-// KindOf is the kind of a failure of this package, Other for any other error.
+// KindOf returns the kind of an error of this package, Other for any other error.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -65,34 +65,35 @@ func ReasonOf(err error) string {
 	return ""
 }
 
-// Lost reports whether the request may have been carried out although its
-// answer did not arrive, or may succeed when sent again soon. A server that
-// could not even be dialled has seen nothing, and waiting rarely helps.
-func Lost(err error) bool {
+// IsRetryable reports whether the request may have been carried out although its
+// answer did not arrive, or may succeed if it is sent again soon. If the connection
+// could not be opened at all, the server has seen nothing and a retry rarely helps.
+func IsRetryable(err error) bool {
 	var op *net.OpError
-	dialled := !errors.As(err, &op) || op.Op != "dial"
+	connected := !errors.As(err, &op) || op.Op != "dial"
 	switch KindOf(err) {
 	case Unavailable:
 		return true
 	case Unreachable:
-		return dialled && !errors.Is(err, context.Canceled)
+		return connected && !errors.Is(err, context.Canceled)
 	}
 	return false
 }
 
-// transportError explains why there was no answer at all.
+// transportError returns the error for a request that got no answer.
 func (c *Client) transportError(err error) *Error {
 	server := c.cfg.Server
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	var ours *Error // of a credential plugin
+	var pluginError *Error
 	switch {
-	case errors.As(err, &ours):
-		return ours
+	case errors.As(err, &pluginError):
+		return pluginError
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid):
 		return &Error{Kind: Untrusted, Cause: err, Message: fmt.Sprintf(
-			"the certificate of %s is not trusted (%v): use the kubeconfig of this cluster (%s is in use)", server, rootCause(err), c.cfg.Source)}
+			"the certificate of %s is not trusted (%v): use the kubeconfig of this cluster (%s is in use)",
+			server, rootCause(err), c.cfg.Source)}
 	case c.cfg.Local && errors.Is(err, syscall.ECONNREFUSED):
 		start := "berth up"
 		if c.cfg.StateDir != "" {
@@ -105,7 +106,7 @@ func (c *Client) transportError(err error) *Error {
 		"cannot reach the cluster at %s (%v): check that it runs, or set KUBECONFIG", server, rootCause(err))}
 }
 
-// rootCause is the innermost reason of a network error, in a few words.
+// rootCause returns the innermost cause of a network error, in a few words.
 func rootCause(err error) error {
 	var dns *net.DNSError
 	var errno syscall.Errno
@@ -123,7 +124,7 @@ func rootCause(err error) error {
 	return err
 }
 
-// statusObject is the part of a metav1.Status that is looked at.
+// statusObject is the part of a metav1.Status that statusError reads.
 type statusObject struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
@@ -137,11 +138,11 @@ type statusObject struct {
 	} `json:"details"`
 }
 
-// denial matches what the API server puts before the text of a webhook that
-// refused. The API server composes it; it has no structured form.
+// denial matches the message of the API server for a webhook's refusal, and the
+// webhook's text in it. The API server has no structured form of it.
 var denial = regexp.MustCompile(`(?s)^admission webhook "[^"]*" denied the request(?:: (.*)| without explanation)$`)
 
-// statusError explains an answer that is not a success.
+// statusError returns the error for an answer that reports one.
 func (c *Client) statusError(code int, body []byte) *Error {
 	var s statusObject
 	if err := json.Unmarshal(body, &s); err != nil || s.Kind != "Status" || s.Message == "" {
@@ -157,7 +158,8 @@ func (c *Client) statusError(code int, body []byte) *Error {
 	switch {
 	case code == http.StatusUnauthorized:
 		e.Kind = Expired
-		e.Message = fmt.Sprintf("%s does not accept your credential (expired?): get a new one (%s is in use)", c.cfg.Server, c.cfg.Source)
+		e.Message = fmt.Sprintf("%s does not accept your credential (expired?): get a new one (%s is in use)",
+			c.cfg.Server, c.cfg.Source)
 	case code == http.StatusForbidden:
 		e.Kind = Forbidden
 	case code == http.StatusNotFound:
@@ -177,7 +179,7 @@ func (c *Client) statusError(code int, body []byte) *Error {
 	return e
 }
 
-// firstLine is the beginning of a body that is no Status, for the message.
+// firstLine returns the start of a body that is not a Status, for the message.
 func firstLine(body []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	if len(line) > 200 {

@@ -27,7 +27,7 @@ type ExecConfig struct {
 	} `json:"env"`
 	InstallHint string `json:"installHint"`
 
-	dir string // folder of the kubeconfig, which a relative Command refers to
+	dir string // folder of the kubeconfig, to which a relative Command refers
 }
 
 type execCredential struct {
@@ -80,15 +80,15 @@ type pluginTransport struct {
 	current *credential // nil: the plugin has not been run
 }
 
-// credential is what one run of a plugin gave. It does not change.
+// credential is the output of one run of a plugin. It does not change.
 type credential struct {
 	token   string
 	cert    *tls.Certificate // nil: none
 	expires time.Time        // zero: unknown
 }
 
-// withPlugin returns next with the credentials of cfg's plugin, which it runs
-// once, so that one that does not work is reported at once.
+// withPlugin returns next with the credentials of cfg's plugin. It runs the plugin
+// once, so that a broken one is reported at once.
 func withPlugin(next *http.Transport, cfg *Config, p *stdio.Process) (*pluginTransport, error) {
 	t := &pluginTransport{next: next, config: cfg.Exec, source: cfg.Source, p: p}
 	next.TLSClientConfig.GetClientCertificate = t.clientCertificate
@@ -116,7 +116,7 @@ func (t *pluginTransport) credential(rejected *credential) (*credential, error) 
 		c.cert = &pair
 	}
 	if t.current != nil && (t.current.cert != nil || c.cert != nil) {
-		t.next.CloseIdleConnections() // they were opened with the certificate before
+		t.next.CloseIdleConnections() // they use the old certificate
 	}
 	t.current = c
 	return c, nil
@@ -145,7 +145,7 @@ func (t *pluginTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized || req.Body != nil && req.GetBody == nil {
 		return resp, err
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal)) // so that the connection can be used again
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxRefusal)) // so that the connection can be reused
 	_ = resp.Body.Close()
 	if c, err = t.credential(c); err != nil {
 		return nil, err

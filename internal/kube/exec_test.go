@@ -13,10 +13,14 @@ import (
 	"time"
 )
 
-// counting is the user entry of a kubeconfig whose plugin gives token-1, token-2
-// and so on, each with the expiry.
-func counting(dir string, expires time.Time) string {
-	script := fmt.Sprintf(`echo run >>%[1]s/runs; printf '{"status":{"token":"token-%%d"%[2]s}}' $(grep -c run %[1]s/runs)`, dir, expiry(expires))
+// countingPlugin returns the user entry of a kubeconfig whose plugin prints token-1,
+// token-2 and so on, each with the expiry.
+func countingPlugin(dir string, expires time.Time) string {
+	script := fmt.Sprintf(
+		`echo run >>%[1]s/runs; printf '{"status":{"token":"token-%%d"%[2]s}}' $(grep -c run %[1]s/runs)`,
+		dir,
+		expiry(expires),
+	)
 	return fmt.Sprintf("{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, %q]}}", script)
 }
 
@@ -27,7 +31,7 @@ func expiry(t time.Time) string {
 	return fmt.Sprintf(`,"expirationTimestamp":%q`, t.UTC().Format(time.RFC3339))
 }
 
-// A plugin runs again when its credential has expired, and only then.
+// A plugin runs again only after its credential has expired.
 func TestCredentialPluginRunsAgainAfterExpiry(t *testing.T) {
 	expires := time.Now().Add(time.Hour).Truncate(time.Second)
 	var tokens []string
@@ -35,7 +39,10 @@ func TestCredentialPluginRunsAgainAfterExpiry(t *testing.T) {
 		tokens = append(tokens, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 		fmt.Fprint(w, "{}")
 	})
-	p := process(map[string]string{"KUBECONFIG": "/k"}, map[string]string{"/k": kubeconfig(url, ca, counting(t.TempDir(), expires))})
+	p := process(
+		map[string]string{"KUBECONFIG": "/k"},
+		map[string]string{"/k": kubeconfig(url, ca, countingPlugin(t.TempDir(), expires))},
+	)
 	now := time.Now()
 	p.Now = func() time.Time { return now }
 	c, err := Connect(p, "")
@@ -56,12 +63,12 @@ func TestCredentialPluginRunsAgainAfterExpiry(t *testing.T) {
 	}
 }
 
-// A request that the server answers with 401 is sent once more, whole, with a new
-// credential; so are one for a stream and one for another protocol.
-func TestCredentialPluginRunsAgainWhenItIsRefused(t *testing.T) {
+// A request that the server answers with 401 is sent once more with its body and a new
+// credential; so are requests for a stream and for another protocol.
+func TestCredentialPluginRunsAgainAfterUnauthorized(t *testing.T) {
 	valid := "token-2"
 	var bodies []string
-	c := connected(t, counting(t.TempDir(), time.Time{}), func(w http.ResponseWriter, r *http.Request) {
+	c := connected(t, countingPlugin(t.TempDir(), time.Time{}), func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+valid {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -111,11 +118,18 @@ func TestRelativeCredentialPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got string
-	url, ca := serve(t, func(w http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization"); fmt.Fprint(w, "{}") })
+	url, ca := serve(
+		t,
+		func(w http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization"); fmt.Fprint(w, "{}") },
+	)
 	second := filepath.Join(dir, "config")
 	p := process(map[string]string{"KUBECONFIG": "/first/config:" + second}, map[string]string{
 		"/first/config": "current-context: here\n",
-		second:          kubeconfig(url, ca, "{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}}"),
+		second: kubeconfig(
+			url,
+			ca,
+			"{exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plugin}}",
+		),
 	})
 	c, err := Connect(p, "")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-// process makes a process with the given environment and files.
+// process returns a process with this environment and these files.
 func process(env, files map[string]string) *stdio.Process {
 	return &stdio.Process{
 		Streams:   stdio.Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard},
@@ -56,7 +56,7 @@ func serve(t *testing.T, h http.HandlerFunc) (string, []byte) {
 	return s.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
 }
 
-// connected is a client of a server with that handler.
+// connected returns a client of a server with this handler.
 func connected(t *testing.T, user string, h http.HandlerFunc) *Client {
 	t.Helper()
 	url, ca := serve(t, h)
@@ -81,7 +81,12 @@ func TestFindOrder(t *testing.T) {
 		"/var/run/secrets/kubernetes.io/serviceaccount/token":     "tok",
 		"/var/run/secrets/kubernetes.io/serviceaccount/namespace": "user-injob\n",
 	}
-	env := map[string]string{"HOME": "/home", "KUBECONFIG": "/env", "BERTH_JOB_ID": "7", "BERTH_KUBE_HOST": "https://10.0.0.1:6443"}
+	env := map[string]string{
+		"HOME":            "/home",
+		"KUBECONFIG":      "/env",
+		"BERTH_JOB_ID":    "7",
+		"BERTH_KUBE_HOST": "https://10.0.0.1:6443",
+	}
 	find := func(explicit, want string) {
 		t.Helper()
 		cfg, err := Find(process(env, files), explicit)
@@ -140,15 +145,28 @@ func TestRequests(t *testing.T) {
 	if err := c.Get(ctx, "/apis/x", map[string][]string{"a": {"1,2"}}, &got); err != nil || got.Query != "a=1%2C2" {
 		t.Errorf("%+v %v", got, err)
 	}
-	if err := c.Post(ctx, "/p", nil, map[string]int{"n": 1}, &got); err != nil || got.Body != `{"n":1}` || got.Type != "application/json" {
+	if err := c.Post(
+		ctx,
+		"/p",
+		nil,
+		map[string]int{"n": 1},
+		&got,
+	); err != nil || got.Body != `{"n":1}` ||
+		got.Type != "application/json" {
 		t.Errorf("%+v %v", got, err)
 	}
-	if err := c.MergePatch(ctx, "/p", map[string]int{"n": 1}, &got); err != nil || got.Method != "PATCH" || got.Type != "application/merge-patch+json" {
+	if err := c.MergePatch(
+		ctx,
+		"/p",
+		map[string]int{"n": 1},
+		&got,
+	); err != nil || got.Method != "PATCH" ||
+		got.Type != "application/merge-patch+json" {
 		t.Errorf("%+v %v", got, err)
 	}
 }
 
-func TestTokenFileIsReadAgain(t *testing.T) {
+func TestTokenFileIsReadForEachRequest(t *testing.T) {
 	var tokens []string
 	url, ca := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		tokens = append(tokens, r.Header.Get("Authorization"))
@@ -171,8 +189,11 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 }
 
 func TestExecCredential(t *testing.T) {
-	c := connected(t, `{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, 'echo "{\"status\":{\"token\":\"$T\"}}"'], env: [{name: T, value: fromplugin}]}}`,
-		func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", r.Header.Get("Authorization")) })
+	c := connected(
+		t,
+		`{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, args: [-c, 'echo "{\"status\":{\"token\":\"$T\"}}"'], env: [{name: T, value: fromplugin}]}}`,
+		func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "%q", r.Header.Get("Authorization")) },
+	)
 	var got string
 	if err := c.Get(context.Background(), "/", nil, &got); err != nil || got != "Bearer fromplugin" {
 		t.Error(got, err)
@@ -181,7 +202,12 @@ func TestExecCredential(t *testing.T) {
 
 func TestStatusErrors(t *testing.T) {
 	status := func(code int, reason, message string) string {
-		return fmt.Sprintf(`{"kind":"Status","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, reason, message)
+		return fmt.Sprintf(
+			`{"kind":"Status","status":"Failure","code":%d,"reason":%q,"message":%q}`,
+			code,
+			reason,
+			message,
+		)
 	}
 	for _, tt := range []struct {
 		code int
@@ -235,7 +261,7 @@ func TestUnreachable(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = c.Get(context.Background(), "/", nil, nil)
-		if KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.want) || Lost(err) {
+		if KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.want) || IsRetryable(err) {
 			t.Errorf("%s: %v", tt.server, err)
 		}
 	}
@@ -262,10 +288,10 @@ func TestBrokenAnswers(t *testing.T) {
 		fmt.Fprint(w, "<html>")
 	})
 	var out map[string]any
-	if err := c.Get(context.Background(), "/cut", nil, &out); !Lost(err) {
+	if err := c.Get(context.Background(), "/cut", nil, &out); !IsRetryable(err) {
 		t.Errorf("cut off: %v", err)
 	}
-	if err := c.Get(context.Background(), "/html", nil, &out); err == nil || Lost(err) {
+	if err := c.Get(context.Background(), "/html", nil, &out); err == nil || IsRetryable(err) {
 		t.Errorf("no JSON: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// kubeconfigFile is the part of a kubeconfig that a client needs.
+// kubeconfigFile is the part of a kubeconfig that the client uses.
 type kubeconfigFile struct {
 	CurrentContext string              `json:"current-context"`
 	Clusters       []named[clusterRef] `json:"clusters"`
@@ -21,14 +21,14 @@ type kubeconfigFile struct {
 	Contexts       []named[contextRef] `json:"contexts"`
 }
 
-// named is an entry of a kubeconfig's lists: a name, and one of the values.
+// named is an entry of a list in a kubeconfig: a name and one of the values.
 type named[T any] struct {
 	Name    string `json:"name"`
 	Cluster T      `json:"cluster"`
 	User    T      `json:"user"`
 	Context T      `json:"context"`
 
-	dir string // folder that relative paths in the entry refer to
+	dir string // folder to which relative paths in the entry refer
 }
 
 type clusterRef struct {
@@ -58,8 +58,8 @@ type contextRef struct {
 	Namespace string `json:"namespace"`
 }
 
-// readKubeconfig reads and merges the files as kubectl does: the first file
-// that has an entry wins, missing files are passed over unless all are missing.
+// readKubeconfig reads and merges the files as kubectl does: the first file with an
+// entry wins, and missing files are skipped unless all are missing.
 func readKubeconfig(p *stdio.Process, paths []string) (*Config, error) {
 	var merged kubeconfigFile
 	var missing error
@@ -71,7 +71,8 @@ func readKubeconfig(p *stdio.Process, paths []string) (*Config, error) {
 			continue
 		}
 		if err != nil {
-			return nil, &Error{Kind: BadConfig, Message: fmt.Sprintf("cannot read the cluster's kubeconfig: %v", err), Cause: err}
+			return nil, &Error{Kind: BadConfig, Cause: err,
+				Message: fmt.Sprintf("cannot read the cluster's kubeconfig: %v", err)}
 		}
 		var f kubeconfigFile
 		if err := yaml.Unmarshal(data, &f); err != nil {
@@ -86,8 +87,14 @@ func readKubeconfig(p *stdio.Process, paths []string) (*Config, error) {
 		if missing == nil {
 			missing = fs.ErrNotExist
 		}
-		return nil, &Error{Kind: BadConfig, Cause: missing,
-			Message: fmt.Sprintf("cannot read the cluster's kubeconfig: %v: name one that is there, or unset KUBECONFIG", missing)}
+		return nil, &Error{
+			Kind:  BadConfig,
+			Cause: missing,
+			Message: fmt.Sprintf(
+				"cannot read the cluster's kubeconfig: %v: name an existing one, or unset KUBECONFIG",
+				missing,
+			),
+		}
 	}
 	cfg, err := merged.resolve(p)
 	if err != nil {
@@ -138,7 +145,7 @@ func entry[T any](list []named[T], name string) *named[T] {
 	return nil
 }
 
-// resolve follows the current context to a Config.
+// resolve returns the Config for the current context.
 func (f *kubeconfigFile) resolve(p *stdio.Process) (*Config, error) {
 	ctx := entry(f.Contexts, f.CurrentContext)
 	if ctx == nil {
@@ -183,7 +190,7 @@ func (c *Config) setUser(p *stdio.Process, dir string, u *userRef) (err error) {
 	return nil
 }
 
-// pemData returns inline data, or else what the file holds.
+// pemData returns the inline data, or else the contents of the file.
 func pemData(p *stdio.Process, dir, file, data string) ([]byte, error) {
 	if data != "" {
 		return base64.StdEncoding.DecodeString(data)

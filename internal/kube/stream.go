@@ -13,9 +13,9 @@ import (
 // maxLine bounds one line of a stream.
 const maxLine = 64 << 20
 
-// Stream sends a GET whose answer is a stream of lines, and calls line with
-// each until the stream ends (nil), ctx is done or line returns an error,
-// which is returned. The bytes are valid during the call only.
+// Stream sends a GET whose answer is a stream of lines, and calls line with each of
+// them until the stream ends, ctx is done or line returns an error, which Stream
+// returns. The bytes are valid only during the call.
 func (c *Client) Stream(ctx context.Context, path string, query url.Values, line func([]byte) error) error {
 	u := strings.TrimSuffix(c.cfg.Server, "/") + path
 	if len(query) > 0 {
@@ -29,24 +29,25 @@ func (c *Client) Stream(ctx context.Context, path string, query url.Values, line
 	if err := c.authorize(req); err != nil {
 		return err
 	}
-	unhurried := *c.http
-	unhurried.Timeout = 0 // the stream may be silent for long
-	resp, err := c.exchange(&unhurried, req)
+	withoutTimeout := *c.http
+	withoutTimeout.Timeout = 0 // the stream may be silent for long
+	resp, err := c.doWithRetry(&withoutTimeout, req)
 	if err != nil {
 		return c.transportError(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode >= 300 {
-		data, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 		if err != nil {
 			return c.transportError(err)
 		}
 		return c.statusError(resp.StatusCode, data)
 	}
-	return c.lines(resp.Body, line)
+	return c.readLines(resp.Body, line)
 }
 
-func (c *Client) lines(body io.Reader, line func([]byte) error) error {
+// readLines calls line with each complete line of body.
+func (c *Client) readLines(body io.Reader, line func([]byte) error) error {
 	in := bufio.NewReaderSize(body, 64<<10)
 	var long []byte
 	for {
@@ -59,10 +60,10 @@ func (c *Client) lines(body io.Reader, line func([]byte) error) error {
 			continue
 		case err == nil || errors.Is(err, bufio.ErrBufferFull):
 			if long = append(long, part...); len(long) > maxLine {
-				return &Error{Kind: Other, Message: c.cfg.Server + " gave an answer that does not end"}
+				return &Error{Kind: Other, Message: c.cfg.Server + " sent a line that is too long"}
 			}
 		case errors.Is(err, io.EOF):
-			return nil // an unfinished line is a connection that broke
+			return nil // an incomplete line means that the connection broke
 		default:
 			return c.transportError(err)
 		}

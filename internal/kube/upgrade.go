@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Upgrade asks at path for another protocol on the connection and returns the
-// connection, which the caller closes. ctx ends it, too.
+// Upgrade requests another protocol at path and returns the connection, which the
+// caller closes. It also ends with ctx.
 func (c *Client) Upgrade(ctx context.Context, path, protocol string) (io.ReadWriteCloser, error) {
 	resp, cancel, err := c.open(ctx, path, http.Header{"Connection": {"Upgrade"}, "Upgrade": {protocol}})
 	if err != nil {
@@ -21,12 +21,12 @@ func (c *Client) Upgrade(ctx context.Context, path, protocol string) (io.ReadWri
 		cancel()
 		resp.Body.Close()
 		return nil, &Error{Kind: Other, Code: resp.StatusCode,
-			Message: fmt.Sprintf("%s does not speak %s", c.cfg.Server, protocol)}
+			Message: fmt.Sprintf("%s does not support the protocol %s", c.cfg.Server, protocol)}
 	}
 	return &upgraded{conn, cancel}, nil
 }
 
-// upgraded is a connection that lives as long as its request's context.
+// upgraded is a connection whose request's context ends when it is closed.
 type upgraded struct {
 	io.ReadWriteCloser
 	cancel context.CancelFunc
@@ -37,7 +37,7 @@ func (u *upgraded) Close() error {
 	return u.ReadWriteCloser.Close()
 }
 
-// open sends a request whose answer has no time limit once it has begun.
+// open sends a request. Its timeout covers only the start of the answer.
 func (c *Client) open(ctx context.Context, path string, h http.Header) (*http.Response, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(c.cfg.Server, "/")+path, nil)
@@ -52,7 +52,7 @@ func (c *Client) open(ctx context.Context, path string, h http.Header) (*http.Re
 		return nil, nil, err
 	}
 	late := time.AfterFunc(requestTimeout, cancel)
-	resp, err := c.exchange(&http.Client{Transport: c.http.Transport}, req)
+	resp, err := c.doWithRetry(&http.Client{Transport: c.http.Transport}, req)
 	late.Stop()
 	if err != nil {
 		cancel()
@@ -70,5 +70,5 @@ func (c *Client) open(ctx context.Context, path string, h http.Header) (*http.Re
 	return nil, nil, c.statusError(resp.StatusCode, data)
 }
 
-// maxRefusal bounds what is read of an answer that is no success.
+// maxRefusal bounds what is read of an answer that reports an error.
 const maxRefusal = 1 << 20

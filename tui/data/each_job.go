@@ -18,7 +18,7 @@ func EachJob(ctx context.Context, c Cluster, f jobs.Filter, fn func(*status.Job)
 			fn(&e.Items[i])
 		}
 		if e.Revision != "" {
-			return jobs.ErrEnough
+			return jobs.ErrStopWatch
 		}
 		return nil
 	}, func(err error) { lost = err; cancel() })

@@ -78,7 +78,7 @@ func (c *Client) Get(
 	ctx context.Context, s *jobs.Submission, immediate *int32, signals <-chan os.Signal,
 ) (*Allocation, error) {
 	stopped := false
-	done, err := jobs.Patiently(retries, func(n int) bool {
+	done, err := jobs.SubmitWithRetry(retries, func(n int) bool {
 		if n == 1 {
 			c.Print("error: Slurm job queue full, sleeping and retrying.")
 		}
@@ -337,7 +337,7 @@ func (a *Allocation) Complete(code int) {
 func (c *Client) refused(ctx context.Context, j *job.Job, err error) error {
 	switch kube.KindOf(err) {
 	case kube.Denied, kube.Busy:
-		return slurmerr.Wrap(slurmerr.Refused, err, jobs.Explained(ctx, c.Cluster, j.Partitions, c.Refusal, err))
+		return slurmerr.Wrap(slurmerr.Refused, err, jobs.RefusalText(ctx, c.Cluster, j.Partitions, c.Refusal, err))
 	case kube.Expired, kube.Forbidden:
 		return slurmerr.Wrap(slurmerr.Denied, err, c.Refusal+": "+err.Error())
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// table is the part of a metav1.Table that is read here.
+// table is the part of a metav1.Table that OwnJobs reads.
 type table struct {
 	Columns []struct {
 		Name string `json:"name"`
@@ -18,21 +18,17 @@ type table struct {
 	Rows []struct {
 		Cells  []any `json:"cells"`
 		Object struct {
-			Metadata struct {
-				Name      string `json:"name"`
-				Namespace string `json:"namespace"`
-				Created   string `json:"creationTimestamp"`
-			} `json:"metadata"`
+			Metadata metadata `json:"metadata"`
 		} `json:"object"`
 	} `json:"rows"`
 }
 
-// QueueDown reports whether err means that the queue API does not answer while
-// the API server does, so that OwnJobs may still tell something.
-func QueueDown(err error) bool { return kube.KindOf(err) == kube.Unavailable }
+// IsQueueUnavailable reports whether err means that the API server answers but the
+// queue API does not, so that OwnJobs may still work.
+func IsQueueUnavailable(err error) bool { return kube.KindOf(err) == kube.Unavailable }
 
-// OwnJobs lists the jobs of the user's own namespace without the queue API,
-// with the few fields that the API server knows by itself.
+// OwnJobs lists the jobs of the user's own namespace without the queue API. It
+// returns only the fields that the API server has as printer columns.
 func (c *Client) OwnJobs(ctx context.Context) (*status.JobList, error) {
 	var t table
 	if err := c.api.GetTable(ctx, apiRoot+"/namespaces/"+c.Namespace()+"/batchjobs", &t); err != nil {
@@ -58,19 +54,20 @@ func (c *Client) OwnJobs(ctx context.Context) (*status.JobList, error) {
 		if err != nil {
 			return nil, err
 		}
-		list.Items = append(list.Items, complete(j, row.Object.Metadata.Namespace, row.Object.Metadata.Name, row.Object.Metadata.Created))
+		setMetadata(&j, &row.Object.Metadata)
+		list.Items = append(list.Items, j)
 	}
 	return list, nil
 }
 
-// complete adds what the object's metadata tells.
-func complete(j status.Job, namespace, name, created string) status.Job {
-	j.Namespace, j.Object = namespace, name
-	if at, err := time.Parse(time.RFC3339, created); err == nil {
+// setMetadata sets the fields that come from the object's metadata, and the state of
+// a job that has none yet.
+func setMetadata(j *status.Job, m *metadata) {
+	j.Namespace, j.Object = m.Namespace, m.Name
+	if at, err := time.Parse(time.RFC3339, m.CreationTimestamp); err == nil {
 		j.Submit = at.Unix()
 	}
 	if j.State == "" {
-		j.State = "PENDING"
+		j.State = status.StatePending
 	}
-	return j
 }

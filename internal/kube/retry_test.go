@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A request that the server has no room for is sent again, with its body; one
-// that admission refuses for now is the caller's.
-func TestBusyServer(t *testing.T) {
+// A request for which the server is too busy is sent again with its body. One that
+// admission refuses for now is not.
+func TestRetryWhenBusy(t *testing.T) {
 	asked := 0
 	answer := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +38,11 @@ func TestBusyServer(t *testing.T) {
 		}
 	}
 	asked = 0
-	c = connected(t, "{token: x}", answer(`admission webhook "jobs" denied the request: Resource temporarily unavailable`))
+	c = connected(
+		t,
+		"{token: x}",
+		answer(`admission webhook "jobs" denied the request: Resource temporarily unavailable`),
+	)
 	if err := c.Post(t.Context(), "/x", nil, "what", nil); KindOf(err) != Busy || asked != 1 {
 		t.Errorf("%v after %d requests", err, asked)
 	}

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// busyTime bounds how long a request is repeated that the server refuses for
-// now, busyPause one of the pauses.
+// maxRetryTime bounds how long a request is retried that the server refuses for now;
+// maxRetryPause bounds one pause.
 const (
-	busyTime  = requestTimeout
-	busyPause = 10 * time.Second
+	maxRetryTime  = requestTimeout
+	maxRetryPause = 10 * time.Second
 )
 
-// exchange sends the request, and again as the server's Retry-After says while
-// it answers 429: it has done nothing then. A refusal by Berth's admission is
-// left to the caller, whose words for it differ.
-func (c *Client) exchange(h *http.Client, req *http.Request) (*http.Response, error) {
-	until := time.Now().Add(busyTime)
+// doWithRetry sends the request. While the server answers 429 (it has done nothing
+// then), it sends it again after the server's Retry-After. A refusal by Berth's
+// admission is returned to the caller, because commands have their own messages.
+func (c *Client) doWithRetry(h *http.Client, req *http.Request) (*http.Response, error) {
+	deadline := time.Now().Add(maxRetryTime)
 	for {
 		resp, err := h.Do(req)
 		if err != nil || resp.StatusCode != http.StatusTooManyRequests {
@@ -35,9 +35,10 @@ func (c *Client) exchange(h *http.Client, req *http.Request) (*http.Response, er
 		resp.Body = io.NopCloser(bytes.NewReader(body))
 		resp.ContentLength = int64(len(body))
 		seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-		given := err == nil
-		pause := min(time.Duration(max(seconds, 0))*time.Second, busyPause)
-		if !given || c.statusError(resp.StatusCode, body).Kind == Busy || time.Now().Add(pause).After(until) {
+		hasRetryAfter := err == nil
+		pause := min(time.Duration(max(seconds, 0))*time.Second, maxRetryPause)
+		byAdmission := c.statusError(resp.StatusCode, body).Kind == Busy
+		if !hasRetryAfter || byAdmission || time.Now().Add(pause).After(deadline) {
 			return resp, nil
 		}
 		if !sleep(req.Context(), pause+rand.N(pause/4+time.Millisecond)) {
@@ -51,7 +52,7 @@ func (c *Client) exchange(h *http.Client, req *http.Request) (*http.Response, er
 	}
 }
 
-// sleep waits and tells whether ctx goes on.
+// sleep waits for d. It returns false if ctx is done before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

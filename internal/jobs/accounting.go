@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Records lists what accounting knows, the queue included.
+// Records lists accounting records, with those of the jobs in the queue.
 func (c *Client) Records(ctx context.Context, q *status.RecordQuery) (*status.RecordList, error) {
 	list := new(status.RecordList)
 	return list, c.search(ctx, "/records", q, list)
@@ -24,30 +24,34 @@ func (c *Client) Associations(ctx context.Context) (*status.AcctState, error) {
 	return state, nil
 }
 
-// Manage makes all of the changes, or none.
+// Manage makes all of the changes or none of them.
 func (c *Client) Manage(ctx context.Context, changes []status.AcctChange) error {
-	in := status.AcctChanges{Kind: "AssociationChanges", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion, Items: changes}
+	in := status.AcctChanges{
+		Kind:       "AssociationChanges",
+		APIVersion: wire.QueueGroup + "/" + wire.QueueVersion,
+		Items:      changes,
+	}
 	return queueError(c.api.Post(ctx, wire.QueueRoot+"/associations", nil, in, nil))
 }
 
-// NodeEvents reads what happened to nodes and to the cluster.
+// NodeEvents lists the events of nodes and of the cluster.
 func (c *Client) NodeEvents(ctx context.Context, q *status.EventQuery) (*status.EventList, error) {
 	list := new(status.EventList)
 	return list, c.search(ctx, "/events", q, list)
 }
 
-// Transactions reads what was changed with sacctmgr.
+// Transactions lists the changes made with sacctmgr.
 func (c *Client) Transactions(ctx context.Context, q *status.TransactionQuery) (*status.TransactionList, error) {
 	list := new(status.TransactionList)
 	return list, c.search(ctx, "/transactions", q, list)
 }
 
-// Archive takes old records out of the database, or brings some back.
+// Archive moves old records from the database into an archive, or loads an archive.
 func (c *Client) Archive(ctx context.Context, r *status.ArchiveRequest) error {
 	return queueError(c.api.Post(ctx, wire.QueueRoot+"/archives", nil, r, nil))
 }
 
-// search asks one of accounting's lists.
+// search requests one of accounting's lists.
 func (c *Client) search(ctx context.Context, path string, q, into any) error {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -56,13 +60,13 @@ func (c *Client) search(ctx context.Context, path string, q, into any) error {
 	return queueError(c.api.Get(ctx, wire.QueueRoot+path, url.Values{"q": {string(text)}}, into))
 }
 
-// Usage reads what was used in a stretch of time.
+// Usage reads the usage in a period.
 func (c *Client) Usage(ctx context.Context, q *status.UsageQuery) (*status.UsageList, error) {
 	list := new(status.UsageList)
 	return list, c.search(ctx, "/usage", q, list)
 }
 
-// Shares reads shares, usage and fair share, in the order of the tree.
+// Shares reads shares, usage and fair share in the order of the account tree.
 func (c *Client) Shares(ctx context.Context) (*status.ShareList, error) {
 	list := new(status.ShareList)
 	if err := c.api.Get(ctx, wire.QueueRoot+"/shares", nil, list); err != nil {

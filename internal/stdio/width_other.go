@@ -1,8 +1,0 @@
-//go:build !linux
-
-package stdio
-
-import "os"
-
-// terminalWidth is not known here.
-func terminalWidth(*os.File) int { return 0 }
