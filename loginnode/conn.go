@@ -13,9 +13,11 @@ import (
 	glider "github.com/gliderlabs/ssh"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
 	"github.com/berth-hpc/berth/loginnode/limit"
+	"github.com/berth-hpc/berth/loginnode/metrics"
 	"github.com/berth-hpc/berth/loginnode/relay"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
@@ -30,13 +32,13 @@ type conn struct {
 	from   netip.AddrPort
 	opened time.Time
 
-	tcp  bool   // Conn is the network's
-	held []byte // the beginning of a packet (Write)
+	tcp        bool   // Conn is the network's
+	heldPacket []byte // the beginning of a packet (Write)
 
 	// What was sent and read before package ssh came into play (lookAhead), and
 	// what the client is offered; nil: everything.
-	greeting, ahead []byte
-	ciphers         []string
+	versionLine, peeked []byte
+	ciphers             []string
 
 	// outer, of a connection to a compute node, is the one it comes through.
 	outer *conn
@@ -52,32 +54,32 @@ type conn struct {
 	carried atomic.Int32
 
 	// grace closes the connection unless somebody logs in in time.
-	grace   *time.Timer
-	expired atomic.Bool
-	longer  sync.Once // extends grace
-	tried   atomic.Bool
-	proven  atomic.Bool
-	crashed atomic.Bool
+	grace         *time.Timer
+	graceExceeded atomic.Bool
+	graceExtended sync.Once // extends grace
+	attemptedAuth atomic.Bool
+	authenticated atomic.Bool
+	panicked      atomic.Bool
 	// pending is the place among the connections that have not logged in; nil:
 	// this one is not among them. Set before the handshake.
 	pending *limit.Pending
 
 	// library is the library's view of the connection; set before the handshake.
-	library context.Context
+	libraryContext context.Context
 
-	mu     sync.Mutex // of serve and end; what serve sets is not changed later
-	failed bool       // the identity is missing
-	ended  bool
+	mu       sync.Mutex // of serve and end; what serve sets is not changed later
+	rejected bool       // the identity is missing
+	ended    bool
 
-	ssh      *ssh.ServerConn
-	login    *auth.Login
-	forward  *forward.Forwarder
-	bytes    forward.Bytes
-	ctx      context.Context
-	cancel   context.CancelFunc
-	sessions atomic.Int32
-	noMore   atomic.Bool
-	asked    atomic.Bool // for a session, ever
+	ssh            *ssh.ServerConn
+	login          *auth.Login
+	forward        *forward.Forwarder
+	bytes          forward.Bytes
+	ctx            context.Context
+	cancel         context.CancelFunc
+	sessions       atomic.Int32
+	noMoreSessions atomic.Bool
+	hadSession     atomic.Bool // for a session, ever
 }
 
 func newConn(s *Server, c net.Conn) *conn {
@@ -87,7 +89,7 @@ func newConn(s *Server, c net.Conn) *conn {
 	_, k.tcp = c.(*net.TCPConn)
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.grace = time.AfterFunc(s.cfg.LoginGrace, func() {
-		k.expired.Store(true)
+		k.graceExceeded.Store(true)
 		k.cancel() // of what waits for an identity source
 		_ = k.Close()
 	})
@@ -96,7 +98,7 @@ func newConn(s *Server, c net.Conn) *conn {
 
 // extendGrace gives somebody who logs in elsewhere more time, once.
 func (c *conn) extendGrace() {
-	c.longer.Do(func() {
+	c.graceExtended.Do(func() {
 		if c.grace.Stop() {
 			c.grace.Reset(c.server.cfg.DeviceGrace)
 		}
@@ -129,8 +131,8 @@ func (c *conn) LocalAddr() net.Addr {
 
 // authenticated ends the time limit and the place among those who have not
 // logged in.
-func (c *conn) authenticated() {
-	c.proven.Store(true)
+func (c *conn) finishAuth() {
+	c.authenticated.Store(true)
 	c.grace.Stop()
 	if c.pending != nil {
 		c.pending.Done(limit.LoggedIn)
@@ -140,13 +142,13 @@ func (c *conn) authenticated() {
 // outcome returns how a connection ended that may not have logged in.
 func (c *conn) outcome() limit.Outcome {
 	switch {
-	case c.proven.Load():
+	case c.authenticated.Load():
 		return limit.LoggedIn
-	case c.crashed.Load():
+	case c.panicked.Load():
 		return limit.Crashed
-	case c.expired.Load():
+	case c.graceExceeded.Load():
 		return limit.GraceExceeded
-	case c.tried.Load():
+	case c.attemptedAuth.Load():
 		return limit.AuthFailed
 	}
 	return limit.NoAttempt
@@ -155,65 +157,65 @@ func (c *conn) outcome() limit.Outcome {
 // throttle makes a login wait whose user logs in too often, and refuses it if
 // that would take too long. It is called once the login is proven, for a stranger
 // must not use up a user's rate.
-func (c *conn) throttle(user string) error {
+func (c *conn) limitLoginRate(user string) error {
 	if c.server.gateway != nil {
 		return nil // the login node counts
 	}
-	err := c.server.logins.Wait(c.ctx, user)
+	err := c.server.loginRates.Wait(c.ctx, user)
 	if err == nil {
 		return nil
 	}
 	c.mu.Lock()
-	c.failed = true
+	c.rejected = true
 	c.mu.Unlock()
-	c.server.rejectUser(c, user, nil, err)
+	c.server.rejectQuota(c, user, nil, err)
 	return c.Close()
 }
 
 // serve binds the connection to its identity, once, at the first sign that
 // the handshake is over. It tells whether the connection may be served: it may
 // not without an identity.
-func (c *conn) serve(sc *ssh.ServerConn) bool {
+func (c *conn) bindIdentity(sc *ssh.ServerConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failed || c.ended || c.login != nil {
-		return !c.failed && !c.ended
+	if c.rejected || c.ended || c.login != nil {
+		return !c.rejected && !c.ended
 	}
 	login, err := auth.FromPermissions(sc.Permissions)
 	if err != nil || login.User.Name != sc.User() {
-		c.failed = true
+		c.rejected = true
 		c.server.cfg.Log.Error("a connection without an identity was closed", "conn", c.id)
 		_ = c.Close()
 		return false
 	}
 	// Until all of the following is done: a defect in it must not leave a
 	// connection that is served by half.
-	c.failed = true
+	c.rejected = true
 	defer func() {
-		if c.failed {
+		if c.rejected {
 			_ = c.Close()
 		}
 	}()
 	if err := c.server.quotas.AddConnection(login.User.UID, login.User.Name); err != nil {
-		c.server.rejectUser(c, login.User.Name, &login.User.UID, err)
+		c.server.rejectQuota(c, login.User.Name, &login.User.UID, err)
 		return false
 	}
 	c.ssh, c.login = sc, login
 	c.forward = &forward.Forwarder{
 		Policy: &c.server.cfg.Policy, Login: login, SSH: sc, Context: c.ctx, Bytes: &c.bytes,
-		Panicked: c.server.panicked, Report: c.forwarded,
+		Panicked: c.server.reportPanic, Report: c.reportForward,
 		Reach: c.reach, Room: c.channels(),
 	}
-	c.server.join(c)
-	if c.server.keeper != nil {
+	c.server.addConnection(c)
+	if c.server.pods != nil {
 		c.openLink()
 	}
 	go c.keepAlive()
 	go func() {
-		defer c.server.contain()
-		c.server.announce(sc)
+		defer c.server.recoverPanic()
+		c.server.announceHostKeys(sc)
 	}()
-	c.failed = false
+	c.rejected = false
 	return true
 }
 
@@ -222,27 +224,27 @@ func (c *conn) channels() limit.Channels { return c.server.quotas.Channels(c.log
 
 // handshaken is the connection after the handshake; nil: before.
 func (c *conn) handshaken() *ssh.ServerConn {
-	if c.library == nil {
+	if c.libraryContext == nil {
 		return nil
 	}
-	sc, _ := c.library.Value(glider.ContextKeyConn).(*ssh.ServerConn)
+	sc, _ := c.libraryContext.Value(glider.ContextKeyConn).(*ssh.ServerConn)
 	return sc
 }
 
-func (c *conn) forwarded(kind, target string, err error) {
+func (c *conn) reportForward(kind, target string, err error) {
 	r := c.record("forward")
 	r.Kind, r.Target = kind, target
 	result := "ok"
 	if err != nil {
 		result, r.Reason = "refused", err.Error()
 	}
-	c.server.metrics.add(label("berth_login_forwards_total", "kind", kind, "result", result), 1)
-	c.server.audit.write(r)
+	c.server.metrics.Add(metrics.Label("berth_login_forwards_total", "kind", kind, "result", result), 1)
+	c.server.audit.Write(r)
 }
 
 // record begins an audit record of this connection.
-func (c *conn) record(event string) Record {
-	r := Record{Event: event, Conn: c.id, Source: c.source().String(), Node: c.node}
+func (c *conn) record(event string) audit.Record {
+	r := audit.Record{Event: event, Conn: c.id, Source: c.source().String(), Node: c.node}
 	if a := c.admission.Load(); a != nil {
 		r.Through = a.Conn
 	}
@@ -261,7 +263,7 @@ func (c *conn) record(event string) Record {
 // keepAlive asks a silent client whether it is there, and closes the
 // connection when several answers are missing.
 func (c *conn) keepAlive() {
-	defer c.server.contain()
+	defer c.server.recoverPanic()
 	tick := time.NewTicker(c.server.cfg.KeepAlive)
 	defer tick.Stop()
 	answered := make(chan bool, 1)
@@ -291,39 +293,6 @@ func (c *conn) keepAlive() {
 	}
 }
 
-// session serves a session channel.
-func (c *conn) session(nc ssh.NewChannel) {
-	// Package ssh hands out channels and requests by different ways: a session
-	// that was opened right before the client wants no more may come after it.
-	more := !c.asked.Swap(true) || !c.noMore.Load()
-	if !more || c.sessions.Add(1) > int32(c.server.cfg.MaxSessions) {
-		if more {
-			c.sessions.Add(-1)
-		}
-		// OpenSSH's client then opens a connection of its own.
-		_ = nc.Reject(ssh.Prohibited, "too many sessions on this connection")
-		return
-	}
-	defer c.sessions.Add(-1)
-	quota := c.channels()
-	if !quota.Enter() {
-		_ = nc.Reject(ssh.ResourceShortage, "you have too many sessions and forwarded connections")
-		return
-	}
-	defer quota.Leave()
-	if c.server.gateway == nil {
-		if err := c.server.starts.Wait(c.ctx, c.login.User.Name); err != nil {
-			_ = nc.Reject(ssh.ResourceShortage, "you start too many sessions at a time")
-			return
-		}
-	}
-	if c.link != nil {
-		c.relaySession(nc)
-		return
-	}
-	session.Serve(&c.server.session, c.sessionConn(), nc)
-}
-
 func (c *conn) sessionConn() *session.Conn {
 	return &session.Conn{
 		SSH: c.ssh, Login: c.login, From: c.source(), To: c.local(), Context: c.ctx, Owner: c, Inside: c.inside(),
@@ -339,7 +308,7 @@ func (c *conn) end() {
 	c.cancel()
 	_ = c.Close()
 	if sc := c.handshaken(); sc != nil {
-		c.serve(sc) // who has asked for nothing has logged in all the same
+		c.bindIdentity(sc) // who has asked for nothing has logged in all the same
 	}
 	c.mu.Lock()
 	c.ended = true
@@ -348,10 +317,10 @@ func (c *conn) end() {
 		return
 	}
 	c.forward.Close()
-	c.server.part(c)
+	c.server.removeConnection(c)
 	c.server.quotas.RemoveConnection(c.login.User.UID)
 	r := c.record("logout")
 	r.Seconds = c.server.cfg.Now().Sub(c.opened).Seconds()
 	r.BytesIn, r.BytesOut = c.bytes.In.Load()+c.flow.In.Load(), c.bytes.Out.Load()+c.flow.Out.Load()
-	c.server.audit.write(r)
+	c.server.audit.Write(r)
 }

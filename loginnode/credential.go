@@ -30,12 +30,12 @@ type credentials struct {
 
 	mu     sync.Mutex
 	closed bool
-	users  map[int]*held // by uid
-	all    sync.WaitGroup
+	users  map[int]*userCredential // by uid
+	wait   sync.WaitGroup
 }
 
 // held is a user's credential.
-type held struct {
+type userCredential struct {
 	name     string // the user's
 	sessions int
 	folder   string
@@ -69,7 +69,7 @@ func (c *credentials) acquire(ctx context.Context, u *auth.User) ([]string, func
 	return h.env, done, nil
 }
 
-func (c *credentials) get(u *auth.User) (*held, error) {
+func (c *credentials) get(u *auth.User) (*userCredential, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -87,18 +87,18 @@ func (c *credentials) get(u *auth.User) (*held, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	h := &held{name: u.Name, sessions: 1, folder: folder, remove: remove, first: make(chan struct{}), stop: stop, now: make(chan struct{}, 1)}
+	h := &userCredential{name: u.Name, sessions: 1, folder: folder, remove: remove, first: make(chan struct{}), stop: stop, now: make(chan struct{}, 1)}
 	c.users[u.UID] = h
-	c.all.Add(1)
+	c.wait.Add(1)
 	go func() {
-		defer c.all.Done()
-		c.keep(ctx, u, h)
+		defer c.wait.Done()
+		c.manage(ctx, u, h)
 	}()
 	return h, nil
 }
 
 // keep renews a credential until nobody needs it any more.
-func (c *credentials) keep(ctx context.Context, u *auth.User, h *held) {
+func (c *credentials) manage(ctx context.Context, u *auth.User, h *userCredential) {
 	renew := c.renew(ctx, u, h)
 	close(h.first)
 	tick := time.NewTicker(lingerCheck)
@@ -117,7 +117,7 @@ func (c *credentials) keep(ctx context.Context, u *auth.User, h *held) {
 			renew = c.renew(ctx, u, h)
 		case <-tick.C:
 			next.Stop()
-			if c.forget(u, h) {
+			if c.removeUnused(u, h) {
 				return
 			}
 		}
@@ -137,7 +137,7 @@ func (c *credentials) renewNow(uid int) {
 }
 
 // forget drops a credential that no session and no process needs.
-func (c *credentials) forget(u *auth.User, h *held) bool {
+func (c *credentials) removeUnused(u *auth.User, h *userCredential) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.sessions > 0 || hasProcesses(u.UID) {
@@ -152,20 +152,20 @@ func (c *credentials) forget(u *auth.User, h *held) bool {
 const never = 1000 * time.Hour
 
 // renew asks for a credential, writes it, and returns when to do so again.
-func (c *credentials) renew(ctx context.Context, u *auth.User, h *held) (again time.Time) {
+func (c *credentials) renew(ctx context.Context, u *auth.User, h *userCredential) (again time.Time) {
 	again = time.Now().Add(retryAfter) // after a defect as well
-	defer c.server.contain()
+	defer c.server.recoverPanic()
 	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
 	cred, err := c.server.cfg.Identity(ctx, u)
 	if cred != nil {
-		c.name(h, cred)
+		c.setEnv(h, cred)
 	}
 	if err == nil {
 		err = writeCredential(u, h.folder, cred)
 	}
 	if err != nil {
-		c.server.metrics.add("berth_login_credential_errors_total", 1)
+		c.server.metrics.Add("berth_login_credential_errors_total", 1)
 		c.server.cfg.Log.Error("no credential for the cluster", "user", u.Name, "error", err)
 		return again
 	}
@@ -180,7 +180,7 @@ func (c *credentials) renew(ctx context.Context, u *auth.User, h *held) (again t
 }
 
 // name sets the variables that sessions get.
-func (c *credentials) name(h *held, cred *Credential) {
+func (c *credentials) setEnv(h *userCredential, cred *Credential) {
 	var env []string
 	for _, e := range cred.Env {
 		env = append(env, strings.ReplaceAll(e, "%d", h.folder))
@@ -224,7 +224,7 @@ func (c *credentials) close() {
 		h.stop()
 	}
 	c.mu.Unlock()
-	c.all.Wait()
+	c.wait.Wait()
 }
 
 // hasProcesses tells whether a process of the user runs on this machine.

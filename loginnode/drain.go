@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"time"
+
+	"github.com/berth-hpc/berth/loginnode/audit"
 )
 
 // Ready tells whether the server takes logins.
@@ -17,20 +19,20 @@ func (s *Server) Ready() bool {
 // sessions have ended or ctx has; then it closes what is left.
 func (s *Server) Drain(ctx context.Context, message string) {
 	s.draining.Store(true)
-	s.metrics.add("berth_login_draining", 1)
-	s.audit.write(Record{Event: "drain"})
+	s.metrics.Add("berth_login_draining", 1)
+	s.audit.Write(audit.Record{Event: "drain"})
 	s.mu.Lock()
 	for l := range s.listeners {
 		l.Close()
 		delete(s.listeners, l)
 	}
 	// Who is still logging in is too late; who has no session keeps nobody.
-	for c := range s.raw {
+	for c := range s.open {
 		if !s.conns[c] || c.sessions.Load()+c.carried.Load() == 0 {
 			_ = c.Close()
 		}
 	}
-	for one := range s.live {
+	for one := range s.activeSessions {
 		go one.Say(message)
 	}
 	s.mu.Unlock()
@@ -48,7 +50,7 @@ func (s *Server) Drain(ctx context.Context, message string) {
 func (s *Server) sessions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.live)
+	return len(s.activeSessions)
 }
 
 // Close ends everything at once and waits until it is over.
@@ -59,14 +61,14 @@ func (s *Server) Close() {
 		l.Close()
 		delete(s.listeners, l)
 	}
-	for c := range s.raw {
+	for c := range s.open {
 		_ = c.Close()
 	}
 	s.mu.Unlock()
-	s.all.Wait()
-	if s.keeper != nil {
-		s.keeper.close()
+	s.wait.Wait()
+	if s.pods != nil {
+		s.pods.close()
 	}
-	s.creds.close()
+	s.credentials.close()
 	_ = os.Remove(s.cfg.RunDir) // if nobody's is left in it
 }

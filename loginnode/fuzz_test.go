@@ -35,9 +35,9 @@ func fuzzed(t testing.TB) (*Server, *conn) {
 	u := &auth.User{Name: "ann", UID: os.Geteuid()}
 	s := &Server{
 		cfg:    Config{HostKeys: []ssh.Signer{key}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Gateway: &Gateway{User: u}},
-		quotas: limit.NewQuotas(1, 1), live: map[sayer]time.Time{}, conns: map[*conn]bool{}, gateway: newGatewayState(time.Now()),
+		quotas: limit.NewQuotas(1, 1), activeSessions: map[notifier]time.Time{}, conns: map[*conn]bool{}, gateway: newGatewayState(time.Now()),
 	}
-	s.creds = &credentials{server: s, users: map[int]*held{}}
+	s.credentials = &credentials{server: s, users: map[int]*userCredential{}}
 	login := &auth.Login{User: u}
 	return s, &conn{server: s, login: login, ssh: &ssh.ServerConn{Conn: identified{}}}
 }
@@ -57,7 +57,7 @@ func FuzzProve(f *testing.F) {
 	f.Add(uint8(0), []byte("\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, times uint8, junk []byte) {
 		payload := bytes.Repeat(ssh.Marshal(struct{ Key []byte }{own.Marshal()}), int(times%4))
-		ok, answer := s.prove(c, &ssh.Request{Type: requestProve, Payload: append(payload, junk...)})
+		ok, answer := s.proveHostKeys(c, &ssh.Request{Type: requestProve, Payload: append(payload, junk...)})
 		if ok != (times%4 == 1 && len(junk) == 0) {
 			t.Fatalf("%d keys and %q: %v", times%4, junk, ok)
 		}
@@ -94,7 +94,7 @@ func FuzzFromGateway(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind string, payload []byte) {
 		s, c := fuzzed(t)
 		for range 2 {
-			ok, answer := s.fromGateway(c, &ssh.Request{Type: kind, Payload: payload})
+			ok, answer := s.gatewayRequest(c, &ssh.Request{Type: kind, Payload: payload})
 			if len(answer) > 0 {
 				t.Errorf("%s: an answer", kind)
 			}
@@ -106,7 +106,7 @@ func FuzzFromGateway(f *testing.F) {
 		_, _ = c.source(), c.inside()
 		select {
 		case <-s.gateway.first:
-			if cred, err := s.pushed(t.Context(), s.cfg.Gateway.User); err != nil || cred == nil {
+			if cred, err := s.pushedCredential(t.Context(), s.cfg.Gateway.User); err != nil || cred == nil {
 				t.Errorf("%q: %v", payload, err)
 			}
 		default:
@@ -124,14 +124,14 @@ func FuzzRelayed(f *testing.F) {
 	kinds := []string{"", "shell", "exec", "sftp", "subsystem"}
 	f.Fuzz(func(t *testing.T, kind string, payload []byte, answer string, told []byte) {
 		s, c := fuzzed(t)
-		r := &relayed{conn: c}
-		r.asked(&ssh.Request{Type: kind, Payload: payload})
-		r.answered(&ssh.Request{Type: answer, Payload: told})
+		r := &relayedSession{conn: c}
+		r.clientRequest(&ssh.Request{Type: kind, Payload: payload})
+		r.podRequest(&ssh.Request{Type: answer, Payload: told})
 		r.ended()
 		if !slices.Contains(kinds, r.kind) {
 			t.Errorf("a session of the kind %q", r.kind)
 		}
-		if len(s.live) > 0 {
+		if len(s.activeSessions) > 0 {
 			t.Error("a session that has ended lives on")
 		}
 	})

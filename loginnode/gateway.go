@@ -45,11 +45,11 @@ type retireRequest struct{ Idle time.Duration }
 
 // gatewayState is what a server in a pod remembers.
 type gatewayState struct {
-	mu      sync.Mutex
-	busy    time.Time // last seen so
-	retired bool
-	over    chan struct{} // closed when the gateway knows that
-	end     sync.Once
+	mu          sync.Mutex
+	busy        time.Time // last seen so
+	retired     bool
+	retiredChan chan struct{} // closed when the gateway knows that
+	end         sync.Once
 
 	cred  *Credential
 	first chan struct{} // closed when there is a credential
@@ -57,12 +57,12 @@ type gatewayState struct {
 }
 
 func newGatewayState(now time.Time) *gatewayState {
-	return &gatewayState{busy: now, over: make(chan struct{}), first: make(chan struct{})}
+	return &gatewayState{busy: now, retiredChan: make(chan struct{}), first: make(chan struct{})}
 }
 
 // Retired is closed when the gateway has let the pod go; it has nothing to do
 // any more.
-func (s *Server) Retired() <-chan struct{} { return s.gateway.over }
+func (s *Server) Retired() <-chan struct{} { return s.gateway.retiredChan }
 
 // gatewayKey lets in the gateway, as the pod's user.
 func (s *Server) gatewayKey(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
@@ -74,7 +74,7 @@ func (s *Server) gatewayKey(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permiss
 }
 
 // fromGateway answers what only a gateway asks.
-func (s *Server) fromGateway(c *conn, r *ssh.Request) (bool, []byte) {
+func (s *Server) gatewayRequest(c *conn, r *ssh.Request) (bool, []byte) {
 	switch r.Type {
 	case requestAdmit:
 		var a Admission
@@ -88,7 +88,7 @@ func (s *Server) fromGateway(c *conn, r *ssh.Request) (bool, []byte) {
 		s.gateway.cred = &cred
 		s.gateway.mu.Unlock()
 		s.gateway.once.Do(func() { close(s.gateway.first) })
-		s.creds.renewNow(s.cfg.Gateway.User.UID)
+		s.credentials.renewNow(s.cfg.Gateway.User.UID)
 		return true, nil
 	case requestRetire:
 		var q retireRequest
@@ -98,7 +98,7 @@ func (s *Server) fromGateway(c *conn, r *ssh.Request) (bool, []byte) {
 		// The gateway has to have the answer before this process may end.
 		_ = r.Reply(true, nil)
 		r.WantReply = false
-		s.gateway.end.Do(func() { close(s.gateway.over) })
+		s.gateway.end.Do(func() { close(s.gateway.retiredChan) })
 		return true, nil
 	}
 	return false, nil
@@ -121,7 +121,7 @@ func (s *Server) retire(idle time.Duration) bool {
 	s.gateway.mu.Lock()
 	defer s.gateway.mu.Unlock()
 	now := s.cfg.Now()
-	if s.clients() > 0 || s.leftRunning() {
+	if s.admittedConnections() > 0 || s.hasOtherProcesses() {
 		s.gateway.busy = now
 	}
 	if now.Sub(s.gateway.busy) < idle {
@@ -132,7 +132,7 @@ func (s *Server) retire(idle time.Duration) bool {
 }
 
 // clients counts the admitted connections.
-func (s *Server) clients() (n int) {
+func (s *Server) admittedConnections() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
@@ -146,7 +146,7 @@ func (s *Server) clients() (n int) {
 // leftRunning tells whether processes live that sessions have left, a tmux
 // perhaps. It knows only where the process numbers are the pod's own, which
 // they are if its first process is this program.
-func (s *Server) leftRunning() bool {
+func (s *Server) hasOtherProcesses() bool {
 	first, err1 := os.Readlink("/proc/1/exe")
 	own, err2 := os.Readlink("/proc/self/exe")
 	if errors.Join(err1, err2) != nil || first != own {
@@ -165,7 +165,7 @@ func (s *Server) leftRunning() bool {
 }
 
 // pushed is the Identity of a server in a pod: what the gateway has last given.
-func (s *Server) pushed(ctx context.Context, _ *auth.User) (*Credential, error) {
+func (s *Server) pushedCredential(ctx context.Context, _ *auth.User) (*Credential, error) {
 	select {
 	case <-s.gateway.first:
 	case <-ctx.Done():
@@ -196,4 +196,4 @@ func (c *conn) local() netip.AddrPort {
 
 // mayServe tells whether channels may be opened: in a pod, not before the
 // gateway has said for whom.
-func (c *conn) mayServe() bool { return c.server.cfg.Gateway == nil || c.admission.Load() != nil }
+func (c *conn) isAdmitted() bool { return c.server.cfg.Gateway == nil || c.admission.Load() != nil }

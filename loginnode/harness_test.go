@@ -23,6 +23,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/berth-hpc/berth/loginnode"
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/daemon"
 	"github.com/berth-hpc/berth/loginnode/injob"
@@ -372,13 +373,13 @@ func (r *records) logged(part string) bool {
 }
 
 // find returns the audit records of an event.
-func (r *records) find(t testing.TB, event string) []loginnode.Record {
+func (r *records) find(t testing.TB, event string) []audit.Record {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var out []loginnode.Record
+	var out []audit.Record
 	for line := range bytes.Lines(r.lines.Bytes()) {
-		var one loginnode.Record
+		var one audit.Record
 		if err := json.Unmarshal(line, &one); err != nil {
 			t.Fatalf("audit log: %v: %s", err, line)
 		}

@@ -20,7 +20,7 @@ func (s *Server) allHostKeys() []ssh.Signer {
 }
 
 // announce tells a client that has logged in all keys of the server.
-func (s *Server) announce(to ssh.Conn) {
+func (s *Server) announceHostKeys(to ssh.Conn) {
 	var payload []byte
 	for _, k := range s.allHostKeys() {
 		payload = append(payload, ssh.Marshal(struct{ Key []byte }{k.PublicKey().Marshal()})...)
@@ -30,7 +30,7 @@ func (s *Server) announce(to ssh.Conn) {
 
 // prove shows a client that the server holds the keys that the client asks
 // about. One that is not the server's refuses the whole request.
-func (s *Server) prove(c *conn, r *ssh.Request) (bool, []byte) {
+func (s *Server) proveHostKeys(c *conn, r *ssh.Request) (bool, []byte) {
 	var answer []byte
 	rest, keys := r.Payload, s.allHostKeys()
 	for n := 0; len(rest) > 0; n++ {

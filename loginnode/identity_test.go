@@ -32,13 +32,13 @@ func TestS01TheIdentityIsTheConnections(t *testing.T) {
 		defer there.Close()
 		_ = there.SetDeadline(time.Now().Add(10 * time.Second))
 		c := &conn{Conn: here, server: &Server{cfg: Config{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, quotas: limit.NewQuotas(9, 9)}}
-		if c.serve(&ssh.ServerConn{Conn: &named{user: "bob"}, Permissions: p}) || c.login != nil {
+		if c.bindIdentity(&ssh.ServerConn{Conn: &named{user: "bob"}, Permissions: p}) || c.login != nil {
 			t.Errorf("%s: bob is served", name)
 		}
 		if _, err := there.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: the connection is open: %v", name, err)
 		}
-		if c.serve(&ssh.ServerConn{Conn: &named{user: "ann"}, Permissions: p}) {
+		if c.bindIdentity(&ssh.ServerConn{Conn: &named{user: "ann"}, Permissions: p}) {
 			t.Errorf("%s: served at the second request", name)
 		}
 	}

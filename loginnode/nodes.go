@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
 
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
 	"github.com/berth-hpc/berth/loginnode/injob"
@@ -44,17 +45,17 @@ type Place struct {
 const nodePort = 22
 
 // noJob is what pam_slurm_adopt says, with our name.
-const noJob = "Access denied by Berth: you have no active jobs on this node"
+const noJobMessage = "Access denied by Berth: you have no active jobs on this node"
 
 // unknown is the answer when the cluster does not tell; the reason is in the log.
-const unknown = "Access denied by Berth: the cluster does not say whether you have a job on this node"
+const unknownJobMessage = "Access denied by Berth: the cluster does not say whether you have a job on this node"
 
 // reach is a connection's forward.Forwarder.Reach.
 func (c *conn) reach(ctx context.Context, name string, port uint32) (forward.Stream, string, error) {
 	nodes, host := c.server.cfg.Nodes, strings.ToLower(name)
 	switch {
-	case c.connects(host):
-		stream, err := c.intoJob(ctx, port)
+	case c.isJobLoopback(host):
+		stream, err := c.dialJob(ctx, port)
 		return stream, "", err
 	case c.outer != nil: // on a node already
 		if !isLoopback(host) && host != c.node {
@@ -64,7 +65,7 @@ func (c *conn) reach(ctx context.Context, name string, port uint32) (forward.Str
 	case nodes == nil || !nodes.Has(name):
 		return nil, "", nil
 	case port == nodePort:
-		stream, err := c.enterNode(name)
+		stream, err := c.openNode(name)
 		return stream, "", err
 	}
 	place, err := c.findPlace(ctx, c.login.User, name)
@@ -80,14 +81,14 @@ func isLoopback(host string) bool {
 
 // connects tells whether a host is the loopback of the job that the sessions
 // run in.
-func (c *conn) connects(host string) bool {
+func (c *conn) isJobLoopback(host string) bool {
 	inside := c.inside()
 	return inside != nil && inside.Connect != "" && isLoopback(host)
 }
 
 // intoJob connects to a port of the job's loopback, by a program within the
 // job: nothing that this machine listens on is meant.
-func (c *conn) intoJob(ctx context.Context, port uint32) (forward.Stream, error) {
+func (c *conn) dialJob(ctx context.Context, port uint32) (forward.Stream, error) {
 	if !c.server.cfg.Policy.Inside(port) {
 		return nil, forward.ErrForbidden
 	}
@@ -112,7 +113,7 @@ func (c *conn) intoJob(ctx context.Context, port uint32) (forward.Stream, error)
 // job that says it.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || steers(r) || r == utf8.RuneError {
+		if r < ' ' || audit.IsControl(r) || r == utf8.RuneError {
 			return -1
 		}
 		return r
@@ -131,24 +132,24 @@ func (c *conn) findPlace(ctx context.Context, u *auth.User, node string) (*Place
 	p, err := c.server.cfg.Nodes.Place(ctx, u, node)
 	if err != nil {
 		c.server.cfg.Log.Warn("jobs on a node", "user", u.Name, "node", node, "error", err)
-		return nil, forward.Refusal(unknown)
+		return nil, forward.Refusal(unknownJobMessage)
 	}
 	if p == nil {
-		return nil, forward.Refusal(noJob)
+		return nil, forward.Refusal(noJobMessage)
 	}
 	return p, nil
 }
 
 // enterNode serves a connection to a node within this one, and returns the
 // client's end.
-func (c *conn) enterNode(node string) (forward.Stream, error) {
+func (c *conn) openNode(node string) (forward.Stream, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	inner := newConn(c.server, ours)
 	inner.outer, inner.node, inner.from = c, node, c.from
-	c.server.run(inner)
+	c.server.run(inner, c.server.nodeHandler())
 	return theirs, nil
 }
 
@@ -180,7 +181,7 @@ func socketPair() (*net.UnixConn, *net.UnixConn, error) {
 // admit decides, for a user who has proven to be that, whether the connection
 // may go on: to a node only the user may come whose connection it is in, and
 // only to a job.
-func (s *Server) admit(c *conn, p *ssh.Permissions) (*ssh.Permissions, error) {
+func (s *Server) authorizeNode(c *conn, p *ssh.Permissions) (*ssh.Permissions, error) {
 	if c.outer == nil {
 		return p, nil
 	}
@@ -212,7 +213,7 @@ func (c *conn) inside() *session.Inside {
 
 // directTCP serves -L, -D and -W.
 func (c *conn) directTCP(nc ssh.NewChannel) {
-	if c.link != nil && c.outer != nil && c.connects(strings.ToLower(forward.Host(nc))) {
+	if c.link != nil && c.outer != nil && c.isJobLoopback(strings.ToLower(forward.Host(nc))) {
 		c.relayChannel(nc) // the pod's server has the program that starts things in jobs
 		return
 	}
@@ -226,7 +227,7 @@ func (c *conn) directTCP(nc ssh.NewChannel) {
 // forwardRequest serves -R and its end, which are not for nodes.
 func (c *conn) forwardRequest(r *ssh.Request) (bool, []byte) {
 	switch {
-	case c.outer != nil || !c.mayServe():
+	case c.outer != nil || !c.isAdmitted():
 		return false, nil
 	case c.link != nil:
 		return c.relayRequest(r)

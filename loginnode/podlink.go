@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/relay"
 )
 
@@ -17,14 +18,14 @@ type podLink struct {
 	conn  ssh.Conn // nil: err says why
 	err   error
 
-	mu     sync.Mutex
-	state  string
-	listen map[chan string]bool
+	mu      sync.Mutex
+	state   string
+	waiters map[chan string]bool
 }
 
 // openLink begins to connect to the user's pod.
 func (c *conn) openLink() {
-	l := &podLink{ready: make(chan struct{}), listen: map[chan string]bool{}}
+	l := &podLink{ready: make(chan struct{}), waiters: map[chan string]bool{}}
 	c.link = l
 	if err := c.ctx.Err(); err != nil { // the client has gone already
 		l.err = err
@@ -33,9 +34,9 @@ func (c *conn) openLink() {
 	}
 	a := &Admission{Conn: c.id, From: c.from, To: addrPort(c.LocalAddr()), Options: c.login.Options, Inside: c.inside()}
 	go func() {
-		defer c.server.contain()
+		defer c.server.recoverPanic()
 		var chans <-chan ssh.NewChannel
-		l.conn, chans, l.err = c.server.keeper.link(c.ctx, c.login.User, a, l.say)
+		l.conn, chans, l.err = c.server.pods.link(c.ctx, c.login.User, a, l.say)
 		close(l.ready)
 		if l.err != nil {
 			c.server.cfg.Log.Error("no pod for a login", "user", c.login.User.Name, "error", l.err)
@@ -55,7 +56,7 @@ func (c *conn) fromPod(chans <-chan ssh.NewChannel) {
 		switch nc.ChannelType() {
 		case "forwarded-tcpip", "forwarded-streamlocal@openssh.com", "auth-agent@openssh.com":
 			go func() {
-				defer c.server.contain()
+				defer c.server.recoverPanic()
 				c.relay(nc, c.ssh)
 			}()
 		default:
@@ -69,7 +70,7 @@ func (l *podLink) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.state = text
-	for ch := range l.listen {
+	for ch := range l.waiters {
 		select {
 		case ch <- text:
 		default:
@@ -85,11 +86,11 @@ func (l *podLink) wait(ctx context.Context, tell func(string)) (ssh.Conn, error)
 	if l.state != "" {
 		news <- l.state
 	}
-	l.listen[news] = true
+	l.waiters[news] = true
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
-		delete(l.listen, news)
+		delete(l.waiters, news)
 		l.mu.Unlock()
 	}()
 	for {
@@ -150,7 +151,7 @@ func (c *conn) relay(nc ssh.NewChannel, to ssh.Conn) {
 }
 
 // relayed is a session that runs in a pod. It is what log and drain know of it.
-type relayed struct {
+type relayedSession struct {
 	conn  *conn
 	near  ssh.Channel
 	began time.Time
@@ -190,19 +191,19 @@ func (c *conn) relaySession(nc ssh.NewChannel) {
 			err = open(pod)
 		}
 		if err != nil {
-			sayNoPod(near, asked)
+			rejectWithoutPod(near, asked)
 			return
 		}
 	}
-	r := &relayed{conn: c, near: near}
+	r := &relayedSession{conn: c, near: near}
 	relay.Splice(
-		relay.Side{Channel: near, Requests: asked, Watch: r.asked},
-		relay.Side{Channel: far, Requests: farAsked, Watch: r.answered}, &r.flow)
+		relay.Side{Channel: near, Requests: asked, Watch: r.clientRequest},
+		relay.Side{Channel: far, Requests: farAsked, Watch: r.podRequest}, &r.flow)
 	r.ended()
 }
 
 // sayNoPod tells a client why what it asks for does not begin.
-func sayNoPod(near ssh.Channel, asked <-chan *ssh.Request) {
+func rejectWithoutPod(near ssh.Channel, asked <-chan *ssh.Request) {
 	for r := range asked {
 		_ = r.Reply(true, nil)
 		switch r.Type {
@@ -215,8 +216,8 @@ func sayNoPod(near ssh.Channel, asked <-chan *ssh.Request) {
 }
 
 // Say writes a message to the client, if it has a terminal.
-func (r *relayed) Say(text string) {
-	defer r.conn.server.contain()
+func (r *relayedSession) Say(text string) {
+	defer r.conn.server.recoverPanic()
 	r.mu.Lock()
 	tty := r.tty
 	r.mu.Unlock()
@@ -226,16 +227,16 @@ func (r *relayed) Say(text string) {
 }
 
 // contain keeps a defect to this session.
-func (r *relayed) contain() {
+func (r *relayedSession) recoverPanic() {
 	if p := recover(); p != nil {
-		r.conn.server.panicked(p)
+		r.conn.server.reportPanic(p)
 		_ = r.near.Close()
 	}
 }
 
 // asked sees what the client asks for.
-func (r *relayed) asked(q *ssh.Request) {
-	defer r.contain()
+func (r *relayedSession) clientRequest(q *ssh.Request) {
+	defer r.recoverPanic()
 	var m struct{ Value string }
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -263,12 +264,12 @@ func (r *relayed) asked(q *ssh.Request) {
 	}
 	s := r.conn.server
 	r.began = s.cfg.Now()
-	s.sessionBegan(r, r.kind, r.record("session-start"))
+	s.sessionStarted(r, r.kind, r.record("session-start"))
 }
 
 // answered sees what the pod tells of the end.
-func (r *relayed) answered(q *ssh.Request) {
-	defer r.contain()
+func (r *relayedSession) podRequest(q *ssh.Request) {
+	defer r.recoverPanic()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch q.Type {
@@ -289,7 +290,7 @@ func (r *relayed) answered(q *ssh.Request) {
 	}
 }
 
-func (r *relayed) ended() {
+func (r *relayedSession) ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.kind == "" {
@@ -303,7 +304,7 @@ func (r *relayed) ended() {
 	s.sessionEnded(r, rec)
 }
 
-func (r *relayed) record(event string) Record {
+func (r *relayedSession) record(event string) audit.Record {
 	out := r.conn.record(event)
 	out.Kind, out.Command, out.TTY = r.kind, r.command, r.tty
 	if o := r.conn.login.Options; o.HasCommand {

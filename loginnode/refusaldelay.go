@@ -6,7 +6,7 @@ import (
 )
 
 // mostRefusalDelay bounds what slow sources of users and keys do to refusals.
-const mostRefusalDelay = 2560 * time.Millisecond
+const maxRefusalDelay = 2560 * time.Millisecond
 
 // refusalDelay makes refusals take times that do not tell what was looked up: a
 // known user's key files may be on a slow file system, an unknown user has none.
@@ -34,7 +34,7 @@ func (r *refusalDelay) add(took time.Duration) time.Duration {
 		r.slowest, r.at = took, now
 	}
 	whole := r.least
-	for whole < min(r.slowest, mostRefusalDelay) {
+	for whole < min(r.slowest, maxRefusalDelay) {
 		whole *= 2
 	}
 	return whole

@@ -14,21 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/berth-hpc/berth/loginnode/asuser"
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/metrics"
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
 // watchSessions connects the sessions' events with log, audit and metrics, and
 // gives them agents and credentials.
-func (s *Server) watchSessions() {
+func (s *Server) setSessionEvents() {
 	owner := func(one *session.Session) *conn { return one.Conn.Owner.(*conn) }
 	s.session.Events = session.Events{
 		Started: func(one *session.Session) {
-			s.sessionBegan(one, one.Kind, s.sessionRecord(owner(one), one, "session-start"))
+			s.sessionStarted(one, one.Kind, s.sessionRecord(owner(one), one, "session-start"))
 		},
 		Ended: func(one *session.Session, end session.End) {
 			s.mu.Lock()
-			began := s.live[one]
+			began := s.activeSessions[one]
 			s.mu.Unlock()
 			r := s.sessionRecord(owner(one), one, "session-end")
 			r.BytesIn, r.BytesOut, r.Signal = end.BytesIn, end.BytesOut, end.Signal
@@ -39,59 +41,59 @@ func (s *Server) watchSessions() {
 			s.sessionEnded(one, r)
 		},
 		Failed: func(one *session.Session, err error) {
-			s.metrics.add("berth_login_session_failures_total", 1)
+			s.metrics.Add("berth_login_session_failures_total", 1)
 			r := s.sessionRecord(owner(one), one, "session-failed")
 			r.Reason = err.Error()
-			s.audit.write(r)
+			s.audit.Write(r)
 			s.cfg.Log.Error("a session cannot be given", "user", r.User, "error", err)
 		},
-		Panicked: s.panicked,
+		Panicked: s.reportPanic,
 	}
 	s.session.Agent = s.agent
 	if s.cfg.Identity != nil && s.cfg.Pods == nil {
 		inner := s.session.Prepare
 		s.session.Prepare = func(ctx context.Context, l *auth.Login) ([]string, func(), error) {
-			env, done, err := s.creds.acquire(ctx, l.User)
+			env, done, err := s.credentials.acquire(ctx, l.User)
 			if err != nil || inner == nil {
 				return env, done, err
 			}
 			more, also, err := inner(ctx, l)
-			return append(env, more...), func() { call(also); done() }, err
+			return append(env, more...), func() { callIfSet(also); done() }, err
 		}
 	}
 }
 
 // sayer is a session, in whatever place.
-type sayer interface{ Say(text string) }
+type notifier interface{ Say(text string) }
 
-func (s *Server) sessionBegan(one sayer, kind string, r Record) {
+func (s *Server) sessionStarted(one notifier, kind string, r audit.Record) {
 	now := s.cfg.Now()
 	s.mu.Lock()
-	s.live[one] = now
+	s.activeSessions[one] = now
 	s.mu.Unlock()
-	s.metrics.add("berth_login_sessions", 1)
-	s.metrics.add(label("berth_login_sessions_total", "kind", kind), 1)
-	s.audit.write(r)
+	s.metrics.Add("berth_login_sessions", 1)
+	s.metrics.Add(metrics.Label("berth_login_sessions_total", "kind", kind), 1)
+	s.audit.Write(r)
 }
 
-func (s *Server) sessionEnded(one sayer, r Record) {
+func (s *Server) sessionEnded(one notifier, r audit.Record) {
 	s.mu.Lock()
-	_, began := s.live[one]
-	delete(s.live, one)
+	_, began := s.activeSessions[one]
+	delete(s.activeSessions, one)
 	s.mu.Unlock()
 	if began {
-		s.metrics.add("berth_login_sessions", -1)
+		s.metrics.Add("berth_login_sessions", -1)
 	}
-	s.audit.write(r)
+	s.audit.Write(r)
 }
 
-func call(f func()) {
+func callIfSet(f func()) {
 	if f != nil {
 		f()
 	}
 }
 
-func (s *Server) sessionRecord(c *conn, one *session.Session, event string) Record {
+func (s *Server) sessionRecord(c *conn, one *session.Session, event string) audit.Record {
 	r := c.record(event)
 	r.Kind, r.Command, r.Forced, r.TTY = one.Kind, one.Command, one.Forced, one.TTY
 	return r
@@ -163,7 +165,7 @@ func inMemory(dir string) bool {
 func userFolder(run, name string, u *auth.User) (string, func(), error) {
 	folder := filepath.Join(run, name)
 	remove := func() {
-		_ = asuser.Do(u.Rights(), func() error { return empty(folder) })
+		_ = asuser.Do(u.Rights(), func() error { return removeContents(folder) })
 		_ = os.Remove(folder)
 	}
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -179,7 +181,7 @@ func userFolder(run, name string, u *auth.User) (string, func(), error) {
 }
 
 // empty removes what is in a folder.
-func empty(folder string) error {
+func removeContents(folder string) error {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, e.Name())))

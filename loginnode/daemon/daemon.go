@@ -20,6 +20,7 @@ import (
 
 	"github.com/berth-hpc/berth/loginnode"
 	"github.com/berth-hpc/berth/loginnode/asuser"
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/forward"
 	"github.com/berth-hpc/berth/loginnode/session"
@@ -114,7 +115,7 @@ func start(args []string, out, errs io.Writer, p Peers) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	log := slog.New(slog.NewJSONHandler(loginnode.Printable(errs), nil))
+	log := slog.New(slog.NewJSONHandler(audit.Printable(errs), nil))
 	s, err := build(ctx, f, log, out, p)
 	if err != nil || *check {
 		return err

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/berth-hpc/berth/loginnode"
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
 	"github.com/berth-hpc/berth/loginnode/limit"
 )
@@ -40,7 +41,7 @@ func servePod(errs, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg.Log, cfg.Audit = slog.New(slog.NewJSONHandler(loginnode.Printable(errs), nil)), out
+	cfg.Log, cfg.Audit = slog.New(slog.NewJSONHandler(audit.Printable(errs), nil)), out
 	s, err := loginnode.New(cfg)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
@@ -74,55 +75,55 @@ func PodKeys(secret []byte, uid int) (gateway, host ed25519.PrivateKey, err erro
 }
 
 // keeper starts pods, gives them their users' credentials, and lets idle ones go.
-type keeper struct {
+type podManager struct {
 	server *Server
 	pods   *Pods
 	ctx    context.Context
 	stop   context.CancelFunc
 
-	mu   sync.Mutex
-	kept map[string]*kept // by user
-	all  sync.WaitGroup
+	mu      sync.Mutex
+	managed map[string]*managedPod // by user
+	wait    sync.WaitGroup
 }
 
 // kept is a pod as the keeper knows it.
-type kept struct {
+type managedPod struct {
 	ready chan struct{} // closed when pod or err is set
 	pod   *Pod
 	err   error
-	over  chan struct{} // closed when it is of no use any more
+	done  chan struct{} // closed when it is of no use any more
 
 	mu    sync.Mutex
 	state string // what a start waits for
-	spare *spareLink
+	warm  *warmConn
 	ended bool // no spare is kept any more
 }
 
-func (k *kept) say(text string) {
+func (k *managedPod) say(text string) {
 	k.mu.Lock()
 	k.state = text
 	k.mu.Unlock()
 }
 
-func newKeeper(s *Server) *keeper {
-	k := &keeper{server: s, pods: s.cfg.Pods, kept: map[string]*kept{}}
+func newPodManager(s *Server) *podManager {
+	k := &podManager{server: s, pods: s.cfg.Pods, managed: map[string]*managedPod{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
-	k.all.Add(1)
+	k.wait.Add(1)
 	go func() {
-		defer k.all.Done()
-		defer s.contain()
+		defer k.wait.Done()
+		defer s.recoverPanic()
 		k.adopt()
 	}()
 	return k
 }
 
-func (k *keeper) close() {
+func (k *podManager) close() {
 	k.stop()
-	k.all.Wait()
+	k.wait.Wait()
 }
 
 // adopt takes in the pods that an earlier server has left, lest nobody ends them.
-func (k *keeper) adopt() {
+func (k *podManager) adopt() {
 	for k.ctx.Err() == nil {
 		pods, err := k.pods.List(k.ctx)
 		if err == nil {
@@ -142,47 +143,47 @@ func (k *keeper) adopt() {
 
 // get finds a user's pod or begins to start it; there is one already if it is
 // not nil.
-func (k *keeper) get(u *auth.User, there *Pod) *kept {
+func (k *podManager) get(u *auth.User, there *Pod) *managedPod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.kept[u.Name]; e != nil {
+	if e := k.managed[u.Name]; e != nil {
 		return e
 	}
-	e := &kept{ready: make(chan struct{}), over: make(chan struct{})}
-	k.kept[u.Name] = e
-	k.all.Add(1)
+	e := &managedPod{ready: make(chan struct{}), done: make(chan struct{})}
+	k.managed[u.Name] = e
+	k.wait.Add(1)
 	go func() {
-		defer k.all.Done()
-		defer k.server.contain()
+		defer k.wait.Done()
+		defer k.server.recoverPanic()
 		defer k.drop(u.Name, e)
-		k.keep(u, e, there)
+		k.manage(u, e, there)
 	}()
 	return e
 }
 
-func (k *keeper) drop(user string, e *kept) {
+func (k *podManager) drop(user string, e *managedPod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.kept[user] == e {
-		delete(k.kept, user)
+	if k.managed[user] == e {
+		delete(k.managed, user)
 	}
-	close(e.over)
+	close(e.done)
 }
 
 // keep starts a pod and stays with it until it is gone.
-func (k *keeper) keep(u *auth.User, e *kept, there *Pod) {
-	control, err := k.begin(u, e, there)
+func (k *podManager) manage(u *auth.User, e *managedPod, there *Pod) {
+	control, err := k.start(u, e, there)
 	if err != nil {
 		e.err = err
 		close(e.ready)
-		k.server.metrics.add("berth_login_pod_failures_total", 1)
+		k.server.metrics.Add("berth_login_pod_failures_total", 1)
 		k.server.cfg.Log.Error("the pod of a user cannot be had", "user", u.Name, "error", err)
 		return
 	}
 	defer func() { _ = control.Close() }()
-	defer e.endSpares()
-	k.server.metrics.add("berth_login_pods", 1)
-	defer k.server.metrics.add("berth_login_pods", -1)
+	defer e.closeWarm()
+	k.server.metrics.Add("berth_login_pods", 1)
+	defer k.server.metrics.Add("berth_login_pods", -1)
 	renew := k.credential(u, control)
 	close(e.ready)
 	lost := make(chan struct{})
@@ -211,17 +212,17 @@ func (k *keeper) keep(u *auth.User, e *kept, there *Pod) {
 }
 
 // begin starts the pod and connects to it.
-func (k *keeper) begin(u *auth.User, e *kept, there *Pod) (_ *ssh.Client, err error) {
+func (k *podManager) start(u *auth.User, e *managedPod, there *Pod) (_ *ssh.Client, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			k.server.panicked(r)
+			k.server.reportPanic(r)
 			err = errors.New("a defect, which is in the log")
 		}
 	}()
 	ctx, cancel := context.WithTimeout(k.ctx, k.pods.StartTimeout)
 	defer cancel()
 	var failed error
-	for range startTries {
+	for range maxStartAttempts {
 		e.pod = there
 		if there == nil {
 			var err error
@@ -230,7 +231,7 @@ func (k *keeper) begin(u *auth.User, e *kept, there *Pod) (_ *ssh.Client, err er
 			}
 		}
 		there = nil
-		control, err := k.reach(ctx, e.pod)
+		control, err := k.dialUntilReady(ctx, e.pod)
 		if err == nil {
 			return control, nil
 		}
@@ -242,13 +243,13 @@ func (k *keeper) begin(u *auth.User, e *kept, there *Pod) (_ *ssh.Client, err er
 // A pod that runs and does not answer for reachTimeout may have died at once:
 // then another is asked for.
 const (
-	startTries   = 3
-	reachTimeout = 15 * time.Second
+	maxStartAttempts = 3
+	dialTimeout      = 15 * time.Second
 )
 
 // reach connects to a pod's server as soon as it answers.
-func (k *keeper) reach(ctx context.Context, pod *Pod) (*ssh.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+func (k *podManager) dialUntilReady(ctx context.Context, pod *Pod) (*ssh.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	for {
 		conn, chans, err := k.dial(ctx, pod)
@@ -274,7 +275,7 @@ func refuseAll(chans <-chan ssh.NewChannel) {
 
 // dial opens a connection to a pod, whose key is known. The pod's own requests
 // are of no interest.
-func (k *keeper) dial(ctx context.Context, pod *Pod) (ssh.Conn, <-chan ssh.NewChannel, error) {
+func (k *podManager) dial(ctx context.Context, pod *Pod) (ssh.Conn, <-chan ssh.NewChannel, error) {
 	gateway, host, err := PodKeys(k.pods.Secret, pod.UID)
 	if err != nil {
 		return nil, nil, err
@@ -304,7 +305,7 @@ func (k *keeper) dial(ctx context.Context, pod *Pod) (ssh.Conn, <-chan ssh.NewCh
 
 // credential gives the pod a credential of its user's, and returns when to do
 // so again.
-func (k *keeper) credential(u *auth.User, control *ssh.Client) time.Time {
+func (k *podManager) credential(u *auth.User, control *ssh.Client) time.Time {
 	identity := k.server.cfg.Identity
 	if identity == nil {
 		return time.Now().Add(never)
@@ -316,7 +317,7 @@ func (k *keeper) credential(u *auth.User, control *ssh.Client) time.Time {
 		err = errors.Join(err, request(control, requestCredential, cred))
 	}
 	if err != nil {
-		k.server.metrics.add("berth_login_credential_errors_total", 1)
+		k.server.metrics.Add("berth_login_credential_errors_total", 1)
 		k.server.cfg.Log.Error("no credential for the cluster", "user", u.Name, "error", err)
 		return time.Now().Add(retryAfter)
 	}
@@ -343,7 +344,7 @@ func request(to ssh.Conn, name string, what any) error {
 }
 
 // retire ends a pod that has been idle for long.
-func (k *keeper) retire(pod *Pod, control *ssh.Client) bool {
+func (k *podManager) retire(pod *Pod, control *ssh.Client) bool {
 	if request(control, requestRetire, retireRequest{Idle: k.pods.Idle}) != nil {
 		return false
 	}
@@ -352,13 +353,13 @@ func (k *keeper) retire(pod *Pod, control *ssh.Client) bool {
 	if err := k.pods.Remove(ctx, pod.Name); err != nil {
 		k.server.cfg.Log.Warn("an idle pod cannot be removed", "pod", pod.Name, "error", err)
 	}
-	k.server.audit.write(Record{Event: "pod-retired", User: pod.User, UID: &pod.UID, Target: pod.Name})
+	k.server.audit.Write(audit.Record{Event: "pod-retired", User: pod.User, UID: &pod.UID, Target: pod.Name})
 	return true
 }
 
 // link connects a client's connection to the user's pod. say is told what it
 // waits for, if it waits.
-func (k *keeper) link(ctx context.Context, u *auth.User, a *Admission, say func(text string)) (ssh.Conn, <-chan ssh.NewChannel, error) {
+func (k *podManager) link(ctx context.Context, u *auth.User, a *Admission, say func(text string)) (ssh.Conn, <-chan ssh.NewChannel, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.pods.StartTimeout)
 	defer cancel()
 	for {
@@ -372,7 +373,7 @@ func (k *keeper) link(ctx context.Context, u *auth.User, a *Admission, say func(
 		}
 		// It is about to end, or lost: the next one will do.
 		select {
-		case <-e.over:
+		case <-e.done:
 		case <-ctx.Done():
 			return nil, nil, err
 		case <-time.After(time.Second):
@@ -381,11 +382,11 @@ func (k *keeper) link(ctx context.Context, u *auth.User, a *Admission, say func(
 }
 
 // quick is how long a start says nothing: one that is over by then is no news.
-const quick = 200 * time.Millisecond
+const firstReport = 200 * time.Millisecond
 
 // wait waits for the pod, and says what for.
-func (k *kept) wait(ctx context.Context, say func(string)) error {
-	tick := time.NewTicker(quick)
+func (k *managedPod) wait(ctx context.Context, say func(string)) error {
+	tick := time.NewTicker(firstReport)
 	defer tick.Stop()
 	said := ""
 	for {

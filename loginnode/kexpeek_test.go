@@ -33,7 +33,7 @@ func TestTheFasterCipherIsOfferedToWhoHasBoth(t *testing.T) {
 		if more || message == nil {
 			t.Fatalf("%q: no message", c.in)
 		}
-		if got := strings.Join(offer(message), ","); got != c.want {
+		if got := strings.Join(preferredCiphers(message), ","); got != c.want {
 			t.Errorf("%q, %q: %q", c.in, c.out, got)
 		}
 		for i := range text {
@@ -53,11 +53,11 @@ func FuzzFirstMessage(f *testing.F) {
 		if more && message != nil {
 			t.Error("a message that is not complete")
 		}
-		if more && len(text) > aheadVersion+4+aheadPacket {
+		if more && len(text) > maxVersionLine+4+maxKexInit {
 			t.Errorf("%d bytes are not enough", len(text))
 		}
 		if message != nil {
-			offer(message)
+			preferredCiphers(message)
 		}
 	})
 }

@@ -19,27 +19,27 @@ const libraryBuffer = 4 << 10
 // packet's length is no multiple of 8 (4 bytes more than one), so that a full
 // buffer is never the end of a packet. Package ssh writes one packet at a time.
 func (c *conn) Write(b []byte) (int, error) {
-	if c.greeting != nil {
-		return c.greeted(b)
+	if c.versionLine != nil {
+		return c.discardVersionLine(b)
 	}
-	if len(c.held) == 0 {
-		if len(b) != libraryBuffer || !c.proven.Load() || !c.tcp {
+	if len(c.heldPacket) == 0 {
+		if len(b) != libraryBuffer || !c.authenticated.Load() || !c.tcp {
 			return c.Conn.Write(b)
 		}
-		c.held = append(c.held, b...)
+		c.heldPacket = append(c.heldPacket, b...)
 		return len(b), nil
 	}
-	first := int64(len(c.held))
-	n, err := (&net.Buffers{c.held, b}).WriteTo(c.Conn)
-	c.held = c.held[:0]
+	first := int64(len(c.heldPacket))
+	n, err := (&net.Buffers{c.heldPacket, b}).WriteTo(c.Conn)
+	c.heldPacket = c.heldPacket[:0]
 	return int(max(n-first, 0)), err
 }
 
 // greeted takes the first line of package ssh, which lookAhead has sent.
-func (c *conn) greeted(b []byte) (int, error) {
-	if !bytes.Equal(b, c.greeting) {
+func (c *conn) discardVersionLine(b []byte) (int, error) {
+	if !bytes.Equal(b, c.versionLine) {
 		return 0, errors.New("package ssh begins with another line than expected")
 	}
-	c.greeting = nil
+	c.versionLine = nil
 	return len(b), nil
 }

@@ -1,4 +1,4 @@
-package loginnode
+package audit
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 func TestLogsSteerNoTerminal(t *testing.T) {
 	const hostile = "a\x1b]52;c;x\x07\x7f\u009b2J\u202eb\u2066c\u2028\nd\u00e9"
 	var out bytes.Buffer
-	a := audit{to: &out, now: time.Now, bad: func(err error) { t.Error(err) }}
-	a.write(Record{Event: "login-failed", User: hostile, Client: strings.Repeat("x", 1<<18), Reason: hostile})
+	l := New(&out, time.Now, func(err error) { t.Error(err) })
+	l.Write(Record{Event: "login-failed", User: hostile, Client: strings.Repeat("x", 1<<18), Reason: hostile})
 	slog.New(slog.NewJSONHandler(Printable(&out), nil)).Info(hostile, "user", hostile)
 	for _, r := range out.String() {
 		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {

@@ -1,4 +1,6 @@
-package loginnode
+// Package proxyproto reads the header of the PROXY protocol, by which a load balancer
+// names the client of a connection.
+package proxyproto
 
 import (
 	"bytes"
@@ -10,37 +12,38 @@ import (
 	"strings"
 )
 
-// proxySignature begins a version 2 header of the PROXY protocol.
-const proxySignature = "\r\n\r\n\x00\r\nQUIT\n"
+// signature is the start of a version 2 header.
+const signature = "\r\n\r\n\x00\r\nQUIT\n"
 
-// maxProxyLine is the longest version 1 header.
-const maxProxyLine = 107
+// maxLine is the maximum length of a version 1 header.
+const maxLine = 107
 
-var errProxy = errors.New("not a PROXY header")
+// ErrHeader reports that a connection does not start with a valid PROXY header.
+var ErrHeader = errors.New("not a PROXY header")
 
-// readProxy reads a PROXY header, version 1 or 2, and returns the client's
-// address; invalid: the proxy speaks for itself (a health check). It reads no
-// byte after the header.
-func readProxy(r io.Reader) (netip.AddrPort, error) {
-	first := make([]byte, len(proxySignature))
+// Read reads a PROXY header, version 1 or 2, and returns the client's address. The
+// address is invalid if the proxy itself is the client (a health check). Read reads
+// no byte after the header.
+func Read(r io.Reader) (netip.AddrPort, error) {
+	first := make([]byte, len(signature))
 	if _, err := io.ReadFull(r, first); err != nil {
 		return netip.AddrPort{}, err
 	}
-	if string(first) == proxySignature {
-		return readProxy2(r)
+	if string(first) == signature {
+		return readVersion2(r)
 	}
 	if bytes.HasPrefix(first, []byte("PROXY ")) {
-		return readProxy1(first, r)
+		return readVersion1(first, r)
 	}
-	return netip.AddrPort{}, errProxy
+	return netip.AddrPort{}, ErrHeader
 }
 
-func readProxy1(first []byte, r io.Reader) (netip.AddrPort, error) {
+func readVersion1(first []byte, r io.Reader) (netip.AddrPort, error) {
 	line := first
 	one := make([]byte, 1)
 	for !bytes.HasSuffix(line, []byte("\r\n")) {
-		if len(line) >= maxProxyLine {
-			return netip.AddrPort{}, errProxy
+		if len(line) >= maxLine {
+			return netip.AddrPort{}, ErrHeader
 		}
 		if _, err := io.ReadFull(r, one); err != nil {
 			return netip.AddrPort{}, err
@@ -52,20 +55,20 @@ func readProxy1(first []byte, r io.Reader) (netip.AddrPort, error) {
 		return netip.AddrPort{}, nil
 	}
 	if len(f) != 6 || f[1] != "TCP4" && f[1] != "TCP6" {
-		return netip.AddrPort{}, errProxy
+		return netip.AddrPort{}, ErrHeader
 	}
 	addr, err := netip.ParseAddr(f[2])
 	if err != nil || addr.Is4() != (f[1] == "TCP4") || addr.Zone() != "" {
-		return netip.AddrPort{}, errProxy
+		return netip.AddrPort{}, ErrHeader
 	}
 	port, err := strconv.ParseUint(f[4], 10, 16)
 	if err != nil {
-		return netip.AddrPort{}, errProxy
+		return netip.AddrPort{}, ErrHeader
 	}
 	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), nil
 }
 
-func readProxy2(r io.Reader) (netip.AddrPort, error) {
+func readVersion2(r io.Reader) (netip.AddrPort, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return netip.AddrPort{}, err
@@ -75,14 +78,14 @@ func readProxy2(r io.Reader) (netip.AddrPort, error) {
 		return netip.AddrPort{}, err
 	}
 	if head[0]>>4 != 2 {
-		return netip.AddrPort{}, errProxy
+		return netip.AddrPort{}, ErrHeader
 	}
 	if head[0]&0xf == 0 { // LOCAL
 		return netip.AddrPort{}, nil
 	}
 	size := map[byte]int{0x11: 4, 0x21: 16}[head[1]] // TCP over IPv4, IPv6
 	if head[0]&0xf != 1 || size == 0 || len(body) < 2*size+4 {
-		return netip.AddrPort{}, errProxy
+		return netip.AddrPort{}, ErrHeader
 	}
 	addr, _ := netip.AddrFromSlice(body[:size])
 	return netip.AddrPortFrom(addr.Unmap(), binary.BigEndian.Uint16(body[2*size:])), nil

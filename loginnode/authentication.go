@@ -7,7 +7,9 @@ import (
 	glider "github.com/gliderlabs/ssh"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/berth-hpc/berth/loginnode/audit"
 	"github.com/berth-hpc/berth/loginnode/auth"
+	"github.com/berth-hpc/berth/loginnode/metrics"
 )
 
 // Algorithms, in the order of preference: post-quantum first, nothing with
@@ -33,7 +35,7 @@ func adopt(ctx glider.Context, nc net.Conn) net.Conn {
 		return nil
 	}
 	ctx.SetValue(connKey{}, c)
-	c.library = ctx
+	c.libraryContext = ctx
 	return c
 }
 
@@ -48,23 +50,23 @@ func connOf(ctx glider.Context) *conn {
 func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 	c := connOf(ctx)
 	cfg := &ssh.ServerConfig{
-		Config:                  ssh.Config{KeyExchanges: keyExchanges, Ciphers: c.offered(), MACs: macs},
+		Config:                  ssh.Config{KeyExchanges: keyExchanges, Ciphers: c.offeredCiphers(), MACs: macs},
 		PublicKeyAuthAlgorithms: userKeys,
 		MaxAuthTries:            s.cfg.MaxAuthTries,
 		NoClientAuthCallback: func(ssh.ConnMetadata) (*ssh.Permissions, error) {
 			return nil, ssh.ErrNoAuth
 		},
 		PublicKeyCallback: func(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
-			return s.publicKey(c, m, key)
+			return s.authPublicKey(c, m, key)
 		},
-		AuthLogCallback: func(m ssh.ConnMetadata, method string, err error) { s.attempted(c, m, method, err) },
+		AuthLogCallback: func(m ssh.ConnMetadata, method string, err error) { s.logAttempt(c, m, method, err) },
 	}
 	if s.cfg.Banner != "" {
 		cfg.BannerCallback = func(ssh.ConnMetadata) string { return s.cfg.Banner }
 	}
 	if s.cfg.DeviceLogin != nil {
 		cfg.KeyboardInteractiveCallback = func(m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
-			return s.device(c, m, ask)
+			return s.authDevice(c, m, ask)
 		}
 	}
 	return cfg
@@ -72,11 +74,11 @@ func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 
 // publicKey answers an offered key. The time of a refusal does not tell whether
 // the user exists.
-func (s *Server) publicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *ssh.Permissions, err error) {
+func (s *Server) authPublicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *ssh.Permissions, err error) {
 	began := time.Now()
 	defer func() {
 		if r := recover(); r != nil {
-			s.panickedBefore(c, r)
+			s.reportEarlyPanic(c, r)
 			p, err = nil, auth.ErrDenied
 		}
 		took := time.Since(began)
@@ -94,14 +96,14 @@ func (s *Server) publicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *s
 	if p, err = s.cfg.Auth.PublicKey(c.ctx, a); err != nil {
 		return nil, err
 	}
-	return s.admit(c, p)
+	return s.authorizeNode(c, p)
 }
 
 // device lets a user log in elsewhere and waits for it.
-func (s *Server) device(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (p *ssh.Permissions, err error) {
+func (s *Server) authDevice(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (p *ssh.Permissions, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			s.panickedBefore(c, r)
+			s.reportEarlyPanic(c, r)
 			p, err = nil, auth.ErrDenied
 		}
 	}()
@@ -116,35 +118,35 @@ func (s *Server) device(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInteractive
 		return err
 	}
 	if err := s.cfg.DeviceLogin(c.ctx, u, tell); err != nil || u.Name == "" {
-		s.cfg.Log.Info("device login refused", "user", cut(m.User()), "error", err)
+		s.cfg.Log.Info("device login refused", "user", audit.Truncate(m.User()), "error", err)
 		return nil, auth.ErrDenied
 	}
-	return s.admit(c, auth.Proven(u, "keyboard-interactive"))
+	return s.authorizeNode(c, auth.Proven(u, "keyboard-interactive"))
 }
 
 // attempted is told the result of each attempt.
-func (s *Server) attempted(c *conn, m ssh.ConnMetadata, method string, err error) {
+func (s *Server) logAttempt(c *conn, m ssh.ConnMetadata, method string, err error) {
 	if method == "none" && err != nil {
 		return // how every client asks which methods there are
 	}
-	c.tried.Store(true)
+	c.attemptedAuth.Store(true)
 	if err != nil {
-		s.metrics.add(label("berth_login_logins_total", "result", "refused"), 1)
+		s.metrics.Add(metrics.Label("berth_login_logins_total", "result", "refused"), 1)
 		r := c.record("login-failed")
 		r.User, r.Method, r.Client, r.Reason = m.User(), method, string(m.ClientVersion()), err.Error()
-		s.audit.write(r)
+		s.audit.Write(r)
 		return
 	}
-	s.metrics.add(label("berth_login_logins_total", "result", "ok"), 1)
-	c.authenticated()
-	if err := c.throttle(m.User()); err != nil {
+	s.metrics.Add(metrics.Label("berth_login_logins_total", "result", "ok"), 1)
+	c.finishAuth()
+	if err := c.limitLoginRate(m.User()); err != nil {
 		return
 	}
 	// A client that opens nothing would otherwise never be bound to its identity.
 	time.AfterFunc(time.Second, func() {
-		defer s.contain()
+		defer s.recoverPanic()
 		if sc := c.handshaken(); sc != nil {
-			c.serve(sc)
+			c.bindIdentity(sc)
 		}
 	})
 }

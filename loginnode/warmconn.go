@@ -9,21 +9,21 @@ import (
 
 // spareLink is a connection to a pod that nobody has been admitted on yet. One
 // is kept for each pod, so that the next login does not wait for a handshake.
-type spareLink struct {
+type warmConn struct {
 	conn  ssh.Conn
 	chans <-chan ssh.NewChannel
 }
 
 // spareAnswers is how long a spare connection has to answer before another is
 // made: what lies between may have forgotten it.
-const spareAnswers = 2 * time.Second
+const warmTimeout = 2 * time.Second
 
 // admitted is a connection to a pod on which a client is admitted: the spare
 // one, unless that is lost, else a new one.
-func (k *keeper) admitted(ctx context.Context, e *kept, a *Admission) (ssh.Conn, <-chan ssh.NewChannel, error) {
-	defer k.refill(e)
-	if l := e.takeSpare(); l != nil {
-		soon, cancel := context.WithTimeout(ctx, spareAnswers)
+func (k *podManager) admitted(ctx context.Context, e *managedPod, a *Admission) (ssh.Conn, <-chan ssh.NewChannel, error) {
+	defer k.openWarm(e)
+	if l := e.takeWarm(); l != nil {
+		soon, cancel := context.WithTimeout(ctx, warmTimeout)
 		defer cancel()
 		end := context.AfterFunc(soon, func() { _ = l.conn.Close() })
 		defer end()
@@ -43,19 +43,19 @@ func (k *keeper) admitted(ctx context.Context, e *kept, a *Admission) (ssh.Conn,
 	return conn, chans, nil
 }
 
-func (e *kept) takeSpare() *spareLink {
+func (e *managedPod) takeWarm() *warmConn {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.spare
-	e.spare = nil
+	l := e.warm
+	e.warm = nil
 	return l
 }
 
 // refill makes a spare connection in the background.
-func (k *keeper) refill(e *kept) {
+func (k *podManager) openWarm(e *managedPod) {
 	go func() {
-		defer k.server.contain()
-		ctx, cancel := context.WithTimeout(k.ctx, reachTimeout)
+		defer k.server.recoverPanic()
+		ctx, cancel := context.WithTimeout(k.ctx, dialTimeout)
 		defer cancel()
 		conn, chans, err := k.dial(ctx, e.pod)
 		if err != nil {
@@ -63,21 +63,21 @@ func (k *keeper) refill(e *kept) {
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		if e.ended || e.spare != nil {
+		if e.ended || e.warm != nil {
 			_ = conn.Close()
 			return
 		}
-		e.spare = &spareLink{conn, chans}
+		e.warm = &warmConn{conn, chans}
 	}()
 }
 
 // endSpares is called when the pod is of no use any more.
-func (e *kept) endSpares() {
+func (e *managedPod) closeWarm() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended = true
-	if e.spare != nil {
-		_ = e.spare.conn.Close()
-		e.spare = nil
+	if e.warm != nil {
+		_ = e.warm.conn.Close()
+		e.warm = nil
 	}
 }

@@ -16,35 +16,35 @@ import (
 // much. So a client that would take ChaCha20 and has AES-GCM too is offered that
 // alone. Its list has to be known before the server sends its own, so its first
 // message is read ahead, unless it waits for the server's.
-var aesIsFaster = cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ
+var hasFastAES = cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ
 
 // Bounds of what is read ahead. Who takes longer, or says more, is offered all
 // ciphers.
 const (
-	aheadTime    = 250 * time.Millisecond
-	aheadVersion = 255 // the longest first line, RFC 4253, 4.2
-	aheadPacket  = 8 << 10
+	peekTimeout    = 250 * time.Millisecond
+	maxVersionLine = 255 // the longest first line, RFC 4253, 4.2
+	maxKexInit     = 8 << 10
 )
 
 // lookAhead sends the server's first line, and reads what the client has to say
 // at once. Package ssh sees all of it, and sends no second line (Write).
-func (c *conn) lookAhead() {
-	if !aesIsFaster {
+func (c *conn) peekKexInit() {
+	if !hasFastAES {
 		return
 	}
-	c.greeting = []byte("SSH-2.0-" + version + "\r\n")
-	if _, err := c.Conn.Write(c.greeting); err != nil {
+	c.versionLine = []byte("SSH-2.0-" + version + "\r\n")
+	if _, err := c.Conn.Write(c.versionLine); err != nil {
 		return // package ssh will see that too
 	}
-	_ = c.SetReadDeadline(time.Now().Add(aheadTime))
+	_ = c.SetReadDeadline(time.Now().Add(peekTimeout))
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	buffer := make([]byte, 4<<10)
 	for {
 		n, err := c.Conn.Read(buffer)
-		c.ahead = append(c.ahead, buffer[:n]...)
-		message, more := firstMessage(c.ahead)
+		c.peeked = append(c.peeked, buffer[:n]...)
+		message, more := firstMessage(c.peeked)
 		if message != nil {
-			c.ciphers = offer(message)
+			c.ciphers = preferredCiphers(message)
 		}
 		if !more || err != nil {
 			return
@@ -55,16 +55,16 @@ func (c *conn) lookAhead() {
 // firstMessage finds the payload of the packet that follows the client's first
 // line; more tells that it is not complete yet, and may be read on.
 func firstMessage(text []byte) (payload []byte, more bool) {
-	end := bytes.IndexByte(text[:min(len(text), aheadVersion)], '\n')
+	end := bytes.IndexByte(text[:min(len(text), maxVersionLine)], '\n')
 	if end < 0 {
-		return nil, len(text) < aheadVersion
+		return nil, len(text) < maxVersionLine
 	}
 	packet := text[end+1:]
 	if len(packet) < 5 {
 		return nil, true
 	}
 	length, padding := binary.BigEndian.Uint32(packet), uint32(packet[4])
-	if length > aheadPacket || length <= padding+1 {
+	if length > maxKexInit || length <= padding+1 {
 		return nil, false
 	}
 	if uint32(len(packet)-4) < length {
@@ -86,7 +86,7 @@ type keyExchangeInit struct {
 }
 
 // offer is what a client is offered; nil: everything.
-func offer(message []byte) []string {
+func preferredCiphers(message []byte) []string {
 	var m keyExchangeInit
 	if ssh.Unmarshal(message, &m) != nil {
 		return nil
@@ -102,7 +102,7 @@ func offer(message []byte) []string {
 }
 
 // offered are the ciphers for this client.
-func (c *conn) offered() []string {
+func (c *conn) offeredCiphers() []string {
 	if c.ciphers != nil {
 		return c.ciphers
 	}
@@ -111,13 +111,13 @@ func (c *conn) offered() []string {
 
 // Read begins with what was read ahead.
 func (c *conn) Read(p []byte) (int, error) {
-	if len(c.ahead) == 0 {
+	if len(c.peeked) == 0 {
 		return c.Conn.Read(p)
 	}
-	n := copy(p, c.ahead)
-	c.ahead = c.ahead[n:]
-	if len(c.ahead) == 0 {
-		c.ahead = nil
+	n := copy(p, c.peeked)
+	c.peeked = c.peeked[n:]
+	if len(c.peeked) == 0 {
+		c.peeked = nil
 	}
 	return n, nil
 }
