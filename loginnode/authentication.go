@@ -16,19 +16,25 @@ import (
 // SHA-1, CBC, a MAC before encryption, or a NIST curve in the key exchange.
 var (
 	keyExchanges = []string{ssh.KeyExchangeMLKEM768X25519, ssh.KeyExchangeCurve25519}
-	ciphers      = []string{ssh.CipherChaCha20Poly1305, ssh.CipherAES128GCM, ssh.CipherAES256GCM, ssh.CipherAES256CTR, ssh.CipherAES192CTR, ssh.CipherAES128CTR}
-	macs         = []string{ssh.HMACSHA256ETM, ssh.HMACSHA512ETM}
-	userKeys     = []string{
+	ciphers      = []string{
+		ssh.CipherChaCha20Poly1305,
+		ssh.CipherAES128GCM,
+		ssh.CipherAES256GCM,
+		ssh.CipherAES256CTR,
+		ssh.CipherAES192CTR,
+		ssh.CipherAES128CTR,
+	}
+	macs     = []string{ssh.HMACSHA256ETM, ssh.HMACSHA512ETM}
+	userKeys = []string{
 		ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoSKECDSA256,
 		ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
 	}
 )
 
-// connKey is where the library's context holds our conn.
+// connKey is the key of our conn in the library's context.
 type connKey struct{}
 
-// adopt is the library's first call for a connection. Every connection comes
-// through handle, so it is ours.
+// adopt is the library's ConnCallback. Every connection is a conn (see run).
 func adopt(ctx glider.Context, nc net.Conn) net.Conn {
 	c, ok := nc.(*conn)
 	if !ok {
@@ -44,8 +50,8 @@ func connOf(ctx glider.Context) *conn {
 	return c
 }
 
-// serverConfig decides how a connection may log in. The library switches
-// NoClientAuth on because none of its own handlers is set; the callback then
+// serverConfig returns the configuration of the handshake and the authentication. The
+// library sets NoClientAuth because none of its own handlers is set; the callback
 // refuses what that would allow.
 func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 	c := connOf(ctx)
@@ -72,16 +78,16 @@ func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 	return cfg
 }
 
-// publicKey answers an offered key. The time of a refusal does not tell whether
+// authPublicKey answers an offered key. The time of a refusal does not reveal whether
 // the user exists.
 func (s *Server) authPublicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (p *ssh.Permissions, err error) {
-	began := time.Now()
+	start := time.Now()
 	defer func() {
 		if r := recover(); r != nil {
 			s.reportEarlyPanic(c, r)
 			p, err = nil, auth.ErrDenied
 		}
-		took := time.Since(began)
+		took := time.Since(start)
 		if delay := s.refusals.add(took); err != nil {
 			time.Sleep(delay - took)
 		}
@@ -99,8 +105,12 @@ func (s *Server) authPublicKey(c *conn, m ssh.ConnMetadata, key ssh.PublicKey) (
 	return s.authorizeNode(c, p)
 }
 
-// device lets a user log in elsewhere and waits for it.
-func (s *Server) authDevice(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (p *ssh.Permissions, err error) {
+// authDevice has a user log in with a browser and waits for that.
+func (s *Server) authDevice(
+	c *conn,
+	m ssh.ConnMetadata,
+	ask ssh.KeyboardInteractiveChallenge,
+) (p *ssh.Permissions, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.reportEarlyPanic(c, r)
@@ -109,7 +119,7 @@ func (s *Server) authDevice(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInterac
 	}()
 	u, err := s.cfg.Auth.Find(c.ctx, m.User())
 	if err != nil {
-		// The same dialogue as for others, which nobody can bring to an end.
+		// An unknown user sees the same dialog, which can never succeed.
 		u = &auth.User{Name: ""}
 	}
 	c.extendGrace()
@@ -124,10 +134,10 @@ func (s *Server) authDevice(c *conn, m ssh.ConnMetadata, ask ssh.KeyboardInterac
 	return s.authorizeNode(c, auth.Proven(u, "keyboard-interactive"))
 }
 
-// attempted is told the result of each attempt.
+// logAttempt records the result of each attempt.
 func (s *Server) logAttempt(c *conn, m ssh.ConnMetadata, method string, err error) {
 	if method == "none" && err != nil {
-		return // how every client asks which methods there are
+		return // every client starts with "none" to get the list of methods
 	}
 	c.attemptedAuth.Store(true)
 	if err != nil {
@@ -142,7 +152,7 @@ func (s *Server) logAttempt(c *conn, m ssh.ConnMetadata, method string, err erro
 	if err := c.limitLoginRate(m.User()); err != nil {
 		return
 	}
-	// A client that opens nothing would otherwise never be bound to its identity.
+	// Otherwise a client that opens nothing would never be bound to its identity.
 	time.AfterFunc(time.Second, func() {
 		defer s.recoverPanic()
 		if sc := c.handshaken(); sc != nil {

@@ -17,86 +17,86 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// Config is a login node's configuration. Zero values mean what their comments
-// say; Auth and HostKeys are required.
+// Config is a login node's configuration. Auth and HostKeys are required; the
+// comments say what zero values of the other fields mean.
 type Config struct {
 	Auth     *auth.Config
 	HostKeys []ssh.Signer
-	// NextHostKeys are announced to clients, who believe them later, and not
-	// used yet; nil: none.
+	// NextHostKeys are announced to clients, which will trust them, but not used yet;
+	// nil: none.
 	NextHostKeys []ssh.Signer
 	Session      session.Config // Events and Agent are set by the server
 	Policy       forward.Policy
 
 	// Banner is shown before the login; "": none.
 	Banner string
-	// LoginGrace is how long a client may take to log in; 0: 60 s.
+	// LoginGrace bounds the time of a login; 0: 60 s.
 	LoginGrace time.Duration
 	// MaxAuthTries: 0 means 6.
 	MaxAuthTries int
-	// FailureDelay is the least time that a refused key takes to be answered,
-	// so that the time does not tell whether the user exists; 0: 20 ms.
+	// FailureDelay is the minimum time until a refused key is answered, so that the
+	// time does not reveal whether the user exists; 0: 20 ms.
 	FailureDelay time.Duration
 	Startups     limit.Startups
 	Penalties    limit.Penalties
-	// SharedSources are addresses behind which there are many clients, such as
-	// the nodes' own where a Service hides the clients': they are not penalised
-	// and have no Startups.PerSource.
+	// SharedSources are addresses that many clients share, such as those of the nodes
+	// if a Service hides the clients' addresses. They are not penalized, and
+	// Startups.PerSource does not apply to them.
 	SharedSources []netip.Prefix
 	// MaxSessions of one connection; 0: 64.
 	MaxSessions int
-	// MaxUserConnections and MaxUserChannels bound what one user has at a time,
-	// sessions and forwarded connections together; 0: 256 and 512.
+	// MaxUserConnections and MaxUserChannels bound the connections of one user, and
+	// the user's sessions and forwarded connections together; 0: 256 and 512.
 	MaxUserConnections int
 	MaxUserChannels    int
-	// LoginRate and SessionRate bound how fast one user logs in and starts
-	// sessions; 0: 20 a second after 100 at once, 50 after 200. Who is too fast
-	// waits, for 10 s at the most.
+	// LoginRate and SessionRate bound the rates at which one user logs in and starts
+	// sessions; 0: 20 per second with bursts of 100, and 50 with bursts of 200. Logins
+	// and sessions above them are delayed, for at most 10 s.
 	LoginRate, SessionRate limit.Rate
-	// KeepAlive is how often a silent client is asked whether it is there, and
-	// KeepAliveMax how many answers may be missing. 0: 30 s and 4.
+	// KeepAlive is the interval of keepalive requests, and KeepAliveMax how many answers
+	// may be missing. 0: 30 s and 4.
 	KeepAlive    time.Duration
 	KeepAliveMax int
 
-	// ProxyFrom are the addresses of load balancers that send a PROXY header;
-	// nobody else's is believed, and theirs must come.
+	// ProxyFrom are the addresses of load balancers. Their connections must start with
+	// a PROXY header; from other addresses none is accepted.
 	ProxyFrom []netip.Prefix
 
-	// RunDir is a folder for sessions' sockets and credentials, on tmpfs, that
-	// the server makes; "": /run/berth-login.
+	// RunDir is the folder for the sockets and credentials of sessions. It should be on
+	// tmpfs; the server creates it. "": /run/berth-login.
 	RunDir string
-	// Identity makes a user's credential for the cluster; nil: none. It is
-	// called again at Renew. With an error it may still return a Credential,
-	// whose Env sessions then get while it is tried again.
+	// Identity issues a user's credential for the cluster; nil: none. It is called again
+	// at Renew. Together with an error it may return a Credential, whose Env sessions
+	// get until a retry succeeds.
 	Identity func(ctx context.Context, u *auth.User) (*Credential, error)
-	// Nodes lets users reach the nodes of their jobs; nil: no.
+	// Nodes gives users access to the nodes of their jobs; nil: none.
 	Nodes *Nodes
-	// Pods gives each user a pod; nil: sessions are this server's own children.
+	// Pods runs each user's sessions in a pod; nil: they are children of this process.
 	Pods *Pods
-	// Gateway makes this the server of a user's pod; nil: it is not.
+	// Gateway makes this the server in a user's pod; nil: it is not.
 	Gateway *Gateway
-	// DeviceLogin asks the user to log in elsewhere, by keyboard-interactive;
-	// nil: public keys only. tell shows a text, and finds out with an empty one
-	// whether the client is there. It returns an error unless the login is proven
-	// to be that user's. DeviceGrace is how long it may take; 0: 5 min.
+	// DeviceLogin has the user log in with a browser, by keyboard-interactive; nil:
+	// only public keys are accepted. tell shows a text; with an empty text it only
+	// checks that the client is connected. DeviceLogin returns an error unless that
+	// user has logged in. DeviceGrace bounds its time; 0: 5 min.
 	DeviceLogin func(ctx context.Context, u *auth.User, tell func(text string) error) error
 	DeviceGrace time.Duration
 
-	// Log is for the administrator; nil: none. Audit gets one JSON object a
-	// line; nil: none.
+	// Log is the administrator's log; nil: none. Audit receives the audit log, one JSON
+	// object a line; nil: none.
 	Log   *slog.Logger
 	Audit io.Writer
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
 
-// Credential is what a user's processes show to the cluster.
+// Credential is a user's credential for the cluster.
 type Credential struct {
-	// Files go into a folder of the user's, mode 600. In them and in Env, the
-	// text %d stands for the folder.
+	// Files are written into a folder of the user, with mode 600. In them and in Env,
+	// %d stands for the folder.
 	Files map[string]string
 	Env   []string
-	// Renew is when to ask for a new one; zero: never.
+	// Renew is when to issue a new one; zero: never.
 	Renew time.Time
 }
 
@@ -111,16 +111,16 @@ func or[T comparable](value, otherwise T) T {
 // complete checks the configuration and fills in defaults.
 func (c *Config) complete() error {
 	if c.Auth == nil {
-		return errors.New("nothing says who may log in; refusing to start")
+		return errors.New("no source of users is configured, so nobody could log in")
 	}
 	if err := c.Auth.Check(); err != nil {
 		return fmt.Errorf("authentication: %w", err)
 	}
 	if len(c.HostKeys) == 0 {
-		return errors.New("no host key; clients would meet another server after each start")
+		return errors.New("no host key is configured; with a new one after each start clients would refuse to connect")
 	}
 	if len(c.Session.Child) == 0 {
-		return errors.New("no program for sessions")
+		return errors.New("no program for sessions is configured")
 	}
 	c.LoginGrace = or(c.LoginGrace, time.Minute)
 	c.DeviceGrace = or(c.DeviceGrace, 5*time.Minute)

@@ -22,9 +22,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// conn is a client's connection from accept to end. It is a net.Conn, so that
-// the library hands it through; it reports the client's true address where a
-// proxy told it.
+// conn is a client's connection. It is a net.Conn, which the library passes through;
+// its RemoteAddr is the client's address also behind a proxy.
 type conn struct {
 	net.Conn
 	server *Server
@@ -32,39 +31,40 @@ type conn struct {
 	from   netip.AddrPort
 	opened time.Time
 
-	tcp        bool   // Conn is the network's
+	tcp        bool   // Conn is a TCP connection
 	heldPacket []byte // the beginning of a packet (Write)
 
-	// What was sent and read before package ssh came into play (lookAhead), and
-	// what the client is offered; nil: everything.
+	// What was sent and read before the handshake of package ssh (peekKexInit), and the
+	// ciphers to offer; nil: all.
 	versionLine, peeked []byte
 	ciphers             []string
 
-	// outer, of a connection to a compute node, is the one it comes through.
+	// outer is the connection that carries one to a compute node; else nil.
 	outer *conn
 	node  string
 	place *Place // set before the login succeeds
-	// link, where users have pods, is the way to the user's; flow what it has
-	// carried beside sessions.
+	// link is the connection to the user's pod, if users have pods; flow counts what it
+	// has carried beside sessions.
 	link *podLink
 	flow relay.Flow
-	// admission, in a pod, is what the gateway says of the client.
+	// admission, in a pod, describes the client, as the gateway reports it.
 	admission atomic.Pointer[Admission]
 	// carried counts the connections to nodes through this one.
 	carried atomic.Int32
 
-	// grace closes the connection unless somebody logs in in time.
+	// grace closes the connection unless the client logs in in time.
 	grace         *time.Timer
 	graceExceeded atomic.Bool
 	graceExtended sync.Once // extends grace
 	attemptedAuth atomic.Bool
 	authenticated atomic.Bool
 	panicked      atomic.Bool
-	// pending is the place among the connections that have not logged in; nil:
-	// this one is not among them. Set before the handshake.
+	// pending counts this connection among those that have not logged in; nil: it is
+	// not counted. Set before the handshake.
 	pending *limit.Pending
 
-	// library is the library's view of the connection; set before the handshake.
+	// libraryContext is the library's context of the connection; set before the
+	// handshake.
 	libraryContext context.Context
 
 	mu       sync.Mutex // of serve and end; what serve sets is not changed later
@@ -96,7 +96,7 @@ func newConn(s *Server, c net.Conn) *conn {
 	return k
 }
 
-// extendGrace gives somebody who logs in elsewhere more time, once.
+// extendGrace extends the time limit for a login with a browser, once.
 func (c *conn) extendGrace() {
 	c.graceExtended.Do(func() {
 		if c.grace.Stop() {
@@ -113,7 +113,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// RemoteAddr is the client's address.
+// RemoteAddr returns the client's address.
 func (c *conn) RemoteAddr() net.Addr {
 	if !c.from.IsValid() {
 		return c.Conn.RemoteAddr()
@@ -121,7 +121,7 @@ func (c *conn) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(c.from)
 }
 
-// LocalAddr is where the client has connected to.
+// LocalAddr returns the address to which the client connected.
 func (c *conn) LocalAddr() net.Addr {
 	if c.outer != nil {
 		return c.outer.LocalAddr()
@@ -129,8 +129,8 @@ func (c *conn) LocalAddr() net.Addr {
 	return c.Conn.LocalAddr()
 }
 
-// authenticated ends the time limit and the place among those who have not
-// logged in.
+// finishAuth ends the time limit of the login and the count among connections that
+// have not logged in.
 func (c *conn) finishAuth() {
 	c.authenticated.Store(true)
 	c.grace.Stop()
@@ -154,9 +154,9 @@ func (c *conn) outcome() limit.Outcome {
 	return limit.NoAttempt
 }
 
-// throttle makes a login wait whose user logs in too often, and refuses it if
-// that would take too long. It is called once the login is proven, for a stranger
-// must not use up a user's rate.
+// limitLoginRate delays a login of a user who logs in too often, and rejects it if
+// the delay would be too long. It is called after the authentication, because a
+// stranger must not use up a user's rate.
 func (c *conn) limitLoginRate(user string) error {
 	if c.server.gateway != nil {
 		return nil // the login node counts
@@ -172,9 +172,9 @@ func (c *conn) limitLoginRate(user string) error {
 	return c.Close()
 }
 
-// serve binds the connection to its identity, once, at the first sign that
-// the handshake is over. It tells whether the connection may be served: it may
-// not without an identity.
+// bindIdentity binds the connection to its identity, once, at the first channel or
+// request after the handshake. It returns false if the connection has no identity, and
+// then nothing may be served on it.
 func (c *conn) bindIdentity(sc *ssh.ServerConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,8 +188,7 @@ func (c *conn) bindIdentity(sc *ssh.ServerConn) bool {
 		_ = c.Close()
 		return false
 	}
-	// Until all of the following is done: a defect in it must not leave a
-	// connection that is served by half.
+	// A panic in the following must not leave a connection that is half set up.
 	c.rejected = true
 	defer func() {
 		if c.rejected {
@@ -219,10 +218,10 @@ func (c *conn) bindIdentity(sc *ssh.ServerConn) bool {
 	return true
 }
 
-// channels is the quota of channels of the connection's user.
+// channels returns the quota of channels of the connection's user.
 func (c *conn) channels() limit.Channels { return c.server.quotas.Channels(c.login.User.UID) }
 
-// handshaken is the connection after the handshake; nil: before.
+// handshaken returns the connection of package ssh, nil before the handshake.
 func (c *conn) handshaken() *ssh.ServerConn {
 	if c.libraryContext == nil {
 		return nil
@@ -231,6 +230,7 @@ func (c *conn) handshaken() *ssh.ServerConn {
 	return sc
 }
 
+// reportForward records a forwarding.
 func (c *conn) reportForward(kind, target string, err error) {
 	r := c.record("forward")
 	r.Kind, r.Target = kind, target
@@ -242,7 +242,7 @@ func (c *conn) reportForward(kind, target string, err error) {
 	c.server.audit.Write(r)
 }
 
-// record begins an audit record of this connection.
+// record returns an audit record with the fields of this connection.
 func (c *conn) record(event string) audit.Record {
 	r := audit.Record{Event: event, Conn: c.id, Source: c.source().String(), Node: c.node}
 	if a := c.admission.Load(); a != nil {
@@ -260,8 +260,8 @@ func (c *conn) record(event string) audit.Record {
 	return r
 }
 
-// keepAlive asks a silent client whether it is there, and closes the
-// connection when several answers are missing.
+// keepAlive sends keepalive requests, and closes the connection when several answers
+// are missing.
 func (c *conn) keepAlive() {
 	defer c.server.recoverPanic()
 	tick := time.NewTicker(c.server.cfg.KeepAlive)
@@ -308,7 +308,7 @@ func (c *conn) end() {
 	c.cancel()
 	_ = c.Close()
 	if sc := c.handshaken(); sc != nil {
-		c.bindIdentity(sc) // who has asked for nothing has logged in all the same
+		c.bindIdentity(sc) // a client that opened nothing has logged in too
 	}
 	c.mu.Lock()
 	c.ended = true

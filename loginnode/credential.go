@@ -15,16 +15,15 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// Times of the credentials.
 const (
-	identityTimeout = 10 * time.Second
-	retryAfter      = 15 * time.Second // when a credential could not be had
-	lingerCheck     = 30 * time.Second // whether a user's processes have ended
+	identityTimeout = 10 * time.Second // of one call of Identity
+	retryAfter      = 15 * time.Second // after a failed call
+	lingerCheck     = 30 * time.Second // interval of checks whether a user's processes have ended
 )
 
-// credentials keeps a credential for each user who has sessions, in a folder
-// of the user's. It stays while processes of the user live, so that what runs
-// in a tmux goes on working when nobody is connected.
+// credentials manages a credential for each user who has sessions, in a folder of the
+// user. The credential exists as long as the user has processes, so that programs in a
+// tmux work without a connection.
 type credentials struct {
 	server *Server
 
@@ -34,7 +33,7 @@ type credentials struct {
 	wait   sync.WaitGroup
 }
 
-// held is a user's credential.
+// userCredential is a user's credential.
 type userCredential struct {
 	name     string // the user's
 	sessions int
@@ -46,9 +45,9 @@ type userCredential struct {
 	now      chan struct{} // there is a new one
 }
 
-// acquire gives a session the user's credential. A cluster that does not
-// answer is no reason to keep somebody from the files: the session gets the
-// names, and the files come when they can be had.
+// acquire returns the environment of the user's credential for a session. A session
+// starts also if the cluster does not answer: it gets the names of the files, which
+// are written when a retry succeeds.
 func (c *credentials) acquire(ctx context.Context, u *auth.User) ([]string, func(), error) {
 	h, err := c.get(u)
 	if err != nil {
@@ -73,7 +72,7 @@ func (c *credentials) get(u *auth.User) (*userCredential, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, fmt.Errorf("the server ends")
+		return nil, fmt.Errorf("the server is shutting down")
 	}
 	if h := c.users[u.UID]; h != nil {
 		if h.name != u.Name {
@@ -87,7 +86,10 @@ func (c *credentials) get(u *auth.User) (*userCredential, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	h := &userCredential{name: u.Name, sessions: 1, folder: folder, remove: remove, first: make(chan struct{}), stop: stop, now: make(chan struct{}, 1)}
+	h := &userCredential{
+		name: u.Name, sessions: 1, folder: folder, remove: remove,
+		first: make(chan struct{}), stop: stop, now: make(chan struct{}, 1),
+	}
 	c.users[u.UID] = h
 	c.wait.Add(1)
 	go func() {
@@ -97,7 +99,7 @@ func (c *credentials) get(u *auth.User) (*userCredential, error) {
 	return h, nil
 }
 
-// keep renews a credential until nobody needs it any more.
+// manage renews a credential until it is no longer needed.
 func (c *credentials) manage(ctx context.Context, u *auth.User, h *userCredential) {
 	renew := c.renew(ctx, u, h)
 	close(h.first)
@@ -124,7 +126,7 @@ func (c *credentials) manage(ctx context.Context, u *auth.User, h *userCredentia
 	}
 }
 
-// renewNow has a user's credential written anew, if there is one.
+// renewNow renews a user's credential now, if there is one.
 func (c *credentials) renewNow(uid int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +138,7 @@ func (c *credentials) renewNow(uid int) {
 	}
 }
 
-// forget drops a credential that no session and no process needs.
+// removeUnused removes a credential that no session and no process needs.
 func (c *credentials) removeUnused(u *auth.User, h *userCredential) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,12 +150,12 @@ func (c *credentials) removeUnused(u *auth.User, h *userCredential) bool {
 	return true
 }
 
-// never is when a credential that does not expire is renewed.
+// never is the time until the renewal of a credential that does not expire.
 const never = 1000 * time.Hour
 
-// renew asks for a credential, writes it, and returns when to do so again.
+// renew issues and writes a credential, and returns when to do so again.
 func (c *credentials) renew(ctx context.Context, u *auth.User, h *userCredential) (again time.Time) {
-	again = time.Now().Add(retryAfter) // after a defect as well
+	again = time.Now().Add(retryAfter) // also after a panic
 	defer c.server.recoverPanic()
 	ctx, cancel := context.WithTimeout(ctx, identityTimeout)
 	defer cancel()
@@ -172,14 +174,14 @@ func (c *credentials) renew(ctx context.Context, u *auth.User, h *userCredential
 	if cred.Renew.IsZero() {
 		return time.Now().Add(never)
 	}
-	// Never in a tight loop, whatever the answer said.
+	// At most once a second, whatever Renew says.
 	if soon := time.Now().Add(time.Second); cred.Renew.Before(soon) {
 		return soon
 	}
 	return cred.Renew
 }
 
-// name sets the variables that sessions get.
+// setEnv sets the environment for sessions.
 func (c *credentials) setEnv(h *userCredential, cred *Credential) {
 	var env []string
 	for _, e := range cred.Env {
@@ -190,7 +192,7 @@ func (c *credentials) setEnv(h *userCredential, cred *Credential) {
 	c.mu.Unlock()
 }
 
-// writeCredential writes the files as the user, mode 600, each at once.
+// writeCredential writes the files as the user, with mode 600, each atomically.
 func writeCredential(u *auth.User, folder string, cred *Credential) error {
 	return asuser.Do(u.Rights(), func() error {
 		for name, text := range cred.Files {
@@ -216,7 +218,7 @@ func writeCredential(u *auth.User, folder string, cred *Credential) error {
 	})
 }
 
-// close ends the keeping and removes the files.
+// close stops all renewals and removes the files.
 func (c *credentials) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -227,11 +229,11 @@ func (c *credentials) close() {
 	c.wait.Wait()
 }
 
-// hasProcesses tells whether a process of the user runs on this machine.
+// hasProcesses reports whether the user has processes on this machine.
 func hasProcesses(uid int) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return true // do not take away what may be in use
+		return true // the credential may be in use
 	}
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {

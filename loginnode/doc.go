@@ -1,12 +1,16 @@
-// Package loginnode is an SSH server for shared HPC login nodes. It replaces
-// sshd in a pod: users get their own shell, files and Slurm commands, and
-// nothing of anybody else's.
+// Package loginnode is an SSH server for shared HPC login nodes. It replaces sshd in
+// a pod: each user has a shell, files and Slurm commands, and no access to other
+// users.
 //
-// The listening and the loop over a connection's channels are gliderlabs/ssh;
-// every request and every channel is served by code of this package and its
-// parts, because the library's own handlers are not fit for several users who
-// do not trust one another (docs/decisions/0017-the-login-node-owns-its-handlers.md).
-// Parts: auth (who may log in), session (shells, commands, sftp), forward
-// (TCP, Unix sockets, agents), asuser (acting with a user's rights), oidc (login
-// at an OpenID provider), relay (passing on to the server in a user's pod).
+// gliderlabs/ssh runs the loop over a connection's channels and requests. Every
+// channel and request is served by this package (handlers.go has the chains of
+// handlers) and the packages below it, because the library's own handlers do not
+// separate users who do not trust one another
+// (docs/decisions/0017-the-login-node-owns-its-handlers.md).
+//
+// The packages: auth (who may log in), session (shells, commands, sftp), forward
+// (TCP, Unix sockets, agents), limit (limits of clients and users), audit and metrics,
+// proxyproto (clients' addresses behind load balancers), asuser (acting with a user's
+// rights), oidc (login with an OpenID provider), relay (forwarding to the server in a
+// user's pod), daemon (the program).
 package loginnode

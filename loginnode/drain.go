@@ -8,15 +8,15 @@ import (
 	"github.com/berth-hpc/berth/loginnode/audit"
 )
 
-// Ready tells whether the server takes logins.
+// Ready reports whether the server accepts logins.
 func (s *Server) Ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.draining.Load() && len(s.listeners) > 0
 }
 
-// Drain takes no more logins, tells every terminal, and waits until the
-// sessions have ended or ctx has; then it closes what is left.
+// Drain stops accepting logins, sends the message to every terminal, waits until all
+// sessions have ended or ctx is done, and then closes what is left.
 func (s *Server) Drain(ctx context.Context, message string) {
 	s.draining.Store(true)
 	s.metrics.Add("berth_login_draining", 1)
@@ -26,14 +26,14 @@ func (s *Server) Drain(ctx context.Context, message string) {
 		l.Close()
 		delete(s.listeners, l)
 	}
-	// Who is still logging in is too late; who has no session keeps nobody.
+	// Connections that have not logged in, or have no session, end now.
 	for c := range s.open {
 		if !s.conns[c] || c.sessions.Load()+c.carried.Load() == 0 {
 			_ = c.Close()
 		}
 	}
-	for one := range s.activeSessions {
-		go one.Say(message)
+	for session := range s.activeSessions {
+		go session.Say(message)
 	}
 	s.mu.Unlock()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -53,7 +53,7 @@ func (s *Server) sessions() int {
 	return len(s.activeSessions)
 }
 
-// Close ends everything at once and waits until it is over.
+// Close ends all connections at once and waits for them.
 func (s *Server) Close() {
 	s.draining.Store(true)
 	s.mu.Lock()
@@ -70,5 +70,5 @@ func (s *Server) Close() {
 		s.pods.close()
 	}
 	s.credentials.close()
-	_ = os.Remove(s.cfg.RunDir) // if nobody's is left in it
+	_ = os.Remove(s.cfg.RunDir) // fails if a user's folder is left in it
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// Gateway makes a server one of a user's pod (Pods): nobody but the gateway
-// logs in, as that user, and says for each connection who the client is.
+// Gateway configures the server in a user's pod (Pods). Only the gateway can log in,
+// as that user, and it describes the client of each connection.
 type Gateway struct {
 	Key  ssh.PublicKey
 	User *auth.User
-	// Credential: the gateway brings a credential for the cluster.
+	// Credential reports whether the gateway sends a credential for the cluster.
 	Credential bool
 }
 
@@ -33,9 +33,9 @@ const (
 	requestRetire     = "retire@berth.hpc"     // a retireRequest
 )
 
-// Admission is what a gateway says of a client that has logged in.
+// Admission is a gateway's description of a client that has logged in.
 type Admission struct {
-	Conn     string // the gateway's name of the connection, for the log
+	Conn     string // the gateway's id of the connection, for the log
 	From, To netip.AddrPort
 	Options  auth.Options
 	Inside   *session.Inside
@@ -43,12 +43,12 @@ type Admission struct {
 
 type retireRequest struct{ Idle time.Duration }
 
-// gatewayState is what a server in a pod remembers.
+// gatewayState is the state of a server in a pod.
 type gatewayState struct {
 	mu          sync.Mutex
-	busy        time.Time // last seen so
+	busy        time.Time // when it was last busy
 	retired     bool
-	retiredChan chan struct{} // closed when the gateway knows that
+	retiredChan chan struct{} // closed when the gateway has been answered
 	end         sync.Once
 
 	cred  *Credential
@@ -60,11 +60,11 @@ func newGatewayState(now time.Time) *gatewayState {
 	return &gatewayState{busy: now, retiredChan: make(chan struct{}), first: make(chan struct{})}
 }
 
-// Retired is closed when the gateway has let the pod go; it has nothing to do
-// any more.
+// Retired returns a channel that is closed when the gateway has retired the pod, which
+// may then end.
 func (s *Server) Retired() <-chan struct{} { return s.gateway.retiredChan }
 
-// gatewayKey lets in the gateway, as the pod's user.
+// gatewayKey authenticates the gateway, as the pod's user.
 func (s *Server) gatewayKey(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 	g := s.cfg.Gateway
 	if m.User() != g.User.Name || !bytes.Equal(key.Marshal(), g.Key.Marshal()) {
@@ -73,7 +73,7 @@ func (s *Server) gatewayKey(m ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permiss
 	return auth.Proven(g.User, "gateway"), nil
 }
 
-// fromGateway answers what only a gateway asks.
+// gatewayRequest answers the requests that only a gateway sends.
 func (s *Server) gatewayRequest(c *conn, r *ssh.Request) (bool, []byte) {
 	switch r.Type {
 	case requestAdmit:
@@ -95,7 +95,7 @@ func (s *Server) gatewayRequest(c *conn, r *ssh.Request) (bool, []byte) {
 		if json.Unmarshal(r.Payload, &q) != nil || q.Idle <= 0 || !s.retire(q.Idle) {
 			return false, nil
 		}
-		// The gateway has to have the answer before this process may end.
+		// The gateway must receive the answer before this process ends.
 		_ = r.Reply(true, nil)
 		r.WantReply = false
 		s.gateway.end.Do(func() { close(s.gateway.retiredChan) })
@@ -104,7 +104,7 @@ func (s *Server) gatewayRequest(c *conn, r *ssh.Request) (bool, []byte) {
 	return false, nil
 }
 
-// admitted turns a connection of the gateway's into a client's, once.
+// admitted turns a connection of the gateway into that of a client, once.
 func (s *Server) admitted(c *conn, a *Admission) bool {
 	s.gateway.mu.Lock()
 	defer s.gateway.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Server) admitted(c *conn, a *Admission) bool {
 	return c.admission.CompareAndSwap(nil, a)
 }
 
-// retire ends the pod if it has been idle for so long. Nobody is admitted
+// retire retires the pod if it has been idle for that long. No client is admitted
 // afterwards.
 func (s *Server) retire(idle time.Duration) bool {
 	s.gateway.mu.Lock()
@@ -131,7 +131,7 @@ func (s *Server) retire(idle time.Duration) bool {
 	return true
 }
 
-// clients counts the admitted connections.
+// admittedConnections returns the number of admitted connections.
 func (s *Server) admittedConnections() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,9 +143,9 @@ func (s *Server) admittedConnections() (n int) {
 	return n
 }
 
-// leftRunning tells whether processes live that sessions have left, a tmux
-// perhaps. It knows only where the process numbers are the pod's own, which
-// they are if its first process is this program.
+// hasOtherProcesses reports whether processes of ended sessions are left, such as a
+// tmux. It returns false unless the pod has a pid namespace of its own, in which this
+// program is pid 1.
 func (s *Server) hasOtherProcesses() bool {
 	first, err1 := os.Readlink("/proc/1/exe")
 	own, err2 := os.Readlink("/proc/self/exe")
@@ -164,21 +164,22 @@ func (s *Server) hasOtherProcesses() bool {
 	return false
 }
 
-// pushed is the Identity of a server in a pod: what the gateway has last given.
+// pushedCredential is the Identity of a server in a pod. It returns the credential
+// that the gateway sent last.
 func (s *Server) pushedCredential(ctx context.Context, _ *auth.User) (*Credential, error) {
 	select {
 	case <-s.gateway.first:
 	case <-ctx.Done():
-		return nil, errors.New("the gateway has given no credential")
+		return nil, errors.New("the gateway has not sent a credential")
 	}
 	s.gateway.mu.Lock()
 	defer s.gateway.mu.Unlock()
 	c := *s.gateway.cred
-	c.Renew = time.Time{} // the gateway brings the next one
+	c.Renew = time.Time{} // the gateway sends the next one
 	return &c, nil
 }
 
-// source is the client's address: the gateway says so where this is a pod.
+// source returns the client's address, in a pod as the gateway reports it.
 func (c *conn) source() netip.AddrPort {
 	if a := c.admission.Load(); a != nil {
 		return a.From
@@ -186,7 +187,7 @@ func (c *conn) source() netip.AddrPort {
 	return c.from
 }
 
-// local is the address that the client has connected to.
+// local returns the address to which the client connected.
 func (c *conn) local() netip.AddrPort {
 	if a := c.admission.Load(); a != nil {
 		return a.To
@@ -194,6 +195,6 @@ func (c *conn) local() netip.AddrPort {
 	return addrPort(c.LocalAddr())
 }
 
-// mayServe tells whether channels may be opened: in a pod, not before the
-// gateway has said for whom.
+// isAdmitted reports whether channels may be opened: in a pod, only after the gateway
+// has admitted the client.
 func (c *conn) isAdmitted() bool { return c.server.cfg.Gateway == nil || c.admission.Load() != nil }

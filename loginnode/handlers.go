@@ -102,7 +102,9 @@ type channelHandler func(*conn, ssh.NewChannel)
 // channelHandlers returns the handlers of channels by type.
 func (s *Server) channelHandlers() map[string]glider.ChannelHandler {
 	return map[string]glider.ChannelHandler{
-		"session":                        s.authenticated(limitSessions(limitUserChannels(limitSessionRate(serveSession)))),
+		"session": s.authenticated(
+			limitSessions(limitUserChannels(limitSessionRate(serveSession))),
+		),
 		"direct-tcpip":                   s.authenticated((*conn).directTCP),
 		"direct-streamlocal@openssh.com": s.authenticated((*conn).directUnix),
 	}

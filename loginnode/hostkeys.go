@@ -7,19 +7,19 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Requests by which a client learns a server's other keys, so that they can be
-// changed without anybody having to say yes (OpenSSH's PROTOCOL, 2.5).
+// Requests by which a client learns a server's other host keys, so that they can
+// change without a prompt to the user (OpenSSH's PROTOCOL, 2.5).
 const (
 	requestHostKeys = "hostkeys-00@openssh.com"
 	requestProve    = "hostkeys-prove-00@openssh.com"
 )
 
-// allHostKeys are the server's and those that it is going to have.
+// allHostKeys returns the present and the future host keys.
 func (s *Server) allHostKeys() []ssh.Signer {
 	return append(append([]ssh.Signer{}, s.cfg.HostKeys...), s.cfg.NextHostKeys...)
 }
 
-// announce tells a client that has logged in all keys of the server.
+// announceHostKeys sends all host keys to a client that has logged in.
 func (s *Server) announceHostKeys(to ssh.Conn) {
 	var payload []byte
 	for _, k := range s.allHostKeys() {
@@ -28,8 +28,8 @@ func (s *Server) announceHostKeys(to ssh.Conn) {
 	_, _, _ = to.SendRequest(requestHostKeys, false, payload)
 }
 
-// prove shows a client that the server holds the keys that the client asks
-// about. One that is not the server's refuses the whole request.
+// proveHostKeys proves to a client that the server has the requested host keys. It
+// refuses the request if one of them is not the server's.
 func (s *Server) proveHostKeys(c *conn, r *ssh.Request) (bool, []byte) {
 	var answer []byte
 	rest, keys := r.Payload, s.allHostKeys()
@@ -51,7 +51,7 @@ func (s *Server) proveHostKeys(c *conn, r *ssh.Request) (bool, []byte) {
 	return len(answer) > 0, answer
 }
 
-// signature is that of a host key for one connection.
+// signature returns the signature of a host key for one connection.
 func (s *Server) signature(c *conn, key []byte) ([]byte, bool) {
 	what := ssh.Marshal(struct {
 		Name    string

@@ -10,15 +10,16 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// Of the ciphers that both sides have the client's first is taken (RFC 4253,
-// 7.1). With OpenSSH that is ChaCha20, for which Go has no fast code on these
-// processors, while AES-GCM is the processor's own work: bulk data cost half as
-// much. So a client that would take ChaCha20 and has AES-GCM too is offered that
-// alone. Its list has to be known before the server sends its own, so its first
-// message is read ahead, unless it waits for the server's.
+// hasFastAES reports whether AES-GCM is much faster than ChaCha20 here. Of the
+// ciphers that both sides have, the client's first one is chosen (RFC 4253, 7.1).
+// With OpenSSH that is ChaCha20, for which Go has no fast code on these processors;
+// with AES-GCM, for which they have instructions, bulk data cost half as much. So the
+// server offers only AES-GCM to a client that prefers ChaCha20 and has both. It has to
+// read the client's list before it sends its own, so it peeks at the client's first
+// message, unless the client waits for the server's.
 var hasFastAES = cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ
 
-// Bounds of what is read ahead. Who takes longer, or says more, is offered all
+// Bounds of peekKexInit. A client that takes longer or sends more is offered all
 // ciphers.
 const (
 	peekTimeout    = 250 * time.Millisecond
@@ -26,15 +27,15 @@ const (
 	maxKexInit     = 8 << 10
 )
 
-// lookAhead sends the server's first line, and reads what the client has to say
-// at once. Package ssh sees all of it, and sends no second line (Write).
+// peekKexInit sends the server's version line and reads what the client has sent. Read
+// returns all of it to package ssh, and Write discards the second version line.
 func (c *conn) peekKexInit() {
 	if !hasFastAES {
 		return
 	}
 	c.versionLine = []byte("SSH-2.0-" + version + "\r\n")
 	if _, err := c.Conn.Write(c.versionLine); err != nil {
-		return // package ssh will see that too
+		return // package ssh gets the same error
 	}
 	_ = c.SetReadDeadline(time.Now().Add(peekTimeout))
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
@@ -52,8 +53,8 @@ func (c *conn) peekKexInit() {
 	}
 }
 
-// firstMessage finds the payload of the packet that follows the client's first
-// line; more tells that it is not complete yet, and may be read on.
+// firstMessage returns the payload of the packet after the client's version line.
+// more reports that it is not complete yet.
 func firstMessage(text []byte) (payload []byte, more bool) {
 	end := bytes.IndexByte(text[:min(len(text), maxVersionLine)], '\n')
 	if end < 0 {
@@ -85,7 +86,7 @@ type keyExchangeInit struct {
 	Reserved                uint32
 }
 
-// offer is what a client is offered; nil: everything.
+// preferredCiphers returns the ciphers to offer to a client; nil: all.
 func preferredCiphers(message []byte) []string {
 	var m keyExchangeInit
 	if ssh.Unmarshal(message, &m) != nil {
@@ -94,14 +95,16 @@ func preferredCiphers(message []byte) []string {
 	gcm := []string{ssh.CipherAES128GCM, ssh.CipherAES256GCM}
 	for _, theirs := range [][]string{m.CiphersIn, m.CiphersOut} {
 		first := slices.IndexFunc(theirs, func(name string) bool { return slices.Contains(ciphers, name) })
-		if first < 0 || theirs[first] != ssh.CipherChaCha20Poly1305 || !slices.ContainsFunc(theirs, func(name string) bool { return slices.Contains(gcm, name) }) {
+		prefersChaCha := first >= 0 && theirs[first] == ssh.CipherChaCha20Poly1305
+		hasGCM := slices.ContainsFunc(theirs, func(name string) bool { return slices.Contains(gcm, name) })
+		if !prefersChaCha || !hasGCM {
 			return nil
 		}
 	}
 	return gcm
 }
 
-// offered are the ciphers for this client.
+// offeredCiphers returns the ciphers for this client.
 func (c *conn) offeredCiphers() []string {
 	if c.ciphers != nil {
 		return c.ciphers
@@ -109,7 +112,7 @@ func (c *conn) offeredCiphers() []string {
 	return ciphers
 }
 
-// Read begins with what was read ahead.
+// Read returns what peekKexInit has read, and then what the client sends.
 func (c *conn) Read(p []byte) (int, error) {
 	if len(c.peeked) == 0 {
 		return c.Conn.Read(p)

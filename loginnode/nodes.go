@@ -21,14 +21,14 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// Nodes lets users reach the compute nodes that their jobs run on, and no
-// others (pam_slurm_adopt(8) is the model). A client that comes through this
-// server as a jump host and asks for port 22 of a node meets this server again,
-// which starts what the client asks for in the user's job there.
+// Nodes gives users access to the compute nodes of their jobs and to no others, like
+// pam_slurm_adopt(8). A client that uses this server as a jump host to port 22 of a
+// node is connected to this server again, which runs the client's sessions in the
+// user's job on that node.
 type Nodes struct {
-	// Has tells whether a name is that of a compute node.
+	// Has reports whether a name is that of a compute node.
 	Has func(name string) bool
-	// Place finds the user's running job on a node; nil, nil: there is none.
+	// Place returns the user's running job on a node; nil, nil: there is none.
 	Place func(ctx context.Context, u *auth.User, node string) (*Place, error)
 }
 
@@ -37,20 +37,21 @@ type Place struct {
 	Job int64
 	// Inside starts programs in the job.
 	Inside session.Inside
-	// Address of the job on the node, for what listens there; invalid: unknown.
+	// Address of the job on the node, for connections to it; invalid: unknown.
 	Address netip.Addr
 }
 
-// nodePort is where a node's own server would listen.
+// nodePort is the port of a node's SSH server.
 const nodePort = 22
 
-// noJob is what pam_slurm_adopt says, with our name.
+// noJobMessage is the message of pam_slurm_adopt, with our name.
 const noJobMessage = "Access denied by Berth: you have no active jobs on this node"
 
-// unknown is the answer when the cluster does not tell; the reason is in the log.
+// unknownJobMessage is the answer if the cluster does not answer; the log has the
+// reason.
 const unknownJobMessage = "Access denied by Berth: the cluster does not say whether you have a job on this node"
 
-// reach is a connection's forward.Forwarder.Reach.
+// reach implements forward.Forwarder.Reach.
 func (c *conn) reach(ctx context.Context, name string, port uint32) (forward.Stream, string, error) {
 	nodes, host := c.server.cfg.Nodes, strings.ToLower(name)
 	switch {
@@ -79,20 +80,23 @@ func isLoopback(host string) bool {
 	return host == "localhost" || host == "127.0.0.1" || host == "::1"
 }
 
-// connects tells whether a host is the loopback of the job that the sessions
-// run in.
+// isJobLoopback reports whether host is the loopback interface of the job in which the
+// sessions run.
 func (c *conn) isJobLoopback(host string) bool {
 	inside := c.inside()
 	return inside != nil && inside.Connect != "" && isLoopback(host)
 }
 
-// intoJob connects to a port of the job's loopback, by a program within the
-// job: nothing that this machine listens on is meant.
+// dialJob connects to a port of the job's loopback interface by a program in the job.
 func (c *conn) dialJob(ctx context.Context, port uint32) (forward.Stream, error) {
 	if !c.server.cfg.Policy.Inside(port) {
 		return nil, forward.ErrForbidden
 	}
-	p, err := session.Run(&c.server.session, c.sessionConn(), c.inside().Connect+" "+strconv.FormatUint(uint64(port), 10))
+	p, err := session.Run(
+		&c.server.session,
+		c.sessionConn(),
+		c.inside().Connect+" "+strconv.FormatUint(uint64(port), 10),
+	)
 	if err != nil {
 		c.server.cfg.Log.Error("a connection into a job", "user", c.login.User.Name, "error", err)
 		return nil, forward.Failure("the job cannot be reached")
@@ -109,8 +113,7 @@ func (c *conn) dialJob(ctx context.Context, port uint32) (forward.Stream, error)
 	return stream, nil
 }
 
-// plainText leaves out what could steer the terminal of who reads it: it is the
-// job that says it.
+// plainText removes the characters from a job's message that could control a terminal.
 func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || audit.IsControl(r) || r == utf8.RuneError {
@@ -127,7 +130,7 @@ func addressOf(p *Place) (forward.Stream, string, error) {
 	return nil, p.Address.String(), nil
 }
 
-// findPlace is where the user's job runs on a node, or a refusal.
+// findPlace returns the user's job on a node, or a refusal.
 func (c *conn) findPlace(ctx context.Context, u *auth.User, node string) (*Place, error) {
 	p, err := c.server.cfg.Nodes.Place(ctx, u, node)
 	if err != nil {
@@ -140,8 +143,8 @@ func (c *conn) findPlace(ctx context.Context, u *auth.User, node string) (*Place
 	return p, nil
 }
 
-// enterNode serves a connection to a node within this one, and returns the
-// client's end.
+// openNode serves a connection to a node, which this connection carries, and returns
+// the client's end of it.
 func (c *conn) openNode(node string) (forward.Stream, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -153,7 +156,7 @@ func (c *conn) openNode(node string) (forward.Stream, error) {
 	return theirs, nil
 }
 
-// socketPair is a stream within the process that knows half-closing.
+// socketPair returns the two ends of a stream that supports half-closing.
 func socketPair() (*net.UnixConn, *net.UnixConn, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -178,9 +181,9 @@ func socketPair() (*net.UnixConn, *net.UnixConn, error) {
 	return ends[0], ends[1], err
 }
 
-// admit decides, for a user who has proven to be that, whether the connection
-// may go on: to a node only the user may come whose connection it is in, and
-// only to a job.
+// authorizeNode decides whether an authenticated user may use the connection. On one
+// to a node, that is only the user whose connection carries it, and only with a job on
+// the node.
 func (s *Server) authorizeNode(c *conn, p *ssh.Permissions) (*ssh.Permissions, error) {
 	if c.outer == nil {
 		return p, nil
@@ -200,7 +203,8 @@ func (s *Server) authorizeNode(c *conn, p *ssh.Permissions) (*ssh.Permissions, e
 	return p, nil
 }
 
-// inside is how this connection's sessions run their programs; nil: here.
+// inside returns how the sessions of this connection run programs in a job; nil: they
+// run them here.
 func (c *conn) inside() *session.Inside {
 	if a := c.admission.Load(); a != nil {
 		return a.Inside
@@ -211,10 +215,10 @@ func (c *conn) inside() *session.Inside {
 	return &c.place.Inside
 }
 
-// directTCP serves -L, -D and -W.
+// directTCP serves ssh -L, -D and -W.
 func (c *conn) directTCP(nc ssh.NewChannel) {
 	if c.link != nil && c.outer != nil && c.isJobLoopback(strings.ToLower(forward.Host(nc))) {
-		c.relayChannel(nc) // the pod's server has the program that starts things in jobs
+		c.relayChannel(nc) // the pod's server has the program that enters jobs
 		return
 	}
 	if nodes := c.server.cfg.Nodes; c.link == nil || c.outer != nil || nodes != nil && nodes.Has(forward.Host(nc)) {
@@ -224,7 +228,7 @@ func (c *conn) directTCP(nc ssh.NewChannel) {
 	c.relayChannel(nc)
 }
 
-// forwardRequest serves -R and its end, which are not for nodes.
+// forwardRequest serves ssh -R and its cancellation, but not on nodes.
 func (c *conn) forwardRequest(r *ssh.Request) (bool, []byte) {
 	switch {
 	case c.outer != nil || !c.isAdmitted():
@@ -244,7 +248,7 @@ func (c *conn) forwardRequest(r *ssh.Request) (bool, []byte) {
 	}
 }
 
-// directUnix serves -L to a socket, which a node has none of.
+// directUnix serves ssh -L to a Unix socket, but not on nodes.
 func (c *conn) directUnix(nc ssh.NewChannel) {
 	if c.outer != nil {
 		_ = nc.Reject(ssh.Prohibited, "sockets of a node are not reached")

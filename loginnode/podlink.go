@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/relay"
 )
 
-// podLink is a client's connection to the user's pod: one of its own for each,
-// so that requests and keepalives mean the same at both ends.
+// podLink is the connection to the user's pod for one client. Each client has its own,
+// so that global requests and keepalives have the same meaning at both ends.
 type podLink struct {
 	ready chan struct{}
 	conn  ssh.Conn // nil: err says why
@@ -23,7 +23,7 @@ type podLink struct {
 	waiters map[chan string]bool
 }
 
-// openLink begins to connect to the user's pod.
+// openLink starts to connect to the user's pod.
 func (c *conn) openLink() {
 	l := &podLink{ready: make(chan struct{}), waiters: map[chan string]bool{}}
 	c.link = l
@@ -49,8 +49,8 @@ func (c *conn) openLink() {
 	}()
 }
 
-// fromPod passes on what the pod opens to the client: connections to its -R,
-// and to the agent.
+// fromPod relays channels from the pod to the client: connections for ssh -R and to the
+// agent.
 func (c *conn) fromPod(chans <-chan ssh.NewChannel) {
 	for nc := range chans {
 		switch nc.ChannelType() {
@@ -65,7 +65,7 @@ func (c *conn) fromPod(chans <-chan ssh.NewChannel) {
 	}
 }
 
-// say tells those who wait what for.
+// say reports to all waiters what the link waits for.
 func (l *podLink) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +78,8 @@ func (l *podLink) say(text string) {
 	}
 }
 
-// wait returns the connection to the pod; tell, if not nil, is called with what
-// it waits for.
+// wait returns the connection to the pod. Meanwhile tell, if not nil, is called with
+// what it waits for.
 func (l *podLink) wait(ctx context.Context, tell func(string)) (ssh.Conn, error) {
 	news := make(chan string, 8)
 	l.mu.Lock()
@@ -97,7 +97,7 @@ func (l *podLink) wait(ctx context.Context, tell func(string)) (ssh.Conn, error)
 		select {
 		case <-l.ready:
 			if len(news) > 0 {
-				continue // it is said all the same what the client has waited for
+				continue // first report what it waited for
 			}
 			return l.conn, l.err
 		case <-ctx.Done():
@@ -119,7 +119,7 @@ func (l *podLink) isReady() bool {
 	}
 }
 
-// relayRequest passes a global request on to the pod.
+// relayRequest relays a global request to the pod.
 func (c *conn) relayRequest(r *ssh.Request) (bool, []byte) {
 	pod, err := c.link.wait(c.ctx, nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *conn) relayRequest(r *ssh.Request) (bool, []byte) {
 	return ok && err == nil, payload
 }
 
-// relayChannel passes a forwarding on to the pod.
+// relayChannel relays a forwarding to the pod.
 func (c *conn) relayChannel(nc ssh.NewChannel) {
 	pod, err := c.link.wait(c.ctx, nil)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *conn) relayChannel(nc ssh.NewChannel) {
 	c.relay(nc, pod)
 }
 
-// relay passes a channel on while there is room for it.
+// relay relays a channel within the user's quota.
 func (c *conn) relay(nc ssh.NewChannel, to ssh.Conn) {
 	r := c.channels()
 	if !r.Enter() {
@@ -150,7 +150,7 @@ func (c *conn) relay(nc ssh.NewChannel, to ssh.Conn) {
 	relay.Open(nc, to, &c.flow)
 }
 
-// relayed is a session that runs in a pod. It is what log and drain know of it.
+// relayedSession is a session in a pod, for the log and for draining.
 type relayedSession struct {
 	conn  *conn
 	near  ssh.Channel
@@ -163,8 +163,7 @@ type relayedSession struct {
 	signal             string
 }
 
-// relaySession passes a session on to the pod. While that starts, the client
-// is told so.
+// relaySession relays a session to the pod. While the pod starts, it tells the client.
 func (c *conn) relaySession(nc ssh.NewChannel) {
 	var far ssh.Channel
 	var farAsked <-chan *ssh.Request
@@ -186,7 +185,10 @@ func (c *conn) relaySession(nc ssh.NewChannel) {
 		return
 	}
 	if far == nil {
-		pod, err := c.link.wait(c.ctx, func(text string) { _, _ = near.Stderr().Write([]byte("loginnode: " + text + "\r\n")) })
+		pod, err := c.link.wait(
+			c.ctx,
+			func(text string) { _, _ = near.Stderr().Write([]byte("loginnode: " + text + "\r\n")) },
+		)
 		if err == nil {
 			err = open(pod)
 		}
@@ -202,13 +204,15 @@ func (c *conn) relaySession(nc ssh.NewChannel) {
 	r.ended()
 }
 
-// sayNoPod tells a client why what it asks for does not begin.
+// rejectWithoutPod tells a client that its session cannot start.
 func rejectWithoutPod(near ssh.Channel, asked <-chan *ssh.Request) {
 	for r := range asked {
 		_ = r.Reply(true, nil)
 		switch r.Type {
 		case "shell", "exec", "subsystem":
-			_, _ = near.Stderr().Write([]byte("loginnode: your login pod cannot be started; the administrator finds the reason in the log\r\n"))
+			_, _ = near.Stderr().Write(
+				[]byte("loginnode: your login pod cannot be started; the administrator's log has the reason\r\n"),
+			)
 			_, _ = near.SendRequest("exit-status", false, ssh.Marshal(struct{ Code uint32 }{1}))
 			_ = near.Close()
 		}
@@ -226,7 +230,7 @@ func (r *relayedSession) Say(text string) {
 	}
 }
 
-// contain keeps a defect to this session.
+// recoverPanic, deferred, recovers a panic and ends only this session.
 func (r *relayedSession) recoverPanic() {
 	if p := recover(); p != nil {
 		r.conn.server.reportPanic(p)
@@ -234,7 +238,7 @@ func (r *relayedSession) recoverPanic() {
 	}
 }
 
-// asked sees what the client asks for.
+// clientRequest records what the client requests.
 func (r *relayedSession) clientRequest(q *ssh.Request) {
 	defer r.recoverPanic()
 	var m struct{ Value string }
@@ -259,7 +263,7 @@ func (r *relayedSession) clientRequest(q *ssh.Request) {
 	if q.Type == "subsystem" {
 		r.kind, r.command = m.Value, ""
 		if m.Value != "sftp" {
-			r.kind = "subsystem" // names of metrics are not the client's to choose
+			r.kind = "subsystem" // clients must not choose the names of metrics
 		}
 	}
 	s := r.conn.server
@@ -267,7 +271,7 @@ func (r *relayedSession) clientRequest(q *ssh.Request) {
 	s.sessionStarted(r, r.kind, r.record("session-start"))
 }
 
-// answered sees what the pod tells of the end.
+// podRequest records how the session ended, as the pod reports it.
 func (r *relayedSession) podRequest(q *ssh.Request) {
 	defer r.recoverPanic()
 	r.mu.Lock()

@@ -19,26 +19,26 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// Pods gives each user a pod that runs with the user's rights and no others.
-// The server then only says who is who: it needs no right of root's, and passes
-// channels on to the same program in the pod (Gateway).
+// Pods runs each user's sessions in a pod with only the user's rights. The server then
+// only authenticates users: it does not need root's rights, and relays channels to the
+// same program in the pod (Gateway).
 type Pods struct {
-	// Start makes the user's pod unless it is there, and returns it once it
-	// runs. state is told what it waits for.
+	// Start creates the user's pod unless it exists, and returns it once it runs. It
+	// calls state with what it waits for.
 	Start func(ctx context.Context, u *auth.User, state func(text string)) (*Pod, error)
-	// List finds the pods that there are, of this and other servers.
+	// List returns all pods, of this and other servers.
 	List func(ctx context.Context) ([]*Pod, error)
-	// Remove deletes a pod; one that is gone already is no error.
+	// Remove deletes a pod. It is not an error if the pod does not exist.
 	Remove func(ctx context.Context, name string) error
-	// Secret is what all keys between this server and the pods come from; the
-	// same for all replicas.
+	// Secret is the secret from which all keys between servers and pods are derived. All
+	// replicas have the same one.
 	Secret []byte
-	// Idle is how long a pod without connections and processes lives; 0: 30 min.
+	// Idle is how long a pod without connections and processes exists; 0: 30 min.
 	Idle time.Duration
-	// StartTimeout is how long a login waits for its pod; 0: 2 min.
+	// StartTimeout bounds how long a login waits for its pod; 0: 2 min.
 	StartTimeout time.Duration
-	// Poll is how often a pod is asked whether it is idle; 0: a quarter of Idle,
-	// from 1 s to 30 s.
+	// Poll is the interval of requests to a pod whether it is idle; 0: a quarter of
+	// Idle, between 1 s and 30 s.
 	Poll time.Duration
 }
 
@@ -59,8 +59,8 @@ type Pod struct {
 	Address string // host:port of its server
 }
 
-// PodKeys are the keys of a user's pod and of a gateway that calls on it. They
-// follow from the secret, so that no replica has to ask another for them.
+// PodKeys returns the private keys of gateways for a user's pod and of that pod. They
+// are derived from the secret, so that replicas do not have to exchange them.
 func PodKeys(secret []byte, uid int) (gateway, host ed25519.PrivateKey, err error) {
 	derive := func(what string) (ed25519.PrivateKey, error) {
 		seed, err := hkdf.Key(sha256.New, secret, nil, "berth login pod "+what+" "+strconv.Itoa(uid), ed25519.SeedSize)
@@ -74,7 +74,8 @@ func PodKeys(secret []byte, uid int) (gateway, host ed25519.PrivateKey, err erro
 	return gateway, host, errors.Join(err1, err2)
 }
 
-// keeper starts pods, gives them their users' credentials, and lets idle ones go.
+// podManager starts pods, sends them the credentials of their users, and deletes idle
+// ones.
 type podManager struct {
 	server *Server
 	pods   *Pods
@@ -86,7 +87,7 @@ type podManager struct {
 	wait    sync.WaitGroup
 }
 
-// kept is a pod as the keeper knows it.
+// managedPod is a pod of the manager.
 type managedPod struct {
 	ready chan struct{} // closed when pod or err is set
 	pod   *Pod
@@ -96,7 +97,7 @@ type managedPod struct {
 	mu    sync.Mutex
 	state string // what a start waits for
 	warm  *warmConn
-	ended bool // no spare is kept any more
+	ended bool // no warm connection is opened any more
 }
 
 func (k *managedPod) say(text string) {
@@ -122,7 +123,7 @@ func (k *podManager) close() {
 	k.wait.Wait()
 }
 
-// adopt takes in the pods that an earlier server has left, lest nobody ends them.
+// adopt starts to manage the pods of an earlier server, which nobody else would end.
 func (k *podManager) adopt() {
 	for k.ctx.Err() == nil {
 		pods, err := k.pods.List(k.ctx)
@@ -141,9 +142,9 @@ func (k *podManager) adopt() {
 	}
 }
 
-// get finds a user's pod or begins to start it; there is one already if it is
-// not nil.
-func (k *podManager) get(u *auth.User, there *Pod) *managedPod {
+// get returns a user's managed pod. If there is none, it starts to manage existing, or
+// a new pod if that is nil.
+func (k *podManager) get(u *auth.User, existing *Pod) *managedPod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.managed[u.Name]; e != nil {
@@ -156,7 +157,7 @@ func (k *podManager) get(u *auth.User, there *Pod) *managedPod {
 		defer k.wait.Done()
 		defer k.server.recoverPanic()
 		defer k.drop(u.Name, e)
-		k.manage(u, e, there)
+		k.manage(u, e, existing)
 	}()
 	return e
 }
@@ -170,9 +171,9 @@ func (k *podManager) drop(user string, e *managedPod) {
 	close(e.done)
 }
 
-// keep starts a pod and stays with it until it is gone.
-func (k *podManager) manage(u *auth.User, e *managedPod, there *Pod) {
-	control, err := k.start(u, e, there)
+// manage starts a pod and manages it until it ends.
+func (k *podManager) manage(u *auth.User, e *managedPod, existing *Pod) {
+	control, err := k.start(u, e, existing)
 	if err != nil {
 		e.err = err
 		close(e.ready)
@@ -211,26 +212,26 @@ func (k *podManager) manage(u *auth.User, e *managedPod, there *Pod) {
 	}
 }
 
-// begin starts the pod and connects to it.
-func (k *podManager) start(u *auth.User, e *managedPod, there *Pod) (_ *ssh.Client, err error) {
+// start starts the pod and connects to it.
+func (k *podManager) start(u *auth.User, e *managedPod, existing *Pod) (_ *ssh.Client, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			k.server.reportPanic(r)
-			err = errors.New("a defect, which is in the log")
+			err = errors.New("an internal error; see the log")
 		}
 	}()
 	ctx, cancel := context.WithTimeout(k.ctx, k.pods.StartTimeout)
 	defer cancel()
 	var failed error
 	for range maxStartAttempts {
-		e.pod = there
-		if there == nil {
+		e.pod = existing
+		if existing == nil {
 			var err error
 			if e.pod, err = k.pods.Start(ctx, u, e.say); err != nil {
 				return nil, errors.Join(failed, err)
 			}
 		}
-		there = nil
+		existing = nil
 		control, err := k.dialUntilReady(ctx, e.pod)
 		if err == nil {
 			return control, nil
@@ -240,14 +241,14 @@ func (k *podManager) start(u *auth.User, e *managedPod, there *Pod) (_ *ssh.Clie
 	return nil, failed
 }
 
-// A pod that runs and does not answer for reachTimeout may have died at once:
-// then another is asked for.
+// A pod that runs but does not answer within dialTimeout may have ended at once; then
+// another one is started.
 const (
 	maxStartAttempts = 3
 	dialTimeout      = 15 * time.Second
 )
 
-// reach connects to a pod's server as soon as it answers.
+// dialUntilReady connects to a pod's server as soon as it answers.
 func (k *podManager) dialUntilReady(ctx context.Context, pod *Pod) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -273,8 +274,8 @@ func refuseAll(chans <-chan ssh.NewChannel) {
 	}
 }
 
-// dial opens a connection to a pod, whose key is known. The pod's own requests
-// are of no interest.
+// dial opens a connection to a pod, whose host key is known. It discards the pod's own
+// requests.
 func (k *podManager) dial(ctx context.Context, pod *Pod) (ssh.Conn, <-chan ssh.NewChannel, error) {
 	gateway, host, err := PodKeys(k.pods.Secret, pod.UID)
 	if err != nil {
@@ -303,8 +304,7 @@ func (k *podManager) dial(ctx context.Context, pod *Pod) (ssh.Conn, <-chan ssh.N
 	return conn, chans, nil
 }
 
-// credential gives the pod a credential of its user's, and returns when to do
-// so again.
+// credential sends the pod a credential of its user, and returns when to do so again.
 func (k *podManager) credential(u *auth.User, control *ssh.Client) time.Time {
 	identity := k.server.cfg.Identity
 	if identity == nil {
@@ -327,10 +327,10 @@ func (k *podManager) credential(u *auth.User, control *ssh.Client) time.Time {
 	return cred.Renew
 }
 
-// errRefused is the answer of a pod that will not do something.
+// errRefused reports that a pod refused a request.
 var errRefused = errors.New("the pod refuses")
 
-// request asks a pod's server for something.
+// request sends a request to a pod's server.
 func request(to ssh.Conn, name string, what any) error {
 	payload, err := json.Marshal(what)
 	if err != nil {
@@ -343,7 +343,7 @@ func request(to ssh.Conn, name string, what any) error {
 	return err
 }
 
-// retire ends a pod that has been idle for long.
+// retire deletes a pod that has been idle for long enough.
 func (k *podManager) retire(pod *Pod, control *ssh.Client) bool {
 	if request(control, requestRetire, retireRequest{Idle: k.pods.Idle}) != nil {
 		return false
@@ -357,9 +357,13 @@ func (k *podManager) retire(pod *Pod, control *ssh.Client) bool {
 	return true
 }
 
-// link connects a client's connection to the user's pod. say is told what it
-// waits for, if it waits.
-func (k *podManager) link(ctx context.Context, u *auth.User, a *Admission, say func(text string)) (ssh.Conn, <-chan ssh.NewChannel, error) {
+// link connects to the user's pod for a client. It calls say with what it waits for.
+func (k *podManager) link(
+	ctx context.Context,
+	u *auth.User,
+	a *Admission,
+	say func(text string),
+) (ssh.Conn, <-chan ssh.NewChannel, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.pods.StartTimeout)
 	defer cancel()
 	for {
@@ -371,7 +375,7 @@ func (k *podManager) link(ctx context.Context, u *auth.User, a *Admission, say f
 		if err == nil {
 			return conn, chans, nil
 		}
-		// It is about to end, or lost: the next one will do.
+		// The pod is ending or lost; try the next one.
 		select {
 		case <-e.done:
 		case <-ctx.Done():
@@ -381,10 +385,11 @@ func (k *podManager) link(ctx context.Context, u *auth.User, a *Admission, say f
 	}
 }
 
-// quick is how long a start says nothing: one that is over by then is no news.
+// firstReport is the time after which the state of a start is reported. A faster start
+// is not.
 const firstReport = 200 * time.Millisecond
 
-// wait waits for the pod, and says what for.
+// wait waits for the pod, and calls say with what it waits for.
 func (k *managedPod) wait(ctx context.Context, say func(string)) error {
 	tick := time.NewTicker(firstReport)
 	defer tick.Stop()

@@ -19,8 +19,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// Server is a login node. Make one with New; its methods are safe for
-// concurrent use.
+// Server is a login node. New returns one; its methods are safe for concurrent use.
 type Server struct {
 	cfg          Config
 	session      session.Config
@@ -45,29 +44,38 @@ type Server struct {
 	draining       atomic.Bool
 }
 
-// version is how the server names itself. OpenSSH's client says that it reads
-// no more of a program's output (eow@openssh.com) only to servers whose name
-// begins so; without it `ssh login cat file | head` would never end.
+// version is the server's software version. OpenSSH's client reports that it reads no
+// more output (eow@openssh.com) only to servers whose version starts like this;
+// without that, `ssh login cat file | head` would never end.
 const version = "OpenSSH.compatible Berth"
 
-// longestWait is how long a login or session waits whose user begins too many;
-// one that had to wait longer is refused.
+// maxRateWait bounds how long a login or session is delayed if its user starts too
+// many. One that would have to wait longer is refused.
 const maxRateWait = 10 * time.Second
 
-// New checks a configuration and makes a server of it, which does not listen
-// yet. It refuses one that would let in everybody or that could let in nobody.
+// New checks a configuration and returns a server that does not listen yet. It
+// rejects a configuration that would admit everybody or nobody.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, session: cfg.Session,
-		limiter:   limit.NewConnections(cfg.Startups, cfg.Penalties, slices.Concat(cfg.SharedSources, cfg.ProxyFrom), cfg.Now),
-		listeners: map[net.Listener]bool{}, conns: map[*conn]bool{}, open: map[*conn]bool{},
-		activeSessions: map[notifier]time.Time{}, quotas: limit.NewQuotas(cfg.MaxUserConnections, cfg.MaxUserChannels),
-		refusals:     refusalDelay{least: cfg.FailureDelay, now: cfg.Now},
-		loginRates:   limit.NewRates("logins", cfg.LoginRate, maxRateWait, cfg.Now),
-		sessionRates: limit.NewRates("sessions", cfg.SessionRate, maxRateWait, cfg.Now),
+		cfg:     cfg,
+		session: cfg.Session,
+		limiter: limit.NewConnections(
+			cfg.Startups,
+			cfg.Penalties,
+			slices.Concat(cfg.SharedSources, cfg.ProxyFrom),
+			cfg.Now,
+		),
+		listeners:      map[net.Listener]bool{},
+		conns:          map[*conn]bool{},
+		open:           map[*conn]bool{},
+		activeSessions: map[notifier]time.Time{},
+		quotas:         limit.NewQuotas(cfg.MaxUserConnections, cfg.MaxUserChannels),
+		refusals:       refusalDelay{least: cfg.FailureDelay, now: cfg.Now},
+		loginRates:     limit.NewRates("logins", cfg.LoginRate, maxRateWait, cfg.Now),
+		sessionRates:   limit.NewRates("sessions", cfg.SessionRate, maxRateWait, cfg.Now),
 	}
 	s.audit = audit.New(cfg.Audit, cfg.Now, func(err error) { cfg.Log.Error("audit log", "error", err) })
 	if err := makeRunDir(cfg.RunDir); err != nil {
@@ -106,7 +114,7 @@ func signers(keys []ssh.Signer) []glider.Signer {
 	return out
 }
 
-// Serve accepts connections on l until Drain or Close. It returns nil then.
+// Serve accepts connections on l until Drain or Close, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.draining.Load() {
@@ -124,7 +132,7 @@ func (s *Server) Serve(l net.Listener) error {
 			s.accept(c)
 		case s.draining.Load() || errors.Is(err, net.ErrClosed):
 			return nil
-		default: // out of descriptors, most likely; it passes
+		default: // most likely there are no free descriptors at the moment
 			s.cfg.Log.Warn("accept", "error", err)
 			time.Sleep(pause)
 			pause = min(2*pause, time.Second)
@@ -132,13 +140,13 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// accept admits a connection and serves it.
+// accept serves a connection in the background.
 func (s *Server) accept(nc net.Conn) {
 	s.metrics.Add("berth_login_connections_total", 1)
 	s.run(newConn(s, nc), s.clientHandler())
 }
 
-// run serves a connection in the background.
+// run runs the handler of a connection in the background.
 func (s *Server) run(c *conn, handler connHandler) {
 	s.mu.Lock()
 	s.open[c] = true
@@ -160,6 +168,7 @@ func (s *Server) run(c *conn, handler connHandler) {
 	}()
 }
 
+// rejectConnection closes a connection before the handshake.
 func (s *Server) rejectConnection(c *conn, why string) {
 	c.grace.Stop()
 	c.cancel()
@@ -168,8 +177,8 @@ func (s *Server) rejectConnection(c *conn, why string) {
 	s.audit.Write(audit.Record{Event: "refused", Conn: c.id, Source: c.from.String(), Reason: why})
 }
 
-// rejectUser records a connection that is over a limit of its user's; uid is nil
-// where it is not known.
+// rejectQuota records a login that is over a limit of its user; uid is nil if it is
+// unknown.
 func (s *Server) rejectQuota(c *conn, name string, uid *int, why error) {
 	s.metrics.Add(metrics.Label("berth_login_refused_total", "reason", "user"), 1)
 	r := c.record("refused")
@@ -178,26 +187,27 @@ func (s *Server) rejectQuota(c *conn, name string, uid *int, why error) {
 	s.cfg.Log.Warn("a login was refused", "user", name, "reason", why.Error())
 }
 
-// contain keeps a defect to one connection. It is deferred.
+// recoverPanic, deferred, recovers a panic, so that it ends only one goroutine.
 func (s *Server) recoverPanic() {
 	if r := recover(); r != nil {
 		s.reportPanic(r)
 	}
 }
 
+// reportPanic counts and logs a recovered panic.
 func (s *Server) reportPanic(r any) {
 	s.metrics.Add("berth_login_panics_total", 1)
-	s.cfg.Log.Error("a defect was contained", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	s.cfg.Log.Error("recovered from a panic", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 }
 
-// panickedBefore is panicked, where a client that has not logged in may have
-// caused it: its address is penalised when the connection ends.
+// reportEarlyPanic is reportPanic for a panic that a client may have provoked before
+// it logged in: its address is penalized when the connection ends.
 func (s *Server) reportEarlyPanic(c *conn, r any) {
 	s.reportPanic(r)
 	c.panicked.Store(true)
 }
 
-// join notes a connection that has logged in.
+// addConnection registers a connection that has logged in.
 func (s *Server) addConnection(c *conn) {
 	s.mu.Lock()
 	s.conns[c] = true
@@ -208,9 +218,22 @@ func (s *Server) addConnection(c *conn) {
 	r.Method, r.KeyType, r.Fingerprint, r.By = l.Method, l.KeyType, l.Fingerprint, l.Comment
 	r.CertID, r.CertSerial, r.Client = l.CertID, l.CertSerial, string(c.ssh.ClientVersion())
 	s.audit.Write(r)
-	s.cfg.Log.Info("login", "conn", c.id, "user", l.User.Name, "source", c.from.String(), "key", l.Fingerprint, "by", l.Comment)
+	s.cfg.Log.Info(
+		"login",
+		"conn",
+		c.id,
+		"user",
+		l.User.Name,
+		"source",
+		c.from.String(),
+		"key",
+		l.Fingerprint,
+		"by",
+		l.Comment,
+	)
 }
 
+// removeConnection removes a connection that had logged in.
 func (s *Server) removeConnection(c *conn) {
 	s.mu.Lock()
 	delete(s.conns, c)

@@ -20,8 +20,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// watchSessions connects the sessions' events with log, audit and metrics, and
-// gives them agents and credentials.
+// setSessionEvents connects the events of sessions to log, audit and metrics, and
+// provides sessions with agents and credentials.
 func (s *Server) setSessionEvents() {
 	owner := func(one *session.Session) *conn { return one.Conn.Owner.(*conn) }
 	s.session.Events = session.Events{
@@ -45,7 +45,7 @@ func (s *Server) setSessionEvents() {
 			r := s.sessionRecord(owner(one), one, "session-failed")
 			r.Reason = err.Error()
 			s.audit.Write(r)
-			s.cfg.Log.Error("a session cannot be given", "user", r.User, "error", err)
+			s.cfg.Log.Error("a session cannot be started", "user", r.User, "error", err)
 		},
 		Panicked: s.reportPanic,
 	}
@@ -63,7 +63,7 @@ func (s *Server) setSessionEvents() {
 	}
 }
 
-// sayer is a session, in whatever place.
+// notifier is a session that can show a message, here or in a pod.
 type notifier interface{ Say(text string) }
 
 func (s *Server) sessionStarted(one notifier, kind string, r audit.Record) {
@@ -99,7 +99,7 @@ func (s *Server) sessionRecord(c *conn, one *session.Session, event string) audi
 	return r
 }
 
-// agent gives a session a socket for the client's agent in a folder of its own.
+// agent creates a socket for the client's agent in a folder for one session.
 func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, func(), error) {
 	s.mu.Lock()
 	var own *conn
@@ -110,10 +110,10 @@ func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, fu
 	}
 	s.mu.Unlock()
 	if own == nil {
-		return "", nil, errors.New("the connection is over")
+		return "", nil, errors.New("the connection has ended")
 	}
 	if own.outer != nil {
-		return "", nil, errors.New("a socket here is of no use on a node")
+		return "", nil, errors.New("a socket on this machine cannot be reached from a node")
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:])
@@ -129,13 +129,13 @@ func (s *Server) agent(_ context.Context, l *auth.Login, c ssh.Conn) (string, fu
 	return socket, func() { done(); remove() }, nil
 }
 
-// makeRunDir makes the folder in which users get theirs. It must be the
-// server's own, or somebody else could put something else in its place.
+// makeRunDir creates the folder for the folders of users. The server must own it, or
+// somebody else could replace what is in it.
 func makeRunDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return err
 	}
-	// All by one descriptor: nothing else can take the folder's place meanwhile.
+	// One descriptor for all checks, so that the folder cannot be replaced meanwhile.
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("%s is not a folder of the server's own: %w", dir, err)
@@ -154,14 +154,14 @@ func makeRunDir(dir string) error {
 	return nil
 }
 
-// inMemory tells whether a folder's files are never written to a disk.
+// inMemory reports whether the files of a folder are never written to a disk.
 func inMemory(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)
 }
 
-// userFolder makes a folder that only the user can enter, or takes the one
-// that is left of an earlier server.
+// userFolder creates a folder that only the user can enter, or reuses that of an
+// earlier server.
 func userFolder(run, name string, u *auth.User) (string, func(), error) {
 	folder := filepath.Join(run, name)
 	remove := func() {
@@ -180,7 +180,7 @@ func userFolder(run, name string, u *auth.User) (string, func(), error) {
 	return folder, remove, nil
 }
 
-// empty removes what is in a folder.
+// removeContents removes everything in a folder.
 func removeContents(folder string) error {
 	entries, err := os.ReadDir(folder)
 	for _, e := range entries {

@@ -7,20 +7,24 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// spareLink is a connection to a pod that nobody has been admitted on yet. One
-// is kept for each pod, so that the next login does not wait for a handshake.
+// warmConn is a connection to a pod on which no client has been admitted. The manager
+// keeps one for each pod, so that the next login does not wait for a handshake.
 type warmConn struct {
 	conn  ssh.Conn
 	chans <-chan ssh.NewChannel
 }
 
-// spareAnswers is how long a spare connection has to answer before another is
-// made: what lies between may have forgotten it.
+// warmTimeout is how long a warm connection may take to answer before a new one is
+// opened: a firewall may have dropped it.
 const warmTimeout = 2 * time.Second
 
-// admitted is a connection to a pod on which a client is admitted: the spare
-// one, unless that is lost, else a new one.
-func (k *podManager) admitted(ctx context.Context, e *managedPod, a *Admission) (ssh.Conn, <-chan ssh.NewChannel, error) {
+// admitted returns a connection to a pod on which the client is admitted: the warm
+// one, or a new one if that is lost.
+func (k *podManager) admitted(
+	ctx context.Context,
+	e *managedPod,
+	a *Admission,
+) (ssh.Conn, <-chan ssh.NewChannel, error) {
 	defer k.openWarm(e)
 	if l := e.takeWarm(); l != nil {
 		soon, cancel := context.WithTimeout(ctx, warmTimeout)
@@ -51,7 +55,7 @@ func (e *managedPod) takeWarm() *warmConn {
 	return l
 }
 
-// refill makes a spare connection in the background.
+// openWarm opens a warm connection in the background.
 func (k *podManager) openWarm(e *managedPod) {
 	go func() {
 		defer k.server.recoverPanic()
@@ -59,7 +63,7 @@ func (k *podManager) openWarm(e *managedPod) {
 		defer cancel()
 		conn, chans, err := k.dial(ctx, e.pod)
 		if err != nil {
-			return // the next login tries itself
+			return // the next login opens one
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -71,7 +75,7 @@ func (k *podManager) openWarm(e *managedPod) {
 	}()
 }
 
-// endSpares is called when the pod is of no use any more.
+// closeWarm closes the warm connection of a pod that is no longer used.
 func (e *managedPod) closeWarm() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,18 +6,17 @@ import (
 	"net"
 )
 
-// libraryBuffer is the size of the buffer through which package ssh writes
-// (bufio's usual one). Of a larger packet it writes what fits, and then the
-// rest.
+// libraryBuffer is the size of the buffer through which package ssh writes (bufio's
+// default). It writes a larger packet in two parts.
 const libraryBuffer = 4 << 10
 
-// Write sends a packet by one system call that package ssh writes in two: a
-// client that is woken by the first of them has nothing to decrypt yet. So the
-// first is held until the other comes.
+// Write sends with one system call a packet that package ssh writes in two parts: the
+// first part would wake the client, which cannot decrypt it yet. So Write keeps the
+// first part until the second follows.
 //
-// It always comes: once somebody has logged in all ciphers are such that a
-// packet's length is no multiple of 8 (4 bytes more than one), so that a full
-// buffer is never the end of a packet. Package ssh writes one packet at a time.
+// It always follows: after the login, the length of a packet with any of the ciphers
+// is 4 more than a multiple of 8, so that a full buffer is never the end of a packet.
+// Package ssh writes one packet at a time.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.versionLine != nil {
 		return c.discardVersionLine(b)
@@ -35,10 +34,11 @@ func (c *conn) Write(b []byte) (int, error) {
 	return int(max(n-first, 0)), err
 }
 
-// greeted takes the first line of package ssh, which lookAhead has sent.
+// discardVersionLine discards the version line of package ssh, which peekKexInit has
+// already sent.
 func (c *conn) discardVersionLine(b []byte) (int, error) {
 	if !bytes.Equal(b, c.versionLine) {
-		return 0, errors.New("package ssh begins with another line than expected")
+		return 0, errors.New("package ssh writes an unexpected version line")
 	}
 	c.versionLine = nil
 	return len(b), nil

@@ -25,7 +25,8 @@ func TestLogsSteerNoTerminal(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	var r Record
-	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &r) != nil || r.User != hostile || len(r.Client) > maxText+3 {
+	if len(lines) != 2 || json.Unmarshal([]byte(lines[0]), &r) != nil || r.User != hostile ||
+		len(r.Client) > maxText+3 {
 		t.Errorf("%d lines, %+v", len(lines), r)
 	}
 }
