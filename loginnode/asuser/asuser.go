@@ -1,6 +1,6 @@
-// Package asuser runs functions with the file rights of a user: opening a key
-// file, listening on a Unix socket, writing a credential. The kernel then
-// decides what the user may touch, not this code.
+// Package asuser runs functions with the rights of a user on files: opening a key file,
+// listening on a Unix socket, writing a credential. So the kernel checks access, not
+// this code.
 package asuser
 
 import (
@@ -15,24 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// User is whose rights are taken.
+// User is the user whose rights a function has.
 type User struct {
 	UID, GID int
 	Groups   []int // supplementary
 }
 
-// Do runs f on a thread whose effective uid, gid and groups are the user's,
-// and waits for it. What f makes is for the user alone (umask 077). The real
-// and the saved uid stay the server's: a thread with the user's own could be
-// killed by the user, and the process with it. The thread ends with f. f must
-// not start goroutines that need the rights, for they run elsewhere.
+// Do runs f on a thread whose effective uid, gid and groups are the user's, and waits
+// for it. Only the user can access what f creates (umask 077). The real and the saved
+// uid stay the server's: otherwise the user could kill the thread, and the process with
+// it. The thread ends with f. f must not start goroutines that need the rights, because
+// they run on other threads.
 //
-// Where Many calls for a user hang already it gives up with ErrBusy: a home on a dead file
-// server costs a thread for each of them, and a process that has too many
-// threads is ended by Go's runtime, with everybody's sessions.
+// If Many calls for a user are still running, Do returns ErrBusy: on a dead file server
+// each of them blocks a thread, and Go's runtime ends a process with too many threads.
 //
-// A server that is not root can act for nobody but itself; then f runs as the
-// server if the user is the server's own, and is refused otherwise.
+// A server that is not root can act only as itself: f runs if the user is the server's
+// own, and is refused otherwise.
 func Do(u User, f func() error) error {
 	root := os.Geteuid() == 0
 	if !root && u.UID != os.Geteuid() {
@@ -44,8 +43,8 @@ func Do(u User, f func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		defer leave(u.UID)
-		// Not unlocked: the thread has lost its rights and must not serve
-		// anybody else, so the runtime ends it with the goroutine.
+		// The thread is not unlocked: it has lost its rights, so the runtime must end
+		// it with the goroutine.
 		runtime.LockOSThread()
 		private()
 		var err error
@@ -60,8 +59,8 @@ func Do(u User, f func() error) error {
 	return <-result
 }
 
-// Wait runs f, which may hang on a file of the user's, with the server's own
-// rights, and counts it among the user's calls.
+// Wait runs f, which may block on a file of the user, with the server's rights, and
+// counts it among the user's calls.
 func Wait(u User, f func() error) error {
 	if !enter(u.UID) {
 		return ErrBusy
@@ -70,14 +69,14 @@ func Wait(u User, f func() error) error {
 	return call(f)
 }
 
-// Nobody is the UID in a User whose calls of Wait are for no user.
+// Nobody is the UID for calls of Wait that are for no user.
 const Nobody = -1
 
-// ErrBusy says that what was begun for the user before has not ended.
+// ErrBusy reports that too many earlier calls for the user are still running.
 var ErrBusy = errors.New("too many file operations of this user's wait already")
 
-// Many is how many calls may run for one user, and all for all users. Who comes
-// later waits for patience.
+// Many bounds the running calls for one user, and all those for all users. Further
+// calls wait for patience.
 const (
 	Many = 32
 	all  = 4096
@@ -91,7 +90,7 @@ var (
 	byUser  sync.Map // chan struct{} by uid
 )
 
-// enter finds the call a place, or gives up.
+// enter reserves a place for a call, or returns ErrBusy.
 func enter(uid int) bool {
 	own, _ := byUser.LoadOrStore(uid, make(chan struct{}, Many))
 	end := time.NewTimer(patience)
@@ -119,20 +118,19 @@ func leave(uid int) {
 // unshare is replaced by tests.
 var unshare = unix.Unshare
 
-// private gives the calling thread a umask of its own. Containers usually may
-// not call unshare, whatever for; there the umask that the server has set for
-// itself holds (Umask).
+// private sets the umask of the calling thread only. Containers usually may not call
+// unshare; there the server's own umask applies (Umask).
 func private() {
 	if unshare(unix.CLONE_FS) == nil {
 		unix.Umask(Umask)
 	}
 }
 
-// Umask is what the server's process sets: what it makes is for its owner alone.
+// Umask is the umask of the server: only the owner can access what it creates.
 const Umask = 0o077
 
-// call turns a panic of f into an error: it happens in a goroutine of its own,
-// where no caller could recover.
+// call turns a panic of f into an error, because a caller cannot recover it in another
+// goroutine.
 func call(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -142,8 +140,8 @@ func call(f func() error) (err error) {
 	return f()
 }
 
-// become changes the calling thread alone. The functions of package syscall
-// would change every thread of the process.
+// become changes the rights of the calling thread only. The functions of package
+// syscall would change every thread of the process.
 func become(u User) error {
 	groups := make([]uint32, 0, len(u.Groups)+1)
 	for _, g := range u.Groups {

@@ -1,4 +1,4 @@
-// Package flow copies what sessions and forwardings carry, and counts it.
+// Package flow copies and counts the bytes of sessions and forwardings.
 package flow
 
 import (
@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Most of what is copied are keys and lines, for which Small will do; it is what
-// an idle flow holds, in bytes. Where more comes at a time, large buffers save
-// system calls, and package ssh answers each read of a channel that is behind
-// with a packet to the client.
+// Sizes of buffers in bytes. Small is enough for key strokes and lines, and is what an
+// idle stream holds. Large buffers save system calls for bulk data, and packets to the
+// client: package ssh sends one after each read of a channel that is behind.
 const (
 	Small = 16 << 10
 	large = 128 << 10
@@ -18,9 +17,9 @@ const (
 
 var pool = sync.Pool{New: func() any { return new([large]byte) }}
 
-// Copy copies until the end of from, or until to takes no more: then it returns
-// why. n counts what was read. small is the buffer to begin with, and the one
-// to wait with; bulk, if not nil, is called once, when that does not do.
+// Copy copies until the end of from, or until to fails, and then returns the error. n
+// counts the bytes that were read. Copy starts and waits with the buffer small; bulk,
+// if not nil, is called once when that is too small.
 func Copy(to io.Writer, from io.Reader, n *atomic.Int64, small []byte, bulk func()) error {
 	buffer, big := small, (*[large]byte)(nil)
 	defer func() {

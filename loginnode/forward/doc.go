@@ -1,5 +1,5 @@
 // Package forward serves SSH's forwardings: TCP and Unix sockets in both
-// directions, and the agent. TCP goes out only where the policy allows; Unix
-// sockets are opened and made by the kernel's leave, as the user; what one
-// connection has opened, no other can see or cancel.
+// directions, and the agent. Outgoing TCP connections obey a policy. Unix sockets are
+// opened and created as the user, so that the kernel checks access. A connection cannot
+// see or cancel the forwardings of another.
 package forward

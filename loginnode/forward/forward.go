@@ -31,20 +31,19 @@ type Forwarder struct {
 	SSH    ssh.Conn
 	// Context ends with the connection.
 	Context context.Context
-	// Report is told each forwarding that was asked for, and why it was refused
-	// (nil: it was not); nil: nobody is.
+	// Report receives each requested forwarding, and why it was refused (nil: it was
+	// not); may be nil.
 	Report func(kind, target string, err error)
-	// Reach knows destinations that are no hosts of the network; nil: there are
-	// none. It returns a stream to one, or the host to be dialled in its place
-	// (which the policy has to allow), or why there is no way; with none of the
-	// three the destination is an ordinary one.
+	// Reach connects to destinations that are not hosts of the network; nil: there are
+	// none. It returns a stream, or the host to dial instead (which the policy has to
+	// allow), or an error; for ordinary destinations it returns none of the three.
 	Reach func(ctx context.Context, host string, port uint32) (Stream, string, error)
-	// Room is what the user has left over all connections; nil: there is no
-	// bound but this connection's.
+	// Room is the quota of the user over all connections; nil: only this connection is
+	// bounded.
 	Room Room
-	// Panicked is told that one forwarding was lost to a defect; nil: nobody.
+	// Panicked receives a recovered panic, which ended one forwarding; may be nil.
 	Panicked func(any)
-	// Bytes counts what was carried; it must not be nil.
+	// Bytes counts the copied bytes; it must not be nil.
 	Bytes *Bytes
 
 	mu        sync.Mutex
@@ -53,9 +52,9 @@ type Forwarder struct {
 	flows     int
 }
 
-// Room is a bound that several Forwarders share.
+// Room is a quota that several Forwarders share.
 type Room interface {
-	Enter() bool // there is room, which is taken now
+	Enter() bool // reserves a place; false: there is none
 	Leave()
 }
 
@@ -76,8 +75,8 @@ func (f *Forwarder) report(kind, target string, err error) {
 	}
 }
 
-// reportKept is report of a listener that is kept under a name; a defect in it
-// leaves none behind that the client does not know of.
+// reportKept is report for a listener that is registered under a name. If it panics, the
+// listener is closed, because the client does not know about it.
 func (f *Forwarder) reportKept(name, kind, target string, err error) {
 	told := err != nil
 	defer func() {
@@ -95,17 +94,17 @@ func (f *Forwarder) contain() {
 	}
 }
 
-// containOpening is contain for what a client waits for.
+// containOpening is contain for a channel that is not accepted yet.
 func (f *Forwarder) containOpening(nc ssh.NewChannel) {
 	if r := recover(); r != nil {
-		_ = nc.Reject(ssh.ConnectionFailed, "cannot connect") // in vain if it is accepted
+		_ = nc.Reject(ssh.ConnectionFailed, "cannot connect") // fails if it is accepted
 		if f.Panicked != nil {
 			f.Panicked(r)
 		}
 	}
 }
 
-// enter counts a flow in; it tells whether there is room.
+// enter reserves a place for a stream. It returns false if there is none.
 func (f *Forwarder) enter() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,7 +124,7 @@ func (f *Forwarder) leave() {
 	}
 }
 
-// allowed is what key and policy say about forwarding at all.
+// allowed reports whether key and policy allow forwarding at all.
 func (f *Forwarder) allowed() error {
 	if f.Policy.Off || f.Login.Options.NoPortForwarding {
 		return ErrForbidden
@@ -141,7 +140,7 @@ type directTCP struct {
 	OriginPort uint32
 }
 
-// Host is the destination's host of a direct-tcpip channel; "": there is none.
+// Host returns the destination host of a direct-tcpip channel, "" if there is none.
 func Host(nc ssh.NewChannel) string {
 	var m directTCP
 	if ssh.Unmarshal(nc.ExtraData(), &m) != nil {
@@ -150,7 +149,7 @@ func Host(nc ssh.NewChannel) string {
 	return m.Host
 }
 
-// DirectTCP serves a direct-tcpip channel: -L, -D, -W.
+// DirectTCP serves a direct-tcpip channel: ssh -L, -D and -W.
 func (f *Forwarder) DirectTCP(nc ssh.NewChannel) {
 	defer f.containOpening(nc)
 	var m directTCP
@@ -167,7 +166,7 @@ func (f *Forwarder) DirectTCP(nc ssh.NewChannel) {
 	})
 }
 
-// dial opens a way to a destination.
+// dial connects to a destination.
 func (f *Forwarder) dial(ctx context.Context, host string, port uint32) (Stream, error) {
 	if f.Reach != nil {
 		stream, other, err := f.Reach(ctx, host, port)
@@ -193,7 +192,7 @@ func dialTCP(ctx context.Context, a netip.AddrPort) (Stream, error) {
 	return c.(*net.TCPConn), nil
 }
 
-// open opens the far end, accepts the channel, and connects them.
+// open connects to the destination, accepts the channel, and copies between them.
 func (f *Forwarder) open(nc ssh.NewChannel, kind, target string, dial func(context.Context) (Stream, error)) {
 	err := f.allowed()
 	if err == nil && !f.enter() {
@@ -227,18 +226,18 @@ func (f *Forwarder) open(nc ssh.NewChannel, kind, target string, dial func(conte
 	f.splice(ch, conn)
 }
 
-// Refusal is an error whose text the client may know.
+// Refusal is an error whose text the client may see.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// Failure is why a destination is not reached, in words that the client may
-// know.
+// Failure is the reason why a destination cannot be reached, as a text that the client
+// may see.
 type Failure string
 
 func (f Failure) Error() string { return string(f) }
 
-// plain is an error without what the client need not know.
+// plain returns an error without the details that the client must not see.
 func plain(err error) string {
 	if errors.Is(err, ErrForbidden) {
 		return "forbidden by policy"
@@ -261,7 +260,7 @@ func plain(err error) string {
 	return "cannot connect"
 }
 
-// capital gives the system's text the capital that Go has taken away.
+// capital capitalizes the system's text, which Go has in lower case.
 func capital(text string) string {
 	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }

@@ -15,7 +15,7 @@ type tcpForward struct {
 	Port uint32
 }
 
-// Listen serves a tcpip-forward request: -R on this machine's loopback,
+// Listen serves a tcpip-forward request (ssh -R). It listens on the loopback interface,
 // whatever address the client names.
 func (f *Forwarder) Listen(payload []byte) (bool, []byte) {
 	var m tcpForward
@@ -40,7 +40,7 @@ func (f *Forwarder) Listen(payload []byte) (bool, []byte) {
 	return true, nil
 }
 
-// listenTCP returns a listener that is kept, and its port.
+// listenTCP returns a registered listener and its port.
 func (f *Forwarder) listenTCP(m tcpForward) (net.Listener, uint32, error) {
 	if err := f.allowed(); err != nil {
 		return nil, 0, err
@@ -62,7 +62,7 @@ func (f *Forwarder) listenTCP(m tcpForward) (net.Listener, uint32, error) {
 
 func tcpName(host string, port uint32) string { return fmt.Sprintf("tcp %s %d", host, port) }
 
-// keep notes a listener as this connection's.
+// keep registers a listener of this connection.
 func (f *Forwarder) keep(name string, l net.Listener) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (f *Forwarder) keep(name string, l net.Listener) error {
 	return nil
 }
 
-// Cancel serves cancel-tcpip-forward. It finds the connection's own only.
+// Cancel serves cancel-tcpip-forward, for listeners of this connection only.
 func (f *Forwarder) Cancel(payload []byte) bool {
 	var m tcpForward
 	return ssh.Unmarshal(payload, &m) == nil && f.drop(tcpName(m.Host, m.Port))

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Policy says where -L, -D and -W may go. The zero value forbids what
-// DefaultDeny lists and allows the rest.
+// Policy is the policy for destinations of ssh -L, -D and -W. The zero value forbids
+// the destinations of DefaultDeny and allows all others.
 type Policy struct {
 	// Off forbids all forwarding of TCP and Unix sockets.
 	Off bool
-	// Allow, if not empty, lists all that is allowed; Deny wins over it.
+	// Allow, if not empty, lists all allowed destinations; Deny takes precedence.
 	Allow, Deny []Rule
-	// Resolve finds a name's addresses; nil: the machine's resolver.
+	// Resolve resolves a name; nil: the machine's resolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
@@ -28,7 +28,7 @@ type Rule struct {
 	Port  uint16
 }
 
-// ParseRule reads ADDRESS, BLOCK, ADDRESS:PORT, BLOCK:PORT, [V6]:PORT or *:PORT.
+// ParseRule parses ADDRESS, BLOCK, ADDRESS:PORT, BLOCK:PORT, [V6]:PORT or *:PORT.
 func ParseRule(s string) ([]Rule, error) {
 	host, port := s, uint64(0)
 	if i := strings.LastIndex(s, ":"); i >= 0 && (strings.Count(s, ":") == 1 || strings.Contains(s, "]:")) {
@@ -55,14 +55,14 @@ func ParseRule(s string) ([]Rule, error) {
 	return []Rule{{netip.PrefixFrom(addr, addr.BitLen()), uint16(port)}}, nil
 }
 
-// DefaultDeny are the addresses that hand out credentials of the machine, and
-// the kubelet's ports.
+// DefaultDeny are the addresses of metadata services, which return the machine's
+// credentials, and the ports of the kubelet and etcd.
 func DefaultDeny() []Rule {
 	var all []Rule
 	for _, s := range []string{
 		"169.254.0.0/16", "fe80::/10", "fd00:ec2::254", // link-local: metadata services of clouds
 		"100.100.100.200", "168.63.129.16", "192.0.0.192", // those of Alibaba, Azure and Oracle
-		"0.0.0.0/8", "::", // the kernel takes them for this machine
+		"0.0.0.0/8", "::", // the kernel connects them to this machine
 		"224.0.0.0/4", "ff00::/8", // multicast
 		"*:10250", "*:10255", "*:10256", "*:2379", "*:2380", // kubelet, kube-proxy, etcd
 	} {
@@ -79,12 +79,12 @@ func (r Rule) matches(a netip.AddrPort) bool {
 	return (r.Port == 0 || r.Port == a.Port()) && r.Block.Contains(a.Addr())
 }
 
-// ErrForbidden is the answer to what the policy does not allow.
+// ErrForbidden is the error for a destination that the policy forbids.
 var ErrForbidden = errors.New("the policy of this login node forbids it")
 
-// Destination resolves a destination once and returns an address that may be
-// dialled. A name that has any forbidden address is forbidden: it would else
-// be up to its owner which one is met.
+// Destination resolves a destination once and returns an address that may be dialed. A
+// name with any forbidden address is forbidden, because its owner could otherwise
+// decide which address is used.
 func (p *Policy) Destination(ctx context.Context, host string, port uint32) (netip.AddrPort, error) {
 	if p.Off || port == 0 || port > 65535 {
 		return netip.AddrPort{}, ErrForbidden
@@ -109,10 +109,10 @@ func (p *Policy) Destination(ctx context.Context, host string, port uint32) (net
 	return first, nil
 }
 
-// nat64 are addresses behind which a network translates to IPv4 (RFC 6052).
+// nat64 are addresses that networks translate to IPv4 (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// translated is the IPv4 address that a network may make of another.
+// translated returns the IPv4 address to which a network may translate another.
 func translated(a netip.Addr) netip.Addr {
 	if !nat64.Contains(a) {
 		return a
@@ -129,9 +129,8 @@ func (p *Policy) allowed(a netip.AddrPort) bool {
 	return len(p.Allow) == 0 || slices.ContainsFunc(p.Allow, hit)
 }
 
-// Inside tells whether a port of a job's own loopback may be connected to. What
-// is forbidden are addresses that this machine reaches; a list of what alone is
-// allowed holds everywhere.
+// Inside reports whether a port of a job's loopback interface may be connected to. Deny
+// is about addresses that this machine reaches and does not apply; Allow does.
 func (p *Policy) Inside(port uint32) bool {
 	if p.Off || port == 0 || port > 65535 {
 		return false
@@ -153,8 +152,8 @@ func (p *Policy) resolve(ctx context.Context, host string) ([]netip.Addr, error)
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-// permitted tells whether permitopen= or permitlisten= of a key allow a
-// destination; nil allows all. A rule is HOST:PORT or PORT, * any.
+// permitted reports whether permitopen= or permitlisten= of a key allow a destination;
+// nil allows all. A rule is HOST:PORT or PORT, in which * stands for any.
 func permitted(rules []string, host string, port uint32) bool {
 	if rules == nil {
 		return true

@@ -10,17 +10,17 @@ import (
 	"github.com/berth-hpc/berth/loginnode/flow"
 )
 
-// Stream is a stream whose directions end one by one.
+// Stream is a stream whose directions can be closed separately.
 type Stream interface {
 	io.ReadWriteCloser
 	CloseWrite() error
 }
 
-// Bytes counts what forwardings carry.
+// Bytes counts the bytes of forwardings.
 type Bytes struct{ In, Out atomic.Int64 }
 
-// splice connects a channel and a stream until both directions have ended. An
-// end of one direction is passed on as just that: the peer may still answer.
+// splice copies between a channel and a stream until both directions have ended. The
+// end of one direction closes only that direction: the peer may still answer.
 func (f *Forwarder) splice(ch ssh.Channel, conn Stream) {
 	var both sync.WaitGroup
 	both.Add(2)
@@ -30,7 +30,7 @@ func (f *Forwarder) splice(ch ssh.Channel, conn Stream) {
 		if oneWay(conn, ch, &f.Bytes.In) == nil {
 			_ = conn.CloseWrite()
 		} else {
-			conn.Close() // nobody reads there: stop the other direction too
+			conn.Close() // the peer does not read: end the other direction too
 		}
 	}()
 	go func() {
@@ -51,5 +51,5 @@ func oneWay(to io.Writer, from io.Reader, n *atomic.Int64) error {
 	return flow.Copy(to, from, n, make([]byte, flow.Small), nil)
 }
 
-// discard answers what nobody expects on a forwarded channel.
+// discard refuses the requests on a forwarded channel.
 func discard(requests <-chan *ssh.Request) { go ssh.DiscardRequests(requests) }

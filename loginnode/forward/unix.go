@@ -27,7 +27,7 @@ func (f *Forwarder) DirectUnix(nc ssh.NewChannel) {
 		return
 	}
 	f.open(nc, "direct-streamlocal", m.Path, func(context.Context) (Stream, error) {
-		// A key that is bound to destinations is bound to TCP ones.
+		// permitopen= restricts a key to TCP destinations.
 		if f.Login.Options.PermitOpen != nil {
 			return nil, ErrForbidden
 		}
@@ -35,14 +35,13 @@ func (f *Forwarder) DirectUnix(nc ssh.NewChannel) {
 	})
 }
 
-// validPath refuses relative paths and the abstract sockets, which have no
-// modes.
+// validPath rejects relative paths and abstract sockets, which have no modes.
 func validPath(p string) bool {
 	return filepath.IsAbs(p) && len(p) < 108 && p == filepath.Clean(p) && p[0] == '/'
 }
 
-// dialUnix connects as the user; so the kernel checks modes, and the peer sees
-// the user's credentials.
+// dialUnix connects as the user, so that the kernel checks modes and the peer sees the
+// user's credentials.
 func dialUnix(u asuser.User, path string) (c Stream, err error) {
 	err = asuser.Do(u, func() error {
 		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
@@ -54,8 +53,8 @@ func dialUnix(u asuser.User, path string) (c Stream, err error) {
 	return c, err
 }
 
-// ListenUnix serves streamlocal-forward@openssh.com: -R of a socket, made by
-// the user, mode 600.
+// ListenUnix serves streamlocal-forward@openssh.com: ssh -R for a socket, which is
+// created as the user with mode 600.
 func (f *Forwarder) ListenUnix(payload []byte) bool {
 	var m struct{ Path string }
 	if ssh.Unmarshal(payload, &m) != nil || !validPath(m.Path) {
@@ -101,9 +100,9 @@ func (s *userSocket) Close() error {
 	return err
 }
 
-// listenUnix makes a socket as the user, for the user alone from the start
-// (package asuser sees to the umask). bind(2) follows no link at the last place and never
-// takes a name that exists.
+// listenUnix creates a socket as the user, accessible only to the user from the start
+// (package asuser sets the umask). bind(2) does not follow a link as the last element
+// of the path, and fails if the name exists.
 func listenUnix(u asuser.User, path string) (net.Listener, error) {
 	var l *net.UnixListener
 	err := asuser.Do(u, func() (err error) {
@@ -112,7 +111,7 @@ func listenUnix(u asuser.User, path string) (net.Listener, error) {
 			return err
 		}
 		l.SetUnlinkOnClose(false)
-		return os.Chmod(path, 0o600) // it was 700, for the owner alone
+		return os.Chmod(path, 0o600) // it was 700
 	})
 	if err != nil {
 		return nil, err
@@ -120,8 +119,8 @@ func listenUnix(u asuser.User, path string) (net.Listener, error) {
 	return &userSocket{l, u, path}, nil
 }
 
-// Agent makes a socket in a folder of the user's, behind which the client's
-// agent answers. done removes it.
+// Agent creates a socket in a folder of the user that connects to the client's agent.
+// done removes it.
 func (f *Forwarder) Agent(folder string) (socket string, done func(), err error) {
 	socket = filepath.Join(folder, "agent.sock")
 	l, err := listenUnix(f.Login.User.Rights(), socket)

@@ -1,10 +1,10 @@
-// Package injob reaches what listens on the loopback of a job's node, which is
-// the job's pod's own: a program within the job connects there, and its
-// standard input and output are the way to it.
+// Package injob connects to ports on the loopback interface of a job, which its pod does
+// not share: a program in the job connects to the port, and its standard input and
+// output carry the connection.
 //
-// Both carry frames: two bytes with a length, then so many bytes; the length 0
-// ends a direction, and the other goes on. The first frame of the output is "+",
-// or "-" and why there is no connection.
+// Both carry frames: a length of two bytes, then that many bytes. Length 0 ends one
+// direction, and the other continues. The first frame of the output is "+", or "-" and
+// the reason why there is no connection.
 package injob
 
 import (
@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// Arg is the first argument that makes a program Main's; the port follows.
+// Arg is the first argument with which a program runs Main; the port follows.
 const Arg = "connect"
 
 const (
@@ -30,7 +30,7 @@ const (
 	maxReason   = 200
 )
 
-// Refused is why nothing in the job was connected to.
+// Refused is the reason why the job could not connect.
 type Refused string
 
 func (r Refused) Error() string { return string(r) }
@@ -62,7 +62,7 @@ func (w *writer) end() error {
 	return err
 }
 
-// reader reads frames; io.EOF is the end of the direction, and nothing else is.
+// reader reads frames. It returns io.EOF only at the end of the direction.
 type reader struct {
 	from *bufio.Reader
 	left int
@@ -95,7 +95,7 @@ func broken(err error) error {
 	return err
 }
 
-// Stream is a connection by way of a job.
+// Stream is a connection through a program in a job.
 type Stream struct {
 	r     *reader
 	w     writer
@@ -114,8 +114,8 @@ func (s *Stream) CloseWrite() error { return s.w.end() }
 // Close ends the program in the job.
 func (s *Stream) Close() error { s.close(); return nil }
 
-// Join makes a connection of the output and input of a program that runs Main.
-// It closes them by end, also when it fails or ctx ends before the answer.
+// Join returns a connection that uses the output and input of a program that runs Main.
+// It closes them with end, also if it fails or ctx is done before the answer.
 func Join(ctx context.Context, out io.Reader, in io.Writer, end func()) (*Stream, error) {
 	s := &Stream{r: &reader{from: bufio.NewReader(out)}, w: writer{to: in}, close: sync.OnceFunc(end)}
 	stop := context.AfterFunc(ctx, s.close)
@@ -138,8 +138,8 @@ func Join(ctx context.Context, out io.Reader, in io.Writer, end func()) (*Stream
 	return s, nil
 }
 
-// Main connects to a port of this machine's loopback, that of the pod it runs
-// in, and passes on what comes and goes. It returns an exit code.
+// Main connects to a port on the loopback interface of its pod, and relays the
+// connection. It returns an exit code.
 func Main(args []string, in io.Reader, out io.Writer) int {
 	w := &writer{to: out}
 	if len(args) != 1 {
@@ -169,13 +169,13 @@ func Main(args []string, in io.Reader, out io.Writer) int {
 	}()
 	for range 2 {
 		if !<-ended {
-			return 1 // who is at the other end is gone
+			return 1 // the other end is gone
 		}
 	}
 	return 0
 }
 
-// reason is an error of the network in the words of the system.
+// reason returns the system's text of a network error.
 func reason(err error) string {
 	var sys *os.SyscallError
 	if errors.As(err, &sys) {

@@ -1,5 +1,5 @@
-// Package relay connects the channels and requests of two SSH connections, so
-// that a server can hand on to another what it does not serve itself.
+// Package relay connects channels and requests of two SSH connections, so that a server
+// can pass to another what it does not serve itself.
 package relay
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/berth-hpc/berth/loginnode/flow"
 )
 
-// Flow counts the bytes of channels that are passed on.
+// Flow counts the bytes of relayed channels.
 type Flow struct{ In, Out atomic.Int64 }
 
-// Watch sees a request on its way; it returns at once.
+// Watch is called with each relayed request; it must return at once.
 type Watch func(r *ssh.Request)
 
 // Side is one end of a channel.
 type Side struct {
 	Channel  ssh.Channel
 	Requests <-chan *ssh.Request
-	Watch    Watch // of what this end asks for; nil: nobody watches
+	Watch    Watch // called with the requests of this end; may be nil
 }
 
-// Splice passes everything on between two ends of a channel until it is over
-// at both. client is who opened it.
+// Splice relays everything between the two ends of a channel until both have ended.
+// client is the end that opened it.
 func Splice(client, backend Side, n *Flow) {
 	var outputs, all sync.WaitGroup
 	run := func(wg *sync.WaitGroup, f func()) {
@@ -49,7 +49,7 @@ func Splice(client, backend Side, n *Flow) {
 		_ = backend.Channel.Close() // the client has closed
 	})
 	requests(backend, client.Channel)
-	// What the backend has sent is delivered before the end, unless nobody takes it.
+	// Output of the backend is delivered before the end, unless the client does not read.
 	select {
 	case <-ended(&outputs):
 	case <-unread:
@@ -58,7 +58,7 @@ func Splice(client, backend Side, n *Flow) {
 	all.Wait()
 }
 
-// requestEOW is how OpenSSH says that it reads no more of an output.
+// requestEOW is the request by which OpenSSH says that it reads no more output.
 const requestEOW = "eow@openssh.com"
 
 // telling is a side that closes a channel at the first request of a kind.
@@ -82,7 +82,7 @@ func ended(wg *sync.WaitGroup) <-chan struct{} {
 	return done
 }
 
-// requests passes on what one end asks for until it closes.
+// requests relays the requests of one end until it closes.
 func requests(from Side, to ssh.Channel) {
 	for r := range from.Requests {
 		if from.Watch != nil {
@@ -95,16 +95,15 @@ func requests(from Side, to ssh.Channel) {
 	}
 }
 
-// copyCounting copies until the end of from. When to takes no more, the rest is
-// read all the same: what waits unread would hold up the connection's end.
+// copyCounting copies until the end of from. If to accepts no more, it still reads the
+// rest: unread data would block the end of the connection.
 func copyCounting(to io.Writer, from io.Reader, n *atomic.Int64) {
 	if flow.Copy(to, from, n, make([]byte, flow.Small), nil) != nil {
 		_, _ = io.Copy(io.Discard, from)
 	}
 }
 
-// Open serves a channel that one connection asks for by opening the same at
-// another.
+// Open serves a channel of one connection by opening the same channel on another.
 func Open(nc ssh.NewChannel, at ssh.Conn, n *Flow) {
 	far, requests, err := at.OpenChannel(nc.ChannelType(), nc.ExtraData())
 	if err != nil {
@@ -119,7 +118,7 @@ func Open(nc ssh.NewChannel, at ssh.Conn, n *Flow) {
 	Splice(Side{Channel: near, Requests: asked}, Side{Channel: far, Requests: requests}, n)
 }
 
-// Reject refuses a channel as the other connection has.
+// Reject rejects a channel with the reason of the other connection.
 func Reject(nc ssh.NewChannel, err error) {
 	if o, ok := err.(*ssh.OpenChannelError); ok { //nolint:errorlint // package ssh returns it as it is
 		_ = nc.Reject(o.Reason, o.Message)

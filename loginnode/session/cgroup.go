@@ -15,9 +15,9 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// Cgroups gives each user a cgroup (version 2) of its own below Parent, which
-// must be delegated to the server: all sessions of a user share its limits.
-// Ready is called before anything else. It is safe for concurrent use.
+// Cgroups creates a cgroup (version 2) for each user below Parent, which must be
+// delegated to the server. All sessions of a user share its limits. Call Ready first.
+// Cgroups is safe for concurrent use.
 type Cgroups struct {
 	Parent string
 	// CPU, Memory and PIDs are written to cpu.max, memory.max and pids.max; "":
@@ -30,11 +30,11 @@ type Cgroups struct {
 	sweeps bool // sweep will be called
 }
 
-// sweepEvery is how often it is looked whether the last process of a user who
-// has no session any more has ended.
+// sweepEvery is the interval of checks whether the last process of a user without
+// sessions has ended.
 const sweepEvery = 30 * time.Second
 
-// limits are the files of a user's group and what is written to them.
+// limits returns the files of a user's group and their contents.
 func (c *Cgroups) limits() map[string]string {
 	all := map[string]string{"cpu.max": c.CPU, "memory.max": c.Memory, "pids.max": c.PIDs}
 	for file, value := range all {
@@ -45,7 +45,7 @@ func (c *Cgroups) limits() map[string]string {
 	return all
 }
 
-// dir is the user's group.
+// dir returns the folder of the user's group.
 func (c *Cgroups) dir(uid int) string { return filepath.Join(c.Parent, "user-"+strconv.Itoa(uid)) }
 
 // Place is a Config's Place.
@@ -71,10 +71,10 @@ func (c *Cgroups) Place(u *auth.User) (int, func(), error) {
 	return fd, func() { c.leave(u.UID, fd) }, nil
 }
 
-// limit writes the limits of a group.
+// limit sets the limits of a group.
 func (c *Cgroups) limit(dir string) error {
 	for file, value := range c.limits() {
-		// No O_CREATE: a controller that is not there must not pass unnoticed.
+		// Without O_CREATE: a missing controller must be an error.
 		if err := writeFile(filepath.Join(dir, file), value); err != nil {
 			return fmt.Errorf("%q: %w", value, err)
 		}
@@ -93,8 +93,8 @@ func (c *Cgroups) leave(uid, fd int) {
 	}
 }
 
-// remove removes the groups of users who have left. One in which processes live
-// on cannot be, which is right: it is tried again later. c.mu is held.
+// remove removes the groups of users without sessions. Removing one with processes
+// fails, as it should, and is retried later. c.mu is held.
 func (c *Cgroups) remove() {
 	for uid := range c.left {
 		if err := os.Remove(c.dir(uid)); err == nil || errors.Is(err, fs.ErrNotExist) {

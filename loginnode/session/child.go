@@ -21,15 +21,14 @@ import (
 	"github.com/berth-hpc/berth/internal/sigaction"
 )
 
-// ChildCommand is the first argument that makes the program a session's child.
+// ChildCommand is the first argument with which the program runs Child.
 const ChildCommand = "session-child"
 
-// specFD is where the child finds its Spec.
+// specFD is the descriptor from which the child reads its Spec.
 const specFD = 3
 
-// Child is the main of a session's child: it becomes what the Spec on
-// descriptor 3 says. It returns an exit code only when something failed, or
-// for sftp; otherwise the process has become the user's shell.
+// Child is the main function of a session's child: it executes the program of the Spec
+// on descriptor 3. It returns an exit code only if that fails, or after sftp.
 func Child() int {
 	runtime.LockOSThread()
 	sigaction.ResetAll()
@@ -80,15 +79,15 @@ func readSpec() (*Spec, error) {
 	return &spec, nil
 }
 
-// restrict gives up everything that is not the user's, and makes sure of it.
+// restrict drops all rights but the user's, and checks that they are dropped.
 func restrict(s *Spec) error {
-	// Descriptors that the server itself was started with are not the user's.
+	// Descriptors that the server inherited must not reach the user.
 	if err := unix.CloseRange(specFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
 	unix.Umask(s.Umask)
 	if s.OOMScoreAdj != 0 {
-		// Raising one's own score needs no privilege; it is a nicety.
+		// Raising the score needs no privilege. A failure does not matter.
 		_ = os.WriteFile("/proc/self/oom_score_adj", []byte(fmt.Sprint(s.OOMScoreAdj)), 0)
 	}
 	for _, l := range s.Limits {
@@ -125,13 +124,13 @@ func drop(s *Spec) error {
 	return nil
 }
 
-// noNewPrivileges holds for the calling thread, to which Child is locked, and
-// for what it executes.
+// noNewPrivileges applies to the calling thread, to which Child is locked, and to the
+// program that it executes.
 func noNewPrivileges() error {
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
 
-// become replaces the process by the user's shell.
+// become executes the user's shell.
 func become(s *Spec) error {
 	program, argv := s.Shell, []string{"-" + filepath.Base(s.Shell)} // a login shell
 	if s.Command != "" {
@@ -144,8 +143,8 @@ func become(s *Spec) error {
 	return fmt.Errorf("%s: %w", program, err)
 }
 
-// insideShell is the shell as another program starts it, who would not give it
-// a name that begins with a dash.
+// insideShell returns the shell's command for Inside, which cannot start a program under
+// a name with a leading dash.
 func insideShell(s *Spec) []string {
 	if s.Command == "" {
 		return []string{s.Shell, "-l"}
@@ -153,8 +152,7 @@ func insideShell(s *Spec) []string {
 	return []string{s.Shell, "-c", s.Command}
 }
 
-// serveSFTP is sftp without a program for it. It runs with the user's rights,
-// so the kernel says what may be touched.
+// serveSFTP serves sftp. It runs with the user's rights, so the kernel checks access.
 func serveSFTP(s *Spec) error {
 	server, err := sftp.NewServer(stdio{}, sftp.WithServerWorkingDirectory(s.Home))
 	if err != nil {
@@ -172,11 +170,10 @@ func (stdio) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
 func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
 func (stdio) Close() error                { return os.Stdin.Close() }
 
-// messageTimeout is how long the command of the message may take.
+// messageTimeout bounds the time of MOTD.Command.
 const messageTimeout = 2 * time.Second
 
-// message prints the message of the day, unless the user has asked for none
-// (~/.hushlogin, as with login(1)).
+// message prints the message of the day, unless ~/.hushlogin exists, as with login(1).
 func message(s *Spec) {
 	if _, err := os.Stat(filepath.Join(s.Home, ".hushlogin")); err == nil {
 		return
@@ -205,7 +202,7 @@ func message(s *Spec) {
 	_, _ = os.Stdout.Write(out)
 }
 
-// lookPath finds a program in the PATH that the session will have.
+// lookPath finds a program in the session's PATH.
 func lookPath(name string, env []string) string {
 	if strings.Contains(name, "/") {
 		return name

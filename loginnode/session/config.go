@@ -10,62 +10,62 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// Config says what sessions are given. It is not changed once sessions run.
+// Config is the configuration of sessions. It must not change once sessions run.
 type Config struct {
-	// Child is the program, with its first arguments, that becomes the user's
-	// shell (Child): usually /proc/self/exe session-child.
+	// Child is the command that runs the function Child and then executes the user's
+	// shell: usually /proc/self/exe session-child.
 	Child []string
 	// AcceptEnv are patterns of variables that clients may set; nil: AcceptEnv.
 	AcceptEnv []string
 	// Path is the PATH of sessions.
 	Path string
-	// LoginPath are folders that come before the PATH that /etc/profile gives
-	// login shells; "": none. bash alone is told, by what it does before its
-	// first prompt.
+	// LoginPath are folders that precede the PATH that /etc/profile sets in login
+	// shells; "": none. Only bash supports it, by a command before its first prompt.
 	LoginPath string
 	// SFTPServer is the program that serves sftp; "": the child does it itself.
 	SFTPServer string
 	// SFTPOff refuses sftp.
 	SFTPOff bool
-	// PermitUserEnvironment honours environment= of authorized_keys. With it a
-	// key that is bound to a command is not bound any more.
+	// PermitUserEnvironment enables environment= of authorized_keys. It allows keys that
+	// are restricted to a command to circumvent the restriction.
 	PermitUserEnvironment bool
 	Limits                []Limit
 	Umask                 int
 	AllowNewPrivileges    bool
 	MOTD                  MOTD
-	// MakeHome makes a home that does not exist, from Skeleton ("": /etc/skel).
+	// MakeHome creates a home that does not exist, from Skeleton ("": /etc/skel).
 	MakeHome bool
 	Skeleton string
 
-	// Register tells the system of a user before the session begins; nil: it
-	// knows them.
+	// Register adds a user to the system's databases before the session starts; nil:
+	// they have all users.
 	Register func(u *auth.User)
-	// Prepare gives a session what it needs beside a process: a credential, a
-	// folder. It returns variables, and what is to be done when the session is
-	// over. nil: nothing. Its error refuses the session.
+	// Prepare prepares what a session needs beside a process, such as a credential. It
+	// returns variables, and a function to call when the session has ended. If it
+	// returns an error, the session does not start. nil: nothing to prepare.
 	Prepare func(ctx context.Context, l *auth.Login) (env []string, done func(), err error)
-	// Place puts a session's process under the user's limits before it runs
-	// anything; nil: nothing. The descriptor is of a cgroup folder.
+	// Place returns a descriptor of the cgroup folder in which a session's process
+	// starts, with the user's limits; nil: none.
 	Place func(u *auth.User) (cgroup int, done func(), err error)
-	// Agent opens the user's forwarded agent and returns its socket; nil:
-	// agents are not forwarded.
+	// Agent opens a socket for the user's forwarded agent; nil: agents are not
+	// forwarded.
 	Agent func(ctx context.Context, l *auth.Login, c ssh.Conn) (socket string, done func(), err error)
 
 	Events Events
 }
 
-// Events are told what happens in sessions. Any may be nil; they return at once.
+// Events are called when something happens in sessions. Any may be nil; they must
+// return at once.
 type Events struct {
 	Started func(*Session)
 	Ended   func(*Session, End)
-	// Failed is told why a session could not be given.
+	// Failed receives the reason why a session could not start.
 	Failed func(*Session, error)
-	// Panicked is told that one session was lost to a defect.
+	// Panicked receives a recovered panic, which ended one session.
 	Panicked func(any)
 }
 
-// Conn is the connection that a session belongs to.
+// Conn is the connection of a session.
 type Conn struct {
 	SSH   ssh.Conn
 	Login *auth.Login
@@ -73,22 +73,21 @@ type Conn struct {
 	To    netip.AddrPort
 	// Context ends with the connection.
 	Context context.Context
-	// Inside starts the sessions' programs where they are to run; nil: here.
+	// Inside starts the sessions' programs in a job; nil: they run here.
 	Inside *Inside
-	// Owner is whatever the server wants to find again in Events.
+	// Owner is a value of the server, for Events.
 	Owner any
 }
 
-// Inside is a program that starts others elsewhere.
+// Inside is a program that starts others in a job.
 type Inside struct {
-	// Command is the program with its arguments, to which those of what it is
-	// to start are added. %E in it stands for the names of the variables to
-	// hand on, with commas.
+	// Command is the program with its arguments; the command to start is appended.
+	// %E stands for the names of the variables to pass, separated by commas.
 	Command []string
-	// Terminal are further arguments where there is a terminal.
+	// Terminal are further arguments for sessions with a terminal.
 	Terminal []string
-	// Connect is a command line that, started by Command, runs package injob's
-	// Main; the port is added. "": there is none.
+	// Connect is a command line that, started by Command, runs package injob's Main;
+	// the port is appended. "": there is none.
 	Connect string
 }
 
@@ -99,5 +98,5 @@ type End struct {
 	BytesIn, BytesOut int64
 }
 
-// say writes a line to the client's standard error.
-func say(w io.Writer, text string) { _, _ = io.WriteString(w, text+"\r\n") }
+// writeLine writes a line to the client's standard error.
+func writeLine(w io.Writer, text string) { _, _ = io.WriteString(w, text+"\r\n") }

@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serverGroup is where the server itself lives when Parent was its own group.
+// serverGroup is the group of the server itself if Parent was its own group.
 const serverGroup = "server"
 
-// Ready makes Parent such that Place can keep its promises, or says why it
-// cannot: it is made if need be, and hands on the controllers that the limits
-// need. A group with processes of its own cannot hand on any, so those in
-// Parent, this server and what started it, move to a group below. The limits
-// are tried on a group that goes again, and groups that an earlier server has
-// left are removed where nobody lives in them.
+// Ready prepares Parent for Place, or returns why it cannot: it creates the group if it
+// does not exist and enables the controllers that the limits need. A group with
+// processes cannot enable any, so the processes in Parent (this server and its parent)
+// move to a group below. Ready tries the limits on a temporary group, and removes empty
+// groups of an earlier server.
 func (c *Cgroups) Ready() error {
 	if err := os.MkdirAll(c.Parent, 0o755); err != nil {
 		return err
@@ -47,7 +46,7 @@ func (c *Cgroups) Ready() error {
 	return errors.Join(err, os.Remove(probe))
 }
 
-// handOn has Parent's children get the controllers.
+// handOn enables the controllers for the children of Parent.
 func (c *Cgroups) handOn() error {
 	there, err := words(filepath.Join(c.Parent, "cgroup.controllers"))
 	if err != nil {
@@ -78,14 +77,14 @@ func (c *Cgroups) handOn() error {
 	return writeFile(filepath.Join(c.Parent, "cgroup.subtree_control"), strings.Join(want, " "))
 }
 
-// moveAway moves the processes that are in Parent itself to a group below. The
-// root of all groups alone may have processes and hand on controllers.
+// moveAway moves the processes in Parent to a group below. Only the root group may have
+// both processes and controllers for its children.
 func (c *Cgroups) moveAway() error {
 	if _, err := os.Stat(filepath.Join(c.Parent, "cgroup.type")); errors.Is(err, fs.ErrNotExist) || len(c.limits()) == 0 {
 		return nil
 	}
 	to := filepath.Join(c.Parent, serverGroup)
-	// Several times, for a process may start another while it moves.
+	// Several times, because a process may fork while it moves.
 	for range 10 {
 		pids, err := words(filepath.Join(c.Parent, "cgroup.procs"))
 		if err != nil || len(pids) == 0 {
@@ -104,7 +103,7 @@ func (c *Cgroups) moveAway() error {
 	return fmt.Errorf("processes go on to appear in %s itself", c.Parent)
 }
 
-// words are those of a file.
+// words returns the words in a file.
 func words(name string) ([]string, error) {
 	data, err := os.ReadFile(name)
 	return strings.Fields(string(data)), err

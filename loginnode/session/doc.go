@@ -1,7 +1,7 @@
-// Package session serves SSH's session channels: shells, commands and sftp,
-// each in a process of its own that this same program starts as root, that
-// gives up every right but the user's, and that then becomes the user's shell.
+// Package session serves SSH's session channels: shells, commands and sftp. Each runs
+// in a process that this program starts from itself as root, that drops every right
+// but the user's, and that then executes the user's shell.
 //
-// The server keeps the master side of the terminal or the ends of pipes, and
-// passes bytes on exactly as they are.
+// The server has the master side of the terminal or the ends of pipes, and copies bytes
+// unchanged.
 package session

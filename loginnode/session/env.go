@@ -24,7 +24,7 @@ var AcceptEnv = []string{"LANG", "LC_*", "COLORTERM", "NO_COLOR"}
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// acceptable tells whether a client may set a variable.
+// acceptable reports whether a client may set a variable.
 func acceptable(patterns []string, name, value string) bool {
 	if !envName.MatchString(name) || len(value) > maxEnvValue || strings.ContainsRune(value, 0) {
 		return false
@@ -63,9 +63,9 @@ func (e *environment) add(pairs []string) {
 	}
 }
 
-// base is the environment that sshd gives, and nothing of the server's own.
-// SHLVL is not set and SSH_CLIENT is: so Debian's bash reads ~/.bashrc for
-// `ssh host command`, where HPC users load their modules.
+// base returns the environment that sshd sets, without the server's own. SSH_CLIENT is
+// set and SHLVL is not, so that Debian's bash reads ~/.bashrc, where HPC users load
+// their modules, also for `ssh host command`.
 func base(u *auth.User, searchPath string, from, to netip.AddrPort) *environment {
 	var e environment
 	e.add(systemEnvironment("/etc/environment"))
@@ -86,7 +86,7 @@ func base(u *auth.User, searchPath string, from, to netip.AddrPort) *environment
 	return &e
 }
 
-// systemEnvironment reads a file of NAME=value lines, as pam_env(8) does.
+// systemEnvironment parses a file of NAME=value lines, as pam_env(8) does.
 func systemEnvironment(file string) []string {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// makeHome makes a user's home, mode 700, from a skeleton, unless it exists.
-// It appears with all that belongs into it: who logs in meanwhile finds no half
-// of it.
+// makeHome creates a user's home with mode 700 from a skeleton, unless it exists. It
+// appears complete, so that a simultaneous login never sees half of it.
 func makeHome(u *auth.User, skeleton string) error {
 	missing := false
 	err := asuser.Wait(u.Rights(), func() error {
@@ -29,7 +28,7 @@ func makeHome(u *auth.User, skeleton string) error {
 		return err
 	}
 	if !filepath.IsAbs(u.Home) || filepath.Clean(u.Home) == "/" {
-		return fmt.Errorf("home of %s: %q is not a folder to make", u.Name, u.Home)
+		return fmt.Errorf("home of %s: %q is not a folder that can be created", u.Name, u.Home)
 	}
 	home := filepath.Clean(u.Home)
 	if err := makeParents(filepath.Dir(home)); err != nil {
@@ -38,19 +37,19 @@ func makeHome(u *auth.User, skeleton string) error {
 	if skeleton == "" {
 		skeleton = "/etc/skel"
 	}
-	if err := place(u, home, skeleton); err != nil {
+	if err := createHome(u, home, skeleton); err != nil {
 		return fmt.Errorf("home of %s: %w", u.Name, err)
 	}
 	return nil
 }
 
-// place makes the home under another name beside its own, and renames it.
-func place(u *auth.User, home, skeleton string) error {
+// createHome creates the home under another name beside it, and renames it.
+func createHome(u *auth.User, home, skeleton string) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(home), "."+filepath.Base(home)+".new-")
 	if err != nil {
 		return err
 	}
-	err = give(tmp, u)
+	err = chownNew(tmp, u)
 	if err == nil {
 		err = asuser.Do(u.Rights(), func() error { return copyTree(tmp, skeleton) })
 	}
@@ -68,18 +67,17 @@ func place(u *auth.User, home, skeleton string) error {
 	return err
 }
 
-// give gives a folder that was just made to a user. Where others may write
-// beside it, they may have put something else in its place: a link, or a folder
-// that is not the server's.
-func give(dir string, u *auth.User) error {
+// chownNew changes the owner of a folder that was just created. Whoever may write to
+// its parent may have replaced it by a link or by a folder of another owner.
+func chownNew(dir string, u *auth.User) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	return ofOurs(dir, func(fd int) error { return unix.Fchown(fd, u.UID, u.GID) })
+	return changeOwn(dir, func(fd int) error { return unix.Fchown(fd, u.UID, u.GID) })
 }
 
-// ofOurs opens a folder that the server has made and changes it.
-func ofOurs(dir string, change func(fd int) error) error {
+// changeOwn opens a folder that the server owns and calls change with it.
+func changeOwn(dir string, change func(fd int) error) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: dir, Err: err}
@@ -90,12 +88,12 @@ func ofOurs(dir string, change func(fd int) error) error {
 		return err
 	}
 	if int(st.Uid) != os.Geteuid() {
-		return fmt.Errorf("%s was exchanged for a folder of uid %d", dir, st.Uid)
+		return fmt.Errorf("%s was replaced by a folder of uid %d", dir, st.Uid)
 	}
 	return change(fd)
 }
 
-// rename takes the place of nothing.
+// rename renames a folder, and fails if the new name exists.
 func rename(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // not on every file system
@@ -107,8 +105,8 @@ func rename(from, to string) error {
 	return err
 }
 
-// makeParents makes the folders above a home, which everybody gets through
-// whatever the server's umask is.
+// makeParents creates the folders above a home with mode 755, whatever the server's
+// umask is.
 func makeParents(dir string) error {
 	if _, err := os.Stat(dir); err == nil || dir == "/" {
 		return err
@@ -123,7 +121,7 @@ func makeParents(dir string) error {
 	if err != nil {
 		return err
 	}
-	return ofOurs(dir, func(fd int) error { return unix.Fchmod(fd, 0o755) })
+	return changeOwn(dir, func(fd int) error { return unix.Fchmod(fd, 0o755) })
 }
 
 // copyTree copies regular files and folders, as the user.

@@ -95,7 +95,7 @@ func TestHomesTakeThePlaceOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{link, theirs} {
-		if err := give(name, u); err == nil {
+		if err := chownNew(name, u); err == nil {
 			t.Errorf("%s was given away", name)
 		}
 	}

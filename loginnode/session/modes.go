@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Opcodes of terminal modes that are no flags (RFC 4254, 8).
+// Opcodes of terminal modes that are not flags (RFC 4254, 8).
 const (
 	modeEnd        = 0
 	modeInputBaud  = 128
 	modeOutputBaud = 129
-	modeReserved   = 160 // from here on nothing is known, not even the length
+	modeReserved   = 160 // from here on even the length of the arguments is undefined
 )
 
 // controlChars are the opcodes of special characters, and their place in
@@ -44,8 +44,8 @@ var flags = map[byte]flag{
 	92: {cflag, unix.PARENB}, 93: {cflag, unix.PARODD},
 }
 
-// setModes applies the encoded modes of a pty-req to a terminal. Opcodes that
-// are not known are skipped, as the standard says; it stops where the bytes do.
+// setModes applies the encoded modes of a pty-req to a terminal. It skips unknown
+// opcodes, as RFC 4254 requires, and stops at the end of the bytes.
 func setModes(t *unix.Termios, encoded []byte) {
 	for len(encoded) >= 5 {
 		op, value := encoded[0], binary.BigEndian.Uint32(encoded[1:5])
@@ -72,7 +72,7 @@ func setModes(t *unix.Termios, encoded []byte) {
 	}
 }
 
-// setWide sets the modes that are fields of several bits.
+// setWide sets modes that are fields of several bits.
 func setWide(t *unix.Termios, op byte, value uint32) {
 	switch op {
 	case 90, 91: // CS7, CS8

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// sftpServer is the program that serves sftp to this session; "": the child
-// does it itself. OpenSSH's ends at once for who has no name in the system's
-// eyes, as users have whom only the cluster knows.
+// sftpServer returns the program that serves sftp for this session; "": the child
+// itself. OpenSSH's server exits at once for users without an entry in passwd, as those
+// that only the cluster has.
 func (s *Session) sftpServer() string {
 	if s.cfg.SFTPServer == debianSFTP && s.Conn.Inside == nil && !named(s.ctx, s.Conn.Login.User.UID) {
 		return ""
@@ -18,11 +18,11 @@ func (s *Session) sftpServer() string {
 	return s.cfg.SFTPServer
 }
 
-// named tells whether getpwuid(3) knows a uid.
+// named reports whether getpwuid(3) finds a uid.
 func named(ctx context.Context, uid int) bool {
 	id := strconv.Itoa(uid)
 	if _, err := user.LookupId(id); err == nil {
-		return true // the file's, without a process for it
+		return true // in /etc/passwd, which needs no process
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

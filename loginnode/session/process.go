@@ -20,8 +20,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/flow"
 )
 
-// widePipe is the size, in bytes, of a pipe through which a program without a
-// terminal reads or writes much.
+// widePipe is the size in bytes of a pipe for a program without a terminal that reads
+// or writes much.
 const widePipe = 256 << 10
 
 // process is a session's child.
@@ -56,8 +56,8 @@ func (s *Session) launch() (p *process, err error) {
 		return nil, err
 	}
 	cmd := exec.Command(s.cfg.Child[0], s.cfg.Child[1:]...)
-	// Nothing of the server's environment; the collector is of no use to a
-	// program that lives for milliseconds.
+	// Without the server's environment. Garbage collection is useless in a program that
+	// runs for milliseconds.
 	cmd.Env = []string{"GOGC=off"}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -84,8 +84,8 @@ func (s *Session) launch() (p *process, err error) {
 	return p, nil
 }
 
-// attach connects the child's descriptors 0 to 2, and returns the files that
-// are the child's alone once it runs.
+// attach connects the child's descriptors 0 to 2. It returns the files that the server
+// closes once the child runs.
 func (p *process) attach() ([]*os.File, error) {
 	if p.tty != nil {
 		p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.tty.slave, p.tty.slave, p.tty.slave
@@ -116,9 +116,9 @@ func (p *process) attach() ([]*os.File, error) {
 	return theirs, nil
 }
 
-// widen gives a pipe more than the usual 64 KiB, so that program and server take
-// turns less often. It is a wish: pipe-user-pages-soft may be against it, which
-// is why pipes that carry little stay as they are.
+// widen makes a pipe larger than the default of 64 KiB, so that program and server
+// switch less often. It may fail because of pipe-user-pages-soft, which is why pipes
+// that carry little keep their size.
 func widen(f *os.File) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -135,8 +135,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// start starts the child and hands it its Spec. It returns a descriptor of the
-// process.
+// start starts the child and sends it its Spec. It returns a pidfd.
 func start(cmd *exec.Cmd, spec *Spec) (*os.File, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {
@@ -155,7 +154,7 @@ func start(cmd *exec.Cmd, spec *Spec) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A child that died before it read this says so by its exit status.
+	// If the child died before it read this, its exit status says so.
 	_ = w.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	_, _ = w.Write(data)
 	if err := syscall.SetNonblock(fd, true); err != nil { // else NewFile would not poll it
@@ -164,8 +163,7 @@ func start(cmd *exec.Cmd, spec *Spec) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "pidfd"), nil
 }
 
-// spec is what the child is to become. It also asks for the session's
-// credential.
+// spec returns the child's Spec. It also prepares the session (Config.Prepare).
 func (s *Session) spec() (*Spec, error) {
 	u, o := s.Conn.Login.User, s.Conn.Login.Options
 	env := base(u, s.cfg.Path, s.Conn.From, s.Conn.To)
@@ -213,10 +211,10 @@ func (s *Session) spec() (*Spec, error) {
 	return spec, nil
 }
 
-// notInside are variables that mean something on this machine only.
+// notInside are variables that are valid only on this machine.
 var notInside = []string{"KUBECONFIG", "SSH_TTY", "SSH_AUTH_SOCK", "MAIL"}
 
-// place has the shell start where the connection's sessions run.
+// place makes the shell start where the connection's sessions run.
 func (s *Session) place(spec *Spec, env *environment) {
 	if s.Conn.Inside == nil {
 		return
@@ -239,10 +237,10 @@ func (s *Session) place(spec *Spec, env *environment) {
 	}
 }
 
-// quote makes a word of a shell's.
+// quote quotes text as one word for a shell.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// debianSFTP serves sftp where the session's child cannot do so itself.
+// debianSFTP is the path of OpenSSH's sftp server in Debian.
 const debianSFTP = "/usr/lib/openssh/sftp-server"
 
 func or(a, b string) string {
@@ -262,23 +260,23 @@ func (e *environment) without(name string) *environment {
 	return &out
 }
 
-// signal sends a signal to the process group of the child, if it still runs.
+// signal sends a signal to the process group of the child if it is running.
 func (p *process) signal(sig syscall.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.exited && syscall.Kill(-p.cmd.Process.Pid, sig) == nil
 }
 
-// hangup tells a process that its client is gone. With a terminal the kernel
-// does so when the master closes; a command without one would not notice
-// until it writes. What was started with nohup or setsid lives on.
+// hangup sends SIGHUP to a process whose client has disconnected. With a terminal the
+// kernel does so when the master closes; a command without one would not notice until
+// it writes. Processes started with nohup or setsid continue.
 func (p *process) hangup() {
 	closeAll([]*os.File{p.stdin, p.stdout, p.stderr})
 	p.signal(syscall.SIGHUP)
 }
 
-// wait waits for the child. (*exec.Cmd).Wait would block a thread for each
-// session; a pidfd is something that the runtime's poller can wait for.
+// wait waits for the child. (*exec.Cmd).Wait would block a thread for each session;
+// the runtime's poller can wait for a pidfd.
 func (p *process) wait() (status syscall.WaitStatus, err error) {
 	defer func() { _ = p.cmd.Process.Release() }()
 	defer p.pidfd.Close()
@@ -294,8 +292,8 @@ func (p *process) wait() (status syscall.WaitStatus, err error) {
 	return status, errors.Join(err, perr)
 }
 
-// reap takes in the child if it has ended. Its number is free for others from
-// then on, so nobody may signal it meanwhile.
+// reap reaps the child if it has ended. From then on its pid may be reused, so nobody
+// may signal it meanwhile.
 func (p *process) reap() (over bool, status syscall.WaitStatus, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -307,16 +305,16 @@ func (p *process) reap() (over bool, status syscall.WaitStatus, err error) {
 	return p.exited, status, err
 }
 
-// run passes bytes until the child has ended and its output is delivered.
+// run copies bytes until the child has ended and its output is delivered.
 func (p *process) run(s *Session) (syscall.WaitStatus, error) {
 	if p.tty != nil {
 		return p.runTerminal(s)
 	}
 	go func() {
-		defer s.contain()
+		defer s.recoverPanic()
 		_ = flow.Copy(p.stdin, s.channel, &s.in, make([]byte, flow.Small), func() { widen(p.stdin) })
 		p.stdin.Close()
-		// A process that does not read must not keep the client waiting.
+		// A process that does not read must not block the client.
 		_, _ = io.Copy(io.Discard, s.channel)
 	}()
 	out, errs := s.deliver(s.channel, p.stdout), s.deliver(s.channel.Stderr(), p.stderr)
@@ -325,7 +323,7 @@ func (p *process) run(s *Session) (syscall.WaitStatus, error) {
 	case <-out:
 		<-errs
 	case <-p.unread:
-		// What the client has not taken of the one is in the way of the other.
+		// Unread output of one stream blocks the other.
 		select {
 		case <-errs:
 		case <-time.After(drainErrors):
@@ -334,33 +332,33 @@ func (p *process) run(s *Session) (syscall.WaitStatus, error) {
 	return w, err
 }
 
-// drainErrors is how long the end of a program whose output nobody reads waits
-// for its standard error to be delivered.
+// drainErrors bounds how long the end of a program whose output is not read waits until
+// its standard error is delivered.
 const drainErrors = time.Second
 
-// deliver passes an output of a program to the client, until either ends.
+// deliver copies an output of a program to the client until either ends.
 func (s *Session) deliver(to io.Writer, from *os.File) (done chan struct{}) {
 	done = make(chan struct{})
 	go func() {
 		defer close(done)
-		defer s.contain()
+		defer s.recoverPanic()
 		_ = flow.Copy(to, from, &s.out, make([]byte, flow.Small), func() { widen(from) })
-		from.Close() // the program gets SIGPIPE if the client takes no more
+		from.Close() // the program gets SIGPIPE if the client reads no more
 	}()
 	return done
 }
 
-// readsNoMore has the program get SIGPIPE when it goes on writing.
-func (p *process) readsNoMore() {
+// stopOutput closes standard output, so that the program gets SIGPIPE when it writes.
+func (p *process) stopOutput() {
 	p.once.Do(func() {
 		close(p.unread)
 		p.stdout.Close()
 	})
 }
 
-// After the child's end its last output is on its way through the terminal:
-// it is read until nothing comes for drainQuiet. Somebody in the background
-// may go on writing, so there is a limit to it.
+// After the child has ended, its last output may still be in the terminal: it is read
+// until none arrives for drainQuiet. Processes in the background may continue to write,
+// so there is a limit.
 const (
 	drainQuiet = 50 * time.Millisecond
 	drainBytes = 1 << 20
@@ -368,29 +366,29 @@ const (
 
 func (p *process) runTerminal(s *Session) (syscall.WaitStatus, error) {
 	go func() {
-		defer s.contain()
+		defer s.recoverPanic()
 		_ = flow.Copy(p.tty.master, s.channel, &s.in, make([]byte, 2<<10), nil)
 	}()
 	ended := make(chan struct{})
 	delivered := make(chan struct{})
 	go func() {
 		defer close(delivered)
-		defer s.contain()
+		defer s.recoverPanic()
 		p.deliver(s, ended)
 	}()
 	w, err := p.wait()
 	close(ended)
-	// Wakes a read that waits already; the next ones set their own.
+	// Interrupts a read that is already waiting; later reads set their own deadlines.
 	_ = p.tty.master.SetReadDeadline(time.Now().Add(drainQuiet))
 	<-delivered
 	return w, err
 }
 
-// bulk is how much a terminal prints at a time that nobody reads as it comes.
-// Whoever prints so lets the others' keys go first.
+// bulk is the size of a terminal's output that nobody reads as it appears. Such output
+// yields to the key strokes of other users.
 const bulk = 1 << 10
 
-// deliver passes the terminal's output to the client.
+// deliverTerminal copies the terminal's output to the client.
 func (p *process) deliver(s *Session, ended <-chan struct{}) {
 	buffer := make([]byte, 8<<10)
 	left := drainBytes
@@ -424,7 +422,7 @@ func (p *process) deliver(s *Session, ended <-chan struct{}) {
 			continue // the child ended while this read waited
 		}
 		if err != nil {
-			return // EIO: nobody has the terminal open any more
+			return // EIO: no process has the terminal open
 		}
 	}
 }

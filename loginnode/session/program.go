@@ -7,8 +7,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/auth"
 )
 
-// Program runs where a connection's sessions do, with their rights and limits;
-// it is the server's choice and not the client's.
+// Program is a program that the server, not the client, starts where a connection's
+// sessions run, with their rights and limits.
 type Program struct {
 	// In and Out are its standard input and output.
 	In  io.Writer
@@ -19,10 +19,10 @@ type Program struct {
 
 // Run starts a command line of sh(1). The caller calls Close.
 func Run(cfg *Config, conn *Conn, command string) (*Program, error) {
-	// What the key is bound to is what its client may ask for.
+	// The options of the key restrict the client, not the server.
 	login, user := *conn.Login, *conn.Login.User
 	login.Options, login.User = auth.Options{}, &user
-	user.Shell = "/bin/sh" // which reads no file of the user's before
+	user.Shell = "/bin/sh" // which reads no file of the user at start
 	own := *conn
 	own.Login = &login
 	s := &Session{Conn: &own, cfg: cfg, Kind: "exec", Command: command}
@@ -37,10 +37,10 @@ func Run(cfg *Config, conn *Conn, command string) (*Program, error) {
 	}()
 	go func() {
 		_, _ = p.wait()
-		s.release() // closes nothing of it: s.process is not set
+		s.release() // s.process is not set, so this leaves the program's pipes open
 	}()
 	return &Program{In: p.stdin, Out: p.stdout, process: p}, nil
 }
 
-// Close ends the program, if it still runs.
+// Close ends the program if it is running.
 func (p *Program) Close() { p.process.hangup() }

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pseudo-terminal. The master is non-blocking and in the
-// runtime's poller, so that a thousand idle terminals cost no thread; a
-// library that uses (*os.File).Fd would put it back to blocking.
+// terminal is a pseudo-terminal. The master is non-blocking and in the runtime's
+// poller, so that a thousand idle terminals take no thread; a library that calls
+// (*os.File).Fd would make it blocking again.
 type terminal struct {
 	master, slave *os.File
 	name          string
 }
 
-// openTerminal makes a terminal for the user: mode 620, owned by uid and the
-// group tty, as other programs expect.
+// openTerminal opens a terminal for the user: mode 620, owned by uid and the group tty,
+// as other programs expect.
 func openTerminal(uid int) (*terminal, error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -39,16 +39,16 @@ func openTerminal(uid int) (*terminal, error) {
 		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
 	t.slave = os.NewFile(uintptr(peer), t.name)
-	if err := t.own(peer, uid); err != nil {
+	if err := t.chown(peer, uid); err != nil {
 		t.close()
 		return nil, err
 	}
 	return t, nil
 }
 
-// own gives the slave to the user. A server that is not root made it as the
-// user already.
-func (t *terminal) own(fd, uid int) error {
+// chown changes the owner of the slave to the user. A server that is not root runs as
+// the user.
+func (t *terminal) chown(fd, uid int) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -56,8 +56,8 @@ func (t *terminal) own(fd, uid int) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	// Modes first: afterwards it is not the server's any more. The group is the
-	// one that devpts is mounted with.
+	// The mode first: afterwards the server is not the owner. The group is that of the
+	// mount of devpts.
 	if err := unix.Fchmod(fd, 0o620); err != nil {
 		return fmt.Errorf("%s: chmod: %w", t.name, err)
 	}
@@ -67,7 +67,7 @@ func (t *terminal) own(fd, uid int) error {
 	return nil
 }
 
-// close closes what is still open; the kernel then hangs up on the processes.
+// close closes the terminal; the kernel then sends SIGHUP to its processes.
 func (t *terminal) close() {
 	t.master.Close()
 	t.slave.Close()
@@ -86,14 +86,14 @@ type windowChange struct {
 	Columns, Rows, Width, Height uint32
 }
 
-// resize sets the window size; the kernel tells the foreground processes.
+// resize sets the window size; the kernel sends SIGWINCH to the foreground processes.
 func (t *terminal) resize(w windowChange) error {
 	size := unix.Winsize{Row: short(w.Rows), Col: short(w.Columns), Xpixel: short(w.Width), Ypixel: short(w.Height)}
 	return t.control(func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &size) })
 }
 
-// sendBreak is what a break does to a pseudo-terminal: nothing, but the ioctl
-// says whether it is one.
+// sendBreak sends a break, which has no effect on a pseudo-terminal; the error says
+// whether it is one.
 func (t *terminal) sendBreak() error {
 	return t.control(func(fd int) error { return unix.IoctlSetInt(fd, unix.TCSBRK, 0) })
 }
@@ -110,5 +110,5 @@ func (t *terminal) control(f func(fd int) error) error {
 	return inner
 }
 
-// short cuts a size to what a terminal can have.
+// short limits a size to the maximum of a terminal.
 func short(n uint32) uint16 { return uint16(min(n, 1<<16-1)) }

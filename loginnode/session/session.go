@@ -14,8 +14,8 @@ import (
 // Session is one session channel.
 type Session struct {
 	Conn *Conn
-	// Kind is shell, exec or a subsystem's name; Command what runs, as
-	// requested; Forced what runs instead, if the key says so.
+	// Kind is shell, exec or a subsystem's name; Command the requested command; Forced
+	// the command of the key that runs instead.
 	Kind, Command, Forced string
 	TTY                   string // "": none
 
@@ -24,7 +24,7 @@ type Session struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 
-	env   environment // what the client asked for
+	env   environment // variables from the client
 	asked int
 	term  string
 	tty   *terminal
@@ -37,8 +37,7 @@ type Session struct {
 	in, out atomic.Int64
 }
 
-// Serve serves a session channel until it is over. A defect in it ends this
-// session and no other.
+// Serve serves a session channel until it ends. A panic ends only this session.
 func Serve(cfg *Config, conn *Conn, newChannel ssh.NewChannel) {
 	channel, requests, err := newChannel.Accept()
 	if err != nil {
@@ -48,16 +47,16 @@ func Serve(cfg *Config, conn *Conn, newChannel ssh.NewChannel) {
 	s.ctx, s.cancel = context.WithCancel(conn.Context)
 	defer s.release()
 	defer func() { _ = channel.Close() }()
-	// After a defect somebody has to take the requests, or they would hold up
-	// the connection's other channels.
+	// After a panic the requests must still be read, or they would block the
+	// connection's other channels.
 	defer func() { go ssh.DiscardRequests(requests) }()
-	defer s.contain()
+	defer s.recoverPanic()
 	s.loop(requests)
 }
 
-// contain keeps a panic to this session. It is deferred by every goroutine
-// of a session.
-func (s *Session) contain() {
+// recoverPanic, deferred by every goroutine of a session, recovers a panic and ends only
+// this session.
+func (s *Session) recoverPanic() {
 	if r := recover(); r != nil {
 		if f := s.cfg.Events.Panicked; f != nil {
 			f(r)
@@ -66,7 +65,7 @@ func (s *Session) contain() {
 	}
 }
 
-// release undoes what the session was given.
+// release releases the resources of the session.
 func (s *Session) release() {
 	s.cancel()
 	if s.process != nil {
@@ -80,7 +79,7 @@ func (s *Session) release() {
 	}
 }
 
-// loop answers the channel's requests until the channel closes.
+// loop answers requests until the channel closes.
 func (s *Session) loop(requests <-chan *ssh.Request) {
 	for r := range requests {
 		ok, after := s.request(r)
@@ -91,10 +90,10 @@ func (s *Session) loop(requests <-chan *ssh.Request) {
 			after()
 		}
 	}
-	// The client is gone or has had its exit status.
+	// The client has disconnected or received its exit status.
 }
 
-// request answers one request. after runs once the answer is sent.
+// request answers one request. after is called once the answer is sent.
 func (s *Session) request(r *ssh.Request) (ok bool, after func()) {
 	switch r.Type {
 	case "env":
@@ -119,7 +118,7 @@ func (s *Session) request(r *ssh.Request) (ok bool, after func()) {
 	case "signal":
 		return s.signal(r.Payload), nil
 	case "eow@openssh.com":
-		return s.readsNoMore(), nil
+		return s.stopOutput(), nil
 	case "break":
 		return s.tty != nil && s.tty.sendBreak() == nil, nil
 	}
@@ -208,16 +207,16 @@ func (s *Session) signal(payload []byte) bool {
 	return known && p != nil && p.signal(sig)
 }
 
-// readsNoMore is told that the client takes no more of standard output: the
-// program learns it when it writes. On a terminal it does not, as with sshd.
-func (s *Session) readsNoMore() bool {
+// stopOutput handles a client that reads no more of standard output: the program gets
+// SIGPIPE when it writes. With a terminal it does not, as with sshd.
+func (s *Session) stopOutput() bool {
 	s.mu.Lock()
 	p := s.process
 	s.mu.Unlock()
 	if p == nil || p.tty != nil {
 		return false
 	}
-	p.readsNoMore()
+	p.stopOutput()
 	return true
 }
 
@@ -227,8 +226,8 @@ func (s *Session) failed(err error) {
 	}
 }
 
-// start starts the process. A forced command takes the place of whatever was
-// asked for, sftp included.
+// start starts the process. A forced command replaces whatever was requested, sftp
+// included.
 func (s *Session) start(kind, command string) (bool, func()) {
 	if s.started() {
 		return false, nil
@@ -240,9 +239,9 @@ func (s *Session) start(kind, command string) (bool, func()) {
 	p, err := s.launch()
 	if err != nil {
 		s.failed(err)
-		// The reason is in the log; it may name what the user need not know.
+		// The log has the reason, which may contain what the user must not see.
 		return true, func() {
-			say(s.channel.Stderr(), "loginnode: this session cannot be started; the administrator finds the reason in the log")
+			writeLine(s.channel.Stderr(), "loginnode: this session cannot be started; the administrator's log has the reason")
 			_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(exitStatus{1}))
 			_ = s.channel.Close()
 		}
@@ -250,26 +249,25 @@ func (s *Session) start(kind, command string) (bool, func()) {
 	s.mu.Lock()
 	s.process = p
 	s.mu.Unlock()
-	s.began()
+	s.notifyStarted()
 	return true, func() {
 		go func() {
-			defer s.contain()
+			defer s.recoverPanic()
 			s.finish(p.run(s))
 		}()
 	}
 }
 
-// began tells of the start. Should that fail, the process is there all the same
-// and has to be waited for.
-func (s *Session) began() {
-	defer s.contain()
+// notifyStarted calls Events.Started. A panic in it must not keep the server from
+// waiting for the process.
+func (s *Session) notifyStarted() {
+	defer s.recoverPanic()
 	if f := s.cfg.Events.Started; f != nil {
 		f(s)
 	}
 }
 
-// finish tells the client how the process ended, and closes: exit, then end of
-// file, then close.
+// finish sends the client the exit status, end of file and close, in this order.
 func (s *Session) finish(w syscall.WaitStatus, err error) {
 	end := End{Exit: -1, BytesIn: s.in.Load(), BytesOut: s.out.Load()}
 	if err == nil {
@@ -289,8 +287,8 @@ func (s *Session) finish(w syscall.WaitStatus, err error) {
 
 // Say writes a message to the client, if it has a terminal.
 func (s *Session) Say(text string) {
-	defer s.contain()
+	defer s.recoverPanic()
 	if s.tty != nil {
-		say(s.channel.Stderr(), "\r\n"+text)
+		writeLine(s.channel.Stderr(), "\r\n"+text)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// signals are the names of RFC 4254 (6.10), and what the kernel calls them.
+// signals are the signals of RFC 4254 (6.10) by name.
 var signals = map[string]syscall.Signal{
 	"ABRT": syscall.SIGABRT, "ALRM": syscall.SIGALRM, "FPE": syscall.SIGFPE, "HUP": syscall.SIGHUP,
 	"ILL": syscall.SIGILL, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "PIPE": syscall.SIGPIPE,
@@ -14,8 +14,8 @@ var signals = map[string]syscall.Signal{
 	"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 }
 
-// signalName is a signal's name on the wire; those without one get OpenSSH's
-// form for others.
+// signalName returns a signal's name in the protocol, or OpenSSH's name for signals
+// without one.
 func signalName(s syscall.Signal) string {
 	for name, v := range signals {
 		if v == s {

@@ -1,32 +1,35 @@
 package session
 
-// Spec is what the child is told to become. It travels as JSON on descriptor 3.
+// Spec describes the process that the child becomes. The child reads it as JSON from
+// descriptor 3.
 type Spec struct {
 	UID, GID int
 	Groups   []int
-	// Drop: the child is root and has to give it up; otherwise it already runs
-	// as the user.
+	// Drop reports whether the child is root and has to drop its rights; otherwise it
+	// already runs as the user.
 	Drop bool
-	// NoNewPrivileges keeps set-uid programs from raising rights (prctl(2)).
+	// NoNewPrivileges disables set-uid programs (prctl(2)).
 	NoNewPrivileges bool
 
 	Home, Shell string
 	Env         []string
-	// Command is run by the shell with -c; "": a login shell. With SFTP the
-	// child serves sftp itself.
+	// Command is run by the shell with -c; "": a login shell. With SFTP, the child
+	// itself serves sftp.
 	Command string
 	SFTP    bool
 
-	// Inside is the program, with arguments, that starts the shell elsewhere;
-	// nil: here.
+	// Inside is the program, with arguments, that starts the shell in a job; nil: it
+	// runs here.
 	Inside []string
 
 	Limits []Limit
 	Umask  int
-	// OOMScoreAdj makes the session go before the server when memory is short.
+	// OOMScoreAdj makes the kernel kill the session before the server if memory runs
+	// out.
 	OOMScoreAdj int
 
-	// Message: an interactive login, which gets the message of the day.
+	// Message reports whether this is an interactive login, which shows the message of
+	// the day.
 	Message bool
 	MOTD    MOTD
 }
@@ -34,8 +37,8 @@ type Spec struct {
 // MOTD is the message of the day.
 type MOTD struct {
 	Files []string
-	// Command prints something of the user's own, such as its jobs, within two
-	// seconds; it runs as the user. Empty: nothing.
+	// Command prints something for the user, such as the user's jobs, within two
+	// seconds. It runs as the user. Empty: none.
 	Command []string
 }
 
