@@ -51,7 +51,7 @@ type Record struct {
 	Reason   string  `json:"reason,omitempty"`
 }
 
-// Log is an audit log. It is safe for concurrent use.
+// Log is an audit log. It is safe for concurrent use; a nil Log discards records.
 type Log struct {
 	mu      sync.Mutex
 	to      io.Writer
@@ -70,7 +70,7 @@ const maxText = 4096
 
 // Write writes a record with the present time.
 func (l *Log) Write(r Record) {
-	if l.to == nil {
+	if l == nil || l.to == nil {
 		return
 	}
 	r.Time = l.now().UTC()
