@@ -11,11 +11,16 @@ import (
 	"github.com/berth-hpc/berth/loginnode/session"
 )
 
-// connect lets the login node follow the cluster.
+// connect connects the login node to the cluster.
 func connect(ctx context.Context, c daemon.Cluster, pods *daemon.Pods, log func(string)) (*daemon.Connected, error) {
 	k, err := loginkube.Connect(ctx, stdio.System(), loginkube.Options{
-		Kubeconfig: c.Kubeconfig, KeysNamespace: c.KeysNamespace, Server: c.Server, TokenLife: c.TokenLife.Duration, Log: log,
-		Nodes: !c.NoNodes, Pods: podsLike(pods),
+		Kubeconfig:    c.Kubeconfig,
+		KeysNamespace: c.KeysNamespace,
+		Server:        c.Server,
+		TokenLife:     c.TokenLife.Duration,
+		Log:           log,
+		Nodes:         !c.NoNodes,
+		Pods:          podOptions(pods),
 	})
 	if err != nil {
 		return nil, err
@@ -31,8 +36,15 @@ func connect(ctx context.Context, c daemon.Cluster, pods *daemon.Pods, log func(
 				return nil, auth.ErrUnknownUser
 			}
 			return &auth.User{
-				Name: p.Name, UID: p.UID, GID: p.GID, Groups: p.Groups, GroupNames: p.GroupNames, Home: p.Home, Shell: p.Shell,
-				Keys: p.Keys, Source: "User " + p.Name,
+				Name:       p.Name,
+				UID:        p.UID,
+				GID:        p.GID,
+				Groups:     p.Groups,
+				GroupNames: p.GroupNames,
+				Home:       p.Home,
+				Shell:      p.Shell,
+				Keys:       p.Keys,
+				Source:     "User " + p.Name,
 			}, nil
 		},
 		Credential: func(ctx context.Context, u *auth.User) (*loginnode.Credential, error) {
@@ -45,7 +57,7 @@ func connect(ctx context.Context, c daemon.Cluster, pods *daemon.Pods, log func(
 	}, nil
 }
 
-// nodes are the compute nodes as the login node reaches them.
+// nodes returns the login node's access to compute nodes; nil: none.
 func nodes(k *loginkube.Cluster, off bool) *loginnode.Nodes {
 	if off {
 		return nil
@@ -58,22 +70,27 @@ func nodes(k *loginkube.Cluster, off bool) *loginnode.Nodes {
 				return nil, err
 			}
 			return &loginnode.Place{
-				Job: p.Job, Address: p.Address,
-				Inside: session.Inside{Command: p.Command(), Terminal: []string{loginkube.Terminal}, Connect: loginkube.IntoJob},
+				Job:     p.Job,
+				Address: p.Address,
+				Inside: session.Inside{
+					Command:  p.Command(),
+					Terminal: []string{loginkube.Terminal},
+					Connect:  loginkube.IntoJob,
+				},
 			}, nil
 		},
 	}
 }
 
-// podsLike is what users' pods are like; nil: there are none.
-func podsLike(p *daemon.Pods) *loginkube.Pods {
+// podOptions returns the configuration of users' pods; nil: there are none.
+func podOptions(p *daemon.Pods) *loginkube.Pods {
 	if p == nil {
 		return nil
 	}
 	return &loginkube.Pods{Namespace: p.Namespace, Spec: p.Spec}
 }
 
-// connectedPods is how the login node has users' pods of the cluster.
+// connectedPods returns the login node's functions for users' pods.
 func connectedPods(k *loginkube.Cluster) *daemon.ConnectedPods {
 	pod := func(p *loginkube.LoginPod) *loginnode.Pod {
 		return &loginnode.Pod{Name: p.Name, User: p.User, UID: p.UID, Address: p.Address}
@@ -82,7 +99,8 @@ func connectedPods(k *loginkube.Cluster) *daemon.ConnectedPods {
 		Start: func(ctx context.Context, r *daemon.PodRequest, state func(string)) (*loginnode.Pod, error) {
 			u := r.User
 			p, err := k.StartPod(ctx, &loginkube.PodRequest{
-				User: u.Name, UID: u.UID, GID: u.GID, Groups: u.Groups, Command: r.Command, Prepare: r.Prepare, NamesDir: r.NamesDir, Env: r.Env, Port: r.Port, RunDir: r.RunDir,
+				User: u.Name, UID: u.UID, GID: u.GID, Groups: u.Groups, Command: r.Command, Prepare: r.Prepare,
+				NamesDir: r.NamesDir, Env: r.Env, Port: r.Port, RunDir: r.RunDir,
 			}, state)
 			if err != nil {
 				return nil, err

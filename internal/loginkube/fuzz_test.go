@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Whatever a User object says: who passes has an identity that the kernel
-// knows, alone, and a home that is a path.
+// A User object that passes the check has a valid uid, which no other has, valid gids,
+// and an absolute home.
 func FuzzUser(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"name":"ann"},"spec":{"uid":1000,"gid":1000,"groups":[{"gid":7}]}}`))
 	f.Add([]byte(`{"spec":{"uid":-1,"gid":4294967295}}`))
@@ -39,7 +39,7 @@ func FuzzUser(f *testing.F) {
 	})
 }
 
-// A ConfigMap or Secret with keys gives each user the own lines only.
+// A ConfigMap or Secret with keys has only each user's own lines.
 func FuzzKeyObject(f *testing.F) {
 	f.Add("ssh-ed25519 AAAA ann", false)
 	f.Add("c3NoLWVkMjU1MTkgQUFBQQo=", true)

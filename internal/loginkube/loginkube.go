@@ -1,7 +1,7 @@
-// Package loginkube is what the login node knows of the cluster: the User
-// objects, keys kept in ConfigMaps and Secrets, and short-lived tokens of the
-// users' ServiceAccounts. It keeps a mirror that follows the API server, so
-// that a login costs no request and a change holds within seconds.
+// Package loginkube is the login node's client of the cluster: the User objects, keys in
+// ConfigMaps and Secrets, and short-lived tokens of the users' ServiceAccounts. It
+// watches the API server, so that a login needs no request and a change takes effect
+// within seconds.
 package loginkube
 
 import (
@@ -21,25 +21,25 @@ import (
 
 // Options of a Cluster.
 type Options struct {
-	// Kubeconfig is the login node's own; "": that of the pod it runs in.
+	// Kubeconfig is the login node's own; "": the pod's service account.
 	Kubeconfig string
-	// KeysNamespace is where ConfigMaps and Secrets with the label
-	// berth.hpc/ssh-keys=true hold keys: the name of an entry is a user's, its
-	// text lines of authorized_keys. "": nowhere.
+	// KeysNamespace is the namespace of ConfigMaps and Secrets with keys, which have the
+	// label berth.hpc/ssh-keys=true. The name of an entry is a user's name, its text
+	// lines of authorized_keys. "": none.
 	KeysNamespace string
-	// Nodes follows the nodes, so that users reach those of their jobs.
+	// Nodes watches the nodes, so that users reach those of their jobs.
 	Nodes bool
-	// Server is the API server's URL as users reach it; "": as the login node.
+	// Server is the API server's URL for users; "": the login node's.
 	Server string
-	// TokenLife is how long a user's token is asked to last; 0: an hour.
+	// TokenLife is the requested lifetime of a user's token; 0: an hour.
 	TokenLife time.Duration
-	// Pods says what users' login pods are like; nil: there are none.
+	// Pods configures users' login pods; nil: there are none.
 	Pods *Pods
-	// Log is told what goes wrong; nil: nobody is.
+	// Log is called with errors; nil: they are discarded.
 	Log func(text string)
 }
 
-// Person is a user of the cluster as the login node needs it.
+// Person is a user of the cluster.
 type Person struct {
 	Name        string
 	UID, GID    int
@@ -59,11 +59,11 @@ type Cluster struct {
 	keys    []*mirror[keyObject]
 }
 
-// serviceAccount is where a pod finds its own credential.
+// serviceAccount is the folder of a pod's own credential.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Connect makes a Cluster and starts to follow the API server until ctx ends.
-// It does not wait for an answer: until the first one, users are not known.
+// Connect returns a Cluster and watches the API server until ctx is done. It does not
+// wait for an answer: until the first one, Lookup fails.
 func Connect(ctx context.Context, p *stdio.Process, o Options) (*Cluster, error) {
 	cfg, err := config(p, o.Kubeconfig)
 	if err != nil {
@@ -93,7 +93,7 @@ func Connect(ctx context.Context, p *stdio.Process, o Options) (*Cluster, error)
 	return c, nil
 }
 
-// config is the login node's own way to the API server.
+// config returns the login node's own configuration for the API server.
 func config(p *stdio.Process, kubeconfig string) (*kube.Config, error) {
 	if kubeconfig != "" {
 		return kube.Find(p, kubeconfig)
@@ -112,7 +112,7 @@ func config(p *stdio.Process, kubeconfig string) (*kube.Config, error) {
 	}, nil
 }
 
-// Server is the host and port of the API server, which nobody needs to reach
+// Server returns the host and port of the API server, to which nobody needs to forward
 // through the login node.
 func (c *Cluster) Server() string {
 	s := strings.TrimPrefix(c.client.Config().Server, "https://")
@@ -123,10 +123,10 @@ func (c *Cluster) Server() string {
 	return s
 }
 
-// stale is how long the mirror serves without having heard from the API server.
+// stale is how long a mirror is used without an answer of the API server.
 const stale = 10 * time.Minute
 
-// Lookup finds a user; nil, nil: there is none.
+// Lookup returns a user; nil, nil: there is none.
 func (c *Cluster) Lookup(_ context.Context, name string) (*Person, error) {
 	if err := c.users.fresh(); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (c *Cluster) Lookup(_ context.Context, name string) (*Person, error) {
 // maxID is the largest uid or gid; the one above means "no change" to the kernel.
 const maxID = 1<<32 - 2
 
-// check refuses a User that cannot be logged in as.
+// check rejects a User object that must not log in.
 func (c *Cluster) check(u *v1alpha1.User) error {
 	if u.Spec.UID < 0 || u.Spec.UID > maxID || u.Spec.GID < 0 || u.Spec.GID > maxID {
 		return fmt.Errorf("user object %s: uid %d or gid %d out of range", u.Name, u.Spec.UID, u.Spec.GID)
@@ -175,7 +175,9 @@ func (c *Cluster) check(u *v1alpha1.User) error {
 	if u.Spec.Home != "" && !filepath.IsAbs(u.Spec.Home) {
 		return fmt.Errorf("user object %s: home %q is not an absolute path", u.Name, u.Spec.Home)
 	}
-	if other := c.users.find(func(o *v1alpha1.User) bool { return o.Spec.UID == u.Spec.UID && o.Name != u.Name }); other != nil {
+	if other := c.users.find(
+		func(o *v1alpha1.User) bool { return o.Spec.UID == u.Spec.UID && o.Name != u.Name },
+	); other != nil {
 		return fmt.Errorf("user objects %s and %s have the same uid %d", u.Name, other.Name, u.Spec.UID)
 	}
 	return nil

@@ -23,7 +23,7 @@ type keyObject struct {
 	secret            bool
 }
 
-// lines are a user's lines of authorized_keys.
+// lines returns a user's lines of authorized_keys.
 func (o *keyObject) lines(user string) []string {
 	text, ok := o.Data[user]
 	if !ok {
@@ -47,8 +47,8 @@ type mirror[T any] struct {
 
 	mu      sync.RWMutex
 	objects map[string]T
-	heard   time.Time     // of the API server; zero: never
-	first   chan struct{} // closed when it was first heard of
+	heard   time.Time     // the last answer of the API server; zero: none yet
+	first   chan struct{} // closed at the first answer
 }
 
 // follow starts a mirror.
@@ -58,12 +58,12 @@ func follow[T any](ctx context.Context, c *Cluster, path, selector string) *mirr
 	return m
 }
 
-// firstAnswer bounds how long a login that meets a server which has only just
-// started waits for the API server's first answer.
+// firstAnswer bounds how long a login right after the start of the server waits for the
+// API server's first answer.
 const firstAnswer = 5 * time.Second
 
-// fresh returns an error while the mirror cannot be relied on. It waits for the
-// first answer of the API server, for firstAnswer at most.
+// fresh returns an error if the mirror is not up to date. It waits for the first answer
+// of the API server, for at most firstAnswer.
 func (m *mirror[T]) fresh() error {
 	select {
 	case <-m.first:
@@ -75,7 +75,7 @@ func (m *mirror[T]) fresh() error {
 		return errors.New("the API server has not answered yet")
 	}
 	if age := time.Since(m.heard); age > stale {
-		return fmt.Errorf("the API server has not been heard of for %v", age.Round(time.Second))
+		return fmt.Errorf("the API server has not answered for %v", age.Round(time.Second))
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (m *mirror[T]) get(name string) (T, bool) {
 	return o, ok
 }
 
-// find returns an object that f is true for; nil: there is none.
+// find returns an object for which f returns true; nil: there is none.
 func (m *mirror[T]) find(f func(*T) bool) *T {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -109,11 +109,9 @@ func (m *mirror[T]) each(f func(*T)) {
 	}
 }
 
-// Times of the mirror: between attempts, and of one watch, which ends so that
-// a connection that died silently is noticed.
 const (
-	retry       = time.Second
-	watchLength = 4 * time.Minute
+	retry       = time.Second     // pause between attempts
+	watchLength = 4 * time.Minute // a watch ends after it, so that a dead connection is noticed
 )
 
 func (m *mirror[T]) run(ctx context.Context) {
@@ -135,8 +133,8 @@ func (m *mirror[T]) run(ctx context.Context) {
 	}
 }
 
-// errRelist says that the watch cannot go on from where it was.
-var errRelist = errors.New("the watch has to begin again")
+// errRelist reports that the watch cannot resume and the objects must be listed again.
+var errRelist = errors.New("the watch must start again")
 
 func (m *mirror[T]) list(ctx context.Context) (string, error) {
 	var list struct {
@@ -153,7 +151,7 @@ func (m *mirror[T]) list(ctx context.Context) (string, error) {
 	objects := map[string]T{}
 	for _, raw := range list.Items {
 		name, o, err := m.decode(raw)
-		if err != nil { // that one is not there; the others are
+		if err != nil { // only this object is missing
 			m.c.opts.Log(fmt.Sprintf("%s/%s cannot be read: %v", m.path, name, err))
 			continue
 		}
@@ -187,7 +185,7 @@ type watchEvent struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// watch follows from a version, and returns the one it has come to.
+// watch watches from a resource version and returns the last one.
 func (m *mirror[T]) watch(ctx context.Context, version string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchLength+30*time.Second)
 	defer cancel()

@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// TestALoginWaitsForTheFirstAnswer: a server that has only just started
-// refused whoever came before the API server's first answer.
+// A login right after the start of the server waits for the API server's first answer.
 func TestALoginWaitsForTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &mirror[int]{first: make(chan struct{})}
 		if m.fresh() == nil {
-			t.Error("relied on without an answer")
+			t.Error("the mirror is fresh without an answer")
 		}
 		go func() {
 			time.Sleep(firstAnswer / 2)

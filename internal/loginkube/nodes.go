@@ -18,13 +18,13 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// nodeObject is as much of a Node as says what it is called.
+// nodeObject is the part of a Node that has its names.
 type nodeObject struct {
 	metav1.ObjectMeta `json:"metadata"`
 }
 
-// names are all that users may call the node: its own name, that up to the
-// first dot, the one its annotation gives, and all labels joined.
+// names returns all names by which users may call the node: its own name, that up to the
+// first dot, that of its annotation, and its own with dashes for dots.
 func (n *nodeObject) names() []string {
 	short, _, _ := strings.Cut(n.Name, ".")
 	all := []string{n.Name, short, strings.ReplaceAll(n.Name, ".", "-")}
@@ -34,7 +34,7 @@ func (n *nodeObject) names() []string {
 	return all
 }
 
-// node finds a node by any of its names; nil: there is none.
+// node returns the node with one of these names; nil: there is none.
 func (c *Cluster) node(name string) *nodeObject {
 	if c.nodes == nil || c.nodes.fresh() != nil {
 		return nil
@@ -42,32 +42,36 @@ func (c *Cluster) node(name string) *nodeObject {
 	return c.nodes.find(func(n *nodeObject) bool { return slices.Contains(n.names(), name) })
 }
 
-// IsNode tells whether a name is that of a node of the cluster.
+// IsNode reports whether a name is that of a node of the cluster.
 func (c *Cluster) IsNode(name string) bool { return c.node(name) != nil }
 
-// Place is where a user's job runs on a node.
+// Place is a user's job on a node.
 type Place struct {
 	Job  int64
-	Node string // as Slurm's users call it
-	// Address is the pod's; invalid where it is not known.
+	Node string // the name in Slurm's commands
+	// Address is the pod's address; invalid if it is unknown.
 	Address netip.Addr
 	home    string
 }
 
-// Place finds the user's running job on a node, the youngest if there are
-// several; nil, nil: there is none. It asks with a token of the user's, so that
-// the API server decides what the user may know.
+// Place returns the user's running job on a node, the one that started last if there are
+// several; nil, nil: there is none. It uses a token of the user, so that the API server
+// decides what the user may see.
 func (c *Cluster) Place(ctx context.Context, user string, uid int, home, node string) (*Place, error) {
 	n := c.node(node)
 	if n == nil {
-		return nil, fmt.Errorf("no node %s", node)
+		return nil, fmt.Errorf("node %s does not exist", node)
 	}
 	client, err := c.as(ctx, user, uid)
 	if client == nil || err != nil {
 		return nil, err
 	}
 	list, err := jobs.New(client).Jobs(ctx, jobs.Filter{
-		Users: []string{user}, States: []string{"RUNNING"}, Fields: []string{"id", "state", "start", "nodeList", "namespace", "object"},
+		Users: []string{
+			user,
+		},
+		States: []string{"RUNNING"},
+		Fields: []string{"id", "state", "start", "nodeList", "namespace", "object"},
 	})
 	if err != nil {
 		return nil, err
@@ -79,8 +83,7 @@ func (c *Cluster) Place(ctx context.Context, user string, uid int, home, node st
 	return &Place{Job: best.ID, Node: name, Address: address(ctx, client, best, name), home: home}, nil
 }
 
-// youngest is the job that started last of those on a node, and what it calls
-// the node.
+// youngest returns the job on a node that started last, and its name of the node.
 func youngest(list []status.Job, names []string) (best *status.Job, name string) {
 	for i := range list {
 		hosts, err := hostlist.Expand(list[i].NodeList)
@@ -95,8 +98,8 @@ func youngest(list []status.Job, names []string) (best *status.Job, name string)
 	return best, name
 }
 
-// as is a client with the user's rights; nil, nil: the cluster does not know
-// the user.
+// as returns a client with the user's rights; nil, nil: the cluster does not have the
+// user.
 func (c *Cluster) as(ctx context.Context, user string, uid int) (*kube.Client, error) {
 	cred, err := c.Credential(ctx, user, uid)
 	if err != nil || len(cred.Files) == 0 {
@@ -109,12 +112,12 @@ func (c *Cluster) as(ctx context.Context, user string, uid int) (*kube.Client, e
 	})
 }
 
-// address is where a job's pod on a node is reached.
+// address returns the address of a job's pod on a node.
 func address(ctx context.Context, client *kube.Client, j *status.Job, node string) netip.Addr {
 	var o v1alpha1.BatchJob
 	path := "/apis/berth.hpc/v1alpha1/namespaces/" + j.Namespace + "/batchjobs/" + j.Object
 	if client.Get(ctx, path, nil, &o) != nil || o.Status.Allocation == nil {
-		return netip.Addr{} // no forwarding then; a shell works all the same
+		return netip.Addr{} // without it, forwarding fails but a shell works
 	}
 	for _, n := range o.Status.Allocation.Nodes {
 		if n.Name == node {
@@ -126,20 +129,28 @@ func address(ctx context.Context, client *kube.Client, j *status.Job, node strin
 	return netip.Addr{}
 }
 
-// Command runs a program in the job on that node: a step beside the others
-// that waits for nothing. %E stands for the names of the variables that it is
-// to have. With a terminal, Terminal is added.
+// Command returns the command that runs a program in the job on that node, as an
+// overlapping step. %E stands for the names of the variables to export. For a terminal,
+// Terminal is added.
 func (p *Place) Command() []string {
 	return []string{
-		// Quiet enough that a program's exit code is no message of srun's.
-		"srun", "-QQ", "--overlap", "--unbuffered", "--jobid=" + strconv.FormatInt(p.Job, 10), "--nodelist=" + p.Node, "-N1", "-n1",
-		"--export=%E", "--chdir=" + p.home,
+		// With -QQ, srun prints no message for a program's exit code.
+		"srun",
+		"-QQ",
+		"--overlap",
+		"--unbuffered",
+		"--jobid=" + strconv.FormatInt(p.Job, 10),
+		"--nodelist=" + p.Node,
+		"-N1",
+		"-n1",
+		"--export=%E",
+		"--chdir=" + p.home,
 	}
 }
 
-// IntoJob is what Command runs to connect to a port in the job (package injob
-// of the login node).
+// IntoJob is the command line that connects to a port in the job (package injob of the
+// login node).
 const IntoJob = `exec "$BERTH_BIN/agent" connect`
 
-// Terminal are the further arguments of Command for a terminal.
+// Terminal is the further argument of Command for a terminal.
 const Terminal = "--pty"

@@ -18,14 +18,13 @@ import (
 	"github.com/berth-hpc/berth/internal/kube"
 )
 
-// Pods says what users' login pods look like.
+// Pods configures users' login pods.
 type Pods struct {
-	// Namespace of the pods: one of their own, where the API server admits
-	// restricted pods only.
+	// Namespace of the pods. It has no other pods, and the API server admits only
+	// restricted pods to it.
 	Namespace string
-	// Spec is a pod's spec, of which the first container is the login pod's:
-	// image, resources, volumes, node selector. What has to do with the user is
-	// set by PodRequest.
+	// Spec is the spec of a pod: the image and resources of its first container,
+	// volumes, node selector. PodRequest sets what depends on the user.
 	Spec map[string]any
 }
 
@@ -35,8 +34,8 @@ type PodRequest struct {
 	UID, GID int
 	Groups   []int
 	Command  []string
-	// Prepare runs before, in the same image, and writes the files passwd and
-	// group into NamesDir; nil: the image's are good.
+	// Prepare runs first, in the same image, and writes the files passwd and group into
+	// NamesDir; nil: the image's files are used.
 	Prepare  []string
 	NamesDir string
 	Env      map[string]string
@@ -58,7 +57,7 @@ const (
 	annotationPort = "berth.hpc/login-port"
 )
 
-// podObject is as much of a Pod as is read.
+// podObject is the part of a Pod that is read.
 type podObject struct {
 	Metadata struct {
 		Name              string            `json:"name"`
@@ -86,10 +85,13 @@ func (p *podObject) loginPod() (*LoginPod, error) {
 	a := p.Metadata.Annotations
 	uid, err := strconv.Atoi(a[annotationUID])
 	if err != nil || a[annotationUser] == "" {
-		return nil, fmt.Errorf("pod %s does not say whose it is", p.Metadata.Name)
+		return nil, fmt.Errorf("pod %s has no annotation with its user", p.Metadata.Name)
 	}
 	return &LoginPod{
-		Name: p.Metadata.Name, User: a[annotationUser], UID: uid, Address: net.JoinHostPort(p.Status.PodIP, a[annotationPort]),
+		Name:    p.Metadata.Name,
+		User:    a[annotationUser],
+		UID:     uid,
+		Address: net.JoinHostPort(p.Status.PodIP, a[annotationPort]),
 	}, nil
 }
 
@@ -102,7 +104,7 @@ func (p *podObject) running() bool {
 	return !p.over() && p.Status.Phase == "Running" && p.Status.PodIP != "" && len(s) > 0 && s[0].State.Running != nil
 }
 
-// waits says in words what a pod waits for.
+// waits returns in words what a pod waits for.
 func (p *podObject) waits() string {
 	for _, c := range p.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil && w.Reason != "" {
@@ -117,8 +119,8 @@ func (p *podObject) waits() string {
 	return ""
 }
 
-// StartPod makes a user's pod unless it is there, and waits until it runs.
-// state is told what it waits for.
+// StartPod creates a user's pod unless it exists, and waits until it runs. It calls
+// state with what it waits for.
 func (c *Cluster) StartPod(ctx context.Context, o *PodRequest, state func(string)) (*LoginPod, error) {
 	object, name, err := c.opts.Pods.object(o)
 	if err != nil {
@@ -133,7 +135,10 @@ func (c *Cluster) StartPod(ctx context.Context, o *PodRequest, state func(string
 		case kube.KindOf(err) == kube.NotFound:
 			state("your login pod is starting")
 			err = c.client.Post(ctx, path, nil, object, nil)
-			if k := kube.KindOf(err); err != nil && k != kube.Conflict && k != kube.Unavailable && k != kube.Unreachable {
+			if k := kube.KindOf(
+				err,
+			); err != nil && k != kube.Conflict && k != kube.Unavailable &&
+				k != kube.Unreachable {
 				return nil, fmt.Errorf("pod of %s: %w", o.User, err)
 			}
 		case err != nil:
@@ -145,7 +150,7 @@ func (c *Cluster) StartPod(ctx context.Context, o *PodRequest, state func(string
 				return nil, err
 			}
 		case p.over():
-			state("your last login pod is ending, a new one comes then")
+			state("your last login pod is ending; a new one starts after that")
 		default:
 			text := "your login pod is starting"
 			if w := p.waits(); w != "" {
@@ -155,7 +160,13 @@ func (c *Cluster) StartPod(ctx context.Context, o *PodRequest, state func(string
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("pod %s did not start in time: %s %s %s", name, p.Status.Phase, p.waits(), p.Status.Message)
+			return nil, fmt.Errorf(
+				"pod %s did not start in time: %s %s %s",
+				name,
+				p.Status.Phase,
+				p.waits(),
+				p.Status.Message,
+			)
 		case <-time.After(pause):
 		}
 		pause = min(2*pause, 200*time.Millisecond)
@@ -164,7 +175,7 @@ func (c *Cluster) StartPod(ctx context.Context, o *PodRequest, state func(string
 
 func (p *Pods) path() string { return "/api/v1/namespaces/" + url.PathEscape(p.Namespace) + "/pods" }
 
-// LoginPods lists the pods that there are.
+// LoginPods lists the running login pods.
 func (c *Cluster) LoginPods(ctx context.Context) ([]*LoginPod, error) {
 	var list struct {
 		Items []podObject `json:"items"`
@@ -188,7 +199,7 @@ func (c *Cluster) LoginPods(ctx context.Context) ([]*LoginPod, error) {
 	return out, nil
 }
 
-// RemovePod deletes a pod; one that is gone is no error.
+// RemovePod deletes a pod. It is not an error if the pod does not exist.
 func (c *Cluster) RemovePod(ctx context.Context, name string) error {
 	err := c.client.Delete(ctx, c.opts.Pods.path()+"/"+url.PathEscape(name))
 	if kube.KindOf(err) == kube.NotFound {
@@ -197,9 +208,9 @@ func (c *Cluster) RemovePod(ctx context.Context, name string) error {
 	return err
 }
 
-// object is the pod and its name. The name holds a sum of all that makes the
-// pod what it is: a user who has changed groups, or a new image, gets another
-// pod, and the old one ends when it is idle.
+// object returns the pod and its name. The name contains a hash of the spec: after a
+// change of the user's groups or of the image, the user gets another pod, and the old
+// one ends when it is idle.
 func (p *Pods) object(o *PodRequest) (map[string]any, string, error) {
 	if o.UID == 0 || o.GID == 0 {
 		return nil, "", errors.New("there is no login pod with uid or gid 0")
@@ -242,7 +253,7 @@ func (p *Pods) object(o *PodRequest) (map[string]any, string, error) {
 	}, name, nil
 }
 
-// personal makes a pod the user's: its rights are those and no others.
+// personal sets the user's rights in a pod, and no others.
 func (p *Pods) personal(spec map[string]any, o *PodRequest) {
 	groups := []int{}
 	for _, g := range o.Groups {
@@ -268,7 +279,10 @@ func contain(c map[string]any, o *PodRequest) {
 	if c["name"] == nil {
 		c["name"] = "login"
 	}
-	c["securityContext"] = map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []string{"ALL"}}}
+	c["securityContext"] = map[string]any{
+		"allowPrivilegeEscalation": false,
+		"capabilities":             map[string]any{"drop": []string{"ALL"}},
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.Env)) {
 		appendTo(c, "env", map[string]any{"name": name, "value": o.Env[name]})
 	}
@@ -298,7 +312,11 @@ func named(spec, c map[string]any, o *PodRequest) {
 	if files == nil {
 		return
 	}
-	first := map[string]any{"name": "names", "command": o.Prepare, "volumeMounts": []any{map[string]any{"name": volume, "mountPath": o.NamesDir}}}
+	first := map[string]any{
+		"name":         "names",
+		"command":      o.Prepare,
+		"volumeMounts": []any{map[string]any{"name": volume, "mountPath": o.NamesDir}},
+	}
 	for _, same := range []string{"image", "imagePullPolicy", "securityContext", "resources", "env"} {
 		if c[same] != nil {
 			first[same] = c[same]

@@ -53,12 +53,20 @@ func (c *Cluster) Credential(ctx context.Context, user string, uid int) (*Creden
 		return &Credential{Renew: time.Now().Add(time.Minute)}, nil
 	}
 	if u.Spec.UID != int64(uid) {
-		return nil, fmt.Errorf("user %s has logged in with uid %d, the cluster's User %s has %d", user, uid, user, u.Spec.UID)
+		return nil, fmt.Errorf(
+			"user %s has logged in with uid %d, the cluster's User %s has %d",
+			user,
+			uid,
+			user,
+			u.Spec.UID,
+		)
 	}
 	var t tokenRequest
 	t.APIVersion, t.Kind = "authentication.k8s.io/v1", "TokenRequest"
 	t.Spec.ExpirationSeconds = int64(c.opts.TokenLife.Seconds())
-	path := "/api/v1/namespaces/" + url.PathEscape(u.Spec.Namespace) + "/serviceaccounts/" + v1alpha1.ServiceAccountName + "/token"
+	path := "/api/v1/namespaces/" + url.PathEscape(
+		u.Spec.Namespace,
+	) + "/serviceaccounts/" + v1alpha1.ServiceAccountName + "/token"
 	asked := time.Now()
 	if err := c.client.Post(ctx, path, nil, &t, &t); err != nil {
 		return cred, fmt.Errorf("token of %s: %w", user, err)
@@ -78,11 +86,20 @@ func (c *Cluster) kubeconfig(user, namespace string) string {
 		server = cfg.Server
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: v1\nkind: Config\ncurrent-context: berth\nclusters:\n- name: berth\n  cluster:\n    server: %s\n", server)
+	fmt.Fprintf(
+		&b,
+		"apiVersion: v1\nkind: Config\ncurrent-context: berth\nclusters:\n- name: berth\n  cluster:\n    server: %s\n",
+		server,
+	)
 	if len(cfg.CA) > 0 {
 		fmt.Fprintf(&b, "    certificate-authority-data: %s\n", base64.StdEncoding.EncodeToString(cfg.CA))
 	}
 	fmt.Fprintf(&b, "users:\n- name: %q\n  user:\n    tokenFile: %%d/%s\n", user, fileToken)
-	fmt.Fprintf(&b, "contexts:\n- name: berth\n  context:\n    cluster: berth\n    user: %q\n    namespace: %q\n", user, namespace)
+	fmt.Fprintf(
+		&b,
+		"contexts:\n- name: berth\n  context:\n    cluster: berth\n    user: %q\n    namespace: %q\n",
+		user,
+		namespace,
+	)
 	return b.String()
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/loginnode/asuser"
 )
 
-// Config says how logins are decided. Paths may hold %u (user), %h (home), %U
-// (uid) and %% as in sshd_config(5).
+// Config is the configuration of authentication. Paths may contain %u (user), %h
+// (home), %U (uid) and %% as in sshd_config(5).
 type Config struct {
 	Users Directory // required
 
@@ -22,7 +22,7 @@ type Config struct {
 	// LaxModes switches StrictModes off.
 	LaxModes bool
 	// KeysCommand prints further lines of authorized_keys: program and
-	// arguments, which may also hold %k (key), %t (its type), %f (fingerprint).
+	// arguments, which may also contain %k (key), %t (its type), %f (fingerprint).
 	// It runs as KeysCommandUser.
 	KeysCommand     []string
 	KeysCommandUser asuser.User
@@ -39,8 +39,8 @@ type Config struct {
 	// logs in. "": none.
 	RevokedKeys string
 
-	// Remote: homes and shells are elsewhere, so that neither key files nor the
-	// shell are looked for here.
+	// Remote reports that homes and shells are not on this machine, so that neither key
+	// files nor shells are checked here.
 	Remote bool
 	// PermitRoot lets uid 0 log in.
 	PermitRoot bool
@@ -48,14 +48,15 @@ type Config struct {
 	AllowUsers []string
 	// Timeout bounds one attempt's look-ups; 0: 20 s.
 	Timeout time.Duration
-	// Log is told why a line, a file or an attempt was no good; nil: nobody is.
+	// Log is called with the reason why a line, a file or an attempt was rejected; may
+	// be nil.
 	Log func(user, text string)
 }
 
-// ErrDenied is the answer to a key that does not let the user in.
+// ErrDenied is the answer to a key with which the user may not log in.
 var ErrDenied = errors.New("permission denied")
 
-// Check finds what is wrong with the configuration itself.
+// Check returns an error if the configuration is invalid.
 func (c *Config) Check() error {
 	if c.Users == nil {
 		return errors.New("no source of users is configured")
@@ -76,9 +77,8 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// PublicKey decides whether a key may log in as the user that this attempt
-// names. It says nothing about whether the client holds the key; package ssh
-// asks for the proof afterwards.
+// PublicKey decides whether a key may log in as the user of this attempt. It does not
+// check that the client has the private key; package ssh does so afterwards.
 func (c *Config) PublicKey(ctx context.Context, a Attempt) (*ssh.Permissions, error) {
 	timeout := c.Timeout
 	if timeout == 0 {
@@ -122,7 +122,7 @@ func (c *Config) decide(ctx context.Context, a Attempt) (*Login, error) {
 	return login, nil
 }
 
-// Find looks a user up and applies what has nothing to do with keys.
+// Find returns a user, after the checks that do not depend on keys.
 func (c *Config) Find(ctx context.Context, name string) (*User, error) {
 	if !ValidName(name) {
 		return nil, ErrUnknownUser

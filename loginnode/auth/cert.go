@@ -15,8 +15,8 @@ var caSignatures = []string{
 	ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSASHA512,
 }
 
-// soundCert checks all of a user certificate, the signature included, but who
-// may use it: who signed it and the principals are the caller's to know.
+// soundCert checks a user certificate and its signature. The caller checks the
+// authority and the principals.
 func soundCert(cert *ssh.Certificate) error {
 	if cert.CertType != ssh.UserCert {
 		return errors.New("not a user certificate")
@@ -30,7 +30,7 @@ func soundCert(cert *ssh.Certificate) error {
 	if cert.Signature == nil || !slices.Contains(caSignatures, cert.Signature.Format) {
 		return errors.New("signed with an algorithm that is not accepted")
 	}
-	// ssh.CertChecker takes a certificate without principals for everybody's.
+	// ssh.CertChecker accepts a certificate without principals for every user.
 	if len(cert.ValidPrincipals) == 0 {
 		return errors.New("the certificate lacks a list of principals")
 	}
@@ -38,8 +38,8 @@ func soundCert(cert *ssh.Certificate) error {
 	return checker.CheckCert(cert.ValidPrincipals[0], cert)
 }
 
-// checkCert checks a user certificate but for who signed it; principals are
-// those that the user goes by.
+// checkCert checks a user certificate except for its authority. principals are the
+// user's principals.
 func checkCert(cert *ssh.Certificate, principals []string) (Options, error) {
 	if err := soundCert(cert); err != nil {
 		return Options{}, err
@@ -50,7 +50,7 @@ func checkCert(cert *ssh.Certificate, principals []string) (Options, error) {
 	return certOptions(cert), nil
 }
 
-// certOptions are what a certificate allows: nothing that it does not name.
+// certOptions returns what a certificate allows: only what it names.
 func certOptions(cert *ssh.Certificate) Options {
 	lacks := func(name string) bool { _, ok := cert.Extensions[name]; return !ok }
 	o := Options{
@@ -62,8 +62,8 @@ func certOptions(cert *ssh.Certificate) Options {
 	return o
 }
 
-// merge joins a certificate's options with those of the line that trusts its
-// authority: what either forbids is forbidden.
+// merge merges a certificate's options with those of the line that trusts its authority.
+// What either forbids is forbidden.
 func (o Options) merge(line Options) (Options, error) {
 	if o.HasCommand && line.HasCommand && o.Command != line.Command {
 		return o, errors.New("the certificate and authorized_keys force different commands")

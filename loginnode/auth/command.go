@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/asuser"
 )
 
-// command runs an outside program with nothing of the server's environment.
+// command runs a program without the server's environment.
 func (c *Config) command(ctx context.Context, argv []string, u *User, key ssh.PublicKey) ([]byte, error) {
 	args := make([]string, 0, len(argv)-1)
 	for _, a := range argv[1:] {
@@ -37,7 +37,7 @@ func (c *Config) command(ctx context.Context, argv []string, u *User, key ssh.Pu
 	return out.Bytes(), nil
 }
 
-// limited is a buffer that refuses more than a key file may hold.
+// limited is a buffer that rejects more bytes than a key file may have.
 type limited struct{ bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {

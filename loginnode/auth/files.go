@@ -15,7 +15,7 @@ import (
 )
 
 // Files is a pair of files in the formats of passwd(5) and group(5), read
-// again for each login; nsscache writes such.
+// again for each login, such as those that nsscache writes.
 type Files struct {
 	Passwd, Group string
 }
@@ -25,12 +25,12 @@ func (f Files) Lookup(ctx context.Context, name string) (*User, error) {
 	return within(ctx, asServer, func() (*User, error) { return f.find(name) })
 }
 
-// asServer reads what is nobody's with the server's own rights.
+// asServer reads files that belong to no user with the server's rights.
 func asServer(f func() error) error { return asuser.Wait(asuser.User{UID: asuser.Nobody}, f) }
 
-// within waits for what may hang on a file, no longer than ctx. What hangs goes
-// on in the background; as, which runs it with somebody's rights, has a bound to
-// how much of it.
+// within runs a function that may block on a file, and waits for it until ctx is done. A
+// blocked function continues in the background; as, which runs it with a user's rights,
+// bounds their number.
 func within[T any](ctx context.Context, as func(func() error) error, f func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -74,15 +74,15 @@ func (f Files) find(name string) (*User, error) {
 	return u, err
 }
 
-// findPasswd finds a user and makes sure that nobody else has the same uid:
-// two names for one uid are two people who own each other's files.
+// findPasswd returns a user and checks that no other user has the same uid: two users
+// with one uid own each other's files.
 func findPasswd(r io.Reader, name string) (*User, error) {
 	var found *User
 	owner := map[int]string{}
 	var broken error
 	err := eachLine(r, func(line string) error {
 		u, err := ParsePasswd(line)
-		if err != nil { // another user's broken line is no reason to refuse this one
+		if err != nil { // ignore an invalid line of another user
 			if strings.HasPrefix(line, name+":") {
 				broken = err
 			}
@@ -110,8 +110,8 @@ func findPasswd(r io.Reader, name string) (*User, error) {
 	return nil, ErrUnknownUser
 }
 
-// Bounds of passwd and group files. A group may have thousands of members; a
-// line that is longer all the same is passed over.
+// Bounds of passwd and group files. A group may have thousands of members. A line that
+// is longer is skipped.
 const (
 	maxFile     = 64 << 20
 	maxFileLine = 4 << 20
@@ -142,7 +142,7 @@ func eachLine(r io.Reader, f func(line string) error) error {
 	return nil
 }
 
-// groupsOf reads the user's groups from a file in the format of group(5).
+// groupsOf returns the user's groups in a file in the format of group(5).
 func groupsOf(r io.Reader, u *User) ([]int, error) {
 	groups := []int{u.GID}
 	err := eachLine(r, func(line string) error {

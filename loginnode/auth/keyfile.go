@@ -15,12 +15,12 @@ import (
 	"github.com/berth-hpc/berth/loginnode/asuser"
 )
 
-// maxKeyFile is how much of a key file is read; more is refused as a whole,
-// for half a file may lack the line that matters.
+// maxKeyFile bounds the size of a key file. A larger one is rejected as a whole, because
+// half of it may lack a line that revokes or restricts.
 const maxKeyFile = 1 << 20
 
-// readTimeout is how long reading a key file may take. A home on a dead file
-// server must not hold up others.
+// readTimeout bounds the time of reading a key file. A home on a dead file server must
+// not block other logins.
 const readTimeout = 10 * time.Second
 
 // readKeyFile reads an authorized_keys file with the user's own rights. name
@@ -45,7 +45,7 @@ func readBelow(u *User, name string, strict bool) ([]byte, error) {
 		base, name = filepath.Dir(name), filepath.Base(name)
 	}
 	dir, err := unix.Open(base, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.EACCES) { // a folder may be searched without being read
+	if errors.Is(err, unix.EACCES) { // a folder may be searchable but not readable
 		dir, err = unix.Open(base, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
@@ -71,8 +71,8 @@ func readBelow(u *User, name string, strict bool) ([]byte, error) {
 	return readRegular(dir, parts[len(parts)-1], base, u.UID, strict)
 }
 
-// readRegular reads a file of a folder. It does not wait on a FIFO, and reads
-// neither devices nor links.
+// readRegular reads a regular file in a folder. It does not block on a FIFO, and does
+// not read devices or follow links.
 func readRegular(dir int, name, base string, uid int, strict bool) ([]byte, error) {
 	path := filepath.Join(base, name)
 	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)

@@ -12,14 +12,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Options are what an authorized_keys line or a certificate allows and
-// demands (sshd(8), "AUTHORIZED_KEYS FILE FORMAT"). The zero value allows
-// everything.
+// Options are the options of an authorized_keys line or a certificate (sshd(8),
+// "AUTHORIZED_KEYS FILE FORMAT"). The zero value allows everything.
 type Options struct {
 	NoPTY, NoPortForwarding, NoAgent, NoUserRC bool
 	NoTouch                                    bool
 
-	// Command replaces whatever the client asks for, if HasCommand.
+	// Command replaces whatever the client requests, if HasCommand.
 	Command    string
 	HasCommand bool
 
@@ -41,12 +40,12 @@ type Line struct {
 	Options Options
 }
 
-// maxLine is how long a line of authorized_keys may be.
+// maxLine bounds the length of a line of authorized_keys.
 const maxLine = 64 << 10
 
-// ParseLine reads a line of authorized_keys. A line that is empty or a comment
-// gives nil, nil. A line with an option that is not understood is an error, for
-// an option may be a restriction.
+// ParseLine parses a line of authorized_keys. It returns nil, nil for an empty line or a
+// comment. A line with an unknown option is an error, because the option may be a
+// restriction.
 func ParseLine(line []byte) (*Line, error) {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] == '#' {
@@ -59,7 +58,7 @@ func ParseLine(line []byte) (*Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(rest) > 0 { // it skips what it cannot parse; here is one line only
+	if len(rest) > 0 { // the parser skips lines that it cannot parse; this is one line
 		return nil, errors.New("more than one line")
 	}
 	if _, isCert := key.(*ssh.Certificate); isCert {
@@ -89,7 +88,7 @@ func parseOptions(list []string) (Options, error) {
 	return o, nil
 }
 
-// unquote takes the quotes off an option's value; \" is a quote within.
+// unquote removes the quotes around an option's value; \" stands for a quote.
 func unquote(v string) (string, error) {
 	if len(v) < 2 || v[0] != '"' || v[len(v)-1] != '"' {
 		return "", errors.New("the value has no quotes")
@@ -149,13 +148,13 @@ func (o *Options) set(name, value string, has bool) error {
 		}
 		o.Expiry = t
 	default:
-		// verify-required and tunnel among them: demands that cannot be met.
+		// among them verify-required and tunnel, which are not supported
 		return fmt.Errorf("option %q is not supported", name)
 	}
 	return nil
 }
 
-// valued are the options, and whether each takes a value.
+// valued are the options, and whether each has a value.
 var valued = map[string]bool{
 	"restrict": false, "no-pty": false, "pty": false, "no-port-forwarding": false, "port-forwarding": false,
 	"no-agent-forwarding": false, "agent-forwarding": false, "no-user-rc": false, "user-rc": false,
@@ -164,7 +163,7 @@ var valued = map[string]bool{
 	"principals": true, "expiry-time": true,
 }
 
-// parseExpiry reads YYYYMMDD[HHMM[SS]][Z]; without Z it is local time.
+// parseExpiry parses YYYYMMDD[HHMM[SS]][Z]; without Z it is local time.
 func parseExpiry(s string) (time.Time, error) {
 	digits, zone := s, time.Local
 	if d, utc := strings.CutSuffix(s, "Z"); utc {
@@ -178,9 +177,9 @@ func parseExpiry(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("option expiry-time: %q is not YYYYMMDD[HHMM[SS]][Z]", s)
 }
 
-// matchFrom tells whether an address is among the patterns: addresses with *
-// and ?, and CIDR blocks; one that begins with ! and matches refuses. There are
-// no host names: who controls the reverse DNS of an address would control them.
+// matchFrom reports whether an address matches the patterns: addresses with * and ?, and
+// CIDR blocks; a matching one that starts with ! rejects it. Host names are not
+// supported, because whoever controls an address's reverse DNS would control them.
 func matchFrom(patterns string, addr netip.Addr) bool {
 	matched := false
 	for _, p := range strings.Split(patterns, ",") {

@@ -35,7 +35,7 @@ type serialBitmap struct {
 	bits   *big.Int
 }
 
-// krlMagic begins a key revocation list in OpenSSH's binary format
+// krlMagic is the start of a key revocation list in OpenSSH's binary format
 // (PROTOCOL.krl).
 const krlMagic = "SSHKRL\n\x00"
 
@@ -55,9 +55,8 @@ const (
 	certExtension    = 0x39
 )
 
-// ParseRevoked reads a revocation list: a KRL, or lines of public keys. Signed
-// KRLs are read without looking at the signature, as ssh does; the file's
-// modes protect it.
+// ParseRevoked parses a revocation list: a KRL, or lines of public keys. It ignores the
+// signature of a KRL, as ssh does; the file's modes protect it.
 func ParseRevoked(data []byte) (*Revoked, error) {
 	r := &Revoked{keys: map[string]bool{}, sha1: map[string]bool{}, sha256: map[string]bool{}}
 	if !bytes.HasPrefix(data, []byte(krlMagic)) {
@@ -73,7 +72,7 @@ func ParseRevoked(data []byte) (*Revoked, error) {
 	for in.more() {
 		kind := in.byte()
 		if kind == krlSignature {
-			break // nothing but signatures follows
+			break // only signatures follow
 		}
 		section := reader{data: in.string()}
 		if in.err == nil {
@@ -93,7 +92,7 @@ func (r *Revoked) parseText(data []byte) error {
 		}
 		key, _, _, _, err := ssh.ParseAuthorizedKey(line)
 		if err != nil {
-			// A list that is half understood would let in what it revokes.
+			// With half of the list, revoked keys would be accepted.
 			return fmt.Errorf("revocation list: %w", err)
 		}
 		r.keys[string(key.Marshal())] = true
@@ -170,7 +169,7 @@ func (s *certSection) add(kind byte, in *reader) error {
 	return in.err
 }
 
-// Contains tells whether a key, or a certificate, its key or its authority, is
+// Contains reports whether a key, or a certificate, its key or its authority, is
 // revoked. A nil list revokes nothing.
 func (r *Revoked) Contains(key ssh.PublicKey) bool {
 	if r == nil {
@@ -213,15 +212,16 @@ func (s *certSection) contains(cert *ssh.Certificate) bool {
 		}
 	}
 	for _, b := range s.bitmaps {
-		if n := cert.Serial - b.offset; cert.Serial >= b.offset && n < uint64(b.bits.BitLen()) && b.bits.Bit(int(n)) == 1 {
+		if n := cert.Serial - b.offset; cert.Serial >= b.offset && n < uint64(b.bits.BitLen()) &&
+			b.bits.Bit(int(n)) == 1 {
 			return true
 		}
 	}
 	return false
 }
 
-// reader takes SSH's wire types off bytes; after the first error everything
-// is zero.
+// reader reads SSH's wire types from bytes. After the first error it returns zero
+// values.
 type reader struct {
 	data []byte
 	err  error

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Login is the identity of a connection, made by the attempt that succeeded.
+// Login is the identity of a connection, which the successful attempt creates.
 type Login struct {
 	User    *User
 	Options Options
-	// How it was proven, for the audit log.
+	// How the user was authenticated, for the audit log.
 	Method      string // publickey, keyboard-interactive
 	KeyType     string
 	Fingerprint string // SHA256:...
 	CertID      string
 	CertSerial  uint64
-	Comment     string // which line, file or certificate let it in
+	Comment     string // the line, file or certificate that allowed it
 }
 
-// loginKey is where a Login travels in ssh.Permissions.
+// loginKey is the key of a Login in ssh.Permissions.
 type loginKey struct{}
 
-// permissions are fresh for each attempt; nothing is shared between attempts.
+// permissions returns new permissions for an attempt; attempts share nothing.
 func (l *Login) permissions() *ssh.Permissions {
 	p := &ssh.Permissions{ExtraData: map[any]any{loginKey{}: l}}
 	if l.Options.NoTouch {
@@ -35,8 +35,8 @@ func (l *Login) permissions() *ssh.Permissions {
 	return p
 }
 
-// FromPermissions is the identity that an authenticated connection has; an
-// error means that the connection must not be served.
+// FromPermissions returns the identity of an authenticated connection. If it returns an
+// error, the connection must not be served.
 func FromPermissions(p *ssh.Permissions) (*Login, error) {
 	if p != nil {
 		if l, ok := p.ExtraData[loginKey{}].(*Login); ok && l != nil && l.User != nil {
@@ -46,7 +46,7 @@ func FromPermissions(p *ssh.Permissions) (*Login, error) {
 	return nil, errors.New("the connection has no identity")
 }
 
-// Attempt is what is known of a client that tries to log in.
+// Attempt is an attempt of a client to log in.
 type Attempt struct {
 	User   string
 	Source netip.Addr
@@ -54,8 +54,8 @@ type Attempt struct {
 	Now    time.Time
 }
 
-// NewAttempt reads an attempt off the connection. The user is that of this
-// attempt: a client may name another one each time.
+// NewAttempt returns an attempt of a connection. The user is that of this attempt: a
+// client may name another one each time.
 func NewAttempt(c ssh.ConnMetadata, key ssh.PublicKey, now time.Time) (Attempt, error) {
 	a := Attempt{User: c.User(), Key: key, Now: now}
 	if t, ok := c.RemoteAddr().(*net.TCPAddr); ok {
@@ -67,7 +67,7 @@ func NewAttempt(c ssh.ConnMetadata, key ssh.PublicKey, now time.Time) (Attempt, 
 	return a, nil
 }
 
-// usable tells whether the options of a line or certificate let this attempt in.
+// usable returns an error if the options of a line or certificate reject this attempt.
 func (o *Options) usable(a Attempt) error {
 	if o.From != "" && !matchFrom(o.From, a.Source) {
 		return fmt.Errorf("not from address %s", a.Source)
@@ -78,8 +78,7 @@ func (o *Options) usable(a Attempt) error {
 	return nil
 }
 
-// Proven is the permissions of a user whose identity something else than a key
-// has proven.
+// Proven returns the permissions of a user who was authenticated without a key.
 func Proven(u *User, method string) *ssh.Permissions {
 	return (&Login{User: u, Method: method}).permissions()
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// byKey looks for the key among the user's.
+// byKey searches the user's keys for the key.
 func (c *Config) byKey(ctx context.Context, login *Login, a Attempt) error {
 	blob := a.Key.Marshal()
 	err := c.eachKey(ctx, login.User, a, func(from string, l *Line) bool {
@@ -33,8 +33,8 @@ func (c *Config) byKey(ctx context.Context, login *Login, a Attempt) error {
 // byCertificate checks a certificate against the trusted authorities, then
 // against the cert-authority lines of the user.
 func (c *Config) byCertificate(ctx context.Context, login *Login, cert *ssh.Certificate, a Attempt) error {
-	// Until its signature is known to be good, anybody may have written what is
-	// in it, the authority's name included; no command sees it before.
+	// Until its signature is verified, anybody may have written its contents, the name
+	// of the authority included; no command receives them before.
 	if err := soundCert(cert); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (c *Config) byCertificate(ctx context.Context, login *Login, cert *ssh.Cert
 	return err
 }
 
-// byAuthority decides for a sound certificate of a trusted authority.
+// byAuthority decides about a valid certificate of a trusted authority.
 func (c *Config) byAuthority(ctx context.Context, u *User, cert *ssh.Certificate, a Attempt) (Options, error) {
 	if err := sourceAddress(cert, a); err != nil {
 		return Options{}, err
@@ -107,11 +107,11 @@ func sourceAddress(cert *ssh.Certificate, a Attempt) error {
 	return nil
 }
 
-// errNoKey is the usual reason why a key does not let somebody in.
+// errNoKey reports that no line has the key.
 var errNoKey = errors.New("the key is not among the user's")
 
-// eachKey calls f with the user's lines until it accepts one, and returns
-// errNoKey if it accepts none. Sources that cannot be read have no lines.
+// eachKey calls f with the user's lines until f accepts one, and returns errNoKey if it
+// accepts none. A source that cannot be read counts as empty.
 func (c *Config) eachKey(ctx context.Context, u *User, a Attempt, f func(from string, l *Line) bool) error {
 	try := func(from string, data []byte) bool {
 		n := 0
@@ -148,8 +148,8 @@ func (c *Config) eachKey(ctx context.Context, u *User, a Attempt, f func(from st
 		}
 	}
 	if len(c.KeysCommand) > 0 {
-		// Nothing vouches for a certificate's authority here: %i and %s, which
-		// anybody may have chosen, are not for this command.
+		// The certificate is not verified here: %i and %s, which anybody may have
+		// chosen, are not passed to this command.
 		data, err := c.command(ctx, c.KeysCommand, u, struct{ ssh.PublicKey }{a.Key})
 		if err != nil {
 			return err
@@ -161,7 +161,7 @@ func (c *Config) eachKey(ctx context.Context, u *User, a Attempt, f func(from st
 	return errNoKey
 }
 
-// trusts tells whether a key is among TrustedCAs.
+// trusts reports whether a key is among TrustedCAs.
 func (c *Config) trusts(ca ssh.PublicKey) (bool, error) {
 	if c.TrustedCAs == "" {
 		return false, nil
@@ -178,7 +178,8 @@ func (c *Config) trusts(ca ssh.PublicKey) (bool, error) {
 	return false, nil
 }
 
-// readKeys reads a file of public keys, each time, so that a change holds at once.
+// readKeys reads a file of public keys. It is read each time, so that a change takes
+// effect at once.
 func readKeys(file string) ([]ssh.PublicKey, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -208,7 +209,7 @@ func (c *Config) revoked() (*Revoked, error) {
 	return ParseRevoked(data)
 }
 
-// principals are the names that may stand in a certificate for the user.
+// principals returns the principals of certificates that may log in as the user.
 func (c *Config) principals(ctx context.Context, u *User, cert *ssh.Certificate) ([]string, error) {
 	if c.PrincipalsFile == "" && len(c.PrincipalsCommand) == 0 {
 		return []string{u.Name}, nil
@@ -231,8 +232,8 @@ func (c *Config) principals(ctx context.Context, u *User, cert *ssh.Certificate)
 	return all, nil
 }
 
-// names are the lines of a list of principals. A line with options is left
-// out, for they would have to be enforced.
+// names returns the lines of a list of principals, without those with options, which
+// are not supported.
 func names(data []byte) []string {
 	var out []string
 	for line := range strings.Lines(string(data)) {

@@ -14,35 +14,35 @@ import (
 	"github.com/berth-hpc/berth/loginnode/asuser"
 )
 
-// ErrUnknownUser is a directory's answer for a name it does not know. Any
-// other error means that it could not tell; the login is refused then.
+// ErrUnknownUser reports that a directory does not have the user. After any other error
+// the login is refused.
 var ErrUnknownUser = errors.New("no such user")
 
-// User is somebody who may be able to log in.
+// User is a user who may log in.
 type User struct {
 	Name     string
 	UID, GID int
 	Groups   []int // supplementary; the primary may be among them
-	// GroupNames are the names of those groups that the system may not know.
+	// GroupNames are the names of groups that the system may not have.
 	GroupNames map[int]string `json:",omitempty"`
 	Home       string
 	Shell      string // "": /bin/sh, as in passwd(5)
-	// Keys are lines of authorized_keys that the source of the user carries,
-	// beside the files.
+	// Keys are lines of authorized_keys from the source of the user, in addition to the
+	// files.
 	Keys []string
-	// Source says where the record came from, for the log.
+	// Source is the source of the record, for the log.
 	Source string
 }
 
-// Rights are the user's for package asuser.
+// Rights returns the user's rights for package asuser.
 func (u *User) Rights() asuser.User {
 	return asuser.User{UID: u.UID, GID: u.GID, Groups: u.Groups}
 }
 
-// Directory finds users. Implementations are safe for concurrent use and give
-// up when ctx ends.
+// Directory looks up users. Implementations are safe for concurrent use and return when
+// ctx is done.
 type Directory interface {
-	// Lookup returns the user, or ErrUnknownUser, or why it cannot tell.
+	// Lookup returns the user, ErrUnknownUser, or the error of a failed look-up.
 	Lookup(ctx context.Context, name string) (*User, error)
 }
 
@@ -52,9 +52,9 @@ type DirectoryFunc func(ctx context.Context, name string) (*User, error)
 // Lookup calls f.
 func (f DirectoryFunc) Lookup(ctx context.Context, name string) (*User, error) { return f(ctx, name) }
 
-// First asks directories one after the other; the first that knows the user
-// decides. One that fails refuses the login: to go on would let another source
-// say who the user is.
+// First looks up a user in several directories, in order. The first one that has the
+// user decides. If one fails, the login is refused: otherwise a later source could
+// define the user.
 type First []Directory
 
 // Lookup implements Directory.
@@ -68,17 +68,17 @@ func (d First) Lookup(ctx context.Context, name string) (*User, error) {
 	return nil, ErrUnknownUser
 }
 
-// userName is what useradd(8) takes, and a machine account's dots and capitals.
+// userName matches the names that useradd(8) accepts, and dots and capitals.
 var userName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
-// ValidName tells whether a name may be looked up at all. The name goes into
-// paths and command lines.
+// ValidName reports whether a name may be looked up at all. Names become parts of paths
+// and command lines.
 func ValidName(name string) bool { return userName.MatchString(name) }
 
 // maxID is the largest uid or gid; the one above means "no change" to the kernel.
 const maxID = 1<<32 - 2
 
-// ParsePasswd reads a line of passwd(5).
+// ParsePasswd parses a line of passwd(5).
 func ParsePasswd(line string) (*User, error) {
 	f := strings.Split(line, ":")
 	if len(f) != 7 || !ValidName(f[0]) {
@@ -95,8 +95,8 @@ func ParsePasswd(line string) (*User, error) {
 	return &User{Name: f[0], UID: int(uid), GID: int(gid), Home: f[5], Shell: f[6]}, nil
 }
 
-// Getent asks the machine's name service through getent(1), so that SSSD and
-// LDAP work without linking libc.
+// Getent looks up users in the machine's name service by getent(1), so that SSSD and
+// LDAP work without libc.
 type Getent struct {
 	Program string // "": getent, from PATH
 }
@@ -115,7 +115,7 @@ func (g Getent) Lookup(ctx context.Context, name string) (*User, error) {
 		return nil, err
 	}
 	u.Source = "getent"
-	// Some name services ignore case; the name that was proven must be the one that logs in.
+	// Some name services ignore case; the user must log in under the authenticated name.
 	if u.Name != name {
 		return nil, fmt.Errorf("asked for user %q, the name service answered %q", name, u.Name)
 	}
@@ -136,7 +136,7 @@ func (g Getent) Lookup(ctx context.Context, name string) (*User, error) {
 	return u, nil
 }
 
-// notFound is getent's exit code for a key it does not know.
+// notFound is getent's exit code for an unknown key.
 const notFound = 2
 
 func (g Getent) run(ctx context.Context, database, key string) (string, error) {
@@ -146,7 +146,7 @@ func (g Getent) run(ctx context.Context, database, key string) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, program, database, key)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
-	cmd.WaitDelay = time.Second // what it has started may hold its output
+	cmd.WaitDelay = time.Second // a child of it may keep its output open
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == notFound {

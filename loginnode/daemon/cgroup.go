@@ -30,7 +30,12 @@ func (g *Cgroup) place(warn func(string)) (func(*auth.User) (int, func(), error)
 	case g.Required, errors.Is(err, unix.EINVAL): // which is what the kernel says of nonsense
 		return nil, nil, fmt.Errorf("cgroup: %w", err)
 	default:
-		warn(fmt.Sprintf("no limits by cgroup: %v; resource limits stand in: pids for each user (nproc), memory for each process (data), no limit of CPUs", err))
+		warn(
+			fmt.Sprintf(
+				"no limits by cgroup: %v; resource limits stand in: pids for each user (nproc), memory for each process (data), no limit of CPUs",
+				err,
+			),
+		)
 		return nil, standIns, nil
 	}
 }

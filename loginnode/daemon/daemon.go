@@ -283,7 +283,10 @@ func serve(ctx context.Context, release func(), f *File, s *loginnode.Server, lo
 		grace = drainGrace
 	}
 	if message == "" {
-		message = fmt.Sprintf("*** This login node ends in %v at the latest. Please log in again: you will get another one. ***", grace)
+		message = fmt.Sprintf(
+			"*** This login node ends in %v at the latest. Please log in again: you will get another one. ***",
+			grace,
+		)
 	}
 	log.Info("draining", "grace", grace.String())
 	end, cancel := context.WithTimeout(context.Background(), grace)

@@ -217,8 +217,15 @@ func Read(name string) (*File, error) {
 // cluster.
 func (f *File) config(p *peersOf) (loginnode.Config, error) {
 	c := loginnode.Config{
-		Banner: f.Banner, LoginGrace: f.LoginGraceTime.Duration, MaxAuthTries: f.MaxAuthTries,
-		MaxSessions: f.MaxSessions, MaxUserConnections: f.MaxUserConns, MaxUserChannels: f.MaxUserChans, KeepAlive: f.AliveInterval.Duration, KeepAliveMax: f.AliveCountMax, RunDir: f.RunDir,
+		Banner:             f.Banner,
+		LoginGrace:         f.LoginGraceTime.Duration,
+		MaxAuthTries:       f.MaxAuthTries,
+		MaxSessions:        f.MaxSessions,
+		MaxUserConnections: f.MaxUserConns,
+		MaxUserChannels:    f.MaxUserChans,
+		KeepAlive:          f.AliveInterval.Duration,
+		KeepAliveMax:       f.AliveCountMax,
+		RunDir:             f.RunDir,
 	}
 	var errs [8]error
 	if f.NextHostKeys != "" {
@@ -254,8 +261,15 @@ func (f *File) limits(c *loginnode.Config) error {
 	}
 	exempt, err := prefixes(m.Exempt)
 	c.Penalties = limit.Penalties{
-		Off: m.Off, AuthFail: m.AuthFail.Duration, NoAuth: m.NoAuth.Duration, Grace: m.Grace.Duration, Crash: m.Crash.Duration,
-		Min: m.Min.Duration, Max: m.Max.Duration, Trust: m.Trust.Duration, Exempt: exempt,
+		Off:      m.Off,
+		AuthFail: m.AuthFail.Duration,
+		NoAuth:   m.NoAuth.Duration,
+		Grace:    m.Grace.Duration,
+		Crash:    m.Crash.Duration,
+		Min:      m.Min.Duration,
+		Max:      m.Max.Duration,
+		Trust:    m.Trust.Duration,
+		Exempt:   exempt,
 	}
 	return err
 }
@@ -266,10 +280,18 @@ func (f *File) auth(p *peersOf) (*auth.Config, error) {
 		return nil, err
 	}
 	a := &auth.Config{
-		Users: users, KeyFiles: f.KeyFiles, LaxModes: f.StrictModes != nil && !*f.StrictModes,
-		KeysCommand: f.KeysCommand, TrustedCAs: f.TrustedCAs, PrincipalsFile: f.Principals,
-		PrincipalsCommand: f.PrincipalsCmd, RevokedKeys: f.RevokedKeys, PermitRoot: f.PermitRoot, AllowUsers: f.AllowUsers,
-		Remote: f.Pods != nil, Log: p.authLog,
+		Users:             users,
+		KeyFiles:          f.KeyFiles,
+		LaxModes:          f.StrictModes != nil && !*f.StrictModes,
+		KeysCommand:       f.KeysCommand,
+		TrustedCAs:        f.TrustedCAs,
+		PrincipalsFile:    f.Principals,
+		PrincipalsCommand: f.PrincipalsCmd,
+		RevokedKeys:       f.RevokedKeys,
+		PermitRoot:        f.PermitRoot,
+		AllowUsers:        f.AllowUsers,
+		Remote:            f.Pods != nil,
+		Log:               p.authLog,
 	}
 	if f.CommandUser != "" {
 		u, err := users.Lookup(context.Background(), f.CommandUser)

@@ -41,7 +41,10 @@ func podNames(u *auth.User, from, to string) error {
 		lines = append(lines, []string{u.Name, "x", gid, ""})
 	}
 	passwd = inFront([][]string{{u.Name, "x", uid, gid, "", u.Home, u.Shell}}, passwd)
-	return errors.Join(replace(filepath.Join(to, "passwd"), passwd, 0o644), replace(filepath.Join(to, "group"), inFront(lines, group), 0o644))
+	return errors.Join(
+		replace(filepath.Join(to, "passwd"), passwd, 0o644),
+		replace(filepath.Join(to, "group"), inFront(lines, group), 0o644),
+	)
 }
 
 // image is a file of the image's; "": it has none.
@@ -58,7 +61,11 @@ func image(file string) (string, error) {
 func inFront(lines [][]string, others string) string {
 	var out strings.Builder
 	for _, f := range lines {
-		if text := strings.Join(f, ":"); strings.Count(text, ":") == len(f)-1 && !strings.ContainsAny(text, "\n\r\x00") {
+		if text := strings.Join(
+			f,
+			":",
+		); strings.Count(text, ":") == len(f)-1 &&
+			!strings.ContainsAny(text, "\n\r\x00") {
 			out.WriteString(text + "\n")
 		}
 	}

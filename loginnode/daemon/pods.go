@@ -118,9 +118,17 @@ func (f *File) PodRequest(u *auth.User, secret []byte, credential bool) (*PodReq
 		return nil, err
 	}
 	return &PodRequest{
-		User: u, Command: []string{f.Pods.Program, PodCommand},
-		Prepare: []string{f.Pods.Program, NamesCommand, podNamesDir}, NamesDir: podNamesDir, Env: map[string]string{EnvPod: base64.StdEncoding.EncodeToString(text)},
-		Port: f.Pods.Port, RunDir: f.Pods.RunDir,
+		User:    u,
+		Command: []string{f.Pods.Program, PodCommand},
+		Prepare: []string{
+			f.Pods.Program,
+			NamesCommand,
+			podNamesDir,
+		},
+		NamesDir: podNamesDir,
+		Env:      map[string]string{EnvPod: base64.StdEncoding.EncodeToString(text)},
+		Port:     f.Pods.Port,
+		RunDir:   f.Pods.RunDir,
 	}, nil
 }
 
@@ -128,10 +136,24 @@ func (f *File) PodRequest(u *auth.User, secret []byte, credential bool) (*PodReq
 func (f *File) sessionsOnly() *File {
 	return &File{
 		// A folder of its own in it: the volume itself is the kubelet's.
-		RunDir: filepath.Join(f.Pods.RunDir, "server"), MaxSessions: f.MaxSessions,
-		MaxUserConns: f.MaxUserConns, MaxUserChans: f.MaxUserChans, AliveInterval: f.AliveInterval, AliveCountMax: f.AliveCountMax,
-		AcceptEnv: f.AcceptEnv, Path: f.Path, LoginPath: f.LoginPath, Env: f.Env, UserEnvironment: f.UserEnvironment, MakeHome: f.MakeHome, Skeleton: f.Skeleton,
-		SFTP: f.SFTP, Limits: f.Limits, MOTD: f.MOTD, MOTDCommand: f.MOTDCommand, Forwarding: f.Forwarding,
+		RunDir:          filepath.Join(f.Pods.RunDir, "server"),
+		MaxSessions:     f.MaxSessions,
+		MaxUserConns:    f.MaxUserConns,
+		MaxUserChans:    f.MaxUserChans,
+		AliveInterval:   f.AliveInterval,
+		AliveCountMax:   f.AliveCountMax,
+		AcceptEnv:       f.AcceptEnv,
+		Path:            f.Path,
+		LoginPath:       f.LoginPath,
+		Env:             f.Env,
+		UserEnvironment: f.UserEnvironment,
+		MakeHome:        f.MakeHome,
+		Skeleton:        f.Skeleton,
+		SFTP:            f.SFTP,
+		Limits:          f.Limits,
+		MOTD:            f.MOTD,
+		MOTDCommand:     f.MOTDCommand,
+		Forwarding:      f.Forwarding,
 	}
 }
 

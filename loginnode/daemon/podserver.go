@@ -97,15 +97,27 @@ func (p *podFile) config() (loginnode.Config, error) {
 		return loginnode.Config{}, err
 	}
 	if p.User.UID != os.Geteuid() {
-		return loginnode.Config{}, fmt.Errorf("the pod of user %s (uid %d) runs as uid %d", p.User.Name, p.User.UID, os.Geteuid())
+		return loginnode.Config{}, fmt.Errorf(
+			"the pod of user %s (uid %d) runs as uid %d",
+			p.User.Name,
+			p.User.UID,
+			os.Geteuid(),
+		)
 	}
 	return loginnode.Config{
 		Auth: &auth.Config{Users: auth.DirectoryFunc(func(context.Context, string) (*auth.User, error) {
 			return nil, auth.ErrUnknownUser // the gateway's key is the only way in
 		})},
-		HostKeys: []ssh.Signer{host}, Session: session, Policy: policy, RunDir: f.RunDir,
-		MaxSessions: f.MaxSessions, MaxUserConnections: f.MaxUserConns, MaxUserChannels: f.MaxUserChans, KeepAlive: f.AliveInterval.Duration, KeepAliveMax: f.AliveCountMax,
-		Penalties: limit.Penalties{Off: true},
-		Gateway:   &loginnode.Gateway{Key: key, User: &p.User, Credential: p.Credential},
+		HostKeys:           []ssh.Signer{host},
+		Session:            session,
+		Policy:             policy,
+		RunDir:             f.RunDir,
+		MaxSessions:        f.MaxSessions,
+		MaxUserConnections: f.MaxUserConns,
+		MaxUserChannels:    f.MaxUserChans,
+		KeepAlive:          f.AliveInterval.Duration,
+		KeepAliveMax:       f.AliveCountMax,
+		Penalties:          limit.Penalties{Off: true},
+		Gateway:            &loginnode.Gateway{Key: key, User: &p.User, Credential: p.Credential},
 	}, nil
 }

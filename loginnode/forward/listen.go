@@ -23,7 +23,12 @@ func (f *Forwarder) Listen(payload []byte) (bool, []byte) {
 		return false, nil
 	}
 	l, port, err := f.listenTCP(m)
-	f.reportKept(tcpName(m.Host, port), "tcpip-forward", net.JoinHostPort(m.Host, strconv.FormatUint(uint64(m.Port), 10)), err)
+	f.reportKept(
+		tcpName(m.Host, port),
+		"tcpip-forward",
+		net.JoinHostPort(m.Host, strconv.FormatUint(uint64(m.Port), 10)),
+		err,
+	)
 	if err != nil {
 		return false, nil
 	}

@@ -1,5 +1,5 @@
-// Package limit keeps one client or user of the login node from taking the
-// server from the others. Connections bounds those that have not logged in and
-// makes addresses wait whose connections fail; Quotas bounds what one user holds
-// at a time; Rates bounds how fast one user may begin something.
+// Package limit keeps one client or user of the login node from blocking the others.
+// Connections bounds connections that have not logged in, and penalizes addresses whose
+// connections fail. Quotas bounds the connections and channels of a user. Rates bounds
+// the rates at which a user logs in and starts sessions.
 package limit

@@ -1,5 +1,5 @@
-// Package oidc lets people log in at an OpenID provider in their browser: the
-// device flow (RFC 8628), whose address and code the SSH client shows.
+// Package oidc authenticates users at an OpenID provider in a browser: the device flow
+// (RFC 8628), whose address and code the SSH client shows.
 package oidc
 
 import (
@@ -19,26 +19,26 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Config says which provider, and who its people are here.
+// Config describes the provider, and how its accounts map to users.
 type Config struct {
-	Issuer       string // URL, which the provider's tokens name as well
+	Issuer       string // URL, which is also in the provider's tokens
 	ClientID     string
 	ClientSecret string   // "": a public client
 	Scopes       []string // beside openid; nil: profile
 
-	// UsernameClaim holds the user's name; "": preferred_username. An email
-	// counts only when the provider says that it is verified.
+	// UsernameClaim is the claim with the user's name; "": preferred_username. An email
+	// counts only if the provider has verified it.
 	UsernameClaim string
-	// UsernamePattern has one group, which is the user's name, and matches the
-	// claim from end to end; nil: the claim is the name.
+	// UsernamePattern must match the whole claim; its one group is the user's name; nil:
+	// the claim is the name.
 	UsernamePattern *regexp.Regexp
-	// Groups, if not empty, are those of whose GroupsClaim ("": groups) one is
-	// demanded.
+	// Groups, if not empty, are groups of which the claim GroupsClaim ("": groups) must
+	// have one.
 	Groups      []string
 	GroupsClaim string
 }
 
-// Check finds what is wrong with the configuration.
+// Check returns an error if the configuration is invalid.
 func (c *Config) Check() error {
 	u, err := url.Parse(c.Issuer)
 	switch {
@@ -57,17 +57,17 @@ func (c *Config) Check() error {
 // requestTimeout bounds each request to the provider.
 const requestTimeout = 15 * time.Second
 
-// Client logs people in. It is safe for concurrent use.
+// Client authenticates users. It is safe for concurrent use.
 type Client struct {
 	cfg  Config
 	http *http.Client
 
 	mu       sync.Mutex
-	provider *oidc.Provider // nil: not found yet
+	provider *oidc.Provider // nil: not discovered yet
 }
 
-// New makes a Client. The provider is asked at the first login: one that is
-// down when the server starts is no reason not to start.
+// New returns a Client. It contacts the provider at the first login, so that the server
+// starts also if the provider is down.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (c *Client) find(ctx context.Context) (*oidc.Provider, error) {
 	if c.provider != nil {
 		return c.provider, nil
 	}
-	// The provider keeps the context for its keys, so it is not the login's.
+	// The provider uses the context later to fetch keys, so it is not the login's.
 	ctx = oidc.ClientContext(context.WithoutCancel(ctx), c.http)
 	p, err := oidc.NewProvider(ctx, c.cfg.Issuer)
 	if err != nil {
@@ -100,12 +100,12 @@ func (c *Client) find(ctx context.Context) (*oidc.Provider, error) {
 	return p, nil
 }
 
-// tick is how often a client that waits is shown to be waited for.
+// tick is the interval of checks that the client is still connected.
 const tick = 5 * time.Second
 
-// Login has the user log in elsewhere. tell shows a text to the client, and an
-// empty one sees whether it is still there. It returns nil only if the provider
-// has said that whoever logged in is that user.
+// Login has the user log in with a browser. tell shows a text to the client; with an
+// empty text it only checks the connection. Login returns nil only if the provider
+// confirms that the account is that user's.
 func (c *Client) Login(ctx context.Context, user string, tell func(text string) error) error {
 	ctx, cancel := context.WithCancel(oidc.ClientContext(ctx, c.http))
 	defer cancel()
@@ -134,14 +134,15 @@ func (c *Client) Login(ctx context.Context, user string, tell func(text string) 
 	return c.check(ctx, p, token, user)
 }
 
-// endpoint also says how the client shows its secret. Package oauth2 would find
-// out by asking twice, and be told to slow down.
+// endpoint returns the endpoint with the way in which the client sends its secret.
+// Package oauth2 would find that out by a second request, which the provider rejects
+// with slow_down.
 func (c *Client) endpoint(p *oidc.Provider) oauth2.Endpoint {
 	e := p.Endpoint()
 	var known struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	e.AuthStyle = oauth2.AuthStyleInHeader // what a provider takes that says nothing
+	e.AuthStyle = oauth2.AuthStyleInHeader // the default of the specification
 	if p.Claims(&known) != nil || c.cfg.ClientSecret == "" ||
 		len(known.Methods) > 0 && !slices.Contains(known.Methods, "client_secret_basic") {
 		e.AuthStyle = oauth2.AuthStyleInParams
@@ -149,7 +150,7 @@ func (c *Client) endpoint(p *oidc.Provider) oauth2.Endpoint {
 	return e
 }
 
-// secret is what a confidential client also sends to the device endpoint.
+// secret returns what a confidential client also sends to the device endpoint.
 func (c *Client) secret() []oauth2.AuthCodeOption {
 	if c.cfg.ClientSecret == "" {
 		return nil
@@ -157,8 +158,8 @@ func (c *Client) secret() []oauth2.AuthCodeOption {
 	return []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("client_secret", c.cfg.ClientSecret)}
 }
 
-// invitation is what the client shows. What the provider has written does not
-// steer the terminal.
+// invitation returns the text that the client shows. The provider's texts in it cannot
+// control the terminal.
 func invitation(d *oauth2.DeviceAuthResponse) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Log in at %s\nwith the code %s\n", visible(d.VerificationURI), visible(d.UserCode))
@@ -168,14 +169,19 @@ func invitation(d *oauth2.DeviceAuthResponse) string {
 	return b.String()
 }
 
-// visible keeps what cannot be seen from a terminal.
+// visible removes characters that are not visible.
 func visible(s string) string {
 	quoted := strconv.QuoteToASCII(s)
 	return quoted[1 : len(quoted)-1]
 }
 
-// poll waits until somebody has logged in, and sees meanwhile that the client is there.
-func (c *Client) poll(ctx context.Context, flow *oauth2.Config, device *oauth2.DeviceAuthResponse, tell func(string) error) (*oauth2.Token, error) {
+// poll waits for the login, and meanwhile checks that the client is connected.
+func (c *Client) poll(
+	ctx context.Context,
+	flow *oauth2.Config,
+	device *oauth2.DeviceAuthResponse,
+	tell func(string) error,
+) (*oauth2.Token, error) {
 	type answer struct {
 		token *oauth2.Token
 		err   error
@@ -206,7 +212,7 @@ func (c *Client) poll(ctx context.Context, flow *oauth2.Config, device *oauth2.D
 	}
 }
 
-// check decides whether a token is one for that user.
+// check returns an error unless a token is valid for that user.
 func (c *Client) check(ctx context.Context, p *oidc.Provider, token *oauth2.Token, user string) error {
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
@@ -231,7 +237,7 @@ func (c *Client) check(ctx context.Context, p *oidc.Provider, token *oauth2.Toke
 	return c.member(claims)
 }
 
-// name is the user's name by the claims.
+// name returns the user's name from the claims.
 func (c *Client) name(claims map[string]any) (string, error) {
 	name, _ := claims[c.cfg.UsernameClaim].(string)
 	if name == "" {

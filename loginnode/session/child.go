@@ -118,7 +118,8 @@ func drop(s *Spec) error {
 	if err := syscall.Setresuid(s.UID, s.UID, s.UID); err != nil {
 		return fmt.Errorf("setuid: %w", err)
 	}
-	if s.UID != 0 && (syscall.Setuid(0) == nil || os.Getuid() != s.UID || os.Geteuid() != s.UID || os.Getegid() != s.GID) {
+	if s.UID != 0 &&
+		(syscall.Setuid(0) == nil || os.Getuid() != s.UID || os.Geteuid() != s.UID || os.Getegid() != s.GID) {
 		return errors.New("root could not be given up")
 	}
 	return nil

@@ -69,7 +69,11 @@ func (c *Cgroups) handOn() error {
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return fmt.Errorf("%s has no controller %s: it is not delegated, or in a hierarchy of version 1", c.Parent, strings.Join(missing, ", "))
+		return fmt.Errorf(
+			"%s has no controller %s: it is not delegated, or in a hierarchy of version 1",
+			c.Parent,
+			strings.Join(missing, ", "),
+		)
 	}
 	if err := c.moveAway(); err != nil || len(want) == 0 {
 		return err
@@ -80,7 +84,10 @@ func (c *Cgroups) handOn() error {
 // moveAway moves the processes in Parent to a group below. Only the root group may have
 // both processes and controllers for its children.
 func (c *Cgroups) moveAway() error {
-	if _, err := os.Stat(filepath.Join(c.Parent, "cgroup.type")); errors.Is(err, fs.ErrNotExist) || len(c.limits()) == 0 {
+	if _, err := os.Stat(
+		filepath.Join(c.Parent, "cgroup.type"),
+	); errors.Is(err, fs.ErrNotExist) ||
+		len(c.limits()) == 0 {
 		return nil
 	}
 	to := filepath.Join(c.Parent, serverGroup)

@@ -17,8 +17,20 @@ const (
 // controlChars are the opcodes of special characters, and their place in
 // c_cc on Linux.
 var controlChars = map[byte]int{
-	1: unix.VINTR, 2: unix.VQUIT, 3: unix.VERASE, 4: unix.VKILL, 5: unix.VEOF, 6: unix.VEOL, 7: unix.VEOL2,
-	8: unix.VSTART, 9: unix.VSTOP, 10: unix.VSUSP, 12: unix.VREPRINT, 13: unix.VWERASE, 14: unix.VLNEXT, 18: unix.VDISCARD,
+	1:  unix.VINTR,
+	2:  unix.VQUIT,
+	3:  unix.VERASE,
+	4:  unix.VKILL,
+	5:  unix.VEOF,
+	6:  unix.VEOL,
+	7:  unix.VEOL2,
+	8:  unix.VSTART,
+	9:  unix.VSTOP,
+	10: unix.VSUSP,
+	12: unix.VREPRINT,
+	13: unix.VWERASE,
+	14: unix.VLNEXT,
+	18: unix.VDISCARD,
 }
 
 // flag is a bit of one of the four words of a termios.
@@ -33,15 +45,46 @@ func cflag(t *unix.Termios) *uint32 { return &t.Cflag }
 func lflag(t *unix.Termios) *uint32 { return &t.Lflag }
 
 var flags = map[byte]flag{
-	30: {iflag, unix.IGNPAR}, 31: {iflag, unix.PARMRK}, 32: {iflag, unix.INPCK}, 33: {iflag, unix.ISTRIP},
-	34: {iflag, unix.INLCR}, 35: {iflag, unix.IGNCR}, 36: {iflag, unix.ICRNL}, 37: {iflag, unix.IUCLC},
-	38: {iflag, unix.IXON}, 39: {iflag, unix.IXANY}, 40: {iflag, unix.IXOFF}, 41: {iflag, unix.IMAXBEL}, 42: {iflag, unix.IUTF8},
-	50: {lflag, unix.ISIG}, 51: {lflag, unix.ICANON}, 52: {lflag, unix.XCASE}, 53: {lflag, unix.ECHO},
-	54: {lflag, unix.ECHOE}, 55: {lflag, unix.ECHOK}, 56: {lflag, unix.ECHONL}, 57: {lflag, unix.NOFLSH},
-	58: {lflag, unix.TOSTOP}, 59: {lflag, unix.IEXTEN}, 60: {lflag, unix.ECHOCTL}, 61: {lflag, unix.ECHOKE}, 62: {lflag, unix.PENDIN},
-	70: {oflag, unix.OPOST}, 71: {oflag, unix.OLCUC}, 72: {oflag, unix.ONLCR}, 73: {oflag, unix.OCRNL},
-	74: {oflag, unix.ONOCR}, 75: {oflag, unix.ONLRET},
-	92: {cflag, unix.PARENB}, 93: {cflag, unix.PARODD},
+	30: {iflag, unix.IGNPAR},
+	31: {iflag, unix.PARMRK},
+	32: {iflag, unix.INPCK},
+	33: {iflag, unix.ISTRIP},
+	34: {iflag, unix.INLCR},
+	35: {iflag, unix.IGNCR},
+	36: {iflag, unix.ICRNL},
+	37: {iflag, unix.IUCLC},
+	38: {
+		iflag,
+		unix.IXON,
+	},
+	39: {iflag, unix.IXANY},
+	40: {iflag, unix.IXOFF},
+	41: {iflag, unix.IMAXBEL},
+	42: {iflag, unix.IUTF8},
+	50: {lflag, unix.ISIG},
+	51: {lflag, unix.ICANON},
+	52: {lflag, unix.XCASE},
+	53: {lflag, unix.ECHO},
+	54: {lflag, unix.ECHOE},
+	55: {lflag, unix.ECHOK},
+	56: {lflag, unix.ECHONL},
+	57: {lflag, unix.NOFLSH},
+	58: {
+		lflag,
+		unix.TOSTOP,
+	},
+	59: {lflag, unix.IEXTEN},
+	60: {lflag, unix.ECHOCTL},
+	61: {lflag, unix.ECHOKE},
+	62: {lflag, unix.PENDIN},
+	70: {oflag, unix.OPOST},
+	71: {oflag, unix.OLCUC},
+	72: {oflag, unix.ONLCR},
+	73: {oflag, unix.OCRNL},
+	74: {oflag, unix.ONOCR},
+	75: {oflag, unix.ONLRET},
+	92: {cflag, unix.PARENB},
+	93: {cflag, unix.PARODD},
 }
 
 // setModes applies the encoded modes of a pty-req to a terminal. It skips unknown

@@ -160,7 +160,10 @@ func (s *Session) openPTY(payload []byte) bool {
 		s.failed(err)
 		return false
 	}
-	if err := errors.Join(t.applyModes(m.Modes), t.resize(windowChange{m.Columns, m.Rows, m.Width, m.Height})); err != nil {
+	if err := errors.Join(
+		t.applyModes(m.Modes),
+		t.resize(windowChange{m.Columns, m.Rows, m.Width, m.Height}),
+	); err != nil {
 		t.close()
 		s.failed(err)
 		return false
@@ -241,7 +244,10 @@ func (s *Session) start(kind, command string) (bool, func()) {
 		s.failed(err)
 		// The log has the reason, which may contain what the user must not see.
 		return true, func() {
-			writeLine(s.channel.Stderr(), "loginnode: this session cannot be started; the administrator's log has the reason")
+			writeLine(
+				s.channel.Stderr(),
+				"loginnode: this session cannot be started; the administrator's log has the reason",
+			)
 			_, _ = s.channel.SendRequest("exit-status", false, ssh.Marshal(exitStatus{1}))
 			_ = s.channel.Close()
 		}

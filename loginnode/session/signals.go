@@ -37,7 +37,11 @@ type exitSignal struct {
 func sendExit(ch ssh.Channel, w syscall.WaitStatus) error {
 	var err error
 	if w.Signaled() {
-		_, err = ch.SendRequest("exit-signal", false, ssh.Marshal(exitSignal{Signal: signalName(w.Signal()), Core: w.CoreDump()}))
+		_, err = ch.SendRequest(
+			"exit-signal",
+			false,
+			ssh.Marshal(exitSignal{Signal: signalName(w.Signal()), Core: w.CoreDump()}),
+		)
 	} else {
 		_, err = ch.SendRequest("exit-status", false, ssh.Marshal(exitStatus{uint32(w.ExitStatus())}))
 	}
