@@ -1,5 +1,9 @@
 package v1alpha1
 
+// DefaultPartition is the name of the partition that exists when the cluster has
+// no Partition object.
+const DefaultPartition = "main"
+
 // Inherit returns the partition with what it leaves open about its pods: one
 // that scontrol or berth import made names nodes and limits and no image, agent
 // or shared folders, and has those of the default partition. It returns p itself

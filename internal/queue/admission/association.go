@@ -48,7 +48,7 @@ func (a *Admission) checkQOS(j *job.Job, user *v1alpha1.User, operator bool) err
 	q, known := a.Directory.QOS(j.QOS)
 	switch {
 	case known && q == nil && j.QOS != "" && j.QOS != defaultQOS, // normal exists without an object
-		limits.Flagged(q, "RequiresReservation") && j.Reservation == "":
+		limits.HasFlag(q, "RequiresReservation") && j.Reservation == "":
 		return refuse(refusal.InvalidQOS)
 	case !known || !a.enforcement().QOS || operator || j.QOS == "":
 		return nil

@@ -57,7 +57,7 @@ func (a *Admission) reservePlace(
 		partition = j.Partitions[0]
 	}
 	l := a.Directory.Limits()
-	use := limits.Asked(j, b.Spec.User, partition)
+	use := limits.RequestOf(j, b.Spec.User, partition)
 	p := &table.Place{Object: object, User: b.Spec.User, Account: j.Account, QOS: j.QOS, Jobs: 1}
 	if j.Array != nil {
 		p.Jobs = max(1, len(array.Parse(j.Array.Spec)))
@@ -73,7 +73,7 @@ func (a *Admission) reservePlace(
 		case maxBytes >= 0 && p.Bytes > 0 && bytes+p.Bytes > maxBytes:
 			return tooManyBytes(bytes, p.Bytes, maxBytes)
 		}
-		reason := l.Submitted(&use, p.Jobs, func(account, user, qos string) int {
+		reason := l.CheckSubmit(&use, p.Jobs, func(account, user, qos string) int {
 			return active(table.Key{User: user, Account: account, QOS: qos})
 		})
 		switch {

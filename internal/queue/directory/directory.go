@@ -24,10 +24,6 @@ const (
 // Masters is the group whose members may do everything in a Kubernetes cluster.
 const Masters = "system:masters"
 
-// DefaultPartition is the name of the partition of a cluster that has no Partition
-// objects.
-const DefaultPartition = "main"
-
 // Directory is safe for concurrent use. The objects that it returns are shared:
 // nobody may change them.
 type Directory struct {
@@ -192,7 +188,7 @@ func (d *Directory) Partition(name string) *v1alpha1.Partition {
 	if p, ok := d.cluster.Partitions.Get(name); ok {
 		return p.Inherit(d.cluster.Partitions.List())
 	}
-	if name == DefaultPartition && d.cluster.Partitions.Len() == 0 {
+	if name == v1alpha1.DefaultPartition && d.cluster.Partitions.Len() == 0 {
 		return defaultPartition()
 	}
 	return nil
@@ -216,7 +212,7 @@ func (d *Directory) Default() *v1alpha1.Partition {
 // defaultPartition returns the partition of a cluster without Partition objects.
 func defaultPartition() *v1alpha1.Partition {
 	p := &v1alpha1.Partition{}
-	p.Name = DefaultPartition
+	p.Name = v1alpha1.DefaultPartition
 	p.Spec.Default = true
 	return p
 }

@@ -17,8 +17,8 @@ func TestLimitsFollowChanges(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	d := directory.New(c, nil)
 	refused := func() bool {
-		use := limits.Use{User: "anna", Account: "lab", QOS: "normal"}
-		return d.Limits().Submitted(&use, 2, func(string, string, string) int { return 0 }) != ""
+		use := limits.Usage{User: "anna", Account: "lab", QOS: "normal"}
+		return d.Limits().CheckSubmit(&use, 2, func(string, string, string) int { return 0 }) != ""
 	}
 	if refused() {
 		t.Fatal("a submission is refused without limits")

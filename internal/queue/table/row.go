@@ -330,7 +330,7 @@ func billing(b *v1alpha1.BatchJob, part *v1alpha1.Partition, dir *directory.Dire
 		return func(cpus, _, _ int64, _ map[string]int64) int64 { return cpus }
 	}
 	params := dir.Parameters()
-	w, _ := limits.ParseBilling(part.Spec.TRESBillingWeights, limits.GreatestTRES(&params))
+	w, _ := limits.ParseBilling(part.Spec.TRESBillingWeights, limits.BillsMaxTRES(&params))
 	licenses := map[string]int64{}
 	for _, l := range b.Spec.Job.Licenses {
 		licenses[l.Name] += int64(l.Count)

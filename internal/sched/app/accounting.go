@@ -10,8 +10,10 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
+	"github.com/berth-hpc/berth/internal/sched/clusterview"
 	"github.com/berth-hpc/berth/internal/sched/keeper"
-	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
+	"github.com/berth-hpc/berth/internal/sched/query"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -33,9 +35,9 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
 		Cluster: c, Who: people{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
 		Row:       func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
-		NodeNames: snapshot.ShortNames,
+		NodeNames: nodeinfo.ShortNames,
 		NodeEvent: func(n *corev1.Node) status.AcctEvent {
-			e := snapshot.Event(n)
+			e := clusterview.NodeEvent(n)
 			if e.User != "" {
 				e.UserID, _ = people{dir}.UserID(e.User)
 			}
@@ -45,9 +47,9 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 }
 
 // usageOf tells the planner what accounting knows of past usage.
-func usageOf(rec *acct.Recorder) planner.UsageSource {
-	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Used {
+func usageOf(rec *acct.Recorder) query.UsageSource {
+	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Usage {
 		used, byQOS := rec.Usage().Used(now, halfLife, since, factor, kept)
-		return snapshot.Used{Associations: used, QOS: byQOS}
+		return snapshot.Usage{Associations: used, QOS: byQOS}
 	}
 }

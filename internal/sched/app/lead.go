@@ -55,7 +55,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	keep.Pool = pool
 	keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	keep.Nodes = plan.NodesView
-	plan.Hopeless, keep.Refused = keep.Enqueue, plan.Refused
+	plan.NeverRunnable, keep.Refused = keep.Enqueue, plan.Refused
 	many := bulkcancel.New(cluster, time.Now, cfg.Log)
 	rec := newRecorder(cfg, cluster, keep)
 	keep.Stored = rec.Stored

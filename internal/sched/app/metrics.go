@@ -44,7 +44,7 @@ func (c *collector) collect(to chan<- prometheus.Metric) {
 		gauge(jobsMetric, n, k[0], k[1])
 	}
 	c.nodes(gauge)
-	gauge(planMetric, c.planner.Took().Seconds())
+	gauge(planMetric, c.planner.PlanDuration().Seconds())
 	gauge(backlogMetric, float64(c.rec.Unstored()))
 	gauge(awayMetric, truth(c.rec.Away() != nil))
 }

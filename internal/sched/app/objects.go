@@ -9,6 +9,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
+	"github.com/berth-hpc/berth/internal/sched/gres"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/internal/sched/starter"
 	"github.com/berth-hpc/berth/translate/kube"
@@ -29,7 +30,7 @@ func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 			},
 			Agent: v1alpha1.AgentSource{Image: cfg.AgentImage, InitContainer: cfg.AgentImage != "" && !imageVolumes(c, b.Status.Allocation)},
 		}
-		for _, p := range snapshot.Partitions(c.Partitions.List()) {
+		for _, p := range snapshot.EffectivePartitions(c.Partitions.List()) {
 			if p.Name == b.Status.Partition {
 				in.Partition = p
 			}
@@ -70,7 +71,7 @@ func resourceFor(c *control.Cluster, a *v1alpha1.NodeAllocation, g *v1alpha1.GRE
 	if s, ok := c.Settings.Get(v1alpha1.ClusterName); ok {
 		spec = &s.Spec
 	}
-	if r, ok := snapshot.ResourceOf(spec, n, g.Name, g.Type); ok {
+	if r, ok := gres.Resource(spec, n, g.Name, g.Type); ok {
 		return r
 	}
 	return own

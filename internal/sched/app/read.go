@@ -19,7 +19,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/replica"
 	"github.com/berth-hpc/berth/internal/queue/table"
-	"github.com/berth-hpc/berth/internal/sched/planner"
+	"github.com/berth-hpc/berth/internal/sched/query"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
@@ -39,10 +39,9 @@ func read(ctx context.Context, cfg Config, h *health) error {
 	defer endpoint.Close()
 	leader := &replica.Leader{Cluster: cluster, Now: time.Now,
 		Link: &replica.Link{Find: finder(cfg, cluster.Client, endpoint.ca), Certificate: endpoint.certificate}}
-	plan := planner.New(cluster, nil, time.Now, cfg.Log)
-	plan.Passive = true
+	queries := query.New(cluster, time.Now)
 	rec := newReader(cfg, cluster)
-	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: plan, Leader: leader, Trusted: []string{cfg.self}, Log: cfg.Log})
+	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: queries, Leader: leader, Trusted: []string{cfg.self}, Log: cfg.Log})
 	if err != nil {
 		return err
 	}

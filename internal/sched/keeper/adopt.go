@@ -8,6 +8,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
 	"github.com/berth-hpc/berth/internal/sched/snapshot"
 	"github.com/berth-hpc/berth/translate/job"
 )
@@ -61,7 +62,7 @@ func boundAt(p *corev1.Pod) metav1.MicroTime {
 
 // partitionTimeLimit returns the time limit of j in the partition, in minutes.
 func (k *Keeper) partitionTimeLimit(partition string, j *job.Job) int32 {
-	for _, p := range snapshot.Partitions(k.Cluster.Partitions.List()) {
+	for _, p := range snapshot.EffectivePartitions(k.Cluster.Partitions.List()) {
 		if p.Name == partition {
 			return snapshot.TimeLimit(&p.Spec, j)
 		}
@@ -104,5 +105,5 @@ func (k *Keeper) podAllocation(b *v1alpha1.BatchJob, node string) v1alpha1.NodeA
 
 // shortName returns the node's name as the commands show it.
 func (k *Keeper) shortName(node string) string {
-	return snapshot.ShortNames(k.Cluster.Nodes.List())[node]
+	return nodeinfo.ShortNames(k.Cluster.Nodes.List())[node]
 }

@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.DiscardHandler)
 	plan := planner.New(w.Cluster, start, time.Now, log)
 	w.keep = keeper.New(keeper.Config{Cluster: w.Cluster, Starter: start, Now: time.Now, Log: log})
-	plan.Hopeless = w.keep.Enqueue
+	plan.NeverRunnable = w.keep.Enqueue
 	w.keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	long := int32(1 << 30)
 	fake.Feed(w.Cluster, fake.Settings(v1alpha1.ClusterSpec{MinJobAge: &long}),
@@ -307,7 +307,7 @@ func (w *world) accounted() string {
 		}
 	}
 	for _, p := range w.Pods.List() {
-		if !snapshot.Over(p) {
+		if !snapshot.IsTerminated(p) {
 			wrong = append(wrong, fmt.Sprintf("pod %s is left, deleted %v", p.Name, p.DeletionTimestamp != nil))
 		}
 	}

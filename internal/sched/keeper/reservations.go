@@ -195,7 +195,7 @@ func nextStart(s *v1alpha1.ReservationSpec, now time.Time) (next time.Time, over
 	}
 	for !now.Before(start.Add(lasts)) {
 		var again bool
-		if start, again = snapshot.NextReservation(s, start); !again {
+		if start, again = snapshot.NextOccurrence(s, start); !again {
 			return time.Time{}, true
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Billing says what a partition's jobs are billed for what they hold
+// Billing computes what a partition's jobs are billed for what they hold
 // (slurm.conf(5), TRESBillingWeights). The zero value bills the CPUs.
 type Billing struct {
-	weights map[string]float64 // by TRES name, lower case; of memory for each MiB
-	most    bool
+	weights map[string]float64 // by TRES name in lower case; that of memory is per MiB
+	maxTRES bool
 }
 
-// ParseBilling reads weights such as "CPU=1.0,Mem=0.25G,GRES/gpu=2.0". With most
-// (PriorityFlags=MAX_TRES) the greatest term counts, and licences besides; else
-// their sum.
-func ParseBilling(text string, most bool) (Billing, error) {
-	b := Billing{most: most}
+// ParseBilling parses weights such as "CPU=1.0,Mem=0.25G,GRES/gpu=2.0". The billing
+// is the sum of the terms or, with maxTRES (PriorityFlags=MAX_TRES), the greatest
+// term plus those of licenses.
+func ParseBilling(text string, maxTRES bool) (Billing, error) {
+	b := Billing{maxTRES: maxTRES}
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "" {
 			continue
@@ -30,14 +30,11 @@ func ParseBilling(text string, most bool) (Billing, error) {
 		name = strings.ToLower(name)
 		unit := 1.0
 		if name == "mem" && value != "" {
-			if i := strings.IndexByte("KMGT", value[len(value)-1]&^0x20); i >= 0 {
-				unit = []float64{1024, 1, 1.0 / 1024, 1.0 / (1 << 20)}[i]
-				value = value[:len(value)-1]
-			}
+			value, unit = cutMemoryUnit(value)
 		}
 		w, err := strconv.ParseFloat(value, 64)
 		if err != nil || w < 0 || !billable(name) {
-			return Billing{}, fmt.Errorf("%q is no weight of a TRES", part)
+			return Billing{}, fmt.Errorf("%q is not the weight of a TRES", part)
 		}
 		if b.weights == nil {
 			b.weights = map[string]float64{}
@@ -47,26 +44,47 @@ func ParseBilling(text string, most bool) (Billing, error) {
 	return b, nil
 }
 
-// GreatestTRES tells whether the cluster bills the greatest term only.
-func GreatestTRES(c *v1alpha1.ClusterSpec) bool {
+// cutMemoryUnit returns a weight of memory without its unit, and the factor that
+// makes it one per MiB.
+func cutMemoryUnit(value string) (number string, factor float64) {
+	last := len(value) - 1
+	switch value[last] &^ 0x20 {
+	case 'K':
+		return value[:last], 1024
+	case 'M':
+		return value[:last], 1
+	case 'G':
+		return value[:last], 1.0 / 1024
+	case 'T':
+		return value[:last], 1.0 / (1 << 20)
+	}
+	return value, 1
+}
+
+// BillsMaxTRES reports whether the cluster bills the greatest term only.
+func BillsMaxTRES(c *v1alpha1.ClusterSpec) bool {
 	return slices.ContainsFunc(c.PriorityFlags, func(f string) bool { return strings.EqualFold(f, "MAX_TRES") })
 }
 
 func billable(name string) bool {
-	kind, what, _ := strings.Cut(name, "/")
-	return name == "cpu" || name == "mem" || name == "node" || (kind == "gres" || kind == "license") && what != ""
+	switch kind, sub, _ := strings.Cut(name, "/"); kind {
+	case "cpu", "mem", "node":
+		return name == kind
+	case "gres", "license":
+		return sub != ""
+	}
+	return false
 }
 
-// Of is the billing of so much, rounded down as Slurm does. gres has the count
-// of each name and of each name:type.
+// Of returns the billing of these amounts, rounded down as in Slurm. gres has the
+// count of each name and of each name:type.
 func (b Billing) Of(cpus, memory, nodes int64, gres, licenses map[string]int64) int64 {
 	if b.weights == nil {
 		return cpus
 	}
-	sum, greatest := 0.0, 0.0
-	global := 0.0
+	sum, greatest, ofLicenses := 0.0, 0.0, 0.0
 	for _, name := range slices.Sorted(maps.Keys(b.weights)) {
-		kind, what, _ := strings.Cut(name, "/")
+		kind, sub, _ := strings.Cut(name, "/")
 		term := b.weights[name]
 		switch kind {
 		case "cpu":
@@ -76,15 +94,15 @@ func (b Billing) Of(cpus, memory, nodes int64, gres, licenses map[string]int64) 
 		case "node":
 			term *= float64(nodes)
 		case "gres":
-			term *= float64(gres[what])
+			term *= float64(gres[sub])
 		case "license":
-			global += term * float64(licenses[what])
+			ofLicenses += term * float64(licenses[sub])
 			continue
 		}
 		sum, greatest = sum+term, max(greatest, term)
 	}
-	if b.most {
-		return int64(greatest + global)
+	if b.maxTRES {
+		return int64(greatest + ofLicenses)
 	}
-	return int64(sum + global)
+	return int64(sum + ofLicenses)
 }

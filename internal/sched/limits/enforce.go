@@ -5,18 +5,18 @@ import "slices"
 // Enforcement is what of accounts and QOS is enforced (slurm.conf(5),
 // AccountingStorageEnforce).
 type Enforcement struct {
-	// Associations: jobs run in an account that their user belongs to.
+	// Associations: jobs must run in an account that their user belongs to.
 	Associations bool
-	// Limits of associations and QOS hold. Safe: a job begins only if limits of
-	// TRES minutes let it run to its end.
+	// Limits: the limits of associations and QOS are enforced. Safe: a job starts
+	// only if the limits of TRES minutes let it run until its time limit.
 	Limits, Safe bool
-	// QOS: jobs run in a QOS that their association lists.
+	// QOS: jobs must run in a QOS that their association lists.
 	QOS bool
-	// WCKeys: jobs name a workload characterization key that their user has.
+	// WCKeys: jobs must name a workload characterization key that their user has.
 	WCKeys bool
 }
 
-// Enforced reads the parameter. Nil, where nothing is said, is
+// Enforced returns what the parameter's words enforce. Without words it is
 // associations,limits,qos.
 func Enforced(words []string) Enforcement {
 	if len(words) == 0 {

@@ -21,13 +21,13 @@ func qos(name string, l v1alpha1.Limits) *v1alpha1.QOS {
 
 type tres map[string]int64
 
-func anna(cpus int64) *limits.Use {
-	return &limits.Use{Account: "chem", User: "anna", QOS: "normal", CPUs: cpus, Nodes: 2, Memory: 100, Minutes: 60, GRES: map[string]int64{"gpu": 1}}
+func anna(cpus int64) *limits.Usage {
+	return &limits.Usage{Account: "chem", User: "anna", QOS: "normal", CPUs: cpus, Nodes: 2, Memory: 100, Minutes: 60, GRES: map[string]int64{"gpu": 1}}
 }
 
 // Every limit, with the reason that Slurm gives.
 func TestReasons(t *testing.T) {
-	running := []limits.Use{
+	running := []limits.Usage{
 		{Account: "chem", User: "anna", QOS: "normal", CPUs: 6, Nodes: 1, Memory: 50, Minutes: 10, GRES: map[string]int64{"gpu": 3}},
 		{Account: "phys", User: "ben", QOS: "normal", CPUs: 2, Nodes: 1, Minutes: 10},
 	}
@@ -83,7 +83,7 @@ func TestReasons(t *testing.T) {
 			Users:    []*v1alpha1.User{u}, QOS: []*v1alpha1.QOS{qos("normal", tt.qos)}, Running: running, Minutes: minutes,
 			MinutesOfQOS: map[string]map[string]float64{"normal": {"cpu": 700, limits.WallMinutes: 90}},
 		})
-		reason, draws := c.Pending(anna(4))
+		reason, draws := c.Check(anna(4))
 		if reason != tt.reason {
 			t.Errorf("%s: %q, want %q", tt.name, reason, tt.reason)
 			continue
@@ -107,8 +107,8 @@ func TestBudgetsAreShared(t *testing.T) {
 	})
 	a, b := anna(1), anna(2)
 	a.Partition, b.User = "big", "ben"
-	_, first := c.Pending(a)
-	_, second := c.Pending(b)
+	_, first := c.Check(a)
+	_, second := c.Check(b)
 	if len(first) != 2 || len(second) != 1 || first[1] != second[0] || c.Limits[first[0]].Reason != "QOSMaxJobsPerUserLimit" {
 		t.Errorf("%v %v %+v", first, second, c.Limits)
 	}
@@ -122,15 +122,15 @@ func TestPartitionQOS(t *testing.T) {
 	c := limits.New(&limits.Input{QOS: []*v1alpha1.QOS{own, qos("part", v1alpha1.Limits{MaxTRES: tres{"cpu": 8}, MaxWall: 30})}, Partitions: []*v1alpha1.Partition{part}})
 	u := anna(4)
 	u.Partition, u.Minutes = "big", 20
-	if reason, _ := c.Pending(u); reason != "" {
+	if reason, _ := c.Check(u); reason != "" {
 		t.Errorf("the partition's limit does not count: %s", reason)
 	}
 	own.Spec.Flags = []string{"OverPartQOS"}
-	if reason, _ := c.Pending(u); reason != "QOSMaxCpuPerJobLimit" {
+	if reason, _ := c.Check(u); reason != "QOSMaxCpuPerJobLimit" {
 		t.Errorf("OverPartQOS: %q", reason)
 	}
 	u.CPUs, u.Minutes = 1, 31
-	if reason, _ := c.Pending(u); reason != "QOSMaxWallDurationPerJobLimit" {
+	if reason, _ := c.Check(u); reason != "QOSMaxWallDurationPerJobLimit" {
 		t.Errorf("what only the partition limits: %q", reason)
 	}
 }
@@ -160,7 +160,7 @@ func TestOverridden(t *testing.T) {
 
 func TestAccountsInALoop(t *testing.T) {
 	c := limits.New(&limits.Input{Accounts: []*v1alpha1.Account{account("a", "b", v1alpha1.Limits{GrpJobs: 1}), account("b", "a", v1alpha1.Limits{GrpJobs: 1})}})
-	if _, draws := c.Pending(&limits.Use{Account: "a"}); len(draws) != 2 {
+	if _, draws := c.Check(&limits.Usage{Account: "a"}); len(draws) != 2 {
 		t.Errorf("%v", draws)
 	}
 }
@@ -191,7 +191,7 @@ func TestSubmitted(t *testing.T) {
 			Accounts: []*v1alpha1.Account{account("science", "", tt.science), account("chem", "science", tt.chem)},
 			QOS:      []*v1alpha1.QOS{qos("normal", tt.qos)},
 		})
-		if got := c.Submitted(anna(1), tt.more, active); got != tt.want {
+		if got := c.CheckSubmit(anna(1), tt.more, active); got != tt.want {
 			t.Errorf("%+v: %q", tt, got)
 		}
 	}
@@ -212,7 +212,7 @@ func TestDenyOnLimit(t *testing.T) {
 		{"small", 99, 9, 99, false}, {"strict", 2, 1, 10, false}, {"strict", 3, 1, 10, true},
 		{"strict", 1, 1, 11, true}, {"strict", 1, 1, 0, false}, {"strict", 1, 2, 0, true},
 	} {
-		if got := c.Denied(&limits.Use{Account: "chem", QOS: tt.qos, CPUs: tt.cpus, Nodes: tt.nodes, Minutes: tt.minutes}); got != tt.want {
+		if got := c.Denied(&limits.Usage{Account: "chem", QOS: tt.qos, CPUs: tt.cpus, Nodes: tt.nodes, Minutes: tt.minutes}); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}

@@ -1,12 +1,14 @@
 package limits
 
 import (
+	"slices"
+
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// Asked is what a submission asks for, as far as it says.
-func Asked(j *job.Job, user, partition string) Use {
+// RequestOf returns the least that a submitted job requests, as far as it says so.
+func RequestOf(j *job.Job, user, partition string) Usage {
 	s := &j.Shape
 	nodes := max(s.MinNodes, int32(len(j.Placement.NodeList)), 1)
 	tasks := s.Tasks
@@ -14,7 +16,10 @@ func Asked(j *job.Job, user, partition string) Use {
 		tasks = nodes * max(s.TasksPerNode, 1)
 	}
 	cpus := max(tasks*max(s.CPUsPerTask, 1), nodes*max(s.MinCPUs, 1))
-	u := Use{Account: j.Account, User: user, QOS: j.QOS, Partition: partition, Nodes: int64(nodes), CPUs: int64(cpus)}
+	u := Usage{
+		Account: j.Account, User: user, QOS: j.QOS, Partition: partition,
+		Nodes: int64(nodes), CPUs: int64(cpus),
+	}
 	switch {
 	case s.MemPerNode != nil:
 		u.Memory = *s.MemPerNode * int64(nodes)
@@ -29,44 +34,113 @@ func Asked(j *job.Job, user, partition string) Use {
 		case job.PerTask:
 			n *= int64(tasks)
 		}
-		addTo(&u.GRES, map[string]int64{g.Name: n}, 1)
+		u.AddGRES(g.Name, "", n)
 	}
-	for _, l := range j.Licenses {
-		addTo(&u.Licenses, map[string]int64{l.Name: int64(l.Count)}, 1)
-	}
+	u.Licenses = CountLicenses(j.Licenses)
 	if j.Time.Limit > 0 {
 		u.Minutes = int64(j.Time.Limit)
 	}
 	return u
 }
 
-// Denied tells whether a QOS with the flag DenyOnLimit refuses the job for its
-// size or time at submission. A time limit that is not given yet is no reason.
-func (c *Checker) Denied(u *Use) bool {
-	deny := func(q *v1alpha1.QOS) bool {
-		return Flagged(q, "DenyOnLimit")
-	}
+// Denied reports whether a QOS with the flag DenyOnLimit refuses the job at
+// submission because of its size or time limit. A job without a time limit is not
+// refused for it.
+func (c *Checker) Denied(u *Usage) bool {
 	strict := false
-	j := judging{Checker: c, u: u, seen: map[string]bool{}}
+	k := newCheck(c, u)
 	for _, name := range c.qosOf(u) {
 		q := c.qos[name]
-		if !deny(q) {
+		if !HasFlag(q, "DenyOnLimit") {
 			continue
 		}
 		strict = true
-		l := &q.Spec.Limits
-		if j.perJob(l.MaxTRES, "max", qosMax) != "" || j.perNode(l.MaxTRESPerNode, "maxNode", qosMaxNode) != "" ||
-			j.perJobMinutes(l.MaxTRESMins, "maxMins", qosMaxMins) != "" || j.atLeast(l.MinTRES) != "" ||
-			u.Minutes > 0 && j.wall(l.MaxWall, "QOSMaxWallDurationPerJobLimit") != "" ||
-			j.perJob(l.GrpTRES, "grp", qosGrp) != "" || j.perJob(l.MaxTRESUser, "user", qosUser) != "" {
+		if k.exceedsQOSLimit(&q.Spec.Limits) {
 			return true
 		}
 	}
-	if !strict {
-		return false
+	return strict && k.exceedsAssociationLimit()
+}
+
+func (c *check) exceedsQOSLimit(l *v1alpha1.Limits) bool {
+	return firstReason(
+		func() string { return c.maxPerJob(l.MaxTRES, "max", qosMax) },
+		func() string { return c.maxPerNode(l.MaxTRESPerNode, "maxNode", qosMaxNode) },
+		func() string { return c.maxMinutesPerJob(l.MaxTRESMins, "maxMins", qosMaxMins) },
+		func() string { return c.minPerJob(l.MinTRES) },
+		func() string { return c.maxGivenWall(true, l.MaxWall, "QOSMaxWallDurationPerJobLimit") },
+		func() string { return c.maxPerJob(l.GrpTRES, "grp", qosGrp) },
+		func() string { return c.maxPerJob(l.MaxTRESUser, "user", qosUser) },
+	) != ""
+}
+
+func (c *check) exceedsAssociationLimit() bool {
+	l := nearestLimits(c.levels(c.usage))
+	return firstReason(
+		func() string { return c.maxPerJob(l.MaxTRES, "max", assocMax) },
+		func() string { return c.maxPerNode(l.MaxTRESPerNode, "maxNode", assocMaxNode) },
+		func() string { return c.maxMinutesPerJob(l.MaxTRESMins, "maxMins", assocMaxMins) },
+		func() string { return c.maxGivenWall(false, l.MaxWall, "AssocMaxWallDurationPerJobLimit") },
+	) != ""
+}
+
+// maxGivenWall is maxWall for a job with a time limit.
+func (c *check) maxGivenWall(qos bool, limit int32, reason string) string {
+	if c.usage.Minutes == 0 {
+		return ""
 	}
-	e := nearest(j.levels())
-	return j.perJob(e.MaxTRES, "max", assocMax) != "" || j.perNode(e.MaxTRESPerNode, "maxNode", assocMaxNode) != "" ||
-		j.perJobMinutes(e.MaxTRESMins, "maxMins", assocMaxMins) != "" ||
-		u.Minutes > 0 && j.wall(e.MaxWall, "AssocMaxWallDurationPerJobLimit") != ""
+	return c.maxWall(qos, limit, reason)
+}
+
+// CheckSubmit returns the limit that forbids the user n more jobs in the queue (0:
+// even one), or "". active counts the jobs in the queue that are not final.
+func (c *Checker) CheckSubmit(u *Usage, n int, active func(account, user, qos string) int) (reason string) {
+	if !c.enforced {
+		return ""
+	}
+	exceeds := func(limit int32, jobs int) bool { return limit > 0 && jobs+n > int(limit) }
+	overridden := false
+	for _, name := range c.qosOf(u) {
+		q := c.qos[name]
+		if q == nil {
+			continue
+		}
+		l := &q.Spec.Limits
+		perUser := max(l.MaxSubmitJobsPerUser, l.MaxSubmitJobs)
+		overridden = overridden || perUser > 0
+		switch {
+		case exceeds(l.MaxSubmitJobsPerAccount, active(u.Account, "", name)):
+			return "MaxSubmitJobsPerAccount"
+		case exceeds(perUser, active("", u.User, name)):
+			return "QOSMaxSubmitJobPerUserLimit"
+		case exceeds(l.GrpSubmitJobs, active("", "", name)):
+			return "QOSGrpSubmitJobsLimit"
+		}
+	}
+	levels := c.levels(u)
+	for _, l := range levels {
+		if limit := l.limits.GrpSubmitJobs; limit > 0 && exceeds(limit, c.activeJobs(l.scope, active)) {
+			return "AssocGrpSubmitJobsLimit"
+		}
+	}
+	limit := nearestLimits(levels).MaxSubmitJobs
+	if !overridden && exceeds(limit, active(u.Account, u.User, "")) {
+		return "AssocMaxSubmitJobLimit"
+	}
+	return ""
+}
+
+// activeJobs returns the number of jobs of an association, or of an account and all
+// accounts below it.
+func (c *Checker) activeJobs(s scope, active func(account, user, qos string) int) int {
+	if s.user != "" {
+		return active(s.account, s.user, "")
+	}
+	sum := 0
+	for name := range c.accounts {
+		if slices.Contains(c.ancestors(name), s.account) {
+			sum += active(name, "", "")
+		}
+	}
+	return sum
 }

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,36 +76,5 @@ func TestForecastOfComponents(t *testing.T) {
 		if len(f.Parts) != 2 || f.Parts[1].CPUs != 3 || f.Parts[1].Partition != "debug" || f.Start < one.Status.StartTime.Add(5*time.Minute).Unix() {
 			t.Errorf("%+v, where only one component fits now", f)
 		}
-	})
-}
-
-func TestForecastsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t)
-		answered := 0
-		for ok := true; ok && answered < 3000; answered++ {
-			_, ok = b.Forecast(t.Context(), asked("greedy", 1))
-			synctest.Wait()
-		}
-		answered-- // each counts as a millisecond at least; the last was refused
-		if most := int(forecastBurst.Milliseconds()); answered != most {
-			t.Errorf("%d questions answered at once, want %d", answered, most)
-		}
-		b.forecastOf(asked("modest", 1))
-		time.Sleep(time.Second)
-		b.forecastOf(asked("greedy", 1))
-
-		_, turn := b.forecasts.of("")
-		turn <- struct{}{}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, ok := b.Forecast(ctx, asked("modest", 1)); ok {
-			t.Error("answered while another question is")
-		}
-		began := time.Now()
-		if _, ok := b.Forecast(t.Context(), asked("modest", 1)); ok || time.Since(began) != forecastWait {
-			t.Errorf("answered %v after %v", ok, time.Since(began))
-		}
-		<-turn
 	})
 }

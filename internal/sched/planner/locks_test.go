@@ -57,7 +57,7 @@ func BenchmarkLocks(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { p.Run(ctx) })
-	for p.newest.Load() == nil {
+	for !p.HasPlan() {
 		time.Sleep(time.Millisecond)
 	}
 	next := int64(1_000_000)

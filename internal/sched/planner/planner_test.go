@@ -35,37 +35,22 @@ type bench struct {
 	cluster *control.Cluster
 
 	mu    sync.Mutex
-	plans []time.Time             // when each was made
 	hook  func(attempt int) error // called for every placement written
 	wrote int
 	split int64 // tasks
 }
 
-// benchFollows is from when on changes are followed.
-var benchFollows = followFrom
+// benchThreshold is from when on changes are followed.
+var benchThreshold = incrementalThreshold
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{T: t, hook: func(int) error { return nil }}
 	b.cluster = fake.Cluster(interceptor.Funcs{SubResourcePatch: b.patch, Create: b.create})
-	b.Planner = New(b.cluster, starter.New(b.cluster, nil, time.Now), b.clock, slog.New(slog.DiscardHandler))
-	b.followFrom = benchFollows
+	b.Planner = New(b.cluster, starter.New(b.cluster, nil, time.Now), time.Now, slog.New(slog.DiscardHandler))
+	b.incrementalFrom = benchThreshold
 	fake.Feed(b.cluster, aNode(), fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))
 	return b
-}
-
-// clock is read once for every plan.
-func (b *bench) clock() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.plans = append(b.plans, time.Now())
-	return time.Now()
-}
-
-func (b *bench) made() []time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.plans[:len(b.plans):len(b.plans)]
 }
 
 // create gives tasks that are split off their numbers, as admission does.
@@ -168,9 +153,9 @@ func aNode() *corev1.Node {
 }
 
 // settle lets the planner do what it has to do now; pauses are at most
-// mostPause.
+// maxPause.
 func settle() {
-	time.Sleep(2 * mostPause)
+	time.Sleep(2 * maxPause)
 	synctest.Wait()
 }
 
@@ -254,7 +239,7 @@ func TestChangesDuringAPlanAreGathered(t *testing.T) {
 		}
 		close(release)
 		settle()
-		if n := len(b.made()); n != 2 {
+		if n := b.Stats().Cycles; n != 2 {
 			t.Errorf("%d plans, want the first and one for all changes", n)
 		}
 	})
@@ -262,7 +247,7 @@ func TestChangesDuringAPlanAreGathered(t *testing.T) {
 
 func TestThePauseGrowsWithThePlan(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
-		0: leastPause, 20 * time.Millisecond: 160 * time.Millisecond, 5 * time.Second: mostPause,
+		0: minPause, 20 * time.Millisecond: 160 * time.Millisecond, 5 * time.Second: maxPause,
 	} {
 		if got := pauseAfter(took); got != want {
 			t.Errorf("after a plan of %v: %v, want %v", took, got, want)
@@ -367,7 +352,7 @@ func TestWhatNeedsANewPlan(t *testing.T) {
 	b := newBench(t)
 	woken := func() bool {
 		select {
-		case <-b.wake:
+		case <-b.changes.wake:
 			return true
 		default:
 			return false
@@ -472,7 +457,7 @@ func TestARefusingNodeIsLeftAloneForAWhile(t *testing.T) {
 		b.Refused("n1")
 		b.Refused("n1")
 		b.submit(1, 4)
-		time.Sleep(leastRefusal - time.Second)
+		time.Sleep(minRefusal - time.Second)
 		synctest.Wait()
 		b.want("")
 		time.Sleep(3 * time.Second)
@@ -480,7 +465,7 @@ func TestARefusingNodeIsLeftAloneForAWhile(t *testing.T) {
 		b.end(1)
 		b.Refused("n1")
 		b.submit(2, 4)
-		time.Sleep(2*leastRefusal - 2*time.Second)
+		time.Sleep(2*minRefusal - 2*time.Second)
 		synctest.Wait()
 		b.want(v1alpha1.StateCompleted, "")
 		time.Sleep(5 * time.Second)

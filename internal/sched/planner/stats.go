@@ -8,15 +8,15 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// stats are the numbers of the planning cycles. Safe for concurrent use.
+// stats are the statistics of the planning cycles. Safe for concurrent use.
 type stats struct {
 	mu sync.Mutex
 	n  status.PlanStats
 }
 
-// cycle takes in one cycle that began at now, with its decisions by priority,
-// those about who starts only where they are carried out.
-func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.Decision, starts bool) {
+// addCycle adds a plan of all jobs that was begun at now. Its decisions are ordered by
+// priority; starts tells whether those of them that start jobs are carried out.
+func (s *stats) addCycle(now time.Time, took time.Duration, decisions []backfill.Decision, starts bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, micros, depth := &s.n, max(1, took.Microseconds()), int64(len(decisions))
@@ -33,7 +33,7 @@ func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.De
 			}
 		case starts:
 			n.Starts++
-			if n.Queue > 0 { // somebody before it waits on
+			if n.Queue > 0 { // it starts before a job of higher priority
 				n.Backfilled++
 				n.BackfilledEver++
 			}
@@ -43,9 +43,9 @@ func (s *stats) cycle(now time.Time, took time.Duration, decisions []backfill.De
 	n.TableTotal += n.Table
 }
 
-// started takes in a pass that starts so many jobs, so many of them before
-// others that wait on.
-func (s *stats) started(jobs, backfilled int) {
+// addStarts adds an incremental cycle that starts so many jobs, some of them before jobs
+// of higher priority.
+func (s *stats) addStarts(jobs, backfilled int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n.Starts += int64(jobs)
@@ -53,14 +53,15 @@ func (s *stats) started(jobs, backfilled int) {
 	s.n.BackfilledEver += int64(backfilled)
 }
 
-// Stats are the numbers of the planning cycles since the last ResetStats.
+// Stats returns the statistics of the cycles since the last ResetStats.
 func (p *Planner) Stats() status.PlanStats {
 	p.stats.mu.Lock()
 	defer p.stats.mu.Unlock()
 	return p.stats.n
 }
 
-// ResetStats begins to count anew.
+// ResetStats resets the statistics, except the number of backfilled jobs since the
+// process started.
 func (p *Planner) ResetStats() {
 	p.stats.mu.Lock()
 	defer p.stats.mu.Unlock()

@@ -40,6 +40,11 @@ type Job struct {
 	TRES        map[string]float64
 }
 
+// association returns the job's association.
+func (j *Job) association() status.AssociationKey {
+	return status.AssociationKey{Account: j.Account, User: j.User}
+}
+
 // Defaults of slurm.conf(5).
 const (
 	week       = 7 * 24 * 3600
@@ -147,7 +152,7 @@ func (m *Multifactor) Of(id int64, j *Job) int64 {
 	if m.basic {
 		return basic(id, j.Nice)
 	}
-	sum := m.age*m.ageOf(j) + m.fairshare*m.Factor(status.AssociationKey{Account: j.Account, User: j.User}) + m.size*m.sizeOf(j) +
+	sum := m.age*m.ageOf(j) + m.fairshare*m.Factor(j.association()) + m.size*m.sizeOf(j) +
 		m.part*m.partOf(j.Partition) + m.qos*m.qosFactor[j.QOS] - float64(j.Nice) + float64(j.Site)
 	if m.assoc != 0 {
 		sum += m.assoc * m.assocOf(j)
@@ -170,7 +175,7 @@ func (m *Multifactor) Explain(id int64, j *Job) status.Priority {
 	if m.basic {
 		return p
 	}
-	p.Age, p.FairShare = term(m.age, m.ageOf(j)), term(m.fairshare, m.Factor(status.AssociationKey{Account: j.Account, User: j.User}))
+	p.Age, p.FairShare = term(m.age, m.ageOf(j)), term(m.fairshare, m.Factor(j.association()))
 	p.JobSize, p.Part = term(m.size, m.sizeOf(j)), term(m.part, m.partOf(j.Partition))
 	p.QOSTerm, p.Assoc = term(m.qos, m.qosFactor[j.QOS]), term(m.assoc, m.assocOf(j))
 	for _, name := range slices.Sorted(maps.Keys(m.weightTRES)) {
@@ -230,7 +235,7 @@ func (m *Multifactor) partOf(name string) float64 {
 }
 
 func (m *Multifactor) assocOf(j *Job) float64 {
-	f, raw := m.Association(status.AssociationKey{Account: j.Account, User: j.User})
+	f, raw := m.Association(j.association())
 	if m.raw("NO_NORMAL_ASSOC") {
 		return float64(raw)
 	}

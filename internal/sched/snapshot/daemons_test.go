@@ -20,8 +20,8 @@ func TestSmallDaemonsShareACPU(t *testing.T) {
 				"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1536Ki")}}}}}}
 		pods = append(pods, p)
 	}
-	v := Build(Input{Nodes: []*corev1.Node{n}, Pods: pods})
-	if got := v.Nodes[0]; got.UsedCPUs != 2 || got.UsedMemory != 17 {
+	s := New(Input{Nodes: []*corev1.Node{n}, Pods: pods})
+	if got := s.Nodes[0]; got.UsedCPUs != 2 || got.UsedMemory != 17 {
 		t.Errorf("%d CPUs and %d MiB are used, want 2 and 17", got.UsedCPUs, got.UsedMemory)
 	}
 }

@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/schedtest"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/option"
 )
@@ -40,8 +40,8 @@ func disk(size string) func(*corev1.Node) {
 // switch with them, one of two sockets, and one with two threads in a core.
 func optionNodes() []*corev1.Node {
 	return []*corev1.Node{
-		aNode("n1", feature("fast"), rack("a.1")), aNode("n2", feature("fast"), feature("red"), rack("a.2")),
-		aNode("n3", rack("a.2"), disk("10Gi")), aNode("n4", rack("b.1"), disk("20Gi")), aNode("n5", rack("b.2"), cores(2, 1)), aNode("n6", rack("b.2"), cores(2, 2)),
+		schedtest.Node("n1", schedtest.Feature("fast"), rack("a.1")), schedtest.Node("n2", schedtest.Feature("fast"), schedtest.Feature("red"), rack("a.2")),
+		schedtest.Node("n3", rack("a.2"), disk("10Gi")), schedtest.Node("n4", rack("b.1"), disk("20Gi")), schedtest.Node("n5", rack("b.2"), cores(2, 1)), schedtest.Node("n6", rack("b.2"), cores(2, 2)),
 	}
 }
 
@@ -55,15 +55,15 @@ func asked(t *testing.T, id int64, line string) *v1alpha1.BatchJob {
 	if err := p.Verify(); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
-	submit := metav1.NewMicroTime(now)
-	return aJob(id, func(b *v1alpha1.BatchJob) {
+	submit := metav1.NewMicroTime(schedtest.Now)
+	return schedtest.Job(id, func(b *v1alpha1.BatchJob) {
 		b.Spec.User, b.Spec.SubmitTime, b.Spec.Job = fmt.Sprintf("user%d", id%2), &submit, p.Job
 	})
 }
 
 // planned shows what the plan says of the last of the jobs.
-func planned(v *View) string {
-	all := v.Plan().Decisions
+func planned(s *Snapshot) string {
+	all := s.Plan().Decisions
 	d := all[len(all)-1]
 	var out []string
 	switch {
@@ -71,13 +71,13 @@ func planned(v *View) string {
 	case d.Start == 0:
 		out = append(out, "waits:")
 	default:
-		out = append(out, fmt.Sprintf("in %d s:", d.Start-v.Now))
+		out = append(out, fmt.Sprintf("in %d s:", d.Start-s.Now))
 	}
 	for _, a := range d.Nodes {
-		out = append(out, fmt.Sprintf("%s/%d:%s", v.Nodes[a.Node].Name, a.Tasks, a.CPUs))
+		out = append(out, fmt.Sprintf("%s/%d:%s", s.Nodes[a.Node].Name, a.Tasks, a.CPUs))
 	}
-	if w := v.Wanted(d.ID); d.StartNow && d.Duration != backfill.Forever {
-		out = append(out, fmt.Sprintf("for %d min", w.Limit(d)))
+	if w := s.Info(d.ID); d.StartNow && d.Duration != backfill.Forever {
+		out = append(out, fmt.Sprintf("for %d min", w.TimeLimitOf(d)))
 	}
 	if d.Reason != "" {
 		out = append(out, d.Reason)
@@ -133,8 +133,8 @@ func TestOptionsInThePlan(t *testing.T) {
 			jobs = append(jobs, asked(t, 2, c.before))
 		}
 		jobs = append(jobs, asked(t, 3, c.line))
-		v := Build(Input{Now: now, Nodes: optionNodes(), Jobs: jobs, Partitions: partitions()})
-		if got := planned(v); got != c.want {
+		s := New(Input{Now: schedtest.Now, Nodes: optionNodes(), Jobs: jobs, Partitions: schedtest.Partitions()})
+		if got := planned(s); got != c.want {
 			t.Errorf("%q after %q: %s, want %s", c.line, c.before, got, c.want)
 		}
 	}
@@ -187,8 +187,8 @@ func TestSizesInThePlan(t *testing.T) {
 			jobs = append(jobs, asked(t, 2, c.before))
 		}
 		jobs = append(jobs, asked(t, 3, c.line))
-		v := Build(Input{Now: now, Nodes: sizeNodes(), Jobs: jobs, Partitions: partitions()})
-		if got := planned(v); got != c.want {
+		s := New(Input{Now: schedtest.Now, Nodes: sizeNodes(), Jobs: jobs, Partitions: schedtest.Partitions()})
+		if got := planned(s); got != c.want {
 			t.Errorf("%q after %q: %s, want %s", c.line, c.before, got, c.want)
 		}
 	}
@@ -204,7 +204,7 @@ func sizeNodes() []*corev1.Node {
 			}
 		}
 	}
-	return []*corev1.Node{aNode("n1", gpus("gpu")), aNode("n2", gpus("gpu-a100")), aNode("n3", gpus(""))}
+	return []*corev1.Node{schedtest.Node("n1", gpus("gpu")), schedtest.Node("n2", gpus("gpu-a100")), schedtest.Node("n3", gpus(""))}
 }
 
 // Nodes get as many tasks as their GPUs are for (--ntasks-per-gpu).
@@ -218,22 +218,9 @@ func TestTasksPerGPU(t *testing.T) {
 		"-n3 --gpus-per-node=1 --ntasks-per-gpu=2": "n1/2:0-1 n2/1:0",
 	} {
 		b := asked(t, 3, line)
-		v := Build(Input{Now: now, Nodes: []*corev1.Node{aNode("n1", gpus), aNode("n2", gpus)}, Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
-		if got := planned(v); got != want {
+		s := New(Input{Now: schedtest.Now, Nodes: []*corev1.Node{schedtest.Node("n1", gpus), schedtest.Node("n2", gpus)}, Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
+		if got := planned(s); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
-		}
-	}
-}
-
-// What nobody has cannot be preferred; a word too few at the end is none.
-func TestPreferredFeaturesMustExist(t *testing.T) {
-	v := Build(Input{Now: now, Nodes: optionNodes(), Partitions: partitions()})
-	for line, want := range map[string]error{
-		"--prefer=nosuch": ErrPrefer, "--prefer=fast&nosuch": ErrPrefer, "--prefer=[": ErrFeature, "--prefer=fast": nil, "--prefer=fast|": nil,
-		"-C nosuch": ErrFeature, "-C fast&": nil, "-C &fast": ErrFeature,
-	} {
-		if err := v.Feasible(asked(t, 3, line)); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", line, err, want)
 		}
 	}
 }
@@ -254,10 +241,10 @@ func TestGPUsInAll(t *testing.T) {
 		"-N2 --gpus-per-node=1 --gpus=2": "1 1",
 	} {
 		b := asked(t, 3, line)
-		nodes := []*corev1.Node{aNode("n1", gpus), aNode("n2", gpus), aNode("n3", gpus)}
-		v := Build(Input{Now: now, Nodes: nodes, Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
+		nodes := []*corev1.Node{schedtest.Node("n1", gpus), schedtest.Node("n2", gpus), schedtest.Node("n3", gpus)}
+		s := New(Input{Now: schedtest.Now, Nodes: nodes, Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
 		var got []string
-		for _, n := range v.Allocation(v.Plan().Decisions[0]).Nodes {
+		for _, n := range s.NewAllocator().Allocation(s.Plan().Decisions[0]).Nodes {
 			for _, g := range n.GRES {
 				got = append(got, strconv.FormatInt(g.Count, 10))
 			}
@@ -272,9 +259,9 @@ func TestGPUsInAll(t *testing.T) {
 func TestGPUsWithoutBound(t *testing.T) {
 	for _, line := range []string{"--gpus=9000000000000000000", "-N1-3 --gpus=9000000000000000000"} {
 		b := asked(t, 3, line)
-		v := Build(Input{Now: now, Nodes: sizeNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
-		if err := v.Feasible(b); err == nil || v.Plan().Decisions[0].StartNow {
-			t.Errorf("%s: %v", line, err)
+		s := New(Input{Now: schedtest.Now, Nodes: sizeNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
+		if d := s.Plan().Decisions[0]; d.StartNow || d.Reason != backfill.ReasonBadConstraints {
+			t.Errorf("%s: %+v", line, d)
 		}
 	}
 }
@@ -289,9 +276,9 @@ func TestBatchHost(t *testing.T) {
 		"-N2 -w n1,n2":                          "n1 n2",
 	} {
 		b := asked(t, 3, line)
-		v := Build(Input{Now: now, Nodes: optionNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: partitions()})
+		s := New(Input{Now: schedtest.Now, Nodes: optionNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
 		var got []string
-		for _, n := range v.Allocation(v.Plan().Decisions[0]).Nodes {
+		for _, n := range s.NewAllocator().Allocation(s.Plan().Decisions[0]).Nodes {
 			got = append(got, n.Name)
 		}
 		if strings.Join(got, " ") != want {
@@ -306,34 +293,34 @@ func TestBatchHost(t *testing.T) {
 func TestTimeMinDeadlineAndOversubscribe(t *testing.T) {
 	nodes := optionNodes()[:1]
 	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
-	r.Spec.StartTime, r.Spec.Duration, r.Spec.Nodes = metav1.NewTime(now.Add(600e9)), 60, "n1"
-	in := Input{Now: now, Nodes: nodes, Partitions: partitions(), Reservations: []*v1alpha1.Reservation{r},
+	r.Spec.StartTime, r.Spec.Duration, r.Spec.Nodes = metav1.NewTime(schedtest.Now.Add(600e9)), 60, "n1"
+	in := Input{Now: schedtest.Now, Nodes: nodes, Partitions: schedtest.Partitions(), Reservations: []*v1alpha1.Reservation{r},
 		Jobs: []*v1alpha1.BatchJob{asked(t, 3, "-t 30 --time-min=5")}}
-	if got := planned(Build(in)); got != "n1/1:0 for 10 min" {
+	if got := planned(New(in)); got != "n1/1:0 for 10 min" {
 		t.Errorf("before a reservation in ten minutes: %s", got)
 	}
-	in.Jobs[0].Spec.Job.Time.Deadline = now.Unix() + 400
-	if got := planned(Build(in)); got != "n1/1:0 for 6 min" {
+	in.Jobs[0].Spec.Job.Time.Deadline = schedtest.Now.Unix() + 400
+	if got := planned(New(in)); got != "n1/1:0 for 6 min" {
 		t.Errorf("and with a deadline before it: %s", got)
 	}
-	in.Jobs[0].Spec.Job.Time.Deadline = now.Unix() + 200
-	if got := planned(Build(in)); got != "waits: DeadLine" {
+	in.Jobs[0].Spec.Job.Time.Deadline = schedtest.Now.Unix() + 200
+	if got := planned(New(in)); got != "waits: DeadLine" {
 		t.Errorf("with a deadline that it cannot keep: %s", got)
 	}
 	in.Reservations = nil
 	in.Partitions[0].Spec.OverSubscribe = "YES:2"
 	in.Jobs = []*v1alpha1.BatchJob{asked(t, 2, "-n4 --oversubscribe"), asked(t, 3, "-n2 --oversubscribe")}
-	v := Build(in)
-	if got := planned(v); got != "n1/2:0-1" {
+	s := New(in)
+	if got := planned(s); got != "n1/2:0-1" {
 		t.Errorf("the second of two that share: %s", got)
 	}
-	for _, d := range v.Plan().Decisions {
-		if a := v.Allocation(d); a.Nodes[0].Sharers != 2 {
+	for _, d := range s.Plan().Decisions {
+		if a := s.NewAllocator().Allocation(d); a.Nodes[0].Sharers != 2 {
 			t.Errorf("job %d: %+v", d.ID, a.Nodes[0])
 		}
 	}
 	in.Jobs[1] = asked(t, 3, "-n2")
-	if got := planned(Build(in)); !strings.HasPrefix(got, "in ") {
+	if got := planned(New(in)); !strings.HasPrefix(got, "in ") {
 		t.Errorf("one that does not share beside one that does: %s", got)
 	}
 }

@@ -17,53 +17,46 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// DefaultPartition is assumed when there is no Partition object.
-const DefaultPartition = "main"
+// Partition is a partition of the snapshot.
+type Partition struct {
+	Name  string
+	Spec  *v1alpha1.PartitionSpec
+	Nodes backfill.NodeSet
+	// LargestNode is the greatest number of CPUs of its nodes.
+	LargestNode int32
 
-type partition struct {
 	number int
-	name   string
-	spec   *v1alpha1.PartitionSpec
-	nodes  backfill.NodeSet
-	// billing is by the partition's weights; those that cannot be read bill the
-	// CPUs.
+	// billing is computed with the partition's weights; if they are invalid, the
+	// CPUs are billed.
 	billing limits.Billing
-	largest int32 // CPUs of its largest node
 }
 
-func (v *View) addPartitions(objects []*v1alpha1.Partition) {
-	for _, p := range Partitions(objects) {
-		b, _ := limits.ParseBilling(p.Spec.TRESBillingWeights, limits.GreatestTRES(&v.params))
-		nodes := v.nodesOf(&p.Spec)
-		v.partitions = append(v.partitions, &partition{len(v.partitions) + 1, p.Name, &p.Spec, nodes, b, v.largest(nodes)})
+func (s *Snapshot) addPartitions(objects []*v1alpha1.Partition) {
+	for _, p := range EffectivePartitions(objects) {
+		billing, _ := limits.ParseBilling(p.Spec.TRESBillingWeights, limits.BillsMaxTRES(&s.params))
+		nodes := s.partitionNodes(&p.Spec)
+		s.partitions = append(s.partitions, &Partition{
+			Name: p.Name, Spec: &p.Spec, Nodes: nodes, LargestNode: s.largestNode(nodes),
+			number: len(s.partitions) + 1, billing: billing,
+		})
 	}
 }
 
-func (v *View) largest(nodes backfill.NodeSet) (cpus int32) {
-	for i := range v.Nodes {
+func (s *Snapshot) largestNode(nodes backfill.NodeSet) (cpus int32) {
+	for i := range s.Nodes {
 		if nodes.Has(i) {
-			cpus = max(cpus, int32(v.Nodes[i].CPUs))
+			cpus = max(cpus, int32(s.Nodes[i].CPUs))
 		}
 	}
 	return cpus
 }
 
-// LargestNode is the number of CPUs of the partition's largest node; 0: there is
-// no such partition, or it has none.
-func (v *View) LargestNode(name string) int32 {
-	for _, p := range v.partitions {
-		if p.name == name {
-			return p.largest
-		}
-	}
-	return 0
-}
-
-// Partitions is the list in force, by name: objects, or the assumed one.
-func Partitions(objects []*v1alpha1.Partition) []*v1alpha1.Partition {
+// EffectivePartitions returns the partitions that are in force, ordered by name:
+// the objects with what they inherit, or the default partition if there is none.
+func EffectivePartitions(objects []*v1alpha1.Partition) []*v1alpha1.Partition {
 	if len(objects) == 0 {
 		return []*v1alpha1.Partition{{
-			ObjectMeta: metav1.ObjectMeta{Name: DefaultPartition},
+			ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultPartition},
 			Spec:       v1alpha1.PartitionSpec{Default: true},
 		}}
 	}
@@ -75,59 +68,75 @@ func Partitions(objects []*v1alpha1.Partition) []*v1alpha1.Partition {
 	return out
 }
 
-// partition by name; "" is the default one. nil: unknown.
-func (v *View) partition(name string) *partition {
-	for _, p := range v.partitions {
-		if p.name == name || name == "" && (p.spec.Default || len(v.partitions) == 1) {
+// Partitions returns the partitions, ordered by name.
+func (s *Snapshot) Partitions() []*Partition { return s.partitions }
+
+// IsDefault reports whether jobs that name no partition run in p.
+func (s *Snapshot) IsDefault(p *Partition) bool { return p.Spec.Default || len(s.partitions) == 1 }
+
+// Partition returns the partition with the name, the default one for "", or nil.
+func (s *Snapshot) Partition(name string) *Partition {
+	for _, p := range s.partitions {
+		if p.Name == name || name == "" && s.IsDefault(p) {
 			return p
 		}
 	}
 	return nil
 }
 
-// partitionOf is partition for the job, whose QOS may free it of limits.
-func (v *View) partitionOf(b *v1alpha1.BatchJob, name string) *partition {
-	p := v.partition(name)
+// PartitionFor returns the partition as it applies to the job, whose QOS may
+// exempt it from limits of the partition; nil if the partition does not exist.
+func (s *Snapshot) PartitionFor(b *v1alpha1.BatchJob, name string) *Partition {
+	p := s.Partition(name)
 	if p == nil {
 		return nil
 	}
-	spec := limits.Overridden(p.spec, v.qos[b.Spec.Job.QOS])
-	if spec == p.spec {
+	spec := limits.Overridden(p.Spec, s.qos[b.Spec.Job.QOS])
+	if spec == p.Spec {
 		return p
 	}
-	own := *p
-	own.spec = spec
-	return &own
+	overridden := *p
+	overridden.Spec = spec
+	return &overridden
 }
 
-// nodesOf is the set of nodes that the partition names and its pods tolerate.
-func (v *View) nodesOf(p *v1alpha1.PartitionSpec) backfill.NodeSet {
+// PartitionNames returns the partitions that the job may run in, in its order.
+func PartitionNames(b *v1alpha1.BatchJob) []string {
+	if names := b.Spec.Job.Partitions; len(names) > 0 {
+		return names
+	}
+	return []string{b.Spec.Partition}
+}
+
+// partitionNodes returns the nodes that the partition names and whose taints its
+// pods tolerate.
+func (s *Snapshot) partitionNodes(p *v1alpha1.PartitionSpec) backfill.NodeSet {
 	var set backfill.NodeSet
 	named := map[string]bool{}
 	names, err := hostlist.Expand(p.Nodes)
 	for _, n := range names {
 		named[n] = true
 	}
-	every := strings.EqualFold(p.Nodes, "ALL") || p.Nodes == "" && p.NodeSelector == nil
+	all := strings.EqualFold(p.Nodes, "ALL") || p.Nodes == "" && p.NodeSelector == nil
 	selector := labels.Nothing()
 	if p.NodeSelector != nil {
-		if s, err := metav1.LabelSelectorAsSelector(p.NodeSelector); err == nil {
-			selector = s
+		if parsed, err := metav1.LabelSelectorAsSelector(p.NodeSelector); err == nil {
+			selector = parsed
 		}
 	}
-	tolerations := tolerationsOf(p)
-	for i := range v.nodes {
-		o := v.nodes[i].object
-		in := every || err == nil && named[v.Nodes[i].Name] || selector.Matches(labels.Set(o.Labels))
-		if in && tolerated(o, tolerations) {
+	tolerations := templateTolerations(p)
+	for i := range s.nodes {
+		o := s.nodes[i].object
+		member := all || err == nil && named[s.Nodes[i].Name] || selector.Matches(labels.Set(o.Labels))
+		if member && toleratesTaints(tolerations, o) {
 			set.Add(i)
 		}
 	}
 	return set
 }
 
-// tolerationsOf reads the tolerations in the partition's pod template.
-func tolerationsOf(p *v1alpha1.PartitionSpec) []corev1.Toleration {
+// templateTolerations returns the tolerations in the partition's pod template.
+func templateTolerations(p *v1alpha1.PartitionSpec) []corev1.Toleration {
 	var t corev1.PodTemplateSpec
 	if len(p.Template.Raw) == 0 || json.Unmarshal(p.Template.Raw, &t) != nil {
 		return nil
@@ -135,54 +144,60 @@ func tolerationsOf(p *v1alpha1.PartitionSpec) []corev1.Toleration {
 	return t.Spec.Tolerations
 }
 
-// tolerated tells whether pods with these tolerations may be placed on n. The
-// taints that Kubernetes derives from a node's state do not count: the state
-// itself does.
-func tolerated(n *corev1.Node, tolerations []corev1.Toleration) bool {
+// toleratesTaints reports whether pods with these tolerations may run on n. It
+// ignores the taints that Kubernetes derives from a node's state, because
+// nodeinfo.Unavailable considers the state itself.
+func toleratesTaints(tolerations []corev1.Toleration, n *corev1.Node) bool {
 	for i := range n.Spec.Taints {
 		t := &n.Spec.Taints[i]
-		if t.Effect == corev1.TaintEffectPreferNoSchedule || strings.HasPrefix(t.Key, "node.kubernetes.io/") || t.Key == wire.LabelManaged {
+		if t.Effect == corev1.TaintEffectPreferNoSchedule || t.Key == wire.LabelManaged ||
+			strings.HasPrefix(t.Key, "node.kubernetes.io/") {
 			continue
 		}
-		if !slices.ContainsFunc(tolerations, func(tol corev1.Toleration) bool { return tolerates(tol, t) }) {
+		tolerated := func(toleration corev1.Toleration) bool { return tolerates(toleration, t) }
+		if !slices.ContainsFunc(tolerations, tolerated) {
 			return false
 		}
 	}
 	return true
 }
 
-func tolerates(tol corev1.Toleration, t *corev1.Taint) bool {
-	if tol.Effect != "" && tol.Effect != t.Effect || tol.Key != "" && tol.Key != t.Key {
+func tolerates(toleration corev1.Toleration, t *corev1.Taint) bool {
+	if toleration.Effect != "" && toleration.Effect != t.Effect {
 		return false
 	}
-	return tol.Operator == corev1.TolerationOpExists || tol.Key != "" && tol.Value == t.Value
+	if toleration.Key != "" && toleration.Key != t.Key {
+		return false
+	}
+	return toleration.Operator == corev1.TolerationOpExists || toleration.Key != "" && toleration.Value == t.Value
 }
 
-// maxTime in minutes, or job.Unlimited.
-func (p *partition) maxTime() int32 {
-	if p.spec.MaxTime <= 0 {
+// MaxTime returns the partition's longest time limit in minutes, or
+// job.Unlimited.
+func (p *Partition) MaxTime() int32 { return maxTime(p.Spec) }
+
+func maxTime(p *v1alpha1.PartitionSpec) int32 {
+	if p.MaxTime <= 0 {
 		return job.Unlimited
 	}
-	return p.spec.MaxTime
+	return p.MaxTime
 }
 
-// timeLimit of j here, in minutes, or job.Unlimited.
-func (p *partition) timeLimit(j *job.Job) int32 {
+// TimeLimit returns the time limit of j in the partition in minutes, or
+// job.Unlimited.
+func TimeLimit(p *v1alpha1.PartitionSpec, j *job.Job) int32 {
 	switch {
 	case j.Time.Limit != 0:
 		return j.Time.Limit
-	case p.spec.DefaultTime != 0:
-		return p.spec.DefaultTime
+	case p.DefaultTime != 0:
+		return p.DefaultTime
 	}
-	return p.maxTime()
+	return maxTime(p)
 }
 
-// TimeLimit of j in a partition, in minutes, or job.Unlimited.
-func TimeLimit(p *v1alpha1.PartitionSpec, j *job.Job) int32 {
-	return (&partition{spec: p}).timeLimit(j)
-}
-
-// exceeds tells whether limit is longer than most; both minutes or Unlimited.
-func exceeds(limit, most int32) bool {
-	return most != job.Unlimited && (limit == job.Unlimited || limit > most)
+// ExceedsMaxTime reports whether the time limit of j exceeds that of the
+// partition.
+func (p *Partition) ExceedsMaxTime(j *job.Job) bool {
+	limit, maximum := TimeLimit(p.Spec, j), p.MaxTime()
+	return maximum != job.Unlimited && (limit == job.Unlimited || limit > maximum)
 }

@@ -1,88 +1,114 @@
 package snapshot
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/translate/array"
 	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
-// pending adds the planner's form of a waiting job to the list, or of what waits
-// of an array: several entries where not all of it may start.
-func (v *View) pending(to []backfill.Job, b *v1alpha1.BatchJob) []backfill.Job {
+// appendPending appends a pending job in the planner's terms to the list. An
+// array becomes several entries if not all of its tasks may start.
+func (s *Snapshot) appendPending(list []backfill.Job, b *v1alpha1.BatchJob) []backfill.Job {
 	j := &b.Spec.Job
-	p := v.partitionOf(b, b.Spec.Partition)
-	w := Wanted{Priority: priorityOf(b), TimeLimit: job.Unlimited, Partition: b.Spec.Partition}
-	out := backfill.Job{ID: b.Spec.JobID, Begin: earliest(b), User: v.userNumber(b.Spec.User), Reservation: v1alpha1.ReservationObject(j.Reservation)}
+	p := s.PartitionFor(b, b.Spec.Partition)
+	info := JobInfo{Priority: requestedPriority(b), TimeLimit: job.Unlimited, Partition: b.Spec.Partition}
+	out := backfill.Job{
+		ID:          b.Spec.JobID,
+		Begin:       earliestStart(b),
+		User:        s.userNumber(b.Spec.User),
+		Reservation: v1alpha1.ReservationObject(j.Reservation),
+	}
 	if b.Spec.SubmitTime != nil {
 		out.Submit = b.Spec.SubmitTime.UnixMicro()
 	}
-	switch usable := v.usable(b); {
+	switch usable := s.usablePartitions(b); {
 	case p == nil:
-		out.Blocked = "PartitionDown"
+		out.Blocked = status.ReasonPartitionDown
 	case len(usable) == 0:
-		out.Blocked = v.blocked(b, p)
+		out.Blocked = s.blockedReason(b, p)
 	default:
 		p = usable[0]
-		v.addChoices(&out, &w, usable, wishes{&j.Placement, j.Shape.TmpDisk}, v.attract(&out, b))
-		w.Inside = out.ChoiceReservations
-		v.suit(&out, b)
+		s.addChoices(&out, &info, usable, predicatesOf(j), s.magneticReservations(&out, b))
+		info.ChoiceReservations = out.ChoiceReservations
+		s.restrictToPods(&out, b)
 	}
-	if out.Blocked == "" && !v.reserved(out.Reservation) {
+	if out.Blocked == "" && !s.reservationExists(out.Reservation) {
 		out.Blocked = "Reservation " + j.Reservation + " was deleted"
 	}
 	if len(j.Licenses) > 0 {
 		out.Licenses = licenses(j)
 	}
 	if p != nil {
-		w.Partition, w.TimeLimit = p.name, p.timeLimit(j)
-		v.fill(&out, j, p)
-		out.Priority = int64(max(1, p.spec.PriorityTier)) << 33
+		info.Partition, info.TimeLimit = p.Name, TimeLimit(p.Spec, j)
+		s.buildRequest(&out, j, p)
+		out.Priority = int64(max(1, p.Spec.PriorityTier)) << 33
 	}
-	v.judge(&out, b, &w)
-	out.Priority += w.Priority
-	if v.expected[b.Spec.JobID] {
-		out.Priority = aheadOfAll
+	s.applyPolicy(&out, b, &info)
+	out.Priority += info.Priority
+	if s.preemptors[b.Spec.JobID] {
+		out.Priority = preemptorPriority
 	}
-	v.fillTime(&out, b, &w)
-	w.Sharers = out.Share
-	v.together(&out, b)
-	to = v.tasks(to, &out, b, &w)
-	v.wanted[b.Spec.JobID] = w
-	return to
+	s.setTimes(&out, b, &info)
+	info.MaxSharers = out.Share
+	s.groupComponents(&out, b)
+	list = s.appendTasks(list, &out, b, &info)
+	s.infos[b.Spec.JobID] = info
+	return list
 }
 
-// usable are the partitions that the job names, in its order, and could start
-// in as far as the partitions themselves go.
-func (v *View) usable(b *v1alpha1.BatchJob) []*partition {
-	names := b.Spec.Job.Partitions
-	if len(names) == 0 {
-		names = []string{b.Spec.Partition}
-	}
-	var out []*partition
-	for _, name := range names {
-		if p := v.partitionOf(b, name); p != nil && v.blocked(b, p) == "" {
+// usablePartitions returns the partitions that the job names, in its order, whose
+// state and limits let it start.
+func (s *Snapshot) usablePartitions(b *v1alpha1.BatchJob) []*Partition {
+	var out []*Partition
+	for _, name := range PartitionNames(b) {
+		if p := s.PartitionFor(b, name); p != nil && s.blockedReason(b, p) == "" {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-func priorityOf(b *v1alpha1.BatchJob) int64 {
-	switch j := &b.Spec.Job; {
-	case j.Hold != "":
-		return 0
-	case j.Priority != nil:
-		return *j.Priority
-	default:
-		return 0 // computed
+// blockedReason returns why the job cannot be considered in the partition, by
+// Slurm's name (squeue(1), JOB REASON CODES), or "".
+func (s *Snapshot) blockedReason(b *v1alpha1.BatchJob, p *Partition) string {
+	j := &b.Spec.Job
+	if r := job.HeldReason(j.Hold); r != "" {
+		return r
 	}
+	if r := s.dependencies.Reason(b); r != "" {
+		return r
+	}
+	switch strings.ToUpper(p.Spec.State) {
+	case "DOWN":
+		return status.ReasonPartitionDown
+	case "INACTIVE":
+		return "PartitionInactive"
+	}
+	switch {
+	case p.ExceedsMaxTime(j):
+		return "PartitionTimeLimit"
+	case p.Spec.MaxNodes > 0 && max(j.Shape.MinNodes, 1) > p.Spec.MaxNodes:
+		return "PartitionNodeLimit"
+	}
+	return ""
 }
 
-// earliest is the first second the job may start in; 0: at once.
-func earliest(b *v1alpha1.BatchJob) int64 {
+// requestedPriority returns the priority that the job was given directly; 0 if it
+// is held or its priority is computed.
+func requestedPriority(b *v1alpha1.BatchJob) int64 {
+	j := &b.Spec.Job
+	if j.Hold != "" || j.Priority == nil {
+		return 0
+	}
+	return *j.Priority
+}
+
+// earliestStart returns the first second in which the job may start; 0: now.
+func earliestStart(b *v1alpha1.BatchJob) int64 {
 	t := b.Spec.Job.Time.Begin
 	if e := b.Status.EligibleTime; e != nil && e.Unix() > t {
 		t = e.Unix()
@@ -90,7 +116,7 @@ func earliest(b *v1alpha1.BatchJob) int64 {
 	return t
 }
 
-// duration in seconds of a limit in minutes.
+// duration returns a time limit of minutes in seconds.
 func duration(limit int32) int64 {
 	if limit <= 0 {
 		return backfill.Forever
@@ -98,95 +124,55 @@ func duration(limit int32) int64 {
 	return int64(limit) * 60
 }
 
-// fill sets what j wants of nodes, CPUs, memory and generic resources.
-func (v *View) fill(out *backfill.Job, j *job.Job, p *partition) {
-	s, pl := &j.Shape, &j.Placement
-	out.Partition = p.number
-	if out.Eligible == nil {
-		v.addChoices(out, nil, []*partition{p}, wishes{pl, s.TmpDisk}, nil)
-	}
-	for _, name := range pl.NodeList {
-		if i, ok := v.byName[name]; ok {
-			out.Required = append(out.Required, i)
-		}
-	}
-	out.MinNodes = max(1, int(s.MinNodes), int(p.spec.MinNodes), len(pl.NodeList))
-	out.MaxNodes = int(s.MaxNodes)
-	if most := int(p.spec.MaxNodes); most > 0 && out.MaxNodes > most {
-		out.MaxNodes = max(most, out.MinNodes)
-	}
-	out.Tasks, out.TasksPerNode = int(s.Tasks), int(s.TasksPerNode)
-	out.ExactPerNode = s.Tasks == 0 && s.TasksPerNode > 0
-	out.CPUsPerTask, out.MinCPUs = int(s.CPUsPerTask), int(s.MinCPUs)
-	if out.Overcommit = s.Overcommit; s.Overcommit {
-		out.MinCPUs = 0
-	}
-	out.Exclusive = pl.Exclusive != "" && pl.Exclusive != "user" || strings.EqualFold(p.spec.OverSubscribe, "EXCLUSIVE")
-	out.UserExclusive = pl.Exclusive == "user" || p.spec.ExclusiveUser
-	out.Share = sharers(p, pl.OverSubscribe)
-	fillLayout(out, s, pl)
-	v.spreadGPUs(out, s, p)
-	fillGRES(out, s)
-	for _, g := range out.GRES { // as many tasks on a node as its GPUs are for
-		if most := int(g.Count) * int(s.TasksPerGPU); g.Name == "gpu" && most > 0 && !out.ExactPerNode && (out.TasksPerNode == 0 || most < out.TasksPerNode) {
-			out.TasksPerNode = most
-		}
-	}
-	v.fillMemory(out, s, p)
-}
+// maxSwitchWait is how long a job waits for few switches at most, in seconds:
+// Slurm's default of max_switch_wait.
+const maxSwitchWait = 300
 
-// fillGRES turns every scope into one that the planner knows.
-func fillGRES(out *backfill.Job, s *job.Shape) {
-	for _, g := range s.GRES {
-		r := backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count}
-		switch g.Per {
-		case job.PerTask:
-			out.GRESPerTask = addGRES(out.GRESPerTask, []backfill.GRES{r})
-			continue
-		case job.PerJob:
-			if !alone(s.GRES, g) {
-				continue // the other scope says what each node or task has
-			}
-			n := int64(max(1, out.MinNodes))
-			r.Count = (g.Count + n - 1) / n
-			out.GRESTotal = append(out.GRESTotal, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
-			out.MaxNodes = min(out.MaxNodes, max(int(g.Count), out.MinNodes))
-		case job.PerSocket:
-			r.Count *= int64(max(1, s.SocketsPerNode))
+// setTimes sets how long the job runs, and between which instants.
+func (s *Snapshot) setTimes(out *backfill.Job, b *v1alpha1.BatchJob, info *JobInfo) {
+	t := &b.Spec.Job.Time
+	out.Duration = duration(info.TimeLimit)
+	if t.Min > 0 {
+		out.MinDuration = min(int64(t.Min)*60, out.Duration)
+	}
+	if out.Deadline = t.Deadline; out.Deadline > 0 && out.Duration == backfill.Forever {
+		// A job without a time limit may run until its deadline.
+		out.Duration = max(60, (out.Deadline-max(s.Now, out.Begin))/60*60)
+		info.TimeLimit = int32(min(out.Duration/60, 1<<30))
+	}
+	if out.Switches > 0 {
+		wait := int64(b.Spec.Job.Placement.SwitchesWait)
+		if wait <= 0 || wait > maxSwitchWait {
+			wait = maxSwitchWait
 		}
-		out.GRES = addGRES(out.GRES, []backfill.GRES{r})
-		if s.CPUsPerGPU > 0 && g.Name == "gpu" {
-			out.MinCPUs = max(out.MinCPUs, int(r.Count)*int(s.CPUsPerGPU))
+		if b.Spec.SubmitTime != nil {
+			out.SwitchesUntil = max(b.Spec.SubmitTime.Unix(), out.Begin) + wait
 		}
 	}
 }
 
-// alone tells whether nothing else of list is about what g asks for.
-func alone(list []job.GRES, g job.GRES) bool {
-	return !slices.ContainsFunc(list, func(o job.GRES) bool { return o != g && o.Name == g.Name })
-}
-
-// fillMemory sets the memory asked for, or the partition's or cluster's default.
-func (v *View) fillMemory(out *backfill.Job, s *job.Shape, p *partition) {
-	part, cluster := p.spec.MemoryLimits, v.params.MemoryLimits
-	switch {
-	case s.MemPerNode != nil:
-		out.MemPerNode, out.AllMemory = *s.MemPerNode, *s.MemPerNode == 0
-	case s.MemPerCPU != nil:
-		out.MemPerCPU = *s.MemPerCPU
-	case s.MemPerGPU != nil:
-		for _, g := range out.GRES {
-			if g.Name == "gpu" {
-				out.MemPerNode += *s.MemPerGPU * g.Count
-			}
+// groupComponents groups the components of a heterogeneous job, which start at the
+// same instant or not at all. They are blocked until all of them exist and are
+// pending.
+func (s *Snapshot) groupComponents(out *backfill.Job, b *v1alpha1.BatchJob) {
+	id := array.HetID(b)
+	if id == 0 {
+		return
+	}
+	out.Group = id
+	if out.Blocked != "" {
+		return
+	}
+	components := s.dependencies.SplitOff(id)
+	leader := s.jobs[id]
+	if leader == nil || len(components)+1 < int(b.Spec.Job.Het.Size) || !leader.AwaitsStart() {
+		out.Blocked = backfill.ReasonPriority
+		return
+	}
+	for _, c := range components {
+		if !c.AwaitsStart() {
+			out.Blocked = backfill.ReasonPriority
+			return
 		}
-	case part.DefMemPerCPU != nil:
-		out.MemPerCPU = *part.DefMemPerCPU
-	case part.DefMemPerNode != nil:
-		out.MemPerNode = *part.DefMemPerNode
-	case cluster.DefMemPerCPU != nil:
-		out.MemPerCPU = *cluster.DefMemPerCPU
-	case cluster.DefMemPerNode != nil:
-		out.MemPerNode = *cluster.DefMemPerNode
 	}
 }

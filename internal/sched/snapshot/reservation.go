@@ -15,61 +15,75 @@ import (
 	"github.com/berth-hpc/berth/translate/hostlist"
 )
 
-// occurrences is how many of a repeated reservation are planned around.
+// occurrences is how many occurrences of a repeated reservation are planned around.
 const occurrences = 4
 
-// addReservations makes blocks of the reservations that are not over, and of
-// the next of those that are repeated.
-func (v *View) addReservations(objects []*v1alpha1.Reservation) {
+// addReservations adds the advance reservations that have not ended, and the next
+// occurrences of those that repeat.
+func (s *Snapshot) addReservations(objects []*v1alpha1.Reservation) {
 	for _, r := range objects {
 		names, err := hostlist.Expand(r.Spec.Nodes)
 		if err != nil {
 			continue
 		}
-		b := backfill.AdvanceReservation{Name: r.Name, Flex: reserve.Flagged(&r.Spec, "FLEX"), AnyNodes: reserve.Flagged(&r.Spec, "ANY_NODES")}
+		out := backfill.AdvanceReservation{
+			Name:     r.Name,
+			Flex:     reserve.Flagged(&r.Spec, "FLEX"),
+			AnyNodes: reserve.Flagged(&r.Spec, "ANY_NODES"),
+			Cores:    s.reservedCPUs(&r.Spec),
+		}
 		for _, name := range slices.Sorted(maps.Keys(r.Spec.Licenses)) {
-			b.Licenses = append(b.Licenses, backfill.License{Name: name, Total: int64(r.Spec.Licenses[name])})
+			out.Licenses = append(out.Licenses, backfill.License{Name: name, Total: int64(r.Spec.Licenses[name])})
 		}
 		for _, name := range names {
-			if i, ok := v.byName[name]; ok && len(r.Spec.Cores) == 0 {
-				b.Nodes.Add(i)
+			if i, ok := s.byName[name]; ok && len(r.Spec.Cores) == 0 {
+				out.Nodes.Add(i)
 			}
 		}
-		b.Cores = v.coresOf(&r.Spec)
-		start, again := r.Spec.StartTime.Time, true
-		for n := 0; again && n < occurrences; n++ {
-			b.Start, b.End = start.Unix(), backfill.Forever
-			if r.Spec.Duration > 0 {
-				b.End = b.Start + int64(r.Spec.Duration)*60
-			}
-			if b.End > v.Now {
-				v.AdvanceReservations = append(v.AdvanceReservations, b)
-			}
-			start, again = NextReservation(&r.Spec, start)
-		}
+		s.addOccurrences(&r.Spec, out)
 		if reserve.Flagged(&r.Spec, "MAGNETIC") {
-			v.magnets = append(v.magnets, r)
+			s.magnetic = append(s.magnetic, r)
 		}
-		v.reservations[r.Name] = r
+		s.reservations[r.Name] = r
 	}
-	slices.SortStableFunc(v.AdvanceReservations, func(a, b backfill.AdvanceReservation) int { return strings.Compare(a.Name, b.Name) })
+	s.sortReservations()
 }
 
-// coresOf are the CPUs that a reservation takes of nodes, by number; nil: it
-// takes whole nodes.
-func (v *View) coresOf(s *v1alpha1.ReservationSpec) map[int]backfill.CPUSet {
-	if len(s.Cores) == 0 {
+func (s *Snapshot) addOccurrences(spec *v1alpha1.ReservationSpec, r backfill.AdvanceReservation) {
+	start, repeats := spec.StartTime.Time, true
+	for n := 0; repeats && n < occurrences; n++ {
+		r.Start, r.End = start.Unix(), backfill.Forever
+		if spec.Duration > 0 {
+			r.End = r.Start + int64(spec.Duration)*60
+		}
+		if r.End > s.Now {
+			s.AdvanceReservations = append(s.AdvanceReservations, r)
+		}
+		start, repeats = NextOccurrence(spec, start)
+	}
+}
+
+func (s *Snapshot) sortReservations() {
+	slices.SortStableFunc(s.AdvanceReservations, func(a, b backfill.AdvanceReservation) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// reservedCPUs returns the CPUs that a reservation of cores takes, by the number of
+// the node; nil for one of whole nodes.
+func (s *Snapshot) reservedCPUs(spec *v1alpha1.ReservationSpec) map[int]backfill.CPUSet {
+	if len(spec.Cores) == 0 {
 		return nil
 	}
 	out := map[int]backfill.CPUSet{}
-	for name, ids := range s.Cores {
-		i, ok := v.byName[name]
+	for name, cores := range spec.Cores {
+		i, ok := s.byName[name]
 		if !ok {
 			continue
 		}
-		threads := max(1, v.Nodes[i].ThreadsPerCore)
+		threads := max(1, s.Nodes[i].ThreadsPerCore)
 		var set backfill.CPUSet
-		for _, core := range array.Parse(ids) {
+		for _, core := range array.Parse(cores) {
 			set.AddRange(int(core)*threads, (int(core)+1)*threads)
 		}
 		out[i] = set
@@ -77,22 +91,42 @@ func (v *View) coresOf(s *v1alpha1.ReservationSpec) map[int]backfill.CPUSet {
 	return out
 }
 
-// reserved tells whether the reservation exists; "" is none at all.
-func (v *View) reserved(name string) bool {
-	return name == "" || slices.ContainsFunc(v.AdvanceReservations, func(b backfill.AdvanceReservation) bool { return b.Name == name })
+// addRefusingNodes reserves, for nobody, the nodes on which no job may start for a
+// while.
+func (s *Snapshot) addRefusingNodes(nodes map[string]time.Time) {
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		until := nodes[name]
+		i, ok := s.byObject[name]
+		if !ok || until.Unix() <= s.Now {
+			continue
+		}
+		outage := backfill.AdvanceReservation{Start: s.Now, End: until.Unix()}
+		outage.Nodes.Add(i)
+		s.AdvanceReservations = append(s.AdvanceReservations, outage)
+	}
+	s.sortReservations()
 }
 
-// attract lets a job that asks for no reservation have its nodes in each that is
-// MAGNETIC and for its user as well, and there first, as Slurm does.
-func (v *View) attract(out *backfill.Job, b *v1alpha1.BatchJob) (names []string) {
-	if len(v.magnets) == 0 || out.Reservation != "" || b.Spec.Workload != nil {
+// reservationExists reports whether the reservation that a job names, if any,
+// exists.
+func (s *Snapshot) reservationExists(name string) bool {
+	return name == "" || slices.ContainsFunc(s.AdvanceReservations, func(r backfill.AdvanceReservation) bool {
+		return r.Name == name
+	})
+}
+
+// magneticReservations returns the MAGNETIC reservations that a job may use without
+// requesting one. It may choose its nodes in each of them and outside; those in a
+// reservation come first, as in Slurm.
+func (s *Snapshot) magneticReservations(out *backfill.Job, b *v1alpha1.BatchJob) (names []string) {
+	if len(s.magnetic) == 0 || out.Reservation != "" || b.Spec.Workload != nil {
 		return nil
 	}
-	user := v.accounts[b.Spec.User]
+	user := s.users[b.Spec.User]
 	if user == nil {
 		user = &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: b.Spec.User}}
 	}
-	for _, r := range v.magnets {
+	for _, r := range s.magnetic {
 		if reserve.MayUse(&r.Spec, user, b.Spec.Job.Account) {
 			names = append(names, r.Name)
 		}
@@ -100,23 +134,34 @@ func (v *View) attract(out *backfill.Job, b *v1alpha1.BatchJob) (names []string)
 	return names
 }
 
-// reservationEnds is when the job's reservation ends it, Unix seconds;
-// backfill.Forever: it does not.
-func (v *View) reservationEnds(b *v1alpha1.BatchJob) int64 {
-	r := v.reservations[reserve.Of(b)]
+// MagneticReservation returns the name of the magnetic reservation that the
+// decision's job gets its nodes in, or "".
+func (s *Snapshot) MagneticReservation(d backfill.Decision) string {
+	info := s.infos[d.ID]
+	if d.Choice >= len(info.ChoiceReservations) || info.ChoiceReservations[d.Choice] == "" {
+		return ""
+	}
+	name := info.ChoiceReservations[d.Choice]
+	return v1alpha1.UserName(name, s.reservations[name].Annotations)
+}
+
+// reservationEnd returns when the job's reservation ends the job, in Unix seconds;
+// backfill.Forever if it does not.
+func (s *Snapshot) reservationEnd(b *v1alpha1.BatchJob) int64 {
+	r := s.reservations[reserve.Of(b)]
 	if r == nil || b.Status.StartTime == nil {
 		return backfill.Forever
 	}
-	if at, ends := reserve.Ends(&r.Spec, b.Status.StartTime.Time, v.params.ResvOverRun); ends {
+	if at, ends := reserve.Ends(&r.Spec, b.Status.StartTime.Time, s.params.ResvOverRun); ends {
 		return at.Unix()
 	}
 	return backfill.Forever
 }
 
-// NextReservation is when a repeated reservation that begins at start begins
-// again; again is false for one that does not.
-func NextReservation(s *v1alpha1.ReservationSpec, start time.Time) (next time.Time, again bool) {
-	day := func(fits func(time.Weekday) bool) time.Time {
+// NextOccurrence returns when a repeated reservation that started at start starts
+// the next time; repeats is false for one that does not repeat.
+func NextOccurrence(spec *v1alpha1.ReservationSpec, start time.Time) (next time.Time, repeats bool) {
+	nextDay := func(fits func(time.Weekday) bool) time.Time {
 		next := start.AddDate(0, 0, 1)
 		for !fits(next.Weekday()) {
 			next = next.AddDate(0, 0, 1)
@@ -124,16 +169,17 @@ func NextReservation(s *v1alpha1.ReservationSpec, start time.Time) (next time.Ti
 		return next
 	}
 	weekend := func(d time.Weekday) bool { return d == time.Saturday || d == time.Sunday }
+	weekday := func(d time.Weekday) bool { return !weekend(d) }
 	switch {
-	case reserve.Flagged(s, "HOURLY"):
+	case reserve.Flagged(spec, "HOURLY"):
 		return start.Add(time.Hour), true
-	case reserve.Flagged(s, "DAILY"):
+	case reserve.Flagged(spec, "DAILY"):
 		return start.AddDate(0, 0, 1), true
-	case reserve.Flagged(s, "WEEKDAY"):
-		return day(func(d time.Weekday) bool { return !weekend(d) }), true
-	case reserve.Flagged(s, "WEEKEND"):
-		return day(weekend), true
-	case reserve.Flagged(s, "WEEKLY"):
+	case reserve.Flagged(spec, "WEEKDAY"):
+		return nextDay(weekday), true
+	case reserve.Flagged(spec, "WEEKEND"):
+		return nextDay(weekend), true
+	case reserve.Flagged(spec, "WEEKLY"):
 		return start.AddDate(0, 0, 7), true
 	}
 	return start, false

@@ -1,31 +1,35 @@
 package snapshot
 
 import (
-	"strings"
-
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/queue/reserve"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// endingSoon is how long a job that is past its end is expected to stay
-// (Snapshot.Overtime).
-const endingSoon = 10
+// overtime is how many seconds a job that should have ended is expected to need
+// yet (backfill.Snapshot.Overtime).
+const overtime = 10
 
-// running is the planner's form of a job that holds resources.
-func (v *View) running(b *v1alpha1.BatchJob) backfill.Running {
-	out := backfill.Running{ID: b.Spec.JobID, End: v.end(b), Exclusive: v.exclusive(b), Reservation: reserve.Of(b)}
-	out.End = min(out.End, v.reservationEnds(b))
-	out.User, out.Licenses = v.userNumber(b.Spec.User), licenses(&b.Spec.Job)
-	if p := v.partition(b.Status.Partition); p != nil {
-		out.UserExclusive = b.Spec.Job.Placement.Exclusive == "user" || p.spec.ExclusiveUser
+// buildRunning returns a job that holds resources in the planner's terms.
+func (s *Snapshot) buildRunning(b *v1alpha1.BatchJob) backfill.Running {
+	p := s.Partition(b.Status.Partition)
+	out := backfill.Running{
+		ID:          b.Spec.JobID,
+		End:         min(s.latestEnd(b), s.reservationEnd(b)),
+		Exclusive:   isExclusive(&b.Spec.Job.Placement, p),
+		Reservation: reserve.Of(b),
+		User:        s.userNumber(b.Spec.User),
+		Licenses:    licenses(&b.Spec.Job),
+	}
+	if p != nil {
+		out.UserExclusive = b.Spec.Job.Placement.Exclusive == "user" || p.Spec.ExclusiveUser
 	}
 	if len(b.Status.Allocation.Nodes) > 0 {
 		out.Share = int(b.Status.Allocation.Nodes[0].Sharers)
 	}
 	for i := range b.Status.Allocation.Nodes {
 		a := &b.Status.Allocation.Nodes[i]
-		n, ok := v.index(a)
+		n, ok := s.allocatedNode(a)
 		if !ok {
 			continue
 		}
@@ -34,22 +38,22 @@ func (v *View) running(b *v1alpha1.BatchJob) backfill.Running {
 			cpus = backfill.CPUSet{}
 			cpus.AddRange(0, int(a.CPUs))
 		}
-		h := backfill.NodeAllocation{Node: n, CPUs: cpus, Memory: a.Memory}
+		held := backfill.NodeAllocation{Node: n, CPUs: cpus, Memory: a.Memory}
 		for _, g := range a.GRES {
-			h.GRES = append(h.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+			held.GRES = append(held.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
 		}
-		out.Allocation = append(out.Allocation, h)
+		out.Allocation = append(out.Allocation, held)
 	}
 	return out
 }
 
-// end is the second the job will have ended in at the latest, or should have.
-func (v *View) end(b *v1alpha1.BatchJob) int64 {
+// latestEnd returns the second in which the job will have ended, or should have.
+func (s *Snapshot) latestEnd(b *v1alpha1.BatchJob) int64 {
 	if b.Status.State == v1alpha1.StateCompleting {
 		return 0 // any time now
 	}
 	if p := b.Status.Preempt; p != nil {
-		return p.Due.Unix() + endingSoon
+		return p.Due.Unix() + overtime
 	}
 	d := duration(b.Status.TimeLimit)
 	if d == backfill.Forever || b.Status.StartTime == nil {
@@ -58,61 +62,12 @@ func (v *View) end(b *v1alpha1.BatchJob) int64 {
 	return b.Status.StartTime.Unix() + d
 }
 
-func (v *View) exclusive(b *v1alpha1.BatchJob) bool {
-	p := v.partition(b.Status.Partition)
-	e := b.Spec.Job.Placement.Exclusive
-	return e != "" && e != "user" || p != nil && strings.EqualFold(p.spec.OverSubscribe, "EXCLUSIVE")
-}
-
-// index is the number of the node that a is on.
-func (v *View) index(a *v1alpha1.NodeAllocation) (int, bool) {
+// allocatedNode returns the number of the node of an allocation.
+func (s *Snapshot) allocatedNode(a *v1alpha1.NodeAllocation) (int, bool) {
 	if a.Node != "" {
-		i, ok := v.byObject[a.Node]
+		i, ok := s.byObject[a.Node]
 		return i, ok
 	}
-	i, ok := v.byName[a.Name]
+	i, ok := s.byName[a.Name]
 	return i, ok
-}
-
-// Allocation is the decision's placement as the job's status keeps it. Devices
-// that it names are given to no later decision of this view; not safe for
-// concurrent use.
-func (v *View) Allocation(d backfill.Decision) *v1alpha1.Allocation {
-	out := &v1alpha1.Allocation{}
-	for _, a := range d.Nodes {
-		n := v1alpha1.NodeAllocation{
-			Name:   v.Nodes[a.Node].Name,
-			Node:   v.nodes[a.Node].object.Name,
-			CPUs:   int32(a.CPUs.Len()),
-			CPUIDs: a.CPUs.String(),
-			Memory: a.Memory,
-			Tasks:  int32(a.Tasks),
-		}
-		if w := v.sharersOf(d.ID); w > 1 {
-			n.Sharers = int32(w)
-		}
-		for _, g := range a.GRES {
-			n.GRES = append(n.GRES, v1alpha1.GRESAllocation{Name: g.Name, Type: g.Type, Count: g.Count, Indexes: v.assignDevices(a.Node, g)})
-		}
-		out.Nodes = append(out.Nodes, n)
-	}
-	if b := v.Job(d.ID); b != nil {
-		v.batchHostFirst(out.Nodes, b.Spec.Job.Placement.Batch)
-	}
-	return out
-}
-
-// Names are the short names of the decision's nodes.
-func (v *View) Names(d backfill.Decision) []string {
-	out := make([]string, 0, len(d.Nodes))
-	for _, a := range d.Nodes {
-		out = append(out, v.Nodes[a.Node].Name)
-	}
-	return out
-}
-
-// sharersOf is how many jobs may have the CPUs of a pending job.
-func (v *View) sharersOf(id int64) int {
-	w := v.wanted[id]
-	return w.Sharers
 }

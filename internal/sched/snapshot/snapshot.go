@@ -1,11 +1,12 @@
-// Package snapshot turns the cluster's objects into what the planner plans
-// from, the plan's decisions into allocations, and both into the rows that
-// sinfo shows. It is pure: objects in, values out; the clock is an argument.
+// Package snapshot converts the cluster's objects to the immutable snapshot that
+// the planner plans on, and the plan's decisions to allocations. Incremental is a
+// snapshot that follows the changes of jobs and nodes. The package is pure:
+// objects go in, values come out, and the time is an argument.
 package snapshot
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,166 +14,184 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/dependency"
 )
 
-// Input is everything a View is made of. The objects are only read.
+// Input is everything that a Snapshot depends on. The objects are only read.
 type Input struct {
 	Now        time.Time
 	Nodes      []*corev1.Node
 	Pods       []*corev1.Pod
 	Jobs       []*v1alpha1.BatchJob
 	Partitions []*v1alpha1.Partition
-	// Reservations as they are stored; those that are over mean nothing.
+	// Reservations are all that are stored; those that have ended are ignored.
 	Reservations []*v1alpha1.Reservation
 	Parameters   v1alpha1.ClusterSpec
 	Policy       Policy
-	// Avoid are nodes (by their Kubernetes names) on which nothing is to start
-	// before the instant, because their kubelet has just refused pods.
-	Avoid map[string]time.Time
-	// Expected are jobs for which others were made to go.
-	Expected map[int64]bool
+	// RefusingNodes are nodes (by their Kubernetes names) on which no job may
+	// start before the instant, because their kubelet has just refused pods.
+	RefusingNodes map[string]time.Time
+	// Preemptors are the pending jobs for which running jobs were preempted.
+	Preemptors map[int64]bool
 }
 
-// View is the cluster at one instant, in the planner's terms.
-type View struct {
+// Snapshot is the cluster at one instant, in the planner's terms.
+type Snapshot struct {
 	backfill.Snapshot
 
-	params     v1alpha1.ClusterSpec
-	nodes      []node // as Snapshot.Nodes
-	byName     map[string]int
-	byObject   map[string]int // Kubernetes name
-	partitions []*partition
-	jobs       map[int64]*v1alpha1.BatchJob
-	queue      queue
-	choices    map[string][]choice
-	users      map[string]int64
-	features   map[string]bool // that any node has
-	wanted     map[int64]Wanted
-	policy     policy
-	qos        map[string]*v1alpha1.QOS
-	expected   map[int64]bool
-	devices    map[place]backfill.CPUSet // taken; nil: not looked at yet
-	members    map[types.UID]bool        // pods of workloads that hold their places
-	waiting    map[types.UID]*corev1.Pod // pods of workloads that wait
-	suited     map[suit]*backfill.NodeSet
-	magnets    []*v1alpha1.Reservation
-	// reservations that are stored, by object name; accounts are the users, by
-	// name.
-	reservations map[string]*v1alpha1.Reservation
-	accounts     map[string]*v1alpha1.User
-	tainted      bool // some node has a taint that pods may not tolerate
+	params       v1alpha1.ClusterSpec
+	nodes        []node // parallel to Snapshot.Nodes
+	byName       map[string]int
+	byObject     map[string]int  // by Kubernetes name
+	features     map[string]bool // that any node has
+	partitions   []*Partition
+	reservations map[string]*v1alpha1.Reservation // by object name
+	magnetic     []*v1alpha1.Reservation
+	jobs         map[int64]*v1alpha1.BatchJob
+	infos        map[int64]JobInfo
+	dependencies *dependency.Index
+	users        map[string]*v1alpha1.User
+	userNumbers  map[string]int64
+	qos          map[string]*v1alpha1.QOS
+	policy       policy
+	preemptors   map[int64]bool
+	nodeSets     map[string][]nodeSet
+	podNodes     map[podNodesKey]*backfill.NodeSet
+	placedPods   map[types.UID]bool        // pods of workloads whose jobs hold their allocation
+	pendingPods  map[types.UID]*corev1.Pod // pods of workloads whose jobs are pending
+	hasTaints    bool                      // some node has a taint that pods may not tolerate
 }
 
-// Wanted is how a pending job was understood: the partition it would run in
-// and the time limit it would get.
-type Wanted struct {
+// JobInfo is what the snapshot has derived for a pending job.
+type JobInfo struct {
 	Partition string
-	Others    []string // further partitions it names, in its order
-	Inside    []string // reservations that attract it, by choice; nil: none does
-	TimeLimit int32    // minutes, or job.Unlimited
-	Priority  int64    // as squeue shows it
-	Sharers   int      // jobs that may have its CPUs; 0 or 1: only itself
-	// Tasks of an array that may start, the first ones first.
+	// ChoicePartitions and ChoiceReservations are the partition of each further
+	// choice of nodes, and the magnetic reservation of each choice (nil: none has
+	// one).
+	ChoicePartitions   []string
+	ChoiceReservations []string
+	TimeLimit          int32 // minutes, or job.Unlimited
+	Priority           int64 // as squeue shows it
+	MaxSharers         int   // jobs that may share its CPUs; 0 or 1: none
+	// Tasks of an array that may start, in the order in which they start.
 	Tasks []int32
 }
 
-// Limit is the time limit of a decision, in minutes: less than TimeLimit where
-// the job took less to start earlier.
-func (w *Wanted) Limit(d backfill.Decision) int32 {
+// TimeLimitOf returns the time limit of a decision in minutes. It is less than
+// TimeLimit if the job accepts less to start earlier (--time-min).
+func (i *JobInfo) TimeLimitOf(d backfill.Decision) int32 {
 	minutes := d.Duration / 60
-	if d.Duration == backfill.Forever || w.TimeLimit > 0 && minutes >= int64(w.TimeLimit) {
-		return w.TimeLimit
+	if d.Duration == backfill.Forever || i.TimeLimit > 0 && minutes >= int64(i.TimeLimit) {
+		return i.TimeLimit
 	}
 	return int32(max(1, minutes))
 }
 
-// In is the partition of a Decision's Choice.
-func (w *Wanted) In(choice int) string {
-	if choice == 0 {
-		return w.Partition
+// PartitionOf returns the partition of a decision.
+func (i *JobInfo) PartitionOf(d backfill.Decision) string {
+	if d.Choice == 0 {
+		return i.Partition
 	}
-	return w.Others[choice-1]
+	return i.ChoicePartitions[d.Choice-1]
 }
 
-// Attracted is the name of the reservation that attracted the decision's job;
-// "": none did.
-func (v *View) Attracted(d backfill.Decision) string {
-	if w := v.wanted[d.ID]; d.Choice < len(w.Inside) && w.Inside[d.Choice] != "" {
-		name := w.Inside[d.Choice]
-		return v1alpha1.UserName(name, v.reservations[name].Annotations)
-	}
-	return ""
-}
-
-// Build makes the View.
-func Build(in Input) *View {
-	v := &View{
-		params:   in.Parameters,
-		jobs:     make(map[int64]*v1alpha1.BatchJob, len(in.Jobs)),
-		choices:  map[string][]choice{},
-		users:    map[string]int64{},
-		features: map[string]bool{},
-		wanted:   make(map[int64]Wanted, len(in.Jobs)),
-
+// New returns the snapshot of the input.
+func New(in Input) *Snapshot {
+	s := &Snapshot{
+		params:       in.Parameters,
+		byName:       map[string]int{},
+		byObject:     map[string]int{},
+		features:     map[string]bool{},
 		reservations: map[string]*v1alpha1.Reservation{},
-		accounts:     make(map[string]*v1alpha1.User, len(in.Policy.Users)),
+		jobs:         make(map[int64]*v1alpha1.BatchJob, len(in.Jobs)),
+		infos:        make(map[int64]JobInfo, len(in.Jobs)),
+		users:        make(map[string]*v1alpha1.User, len(in.Policy.Users)),
+		userNumbers:  map[string]int64{},
+		nodeSets:     map[string][]nodeSet{},
+		podNodes:     map[podNodesKey]*backfill.NodeSet{},
 	}
-	v.Now, v.Overtime, v.Policy = in.Now.Unix(), endingSoon, backfill.DefaultPolicy()
+	s.Now, s.Overtime, s.Snapshot.Policy = in.Now.Unix(), overtime, backfill.DefaultPolicy()
 	if n := in.Parameters.BackfillReservations; n != nil {
-		v.Policy.Reservations = int(*n)
+		s.Snapshot.Policy.Reservations = int(*n)
 	}
-	jobs := admitted(in.Jobs)
-	for _, j := range jobs {
-		v.jobs[j.Spec.JobID] = j
+	jobs := numbered(in.Jobs)
+	for _, b := range jobs {
+		s.jobs[b.Spec.JobID] = b
 	}
-	v.queue = newQueue(jobs, v.jobs, v.Now)
-	v.addNodes(in.Nodes, in.Pods)
-	v.addPartitions(in.Partitions)
-	v.addLicenses()
-	v.addReservations(in.Reservations)
+	s.dependencies = dependency.NewIndex(jobs, s.jobs, s.Now)
+	s.addNodes(in.Nodes, in.Pods)
+	s.addPartitions(in.Partitions)
+	s.addLicenses()
+	s.addReservations(in.Reservations)
 	for _, u := range in.Policy.Users {
-		v.accounts[u.Name] = u
+		s.users[u.Name] = u
 	}
-	v.avoid(in.Avoid)
-	for _, j := range jobs {
-		if j.HoldsAllocation() {
-			v.Running = append(v.Running, v.running(j))
+	s.addRefusingNodes(in.RefusingNodes)
+	for _, b := range jobs {
+		if b.HoldsAllocation() {
+			s.Running = append(s.Running, s.buildRunning(b))
 		}
 	}
-	v.addPolicy(&in)
-	v.addExpected(in.Expected)
-	v.Pending = make([]backfill.Job, 0, len(jobs)-len(v.Running))
-	for _, j := range jobs {
-		if j.AwaitsStart() {
-			v.Pending = v.pending(v.Pending, j)
+	s.addPolicy(&in)
+	s.addPreemptors(in.Preemptors)
+	s.Pending = make([]backfill.Job, 0, len(jobs)-len(s.Running))
+	for _, b := range jobs {
+		if b.AwaitsStart() {
+			s.Pending = s.appendPending(s.Pending, b)
 		}
 	}
-	v.Limits = v.policy.limits.Limits
-	return v
+	s.Limits = s.policy.limits.Limits
+	return s
 }
 
-// Wanted of a pending job of the view.
-func (v *View) Wanted(id int64) Wanted { return v.wanted[id] }
-
-// Job of the view by number, or nil.
-func (v *View) Job(id int64) *v1alpha1.BatchJob { return v.jobs[id] }
-
-// admitted leaves out what has no number, and orders the rest by it, so that
-// the same objects give the same view.
-func admitted(jobs []*v1alpha1.BatchJob) []*v1alpha1.BatchJob {
+// numbered returns the jobs that have a number, ordered by it, so that equal
+// objects give equal snapshots.
+func numbered(jobs []*v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 	out := make([]*v1alpha1.BatchJob, 0, len(jobs))
-	for _, j := range jobs {
-		if j.Spec.JobID > 0 {
-			out = append(out, j)
+	for _, b := range jobs {
+		if b.Spec.JobID > 0 {
+			out = append(out, b)
 		}
 	}
-	slices.SortFunc(out, func(a, b *v1alpha1.BatchJob) int { return int(a.Spec.JobID - b.Spec.JobID) })
+	slices.SortFunc(out, func(a, b *v1alpha1.BatchJob) int { return cmp.Compare(a.Spec.JobID, b.Spec.JobID) })
 	return out
 }
 
-// gresOf splits "gpu-a100" style names: the part before the first "-" is the
-// name, the rest the type.
-func gresOf(resource string) (name, kind string) {
-	name, kind, _ = strings.Cut(resource, "-")
-	return name, kind
+// Info returns what the snapshot has derived for a pending job.
+func (s *Snapshot) Info(id int64) JobInfo { return s.infos[id] }
+
+// Job returns the job with the number, or nil.
+func (s *Snapshot) Job(id int64) *v1alpha1.BatchJob { return s.jobs[id] }
+
+// Time returns the instant of the snapshot in Unix seconds.
+func (s *Snapshot) Time() int64 { return s.Now }
+
+// Parameters returns the cluster's settings.
+func (s *Snapshot) Parameters() *v1alpha1.ClusterSpec { return &s.params }
+
+// QOS returns the QOS with the name, or nil.
+func (s *Snapshot) QOS(name string) *v1alpha1.QOS { return s.qos[name] }
+
+// Reservation returns the advance reservation with the object name, or nil.
+func (s *Snapshot) Reservation(object string) *v1alpha1.Reservation { return s.reservations[object] }
+
+// Outcomes returns what has become of each dependency of a pending job; see
+// dependency.Index.
+func (s *Snapshot) Outcomes(id int64) string { return s.dependencies.Outcomes(s.jobs[id]) }
+
+// DelayEnd returns the end, in Unix seconds, of the first delay that a pending
+// job's dependencies wait for; 0 if there is none.
+func (s *Snapshot) DelayEnd(id int64) int64 { return s.dependencies.DelayEnd(s.jobs[id]) }
+
+// CanFollow reports whether an Incremental of the same cluster can follow changes.
+func (s *Snapshot) CanFollow() bool { return s.Incremental() }
+
+// userNumber returns the number that stands for a user in this snapshot.
+func (s *Snapshot) userNumber(name string) int64 {
+	n, ok := s.userNumbers[name]
+	if !ok {
+		n = int64(len(s.userNumbers) + 1)
+		s.userNumbers[name] = n
+	}
+	return n
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/schedtest"
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
@@ -35,10 +36,10 @@ func standsFor(uids ...types.UID) func(*v1alpha1.BatchJob) {
 	}
 }
 
-func startsOn(v *View, id int64) []string {
-	for _, d := range v.Plan().Decisions {
+func startsOn(s *Snapshot, id int64) []string {
+	for _, d := range s.Plan().Decisions {
 		if d.ID == id && d.StartNow {
-			return v.Names(d)
+			return s.NodeNames(d)
 		}
 	}
 	return nil
@@ -53,7 +54,7 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	card := func(n *corev1.Node) { n.Status.Allocatable["rdma/hca"] = resource.MustParse("1") }
-	nodes := []*corev1.Node{aNode("n1", own), aNode("n2", feature("fast"), own), aNode("n3", card), aNode("n4", reserved)}
+	nodes := []*corev1.Node{schedtest.Node("n1", own), schedtest.Node("n2", schedtest.Feature("fast"), own), schedtest.Node("n3", card), schedtest.Node("n4", reserved)}
 	for _, tt := range []struct {
 		name string
 		pod  func(*corev1.Pod)
@@ -71,9 +72,9 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 		}, "n3"},
 		{"nowhere", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"no": "such"} }, ""},
 	} {
-		v := Build(Input{Now: now, Nodes: nodes, Partitions: partitions(), Pods: []*corev1.Pod{member("a", "", tt.pod)}, Jobs: []*v1alpha1.BatchJob{aJob(1, standsFor("a"))}})
+		s := New(Input{Now: schedtest.Now, Nodes: nodes, Partitions: schedtest.Partitions(), Pods: []*corev1.Pod{member("a", "", tt.pod)}, Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, standsFor("a"))}})
 		got := ""
-		if on := startsOn(v, 1); len(on) == 1 {
+		if on := startsOn(s, 1); len(on) == 1 {
 			got = on[0]
 		}
 		if got != tt.want {
@@ -84,10 +85,10 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 
 // The pods of a workload that runs are counted once: in its allocation.
 func TestAWorkloadsPodsAreCountedOnce(t *testing.T) {
-	v := Build(Input{Now: now, Nodes: []*corev1.Node{aNode("n1")},
+	s := New(Input{Now: schedtest.Now, Nodes: []*corev1.Node{schedtest.Node("n1")},
 		Pods: []*corev1.Pod{member("a", "n1"), member("b", "n1")},
-		Jobs: []*v1alpha1.BatchJob{aJob(1, standsFor("a"), runningOn("0-1", "n1"))}})
-	if used := v.Nodes[0].UsedCPUs; used != 1 {
+		Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, standsFor("a"), schedtest.RunningOn("0-1", "n1"))}})
+	if used := s.Nodes[0].UsedCPUs; used != 1 {
 		t.Errorf("%d CPUs used by others, want that of the pod which is no job's", used)
 	}
 }
@@ -95,14 +96,14 @@ func TestAWorkloadsPodsAreCountedOnce(t *testing.T) {
 // A node whose kubelet refused a pod gets no other for a while; jobs are planned
 // onto it for later.
 func TestARefusingNodeIsLeftAlone(t *testing.T) {
-	until := now.Add(20 * time.Second)
-	in := Input{Now: now, Nodes: []*corev1.Node{aNode("n1")}, Partitions: partitions(), Jobs: []*v1alpha1.BatchJob{aJob(1)}, Avoid: map[string]time.Time{"n1": until}}
-	d := Build(in).Plan().Decisions[0]
+	until := schedtest.Now.Add(20 * time.Second)
+	in := Input{Now: schedtest.Now, Nodes: []*corev1.Node{schedtest.Node("n1")}, Partitions: schedtest.Partitions(), Jobs: []*v1alpha1.BatchJob{schedtest.Job(1)}, RefusingNodes: map[string]time.Time{"n1": until}}
+	d := New(in).Plan().Decisions[0]
 	if d.StartNow || d.Start != until.Unix() {
 		t.Errorf("%+v, want a start at %d", d, until.Unix())
 	}
 	in.Now = until
-	if !Build(in).Plan().Decisions[0].StartNow {
+	if !New(in).Plan().Decisions[0].StartNow {
 		t.Error("the node is avoided for ever")
 	}
 }

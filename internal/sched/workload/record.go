@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/sched/backfill"
-	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/internal/sched/gres"
 	"github.com/berth-hpc/berth/translate/job"
 )
 
@@ -62,15 +62,15 @@ func workerIndex(p *corev1.Pod) int {
 // every respect.
 func shape(j *job.Job, c *v1alpha1.ClusterSpec, pods []*corev1.Pod) {
 	cpus, memory := 1, int64(0)
-	var gres []backfill.GRES
+	var largest []backfill.GRES
 	for _, p := range pods {
-		n, m, g := snapshot.Requested(c, p)
-		cpus, memory, gres = max(cpus, n), max(memory, m), larger(gres, g)
+		n, m, g := gres.PodRequest(c, p)
+		cpus, memory, largest = max(cpus, n), max(memory, m), larger(largest, g)
 	}
 	perCPU := (memory + int64(cpus) - 1) / int64(cpus)
 	j.Shape.Tasks, j.Shape.CPUsPerTask, j.Shape.MemPerCPU = int32(len(pods)), int32(cpus), &perCPU
 	j.Shape.GRES = nil
-	for _, g := range gres {
+	for _, g := range largest {
 		j.Shape.GRES = append(j.Shape.GRES, job.GRES{Name: g.Name, Type: g.Type, Count: g.Count, Per: job.PerTask})
 	}
 }

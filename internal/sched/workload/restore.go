@@ -65,7 +65,7 @@ func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) err
 // recorded reports whether nothing is to be done about a pod: accounting has its
 // job, or it ended long ago.
 func (w *Controller) recorded(ctx context.Context, p *corev1.Pod, id int64) (bool, error) {
-	over := snapshot.Over(p)
+	over := snapshot.IsTerminated(p)
 	switch {
 	case w.Recorded == nil:
 		return over, nil

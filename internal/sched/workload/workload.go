@@ -148,7 +148,7 @@ func (w *Controller) Allowed(namespace string) (why string, ok bool) {
 }
 
 // live reports whether the pod wants, or has, a node.
-func live(p *corev1.Pod) bool { return !snapshot.Over(p) && p.DeletionTimestamp == nil }
+func live(p *corev1.Pod) bool { return !snapshot.IsTerminated(p) && p.DeletionTimestamp == nil }
 
 // reconcile queues one group's pods, or brings its pending job up to date.
 func (w *Controller) reconcile(ctx context.Context, key string) error {

@@ -1,0 +1,192 @@
+package clusterview
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/queue/reserve"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/gres"
+	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/internal/wire"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Nodes returns a row for every node of the pool, ordered by name.
+func Nodes(s *snapshot.Snapshot) []status.Node {
+	rows := make([]status.Node, len(s.Nodes))
+	used := make([][]backfill.GRES, len(s.Nodes))
+	for i := range s.Nodes {
+		rows[i] = nodeRow(s, i)
+	}
+	for _, r := range s.Running {
+		completing := s.Job(r.ID).Status.State == v1alpha1.StateCompleting
+		for _, a := range r.Allocation {
+			row := &rows[a.Node]
+			row.CPUsAlloc += int32(a.CPUs.Len())
+			row.MemAlloc += a.Memory
+			used[a.Node] = gres.Add(used[a.Node], a.GRES)
+			if completing {
+				addFlag(row, "COMPLETING")
+			}
+		}
+	}
+	byName := make([]status.Node, len(rows))
+	for i := range rows {
+		rows[i].GRESUsed = formatGRES(used[i])
+		if rows[i].State == "IDLE" {
+			rows[i].State = allocationState(&rows[i])
+		}
+		byName[s.Nodes[i].Position] = rows[i]
+	}
+	return byName
+}
+
+func addFlag(row *status.Node, flag string) {
+	if !slices.Contains(row.Flags, flag) {
+		row.Flags = append(row.Flags, flag)
+	}
+}
+
+// MarkReserved marks the rows of the nodes that are in a reservation at the instant,
+// in Unix seconds. rows are those that Nodes returned.
+func MarkReserved(s *snapshot.Snapshot, rows []status.Node, now int64) {
+	for i := range s.AdvanceReservations {
+		r := &s.AdvanceReservations[i]
+		object := s.Reservation(r.Name)
+		if object == nil || now < r.Start || now >= r.End {
+			continue // without an object it is a node whose kubelet refused pods
+		}
+		for n := range s.Nodes {
+			if _, cores := r.Cores[n]; cores || r.Nodes.Has(n) {
+				markReserved(&rows[s.Nodes[n].Position], object)
+			}
+		}
+	}
+}
+
+func markReserved(row *status.Node, r *v1alpha1.Reservation) {
+	if reserve.Flagged(&r.Spec, "MAINT") {
+		addFlag(row, "MAINTENANCE")
+	}
+	addFlag(row, "RESERVED")
+	row.Reservation = v1alpha1.UserName(r.Name, r.Annotations)
+}
+
+// MarkPlanned marks the rows of idle nodes on which a pending job will start after
+// now. starts holds the latest planned start on each node, by short name.
+func MarkPlanned(rows []status.Node, starts map[string]time.Time, now time.Time) {
+	for i := range rows {
+		start, planned := starts[rows[i].Name]
+		if planned && start.After(now) && rows[i].State == "IDLE" && !slices.Contains(rows[i].Flags, "DRAIN") {
+			rows[i].Flags = append(rows[i].Flags, "PLANNED")
+		}
+	}
+}
+
+// allocationState returns the base state of a node that is up.
+func allocationState(n *status.Node) string {
+	switch {
+	case n.CPUsAlloc == 0:
+		return "IDLE"
+	case n.CPUsAlloc < n.CPUs:
+		return "MIXED"
+	}
+	return "ALLOCATED"
+}
+
+func nodeRow(s *snapshot.Snapshot, i int) status.Node {
+	n, o := &s.Nodes[i], s.NodeObject(i)
+	threads, sockets := max(1, n.ThreadsPerCore), nodeinfo.Sockets(o)
+	info := &o.Status.NodeInfo
+	row := status.Node{
+		Name: n.Name, State: "IDLE",
+		CPUs: int32(n.CPUs), Threads: int32(threads), Sockets: int32(sockets),
+		Cores:    int32(nodeinfo.CoresPerSocket(o, max(1, n.CPUs/threads/sockets))),
+		Memory:   n.Memory,
+		Weight:   int32(nodeinfo.Weight(o)),
+		TmpDisk:  nodeinfo.TmpDisk(o),
+		Features: s.NodeFeatures(i),
+		GRES:     formatGRES(n.GRES),
+		Boot:     o.CreationTimestamp.Unix(),
+		Version:  info.KubeletVersion,
+		OS:       strings.TrimSpace(info.OperatingSystem + " " + info.KernelVersion),
+		Arch:     machine(info.Architecture),
+		Comment:  o.Annotations[wire.AnnotationComment],
+		Extra:    nodeinfo.AssumedHardware(o),
+	}
+	if o.Name != n.Name {
+		row.Object = o.Name
+	}
+	for _, a := range o.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP && row.Address == "" {
+			row.Address = a.Address
+		}
+	}
+	for _, p := range s.Partitions() {
+		if p.Nodes.Has(i) {
+			row.Partitions = append(row.Partitions, p.Name)
+		}
+	}
+	switch nodeinfo.Unavailable(o) {
+	case nodeinfo.Down:
+		row.State = "DOWN"
+	case nodeinfo.Unknown:
+		row.State, row.Flags = "DOWN", append(row.Flags, "NOT_RESPONDING")
+	case nodeinfo.Drain:
+		row.Flags = append(row.Flags, "DRAIN")
+	}
+	row.Reason, row.ReasonBy, row.ReasonAt = nodeinfo.Reason(o)
+	return row
+}
+
+// NodeEvent returns the accounting event of a node on which no job may start; its
+// Node is the Kubernetes name. State is empty if jobs may start there.
+func NodeEvent(o *corev1.Node) status.AcctEvent {
+	e := status.AcctEvent{Node: o.Name}
+	switch nodeinfo.Unavailable(o) {
+	case nodeinfo.Down:
+		e.State = "DOWN"
+	case nodeinfo.Unknown:
+		e.State = "DOWN*"
+	case nodeinfo.Drain:
+		e.State = "DRAIN"
+	default:
+		return e
+	}
+	e.Reason, e.User, _ = nodeinfo.Reason(o)
+	allocatable := o.Status.Allocatable
+	e.TRES = fmt.Sprintf("billing=%d,cpu=%[1]d,mem=%dM", allocatable.Cpu().Value(), allocatable.Memory().Value()>>20)
+	return e
+}
+
+// machine returns the name that uname(1) has for a processor architecture of Go.
+func machine(goarch string) string {
+	switch goarch {
+	case "amd64":
+		return "x86_64"
+	case "arm64":
+		return "aarch64"
+	}
+	return goarch
+}
+
+// formatGRES formats generic resources as "gpu:a100:2,fpga:1".
+func formatGRES(list []backfill.GRES) string {
+	var out []string
+	for _, g := range list {
+		s := g.Name
+		if g.Type != "" {
+			s += ":" + g.Type
+		}
+		out = append(out, s+":"+strconv.FormatInt(g.Count, 10))
+	}
+	return strings.Join(out, ",")
+}

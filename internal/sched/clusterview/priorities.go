@@ -1,0 +1,48 @@
+package clusterview
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// Priorities returns the terms of the priority of every pending job, ordered by
+// number. It is not safe for concurrent use of one snapshot.
+func Priorities(s *snapshot.Snapshot) *status.PriorityList {
+	list := &status.PriorityList{Items: []status.Priority{}}
+	list.Weights, list.WeightTRES = s.Priorities().Weights()
+	seen := map[int64]bool{}
+	for i := range s.Pending {
+		id := s.Pending[i].ID
+		if seen[id] {
+			continue // more tasks of an array
+		}
+		seen[id] = true
+		if item, ok := priorityRow(s, id); ok {
+			list.Items = append(list.Items, item)
+		}
+	}
+	slices.SortFunc(list.Items, func(a, b status.Priority) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+func priorityRow(s *snapshot.Snapshot, id int64) (row status.Priority, ok bool) {
+	b := s.Job(id)
+	if b == nil {
+		return status.Priority{}, false
+	}
+	if n := b.Spec.Job.Priority; n != nil && b.Spec.Job.Hold == "" {
+		return status.Priority{
+			ID: id, User: b.Spec.User, Account: b.Spec.Job.Account,
+			Partition: s.Info(id).Partition, QOS: b.Spec.Job.QOS,
+			Priority: *n, Direct: true, Nice: int64(b.Spec.Job.Nice),
+		}, true
+	}
+	j, ok := s.PriorityJob(id)
+	if !ok {
+		return status.Priority{}, false
+	}
+	return s.Priorities().Explain(id, &j), true
+}

@@ -1,0 +1,231 @@
+// Package feasibility checks at submission whether a job could ever run in the
+// cluster, and reports in Slurm's words why not. It is pure.
+package feasibility
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/snapshot"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/value"
+)
+
+// Slurm's messages about jobs that could never run, which follow "Batch job
+// submission failed: " (observed with 22.05.8).
+//
+//nolint:staticcheck // the texts are Slurm's
+var (
+	ErrPartition     = errors.New("Invalid partition name specified")
+	ErrPartitionDown = errors.New("Required partition not available (inactive or drain)")
+	ErrProcessors    = errors.New("More processors requested than permitted")
+	ErrNodeCount     = errors.New("Node count specification invalid")
+	ErrNodeName      = errors.New("Invalid node name specified")
+	ErrNotInPart     = errors.New("Requested nodes not in this partition")
+	ErrFeature       = errors.New("Invalid feature specification")
+	ErrPrefer        = errors.New("Invalid preferred feature specification")
+	ErrGRES          = errors.New("Invalid generic resource (gres) specification")
+	ErrMemory        = errors.New("Memory required by task is not available")
+	ErrTimeLimit     = errors.New("Requested time limit is invalid (missing or exceeds some limit)")
+	ErrBatchHost     = errors.New("Job --batch option is invalid or not a subset of --constraints")
+	// ErrTopology is the message of releases of Slurm that have --segment.
+	ErrTopology   = errors.New("Requested topology configuration is not available")
+	ErrNodeConfig = errors.New("Requested node configuration is not available")
+
+	// The following have two lines. Slurm prints the first before "Batch job
+	// submission failed".
+
+	ErrNodeCPUs   = twoLines("CPU count per node can not be satisfied", ErrNodeConfig)
+	ErrNodeMemory = twoLines("Memory specification can not be satisfied", ErrNodeConfig)
+	ErrNodeDisk   = twoLines("Temporary disk specification can not be satisfied", ErrNodeConfig)
+)
+
+func twoLines(first string, second error) error { return errors.New(first + "\n" + second.Error()) }
+
+// Check returns why the job could never run, however empty the cluster: one of the
+// errors above, or nil. The job need not be admitted yet. It is not safe for
+// concurrent use of one snapshot.
+func Check(s *snapshot.Snapshot, b *v1alpha1.BatchJob) error {
+	var first error
+	for i, name := range snapshot.PartitionNames(b) {
+		err := checkPartition(s, b, s.PartitionFor(b, name))
+		if err == nil {
+			return nil
+		}
+		if i == 0 {
+			first = err
+		}
+	}
+	return first
+}
+
+// checkPartition checks the job in one of its partitions; p may be nil.
+func checkPartition(s *snapshot.Snapshot, b *v1alpha1.BatchJob, p *snapshot.Partition) error {
+	if p == nil {
+		return ErrPartition
+	}
+	switch strings.ToUpper(p.Spec.State) {
+	case "INACTIVE", "DRAIN":
+		return ErrPartitionDown
+	}
+	for _, check := range []func(*snapshot.Snapshot, *job.Job, *snapshot.Partition) error{
+		checkNames, checkCounts, checkLimits,
+	} {
+		if err := check(s, &b.Spec.Job, p); err != nil {
+			return err
+		}
+	}
+	if b.Spec.Job.Hold != "" {
+		return nil // Slurm checks the shape of a held job when the job is released
+	}
+	return checkShape(s, &b.Spec.Job, p)
+}
+
+// checkNames checks that the nodes, features and generic resources that the job
+// names exist.
+func checkNames(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
+	for _, n := range j.Placement.NodeList {
+		i, ok := s.NodeNumber(n)
+		if !ok {
+			return ErrNodeName
+		}
+		if !p.Nodes.Has(i) {
+			return ErrNotInPart
+		}
+	}
+	for _, n := range j.Placement.Exclude {
+		if _, ok := s.NodeNumber(n); !ok {
+			return ErrNodeName
+		}
+	}
+	if err := checkFeatures(s, j.Placement.Constraint, ErrFeature); err != nil {
+		return err
+	}
+	if err := checkFeatures(s, j.Placement.Prefer, ErrPrefer); err != nil {
+		return err
+	}
+	if !snapshot.IsValidBatchHost(&j.Placement) {
+		return ErrBatchHost
+	}
+	segment, nodes := j.Placement.Segment, j.Shape.MinNodes
+	if segment > 0 && nodes%segment != 0 && j.Shape.MaxNodes == nodes {
+		return ErrTopology
+	}
+	for _, g := range j.Shape.GRES {
+		if !hasGRES(s, g.Name) {
+			return ErrGRES
+		}
+	}
+	return nil
+}
+
+// checkFeatures returns unknown if no node has one of the features.
+func checkFeatures(s *snapshot.Snapshot, constraint string, unknown error) error {
+	if constraint == "" {
+		return nil
+	}
+	c, err := value.ParseConstraint(constraint)
+	if err != nil {
+		return ErrFeature
+	}
+	for _, f := range c.Names {
+		if !s.HasFeature(f) {
+			return unknown
+		}
+	}
+	return nil
+}
+
+func hasGRES(s *snapshot.Snapshot, name string) bool {
+	return slices.ContainsFunc(s.Nodes, func(n backfill.Node) bool {
+		return slices.ContainsFunc(n.GRES, func(g backfill.GRES) bool { return g.Name == name })
+	})
+}
+
+// checkCounts checks that the partition has as many CPUs and nodes as the job
+// requests. A cluster without nodes may get some later.
+func checkCounts(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
+	if len(s.Nodes) == 0 {
+		return nil
+	}
+	cpus := 0
+	for _, i := range p.Nodes.Members() {
+		cpus += s.Nodes[i].CPUs
+	}
+	shape := &j.Shape
+	tasks := int(max(shape.Tasks, shape.MinNodes*max(1, shape.TasksPerNode), 1))
+	if shape.Overcommit {
+		tasks = int(max(1, shape.MinNodes))
+	}
+	if tasks*int(max(1, shape.CPUsPerTask)) > cpus {
+		return ErrProcessors
+	}
+	if int(shape.MinNodes) > p.Nodes.Len() {
+		return ErrNodeCount
+	}
+	return nil
+}
+
+// checkLimits checks the partition's memory limit and, if the cluster enforces them
+// at submission (EnforcePartLimits), its other limits. Otherwise the job waits, with
+// a reason.
+func checkLimits(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
+	limit, request := p.Spec.MaxMemPerNode, j.Shape.MemPerNode
+	if limit != nil && *limit > 0 && request != nil && *request > *limit {
+		return ErrMemory
+	}
+	if e := strings.ToUpper(s.Parameters().EnforcePartLimits); e == "" || e == "NO" {
+		return nil
+	}
+	switch {
+	case p.Spec.MaxNodes > 0 && max(1, j.Shape.MinNodes) > p.Spec.MaxNodes:
+		return ErrNodeCount
+	case p.ExceedsMaxTime(j):
+		return ErrTimeLimit
+	}
+	return nil
+}
+
+// checkShape checks with the planner whether the job fits on the nodes if all of them
+// are up and empty.
+func checkShape(s *snapshot.Snapshot, j *job.Job, p *snapshot.Partition) error {
+	request := s.Request(j, p)
+	if len(s.Nodes) == 0 {
+		return nil // the cluster may get nodes later
+	}
+	empty := backfill.Snapshot{Now: s.Now, Nodes: s.Nodes}
+	if empty.NeverRunnable(&request) != backfill.ReasonBadConstraints {
+		return nil
+	}
+	if largest := int(p.LargestNode); request.CPUsPerTask > largest || request.MinCPUs > largest {
+		return ErrNodeCPUs
+	}
+	return exceededOnEachNode(s, &j.Shape, p)
+}
+
+// exceededOnEachNode returns an error that names the request which no single node of
+// the partition can satisfy.
+func exceededOnEachNode(s *snapshot.Snapshot, shape *job.Shape, p *snapshot.Partition) error {
+	memory, disk := false, false
+	for _, i := range p.Nodes.Members() {
+		memory = memory || fitsMemory(shape, s.Nodes[i].Memory)
+		disk = disk || s.HasTmpDisk(i, shape.TmpDisk)
+	}
+	switch {
+	case !memory:
+		return ErrNodeMemory
+	case !disk:
+		return ErrNodeDisk
+	}
+	return ErrNodeConfig
+}
+
+func fitsMemory(shape *job.Shape, memory int64) bool {
+	if shape.MemPerNode != nil && *shape.MemPerNode > memory {
+		return false
+	}
+	return shape.MemPerCPU == nil || *shape.MemPerCPU <= memory
+}

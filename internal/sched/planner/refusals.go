@@ -1,0 +1,77 @@
+package planner
+
+import (
+	"sync"
+	"time"
+)
+
+// refusal is what is known about a kubelet that refused planned pods.
+type refusal struct {
+	times int
+	at    time.Time
+	until time.Time
+}
+
+// No job is planned onto a node for a while after its kubelet has refused a pod, because
+// its view and the API server's differ until it reports again. The time doubles with
+// every refusal, until there has been none for refusalMemory.
+const (
+	minRefusal    = 15 * time.Second
+	maxRefusal    = 4 * time.Minute
+	refusalMemory = 15 * time.Minute
+)
+
+// refusals are the nodes that refused pods. The zero value is empty. Safe for concurrent
+// use.
+type refusals struct {
+	mu     sync.Mutex
+	byNode map[string]refusal // by Kubernetes name
+}
+
+// add records a refusal and returns until when no job is planned onto the node.
+func (r *refusals) add(node string, now time.Time) (until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.byNode[node]
+	if now.Sub(last.at) > refusalMemory {
+		last.times = 0
+	}
+	if !now.Before(last.until) { // the refused pods of one gang count once
+		last.until = now.Add(min(minRefusal<<min(last.times, 8), maxRefusal))
+		last.times++
+	}
+	last.at = now
+	if r.byNode == nil {
+		r.byNode = map[string]refusal{}
+	}
+	r.byNode[node] = last
+	return last.until
+}
+
+// current returns the nodes onto which no job is planned now, and until when.
+func (r *refusals) current(now time.Time) map[string]time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out map[string]time.Time
+	for name, last := range r.byNode {
+		switch {
+		case now.Sub(last.at) > refusalMemory:
+			delete(r.byNode, name)
+		case now.Before(last.until):
+			if out == nil {
+				out = map[string]time.Time{}
+			}
+			out[name] = last.until
+		}
+	}
+	return out
+}
+
+// Refused records that the kubelet of a node refused a planned pod.
+func (p *Planner) Refused(node string) {
+	now := p.now()
+	until := p.refusals.add(node, now)
+	p.log.Warn("node refused a planned pod", "node", node, "until", until)
+	p.Wake()
+	time.AfterFunc(until.Sub(now)+time.Second, p.Wake) // plans count in seconds
+}

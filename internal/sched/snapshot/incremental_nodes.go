@@ -1,0 +1,53 @@
+package snapshot
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/berth-hpc/berth/internal/sched/nodeinfo"
+	"github.com/berth-hpc/berth/internal/wire"
+)
+
+// FollowNodes applies nodes that were added, changed or deleted (nil), by their
+// Kubernetes names. It can apply a change of whether jobs may start on a node. It
+// returns false for any other change; then the Incremental must be replaced.
+func (x *Incremental) FollowNodes(nodes map[string]*corev1.Node) bool {
+	for name, n := range nodes {
+		i, known := x.byObject[name]
+		if !known && (n == nil || !nodeinfo.Managed(n)) {
+			continue
+		}
+		if !known || n == nil || !x.differsInAvailability(x.nodes[i].object, n) {
+			return false
+		}
+		x.nodes[i].object = n
+		unavailable := nodeinfo.Unavailable(n) != ""
+		x.queue.SetUnavailable(i, unavailable) // first, because the queue may share Nodes
+		x.Nodes[i].Unavailable = unavailable
+	}
+	return true
+}
+
+// differsInAvailability reports whether two versions of a node differ at most in
+// whether jobs may start there. Taints matter only to pods of workloads.
+func (x *Incremental) differsInAvailability(old, n *corev1.Node) bool {
+	a, b := old.Spec, n.Spec
+	a.Unschedulable, b.Unschedulable = false, false
+	if len(x.pendingPods) == 0 {
+		a.Taints, b.Taints = nil, nil
+	}
+	return old.UID == n.UID && equality.Semantic.DeepEqual(a, b) && maps.Equal(old.Labels, n.Labels) &&
+		maps.Equal(annotationsExceptState(old), annotationsExceptState(n)) &&
+		equality.Semantic.DeepEqual(old.Status.Allocatable, n.Status.Allocatable)
+}
+
+// annotationsExceptState returns the annotations without those that say whether and
+// why no jobs may start.
+func annotationsExceptState(n *corev1.Node) map[string]string {
+	out := maps.Clone(n.Annotations)
+	delete(out, wire.AnnotationState)
+	delete(out, wire.AnnotationReason)
+	return out
+}

@@ -1,0 +1,190 @@
+package snapshot
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/berth-hpc/berth/internal/sched/backfill"
+	"github.com/berth-hpc/berth/internal/sched/gres"
+	"github.com/berth-hpc/berth/translate/job"
+)
+
+// Request returns what j requests in the partition, without a time limit.
+func (s *Snapshot) Request(j *job.Job, p *Partition) backfill.Job {
+	out := backfill.Job{ID: 1, Duration: backfill.Forever}
+	s.buildRequest(&out, j, p)
+	return out
+}
+
+// buildRequest sets the nodes, CPUs, memory and generic resources that j requests.
+func (s *Snapshot) buildRequest(out *backfill.Job, j *job.Job, p *Partition) {
+	shape, pl := &j.Shape, &j.Placement
+	out.Partition = p.number
+	if out.Eligible == nil {
+		s.addChoices(out, nil, []*Partition{p}, predicatesOf(j), nil)
+	}
+	for _, name := range pl.NodeList {
+		if i, ok := s.byName[name]; ok {
+			out.Required = append(out.Required, i)
+		}
+	}
+	out.MinNodes = max(1, int(shape.MinNodes), int(p.Spec.MinNodes), len(pl.NodeList))
+	out.MaxNodes = int(shape.MaxNodes)
+	if limit := int(p.Spec.MaxNodes); limit > 0 && out.MaxNodes > limit {
+		out.MaxNodes = max(limit, out.MinNodes)
+	}
+	out.Tasks, out.TasksPerNode = int(shape.Tasks), int(shape.TasksPerNode)
+	out.ExactPerNode = shape.Tasks == 0 && shape.TasksPerNode > 0
+	out.CPUsPerTask, out.MinCPUs = int(shape.CPUsPerTask), int(shape.MinCPUs)
+	if out.Overcommit = shape.Overcommit; shape.Overcommit {
+		out.MinCPUs = 0
+	}
+	out.Exclusive = isExclusive(pl, p)
+	out.UserExclusive = pl.Exclusive == "user" || p.Spec.ExclusiveUser
+	out.Share = maxSharers(p, pl.OverSubscribe)
+	setLayout(out, shape, pl)
+	s.spreadGPUs(out, shape, p)
+	setGRES(out, shape)
+	limitTasksPerGPU(out, shape)
+	s.setMemory(out, shape, p)
+}
+
+// isExclusive reports whether a job gets whole nodes.
+func isExclusive(pl *job.Placement, p *Partition) bool {
+	return pl.Exclusive != "" && pl.Exclusive != "user" || p != nil && strings.EqualFold(p.Spec.OverSubscribe, "EXCLUSIVE")
+}
+
+// limitTasksPerGPU limits the tasks on a node to those that its GPUs serve
+// (--ntasks-per-gpu).
+func limitTasksPerGPU(out *backfill.Job, shape *job.Shape) {
+	for _, g := range out.GRES {
+		limit := int(g.Count) * int(shape.TasksPerGPU)
+		if g.Name != "gpu" || limit <= 0 || out.ExactPerNode {
+			continue
+		}
+		if out.TasksPerNode == 0 || limit < out.TasksPerNode {
+			out.TasksPerNode = limit
+		}
+	}
+}
+
+// setLayout sets what the job requests of sockets, cores, threads and the network.
+func setLayout(out *backfill.Job, shape *job.Shape, pl *job.Placement) {
+	out.SocketsPerNode = int(shape.SocketsPerNode)
+	out.CoresPerSocket = int(shape.CoresPerSocket)
+	out.ThreadsPerCore = int(shape.ThreadsPerCore)
+	out.TasksPerSocket, out.TasksPerCore = int(shape.TasksPerSocket), int(shape.TasksPerCore)
+	switch pl.Hint {
+	case "nomultithread", "compute_bound":
+		out.NoMultithread = true
+	case "memory_bound": // one core of each socket
+		out.NoMultithread, out.TasksPerSocket = true, 1
+	}
+	out.NoMultithread = out.NoMultithread || shape.ThreadsPerCore == 1
+	levels, _, _ := strings.Cut(pl.Distribution, ",")
+	if l := strings.Split(levels, ":"); len(l) > 1 && l[1] == "block" {
+		out.CoreDistribution = backfill.CoresBlock
+	}
+	out.SpreadJob, out.UseMinNodes = pl.SpreadJob, pl.UseMinNodes
+	out.Contiguous, out.Switches = pl.Contiguous, int(pl.Switches)
+	out.Segment = int(pl.Segment)
+	switch pl.Segments {
+	case job.SegmentsTogether:
+		out.SegmentLayout = backfill.SegmentsConsolidated
+	case job.SegmentsApart:
+		out.SegmentLayout = backfill.SegmentsSpread
+	}
+}
+
+// licenses returns the licenses that the job requests or holds.
+func licenses(j *job.Job) []backfill.License {
+	out := make([]backfill.License, 0, len(j.Licenses))
+	for _, l := range j.Licenses {
+		out = append(out, backfill.License{Name: l.Name, Total: int64(max(1, l.Count))})
+	}
+	return out
+}
+
+// addLicenses adds the cluster's licenses, ordered by name.
+func (s *Snapshot) addLicenses() {
+	for name, count := range s.params.Licenses {
+		s.Licenses = append(s.Licenses, backfill.License{Name: name, Total: int64(count)})
+	}
+	slices.SortFunc(s.Licenses, func(a, b backfill.License) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// sharersBound is the greatest number of jobs that a partition may let share a CPU.
+const sharersBound = 64
+
+// maxSharers returns how many jobs may share a CPU in the partition (slurm.conf(5),
+// OverSubscribe); 1: none may.
+func maxSharers(p *Partition, requested bool) int {
+	word, count, counted := strings.Cut(strings.ToUpper(p.Spec.OverSubscribe), ":")
+	if word != "FORCE" && (word != "YES" || !requested) {
+		return 1
+	}
+	if n, err := strconv.Atoi(count); counted && err == nil && n > 0 {
+		return min(n, sharersBound)
+	}
+	return 4
+}
+
+// setGRES converts the generic resources, whose scope may be a job, node, socket
+// or task, to those of each node and each task.
+func setGRES(out *backfill.Job, shape *job.Shape) {
+	for _, g := range shape.GRES {
+		r := backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count}
+		switch g.Per {
+		case job.PerTask:
+			out.GRESPerTask = gres.Add(out.GRESPerTask, []backfill.GRES{r})
+			continue
+		case job.PerJob:
+			if !isOnlyRequest(shape.GRES, g) {
+				continue // the other scope determines what each node or task gets
+			}
+			n := int64(max(1, out.MinNodes))
+			r.Count = (g.Count + n - 1) / n
+			out.GRESTotal = append(out.GRESTotal, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
+			out.MaxNodes = min(out.MaxNodes, max(int(g.Count), out.MinNodes))
+		case job.PerSocket:
+			r.Count *= int64(max(1, shape.SocketsPerNode))
+		}
+		out.GRES = gres.Add(out.GRES, []backfill.GRES{r})
+		if shape.CPUsPerGPU > 0 && g.Name == "gpu" {
+			out.MinCPUs = max(out.MinCPUs, int(r.Count)*int(shape.CPUsPerGPU))
+		}
+	}
+}
+
+// isOnlyRequest reports whether no other entry of the list requests the resource
+// of g.
+func isOnlyRequest(list []job.GRES, g job.GRES) bool {
+	return !slices.ContainsFunc(list, func(o job.GRES) bool { return o != g && o.Name == g.Name })
+}
+
+// setMemory sets the memory that the job requests, or the default of the partition
+// or the cluster.
+func (s *Snapshot) setMemory(out *backfill.Job, shape *job.Shape, p *Partition) {
+	part, cluster := p.Spec.MemoryLimits, s.params.MemoryLimits
+	switch {
+	case shape.MemPerNode != nil:
+		out.MemPerNode, out.AllMemory = *shape.MemPerNode, *shape.MemPerNode == 0
+	case shape.MemPerCPU != nil:
+		out.MemPerCPU = *shape.MemPerCPU
+	case shape.MemPerGPU != nil:
+		for _, g := range out.GRES {
+			if g.Name == "gpu" {
+				out.MemPerNode += *shape.MemPerGPU * g.Count
+			}
+		}
+	case part.DefMemPerCPU != nil:
+		out.MemPerCPU = *part.DefMemPerCPU
+	case part.DefMemPerNode != nil:
+		out.MemPerNode = *part.DefMemPerNode
+	case cluster.DefMemPerCPU != nil:
+		out.MemPerCPU = *cluster.DefMemPerCPU
+	case cluster.DefMemPerNode != nil:
+		out.MemPerNode = *cluster.DefMemPerNode
+	}
+}
