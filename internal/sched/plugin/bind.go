@@ -11,19 +11,19 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// binder writes bindings.
+// binder returns a function that writes a binding.
 func binder(h fwk.Handle) func(context.Context, *corev1.Binding) error {
 	return func(ctx context.Context, b *corev1.Binding) error {
 		return h.ClientSet().CoreV1().Pods(b.Namespace).Bind(ctx, b, metav1.CreateOptions{})
 	}
 }
 
-// Bind binds a pod that a job stands for, and has it say which job that is, in
-// one write: the job's own object comes later. Kubernetes' own plugin binds the
-// others, a job's own pods included, which say it from the beginning.
+// Bind binds a pod of a workload and annotates it with its job in one write, because the
+// job's object is created later. Kubernetes' own plugin binds other pods, including those
+// of jobs, which have had the annotation since their creation.
 func (p *Plugin) Bind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	m, ours, err := p.memberOf(pod)
-	if err != nil || !ours || labelled(pod) {
+	if err != nil || !ours || hasJobLabel(pod) {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	err = p.bind(ctx, &corev1.Binding{

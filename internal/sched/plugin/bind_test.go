@@ -10,9 +10,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// The binding of a pod that a job stands for says which one; others are bound as
-// by Kubernetes.
-func TestABindingNamesTheJob(t *testing.T) {
+// The binding of a workload's pod names its job; Kubernetes binds other pods.
+func TestBindingNamesTheJob(t *testing.T) {
 	p, _, _ := newPlugin("n1", "n2")
 	var got *corev1.Binding
 	var fails error
@@ -27,7 +26,7 @@ func TestABindingNamesTheJob(t *testing.T) {
 	}
 	fails = errors.New("no")
 	if st := p.Bind(t.Context(), nil, foreign, "n2"); st.IsSuccess() || st.IsSkip() {
-		t.Errorf("a failure: %v", st)
+		t.Errorf("a binding that failed: %v", st)
 	}
 	got = nil
 	for name, q := range map[string]*corev1.Pod{"a job's own": pod(1), "of no job": {}} {

@@ -20,22 +20,22 @@ type gang struct {
 	attempt int32
 }
 
-// member is one pod's place in its gang.
+// member identifies one pod of a gang.
 type member struct {
 	gang
 	namespace string
 	index     int
 }
 
-// labelled tells whether the pod says that it is a job's.
-func labelled(pod *corev1.Pod) bool {
+// hasJobLabel reports whether the pod's labels name a job.
+func hasJobLabel(pod *corev1.Pod) bool {
 	_, ok := pod.Labels[wire.LabelJobID]
 	return ok
 }
 
-// memberOf reads what job a pod belongs to from its labels and annotations,
-// which users cannot write in their own namespaces, or finds the job that stands
-// for it. ours is false for a pod of no job.
+// memberOf returns the job, attempt and index of a pod: those of its labels and
+// annotations, which users cannot set in their namespaces, or those of the workload that
+// it belongs to. ours is false for a pod of no job.
 func (p *Plugin) memberOf(pod *corev1.Pod) (m member, ours bool, err error) {
 	m.namespace = pod.Namespace
 	id, ok := pod.Labels[wire.LabelJobID]
@@ -62,7 +62,7 @@ func (p *Plugin) memberOf(pod *corev1.Pod) (m member, ours bool, err error) {
 type gangs struct {
 	mu       sync.Mutex
 	reserved map[gang]map[types.UID]*corev1.Pod
-	bound    map[gang][]types.UID // what was last heard of those with reserved pods
+	bound    map[gang][]types.UID // of gangs with reserved pods, when they were last listed
 }
 
 func (g *gangs) add(k gang, pod *corev1.Pod) {
@@ -77,7 +77,7 @@ func (g *gangs) add(k gang, pod *corev1.Pod) {
 	g.reserved[k][pod.UID] = pod
 }
 
-// remove takes uid out and returns the others.
+// remove removes the pod with the UID and returns the other reserved pods of the gang.
 func (g *gangs) remove(k gang, uid types.UID) []*corev1.Pod {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -97,19 +97,20 @@ func (g *gangs) forget(k gang) {
 	delete(g.bound, k)
 }
 
-// fewReserved pods are few enough to ask every time.
-const fewReserved = 64
+// smallGang is the number of reserved pods up to which complete lists the bound pods each
+// time.
+const smallGang = 64
 
-// complete tells whether reserved and bound pods together are size pods. If
-// so the gang is forgotten, and its reserved members are returned. bound, which
-// goes through all of the gang, is asked when that can be, and of large gangs for
-// every power of two reserved pods: most have no bound pod until all are reserved.
+// complete reports whether the reserved and the bound pods are all size pods of the gang.
+// If so, it forgets the gang and returns the reserved pods. It calls bound, which lists
+// all pods of the gang, only if the gang can be complete; for large gangs also at each
+// power of two reserved pods, because most have no bound pod until all are reserved.
 func (g *gangs) complete(k gang, size int, bound func() []types.UID) ([]types.UID, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	reserved := g.reserved[k]
 	n := len(reserved)
-	if n < size && n > fewReserved && n&(n-1) != 0 && n+len(g.bound[k]) < size {
+	if n < size && n > smallGang && n&(n-1) != 0 && n+len(g.bound[k]) < size {
 		return nil, false
 	}
 	if n < size {

@@ -1,9 +1,16 @@
-// Package plugin is Berth's kube-scheduler plugin. It makes no choice of its
-// own: each pod of a job goes to the one node its job's placement names
-// (PreFilter), and no pod of a gang is bound before every pod of the gang has
-// its node (Permit). A pod that names Berth's scheduler and belongs to no placed
-// job is not tried at all (PreEnqueue) until Waker says that it is placed. Pods
-// for other schedulers pass untouched.
+// Package plugin is Berth's kube-scheduler plugin. It carries out the planner's
+// decisions: each pod of a job is scheduled to the node that the job's placement names
+// (PreFilter), and no pod of a gang is bound before every pod of the gang has its node
+// (Permit). A pod that names Berth's scheduler and belongs to no placed job is not
+// tried (PreEnqueue) until Waker activates it. Pods for other schedulers pass
+// unchanged.
+//
+// A gang is the pods of one attempt of one job. A pod of a job names both in its labels,
+// which users cannot set in their namespaces; a pod of a workload is listed in the
+// record of its job. The plugin does not read the job's PodGroup, although there is one
+// for other tools: a PodGroup gives the number of the pods, but neither their nodes nor
+// the attempt. The placement gives all three, without a second informer that may lag
+// behind the first.
 package plugin
 
 import (
@@ -26,24 +33,26 @@ import (
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = "Berth"
 
-// Placements is what the plugin asks the starter. Safe for concurrent use.
+// Placements are the placements of the jobs that are being started. Safe for concurrent
+// use.
 type Placements interface {
-	// Place tells the node (by its Kubernetes name) of the pod with that index
-	// among the pods of the job's attempt, and how many pods there are.
-	// ok is false when no job of the pod's namespace has such a placement now.
+	// Place returns the node (by its Kubernetes name) of the pod with the index
+	// among the pods of the job's attempt, and the number of these pods. ok is
+	// false if no job of the namespace has such a placement now.
 	Place(namespace string, jobID int64, attempt int32, index int) (node string, size int, ok bool)
-	// Workload tells which pod of which attempt of which job one is that
-	// carries no job's label; ok is false if it is none's.
+	// Workload returns the job, its attempt, and the index of a pod without a job's
+	// label; ok is false if it belongs to no workload.
 	Workload(pod *corev1.Pod) (jobID int64, attempt int32, index int, ok bool)
-	// Bound lists the pods of the attempt that the API server shows as bound.
+	// Bound returns the pods of the attempt that are bound according to the API server.
 	Bound(jobID int64, attempt int32) []types.UID
 }
 
-// permitTimeout bounds how long a pod may wait for the rest of its gang. The
-// keeper gives a gang back long before.
+// permitTimeout bounds how long a pod waits for the rest of its gang. The keeper requeues
+// a job whose gang does not start long before.
 const permitTimeout = 10 * time.Minute
 
-// Plugin implements the PreEnqueue, PreFilter, Reserve, Permit, Bind and Sign points.
+// Plugin implements the extension points PreEnqueue, PreFilter, Reserve, Permit, Bind and
+// Sign.
 type Plugin struct {
 	placements Placements
 	waiting    waitingPods
@@ -68,22 +77,22 @@ var (
 	_ fwk.EnqueueExtensions = (*Plugin)(nil)
 )
 
-// New is the factory for kube-scheduler's registry. wake, where not nil, is told
-// of placed pods.
+// New returns the factory for kube-scheduler's registry. wake, if not nil, activates pods
+// in the schedulers that it makes.
 func New(p Placements, wake *Waker) frameworkruntime.PluginFactory {
 	return func(_ context.Context, _ runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 		if wake != nil {
-			wake.serve(h)
+			wake.add(h)
 		}
 		return &Plugin{placements: p, waiting: h, bind: binder(h)}, nil
 	}
 }
 
-// Waker has kube-scheduler try pods that PreEnqueue or PreFilter turned away.
-// The zero value is ready for use. Safe for concurrent use.
+// Waker activates pods that PreEnqueue or PreFilter rejected, so that kube-scheduler tries
+// them again. The zero value is ready for use. Safe for concurrent use.
 type Waker struct {
-	mu     sync.Mutex
-	handle []activator
+	mu      sync.Mutex
+	handles []activator
 }
 
 // activator is the part of fwk.Handle that Waker uses.
@@ -91,17 +100,17 @@ type activator interface {
 	Activate(logger klog.Logger, pods map[string]*corev1.Pod)
 }
 
-func (w *Waker) serve(h activator) {
+func (w *Waker) add(h activator) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.handle = append(w.handle, h)
+	w.handles = append(w.handles, h)
 }
 
-// Wake tells that the pods have places now.
+// Wake activates pods that have a placement now.
 func (w *Waker) Wake(pods []*corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, h := range w.handle {
+	for _, h := range w.handles {
 		activate(h, pods)
 	}
 }
@@ -117,23 +126,23 @@ func activate(h activator, pods []*corev1.Pod) {
 	h.Activate(klog.Background(), byName)
 }
 
-// Name is the plugin's name.
+// Name returns the plugin's name.
 func (p *Plugin) Name() string { return Name }
 
-// EventsToRegister is empty: what makes a pod schedulable that this plugin
-// turned away is a placement, of which Waker tells, and no event of the cluster.
+// EventsToRegister returns no events: a pod that this plugin rejected becomes schedulable
+// by a placement, for which Waker activates it, and not by an event of the cluster.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return nil, nil
 }
 
-// PreEnqueue keeps pods of workloads out of the scheduling queue until their
-// job is placed.
+// PreEnqueue keeps the pods of workloads out of the scheduling queue until their job is
+// placed.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if pod.Spec.SchedulerName != wire.SchedulerName {
 		return nil
 	}
 	m, ours, err := p.memberOf(pod)
-	if err != nil || labelled(pod) {
+	if err != nil || hasJobLabel(pod) {
 		return nil // PreFilter decides
 	}
 	if ours {
@@ -141,7 +150,7 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 			return nil
 		}
 	}
-	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod waits in Berth's queue")
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod's job is pending in Berth's queue")
 }
 
 // PreFilter narrows the nodes to the planned one.
@@ -164,10 +173,10 @@ func (p *Plugin) PreFilter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
 	return &fwk.PreFilterResult{NodeNames: sets.New(node)}, nil
 }
 
-// PreFilterExtensions gives nil: there are none.
+// PreFilterExtensions returns nil: there are none.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// Reserve counts the pod in.
+// Reserve adds the pod to its gang.
 func (p *Plugin) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
 	if m, ours, _ := p.memberOf(pod); ours {
 		p.gangs.add(m.gang, pod)
@@ -175,8 +184,8 @@ func (p *Plugin) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _
 	return nil
 }
 
-// Unreserve counts the pod out, and with it every pod that waits for it; these
-// are tried again at once, for no event would tell that they may be.
+// Unreserve removes the pod from its gang and rejects the pods that wait for it. These are
+// activated at once, because no event would do that.
 func (p *Plugin) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
 	m, ours, _ := p.memberOf(pod)
 	if !ours {
@@ -189,8 +198,8 @@ func (p *Plugin) Unreserve(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
 	activate(p.waiting, others)
 }
 
-// Permit holds a pod back until its whole gang is reserved or bound; the last
-// one lets the others go.
+// Permit makes a pod wait until all pods of its gang are reserved or bound; the last one
+// allows the others.
 func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
 	m, ours, _ := p.memberOf(pod)
 	if !ours {
@@ -198,9 +207,10 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ 
 	}
 	_, size, ok := p.placements.Place(m.namespace, m.jobID, m.attempt, m.index)
 	if !ok {
-		return fwk.NewStatus(fwk.Unschedulable, "the job's placement was given back"), 0
+		return fwk.NewStatus(fwk.Unschedulable, "the job has no placement any more"), 0
 	}
-	members, complete := p.gangs.complete(m.gang, size, func() []types.UID { return p.placements.Bound(m.jobID, m.attempt) })
+	bound := func() []types.UID { return p.placements.Bound(m.jobID, m.attempt) }
+	members, complete := p.gangs.complete(m.gang, size, bound)
 	if !complete {
 		return fwk.NewStatus(fwk.Wait), permitTimeout
 	}
@@ -212,8 +222,8 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ 
 	return nil, 0
 }
 
-// SignPod refuses: every pod of a job has a node of its own, so nothing can be
-// shared between their scheduling cycles. Other pods do not depend on Berth.
+// SignPod returns no signature for the pods of jobs: each has a planned node, so they
+// cannot share the results of a scheduling cycle. Other pods do not depend on Berth.
 func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if _, ours, err := p.memberOf(pod); ours || err != nil {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "each pod of a job has a planned node of its own")

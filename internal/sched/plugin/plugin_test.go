@@ -26,7 +26,7 @@ func (p *placements) Place(namespace string, id int64, attempt int32, index int)
 	return p.nodes[index], len(p.nodes), true
 }
 
-// Workload knows the pods of namespace user-a whose names are numbers.
+// Workload treats the pods of namespace user-a whose names are numbers as a workload's.
 func (p *placements) Workload(pod *corev1.Pod) (int64, int32, int, bool) {
 	index, err := strconv.Atoi(pod.Name)
 	return 7, 2, index, err == nil && pod.Namespace == "user-a"
@@ -34,25 +34,25 @@ func (p *placements) Workload(pod *corev1.Pod) (int64, int32, int, bool) {
 
 func (p *placements) Bound(int64, int32) []types.UID { return p.bound }
 
-// waiters stands for the framework's map of waiting pods.
-type waiters struct{ allowed, rejected, activated map[types.UID]bool }
+// fakeHandle records what the plugin does with waiting pods.
+type fakeHandle struct{ allowed, rejected, activated map[types.UID]bool }
 
-func (w *waiters) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
+func (w *fakeHandle) Activate(_ klog.Logger, pods map[string]*corev1.Pod) {
 	for _, p := range pods {
 		w.activated[p.UID] = true
 	}
 }
 
-type waiter struct {
+type waitingPod struct {
 	fwk.WaitingPod
-	w   *waiters
+	w   *fakeHandle
 	uid types.UID
 }
 
-func (w waiter) Allow(string) { w.w.allowed[w.uid] = true }
+func (w waitingPod) Allow(string) { w.w.allowed[w.uid] = true }
 
-func (w *waiters) GetWaitingPod(uid types.UID) fwk.WaitingPod { return waiter{w: w, uid: uid} }
-func (w *waiters) RejectWaitingPod(uid types.UID) bool {
+func (w *fakeHandle) GetWaitingPod(uid types.UID) fwk.WaitingPod { return waitingPod{w: w, uid: uid} }
+func (w *fakeHandle) RejectWaitingPod(uid types.UID) bool {
 	w.rejected[uid] = true
 	return true
 }
@@ -68,9 +68,9 @@ func pod(index int) *corev1.Pod {
 	}}
 }
 
-func newPlugin(nodes ...string) (*Plugin, *placements, *waiters) {
+func newPlugin(nodes ...string) (*Plugin, *placements, *fakeHandle) {
 	p := &placements{nodes: nodes}
-	w := &waiters{map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}}
+	w := &fakeHandle{map[types.UID]bool{}, map[types.UID]bool{}, map[types.UID]bool{}}
 	return &Plugin{placements: p, waiting: w}, p, w
 }
 
@@ -83,7 +83,7 @@ func TestPreFilterAllowsOnlyThePlannedNode(t *testing.T) {
 		}
 	}
 	if _, st := p.PreFilter(t.Context(), nil, pod(3), nil); st.Code() != fwk.UnschedulableAndUnresolvable {
-		t.Errorf("a pod without a place: %v", st)
+		t.Errorf("a pod without a placement: %v", st)
 	}
 	old := pod(0)
 	old.Labels[wire.LabelAttempt] = "1"
@@ -115,7 +115,7 @@ func TestPermitWaitsForTheWholeGang(t *testing.T) {
 		}
 	}
 	if !w.allowed["0"] || !w.allowed["1"] {
-		t.Errorf("the last pod let go only %v", w.allowed)
+		t.Errorf("the last pod allowed only %v", w.allowed)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestPermitCountsPodsBoundBeforeARestart(t *testing.T) {
 	pl.bound = []types.UID{"0"}
 	p.Reserve(t.Context(), nil, pod(1), "")
 	if st, _ := p.Permit(t.Context(), nil, pod(1), ""); !st.IsSuccess() {
-		t.Errorf("the rest of a half-bound gang must go on: %v", st)
+		t.Errorf("the rest of a gang that is bound in part is not bound: %v", st)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestUnreserveRejectsTheRestOfTheGang(t *testing.T) {
 		t.Errorf("rejected %v", w.rejected)
 	}
 	if !w.activated["0"] {
-		t.Error("a rejected pod waits for an event that never comes")
+		t.Error("a rejected pod is not activated")
 	}
 	p.Unreserve(t.Context(), nil, pod(0), "")
 	if len(p.gangs.reserved) != 0 {
@@ -145,23 +145,22 @@ func TestUnreserveRejectsTheRestOfTheGang(t *testing.T) {
 	}
 }
 
-func TestPermitRefusesAfterThePlacementIsGone(t *testing.T) {
+func TestPermitRejectsWithoutAPlacement(t *testing.T) {
 	p, pl, _ := newPlugin("n1")
 	p.Reserve(t.Context(), nil, pod(0), "")
 	pl.nodes = nil
 	if st, _ := p.Permit(t.Context(), nil, pod(0), ""); !st.IsRejected() {
-		t.Errorf("got %v", st)
+		t.Errorf("permit without a placement: %v", st)
 	}
 }
 
-// A pod that wears a job's label in another namespace than the job's is not
-// the job's, whoever wrote the label.
-func TestALabelInAnotherNamespaceIsNoPlace(t *testing.T) {
+// A pod with a job's label in another namespace than the job's does not belong to the job.
+func TestLabelInAnotherNamespaceGivesNoPlacement(t *testing.T) {
 	p, _, _ := newPlugin("n1", "n2")
 	forged := pod(1)
 	forged.Namespace = "elsewhere"
 	if _, st := p.PreFilter(t.Context(), nil, forged, nil); st.Code() != fwk.UnschedulableAndUnresolvable {
-		t.Errorf("a forged label got %v", st)
+		t.Errorf("a pod with a forged label: %v", st)
 	}
 }
 
@@ -170,11 +169,11 @@ func workloadPod(name string) *corev1.Pod {
 		Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName}}
 }
 
-func TestAWorkloadsPodWaitsForItsPlace(t *testing.T) {
+func TestWorkloadPodWaitsForItsPlacement(t *testing.T) {
 	p, pl, w := newPlugin()
 	for _, name := range []string{"0", "stranger"} {
 		if st := p.PreEnqueue(t.Context(), workloadPod(name)); st.Code() != fwk.UnschedulableAndUnresolvable {
-			t.Errorf("%s may be tried without a place: %v", name, st)
+			t.Errorf("%s is queued without a placement: %v", name, st)
 		}
 	}
 	other := workloadPod("stranger")
@@ -186,14 +185,14 @@ func TestAWorkloadsPodWaitsForItsPlace(t *testing.T) {
 		t.Errorf("a job's own pod is held back: %v", st)
 	}
 	if _, st := p.PreFilter(t.Context(), nil, workloadPod("stranger"), nil); st.Code() != fwk.UnschedulableAndUnresolvable {
-		t.Errorf("a pod of no job goes to any node: %v", st)
+		t.Errorf("a pod of no job is scheduled to any node: %v", st)
 	}
 	pl.nodes = []string{"n1"}
 	var waker Waker
-	waker.serve(w)
+	waker.add(w)
 	waker.Wake([]*corev1.Pod{workloadPod("0")})
 	if !w.activated["0"] {
-		t.Error("the placed pod is not tried")
+		t.Error("the placed pod is not activated")
 	}
 	if st := p.PreEnqueue(t.Context(), workloadPod("0")); !st.IsSuccess() {
 		t.Errorf("the placed pod is held back: %v", st)
