@@ -11,7 +11,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Input is everything priorities depend on. The objects are only read.
+// Input is everything that priorities depend on. The objects are only read.
 type Input struct {
 	Now        int64 // Unix seconds
 	Parameters v1alpha1.Priority
@@ -30,10 +30,10 @@ type Input struct {
 type Job struct {
 	Account, User, QOS, Partition string
 	Nice, Site                    int32
-	// Since is when its age begins (Unix seconds): it was eligible, or
-	// submitted with ACCRUE_ALWAYS. 0 or in the future: not yet.
+	// Since is the instant from which its age counts (Unix seconds): when it became
+	// eligible or, with ACCRUE_ALWAYS, was submitted. 0 or in the future: not yet.
 	Since int64
-	// Nodes are the fewest it wants, CPUs all it wants, Limit its time limit in
+	// Nodes and CPUs are the least that it requests, Limit is its time limit in
 	// minutes (0: none).
 	Nodes, CPUs int32
 	Limit       int32
@@ -53,11 +53,11 @@ const (
 	DefaultHalfLife = week
 )
 
-// top is the priority of the first job ever with priority/basic; later jobs
-// get less. most bounds every priority.
+// firstPriority is the priority of the first job with priority/basic; later jobs get
+// less. maxPriority bounds every priority.
 const (
-	top  = 4294901760
-	most = math.MaxUint32 - 1
+	firstPriority = 4294901760
+	maxPriority   = math.MaxUint32 - 1
 )
 
 // Multifactor computes priorities. Safe for concurrent use.
@@ -74,7 +74,7 @@ type Multifactor struct {
 	partFactor, qosFactor map[string]float64
 }
 
-// New makes a Multifactor.
+// New returns a Multifactor.
 func New(in Input) *Multifactor {
 	m := &Multifactor{in: in, flags: map[string]bool{}, weightTRES: map[string]float64{}, maxAge: DefaultAge}
 	for _, f := range in.Parameters.PriorityFlags {
@@ -86,10 +86,10 @@ func New(in Input) *Multifactor {
 	w := in.Parameters.PriorityWeights
 	m.age, m.fairshare, m.size = float64(w["age"]), float64(w["fairshare"]), float64(w["jobsize"])
 	m.part, m.qos, m.assoc = float64(w["partition"]), float64(w["qos"]), float64(w["assoc"])
-	some := m.age+m.fairshare+m.size+m.part+m.qos+m.assoc > 0
+	weighted := m.age+m.fairshare+m.size+m.part+m.qos+m.assoc > 0
 	for name, text := range in.Parameters.PriorityWeightTRES {
 		if v, err := strconv.ParseFloat(text, 64); err == nil && v != 0 {
-			m.weightTRES[strings.ToLower(name)], some = v, true
+			m.weightTRES[strings.ToLower(name)], weighted = v, true
 		}
 	}
 	switch strings.TrimPrefix(strings.ToLower(in.Parameters.PriorityType), "priority/") {
@@ -97,40 +97,41 @@ func New(in Input) *Multifactor {
 		m.basic = true
 	case "multifactor":
 	default:
-		m.basic = !some
+		m.basic = !weighted
 	}
 	m.Tree = NewTree(in.Accounts, in.Users, in.Usage, m.flags["NO_FAIR_TREE"])
-	m.partFactor = m.partitions()
-	m.qosFactor = m.qualities()
+	m.partFactor = m.partitionFactors()
+	m.qosFactor = m.qosFactors()
 	return m
 }
 
-// CountsTRES tells whether Job.TRES matters.
+// CountsTRES reports whether priorities depend on Job.TRES.
 func (m *Multifactor) CountsTRES() bool { return len(m.weightTRES) > 0 }
 
-// Basic tells that jobs are served in the order they came.
+// Basic reports whether jobs are ordered by submission (priority/basic).
 func (m *Multifactor) Basic() bool { return m.basic }
 
-func (m *Multifactor) raw(flag string) bool { return m.flags[flag] || m.flags["NO_NORMAL_ALL"] }
+// isRaw reports whether the flag, or NO_NORMAL_ALL, disables a normalization.
+func (m *Multifactor) isRaw(flag string) bool { return m.flags[flag] || m.flags["NO_NORMAL_ALL"] }
 
-func (m *Multifactor) partitions() map[string]float64 {
+func (m *Multifactor) partitionFactors() map[string]float64 {
 	all := map[string]float64{}
 	for _, p := range m.in.Partitions {
 		all[p.Name] = float64(max(1, p.Spec.PriorityJobFactor))
 	}
-	return normal(all, m.raw("NO_NORMAL_PART"))
+	return normalize(all, m.isRaw("NO_NORMAL_PART"))
 }
 
-func (m *Multifactor) qualities() map[string]float64 {
+func (m *Multifactor) qosFactors() map[string]float64 {
 	all := map[string]float64{}
 	for _, q := range m.in.QOS {
 		all[q.Name] = float64(q.Spec.Priority)
 	}
-	return normal(all, m.raw("NO_NORMAL_QOS"))
+	return normalize(all, m.isRaw("NO_NORMAL_QOS"))
 }
 
-// normal divides all by the greatest.
-func normal(all map[string]float64, raw bool) map[string]float64 {
+// normalize divides all values by the greatest, unless raw.
+func normalize(all map[string]float64, raw bool) map[string]float64 {
 	greatest := 0.0
 	for _, v := range all {
 		greatest = max(greatest, v)
@@ -144,13 +145,13 @@ func normal(all map[string]float64, raw bool) map[string]float64 {
 	return all
 }
 
-// Basic priority: the order of the job ids, moved by nice.
-func basic(id int64, nice int32) int64 { return max(1, top-id-int64(nice)) }
+// basicPriority returns a priority that orders jobs by their ids, shifted by nice.
+func basicPriority(id int64, nice int32) int64 { return max(1, firstPriority-id-int64(nice)) }
 
-// Of is the priority of job id.
+// Of returns the priority of the job with the id.
 func (m *Multifactor) Of(id int64, j *Job) int64 {
 	if m.basic {
-		return basic(id, j.Nice)
+		return basicPriority(id, j.Nice)
 	}
 	sum := m.age*m.ageOf(j) + m.fairshare*m.Factor(j.association()) + m.size*m.sizeOf(j) +
 		m.part*m.partOf(j.Partition) + m.qos*m.qosFactor[j.QOS] - float64(j.Nice) + float64(j.Site)
@@ -160,10 +161,10 @@ func (m *Multifactor) Of(id int64, j *Job) int64 {
 	for name, w := range m.weightTRES {
 		sum += w * m.tresOf(j, name)
 	}
-	return int64(min(max(sum, 1), most))
+	return int64(min(max(sum, 1), maxPriority))
 }
 
-// Explain is Of with its terms, as sprio shows them.
+// Explain returns the priority of the job with the id and its terms, as sprio shows them.
 func (m *Multifactor) Explain(id int64, j *Job) status.Priority {
 	term := func(weight, factor float64) status.Factor {
 		return status.Factor{Normalized: factor, Weighted: weight * factor}
@@ -187,7 +188,7 @@ func (m *Multifactor) Explain(id int64, j *Job) status.Priority {
 	return p
 }
 
-// Weights are those in force, by sprio's names.
+// Weights returns the weights that are in force, by sprio's names.
 func (m *Multifactor) Weights() (weights, tres map[string]float64) {
 	return map[string]float64{"age": m.age, "assoc": m.assoc, "fairshare": m.fairshare, "jobsize": m.size,
 		"partition": m.part, "qos": m.qos, "site": 1}, m.weightTRES
@@ -203,8 +204,8 @@ func (m *Multifactor) ageOf(j *Job) float64 {
 	return min(1, float64(m.in.Now-j.Since)/m.maxAge)
 }
 
-// sizeOf is the mean of the parts of the cluster's nodes and CPUs that the job
-// wants; small jobs first turns it round.
+// sizeOf returns the mean of the shares of the cluster's nodes and CPUs that the job
+// requests, or with PriorityFavorSmall one minus that.
 func (m *Multifactor) sizeOf(j *Job) float64 {
 	if m.size == 0 || m.in.Nodes == 0 || m.in.CPUs == 0 {
 		return 0
@@ -225,25 +226,25 @@ func (m *Multifactor) sizeOf(j *Job) float64 {
 	return min(max(f, 0), 1)
 }
 
-// partOf is that of the first of several partitions.
+// partOf returns the factor of a partition; of several partitions that of the first.
 func (m *Multifactor) partOf(name string) float64 {
 	first, _, _ := strings.Cut(name, ",")
 	if f, ok := m.partFactor[first]; ok {
 		return f
 	}
-	return 1 // the partition that is assumed
+	return 1 // the default partition has no object
 }
 
 func (m *Multifactor) assocOf(j *Job) float64 {
 	f, raw := m.Association(j.association())
-	if m.raw("NO_NORMAL_ASSOC") {
+	if m.isRaw("NO_NORMAL_ASSOC") {
 		return float64(raw)
 	}
 	return f
 }
 
 func (m *Multifactor) tresOf(j *Job, name string) float64 {
-	if m.raw("NO_NORMAL_TRES") {
+	if m.isRaw("NO_NORMAL_TRES") {
 		return j.TRES[name]
 	}
 	if all := m.in.TRES[name]; all > 0 {

@@ -1,7 +1,7 @@
 // Package priority computes job priorities as Slurm's priority/multifactor
 // plugin does: fair share over the tree of accounts (Fair Tree and the classic
 // algorithm), age, size, partition, QOS, association, TRES, nice. It is pure:
-// what was used and what time it is are arguments.
+// the usage and the time are arguments.
 package priority
 
 import (
@@ -23,14 +23,14 @@ type node struct {
 	parent        *node
 	children      []*node
 
-	shares   int64 // raw
-	priority int64 // of the association
-	own      float64
-	usage    float64 // its own and that of all below
+	shares     int64 // raw
+	priority   int64 // of the association
+	ownUsage   float64
+	totalUsage float64 // its own and that of all nodes below
 
-	normShares, normUsage float64 // of the whole
-	levelShares, levelUse float64 // among siblings
-	effective             float64 // classic
+	normShares, normUsage   float64 // relative to the root
+	levelShares, levelUsage float64 // relative to the siblings
+	effectiveUsage          float64 // of the classic algorithm
 	levelFS               float64
 	factor                float64
 }
@@ -45,10 +45,12 @@ type Tree struct {
 	classic bool
 }
 
-// NewTree makes the tree. usage is what each association has used, decayed, in
-// billing-seconds; associations that exist only there are added. classic
-// chooses the algorithm of PriorityFlags=NO_FAIR_TREE.
-func NewTree(accounts []*v1alpha1.Account, users []*v1alpha1.User, usage map[status.AssociationKey]float64, classic bool) *Tree {
+// NewTree returns the tree. usage is what each association has used, decayed, in
+// billing-seconds; associations that exist only there are added. classic selects the
+// algorithm of PriorityFlags=NO_FAIR_TREE.
+func NewTree(
+	accounts []*v1alpha1.Account, users []*v1alpha1.User, usage map[status.AssociationKey]float64, classic bool,
+) *Tree {
 	t := &Tree{root: &node{account: Root}, users: map[status.AssociationKey]*node{}, classic: classic}
 	byName := map[string]*node{Root: t.root}
 	for _, a := range accounts {
@@ -58,23 +60,23 @@ func NewTree(accounts []*v1alpha1.Account, users []*v1alpha1.User, usage map[sta
 	}
 	for _, a := range accounts {
 		if n := byName[a.Name]; n != t.root {
-			adopt(parentOf(byName, a, t.root), n)
+			addChild(parentOf(byName, a, t.root), n)
 		}
 	}
 	for _, u := range users {
-		t.join(byName, u)
+		t.addUser(byName, u)
 	}
 	for k, used := range usage {
 		if n := t.users[k]; n != nil {
-			n.own = used
+			n.ownUsage = used
 		} else if byName[k.Account] != nil && k.User != "" {
-			t.add(byName[k.Account], k, 1, 0).own = used
+			t.addAssociation(byName[k.Account], k, 1, 0).ownUsage = used
 		}
 	}
-	t.root.sum()
+	t.root.sumUsage()
 	t.root.normShares, t.root.normUsage = 1, 1
-	t.root.normalize(t.root.usage)
-	t.share()
+	t.root.normalize(t.root.totalUsage)
+	t.computeFactors()
 	return t
 }
 
@@ -85,8 +87,8 @@ func shares(l *v1alpha1.Limits) int64 {
 	return l.Share
 }
 
-// parentOf is the account above a; root where that is unknown or the chain
-// never ends.
+// parentOf returns the account above a, or root if that is unknown or the accounts form
+// a cycle.
 func parentOf(byName map[string]*node, a *v1alpha1.Account, root *node) *node {
 	p := byName[a.Spec.Parent]
 	if p == nil {
@@ -100,13 +102,13 @@ func parentOf(byName map[string]*node, a *v1alpha1.Account, root *node) *node {
 	return p
 }
 
-func adopt(parent, n *node) {
+func addChild(parent, n *node) {
 	n.parent = parent
 	parent.children = append(parent.children, n)
 }
 
-// join adds the user's associations: one with each of its accounts.
-func (t *Tree) join(byName map[string]*node, u *v1alpha1.User) {
+// addUser adds the user's associations, one with each of its accounts.
+func (t *Tree) addUser(byName map[string]*node, u *v1alpha1.User) {
 	names := slices.Clone(u.Spec.Accounts)
 	if d := u.Spec.DefaultAccount; d != "" && !slices.Contains(names, d) {
 		names = append(names, d)
@@ -117,8 +119,8 @@ func (t *Tree) join(byName map[string]*node, u *v1alpha1.User) {
 		}
 	}
 	for _, name := range names {
-		parent := byName[name]
-		if parent == nil || t.users[status.AssociationKey{Account: name, User: u.Name}] != nil {
+		parent, key := byName[name], status.AssociationKey{Account: name, User: u.Name}
+		if parent == nil || t.users[key] != nil {
 			continue
 		}
 		share, prio := int64(1), int64(0)
@@ -127,39 +129,45 @@ func (t *Tree) join(byName map[string]*node, u *v1alpha1.User) {
 				share, prio = shares(&a.Limits), a.Limits.Priority
 			}
 		}
-		t.add(parent, status.AssociationKey{Account: name, User: u.Name}, share, prio)
+		t.addAssociation(parent, key, share, prio)
 	}
 }
 
-func (t *Tree) add(parent *node, k status.AssociationKey, shares, prio int64) *node {
+func (t *Tree) addAssociation(parent *node, k status.AssociationKey, shares, prio int64) *node {
 	n := &node{account: k.Account, user: k.User, shares: shares, priority: prio}
-	adopt(parent, n)
+	addChild(parent, n)
 	t.users[k] = n
 	t.maxPrio = max(t.maxPrio, prio)
 	return n
 }
 
-// sum adds up what is used below.
-func (n *node) sum() float64 {
-	n.usage = n.own
+// sumUsage sets and returns the total usage of n and of all nodes below, and sorts the
+// children: the users of an account come before the accounts in it, as in sshare.
+func (n *node) sumUsage() float64 {
+	n.totalUsage = n.ownUsage
 	for _, c := range n.children {
-		n.usage += c.sum()
+		n.totalUsage += c.sumUsage()
 	}
 	slices.SortFunc(n.children, func(a, b *node) int {
-		// Users of an account come before the accounts in it, as sshare lists them.
-		if a.isUser() != b.isUser() {
-			if a.isUser() {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Or(strings.Compare(a.account, b.account), strings.Compare(a.user, b.user))
+		return cmp.Or(
+			compareUsersFirst(a, b), strings.Compare(a.account, b.account), strings.Compare(a.user, b.user))
 	})
-	return n.usage
+	return n.totalUsage
 }
 
-// members are n's children, those of children with Fairshare=parent in their
-// place.
+// compareUsersFirst orders users before accounts.
+func compareUsersFirst(a, b *node) int {
+	switch {
+	case a.isUser() == b.isUser():
+		return 0
+	case a.isUser():
+		return -1
+	}
+	return 1
+}
+
+// members returns n's children. An account with Fairshare=parent is replaced by its
+// members.
 func (n *node) members() []*node {
 	var out []*node
 	for _, c := range n.children {
@@ -172,7 +180,8 @@ func (n *node) members() []*node {
 	return out
 }
 
-// normalize sets every child's part of the shares and of the usage.
+// normalize sets the normalized shares and usage of all nodes below n. total is the usage
+// of the root.
 func (n *node) normalize(total float64) {
 	if n.parent == nil || n.shares != v1alpha1.FairshareParent {
 		all := n.members()
@@ -181,62 +190,62 @@ func (n *node) normalize(total float64) {
 			if c.shares != v1alpha1.FairshareParent {
 				shares += float64(c.shares)
 			}
-			usage += c.usage
+			usage += c.totalUsage
 		}
 		for _, c := range all {
-			c.set(n, shares, usage, total)
+			c.normalizeIn(n, shares, usage, total)
 		}
 	}
 	for _, c := range n.children {
 		if !c.isUser() {
 			if c.shares == v1alpha1.FairshareParent {
-				c.normShares, c.normUsage, c.effective = n.normShares, n.normUsage, n.effective
+				c.normShares, c.normUsage, c.effectiveUsage = n.normShares, n.normUsage, n.effectiveUsage
 			}
 			c.normalize(total)
 		}
 	}
 }
 
-// set gives n its part of a level with so many shares and so much usage. up is
-// the account whose members make the level.
-func (n *node) set(up *node, shares, usage, total float64) {
+// normalizeIn sets the normalized shares and usage of n, a member of the account. shares
+// and usage are the sums of all members, total is the usage of the root.
+func (n *node) normalizeIn(account *node, shares, usage, total float64) {
 	if n.shares == v1alpha1.FairshareParent {
-		n.levelShares, n.levelUse = 1, 1
-		n.normShares, n.normUsage, n.effective = up.normShares, up.normUsage, up.effective
-		n.levelFS = up.levelFS
+		n.levelShares, n.levelUsage = 1, 1
+		n.normShares, n.normUsage = account.normShares, account.normUsage
+		n.effectiveUsage, n.levelFS = account.effectiveUsage, account.levelFS
 		return
 	}
 	if shares > 0 {
 		n.levelShares = float64(n.shares) / shares
 	}
 	if usage > 0 {
-		n.levelUse = n.usage / usage
+		n.levelUsage = n.totalUsage / usage
 	}
 	if total > 0 {
-		n.normUsage = n.usage / total
+		n.normUsage = n.totalUsage / total
 	}
-	n.normShares = n.levelShares * up.normShares
-	n.effective = n.normUsage
-	if up.parent != nil {
-		n.effective += (up.effective - n.normUsage) * n.levelShares
+	n.normShares = n.levelShares * account.normShares
+	n.effectiveUsage = n.normUsage
+	if account.parent != nil {
+		n.effectiveUsage += (account.effectiveUsage - n.normUsage) * n.levelShares
 	}
 	switch {
 	case n.levelShares == 0:
 		n.levelFS = 0
-	case n.levelUse == 0:
+	case n.levelUsage == 0:
 		n.levelFS = math.Inf(1)
 	default:
-		n.levelFS = n.levelShares / n.levelUse
+		n.levelFS = n.levelShares / n.levelUsage
 	}
 }
 
-// share sets every association's factor.
-func (t *Tree) share() {
+// computeFactors sets the fair-share factor of every association.
+func (t *Tree) computeFactors() {
 	if t.classic {
 		for _, n := range t.users {
 			n.factor = 0
 			if n.normShares > 0 {
-				n.factor = math.Exp2(-n.effective / n.normShares)
+				n.factor = math.Exp2(-n.effectiveUsage / n.normShares)
 			}
 		}
 		return
@@ -245,23 +254,15 @@ func (t *Tree) share() {
 	r.walk(t.root.members(), false)
 }
 
-// ranking gives out the ranks of Fair Tree (Slurm's fair_tree page): users in
-// the order of a walk down the tree, best level share first; equals share one.
+// ranking assigns the ranks of Fair Tree (Slurm's fair_tree page): to users in the order
+// of a depth-first walk, the best level fair share first. Equal users have the same rank.
 type ranking struct{ total, next, rank int }
 
-// walk ranks one level. tied: its first member is as good as what came last.
+// walk ranks one level. tied tells whether its first member is equal to the node before.
 func (r *ranking) walk(level []*node, tied bool) {
 	level = slices.Clone(level)
 	slices.SortStableFunc(level, func(a, b *node) int {
-		switch {
-		case a.levelFS != b.levelFS:
-			return cmp.Compare(b.levelFS, a.levelFS)
-		case a.isUser() != b.isUser() && a.isUser():
-			return -1
-		case a.isUser() != b.isUser():
-			return 1
-		}
-		return 0
+		return cmp.Or(cmp.Compare(b.levelFS, a.levelFS), compareUsersFirst(a, b))
 	})
 	for i := 0; i < len(level); i++ {
 		n := level[i]
@@ -277,7 +278,7 @@ func (r *ranking) walk(level []*node, tied bool) {
 			r.next--
 			continue
 		}
-		// Accounts that are tied are walked as one.
+		// Accounts that are tied are merged.
 		merged := n.members()
 		for i+1 < len(level) && !level[i+1].isUser() && level[i+1].levelFS == n.levelFS {
 			i++
@@ -287,8 +288,8 @@ func (r *ranking) walk(level []*node, tied bool) {
 	}
 }
 
-// Factor is the association's fair-share factor, between 0 and 1. Without an
-// association it is 0, or 1 where the cluster has no accounts at all.
+// Factor returns the association's fair-share factor, between 0 and 1. Without an
+// association it is 0, or 1 if the cluster has no accounts at all.
 func (t *Tree) Factor(k status.AssociationKey) float64 {
 	if n := t.users[k]; n != nil {
 		return n.factor
@@ -299,7 +300,7 @@ func (t *Tree) Factor(k status.AssociationKey) float64 {
 	return 0
 }
 
-// Association is the normalized priority of the association.
+// Association returns the priority of the association, normalized and raw.
 func (t *Tree) Association(k status.AssociationKey) (normalized float64, raw int64) {
 	n := t.users[k]
 	if n == nil || t.maxPrio == 0 {
@@ -308,10 +309,10 @@ func (t *Tree) Association(k status.AssociationKey) (normalized float64, raw int
 	return float64(n.priority) / float64(t.maxPrio), n.priority
 }
 
-// FairTree tells that the algorithm is Fair Tree, not the classic one.
+// FairTree reports whether the algorithm is Fair Tree, not the classic one.
 func (t *Tree) FairTree() bool { return !t.classic }
 
-// Shares lists the tree as sshare shows it.
+// Shares returns the tree as sshare shows it.
 func (t *Tree) Shares() []status.Share {
 	return t.root.list(nil, 0, t.classic)
 }
@@ -320,16 +321,16 @@ func (n *node) list(out []status.Share, depth int, classic bool) []status.Share 
 	s := status.Share{
 		Account: n.account, User: n.user, Depth: depth,
 		Parent: n.shares == v1alpha1.FairshareParent, RawShares: n.shares,
-		NormShares: n.levelShares, RawUsage: n.usage, NormUsage: n.normUsage, EffectvUse: n.levelUse,
+		NormShares: n.levelShares, RawUsage: n.totalUsage, NormUsage: n.normUsage, EffectvUse: n.levelUsage,
 		FairShare: n.factor, LevelFS: n.levelFS,
 	}
 	if n.parent == nil {
 		s.EffectvUse = 1
 	}
 	if classic {
-		s.NormShares, s.EffectvUse = n.normShares, n.effective
+		s.NormShares, s.EffectvUse = n.normShares, n.effectiveUsage
 		if !n.isUser() && n.normShares > 0 {
-			s.FairShare = math.Exp2(-n.effective / n.normShares)
+			s.FairShare = math.Exp2(-n.effectiveUsage / n.normShares)
 		}
 	}
 	if math.IsInf(s.LevelFS, 1) {
