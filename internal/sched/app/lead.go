@@ -75,7 +75,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, family(cluster), time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
-	var homes *namespaces.Maker
+	var homes *namespaces.Controller
 	if cfg.Namespaces {
 		homes = namespaces.New(cluster, cfg.NamespaceLabels, cfg.Log)
 	}

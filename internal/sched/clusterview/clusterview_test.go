@@ -30,7 +30,15 @@ func TestNodesAndPartitions(t *testing.T) {
 	nodes := schedtest.FourNodes()
 	nodes[3].Annotations[wire.AnnotationState] = "drain"
 	nodes[3].Annotations[wire.AnnotationReason] = "broken fan [root@2026-01-02T03:04:05]"
-	s := newSnapshot(snapshot.Input{Nodes: nodes, Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.RunningOn("0-1", "n1", "n2")), schedtest.Job(2, schedtest.RunningOn("2-3", "n2"))}})
+	s := newSnapshot(
+		snapshot.Input{
+			Nodes: nodes,
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, schedtest.RunningOn("0-1", "n1", "n2")),
+				schedtest.Job(2, schedtest.RunningOn("2-3", "n2")),
+			},
+		},
+	)
 	var states []string
 	rows := Nodes(s)
 	for _, r := range rows {
@@ -42,11 +50,13 @@ func TestNodesAndPartitions(t *testing.T) {
 	if r := rows[3]; r.Reason != "broken fan" || r.ReasonBy != "root" || r.ReasonAt == 0 {
 		t.Errorf("%+v", r)
 	}
-	if rows[1].MemAlloc != 200 || rows[0].GRES != "gpu:tesla:2" || !slices.Equal(rows[1].Partitions, []string{"batch", "debug", "off"}) {
+	if rows[1].MemAlloc != 200 || rows[0].GRES != "gpu:tesla:2" ||
+		!slices.Equal(rows[1].Partitions, []string{"batch", "debug", "off"}) {
 		t.Errorf("%+v", rows[1])
 	}
 	p := Partitions(s)
-	if len(p) != 3 || p[0].Name != "batch" || p[0].MaxTime != 30 || !slices.Equal(p[0].Nodes, []string{"n2", "n3"}) || p[1].MaxTime != -1 {
+	if len(p) != 3 || p[0].Name != "batch" || p[0].MaxTime != 30 || !slices.Equal(p[0].Nodes, []string{"n2", "n3"}) ||
+		p[1].MaxTime != -1 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -55,8 +65,18 @@ func TestNodesAndPartitions(t *testing.T) {
 func TestPartitionSettings(t *testing.T) {
 	memory, over := int64(2000), int32(5)
 	p := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "batch"}, Spec: v1alpha1.PartitionSpec{
-		MemoryLimits: v1alpha1.MemoryLimits{MaxMemPerNode: &memory}, OverTimeLimit: &over,
-		DenyAccounts: []string{"x"}, DenyQOS: []string{"low"}, QOS: "high", ReqResv: true, ExclusiveUser: true, GraceTime: 7, MaxCPUs: 3, PreemptMode: "REQUEUE",
+		MemoryLimits:  v1alpha1.MemoryLimits{MaxMemPerNode: &memory},
+		OverTimeLimit: &over,
+		DenyAccounts: []string{
+			"x",
+		},
+		DenyQOS:       []string{"low"},
+		QOS:           "high",
+		ReqResv:       true,
+		ExclusiveUser: true,
+		GraceTime:     7,
+		MaxCPUs:       3,
+		PreemptMode:   "REQUEUE",
 	}}
 	rows := Partitions(snapshot.New(snapshot.Input{Now: time.Unix(1e9, 0), Partitions: []*v1alpha1.Partition{p}}))
 	if len(rows) != 1 {
@@ -64,7 +84,10 @@ func TestPartitionSettings(t *testing.T) {
 	}
 	r := rows[0]
 	if r.MaxMemPerNode != 2000 || r.DefMemPerCPU != 0 || r.OverTimeLimit != 5 || !slices.Equal(r.DenyAccounts, []string{"x"}) || !slices.Equal(r.DenyQOS, []string{"low"}) ||
-		r.QOS != "high" || !r.ReqResv || !r.ExclusiveUser || r.GraceTime != 7 || r.MaxCPUs != 3 || r.PreemptMode != "REQUEUE" {
+		r.QOS != "high" || !r.ReqResv || !r.ExclusiveUser ||
+		r.GraceTime != 7 ||
+		r.MaxCPUs != 3 ||
+		r.PreemptMode != "REQUEUE" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -73,11 +96,26 @@ func TestPartitionSettings(t *testing.T) {
 func TestMarkReserved(t *testing.T) {
 	book := func(name, nodes string, minutes int, cores map[string]string, flags ...string) *v1alpha1.Reservation {
 		r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(schedtest.Now.Add(time.Duration(minutes) * time.Minute)), Duration: 60, Nodes: nodes, Cores: cores, Flags: flags}
+		r.Spec = v1alpha1.ReservationSpec{
+			StartTime: metav1.NewTime(schedtest.Now.Add(time.Duration(minutes) * time.Minute)),
+			Duration:  60,
+			Nodes:     nodes,
+			Cores:     cores,
+			Flags:     flags,
+		}
 		return r
 	}
 	s := newSnapshot(snapshot.Input{Reservations: []*v1alpha1.Reservation{
-		book("works", "n1", -1, nil, "MAINT"), book("part", "n2", -1, map[string]string{"n2": "0"}), book("later", "n3", 5, nil), book("over", "n3", -61, nil),
+		book(
+			"works",
+			"n1",
+			-1,
+			nil,
+			"MAINT",
+		),
+		book("part", "n2", -1, map[string]string{"n2": "0"}),
+		book("later", "n3", 5, nil),
+		book("over", "n3", -61, nil),
 	}})
 	for minutes, want := range map[int]string{0: "n1 MAINTENANCE,RESERVED works; n2 RESERVED part; n3  ; n10  ; ", 6: "n1 MAINTENANCE,RESERVED works; n2 RESERVED part; n3 RESERVED later; n10  ; "} {
 		rows := Nodes(s)

@@ -24,7 +24,10 @@ func newSnapshot(in snapshot.Input) *snapshot.Snapshot {
 
 func TestCheck(t *testing.T) {
 	mem := func(mib int64) *int64 { return &mib }
-	empty := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "empty"}, Spec: v1alpha1.PartitionSpec{Nodes: "n9"}}
+	empty := &v1alpha1.Partition{
+		ObjectMeta: metav1.ObjectMeta{Name: "empty"},
+		Spec:       v1alpha1.PartitionSpec{Nodes: "n9"},
+	}
 	s := newSnapshot(snapshot.Input{Partitions: append(schedtest.Partitions(), empty)})
 	strict := newSnapshot(snapshot.Input{Parameters: v1alpha1.ClusterSpec{EnforcePartLimits: "ALL"}})
 	for _, tt := range []struct {

@@ -1,6 +1,6 @@
-// Package flags is the command line of the scheduler's process: what it says,
-// and nothing of what is done with it, so that the manual page can be written
-// without linking a scheduler.
+// Package flags defines the command line of the scheduler's process. It is separate from
+// what evaluates the flags, so that the manual page is generated without linking a
+// scheduler.
 package flags
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Flags are what the command line says. Empty and zero values mean the
-// defaults that the flags' texts name.
+// Flags are the values of the command line. Empty and zero values stand for the defaults
+// that the usage of each flag names.
 type Flags struct {
 	Kubeconfig, Role                 string
 	Address, PublicURL, LeaderURL    string
@@ -26,7 +26,7 @@ type Flags struct {
 	Namespaces, Verbose              bool
 }
 
-// Set makes the flag set that fills f. It reports errors, and does not print.
+// Set returns a flag set that sets f. It returns errors and does not print them.
 func (f *Flags) Set() *flag.FlagSet {
 	s := flag.NewFlagSet("scheduler", flag.ContinueOnError)
 	s.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` with the connection to the API server; empty: that of the pod")

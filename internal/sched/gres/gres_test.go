@@ -14,7 +14,12 @@ import (
 // back.
 func TestDeviceTable(t *testing.T) {
 	c := &v1alpha1.ClusterSpec{Devices: []v1alpha1.DeviceResource{
-		{Name: "gpu", Type: "a100", Resource: NvidiaGPU, NodeLabels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}},
+		{
+			Name:       "gpu",
+			Type:       "a100",
+			Resource:   NvidiaGPU,
+			NodeLabels: map[string]string{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+		},
 		{Name: "gpu", Type: "1g.10gb", Resource: "nvidia.com/mig-1g.10gb"},
 		{Name: "fpga", Resource: "site.example/fpga"},
 	}}
@@ -26,7 +31,16 @@ func TestDeviceTable(t *testing.T) {
 		}
 		return n
 	}
-	a100, other := node("NVIDIA-A100-SXM4-80GB", NvidiaGPU, "nvidia.com/mig-1g.10gb"), node("Tesla-T4", NvidiaGPU, "site.example/fpga", "site.example/unknown")
+	a100, other := node(
+		"NVIDIA-A100-SXM4-80GB",
+		NvidiaGPU,
+		"nvidia.com/mig-1g.10gb",
+	), node(
+		"Tesla-T4",
+		NvidiaGPU,
+		"site.example/fpga",
+		"site.example/unknown",
+	)
 	for _, tt := range []struct {
 		node       *corev1.Node
 		name, kind string

@@ -12,7 +12,10 @@ import (
 )
 
 func account(name, parent string, l v1alpha1.Limits) *v1alpha1.Account {
-	return &v1alpha1.Account{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccountSpec{Parent: parent, Limits: l}}
+	return &v1alpha1.Account{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.AccountSpec{Parent: parent, Limits: l},
+	}
 }
 
 func qos(name string, l v1alpha1.Limits) *v1alpha1.QOS {
@@ -22,16 +25,36 @@ func qos(name string, l v1alpha1.Limits) *v1alpha1.QOS {
 type tres map[string]int64
 
 func anna(cpus int64) *limits.Usage {
-	return &limits.Usage{Account: "chem", User: "anna", QOS: "normal", CPUs: cpus, Nodes: 2, Memory: 100, Minutes: 60, GRES: map[string]int64{"gpu": 1}}
+	return &limits.Usage{
+		Account: "chem",
+		User:    "anna",
+		QOS:     "normal",
+		CPUs:    cpus,
+		Nodes:   2,
+		Memory:  100,
+		Minutes: 60,
+		GRES:    map[string]int64{"gpu": 1},
+	}
 }
 
 // Every limit, with the reason that Slurm gives.
 func TestReasons(t *testing.T) {
 	running := []limits.Usage{
-		{Account: "chem", User: "anna", QOS: "normal", CPUs: 6, Nodes: 1, Memory: 50, Minutes: 10, GRES: map[string]int64{"gpu": 3}},
+		{
+			Account: "chem",
+			User:    "anna",
+			QOS:     "normal",
+			CPUs:    6,
+			Nodes:   1,
+			Memory:  50,
+			Minutes: 10,
+			GRES:    map[string]int64{"gpu": 3},
+		},
 		{Account: "phys", User: "ben", QOS: "normal", CPUs: 2, Nodes: 1, Minutes: 10},
 	}
-	minutes := map[status.AssociationKey]map[string]float64{{Account: "chem", User: "anna"}: {"cpu": 1000, limits.WallMinutes: 500}}
+	minutes := map[status.AssociationKey]map[string]float64{
+		{Account: "chem", User: "anna"}: {"cpu": 1000, limits.WallMinutes: 500},
+	}
 	type l = v1alpha1.Limits
 	for _, tt := range []struct {
 		name                string
@@ -79,8 +102,17 @@ func TestReasons(t *testing.T) {
 		u := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "anna"}}
 		u.Spec.Associations = []v1alpha1.Association{{Account: "chem", Limits: tt.user}}
 		c := limits.New(&limits.Input{
-			Accounts: []*v1alpha1.Account{account("science", "", tt.science), account("chem", "science", tt.chem), account("phys", "", l{})},
-			Users:    []*v1alpha1.User{u}, QOS: []*v1alpha1.QOS{qos("normal", tt.qos)}, Running: running, Minutes: minutes,
+			Accounts: []*v1alpha1.Account{
+				account("science", "", tt.science),
+				account("chem", "science", tt.chem),
+				account("phys", "", l{}),
+			},
+			Users: []*v1alpha1.User{
+				u,
+			},
+			QOS:          []*v1alpha1.QOS{qos("normal", tt.qos)},
+			Running:      running,
+			Minutes:      minutes,
 			MinutesOfQOS: map[string]map[string]float64{"normal": {"cpu": 700, limits.WallMinutes: 90}},
 		})
 		reason, draws := c.Check(anna(4))
@@ -92,7 +124,8 @@ func TestReasons(t *testing.T) {
 		for _, d := range draws {
 			got = append(got, c.Limits[d])
 		}
-		if tt.draws == "" && len(got) > 0 || tt.draws != "" && (len(got) != 1 || got[0].Reason != tt.draws || got[0].Left != tt.left) {
+		if tt.draws == "" && len(got) > 0 ||
+			tt.draws != "" && (len(got) != 1 || got[0].Reason != tt.draws || got[0].Left != tt.left) {
 			t.Errorf("%s: %+v, want %s with %d left", tt.name, got, tt.draws, tt.left)
 		}
 	}
@@ -103,13 +136,17 @@ func TestBudgetsAreShared(t *testing.T) {
 	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: v1alpha1.PartitionSpec{QOS: "part"}}
 	c := limits.New(&limits.Input{
 		Accounts: []*v1alpha1.Account{account("chem", "", v1alpha1.Limits{GrpJobs: 3})},
-		QOS:      []*v1alpha1.QOS{qos("part", v1alpha1.Limits{MaxJobsPerUser: 2})}, Partitions: []*v1alpha1.Partition{part},
+		QOS: []*v1alpha1.QOS{
+			qos("part", v1alpha1.Limits{MaxJobsPerUser: 2}),
+		},
+		Partitions: []*v1alpha1.Partition{part},
 	})
 	a, b := anna(1), anna(2)
 	a.Partition, b.User = "big", "ben"
 	_, first := c.Check(a)
 	_, second := c.Check(b)
-	if len(first) != 2 || len(second) != 1 || first[1] != second[0] || c.Limits[first[0]].Reason != "QOSMaxJobsPerUserLimit" {
+	if len(first) != 2 || len(second) != 1 || first[1] != second[0] ||
+		c.Limits[first[0]].Reason != "QOSMaxJobsPerUserLimit" {
 		t.Errorf("%v %v %+v", first, second, c.Limits)
 	}
 }
@@ -119,7 +156,12 @@ func TestBudgetsAreShared(t *testing.T) {
 func TestPartitionQOS(t *testing.T) {
 	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: v1alpha1.PartitionSpec{QOS: "part"}}
 	own := qos("normal", v1alpha1.Limits{MaxTRES: tres{"cpu": 2}})
-	c := limits.New(&limits.Input{QOS: []*v1alpha1.QOS{own, qos("part", v1alpha1.Limits{MaxTRES: tres{"cpu": 8}, MaxWall: 30})}, Partitions: []*v1alpha1.Partition{part}})
+	c := limits.New(
+		&limits.Input{
+			QOS:        []*v1alpha1.QOS{own, qos("part", v1alpha1.Limits{MaxTRES: tres{"cpu": 8}, MaxWall: 30})},
+			Partitions: []*v1alpha1.Partition{part},
+		},
+	)
 	u := anna(4)
 	u.Partition, u.Minutes = "big", 20
 	if reason, _ := c.Check(u); reason != "" {
@@ -159,14 +201,27 @@ func TestOverridden(t *testing.T) {
 }
 
 func TestAccountsInALoop(t *testing.T) {
-	c := limits.New(&limits.Input{Accounts: []*v1alpha1.Account{account("a", "b", v1alpha1.Limits{GrpJobs: 1}), account("b", "a", v1alpha1.Limits{GrpJobs: 1})}})
+	c := limits.New(
+		&limits.Input{
+			Accounts: []*v1alpha1.Account{
+				account("a", "b", v1alpha1.Limits{GrpJobs: 1}),
+				account("b", "a", v1alpha1.Limits{GrpJobs: 1}),
+			},
+		},
+	)
 	if _, draws := c.Check(&limits.Usage{Account: "a"}); len(draws) != 2 {
 		t.Errorf("%v", draws)
 	}
 }
 
 func TestSubmitted(t *testing.T) {
-	counts := map[[3]string]int{{"chem", "anna", ""}: 2, {"chem", "", ""}: 5, {"science", "", ""}: 1, {"", "anna", "normal"}: 3, {"", "", "normal"}: 8}
+	counts := map[[3]string]int{
+		{"chem", "anna", ""}:   2,
+		{"chem", "", ""}:       5,
+		{"science", "", ""}:    1,
+		{"", "anna", "normal"}: 3,
+		{"", "", "normal"}:     8,
+	}
 	active := func(account, user, qos string) int { return counts[[3]string{account, user, qos}] }
 	type l = v1alpha1.Limits
 	for _, tt := range []struct {
@@ -212,7 +267,9 @@ func TestDenyOnLimit(t *testing.T) {
 		{"small", 99, 9, 99, false}, {"strict", 2, 1, 10, false}, {"strict", 3, 1, 10, true},
 		{"strict", 1, 1, 11, true}, {"strict", 1, 1, 0, false}, {"strict", 1, 2, 0, true},
 	} {
-		if got := c.Denied(&limits.Usage{Account: "chem", QOS: tt.qos, CPUs: tt.cpus, Nodes: tt.nodes, Minutes: tt.minutes}); got != tt.want {
+		if got := c.Denied(
+			&limits.Usage{Account: "chem", QOS: tt.qos, CPUs: tt.cpus, Nodes: tt.nodes, Minutes: tt.minutes},
+		); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}

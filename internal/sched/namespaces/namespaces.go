@@ -1,7 +1,7 @@
-// Package namespaces gives every User the namespace in which its jobs live: the
+// Package namespaces creates for every User the namespace of its jobs: the
 // Namespace itself, the ServiceAccount of the jobs, and the bindings by which
-// the user may submit and both may ask the queue. It makes what is missing and
-// deletes nothing.
+// the user may submit jobs and both may query the queue. It creates what is missing
+// and deletes nothing.
 package namespaces
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Roles that users have, from the manifests in deploy/rbac.
+// Roles of users, defined by the manifests in deploy/rbac.
 const (
 	roleUser  = "berth-user"
 	roleQueue = "berth-queue"
@@ -32,29 +32,29 @@ const (
 // labelPart is the label that the chart's objects have, with the value berth.
 const labelPart = "app.kubernetes.io/name"
 
-// Pauses between attempts after a failure, and between looks at all users
-// when nothing seems to have happened.
+// Intervals until all users are reconciled again: after a failure, and when nothing
+// has changed.
 const (
-	retryAfter = 5 * time.Second
-	lookAgain  = 10 * time.Minute
+	retryInterval  = 5 * time.Second
+	resyncInterval = 10 * time.Minute
 )
 
-// Maker makes users' namespaces.
-type Maker struct {
+// Controller creates the namespaces of users.
+type Controller struct {
 	cluster *control.Cluster
 	labels  map[string]string
 	log     *slog.Logger
 	wake    chan struct{}
-	said    map[string]string // the last complaint about a user
+	logged  map[string]string // the last error that was logged about a user
 }
 
-// New makes a Maker, before the stores of c are fed. labels go onto namespaces
-// that it makes.
-func New(c *control.Cluster, labels map[string]string, log *slog.Logger) *Maker {
-	m := &Maker{cluster: c, labels: labels, log: log, wake: make(chan struct{}, 1), said: map[string]string{}}
+// New returns a Controller. It subscribes to the stores of c, which must not be filled
+// yet. labels are set on the namespaces that it creates.
+func New(c *control.Cluster, labels map[string]string, log *slog.Logger) *Controller {
+	out := &Controller{cluster: c, labels: labels, log: log, wake: make(chan struct{}, 1), logged: map[string]string{}}
 	wake := func() {
 		select {
-		case m.wake <- struct{}{}:
+		case out.wake <- struct{}{}:
 		default:
 		}
 	}
@@ -64,55 +64,57 @@ func New(c *control.Cluster, labels map[string]string, log *slog.Logger) *Maker 
 		}
 	})
 	c.Namespaces.Subscribe(func(_, now *corev1.Namespace) {
-		if now == nil { // somebody deleted one
+		if now == nil { // it was deleted
 			wake()
 		}
 	})
-	return m
+	return out
 }
 
-// Run makes what is missing until ctx ends. It begins with all users.
-func (m *Maker) Run(ctx context.Context) {
+// Run reconciles all users, at once and after each change, until ctx ends.
+func (c *Controller) Run(ctx context.Context) {
 	next := time.Duration(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-m.wake:
+		case <-c.wake:
 		case <-time.After(next):
 		}
-		next = lookAgain
-		if !m.all(ctx) {
-			next = retryAfter
+		next = resyncInterval
+		if !c.reconcileAll(ctx) {
+			next = retryInterval
 		}
 	}
 }
 
-// all goes through every user; false: something is to be tried again.
-func (m *Maker) all(ctx context.Context) (done bool) {
+// reconcileAll reconciles every user and reports whether all succeeded.
+func (c *Controller) reconcileAll(ctx context.Context) (done bool) {
 	done = true
-	for _, u := range m.cluster.Users.List() {
-		err := m.user(ctx, u)
+	for _, u := range c.cluster.Users.List() {
+		err := c.reconcile(ctx, u)
 		text := ""
 		if err != nil && ctx.Err() == nil {
 			done, text = false, err.Error()
 		}
-		if text != "" && text != m.said[u.Name] {
-			m.log.Warn("namespace of a user", "user", u.Name, "namespace", u.Spec.Namespace, "error", err)
+		if text != "" && text != c.logged[u.Name] {
+			c.log.Warn("namespace of a user is not ready", "user", u.Name, "namespace", u.Spec.Namespace, "error", err)
 		}
-		m.said[u.Name] = text
+		c.logged[u.Name] = text
 	}
 	return done
 }
 
-func (m *Maker) user(ctx context.Context, u *v1alpha1.User) error {
+func (c *Controller) reconcile(ctx context.Context, u *v1alpha1.User) error {
 	if u.DeletionTimestamp != nil || u.Spec.Namespace == "" {
 		return nil
 	}
-	if err := m.namespace(ctx, u); err != nil {
+	if err := c.createNamespace(ctx, u); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context, *v1alpha1.User) error{m.account, m.mayJobs, m.mayQueue} {
+	for _, step := range []func(context.Context, *v1alpha1.User) error{
+		c.createServiceAccount, c.bindUserRole, c.bindQueueRole,
+	} {
 		if err := step(ctx, u); err != nil {
 			return err
 		}
@@ -120,25 +122,30 @@ func (m *Maker) user(ctx context.Context, u *v1alpha1.User) error {
 	return nil
 }
 
-// namespace makes the namespace. One that is there must be the user's by its
-// label: a User that names kube-system must not get hold of it.
-func (m *Maker) namespace(ctx context.Context, u *v1alpha1.User) error {
+// createNamespace creates the namespace of the user. An existing one must have the user's
+// label, so that a User that names kube-system gets no rights there.
+func (c *Controller) createNamespace(ctx context.Context, u *v1alpha1.User) error {
 	n := &corev1.Namespace{}
-	err := m.cluster.Client.Get(ctx, client.ObjectKey{Name: u.Spec.Namespace}, n)
+	err := c.cluster.Client.Get(ctx, client.ObjectKey{Name: u.Spec.Namespace}, n)
 	if apierrors.IsNotFound(err) {
 		n = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: u.Spec.Namespace, Labels: map[string]string{}}}
-		for k, v := range m.labels {
+		for k, v := range c.labels {
 			n.Labels[k] = v
 		}
 		n.Labels[wire.LabelNamespace] = u.Name
-		return m.cluster.Client.Create(ctx, n)
+		return c.cluster.Client.Create(ctx, n)
 	}
 	if err != nil {
 		return err
 	}
 	if owner := n.Labels[wire.LabelNamespace]; owner != u.Name {
-		return fmt.Errorf("the namespace %s exists and is not marked as the user's; if it is, label it: kubectl label namespace %s %s=%s",
-			n.Name, n.Name, wire.LabelNamespace, u.Name)
+		return fmt.Errorf(
+			"the namespace %s exists and is not marked as the user's; if it is, label it: kubectl label namespace %s %s=%s",
+			n.Name,
+			n.Name,
+			wire.LabelNamespace,
+			u.Name,
+		)
 	}
 	if n.DeletionTimestamp != nil {
 		return fmt.Errorf("the namespace %s is being deleted", n.Name)
@@ -146,18 +153,21 @@ func (m *Maker) namespace(ctx context.Context, u *v1alpha1.User) error {
 	return nil
 }
 
-func (m *Maker) account(ctx context.Context, u *v1alpha1.User) error {
-	a := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.Spec.Namespace, Name: v1alpha1.ServiceAccountName}}
-	err := m.cluster.Client.Create(ctx, a)
+func (c *Controller) createServiceAccount(ctx context.Context, u *v1alpha1.User) error {
+	a := &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.Spec.Namespace, Name: v1alpha1.ServiceAccountName},
+	}
+	err := c.cluster.Client.Create(ctx, a)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	return err
 }
 
-func (m *Maker) mayJobs(ctx context.Context, u *v1alpha1.User) error {
+// bindUserRole lets the user submit jobs in its namespace.
+func (c *Controller) bindUserRole(ctx context.Context, u *v1alpha1.User) error {
 	b := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: u.Spec.Namespace, Name: roleUser}}
-	_, err := controllerutil.CreateOrUpdate(ctx, m.cluster.Client, b, func() error {
+	_, err := controllerutil.CreateOrUpdate(ctx, c.cluster.Client, b, func() error {
 		b.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleUser}
 		b.Subjects = subjects(u)
 		return nil
@@ -165,18 +175,19 @@ func (m *Maker) mayJobs(ctx context.Context, u *v1alpha1.User) error {
 	return err
 }
 
-func (m *Maker) mayQueue(ctx context.Context, u *v1alpha1.User) error {
+// bindQueueRole lets the user query the queue.
+func (c *Controller) bindQueueRole(ctx context.Context, u *v1alpha1.User) error {
 	b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: roleQueue + "-" + u.Name}}
-	_, err := controllerutil.CreateOrUpdate(ctx, m.cluster.Client, b, func() error {
+	_, err := controllerutil.CreateOrUpdate(ctx, c.cluster.Client, b, func() error {
 		b.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleQueue}
 		b.Subjects = subjects(u)
-		metav1.SetMetaDataLabel(&b.ObjectMeta, labelPart, "berth") // who removes all of Berth finds it
+		metav1.SetMetaDataLabel(&b.ObjectMeta, labelPart, "berth") // by which the chart's objects are found
 		return nil
 	})
 	return err
 }
 
-// subjects are who acts for the user: its identities, and its jobs.
+// subjects returns the identities of the user, and the ServiceAccount of its jobs.
 func subjects(u *v1alpha1.User) []rbacv1.Subject {
 	identities := u.Spec.Identities
 	if len(identities) == 0 {
@@ -188,5 +199,8 @@ func subjects(u *v1alpha1.User) []rbacv1.Subject {
 			out = append(out, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name})
 		}
 	}
-	return append(out, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: u.Spec.Namespace, Name: v1alpha1.ServiceAccountName})
+	return append(
+		out,
+		rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: u.Spec.Namespace, Name: v1alpha1.ServiceAccountName},
+	)
 }

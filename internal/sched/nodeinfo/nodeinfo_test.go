@@ -60,7 +60,9 @@ func TestReason(t *testing.T) {
 			t.Errorf("%q: %q %q %d", annotation, text, user, at)
 		}
 	}
-	if text, _, _ := Reason(testNode("n", func(n *corev1.Node) { n.Status.Conditions = nil })); text != "Not responding" {
+	if text, _, _ := Reason(
+		testNode("n", func(n *corev1.Node) { n.Status.Conditions = nil }),
+	); text != "Not responding" {
 		t.Errorf("of a node that does not report: %q", text)
 	}
 }
@@ -82,10 +84,23 @@ func TestShortNames(t *testing.T) {
 
 func TestFeaturesFromLabels(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{
-		wire.LabelFeature + "fast": "true", "feature.node.kubernetes.io/cpu-cpuid.AVX512F": "true", "feature.node.kubernetes.io/cpu-cpuid.AMX": "false",
-		"node.kubernetes.io/instance-type": "M5.large", "example.org/infiniband": "true", "example.org/rack": "r 1",
+		wire.LabelFeature + "fast":                     "true",
+		"feature.node.kubernetes.io/cpu-cpuid.AVX512F": "true",
+		"feature.node.kubernetes.io/cpu-cpuid.AMX":     "false",
+		"node.kubernetes.io/instance-type":             "M5.large",
+		"example.org/infiniband":                       "true",
+		"example.org/rack":                             "r 1",
 	}}}
-	got := Features(n, []string{"feature.node.kubernetes.io/cpu-cpuid.*", "node.kubernetes.io/instance-type", "example.org/infiniband", "example.org/rack", "example.org/inf"})
+	got := Features(
+		n,
+		[]string{
+			"feature.node.kubernetes.io/cpu-cpuid.*",
+			"node.kubernetes.io/instance-type",
+			"example.org/infiniband",
+			"example.org/rack",
+			"example.org/inf",
+		},
+	)
 	if want := []string{"avx512f", "fast", "infiniband", "m5.large", "r_1"}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -100,8 +115,15 @@ func TestFeaturesFromLabels(t *testing.T) {
 }
 
 func TestAssumedHardware(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{nfdThreads: "true", nfdNUMA: "true"}, Annotations: map[string]string{}}}
-	if got, want := AssumedHardware(n), "sockets assumed, though the node has several NUMA nodes (annotations berth.hpc/sockets, berth.hpc/cores-per-socket, berth.hpc/threads-per-core)"; got != want {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      map[string]string{nfdThreads: "true", nfdNUMA: "true"},
+			Annotations: map[string]string{},
+		},
+	}
+	if got, want := AssumedHardware(
+		n,
+	), "sockets assumed, though the node has several NUMA nodes (annotations berth.hpc/sockets, berth.hpc/cores-per-socket, berth.hpc/threads-per-core)"; got != want {
 		t.Errorf("%q", got)
 	}
 	if ThreadsPerCore(n) != 2 {

@@ -33,7 +33,10 @@ func TestForecastIsWhatASubmittedJobIsPlanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		defer b.run()()
-		if f := b.forecastOf(asked("u", 4)); f.Start != time.Now().Unix() || len(f.Parts) != 1 || f.Parts[0] != (wire.ForecastPart{Partition: "debug", CPUs: 4, Nodes: "n1"}) {
+		if f := b.forecastOf(
+			asked("u", 4),
+		); f.Start != time.Now().Unix() || len(f.Parts) != 1 ||
+			f.Parts[0] != (wire.ForecastPart{Partition: "debug", CPUs: 4, Nodes: "n1"}) {
 			t.Errorf("in an empty cluster: %+v", f)
 		}
 		b.submit(1, 4)
@@ -73,7 +76,8 @@ func TestForecastOfComponents(t *testing.T) {
 		})
 		f := b.forecastOf(two)
 		one, _ := b.cluster.Job(1)
-		if len(f.Parts) != 2 || f.Parts[1].CPUs != 3 || f.Parts[1].Partition != "debug" || f.Start < one.Status.StartTime.Add(5*time.Minute).Unix() {
+		if len(f.Parts) != 2 || f.Parts[1].CPUs != 3 || f.Parts[1].Partition != "debug" ||
+			f.Start < one.Status.StartTime.Add(5*time.Minute).Unix() {
 			t.Errorf("%+v, where only one component fits now", f)
 		}
 	})

@@ -52,7 +52,8 @@ func TestFollowing(t *testing.T) {
 		synctest.Wait()
 		second, _ := b.Planned(2)
 		third, _ := b.Planned(3)
-		if second.Reason != "Resources" || third.Reason != "Priority" || !third.Start.After(second.Start) || len(third.Nodes) != 1 {
+		if second.Reason != "Resources" || third.Reason != "Priority" || !third.Start.After(second.Start) ||
+			len(third.Nodes) != 1 {
 			t.Errorf("planned %+v and %+v", second, third)
 		}
 		for id := int64(1); id < 4; id++ {

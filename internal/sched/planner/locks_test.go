@@ -22,17 +22,30 @@ import (
 
 // fullCluster is a cluster on which every CPU is taken and a queue waits.
 func fullCluster(nodes, pending int) *control.Cluster {
-	c := fake.Cluster(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-		return nil
-	}})
+	c := fake.Cluster(
+		interceptor.Funcs{
+			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return nil
+			},
+		},
+	)
 	rnd, start := rand.New(rand.NewPCG(1, 2)), metav1.NewMicroTime(time.Now())
 	fake.Feed(c, fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))
 	for i := range nodes {
 		n := aNode()
 		n.Name = fmt.Sprintf("n%d", i)
-		j := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("r-%d", i)}, Spec: v1alpha1.BatchJobSpec{JobID: int64(i + 1), User: "a"}}
-		j.Status = v1alpha1.BatchJobStatus{State: v1alpha1.StateRunning, StartTime: &start, TimeLimit: 10 + rnd.Int32N(1440),
-			Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: n.Name, Node: n.Name, CPUs: 4, CPUIDs: "0-3"}}}}
+		j := &v1alpha1.BatchJob{
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("r-%d", i)},
+			Spec:       v1alpha1.BatchJobSpec{JobID: int64(i + 1), User: "a"},
+		}
+		j.Status = v1alpha1.BatchJobStatus{
+			State:     v1alpha1.StateRunning,
+			StartTime: &start,
+			TimeLimit: 10 + rnd.Int32N(1440),
+			Allocation: &v1alpha1.Allocation{
+				Nodes: []v1alpha1.NodeAllocation{{Name: n.Name, Node: n.Name, CPUs: 4, CPUIDs: "0-3"}},
+			},
+		}
 		fake.Feed(c, n, j)
 	}
 	for i := range pending {
@@ -42,7 +55,10 @@ func fullCluster(nodes, pending int) *control.Cluster {
 }
 
 func waitingJob(id int64, nodes, limit int32) *v1alpha1.BatchJob {
-	j := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("j-%d", id)}, Spec: v1alpha1.BatchJobSpec{JobID: id, User: "b", Partition: "debug"}}
+	j := &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("j-%d", id)},
+		Spec:       v1alpha1.BatchJobSpec{JobID: id, User: "b", Partition: "debug"},
+	}
 	j.Spec.Job.Shape.MinNodes, j.Spec.Job.Shape.MaxNodes, j.Spec.Job.Time.Limit = nodes, nodes, limit
 	return j
 }

@@ -49,7 +49,11 @@ func newBench(t *testing.T) *bench {
 	b.cluster = fake.Cluster(interceptor.Funcs{SubResourcePatch: b.patch, Create: b.create})
 	b.Planner = New(b.cluster, starter.New(b.cluster, nil, time.Now), time.Now, slog.New(slog.DiscardHandler))
 	b.incrementalFrom = benchThreshold
-	fake.Feed(b.cluster, aNode(), fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }))
+	fake.Feed(
+		b.cluster,
+		aNode(),
+		fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.Nodes = true, "ALL" }),
+	)
 	return b
 }
 
@@ -65,7 +69,14 @@ func (b *bench) create(ctx context.Context, c client.WithWatch, o client.Object,
 	return c.Create(ctx, o, opts...)
 }
 
-func (b *bench) patch(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+func (b *bench) patch(
+	ctx context.Context,
+	c client.Client,
+	sub string,
+	o client.Object,
+	p client.Patch,
+	opts ...client.SubResourcePatchOption,
+) error {
 	b.mu.Lock()
 	b.wrote++
 	n := b.wrote
@@ -92,8 +103,12 @@ func (b *bench) submit(id int64, cpus int32, change ...func(*job.Job)) {
 		c(&j)
 	}
 	o := &v1alpha1.BatchJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "user-a", Name: fmt.Sprintf("j-%d", id), UID: types.UID(fmt.Sprint(id))},
-		Spec:       v1alpha1.BatchJobSpec{JobID: id, User: "a", Partition: "debug", Job: j},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "user-a",
+			Name:      fmt.Sprintf("j-%d", id),
+			UID:       types.UID(fmt.Sprint(id)),
+		},
+		Spec: v1alpha1.BatchJobSpec{JobID: id, User: "a", Partition: "debug", Job: j},
 	}
 	if err := b.cluster.Client.Create(b.Context(), o); err != nil {
 		b.Fatal(err)
@@ -146,8 +161,11 @@ func aNode() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1"},
 		Status: corev1.NodeStatus{
-			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4000Mi")},
-			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Allocatable: corev1.ResourceList{
+				corev1.ResourceCPU:    resource.MustParse("4"),
+				corev1.ResourceMemory: resource.MustParse("4000Mi"),
+			},
+			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
 }
@@ -168,7 +186,8 @@ func TestAChangeIsPlannedAndStarted(t *testing.T) {
 		settle()
 		b.want(v1alpha1.StateConfiguring)
 		o, _ := b.cluster.Job(1)
-		if a := o.Status.Allocation; a == nil || len(a.Nodes) != 1 || a.Nodes[0].Name != "n1" || a.Nodes[0].CPUs != 2 || o.Status.Attempt != 1 {
+		if a := o.Status.Allocation; a == nil || len(a.Nodes) != 1 || a.Nodes[0].Name != "n1" || a.Nodes[0].CPUs != 2 ||
+			o.Status.Attempt != 1 {
 			t.Errorf("%+v", o.Status)
 		}
 		if _, ok := b.Planned(1); ok {
@@ -361,14 +380,21 @@ func TestWhatNeedsANewPlan(t *testing.T) {
 	b.submit(1, 1)
 	held, _ := b.cluster.Job(1)
 	held = held.DeepCopy()
-	held.Status = v1alpha1.BatchJobStatus{State: v1alpha1.StateConfiguring, Attempt: 1, Allocation: &v1alpha1.Allocation{}}
+	held.Status = v1alpha1.BatchJobStatus{
+		State:      v1alpha1.StateConfiguring,
+		Attempt:    1,
+		Allocation: &v1alpha1.Allocation{},
+	}
 	fake.Feed(b.cluster, held)
 	woken()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
 	bound := pod.DeepCopy()
 	bound.Spec.NodeName = "n1"
 	own := bound.DeepCopy()
-	own.Name, own.Namespace, own.Labels = "own", held.Namespace, map[string]string{wire.LabelJobID: "1", wire.LabelAttempt: "1"}
+	own.Name, own.Namespace, own.Labels = "own", held.Namespace, map[string]string{
+		wire.LabelJobID:   "1",
+		wire.LabelAttempt: "1",
+	}
 	old := own.DeepCopy()
 	old.Name, old.Labels = "old", map[string]string{wire.LabelJobID: "1", wire.LabelAttempt: "0"}
 	for _, tt := range []struct {
@@ -398,7 +424,9 @@ func TestWhatNeedsANewPlan(t *testing.T) {
 
 func TestFeasibleKnowsTheNewestNodes(t *testing.T) {
 	b := newBench(t)
-	ask := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 9, Partition: "debug", Job: job.Job{Shape: job.Shape{CPUsPerTask: 6}}}}
+	ask := &v1alpha1.BatchJob{
+		Spec: v1alpha1.BatchJobSpec{JobID: 9, Partition: "debug", Job: job.Job{Shape: job.Shape{CPUsPerTask: 6}}},
+	}
 	if b.Feasible(ask) == nil {
 		t.Error("6 CPUs of 4")
 	}

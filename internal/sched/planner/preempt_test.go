@@ -19,7 +19,12 @@ func newPreemptingBench(t *testing.T) *bench {
 	b := newBench(t)
 	high, low := &v1alpha1.QOS{}, &v1alpha1.QOS{}
 	high.Name, high.Spec.Preempt, low.Name = "high", []string{"low"}, "low"
-	fake.Feed(b.cluster, high, low, fake.Settings(v1alpha1.ClusterSpec{PreemptType: "preempt/qos", PreemptMode: "CANCEL"}))
+	fake.Feed(
+		b.cluster,
+		high,
+		low,
+		fake.Settings(v1alpha1.ClusterSpec{PreemptType: "preempt/qos", PreemptMode: "CANCEL"}),
+	)
 	return b
 }
 

@@ -21,7 +21,8 @@ func TestBindingNamesTheJob(t *testing.T) {
 	if st := p.Bind(t.Context(), nil, foreign, "n2"); !st.IsSuccess() || got == nil {
 		t.Fatalf("%v", st)
 	}
-	if got.Target.Name != "n2" || got.Target.Kind != "Node" || got.UID != foreign.UID || got.Namespace != "user-a" || got.Annotations[wire.AnnotationJob] != "7" {
+	if got.Target.Name != "n2" || got.Target.Kind != "Node" || got.UID != foreign.UID || got.Namespace != "user-a" ||
+		got.Annotations[wire.AnnotationJob] != "7" {
 		t.Errorf("%+v", got)
 	}
 	fails = errors.New("no")

@@ -184,7 +184,12 @@ func TestWorkloadPodWaitsForItsPlacement(t *testing.T) {
 	if st := p.PreEnqueue(t.Context(), pod(0)); !st.IsSuccess() {
 		t.Errorf("a job's own pod is held back: %v", st)
 	}
-	if _, st := p.PreFilter(t.Context(), nil, workloadPod("stranger"), nil); st.Code() != fwk.UnschedulableAndUnresolvable {
+	if _, st := p.PreFilter(
+		t.Context(),
+		nil,
+		workloadPod("stranger"),
+		nil,
+	); st.Code() != fwk.UnschedulableAndUnresolvable {
 		t.Errorf("a pod of no job is scheduled to any node: %v", st)
 	}
 	pl.nodes = []string{"n1"}

@@ -21,8 +21,13 @@ func cluster(change func(*snapshot.Input)) *snapshot.Snapshot {
 			schedtest.QOS("high", func(q *v1alpha1.QOSSpec) { q.Preempt = []string{"low"} }),
 			schedtest.QOS("low", func(q *v1alpha1.QOSSpec) { q.GraceTime = 5 })}},
 		Parameters: v1alpha1.ClusterSpec{PreemptType: "preempt/qos", PreemptMode: "requeue"},
-		Partitions: []*v1alpha1.Partition{{ObjectMeta: metav1.ObjectMeta{Name: "debug"}, Spec: v1alpha1.PartitionSpec{Nodes: "n1"}}},
-		Jobs:       []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.RunningOn("0-3", "n1"), schedtest.InQOS("low")), schedtest.Job(2, schedtest.InQOS("high"), schedtest.WholeNode)},
+		Partitions: []*v1alpha1.Partition{
+			{ObjectMeta: metav1.ObjectMeta{Name: "debug"}, Spec: v1alpha1.PartitionSpec{Nodes: "n1"}},
+		},
+		Jobs: []*v1alpha1.BatchJob{
+			schedtest.Job(1, schedtest.RunningOn("0-3", "n1"), schedtest.InQOS("low")),
+			schedtest.Job(2, schedtest.InQOS("high"), schedtest.WholeNode),
+		},
 	}
 	in.Jobs[0].Status.StartTime = &metav1.MicroTime{Time: schedtest.Now.Add(-time.Minute)}
 	if change != nil {
@@ -38,7 +43,10 @@ func tiers(pending, running int32) func(*snapshot.Input) {
 	return func(in *snapshot.Input) {
 		in.Parameters.PreemptType = "preempt/partition_prio"
 		in.Partitions[0].Spec.PriorityTier = pending
-		low := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Spec: v1alpha1.PartitionSpec{Nodes: "n1", PriorityTier: running, GraceTime: 5}}
+		low := &v1alpha1.Partition{
+			ObjectMeta: metav1.ObjectMeta{Name: "low"},
+			Spec:       v1alpha1.PartitionSpec{Nodes: "n1", PriorityTier: running, GraceTime: 5},
+		}
 		in.Partitions = append(in.Partitions, low)
 		in.Jobs[0].Spec.Partition, in.Jobs[0].Status.Partition = "low", "low"
 	}
@@ -100,7 +108,10 @@ func BenchmarkVictims(b *testing.B) {
 		c := schedtest.NewFullCluster(size.nodes, size.pending)
 		in := snapshot.Input{Now: c.Now, Nodes: c.Nodes, Pods: c.Pods, Jobs: c.Jobs}
 		in.Parameters.PreemptType, in.Parameters.PreemptMode = "preempt/qos", ModeRequeue
-		in.Policy.QOS = []*v1alpha1.QOS{schedtest.QOS("high", func(q *v1alpha1.QOSSpec) { q.Preempt = []string{""} }), {}}
+		in.Policy.QOS = []*v1alpha1.QOS{
+			schedtest.QOS("high", func(q *v1alpha1.QOSSpec) { q.Preempt = []string{""} }),
+			{},
+		}
 		preemptor := in.Jobs[len(in.Jobs)-1]
 		preemptor.Spec.Job.QOS, preemptor.Spec.Job.Shape.MinNodes, preemptor.Spec.Job.Shape.MaxNodes = "high", 8, 8
 		s, ok := snapshot.NewIncremental(in, func(int64) []*corev1.Pod { return nil })

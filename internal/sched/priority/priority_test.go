@@ -25,10 +25,28 @@ func user(name string, accounts ...string) *v1alpha1.User {
 // answers were recorded (sshare -l -a, squeue -o %Q).
 func recorded() priority.Input {
 	return priority.Input{
-		Now: 1000, Nodes: 4, CPUs: 16,
-		Parameters: v1alpha1.Priority{PriorityWeights: map[string]int64{"age": 1000, "fairshare": 1000, "jobsize": 100, "partition": 1000, "qos": 1000}},
-		Accounts:   []*v1alpha1.Account{account("other", "", 1), account("science", "", 1), account("a1", "science", 5)},
-		Users:      []*v1alpha1.User{user("root", "root"), user("refuser", "other", "science"), user("refuser2", "science")},
+		Now:   1000,
+		Nodes: 4,
+		CPUs:  16,
+		Parameters: v1alpha1.Priority{
+			PriorityWeights: map[string]int64{
+				"age":       1000,
+				"fairshare": 1000,
+				"jobsize":   100,
+				"partition": 1000,
+				"qos":       1000,
+			},
+		},
+		Accounts: []*v1alpha1.Account{
+			account("other", "", 1),
+			account("science", "", 1),
+			account("a1", "science", 5),
+		},
+		Users: []*v1alpha1.User{
+			user("root", "root"),
+			user("refuser", "other", "science"),
+			user("refuser2", "science"),
+		},
 		Partitions: []*v1alpha1.Partition{
 			{ObjectMeta: metav1.ObjectMeta{Name: "debug"}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "batch"}, Spec: v1alpha1.PartitionSpec{PriorityJobFactor: 10}},
@@ -56,7 +74,15 @@ func TestPrioritiesAsSlurm(t *testing.T) {
 		{"batch", 1, 2, 0, 1268, 2018},
 		{"debug", 2, 4, 0, 387, 1137},
 	} {
-		j := priority.Job{Account: "science", User: "refuser", QOS: "normal", Partition: tt.partition, Nodes: tt.nodes, CPUs: tt.cpus, Nice: tt.nice}
+		j := priority.Job{
+			Account:   "science",
+			User:      "refuser",
+			QOS:       "normal",
+			Partition: tt.partition,
+			Nodes:     tt.nodes,
+			CPUs:      tt.cpus,
+			Nice:      tt.nice,
+		}
 		if got := m.Of(1, &j); got != tt.refuser {
 			t.Errorf("%+v: %d", tt, got)
 		}
@@ -116,8 +142,16 @@ func TestFactors(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "low"}, Spec: v1alpha1.QOSSpec{Priority: 5}}}
 	in.Users[2].Spec.Associations = []v1alpha1.Association{{Account: "science", Limits: v1alpha1.Limits{Priority: 4}}}
 	in.Now = 2 * day
-	j := &priority.Job{Account: "science", User: "refuser2", QOS: "low", Partition: "debug", Nodes: 1, CPUs: 4, Since: in.Now - day/4,
-		TRES: map[string]float64{"cpu": 4, "gres/gpu": 1}}
+	j := &priority.Job{
+		Account:   "science",
+		User:      "refuser2",
+		QOS:       "low",
+		Partition: "debug",
+		Nodes:     1,
+		CPUs:      4,
+		Since:     in.Now - day/4,
+		TRES:      map[string]float64{"cpu": 4, "gres/gpu": 1},
+	}
 	p := priority.New(in).Explain(1, j)
 	for name, x := range map[string][2]float64{
 		"age": {p.Age.Weighted, 250}, "fairshare": {p.FairShare.Weighted, 500}, "jobsize": {p.JobSize.Weighted, 25}, "part": {p.Part.Weighted, 100},
@@ -131,7 +165,13 @@ func TestFactors(t *testing.T) {
 		t.Errorf("priority %d", p.Priority)
 	}
 	in.Parameters.PriorityFlags = []string{"NO_NORMAL_ALL"}
-	if p := priority.New(in).Explain(1, j); p.QOSTerm.Weighted != 5000 || p.Assoc.Weighted != 40 || p.TRES["cpu"].Weighted != 640 {
+	if p := priority.New(
+		in,
+	).Explain(
+		1,
+		j,
+	); p.QOSTerm.Weighted != 5000 || p.Assoc.Weighted != 40 ||
+		p.TRES["cpu"].Weighted != 640 {
 		t.Errorf("not normalized: %+v", p)
 	}
 	in.Parameters.PriorityFavorSmall = true
@@ -144,7 +184,10 @@ func TestFactors(t *testing.T) {
 func TestClassic(t *testing.T) {
 	in := recorded()
 	in.Parameters.PriorityFlags = []string{"NO_FAIR_TREE"}
-	in.Usage = map[status.AssociationKey]float64{{Account: "science", User: "refuser"}: 300, {Account: "root", User: "root"}: 100}
+	in.Usage = map[status.AssociationKey]float64{
+		{Account: "science", User: "refuser"}: 300,
+		{Account: "root", User: "root"}:       100,
+	}
 	m := priority.New(in)
 	// science: S = 1/3, U = 3/4 (a child of root: its own). refuser there:
 	// S = 1/21, U = 3/4 + (3/4 - 3/4)/7.
@@ -169,7 +212,12 @@ func TestBasicWithoutWeights(t *testing.T) {
 	if a != 4294901759 || b != a-1 || m.Of(3, &priority.Job{Nice: 100}) != a-102 {
 		t.Errorf("%d %d", a, b)
 	}
-	if m := priority.New(priority.Input{Parameters: v1alpha1.Priority{PriorityType: "priority/multifactor"}}); m.Of(1, &priority.Job{}) != 1 {
+	if m := priority.New(
+		priority.Input{Parameters: v1alpha1.Priority{PriorityType: "priority/multifactor"}},
+	); m.Of(
+		1,
+		&priority.Job{},
+	) != 1 {
 		t.Error("multifactor without weights gives 1")
 	}
 }
@@ -183,7 +231,10 @@ func TestFairTreeProperties(t *testing.T) {
 		names := []string{"", "root", "a", "b", "c", "nowhere"}
 		in.Accounts = nil
 		for _, n := range names[2:5] {
-			in.Accounts = append(in.Accounts, account(n, rapid.SampledFrom(names).Draw(r, "parent"), rapid.Int64Range(0, 5).Draw(r, "share")))
+			in.Accounts = append(
+				in.Accounts,
+				account(n, rapid.SampledFrom(names).Draw(r, "parent"), rapid.Int64Range(0, 5).Draw(r, "share")),
+			)
 		}
 		in.Users, in.Usage = nil, map[status.AssociationKey]float64{}
 		for _, u := range []string{"u", "v", "w"} {

@@ -31,8 +31,8 @@ type node struct {
 	normShares, normUsage   float64 // relative to the root
 	levelShares, levelUsage float64 // relative to the siblings
 	effectiveUsage          float64 // of the classic algorithm
-	levelFS               float64
-	factor                float64
+	levelFS                 float64
+	factor                  float64
 }
 
 func (n *node) isUser() bool { return n.user != "" }

@@ -132,8 +132,11 @@ func NewFullCluster(nodes, pending int) FullCluster {
 		c.Nodes = append(c.Nodes, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: corev1.NodeStatus{
-				Allocatable: corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("4000Mi")},
-				Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				Allocatable: corev1.ResourceList{
+					"cpu":    resource.MustParse("4"),
+					"memory": resource.MustParse("4000Mi"),
+				},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},
 		})
 		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: id, User: "alice"}}
@@ -153,7 +156,9 @@ func NewFullCluster(nodes, pending int) FullCluster {
 	}
 	submit := metav1.NewMicroTime(c.Now)
 	for i := range pending {
-		b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: int64(nodes + i + 1), User: "bob", SubmitTime: &submit}}
+		b := &v1alpha1.BatchJob{
+			Spec: v1alpha1.BatchJobSpec{JobID: int64(nodes + i + 1), User: "bob", SubmitTime: &submit},
+		}
 		b.Spec.Job.Name = "j"
 		b.Spec.Job.Shape.MinNodes = 1 + rnd.Int32N(8)
 		b.Spec.Job.Shape.MaxNodes = b.Spec.Job.Shape.MinNodes

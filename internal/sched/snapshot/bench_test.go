@@ -167,7 +167,12 @@ func (e *eventBench) event(b *testing.B) {
 	for _, d := range decisions {
 		j := e.incremental.Job(d.ID).DeepCopy()
 		info := e.incremental.Info(d.ID)
-		j.Status = v1alpha1.BatchJobStatus{State: v1alpha1.StateRunning, StartTime: &start, TimeLimit: info.TimeLimitOf(d), Allocation: allocator.Allocation(d)}
+		j.Status = v1alpha1.BatchJobStatus{
+			State:      v1alpha1.StateRunning,
+			StartTime:  &start,
+			TimeLimit:  info.TimeLimitOf(d),
+			Allocation: allocator.Allocation(d),
+		}
 		e.follow(b, j)
 		e.running = append(e.running, j)
 	}

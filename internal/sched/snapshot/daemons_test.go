@@ -15,9 +15,12 @@ func TestSmallDaemonsShareACPU(t *testing.T) {
 	n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("8Gi")}
 	var pods []*corev1.Pod
 	for i := range 11 {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprint("d", i)}, Spec: corev1.PodSpec{NodeName: "n1",
-			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1536Ki")}}}}}}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: fmt.Sprint("d", i)},
+			Spec: corev1.PodSpec{NodeName: "n1",
+				Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+					"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1536Ki")}}}}},
+		}
 		pods = append(pods, p)
 	}
 	s := New(Input{Nodes: []*corev1.Node{n}, Pods: pods})

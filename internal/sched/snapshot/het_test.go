@@ -72,7 +72,9 @@ func TestEachHeterogeneousJobIsItsOwnGroup(t *testing.T) {
 		b.Spec.JobID = int64(i) + 11
 	}
 	second[1].Spec.Origin.JobID = 11
-	s := newSnapshot(Input{Jobs: append([]*v1alpha1.BatchJob{component(0, 2, 2), component(1, 2, 3), schedtest.Job(5)}, second...)})
+	s := newSnapshot(
+		Input{Jobs: append([]*v1alpha1.BatchJob{component(0, 2, 2), component(1, 2, 3), schedtest.Job(5)}, second...)},
+	)
 	var groups []int64
 	for i := range s.Pending {
 		groups = append(groups, s.Pending[i].Group)

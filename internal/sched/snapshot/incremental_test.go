@@ -28,16 +28,33 @@ type follower struct {
 }
 
 func newFollower(t *rapid.T) *follower {
-	f := &follower{in: fullCluster(4, 0), jobs: map[int64]*v1alpha1.BatchJob{}, next: 100, changed: map[int64]*v1alpha1.BatchJob{}, changedNodes: map[string]*corev1.Node{}}
+	f := &follower{
+		in:           fullCluster(4, 0),
+		jobs:         map[int64]*v1alpha1.BatchJob{},
+		next:         100,
+		changed:      map[int64]*v1alpha1.BatchJob{},
+		changedNodes: map[string]*corev1.Node{},
+	}
 	f.in.Jobs, f.in.Pods = nil, nil
 	if rapid.Bool().Draw(t, "accounts") {
 		f.in.Policy.Accounts = []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "a"},
 			Spec: v1alpha1.AccountSpec{Limits: v1alpha1.Limits{GrpJobs: 3, GrpTRES: map[string]int64{"cpu": 9}}}}}
-		f.in.Policy.QOS = []*v1alpha1.QOS{{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: v1alpha1.QOSSpec{Limits: v1alpha1.Limits{MaxJobsPerUser: 2}}}}
+		f.in.Policy.QOS = []*v1alpha1.QOS{
+			{
+				ObjectMeta: metav1.ObjectMeta{Name: "q"},
+				Spec:       v1alpha1.QOSSpec{Limits: v1alpha1.Limits{MaxJobsPerUser: 2}},
+			},
+		}
 	}
 	if rapid.Bool().Draw(t, "preemption") {
 		f.in.Parameters.PreemptType, f.in.Parameters.PreemptMode = "preempt/qos", "CANCEL"
-		f.in.Policy.QOS = append(f.in.Policy.QOS, &v1alpha1.QOS{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Spec: v1alpha1.QOSSpec{Preempt: []string{"", "q"}}})
+		f.in.Policy.QOS = append(
+			f.in.Policy.QOS,
+			&v1alpha1.QOS{
+				ObjectMeta: metav1.ObjectMeta{Name: "high"},
+				Spec:       v1alpha1.QOSSpec{Preempt: []string{"", "q"}},
+			},
+		)
 	}
 	if rapid.Bool().Draw(t, "reservation") {
 		r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
@@ -101,10 +118,29 @@ func originOf(b *v1alpha1.BatchJob) int64 {
 func (f *follower) submit(t *rapid.T) {
 	f.next++
 	submit := metav1.NewMicroTime(f.in.Now)
-	b := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: f.next, SubmitTime: &submit, User: rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "user")}}
+	b := &v1alpha1.BatchJob{
+		Spec: v1alpha1.BatchJobSpec{
+			JobID:      f.next,
+			SubmitTime: &submit,
+			User:       rapid.SampledFrom([]string{"alice", "bob"}).Draw(t, "user"),
+		},
+	}
 	j := &b.Spec.Job
-	j.Name, j.Account, j.QOS = "j", rapid.SampledFrom([]string{"", "a"}).Draw(t, "account"), rapid.SampledFrom([]string{"", "q", "high"}).Draw(t, "qos")
-	j.Shape = job.Shape{MinNodes: rapid.Int32Range(1, 3).Draw(t, "nodes"), CPUsPerTask: rapid.Int32Range(1, 4).Draw(t, "cpus")}
+	j.Name, j.Account, j.QOS = "j", rapid.SampledFrom(
+		[]string{"", "a"},
+	).Draw(
+		t,
+		"account",
+	), rapid.SampledFrom(
+		[]string{"", "q", "high"},
+	).Draw(
+		t,
+		"qos",
+	)
+	j.Shape = job.Shape{
+		MinNodes:    rapid.Int32Range(1, 3).Draw(t, "nodes"),
+		CPUsPerTask: rapid.Int32Range(1, 4).Draw(t, "cpus"),
+	}
 	j.Shape.MaxNodes = j.Shape.MinNodes
 	j.Time.Limit = rapid.Int32Range(1, 5).Draw(t, "limit")
 	switch rapid.IntRange(0, 6).Draw(t, "kind") {
@@ -113,7 +149,17 @@ func (f *follower) submit(t *rapid.T) {
 		j.Shape.MinNodes, j.Shape.MaxNodes = 1, 1
 	case 1:
 		if other := f.pick(t, func(*v1alpha1.BatchJob) bool { return true }); other != nil {
-			j.Dependencies.Items = []job.Dependency{{Type: rapid.SampledFrom([]string{"afterok", "afterany", "afternotok", "after", "aftercorr"}).Draw(t, "type"), JobID: originOf(other)}}
+			j.Dependencies.Items = []job.Dependency{
+				{
+					Type: rapid.SampledFrom(
+						[]string{"afterok", "afterany", "afternotok", "after", "aftercorr"},
+					).Draw(
+						t,
+						"type",
+					),
+					JobID: originOf(other),
+				},
+			}
 		}
 	case 2:
 		j.Hold = "user"
@@ -139,7 +185,12 @@ func (f *follower) start(a *Allocator, d backfill.Decision) {
 		task.Spec.Task = &v1alpha1.ArrayTask{Index: info.Tasks[0]}
 		b = task
 	}
-	b.Status = v1alpha1.BatchJobStatus{State: v1alpha1.StateRunning, StartTime: &start, TimeLimit: int32(max(1, d.Duration/60)), Allocation: a.Allocation(d)}
+	b.Status = v1alpha1.BatchJobStatus{
+		State:      v1alpha1.StateRunning,
+		StartTime:  &start,
+		TimeLimit:  int32(max(1, d.Duration/60)),
+		Allocation: a.Allocation(d),
+	}
 	f.set(b.Spec.JobID, b)
 }
 
@@ -148,7 +199,10 @@ func (f *follower) change(t *rapid.T) {
 	case 6:
 		by := f.pick(t, (*v1alpha1.BatchJob).AwaitsStart)
 		if b := f.pick(t, (*v1alpha1.BatchJob).HoldsAllocation); b != nil && by != nil {
-			b.Status.Preempt = &v1alpha1.Preemption{By: by.Spec.JobID, Due: metav1.NewMicroTime(f.in.Now.Add(5 * time.Second))}
+			b.Status.Preempt = &v1alpha1.Preemption{
+				By:  by.Spec.JobID,
+				Due: metav1.NewMicroTime(f.in.Now.Add(5 * time.Second)),
+			}
 			f.set(b.Spec.JobID, b)
 		}
 	case 0:
@@ -159,7 +213,12 @@ func (f *follower) change(t *rapid.T) {
 	case 1, 2:
 		if b := f.pick(t, (*v1alpha1.BatchJob).HoldsAllocation); b != nil {
 			end := metav1.NewMicroTime(f.in.Now)
-			b.Status.State, b.Status.Allocation, b.Status.EndTime = rapid.SampledFrom([]string{v1alpha1.StateCompleted, v1alpha1.StateFailed}).Draw(t, "state"), nil, &end
+			b.Status.State, b.Status.Allocation, b.Status.EndTime = rapid.SampledFrom(
+				[]string{v1alpha1.StateCompleted, v1alpha1.StateFailed},
+			).Draw(
+				t,
+				"state",
+			), nil, &end
 			f.set(b.Spec.JobID, b)
 		}
 	case 3:
@@ -227,7 +286,9 @@ func (f *follower) changeNode(t *rapid.T) {
 			*ready = corev1.ConditionTrue
 		}
 	default:
-		n.Annotations = map[string]string{wire.AnnotationState: rapid.SampledFrom([]string{"drain", "down", ""}).Draw(t, "state")}
+		n.Annotations = map[string]string{
+			wire.AnnotationState: rapid.SampledFrom([]string{"drain", "down", ""}).Draw(t, "state"),
+		}
 	}
 	f.in.Nodes = slices.Clone(f.in.Nodes)
 	f.in.Nodes[i], f.changedNodes[n.Name] = n, n

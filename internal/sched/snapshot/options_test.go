@@ -40,8 +40,20 @@ func disk(size string) func(*corev1.Node) {
 // switch with them, one of two sockets, and one with two threads in a core.
 func optionNodes() []*corev1.Node {
 	return []*corev1.Node{
-		schedtest.Node("n1", schedtest.Feature("fast"), rack("a.1")), schedtest.Node("n2", schedtest.Feature("fast"), schedtest.Feature("red"), rack("a.2")),
-		schedtest.Node("n3", rack("a.2"), disk("10Gi")), schedtest.Node("n4", rack("b.1"), disk("20Gi")), schedtest.Node("n5", rack("b.2"), cores(2, 1)), schedtest.Node("n6", rack("b.2"), cores(2, 2)),
+		schedtest.Node(
+			"n1",
+			schedtest.Feature("fast"),
+			rack("a.1"),
+		),
+		schedtest.Node("n2", schedtest.Feature("fast"), schedtest.Feature("red"), rack("a.2")),
+		schedtest.Node(
+			"n3",
+			rack("a.2"),
+			disk("10Gi"),
+		),
+		schedtest.Node("n4", rack("b.1"), disk("20Gi")),
+		schedtest.Node("n5", rack("b.2"), cores(2, 1)),
+		schedtest.Node("n6", rack("b.2"), cores(2, 2)),
 	}
 }
 
@@ -204,7 +216,11 @@ func sizeNodes() []*corev1.Node {
 			}
 		}
 	}
-	return []*corev1.Node{schedtest.Node("n1", gpus("gpu")), schedtest.Node("n2", gpus("gpu-a100")), schedtest.Node("n3", gpus(""))}
+	return []*corev1.Node{
+		schedtest.Node("n1", gpus("gpu")),
+		schedtest.Node("n2", gpus("gpu-a100")),
+		schedtest.Node("n3", gpus("")),
+	}
 }
 
 // Nodes get as many tasks as their GPUs are for (--ntasks-per-gpu).
@@ -218,7 +234,14 @@ func TestTasksPerGPU(t *testing.T) {
 		"-n3 --gpus-per-node=1 --ntasks-per-gpu=2": "n1/2:0-1 n2/1:0",
 	} {
 		b := asked(t, 3, line)
-		s := New(Input{Now: schedtest.Now, Nodes: []*corev1.Node{schedtest.Node("n1", gpus), schedtest.Node("n2", gpus)}, Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
+		s := New(
+			Input{
+				Now:        schedtest.Now,
+				Nodes:      []*corev1.Node{schedtest.Node("n1", gpus), schedtest.Node("n2", gpus)},
+				Jobs:       []*v1alpha1.BatchJob{b},
+				Partitions: schedtest.Partitions(),
+			},
+		)
 		if got := planned(s); got != want {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
@@ -242,7 +265,9 @@ func TestGPUsInAll(t *testing.T) {
 	} {
 		b := asked(t, 3, line)
 		nodes := []*corev1.Node{schedtest.Node("n1", gpus), schedtest.Node("n2", gpus), schedtest.Node("n3", gpus)}
-		s := New(Input{Now: schedtest.Now, Nodes: nodes, Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
+		s := New(
+			Input{Now: schedtest.Now, Nodes: nodes, Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()},
+		)
 		var got []string
 		for _, n := range s.NewAllocator().Allocation(s.Plan().Decisions[0]).Nodes {
 			for _, g := range n.GRES {
@@ -259,7 +284,14 @@ func TestGPUsInAll(t *testing.T) {
 func TestGPUsWithoutBound(t *testing.T) {
 	for _, line := range []string{"--gpus=9000000000000000000", "-N1-3 --gpus=9000000000000000000"} {
 		b := asked(t, 3, line)
-		s := New(Input{Now: schedtest.Now, Nodes: sizeNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
+		s := New(
+			Input{
+				Now:        schedtest.Now,
+				Nodes:      sizeNodes(),
+				Jobs:       []*v1alpha1.BatchJob{b},
+				Partitions: schedtest.Partitions(),
+			},
+		)
 		if d := s.Plan().Decisions[0]; d.StartNow || d.Reason != backfill.ReasonBadConstraints {
 			t.Errorf("%s: %+v", line, d)
 		}
@@ -276,7 +308,14 @@ func TestBatchHost(t *testing.T) {
 		"-N2 -w n1,n2":                          "n1 n2",
 	} {
 		b := asked(t, 3, line)
-		s := New(Input{Now: schedtest.Now, Nodes: optionNodes(), Jobs: []*v1alpha1.BatchJob{b}, Partitions: schedtest.Partitions()})
+		s := New(
+			Input{
+				Now:        schedtest.Now,
+				Nodes:      optionNodes(),
+				Jobs:       []*v1alpha1.BatchJob{b},
+				Partitions: schedtest.Partitions(),
+			},
+		)
 		var got []string
 		for _, n := range s.NewAllocator().Allocation(s.Plan().Decisions[0]).Nodes {
 			got = append(got, n.Name)
@@ -294,8 +333,13 @@ func TestTimeMinDeadlineAndOversubscribe(t *testing.T) {
 	nodes := optionNodes()[:1]
 	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
 	r.Spec.StartTime, r.Spec.Duration, r.Spec.Nodes = metav1.NewTime(schedtest.Now.Add(600e9)), 60, "n1"
-	in := Input{Now: schedtest.Now, Nodes: nodes, Partitions: schedtest.Partitions(), Reservations: []*v1alpha1.Reservation{r},
-		Jobs: []*v1alpha1.BatchJob{asked(t, 3, "-t 30 --time-min=5")}}
+	in := Input{
+		Now:          schedtest.Now,
+		Nodes:        nodes,
+		Partitions:   schedtest.Partitions(),
+		Reservations: []*v1alpha1.Reservation{r},
+		Jobs:         []*v1alpha1.BatchJob{asked(t, 3, "-t 30 --time-min=5")},
+	}
 	if got := planned(New(in)); got != "n1/1:0 for 10 min" {
 		t.Errorf("before a reservation in ten minutes: %s", got)
 	}

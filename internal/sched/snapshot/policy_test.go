@@ -24,11 +24,29 @@ func decisionOf(s *Snapshot, id int64) backfill.Decision {
 }
 
 func TestPrioritiesOrderTheQueue(t *testing.T) {
-	p := Policy{QOS: []*v1alpha1.QOS{schedtest.QOS("high", func(q *v1alpha1.QOSSpec) { q.Priority = 10 }), schedtest.QOS("low", func(*v1alpha1.QOSSpec) {})},
+	p := Policy{
+		QOS: []*v1alpha1.QOS{
+			schedtest.QOS("high", func(q *v1alpha1.QOSSpec) { q.Priority = 10 }),
+			schedtest.QOS("low", func(*v1alpha1.QOSSpec) {}),
+		},
 		Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}},
-		Usage:    Usage{Associations: map[status.AssociationKey]map[string]float64{{Account: "chem", User: "a"}: {"billing": 100}}}}
-	params := v1alpha1.ClusterSpec{Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"qos": 1000, "fairshare": 100}}}
-	s := newSnapshot(Input{Policy: p, Parameters: params, Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.InQOS("low")), schedtest.Job(2, schedtest.InQOS("high"))}})
+		Usage: Usage{
+			Associations: map[status.AssociationKey]map[string]float64{{Account: "chem", User: "a"}: {"billing": 100}},
+		},
+	}
+	params := v1alpha1.ClusterSpec{
+		Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"qos": 1000, "fairshare": 100}},
+	}
+	s := newSnapshot(
+		Input{
+			Policy:     p,
+			Parameters: params,
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, schedtest.InQOS("low")),
+				schedtest.Job(2, schedtest.InQOS("high")),
+			},
+		},
+	)
 	if a, b := s.Info(1).Priority, s.Info(2).Priority; a != 100 || b != 1100 {
 		t.Errorf("priorities %d and %d", a, b)
 	}
@@ -42,7 +60,15 @@ func TestPrioritiesOrderTheQueue(t *testing.T) {
 
 func TestLimitsHoldWithinOnePlan(t *testing.T) {
 	p := Policy{QOS: []*v1alpha1.QOS{schedtest.QOS("one", func(q *v1alpha1.QOSSpec) { q.Limits.MaxJobsPerUser = 1 })}}
-	s := newSnapshot(Input{Policy: p, Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.InQOS("one")), schedtest.Job(2, schedtest.InQOS("one"))}})
+	s := newSnapshot(
+		Input{
+			Policy: p,
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, schedtest.InQOS("one")),
+				schedtest.Job(2, schedtest.InQOS("one")),
+			},
+		},
+	)
 	if d := decisionOf(s, 2); decisionOf(s, 1).Reason != "" || d.StartNow || d.Reason != "QOSMaxJobsPerUserLimit" {
 		t.Errorf("%+v", d)
 	}
@@ -50,12 +76,18 @@ func TestLimitsHoldWithinOnePlan(t *testing.T) {
 
 // A job that takes whole nodes counts with all that they have.
 func TestLimitsCountWhatIsGiven(t *testing.T) {
-	p := Policy{QOS: []*v1alpha1.QOS{schedtest.QOS("ten", func(q *v1alpha1.QOSSpec) { q.Limits.GrpTRES = map[string]int64{"cpu": 10} })}}
+	p := Policy{
+		QOS: []*v1alpha1.QOS{
+			schedtest.QOS("ten", func(q *v1alpha1.QOSSpec) { q.Limits.GrpTRES = map[string]int64{"cpu": 10} }),
+		},
+	}
 	var jobs []*v1alpha1.BatchJob
 	for id := range int64(3) {
 		jobs = append(jobs, schedtest.Job(id+1, schedtest.InQOS("ten"), schedtest.WholeNode))
 	}
-	s := newSnapshot(Input{Policy: p, Jobs: jobs, Partitions: []*v1alpha1.Partition{{ObjectMeta: metav1.ObjectMeta{Name: "debug"}}}})
+	s := newSnapshot(
+		Input{Policy: p, Jobs: jobs, Partitions: []*v1alpha1.Partition{{ObjectMeta: metav1.ObjectMeta{Name: "debug"}}}},
+	)
 	if d := decisionOf(s, 3); !decisionOf(s, 2).StartNow || d.StartNow || d.Reason != "QOSGrpCpuLimit" {
 		t.Errorf("%+v", d)
 	}
@@ -63,9 +95,17 @@ func TestLimitsCountWhatIsGiven(t *testing.T) {
 
 func TestReservationsRepeat(t *testing.T) {
 	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "maint"}}
-	r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(schedtest.Now.Add(time.Hour)), Duration: 60, Nodes: "n[1-2]", Flags: []string{"DAILY", "MAINT"}}
+	r.Spec = v1alpha1.ReservationSpec{
+		StartTime: metav1.NewTime(schedtest.Now.Add(time.Hour)),
+		Duration:  60,
+		Nodes:     "n[1-2]",
+		Flags:     []string{"DAILY", "MAINT"},
+	}
 	s := newSnapshot(Input{Reservations: []*v1alpha1.Reservation{r}})
-	if len(s.AdvanceReservations) != occurrences || s.AdvanceReservations[1].Start-s.AdvanceReservations[0].Start != 86400 || !s.AdvanceReservations[0].Nodes.Has(1) || s.AdvanceReservations[0].Nodes.Has(2) {
+	if len(s.AdvanceReservations) != occurrences ||
+		s.AdvanceReservations[1].Start-s.AdvanceReservations[0].Start != 86400 ||
+		!s.AdvanceReservations[0].Nodes.Has(1) ||
+		s.AdvanceReservations[0].Nodes.Has(2) {
 		t.Errorf("%+v", s.AdvanceReservations)
 	}
 }
@@ -73,8 +113,19 @@ func TestReservationsRepeat(t *testing.T) {
 // A MAGNETIC reservation attracts the jobs of its users, first of all places;
 // those that name another, and those of others, it does not.
 func TestMagneticReservation(t *testing.T) {
-	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Annotations: map[string]string{v1alpha1.NameAnnotation: "team_A"}}}
-	r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(schedtest.Now), Duration: 60, Nodes: "n2", Flags: []string{"MAGNETIC"}, Users: []string{"anna"}}
+	r := &v1alpha1.Reservation{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "team-a",
+			Annotations: map[string]string{v1alpha1.NameAnnotation: "team_A"},
+		},
+	}
+	r.Spec = v1alpha1.ReservationSpec{
+		StartTime: metav1.NewTime(schedtest.Now),
+		Duration:  60,
+		Nodes:     "n2",
+		Flags:     []string{"MAGNETIC"},
+		Users:     []string{"anna"},
+	}
 	attracted := func(user, reservation string) (string, string) {
 		b := schedtest.Job(1)
 		b.Spec.User, b.Spec.Job.Reservation = user, reservation
@@ -100,7 +151,11 @@ func TestMagneticReservation(t *testing.T) {
 // A job in a reservation that is about to end will have ended with it.
 func TestRunningJobEndsWithItsReservation(t *testing.T) {
 	r := &v1alpha1.Reservation{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
-	r.Spec = v1alpha1.ReservationSpec{StartTime: metav1.NewTime(schedtest.Now.Add(-time.Hour)), Duration: 65, Nodes: "n1"}
+	r.Spec = v1alpha1.ReservationSpec{
+		StartTime: metav1.NewTime(schedtest.Now.Add(-time.Hour)),
+		Duration:  65,
+		Nodes:     "n1",
+	}
 	b := schedtest.Job(1, schedtest.RunningOn("0-1", "n1"))
 	b.Spec.Job.Reservation, b.Status.StartTime = "r", &metav1.MicroTime{Time: schedtest.Now.Add(-time.Minute)}
 	end := func() int64 {
@@ -120,12 +175,29 @@ func TestBillingWeighsInFairShare(t *testing.T) {
 	factor := func(weights string) float64 {
 		in := Input{
 			Policy: Policy{Users: []*v1alpha1.User{
-				{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.UserSpec{DefaultAccount: "x", Accounts: []string{"x"}}},
-				{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Spec: v1alpha1.UserSpec{DefaultAccount: "x", Accounts: []string{"x"}}}},
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "a"},
+					Spec:       v1alpha1.UserSpec{DefaultAccount: "x", Accounts: []string{"x"}},
+				},
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "b"},
+					Spec:       v1alpha1.UserSpec{DefaultAccount: "x", Accounts: []string{"x"}},
+				},
+			},
 				Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "x"}}}},
-			Parameters: v1alpha1.ClusterSpec{Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"fairshare": 1000}}},
-			Partitions: []*v1alpha1.Partition{{ObjectMeta: metav1.ObjectMeta{Name: "debug"}, Spec: v1alpha1.PartitionSpec{TRESBillingWeights: weights}}},
-			Jobs:       []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.RunningOn("0-1", "n1")), schedtest.Job(2, schedtest.RunningOn("0-1", "n2"))},
+			Parameters: v1alpha1.ClusterSpec{
+				Priority: v1alpha1.Priority{PriorityWeights: map[string]int64{"fairshare": 1000}},
+			},
+			Partitions: []*v1alpha1.Partition{
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "debug"},
+					Spec:       v1alpha1.PartitionSpec{TRESBillingWeights: weights},
+				},
+			},
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, schedtest.RunningOn("0-1", "n1")),
+				schedtest.Job(2, schedtest.RunningOn("0-1", "n2")),
+			},
 		}
 		for i, user := range []string{"a", "b"} {
 			in.Jobs[i].Spec.User, in.Jobs[i].Spec.Job.Account = user, "x"
@@ -164,7 +236,14 @@ func TestBillingLimitHoldsWithinOnePlan(t *testing.T) {
 	} {
 		parts := schedtest.Partitions()
 		parts[0].Spec.TRESBillingWeights = c.weights
-		p := Policy{QOS: []*v1alpha1.QOS{schedtest.QOS("q", func(q *v1alpha1.QOSSpec) { q.Limits.GrpTRES = map[string]int64{"billing": c.most} })}}
+		p := Policy{
+			QOS: []*v1alpha1.QOS{
+				schedtest.QOS(
+					"q",
+					func(q *v1alpha1.QOSSpec) { q.Limits.GrpTRES = map[string]int64{"billing": c.most} },
+				),
+			},
+		}
 		var jobs []*v1alpha1.BatchJob
 		for id := range int64(3) {
 			b := schedtest.Job(id+1, schedtest.InQOS("q"))
@@ -198,8 +277,15 @@ func TestUsageFactorWeighsInFairShare(t *testing.T) {
 		in := Input{
 			Policy: Policy{
 				Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}},
-				QOS:      []*v1alpha1.QOS{schedtest.QOS("q", func(q *v1alpha1.QOSSpec) { q.UsageFactor = factor }), schedtest.QOS("plain", func(*v1alpha1.QOSSpec) {})}},
-			Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.InQOS("q"), schedtest.RunningOn("0-1", "n1")), schedtest.Job(2, schedtest.InQOS("plain"), schedtest.RunningOn("0-1", "n2"))},
+				QOS: []*v1alpha1.QOS{
+					schedtest.QOS("q", func(q *v1alpha1.QOSSpec) { q.UsageFactor = factor }),
+					schedtest.QOS("plain", func(*v1alpha1.QOSSpec) {}),
+				},
+			},
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, schedtest.InQOS("q"), schedtest.RunningOn("0-1", "n1")),
+				schedtest.Job(2, schedtest.InQOS("plain"), schedtest.RunningOn("0-1", "n2")),
+			},
 		}
 		in.Jobs[1].Spec.User = "b"
 		for _, b := range in.Jobs {

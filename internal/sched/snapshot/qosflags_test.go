@@ -13,19 +13,43 @@ import (
 // What the flags of a QOS do to its jobs (sacctmgr(1)).
 func TestQOSFlags(t *testing.T) {
 	q := schedtest.QOS("q", func(*v1alpha1.QOSSpec) {})
-	part := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "debug"}, Spec: v1alpha1.PartitionSpec{MaxNodes: 1, MaxTime: 60}}
+	part := &v1alpha1.Partition{
+		ObjectMeta: metav1.ObjectMeta{Name: "debug"},
+		Spec:       v1alpha1.PartitionSpec{MaxNodes: 1, MaxTime: 60},
+	}
 	plan := func(used float64, flags ...string) (reason string, planned bool) {
 		q.Spec.Flags = flags
 		b := schedtest.Job(1)
 		b.Spec.User, b.Spec.Job.QOS, b.Spec.Job.Account = "anna", "q", "chem"
 		b.Spec.Job.Shape.MinNodes, b.Spec.Job.Time.Limit = 2, 120
-		in := Input{Partitions: []*v1alpha1.Partition{part}, Jobs: []*v1alpha1.BatchJob{b, schedtest.Job(2, schedtest.RunningOn("0-3", "n1"))}}
-		in.Policy = Policy{QOS: []*v1alpha1.QOS{q},
-			Accounts: []*v1alpha1.Account{{ObjectMeta: metav1.ObjectMeta{Name: "chem"}}, {ObjectMeta: metav1.ObjectMeta{Name: "phys"}}},
-			Users: []*v1alpha1.User{{ObjectMeta: metav1.ObjectMeta{Name: "anna"}, Spec: v1alpha1.UserSpec{DefaultAccount: "chem", Accounts: []string{"chem"}}},
-				{ObjectMeta: metav1.ObjectMeta{Name: "ben"}, Spec: v1alpha1.UserSpec{DefaultAccount: "phys", Accounts: []string{"phys"}}}},
-			Usage: Usage{Associations: map[status.AssociationKey]map[string]float64{{Account: "chem", User: "anna"}: {"billing": used}, {Account: "phys", User: "ben"}: {"billing": 100}},
-				QOS: map[string]map[string]float64{"q": {"cpu": used * 60}}}}
+		in := Input{
+			Partitions: []*v1alpha1.Partition{part},
+			Jobs:       []*v1alpha1.BatchJob{b, schedtest.Job(2, schedtest.RunningOn("0-3", "n1"))},
+		}
+		in.Policy = Policy{
+			QOS: []*v1alpha1.QOS{q},
+			Accounts: []*v1alpha1.Account{
+				{ObjectMeta: metav1.ObjectMeta{Name: "chem"}},
+				{ObjectMeta: metav1.ObjectMeta{Name: "phys"}},
+			},
+			Users: []*v1alpha1.User{
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "anna"},
+					Spec:       v1alpha1.UserSpec{DefaultAccount: "chem", Accounts: []string{"chem"}},
+				},
+				{
+					ObjectMeta: metav1.ObjectMeta{Name: "ben"},
+					Spec:       v1alpha1.UserSpec{DefaultAccount: "phys", Accounts: []string{"phys"}},
+				},
+			},
+			Usage: Usage{
+				Associations: map[status.AssociationKey]map[string]float64{
+					{Account: "chem", User: "anna"}: {"billing": used},
+					{Account: "phys", User: "ben"}:  {"billing": 100},
+				},
+				QOS: map[string]map[string]float64{"q": {"cpu": used * 60}},
+			},
+		}
 		s := newSnapshot(in)
 		return s.Plan().Decisions[0].Reason, s.Pending[0].NoReserve
 	}

@@ -52,7 +52,8 @@ func (s *Snapshot) buildRequest(out *backfill.Job, j *job.Job, p *Partition) {
 
 // isExclusive reports whether a job gets whole nodes.
 func isExclusive(pl *job.Placement, p *Partition) bool {
-	return pl.Exclusive != "" && pl.Exclusive != "user" || p != nil && strings.EqualFold(p.Spec.OverSubscribe, "EXCLUSIVE")
+	return pl.Exclusive != "" && pl.Exclusive != "user" ||
+		p != nil && strings.EqualFold(p.Spec.OverSubscribe, "EXCLUSIVE")
 }
 
 // limitTasksPerGPU limits the tasks on a node to those that its GPUs serve

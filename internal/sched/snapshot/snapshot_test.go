@@ -41,7 +41,8 @@ func TestNodesAreInHostListOrderWithTheirResources(t *testing.T) {
 		t.Errorf("order %v", names)
 	}
 	n := s.Nodes[0]
-	if n.CPUs != 4 || n.Memory != 4000 || len(n.GRES) != 1 || n.GRES[0] != (backfill.GRES{Name: "gpu", Type: "tesla", Count: 2}) {
+	if n.CPUs != 4 || n.Memory != 4000 || len(n.GRES) != 1 ||
+		n.GRES[0] != (backfill.GRES{Name: "gpu", Type: "tesla", Count: 2}) {
 		t.Errorf("%+v", n)
 	}
 }
@@ -59,7 +60,11 @@ func TestForeignPodsCountAndOurOwnDoNotTwice(t *testing.T) {
 		p := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Labels: map[string]string{}},
 			Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1100m"), corev1.ResourceMemory: resource.MustParse("10Mi")}}}}},
+				Requests: corev1.ResourceList{
+					corev1.ResourceCPU:    resource.MustParse("1100m"),
+					corev1.ResourceMemory: resource.MustParse("10Mi"),
+				},
+			}}}},
 			Status: corev1.PodStatus{Phase: phase},
 		}
 		if jobID != "" {
@@ -103,8 +108,17 @@ func TestBlocked(t *testing.T) {
 	ran := func(b *v1alpha1.BatchJob) { schedtest.State("COMPLETED")(b); b.Status.StartTime = &ago }
 	cancelled := func(b *v1alpha1.BatchJob) { schedtest.State("CANCELLED")(b); b.Status.EndTime = &ago }
 	anyOf := func(b *v1alpha1.BatchJob) { b.Spec.Job.Dependencies.Any = true }
-	others := []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.State("COMPLETED")), schedtest.Job(2, schedtest.State("FAILED")), schedtest.Job(3, schedtest.RunningOn("0", "n1")),
-		schedtest.Job(4, func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "other" }), schedtest.Job(5, ran), schedtest.Job(6, cancelled)}
+	others := []*v1alpha1.BatchJob{
+		schedtest.Job(1, schedtest.State("COMPLETED")),
+		schedtest.Job(2, schedtest.State("FAILED")),
+		schedtest.Job(3, schedtest.RunningOn("0", "n1")),
+		schedtest.Job(
+			4,
+			func(b *v1alpha1.BatchJob) { b.Spec.Job.Name = "other" },
+		),
+		schedtest.Job(5, ran),
+		schedtest.Job(6, cancelled),
+	}
 	for _, tt := range []struct {
 		name string
 		job  *v1alpha1.BatchJob
@@ -149,9 +163,25 @@ func TestBlocked(t *testing.T) {
 func TestOutcomesOfDependencies(t *testing.T) {
 	b := schedtest.Job(9, func(b *v1alpha1.BatchJob) {
 		b.Spec.Job.Dependencies.Items = []job.Dependency{
-			{Type: "afterok", JobID: 1}, {Type: "afterok", JobID: 2}, {Type: "afterany", JobID: 3}, {Type: "afternotok", JobID: 2}}
+			{
+				Type:  "afterok",
+				JobID: 1,
+			},
+			{Type: "afterok", JobID: 2},
+			{Type: "afterany", JobID: 3},
+			{Type: "afternotok", JobID: 2},
+		}
 	})
-	s := newSnapshot(Input{Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.State("COMPLETED")), schedtest.Job(2, schedtest.State("FAILED")), schedtest.Job(3, schedtest.RunningOn("0", "n1")), b}})
+	s := newSnapshot(
+		Input{
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, schedtest.State("COMPLETED")),
+				schedtest.Job(2, schedtest.State("FAILED")),
+				schedtest.Job(3, schedtest.RunningOn("0", "n1")),
+				b,
+			},
+		},
+	)
 	if got := s.Outcomes(9); got != "mnum" {
 		t.Errorf("%q", got)
 	}
@@ -187,7 +217,15 @@ func TestSeveralPartitions(t *testing.T) {
 			b.Status.Allocation.Nodes[i].CPUs = 4
 		}
 	}
-	s := newSnapshot(Input{Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, full), schedtest.Job(2, several("off", "batch", "debug")), schedtest.Job(3, several("off"))}})
+	s := newSnapshot(
+		Input{
+			Jobs: []*v1alpha1.BatchJob{
+				schedtest.Job(1, full),
+				schedtest.Job(2, several("off", "batch", "debug")),
+				schedtest.Job(3, several("off")),
+			},
+		},
+	)
 	decisions := s.Plan().Decisions
 	d, w := decisions[0], s.Info(2)
 	if !d.StartNow || w.Partition != "batch" || w.PartitionOf(d) != "debug" || s.NodeNames(d)[0] != "n1" {
@@ -201,7 +239,10 @@ func TestSeveralPartitions(t *testing.T) {
 func TestAllocationOfADecision(t *testing.T) {
 	s := newSnapshot(Input{Jobs: []*v1alpha1.BatchJob{
 		schedtest.Job(1, schedtest.RunningOn("0-1", "n1")),
-		schedtest.Job(2, func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape = job.Shape{MinNodes: 4, MaxNodes: 4, CPUsPerTask: 2} }),
+		schedtest.Job(
+			2,
+			func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape = job.Shape{MinNodes: 4, MaxNodes: 4, CPUsPerTask: 2} },
+		),
 	}})
 	d := s.Plan().Decisions[0]
 	if !d.StartNow {
@@ -221,14 +262,27 @@ func TestDevicesOfADecision(t *testing.T) {
 			b.Spec.Job.Shape.GRES = []job.GRES{{Name: "gpu", Type: kind, Count: n, Per: job.PerNode}}
 		}
 	}
-	n := schedtest.Node("n1", func(n *corev1.Node) { n.Status.Allocatable["gres.berth.hpc/gpu-volta"] = resource.MustParse("2") })
+	n := schedtest.Node(
+		"n1",
+		func(n *corev1.Node) { n.Status.Allocatable["gres.berth.hpc/gpu-volta"] = resource.MustParse("2") },
+	)
 	plugin := schedtest.Node("n2", func(n *corev1.Node) {
-		n.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("4000Mi"), gres.NvidiaGPU: resource.MustParse("2")}
+		n.Status.Allocatable = corev1.ResourceList{
+			"cpu":          resource.MustParse("4"),
+			"memory":       resource.MustParse("4000Mi"),
+			gres.NvidiaGPU: resource.MustParse("2"),
+		}
 	})
 	holds := schedtest.Job(1, schedtest.RunningOn("0", "n1"))
-	holds.Status.Allocation.Nodes[0].GRES = []v1alpha1.GRESAllocation{{Name: "gpu", Type: "tesla", Count: 1, Indexes: "0"}}
+	holds.Status.Allocation.Nodes[0].GRES = []v1alpha1.GRESAllocation{
+		{Name: "gpu", Type: "tesla", Count: 1, Indexes: "0"},
+	}
 	s := newSnapshot(Input{Nodes: []*corev1.Node{n, plugin}, Jobs: []*v1alpha1.BatchJob{
-		holds, schedtest.Job(2, cards("tesla", 1)), schedtest.Job(3, cards("volta", 1)), schedtest.Job(4, cards("volta", 1)), schedtest.Job(5, cards("", 2)),
+		holds,
+		schedtest.Job(2, cards("tesla", 1)),
+		schedtest.Job(3, cards("volta", 1)),
+		schedtest.Job(4, cards("volta", 1)),
+		schedtest.Job(5, cards("", 2)),
 	}})
 	got := map[int64]string{}
 	allocator := s.NewAllocator()
@@ -244,7 +298,13 @@ func TestDevicesOfADecision(t *testing.T) {
 }
 
 func TestNoPartitionObjectMeansMain(t *testing.T) {
-	s := New(Input{Now: schedtest.Now, Nodes: schedtest.FourNodes(), Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.InPartition(""))}})
+	s := New(
+		Input{
+			Now:   schedtest.Now,
+			Nodes: schedtest.FourNodes(),
+			Jobs:  []*v1alpha1.BatchJob{schedtest.Job(1, schedtest.InPartition(""))},
+		},
+	)
 	if w := s.Info(1); w.Partition != "main" || w.TimeLimit != job.Unlimited || s.Pending[0].Blocked != "" {
 		t.Errorf("%+v %+v", w, s.Pending[0])
 	}

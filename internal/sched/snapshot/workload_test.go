@@ -15,8 +15,15 @@ import (
 
 // member is a pod of a workload, of one CPU, on the node or on none.
 func member(uid, node string, change ...func(*corev1.Pod)) *corev1.Pod {
-	p := &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName, NodeName: node, Containers: []corev1.Container{{
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}}}
+	p := &corev1.Pod{
+		Spec: corev1.PodSpec{SchedulerName: wire.SchedulerName, NodeName: node, Containers: []corev1.Container{
+			{
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")},
+				},
+			},
+		}},
+	}
 	p.Namespace, p.UID, p.Name = "ml", types.UID(uid), uid
 	for _, c := range change {
 		c(p)
@@ -54,7 +61,12 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
 	}
 	card := func(n *corev1.Node) { n.Status.Allocatable["rdma/hca"] = resource.MustParse("1") }
-	nodes := []*corev1.Node{schedtest.Node("n1", own), schedtest.Node("n2", schedtest.Feature("fast"), own), schedtest.Node("n3", card), schedtest.Node("n4", reserved)}
+	nodes := []*corev1.Node{
+		schedtest.Node("n1", own),
+		schedtest.Node("n2", schedtest.Feature("fast"), own),
+		schedtest.Node("n3", card),
+		schedtest.Node("n4", reserved),
+	}
 	for _, tt := range []struct {
 		name string
 		pod  func(*corev1.Pod)
@@ -72,7 +84,15 @@ func TestAWorkloadGoesWhereItsPodsMay(t *testing.T) {
 		}, "n3"},
 		{"nowhere", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"no": "such"} }, ""},
 	} {
-		s := New(Input{Now: schedtest.Now, Nodes: nodes, Partitions: schedtest.Partitions(), Pods: []*corev1.Pod{member("a", "", tt.pod)}, Jobs: []*v1alpha1.BatchJob{schedtest.Job(1, standsFor("a"))}})
+		s := New(
+			Input{
+				Now:        schedtest.Now,
+				Nodes:      nodes,
+				Partitions: schedtest.Partitions(),
+				Pods:       []*corev1.Pod{member("a", "", tt.pod)},
+				Jobs:       []*v1alpha1.BatchJob{schedtest.Job(1, standsFor("a"))},
+			},
+		)
 		got := ""
 		if on := startsOn(s, 1); len(on) == 1 {
 			got = on[0]
@@ -97,7 +117,13 @@ func TestAWorkloadsPodsAreCountedOnce(t *testing.T) {
 // onto it for later.
 func TestARefusingNodeIsLeftAlone(t *testing.T) {
 	until := schedtest.Now.Add(20 * time.Second)
-	in := Input{Now: schedtest.Now, Nodes: []*corev1.Node{schedtest.Node("n1")}, Partitions: schedtest.Partitions(), Jobs: []*v1alpha1.BatchJob{schedtest.Job(1)}, RefusingNodes: map[string]time.Time{"n1": until}}
+	in := Input{
+		Now:           schedtest.Now,
+		Nodes:         []*corev1.Node{schedtest.Node("n1")},
+		Partitions:    schedtest.Partitions(),
+		Jobs:          []*v1alpha1.BatchJob{schedtest.Job(1)},
+		RefusingNodes: map[string]time.Time{"n1": until},
+	}
 	d := New(in).Plan().Decisions[0]
 	if d.StartNow || d.Start != until.Unix() {
 		t.Errorf("%+v, want a start at %d", d, until.Unix())
