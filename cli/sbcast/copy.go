@@ -110,7 +110,11 @@ func (c *transfer) sendLibraries(ctx context.Context, path, name, dest string) e
 		err := c.copy(ctx, lib, lib, filepath.Join(dest+step.LibrariesSuffix, filepath.Base(lib)))
 		if err != nil {
 			return &slurmerr.Error{
-				Code: slurmerr.ExitCode(err), Cause: err, Message: withLine(err, fmt.Sprintf("Broadcast of '%s' failed", lib)),
+				Code: slurmerr.ExitCode(
+					err,
+				),
+				Cause:   err,
+				Message: withLine(err, fmt.Sprintf("Broadcast of '%s' failed", lib)),
 			}
 		}
 	}

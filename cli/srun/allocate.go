@@ -21,7 +21,12 @@ import (
 
 // allocateAndRun runs srun outside of a job: it allocates a job, runs the step in
 // it, and releases it.
-func (o *Options) allocateAndRun(ctx context.Context, parts []*option.Parsed, args []string, signals <-chan os.Signal) error {
+func (o *Options) allocateAndRun(
+	ctx context.Context,
+	parts []*option.Parsed,
+	args []string,
+	signals <-chan os.Signal,
+) error {
 	for _, p := range parts {
 		if p.Has("relative") {
 			return slurmerr.New(slurmerr.Fatal, "--relative option invalid for job allocation request")
@@ -93,14 +98,19 @@ func (o *Options) attach(cluster Cluster, id int64) dial {
 	return func(ctx context.Context) (*step.Conn, error) {
 		var refused error
 		client := rand.Text()
-		conn, answer, err := step.DialResumable(ctx, client, func(ctx context.Context) (io.ReadWriteCloser, bool, error) {
-			c, err := cluster.AttachAs(ctx, id, client)
-			if err == nil {
-				return c, false, nil
-			}
-			refused = attachError(id, err)
-			return nil, isTemporary(err), refused
-		}, o.reportConnection)
+		conn, answer, err := step.DialResumable(
+			ctx,
+			client,
+			func(ctx context.Context) (io.ReadWriteCloser, bool, error) {
+				c, err := cluster.AttachAs(ctx, id, client)
+				if err == nil {
+					return c, false, nil
+				}
+				refused = attachError(id, err)
+				return nil, isTemporary(err), refused
+			},
+			o.reportConnection,
+		)
 		var byAgent *step.RefusedError
 		switch {
 		case refused != nil && conn == nil:

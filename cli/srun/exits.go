@@ -43,17 +43,15 @@ func (x *exits) init(c *step.Created) {
 	x.pending = map[ending][]int{}
 }
 
-// add records the end of a task. If counts is false, it does not change the exit
-// code. It returns false for a task that does not exist or has already ended.
-func (x *exits) add(task, status uint32, counts bool) bool {
+// add records the end of a task. It returns false for a task that does not exist or
+// has already ended.
+func (x *exits) add(task, status uint32) bool {
 	if int(task) >= len(x.over) || x.over[task] {
 		return false
 	}
 	x.over[task] = true
 	x.left--
-	if counts {
-		x.code = max(x.code, step.ExitCode(status))
-	}
+	x.code = max(x.code, step.ExitCode(status))
 	if status == 0 {
 		return true
 	}
@@ -145,11 +143,8 @@ func (r *run) exited(e *step.Exit) {
 	defer r.all.mu.Unlock()
 	x := &r.exits
 	r.reportExit(e)
-	// Tasks that --kill-on-bad-exit terminated do not count: the code is that of
-	// the task that failed.
-	counts := !r.all.badExit || !syscall.WaitStatus(e.Status).Signaled()
 	for _, t := range e.Tasks {
-		if x.add(t, e.Status, counts) && isForced(e.Status) {
+		if x.add(t, e.Status) && isForced(e.Status) {
 			x.forced = true
 		}
 	}
@@ -165,7 +160,6 @@ func (r *run) exited(e *step.Exit) {
 	}
 	if k := r.parsed.Step.KillOnBadExit; k != nil && *k && e.Status != 0 && !r.ending {
 		x.flush(r)
-		r.all.badExit = true
 		r.all.stop(step.Signal{Terminate: true})
 	}
 	if w := r.parsed.Step.Wait; w != nil && *w > 0 && !r.all.taskEnded {
@@ -256,7 +250,7 @@ func (r *run) nodeLost(n *step.NodeLost) {
 	r.o.printf("error: Node failure on %s", r.exits.nodes[n.Node])
 	for t, node := range r.exits.node {
 		if node == n.Node {
-			r.exits.add(uint32(t), uint32(syscall.SIGKILL), true)
+			r.exits.add(uint32(t), uint32(syscall.SIGKILL))
 		}
 	}
 	delete(r.exits.pending, ending{n.Node, uint32(syscall.SIGKILL)}) // the line about the node covers them

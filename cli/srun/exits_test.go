@@ -3,7 +3,6 @@ package srun
 import (
 	"bytes"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -89,28 +88,6 @@ func TestLostNodeIsNotForced(t *testing.T) {
 	}
 	if want := "srun: error: Node failure on n1\n"; said.String() != want {
 		t.Errorf("said %q, want %q", said.String(), want)
-	}
-}
-
-// TestKillOnBadExitKeepsTheCode checks that tasks that --kill-on-bad-exit
-// terminates do not change the exit code of the task that failed.
-func TestKillOnBadExitKeepsTheCode(t *testing.T) {
-	client, agent := net.Pipe()
-	go io.Copy(io.Discard, agent) //nolint:errcheck // it ends with the pipe
-	defer agent.Close()
-	o := New(newProcess(io.Discard), nil)
-	kill := true
-	parsed := &option.Parsed{}
-	parsed.Step.KillOnBadExit = &kill
-	r := &run{o: o, parsed: parsed, req: &step.Request{JobID: 7}, conn: step.NewConn(client)}
-	r.all = &steps{o: o, parts: []*run{r}}
-	r.created = &step.Created{Tasks: 3, Nodes: []string{"n1"}, TaskNode: make([]int32, 3)}
-	r.exits.init(r.created)
-	for task, status := range []uint32{13 << 8, uint32(syscall.SIGTERM), 2 << 8} {
-		r.exited(&step.Exit{Tasks: []uint32{uint32(task)}, Status: status})
-	}
-	if code := r.all.finish(); code != 13 {
-		t.Errorf("code %d, want 13", code)
 	}
 }
 

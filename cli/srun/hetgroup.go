@@ -150,7 +150,11 @@ func groups(parts []*option.Parsed, size int) (segmentOf []int, err error) {
 // without components.
 func refuseOnlyGroup(group int) error {
 	if group > 0 {
-		return slurmerr.Newf(slurmerr.Refused, "Requested het-group offset exceeds highest hetjob index (%d > 0)", group)
+		return slurmerr.Newf(
+			slurmerr.Refused,
+			"Requested het-group offset exceeds highest hetjob index (%d > 0)",
+			group,
+		)
 	}
 	return slurmerr.New(slurmerr.Refused, "No directives to start application on any available hetjob components")
 }

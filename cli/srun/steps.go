@@ -27,7 +27,6 @@ type steps struct {
 	joined    bool            // all parts are created and start
 	killing   bool            // the step is being killed because of a signal to srun
 	aborted   bool            // by Ctrl-C
-	badExit   bool            // terminated by --kill-on-bad-exit
 	taskEnded bool            // a task has ended
 	reported  map[uint32]bool // wait statuses that need not be reported again
 	timer     *time.Timer     // --wait

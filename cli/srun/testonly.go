@@ -25,7 +25,10 @@ func (o *Options) testOnly(ctx context.Context, parts []*option.Parsed, args []s
 	if err != nil {
 		return err
 	}
-	done, err := cluster.Submit(ctx, &jobs.Submission{Job: s.Job, Components: s.Components, DryRun: true, Forecast: true})
+	done, err := cluster.Submit(
+		ctx,
+		&jobs.Submission{Job: s.Job, Components: s.Components, DryRun: true, Forecast: true},
+	)
 	switch {
 	case err == nil && parts[0].Client.Quiet > 0:
 		return nil

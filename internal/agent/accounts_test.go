@@ -8,13 +8,17 @@ import (
 	"testing"
 )
 
-// A job's user comes first, whoever has the uid in the image; the image's
-// lines stay.
-func TestPrepareWritesNames(t *testing.T) {
+// TestPrepareWritesAccounts checks that the job's user precedes the lines of the image,
+// which may have the same uid.
+func TestPrepareWritesAccounts(t *testing.T) {
 	to := t.TempDir()
-	for range 2 { // a kubelet may run it again
+	for range 2 { // a kubelet may repeat it
 		var out bytes.Buffer
-		if code := prepare([]string{"-names=" + to, "-user=ann:4711:4712:/home/ann:/bin/zsh", "-group=chem:70"}, &out); code != 0 || out.Len() > 0 {
+		if code := prepare(
+			[]string{"-names=" + to, "-user=ann:4711:4712:/home/ann:/bin/zsh", "-group=chem:70"},
+			&out,
+		); code != 0 ||
+			out.Len() > 0 {
 			t.Fatalf("%d: %s", code, &out)
 		}
 	}
@@ -32,7 +36,7 @@ func TestPrepareWritesNames(t *testing.T) {
 	}
 }
 
-func TestNamesOfBareImages(t *testing.T) {
+func TestAccountsOfBareImages(t *testing.T) {
 	n := accountFiles{from: t.TempDir(), to: t.TempDir(), user: "ann:4711:0:/home/ann:/bin/sh"}
 	if err := n.write(); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/berth-hpc/berth/internal/step"
 )
 
-// victim is a job that waits, with the socket of its first agent.
+// victim starts a job that waits, and returns it with the socket of its first agent.
 func victim(t *testing.T) (g *gang, socket string) {
 	t.Helper()
 	g = start(t, shape{cpus: []int32{1, 1}, script: "#!/bin/sh\necho up\nsleep 600\n"})
@@ -29,7 +29,7 @@ func victim(t *testing.T) (g *gang, socket string) {
 	return g, socketOf(t, g)
 }
 
-// closed tells whether the other side ends the connection without a word.
+// closed fails the test unless the other side closes the connection without an answer.
 func closed(t *testing.T, c net.Conn) {
 	t.Helper()
 	c.SetReadDeadline(time.Now().Add(deadline)) //nolint:errcheck // then the read fails
@@ -40,7 +40,7 @@ func closed(t *testing.T, c net.Conn) {
 	}
 }
 
-// alive checks that the agent still does its work.
+// alive fails the test unless the agent still works.
 func alive(t *testing.T, socket string, g *gang) {
 	t.Helper()
 	conn, err := step.Dial(t.Context(), socket)
@@ -165,8 +165,8 @@ func ownCert(t *testing.T, g *gang) tls.Certificate {
 	return pair
 }
 
-// TestAttackOtherUser opens the way to the socket as far as file modes go; the
-// agent must see for itself who is there.
+// TestAttackOtherUser makes the socket accessible to other users, so that only the
+// agent's own check of the peer's uid protects it.
 func TestAttackOtherUser(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -183,12 +183,11 @@ func TestAttackOtherUser(t *testing.T) {
 	if err := os.Chmod(socket, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// The agent runs as root here, so root's and its own uid are the same:
-	// anybody else must be refused.
+	// The agent runs as root here, so every other uid must be refused.
 	done := make(chan struct{})
 	go func() {
-		// The thread keeps its uid for itself, and for good: its end would be that
-		// of the agents which it started (Pdeathsig).
+		// The thread is never unlocked, so that no other goroutine gets its uid. It
+		// must not end, because the agents that it started would be killed (Pdeathsig).
 		defer func() { close(done); select {} }()
 		runtime.LockOSThread()
 		if _, _, e := syscall.RawSyscall(syscall.SYS_SETRESUID, 65534, 65534, 65534); e != 0 {
@@ -206,7 +205,10 @@ func TestAttackOtherUser(t *testing.T) {
 			return
 		}
 		text := `{"kind":"client"}`
-		syscall.Write(fd, frame(byte(step.FrameOpen), 0, uint32(len(text)), text)) //nolint:errcheck // may be closed already
+		syscall.Write(
+			fd,
+			frame(byte(step.FrameOpen), 0, uint32(len(text)), text),
+		) //nolint:errcheck // may be closed already
 		b := make([]byte, 1)
 		if n, err := syscall.Read(fd, b); n != 0 && err == nil {
 			t.Errorf("answer of %d bytes", n)
@@ -216,7 +218,8 @@ func TestAttackOtherUser(t *testing.T) {
 	alive(t, socket, g)
 }
 
-// TestAgentHidden: the job's key must not be readable from beside the agent.
+// TestAgentHidden checks that another process of the same uid cannot read the job's key
+// from the agent's memory.
 func TestAgentHidden(t *testing.T) {
 	t.Parallel()
 	g, _ := victim(t)
@@ -229,8 +232,8 @@ func TestAgentHidden(t *testing.T) {
 	}
 }
 
-// TestAttackReplay sends an agent what a real client sent it before, byte for
-// byte, and what a real agent did.
+// TestAttackReplay replays to an agent, byte for byte, what a real client and a real agent
+// have sent it.
 func TestAttackReplay(t *testing.T) {
 	t.Parallel()
 	g, socket := victim(t)
@@ -249,8 +252,20 @@ func TestAttackReplay(t *testing.T) {
 		}
 		c := step.NewConn(conn)
 		req := &step.Request{JobID: g.id, Shape: step.Shape{Nodes: 1, Tasks: 1}, Command: step.Command{
-			Args: []string{"/bin/sh", "-c", "echo ran >> runs." + name}, Dir: g.dir, Env: []string{"PATH=/bin:/usr/bin"}, Stdin: step.StdinNone, Umask: -1}}
-		if err := errors.Join(c.SendJSON(step.FrameOpen, step.Open{Kind: step.KindClient}), c.SendJSON(step.FrameRequest, req)); err != nil {
+			Args: []string{
+				"/bin/sh",
+				"-c",
+				"echo ran >> runs." + name,
+			},
+			Dir:   g.dir,
+			Env:   []string{"PATH=/bin:/usr/bin"},
+			Stdin: step.StdinNone,
+			Umask: -1,
+		}}
+		if err := errors.Join(
+			c.SendJSON(step.FrameOpen, step.Open{Kind: step.KindClient}),
+			c.SendJSON(step.FrameRequest, req),
+		); err != nil {
 			t.Fatal(name, err)
 		}
 		if err := step.Follow(c, nil, func(*step.Frame) error { return nil }); err != nil {
@@ -274,7 +289,7 @@ func TestAttackReplay(t *testing.T) {
 	alive(t, socket, g)
 }
 
-// tap passes one connection on and records what its client sends.
+// tap forwards one connection and records what its client sends.
 type tap struct {
 	address string
 	mu      sync.Mutex

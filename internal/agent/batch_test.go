@@ -16,7 +16,9 @@ import (
 func TestBatchRunsScript(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{
-		cpus: []int32{2}, args: []string{"a b", "c"}, env: []string{"KUBECONFIG=/nowhere"},
+		cpus: []int32{2},
+		args: []string{"a b", "c"},
+		env:  []string{"KUBECONFIG=/nowhere"},
 		with: func(g *gang) { g.refuse = 2 },
 		script: "#!/bin/bash\necho \"args: $1|$2\"; echo \"me: ${0##*/}\"; pwd; echo $MARK $SLURM_JOB_ID $SLURMD_NODENAME $SLURM_NNODES\n" +
 			"echo ${PATH%%:*}; echo kube=$KUBECONFIG; cat; echo err >&2; exit 7\n",
@@ -25,7 +27,9 @@ func TestBatchRunsScript(t *testing.T) {
 	if r.Kind != wire.ReportEnded || r.Status != 7 || r.Signal != 0 {
 		t.Errorf("report %+v", r)
 	}
-	want := "args: a b|c\nme: slurm_script\n" + g.dir + "\nsubmitted " + itoa(g.id) + " n1 1\n" + binDir + "\nkube=\nerr\n"
+	want := "args: a b|c\nme: slurm_script\n" + g.dir + "\nsubmitted " + itoa(
+		g.id,
+	) + " n1 1\n" + binDir + "\nkube=\nerr\n"
 	if out != want {
 		t.Errorf("output %q, want %q", out, want)
 	}
@@ -60,9 +64,30 @@ func TestBatchFails(t *testing.T) {
 		{"signal", shape{script: "#!/bin/sh\nkill -9 $$\n"}, wire.ReportEnded, 0, 9, ""},
 		{"no interpreter", shape{script: "#!/no/such\n"}, wire.ReportEnded, 2, 0,
 			"slurmstepd: error: execve(): bad interpreter(/no/such): No such file or directory\n"},
-		{"no output folder", shape{script: "#!/bin/sh\n", job: func(j *job.Job) { j.Batch.Output = "/no/such/x" }}, wire.ReportFailed, 0, 53, ""},
-		{"no input", shape{script: "#!/bin/sh\n", job: func(j *job.Job) { j.Batch.Input = "/no/such/x" }}, wire.ReportFailed, 0, 53, ""},
-		{"background", shape{script: "#!/bin/sh\n(trap '' TERM HUP; sleep 600; echo late) & echo done\n"}, wire.ReportEnded, 0, 0, "done\n"},
+		{
+			"no output folder",
+			shape{script: "#!/bin/sh\n", job: func(j *job.Job) { j.Batch.Output = "/no/such/x" }},
+			wire.ReportFailed,
+			0,
+			53,
+			"",
+		},
+		{
+			"no input",
+			shape{script: "#!/bin/sh\n", job: func(j *job.Job) { j.Batch.Input = "/no/such/x" }},
+			wire.ReportFailed,
+			0,
+			53,
+			"",
+		},
+		{
+			"background",
+			shape{script: "#!/bin/sh\n(trap '' TERM HUP; sleep 600; echo late) & echo done\n"},
+			wire.ReportEnded,
+			0,
+			0,
+			"done\n",
+		},
 		{"daemon", shape{script: "#!/bin/sh\nsetsid sleep 600 & echo done\n"}, wire.ReportEnded, 0, 0, "done\n"},
 		{"limits", shape{script: "#!/bin/sh\nulimit -n\nulimit -c\n", job: func(j *job.Job) {
 			j.Batch.Rlimits = map[string]uint64{"NOFILE": 77, "CORE": 0}
@@ -71,7 +96,14 @@ func TestBatchFails(t *testing.T) {
 			j.Batch.Rlimits = map[string]uint64{"CORE": 1<<63 - 1}
 		}}, wire.ReportEnded, 0, 0, "unlimited\n"},
 		{"pid", shape{script: "#!/bin/sh\n[ $SLURM_TASK_PID = $$ ] && echo same\n"}, wire.ReportEnded, 0, 0, "same\n"},
-		{"umask", shape{script: "#!/bin/sh\numask\n", job: func(j *job.Job) { j.Batch.Umask = 0o077 + 1 }}, wire.ReportEnded, 0, 0, "0077\n"},
+		{
+			"umask",
+			shape{script: "#!/bin/sh\numask\n", job: func(j *job.Job) { j.Batch.Umask = 0o077 + 1 }},
+			wire.ReportEnded,
+			0,
+			0,
+			"0077\n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,7 +131,9 @@ func TestWorkDirMissing(t *testing.T) {
 		t.Errorf("report %+v", r)
 	}
 	b, _ := os.ReadFile(out)
-	if want := "slurmstepd: error: couldn't chdir to `/no/such': No such file or directory: going to /tmp instead\n/tmp\n"; string(b) != want {
+	if want := "slurmstepd: error: couldn't chdir to `/no/such': No such file or directory: going to /tmp instead\n/tmp\n"; string(
+		b,
+	) != want {
 		t.Errorf("output %q, want %q", b, want)
 	}
 }
@@ -111,9 +145,9 @@ var (
 
 func TestTerminate(t *testing.T) {
 	t.Parallel()
-	// The shell waits for its own children only where a signal interrupts it:
-	// a program started just when the signals are sent would not get one, and
-	// the shell would not look at its trap before that program's end.
+	// The shell waits with a builtin that signals interrupt. A program that starts just
+	// when the signals are sent would not get one, and the shell would run its trap
+	// only after the end of the program.
 	g := start(t, shape{
 		cpus:   []int32{1, 1},
 		script: "#!/bin/bash\ntrap 'echo term' TERM\necho begin\nsrun sh -c \"echo go; exec sleep 600\"\necho after $?\nwhile :; do sleep 600 & wait; done\n",
@@ -146,7 +180,8 @@ func TestTerminateBySIGTERM(t *testing.T) {
 	}
 }
 
-// A job is cancelled once, whoever else says so while it ends.
+// TestTerminateOnce checks that a job is terminated only once, although more requests
+// arrive while it ends.
 func TestTerminateOnce(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{
@@ -193,11 +228,15 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestLoginEnvironment runs a login shell for jobs that ask for one.
+// TestLoginEnvironment checks the environment of jobs that request that of a login shell.
 func TestLoginEnvironment(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, ".profile"), []byte("echo noise\nexport FROM_PROFILE='two\nlines' MARK=profile\n"), 0o600); err != nil {
+	if err := os.WriteFile(
+		filepath.Join(home, ".profile"),
+		[]byte("echo noise\nexport FROM_PROFILE='two\nlines' MARK=profile\n"),
+		0o600,
+	); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {

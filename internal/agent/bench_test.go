@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkSrun is `srun hostname` inside a job, from a shell, over one node
-// and over ten; bench time is one job's.
+// BenchmarkSrun measures `srun hostname` from a shell inside a job, over one node and over
+// ten. All iterations run in one job.
 func BenchmarkSrun(b *testing.B) {
 	for _, nodes := range []int{1, 10} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {

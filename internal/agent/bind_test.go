@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// ownCPUs are those that this process may run on.
+// ownCPUs returns the CPUs on which this process may run.
 func ownCPUs(t *testing.T) []int {
 	t.Helper()
 	var own unix.CPUSet
@@ -34,9 +34,8 @@ func ownCPUs(t *testing.T) []int {
 	return cpus
 }
 
-// bound runs lines in a job that was given the CPUs of the list, and gives what
-// each wrote, sorted by lines. "mine" prints what the kernel lets the caller
-// use.
+// bound runs lines in a job with the CPUs of the list and returns the sorted output of
+// each. The command "mine" prints the CPUs and memory that the kernel lets it use.
 func bound(t *testing.T, cpus string, count int32, lines ...string) []string {
 	t.Helper()
 	script := "#!/bin/bash\nexec 2>&1\ncat > mine <<'X'\n#!/bin/sh\n" +
@@ -44,11 +43,19 @@ func bound(t *testing.T, cpus string, count int32, lines ...string) []string {
 	for _, l := range lines {
 		script += "echo '###'\n" + l + "; echo rc=$?\n"
 	}
-	g := start(t, shape{cpus: []int32{count}, script: script, job: func(j *job.Job) { j.Shape.Tasks = count }, with: func(g *gang) {
-		g.image = []string{wire.EnvCPUBind + "="}
-		g.base.Hosts[0].CPUIDs = cpus
-		g.base.Hosts[0].GRES = []wire.HostGRES{{Name: "gpu", Count: 2, Indexes: "4,6"}}
-	}})
+	g := start(
+		t,
+		shape{
+			cpus:   []int32{count},
+			script: script,
+			job:    func(j *job.Job) { j.Shape.Tasks = count },
+			with: func(g *gang) {
+				g.image = []string{wire.EnvCPUBind + "="}
+				g.base.Hosts[0].CPUIDs = cpus
+				g.base.Hosts[0].GRES = []wire.HostGRES{{Name: "gpu", Count: 2, Indexes: "4,6"}}
+			},
+		},
+	)
 	r, out := g.finish()
 	if r.Kind != wire.ReportEnded {
 		t.Fatalf("report %+v", r)
@@ -68,8 +75,8 @@ func bound(t *testing.T, cpus string, count int32, lines ...string) []string {
 
 var pidRE = regexp.MustCompile(`\[\d+\]`)
 
-// TestCPUBinding looks at what the kernel lets the tasks of a job of two CPUs
-// run on. The lines are those of the real slurmd with task/affinity.
+// TestCPUBinding checks the CPUs on which the kernel lets tasks of a job with two CPUs run.
+// The lines are those of the real slurmd with task/affinity.
 func TestCPUBinding(t *testing.T) {
 	t.Parallel()
 	cpus := ownCPUs(t)
@@ -77,7 +84,15 @@ func TestCPUBinding(t *testing.T) {
 	one, two, both := affinity.FormatMask([]int{a}), affinity.FormatMask([]int{b}), affinity.FormatMask([]int{a, b})
 	list := affinity.FormatCPUList([]int{a, b})
 	report := func(kind, mask0, mask1, done string) string {
-		return fmt.Sprintf("cpu-bind=%s - n1, task  0  0 [PID]: mask %s%s\ncpu-bind=%s - n1, task  1  1 [PID]: mask %s%s\nrc=0", kind, mask0, done, kind, mask1, done)
+		return fmt.Sprintf(
+			"cpu-bind=%s - n1, task  0  0 [PID]: mask %s%s\ncpu-bind=%s - n1, task  1  1 [PID]: mask %s%s\nrc=0",
+			kind,
+			mask0,
+			done,
+			kind,
+			mask1,
+			done,
+		)
 	}
 	each := fmt.Sprintf("0 %d default\n1 %d default\n", a, b)
 	shared := fmt.Sprintf("0 %s default\n1 %s default\n", list, list)
@@ -90,18 +105,27 @@ func TestCPUBinding(t *testing.T) {
 		{fmt.Sprintf("srun -n2 --cpu-bind=v,map_cpu:%d,%d ./mine", b, a),
 			fmt.Sprintf("0 %d default\n1 %d default\n", b, a) + report("MAP ", two, one, " set")},
 		{fmt.Sprintf("srun -n2 --cpu-bind=v,mask_cpu:%s ./mine", both), shared + report("MASK", both, both, " set")},
-		{"srun -n1 -c2 --cpu-bind=v ./mine", fmt.Sprintf("0 %s default\ncpu-bind=MASK - n1, task  0  0 [PID]: mask %s set\nrc=0", list, both)},
+		{
+			"srun -n1 -c2 --cpu-bind=v ./mine",
+			fmt.Sprintf("0 %s default\ncpu-bind=MASK - n1, task  0  0 [PID]: mask %s set\nrc=0", list, both),
+		},
 		{"srun -n1 --exact ./mine", fmt.Sprintf("0 %d default\nrc=0", a)},
 		{"srun -n3 -O ./mine", fmt.Sprintf("0 %s default\n1 %s default\n2 %s default\nrc=0", list, list, list)},
 		{"srun -n2 --hint=nomultithread ./mine", each + "rc=0"},
 		{"srun -n2 --hint=compute_bound ./mine", each + "rc=0"},
 		{"srun -n2 --threads-per-core=1 ./mine", each + "rc=0"},
-		{"srun -n2 --cpu-bind=none sh -c 'grep Cpus_allowed: /proc/self/status; echo $SLURM_CPU_BIND $SLURM_CPU_BIND_TYPE' | sort -u",
-			agentsMask(t) + "\nquiet,none none\nrc=0"},
-		{"srun -n2 sh -c 'echo $SLURM_CPU_BIND_TYPE $SLURM_CPU_BIND_LIST $SLURM_CPU_BIND_VERBOSE $SLURM_CPU_BIND' | sort -u",
-			fmt.Sprintf("mask_cpu: %s,%s quiet\nrc=0", one, two)},
-		{"srun -n2 --cpu-bind=v,rank sh -c 'echo $SLURM_CPU_BIND_TYPE $SLURM_CPU_BIND_LIST $SLURM_CPU_BIND_VERBOSE $SLURM_CPU_BIND' 2>&1 | grep -v ^cpu | sort -u",
-			"rank verbose verbose,rank\nrc=0"},
+		{
+			"srun -n2 --cpu-bind=none sh -c 'grep Cpus_allowed: /proc/self/status; echo $SLURM_CPU_BIND $SLURM_CPU_BIND_TYPE' | sort -u",
+			agentsMask(t) + "\nquiet,none none\nrc=0",
+		},
+		{
+			"srun -n2 sh -c 'echo $SLURM_CPU_BIND_TYPE $SLURM_CPU_BIND_LIST $SLURM_CPU_BIND_VERBOSE $SLURM_CPU_BIND' | sort -u",
+			fmt.Sprintf("mask_cpu: %s,%s quiet\nrc=0", one, two),
+		},
+		{
+			"srun -n2 --cpu-bind=v,rank sh -c 'echo $SLURM_CPU_BIND_TYPE $SLURM_CPU_BIND_LIST $SLURM_CPU_BIND_VERBOSE $SLURM_CPU_BIND' 2>&1 | grep -v ^cpu | sort -u",
+			"rank verbose verbose,rank\nrc=0",
+		},
 		{"srun -n1 --cpu-bind=map_cpu:4000 ./mine", "rc=192\n" +
 			"srun: Job step aborted\nsrun: error: Application launch failed: Unable to satisfy cpu bind request\n" +
 			"srun: error: CPU binding outside of job step allocation, allocated CPUs are: " + both + ".\n" +
@@ -118,14 +142,13 @@ func TestCPUBinding(t *testing.T) {
 	}
 }
 
-// agentsMask is the line of /proc/self/status that a process has which nobody
-// bound.
+// agentsMask returns the line of /proc/self/status of a process that is not bound.
 func agentsMask(t *testing.T) string {
 	t.Helper()
 	return readLine(t, "/proc/self/status", "Cpus_allowed:")
 }
 
-// TestMemoryBinding asks the kernel where the memory of tasks comes from.
+// TestMemoryBinding checks the memory policy that tasks have in the kernel.
 func TestMemoryBinding(t *testing.T) {
 	t.Parallel()
 	cpus := ownCPUs(t)
@@ -135,16 +158,37 @@ func TestMemoryBinding(t *testing.T) {
 	list := fmt.Sprint(cpus[0])
 	tests := []struct{ command, want string }{
 		{"srun -n1 ./mine", fmt.Sprintf("0 %s default\nrc=0", list)},
-		{"srun -n1 --mem-bind=v,map_mem:0 ./mine", fmt.Sprintf("0 %s bind:0\nmem-bind=MAP - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list)},
-		{"srun -n1 --mem-bind=v,mask_mem:1 ./mine", fmt.Sprintf("0 %s bind:0\nmem-bind=MASK - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list)},
-		{"srun -n1 --mem-bind=v,rank ./mine", fmt.Sprintf("0 %s bind:0\nmem-bind=RANK - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list)},
-		{"srun -n1 --mem-bind=verbose,prefer,map_mem:0 ./mine", fmt.Sprintf("0 %s prefer:0\nmem-bind PREFER MAP - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list)},
+		{
+			"srun -n1 --mem-bind=v,map_mem:0 ./mine",
+			fmt.Sprintf("0 %s bind:0\nmem-bind=MAP - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list),
+		},
+		{
+			"srun -n1 --mem-bind=v,mask_mem:1 ./mine",
+			fmt.Sprintf("0 %s bind:0\nmem-bind=MASK - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list),
+		},
+		{
+			"srun -n1 --mem-bind=v,rank ./mine",
+			fmt.Sprintf("0 %s bind:0\nmem-bind=RANK - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list),
+		},
+		{
+			"srun -n1 --mem-bind=verbose,prefer,map_mem:0 ./mine",
+			fmt.Sprintf("0 %s prefer:0\nmem-bind PREFER MAP - n1, task  0  0 [PID]: mask 0x1 set\nrc=0", list),
+		},
 		{"srun -n1 --mem-bind=none,sort ./mine", fmt.Sprintf("0 %s default\nrc=0", list)},
-		{"srun -n1 --mem-bind=quiet,local sh -c 'env | grep ^SLURM_MEM_BIND'", "SLURM_MEM_BIND=quiet,local\nSLURM_MEM_BIND_LIST=\nSLURM_MEM_BIND_TYPE=local\nSLURM_MEM_BIND_VERBOSE=quiet\nrc=0"},
-		{"srun -n1 --mem-bind=map_mem:999 ./mine", "rc=1\nslurmstepd: error: Failed to invoke task plugins: task_p_pre_launch error\n" +
-			"slurmstepd: error: NUMA node 999 does not exist; cannot bind local task 0 to it (--mem-bind=map_mem)\nsrun: error: n1: task 0: Exited with exit code 1"},
-		{"SLURM_MEM_BIND=prefer,local srun -n1 sh -c \"awk 'NR == 1 {print \\$2}' /proc/self/numa_maps | cut -d: -f1\"", "prefer\nrc=0"},
-		{"./mine", " default\nrc=0"}, // and the agent itself kept its own
+		{
+			"srun -n1 --mem-bind=quiet,local sh -c 'env | grep ^SLURM_MEM_BIND'",
+			"SLURM_MEM_BIND=quiet,local\nSLURM_MEM_BIND_LIST=\nSLURM_MEM_BIND_TYPE=local\nSLURM_MEM_BIND_VERBOSE=quiet\nrc=0",
+		},
+		{
+			"srun -n1 --mem-bind=map_mem:999 ./mine",
+			"rc=1\nslurmstepd: error: Failed to invoke task plugins: task_p_pre_launch error\n" +
+				"slurmstepd: error: NUMA node 999 does not exist; cannot bind local task 0 to it (--mem-bind=map_mem)\nsrun: error: n1: task 0: Exited with exit code 1",
+		},
+		{
+			"SLURM_MEM_BIND=prefer,local srun -n1 sh -c \"awk 'NR == 1 {print \\$2}' /proc/self/numa_maps | cut -d: -f1\"",
+			"prefer\nrc=0",
+		},
+		{"./mine", " default\nrc=0"}, // and the agent's own is unchanged
 	}
 	var commands []string
 	for _, c := range tests {
@@ -160,8 +204,8 @@ func TestMemoryBinding(t *testing.T) {
 	}
 }
 
-// TestGPUsOfTasks looks at the variables by which tasks find their GPUs, in a
-// job with two of them, number 4 and 6 of their node.
+// TestGPUsOfTasks checks the variables by which tasks find their GPUs, in a job with the
+// GPUs 4 and 6 of its node.
 func TestGPUsOfTasks(t *testing.T) {
 	t.Parallel()
 	cpus := ownCPUs(t)
@@ -180,15 +224,26 @@ func TestGPUsOfTasks(t *testing.T) {
 		{"srun -n1 --gres=none" + show, "0   \nrc=0"},
 		{"srun -n1 --gres=gpu:1" + show, "0 4 4 4\nrc=0"},
 		{"srun -n1 --gpus=1" + show, "0 4 4 4\nrc=0"},
-		{"srun -n1 --gpu-bind=verbose,map_gpu:1 true", "gpu-bind: usable_gres=0x40; bit_alloc=0x50; local_inx=0; global_list=6; local_list=1\nrc=0"},
-		{"srun -n2 --gpus-per-task=2 true", "rc=1\nsrun: error: Unable to create step for job JOB: More processors requested than permitted"},
-		{"srun -n1 --gres=gpu:5 true", "rc=1\nsrun: error: Step requested gres_per_node=gpu:5 is more than the job's gres_per_node=gpu:2\n" +
-			"srun: error: Unable to create step for job JOB: Invalid generic resource (gres) specification"},
-		// Steps beside each other have GPUs of their own, and one waits for them.
-		{"srun --exact -n1 --gpus=1 sh -c 'echo a $CUDA_VISIBLE_DEVICES; touch a; until [ -e b ]; do sleep 0.05; done' & until [ -e a ]; do sleep 0.05; done;" +
-			"srun --exact -n1 --gpus=1 sh -c 'echo b $CUDA_VISIBLE_DEVICES';" +
-			"srun --exact -n1 --gpus=2 --immediate=1 true; touch b; wait",
-			"a 4\nb 6\nrc=0\nsrun: error: Unable to create step for job JOB: Requested nodes are busy"},
+		{
+			"srun -n1 --gpu-bind=verbose,map_gpu:1 true",
+			"gpu-bind: usable_gres=0x40; bit_alloc=0x50; local_inx=0; global_list=6; local_list=1\nrc=0",
+		},
+		{
+			"srun -n2 --gpus-per-task=2 true",
+			"rc=1\nsrun: error: Unable to create step for job JOB: More processors requested than permitted",
+		},
+		{
+			"srun -n1 --gres=gpu:5 true",
+			"rc=1\nsrun: error: Step requested gres_per_node=gpu:5 is more than the job's gres_per_node=gpu:2\n" +
+				"srun: error: Unable to create step for job JOB: Invalid generic resource (gres) specification",
+		},
+		// Parallel steps have their own GPUs, and one waits for them.
+		{
+			"srun --exact -n1 --gpus=1 sh -c 'echo a $CUDA_VISIBLE_DEVICES; touch a; until [ -e b ]; do sleep 0.05; done' & until [ -e a ]; do sleep 0.05; done;" +
+				"srun --exact -n1 --gpus=1 sh -c 'echo b $CUDA_VISIBLE_DEVICES';" +
+				"srun --exact -n1 --gpus=2 --immediate=1 true; touch b; wait",
+			"a 4\nb 6\nrc=0\nsrun: error: Unable to create step for job JOB: Requested nodes are busy",
+		},
 	}
 	var commands []string
 	for _, c := range tests {

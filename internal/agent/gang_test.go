@@ -36,12 +36,12 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// binDir has the agent and srun, built for these tests.
+// binDir contains the agent and srun, built for these tests.
 var binDir string
 
 func TestMain(m *testing.M) {
-	atOnce()
-	// Built before, for a user that has no Go.
+	raiseParallel()
+	// Programs that were built before, for a user without Go.
 	if binDir = os.Getenv("AGENT_TEST_BIN"); binDir != "" {
 		os.Exit(m.Run())
 	}
@@ -59,7 +59,15 @@ func TestMain(m *testing.M) {
 		}
 	}
 	if exec.Command("pkg-config", "--exists", "pmix").Run() == nil {
-		out, err := exec.Command("go", "build", "-tags", "pmix", "-o", dir, "github.com/berth-hpc/berth/cmd/pmix-server").CombinedOutput()
+		out, err := exec.Command(
+			"go",
+			"build",
+			"-tags",
+			"pmix",
+			"-o",
+			dir,
+			"github.com/berth-hpc/berth/cmd/pmix-server",
+		).CombinedOutput()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "build pmix-server: %v\n%s", err, out)
 			os.Exit(1)
@@ -70,9 +78,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// atOnce lets more tests run at once than there are CPUs, unless -parallel says
-// how many: most of their time they wait for what agents do after a while.
-func atOnce() {
+// raiseParallel runs more tests at once than there are CPUs, unless -parallel is given:
+// they spend most of their time waiting for agents.
+func raiseParallel() {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
@@ -81,13 +89,13 @@ func atOnce() {
 	}
 }
 
-// deadline bounds every wait of these tests.
+// deadline is the limit of every wait in these tests.
 const deadline = 60 * time.Second
 
 var jobNumber atomic.Int64
 
-// gang is a job of several agents, each a process on an address of its own,
-// and the API role that they talk to.
+// gang is a job of several agents, each a process with its own address, and their API
+// role.
 type gang struct {
 	t     testing.TB
 	dir   string // the job's work directory
@@ -100,18 +108,18 @@ type gang struct {
 
 	mu      sync.Mutex
 	hello   map[int32]string // addresses
-	all     chan struct{}    // closed when every agent has said hello
+	all     chan struct{}    // closed when every agent has sent Hello
 	cmds    []wire.Command
 	wake    chan struct{}
 	reports []wire.Report
 	changed chan struct{}
 	logs    []*bytes.Buffer
-	tmp     []string // of each agent: where its socket is
+	tmp     []string // directory of each agent's socket
 	named   bool
 	image   []string // variables of the container's image
-	bin     string   // folder of the commands, as agents are told; empty: binDir
+	bin     string   // the agents' directory of commands; empty: binDir
 	long    bool     // waits may take hours
-	refuse  int      // that many requests are answered with 503 first
+	refuse  int      // number of requests to answer with 503 first
 }
 
 // shape describes the job of a gang.
@@ -122,12 +130,12 @@ type shape struct {
 	job    func(*job.Job)
 	env    []string
 	with   func(*gang)
-	// named gives each agent host name and hosts file of its own, as a pod
-	// has; that needs root.
+	// named gives each agent a host name and a hosts file of its own, as in a pod. It
+	// needs root.
 	named bool
 }
 
-// start runs a gang; the test's end kills what is left of it.
+// start starts a gang. At the end of the test, its processes are killed.
 func start(t testing.TB, s shape) *gang {
 	t.Helper()
 	g := &gang{
@@ -166,12 +174,22 @@ func (g *gang) agent(i int, ca []byte, token string) {
 		bin = g.bin
 	}
 	cmd.Env = []string{
-		wire.EnvJobID + "=" + strconv.FormatInt(g.id, 10), wire.EnvAttempt + "=1", wire.EnvNodeOffset + "=0",
-		wire.EnvPodIndex + "=" + strconv.Itoa(i), wire.EnvPodIP + "=" + g.ip(i), wire.EnvAPI + "=https://127.0.0.1:1," + g.api.URL,
-		wire.EnvAPICA + "=" + base64.StdEncoding.EncodeToString(ca), wire.EnvBinDir + "=" + bin,
-		"BERTH_TEST_TOKEN=" + token, "TMPDIR=" + g.tmp[i], "KUBERNETES_SERVICE_HOST=10.0.0.1",
+		wire.EnvJobID + "=" + strconv.FormatInt(g.id, 10),
+		wire.EnvAttempt + "=1",
+		wire.EnvNodeOffset + "=0",
+		wire.EnvPodIndex + "=" + strconv.Itoa(
+			i,
+		),
+		wire.EnvPodIP + "=" + g.ip(i),
+		wire.EnvAPI + "=https://127.0.0.1:1," + g.api.URL,
+		wire.EnvAPICA + "=" + base64.StdEncoding.EncodeToString(ca),
+		wire.EnvBinDir + "=" + bin,
+		"BERTH_TEST_TOKEN=" + token,
+		"TMPDIR=" + g.tmp[i],
+		"KUBERNETES_SERVICE_HOST=10.0.0.1",
 		"PATH=/usr/bin:/bin:/usr/sbin:/sbin",
-		"BERTH_TEST_TERMINATION_LOG=" + g.termination(i), wire.EnvCPUBind + "=none",
+		"BERTH_TEST_TERMINATION_LOG=" + g.termination(i),
+		wire.EnvCPUBind + "=none",
 	}
 	cmd.Env = append(cmd.Env, g.image...)
 	if err := os.WriteFile(g.termination(i), nil, 0o600); err != nil {
@@ -180,7 +198,7 @@ func (g *gang) agent(i int, ca []byte, token string) {
 	log := &bytes.Buffer{}
 	g.logs = append(g.logs, log)
 	cmd.Stdout, cmd.Stderr = log, log
-	// A gang must not outlive its test, however that ends.
+	// A gang must not outlive its test, even if that is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if err := cmd.Start(); err != nil {
 		g.t.Fatal(err)
@@ -188,7 +206,8 @@ func (g *gang) agent(i int, ca []byte, token string) {
 	g.nodes = append(g.nodes, cmd)
 }
 
-// inNamespaces is the agent with host name and hosts file of its own.
+// inNamespaces returns the command of an agent with a host name and a hosts file of its
+// own.
 func (g *gang) inNamespaces(i int) *exec.Cmd {
 	volume := filepath.Join(g.tmp[i], agent.HostsVolume)
 	hosts := filepath.Join(volume, "hosts")
@@ -198,11 +217,21 @@ func (g *gang) inNamespaces(i int) *exec.Cmd {
 	if err := os.WriteFile(hosts, nil, 0o644); err != nil {
 		g.t.Fatal(err)
 	}
-	return exec.Command("/usr/bin/unshare", "--uts", "--mount", "/bin/sh", "-c",
-		`hostname "$1" && mount --bind "$2" /etc/hosts && exec "$3"`, "sh", g.base.Hosts[i].Name, hosts, filepath.Join(binDir, "agent"))
+	return exec.Command(
+		"/usr/bin/unshare",
+		"--uts",
+		"--mount",
+		"/bin/sh",
+		"-c",
+		`hostname "$1" && mount --bind "$2" /etc/hosts && exec "$3"`,
+		"sh",
+		g.base.Hosts[i].Name,
+		hosts,
+		filepath.Join(binDir, "agent"),
+	)
 }
 
-// ip is node i's address: another one for every job.
+// ip returns the address of node i, which is unique to the job.
 func (g *gang) ip(i int) string { return fmt.Sprintf("127.33.%d.%d", g.id%250, i+1) }
 
 func (g *gang) termination(i int) string {
@@ -214,7 +243,11 @@ func (g *gang) certificate() {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	tmpl := &x509.Certificate{SerialNumber: big.NewInt(g.id), Subject: pkix.Name{CommonName: "job"}, NotAfter: time.Now().Add(time.Hour)}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(g.id),
+		Subject:      pkix.Name{CommonName: "job"},
+		NotAfter:     time.Now().Add(time.Hour),
+	}
 	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, pub, key)
 	if err != nil {
 		g.t.Fatal(err)
@@ -352,7 +385,7 @@ func (g *gang) serveReport(r *http.Request) any {
 	return struct{}{}
 }
 
-// command gives the batch host a command.
+// command sends a command to the batch host.
 func (g *gang) command(c wire.Command) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -362,7 +395,7 @@ func (g *gang) command(c wire.Command) {
 	g.wake = make(chan struct{})
 }
 
-// report waits for the report of a kind.
+// report waits for a report of one of the kinds.
 func (g *gang) report(kinds ...string) wire.Report {
 	g.t.Helper()
 	end := time.After(deadline)
@@ -386,20 +419,20 @@ func (g *gang) report(kinds ...string) wire.Report {
 	}
 }
 
-// finish waits for the job's end and gives the last report and the output.
+// finish waits for the end of the job and returns the last report and the output.
 func (g *gang) finish() (wire.Report, string) {
 	g.t.Helper()
 	r := g.report(wire.ReportEnded, wire.ReportFailed)
 	return r, g.output()
 }
 
-// output is what the output file has now.
+// output returns the present contents of the output file.
 func (g *gang) output() string {
 	b, _ := os.ReadFile(filepath.Join(g.dir, fmt.Sprintf("slurm-%d.out", g.id)))
 	return string(b)
 }
 
-// await waits until the output has text in it.
+// await waits until the output contains a text.
 func (g *gang) await(text string) {
 	g.t.Helper()
 	end := time.Now().Add(deadline)
@@ -414,7 +447,7 @@ func (g *gang) await(text string) {
 	}
 }
 
-// stop ends the agents as a kubelet would, and kills those that stay.
+// stop terminates the agents as a kubelet does, and kills those that remain.
 func (g *gang) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -12,7 +12,11 @@ import (
 
 func TestHostsFile(t *testing.T) {
 	t.Parallel()
-	hosts := []wire.Host{{Name: "n1", Address: "10.0.0.1:99"}, {Name: "n2", Address: "[fd00::2]:98"}, {Name: "bad", Address: "x"}}
+	hosts := []wire.Host{
+		{Name: "n1", Address: "10.0.0.1:99"},
+		{Name: "n2", Address: "[fd00::2]:98"},
+		{Name: "bad", Address: "x"},
+	}
 	want := "127.0.0.1\tlocalhost\n" + hostsBegin + "\n10.0.0.1\tn1\nfd00::2\tn2\n" + hostsEnd + "\n"
 	once := hostsFile([]byte("127.0.0.1\tlocalhost\n"), hosts)
 	if string(once) != want {
@@ -46,8 +50,13 @@ func TestConfigure(t *testing.T) {
 	defer srv.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
 	good := map[string]string{
-		wire.EnvJobID: "7", wire.EnvAttempt: "2", wire.EnvNodeOffset: "3", wire.EnvPodIndex: "1", wire.EnvPodIP: "10.0.0.9",
-		wire.EnvAPI: "https://a:1/, https://b:2", wire.EnvAPICA: base64.StdEncoding.EncodeToString(ca),
+		wire.EnvJobID:      "7",
+		wire.EnvAttempt:    "2",
+		wire.EnvNodeOffset: "3",
+		wire.EnvPodIndex:   "1",
+		wire.EnvPodIP:      "10.0.0.9",
+		wire.EnvAPI:        "https://a:1/, https://b:2",
+		wire.EnvAPICA:      base64.StdEncoding.EncodeToString(ca),
 	}
 	environ := func(drop string) (list []string) {
 		for k, v := range good {

@@ -7,8 +7,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// TestImageEnvironment: a job that chose its image has the image's variables,
-// but for those that --container-env keeps, and the directory of
+// TestImageEnvironment checks that a job with an image of its own has the image's
+// variables, except those that --container-env preserves, and the directory of
 // --container-workdir.
 func TestImageEnvironment(t *testing.T) {
 	t.Parallel()
@@ -33,8 +33,8 @@ func TestImageEnvironment(t *testing.T) {
 	}
 }
 
-// TestStepsInContainers: a step may ask again for what its job has, and for
-// nothing else.
+// TestStepsInContainers checks that a step may repeat the container options of its job,
+// and may not have others.
 func TestStepsInContainers(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -43,11 +43,16 @@ func TestStepsInContainers(t *testing.T) {
 		"--container-writable":          "srun: error: pyxis: --container-writable: a step runs in the containers of its job, whose file system cannot be written to\n",
 		"--container-mounts=/usr:/else": "srun: error: pyxis: --container-mounts: a step runs in the containers of its job, which does not have /else mounted so\n",
 	} {
-		t.Run("step", func(t *testing.T) { // a short name: sockets lie in folders named after it
+		t.Run("step", func(t *testing.T) { // a short name: paths of sockets contain it
 			g := start(t, shape{
 				cpus: []int32{1}, script: "#!/bin/sh\nexec srun " + args + " echo ran 2>&1\n",
 				job: func(j *job.Job) {
-					j.Batch.Container = map[string]string{"image": "x", "readonly": "true", "mounts": "/usr:/else:ro", "name": "y"}
+					j.Batch.Container = map[string]string{
+						"image":    "x",
+						"readonly": "true",
+						"mounts":   "/usr:/else:ro",
+						"name":     "y",
+					}
 				},
 			})
 			if _, out := g.finish(); !strings.HasPrefix(out, want) {

@@ -15,15 +15,15 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// held is what a process of the system holds.
-type held struct {
+// resources are the system resources that a process uses.
+type resources struct {
 	files, children int
 	memory          int64 // resident, KiB
 	threads         int64
 }
 
-// holds counts what process pid has. files is -1 where only root may look.
-func holds(t *testing.T, pid int) (h held) {
+// resourcesOf returns the resources of a process. files is -1 if they are not readable.
+func resourcesOf(t *testing.T, pid int) (h resources) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d", pid)
 	fds, err := os.ReadDir(dir + "/fd")
@@ -50,7 +50,7 @@ func holds(t *testing.T, pid int) (h held) {
 	return h
 }
 
-// childrenOf lists the children of a process, zombies among them.
+// childrenOf lists the children of a process, including zombies.
 func childrenOf(t *testing.T, pid int) (list []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -60,7 +60,7 @@ func childrenOf(t *testing.T, pid int) (list []string) {
 	for _, file := range all {
 		b, err := os.ReadFile(file)
 		if err != nil {
-			continue // gone
+			continue // it has ended
 		}
 		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 		if len(f) > 1 && f[1] == strconv.Itoa(pid) {
@@ -70,9 +70,9 @@ func childrenOf(t *testing.T, pid int) (list []string) {
 	return list
 }
 
-// TestManyStepsLeaveNothing runs steps in one job, one after the other and some
-// at once, and compares what the agents hold before and after: with
-// BERTH_TEST_FULL=1 10,000 of them.
+// TestManyStepsLeaveNothing runs steps in one job, in sequence and in parallel, and
+// compares the agents' resources before and after. With BERTH_TEST_FULL=1 it runs
+// 10,000 steps.
 func TestManyStepsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	steps := 100
@@ -95,18 +95,18 @@ echo finished
 until [ -e end ]; do sleep 0.05; done
 `, steps)
 	g := start(t, shape{cpus: []int32{2, 2}, script: script})
-	g.long = true // go test's own limit ends it
+	g.long = true // limited by go test's timeout
 	g.await("warm")
-	settled := func() (all []held) {
+	settled := func() (all []resources) {
 		for _, n := range g.nodes {
-			all = append(all, holds(t, n.Process.Pid))
+			all = append(all, resourcesOf(t, n.Process.Pid))
 		}
 		return all
 	}
 	before := settled()
 	touch(t, filepath.Join(g.dir, "go"))
 	g.await("finished")
-	var after []held
+	var after []resources
 	for end := time.Now().Add(deadline); ; time.Sleep(50 * time.Millisecond) {
 		after = settled()
 		same := true
@@ -119,16 +119,24 @@ until [ -e end ]; do sleep 0.05; done
 	}
 	for i := range after {
 		t.Logf("node %d before %+v, after %d steps %+v", i, before[i], steps, after[i])
-		if after[i].children > before[i].children || after[i].files > before[i].files+8 || after[i].threads > before[i].threads+16 ||
-			len(raceFlag) == 0 && after[i].memory > before[i].memory+16<<10 { // the race detector keeps memory of its own
-			t.Errorf("node %d held %+v and now %+v; its children:\n%s", i, before[i], after[i], strings.Join(childrenOf(t, g.nodes[i].Process.Pid), ""))
+		if after[i].children > before[i].children || after[i].files > before[i].files+8 ||
+			after[i].threads > before[i].threads+16 ||
+			len(raceFlag) == 0 &&
+				after[i].memory > before[i].memory+16<<10 { // the race detector needs memory of its own
+			t.Errorf(
+				"node %d held %+v and now %+v; its children:\n%s",
+				i,
+				before[i],
+				after[i],
+				strings.Join(childrenOf(t, g.nodes[i].Process.Pid), ""),
+			)
 		}
 	}
 	touch(t, filepath.Join(g.dir, "end"))
 	if r, out := g.finish(); r.Kind != wire.ReportEnded || r.Status != 0 {
 		t.Errorf("%+v\n%s", r, out)
 	}
-	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) { // the agent goes on a little after its report
+	for end := time.Now().Add(deadline); ; time.Sleep(20 * time.Millisecond) { // the agent ends shortly after its report
 		left, err := os.ReadDir(g.tmp[0])
 		if err == nil && len(left) == 0 {
 			break
@@ -146,9 +154,8 @@ func touch(t *testing.T, path string) {
 	}
 }
 
-// TestAgentKilledEndsStep: an agent that dies takes its node's tasks out of the
-// step, which ends with Slurm's words; the tasks elsewhere are ended, nothing
-// hangs, and the batch host's srun gives an exit code.
+// TestAgentKilledEndsStep checks that a step ends in Slurm's words when one of its agents is
+// killed: the tasks on other nodes are terminated, and srun exits with a code.
 func TestAgentKilledEndsStep(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{cpus: []int32{1, 1, 1}, script: "#!/bin/sh\n" +
@@ -176,7 +183,7 @@ func TestAgentKilledEndsStep(t *testing.T) {
 	}
 }
 
-// TestVanishedClientEndsStep: when srun is killed without a word its tasks end.
+// TestVanishedClientEndsStep checks that the tasks end when srun is killed.
 func TestVanishedClientEndsStep(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{cpus: []int32{1, 1}, script: "#!/bin/bash\n" +
@@ -197,8 +204,8 @@ func TestVanishedClientEndsStep(t *testing.T) {
 	}
 }
 
-// rank is a task that speaks PMI-1: it puts a value, meets the others at a
-// fence, and gets the next one's value.
+// rank is a task that uses PMI-1: it puts a value, waits at a fence, and gets the value of
+// the next task.
 const rank = `say() { echo "$1" >&3; read -r answer <&3; }
 say "cmd=init pmi_version=1 pmi_subversion=1"
 say "cmd=put kvsname=k key=key$PMI_RANK value=of$PMI_RANK"
@@ -209,15 +216,18 @@ case $answer in *"value=of$next") echo met ;; *) echo "rank $PMI_RANK: $answer" 
 say "cmd=finalize"
 `
 
-// TestManyRanks starts a step of many ranks, more than there are CPUs, takes
-// them through a fence and ends it: with BERTH_TEST_FULL=1 1,024 of them.
+// TestManyRanks runs a step with more ranks than CPUs through a fence. With
+// BERTH_TEST_FULL=1 it has 1,024 ranks.
 func TestManyRanks(t *testing.T) {
 	ranks := 64
 	if os.Getenv("BERTH_TEST_FULL") != "" {
 		ranks = 1024
 	}
 	g := start(t, shape{cpus: []int32{2, 2, 2, 2}, script: fmt.Sprintf(
-		"#!/bin/sh\ncat > rank.sh <<'END'\n%sEND\nsrun -O -n%d --mpi=pmi2 sh rank.sh > out 2>&1\necho code $?\nsort out | uniq -c\n", rank, ranks)})
+		"#!/bin/sh\ncat > rank.sh <<'END'\n%sEND\nsrun -O -n%d --mpi=pmi2 sh rank.sh > out 2>&1\necho code $?\nsort out | uniq -c\n",
+		rank,
+		ranks,
+	)})
 	g.await("code ")
 	r, out := g.finish()
 	if r.Kind != wire.ReportEnded || out != fmt.Sprintf("code 0\n%7d met\n", ranks) {

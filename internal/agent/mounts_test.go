@@ -7,11 +7,23 @@ import (
 	"testing"
 )
 
-// TestMountsAreWhatTheUserReaches exchanges a folder for a link between the record
-// and the mount, as an attacker would who wants another's folder mounted.
-func TestMountsAreWhatTheUserReaches(t *testing.T) {
+// TestExchangedMountIsRefused replaces a directory by a link between the record and the
+// mount, as an attacker does who wants to mount the directory of another user.
+func TestExchangedMountIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	mine, secret, target, file := filepath.Join(dir, "mine"), filepath.Join(dir, "secret"), filepath.Join(dir, "target"), filepath.Join(dir, "mounts")
+	mine, secret, target, file := filepath.Join(
+		dir,
+		"mine",
+	), filepath.Join(
+		dir,
+		"secret",
+	), filepath.Join(
+		dir,
+		"target",
+	), filepath.Join(
+		dir,
+		"mounts",
+	)
 	for _, d := range []string{mine, secret} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
@@ -20,7 +32,7 @@ func TestMountsAreWhatTheUserReaches(t *testing.T) {
 	if err := recordMounts(file, []string{mine + ":" + target}); err != nil {
 		t.Fatal(err)
 	}
-	// What a kubelet mounts at the target is what the source is when it looks.
+	// A kubelet mounts the directory that the source is at that moment.
 	mount := func() {
 		t.Helper()
 		_ = os.Remove(target)

@@ -13,8 +13,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// example runs a script of examples/ in a job of three nodes: as root with
-// host names as pods have them, and in any case with addresses for names.
+// example runs a script of examples/ in a job with three nodes: with addresses as node
+// names and, as root, with host names as in pods.
 func example(t *testing.T, script, ring string) {
 	t.Run("addresses", func(t *testing.T) { exampleIn(t, script, ring, false) })
 	t.Run("names", func(t *testing.T) { exampleIn(t, script, ring, true) })
@@ -50,8 +50,7 @@ func exampleIn(t *testing.T, script, ring string, named bool) {
 	}
 }
 
-// need skips a test where a program of another package is not there; CI has
-// them all.
+// need skips a test if a program of another package is not installed; CI has them all.
 func need(t *testing.T, program, pkg string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -72,8 +71,8 @@ func TestRingBySrun(t *testing.T) {
 	example(t, "ring/ring.sh", ringProgram(t))
 }
 
-// ringProgram builds the ring, or takes the one of make build where this user
-// cannot build (no Go, or no module cache).
+// ringProgram builds the ring. A user without Go or a module cache uses the one that make
+// build has built.
 func ringProgram(t *testing.T) string {
 	t.Helper()
 	ring := filepath.Join(t.TempDir(), "ring")
@@ -100,7 +99,7 @@ func TestOpenMPI(t *testing.T) {
 	example(t, "mpi/openmpi.sh", ringPy(t))
 }
 
-// needPMIx skips a test where the PMIx server was not built; CI has it.
+// needPMIx skips a test if the PMIx server was not built; CI has it.
 func needPMIx(t *testing.T) {
 	t.Helper()
 	need(t, "mpirun.openmpi", "openmpi-bin python3-mpi4py")
@@ -115,8 +114,8 @@ func TestPMIx(t *testing.T) {
 	example(t, "mpi/pmix.sh", ringPy(t))
 }
 
-// mpiStep runs an srun in a job of nodes with two CPUs each, whose tasks find
-// each other by name or address.
+// mpiStep runs an srun in a job with nodes of two CPUs, whose tasks find each other by name
+// or address.
 func mpiStep(t *testing.T, nodes int, script string, with func(*gang)) (wire.Report, string) {
 	t.Helper()
 	s := shape{
@@ -143,13 +142,13 @@ func mpiStep(t *testing.T, nodes int, script string, with func(*gang)) (wire.Rep
 	return r, out
 }
 
-// TestPMIxForms: tasks that share nodes, in another order; tasks that ask each
-// other in place of exchanging everything in a fence; and steps at once.
+// TestPMIxForms checks tasks that share nodes in another order, tasks that request data from
+// each other in place of a fence, and parallel steps.
 func TestPMIxForms(t *testing.T) {
 	t.Parallel()
 	needPMIx(t)
-	// Tasks that ask have a node each: of one on its own node that has put
-	// nothing yet, OpenPMIx 4.2.2 sometimes says that it has nothing.
+	// Tasks that request data run on separate nodes: OpenPMIx 4.2.2 sometimes reports
+	// that a task on the same node has no data, if it has put none yet.
 	script := `#!/bin/bash
 srun --mpi=pmix -n6 -m cyclic python3 "$RING" | grep -q "ring of 6 ok" && echo "ok cyclic"
 OMPI_MCA_pmix_base_async_modex=1 OMPI_MCA_pmix_base_collect_data=0 srun --mpi=pmix -n3 python3 "$RING" | grep -q "ring of 3 ok" && echo "ok asked"
@@ -166,8 +165,8 @@ wait
 	}
 }
 
-// TestPMIxRefused: without the server, or with one that finds no library, srun
-// says so and nothing starts.
+// TestPMIxRefused checks that without the server, or without its library, srun reports an
+// error and no task starts.
 func TestPMIxRefused(t *testing.T) {
 	t.Parallel()
 	const script = "#!/bin/sh\n$SRUN --mpi=pmix sh -c 'echo ran' 2>&1\necho code $?\n$SRUN --mpi=list 2>&1\n"
@@ -197,8 +196,7 @@ func TestPMIxRefused(t *testing.T) {
 	}
 }
 
-// TestPMIxEnds: a task that aborts ends the step, and so does the end of a
-// server.
+// TestPMIxEnds checks that a task that aborts, and the end of a server, end the step.
 func TestPMIxEnds(t *testing.T) {
 	t.Parallel()
 	needPMIx(t)
@@ -213,7 +211,8 @@ func TestPMIxEnds(t *testing.T) {
 			program := "from mpi4py import MPI\nimport time\ncomm = MPI.COMM_WORLD\n" + tt.program + "time.sleep(600)\n"
 			script := "#!/bin/sh\ncat > p.py <<'END'\n" + program + "END\nsrun --mpi=pmix -N2 -n2 python3 p.py 2>&1\necho code $?\n"
 			_, out := mpiStep(t, 2, script, nil)
-			if !strings.Contains(out, tt.want) || !strings.Contains(out, "\ncode ") || strings.Contains(out, "\ncode 0\n") {
+			if !strings.Contains(out, tt.want) || !strings.Contains(out, "\ncode ") ||
+				strings.Contains(out, "\ncode 0\n") {
 				t.Errorf("no %q in output:\n%s", tt.want, out)
 			}
 		})

@@ -19,7 +19,11 @@ func prepare(args []string, out io.Writer) int {
 	accounts := accountFiles{from: "/etc"}
 	f.StringVar(&accounts.to, "names", "", "directory to which passwd and group are written")
 	f.StringVar(&accounts.user, "user", "", "the user, as NAME:UID:GID:HOME:SHELL")
-	f.Func("group", "a group, as NAME:GID", func(s string) error { accounts.groups = append(accounts.groups, s); return nil })
+	f.Func(
+		"group",
+		"a group, as NAME:GID",
+		func(s string) error { accounts.groups = append(accounts.groups, s); return nil },
+	)
 	f.StringVar(&mounts, "mounts", "", "file to which the identities of the mounts SOURCE:TARGET are written")
 	f.StringVar(&bin, "bin", "", "directory to which that of the agent is copied")
 	if err := f.Parse(args); err != nil {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// An agent takes away what killed ones left, and nothing of those that live.
-func TestPrivateDirIsCleared(t *testing.T) {
+// TestRemoveStale checks that an agent removes the directories of killed agents, and none
+// of running ones.
+func TestRemoveStale(t *testing.T) {
 	base := t.TempDir()
 	live, lock, err := privateDir(base)
 	if err != nil {
@@ -19,7 +20,7 @@ func TestPrivateDirIsCleared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left.Close() // as the kernel does when its agent is killed
+	left.Close() // as when the kernel kills its agent
 	if err := os.WriteFile(filepath.Join(dead, "slurm_script"), nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +45,8 @@ func TestPrivateDirIsCleared(t *testing.T) {
 	}
 }
 
-// TestNoExec: a script cannot be run from where container runtimes mount shared
-// memory.
+// TestNoExec checks that a directory without the right to execute programs is detected, as
+// container runtimes mount /dev/shm.
 func TestNoExec(t *testing.T) {
 	if got := noExec("/proc"); got != 1 {
 		t.Skip("this machine runs programs from /proc")

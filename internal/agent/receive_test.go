@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/internal/step/bcast"
 )
 
-// TestReceive: a file gets its name only when all of it has come, compressed or
-// not, and nothing stays of one that has not.
+// TestReceive checks that a file gets its name only when it is complete, compressed or
+// not, and that nothing remains of an incomplete file.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	content := bytes.Repeat([]byte("all work and no play\n"), 10_000)
@@ -43,7 +43,14 @@ func TestReceive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			r := &step.FileSpec{
-				Path: filepath.Join(dir, "f"), Size: int64(len(content)), Checksum: sum, Mode: 0o640, Compressed: tt.packed,
+				Path: filepath.Join(
+					dir,
+					"f",
+				),
+				Size:       int64(len(content)),
+				Checksum:   sum,
+				Mode:       0o640,
+				Compressed: tt.packed,
 			}
 			description, err := json.Marshal(r)
 			if err != nil {
@@ -66,9 +73,9 @@ func TestReceive(t *testing.T) {
 	}
 }
 
-// TestReceiveRefusals: a file that cannot be written ends with the number of the
-// system's error and its text, and what was there stays as it is.
-func TestReceiveRefusals(t *testing.T) {
+// TestReceiveErrors checks the exit code and the message about files that cannot be
+// written, and that existing files remain unchanged.
+func TestReceiveErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	there, folder := filepath.Join(dir, "there"), filepath.Join(dir, "folder")
@@ -91,7 +98,11 @@ func TestReceiveRefusals(t *testing.T) {
 		{filepath.Join(there, "x"), true, 20, "Not a directory\n"},
 		{"/proc/x", true, 2, "No such file or directory\n"},
 	} {
-		if code, says := received(t, &step.FileSpec{Path: tt.path, Force: tt.force}); code != tt.code || says != tt.says {
+		if code, says := received(
+			t,
+			&step.FileSpec{Path: tt.path, Force: tt.force},
+		); code != tt.code ||
+			says != tt.says {
 			t.Errorf("%s: %d, %q; want %d, %q", tt.path, code, says, tt.code, tt.says)
 		}
 	}
@@ -106,7 +117,8 @@ func sumOf(content []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// received has "new" written as r says; it returns the exit code and the text.
+// received writes "new" to the file that r describes, and returns the exit code and the
+// message.
 func received(t *testing.T, r *step.FileSpec) (int, string) {
 	t.Helper()
 	r.Size, r.Mode, r.Checksum = 3, 0o600, sumOf([]byte("new"))
@@ -118,9 +130,9 @@ func received(t *testing.T, r *step.FileSpec) (int, string) {
 	return receiveFile(string(description), bytes.NewReader([]byte("new")), &errs), errs.String()
 }
 
-// TestReceiveWithoutRights: a user may write over a file of a folder that takes
-// no other, and not over one without leave to write.
-func TestReceiveWithoutRights(t *testing.T) {
+// TestReceivePermissions checks that a user can overwrite a writable file in a read-only
+// directory, and cannot overwrite a read-only file.
+func TestReceivePermissions(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() == 0 {
 		t.Skip("root may write everywhere")
@@ -149,8 +161,8 @@ func TestReceiveWithoutRights(t *testing.T) {
 	}
 }
 
-// fullOnClose is a file on a file system that reports at the close that there is
-// no room, as NFS does.
+// fullOnClose is a file on a file system that reports only on close that no space is
+// left, as NFS does.
 type fullOnClose struct{ *os.File }
 
 func (f fullOnClose) Close() error {

@@ -21,15 +21,15 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// cutter is the way to the first agent of a gang, as the API role has it, which
-// a test cuts.
+// cutter connects to the first agent of a gang, as the API role does. A test can cut its
+// connections.
 type cutter struct {
 	g  *gang
 	id *peer.Identity
 
 	mu    sync.Mutex
 	conn  net.Conn
-	shut  atomic.Bool // nobody gets through
+	shut  atomic.Bool // new connections fail
 	dials atomic.Int32
 }
 
@@ -59,15 +59,15 @@ func (c *cutter) dial(ctx context.Context) (io.ReadWriteCloser, bool, error) {
 	return conn, false, nil
 }
 
-// cut breaks the connection under TLS, as a network does.
+// cut breaks the connection below TLS, as a network failure does.
 func (c *cutter) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conn.(interface{ NetConn() net.Conn }).NetConn().Close() //nolint:forcetypeassert,errcheck // it is a tls.Conn
 }
 
-// TestConnectionLost cuts the connection of a client again and again while its
-// step writes, reads and ends.
+// TestConnectionLost cuts the connection of a client repeatedly while its step writes,
+// reads and ends.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
 	g, socket := victim(t)
@@ -123,7 +123,12 @@ func TestConnectionLost(t *testing.T) {
 	}
 	want.WriteString("got this\n")
 	if out.String() != want.String() {
-		t.Errorf("%d bytes of output, want %d, ending in %q", out.Len(), want.Len(), out.String()[max(0, out.Len()-40):])
+		t.Errorf(
+			"%d bytes of output, want %d, ending in %q",
+			out.Len(),
+			want.Len(),
+			out.String()[max(0, out.Len()-40):],
+		)
 	}
 	if step.ExitCode(status) != 7 || lost.Load() < 3 || back.Load() < 3 {
 		t.Errorf("status %d, lost %d times, back %d times", status, lost.Load(), back.Load())
@@ -131,20 +136,19 @@ func TestConnectionLost(t *testing.T) {
 	alive(t, socket, g)
 }
 
-// TestClientStaysAway lets a step lose its client for good: others can look on
-// meanwhile, and then it ends, when the client has been away for too long or is
-// known to have hung up.
-func TestClientStaysAway(t *testing.T) {
+// TestClientGone checks that a step whose client does not reconnect can be observed, and
+// ends after the grace period or when the client is known to have hung up.
+func TestClientGone(t *testing.T) {
 	t.Parallel()
-	t.Run("too long", func(t *testing.T) { t.Parallel(); staysAway(t, 2*time.Second, false) })
-	t.Run("hung up", func(t *testing.T) { t.Parallel(); staysAway(t, time.Hour, true) })
+	t.Run("too long", func(t *testing.T) { t.Parallel(); testClientGone(t, 2*time.Second, false) })
+	t.Run("hung up", func(t *testing.T) { t.Parallel(); testClientGone(t, time.Hour, true) })
 }
 
-// staysAway has the agents wait for a client as long as away; hungUp: they are
-// told that it will not come.
-func staysAway(t *testing.T, away time.Duration, hungUp bool) {
+// testClientGone runs the test with the given grace period. With hungUp the agents are
+// notified that the client has hung up.
+func testClientGone(t *testing.T, grace time.Duration, hungUp bool) {
 	g := start(t, shape{cpus: []int32{1, 1}, script: "#!/bin/sh\necho up\nsleep 600\n", with: func(g *gang) {
-		g.image = []string{"BERTH_TEST_AWAY=" + away.String()}
+		g.image = []string{"BERTH_TEST_AWAY=" + grace.String()}
 	}})
 	g.await("up")
 	c := newCutter(g)
@@ -154,7 +158,15 @@ func staysAway(t *testing.T, away time.Duration, hungUp bool) {
 	}
 	defer conn.Close()
 	req := &step.Request{JobID: g.id, Shape: step.Shape{Nodes: 1, Tasks: 1}, Command: step.Command{
-		Args: []string{"/bin/sh", "-c", "echo $$ > pid.0; echo here; exec sleep 600"}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: g.dir, Stdin: step.StdinNone, Umask: -1,
+		Args: []string{
+			"/bin/sh",
+			"-c",
+			"echo $$ > pid.0; echo here; exec sleep 600",
+		},
+		Env:   []string{"PATH=/usr/bin:/bin"},
+		Dir:   g.dir,
+		Stdin: step.StdinNone,
+		Umask: -1,
 	}}
 	if err := conn.SendJSON(step.FrameRequest, req); err != nil {
 		t.Fatal(err)
@@ -186,7 +198,7 @@ func staysAway(t *testing.T, away time.Duration, hungUp bool) {
 	if hungUp {
 		g.command(wire.Command{Kind: wire.CommandHungUp, Client: "somebody"})
 		stop := repeat(func() { g.command(wire.Command{Kind: wire.CommandHungUp, Client: "me"}) })
-		defer stop() // the first may come before the agent misses the client
+		defer stop() // the first may precede the loss of the client
 	}
 	seen := ""
 	if err := step.Follow(look, nil, func(f *step.Frame) error {
@@ -195,13 +207,13 @@ func staysAway(t *testing.T, away time.Duration, hungUp bool) {
 		}
 		return nil
 	}); err != nil {
-		t.Error(err) // it ends with the step
+		t.Error(err) // the process must end with the step
 	}
 	if seen != "here\n" {
 		t.Errorf("one who looks on sees %q", seen)
 	}
-	c.shut.Store(!hungUp)        // should it come back after all
-	for err = nil; err == nil; { // the client is told so, after what it has got
+	c.shut.Store(!hungUp)        // should it reconnect nevertheless
+	for err = nil; err == nil; { // the client gets an error after the received bytes
 		_, err = conn.Receive()
 	}
 	g.command(wire.Command{Kind: wire.CommandTerminate})
@@ -211,7 +223,7 @@ func staysAway(t *testing.T, away time.Duration, hungUp bool) {
 	}
 }
 
-// TestUnknownToken asks for streams that are not there.
+// TestUnknownToken resumes streams that do not exist.
 func TestUnknownToken(t *testing.T) {
 	t.Parallel()
 	g, socket := victim(t)
@@ -223,7 +235,10 @@ func TestUnknownToken(t *testing.T) {
 		}
 		conn := step.NewConn(raw)
 		var answer step.Resumable
-		if err := conn.SendJSON(step.FrameOpen, step.Open{Kind: step.KindResumable, Token: token, Received: 1 << 60}); err != nil {
+		if err := conn.SendJSON(
+			step.FrameOpen,
+			step.Open{Kind: step.KindResumable, Token: token, Received: 1 << 60},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if err := conn.Expect(step.FrameResumable, &answer); err != nil || answer.Token != "" {
@@ -234,8 +249,8 @@ func TestUnknownToken(t *testing.T) {
 	alive(t, socket, g)
 }
 
-// processIn is nil while the process whose number is in a file of the work
-// directory is there.
+// processIn returns an error unless the process whose pid is in a file of the work
+// directory exists.
 func processIn(t *testing.T, g *gang, name string) error {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(g.dir, name))
@@ -249,7 +264,7 @@ func processIn(t *testing.T, g *gang, name string) error {
 	return syscall.Kill(pid, 0)
 }
 
-// repeat calls fn again and again until stop.
+// repeat calls fn repeatedly until stop is called.
 func repeat(fn func()) (stop func()) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	over := make(chan struct{})

@@ -10,16 +10,18 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// siteScripts give a job of two nodes a script for every occasion, which notes
-// in the job's folder that it ran.
+// siteScripts returns a site with all scripts, each of which records in the job's
+// directory that it ran.
 func siteScripts(g *gang) *wire.Site {
 	note := func(line string) string {
 		return "#!/bin/sh\ncd " + g.dir + "\n" + line + "\n"
 	}
 	return &wire.Site{
-		Prolog:     note("env > prolog.$SLURMD_NODENAME"),
-		Epilog:     note("env > epilog.$SLURMD_NODENAME"),
-		TaskProlog: note("echo $SLURM_SCRIPT_CONTEXT ${SLURM_STEP_ID-batch} $SLURM_PROCID >> tasks; echo export FROM_SITE=yes; echo print hello; echo unset MARK"),
+		Prolog: note("env > prolog.$SLURMD_NODENAME"),
+		Epilog: note("env > epilog.$SLURMD_NODENAME"),
+		TaskProlog: note(
+			"echo $SLURM_SCRIPT_CONTEXT ${SLURM_STEP_ID-batch} $SLURM_PROCID >> tasks; echo export FROM_SITE=yes; echo print hello; echo unset MARK",
+		),
 		TaskEpilog: note("echo $SLURM_SCRIPT_CONTEXT ${SLURM_STEP_ID-batch} $SLURM_PROCID >> tasks"),
 		SrunProlog: note("echo $SLURM_SCRIPT_CONTEXT $* >> sruns"),
 		SrunEpilog: note("echo $SLURM_SCRIPT_CONTEXT $* >> sruns"),
@@ -29,9 +31,12 @@ func siteScripts(g *gang) *wire.Site {
 
 func TestSiteScripts(t *testing.T) {
 	t.Parallel()
-	g := start(t, shape{cpus: []int32{2, 2}, with: func(g *gang) { g.base.Site = siteScripts(g) },
+	g := start(t, shape{
+		cpus: []int32{2, 2},
+		with: func(g *gang) { g.base.Site = siteScripts(g) },
 		script: "#!/bin/bash\nls prolog.n1; echo site=$FROM_SITE mark=$MARK\nsrun -N2 -n2 -l sh -c 'echo $FROM_SITE'\n" +
-			"srun -n1 -N1 --prolog=none --epilog=none true\nexit 3\n"})
+			"srun -n1 -N1 --prolog=none --epilog=none true\nexit 3\n",
+	})
 	r, out := g.finish()
 	if r.Status != 3 {
 		t.Errorf("report %+v", r)
@@ -65,11 +70,11 @@ func TestSiteScripts(t *testing.T) {
 	}
 }
 
-// await waits until a file has text in it.
+// await waits until a file contains a text.
 func await(t *testing.T, path, text string) {
 	t.Helper()
 	for end := time.Now().Add(deadline); ; time.Sleep(10 * time.Millisecond) {
-		b, _ := os.ReadFile(path) // it need not be there yet
+		b, _ := os.ReadFile(path) // it may not exist yet
 		if strings.Contains(string(b), text) {
 			return
 		}
@@ -94,13 +99,20 @@ func TestPrologFails(t *testing.T) {
 	}
 }
 
-// TestPrologFailsElsewhere has the prolog fail where the script does not run:
-// steps are refused there, in Slurm's words.
+// TestPrologFailsElsewhere checks that after a failed prolog on a node other than the
+// batch host, steps are refused there in Slurm's words.
 func TestPrologFailsElsewhere(t *testing.T) {
 	t.Parallel()
-	g := start(t, shape{cpus: []int32{1, 1}, script: "#!/bin/sh\nexec 2>&1\nsrun -N1 -n1 -w n2 hostname; echo rc=$?\n", with: func(g *gang) {
-		g.base.Site = &wire.Site{Prolog: "#!/bin/sh\n[ $SLURMD_NODENAME = n1 ]\n", Timeout: 60}
-	}})
+	g := start(
+		t,
+		shape{
+			cpus:   []int32{1, 1},
+			script: "#!/bin/sh\nexec 2>&1\nsrun -N1 -n1 -w n2 hostname; echo rc=$?\n",
+			with: func(g *gang) {
+				g.base.Site = &wire.Site{Prolog: "#!/bin/sh\n[ $SLURMD_NODENAME = n1 ]\n", Timeout: 60}
+			},
+		},
+	)
 	g.report(wire.ReportProlog)
 	_, out := g.finish()
 	for _, line := range []string{"srun: error: Task launch for StepId=" + itoa(g.id) + ".0 failed on node n2: Job prolog failed\n",
@@ -111,7 +123,7 @@ func TestPrologFailsElsewhere(t *testing.T) {
 	}
 }
 
-func TestPrologTakesTooLong(t *testing.T) {
+func TestPrologTimeout(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\n", with: func(g *gang) {
 		g.base.Site = &wire.Site{Prolog: "#!/bin/sh\nsleep 600\n", Timeout: 1}
@@ -123,12 +135,16 @@ func TestPrologTakesTooLong(t *testing.T) {
 	g.finish()
 }
 
-// TestTaskPrologFails: the task is not started, and ends with the prolog's code.
+// TestTaskPrologFails checks that a task whose prolog fails is not started and ends with
+// the prolog's code.
 func TestTaskPrologFails(t *testing.T) {
 	t.Parallel()
-	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\nexec 2>&1\nsrun hostname; echo rc=$?\n", with: func(g *gang) {
-		g.base.Site = &wire.Site{TaskProlog: "#!/bin/sh\n[ -z \"$SLURM_STEP_ID\" ] || exit 3\n", Timeout: 60}
-	}})
+	g := start(
+		t,
+		shape{cpus: []int32{1}, script: "#!/bin/sh\nexec 2>&1\nsrun hostname; echo rc=$?\n", with: func(g *gang) {
+			g.base.Site = &wire.Site{TaskProlog: "#!/bin/sh\n[ -z \"$SLURM_STEP_ID\" ] || exit 3\n", Timeout: 60}
+		}},
+	)
 	_, out := g.finish()
 	if want := "slurmstepd: error: TaskProlog failed status=3\nsrun: error: n1: task 0: Exited with exit code 3\nrc=3\n"; out != want {
 		t.Errorf("%q, want %q", out, want)

@@ -12,8 +12,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// TestSuspendReachesEveryProcess: of the script, of tasks on both nodes, and of
-// what left their sessions and forks on.
+// TestSuspendReachesEveryProcess checks that suspending stops the processes of the script
+// and of tasks on both nodes, including those that left their session and fork.
 func TestSuspendReachesEveryProcess(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{cpus: []int32{1, 1}, script: `#!/bin/sh
@@ -29,7 +29,7 @@ while :; do echo x >> script; sleep 0.01; done
 		}
 		return info.Size()
 	}
-	// grows waits until each file has become larger.
+	// grows waits until each file has grown.
 	grows := func() {
 		t.Helper()
 		for _, name := range files {
@@ -57,9 +57,9 @@ while :; do echo x >> script; sleep 0.01; done
 	grows()
 }
 
-// running lists the processes below the gang's agents that are not stopped.
+// running lists the descendants of the gang's agents that are not stopped.
 func (g *gang) running() []string {
-	children := map[string][]string{} // by parent's pid
+	children := map[string][]string{} // by the parent's pid
 	state := map[string]string{}
 	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range paths {
@@ -76,7 +76,7 @@ func (g *gang) running() []string {
 	var walk func(pid string)
 	walk = func(pid string) {
 		for _, c := range children[pid] {
-			// D: a shell waits for its child, which was stopped before its exec (vfork).
+			// State D: a shell waits for a child that was stopped before exec (vfork).
 			if s := state[c]; s != "T" && s != "Z" && s != "D" {
 				cmd, _ := os.ReadFile("/proc/" + c + "/cmdline")
 				out = append(out, c+" "+s+" "+strings.ReplaceAll(string(cmd), "\x00", " "))

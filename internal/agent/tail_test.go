@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// socketOf is where the first agent of a job listens.
+// socketOf returns the path of the socket of a job's first agent.
 func socketOf(t *testing.T, g *gang) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(g.tmp[0], "berth-*", "step.sock"))
@@ -23,8 +23,8 @@ func socketOf(t *testing.T, g *gang) string {
 	return found[0]
 }
 
-// tail follows a file of the job and returns what came: the files' beginnings
-// in brackets, and the bytes.
+// tail follows an output file of the job and returns what it received: the starts of
+// contents in brackets, and the bytes.
 func tail(t *testing.T, g *gang, ask step.Tail, seen func(text string)) (text, refused string) {
 	t.Helper()
 	conn, err := step.Dial(t.Context(), socketOf(t, g))
@@ -60,13 +60,19 @@ func tail(t *testing.T, g *gang, ask step.Tail, seen func(text string)) (text, r
 	return b.String(), refused
 }
 
-// TestOutputIsFollowed: who asks gets what is in the file and what comes, anew
-// where the file is cut, and the end when the job is over.
-func TestOutputIsFollowed(t *testing.T) {
+// TestTailOutput checks that a client gets the contents of the file and what is appended,
+// the whole file again after it was truncated, and the end of the job.
+func TestTailOutput(t *testing.T) {
 	t.Parallel()
-	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\necho first\necho bad >&2\nwhile [ ! -e cut ]; do sleep 0.05; done\n: > out.txt\n" +
-		"while [ ! -e go ]; do sleep 0.05; done\necho second\n",
-		job: func(j *job.Job) { j.Batch.Output, j.Batch.Error = "out.txt", "err.txt" }})
+	g := start(
+		t,
+		shape{
+			cpus: []int32{1},
+			script: "#!/bin/sh\necho first\necho bad >&2\nwhile [ ! -e cut ]; do sleep 0.05; done\n: > out.txt\n" +
+				"while [ ! -e go ]; do sleep 0.05; done\necho second\n",
+			job: func(j *job.Job) { j.Batch.Output, j.Batch.Error = "out.txt", "err.txt" },
+		},
+	)
 	waitFor(t, filepath.Join(g.dir, "err.txt"), "bad")
 	touch := func(name string) {
 		if err := os.WriteFile(filepath.Join(g.dir, name), nil, 0o600); err != nil {
@@ -89,15 +95,18 @@ func TestOutputIsFollowed(t *testing.T) {
 	}
 }
 
-// TestErrorsAreFollowed: the last bytes of the other file.
-func TestErrorsAreFollowed(t *testing.T) {
+// TestTailErrors checks the last bytes of the error output.
+func TestTailErrors(t *testing.T) {
 	t.Parallel()
-	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\necho 123456789 >&2\nwhile [ ! -e go ]; do sleep 0.05; done\n",
-		job: func(j *job.Job) { j.Batch.Error = "err.txt" }})
+	g := start(
+		t,
+		shape{cpus: []int32{1}, script: "#!/bin/sh\necho 123456789 >&2\nwhile [ ! -e go ]; do sleep 0.05; done\n",
+			job: func(j *job.Job) { j.Batch.Error = "err.txt" }},
+	)
 	waitFor(t, filepath.Join(g.dir, "err.txt"), "9")
 	text, _ := tail(t, g, step.Tail{Errors: true, Most: 4}, func(text string) {
 		if strings.HasSuffix(text, "9\n") {
-			_ = os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600) // else the test's deadline tells
+			_ = os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600) // otherwise the test's deadline fails it
 		}
 	})
 	if text != "[err.txt 6]789\n" {
@@ -105,8 +114,8 @@ func TestErrorsAreFollowed(t *testing.T) {
 	}
 }
 
-// TestOutputThatCannotBeRead says so.
-func TestOutputThatCannotBeRead(t *testing.T) {
+// TestTailUnreadable checks the messages about output that cannot be read.
+func TestTailUnreadable(t *testing.T) {
 	t.Parallel()
 	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\ntouch up\nwhile [ ! -e go ]; do sleep 0.05; done\n",
 		job: func(j *job.Job) { j.Batch.Output = "/dev/null" }})
@@ -119,9 +128,9 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestGPUsAreMeasured: the agent asks the program that NVIDIA's runtime puts
-// into containers, and tells of the job's own GPUs alone.
-func TestGPUsAreMeasured(t *testing.T) {
+// TestGPULoad checks that the agent measures GPUs with nvidia-smi, and reports only those
+// of the job.
+func TestGPULoad(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
 	script := "#!/bin/sh\necho '0, GPU-a, NVIDIA A100-SXM4-80GB, 3, 100, 81920'\necho '1, GPU-b, NVIDIA A100-SXM4-80GB, 97, 40000, 81920'\n" +
@@ -156,8 +165,10 @@ func TestGPUsAreMeasured(t *testing.T) {
 		return out
 	}
 	got := ask(true)
-	if len(got) != 2 || got[0] != (step.GPU{Node: "n1", Index: 1, UUID: "GPU-b", Name: "NVIDIA A100-SXM4-80GB", Busy: 97, Memory: 40000 << 20, Total: 81920 << 20}) ||
-		got[1].Busy != -1 || got[1].Memory != -1 {
+	if len(got) != 2 ||
+		got[0] != (step.GPU{Node: "n1", Index: 1, UUID: "GPU-b", Name: "NVIDIA A100-SXM4-80GB", Busy: 97, Memory: 40000 << 20, Total: 81920 << 20}) ||
+		got[1].Busy != -1 ||
+		got[1].Memory != -1 {
 		t.Errorf("%+v", got)
 	}
 	if got := ask(false); len(got) != 0 {
@@ -168,7 +179,7 @@ func TestGPUsAreMeasured(t *testing.T) {
 	}
 }
 
-// waitFor waits until a file is there and has text in it.
+// waitFor waits until a file exists and contains a text.
 func waitFor(t *testing.T, path, text string) {
 	t.Helper()
 	end := time.Now().Add(deadline)

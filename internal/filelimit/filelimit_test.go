@@ -19,7 +19,13 @@ func TestAtStart(t *testing.T) {
 		return
 	}
 	for _, want := range []int{300, 321} {
-		cmd := exec.Command("sh", "-c", `ulimit -S -n "$1"; exec "$0" -test.v -test.run='^TestAtStart$'`, os.Args[0], strconv.Itoa(want))
+		cmd := exec.Command(
+			"sh",
+			"-c",
+			`ulimit -S -n "$1"; exec "$0" -test.v -test.run='^TestAtStart$'`,
+			os.Args[0],
+			strconv.Itoa(want),
+		)
 		cmd.Env = append(os.Environ(), "FILELIMIT_CHILD=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "started with "+strconv.Itoa(want)+" true\n") {

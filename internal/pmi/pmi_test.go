@@ -106,12 +106,21 @@ func TestPMI1(t *testing.T) {
 	for rank := range 4 {
 		c := g.dial(t, rank/2, uint32(rank))
 		wg.Go(func() {
-			c.line("cmd=init pmi_version=1 pmi_subversion=1", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0")
+			c.line(
+				"cmd=init pmi_version=1 pmi_subversion=1",
+				"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
+			)
 			c.line("cmd=get_maxes", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024")
 			c.line("cmd=get_my_kvsname", "cmd=my_kvsname kvsname=7.0")
-			c.line("cmd=get kvsname=7.0 key=PMI_process_mapping", "cmd=get_result rc=0 msg=success value=(vector,(0,2,2))")
+			c.line(
+				"cmd=get kvsname=7.0 key=PMI_process_mapping",
+				"cmd=get_result rc=0 msg=success value=(vector,(0,2,2))",
+			)
 			for round := range 3 {
-				c.line(fmt.Sprintf("cmd=put kvsname=7.0 key=k%d.%d value=a b=%d", round, rank, rank), "cmd=put_result rc=0 msg=success")
+				c.line(
+					fmt.Sprintf("cmd=put kvsname=7.0 key=k%d.%d value=a b=%d", round, rank, rank),
+					"cmd=put_result rc=0 msg=success",
+				)
 				c.line("cmd=barrier_in", "cmd=barrier_out rc=0")
 				for other := range 4 {
 					c.line(fmt.Sprintf("cmd=get kvsname=7.0 key=k%d.%d", round, other),
@@ -132,19 +141,30 @@ func TestPMI2(t *testing.T) {
 	for rank, node := range []int{0, 1, 0} {
 		c := g.dial(t, node, uint32(rank))
 		wg.Go(func() {
-			c.line("cmd=init pmi_version=2 pmi_subversion=0", "cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0")
+			c.line(
+				"cmd=init pmi_version=2 pmi_subversion=0",
+				"cmd=response_to_init pmi_version=2 pmi_subversion=0 rc=0",
+			)
 			c.message("cmd=fullinit;pmijobid=7.0;pmirank=0;threaded=FALSE;", fmt.Sprintf(
-				"cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=%d;size=3;appnum=0;debugged=FALSE;pmiverbose=FALSE;rc=0;", rank))
+				"cmd=fullinit-response;pmi-version=2;pmi-subversion=0;rank=%d;size=3;appnum=0;debugged=FALSE;pmiverbose=FALSE;rc=0;",
+				rank,
+			))
 			c.message("cmd=info-getjobattr;key=PMI_process_mapping;",
 				"cmd=info-getjobattr-response;found=TRUE;value=(vector,(0,2,1),(0,1,1));rc=0;")
-			c.message(fmt.Sprintf("cmd=kvs-put;thrid=5;key=k%d;value=x;;y=%d;", rank, rank), "cmd=kvs-put-response;thrid=5;rc=0;") //nolint:misspell // as PMI-2 calls it
+			c.message(
+				fmt.Sprintf("cmd=kvs-put;thrid=5;key=k%d;value=x;;y=%d;", rank, rank),
+				"cmd=kvs-put-response;thrid=5;rc=0;",
+			) //nolint:misspell // as PMI-2 calls it
 			c.message("cmd=kvs-fence;", "cmd=kvs-fence-response;rc=0;")
 			c.message("cmd=kvs-get;jobid=7.0;srcid=-1;key=k1;", "cmd=kvs-get-response;found=TRUE;value=x;;y=1;rc=0;")
 			c.message("cmd=kvs-get;jobid=7.0;srcid=-1;key=no;", "cmd=kvs-get-response;found=FALSE;rc=0;")
 			c.message("cmd=spawn;ncmds=1;", "cmd=spawn-response;rc=-1;errmsg=not supported;")
 			switch rank {
 			case 0: // waits for what the other task of its node puts
-				c.message("cmd=info-getnodeattr;key=a;wait=TRUE;", "cmd=info-getnodeattr-response;found=TRUE;value=1;rc=0;")
+				c.message(
+					"cmd=info-getnodeattr;key=a;wait=TRUE;",
+					"cmd=info-getnodeattr-response;found=TRUE;value=1;rc=0;",
+				)
 			case 2:
 				c.message("cmd=info-putnodeattr;key=a;value=1;", "cmd=info-putnodeattr-response;rc=0;")
 			}

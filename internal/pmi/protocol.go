@@ -121,7 +121,10 @@ func (t *session) answer1(q map[string]string) bool {
 			err = t.print("cmd=get_result rc=-1 msg=key_%s_not_found value=unknown\n", q["key"])
 		}
 	case "barrier_in":
-		t.s.enter(t.rank, func() { t.print("cmd=barrier_out rc=0\n") }) //nolint:errcheck // the reader of the connection sees it
+		t.s.enter(
+			t.rank,
+			func() { t.print("cmd=barrier_out rc=0\n") },
+		) //nolint:errcheck // the reader of the connection sees it
 	case "finalize":
 		t.print("cmd=finalize_ack rc=0\n") //nolint:errcheck // it is the last answer
 		return false
@@ -276,7 +279,10 @@ func (t *session) attribute(key string) (string, bool) {
 // nodeAttribute answers a request for an attribute of the node.
 func (t *session) nodeAttribute(q map[string]string) error {
 	if strings.EqualFold(q["wait"], "TRUE") || q["wait"] == "1" {
-		t.s.whenNode(q["key"], func(v string) { t.found(q, v, true) }) //nolint:errcheck // the reader of the connection sees it
+		t.s.whenNode(
+			q["key"],
+			func(v string) { t.found(q, v, true) },
+		) //nolint:errcheck // the reader of the connection sees it
 		return nil
 	}
 	t.s.mu.Lock()

@@ -14,7 +14,15 @@ import (
 
 // Terminating are the signals that terminate a program by default and that Go's
 // runtime catches. It must not be changed.
-var Terminating = []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGTERM}
+var Terminating = []unix.Signal{
+	unix.SIGHUP,
+	unix.SIGINT,
+	unix.SIGQUIT,
+	unix.SIGUSR1,
+	unix.SIGUSR2,
+	unix.SIGALRM,
+	unix.SIGTERM,
+}
 
 // kernelAction is the kernel's struct sigaction. It begins with the handler on every
 // architecture; the length is an upper bound.

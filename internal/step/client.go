@@ -132,7 +132,9 @@ func (in *Input) Copy(r io.Reader, task uint32) {
 			}
 		}
 		if err != nil {
-			in.conn.Send(&Frame{Type: FrameStdinEOF, Task: task}) //nolint:errcheck // the reader of the connection sees it
+			in.conn.Send(
+				&Frame{Type: FrameStdinEOF, Task: task},
+			) //nolint:errcheck // the reader of the connection sees it
 			return
 		}
 	}

@@ -75,7 +75,8 @@ func TestMemoryIsReserved(t *testing.T) {
 		c.release(g)
 	}
 	_, wait, err := ask(1001, 0, 1)
-	if want := "Unable to create step for job 1: Memory required by task is not available"; wait || err == nil || err.Error() != want {
+	if want := "Unable to create step for job 1: Memory required by task is not available"; wait || err == nil ||
+		err.Error() != want {
 		t.Errorf("%v, %v; want %q", wait, err, want)
 	}
 	if _, _, err := ask(0, 0, 9); err == nil || !strings.Contains(err.Error(), placement.ReasonProcessors) {
@@ -193,7 +194,10 @@ func TestGPUsForEveryNode(t *testing.T) {
 		{Name: "a", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}, {Name: "b", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true},
 	}}, nil)
 	two := func(gpus int32) (*allocation, error) {
-		g, _, err := c.allocate(nil, &step.Request{Overlap: true, Shape: step.Shape{Nodes: 2, MaxNodes: 2, Tasks: 2, GPUs: gpus}})
+		g, _, err := c.allocate(
+			nil,
+			&step.Request{Overlap: true, Shape: step.Shape{Nodes: 2, MaxNodes: 2, Tasks: 2, GPUs: gpus}},
+		)
 		return g, err
 	}
 	_, err := two(1)
@@ -210,7 +214,10 @@ func TestGPUsForEveryNode(t *testing.T) {
 // step's total and adds nothing.
 func TestGPUsPerTaskWithTotal(t *testing.T) {
 	c := New(nil, &Job{ID: 1, Nodes: []Node{{Name: "a", CPUs: 2, GPUs: []int{0, 1}, HasGPUs: true}}}, nil)
-	g, _, err := c.allocate(nil, &step.Request{Shape: step.Shape{Nodes: 1, MaxNodes: 1, Tasks: 2, GPUs: 2, GPUsPerTask: 1}})
+	g, _, err := c.allocate(
+		nil,
+		&step.Request{Shape: step.Shape{Nodes: 1, MaxNodes: 1, Tasks: 2, GPUs: 2, GPUsPerTask: 1}},
+	)
 	if err != nil || len(g.gpus[0]) != 2 {
 		t.Errorf("%+v, %v; want two GPUs", g, err)
 	}

@@ -81,8 +81,13 @@ func (c *Coordinator) refuseGPUs(s *step.Shape, has int) error {
 		return placement.Refuse(c.job.ID, placement.ReasonProcessors)
 	case s.GPUsPerNode > 0:
 		return step.Refuse(
-			fmt.Sprintf("Step requested gres_per_node=gpu:%d is more than the job's gres_per_node=gpu:%d", s.GPUsPerNode, has),
-			invalidGRES(c.job.ID))
+			fmt.Sprintf(
+				"Step requested gres_per_node=gpu:%d is more than the job's gres_per_node=gpu:%d",
+				s.GPUsPerNode,
+				has,
+			),
+			invalidGRES(c.job.ID),
+		)
 	}
 	return step.Refuse(invalidGRES(c.job.ID))
 }

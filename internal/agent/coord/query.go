@@ -90,7 +90,11 @@ func (s *session) sample(gpus bool) *step.Usage {
 		s.mu.Unlock()
 		return nil
 	}
-	x := &sampler{samples: map[uint32]*step.TaskSample{}, tasks: int(s.allocation.layout.Count), done: make(chan struct{})}
+	x := &sampler{
+		samples: map[uint32]*step.TaskSample{},
+		tasks:   int(s.allocation.layout.Count),
+		done:    make(chan struct{}),
+	}
 	s.sampler = x
 	s.mu.Unlock()
 	defer func() {

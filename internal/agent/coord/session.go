@@ -107,7 +107,10 @@ func (s *session) check(req *step.Request) error {
 	}
 	if req.Command.MPI == step.MPIPMIx {
 		if err := s.c.node.CheckPMIx(); err != nil {
-			return step.Refuse("cannot find mpi plugin for mpi/pmix: "+err.Error(), "Invalid MPI type 'pmix', --mpi=list for acceptable types")
+			return step.Refuse(
+				"cannot find mpi plugin for mpi/pmix: "+err.Error(),
+				"Invalid MPI type 'pmix', --mpi=list for acceptable types",
+			)
 		}
 	}
 	return nil

@@ -78,7 +78,9 @@ func (t *tasks) memory(local int) (*spawn.MemPolicy, error) {
 func (t *tasks) spawn(spec *spawn.Spec) (*spawn.Process, error) {
 	p, err := t.node.Spawn.Start(spec)
 	if refused := (*spawn.PolicyError)(nil); errors.As(err, &refused) {
-		t.notice("slurmstepd: error: --mem-bind: set_mempolicy: " + strerror.Text(refused.Err) + ": memory is not bound\n")
+		t.notice(
+			"slurmstepd: error: --mem-bind: set_mempolicy: " + strerror.Text(refused.Err) + ": memory is not bound\n",
+		)
 		spec.Memory = nil
 		p, err = t.node.Spawn.Start(spec)
 	}

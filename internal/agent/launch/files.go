@@ -100,7 +100,12 @@ func (t *tasks) sink(k *task, typ step.Type, pattern string, patterns env.Place)
 		}
 		f, err := os.OpenFile(path, flags, 0o666)
 		if err != nil {
-			return nil, fmt.Errorf("slurmstepd: error: Could not open %s file %s: %s", streamNames[typ], path, strerror.Text(err))
+			return nil, fmt.Errorf(
+				"slurmstepd: error: Could not open %s file %s: %s",
+				streamNames[typ],
+				path,
+				strerror.Text(err),
+			)
 		}
 		if !t.launch.Command.Label || pattern == step.DevNull {
 			return f, nil

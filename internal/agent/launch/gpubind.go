@@ -41,8 +41,15 @@ func (t *tasks) gpuEnv(k *task, local int, environ []string) []string {
 	}
 	list := joinInts(own)
 	if b.Verbose {
-		t.errorLine(k, fmt.Sprintf("gpu-bind: usable_gres=%s; bit_alloc=%s; local_inx=0; global_list=%s; local_list=%s",
-			strings.ToLower(affinity.FormatMask(own)), strings.ToLower(affinity.FormatMask(ids)), list, joinInts(positions)))
+		t.errorLine(k, fmt.Sprintf(
+			"gpu-bind: usable_gres=%s; bit_alloc=%s; local_inx=0; global_list=%s; local_list=%s",
+			strings.ToLower(
+				affinity.FormatMask(own),
+			),
+			strings.ToLower(affinity.FormatMask(ids)),
+			list,
+			joinInts(positions),
+		))
 	}
 	set := make([]string, len(gpuVariables), len(gpuVariables)+1)
 	for i, name := range gpuVariables {
@@ -62,5 +69,7 @@ func joinInts(ids []int) string {
 
 // errorLine writes a line to the task's standard error.
 func (t *tasks) errorLine(k *task, line string) {
-	t.up.Send(&step.Frame{Type: step.FrameStderr, Task: k.id, Data: []byte(line + "\n")}) //nolint:errcheck // as in send
+	t.up.Send(
+		&step.Frame{Type: step.FrameStderr, Task: k.id, Data: []byte(line + "\n")},
+	) //nolint:errcheck // as in send
 }

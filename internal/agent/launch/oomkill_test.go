@@ -43,9 +43,15 @@ func TestOOMKillStep(t *testing.T) {
 		}
 		up := &recorder{types: make(chan step.Type, 100)}
 		tree := Start(context.Background(), n, &step.Launch{
-			JobID: 7, Step: env.StepShape{Nodes: []env.StepNode{{Name: "n1", Tasks: []int32{0}}}},
-			Nodes:   []step.NodeTasks{{Tasks: []uint32{0}}},
-			Command: step.Command{Args: []string{"/bin/sleep", "600"}, Dir: "/", OOMKillStep: asked, Stdin: step.StdinNone},
+			JobID: 7,
+			Step:  env.StepShape{Nodes: []env.StepNode{{Name: "n1", Tasks: []int32{0}}}},
+			Nodes: []step.NodeTasks{{Tasks: []uint32{0}}},
+			Command: step.Command{
+				Args:        []string{"/bin/sleep", "600"},
+				Dir:         "/",
+				OOMKillStep: asked,
+				Stdin:       step.StdinNone,
+			},
 		}, up, true)
 		await := func(want step.Type) {
 			t.Helper()

@@ -108,7 +108,8 @@ func TestFenceLimits(t *testing.T) {
 			tree := newTree(3, 3, true, func(f *step.Frame) error {
 				mu.Lock()
 				defer mu.Unlock()
-				aborted = aborted || f.Type == step.FrameAbort && strings.HasPrefix(string(f.Data), "slurmstepd: error: mpi/pmix: ")
+				aborted = aborted ||
+					f.Type == step.FrameAbort && strings.HasPrefix(string(f.Data), "slurmstepd: error: mpi/pmix: ")
 				return nil
 			})
 			if send(tree.pmixFences); !aborted {
@@ -139,7 +140,8 @@ func TestModexRouting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(k.queue) != 1 || k.queue[0].Task != 4 || len(tree.local.pmix.queue) != 1 || tree.local.pmix.queue[0].Task != 3 {
+	if len(k.queue) != 1 || k.queue[0].Task != 4 || len(tree.local.pmix.queue) != 1 ||
+		tree.local.pmix.queue[0].Task != 3 {
 		t.Errorf("child got %v, the server here %v", k.queue, tree.local.pmix.queue)
 	}
 	if len(up) != 1 || up[0].Task != 9 {

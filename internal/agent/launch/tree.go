@@ -141,7 +141,8 @@ func (t *Tree) Down(f *step.Frame) error {
 		}
 		return nil
 	}
-	if f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF && f.Type != step.FrameSignal && f.Type != step.FrameWindow {
+	if f.Type != step.FrameStdin && f.Type != step.FrameStdinEOF && f.Type != step.FrameSignal &&
+		f.Type != step.FrameWindow {
 		return step.ErrFrame
 	}
 	f = clone(f)

@@ -90,7 +90,16 @@ func TestGPUBindAsRecorded(t *testing.T) {
 			}
 			wrong := !reflect.DeepEqual(positions, want) || (c.warning[local] == "") != (last == "")
 			if wrong || !strings.HasSuffix(last, c.warning[local]) {
-				t.Errorf("%q, %q: task %d: %v, %q; want %v, %q", c.bind, c.perTask, local, positions, warnings, want, c.warning[local])
+				t.Errorf(
+					"%q, %q: task %d: %v, %q; want %v, %q",
+					c.bind,
+					c.perTask,
+					local,
+					positions,
+					warnings,
+					want,
+					c.warning[local],
+				)
 			}
 		}
 	}
