@@ -120,7 +120,7 @@ func TestTailUnreadable(t *testing.T) {
 	g := start(t, shape{cpus: []int32{1}, script: "#!/bin/sh\ntouch up\nwhile [ ! -e go ]; do sleep 0.05; done\n",
 		job: func(j *job.Job) { j.Batch.Output = "/dev/null" }})
 	waitFor(t, filepath.Join(g.dir, "up"), "")
-	if _, why := tail(t, g, step.Tail{}, nil); !strings.Contains(why, "/dev/null is no file") {
+	if _, why := tail(t, g, step.Tail{}, nil); !strings.Contains(why, "/dev/null is not a regular file") {
 		t.Errorf("refused with %q", why)
 	}
 	if err := os.WriteFile(filepath.Join(g.dir, "go"), nil, 0o600); err != nil {
