@@ -123,7 +123,8 @@ func TestForgedPods(t *testing.T) {
 		"no owner":        {controller, func(p *corev1.Pod) { p.OwnerReferences = nil }},
 		"another's owner": {controller, func(p *corev1.Pod) { p.OwnerReferences[0].Name = "job-10-2-n1-0" }},
 		"no Job":          {controller, func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" }},
-		"index too high":  {controller, func(p *corev1.Pod) { p.Annotations["batch.kubernetes.io/job-completion-index"] = "2" }},
+		"index too high": {controller,
+			func(p *corev1.Pod) { p.Annotations["batch.kubernetes.io/job-completion-index"] = "2" }},
 		"no index":        {controller, func(p *corev1.Pod) { p.Annotations = nil }},
 		"negative offset": {controller, func(p *corev1.Pod) { p.Annotations["berth.hpc/node-offset"] = "-1" }},
 		"another account's rights": {controller, func(p *corev1.Pod) {

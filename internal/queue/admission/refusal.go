@@ -46,7 +46,10 @@ func refuseForNow(seconds int32) error {
 // errorResponse returns the response to a request that err refuses. An error that
 // is no Refusal is a failure of this process, after which the sender may retry.
 func errorResponse(err error) *admissionv1.AdmissionResponse {
-	s := &metav1.Status{Status: metav1.StatusFailure, Message: err.Error(), Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
+	s := &metav1.Status{
+		Status: metav1.StatusFailure, Message: err.Error(),
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+	}
 	var r *Refusal
 	if !errors.As(err, &r) {
 		s.Code, s.Reason = http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable

@@ -88,8 +88,9 @@ func TestStartedJob(t *testing.T) {
 		change func(*v1alpha1.BatchJob)
 		want   string
 	}{
-		"longer":        {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 }, string(refusal.AccessDenied)},
-		"without limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = job.Unlimited }, string(refusal.AccessDenied)},
+		"longer": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 61 }, string(refusal.AccessDenied)},
+		"without limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = job.Unlimited },
+			string(refusal.AccessDenied)},
 		"default limit": {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 0 }, string(refusal.AccessDenied)},
 		"shorter":       {func(b *v1alpha1.BatchJob) { b.Spec.Job.Time.Limit = 59 }, ""},
 		"nodes":         {func(b *v1alpha1.BatchJob) { b.Spec.Job.Shape.MinNodes = 1 }, string(refusal.NotPending)},

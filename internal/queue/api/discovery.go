@@ -16,7 +16,10 @@ func discoveryDocuments() map[string]json.RawMessage {
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"},
 		Name:     wire.QueueGroup, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
 	}
-	groups := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{group}}
+	groups := metav1.APIGroupList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+		Groups:   []metav1.APIGroup{group},
+	}
 	resources := metav1.APIResourceList{
 		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
 		GroupVersion: apiVersion,
@@ -43,14 +46,15 @@ func discoveryDocuments() map[string]json.RawMessage {
 			apiResource("associations", "association", "Association", "list", "create"),
 		},
 	}
+	none := map[string]any{}
 	info := map[string]any{"title": "Berth's queue", "version": wire.QueueVersion}
 	return map[string]json.RawMessage{
 		"/apis":                        document(&groups),
 		"/apis/" + wire.QueueGroup:     document(&group),
 		wire.QueueRoot:                 document(&resources),
-		"/openapi/v2":                  document(map[string]any{"swagger": "2.0", "info": info, "paths": map[string]any{}}),
-		"/openapi/v3":                  document(map[string]any{"paths": map[string]any{}}),
-		"/openapi/v3" + wire.QueueRoot: document(map[string]any{"openapi": "3.0.0", "info": info, "paths": map[string]any{}}),
+		"/openapi/v2":                  document(map[string]any{"swagger": "2.0", "info": info, "paths": none}),
+		"/openapi/v3":                  document(map[string]any{"paths": none}),
+		"/openapi/v3" + wire.QueueRoot: document(map[string]any{"openapi": "3.0.0", "info": info, "paths": none}),
 		"/version":                     document(map[string]any{"major": "1", "minor": "0"}),
 	}
 }

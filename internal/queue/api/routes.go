@@ -38,24 +38,27 @@ func (route Route) classify(r *http.Request) fairness.Class {
 
 // routes returns the routes of this package.
 func (a *API) routes() []Route {
-	const root = wire.QueueRoot
+	const (
+		get  = "GET " + wire.QueueRoot
+		post = "POST " + wire.QueueRoot
+	)
 	return []Route{
-		{Pattern: "GET " + root + "/jobs", Handler: a.jobs},
-		{Pattern: "GET " + root + "/jobs/{id}/pods", Handler: a.pods},
-		{Pattern: "GET " + root + "/jobs/{id}/attach", Class: fairness.Attach, Handler: a.attach.Serve, LeaderOnly: true},
-		{Pattern: "POST " + root + "/jobs/{id}/attach", Class: fairness.Attach, Handler: a.attach.Serve, LeaderOnly: true},
-		{Pattern: "GET " + root + "/steps", Handler: a.steps, LeaderOnly: true},
-		{Pattern: "GET " + root + "/scripts", Handler: a.script},
-		{Pattern: "GET " + root + "/nodes", Handler: a.nodes},
-		{Pattern: "GET " + root + "/partitions", Handler: a.partitions},
-		{Pattern: "GET " + root + "/reservations", Handler: a.reservations},
-		{Pattern: "GET " + root + "/licenses", Handler: a.licenses},
-		{Pattern: "GET " + root + "/priorities", Handler: a.priorities, LeaderOnly: true},
-		{Pattern: "GET " + root + "/shares", Handler: a.shares, LeaderOnly: true},
-		{Pattern: "GET " + root + "/clusterinfo", Handler: a.clusterInfo},
-		{Pattern: "GET " + root + "/statistics", Handler: a.statistics, LeaderOnly: true},
-		{Pattern: "POST " + root + "/statistics", Class: fairness.Operation, Handler: a.resetStatistics, LeaderOnly: true},
-		{Pattern: "POST " + root + "/operations", Class: fairness.Operation, Handler: a.operate, LeaderOnly: true},
+		{Pattern: get + "/jobs", Handler: a.jobs},
+		{Pattern: get + "/jobs/{id}/pods", Handler: a.pods},
+		{Pattern: get + "/jobs/{id}/attach", Class: fairness.Attach, Handler: a.attach.Serve, LeaderOnly: true},
+		{Pattern: post + "/jobs/{id}/attach", Class: fairness.Attach, Handler: a.attach.Serve, LeaderOnly: true},
+		{Pattern: get + "/steps", Handler: a.steps, LeaderOnly: true},
+		{Pattern: get + "/scripts", Handler: a.script},
+		{Pattern: get + "/nodes", Handler: a.nodes},
+		{Pattern: get + "/partitions", Handler: a.partitions},
+		{Pattern: get + "/reservations", Handler: a.reservations},
+		{Pattern: get + "/licenses", Handler: a.licenses},
+		{Pattern: get + "/priorities", Handler: a.priorities, LeaderOnly: true},
+		{Pattern: get + "/shares", Handler: a.shares, LeaderOnly: true},
+		{Pattern: get + "/clusterinfo", Handler: a.clusterInfo},
+		{Pattern: get + "/statistics", Handler: a.statistics, LeaderOnly: true},
+		{Pattern: post + "/statistics", Class: fairness.Operation, Handler: a.resetStatistics, LeaderOnly: true},
+		{Pattern: post + "/operations", Class: fairness.Operation, Handler: a.operate, LeaderOnly: true},
 	}
 }
 

@@ -62,7 +62,8 @@ func (s *Server) relay(w http.ResponseWriter, r *http.Request, c *directory.Call
 	if conn.SetDeadline(time.Time{}) != nil {
 		return
 	}
-	const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + wire.AttachProtocol + "\r\n\r\n"
+	const switching = "HTTP/1.1 101 Switching Protocols\r\n" +
+		"Connection: Upgrade\r\nUpgrade: " + wire.AttachProtocol + "\r\n\r\n"
 	if _, err := io.WriteString(conn, switching); err != nil {
 		return
 	}

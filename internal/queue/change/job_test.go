@@ -143,7 +143,8 @@ func TestResponsesOfSlurm(t *testing.T) {
 		{"WCKey", "foo", "", notPending},
 		{"ArrayTaskThrottle", "2", "", ""},
 		{"BurstBuffer", "1", noSupport, noSupport},
-		{"Foo", "bar", "Update of this parameter is not supported: Foo=bar", "Update of this parameter is not supported: Foo=bar"},
+		{"Foo", "bar", "Update of this parameter is not supported: Foo=bar",
+			"Update of this parameter is not supported: Foo=bar"},
 	} {
 		for _, b := range []*v1alpha1.BatchJob{pending(), running()} {
 			_, err := change.Job(b, map[string]string{tt.key: tt.value}, environment(false))
@@ -203,8 +204,10 @@ func TestEffects(t *testing.T) {
 		key, value string
 		ok         func(*job.Job) bool
 	}{
-		{arrayJob("0-2,7%2"), "ArrayTaskThrottle", "1", func(j *job.Job) bool { return j.Array.Spec == "0-2,7%1" && j.Array.Max == 1 }},
-		{arrayJob("1-5:2%2"), "ArrayTaskThrottle", "0", func(j *job.Job) bool { return j.Array.Spec == "1,3,5" && j.Array.Max == 0 }},
+		{arrayJob("0-2,7%2"), "ArrayTaskThrottle", "1",
+			func(j *job.Job) bool { return j.Array.Spec == "0-2,7%1" && j.Array.Max == 1 }},
+		{arrayJob("1-5:2%2"), "ArrayTaskThrottle", "0",
+			func(j *job.Job) bool { return j.Array.Spec == "1,3,5" && j.Array.Max == 0 }},
 		{pending(), "TimeLimit", "+5", func(j *job.Job) bool { return j.Time.Limit == 65 }},
 		{pending(), "TimeLimit", "UNLIMITED", func(j *job.Job) bool { return j.Time.Limit == job.Unlimited }},
 		{running(), "EndTime", "now+600", func(j *job.Job) bool { return j.Time.Limit == 20 }},
@@ -214,7 +217,8 @@ func TestEffects(t *testing.T) {
 		{pending(), "NumNodes", "1-2", func(j *job.Job) bool { return j.Shape.MinNodes == 1 && j.Shape.MaxNodes == 2 }},
 		{pending(), "Partition", "batch,debug", func(j *job.Job) bool { return len(j.Partitions) == 2 }},
 		{pending(), "MinMemoryCPU", "1G", func(j *job.Job) bool { return *j.Shape.MemPerCPU == 1024 }},
-		{pending(), "licenses", "matlab:2", func(j *job.Job) bool { return j.Licenses[0] == job.License{Name: "matlab", Count: 2} }},
+		{pending(), "licenses", "matlab:2",
+			func(j *job.Job) bool { return j.Licenses[0] == job.License{Name: "matlab", Count: 2} }},
 		{pending(), "StartTime", "now+1hour", func(j *job.Job) bool { return j.Time.Begin == now.Unix()+3600 }},
 		{pending(), "ExcNodeList", "n[1-2]", func(j *job.Job) bool { return len(j.Placement.Exclude) == 2 }},
 		{pending(), "Deadline", "now+1hour", func(j *job.Job) bool { return j.Time.Deadline == now.Unix()+3600 }},
@@ -238,7 +242,8 @@ func TestReservation(t *testing.T) {
 		{"users", "nobody", "Invalid user id"},
 		{"users", "", "Either Users/Groups and/or Accounts must be specified.  No reservation created."},
 		{"users", "-anna", ""},
-		{"nodes", "", "CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.  No reservation created."},
+		{"nodes", "",
+			"CoreCnt, Nodes, NodeCnt, BurstBuffer, Licenses or Watts must be specified.  No reservation created."},
 		{"accounts", "nope", "Invalid account or account/partition combination specified"},
 		{"flags", "foo", "Error parsing flags foo.  No reservation created."},
 		{"flags", "magnetic", ""},
@@ -318,8 +323,10 @@ func TestReservationUpdates(t *testing.T) {
 		duration, nodes     int32
 	}{
 		{"nodecnt", "+1", "", true, "", 10, 1},
-		{"nodecnt+", "1", "The +=/-= notation is not supported when updating nodecnt.  No reservation update.", false, "", 10, 1},
-		{"nodes+", "n2", "The +=/-= notation is not supported when updating nodes.  No reservation update.", false, "", 10, 1},
+		{"nodecnt+", "1", "The +=/-= notation is not supported when updating nodecnt.  No reservation update.", false,
+			"", 10, 1},
+		{"nodes+", "n2", "The +=/-= notation is not supported when updating nodes.  No reservation update.", false, "",
+			10, 1},
 		{"nodecnt", "2", "", true, "", 10, 2},
 		{"flags+", "DAILY", "", false, "DAILY", 10, 2},
 		{"flags-", "DAILY", "", false, "", 10, 2},
@@ -332,14 +339,17 @@ func TestReservationUpdates(t *testing.T) {
 		{"flags", "MAGNETIC", "", false, "PURGE_COMP MAGNETIC", 10, 2},
 		{"duration+", "5", "", true, "PURGE_COMP MAGNETIC", 15, 2},
 		{"duration-", "3", "", true, "PURGE_COMP MAGNETIC", 12, 2},
-		{"duration", "+5", "Invalid duration duration=+5.  No reservation update.", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"duration", "+5", "Invalid duration duration=+5.  No reservation update.", false, "PURGE_COMP MAGNETIC", 12,
+			2},
 		{"duration-", "100", "Invalid time specified", false, "PURGE_COMP MAGNETIC", 12, 2},
-		{"licenses+", "matlab:1", "The +=/-= notation is not supported when updating licenses.  No reservation update.", false, "PURGE_COMP MAGNETIC", 12, 2},
+		{"licenses+", "matlab:1", "The +=/-= notation is not supported when updating licenses.  No reservation update.",
+			false, "PURGE_COMP MAGNETIC", 12, 2},
 		{"features", "fast", "Requested operation not supported on this system", false, "PURGE_COMP MAGNETIC", 12, 2},
 		{"corecnt", "2", "Core-based reservation can not be updated", false, "PURGE_COMP MAGNETIC", 12, 2},
 		{"tres", "cpu=4", "Core-based reservation can not be updated", false, "PURGE_COMP MAGNETIC", 12, 2},
 		{"tres", "node=3", "", true, "PURGE_COMP MAGNETIC", 12, 3},
-		{"groups", "staff", "Reservations can't have users and groups specified, only one or the other", false, "PURGE_COMP MAGNETIC", 12, 3},
+		{"groups", "staff", "Reservations can't have users and groups specified, only one or the other", false,
+			"PURGE_COMP MAGNETIC", 12, 3},
 		{"users", "", "Reservation request lacks users, groups or accounts", false, "PURGE_COMP MAGNETIC", 12, 3},
 		{"name", "x", "Unknown parameter name=x.  No reservation update.", false, "PURGE_COMP MAGNETIC", 12, 3},
 	} {

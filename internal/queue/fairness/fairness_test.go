@@ -43,7 +43,8 @@ func TestSeats(t *testing.T) {
 			class  fairness.Class
 			want   int
 		}{
-			{anna, fairness.Watch, 32}, {anna, fairness.Events, 256}, {ben, fairness.Watch, 32}, {opal, fairness.Watch, 128},
+			{anna, fairness.Watch, 32}, {anna, fairness.Events, 256}, {ben, fairness.Watch, 32}, {opal, fairness.Watch,
+				128},
 		} {
 			if n := enterAll(t, l, tt.caller, tt.class); n != tt.want {
 				t.Errorf("%s has %d seats of class %d, want %d", tt.caller.Name, n, tt.class, tt.want)

@@ -79,15 +79,16 @@ const (
 
 // Refusals of changes to nodes, partitions and reservations.
 const (
-	FeaturesNotSubset       Text = "Active features not subset of available features"
-	InvalidBillingWeights   Text = "Invalid TRESBillingWeights specification"
-	InvalidCoreCount        Text = "Core count for reservation node list is not consistent!"
-	InvalidCPUCount         Text = "CPU count specification invalid"
-	InvalidNodeState        Text = "Invalid node state specified"
-	InvalidReservation      Text = bounds.BadReservation
-	NodeReasonMissing       Text = "You must specify a reason when DOWNING or DRAINING a node. Request denied"
-	NodesBusy               Text = "Requested nodes are busy"
-	PartNodesNeedsAll       Text = "PART_NODES flag requires specifying a Partition and ALL nodes.  No reservation created."
+	FeaturesNotSubset     Text = "Active features not subset of available features"
+	InvalidBillingWeights Text = "Invalid TRESBillingWeights specification"
+	InvalidCoreCount      Text = "Core count for reservation node list is not consistent!"
+	InvalidCPUCount       Text = "CPU count specification invalid"
+	InvalidNodeState      Text = "Invalid node state specified"
+	InvalidReservation    Text = bounds.BadReservation
+	NodeReasonMissing     Text = "You must specify a reason when DOWNING or DRAINING a node. Request denied"
+	NodesBusy             Text = "Requested nodes are busy"
+	PartNodesNeedsAll     Text = "PART_NODES flag requires specifying a Partition and ALL nodes." +
+		"  No reservation created."
 	PartitionInUse          Text = "Partition is in use"
 	ReservationCoresFixed   Text = "Core-based reservation can not be updated"
 	ReservationExists       Text = "Duplicate reservation name"
