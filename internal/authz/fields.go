@@ -121,9 +121,9 @@ func below(prefix string, names ...string) []string {
 var fields = []Field{
 	{Paths: at("jobID", "user", "partition", "submitTime", "origin", "task", "workload")},
 	{Paths: at("script", "environment", "components"), Set: ByOwner},
-	{Paths: at("cancel"), Change: Bounded, Bound: "once, by whoever asks; never taken back, operators neither"},
+	{Paths: at("cancel"), Change: Bounded, Bound: "once, by the caller who requests it; nobody withdraws it, not even operators"},
 	{Paths: at("requeues"), Change: Bounded,
-		Bound: "raised by one, where the job may be requeued; operators neither otherwise"},
+		Bound: "raised by one, if the job may be requeued; also for operators"},
 	{Paths: at("suspend"), Change: ByOperator},
 
 	{Paths: at("job.hold"), Set: Bounded, Change: Bounded, Bound: `never from or to "admin"`},
@@ -176,7 +176,7 @@ var fields = []Field{
 		"killOnInvalidDep", "rlimits", "container", "client"), Set: ByOwner},
 
 	{Paths: at("job.array"), Keys: at("arraytaskthrottle"), Set: ByOwner, Change: Bounded,
-		Bound: "how many tasks run at a time; operators neither otherwise"},
+		Bound: "only the number of tasks that run at a time; also for operators"},
 	{Paths: at("job.het")},
 	{Paths: at("job.options"), Set: ByOwner},
 	// Parameters that have no effect here.

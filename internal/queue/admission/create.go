@@ -64,7 +64,7 @@ func (a *Admission) create(
 		return nil, err
 	}
 	if strings.HasPrefix(r.Name, array.NamePrefix) && !caller.Trusted {
-		return nil, refusef("names that begin with %q are the scheduler's", array.NamePrefix)
+		return nil, refusef("names with the prefix %q are reserved for the scheduler", array.NamePrefix)
 	}
 	if err := checkGivenFields(b, caller.Roles()); err != nil {
 		return nil, err

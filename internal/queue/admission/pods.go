@@ -91,7 +91,7 @@ func (a *Admission) placePod(
 	case b == nil || b.Namespace != namespace || b.Spec.User != owner.Name:
 		return nil, refusef("there is no job %d in the namespace %s", at.JobID, namespace)
 	case b.Status.Attempt != at.Attempt || b.Status.Allocation == nil || b.DeletionTimestamp != nil:
-		text := refusal.Text(fmt.Sprintf("attempt %d of job %d is over", at.Attempt, at.JobID))
+		text := refusal.Text(fmt.Sprintf("attempt %d of job %d has ended", at.Attempt, at.JobID))
 		return nil, &Refusal{Text: text, Code: http.StatusConflict}
 	case at.Index >= len(b.Status.Allocation.Nodes):
 		return nil, refusef("job %d has %d nodes, not %d", at.JobID, len(b.Status.Allocation.Nodes), at.Index+1)

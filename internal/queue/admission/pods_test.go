@@ -171,7 +171,7 @@ func TestPodOfAnAttemptNotSeenYet(t *testing.T) {
 	}
 	newest.Status.Attempt = 3
 	if _, refused := h.pod(t, controller, podOf(nil)); refused == nil || refused.Code != 409 ||
-		!strings.Contains(refused.Message, "over") {
+		!strings.Contains(refused.Message, "ended") {
 		t.Errorf("%v", refused)
 	}
 }

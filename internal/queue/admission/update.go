@@ -183,7 +183,7 @@ func (a *Admission) isShorter(n *job.Job, b *v1alpha1.BatchJob) bool {
 }
 
 // validateDelete lets owners, operators and Kubernetes' own controllers delete a job,
-// which cancels it, but nobody orphan its pods.
+// which cancels it. Nobody may orphan its pods.
 func (a *Admission) validateDelete(r *admissionv1.AdmissionRequest, caller *directory.Caller) error {
 	if caller.Trusted {
 		return nil

@@ -54,7 +54,7 @@ func TestPlaceCores(t *testing.T) {
 		{name: "more than a node has", set: counts(5), want: "n1:0-3 n2:0"},
 		{name: "none", set: counts(0), err: "Requested nodes are busy"},
 		{name: "more than exist", set: counts(1000), err: "Requested nodes are busy"},
-		{name: "on so many nodes", set: func(s *spec) { s.CoreCounts, s.NodeCount = []int32{4}, 2 },
+		{name: "on a number of nodes", set: func(s *spec) { s.CoreCounts, s.NodeCount = []int32{4}, 2 },
 			want: "n1:0-1 n2:0-1"},
 		{name: "on a named node", set: func(s *spec) { s.CoreCounts, s.Nodes = []int32{3}, "n2" }, want: "n2:0-2",
 			flags: "SPEC_NODES"},

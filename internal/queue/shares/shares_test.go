@@ -21,8 +21,8 @@ func acquire(t *testing.T, q *shares.Queue, user string) (release func()) {
 	return release
 }
 
-// A user who floods leaves places to the others, and when all places are taken
-// users get them in turns, not in the order of requests.
+// TestPlacesGoToUsersInTurns: a flood of one user's requests leaves places to other
+// users, who get them in turns when all are taken, not in the order of requests.
 func TestPlacesGoToUsersInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &shares.Queue{What: "lists", Places: 2, PerUser: 1, Waiting: 10, Patience: time.Minute}
@@ -49,7 +49,7 @@ func TestPlacesGoToUsersInTurns(t *testing.T) {
 		for range 5 {
 			wait("flood")
 		}
-		release := acquire(t, q, "anna") // at once, in spite of the flood
+		release := acquire(t, q, "anna") // without waiting, in spite of the flood
 		wait("ben")
 		wait("cleo")
 		release()
@@ -69,19 +69,19 @@ func TestTooManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &shares.Queue{What: "watches of the queue", Places: 3, PerUser: 2}
 		a, b := acquire(t, q, "anna"), acquire(t, q, "anna")
-		var no *shares.Refusal
-		if _, err := q.Acquire(t.Context(), "anna", 1); !errors.As(err, &no) || no.Own != 2 {
+		var refused *shares.Refusal
+		if _, err := q.Acquire(t.Context(), "anna", 1); !errors.As(err, &refused) || refused.Own != 2 {
 			t.Errorf("the third of one user: %v", err)
 		}
 		c := acquire(t, q, "ben")
-		if _, err := q.Acquire(t.Context(), "cleo", 1); !errors.As(err, &no) || no.Own != 0 {
+		if _, err := q.Acquire(t.Context(), "cleo", 1); !errors.As(err, &refused) || refused.Own != 0 {
 			t.Errorf("the fourth of all: %v", err)
 		}
 		a()
-		a() // twice does no harm
+		a() // has no effect
 		d := acquire(t, q, "cleo")
 		if _, err := q.Acquire(t.Context(), "ben", 1); err == nil {
-			t.Error("a place was given back twice")
+			t.Error("a place was returned twice")
 		}
 		b()
 		c()
@@ -89,13 +89,13 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// Who gives up waiting takes nobody's place.
+// TestWaitingEnds: a request that no longer waits gets no place.
 func TestWaitingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &shares.Queue{What: "lists", Places: 1, PerUser: 1, Waiting: 2, Patience: time.Second}
 		release := acquire(t, q, "anna")
-		var no *shares.Refusal
-		if _, err := q.Acquire(t.Context(), "ben", 1); !errors.As(err, &no) {
+		var refused *shares.Refusal
+		if _, err := q.Acquire(t.Context(), "ben", 1); !errors.As(err, &refused) {
 			t.Errorf("after its patience: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -113,20 +113,20 @@ func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &shares.Pace{Share: 250 * time.Millisecond, Burst: time.Second, Least: time.Millisecond}
 		await := func(user string, weight int) time.Duration {
-			began := time.Now()
+			start := time.Now()
 			if err := p.Await(t.Context(), user, weight); err != nil {
 				t.Fatal(err)
 			}
-			return time.Since(began)
+			return time.Since(start)
 		}
 		for range 3 {
 			p.Charge("flood", 1, time.Second)
 		}
 		if d := await("anna", 1); d != 0 {
-			t.Errorf("another waited %v", d)
+			t.Errorf("another user waited %v", d)
 		}
 		if d := await("flood", 1); d < 7*time.Second || d > 9*time.Second {
-			t.Errorf("a user two seconds in debt, who gets a quarter of each, waited %v", d)
+			t.Errorf("a user who owes two seconds, with a share of a quarter, waited %v", d)
 		}
 		p.Charge("root", 4, 3*time.Second)
 		if d := await("root", 4); d != 0 {
