@@ -153,20 +153,20 @@ func (j *Job) prefersOne() bool {
 
 // choose picks nodes out of the candidates and lays the tasks out on them, or
 // returns nil.
-func (e *engine) choose(s *shape, j *Job, in interval, all []candidate) []Assignment {
-	if len(all) < s.fewest {
+func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) []Assignment {
+	if len(all) < s.leastNodes {
 		return nil
 	}
 	var chosen []candidate
 	switch {
 	case len(s.ConstraintCounts) > 0:
-		chosen = s.pickParts(all)
+		chosen = s.pickConstraintCounts(all)
 	case s.Segment > 0:
 		chosen = e.pickSegments(s, all)
 	case s.Contiguous:
 		chosen = e.pickContiguous(s, e.inPlaceOrder(all))
-	case e.paths != nil && s.fewest > 1:
-		chosen = e.pickNear(s, j, in, all)
+	case e.topology != nil && s.leastNodes > 1:
+		chosen = e.pickByTopology(s, j, in, all)
 	default:
 		chosen = s.pick(all)
 	}
@@ -239,7 +239,7 @@ func room(c []candidate) int {
 
 // assign gives each node its tasks, as Slurm does for a batch job: one each,
 // then block by block in node order, whatever distribution steps have.
-func (e *engine) assign(s *shape, chosen []candidate) []Assignment {
+func (e *engine) assign(s *requestShape, chosen []candidate) []Assignment {
 	left := s.tasksWanted(len(chosen))
 	out := e.assignments(len(chosen))
 	inAll := slices.Clone(s.GRESTotal)

@@ -5,7 +5,7 @@ package backfill
 func (p *planner) decideGroup(out []Decision, jobs []*Job) []Decision {
 	first := len(out)
 	for _, k := range jobs {
-		out = append(out, Decision{ID: k.ID, Duration: k.Duration, Reason: p.setAside(k)})
+		out = append(out, Decision{ID: k.ID, Duration: k.Duration, Reason: p.ineligibleReason(k)})
 	}
 	all := out[first:]
 	if p.startTogether(jobs, all) {
@@ -19,20 +19,20 @@ func (p *planner) decideGroup(out []Decision, jobs []*Job) []Decision {
 
 // membersOf lists the pending jobs of a group in the queue's order.
 func (p *planner) membersOf(group int64) []*Job {
-	if p.grouped == nil {
-		p.grouped = map[int64][]*Job{}
+	if p.membersByGroup == nil {
+		p.membersByGroup = map[int64][]*Job{}
 		for _, j := range p.pending {
 			if j.Group != 0 {
-				p.grouped[j.Group] = append(p.grouped[j.Group], j)
+				p.membersByGroup[j.Group] = append(p.membersByGroup[j.Group], j)
 			}
 		}
 	}
-	return p.grouped[group]
+	return p.membersByGroup[group]
 }
 
 // startTogether starts the jobs now if every one of them fits.
 func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
-	if p.stop {
+	if p.stopped {
 		return false
 	}
 	for i, j := range jobs {
@@ -57,9 +57,9 @@ func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
 func (p *planner) unbook(j *Job, d *Decision) {
 	c := p.claim(j, d)
 	p.occupy(&c, -1)
-	p.unpin(d.Nodes, j.sharers() > 1)
+	p.releaseCPUs(d.Nodes, j.sharers() > 1)
 	for _, l := range j.Limits {
-		p.limits[l] += p.s.Limits[l].drawn(j, d.Nodes)
+		p.limitsLeft[l] += p.s.Limits[l].usage(j, d.Nodes)
 	}
 }
 
@@ -72,18 +72,18 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 			all[i].Reason = p.overLimit(j)
 		}
 		if all[i].Reason == "" {
-			all[i].Reason = p.never(j)
+			all[i].Reason = p.neverRunnable(j)
 		}
 		aside = all[i].Reason + aside
 	}
 	if aside != "" { // the others wait for the one that is set aside
-		p.excuse(jobs, all)
+		p.explain(jobs, all)
 		return false
 	}
-	p.excuse(jobs, all)
-	p.stop = p.stop || p.s.Policy.NoBackfill
+	p.explain(jobs, all)
+	p.stopped = p.stopped || p.s.Policy.NoBackfill
 	if p.reservations(jobs[0].Partition) > 0 {
-		p.given[p.partitionAt(jobs[0].Partition)]++
+		p.reserved[p.partitionIndex(jobs[0].Partition)]++
 		p.reserveTogether(jobs, all)
 		return false
 	}
@@ -93,8 +93,8 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 // excuse gives a reason to those that have none yet. Where the first of them in
 // its partition waits for resources the others do, as in Slurm: none of a group
 // is behind another.
-func (p *planner) excuse(jobs []*Job, all []Decision) {
-	if p.brief {
+func (p *planner) explain(jobs []*Job, all []Decision) {
+	if p.startsOnly {
 		return
 	}
 	first := map[int]bool{}

@@ -4,7 +4,7 @@ package backfill
 // exceed, if any.
 func (e *engine) overLimit(j *Job) string {
 	for _, l := range j.Limits {
-		if e.limits[l] < e.s.Limits[l].least(j) {
+		if e.limitsLeft[l] < e.s.Limits[l].minUsage(j) {
 			return e.s.Limits[l].Reason
 		}
 	}
@@ -12,7 +12,7 @@ func (e *engine) overLimit(j *Job) string {
 }
 
 // least is how much of the limit the job draws on at least.
-func (l *Limit) least(j *Job) int64 {
+func (l *Limit) minUsage(j *Job) int64 {
 	nodes := int64(j.fewestNodes())
 	switch l.Quantity {
 	case QuantityBilling:
@@ -48,14 +48,14 @@ func (l *Limit) count(list []GRES) int64 {
 }
 
 // spend draws on the job's limits.
-func (e *engine) spend(j *Job, nodes []Assignment) {
+func (e *engine) drawLimits(j *Job, nodes []Assignment) {
 	for _, l := range j.Limits {
-		e.limits[l] -= e.s.Limits[l].drawn(j, nodes)
+		e.limitsLeft[l] -= e.s.Limits[l].usage(j, nodes)
 	}
 }
 
 // drawn is what the job draws on the limit with these nodes.
-func (l *Limit) drawn(j *Job, nodes []Assignment) int64 {
+func (l *Limit) usage(j *Job, nodes []Assignment) int64 {
 	if l.Quantity == QuantityBilling && j.Bill != nil {
 		return j.Bill(nodes)
 	}

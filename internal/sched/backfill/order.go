@@ -32,7 +32,7 @@ func byPriority(jobs []Job) []*Job {
 
 // before orders the queue: highest priority first, then first come, then
 // lowest id.
-func before(a, b *Job) int {
+func compareQueueOrder(a, b *Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID))
 }
 
@@ -68,8 +68,8 @@ func inNodeOrder(chosen []candidate) []candidate {
 }
 
 // place of node i in the machine.
-func (e *engine) placeOf(i int) int {
-	if e.placed {
+func (e *engine) positionOf(i int) int {
+	if e.hasPositions {
 		return e.nodes[i].Position
 	}
 	return i
@@ -81,6 +81,6 @@ func (e *engine) inPlaceOrder(chosen []candidate) []candidate {
 		return chosen
 	}
 	out := slices.Clone(chosen)
-	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(e.placeOf(a.node), e.placeOf(b.node)) })
+	slices.SortFunc(out, func(a, b candidate) int { return cmp.Compare(e.positionOf(a.node), e.positionOf(b.node)) })
 	return out
 }

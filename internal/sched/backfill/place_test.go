@@ -35,7 +35,7 @@ func checkPlan(t *testing.T, name string, s Snapshot, want ...string) {
 		}
 	}
 	for _, coarse := range []bool{false, true} {
-		s.Policy.coarse = coarse
+		s.Policy.forceCoarse = coarse
 		if got := outcome(&s); got != strings.Join(want, "\n") {
 			t.Errorf("%s (coarse %v):\n%s\nwant\n%s", name, coarse, got, strings.Join(want, "\n"))
 		}

@@ -17,17 +17,17 @@ import (
 //
 // What a job is given is given for its whole time limit. CPU ids are chosen
 // when it starts: that so many are free then is what was planned.
-func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workOf(s))} }
+func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workloadOf(s))} }
 
 // planStarts returns the decisions of a plan of which only the starts matter.
-func (s *Snapshot) planStarts(w work) []Decision {
+func (s *Snapshot) planStarts(w workload) []Decision {
 	p := newPlanner(s, w, s.slotting())
-	p.brief = true
+	p.startsOnly = true
 	return p.decideAll(nil, w.pending)
 }
 
 // plan is Plan for what is not in s.
-func (s *Snapshot) plan(w work) []Decision {
+func (s *Snapshot) plan(w workload) []Decision {
 	p := newPlanner(s, w, s.slotting())
 	if s.Policy.PlanAll {
 		p.later = make([]later, 0, len(w.pending))
@@ -35,10 +35,10 @@ func (s *Snapshot) plan(w work) []Decision {
 	out := make([]Decision, 0, len(w.pending))
 	out = p.decideAll(out, w.pending)
 	if len(p.later) > 0 {
-		p.widen(out)
+		p.switchToFullSlots(out)
 	}
 	for _, l := range p.later {
-		p.expect(l, out)
+		p.planLater(l, out)
 	}
 	return out
 }
@@ -68,15 +68,15 @@ func (p *planner) defers(j *Job) bool {
 
 // slotting returns how a plan of s divides time while it decides about now.
 func (s *Snapshot) slotting() slotting {
-	if promisesOne(&s.Policy) && !s.Policy.exactly && !s.ReservesCores() {
-		return asked
+	if plansSparsely(&s.Policy) && !s.Policy.forceExact && !s.ReservesCores() {
+		return sparseSlots
 	}
-	return asEnds
+	return fullSlots
 }
 
 // widen has the planner divide the time until the last job's start, instead of
 // what it takes to decide about now.
-func (p *planner) widen(out []Decision) {
+func (p *planner) switchToFullSlots(out []Decision) {
 	if !p.sparse {
 		return
 	}
@@ -91,7 +91,7 @@ func (p *planner) widen(out []Decision) {
 			jobs[j.ID] = j
 		}
 	}
-	p.engine = newEngine(p.s, p.work, asEnds)
+	p.engine = newEngine(p.s, p.workload, fullSlots)
 	for i := range out {
 		if d := &out[i]; d.Nodes != nil {
 			p.book(jobs[d.ID], d)
@@ -100,18 +100,18 @@ func (p *planner) widen(out []Decision) {
 }
 
 // expect plans the start of jobs when all others' are.
-func (p *planner) expect(l later, out []Decision) {
+func (p *planner) planLater(l later, out []Decision) {
 	if l.group != nil {
 		p.reserveTogether(l.group, out[l.at:l.at+len(l.group)])
 		return
 	}
 	j, d := l.job, &out[l.at]
-	if l.shape.twin == nil {
-		l.shape.twin = p.shapeOf(j, 0)
+	if l.shape.fullShape == nil {
+		l.shape.fullShape = p.shapeOf(j, 0)
 	}
-	p.last = found{j, 0, l.shape.twin}
+	p.lastShape = shapeLookup{j, 0, l.shape.fullShape}
 	if p.reserve(j, d); d.Nodes == nil {
-		if why := p.never(j); why != "" {
+		if why := p.neverRunnable(j); why != "" {
 			d.Reason = why
 		}
 	}
@@ -120,16 +120,16 @@ func (p *planner) expect(l later, out []Decision) {
 // planner is the state of one planning run.
 type planner struct {
 	*engine
-	given  []int          // reservations given, by the place of the partition
-	places map[int]int32  // of partitions
-	stop   bool           // nothing more may start (no backfill)
-	groups map[int64]bool // decided
-	later  []later
+	reserved         []int          // reservations given, by the place of the partition
+	partitionIndexes map[int]int32  // of partitions
+	stopped          bool           // nothing more may start (no backfill)
+	decidedGroups    map[int64]bool // decided
+	later            []later
 
 	// brief: who starts now is all that matters. Reasons are not looked for.
-	brief bool
+	startsOnly bool
 
-	grouped map[int64][]*Job // by Job.Group; nil: not looked at yet
+	membersByGroup map[int64][]*Job // by Job.Group; nil: not looked at yet
 }
 
 // later are a job, or jobs of one group, to be planned when all others are, and
@@ -137,12 +137,12 @@ type planner struct {
 type later struct {
 	group []*Job // nil: one job
 	job   *Job
-	shape *shape // of the job
+	shape *requestShape // of the job
 	at    int
 }
 
-func newPlanner(s *Snapshot, w work, how slotting) *planner {
-	return &planner{engine: newEngine(s, w, how), places: map[int]int32{}, groups: map[int64]bool{}}
+func newPlanner(s *Snapshot, w workload, how slotting) *planner {
+	return &planner{engine: newEngine(s, w, how), partitionIndexes: map[int]int32{}, decidedGroups: map[int64]bool{}}
 }
 
 // reservations says how many the partition's jobs may still have.
@@ -151,16 +151,16 @@ func (p *planner) reservations(partition int) int {
 	if most <= 0 {
 		return math.MaxInt
 	}
-	return most - p.given[p.partitionAt(partition)]
+	return most - p.reserved[p.partitionIndex(partition)]
 }
 
 // partitionAt is the place of a partition in given.
-func (p *planner) partitionAt(partition int) int32 {
-	at, known := p.places[partition]
+func (p *planner) partitionIndex(partition int) int32 {
+	at, known := p.partitionIndexes[partition]
 	if !known {
-		at = int32(len(p.given))
-		p.places[partition] = at
-		p.given = append(p.given, 0)
+		at = int32(len(p.reserved))
+		p.partitionIndexes[partition] = at
+		p.reserved = append(p.reserved, 0)
 	}
 	return at
 }
@@ -171,10 +171,10 @@ func (p *planner) decideJob(out []Decision, j *Job, members func(group int64) []
 	if j.Group == 0 {
 		return p.decideCopies(out, j)
 	}
-	if p.groups[j.Group] {
+	if p.decidedGroups[j.Group] {
 		return out
 	}
-	p.groups[j.Group] = true
+	p.decidedGroups[j.Group] = true
 	return p.decideGroup(out, members(j.Group))
 }
 
@@ -195,7 +195,7 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 			break
 		}
 	}
-	if n := len(out) - 1; p.s.Policy.PlanAll && !p.brief && out[n].Nodes == nil && p.plannable(out[n].Reason) {
+	if n := len(out) - 1; p.s.Policy.PlanAll && !p.startsOnly && out[n].Nodes == nil && p.plannable(out[n].Reason) {
 		p.later = append(p.later, later{job: j, shape: p.shapeOf(j, 0), at: n})
 	}
 	return out
@@ -204,32 +204,32 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 // decide finds the outcome for one job and books what it is given.
 func (p *planner) decide(j *Job) Decision {
 	d := Decision{ID: j.ID, Duration: j.Duration}
-	if d.Reason = p.setAside(j); d.Reason != "" {
+	if d.Reason = p.ineligibleReason(j); d.Reason != "" {
 		return d
 	}
 	over := p.overLimit(j)
-	if over == "" && j.Begin <= p.now && !p.stop {
+	if over == "" && j.Begin <= p.now && !p.stopped {
 		if over = p.startNow(j, &d); d.StartNow {
 			return d
 		}
 	}
-	p.wait(j, &d, over)
+	p.reserveAndExplain(j, &d, over)
 	return d
 }
 
 // setAside is the reason of a job that is not considered at all.
-func (p *planner) setAside(j *Job) string {
+func (p *planner) ineligibleReason(j *Job) string {
 	switch {
 	case j.Blocked != "":
 		return j.Blocked
-	case j.Deadline > 0 && endOf(max(p.now, j.Begin), j.shortest()) > j.Deadline:
+	case j.Deadline > 0 && endOf(max(p.now, j.Begin), j.minDuration()) > j.Deadline:
 		return ReasonDeadline
 	}
 	return ""
 }
 
 // shortest is the least time the job takes.
-func (j *Job) shortest() int64 {
+func (j *Job) minDuration() int64 {
 	if j.MinDuration > 0 {
 		return min(j.MinDuration, j.Duration)
 	}
@@ -242,22 +242,22 @@ func (j *Job) shortest() int64 {
 func (p *planner) startNow(j *Job, d *Decision) (over string) {
 	for n := range j.choices() {
 		s := p.shapeOf(j, n)
-		if d.Nodes = p.fitsNow(s, j, j.Duration); d.Nodes == nil && j.shortest() < j.Duration {
-			if d.Nodes = p.fitsNow(s, j, j.shortest()); d.Nodes != nil {
-				d.Duration = p.extend(j, s.Reservation, d.Nodes)
+		if d.Nodes = p.fitsNow(s, j, j.Duration); d.Nodes == nil && j.minDuration() < j.Duration {
+			if d.Nodes = p.fitsNow(s, j, j.minDuration()); d.Nodes != nil {
+				d.Duration = p.extendDuration(j, s.Reservation, d.Nodes)
 			}
 		}
 		if d.Nodes == nil {
 			continue
 		}
-		if over = p.exceeded(j, d.Nodes); over != "" {
-			p.unpin(d.Nodes, j.sharers() > 1)
+		if over = p.exceededLimit(j, d.Nodes); over != "" {
+			p.releaseCPUs(d.Nodes, j.sharers() > 1)
 			d.Nodes, d.Duration = nil, j.Duration
 			continue
 		}
 		d.StartNow, d.Start, d.Choice = true, p.now, n
 		p.book(j, d)
-		p.spend(j, d.Nodes)
+		p.drawLimits(j, d.Nodes)
 		return ""
 	}
 	return over
@@ -265,9 +265,9 @@ func (p *planner) startNow(j *Job, d *Decision) (over string) {
 
 // exceeded is the reason of the first limit that the job exceeds with these
 // nodes; "": none.
-func (e *engine) exceeded(j *Job, nodes []Assignment) string {
+func (e *engine) exceededLimit(j *Job, nodes []Assignment) string {
 	for _, l := range j.Limits {
-		if e.limits[l] < e.s.Limits[l].drawn(j, nodes) {
+		if e.limitsLeft[l] < e.s.Limits[l].usage(j, nodes) {
 			return e.s.Limits[l].Reason
 		}
 	}
@@ -275,39 +275,39 @@ func (e *engine) exceeded(j *Job, nodes []Assignment) string {
 }
 
 // fitsNow gives the job nodes for duration from now on, with their CPUs.
-func (e *engine) fitsNow(s *shape, j *Job, duration int64) []Assignment {
-	if e.v[e.first] < s.least {
-		e.may[s.number] = 0
+func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
+	if e.v[e.first] < s.leastTotalCPUs {
+		e.maxDurations[s.number] = 0
 		return nil
 	}
-	if s.pass == e.pass && duration >= s.refused {
+	if s.epoch == e.epoch && duration >= s.refused {
 		return nil
 	}
 	in := e.interval(s, e.first, e.now, duration)
 	if j.Deadline == 0 || in.end <= j.Deadline {
-		if nodes := e.place(s, j, in); nodes != nil && e.pin(j, nodes, s.Reservation, in.end) {
+		if nodes := e.findNodes(s, j, in); nodes != nil && e.assignCPUs(j, nodes, s.Reservation, in.end) {
 			return nodes
 		}
 	}
 	if j.Deadline == 0 && len(j.Licenses) == 0 && j.SwitchesUntil == 0 {
-		if s.pass != e.pass {
-			s.pass, s.refused = e.pass, duration
+		if s.epoch != e.epoch {
+			s.epoch, s.refused = e.epoch, duration
 		}
 		s.refused = min(s.refused, duration)
-		e.may[s.number] = min(e.may[s.number], duration-1)
+		e.maxDurations[s.number] = min(e.maxDurations[s.number], duration-1)
 	}
 	return nil
 }
 
 // extend is how long the job can have the nodes from now on, up to what it
 // asks for.
-func (e *engine) extend(j *Job, reservation string, nodes []Assignment) int64 {
-	lo, hi := j.shortest(), j.Duration
+func (e *engine) extendDuration(j *Job, reservation string, nodes []Assignment) int64 {
+	lo, hi := j.minDuration(), j.Duration
 	if j.Deadline > 0 {
 		hi = min(hi, j.Deadline-e.now)
 	}
-	at := e.since(e.now + lo)
-	for at < len(e.at) && e.at[at] < e.now+hi && e.holds(j, reservation, nodes, at) {
+	at := e.slotFrom(e.now + lo)
+	for at < len(e.at) && e.at[at] < e.now+hi && e.slotHolds(j, reservation, nodes, at) {
 		at++
 	}
 	if at < len(e.at) {
@@ -317,20 +317,20 @@ func (e *engine) extend(j *Job, reservation string, nodes []Assignment) int64 {
 }
 
 // holds tells whether the nodes have in slot at what the assignments say.
-func (e *engine) holds(j *Job, reservation string, nodes []Assignment, at int) bool {
+func (e *engine) slotHolds(j *Job, reservation string, nodes []Assignment, at int) bool {
 	in := interval{at, at + 1, e.at[at], e.slotEnd(at)}
 	for i := range nodes {
 		a := &nodes[i]
 		n := &e.nodes[a.Node]
 		cpus := int(e.cpusIn(n, reservation, at))
-		if j.sharers() > 1 && e.shares {
-			cpus = e.sharedOffer(n, e.shareBy, in)
+		if j.sharers() > 1 && e.oversubscribes {
+			cpus = e.sharedOffer(n, e.minSharers, in)
 		}
-		if len(n.cored) > 0 && e.forbidden(n, reservation, in.end).Intersects(a.CPUs) {
+		if len(n.reservedCores) > 0 && e.forbidden(n, reservation, in.end).Intersects(a.CPUs) {
 			return false
 		}
-		if cpus < a.CPUCount || e.v[(n.first+1)*e.stride+at] < small(a.Memory) ||
-			e.blocked(a.Node, reservation, in.start, in.end) || e.owners && !e.welcome(n, j, in) {
+		if cpus < a.CPUCount || e.v[(n.first+1)*e.stride+at] < clampInt32(a.Memory) ||
+			e.blocked(a.Node, reservation, in.start, in.end) || e.tracksOwners && !e.userAllowed(n, j, in) {
 			return false
 		}
 		for _, g := range a.GRES {
@@ -339,42 +339,42 @@ func (e *engine) holds(j *Job, reservation string, nodes []Assignment, at int) b
 			}
 		}
 	}
-	return e.licensed(j, reservation, in)
+	return e.licensesFree(j, reservation, in)
 }
 
 // wait reserves what a job that does not start now is to have, and says why it
 // waits.
-func (p *planner) wait(j *Job, d *Decision, over string) {
-	if over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 && (!p.brief || p.never(j) == "") {
+func (p *planner) reserveAndExplain(j *Job, d *Decision, over string) {
+	if over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 && (!p.startsOnly || p.neverRunnable(j) == "") {
 		p.reserve(j, d)
 	}
-	if p.brief {
+	if p.startsOnly {
 		if d.Nodes != nil {
-			p.given[p.partitionAt(j.Partition)]++
+			p.reserved[p.partitionIndex(j.Partition)]++
 		}
-		p.stop = p.stop || over == "" && p.stops(j)
+		p.stopped = p.stopped || over == "" && p.stops(j)
 		return
 	}
 	// What is to be planned later is found impossible then, if it is.
 	if d.Nodes == nil && (p.reservations(j.Partition) > 0 || !p.s.Policy.PlanAll || over != "") {
-		if d.Reason = p.never(j); d.Reason != "" {
+		if d.Reason = p.neverRunnable(j); d.Reason != "" {
 			return
 		}
 	}
 	d.Reason = over
 	if over == "" {
 		d.Reason = p.reason(j)
-		p.stop = p.stop || p.stops(j)
+		p.stopped = p.stopped || p.stops(j)
 	}
 	if d.Nodes != nil {
-		p.given[p.partitionAt(j.Partition)]++
+		p.reserved[p.partitionIndex(j.Partition)]++
 	}
 }
 
 // stops reports whether no job behind j, which waits, may start: without
 // backfill that is so unless j may not start yet or never can.
 func (p *planner) stops(j *Job) bool {
-	return p.s.Policy.NoBackfill && j.Begin <= p.now && p.never(j) == ReasonNone
+	return p.s.Policy.NoBackfill && j.Begin <= p.now && p.neverRunnable(j) == ReasonNone
 }
 
 // plannable tells whether a job that waits for this reason has a start to be
@@ -410,6 +410,6 @@ func (e *engine) book(j *Job, d *Decision) {
 // claim of a job that was given what d says.
 func (e *engine) claim(j *Job, d *Decision) claim {
 	in := j.reservation(d.Choice)
-	return claim{id: j.ID, start: d.Start, end: min(endOf(d.Start, d.Duration), e.lasts(in, d.Start)), nodes: d.Nodes, licenses: j.Licenses,
+	return claim{id: j.ID, start: d.Start, end: min(endOf(d.Start, d.Duration), e.reservationEnd(in, d.Start)), nodes: d.Nodes, licenses: j.Licenses,
 		exclusive: j.Exclusive, user: j.User, userExclusive: j.UserExclusive, share: j.sharers(), reservation: in}
 }

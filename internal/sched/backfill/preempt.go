@@ -14,7 +14,7 @@ func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	if len(candidates) == 0 {
 		return nil
 	}
-	t := s.try(j)
+	t := s.newTrial(j)
 	if t.fits(nil) || !t.fits(candidates) {
 		return nil
 	}
@@ -45,15 +45,15 @@ const mostSpared = 64
 // trial answers whether a job would start now, if it were the only one that
 // waits and some running jobs were gone.
 type trial struct {
-	s     *Snapshot
-	j     Job
-	queue *Queue // nil where none decides as a plan does
-	runs  map[int64]*Running
-	gone  map[int64]bool // not in queue
+	s       *Snapshot
+	j       Job
+	queue   *Queue // nil where none decides as a plan does
+	runs    map[int64]*Running
+	removed map[int64]bool // not in queue
 }
 
-func (s *Snapshot) try(j *Job) *trial {
-	t := &trial{s: s, j: *j, runs: make(map[int64]*Running, len(s.Running)), gone: map[int64]bool{}}
+func (s *Snapshot) newTrial(j *Job) *trial {
+	t := &trial{s: s, j: *j, runs: make(map[int64]*Running, len(s.Running)), removed: map[int64]bool{}}
 	t.j.Copies = 0
 	if !s.Incremental() {
 		return t
@@ -74,16 +74,16 @@ func (t *trial) fits(gone []int64) bool {
 	}
 	without := make(map[int64]bool, len(gone))
 	for _, id := range gone {
-		if without[id] = true; !t.gone[id] {
+		if without[id] = true; !t.removed[id] {
 			t.queue.End(id)
 		}
 	}
-	for id := range t.gone {
+	for id := range t.removed {
 		if r := t.runs[id]; r != nil && !without[id] {
 			t.queue.Start(r)
 		}
 	}
-	t.gone = without
+	t.removed = without
 	return len(t.queue.Decide(t.s.Now)) > 0
 }
 
@@ -103,7 +103,7 @@ func (t *trial) plan(gone []int64) bool {
 // Preempt is Snapshot.Preempt at now for a waiting job of the queue, beside whom
 // others have just started; nil as well for one that may not start.
 func (q *Queue) Victims(now, id int64, candidates []int64, started []Running) []int64 {
-	if w := q.waits[id]; len(w) == 0 || w[0].Blocked != "" || w[0].Begin > now {
+	if w := q.jobsByID[id]; len(w) == 0 || w[0].Blocked != "" || w[0].Begin > now {
 		return nil
 	}
 	s := q.base
@@ -111,5 +111,5 @@ func (q *Queue) Victims(now, id int64, candidates []int64, started []Running) []
 	for _, id := range slices.Sorted(maps.Keys(q.running)) {
 		s.Running = append(s.Running, *q.running[id])
 	}
-	return s.Victims(q.waits[id][0], candidates)
+	return s.Victims(q.jobsByID[id][0], candidates)
 }

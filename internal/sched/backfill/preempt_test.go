@@ -73,11 +73,11 @@ func TestPreemptTakesNoMoreThanItNeeds(t *testing.T) {
 		if victims == nil {
 			return
 		}
-		if !s.try(j).plan(victims) {
+		if !s.newTrial(j).plan(victims) {
 			t.Fatalf("it does not fit without %v", victims)
 		}
 		for i, v := range victims {
-			if s.try(j).plan(slices.Delete(slices.Clone(victims), i, i+1)) {
+			if s.newTrial(j).plan(slices.Delete(slices.Clone(victims), i, i+1)) {
 				t.Fatalf("%d of %v goes for nothing", v, victims)
 			}
 		}

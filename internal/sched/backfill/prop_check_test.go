@@ -153,7 +153,7 @@ func checkBlocks(t *rapid.T, s *Snapshot, j Job, d Decision) {
 					t.Fatalf("job %d of reservation %q starts on CPUs %s of node %d, of which %q keeps %s in %d-%d, until %d", j.ID, j.Reservation, a.CPUs, a.Node, b.Name, cores, b.Start, b.End, end)
 				}
 			}
-			if own && !b.Flex && (!b.has(a.Node) || b.Start > s.Now || b.End <= s.Now) ||
+			if own && !b.Flex && (!b.includes(a.Node) || b.Start > s.Now || b.End <= s.Now) ||
 				!own && overlaps && b.Nodes.Has(a.Node) {
 				t.Fatalf("job %d of reservation %q starts on node %d, kept for %q in %d-%d, until %d", j.ID, j.Reservation, a.Node, b.Name, b.Start, b.End, end)
 			}

@@ -32,7 +32,7 @@ func drawJob(t *rapid.T, id int64, nodes int) Job {
 
 func drawSnapshot(t *rapid.T) *Snapshot {
 	s := &Snapshot{Policy: Policy{
-		Reservations: rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "reservations"), coarse: rapid.Bool().Draw(t, "coarse")}}
+		Reservations: rapid.SampledFrom([]int{0, 1, 3}).Draw(t, "reservations"), forceCoarse: rapid.Bool().Draw(t, "coarse")}}
 	for range rapid.IntRange(1, 5).Draw(t, "nodes") {
 		n := Node{CPUs: rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "size"), Memory: 20, ThreadsPerCore: rapid.IntRange(1, 2).Draw(t, "threads"),
 			Unavailable: rapid.IntRange(0, 9).Draw(t, "down") == 0, UsedCPUs: rapid.IntRange(0, 1).Draw(t, "used")}

@@ -99,7 +99,7 @@ func TestSearchesLearnNothingWrong(t *testing.T) {
 		s.Policy.PlanAll = rapid.Bool().Draw(t, "all")
 		start(s, s.Plan())
 		learning := counted(s.Plan())
-		s.Policy.forgetful = true
+		s.Policy.noDominance = true
 		if plain := s.Plan(); !reflect.DeepEqual(learning, plain) {
 			t.Fatalf("with what was learned:\n%+v\nwithout:\n%+v", learning, plain)
 		}
@@ -199,7 +199,7 @@ func TestEveryPossibleJobRuns(t *testing.T) {
 func TestSparseSlotsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRich(t)
-		s.Policy.coarse = false
+		s.Policy.forceCoarse = false
 		s.Policy.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
 		if slices.ContainsFunc(s.Pending, func(j Job) bool { return j.Group != 0 }) {
 			// A series with every instant does not find out anew who is on a node
@@ -210,9 +210,9 @@ func TestSparseSlotsAreExact(t *testing.T) {
 		}
 		for range 4 {
 			sparse := counted(s.Plan())
-			s.Policy.exactly = true
+			s.Policy.forceExact = true
 			exact := s.Plan()
-			s.Policy.exactly = false
+			s.Policy.forceExact = false
 			if !reflect.DeepEqual(sparse, exact) {
 				t.Fatalf("at %d with boundaries where they are needed:\n%+v\nwith all:\n%+v", s.Now, sparse, exact)
 			}

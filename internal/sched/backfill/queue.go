@@ -13,31 +13,31 @@ import (
 // jobs have reservations are served so (see Snapshot.Queueable). Not safe for concurrent
 // use.
 type Queue struct {
-	base     Snapshot // without jobs; Nodes may be shared with who froze it
-	shared   bool
-	p        *planner
-	stale    bool // the engine has to be made anew
-	line     lineup
-	waits    map[int64][]*Job
-	running  map[int64]*Running
-	owners   int         // jobs that share nodes with their own user's only
-	sharers  map[int]int // jobs, by how many may share CPUs with them
-	out      []Decision
-	passed   int        // of out, those that start before others
-	deferred []*waiting // by the policy
-	skipped  bool       // somebody waits on, as far as the pass has come
-	one      []Decision // scratch
+	base          Snapshot // without jobs; Nodes may be shared with who froze it
+	shared        bool
+	planner       *planner
+	stale         bool // the engine has to be made anew
+	pending       pendingQueue
+	jobsByID      map[int64][]*Job
+	running       map[int64]*Running
+	userExclusive int         // jobs that share nodes with their own user's only
+	sharers       map[int]int // jobs, by how many may share CPUs with them
+	out           []Decision
+	backfilled    int           // of out, those that start before others
+	deferred      []*pendingJob // by the policy
+	skipped       bool          // somebody waits on, as far as the pass has come
+	one           []Decision    // scratch
 }
 
 // Queueable tells whether a Queue decides as a plan of s does.
 func (s *Snapshot) Incremental() bool {
-	return promisesOne(&s.Policy) && !s.ReservesCores()
+	return plansSparsely(&s.Policy) && !s.ReservesCores()
 }
 
 // NewQueue begins with what s says. The Queue keeps pointers into s.Running and
 // s.Pending, which must not change any more, and leaves s as it is.
 func NewQueue(s *Snapshot) *Queue {
-	q := &Queue{base: *s, shared: true, stale: true, waits: map[int64][]*Job{}, running: map[int64]*Running{}, sharers: map[int]int{}}
+	q := &Queue{base: *s, shared: true, stale: true, jobsByID: map[int64][]*Job{}, running: map[int64]*Running{}, sharers: map[int]int{}}
 	q.base.Running, q.base.Pending = nil, nil
 	for i := range s.Running {
 		q.Start(&s.Running[i])
@@ -52,22 +52,22 @@ func NewQueue(s *Snapshot) *Queue {
 // once. The Queue keeps the pointers.
 func (q *Queue) Submit(jobs ...*Job) {
 	for _, j := range jobs {
-		w, h := q.line.add(j)
-		q.waits[j.ID] = append(q.waits[j.ID], j)
+		w, h := q.pending.add(j)
+		q.jobsByID[j.ID] = append(q.jobsByID[j.ID], j)
 		q.count(j.UserExclusive, j.sharers(), 1)
 		if !q.stale {
-			q.file(w, h)
+			q.setBound(w, h)
 		}
 	}
 }
 
 // Withdraw takes a waiting job out, with all its parts.
 func (q *Queue) Withdraw(id int64) {
-	for _, j := range q.waits[id] {
-		q.line.remove(j)
+	for _, j := range q.jobsByID[id] {
+		q.pending.remove(j)
 		q.count(j.UserExclusive, j.sharers(), -1)
 	}
-	delete(q.waits, id)
+	delete(q.jobsByID, id)
 }
 
 // Run takes in a job that holds resources. The Queue keeps the pointer.
@@ -75,7 +75,7 @@ func (q *Queue) Start(r *Running) {
 	q.running[r.ID] = r
 	q.count(r.UserExclusive, r.sharers(), 1)
 	if !q.stale {
-		q.p.run(r)
+		q.planner.addRunning(r)
 	}
 }
 
@@ -88,8 +88,8 @@ func (q *Queue) End(id int64) {
 	delete(q.running, id)
 	q.count(r.UserExclusive, r.sharers(), -1)
 	if !q.stale {
-		q.p.end(r)
-		q.stale = q.p.tangled // what it had may be another's as well
+		q.planner.removeRunning(r)
+		q.stale = q.planner.oversubscribed // what it had may be another's as well
 	}
 }
 
@@ -102,13 +102,13 @@ func (q *Queue) SetUnavailable(node int, unavailable bool) {
 		q.base.Nodes, q.shared = slices.Clone(q.base.Nodes), false
 		for i := range q.base.Nodes {
 			if !q.stale {
-				q.p.nodes[i].Node = &q.base.Nodes[i]
+				q.planner.nodes[i].Node = &q.base.Nodes[i]
 			}
 		}
 	}
 	q.base.Nodes[node].Unavailable = unavailable
 	if !q.stale {
-		q.p.available(node)
+		q.planner.updateAvailability(node)
 	}
 }
 
@@ -118,7 +118,7 @@ func (q *Queue) SetLimits(l []Limit) { q.base.Limits = l }
 // count keeps account of what the engine's rows depend on.
 func (q *Queue) count(userExclusive bool, sharers, by int) {
 	if userExclusive {
-		q.owners += by
+		q.userExclusive += by
 	}
 	if sharers > 1 {
 		if q.sharers[sharers] += by; q.sharers[sharers] == 0 {
@@ -128,14 +128,14 @@ func (q *Queue) count(userExclusive bool, sharers, by int) {
 	if q.stale {
 		return
 	}
-	e := q.p.engine
+	e := q.planner.engine
 	least := 0
 	for n := range maps.Keys(q.sharers) {
 		if least == 0 || n < least {
 			least = n
 		}
 	}
-	q.stale = e.owners != (q.owners > 0) || e.shares != (least > 0) || e.shares && e.shareBy != least
+	q.stale = e.tracksOwners != (q.userExclusive > 0) || e.oversubscribes != (least > 0) || e.oversubscribes && e.minSharers != least
 }
 
 // mostShapes bounds what is remembered of kinds of jobs that are long gone.
@@ -144,27 +144,27 @@ const mostShapes = 4096
 // renew makes the engine anew.
 func (q *Queue) renew(now int64) {
 	q.base.Now, q.stale = now, false
-	q.p = newPlanner(&q.base, q.work(), asked)
-	q.p.brief, q.p.work = true, work{}
-	for _, c := range q.line.chunks {
+	q.planner = newPlanner(&q.base, q.work(), sparseSlots)
+	q.planner.startsOnly, q.planner.workload = true, workload{}
+	for _, c := range q.pending.chunks {
 		for i := range c.jobs {
-			q.file(&c.jobs[i], &c.hurdles[i])
+			q.setBound(&c.jobs[i], &c.bounds[i])
 		}
 	}
 }
 
 // file fills in what tells quickly that the job cannot start.
-func (q *Queue) file(w *waiting, h *hurdle) {
+func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 	j := w.job
-	w.shape, w.least, w.begin, w.place = q.p.shapeOf(j, 0), j.shortest(), j.Begin, q.p.partitionAt(j.Partition)
-	w.odd, w.bar = len(j.Alternatives) > 0 || j.Group != 0, q.p.bars.of(w.shape.number, w.place)
+	w.shape, w.minDuration, w.begin, w.partition = q.planner.shapeOf(j, 0), j.minDuration(), j.Begin, q.planner.partitionIndex(j.Partition)
+	w.complex, w.bound = len(j.Alternatives) > 0 || j.Group != 0, q.planner.shapeBounds.indexOf(w.shape.number, w.partition)
 	switch {
-	case w.odd:
-		*h = hurdle{0, w.bar}
+	case w.complex:
+		*h = durationBound{0, w.bound}
 	case j.Blocked != "":
-		*h = hurdle{1, barred}
+		*h = durationBound{1, neverBound}
 	default:
-		*h = hurdle{clip(w.least), w.bar}
+		*h = durationBound{clampUint32(w.minDuration), w.bound}
 	}
 }
 
@@ -174,28 +174,28 @@ func (q *Queue) Decide(now int64) []Decision {
 	if !q.base.Incremental() {
 		return q.decideFully(now)
 	}
-	if q.stale || len(q.p.shapes) > mostShapes+2*q.line.n {
+	if q.stale || len(q.planner.shapes) > mostShapes+2*q.pending.n {
 		q.renew(now)
 	}
-	p := q.p
-	p.restart(now)
-	q.out, q.skipped, q.passed, q.deferred = q.out[:0], false, 0, q.deferred[:0]
+	p := q.planner
+	p.startCycle(now)
+	q.out, q.skipped, q.backfilled, q.deferred = q.out[:0], false, 0, q.deferred[:0]
 	q.decideInOrder()
-	slices.SortStableFunc(q.deferred, func(a, b *waiting) int { return cmp.Compare(a.job.Duration, b.job.Duration) })
+	slices.SortStableFunc(q.deferred, func(a, b *pendingJob) int { return cmp.Compare(a.job.Duration, b.job.Duration) })
 	for _, w := range q.deferred {
 		q.decide(w)
 	}
-	p.undo()
+	p.undoCycle()
 	return q.out
 }
 
 // decideInOrder decides about the jobs in the queue's order, except those that
 // the policy defers.
 func (q *Queue) decideInOrder() {
-	p := q.p
-	for _, c := range q.line.chunks {
-		for i, h := range c.hurdles {
-			if h.least > p.bars.at[h.bar] {
+	p := q.planner
+	for _, c := range q.pending.chunks {
+		for i, h := range c.bounds {
+			if h.least > p.shapeBounds.limits[h.shape] {
 				q.skipped = true
 				continue
 			}
@@ -207,7 +207,7 @@ func (q *Queue) decideInOrder() {
 				continue
 			}
 			q.decide(w)
-			if p.stop {
+			if p.stopped {
 				return
 			}
 		}
@@ -217,7 +217,7 @@ func (q *Queue) decideInOrder() {
 // decideFully lists who starts at now by a plan of the whole queue.
 func (q *Queue) decideFully(now int64) []Decision {
 	f := q.Snapshot(now)
-	q.out, q.passed = q.out[:0], 0
+	q.out, q.backfilled = q.out[:0], 0
 	skipped := false
 	for _, d := range f.s.planStarts(f.w) {
 		switch {
@@ -226,7 +226,7 @@ func (q *Queue) decideFully(now int64) []Decision {
 		default:
 			q.out = append(q.out, d)
 			if skipped {
-				q.passed++
+				q.backfilled++
 			}
 		}
 	}
@@ -234,20 +234,20 @@ func (q *Queue) decideFully(now int64) []Decision {
 }
 
 // decide decides about one job that may start.
-func (q *Queue) decide(w *waiting) {
-	p := q.p
+func (q *Queue) decide(w *pendingJob) {
+	p := q.planner
 	if p.hopeless(w) {
 		q.skipped = true
 		return
 	}
-	p.last = found{w.job, 0, w.shape}
+	p.lastShape = shapeLookup{w.job, 0, w.shape}
 	q.one = p.decideJob(q.one[:0], w.job, q.members)
 	for _, d := range q.one {
 		switch {
 		case !d.StartNow:
 			q.skipped = true
 		case q.skipped:
-			q.passed++
+			q.backfilled++
 			fallthrough
 		default:
 			q.out = append(q.out, d)
@@ -257,11 +257,11 @@ func (q *Queue) decide(w *waiting) {
 
 // Backfilled is how many of the last Decide's jobs start before others that
 // wait on.
-func (q *Queue) Backfilled() int { return q.passed }
+func (q *Queue) Backfilled() int { return q.backfilled }
 
 // members lists the jobs of a group in the queue's order.
 func (q *Queue) members(group int64) (jobs []*Job) {
-	for w := range q.line.each {
+	for w := range q.pending.each {
 		if w.job.Group == group {
 			jobs = append(jobs, w.job)
 		}
@@ -271,19 +271,19 @@ func (q *Queue) members(group int64) (jobs []*Job) {
 
 // hopeless tells that the job neither starts now nor gets a reservation, as far
 // as that can be told without a search.
-func (p *planner) hopeless(w *waiting) bool {
+func (p *planner) hopeless(w *pendingJob) bool {
 	switch {
-	case w.odd:
+	case w.complex:
 		return false
-	case p.given[w.place] < p.s.Policy.Reservations || p.s.Policy.NoBackfill:
+	case p.reserved[w.partition] < p.s.Policy.Reservations || p.s.Policy.NoBackfill:
 		return false
 	}
-	may := p.may[w.shape.number]
+	may := p.maxDurations[w.shape.number]
 	if may == unknown {
-		may = p.mayLast(w.shape)
+		may = p.boundDuration(w.shape)
 	}
-	p.bars.at[w.bar] = clip(may)
-	return w.begin > p.now || w.least > may
+	p.shapeBounds.limits[w.bound] = clampUint32(may)
+	return w.begin > p.now || w.minDuration > may
 }
 
 // unknown: nobody has asked yet.
@@ -291,18 +291,18 @@ const unknown = -1
 
 // mayLast finds how long a job of the shape could run from now on at most; 0: it
 // cannot start. In one pass it only becomes less.
-func (e *engine) mayLast(s *shape) int64 {
+func (e *engine) boundDuration(s *requestShape) int64 {
 	may := Forever
 	switch {
-	case e.v[e.first] < s.least || int(s.class.count[e.first]) < s.fewest:
+	case e.v[e.first] < s.leastTotalCPUs || int(s.class.count[e.first]) < s.leastNodes:
 		may = 0
 	case s.Reservation == "": // a reservation may end a job early
-		may = e.longest(s)
+		may = e.longestSimple(s)
 	}
-	if s.pass == e.pass {
+	if s.epoch == e.epoch {
 		may = min(may, s.refused-1)
 	}
-	e.may[s.number] = may
+	e.maxDurations[s.number] = may
 	return may
 }
 
@@ -316,8 +316,8 @@ func (q *Queue) Snapshot(now int64) *QueueSnapshot {
 }
 
 // work is who runs and who waits.
-func (q *Queue) work() work {
-	w := work{pending: q.line.jobs(), running: make([]*Running, 0, len(q.running))}
+func (q *Queue) work() workload {
+	w := workload{pending: q.pending.jobs(), running: make([]*Running, 0, len(q.running))}
 	for _, id := range slices.Sorted(maps.Keys(q.running)) {
 		w.running = append(w.running, q.running[id])
 	}
@@ -327,7 +327,7 @@ func (q *Queue) work() work {
 // Frozen is a queue at one instant. Safe for concurrent use.
 type QueueSnapshot struct {
 	s Snapshot
-	w work
+	w workload
 }
 
 // Plan decides about every job, as Snapshot.Plan does.

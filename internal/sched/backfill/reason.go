@@ -7,21 +7,21 @@ func (e *engine) reason(j *Job) string {
 	switch {
 	case j.Begin > e.now:
 		return ReasonBeginTime
-	case e.awaits(j):
+	case e.awaitsReservation(j):
 		return ReasonReservation
-	case len(e.s.AdvanceReservations) > 0 && e.keptAway(j):
+	case len(e.s.AdvanceReservations) > 0 && e.keptByReservations(j):
 		return ReasonReservedForOthers
-	case e.waiting[j.Partition]:
+	case e.waitingPartitions[j.Partition]:
 		return ReasonPriority
-	case e.shortOfLicenses(j):
+	case e.lacksLicenses(j):
 		return ReasonLicenses
 	}
-	e.waiting[j.Partition] = true
+	e.waitingPartitions[j.Partition] = true
 	return ReasonResources
 }
 
 // awaits tells whether the job's reservation has not begun.
-func (e *engine) awaits(j *Job) bool {
+func (e *engine) awaitsReservation(j *Job) bool {
 	for i := range e.s.AdvanceReservations {
 		if b := &e.s.AdvanceReservations[i]; j.Reservation != "" && b.Name == j.Reservation {
 			return b.Start > e.now && !b.Flex
@@ -32,6 +32,6 @@ func (e *engine) awaits(j *Job) bool {
 
 // shortOfLicenses tells whether others hold the licences it wants, or will
 // before it has ended.
-func (e *engine) shortOfLicenses(j *Job) bool {
-	return len(j.Licenses) > 0 && !e.licensed(j, j.Reservation, e.interval(e.shapeOf(j, 0), e.first, e.now, j.shortest()))
+func (e *engine) lacksLicenses(j *Job) bool {
+	return len(j.Licenses) > 0 && !e.licensesFree(j, j.Reservation, e.interval(e.shapeOf(j, 0), e.first, e.now, j.minDuration()))
 }

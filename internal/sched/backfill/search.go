@@ -29,9 +29,9 @@ type interval struct {
 }
 
 // interval of a job of the shape that starts at start, in slot from.
-func (e *engine) interval(s *shape, from int, start, duration int64) interval {
-	end := min(endOf(start, duration), e.lasts(s.Reservation, start))
-	return interval{from, e.since(end), start, end}
+func (e *engine) interval(s *requestShape, from int, start, duration int64) interval {
+	end := min(endOf(start, duration), e.reservationEnd(s.Reservation, start))
+	return interval{from, e.slotFrom(end), start, end}
 }
 
 func endOf(start, duration int64) int64 {
@@ -42,30 +42,30 @@ func endOf(start, duration int64) int64 {
 }
 
 // place gives the job nodes for the interval, or nil.
-func (e *engine) place(s *shape, j *Job, in interval) []Assignment {
-	if lastBelow(e.row(0), in.from, in.to, s.least) >= 0 || !e.licensed(j, s.Reservation, in) {
+func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
+	if lastBelow(e.row(0), in.from, in.to, s.leastTotalCPUs) >= 0 || !e.licensesFree(j, s.Reservation, in) {
 		return nil
 	}
 	if s.class == nil {
-		return e.choose(s, j, in, e.scan(s, j, in))
+		return e.choose(s, j, in, e.candidatesOfAll(s, j, in))
 	}
 	enough := math.MaxInt
 	if s.simple {
-		enough = s.fewest
+		enough = s.leastNodes
 	}
-	if lastBelow(s.class.count, in.from, in.to, int32(s.fewest)) >= 0 ||
-		s.class.through(in.from, in.to, e.scratch, enough) < s.fewest {
+	if lastBelow(s.class.count, in.from, in.to, int32(s.leastNodes)) >= 0 ||
+		s.class.servingThroughout(in.from, in.to, e.scratch, enough) < s.leastNodes {
 		return nil
 	}
 	if s.simple {
-		return e.takeFirst(s)
+		return e.assignFirst(s)
 	}
-	return e.choose(s, j, in, e.gather(s, j, in))
+	return e.choose(s, j, in, e.candidatesOfClass(s, j, in))
 }
 
 // takeFirst gives a simple job the first nodes of e.scratch.
-func (e *engine) takeFirst(s *shape) []Assignment {
-	out := e.assignments(s.fewest)
+func (e *engine) assignFirst(s *requestShape) []Assignment {
+	out := e.assignments(s.leastNodes)
 	i := 0
 	tasks := 1
 	if s.ExactPerNode {
@@ -80,23 +80,23 @@ func (e *engine) takeFirst(s *shape) []Assignment {
 			i++
 		}
 	}
-	if e.placed {
-		slices.SortFunc(out, func(a, b Assignment) int { return cmp.Compare(e.placeOf(a.Node), e.placeOf(b.Node)) })
+	if e.hasPositions {
+		slices.SortFunc(out, func(a, b Assignment) int { return cmp.Compare(e.positionOf(a.Node), e.positionOf(b.Node)) })
 	}
 	return out
 }
 
 // gather makes candidates of the nodes in e.scratch.
-func (e *engine) gather(s *shape, j *Job, in interval) []candidate {
+func (e *engine) candidatesOfClass(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
-	sum, enough, alone := 0, e.stopsEarly(s), e.alone(s, in)
+	sum, enough, alone := 0, e.takesFirstFit(s), e.seeksSingleNode(s, in)
 	for w, x := range e.scratch {
 		for ; x != 0; x &= x - 1 {
 			node := w*64 + bits.TrailingZeros64(x)
 			if s.Eligible != nil && !s.Eligible.Has(node) {
 				continue
 			}
-			if all = e.consider(all, s, j, node, in); len(all) > 0 && enough {
+			if all = e.appendCandidate(all, s, j, node, in); len(all) > 0 && enough {
 				last := &all[len(all)-1]
 				if last.node == node {
 					sum += last.tasks
@@ -113,15 +113,15 @@ func (e *engine) gather(s *shape, j *Job, in interval) []candidate {
 }
 
 // scan makes candidates of all nodes, where there are no classes.
-func (e *engine) scan(s *shape, j *Job, in interval) []candidate {
+func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
-	sum, enough, alone := 0, e.stopsEarly(s), e.alone(s, in)
+	sum, enough, alone := 0, e.takesFirstFit(s), e.seeksSingleNode(s, in)
 	for i := range e.nodes {
 		if e.nodes[i].Unavailable || s.Eligible != nil && !s.Eligible.Has(i) {
 			continue
 		}
 		before := len(all)
-		if all = e.consider(all, s, j, i, in); len(all) > before && enough {
+		if all = e.appendCandidate(all, s, j, i, in); len(all) > before && enough {
 			sum += all[before].tasks
 			if alone && all[before].tasks >= s.Tasks || !alone && s.enough(len(all), sum) {
 				break
@@ -133,20 +133,22 @@ func (e *engine) scan(s *shape, j *Job, in interval) []candidate {
 }
 
 // stopsEarly tells whether the first nodes that do are taken.
-func (e *engine) stopsEarly(s *shape) bool {
-	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 && (e.paths == nil || s.fewest == 1)
+func (e *engine) takesFirstFit(s *requestShape) bool {
+	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 && (e.topology == nil || s.leastNodes == 1)
 }
 
 // alone tells whether a node is looked for that takes the job by itself, beyond
 // those that would do together. What is planned for later need not be so exact: it
 // is planned again.
-func (e *engine) alone(s *shape, in interval) bool { return in.start <= e.now+1 && s.prefersOne() }
+func (e *engine) seeksSingleNode(s *requestShape, in interval) bool {
+	return in.start <= e.now+1 && s.prefersOne()
+}
 
 // consider adds node i to the candidates if it serves the job.
-func (e *engine) consider(all []candidate, s *shape, j *Job, i int, in interval) []candidate {
+func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int, in interval) []candidate {
 	n := &e.nodes[i]
 	cpus := e.cpusThrough(n, s.Reservation, in)
-	if len(n.cored) > 0 && s.sharers() > 1 {
+	if len(n.reservedCores) > 0 && s.sharers() > 1 {
 		return all // whose the CPUs are that it shares nobody could tell
 	}
 	if s.sharers() <= 1 && cpus < s.leastCPUs() {
@@ -155,8 +157,8 @@ func (e *engine) consider(all []candidate, s *shape, j *Job, i int, in interval)
 	if (len(n.blocks) > 0 || s.Reservation != "") && e.blocked(i, s.Reservation, in.start, in.end) {
 		return all
 	}
-	nd := need{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
-	if !n.hasGeometry(&nd) || e.owners && !e.welcome(n, j, in) {
+	nd := nodeDemand{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
+	if !n.hasGeometry(&nd) || e.tracksOwners && !e.userAllowed(n, j, in) {
 		return all
 	}
 	c := candidate{node: i, offer: e.offer(n, s, int(cpus), in)}
@@ -167,16 +169,16 @@ func (e *engine) consider(all []candidate, s *shape, j *Job, i int, in interval)
 }
 
 // offer is what the node has throughout the interval.
-func (e *engine) offer(n *nodeState, s *shape, cpus int, in interval) offer {
+func (e *engine) offer(n *nodeState, s *requestShape, cpus int, in interval) offer {
 	o := offer{cpus: max(0, cpus), whole: cpus >= int(n.cpus)}
-	o.memory = int64(e.least(n.first+1, in.from, in.to))
-	if s.sharers() > 1 && e.shares {
-		o.cpus = e.sharedOffer(n, e.shareBy, in)
+	o.memory = int64(e.minimum(n.first+1, in.from, in.to))
+	if s.sharers() > 1 && e.oversubscribes {
+		o.cpus = e.sharedOffer(n, e.minSharers, in)
 	}
 	if len(s.GRES)+len(s.GRESPerTask) > 0 {
 		o.gres = make([]GRES, len(n.GRES))
 		for k, g := range n.GRES {
-			o.gres[k] = GRES{g.Name, g.Type, int64(max(0, e.least(n.first+2+k, in.from, in.to)))}
+			o.gres[k] = GRES{g.Name, g.Type, int64(max(0, e.minimum(n.first+2+k, in.from, in.to)))}
 		}
 	}
 	return o
@@ -194,7 +196,7 @@ func (e *engine) sharedOffer(n *nodeState, share int, in interval) int {
 }
 
 // welcome tells whether the users of the node's other jobs allow the job.
-func (e *engine) welcome(n *nodeState, j *Job, in interval) bool {
+func (e *engine) userAllowed(n *nodeState, j *Job, in interval) bool {
 	me := e.userNumber(j.User)
 	for _, o := range e.row(e.ownerRow(n))[in.from:in.to] {
 		if o != 0 && o>>1 != me && (j.UserExclusive || o > 0 && o&1 == 1) {
@@ -206,10 +208,10 @@ func (e *engine) welcome(n *nodeState, j *Job, in interval) bool {
 
 // licensed tells whether the licences are there throughout the interval, for
 // jobs of the reservation.
-func (e *engine) licensed(j *Job, reservation string, in interval) bool {
+func (e *engine) licensesFree(j *Job, reservation string, in interval) bool {
 	for _, l := range j.Licenses {
 		r, ok := e.licenseRow[l.Name]
-		if !ok || int64(e.least(r, in.from, in.to)) < l.Total || !e.unkept(l, r, reservation, in) {
+		if !ok || int64(e.minimum(r, in.from, in.to)) < l.Total || !e.unreservedLicense(l, r, reservation, in) {
 			return false
 		}
 	}
@@ -218,42 +220,42 @@ func (e *engine) licensed(j *Job, reservation string, in interval) bool {
 
 // earliest finds the first start at from or later at which the job fits, and
 // its nodes; ok is false when there is none up to until.
-func (e *engine) earliest(s *shape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
+func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
 	from = max(from, j.Begin, e.now)
-	learns := s.family != nil && from <= e.now+1 // it knows of every start from now on
-	from = max(from, e.known(s, j.Duration))
+	learns := s.dominance != nil && from <= e.now+1 // it knows of every start from now on
+	from = max(from, e.earliestKnown(s, j.Duration))
 	if s.Switches > 0 && j.SwitchesUntil > from {
-		e.cut(j.SwitchesUntil)
+		e.splitAt(j.SwitchesUntil)
 	}
 	if e.sparse {
-		if at, nodes, ok = e.soonest(s, j, from, until); ok && learns {
-			e.learn(s, j.Duration, at)
+		if at, nodes, ok = e.earliestSparse(s, j, from, until); ok && learns {
+			e.recordBound(s, j.Duration, at)
 		}
 		return at, nodes, ok
 	}
 	slot := e.first
 	if from > e.now {
-		slot = e.cut(from)
+		slot = e.splitAt(from)
 	}
 	for slot < len(e.at) {
-		if opens := e.opens(s.Reservation, max(e.at[slot], from)); opens > max(e.at[slot], from) {
+		if opens := e.reservationOpens(s.Reservation, max(e.at[slot], from)); opens > max(e.at[slot], from) {
 			if opens == Forever {
 				break
 			}
-			from, slot = opens, e.cut(opens)
+			from, slot = opens, e.splitAt(opens)
 			continue
 		}
 		in := e.interval(s, slot, max(e.at[slot], from), j.Duration)
 		if in.start > until || j.Deadline > 0 && in.end > j.Deadline {
 			break
 		}
-		if last := e.obstacle(s, j, in); last >= 0 {
+		if last := e.lastObstacle(s, j, in); last >= 0 {
 			slot = last + 1
 			continue
 		}
-		if nodes = e.place(s, j, in); nodes != nil {
+		if nodes = e.findNodes(s, j, in); nodes != nil {
 			if learns {
-				e.learn(s, j.Duration, in.start)
+				e.recordBound(s, j.Duration, in.start)
 			}
 			return in.start, nodes, true
 		}
@@ -264,14 +266,14 @@ func (e *engine) earliest(s *shape, j *Job, from, until int64) (at int64, nodes 
 
 // obstacle is the last slot of the interval in which there is less in all than
 // the job needs; -1: there is no such slot.
-func (e *engine) obstacle(s *shape, j *Job, in interval) int {
-	last := lastBelow(e.row(0), in.from, in.to, s.least)
+func (e *engine) lastObstacle(s *requestShape, j *Job, in interval) int {
+	last := lastBelow(e.row(0), in.from, in.to, s.leastTotalCPUs)
 	if s.class != nil {
-		last = max(last, lastBelow(s.class.count, max(in.from, last+1), in.to, int32(s.fewest)))
+		last = max(last, lastBelow(s.class.count, max(in.from, last+1), in.to, int32(s.leastNodes)))
 	}
 	for _, l := range j.Licenses {
 		if r, ok := e.licenseRow[l.Name]; ok {
-			last = max(last, lastBelow(e.row(r), in.from, in.to, small(l.Total)))
+			last = max(last, lastBelow(e.row(r), in.from, in.to, clampInt32(l.Total)))
 		}
 	}
 	if len(e.nodes) == 1 && s.class == nil && s.sharers() <= 1 {

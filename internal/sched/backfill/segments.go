@@ -18,12 +18,12 @@ const (
 
 // pickSegments takes nodes in segments of s.Segment nodes of one block, the
 // leaf of the network that nodes hang on.
-func (e *engine) pickSegments(s *shape, all []candidate) []candidate {
+func (e *engine) pickSegments(s *requestShape, all []candidate) []candidate {
 	blocks := [][]candidate{all}
-	if e.paths != nil {
-		blocks = e.groups(all, int(^uint(0)>>1))
+	if e.topology != nil {
+		blocks = e.groupByPath(all, int(^uint(0)>>1))
 	}
-	fewest, most := roundUp(s.fewest, s.Segment), len(all)
+	fewest, most := roundUp(s.leastNodes, s.Segment), len(all)
 	if s.MaxNodes > 0 {
 		most = min(most, s.MaxNodes)
 	}
@@ -32,7 +32,7 @@ func (e *engine) pickSegments(s *shape, all []candidate) []candidate {
 	}
 	most -= most % s.Segment
 	step := s.Segment
-	if (s.MaxNodes > s.fewest || s.SpreadJob) && !s.UseMinNodes {
+	if (s.MaxNodes > s.leastNodes || s.SpreadJob) && !s.UseMinNodes {
 		fewest, most, step = most, fewest, -step
 	}
 	for n := fewest; (n-most)*step <= 0; n += step {
@@ -45,7 +45,7 @@ func (e *engine) pickSegments(s *shape, all []candidate) []candidate {
 
 // inSegments takes n nodes of the blocks, and where the job has too many tasks
 // for them those that can take most.
-func (s *shape) inSegments(blocks [][]candidate, n int) []candidate {
+func (s *requestShape) inSegments(blocks [][]candidate, n int) []candidate {
 	only := s.Job
 	only.MinNodes, only.MaxNodes = n, n
 	full := make([][]candidate, len(blocks))
@@ -71,7 +71,7 @@ func (s *shape) inSegments(blocks [][]candidate, n int) []candidate {
 
 // takeSegments takes so many segments: where there are nodes that the job names
 // as many as those need, and then of one block after the other.
-func (s *shape) takeSegments(blocks [][]candidate, count int) []candidate {
+func (s *requestShape) takeSegments(blocks [][]candidate, count int) []candidate {
 	take, left := make([]int, len(blocks)), count
 	for i, b := range blocks {
 		take[i] = min(s.segmentsOf(b), (s.named(b)+s.Segment-1)/s.Segment, left)
@@ -91,7 +91,7 @@ func (s *shape) takeSegments(blocks [][]candidate, count int) []candidate {
 }
 
 // inOrder sorts the blocks: those first that the job is to fill first.
-func (s *shape) inOrder(blocks [][]candidate, count int) [][]candidate {
+func (s *requestShape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	blocks = slices.Clone(blocks)
 	slices.SortStableFunc(blocks, func(a, b []candidate) int {
 		if s.SegmentLayout == SegmentsConsolidated { // the smallest of those that have room for all, else the largest
@@ -103,7 +103,7 @@ func (s *shape) inOrder(blocks [][]candidate, count int) [][]candidate {
 }
 
 // segmentsOf is how many segments a block may have.
-func (s *shape) segmentsOf(block []candidate) int {
+func (s *requestShape) segmentsOf(block []candidate) int {
 	n := len(block) / s.Segment
 	if s.SegmentLayout == SegmentsSpread {
 		n = min(n, 1)
@@ -112,7 +112,7 @@ func (s *shape) segmentsOf(block []candidate) int {
 }
 
 // named counts the nodes that the job names.
-func (s *shape) named(block []candidate) int {
+func (s *requestShape) named(block []candidate) int {
 	n := 0
 	for i := range block {
 		if slices.Contains(s.Required, block[i].node) {

@@ -16,14 +16,14 @@ const (
 	fineParts = 8 // fine slots in an even one
 	// exactCells is how many amounts an exact series may come to keep.
 	exactCells = 1 << 14
-	longest    = int64(10 * 365 * 86400)
+	maxHorizon = int64(10 * 365 * 86400)
 )
 
 // boundaries chooses the slots for a snapshot, and whether they are exact. Those
 // that are not are by the length of the queue, or do not depend on it.
-func boundaries(s *Snapshot, w work, byQueue bool) ([]int64, bool) {
+func boundaries(s *Snapshot, w workload, byQueue bool) ([]int64, bool) {
 	at := []int64{s.Now}
-	fixed := blockTimes(s)
+	fixed := reservationTimes(s)
 	for _, r := range w.running {
 		at = append(at, max(r.End, s.Now+max(1, s.Overtime)))
 	}
@@ -31,40 +31,40 @@ func boundaries(s *Snapshot, w work, byQueue bool) ([]int64, bool) {
 	if s.Policy.Reservations > 0 && !s.Policy.PlanAll {
 		reserved = min(reserved, s.Policy.Reservations)
 	}
-	if !s.Policy.coarse && (len(at)+2*reserved)*(len(s.Nodes)+1) <= exactCells {
+	if !s.Policy.forceCoarse && (len(at)+2*reserved)*(len(s.Nodes)+1) <= exactCells {
 		for _, j := range w.pending {
 			fixed = append(fixed, j.Begin)
 		}
-		return tidy(append(at, fixed...), s.Now), true
+		return sortedTimes(append(at, fixed...), s.Now), true
 	}
 	fixed = fixed[:min(len(fixed), 64)]
 	if !byQueue {
-		return tidy(append(octaves(s.Now), fixed...), s.Now), false
+		return sortedTimes(append(geometricSlots(s.Now), fixed...), s.Now), false
 	}
-	g := slotted{at: at[:1], until: s.Now}
+	g := slotBuilder{at: at[:1], until: s.Now}
 	even := powerAbove(horizon(s, w) / evenSlots)
 	g.grow(fineSlots, max(1, even/fineParts))
 	g.grow(evenSlots, even)
-	for width := 2 * even; g.until-s.Now < longest; width *= 2 {
+	for width := 2 * even; g.until-s.Now < maxHorizon; width *= 2 {
 		g.grow(farSlots, width)
 	}
-	return tidy(append(g.at, fixed...), s.Now), false
+	return sortedTimes(append(g.at, fixed...), s.Now), false
 }
 
 // promisesOne tells whether only few jobs of each partition have a start that
 // is kept. Who has one is decided on a sparse series.
-func promisesOne(o *Policy) bool { return o.Reservations > 0 && o.Reservations <= mostSparse }
+func plansSparsely(o *Policy) bool { return o.Reservations > 0 && o.Reservations <= mostSparse }
 
 // octaves are slots that do not depend on the queue, so that what comes behind
 // others does not change what these were promised: the farther away, the wider.
-func octaves(now int64) []int64 {
-	g := slotted{at: []int64{now}, until: now}
+func geometricSlots(now int64) []int64 {
+	g := slotBuilder{at: []int64{now}, until: now}
 	g.grow(fineSlots, octaveLeast/2)
 	width := octaveLeast
 	for ; width <= octaveMost; width *= 2 {
 		g.grow(octaveSlots, width)
 	}
-	for ; g.until-now < longest; width *= 2 {
+	for ; g.until-now < maxHorizon; width *= 2 {
 		g.grow(farSlots, width)
 	}
 	return g.at
@@ -78,20 +78,20 @@ const (
 )
 
 // slotted is a list of slots in the making.
-type slotted struct {
+type slotBuilder struct {
 	at    []int64
 	until int64
 }
 
 // grow adds slots of the width, whose boundaries are multiples of it.
-func (g *slotted) grow(slots int, width int64) {
+func (g *slotBuilder) grow(slots int, width int64) {
 	for g.until += int64(slots) * width; g.at[len(g.at)-1] < g.until; {
 		g.at = append(g.at, (g.at[len(g.at)-1]/width+1)*width)
 	}
 }
 
 // blockTimes are when blocks begin and end.
-func blockTimes(s *Snapshot) []int64 {
+func reservationTimes(s *Snapshot) []int64 {
 	var out []int64
 	for i := range s.AdvanceReservations {
 		out = append(out, s.AdvanceReservations[i].Start, s.AdvanceReservations[i].End)
@@ -109,7 +109,7 @@ func powerAbove(n int64) int64 {
 }
 
 // tidy sorts the boundaries from now on, each once.
-func tidy(at []int64, now int64) []int64 {
+func sortedTimes(at []int64, now int64) []int64 {
 	at = slices.DeleteFunc(at, func(t int64) bool { return t < now || t == Forever })
 	slices.Sort(at)
 	return slices.Compact(at)
@@ -117,13 +117,13 @@ func tidy(at []int64, now int64) []int64 {
 
 // horizon estimates how long the queue will last, in seconds. It becomes no
 // longer by jobs starting or ending.
-func horizon(s *Snapshot, w work) int64 {
+func horizon(s *Snapshot, w workload) int64 {
 	cpus, work := 1.0, 0.0
 	for i := range s.Nodes {
 		cpus += float64(s.Nodes[i].CPUs)
 	}
 	add := func(cpus int, duration int64, times int) {
-		if duration < longest {
+		if duration < maxHorizon {
 			work += float64(cpus) * float64(duration) * float64(times)
 		}
 	}
@@ -137,5 +137,5 @@ func horizon(s *Snapshot, w work) int64 {
 			add(max(j.Tasks*j.perTask(), int(j.leastCPUs())*j.fewestNodes()), j.Duration, max(1, min(j.Copies, MaxCopyReservations)))
 		}
 	}
-	return int64(math.Min(work/cpus*1.25, float64(longest)))
+	return int64(math.Min(work/cpus*1.25, float64(maxHorizon)))
 }

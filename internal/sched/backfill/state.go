@@ -10,20 +10,20 @@ import (
 // them the owner and the CPUs of sharing jobs.
 type nodeState struct {
 	*Node
-	first  int
-	core   int32  // CPUs in one
-	cpus   int32  // that jobs may have
-	memory int32  // MiB that jobs may have
-	cores  CPUSet // that running jobs have
-	draws  bool   // some job has or had memory of it
+	first          int
+	threadsPerCore int32  // CPUs in one
+	cpus           int32  // that jobs may have
+	memory         int32  // MiB that jobs may have
+	cores          CPUSet // that running jobs have
+	memoryUsed     bool   // some job has or had memory of it
 	// sharers counts for each CPU the jobs that share it.
-	sharers []int
-	blocks  []int // places in Snapshot.Blocks
-	cored   []keptCores
+	sharers       []int
+	blocks        []int // places in Snapshot.Blocks
+	reservedCores []reservedCores
 }
 
 // threads is the number of CPUs in a core, without a look at the node.
-func (n *nodeState) threads() int { return int(n.core) }
+func (n *nodeState) threads() int { return int(n.threadsPerCore) }
 
 // threads is the number of CPUs in a core.
 func (n *Node) threads() int { return max(1, n.ThreadsPerCore) }
@@ -40,15 +40,15 @@ func (n *Node) sockets() int {
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
 // small makes an amount fit a series.
-func small(n int64) int32 { return int32(min(max(n, math.MinInt32/2), math.MaxInt32/2)) }
+func clampInt32(n int64) int32 { return int32(min(max(n, math.MinInt32/2), math.MaxInt32/2)) }
 
 // rowsOf is how many rows the node has.
 func (e *engine) rowsOf(n *nodeState) int {
 	rows := 2 + len(n.GRES)
-	if e.owners {
+	if e.tracksOwners {
 		rows++
 	}
-	if e.shares {
+	if e.oversubscribes {
 		rows++
 	}
 	return rows
@@ -57,25 +57,25 @@ func (e *engine) rowsOf(n *nodeState) int {
 func (e *engine) ownerRow(n *nodeState) int { return n.first + 2 + len(n.GRES) }
 
 func (e *engine) shareRow(n *nodeState) int {
-	if e.owners {
+	if e.tracksOwners {
 		return n.first + 3 + len(n.GRES)
 	}
 	return n.first + 2 + len(n.GRES)
 }
 
 // describe sets what is known of the nodes without regard to time.
-func (e *engine) describe(s *Snapshot) {
+func (e *engine) initNodes(s *Snapshot) {
 	e.nodes = make([]nodeState, len(s.Nodes))
 	words := make([]uint64, len(s.Nodes)) // of most nodes one is all they need
 	for i := range e.nodes {
 		n := &e.nodes[i]
 		n.Node = &s.Nodes[i]
 		n.cores.words = words[i : i : i+1]
-		n.core = int32(n.Node.threads())
+		n.threadsPerCore = int32(n.Node.threads())
 		n.cpus = int32(max(0, n.CPUs-roundUp(n.UsedCPUs, n.threads())))
-		n.memory = small(n.Memory - n.UsedMemory)
+		n.memory = clampInt32(n.Memory - n.UsedMemory)
 	}
-	e.describeCores(s)
+	e.initReservedCores(s)
 	for b := range s.AdvanceReservations {
 		for _, i := range s.AdvanceReservations[b].Nodes.Members() {
 			if i < len(e.nodes) {
@@ -87,12 +87,12 @@ func (e *engine) describe(s *Snapshot) {
 
 // addSeries lays the rows out and fills them with what is free when nothing
 // runs. room is for so many more slots.
-func (e *engine) addSeries(s *Snapshot, at []int64, exact bool, room int) {
+func (e *engine) initProfile(s *Snapshot, at []int64, exact bool, room int) {
 	rows := 1 + len(s.Licenses) // of CPUs in all, and of licences
-	e.kept = e.kept[:0]
+	e.reservedLicenses = e.reservedLicenses[:0]
 	for b := range s.AdvanceReservations {
 		for _, l := range s.AdvanceReservations[b].Licenses {
-			e.kept = append(e.kept, kept{row: rows, block: b, license: l})
+			e.reservedLicenses = append(e.reservedLicenses, reservedLicense{row: rows, block: b, license: l})
 			rows++
 		}
 	}
@@ -101,16 +101,16 @@ func (e *engine) addSeries(s *Snapshot, at []int64, exact bool, room int) {
 		rows += e.rowsOf(&e.nodes[i])
 	}
 	for i := range e.nodes {
-		for k := range e.nodes[i].cored {
-			e.nodes[i].cored[k].row = rows
+		for k := range e.nodes[i].reservedCores {
+			e.nodes[i].reservedCores[k].row = rows
 			rows++
 		}
 	}
-	e.series = newSeries(at, rows, exact, room)
+	e.resourceProfile = newResourceProfile(at, rows, exact, room)
 	for i, l := range s.Licenses {
-		e.add(1+i, 0, len(at), small(l.Total))
+		e.add(1+i, 0, len(at), clampInt32(l.Total))
 	}
-	e.keep()
+	e.fillReserved()
 	total := int32(0)
 	for i := range e.nodes {
 		n := &e.nodes[i]
@@ -118,7 +118,7 @@ func (e *engine) addSeries(s *Snapshot, at []int64, exact bool, room int) {
 		fill(e.row(n.first+1), n.memory)
 		if len(n.GRES) > 0 {
 			for g, have := range subtractGRES(slices.Clone(n.GRES), n.UsedGRES) {
-				fill(e.row(n.first+2+g), small(have.Count))
+				fill(e.row(n.first+2+g), clampInt32(have.Count))
 			}
 		}
 		if !n.Unavailable {
@@ -152,17 +152,17 @@ type claim struct {
 func (e *engine) occupy(c *claim, sign int32) {
 	from := e.first
 	if c.start > e.now {
-		if from = e.cut(c.start); from == len(e.at) || e.at[from] > c.start {
+		if from = e.splitAt(c.start); from == len(e.at) || e.at[from] > c.start {
 			from-- // it was not planned on these slots
 		}
 	}
-	to := e.cutEnd(c, sign)
+	to := e.splitAtEnd(c, sign)
 	if from >= to {
 		return
 	}
 	e.apply(c, from, to, sign)
 	if sign < 0 {
-		e.released()
+		e.invalidateBounds()
 	}
 }
 
@@ -173,8 +173,8 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 		a := &c.nodes[i]
 		n := &e.nodes[a.Node]
 		cpus := sign * int32(a.CPUCount)
-		if c.share > 1 && e.shares {
-			e.occupyShared(n, from, to, cpus, int32(e.shareBy))
+		if c.share > 1 && e.oversubscribes {
+			e.occupyShared(n, from, to, cpus, int32(e.minSharers))
 		} else {
 			e.add(n.first, from, to, -cpus)
 			if !n.Unavailable {
@@ -182,29 +182,29 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 			}
 		}
 		if a.Memory != 0 {
-			n.draws = true
-			e.add(n.first+1, from, to, -sign*small(a.Memory))
+			n.memoryUsed = true
+			e.add(n.first+1, from, to, -sign*clampInt32(a.Memory))
 		}
-		e.drawCores(n, c.reservation, cpus, from, to)
+		e.drawReservedCores(n, c.reservation, cpus, from, to)
 		for _, g := range a.GRES {
 			e.occupyGRES(n, from, to, g, sign)
 		}
-		if e.owners && !e.sparse && !e.probing {
-			e.own(n, from, to, c, sign)
+		if e.tracksOwners && !e.sparse && !e.amountsOnly {
+			e.updateOwner(n, from, to, c, sign)
 		}
-		e.changed(a.Node, from, to, taken{cpus, sign * small(a.Memory), c.share <= 1 || !e.shares})
+		e.updateClasses(a.Node, from, to, delta{cpus, sign * clampInt32(a.Memory), c.share <= 1 || !e.oversubscribes})
 	}
 	if total != 0 {
 		e.add(0, from, to, -total)
 	}
 	for _, l := range c.licenses {
 		if r, ok := e.licenseRow[l.Name]; ok {
-			e.add(r, from, to, -sign*small(l.Total))
+			e.add(r, from, to, -sign*clampInt32(l.Total))
 		}
-		e.drawKept(c.reservation, l, from, to, sign)
+		e.drawReservedLicense(c.reservation, l, from, to, sign)
 	}
-	if e.owners && e.sparse {
-		e.reown(from, to)
+	if e.tracksOwners && e.sparse {
+		e.recomputeOwners(from, to)
 	}
 }
 
@@ -218,7 +218,7 @@ func (e *engine) occupyGRES(n *nodeState, from, to int, g GRES, sign int32) {
 		}
 	}
 	if at >= 0 {
-		e.add(n.first+2+at, from, to, -sign*small(g.Count))
+		e.add(n.first+2+at, from, to, -sign*clampInt32(g.Count))
 	}
 }
 
@@ -240,7 +240,7 @@ func (e *engine) occupyShared(n *nodeState, from, to int, cpus, share int32) {
 // A cell of an owner row is 0 when nobody is there, or jobs of several users;
 // else the owner's number times two, plus one if others are kept out. How many
 // jobs there are is not known, so a cell is emptied when all CPUs are free.
-func (e *engine) own(n *nodeState, from, to int, c *claim, sign int32) {
+func (e *engine) updateOwner(n *nodeState, from, to int, c *claim, sign int32) {
 	owner, free := e.row(e.ownerRow(n)), e.row(n.first)
 	me := e.userNumber(c.user) * 2
 	for i := from; i < to; i++ {

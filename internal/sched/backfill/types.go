@@ -94,9 +94,9 @@ type Policy struct {
 
 	// For tests: slots of a fixed width, however few nodes; searches that know
 	// nothing of each other.
-	coarse, forgetful bool
+	forceCoarse, noDominance bool
 	// exactly, for tests, has everything decided on slots that are exact.
-	exactly bool
+	forceExact bool
 }
 
 // DefaultPolicy returns the policy of a scheduler that is not configured

@@ -22,46 +22,46 @@ type shapeKey struct {
 }
 
 // shape is what jobs of one key have in common.
-type shape struct {
-	Job           // one of them
-	fewest  int   // nodes
-	least   int32 // CPUs in all
-	class   *class
-	family  *family
-	exactly bool // the class says all there is to say of a node
-	simple  bool // any fewest nodes of the class will do
-	gres    []GRES
-	verdict string // what never said
-	twin    *shape // the same in the engine that plans all jobs
-	judged  int    // when that was, as engine.judged counts
+type requestShape struct {
+	Job                  // one of them
+	leastNodes     int   // nodes
+	leastTotalCPUs int32 // CPUs in all
+	class          *demandClass
+	dominance      *dominanceGroup
+	classDecides   bool // the class says all there is to say of a node
+	simple         bool // any fewest nodes of the class will do
+	gres           []GRES
+	verdict        string        // what never said
+	fullShape      *requestShape // the same in the engine that plans all jobs
+	verdictEpoch   int           // when that was, as engine.judged counts
 	// goodFor is a duration for which nothing keeps the shape from running now,
 	// notFor one for which something does (0: none is known).
-	goodFor, notFor int64
+	feasibleFor, infeasibleFor int64
 
 	number int32 // place in engine.may
 
 	// refused is the shortest duration that cannot start now, in pass.
 	refused int64
-	pass    int
+	epoch   int
 }
 
 // shapeOf finds or makes the shape of the job's nth choice of nodes.
-func (e *engine) shapeOf(j *Job, choice int) *shape {
-	if e.last.job != j || e.last.choice != choice {
-		e.last.job, e.last.choice, e.last.shape = j, choice, e.findShape(j, choice)
+func (e *engine) shapeOf(j *Job, choice int) *requestShape {
+	if e.lastShape.job != j || e.lastShape.choice != choice {
+		e.lastShape.job, e.lastShape.choice, e.lastShape.shape = j, choice, e.findShape(j, choice)
 	}
-	return e.last.shape
+	return e.lastShape.shape
 }
 
 // found is the shape that was asked for last: it is asked for several times in
 // a row.
-type found struct {
+type shapeLookup struct {
 	job    *Job
 	choice int
-	shape  *shape
+	shape  *requestShape
 }
 
-func (e *engine) findShape(j *Job, choice int) *shape {
+func (e *engine) findShape(j *Job, choice int) *requestShape {
 	eligible := j.Eligible
 	if choice > 0 {
 		eligible = j.Alternatives[choice-1]
@@ -74,7 +74,7 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 		segment: int32(j.Segment), segments: j.SegmentLayout,
 		exact: j.ExactPerNode, overcommit: j.Overcommit, allMemory: j.AllMemory, exclusive: j.Exclusive,
 		oneThread: j.NoMultithread, contiguous: j.Contiguous, wide: j.SpreadJob, narrow: j.UseMinNodes, spread: j.CoreDistribution, userExclusive: j.UserExclusive}
-	if e.owners {
+	if e.tracksOwners {
 		k.user = j.User
 	}
 	if len(j.GRES)+len(j.GRESPerTask)+len(j.Required)+len(j.ConstraintCounts)+len(j.Licenses) > 0 {
@@ -83,39 +83,39 @@ func (e *engine) findShape(j *Job, choice int) *shape {
 	if s, ok := e.shapes[k]; ok {
 		return s
 	}
-	s := &shape{Job: *j}
+	s := &requestShape{Job: *j}
 	s.Eligible, s.Alternatives = eligible, nil
 	s.Reservation, s.ChoiceReservations = k.reservation, nil
-	s.fewest, s.least = s.fewestNodes(), s.leastCPUs()*int32(s.fewestNodes())
+	s.leastNodes, s.leastTotalCPUs = s.fewestNodes(), s.leastCPUs()*int32(s.fewestNodes())
 	if s.Tasks > 0 && !s.Overcommit {
-		s.least = max(s.least, int32(s.Tasks*s.perTask()))
+		s.leastTotalCPUs = max(s.leastTotalCPUs, int32(s.Tasks*s.perTask()))
 	}
 	if s.sharers() > 1 {
-		s.least = 0
+		s.leastTotalCPUs = 0
 	}
 	e.classify(s, k)
-	s.number = int32(len(e.may))
-	e.may = append(e.may, unknown)
+	s.number = int32(len(e.maxDurations))
+	e.maxDurations = append(e.maxDurations, unknown)
 	e.shapes[k] = s
 	return s
 }
 
 // classify gives the shape its class, if the engine has classes.
-func (e *engine) classify(s *shape, k shapeKey) {
+func (e *engine) classify(s *requestShape, k shapeKey) {
 	plain := len(s.Required)+len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
-		s.MaxNodes <= s.fewest && (e.paths == nil || s.fewest == 1)
+		s.MaxNodes <= s.leastNodes && (e.topology == nil || s.leastNodes == 1)
 	each := 1
 	if s.ExactPerNode {
 		each = max(1, s.TasksPerNode)
 	}
-	exactly := s.sharers() <= 1 && !e.owners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0 && (!s.Overcommit || s.TasksPerNode == 0)
-	nd := need{eligible: s.Eligible, reservation: s.Reservation, exclusive: s.Exclusive,
+	exactly := s.sharers() <= 1 && !e.tracksOwners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0 && (!s.Overcommit || s.TasksPerNode == 0)
+	nd := nodeDemand{eligible: s.Eligible, reservation: s.Reservation, exclusive: s.Exclusive,
 		sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
-	nd.cpus, nd.memory = s.leastCPUs(), small(max(s.MemPerNode, s.MemPerCPU*int64(s.leastCPUs())))
+	nd.cpus, nd.memory = s.leastCPUs(), clampInt32(max(s.MemPerNode, s.MemPerCPU*int64(s.leastCPUs())))
 	switch {
 	case s.AllMemory:
 		nd.memory = allMemory
-	case s.MemPerCPU > 0 && (s.Exclusive || e.threaded):
+	case s.MemPerCPU > 0 && (s.Exclusive || e.multithreaded):
 		exactly = false // more CPUs than the least may come with more memory
 	}
 	if s.sharers() > 1 {
@@ -127,21 +127,21 @@ func (e *engine) classify(s *shape, k shapeKey) {
 	}
 	var same bool
 	s.class, same = e.classFor(nd, s.gres)
-	s.exactly = exactly && same
-	s.family = e.familyOf(s, k, plain)
-	s.simple = s.exactly && plain && s.tasksWanted(s.fewest) == s.fewest*each
+	s.classDecides = exactly && same
+	s.dominance = e.dominanceGroupOf(s, k, plain)
+	s.simple = s.classDecides && plain && s.tasksWanted(s.leastNodes) == s.leastNodes*each
 }
 
 // classFor finds or makes the class of a need; same is false when it asks for
 // less than that. nil where the engine has no classes.
-func (e *engine) classFor(nd need, gres []GRES) (c *class, same bool) {
+func (e *engine) classFor(nd nodeDemand, gres []GRES) (c *demandClass, same bool) {
 	if e.exact {
 		return nil, true
 	}
 	full := nd
 	for less := 0; ; less++ {
 		for _, c := range e.classes {
-			if c.need == nd {
+			if c.nodeDemand == nd {
 				return c, nd == full
 			}
 		}

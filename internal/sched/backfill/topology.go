@@ -9,7 +9,7 @@ import (
 // pickParts takes of each part's nodes so many as it asks for, and then what
 // else the job wants. Nodes that serve few parts go first, so that a part is
 // not robbed of its own by another.
-func (j *Job) pickParts(all []candidate) []candidate {
+func (j *Job) pickConstraintCounts(all []candidate) []candidate {
 	serves := func(c *candidate) int {
 		n := 0
 		for i := range j.ConstraintCounts {
@@ -49,10 +49,10 @@ func (j *Job) pickParts(all []candidate) []candidate {
 
 // pickContiguous takes nodes whose places follow each other; all is in their
 // order.
-func (e *engine) pickContiguous(j *shape, all []candidate) []candidate {
+func (e *engine) pickContiguous(j *requestShape, all []candidate) []candidate {
 	for from := 0; from < len(all); {
 		to := from + 1
-		for to < len(all) && e.placeOf(all[to].node) == e.placeOf(all[to-1].node)+1 {
+		for to < len(all) && e.positionOf(all[to].node) == e.positionOf(all[to-1].node)+1 {
 			to++
 		}
 		for first := from; first < to; first++ {
@@ -75,21 +75,21 @@ func (e *engine) pickContiguous(j *shape, all []candidate) []candidate {
 // pickNear takes nodes below as few switches as may be: those of the smallest
 // part of the network that serves, of all such the one that is fullest then.
 // With a bound on the switches, nodes of so many leaves.
-func (e *engine) pickNear(s *shape, j *Job, in interval, all []candidate) []candidate {
+func (e *engine) pickByTopology(s *requestShape, j *Job, in interval, all []candidate) []candidate {
 	bound := s.Switches > 0 && (j.SwitchesUntil == 0 || in.start < j.SwitchesUntil)
 	deepest := 0
 	for i := range all {
-		deepest = max(deepest, len(e.paths[all[i].node]))
+		deepest = max(deepest, len(e.topology[all[i].node]))
 	}
 	for depth := deepest; depth > 0; depth-- {
 		var best []candidate
-		for _, group := range e.groups(all, depth) {
+		for _, group := range e.groupByPath(all, depth) {
 			if p := s.pick(group); p != nil && (best == nil || len(group) < len(best)) {
 				best = group
 			}
 		}
 		if best != nil {
-			if p := s.pick(best); !bound || e.leaves(p) <= s.Switches {
+			if p := s.pick(best); !bound || e.countLeaves(p) <= s.Switches {
 				return p
 			}
 		}
@@ -102,11 +102,11 @@ func (e *engine) pickNear(s *shape, j *Job, in interval, all []candidate) []cand
 
 // groups divides the candidates by the first depth parts of their paths, the
 // groups in the order of their first nodes.
-func (e *engine) groups(all []candidate, depth int) [][]candidate {
+func (e *engine) groupByPath(all []candidate, depth int) [][]candidate {
 	var out [][]candidate
 	at := map[string]int{}
 	for _, c := range all {
-		p := e.paths[c.node]
+		p := e.topology[c.node]
 		key := strings.Join(p[:min(depth, len(p))], "\x00")
 		i, ok := at[key]
 		if !ok {
@@ -120,11 +120,13 @@ func (e *engine) groups(all []candidate, depth int) [][]candidate {
 }
 
 // leaves counts the leaf switches that the nodes hang on.
-func (e *engine) leaves(nodes []candidate) int { return len(e.groups(nodes, int(^uint(0)>>1))) }
+func (e *engine) countLeaves(nodes []candidate) int {
+	return len(e.groupByPath(nodes, int(^uint(0)>>1)))
+}
 
 // pickLeaves takes nodes of the Switches leaves that have most room.
-func (e *engine) pickLeaves(s *shape, all []candidate) []candidate {
-	leaves := e.groups(all, int(^uint(0)>>1))
+func (e *engine) pickLeaves(s *requestShape, all []candidate) []candidate {
+	leaves := e.groupByPath(all, int(^uint(0)>>1))
 	slices.SortStableFunc(leaves, func(a, b []candidate) int { return cmp.Compare(room(b), room(a)) })
 	for n := 1; n <= min(s.Switches, len(leaves)); n++ {
 		if p := s.pick(inNodeOrder(slices.Concat(leaves[:n]...))); p != nil {

@@ -4,18 +4,18 @@ package backfill
 // they are: ReasonBadConfig, ReasonNodeConfig where only nodes that are down or
 // kept for others would do, or ReasonNone.
 func (s *Snapshot) NeverRunnable(j *Job) string {
-	e := &engine{s: s, work: workOf(s), now: s.Now, judged: 1, shapes: map[shapeKey]*shape{}, families: map[shapeKey]*family{}, series: series{exact: true}}
-	e.survey()
-	e.describe(s)
-	return e.never(j)
+	e := &engine{s: s, workload: workloadOf(s), now: s.Now, verdictEpoch: 1, shapes: map[shapeKey]*requestShape{}, dominanceGroups: map[shapeKey]*dominanceGroup{}, resourceProfile: resourceProfile{exact: true}}
+	e.detectFeatures()
+	e.initNodes(s)
+	return e.neverRunnable(j)
 }
 
 // never says why the job cannot run on any of its sets of nodes even when they
 // are empty; "" if it can.
-func (e *engine) never(j *Job) string {
-	why := e.neverOn(e.shapeOf(j, 0), j)
+func (e *engine) neverRunnable(j *Job) string {
+	why := e.neverRunnableOn(e.shapeOf(j, 0), j)
 	for n := 1; n < j.choices() && why != ReasonNone; n++ {
-		if other := e.neverOn(e.shapeOf(j, n), j); other != ReasonBadConstraints {
+		if other := e.neverRunnableOn(e.shapeOf(j, n), j); other != ReasonBadConstraints {
 			why = other
 		}
 	}
@@ -23,13 +23,13 @@ func (e *engine) never(j *Job) string {
 }
 
 // neverOn is never for one set of nodes: two jobs of one shape get one answer.
-func (e *engine) neverOn(s *shape, j *Job) string {
-	if s.judged != e.judged {
-		s.judged = e.judged
+func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
+	if s.verdictEpoch != e.verdictEpoch {
+		s.verdictEpoch = e.verdictEpoch
 		switch {
-		case e.possible(s, j, false, 0):
+		case e.feasibleWhenEmpty(s, j, false, 0):
 			s.verdict = ReasonNone
-		case e.possible(s, j, true, 0):
+		case e.feasibleWhenEmpty(s, j, true, 0):
 			s.verdict = ReasonNodeNotAvail
 		default:
 			s.verdict = ReasonBadConstraints
@@ -42,18 +42,18 @@ func (e *engine) neverOn(s *shape, j *Job) string {
 // too many of them are kept for others (a reservation, maintenance) within its
 // time. Of a shape the longest time that is possible and the shortest that is
 // not are remembered.
-func (e *engine) keptAway(j *Job) bool {
+func (e *engine) keptByReservations(j *Job) bool {
 	for n := range j.choices() {
 		s := e.shapeOf(j, n)
-		switch d := j.shortest(); {
-		case s.notFor > 0 && d >= s.notFor:
-		case d <= s.goodFor:
+		switch d := j.minDuration(); {
+		case s.infeasibleFor > 0 && d >= s.infeasibleFor:
+		case d <= s.feasibleFor:
 			return false
-		case e.possible(s, j, false, endOf(e.now, d)):
-			s.goodFor = d
+		case e.feasibleWhenEmpty(s, j, false, endOf(e.now, d)):
+			s.feasibleFor = d
 			return false
 		default:
-			s.notFor = d
+			s.infeasibleFor = d
 		}
 	}
 	return true
@@ -62,23 +62,23 @@ func (e *engine) keptAway(j *Job) bool {
 // possible tells whether the job fits on the empty nodes. With ideal, nodes
 // that are down count too, and nobody else uses anything. Nodes that are kept for
 // others before until do not count (0: they do).
-func (e *engine) possible(s *shape, j *Job, ideal bool, until int64) bool {
+func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until int64) bool {
 	for _, l := range j.Licenses {
-		if !e.exists(l) {
+		if !e.licenseExists(l) {
 			return false
 		}
 	}
 	var all []candidate
-	sum, early := 0, e.stopsEarly(s)
+	sum, early := 0, e.takesFirstFit(s)
 	for i := range e.nodes {
 		n := &e.nodes[i]
-		if s.Eligible != nil && !s.Eligible.Has(i) || n.Unavailable && !ideal || !ideal && e.outForGood(n, s.Reservation) {
+		if s.Eligible != nil && !s.Eligible.Has(i) || n.Unavailable && !ideal || !ideal && e.reservedForever(n, s.Reservation) {
 			continue
 		}
 		if until > 0 && e.blocked(i, s.Reservation, e.now, until) {
 			continue
 		}
-		nd := need{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
+		nd := nodeDemand{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
 		if !n.hasGeometry(&nd) {
 			continue
 		}
@@ -87,7 +87,7 @@ func (e *engine) possible(s *shape, j *Job, ideal bool, until int64) bool {
 		if ideal {
 			bare := *n.Node
 			bare.UsedCPUs, bare.UsedMemory = 0, 0
-			n = &nodeState{Node: &bare, core: n.core, cpus: int32(n.CPUs), memory: small(n.Memory)}
+			n = &nodeState{Node: &bare, threadsPerCore: n.threadsPerCore, cpus: int32(n.CPUs), memory: clampInt32(n.Memory)}
 			o.cpus, o.memory, o.gres = n.CPUs, n.Memory, n.GRES
 		}
 		if s.sharers() > 1 {
@@ -105,7 +105,7 @@ func (e *engine) possible(s *shape, j *Job, ideal bool, until int64) bool {
 }
 
 // exists tells whether there is as much of the licence as it says.
-func (e *engine) exists(l License) bool {
+func (e *engine) licenseExists(l License) bool {
 	for i := range e.s.Licenses {
 		if e.s.Licenses[i].Name == l.Name {
 			return e.s.Licenses[i].Total >= l.Total
@@ -115,7 +115,7 @@ func (e *engine) exists(l License) bool {
 }
 
 // outForGood tells whether the node is kept from the jobs for ever.
-func (e *engine) outForGood(n *nodeState, reservation string) bool {
+func (e *engine) reservedForever(n *nodeState, reservation string) bool {
 	for _, b := range n.blocks {
 		k := &e.s.AdvanceReservations[b]
 		if k.End == Forever && k.Start <= e.now && (k.Name == "" || k.Name != reservation) {

@@ -3,8 +3,8 @@ package backfill
 // family is all shapes that differ in the number of nodes and tasks only. What
 // asks for more of both and for longer cannot start earlier: so the search for
 // one starts where that for another has ended.
-type family struct {
-	pass   int // the bounds hold in this pass
+type dominanceGroup struct {
+	epoch  int // the bounds hold in this pass
 	bounds []bound
 }
 
@@ -17,34 +17,34 @@ type bound struct {
 
 // familyOf finds or makes the family of a shape with key k; nil where more
 // nodes may be easier to find than fewer.
-func (e *engine) familyOf(s *shape, k shapeKey, plain bool) *family {
-	if !plain || s.MaxNodes > s.fewest || e.s.Policy.forgetful {
+func (e *engine) dominanceGroupOf(s *requestShape, k shapeKey, plain bool) *dominanceGroup {
+	if !plain || s.MaxNodes > s.leastNodes || e.s.Policy.noDominance {
 		return nil
 	}
-	if s.MaxNodes == 0 || s.tasksWanted(s.fewest) == s.fewest {
+	if s.MaxNodes == 0 || s.tasksWanted(s.leastNodes) == s.leastNodes {
 		k.minNodes = 0
 	}
 	k.tasks, k.maxNodes = min(k.tasks, 1), min(k.maxNodes, 1)
-	if s.MaxNodes > 0 && s.tasksWanted(s.fewest) == s.fewest {
+	if s.MaxNodes > 0 && s.tasksWanted(s.leastNodes) == s.leastNodes {
 		k.tasks = 0 // one task a node, however that was said
 	}
-	f := e.families[k]
+	f := e.dominanceGroups[k]
 	if f == nil {
-		f = &family{}
-		e.families[k] = f
+		f = &dominanceGroup{}
+		e.dominanceGroups[k] = f
 	}
 	return f
 }
 
 // known is the earliest start of the shape that is not known to be impossible.
-func (e *engine) known(s *shape, duration int64) int64 {
+func (e *engine) earliestKnown(s *requestShape, duration int64) int64 {
 	at := int64(0)
-	if s.family == nil || s.family.pass != e.pass {
+	if s.dominance == nil || s.dominance.epoch != e.epoch {
 		return at
 	}
-	tasks := s.tasksWanted(s.fewest)
-	for i := range s.family.bounds {
-		if b := &s.family.bounds[i]; b.at > at && b.nodes <= s.fewest && b.tasks <= tasks && b.duration <= duration {
+	tasks := s.tasksWanted(s.leastNodes)
+	for i := range s.dominance.bounds {
+		if b := &s.dominance.bounds[i]; b.at > at && b.nodes <= s.leastNodes && b.tasks <= tasks && b.duration <= duration {
 			at = b.at
 		}
 	}
@@ -55,12 +55,12 @@ func (e *engine) known(s *shape, duration int64) int64 {
 const mostBounds = 64
 
 // learn adds a bound, and drops those that say no more than it.
-func (e *engine) learn(s *shape, duration, at int64) {
-	f := s.family
-	if f.pass != e.pass {
-		f.pass, f.bounds = e.pass, f.bounds[:0]
+func (e *engine) recordBound(s *requestShape, duration, at int64) {
+	f := s.dominance
+	if f.epoch != e.epoch {
+		f.epoch, f.bounds = e.epoch, f.bounds[:0]
 	}
-	n := bound{s.fewest, s.tasksWanted(s.fewest), duration, at}
+	n := bound{s.leastNodes, s.tasksWanted(s.leastNodes), duration, at}
 	kept := f.bounds[:0]
 	for _, b := range f.bounds {
 		if b.nodes <= n.nodes && b.tasks <= n.tasks && b.duration <= n.duration && b.at >= n.at {

@@ -6,7 +6,7 @@ import (
 )
 
 // need is the least that a job wants of every node it gets.
-type need struct {
+type nodeDemand struct {
 	eligible       *NodeSet
 	reservation    string
 	cpus           int32
@@ -23,17 +23,17 @@ const allMemory int32 = -1
 // class knows for every slot which nodes have what a need asks for. The nodes
 // that have it through many slots are found by ands of bitmaps, 8 and 64 slots
 // at a time.
-type class struct {
-	need
-	gresList []GRES
-	words    int      // of one bitmap
-	member   NodeSet  // nodes that count at all
-	one      []uint64 // slot by slot
-	eight    []uint64 // and of 8 slots
-	many     []uint64 // and of 64 slots
-	count    []int32  // nodes in each slot
-	flat     bool     // the slots are few and change: one is all there is
-	lastly   []int32  // what lasting found; empty: it has to look
+type demandClass struct {
+	nodeDemand
+	gresList     []GRES
+	words        int      // of one bitmap
+	member       NodeSet  // nodes that count at all
+	one          []uint64 // slot by slot
+	eight        []uint64 // and of 8 slots
+	many         []uint64 // and of 64 slots
+	count        []int32  // nodes in each slot
+	unsummarized bool     // the slots are few and change: one is all there is
+	untilCounts  []int32  // what lasting found; empty: it has to look
 }
 
 // mostClasses bounds the memory and the time that classes take, more of them
@@ -47,39 +47,39 @@ func (e *engine) mostClasses() int {
 }
 
 // newClass makes the class of the amounts as they are.
-func (e *engine) newClass(nd need, gres []GRES) *class {
+func (e *engine) newClass(nd nodeDemand, gres []GRES) *demandClass {
 	w, slots := (len(e.nodes)+63)/64, len(e.at)
-	c := &class{need: nd, gresList: gres, words: w, flat: e.sparse, count: make([]int32, slots),
+	c := &demandClass{nodeDemand: nd, gresList: gres, words: w, unsummarized: e.sparse, count: make([]int32, slots),
 		one: make([]uint64, w*slots)}
-	if !c.flat {
+	if !c.unsummarized {
 		c.eight, c.many = make([]uint64, w*((slots+7)/8)), make([]uint64, w*((slots+63)/64))
 	}
 	c.member.words = make([]uint64, w)
 	for i := range e.nodes {
 		if n := &e.nodes[i]; !n.Unavailable && (nd.eligible == nil || nd.eligible.Has(i)) && n.hasGeometry(&nd) {
 			c.member.words[i/64] |= 1 << (i % 64)
-			e.fillClass(c, i)
+			e.addToClass(c, i)
 		}
 	}
-	if c.flat {
+	if c.unsummarized {
 		return c
 	}
 	for b := 0; b*8 < slots; b++ {
-		c.fold(c.eight, b, c.one, b*8, min(slots, b*8+8))
+		c.and(c.eight, b, c.one, b*8, min(slots, b*8+8))
 	}
 	for b := 0; b*64 < slots; b++ {
-		c.fold(c.many, b, c.eight, b*8, min((slots+7)/8, b*8+8))
+		c.and(c.many, b, c.eight, b*8, min((slots+7)/8, b*8+8))
 	}
 	return c
 }
 
-func (n *Node) hasGeometry(nd *need) bool {
+func (n *Node) hasGeometry(nd *nodeDemand) bool {
 	return n.sockets() >= int(nd.sockets) && n.threads() >= int(nd.threads) &&
 		(nd.cores == 0 || n.CPUs/n.threads()/n.sockets() >= int(nd.cores))
 }
 
 // fold makes bitmap b of to the and of bitmaps from..until-1 of of.
-func (c *class) fold(to []uint64, b int, of []uint64, from, until int) {
+func (c *demandClass) and(to []uint64, b int, of []uint64, from, until int) {
 	for w := range c.words {
 		all := ^uint64(0)
 		for i := from; i < until; i++ {
@@ -90,13 +90,13 @@ func (c *class) fold(to []uint64, b int, of []uint64, from, until int) {
 }
 
 // fillClass sets node i's bits in every slot.
-func (e *engine) fillClass(c *class, i int) {
+func (e *engine) addToClass(c *demandClass, i int) {
 	w, bit := i/64, uint64(1)<<(i%64)
 	n := &e.nodes[i]
 	cpu, mem := e.row(n.first), e.row(n.first+1)
 	simple, ok := c.simpleOn(n), false
 	for s := e.first; s < len(e.at); s++ {
-		if s == e.first || !simple || cpu[s] != cpu[s-1] || n.draws && mem[s] != mem[s-1] {
+		if s == e.first || !simple || cpu[s] != cpu[s-1] || n.memoryUsed && mem[s] != mem[s-1] {
 			ok = e.serves(c, i, s)
 		}
 		if ok {
@@ -107,12 +107,12 @@ func (e *engine) fillClass(c *class, i int) {
 }
 
 // simpleOn tells whether CPUs and memory are all that matters on n.
-func (c *class) simpleOn(n *nodeState) bool {
-	return len(c.gresList) == 0 && len(n.blocks) == 0 && len(n.cored) == 0 && c.reservation == ""
+func (c *demandClass) simpleOn(n *nodeState) bool {
+	return len(c.gresList) == 0 && len(n.blocks) == 0 && len(n.reservedCores) == 0 && c.reservation == ""
 }
 
 // cpusOn is the CPUs the need comes to on n.
-func (nd *need) cpusOn(n *nodeState) int32 {
+func (nd *nodeDemand) cpusOn(n *nodeState) int32 {
 	cpus := nd.cpus
 	if n.ThreadsPerCore > 1 {
 		cpus = int32(roundUp(int(cpus), n.ThreadsPerCore))
@@ -124,17 +124,17 @@ func (nd *need) cpusOn(n *nodeState) int32 {
 }
 
 // serves tells whether node i has what c asks for in slot s.
-func (e *engine) serves(c *class, i, s int) bool {
+func (e *engine) serves(c *demandClass, i, s int) bool {
 	return e.offers(c, i, s) &&
 		(len(e.nodes[i].blocks) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s)))
 }
 
 // offers tells whether so much is free on node i in slot s as c asks for.
-func (e *engine) offers(c *class, i, s int) bool {
+func (e *engine) offers(c *demandClass, i, s int) bool {
 	n := &e.nodes[i]
 	v := e.v[n.first*e.stride+s:]
 	cpus := v[0]
-	if len(n.cored) > 0 {
+	if len(n.reservedCores) > 0 {
 		cpus = e.cpusIn(n, c.reservation, s)
 	}
 	if cpus < c.cpusOn(n) {
@@ -174,43 +174,43 @@ func (e *engine) gresIn(n *nodeState, g GRES, s int) int64 {
 // node i at some time within [from, until).
 func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 	inside := reservation == ""
-	until = min(until, e.lasts(reservation, max(from, e.now)))
+	until = min(until, e.reservationEnd(reservation, max(from, e.now)))
 	for _, b := range e.nodes[i].blocks {
 		k := &e.s.AdvanceReservations[b]
 		switch {
 		case reservation != "" && k.Name == reservation:
-			inside = inside || k.Flex || k.stays(max(from, e.now))
+			inside = inside || k.Flex || k.active(max(from, e.now))
 		case k.Start < until && k.End > max(from, e.now):
 			return true
 		}
 	}
-	for _, c := range e.nodes[i].cored {
+	for _, c := range e.nodes[i].reservedCores {
 		k := &e.s.AdvanceReservations[c.block]
-		inside = inside || k.Name == reservation && (k.Flex || k.stays(max(from, e.now)))
+		inside = inside || k.Name == reservation && (k.Flex || k.active(max(from, e.now)))
 	}
 	return !inside && !e.flexible(reservation) && !e.anywhere(reservation, max(from, e.now))
 }
 
 // taken is what a node has less than before, the same in every slot; known is
 // false where that is not so.
-type taken struct {
+type delta struct {
 	cpus, memory int32
 	known        bool
 }
 
 // changed brings the classes up to date after so much was taken from node i in
 // the slots from..to-1, as far as they are not over.
-func (e *engine) changed(i, from, to int, t taken) {
+func (e *engine) updateClasses(i, from, to int, t delta) {
 	from = max(from, e.first)
 	for _, c := range e.classes {
 		if c.member.words[i/64]&(1<<(i%64)) == 0 {
 			continue
 		}
-		e.update(c, i, from, to, t)
+		e.updateClass(c, i, from, to, t)
 	}
 }
 
-func (e *engine) update(c *class, i, from, to int, t taken) {
+func (e *engine) updateClass(c *demandClass, i, from, to int, t delta) {
 	w, bit := i/64, uint64(1)<<(i%64)
 	n := &e.nodes[i]
 	simple := c.simpleOn(n) && c.memory >= 0
@@ -234,25 +234,25 @@ func (e *engine) update(c *class, i, from, to int, t taken) {
 			continue
 		}
 		*p ^= bit
-		c.lastly = c.lastly[:0]
+		c.untilCounts = c.untilCounts[:0]
 		if ok {
 			c.count[s]++
 			set = true
 		} else {
 			c.count[s]--
-			if !c.flat {
+			if !c.unsummarized {
 				c.eight[s/8*c.words+w] &^= bit
 				c.many[s/64*c.words+w] &^= bit
 			}
 		}
 	}
-	if set && !c.flat {
-		c.refold(w, bit, from, to)
+	if set && !c.unsummarized {
+		c.updateSummaries(w, bit, from, to)
 	}
 }
 
 // refold sets the bit of wider bitmaps over from..to-1 where it may now be.
-func (c *class) refold(w int, bit uint64, from, to int) {
+func (c *demandClass) updateSummaries(w int, bit uint64, from, to int) {
 	slots := len(c.count)
 	for b := from / 8; b*8 < to; b++ {
 		all := bit
@@ -273,10 +273,10 @@ func (c *class) refold(w int, bit uint64, from, to int) {
 // through puts into out the nodes that serve in all of the slots from..to-1, and
 // counts them. It stops when there are as many as are enough; the words of out
 // behind them are not set then. The interval is not empty.
-func (c *class) through(from, to int, out []uint64, enough int) (n int) {
+func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) (n int) {
 	for k, x := range c.one[from*c.words : (from+1)*c.words] {
 		if x != 0 {
-			x = c.staying(k, from+1, to, x)
+			x = c.andThrough(k, from+1, to, x)
 			n += bits.OnesCount64(x)
 		}
 		out[k] = x
@@ -289,10 +289,10 @@ func (c *class) through(from, to int, out []uint64, enough int) (n int) {
 
 // staying is what is left of word k, which is x, of the nodes that serve in all of
 // the slots from..to-1. On a full machine that is soon nothing.
-func (c *class) staying(k, from, to int, x uint64) uint64 {
+func (c *demandClass) andThrough(k, from, to int, x uint64) uint64 {
 	for i := from; x != 0 && i < to; {
 		switch {
-		case c.flat || i%8 != 0 || i+8 > to:
+		case c.unsummarized || i%8 != 0 || i+8 > to:
 			x &= c.one[i*c.words+k]
 			i++
 		case i%64 == 0 && i+64 <= to:
@@ -307,34 +307,36 @@ func (c *class) staying(k, from, to int, x uint64) uint64 {
 }
 
 // lasting counts for each slot from first on the nodes that serve until then.
-func (c *class) lasting(first int) []int32 {
-	if len(c.lastly) > 0 {
-		return c.lastly
+func (c *demandClass) servingUntil(first int) []int32 {
+	if len(c.untilCounts) > 0 {
+		return c.untilCounts
 	}
-	c.lastly = slices.Grow(c.lastly, len(c.count)-first)[:len(c.count)-first]
-	clear(c.lastly)
+	c.untilCounts = slices.Grow(c.untilCounts, len(c.count)-first)[:len(c.count)-first]
+	clear(c.untilCounts)
 	for k, x := range c.one[first*c.words : (first+1)*c.words] {
-		for i := 0; x != 0 && i < len(c.lastly); i++ {
+		for i := 0; x != 0 && i < len(c.untilCounts); i++ {
 			x &= c.one[(first+i)*c.words+k]
-			c.lastly[i] += int32(bits.OnesCount64(x))
+			c.untilCounts[i] += int32(bits.OnesCount64(x))
 		}
 	}
-	return c.lastly
+	return c.untilCounts
 }
 
 // insert makes slot i out of the one before it.
-func (c *class) insert(i int) {
-	c.lastly = c.lastly[:0]
+func (c *demandClass) insert(i int) {
+	c.untilCounts = c.untilCounts[:0]
 	c.count = slices.Insert(c.count, i, c.count[i-1])
 	c.one = slices.Insert(c.one, i*c.words, c.one[(i-1)*c.words:i*c.words]...)
 }
 
 // drop takes slot i out.
-func (c *class) drop(i int) {
-	c.lastly = c.lastly[:0]
+func (c *demandClass) drop(i int) {
+	c.untilCounts = c.untilCounts[:0]
 	c.count = slices.Delete(c.count, i, i+1)
 	c.one = slices.Delete(c.one, i*c.words, (i+1)*c.words)
 }
 
 // only leaves the first slot.
-func (c *class) only() { c.count, c.one, c.lastly = c.count[:1], c.one[:c.words], c.lastly[:0] }
+func (c *demandClass) keepFirstSlot() {
+	c.count, c.one, c.untilCounts = c.count[:1], c.one[:c.words], c.untilCounts[:0]
+}

@@ -11,7 +11,7 @@ import (
 // it is the job that was meant.
 func TestLineupKeepsTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var l lineup
+		var l pendingQueue
 		var all []*Job
 		for id := range rapid.IntRange(0, 3*mostInChunk).Draw(t, "first") {
 			all = append(all, &Job{ID: int64(id % 500), Priority: int64(id * 7919 % 13)})
@@ -28,7 +28,7 @@ func TestLineupKeepsTheOrder(t *testing.T) {
 			all = append(all, j)
 			l.add(j)
 		}
-		slices.SortStableFunc(all, before)
+		slices.SortStableFunc(all, compareQueueOrder)
 		if got := l.jobs(); !slices.Equal(got, all) || l.n != len(all) {
 			t.Fatalf("%d jobs in line (%d counted), want %d, or in another order", len(got), l.n, len(all))
 		}

@@ -10,7 +10,7 @@ import (
 
 // keptCores are the CPUs that one block takes of one node. The row is how many of
 // them none of the block's own jobs has, in each slot in which the block lasts.
-type keptCores struct {
+type reservedCores struct {
 	block int // place in Snapshot.Blocks
 	row   int
 	set   CPUSet
@@ -23,24 +23,24 @@ func (s *Snapshot) ReservesCores() bool {
 }
 
 // describeCores notes which CPUs of which nodes blocks take.
-func (e *engine) describeCores(s *Snapshot) {
+func (e *engine) initReservedCores(s *Snapshot) {
 	for b := range s.AdvanceReservations {
 		for _, i := range slices.Sorted(maps.Keys(s.AdvanceReservations[b].Cores)) {
 			if i < len(e.nodes) {
-				e.nodes[i].cored = append(e.nodes[i].cored, keptCores{block: b, set: s.AdvanceReservations[b].Cores[i]})
-				e.anyCored = true
+				e.nodes[i].reservedCores = append(e.nodes[i].reservedCores, reservedCores{block: b, set: s.AdvanceReservations[b].Cores[i]})
+				e.hasReservedCores = true
 			}
 		}
 	}
 }
 
 // keepCores fills the rows of the CPUs that blocks take.
-func (e *engine) keepCores() {
-	if !e.anyCored {
+func (e *engine) fillReservedCores() {
+	if !e.hasReservedCores {
 		return
 	}
 	for i := range e.nodes {
-		for _, k := range e.nodes[i].cored {
+		for _, k := range e.nodes[i].reservedCores {
 			b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
 			for s := range e.at {
 				row[s] = 0
@@ -53,11 +53,11 @@ func (e *engine) keepCores() {
 }
 
 // drawCores books that a job of the reservation has so many CPUs of the node.
-func (e *engine) drawCores(n *nodeState, reservation string, cpus int32, from, to int) {
+func (e *engine) drawReservedCores(n *nodeState, reservation string, cpus int32, from, to int) {
 	if reservation == "" {
 		return
 	}
-	for _, k := range n.cored {
+	for _, k := range n.reservedCores {
 		if e.s.AdvanceReservations[k.block].Name == reservation {
 			e.add(k.row, from, to, -cpus)
 		}
@@ -69,7 +69,7 @@ func (e *engine) drawCores(n *nodeState, reservation string, cpus int32, from, t
 func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 	free := e.v[n.first*e.stride+s]
 	own, bound := int32(0), false
-	for _, k := range n.cored {
+	for _, k := range n.reservedCores {
 		b, left := &e.s.AdvanceReservations[k.block], max(0, e.v[k.row*e.stride+s])
 		switch {
 		case b.Start >= e.slotEnd(s) || b.End <= e.at[s]:
@@ -87,8 +87,8 @@ func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 
 // cpusThrough is cpusIn for the whole of an interval.
 func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int32 {
-	if len(n.cored) == 0 {
-		return e.least(n.first, in.from, in.to)
+	if len(n.reservedCores) == 0 {
+		return e.minimum(n.first, in.from, in.to)
 	}
 	least := e.cpusIn(n, reservation, in.from)
 	for s := in.from + 1; s < in.to; s++ {
@@ -101,7 +101,7 @@ func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int3
 // from now until end.
 func (e *engine) forbidden(n *nodeState, reservation string, end int64) (set CPUSet) {
 	own, bound := CPUSet{}, false
-	for _, k := range n.cored {
+	for _, k := range n.reservedCores {
 		switch b := &e.s.AdvanceReservations[k.block]; {
 		case b.Start >= end || b.End <= e.now:
 		case reservation != "" && b.Name == reservation:

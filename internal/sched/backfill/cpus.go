@@ -27,9 +27,9 @@ func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
 
 // takeCores chooses count CPUs of the node for the job, whole cores but for the
 // forbidden ones; ok is false when no choice keeps what the job asks of sockets.
-func (e *engine) takeCores(n *nodeState, j *Job, a *Assignment, forbidden CPUSet) (set CPUSet, ok bool) {
-	if j.sharers() > 1 && e.shares {
-		return shareCores(n, e.shareBy, a)
+func (e *engine) chooseCPUs(n *nodeState, j *Job, a *Assignment, forbidden CPUSet) (set CPUSet, ok bool) {
+	if j.sharers() > 1 && e.oversubscribes {
+		return chooseSharedCPUs(n, e.minSharers, a)
 	}
 	threads := n.threads()
 	if threads == 1 && n.sockets() == 1 && j.TasksPerSocket == 0 {
@@ -83,7 +83,7 @@ func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) 
 
 // shareCores chooses CPUs for a job that shares them: those that most sharing
 // jobs have already, as far as one more may, and then those that nobody has.
-func shareCores(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
+func chooseSharedCPUs(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
 	var set CPUSet
 	for load, left := share-1, a.CPUCount; left > 0 && load >= 0; load-- {
 		for c := range n.CPUs {
@@ -104,7 +104,7 @@ func (n *nodeState) sharersOf(cpu int) int {
 }
 
 // have notes that a running job has the CPUs, or has them no more.
-func (n *nodeState) have(cpus CPUSet, share bool, sign int) {
+func (n *nodeState) updateCPUs(cpus CPUSet, share bool, sign int) {
 	if share {
 		for _, c := range cpus.Members() {
 			for len(n.sharers) <= c {
@@ -126,25 +126,25 @@ func (n *nodeState) have(cpus CPUSet, share bool, sign int) {
 }
 
 // unpin takes back what pin gave.
-func (e *engine) unpin(nodes []Assignment, share bool) {
+func (e *engine) releaseCPUs(nodes []Assignment, share bool) {
 	for i := range nodes {
-		e.nodes[nodes[i].Node].have(nodes[i].CPUs, share, -1)
+		e.nodes[nodes[i].Node].updateCPUs(nodes[i].CPUs, share, -1)
 	}
 }
 
 // pin gives the assignments of a job of the reservation, which has them until
 // end, their CPUs.
-func (e *engine) pin(j *Job, nodes []Assignment, reservation string, end int64) bool {
+func (e *engine) assignCPUs(j *Job, nodes []Assignment, reservation string, end int64) bool {
 	for i := range nodes {
 		n := &e.nodes[nodes[i].Node]
-		set, ok := e.takeCores(n, j, &nodes[i], e.forbidden(n, reservation, end))
+		set, ok := e.chooseCPUs(n, j, &nodes[i], e.forbidden(n, reservation, end))
 		if !ok {
 			return false
 		}
 		nodes[i].CPUs = set
 	}
 	for i := range nodes {
-		e.nodes[nodes[i].Node].have(nodes[i].CPUs, j.sharers() > 1, 1)
+		e.nodes[nodes[i].Node].updateCPUs(nodes[i].CPUs, j.sharers() > 1, 1)
 	}
 	return true
 }

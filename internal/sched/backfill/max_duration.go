@@ -4,15 +4,15 @@ import "sort"
 
 // longest is how long a job of a simple shape could run from now on; 0: it
 // cannot start.
-func (e *engine) longest(s *shape) int64 {
-	if s.class.flat {
-		until := s.class.lasting(e.first)
-		return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return int(until[i]) < s.fewest }))
+func (e *engine) longestSimple(s *requestShape) int64 {
+	if s.class.unsummarized {
+		until := s.class.servingUntil(e.first)
+		return e.lastsUntil(e.first + sort.Search(len(until), func(i int) bool { return int(until[i]) < s.leastNodes }))
 	}
 	lo, hi := e.first, len(e.at) // it serves until slot lo, and not beyond hi
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
-		if s.class.through(e.first, mid, e.scratch, s.fewest) >= s.fewest {
+		if s.class.servingThroughout(e.first, mid, e.scratch, s.leastNodes) >= s.leastNodes {
 			lo = mid
 		} else {
 			hi = mid - 1

@@ -21,29 +21,31 @@ const sparseRoom = 7
 const mostSparse = 32
 
 // ends is all that holds something, by the instant at which it will not.
-type ends []hold
+type releaseList []release
 
 // hold is a claim, and what it is found by: a look at many is one at no claim.
-type hold struct {
+type release struct {
 	end, id int64 // of the claim
 	claim   *claim
 }
 
-func (l ends) after(end int64) int {
+func (l releaseList) after(end int64) int {
 	return sort.Search(len(l), func(i int) bool { return l[i].end > end })
 }
 
-func byEnd(a, b hold) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
+func byEnd(a, b release) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
 
 // place is where what ends then, and has the id, begins.
-func (l ends) place(end, id int64) int {
+func (l releaseList) place(end, id int64) int {
 	return sort.Search(len(l), func(i int) bool { return l[i].end > end || l[i].end == end && l[i].id >= id })
 }
 
-func (l *ends) add(c *claim) { *l = slices.Insert(*l, l.place(c.end, c.id), hold{c.end, c.id, c}) }
+func (l *releaseList) add(c *claim) {
+	*l = slices.Insert(*l, l.place(c.end, c.id), release{c.end, c.id, c})
+}
 
 // remove reports whether c was there.
-func (l *ends) remove(c *claim) bool {
+func (l *releaseList) remove(c *claim) bool {
 	for i := l.place(c.end, c.id); i < len(*l); i++ {
 		if (*l)[i].claim.same(c) {
 			*l = slices.Delete(*l, i, i+1)
@@ -60,32 +62,32 @@ func (c *claim) same(o *claim) bool {
 
 // cutEnd is the first slot that the claim does not hold any more. A sparse
 // series learns that the claim is there, or not any more.
-func (e *engine) cutEnd(c *claim, sign int32) int {
+func (e *engine) splitAtEnd(c *claim, sign int32) int {
 	if !e.sparse {
-		return e.series.cut(c.end)
+		return e.resourceProfile.splitAt(c.end)
 	}
 	if sign < 0 {
-		e.ends.remove(c)
-		return e.since(c.end)
+		e.releases.remove(c)
+		return e.slotFrom(c.end)
 	}
 	kept := *c
-	if e.filling {
-		e.ends = append(e.ends, hold{c.end, c.id, &kept})
+	if e.loading {
+		e.releases = append(e.releases, release{c.end, c.id, &kept})
 	} else {
-		e.ends.add(&kept)
+		e.releases.add(&kept)
 	}
 	if c.of == nil {
-		e.given = append(e.given, &kept)
+		e.booked = append(e.booked, &kept)
 	}
-	return e.since(c.end)
+	return e.slotFrom(c.end)
 }
 
 // cut is since, after there is a boundary at t if there can be.
-func (e *engine) cut(t int64) int {
+func (e *engine) splitAt(t int64) int {
 	if !e.sparse {
-		return e.series.cut(t)
+		return e.resourceProfile.splitAt(t)
 	}
-	i := e.since(t)
+	i := e.slotFrom(t)
 	if t == Forever || i == 0 || i < len(e.at) && e.at[i] == t {
 		return i
 	}
@@ -93,19 +95,19 @@ func (e *engine) cut(t int64) int {
 	for _, c := range e.classes {
 		c.insert(i)
 	}
-	for _, h := range e.ending(e.at[i-1], t) {
+	for _, h := range e.releasesBetween(e.at[i-1], t) {
 		e.apply(h.claim, i, i+1, -1)
 	}
 	return i
 }
 
 // ending lists what ends after from and until until at the latest.
-func (e *engine) ending(from, until int64) []hold {
-	return e.ends[e.ends.after(from):e.ends.after(until)]
+func (e *engine) releasesBetween(from, until int64) []release {
+	return e.releases[e.releases.after(from):e.releases.after(until)]
 }
 
 // uncut takes the boundary before slot i away again.
-func (e *engine) uncut(i int) {
+func (e *engine) removeBoundary(i int) {
 	n := len(e.at)
 	for r := range e.rows {
 		row := e.v[r*e.stride : r*e.stride+n]
@@ -118,18 +120,18 @@ func (e *engine) uncut(i int) {
 }
 
 // reown finds out anew who is on the nodes in the slots from..to-1.
-func (e *engine) reown(from, to int) {
+func (e *engine) recomputeOwners(from, to int) {
 	for s := from; s < to; s++ {
 		for i := range e.nodes {
 			e.row(e.ownerRow(&e.nodes[i]))[s] = 0
 		}
-		for _, h := range e.ends {
+		for _, h := range e.releases {
 			c := h.claim
 			if c.start > e.at[s] || c.end <= e.at[s] {
 				continue
 			}
 			for i := range c.nodes {
-				e.own(&e.nodes[c.nodes[i].Node], s, s+1, c, 1)
+				e.updateOwner(&e.nodes[c.nodes[i].Node], s, s+1, c, 1)
 			}
 		}
 	}
@@ -137,12 +139,12 @@ func (e *engine) reown(from, to int) {
 
 // next is the first instant after t at which something becomes free, or a
 // reservation or an outage begins or ends.
-func (e *engine) next(t int64) int64 {
+func (e *engine) nextChange(t int64) int64 {
 	at := Forever
-	if i := e.ends.after(t); i < len(e.ends) {
-		at = e.ends[i].end
+	if i := e.releases.after(t); i < len(e.releases) {
+		at = e.releases[i].end
 	}
-	if i := e.since(t + 1); i < len(e.at) {
+	if i := e.slotFrom(t + 1); i < len(e.at) {
 		at = min(at, e.at[i])
 	}
 	return at
@@ -153,23 +155,23 @@ func (e *engine) next(t int64) int64 {
 const fineTries = 64
 
 // soonest is earliest on a sparse series.
-func (e *engine) soonest(s *shape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
+func (e *engine) earliestSparse(s *requestShape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
 	later := tries{}
 	slot, made := 0, false // where the last try was, and whether that boundary is only for it
-	defer func() { e.forget(slot, made && !ok) }()
-	for t := e.possibleFrom(s, j, from); t != Forever && t <= until; {
-		if opens := e.opens(s.Reservation, t); opens > t {
+	defer func() { e.dropBoundary(slot, made && !ok) }()
+	for t := e.earliestPossible(s, j, from); t != Forever && t <= until; {
+		if opens := e.reservationOpens(s.Reservation, t); opens > t {
 			t = opens
 			continue
 		}
-		slot, made = e.cutAgain(slot, made, t)
+		slot, made = e.moveBoundary(slot, made, t)
 		in := e.interval(s, slot, t, j.Duration)
 		if j.Deadline > 0 && in.end > j.Deadline {
 			return 0, nil, false
 		}
-		last := e.obstacle(s, j, in)
+		last := e.lastObstacle(s, j, in)
 		if last < 0 {
-			if nodes = e.place(s, j, in); nodes != nil {
+			if nodes = e.findNodes(s, j, in); nodes != nil {
 				return t, nodes, true
 			}
 			last = slot
@@ -181,24 +183,24 @@ func (e *engine) soonest(s *shape, j *Job, from, until int64) (at int64, nodes [
 
 // cutAgain is cut at t, which made a boundary or not, for a search that is done
 // with the boundary before slot: that is moved, if it was made for the search and nothing is between.
-func (e *engine) cutAgain(slot int, made bool, t int64) (int, bool) {
+func (e *engine) moveBoundary(slot int, made bool, t int64) (int, bool) {
 	if made && t > e.at[slot] && (slot+1 == len(e.at) || t < e.at[slot+1]) {
 		from := e.at[slot]
 		e.at[slot] = t
-		for _, h := range e.ending(from, t) {
+		for _, h := range e.releasesBetween(from, t) {
 			e.apply(h.claim, slot, slot+1, -1)
 		}
 		return slot, true
 	}
-	e.forget(slot, made)
+	e.dropBoundary(slot, made)
 	had := len(e.at)
-	slot = e.cut(t)
+	slot = e.splitAt(t)
 	return slot, len(e.at) > had
 }
 
-func (e *engine) forget(slot int, made bool) {
+func (e *engine) dropBoundary(slot int, made bool) {
 	if made {
-		e.uncut(slot)
+		e.removeBoundary(slot)
 	}
 }
 
@@ -210,12 +212,12 @@ type tries struct {
 
 // after is the instant to look at after t, which did not do.
 func (l *tries) after(e *engine, t int64) int64 {
-	next := e.next(t)
+	next := e.nextChange(t)
 	if l.n++; l.n <= fineTries || next == Forever {
 		return next
 	}
 	if l.wide == nil {
-		l.wide = octaves(e.now)
+		l.wide = geometricSlots(e.now)
 	}
 	if i, _ := slices.BinarySearch(l.wide, next); i < len(l.wide) {
 		return l.wide[i]
@@ -225,28 +227,28 @@ func (l *tries) after(e *engine, t int64) int64 {
 
 // possibleFrom is the first instant from from on at which as much is free as
 // the job needs at least, leaving aside what is booked for times after from.
-func (e *engine) possibleFrom(s *shape, j *Job, from int64) int64 {
+func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 	if from <= e.now {
 		return from
 	}
-	slot := e.holding(from)
+	slot := e.slotAt(from)
 	probe := e.probe(slot, from)
-	count := e.offering(s.class, slot)
+	count := e.countOffering(s.class, slot)
 	release := func(c *claim) {
 		count -= probe.counts(s.class, c)
 		probe.apply(c, 0, 1, -1)
 		count += probe.counts(s.class, c)
 	}
-	for _, h := range e.ending(e.at[slot], from) {
+	for _, h := range e.releasesBetween(e.at[slot], from) {
 		release(h.claim)
 	}
 	enough := func() bool {
-		return count >= s.fewest && probe.v[0] >= s.least && probe.licensed(j, s.Reservation, interval{from: 0, to: 1})
+		return count >= s.leastNodes && probe.v[0] >= s.leastTotalCPUs && probe.licensesFree(j, s.Reservation, interval{from: 0, to: 1})
 	}
 	if enough() {
 		return from
 	}
-	list := e.ending(from, Forever-1)
+	list := e.releasesBetween(from, Forever-1)
 	for i, h := range list {
 		if h.claim.start <= from {
 			release(h.claim)
@@ -256,18 +258,18 @@ func (e *engine) possibleFrom(s *shape, j *Job, from int64) int64 {
 		}
 	}
 	// Only what is booked later might help, by its end.
-	return e.next(from)
+	return e.nextChange(from)
 }
 
 // probe is an engine with one slot, which begins at t and has the amounts of
 // slot. The next one takes its place. It does not know who is where, nor what is kept for whom.
 func (e *engine) probe(slot int, t int64) *engine {
 	p := *e
-	p.classes, p.kept, p.sparse, p.probing = nil, nil, false, true
-	if len(e.probed) < e.rows {
-		e.probed = make([]int32, e.rows)
+	p.classes, p.reservedLicenses, p.sparse, p.amountsOnly = nil, nil, false, true
+	if len(e.probeAmounts) < e.rows {
+		e.probeAmounts = make([]int32, e.rows)
 	}
-	p.series = series{at: []int64{t}, rows: e.rows, stride: 1, v: e.probed[:e.rows]}
+	p.resourceProfile = resourceProfile{at: []int64{t}, rows: e.rows, stride: 1, v: e.probeAmounts[:e.rows]}
 	for r := range p.v {
 		p.v[r] = e.v[r*e.stride+slot]
 	}
@@ -276,7 +278,7 @@ func (e *engine) probe(slot int, t int64) *engine {
 
 // offering is how many nodes have what the class asks for in the slot, be they kept
 // for others or not.
-func (e *engine) offering(c *class, slot int) (n int) {
+func (e *engine) countOffering(c *demandClass, slot int) (n int) {
 	if len(e.s.AdvanceReservations) == 0 {
 		return int(c.count[slot])
 	}
@@ -289,7 +291,7 @@ func (e *engine) offering(c *class, slot int) (n int) {
 }
 
 // counts is how many of the claim's nodes have what the class asks for.
-func (e *engine) counts(c *class, held *claim) (n int) {
+func (e *engine) counts(c *demandClass, held *claim) (n int) {
 	for i := range held.nodes {
 		if node := held.nodes[i].Node; c.member.Has(node) && e.offers(c, node, 0) {
 			n++

@@ -9,7 +9,7 @@ import "slices"
 // is not exact has fixed slots, and what ends within a slot counts until the
 // slot's end: nothing is ever over-committed by that, only planned a little
 // later than it could be.
-type series struct {
+type resourceProfile struct {
 	at     []int64
 	exact  bool
 	rows   int
@@ -17,8 +17,8 @@ type series struct {
 	v      []int32
 }
 
-func newSeries(at []int64, rows int, exact bool, room int) series {
-	s := series{at: at, exact: exact, rows: rows, stride: len(at) + room}
+func newResourceProfile(at []int64, rows int, exact bool, room int) resourceProfile {
+	s := resourceProfile{at: at, exact: exact, rows: rows, stride: len(at) + room}
 	if exact {
 		s.stride += 16 + len(at)/4
 	}
@@ -28,12 +28,12 @@ func newSeries(at []int64, rows int, exact bool, room int) series {
 
 // row is the amounts of row r, one for each slot. It is valid until the next
 // cut or fold.
-func (s *series) row(r int) []int32 {
+func (s *resourceProfile) row(r int) []int32 {
 	return s.v[r*s.stride : r*s.stride+len(s.at)]
 }
 
 // holding is the slot that t lies in; 0 for what is before them all.
-func (s *series) holding(t int64) int {
+func (s *resourceProfile) slotAt(t int64) int {
 	lo, hi := 0, len(s.at)
 	for hi-lo > 1 {
 		mid := int(uint(lo+hi) >> 1)
@@ -47,11 +47,11 @@ func (s *series) holding(t int64) int {
 }
 
 // since is the first slot that begins at t or later; len(at): there is none.
-func (s *series) since(t int64) int {
+func (s *resourceProfile) slotFrom(t int64) int {
 	if t <= s.at[0] {
 		return 0
 	}
-	i := s.holding(t)
+	i := s.slotAt(t)
 	if s.at[i] == t {
 		return i
 	}
@@ -59,8 +59,8 @@ func (s *series) since(t int64) int {
 }
 
 // cut is since, after an exact series got a boundary at t.
-func (s *series) cut(t int64) int {
-	i := s.since(t)
+func (s *resourceProfile) splitAt(t int64) int {
+	i := s.slotFrom(t)
 	if s.exact && t != Forever && i > 0 && (i == len(s.at) || s.at[i] != t) {
 		s.insert(i, t)
 	}
@@ -69,7 +69,7 @@ func (s *series) cut(t int64) int {
 
 // insert makes a boundary at t, which is to be the ith; what there is in the
 // slot before it there is in the new one.
-func (s *series) insert(i int, t int64) {
+func (s *resourceProfile) insert(i int, t int64) {
 	if len(s.at) == s.stride {
 		s.grow()
 	}
@@ -82,7 +82,7 @@ func (s *series) insert(i int, t int64) {
 	}
 }
 
-func (s *series) grow() {
+func (s *resourceProfile) grow() {
 	stride := 2*s.stride + 16
 	v := make([]int32, s.rows*stride)
 	for r := range s.rows {
@@ -91,35 +91,8 @@ func (s *series) grow() {
 	s.stride, s.v = stride, v
 }
 
-// fold drops the slots before first, and the boundaries after it at which
-// nothing changes.
-func (s *series) fold(first int) {
-	kept := 0
-	for i := first; i < len(s.at); i++ {
-		if i > first && s.same(i-1, i) {
-			continue
-		}
-		s.at[kept] = s.at[i]
-		for r := range s.rows {
-			s.v[r*s.stride+kept] = s.v[r*s.stride+i]
-		}
-		kept++
-	}
-	s.at = s.at[:kept]
-}
-
-// same compares columns a and b, of which those before a may have moved.
-func (s *series) same(a, b int) bool {
-	for r := range s.rows {
-		if s.v[r*s.stride+a] != s.v[r*s.stride+b] {
-			return false
-		}
-	}
-	return true
-}
-
 // add changes row r by d in the slots from..to-1.
-func (s *series) add(r, from, to int, d int32) {
+func (s *resourceProfile) add(r, from, to int, d int32) {
 	row := s.v[r*s.stride+from : r*s.stride+max(from, to)]
 	for i := range row {
 		row[i] += d
@@ -127,7 +100,7 @@ func (s *series) add(r, from, to int, d int32) {
 }
 
 // least is the smallest amount of row r in the slots from..to-1.
-func (s *series) least(r, from, to int) int32 {
+func (s *resourceProfile) minimum(r, from, to int) int32 {
 	row := s.v[r*s.stride+from : r*s.stride+to]
 	m := row[0]
 	for _, x := range row[1:] {

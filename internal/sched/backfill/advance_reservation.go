@@ -10,12 +10,12 @@ func (j *Job) reservation(choice int) string {
 
 // lasts is when a job of the reservation that starts at start must have ended,
 // whatever its time limit: at the reservation's end. Forever: nothing ends it.
-func (e *engine) lasts(reservation string, start int64) int64 {
+func (e *engine) reservationEnd(reservation string, start int64) int64 {
 	if reservation == "" {
 		return Forever
 	}
 	for i := range e.s.AdvanceReservations {
-		if b := &e.s.AdvanceReservations[i]; b.Name == reservation && !b.Flex && b.stays(start) {
+		if b := &e.s.AdvanceReservations[i]; b.Name == reservation && !b.Flex && b.active(start) {
 			return b.End
 		}
 	}
@@ -23,17 +23,17 @@ func (e *engine) lasts(reservation string, start int64) int64 {
 }
 
 // stays tells whether the block's own jobs may be on its nodes at the instant.
-func (b *AdvanceReservation) stays(at int64) bool { return b.Start <= at && at < b.End }
+func (b *AdvanceReservation) active(at int64) bool { return b.Start <= at && at < b.End }
 
 // has tells whether the block takes the node, or CPUs of it.
-func (b *AdvanceReservation) has(node int) bool {
+func (b *AdvanceReservation) includes(node int) bool {
 	_, cored := b.Cores[node]
 	return cored || b.Nodes.Has(node)
 }
 
 // opens is the first instant from at on in which jobs of the reservation may
 // start; Forever: there is none, or no such reservation.
-func (e *engine) opens(reservation string, at int64) int64 {
+func (e *engine) reservationOpens(reservation string, at int64) int64 {
 	if reservation == "" || e.flexible(reservation) {
 		return at
 	}
@@ -69,43 +69,43 @@ func (e *engine) anywhere(reservation string, at int64) bool {
 
 // kept is one licence of one reservation. Its row is what is kept of it in each
 // slot: less than nothing where the reservation's jobs hold more.
-type kept struct {
+type reservedLicense struct {
 	row     int
 	block   int // place in Snapshot.Blocks
 	license License
 }
 
 // keep fills the rows of the licences that are kept.
-func (e *engine) keep() {
-	for _, k := range e.kept {
+func (e *engine) fillReserved() {
+	for _, k := range e.reservedLicenses {
 		b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
 		for s := range e.at {
 			if b.Start < e.slotEnd(s) && b.End > e.at[s] {
-				row[s] = small(k.license.Total)
+				row[s] = clampInt32(k.license.Total)
 			}
 		}
 	}
-	e.keepCores()
+	e.fillReservedCores()
 }
 
 // drawKept books that a job of the reservation holds l.
-func (e *engine) drawKept(reservation string, l License, from, to int, sign int32) {
-	for _, k := range e.kept {
+func (e *engine) drawReservedLicense(reservation string, l License, from, to int, sign int32) {
+	for _, k := range e.reservedLicenses {
 		if reservation != "" && e.s.AdvanceReservations[k.block].Name == reservation && k.license.Name == l.Name {
-			e.add(k.row, from, to, -sign*small(l.Total))
+			e.add(k.row, from, to, -sign*clampInt32(l.Total))
 		}
 	}
 }
 
 // unkept tells whether reservations of others leave as much of l, whose free
 // number is in row free, as it says.
-func (e *engine) unkept(l License, free int, reservation string, in interval) bool {
-	if len(e.kept) == 0 {
+func (e *engine) unreservedLicense(l License, free int, reservation string, in interval) bool {
+	if len(e.reservedLicenses) == 0 {
 		return true
 	}
 	for s := in.from; s < in.to; s++ {
 		left := int64(e.row(free)[s])
-		for _, k := range e.kept {
+		for _, k := range e.reservedLicenses {
 			if b := &e.s.AdvanceReservations[k.block]; k.license.Name == l.Name && (reservation == "" || b.Name != reservation) {
 				left -= max(0, int64(e.row(k.row)[s]))
 			}

@@ -1,0 +1,127 @@
+package backfill
+
+import "slices"
+
+// A sparse engine is used for one pass after the other: between them it has
+// what runs, in one slot.
+
+// restart begins a pass at now.
+func (p *planner) startCycle(now int64) {
+	p.engine.startCycle(now)
+	clear(p.reserved)
+	clear(p.decidedGroups)
+	p.stopped, p.later = false, p.later[:0]
+}
+
+func (e *engine) startCycle(now int64) {
+	e.now, e.first = now, 0
+	e.invalidateBounds()
+	e.at = append(e.at[:0], now)
+	for _, c := range e.classes {
+		c.keepFirstSlot()
+	}
+	e.extendOverdue()
+	e.limitsLeft = e.limitsLeft[:0]
+	for i := range e.s.Limits {
+		e.limitsLeft = append(e.limitsLeft, e.s.Limits[i].Left)
+	}
+	if len(e.s.AdvanceReservations) == 0 {
+		return
+	}
+	e.verdictEpoch++
+	for _, t := range sortedTimes(reservationTimes(e.s), now) {
+		e.splitAt(t)
+	}
+	e.recountReserved()
+	for _, c := range e.classes {
+		for i := range e.nodes {
+			if c.member.Has(i) && !c.simpleOn(&e.nodes[i]) {
+				e.updateClass(c, i, 0, len(e.at), delta{})
+			}
+		}
+	}
+}
+
+// rekeep finds out anew what licences reservations keep.
+func (e *engine) recountReserved() {
+	if len(e.reservedLicenses) == 0 && !e.hasReservedCores {
+		return
+	}
+	for _, k := range e.reservedLicenses {
+		clear(e.row(k.row))
+	}
+	e.fillReserved()
+	for _, h := range e.releases {
+		c := h.claim
+		for _, l := range c.licenses {
+			e.drawReservedLicense(c.reservation, l, 0, e.slotFrom(c.end), 1)
+		}
+		for i := range c.nodes {
+			if a := &c.nodes[i]; e.hasReservedCores {
+				e.drawReservedCores(&e.nodes[a.Node], c.reservation, int32(a.CPUCount), 0, e.slotFrom(c.end))
+			}
+		}
+	}
+}
+
+// prolong lets jobs that should have ended stay a little longer.
+func (e *engine) extendOverdue() {
+	over := e.overdueEnd()
+	n := 0
+	for ; n < len(e.releases) && e.releases[n].end < over; n++ {
+		e.releases[n].end, e.releases[n].claim.end = over, over
+	}
+	if n > 0 {
+		slices.SortFunc(e.releases[:e.releases.after(over)], byEnd)
+	}
+}
+
+// undo takes back all that was given in the pass.
+func (e *engine) undoCycle() {
+	given := slices.DeleteFunc(e.booked, func(c *claim) bool { return !e.releases.remove(c) }) // it was taken back
+	for _, c := range given {
+		if c.start > e.now {
+			continue
+		}
+		e.releaseCPUs(c.nodes, c.share > 1)
+		e.apply(c, 0, 1, -1)
+	}
+	clear(given)
+	e.booked = given[:0]
+}
+
+// end takes a running job out.
+func (e *engine) removeRunning(r *Running) {
+	i := slices.IndexFunc(e.releases, func(h release) bool { return h.id == r.ID && h.claim.of == r })
+	c := e.releases[i].claim
+	e.releases = slices.Delete(e.releases, i, i+1)
+	e.apply(c, 0, 1, -1)
+	for _, h := range r.Allocation {
+		e.nodes[h.Node].updateCPUs(h.CPUs, r.sharers() > 1, -1)
+	}
+}
+
+// available brings the engine up to date after Unavailable of the node changed.
+func (e *engine) updateAvailability(node int) {
+	e.at, e.first = e.at[:1], 0 // what the last pass had beyond is of no use any more
+	n := &e.nodes[node]
+	free := e.row(n.first)[0]
+	if n.Unavailable {
+		free = -free
+	}
+	e.add(0, 0, 1, free)
+	e.verdictEpoch++
+	w, bit := node/64, uint64(1)<<(node%64)
+	for _, c := range e.classes {
+		c.keepFirstSlot()
+		if c.one[w]&bit != 0 {
+			c.one[w] &^= bit
+			c.count[0]--
+		}
+		c.member.words[w] &^= bit
+		if !n.Unavailable && (c.eligible == nil || c.eligible.Has(node)) && n.hasGeometry(&c.nodeDemand) {
+			c.member.words[w] |= bit
+			e.updateClass(c, node, 0, 1, delta{})
+		}
+	}
+}
