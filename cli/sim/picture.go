@@ -59,7 +59,7 @@ func picture(w io.Writer, machine []backfill.Node, done []*ran) error {
 // hue spreads users over the colours.
 func hue(user int64) int64 { return ((user*137)%360 + 360) % 360 }
 
-// runs are the ranges [from, to) of consecutive numbers.
+// runs returns the ranges [from, to) of consecutive numbers.
 func runs(members []int) [][2]int {
 	var out [][2]int
 	for _, m := range members {

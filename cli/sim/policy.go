@@ -32,7 +32,7 @@ var policies = map[string]policy{
 
 func shortest(j *traceJob) int64 { return -j.estimate }
 
-// f1 is the function of that name in Carastan-Santos and de Camargo, "Obtaining
+// f1 returns the function of that name in Carastan-Santos and de Camargo, "Obtaining
 // dynamic scheduling policies with simulation and machine learning", SC'17.
 func f1(j *traceJob) int64 {
 	score := math.Log10(float64(j.estimate))*float64(j.processors) + 870*math.Log10(float64(max(1, j.submit)))

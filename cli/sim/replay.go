@@ -18,7 +18,7 @@ type ran struct {
 
 func (r *ran) wait() int64 { return r.start - r.submit }
 
-// slowdown is the bounded slowdown with a bound of ten seconds.
+// slowdown returns the bounded slowdown with a bound of ten seconds.
 func (r *ran) slowdown() float64 {
 	return max(1, float64(r.wait()+r.run)/float64(max(r.run, 10)))
 }

@@ -62,10 +62,10 @@ func figuresOf(done []*ran, processors int) figures {
 	return f
 }
 
-// rank is the p-th percentile of sorted values.
+// rank returns the p-th percentile of sorted values.
 func rank(sorted []int64, p int) int64 { return sorted[(len(sorted)*p+99)/100-1] }
 
-// perUser are the figures of each user, by number.
+// perUser returns the figures of each user, by number.
 func perUser(done []*ran, processors int) []figures {
 	by := map[int64][]*ran{}
 	for _, r := range done {
@@ -81,7 +81,7 @@ func perUser(done []*ran, processors int) []figures {
 	return out
 }
 
-// row is the figures as text, in the order of columns.
+// row returns the figures as text, in the order of columns.
 func (f *figures) row() []string {
 	real := func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 	return []string{strconv.Itoa(f.Jobs), real(f.MeanWait), real(f.MedianWait), real(f.P95Wait), strconv.FormatInt(f.MaxWait, 10),

@@ -165,7 +165,7 @@ func (o *options) build(p *stdio.Process, t *trace) ([]backfill.Node, error) {
 	return []backfill.Node{{Name: "machine", CPUs: n}}, nil
 }
 
-// configured is the machine of a slurm.conf.
+// configured returns the machine of a slurm.conf.
 func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	conf, err := slurmconf.Parse(o.machine, p.ReadFile)
 	if err != nil {

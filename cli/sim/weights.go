@@ -122,7 +122,7 @@ func key(user int64) status.AssociationKey {
 	return status.AssociationKey{Account: account, User: strconv.FormatInt(user, 10)}
 }
 
-// of is the job's priority; the size of a job is its part of the processors.
+// of returns the job's priority; the size of a job is its part of the processors.
 func (w *weighing) of(j *traceJob) int64 {
 	k := key(j.user)
 	return w.factors.Of(j.id, &priority.Job{Account: k.Account, User: k.User, Since: j.submit,

@@ -17,7 +17,7 @@ const contest = `; MaxProcs: 4
 4 30 -1 1000 4 -1 -1 4 1000 -1 1 2 1 -1 1 -1 -1 -1
 `
 
-// startsOf are the jobs in the order they start.
+// startsOf returns the jobs in the order they start.
 func startsOf(t *testing.T, args ...string) string {
 	t.Helper()
 	starts := filepath.Join(t.TempDir(), "starts")

@@ -8,7 +8,7 @@ func (j *Job) reservation(choice int) string {
 	return j.Reservation
 }
 
-// lasts is when a job of the reservation that starts at start must have ended,
+// reservationEnd returns when a job of the reservation that starts at start must have ended,
 // whatever its time limit: at the reservation's end. Forever: nothing ends it.
 func (e *engine) reservationEnd(reservation string, start int64) int64 {
 	if reservation == "" {
@@ -22,16 +22,16 @@ func (e *engine) reservationEnd(reservation string, start int64) int64 {
 	return Forever
 }
 
-// stays tells whether the block's own jobs may be on its nodes at the instant.
+// active reports whether the block's own jobs may be on its nodes at the instant.
 func (b *AdvanceReservation) active(at int64) bool { return b.Start <= at && at < b.End }
 
-// has tells whether the block takes the node, or CPUs of it.
+// includes reports whether the block takes the node, or CPUs of it.
 func (b *AdvanceReservation) includes(node int) bool {
 	_, cored := b.Cores[node]
 	return cored || b.Nodes.Has(node)
 }
 
-// opens is the first instant from at on in which jobs of the reservation may
+// reservationOpens returns the first instant from at on in which jobs of the reservation may
 // start; Forever: there is none, or no such reservation.
 func (e *engine) reservationOpens(reservation string, at int64) int64 {
 	if reservation == "" || e.flexible(reservation) {
@@ -46,7 +46,7 @@ func (e *engine) reservationOpens(reservation string, at int64) int64 {
 	return first
 }
 
-// flexible tells whether jobs of the reservation may use other nodes too.
+// flexible reports whether jobs of the reservation may use other nodes too.
 func (e *engine) flexible(reservation string) bool {
 	for i := range e.s.AdvanceReservations {
 		if b := &e.s.AdvanceReservations[i]; b.Name == reservation {
@@ -56,7 +56,7 @@ func (e *engine) flexible(reservation string) bool {
 	return false
 }
 
-// anywhere tells whether jobs of the reservation may use any nodes at the
+// anywhere reports whether jobs of the reservation may use any nodes at the
 // instant.
 func (e *engine) anywhere(reservation string, at int64) bool {
 	for i := range e.s.AdvanceReservations {
@@ -75,7 +75,7 @@ type reservedLicense struct {
 	license License
 }
 
-// keep fills the rows of the licences that are kept.
+// fillReserved fills the rows of the licences that are kept.
 func (e *engine) fillReserved() {
 	for _, k := range e.reservedLicenses {
 		b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
@@ -88,7 +88,7 @@ func (e *engine) fillReserved() {
 	e.fillReservedCores()
 }
 
-// drawKept books that a job of the reservation holds l.
+// drawReservedLicense books that a job of the reservation holds l.
 func (e *engine) drawReservedLicense(reservation string, l License, from, to int, sign int32) {
 	for _, k := range e.reservedLicenses {
 		if reservation != "" && e.s.AdvanceReservations[k.block].Name == reservation && k.license.Name == l.Name {
@@ -97,7 +97,7 @@ func (e *engine) drawReservedLicense(reservation string, l License, from, to int
 	}
 }
 
-// unkept tells whether reservations of others leave as much of l, whose free
+// unreservedLicense reports whether reservations of others leave as much of l, whose free
 // number is in row free, as it says.
 func (e *engine) unreservedLicense(l License, free int, reservation string, in interval) bool {
 	if len(e.reservedLicenses) == 0 {

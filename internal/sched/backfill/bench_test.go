@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used so far: on a busy machine it says
+// processorTime returns what the process has used so far: on a busy machine it says
 // more than the clock.
 func processorTime() time.Duration {
 	var u syscall.Rusage
@@ -19,7 +19,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// fullMachine is a machine on which every CPU is taken and a queue waits.
+// fullMachine returns a machine on which every CPU is taken and a queue waits.
 func fullMachine(nodeCount, pending int) *Snapshot {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	s := &Snapshot{Nodes: nodes(nodeCount, 4)}
@@ -125,7 +125,7 @@ func benchmarkQueue(b *testing.B, s *Snapshot) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-cpu-us")
 }
 
-// mixed is a machine of five partitions, whose queue wants many different
+// mixed returns a machine of five partitions, whose queue wants many different
 // things: CPUs, memory, tasks, devices.
 func mixed(nodeCount, pending int) *Snapshot {
 	s := fullMachine(nodeCount, pending)

@@ -25,7 +25,7 @@ func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
 	return out
 }
 
-// takeCores chooses count CPUs of the node for the job, whole cores but for the
+// chooseCPUs chooses count CPUs of the node for the job, whole cores but for the
 // forbidden ones; ok is false when no choice keeps what the job asks of sockets.
 func (e *engine) chooseCPUs(n *nodeState, j *Job, a *Assignment, forbidden CPUSet) (set CPUSet, ok bool) {
 	if j.sharers() > 1 && e.oversubscribes {
@@ -81,7 +81,7 @@ func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) 
 	return set, want <= 0
 }
 
-// shareCores chooses CPUs for a job that shares them: those that most sharing
+// chooseSharedCPUs chooses CPUs for a job that shares them: those that most sharing
 // jobs have already, as far as one more may, and then those that nobody has.
 func chooseSharedCPUs(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
 	var set CPUSet
@@ -103,7 +103,7 @@ func (n *nodeState) sharersOf(cpu int) int {
 	return 0
 }
 
-// have notes that a running job has the CPUs, or has them no more.
+// updateCPUs notes that a running job has the CPUs, or has them no more.
 func (n *nodeState) updateCPUs(cpus CPUSet, share bool, sign int) {
 	if share {
 		for _, c := range cpus.Members() {
@@ -125,14 +125,14 @@ func (n *nodeState) updateCPUs(cpus CPUSet, share bool, sign int) {
 	}
 }
 
-// unpin takes back what pin gave.
+// releaseCPUs takes back what pin gave.
 func (e *engine) releaseCPUs(nodes []Assignment, share bool) {
 	for i := range nodes {
 		e.nodes[nodes[i].Node].updateCPUs(nodes[i].CPUs, share, -1)
 	}
 }
 
-// pin gives the assignments of a job of the reservation, which has them until
+// assignCPUs gives the assignments of a job of the reservation, which has them until
 // end, their CPUs.
 func (e *engine) assignCPUs(j *Job, nodes []Assignment, reservation string, end int64) bool {
 	for i := range nodes {

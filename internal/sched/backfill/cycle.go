@@ -2,10 +2,10 @@ package backfill
 
 import "slices"
 
-// A sparse engine is used for one pass after the other: between them it has
-// what runs, in one slot.
+// A Queue uses one sparse engine for cycle after cycle. Between cycles it has
+// one slot, with the running jobs.
 
-// restart begins a pass at now.
+// startCycle prepares the engine for a cycle at now.
 func (p *planner) startCycle(now int64) {
 	p.engine.startCycle(now)
 	clear(p.reserved)
@@ -42,7 +42,8 @@ func (e *engine) startCycle(now int64) {
 	}
 }
 
-// rekeep finds out anew what licences reservations keep.
+// recountReserved recomputes the licenses and cores that advance reservations
+// keep free.
 func (e *engine) recountReserved() {
 	if len(e.reservedLicenses) == 0 && !e.hasReservedCores {
 		return
@@ -64,7 +65,7 @@ func (e *engine) recountReserved() {
 	}
 }
 
-// prolong lets jobs that should have ended stay a little longer.
+// extendOverdue extends the jobs that should have ended.
 func (e *engine) extendOverdue() {
 	over := e.overdueEnd()
 	n := 0
@@ -76,7 +77,7 @@ func (e *engine) extendOverdue() {
 	}
 }
 
-// undo takes back all that was given in the pass.
+// undoCycle removes all claims that were booked in the cycle.
 func (e *engine) undoCycle() {
 	given := slices.DeleteFunc(e.booked, func(c *claim) bool { return !e.releases.remove(c) }) // it was taken back
 	for _, c := range given {
@@ -90,7 +91,7 @@ func (e *engine) undoCycle() {
 	e.booked = given[:0]
 }
 
-// end takes a running job out.
+// removeRunning removes a running job.
 func (e *engine) removeRunning(r *Running) {
 	i := slices.IndexFunc(e.releases, func(h release) bool { return h.id == r.ID && h.claim.of == r })
 	c := e.releases[i].claim
@@ -101,7 +102,7 @@ func (e *engine) removeRunning(r *Running) {
 	}
 }
 
-// available brings the engine up to date after Unavailable of the node changed.
+// updateAvailability updates the engine after Unavailable of the node changed.
 func (e *engine) updateAvailability(node int) {
 	e.at, e.first = e.at[:1], 0 // what the last pass had beyond is of no use any more
 	n := &e.nodes[node]

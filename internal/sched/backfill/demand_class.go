@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// need is the least that a job wants of every node it gets.
+// nodeDemand is the least that a job needs on each of its nodes.
 type nodeDemand struct {
 	eligible       *NodeSet
 	reservation    string
@@ -17,12 +17,12 @@ type nodeDemand struct {
 	gres           string // key of the list
 }
 
-// allMemory as a need: whatever the node has.
+// allMemory as a demand is all memory of the node.
 const allMemory int32 = -1
 
-// class knows for every slot which nodes have what a need asks for. The nodes
-// that have it through many slots are found by ands of bitmaps, 8 and 64 slots
-// at a time.
+// demandClass has for every slot the nodes that serve a demand, as bitmaps.
+// Bitmaps that summarize 8 and 64 slots find the nodes that serve through many
+// slots.
 type demandClass struct {
 	nodeDemand
 	gresList     []GRES
@@ -33,12 +33,12 @@ type demandClass struct {
 	many         []uint64 // and of 64 slots
 	count        []int32  // nodes in each slot
 	unsummarized bool     // the slots are few and change: one is all there is
-	untilCounts  []int32  // what lasting found; empty: it has to look
+	untilCounts  []int32  // of servingUntil; empty: not computed
 }
 
-// mostClasses bounds the memory and the time that classes take, more of them
-// where slots are few. Jobs whose need has none share one that asks for less; see
-// engine.classFor.
+// mostClasses bounds the memory and time for classes; there may be more of them
+// where slots are few. Jobs whose demand has no class share one that asks for
+// less; see engine.classFor.
 func (e *engine) mostClasses() int {
 	if e.sparse {
 		return 256
@@ -46,7 +46,7 @@ func (e *engine) mostClasses() int {
 	return 32
 }
 
-// newClass makes the class of the amounts as they are.
+// newDemandClass returns a class that is computed from the present amounts.
 func (e *engine) newClass(nd nodeDemand, gres []GRES) *demandClass {
 	w, slots := (len(e.nodes)+63)/64, len(e.at)
 	c := &demandClass{nodeDemand: nd, gresList: gres, words: w, unsummarized: e.sparse, count: make([]int32, slots),
@@ -78,7 +78,8 @@ func (n *Node) hasGeometry(nd *nodeDemand) bool {
 		(nd.cores == 0 || n.CPUs/n.threads()/n.sockets() >= int(nd.cores))
 }
 
-// fold makes bitmap b of to the and of bitmaps from..until-1 of of.
+// and sets bitmap b of to, to the intersection of the bitmaps from..until-1 of
+// of.
 func (c *demandClass) and(to []uint64, b int, of []uint64, from, until int) {
 	for w := range c.words {
 		all := ^uint64(0)
@@ -89,7 +90,7 @@ func (c *demandClass) and(to []uint64, b int, of []uint64, from, until int) {
 	}
 }
 
-// fillClass sets node i's bits in every slot.
+// addToClass sets the bits of node i in every slot.
 func (e *engine) addToClass(c *demandClass, i int) {
 	w, bit := i/64, uint64(1)<<(i%64)
 	n := &e.nodes[i]
@@ -106,12 +107,12 @@ func (e *engine) addToClass(c *demandClass, i int) {
 	}
 }
 
-// simpleOn tells whether CPUs and memory are all that matters on n.
+// simpleOn reports whether CPUs and memory are all that matters on n.
 func (c *demandClass) simpleOn(n *nodeState) bool {
 	return len(c.gresList) == 0 && len(n.blocks) == 0 && len(n.reservedCores) == 0 && c.reservation == ""
 }
 
-// cpusOn is the CPUs the need comes to on n.
+// cpusOn returns how many CPUs of n the demand takes.
 func (nd *nodeDemand) cpusOn(n *nodeState) int32 {
 	cpus := nd.cpus
 	if n.ThreadsPerCore > 1 {
@@ -123,13 +124,14 @@ func (nd *nodeDemand) cpusOn(n *nodeState) int32 {
 	return cpus
 }
 
-// serves tells whether node i has what c asks for in slot s.
+// serves reports whether node i has what c asks for in slot s.
 func (e *engine) serves(c *demandClass, i, s int) bool {
 	return e.offers(c, i, s) &&
 		(len(e.nodes[i].blocks) == 0 && c.reservation == "" || !e.blocked(i, c.reservation, e.at[s], e.slotEnd(s)))
 }
 
-// offers tells whether so much is free on node i in slot s as c asks for.
+// offers reports whether node i has the resources that c asks for free in slot
+// s.
 func (e *engine) offers(c *demandClass, i, s int) bool {
 	n := &e.nodes[i]
 	v := e.v[n.first*e.stride+s:]
@@ -159,7 +161,7 @@ func (e *engine) slotEnd(s int) int64 {
 	return Forever
 }
 
-// gresIn counts what is free of g in slot s.
+// gresIn returns how many units of g are free in slot s.
 func (e *engine) gresIn(n *nodeState, g GRES, s int) int64 {
 	sum := int64(0)
 	for k := range n.GRES {
@@ -170,7 +172,7 @@ func (e *engine) gresIn(n *nodeState, g GRES, s int) int64 {
 	return sum
 }
 
-// blocked tells whether jobs of the reservation ("": of none) are kept from
+// blocked reports whether jobs of the reservation ("": of none) are kept from
 // node i at some time within [from, until).
 func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 	inside := reservation == ""
@@ -191,15 +193,15 @@ func (e *engine) blocked(i int, reservation string, from, until int64) bool {
 	return !inside && !e.flexible(reservation) && !e.anywhere(reservation, max(from, e.now))
 }
 
-// taken is what a node has less than before, the same in every slot; known is
-// false where that is not so.
+// delta is how much less a node has free than before. known is false if that
+// differs between slots.
 type delta struct {
 	cpus, memory int32
 	known        bool
 }
 
-// changed brings the classes up to date after so much was taken from node i in
-// the slots from..to-1, as far as they are not over.
+// updateClasses updates the classes after t was taken from node i in the slots
+// from..to-1.
 func (e *engine) updateClasses(i, from, to int, t delta) {
 	from = max(from, e.first)
 	for _, c := range e.classes {
@@ -251,7 +253,8 @@ func (e *engine) updateClass(c *demandClass, i, from, to int, t delta) {
 	}
 }
 
-// refold sets the bit of wider bitmaps over from..to-1 where it may now be.
+// updateSummaries updates the bit in the bitmaps that summarize the slots
+// from..to-1.
 func (c *demandClass) updateSummaries(w int, bit uint64, from, to int) {
 	slots := len(c.count)
 	for b := from / 8; b*8 < to; b++ {
@@ -270,9 +273,9 @@ func (c *demandClass) updateSummaries(w int, bit uint64, from, to int) {
 	}
 }
 
-// through puts into out the nodes that serve in all of the slots from..to-1, and
-// counts them. It stops when there are as many as are enough; the words of out
-// behind them are not set then. The interval is not empty.
+// servingThroughout writes to out the nodes that serve in all slots from..to-1,
+// and returns their number. It stops when enough are found; the words of out
+// behind them are not set then. The interval must not be empty.
 func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) (n int) {
 	for k, x := range c.one[from*c.words : (from+1)*c.words] {
 		if x != 0 {
@@ -287,8 +290,8 @@ func (c *demandClass) servingThroughout(from, to int, out []uint64, enough int) 
 	return n
 }
 
-// staying is what is left of word k, which is x, of the nodes that serve in all of
-// the slots from..to-1. On a full machine that is soon nothing.
+// andThrough returns the nodes of x, word k of a bitmap, that serve in all
+// slots from..to-1. On a full machine none are left after few slots.
 func (c *demandClass) andThrough(k, from, to int, x uint64) uint64 {
 	for i := from; x != 0 && i < to; {
 		switch {
@@ -306,7 +309,8 @@ func (c *demandClass) andThrough(k, from, to int, x uint64) uint64 {
 	return x
 }
 
-// lasting counts for each slot from first on the nodes that serve until then.
+// servingUntil returns for each slot from first on how many nodes serve up to
+// it.
 func (c *demandClass) servingUntil(first int) []int32 {
 	if len(c.untilCounts) > 0 {
 		return c.untilCounts
@@ -322,21 +326,21 @@ func (c *demandClass) servingUntil(first int) []int32 {
 	return c.untilCounts
 }
 
-// insert makes slot i out of the one before it.
+// insert adds slot i as a copy of the one before it.
 func (c *demandClass) insert(i int) {
 	c.untilCounts = c.untilCounts[:0]
 	c.count = slices.Insert(c.count, i, c.count[i-1])
 	c.one = slices.Insert(c.one, i*c.words, c.one[(i-1)*c.words:i*c.words]...)
 }
 
-// drop takes slot i out.
+// drop removes slot i.
 func (c *demandClass) drop(i int) {
 	c.untilCounts = c.untilCounts[:0]
 	c.count = slices.Delete(c.count, i, i+1)
 	c.one = slices.Delete(c.one, i*c.words, (i+1)*c.words)
 }
 
-// only leaves the first slot.
+// keepFirstSlot removes all slots but the first.
 func (c *demandClass) keepFirstSlot() {
 	c.count, c.one, c.untilCounts = c.count[:1], c.one[:c.words], c.untilCounts[:0]
 }

@@ -1,21 +1,21 @@
 package backfill
 
-// family is all shapes that differ in the number of nodes and tasks only. What
-// asks for more of both and for longer cannot start earlier: so the search for
-// one starts where that for another has ended.
+// dominanceGroup is the shapes that differ only in the number of nodes and
+// tasks. A job that asks for more of both and for longer cannot start earlier,
+// so the search for it starts where the search for the smaller one ended.
 type dominanceGroup struct {
-	epoch  int // the bounds hold in this pass
+	epoch  int // the bounds hold in this epoch of the engine
 	bounds []bound
 }
 
-// bound remembers that nothing of so many nodes and tasks, for duration
-// seconds, can start before at.
+// bound says that a job with so many nodes and tasks and this duration cannot
+// start before at.
 type bound struct {
 	nodes, tasks int
 	duration, at int64
 }
 
-// familyOf finds or makes the family of a shape with key k; nil where more
+// dominanceGroupOf returns the group of a shape with key k; nil where more
 // nodes may be easier to find than fewer.
 func (e *engine) dominanceGroupOf(s *requestShape, k shapeKey, plain bool) *dominanceGroup {
 	if !plain || s.MaxNodes > s.leastNodes || e.s.Policy.noDominance {
@@ -36,7 +36,7 @@ func (e *engine) dominanceGroupOf(s *requestShape, k shapeKey, plain bool) *domi
 	return f
 }
 
-// known is the earliest start of the shape that is not known to be impossible.
+// earliestKnown returns the latest bound on the start of the shape.
 func (e *engine) earliestKnown(s *requestShape, duration int64) int64 {
 	at := int64(0)
 	if s.dominance == nil || s.dominance.epoch != e.epoch {
@@ -51,10 +51,10 @@ func (e *engine) earliestKnown(s *requestShape, duration int64) int64 {
 	return at
 }
 
-// mostBounds keeps looking them up cheap.
+// mostBounds bounds the cost of a lookup.
 const mostBounds = 64
 
-// learn adds a bound, and drops those that say no more than it.
+// recordBound adds a bound and drops those that it implies.
 func (e *engine) recordBound(s *requestShape, duration, at int64) {
 	f := s.dominance
 	if f.epoch != e.epoch {

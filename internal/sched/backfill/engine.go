@@ -2,8 +2,8 @@ package backfill
 
 import "slices"
 
-// engine is a plan in the making: what every node has free in every slot of
-// time, given what runs and what is booked.
+// engine is the state of one plan: what every node has free in every time slot,
+// given the running jobs and what is booked.
 type engine struct {
 	resourceProfile
 	s *Snapshot
@@ -13,33 +13,33 @@ type engine struct {
 	nodes []nodeState
 
 	licenseRow       map[string]int
-	reservedLicenses []reservedLicense // licences of reservations
-	hasReservedCores bool              // some block takes CPUs of a node
+	reservedLicenses []reservedLicense // licenses that advance reservations keep
+	hasReservedCores bool              // some advance reservation takes CPUs of a node
 	tracksOwners     bool              // some job shares its nodes with its own user's only
 	oversubscribes   bool              // some jobs may have the same CPUs
-	minSharers       int               // so many of them: the least that any of them says
+	minSharers       int               // the smallest number of sharers that a job allows
 	multithreaded    bool              // some node has several CPUs in a core
-	hasPositions     bool              // the nodes say their places
+	hasPositions     bool              // the nodes have positions
 	users            map[int64]int32
 	topology         [][]string // of the nodes; nil: there is no topology
 
 	classes           []*demandClass
 	shapes            map[shapeKey]*requestShape
 	dominanceGroups   map[shapeKey]*dominanceGroup
-	maxDurations      []int64 // by shape: see mayLast
+	maxDurations      []int64 // by shape: see boundDuration
 	shapeBounds       shapeBounds
 	lastShape         shapeLookup
 	limitsLeft        []int64 // what is left of Snapshot.Limits
 	waitingPartitions map[int]bool
 	epoch             int
-	// sparse: boundaries are only where they are asked for, and ends has all
-	// that holds anything; judged numbers the verdicts of never that hold.
+	// sparse: boundaries are only where they are needed, and releases has all
+	// claims. verdictEpoch numbers the verdicts of neverRunnable that hold.
 	sparse         bool
 	releases       releaseList
-	loading        bool     // ends is not in order yet
-	booked         []*claim // of ends what the pass gave; some may have been taken back
+	loading        bool     // releases is not sorted yet
+	booked         []*claim // in this cycle; some may have been removed again
 	verdictEpoch   int
-	amountsOnly    bool // amounts are all that matters
+	amountsOnly    bool // only amounts are computed, not owners
 	oversubscribed bool // two running jobs have the same CPU: one follows the other there
 
 	scratch      []uint64
@@ -49,13 +49,14 @@ type engine struct {
 	arenaChunk   int // size of the last chunk of arena
 }
 
-// work is who runs and who waits, the latter in the order of the queue.
+// workload is the running jobs and the pending jobs, the latter in the queue's
+// order.
 type workload struct {
 	running []*Running
 	pending []*Job
 }
 
-// workOf is that of s.
+// workloadOf returns the jobs of s.
 func workloadOf(s *Snapshot) workload {
 	w := workload{running: make([]*Running, len(s.Running)), pending: byPriority(s.Pending)}
 	for i := range s.Running {
@@ -69,10 +70,10 @@ type slotting int
 
 const (
 	fullSlots   slotting = iota // exactly, or in fixed slots where that would be too many
-	sparseSlots                 // only where somebody asks
+	sparseSlots                 // only where a boundary is needed
 )
 
-// newEngine books what runs.
+// newEngine returns an engine in which the running jobs of w are booked.
 func newEngine(s *Snapshot, w workload, how slotting) *engine {
 	e := &engine{s: s, workload: w, now: s.Now, verdictEpoch: 1, shapes: map[shapeKey]*requestShape{}, dominanceGroups: map[shapeKey]*dominanceGroup{}, waitingPartitions: map[int]bool{}, epoch: 1,
 		licenseRow: map[string]int{}, scratch: make([]uint64, (len(s.Nodes)+63)/64)}
@@ -102,7 +103,7 @@ func newEngine(s *Snapshot, w workload, how slotting) *engine {
 	return e
 }
 
-// run books a running job.
+// addRunning books a running job.
 func (e *engine) addRunning(r *Running) {
 	c := e.claimOfRunning(r)
 	e.occupy(&c, 1)
@@ -112,7 +113,7 @@ func (e *engine) addRunning(r *Running) {
 	}
 }
 
-// survey finds out what the engine has to keep account of.
+// detectFeatures sets which amounts the engine must account for.
 func (e *engine) detectFeatures() {
 	for i := range e.s.Nodes {
 		n := &e.s.Nodes[i]
@@ -141,11 +142,11 @@ func (e *engine) noteSharers(n int) {
 	}
 }
 
-// overtime is when a running job that should have ended is expected to end.
+// overdueEnd returns the expected end of a running job that should have ended.
 func (e *engine) overdueEnd() int64 { return e.now + max(1, e.s.Overtime) }
 
-// claimOf is what the running job holds. One that should have ended is about
-// to: it still holds what it holds, for some time more.
+// claimOfRunning returns the claim of a running job. A job that should have
+// ended holds its resources until overdueEnd.
 func (e *engine) claimOfRunning(r *Running) claim {
 	c := claim{id: r.ID, of: r, start: e.now, end: max(r.End, e.overdueEnd()), licenses: r.Licenses, exclusive: r.Exclusive,
 		user: r.User, userExclusive: r.UserExclusive, share: r.sharers(), reservation: r.Reservation}
@@ -186,7 +187,8 @@ func (e *engine) assignments(n int) []Assignment {
 	return out
 }
 
-// released forgets what was known to be impossible.
+// invalidateBounds drops what was found impossible, because resources became
+// free.
 func (e *engine) invalidateBounds() {
 	e.epoch++
 	for i := range e.maxDurations {

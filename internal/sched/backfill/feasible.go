@@ -1,6 +1,6 @@
 package backfill
 
-// Never says why a job like j cannot run on the snapshot's nodes however empty
+// NeverRunnable returns why a job like j cannot run on the snapshot's nodes however empty
 // they are: ReasonBadConfig, ReasonNodeConfig where only nodes that are down or
 // kept for others would do, or ReasonNone.
 func (s *Snapshot) NeverRunnable(j *Job) string {
@@ -10,7 +10,7 @@ func (s *Snapshot) NeverRunnable(j *Job) string {
 	return e.neverRunnable(j)
 }
 
-// never says why the job cannot run on any of its sets of nodes even when they
+// neverRunnable returns why the job cannot run on any of its sets of nodes even when they
 // are empty; "" if it can.
 func (e *engine) neverRunnable(j *Job) string {
 	why := e.neverRunnableOn(e.shapeOf(j, 0), j)
@@ -22,7 +22,7 @@ func (e *engine) neverRunnable(j *Job) string {
 	return why
 }
 
-// neverOn is never for one set of nodes: two jobs of one shape get one answer.
+// neverRunnableOn is never for one set of nodes: two jobs of one shape get one answer.
 func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
 	if s.verdictEpoch != e.verdictEpoch {
 		s.verdictEpoch = e.verdictEpoch
@@ -38,7 +38,7 @@ func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
 	return s.verdict
 }
 
-// keptAway tells whether the job could not run now on the empty nodes, because
+// keptByReservations reports whether the job could not run now on the empty nodes, because
 // too many of them are kept for others (a reservation, maintenance) within its
 // time. Of a shape the longest time that is possible and the shortest that is
 // not are remembered.
@@ -59,7 +59,7 @@ func (e *engine) keptByReservations(j *Job) bool {
 	return true
 }
 
-// possible tells whether the job fits on the empty nodes. With ideal, nodes
+// feasibleWhenEmpty reports whether the job fits on the empty nodes. With ideal, nodes
 // that are down count too, and nobody else uses anything. Nodes that are kept for
 // others before until do not count (0: they do).
 func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until int64) bool {
@@ -104,7 +104,7 @@ func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until in
 	return e.choose(s, j, relaxed, all) != nil
 }
 
-// exists tells whether there is as much of the licence as it says.
+// licenseExists reports whether there is as much of the licence as it says.
 func (e *engine) licenseExists(l License) bool {
 	for i := range e.s.Licenses {
 		if e.s.Licenses[i].Name == l.Name {
@@ -114,7 +114,7 @@ func (e *engine) licenseExists(l License) bool {
 	return false
 }
 
-// outForGood tells whether the node is kept from the jobs for ever.
+// reservedForever reports whether the node is kept from the jobs for ever.
 func (e *engine) reservedForever(n *nodeState, reservation string) bool {
 	for _, b := range n.blocks {
 		k := &e.s.AdvanceReservations[b]

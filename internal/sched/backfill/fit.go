@@ -2,13 +2,13 @@ package backfill
 
 import "slices"
 
-// choices is how many sets of nodes the job may be given nodes of.
+// choices returns how many sets of nodes the job may be given nodes of.
 func (j *Job) choices() int { return 1 + len(j.Alternatives) }
 
-// perTask is the CPUs of one task.
+// perTask returns the CPUs of one task.
 func (j *Job) perTask() int { return max(1, j.CPUsPerTask) }
 
-// tasksWanted is the number of tasks on n nodes.
+// tasksWanted returns the number of tasks on n nodes.
 func (j *Job) tasksWanted(n int) int {
 	switch {
 	case j.ExactPerNode:
@@ -20,7 +20,7 @@ func (j *Job) tasksWanted(n int) int {
 	}
 }
 
-// fewestNodes is the least number of nodes the job can have.
+// fewestNodes returns the least number of nodes the job can have.
 func (j *Job) fewestNodes() int {
 	n := max(1, j.MinNodes, len(j.Required))
 	if j.Tasks > 0 && j.TasksPerNode > 0 {
@@ -33,7 +33,7 @@ func (j *Job) fewestNodes() int {
 	return max(n, parts)
 }
 
-// cpusFor is the CPUs that tasks tasks take on node n.
+// cpusFor returns the CPUs that tasks tasks take on node n.
 func (j *Job) cpusFor(n *nodeState, tasks int) int {
 	threads := n.threads()
 	cpus := tasks * j.perTask()
@@ -53,7 +53,7 @@ func (j *Job) cpusFor(n *nodeState, tasks int) int {
 	return cpus
 }
 
-// leastCPUs is the least number of CPUs the job takes on any node.
+// leastCPUs returns the least number of CPUs the job takes on any node.
 func (j *Job) leastCPUs() int32 {
 	least := j.perTask()
 	if j.ExactPerNode && !j.Overcommit {
@@ -62,7 +62,7 @@ func (j *Job) leastCPUs() int32 {
 	return int32(max(least, j.MinCPUs))
 }
 
-// memoryFor is the memory that the job takes with so many CPUs on node n.
+// memoryFor returns the memory that the job takes with so many CPUs on node n.
 func (j *Job) memoryFor(n *nodeState, cpus int) int64 {
 	switch {
 	case j.AllMemory:
@@ -74,7 +74,7 @@ func (j *Job) memoryFor(n *nodeState, cpus int) int64 {
 	}
 }
 
-// fits tells whether the offer of node n holds tasks tasks of the job.
+// fits reports whether the offer of node n holds tasks tasks of the job.
 func (j *Job) fits(n *nodeState, o *offer, tasks int) bool {
 	if j.Exclusive && !o.whole {
 		return false
@@ -102,7 +102,7 @@ func (j *Job) gresFor(o *offer, each []GRES, tasks int) ([]GRES, bool) {
 	return append(node, tasked...), ok
 }
 
-// capacity is the most tasks of the job that the node can take; 0: none.
+// capacity returns the most tasks of the job that the node can take; 0: none.
 func (j *Job) capacity(n *nodeState, o *offer) int {
 	if !j.fits(n, o, 1) || j.Overcommit && j.TasksPerNode > n.CPUs {
 		return 0
@@ -135,7 +135,7 @@ func (j *Job) capacity(n *nodeState, o *offer) int {
 	return lo
 }
 
-// enough tells whether the first n candidates, with room for sum tasks, are
+// enough reports whether the first n candidates, with room for sum tasks, are
 // what pick would take, so that no further node need be looked at.
 func (j *Job) enough(n, sum int) bool {
 	fewest := j.fewestNodes()
@@ -145,7 +145,7 @@ func (j *Job) enough(n, sum int) bool {
 	return sum >= j.tasksWanted(n)
 }
 
-// prefersOne tells whether the job, which says nothing about nodes, is to be on one
+// prefersOne reports whether the job, which says nothing about nodes, is to be on one
 // if there is one that takes all of its tasks, as Slurm has it; be it not the first.
 func (j *Job) prefersOne() bool {
 	return j.Tasks > 1 && j.MaxNodes == 0 && !j.SpreadJob && !j.ExactPerNode && len(j.Required)+len(j.ConstraintCounts) == 0 && j.fewestNodes() == 1
@@ -205,7 +205,7 @@ func (j *Job) pick(all []candidate) []candidate {
 	return all[:n]
 }
 
-// countNodes says how many of the first candidates the job takes; 0: however
+// countNodes returns how many of the first candidates the job takes; 0: however
 // many it took, they would not do.
 func (j *Job) countNodes(all []candidate, fewest, most int) int {
 	if (j.MaxNodes > fewest || j.SpreadJob) && !j.UseMinNodes {
@@ -258,7 +258,7 @@ func (e *engine) assign(s *requestShape, chosen []candidate) []Assignment {
 	return out
 }
 
-// evenly is the number of tasks on the first of the nodes when left are spread
+// evenly returns the number of tasks on the first of the nodes when left are spread
 // over all of them: what one that is full cannot take goes to the others.
 func evenly(left int, nodes []candidate) int {
 	for share := (left + len(nodes) - 1) / len(nodes); ; share++ {
@@ -272,7 +272,7 @@ func evenly(left int, nodes []candidate) int {
 	}
 }
 
-// sharers is how many jobs may have the same CPU of the job's.
+// sharers returns how many jobs may have the same CPU of the job's.
 func (j *Job) sharers() int {
 	if j.Exclusive {
 		return 1

@@ -19,7 +19,7 @@ func subtractGRES(have, used []GRES) []GRES {
 	return have
 }
 
-// shareOf is what of each the next node of a job gets, where inAll is left for it
+// shareOf returns what of each the next node of a job gets, where inAll is left for it
 // and for behind nodes after it. It is taken from inAll.
 func shareOf(each, inAll []GRES, behind int) []GRES {
 	if len(inAll) == 0 {

@@ -90,7 +90,7 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 	return p.s.Policy.PlanAll
 }
 
-// excuse gives a reason to those that have none yet. Where the first of them in
+// explain gives a reason to those that have none yet. Where the first of them in
 // its partition waits for resources the others do, as in Slurm: none of a group
 // is behind another.
 func (p *planner) explain(jobs []*Job, all []Decision) {

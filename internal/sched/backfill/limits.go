@@ -1,6 +1,6 @@
 package backfill
 
-// overLimit is the reason of the first limit that the job's start would
+// overLimit returns the reason of the first limit that the job's start would
 // exceed, if any.
 func (e *engine) overLimit(j *Job) string {
 	for _, l := range j.Limits {
@@ -36,7 +36,7 @@ func (l *Limit) minUsage(j *Job) int64 {
 	return 1
 }
 
-// count is how much of list the limit is about.
+// count returns how much of list the limit is about.
 func (l *Limit) count(list []GRES) int64 {
 	sum := int64(0)
 	for _, g := range list {
@@ -47,14 +47,14 @@ func (l *Limit) count(list []GRES) int64 {
 	return sum
 }
 
-// spend draws on the job's limits.
+// drawLimits draws on the job's limits.
 func (e *engine) drawLimits(j *Job, nodes []Assignment) {
 	for _, l := range j.Limits {
 		e.limitsLeft[l] -= e.s.Limits[l].usage(j, nodes)
 	}
 }
 
-// drawn is what the job draws on the limit with these nodes.
+// usage returns what the job draws on the limit with these nodes.
 func (l *Limit) usage(j *Job, nodes []Assignment) int64 {
 	if l.Quantity == QuantityBilling && j.Bill != nil {
 		return j.Bill(nodes)

@@ -2,8 +2,8 @@ package backfill
 
 import "sort"
 
-// longest is how long a job of a simple shape could run from now on; 0: it
-// cannot start.
+// longestSimple returns how long a job of a simple shape could run from now on;
+// 0: it cannot start.
 func (e *engine) longestSimple(s *requestShape) int64 {
 	if s.class.unsummarized {
 		until := s.class.servingUntil(e.first)
@@ -21,7 +21,7 @@ func (e *engine) longestSimple(s *requestShape) int64 {
 	return e.lastsUntil(lo)
 }
 
-// lastsUntil is the time from now until the slot.
+// lastsUntil returns the time from now until the slot.
 func (e *engine) lastsUntil(slot int) int64 {
 	switch slot {
 	case e.first:

@@ -30,7 +30,7 @@ func byPriority(jobs []Job) []*Job {
 	return order
 }
 
-// before orders the queue: highest priority first, then first come, then
+// compareQueueOrder orders the queue: highest priority first, then first come, then
 // lowest id.
 func compareQueueOrder(a, b *Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID))

@@ -2,32 +2,33 @@ package backfill
 
 import "slices"
 
-// waiting is a job in the queue's order, and what tells quickly that it cannot
-// start.
+// pendingJob is a job in the queue's order, with what shows quickly that it
+// cannot start.
 type pendingJob struct {
 	job         *Job
 	shape       *requestShape
 	minDuration int64 // the shortest time it takes
 	begin       int64
-	partition   int32 // of its partition, see planner.partitionAt
+	partition   int32 // see planner.partitionIndex
 	bound       uint32
-	complex     bool // there is more to look at than its shape
+	complex     bool // its shape alone does not decide
 }
 
-// lineup is the waiting jobs in the queue's order, in chunks, so that one comes
-// or goes at small cost.
+// pendingQueue is the pending jobs in the queue's order. They are kept in
+// chunks, so that adding and removing one is cheap.
 type pendingQueue struct {
 	chunks []chunk
 	n      int
 }
 
-// chunk is some jobs, and for each what it has to be shorter than (see bars).
+// chunk is some jobs, and the duration bound of each (see shapeBounds).
 type chunk struct {
 	jobs   []pendingJob
 	bounds []durationBound
 }
 
-// mostInChunk is how many jobs are in a chunk before it is divided.
+// mostInChunk is the largest number of jobs in a chunk; a larger one is
+// divided.
 const mostInChunk = 1024
 
 // each yields every job in order. What it yields may be changed in place.
@@ -41,8 +42,8 @@ func (l *pendingQueue) each(yield func(*pendingJob) bool) {
 	}
 }
 
-// add puts j behind those that come before it, and behind other parts of the
-// same array.
+// add inserts j behind the jobs that come before it and behind other parts of
+// the same array.
 func (l *pendingQueue) add(j *Job) (*pendingJob, *durationBound) {
 	if len(l.chunks) == 0 {
 		l.chunks = append(l.chunks, chunk{})
@@ -68,7 +69,7 @@ func (l *pendingQueue) add(j *Job) (*pendingJob, *durationBound) {
 	return &in.jobs[i], &in.bounds[i]
 }
 
-// split takes those from at on out.
+// split removes the jobs from index at on and returns them.
 func (c *chunk) split(at int) chunk {
 	behind := chunk{slices.Clone(c.jobs[at:]), slices.Clone(c.bounds[at:])}
 	clear(c.jobs[at:])
@@ -76,7 +77,7 @@ func (c *chunk) split(at int) chunk {
 	return behind
 }
 
-// remove takes out j, which is there.
+// remove removes j, which must be in the queue.
 func (l *pendingQueue) remove(j *Job) {
 	first, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c chunk, j *Job) int { return compareQueueOrder(c.jobs[0].job, j) })
 	for c := first; c < len(l.chunks); c++ {
@@ -96,7 +97,7 @@ func (l *pendingQueue) remove(j *Job) {
 	}
 }
 
-// jobs lists them all.
+// jobs returns all jobs.
 func (l *pendingQueue) jobs() []*Job {
 	out := make([]*Job, 0, l.n)
 	for w := range l.each {

@@ -15,8 +15,8 @@ import (
 //  4. When all is decided about now, the jobs without a reservation are planned
 //     behind those that have one, if the options say so.
 //
-// What a job is given is given for its whole time limit. CPU ids are chosen
-// when it starts: that so many are free then is what was planned.
+// A job gets its resources for its whole time limit. CPU ids are chosen when a
+// job starts; until then CPUs are counted.
 func (s *Snapshot) Plan() Plan { return Plan{Decisions: s.plan(workloadOf(s))} }
 
 // planStarts returns the decisions of a plan of which only the starts matter.
@@ -26,7 +26,7 @@ func (s *Snapshot) planStarts(w workload) []Decision {
 	return p.decideAll(nil, w.pending)
 }
 
-// plan is Plan for what is not in s.
+// plan returns the decisions about the jobs of w on the nodes of s.
 func (s *Snapshot) plan(w workload) []Decision {
 	p := newPlanner(s, w, s.slotting())
 	if s.Policy.PlanAll {
@@ -74,8 +74,8 @@ func (s *Snapshot) slotting() slotting {
 	return fullSlots
 }
 
-// widen has the planner divide the time until the last job's start, instead of
-// what it takes to decide about now.
+// switchToFullSlots replaces the sparse profile, which decides about now, by
+// one whose slots reach to the last job's start.
 func (p *planner) switchToFullSlots(out []Decision) {
 	if !p.sparse {
 		return
@@ -99,7 +99,7 @@ func (p *planner) switchToFullSlots(out []Decision) {
 	}
 }
 
-// expect plans the start of jobs when all others' are.
+// planLater plans the start of jobs without a reservation, after all others.
 func (p *planner) planLater(l later, out []Decision) {
 	if l.group != nil {
 		p.reserveTogether(l.group, out[l.at:l.at+len(l.group)])
@@ -120,20 +120,20 @@ func (p *planner) planLater(l later, out []Decision) {
 // planner is the state of one planning run.
 type planner struct {
 	*engine
-	reserved         []int          // reservations given, by the place of the partition
+	reserved         []int          // reservations given, by partition index
 	partitionIndexes map[int]int32  // of partitions
 	stopped          bool           // nothing more may start (no backfill)
 	decidedGroups    map[int64]bool // decided
 	later            []later
 
-	// brief: who starts now is all that matters. Reasons are not looked for.
+	// startsOnly: only the jobs that start now are needed, not the reasons of others.
 	startsOnly bool
 
-	membersByGroup map[int64][]*Job // by Job.Group; nil: not looked at yet
+	membersByGroup map[int64][]*Job // by Job.Group; nil: not computed yet
 }
 
-// later are a job, or jobs of one group, to be planned when all others are, and
-// the place of their decisions.
+// later is a job, or the jobs of one group, whose start is planned after all
+// others', and the index of the decision.
 type later struct {
 	group []*Job // nil: one job
 	job   *Job
@@ -145,7 +145,8 @@ func newPlanner(s *Snapshot, w workload, how slotting) *planner {
 	return &planner{engine: newEngine(s, w, how), partitionIndexes: map[int]int32{}, decidedGroups: map[int64]bool{}}
 }
 
-// reservations says how many the partition's jobs may still have.
+// reservations returns how many more reservations the jobs of the partition may
+// get.
 func (p *planner) reservations(partition int) int {
 	most := p.s.Policy.Reservations
 	if most <= 0 {
@@ -154,7 +155,7 @@ func (p *planner) reservations(partition int) int {
 	return most - p.reserved[p.partitionIndex(partition)]
 }
 
-// partitionAt is the place of a partition in given.
+// partitionIndex returns the index of a partition in reserved.
 func (p *planner) partitionIndex(partition int) int32 {
 	at, known := p.partitionIndexes[partition]
 	if !known {
@@ -178,11 +179,11 @@ func (p *planner) decideJob(out []Decision, j *Job, members func(group int64) []
 	return p.decideGroup(out, members(j.Group))
 }
 
-// CopyReservations is how many copies of one job get reservations.
+// MaxCopyReservations is how many copies of one job get reservations.
 const MaxCopyReservations = 20
 
-// decideCopies decides about a job and its copies, until further ones would
-// fare no better than the last.
+// decideCopies appends decisions about a job and its copies, until further
+// copies would get the same decision as the last.
 func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 	waiting := 0
 	for range max(1, j.Copies) {
@@ -201,7 +202,7 @@ func (p *planner) decideCopies(out []Decision, j *Job) []Decision {
 	return out
 }
 
-// decide finds the outcome for one job and books what it is given.
+// decide returns the decision about one job and books what the job gets.
 func (p *planner) decide(j *Job) Decision {
 	d := Decision{ID: j.ID, Duration: j.Duration}
 	if d.Reason = p.ineligibleReason(j); d.Reason != "" {
@@ -217,7 +218,7 @@ func (p *planner) decide(j *Job) Decision {
 	return d
 }
 
-// setAside is the reason of a job that is not considered at all.
+// ineligibleReason returns why a job is not considered at all, or "".
 func (p *planner) ineligibleReason(j *Job) string {
 	switch {
 	case j.Blocked != "":
@@ -228,7 +229,7 @@ func (p *planner) ineligibleReason(j *Job) string {
 	return ""
 }
 
-// shortest is the least time the job takes.
+// minDuration returns the shortest time limit that the job accepts.
 func (j *Job) minDuration() int64 {
 	if j.MinDuration > 0 {
 		return min(j.MinDuration, j.Duration)
@@ -236,9 +237,9 @@ func (j *Job) minDuration() int64 {
 	return j.Duration
 }
 
-// startNow starts the job if it fits, for less time if it takes that. What it
-// returns is the reason of a limit that it would exceed with what it would get,
-// which may be more than it asks for.
+// startNow starts the job if it fits, with a shorter time limit if the job
+// accepts one. It returns the reason of a limit that the job would exceed with
+// its nodes, which may be more than it asks for.
 func (p *planner) startNow(j *Job, d *Decision) (over string) {
 	for n := range j.choices() {
 		s := p.shapeOf(j, n)
@@ -263,7 +264,7 @@ func (p *planner) startNow(j *Job, d *Decision) (over string) {
 	return over
 }
 
-// exceeded is the reason of the first limit that the job exceeds with these
+// exceededLimit returns the reason of the first limit that the job exceeds with these
 // nodes; "": none.
 func (e *engine) exceededLimit(j *Job, nodes []Assignment) string {
 	for _, l := range j.Limits {
@@ -274,7 +275,7 @@ func (e *engine) exceededLimit(j *Job, nodes []Assignment) string {
 	return ""
 }
 
-// fitsNow gives the job nodes for duration from now on, with their CPUs.
+// fitsNow returns nodes and CPUs for the job for duration from now on, or nil.
 func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 	if e.v[e.first] < s.leastTotalCPUs {
 		e.maxDurations[s.number] = 0
@@ -299,8 +300,8 @@ func (e *engine) fitsNow(s *requestShape, j *Job, duration int64) []Assignment {
 	return nil
 }
 
-// extend is how long the job can have the nodes from now on, up to what it
-// asks for.
+// extendDuration returns how long the job can have the nodes from now on, up to
+// its time limit.
 func (e *engine) extendDuration(j *Job, reservation string, nodes []Assignment) int64 {
 	lo, hi := j.minDuration(), j.Duration
 	if j.Deadline > 0 {
@@ -316,7 +317,8 @@ func (e *engine) extendDuration(j *Job, reservation string, nodes []Assignment) 
 	return hi
 }
 
-// holds tells whether the nodes have in slot at what the assignments say.
+// slotHolds reports whether the nodes have the assigned resources free in slot
+// at.
 func (e *engine) slotHolds(j *Job, reservation string, nodes []Assignment, at int) bool {
 	in := interval{at, at + 1, e.at[at], e.slotEnd(at)}
 	for i := range nodes {
@@ -342,8 +344,8 @@ func (e *engine) slotHolds(j *Job, reservation string, nodes []Assignment, at in
 	return e.licensesFree(j, reservation, in)
 }
 
-// wait reserves what a job that does not start now is to have, and says why it
-// waits.
+// reserveAndExplain books a reservation for a job that does not start now, and
+// sets the reason why it waits.
 func (p *planner) reserveAndExplain(j *Job, d *Decision, over string) {
 	if over == "" && !j.NoReserve && p.reservations(j.Partition) > 0 && (!p.startsOnly || p.neverRunnable(j) == "") {
 		p.reserve(j, d)
@@ -355,7 +357,7 @@ func (p *planner) reserveAndExplain(j *Job, d *Decision, over string) {
 		p.stopped = p.stopped || over == "" && p.stops(j)
 		return
 	}
-	// What is to be planned later is found impossible then, if it is.
+	// For a job that is planned later, planLater finds out whether it can run.
 	if d.Nodes == nil && (p.reservations(j.Partition) > 0 || !p.s.Policy.PlanAll || over != "") {
 		if d.Reason = p.neverRunnable(j); d.Reason != "" {
 			return
@@ -377,8 +379,8 @@ func (p *planner) stops(j *Job) bool {
 	return p.s.Policy.NoBackfill && j.Begin <= p.now && p.neverRunnable(j) == ReasonNone
 }
 
-// plannable tells whether a job that waits for this reason has a start to be
-// found.
+// plannable reports whether a start can be planned for a job that waits for
+// this reason.
 func (p *planner) plannable(reason string) bool {
 	switch reason {
 	case ReasonResources, ReasonPriority, ReasonBeginTime, ReasonLicenses, ReasonReservation, ReasonReservedForOthers:
@@ -401,13 +403,13 @@ func (p *planner) reserve(j *Job, d *Decision) {
 	}
 }
 
-// book takes what the job was given out of what later jobs may have.
+// book takes the job's resources out of the profile.
 func (e *engine) book(j *Job, d *Decision) {
 	c := e.claim(j, d)
 	e.occupy(&c, 1)
 }
 
-// claim of a job that was given what d says.
+// claim returns the claim of a job that was decided as d says.
 func (e *engine) claim(j *Job, d *Decision) claim {
 	in := j.reservation(d.Choice)
 	return claim{id: j.ID, start: d.Start, end: min(endOf(d.Start, d.Duration), e.reservationEnd(in, d.Start)), nodes: d.Nodes, licenses: j.Licenses,

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Preempt chooses whom to end so that j can start at Now: running jobs out of
+// Victims chooses whom to end so that j can start at Now: running jobs out of
 // candidates, which come in the order in which they are to go. nil: even
 // without all of them it could not, or it needs nobody to go. The fewest of the
 // order that will do are taken, and of them those that turn out not to be
@@ -100,7 +100,7 @@ func (t *trial) plan(gone []int64) bool {
 	return slices.ContainsFunc(one.Plan().Decisions, func(d Decision) bool { return d.StartNow })
 }
 
-// Preempt is Snapshot.Preempt at now for a waiting job of the queue, beside whom
+// Victims is Snapshot.Preempt at now for a waiting job of the queue, beside whom
 // others have just started; nil as well for one that may not start.
 func (q *Queue) Victims(now, id int64, candidates []int64, started []Running) []int64 {
 	if w := q.jobsByID[id]; len(w) == 0 || w[0].Blocked != "" || w[0].Begin > now {

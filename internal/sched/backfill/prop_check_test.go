@@ -34,7 +34,7 @@ func start(s *Snapshot, p Plan) int {
 	return started
 }
 
-// lastsIn is when a job that starts now in the reservation must have ended.
+// lastsIn returns when a job that starts now in the reservation must have ended.
 func lastsIn(s *Snapshot, reservation string) int64 {
 	for _, b := range s.AdvanceReservations {
 		if reservation != "" && b.Name == reservation && !b.Flex && b.Start <= s.Now && s.Now < b.End {

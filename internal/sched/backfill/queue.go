@@ -6,17 +6,16 @@ import (
 	"slices"
 )
 
-// Queue decides, event by event, who starts now. It keeps what a plan starts
-// from (what is free now, and who waits in which order), so that an event costs
-// what it changes and one look at those who could start, and decides exactly
-// what Snapshot.Plan would decide about the same jobs. Only options of which few
-// jobs have reservations are served so (see Snapshot.Queueable). Not safe for concurrent
-// use.
+// Queue decides, event by event, which jobs start now, exactly as Snapshot.Plan
+// would decide about the same jobs. It keeps the free resources and the queue's
+// order between events, so that an event costs what it changes. Where the
+// policy does not allow that (see Snapshot.Incremental), it plans the whole
+// queue. Not safe for concurrent use.
 type Queue struct {
-	base          Snapshot // without jobs; Nodes may be shared with who froze it
+	base          Snapshot // without jobs; Nodes may be shared with a snapshot
 	shared        bool
 	planner       *planner
-	stale         bool // the engine has to be made anew
+	stale         bool // the engine must be replaced
 	pending       pendingQueue
 	jobsByID      map[int64][]*Job
 	running       map[int64]*Running
@@ -25,17 +24,18 @@ type Queue struct {
 	out           []Decision
 	backfilled    int           // of out, those that start before others
 	deferred      []*pendingJob // by the policy
-	skipped       bool          // somebody waits on, as far as the pass has come
+	skipped       bool          // some job considered so far does not start
 	one           []Decision    // scratch
 }
 
-// Queueable tells whether a Queue decides as a plan of s does.
+// Incremental reports whether a Queue decides about changes of s without a plan
+// of the whole queue.
 func (s *Snapshot) Incremental() bool {
 	return plansSparsely(&s.Policy) && !s.ReservesCores()
 }
 
-// NewQueue begins with what s says. The Queue keeps pointers into s.Running and
-// s.Pending, which must not change any more, and leaves s as it is.
+// NewQueue returns a queue with the jobs of s. It keeps pointers into s.Running
+// and s.Pending, which must not change any more, and does not change s.
 func NewQueue(s *Snapshot) *Queue {
 	q := &Queue{base: *s, shared: true, stale: true, jobsByID: map[int64][]*Job{}, running: map[int64]*Running{}, sharers: map[int]int{}}
 	q.base.Running, q.base.Pending = nil, nil
@@ -48,8 +48,8 @@ func NewQueue(s *Snapshot) *Queue {
 	return q
 }
 
-// Submit takes a job, or the parts of an array, into the queue; of one ID at
-// once. The Queue keeps the pointers.
+// Submit adds a job, or all parts of an array, to the queue. It keeps the
+// pointers.
 func (q *Queue) Submit(jobs ...*Job) {
 	for _, j := range jobs {
 		w, h := q.pending.add(j)
@@ -61,7 +61,7 @@ func (q *Queue) Submit(jobs ...*Job) {
 	}
 }
 
-// Withdraw takes a waiting job out, with all its parts.
+// Withdraw removes a pending job with all its parts.
 func (q *Queue) Withdraw(id int64) {
 	for _, j := range q.jobsByID[id] {
 		q.pending.remove(j)
@@ -70,7 +70,7 @@ func (q *Queue) Withdraw(id int64) {
 	delete(q.jobsByID, id)
 }
 
-// Run takes in a job that holds resources. The Queue keeps the pointer.
+// Start adds a running job. It keeps the pointer.
 func (q *Queue) Start(r *Running) {
 	q.running[r.ID] = r
 	q.count(r.UserExclusive, r.sharers(), 1)
@@ -79,7 +79,7 @@ func (q *Queue) Start(r *Running) {
 	}
 }
 
-// End takes a job out that held resources.
+// End removes a running job.
 func (q *Queue) End(id int64) {
 	r, ok := q.running[id]
 	if !ok {
@@ -89,11 +89,11 @@ func (q *Queue) End(id int64) {
 	q.count(r.UserExclusive, r.sharers(), -1)
 	if !q.stale {
 		q.planner.removeRunning(r)
-		q.stale = q.planner.oversubscribed // what it had may be another's as well
+		q.stale = q.planner.oversubscribed // its CPUs may be in use by another job
 	}
 }
 
-// SetUnavailable notes that no job may start on a node, or that one may again.
+// SetUnavailable sets whether no job may start on a node.
 func (q *Queue) SetUnavailable(node int, unavailable bool) {
 	if q.base.Nodes[node].Unavailable == unavailable {
 		return
@@ -112,10 +112,11 @@ func (q *Queue) SetUnavailable(node int, unavailable bool) {
 	}
 }
 
-// SetLimits sets what jobs may together still start.
+// SetLimits sets the limits of the jobs.
 func (q *Queue) SetLimits(l []Limit) { q.base.Limits = l }
 
-// count keeps account of what the engine's rows depend on.
+// count updates the counts of jobs that decide which amounts the engine
+// accounts for.
 func (q *Queue) count(userExclusive bool, sharers, by int) {
 	if userExclusive {
 		q.userExclusive += by
@@ -138,10 +139,10 @@ func (q *Queue) count(userExclusive bool, sharers, by int) {
 	q.stale = e.tracksOwners != (q.userExclusive > 0) || e.oversubscribes != (least > 0) || e.oversubscribes && e.minSharers != least
 }
 
-// mostShapes bounds what is remembered of kinds of jobs that are long gone.
+// mostShapes bounds the memory used for request shapes without jobs.
 const mostShapes = 4096
 
-// renew makes the engine anew.
+// renew replaces the engine.
 func (q *Queue) renew(now int64) {
 	q.base.Now, q.stale = now, false
 	q.planner = newPlanner(&q.base, q.work(), sparseSlots)
@@ -153,7 +154,7 @@ func (q *Queue) renew(now int64) {
 	}
 }
 
-// file fills in what tells quickly that the job cannot start.
+// setBound sets what shows quickly that the job cannot start.
 func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 	j := w.job
 	w.shape, w.minDuration, w.begin, w.partition = q.planner.shapeOf(j, 0), j.minDuration(), j.Begin, q.planner.partitionIndex(j.Partition)
@@ -168,8 +169,9 @@ func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 	}
 }
 
-// Decide lists who starts at now, in the queue's order. It is as if they had not
-// been started until Run says so. The result is valid until the next call.
+// Decide returns the jobs that start at now, in the order in which they were
+// decided. They do not run until Start is called. The result is valid until the
+// next call.
 func (q *Queue) Decide(now int64) []Decision {
 	if !q.base.Incremental() {
 		return q.decideFully(now)
@@ -214,7 +216,7 @@ func (q *Queue) decideInOrder() {
 	}
 }
 
-// decideFully lists who starts at now by a plan of the whole queue.
+// decideFully returns the jobs that start at now by a plan of the whole queue.
 func (q *Queue) decideFully(now int64) []Decision {
 	f := q.Snapshot(now)
 	q.out, q.backfilled = q.out[:0], 0
@@ -255,8 +257,8 @@ func (q *Queue) decide(w *pendingJob) {
 	}
 }
 
-// Backfilled is how many of the last Decide's jobs start before others that
-// wait on.
+// Backfilled returns how many of the jobs that Decide last returned start
+// before jobs ahead of them.
 func (q *Queue) Backfilled() int { return q.backfilled }
 
 // members lists the jobs of a group in the queue's order.
@@ -269,8 +271,8 @@ func (q *Queue) members(group int64) (jobs []*Job) {
 	return jobs
 }
 
-// hopeless tells that the job neither starts now nor gets a reservation, as far
-// as that can be told without a search.
+// hopeless reports whether it is known without a search that the job neither
+// starts now nor gets a reservation.
 func (p *planner) hopeless(w *pendingJob) bool {
 	switch {
 	case w.complex:
@@ -286,11 +288,11 @@ func (p *planner) hopeless(w *pendingJob) bool {
 	return w.begin > p.now || w.minDuration > may
 }
 
-// unknown: nobody has asked yet.
+// unknown marks a shape whose longest duration has not been computed.
 const unknown = -1
 
-// mayLast finds how long a job of the shape could run from now on at most; 0: it
-// cannot start. In one pass it only becomes less.
+// boundDuration returns an upper bound of how long a job of the shape could run
+// from now on; 0: it cannot start. The bound only decreases within a cycle.
 func (e *engine) boundDuration(s *requestShape) int64 {
 	may := Forever
 	switch {
@@ -306,8 +308,8 @@ func (e *engine) boundDuration(s *requestShape) int64 {
 	return may
 }
 
-// Freeze is the whole of the queue at now, for a plan of all of it: Plan of what
-// it returns may run beside the Queue.
+// Snapshot returns the queue at now for a full plan, which may be made
+// concurrently with changes of the Queue.
 func (q *Queue) Snapshot(now int64) *QueueSnapshot {
 	q.shared = true
 	f := &QueueSnapshot{s: q.base, w: q.work()}
@@ -315,7 +317,7 @@ func (q *Queue) Snapshot(now int64) *QueueSnapshot {
 	return f
 }
 
-// work is who runs and who waits.
+// work returns the running and the pending jobs.
 func (q *Queue) work() workload {
 	w := workload{pending: q.pending.jobs(), running: make([]*Running, 0, len(q.running))}
 	for _, id := range slices.Sorted(maps.Keys(q.running)) {
@@ -324,7 +326,7 @@ func (q *Queue) work() workload {
 	return w
 }
 
-// Frozen is a queue at one instant. Safe for concurrent use.
+// QueueSnapshot is a queue at one instant. Safe for concurrent use.
 type QueueSnapshot struct {
 	s Snapshot
 	w workload

@@ -20,7 +20,7 @@ func (e *engine) reason(j *Job) string {
 	return ReasonResources
 }
 
-// awaits tells whether the job's reservation has not begun.
+// awaitsReservation reports whether the job's reservation has not begun.
 func (e *engine) awaitsReservation(j *Job) bool {
 	for i := range e.s.AdvanceReservations {
 		if b := &e.s.AdvanceReservations[i]; j.Reservation != "" && b.Name == j.Reservation {
@@ -30,7 +30,7 @@ func (e *engine) awaitsReservation(j *Job) bool {
 	return false
 }
 
-// shortOfLicenses tells whether others hold the licences it wants, or will
+// lacksLicenses reports whether others hold the licences it wants, or will
 // before it has ended.
 func (e *engine) lacksLicenses(j *Job) bool {
 	return len(j.Licenses) > 0 && !e.licensesFree(j, j.Reservation, e.interval(e.shapeOf(j, 0), e.first, e.now, j.minDuration()))

@@ -2,8 +2,8 @@ package backfill
 
 import "fmt"
 
-// shapeKey is what decides where a job could run: two jobs of one key differ
-// in how long and when.
+// shapeKey decides where a job could run. Jobs with equal keys differ only in
+// time.
 type shapeKey struct {
 	eligible                                          *NodeSet
 	reservation                                       string
@@ -21,7 +21,8 @@ type shapeKey struct {
 	rest                                              string // what does not compare otherwise
 }
 
-// shape is what jobs of one key have in common.
+// requestShape is what jobs with equal keys share. It is tried once for all of
+// them.
 type requestShape struct {
 	Job                  // one of them
 	leastNodes     int   // nodes
@@ -31,21 +32,21 @@ type requestShape struct {
 	classDecides   bool // the class says all there is to say of a node
 	simple         bool // any fewest nodes of the class will do
 	gres           []GRES
-	verdict        string        // what never said
+	verdict        string        // of neverRunnable
 	fullShape      *requestShape // the same in the engine that plans all jobs
-	verdictEpoch   int           // when that was, as engine.judged counts
-	// goodFor is a duration for which nothing keeps the shape from running now,
-	// notFor one for which something does (0: none is known).
+	verdictEpoch   int           // engine.verdictEpoch of verdict
+	// feasibleFor is a duration for which nothing keeps the shape from running now,
+	// infeasibleFor one for which something does (0: none is known).
 	feasibleFor, infeasibleFor int64
 
-	number int32 // place in engine.may
+	number int32 // index in engine.maxDurations
 
-	// refused is the shortest duration that cannot start now, in pass.
+	// refused is the shortest duration that cannot start now, in epoch.
 	refused int64
 	epoch   int
 }
 
-// shapeOf finds or makes the shape of the job's nth choice of nodes.
+// shapeOf returns the shape of the job for one of its choices of nodes.
 func (e *engine) shapeOf(j *Job, choice int) *requestShape {
 	if e.lastShape.job != j || e.lastShape.choice != choice {
 		e.lastShape.job, e.lastShape.choice, e.lastShape.shape = j, choice, e.findShape(j, choice)
@@ -53,8 +54,7 @@ func (e *engine) shapeOf(j *Job, choice int) *requestShape {
 	return e.lastShape.shape
 }
 
-// found is the shape that was asked for last: it is asked for several times in
-// a row.
+// shapeLookup is the last shape that was looked up; lookups repeat.
 type shapeLookup struct {
 	job    *Job
 	choice int
@@ -100,7 +100,7 @@ func (e *engine) findShape(j *Job, choice int) *requestShape {
 	return s
 }
 
-// classify gives the shape its class, if the engine has classes.
+// classify sets the demand class of the shape.
 func (e *engine) classify(s *requestShape, k shapeKey) {
 	plain := len(s.Required)+len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
 		s.MaxNodes <= s.leastNodes && (e.topology == nil || s.leastNodes == 1)
@@ -132,8 +132,8 @@ func (e *engine) classify(s *requestShape, k shapeKey) {
 	s.simple = s.classDecides && plain && s.tasksWanted(s.leastNodes) == s.leastNodes*each
 }
 
-// classFor finds or makes the class of a need; same is false when it asks for
-// less than that. nil where the engine has no classes.
+// classFor returns the class of a demand; same is false if the class asks for
+// less. It returns nil if the engine has no classes.
 func (e *engine) classFor(nd nodeDemand, gres []GRES) (c *demandClass, same bool) {
 	if e.exact {
 		return nil, true
@@ -162,7 +162,7 @@ func (e *engine) classFor(nd nodeDemand, gres []GRES) (c *demandClass, same bool
 	return c, nd == full
 }
 
-// powerOfTwo is the largest that is not above n.
+// powerOfTwo returns the largest power of two that is not above n.
 func powerOfTwo(n int32) int32 {
 	p := int32(1)
 	for p <= n/2 {

@@ -8,7 +8,7 @@ import (
 // Some blocks take only CPUs of a node. Others find so many less there; the
 // block's own jobs find these, less what such jobs have.
 
-// keptCores are the CPUs that one block takes of one node. The row is how many of
+// reservedCores are the CPUs that one block takes of one node. The row is how many of
 // them none of the block's own jobs has, in each slot in which the block lasts.
 type reservedCores struct {
 	block int // place in Snapshot.Blocks
@@ -16,13 +16,13 @@ type reservedCores struct {
 	set   CPUSet
 }
 
-// KeepsCores tells whether some block takes but CPUs of a node. Such a snapshot is
+// ReservesCores reports whether some block takes but CPUs of a node. Such a snapshot is
 // planned with every instant, and no Queue follows it.
 func (s *Snapshot) ReservesCores() bool {
 	return slices.ContainsFunc(s.AdvanceReservations, func(b AdvanceReservation) bool { return len(b.Cores) > 0 })
 }
 
-// describeCores notes which CPUs of which nodes blocks take.
+// initReservedCores notes which CPUs of which nodes blocks take.
 func (e *engine) initReservedCores(s *Snapshot) {
 	for b := range s.AdvanceReservations {
 		for _, i := range slices.Sorted(maps.Keys(s.AdvanceReservations[b].Cores)) {
@@ -34,7 +34,7 @@ func (e *engine) initReservedCores(s *Snapshot) {
 	}
 }
 
-// keepCores fills the rows of the CPUs that blocks take.
+// fillReservedCores fills the rows of the CPUs that blocks take.
 func (e *engine) fillReservedCores() {
 	if !e.hasReservedCores {
 		return
@@ -52,7 +52,7 @@ func (e *engine) fillReservedCores() {
 	}
 }
 
-// drawCores books that a job of the reservation has so many CPUs of the node.
+// drawReservedCores books that a job of the reservation has so many CPUs of the node.
 func (e *engine) drawReservedCores(n *nodeState, reservation string, cpus int32, from, to int) {
 	if reservation == "" {
 		return
@@ -64,7 +64,7 @@ func (e *engine) drawReservedCores(n *nodeState, reservation string, cpus int32,
 	}
 }
 
-// cpusIn is how many CPUs of the node jobs of the reservation may have in the
+// cpusIn returns how many CPUs of the node jobs of the reservation may have in the
 // slot.
 func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 	free := e.v[n.first*e.stride+s]
@@ -97,7 +97,7 @@ func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int3
 	return least
 }
 
-// forbidden are the CPUs of the node that a job of the reservation may not have
+// forbidden returns the CPUs of the node that a job of the reservation may not have
 // from now until end.
 func (e *engine) forbidden(n *nodeState, reservation string, end int64) (set CPUSet) {
 	own, bound := CPUSet{}, false

@@ -2,10 +2,10 @@ package backfill
 
 import "slices"
 
-// series keeps amounts over time: one row for each thing counted, one column
-// for each slot of time. Slot i is [at[i], at[i+1]); the last has no end.
+// resourceProfile is amounts over time: a row for each resource, a column for
+// each time slot. Slot i is [at[i], at[i+1]); the last has no end.
 //
-// An exact series gets a boundary wherever something begins or ends. One that
+// An exact profile gets a boundary wherever something begins or ends. One that
 // is not exact has fixed slots, and what ends within a slot counts until the
 // slot's end: nothing is ever over-committed by that, only planned a little
 // later than it could be.
@@ -26,13 +26,13 @@ func newResourceProfile(at []int64, rows int, exact bool, room int) resourceProf
 	return s
 }
 
-// row is the amounts of row r, one for each slot. It is valid until the next
-// cut or fold.
+// row returns the amounts of row r, one for each slot. It is valid until the
+// next split.
 func (s *resourceProfile) row(r int) []int32 {
 	return s.v[r*s.stride : r*s.stride+len(s.at)]
 }
 
-// holding is the slot that t lies in; 0 for what is before them all.
+// slotAt returns the slot that contains t, or 0 if t is before all slots.
 func (s *resourceProfile) slotAt(t int64) int {
 	lo, hi := 0, len(s.at)
 	for hi-lo > 1 {
@@ -46,7 +46,7 @@ func (s *resourceProfile) slotAt(t int64) int {
 	return lo
 }
 
-// since is the first slot that begins at t or later; len(at): there is none.
+// slotFrom returns the first slot that begins at t or later, or len(at).
 func (s *resourceProfile) slotFrom(t int64) int {
 	if t <= s.at[0] {
 		return 0
@@ -58,7 +58,7 @@ func (s *resourceProfile) slotFrom(t int64) int {
 	return i + 1
 }
 
-// cut is since, after an exact series got a boundary at t.
+// splitAt returns slotFrom(t), after an exact profile got a boundary at t.
 func (s *resourceProfile) splitAt(t int64) int {
 	i := s.slotFrom(t)
 	if s.exact && t != Forever && i > 0 && (i == len(s.at) || s.at[i] != t) {
@@ -67,8 +67,8 @@ func (s *resourceProfile) splitAt(t int64) int {
 	return i
 }
 
-// insert makes a boundary at t, which is to be the ith; what there is in the
-// slot before it there is in the new one.
+// insert makes a boundary at t, which becomes slot i. Its amounts are those of
+// the slot before it.
 func (s *resourceProfile) insert(i int, t int64) {
 	if len(s.at) == s.stride {
 		s.grow()
@@ -91,7 +91,7 @@ func (s *resourceProfile) grow() {
 	s.stride, s.v = stride, v
 }
 
-// add changes row r by d in the slots from..to-1.
+// add adds d to row r in the slots from..to-1.
 func (s *resourceProfile) add(r, from, to int, d int32) {
 	row := s.v[r*s.stride+from : r*s.stride+max(from, to)]
 	for i := range row {
@@ -99,7 +99,7 @@ func (s *resourceProfile) add(r, from, to int, d int32) {
 	}
 }
 
-// least is the smallest amount of row r in the slots from..to-1.
+// minimum returns the smallest amount of row r in the slots from..to-1.
 func (s *resourceProfile) minimum(r, from, to int) int32 {
 	row := s.v[r*s.stride+from : r*s.stride+to]
 	m := row[0]
@@ -109,8 +109,8 @@ func (s *resourceProfile) minimum(r, from, to int) int32 {
 	return m
 }
 
-// lastBelow is the last of the slots from..to-1 in which row has less than
-// need; -1: none has.
+// lastBelow returns the last of the slots from..to-1 in which row is below
+// need, or -1.
 func lastBelow(row []int32, from, to int, need int32) int {
 	for i := to - 1; i >= from; i-- {
 		if row[i] < need {

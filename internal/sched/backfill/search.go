@@ -63,7 +63,7 @@ func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
 	return e.choose(s, j, in, e.candidatesOfClass(s, j, in))
 }
 
-// takeFirst gives a simple job the first nodes of e.scratch.
+// assignFirst gives a simple job the first nodes of e.scratch.
 func (e *engine) assignFirst(s *requestShape) []Assignment {
 	out := e.assignments(s.leastNodes)
 	i := 0
@@ -86,7 +86,7 @@ func (e *engine) assignFirst(s *requestShape) []Assignment {
 	return out
 }
 
-// gather makes candidates of the nodes in e.scratch.
+// candidatesOfClass makes candidates of the nodes in e.scratch.
 func (e *engine) candidatesOfClass(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
 	sum, enough, alone := 0, e.takesFirstFit(s), e.seeksSingleNode(s, in)
@@ -112,7 +112,7 @@ func (e *engine) candidatesOfClass(s *requestShape, j *Job, in interval) []candi
 	return all
 }
 
-// scan makes candidates of all nodes, where there are no classes.
+// candidatesOfAll makes candidates of all nodes, where there are no classes.
 func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
 	sum, enough, alone := 0, e.takesFirstFit(s), e.seeksSingleNode(s, in)
@@ -132,19 +132,19 @@ func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candida
 	return all
 }
 
-// stopsEarly tells whether the first nodes that do are taken.
+// takesFirstFit reports whether the first nodes that do are taken.
 func (e *engine) takesFirstFit(s *requestShape) bool {
 	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 && (e.topology == nil || s.leastNodes == 1)
 }
 
-// alone tells whether a node is looked for that takes the job by itself, beyond
+// seeksSingleNode reports whether a node is looked for that takes the job by itself, beyond
 // those that would do together. What is planned for later need not be so exact: it
 // is planned again.
 func (e *engine) seeksSingleNode(s *requestShape, in interval) bool {
 	return in.start <= e.now+1 && s.prefersOne()
 }
 
-// consider adds node i to the candidates if it serves the job.
+// appendCandidate adds node i to the candidates if it serves the job.
 func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int, in interval) []candidate {
 	n := &e.nodes[i]
 	cpus := e.cpusThrough(n, s.Reservation, in)
@@ -168,7 +168,7 @@ func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int
 	return all
 }
 
-// offer is what the node has throughout the interval.
+// offer returns what the node has throughout the interval.
 func (e *engine) offer(n *nodeState, s *requestShape, cpus int, in interval) offer {
 	o := offer{cpus: max(0, cpus), whole: cpus >= int(n.cpus)}
 	o.memory = int64(e.minimum(n.first+1, in.from, in.to))
@@ -195,7 +195,7 @@ func (e *engine) sharedOffer(n *nodeState, share int, in interval) int {
 	return max(0, min(least, int(n.cpus)))
 }
 
-// welcome tells whether the users of the node's other jobs allow the job.
+// userAllowed reports whether the users of the node's other jobs allow the job.
 func (e *engine) userAllowed(n *nodeState, j *Job, in interval) bool {
 	me := e.userNumber(j.User)
 	for _, o := range e.row(e.ownerRow(n))[in.from:in.to] {
@@ -206,7 +206,7 @@ func (e *engine) userAllowed(n *nodeState, j *Job, in interval) bool {
 	return true
 }
 
-// licensed tells whether the licences are there throughout the interval, for
+// licensesFree reports whether the licences are there throughout the interval, for
 // jobs of the reservation.
 func (e *engine) licensesFree(j *Job, reservation string, in interval) bool {
 	for _, l := range j.Licenses {
@@ -264,7 +264,7 @@ func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64,
 	return 0, nil, false
 }
 
-// obstacle is the last slot of the interval in which there is less in all than
+// lastObstacle returns the last slot of the interval in which there is less in all than
 // the job needs; -1: there is no such slot.
 func (e *engine) lastObstacle(s *requestShape, j *Job, in interval) int {
 	last := lastBelow(e.row(0), in.from, in.to, s.leastTotalCPUs)

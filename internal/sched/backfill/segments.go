@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Segments says how segments of a job's nodes go together (sbatch(1),
+// SegmentLayout says how segments of a job's nodes go together (sbatch(1),
 // --segment).
 type SegmentLayout int
 
@@ -102,7 +102,7 @@ func (s *requestShape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	return blocks
 }
 
-// segmentsOf is how many segments a block may have.
+// segmentsOf returns how many segments a block may have.
 func (s *requestShape) segmentsOf(block []candidate) int {
 	n := len(block) / s.Segment
 	if s.SegmentLayout == SegmentsSpread {

@@ -50,12 +50,12 @@ func (s *CPUSet) Remove(n int) {
 	}
 }
 
-// Has tells whether n is in the set.
+// Has reports whether n is in the set.
 func (s CPUSet) Has(n int) bool {
 	return n >= 0 && n/64 < len(s.words) && s.words[n/64]&(1<<(n%64)) != 0
 }
 
-// word is the members from 64*w on, a bit each.
+// word returns the members from 64*w on, a bit each.
 func (s CPUSet) word(w int) uint64 {
 	if w < len(s.words) {
 		return s.words[w]
@@ -63,7 +63,7 @@ func (s CPUSet) word(w int) uint64 {
 	return 0
 }
 
-// Len is the number of members.
+// Len returns the number of members.
 func (s CPUSet) Len() int {
 	c := 0
 	for _, w := range s.words {
@@ -72,7 +72,7 @@ func (s CPUSet) Len() int {
 	return c
 }
 
-// Clone is a copy that shares nothing with s.
+// Clone returns a copy that shares nothing with s.
 func (s CPUSet) Clone() CPUSet {
 	return CPUSet{append([]uint64(nil), s.words...)}
 }
@@ -94,7 +94,7 @@ func (s *CPUSet) Subtract(o CPUSet) {
 	}
 }
 
-// Intersects tells whether the sets share a member.
+// Intersects reports whether the sets share a member.
 func (s CPUSet) Intersects(o CPUSet) bool {
 	for i := range min(len(s.words), len(o.words)) {
 		if s.words[i]&o.words[i] != 0 {
@@ -115,7 +115,7 @@ func (s CPUSet) Members() []int {
 	return out
 }
 
-// String is the set as a list of ranges, "0-3,8", the form of cpuset(7).
+// String returns the set as a list of ranges, "0-3,8", the form of cpuset(7).
 func (s CPUSet) String() string {
 	var b strings.Builder
 	m := s.Members()

@@ -2,26 +2,30 @@ package backfill
 
 import "math"
 
-// A pass over a long queue is one over hurdles: eight bytes of each job, and a bar
-// that the jobs of one shape and partition have in common.
+// A cycle over a long queue reads eight bytes of each job, and a bound that the
+// jobs of one request shape and partition share.
 
-// hurdle is the shortest time that a job takes, and the bar that it has to be no
-// higher than. If it is, the job neither starts now nor gets a reservation.
+// durationBound is the shortest duration of a job and the index of its shape's
+// bound. If the duration is above the bound, the job neither starts now nor
+// gets a reservation.
 type durationBound struct{ least, shape uint32 }
 
-// bars say how long a job may take to start now, as far as anybody has asked.
+// shapeBounds is how long a job of each shape and partition may take to start
+// now, as far as it was computed.
 type shapeBounds struct {
 	limits  []uint32
 	indexes map[[2]int32]uint32 // by the shape's number and the partition's place
 }
 
-// barred is the bar that nothing passes, noBar how high one is of which nothing is known.
+// neverBound is the index of a bound that no job meets; unbounded is a bound
+// that was not computed.
 const (
 	neverBound = 0
 	unbounded  = math.MaxUint32
 )
 
-// of finds or makes the bar of a shape in a partition.
+// indexOf returns the index of the bound of a shape in a partition, which it
+// adds if it is missing.
 func (b *shapeBounds) indexOf(shape, place int32) uint32 {
 	if b.indexes == nil {
 		b.indexes, b.limits = map[[2]int32]uint32{}, []uint32{neverBound: 0}
@@ -35,7 +39,7 @@ func (b *shapeBounds) indexOf(shape, place int32) uint32 {
 	return at
 }
 
-// lift forgets them all.
+// reset makes all bounds unbounded.
 func (b *shapeBounds) reset() {
 	for i := range b.limits {
 		if i != neverBound {
@@ -44,5 +48,6 @@ func (b *shapeBounds) reset() {
 	}
 }
 
-// clip makes a time fit a hurdle, or a bar. What does not fit is looked at.
+// clampUint32 returns the number of seconds, or the largest bound. Jobs above
+// it are always considered.
 func clampUint32(seconds int64) uint32 { return uint32(min(max(seconds, 0), unbounded)) }

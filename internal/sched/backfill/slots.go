@@ -5,22 +5,21 @@ import (
 	"slices"
 )
 
-// Slots of a series that is not exact: so many of one width for the time the
-// queue is expected to last, finer ones before and ever wider ones after them.
-// Every width is a power of two and every boundary a multiple of it, so that
-// what was rounded up to a boundary is not rounded further in a later plan.
+// Slots of a profile that is not exact. Every width is a power of two and every
+// boundary a multiple of it, so that what was rounded up to a boundary is not
+// rounded further in a later plan.
 const (
 	fineSlots = 64
 	evenSlots = 256
 	farSlots  = 4 // of each width
 	fineParts = 8 // fine slots in an even one
-	// exactCells is how many amounts an exact series may come to keep.
+	// exactCells is how many amounts an exact profile may have.
 	exactCells = 1 << 14
 	maxHorizon = int64(10 * 365 * 86400)
 )
 
-// boundaries chooses the slots for a snapshot, and whether they are exact. Those
-// that are not are by the length of the queue, or do not depend on it.
+// boundaries returns the slots for a snapshot, and whether they are exact.
+// Otherwise they depend on the length of the queue if byQueue is set.
 func boundaries(s *Snapshot, w workload, byQueue bool) ([]int64, bool) {
 	at := []int64{s.Now}
 	fixed := reservationTimes(s)
@@ -51,12 +50,13 @@ func boundaries(s *Snapshot, w workload, byQueue bool) ([]int64, bool) {
 	return sortedTimes(append(g.at, fixed...), s.Now), false
 }
 
-// promisesOne tells whether only few jobs of each partition have a start that
-// is kept. Who has one is decided on a sparse series.
+// plansSparsely reports whether the policy gives few reservations for each
+// partition, which are planned on a sparse profile.
 func plansSparsely(o *Policy) bool { return o.Reservations > 0 && o.Reservations <= mostSparse }
 
-// octaves are slots that do not depend on the queue, so that what comes behind
-// others does not change what these were promised: the farther away, the wider.
+// geometricSlots returns slots that do not depend on the queue, so that jobs at
+// its end do not change the reservations of others. They get wider with their
+// distance from now.
 func geometricSlots(now int64) []int64 {
 	g := slotBuilder{at: []int64{now}, until: now}
 	g.grow(fineSlots, octaveLeast/2)
@@ -70,27 +70,28 @@ func geometricSlots(now int64) []int64 {
 	return g.at
 }
 
-// Slots of octaves: so many of each width between these, and few of wider ones.
+// Slots of geometricSlots: so many of each width between these, and few wider
+// ones.
 const (
 	octaveSlots = 20
 	octaveLeast = int64(8)
 	octaveMost  = int64(1 << 16)
 )
 
-// slotted is a list of slots in the making.
+// slotBuilder builds a list of slots.
 type slotBuilder struct {
 	at    []int64
 	until int64
 }
 
-// grow adds slots of the width, whose boundaries are multiples of it.
+// grow adds slots of the width, with boundaries at multiples of it.
 func (g *slotBuilder) grow(slots int, width int64) {
 	for g.until += int64(slots) * width; g.at[len(g.at)-1] < g.until; {
 		g.at = append(g.at, (g.at[len(g.at)-1]/width+1)*width)
 	}
 }
 
-// blockTimes are when blocks begin and end.
+// reservationTimes returns when advance reservations begin and end.
 func reservationTimes(s *Snapshot) []int64 {
 	var out []int64
 	for i := range s.AdvanceReservations {
@@ -99,7 +100,7 @@ func reservationTimes(s *Snapshot) []int64 {
 	return out
 }
 
-// powerAbove is the least power of two that is larger than n.
+// powerAbove returns the least power of two that is larger than n.
 func powerAbove(n int64) int64 {
 	p := int64(1)
 	for p <= n {
@@ -108,15 +109,15 @@ func powerAbove(n int64) int64 {
 	return p
 }
 
-// tidy sorts the boundaries from now on, each once.
+// sortedTimes returns the instants from now on in order, each once.
 func sortedTimes(at []int64, now int64) []int64 {
 	at = slices.DeleteFunc(at, func(t int64) bool { return t < now || t == Forever })
 	slices.Sort(at)
 	return slices.Compact(at)
 }
 
-// horizon estimates how long the queue will last, in seconds. It becomes no
-// longer by jobs starting or ending.
+// horizon estimates how long the queue will last, in seconds. It does not grow
+// when jobs start or end.
 func horizon(s *Snapshot, w workload) int64 {
 	cpus, work := 1.0, 0.0
 	for i := range s.Nodes {

@@ -6,24 +6,25 @@ import (
 	"sort"
 )
 
-// A sparse series has boundaries only where somebody asked for one. What ends
-// within a slot leaves the amounts of the slot as they are until a boundary is
-// made there, and what begins always makes one: so the amounts of a slot are
-// those at its begin, which are the least in it. That is exact, and it is small
-// however much runs: who starts now, and the reservations of easy, need the
-// amounts of a handful of instants.
+// A sparse profile has boundaries only where they are needed. What ends within
+// a slot is released when a boundary is made there; what begins always makes a
+// boundary. So the amounts of a slot are those at its begin, which are the
+// least in it. That is exact and stays small however many jobs run: starts now
+// and the reservations of EASY need the amounts of few instants.
 
-// sparseRoom is for how many boundaries there is room at first.
+// sparseRoom is the number of boundaries for which memory is allocated at
+// first.
 const sparseRoom = 7
 
-// mostSparse is the number of reservations (Options.Reservations) up to which
-// they are planned on a sparse series.
+// mostSparse is the largest number of reservations for each partition
+// (Policy.Reservations) that is planned on a sparse profile.
 const mostSparse = 32
 
-// ends is all that holds something, by the instant at which it will not.
+// releaseList is all claims, by their ends.
 type releaseList []release
 
-// hold is a claim, and what it is found by: a look at many is one at no claim.
+// release is a claim with its sort key, so that a search does not read the
+// claims.
 type release struct {
 	end, id int64 // of the claim
 	claim   *claim
@@ -35,7 +36,8 @@ func (l releaseList) after(end int64) int {
 
 func byEnd(a, b release) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(a.id, b.id)) }
 
-// place is where what ends then, and has the id, begins.
+// place returns the index of the first release with this end and id or a later
+// one.
 func (l releaseList) place(end, id int64) int {
 	return sort.Search(len(l), func(i int) bool { return l[i].end > end || l[i].end == end && l[i].id >= id })
 }
@@ -44,7 +46,7 @@ func (l *releaseList) add(c *claim) {
 	*l = slices.Insert(*l, l.place(c.end, c.id), release{c.end, c.id, c})
 }
 
-// remove reports whether c was there.
+// remove removes c and reports whether it was in the list.
 func (l *releaseList) remove(c *claim) bool {
 	for i := l.place(c.end, c.id); i < len(*l); i++ {
 		if (*l)[i].claim.same(c) {
@@ -55,13 +57,14 @@ func (l *releaseList) remove(c *claim) bool {
 	return false
 }
 
-// same tells whether both are one: copies of a job differ in their nodes.
+// same reports whether c and o are the same claim. Copies of a job differ in
+// their nodes.
 func (c *claim) same(o *claim) bool {
 	return c.id == o.id && len(c.nodes) == len(o.nodes) && (len(c.nodes) == 0 || &c.nodes[0] == &o.nodes[0])
 }
 
-// cutEnd is the first slot that the claim does not hold any more. A sparse
-// series learns that the claim is there, or not any more.
+// splitAtEnd returns the first slot after the claim. In a sparse profile it
+// also adds the claim to the releases, or removes it.
 func (e *engine) splitAtEnd(c *claim, sign int32) int {
 	if !e.sparse {
 		return e.resourceProfile.splitAt(c.end)
@@ -82,7 +85,8 @@ func (e *engine) splitAtEnd(c *claim, sign int32) int {
 	return e.slotFrom(c.end)
 }
 
-// cut is since, after there is a boundary at t if there can be.
+// splitAt returns the first slot from t on, after making a boundary at t if
+// possible.
 func (e *engine) splitAt(t int64) int {
 	if !e.sparse {
 		return e.resourceProfile.splitAt(t)
@@ -101,12 +105,12 @@ func (e *engine) splitAt(t int64) int {
 	return i
 }
 
-// ending lists what ends after from and until until at the latest.
+// releasesBetween returns the claims that end after from and not after until.
 func (e *engine) releasesBetween(from, until int64) []release {
 	return e.releases[e.releases.after(from):e.releases.after(until)]
 }
 
-// uncut takes the boundary before slot i away again.
+// removeBoundary removes the boundary before slot i.
 func (e *engine) removeBoundary(i int) {
 	n := len(e.at)
 	for r := range e.rows {
@@ -119,7 +123,7 @@ func (e *engine) removeBoundary(i int) {
 	}
 }
 
-// reown finds out anew who is on the nodes in the slots from..to-1.
+// recomputeOwners sets the owners of the nodes in the slots from..to-1.
 func (e *engine) recomputeOwners(from, to int) {
 	for s := from; s < to; s++ {
 		for i := range e.nodes {
@@ -137,8 +141,8 @@ func (e *engine) recomputeOwners(from, to int) {
 	}
 }
 
-// next is the first instant after t at which something becomes free, or a
-// reservation or an outage begins or ends.
+// nextChange returns the first instant after t at which resources become free,
+// or an advance reservation begins or ends.
 func (e *engine) nextChange(t int64) int64 {
 	at := Forever
 	if i := e.releases.after(t); i < len(e.releases) {
@@ -150,11 +154,11 @@ func (e *engine) nextChange(t int64) int64 {
 	return at
 }
 
-// fineTries is how many instants at which something becomes free are tried for
-// one job, before further ones are looked at in ever wider slots.
+// fineTries is how many instants at which resources become free are tried for
+// one job before the search continues in ever wider slots.
 const fineTries = 64
 
-// soonest is earliest on a sparse series.
+// earliestSparse is earliest on a sparse profile.
 func (e *engine) earliestSparse(s *requestShape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
 	later := tries{}
 	slot, made := 0, false // where the last try was, and whether that boundary is only for it
@@ -181,8 +185,9 @@ func (e *engine) earliestSparse(s *requestShape, j *Job, from, until int64) (at 
 	return 0, nil, false
 }
 
-// cutAgain is cut at t, which made a boundary or not, for a search that is done
-// with the boundary before slot: that is moved, if it was made for the search and nothing is between.
+// moveBoundary makes a boundary at t for a search. It moves the search's last
+// boundary, the one before slot, if that was made for the search and none is
+// between.
 func (e *engine) moveBoundary(slot int, made bool, t int64) (int, bool) {
 	if made && t > e.at[slot] && (slot+1 == len(e.at) || t < e.at[slot+1]) {
 		from := e.at[slot]
@@ -204,13 +209,13 @@ func (e *engine) dropBoundary(slot int, made bool) {
 	}
 }
 
-// tries are the instants at which a search looks.
+// tries counts the instants that a search tried.
 type tries struct {
 	n    int
 	wide []int64
 }
 
-// after is the instant to look at after t, which did not do.
+// after returns the next instant to try after t.
 func (l *tries) after(e *engine, t int64) int64 {
 	next := e.nextChange(t)
 	if l.n++; l.n <= fineTries || next == Forever {
@@ -225,8 +230,8 @@ func (l *tries) after(e *engine, t int64) int64 {
 	return next
 }
 
-// possibleFrom is the first instant from from on at which as much is free as
-// the job needs at least, leaving aside what is booked for times after from.
+// earliestPossible returns the first instant, not before from, at which the
+// least that the job needs is free, ignoring bookings that begin after from.
 func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 	if from <= e.now {
 		return from
@@ -261,8 +266,9 @@ func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 	return e.nextChange(from)
 }
 
-// probe is an engine with one slot, which begins at t and has the amounts of
-// slot. The next one takes its place. It does not know who is where, nor what is kept for whom.
+// probe returns an engine with one slot, which begins at t and has the amounts
+// of slot. It shares memory with the next probe, and has no owners and no
+// reserved licenses.
 func (e *engine) probe(slot int, t int64) *engine {
 	p := *e
 	p.classes, p.reservedLicenses, p.sparse, p.amountsOnly = nil, nil, false, true
@@ -276,8 +282,8 @@ func (e *engine) probe(slot int, t int64) *engine {
 	return &p
 }
 
-// offering is how many nodes have what the class asks for in the slot, be they kept
-// for others or not.
+// countOffering returns how many nodes have what the class asks for in the
+// slot, reserved ones included.
 func (e *engine) countOffering(c *demandClass, slot int) (n int) {
 	if len(e.s.AdvanceReservations) == 0 {
 		return int(c.count[slot])
@@ -290,7 +296,7 @@ func (e *engine) countOffering(c *demandClass, slot int) (n int) {
 	return n
 }
 
-// counts is how many of the claim's nodes have what the class asks for.
+// counts returns how many of the claim's nodes have what the class asks for.
 func (e *engine) counts(c *demandClass, held *claim) (n int) {
 	for i := range held.nodes {
 		if node := held.nodes[i].Node; c.member.Has(node) && e.offers(c, node, 0) {

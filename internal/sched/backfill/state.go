@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// nodeState is one node and where its amounts are kept: rows first (CPUs),
-// first+1 (memory), then one for each of its GRES, and where the engine needs
-// them the owner and the CPUs of sharing jobs.
+// nodeState is one node and the rows of its amounts: CPUs in row first, memory
+// in first+1, then one for each GRES, and, where the engine accounts for them,
+// the owner and the CPUs of sharing jobs.
 type nodeState struct {
 	*Node
 	first          int
@@ -18,17 +18,17 @@ type nodeState struct {
 	memoryUsed     bool   // some job has or had memory of it
 	// sharers counts for each CPU the jobs that share it.
 	sharers       []int
-	blocks        []int // places in Snapshot.Blocks
+	blocks        []int // indexes in Snapshot.AdvanceReservations
 	reservedCores []reservedCores
 }
 
-// threads is the number of CPUs in a core, without a look at the node.
+// threads returns the number of CPUs in a core, without reading the node.
 func (n *nodeState) threads() int { return int(n.threadsPerCore) }
 
-// threads is the number of CPUs in a core.
+// threads returns the number of CPUs in a core.
 func (n *Node) threads() int { return max(1, n.ThreadsPerCore) }
 
-// sockets the node's cores are spread over.
+// sockets returns the number of sockets over which the node's cores are spread.
 func (n *Node) sockets() int {
 	cores := n.CPUs / n.threads()
 	if n.Sockets <= 1 || cores%n.Sockets != 0 {
@@ -39,10 +39,10 @@ func (n *Node) sockets() int {
 
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// small makes an amount fit a series.
+// clampInt32 returns n within the range of a profile's amounts.
 func clampInt32(n int64) int32 { return int32(min(max(n, math.MinInt32/2), math.MaxInt32/2)) }
 
-// rowsOf is how many rows the node has.
+// rowsOf returns how many rows the node has.
 func (e *engine) rowsOf(n *nodeState) int {
 	rows := 2 + len(n.GRES)
 	if e.tracksOwners {
@@ -63,7 +63,7 @@ func (e *engine) shareRow(n *nodeState) int {
 	return n.first + 2 + len(n.GRES)
 }
 
-// describe sets what is known of the nodes without regard to time.
+// initNodes sets what is known of the nodes without regard to time.
 func (e *engine) initNodes(s *Snapshot) {
 	e.nodes = make([]nodeState, len(s.Nodes))
 	words := make([]uint64, len(s.Nodes)) // of most nodes one is all they need
@@ -85,10 +85,10 @@ func (e *engine) initNodes(s *Snapshot) {
 	}
 }
 
-// addSeries lays the rows out and fills them with what is free when nothing
-// runs. room is for so many more slots.
+// initProfile lays out the rows and fills them with what is free when no job
+// runs. room is the number of further slots to allocate.
 func (e *engine) initProfile(s *Snapshot, at []int64, exact bool, room int) {
-	rows := 1 + len(s.Licenses) // of CPUs in all, and of licences
+	rows := 1 + len(s.Licenses) // of CPUs in all, and of licenses
 	e.reservedLicenses = e.reservedLicenses[:0]
 	for b := range s.AdvanceReservations {
 		for _, l := range s.AdvanceReservations[b].Licenses {
@@ -134,7 +134,7 @@ func fill(row []int32, v int32) {
 	}
 }
 
-// claim is what one job takes, from start until end.
+// claim is the resources of one job from start until end.
 type claim struct {
 	id            int64
 	of            *Running // nil: it was given in the plan
@@ -148,7 +148,7 @@ type claim struct {
 	reservation   string
 }
 
-// occupy books the claim; sign -1 takes it back.
+// occupy books the claim; with sign -1 it removes the claim.
 func (e *engine) occupy(c *claim, sign int32) {
 	from := e.first
 	if c.start > e.now {
@@ -166,7 +166,7 @@ func (e *engine) occupy(c *claim, sign int32) {
 	}
 }
 
-// apply is occupy for the slots from..to-1.
+// apply books the claim in the slots from..to-1; with sign -1 it removes it.
 func (e *engine) apply(c *claim, from, to int, sign int32) {
 	total := int32(0)
 	for i := range c.nodes {
@@ -208,8 +208,8 @@ func (e *engine) apply(c *claim, from, to int, sign int32) {
 	}
 }
 
-// occupyGRES takes g from the node's entries; an entry whose type the node
-// does not list is taken from any of that name.
+// occupyGRES takes g from the node's entries. If the node does not list the
+// type, any entry of that name is used.
 func (e *engine) occupyGRES(n *nodeState, from, to int, g GRES, sign int32) {
 	at := -1
 	for i := range n.GRES {
@@ -222,8 +222,8 @@ func (e *engine) occupyGRES(n *nodeState, from, to int, g GRES, sign int32) {
 	}
 }
 
-// occupyShared books CPUs that several jobs may have at once: as many CPUs of
-// the node are gone as the sharing jobs together need.
+// occupyShared books CPUs that several jobs may use at once: the node has as
+// many CPUs less as the sharing jobs need together.
 func (e *engine) occupyShared(n *nodeState, from, to int, cpus, share int32) {
 	used, free, all := e.row(e.shareRow(n)), e.row(n.first), e.row(0)
 	for i := from; i < to; i++ {
@@ -237,9 +237,10 @@ func (e *engine) occupyShared(n *nodeState, from, to int, cpus, share int32) {
 	}
 }
 
-// A cell of an owner row is 0 when nobody is there, or jobs of several users;
-// else the owner's number times two, plus one if others are kept out. How many
-// jobs there are is not known, so a cell is emptied when all CPUs are free.
+// updateOwner sets who uses the node. A cell is 0 when no jobs or jobs of
+// several users are there; else twice the owner's number, plus one if other
+// users are kept out. The number of jobs is not known, so a cell is cleared
+// when all CPUs are free.
 func (e *engine) updateOwner(n *nodeState, from, to int, c *claim, sign int32) {
 	owner, free := e.row(e.ownerRow(n)), e.row(n.first)
 	me := e.userNumber(c.user) * 2
@@ -261,7 +262,7 @@ func (e *engine) updateOwner(n *nodeState, from, to int, c *claim, sign int32) {
 // manyUsers marks a node with jobs of several users.
 const manyUsers int32 = -2
 
-// userNumber is a small number for a user, from 1.
+// userNumber returns a small number for a user, from 1.
 func (e *engine) userNumber(user int64) int32 {
 	if e.users == nil {
 		e.users = map[int64]int32{}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pickParts takes of each part's nodes so many as it asks for, and then what
+// pickConstraintCounts takes of each part's nodes so many as it asks for, and then what
 // else the job wants. Nodes that serve few parts go first, so that a part is
 // not robbed of its own by another.
 func (j *Job) pickConstraintCounts(all []candidate) []candidate {
@@ -72,7 +72,7 @@ func (e *engine) pickContiguous(j *requestShape, all []candidate) []candidate {
 	return nil
 }
 
-// pickNear takes nodes below as few switches as may be: those of the smallest
+// pickByTopology takes nodes below as few switches as may be: those of the smallest
 // part of the network that serves, of all such the one that is fullest then.
 // With a bound on the switches, nodes of so many leaves.
 func (e *engine) pickByTopology(s *requestShape, j *Job, in interval, all []candidate) []candidate {
@@ -100,7 +100,7 @@ func (e *engine) pickByTopology(s *requestShape, j *Job, in interval, all []cand
 	return e.pickLeaves(s, all)
 }
 
-// groups divides the candidates by the first depth parts of their paths, the
+// groupByPath divides the candidates by the first depth parts of their paths, the
 // groups in the order of their first nodes.
 func (e *engine) groupByPath(all []candidate, depth int) [][]candidate {
 	var out [][]candidate
@@ -119,7 +119,7 @@ func (e *engine) groupByPath(all []candidate, depth int) [][]candidate {
 	return out
 }
 
-// leaves counts the leaf switches that the nodes hang on.
+// countLeaves counts the leaf switches that the nodes hang on.
 func (e *engine) countLeaves(nodes []candidate) int {
 	return len(e.groupByPath(nodes, int(^uint(0)>>1)))
 }

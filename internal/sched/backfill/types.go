@@ -76,7 +76,7 @@ const (
 	QuantityBilling // as Job.Bill says
 )
 
-// Options choose the policy.
+// Policy choose the policy.
 type Policy struct {
 	// Reservations is how many of the jobs of each partition that cannot start
 	// now get a reservation that no later job may delay. 1 is EASY backfill, 0:
@@ -121,7 +121,7 @@ func Conservative() Policy { return Policy{} }
 // Node is one node of the pool. Its number is its place in Snapshot.Nodes.
 type Node struct {
 	Name string
-	// Place of the node in the machine, which decides who is whose neighbour and
+	// Position of the node in the machine, which decides who is whose neighbour and
 	// in which order a job's tasks are laid out. Numbers decide which nodes are
 	// taken first. All 0: the numbers are the places.
 	Position int
@@ -134,7 +134,7 @@ type Node struct {
 	Sockets int
 	Memory  int64
 	GRES    []GRES
-	// Path is the node's place in the network, from the widest switch or block
+	// TopologyPath is the node's place in the network, from the widest switch or block
 	// to the one it hangs on. Nodes without one hang together.
 	TopologyPath []string
 	// Unavailable: no job may start there (down, drained, cordoned, unknown).
@@ -172,7 +172,7 @@ type Running struct {
 	Reservation string
 }
 
-// Held is what one job holds on one node.
+// NodeAllocation is what one job holds on one node.
 type NodeAllocation struct {
 	Node   int
 	CPUs   CPUSet
@@ -244,7 +244,7 @@ type Job struct {
 	AllMemory   bool   // --mem=0
 	GRES        []GRES // on each node
 	GRESPerTask []GRES
-	// GRESInAll is what all nodes together get of entries of GRES, of which each
+	// GRESTotal is what all nodes together get of entries of GRES, of which each
 	// node then has at least one.
 	GRESTotal []GRES
 	Exclusive bool // whole nodes
@@ -256,7 +256,7 @@ type Job struct {
 	// must allow it (OverSubscribe); 0: 1.
 	Share int
 
-	// Parts are sets of nodes of which so many must be among those the job
+	// ConstraintCounts are sets of nodes of which so many must be among those the job
 	// gets (--constraint with counts). Each node serves one part.
 	ConstraintCounts []ConstraintCount
 	// Wide: as many nodes as can be had, the tasks evenly on them; Narrow: of a
@@ -277,7 +277,7 @@ type Job struct {
 	// most tasks on a socket or core. 0: no matter.
 	SocketsPerNode, CoresPerSocket, ThreadsPerCore int
 	TasksPerSocket, TasksPerCore                   int
-	// Sockets is how cores are taken from the sockets of a node.
+	// CoreDistribution is how cores are taken from the sockets of a node.
 	CoreDistribution CoreDistribution
 	// OneThread: tasks use one thread of each core (--hint=nomultithread).
 	NoMultithread bool
@@ -288,13 +288,13 @@ type Job struct {
 	Copies int
 }
 
-// Part is a number of nodes out of a set.
+// ConstraintCount is a number of nodes out of a set.
 type ConstraintCount struct {
 	Nodes *NodeSet
 	Count int
 }
 
-// Spread says in which order cores are taken.
+// CoreDistribution says in which order cores are taken.
 type CoreDistribution int
 
 // Spreads.
