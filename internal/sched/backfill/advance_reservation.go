@@ -1,6 +1,7 @@
 package backfill
 
-// reservation of the job's nth choice of nodes.
+// reservation returns the advance reservation of one of the job's choices of
+// nodes.
 func (j *Job) reservation(choice int) string {
 	if choice < len(j.ChoiceReservations) {
 		return j.ChoiceReservations[choice]
@@ -8,8 +9,8 @@ func (j *Job) reservation(choice int) string {
 	return j.Reservation
 }
 
-// reservationEnd returns when a job of the reservation that starts at start must have ended,
-// whatever its time limit: at the reservation's end. Forever: nothing ends it.
+// reservationEnd returns when a job of the reservation that starts at start
+// must have ended, whatever its time limit, or Forever.
 func (e *engine) reservationEnd(reservation string, start int64) int64 {
 	if reservation == "" {
 		return Forever
@@ -22,17 +23,18 @@ func (e *engine) reservationEnd(reservation string, start int64) int64 {
 	return Forever
 }
 
-// active reports whether the block's own jobs may be on its nodes at the instant.
+// active reports whether the reservation's own jobs may use its nodes at the
+// instant.
 func (b *AdvanceReservation) active(at int64) bool { return b.Start <= at && at < b.End }
 
-// includes reports whether the block takes the node, or CPUs of it.
+// includes reports whether the reservation takes the node, or CPUs of it.
 func (b *AdvanceReservation) includes(node int) bool {
 	_, cored := b.Cores[node]
 	return cored || b.Nodes.Has(node)
 }
 
-// reservationOpens returns the first instant from at on in which jobs of the reservation may
-// start; Forever: there is none, or no such reservation.
+// reservationOpens returns the first instant, not before at, at which jobs of
+// the reservation may start, or Forever.
 func (e *engine) reservationOpens(reservation string, at int64) int64 {
 	if reservation == "" || e.flexible(reservation) {
 		return at
@@ -67,15 +69,16 @@ func (e *engine) anywhere(reservation string, at int64) bool {
 	return false
 }
 
-// kept is one licence of one reservation. Its row is what is kept of it in each
-// slot: less than nothing where the reservation's jobs hold more.
+// reservedLicense is a license that an advance reservation keeps. Its row is
+// how many units are kept in each slot; it is negative where the reservation's
+// jobs hold more.
 type reservedLicense struct {
 	row     int
-	block   int // place in Snapshot.Blocks
+	block   int // index in Snapshot.AdvanceReservations
 	license License
 }
 
-// fillReserved fills the rows of the licences that are kept.
+// fillReserved fills the rows of reserved licenses and CPUs.
 func (e *engine) fillReserved() {
 	for _, k := range e.reservedLicenses {
 		b, row := &e.s.AdvanceReservations[k.block], e.row(k.row)
@@ -88,7 +91,7 @@ func (e *engine) fillReserved() {
 	e.fillReservedCores()
 }
 
-// drawReservedLicense books that a job of the reservation holds l.
+// drawReservedLicense books a license for a job of the reservation.
 func (e *engine) drawReservedLicense(reservation string, l License, from, to int, sign int32) {
 	for _, k := range e.reservedLicenses {
 		if reservation != "" && e.s.AdvanceReservations[k.block].Name == reservation && k.license.Name == l.Name {
@@ -97,8 +100,8 @@ func (e *engine) drawReservedLicense(reservation string, l License, from, to int
 	}
 }
 
-// unreservedLicense reports whether reservations of others leave as much of l, whose free
-// number is in row free, as it says.
+// unreservedLicense reports whether other reservations leave enough of l, whose
+// free number is in row free.
 func (e *engine) unreservedLicense(l License, free int, reservation string, in interval) bool {
 	if len(e.reservedLicenses) == 0 {
 		return true

@@ -2,8 +2,8 @@ package backfill
 
 import "math/bits"
 
-// freeCores lists for each socket of the node the cores that no running job
-// has and nothing forbids, ascending.
+// freeCores returns for each socket of the node the cores that no running job
+// has and that are not forbidden, ascending.
 func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
 	threads, sockets := n.threads(), n.sockets()
 	cores := n.CPUs / threads
@@ -25,8 +25,9 @@ func (n *nodeState) freeCores(forbidden CPUSet) [][]int {
 	return out
 }
 
-// chooseCPUs chooses count CPUs of the node for the job, whole cores but for the
-// forbidden ones; ok is false when no choice keeps what the job asks of sockets.
+// chooseCPUs returns a.CPUCount CPUs of the node for the job, in whole cores
+// that are not forbidden. ok is false if no choice meets what the job asks of
+// sockets.
 func (e *engine) chooseCPUs(n *nodeState, j *Job, a *Assignment, forbidden CPUSet) (set CPUSet, ok bool) {
 	if j.sharers() > 1 && e.oversubscribes {
 		return chooseSharedCPUs(n, e.minSharers, a)
@@ -63,7 +64,7 @@ func (e *engine) chooseCPUs(n *nodeState, j *Job, a *Assignment, forbidden CPUSe
 	return set, true
 }
 
-// firstFree is takeCores where one CPU is as good as any other.
+// firstFree is chooseCPUs for nodes whose CPUs are all alike.
 func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) {
 	set.words = make([]uint64, 0, (n.CPUs+63)/64)
 	for w := 0; want > 0 && w*64 < n.CPUs; w++ {
@@ -81,8 +82,8 @@ func (n *nodeState) firstFree(want int, forbidden CPUSet) (set CPUSet, ok bool) 
 	return set, want <= 0
 }
 
-// chooseSharedCPUs chooses CPUs for a job that shares them: those that most sharing
-// jobs have already, as far as one more may, and then those that nobody has.
+// chooseSharedCPUs returns CPUs for a job that shares them: first those that
+// have most sharing jobs but room for one more, then free ones.
 func chooseSharedCPUs(n *nodeState, share int, a *Assignment) (CPUSet, bool) {
 	var set CPUSet
 	for load, left := share-1, a.CPUCount; left > 0 && load >= 0; load-- {
@@ -103,7 +104,8 @@ func (n *nodeState) sharersOf(cpu int) int {
 	return 0
 }
 
-// updateCPUs notes that a running job has the CPUs, or has them no more.
+// updateCPUs adds the CPUs to those of running jobs, or with sign -1 removes
+// them.
 func (n *nodeState) updateCPUs(cpus CPUSet, share bool, sign int) {
 	if share {
 		for _, c := range cpus.Members() {
@@ -125,15 +127,16 @@ func (n *nodeState) updateCPUs(cpus CPUSet, share bool, sign int) {
 	}
 }
 
-// releaseCPUs takes back what pin gave.
+// releaseCPUs undoes assignCPUs.
 func (e *engine) releaseCPUs(nodes []Assignment, share bool) {
 	for i := range nodes {
 		e.nodes[nodes[i].Node].updateCPUs(nodes[i].CPUs, share, -1)
 	}
 }
 
-// assignCPUs gives the assignments of a job of the reservation, which has them until
-// end, their CPUs.
+// assignCPUs chooses the CPUs of the assignments of a job that runs in the
+// reservation until end. It reports false if there are none that meet the
+// request.
 func (e *engine) assignCPUs(j *Job, nodes []Assignment, reservation string, end int64) bool {
 	for i := range nodes {
 		n := &e.nodes[nodes[i].Node]

@@ -1,8 +1,8 @@
 package backfill
 
-// NeverRunnable returns why a job like j cannot run on the snapshot's nodes however empty
-// they are: ReasonBadConfig, ReasonNodeConfig where only nodes that are down or
-// kept for others would do, or ReasonNone.
+// NeverRunnable returns why a job like j cannot run on the snapshot's nodes
+// even if they are empty: ReasonBadConstraints, ReasonNodeNotAvail if only
+// nodes that are down or reserved would serve, or ReasonNone.
 func (s *Snapshot) NeverRunnable(j *Job) string {
 	e := &engine{s: s, workload: workloadOf(s), now: s.Now, verdictEpoch: 1, shapes: map[shapeKey]*requestShape{}, dominanceGroups: map[shapeKey]*dominanceGroup{}, resourceProfile: resourceProfile{exact: true}}
 	e.detectFeatures()
@@ -10,8 +10,8 @@ func (s *Snapshot) NeverRunnable(j *Job) string {
 	return e.neverRunnable(j)
 }
 
-// neverRunnable returns why the job cannot run on any of its sets of nodes even when they
-// are empty; "" if it can.
+// neverRunnable returns why the job cannot run on any of its node sets even if
+// they are empty, or ReasonNone.
 func (e *engine) neverRunnable(j *Job) string {
 	why := e.neverRunnableOn(e.shapeOf(j, 0), j)
 	for n := 1; n < j.choices() && why != ReasonNone; n++ {
@@ -22,7 +22,8 @@ func (e *engine) neverRunnable(j *Job) string {
 	return why
 }
 
-// neverRunnableOn is never for one set of nodes: two jobs of one shape get one answer.
+// neverRunnableOn is neverRunnable for one node set. Jobs of one shape share
+// the answer.
 func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
 	if s.verdictEpoch != e.verdictEpoch {
 		s.verdictEpoch = e.verdictEpoch
@@ -38,10 +39,10 @@ func (e *engine) neverRunnableOn(s *requestShape, j *Job) string {
 	return s.verdict
 }
 
-// keptByReservations reports whether the job could not run now on the empty nodes, because
-// too many of them are kept for others (a reservation, maintenance) within its
-// time. Of a shape the longest time that is possible and the shortest that is
-// not are remembered.
+// keptByReservations reports whether the job could not run now even on empty
+// nodes, because advance reservations take too many of them within its time.
+// The longest feasible and the shortest infeasible duration are kept with the
+// shape.
 func (e *engine) keptByReservations(j *Job) bool {
 	for n := range j.choices() {
 		s := e.shapeOf(j, n)
@@ -59,9 +60,9 @@ func (e *engine) keptByReservations(j *Job) bool {
 	return true
 }
 
-// feasibleWhenEmpty reports whether the job fits on the empty nodes. With ideal, nodes
-// that are down count too, and nobody else uses anything. Nodes that are kept for
-// others before until do not count (0: they do).
+// feasibleWhenEmpty reports whether the job fits on empty nodes. With ideal,
+// nodes that are down count too, and only jobs use nodes. Nodes that are
+// reserved for others before until do not count, unless until is 0.
 func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until int64) bool {
 	for _, l := range j.Licenses {
 		if !e.licenseExists(l) {
@@ -104,7 +105,7 @@ func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until in
 	return e.choose(s, j, relaxed, all) != nil
 }
 
-// licenseExists reports whether there is as much of the licence as it says.
+// licenseExists reports whether the cluster has as many units of the license.
 func (e *engine) licenseExists(l License) bool {
 	for i := range e.s.Licenses {
 		if e.s.Licenses[i].Name == l.Name {
@@ -114,7 +115,8 @@ func (e *engine) licenseExists(l License) bool {
 	return false
 }
 
-// reservedForever reports whether the node is kept from the jobs for ever.
+// reservedForever reports whether the node is reserved for other jobs without
+// end.
 func (e *engine) reservedForever(n *nodeState, reservation string) bool {
 	for _, b := range n.blocks {
 		k := &e.s.AdvanceReservations[b]

@@ -2,7 +2,8 @@ package backfill
 
 import "slices"
 
-// choices returns how many sets of nodes the job may be given nodes of.
+// choices returns the number of node sets among which the job's nodes are
+// chosen.
 func (j *Job) choices() int { return 1 + len(j.Alternatives) }
 
 // perTask returns the CPUs of one task.
@@ -87,8 +88,8 @@ func (j *Job) fits(n *nodeState, o *offer, tasks int) bool {
 	return ok
 }
 
-// gresFor chooses the generic resources for tasks tasks on a node that is to
-// have each beside those of the tasks.
+// gresFor returns the generic resources for tasks tasks on a node: each, and
+// those of the tasks.
 func (j *Job) gresFor(o *offer, each []GRES, tasks int) ([]GRES, bool) {
 	if len(each) == 0 && len(j.GRESPerTask) == 0 {
 		return nil, true
@@ -102,7 +103,8 @@ func (j *Job) gresFor(o *offer, each []GRES, tasks int) ([]GRES, bool) {
 	return append(node, tasked...), ok
 }
 
-// capacity returns the most tasks of the job that the node can take; 0: none.
+// capacity returns the largest number of tasks of the job that the node can
+// run, or 0.
 func (j *Job) capacity(n *nodeState, o *offer) int {
 	if !j.fits(n, o, 1) || j.Overcommit && j.TasksPerNode > n.CPUs {
 		return 0
@@ -135,8 +137,8 @@ func (j *Job) capacity(n *nodeState, o *offer) int {
 	return lo
 }
 
-// enough reports whether the first n candidates, with room for sum tasks, are
-// what pick would take, so that no further node need be looked at.
+// enough reports whether pick would choose the first n candidates, which can
+// run sum tasks, so that no further node needs to be considered.
 func (j *Job) enough(n, sum int) bool {
 	fewest := j.fewestNodes()
 	if len(j.Required) > 0 || j.MaxNodes > fewest || n < fewest || (j.MaxNodes > 0 && n > j.MaxNodes) {
@@ -145,14 +147,14 @@ func (j *Job) enough(n, sum int) bool {
 	return sum >= j.tasksWanted(n)
 }
 
-// prefersOne reports whether the job, which says nothing about nodes, is to be on one
-// if there is one that takes all of its tasks, as Slurm has it; be it not the first.
+// prefersOne reports whether the job, which does not ask for a number of nodes,
+// is placed on a single node if one can run all of its tasks, even if it is not
+// the first. Slurm does the same.
 func (j *Job) prefersOne() bool {
 	return j.Tasks > 1 && j.MaxNodes == 0 && !j.SpreadJob && !j.ExactPerNode && len(j.Required)+len(j.ConstraintCounts) == 0 && j.fewestNodes() == 1
 }
 
-// choose picks nodes out of the candidates and lays the tasks out on them, or
-// returns nil.
+// choose returns nodes out of the candidates with their tasks, or nil.
 func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) []Assignment {
 	if len(all) < s.leastNodes {
 		return nil
@@ -176,8 +178,9 @@ func (e *engine) choose(s *requestShape, j *Job, in interval, all []candidate) [
 	return e.assign(s, e.inPlaceOrder(chosen))
 }
 
-// pick takes nodes: one that will do alone, else the required first, then by node
-// number, and where that will not do those that can take most.
+// pick returns the nodes for the job: a single one if the job prefers that;
+// else the required ones and then others by node number; if those are not
+// enough, the ones with most capacity.
 func (j *Job) pick(all []candidate) []candidate {
 	if j.prefersOne() {
 		if i := slices.IndexFunc(all, func(c candidate) bool { return c.tasks >= j.Tasks }); i >= 0 {
@@ -205,8 +208,8 @@ func (j *Job) pick(all []candidate) []candidate {
 	return all[:n]
 }
 
-// countNodes returns how many of the first candidates the job takes; 0: however
-// many it took, they would not do.
+// countNodes returns how many of the first candidates the job gets, or 0 if no
+// number is enough.
 func (j *Job) countNodes(all []candidate, fewest, most int) int {
 	if (j.MaxNodes > fewest || j.SpreadJob) && !j.UseMinNodes {
 		// A range: as many as there are, but none without a task.
@@ -237,8 +240,9 @@ func room(c []candidate) int {
 	return sum
 }
 
-// assign gives each node its tasks, as Slurm does for a batch job: one each,
-// then block by block in node order, whatever distribution steps have.
+// assign distributes the tasks over the nodes, as Slurm does for a batch job:
+// one on each node, then block by block in node order, whatever distribution
+// steps use.
 func (e *engine) assign(s *requestShape, chosen []candidate) []Assignment {
 	left := s.tasksWanted(len(chosen))
 	out := e.assignments(len(chosen))
@@ -258,8 +262,9 @@ func (e *engine) assign(s *requestShape, chosen []candidate) []Assignment {
 	return out
 }
 
-// evenly returns the number of tasks on the first of the nodes when left are spread
-// over all of them: what one that is full cannot take goes to the others.
+// evenly returns the number of tasks on the first of the nodes when left tasks
+// are spread over all of them. Nodes that are full pass their tasks on to
+// others.
 func evenly(left int, nodes []candidate) int {
 	for share := (left + len(nodes) - 1) / len(nodes); ; share++ {
 		sum := 0
@@ -272,7 +277,7 @@ func evenly(left int, nodes []candidate) int {
 	}
 }
 
-// sharers returns how many jobs may have the same CPU of the job's.
+// sharers returns how many jobs may use a CPU of the job at once.
 func (j *Job) sharers() int {
 	if j.Exclusive {
 		return 1

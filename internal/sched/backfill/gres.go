@@ -2,8 +2,8 @@ package backfill
 
 import "slices"
 
-// subtractGRES takes what is used from have, in place. A used entry whose type
-// have does not list is taken from any entry of that name.
+// subtractGRES subtracts used from have, in place. A used entry whose type have
+// does not list is subtracted from any entry of that name.
 func subtractGRES(have, used []GRES) []GRES {
 	for _, u := range used {
 		left := u.Count
@@ -19,8 +19,8 @@ func subtractGRES(have, used []GRES) []GRES {
 	return have
 }
 
-// shareOf returns what of each the next node of a job gets, where inAll is left for it
-// and for behind nodes after it. It is taken from inAll.
+// shareOf returns what the next node of a job gets of each, while inAll is left
+// for it and for behind nodes after it. It subtracts that from inAll.
 func shareOf(each, inAll []GRES, behind int) []GRES {
 	if len(inAll) == 0 {
 		return each
@@ -37,8 +37,8 @@ func shareOf(each, inAll []GRES, behind int) []GRES {
 	return each
 }
 
-// grab chooses count units of each request, times factor, out of have. It
-// reports false when have does not hold them.
+// grab returns the units of each request, times factor, out of have. It reports
+// false if have has too few.
 func grab(have, want []GRES, factor int64) ([]GRES, bool) {
 	have = slices.Clone(have)
 	var out []GRES

@@ -17,7 +17,7 @@ func (p *planner) decideGroup(out []Decision, jobs []*Job) []Decision {
 	return out
 }
 
-// membersOf lists the pending jobs of a group in the queue's order.
+// membersOf returns the pending jobs of a group in the queue's order.
 func (p *planner) membersOf(group int64) []*Job {
 	if p.membersByGroup == nil {
 		p.membersByGroup = map[int64][]*Job{}
@@ -53,7 +53,7 @@ func (p *planner) startTogether(jobs []*Job, all []Decision) bool {
 	return true
 }
 
-// unbook takes back what startNow gave.
+// unbook undoes startNow.
 func (p *planner) unbook(j *Job, d *Decision) {
 	c := p.claim(j, d)
 	p.occupy(&c, -1)
@@ -63,8 +63,9 @@ func (p *planner) unbook(j *Job, d *Decision) {
 	}
 }
 
-// waitTogether reserves the earliest instant at which all of the jobs fit, and
-// says why they wait. later: their start is to be planned behind all others'.
+// waitTogether books the earliest instant at which all of the jobs fit, and
+// sets the reasons why they wait. later reports that their start is planned
+// after all others'.
 func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 	aside := ""
 	for i, j := range jobs {
@@ -90,9 +91,8 @@ func (p *planner) waitTogether(jobs []*Job, all []Decision) (later bool) {
 	return p.s.Policy.PlanAll
 }
 
-// explain gives a reason to those that have none yet. Where the first of them in
-// its partition waits for resources the others do, as in Slurm: none of a group
-// is behind another.
+// explain sets the reason of the jobs that have none. If the first of them in
+// its partition waits for resources, so do the others, as in Slurm.
 func (p *planner) explain(jobs []*Job, all []Decision) {
 	if p.startsOnly {
 		return
@@ -129,8 +129,8 @@ func (p *planner) reserveTogether(jobs []*Job, all []Decision) {
 	}
 }
 
-// bookAt books every job at at. Where one fits only later, nothing is booked
-// and that instant is returned; ok is false when it never fits.
+// bookAt books every job at at. If one fits only later, nothing is booked and
+// that instant is returned. ok is false if one never fits.
 func (p *planner) bookAt(jobs []*Job, all []Decision, at int64) (next int64, ok bool) {
 	for i, j := range jobs {
 		d := &all[i]

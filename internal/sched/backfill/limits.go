@@ -1,7 +1,7 @@
 package backfill
 
-// overLimit returns the reason of the first limit that the job's start would
-// exceed, if any.
+// overLimit returns the reason of the first limit that the job would exceed
+// even with the least that it asks for, or "".
 func (e *engine) overLimit(j *Job) string {
 	for _, l := range j.Limits {
 		if e.limitsLeft[l] < e.s.Limits[l].minUsage(j) {
@@ -11,7 +11,7 @@ func (e *engine) overLimit(j *Job) string {
 	return ""
 }
 
-// least is how much of the limit the job draws on at least.
+// minUsage returns how much of the limit the job uses at least.
 func (l *Limit) minUsage(j *Job) int64 {
 	nodes := int64(j.fewestNodes())
 	switch l.Quantity {
@@ -36,7 +36,7 @@ func (l *Limit) minUsage(j *Job) int64 {
 	return 1
 }
 
-// count returns how much of list the limit is about.
+// count returns how many units of list the limit counts.
 func (l *Limit) count(list []GRES) int64 {
 	sum := int64(0)
 	for _, g := range list {
@@ -47,14 +47,14 @@ func (l *Limit) count(list []GRES) int64 {
 	return sum
 }
 
-// drawLimits draws on the job's limits.
+// drawLimits reduces what is left of the job's limits.
 func (e *engine) drawLimits(j *Job, nodes []Assignment) {
 	for _, l := range j.Limits {
 		e.limitsLeft[l] -= e.s.Limits[l].usage(j, nodes)
 	}
 }
 
-// usage returns what the job draws on the limit with these nodes.
+// usage returns how much of the limit the job uses with these nodes.
 func (l *Limit) usage(j *Job, nodes []Assignment) int64 {
 	if l.Quantity == QuantityBilling && j.Bill != nil {
 		return j.Bill(nodes)

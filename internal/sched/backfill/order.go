@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// byPriority orders pending jobs: highest priority first, then first come,
-// then lowest id. Jobs of one ID, the parts of an array, keep their order. It
-// sorts a list of pointers, so that Snapshot stays as it is.
+// byPriority returns the pending jobs by priority, then by submission, then by
+// id. Jobs with one ID, the parts of an array, keep their order. It sorts
+// pointers, so that Snapshot does not change.
 func byPriority(jobs []Job) []*Job {
 	type key struct {
 		priority, submit, id int64
@@ -30,14 +30,13 @@ func byPriority(jobs []Job) []*Job {
 	return order
 }
 
-// compareQueueOrder orders the queue: highest priority first, then first come, then
-// lowest id.
+// compareQueueOrder compares jobs by priority, then by submission, then by id.
 func compareQueueOrder(a, b *Job) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.ID, b.ID))
 }
 
-// requiredFirst moves the nodes the job names to the front. It reports false
-// when one of them is no candidate.
+// requiredFirst moves the job's required nodes to the front. It reports false
+// if one of them is no candidate.
 func (j *Job) requiredFirst(all []candidate) ([]candidate, bool) {
 	if len(j.Required) == 0 {
 		return all, true
@@ -54,7 +53,8 @@ func (j *Job) requiredFirst(all []candidate) ([]candidate, bool) {
 	return append(out, rest...), len(out) == len(j.Required)
 }
 
-// byCapacity orders the candidates after the first keep by falling capacity.
+// byCapacity returns the candidates with those after the first keep sorted by
+// decreasing capacity.
 func byCapacity(all []candidate, keep int) []candidate {
 	out := slices.Clone(all)
 	slices.SortStableFunc(out[keep:], func(a, b candidate) int { return cmp.Compare(b.tasks, a.tasks) })
@@ -67,7 +67,7 @@ func inNodeOrder(chosen []candidate) []candidate {
 	return out
 }
 
-// place of node i in the machine.
+// positionOf returns the position of node i in the machine.
 func (e *engine) positionOf(i int) int {
 	if e.hasPositions {
 		return e.nodes[i].Position
@@ -75,7 +75,8 @@ func (e *engine) positionOf(i int) int {
 	return i
 }
 
-// inPlaceOrder is inNodeOrder by the nodes' places. It leaves chosen as it is, and may return it.
+// inPlaceOrder returns chosen in the order of positions. It does not change
+// chosen, and may return it.
 func (e *engine) inPlaceOrder(chosen []candidate) []candidate {
 	if len(chosen) <= 1 {
 		return chosen

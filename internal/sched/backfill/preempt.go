@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Victims chooses whom to end so that j can start at Now: running jobs out of
-// candidates, which come in the order in which they are to go. nil: even
-// without all of them it could not, or it needs nobody to go. The fewest of the
-// order that will do are taken, and of them those that turn out not to be
-// needed stay.
+// Victims returns the running jobs that must end for j to start at Now, out of
+// candidates, which are in the order of preemption. It returns nil if j can
+// start without, or cannot start even if all of them end. It takes the shortest
+// prefix that is enough, and spares those of it that are not needed.
 func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	if len(candidates) == 0 {
 		return nil
@@ -18,7 +17,7 @@ func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	if t.fits(nil) || !t.fits(candidates) {
 		return nil
 	}
-	few, enough := 0, len(candidates) // few are too few
+	few, enough := 0, len(candidates) // few victims are too few
 	for few+1 < enough {
 		if mid := (few + enough) / 2; t.fits(candidates[:mid]) {
 			enough = mid
@@ -27,7 +26,7 @@ func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 		}
 	}
 	victims := slices.Clone(candidates[:enough])
-	// The most important is spared first.
+	// The most important victim is spared first.
 	for i := enough - 1; i >= max(0, enough-mostSpared); i-- {
 		if fewer := slices.Delete(slices.Clone(victims), i, i+1); t.fits(fewer) {
 			victims = fewer
@@ -39,15 +38,15 @@ func (s *Snapshot) Victims(j *Job, candidates []int64) []int64 {
 	return victims
 }
 
-// mostSpared bounds how many victims are looked at once more.
+// mostSpared bounds how many victims are tested for being spared.
 const mostSpared = 64
 
-// trial answers whether a job would start now, if it were the only one that
-// waits and some running jobs were gone.
+// trial tests whether a job would start now if it were the only pending job and
+// some running jobs had ended.
 type trial struct {
 	s       *Snapshot
 	j       Job
-	queue   *Queue // nil where none decides as a plan does
+	queue   *Queue // nil where Snapshot.Incremental is false
 	runs    map[int64]*Running
 	removed map[int64]bool // not in queue
 }
@@ -67,7 +66,8 @@ func (s *Snapshot) newTrial(j *Job) *trial {
 	return t
 }
 
-// fits tells it for these. One question costs what it differs by from the last.
+// fits reports whether the job would start without the running jobs gone. It
+// costs what the list differs by from that of the last call.
 func (t *trial) fits(gone []int64) bool {
 	if t.queue == nil {
 		return t.plan(gone)
@@ -87,7 +87,7 @@ func (t *trial) fits(gone []int64) bool {
 	return len(t.queue.Decide(t.s.Now)) > 0
 }
 
-// plan asks a plan of everything instead.
+// plan answers fits by a full plan.
 func (t *trial) plan(gone []int64) bool {
 	one := *t.s
 	one.Running = make([]Running, 0, len(t.s.Running))
@@ -100,8 +100,9 @@ func (t *trial) plan(gone []int64) bool {
 	return slices.ContainsFunc(one.Plan().Decisions, func(d Decision) bool { return d.StartNow })
 }
 
-// Victims is Snapshot.Preempt at now for a waiting job of the queue, beside whom
-// others have just started; nil as well for one that may not start.
+// Victims is Snapshot.Victims at now for a pending job of the queue, while the
+// jobs of started have just started. It returns nil for a job that may not
+// start.
 func (q *Queue) Victims(now, id int64, candidates []int64, started []Running) []int64 {
 	if w := q.jobsByID[id]; len(w) == 0 || w[0].Blocked != "" || w[0].Begin > now {
 		return nil

@@ -1,8 +1,8 @@
 package backfill
 
-// reason of a job that could run but not now, as Slurm names it (squeue(1)):
-// Resources for the first of its partition, Priority for those behind it,
-// ReasonKept where nodes are kept for others.
+// reason returns why a job that could run does not run now, as Slurm names it
+// (squeue(1)): Resources for the first of its partition, Priority for those
+// behind it, ReasonReservedForOthers where advance reservations take the nodes.
 func (e *engine) reason(j *Job) string {
 	switch {
 	case j.Begin > e.now:
@@ -30,8 +30,8 @@ func (e *engine) awaitsReservation(j *Job) bool {
 	return false
 }
 
-// lacksLicenses reports whether others hold the licences it wants, or will
-// before it has ended.
+// lacksLicenses reports whether other jobs hold the licenses that the job
+// needs, now or before it ends.
 func (e *engine) lacksLicenses(j *Job) bool {
 	return len(j.Licenses) > 0 && !e.licensesFree(j, j.Reservation, e.interval(e.shapeOf(j, 0), e.first, e.now, j.minDuration()))
 }

@@ -5,24 +5,27 @@ import (
 	"slices"
 )
 
-// Some blocks take only CPUs of a node. Others find so many less there; the
-// block's own jobs find these, less what such jobs have.
+// Some advance reservations take only CPUs of a node. Other jobs find so many
+// CPUs less there; the reservation's own jobs may use these, less those that
+// such jobs have.
 
-// reservedCores are the CPUs that one block takes of one node. The row is how many of
-// them none of the block's own jobs has, in each slot in which the block lasts.
+// reservedCores is the CPUs that one advance reservation takes of one node. The
+// row is how many of them the reservation's own jobs leave free, in each slot
+// of the reservation.
 type reservedCores struct {
-	block int // place in Snapshot.Blocks
+	block int // index in Snapshot.AdvanceReservations
 	row   int
 	set   CPUSet
 }
 
-// ReservesCores reports whether some block takes but CPUs of a node. Such a snapshot is
-// planned with every instant, and no Queue follows it.
+// ReservesCores reports whether some advance reservation takes only CPUs of a
+// node. Such a snapshot is planned on an exact profile, and a Queue plans it as
+// a whole.
 func (s *Snapshot) ReservesCores() bool {
 	return slices.ContainsFunc(s.AdvanceReservations, func(b AdvanceReservation) bool { return len(b.Cores) > 0 })
 }
 
-// initReservedCores notes which CPUs of which nodes blocks take.
+// initReservedCores sets which CPUs of which nodes are reserved.
 func (e *engine) initReservedCores(s *Snapshot) {
 	for b := range s.AdvanceReservations {
 		for _, i := range slices.Sorted(maps.Keys(s.AdvanceReservations[b].Cores)) {
@@ -34,7 +37,7 @@ func (e *engine) initReservedCores(s *Snapshot) {
 	}
 }
 
-// fillReservedCores fills the rows of the CPUs that blocks take.
+// fillReservedCores fills the rows of reserved CPUs.
 func (e *engine) fillReservedCores() {
 	if !e.hasReservedCores {
 		return
@@ -52,7 +55,7 @@ func (e *engine) fillReservedCores() {
 	}
 }
 
-// drawReservedCores books that a job of the reservation has so many CPUs of the node.
+// drawReservedCores books CPUs of the node for a job of the reservation.
 func (e *engine) drawReservedCores(n *nodeState, reservation string, cpus int32, from, to int) {
 	if reservation == "" {
 		return
@@ -64,8 +67,8 @@ func (e *engine) drawReservedCores(n *nodeState, reservation string, cpus int32,
 	}
 }
 
-// cpusIn returns how many CPUs of the node jobs of the reservation may have in the
-// slot.
+// cpusIn returns how many CPUs of the node jobs of the reservation may have in
+// the slot.
 func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 	free := e.v[n.first*e.stride+s]
 	own, bound := int32(0), false
@@ -85,7 +88,7 @@ func (e *engine) cpusIn(n *nodeState, reservation string, s int) int32 {
 	return free
 }
 
-// cpusThrough is cpusIn for the whole of an interval.
+// cpusThrough returns the least of cpusIn in the interval.
 func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int32 {
 	if len(n.reservedCores) == 0 {
 		return e.minimum(n.first, in.from, in.to)
@@ -97,8 +100,8 @@ func (e *engine) cpusThrough(n *nodeState, reservation string, in interval) int3
 	return least
 }
 
-// forbidden returns the CPUs of the node that a job of the reservation may not have
-// from now until end.
+// forbidden returns the CPUs of the node that a job of the reservation may not
+// have from now until end.
 func (e *engine) forbidden(n *nodeState, reservation string, end int64) (set CPUSet) {
 	own, bound := CPUSet{}, false
 	for _, k := range n.reservedCores {

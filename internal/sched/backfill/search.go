@@ -11,7 +11,7 @@ import (
 type candidate struct {
 	node  int
 	offer offer
-	tasks int // most tasks it can take, at least 1
+	tasks int // largest number of tasks it can run, at least 1
 }
 
 // offer is what a node can give for the whole of one interval.
@@ -22,13 +22,14 @@ type offer struct {
 	whole  bool // no other job is there
 }
 
-// interval is some slots, and the time that a job would have of them.
+// interval is a range of slots, and the time that a job would run in it.
 type interval struct {
 	from, to   int
 	start, end int64
 }
 
-// interval of a job of the shape that starts at start, in slot from.
+// interval returns the interval of a job of the shape that starts at start, in
+// slot from.
 func (e *engine) interval(s *requestShape, from int, start, duration int64) interval {
 	end := min(endOf(start, duration), e.reservationEnd(s.Reservation, start))
 	return interval{from, e.slotFrom(end), start, end}
@@ -41,7 +42,7 @@ func endOf(start, duration int64) int64 {
 	return start + max(1, duration)
 }
 
-// place gives the job nodes for the interval, or nil.
+// findNodes returns nodes for the job throughout the interval, or nil.
 func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
 	if lastBelow(e.row(0), in.from, in.to, s.leastTotalCPUs) >= 0 || !e.licensesFree(j, s.Reservation, in) {
 		return nil
@@ -63,7 +64,7 @@ func (e *engine) findNodes(s *requestShape, j *Job, in interval) []Assignment {
 	return e.choose(s, j, in, e.candidatesOfClass(s, j, in))
 }
 
-// assignFirst gives a simple job the first nodes of e.scratch.
+// assignFirst assigns the first nodes of e.scratch to a simple job.
 func (e *engine) assignFirst(s *requestShape) []Assignment {
 	out := e.assignments(s.leastNodes)
 	i := 0
@@ -86,7 +87,7 @@ func (e *engine) assignFirst(s *requestShape) []Assignment {
 	return out
 }
 
-// candidatesOfClass makes candidates of the nodes in e.scratch.
+// candidatesOfClass returns the nodes in e.scratch that serve the job.
 func (e *engine) candidatesOfClass(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
 	sum, enough, alone := 0, e.takesFirstFit(s), e.seeksSingleNode(s, in)
@@ -112,7 +113,8 @@ func (e *engine) candidatesOfClass(s *requestShape, j *Job, in interval) []candi
 	return all
 }
 
-// candidatesOfAll makes candidates of all nodes, where there are no classes.
+// candidatesOfAll returns the nodes that serve the job, for an engine without
+// classes.
 func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candidate {
 	all := e.candidates[:0]
 	sum, enough, alone := 0, e.takesFirstFit(s), e.seeksSingleNode(s, in)
@@ -132,14 +134,14 @@ func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candida
 	return all
 }
 
-// takesFirstFit reports whether the first nodes that do are taken.
+// takesFirstFit reports whether the first nodes that are enough are chosen.
 func (e *engine) takesFirstFit(s *requestShape) bool {
 	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 && (e.topology == nil || s.leastNodes == 1)
 }
 
-// seeksSingleNode reports whether a node is looked for that takes the job by itself, beyond
-// those that would do together. What is planned for later need not be so exact: it
-// is planned again.
+// seeksSingleNode reports whether the search continues, after enough nodes were
+// found, for a node that serves the job alone. Starts in the future are not
+// that exact: they are planned again.
 func (e *engine) seeksSingleNode(s *requestShape, in interval) bool {
 	return in.start <= e.now+1 && s.prefersOne()
 }
@@ -149,7 +151,7 @@ func (e *engine) appendCandidate(all []candidate, s *requestShape, j *Job, i int
 	n := &e.nodes[i]
 	cpus := e.cpusThrough(n, s.Reservation, in)
 	if len(n.reservedCores) > 0 && s.sharers() > 1 {
-		return all // whose the CPUs are that it shares nobody could tell
+		return all // the owners of shared CPUs could not be told apart
 	}
 	if s.sharers() <= 1 && cpus < s.leastCPUs() {
 		return all
@@ -184,7 +186,7 @@ func (e *engine) offer(n *nodeState, s *requestShape, cpus int, in interval) off
 	return o
 }
 
-// sharedOffer counts the CPUs that one more sharing job could have.
+// sharedOffer returns how many CPUs one more sharing job could have.
 func (e *engine) sharedOffer(n *nodeState, share int, in interval) int {
 	used, free := e.row(e.shareRow(n)), e.row(n.first)
 	least := int(n.cpus)
@@ -206,8 +208,8 @@ func (e *engine) userAllowed(n *nodeState, j *Job, in interval) bool {
 	return true
 }
 
-// licensesFree reports whether the licences are there throughout the interval, for
-// jobs of the reservation.
+// licensesFree reports whether the licenses are free for jobs of the
+// reservation throughout the interval.
 func (e *engine) licensesFree(j *Job, reservation string, in interval) bool {
 	for _, l := range j.Licenses {
 		r, ok := e.licenseRow[l.Name]
@@ -218,11 +220,11 @@ func (e *engine) licensesFree(j *Job, reservation string, in interval) bool {
 	return true
 }
 
-// earliest finds the first start at from or later at which the job fits, and
-// its nodes; ok is false when there is none up to until.
+// earliest returns the first start at from or later at which the job fits, and
+// its nodes. ok is false if there is none up to until.
 func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64, nodes []Assignment, ok bool) {
 	from = max(from, j.Begin, e.now)
-	learns := s.dominance != nil && from <= e.now+1 // it knows of every start from now on
+	learns := s.dominance != nil && from <= e.now+1 // the search covers every start from now on
 	from = max(from, e.earliestKnown(s, j.Duration))
 	if s.Switches > 0 && j.SwitchesUntil > from {
 		e.splitAt(j.SwitchesUntil)
@@ -264,8 +266,8 @@ func (e *engine) earliest(s *requestShape, j *Job, from, until int64) (at int64,
 	return 0, nil, false
 }
 
-// lastObstacle returns the last slot of the interval in which there is less in all than
-// the job needs; -1: there is no such slot.
+// lastObstacle returns the last slot of the interval in which the whole machine
+// has less free than the job needs, or -1.
 func (e *engine) lastObstacle(s *requestShape, j *Job, in interval) int {
 	last := lastBelow(e.row(0), in.from, in.to, s.leastTotalCPUs)
 	if s.class != nil {

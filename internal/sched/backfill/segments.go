@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// SegmentLayout says how segments of a job's nodes go together (sbatch(1),
+// SegmentLayout is how segments of a job's nodes are placed (sbatch(1),
 // --segment).
 type SegmentLayout int
 
-// Ways to lay out segments.
+// Layouts of segments.
 const (
-	SegmentsDefault      SegmentLayout = iota // as few free nodes as can be stay behind
+	SegmentsDefault      SegmentLayout = iota // leave as few free nodes behind as possible
 	SegmentsConsolidated                      // in as few blocks as possible
 	SegmentsSpread                            // each in a block of its own
 )
 
-// pickSegments takes nodes in segments of s.Segment nodes of one block, the
-// leaf of the network that nodes hang on.
+// pickSegments returns nodes in segments of s.Segment nodes below one leaf
+// switch.
 func (e *engine) pickSegments(s *requestShape, all []candidate) []candidate {
 	blocks := [][]candidate{all}
 	if e.topology != nil {
@@ -43,8 +43,8 @@ func (e *engine) pickSegments(s *requestShape, all []candidate) []candidate {
 	return nil
 }
 
-// inSegments takes n nodes of the blocks, and where the job has too many tasks
-// for them those that can take most.
+// inSegments returns n nodes of the blocks. If the job has too many tasks for
+// them, it returns those with most capacity.
 func (s *requestShape) inSegments(blocks [][]candidate, n int) []candidate {
 	only := s.Job
 	only.MinNodes, only.MaxNodes = n, n
@@ -69,8 +69,8 @@ func (s *requestShape) inSegments(blocks [][]candidate, n int) []candidate {
 	return nil
 }
 
-// takeSegments takes so many segments: where there are nodes that the job names
-// as many as those need, and then of one block after the other.
+// takeSegments returns count segments: first of the blocks with required nodes,
+// as many as those need, then of one block after the other.
 func (s *requestShape) takeSegments(blocks [][]candidate, count int) []candidate {
 	take, left := make([]int, len(blocks)), count
 	for i, b := range blocks {
@@ -90,7 +90,7 @@ func (s *requestShape) takeSegments(blocks [][]candidate, count int) []candidate
 	return inNodeOrder(taken)
 }
 
-// inOrder sorts the blocks: those first that the job is to fill first.
+// inOrder returns the blocks in the order in which the job uses them.
 func (s *requestShape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	blocks = slices.Clone(blocks)
 	slices.SortStableFunc(blocks, func(a, b []candidate) int {
@@ -102,7 +102,7 @@ func (s *requestShape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	return blocks
 }
 
-// segmentsOf returns how many segments a block may have.
+// segmentsOf returns the largest number of segments in a block.
 func (s *requestShape) segmentsOf(block []candidate) int {
 	n := len(block) / s.Segment
 	if s.SegmentLayout == SegmentsSpread {
@@ -111,7 +111,7 @@ func (s *requestShape) segmentsOf(block []candidate) int {
 	return n
 }
 
-// named counts the nodes that the job names.
+// named returns how many required nodes the block has.
 func (s *requestShape) named(block []candidate) int {
 	n := 0
 	for i := range block {

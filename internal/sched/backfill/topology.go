@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// pickConstraintCounts takes of each part's nodes so many as it asks for, and then what
-// else the job wants. Nodes that serve few parts go first, so that a part is
-// not robbed of its own by another.
+// pickConstraintCounts returns as many nodes of each set as its count, and then
+// those that the job needs besides. Nodes that are in few sets are chosen
+// first, so that they are left for the sets that need them.
 func (j *Job) pickConstraintCounts(all []candidate) []candidate {
 	serves := func(c *candidate) int {
 		n := 0
@@ -47,8 +47,8 @@ func (j *Job) pickConstraintCounts(all []candidate) []candidate {
 	return only.pick(all)
 }
 
-// pickContiguous takes nodes whose places follow each other; all is in their
-// order.
+// pickContiguous returns nodes with consecutive positions. all is in the order
+// of positions.
 func (e *engine) pickContiguous(j *requestShape, all []candidate) []candidate {
 	for from := 0; from < len(all); {
 		to := from + 1
@@ -72,9 +72,10 @@ func (e *engine) pickContiguous(j *requestShape, all []candidate) []candidate {
 	return nil
 }
 
-// pickByTopology takes nodes below as few switches as may be: those of the smallest
-// part of the network that serves, of all such the one that is fullest then.
-// With a bound on the switches, nodes of so many leaves.
+// pickByTopology returns nodes below as few switches as possible: those of the
+// smallest part of the network that serves the job, and of equal ones the
+// fullest. With a bound on the switches, it returns nodes of at most so many
+// leaf switches.
 func (e *engine) pickByTopology(s *requestShape, j *Job, in interval, all []candidate) []candidate {
 	bound := s.Switches > 0 && (j.SwitchesUntil == 0 || in.start < j.SwitchesUntil)
 	deepest := 0
@@ -100,8 +101,8 @@ func (e *engine) pickByTopology(s *requestShape, j *Job, in interval, all []cand
 	return e.pickLeaves(s, all)
 }
 
-// groupByPath divides the candidates by the first depth parts of their paths, the
-// groups in the order of their first nodes.
+// groupByPath groups the candidates by the first depth elements of their paths,
+// in the order of the groups' first nodes.
 func (e *engine) groupByPath(all []candidate, depth int) [][]candidate {
 	var out [][]candidate
 	at := map[string]int{}
@@ -119,12 +120,13 @@ func (e *engine) groupByPath(all []candidate, depth int) [][]candidate {
 	return out
 }
 
-// countLeaves counts the leaf switches that the nodes hang on.
+// countLeaves returns the number of leaf switches of the nodes.
 func (e *engine) countLeaves(nodes []candidate) int {
 	return len(e.groupByPath(nodes, int(^uint(0)>>1)))
 }
 
-// pickLeaves takes nodes of the Switches leaves that have most room.
+// pickLeaves returns nodes of at most s.Switches leaf switches, those with most
+// capacity.
 func (e *engine) pickLeaves(s *requestShape, all []candidate) []candidate {
 	leaves := e.groupByPath(all, int(^uint(0)>>1))
 	slices.SortStableFunc(leaves, func(a, b []candidate) int { return cmp.Compare(room(b), room(a)) })

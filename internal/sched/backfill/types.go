@@ -18,84 +18,87 @@ type Snapshot struct {
 	Nodes   []Node
 	Running []Running
 	Pending []Job // in any order
-	// AdvanceReservations keep nodes for some jobs, or from all, for a time: reservations,
-	// maintenance, outages.
+	// AdvanceReservations take nodes for some jobs, or from all, for a time:
+	// Slurm's reservations, maintenance, outages.
 	AdvanceReservations []AdvanceReservation
 	Licenses            []License
-	// Limits are what jobs may together still start (Job.Limits).
+	// Limits bound what jobs may start together (Job.Limits).
 	Limits []Limit
-	// Overtime is how long a running job that should have ended is expected to
-	// stay yet, counted from Now; less than 1: 1.
+	// Overtime is how many seconds a running job that should have ended is expected
+	// to continue from Now on; at least 1.
 	Overtime int64
 	Policy   Policy
 }
 
-// AdvanceReservation takes nodes away for a time from every job that does not name it.
+// AdvanceReservation takes nodes for a time from every job that does not name
+// it.
 type AdvanceReservation struct {
 	// Name that Job.Reservation refers to; empty: nobody may (an outage).
 	Name       string
 	Start, End int64 // [Start, End); Forever: no end
 	Nodes      NodeSet
-	// Cores are CPUs of other nodes, by number: the block takes these, and the
-	// rest of the node stays everybody's.
+	// Cores are CPUs of other nodes, by node number, that the reservation takes.
+	// The rest of the node is free for all jobs.
 	Cores map[int]CPUSet
-	// Flex lets the block's own jobs use other nodes and times as well.
+	// Flex lets the reservation's own jobs use other nodes and times as well.
 	Flex bool
-	// Anywhere: the block's own jobs use any nodes while it lasts.
+	// AnyNodes lets the reservation's own jobs use any nodes while it is active.
 	AnyNodes bool
-	// Licenses are kept from jobs that do not name the block, less what those
-	// that do hold of them.
+	// Licenses are taken from jobs that do not name the reservation, less what its
+	// own jobs hold.
 	Licenses []License
 }
 
-// License is a cluster-wide countable thing. Running jobs hold some of Total.
+// License is a countable resource of the cluster. Running jobs hold some of
+// Total.
 type License struct {
 	Name  string
 	Total int64
 }
 
-// Limit is a budget that the jobs naming it draw on when they start: a job
-// that would exceed it does not start, gets Reason and no reservation.
+// Limit bounds what the jobs that name it may start. A job that would exceed it
+// does not start and gets Reason and no reservation.
 type Limit struct {
 	Reason   string // QOSMaxJobsPerUser, AssocGrpCpuLimit, ...
 	Quantity Quantity
-	GRES     string // name, or name:type, where What is QuantityGRES
+	GRES     string // name, or name:type, where Quantity is QuantityGRES
 	Left     int64
 }
 
 // Quantity is what a Limit counts.
 type Quantity int
 
-// Quantities of a started job.
+// Quantities of a job that starts.
 const (
 	QuantityJobs Quantity = iota
 	QuantityCPUs
 	QuantityNodes
 	QuantityMemory // MiB
 	QuantityGRES
-	QuantityBilling // as Job.Bill says
+	QuantityBilling // as Job.Bill returns
 )
 
-// Policy choose the policy.
+// Policy is how the queue is planned. FCFS, EASY, SJBF and Conservative return
+// common ones.
 type Policy struct {
-	// Reservations is how many of the jobs of each partition that cannot start
-	// now get a reservation that no later job may delay. 1 is EASY backfill, 0:
-	// all do, which is conservative backfill.
+	// Reservations is how many jobs of each partition that cannot start now get a
+	// reservation that no later job may delay. 1 is EASY backfill; 0 is
+	// conservative backfill, in which every job gets one.
 	Reservations int
-	// PlanAll plans a start for the jobs without a reservation too, behind
-	// those that have one. Such a start is an expectation.
+	// PlanAll plans a start for the jobs without a reservation too, behind the
+	// others. Such a start is an estimate.
 	PlanAll bool
-	// NoBackfill stops at the first job that cannot start (FCFS).
+	// NoBackfill starts no job behind one that cannot start (FCFS).
 	NoBackfill bool
 	// ShortestFirst considers the jobs of a partition whose reservations are all
 	// given in the order of their time limits (shortest job backfilled first).
 	// No job that has a reservation is delayed by that.
 	ShortestFirst bool
 
-	// For tests: slots of a fixed width, however few nodes; searches that know
-	// nothing of each other.
+	// For tests: slots of fixed width on small machines too; searches that do not
+	// share bounds.
 	forceCoarse, noDominance bool
-	// exactly, for tests, has everything decided on slots that are exact.
+	// forceExact, for tests, decides everything on an exact profile.
 	forceExact bool
 }
 
@@ -118,12 +121,12 @@ func SJBF() Policy { return Policy{Reservations: 1, ShortestFirst: true} }
 // Conservative returns the policy that gives every job a reservation.
 func Conservative() Policy { return Policy{} }
 
-// Node is one node of the pool. Its number is its place in Snapshot.Nodes.
+// Node is one node of the cluster. Its number is its index in Snapshot.Nodes.
 type Node struct {
 	Name string
-	// Position of the node in the machine, which decides who is whose neighbour and
-	// in which order a job's tasks are laid out. Numbers decide which nodes are
-	// taken first. All 0: the numbers are the places.
+	// Position of the node in the machine, which decides which nodes are neighbours
+	// and the order of a job's tasks. Nodes with low numbers are used first. If all
+	// are 0, the numbers are the positions.
 	Position int
 	// CPUs the node has, numbered from 0; consecutive runs of ThreadsPerCore
 	// ids are one core. 0 ThreadsPerCore means 1.
