@@ -38,25 +38,46 @@ func picture(w io.Writer, machine []backfill.Node, done []*ran) error {
 	x := func(t int64) float64 { return float64(t-first) / float64(max(1, last-first)) * pictureWidth }
 	y := func(line int) float64 { return float64(line) / float64(max(1, top[len(machine)])) * pictureHeight }
 	b := &strings.Builder{}
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
-		pictureWidth, pictureHeight+queueHeight+30)
+	fmt.Fprintf(
+		b,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n",
+		pictureWidth,
+		pictureHeight+queueHeight+30,
+	)
 	fmt.Fprintf(b, `<rect width="%d" height="%d" fill="#f4f4f4"/>`+"\n", pictureWidth, pictureHeight)
 	for _, r := range jobs {
 		for _, a := range r.nodes {
 			for _, run := range runs(a.CPUs.Members()) {
-				fmt.Fprintf(b, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="hsl(%d,55%%,60%%)"><title>job %d, %d processors, waited %d s</title></rect>`+"\n",
-					x(r.start), y(top[a.Node]+run[0]), max(0.2, x(r.end)-x(r.start)), y(run[1]-run[0]), hue(r.user), r.id, r.processors, r.wait())
+				fmt.Fprintf(
+					b,
+					`<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="hsl(%d,55%%,60%%)"><title>job %d, %d processors, waited %d s</title></rect>`+"\n",
+					x(
+						r.start,
+					),
+					y(top[a.Node]+run[0]),
+					max(0.2, x(r.end)-x(r.start)),
+					y(run[1]-run[0]),
+					hue(r.user),
+					r.id,
+					r.processors,
+					r.wait(),
+				)
 			}
 		}
 	}
 	drawQueue(b, jobs, x)
-	fmt.Fprintf(b, `<text x="4" y="%d">%d s to %d s; above: processors, a colour for each user; below: processors that waiting jobs want</text>`+"\n</svg>\n",
-		pictureHeight+queueHeight+22, first, last)
+	fmt.Fprintf(
+		b,
+		`<text x="4" y="%d">%d s to %d s; above: processors, a colour for each user; below: processors that waiting jobs want</text>`+"\n</svg>\n",
+		pictureHeight+queueHeight+22,
+		first,
+		last,
+	)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// hue spreads users over the colours.
+// hue returns the hue of a user's colour.
 func hue(user int64) int64 { return ((user*137)%360 + 360) % 360 }
 
 // runs returns the ranges [from, to) of consecutive numbers.
@@ -72,7 +93,7 @@ func runs(members []int) [][2]int {
 	return out
 }
 
-// drawQueue draws what waits as an area.
+// drawQueue draws the processors that pending jobs request as an area.
 func drawQueue(b *strings.Builder, jobs []*ran, x func(int64) float64) {
 	type change struct {
 		at int64

@@ -23,7 +23,12 @@ var policies = map[string]policy{
 	"easy":         {help: "backfill that delays no start of the first job", planning: backfill.EASY()},
 	"easy-sjbf":    {help: "the same, shortest job first among those backfilled", planning: backfill.SJBF()},
 	"conservative": {help: "backfill that delays no job", planning: backfill.Conservative()},
-	"sjf":          {help: "shortest time limit first, no backfill", planning: backfill.FCFS(), pinHead: true, priority: shortest},
+	"sjf": {
+		help:     "shortest time limit first, no backfill",
+		planning: backfill.FCFS(),
+		pinHead:  true,
+		priority: shortest,
+	},
 	"f1": {
 		help:     "a learned mix of size, time limit and age, no backfill",
 		planning: backfill.FCFS(), pinHead: true, priority: f1,

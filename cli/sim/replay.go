@@ -7,12 +7,12 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/backfill"
 )
 
-// ran is what became of one job.
+// ran is the outcome of one job.
 type ran struct {
 	*traceJob
-	place      int64 // among the jobs by submission
+	place      int64 // index in the order of submission
 	start, end int64
-	ended      bool // the planner knows
+	ended      bool // the planner was notified of the end
 	nodes      []backfill.Assignment
 }
 
@@ -38,7 +38,7 @@ func (e *ending) Pop() any {
 	return last
 }
 
-// at lists the jobs that end at now; the heap's order makes them a top.
+// at returns the jobs that end at now. In a heap they are a connected part at the top.
 func (e ending) at(now int64) []*ran {
 	var out []*ran
 	var visit func(i int)
@@ -58,7 +58,13 @@ func (e ending) at(now int64) []*ran {
 // queue is planned after every event; of the events of one second arrivals come
 // first, then ends. Jobs that can never start are left out of the result. w
 // gives priorities; nil: those that ask returns are used.
-func replay(machine []backfill.Node, pol policy, jobs []traceJob, ask func(*traceJob) backfill.Job, w *weighing) []*ran {
+func replay(
+	machine []backfill.Node,
+	pol policy,
+	jobs []traceJob,
+	ask func(*traceJob) backfill.Job,
+	w *weighing,
+) []*ran {
 	jobs = slices.Clone(jobs)
 	slices.SortStableFunc(jobs, func(a, b traceJob) int { return int(a.submit - b.submit) })
 	first := int64(0)

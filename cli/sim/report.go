@@ -25,7 +25,7 @@ type figures struct {
 	Makespan    int64   `json:"makespan_s"`
 }
 
-// report is all figures of a replay.
+// report is the result of a replay.
 type report struct {
 	Policy     string `json:"policy"`
 	Estimates  string `json:"estimates"`
@@ -35,8 +35,8 @@ type report struct {
 	Users []figures `json:"users,omitempty"`
 }
 
-// figuresOf the jobs on so many processors, between the first submission and
-// the last end. Quantiles are those of the nearest rank.
+// figuresOf returns the figures of the jobs on a machine of processors, between
+// the first submission and the last end. Quantiles are of the nearest rank.
 func figuresOf(done []*ran, processors int) figures {
 	f := figures{Jobs: len(done)}
 	if len(done) == 0 {
@@ -84,8 +84,19 @@ func perUser(done []*ran, processors int) []figures {
 // row returns the figures as text, in the order of columns.
 func (f *figures) row() []string {
 	real := func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
-	return []string{strconv.Itoa(f.Jobs), real(f.MeanWait), real(f.MedianWait), real(f.P95Wait), strconv.FormatInt(f.MaxWait, 10),
-		real(f.Slowdown), real(f.MeanFlow), strconv.FormatFloat(f.Utilization, 'f', 4, 64), strconv.FormatInt(f.Makespan, 10)}
+	return []string{
+		strconv.Itoa(f.Jobs),
+		real(f.MeanWait),
+		real(f.MedianWait),
+		real(f.P95Wait),
+		strconv.FormatInt(f.MaxWait, 10),
+		real(
+			f.Slowdown,
+		),
+		real(f.MeanFlow),
+		strconv.FormatFloat(f.Utilization, 'f', 4, 64),
+		strconv.FormatInt(f.Makespan, 10),
+	}
 }
 
 var columns = []string{"jobs", "mean_wait_s", "median_wait_s", "p95_wait_s", "max_wait_s",
@@ -116,7 +127,14 @@ func (r *report) writeCSV(w io.Writer) error {
 
 func (r *report) writeText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(t, "policy\t%s\nestimates\t%s\nprocessors\t%d\ndropped jobs\t%d\n", r.Policy, r.Estimates, r.Processors, r.Dropped)
+	fmt.Fprintf(
+		t,
+		"policy\t%s\nestimates\t%s\nprocessors\t%d\ndropped jobs\t%d\n",
+		r.Policy,
+		r.Estimates,
+		r.Processors,
+		r.Dropped,
+	)
 	for i, text := range r.row() {
 		fmt.Fprintf(t, "%s\t%s\n", columns[i], text)
 	}
@@ -127,7 +145,17 @@ func (r *report) writeText(w io.Writer) error {
 	fmt.Fprintf(t, "\nuser\tjobs\tmean wait\tmedian\t95 %%\tlongest\tslowdown\t\n")
 	for i := range r.Users {
 		u := &r.Users[i]
-		fmt.Fprintf(t, "%d\t%d\t%.0f\t%.0f\t%.0f\t%d\t%.2f\t\n", *u.User, u.Jobs, u.MeanWait, u.MedianWait, u.P95Wait, u.MaxWait, u.Slowdown)
+		fmt.Fprintf(
+			t,
+			"%d\t%d\t%.0f\t%.0f\t%.0f\t%d\t%.2f\t\n",
+			*u.User,
+			u.Jobs,
+			u.MeanWait,
+			u.MedianWait,
+			u.P95Wait,
+			u.MaxWait,
+			u.Slowdown,
+		)
 	}
 	return t.Flush()
 }

@@ -1,5 +1,5 @@
-// Package sim is berth sim: it replays a workload trace through the very
-// planner that the scheduler plans with, and says how the jobs fared.
+// Package sim implements berth sim, which replays a workload trace through the
+// planner that the scheduler uses, and reports how the jobs fared.
 package sim
 
 import (
@@ -30,7 +30,7 @@ type options struct {
 	users                              bool
 }
 
-// Commands are berth's sub-commands for simulation.
+// Commands returns berth's sub-commands for simulation.
 func Commands(p *stdio.Process) []*cobra.Command {
 	var o options
 	c := &cobra.Command{
@@ -61,7 +61,12 @@ func (o *options) add(c *cobra.Command) {
 	f.StringVar(&o.machine, "machine", "", "the machine, a slurm.conf `file`")
 	f.IntVar(&o.processors, "processors", 0, "processors of the machine, instead of the trace's MaxProcs")
 	f.IntVar(&o.addNodes, "add-nodes", 0, "what if the machine had so many nodes more, each like its first")
-	f.StringVar(&o.weights, "weights", "", "what if priorities came from these weights (`list`: age=N,fairshare=N,jobsize=N,partition=N,qos=N,assoc=N) rather than from the order of submission")
+	f.StringVar(
+		&o.weights,
+		"weights",
+		"",
+		"what if priorities came from these weights (`list`: age=N,fairshare=N,jobsize=N,partition=N,qos=N,assoc=N) rather than from the order of submission",
+	)
 	f.IntVar(&o.first, "first", 0, "leave out so many jobs at the trace's beginning")
 	f.IntVar(&o.count, "count", 0, "replay no more than so many jobs")
 }
@@ -77,7 +82,7 @@ func policyNames() []string {
 	return names
 }
 
-// bad is an error of the command line.
+// bad returns an error about the command line.
 func bad(format string, args ...any) error { return slurmerr.Newf(slurmerr.Refused, format, args...) }
 
 func (o *options) check() error {
@@ -149,8 +154,8 @@ func open(p *stdio.Process, file string) (*trace, error) {
 	return t, nil
 }
 
-// build makes the machine. One without nodes of its own is a single node with
-// all processors, of which a job takes any.
+// build returns the nodes of the machine. Without --machine that is a single
+// node with all processors, of which a job uses any.
 func (o *options) build(p *stdio.Process, t *trace) ([]backfill.Node, error) {
 	if o.machine != "" {
 		return o.configured(p)
@@ -178,8 +183,15 @@ func (o *options) configured(p *stdio.Process) ([]backfill.Node, error) {
 	}
 	slices.SortStableFunc(conf.Nodes, func(a, b slurmconf.Node) int { return max(1, a.Weight) - max(1, b.Weight) })
 	for _, n := range conf.Nodes {
-		b := backfill.Node{Position: places[n.Name], Name: n.Name, CPUs: n.CPUs, ThreadsPerCore: n.ThreadsPerCore, Sockets: n.Sockets,
-			Memory: n.RealMemory, Unavailable: n.State != ""}
+		b := backfill.Node{
+			Position:       places[n.Name],
+			Name:           n.Name,
+			CPUs:           n.CPUs,
+			ThreadsPerCore: n.ThreadsPerCore,
+			Sockets:        n.Sockets,
+			Memory:         n.RealMemory,
+			Unavailable:    n.State != "",
+		}
 		for _, g := range n.GRES {
 			b.GRES = append(b.GRES, backfill.GRES{Name: g.Name, Type: g.Type, Count: g.Count})
 		}
@@ -219,15 +231,20 @@ func simulate(o *options, t *trace, machine []backfill.Node) (*report, []*ran, e
 		jobs = jobs[:min(o.count, len(jobs))]
 	}
 	done := replay(machine, pol, jobs, o.asker(pol, machine), w)
-	r := &report{Policy: o.policy, Estimates: o.estimates, Processors: processors, Dropped: t.dropped + len(jobs) - len(done),
-		figures: figuresOf(done, processors)}
+	r := &report{
+		Policy:     o.policy,
+		Estimates:  o.estimates,
+		Processors: processors,
+		Dropped:    t.dropped + len(jobs) - len(done),
+		figures:    figuresOf(done, processors),
+	}
 	if o.users {
 		r.Users = perUser(done, processors)
 	}
 	return r, done, nil
 }
 
-// asker turns a job of the trace into what it asks the planner for.
+// asker returns a function that makes a pending job of a job of the trace.
 func (o *options) asker(pol policy, machine []backfill.Node) func(*traceJob) backfill.Job {
 	remembers := o.machine != "" && machine[0].Memory > 0
 	return func(j *traceJob) backfill.Job {
@@ -245,7 +262,7 @@ func (o *options) asker(pol policy, machine []backfill.Node) func(*traceJob) bac
 	}
 }
 
-// toFile writes a file in one go; no name: none.
+// toFile creates the file and calls write with it. It does nothing without a name.
 func toFile(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return nil

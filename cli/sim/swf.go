@@ -24,12 +24,12 @@ type traceJob struct {
 // trace is a workload in the Standard Workload Format, without the jobs that
 // cannot be replayed.
 type trace struct {
-	processors int // MaxProcs, else MaxNodes of the header; 0: not said
+	processors int // MaxProcs, else MaxNodes of the header; 0: not in the header
 	jobs       []traceJob
 	dropped    int
 }
 
-// lineError says which line of a trace cannot be read.
+// lineError is an error in one line of a trace.
 type lineError struct {
 	line int
 	text string

@@ -18,14 +18,15 @@ import (
 // weights of the factors of a job's priority, by sprio's names.
 type weights map[string]int64
 
-// The factors. A trace says nothing of partitions' and accounts' priorities or
-// of QOS, so that all its jobs have the same of those.
+// factors are the names of the weights. A trace has no priorities of partitions
+// and accounts and no QOS, so these are equal for all of its jobs.
 var factors = []string{"age", "fairshare", "jobsize", "partition", "qos", "assoc"}
 
-// highest is the priority that no job exceeds.
+// highest is the highest priority of a job.
 const highest = math.MaxUint32 - 1
 
-// parseWeights reads "age=N,fairshare=N" and refuses what could order nothing.
+// parseWeights parses "age=N,fairshare=N". It returns an error for weights that
+// cannot order any jobs.
 func parseWeights(text string) (weights, error) {
 	w := weights{}
 	sum := int64(0)
@@ -48,26 +49,33 @@ func parseWeights(text string) (weights, error) {
 	case sum == 0:
 		return nil, fmt.Errorf("the weights %q are all zero and order nothing", text)
 	case w["age"]+w["fairshare"]+w["jobsize"] == 0:
-		return nil, fmt.Errorf("the weights %q order nothing: all jobs of a trace have one partition, QOS and association", text)
+		return nil, fmt.Errorf(
+			"the weights %q order nothing: all jobs of a trace have one partition, QOS and association",
+			text,
+		)
 	case sum > highest:
-		return nil, fmt.Errorf("the weights %q add up to more than %d, the highest priority, at which all jobs are equal", text, int64(highest))
+		return nil, fmt.Errorf(
+			"the weights %q add up to more than %d, the highest priority, at which all jobs are equal",
+			text,
+			int64(highest),
+		)
 	}
 	return w, nil
 }
 
-// account is the one that all users of a trace are in, with one share each.
+// account is the account of all users of a trace, who have one share each.
 const account = "trace"
 
 // calcPeriod is how often priorities are computed, PriorityCalcPeriod's default
 // in seconds.
 const calcPeriod = 300
 
-// weighing gives jobs the priorities that the scheduler would, in the course of
-// a replay.
+// weighing computes the priorities that the scheduler would give to jobs, in the
+// course of a replay.
 type weighing struct {
 	weights    weights
 	processors int
-	now, last  int64             // and when all were computed last
+	now, last  int64             // last: when all priorities were computed last
 	usage      map[int64]float64 // of each user, decayed, in processor-seconds
 	busy       map[int64]int64   // processors that each user has now
 	factors    *priority.Multifactor
@@ -80,11 +88,17 @@ type weighed struct {
 }
 
 func newWeighing(w weights, processors int) *weighing {
-	return &weighing{weights: w, processors: processors, last: -calcPeriod, usage: map[int64]float64{}, busy: map[int64]int64{}}
+	return &weighing{
+		weights:    w,
+		processors: processors,
+		last:       -calcPeriod,
+		usage:      map[int64]float64{},
+		busy:       map[int64]int64{},
+	}
 }
 
-// advance moves the clock and, where it is time, gives every job that waits the
-// priority that it has by now.
+// advance moves the clock and, once in calcPeriod, updates the priority of every
+// pending job.
 func (w *weighing) advance(now int64, q planner) {
 	kept := math.Exp2(-float64(now-w.now) / priority.DefaultHalfLife)
 	for user, used := range w.usage {
@@ -105,7 +119,7 @@ func (w *weighing) advance(now int64, q planner) {
 	}
 }
 
-// compute takes stock of what users have used.
+// compute updates the factors with the usage of users.
 func (w *weighing) compute() {
 	used := make(map[status.AssociationKey]float64, len(w.usage))
 	for user, n := range w.usage {
@@ -129,7 +143,7 @@ func (w *weighing) of(j *traceJob) int64 {
 		Nodes: int32(j.processors), CPUs: int32(j.processors)}) //nolint:gosec // at most 1<<24
 }
 
-// submit gives a job the priority it comes with.
+// submit sets the first priority of a job.
 func (w *weighing) submit(j *traceJob, asked *backfill.Job) {
 	if _, known := w.usage[j.user]; !known {
 		w.usage[j.user] = 0

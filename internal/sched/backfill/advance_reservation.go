@@ -109,7 +109,8 @@ func (e *engine) unreservedLicense(l License, free int, reservation string, in i
 	for s := in.from; s < in.to; s++ {
 		left := int64(e.row(free)[s])
 		for _, k := range e.reservedLicenses {
-			if b := &e.s.AdvanceReservations[k.block]; k.license.Name == l.Name && (reservation == "" || b.Name != reservation) {
+			if b := &e.s.AdvanceReservations[k.block]; k.license.Name == l.Name &&
+				(reservation == "" || b.Name != reservation) {
 				left -= max(0, int64(e.row(k.row)[s]))
 			}
 		}

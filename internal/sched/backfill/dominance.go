@@ -44,7 +44,8 @@ func (e *engine) earliestKnown(s *requestShape, duration int64) int64 {
 	}
 	tasks := s.tasksWanted(s.leastNodes)
 	for i := range s.dominance.bounds {
-		if b := &s.dominance.bounds[i]; b.at > at && b.nodes <= s.leastNodes && b.tasks <= tasks && b.duration <= duration {
+		if b := &s.dominance.bounds[i]; b.at > at && b.nodes <= s.leastNodes && b.tasks <= tasks &&
+			b.duration <= duration {
 			at = b.at
 		}
 	}

@@ -75,8 +75,18 @@ const (
 
 // newEngine returns an engine in which the running jobs of w are booked.
 func newEngine(s *Snapshot, w workload, how slotting) *engine {
-	e := &engine{s: s, workload: w, now: s.Now, verdictEpoch: 1, shapes: map[shapeKey]*requestShape{}, dominanceGroups: map[shapeKey]*dominanceGroup{}, waitingPartitions: map[int]bool{}, epoch: 1,
-		licenseRow: map[string]int{}, scratch: make([]uint64, (len(s.Nodes)+63)/64)}
+	e := &engine{
+		s:                 s,
+		workload:          w,
+		now:               s.Now,
+		verdictEpoch:      1,
+		shapes:            map[shapeKey]*requestShape{},
+		dominanceGroups:   map[shapeKey]*dominanceGroup{},
+		waitingPartitions: map[int]bool{},
+		epoch:             1,
+		licenseRow:        map[string]int{},
+		scratch:           make([]uint64, (len(s.Nodes)+63)/64),
+	}
 	for i := range s.Licenses {
 		e.licenseRow[s.Licenses[i].Name] = 1 + i
 	}
@@ -148,8 +158,18 @@ func (e *engine) overdueEnd() int64 { return e.now + max(1, e.s.Overtime) }
 // claimOfRunning returns the claim of a running job. A job that should have
 // ended holds its resources until overdueEnd.
 func (e *engine) claimOfRunning(r *Running) claim {
-	c := claim{id: r.ID, of: r, start: e.now, end: max(r.End, e.overdueEnd()), licenses: r.Licenses, exclusive: r.Exclusive,
-		user: r.User, userExclusive: r.UserExclusive, share: r.sharers(), reservation: r.Reservation}
+	c := claim{
+		id:            r.ID,
+		of:            r,
+		start:         e.now,
+		end:           max(r.End, e.overdueEnd()),
+		licenses:      r.Licenses,
+		exclusive:     r.Exclusive,
+		user:          r.User,
+		userExclusive: r.UserExclusive,
+		share:         r.sharers(),
+		reservation:   r.Reservation,
+	}
 	if e.loading { // what is found here stays together; later ones would keep room for many
 		c.nodes = e.assignments(len(r.Allocation))
 	} else {

@@ -4,7 +4,15 @@ package backfill
 // even if they are empty: ReasonBadConstraints, ReasonNodeNotAvail if only
 // nodes that are down or reserved would serve, or ReasonNone.
 func (s *Snapshot) NeverRunnable(j *Job) string {
-	e := &engine{s: s, workload: workloadOf(s), now: s.Now, verdictEpoch: 1, shapes: map[shapeKey]*requestShape{}, dominanceGroups: map[shapeKey]*dominanceGroup{}, resourceProfile: resourceProfile{exact: true}}
+	e := &engine{
+		s:               s,
+		workload:        workloadOf(s),
+		now:             s.Now,
+		verdictEpoch:    1,
+		shapes:          map[shapeKey]*requestShape{},
+		dominanceGroups: map[shapeKey]*dominanceGroup{},
+		resourceProfile: resourceProfile{exact: true},
+	}
 	e.detectFeatures()
 	e.initNodes(s)
 	return e.neverRunnable(j)
@@ -73,13 +81,18 @@ func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until in
 	sum, early := 0, e.takesFirstFit(s)
 	for i := range e.nodes {
 		n := &e.nodes[i]
-		if s.Eligible != nil && !s.Eligible.Has(i) || n.Unavailable && !ideal || !ideal && e.reservedForever(n, s.Reservation) {
+		if s.Eligible != nil && !s.Eligible.Has(i) || n.Unavailable && !ideal ||
+			!ideal && e.reservedForever(n, s.Reservation) {
 			continue
 		}
 		if until > 0 && e.blocked(i, s.Reservation, e.now, until) {
 			continue
 		}
-		nd := nodeDemand{sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
+		nd := nodeDemand{
+			sockets: int16(s.SocketsPerNode),
+			cores:   int16(s.CoresPerSocket),
+			threads: int16(s.ThreadsPerCore),
+		}
 		if !n.hasGeometry(&nd) {
 			continue
 		}
@@ -88,7 +101,12 @@ func (e *engine) feasibleWhenEmpty(s *requestShape, j *Job, ideal bool, until in
 		if ideal {
 			bare := *n.Node
 			bare.UsedCPUs, bare.UsedMemory = 0, 0
-			n = &nodeState{Node: &bare, threadsPerCore: n.threadsPerCore, cpus: int32(n.CPUs), memory: clampInt32(n.Memory)}
+			n = &nodeState{
+				Node:           &bare,
+				threadsPerCore: n.threadsPerCore,
+				cpus:           int32(n.CPUs),
+				memory:         clampInt32(n.Memory),
+			}
 			o.cpus, o.memory, o.gres = n.CPUs, n.Memory, n.GRES
 		}
 		if s.sharers() > 1 {

@@ -151,7 +151,9 @@ func (j *Job) enough(n, sum int) bool {
 // is placed on a single node if one can run all of its tasks, even if it is not
 // the first. Slurm does the same.
 func (j *Job) prefersOne() bool {
-	return j.Tasks > 1 && j.MaxNodes == 0 && !j.SpreadJob && !j.ExactPerNode && len(j.Required)+len(j.ConstraintCounts) == 0 && j.fewestNodes() == 1
+	return j.Tasks > 1 && j.MaxNodes == 0 && !j.SpreadJob && !j.ExactPerNode &&
+		len(j.Required)+len(j.ConstraintCounts) == 0 &&
+		j.fewestNodes() == 1
 }
 
 // choose returns nodes out of the candidates with their tasks, or nil.

@@ -79,10 +79,18 @@ func (c *chunk) split(at int) chunk {
 
 // remove removes j, which must be in the queue.
 func (l *pendingQueue) remove(j *Job) {
-	first, _ := slices.BinarySearchFunc(l.chunks[1:], j, func(c chunk, j *Job) int { return compareQueueOrder(c.jobs[0].job, j) })
+	first, _ := slices.BinarySearchFunc(
+		l.chunks[1:],
+		j,
+		func(c chunk, j *Job) int { return compareQueueOrder(c.jobs[0].job, j) },
+	)
 	for c := first; c < len(l.chunks); c++ {
 		in := &l.chunks[c]
-		i, _ := slices.BinarySearchFunc(in.jobs, j, func(w pendingJob, j *Job) int { return compareQueueOrder(w.job, j) })
+		i, _ := slices.BinarySearchFunc(
+			in.jobs,
+			j,
+			func(w pendingJob, j *Job) int { return compareQueueOrder(w.job, j) },
+		)
 		for ; i < len(in.jobs); i++ {
 			if in.jobs[i].job != j {
 				continue

@@ -412,6 +412,16 @@ func (e *engine) book(j *Job, d *Decision) {
 // claim returns the claim of a job that was decided as d says.
 func (e *engine) claim(j *Job, d *Decision) claim {
 	in := j.reservation(d.Choice)
-	return claim{id: j.ID, start: d.Start, end: min(endOf(d.Start, d.Duration), e.reservationEnd(in, d.Start)), nodes: d.Nodes, licenses: j.Licenses,
-		exclusive: j.Exclusive, user: j.User, userExclusive: j.UserExclusive, share: j.sharers(), reservation: in}
+	return claim{
+		id:            j.ID,
+		start:         d.Start,
+		end:           min(endOf(d.Start, d.Duration), e.reservationEnd(in, d.Start)),
+		nodes:         d.Nodes,
+		licenses:      j.Licenses,
+		exclusive:     j.Exclusive,
+		user:          j.User,
+		userExclusive: j.UserExclusive,
+		share:         j.sharers(),
+		reservation:   in,
+	}
 }

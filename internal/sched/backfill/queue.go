@@ -37,7 +37,14 @@ func (s *Snapshot) Incremental() bool {
 // NewQueue returns a queue with the jobs of s. It keeps pointers into s.Running
 // and s.Pending, which must not change any more, and does not change s.
 func NewQueue(s *Snapshot) *Queue {
-	q := &Queue{base: *s, shared: true, stale: true, jobsByID: map[int64][]*Job{}, running: map[int64]*Running{}, sharers: map[int]int{}}
+	q := &Queue{
+		base:     *s,
+		shared:   true,
+		stale:    true,
+		jobsByID: map[int64][]*Job{},
+		running:  map[int64]*Running{},
+		sharers:  map[int]int{},
+	}
 	q.base.Running, q.base.Pending = nil, nil
 	for i := range s.Running {
 		q.Start(&s.Running[i])
@@ -136,7 +143,8 @@ func (q *Queue) count(userExclusive bool, sharers, by int) {
 			least = n
 		}
 	}
-	q.stale = e.tracksOwners != (q.userExclusive > 0) || e.oversubscribes != (least > 0) || e.oversubscribes && e.minSharers != least
+	q.stale = e.tracksOwners != (q.userExclusive > 0) || e.oversubscribes != (least > 0) ||
+		e.oversubscribes && e.minSharers != least
 }
 
 // mostShapes bounds the memory used for request shapes without jobs.
@@ -157,8 +165,17 @@ func (q *Queue) renew(now int64) {
 // setBound sets what shows quickly that the job cannot start.
 func (q *Queue) setBound(w *pendingJob, h *durationBound) {
 	j := w.job
-	w.shape, w.minDuration, w.begin, w.partition = q.planner.shapeOf(j, 0), j.minDuration(), j.Begin, q.planner.partitionIndex(j.Partition)
-	w.complex, w.bound = len(j.Alternatives) > 0 || j.Group != 0, q.planner.shapeBounds.indexOf(w.shape.number, w.partition)
+	w.shape, w.minDuration, w.begin, w.partition = q.planner.shapeOf(
+		j,
+		0,
+	), j.minDuration(), j.Begin, q.planner.partitionIndex(
+		j.Partition,
+	)
+	w.complex, w.bound = len(j.Alternatives) > 0 ||
+		j.Group != 0, q.planner.shapeBounds.indexOf(
+		w.shape.number,
+		w.partition,
+	)
 	switch {
 	case w.complex:
 		*h = durationBound{0, w.bound}

@@ -33,5 +33,6 @@ func (e *engine) awaitsReservation(j *Job) bool {
 // lacksLicenses reports whether other jobs hold the licenses that the job
 // needs, now or before it ends.
 func (e *engine) lacksLicenses(j *Job) bool {
-	return len(j.Licenses) > 0 && !e.licensesFree(j, j.Reservation, e.interval(e.shapeOf(j, 0), e.first, e.now, j.minDuration()))
+	return len(j.Licenses) > 0 &&
+		!e.licensesFree(j, j.Reservation, e.interval(e.shapeOf(j, 0), e.first, e.now, j.minDuration()))
 }

@@ -66,14 +66,39 @@ func (e *engine) findShape(j *Job, choice int) *requestShape {
 	if choice > 0 {
 		eligible = j.Alternatives[choice-1]
 	}
-	k := shapeKey{eligible: eligible, reservation: j.reservation(choice),
-		minNodes: int32(j.MinNodes), maxNodes: int32(j.MaxNodes), tasks: int32(j.Tasks), perNode: int32(j.TasksPerNode),
-		cpus: int32(j.CPUsPerTask), minCPUs: int32(j.MinCPUs), memPerNode: j.MemPerNode, memPerCPU: j.MemPerCPU,
-		sockets: int16(j.SocketsPerNode), cores: int16(j.CoresPerSocket), threads: int16(j.ThreadsPerCore),
-		perSocket: int16(j.TasksPerSocket), perCore: int16(j.TasksPerCore), share: int16(j.sharers()), switches: int32(j.Switches),
-		segment: int32(j.Segment), segments: j.SegmentLayout,
-		exact: j.ExactPerNode, overcommit: j.Overcommit, allMemory: j.AllMemory, exclusive: j.Exclusive,
-		oneThread: j.NoMultithread, contiguous: j.Contiguous, wide: j.SpreadJob, narrow: j.UseMinNodes, spread: j.CoreDistribution, userExclusive: j.UserExclusive}
+	k := shapeKey{
+		eligible:    eligible,
+		reservation: j.reservation(choice),
+		minNodes:    int32(j.MinNodes),
+		maxNodes:    int32(j.MaxNodes),
+		tasks:       int32(j.Tasks),
+		perNode:     int32(j.TasksPerNode),
+		cpus:        int32(j.CPUsPerTask),
+		minCPUs:     int32(j.MinCPUs),
+		memPerNode:  j.MemPerNode,
+		memPerCPU:   j.MemPerCPU,
+		sockets:     int16(j.SocketsPerNode),
+		cores:       int16(j.CoresPerSocket),
+		threads:     int16(j.ThreadsPerCore),
+		perSocket: int16(
+			j.TasksPerSocket,
+		),
+		perCore:       int16(j.TasksPerCore),
+		share:         int16(j.sharers()),
+		switches:      int32(j.Switches),
+		segment:       int32(j.Segment),
+		segments:      j.SegmentLayout,
+		exact:         j.ExactPerNode,
+		overcommit:    j.Overcommit,
+		allMemory:     j.AllMemory,
+		exclusive:     j.Exclusive,
+		oneThread:     j.NoMultithread,
+		contiguous:    j.Contiguous,
+		wide:          j.SpreadJob,
+		narrow:        j.UseMinNodes,
+		spread:        j.CoreDistribution,
+		userExclusive: j.UserExclusive,
+	}
 	if e.tracksOwners {
 		k.user = j.User
 	}
@@ -103,12 +128,14 @@ func (e *engine) findShape(j *Job, choice int) *requestShape {
 // classify sets the demand class of the shape.
 func (e *engine) classify(s *requestShape, k shapeKey) {
 	plain := len(s.Required)+len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
-		s.MaxNodes <= s.leastNodes && (e.topology == nil || s.leastNodes == 1)
+		s.MaxNodes <= s.leastNodes &&
+		(e.topology == nil || s.leastNodes == 1)
 	each := 1
 	if s.ExactPerNode {
 		each = max(1, s.TasksPerNode)
 	}
-	exactly := s.sharers() <= 1 && !e.tracksOwners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0 && (!s.Overcommit || s.TasksPerNode == 0)
+	exactly := s.sharers() <= 1 && !e.tracksOwners && len(s.GRES)+len(s.GRESPerTask) == 0 && s.TasksPerSocket == 0 &&
+		(!s.Overcommit || s.TasksPerNode == 0)
 	nd := nodeDemand{eligible: s.Eligible, reservation: s.Reservation, exclusive: s.Exclusive,
 		sockets: int16(s.SocketsPerNode), cores: int16(s.CoresPerSocket), threads: int16(s.ThreadsPerCore)}
 	nd.cpus, nd.memory = s.leastCPUs(), clampInt32(max(s.MemPerNode, s.MemPerCPU*int64(s.leastCPUs())))

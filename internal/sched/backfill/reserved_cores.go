@@ -30,7 +30,10 @@ func (e *engine) initReservedCores(s *Snapshot) {
 	for b := range s.AdvanceReservations {
 		for _, i := range slices.Sorted(maps.Keys(s.AdvanceReservations[b].Cores)) {
 			if i < len(e.nodes) {
-				e.nodes[i].reservedCores = append(e.nodes[i].reservedCores, reservedCores{block: b, set: s.AdvanceReservations[b].Cores[i]})
+				e.nodes[i].reservedCores = append(
+					e.nodes[i].reservedCores,
+					reservedCores{block: b, set: s.AdvanceReservations[b].Cores[i]},
+				)
 				e.hasReservedCores = true
 			}
 		}

@@ -82,7 +82,10 @@ func (e *engine) assignFirst(s *requestShape) []Assignment {
 		}
 	}
 	if e.hasPositions {
-		slices.SortFunc(out, func(a, b Assignment) int { return cmp.Compare(e.positionOf(a.Node), e.positionOf(b.Node)) })
+		slices.SortFunc(
+			out,
+			func(a, b Assignment) int { return cmp.Compare(e.positionOf(a.Node), e.positionOf(b.Node)) },
+		)
 	}
 	return out
 }
@@ -136,7 +139,8 @@ func (e *engine) candidatesOfAll(s *requestShape, j *Job, in interval) []candida
 
 // takesFirstFit reports whether the first nodes that are enough are chosen.
 func (e *engine) takesFirstFit(s *requestShape) bool {
-	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 && (e.topology == nil || s.leastNodes == 1)
+	return len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
+		(e.topology == nil || s.leastNodes == 1)
 }
 
 // seeksSingleNode reports whether the search continues, after enough nodes were

@@ -95,7 +95,10 @@ func (s *requestShape) inOrder(blocks [][]candidate, count int) [][]candidate {
 	blocks = slices.Clone(blocks)
 	slices.SortStableFunc(blocks, func(a, b []candidate) int {
 		if s.SegmentLayout == SegmentsConsolidated { // the smallest of those that have room for all, else the largest
-			return cmp.Or(cmp.Compare(min(s.segmentsOf(b), count), min(s.segmentsOf(a), count)), cmp.Compare(len(a), len(b)))
+			return cmp.Or(
+				cmp.Compare(min(s.segmentsOf(b), count), min(s.segmentsOf(a), count)),
+				cmp.Compare(len(a), len(b)),
+			)
 		}
 		return cmp.Or(cmp.Compare(len(a)%s.Segment, len(b)%s.Segment), cmp.Compare(len(a), len(b)))
 	})

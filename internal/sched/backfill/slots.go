@@ -135,7 +135,11 @@ func horizon(s *Snapshot, w workload) int64 {
 	}
 	for _, j := range w.pending {
 		if j.Blocked == "" {
-			add(max(j.Tasks*j.perTask(), int(j.leastCPUs())*j.fewestNodes()), j.Duration, max(1, min(j.Copies, MaxCopyReservations)))
+			add(
+				max(j.Tasks*j.perTask(), int(j.leastCPUs())*j.fewestNodes()),
+				j.Duration,
+				max(1, min(j.Copies, MaxCopyReservations)),
+			)
 		}
 	}
 	return int64(math.Min(work/cpus*1.25, float64(maxHorizon)))

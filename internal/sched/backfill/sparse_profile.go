@@ -248,7 +248,8 @@ func (e *engine) earliestPossible(s *requestShape, j *Job, from int64) int64 {
 		release(h.claim)
 	}
 	enough := func() bool {
-		return count >= s.leastNodes && probe.v[0] >= s.leastTotalCPUs && probe.licensesFree(j, s.Reservation, interval{from: 0, to: 1})
+		return count >= s.leastNodes && probe.v[0] >= s.leastTotalCPUs &&
+			probe.licensesFree(j, s.Reservation, interval{from: 0, to: 1})
 	}
 	if enough() {
 		return from
