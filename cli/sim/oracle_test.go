@@ -11,11 +11,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// easyStarts is EASY backfill as simply as it can be said, by counting
-// processors: the first job that does not fit has a reservation at the instant
-// at which enough will be free, and others start if they end before it or leave
-// enough for it. A pass follows every arrival and every end. A job whose limit is
-// reached is over when the instant begins, before anybody arrives.
+// easyStarts returns the starts of a plain implementation of EASY that counts
+// processors: the first job that does not fit gets a reservation when enough
+// processors will be free, and others start if they end before it or leave enough
+// for it. It plans after every arrival and every end. A job that reaches its limit
+// ends before other events of that second.
 func easyStarts(processors int64, jobs [][4]int64) []int64 {
 	starts := make([]int64, len(jobs))
 	var queue, running []int
@@ -94,8 +94,7 @@ func easyStarts(processors int64, jobs [][4]int64) []int64 {
 	return starts
 }
 
-// The planner's EASY starts every job of random traces when the plain algorithm
-// does; so does the scheduler's default policy.
+// EASY and the default policy start every job of random traces when easyStarts does.
 func TestEasyIsEasy(t *testing.T) {
 	folder := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

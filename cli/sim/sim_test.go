@@ -58,8 +58,7 @@ func simReport(t *testing.T, args ...string) report {
 	return r
 }
 
-// Every start of the schedule that exact EASY gives for KTH-SP2 (predictsim,
-// SC'15).
+// All starts of exact EASY on KTH-SP2 (predictsim, SC'15) are met.
 func TestPublishedEasyStarts(t *testing.T) {
 	trace, want := published(t, "KTH-SP2-1996-2.swf.gz"), published(t, "kth.easy.user.starts.gz")
 	starts := filepath.Join(t.TempDir(), "starts")

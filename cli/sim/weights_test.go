@@ -63,8 +63,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// What was used counts less as time passes: user 1 used more, but five
-// half-lives ago.
+// Usage decays: user 1 used more, but five half-lives ago.
 func TestUsageDecays(t *testing.T) {
 	const trace = `; MaxProcs: 4
 1 0 -1 9000 4 -1 -1 4 9000 -1 1 1 1 -1 1 -1 -1 -1

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// processorTime returns what the process has used so far: on a busy machine it says
-// more than the clock.
+// processorTime returns the processor time that the process has used so far. It
+// is steadier than the clock on a busy machine.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -54,8 +54,8 @@ func BenchmarkPlanFullMachine(b *testing.B) {
 	}
 }
 
-// A job of 1,000 nodes comes to an empty machine of 5,000: until it is decided
-// where it runs.
+// BenchmarkGang measures how long it takes to place a job of 1,000 nodes on an
+// empty machine of 5,000.
 func BenchmarkGang(b *testing.B) {
 	s := &Snapshot{Nodes: nodes(5000, 4), Policy: DefaultPolicy()}
 	q := NewQueue(s)
@@ -125,8 +125,8 @@ func benchmarkQueue(b *testing.B, s *Snapshot) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-cpu-us")
 }
 
-// mixed returns a machine of five partitions, whose queue wants many different
-// things: CPUs, memory, tasks, devices.
+// mixed returns a machine of five partitions, whose queue requests many different
+// resources: CPUs, memory, tasks, devices.
 func mixed(nodeCount, pending int) *Snapshot {
 	s := fullMachine(nodeCount, pending)
 	rnd := rand.New(rand.NewPCG(5, 6))

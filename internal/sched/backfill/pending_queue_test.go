@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However long it is, a line is in the queue's order, and what is taken out of
-// it is the job that was meant.
-func TestLineupKeepsTheOrder(t *testing.T) {
+// However long it is, a pending queue is in order, and the job that is removed
+// from it is the one that was named.
+func TestPendingQueueKeepsTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l pendingQueue
 		var all []*Job
@@ -30,7 +30,7 @@ func TestLineupKeepsTheOrder(t *testing.T) {
 		}
 		slices.SortStableFunc(all, compareQueueOrder)
 		if got := l.jobs(); !slices.Equal(got, all) || l.n != len(all) {
-			t.Fatalf("%d jobs in line (%d counted), want %d, or in another order", len(got), l.n, len(all))
+			t.Fatalf("%d jobs in the queue (%d counted), want %d, or in another order", len(got), l.n, len(all))
 		}
 	})
 }

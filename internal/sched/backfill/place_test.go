@@ -14,7 +14,7 @@ func set(members ...int) *NodeSet {
 	return s
 }
 
-// outcome is every decision of the plan, by id, one a line.
+// outcome returns the decisions of the plan, one on each line.
 func outcome(s *Snapshot) string {
 	var out []string
 	for _, d := range s.Plan().Decisions {
@@ -23,8 +23,7 @@ func outcome(s *Snapshot) string {
 	return strings.Join(out, "\n")
 }
 
-// onNodes is a plan for jobs on four idle nodes of four CPUs, in both kinds of
-// series.
+// checkPlan fails unless the plan of s is as wanted, with exact and with fixed slots.
 func checkPlan(t *testing.T, name string, s Snapshot, want ...string) {
 	t.Helper()
 	for i := range s.Pending {
@@ -42,7 +41,7 @@ func checkPlan(t *testing.T, name string, s Snapshot, want ...string) {
 	}
 }
 
-// weighted are four nodes of four CPUs in the order of their weights.
+// weighted returns four nodes of four CPUs in the order of their weights.
 func weighted() []Node {
 	n := nodes(4, 4)
 	n = []Node{n[1], n[3], n[2], n[0]}
@@ -208,16 +207,16 @@ func TestCoresBySockets(t *testing.T) {
 	}
 }
 
-// cpus are those from..to-1.
+// cpus returns the CPUs from..to-1.
 func cpus(from, to int) CPUSet {
 	var s CPUSet
 	s.AddRange(from, to)
 	return s
 }
 
-// A job that says nothing about nodes gets the first that takes all of its tasks, else
-// the first nodes: as Slurm 22.05.8 placed such jobs on four nodes of four CPUs with
-// so many free.
+// A job that does not ask for a number of nodes gets the first node that runs all of
+// its tasks, else the first nodes, as Slurm 22.05.8 placed such jobs on four nodes of
+// four CPUs.
 func TestOneNodeIfOneWillDo(t *testing.T) {
 	for _, c := range []struct {
 		free  [4]int

@@ -34,7 +34,7 @@ func show(s *Snapshot, d Decision) string {
 	return b.String()
 }
 
-// The shapes and the layouts were asked of Slurm 22.05.8 on four nodes of four CPUs.
+// The placements are those of Slurm 22.05.8 on four nodes of four CPUs.
 func TestLayoutIsSlurms(t *testing.T) {
 	for _, c := range []struct {
 		flags string
@@ -188,8 +188,8 @@ func TestAlternativesServeWhoeverIsFree(t *testing.T) {
 	}
 }
 
-// A job without a right to a reservation keeps nobody back, and has a start that
-// is expected behind those of the others.
+// A job with NoReserve delays no other job; its start is planned after those of the
+// others.
 func TestNoReserve(t *testing.T) {
 	s := Snapshot{Now: 100, Nodes: nodes(1, 4), Policy: DefaultPolicy(), Running: []Running{{ID: 9, End: 200, Allocation: []NodeAllocation{held(0, 0, 2)}}},
 		Pending: []Job{{ID: 1, Priority: 9, Duration: 60, Tasks: 4, NoReserve: true}, {ID: 2, Priority: 8, Duration: 500, Tasks: 2}}}
@@ -202,8 +202,8 @@ func TestNoReserve(t *testing.T) {
 	}
 }
 
-// Copies start as far as they fit; the rest shares its reservations with no
-// more decisions than are of use.
+// As many copies start as fit; the others get at most MaxCopyReservations
+// reservations.
 func TestCopies(t *testing.T) {
 	s := Snapshot{Now: 100, Nodes: []Node{{Name: "a", CPUs: 4}, {Name: "b", CPUs: 4}}}
 	s.Pending = []Job{{ID: 1, Priority: 2, Duration: 60, MinNodes: 1, Copies: 10000}, {ID: 2, Priority: 1, Duration: 60, MinNodes: 1}}
@@ -225,8 +225,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// A job that only nodes kept for others would do for says so, and is planned
-// for when they are free again; those behind it have reasons of their own.
+// A job that fits only on reserved nodes has ReasonReservedForOthers and is planned
+// after the reservation; the jobs behind it have reasons of their own.
 func TestKeptForOthers(t *testing.T) {
 	var first NodeSet
 	first.Add(0)
@@ -244,7 +244,7 @@ func TestKeptForOthers(t *testing.T) {
 			t.Errorf("job %d: %s, want %s", d.ID, got, want[i])
 		}
 	}
-	// Maintenance that is still to come keeps long jobs away, and short ones not.
+	// Future maintenance delays long jobs and not short ones.
 	s.AdvanceReservations = []AdvanceReservation{{Name: "m", Start: 200, End: 500, Nodes: *set(0, 1)}}
 	s.Pending = []Job{{ID: 1, Priority: 9, Duration: 101, MinNodes: 1}, {ID: 2, Priority: 8, Duration: 100, MinNodes: 1}}
 	if d := s.Plan().Decisions; d[0].Reason != ReasonReservedForOthers || d[0].Start != 500 || !d[1].StartNow {
@@ -252,7 +252,7 @@ func TestKeptForOthers(t *testing.T) {
 	}
 }
 
-// A group may be of one job when its start is expected.
+// A group of one job gets a planned start.
 func TestGroupOfOneIsPlannedBehindTheOthers(t *testing.T) {
 	s := &Snapshot{Nodes: nodes(1, 4), Policy: DefaultPolicy(), Pending: []Job{
 		{ID: 1, Duration: 100, Priority: 3, Tasks: 4}, {ID: 2, Duration: 100, Priority: 2, Tasks: 4}, {ID: 3, Duration: 100, Priority: 1, Tasks: 4, Group: 7}}}

@@ -42,8 +42,8 @@ func TestPreempt(t *testing.T) {
 	}
 }
 
-// Whatever runs: the victims are candidates, the job fits without them, and
-// without any one of them gone it would not.
+// Victims are candidates; the job fits if all of them end, and not if one of them
+// continues.
 func TestPreemptTakesNoMoreThanItNeeds(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := &Snapshot{Now: 1, Policy: rapid.SampledFrom([]Policy{{}, DefaultPolicy()}).Draw(r, "options")}

@@ -45,7 +45,7 @@ func lastsIn(s *Snapshot, reservation string) int64 {
 }
 
 // checkKept fails if jobs that start now, outside of the reservations, leave
-// less of a licence than those keep.
+// fewer units of a license than those reserve.
 func checkKept(t *rapid.T, s *Snapshot, started int) {
 	for _, b := range s.AdvanceReservations {
 		for _, l := range b.Licenses {
@@ -133,8 +133,8 @@ func checkNode(t *rapid.T, s *Snapshot, i int) {
 	}
 }
 
-// checkBlocks fails if a job that starts now uses nodes that are kept from it.
-func checkBlocks(t *rapid.T, s *Snapshot, j Job, d Decision) {
+// checkReservations fails if a job that starts now uses nodes that are reserved for others.
+func checkReservations(t *rapid.T, s *Snapshot, j Job, d Decision) {
 	if !d.StartNow {
 		return
 	}

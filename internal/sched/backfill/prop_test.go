@@ -20,8 +20,8 @@ func counted(p Plan) Plan {
 	return p
 }
 
-// TestMain has each property hold for 3,000 random cases; with BERTH_TEST_FULL
-// set for 100,000. -rapid.checks says otherwise.
+// TestMain checks each property on 3,000 random cases, or 100,000 if BERTH_TEST_FULL
+// is set. The flag -rapid.checks overrides that.
 func TestMain(m *testing.M) {
 	checks := "3000"
 	if os.Getenv("BERTH_TEST_FULL") != "" {
@@ -53,7 +53,7 @@ func TestPlanNeverOvercommitsNorSplitsAGang(t *testing.T) {
 			for _, d := range p.Decisions {
 				i := slices.IndexFunc(s.Pending, func(j Job) bool { return j.ID == d.ID })
 				checkGang(t, s, s.Pending[i], d)
-				checkBlocks(t, s, s.Pending[i], d)
+				checkReservations(t, s, s.Pending[i], d)
 			}
 			checkGroups(t, s, p)
 			checkKept(t, s, start(s, p))
@@ -89,7 +89,7 @@ func TestPlanIsDeterministicAndLeavesTheSnapshotAlone(t *testing.T) {
 	})
 }
 
-// What one search teaches the next changes no plan.
+// Bounds that searches share do not change the plan.
 func TestSearchesLearnNothingWrong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
@@ -118,8 +118,7 @@ func deepCopy(s *Snapshot) *Snapshot {
 	return &c
 }
 
-// A job of lower priority changes nothing for those before it: the plan of the
-// whole queue begins with the plan of its head.
+// A job of lower priority does not change the plan of the jobs ahead of it.
 func TestLowerPriorityDelaysNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
@@ -139,8 +138,8 @@ func TestLowerPriorityDelaysNobody(t *testing.T) {
 	})
 }
 
-// EASY's promise: the job at the head of the queue never starts later than it
-// was first told, whatever is backfilled and however early jobs end.
+// Under EASY the job at the head of the queue never starts later than its first
+// reservation, whatever is backfilled and however early jobs end.
 func TestHeadKeepsItsPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
@@ -167,7 +166,7 @@ func TestHeadKeepsItsPromise(t *testing.T) {
 	})
 }
 
-// Nothing that fits starves: on a healthy cluster every possible job runs.
+// No feasible job starves while no nodes fail.
 func TestEveryPossibleJobRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSnapshot(t)
@@ -194,16 +193,15 @@ func TestEveryPossibleJobRuns(t *testing.T) {
 	})
 }
 
-// Who starts now and who has a reservation is decided on a sparse series, and
-// so it is decided on one that has every instant.
+// Starts now and reservations are the same on a sparse profile and on an exact one.
 func TestSparseSlotsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawRich(t)
 		s.Policy.forceCoarse = false
 		s.Policy.Reservations = rapid.SampledFrom([]int{1, 2, 5}).Draw(t, "reservations")
 		if slices.ContainsFunc(s.Pending, func(j Job) bool { return j.Group != 0 }) {
-			// A series with every instant does not find out anew who is on a node
-			// when a group that did not fit is taken back, and lets fewer in.
+			// An exact profile does not recompute the owners of a node when a group
+			// that did not fit is unbooked, and admits fewer jobs.
 			for i := range s.Pending {
 				s.Pending[i].UserExclusive = false
 			}

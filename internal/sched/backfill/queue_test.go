@@ -37,7 +37,7 @@ func drawPolicy(t *rapid.T, planAll bool) Policy {
 	return p
 }
 
-// enrich gives a job what drawRich does not.
+// enrich draws the fields of a job that drawRich does not.
 func enrich(t *rapid.T, s *Snapshot, j *Job) {
 	j.Partition = rapid.IntRange(0, 1).Draw(t, "partition")
 	if rapid.IntRange(0, 5).Draw(t, "limited") == 0 {
@@ -66,7 +66,7 @@ func (m *events) arrive(t *rapid.T) {
 	m.q.Submit(&j)
 }
 
-// change happens to a job that waits: it goes, or comes back as another.
+// change withdraws a pending job, or changes its priority.
 func (m *events) change(t *rapid.T) {
 	if len(m.s.Pending) == 0 {
 		return
@@ -87,7 +87,7 @@ func (m *events) end(id int64) {
 	m.q.End(id)
 }
 
-// flip makes a node unavailable, or available again.
+// flip changes whether a node is available.
 func (m *events) flip(t *rapid.T) {
 	i := rapid.IntRange(0, len(m.s.Nodes)-1).Draw(t, "node")
 	m.s.Nodes = slices.Clone(m.s.Nodes)
@@ -95,8 +95,8 @@ func (m *events) flip(t *rapid.T) {
 	m.q.SetUnavailable(i, m.s.Nodes[i].Unavailable)
 }
 
-// begin starts some of what was decided, under numbers of their own, as tasks
-// of arrays have them; the others could not be written down.
+// begin starts some of the jobs that were decided to start, with new ids, as tasks of
+// arrays have; the start of the others fails.
 func (m *events) begin(t *rapid.T, starts []Decision) {
 	for _, d := range starts {
 		if rapid.IntRange(0, 4).Draw(t, "fails") == 0 {
@@ -126,8 +126,8 @@ func starting(p Plan) (out []Decision) {
 	return out
 }
 
-// Whatever happened, a Queue decides what a plan of the whole would decide, and
-// is a snapshot of it when it is frozen.
+// After any events and under every policy, a Queue decides what a full plan decides,
+// and so does a plan of its snapshot.
 func TestQueueDecidesAsAPlanDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newEvents(t)
@@ -163,8 +163,8 @@ func TestQueueDecidesAsAPlanDoes(t *testing.T) {
 	})
 }
 
-// A job that a limit keeps from starting with what it would get leaves no
-// trace: the CPUs that were chosen for it are there for those behind it.
+// The CPUs that were chosen for a job that then exceeds a limit are free for the jobs
+// behind it.
 func TestJobOverItsLimitTakesNoCPUs(t *testing.T) {
 	s := &Snapshot{Nodes: nodes(2, 4), Policy: DefaultPolicy(), Limits: []Limit{{Reason: "QOSGrpNodeLimit", Quantity: QuantityNodes, Left: 1}}}
 	s.Pending = []Job{
@@ -177,8 +177,8 @@ func TestJobOverItsLimitTakesNoCPUs(t *testing.T) {
 	}
 }
 
-// A queue is not asked where it might decide otherwise than a plan.
-func TestQueueable(t *testing.T) {
+// A Queue decides incrementally only under policies whose reservations are few.
+func TestIncremental(t *testing.T) {
 	var some CPUSet
 	some.AddRange(0, 2)
 	for _, c := range []struct {

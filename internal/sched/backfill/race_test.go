@@ -2,5 +2,5 @@
 
 package backfill
 
-// raceDetector: the tests run ten times as slowly.
+// raceDetector reports that the tests run with the race detector, ten times slower.
 const raceDetector = true
