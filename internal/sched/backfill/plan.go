@@ -45,17 +45,18 @@ func (s *Snapshot) plan(w workload) []Decision {
 
 // decideAll appends the decisions about jobs, which are in the queue's order.
 func (p *planner) decideAll(out []Decision, jobs []*Job) []Decision {
+	members := p.membersOf // one method value for all jobs
 	var deferred []*Job
 	for _, j := range jobs {
 		if p.defers(j) {
 			deferred = append(deferred, j)
 			continue
 		}
-		out = p.decideJob(out, j, p.membersOf)
+		out = p.decideJob(out, j, members)
 	}
 	slices.SortStableFunc(deferred, func(a, b *Job) int { return cmp.Compare(a.Duration, b.Duration) })
 	for _, j := range deferred {
-		out = p.decideJob(out, j, p.membersOf)
+		out = p.decideJob(out, j, members)
 	}
 	return out
 }
