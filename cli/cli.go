@@ -1,6 +1,5 @@
-// Package cli knows every command by name and runs one: it prints the error
-// that ends the command, once, and turns it into the exit code. The commands
-// are packages below this one and never import each other.
+// Package cli runs a command by name, prints its error and returns its exit code. The
+// commands are packages below this one and do not import each other.
 package cli
 
 import (
@@ -16,21 +15,20 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-// Deps is what main gives to the commands from packages that commands may not
-// import. The zero value works: where something is nil, the program that has it
-// is run instead.
+// Deps are dependencies from packages that commands may not import, which main provides.
+// The zero value is valid: for a nil dependency the command runs a separate program.
 type Deps struct {
-	// TUI shows the queue in the terminal (tui.Run); nil: berth-tui does.
+	// TUI shows the queue in the terminal (tui.Run); nil: run berth-tui.
 	TUI func(ctx context.Context, p *stdio.Process, c *jobs.Client, s jobs.Screen) error
 }
 
-// Runner is one command, ready to run. Args go without the command's name. An
-// error ends the command with a message and an exit code (slurmerr.ExitCode).
+// Runner is a command. args does not contain the command's name. The error determines the
+// exit code (slurmerr.ExitCode).
 type Runner interface {
 	Run(ctx context.Context, args []string) error
 }
 
-// factory makes a command for one process.
+// factory returns a command for one process.
 type factory func(p *stdio.Process, d Deps) Runner
 
 // Known reports whether name is a command that Main runs.
@@ -39,7 +37,7 @@ func Known(name string) bool {
 	return ok
 }
 
-// Names lists the commands in alphabetical order.
+// Names returns the names of all commands in alphabetical order.
 func Names() []string {
 	names := make([]string, 0, len(registry))
 	for name := range registry {
@@ -49,17 +47,17 @@ func Names() []string {
 	return names
 }
 
-// Base is the command name that a program's own name (argv[0]) stands for.
+// Base returns the command name for a program's name (argv[0]).
 func Base(argv0 string) string { return path.Base(argv0) }
 
-// Main runs the command called name and returns the exit code.
+// Main runs the named command and returns the exit code.
 func Main(name string, args []string, p *stdio.Process, d Deps) int {
 	make, ok := registry[name]
 	if !ok {
 		fmt.Fprintf(p.Err, "berth: error: no command named %q\n", name)
 		return 1
 	}
-	// A command is over before collecting its garbage would pay.
+	// Commands are short-lived, so fewer garbage collections are faster.
 	if _, set := p.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(800)
 	}
@@ -71,11 +69,10 @@ func Main(name string, args []string, p *stdio.Process, d Deps) int {
 	return code
 }
 
-// submits are the commands that end as SLURM_EXIT_ERROR says.
+// submits are the commands whose exit code SLURM_EXIT_ERROR can set.
 var submits = map[string]bool{"sbatch": true, "srun": true, "salloc": true}
 
-// Exit prints err as the last word of the command called name, and returns the
-// exit code that says the same.
+// Exit prints the error of the named command and returns its exit code.
 func Exit(w io.Writer, name string, err error) int {
 	if err == nil {
 		return 0

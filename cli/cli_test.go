@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-// exits CODE COMMAND ARGS...: like exec, for a command that must end with
+// exits implements "exits CODE COMMAND ARGS...": like exec, for a command that must have
 // exactly this exit code.
 func exits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
@@ -45,8 +45,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestScripts runs the scripts that need no cluster; those named queue-* get a
-// fake of the queue API. (test/e2e has the scripts that need a cluster.)
+// TestScripts runs the scripts that need no cluster; those named queue-* get a fake of the
+// queue API. The scripts in test/e2e need a cluster.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/script",
@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("TZ", "UTC")
-			// The race detector would hold up the exit of every command by 1 s.
+			// By default the race detector delays the exit of every command by 1 s.
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("KUBECONFIG", "")
 			if strings.Contains(filepath.Base(env.WorkDir), "queue-") {

@@ -15,12 +15,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// fakeQueue starts a TLS server that answers from the script's own files: a
-// request of METHOD .../jobs?QUERY is answered by the file api/METHOD-jobs
-// (api/METHOD-jobs-all where all states are asked for, and that file exists),
-// and written down in the file requests. The n-th request of a kind is answered
-// by the file with -n behind its name, if it exists. A file that begins with a status code
-// in a line of its own is an error.
+// fakeQueue starts a TLS server that responds with files of the script: the response to
+// METHOD .../jobs?QUERY is the file api/METHOD-jobs (or api/METHOD-jobs-all for all states,
+// if it exists). The n-th response may have its own file with the suffix -n. A file whose
+// first line is a status code is an error. The server logs requests to the file requests.
 func fakeQueue(env *testscript.Env) error {
 	var mu sync.Mutex
 	times := map[string]int{}

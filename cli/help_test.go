@@ -10,22 +10,21 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// answer runs a command that needs no cluster and gives what it prints.
-func answer(t *testing.T, name string, args ...string) string {
+// output runs a command that needs no cluster and returns its output.
+func output(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	var out, said bytes.Buffer
+	var out, messages bytes.Buffer
 	p := stdio.System()
-	p.Out, p.Err, p.In = &out, &said, strings.NewReader("")
+	p.Out, p.Err, p.In = &out, &messages, strings.NewReader("")
 	p.LookupEnv = func(string) (string, bool) { return "", false }
-	if code := cli.Main(name, args, p, cli.Deps{}); code != 0 || said.Len() > 0 {
-		t.Errorf("%s %s: exit code %d, %s", name, args, code, said.String())
+	if code := cli.Main(name, args, p, cli.Deps{}); code != 0 || messages.Len() > 0 {
+		t.Errorf("%s %s: exit code %d, %s", name, args, code, messages.String())
 	}
 	return out.String()
 }
 
-// TestEveryCommandExplainsItself: --help names each option of a command and
-// what it is for, --usage each one that does something, --version Slurm's
-// release; none needs a cluster.
+// TestEveryCommandExplainsItself checks --help, which describes each option, --usage, which
+// lists each supported option, and --version. None of them needs a cluster.
 func TestEveryCommandExplainsItself(t *testing.T) {
 	for _, name := range cli.Names() {
 		list, _ := option.Of(name)
@@ -40,9 +39,9 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		if !has["help"] || !has["version"] {
 			t.Errorf("%s has no --help or --version", name)
 		}
-		help, usage := answer(t, name, "--help"), ""
+		help, usage := output(t, name, "--help"), ""
 		if has["usage"] {
-			usage = answer(t, name, "--usage")
+			usage = output(t, name, "--usage")
 		}
 		if !strings.HasPrefix(help, "Usage: "+name+" ") && !strings.HasPrefix(help, "Usage: "+name+"\n") {
 			t.Errorf("%s --help begins %.60q", name, help)
@@ -52,7 +51,9 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 				t.Errorf("%s --help does not explain --%s", name, o.Name)
 			}
 			short := "-" + string(rune(o.Short))
-			if status, _ := o.StatusIn(name); usage != "" && status != option.Refused && !strings.Contains(usage, "--"+o.Name) && !strings.Contains(usage, "["+short) {
+			status, _ := o.StatusIn(name)
+			listed := strings.Contains(usage, "--"+o.Name) || strings.Contains(usage, "["+short)
+			if usage != "" && status != option.Refused && !listed {
 				t.Errorf("%s --usage lacks --%s", name, o.Name)
 			}
 		}
@@ -61,7 +62,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 				t.Errorf("%s --help does not explain %s", name, v.Name)
 			}
 		}
-		if got := answer(t, name, "--version"); got != "slurm 22.05.8\n" {
+		if got := output(t, name, "--version"); got != "slurm 22.05.8\n" {
 			t.Errorf("%s --version: %q", name, got)
 		}
 	}

@@ -27,8 +27,8 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-// registry has every Slurm-named command. A command's package exports
-// New(p, ...) giving a value with Run; here it gets what it depends on.
+// registry contains all commands of Slurm. The package of a command exports New(p, ...),
+// which returns a value with Run.
 var registry = map[string]factory{
 	"sacct": func(p *stdio.Process, _ Deps) Runner {
 		return sacct.New(p, func() (sacct.Accounting, error) { return jobs.Connect(p) })
@@ -37,13 +37,13 @@ var registry = map[string]factory{
 		return sacctmgr.New(p, func() (sacctmgr.Manager, error) { return jobs.Connect(p) })
 	},
 	"salloc": func(p *stdio.Process, _ Deps) Runner {
-		return salloc.New(p, func() (salloc.Cluster, error) { return warned(p, "salloc") })
+		return salloc.New(p, func() (salloc.Cluster, error) { return connectWithWarnings(p, "salloc") })
 	},
 	"sattach": func(p *stdio.Process, _ Deps) Runner {
 		return sattach.New(p, func() (sattach.Cluster, error) { return jobs.Connect(p) })
 	},
 	"sbatch": func(p *stdio.Process, _ Deps) Runner {
-		return sbatch.New(p, func() (sbatch.Cluster, error) { return warned(p, "sbatch") })
+		return sbatch.New(p, func() (sbatch.Cluster, error) { return connectWithWarnings(p, "sbatch") })
 	},
 	"sbcast": func(p *stdio.Process, _ Deps) Runner {
 		return sbcast.New(p, func() (sbcast.Cluster, error) { return jobs.Connect(p) })
@@ -74,7 +74,8 @@ var registry = map[string]factory{
 		return squeue.New(p, func() (squeue.Lister, error) { return jobs.Connect(p) }).WithScreen(screen(p, d))
 	},
 	"sview": func(p *stdio.Process, d Deps) Runner {
-		return squeue.New(p, func() (squeue.Lister, error) { return jobs.Connect(p) }).WithScreen(screen(p, d)).AsView()
+		connect := func() (squeue.Lister, error) { return jobs.Connect(p) }
+		return squeue.New(p, connect).WithScreen(screen(p, d)).AsView()
 	},
 	"sreport": func(p *stdio.Process, _ Deps) Runner {
 		return sreport.New(p, func() (sreport.Accounting, error) { return jobs.Connect(p) })
@@ -86,12 +87,12 @@ var registry = map[string]factory{
 		return sstat.New(p, func() (sstat.Cluster, error) { return jobs.Connect(p) })
 	},
 	"srun": func(p *stdio.Process, _ Deps) Runner {
-		return srun.New(p, func() (srun.Cluster, error) { return warned(p, "srun") })
+		return srun.New(p, func() (srun.Cluster, error) { return connectWithWarnings(p, "srun") })
 	},
 }
 
-// screen shows the terminal UI in this process, where main brought it in; nil:
-// squeue runs the program that has it.
+// screen returns a function that shows the terminal UI in this process, or nil if main did
+// not provide it.
 func screen(p *stdio.Process, d Deps) func(context.Context, jobs.Screen) error {
 	if d.TUI == nil {
 		return nil
@@ -105,9 +106,9 @@ func screen(p *stdio.Process, d Deps) func(context.Context, jobs.Screen) error {
 	}
 }
 
-// warned is a connection whose warnings the command shows: what the cluster
-// takes and does not do.
-func warned(p *stdio.Process, name string) (*jobs.Client, error) {
+// connectWithWarnings returns a connection that prints the warnings of the cluster about
+// requests without effect.
+func connectWithWarnings(p *stdio.Process, name string) (*jobs.Client, error) {
 	c, err := jobs.Connect(p)
 	if err == nil {
 		c.Warnings(func(text string) { fmt.Fprintf(p.Err, "%s: warning: %s\n", name, text) })

@@ -1,6 +1,5 @@
-// Package completions has the completion of every command for bash, zsh and
-// fish. The scripts are generated (make generate); what they offer comes from
-// berth __complete.
+// Package completions contains the completion scripts of all commands for bash, zsh and
+// fish. The scripts are generated (make generate) and run berth __complete.
 package completions
 
 import (
@@ -17,7 +16,7 @@ var zsh string
 //go:embed berth.fish
 var fish string
 
-// Script is the completion for a shell: bash, zsh or fish.
+// Script returns the completion script for a shell: bash, zsh or fish.
 func Script(shell string) (string, error) {
 	switch shell {
 	case "bash":

@@ -22,17 +22,16 @@ import (
 	"github.com/berth-hpc/berth/completions"
 )
 
-// patience bounds every wait for a shell.
+// patience is the time limit of every wait for a shell.
 const patience = 60 * time.Second
 
-// Names that users chose: what a shell could take for more than a name.
+// Names with characters that are special in shells.
 const (
 	semicolon = "my job; touch HACKED $HOME *"
 	quotes    = `it's "a" ` + "`touch HACKED` $(touch HACKED)"
 )
 
-// queue is what the fake of the queue API says: the shells are real here, what
-// the cluster knows is in test/e2e.
+// queue is the response of the fake of the queue API.
 var queue = map[string]any{
 	"jobs": map[string]any{"items": []map[string]any{
 		{"id": 99, "name": "other", "user": "bob", "state": "RUNNING"},
@@ -50,12 +49,12 @@ var queue = map[string]any{
 	"steps":        map[string]any{"items": []map[string]any{{"id": "2102.0", "name": "ring", "user": "alice", "state": "RUNNING"}}},
 }
 
-// site is a folder with berth, and an environment that leads to a fake queue.
+// site is a directory with berth, and an environment with a fake queue.
 type site struct {
 	dir      string
 	env      []string
 	requests *atomic.Int64
-	hang     *atomic.Bool // the API does not answer
+	hang     *atomic.Bool // the API does not respond
 }
 
 func newSite(t *testing.T) *site {
@@ -105,7 +104,7 @@ func (s *site) write(t *testing.T, name, text string) {
 	}
 }
 
-// unharmed fails if a name was run.
+// unharmed fails if a name was executed.
 func (s *site) unharmed(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(s.dir, "work", "HACKED")); err == nil {
@@ -126,7 +125,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// berth is the folder of the program.
+// berth is the directory of the program.
 func berth(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(built, "berth")
@@ -138,13 +137,13 @@ func berth(t *testing.T) string {
 	return built
 }
 
-// line is what is typed, and the arguments that the command then gets.
+// line is the typed text, and the resulting arguments of the command.
 type line struct {
 	typed string
 	want  []string
 }
 
-// lines must do the same in bash and zsh. \t is the TAB key.
+// lines must have the same result in bash and zsh. \t is the TAB key.
 var lines = []line{
 	{"squeue --partit\tg\t", []string{"--partition=gpu"}},
 	{"squeue -p g\t", []string{"-p", "gpu"}},
@@ -159,7 +158,7 @@ var lines = []line{
 	{"scancel -n my\\ jo\t", []string{"-n", semicolon}},
 	{"scancel -n 'my jo\t", []string{"-n", semicolon}},
 	{"scancel --name=\"my jo\t", []string{"--name=" + semicolon}},
-	{"scancel -n esc\t", []string{"-n", "esc"}}, // holds control characters
+	{"scancel -n esc\t", []string{"-n", "esc"}}, // contains control characters
 	{"scancel 99\t", []string{"99"}},
 	{"sbatch -d afterok:2102:9\t", []string{"-d", "afterok:2102:99"}},
 	{"sbatch --dependency=singl\t", []string{"--dependency=singleton"}},
@@ -231,7 +230,7 @@ func (c *console) send(text string) {
 	}
 }
 
-// until reads on until the text holds what is looked for.
+// until reads until the text contains the pattern.
 func (c *console) until(want *regexp.Regexp) []string {
 	c.t.Helper()
 	deadline := time.After(patience)
@@ -253,7 +252,7 @@ func (c *console) until(want *regexp.Regexp) []string {
 	}
 }
 
-// run types a line and gives the arguments that the command then gets.
+// run types a line and returns the resulting arguments of the command.
 func (c *console) run(typed string) []string {
 	c.t.Helper()
 	c.send(typed + "\n")
@@ -264,7 +263,7 @@ func (c *console) run(typed string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(found, "<"), ">"), "><")
 }
 
-// show is a function in each shell that shows its arguments.
+// show is a function in each shell that prints its arguments.
 const show = "show() { printf '=%s' '>'; printf '<%s>' \"$@\"; printf '%s=\\n' '<'; }\n"
 
 func commandsAs(shell string) string {
@@ -319,7 +318,7 @@ func TestBash(t *testing.T) {
 	testLines(t, s, bash(t, s), line{"sinfo -n n[1-3,\t]", []string{"-n", "n[1-3,4]"}})
 }
 
-// TestBashShowsJobs presses TAB twice: numbers of jobs alone say little.
+// TestBashShowsJobs presses TAB twice, which lists jobs with their descriptions.
 func TestBashShowsJobs(t *testing.T) {
 	s := newSite(t)
 	c := bash(t, s)
@@ -329,8 +328,7 @@ func TestBashShowsJobs(t *testing.T) {
 	s.unharmed(t)
 }
 
-// TestNoValues: nothing is asked where the user wants it so, and options are
-// there all the same.
+// TestNoValues checks that options are completed if the user disabled requests.
 func TestNoValues(t *testing.T) {
 	s := newSite(t)
 	s.env = append(s.env, "SLURM_COMP_VALUE=0")
@@ -345,7 +343,7 @@ func TestNoValues(t *testing.T) {
 	}
 }
 
-// TestFish uses fish's own list of candidates: quoting them is its work.
+// TestFish checks fish's list of candidates, which fish quotes itself.
 func TestFish(t *testing.T) {
 	path, err := exec.LookPath("fish")
 	if err != nil {
@@ -397,7 +395,7 @@ func TestFish(t *testing.T) {
 func TestZsh(t *testing.T) {
 	s := newSite(t)
 	testLines(t, s, zsh(t, s), line{"sinfo -n \"n[1-3,\t]\"", []string{"-n", "n[1-3,4]"}},
-		// Without quotes zsh takes the bracket for a subscript of its own.
+		// Without quotes zsh parses the bracket as a subscript.
 		line{"sinfo -n n[1-3,\t]", []string{"-n", "n[1-3,4]"}}, line{"true; A=b squeue --nodelist=n[1-3,\t]", []string{"--nodelist=n[1-3,4]"}},
-		line{"arr=(x y); show $arr[2] $arr[(i)y\t]", []string{"y", "2"}}) // and others' subscripts are still theirs
+		line{"arr=(x y); show $arr[2] $arr[(i)y\t]", []string{"y", "2"}}) // real subscripts still work
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/berth-hpc/berth/translate/completion"
 )
 
-// completionCommand prints the scripts that packages install.
+// completionCommand returns the command that prints completion scripts.
 func completionCommand(p *stdio.Process) *cobra.Command {
 	return &cobra.Command{
-		Use: "completion bash|zsh|fish", Short: "Print a shell's completion of all commands",
-		Long: `Print a shell's completion of all commands. Packages install it; without one:
+		Use: "completion bash|zsh|fish", Short: "Print the completion script of a shell",
+		Long: `Print the completion script of a shell for all commands. Packages install it. Without a package:
 
 	bash   source <(berth completion bash)
 	zsh    source <(berth completion zsh)
@@ -38,8 +38,8 @@ func completionCommand(p *stdio.Process) *cobra.Command {
 
 func connect(p *stdio.Process) (complete.Cluster, error) { return jobs.Connect(p) }
 
-// own completes berth's own command line: cobra knows it.
-func own(p *stdio.Process, d cli.Deps, more []func(*stdio.Process) []*cobra.Command, words []string) []completion.Item {
+// completeOwn completes berth's own command line with cobra.
+func completeOwn(p *stdio.Process, d cli.Deps, more []func(*stdio.Process) []*cobra.Command, words []string) []completion.Item {
 	var out bytes.Buffer
 	quiet := *p
 	quiet.Out, quiet.Err = &out, io.Discard
@@ -51,7 +51,7 @@ func own(p *stdio.Process, d cli.Deps, more []func(*stdio.Process) []*cobra.Comm
 	var items []completion.Item
 	for line := range strings.Lines(out.String()) {
 		line = strings.TrimSuffix(line, "\n")
-		// The last line is what cobra's own scripts are to do.
+		// The last line is a directive for cobra's own scripts.
 		if text, help, _ := strings.Cut(line, "\t"); text != "" && text[0] != ':' {
 			items = append(items, completion.Item{Text: text, Help: strings.ReplaceAll(help, "`", "")})
 		}

@@ -1,6 +1,6 @@
-// Package root is the berth command: what Slurm has no name for (the local
-// cluster, translate, kubeconfig), and every Slurm-named command both as
-// `berth squeue` and under its own name by argv[0].
+// Package root implements the berth command: commands that Slurm does not have (the
+// local cluster, translate, kubeconfig), and every command of Slurm, both as `berth
+// squeue` and by its own name in argv[0].
 package root
 
 import (
@@ -20,35 +20,30 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Main runs the program called argv[0] and returns the exit code.
-//
-// more are sub-commands of berth's own that main brings in.
+// Main runs the program named argv[0] and returns the exit code. more are subcommands
+// of berth that main provides.
 func Main(argv []string, p *stdio.Process, d cli.Deps, more ...func(*stdio.Process) []*cobra.Command) int {
 	if name := cli.Base(argv[0]); cli.Known(name) {
 		return cli.Main(name, argv[1:], p, d)
 	}
-	// Slurm's own command lines never meet cobra.
-	if file, rest := leading(argv[1:]); len(rest) > 0 && (cli.Known(rest[0]) || rest[0] == "tui") {
-		if file != "" {
-			override(p, "KUBECONFIG", file)
-		}
-		name := rest[0]
-		if name == "tui" {
-			name = "sview"
-		}
-		return cli.Main(name, rest[1:], p, d)
-	}
 	if len(argv) > 1 && argv[1] == "__complete" {
-		complete.Run(p, argv[2:], connect, cli.Known, func(words []string) []completion.Item { return own(p, d, more, words) })
+		own := func(words []string) []completion.Item { return completeOwn(p, d, more, words) }
+		complete.Run(p, argv[2:], connect, cli.Known, own)
 		return 0
 	}
+	// cobra passes --kubeconfig in front of a command to commands that parse their
+	// own flags, so it is parsed here.
+	file, rest := leadingKubeconfig(argv[1:])
+	if file != "" {
+		override(p, "KUBECONFIG", file)
+	}
 	cmd := Command(p, d, more...)
-	cmd.SetArgs(argv[1:])
+	cmd.SetArgs(rest)
 	return cli.Exit(p.Err, "berth", cmd.ExecuteContext(context.Background()))
 }
 
-// Command is the tree of berth's own commands, for whoever describes it; Main
-// runs it.
+// Command returns the tree of berth's commands, which Main runs and manual pages
+// describe.
 func Command(p *stdio.Process, d cli.Deps, more ...func(*stdio.Process) []*cobra.Command) *cobra.Command {
 	cmd := newRoot(p, d)
 	for _, commands := range more {
@@ -57,8 +52,8 @@ func Command(p *stdio.Process, d cli.Deps, more ...func(*stdio.Process) []*cobra
 	return cmd
 }
 
-// leading takes --kubeconfig off the front of a command line.
-func leading(args []string) (file string, rest []string) {
+// leadingKubeconfig removes --kubeconfig from the front of a command line.
+func leadingKubeconfig(args []string) (file string, rest []string) {
 	for len(args) > 0 {
 		if f, ok := strings.CutPrefix(args[0], "--kubeconfig="); ok {
 			file, args = f, args[1:]
@@ -88,7 +83,7 @@ func newRoot(p *stdio.Process, d cli.Deps) *cobra.Command {
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
-	root.PersistentFlags().StringVar(&file, "kubeconfig", "", "cluster to use, instead of $KUBECONFIG")
+	root.PersistentFlags().StringVar(&file, "kubeconfig", "", "kubeconfig of the cluster to use, in place of $KUBECONFIG")
 	root.AddGroup(&cobra.Group{ID: "slurm", Title: "Slurm's commands:"})
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(kubeconfig(p), version(p), completionCommand(p), tui(p, d))
@@ -98,7 +93,8 @@ func newRoot(p *stdio.Process, d cli.Deps) *cobra.Command {
 	return root
 }
 
-// kubeconfig tells which file the commands use, for `export KUBECONFIG=...`.
+// kubeconfig returns the command that prints the path of the kubeconfig, for
+// `export KUBECONFIG=...`.
 func kubeconfig(p *stdio.Process) *cobra.Command {
 	return &cobra.Command{
 		Use: "kubeconfig", Short: "Print the path of the kubeconfig in use", Args: cobra.NoArgs,
@@ -113,6 +109,7 @@ func kubeconfig(p *stdio.Process) *cobra.Command {
 	}
 }
 
+// version returns the command that prints the version.
 func version(p *stdio.Process) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
@@ -122,15 +119,15 @@ func version(p *stdio.Process) *cobra.Command {
 	}
 }
 
-// tui is sview under a name of berth's own; Main runs it without cobra.
+// tui returns sview under the name `berth tui`.
 func tui(p *stdio.Process, d cli.Deps) *cobra.Command {
 	c := slurmCommand("sview", p, d)
-	c.Use, c.Short, c.GroupID = "tui", "The queue in the terminal", ""
+	c.Use, c.Short, c.GroupID = "tui", "Show the queue in the terminal", ""
 	return c
 }
 
-// slurmCommand makes a command known to help and completion; Main runs it
-// without cobra.
+// slurmCommand returns a command of Slurm. It parses its own flags, as Slurm's syntax
+// (-N2, --exclusive[=user], abbreviations) differs from cobra's.
 func slurmCommand(name string, p *stdio.Process, d cli.Deps) *cobra.Command {
 	short := "Slurm's " + name
 	if about, ok := option.AboutOf(name); ok {
@@ -140,14 +137,14 @@ func slurmCommand(name string, p *stdio.Process, d cli.Deps) *cobra.Command {
 		Use: name, Short: short, GroupID: "slurm", DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if code := cli.Main(name, args, p, d); code != 0 {
-				return &slurmerr.Error{Code: code} // it has said why
+				return &slurmerr.Error{Code: code} // the command has printed the error
 			}
 			return nil
 		},
 	}
 }
 
-// override sets an environment variable as the commands see it.
+// override sets an environment variable of p.
 func override(p *stdio.Process, name, value string) {
 	lookup, environ := p.LookupEnv, p.Environ
 	p.LookupEnv = func(n string) (string, bool) {

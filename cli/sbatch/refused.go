@@ -9,9 +9,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// explain puts a failed submission into Slurm's words. What the cluster
-// decided against the job has Slurm's text already; all else is about the way
-// to the cluster.
+// explain returns the error of a failed submission in Slurm's words. Refusals of the job
+// have Slurm's text already; other errors are about the connection to the cluster.
 func explain(ctx context.Context, cluster Cluster, j *job.Job, testOnly bool, err error) error {
 	switch kube.KindOf(err) {
 	case kube.Denied, kube.Busy:
@@ -21,7 +20,9 @@ func explain(ctx context.Context, cluster Cluster, j *job.Job, testOnly bool, er
 		return slurmerr.Wrap(slurmerr.Unreachable, err, "Batch job submission failed: "+err.Error())
 	}
 	if testOnly {
-		return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: jobs.TestOnlyRefusal(ctx, cluster, "sbatch", j.Partitions, err)}
+		before := jobs.TestOnlyRefusal(ctx, cluster, "sbatch", j.Partitions, err)
+		return &slurmerr.Error{Kind: slurmerr.Refused, Code: 1, Before: before}
 	}
-	return slurmerr.Wrap(slurmerr.Refused, err, jobs.RefusalText(ctx, cluster, j.Partitions, "Batch job submission failed", err))
+	text := jobs.RefusalText(ctx, cluster, j.Partitions, "Batch job submission failed", err)
+	return slurmerr.Wrap(slurmerr.Refused, err, text)
 }

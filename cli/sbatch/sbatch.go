@@ -17,7 +17,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what sbatch needs of a cluster.
+// Cluster is the interface of the cluster that sbatch needs.
 type Cluster interface {
 	Submit(ctx context.Context, s *jobs.Submission) (*jobs.Submitted, error)
 	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
@@ -26,7 +26,7 @@ type Cluster interface {
 	Owner(ctx context.Context, user string) (*jobs.Owner, error)
 }
 
-// Options are what sbatch needs and what it was told.
+// Options are the dependencies and options of sbatch.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
@@ -34,8 +34,8 @@ type Options struct {
 	submission *translate.Submission
 }
 
-// New makes the command. connect is called once, after everything that can be
-// checked without the cluster has been checked; it sends nothing.
+// New returns the command. It calls connect once, after all checks that do not need the
+// cluster; connect sends no requests.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -49,24 +49,26 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	if o.submission, err = translate.Sbatch(*in); err != nil {
 		return err
 	}
-	if asked, err := o.submission.Client.PrintRequested(option.Sbatch, o.p.Print); asked {
+	if printed, err := o.submission.Client.PrintRequested(option.Sbatch, o.p.Print); printed {
 		return err
 	}
 	return run(ctx, o)
 }
 
-// input gathers what a submission depends on. The script is read once, and not
-// at all when only help is wanted.
+// input returns everything that the submission depends on. It does not read the script
+// if an option only prints a text.
 func (o *Options) input(args []string) (*translate.Input, error) {
-	in := &translate.Input{Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile,
-		UID: o.p.UID, Group: o.p.Group}
+	in := &translate.Input{
+		Args: args, Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Session: o.p.Session(),
+		Limits: o.p.Limits(), ReadFile: o.p.ReadFile, UID: o.p.UID, Group: o.p.Group,
+	}
 	call, err := translate.Command(*in)
 	if err != nil {
 		return nil, err
 	}
 	if in.Dir, err = o.p.Dir(); err != nil {
 		return nil, slurmerr.Wrap(slurmerr.Refused, err, "getcwd failed: "+err.Error()).
-			Hint("the current folder is gone; change to another")
+			Hint("the current directory was deleted; change to another one")
 	}
 	if in.Hostname, err = o.p.Hostname(); err != nil {
 		in.Hostname = "unknown"
@@ -77,8 +79,8 @@ func (o *Options) input(args []string) (*translate.Input, error) {
 	return in, o.readScript(in, call.Script)
 }
 
-// readScript reads standard input, or a file: in the current folder, or, for a
-// name without a slash, in PATH.
+// readScript reads the script from standard input or from a file. The file is in the
+// current directory or, for a name without a slash, in PATH.
 func (o *Options) readScript(in *translate.Input, name string) (err error) {
 	in.ScriptName = name
 	if name == "" {
@@ -98,7 +100,7 @@ func (o *Options) readScript(in *translate.Input, name string) (err error) {
 	return e
 }
 
-// candidates lists where a script may be.
+// candidates returns the paths at which a script may be.
 func (o *Options) candidates(dir, name string) []string {
 	if path.IsAbs(name) {
 		return []string{name}
@@ -115,7 +117,7 @@ func (o *Options) candidates(dir, name string) []string {
 	return list
 }
 
-// run submits, and says so.
+// run submits the job and prints its id.
 func run(ctx context.Context, o *Options) error {
 	s := o.submission
 	for _, w := range s.Warnings {
@@ -128,13 +130,14 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	to, err := o.aim(ctx, cluster)
+	to, err := o.resolveTarget(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	done, err := jobs.SubmitWithRetry(o.retries(), func(n int) bool { return o.full(ctx, n) }, func() (*jobs.Submitted, error) {
 		return cluster.Submit(ctx, &jobs.Submission{
-			Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment, DryRun: s.Client.TestOnly, Forecast: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
+			Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment,
+			DryRun: s.Client.TestOnly, Forecast: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
 		})
 	})
 	if err != nil {
@@ -146,15 +149,15 @@ func run(ctx context.Context, o *Options) error {
 		}
 		return nil
 	}
-	o.answer(done.ID, to.cluster)
+	o.printID(done.ID, to.cluster)
 	if s.Client.Wait {
 		return o.wait(ctx, cluster, done.ID)
 	}
 	return nil
 }
 
-// answer prints the job's id, and the cluster's name where it was asked for.
-func (o *Options) answer(id int64, cluster string) {
+// printID prints the job's id, and the name of the cluster with -M.
+func (o *Options) printID(id int64, cluster string) {
 	switch c := o.submission.Client; {
 	case c.Quiet > 0:
 	case c.Parsable && cluster != "":
@@ -168,15 +171,15 @@ func (o *Options) answer(id int64, cluster string) {
 	}
 }
 
-// waiting tells why a submission is being repeated.
+// waiting prints why a submission is being retried.
 func (o *Options) waiting(err error) {
 	if o.submission.Client.Quiet == 0 {
-		fmt.Fprintf(o.p.Err, "sbatch: %v; trying again\n", err)
+		fmt.Fprintf(o.p.Err, "sbatch: %v; retrying\n", err)
 	}
 }
 
-// retries is how often a submission is sent again while the queue is full
-// (Slurm's number).
+// retries returns how often a submission is retried while the queue is full (as in
+// Slurm).
 func (o *Options) retries() int {
 	if o.submission.Client.TestOnly {
 		return 0
@@ -184,8 +187,8 @@ func (o *Options) retries() int {
 	return 15
 }
 
-// full waits for the n-th time that there may be room in the queue; false: no
-// longer. Slurm's sbatch says so despite --quiet.
+// full waits before retry n of a submission to a full queue, and reports whether to
+// retry. As in Slurm, it prints its message despite --quiet.
 func (o *Options) full(ctx context.Context, n int) bool {
 	if n == 1 {
 		fmt.Fprintln(o.p.Err, "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying")

@@ -17,11 +17,11 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// cluster takes every job, or refuses with err.
+// cluster is a fake that accepts every job, or refuses it with err.
 type cluster struct {
 	got  *jobs.Submission
 	err  error
-	rows [][]status.Job // what each look at the queue sees
+	rows [][]status.Job // the responses to Jobs, in order
 }
 
 func (c *cluster) Submit(_ context.Context, s *jobs.Submission) (*jobs.Submitted, error) {
@@ -212,7 +212,7 @@ func TestForOthersAndElsewhere(t *testing.T) {
 	}
 }
 
-// user is the number that calls run as.
+// user is the uid of the process.
 var user = 0
 
 func TestVerbose(t *testing.T) {

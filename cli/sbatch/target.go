@@ -7,15 +7,14 @@ import (
 	"github.com/berth-hpc/berth/internal/slurmerr"
 )
 
-// target is where the job goes: to which cluster by name (-M), and as which
-// user (--uid), where that is not the caller.
+// target is the cluster (-M) and the user (--uid) of the submission.
 type target struct {
-	cluster   string // "" without -M
-	namespace string // "" for the caller's own
+	cluster   string // empty without -M
+	namespace string // empty for that of the caller
 }
 
-// aim finds out where the job goes. Without -M and --uid nothing is asked.
-func (o *Options) aim(ctx context.Context, cluster Cluster) (t target, err error) {
+// resolveTarget returns the target. Without -M and --uid it sends no request.
+func (o *Options) resolveTarget(ctx context.Context, cluster Cluster) (t target, err error) {
 	c := o.submission.Client
 	if c.Clusters != "" {
 		if t.cluster, err = cluster.Cluster(ctx, strings.Split(c.Clusters, ",")); err != nil {

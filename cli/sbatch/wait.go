@@ -10,14 +10,14 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Pauses between two looks at the queue (sbatch --wait).
+// The intervals between requests of sbatch --wait.
 const (
 	firstLook = 200 * time.Millisecond
 	lastLook  = 10 * time.Second
 )
 
-// wait returns when every row of the job is over; the error carries the highest
-// exit code.
+// wait waits until all rows of the job have ended. The error carries the highest exit
+// code.
 func (o *Options) wait(ctx context.Context, cluster Cluster, id int64) error {
 	filter := jobs.Filter{IDs: []string{strconv.FormatInt(id, 10)}, States: jobs.AllStates,
 		Fields: []string{"id", "state", "exitCode", "signal", "start"}}
@@ -40,9 +40,9 @@ func (o *Options) wait(ctx context.Context, cluster Cluster, id int64) error {
 	}
 }
 
-// outcome is the highest exit code of the rows, 1 for one that was ended by a
-// signal, and whether all are over. Rows that are gone were over, and those that
-// never started have no exit code, as Slurm has it.
+// outcome returns the highest exit code of the rows, and whether all have ended. A job
+// that a signal killed counts as 1. As in Slurm, jobs that are no longer in the queue or
+// never started have no exit code.
 func outcome(rows []status.Job) (code int, over bool) {
 	for _, r := range rows {
 		switch r.State {

@@ -13,13 +13,12 @@ type entry struct {
 	schedule string
 	cron     *value.Cron
 	command  string
-	options  []string // of #SCRON lines before it
-	text     string   // its lines, comments before it included
+	options  []string // of the #SCRON lines in front of it
+	text     string   // its lines, including comments in front of it
 }
 
-// parse reads a crontab: lines "MINUTE HOUR DAY MONTH WEEKDAY COMMAND" or
-// "@daily COMMAND", each with the options of the "#SCRON OPTIONS" lines just
-// before it.
+// parse parses a crontab: lines "MINUTE HOUR DAY MONTH WEEKDAY COMMAND" or "@daily
+// COMMAND", each with the options of the "#SCRON OPTIONS" lines in front of it.
 func parse(text string) ([]entry, error) {
 	var out []entry
 	var e entry
@@ -43,7 +42,7 @@ func parse(text string) ([]entry, error) {
 		e.schedule, e.command = cut(line, words)
 		var err error
 		if e.cron, err = value.ParseCron(e.schedule); err != nil || e.command == "" {
-			return nil, slurmerr.Newf(slurmerr.Refused, "line %d is no crontab line: %s", n, line)
+			return nil, slurmerr.Newf(slurmerr.Refused, "line %d is not a valid crontab line: %s", n, line)
 		}
 		if !strings.HasSuffix(e.text, "\n") {
 			e.text += "\n"
@@ -54,7 +53,7 @@ func parse(text string) ([]entry, error) {
 	return out, nil
 }
 
-// cut takes the first words off a line.
+// cut splits a line behind its first words.
 func cut(line string, words int) (first, rest string) {
 	at := 0
 	for range words {

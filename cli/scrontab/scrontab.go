@@ -1,6 +1,5 @@
-// Package scrontab shows and sets the jobs of a user that run by a schedule.
-// Each line of a crontab is a job of its own, which goes back to the queue
-// until its next time whenever it is over.
+// Package scrontab shows and changes the scheduled jobs of a user. Each line of a crontab
+// is a job, which is requeued for its next time when it has ended.
 package scrontab
 
 import (
@@ -21,21 +20,20 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what scrontab needs of a cluster.
+// Cluster is the interface of the cluster that scrontab needs.
 type Cluster interface {
 	Submit(ctx context.Context, s *jobs.Submission) (*jobs.Submitted, error)
 	CronJobs(ctx context.Context) ([]jobs.CronJob, error)
 	Operate(ctx context.Context, op status.Operation) (*status.OperationResult, error)
 }
 
-// Options are what scrontab needs and what it was told.
+// Options are the dependencies and options of scrontab.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Cluster, error)
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. It calls connect once, after it has parsed the command line.
 func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -79,7 +77,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return o.install(ctx, c, text, now)
 }
 
-// textOf is the crontab that the jobs were made of.
+// textOf returns the crontab from which the jobs were created.
 func textOf(list []jobs.CronJob) string {
 	slices.SortFunc(list, func(a, b jobs.CronJob) int { return int(a.ID - b.ID) })
 	var b strings.Builder
@@ -101,13 +99,13 @@ func (o *Options) read(name string) (string, error) {
 	return string(data), nil
 }
 
-// edit has the user's editor change the text.
+// edit lets the user edit the text in an editor.
 func (o *Options) edit(ctx context.Context, text string) (string, error) {
 	f, err := os.CreateTemp("", "scrontab-")
 	if err != nil {
 		return "", err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // a leftover does no harm
+	defer os.Remove(f.Name()) //nolint:errcheck // a leftover is harmless
 	if _, err := f.WriteString(text); err != nil {
 		return "", err
 	}
@@ -130,8 +128,8 @@ func (o *Options) edit(ctx context.Context, text string) (string, error) {
 	return string(data), err
 }
 
-// install makes the jobs of a crontab and then ends those of the one before. A
-// crontab of which a line is wrong, or refused by the cluster, changes nothing.
+// install submits the jobs of a crontab and then cancels those of the previous one. If a
+// line is invalid, or the cluster refuses it, nothing changes.
 func (o *Options) install(ctx context.Context, c Cluster, text string, before []jobs.CronJob) error {
 	entries, err := parse(text)
 	if err != nil {
@@ -189,7 +187,7 @@ func (o *Options) cancel(ctx context.Context, c Cluster, list []jobs.CronJob) er
 	return nil
 }
 
-// submission is the job of a line.
+// submission returns the job of a line.
 func (o *Options) submission(e *entry) (*jobs.Submission, error) {
 	in := translate.Input{Args: append(slices.Clone(e.options), "--wrap="+e.command), Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile}
 	in.Dir = o.p.Env("HOME")

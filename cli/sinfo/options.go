@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// complete turns what was given into what is done.
+// complete sets o from the parsed options.
 func (o *Options) complete(v *option.Values) (err error) {
 	o.noHeader, o.long = v.Has("noheader"), v.Has("long")
 	o.clusters, o.booked = v.List("clusters"), v.Has("reservation")
@@ -50,7 +50,7 @@ func (o *Options) complete(v *option.Values) (err error) {
 	return o.completeLayout(v)
 }
 
-// chosen is the filter of -d, -r and -R.
+// chosen returns the filter of -d, -r and -R.
 func chosen(v *option.Values) func(*status.Node) bool {
 	responds := func(n *status.Node) bool { return !slices.Contains(n.Flags, "NOT_RESPONDING") }
 	switch {
@@ -66,14 +66,15 @@ func chosen(v *option.Values) func(*status.Node) bool {
 	return nil
 }
 
-// completeLayout chooses the columns and the order.
+// completeLayout sets the columns and the order.
 func (o *Options) completeLayout(v *option.Values) error {
 	letters, names := v.Has("format"), v.Has("Format")
 	switch {
 	case letters && names:
 		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
 	case letters && o.long:
-		return slurmerr.New(slurmerr.Fatal, "Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+		return slurmerr.New(slurmerr.Fatal,
+			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
 	}
 	text, order := o.usual(v.Has("summarize"))
 	if letters {
@@ -98,7 +99,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	return nil
 }
 
-// usual is the format and order that -s, -R, -N and -l make.
+// usual returns the format and order of -s, -R, -N and -l.
 func (o *Options) usual(summary bool) (text, order string) {
 	switch {
 	case summary:
@@ -117,8 +118,8 @@ func (o *Options) usual(summary bool) (text, order string) {
 	return format.NodeDefault, "#P,-t"
 }
 
-// states reads -t: each item is a set of states that a node is in all at once;
-// nil: any.
+// states parses -t: each item is a set of states that a node must have at the same time;
+// nil: any state.
 func states(list []string) ([][]string, error) {
 	out := [][]string{}
 	for _, text := range list {
@@ -127,14 +128,15 @@ func states(list []string) ([][]string, error) {
 		}
 		set, bad := format.NodeStates(text)
 		if bad != "" {
-			return nil, slurmerr.Newf(slurmerr.Refused, "Bad state string: %q\nvalid states: %s", bad, strings.Join(format.NodeStateNames, ","))
+			return nil, slurmerr.Newf(slurmerr.Refused, "Bad state string: %q\nvalid states: %s",
+				bad, strings.Join(format.NodeStateNames, ","))
 		}
 		out = append(out, set)
 	}
 	return out, nil
 }
 
-// completeDump reads --json and --yaml.
+// completeDump parses --json and --yaml.
 func (o *Options) completeDump(v *option.Values) error {
 	syntax, name := dump.JSON, "json"
 	if v.Has("yaml") {

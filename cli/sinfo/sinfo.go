@@ -15,7 +15,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Lister is what sinfo needs of a cluster.
+// Lister is the interface of the cluster that sinfo needs.
 type Lister interface {
 	Nodes(ctx context.Context) (*status.NodeList, error)
 	Partitions(ctx context.Context) (*status.PartitionList, error)
@@ -24,7 +24,7 @@ type Lister interface {
 	User() string
 }
 
-// Options are what sinfo needs and what it was told.
+// Options are the dependencies and options of sinfo.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Lister, error)
@@ -35,7 +35,7 @@ type Options struct {
 
 	partitions []string
 	nodes      []string
-	states     [][]string              // each: all at once; nil: any
+	states     [][]string              // each: all of them at the same time; nil: any
 	keep       func(*status.Node) bool // nil: all
 
 	noHeader bool
@@ -51,14 +51,12 @@ type Options struct {
 	booked   bool     // -T
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read.
+// New returns the command. It calls connect once, after it has parsed the command line.
 func New(p *stdio.Process, connect func() (Lister, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
 
-// Run parses args and runs the command. As in Slurm, words that are no option
-// are passed over.
+// Run parses args and runs the command. As in Slurm, operands are ignored.
 func (o *Options) Run(ctx context.Context, args []string) error {
 	v, _, err := option.Sinfo.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
@@ -70,7 +68,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return run(ctx, o)
 }
 
-// run lists once, or again and again.
+// run prints the list once or repeatedly.
 func run(ctx context.Context, o *Options) error {
 	cluster, err := o.connect()
 	if err != nil {
@@ -107,7 +105,7 @@ func list(ctx context.Context, o *Options, cluster Lister) error {
 	return o.show(parts.Items, nodes.Items)
 }
 
-// wanted reports whether the node passes the filters.
+// wanted reports whether the node matches the filters.
 func (o *Options) wanted(n *status.Node) bool {
 	if len(o.nodes) > 0 && !slices.Contains(o.nodes, n.Name) {
 		return false
@@ -148,7 +146,7 @@ func (o *Options) show(parts []status.Partition, nodes []status.Node) error {
 	return nil
 }
 
-// write prints nodes as --json and --yaml do: in the later shape by partition.
+// write prints the document of --json or --yaml.
 func (o *Options) write(parts []status.Partition, nodes []status.Node, user string) error {
 	f := *o.dump
 	f.Slurm, f.Cluster, f.User, f.Now = build.Slurm, o.settings.Cluster, user, o.p.Now().Unix()
@@ -157,7 +155,7 @@ func (o *Options) write(parts []status.Partition, nodes []status.Node, user stri
 	return err
 }
 
-// reservations is sinfo -T.
+// reservations prints the output of sinfo -T.
 func reservations(ctx context.Context, o *Options, cluster Lister) error {
 	list, err := cluster.Reservations(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// answer is what the queue API sends for a default listing of n pending jobs.
+// answer returns the response of the queue API for the default list of n pending jobs.
 func answer(tb testing.TB, n int) []byte {
 	type row map[string]any
 	rows := make([]row, n)
@@ -33,7 +33,7 @@ func answer(tb testing.TB, n int) []byte {
 	return data
 }
 
-// BenchmarkList is one squeue each: connect by TLS, ask, decode, sort, print.
+// BenchmarkList runs squeue: connect with TLS, request, decode, sort, print.
 func BenchmarkList(b *testing.B) {
 	for _, n := range []int{10, 1000, 10000} {
 		data := answer(b, n)
@@ -58,7 +58,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// memory is a queue in memory.
+// memory is a fake of the cluster with rows in memory.
 type memory struct {
 	Lister
 	rows []status.Job
@@ -70,7 +70,7 @@ func (m memory) Jobs(context.Context, jobs.Filter) (*status.JobList, error) {
 
 func (m memory) User() string { return "alice" }
 
-// Watch tells of the rows in two parts, and then of nothing.
+// Watch sends the rows in two events, and then none.
 func (m memory) Watch(ctx context.Context, _ jobs.Filter, each func(*status.JobEvent) error, _ func(error)) error {
 	for _, e := range []status.JobEvent{{Type: status.EventSync, Time: 100}, {Type: status.EventMore, Revision: "x-1", Time: 100, Items: m.rows}} {
 		if err := each(&e); err != nil {

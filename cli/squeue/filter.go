@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// filter says which jobs are wanted. The server applies most of it; what it
-// has no parameter for is applied here.
+// filter selects jobs. The server applies most of it; conditions for which it has no
+// parameter are applied here.
 type filter struct {
 	jobs.Filter
 	onlyMe  bool
@@ -46,8 +46,8 @@ func (f *filter) set(v *option.Values) (err error) {
 	return nil
 }
 
-// ids checks job ids; 12_[1-3] is left to the server. As in Slurm, what
-// stands behind the number and is no task or component is passed over.
+// ids parses job ids; the server parses 12_[1-3]. As in Slurm, text behind the number is
+// ignored unless it is a task or component.
 func ids(list []string) ([]string, error) {
 	var out []string
 	for _, text := range list {
@@ -63,7 +63,7 @@ func ids(list []string) ([]string, error) {
 	return out, nil
 }
 
-// me makes --me a filter by user, now that the user is known.
+// me replaces --me by a filter for the user.
 func (f *filter) me(user string, p *stdio.Process) {
 	switch {
 	case !f.onlyMe:
@@ -74,12 +74,12 @@ func (f *filter) me(user string, p *stdio.Process) {
 	}
 }
 
-// fields are the row fields that keep reads.
+// fields returns the row fields that keep reads.
 func (f *filter) fields() []string {
 	return []string{"id", "arrayJobID", "arrayTaskID", "arrayWhole", "hetJobID", "hetOffset"}
 }
 
-// single is the only job asked for.
+// single returns the id if exactly one job is requested.
 func (f *filter) single() (id string, ok bool) {
 	if len(f.IDs) != 1 {
 		return "", false
@@ -87,15 +87,15 @@ func (f *filter) single() (id string, ok bool) {
 	return f.IDs[0], true
 }
 
-// narrow reports whether more than ids was asked for, so that a known job may
-// be missing from the list.
+// narrow reports whether there are conditions besides ids, so that the list may omit an
+// existing job.
 func (f *filter) narrow() bool {
 	return len(f.Users)+len(f.Partitions)+len(f.Names)+len(f.Accounts)+len(f.QOS)+
 		len(f.Nodes)+len(f.Reservations)+len(f.Licenses) > 0 || !slices.Equal(f.States, jobs.AllStates)
 }
 
-// keep replaces what is left of an array by the tasks of it that were asked
-// for by id, as if they were split off.
+// keep returns the rows that match. It replaces the row of an array by rows of the tasks
+// that were requested by id.
 func (f *filter) keep(rows []status.Job) []status.Job {
 	if !slices.ContainsFunc(f.IDs, func(id string) bool { return strings.Contains(id, "_") }) {
 		return rows
@@ -111,7 +111,7 @@ func (f *filter) keep(rows []status.Job) []status.Job {
 	return out
 }
 
-// tasks keeps the array tasks that were asked for, where tasks were.
+// tasks returns the requested array tasks, if any were requested.
 func (f *filter) tasks(rows []status.Job) []status.Job {
 	var wanted []string
 	for _, id := range f.IDs {
@@ -128,7 +128,7 @@ func (f *filter) tasks(rows []status.Job) []status.Job {
 	})
 }
 
-// expandTask gives the single ids that 12_[1-3] stands for.
+// expandTask returns the ids that 12_[1-3] stands for.
 func expandTask(id string) []string {
 	list, err := hostlist.Expand(id)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// complete turns what was given into what is done. rest loses the words that
-// belong to options.
+// complete sets o from the parsed options. It removes words that belong to options from
+// rest.
 func (o *Options) complete(v *option.Values, rest *[]string) error {
 	o.noHeader, o.long = v.Has("noheader"), v.Has("long")
 	o.split = v.Has("priority")
@@ -46,8 +46,8 @@ func (o *Options) complete(v *option.Values, rest *[]string) error {
 	return o.completeLayout(v)
 }
 
-// completeDump reads --json and --yaml. Without states asked for, they tell
-// of every job that the queue still has, as in Slurm.
+// completeDump parses --json and --yaml. As in Slurm, they include jobs in all states
+// unless states are given.
 func (o *Options) completeDump(v *option.Values) error {
 	syntax, name := dump.JSON, "json"
 	if v.Has("yaml") {
@@ -68,7 +68,7 @@ func (o *Options) completeDump(v *option.Values) error {
 	return nil
 }
 
-// completeLayout chooses the columns: what was asked for, else by -l and --start.
+// completeLayout sets the columns: the requested ones, or those of -l and --start.
 func (o *Options) completeLayout(v *option.Values) error {
 	letters, names := v.Has("format"), v.Has("Format")
 	switch {
@@ -113,7 +113,7 @@ func (o *Options) completeLayout(v *option.Values) error {
 	return nil
 }
 
-// states reads a list of state names; "all" stands alone.
+// states parses a list of state names, or "all".
 func states(list []string) ([]string, error) {
 	var out []string
 	for _, text := range list {

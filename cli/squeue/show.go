@@ -13,11 +13,11 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// unsortable are the letters that -S does not take.
+// unsortable are the letters that -S does not accept.
 const unsortable = "abkoqrswxyAEFKRWXYZ"
 
-// badOrder is the last letter of an order that is not one, or 0: Slurm reads
-// it from its end.
+// badOrder returns the last invalid letter of an order, or 0. Slurm parses it from its
+// end.
 func badOrder(order string, columns func(byte) bool) byte {
 	for i := len(order) - 1; i >= 0; i-- {
 		switch c := order[i]; c {
@@ -35,8 +35,8 @@ func jobLetter(c byte) bool {
 	return strings.IndexByte(unsortable, c) < 0 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
 }
 
-// head begins a listing: the time, the cluster, the headers. It fails, as
-// Slurm does only then, if the order is none.
+// head returns the lines in front of a list: the time, the cluster, the headers. As in
+// Slurm, an invalid order is an error at this point.
 func (o *Options) head(now time.Time, header func([]byte) []byte, bad byte) ([]byte, error) {
 	var out []byte
 	if (o.long || o.every > 0) && !o.noHeader {
@@ -87,19 +87,19 @@ func (o *Options) show(got *status.JobList) error {
 	return nil
 }
 
-// follow lists again and again what a watch tells: the server sends changes
-// only, however short the interval.
+// follow prints the list repeatedly from a watch, so that the server sends only
+// changes.
 func follow(ctx context.Context, o *Options, queue Lister) error {
 	first, err := queue.Jobs(ctx, jobs.Filter{Users: o.filter.Users, IDs: []string{"0"}, Fields: []string{"id"}})
 	if err != nil {
 		return err
 	}
-	o.warn(first.UnknownUsers)
+	o.warnUnknown(first.UnknownUsers)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, failed := make(chan *status.JobEvent), make(chan error, 1)
 	go func() {
-		failed <- queue.Watch(ctx, o.ask(), func(e *status.JobEvent) error {
+		failed <- queue.Watch(ctx, o.request(), func(e *status.JobEvent) error {
 			select {
 			case events <- e:
 				return nil
@@ -111,7 +111,7 @@ func follow(ctx context.Context, o *Options, queue Lister) error {
 	return o.repeat(ctx, events, failed)
 }
 
-// repeat prints the list as soon as it is whole, and then at every interval.
+// repeat prints the list when it is complete, and then at every interval.
 func (o *Options) repeat(ctx context.Context, events <-chan *status.JobEvent, failed <-chan error) error {
 	var mirror jobs.Mirror
 	var tick <-chan time.Time
@@ -122,7 +122,7 @@ func (o *Options) repeat(ctx context.Context, events <-chan *status.JobEvent, fa
 				continue
 			}
 			ticker := time.NewTicker(o.every)
-			defer ticker.Stop() //nolint:revive // reached once: tick is set then
+			defer ticker.Stop() //nolint:revive // runs once, as tick is set then
 			tick = ticker.C
 		case <-tick:
 			if err := o.p.Print("\n"); err != nil {

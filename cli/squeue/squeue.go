@@ -18,7 +18,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Lister is what squeue needs of a cluster.
+// Lister is the interface of the cluster that squeue needs.
 type Lister interface {
 	Jobs(ctx context.Context, f jobs.Filter) (*status.JobList, error)
 	OwnJobs(ctx context.Context) (*status.JobList, error)
@@ -29,7 +29,7 @@ type Lister interface {
 	User() string
 }
 
-// Options are what squeue needs and what it was told.
+// Options are the dependencies and options of squeue.
 type Options struct {
 	p       *stdio.Process
 	connect func() (Lister, error)
@@ -52,12 +52,12 @@ type Options struct {
 	clusters []string // -M
 	named    bool     // the cluster's name is shown
 
-	view   bool // the terminal UI is asked for
+	view   bool // show the terminal UI
 	screen func(ctx context.Context, s jobs.Screen) error
 }
 
-// New makes the command. connect is called once, after the command line has
-// been read; it sends nothing.
+// New returns the command. It calls connect once, after it has parsed the command line;
+// connect sends no requests.
 func New(p *stdio.Process, connect func() (Lister, error)) *Options {
 	return &Options{p: p, connect: connect}
 }
@@ -65,7 +65,7 @@ func New(p *stdio.Process, connect func() (Lister, error)) *Options {
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
 	set := option.Squeue
-	if o.view = o.view || asksView(args); o.view {
+	if o.view = o.view || hasTUI(args); o.view {
 		set = option.Sview
 	}
 	v, rest, err := set.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
@@ -86,7 +86,7 @@ func (o *Options) Run(ctx context.Context, args []string) error {
 	return run(ctx, o)
 }
 
-// run lists once, or again and again.
+// run prints the list once or repeatedly.
 func run(ctx context.Context, o *Options) error {
 	queue, err := o.connect()
 	if err != nil {
@@ -132,14 +132,14 @@ func (o *Options) checkNodes(ctx context.Context, queue Lister) error {
 }
 
 func list(ctx context.Context, o *Options, queue Lister) error {
-	got, err := queue.Jobs(ctx, o.ask())
+	got, err := queue.Jobs(ctx, o.request())
 	if jobs.IsQueueUnavailable(err) {
 		return own(ctx, o, queue, err)
 	}
 	if err != nil {
 		return err
 	}
-	o.warn(got.UnknownUsers)
+	o.warnUnknown(got.UnknownUsers)
 	got.Items = o.filter.keep(got.Items)
 	if id, single := o.filter.single(); single && len(got.Items) == 0 {
 		if missing, err := o.missing(ctx, queue, id); err != nil || missing {
@@ -152,8 +152,8 @@ func list(ctx context.Context, o *Options, queue Lister) error {
 	return o.show(got)
 }
 
-// ask is what the server is asked.
-func (o *Options) ask() jobs.Filter {
+// request returns the filter for the server.
+func (o *Options) request() jobs.Filter {
 	f := o.filter.Filter
 	if o.dump == nil {
 		f.Fields = o.fields()
@@ -161,29 +161,29 @@ func (o *Options) ask() jobs.Filter {
 	return f
 }
 
-// warn tells of users that the cluster does not know, as Slurm does.
-func (o *Options) warn(users []string) {
+// warnUnknown prints Slurm's errors about unknown users.
+func (o *Options) warnUnknown(users []string) {
 	for _, u := range users {
 		fmt.Fprintf(o.p.Err, "squeue: error: Invalid user: %s\n\n", format.Escape(u))
 	}
 }
 
-// own lists what the API server tells of the user's jobs when the queue does
-// not answer. The command fails all the same: the list is not what was asked.
+// own lists the user's own jobs from the API server if the queue API is unavailable. The
+// command still fails, as the list is not complete.
 func own(ctx context.Context, o *Options, queue Lister, cause error) error {
 	got, err := queue.OwnJobs(ctx)
 	if err != nil {
 		return cause
 	}
-	fmt.Fprintln(o.p.Err, "squeue: the queue does not answer; these are your own jobs, as last stored")
+	fmt.Fprintln(o.p.Err, "squeue: the queue API is unavailable; these are your own jobs, as last stored")
 	if err := o.show(got); err != nil {
 		return err
 	}
 	return cause
 }
 
-// missing tells an unknown job from one that only the filters leave out, or a
-// task that its array does not have.
+// missing reports whether the job does not exist, as opposed to one that the filters
+// omit, or a task that its array does not have.
 func (o *Options) missing(ctx context.Context, queue Lister, id string) (bool, error) {
 	whole, _, task := strings.Cut(id, "_")
 	if !task && !o.filter.narrow() {
@@ -200,11 +200,14 @@ func orUnknown(err error) error {
 	return &slurmerr.Error{Before: []string{"slurm_load_jobs error: Invalid job id specified"}, Code: 1}
 }
 
-// fields are the row fields that the listing reads.
+// fields returns the row fields that the list needs.
 func (o *Options) fields() []string {
 	seen := map[string]bool{}
 	var out []string
-	for _, list := range [][]string{o.layout.Fields(), splitting(o.layout.Fields()), o.parting(), format.SortFields(o.order), o.filter.fields()} {
+	shown := o.layout.Fields()
+	for _, list := range [][]string{
+		shown, splitFields(shown), o.partitionFields(), format.SortFields(o.order), o.filter.fields(),
+	} {
 		for _, f := range list {
 			if !seen[f] {
 				seen[f] = true
@@ -215,16 +218,16 @@ func (o *Options) fields() []string {
 	return out
 }
 
-// splitting are the fields that tell an array whose tasks are shown apart, for
-// a listing that shows fields of the array's tasks at all.
-func splitting(shown []string) []string {
+// splitFields returns the fields that decide whether the tasks of an array have separate
+// rows, if the list shows task ids.
+func splitFields(shown []string) []string {
 	if slices.Contains(shown, "arrayTaskID") {
 		return []string{"dependency"}
 	}
 	return nil
 }
 
-// write prints the rows as --json and --yaml do.
+// write prints the document of --json or --yaml.
 func (o *Options) write(got *status.JobList, user string) error {
 	f := *o.dump
 	f.Slurm, f.Cluster, f.User, f.Now = build.Slurm, o.settings.Cluster, user, got.Time
@@ -232,8 +235,8 @@ func (o *Options) write(got *status.JobList, user string) error {
 	return err
 }
 
-// parting are the fields that -P needs.
-func (o *Options) parting() []string {
+// partitionFields returns the fields that -P needs.
+func (o *Options) partitionFields() []string {
 	if o.split {
 		return []string{"partition", "state"}
 	}

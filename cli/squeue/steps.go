@@ -14,10 +14,10 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// stepID matches what names a step: 12.0, 12_3.0, 12+1.0, 12.batch.
+// stepID matches the id of a step: 12.0, 12_3.0, 12+1.0, 12.batch.
 var stepID = regexp.MustCompile(`^[0-9]+([_+][0-9]+)?\.([0-9]+|batch|extern|interactive)$`)
 
-// completeSteps reads -s, whose value may stand in a word of its own.
+// completeSteps parses -s, whose value may be the next word.
 func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 	if o.steps = v.Has("steps"); !o.steps {
 		return nil
@@ -35,7 +35,7 @@ func (o *Options) completeSteps(v *option.Values, rest *[]string) error {
 	return nil
 }
 
-// completeStepLayout chooses the columns of -s.
+// completeStepLayout sets the columns of -s.
 func (o *Options) completeStepLayout(v *option.Values) {
 	var bad []string
 	switch {
@@ -53,11 +53,13 @@ func (o *Options) completeStepLayout(v *option.Values) {
 
 func listSteps(ctx context.Context, o *Options, queue Lister) error {
 	f := &o.filter
-	got, err := queue.Steps(ctx, jobs.StepFilter{IDs: o.stepIDs, Jobs: f.IDs, Users: f.Users, Partitions: f.Partitions, Nodes: f.Nodes})
+	got, err := queue.Steps(ctx, jobs.StepFilter{
+		IDs: o.stepIDs, Jobs: f.IDs, Users: f.Users, Partitions: f.Partitions, Nodes: f.Nodes,
+	})
 	if err != nil {
 		return err
 	}
-	o.warn(got.UnknownUsers)
+	o.warnUnknown(got.UnknownUsers)
 	s := o.settings
 	if s.Now = got.Time; s.Now == 0 {
 		s.Now = o.p.Now().Unix()
@@ -66,7 +68,9 @@ func listSteps(ctx context.Context, o *Options, queue Lister) error {
 	if err != nil {
 		return err
 	}
-	rows := slices.DeleteFunc(got.Items, func(t status.Step) bool { return len(f.Names) > 0 && !slices.Contains(f.Names, t.Name) })
+	rows := slices.DeleteFunc(got.Items, func(t status.Step) bool {
+		return len(f.Names) > 0 && !slices.Contains(f.Names, t.Name)
+	})
 	format.SortSteps(rows, o.order, &s)
 	for i := range rows {
 		out = o.stepLayout.AppendRow(out, &rows[i], &s)
@@ -75,5 +79,6 @@ func listSteps(ctx context.Context, o *Options, queue Lister) error {
 	return err
 }
 
-// jobLetterOfStep: -S with -s takes any letter, and minds those it knows.
+// jobLetterOfStep reports true, as -S with -s accepts any letter and ignores unknown
+// ones.
 func jobLetterOfStep(byte) bool { return true }

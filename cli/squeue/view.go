@@ -16,33 +16,32 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// program is the file name of the terminal UI's program. It is one of its own
-// because what it links takes milliseconds to get ready, which no other command
-// should wait for.
+// program is the file name of the terminal UI. It is a separate program because the
+// packages that it links need milliseconds to initialize.
 const program = "berth-tui"
 
-// WithScreen has the terminal UI run by show; nil: by the program that has it.
+// WithScreen sets the function that shows the terminal UI; nil: the separate program.
 func (o *Options) WithScreen(show func(ctx context.Context, s jobs.Screen) error) *Options {
 	o.screen = show
 	return o
 }
 
-// AsView makes it sview: the terminal UI is meant without being asked for.
+// AsView makes o the command sview, which shows the terminal UI without --tui.
 func (o *Options) AsView() *Options {
 	o.view = true
 	return o
 }
 
-// asksView tells whether --tui is among the arguments.
-func asksView(args []string) bool {
+// hasTUI reports whether --tui is among the arguments.
+func hasTUI(args []string) bool {
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
 	return slices.Contains(args, "--tui")
 }
 
-// terminal tells whether there is a terminal to show and to type at; without
-// one the list is printed, as squeue does.
+// terminal reports whether both output and input are a terminal. Otherwise the list is
+// printed.
 func (o *Options) terminal() bool {
 	_, _, typed := o.p.WindowSize()
 	return typed && o.p.Width() > 0
@@ -52,7 +51,7 @@ func (o *Options) terminal() bool {
 func (o *Options) open(ctx context.Context, v *option.Values, rest, args []string) error {
 	for _, name := range []string{"steps", "iterate", "json", "yaml"} {
 		if v.Has(name) {
-			return slurmerr.Newf(slurmerr.Refused, "--%s and --tui exclude each other", name)
+			return slurmerr.Newf(slurmerr.Refused, "--%s and --tui are mutually exclusive", name)
 		}
 	}
 	if err := o.complete(v, &rest); err != nil {
@@ -62,7 +61,7 @@ func (o *Options) open(ctx context.Context, v *option.Values, rest, args []strin
 		return slurmerr.New(slurmerr.Refused, "Unrecognized option: "+format.Escape(rest[0]))
 	}
 	if o.screen == nil {
-		return o.handOver(args)
+		return o.execProgram(args)
 	}
 	queue, err := o.connect()
 	if err != nil {
@@ -83,8 +82,8 @@ func (o *Options) open(ctx context.Context, v *option.Values, rest, args []strin
 	return o.screen(ctx, s)
 }
 
-// handOver runs the terminal UI's program in this one's place.
-func (o *Options) handOver(args []string) error {
+// execProgram replaces this process by the program of the terminal UI.
+func (o *Options) execProgram(args []string) error {
 	path, err := sibling.Path(program)
 	if err != nil {
 		return err
@@ -92,15 +91,15 @@ func (o *Options) handOver(args []string) error {
 	err = syscall.Exec(path, append([]string{program}, args...), o.p.Environ())
 	if errors.Is(err, fs.ErrNotExist) {
 		return slurmerr.Newf(slurmerr.Refused, "%s does not exist", path).
-			Hint("the terminal UI is a program of its own; `make build` makes it beside squeue")
+			Hint("the terminal UI is a separate program; `make build` builds it next to squeue")
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// ours are the options that squeue alone has not.
+// ours are the options of the terminal UI.
 var ours = []string{"--tui", "--read-only", "--plain", "--ascii", "--no-mouse"}
 
-// commandLine is the arguments that squeue knows, as a shell would read them.
+// commandLine returns the arguments that squeue has too, quoted for a shell.
 func commandLine(args []string) string {
 	var out []string
 	for i := 0; i < len(args); i++ {
@@ -115,10 +114,11 @@ func commandLine(args []string) string {
 	return strings.Join(out, " ")
 }
 
-// quoted is a word as a shell reads it back.
+// quoted returns a word quoted for a shell.
 func quoted(s string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=,.:/+@%^", r)
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return letter || r >= '0' && r <= '9' || strings.ContainsRune("-_=,.:/+@%^", r)
 	}
 	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
 		return s

@@ -1,6 +1,5 @@
-// Package strigger says how a cluster tells of events: Kubernetes has its own
-// ways, and this command names them. There are no triggers, so that a list of
-// them is empty.
+// Package strigger implements strigger, which refuses to create triggers and names the
+// alternatives in Kubernetes. The list of triggers is always empty.
 package strigger
 
 import (
@@ -14,20 +13,22 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Options are what strigger needs.
+// Options are the dependencies of strigger.
 type Options struct{ p *stdio.Process }
 
-// New makes the command.
+// New returns the command.
 func New(p *stdio.Process) *Options { return &Options{p: p} }
 
-// events are the options that say what a trigger waits for.
-var events = []string{"down", "up", "drained", "fail", "fini", "idle", "reconfig", "time_limit", "burst_buffer",
-	"primary_slurmctld_failure", "primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control", "primary_slurmctld_acct_buffer_full",
-	"backup_slurmctld_failure", "backup_slurmctld_resumed_operation", "backup_slurmctld_assumed_control",
-	"primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation", "primary_database_failure", "primary_database_resumed_operation"}
+// events are the options for the events of a trigger.
+var events = []string{
+	"down", "up", "drained", "fail", "fini", "idle", "reconfig", "time_limit", "burst_buffer",
+	"primary_slurmctld_failure", "primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control",
+	"primary_slurmctld_acct_buffer_full", "backup_slurmctld_failure", "backup_slurmctld_resumed_operation",
+	"backup_slurmctld_assumed_control", "primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation",
+	"primary_database_failure", "primary_database_resumed_operation",
+}
 
-// Run parses args. What asks for triggers is answered, and what would make one
-// is refused: nothing here runs programs for others.
+// Run parses args and runs the command.
 func (o *Options) Run(_ context.Context, args []string) error {
 	v, _, err := option.Strigger.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn)
 	if v == nil || err != nil {
@@ -44,13 +45,14 @@ func (o *Options) Run(_ context.Context, args []string) error {
 	case v.Has("clear"):
 		return &slurmerr.Error{Before: []string{"slurm_clear_trigger: No such process"}, Code: 1}
 	}
-	return slurmerr.New(slurmerr.Refused, "triggers are not possible here: no process of the cluster runs programs of its users").
+	return slurmerr.New(slurmerr.Refused,
+		"triggers are not possible here: no process of the cluster runs programs of its users").
 		Hint("when a job ends: sbatch --dependency=afterany:JOB, or kubectl wait batchjobs --for=jsonpath='{.status.state}'=COMPLETED").
 		Hint("when a node changes: kubectl get nodes --watch, or an alert on the kube-state-metrics of nodes").
 		Hint("when the scheduler or its database fails: the readiness of its Deployment, and its log")
 }
 
-// check refuses what Slurm's strigger does not take, in its words.
+// check returns the error of Slurm's strigger about invalid options.
 func check(v *option.Values) error {
 	verbs, waits := 0, false
 	for _, name := range []string{"set", "get", "clear"} {

@@ -1,7 +1,6 @@
-// Package translate is berth translate, which prints the Kubernetes objects
-// that a batch script becomes. The work is done by berth-translate, which lies
-// beside this program: it knows the types of Kubernetes, and berth, which runs
-// in every job, stays small and quick without them.
+// Package translate implements berth translate, which prints the Kubernetes objects for a
+// batch script. It runs berth-translate, a separate program that links the types of
+// Kubernetes. Without them berth, which every job has, stays small and fast.
 package translate
 
 import (
@@ -15,10 +14,10 @@ import (
 	"github.com/berth-hpc/berth/internal/stdio"
 )
 
-// program is the file name of the program that does the work.
+// program is the file name of berth-translate.
 const program = "berth-translate"
 
-// Commands are berth's sub-commands of this package.
+// Commands returns the subcommands of berth in this package.
 func Commands(p *stdio.Process) []*cobra.Command {
 	return []*cobra.Command{{
 		Use:   "translate [SBATCH OPTIONS] [SCRIPT [ARGUMENTS]]",
@@ -37,8 +36,7 @@ cluster.`,
 	}}
 }
 
-// run runs berth-translate and hands on its exit code; it has printed its
-// error.
+// run runs berth-translate and returns its exit code; it has printed its own error.
 func run(p *stdio.Process, args []string) error {
 	path, err := sibling.Path(program)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package up is berth up, down and status: a whole cluster on this machine.
-// The work is done by berth-local, which lies beside this program; it is a
-// program of its own because it holds all of Kubernetes.
+// Package up implements berth up, down and status: a cluster on this machine. It runs
+// berth-local, a separate program because it links all of Kubernetes.
 package up
 
 import (
@@ -26,7 +25,7 @@ import (
 // program is the file name of the local cluster's program.
 const program = "berth-local"
 
-// Commands are berth's sub-commands for a local cluster.
+// Commands returns the subcommands of berth for a local cluster.
 func Commands(p *stdio.Process) []*cobra.Command {
 	var o options.Options
 	up := &cobra.Command{
@@ -54,11 +53,11 @@ survives berth down. The commands find the cluster by themselves.`,
 	return []*cobra.Command{up, down, status}
 }
 
-// given are the flags that were set, as a command line.
+// given returns the flags that were set, as a command line.
 func given(fs *pflag.FlagSet) []string {
 	var args []string
 	fs.Visit(func(f *pflag.Flag) {
-		if f.Name == "kubeconfig" { // berth's own
+		if f.Name == "kubeconfig" { // a flag of berth itself
 			return
 		}
 		if many, ok := f.Value.(pflag.SliceValue); ok {
@@ -72,10 +71,10 @@ func given(fs *pflag.FlagSet) []string {
 	return args
 }
 
-// stopWait is how long berth-local gets to end the cluster after a signal.
+// stopWait is the time for berth-local to stop the cluster after a signal.
 const stopWait = 2 * time.Minute
 
-// run runs berth-local in this process' place and hands on its exit code.
+// run runs berth-local and returns its exit code.
 func run(ctx context.Context, p *stdio.Process, args []string) error {
 	path, err := sibling.Path(program)
 	if err != nil {
@@ -88,7 +87,7 @@ func run(ctx context.Context, p *stdio.Process, args []string) error {
 	cmd.Env = p.Environ()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopWait
-	// Ctrl-C reaches berth-local as well, which decides; wait for it.
+	// berth-local gets Ctrl-C too and handles it.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, syscall.SIGINT)
 	defer signal.Stop(interrupts)
@@ -100,7 +99,7 @@ func run(ctx context.Context, p *stdio.Process, args []string) error {
 		return slurmerr.Newf(slurmerr.Refused, "%s does not exist", path).
 			Hint("the local cluster is a program of its own; `make build` makes it beside berth")
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return &slurmerr.Error{Code: exit.ExitCode()} // it has said why
+		return &slurmerr.Error{Code: exit.ExitCode()} // it has printed the error
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/berth-hpc/berth/internal/authz"
 )
 
-// authorizationFile is the page about rights.
+// authorizationFile is the path of the page about rights.
 const authorizationFile = "docs/authorization.md"
 
 const authorizationHead = `# Who may do what
@@ -52,7 +52,7 @@ change of the object). The owner's column holds for coordinators and for the tok
 // columns are the roles of the table of actions.
 var columns = []authz.Role{authz.User, authz.Owner, authz.Coordinator, authz.Operator, authz.Administrator}
 
-// authorization is the page about rights.
+// authorization returns the page about rights.
 func authorization() string {
 	var b strings.Builder
 	b.WriteString(authorizationHead)

@@ -1,7 +1,7 @@
-// Package gen writes what is made from the tables and kept in the repository:
-// the shells' completion scripts (completions/), the manual pages (docs/man)
-// and the page about rights (docs/authorization.md). Its test compares the files, and writes them with -update (make
-// generate).
+// Package gen generates files in the repository from the tables: the completion scripts
+// of shells (completions/), the manual pages (docs/man) and the page about rights
+// (docs/authorization.md). Its test compares the files, and writes them with -update
+// (make generate).
 package gen
 
 import (
@@ -18,8 +18,8 @@ import (
 //go:embed all:scripts
 var scripts embed.FS
 
-// Files are all generated files by their paths in the repository. berth is the
-// tree of berth's own commands, servers the programs that no user calls.
+// Files returns all generated files by path in the repository. berth is the tree of
+// berth's commands, servers the programs for administrators.
 func Files(berth *cobra.Command, servers ...Server) (map[string]string, error) {
 	files := map[string]string{}
 	names := strings.Join(append([]string{berth.Name()}, cli.Names()...), " ")
@@ -41,7 +41,7 @@ func Files(berth *cobra.Command, servers ...Server) (map[string]string, error) {
 	return files, nil
 }
 
-// sorted are the keys of m in order.
+// sorted returns the sorted keys of m.
 func sorted[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -35,7 +35,7 @@ func files(t *testing.T) map[string]string {
 	return f
 }
 
-// there are the generated files in the repository.
+// there returns the generated files in the repository.
 func there(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -85,8 +85,7 @@ func TestFilesAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestEveryCommandHasAPage wants more than a page: one that names each command
-// that users can call.
+// TestEveryCommandHasAPage checks that each command has a manual page.
 func TestEveryCommandHasAPage(t *testing.T) {
 	f := files(t)
 	for _, name := range append(cli.Names(), "berth", "berth-up", "berth-down", "berth-translate", "berth-completion") {
@@ -96,7 +95,7 @@ func TestEveryCommandHasAPage(t *testing.T) {
 	}
 }
 
-// TestEveryServerHasAPage wants the flags of each on it.
+// TestEveryServerHasAPage checks that the page of each server has its flags.
 func TestEveryServerHasAPage(t *testing.T) {
 	f := files(t)
 	for _, s := range servers() {
@@ -127,7 +126,7 @@ func TestPagesPassLint(t *testing.T) {
 	}
 }
 
-// TestPagesFormat sets the pages with groff, which warns of other things.
+// TestPagesFormat formats the pages with groff and checks that it prints no warnings.
 func TestPagesFormat(t *testing.T) {
 	groff, err := exec.LookPath("groff")
 	if err != nil {

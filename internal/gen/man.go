@@ -13,21 +13,21 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// date of the pages: when their text was last gone over as a whole. (The day of
-// the build would make each build another.)
+// date is the date of the last revision of all pages. The date of the build would make
+// builds irreproducible.
 const date = "2026-11-22"
 
-// page is a manual page before it is written in man(7)'s language.
+// page is the content of a manual page.
 type page struct {
 	name, summary string
-	program       string   // as it is called; empty: name
-	number        int      // of the manual's section; 0: 1
+	program       string   // on the command line; empty: name
+	number        int      // section of the manual; 0: 1
 	synopsis      []string // lines without the name
 	sections      []section
-	see           []string // names of other pages, of section 1 where they name none
+	see           []string // names of other pages, with a section if it is not 1
 }
 
-// file is the name of the page's file.
+// file returns the name of the page's file.
 func (p *page) file() string { return fmt.Sprintf("%s.%d", p.name, max(1, p.number)) }
 
 type section struct {
@@ -36,8 +36,7 @@ type section struct {
 	items []item
 }
 
-// item is a term and what it means. Term parts are set in bold, and in italics
-// between _ and _.
+// item is a term and its description. Terms are bold, and italic between underscores.
 type item struct {
 	term string
 	text string
@@ -71,7 +70,7 @@ func (p *page) roff() string {
 	return b.String()
 }
 
-// called is how the program is called on a command line.
+// called returns the name of the program on a command line.
 func (p *page) called() string {
 	if p.program != "" {
 		return p.program
@@ -79,7 +78,7 @@ func (p *page) called() string {
 	return strings.ReplaceAll(p.name, "berth-", "berth ")
 }
 
-// volume is the title of the part of the manual.
+// volume returns the title of the section of the manual.
 func (p *page) volume() string {
 	if p.number == 8 {
 		return `Berth\(aqs servers`
@@ -104,7 +103,7 @@ func (s *section) write(b *strings.Builder) {
 	}
 }
 
-// term sets a term: bold, with what stands between underscores in italics.
+// term formats a term: bold, and italic between underscores.
 func term(s string) string {
 	parts := strings.Split(s, "\x00")
 	for i, p := range parts {
@@ -119,11 +118,11 @@ func term(s string) string {
 	return strings.Join(parts, "")
 }
 
-// italics marks a part of a term.
+// italics returns a part of a term in italics.
 func italics(s string) string { return "\x00" + s + "\x00" }
 
-// lines breaks a paragraph into lines at the ends of sentences, as man pages
-// are written; what the language would take as a request is kept from it.
+// lines splits a paragraph into lines at the ends of sentences, as usual in man(7), and
+// escapes text that would be a request.
 func lines(text string) string {
 	var b strings.Builder
 	for l := range strings.SplitSeq(strings.ReplaceAll(text, ". ", ".\n"), "\n") {
@@ -143,7 +142,7 @@ var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\
 
 func escape(s string) string { return roffEscapes.Replace(s) }
 
-// slurmPages are those of the commands whose options are in tables.
+// slurmPages returns the pages of Slurm's commands.
 func slurmPages() []page {
 	names := slices.DeleteFunc(cli.Names(), func(n string) bool { _, ok := option.AboutOf(n); return !ok })
 	var pages []page
@@ -173,7 +172,7 @@ func verbSections(name string) []section {
 	return []section{s}
 }
 
-// optionSections are the options, in the groups of the help text.
+// optionSections returns the options in the groups of the help text.
 func optionSections(name string) []section {
 	list, _ := option.Of(name)
 	out := []section{{title: "OPTIONS"}}
@@ -227,7 +226,7 @@ func optionText(name string, o *option.Option) string {
 	return text
 }
 
-// variables are those that stand for options.
+// variables returns the section about input variables.
 func variables(name string) section {
 	s := section{title: "ENVIRONMENT"}
 	list, _ := option.Of(name)
@@ -250,7 +249,7 @@ func variables(name string) section {
 	return s
 }
 
-// exits tells what the exit code says.
+// exits returns the section about exit codes.
 func exits(name string) section {
 	s := section{title: "EXIT STATUS"}
 	switch name {
@@ -266,7 +265,7 @@ func exits(name string) section {
 	return s
 }
 
-// berthPages are those of berth's own commands.
+// berthPages returns the pages of berth's own commands.
 func berthPages(root *cobra.Command) []page {
 	var names []string
 	for _, c := range root.Commands() {
@@ -302,7 +301,7 @@ func berthPages(root *cobra.Command) []page {
 	return append([]page{p}, pages...)
 }
 
-// berthPage describes one of berth's own commands.
+// berthPage returns the page of one of berth's own commands.
 func berthPage(c *cobra.Command) page {
 	use := strings.TrimSpace(strings.TrimPrefix(c.Use, c.Name()))
 	if c.HasAvailableLocalFlags() {

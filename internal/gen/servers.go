@@ -6,10 +6,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Server is a program that administrators run, or that runs by itself: section
-// 8 of the manual.
+// Server is a program for administrators, or one that runs as a service. Its page is in
+// section 8 of the manual.
 type Server struct {
-	Program string // as its file is called
+	Program string // the name of its file
 	Summary string
 	Text    []string // paragraphs
 	Flags   *pflag.FlagSet
@@ -17,7 +17,7 @@ type Server struct {
 	See     []string
 }
 
-// serverPages describes programs that are no commands.
+// serverPages returns the pages of servers.
 func serverPages(servers []Server) []page {
 	var pages []page
 	for _, s := range servers {

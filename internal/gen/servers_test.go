@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/loginnode/daemon"
 )
 
-// servers are the programs that no user calls, with their own flags.
+// servers returns the servers with their flags.
 func servers() []gen.Server {
 	scheduler := pflag.NewFlagSet("scheduler", pflag.ContinueOnError)
 	scheduler.AddGoFlagSet(new(flags.Flags).Set())

@@ -1,7 +1,6 @@
 package slurmerr
 
-// numbers are the texts that Slurm 22.05 has for its error numbers
-// (scontrol errnumstr).
+// numbers are the texts of Slurm 22.05 for its error numbers (scontrol errnumstr).
 var numbers = map[int]string{
 	1000: "Unexpected message received",
 	1001: "Communication connection failure",
@@ -217,5 +216,5 @@ var numbers = map[int]string{
 	8003: "Plugin missing required symbol or function",
 }
 
-// Numbered is the text of a Slurm error number, empty if there is none.
+// Numbered returns the text of a Slurm error number, or "" if there is none.
 func Numbered(n int) string { return numbers[n] }

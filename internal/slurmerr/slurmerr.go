@@ -1,6 +1,5 @@
-// Package slurmerr is the one error type of the commands: what went wrong, in
-// Slurm's words, and with which exit code the command ends. It does no I/O but
-// writing to the stream it is given, and nobody matches its texts.
+// Package slurmerr defines the error type of the commands: a message in Slurm's words, and
+// the exit code of the command. Code must not depend on the texts of errors.
 package slurmerr
 
 import (
@@ -11,60 +10,60 @@ import (
 	"strings"
 )
 
-// Kind says what sort of failure it is; it decides exit code and prefix.
+// Kind is the kind of a failure; it determines exit code and prefix.
 type Kind int
 
-// The kinds. Measured on Slurm 22.05.8; see ExitCode for their exit codes.
+// The kinds, as in Slurm 22.05.8. See ExitCode for their exit codes.
 const (
 	Refused     Kind = iota // the request is not possible: controller, limits, files
-	Usage                   // the command line cannot be read (getopt's messages)
-	BadValue                // an option's value cannot be read
-	Fatal                   // options that contradict each other; printed as "fatal"
-	Unreachable             // the cluster does not answer
-	Denied                  // the cluster answers, and does not let us
-	Internal                // a mistake of ours
-	Busy                    // --immediate was given, and what is wanted is in use
+	Usage                   // syntax of the command line (getopt's messages)
+	BadValue                // an invalid value of an option
+	Fatal                   // contradictory options; printed as "fatal"
+	Unreachable             // the cluster does not respond
+	Denied                  // the cluster refuses the caller
+	Internal                // a bug
+	Busy                    // --immediate was given, and the resources are in use
 )
 
-// Error is a failure as the user sees it. Message may have several lines; each
-// is printed behind the command's name. It has no prefix of its own.
+// Error is a failure that is reported to the user. Message may have several lines; each is
+// printed behind the command's name. It does not contain a prefix.
 type Error struct {
 	Kind    Kind
 	Message string
-	// Before holds lines that are printed ahead of Message as they are.
+	// Before are lines that are printed unchanged in front of Message.
 	Before []string
-	// After is printed behind Message as it is, with its own line ends.
+	// After is printed unchanged behind Message, including its newlines.
 	After string
-	// Hints say what to do about it, one line each, in our own words.
+	// Hints are lines in our own words about how to fix the problem.
 	Hints []string
-	// Cause is what the error wraps; it is printed only where Message is empty.
+	// Cause is the wrapped error; it is printed only if Message is empty.
 	Cause error
-	// Code, if not 0, is the exit code instead of the kind's.
+	// Code, if not 0, is the exit code in place of that of the kind.
 	Code int
 }
 
-// New makes an Error.
+// New returns an Error.
 func New(kind Kind, message string) *Error {
 	return &Error{Kind: kind, Message: message}
 }
 
-// Newf makes an Error with a formatted message.
+// Newf returns an Error with a formatted message.
 func Newf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap makes an Error of kind that carries cause.
+// Wrap returns an Error that wraps cause.
 func Wrap(kind Kind, cause error, message string) *Error {
 	return &Error{Kind: kind, Message: message, Cause: cause}
 }
 
-// Hint adds a line that says what to do, and returns e.
+// Hint adds a hint and returns e.
 func (e *Error) Hint(format string, args ...any) *Error {
 	e.Hints = append(e.Hints, fmt.Sprintf(format, args...))
 	return e
 }
 
-// Error is Message, or the text of Cause.
+// Error returns Message, or the text of Cause.
 func (e *Error) Error() string {
 	if e.Message == "" && e.Cause != nil {
 		return e.Cause.Error()
@@ -72,11 +71,11 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap gives Cause.
+// Unwrap returns Cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// ExitCode gives the exit code of a command that failed with err: 0 for nil,
-// 1 for an error that is not an *Error.
+// ExitCode returns the exit code of a command that failed with err: 0 for nil, 1 for an
+// error that is not an *Error.
 func ExitCode(err error) int {
 	if err == nil {
 		return 0
@@ -96,9 +95,9 @@ func ExitCode(err error) int {
 	}
 }
 
-// ExitCodeFor is ExitCode where the environment says what errors end with:
-// SLURM_EXIT_IMMEDIATE for Busy, SLURM_EXIT_ERROR for what is refused otherwise.
-// What contradicts itself, cannot be read or has a code of its own keeps that.
+// ExitCodeFor is ExitCode for commands whose exit codes the environment can set:
+// SLURM_EXIT_IMMEDIATE for Busy, SLURM_EXIT_ERROR for other refusals. Errors about the
+// command line, and those with a Code, are not affected.
 func ExitCodeFor(err error, environment func(name string) string) int {
 	var e *Error
 	if err == nil || !errors.As(err, &e) || e.Code != 0 {
@@ -117,8 +116,8 @@ func ExitCodeFor(err error, environment func(name string) string) int {
 	return ExitCode(err)
 }
 
-// Print writes err to w as command cmd says it. A nil error prints nothing;
-// an Error without any text (only an exit code) neither.
+// Print writes err to w in the name of command cmd. It prints nothing for a nil error and
+// for an Error without text.
 func Print(w io.Writer, cmd string, err error) {
 	if err == nil {
 		return
@@ -150,5 +149,5 @@ func Print(w io.Writer, cmd string, err error) {
 	for _, h := range e.Hints {
 		b.WriteString(cmd + ": " + h + "\n")
 	}
-	io.WriteString(w, b.String()) //nolint:errcheck // nobody to tell
+	io.WriteString(w, b.String()) //nolint:errcheck // there is no other stream
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestExitCodeFor: what SLURM_EXIT_ERROR and SLURM_EXIT_IMMEDIATE change, as
-// asked of 22.05.8.
+// TestExitCodeFor checks the effect of SLURM_EXIT_ERROR and SLURM_EXIT_IMMEDIATE as in
+// Slurm 22.05.8.
 func TestExitCodeFor(t *testing.T) {
 	set := func(name string) string {
 		return map[string]string{"SLURM_EXIT_ERROR": "42", "SLURM_EXIT_IMMEDIATE": "43"}[name]

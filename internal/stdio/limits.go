@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Unlimited is how Limits writes a limit that is none; it fits into the
-// integers of JSON objects in Kubernetes.
+// Unlimited is the value of an unlimited limit in Limits. It fits into the integers of
+// Kubernetes objects.
 const Unlimited = math.MaxInt64
 
-// limitNames are the kernel's names of limits (proc(5)) and Slurm's.
+// limitNames maps the kernel's names of limits (proc(5)) to Slurm's.
 var limitNames = map[string]string{
 	"Max cpu time": "CPU", "Max file size": "FSIZE", "Max data size": "DATA", "Max stack size": "STACK", "Max core file size": "CORE",
 	"Max resident set": "RSS", "Max processes": "NPROC", "Max open files": "NOFILE", "Max locked memory": "MEMLOCK", "Max address space": "AS",
 }
 
-// Limits are the process's soft resource limits, by Slurm's names; empty where
-// the kernel does not tell. The Go runtime raises the number of open files of
-// this process, so that one is what it was before (OpenFiles).
+// Limits returns the soft resource limits of the process by Slurm's names, or an empty map
+// if they are unknown. As the Go runtime raises the limit of open files, that one is the
+// limit at the start of the process (OpenFiles).
 func (p *Process) Limits() map[string]uint64 {
 	text, err := p.ReadFile("/proc/self/limits")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package stdio describes the process a command runs in: its streams,
-// environment, clock, folder and user. Commands get it as a value, so that
-// tests can give them another one; only main calls System.
+// Package stdio describes the process of a command: its streams, environment, clock,
+// directory and user. Commands get it as a value, so that tests can replace it; only main
+// calls System.
 package stdio
 
 import (
@@ -16,31 +16,31 @@ import (
 	"github.com/berth-hpc/berth/internal/filelimit"
 )
 
-// Streams are the three standard streams. Data goes to Out, talk to Err.
+// Streams are the three standard streams. Data goes to Out, messages to Err.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
 }
 
-// Process is everything a command may know of its surroundings. The functions
-// are not nil, unless they say so, and are safe for concurrent use.
+// Process is the environment in which a command runs. The functions are safe for
+// concurrent use and not nil unless their comments say otherwise.
 type Process struct {
 	Streams
 
 	LookupEnv func(name string) (string, bool)
 	Environ   func() []string // NAME=value, as os.Environ
 	Now       func() time.Time
-	Dir       func() (string, error) // current folder, absolute
+	Dir       func() (string, error) // current directory, absolute
 	Hostname  func() (string, error)
 	ReadFile  func(path string) ([]byte, error)
-	// OpenFiles is the limit of open files that the process was started with; nil:
-	// not known.
+	// OpenFiles is the limit of open files at the start of the process; nil:
+	// unknown.
 	OpenFiles func() (soft uint64, ok bool)
-	// Getent looks a name or number up in a database of the host's name service,
-	// such as group, as getent(1) does; nil: there are only files.
+	// Getent looks up a name or number in a database of the host's name service,
+	// such as group, like getent(1); nil: there are only files.
 	Getent func(database, key string) (line string, ok bool)
-	Width  func() int // columns of the terminal at Out; 0: Out is no terminal
+	Width  func() int // columns of the terminal at Out; 0: Out is not a terminal
 
 	PID      int
 	UID, GID int // real ids
@@ -54,11 +54,11 @@ func (s Streams) Print(text string) error {
 
 // Warn writes a line to Err.
 func (s Streams) Warn(text string) {
-	_, _ = io.WriteString(s.Err, text+"\n") // nobody to tell
+	_, _ = io.WriteString(s.Err, text+"\n") // there is no other stream
 }
 
-// Repeat runs once, and, unless every is 0, again and again with that pause
-// and an empty line between. It ends with the first error, ctx's included.
+// Repeat calls once, and unless every is 0 repeatedly at that interval, with an empty line
+// in between. It returns the first error, or that of ctx.
 func (s Streams) Repeat(ctx context.Context, every time.Duration, once func() error) error {
 	for {
 		if err := once(); err != nil || every == 0 {
@@ -75,7 +75,7 @@ func (s Streams) Repeat(ctx context.Context, every time.Duration, once func() er
 	}
 }
 
-// Umask is the process's, as the kernel tells; -1 where it does not.
+// Umask returns the umask of the process, or -1 if it is unknown.
 func (p *Process) Umask() int {
 	text, err := p.ReadFile("/proc/self/status")
 	if err != nil {
@@ -91,10 +91,10 @@ func (p *Process) Umask() int {
 	return -1
 }
 
-// Group finds a group of this host by its name or number: in /etc/group, else in
+// Group returns the group of this host with the given name or number, from /etc/group or
 // the other sources of its name service (SSSD, LDAP).
 func (p *Process) Group(text string) (name string, gid int64, ok bool) {
-	data, _ := p.ReadFile("/etc/group") // without it, there are still the other sources
+	data, _ := p.ReadFile("/etc/group") // the other sources do not need it
 	for line := range strings.Lines(string(data)) {
 		if name, gid, ok = parseGroup(line); ok && (name == text || strconv.FormatInt(gid, 10) == text) {
 			return name, gid, true
@@ -120,11 +120,11 @@ func parseGroup(line string) (name string, gid int64, ok bool) {
 	return f[0], gid, err == nil
 }
 
-// getentTimeout bounds a query of the name service.
+// getentTimeout is the time limit of a query of the name service.
 const getentTimeout = 10 * time.Second
 
-// getent queries the name service with getent(1). Programs are built without
-// cgo, so that Go's own look-ups read files only.
+// getent queries the name service with getent(1). Programs are built without cgo, so Go's
+// own functions read only files.
 func getent(database, key string) (line string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), getentTimeout)
 	defer cancel()
@@ -133,14 +133,13 @@ func getent(database, key string) (line string, ok bool) {
 	return line, err == nil && line != ""
 }
 
-// Session is the id of the process's session, as the kernel tells; 0 where it
-// does not.
+// Session returns the session id of the process, or 0 if it is unknown.
 func (p *Process) Session() int32 {
 	text, err := p.ReadFile("/proc/self/stat")
 	if err != nil {
 		return 0
 	}
-	// The name of the program stands in parentheses and may have blanks.
+	// The name of the program is in parentheses and may contain blanks.
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if len(fields) < 4 {
 		return 0
@@ -158,7 +157,7 @@ func (p *Process) Env(name string) string {
 	return v
 }
 
-// System is the process this program really is.
+// System returns the Process of this program.
 func System() *Process {
 	return &Process{
 		Streams:   Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr},

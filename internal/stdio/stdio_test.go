@@ -68,7 +68,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// A group that is not in /etc/group is found in the host's name service.
+// The host's name service has groups that are not in /etc/group.
 func TestGroupOfTheNameService(t *testing.T) {
 	p := &Process{ReadFile: func(string) ([]byte, error) { return []byte("root:x:0:\n"), nil },
 		Getent: func(database, key string) (string, bool) {

@@ -5,19 +5,19 @@ import (
 	"unicode/utf8"
 )
 
-// BashLine is a command line as bash hands it over, taken apart.
+// BashLine is a command line from bash, split into words.
 type BashLine struct {
-	Words []string // without quotes; the last is the one at the cursor
-	// quote is the open quote at the cursor, 0: none. kept is the part of the
-	// last word that stays as it was typed: readline replaces what follows the
-	// last of its break characters, or an open quote.
+	Words []string // without quotes; the last one is at the cursor
+	// quote is the open quote at the cursor; 0: none. kept is the part of the last
+	// word that readline does not replace: the text up to the last break character
+	// or open quote.
 	quote byte
 	kept  string
 }
 
-// SplitBash takes a command line up to the cursor apart. breaks is
-// COMP_WORDBREAKS. What stands ahead of the last ; & | or bracket is another
-// command's. A line in which nothing has been typed gives one empty word.
+// SplitBash splits a command line up to the cursor. breaks is COMP_WORDBREAKS. The text
+// in front of the last ; & | or bracket belongs to another command. An empty line has
+// one empty word.
 func SplitBash(line, breaks string) BashLine {
 	s := splitter{line: line, breaks: breaks}
 	for s.at < len(line) {
@@ -36,10 +36,10 @@ type splitter struct {
 
 	words []string
 	word  strings.Builder // without quotes
-	some  bool            // there is a word, if only an empty one in quotes
+	some  bool            // there is a word, possibly an empty one in quotes
 	quote byte
-	// Places in word: behind the last break character, and where the open quote
-	// began. Characters in quotes break nothing.
+	// Offsets in word: behind the last break character outside of quotes, and of
+	// the open quote.
 	broken, opened int
 }
 
@@ -75,7 +75,7 @@ func (s *splitter) step() {
 	}
 }
 
-// quoted takes a character inside quotes.
+// quoted processes a character inside quotes.
 func (s *splitter) quoted(c byte) {
 	switch {
 	case c == s.quote:
@@ -98,8 +98,8 @@ func (s *splitter) end() {
 	s.some, s.broken = false, 0
 }
 
-// Reply is text, a whole word, as bash is to insert it: without what stays, and
-// quoted as the word is. ok is false where it cannot be written so.
+// Reply returns the text that bash inserts to complete the last word to text: without
+// the kept part, and quoted like the word. ok is false if that is impossible.
 func (l *BashLine) Reply(text string) (reply string, ok bool) {
 	rest, ok := strings.CutPrefix(text, l.kept)
 	if !ok {
@@ -109,7 +109,7 @@ func (l *BashLine) Reply(text string) (reply string, ok bool) {
 	case '\'':
 		return strings.ReplaceAll(rest, "'", `'\''`), true
 	case '"':
-		// An exclamation mark is history even behind a backslash.
+		// An exclamation mark expands history even behind a backslash.
 		return doubleQuoted.Replace(rest), !strings.Contains(rest, "!")
 	}
 	return QuoteBash(rest), true
@@ -120,8 +120,8 @@ var doubleQuoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\
 // plainBytes need no quoting in the middle of a word.
 const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 
-// QuoteBash puts a backslash ahead of whatever means something to a shell. The
-// text must not hold control characters.
+// QuoteBash quotes special characters of a shell with backslashes. The text must not
+// contain control characters.
 func QuoteBash(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -133,8 +133,8 @@ func QuoteBash(text string) string {
 	return b.String()
 }
 
-// Unquote takes the quotes off a word that may end inside one, as fish shows
-// the word at the cursor.
+// Unquote removes the quotes of a word, which may end inside one, like the word at the
+// cursor in fish.
 func Unquote(word string) string {
 	var b strings.Builder
 	quote := byte(0)

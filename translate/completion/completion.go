@@ -1,7 +1,6 @@
-// Package completion works out what may stand at the cursor of a command line:
-// options and the words that they take, from the option table, and whatever
-// the cluster knows, from lists that the caller has. It also knows how the
-// shells quote. It is pure.
+// Package completion completes the word at the cursor of a command line: options and
+// their values from the option tables, and objects of the cluster from lists that the
+// caller provides. It also implements the quoting rules of shells. It is pure.
 package completion
 
 import (
@@ -12,11 +11,12 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// Item is one thing that may stand there.
+// Item is one possible completion.
 type Item struct {
 	Text string `json:"t"`
 	Help string `json:"h,omitempty"`
-	// State of a job, in Slurm's words; own: of the caller. Only jobs have them.
+	// State is that of a job, by Slurm's name; Own: it belongs to the caller. Only
+	// jobs have them.
 	State string `json:"s,omitempty"`
 	Own   bool   `json:"o,omitempty"`
 }
@@ -25,14 +25,14 @@ type Item struct {
 type Request struct {
 	Name    string   // of the command
 	Words   []string // between the name and the word at the cursor, without quotes
-	Current string   // the word at the cursor as far as it goes, without quotes
+	Current string   // the word at the cursor up to the cursor, without quotes
 }
 
-// Lists gives what the cluster knows of a kind from option.Jobs on; it may be
-// slow. Nil: nothing is known.
+// Lists returns the objects of the cluster of a kind from option.Jobs on. It may be
+// slow. Nil: no objects are known.
 type Lists func(option.Kind) []Item
 
-// Fallback is what the shell itself knows better.
+// Fallback is a kind of completion that the shell provides.
 type Fallback uint8
 
 // The fallbacks.
@@ -41,30 +41,30 @@ const (
 	Files             // names of files
 	Folders           // names of folders
 	Commands          // names of programs
-	Command           // what the command that begins at Answer.From takes
+	Command           // completion of the command at Answer.From
 )
 
-// Answer is what may stand at the cursor.
+// Answer holds the possible completions.
 type Answer struct {
 	Items []Item // whole words, in the order to show them
-	// List: a comma and more of the same may follow.
+	// List: a comma and more items may follow.
 	List bool
-	// Open: more must follow in the same word.
+	// Open: the word needs more text.
 	Open bool
-	// Describe: the texts alone say little (numbers of jobs).
+	// Describe: show the descriptions, as the texts alone are not clear (job ids).
 	Describe bool
 
 	Fallback Fallback
-	// Prefix of the current word stands ahead of the name that the fallback is
-	// about: --output=
+	// Prefix is the part of the current word in front of the name that the
+	// fallback completes: --output=
 	Prefix string
 	From   int // index of Request.Words; len(Words): the current word
 }
 
-// most is the number of items that an answer has at most.
-const most = 1000
+// maxItems is the maximum number of items of an answer.
+const maxItems = 1000
 
-// Complete answers r.
+// Complete returns the completions of r.
 func Complete(r Request, lists Lists) Answer {
 	if lists == nil {
 		lists = func(option.Kind) []Item { return nil }
@@ -76,13 +76,13 @@ func Complete(r Request, lists Lists) Answer {
 	}
 	c.read()
 	a := c.answer()
-	if len(a.Items) > most {
-		a.Items = a.Items[:most]
+	if len(a.Items) > maxItems {
+		a.Items = a.Items[:maxItems]
 	}
 	return a
 }
 
-// cursor is what is known about the place of the cursor.
+// cursor is the state at the cursor.
 type cursor struct {
 	Request
 	lists        Lists
@@ -91,19 +91,19 @@ type cursor struct {
 
 	given  map[*option.Option]bool
 	wants  *option.Option // its value is the current word; nil: none
-	plain  []string       // words that are no options
+	plain  []string       // operands
 	from   int            // index of the first of them
 	noMore bool           // no options from here on
 }
 
-// read goes through the words before the cursor.
+// read parses the words in front of the cursor.
 func (c *cursor) read() {
 	for i, w := range c.Words {
 		switch {
 		case c.wants != nil:
 			c.wants = nil
 		case c.hetjob() && w == ":":
-			// The next component has options of its own.
+			// The next component has its own options.
 			c.plain, c.noMore = nil, false
 			clear(c.given)
 		case c.noMore:
@@ -125,8 +125,10 @@ func (c *cursor) read() {
 	}
 }
 
-// hetjob tells whether a colon separates the components of the command line.
-func (c *cursor) hetjob() bool { return c.Name == "srun" || c.Name == "salloc" || c.Name == "sbatch" }
+// hetjob reports whether a colon separates components on the command line.
+func (c *cursor) hetjob() bool {
+	return c.Name == "srun" || c.Name == "salloc" || c.Name == "sbatch"
+}
 
 func (c *cursor) word(at int, w string) {
 	if len(c.plain) == 0 {
@@ -145,7 +147,7 @@ func (c *cursor) long(word string) {
 	}
 }
 
-// called finds the option of a name or of the only one that begins so.
+// called returns the option with the given name or unambiguous abbreviation, or nil.
 func (c *cursor) called(name string) *option.Option {
 	var found *option.Option
 	for _, o := range c.options {
@@ -163,8 +165,8 @@ func (c *cursor) called(name string) *option.Option {
 	return found
 }
 
-// short reads a word of letters. rest is what stands in the word behind a
-// letter that takes a value; o is that letter's option, nil if there is none.
+// short parses a word of letters. If one of them needs a value, o is its option and rest
+// the text behind it in the word; otherwise o is nil.
 func (c *cursor) short(letters string) (o *option.Option, rest string) {
 	for letters != "" {
 		i := slices.IndexFunc(c.options, func(o *option.Option) bool { return o.Short == letters[0] })
@@ -211,9 +213,8 @@ func (c *cursor) answer() Answer {
 	return Answer{}
 }
 
-// optionNames lists the options that are not given yet. Other names of an
-// option, and options that are refused here, come only where nothing else
-// begins so.
+// optionNames returns the options that were not given yet. Aliases and refused options
+// are included only if no other option matches.
 func (c *cursor) optionNames() Answer {
 	var first, second []Item
 	for _, o := range c.options {
@@ -250,7 +251,7 @@ func (c *cursor) optionNames() Answer {
 	return Answer{Items: first}
 }
 
-// forms are how a long name is written: with = where a value follows.
+// forms returns the forms of a long name: with = if a value follows.
 func forms(o *option.Option, name string) []string {
 	switch o.Arg {
 	case option.RequiredArg:
@@ -261,8 +262,8 @@ func forms(o *option.Option, name string) []string {
 	return []string{"--" + name}
 }
 
-// match is item as the continuation of what was typed; ok: it is one. With
-// fold, letters of either case fit, and the typed ones stay.
+// match returns item as a completion of typed; ok is false if it does not match. With
+// fold the case is ignored, and typed letters keep their case.
 func match(typed, item string, fold bool) (text string, ok bool) {
 	if strings.HasPrefix(item, typed) {
 		return item, true
@@ -277,6 +278,6 @@ func match(typed, item string, fold bool) (text string, ok bool) {
 	return typed + rest, true
 }
 
-// harmless tells whether a shell can be given the text: names that users chose
-// may hold anything.
-func harmless(text string) bool { return text != "" && format.Escape(text) == text }
+// isSafe reports whether the text can be passed to a shell. Names that users chose may
+// contain control characters.
+func isSafe(text string) bool { return text != "" && format.Escape(text) == text }

@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// known is a small cluster.
+// known returns the objects of a small cluster.
 func known(k option.Kind) []Item {
 	switch k {
 	case option.Jobs:
@@ -46,7 +46,7 @@ func TestComplete(t *testing.T) {
 		{"squeue|--part=d", "--part=debug"},
 		{"squeue|--st", "--start --states= --steps --steps="},
 		{"squeue|--states=x|--st", "--start --steps --steps="},
-		{"squeue|--partitions", "--partitions="}, // another name, for want of others
+		{"squeue|--partitions", "--partitions="}, // an alias, as nothing else matches
 		{"squeue|--zz", ""},
 		{"squeue|-t|p", "pending preempted"},
 		{"squeue|-t|PD,PR", "PD,PREEMPTED"},
@@ -54,7 +54,7 @@ func TestComplete(t *testing.T) {
 		{"squeue|-o|%.18i %", ""},
 		{"squeue|--", ""},
 		{"squeue|x", ""},
-		{"sbatch|--bb", "--bb= --bbf="}, // refused, for want of others
+		{"sbatch|--bb", "--bb= --bbf="}, // refused, as nothing else matches
 		{"sbatch|-d|after", "after: afterany: afterburstbuffer: aftercorr: afternotok: afterok:"},
 		{"sbatch|-d|afterok:12,s", "afterok:12,singleton"},
 		{"sbatch|-d|afterok:12:", "afterok:12:13 afterok:12:14_3"},
@@ -142,8 +142,8 @@ func TestFallbacks(t *testing.T) {
 	}
 }
 
-// TestOptionsAreThoseOfTheHelpText: a command completes each option that its
-// help text has, unless it is refused.
+// TestOptionsAreThoseOfTheHelpText checks that each option of a help text is completed
+// unless it is refused.
 func TestOptionsAreThoseOfTheHelpText(t *testing.T) {
 	for _, c := range []option.Command{option.Sbatch, option.Srun, option.Salloc} {
 		check(t, c.String(), option.Help(c))
@@ -166,7 +166,7 @@ func check(t *testing.T, name, help string) {
 			continue
 		}
 		word := "--" + strings.FieldsFunc(rest, func(r rune) bool { return strings.ContainsRune("=[ \n", r) })[0]
-		// Long lines of the help text go on in the next one.
+		// Long lines of the help text continue on the next one.
 		if o := find(name, word[2:]); o == nil || refused(name, o) {
 			continue
 		}
@@ -220,8 +220,8 @@ func TestSplitBash(t *testing.T) {
 	}
 }
 
-// FuzzBash: whatever a word is, bash reads what is typed and inserted as that
-// word, and nothing else happens.
+// FuzzBash checks that bash parses the typed and inserted text as the completed word,
+// whatever it contains.
 func FuzzBash(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -233,7 +233,7 @@ func FuzzBash(f *testing.F) {
 		f.Add(s, uint8(1), uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, word string, cut, style uint8) {
-		if !harmless(word) || strings.Contains(word, "\x00") {
+		if !isSafe(word) || strings.Contains(word, "\x00") {
 			return
 		}
 		at := int(cut) % (len(word) + 1)
@@ -258,7 +258,7 @@ func FuzzBash(f *testing.F) {
 		if !ok {
 			return
 		}
-		// readline replaces what follows kept; what is kept is typed as before.
+		// readline replaces the text behind kept.
 		kept, _ := head.Reply(l.kept)
 		if open != "" {
 			kept = open + kept

@@ -17,8 +17,8 @@ func someOf(words ...string) option.Domain {
 
 var yesNo = oneOf("YES", "NO")
 
-// keyDomains are what the keys of scontrol, sacctmgr and sreport take, by their
-// names in lower case. Keys that are missing take what cannot be known.
+// keyDomains are the domains of the keys of scontrol, sacctmgr and sreport, by name in
+// lower case. Values of other keys are not completed.
 var keyDomains = map[string]option.Domain{
 	"jobid": list(option.Jobs), "nodename": list(option.Nodes), "partitionname": {Kind: option.Partitions}, "reservationname": {Kind: option.Reservations},
 	"reservation": {Kind: option.Reservations}, "stepid": {Kind: option.Steps}, "account": list(option.Accounts), "partition": list(option.Partitions),
@@ -40,7 +40,7 @@ var keyDomains = map[string]option.Domain{
 	"tres": someOf("cpu", "mem", "node", "billing", "gres/gpu"),
 }
 
-// keyDomain is what KEY= takes for an entity.
+// keyDomain returns the domain of KEY= for an entity.
 func keyDomain(entity, key string) option.Domain {
 	key = strings.ToLower(strings.TrimRight(key, "+-"))
 	switch {
@@ -57,13 +57,13 @@ func keyDomain(entity, key string) option.Domain {
 	return keyDomains[key]
 }
 
-// named are the names that sacctmgr's entities have.
+// named are the kinds of names of sacctmgr's entities.
 var named = map[string]option.Domain{
 	"user": list(option.Users), "account": list(option.Accounts), "qos": list(option.QOS), "coordinator": list(option.Users), "cluster": {Kind: option.Clusters},
 	"wckey": list(option.WCKeys),
 }
 
-// sacctmgrVerb is the verb whose rules a word follows.
+// sacctmgrVerb maps verbs to those with the same syntax.
 var sacctmgrVerb = map[string]string{"show": "show", "list": "show", "add": "add", "create": "add", "modify": "modify", "delete": "delete", "remove": "delete"}
 
 func (c *cursor) sacctmgr() Answer {
@@ -84,7 +84,7 @@ func (c *cursor) sacctmgr() Answer {
 	return c.conditions(entity, verb, words[1:])
 }
 
-// conditions lists what follows an entity of sacctmgr: names, where and set,
+// conditions completes the words behind an entity of sacctmgr: names, where and set,
 // and keys.
 func (c *cursor) conditions(entity, verb string, words []string) Answer {
 	if key, text, has := strings.Cut(c.Current, "="); has {

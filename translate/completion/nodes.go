@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// mostNodes is the number of nodes that are offered one by one.
-const mostNodes = 100
+// maxNodes is the maximum number of nodes that are listed individually.
+const maxNodes = 100
 
 // nodes completes a host list: n1,gpu[1-3,5
 func (c *cursor) nodes(prefix, text string) Answer {
@@ -48,14 +48,14 @@ func (c *cursor) nodes(prefix, text string) Answer {
 			folded = append(folded, Item{Text: prefix + text[:at] + t, Help: fmt.Sprintf("%d nodes", len(g))})
 		}
 	}
-	if len(a.Items) > mostNodes {
-		a.Items = a.Items[:mostNodes]
+	if len(a.Items) > maxNodes {
+		a.Items = a.Items[:maxNodes]
 	}
 	a.Items = append(a.Items, folded...)
 	return a
 }
 
-// groups puts names that differ by a number at the end only together.
+// groups groups names that differ only in the number at the end.
 func groups(names []string) [][]string {
 	var order []string
 	by := map[string][]string{}
@@ -76,8 +76,7 @@ func groups(names []string) [][]string {
 	return out
 }
 
-// inBracket completes the numbers of base[typed. head is everything up to the
-// bracket.
+// inBracket completes the numbers of base[typed. head is the text up to the bracket.
 func inBracket(head, base, typed string, all []Item) Answer {
 	at := strings.LastIndexAny(typed, ",-") + 1
 	done, last := typed[:at], typed[at:]

@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// value lists what may complete text, the value at the cursor. prefix is what
-// stands ahead of it in the same word.
+// value completes text, the value at the cursor. prefix is the text in front of it in
+// the same word.
 func (c *cursor) value(d option.Domain, prefix, text string) Answer {
 	switch d.Kind {
 	case option.Free:
@@ -54,26 +54,25 @@ func (c *cursor) value(d option.Domain, prefix, text string) Answer {
 	return a
 }
 
-// folds tells whether Slurm takes such values in either case.
+// folds reports whether Slurm ignores the case of such values.
 func folds(k option.Kind) bool {
 	return k == option.Words || k == option.JobStates || k == option.NodeStates || k == option.Fields || k == option.Reports || k == option.Signals
 }
 
-// without leaves out the items that a list has already, and those that cannot
-// stand in one.
+// without returns the items that are not in a list yet and that can be in one.
 func without(items []Item, used []string) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool {
 		return strings.Contains(i.Text, ",") || slices.ContainsFunc(used, func(u string) bool { return strings.EqualFold(u, i.Text) })
 	})
 }
 
-// pick takes the items that begin with typed and puts prefix ahead of them.
+// pick returns the items that start with typed, with prefix in front.
 func pick(prefix, typed string, items []Item, fold bool) Answer {
 	var a Answer
 	seen := map[string]bool{}
 	for _, i := range items {
 		text, ok := match(typed, i.Text, fold)
-		if !ok || seen[text] || !harmless(text) {
+		if !ok || seen[text] || !isSafe(text) {
 			continue
 		}
 		seen[text] = true
@@ -84,7 +83,7 @@ func pick(prefix, typed string, items []Item, fold bool) Answer {
 	return a
 }
 
-// items are all values of a domain.
+// items returns all values of a domain.
 func (c *cursor) items(d option.Domain) []Item {
 	switch d.Kind {
 	case option.Words:
@@ -122,7 +121,7 @@ func plain(texts ...string) []Item {
 	return items
 }
 
-// fields are the columns that a command's --Format or --format has by name.
+// fields returns the names of the columns of a command's --Format or --format.
 func fields(name string) []Item {
 	var names []string
 	switch name {
@@ -147,7 +146,7 @@ func fields(name string) []Item {
 	return plain(slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })...)
 }
 
-// letters are the columns that a command's --format has by letter.
+// letters returns the letters of the columns of a command's --format.
 func letters(name string) []Item {
 	var items []Item
 	add := func(letter byte, header string) {
@@ -172,8 +171,8 @@ func letters(name string) []Item {
 	return items
 }
 
-// letters completes "%.18i %9P": what stands behind the last % is a width, and
-// a letter may follow.
+// letters completes "%.18i %9P": a width may be behind the last %, and a letter
+// follows.
 func (c *cursor) letters(prefix, text string) Answer {
 	at := strings.LastIndexByte(text, '%')
 	if at < 0 || strings.Trim(text[at+1:], "#.0123456789") != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// positional lists what may stand where an option need not.
+// positional completes operands.
 func (c *cursor) positional() Answer {
 	switch c.Name {
 	case "sbatch":
@@ -31,8 +31,8 @@ func (c *cursor) positional() Answer {
 	return Answer{}
 }
 
-// jobs lists the jobs that want says yes to (nil: all), or the steps of the job
-// that is named up to a dot.
+// jobs completes jobs for which want returns true (nil: all), or the steps of a job
+// behind a dot.
 func (c *cursor) jobs(prefix, text string, want func(Item) bool) Answer {
 	at := strings.LastIndexByte(text, ',') + 1
 	kind := option.Jobs
@@ -48,7 +48,7 @@ func (c *cursor) jobs(prefix, text string, want func(Item) bool) Answer {
 	return a
 }
 
-// verbs lists the first word.
+// verbs completes the verb.
 func (c *cursor) verbs() Answer {
 	var items []Item
 	for _, v := range option.VerbsOf(c.Name) {
@@ -57,12 +57,12 @@ func (c *cursor) verbs() Answer {
 	return pick("", c.Current, items, true)
 }
 
-// in tells whether the job is in one of the states.
+// in returns a filter of jobs by state.
 func in(states ...string) func(Item) bool {
 	return func(i Item) bool { return i.State == "" || slices.Contains(states, i.State) }
 }
 
-// wanted are the jobs that make sense for a verb of scontrol.
+// wanted are the filters of the jobs to which verbs of scontrol apply.
 var wanted = map[string]func(Item) bool{
 	"hold": in("PENDING"), "uhold": in("PENDING"), "holdu": in("PENDING"), "release": in("PENDING"), "top": in("PENDING"), "suspend": in("RUNNING"), "resume": in("SUSPENDED"),
 	"requeue": nil, "requeuehold": nil, "notify": in("RUNNING"), "wait_job": nil, "listpids": in("RUNNING"),
@@ -108,7 +108,7 @@ func (c *cursor) scontrol() Answer {
 	return Answer{}
 }
 
-// shownKinds are what follows scontrol show ENTITY.
+// shownKinds are the kinds of names behind scontrol show ENTITY.
 var shownKinds = map[string]option.Domain{
 	"job": {Kind: option.Jobs}, "jobs": {Kind: option.Jobs}, "jobid": {Kind: option.Jobs}, "step": {Kind: option.Steps}, "steps": {Kind: option.Steps},
 	"node": {Kind: option.Nodes, List: true}, "nodes": {Kind: option.Nodes, List: true}, "partition": {Kind: option.Partitions},
@@ -131,8 +131,8 @@ func (c *cursor) scontrolShow(words []string) Answer {
 	return c.value(shownKinds[strings.ToLower(words[0])], "", c.Current)
 }
 
-// scontrolSet lists what follows update, create and delete: the entity, then
-// what it is to have.
+// scontrolSet completes the words behind update, create and delete: the entity, then its
+// keys.
 func (c *cursor) scontrolSet(words []string, entities ...string) Answer {
 	key, text, has := strings.Cut(c.Current, "=")
 	if len(words) == 0 {
@@ -153,7 +153,7 @@ func (c *cursor) scontrolSet(words []string, entities ...string) Answer {
 	return pick("", c.Current, unused(keys, words), true)
 }
 
-// unused are the keys, KEY= or a bare word, that no word has yet.
+// unused returns the keys, KEY= or a word, that are not given yet.
 func unused(keys, words []string) []Item {
 	var items []Item
 	for _, k := range keys {

@@ -8,11 +8,11 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Form is what to write.
+// Form is the form of a document.
 type Form struct {
 	Syntax Syntax
-	// Parser is the data parser's version, such as v0.0.40; empty or v0.0.38:
-	// the shape of 22.05.
+	// Parser is the version of the data parser, such as v0.0.40; empty or v0.0.38:
+	// the form of 22.05.
 	Parser  string
 	Slurm   string   // release, such as 22.05.8
 	Cluster string   // the cluster's name
@@ -21,14 +21,13 @@ type Form struct {
 	Now     int64 // Unix seconds
 }
 
-// legacy and parsers are the versions that ParseForm takes.
+// legacy and parsers are the versions that ParseForm accepts.
 var (
 	legacy  = []string{"v0.0.37", "v0.0.38"}
 	parsers = []string{"v0.0.39", "v0.0.40", "v0.0.41", "v0.0.42", "v0.0.43", "v0.0.44"}
 )
 
-// ParseForm reads what stands behind --json= or --yaml=; ok is false for a
-// version that nobody has.
+// ParseForm parses the value of --json or --yaml; ok is false for an unknown version.
 func ParseForm(syntax Syntax, text string) (f Form, ok bool) {
 	version, _, _ := strings.Cut(text, "+")
 	version = strings.TrimPrefix(version, "data_parser/")
@@ -36,10 +35,10 @@ func ParseForm(syntax Syntax, text string) (f Form, ok bool) {
 	return Form{Syntax: syntax, Parser: version}, known
 }
 
-// Modern tells whether it is the shape of a data parser, not that of 22.05.
+// Modern reports whether f is the form of a data parser, not that of 22.05.
 func (f *Form) Modern() bool { return slices.Contains(parsers, f.Parser) }
 
-// document writes the frame around what body writes.
+// document returns a document with the members that body writes.
 func (f *Form) document(body func(*writer)) []byte {
 	w := &writer{syntax: f.Syntax, modern: f.Modern(), fresh: true}
 	if f.Syntax == YAML {
@@ -107,7 +106,7 @@ func (f *Form) meta(w *writer) {
 	})
 }
 
-// Jobs is squeue --json.
+// Jobs returns the document of squeue --json.
 func Jobs(f Form, jobs []*status.Job) []byte {
 	return f.document(func(w *writer) {
 		w.array("jobs", func() {

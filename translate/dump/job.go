@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// instant writes a time; 0 is no time.
+// instant writes a time; 0 means none.
 func (w *writer) instant(key string, t int64) { w.number(key, t, true) }
 
 func (f *Form) job(w *writer, j *status.Job) {
@@ -141,7 +141,7 @@ func (f *Form) jobMiddle(w *writer, j *status.Job) {
 	}
 }
 
-// exit writes an exit code: in 22.05 as wait(2) has it.
+// exit writes an exit code: in 22.05 a status of wait(2).
 func (w *writer) exit(key string, code, signal int32, pending bool) {
 	if !w.modern {
 		w.integer(key, int64(code<<8|signal))
@@ -192,8 +192,8 @@ func split(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// held is what a job holds on one node, from its Layout.
-type held struct{ node, cpus, memory, gres string }
+// nodeShare is the allocation of a job on one node, from its Layout.
+type nodeShare struct{ node, cpus, memory, gres string }
 
 func (f *Form) jobShape(w *writer, j *status.Job) {
 	w.number("max_cpus", int64(j.MaxCPUs), true)
@@ -320,7 +320,7 @@ func (f *Form) jobTail(w *writer, j *status.Job) {
 	w.text("current_working_directory", j.WorkDir)
 }
 
-// shared tells how the nodes may be shared, which has changed its form twice.
+// shared writes how the nodes may be shared, whose form has changed twice.
 func shared(w *writer, j *status.Job) {
 	word := map[string]string{"NO": "none", "YES": "shared", "USER": "user", "MCS": "mcs"}[j.OverSubscribe]
 	if !w.modern {
@@ -348,7 +348,7 @@ func shared(w *writer, j *status.Job) {
 	w.boolean("oversubscribe", word == "shared")
 }
 
-// perNode is --gres in the form of tres_per_node.
+// perNode returns --gres in the form of tres_per_node.
 func perNode(gres string) string {
 	if gres == "" {
 		return ""

@@ -15,7 +15,7 @@ import (
 var sample = status.Job{ID: 12, Name: "a \"b\"\n", User: "anna", UID: 1001, State: "RUNNING", Partition: "main", TimeLimit: -1, Nodes: 2, CPUs: 4, NodeList: "n[1-2]",
 	Layout: "n1 0-1 100 gpu:2(IDX:0-1);n2 0,2 100 ", TRES: "cpu=4,node=2", ArrayJobID: 12, ArrayTaskID: "3", OverSubscribe: "USER", ExitCode: 3, MinMemory: 100}
 
-// emptyIsNull has null for texts that are empty, as the YAML of 22.05 has.
+// emptyIsNull replaces empty texts by null, as in the YAML of 22.05.
 func emptyIsNull(v any) any {
 	switch x := v.(type) {
 	case string:
@@ -34,7 +34,7 @@ func emptyIsNull(v any) any {
 	return v
 }
 
-// TestYAMLIsTheSameDocument in both shapes.
+// TestYAMLIsTheSameDocument compares JSON and YAML in both forms.
 func TestYAMLIsTheSameDocument(t *testing.T) {
 	list := []*status.Job{{ID: 1, Name: "true", State: "PENDING", Comment: "- x: #y"}, &sample}
 	for _, parser := range []string{"", "v0.0.40"} {
@@ -57,7 +57,7 @@ func TestYAMLIsTheSameDocument(t *testing.T) {
 	}
 }
 
-// TestLaterShape: what a viewer for the data parsers reads.
+// TestLaterShape checks members that programs for the data parsers read.
 func TestLaterShape(t *testing.T) {
 	type number struct {
 		Set, Infinite bool
@@ -110,7 +110,7 @@ func BenchmarkJobs10000(b *testing.B) {
 	}
 }
 
-// TestYAMLHasTags as that of 22.05.
+// TestYAMLHasTags checks the tags of the YAML of 22.05.
 func TestYAMLHasTags(t *testing.T) {
 	text := string(Jobs(Form{Syntax: YAML, Slurm: "22.05.8"}, []*status.Job{&sample}))
 	for _, want := range []string{
@@ -127,7 +127,7 @@ func TestYAMLHasTags(t *testing.T) {
 	}
 }
 
-// TestLaterNodes: states are a list.
+// TestLaterNodes checks that states are a list in the form of data parsers.
 func TestLaterNodes(t *testing.T) {
 	n := status.Node{Name: "n1", State: "DOWN", Flags: []string{"DRAIN"}, CPUs: 4, Memory: 100}
 	var later struct {

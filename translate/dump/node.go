@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Nodes is sinfo --json of 22.05: every node.
+// Nodes returns the document of sinfo --json of 22.05: every node.
 func Nodes(f Form, nodes []status.Node) []byte {
 	return f.document(func(w *writer) {
 		w.array("nodes", func() {
@@ -20,8 +20,8 @@ func Nodes(f Form, nodes []status.Node) []byte {
 	})
 }
 
-// Sinfo is sinfo --json in the shape that f asks for: of 22.05, every node; of
-// the later ones, nodes by partition.
+// Sinfo returns the document of sinfo --json in the form f: every node for 22.05, or
+// nodes by partition for later releases.
 func Sinfo(f Form, parts []status.Partition, nodes []status.Node) []byte {
 	if f.Modern() {
 		return Groups(f, parts, nodes)
@@ -90,8 +90,8 @@ func textOrNull(w *writer, key, text string) {
 	w.text(key, text)
 }
 
-// nodeTRES is cpu=..,mem=..,billing=..,gres/gpu=..; empty when nothing counts.
-// What is used has no billing.
+// nodeTRES returns cpu=..,mem=..,billing=..,gres/gpu=.., or "" if all are 0. An empty
+// billing is omitted.
 func nodeTRES(cpus int32, mib int64, billing, gres string) string {
 	if cpus == 0 && mib == 0 {
 		return ""
@@ -107,8 +107,8 @@ func nodeTRES(cpus int32, mib int64, billing, gres string) string {
 	return text
 }
 
-// Groups is sinfo --json of the data parsers: one entry for the nodes of a
-// partition that are alike.
+// Groups returns the document of sinfo --json of the data parsers: one entry for the
+// nodes of a partition with the same values.
 func Groups(f Form, parts []status.Partition, nodes []status.Node) []byte {
 	byName := map[string]*status.Node{}
 	for i := range nodes {
@@ -206,7 +206,7 @@ func groupSizes(w *writer, p *status.Partition, n *status.Node) {
 	})
 }
 
-// unlimited makes -1 of 0, which means no limit in a Partition.
+// unlimited returns n, or -1 for 0, which means no limit in a Partition.
 func unlimited(n int32) int64 {
 	if n == 0 {
 		return -1

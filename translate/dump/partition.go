@@ -7,7 +7,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// partition is a partition of the later documents; folded are its nodes.
+// partition writes a partition of the later documents; folded is its node list.
 func (f *Form) partition(w *writer, p *status.Partition, folded string) {
 	w.object("nodes", func() {
 		w.text("allowed_allocation", "")
@@ -70,7 +70,7 @@ func maximums(w *writer, p *status.Partition) {
 	w.number("over_time_limit", int64(p.OverTimeLimit), p.OverTimeLimit > 0)
 }
 
-// memory is a default or a limit, MiB of a CPU or of a node; 0: none.
+// memory writes a default or a limit in MiB per CPU or per node; 0: none.
 func memory(w *writer, cpu, node int64) {
 	w.integer("memory_per_cpu", cmp.Or(cpu, node))
 	w.number("partition_memory_per_cpu", cpu, cpu != 0)

@@ -7,14 +7,14 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-func layout(j *status.Job) []held {
+func layout(j *status.Job) []nodeShare {
 	if j.Layout == "" {
 		return nil
 	}
-	var out []held
+	var out []nodeShare
 	for part := range strings.SplitSeq(j.Layout, ";") {
 		f := append(strings.Split(part, " "), "", "", "")
-		out = append(out, held{f[0], f[1], f[2], f[3]})
+		out = append(out, nodeShare{f[0], f[1], f[2], f[3]})
 	}
 	return out
 }
@@ -32,7 +32,7 @@ func gresDetail(j *status.Job) []string {
 	return out
 }
 
-// resources is job_resources, which jobs have that hold nodes.
+// resources writes job_resources, which jobs with an allocation have.
 func resources(w *writer, j *status.Job) {
 	nodes := layout(j)
 	if len(nodes) == 0 {
@@ -53,10 +53,10 @@ func resources(w *writer, j *status.Job) {
 	})
 }
 
-// allocatedNode is one node of job_resources. CPUs stand for cores of the
-// first socket: the row does not tell the node's geometry.
-func allocatedNode(w *writer, h held) {
-	memory, _ := strconv.ParseInt(h.memory, 10, 64) // 0: not known
+// allocatedNode writes one node of job_resources. CPUs are shown as cores of the first
+// socket, as the row does not have the node's geometry.
+func allocatedNode(w *writer, h nodeShare) {
+	memory, _ := strconv.ParseInt(h.memory, 10, 64) // 0: unknown
 	ids := cpus(h.cpus)
 	w.object("sockets", func() {
 		w.object("0", func() {
@@ -73,10 +73,10 @@ func allocatedNode(w *writer, h held) {
 	w.integer("memory_allocated", memory)
 }
 
-// maxCPU bounds the ids that cpus lists.
+// maxCPU is the maximum id that cpus returns.
 const maxCPU = 1 << 16
 
-// cpus expands a list such as 0-3,8.
+// cpus returns the numbers in a list such as 0-3,8.
 func cpus(list string) []int {
 	var out []int
 	for part := range strings.SplitSeq(list, ",") {

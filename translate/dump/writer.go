@@ -1,7 +1,7 @@
-// Package dump writes rows of jobs, nodes, partitions and reservations as the
-// listing commands' --json and --yaml do: in the shape of Slurm 22.05, and in
-// that of the data parsers of later releases, where a number says whether it
-// is set. It is pure.
+// Package dump encodes rows of jobs, nodes, partitions and reservations as the JSON and
+// YAML of the listing commands' --json and --yaml: in the form of Slurm 22.05, or of the
+// data parsers of later releases, in which a number has a member "set". The encoder is
+// written by hand for speed (docs/decisions). The package is pure.
 package dump
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// Syntax is what the text is written in.
+// Syntax is the syntax of a document.
 type Syntax int
 
 // The syntaxes.
@@ -19,7 +19,7 @@ const (
 	YAML
 )
 
-// String is the name of the option that asks for it.
+// String returns the name of the option for the syntax.
 func (s Syntax) String() string {
 	if s == YAML {
 		return "yaml"
@@ -27,19 +27,18 @@ func (s Syntax) String() string {
 	return "json"
 }
 
-// writer appends a tree to b as it is told: a key is empty in arrays.
+// writer appends members and items to b. Keys are empty in arrays.
 type writer struct {
 	b      []byte
 	syntax Syntax
-	modern bool // the shape of the later data parsers
+	modern bool // the form of the data parsers
 	depth  int
 	column int  // YAML: of the members of the innermost object
-	fresh  bool // nothing is in the innermost object or array yet
-	dash   bool // YAML without tags: an item of an array has just begun
+	fresh  bool // the innermost object or array is still empty
+	dash   bool // YAML without tags: at the start of an item of an array
 }
 
-// tagged tells whether every value has its type before it, as in the YAML of
-// 22.05.
+// tagged reports whether every value has a tag with its type, as in the YAML of 22.05.
 func (w *writer) tagged() bool { return w.syntax == YAML && !w.modern }
 
 func (w *writer) indent() {
@@ -48,7 +47,7 @@ func (w *writer) indent() {
 	}
 }
 
-// key begins a member or an item, whose value has that tag.
+// key starts a member or an item, whose value has the given tag.
 func (w *writer) key(key, tag string) {
 	if w.syntax == YAML {
 		w.yamlKey(key)
@@ -72,7 +71,7 @@ func (w *writer) key(key, tag string) {
 	}
 }
 
-// object writes an object with what members writes.
+// object writes an object with the members that members writes.
 func (w *writer) object(key string, members func()) {
 	if w.syntax == YAML {
 		w.yamlGroup(key, "map", "{}", members)
@@ -81,7 +80,7 @@ func (w *writer) object(key string, members func()) {
 	w.group(key, '{', '}', members)
 }
 
-// array writes an array with what items writes.
+// array writes an array with the items that items writes.
 func (w *writer) array(key string, items func()) {
 	if w.syntax == YAML {
 		w.yamlGroup(key, "seq", "[]", items)
@@ -118,7 +117,7 @@ func (w *writer) text(key, s string) {
 	}
 }
 
-// plain begins a value that stands behind its key and a blank.
+// plain starts a scalar value behind its key.
 func (w *writer) plain(key, tag string) {
 	w.key(key, tag)
 	if w.syntax == YAML {
@@ -126,12 +125,12 @@ func (w *writer) plain(key, tag string) {
 	}
 }
 
-// appendText appends s as a JSON string, which YAML reads as well.
+// appendText appends s as a JSON string, which is also valid YAML.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
 			text, err := json.Marshal(s)
-			if err != nil { // strings cannot fail
+			if err != nil { // impossible for strings
 				text = []byte(`""`)
 			}
 			return append(b, text...)
@@ -174,8 +173,8 @@ func (w *writer) texts(key string, list ...string) {
 	})
 }
 
-// number writes a number that may be unset: in the later shape as an object,
-// in that of 22.05 plain.
+// number writes a number that may be unset: an object in the later form, and a plain
+// number in that of 22.05.
 func (w *writer) number(key string, n int64, set bool) {
 	if !w.modern {
 		w.integer(key, n)
@@ -188,7 +187,7 @@ func (w *writer) number(key string, n int64, set bool) {
 	})
 }
 
-// count is a number that 22.05 writes as null where it is 0.
+// count writes a number that is null in 22.05 if it is 0.
 func (w *writer) count(key string, n int64) {
 	if !w.modern && n == 0 {
 		w.null(key)
@@ -197,7 +196,7 @@ func (w *writer) count(key string, n int64) {
 	w.number(key, n, n != 0)
 }
 
-// limit is a number of which -1 means that there is no limit.
+// limit writes a number; -1 means no limit.
 func (w *writer) limit(key string, n int64) {
 	switch {
 	case !w.modern && n < 0:

@@ -3,7 +3,7 @@ package dump
 import "encoding/json"
 
 func (w *writer) yamlKey(key string) {
-	if w.dash { // on the line of its dash
+	if w.dash { // on the same line as the dash
 		w.dash = false
 		w.b = append(w.b, ' ')
 	} else if len(w.b) > 0 {
@@ -25,7 +25,7 @@ func (w *writer) yamlKey(key string) {
 	w.b = append(append(w.b, key...), ':')
 }
 
-// yamlGroup writes an object or an array; the outermost has no key.
+// yamlGroup writes an object or an array; the outermost one has no key.
 func (w *writer) yamlGroup(key, tag, empty string, inside func()) {
 	outermost := w.depth == 0
 	if !outermost {
@@ -48,8 +48,8 @@ func (w *writer) yamlGroup(key, tag, empty string, inside func()) {
 	w.fresh, w.dash = false, false
 }
 
-// AppendYAMLText appends the text of a value whose tag says that it is a
-// string: quoted where YAML would end it or read it otherwise.
+// AppendYAMLText appends the text of a string value, quoted if YAML would parse it
+// differently otherwise.
 func AppendYAMLText(b []byte, s string) []byte {
 	if s == "" {
 		return append(b, `""`...)
@@ -62,7 +62,7 @@ func AppendYAMLText(b []byte, s string) []byte {
 		return append(b, s...)
 	}
 	quoted, err := json.Marshal(s)
-	if err != nil { // strings cannot fail
+	if err != nil { // impossible for strings
 		return append(b, `""`...)
 	}
 	return append(b, quoted...)

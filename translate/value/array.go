@@ -7,15 +7,14 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// maxArrayIndex is the highest index that can be written at all; the cluster's
-// MaxArraySize is lower and checked by admission.
+// maxArrayIndex is the highest index that Slurm parses. Admission enforces the
+// cluster's MaxArraySize, which is lower.
 const maxArrayIndex = 4000000
 
-// Array reads an array specification (-a): indexes, ranges FIRST-LAST and
-// steps FIRST-LAST:STEP with commas between them, %N for the number of tasks
-// at a time. The result is ascending, each index once; Spec is its canonical
-// text. As in Slurm the text may stand in brackets, and a %N that is no
-// positive number is none.
+// Array parses an array specification (-a): indexes, ranges FIRST-LAST and steps
+// FIRST-LAST:STEP separated by commas, and %N for the number of concurrent tasks. The
+// indexes of the result are ascending and unique; Spec is its canonical text. As in
+// Slurm the text may be in brackets, and a %N that is not positive is ignored.
 func Array(s string) (*job.Array, error) {
 	body, limit, limited := strings.Cut(s, "%")
 	intervals, err := ArrayIntervals(body)
@@ -35,6 +34,7 @@ func Array(s string) (*job.Array, error) {
 	return a, nil
 }
 
+// index parses one index.
 func index(s string) (int32, error) {
 	if !digits(s) {
 		return 0, ErrInvalid
@@ -46,15 +46,15 @@ func index(s string) (int32, error) {
 	return int32(n), nil
 }
 
-// A set of indexes is written as FIRST-LAST:STEP if it is that, has so many
-// indexes and spans more than so many (seen in Slurm 22.05).
+// Indexes with a constant step are formatted as FIRST-LAST:STEP if there are at least
+// steppedCount of them and they span more than steppedSpan (as in Slurm 22.05).
 const (
 	steppedCount = 6
 	steppedSpan  = 10
 )
 
-// ArraySpec writes ascending indexes as Slurm shows them: 1-3,5,7-9%2, or
-// 0-98:2%2 where all of them have the same distance.
+// ArraySpec formats ascending indexes as Slurm shows them: 1-3,5,7-9%2, or 0-98:2%2 if
+// the step is constant.
 func ArraySpec(indexes []int32, limit int32) string {
 	var b []byte
 	if step := stride(indexes); step > 1 {
@@ -70,7 +70,7 @@ func ArraySpec(indexes []int32, limit int32) string {
 	return string(b)
 }
 
-// stride is the one distance between the indexes, where it is to be shown; else 0.
+// stride returns the constant step between the indexes if it is to be shown, or 0.
 func stride(indexes []int32) int32 {
 	n := len(indexes)
 	if n < steppedCount || indexes[n-1]-indexes[0] <= steppedSpan {

@@ -7,26 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// BindError is a binding that cannot be read; its text is Slurm's.
+// BindError is an error about an invalid binding, in Slurm's words.
 type BindError struct{ Text string }
 
 func (e *BindError) Error() string { return e.Text }
 
-// BindWords splits a --cpu-bind or --mem-bind value into its words: at each
-// comma that no value of a list follows. A value begins with a digit or is
-// hexadecimal digits up to the next comma or the end; an empty one counts.
+// BindWords splits a value of --cpu-bind or --mem-bind into words, at each comma that
+// is not followed by a value of a list. A value starts with a digit, or consists of
+// hexadecimal digits up to the next comma or the end, or is empty.
 func BindWords(s string) []string {
 	var words []string
 	start := 0
 	for i := range len(s) {
-		if s[i] == ',' && !beginsValue(s[i+1:]) {
+		if s[i] == ',' && !startsWithValue(s[i+1:]) {
 			words, start = append(words, s[start:i]), i+1
 		}
 	}
 	return append(words, s[start:])
 }
 
-func beginsValue(s string) bool {
+// startsWithValue reports whether s starts with a value of a list.
+func startsWithValue(s string) bool {
 	if s != "" && s[0] >= '0' && s[0] <= '9' {
 		return true
 	}
@@ -39,13 +40,12 @@ const (
 	hexDigits     = decimalDigits + "abcdefABCDEF"
 )
 
-// maxRepeats bounds how often *N repeats an entry of a list.
+// maxRepeats is the maximum N of *N, which repeats an entry of a list.
 const maxRepeats = 1 << 16
 
-// BindList reads the list of a word such as map_cpu or mask_mem: numbers, or
-// hexadecimal masks for the words that begin with mask, which come back
-// without their 0x. An entry is there as often as it says (*N). The error is a
-// *BindError.
+// BindList parses the list of a word such as map_cpu or mask_mem: numbers, or
+// hexadecimal masks for words that start with mask. It returns masks without 0x, and
+// entries with *N repeated N times. The error is a *BindError.
 func BindList(word, list string) ([]string, error) {
 	masks := strings.HasPrefix(word, "mask")
 	var out []string
@@ -84,7 +84,8 @@ func BindList(word, list string) ([]string, error) {
 	return out, nil
 }
 
-// bindNumber refuses text unless rest, its end, has allowed characters only.
+// bindNumber returns an error unless rest, the end of text, has only allowed
+// characters.
 func bindNumber(text, rest, allowed string) error {
 	bad := strings.TrimLeft(rest, allowed)
 	if bad == "" {
@@ -94,9 +95,11 @@ func bindNumber(text, rest, allowed string) error {
 	return &BindError{fmt.Sprintf("Failed to validate number: %s, the offending character is %c", text, r)}
 }
 
-var cpuBindWords = map[string]bool{"q": true, "quiet": true, "v": true, "verbose": true, "no": true, "none": true, "rank": true,
-	"rank_ldom": true, "sockets": true, "cores": true, "threads": true, "ldoms": true, "one_thread": true, "core": true, "socket": true,
-	"thread": true, "ldom": true}
+var cpuBindWords = map[string]bool{
+	"q": true, "quiet": true, "v": true, "verbose": true, "no": true, "none": true, "rank": true, "rank_ldom": true,
+	"sockets": true, "cores": true, "threads": true, "ldoms": true, "one_thread": true, "core": true, "socket": true,
+	"thread": true, "ldom": true,
+}
 
 // CPUBind checks a --cpu-bind value. The error is a *BindError.
 func CPUBind(s string) error {
@@ -119,8 +122,7 @@ func CPUBind(s string) error {
 	return nil
 }
 
-// MemBind reads a --mem-bind value and writes it as Slurm shows it. The error
-// is a *BindError.
+// MemBind returns a value of --mem-bind as Slurm shows it. The error is a *BindError.
 func MemBind(s string) (string, error) {
 	var flags [3]string // verbose, prefer, sort
 	kind := ""
@@ -170,10 +172,9 @@ func MemBind(s string) (string, error) {
 	return strings.Join(out, ","), nil
 }
 
-// Distribution reads --distribution (-m) and writes it as Slurm shows it:
-// block, cyclic, plane=N or arbitrary for the nodes, then block, cyclic or
-// fcyclic for sockets and for cores, then pack or nopack. An asterisk stands
-// for the level's default.
+// Distribution returns a value of --distribution (-m) as Slurm shows it: block,
+// cyclic, plane=N or arbitrary for nodes, then block, cyclic or fcyclic for sockets
+// and for cores, then pack or nopack. An asterisk stands for the default of its level.
 func Distribution(s string) (string, error) {
 	text := strings.ToLower(s)
 	levels, pack, packed := strings.Cut(text, ",")

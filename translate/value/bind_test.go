@@ -2,8 +2,8 @@ package value
 
 import "testing"
 
-// What srun 22.05.8 made of each value: SLURM_CPU_BIND or SLURM_MEM_BIND
-// without its "quiet,", or the message.
+// memBindCases are values and the result of srun 22.05.8: SLURM_MEM_BIND without
+// "quiet,", or the error.
 var memBindCases = []struct{ given, shown, message string }{
 	{given: "mask_mem:0xA", shown: "mask_mem:A"},
 	{given: "mask_mem:A", shown: "mask_mem:A"},
@@ -28,7 +28,7 @@ var memBindCases = []struct{ given, shown, message string }{
 	{given: "map_mem:1*2*3", message: "Failed to validate number: *2*3, the offending character is *"},
 	{given: "mask_mem:1*,2", message: "Invalid mask_mem multiplier: "},
 	{given: "map_mem:", message: `missing list for "--mem-bind=map_mem:<list>"`},
-	// Slurm takes a list of nothing, and then has nothing to bind to.
+	// Slurm accepts an empty list.
 	{given: "mask_mem:,", message: `missing list for "--mem-bind=mask_mem:<list>"`},
 	{given: "map_mem:0,x", message: `unrecognized --mem-bind argument "x"`},
 	{given: "mask_mem:1,verbose,2", message: `unrecognized --mem-bind argument "verbose,2"`},

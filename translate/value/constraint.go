@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Constraint is what --constraint asks for (sbatch(1)).
+// Constraint is a parsed value of --constraint (sbatch(1)).
 type Constraint struct {
-	// Alternatives: all nodes of a job are to serve the same one, "[a|b]".
+	// Alternatives are those of "[a|b]": all nodes of a job must meet the same one.
 	Alternatives []Alternative
-	// Names are those of all features it mentions, ascending, each once.
+	// Names are the names of all features in it, sorted and unique.
 	Names []string
 }
 
-// Alternative is a condition that every node has to meet, and counts of nodes
-// that meet others besides ("a*2&b*4").
+// Alternative is a condition that every node must meet, and numbers of nodes that must
+// meet further conditions ("a*2&b*4").
 type Alternative struct {
 	Every Features
 	Some  []CountedFeatures
@@ -27,16 +27,17 @@ type CountedFeatures struct {
 	Count int
 }
 
-// Features is a condition on the features of one node. At most one of its
-// fields is set; the zero value holds of every node. Neither All nor Any has
-// members of its own kind, or fewer than two.
+// Features is a condition on the features of one node. At most one of its fields is
+// set; every node meets the zero value. All and Any have at least two members, none of
+// which is of the same kind.
 type Features struct {
 	Name string
 	All  []Features
 	Any  []Features
 }
 
-// Met tells whether a node with these features will do.
+// Met reports whether a node meets the condition; has reports whether it has a
+// feature.
 func (f Features) Met(has func(string) bool) bool {
 	met := func(m Features) bool { return m.Met(has) }
 	switch {
@@ -48,10 +49,10 @@ func (f Features) Met(has func(string) bool) bool {
 	return !slices.ContainsFunc(f.All, func(m Features) bool { return !met(m) })
 }
 
-// None tells whether f is no condition at all.
+// None reports whether f is the zero value.
 func (f Features) None() bool { return f.Name == "" && f.All == nil && f.Any == nil }
 
-// And is both conditions at once.
+// And returns the condition that both f and g are met.
 func (f Features) And(g Features) Features {
 	switch {
 	case f.None():
@@ -62,7 +63,7 @@ func (f Features) And(g Features) Features {
 	return Features{All: slices.Concat(members(f, f.All), members(g, g.All))}
 }
 
-// or is either condition.
+// or returns the condition that f or g is met.
 func (f Features) or(g Features) Features {
 	if f.None() || g.None() {
 		return Features{}
@@ -70,7 +71,7 @@ func (f Features) or(g Features) Features {
 	return Features{Any: slices.Concat(members(f, f.Any), members(g, g.Any))}
 }
 
-// members are those of a condition of the kind asked for, else it is the only one.
+// members returns the members of f if they are of the kind of, or f itself.
 func members(f Features, of []Features) []Features {
 	if of != nil {
 		return of
@@ -78,7 +79,7 @@ func members(f Features, of []Features) []Features {
 	return []Features{f}
 }
 
-// String writes f so that it stays whole beside & and |.
+// String returns f in parentheses if it needs them next to & and |.
 func (f Features) String() string {
 	if f.Name != "" {
 		return f.Name
@@ -94,7 +95,7 @@ func (f Features) String() string {
 	return "(" + strings.Join(parts, sep) + ")"
 }
 
-// And is both constraints at once.
+// And returns the constraint that both c and other are met.
 func (c Constraint) And(other Constraint) Constraint {
 	out := Constraint{Alternatives: product(c.Alternatives, other.Alternatives), Names: slices.Concat(c.Names, other.Names)}
 	slices.Sort(out.Names)
@@ -112,23 +113,21 @@ func product(some, others []Alternative) []Alternative {
 	return out
 }
 
-// Bounds of an expression and of what it stands for.
+// Limits on an expression and its result.
 const (
-	mostAlternatives = 64
-	mostConstraint   = 4096 // bytes
-	mostCounted      = 1 << 20
+	maxAlternatives = 64
+	maxConstraint   = 4096 // bytes
+	maxCounted      = 1 << 20
 )
 
-// noBlanks takes the blanks of ASCII away, byte by byte: what is left makes no
-// new ones.
+// noBlanks removes ASCII blanks.
 var noBlanks = strings.NewReplacer(" ", "", "\t", "", "\n", "", "\v", "", "\f", "", "\r", "")
 
-// ParseConstraint reads an expression of features with & (or ,), |, counts,
-// parentheses and brackets; & binds closer than |. Blanks and an operator at the
-// end do not count. Counts
-// in some alternatives only are invalid.
+// ParseConstraint parses an expression of features with & (or ,), |, counts,
+// parentheses and brackets; & has the higher precedence. Blanks and an operator at the
+// end are ignored. Counts in only some of the alternatives are invalid.
 func ParseConstraint(text string) (Constraint, error) {
-	if len(text) > mostConstraint {
+	if len(text) > maxConstraint {
 		return Constraint{}, ErrInvalid
 	}
 	p := constraintParser{rest: noBlanks.Replace(text)}
@@ -137,15 +136,15 @@ func ParseConstraint(text string) (Constraint, error) {
 	}
 	all := p.or(false)
 	counts := slices.ContainsFunc(all, func(a Alternative) bool { return len(a.Some) > 0 })
-	if p.bad || p.rest != "" || len(all) > mostAlternatives || counts && len(all) > 1 {
+	if p.bad || p.rest != "" || len(all) > maxAlternatives || counts && len(all) > 1 {
 		return Constraint{}, ErrInvalid
 	}
 	slices.Sort(p.names)
 	return Constraint{all, slices.Compact(p.names)}, nil
 }
 
-// FormatConstraint writes c so that ParseConstraint gives it again, unless that
-// is longer than it takes.
+// FormatConstraint returns an expression for c. ParseConstraint accepts it unless it is
+// too long.
 func FormatConstraint(c Constraint) string {
 	parts := make([]string, len(c.Alternatives))
 	for i, a := range c.Alternatives {
@@ -157,7 +156,7 @@ func FormatConstraint(c Constraint) string {
 	return "[" + strings.Join(parts, "|") + "]"
 }
 
-// String writes a as the factors of a constraint.
+// String returns a as the factors of a constraint.
 func (a Alternative) String() string {
 	var parts []string
 	if !a.Every.None() {
@@ -175,8 +174,8 @@ type constraintParser struct {
 	bad   bool
 }
 
-// take removes the first byte if it is one of set, and returns it.
-func (p *constraintParser) take(set string) byte {
+// accept consumes and returns the first byte if it is in set, or returns 0.
+func (p *constraintParser) accept(set string) byte {
 	if p.rest == "" || !strings.Contains(set, p.rest[:1]) {
 		return 0
 	}
@@ -185,11 +184,11 @@ func (p *constraintParser) take(set string) byte {
 	return b
 }
 
-// or reads terms joined by |. In brackets each is an alternative of its own,
-// else a node may meet any of them.
+// or parses terms separated by |. In brackets each is a separate alternative; otherwise
+// a node may meet any of them.
 func (p *constraintParser) or(exclusive bool) []Alternative {
 	all := p.and()
-	for !p.bad && p.take("|") != 0 {
+	for !p.bad && p.accept("|") != 0 {
 		next := p.and()
 		switch {
 		case exclusive || len(all) != 1 || len(next) != 1 || len(all[0].Some)+len(next[0].Some) > 0:
@@ -201,31 +200,31 @@ func (p *constraintParser) or(exclusive bool) []Alternative {
 	return all
 }
 
-// and reads factors joined by & or a comma.
+// and parses factors separated by & or a comma.
 func (p *constraintParser) and() []Alternative {
 	all := p.factor()
-	for !p.bad && p.take("&,") != 0 {
-		if all = product(all, p.factor()); len(all) > mostAlternatives {
+	for !p.bad && p.accept("&,") != 0 {
+		if all = product(all, p.factor()); len(all) > maxAlternatives {
 			p.bad = true
 		}
 	}
 	return all
 }
 
-// factor reads a feature or a group, and its count.
+// factor parses a feature or a group, and its count.
 func (p *constraintParser) factor() []Alternative {
 	var all []Alternative
-	switch p.take("([") {
+	switch p.accept("([") {
 	case '(':
 		all = p.or(false)
-		p.bad = p.bad || p.take(")") == 0
+		p.bad = p.bad || p.accept(")") == 0
 	case '[':
-		all = within(p.or(true))
-		p.bad = p.bad || p.take("]") == 0
+		all = restrictToCounted(p.or(true))
+		p.bad = p.bad || p.accept("]") == 0
 	default:
 		all = []Alternative{{Every: Features{Name: p.name()}}}
 	}
-	if p.bad || p.take("*") == 0 {
+	if p.bad || p.accept("*") == 0 {
 		return all
 	}
 	n := p.count()
@@ -253,13 +252,13 @@ func (p *constraintParser) count() int {
 		end = len(p.rest)
 	}
 	n, err := strconv.Atoi(p.rest[:end])
-	p.rest, p.bad = p.rest[end:], p.bad || err != nil || n < 1 || n > mostCounted
+	p.rest, p.bad = p.rest[end:], p.bad || err != nil || n < 1 || n > maxCounted
 	return n
 }
 
-// within makes counts in brackets say where all of the nodes are: on those
-// that meet one of the counted conditions.
-func within(all []Alternative) []Alternative {
+// restrictToCounted requires every node to meet one of the counted conditions, as
+// counts in brackets do.
+func restrictToCounted(all []Alternative) []Alternative {
 	for i := range all {
 		a := &all[i]
 		if len(a.Some) == 0 || !a.Every.None() {

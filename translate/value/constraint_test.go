@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What --constraint's forms mean on nodes with the features a, b, ab, c.
+// TestConstraintGrammar checks which of five nodes meet each constraint.
 func TestConstraintGrammar(t *testing.T) {
 	nodes := []string{"a", "b", "a b", "c", ""}
 	for text, want := range map[string]string{
@@ -88,10 +88,10 @@ func FuzzConstraint(f *testing.F) {
 			a.Every.Met(func(string) bool { return true })
 		}
 		written := FormatConstraint(c)
-		if len(written) > mostConstraint {
+		if len(written) > maxConstraint {
 			return
 		}
 		again, err := ParseConstraint(written)
-		back(t, text, c, written, again, err)
+		roundTrip(t, text, c, written, again, err)
 	})
 }

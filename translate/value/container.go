@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// reference is the form of an image's name, registry and tag or digest included.
+// reference matches an image reference with registry and tag or digest.
 var reference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*[A-Za-z0-9]$|^[A-Za-z0-9]$`)
 
-// Image turns the image of pyxis's --container-image, [USER@][REGISTRY#]NAME[:TAG]
-// with an optional docker://, into the reference that Kubernetes takes. Files
-// (squashfs images) are none.
+// Image returns the Kubernetes image reference for a value of pyxis's
+// --container-image: [USER@][REGISTRY#]NAME[:TAG] with an optional docker://. It
+// refuses files (squashfs images).
 func Image(s string) (string, error) {
 	ref := strings.TrimPrefix(s, "docker://")
 	if strings.HasPrefix(ref, "/") || strings.HasPrefix(ref, ".") || strings.HasSuffix(ref, ".sqsh") {
-		return "", fmt.Errorf("%s is a file; only images of a registry can be run", s)
+		return "", fmt.Errorf("%s is a file; only images in a registry are supported", s)
 	}
 	if strings.Contains(ref, "://") {
 		return "", fmt.Errorf("invalid image %q", s)
 	}
-	if user, rest, found := strings.Cut(ref, "@"); found && !strings.Contains(user, "/") && !strings.HasPrefix(rest, "sha256:") {
+	user, rest, found := strings.Cut(ref, "@")
+	if found && !strings.Contains(user, "/") && !strings.HasPrefix(rest, "sha256:") {
 		return "", fmt.Errorf("credentials come from the cluster, not from %q", s)
 	}
 	ref = strings.Replace(ref, "#", "/", 1)
@@ -37,8 +38,8 @@ type Mount struct {
 	ReadOnly       bool
 }
 
-// Mounts reads SRC[:DST[:FLAGS]],... with flags ro, rw and those of mount(2)
-// that mean nothing here, parted by plus signs.
+// Mounts parses SRC[:DST[:FLAGS]],... Flags are separated by plus signs: ro, rw, and
+// flags of mount(2) that are ignored.
 func Mounts(s string) ([]Mount, error) {
 	var out []Mount
 	for item := range strings.SplitSeq(s, ",") {
@@ -55,7 +56,8 @@ func Mounts(s string) ([]Mount, error) {
 				switch f {
 				case "ro":
 					m.ReadOnly = true
-				case "rw", "rprivate", "private", "rslave", "slave", "rbind", "bind", "x-create=dir", "x-create=file", "x-create=auto":
+				case "rw", "rprivate", "private", "rslave", "slave", "rbind", "bind",
+					"x-create=dir", "x-create=file", "x-create=auto":
 				default:
 					return nil, fmt.Errorf("invalid flag %q in mount %q", f, item)
 				}
@@ -67,7 +69,7 @@ func Mounts(s string) ([]Mount, error) {
 	return out, nil
 }
 
-// FormatMounts writes what Mounts reads.
+// FormatMounts formats mounts in the syntax of Mounts.
 func FormatMounts(list []Mount) string {
 	parts := make([]string, len(list))
 	for i, m := range list {

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Cron is a schedule of crontab(5), as scrontab takes it.
+// Cron is a schedule in the syntax of crontab(5), for scrontab.
 type Cron struct {
 	minutes, hours, days, months, weekdays uint64 // a bit for each value
 	anyDay, anyWeekday                     bool
 }
 
 var cronNames = map[string]string{
-	"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *",
-	"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@elevenses": "0 11 * * *", "@noon": "0 12 * * *", "@fika": "0 15 * * *", "@teatime": "0 16 * * *",
+	"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@elevenses": "0 11 * * *",
+	"@noon": "0 12 * * *", "@fika": "0 15 * * *", "@teatime": "0 16 * * *",
 }
 
 var (
@@ -22,7 +23,7 @@ var (
 	dayNames   = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 )
 
-// ParseCron reads "MINUTE HOUR DAY MONTH WEEKDAY" or a name such as @daily.
+// ParseCron parses "MINUTE HOUR DAY MONTH WEEKDAY" or a name such as @daily.
 func ParseCron(text string) (*Cron, error) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if named, ok := cronNames[text]; ok {
@@ -38,19 +39,22 @@ func ParseCron(text string) (*Cron, error) {
 		low, high int
 		names     []string
 		first     int
-	}{{&c.minutes, 0, 59, nil, 0}, {&c.hours, 0, 23, nil, 0}, {&c.days, 1, 31, nil, 0}, {&c.months, 1, 12, monthNames, 1}, {&c.weekdays, 0, 7, dayNames, 0}} {
+	}{
+		{&c.minutes, 0, 59, nil, 0}, {&c.hours, 0, 23, nil, 0}, {&c.days, 1, 31, nil, 0},
+		{&c.months, 1, 12, monthNames, 1}, {&c.weekdays, 0, 7, dayNames, 0},
+	} {
 		var err error
 		if *x.to, err = cronField(f[i], x.low, x.high, x.names, x.first); err != nil {
 			return nil, err
 		}
 	}
 	if c.weekdays&(1<<7) != 0 {
-		c.weekdays |= 1 // 7 is Sunday, too
+		c.weekdays |= 1 // 7 is Sunday too
 	}
 	return c, nil
 }
 
-// cronField reads a list of values, ranges and steps.
+// cronField parses a list of values, ranges and steps.
 func cronField(text string, low, high int, names []string, first int) (bits uint64, err error) {
 	number := func(s string) (int, error) {
 		for i, n := range names {
@@ -94,8 +98,8 @@ func cronField(text string, low, high int, names []string, first int) (bits uint
 	return bits, nil
 }
 
-// Next is the first minute of the schedule after t, in t's zone; zero where
-// there is none within five years.
+// Next returns the first minute of the schedule after t, in t's time zone, or the zero
+// time if there is none within five years.
 func (c *Cron) Next(t time.Time) time.Time {
 	y, mo, d := t.Date()
 	at := time.Date(y, mo, d, t.Hour(), t.Minute()+1, 0, 0, t.Location())
@@ -117,7 +121,8 @@ func (c *Cron) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// day: where both day and weekday are given, either will do.
+// day reports whether the day matches. If both day and weekday are restricted, one of
+// them must match.
 func (c *Cron) day(t time.Time) bool {
 	day, weekday := c.days&(1<<t.Day()) != 0, c.weekdays&(1<<t.Weekday()) != 0
 	if c.anyDay || c.anyWeekday {

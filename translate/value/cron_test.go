@@ -32,9 +32,12 @@ func TestCron(t *testing.T) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}
-	for _, text := range []string{"", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5-1 * * * *", "*/0 * * * *", "a * * * *", "+1 * * * *", "@never", "1,,2 * * * *", "-5 * * * *"} {
+	for _, text := range []string{
+		"", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5-1 * * * *",
+		"*/0 * * * *", "a * * * *", "+1 * * * *", "@never", "1,,2 * * * *", "-5 * * * *",
+	} {
 		if _, err := ParseCron(text); err == nil {
-			t.Errorf("%q was taken", text)
+			t.Errorf("%q was accepted", text)
 		}
 	}
 }

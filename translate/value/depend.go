@@ -11,9 +11,9 @@ import (
 // dependTypes are the types that name jobs.
 var dependTypes = []string{"after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer", "expand"}
 
-// Dependencies reads --dependency: TYPE:ID[:ID...] terms and singleton, with
-// commas (all must hold) or question marks (any) between them. A bare id means
-// afterany. Repeated terms count once. The empty text is no dependency.
+// Dependencies parses --dependency: terms TYPE:ID[:ID...] and singleton, separated by
+// commas (all must be met) or question marks (one must be met). An id alone means
+// afterany. Duplicates are dropped. An empty text means no dependency.
 func Dependencies(s string) (job.Dependencies, error) {
 	d := job.Dependencies{Any: strings.Contains(s, "?")}
 	if s == "" {
@@ -35,7 +35,7 @@ func Dependencies(s string) (job.Dependencies, error) {
 	return d, nil
 }
 
-// dependKey is equal for equal dependencies.
+// dependKey is a comparable form of a dependency.
 type dependKey struct {
 	job.Dependency
 	task int32
@@ -49,13 +49,15 @@ func keyOf(d *job.Dependency) dependKey {
 	return k
 }
 
+// dependTerm parses one term.
 func dependTerm(s string) ([]job.Dependency, error) {
 	fields := strings.Split(s, ":")
 	kind := strings.ToLower(fields[0])
 	if kind == "singleton" && len(fields) == 1 {
 		return []job.Dependency{{Type: kind}}, nil
 	}
-	if len(fields) == 1 && fields[0] != "" && fields[0][0] >= '0' && fields[0][0] <= '9' {
+	isNumber := fields[0] != "" && fields[0][0] >= '0' && fields[0][0] <= '9'
+	if len(fields) == 1 && isNumber {
 		kind, fields = "afterany", []string{"", fields[0]}
 	}
 	if len(fields) < 2 || !slices.Contains(dependTypes, kind) {
@@ -72,7 +74,7 @@ func dependTerm(s string) ([]job.Dependency, error) {
 	return items, nil
 }
 
-// dependJob reads ID, ID_TASK or ID_*, each with an optional +MINUTES.
+// dependJob parses ID, ID_TASK or ID_*, each with an optional +MINUTES.
 func dependJob(kind, s string) (job.Dependency, error) {
 	item := job.Dependency{Type: kind}
 	id, delay, delayed := strings.Cut(s, "+")
@@ -103,7 +105,7 @@ func dependJob(kind, s string) (job.Dependency, error) {
 	return item, nil
 }
 
-// FormatDependencies writes d as --dependency takes it.
+// FormatDependencies formats d in the syntax of --dependency.
 func FormatDependencies(d job.Dependencies) string {
 	sep := ","
 	if d.Any {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestManyDependencies reads half a million terms. If each were compared with all
-// before it, the test binary's time-out would end this.
+// TestManyDependencies parses half a million terms. Comparing each of them with all
+// others would exceed the timeout of the test binary.
 func TestManyDependencies(t *testing.T) {
 	const n = 500_000
 	var text strings.Builder
@@ -24,7 +24,7 @@ func TestManyDependencies(t *testing.T) {
 	}
 }
 
-// Repeated terms count once, in the order of their first.
+// TestRepeatedDependencies checks that duplicates are dropped.
 func TestRepeatedDependencies(t *testing.T) {
 	d, err := Dependencies("afterok:1:1:2_3,afterok:1,after:1+5:1+5:1,singleton,singleton,afterok:2_*:2_3")
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package value reads the forms that values of Slurm's options take: time
-// limits, sizes, node counts, array indexes, signals, instants, dependencies,
-// generic resources. Every function is pure; instants need the present as an
-// argument. What is accepted was asked of Slurm 22.05.8, value by value, and
-// lies in translate/testdata.
+// Package value parses and formats the values of Slurm's options: time limits, sizes,
+// node counts, array indexes, signals, times, dependencies, generic resources. Every
+// function is pure; those about times have the current time as an argument. Which
+// values are valid was recorded from Slurm 22.05.8, in translate/testdata.
 package value
 
 import (
@@ -11,12 +10,12 @@ import (
 	"strings"
 )
 
-// ErrInvalid is what every parser here returns for a value that has not its
-// form; the option table turns it into the message of the option.
+// ErrInvalid is the error of every parser here for a value with the wrong syntax. The
+// option table translates it to the error of the option.
 var ErrInvalid = errors.New("invalid value")
 
-// Count reads a count of at least one (-n, -c, ...): decimal digits, with
-// blanks or a plus sign ahead as strtol takes them.
+// Count parses a count of at least one (-n, -c, ...): decimal digits, with optional
+// blanks or a plus sign in front as in strtol.
 func Count(s string) (int32, error) {
 	n, err := integer(s)
 	if err != nil || n < 1 || n > 1<<31-1 {
@@ -25,7 +24,7 @@ func Count(s string) (int32, error) {
 	return int32(n), nil
 }
 
-// CountOrZero is Count that takes 0 as well.
+// CountOrZero is Count that also accepts 0.
 func CountOrZero(s string) (int32, error) {
 	n, err := integer(s)
 	if err != nil || n < 0 || n > 1<<31-1 {
@@ -34,7 +33,7 @@ func CountOrZero(s string) (int32, error) {
 	return int32(n), nil
 }
 
-// integer is strtol in base ten over the whole of s.
+// integer parses the whole of s like strtol in base ten.
 func integer(s string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimLeft(s, " \t\n\v\f\r"), 10, 64)
 	if err != nil || strings.Contains(s, "_") {
@@ -43,7 +42,7 @@ func integer(s string) (int64, error) {
 	return n, nil
 }
 
-// digits tells whether s is one or more decimal digits.
+// digits reports whether s consists of one or more decimal digits.
 func digits(s string) bool {
 	if s == "" {
 		return false
@@ -56,8 +55,8 @@ func digits(s string) bool {
 	return true
 }
 
-// Leading reads the number at the front of s as strtoll does: what follows is
-// ignored, and no number is 0 (--nice and --priority take that).
+// Leading returns the number at the front of s like strtoll (for --nice and
+// --priority): the rest is ignored, and the result is 0 if there is no number.
 func Leading(s string) int64 {
 	s = strings.TrimLeft(s, " \t\n\v\f\r")
 	end := 0

@@ -8,12 +8,11 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// back fails unless what was read, written out and read again is the same. Reading
-// never panics, whatever the text.
-func back[T any](t *testing.T, text string, v T, written string, again T, err error) {
+// roundTrip fails unless again, parsed from the formatted value v, is equal to v.
+func roundTrip[T any](t *testing.T, text string, v T, written string, again T, err error) {
 	t.Helper()
 	if err != nil || !reflect.DeepEqual(v, again) {
-		t.Fatalf("%q: %+v was written as %q, which is %+v, %v", text, v, written, again, err)
+		t.Fatalf("%q: %+v was formatted as %q, which is parsed as %+v, %v", text, v, written, again, err)
 	}
 }
 
@@ -31,7 +30,7 @@ func FuzzMinutes(f *testing.F) {
 		}
 		text := FormatMinutes(n)
 		again, err := Minutes(text)
-		back(t, s, n, text, again, err)
+		roundTrip(t, s, n, text, again, err)
 	})
 }
 
@@ -45,7 +44,7 @@ func FuzzSeconds(f *testing.F) {
 		}
 		text := FormatSeconds(n)
 		again, err := Seconds(text)
-		back(t, s, n, text, again, err)
+		roundTrip(t, s, n, text, again, err)
 	})
 }
 
@@ -62,7 +61,7 @@ func FuzzMegabytes(f *testing.F) {
 		}
 		text := FormatMegabytes(n)
 		again, err := Megabytes(text)
-		back(t, s, n, text, again, err)
+		roundTrip(t, s, n, text, again, err)
 	})
 }
 
@@ -79,7 +78,7 @@ func FuzzNodes(f *testing.F) {
 		}
 		text := FormatNodes(least, most)
 		l, m, err := Nodes(text)
-		back(t, s, [2]int32{least, most}, text, [2]int32{l, m}, err)
+		roundTrip(t, s, [2]int32{least, most}, text, [2]int32{l, m}, err)
 	})
 }
 
@@ -92,7 +91,7 @@ func FuzzArray(f *testing.F) {
 			return
 		}
 		again, err := Array(a.Spec)
-		back(t, s, a, a.Spec, again, err)
+		roundTrip(t, s, a, a.Spec, again, err)
 	})
 }
 
@@ -109,7 +108,7 @@ func FuzzSignal(f *testing.F) {
 		}
 		text := FormatSignal(sig)
 		again, err := ParseSignal(text)
-		back(t, s, sig, text, again, err)
+		roundTrip(t, s, sig, text, again, err)
 	})
 }
 
@@ -125,7 +124,7 @@ func FuzzInstant(f *testing.F) {
 		}
 		text := at.Format("2006-01-02T15:04:05")
 		again, err := Instant(text, now)
-		back(t, s, at.Unix(), text, again.Unix(), err)
+		roundTrip(t, s, at.Unix(), text, again.Unix(), err)
 	})
 }
 
@@ -140,9 +139,9 @@ func FuzzDependencies(f *testing.F) {
 		text := FormatDependencies(d)
 		again, err := Dependencies(text)
 		if d.Any && len(d.Items) < 2 {
-			again.Any = true // nothing to choose from
+			again.Any = true // the separator is not in the text
 		}
-		back(t, s, d, text, again, err)
+		roundTrip(t, s, d, text, again, err)
 	})
 }
 
@@ -156,7 +155,7 @@ func FuzzGRES(f *testing.F) {
 		}
 		text := FormatGRES(list)
 		again, err := GRES(text, job.PerNode)
-		back(t, s, list, text, again, err)
+		roundTrip(t, s, list, text, again, err)
 	})
 }
 
@@ -169,7 +168,7 @@ func FuzzGPUs(f *testing.F) {
 		}
 		text := FormatGRES(list)
 		again, err := GRES(text, job.PerJob)
-		back(t, s, list, text, again, err)
+		roundTrip(t, s, list, text, again, err)
 	})
 }
 
@@ -183,8 +182,8 @@ func FuzzTRES(f *testing.F) {
 		}
 		text := FormatTRES(cpus, list)
 		c, l, err := TRES(text, job.PerTask)
-		back(t, s, cpus, text, c, err)
-		back(t, s, list, text, l, err)
+		roundTrip(t, s, cpus, text, c, err)
+		roundTrip(t, s, list, text, l, err)
 	})
 }
 
@@ -195,13 +194,13 @@ func FuzzBindings(f *testing.F) {
 	f.Add("mask_mem:1,b,p")
 	f.Add("mAsk_mem:,")
 	f.Fuzz(func(t *testing.T, s string) {
-		CPUBind(s) //nolint:errcheck // no panic is all
+		CPUBind(s) //nolint:errcheck // it must not panic
 		shown, err := MemBind(s)
 		if err != nil || shown == "unset" {
 			return
 		}
 		again, err := MemBind(shown)
-		back(t, s, shown, shown, again, err)
+		roundTrip(t, s, shown, shown, again, err)
 	})
 }
 
@@ -215,7 +214,7 @@ func FuzzDistribution(f *testing.F) {
 			return
 		}
 		again, err := Distribution(shown)
-		back(t, s, shown, shown, again, err)
+		roundTrip(t, s, shown, shown, again, err)
 	})
 }
 
@@ -225,7 +224,7 @@ func FuzzContainers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		if ref, err := Image(s); err == nil {
 			again, err := Image(ref)
-			back(t, s, ref, ref, again, err)
+			roundTrip(t, s, ref, ref, again, err)
 		}
 		mounts, err := Mounts(s)
 		if err != nil {
@@ -233,7 +232,7 @@ func FuzzContainers(f *testing.F) {
 		}
 		text := FormatMounts(mounts)
 		again, err := Mounts(text)
-		back(t, s, mounts, text, again, err)
+		roundTrip(t, s, mounts, text, again, err)
 	})
 }
 
@@ -245,7 +244,7 @@ func BenchmarkArray10000(b *testing.B) {
 	}
 }
 
-// BenchmarkArrayScattered10000 has no ranges to fold.
+// BenchmarkArrayScattered10000 parses an array without consecutive indexes.
 func BenchmarkArrayScattered10000(b *testing.B) {
 	for b.Loop() {
 		if _, err := Array("0-19999:2"); err != nil {

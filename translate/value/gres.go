@@ -7,10 +7,9 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// GRES reads a --gres list: NAME[:TYPE][:COUNT] terms with commas between
-// them, COUNT with an optional factor k, m, g, t or p. A leading "gres/" or
-// "gres:" is dropped. per is the scope every entry gets. "none" and the empty
-// text give no entry.
+// GRES parses a list of --gres: terms NAME[:TYPE][:COUNT] separated by commas, where
+// COUNT may have a factor k, m, g, t or p. A prefix "gres/" or "gres:" is dropped. per
+// is the scope of every entry. "none" and an empty text have no entries.
 func GRES(s, per string) ([]job.GRES, error) {
 	if s == "" || strings.EqualFold(s, "none") {
 		return nil, nil
@@ -31,7 +30,7 @@ func GRES(s, per string) ([]job.GRES, error) {
 	return out, nil
 }
 
-// GPUs reads the list of the --gpus options: [TYPE:]COUNT with commas between.
+// GPUs parses a list of the --gpus options: [TYPE:]COUNT separated by commas.
 func GPUs(s, per string) ([]job.GRES, error) {
 	var out []job.GRES
 	for part := range strings.SplitSeq(s, ",") {
@@ -45,7 +44,7 @@ func GPUs(s, per string) ([]job.GRES, error) {
 	return out, nil
 }
 
-// typed reads [TYPE][:COUNT], [TYPE=COUNT] or [COUNT].
+// typed parses [TYPE][:COUNT], [TYPE=COUNT] or [COUNT].
 func typed(name, rest, per string) (job.GRES, error) {
 	g := job.GRES{Name: name, Count: 1, Per: per}
 	kind, count, found := strings.Cut(strings.Replace(rest, "=", ":", 1), ":")
@@ -65,6 +64,7 @@ func typed(name, rest, per string) (job.GRES, error) {
 	return g, nil
 }
 
+// factored parses a number with an optional factor.
 func factored(s string) (int64, bool) {
 	factor := int64(1)
 	if s != "" {
@@ -79,8 +79,8 @@ func factored(s string) (int64, bool) {
 	return n * factor, true
 }
 
-// TRES reads --tres-per-task: cpu=N and gres/NAME[:TYPE][=N] terms with commas
-// between them; of 23.02 also gres:NAME[:TYPE][:N], and a colon for =.
+// TRES parses --tres-per-task: terms cpu=N and gres/NAME[:TYPE][=N] separated by
+// commas, and as in 23.02 gres:NAME[:TYPE][:N] and a colon in place of =.
 func TRES(s, per string) (cpus int32, list []job.GRES, err error) {
 	for part := range strings.SplitSeq(s, ",") {
 		if n, ok := strings.CutPrefix(strings.Replace(part, "cpu:", "cpu=", 1), "cpu="); ok {
@@ -101,7 +101,7 @@ func TRES(s, per string) (cpus int32, list []job.GRES, err error) {
 	return cpus, list, nil
 }
 
-// FormatGRES writes a list as --gres takes it.
+// FormatGRES formats a list in the syntax of --gres.
 func FormatGRES(list []job.GRES) string {
 	parts := make([]string, len(list))
 	for i, g := range list {
@@ -114,7 +114,7 @@ func FormatGRES(list []job.GRES) string {
 	return strings.Join(parts, ",")
 }
 
-// FormatTRES writes what TRES reads.
+// FormatTRES formats a list in the syntax of TRES.
 func FormatTRES(cpus int32, list []job.GRES) string {
 	var parts []string
 	if cpus > 0 {

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// InstantError says where in a text the form of an instant is broken: the
-// offset in bytes, or -1.
+// InstantError is an error about the syntax of a time. Pos is the offset of the error in
+// bytes, or -1.
 type InstantError struct{ Pos int }
 
 func (e *InstantError) Error() string { return fmt.Sprintf("invalid time (pos=%d)", e.Pos) }
 
-// Instant reads the instants of --begin and --deadline, in the zone of now:
+// Instant parses a time of --begin and --deadline, in the time zone of now:
 // now[+COUNT[UNIT]], today, tomorrow, midnight, noon, fika, teatime,
 // HH:MM[:SS][am|pm], MMDD[YY], MM/DD[/YY], MM.DD.YY, YYYY-MM-DD[THH:MM[:SS]],
-// dates and times of day in either order, and uts followed by Unix seconds. A
-// time of day without a date is the next one to come. The error is an
-// *InstantError, or ErrInvalid for the empty text.
+// dates and times of day in either order, and uts followed by Unix seconds. A time of
+// day without a date is in the next 24 hours. The error is an *InstantError, or
+// ErrInvalid for an empty text.
 func Instant(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, ErrInvalid
@@ -39,9 +39,8 @@ func Instant(s string, now time.Time) (time.Time, error) {
 	return r.result()
 }
 
-// PastInstant reads an instant as Instant does, for a command that looks back
-// (sacct -S): what has no date or year is of today or this year, even if that
-// lies behind now.
+// PastInstant is Instant for times in the past (sacct -S): a time without a date is
+// today, and a date without a year is in this year, even if that is before now.
 func PastInstant(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, ErrInvalid
@@ -55,14 +54,14 @@ func PastInstant(s string, now time.Time) (time.Time, error) {
 	return r.result()
 }
 
-// instantReader collects the parts of an instant.
+// instantReader parses the parts of a time.
 type instantReader struct {
 	text string
 	pos  int
 	now  time.Time
 	past bool
 
-	absolute *time.Time // now+N: nothing else counts
+	absolute *time.Time // now+N: the other parts are ignored
 	haveDate bool
 	noYear   bool
 	date     [3]int // year, month, day
@@ -72,7 +71,7 @@ type instantReader struct {
 
 func (r *instantReader) rest() string { return r.text[r.pos:] }
 
-// item reads one part; false: none begins or ends well at pos.
+// item parses one part; it returns false if there is no valid part at pos.
 func (r *instantReader) item() bool {
 	rest := r.rest()
 	if strings.IndexByte(" \t\n-", rest[0]) >= 0 && r.pos > 0 || rest[0] == ' ' {
@@ -89,7 +88,7 @@ func (r *instantReader) item() bool {
 	return r.word()
 }
 
-// word reads a named day or time of day.
+// word parses a named day or time of day.
 func (r *instantReader) word() bool {
 	rest := r.rest()
 	y, m, d := r.now.Date()
@@ -129,7 +128,7 @@ var deltaUnits = []struct {
 }{{"seconds", 1}, {"second", 1}, {"minutes", 60}, {"minute", 60}, {"hours", 3600}, {"hour", 3600},
 	{"days", 86400}, {"day", 86400}, {"weeks", 604800}, {"week", 604800}}
 
-// delta reads what follows "now": [+|-]COUNT[UNIT].
+// delta parses the text behind "now": [+|-]COUNT[UNIT].
 func (r *instantReader) delta() bool {
 	start := r.pos
 	rest := strings.TrimLeft(r.rest(), " ")
@@ -176,7 +175,8 @@ func (r *instantReader) delta() bool {
 	return true
 }
 
-// numeric tells dates from times of day by what follows the first digits.
+// numeric parses a date or a time of day, depending on the character behind the first
+// digits.
 func (r *instantReader) numeric() bool {
 	rest := r.rest()
 	end := 0
@@ -204,7 +204,7 @@ func (r *instantReader) numeric() bool {
 	return false
 }
 
-// number reads one to width digits; ok is false where there is none.
+// number parses one to width digits; ok is false if there are none.
 func (r *instantReader) number(width int) (n int, ok bool) {
 	for ; width > 0 && r.pos < len(r.text) && r.text[r.pos] >= '0' && r.text[r.pos] <= '9'; width-- {
 		n = n*10 + int(r.text[r.pos]-'0')
@@ -330,7 +330,7 @@ func (r *instantReader) setDate(year, month, day int) bool {
 	return true
 }
 
-// result puts the parts together; what has no date or year lies ahead of now.
+// result combines the parts. Without a date or year the result is after now.
 func (r *instantReader) result() (time.Time, error) {
 	if r.absolute != nil {
 		return *r.absolute, nil

@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// Interval is the indexes First, First+Step, ... up to Last. Step is at least 1.
+// Interval stands for the indexes First, First+Step, ... up to Last. Step is at least 1.
 type Interval struct{ First, Last, Step int32 }
 
-// Intervals is a set of array indexes that takes as much memory as the text it
-// was read from. Intervals of step 1 come first, ascending and apart from each
-// other; nil is the empty set.
+// Intervals is a set of array indexes whose size is that of the text from which it was
+// parsed. Intervals of step 1 come first, sorted and disjoint; nil is the empty set.
 type Intervals []Interval
 
-// ArrayIntervals reads indexes, ranges and steps as Array does, without %N and
-// without expanding them.
+// ArrayIntervals parses indexes, ranges and steps like Array, without %N, and does not
+// expand them.
 func ArrayIntervals(s string) (Intervals, error) {
 	s = strings.Trim(s, blanks)
 	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
@@ -54,7 +53,7 @@ func interval(part string) (Interval, error) {
 	return i, nil
 }
 
-// Normalize orders and merges intervals, as Has needs them. It may change s.
+// Normalize sorts and merges intervals for Has. It may modify s.
 func (s Intervals) Normalize() Intervals {
 	slices.SortFunc(s, func(a, b Interval) int {
 		return cmp.Or(cmp.Compare(min(a.Step, 2), min(b.Step, 2)), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Step, b.Step))
@@ -96,7 +95,7 @@ func (s Intervals) Has(index int32) bool {
 	return false
 }
 
-// Single returns the index of a set that has one.
+// Single returns the index of a set with one index.
 func (s Intervals) Single() (index int32, ok bool) {
 	if len(s) != 1 || s[0].First != s[0].Last {
 		return 0, false
@@ -104,7 +103,7 @@ func (s Intervals) Single() (index int32, ok bool) {
 	return s[0].First, true
 }
 
-// expand lists the indexes, ascending, each once.
+// expand returns the indexes, sorted and unique.
 func (s Intervals) expand() ([]int32, error) {
 	count := 0
 	for _, i := range s {

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIntervalsHaveWhatArraysHave compares both readings of random
+// TestIntervalsHaveTheIndexesOfArrays compares Intervals and Array for random
 // specifications.
-func TestIntervalsHaveWhatArraysHave(t *testing.T) {
+func TestIntervalsHaveTheIndexesOfArrays(t *testing.T) {
 	part := rapid.Custom(func(t *rapid.T) string {
 		first := rapid.IntRange(0, 40).Draw(t, "first")
 		switch rapid.IntRange(0, 2).Draw(t, "form") {
@@ -45,7 +45,7 @@ func TestIntervalsHaveWhatArraysHave(t *testing.T) {
 	})
 }
 
-// A range takes no more memory than its text.
+// TestIntervalsAreNotExpanded checks the size of a large range.
 func TestIntervalsAreNotExpanded(t *testing.T) {
 	text := strings.Repeat("0-3999999,1-3999999:2,", 100) + "7"
 	var before, after runtime.MemStats
@@ -56,6 +56,6 @@ func TestIntervalsAreNotExpanded(t *testing.T) {
 		t.Fatal(err, s)
 	}
 	if got := after.TotalAlloc - before.TotalAlloc; got > 50*uint64(len(text)) {
-		t.Errorf("%d bytes of text took %d bytes of memory", len(text), got)
+		t.Errorf("a text of %d bytes needs %d bytes of memory", len(text), got)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// Licenses reads NAME[:COUNT][,...] (--licenses). The error is ErrInvalid.
+// Licenses parses NAME[:COUNT][,...] (--licenses). The error is ErrInvalid.
 func Licenses(s string) ([]job.License, error) {
 	var out []job.License
 	for part := range strings.SplitSeq(s, ",") {

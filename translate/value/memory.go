@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Megabytes reads a size: a whole number with an optional unit K, M, G or T,
-// which may have a B behind it; M when there is none. Kilobytes round up.
+// Megabytes parses a size: an integer with an optional unit K, M (the default), G or T,
+// optionally followed by B. Kilobytes are rounded up.
 func Megabytes(s string) (int64, error) {
 	text := strings.TrimLeft(s, " \t\n\v\f\r")
 	text = strings.TrimPrefix(text, "+")
@@ -37,8 +37,8 @@ func Megabytes(s string) (int64, error) {
 	return n * factor, nil
 }
 
-// FormatMegabytes writes MiB with the largest unit that divides it, as Slurm
-// does; M has none.
+// FormatMegabytes formats MiB with the largest unit that divides it, as Slurm does; M is
+// omitted.
 func FormatMegabytes(n int64) string {
 	switch {
 	case n == 0:

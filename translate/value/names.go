@@ -2,8 +2,8 @@ package value
 
 import "strings"
 
-// Names returns the names in a list with commas between them, each once, in the
-// order of their first. Empty ones are left out.
+// Names returns the names in a list separated by commas, without duplicates and empty
+// names.
 func Names(list string) []string {
 	var out []string
 	seen := map[string]bool{}

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// blanks are those of isspace(3) in the C locale; the others of Unicode are none.
+// blanks are the characters of isspace(3) in the C locale.
 const blanks = " \t\n\v\f\r"
 
-// CountError is a node count that cannot be; its text is Slurm's.
+// CountError is an error about an invalid node count, in Slurm's words.
 type CountError struct{ Text string }
 
 func (e *CountError) Error() string { return e.Text }
 
-// Nodes reads a node count (-N): N or MIN-MAX, each with an optional factor k
-// or m. One count is both ends; -MAX is 1-MAX; 0 is "not given", 0 and 0. The
-// error is a *CountError.
+// Nodes parses a node count (-N): N or MIN-MAX, each with an optional factor k or m. N
+// is both minimum and maximum; -MAX is 1-MAX; 0 means that it was not given. The error
+// is a *CountError.
 func Nodes(s string) (least, most int32, err error) {
 	text := strings.Trim(s, blanks)
 	if strings.HasPrefix(text, "-") && digits(text[1:]) {
@@ -47,7 +47,7 @@ func badCount(s string) error {
 	return &CountError{fmt.Sprintf(`"%s" is not a valid node count`, s)}
 }
 
-// nodeCount reads one end. What is too large to count stays the largest count.
+// nodeCount parses one number. A number that is too large becomes the maximum.
 func nodeCount(s string) (int32, bool) {
 	s = strings.Trim(s, blanks)
 	s = strings.TrimPrefix(s, "+")
@@ -70,7 +70,7 @@ func nodeCount(s string) (int32, bool) {
 	return int32(n * factor), true
 }
 
-// FormatNodes writes a node count as Nodes takes it.
+// FormatNodes formats a node count in the syntax of Nodes.
 func FormatNodes(least, most int32) string {
 	if most > 0 && most != least {
 		return fmt.Sprintf("%d-%d", least, most)

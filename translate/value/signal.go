@@ -8,35 +8,35 @@ import (
 	"strings"
 )
 
-// Signal is a --signal request: which signal, how long before the time limit,
-// and to whom.
+// Signal is a value of --signal: the signal, how long before the time limit it is sent,
+// and to which processes.
 type Signal struct {
 	Number int32
 	Before int32 // seconds before the limit
-	Batch  bool  // B: to the batch shell only
+	Batch  bool  // B: only to the batch shell
 	Resv   bool  // R: allow overlap with a reservation
 }
 
-// DefaultSignalTime is how long before the limit a signal without @TIME comes.
+// DefaultSignalTime is the time before the limit for a signal without @TIME.
 const DefaultSignalTime = 60
 
-// signalNames are the names that Slurm's commands know, by Linux's numbers.
-// SEGV, PIPE, CHLD and the real-time signals have no name there.
+// signalNames are the names that Slurm's commands accept, by Linux's signal numbers.
+// Slurm has no names for SEGV, PIPE, CHLD and real-time signals.
 var signalNames = map[string]int32{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12,
 	"ALRM": 14, "TERM": 15, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21,
 	"TTOU": 22, "URG": 23, "XCPU": 24,
 }
 
-// SignalNames lists the names that a signal can be given by, by number.
+// SignalNames returns the names of signals, ordered by number.
 func SignalNames() []string {
 	names := slices.Collect(maps.Keys(signalNames))
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(signalNames[a], signalNames[b]) })
 	return names
 }
 
-// SignalNumber reads a signal's name, with or without SIG and in any case, or
-// its number.
+// SignalNumber parses a signal's name, with or without SIG and in either case, or its
+// number.
 func SignalNumber(s string) (int32, error) {
 	if digits(s) {
 		n, err := strconv.ParseInt(s, 10, 32)
@@ -51,7 +51,7 @@ func SignalNumber(s string) (int32, error) {
 	return 0, ErrInvalid
 }
 
-// ParseSignal reads [[R][B]:]SIGNAL[@SECONDS].
+// ParseSignal parses [[R][B]:]SIGNAL[@SECONDS].
 func ParseSignal(s string) (Signal, error) {
 	sig := Signal{Before: DefaultSignalTime}
 	if flags, rest, found := strings.Cut(s, ":"); found {
@@ -83,7 +83,7 @@ func ParseSignal(s string) (Signal, error) {
 	return sig, nil
 }
 
-// SignalName is the name of a signal without SIG, or its number.
+// SignalName returns the name of a signal without SIG, or its number.
 func SignalName(n int32) string {
 	for name, number := range signalNames {
 		if number == n {
@@ -93,7 +93,7 @@ func SignalName(n int32) string {
 	return strconv.Itoa(int(n))
 }
 
-// FormatSignal writes s as ParseSignal takes it.
+// FormatSignal formats s in the syntax of ParseSignal.
 func FormatSignal(s Signal) string {
 	flags := ""
 	if s.Resv {

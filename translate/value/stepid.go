@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// StepID is a job, or a step of it, as sattach, sbcast and sstat are told:
-// 12, 12.0, 12_3.batch, 12+1.0.
+// StepID is a job or step in an argument of sattach, sbcast and sstat: 12, 12.0,
+// 12_3.batch, 12+1.0.
 type StepID struct {
 	Job  int64
 	Of   string // "", _3 (a task of the array) or +1 (a component)
-	Step string // the number, or a name of stepNames; "": the job is meant
+	Step string // the number, or a name of stepNames; "": the whole job
 }
 
-// stepNames are the steps that have a name.
+// stepNames are the names of special steps.
 var stepNames = []string{"batch", "extern", "interactive"}
 
-// ParseStepID reads a job or step as Slurm does: what follows a number is
-// ignored, and no number is 0. An error is Slurm's text, without its end.
+// ParseStepID parses a job or step as Slurm does: text behind a number is ignored, and a
+// missing number is 0. The error is the beginning of Slurm's.
 func ParseStepID(text string) (id StepID, err error) {
 	front, step, dotted := strings.Cut(text, ".")
 	job, rest := leadingDigits(front)
@@ -49,7 +49,7 @@ type stepIDError string
 
 func (e stepIDError) Error() string { return string(e) }
 
-// leadingDigits splits behind the number at the front of s.
+// leadingDigits splits s behind the number at its front.
 func leadingDigits(s string) (digits, rest string) {
 	end := 0
 	if strings.HasPrefix(s, "-") {
@@ -64,7 +64,7 @@ func leadingDigits(s string) (digits, rest string) {
 	return s[:end], s[end:]
 }
 
-// Whole is the job as users name it.
+// Whole returns the job's id in the form that users see.
 func (id *StepID) Whole() string { return strconv.FormatInt(id.Job, 10) + id.Of }
 
 func (id *StepID) String() string {

@@ -2,7 +2,7 @@ package value
 
 import "testing"
 
-// TestParseStepID holds what sbcast -j of Slurm 22.05.8 makes of words.
+// TestParseStepID compares arguments with the results of sbcast -j of Slurm 22.05.8.
 func TestParseStepID(t *testing.T) {
 	for text, want := range map[string]string{
 		"12": "12", "12.0": "12.0", "12.BATCH": "12.batch", "12_3": "12_3", "12+1.2": "12+1.2", "12x": "12", "12.0.1": "12.0",

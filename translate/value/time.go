@@ -9,10 +9,10 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// Minutes reads a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or
-// UNLIMITED, INFINITE and -1. Seconds round up to minutes. 0 is no limit, as
-// the manual page says; so is what overflows, and -H, which Slurm accepts and
-// shows as INVALID. The result is job.Unlimited or positive.
+// Minutes parses a time limit: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S, or UNLIMITED,
+// INFINITE and -1. Seconds are rounded up to minutes. 0 means no limit, as in the manual
+// page; so do numbers that overflow, and -H, which Slurm accepts and shows as INVALID.
+// The result is job.Unlimited or positive.
 func Minutes(s string) (int32, error) {
 	switch strings.ToUpper(s) {
 	case "UNLIMITED", "INFINITE", "-1":
@@ -43,7 +43,7 @@ func Minutes(s string) (int32, error) {
 	return int32(minutes), nil
 }
 
-// clockParts splits what follows the days into hours, minutes, seconds.
+// clockParts splits the part behind the days into hours, minutes, seconds.
 func clockParts(clock string, dashed bool) ([3]string, error) {
 	if dashed && clock == "" {
 		return [3]string{}, nil
@@ -66,8 +66,8 @@ func clockParts(clock string, dashed bool) ([3]string, error) {
 	return out, nil
 }
 
-// total adds up in floating point, which cannot overflow; limits are exact far
-// beyond every limit that is kept.
+// total returns the sum in seconds as floating point, which does not overflow and is
+// exact for all valid limits.
 func total(days string, parts [3]string) (float64, bool) {
 	sum := 0.0
 	for i, f := range [4]string{days, parts[0], parts[1], parts[2]} {
@@ -83,8 +83,8 @@ func total(days string, parts [3]string) (float64, bool) {
 	return sum, true
 }
 
-// Seconds reads a time as Minutes does, in seconds: no rounding, and nothing
-// that means no limit.
+// Seconds parses a time like Minutes and returns seconds, without rounding and without
+// values that mean no limit.
 func Seconds(s string) (int64, error) {
 	days, clock, dashed := strings.Cut(s, "-")
 	if !dashed {
@@ -101,8 +101,7 @@ func Seconds(s string) (int64, error) {
 	return int64(seconds), nil
 }
 
-// FormatMinutes writes a time limit as Slurm shows it: [D-]HH:MM:SS, or
-// UNLIMITED.
+// FormatMinutes formats a time limit as Slurm shows it: [D-]HH:MM:SS or UNLIMITED.
 func FormatMinutes(n int32) string {
 	if n == job.Unlimited {
 		return "UNLIMITED"
@@ -110,7 +109,7 @@ func FormatMinutes(n int32) string {
 	return FormatSeconds(int64(n) * 60)
 }
 
-// FormatSeconds writes [D-]HH:MM:SS.
+// FormatSeconds formats seconds as [D-]HH:MM:SS.
 func FormatSeconds(s int64) string {
 	text := fmt.Sprintf("%02d:%02d:%02d", s/3600%24, s/60%60, s%60)
 	if d := s / 86400; d > 0 {

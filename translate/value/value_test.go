@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// The values themselves are compared with Slurm's in package translate's
-// vectors; here is what these do not reach, and the fuzz tests.
+// The vectors of package translate compare most values with Slurm's. The tests of this
+// package cover the others.
 
 func TestInstantWithoutDate(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 7, 46, 0, time.UTC)

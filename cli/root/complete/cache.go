@@ -16,30 +16,30 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// How long answers serve: as fresh ones, and for want of better ones.
+// How long responses are fresh, and how long they are used if there are no newer ones.
 const (
 	freshFor = 5 * time.Second
 	staleFor = time.Hour
 )
 
-// maxCache bounds what is read of a cache file.
+// maxCache is the maximum size of a cache file.
 const maxCache = 8 << 20
 
-// cache is a small file with the last answers of one cluster to one user.
-// Whatever is wrong with it, it is as if it were empty.
+// cache is a small file with the latest responses of one cluster to one user. An invalid
+// file counts as empty.
 type cache struct {
-	path string // empty: there is none
+	path string // empty: no file
 	now  time.Time
 	kept map[string]*answer // by the source's name
 }
 
 type answer struct {
 	At     time.Time                         `json:"at"`     // of Items
-	Failed time.Time                         `json:"failed"` // when there was none
+	Failed time.Time                         `json:"failed"` // time of the latest failure
 	Items  map[option.Kind][]completion.Item `json:"items"`
 }
 
-// openCache reads the cache of the cluster that p's environment names.
+// openCache reads the cache of the cluster in p's environment.
 func openCache(p *stdio.Process) *cache {
 	c := &cache{now: p.Now(), kept: map[string]*answer{}}
 	dir := p.Env("XDG_CACHE_HOME")
@@ -49,8 +49,7 @@ func openCache(p *stdio.Process) *cache {
 	if !filepath.IsAbs(dir) {
 		return c
 	}
-	// What the configuration says of the cluster, before any credential plugin
-	// has run.
+	// The configuration of the cluster; no credential plugin has run yet.
 	cfg, err := kube.Find(p, "")
 	if err != nil {
 		return c
@@ -58,8 +57,7 @@ func openCache(p *stdio.Process) *cache {
 	key := sha256.Sum256([]byte(strings.Join([]string{build.Version, cfg.Server, cfg.Namespace, cfg.Source}, "\x00")))
 	c.path = filepath.Join(dir, "berth", "completion-"+hex.EncodeToString(key[:8])+".json")
 	info, err := os.Lstat(c.path)
-	// Somebody else could have put the file there only if the folder is theirs
-	// to write; do not believe what others can change.
+	// Ignore a file in a directory that other users can write to.
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 || info.Size() > maxCache {
 		return c
 	}
@@ -70,8 +68,8 @@ func openCache(p *stdio.Process) *cache {
 	return c
 }
 
-// get gives what is kept of a kind. fresh: there is no need to ask. Old items
-// are given as well, for the case that asking fails.
+// get returns the stored items of a kind. fresh reports whether no request is needed. It
+// also returns old items, in case the request fails.
 func (c *cache) get(source string, k option.Kind) (items []completion.Item, fresh bool) {
 	a := c.kept[source]
 	if a == nil {
@@ -85,7 +83,7 @@ func (c *cache) get(source string, k option.Kind) (items []completion.Item, fres
 	return items, fresh || failed >= 0 && failed < freshFor
 }
 
-// put keeps an answer, or that there was none, for a while.
+// put stores a response or a failure.
 func (c *cache) put(source string, items map[option.Kind][]completion.Item, err error) {
 	a := c.kept[source]
 	if a == nil {
@@ -100,7 +98,7 @@ func (c *cache) put(source string, items map[option.Kind][]completion.Item, err 
 	c.write()
 }
 
-// write replaces the file as a whole: other shells press TAB as well.
+// write replaces the file atomically, as other shells use it too.
 func (c *cache) write() {
 	if c.path == "" {
 		return

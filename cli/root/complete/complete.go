@@ -1,13 +1,12 @@
-// Package complete is berth __complete, which the shells' completion functions
-// (completions/) run when the user presses TAB. It answers quickly or not at
-// all: whatever goes wrong, it prints nothing and ends well.
+// Package complete implements berth __complete, which the completion functions of shells
+// (completions/) run when the user presses TAB. It has a short time limit. On errors it
+// prints nothing and exits with 0.
 //
 //	berth __complete bash LINE-UP-TO-THE-CURSOR COMP_WORDBREAKS COMP_TYPE
 //	berth __complete zsh|fish WORD... WORD-AT-THE-CURSOR
 //
-// The first line of the answer says what the shell is to do (see header), the
-// others are words, each with a tab and a description for zsh and fish. Words
-// for bash are quoted already.
+// The first line of the output has directives for the shell (see header). The others are
+// words, each with a tab and a description for zsh and fish. Words for bash are quoted.
 package complete
 
 import (
@@ -25,11 +24,10 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// usualPatience is how long a user waits for TAB at most, the start of this
-// process included.
+// usualPatience is the default time limit, including the start of this process.
 const usualPatience = 450 * time.Millisecond
 
-// patience is what envTimeout asks for, for clusters that are far away.
+// patience returns the time limit, which envTimeout may set for distant clusters.
 func patience(p *stdio.Process) time.Duration {
 	if d, err := time.ParseDuration(p.Env(envTimeout)); err == nil && d > 0 {
 		return d
@@ -39,17 +37,17 @@ func patience(p *stdio.Process) time.Duration {
 
 const envTimeout = "BERTH_COMP_TIMEOUT"
 
-// Own completes the command line of berth itself: the words behind its name,
-// of which the last is at the cursor.
+// Own completes the command line of berth itself: the words behind its name, of which the
+// last one is at the cursor.
 type Own func(words []string) []completion.Item
 
-// Run answers one request. slurm tells which names are commands of Slurm; own
-// may be nil.
+// Run handles one request. slurm reports whether a name is a command of Slurm; own may be
+// nil.
 func Run(p *stdio.Process, args []string, connect func(*stdio.Process) (Cluster, error), slurm func(string) bool, own Own) {
 	if len(args) == 0 {
 		return
 	}
-	// Nobody reads what goes wrong, and nobody answers questions.
+	// The shell shows no errors and cannot answer prompts.
 	silent := *p
 	silent.In, silent.Err = bytes.NewReader(nil), io.Discard
 	ctx, cancel := context.WithTimeout(context.Background(), patience(p))
@@ -93,8 +91,8 @@ func (q *query) answer(ctx context.Context, shell string, args []string) string 
 	return ""
 }
 
-// complete completes a command line, of which the last word is at the cursor.
-// skipped is the number of words ahead of the name of the command that answers.
+// complete completes a command line, of which the last word is at the cursor. skipped is
+// the number of words in front of the command's name.
 func (q *query) complete(ctx context.Context, words []string) (a completion.Answer, skipped int) {
 	name := path.Base(words[0])
 	if !q.slurm(name) {
@@ -116,7 +114,7 @@ func (q *query) complete(ctx context.Context, words []string) (a completion.Answ
 	return a, skipped
 }
 
-// kubeconfig takes --kubeconfig off the front of berth's command line.
+// kubeconfig removes --kubeconfig from the front of berth's command line.
 func kubeconfig(args []string) (file string, rest []string) {
 	for len(args) > 1 {
 		if f, ok := strings.CutPrefix(args[0], "--kubeconfig="); ok {
@@ -134,9 +132,9 @@ var fallbacks = map[completion.Fallback]string{
 	completion.Files: "files", completion.Folders: "folders", completion.Commands: "commands", completion.Command: "command",
 }
 
-// header is the first line of an answer: words that say what to do, then, each
-// behind a tab, the part of the word at the cursor that is no file name and the
-// number of the word at which another command begins (from 0).
+// header returns the first line of the output: directives and then, each behind a tab,
+// the part of the word at the cursor that is not a file name, and the index of the word
+// at which another command starts.
 func header(a *completion.Answer) string {
 	words := []string{"berth"}
 	if a.List {
@@ -153,7 +151,7 @@ func header(a *completion.Answer) string {
 
 func last(s string) byte { return s[len(s)-1] }
 
-// plain answers zsh and fish, which quote by themselves.
+// plain prints the output for zsh and fish, which quote words themselves.
 func (q *query) plain(ctx context.Context, words []string) string {
 	a, _ := q.complete(ctx, words)
 	var b strings.Builder
@@ -164,8 +162,8 @@ func (q *query) plain(ctx context.Context, words []string) string {
 	return b.String()
 }
 
-// bash answers bash, which inserts what it gets. COMP_TYPE 63 and 33 show a
-// list and insert no more than what is common, so that descriptions may follow.
+// bash prints the output for bash, which inserts it unchanged. With COMP_TYPE 63 and 33
+// bash shows a list and inserts only the common prefix, so descriptions are possible.
 func (q *query) bash(ctx context.Context, line, breaks, kind string) string {
 	l := completion.SplitBash(line, breaks)
 	words := l.Words
@@ -199,7 +197,7 @@ func (q *query) bash(ctx context.Context, line, breaks, kind string) string {
 	return b.String()
 }
 
-// assignment tells whether a word ahead of the command sets a variable.
+// assignment reports whether a word in front of the command sets a variable.
 func assignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
 	return ok && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""

@@ -16,13 +16,13 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// cluster answers from its fields; err: it does not.
+// cluster is a fake that returns its fields, or err.
 type cluster struct {
 	Cluster
 	jobs, mine []status.Job
 	partitions []status.Partition
 	err        error
-	wait       bool // until nobody waits any more
+	wait       bool // until the context is cancelled
 	asked      int
 }
 
@@ -76,7 +76,7 @@ func (w *world) run(args ...string) string {
 	return out.String()
 }
 
-// offers are the texts of an answer.
+// offers returns the words of an output.
 func offers(answer string) string {
 	lines := strings.Split(strings.TrimSuffix(answer, "\n"), "\n")[1:]
 	for i := range lines {
@@ -112,21 +112,21 @@ func TestCache(t *testing.T) {
 		t.Errorf("cache: %v, %v", info.Mode(), err)
 	}
 	w.c.partitions = append(w.c.partitions, status.Partition{Name: "gpu", State: "UP"})
-	ask("debug", 1) // kept
+	ask("debug", 1) // from the cache
 	w.now = w.now.Add(freshFor)
 	ask("debug gpu", 2)
 	w.now, w.c.err = w.now.Add(time.Minute), errors.New("down")
-	ask("debug gpu", 3) // old ones for want of new ones
-	ask("debug gpu", 3) // and a dead server is left alone for a while
+	ask("debug gpu", 3) // stale, as there are no newer ones
+	ask("debug gpu", 3) // no request soon after a failure
 	w.now = w.now.Add(2 * staleFor)
 	ask("", 4)
-	w.now, w.c.err = w.now.Add(-5*staleFor), nil // the clock went back
+	w.now, w.c.err = w.now.Add(-5*staleFor), nil // the clock was set back
 	ask("debug gpu", 5)
 	if err := os.WriteFile(w.cacheFile(), []byte("{garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ask("debug gpu", 6)
-	// Others could have written it.
+	// Other users could have written it.
 	if err := os.Chmod(w.cacheFile(), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestOwnJobsFirst(t *testing.T) {
 			t.Errorf("%q lacks %q", answer, want)
 		}
 	}
-	// The queue is too long for the time there is.
+	// The queue is too long for the time limit.
 	w.now, w.c.err = w.now.Add(time.Minute), context.DeadlineExceeded
 	if got := offers(w.run("fish", "scancel", "")); got != "7" {
 		t.Errorf("own ones alone: %q", got)
@@ -160,7 +160,7 @@ func TestOwnJobsFirst(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: options still complete while the cluster hangs, and values end.
+// TestNoAnswer checks that options are completed while the cluster does not respond.
 func TestNoAnswer(t *testing.T) {
 	w := newWorld(t)
 	w.c.wait = true
@@ -176,7 +176,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// TestNonsense: whatever the shells send, nothing is said and nothing breaks.
+// TestNonsense checks that invalid requests have no output.
 func TestNonsense(t *testing.T) {
 	w := newWorld(t)
 	for _, args := range [][]string{nil, {"bash"}, {"bash", "squeue"}, {"bash", "", "", ""}, {"bash", "squeue", " ", "9"}, {"zsh"}, {"zsh", "squeue"}, {"tcsh", "squeue", ""},

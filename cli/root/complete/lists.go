@@ -16,7 +16,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Cluster is what completion asks of a cluster.
+// Cluster is the interface of the cluster that completion needs.
 type Cluster interface {
 	User() string
 	Namespace() string
@@ -30,7 +30,7 @@ type Cluster interface {
 	Associations(ctx context.Context) (*status.AcctState, error)
 }
 
-// lists asks the cluster, or the cache.
+// lists requests objects from the cluster or the cache.
 type lists struct {
 	p          *stdio.Process
 	connect    func(*stdio.Process) (Cluster, error)
@@ -39,7 +39,7 @@ type lists struct {
 	cache *cache
 }
 
-// source is a request whose answer holds several kinds of values.
+// source is a request whose response contains several kinds of values.
 type source struct {
 	name string
 	ask  func(ctx context.Context, c Cluster) (map[option.Kind][]completion.Item, error)
@@ -61,8 +61,8 @@ var sources = map[option.Kind]source{
 	option.Users: assocSource, option.WCKeys: assocSource, option.Clusters: assocSource,
 }
 
-// get lists a kind. Nothing comes back where the cluster does not answer in
-// time, and where the user wants it left alone, as in Slurm's own completion.
+// get returns the items of a kind. It returns none if the cluster does not respond in
+// time, or if the user disabled requests as in Slurm's completion.
 func (l *lists) get(ctx context.Context, k option.Kind) []completion.Item {
 	s, ok := sources[k]
 	if !ok || l.p.Env("SLURM_COMP_VALUE") == "0" {
@@ -84,7 +84,7 @@ func (l *lists) get(ctx context.Context, k option.Kind) []completion.Item {
 	if items, fresh := l.cache.get(s.name, k); fresh {
 		return items
 	}
-	// What is left of the time is for writing down that there was no answer.
+	// The rest of the time is for storing the failure.
 	ctx, cancel := context.WithTimeout(ctx, patience(l.p)*3/4)
 	defer cancel()
 	c, err := l.connect(l.p)
@@ -97,9 +97,9 @@ func (l *lists) get(ctx context.Context, k option.Kind) []completion.Item {
 	return items
 }
 
-// mostJobs bounds what is kept of a long queue: the caller's own jobs come
-// first, then the youngest.
-const mostJobs = 5000
+// maxJobs is the maximum number of stored jobs. The caller's own jobs have precedence,
+// then the newest.
+const maxJobs = 5000
 
 func askJobs(ctx context.Context, c Cluster) (map[option.Kind][]completion.Item, error) {
 	fields := []string{"id", "name", "user", "state", "arrayJobID", "arrayTaskID", "hetJobID", "hetOffset"}
@@ -111,7 +111,7 @@ func askJobs(ctx context.Context, c Cluster) (map[option.Kind][]completion.Item,
 			return nil, err
 		}
 	}
-	// The rest of a very long queue may take too long; one's own jobs are enough.
+	// A very long queue may exceed the time limit; the own jobs are sufficient then.
 	list, err := c.Jobs(ctx, jobs.Filter{Fields: fields})
 	if err != nil {
 		if list = own; me == "" {
@@ -127,8 +127,8 @@ func askJobs(ctx context.Context, c Cluster) (map[option.Kind][]completion.Item,
 		}
 		return cmp.Compare(b.ID, a.ID)
 	})
-	if len(list.Items) > mostJobs {
-		list.Items = list.Items[:mostJobs]
+	if len(list.Items) > maxJobs {
+		list.Items = list.Items[:maxJobs]
 	}
 	var ids, names []completion.Item
 	seen := map[string]bool{}
@@ -191,7 +191,7 @@ func askNodes(ctx context.Context, c Cluster) (map[option.Kind][]completion.Item
 	return map[option.Kind][]completion.Item{option.Nodes: names, option.Features: counted(features), option.GRES: counted(gres)}, nil
 }
 
-// gresNames are the names in gpu:a100:4(S:0),fpga:1: gpu, gpu:a100 and fpga.
+// gresNames returns the names in gpu:a100:4(S:0),fpga:1: gpu, gpu:a100 and fpga.
 func gresNames(text string) []string {
 	var names []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -211,7 +211,7 @@ func gresNames(text string) []string {
 	return names
 }
 
-// counted lists what so many nodes have.
+// counted returns items with the number of nodes that have them.
 func counted(nodes map[string]int) []completion.Item {
 	var items []completion.Item
 	for name, n := range nodes {

@@ -15,9 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden translates the scripts of testdata, one for each shape of a job.
-// The golden file has what the queue keeps (the neutral Job, of each component)
-// and the objects that it becomes.
+// TestGolden translates the scripts of testdata, one for each kind of job. The golden
+// file has the neutral Job of each component and its objects.
 func TestGolden(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.sh")
 	if err != nil || len(scripts) < 12 {
@@ -47,7 +46,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// whole is the neutral job and what berth translate prints, its talk as
+// whole returns the neutral job and the output of berth translate, with its messages as
 // comments.
 func whole(t *testing.T, script []byte) []byte {
 	t.Helper()

@@ -1,6 +1,6 @@
-// Package objects is the work of berth translate: it prints the PodGroup and
-// the JobSet that a batch script becomes. It asks no cluster: user, partition
-// and nodes are made up, with the defaults of a new cluster.
+// Package objects implements berth-translate: it prints the PodGroup and the JobSet for a
+// batch script. It needs no cluster: user, partition and nodes are examples, with the
+// defaults of a new cluster.
 package objects
 
 import (
@@ -46,9 +46,9 @@ func Run(p *stdio.Process, args []string) error {
 	return nil
 }
 
-// show prints the objects of one component of the job, 0 being the job itself.
+// show prints the objects of one component of the job.
 func show(p *stdio.Process, s *translate.Submission, component int) error {
-	in := imagined(p, s, component)
+	in := exampleInput(p, s, component)
 	for _, n := range notes(&in.Job.Spec.Job) {
 		fmt.Fprintln(p.Err, "berth: "+n)
 	}
@@ -71,7 +71,7 @@ func show(p *stdio.Process, s *translate.Submission, component int) error {
 	return nil
 }
 
-// notes say what the objects do not show, because only a cluster knows it.
+// notes prints what the objects do not contain because it depends on the cluster.
 func notes(j *job.Job) []string {
 	var out []string
 	if a := j.Array; a != nil && len(a.Indexes) > 1 {
@@ -86,7 +86,7 @@ func notes(j *job.Job) []string {
 	return out
 }
 
-// encode writes an object as YAML, without its status, which is the cluster's.
+// encode writes an object as YAML without its status.
 func encode(object any) ([]byte, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// effects are options, calls with them, and what they change in the objects
-// that berth translate prints. The option table names this test for those
-// of containers; of sizes it names a plan.
+// effects are options, calls with them, and their effect on the objects that berth
+// translate prints. The option table names this test for options of containers.
 var effects = map[string]struct {
 	args []string
 	want []string
@@ -64,7 +63,7 @@ func TestOptionsOnObjects(t *testing.T) {
 	}
 }
 
-// printed is what berth translate prints for a script of one line.
+// printed returns the output of berth translate for a script with one line.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, talk strings.Builder
@@ -76,7 +75,7 @@ func printed(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// TestWrongContainers refuses what no partition can run.
+// TestWrongContainers checks that invalid images and mounts are refused.
 func TestWrongContainers(t *testing.T) {
 	for _, args := range [][]string{{"--container-mounts=/home"}, {"--container-image=/x.sqsh"}, {"--container-image=x", "--container-mounts=/root:/r"}} {
 		var out, talk strings.Builder

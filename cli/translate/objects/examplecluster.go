@@ -13,10 +13,10 @@ import (
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
-// imagined is what a scheduler would know: a user with this process' numbers,
-// the partition of a new cluster, and nodes that hold just what is asked for.
-// component is which of a heterogeneous job's; 0 is the job itself.
-func imagined(p *stdio.Process, s *translate.Submission, component int) kube.Input {
+// exampleInput returns the input for the objects in an example cluster: a user with the
+// ids of this process, the partition of a new cluster, and nodes that have exactly the
+// requested resources. component is the index in a heterogeneous job.
+func exampleInput(p *stdio.Process, s *translate.Submission, component int) kube.Input {
 	user := p.Env("USER")
 	if user == "" {
 		user = "user"
@@ -50,11 +50,11 @@ func imagined(p *stdio.Process, s *translate.Submission, component int) kube.Inp
 	}
 }
 
-// realNodes is the template of an imagined partition whose jobs run in images.
+// realNodes is the template of an example partition whose jobs run in images.
 const realNodes = `{"spec":{"volumes":[{"name":"home","hostPath":{"path":"/home"}}],
 	"containers":[{"name":"job","image":"the-partitions-own","volumeMounts":[{"name":"home","mountPath":"/home"}]}]}}`
 
-// place spreads the tasks evenly over the least number of nodes asked for.
+// place distributes the tasks evenly over the minimum number of nodes.
 func place(s *job.Shape) []v1alpha1.NodeAllocation {
 	count := max(1, s.MinNodes)
 	tasks := s.Tasks
@@ -111,7 +111,7 @@ func gpus(n *v1alpha1.NodeAllocation) (sum int64) {
 	return sum
 }
 
-// devices are the generic resources of node i of count.
+// devices returns the generic resources of node i of count.
 func devices(s *job.Shape, tasks, i, count int32) []v1alpha1.GRESAllocation {
 	var out []v1alpha1.GRESAllocation
 	for _, g := range s.GRES {
