@@ -101,7 +101,7 @@ func exported(own []string, list string) []string {
 	return out
 }
 
-// exportItems splits a list at commas outside of quotes and removes the quotes.
+// exportItems splits a list at commas outside of quotes. As in Slurm, the quotes remain.
 func exportItems(list string) []string {
 	var items []string
 	var b strings.Builder
@@ -109,16 +109,16 @@ func exportItems(list string) []string {
 	for i := range len(list) {
 		c := list[i]
 		switch {
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote == 0 && (c == '\'' || c == '"'):
-			quote = c
 		case quote == 0 && c == ',':
 			items = append(items, b.String())
 			b.Reset()
-		default:
-			b.WriteByte(c)
+			continue
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == quote:
+			quote = 0
 		}
+		b.WriteByte(c)
 	}
 	items = append(items, b.String())
 	return items

@@ -104,10 +104,10 @@ func (o *Options) chooseFields(text string) error {
 // lists reads the plain filters.
 func (o *Options) lists(v *option.Values) (err error) {
 	q := &o.query
-	q.Accounts, q.Partitions, q.QOS = lower(v.List("accounts")), v.List("partition"), lower(v.List("qos"))
-	q.Names, q.WCKeys, q.Constraints = v.List("name"), v.List("wckeys"), v.List("constraints")
+	q.Accounts, q.Partitions, q.QOS = lower(v.All("accounts")), v.All("partition"), lower(v.All("qos"))
+	q.Names, q.WCKeys, q.Constraints = v.All("name"), v.All("wckeys"), v.All("constraints")
 	q.Duplicates, q.NoSteps = v.Has("duplicates"), v.Has("allocations")
-	o.resv, o.reasons = v.List("reservation"), v.List("reason")
+	o.resv, o.reasons = v.List("reservation"), v.All("reason")
 	if o.clusters = v.List("cluster"); slices.Contains(lower(o.clusters), "all") {
 		o.clusters = nil
 	}
@@ -130,14 +130,14 @@ func lower(list []string) []string {
 // own jobs are meant, unless jobs are named or root asks.
 func (o *Options) people(v *option.Values) error {
 	q := &o.query
-	for _, u := range v.List("uid") {
+	for _, u := range v.All("uid") {
 		if n, err := strconv.ParseInt(u, 10, 64); err == nil {
 			q.UserIDs = append(q.UserIDs, n)
 		} else {
 			q.Users = append(q.Users, u)
 		}
 	}
-	for _, g := range v.List("gid") {
+	for _, g := range v.All("gid") {
 		if n, err := strconv.ParseInt(g, 10, 64); err == nil {
 			q.GroupIDs = append(q.GroupIDs, n)
 		} else {
@@ -156,7 +156,7 @@ func (o *Options) people(v *option.Values) error {
 // jobs reads -j: jobs, and steps of them.
 func (o *Options) jobs(v *option.Values) error {
 	o.steps = map[string][]string{}
-	for _, text := range value.SplitJobs(v.Get("jobs")) {
+	for _, text := range value.SplitJobs(v.Joined("jobs")) {
 		job, step, isStep := strings.Cut(text, ".")
 		number, task, isTask := strings.Cut(job, "_")
 		number, offset, isHet := strings.Cut(number, "+")
@@ -178,7 +178,7 @@ func (o *Options) jobs(v *option.Values) error {
 		o.steps[job] = append(o.steps[job], step)
 	}
 	if v.Has("jobs") && len(o.query.Jobs) == 0 {
-		return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", v.Get("jobs"))
+		return slurmerr.Newf(slurmerr.Fatal, "Bad job/step specified: %s", v.Joined("jobs"))
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ var stateNames = map[string]string{
 }
 
 func (o *Options) states(v *option.Values) error {
-	for _, text := range v.List("state") {
+	for _, text := range v.All("state") {
 		name := strings.ToUpper(text)
 		if long, ok := stateNames[strings.ToLower(text)]; ok {
 			name = long

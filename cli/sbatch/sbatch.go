@@ -3,10 +3,12 @@ package sbatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/berth-hpc/berth/internal/jobs"
@@ -92,6 +94,10 @@ func (o *Options) readScript(in *translate.Input, name string) (err error) {
 	for _, file := range o.candidates(in.Dir, name) {
 		if in.Script, err = o.p.ReadFile(file); err == nil {
 			in.ScriptPath = file
+			return nil
+		}
+		if errors.Is(err, syscall.EISDIR) { // as in Slurm, a directory is an empty script
+			in.Script, in.ScriptPath = nil, file
 			return nil
 		}
 	}

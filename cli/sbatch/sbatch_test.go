@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,6 +72,8 @@ func call(c *cluster, stdin string, env []string, args ...string) (out, talk str
 			switch name {
 			case "/home/alice/job.sh":
 				return []byte(script), nil
+			case "/home/alice/dir":
+				return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EISDIR}
 			case "/proc/self/status":
 				return []byte("Name:\tsbatch\nUmask:\t0027\n"), nil
 			case "/etc/group":
@@ -107,6 +110,12 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
+func TestDirectoryAsScript(t *testing.T) {
+	if _, talk, code := call(&cluster{}, "", nil, "dir"); talk != "sbatch: error: Batch script is empty!\n" || code != 1 {
+		t.Errorf("%q %d", talk, code)
+	}
+}
+
 func TestOutputForms(t *testing.T) {
 	for _, tt := range []struct {
 		args      []string
@@ -131,7 +140,7 @@ func TestExport(t *testing.T) {
 	for export, want := range map[string][]string{
 		"NONE":        {"SLURM_CONF=/c"},
 		"ALL,C=3":     {"HOME=/h", "A=1", "B=2", "SLURM_CONF=/c", "C=3"},
-		"A,D='x,y'":   {"SLURM_CONF=/c", "A=1", "D=x,y"},
+		"A,D='x,y'":   {"SLURM_CONF=/c", "A=1", "D='x,y'"},
 		"NIL":         {"SLURM_CONF=/c"},
 		"MISSING,B=5": {"SLURM_CONF=/c", "B=5"},
 	} {

@@ -21,7 +21,9 @@ func (o *Options) complete(v *option.Values) (err error) {
 	o.clusters, o.booked = v.List("clusters"), v.Has("reservation")
 	o.single, o.exact, o.hidden = v.Has("Node"), v.Has("exact"), v.Has("all")
 	o.reasons = v.Has("list-reasons")
-	o.partitions = v.List("partition")
+	if err := o.completePartitions(v); err != nil {
+		return err
+	}
 	o.settings = format.Settings{Location: o.p.Now().Location(), NoConvert: v.Has("noconvert")}
 	if o.settings.Layout, err = format.ParseTimeFormat(o.p.Env("SLURM_TIME_FORMAT")); err != nil {
 		slurmerr.Print(o.p.Err, "sinfo", err)
@@ -48,6 +50,22 @@ func (o *Options) complete(v *option.Values) (err error) {
 	}
 	o.keep = chosen(v)
 	return o.completeLayout(v)
+}
+
+// completePartitions sets the partitions of -p and SINFO_PARTITION, and those of -a and
+// SINFO_ALL. An option overrides the variable of the other option.
+func (o *Options) completePartitions(v *option.Values) error {
+	all, partition := v.Has("all"), v.Has("partition")
+	allGiven, partitionGiven := v.Last("all") != "", v.Last("partition") != ""
+	switch {
+	case allGiven && partitionGiven, all && partition && !allGiven && !partitionGiven:
+		return slurmerr.New(slurmerr.Refused, "Conflicting options, SINFO_ALL and SINFO_PARTITION, specified. "+
+			"Please choose one or the other.")
+	case allGiven:
+	default:
+		o.partitions = v.List("partition")
+	}
+	return nil
 }
 
 // chosen returns the filter of -d, -r and -R.

@@ -110,7 +110,7 @@ func helpFormat() string {
 
 // wanted are the lines asked for: by default every account and the caller.
 func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []status.Share {
-	users, accounts := v.List("users"), v.List("accounts")
+	users, accounts := v.All("users"), v.All("accounts")
 	only := v.Has("Users")
 	if len(users) == 0 && !v.Has("all") {
 		me := c.User()
@@ -119,7 +119,7 @@ func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []stat
 		}
 		users = []string{me}
 	}
-	every := v.Has("all") || len(v.List("users")) == 0 && len(accounts) > 0 && only
+	every := v.Has("all") || len(v.All("users")) == 0 && len(accounts) > 0 && only
 	least := -1
 	var out []status.Share
 	for _, s := range all {

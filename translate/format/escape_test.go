@@ -56,6 +56,13 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+func TestEpochTimeFormat(t *testing.T) {
+	s := &Settings{Layout: TimeLayout("%s|%H")}
+	if got := string(AppendInstant(nil, 1800000000, "N/A", s)); got != "1800000000|08" {
+		t.Error(got)
+	}
+}
+
 func TestMemory(t *testing.T) {
 	for mib, want := range map[int64]string{0: "0", 100: "100M", 1024: "1G", 1500: "1500M", 2048: "2G", 1 << 20: "1T"} {
 		if got := string(AppendMemory(nil, mib, &Settings{})); got != want {

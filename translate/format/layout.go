@@ -38,6 +38,8 @@ type Column[R any] struct {
 	// node lists in squeue), except words in their place (UNLIMITED, a reason).
 	// WholeHeader: the header is not truncated either.
 	Whole, WholeHeader bool
+	// Suffix, if not 0, is a last character that a truncated value keeps.
+	Suffix byte
 	// Left columns are left-justified even if the width has a dot.
 	Left bool
 	// Compare orders rows by this column; nil: by Value, or by the text.
@@ -95,7 +97,12 @@ func (l Layout[R]) AppendRow(b []byte, row *R, s *Settings) []byte {
 				b = append(b, c.Text...)
 				continue
 			}
+			suffixed := c.Column.Suffix != 0 && len(b) > start && b[len(b)-1] == c.Column.Suffix
+			truncated := c.Width > 0 && len(b)-start > c.Width
 			b = fit(b, start, c.Width, c.Right)
+			if suffixed && truncated {
+				b[len(b)-1] = c.Column.Suffix
+			}
 		}
 		b = append(b, c.Text...)
 	}

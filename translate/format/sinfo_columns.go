@@ -126,6 +126,12 @@ func rangeColumn(letter byte, name, header string, get func(*status.Node) int64,
 	})
 }
 
+// withSuffix marks a column whose truncated values keep the given last character.
+func withSuffix(suffix byte, c NodeColumn) NodeColumn {
+	c.Suffix = suffix
+	return c
+}
+
 func freeMem(n *status.Node) int64 { return cmp.Or(n.FreeMem, n.Memory-n.MemAlloc) }
 
 // load returns the load of the node's CPUs, or N/A.
@@ -220,7 +226,7 @@ func partitionColumns() []NodeColumn {
 		partitionColumn('l', "Time", "TIMELIMIT", func(p *status.Partition) string { return limitText(p.MaxTime, "infinite") }),
 		partitionColumn('L', "DefaultTime", "DEFAULTTIME", func(p *status.Partition) string { return limitText(p.DefaultTime, "n/a") }),
 		partitionColumn('p', "PriorityTier", "PRIO_TIER", func(p *status.Partition) string { return strconv.Itoa(int(p.PriorityTier)) }),
-		partitionColumn('P', "Partition", "PARTITION", partName),
+		withSuffix('*', partitionColumn('P', "Partition", "PARTITION", partName)),
 		partitionColumn('r', "Root", "ROOT", func(p *status.Partition) string { return yesNo(p.RootOnly) }),
 		partitionColumn('R', "PartitionName", "PARTITION", func(p *status.Partition) string { return p.Name }),
 		partitionColumn('s', "Size", "JOB_SIZE", jobSize),

@@ -40,6 +40,17 @@ var recordedPartitions = []status.Partition{
 	{Name: "batch", State: "UP", MaxTime: 30, DefaultTime: 5, MaxNodes: 1, Nodes: []string{"n3", "n4"}, PriorityTier: 1, PriorityJobFactor: 10, MaxMemPerNode: 2000},
 }
 
+// TestTruncatedDefaultPartition checks that the star of the default partition is kept.
+func TestTruncatedDefaultPartition(t *testing.T) {
+	for text, want := range map[string]string{"%5P|": "debu*|\n", "%4P|": "deb*|\n", "%.4P": "deb*\n", "%8P|": "debug*  |\n", "%P": "debug*\n"} {
+		l, _ := ParseNodeLetters(text)
+		g := NodeGroup{Partition: &recordedPartitions[0]}
+		if got := string(l.AppendRow(nil, &g, &Settings{})); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // changing are columns whose values changed between the recorded calls.
 var changing = []string{"%O", "%e", "%t", "%T", "%C", "%A", "%F", "%G", "CPUsLoad", "FreeMem", "AllocMem", "CPUsState", "NodeAI", "NodeAIOT", "GresUsed", "State"}
 

@@ -11,7 +11,10 @@ var strftime = strings.NewReplacer(
 	"%Y", "2006", "%m", "01", "%d", "02", "%H", "15", "%M", "04", "%S", "05", "%y", "06",
 	"%b", "Jan", "%B", "January", "%a", "Mon", "%A", "Monday", "%T", "15:04:05", "%F", "2006-01-02",
 	"%R", "15:04", "%D", "01/02/06", "%e", "_2", "%I", "03", "%p", "PM", "%Z", "MST", "%z", "-0700",
-	"%c", "Mon Jan _2 15:04:05 2006", "%j", "002", "%-d", "2", "%%", "%")
+	"%c", "Mon Jan _2 15:04:05 2006", "%j", "002", "%-d", "2", "%s", epochMark, "%%", "%")
+
+// epochMark stands for Unix seconds in a layout, which time.Format does not support.
+const epochMark = "\x00"
 
 // relative is the layout of SLURM_TIME_FORMAT=relative, whose form depends on the
 // distance from the current time.

@@ -2,6 +2,7 @@ package format
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -78,7 +79,11 @@ func AppendInstant(b []byte, unix int64, none string, s *Settings) []byte {
 	if layout == "" {
 		layout = "2006-01-02T15:04:05"
 	}
-	return time.Unix(unix, 0).In(loc).AppendFormat(b, layout)
+	if !strings.Contains(layout, epochMark) {
+		return time.Unix(unix, 0).In(loc).AppendFormat(b, layout)
+	}
+	text := time.Unix(unix, 0).In(loc).Format(layout)
+	return append(b, strings.ReplaceAll(text, epochMark, strconv.FormatInt(unix, 10))...)
 }
 
 // AppendMemory appends an amount of MiB in the largest unit that shows it exactly

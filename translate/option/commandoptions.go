@@ -66,9 +66,10 @@ func (v *Values) Get(name string) string {
 func (v *Values) List(name string) []string { return splitList(v.Get(name)) }
 
 // All returns the elements of all values of the option, split as List does.
-func (v *Values) All(name string) []string {
-	return splitList(strings.Join(v.values[name], ","))
-}
+func (v *Values) All(name string) []string { return splitList(v.Joined(name)) }
+
+// Joined returns all values of the option, separated by commas.
+func (v *Values) Joined(name string) string { return strings.Join(v.values[name], ",") }
 
 func splitList(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, ","), func(s string) bool { return s == "" })

@@ -185,6 +185,9 @@ func Apply(c Command, j *job.Job, name, v string) error {
 		return value.ErrInvalid
 	}
 	p := &Parsed{Command: c, Job: *j, Given: map[string]Given{}, Lenient: true}
+	if name == "mail-type" {
+		p.Job.Mail.Types = nil // the option adds types, and an update replaces them
+	}
 	if err := o.set(p, v, true); err != nil {
 		return err
 	}

@@ -105,25 +105,35 @@ var mailTypes = map[string]bool{"NONE": true, "BEGIN": true, "END": true, "FAIL"
 	"INVALID_DEPEND": true, "STAGE_OUT": true, "TIME_LIMIT": true, "TIME_LIMIT_90": true, "TIME_LIMIT_80": true,
 	"TIME_LIMIT_50": true, "ARRAY_TASKS": true}
 
+// setMailType adds the types of one value to those of earlier ones. As in Slurm, NONE
+// removes only the types in the same value.
 func setMailType(p *Parsed, v string, _ bool) error {
-	p.Job.Mail.Types = nil
+	types, err := parseMailTypes(v)
+	if err != nil {
+		return err
+	}
+	p.Job.Mail.Types = value.Names(strings.Join(append(p.Job.Mail.Types, types...), ","))
+	return nil
+}
+
+// parseMailTypes parses one value of --mail-type.
+func parseMailTypes(v string) ([]string, error) {
+	var types []string
 	for part := range strings.SplitSeq(v, ",") {
 		t := strings.ToUpper(part)
 		switch {
 		case t == "":
 		case !mailTypes[t]:
-			return value.ErrInvalid
+			return nil, value.ErrInvalid
 		case t == "NONE":
-			p.Job.Mail.Types = nil
-			return nil
+			return nil, nil
 		case t == "ALL":
-			p.Job.Mail.Types = append(p.Job.Mail.Types, mailAll...)
+			types = append(types, mailAll...)
 		default:
-			p.Job.Mail.Types = append(p.Job.Mail.Types, t)
+			types = append(types, t)
 		}
 	}
-	p.Job.Mail.Types = value.Names(strings.Join(p.Job.Mail.Types, ","))
-	return nil
+	return types, nil
 }
 
 // mailAll are the types that ALL stands for.

@@ -25,7 +25,7 @@ func otherOptions() []*Option {
 		{Name: "test-only", In: Sbatch | Srun, Group: GroupOther, Help: "print when and where the job would start, without submitting it",
 			set: flag(func(p *Parsed) *bool { return &p.Client.TestOnly })},
 		{Name: "quiet", Short: 'Q', In: all, Group: GroupOther, Help: "print errors only",
-			set: func(p *Parsed, _ string, _ bool) error { p.Client.Quiet++; return nil }},
+			set: setQuiet},
 		{Name: "verbose", Short: 'v', In: all, Group: GroupOther, Env: "DEBUG", Help: "increase verbosity; may be repeated", set: setVerbose},
 		{Name: "no-shell", In: Salloc, Group: GroupOther, Help: "do not run a command in the allocation",
 			set: flag(func(p *Parsed) *bool { return &p.Client.NoShell })},
@@ -72,6 +72,14 @@ func clientOnly(field func(*Parsed) *bool) setter {
 		}
 		return nil
 	}
+}
+
+// setQuiet ignores --quiet in a script, as Slurm does.
+func setQuiet(p *Parsed, _ string, _ bool) error {
+	if p.from != FromScript {
+		p.Client.Quiet++
+	}
+	return nil
 }
 
 func setVerbose(p *Parsed, v string, hasValue bool) error {

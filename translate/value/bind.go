@@ -215,8 +215,10 @@ func distributionLevels(text string) (string, error) {
 		switch {
 		case l == "*" && i == 0:
 			l = "block"
-		case l == "*" && i > 0:
+		case l == "*" && i == 1:
 			l = "cyclic"
+		case l == "*":
+			l = out[len(out)-1] // cores default to the distribution of sockets
 		case l == "block" || l == "cyclic" || l == "fcyclic" && i > 0:
 		default:
 			return "", ErrInvalid

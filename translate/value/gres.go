@@ -17,9 +17,9 @@ func GRES(s, per string) ([]job.GRES, error) {
 	var out []job.GRES
 	for part := range strings.SplitSeq(s, ",") {
 		part = strings.TrimPrefix(strings.TrimPrefix(part, "gres:"), "gres/")
-		name, rest, _ := strings.Cut(part, ":")
-		if i := strings.IndexByte(name, '='); i >= 0 && rest == "" {
-			name, rest = name[:i], name[i+1:]
+		name, rest, colon := strings.Cut(part, ":")
+		if colon && rest == "" || strings.Contains(name, "=") {
+			return nil, ErrInvalid
 		}
 		g, err := typed(name, rest, per)
 		if err != nil || name == "" || name == "gres" {

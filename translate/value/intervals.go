@@ -22,11 +22,18 @@ func ArrayIntervals(s string) (Intervals, error) {
 	}
 	var list Intervals
 	for part := range strings.SplitSeq(s, ",") {
-		i, err := interval(strings.Trim(part, blanks))
+		part = strings.Trim(part, blanks)
+		if part == "" { // as in Slurm, empty elements are ignored
+			continue
+		}
+		i, err := interval(part)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, i)
+	}
+	if len(list) == 0 {
+		return nil, ErrInvalid
 	}
 	return list.Normalize(), nil
 }
@@ -56,7 +63,8 @@ func interval(part string) (Interval, error) {
 // Normalize sorts and merges intervals for Has. It may modify s.
 func (s Intervals) Normalize() Intervals {
 	slices.SortFunc(s, func(a, b Interval) int {
-		return cmp.Or(cmp.Compare(min(a.Step, 2), min(b.Step, 2)), cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last), cmp.Compare(a.Step, b.Step))
+		return cmp.Or(cmp.Compare(min(a.Step, 2), min(b.Step, 2)), cmp.Compare(a.First, b.First),
+			cmp.Compare(a.Last, b.Last), cmp.Compare(a.Step, b.Step))
 	})
 	out := s[:0]
 	for _, i := range s {

@@ -32,11 +32,40 @@ func TestInstantWithoutDate(t *testing.T) {
 	}
 }
 
+func TestArrayIgnoresEmptyElements(t *testing.T) {
+	for text, want := range map[string]string{"1,,2": "1-2", ",1": "1", "1,": "1", "1-3,": "1-3"} {
+		if a, err := Array(text); err != nil || a.Spec != want {
+			t.Errorf("%s: %+v, %v; want %s", text, a, err, want)
+		}
+	}
+	if _, err := Array(","); err == nil {
+		t.Error("an array without indexes was accepted")
+	}
+}
+
+func TestDefaultDistributionOfCores(t *testing.T) {
+	for text, want := range map[string]string{
+		"*:block:*": "block:block:block", "cyclic:block:*": "cyclic:block:block", "*:fcyclic:*": "block:fcyclic:fcyclic",
+		"*:*:*": "block:cyclic:cyclic",
+	} {
+		if got, err := Distribution(text); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
+		}
+	}
+}
+
+func TestInvalidGRES(t *testing.T) {
+	for _, text := range []string{"gpu:", "gpu=1", "gpu:tesla:"} {
+		if list, err := GRES(text, job.PerNode); err == nil {
+			t.Errorf("%s: %+v", text, list)
+		}
+	}
+}
+
 func TestGRES(t *testing.T) {
 	for text, want := range map[string]job.GRES{
 		"gpu": {Name: "gpu", Count: 1}, "gpu:2": {Name: "gpu", Count: 2}, "gpu:a100:4": {Name: "gpu", Type: "a100", Count: 4},
 		"gpu:a100": {Name: "gpu", Type: "a100", Count: 1}, "gres:gpu:2": {Name: "gpu", Count: 2}, "scratch:1k": {Name: "scratch", Count: 1024},
-		"gpu=3": {Name: "gpu", Count: 3},
 	} {
 		want.Per = job.PerNode
 		got, err := GRES(text, job.PerNode)

@@ -1,0 +1,48 @@
+package option_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/berth-hpc/berth/translate/option"
+)
+
+// TestMailTypesAddUp checks that the types of several --mail-type are combined, and that
+// NONE removes only those of its own value, as in Slurm 22.05.8.
+func TestMailTypesAddUp(t *testing.T) {
+	p := option.New(option.Sbatch)
+	for _, line := range []string{"--mail-type=BEGIN", "--mail-type=END"} {
+		if _, err := p.Directive([]string{line}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.CommandLine([]string{"--mail-type=FAIL", "--mail-type=REQUEUE,NONE", "s.sh"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(p.Job.Mail.Types, ","); got != "BEGIN,END,FAIL" {
+		t.Errorf("mail types %s", got)
+	}
+	if err := option.Apply(option.Sbatch, &p.Job, "mail-type", "ALL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := option.Apply(option.Sbatch, &p.Job, "mail-type", "END"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(p.Job.Mail.Types, ","); got != "END" {
+		t.Errorf("an update gives mail types %s", got)
+	}
+}
+
+// TestQuietInScript checks that --quiet counts only on the command line.
+func TestQuietInScript(t *testing.T) {
+	p := option.New(option.Sbatch)
+	if _, err := p.Directive([]string{"--parsable", "--quiet"}); err != nil {
+		t.Fatal(err)
+	}
+	if p.Client.Quiet != 0 || !p.Client.Parsable {
+		t.Errorf("in a script: quiet %d, parsable %v", p.Client.Quiet, p.Client.Parsable)
+	}
+	if err := p.CommandLine([]string{"--quiet", "s.sh"}); err != nil || p.Client.Quiet != 1 {
+		t.Errorf("on the command line: quiet %d, %v", p.Client.Quiet, err)
+	}
+}
