@@ -54,7 +54,7 @@ func testContainerImage(t *testing.T, ctx context.Context, s *Site) {
 		t.Errorf("srun --container-image: %q, %v", out, err)
 	}
 	if out, err := s.As(ctx, user, user.Home(), "sbatch", "--container-image=example.org#any", "--wrap", "true"); err == nil ||
-		!strings.Contains(err.Error(), "does not let jobs run image example.org/any") {
+		!strings.Contains(err.Error(), "does not allow image example.org/any") {
 		t.Errorf("an image that is not allowed: %q, %v", out, err)
 	}
 }

@@ -1,7 +1,7 @@
-// Package kube turns a placed BatchJob into the Kubernetes objects that run
-// it: a PodGroup and a JobSet. It is pure, and nothing in the objects comes
-// from the user but the job's shape: uid, gid and groups are the User's; image,
-// volumes and security are the Partition's.
+// Package kube translates a BatchJob with an allocation to the Kubernetes objects that
+// run it: a PodGroup and a JobSet. It is pure. The user determines only the job's shape:
+// uid, gid and groups come from the User; image, volumes and security from the
+// Partition.
 package kube
 
 import (
@@ -21,47 +21,47 @@ import (
 	"github.com/berth-hpc/berth/translate/kube/image"
 )
 
-// ContainerName is the name of the container that runs the agent, and of the
-// container in a Partition's template that describes it.
+// ContainerName is the name of the container that runs the agent, also in a Partition's
+// template.
 const ContainerName = image.JobContainer
 
-// HostImage stands for the root file system of the node, on process nodes.
+// HostImage stands for the root file system of a process node.
 const HostImage = image.HostImage
 
-// MaxRuns is how many shapes the nodes of a job may have. Each is a replicated
-// job with a template of its own, and the JobSet has to fit into a request.
+// MaxRuns is the maximum number of different allocations on the nodes of a job. Each is
+// a replicated job with its own template, and the JobSet must fit into a request.
 const MaxRuns = 160
 
-// DefaultKillWait is the time between SIGTERM and SIGKILL, in seconds, where
-// the Cluster does not say (KillWait of slurm.conf).
+// DefaultKillWait is the default time between SIGTERM and SIGKILL in seconds (KillWait of
+// slurm.conf).
 const DefaultKillWait = 30
 
-// Input is all that the objects depend on.
+// Input is everything that the objects depend on.
 type Input struct {
-	// Job is placed: status.allocation and status.attempt are set.
+	// Job has an allocation: status.allocation and status.attempt are set.
 	Job       *v1alpha1.BatchJob
 	Partition *v1alpha1.Partition
 	User      *v1alpha1.User
 	Cluster   *v1alpha1.Cluster // nil: defaults
 
-	// API is where agents reach the API role (wire.EnvAPI); APICA the PEM
-	// certificates to check it by.
+	// API is the address of the API role for agents (wire.EnvAPI), APICA the PEM
+	// certificates to verify it.
 	API   string
 	APICA []byte
 
-	// Agent is where a partition that does not say has the agent from.
+	// Agent is the default source of the agent.
 	Agent v1alpha1.AgentSource
 
-	// Resource names the extended resource that stands for g on node; nil:
-	// Resource of this package.
+	// Resource returns the extended resource for g on node; nil: Resource of this
+	// package.
 	Resource func(node *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName
 }
 
-// Objects makes the PodGroup and the JobSet of one attempt. The node index 0
-// (the batch host) is completion index 0 of the replicated job n0.
+// Objects returns the PodGroup and the JobSet of one attempt. Node 0 (the batch host) is
+// completion index 0 of the replicated job n0.
 func Objects(in Input) (*podgroup.PodGroup, *jobset.JobSet, error) {
 	if in.Job == nil || in.Partition == nil || in.User == nil {
-		return nil, nil, errors.New("a job, its partition and its user are needed")
+		return nil, nil, errors.New("job, partition and user are required")
 	}
 	alloc := in.Job.Status.Allocation
 	if alloc == nil || len(alloc.Nodes) == 0 {
@@ -71,15 +71,18 @@ func Objects(in Input) (*podgroup.PodGroup, *jobset.JobSet, error) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: jobset.GroupVersion.String(), Kind: "JobSet"},
 		ObjectMeta: in.meta(),
 		Spec: jobset.JobSetSpec{
-			Network:       &jobset.Network{EnableDNSHostnames: ptr(false)},
-			SuccessPolicy: &jobset.SuccessPolicy{Operator: jobset.OperatorAll, TargetReplicatedJobs: []string{replicatedName(0)}},
+			Network: &jobset.Network{EnableDNSHostnames: ptr(false)},
+			SuccessPolicy: &jobset.SuccessPolicy{
+				Operator: jobset.OperatorAll, TargetReplicatedJobs: []string{replicatedName(0)},
+			},
 			FailurePolicy: &jobset.FailurePolicy{MaxRestarts: 0},
 			StartupPolicy: &jobset.StartupPolicy{StartupPolicyOrder: jobset.AnyOrder},
 		},
 	}
 	runs := in.runs()
 	if len(runs) > MaxRuns {
-		return nil, nil, fmt.Errorf("job %d: nodes of %d shapes are more than one JobSet holds (%d)", in.Job.Spec.JobID, len(runs), MaxRuns)
+		return nil, nil, fmt.Errorf("job %d: %d different allocations of nodes exceed the maximum of a JobSet (%d)",
+			in.Job.Spec.JobID, len(runs), MaxRuns)
 	}
 	for i, run := range runs {
 		replicated, err := in.replicated(i, run)
@@ -89,19 +92,19 @@ func Objects(in Input) (*podgroup.PodGroup, *jobset.JobSet, error) {
 		set.Spec.ReplicatedJobs = append(set.Spec.ReplicatedJobs, replicated)
 	}
 	if len(alloc.Nodes) == 1 {
-		if err := mold(&set.Spec.ReplicatedJobs[0].Template.Spec.Template); err != nil {
+		if err := addTemplateHash(&set.Spec.ReplicatedJobs[0].Template.Spec.Template); err != nil {
 			return nil, nil, err
 		}
 	}
 	return in.group(), set, nil
 }
 
-// Name is the name of the PodGroup and the JobSet of one attempt.
+// Name returns the name of the PodGroup and the JobSet of one attempt.
 func Name(jobID int64, attempt int32) string {
 	return fmt.Sprintf("job-%d-%d", jobID, attempt)
 }
 
-// Resource is the extended resource of a local cluster's nodes for g.
+// Resource returns the extended resource of a local cluster's nodes for g.
 func Resource(_ *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
 	name := wire.ResourceGRES + g.Name
 	if g.Type != "" {
@@ -120,8 +123,8 @@ func (in Input) group() *podgroup.PodGroup {
 
 func (in Input) name() string { return Name(in.Job.Spec.JobID, in.Job.Status.Attempt) }
 
-// meta says who the objects are and whose: the job's, or, of a task that was
-// split off, its array's, because the pods may outlive the task.
+// meta returns the metadata of the objects. Their owner is the job or, for a task that was
+// split off, its array, because the pods may outlive the task.
 func (in Input) meta() metav1.ObjectMeta {
 	owner := v1alpha1.Origin{Name: in.Job.Name, UID: in.Job.UID}
 	if o := in.Job.Spec.Origin; o != nil {
@@ -163,10 +166,11 @@ func (in Input) replicated(i int, r run) (jobset.ReplicatedJob, error) {
 		Template:             *pod,
 	}
 	if in.Job.Spec.Job.Batch.NoKill {
-		outlive(&spec, i)
+		tolerateFailures(&spec, i)
 	}
 	if i == 0 {
-		spec.SuccessPolicy = &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{{SucceededIndexes: ptr("0")}}}
+		batchHost := batchv1.SuccessPolicyRule{SucceededIndexes: ptr("0")}
+		spec.SuccessPolicy = &batchv1.SuccessPolicy{Rules: []batchv1.SuccessPolicyRule{batchHost}}
 	}
 	labels := in.labels()
 	return jobset.ReplicatedJob{
@@ -176,11 +180,11 @@ func (in Input) replicated(i int, r run) (jobset.ReplicatedJob, error) {
 	}, nil
 }
 
-// outlive lets the job go on without a pod of it (--no-kill). In the first
-// replicated job each index fails for itself. Another one would have failed,
-// and the JobSet with it, once all its pods are gone: their failures do not
-// count, and what comes in their place waits for a node that it never gets.
-func outlive(spec *batchv1.JobSpec, i int) {
+// tolerateFailures lets the job continue after the failure of a pod (--no-kill). In the
+// first replicated job each index fails separately. Another one would fail, and the JobSet
+// with it, if all of its pods failed: so failures are ignored, and the pods that replace
+// them stay pending.
+func tolerateFailures(spec *batchv1.JobSpec, i int) {
 	if i == 0 {
 		spec.BackoffLimit, spec.BackoffLimitPerIndex = nil, ptr(int32(0))
 		return
@@ -193,7 +197,7 @@ func outlive(spec *batchv1.JobSpec, i int) {
 	}}
 }
 
-// agentEnv is what the agent finds in its environment (package wire).
+// agentEnv returns the environment variables of the agent (package wire).
 func (in Input) agentEnv(r *run, binDir string) []corev1.EnvVar {
 	v := func(name, text string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: text} }
 	nodes := v(wire.EnvNodeOffset, strconv.Itoa(int(r.offset())))

@@ -15,10 +15,12 @@ import (
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func base() kube.Input {
-	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: "j-0123456789abcdefghij", Namespace: "user-alice", UID: "11111111-2222-3333-4444-555555555555"}}
+	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{
+		Name: "j-0123456789abcdefghij", Namespace: "user-alice", UID: "11111111-2222-3333-4444-555555555555",
+	}}
 	b.Spec.JobID, b.Spec.User = 42, "alice"
 	b.Status.Attempt = 1
 	p := &v1alpha1.Partition{ObjectMeta: metav1.ObjectMeta{Name: "main"}}
@@ -38,7 +40,7 @@ func node(name string, cpus int32, memory int64, gres ...v1alpha1.GRESAllocation
 	return v1alpha1.NodeAllocation{Name: name, CPUs: cpus, Memory: memory, GRES: gres, Tasks: 1}
 }
 
-// cases are the shapes; each has its objects in testdata/kube.
+// cases are kinds of jobs; their objects are in testdata/kube.
 var cases = map[string]func(*kube.Input){
 	"one-task": func(in *kube.Input) { in.Job.Status.Allocation = nodes(node("n1", 1, 100)) },
 	"three-nodes": func(in *kube.Input) {
@@ -85,9 +87,11 @@ func init() {
 	cases["container"] = func(in *kube.Input) {
 		cases["template"](in)
 		in.Partition.Spec.AllowImages = []string{"nvcr.io/*"}
-		in.Job.Spec.Job.Batch.Container = map[string]string{"image": "nvcr.io/nvidia/pytorch:24.01", "mounts": "/home/alice/data:/data:ro", "workdir": "/data"}
+		in.Job.Spec.Job.Batch.Container = map[string]string{
+			"image": "nvcr.io/nvidia/pytorch:24.01", "mounts": "/home/alice/data:/data:ro", "workdir": "/data",
+		}
 	}
-	// What was split off from another job is owned by that one.
+	// A task is owned by its array.
 	cases["array-task"] = func(in *kube.Input) {
 		in.Job.Spec.JobID = 45
 		in.Job.Spec.Origin = &v1alpha1.Origin{Name: "j-abcdefghij0123456789", UID: "99999999-2222-3333-4444-555555555555", JobID: 43}
@@ -98,21 +102,22 @@ func init() {
 		in.Job.Spec.JobID = 44
 		in.Job.Spec.Origin = &v1alpha1.Origin{Name: "j-abcdefghij0123456789", UID: "99999999-2222-3333-4444-555555555555", JobID: 43}
 		in.Job.Spec.Job.Het = &job.Het{Offset: 1, Size: 2}
-		in.Job.Status.Allocation = nodes(node("n1", 8, 4096, v1alpha1.GRESAllocation{Name: "gpu", Count: 1}), node("n2", 8, 4096, v1alpha1.GRESAllocation{Name: "gpu", Count: 1}))
+		gpu := v1alpha1.GRESAllocation{Name: "gpu", Count: 1}
+		in.Job.Status.Allocation = nodes(node("n1", 8, 4096, gpu), node("n2", 8, 4096, gpu))
 	}
-	// The planner gave whole nodes.
+	// The allocation has whole nodes.
 	cases["exclusive"] = func(in *kube.Input) {
 		in.Job.Spec.Job.Placement.Exclusive = "node"
 		in.Job.Status.Allocation = nodes(node("n1", 64, 257024), node("n2", 64, 257024))
 	}
-	// Four jobs may have the same CPUs: each asks for its part of them.
+	// Four jobs may share the CPUs: each requests its part.
 	cases["shared"] = func(in *kube.Input) {
 		n := node("n1", 4, 1024)
 		n.Sharers = 4
 		in.Job.Spec.Job.Placement.OverSubscribe = true
 		in.Job.Status.Allocation = nodes(n)
 	}
-	// What orders the queue, and what is counted there, is none of the pods' business.
+	// Priority and licenses do not affect the pods.
 	cases["priority-and-licenses"] = func(in *kube.Input) {
 		in.Job.Spec.Job.Priority, in.Job.Spec.Job.Nice, in.Job.Spec.Job.QOS = new(int64(500)), 10, "high"
 		in.Job.Spec.Job.Licenses = []job.License{{Name: "fluent", Count: 4}}
@@ -162,7 +167,7 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if string(got) != string(want) {
-				t.Errorf("objects differ from %s (go test ./translate/kube -update writes them anew):\n%s", file, got)
+				t.Errorf("objects differ from %s (go test ./translate/kube -update rewrites it):\n%s", file, got)
 			}
 		})
 	}
@@ -187,9 +192,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestUsersDecideNothing checks that what runs is the partition's and the
-// user's numbers, whatever the job asks for.
-func TestUsersDecideNothing(t *testing.T) {
+// TestOptionsDoNotAffectSecurity checks that image and ids come from the partition and the
+// user, whatever the job requests.
+func TestOptionsDoNotAffectSecurity(t *testing.T) {
 	in := base()
 	cases["template"](&in)
 	in.Job.Spec.Job.Options = map[string]string{"container": "evil", "uid": "0"}

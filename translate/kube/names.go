@@ -11,11 +11,10 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// names gives the user a name in the job's container, where the image cannot
-// know it: whoami, ssh, git and whatever else asks getpwuid(3) fail without.
-// It mounts passwd(5) and group(5), and returns the arguments with which the
-// agent writes them before: those of the image with the user in front. What
-// the partition or the user mounts there stays.
+// names adds the user to passwd(5) and group(5) of the job's container, as programs that
+// call getpwuid(3), such as whoami, ssh and git, fail otherwise. It mounts the files and
+// returns the arguments with which the agent writes them: those of the image with the
+// user in front. Mounts of the partition or the user at these paths are kept.
 func (in Input) names(c *corev1.Container) []string {
 	u := in.User.Spec
 	home, shell := u.Home, u.Shell
@@ -29,14 +28,19 @@ func (in Input) names(c *corev1.Container) []string {
 		return nil
 	}
 	id := strconv.FormatInt
-	args := []string{"-names=" + prepareHosts, "-user=" + strings.Join([]string{in.User.Name, id(u.UID, 10), id(u.GID, 10), home, shell}, ":")}
+	user := strings.Join([]string{in.User.Name, id(u.UID, 10), id(u.GID, 10), home, shell}, ":")
+	args := []string{"-names=" + prepareHosts, "-user=" + user}
 	for _, g := range in.groups() {
 		args = append(args, "-group="+g)
 	}
 	var files []corev1.VolumeMount
 	for _, name := range []string{wire.PasswdName, wire.GroupName} {
 		at := path.Join("/etc", name)
-		if slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { p := path.Clean(m.MountPath); return p == at || p == "/etc" }) {
+		mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+			p := path.Clean(m.MountPath)
+			return p == at || p == "/etc"
+		})
+		if mounted {
 			continue
 		}
 		files = append(files, corev1.VolumeMount{Name: volumeHosts, MountPath: at, SubPath: name, ReadOnly: true})
@@ -48,12 +52,12 @@ func (in Input) names(c *corev1.Container) []string {
 	return args
 }
 
-// groups are the groups of the job's processes whose names are known, as
-// NAME:GID.
+// groups returns the groups of the job's processes whose names are known, as NAME:GID.
 func (in Input) groups() []string {
 	var all []string
 	add := func(name string, gid int64) {
-		if line := name + ":" + strconv.FormatInt(gid, 10); name != "" && !strings.ContainsAny(name, ":\n") && !slices.Contains(all, line) {
+		line := name + ":" + strconv.FormatInt(gid, 10)
+		if name != "" && !strings.ContainsAny(name, ":\n") && !slices.Contains(all, line) {
 			all = append(all, line)
 		}
 	}

@@ -22,13 +22,13 @@ const (
 	volumeHosts = "berth-hosts"
 )
 
-// volumeTemp is one more, where the root file system is read-only.
+// volumeTemp is the volume for temporary files if the root file system is read-only.
 const volumeTemp = "berth-tmp"
 
 // containerPrepare is the init container of every pod on a kubelet.
 const containerPrepare = "berth-prepare"
 
-// pod makes the template of a run's pods: the Partition's, with the agent in it.
+// pod returns the template of a run's pods: the Partition's, with the agent added.
 func (in Input) pod(r run) (*corev1.PodTemplateSpec, error) {
 	pod := &corev1.PodTemplateSpec{}
 	if raw := in.Partition.Spec.Template.Raw; len(raw) > 0 {
@@ -63,7 +63,7 @@ func (in Input) pod(r run) (*corev1.PodTemplateSpec, error) {
 	return pod, in.agent(spec, r)
 }
 
-// agent puts the agent into the container that runs the job.
+// agent adds the agent to the container that runs the job.
 func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	i := slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == ContainerName })
 	if i < 0 {
@@ -88,7 +88,7 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	c.Resources = corev1.ResourceRequirements{Requests: r.resources, Limits: r.limits}
 	c.SecurityContext = restricted(c.SecurityContext)
 	hostsFile(spec, c)
-	temporary(spec, c)
+	addTemporary(spec, c)
 	if c.Image != HostImage {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: wire.RunDir})
 		prepare(spec, c, binDir, agentImage, in.names(c), shared, image.Binds(in.Job.Spec.Job.Batch.Container))
@@ -96,8 +96,8 @@ func (in Input) agent(spec *corev1.PodSpec, r run) error {
 	return nil
 }
 
-// binVolume mounts the agent's folder, and says where. image is the one that it
-// has to be copied from when the pod starts; "": none.
+// binVolume mounts the directory of the agent and returns its path. If image is not empty,
+// the agent has to be copied from that image when the pod starts.
 func (in Input) binVolume(spec *corev1.PodSpec, c *corev1.Container) (dir, image string, err error) {
 	source := in.Partition.Spec.Agent
 	if source == (v1alpha1.AgentSource{}) {
@@ -116,58 +116,60 @@ func (in Input) binVolume(spec *corev1.PodSpec, c *corev1.Container) (dir, image
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 		m.MountPath, image = wire.DefaultBinDir, source.Image
 	default:
-		return "", "", fmt.Errorf("partition %s does not say where the agent comes from (spec.agent)", in.Partition.Name)
+		return "", "", fmt.Errorf("partition %s has no source of the agent (spec.agent)", in.Partition.Name)
 	}
 	spec.Volumes = append(spec.Volumes, v)
 	c.VolumeMounts = append(c.VolumeMounts, m)
 	return m.MountPath, image, nil
 }
 
-// hostsFile gives the pod an /etc/hosts of its own, which the agent can write
-// to.
+// hostsFile mounts an /etc/hosts that the agent can write.
 func hostsFile(spec *corev1.PodSpec, c *corev1.Container) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
 		Name: volumeHosts, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: "/etc/hosts", SubPath: hostsName})
 }
 
-// temporary gives programs the one folder that all of them expect to be
-// writable, where the partition makes the root file system read-only and says
-// nothing about it.
-func temporary(spec *corev1.PodSpec, c *corev1.Container) {
-	const folder = "/tmp"
-	if sc := c.SecurityContext; sc.ReadOnlyRootFilesystem == nil || !*sc.ReadOnlyRootFilesystem ||
-		slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return path.Clean(m.MountPath) == folder }) {
+// addTemporary mounts a writable /tmp if the root file system is read-only and the
+// partition mounts nothing there.
+func addTemporary(spec *corev1.PodSpec, c *corev1.Container) {
+	const dir = "/tmp"
+	sc := c.SecurityContext
+	readOnly := sc.ReadOnlyRootFilesystem != nil && *sc.ReadOnlyRootFilesystem
+	mounted := slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool {
+		return path.Clean(m.MountPath) == dir
+	})
+	if !readOnly || mounted {
 		return
 	}
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
 		Name: volumeTemp, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeTemp, MountPath: folder})
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeTemp, MountPath: dir})
 }
 
-// hostsName is the file in the hosts' volume.
+// hostsName is the name of the file in the volume of /etc/hosts.
 const hostsName = "hosts"
 
-// Where the container that prepares the pod has the volumes that it fills.
+// The mount paths of volumes in the container that prepares the pod.
 const (
 	prepareHosts = "/run/berth-hosts"
 	prepareBin   = "/run/berth-bin"
 )
 
-// prepare adds the container that runs before the job's, with the same rights:
-// the agent itself, so that it needs nothing of an image, not even a shell. It
-// puts a file where /etc/hosts will be mounted, since a kubelet makes a folder
-// of a subPath that does not exist; it writes the user's name; it copies the agent's folder where that
-// does not come as a volume; and it fails when a folder that the user wants to
-// mount is not there, or not to be seen by the user: the kubelet would make it,
-// as root.
-func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, names []string, shared []corev1.VolumeMount, binds []string) {
+// prepare adds the init container that runs before the job's, with the same rights. It
+// runs the agent, so it needs no programs of the image. It creates the file for
+// /etc/hosts, as a kubelet creates a directory for a missing subPath; it writes the user's
+// name; it copies the agent unless that is a volume; and it fails if a directory that the
+// user wants to mount does not exist or the user has no access to it, as the kubelet would
+// create it as root.
+func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage string, names []string,
+	shared []corev1.VolumeMount, binds []string) {
 	first := corev1.Container{
 		Name:            containerPrepare,
 		Image:           c.Image,
 		ImagePullPolicy: c.ImagePullPolicy,
 		Command:         []string{path.Join(binDir, "agent"), wire.AgentPrepare, "-hosts=" + path.Join(prepareHosts, hostsName)},
-		// The greater of init and job containers counts, so this is free.
+		// The pod's request is the maximum of init and job containers.
 		Resources:       c.Resources,
 		SecurityContext: c.SecurityContext,
 		VolumeMounts:    []corev1.VolumeMount{{Name: volumeHosts, MountPath: prepareHosts}},
@@ -189,9 +191,9 @@ func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage strin
 	spec.InitContainers = append(spec.InitContainers, first)
 }
 
-// ImageVolumes says whether a node's kubelet and container runtime mount images
-// as volumes, a part of them included: kubelets do from 1.35 on (before it was
-// off by default), containerd from 2.1, CRI-O as the kubelet of its version.
+// ImageVolumes reports whether a node's kubelet and container runtime support image
+// volumes with a subPath: kubelets since 1.35 (earlier ones not by default), containerd
+// since 2.1, CRI-O since 1.33.
 func ImageVolumes(n *corev1.NodeSystemInfo) bool {
 	if !atLeast(strings.TrimPrefix(n.KubeletVersion, "v"), 1, 35) {
 		return false
@@ -206,7 +208,7 @@ func ImageVolumes(n *corev1.NodeSystemInfo) bool {
 	return false
 }
 
-// atLeast compares the first two parts of a version.
+// atLeast reports whether the first two parts of a version are at least major.minor.
 func atLeast(version string, major, minor int) bool {
 	a, rest, _ := strings.Cut(version, ".")
 	b, _, _ := strings.Cut(rest, ".")
@@ -215,14 +217,14 @@ func atLeast(version string, major, minor int) bool {
 	return errX == nil && errY == nil && (x > major || x == major && y >= minor)
 }
 
-// podSecurity is the user's numbers, and what the partition says otherwise.
+// podSecurity returns the security context of the partition with the ids of the user.
 func (in Input) podSecurity(sc *corev1.PodSecurityContext) *corev1.PodSecurityContext {
 	if sc == nil {
 		sc = &corev1.PodSecurityContext{}
 	}
 	u := in.User.Spec
 	gid := u.GID
-	if g := in.Job.Spec.Job.Batch.Group; g != nil { // admission let it pass
+	if g := in.Job.Spec.Job.Batch.Group; g != nil { // checked by admission
 		gid = g.GID
 	}
 	sc.RunAsUser, sc.RunAsGroup = ptr(u.UID), ptr(gid)
@@ -242,8 +244,8 @@ func (in Input) podSecurity(sc *corev1.PodSecurityContext) *corev1.PodSecurityCo
 	return sc
 }
 
-// restricted fills in the restricted profile of pod security where the
-// partition's template is silent.
+// restricted adds the settings of the restricted Pod Security Standard that the
+// partition's template does not set.
 func restricted(sc *corev1.SecurityContext) *corev1.SecurityContext {
 	if sc == nil {
 		sc = &corev1.SecurityContext{}

@@ -11,18 +11,18 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// run is the nodes on which the job holds the same.
+// run is the set of nodes on which the job has equal allocations.
 type run struct {
 	nodes     []int32 // indexes, ascending
 	resources corev1.ResourceList
-	limits    corev1.ResourceList // more than resources where CPUs are shared
+	limits    corev1.ResourceList // more than resources if CPUs are shared
 }
 
-// runs parts the allocation by what the job holds, in the order in which that
-// comes first: the batch host is the first of the first.
+// runs groups the nodes by equal allocations, in order of their first node. The batch host
+// is the first node of the first run.
 func (in Input) runs() []run {
 	var out []run
-	last := 0 // the neighbour mostly holds the same
+	last := 0 // consecutive nodes usually have equal allocations
 	nodes := in.Job.Status.Allocation.Nodes
 	for i := range nodes {
 		r := in.resources(&nodes[i])
@@ -39,11 +39,11 @@ func (in Input) runs() []run {
 	return out
 }
 
-// offset is the number of nodes before the first.
+// offset returns the index of the first node.
 func (r *run) offset() int32 { return r.nodes[0] }
 
-// list is the indexes as wire.AnnotationNodes has them; empty: they follow each
-// other, and the offset says it all.
+// list returns the indexes for wire.AnnotationNodes, or "" if they are consecutive and the
+// offset is sufficient.
 func (r *run) list() string {
 	if last := len(r.nodes) - 1; r.nodes[last]-r.nodes[0] == int32(last) {
 		return ""
@@ -67,10 +67,12 @@ func (r *run) list() string {
 	return b.String()
 }
 
-// resources of one pod. A job without memory accounting asks for none.
+// resources returns the requests of one pod. A job without a memory limit requests no
+// memory.
 func (in Input) resources(n *v1alpha1.NodeAllocation) corev1.ResourceList {
-	// Jobs that may share CPUs each ask for their part of them.
-	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(n.CPUs)*1000/int64(max(1, n.Sharers)), resource.DecimalSI)}
+	// Jobs that share CPUs each request their part.
+	milliCPUs := int64(n.CPUs) * 1000 / int64(max(1, n.Sharers))
+	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(milliCPUs, resource.DecimalSI)}
 	if n.Memory > 0 {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(n.Memory<<20, resource.BinarySI)
 	}
@@ -91,8 +93,8 @@ func (in Input) resources(n *v1alpha1.NodeAllocation) corev1.ResourceList {
 	return list
 }
 
-// limits of a pod that asks for r: all of the CPUs it may have, where it asks
-// for a part of them only.
+// limits returns the limits of a pod with requests r: all of the CPUs, even if it requests
+// only a part of them.
 func limits(r corev1.ResourceList, n *v1alpha1.NodeAllocation) corev1.ResourceList {
 	if n.Sharers <= 1 {
 		return r

@@ -18,8 +18,7 @@ import (
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
-// TestReview asks of every golden case what somebody who reviews objects for
-// Kubernetes would ask.
+// TestReview checks invariants of the objects of every golden case.
 func TestReview(t *testing.T) {
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -32,13 +31,13 @@ func TestReview(t *testing.T) {
 			if int(group.Spec.MinMember) != len(in.Job.Status.Allocation.Nodes) {
 				t.Errorf("minMember %d of %d nodes", group.Spec.MinMember, len(in.Job.Status.Allocation.Nodes))
 			}
-			ownership(t, in, set)
-			policies(t, set)
+			checkOwnership(t, in, set)
+			checkPolicies(t, set)
 			completions := int32(0)
 			for i := range set.Spec.ReplicatedJobs {
 				r := &set.Spec.ReplicatedJobs[i]
 				completions += *r.Template.Spec.Completions
-				indexedJob(t, i, &r.Template.Spec, in.Job.Spec.Job.Batch.NoKill)
+				checkIndexedJob(t, i, &r.Template.Spec, in.Job.Spec.Job.Batch.NoKill)
 				reviewPod(t, in, &r.Template.Spec.Template)
 			}
 			if int(completions) != len(in.Job.Status.Allocation.Nodes) {
@@ -48,8 +47,8 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// ownership: the objects go when the job does, and are found by labels.
-func ownership(t *testing.T, in kube.Input, set *jobset.JobSet) {
+// checkOwnership checks that the objects are deleted with the job, and their labels.
+func checkOwnership(t *testing.T, in kube.Input, set *jobset.JobSet) {
 	if len(set.OwnerReferences) != 1 || set.OwnerReferences[0].UID == "" || !*set.OwnerReferences[0].Controller {
 		t.Errorf("owned by %+v", set.OwnerReferences)
 	}
@@ -70,11 +69,12 @@ func ownership(t *testing.T, in kube.Input, set *jobset.JobSet) {
 	}
 }
 
-// policies: the batch host's end is the job's, and nothing is tried again here:
-// requeueing is the queue's.
-func policies(t *testing.T, set *jobset.JobSet) {
+// checkPolicies checks that the job ends with its batch host, and that nothing is
+// retried, as the queue requeues jobs.
+func checkPolicies(t *testing.T, set *jobset.JobSet) {
 	s := set.Spec
-	if s.SuccessPolicy.Operator != jobset.OperatorAll || len(s.SuccessPolicy.TargetReplicatedJobs) != 1 || s.SuccessPolicy.TargetReplicatedJobs[0] != s.ReplicatedJobs[0].Name {
+	targets := s.SuccessPolicy.TargetReplicatedJobs
+	if s.SuccessPolicy.Operator != jobset.OperatorAll || len(targets) != 1 || targets[0] != s.ReplicatedJobs[0].Name {
 		t.Errorf("success policy %+v", s.SuccessPolicy)
 	}
 	if s.FailurePolicy == nil || s.FailurePolicy.MaxRestarts != 0 || *s.Network.EnableDNSHostnames {
@@ -82,10 +82,11 @@ func policies(t *testing.T, set *jobset.JobSet) {
 	}
 }
 
-// indexedJob: nothing is tried again, and a pod that fails ends the job, unless
-// that is to outlive its nodes. Then those beside the batch host are not missed.
-func indexedJob(t *testing.T, i int, s *batchv1.JobSpec, noKill bool) {
-	if *s.CompletionMode != batchv1.IndexedCompletion || *s.Completions != *s.Parallelism || *s.PodReplacementPolicy != batchv1.Failed {
+// checkIndexedJob checks that nothing is retried and that a failed pod ends the job,
+// except with --no-kill, which ignores failures of pods other than the batch host.
+func checkIndexedJob(t *testing.T, i int, s *batchv1.JobSpec, noKill bool) {
+	if *s.CompletionMode != batchv1.IndexedCompletion || *s.Completions != *s.Parallelism ||
+		*s.PodReplacementPolicy != batchv1.Failed {
 		t.Errorf("job %d: %+v", i, s)
 	}
 	one := s.BackoffLimit != nil && *s.BackoffLimit == 0 && s.BackoffLimitPerIndex == nil
@@ -101,7 +102,8 @@ func indexedJob(t *testing.T, i int, s *batchv1.JobSpec, noKill bool) {
 
 func reviewPod(t *testing.T, in kube.Input, pod *corev1.PodTemplateSpec) {
 	s := &pod.Spec
-	if s.RestartPolicy != corev1.RestartPolicyNever || s.SchedulerName != wire.SchedulerName || s.HostNetwork || s.HostPID || s.HostIPC || *s.EnableServiceLinks {
+	if s.RestartPolicy != corev1.RestartPolicyNever || s.SchedulerName != wire.SchedulerName ||
+		s.HostNetwork || s.HostPID || s.HostIPC || *s.EnableServiceLinks {
 		t.Errorf("pod %+v", s)
 	}
 	if s.NodeName != "" || s.Priority != nil || s.PriorityClassName != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
-// TestRestrictedPodSecurity evaluates the pods by the code with which the API
-// server enforces the Pod Security Standards.
+// TestRestrictedPodSecurity evaluates the pods with the code by which the API server
+// enforces the Pod Security Standards.
 func TestRestrictedPodSecurity(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
@@ -60,14 +60,15 @@ func TestImageVolumes(t *testing.T) {
 		{"v1.36.0", "docker://28.0.1", false},
 		{"", "", false},
 	} {
-		if got := kube.ImageVolumes(&corev1.NodeSystemInfo{KubeletVersion: c.kubelet, ContainerRuntimeVersion: c.runtime}); got != c.want {
+		info := &corev1.NodeSystemInfo{KubeletVersion: c.kubelet, ContainerRuntimeVersion: c.runtime}
+		if got := kube.ImageVolumes(info); got != c.want {
 			t.Errorf("kubelet %q, %q: %v", c.kubelet, c.runtime, got)
 		}
 	}
 }
 
-// TestReadOnlyRoot: programs find the folder for temporary files writable, and
-// a partition that says where it comes from is not contradicted.
+// TestReadOnlyRoot checks that /tmp is writable, and that a mount of the partition there is
+// kept.
 func TestReadOnlyRoot(t *testing.T) {
 	const volume = `,"volumeMounts":[{"name":"scratch","mountPath":"/tmp/"}]`
 	for name, c := range map[string]struct {
@@ -75,9 +76,9 @@ func TestReadOnlyRoot(t *testing.T) {
 		more     string
 		want     string // volume at /tmp
 	}{
-		"writable root":               {false, "", ""},
-		"read-only root":              {true, "", "berth-tmp"},
-		"with a folder of the site's": {true, volume, "scratch"},
+		"writable root":            {false, "", ""},
+		"read-only root":           {true, "", "berth-tmp"},
+		"with a mount of the site": {true, volume, "scratch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := fmt.Sprintf(`{"spec":{"volumes":[{"name":"scratch","emptyDir":{}}],"containers":[{"name":"job","image":"site/mpi:1",

@@ -1,8 +1,7 @@
-// Package image lets a job choose the image of its containers (--container-image
-// and its companions, as pyxis has them), as far as its partition allows. It is
-// pure. What a job may choose is the image, folders of volumes that the
-// partition mounts anyway, and nothing else: user, security context and agent
-// stay the partition's.
+// Package image applies the container options of a job (--container-image and the other
+// options of pyxis) to a partition's template, as far as the partition allows. A job may
+// choose the image, and mount directories of the partition's volumes. User, security
+// context and agent cannot be changed. The package is pure.
 package image
 
 import (
@@ -26,14 +25,16 @@ const (
 	HostImage    = "berth.hpc/host"
 )
 
-// reserved are folders that belong to the agent and to the pod.
-var reserved = []string{"/", "/etc", "/run", "/var", "/var/run",
-	"/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/passwd", "/etc/group", "/etc/shadow", "/etc/ld.so.preload", "/etc/ld.so.cache"}
+// reserved are paths that belong to the agent or the pod.
+var reserved = []string{
+	"/", "/etc", "/run", "/var", "/var/run", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/passwd",
+	"/etc/group", "/etc/shadow", "/etc/ld.so.preload", "/etc/ld.so.cache",
+}
 
-// reservedTrees are folders at which, and below which, nothing can be mounted.
+// reservedTrees are directories at and below which nothing can be mounted.
 var reservedTrees = []string{"/proc", "/sys", "/dev", "/berth", "/run/berth", "/run/secrets", "/var/run/secrets"}
 
-// Check tells whether jobs of the partition may ask for this; choice is
+// Check returns why jobs of the partition must not use these options, or nil. choice is
 // job.Batch.Container. The error's text is for the user.
 func Check(part *v1alpha1.Partition, choice map[string]string) error {
 	if len(choice) == 0 {
@@ -46,14 +47,14 @@ func Check(part *v1alpha1.Partition, choice map[string]string) error {
 		}
 	}
 	c := &corev1.Container{Name: JobContainer}
-	if i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == JobContainer }); i >= 0 {
+	isJob := func(c corev1.Container) bool { return c.Name == JobContainer }
+	if i := slices.IndexFunc(pod.Spec.Containers, isJob); i >= 0 {
 		c = &pod.Spec.Containers[i]
 	}
 	return Apply(part, c, choice)
 }
 
-// Apply makes the container what the job chose. c is the job's container of
-// the partition's template.
+// Apply applies the options to c, the job's container in the partition's template.
 func Apply(part *v1alpha1.Partition, c *corev1.Container, choice map[string]string) error {
 	if len(choice) == 0 {
 		return nil
@@ -63,9 +64,10 @@ func Apply(part *v1alpha1.Partition, c *corev1.Container, choice map[string]stri
 	case image == "":
 		return errors.New("pyxis: the --container options need --container-image")
 	case c.Image == "" || c.Image == HostImage:
-		return fmt.Errorf("pyxis: partition %s runs jobs as processes of its nodes, without images; leave --container-image out", part.Name)
+		return fmt.Errorf(
+			"pyxis: partition %s runs jobs as processes of its nodes, without images; omit --container-image", part.Name)
 	case !allowed(part.Spec.AllowImages, image):
-		return fmt.Errorf("pyxis: partition %s does not let jobs run image %s", part.Name, image)
+		return fmt.Errorf("pyxis: partition %s does not allow image %s", part.Name, image)
 	}
 	if dir := choice["workdir"]; dir != "" && !path.IsAbs(dir) {
 		return fmt.Errorf("pyxis: --container-workdir: %s is not an absolute path", dir)
@@ -77,12 +79,13 @@ func Apply(part *v1alpha1.Partition, c *corev1.Container, choice map[string]stri
 	return mount(part, c, choice["mounts"])
 }
 
-// rootFS makes the container's file system read-only where the job wants that.
-// One that the partition has read-only stays so.
+// rootFS makes the container's file system read-only if the job requests it. It refuses to
+// make a read-only one of the partition writable.
 func rootFS(part *v1alpha1.Partition, c *corev1.Container, choice map[string]string) error {
 	sc := c.SecurityContext
 	if choice["writable"] != "" && sc != nil && sc.ReadOnlyRootFilesystem != nil && *sc.ReadOnlyRootFilesystem {
-		return fmt.Errorf("pyxis: --container-writable: partition %s has the file systems of containers read-only", part.Name)
+		return fmt.Errorf("pyxis: --container-writable: partition %s mounts the file systems of containers read-only",
+			part.Name)
 	}
 	if choice["readonly"] != "" {
 		if sc = sc.DeepCopy(); sc == nil {
@@ -95,8 +98,8 @@ func rootFS(part *v1alpha1.Partition, c *corev1.Container, choice map[string]str
 	return nil
 }
 
-// allowed matches an image against patterns in which an asterisk stands for any
-// text.
+// allowed reports whether an image matches one of the patterns, in which an asterisk
+// stands for any text.
 func allowed(patterns []string, image string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, image) })
 }
@@ -117,7 +120,7 @@ func match(pattern, text string) bool {
 	return false
 }
 
-// mount adds folders of volumes that the container has already.
+// mount adds mounts of directories in volumes that the container has.
 func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
 	if text == "" {
 		return nil
@@ -131,12 +134,13 @@ func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
 		if isReserved(m.Target) {
 			return fmt.Errorf("pyxis: --container-mounts: nothing can be mounted at %s", m.Target)
 		}
-		from := holding(own, m.Source)
+		from := mountOf(own, m.Source)
 		if from == nil {
 			return fmt.Errorf("pyxis: --container-mounts: %s is on no volume of partition %s", m.Source, part.Name)
 		}
-		if slices.ContainsFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return v.MountPath == m.Target }) {
-			continue // it is there
+		mounted := func(v corev1.VolumeMount) bool { return v.MountPath == m.Target }
+		if slices.ContainsFunc(c.VolumeMounts, mounted) {
+			continue
 		}
 		sub := strings.TrimPrefix(strings.TrimPrefix(m.Source, from.MountPath), "/")
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
@@ -145,14 +149,14 @@ func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
 	return nil
 }
 
-// isReserved reports whether a job may mount nothing at target, because something
-// of the system's or of the agent's is there or below.
+// isReserved reports whether target is a path of the system or the agent, at which a job
+// must not mount anything.
 func isReserved(target string) bool {
 	below := func(dir string) bool { return target == dir || strings.HasPrefix(target, dir+"/") }
 	return slices.Contains(reserved, target) || slices.ContainsFunc(reservedTrees, below)
 }
 
-// Binds are what a valid choice mounts, each as SOURCE:TARGET.
+// Binds returns the mounts of a valid choice, each as SOURCE:TARGET.
 func Binds(choice map[string]string) []string {
 	var out []string
 	if choice["mounts"] == "" {
@@ -165,12 +169,14 @@ func Binds(choice map[string]string) []string {
 	return out
 }
 
-// holding finds the mount with the longest path that source lies in.
-func holding(mounts []corev1.VolumeMount, source string) *corev1.VolumeMount {
+// mountOf returns the mount with the longest path that contains source, or nil.
+func mountOf(mounts []corev1.VolumeMount, source string) *corev1.VolumeMount {
 	var best *corev1.VolumeMount
 	for i := range mounts {
 		p := strings.TrimSuffix(mounts[i].MountPath, "/")
-		if (source == p || strings.HasPrefix(source, p+"/")) && (best == nil || len(p) > len(best.MountPath)) && mounts[i].SubPathExpr == "" {
+		contains := source == p || strings.HasPrefix(source, p+"/")
+		longer := best == nil || len(p) > len(best.MountPath)
+		if contains && longer && mounts[i].SubPathExpr == "" {
 			best = &mounts[i]
 		}
 	}

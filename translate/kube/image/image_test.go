@@ -31,8 +31,8 @@ func TestCheck(t *testing.T) {
 		{partition("*"), nil, ""},
 		{partition("*"), map[string]string{"image": "nvcr.io/x:1"}, ""},
 		{partition("nvcr.io/*", "busybox"), map[string]string{"image": "busybox"}, ""},
-		{partition("nvcr.io/*"), map[string]string{"image": "evil.io/nvcr.io/x"}, "does not let jobs run image evil.io/nvcr.io/x"},
-		{partition(), map[string]string{"image": "busybox"}, "does not let jobs run"},
+		{partition("nvcr.io/*"), map[string]string{"image": "evil.io/nvcr.io/x"}, "does not allow image evil.io/nvcr.io/x"},
+		{partition(), map[string]string{"image": "busybox"}, "does not allow image"},
 		{partition("*"), map[string]string{"mounts": "/home"}, "need --container-image"},
 		{process, map[string]string{"image": "busybox"}, "runs jobs as processes of its nodes"},
 		{partition("*"), map[string]string{"image": "x", "mounts": "/root:/mnt"}, "/root is on no volume"},
@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/var/run/secrets/x"}, "nothing can be mounted"},
 		{partition("*"), map[string]string{"image": "x", "workdir": "here"}, "not an absolute path"},
 		{partition("*"), map[string]string{"image": "x", "writable": "true"}, ""},
-		{readonly, map[string]string{"image": "x", "writable": "true"}, "has the file systems of containers read-only"},
+		{readonly, map[string]string{"image": "x", "writable": "true"}, "mounts the file systems of containers read-only"},
 		{readonly, map[string]string{"image": "x", "readonly": "true"}, ""},
 	} {
 		err := Check(tt.part, tt.choice)
@@ -59,7 +59,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestMounts sees that folders of the partition's volumes keep their rights.
+// TestMounts checks that mounts keep the access mode of the partition's volumes.
 func TestMounts(t *testing.T) {
 	p := partition("*")
 	c := &corev1.Container{Image: "site/base:1", VolumeMounts: []corev1.VolumeMount{

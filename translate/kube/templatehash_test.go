@@ -11,9 +11,10 @@ import (
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
-// The mold is the same for jobs whose pods are, and for no others.
-func TestMold(t *testing.T) {
-	moldOf := func(change func(*kube.Input)) string {
+// TestTemplateHash checks that the hash is equal for jobs whose pods are equal, and
+// different for others.
+func TestTemplateHash(t *testing.T) {
+	hashOf := func(change func(*kube.Input)) string {
 		t.Helper()
 		in := base()
 		in.Partition.Spec.Agent = v1alpha1.AgentSource{Image: "berth/agent:1"}
@@ -27,9 +28,9 @@ func TestMold(t *testing.T) {
 		}
 		return set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[wire.AnnotationMold]
 	}
-	want := moldOf(func(*kube.Input) {})
+	want := hashOf(func(*kube.Input) {})
 	if want == "" {
-		t.Fatal("there is none")
+		t.Fatal("no hash")
 	}
 	for name, change := range map[string]func(*kube.Input){
 		"number":  func(in *kube.Input) { in.Job.Spec.JobID = 77 },
@@ -38,8 +39,8 @@ func TestMold(t *testing.T) {
 		"name":    func(in *kube.Input) { in.Job.Spec.Job.Name, in.Job.Name = "x", "y" },
 		"time":    func(in *kube.Input) { in.Job.Status.TimeLimit = 9 },
 	} {
-		if got := moldOf(change); got != want {
-			t.Errorf("another %s is another mold", name)
+		if got := hashOf(change); got != want {
+			t.Errorf("%s changes the hash", name)
 		}
 	}
 	for name, change := range map[string]func(*kube.Input){
@@ -63,11 +64,12 @@ func TestMold(t *testing.T) {
 			in.Cluster = &v1alpha1.Cluster{Spec: v1alpha1.ClusterSpec{KillWait: &n}}
 		},
 	} {
-		if got := moldOf(change); got == want {
-			t.Errorf("%s does not change the mold", name)
+		if got := hashOf(change); got == want {
+			t.Errorf("%s does not change the hash", name)
 		}
 	}
-	if got := moldOf(func(in *kube.Input) { in.Job.Status.Allocation = nodes(node("n1", 2, 512), node("n2", 2, 512)) }); got != "" {
-		t.Error("pods of several nodes have one")
+	several := func(in *kube.Input) { in.Job.Status.Allocation = nodes(node("n1", 2, 512), node("n2", 2, 512)) }
+	if got := hashOf(several); got != "" {
+		t.Error("a job on several nodes has a hash")
 	}
 }
