@@ -45,7 +45,11 @@ func fakeQueue(env *testscript.Env) error {
 			data, err = os.ReadFile(name)
 		}
 		if err != nil {
-			http.Error(w, `{"kind":"Status","code":404,"reason":"NotFound","message":"no such file"}`, http.StatusNotFound)
+			http.Error(
+				w,
+				`{"kind":"Status","code":404,"reason":"NotFound","message":"no such file"}`,
+				http.StatusNotFound,
+			)
 			return
 		}
 		code := 0

@@ -39,14 +39,34 @@ var queue = map[string]any{
 		{"id": 2102, "name": quotes, "user": "alice", "state": "RUNNING"},
 		{"id": 2103, "name": "escape\x1b[31m\nname", "user": "alice", "state": "RUNNING"},
 	}},
-	"partitions": map[string]any{"items": []map[string]any{{"name": "debug", "state": "UP", "default": true, "nodes": []string{"n1", "n2"}}, {"name": "gpu", "state": "UP"}}},
-	"nodes": map[string]any{"items": []map[string]any{{"name": "n1", "state": "IDLE"}, {"name": "n2", "state": "MIXED"}, {"name": "n3", "state": "IDLE"},
-		{"name": "n4", "state": "DOWN"}, {"name": "fat", "state": "IDLE", "features": []string{"rack1", "big"}, "gres": "gpu:a100:4(S:0),fpga:1"}}},
-	"associations": map[string]any{"accounts": []map[string]any{{"name": "physics"}, {"name": "chemistry"}}, "users": []map[string]any{{"name": "alice"}, {"name": "bob"}},
-		"qos": []map[string]any{{"name": "normal"}, {"name": "urgent"}}},
+	"partitions": map[string]any{
+		"items": []map[string]any{
+			{"name": "debug", "state": "UP", "default": true, "nodes": []string{"n1", "n2"}},
+			{"name": "gpu", "state": "UP"},
+		},
+	},
+	"nodes": map[string]any{
+		"items": []map[string]any{
+			{"name": "n1", "state": "IDLE"},
+			{"name": "n2", "state": "MIXED"},
+			{"name": "n3", "state": "IDLE"},
+			{
+				"name":  "n4",
+				"state": "DOWN",
+			},
+			{"name": "fat", "state": "IDLE", "features": []string{"rack1", "big"}, "gres": "gpu:a100:4(S:0),fpga:1"},
+		},
+	},
+	"associations": map[string]any{
+		"accounts": []map[string]any{{"name": "physics"}, {"name": "chemistry"}},
+		"users":    []map[string]any{{"name": "alice"}, {"name": "bob"}},
+		"qos":      []map[string]any{{"name": "normal"}, {"name": "urgent"}},
+	},
 	"reservations": map[string]any{"items": []map[string]any{{"name": "maint", "state": "INACTIVE"}}},
 	"licenses":     map[string]any{"items": []map[string]any{{"name": "matlab", "total": 4}}},
-	"steps":        map[string]any{"items": []map[string]any{{"id": "2102.0", "name": "ring", "user": "alice", "state": "RUNNING"}}},
+	"steps": map[string]any{
+		"items": []map[string]any{{"id": "2102.0", "name": "ring", "user": "alice", "state": "RUNNING"}},
+	},
 }
 
 // site is a directory with berth, and an environment with a fake queue.
@@ -88,8 +108,18 @@ users: [{name: alice, user: {token: t}}]
 	}
 	s.write(t, filepath.Join("work", "file one.txt"), "")
 	s.write(t, filepath.Join("work", "folder", "x"), "")
-	s.env = []string{"PATH=" + berth(t) + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + s.dir, "KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "TERM=dumb",
-		"LC_ALL=C.UTF-8", "BERTH_COMP_TIMEOUT=" + patience.String(), "PS1=", "COLUMNS=500", "LINES=50", "HISTFILE="}
+	s.env = []string{
+		"PATH=" + berth(t) + ":/usr/local/bin:/usr/bin:/bin",
+		"HOME=" + s.dir,
+		"KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"),
+		"TERM=dumb",
+		"LC_ALL=C.UTF-8",
+		"BERTH_COMP_TIMEOUT=" + patience.String(),
+		"PS1=",
+		"COLUMNS=500",
+		"LINES=50",
+		"HISTFILE=",
+	}
 	return s
 }
 
@@ -174,7 +204,8 @@ var lines = []line{
 	{"scontrol show par\tde\t", []string{"show", "partition", "debug"}},
 	{"scontrol hold 21\t", []string{"hold", "2101"}}, // the only pending one
 	{"scontrol update ReservationName=ma\tfla\tMAI\t", []string{"update", "ReservationName=maint", "flags=MAINT"}},
-	{"sacctmgr mod\tuser bo\t set DefaultA\tchem\t", []string{"modify", "user", "bob", "set", "DefaultAccount=chemistry"}},
+	{"sacctmgr mod\tuser bo\t set DefaultA\tchem\t",
+		[]string{"modify", "user", "bob", "set", "DefaultAccount=chemistry"}},
 	{"sreport clu\taccountu\t", []string{"cluster", "accountutilizationByUser"}},
 	{"srun --mpi=pm\tberth", []string{"--mpi=pmi2", "berth"}},
 	{"srun --jobid=99 sleep 1 : -p g\t bert\t", []string{"--jobid=99", "sleep", "1", ":", "-p", "gpu", "berth"}},
@@ -283,8 +314,17 @@ func bash(t *testing.T, s *site) *console {
 	if err != nil {
 		t.Skip("bash is not installed")
 	}
-	s.write(t, "bashrc", "PS1= PS2=; bind 'set enable-bracketed-paste off'; bind 'set bell-style none'; bind 'set completion-query-items 0'; bind 'set page-completions off'\n"+
-		show+commandsAs("bash")+". "+filepath.Join(s.dir, "scripts/berth.bash")+"; printf 'rea%s\\n' dy\n")
+	s.write(
+		t,
+		"bashrc",
+		"PS1= PS2=; bind 'set enable-bracketed-paste off'; bind 'set bell-style none'; bind 'set completion-query-items 0'; bind 'set page-completions off'\n"+
+			show+commandsAs(
+			"bash",
+		)+". "+filepath.Join(
+			s.dir,
+			"scripts/berth.bash",
+		)+"; printf 'rea%s\\n' dy\n",
+	)
 	c := open(t, s, path, "--noprofile", "--rcfile", filepath.Join(s.dir, "bashrc"), "-i")
 	c.until(regexp.MustCompile("ready"))
 	return c
@@ -295,8 +335,12 @@ func zsh(t *testing.T, s *site) *console {
 	if err != nil {
 		t.Skip("zsh is not installed")
 	}
-	s.write(t, ".zshrc", "PROMPT= RPROMPT= PS2= PROMPT_EOL_MARK=; unsetopt prompt_cr prompt_sp beep; setopt no_nomatch; LISTMAX=10000\n"+
-		"fpath=("+filepath.Join(s.dir, "scripts")+" $fpath); autoload -Uz compinit; compinit -u -D\n"+show+commandsAs("zsh")+"printf 'rea%s\\n' dy\n")
+	s.write(
+		t,
+		".zshrc",
+		"PROMPT= RPROMPT= PS2= PROMPT_EOL_MARK=; unsetopt prompt_cr prompt_sp beep; setopt no_nomatch; LISTMAX=10000\n"+
+			"fpath=("+filepath.Join(s.dir, "scripts")+" $fpath); autoload -Uz compinit; compinit -u -D\n"+show+commandsAs("zsh")+"printf 'rea%s\\n' dy\n",
+	)
 	s.env = append(s.env, "ZDOTDIR="+s.dir)
 	c := open(t, s, path, "-d", "-i")
 	c.until(regexp.MustCompile("ready"))
@@ -351,7 +395,14 @@ func TestFish(t *testing.T) {
 	}
 	s := newSite(t)
 	tab := func(typed string) []string {
-		cmd := exec.Command(path, "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", filepath.Join(s.dir, "scripts/berth.fish"), typed)
+		cmd := exec.Command(
+			path,
+			"--no-config",
+			"-c",
+			"source $argv[1]; complete -C $argv[2]",
+			filepath.Join(s.dir, "scripts/berth.fish"),
+			typed,
+		)
 		cmd.Env, cmd.Dir = s.env, filepath.Join(s.dir, "work")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -396,6 +447,7 @@ func TestZsh(t *testing.T) {
 	s := newSite(t)
 	testLines(t, s, zsh(t, s), line{"sinfo -n \"n[1-3,\t]\"", []string{"-n", "n[1-3,4]"}},
 		// Without quotes zsh parses the bracket as a subscript.
-		line{"sinfo -n n[1-3,\t]", []string{"-n", "n[1-3,4]"}}, line{"true; A=b squeue --nodelist=n[1-3,\t]", []string{"--nodelist=n[1-3,4]"}},
+		line{"sinfo -n n[1-3,\t]", []string{"-n", "n[1-3,4]"}},
+		line{"true; A=b squeue --nodelist=n[1-3,\t]", []string{"--nodelist=n[1-3,4]"}},
 		line{"arr=(x y); show $arr[2] $arr[(i)y\t]", []string{"y", "2"}}) // real subscripts still work
 }

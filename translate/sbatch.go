@@ -198,8 +198,10 @@ func imageHint(line directive.Line) []string {
 	} else if len(line.Words) < 2 || line.Words[len(line.Words)-2] != name {
 		return nil
 	}
-	return []string{fmt.Sprintf("berth: hint: line %d: the image is %s, as an unquoted # starts a comment; write %s=\"%s#...\"",
-		line.Number, value, name, value)}
+	return []string{
+		fmt.Sprintf("berth: hint: line %d: the image is %s, as an unquoted # starts a comment; write %s=\"%s#...\"",
+			line.Number, value, name, value),
+	}
 }
 
 // setNames sets the names of the job, its directory and files.

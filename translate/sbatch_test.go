@@ -9,10 +9,12 @@ import (
 )
 
 // longScript has 60 lines and the directives of typical scripts.
-var longScript = []byte("#!/bin/bash\n#SBATCH --job-name=md # run 7\n#SBATCH --output=logs/%x-%j.out\n#SBATCH --time=1-12:00:00\n" +
-	"#SBATCH --partition=compute,long\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n" +
-	"#SBATCH --cpus-per-task=4\n#SBATCH --mem=64G\n#SBATCH --gres=gpu:a100:4\n#SBATCH --account=chem\n" +
-	"#SBATCH --constraint=\"a&b\"\n#SBATCH --exclude=n[001-016]\n" + strings.Repeat("srun ./step --and --more\n", 47))
+var longScript = []byte(
+	"#!/bin/bash\n#SBATCH --job-name=md # run 7\n#SBATCH --output=logs/%x-%j.out\n#SBATCH --time=1-12:00:00\n" +
+		"#SBATCH --partition=compute,long\n#SBATCH --nodes=4\n#SBATCH --ntasks-per-node=8\n" +
+		"#SBATCH --cpus-per-task=4\n#SBATCH --mem=64G\n#SBATCH --gres=gpu:a100:4\n#SBATCH --account=chem\n" +
+		"#SBATCH --constraint=\"a&b\"\n#SBATCH --exclude=n[001-016]\n" + strings.Repeat("srun ./step --and --more\n", 47),
+)
 
 func input() Input {
 	return Input{
@@ -29,7 +31,9 @@ func TestLongScript(t *testing.T) {
 	}
 	j := s.Job
 	if j.Name != "md" || j.Time.Limit != 10 || j.Shape.MinNodes != 4 || *j.Shape.MemPerNode != 65536 || len(j.Placement.Exclude) != 16 ||
-		!slices.Equal(j.Partitions, []string{"compute", "long"}) || j.Placement.Constraint != "a&b" || j.Shape.GRES[0].Count != 4 {
+		!slices.Equal(j.Partitions, []string{"compute", "long"}) ||
+		j.Placement.Constraint != "a&b" ||
+		j.Shape.GRES[0].Count != 4 {
 		t.Errorf("%+v", j)
 	}
 	if len(s.Warnings) != 0 || string(s.Script) != string(longScript) {
@@ -53,7 +57,9 @@ func TestForeignDirectives(t *testing.T) {
 func TestHeterogeneousJobs(t *testing.T) {
 	in := input()
 	in.ScriptName = "job.sh"
-	in.Script = []byte("#!/bin/sh\n#SBATCH -N1 -J one\n#SBATCH hetjob\n#SBATCH -N2 -J two\n#SBATCH packjob -x\n#SBATCH -n3\n")
+	in.Script = []byte(
+		"#!/bin/sh\n#SBATCH -N1 -J one\n#SBATCH hetjob\n#SBATCH -N2 -J two\n#SBATCH packjob -x\n#SBATCH -n3\n",
+	)
 	in.Args = []string{"-n4", ":", "-n5", "job.sh", ":", "x"}
 	s, err := Sbatch(in)
 	if err != nil || len(s.Components) != 2 || !slices.Equal(s.Warnings, []string{
@@ -62,14 +68,16 @@ func TestHeterogeneousJobs(t *testing.T) {
 		t.Fatalf("%+v %v", s, err)
 	}
 	a, b, c := &s.Job, &s.Components[0], &s.Components[1]
-	if a.Name != "one" || a.Shape.MinNodes != 1 || a.Shape.Tasks != 4 || a.Het.Offset != 0 || a.Het.Size != 3 || !slices.Equal(a.Batch.Args, []string{":", "x"}) {
+	if a.Name != "one" || a.Shape.MinNodes != 1 || a.Shape.Tasks != 4 || a.Het.Offset != 0 || a.Het.Size != 3 ||
+		!slices.Equal(a.Batch.Args, []string{":", "x"}) {
 		t.Errorf("%+v", a)
 	}
 	if b.Name != "two" || b.Shape.MinNodes != 2 || b.Shape.Tasks != 5 || b.Het.Offset != 1 || b.Het.Size != 3 {
 		t.Errorf("%+v", b)
 	}
 	// The name and the last part of the command line apply to further components.
-	if c.Name != "two" || c.Shape.Tasks != 5 || c.Het.Offset != 2 || c.Batch.SubmitLine != "sbatch -n4 : -n5 job.sh : x" {
+	if c.Name != "two" || c.Shape.Tasks != 5 || c.Het.Offset != 2 ||
+		c.Batch.SubmitLine != "sbatch -n4 : -n5 job.sh : x" {
 		t.Errorf("%+v", c)
 	}
 	in.Args = []string{"--array=1-3", ":", "-n5", "job.sh"}
@@ -79,7 +87,10 @@ func TestHeterogeneousJobs(t *testing.T) {
 	in = input()
 	in.Args = []string{"-n1", ":", "-n2", "--wrap=true"}
 	in.Script = nil
-	if s, err = Sbatch(in); err != nil || len(s.Components) != 1 || !strings.Contains(string(s.Script), "true") || s.Job.Name != "wrap" {
+	if s, err = Sbatch(
+		in,
+	); err != nil || len(s.Components) != 1 || !strings.Contains(string(s.Script), "true") ||
+		s.Job.Name != "wrap" {
 		t.Errorf("%+v %v", s, err)
 	}
 }
@@ -169,7 +180,8 @@ func cpuTime(b *testing.B) int64 {
 func BenchmarkSbatchBig(b *testing.B) {
 	for name, args := range map[string][]string{
 		"array 1000": {"-a", "0-999"}, "array 10000": {"-a", "0-9999"}, "scattered array 10000": {"-a", "0-19999:2"},
-		"nodes 512": {"-x", "n[0001-0512]"}, "nodes 4096": {"-x", "n[0001-4096]"}, "nodes 32768": {"-x", "n[00001-32768]"},
+		"nodes 512": {"-x", "n[0001-0512]"}, "nodes 4096": {"-x", "n[0001-4096]"},
+		"nodes 32768": {"-x", "n[00001-32768]"},
 	} {
 		b.Run(name, func(b *testing.B) {
 			in := input()

@@ -39,7 +39,12 @@ func completionCommand(p *stdio.Process) *cobra.Command {
 func connect(p *stdio.Process) (complete.Cluster, error) { return jobs.Connect(p) }
 
 // completeOwn completes berth's own command line with cobra.
-func completeOwn(p *stdio.Process, d cli.Deps, more []func(*stdio.Process) []*cobra.Command, words []string) []completion.Item {
+func completeOwn(
+	p *stdio.Process,
+	d cli.Deps,
+	more []func(*stdio.Process) []*cobra.Command,
+	words []string,
+) []completion.Item {
 	var out bytes.Buffer
 	quiet := *p
 	quiet.Out, quiet.Err = &out, io.Discard

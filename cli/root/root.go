@@ -83,7 +83,12 @@ func newRoot(p *stdio.Process, d cli.Deps) *cobra.Command {
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
-	root.PersistentFlags().StringVar(&file, "kubeconfig", "", "kubeconfig of the cluster to use, in place of $KUBECONFIG")
+	root.PersistentFlags().StringVar(
+		&file,
+		"kubeconfig",
+		"",
+		"kubeconfig of the cluster to use, in place of $KUBECONFIG",
+	)
 	root.AddGroup(&cobra.Group{ID: "slurm", Title: "Slurm's commands:"})
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(kubeconfig(p), version(p), completionCommand(p), tui(p, d))

@@ -140,12 +140,16 @@ func run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	done, err := jobs.SubmitWithRetry(o.retries(), func(n int) bool { return o.full(ctx, n) }, func() (*jobs.Submitted, error) {
-		return cluster.Submit(ctx, &jobs.Submission{
-			Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment,
-			DryRun: s.Client.TestOnly, Forecast: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
-		})
-	})
+	done, err := jobs.SubmitWithRetry(
+		o.retries(),
+		func(n int) bool { return o.full(ctx, n) },
+		func() (*jobs.Submitted, error) {
+			return cluster.Submit(ctx, &jobs.Submission{
+				Job: s.Job, Components: s.Components, Script: s.Script, Environment: s.Environment,
+				DryRun: s.Client.TestOnly, Forecast: s.Client.TestOnly, Namespace: to.namespace, Waiting: o.waiting,
+			})
+		},
+	)
 	if err != nil {
 		return explain(ctx, cluster, &s.Job, s.Client.TestOnly, err)
 	}

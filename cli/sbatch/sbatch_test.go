@@ -89,29 +89,52 @@ func call(c *cluster, stdin string, env []string, args ...string) (out, talk str
 
 func TestSubmit(t *testing.T) {
 	c := &cluster{}
-	out, talk, code := call(c, "", []string{"A=1", "SBATCH_PARTITION=debug", "SLURM_JOB_ID=5", "SLURM_NTASKS=9", "BERTH_JOB_ID=5"}, "-N2", "job.sh", "one", "two words")
+	out, talk, code := call(
+		c,
+		"",
+		[]string{"A=1", "SBATCH_PARTITION=debug", "SLURM_JOB_ID=5", "SLURM_NTASKS=9", "BERTH_JOB_ID=5"},
+		"-N2",
+		"job.sh",
+		"one",
+		"two words",
+	)
 	if out != "Submitted batch job 7\n" || talk != "" || code != 0 {
 		t.Fatalf("%q %q %d", out, talk, code)
 	}
 	j := c.got.Job
-	if j.Name != "ring" || j.Time.Limit != 120 || j.Shape.MinNodes != 2 || j.Shape.Tasks != 0 || !slices.Equal(j.Partitions, []string{"debug"}) {
+	if j.Name != "ring" || j.Time.Limit != 120 || j.Shape.MinNodes != 2 || j.Shape.Tasks != 0 ||
+		!slices.Equal(j.Partitions, []string{"debug"}) {
 		t.Errorf("%+v", j)
 	}
 	b := j.Batch
-	if b.WorkDir != "/home/alice" || b.Command != "/home/alice/job.sh" || b.Output != "ring-%j.out" || !slices.Equal(b.Args, []string{"one", "two words"}) || b.Umask != 0o27+1 {
+	if b.WorkDir != "/home/alice" || b.Command != "/home/alice/job.sh" || b.Output != "ring-%j.out" ||
+		!slices.Equal(b.Args, []string{"one", "two words"}) ||
+		b.Umask != 0o27+1 {
 		t.Errorf("%+v", b)
 	}
 	if string(c.got.Script) != script {
 		t.Errorf("script changed: %q", c.got.Script)
 	}
-	want := []string{"A=1", "SBATCH_PARTITION=debug", "SLURM_SUBMIT_DIR=/home/alice", "SLURM_SUBMIT_HOST=login", "SLURM_PRIO_PROCESS=0"}
+	want := []string{
+		"A=1",
+		"SBATCH_PARTITION=debug",
+		"SLURM_SUBMIT_DIR=/home/alice",
+		"SLURM_SUBMIT_HOST=login",
+		"SLURM_PRIO_PROCESS=0",
+	}
 	if !slices.Equal(c.got.Environment, want) {
 		t.Errorf("environment %q", c.got.Environment)
 	}
 }
 
 func TestDirectoryAsScript(t *testing.T) {
-	if _, talk, code := call(&cluster{}, "", nil, "dir"); talk != "sbatch: error: Batch script is empty!\n" || code != 1 {
+	if _, talk, code := call(
+		&cluster{},
+		"",
+		nil,
+		"dir",
+	); talk != "sbatch: error: Batch script is empty!\n" ||
+		code != 1 {
 		t.Errorf("%q %d", talk, code)
 	}
 }
@@ -149,7 +172,9 @@ func TestExport(t *testing.T) {
 			t.Fatal(talk)
 		}
 		got := slices.DeleteFunc(c.got.Environment, func(e string) bool {
-			return strings.HasPrefix(e, "SLURM_SUBMIT") || strings.HasPrefix(e, "SLURM_PRIO") || strings.HasPrefix(e, "SLURM_EXPORT") || strings.HasPrefix(e, "SLURM_GET")
+			return strings.HasPrefix(e, "SLURM_SUBMIT") || strings.HasPrefix(e, "SLURM_PRIO") ||
+				strings.HasPrefix(e, "SLURM_EXPORT") ||
+				strings.HasPrefix(e, "SLURM_GET")
 		})
 		slices.Sort(got)
 		slices.Sort(want)
@@ -162,19 +187,35 @@ func TestExport(t *testing.T) {
 func TestRefusedByTheCluster(t *testing.T) {
 	denied := &kube.Error{Kind: kube.Denied, Message: "Invalid partition name specified"}
 	_, talk, code := call(&cluster{err: denied}, "", nil, "-p", "debug,nosuch", "job.sh")
-	if talk != "sbatch: error: invalid partition specified: nosuch\nsbatch: error: Batch job submission failed: Invalid partition name specified\n" || code != 1 {
+	if talk != "sbatch: error: invalid partition specified: nosuch\nsbatch: error: Batch job submission failed: Invalid partition name specified\n" ||
+		code != 1 {
 		t.Errorf("%q %d", talk, code)
 	}
 	gone := &kube.Error{Kind: kube.Unreachable, Message: "cannot reach it", Cause: errors.New("x")}
-	if _, talk, code = call(&cluster{err: gone}, "", nil, "job.sh"); talk != "sbatch: error: Batch job submission failed: cannot reach it\n" || code != 1 {
+	if _, talk, code = call(
+		&cluster{err: gone},
+		"",
+		nil,
+		"job.sh",
+	); talk != "sbatch: error: Batch job submission failed: cannot reach it\n" ||
+		code != 1 {
 		t.Errorf("%q %d", talk, code)
 	}
-	two := &kube.Error{Kind: kube.Denied, Message: "CPU count per node can not be satisfied\nRequested node configuration is not available"}
+	two := &kube.Error{
+		Kind:    kube.Denied,
+		Message: "CPU count per node can not be satisfied\nRequested node configuration is not available",
+	}
 	if _, talk, _ = call(&cluster{err: two}, "", nil, "-c5", "job.sh"); talk !=
 		"sbatch: error: CPU count per node can not be satisfied\nsbatch: error: Batch job submission failed: Requested node configuration is not available\n" {
 		t.Errorf("%q", talk)
 	}
-	if _, talk, _ = call(&cluster{err: denied}, "", nil, "--test-only", "job.sh"); talk != "allocation failure: Invalid partition name specified\n" {
+	if _, talk, _ = call(
+		&cluster{err: denied},
+		"",
+		nil,
+		"--test-only",
+		"job.sh",
+	); talk != "allocation failure: Invalid partition name specified\n" {
 		t.Errorf("%q", talk)
 	}
 }
@@ -191,32 +232,85 @@ func TestWarnings(t *testing.T) {
 
 func TestForOthersAndElsewhere(t *testing.T) {
 	c := &cluster{}
-	if out, talk, code := call(c, "", nil, "--uid=bob", "-M", "ref", "job.sh"); out != "Submitted batch job 7 on cluster ref\n" || c.got.Namespace != "user-bob" {
+	if out, talk, code := call(
+		c,
+		"",
+		nil,
+		"--uid=bob",
+		"-M",
+		"ref",
+		"job.sh",
+	); out != "Submitted batch job 7 on cluster ref\n" ||
+		c.got.Namespace != "user-bob" {
 		t.Errorf("%q %q %d %+v", out, talk, code, c.got)
 	}
-	if out, _, _ := call(c, "", nil, "--parsable", "--clusters=ref", "job.sh"); out != "7;ref\n" || c.got.Namespace != "" {
+	if out, _, _ := call(
+		c,
+		"",
+		nil,
+		"--parsable",
+		"--clusters=ref",
+		"job.sh",
+	); out != "7;ref\n" ||
+		c.got.Namespace != "" {
 		t.Errorf("%q", out)
 	}
-	if _, talk, code := call(c, "", nil, "--uid=nobody", "job.sh"); talk != "sbatch: error: Invalid --uid specification\n" || code != 255 {
+	if _, talk, code := call(
+		c,
+		"",
+		nil,
+		"--uid=nobody",
+		"job.sh",
+	); talk != "sbatch: error: Invalid --uid specification\n" ||
+		code != 255 {
 		t.Errorf("%q %d", talk, code)
 	}
 	if _, talk, code := call(c, "", nil, "-M", "other", "job.sh"); talk != "sbatch: error: No cluster\n" || code != 1 {
 		t.Errorf("%q %d", talk, code)
 	}
 	for _, group := range []string{"lab", "2000"} {
-		if out, talk, _ := call(c, "", nil, "--uid=bob", "--gid="+group, "job.sh"); out != "Submitted batch job 7\n" || *c.got.Job.Batch.Group != (job.Group{Name: "lab", GID: 2000}) {
+		if out, talk, _ := call(
+			c,
+			"",
+			nil,
+			"--uid=bob",
+			"--gid="+group,
+			"job.sh",
+		); out != "Submitted batch job 7\n" ||
+			*c.got.Job.Batch.Group != (job.Group{Name: "lab", GID: 2000}) {
 			t.Errorf("%q %q %+v", out, talk, c.got.Job.Batch.Group)
 		}
 	}
-	if _, talk, code := call(c, "", nil, "--gid=nosuch", "job.sh"); talk != "sbatch: error: Invalid --gid specification\n" || code != 255 {
+	if _, talk, code := call(
+		c,
+		"",
+		nil,
+		"--gid=nosuch",
+		"job.sh",
+	); talk != "sbatch: error: Invalid --gid specification\n" ||
+		code != 255 {
 		t.Errorf("%q %d", talk, code)
 	}
 	user = 1000
 	defer func() { user = 0 }()
-	if _, talk, code := call(c, "", nil, "--gid=lab", "job.sh"); talk != "sbatch: error: --gid only permitted by root user\n" || code != 255 {
+	if _, talk, code := call(
+		c,
+		"",
+		nil,
+		"--gid=lab",
+		"job.sh",
+	); talk != "sbatch: error: --gid only permitted by root user\n" ||
+		code != 255 {
 		t.Errorf("%q %d", talk, code)
 	}
-	if _, talk, code := call(c, "", nil, "--uid=bob", "job.sh"); talk != "sbatch: error: --uid only permitted by root user\n" || code != 255 {
+	if _, talk, code := call(
+		c,
+		"",
+		nil,
+		"--uid=bob",
+		"job.sh",
+	); talk != "sbatch: error: --uid only permitted by root user\n" ||
+		code != 255 {
 		t.Errorf("%q %d", talk, code)
 	}
 }
@@ -237,7 +331,14 @@ func TestVerbose(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	c := &cluster{rows: [][]status.Job{{{State: "RUNNING"}}, {{State: "FAILED", ExitCode: 3}}}}
-	if out, talk, code := call(c, "", nil, "-W", "job.sh"); code != 3 || talk != "" || out != "Submitted batch job 7\n" {
+	if out, talk, code := call(
+		c,
+		"",
+		nil,
+		"-W",
+		"job.sh",
+	); code != 3 || talk != "" ||
+		out != "Submitted batch job 7\n" {
 		t.Errorf("%q %q %d", out, talk, code)
 	}
 	c = &cluster{rows: [][]status.Job{{{State: "COMPLETED"}}}}

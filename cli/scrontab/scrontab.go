@@ -189,7 +189,14 @@ func (o *Options) cancel(ctx context.Context, c Cluster, list []jobs.CronJob) er
 
 // submission returns the job of a line.
 func (o *Options) submission(e *entry) (*jobs.Submission, error) {
-	in := translate.Input{Args: append(slices.Clone(e.options), "--wrap="+e.command), Env: o.p.Environ(), Now: o.p.Now(), Umask: o.p.Umask(), Limits: o.p.Limits(), ReadFile: o.p.ReadFile}
+	in := translate.Input{
+		Args:     append(slices.Clone(e.options), "--wrap="+e.command),
+		Env:      o.p.Environ(),
+		Now:      o.p.Now(),
+		Umask:    o.p.Umask(),
+		Limits:   o.p.Limits(),
+		ReadFile: o.p.ReadFile,
+	}
 	in.Dir = o.p.Env("HOME")
 	if in.Dir == "" {
 		in.Dir = "/"

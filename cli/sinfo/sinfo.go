@@ -96,7 +96,8 @@ func list(ctx context.Context, o *Options, cluster Lister) error {
 		return err
 	}
 	parts.Items = slices.DeleteFunc(parts.Items, func(p status.Partition) bool {
-		return len(o.partitions) > 0 && !slices.Contains(o.partitions, p.Name) || p.Hidden && !o.hidden && len(o.partitions) == 0
+		return len(o.partitions) > 0 && !slices.Contains(o.partitions, p.Name) ||
+			p.Hidden && !o.hidden && len(o.partitions) == 0
 	})
 	nodes.Items = slices.DeleteFunc(nodes.Items, func(n status.Node) bool { return !o.wanted(&n) })
 	if o.dump != nil {

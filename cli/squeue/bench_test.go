@@ -37,7 +37,9 @@ func answer(tb testing.TB, n int) []byte {
 func BenchmarkList(b *testing.B) {
 	for _, n := range []int{10, 1000, 10000} {
 		data := answer(b, n)
-		s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }))
+		s := httptest.NewTLSServer(
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }),
+		)
 		b.Cleanup(s.Close)
 		p := &stdio.Process{
 			Streams:   stdio.Streams{Out: io.Discard, Err: io.Discard},

@@ -75,7 +75,10 @@ func (o *Options) completeLayout(v *option.Values) error {
 	case letters && names:
 		return slurmerr.New(slurmerr.Refused, "-O (--Format) is incompatible with -o (--format)")
 	case letters && o.long && !o.steps:
-		return slurmerr.New(slurmerr.Fatal, "Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+		return slurmerr.New(
+			slurmerr.Fatal,
+			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.",
+		)
 	}
 	o.order = v.Get("sort")
 	if o.steps {
@@ -122,8 +125,11 @@ func states(list []string) ([]string, error) {
 		}
 		state, ok := status.ParseJobState(text)
 		if !ok {
-			return nil, &slurmerr.Error{After: "\n", Message: fmt.Sprintf("Invalid job state specified: %s\nValid job states include: %s",
-				format.Escape(text), strings.Join(status.JobStates, ","))}
+			return nil, &slurmerr.Error{
+				After: "\n",
+				Message: fmt.Sprintf("Invalid job state specified: %s\nValid job states include: %s",
+					format.Escape(text), strings.Join(status.JobStates, ",")),
+			}
 		}
 		out = append(out, state)
 	}

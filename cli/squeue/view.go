@@ -72,8 +72,10 @@ func (o *Options) open(ctx context.Context, v *option.Values, rest, args []strin
 		return err
 	}
 	s := jobs.Screen{
-		Filter: o.filter.Filter, Settings: o.settings, Flat: o.array, Order: v.Get("sort"), CommandLine: commandLine(args),
-		View: v.Get("view"), Theme: v.Get("theme"), ReadOnly: v.Has("read-only"), Plain: v.Has("plain"), ASCII: v.Has("ascii"), NoMouse: v.Has("no-mouse"),
+		Filter: o.filter.Filter, Settings: o.settings, Flat: o.array, Order: v.Get("sort"),
+		CommandLine: commandLine(args),
+		View:        v.Get("view"), Theme: v.Get("theme"), ReadOnly: v.Has("read-only"), Plain: v.Has("plain"),
+		ASCII: v.Has("ascii"), NoMouse: v.Has("no-mouse"),
 	}
 	s.Filter.Fields = nil
 	if v.Has("format") || v.Has("Format") {

@@ -47,7 +47,9 @@ func (o *Options) Run(_ context.Context, args []string) error {
 	}
 	return slurmerr.New(slurmerr.Refused,
 		"triggers are not possible here: no process of the cluster runs programs of its users").
-		Hint("when a job ends: sbatch --dependency=afterany:JOB, or kubectl wait batchjobs --for=jsonpath='{.status.state}'=COMPLETED").
+		Hint(
+			"when a job ends: sbatch --dependency=afterany:JOB, or kubectl wait batchjobs --for=jsonpath='{.status.state}'=COMPLETED",
+		).
 		Hint("when a node changes: kubectl get nodes --watch, or an alert on the kube-state-metrics of nodes").
 		Hint("when the scheduler or its database fails: the readiness of its Deployment, and its log")
 }

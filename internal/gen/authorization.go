@@ -56,7 +56,9 @@ var columns = []authz.Role{authz.User, authz.Owner, authz.Coordinator, authz.Ope
 func authorization() string {
 	var b strings.Builder
 	b.WriteString(authorizationHead)
-	b.WriteString("| object | action | another user | owner | coordinator | operator | administrator | note |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString(
+		"| object | action | another user | owner | coordinator | operator | administrator | note |\n|---|---|---|---|---|---|---|---|\n",
+	)
 	for _, r := range authz.Rules() {
 		fmt.Fprintf(&b, "| %s | %s |", r.Object, r.Action)
 		for _, role := range columns {
@@ -67,7 +69,16 @@ func authorization() string {
 	b.WriteString(fieldsHead)
 	for _, f := range authz.Fields() {
 		if len(f.Paths) > 0 {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", strings.Join(f.Paths, "`, `"), strings.Join(f.Keys, ", "), f.Set, f.Change, while(&f), f.Bound)
+			fmt.Fprintf(
+				&b,
+				"| `%s` | %s | %s | %s | %s | %s |\n",
+				strings.Join(f.Paths, "`, `"),
+				strings.Join(f.Keys, ", "),
+				f.Set,
+				f.Change,
+				while(&f),
+				f.Bound,
+			)
 		}
 	}
 	return b.String()

@@ -28,7 +28,17 @@ const top = "../.."
 
 func files(t *testing.T) map[string]string {
 	t.Helper()
-	f, err := gen.Files(root.Command(stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands, doctor.Commands), servers()...)
+	f, err := gen.Files(
+		root.Command(
+			stdio.System(),
+			cli.Deps{},
+			up.Commands,
+			translate.Commands,
+			sim.Commands,
+			importer.Commands,
+			doctor.Commands,
+		),
+		servers()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,14 @@ type Server struct {
 func serverPages(servers []Server) []page {
 	var pages []page
 	for _, s := range servers {
-		p := page{name: "berth-" + s.Program, program: s.Program, number: 8, summary: s.Summary, synopsis: []string{"[OPTIONS]"}, see: s.See}
+		p := page{
+			name:     "berth-" + s.Program,
+			program:  s.Program,
+			number:   8,
+			summary:  s.Summary,
+			synopsis: []string{"[OPTIONS]"},
+			see:      s.See,
+		}
 		p.sections = append(p.sections, section{title: "DESCRIPTION", text: s.Text})
 		if items := flags(s.Flags); len(items) > 0 {
 			p.sections = append(p.sections, section{title: "OPTIONS", items: items})

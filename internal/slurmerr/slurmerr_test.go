@@ -17,8 +17,10 @@ func TestExitCodeFor(t *testing.T) {
 		err      error
 		want, no int
 	}{
-		{nil, 0, 0}, {New(Refused, "x"), 42, 1}, {New(Unreachable, "x"), 42, 1}, {New(Busy, "x"), 43, 1}, {New(Usage, "x"), 255, 255},
-		{New(BadValue, "x"), 255, 255}, {New(Fatal, "x"), 1, 1}, {&Error{Code: 7}, 7, 7}, {&Error{Code: 1}, 1, 1}, {errors.New("x"), 1, 1},
+		{nil, 0, 0}, {New(Refused, "x"), 42, 1}, {New(Unreachable, "x"), 42, 1}, {New(Busy, "x"), 43, 1},
+		{New(Usage, "x"), 255, 255},
+		{New(BadValue, "x"), 255, 255}, {New(Fatal, "x"), 1, 1}, {&Error{Code: 7}, 7, 7}, {&Error{Code: 1}, 1, 1},
+		{errors.New("x"), 1, 1},
 	} {
 		if got := ExitCodeFor(tt.err, set); got != tt.want {
 			t.Errorf("%+v: %d, want %d", tt.err, got, tt.want)
@@ -38,7 +40,8 @@ func TestPrintAndExit(t *testing.T) {
 	}{
 		{nil, 0, ""},
 		{plain, 1, "sbatch: error: broken\n"},
-		{New(Usage, "unrecognized option '--x'"), 255, "sbatch: unrecognized option '--x'\nTry \"sbatch --help\" for more information\n"},
+		{New(Usage, "unrecognized option '--x'"), 255,
+			"sbatch: unrecognized option '--x'\nTry \"sbatch --help\" for more information\n"},
 		{New(BadValue, "Invalid --time specification"), 255, "sbatch: error: Invalid --time specification\n"},
 		{&Error{Kind: BadValue, Before: []string{"raw"}, Message: "m"}, 255, "raw\nsbatch: error: m\n"},
 		{New(Refused, "one\ntwo"), 1, "sbatch: error: one\nsbatch: error: two\n"},

@@ -12,8 +12,10 @@ const Unlimited = math.MaxInt64
 
 // limitNames maps the kernel's names of limits (proc(5)) to Slurm's.
 var limitNames = map[string]string{
-	"Max cpu time": "CPU", "Max file size": "FSIZE", "Max data size": "DATA", "Max stack size": "STACK", "Max core file size": "CORE",
-	"Max resident set": "RSS", "Max processes": "NPROC", "Max open files": "NOFILE", "Max locked memory": "MEMLOCK", "Max address space": "AS",
+	"Max cpu time": "CPU", "Max file size": "FSIZE", "Max data size": "DATA", "Max stack size": "STACK",
+	"Max core file size": "CORE",
+	"Max resident set":   "RSS", "Max processes": "NPROC", "Max open files": "NOFILE", "Max locked memory": "MEMLOCK",
+	"Max address space": "AS",
 }
 
 // Limits returns the soft resource limits of the process by Slurm's names, or an empty map

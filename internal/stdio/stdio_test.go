@@ -44,7 +44,12 @@ func TestRepeat(t *testing.T) {
 		}
 		return s.Print("list\n")
 	}
-	if err := s.Repeat(t.Context(), time.Nanosecond, list); !errors.Is(err, enough) || out.String() != "list\n\nlist\n\n" {
+	if err := s.Repeat(
+		t.Context(),
+		time.Nanosecond,
+		list,
+	); !errors.Is(err, enough) ||
+		out.String() != "list\n\nlist\n\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}
 	if err := s.Repeat(t.Context(), 0, func() error { n++; return nil }); err != nil || n != 4 {
@@ -57,7 +62,9 @@ func TestRepeat(t *testing.T) {
 }
 
 func TestGroup(t *testing.T) {
-	p := &Process{ReadFile: func(string) ([]byte, error) { return []byte("root:x:0:\n# no group\nlab:x:2000:alice,bob\n"), nil }}
+	p := &Process{
+		ReadFile: func(string) ([]byte, error) { return []byte("root:x:0:\n# no group\nlab:x:2000:alice,bob\n"), nil },
+	}
 	for _, text := range []string{"lab", "2000"} {
 		if name, gid, ok := p.Group(text); name != "lab" || gid != 2000 || !ok {
 			t.Errorf("%s: %s %d %v", text, name, gid, ok)

@@ -53,7 +53,8 @@ func TestSplit(t *testing.T) {
 		t.Errorf("%+v", one.Spec)
 	}
 	id, x, ok := Task(one)
-	if !ok || id != 87 || x != (v1alpha1.ArrayTask{Index: 12, Count: 6, Min: 4, Max: 24, Step: 4}) || ID(one) != 87 || ID(b) != 87 {
+	if !ok || id != 87 || x != (v1alpha1.ArrayTask{Index: 12, Count: 6, Min: 4, Max: 24, Step: 4}) || ID(one) != 87 ||
+		ID(b) != 87 {
 		t.Error(id, x, ok)
 	}
 	if _, _, ok := Task(b); ok {

@@ -13,7 +13,11 @@ import (
 func known(k option.Kind) []Item {
 	switch k {
 	case option.Jobs:
-		return []Item{{Text: "12", State: "PENDING", Own: true}, {Text: "13", State: "RUNNING"}, {Text: "14_3", State: "SUSPENDED"}}
+		return []Item{
+			{Text: "12", State: "PENDING", Own: true},
+			{Text: "13", State: "RUNNING"},
+			{Text: "14_3", State: "SUSPENDED"},
+		}
 	case option.Partitions:
 		return plain("debug", "gpu", "big")
 	case option.Nodes:
@@ -112,7 +116,8 @@ func TestComplete(t *testing.T) {
 		for _, i := range a.Items {
 			got = append(got, i.Text)
 		}
-		if c.want == "" && (c.line == "squeue|--" || strings.HasPrefix(c.line, "squeue|-S") || strings.HasPrefix(c.line, "squeue|-o")) {
+		if c.want == "" &&
+			(c.line == "squeue|--" || strings.HasPrefix(c.line, "squeue|-S") || strings.HasPrefix(c.line, "squeue|-o")) {
 			if len(got) < 15 {
 				t.Errorf("%s: only %q", c.line, got)
 			}
@@ -131,8 +136,10 @@ func TestFallbacks(t *testing.T) {
 		prefix string
 		from   int
 	}{
-		{"sbatch|", Files, "", 0}, {"sbatch|-n2|job.sh|", Files, "", 0}, {"sbatch|--output=", Files, "--output=", 0}, {"sbatch|-D", Folders, "-D", 0},
-		{"srun|-n|2|", Commands, "", 2}, {"srun|-n|2|ls|-", Command, "", 2}, {"srun|ls|:|--|cat|x", Command, "", 3}, {"salloc|--|", Commands, "", 1}, {"squeue|", Nothing, "", 0},
+		{"sbatch|", Files, "", 0}, {"sbatch|-n2|job.sh|", Files, "", 0}, {"sbatch|--output=", Files, "--output=", 0},
+		{"sbatch|-D", Folders, "-D", 0},
+		{"srun|-n|2|", Commands, "", 2}, {"srun|-n|2|ls|-", Command, "", 2}, {"srun|ls|:|--|cat|x", Command, "", 3},
+		{"salloc|--|", Commands, "", 1}, {"squeue|", Nothing, "", 0},
 	} {
 		words := strings.Split(c.line, "|")
 		a := Complete(Request{Name: words[0], Words: words[1 : len(words)-1], Current: words[len(words)-1]}, nil)

@@ -20,24 +20,86 @@ var yesNo = oneOf("YES", "NO")
 // keyDomains are the domains of the keys of scontrol, sacctmgr and sreport, by name in
 // lower case. Values of other keys are not completed.
 var keyDomains = map[string]option.Domain{
-	"jobid": list(option.Jobs), "nodename": list(option.Nodes), "partitionname": {Kind: option.Partitions}, "reservationname": {Kind: option.Reservations},
-	"reservation": {Kind: option.Reservations}, "stepid": {Kind: option.Steps}, "account": list(option.Accounts), "partition": list(option.Partitions),
-	"qos": {Kind: option.QOS}, "nodelist": list(option.Nodes), "excnodelist": list(option.Nodes), "reqnodelist": list(option.Nodes), "nodes": list(option.Nodes),
-	"allocnodes": list(option.Nodes), "dependency": {Kind: option.Dependencies}, "features": {Kind: option.Features}, "activefeatures": list(option.Features),
-	"availablefeatures": list(option.Features), "gres": list(option.GRES), "trespernode": list(option.GRES), "licenses": list(option.Licenses),
-	"mailtype": someOf("NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "TIME_LIMIT", "ARRAY_TASKS"), "mailuser": {Kind: option.Users}, "userid": {Kind: option.Users},
-	"jobname": {Kind: option.JobNames}, "wckey": {Kind: option.WCKeys}, "contiguous": yesNo, "requeue": oneOf("0", "1"), "oversubscribe": oneOf("YES", "NO", "EXCLUSIVE", "FORCE"),
-	"shared": oneOf("YES", "NO", "EXCLUSIVE", "FORCE"), "users": list(option.Users), "accounts": list(option.Accounts), "allowaccounts": list(option.Accounts),
-	"denyaccounts": list(option.Accounts), "allowqos": list(option.QOS), "denyqos": list(option.QOS), "default": yesNo, "hidden": yesNo, "rootonly": yesNo, "reqresv": yesNo,
-	"exclusiveuser": yesNo, "disablerootjobs": yesNo, "alternate": {Kind: option.Partitions}, "preemptmode": oneOf("OFF", "CANCEL", "REQUEUE", "SUSPEND"),
-	"flags": someOf("MAINT", "DAILY", "WEEKLY", "WEEKDAY", "WEEKEND", "HOURLY", "FLEX", "IGNORE_JOBS", "OVERLAP", "PART_NODES", "ANY_NODES", "STATIC_ALLOC",
-		"SPEC_NODES", "MAGNETIC", "PURGE_COMP", "NO_HOLD_JOBS_AFTER"),
-	"timelimit": {}, "workdir": {Kind: option.Dir}, "stdout": {Kind: option.File},
+	"jobid":             list(option.Jobs),
+	"nodename":          list(option.Nodes),
+	"partitionname":     {Kind: option.Partitions},
+	"reservationname":   {Kind: option.Reservations},
+	"reservation":       {Kind: option.Reservations},
+	"stepid":            {Kind: option.Steps},
+	"account":           list(option.Accounts),
+	"partition":         list(option.Partitions),
+	"qos":               {Kind: option.QOS},
+	"nodelist":          list(option.Nodes),
+	"excnodelist":       list(option.Nodes),
+	"reqnodelist":       list(option.Nodes),
+	"nodes":             list(option.Nodes),
+	"allocnodes":        list(option.Nodes),
+	"dependency":        {Kind: option.Dependencies},
+	"features":          {Kind: option.Features},
+	"activefeatures":    list(option.Features),
+	"availablefeatures": list(option.Features),
+	"gres":              list(option.GRES),
+	"trespernode":       list(option.GRES),
+	"licenses":          list(option.Licenses),
+	"mailtype":          someOf("NONE", "BEGIN", "END", "FAIL", "REQUEUE", "ALL", "TIME_LIMIT", "ARRAY_TASKS"),
+	"mailuser":          {Kind: option.Users},
+	"userid":            {Kind: option.Users},
+	"jobname":           {Kind: option.JobNames},
+	"wckey":             {Kind: option.WCKeys},
+	"contiguous":        yesNo,
+	"requeue":           oneOf("0", "1"),
+	"oversubscribe":     oneOf("YES", "NO", "EXCLUSIVE", "FORCE"),
+	"shared":            oneOf("YES", "NO", "EXCLUSIVE", "FORCE"),
+	"users":             list(option.Users),
+	"accounts":          list(option.Accounts),
+	"allowaccounts":     list(option.Accounts),
+	"denyaccounts":      list(option.Accounts),
+	"allowqos":          list(option.QOS),
+	"denyqos":           list(option.QOS),
+	"default":           yesNo,
+	"hidden":            yesNo,
+	"rootonly":          yesNo,
+	"reqresv":           yesNo,
+	"exclusiveuser":     yesNo,
+	"disablerootjobs":   yesNo,
+	"alternate":         {Kind: option.Partitions},
+	"preemptmode":       oneOf("OFF", "CANCEL", "REQUEUE", "SUSPEND"),
+	"flags": someOf(
+		"MAINT",
+		"DAILY",
+		"WEEKLY",
+		"WEEKDAY",
+		"WEEKEND",
+		"HOURLY",
+		"FLEX",
+		"IGNORE_JOBS",
+		"OVERLAP",
+		"PART_NODES",
+		"ANY_NODES",
+		"STATIC_ALLOC",
+		"SPEC_NODES",
+		"MAGNETIC",
+		"PURGE_COMP",
+		"NO_HOLD_JOBS_AFTER",
+	),
+	"timelimit": {},
+	"workdir":   {Kind: option.Dir},
+	"stdout":    {Kind: option.File},
 
-	"parent": {Kind: option.Accounts}, "defaultaccount": {Kind: option.Accounts}, "partitions": list(option.Partitions), "adminlevel": oneOf("None", "Operator", "Administrator"),
-	"qoslevel": list(option.QOS), "defaultqos": {Kind: option.QOS}, "preempt": list(option.QOS), "wckeys": list(option.WCKeys), "defaultwckey": {Kind: option.WCKeys},
-	"cluster": {Kind: option.Clusters}, "clusters": {Kind: option.Clusters}, "format": list(option.Fields), "file": {Kind: option.File},
-	"tres": someOf("cpu", "mem", "node", "billing", "gres/gpu"),
+	"parent":         {Kind: option.Accounts},
+	"defaultaccount": {Kind: option.Accounts},
+	"partitions":     list(option.Partitions),
+	"adminlevel":     oneOf("None", "Operator", "Administrator"),
+	"qoslevel":       list(option.QOS),
+	"defaultqos":     {Kind: option.QOS},
+	"preempt":        list(option.QOS),
+	"wckeys":         list(option.WCKeys),
+	"defaultwckey":   {Kind: option.WCKeys},
+	"cluster":        {Kind: option.Clusters},
+	"clusters":       {Kind: option.Clusters},
+	"format":         list(option.Fields),
+	"file":           {Kind: option.File},
+	"tres":           someOf("cpu", "mem", "node", "billing", "gres/gpu"),
 }
 
 // keyDomain returns the domain of KEY= for an entity.
@@ -51,20 +113,39 @@ func keyDomain(entity, key string) option.Domain {
 	case key == "names" || key == "name":
 		return named[entity]
 	case key == "flags" && entity == "qos":
-		return someOf("DenyOnLimit", "EnforceUsageThreshold", "NoDecay", "NoReserve", "OverPartQOS", "PartitionMaxNodes", "PartitionMinNodes", "PartitionTimeLimit",
-			"RequiresReservation", "UsageFactorSafe")
+		return someOf(
+			"DenyOnLimit",
+			"EnforceUsageThreshold",
+			"NoDecay",
+			"NoReserve",
+			"OverPartQOS",
+			"PartitionMaxNodes",
+			"PartitionMinNodes",
+			"PartitionTimeLimit",
+			"RequiresReservation",
+			"UsageFactorSafe",
+		)
 	}
 	return keyDomains[key]
 }
 
 // named are the kinds of names of sacctmgr's entities.
 var named = map[string]option.Domain{
-	"user": list(option.Users), "account": list(option.Accounts), "qos": list(option.QOS), "coordinator": list(option.Users), "cluster": {Kind: option.Clusters},
+	"user": list(option.Users), "account": list(option.Accounts), "qos": list(option.QOS),
+	"coordinator": list(option.Users), "cluster": {Kind: option.Clusters},
 	"wckey": list(option.WCKeys),
 }
 
 // sacctmgrVerb maps verbs to those with the same syntax.
-var sacctmgrVerb = map[string]string{"show": "show", "list": "show", "add": "add", "create": "add", "modify": "modify", "delete": "delete", "remove": "delete"}
+var sacctmgrVerb = map[string]string{
+	"show":   "show",
+	"list":   "show",
+	"add":    "add",
+	"create": "add",
+	"modify": "modify",
+	"delete": "delete",
+	"remove": "delete",
+}
 
 func (c *cursor) sacctmgr() Answer {
 	if len(c.plain) == 0 {

@@ -102,7 +102,10 @@ func inBracket(head, base, typed string, all []Item) Answer {
 	}
 	if typed == "" && len(names) > 1 {
 		if folded := hostlist.FoldSorted(names); strings.HasPrefix(folded, base+"[") {
-			a.Items = append(a.Items, Item{Text: head + folded[len(base)+1:], Help: fmt.Sprintf("%d nodes", len(names))})
+			a.Items = append(
+				a.Items,
+				Item{Text: head + folded[len(base)+1:], Help: fmt.Sprintf("%d nodes", len(names))},
+			)
 		}
 	}
 	return a

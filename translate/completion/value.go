@@ -56,13 +56,16 @@ func (c *cursor) value(d option.Domain, prefix, text string) Answer {
 
 // folds reports whether Slurm ignores the case of such values.
 func folds(k option.Kind) bool {
-	return k == option.Words || k == option.JobStates || k == option.NodeStates || k == option.Fields || k == option.Reports || k == option.Signals
+	return k == option.Words || k == option.JobStates || k == option.NodeStates || k == option.Fields ||
+		k == option.Reports ||
+		k == option.Signals
 }
 
 // without returns the items that are not in a list yet and that can be in one.
 func without(items []Item, used []string) []Item {
 	return slices.DeleteFunc(slices.Clone(items), func(i Item) bool {
-		return strings.Contains(i.Text, ",") || slices.ContainsFunc(used, func(u string) bool { return strings.EqualFold(u, i.Text) })
+		return strings.Contains(i.Text, ",") ||
+			slices.ContainsFunc(used, func(u string) bool { return strings.EqualFold(u, i.Text) })
 	})
 }
 
@@ -189,9 +192,19 @@ func (c *cursor) dependency(prefix, text string) Answer {
 	term := text[at:]
 	colon := strings.LastIndexByte(term, ':')
 	if colon < 0 {
-		return pick(prefix+text[:at], term, plain("after:", "afterany:", "afterburstbuffer:", "aftercorr:", "afternotok:", "afterok:", "singleton"), true)
+		return pick(
+			prefix+text[:at],
+			term,
+			plain("after:", "afterany:", "afterburstbuffer:", "aftercorr:", "afternotok:", "afterok:", "singleton"),
+			true,
+		)
 	}
-	a := pick(prefix+text[:at]+term[:colon+1], term[colon+1:], without(c.lists(option.Jobs), strings.Split(term, ":")), false)
+	a := pick(
+		prefix+text[:at]+term[:colon+1],
+		term[colon+1:],
+		without(c.lists(option.Jobs), strings.Split(term, ":")),
+		false,
+	)
 	a.List, a.Describe = true, true
 	return a
 }

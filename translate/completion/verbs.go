@@ -64,7 +64,8 @@ func in(states ...string) func(Item) bool {
 
 // wanted are the filters of the jobs to which verbs of scontrol apply.
 var wanted = map[string]func(Item) bool{
-	"hold": in("PENDING"), "uhold": in("PENDING"), "holdu": in("PENDING"), "release": in("PENDING"), "top": in("PENDING"), "suspend": in("RUNNING"), "resume": in("SUSPENDED"),
+	"hold": in("PENDING"), "uhold": in("PENDING"), "holdu": in("PENDING"), "release": in("PENDING"),
+	"top": in("PENDING"), "suspend": in("RUNNING"), "resume": in("SUSPENDED"),
 	"requeue": nil, "requeuehold": nil, "notify": in("RUNNING"), "wait_job": nil, "listpids": in("RUNNING"),
 }
 
@@ -110,10 +111,14 @@ func (c *cursor) scontrol() Answer {
 
 // shownKinds are the kinds of names behind scontrol show ENTITY.
 var shownKinds = map[string]option.Domain{
-	"job": {Kind: option.Jobs}, "jobs": {Kind: option.Jobs}, "jobid": {Kind: option.Jobs}, "step": {Kind: option.Steps}, "steps": {Kind: option.Steps},
-	"node": {Kind: option.Nodes, List: true}, "nodes": {Kind: option.Nodes, List: true}, "partition": {Kind: option.Partitions},
-	"partitions": {Kind: option.Partitions}, "reservation": {Kind: option.Reservations}, "reservations": {Kind: option.Reservations},
-	"licenses": {Kind: option.Licenses}, "hostnames": {Kind: option.Nodes, List: true}, "hostlist": {Kind: option.Nodes, List: true},
+	"job": {Kind: option.Jobs}, "jobs": {Kind: option.Jobs}, "jobid": {Kind: option.Jobs},
+	"step": {Kind: option.Steps}, "steps": {Kind: option.Steps},
+	"node": {Kind: option.Nodes, List: true}, "nodes": {Kind: option.Nodes, List: true},
+	"partition":  {Kind: option.Partitions},
+	"partitions": {Kind: option.Partitions}, "reservation": {Kind: option.Reservations},
+	"reservations": {Kind: option.Reservations},
+	"licenses":     {Kind: option.Licenses}, "hostnames": {Kind: option.Nodes, List: true},
+	"hostlist":       {Kind: option.Nodes, List: true},
 	"hostlistsorted": {Kind: option.Nodes, List: true}, "aliases": {Kind: option.Nodes},
 }
 

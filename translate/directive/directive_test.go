@@ -123,7 +123,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// FuzzRead checks that String of each line gives the same words again.
+// FuzzRead checks that parsing String of a line returns the same words.
 func FuzzRead(f *testing.F) {
 	f.Add("#!/bin/sh\n#SBATCH -J 'a b' # c\n")
 	f.Add("#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob 'x\n#SBATCH -n2\n")

@@ -12,8 +12,25 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-var sample = status.Job{ID: 12, Name: "a \"b\"\n", User: "anna", UID: 1001, State: "RUNNING", Partition: "main", TimeLimit: -1, Nodes: 2, CPUs: 4, NodeList: "n[1-2]",
-	Layout: "n1 0-1 100 gpu:2(IDX:0-1);n2 0,2 100 ", TRES: "cpu=4,node=2", ArrayJobID: 12, ArrayTaskID: "3", OverSubscribe: "USER", ExitCode: 3, MinMemory: 100}
+var sample = status.Job{
+	ID:            12,
+	Name:          "a \"b\"\n",
+	User:          "anna",
+	UID:           1001,
+	State:         "RUNNING",
+	Partition:     "main",
+	TimeLimit:     -1,
+	Nodes:         2,
+	CPUs:          4,
+	NodeList:      "n[1-2]",
+	Layout:        "n1 0-1 100 gpu:2(IDX:0-1);n2 0,2 100 ",
+	TRES:          "cpu=4,node=2",
+	ArrayJobID:    12,
+	ArrayTaskID:   "3",
+	OverSubscribe: "USER",
+	ExitCode:      3,
+	MinMemory:     100,
+}
 
 // emptyIsNull replaces empty texts by null, as in the YAML of 22.05.
 func emptyIsNull(v any) any {
@@ -82,12 +99,16 @@ func TestLaterShape(t *testing.T) {
 			} `json:"plugin"`
 		} `json:"meta"`
 	}
-	if err := json.Unmarshal(Jobs(Form{Parser: "v0.0.40", Slurm: "22.05.8", Now: 5}, []*status.Job{&sample}), &doc); err != nil {
+	if err := json.Unmarshal(
+		Jobs(Form{Parser: "v0.0.40", Slurm: "22.05.8", Now: 5}, []*status.Job{&sample}),
+		&doc,
+	); err != nil {
 		t.Fatal(err)
 	}
 	j := doc.Jobs[0]
 	if j.JobID != 12 || !slices.Equal(j.State, []string{"RUNNING"}) || j.TimeLimit != (number{Infinite: true}) || j.Task != (number{Set: true, Number: 3}) ||
-		j.Nodes.Number != 2 || j.Exit.Code.Number != 3 || doc.LastUpdate.Number != 5 || doc.Meta.Plugin.Parser != "data_parser/v0.0.40" {
+		j.Nodes.Number != 2 || j.Exit.Code.Number != 3 || doc.LastUpdate.Number != 5 ||
+		doc.Meta.Plugin.Parser != "data_parser/v0.0.40" {
 		t.Errorf("%+v", doc)
 	}
 }
@@ -114,9 +135,12 @@ func BenchmarkJobs10000(b *testing.B) {
 func TestYAMLHasTags(t *testing.T) {
 	text := string(Jobs(Form{Syntax: YAML, Slurm: "22.05.8"}, []*status.Job{&sample}))
 	for _, want := range []string{
-		"%YAML 1.1\n--- !!map\n!!str meta: !!map\n  !!str plugin: !!map\n", "\n!!str errors: !!seq []\n!!str jobs: !!seq\n- !!map\n  !!str account: !!null null\n",
-		"\n  !!str flags: !!seq\n  - !!str JOB_MEM_SET\n", "\n  !!str billable_tres: !!float 4.0\n", "\n  !!str contiguous: !!bool false\n", "\n  !!str job_id: !!int 12\n",
-		"\n    !!str allocated_nodes: !!seq\n    - !!map\n      !!str sockets: !!map\n        !!str 0: !!map\n", "\n  !!str name: !!str \"a \\\"b\\\"\\n\"\n",
+		"%YAML 1.1\n--- !!map\n!!str meta: !!map\n  !!str plugin: !!map\n",
+		"\n!!str errors: !!seq []\n!!str jobs: !!seq\n- !!map\n  !!str account: !!null null\n",
+		"\n  !!str flags: !!seq\n  - !!str JOB_MEM_SET\n", "\n  !!str billable_tres: !!float 4.0\n",
+		"\n  !!str contiguous: !!bool false\n", "\n  !!str job_id: !!int 12\n",
+		"\n    !!str allocated_nodes: !!seq\n    - !!map\n      !!str sockets: !!map\n        !!str 0: !!map\n",
+		"\n  !!str name: !!str \"a \\\"b\\\"\\n\"\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -135,7 +159,10 @@ func TestLaterNodes(t *testing.T) {
 			Node struct{ State []string } `json:"node"`
 		} `json:"sinfo"`
 	}
-	if err := json.Unmarshal(Groups(Form{Parser: "v0.0.41"}, []status.Partition{{Name: "p", Nodes: []string{"n1"}}}, []status.Node{n}), &later); err != nil {
+	if err := json.Unmarshal(
+		Groups(Form{Parser: "v0.0.41"}, []status.Partition{{Name: "p", Nodes: []string{"n1"}}}, []status.Node{n}),
+		&later,
+	); err != nil {
 		t.Fatal(err)
 	}
 	if len(later.Sinfo) != 1 || !slices.Equal(later.Sinfo[0].Node.State, []string{"DOWN", "DRAIN"}) {

@@ -11,9 +11,11 @@ func TestExpand(t *testing.T) {
 		place         Place
 		pattern, want string
 	}{
-		{batch, "A%%j", "A%j"}, {batch, "B%5j", "B01515"}, {batch, "C%010j", "C0000001515"}, {batch, "D%15j", "D0000001515"},
+		{batch, "A%%j", "A%j"}, {batch, "B%5j", "B01515"}, {batch, "C%010j", "C0000001515"},
+		{batch, "D%15j", "D0000001515"},
 		{batch, "E%A", "E1515"}, {batch, "F%a", "F4294967294"}, {batch, "G%J", "G1515"}, {batch, "H%N", "Hvm"},
-		{batch, "I%n", "I0"}, {batch, "J%s", "Jbatch"}, {batch, "K%t", "K0"}, {batch, "L%u", "Lroot"}, {batch, "M%x", "Mnm"},
+		{batch, "I%n", "I0"}, {batch, "J%s", "Jbatch"}, {batch, "K%t", "K0"}, {batch, "L%u", "Lroot"},
+		{batch, "M%x", "Mnm"},
 		{batch, "N%q", "N%q"}, {batch, "O%3n", "O000"}, {batch, "P%5x", "Pnm"}, {batch, `Q\%j`, "Q%j"}, {batch, "R%", "R%"},
 		{batch, "S%5", "S5"}, {batch, `T\\%j`, `T\%j`}, {batch, "U%3%", "U3%"}, {batch, "V%b", "V%b"}, {batch, "W%3a", "W4294967294"},
 		{batch, "X%3J", "X1515"}, {batch, `Y\x%j`, "Yx%j"}, {batch, "Z%0j", "Z1515"}, {batch, "c%N-%n-%t-%s-%u", "cvm-0-0-batch-root"},

@@ -49,11 +49,16 @@ func TestEveryNameIsKnown(t *testing.T) {
 func TestStepNamesAsSlurmPrintsThem(t *testing.T) {
 	step := status.Step{ID: "1783.0", JobID: 1783, CPUs: 1, Tasks: 1, GRES: "gpu:1", State: "RUNNING", NodeList: "n1"}
 	for name, want := range map[string]string{
-		"cpufreq": "CPU_FREQ            \nUnknown-Unknown:Unkn\n", "cpus-per-tres": "CPUS_PER_TRES       \n(null)              \n",
-		"gres": "TRES_PER_JOB        \ngres:gpu:1          \n", "tres-per-node": "TRES_PER_JOB        \ngres:gpu:1          \n",
-		"tres-per-job": "TRES_PER_STEP       \ncpu:1               \n", "tres-per-step": "TRES_PER_STEP       \ncpu:1               \n",
-		"resvports": "RESERVED_PORTS      \n(null)              \n", "network": "NETWORK             \n(null)              \n",
-		"nodes": "NODELIST            \nn1                  \n", "numcpus": "NUM_CPUS            \n1                   \n",
+		"cpufreq":       "CPU_FREQ            \nUnknown-Unknown:Unkn\n",
+		"cpus-per-tres": "CPUS_PER_TRES       \n(null)              \n",
+		"gres":          "TRES_PER_JOB        \ngres:gpu:1          \n",
+		"tres-per-node": "TRES_PER_JOB        \ngres:gpu:1          \n",
+		"tres-per-job":  "TRES_PER_STEP       \ncpu:1               \n",
+		"tres-per-step": "TRES_PER_STEP       \ncpu:1               \n",
+		"resvports":     "RESERVED_PORTS      \n(null)              \n",
+		"network":       "NETWORK             \n(null)              \n",
+		"nodes":         "NODELIST            \nn1                  \n",
+		"numcpus":       "NUM_CPUS            \n1                   \n",
 	} {
 		l, _ := ParseNames(StepColumns, name)
 		if have := string(l.AppendRow(l.AppendHeader(nil), &step, &Settings{})); have != want {

@@ -134,7 +134,10 @@ var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
 		}
 		return longDuration(r.Job.Suspended)
 	},
-	"ReqCPUFreq": frequency, "ReqCPUFreqMin": frequency, "ReqCPUFreqMax": frequency, "ReqCPUFreqGov": frequency,
+	"ReqCPUFreq":    frequency,
+	"ReqCPUFreqMin": frequency,
+	"ReqCPUFreqMax": frequency,
+	"ReqCPUFreqGov": frequency,
 	"Container": func(r *AcctRow, _ *AcctSettings) string {
 		if r.Step != nil {
 			return r.Step.Container

@@ -149,7 +149,8 @@ func (d *acctDoc) job(r *status.Record) Object {
 	if d.later {
 		o = append(o, Object{
 			{"block", ""}, {"extra", ""}, {"failed_node", ""},
-			{"hold", r.State == status.StatePending && r.Priority == 0}, {"licenses", r.Licenses}, {"script", ""}, {"submit_line", r.SubmitLine}, {"used_gres", ""},
+			{"hold", r.State == status.StatePending && r.Priority == 0}, {"licenses", r.Licenses}, {"script", ""},
+			{"submit_line", r.SubmitLine}, {"used_gres", ""},
 		}...)
 	}
 	return o

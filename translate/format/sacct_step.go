@@ -10,10 +10,14 @@ import (
 )
 
 var acctStep = map[string]func(*status.StepRecord, *AcctSettings) string{
-	"NTasks":           func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.Tasks) },
-	"Layout":           func(p *status.StepRecord, _ *AcctSettings) string { return layoutText(p) },
-	"AveCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.AveCPU / 1e6) }),
-	"MinCPU":           measured(func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.MinCPU / 1e6) }),
+	"NTasks": func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.Tasks) },
+	"Layout": func(p *status.StepRecord, _ *AcctSettings) string { return layoutText(p) },
+	"AveCPU": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.AveCPU / 1e6) },
+	),
+	"MinCPU": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return longDuration(p.MinCPU / 1e6) },
+	),
 	"MinCPUNode":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MinCPUNode }),
 	"MinCPUTask":       measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MinCPUTask) }),
 	"AveCPUFreq":       func(*status.StepRecord, *AcctSettings) string { return "0" },
@@ -37,7 +41,9 @@ var acctStep = map[string]func(*status.StepRecord, *AcctSettings) string{
 	"AveDiskWrite":     disk(func(p *status.StepRecord) int64 { return p.AveDiskWrite }),
 	"MaxDiskWrite":     disk(func(p *status.StepRecord) int64 { return p.MaxDiskWrite }),
 	"MaxDiskWriteNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return p.MaxDiskWriteNode }),
-	"MaxDiskWriteTask": measured(func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxDiskWriteTask) }),
+	"MaxDiskWriteTask": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return itoa(p.MaxDiskWriteTask) },
+	),
 	"TRESUsageInAve": measured(func(p *status.StepRecord, s *AcctSettings) string {
 		return usageText(p.AveCPU, p.AveDiskRead, p.AveRSS, p.AvePages, p.AveVMSize, s)
 	}),
@@ -52,17 +58,29 @@ var acctStep = map[string]func(*status.StepRecord, *AcctSettings) string{
 		return fmt.Sprintf("cpu=%d,fs/disk=%d,mem=%d,pages=%d,vmem=%d",
 			p.MinCPUTask, p.MaxDiskReadTask, p.MaxRSSTask, p.MaxPagesTask, p.MaxVMSizeTask)
 	}),
-	"TRESUsageInMin":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + longDuration(p.MinCPU/1e6) }),
+	"TRESUsageInMin": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + longDuration(p.MinCPU/1e6) },
+	),
 	"TRESUsageInMinNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + p.MinCPUNode }),
-	"TRESUsageInMinTask": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + itoa(p.MinCPUTask) }),
+	"TRESUsageInMinTask": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return "cpu=" + itoa(p.MinCPUTask) },
+	),
 	"TRESUsageInTot": measured(func(p *status.StepRecord, s *AcctSettings) string {
 		n := int64(max(1, p.Tasks))
 		return usageText(p.UserCPU+p.SystemCPU, p.AveDiskRead*n, p.AveRSS*n, p.AvePages*n, p.AveVMSize*n, s)
 	}),
-	"TRESUsageOutAve":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.AveDiskWrite) }),
-	"TRESUsageOutMax":     measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWrite) }),
-	"TRESUsageOutMaxNode": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + p.MaxDiskWriteNode }),
-	"TRESUsageOutMaxTask": measured(func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWriteTask) }),
+	"TRESUsageOutAve": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.AveDiskWrite) },
+	),
+	"TRESUsageOutMax": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWrite) },
+	),
+	"TRESUsageOutMaxNode": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + p.MaxDiskWriteNode },
+	),
+	"TRESUsageOutMaxTask": measured(
+		func(p *status.StepRecord, _ *AcctSettings) string { return "fs/disk=" + itoa(p.MaxDiskWriteTask) },
+	),
 	"TRESUsageOutTot": measured(func(p *status.StepRecord, _ *AcctSettings) string {
 		return "fs/disk=" + itoa(p.AveDiskWrite*int64(max(1, p.Tasks)))
 	}),

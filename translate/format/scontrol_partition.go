@@ -29,14 +29,26 @@ func PartitionRecord(p *status.Partition, nodes []status.Node) *Record {
 	r.line("MaxNodes="+orUnlimited(int64(p.MaxNodes)), "MaxTime="+partitionLimit(p.MaxTime, "UNLIMITED"),
 		"MinNodes="+itoa(p.MinNodes), "LLN=NO", "MaxCPUsPerNode="+orUnlimited(int64(p.MaxCPUs)))
 	r.line("Nodes=" + orNull(group.names()))
-	r.line("PriorityJobFactor="+itoa(p.PriorityJobFactor), "PriorityTier="+itoa(p.PriorityTier),
-		"RootOnly="+upperYesNo(p.RootOnly), "ReqResv="+upperYesNo(p.ReqResv), "OverSubscribe="+cmp.Or(p.OverSubscribe, "NO"))
+	r.line(
+		"PriorityJobFactor="+itoa(p.PriorityJobFactor),
+		"PriorityTier="+itoa(p.PriorityTier),
+		"RootOnly="+upperYesNo(
+			p.RootOnly,
+		),
+		"ReqResv="+upperYesNo(p.ReqResv),
+		"OverSubscribe="+cmp.Or(p.OverSubscribe, "NO"),
+	)
 	over := "NONE"
 	if p.OverTimeLimit > 0 {
 		over = itoa(p.OverTimeLimit)
 	}
 	r.line("OverTimeLimit="+over, "PreemptMode="+cmp.Or(p.PreemptMode, "OFF"))
-	r.line("State="+p.State, "TotalCPUs="+itoa(cpus), "TotalNodes="+strconv.Itoa(len(member)), "SelectTypeParameters=NONE")
+	r.line(
+		"State="+p.State,
+		"TotalCPUs="+itoa(cpus),
+		"TotalNodes="+strconv.Itoa(len(member)),
+		"SelectTypeParameters=NONE",
+	)
 	r.line("JobDefaults=(null)")
 	r.line(memoryLimit("Def", p.DefMemPerCPU, p.DefMemPerNode), memoryLimit("Max", p.MaxMemPerCPU, p.MaxMemPerNode))
 	r.line("TRES=cpu=" + itoa(cpus) + ",mem=" + itoa(mib) + "M,node=" + strconv.Itoa(len(member)) +

@@ -15,8 +15,16 @@ func ReservationRecord(v *status.Reservation, s *Settings) *Record {
 	r := new(Record)
 	r.line(pair("ReservationName", v.Name), "StartTime="+instantText(v.Start, "Unknown", s),
 		"EndTime="+instantText(v.End, "Unknown", s), "Duration="+longDuration(max(0, v.End-v.Start)))
-	r.line("Nodes="+orNull(hostlist.Fold(v.Nodes)), "NodeCnt="+itoa(int32(len(v.Nodes))),
-		"CoreCnt="+itoa(v.CPUs), pair("Features", orNull(v.Features)), pair("PartitionName", orNull(v.Partition)), "Flags="+Escape(strings.Join(shownFlags(v), ",")))
+	r.line(
+		"Nodes="+orNull(hostlist.Fold(v.Nodes)),
+		"NodeCnt="+itoa(int32(len(v.Nodes))),
+		"CoreCnt="+itoa(
+			v.CPUs,
+		),
+		pair("Features", orNull(v.Features)),
+		pair("PartitionName", orNull(v.Partition)),
+		"Flags="+Escape(strings.Join(shownFlags(v), ",")),
+	)
 	for _, c := range v.Cores {
 		r.line("  NodeName="+c.Node, pair("CoreIDs", c.IDs))
 	}

@@ -48,8 +48,28 @@ func shapeOf(t *testing.T, docs ...[]byte) shape.Shape {
 // have.
 func sampleJobs(t *testing.T) []*status.Job {
 	rows := readListing(t).rows()
-	rows = append(rows, status.Job{ID: 12, State: "RUNNING", TimeLimit: -1, Nodes: 2, CPUs: 4, NodeList: "n[1-2]", Layout: "n1 0-1 100 gpu:2(IDX:0-1);n2 0,2 100 ",
-		TRES: "cpu=4,node=2", Profile: "Task", MailType: "END", OverSubscribe: "USER", CoresPerSocket: 2, SocketsPerNode: 1, ThreadsPerCore: 1, TasksPerCore: 1, TasksPerSocket: 2, Nice: 3})
+	rows = append(
+		rows,
+		status.Job{
+			ID:             12,
+			State:          "RUNNING",
+			TimeLimit:      -1,
+			Nodes:          2,
+			CPUs:           4,
+			NodeList:       "n[1-2]",
+			Layout:         "n1 0-1 100 gpu:2(IDX:0-1);n2 0,2 100 ",
+			TRES:           "cpu=4,node=2",
+			Profile:        "Task",
+			MailType:       "END",
+			OverSubscribe:  "USER",
+			CoresPerSocket: 2,
+			SocketsPerNode: 1,
+			ThreadsPerCore: 1,
+			TasksPerCore:   1,
+			TasksPerSocket: 2,
+			Nice:           3,
+		},
+	)
 	var list []*status.Job
 	for i := range rows {
 		list = append(list, &rows[i])
@@ -58,13 +78,55 @@ func sampleJobs(t *testing.T) []*status.Job {
 }
 
 func sampleRecords() []status.Record {
-	used := status.StepRecord{Step: "0", Name: "a", State: "COMPLETED", Start: 5, End: 9, NodeList: "n1", Nodes: 1, Tasks: 1, Measured: true, MaxRSS: 5, AveRSS: 5, MaxRSSNode: "n1", KilledBy: "ben"}
+	used := status.StepRecord{
+		Step:       "0",
+		Name:       "a",
+		State:      "COMPLETED",
+		Start:      5,
+		End:        9,
+		NodeList:   "n1",
+		Nodes:      1,
+		Tasks:      1,
+		Measured:   true,
+		MaxRSS:     5,
+		AveRSS:     5,
+		MaxRSSNode: "n1",
+		KilledBy:   "ben",
+	}
 	list := []status.Record{
 		{ID: 1, State: "PENDING", Submit: 1, ArrayJobID: 1, ArrayTaskID: "1-3%2", ReqTRES: "cpu=1,gres/gpu=1,mem=100M"},
-		{ID: 2, State: "RUNNING", Submit: 1, Start: 2, TimeLimit: -1, NodeList: "n1", AllocTRES: "cpu=1,gres/gpu=1,mem=100M", ArrayJobID: 2, ArrayTaskID: "4",
-			Steps: []status.StepRecord{{Step: "batch", State: "RUNNING", Start: 2, AllocTRES: "cpu=1,gres/gpu=1,mem=100M", NodeList: "n1"}}},
-		{ID: 3, State: "FAILED", Submit: 1, Start: 2, End: 9, TimeLimit: 5, ExitCode: 3, Derived: 3, HetJobID: 3, HetOffset: 1, KilledBy: "root",
-			Steps: []status.StepRecord{used, {Step: "batch", State: "FAILED", Start: 2, End: 9, ExitCode: 3}, {Step: "1", State: "FAILED", Start: 2, End: 9, Signal: 9}}},
+		{
+			ID:          2,
+			State:       "RUNNING",
+			Submit:      1,
+			Start:       2,
+			TimeLimit:   -1,
+			NodeList:    "n1",
+			AllocTRES:   "cpu=1,gres/gpu=1,mem=100M",
+			ArrayJobID:  2,
+			ArrayTaskID: "4",
+			Steps: []status.StepRecord{
+				{Step: "batch", State: "RUNNING", Start: 2, AllocTRES: "cpu=1,gres/gpu=1,mem=100M", NodeList: "n1"},
+			},
+		},
+		{
+			ID:        3,
+			State:     "FAILED",
+			Submit:    1,
+			Start:     2,
+			End:       9,
+			TimeLimit: 5,
+			ExitCode:  3,
+			Derived:   3,
+			HetJobID:  3,
+			HetOffset: 1,
+			KilledBy:  "root",
+			Steps: []status.StepRecord{
+				used,
+				{Step: "batch", State: "FAILED", Start: 2, End: 9, ExitCode: 3},
+				{Step: "1", State: "FAILED", Start: 2, End: 9, Signal: 9},
+			},
+		},
 		{ID: 4, State: "FAILED", Submit: 1, Start: 2, End: 9, Signal: 9, DerivedSignal: 9, Comment: "x"},
 		{ID: 5, State: "CANCELLED", Submit: 1, End: 9},
 	}
@@ -102,7 +164,14 @@ func TestDocumentsHaveSlurmsShape(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := shape.Parse(string(data))
-			f := dump.Form{Parser: parser, Slurm: "22.05.8", Cluster: "ref", Command: []string{command}, User: "ben", Now: 9}
+			f := dump.Form{
+				Parser:  parser,
+				Slurm:   "22.05.8",
+				Cluster: "ref",
+				Command: []string{command},
+				User:    "ben",
+				Now:     9,
+			}
 			got := shapeOf(t, sampleDocument(t, command, f))
 			for path, kinds := range got {
 				for _, kind := range kinds {
@@ -133,7 +202,10 @@ func TestRecordedJobsAsJSON(t *testing.T) {
 	rows := l.rows()
 	for i := range rows {
 		var doc struct{ Jobs []map[string]any }
-		if err := json.Unmarshal(dump.Jobs(dump.Form{Slurm: "22.05.8", Cluster: "ref"}, []*status.Job{&rows[i]}), &doc); err != nil {
+		if err := json.Unmarshal(
+			dump.Jobs(dump.Form{Slurm: "22.05.8", Cluster: "ref"}, []*status.Job{&rows[i]}),
+			&doc,
+		); err != nil {
 			t.Fatal(err)
 		}
 		for key, want := range l.Jobs[i] {
@@ -153,7 +225,11 @@ func equalJSON(a, b any) bool {
 // TestAcctYAMLIsTheSameDocument checks that --yaml and --json have the same content.
 func TestAcctYAMLIsTheSameDocument(t *testing.T) {
 	for _, parser := range []string{"", "v0.0.40"} {
-		doc := AcctDocument(sampleRecords(), &AcctSettings{Settings: Settings{Location: time.UTC}}, &dump.Form{Parser: parser, Command: []string{"sacct"}})
+		doc := AcctDocument(
+			sampleRecords(),
+			&AcctSettings{Settings: Settings{Location: time.UTC}},
+			&dump.Form{Parser: parser, Command: []string{"sacct"}},
+		)
 		text, err := json.Marshal(doc)
 		if err != nil {
 			t.Fatal(err)

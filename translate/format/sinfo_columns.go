@@ -215,17 +215,22 @@ var nodeColumns = append(partitionColumns(), append(stateColumns(), hardwareColu
 func partitionColumns() []NodeColumn {
 	return []NodeColumn{
 		partitionColumn('a', "Available", "AVAIL", avail),
-		partitionColumn('g', "Groups", "GROUPS", func(p *status.Partition) string { return joined(p.AllowGroups, "all") }),
+		partitionColumn('g', "Groups", "GROUPS",
+			func(p *status.Partition) string { return joined(p.AllowGroups, "all") }),
 		partitionColumn('h', "OverSubscribe", "OVERSUBSCRIBE", func(p *status.Partition) string {
 			if p.OverSubscribe == "" {
 				return "NO"
 			}
 			return p.OverSubscribe
 		}),
-		partitionColumn('I', "PriorityJobFactor", "PRIO_JOB_FACTOR", func(p *status.Partition) string { return strconv.Itoa(int(p.PriorityJobFactor)) }),
-		partitionColumn('l', "Time", "TIMELIMIT", func(p *status.Partition) string { return limitText(p.MaxTime, "infinite") }),
-		partitionColumn('L', "DefaultTime", "DEFAULTTIME", func(p *status.Partition) string { return limitText(p.DefaultTime, "n/a") }),
-		partitionColumn('p', "PriorityTier", "PRIO_TIER", func(p *status.Partition) string { return strconv.Itoa(int(p.PriorityTier)) }),
+		partitionColumn('I', "PriorityJobFactor", "PRIO_JOB_FACTOR",
+			func(p *status.Partition) string { return strconv.Itoa(int(p.PriorityJobFactor)) }),
+		partitionColumn('l', "Time", "TIMELIMIT",
+			func(p *status.Partition) string { return limitText(p.MaxTime, "infinite") }),
+		partitionColumn('L', "DefaultTime", "DEFAULTTIME",
+			func(p *status.Partition) string { return limitText(p.DefaultTime, "n/a") }),
+		partitionColumn('p', "PriorityTier", "PRIO_TIER",
+			func(p *status.Partition) string { return strconv.Itoa(int(p.PriorityTier)) }),
 		withSuffix('*', partitionColumn('P', "Partition", "PARTITION", partName)),
 		partitionColumn('r', "Root", "ROOT", func(p *status.Partition) string { return yesNo(p.RootOnly) }),
 		partitionColumn('R', "PartitionName", "PARTITION", func(p *status.Partition) string { return p.Name }),
@@ -236,8 +241,10 @@ func partitionColumns() []NodeColumn {
 			}
 			return "UNLIMITED"
 		}),
-		partitionColumn('M', "PreemptMode", "PREEMPT_MODE", func(p *status.Partition) string { return cmp.Or(p.PreemptMode, "OFF") }),
-		partitionColumn(0, "Share", "OVERSUBSCRIBE", func(p *status.Partition) string { return cmp.Or(p.OverSubscribe, "NO") }),
+		partitionColumn('M', "PreemptMode", "PREEMPT_MODE",
+			func(p *status.Partition) string { return cmp.Or(p.PreemptMode, "OFF") }),
+		partitionColumn(0, "Share", "OVERSUBSCRIBE",
+			func(p *status.Partition) string { return cmp.Or(p.OverSubscribe, "NO") }),
 		constantNodeColumn('S', "AllocNodes", "ALLOCNODES", "all"),
 		constantNodeColumn('V', "Cluster", "CLUSTER", "N/A"),
 	}
@@ -253,7 +260,8 @@ func stateColumns() []NodeColumn {
 			alloc, idle, other, total := g.cpus()
 			return slashes(b, alloc, idle, other, total)
 		}),
-		column(aggregate, 'D', "Nodes", "NODES", func(b []byte, g *NodeGroup, _ *Settings) []byte { return appendInt(b, len(g.Nodes)) }),
+		column(aggregate, 'D', "Nodes", "NODES",
+			func(b []byte, g *NodeGroup, _ *Settings) []byte { return appendInt(b, len(g.Nodes)) }),
 		nodeColumn('E', "Reason", "REASON", "none", func(n *status.Node) string { return n.Reason }),
 		column(aggregate, 'F', "NodeAIOT", "NODES(A/I/O/T)", func(b []byte, g *NodeGroup, _ *Settings) []byte {
 			alloc, idle, other := g.counts()
@@ -284,7 +292,8 @@ func hardwareColumns() []NodeColumn {
 		}),
 		minimumColumn('c', "CPUs", "CPUS", func(n *status.Node) int64 { return int64(n.CPUs) }),
 		minimumColumn('d', "Disk", "TMP_DISK", func(n *status.Node) int64 { return n.TmpDisk }),
-		rangeColumn('e', "FreeMem", "FREE_MEM", freeMem, func(n *status.Node) string { return strconv.FormatInt(freeMem(n), 10) }),
+		rangeColumn('e', "FreeMem", "FREE_MEM", freeMem,
+			func(n *status.Node) string { return strconv.FormatInt(freeMem(n), 10) }),
 		nodeColumn('f', "Features", "AVAIL_FEATURES", "(null)", features),
 		nodeColumn('G', "Gres", "GRES", "(null)", func(n *status.Node) string { return n.GRES }),
 		minimumColumn('m', "Memory", "MEMORY", func(n *status.Node) int64 { return n.Memory }),

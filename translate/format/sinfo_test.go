@@ -13,12 +13,33 @@ func (l *listing) nodeRows() []status.Node {
 	var out []status.Node
 	for _, m := range l.Nodes.Nodes {
 		j := slurmJob(m)
-		n := status.Node{Name: j.text("name"), Address: j.text("address"), Host: j.text("hostname"), State: strings.ToUpper(j.text("state")), CPUs: j.small("cpus"),
-			CPUsAlloc: j.small("alloc_cpus"), Sockets: j.small("sockets"), Cores: j.small("cores"), Threads: j.small("threads"), Memory: j.number("real_memory"),
-			MemAlloc: j.number("alloc_memory"), TmpDisk: j.number("temporary_disk"), Features: split(j.text("features")), GRES: j.text("gres"),
-			GRESUsed: j.text("gres_used"), Boot: j.number("boot_time"), AgentStart: j.number("slurmd_start_time"), Version: j.text("slurmd_version"),
-			OS: j.text("operating_system"), Arch: j.text("architecture"), Weight: j.small("weight"), Load: j.small("cpu_load"), FreeMem: j.number("free_memory"),
-			Port: j.small("port"), LastBusy: j.number("last_busy")}
+		n := status.Node{
+			Name:       j.text("name"),
+			Address:    j.text("address"),
+			Host:       j.text("hostname"),
+			State:      strings.ToUpper(j.text("state")),
+			CPUs:       j.small("cpus"),
+			CPUsAlloc:  j.small("alloc_cpus"),
+			Sockets:    j.small("sockets"),
+			Cores:      j.small("cores"),
+			Threads:    j.small("threads"),
+			Memory:     j.number("real_memory"),
+			MemAlloc:   j.number("alloc_memory"),
+			TmpDisk:    j.number("temporary_disk"),
+			Features:   split(j.text("features")),
+			GRES:       j.text("gres"),
+			GRESUsed:   j.text("gres_used"),
+			Boot:       j.number("boot_time"),
+			AgentStart: j.number("slurmd_start_time"),
+			Version:    j.text("slurmd_version"),
+			OS:         j.text("operating_system"),
+			Arch:       j.text("architecture"),
+			Weight:     j.small("weight"),
+			Load:       j.small("cpu_load"),
+			FreeMem:    j.number("free_memory"),
+			Port:       j.small("port"),
+			LastBusy:   j.number("last_busy"),
+		}
 		for _, p := range m["partitions"].([]any) {
 			n.Partitions = append(n.Partitions, p.(string))
 		}
@@ -36,8 +57,10 @@ func split(text string) []string {
 
 // recordedPartitions are those of the recorded cluster.
 var recordedPartitions = []status.Partition{
-	{Name: "debug", Default: true, State: "UP", MaxTime: -1, Nodes: []string{"n1", "n2", "n3", "n4"}, PriorityTier: 1, PriorityJobFactor: 1},
-	{Name: "batch", State: "UP", MaxTime: 30, DefaultTime: 5, MaxNodes: 1, Nodes: []string{"n3", "n4"}, PriorityTier: 1, PriorityJobFactor: 10, MaxMemPerNode: 2000},
+	{Name: "debug", Default: true, State: "UP", MaxTime: -1, Nodes: []string{"n1", "n2", "n3", "n4"}, PriorityTier: 1,
+		PriorityJobFactor: 1},
+	{Name: "batch", State: "UP", MaxTime: 30, DefaultTime: 5, MaxNodes: 1, Nodes: []string{"n3", "n4"},
+		PriorityTier: 1, PriorityJobFactor: 10, MaxMemPerNode: 2000},
 }
 
 // TestTruncatedDefaultPartition checks that the star of the default partition is kept.
@@ -52,7 +75,24 @@ func TestTruncatedDefaultPartition(t *testing.T) {
 }
 
 // changing are columns whose values changed between the recorded calls.
-var changing = []string{"%O", "%e", "%t", "%T", "%C", "%A", "%F", "%G", "CPUsLoad", "FreeMem", "AllocMem", "CPUsState", "NodeAI", "NodeAIOT", "GresUsed", "State"}
+var changing = []string{
+	"%O",
+	"%e",
+	"%t",
+	"%T",
+	"%C",
+	"%A",
+	"%F",
+	"%G",
+	"CPUsLoad",
+	"FreeMem",
+	"AllocMem",
+	"CPUsState",
+	"NodeAI",
+	"NodeAIOT",
+	"GresUsed",
+	"State",
+}
 
 // TestSinfoAsSlurmPrintsIt compares every letter of -o and name of -O: the headers,
 // and the values that did not change.

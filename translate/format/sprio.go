@@ -74,13 +74,23 @@ func factorColumns() []priorityColumn {
 		{'p', 'P', "PARTITION", func(p *status.Priority) *status.Factor { return &p.Part }},
 		{'q', 'Q', "QOS", func(p *status.Priority) *status.Factor { return &p.QOSTerm }},
 	} {
-		out = append(out,
-			priorityColumn{Letter: f.norm, Header: f.header, Append: func(b []byte, p *status.Priority, _ *Settings) []byte {
-				return strconv.AppendFloat(b, f.get(p).Normalized, 'f', 7, 64)
-			}},
-			priorityColumn{Letter: f.weighted, Header: f.header, Append: func(b []byte, p *status.Priority, _ *Settings) []byte {
-				return appendInt(b, int64(f.get(p).Weighted))
-			}})
+		out = append(
+			out,
+			priorityColumn{
+				Letter: f.norm,
+				Header: f.header,
+				Append: func(b []byte, p *status.Priority, _ *Settings) []byte {
+					return strconv.AppendFloat(b, f.get(p).Normalized, 'f', 7, 64)
+				},
+			},
+			priorityColumn{
+				Letter: f.weighted,
+				Header: f.header,
+				Append: func(b []byte, p *status.Priority, _ *Settings) []byte {
+					return appendInt(b, int64(f.get(p).Weighted))
+				},
+			},
+		)
 	}
 	return out
 }

@@ -108,7 +108,8 @@ func TestNames(t *testing.T) {
 		format, header, want string
 		bad                  []string
 	}{
-		{"JobID:8|,Name:.12,State", "JOBID   |        NAMESTATE               ", "1278    |     longrunRUNNING             ", nil},
+		{"JobID:8|,Name:.12,State", "JOBID   |        NAMESTATE               ",
+			"1278    |     longrunRUNNING             ", nil},
 		{"jobid,Nosuch", "JOBID               ", "1278                ", []string{"Nosuch"}},
 		{"JobID:3xy", "JOBxy", "127xy", nil},
 		{"JobID:|,Name:", "JOBID|NAME", "1278|longrun", nil},

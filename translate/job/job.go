@@ -2,7 +2,7 @@
 // types of Kubernetes or of the command line. All parts of Berth share it: scripts and
 // options are translated to a Job, and a Job to objects, plans and table rows.
 //
-// The zero value of every field means "not given". All sizes are MiB, all
+// The zero value of a field means that it was not given. All sizes are MiB, all
 // durations minutes unless the name has another unit, all instants Unix seconds
 // in UTC. Copy a Job with DeepCopy; do not modify a shared one.
 //
@@ -34,7 +34,7 @@ type Job struct {
 
 	// Hold is why the job stays PENDING until it is released: "user" (JobHeldUser), "admin"
 	// (JobHeldAdmin, priority 0 set by an operator), "special" (held after it
-	// ended with an exit code that asks for attention, SPECIAL_EXIT),
+	// ended with a special exit code, SPECIAL_EXIT),
 	// HoldLaunch, HoldRequeue or HoldDeleted with a name.
 	Hold         string       `json:"hold,omitempty"`
 	Nice         int32        `json:"nice,omitempty"`

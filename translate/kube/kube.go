@@ -190,8 +190,11 @@ func tolerateFailures(spec *batchv1.JobSpec, i int) {
 		return
 	}
 	spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{
-		{Action: batchv1.PodFailurePolicyActionIgnore, OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
-			{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}}},
+		{
+			Action: batchv1.PodFailurePolicyActionIgnore,
+			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{
+				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+		},
 		{Action: batchv1.PodFailurePolicyActionIgnore, OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
 			Operator: batchv1.PodFailurePolicyOnExitCodesOpNotIn, Values: []int32{0}}},
 	}}
@@ -202,8 +205,11 @@ func (in Input) agentEnv(r *run, binDir string) []corev1.EnvVar {
 	v := func(name, text string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: text} }
 	nodes := v(wire.EnvNodeOffset, strconv.Itoa(int(r.offset())))
 	if r.list() != "" {
-		nodes = corev1.EnvVar{Name: wire.EnvNodes, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
-			APIVersion: "v1", FieldPath: "metadata.annotations['" + wire.AnnotationNodes + "']"}}}
+		nodes = corev1.EnvVar{
+			Name: wire.EnvNodes,
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+				APIVersion: "v1", FieldPath: "metadata.annotations['" + wire.AnnotationNodes + "']"}},
+		}
 	}
 	return []corev1.EnvVar{
 		v(wire.EnvJobID, strconv.FormatInt(in.Job.Spec.JobID, 10)),

@@ -55,7 +55,9 @@ var cases = map[string]func(*kube.Input){
 		in.Job.Status.Allocation = nodes(node("n1", 3, 300), node("n2", 1, 100), node("n3", 1, 100))
 	},
 	"gpus": func(in *kube.Input) {
-		in.Job.Status.Allocation = nodes(node("n1", 4, 4096, v1alpha1.GRESAllocation{Name: "gpu", Type: "a100", Count: 2}))
+		in.Job.Status.Allocation = nodes(
+			node("n1", 4, 4096, v1alpha1.GRESAllocation{Name: "gpu", Type: "a100", Count: 2}),
+		)
 	},
 	"no-memory": func(in *kube.Input) { in.Job.Status.Allocation = nodes(node("n1", 1, 0)) },
 	"root-user": func(in *kube.Input) {
@@ -94,13 +96,21 @@ func init() {
 	// A task is owned by its array.
 	cases["array-task"] = func(in *kube.Input) {
 		in.Job.Spec.JobID = 45
-		in.Job.Spec.Origin = &v1alpha1.Origin{Name: "j-abcdefghij0123456789", UID: "99999999-2222-3333-4444-555555555555", JobID: 43}
+		in.Job.Spec.Origin = &v1alpha1.Origin{
+			Name:  "j-abcdefghij0123456789",
+			UID:   "99999999-2222-3333-4444-555555555555",
+			JobID: 43,
+		}
 		in.Job.Spec.Task = &v1alpha1.ArrayTask{Index: 7, Count: 10, Max: 9, Step: 1}
 		in.Job.Status.Allocation = nodes(node("n4", 2, 512))
 	}
 	cases["het-component"] = func(in *kube.Input) {
 		in.Job.Spec.JobID = 44
-		in.Job.Spec.Origin = &v1alpha1.Origin{Name: "j-abcdefghij0123456789", UID: "99999999-2222-3333-4444-555555555555", JobID: 43}
+		in.Job.Spec.Origin = &v1alpha1.Origin{
+			Name:  "j-abcdefghij0123456789",
+			UID:   "99999999-2222-3333-4444-555555555555",
+			JobID: 43,
+		}
 		in.Job.Spec.Job.Het = &job.Het{Offset: 1, Size: 2}
 		gpu := v1alpha1.GRESAllocation{Name: "gpu", Count: 1}
 		in.Job.Status.Allocation = nodes(node("n1", 8, 4096, gpu), node("n2", 8, 4096, gpu))
@@ -205,7 +215,8 @@ func TestOptionsDoNotAffectSecurity(t *testing.T) {
 	}
 	spec := set.Spec.ReplicatedJobs[0].Template.Spec.Template.Spec
 	c := spec.Containers[0]
-	if *spec.SecurityContext.RunAsUser != 1000 || c.SecurityContext.RunAsUser != nil || c.Image != "site/mpi:1" || c.Command[0] != "/berth/bin/agent" {
+	if *spec.SecurityContext.RunAsUser != 1000 || c.SecurityContext.RunAsUser != nil || c.Image != "site/mpi:1" ||
+		c.Command[0] != "/berth/bin/agent" {
 		t.Errorf("%+v %+v", spec.SecurityContext, c)
 	}
 }

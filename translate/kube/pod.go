@@ -127,7 +127,10 @@ func (in Input) binVolume(spec *corev1.PodSpec, c *corev1.Container) (dir, image
 func hostsFile(spec *corev1.PodSpec, c *corev1.Container) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{
 		Name: volumeHosts, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeHosts, MountPath: "/etc/hosts", SubPath: hostsName})
+	c.VolumeMounts = append(
+		c.VolumeMounts,
+		corev1.VolumeMount{Name: volumeHosts, MountPath: "/etc/hosts", SubPath: hostsName},
+	)
 }
 
 // addTemporary mounts a writable /tmp if the root file system is read-only and the
@@ -168,7 +171,11 @@ func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage strin
 		Name:            containerPrepare,
 		Image:           c.Image,
 		ImagePullPolicy: c.ImagePullPolicy,
-		Command:         []string{path.Join(binDir, "agent"), wire.AgentPrepare, "-hosts=" + path.Join(prepareHosts, hostsName)},
+		Command: []string{
+			path.Join(binDir, "agent"),
+			wire.AgentPrepare,
+			"-hosts=" + path.Join(prepareHosts, hostsName),
+		},
 		// The pod's request is the maximum of init and job containers.
 		Resources:       c.Resources,
 		SecurityContext: c.SecurityContext,
@@ -185,7 +192,9 @@ func prepare(spec *corev1.PodSpec, c *corev1.Container, binDir, agentImage strin
 		first.VolumeMounts = append(first.VolumeMounts, c.VolumeMounts[i])
 	}
 	if len(binds) > 0 {
-		first.Command = append(append(first.Command, "-mounts="+path.Join(prepareHosts, wire.MountsFile), "--"), binds...)
+		first.Command = append(
+			append(first.Command, "-mounts="+path.Join(prepareHosts, wire.MountsFile), "--"),
+			binds...)
 		first.VolumeMounts = append(first.VolumeMounts, shared...)
 	}
 	spec.InitContainers = append(spec.InitContainers, first)

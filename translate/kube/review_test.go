@@ -93,7 +93,13 @@ func checkIndexedJob(t *testing.T, i int, s *batchv1.JobSpec, noKill bool) {
 	alone := s.BackoffLimit == nil && *s.BackoffLimitPerIndex == 0
 	ignored := s.PodFailurePolicy != nil && len(s.PodFailurePolicy.Rules) == 2
 	if noKill && i == 0 && !alone || noKill && i > 0 && !ignored || !noKill && (!one || ignored) {
-		t.Errorf("job %d: back-off limits %v %v, failures %+v", i, s.BackoffLimit, s.BackoffLimitPerIndex, s.PodFailurePolicy)
+		t.Errorf(
+			"job %d: back-off limits %v %v, failures %+v",
+			i,
+			s.BackoffLimit,
+			s.BackoffLimitPerIndex,
+			s.PodFailurePolicy,
+		)
 	}
 	if first := s.SuccessPolicy != nil; first != (i == 0) {
 		t.Errorf("job %d has a success policy: %v", i, first)
@@ -124,7 +130,8 @@ func reviewContainer(t *testing.T, in kube.Input, c *corev1.Container) {
 		t.Errorf("%s: requests %v, limits %v", c.Name, c.Resources.Requests, c.Resources.Limits)
 	}
 	sc := c.SecurityContext
-	if sc.Privileged != nil && *sc.Privileged || *sc.AllowPrivilegeEscalation || sc.RunAsUser != nil || sc.Capabilities == nil {
+	if sc.Privileged != nil && *sc.Privileged || *sc.AllowPrivilegeEscalation || sc.RunAsUser != nil ||
+		sc.Capabilities == nil {
 		t.Errorf("%s: %+v", c.Name, sc)
 	}
 	if len(sc.Capabilities.Add) == 0 && (len(sc.Capabilities.Drop) != 1 || sc.Capabilities.Drop[0] != "ALL") {
@@ -172,8 +179,10 @@ func TestSizes(t *testing.T) {
 		shapes int
 		fits   bool
 	}{
-		"10,000 equal nodes": {10000, 1, true}, "10,000 of two shapes in turn": {10000, 2, true}, "1,000 of seven": {1000, 7, true},
-		"as many shapes as go": {kube.MaxRuns, kube.MaxRuns, true}, "one more": {kube.MaxRuns + 1, kube.MaxRuns + 1, false},
+		"10,000 equal nodes": {10000, 1, true}, "10,000 of two shapes in turn": {10000, 2, true},
+		"1,000 of seven":       {1000, 7, true},
+		"as many shapes as go": {kube.MaxRuns, kube.MaxRuns, true},
+		"one more":             {kube.MaxRuns + 1, kube.MaxRuns + 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := base()

@@ -81,8 +81,12 @@ func TestReadOnlyRoot(t *testing.T) {
 		"with a mount of the site": {true, volume, "scratch"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			template := fmt.Sprintf(`{"spec":{"volumes":[{"name":"scratch","emptyDir":{}}],"containers":[{"name":"job","image":"site/mpi:1",
-				"securityContext":{"readOnlyRootFilesystem":%t}%s}]}}`, c.readOnly, c.more)
+			template := fmt.Sprintf(
+				`{"spec":{"volumes":[{"name":"scratch","emptyDir":{}}],"containers":[{"name":"job","image":"site/mpi:1",
+				"securityContext":{"readOnlyRootFilesystem":%t}%s}]}}`,
+				c.readOnly,
+				c.more,
+			)
 			in := base()
 			in.Job.Status.Allocation = nodes(node("n1", 1, 100))
 			in.Partition.Spec.Template = runtime.RawExtension{Raw: []byte(template)}

@@ -18,7 +18,9 @@ func TestTemplateHash(t *testing.T) {
 		t.Helper()
 		in := base()
 		in.Partition.Spec.Agent = v1alpha1.AgentSource{Image: "berth/agent:1"}
-		in.Partition.Spec.Template = runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"job","image":"site/a:1"}]}}`)}
+		in.Partition.Spec.Template = runtime.RawExtension{
+			Raw: []byte(`{"spec":{"containers":[{"name":"job","image":"site/a:1"}]}}`),
+		}
 		in.Partition.Spec.AllowImages = []string{"*"}
 		in.Job.Status.Allocation = nodes(node("n1", 2, 512))
 		change(&in)

@@ -10,12 +10,14 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// TestValuesOfWhatHasNoEffect: an option that is warned about has its value
-// checked all the same, with the answers of Slurm 22.05.8; empty: taken.
-func TestValuesOfWhatHasNoEffect(t *testing.T) {
+// TestValuesOfOptionsWithoutEffect compares the errors about values of options without
+// effect with those of Slurm 22.05.8. An empty error means that the value is accepted.
+func TestValuesOfOptionsWithoutEffect(t *testing.T) {
 	for line, want := range map[string]string{
-		"sbatch --acctg-freq=5x": "", "sbatch --acctg-freq=task=1.5": "", "sbatch --acctg-freq=TASK=5": "", "sbatch --acctg-freq=,": "", "sbatch --acctg-freq=-5": "",
-		"sbatch --acctg-freq=task=+5": "", "sbatch --acctg-freq=3,energy=5": "", "sbatch --acctg-freq=xtask=3": "", "srun --acctg-freq=": "", "sbatch --acctg-freq=-12": "",
+		"sbatch --acctg-freq=5x": "", "sbatch --acctg-freq=task=1.5": "", "sbatch --acctg-freq=TASK=5": "",
+		"sbatch --acctg-freq=,": "", "sbatch --acctg-freq=-5": "",
+		"sbatch --acctg-freq=task=+5": "", "sbatch --acctg-freq=3,energy=5": "", "sbatch --acctg-freq=xtask=3": "",
+		"srun --acctg-freq=": "", "sbatch --acctg-freq=-12": "",
 		"sbatch --acctg-freq=-x":        "Invalid --acctg-freq specification: -x",
 		"sbatch --acctg-freq=-1":        "Invalid --acctg-freq specification: -1",
 		"sbatch --acctg-freq=task=":     "Invalid --acctg-freq specification: task=",
@@ -65,7 +67,7 @@ func TestValuesOfWhatHasNoEffect(t *testing.T) {
 	}
 }
 
-// text is what err says without hints.
+// text returns the message of err without hints.
 func text(err error) string {
 	if e, ok := err.(*slurmerr.Error); ok { //nolint:errorlint // as it comes
 		return e.Message
@@ -75,12 +77,16 @@ func text(err error) string {
 
 func TestManyThreads(t *testing.T) {
 	p, err := option.Parse(option.Srun, []string{"--threads=61", "true"}, nil)
-	if err != nil || !strings.Contains(strings.Join(p.Warnings, "\n"), "error: Thread value --threads=61 exceeds recommended limit of 60") {
+	if err != nil ||
+		!strings.Contains(
+			strings.Join(p.Warnings, "\n"),
+			"error: Thread value --threads=61 exceeds recommended limit of 60",
+		) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestGPUTypes: GPUs of a type and GPUs of any are not to be asked for together.
+// TestGPUTypes checks requests for GPUs with and without a type.
 func TestGPUTypes(t *testing.T) {
 	const mixed = "Invalid GRES specification (with and without type identification)"
 	for line, want := range map[string]string{
@@ -112,8 +118,8 @@ func TestGPUTypes(t *testing.T) {
 	}
 }
 
-// TestStepsOfJobs: what chooses or delays the nodes of a job does nothing to a
-// step, which says so where Slurm does; nodes are read from files as well.
+// TestStepsOfJobs checks the warnings about options of a job that have no effect on a step,
+// and node names in files.
 func TestStepsOfJobs(t *testing.T) {
 	const no = "Unable to create step for job 7: "
 	files := func(path string) ([]byte, error) {
@@ -141,7 +147,11 @@ func TestStepsOfJobs(t *testing.T) {
 		"--cpu-freq=low-foo":      "unrecognized --cpu-freq argument \"foo\"\nInvalid --cpu-freq argument",
 		"--bcast-exclude --label": "",
 	} {
-		p, err := option.Parse(option.Srun, append(strings.Fields(line), "true"), []string{"SLURM_JOB_ID=7", "SLURM_GPUS_PER_NODE=2"})
+		p, err := option.Parse(
+			option.Srun,
+			append(strings.Fields(line), "true"),
+			[]string{"SLURM_JOB_ID=7", "SLURM_GPUS_PER_NODE=2"},
+		)
 		if err == nil {
 			err = p.ReadNodes(files)
 		}

@@ -12,9 +12,11 @@ var Scontrol = &CommandOptions{Name: "scontrol", Args: "COMMAND [ARGUMENTS]", Op
 	{Name: "verbose", Short: 'v', Help: "increase verbosity"},
 	{Name: "version", Short: 'V', Help: "print the version"},
 	{Name: "usage", Help: "print a short usage message"},
-	{Name: "clusters", Short: 'M', Aliases: []string{"cluster"}, Arg: RequiredArg, Meta: "NAMES", Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
+	{Name: "clusters", Short: 'M', Aliases: []string{"cluster"}, Arg: RequiredArg, Meta: "NAMES",
+		Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
 	{Name: "federation", Env: "SCONTROL_FEDERATION", Help: "all clusters of a federation; here the same as --local"},
 	{Name: "sibling", Env: "SCONTROL_SIB", Help: "sibling jobs of a federation; there are none"},
-	{Name: "uid", Short: 'u', Arg: RequiredArg, Meta: "USER", Status: Refused, Reason: "use the credentials of that user", Help: "act as another user"},
+	{Name: "uid", Short: 'u', Arg: RequiredArg, Meta: "USER", Status: Refused,
+		Reason: "use the credentials of that user", Help: "act as another user"},
 	{Name: "future", Short: 'F', Help: "include future nodes"},
 }}

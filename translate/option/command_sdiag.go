@@ -4,7 +4,8 @@ package option
 var Sdiag = &CommandOptions{Name: "sdiag", Interspersed: true, Options: append([]*Option{
 	{Name: "all", Short: 'a', Help: "every statistic (the default)"},
 	{Name: "sort-by-id", Short: 'i', Help: "sort requests by name"},
-	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAME", Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
+	{Name: "cluster", Short: 'M', Aliases: []string{"clusters"}, Arg: RequiredArg, Meta: "NAME",
+		Env: "SLURM_CLUSTERS", Help: "name of this cluster (KUBECONFIG selects another)"},
 	{Name: "reset", Short: 'r', Help: "reset the counters (operators only)"},
 	{Name: "sort-by-time", Short: 't', Help: "sort requests by total time"},
 	{Name: "sort-by-time2", Short: 'T', Help: "sort requests by average time"},

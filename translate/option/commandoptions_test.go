@@ -9,9 +9,9 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// TestCommandsSayWhatIsNotDone looks into the commands whose tables have options
-// that are refused or warned about: each has to ask for both.
-func TestCommandsSayWhatIsNotDone(t *testing.T) {
+// TestCommandsReportOptionsWithoutEffect checks in the source of each command that it
+// reports options that are refused or have no effect.
+func TestCommandsReportOptionsWithoutEffect(t *testing.T) {
 	for _, s := range []*option.CommandOptions{option.Sacct, option.Sacctmgr, option.Scancel, option.Scontrol, option.Scrontab, option.Strigger, option.Sdiag,
 		option.Sinfo, option.Sprio, option.Squeue, option.Sview, option.Sattach, option.Sbcast, option.Sshare, option.Seff, option.Sreport} {
 		folder := s.Name
@@ -30,7 +30,7 @@ func TestCommandsSayWhatIsNotDone(t *testing.T) {
 		for _, o := range s.Options {
 			asks := map[option.Status]string{option.Refused: ".Refused(v)", option.Warned: ".Warnings(v)"}[o.Status]
 			if !strings.Contains(source.String(), asks) && !strings.Contains(source.String(), ".ParseAndReport(") {
-				t.Errorf("%s --%s is %v, and cli/%s never asks for %s", s.Name, o.Name, o.Status, folder, asks)
+				t.Errorf("%s --%s is %v, and cli/%s never calls %s", s.Name, o.Name, o.Status, folder, asks)
 			}
 		}
 	}

@@ -52,7 +52,14 @@ func (o *Option) compatibilityRow() string {
 			reasons = append(reasons, reason)
 		}
 	}
-	return row + " | " + cell(o.Help) + " | " + strings.Join(o.Sets, ", ") + " | " + cell(strings.Join(reasons, "; ")) + " |\n"
+	return row + " | " + cell(
+		o.Help,
+	) + " | " + strings.Join(
+		o.Sets,
+		", ",
+	) + " | " + cell(
+		strings.Join(reasons, "; "),
+	) + " |\n"
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", "\\|") }

@@ -8,7 +8,7 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-var update = flag.Bool("update", false, "write docs/compatibility.md anew")
+var update = flag.Bool("update", false, "rewrite docs/compatibility.md")
 
 func TestCompatibilityPageIsTrue(t *testing.T) {
 	const page = "../../docs/compatibility.md"
@@ -23,6 +23,6 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not what the option table says: go test ./translate/option -update", page)
+		t.Errorf("%s is out of date: go test ./translate/option -update", page)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// defined is a call of sbatch, srun or salloc of Slurm 22.05.8 with -v, and how
-// it understood its options (testdata/record).
+// defined is a call of sbatch, srun or salloc of Slurm 22.05.8 with -v, and the parsed
+// options (testdata/record).
 type defined struct {
 	Command string
 	Args    []string
@@ -30,43 +30,43 @@ func (d defined) name() string {
 	return strings.Join(slices.Concat(d.Env, []string{d.Command}, d.Args), " ")
 }
 
-// definedDifferences are answers that we mean to give otherwise, and why. A key
-// is a beginning of an argument or of a variable, for all commands.
+// definedDifferences are calls with an intentionally different result, and the reason. A key
+// is a prefix of an argument or variable, for all commands.
 var definedDifferences = map[string]string{
 	"--cpu-bind=":             "Slurm shows the list alone; we show the value as it was given",
 	"SLURM_CPU_BIND=":         "the same",
-	"--het-group=":            "--test-only and --het-group do not go together there",
-	"--uid=nosuch":            "users are looked up in the cluster, by the command",
+	"--het-group=":            "Slurm refuses --test-only with --het-group",
+	"--uid=nosuch":            "the command looks up users in the cluster",
 	"--gid=nosuch":            "the same",
 	"--gid=12345":             "the same",
 	"--uid=refuser":           "the same",
 	"--gid=refuser":           "the same",
-	"--mpi=x":                 "the kinds of MPI are srun's to know",
+	"--mpi=x":                 "srun checks the type of MPI",
 	"--multi-prog":            "the file is read by srun",
 	"--debugger-test":         "refused",
-	"--wrap=true":             "the recorder gives a script as well",
+	"--wrap=true":             "the recorder passes a script as well",
 	"-M":                      "clusters are looked up",
-	"--cpu-freq=Conservative": "governors are allowed by slurm.conf there",
+	"--cpu-freq=Conservative": "Slurm allows governors of slurm.conf",
 	"--nodefile":              "the file is read by the command",
 	"-F":                      "the same",
 	"-Z":                      "refused",
-	"--container=":            "salloc there wants interactive steps",
+	"--container=":            "salloc of Slurm needs interactive steps",
 	"SALLOC_CONTAINER=":       "the same",
 	"--bbf=":                  "refused",
-	"SBATCH_DEBUG=":           "sbatch there lets it win over -v",
+	"SBATCH_DEBUG=":           "in Slurm it overrides -v",
 	"SLURM_DEBUG=":            "an empty level",
 	"SALLOC_DEBUG=":           "the same",
-	"SBATCH_REQ_SWITCH=":      "shown without a name there",
+	"SBATCH_REQ_SWITCH=":      "Slurm shows it without a name",
 	"SALLOC_REQ_SWITCH=":      "the same",
 	"SLURM_REQ_SWITCH=":       "the same",
 	"SLURM_TRES_PER_TASK=":    "later releases read it",
 	"SLURM_JOB_ID=":           "the recorder's job",
-	"SALLOC_PARTITION=":       "the recorder asks for a partition",
+	"SALLOC_PARTITION=":       "the recorder requests a partition",
 	"-":                       "no script of that name",
-	"--job-name":              "takes the script's name for its value, so that none is left",
+	"--job-name":              "its value is the name of the script",
 	"-b":                      "now",
-	"--priority=TOP":          "shown as a negative number there",
-	"--gres=help":             "nothing but a text is wanted",
+	"--priority=TOP":          "Slurm shows a negative number",
+	"--gres=help":             "it only prints a text",
 	"--mpi=list":              "srun's",
 }
 
@@ -108,7 +108,7 @@ var commands = map[string]option.Command{"sbatch": option.Sbatch, "srun": option
 func replayDefined(t *testing.T, d defined) {
 	p := option.New(commands[d.Command])
 	p.Lenient = true
-	err := understand(p, d)
+	err := parse(p, d)
 	if d.Exit != 0 {
 		refusal(t, d, err)
 		return
@@ -137,8 +137,8 @@ func replayDefined(t *testing.T, d defined) {
 	}
 }
 
-// understand reads options as the commands do.
-func understand(p *option.Parsed, d defined) error {
+// parse parses options as the commands do.
+func parse(p *option.Parsed, d defined) error {
 	if err := p.Environment(d.Env); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func refusal(t *testing.T, d defined, err error) {
 	}
 	var e *slurmerr.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("%T is no *slurmerr.Error", err)
+		t.Fatalf("%T is not a *slurmerr.Error", err)
 	}
 	e.Hints = nil
 	var b strings.Builder

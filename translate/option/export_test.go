@@ -2,17 +2,17 @@ package option
 
 import "maps"
 
-// Tests are a copy of the tests that options name.
+// Tests returns a copy of the tests of options.
 func Tests() map[string]string { return maps.Clone(tests) }
 
-// HasValues tells whether values.go knows the option.
+// HasValues reports whether values.go has the option.
 func HasValues(name string, o *Option) bool {
 	_, in := valuesIn[name+" "+o.Name]
 	_, all := values[o.Name]
 	return in || all
 }
 
-// ValueKeys are the keys of values.go.
+// ValueKeys returns the keys of values.go.
 func ValueKeys() (keys []string) {
 	for k := range values {
 		keys = append(keys, k)

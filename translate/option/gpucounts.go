@@ -89,8 +89,13 @@ func (c *gpuCounts) contradiction(s *job.Shape, tasksGiven, tasksImplied bool) s
 		most = math.MaxInt64
 	}
 	if n := c.job / max(c.node, 1); c.node > 0 && (n < fewest || n > most) {
-		return fmt.Sprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) "+
-			"doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", n, fewest, most)
+		return fmt.Sprintf(
+			"Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) "+
+				"doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.",
+			n,
+			fewest,
+			most,
+		)
 	}
 	switch {
 	case c.task > 0 && c.job%c.task != 0:

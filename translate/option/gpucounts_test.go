@@ -2,7 +2,8 @@ package option
 
 import "testing"
 
-// TestGPUCounts holds what sbatch 22.05.8 says of GPUs that do not go together.
+// TestGPUCounts compares the errors about contradictory GPU counts with those of sbatch
+// 22.05.8.
 func TestGPUCounts(t *testing.T) {
 	const (
 		fewer = "Failed to validate job spec, --gpus < -N"
@@ -27,11 +28,14 @@ func TestGPUCounts(t *testing.T) {
 		{[]string{"--gpus=3", "--gpus-per-node=2"}, times},
 		{[]string{"--gpus=2", "--gpus-per-node=4"}, least},
 		{[]string{"-N2", "--gpus=4", "--gpus-per-node=2"}, ""},
-		{[]string{"-N1-3", "--gpus=8", "--gpus-per-node=2"}, bounds("(4) doesn't fall between min_nodes (1) and max_nodes (3)")},
+		{[]string{"-N1-3", "--gpus=8", "--gpus-per-node=2"},
+			bounds("(4) doesn't fall between min_nodes (1) and max_nodes (3)")},
 		{[]string{"-N1-4", "--gpus=4", "--gpus-per-node=2"}, ""},
-		{[]string{"-N2", "--gpus=3", "--gres=gpu:1"}, bounds("(3) doesn't fall between min_nodes (2) and max_nodes (2)")},
+		{[]string{"-N2", "--gpus=3", "--gres=gpu:1"},
+			bounds("(3) doesn't fall between min_nodes (2) and max_nodes (2)")},
 		{[]string{"-n3", "--gpus=4", "--gpus-per-task=2"}, tasks},
-		{[]string{"--gpus=3", "--gpus-per-task=2"}, "Failed to validate job spec, --gpus not multiple of --gpus-per-task"},
+		{[]string{"--gpus=3", "--gpus-per-task=2"},
+			"Failed to validate job spec, --gpus not multiple of --gpus-per-task"},
 		{[]string{"--gpus=4", "--gpus-per-task=2"}, ""},
 		{[]string{"--gpus-per-node=1", "--gpus-per-task=2"}, "Failed to ensure --gpus >= --gpus-per-task"},
 		{[]string{"--gpus-per-socket=2", "--gpus-per-node=3", "--sockets-per-node=1"},
@@ -41,7 +45,8 @@ func TestGPUCounts(t *testing.T) {
 		{[]string{"-N1", "--gpus-per-task=1"}, ""},
 		{[]string{"-n1", "--gpus-per-task=1"}, ""},
 		{[]string{"--ntasks-per-node=1", "--gpus-per-task=1"}, ""},
-		{[]string{"--ntasks-per-gpu=2"}, "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"},
+		{[]string{"--ntasks-per-gpu=2"},
+			"gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a node/ntask specification"},
 		{[]string{"-n2", "--ntasks-per-gpu=2"}, ""},
 	} {
 		p, err := Parse(Sbatch, c.args, nil)

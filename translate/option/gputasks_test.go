@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// TestTasksOfGPUs: --ntasks-per-gpu gives the tasks of the GPUs, or the GPUs of
-// the tasks, as Slurm 22.05.8 does.
+// TestTasksOfGPUs checks that --ntasks-per-gpu determines the tasks from the GPUs, or the
+// GPUs from the tasks, as in Slurm 22.05.8.
 func TestTasksOfGPUs(t *testing.T) {
 	for line, want := range map[string]struct {
 		tasks int32

@@ -7,16 +7,24 @@ import "slices"
 // of them overrides them (as sbatch 22.05.8 shows with -v; options that it does
 // not have are treated like similar ones).
 var componentOptions = map[string]bool{
-	"bb": true, "bbf": true, "constraint": true, "contiguous": true, "core-spec": true, "cores-per-socket": true, "cpu-freq": true,
-	"cpus-per-gpu": true, "cpus-per-task": true, "distribution": true, "exclusive": true, "extra-node-info": true, "gpu-bind": true,
-	"gpu-freq": true, "gpus": true, "gpus-per-node": true, "gpus-per-socket": true, "gpus-per-task": true, "gres": true, "gres-flags": true,
-	"licenses": true, "mail-type": true, "mail-user": true, "mem-bind": true, "mem-per-cpu": true, "mem-per-gpu": true, "mincpus": true,
-	"network": true, "nodefile": true, "nodelist": true, "nodes": true, "ntasks": true, "ntasks-per-core": true, "ntasks-per-gpu": true,
-	"ntasks-per-node": true, "ntasks-per-socket": true, "ntasks-per-tres": true, "overcommit": true, "oversubscribe": true, "partition": true,
-	"power": true, "sockets-per-node": true, "spread-job": true, "switches": true, "thread-spec": true, "threads-per-core": true, "tmp": true,
+	"bb": true, "bbf": true, "constraint": true, "contiguous": true, "core-spec": true, "cores-per-socket": true,
+	"cpu-freq":     true,
+	"cpus-per-gpu": true, "cpus-per-task": true, "distribution": true, "exclusive": true, "extra-node-info": true,
+	"gpu-bind": true,
+	"gpu-freq": true, "gpus": true, "gpus-per-node": true, "gpus-per-socket": true, "gpus-per-task": true,
+	"gres": true, "gres-flags": true,
+	"licenses": true, "mail-type": true, "mail-user": true, "mem-bind": true, "mem-per-cpu": true,
+	"mem-per-gpu": true, "mincpus": true,
+	"network": true, "nodefile": true, "nodelist": true, "nodes": true, "ntasks": true, "ntasks-per-core": true,
+	"ntasks-per-gpu":  true,
+	"ntasks-per-node": true, "ntasks-per-socket": true, "ntasks-per-tres": true, "overcommit": true,
+	"oversubscribe": true, "partition": true,
+	"power": true, "sockets-per-node": true, "spread-job": true, "switches": true, "thread-spec": true,
+	"threads-per-core": true, "tmp": true,
 	"use-min-nodes": true, "export-file": true,
 
-	"tres-per-task": true, "tres-bind": true, "segment": true, "consolidate-segments": true, "spread-segments": true, "resources": true,
+	"tres-per-task": true, "tres-bind": true, "segment": true, "consolidate-segments": true, "spread-segments": true,
+	"resources": true,
 }
 
 // appliedOption is an option that was applied, and where it came from.

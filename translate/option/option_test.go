@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-func TestTableIsWhole(t *testing.T) {
+// TestTableIsComplete checks the rows of the table.
+func TestTableIsComplete(t *testing.T) {
 	letters := map[Command]map[byte]string{Sbatch: {}, Srun: {}, Salloc: {}}
 	for _, o := range Table() {
 		if o.Help == "" || o.In == 0 || o.Arg != NoArg && o.Meta == "" {
@@ -28,15 +29,32 @@ func TestTableIsWhole(t *testing.T) {
 				t.Errorf("%s --%s: %v with reason %q", c, o.Name, status, reason)
 			}
 			if status, _ := o.For(c); status == Supported && o.set == nil {
-				t.Errorf("%s --%s: supported, but nothing takes its value", c, o.Name)
+				t.Errorf("%s --%s: supported, but has no setter", c, o.Name)
 			}
 		}
 	}
 }
 
 func TestParseSrun(t *testing.T) {
-	p, err := Parse(Srun, []string{"-N2", "-n", "4", "--ntasks-per-node=2", "--nodel", "n1,n2", "-lK", "--mpi=none", "--input", "none", "./a.out", "-n", "9"},
-		[]string{"SLURM_NTASKS=8", "SLURM_JOB_ID=7", "SLURM_CPU_BIND=none", "PATH=/bin"})
+	p, err := Parse(
+		Srun,
+		[]string{
+			"-N2",
+			"-n",
+			"4",
+			"--ntasks-per-node=2",
+			"--nodel",
+			"n1,n2",
+			"-lK",
+			"--mpi=none",
+			"--input",
+			"none",
+			"./a.out",
+			"-n",
+			"9",
+		},
+		[]string{"SLURM_NTASKS=8", "SLURM_JOB_ID=7", "SLURM_CPU_BIND=none", "PATH=/bin"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,16 +62,18 @@ func TestParseSrun(t *testing.T) {
 	if s.MinNodes != 2 || s.MaxNodes != 2 || s.Tasks != 4 || s.TasksPerNode != 2 || p.Step.JobID != 7 {
 		t.Errorf("shape %+v, job %d", s, p.Step.JobID)
 	}
-	if !slices.Equal(p.Job.Placement.NodeList, []string{"n1", "n2"}) || !p.Step.Label || p.Step.KillOnBadExit == nil || p.Step.CPUBind != "none" {
+	if !slices.Equal(p.Job.Placement.NodeList, []string{"n1", "n2"}) || !p.Step.Label || p.Step.KillOnBadExit == nil ||
+		p.Step.CPUBind != "none" {
 		t.Errorf("%+v %+v", p.Job.Placement, p.Step)
 	}
-	if !slices.Equal(p.Args, []string{"./a.out", "-n", "9"}) || p.Given["ntasks"].From != FromCommandLine || len(p.Warnings) > 0 {
+	if !slices.Equal(p.Args, []string{"./a.out", "-n", "9"}) || p.Given["ntasks"].From != FromCommandLine ||
+		len(p.Warnings) > 0 {
 		t.Errorf("args %q, %+v, warnings %q", p.Args, p.Given, p.Warnings)
 	}
 }
 
-// TestTableHasSlurmsOptions compares the names with those that the commands of
-// Slurm 22.05.8 have (from --help, and from getopt's lists of possibilities).
+// TestTableHasSlurmsOptions compares the names with those of the commands of Slurm 22.05.8
+// (from --help, and from getopt's lists of possibilities).
 func TestTableHasSlurmsOptions(t *testing.T) {
 	data, err := os.ReadFile("../testdata/options.txt")
 	if err != nil {
@@ -75,7 +95,7 @@ func TestTableHasSlurmsOptions(t *testing.T) {
 	for _, o := range Table() {
 		for _, c := range []Command{Sbatch, Srun, Salloc} {
 			if o.In&c != 0 && o.Since == "" && !known[c.String()+" "+o.Name] {
-				t.Errorf("%s --%s is no option of Slurm's", c, o.Name)
+				t.Errorf("%s --%s is not an option of Slurm", c, o.Name)
 			}
 		}
 	}
@@ -83,7 +103,8 @@ func TestTableHasSlurmsOptions(t *testing.T) {
 
 func TestUnpropagated(t *testing.T) {
 	for _, tt := range []struct{ only, except, want string }{
-		{"", "", ""}, {"ALL", "", ""}, {"NONE", "", strings.Join(Rlimits, " ")}, {"", "RLIMIT_MEMLOCK,core", "MEMLOCK CORE"}, {"", "NONE", ""}, {"", "ALL", strings.Join(Rlimits, " ")},
+		{"", "", ""}, {"ALL", "", ""}, {"NONE", "", strings.Join(Rlimits, " ")},
+		{"", "RLIMIT_MEMLOCK,core", "MEMLOCK CORE"}, {"", "NONE", ""}, {"", "ALL", strings.Join(Rlimits, " ")},
 		{"as,core,cpu,data,fsize,memlock,nproc,rss", "", "NOFILE STACK"},
 	} {
 		split := func(s string) []string { return strings.FieldsFunc(s, func(r rune) bool { return r == ',' }) }

@@ -10,8 +10,8 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// TestEverySupportedOptionHasATest fails where an option is called supported and
-// names no test that sees what it does, or names one that is not there.
+// TestEverySupportedOptionHasATest checks that each supported option names an existing test
+// of its effect.
 func TestEverySupportedOptionHasATest(t *testing.T) {
 	for _, o := range option.Table() {
 		supported := false
@@ -23,16 +23,16 @@ func TestEverySupportedOptionHasATest(t *testing.T) {
 		switch {
 		case !supported:
 		case o.Test == "":
-			t.Errorf("--%s is called supported, and no test is named that sees what it does", o.Name)
+			t.Errorf("--%s has status supported, but names no test of its effect", o.Name)
 		default:
 			exists(t, o)
 		}
 	}
 }
 
-// TestNoTestOfNothing fails where a test is named for an option that is not
-// there, or is not supported.
-func TestNoTestOfNothing(t *testing.T) {
+// TestNamedTestsAreOfSupportedOptions checks that no test is named for an option that does
+// not exist or is not supported.
+func TestNamedTestsAreOfSupportedOptions(t *testing.T) {
 	left := option.Tests()
 	for _, o := range option.Table() {
 		for _, c := range []option.Command{option.Sbatch, option.Srun, option.Salloc} {
@@ -43,11 +43,11 @@ func TestNoTestOfNothing(t *testing.T) {
 		}
 	}
 	for name, test := range left {
-		t.Errorf("%s is named for %s, which is no supported option", test, name)
+		t.Errorf("%s is named for %s, which is not a supported option", test, name)
 	}
 }
 
-// exists looks for the test, and in a script for the option.
+// exists checks that the test exists and uses the option.
 func exists(t *testing.T, o *option.Option) {
 	const top = "../.."
 	text := `--` + regexp.QuoteMeta(o.Name) + `\b`
@@ -78,9 +78,9 @@ func exists(t *testing.T, o *option.Option) {
 		mentioned = mentioned || mention.Match(text)
 	}
 	if !there {
-		t.Errorf("--%s: there is no test %s", o.Name, o.Test)
+		t.Errorf("--%s: test %s does not exist", o.Name, o.Test)
 	}
 	if !mentioned {
-		t.Errorf("--%s: the tests beside %s do not give it", o.Name, o.Test)
+		t.Errorf("--%s: the tests of the package of %s do not use it", o.Name, o.Test)
 	}
 }

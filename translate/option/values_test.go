@@ -6,11 +6,32 @@ import (
 	"github.com/berth-hpc/berth/translate/option"
 )
 
-// tabled are all whose options are in tables.
-var tabled = []string{"sbatch", "srun", "salloc", "sacct", "sacctmgr", "sattach", "sbcast", "scancel", "scontrol", "scrontab", "seff", "sinfo", "sprio", "squeue", "sreport", "sshare", "strigger", "sdiag", "sstat", "sview"}
+// tabled are the commands with a table of options.
+var tabled = []string{
+	"sbatch",
+	"srun",
+	"salloc",
+	"sacct",
+	"sacctmgr",
+	"sattach",
+	"sbcast",
+	"scancel",
+	"scontrol",
+	"scrontab",
+	"seff",
+	"sinfo",
+	"sprio",
+	"squeue",
+	"sreport",
+	"sshare",
+	"strigger",
+	"sdiag",
+	"sstat",
+	"sview",
+}
 
-// TestEveryValueHasAKind: whoever adds an option says what its values are, if
-// only that completion can offer none.
+// TestEveryValueHasAKind checks that values.go has the domain of each option with a value,
+// even if its values are not completed.
 func TestEveryValueHasAKind(t *testing.T) {
 	used := map[string]bool{}
 	for _, name := range tabled {
@@ -24,7 +45,7 @@ func TestEveryValueHasAKind(t *testing.T) {
 			}
 			used[o.Name], used[name+" "+o.Name] = true, true
 			if !option.HasValues(name, o) {
-				t.Errorf("%s --%s takes %s: values.go does not say what that is", name, o.Name, o.Meta)
+				t.Errorf("%s --%s=%s is not in values.go", name, o.Name, o.Meta)
 			}
 			if v := option.DomainOf(name, o); v.Kind == option.Words && len(v.Words) == 0 {
 				t.Errorf("%s --%s: no words", name, o.Name)

@@ -114,7 +114,10 @@ func oneGPUTaskRatio(p *Parsed) error {
 		if p.Given["ntasks-per-node"].From == FromEnv {
 			name = "SLURM_NTASKS_PER_NODE"
 		}
-		return slurmerr.New(slurmerr.Fatal, name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
+		return slurmerr.New(
+			slurmerr.Fatal,
+			name+" is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU",
+		)
 	}
 	if p.Has("gpus-per-task") && p.Has("ntasks-per-gpu") {
 		return slurmerr.New(slurmerr.Fatal,
@@ -352,6 +355,8 @@ func (p *Parsed) warnStep() {
 			"Set specialized cores at job allocation time.")
 	}
 	if given("constraint") {
-		p.warn("warning: --constraint has no effect: a step does not choose among the nodes of its job by their features")
+		p.warn(
+			"warning: --constraint has no effect: a step does not choose among the nodes of its job by their features",
+		)
 	}
 }

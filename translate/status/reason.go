@@ -41,7 +41,8 @@ func (r Reason) Name() Reason {
 	return Reason(name)
 }
 
-// IsDependency reports whether the job waits for other jobs, be it in vain.
+// IsDependency reports whether the job waits for other jobs, even if its dependency can no
+// longer be met.
 func (r Reason) IsDependency() bool {
 	return r == ReasonDependency || r == ReasonDependencyNeverSatisfied
 }

@@ -70,7 +70,7 @@ func (s JobState) Code() string {
 }
 
 // IsFinal reports whether a job in this state has ended and never runs again,
-// unless somebody requeues it. COMPLETING is not final, nor is an empty state.
+// unless it is requeued. COMPLETING is not final, nor is an empty state.
 func (s JobState) IsFinal() bool {
 	switch s {
 	case StateCompleted, StateFailed, StateTimeout, StateCancelled, StateNodeFail, StatePreempted,

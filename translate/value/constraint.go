@@ -97,7 +97,10 @@ func (f Features) String() string {
 
 // And returns the constraint that both c and other are met.
 func (c Constraint) And(other Constraint) Constraint {
-	out := Constraint{Alternatives: product(c.Alternatives, other.Alternatives), Names: slices.Concat(c.Names, other.Names)}
+	out := Constraint{
+		Alternatives: product(c.Alternatives, other.Alternatives),
+		Names:        slices.Concat(c.Names, other.Names),
+	}
 	slices.Sort(out.Names)
 	out.Names = slices.Compact(out.Names)
 	return out

@@ -21,7 +21,12 @@ func TestIntervalsHaveTheIndexesOfArrays(t *testing.T) {
 		case 1:
 			return fmt.Sprintf("%d-%d", first, first+rapid.IntRange(-1, 20).Draw(t, "length"))
 		}
-		return fmt.Sprintf("%d-%d:%d", first, first+rapid.IntRange(0, 20).Draw(t, "length"), rapid.IntRange(0, 5).Draw(t, "step"))
+		return fmt.Sprintf(
+			"%d-%d:%d",
+			first,
+			first+rapid.IntRange(0, 20).Draw(t, "length"),
+			rapid.IntRange(0, 5).Draw(t, "step"),
+		)
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(part, 1, 6).Draw(t, "parts"), ",")

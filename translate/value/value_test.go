@@ -14,10 +14,14 @@ import (
 func TestInstantWithoutDate(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 7, 46, 0, time.UTC)
 	for text, want := range map[string]string{
-		"10:00": "2026-11-22T10:00:00", "23:59": "2026-11-21T23:59:00", "noon": "2026-11-22T12:00:00", "midnight": "2026-11-22T00:00:00",
-		"fika": "2026-11-21T15:00:00", "teatime": "2026-11-21T16:00:00", "5:30pm": "2026-11-21T17:30:00", "12:30am": "2026-11-22T00:30:00",
-		"1/2": "2027-01-02T00:00:00", "0102": "2027-01-02T00:00:00", "7/4 10:00": "2027-07-04T10:00:00", "10:00 07/04": "2027-07-04T10:00:00",
-		"10:00:30": "2026-11-22T10:00:30", "12:00AM": "2026-11-22T00:00:00", "16:00 1/2/30": "2030-01-02T16:00:00", "now": "2026-11-21T12:07:46",
+		"10:00": "2026-11-22T10:00:00", "23:59": "2026-11-21T23:59:00", "noon": "2026-11-22T12:00:00",
+		"midnight": "2026-11-22T00:00:00",
+		"fika":     "2026-11-21T15:00:00", "teatime": "2026-11-21T16:00:00", "5:30pm": "2026-11-21T17:30:00",
+		"12:30am": "2026-11-22T00:30:00",
+		"1/2":     "2027-01-02T00:00:00", "0102": "2027-01-02T00:00:00", "7/4 10:00": "2027-07-04T10:00:00",
+		"10:00 07/04": "2027-07-04T10:00:00",
+		"10:00:30":    "2026-11-22T10:00:30", "12:00AM": "2026-11-22T00:00:00", "16:00 1/2/30": "2030-01-02T16:00:00",
+		"now": "2026-11-21T12:07:46",
 	} {
 		got, err := Instant(text, now)
 		if err != nil || got.Format("2006-01-02T15:04:05") != want {
@@ -45,8 +49,9 @@ func TestArrayIgnoresEmptyElements(t *testing.T) {
 
 func TestDefaultDistributionOfCores(t *testing.T) {
 	for text, want := range map[string]string{
-		"*:block:*": "block:block:block", "cyclic:block:*": "cyclic:block:block", "*:fcyclic:*": "block:fcyclic:fcyclic",
-		"*:*:*": "block:cyclic:cyclic",
+		"*:block:*": "block:block:block", "cyclic:block:*": "cyclic:block:block",
+		"*:fcyclic:*": "block:fcyclic:fcyclic",
+		"*:*:*":       "block:cyclic:cyclic",
 	} {
 		if got, err := Distribution(text); err != nil || got != want {
 			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
@@ -64,8 +69,10 @@ func TestInvalidGRES(t *testing.T) {
 
 func TestGRES(t *testing.T) {
 	for text, want := range map[string]job.GRES{
-		"gpu": {Name: "gpu", Count: 1}, "gpu:2": {Name: "gpu", Count: 2}, "gpu:a100:4": {Name: "gpu", Type: "a100", Count: 4},
-		"gpu:a100": {Name: "gpu", Type: "a100", Count: 1}, "gres:gpu:2": {Name: "gpu", Count: 2}, "scratch:1k": {Name: "scratch", Count: 1024},
+		"gpu": {Name: "gpu", Count: 1}, "gpu:2": {Name: "gpu", Count: 2},
+		"gpu:a100:4": {Name: "gpu", Type: "a100", Count: 4},
+		"gpu:a100":   {Name: "gpu", Type: "a100", Count: 1}, "gres:gpu:2": {Name: "gpu", Count: 2},
+		"scratch:1k": {Name: "scratch", Count: 1024},
 	} {
 		want.Per = job.PerNode
 		got, err := GRES(text, job.PerNode)

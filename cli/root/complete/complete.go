@@ -43,7 +43,13 @@ type Own func(words []string) []completion.Item
 
 // Run handles one request. slurm reports whether a name is a command of Slurm; own may be
 // nil.
-func Run(p *stdio.Process, args []string, connect func(*stdio.Process) (Cluster, error), slurm func(string) bool, own Own) {
+func Run(
+	p *stdio.Process,
+	args []string,
+	connect func(*stdio.Process) (Cluster, error),
+	slurm func(string) bool,
+	own Own,
+) {
 	if len(args) == 0 {
 		return
 	}
@@ -129,7 +135,8 @@ func kubeconfig(args []string) (file string, rest []string) {
 }
 
 var fallbacks = map[completion.Fallback]string{
-	completion.Files: "files", completion.Folders: "folders", completion.Commands: "commands", completion.Command: "command",
+	completion.Files: "files", completion.Folders: "folders", completion.Commands: "commands",
+	completion.Command: "command",
 }
 
 // header returns the first line of the output: directives and then, each behind a tab,
@@ -200,5 +207,6 @@ func (q *query) bash(ctx context.Context, line, breaks, kind string) string {
 // assignment reports whether a word in front of the command sets a variable.
 func assignment(word string) bool {
 	name, _, ok := strings.Cut(word, "=")
-	return ok && name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+	return ok && name != "" &&
+		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
 }

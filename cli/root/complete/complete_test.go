@@ -59,7 +59,12 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, c: &cluster{}, now: time.Unix(1e9, 0), env: map[string]string{"HOME": dir, "KUBECONFIG": config}}
+	return &world{
+		t:   t,
+		c:   &cluster{},
+		now: time.Unix(1e9, 0),
+		env: map[string]string{"HOME": dir, "KUBECONFIG": config},
+	}
 }
 
 func (w *world) run(args ...string) string {
@@ -69,7 +74,13 @@ func (w *world) run(args ...string) string {
 	p.Out, p.Err = &out, &err
 	p.Now = func() time.Time { return w.now }
 	p.LookupEnv = func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }
-	Run(p, args, func(*stdio.Process) (Cluster, error) { return w.c, nil }, func(n string) bool { l, _ := option.Of(n); return l != nil }, nil)
+	Run(
+		p,
+		args,
+		func(*stdio.Process) (Cluster, error) { return w.c, nil },
+		func(n string) bool { l, _ := option.Of(n); return l != nil },
+		nil,
+	)
 	if err.Len() > 0 {
 		w.t.Errorf("%q prints an error: %s", args, err.String())
 	}
@@ -139,8 +150,13 @@ func TestCache(t *testing.T) {
 func TestOwnJobsFirst(t *testing.T) {
 	w := newWorld(t)
 	w.c.mine = []status.Job{{ID: 7, Name: "mine", User: "alice", State: "RUNNING"}}
-	w.c.jobs = append([]status.Job{{ID: 3, Name: "a", User: "bob", State: "PENDING"}, {ID: 9, Name: "b", User: "bob", State: "RUNNING"},
-		{ID: 12, ArrayJobID: 12, ArrayTaskID: "0-9%2", Name: "arr", User: "bob", State: "PENDING"}}, w.c.mine...)
+	w.c.jobs = append(
+		[]status.Job{
+			{ID: 3, Name: "a", User: "bob", State: "PENDING"},
+			{ID: 9, Name: "b", User: "bob", State: "RUNNING"},
+			{ID: 12, ArrayJobID: 12, ArrayTaskID: "0-9%2", Name: "arr", User: "bob", State: "PENDING"},
+		},
+		w.c.mine...)
 	answer := w.run("fish", "scancel", "")
 	if got := offers(answer); got != "7 12 9 3" {
 		t.Errorf("%q", got)

@@ -56,8 +56,10 @@ var (
 )
 
 var sources = map[option.Kind]source{
-	option.Jobs: jobSource, option.JobNames: jobSource, option.Steps: stepSource, option.Nodes: nodeSource, option.Features: nodeSource, option.GRES: nodeSource,
-	option.Partitions: partSource, option.Reservations: resvSource, option.Licenses: licSource, option.Accounts: assocSource, option.QOS: assocSource,
+	option.Jobs: jobSource, option.JobNames: jobSource, option.Steps: stepSource, option.Nodes: nodeSource,
+	option.Features: nodeSource, option.GRES: nodeSource,
+	option.Partitions: partSource, option.Reservations: resvSource, option.Licenses: licSource,
+	option.Accounts: assocSource, option.QOS: assocSource,
 	option.Users: assocSource, option.WCKeys: assocSource, option.Clusters: assocSource,
 }
 
@@ -180,7 +182,13 @@ func askNodes(ctx context.Context, c Cluster) (map[option.Kind][]completion.Item
 	features, gres := map[string]int{}, map[string]int{}
 	for i := range list.Items {
 		n := &list.Items[i]
-		names = append(names, completion.Item{Text: n.Name, Help: strings.ToLower(strings.Join(append([]string{n.State}, n.Flags...), "+"))})
+		names = append(
+			names,
+			completion.Item{
+				Text: n.Name,
+				Help: strings.ToLower(strings.Join(append([]string{n.State}, n.Flags...), "+")),
+			},
+		)
 		for _, f := range n.Features {
 			features[f]++
 		}
@@ -188,7 +196,11 @@ func askNodes(ctx context.Context, c Cluster) (map[option.Kind][]completion.Item
 			gres[g]++
 		}
 	}
-	return map[option.Kind][]completion.Item{option.Nodes: names, option.Features: counted(features), option.GRES: counted(gres)}, nil
+	return map[option.Kind][]completion.Item{
+		option.Nodes:    names,
+		option.Features: counted(features),
+		option.GRES:     counted(gres),
+	}, nil
 }
 
 // gresNames returns the names in gpu:a100:4(S:0),fpga:1: gpu, gpu:a100 and fpga.
@@ -267,7 +279,10 @@ func askLicenses(ctx context.Context, c Cluster) (map[option.Kind][]completion.I
 	}
 	var items []completion.Item
 	for _, l := range list.Items {
-		items = append(items, completion.Item{Text: l.Name, Help: fmt.Sprintf("%d of %d free", l.Total-l.Used-l.Reserved, l.Total)})
+		items = append(
+			items,
+			completion.Item{Text: l.Name, Help: fmt.Sprintf("%d of %d free", l.Total-l.Used-l.Reserved, l.Total)},
+		)
 	}
 	return map[option.Kind][]completion.Item{option.Licenses: items}, nil
 }
@@ -280,7 +295,10 @@ func askAssociations(ctx context.Context, c Cluster) (map[option.Kind][]completi
 	got := map[option.Kind][]completion.Item{option.Clusters: {{Text: cmp.Or(state.Cluster, "berth")}}}
 	keys := map[string]int{}
 	for i := range state.Accounts {
-		got[option.Accounts] = append(got[option.Accounts], completion.Item{Text: state.Accounts[i].Name, Help: state.Accounts[i].Description})
+		got[option.Accounts] = append(
+			got[option.Accounts],
+			completion.Item{Text: state.Accounts[i].Name, Help: state.Accounts[i].Description},
+		)
 	}
 	for i := range state.Users {
 		u := &state.Users[i]
@@ -290,7 +308,10 @@ func askAssociations(ctx context.Context, c Cluster) (map[option.Kind][]completi
 		}
 	}
 	for i := range state.QOS {
-		got[option.QOS] = append(got[option.QOS], completion.Item{Text: state.QOS[i].Name, Help: state.QOS[i].Description})
+		got[option.QOS] = append(
+			got[option.QOS],
+			completion.Item{Text: state.QOS[i].Name, Help: state.QOS[i].Description},
+		)
 	}
 	for k := range keys {
 		got[option.WCKeys] = append(got[option.WCKeys], completion.Item{Text: k})

@@ -44,9 +44,13 @@ func exampleInput(p *stdio.Process, s *translate.Submission, component int) kube
 		partition.Spec.Template.Raw = []byte(realNodes)
 	}
 	return kube.Input{
-		Job: b, Partition: partition,
-		User: &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: user}, Spec: v1alpha1.UserSpec{UID: int64(p.UID), GID: int64(p.GID)}},
-		API:  "https://berth-api.berth-system:8443",
+		Job:       b,
+		Partition: partition,
+		User: &v1alpha1.User{
+			ObjectMeta: metav1.ObjectMeta{Name: user},
+			Spec:       v1alpha1.UserSpec{UID: int64(p.UID), GID: int64(p.GID)},
+		},
+		API: "https://berth-api.berth-system:8443",
 	}
 }
 

@@ -40,7 +40,11 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got, want) {
-				t.Errorf("%s is not what the script becomes (go test ./cli/translate/objects -update writes it anew):\n%s", golden, got)
+				t.Errorf(
+					"%s is not what the script becomes (go test ./cli/translate/objects -update writes it anew):\n%s",
+					golden,
+					got,
+				)
 			}
 		})
 	}

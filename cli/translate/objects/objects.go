@@ -75,7 +75,14 @@ func show(p *stdio.Process, s *translate.Submission, component int) error {
 func notes(j *job.Job) []string {
 	var out []string
 	if a := j.Array; a != nil && len(a.Indexes) > 1 {
-		out = append(out, fmt.Sprintf("these are the objects of task %d; the other %d tasks get the like", a.Indexes[0], len(a.Indexes)-1))
+		out = append(
+			out,
+			fmt.Sprintf(
+				"these are the objects of task %d; the other %d tasks get the like",
+				a.Indexes[0],
+				len(a.Indexes)-1,
+			),
+		)
 	}
 	if j.Placement.Exclusive == "node" {
 		out = append(out, "--exclusive: the job gets all CPUs of its nodes, which are not known here")
@@ -101,7 +108,15 @@ func encode(object any) ([]byte, error) {
 }
 
 func input(p *stdio.Process, args []string) (*translate.Input, error) {
-	in := &translate.Input{Args: args, Env: p.Environ(), Now: p.Now(), Umask: -1, ReadFile: p.ReadFile, UID: p.UID, Group: p.Group}
+	in := &translate.Input{
+		Args:     args,
+		Env:      p.Environ(),
+		Now:      p.Now(),
+		Umask:    -1,
+		ReadFile: p.ReadFile,
+		UID:      p.UID,
+		Group:    p.Group,
+	}
 	call, err := translate.Command(*in)
 	if err != nil {
 		return nil, err

@@ -56,22 +56,35 @@ func TestRing(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(group), &fields); err != nil || fields.Kind != "PodGroup" || fields.Spec.MinMember != 3 {
+	if err := yaml.Unmarshal(
+		[]byte(group),
+		&fields,
+	); err != nil || fields.Kind != "PodGroup" ||
+		fields.Spec.MinMember != 3 {
 		t.Errorf("%v:\n%s", err, group)
 	}
-	if err := yaml.Unmarshal([]byte(set), &fields); err != nil || fields.Kind != "JobSet" || len(fields.Spec.ReplicatedJobs) != 1 {
+	if err := yaml.Unmarshal(
+		[]byte(set),
+		&fields,
+	); err != nil || fields.Kind != "JobSet" ||
+		len(fields.Spec.ReplicatedJobs) != 1 {
 		t.Fatalf("%v:\n%s", err, set)
 	}
 	spec := fields.Spec.ReplicatedJobs[0].Template.Spec
 	limits := spec.Template.Spec.Containers[0].Resources.Limits
-	if spec.Completions != 3 || limits["cpu"] != "4" || limits["memory"] != "2Gi" || limits["gres.berth.hpc/gpu-a100"] != "1" {
+	if spec.Completions != 3 || limits["cpu"] != "4" || limits["memory"] != "2Gi" ||
+		limits["gres.berth.hpc/gpu-a100"] != "1" {
 		t.Errorf("%d nodes with %v", spec.Completions, limits)
 	}
 }
 
 func TestRefusal(t *testing.T) {
 	var out, talk strings.Builder
-	if code := Main([]string{"missing.sh"}, process(&out, &talk)); code != 1 || talk.String() != "berth: error: Unable to open file missing.sh\n" {
+	if code := Main(
+		[]string{"missing.sh"},
+		process(&out, &talk),
+	); code != 1 ||
+		talk.String() != "berth: error: Unable to open file missing.sh\n" {
 		t.Errorf("%d %s", code, talk.String())
 	}
 }

@@ -65,7 +65,9 @@ func Apply(part *v1alpha1.Partition, c *corev1.Container, choice map[string]stri
 		return errors.New("pyxis: the --container options need --container-image")
 	case c.Image == "" || c.Image == HostImage:
 		return fmt.Errorf(
-			"pyxis: partition %s runs jobs as processes of its nodes, without images; omit --container-image", part.Name)
+			"pyxis: partition %s runs jobs as processes of its nodes, without images; omit --container-image",
+			part.Name,
+		)
 	case !allowed(part.Spec.AllowImages, image):
 		return fmt.Errorf("pyxis: partition %s does not allow image %s", part.Name, image)
 	}
@@ -144,7 +146,11 @@ func mount(part *v1alpha1.Partition, c *corev1.Container, text string) error {
 		}
 		sub := strings.TrimPrefix(strings.TrimPrefix(m.Source, from.MountPath), "/")
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
-			Name: from.Name, MountPath: m.Target, SubPath: path.Join(from.SubPath, sub), ReadOnly: from.ReadOnly || m.ReadOnly})
+			Name:      from.Name,
+			MountPath: m.Target,
+			SubPath:   path.Join(from.SubPath, sub),
+			ReadOnly:  from.ReadOnly || m.ReadOnly,
+		})
 	}
 	return nil
 }

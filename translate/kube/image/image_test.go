@@ -22,7 +22,9 @@ func TestCheck(t *testing.T) {
 	process := partition("*")
 	process.Spec.Template.Raw = nil
 	readonly := partition("*")
-	readonly.Spec.Template.Raw = []byte(`{"spec":{"containers":[{"name":"job","image":"site/base:1","securityContext":{"readOnlyRootFilesystem":true}}]}}`)
+	readonly.Spec.Template.Raw = []byte(
+		`{"spec":{"containers":[{"name":"job","image":"site/base:1","securityContext":{"readOnlyRootFilesystem":true}}]}}`,
+	)
 	for _, tt := range []struct {
 		part   *v1alpha1.Partition
 		choice map[string]string
@@ -31,7 +33,8 @@ func TestCheck(t *testing.T) {
 		{partition("*"), nil, ""},
 		{partition("*"), map[string]string{"image": "nvcr.io/x:1"}, ""},
 		{partition("nvcr.io/*", "busybox"), map[string]string{"image": "busybox"}, ""},
-		{partition("nvcr.io/*"), map[string]string{"image": "evil.io/nvcr.io/x"}, "does not allow image evil.io/nvcr.io/x"},
+		{partition("nvcr.io/*"), map[string]string{"image": "evil.io/nvcr.io/x"},
+			"does not allow image evil.io/nvcr.io/x"},
 		{partition(), map[string]string{"image": "busybox"}, "does not allow image"},
 		{partition("*"), map[string]string{"mounts": "/home"}, "need --container-image"},
 		{process, map[string]string{"image": "busybox"}, "runs jobs as processes of its nodes"},
@@ -39,17 +42,26 @@ func TestCheck(t *testing.T) {
 		{partition("*"), map[string]string{"image": "x", "mounts": "/homeland:/mnt"}, "/homeland is on no volume"},
 		{partition("*"), map[string]string{"image": "x", "mounts": "/home/../etc:/mnt"}, "/etc is on no volume"},
 		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/etc"}, "nothing can be mounted at /etc"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/etc/hosts"}, "nothing can be mounted at /etc/hosts"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/etc/passwd"}, "nothing can be mounted at /etc/passwd"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/run/berth/x"}, "nothing can be mounted at /run/berth/x"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/proc/self"}, "nothing can be mounted at /proc/self"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/dev/shm"}, "nothing can be mounted at /dev/shm"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/x/../berth"}, "nothing can be mounted at /berth"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/berth/bin"}, "nothing can be mounted at /berth/bin"},
-		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/var/run/secrets/x"}, "nothing can be mounted"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/etc/hosts"},
+			"nothing can be mounted at /etc/hosts"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/etc/passwd"},
+			"nothing can be mounted at /etc/passwd"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/run/berth/x"},
+			"nothing can be mounted at /run/berth/x"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/proc/self"},
+			"nothing can be mounted at /proc/self"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/dev/shm"},
+			"nothing can be mounted at /dev/shm"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/x/../berth"},
+			"nothing can be mounted at /berth"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/berth/bin"},
+			"nothing can be mounted at /berth/bin"},
+		{partition("*"), map[string]string{"image": "x", "mounts": "/home/a:/var/run/secrets/x"},
+			"nothing can be mounted"},
 		{partition("*"), map[string]string{"image": "x", "workdir": "here"}, "not an absolute path"},
 		{partition("*"), map[string]string{"image": "x", "writable": "true"}, ""},
-		{readonly, map[string]string{"image": "x", "writable": "true"}, "mounts the file systems of containers read-only"},
+		{readonly, map[string]string{"image": "x", "writable": "true"},
+			"mounts the file systems of containers read-only"},
 		{readonly, map[string]string{"image": "x", "readonly": "true"}, ""},
 	} {
 		err := Check(tt.part, tt.choice)
@@ -63,8 +75,21 @@ func TestCheck(t *testing.T) {
 func TestMounts(t *testing.T) {
 	p := partition("*")
 	c := &corev1.Container{Image: "site/base:1", VolumeMounts: []corev1.VolumeMount{
-		{Name: "home", MountPath: "/home"}, {Name: "data", MountPath: "/data", ReadOnly: true}, {Name: "team", MountPath: "/home/team", SubPath: "t"}}}
-	if err := Apply(p, c, map[string]string{"image": "x:2", "mounts": "/home/alice/src:/work,/data/set:/set:rw,/home/team/a:/team:ro,/home"}); err != nil {
+		{
+			Name:      "home",
+			MountPath: "/home",
+		},
+		{Name: "data", MountPath: "/data", ReadOnly: true},
+		{Name: "team", MountPath: "/home/team", SubPath: "t"},
+	}}
+	if err := Apply(
+		p,
+		c,
+		map[string]string{
+			"image":  "x:2",
+			"mounts": "/home/alice/src:/work,/data/set:/set:rw,/home/team/a:/team:ro,/home",
+		},
+	); err != nil {
 		t.Fatal(err)
 	}
 	want := []corev1.VolumeMount{
@@ -72,7 +97,8 @@ func TestMounts(t *testing.T) {
 		{Name: "data", MountPath: "/set", SubPath: "set", ReadOnly: true},
 		{Name: "team", MountPath: "/team", SubPath: "t/a", ReadOnly: true},
 	}
-	if got := c.VolumeMounts[3:]; c.Image != "x:2" || len(got) != len(want) || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+	if got := c.VolumeMounts[3:]; c.Image != "x:2" || len(got) != len(want) || got[0] != want[0] || got[1] != want[1] ||
+		got[2] != want[2] {
 		t.Errorf("%s %+v", c.Image, got)
 	}
 }

@@ -1,8 +1,7 @@
-// Command record asks a real Slurm (22.05 with the nodes n1 to n4, partitions
-// debug and batch, two gpus on n1 and n2; users in its database) how it takes
-// calls of sbatch, and writes questions and answers to ../*.jsonl, which the
-// tests replay without Slurm. It submits held jobs and cancels its own; -env
-// also runs small jobs.
+// Command record records calls of sbatch and their results on a cluster with Slurm 22.05
+// (nodes n1 to n4, partitions debug and batch, two GPUs on n1 and n2, users in the
+// database). It writes them to ../*.jsonl, which the tests replay without Slurm. It
+// submits held jobs and cancels them; -env also runs small jobs.
 //
 //	cd translate/testdata && go run ./record [-env]
 package main
@@ -22,10 +21,10 @@ import (
 	"time"
 )
 
-// folder is where the calls are made; it is part of the answers.
+// folder is the working directory of the calls; it is part of the results.
 const folder = "/tmp/vectors"
 
-// vector is one call and what came of it.
+// vector is one call and its result.
 type vector struct {
 	Name   string            `json:"name"`
 	Args   []string          `json:"args"`
@@ -125,8 +124,10 @@ var submitted = regexp.MustCompile(`Submitted batch job (\d+)`)
 
 // kept are the fields of scontrol show job that depend on the call alone.
 var kept = map[string]bool{"JobName": true, "Nice": true, "Requeue": true, "TimeLimit": true, "Partition": true, "ReqNodeList": true,
-	"ExcNodeList": true, "NumNodes": true, "NumTasks": true, "CPUs/Task": true, "MinMemoryNode": true, "MinMemoryCPU": true, "Features": true,
-	"OverSubscribe": true, "Command": true, "WorkDir": true, "StdErr": true, "StdIn": true, "StdOut": true, "Comment": true, "Dependency": true,
+	"ExcNodeList": true, "NumNodes": true, "NumTasks": true, "CPUs/Task": true, "MinMemoryNode": true,
+	"MinMemoryCPU": true, "Features": true,
+	"OverSubscribe": true, "Command": true, "WorkDir": true, "StdErr": true, "StdIn": true, "StdOut": true,
+	"Comment": true, "Dependency": true,
 	"ArrayTaskId": true, "EligibleTime": true, "SubmitTime": true, "Deadline": true, "MinCPUsNode": true, "MinTmpDiskNode": true}
 
 // ask makes the call, held, and cancels what comes of it.
@@ -162,7 +163,7 @@ func ask(v vector) vector {
 	return v
 }
 
-// show reads the fields of a job, and of its components.
+// show returns the fields of a job, and of its components.
 func show(id string) (all []map[string]string) {
 	data, err := exec.Command("scontrol", "show", "job", id).Output()
 	check(err)

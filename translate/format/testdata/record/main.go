@@ -1,11 +1,11 @@
-// Command record asks a real Slurm 22.05 how squeue, sinfo and scontrol print a set of
-// jobs, and writes the answers as JSON to standard output. Run it as root on a
+// Command record records how squeue, sinfo and scontrol of Slurm 22.05 print a set of
+// jobs, and writes the results as JSON to standard output. Run it as root on a
 // machine with such a Slurm and an ordinary user:
 //
 //	go run ./translate/format/testdata/record -user NAME > translate/format/testdata/listing.json
 //
 // It submits jobs as that user, most of them held, and cancels them again. With
-// -shapes it looks at the jobs that are there:
+// -shapes it records the documents of the existing jobs:
 //
 //	go run ./translate/format/testdata/record -shapes translate/format/testdata/shape
 package main
