@@ -37,9 +37,11 @@ END
 wait
 `
 
-// testPolicies has pods of a user, of somebody else and of whoever reads metrics
+// testPolicies has pods of a user, of somebody else and of a monitoring system
 // knock at the ports of scheduler and login node, and at a job's, with the
-// chart's policies and the example for users' namespaces, and without them.
+// chart's policies and the example for users' namespaces, and without them. A
+// user's job and a session of the login node also knock at the kubelets, the API
+// server and DNS.
 func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 	if err := s.enforcer.err(); err != nil {
 		t.Fatal(err)
@@ -55,13 +57,21 @@ func testPolicies(t *testing.T, ctx context.Context, s *Site) {
 		return append(all, login+" 2222 "+ssh, login+" 9122 "+metrics, login+" 5001 "+other, house+" 5001 "+job)
 	}
 	const open, shut, refused = "open", "shut", "refused"
-	checkDoors(t, ctx, s, "with", doors(open, shut, shut, open, shut, shut, refused), map[string][]string{
+	outside := func(kubelet string) []string {
+		return []string{
+			s.nodes[0].spec.address() + " 10250 " + kubelet, s.nodes[1].spec.address() + " 10250 " + kubelet,
+			"10.255.0.1 443 " + open, dnsAddress + " 53 " + open,
+		}
+	}
+	checkSession(t, ctx, s, outside(shut))
+	checkDoors(t, ctx, s, "with", append(doors(open, shut, shut, shut, shut, shut, refused), outside(shut)...), map[string][]string{
 		"strangers": doors(shut, shut, shut, open, shut, shut, shut),
 		watchers:    doors(shut, open, shut, open, open, shut, shut),
 	})
 	policies := takePolicies(t, ctx, s)
 	all := doors(open, open, open, open, open, refused, refused)
-	checkDoors(t, ctx, s, "without", all, map[string][]string{"strangers": all, watchers: all})
+	checkSession(t, ctx, s, outside(open))
+	checkDoors(t, ctx, s, "without", append(slices.Clone(all), outside(open)...), map[string][]string{"strangers": all, watchers: all})
 	writeHome(t, "leave", "")
 	waitForState(t, ctx, s, houseJob, "COMPLETED")
 	for _, p := range policies {
@@ -113,8 +123,20 @@ func addOwnPodsOnly(t *testing.T, ctx context.Context, s *Site) {
 func takePolicies(t *testing.T, ctx context.Context, s *Site) []networkingv1.NetworkPolicy {
 	t.Helper()
 	all, err := s.Client.NetworkingV1().NetworkPolicies("").List(ctx, metav1.ListOptions{})
-	if err != nil || len(all.Items) != 3 {
-		t.Fatalf("%d policies, %v", len(all.Items), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, p := range all.Items {
+		names = append(names, p.Namespace+"/"+p.Name)
+	}
+	for _, want := range []string{
+		wire.SystemNamespace + "/berth-scheduler", "berth-login/berth-login", namespace + "/own-pods-only",
+		namespace + "/berth-egress", "berth-login/berth-egress", loginPods + "/berth-egress",
+	} {
+		if !slices.Contains(names, want) {
+			t.Fatalf("there is no NetworkPolicy %s; there are %v", want, names)
+		}
 	}
 	for _, p := range all.Items {
 		if err := s.Client.NetworkingV1().NetworkPolicies(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{}); err != nil {
@@ -146,6 +168,14 @@ func checkDoors(t *testing.T, ctx context.Context, s *Site, policies string, job
 	for namespace, want := range pods {
 		sameDoors(t, policies+" policies, "+namespace, podSaid(t, ctx, s, namespace, name), want)
 	}
+}
+
+// checkSession knocks from a session of the login node.
+func checkSession(t *testing.T, ctx context.Context, s *Site, want []string) {
+	t.Helper()
+	client := dialLogin(t, ctx, s, user.Name)
+	defer client.Close()
+	sameDoors(t, "a session of the login node", remote(t, client, fmt.Sprintf(knock, strings.Join(want, "\n"))), want)
 }
 
 func sameDoors(t *testing.T, who, out string, want []string) {

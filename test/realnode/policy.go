@@ -27,45 +27,109 @@ type cluster struct {
 	endpoints  []endpoint // of all nodes
 }
 
-// ruleset returns what nft(8) is to read on a node whose kubelet probes pods
-// from the address host: only the first packet of a TCP connection is looked
-// at, on its way out of the bridge, so that nothing has to be remembered. It
-// returns an error for what a policy may say and this cannot do.
+// ruleset returns the input of nft(8) for a node whose kubelet probes pods from
+// the address host. Only the first packet of a TCP connection is filtered, so that
+// no state has to be kept:
+//
+//   - on its way out of the bridge to a pod, by the policies of the pod that it
+//     comes from and of the pod that it goes to;
+//   - on its way from a pod of this node to an address that is no pod's, the
+//     node's own addresses included, by the policies of the pod.
+//
+// In both places the addresses of Services have been resolved. ruleset returns an
+// error for a policy that it cannot express.
 func (c *cluster) ruleset(node string, host netip.Addr) (string, error) {
-	var pods, chains []string
+	var from, fromHere, to []string // elements of verdict maps: "ADDRESS : jump CHAIN"
+	var bridge, routed []string     // chains
 	for _, e := range c.endpoints {
-		if e.pod.Spec.NodeName != node {
-			continue
-		}
-		rules, isolated, err := c.rules(e)
+		name := strings.ReplaceAll(e.address.String(), ".", "_")
+		here := e.pod.Spec.NodeName == node
+		rules, isolated, err := c.egressRules(e)
 		if err != nil {
 			return "", err
 		}
-		if !isolated {
+		if isolated {
+			element := fmt.Sprintf("%s : jump from_%s", e.address, name)
+			text := chainText("from_"+name, e.pod, append(rules, "drop"))
+			from, bridge = append(from, element), append(bridge, text)
+			if here {
+				fromHere, routed = append(fromHere, element), append(routed, text)
+			}
+		}
+		if !here {
 			continue
 		}
-		name := "to_" + strings.ReplaceAll(e.address.String(), ".", "_")
-		pods = append(pods, fmt.Sprintf("%s : jump %s", e.address, name))
-		rules = append([]string{fmt.Sprintf("ip saddr %s accept", host)}, append(rules, "drop")...)
-		chains = append(chains, fmt.Sprintf("\tchain %s { # %s/%s\n\t\t%s\n\t}\n", name, e.pod.Namespace, e.pod.Name, strings.Join(rules, "\n\t\t")))
+		if rules, isolated, err = c.ingressRules(e); err != nil {
+			return "", err
+		}
+		if isolated {
+			to = append(to, fmt.Sprintf("%s : jump to_%s", e.address, name))
+			rules = append([]string{fmt.Sprintf("ip saddr %s accept", host)}, append(rules, "drop")...)
+			bridge = append(bridge, chainText("to_"+name, e.pod, rules))
+		}
 	}
-	var b strings.Builder
-	// One transaction: what was there is replaced.
-	b.WriteString("table bridge policies\ndelete table bridge policies\ntable bridge policies {\n")
-	b.WriteString(strings.Join(chains, ""))
-	b.WriteString("\tchain deliver {\n\t\ttype filter hook postrouting priority filter; policy accept;\n")
-	if len(pods) > 0 {
-		fmt.Fprintf(&b, "\t\ttcp flags & (syn | ack) == syn ip daddr vmap { %s }\n", strings.Join(pods, ", "))
-	}
-	b.WriteString("\t}\n}\n")
-	return b.String(), nil
+	deliver := verdicts("saddr", from) + verdicts("daddr", to)
+	leave := verdicts("saddr", fromHere)
+	// One transaction: the tables that were there are replaced.
+	return tableText("bridge", strings.Join(bridge, "")+hookText("deliver", "postrouting", deliver)) +
+		tableText("ip", strings.Join(routed, "")+hookText("route", "forward", leave)+hookText("local", "input", leave)), nil
 }
 
-// rules returns those that let somebody in to an endpoint, and whether some
-// policy speaks of it at all.
-func (c *cluster) rules(e endpoint) (rules []string, isolated bool, err error) {
+func chainText(name string, pod *corev1.Pod, rules []string) string {
+	return fmt.Sprintf("\tchain %s { # %s/%s\n\t\t%s\n\t}\n", name, pod.Namespace, pod.Name, strings.Join(rules, "\n\t\t"))
+}
+
+func tableText(family, chains string) string {
+	return fmt.Sprintf("table %[1]s policies\ndelete table %[1]s policies\ntable %[1]s policies {\n%[2]s}\n", family, chains)
+}
+
+func hookText(name, hook, rules string) string {
+	return fmt.Sprintf("\tchain %s {\n\t\ttype filter hook %s priority filter; policy accept;\n%s\t}\n", name, hook, rules)
+}
+
+// verdicts returns a rule that sends a connection's first packet to the chain of
+// its source ("saddr") or destination ("daddr").
+func verdicts(direction string, elements []string) string {
+	if len(elements) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\t\ttcp flags & (syn | ack) == syn ip %s vmap { %s }\n", direction, strings.Join(elements, ", "))
+}
+
+// ingressRules returns the rules that accept connections to an endpoint, and
+// whether any policy restricts them.
+func (c *cluster) ingressRules(e endpoint) (rules []string, isolated bool, err error) {
+	return c.rules(e, networkingv1.PolicyTypeIngress, func(p *networkingv1.NetworkPolicy) (rules []string, err error) {
+		for _, r := range p.Spec.Ingress {
+			more, err := c.ingress(p.Namespace, r, e.pod)
+			if err != nil {
+				return nil, err
+			}
+			rules = append(rules, more...)
+		}
+		return rules, nil
+	})
+}
+
+// egressRules returns the rules that let connections of an endpoint pass, and
+// whether any policy restricts them.
+func (c *cluster) egressRules(e endpoint) (rules []string, isolated bool, err error) {
+	return c.rules(e, networkingv1.PolicyTypeEgress, func(p *networkingv1.NetworkPolicy) (rules []string, err error) {
+		for _, r := range p.Spec.Egress {
+			more, err := c.egress(p.Namespace, r)
+			if err != nil {
+				return nil, err
+			}
+			rules = append(rules, more...)
+		}
+		return rules, nil
+	})
+}
+
+// rules adds up the rules of each policy that selects an endpoint for a direction.
+func (c *cluster) rules(e endpoint, direction networkingv1.PolicyType, of func(*networkingv1.NetworkPolicy) ([]string, error)) (rules []string, isolated bool, err error) {
 	for _, p := range c.policies {
-		if p.Namespace != e.pod.Namespace {
+		if p.Namespace != e.pod.Namespace || !restricts(p, direction) {
 			continue
 		}
 		selected, err := matches(&p.Spec.PodSelector, e.pod.Labels)
@@ -76,71 +140,99 @@ func (c *cluster) rules(e endpoint) (rules []string, isolated bool, err error) {
 			continue
 		}
 		isolated = true
-		if slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) || len(p.Spec.Egress) > 0 {
-			return nil, false, fmt.Errorf("NetworkPolicy %s/%s: egress is not enforced here", p.Namespace, p.Name)
+		more, err := of(p)
+		if err != nil {
+			return nil, false, fmt.Errorf("NetworkPolicy %s/%s: %w", p.Namespace, p.Name, err)
 		}
-		for _, r := range p.Spec.Ingress {
-			more, err := c.ingress(p.Namespace, r, e.pod)
-			if err != nil {
-				return nil, false, fmt.Errorf("NetworkPolicy %s/%s: %w", p.Namespace, p.Name, err)
-			}
-			rules = append(rules, more...)
-		}
+		rules = append(rules, more...)
 	}
 	return rules, isolated, nil
 }
 
+// restricts reports whether a policy is about a direction: without policyTypes it
+// is about ingress, and about egress if it has rules for it.
+func restricts(p *networkingv1.NetworkPolicy, direction networkingv1.PolicyType) bool {
+	if len(p.Spec.PolicyTypes) == 0 {
+		return direction == networkingv1.PolicyTypeIngress || len(p.Spec.Egress) > 0
+	}
+	return slices.Contains(p.Spec.PolicyTypes, direction)
+}
+
+// egress returns a rule for each destination at each port. Only TCP is enforced,
+// so ports of other protocols need no rule.
+func (c *cluster) egress(namespace string, r networkingv1.NetworkPolicyEgressRule) ([]string, error) {
+	ports := slices.DeleteFunc(slices.Clone(r.Ports), func(p networkingv1.NetworkPolicyPort) bool {
+		return p.Protocol != nil && *p.Protocol != corev1.ProtocolTCP
+	})
+	if len(r.Ports) > 0 && len(ports) == 0 {
+		return nil, nil
+	}
+	for _, p := range ports {
+		if p.Port != nil && p.Port.Type == intstr.String {
+			return nil, errors.New("named ports of egress rules are not enforced here")
+		}
+	}
+	return c.combine(namespace, "daddr", r.To, ports, nil, "return")
+}
+
 // ingress returns a rule for each source at each port.
 func (c *cluster) ingress(namespace string, r networkingv1.NetworkPolicyIngressRule, to *corev1.Pod) ([]string, error) {
-	sources := []string{""}
-	if len(r.From) > 0 {
-		sources = nil
+	return c.combine(namespace, "saddr", r.From, r.Ports, to, "accept")
+}
+
+// combine returns a rule with the verdict for each peer at each port. named is the
+// pod whose named ports count.
+func (c *cluster) combine(namespace, direction string, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort, named *corev1.Pod, verdict string) ([]string, error) {
+	addresses := []string{""}
+	if len(peers) > 0 {
+		addresses = nil
 	}
-	for _, peer := range r.From {
-		source, err := c.source(namespace, peer)
+	for _, peer := range peers {
+		match, err := c.addressMatch(namespace, direction, peer)
 		if err != nil {
 			return nil, err
 		}
-		if source != "" {
-			sources = append(sources, source)
+		if match != "" {
+			addresses = append(addresses, match)
 		}
 	}
-	ports, err := portMatches(r.Ports, to)
+	matches, err := portMatches(ports, named)
 	if err != nil {
 		return nil, err
 	}
 	var rules []string
-	for _, s := range sources {
-		for _, p := range ports {
-			rules = append(rules, s+p+"accept")
+	for _, a := range addresses {
+		for _, p := range matches {
+			rules = append(rules, a+p+verdict)
 		}
 	}
 	return rules, nil
 }
 
-// source is how a packet of a peer is told; empty: there is no such peer.
-func (c *cluster) source(namespace string, peer networkingv1.NetworkPolicyPeer) (string, error) {
+// addressMatch returns the expression that matches the addresses of a peer, as
+// source or destination; empty: the peer has none.
+func (c *cluster) addressMatch(namespace, direction string, peer networkingv1.NetworkPolicyPeer) (string, error) {
 	if b := peer.IPBlock; b != nil {
-		match := "ip saddr " + b.CIDR + " "
+		match := "ip " + direction + " " + b.CIDR + " "
 		if len(b.Except) > 0 {
-			match += "ip saddr != { " + strings.Join(b.Except, ", ") + " } "
+			match += "ip " + direction + " != { " + strings.Join(b.Except, ", ") + " } "
 		}
 		return match, nil
 	}
-	var from []string
+	var addresses []string
 	for _, e := range c.endpoints {
 		is, err := c.is(namespace, peer, e.pod)
 		if err != nil {
 			return "", err
 		}
 		if is {
-			from = append(from, e.address.String())
+			addresses = append(addresses, e.address.String())
 		}
 	}
-	if len(from) == 0 {
+	if len(addresses) == 0 {
 		return "", nil
 	}
-	return "ip saddr { " + strings.Join(from, ", ") + " } ", nil
+	return "ip " + direction + " { " + strings.Join(addresses, ", ") + " } ", nil
 }
 
 // is tells whether a pod is the peer that a policy of namespace names.

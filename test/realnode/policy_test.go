@@ -60,14 +60,45 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := testCluster(t, policyHead+c.policy)
-			rules, isolated, err := k.rules(k.endpoints[0])
+			rules, isolated, err := k.ingressRules(k.endpoints[0])
 			if err != nil || !isolated || strings.Join(rules, "\n") != strings.Join(c.want, "\n") {
 				t.Errorf("isolated %v, error %v, rules\n%s\nwant\n%s", isolated, err, strings.Join(rules, "\n"), strings.Join(c.want, "\n"))
 			}
-			if _, isolated, err := k.rules(k.endpoints[1]); isolated || err != nil {
+			if _, isolated, err := k.ingressRules(k.endpoints[1]); isolated || err != nil {
 				t.Errorf("the pod beside it is isolated: %v, %v", isolated, err)
 			}
 		})
+	}
+}
+
+// TestEgressRules wants the rules that let connections of the server pass.
+func TestEgressRules(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy string
+		want   []string
+	}{
+		"nowhere":            {"  policyTypes: [Egress]", nil},
+		"everywhere":         {"  egress: [{}]", []string{"return"}},
+		"own namespace":      {"  egress: [{to: [{podSelector: {}}]}]", []string{"ip daddr { 10.0.1.2, 10.0.1.3 } return"}},
+		"a port":             {"  egress: [{ports: [{port: 443}]}]", []string{"tcp dport 443 return"}},
+		"DNS by UDP and TCP": {"  egress: [{ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]}]", []string{"tcp dport 53 return"}},
+		"UDP alone":          {"  egress: [{ports: [{port: 53, protocol: UDP}]}]", nil},
+		"some of the world":  {"  egress: [{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [169.254.0.0/16]}}]}]", []string{"ip daddr 0.0.0.0/0 ip daddr != { 169.254.0.0/16 } return"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := testCluster(t, policyHead+c.policy)
+			rules, isolated, err := k.egressRules(k.endpoints[0])
+			if err != nil || !isolated || strings.Join(rules, "\n") != strings.Join(c.want, "\n") {
+				t.Errorf("isolated %v, error %v, rules\n%s\nwant\n%s", isolated, err, strings.Join(rules, "\n"), strings.Join(c.want, "\n"))
+			}
+			if _, isolated, err := k.egressRules(k.endpoints[1]); isolated || err != nil {
+				t.Errorf("the pod beside it is isolated: %v, %v", isolated, err)
+			}
+		})
+	}
+	only := testCluster(t, policyHead+"  policyTypes: [Egress]")
+	if _, isolated, err := only.ingressRules(only.endpoints[0]); isolated || err != nil {
+		t.Errorf("a policy about egress restricts ingress: %v, %v", isolated, err)
 	}
 }
 
@@ -77,6 +108,17 @@ func TestRuleset(t *testing.T) {
 	k := testCluster(t, policyHead+"  ingress: [{ports: [{port: api}]}]",
 		strings.Replace(policyHead, "name: p", "name: q", 1)+"  ingress: [{from: [{podSelector: {}}]}]",
 		"metadata: {namespace: system, name: r}\nspec: {podSelector: {matchLabels: {app: friend}}}")
+	const none = `table ip policies
+delete table ip policies
+table ip policies {
+	chain route {
+		type filter hook forward priority filter; policy accept;
+	}
+	chain local {
+		type filter hook input priority filter; policy accept;
+	}
+}
+`
 	for node, want := range map[string]string{
 		"n1": `	chain to_10_0_1_2 { # system/server
 		ip saddr 10.0.1.1 accept
@@ -100,7 +142,31 @@ func TestRuleset(t *testing.T) {
 }
 `,
 	} {
-		want = "table bridge policies\ndelete table bridge policies\ntable bridge policies {\n" + want
+		want = "table bridge policies\ndelete table bridge policies\ntable bridge policies {\n" + want + none
+		if got, err := k.ruleset(node, netip.MustParseAddr("10.0.1.1")); err != nil || got != want {
+			t.Errorf("%s: %v\n%s\nwant\n%s", node, err, got, want)
+		}
+	}
+}
+
+// TestEgressRuleset: a pod's connections to other pods are filtered where they
+// arrive, those to anything else where the pod runs.
+func TestEgressRuleset(t *testing.T) {
+	k := testCluster(t, "metadata: {namespace: user-a, name: e}\nspec: {podSelector: {}, policyTypes: [Egress], egress: [{to: [{podSelector: {}}]}, {ports: [{port: 443}]}]}")
+	const chain = `	chain from_10_0_2_2 { # user-a/job
+		ip daddr { 10.0.2.2 } return
+		tcp dport 443 return
+		drop
+	}
+`
+	const jump = "\t\ttcp flags & (syn | ack) == syn ip saddr vmap { 10.0.2.2 : jump from_10_0_2_2 }\n"
+	for node, here := range map[string]bool{"n1": false, "n2": true} {
+		routed, leave := "", ""
+		if here {
+			routed, leave = chain, jump
+		}
+		want := tableText("bridge", chain+hookText("deliver", "postrouting", jump)) +
+			tableText("ip", routed+hookText("route", "forward", leave)+hookText("local", "input", leave))
 		if got, err := k.ruleset(node, netip.MustParseAddr("10.0.1.1")); err != nil || got != want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", node, err, got, want)
 		}
@@ -110,8 +176,7 @@ func TestRuleset(t *testing.T) {
 // TestRulesetSaysWhatItCannotDo, instead of letting in who should be out.
 func TestRulesetSaysWhatItCannotDo(t *testing.T) {
 	for policy, want := range map[string]string{
-		"  policyTypes: [Egress]": "system/p: egress is not enforced here",
-		"  egress: [{}]":          "system/p: egress is not enforced here",
+		"  egress: [{ports: [{port: api}]}]":                             "system/p: named ports",
 		"  ingress: [{ports: [{protocol: UDP, port: 53}]}]":              "system/p: only TCP",
 		"  ingress: [{from: [{podSelector: {matchExpressions: [{}]}}]}]": "system/p: ",
 	} {

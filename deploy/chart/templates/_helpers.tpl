@@ -202,3 +202,42 @@ podAntiAffinity:
   from: {{ toJson . }}
 {{- end }}
 {{- end }}
+
+{{- /* egress: "yes" where the destinations of users' pods are limited */ -}}
+{{- define "berth.egress" -}}
+{{- if and .Values.networkPolicy.enabled .Values.networkPolicy.egress.enabled }}yes{{ end -}}
+{{- end }}
+
+{{- /* egressRules: the destinations of users' pods, for --egress-policy. The
+scheduler adds the API server, whose addresses no selector covers. */ -}}
+{{- define "berth.egressRules" -}}
+users:
+- to: [{podSelector: {}}]
+{{ include "berth.egressCommon" . }}
+{{- if .Values.login.enabled }}
+namespaces:
+  berth-login:
+  # ssh -L and ssh to the nodes of a job, and the pods in which sessions run.
+  - to:
+    - namespaceSelector: {matchExpressions: [{key: berth.hpc/user-namespace, operator: Exists}]}
+    - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: berth-login-pods}}
+  {{- include "berth.egressCommon" . | nindent 2 }}
+  berth-login-pods:
+  {{- include "berth.egressCommon" . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "berth.egressCommon" -}}
+{{- with .Values.networkPolicy.egress.dns -}}
+- to: {{ toJson . }}
+  # Ports of the pods, which are 5353 where the servers run without privileges.
+  ports: [{port: 53, protocol: UDP}, {port: 53}, {port: 5353, protocol: UDP}, {port: 5353}]
+{{ end -}}
+- to:
+  - namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: {{ .Release.Namespace }}}}
+    podSelector: {matchExpressions: [{key: app.kubernetes.io/component, operator: In, values: [scheduler, queue]}]}
+  ports: [{port: 6820}]
+{{- with .Values.networkPolicy.egress.to }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}

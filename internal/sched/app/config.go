@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/berth-hpc/berth/internal/queue"
+	"github.com/berth-hpc/berth/internal/sched/namespaces"
 )
 
 // Config says how to run. Only Kube is required.
@@ -84,6 +85,10 @@ type Config struct {
 	// NamespaceLabels are put on the namespaces it makes.
 	Namespaces      bool
 	NamespaceLabels map[string]string
+
+	// Egress limits where pods in users' namespaces may connect to. Nil: no
+	// limit. It needs Namespaces.
+	Egress *namespaces.Egress
 
 	// LeaderURL is where a process of the API role alone finds the leader. "":
 	// where the webhook configurations point to.

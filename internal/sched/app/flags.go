@@ -18,6 +18,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/berth-hpc/berth/internal/sched/flags"
+	"github.com/berth-hpc/berth/internal/sched/namespaces"
 )
 
 // Main is cmd/scheduler: Run with what the command line says.
@@ -63,6 +64,12 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		var err error
 		if c.NamespaceLabels, err = apilabels.ConvertSelectorToLabelsMap(said.Labels); err != nil {
 			return c, fmt.Errorf("--user-namespace-labels: %w", err)
+		}
+	}
+	if said.Egress != "" {
+		var err error
+		if c.Egress, err = namespaces.ReadEgress(said.Egress); err != nil {
+			return c, fmt.Errorf("--egress-policy: %w", err)
 		}
 	}
 	if err := c.TLS.read(said.Certificate, said.Key, said.CA); err != nil {

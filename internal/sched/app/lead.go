@@ -77,7 +77,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	cluster.Jobs.Subscribe(post.Changed)
 	var homes *namespaces.Controller
 	if cfg.Namespaces {
-		homes = namespaces.New(cluster, cfg.NamespaceLabels, cfg.Log)
+		homes = namespaces.New(cluster, cfg.NamespaceLabels, cfg.Egress, cfg.Log)
 	}
 	if err := applyObjects(ctx, cfg, cluster.Client); err != nil {
 		return err

@@ -23,6 +23,7 @@ type Flags struct {
 	Retention                        int // days
 	HealthAddress, JobSetAddress     string
 	Pod, Objects, AgentImage, Labels string
+	Egress                           string // file
 	Namespaces, Verbose              bool
 }
 
@@ -55,6 +56,7 @@ func (f *Flags) Set() *flag.FlagSet {
 	s.StringVar(&f.AgentImage, "agent-image", "", "`image` of the agent for partitions that do not name one")
 	s.BoolVar(&f.Namespaces, "user-namespaces", false, "make the namespace, ServiceAccount and bindings of each User")
 	s.StringVar(&f.Labels, "user-namespace-labels", "", "`labels` of those namespaces: key=value,...")
+	s.StringVar(&f.Egress, "egress-policy", "", "`file` with the destinations that pods of users may connect to; empty: no limit")
 	s.BoolVar(&f.Verbose, "verbose", false, "log every decision")
 	return s
 }

@@ -1,7 +1,8 @@
 // Package namespaces creates for every User the namespace of its jobs: the
 // Namespace itself, the ServiceAccount of the jobs, and the bindings by which
 // the user may submit jobs and both may query the queue. It creates what is missing
-// and deletes nothing.
+// and deletes nothing. It can also limit where pods connect to, by a NetworkPolicy in each of
+// these namespaces.
 package namespaces
 
 import (
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,19 +41,30 @@ const (
 	resyncInterval = 10 * time.Minute
 )
 
+// addressInterval is how often the API server's addresses are read, if policies
+// name them.
+const addressInterval = time.Minute
+
 // Controller creates the namespaces of users.
 type Controller struct {
 	cluster *control.Cluster
 	labels  map[string]string
+	egress  *Egress // nil: pods connect to whatever they want
 	log     *slog.Logger
 	wake    chan struct{}
 	logged  map[string]string // the last error that was logged about a user
+
+	apiServer []networkingv1.NetworkPolicyEgressRule // the API server's addresses
 }
 
 // New returns a Controller. It subscribes to the stores of c, which must not be filled
-// yet. labels are set on the namespaces that it creates.
-func New(c *control.Cluster, labels map[string]string, log *slog.Logger) *Controller {
-	out := &Controller{cluster: c, labels: labels, log: log, wake: make(chan struct{}, 1), logged: map[string]string{}}
+// yet. labels are set on the namespaces that it creates. egress, if not nil, limits
+// where their pods connect to.
+func New(c *control.Cluster, labels map[string]string, egress *Egress, log *slog.Logger) *Controller {
+	out := &Controller{
+		cluster: c, labels: labels, egress: egress, log: log,
+		wake: make(chan struct{}, 1), logged: map[string]string{},
+	}
 	wake := func() {
 		select {
 		case out.wake <- struct{}{}:
@@ -73,24 +86,48 @@ func New(c *control.Cluster, labels map[string]string, log *slog.Logger) *Contro
 
 // Run reconciles all users, at once and after each change, until ctx ends.
 func (c *Controller) Run(ctx context.Context) {
-	next := time.Duration(0)
+	var next time.Duration // until the next pass
+	var due time.Time      // of the next pass through all users, if nothing changes
 	for {
+		changed := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.wake:
+			changed = true
 		case <-time.After(next):
 		}
-		next = resyncInterval
-		if !c.reconcileAll(ctx) {
+		moved, err := c.prepareEgress(ctx)
+		if err != nil {
+			c.log.Warn("network policies", "error", err)
+		}
+		if next = c.interval(); changed || moved || !time.Now().Before(due) {
+			due = time.Now().Add(resyncInterval)
+			if !c.reconcileAll(ctx) {
+				due = time.Now()
+			}
+		}
+		if err != nil || !time.Now().Before(due) {
 			next = retryInterval
 		}
 	}
 }
 
+// interval returns how long Run waits if nothing happens and nothing failed.
+func (c *Controller) interval() time.Duration {
+	if c.egress != nil {
+		return addressInterval
+	}
+	return resyncInterval
+}
+
 // reconcileAll reconciles every user and reports whether all succeeded.
 func (c *Controller) reconcileAll(ctx context.Context) (done bool) {
 	done = true
+	if err := c.egressElsewhere(ctx); err != nil && ctx.Err() == nil {
+		c.log.Warn("network policies", "error", err)
+		done = false
+	}
 	for _, u := range c.cluster.Users.List() {
 		err := c.reconcile(ctx, u)
 		text := ""
@@ -113,7 +150,7 @@ func (c *Controller) reconcile(ctx context.Context, u *v1alpha1.User) error {
 		return err
 	}
 	for _, step := range []func(context.Context, *v1alpha1.User) error{
-		c.createServiceAccount, c.bindUserRole, c.bindQueueRole,
+		c.createServiceAccount, c.bindUserRole, c.bindQueueRole, c.limitEgress,
 	} {
 		if err := step(ctx, u); err != nil {
 			return err
