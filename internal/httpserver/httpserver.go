@@ -32,10 +32,26 @@ const (
 	maxNew          = 1024
 )
 
+// Flow control of HTTP/2. A client, the API server for example, sends the requests
+// of all its users over one connection. Bodies that wait to be read must not use up
+// the connection's window, since no other body would arrive then: the windows of
+// all streams together fit into it. A stream's window is the protocol's default, as
+// a client may use that before it has seen the server's settings (RFC 9113, 6.9.2).
+const (
+	maxStreams       = 250
+	streamWindow     = 64 << 10
+	connectionWindow = maxStreams * streamWindow
+)
+
 // SetLimits sets the limits of s, and wraps its handler and its ConnState. It must be
 // called after these are set and before s serves.
 func SetLimits(s *http.Server) {
 	s.ReadHeaderTimeout, s.IdleTimeout, s.MaxHeaderBytes = HeaderTimeout, IdleTimeout, MaxHeaderBytes
+	s.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams:          maxStreams,
+		MaxReceiveBufferPerStream:     streamWindow,
+		MaxReceiveBufferPerConnection: connectionWindow,
+	}
 	s.Handler = limitBodies(s.Handler)
 	fresh := &newConns{entries: map[net.Conn]*entry{}, sources: map[string]*list.List{}}
 	next := s.ConnState

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -118,4 +119,48 @@ func TestBodies(t *testing.T) {
 			t.Errorf("a long header: %d", resp.StatusCode)
 		}
 	}
+}
+
+// TestUnreadBodiesDoNotStopOthers: over one HTTP/2 connection, as the API server
+// has it, one user's requests wait with bodies that nobody reads yet. Another
+// user's request with a body is answered all the same.
+func TestUnreadBodiesDoNotStopOthers(t *testing.T) {
+	const waiting = 100
+	arrived, release := make(chan struct{}, waiting), make(chan struct{})
+	s := start(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			arrived <- struct{}{}
+			<-release
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+	}, nil)
+	post := func(path string, size int) {
+		resp, err := s.Client().Post(s.URL+path, "text/plain", strings.NewReader(strings.Repeat("x", size)))
+		if err != nil {
+			t.Error(path, err)
+			return
+		}
+		resp.Body.Close()
+		if resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %s", path, resp.Proto, resp.Status)
+		}
+	}
+	post("/now", 1) // the connection that all share
+	var wg sync.WaitGroup
+	for range waiting {
+		wg.Go(func() { post("/wait", 256<<10) })
+	}
+	for range waiting {
+		<-arrived
+	}
+	answered := make(chan struct{})
+	go func() { post("/now", 1<<20); close(answered) }()
+	select {
+	case <-answered:
+	case <-time.After(20 * time.Second):
+		t.Error("a request is not answered while others wait")
+	}
+	close(release)
+	wg.Wait()
+	<-answered
 }
