@@ -123,7 +123,7 @@ func TestEgressPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Maker{cluster: cluster, egress: egress}
+	m := &Controller{cluster: cluster, egress: egress}
 	alice := &v1alpha1.User{ObjectMeta: metav1.ObjectMeta{Name: "alice"}, Spec: v1alpha1.UserSpec{Namespace: "user-alice"}}
 	apply := func(wantChanged bool) string {
 		t.Helper()
@@ -131,7 +131,7 @@ func TestEgressPolicies(t *testing.T) {
 		if err != nil || changed != wantChanged {
 			t.Errorf("changed %v, %v", changed, err)
 		}
-		if err := m.mayConnect(t.Context(), alice); err != nil {
+		if err := m.limitEgress(t.Context(), alice); err != nil {
 			t.Error(err)
 		}
 		text, err := json.Marshal(s.policies["user-alice"].Spec)
