@@ -113,7 +113,13 @@ func (d *doctor) server(ctx context.Context) bool {
 		case kube.Expired, kube.Forbidden:
 			what = "does not let you in"
 		}
-		d.bad("berth kubeconfig says which file names the cluster", "the API server at %s %s: %v", cfg.Server, what, err)
+		d.bad(
+			"berth kubeconfig says which file names the cluster",
+			"the API server at %s %s: %v",
+			cfg.Server,
+			what,
+			err,
+		)
 		return false
 	}
 	minor, err := strconv.Atoi(strings.TrimRight(v.Minor, "+"))
@@ -163,10 +169,26 @@ func (d *doctor) rights(ctx context.Context) {
 		{"create", "berth.hpc", "batchjobs", space}, {"delete", "berth.hpc", "batchjobs", space},
 		{"list", wire.QueueGroup, "jobs", ""}, {"create", wire.QueueGroup, "operations", ""},
 	} {
-		review := map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-			"spec": map[string]any{"resourceAttributes": map[string]any{"verb": r.verb, "group": r.group, "resource": r.resource, "namespace": r.space}}}
+		review := map[string]any{
+			"apiVersion": "authorization.k8s.io/v1",
+			"kind":       "SelfSubjectAccessReview",
+			"spec": map[string]any{
+				"resourceAttributes": map[string]any{
+					"verb":      r.verb,
+					"group":     r.group,
+					"resource":  r.resource,
+					"namespace": r.space,
+				},
+			},
+		}
 		var answer struct{ Status struct{ Allowed bool } }
-		if err := d.client.Post(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", nil, review, &answer); err != nil {
+		if err := d.client.Post(
+			ctx,
+			"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+			nil,
+			review,
+			&answer,
+		); err != nil {
 			d.bad("", "asking what you may do: %v", err)
 			return
 		}
@@ -193,12 +215,20 @@ func (d *doctor) queue(ctx context.Context) bool {
 	case kube.KindOf(err) == kube.Forbidden:
 		return false // said already
 	case kube.KindOf(err) == kube.NotFound:
-		d.bad("upgrade Berth's release with the values that it has: its chart makes it (a local cluster: berth down, berth up)",
-			"nobody is registered for the queue: the cluster has no APIService %s.%s", wire.QueueVersion, wire.QueueGroup)
+		d.bad(
+			"upgrade Berth's release with the values that it has: its chart makes it (a local cluster: berth down, berth up)",
+			"nobody is registered for the queue: the cluster has no APIService %s.%s",
+			wire.QueueVersion,
+			wire.QueueGroup,
+		)
 		return false
 	}
-	d.bad("kubectl -n "+wire.SystemNamespace+" get pods; kubectl -n "+wire.SystemNamespace+" logs deploy/berth-scheduler; kubectl get apiservice "+
-		wire.QueueVersion+"."+wire.QueueGroup+" -o yaml", "the queue does not answer: %v", err)
+	d.bad(
+		"kubectl -n "+wire.SystemNamespace+" get pods; kubectl -n "+wire.SystemNamespace+" logs deploy/berth-scheduler; kubectl get apiservice "+
+			wire.QueueVersion+"."+wire.QueueGroup+" -o yaml",
+		"the queue does not answer: %v",
+		err,
+	)
 	return false
 }
 
@@ -222,7 +252,13 @@ func (d *doctor) nodes(ctx context.Context) {
 	case usable == 0:
 		d.bad("sinfo -R says why; kubectl get nodes", "none of %d nodes can run jobs", len(list.Items))
 	case len(why) > 0:
-		d.warn("sinfo -R", "%d of %d nodes are down or drained: %s", len(why), len(list.Items), strings.Join(why[:min(len(why), 5)], "; "))
+		d.warn(
+			"sinfo -R",
+			"%d of %d nodes are down or drained: %s",
+			len(why),
+			len(list.Items),
+			strings.Join(why[:min(len(why), 5)], "; "),
+		)
 	default:
 		d.ok("%d nodes can run jobs", usable)
 	}
@@ -238,8 +274,12 @@ func (d *doctor) admission(ctx context.Context) {
 		d.bad("", "this folder: %v", err)
 		return
 	}
-	job := map[string]any{"apiVersion": "berth.hpc/v1alpha1", "kind": "BatchJob", "metadata": map[string]any{"name": "j-doctor"},
-		"spec": map[string]any{"job": map[string]any{"name": "doctor", "batch": map[string]any{"workDir": dir}}}}
+	job := map[string]any{
+		"apiVersion": "berth.hpc/v1alpha1",
+		"kind":       "BatchJob",
+		"metadata":   map[string]any{"name": "j-doctor"},
+		"spec":       map[string]any{"job": map[string]any{"name": "doctor", "batch": map[string]any{"workDir": dir}}},
+	}
 	var made struct {
 		Spec struct {
 			JobID      int64
@@ -253,15 +293,27 @@ func (d *doctor) admission(ctx context.Context) {
 	case kube.Forbidden:
 		return // said already
 	case kube.NotFound:
-		d.bad("an administrator makes you a user (sacctmgr add user, or users in the chart's values); until then: KUBECONFIG of somebody who is one",
-			"you are no user of this cluster: there is no namespace %s", d.client.Config().Namespace)
+		d.bad(
+			"an administrator makes you a user (sacctmgr add user, or users in the chart's values); until then: KUBECONFIG of somebody who is one",
+			"you are no user of this cluster: there is no namespace %s",
+			d.client.Config().Namespace,
+		)
 		return
 	case kube.Denied:
-		d.bad("the cluster's administrator says where jobs may write (Partition, sharedPaths) and who may submit", "a job from %s is refused: %v", dir, err)
+		d.bad(
+			"the cluster's administrator says where jobs may write (Partition, sharedPaths) and who may submit",
+			"a job from %s is refused: %v",
+			dir,
+			err,
+		)
 		return
 	}
 	if err != nil {
-		d.bad("kubectl get mutatingwebhookconfigurations berth -o yaml; kubectl -n "+wire.SystemNamespace+" get pods", "jobs are not admitted: %v", err)
+		d.bad(
+			"kubectl get mutatingwebhookconfigurations berth -o yaml; kubectl -n "+wire.SystemNamespace+" get pods",
+			"jobs are not admitted: %v",
+			err,
+		)
 		return
 	}
 	d.ok("a job from %s is admitted", dir)
@@ -273,7 +325,12 @@ func (d *doctor) clock(before, there, after time.Time) {
 	switch {
 	case there.IsZero():
 	case there.Before(before.Add(-skew)), there.After(after.Add(skew)):
-		d.bad("run an NTP client on every node and here", "the scheduler's clock says %s, this machine's %s", there.UTC().Format(time.DateTime), after.UTC().Format(time.DateTime))
+		d.bad(
+			"run an NTP client on every node and here",
+			"the scheduler's clock says %s, this machine's %s",
+			there.UTC().Format(time.DateTime),
+			after.UTC().Format(time.DateTime),
+		)
 	default:
 		d.ok("the clocks agree; these commands are version %s", build.Version)
 	}

@@ -105,7 +105,11 @@ func TestDoctor(t *testing.T) {
 			p := healthy()
 			c.change(p)
 			var out bytes.Buffer
-			process := &stdio.Process{Streams: stdio.Streams{Out: &out, Err: &out}, Now: func() time.Time { return now }, Dir: func() (string, error) { return "/work", nil }}
+			process := &stdio.Process{
+				Streams: stdio.Streams{Out: &out, Err: &out},
+				Now:     func() time.Time { return now },
+				Dir:     func() (string, error) { return "/work", nil },
+			}
 			cmd := New(process, func() (Client, error) { return p, nil })
 			cmd.SetArgs(nil)
 			cmd.SilenceUsage, cmd.SilenceErrors = true, true

@@ -36,8 +36,10 @@ func (d *doctor) login(ctx context.Context) {
 	case service.Spec.ExternalTrafficPolicy == "Local":
 		d.ok("the login node sees its clients' addresses: externalTrafficPolicy is Local")
 	default:
-		d.warn("upgrade Berth's release with login.service.externalTrafficPolicy=Local, or with login.config.proxyProtocolFrom and a load balancer that sends the header",
-			"the login node takes nodes' addresses for its clients': externalTrafficPolicy is Cluster and there is no PROXY protocol; it penalises no address, and from= of keys does not hold")
+		d.warn(
+			"upgrade Berth's release with login.service.externalTrafficPolicy=Local, or with login.config.proxyProtocolFrom and a load balancer that sends the header",
+			"the login node takes nodes' addresses for its clients': externalTrafficPolicy is Cluster and there is no PROXY protocol; it penalises no address, and from= of keys does not hold",
+		)
 	}
 }
 

@@ -50,7 +50,12 @@ The objects of the nodes are to be applied to nodes that exist:
 	f := c.Flags()
 	f.StringVar(&o.gres, "gres", "", "gres.conf (default: beside slurm.conf, if there is one)")
 	f.StringVar(&o.dump, "dump", "", "file that sacctmgr dump wrote")
-	f.StringVar(&o.passwd, "passwd", "/etc/passwd", "numbers, folders and shells of the users, as getent passwd prints them")
+	f.StringVar(
+		&o.passwd,
+		"passwd",
+		"/etc/passwd",
+		"numbers, folders and shells of the users, as getent passwd prints them",
+	)
 	f.StringVar(&o.group, "group", "/etc/group", "groups of the users, as getent group prints them")
 	f.BoolVar(&o.values, "values", false, "print Cluster and Partitions as values of the chart, and nothing else")
 	f.BoolVar(&o.quiet, "quiet", false, "do not tell of what is only about Slurm's own daemons")
@@ -149,7 +154,11 @@ func tell(p *stdio.Process, o *options, warnings []slurmconf.Warning) {
 		fmt.Fprintln(p.Err, w)
 	}
 	if plumbing > 0 && !o.quiet {
-		fmt.Fprintf(p.Err, "%d more parameters are about Slurm's own daemons, files and ports, of which there are none here\n", plumbing)
+		fmt.Fprintf(
+			p.Err,
+			"%d more parameters are about Slurm's own daemons, files and ports, of which there are none here\n",
+			plumbing,
+		)
 	}
 }
 
@@ -237,7 +246,11 @@ func people(p *stdio.Process, o *options) ([]any, []slurmconf.Warning, error) {
 			continue
 		}
 		u.Spec.UID, u.Spec.GID, u.Spec.Home, u.Spec.Shell, u.Spec.Groups = entry.uid, entry.gid, entry.home, entry.shell, entry.groups
-		space := meta{APIVersion: "v1", Kind: "Namespace", Metadata: metadata{Name: u.Spec.Namespace, Labels: map[string]string{wire.LabelNamespace: u.Name}}}
+		space := meta{
+			APIVersion: "v1",
+			Kind:       "Namespace",
+			Metadata:   metadata{Name: u.Spec.Namespace, Labels: map[string]string{wire.LabelNamespace: u.Name}},
+		}
 		out = append(out, space, object("User", u.Name, u.Spec))
 	}
 	return out, warnings, nil

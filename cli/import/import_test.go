@@ -24,13 +24,17 @@ var files = map[string]string{
 func imported(t *testing.T, args ...string) (out, errs string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
-	p := &stdio.Process{Streams: stdio.Streams{Out: &o, Err: &e}, Now: time.Now, LookupEnv: func(string) (string, bool) { return "", false },
+	p := &stdio.Process{
+		Streams:   stdio.Streams{Out: &o, Err: &e},
+		Now:       time.Now,
+		LookupEnv: func(string) (string, bool) { return "", false },
 		ReadFile: func(path string) ([]byte, error) {
 			if text, ok := files[path]; ok {
 				return []byte(text), nil
 			}
 			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-		}}
+		},
+	}
 	c := Commands(p)[0]
 	c.SetArgs(args)
 	c.SilenceErrors, c.SilenceUsage = true, true
@@ -70,7 +74,11 @@ func TestImport(t *testing.T) {
 		t.Errorf("%+v", u.Spec)
 	}
 	var p v1alpha1.Partition
-	if err := yaml.UnmarshalStrict([]byte(objects["Partition debug"]), &p); err != nil || p.Spec.MaxTime != 30 || !p.Spec.Default {
+	if err := yaml.UnmarshalStrict(
+		[]byte(objects["Partition debug"]),
+		&p,
+	); err != nil || p.Spec.MaxTime != 30 ||
+		!p.Spec.Default {
 		t.Errorf("%+v %v", p.Spec, err)
 	}
 	for _, want := range []string{`berth.hpc/sockets: "2"`, `feature.berth.hpc/fast: "true"`} {
@@ -109,7 +117,10 @@ func TestValues(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(out), &values); err != nil {
 		t.Fatal(err, out)
 	}
-	if p := values.Partitions["debug"]; len(values.Partitions) != 1 || values.Cluster.ClusterName != "ref" || p.Nodes != "n[1-2]" || !p.Default || p.MaxTime == 0 {
+	if p := values.Partitions["debug"]; len(values.Partitions) != 1 || values.Cluster.ClusterName != "ref" ||
+		p.Nodes != "n[1-2]" ||
+		!p.Default ||
+		p.MaxTime == 0 {
 		t.Errorf("the values are\n%s", out)
 	}
 }

@@ -34,7 +34,11 @@ func (o *Options) layout(v *option.Values) error {
 	}
 	o.settings.Settings = format.Settings{Location: o.p.Now().Location(), Layout: times, NoConvert: v.Has("noconvert")}
 	if w := strings.ToLower(v.Get("whole-hetjob")); v.Has("whole-hetjob") && w != "" && w != "yes" && w != "no" {
-		return slurmerr.Newf(slurmerr.Refused, "Invalid --whole-hetjob value \"%s\". Valid values: [yes|no].", format.Escape(v.Get("whole-hetjob")))
+		return slurmerr.Newf(
+			slurmerr.Refused,
+			"Invalid --whole-hetjob value \"%s\". Valid values: [yes|no].",
+			format.Escape(v.Get("whole-hetjob")),
+		)
 	}
 	if u := v.Get("units"); v.Has("units") {
 		unit := strings.ToUpper(u)
@@ -53,7 +57,10 @@ func (o *Options) layout(v *option.Values) error {
 	}
 	chosen := v.Last("format") != "" // not by the environment
 	if chosen && v.Has("long") {
-		return slurmerr.New(slurmerr.Fatal, "Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.")
+		return slurmerr.New(
+			slurmerr.Fatal,
+			"Options -o(--format) and -l(--long) are mutually exclusive. Please remove one and retry.",
+		)
 	}
 	var fields []string
 	if chosen || v.Has("format") && !v.Has("brief") && !v.Has("long") {
@@ -75,7 +82,12 @@ func (o *Options) layout(v *option.Values) error {
 		}
 		f, ok := dump.ParseForm(syntax, v.Get(name))
 		if !ok {
-			return slurmerr.Newf(slurmerr.Refused, "--%s=%s: unknown data parser (v0.0.38 to v0.0.44)", name, format.Escape(v.Get(name)))
+			return slurmerr.Newf(
+				slurmerr.Refused,
+				"--%s=%s: unknown data parser (v0.0.38 to v0.0.44)",
+				name,
+				format.Escape(v.Get(name)),
+			)
 		}
 		f.Command = []string{"sacct", "--" + name}
 		o.dump = &f
@@ -171,7 +183,9 @@ func (o *Options) jobs(v *option.Values) error {
 				return slurmerr.Newf(slurmerr.Fatal, "Bad job array element specified: %s", number)
 			}
 		}
-		if isStep && step == "" || step != "" && step != "batch" && step != "extern" && step != "interactive" && !number10(strings.Split(step, "+")[0]) {
+		if isStep && step == "" ||
+			step != "" && step != "batch" && step != "extern" && step != "interactive" &&
+				!number10(strings.Split(step, "+")[0]) {
 			return slurmerr.Newf(slurmerr.Fatal, "Bad step specified: %s", job)
 		}
 		o.query.Jobs = append(o.query.Jobs, job)
@@ -297,7 +311,12 @@ func (o *Options) times(v *option.Values) error {
 	}
 	if start.After(until) {
 		const layout = "2006-01-02T15:04:05"
-		return slurmerr.Newf(slurmerr.Refused, "Start time (%s) requested is after end time (%s).", start.Format(layout), until.Format(layout))
+		return slurmerr.Newf(
+			slurmerr.Refused,
+			"Start time (%s) requested is after end time (%s).",
+			start.Format(layout),
+			until.Format(layout),
+		)
 	}
 	if !start.IsZero() {
 		o.query.Start = start.Unix()

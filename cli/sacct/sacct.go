@@ -96,8 +96,10 @@ func run(ctx context.Context, o *Options) error {
 	missing := o.missing(list)
 	o.settings.Now = list.Time
 	list.Items = slices.DeleteFunc(list.Items, func(r status.Record) bool {
-		return len(o.reasons) > 0 && !slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
-			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) || len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
+		return len(o.reasons) > 0 &&
+			!slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
+			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) ||
+			len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
 			len(o.flags) > 0 && !slices.ContainsFunc(o.flags, func(f string) bool { return slices.Contains(format.AcctFlags(&r), f) })
 	})
 	for i := range list.Items {
@@ -125,7 +127,11 @@ func (o *Options) missing(list *status.RecordList) error {
 		id, _, _ = strings.Cut(id, "_")
 		id, _, _ = strings.Cut(id, "+")
 		n, err := strconv.ParseInt(id, 10, 64)
-		return err == nil && slices.ContainsFunc(list.Items, func(r status.Record) bool { return n == r.ID || n == r.ArrayJobID || n == r.HetJobID })
+		return err == nil &&
+			slices.ContainsFunc(
+				list.Items,
+				func(r status.Record) bool { return n == r.ID || n == r.ArrayJobID || n == r.HetJobID },
+			)
 	}
 	if list.Warning == "" {
 		return nil
@@ -147,7 +153,13 @@ func unknown(list *status.RecordList) error {
 	}
 	if list.UnknownQOS != "" {
 		e := slurmerr.New(slurmerr.Fatal, "problem processing qos list")
-		e.Before = []string{fmt.Sprintf("sacct: error: You gave a bad qos '%s'. Valid QOS's are %s", format.Escape(list.UnknownQOS), strings.Join(list.QOS, ","))}
+		e.Before = []string{
+			fmt.Sprintf(
+				"sacct: error: You gave a bad qos '%s'. Valid QOS's are %s",
+				format.Escape(list.UnknownQOS),
+				strings.Join(list.QOS, ","),
+			),
+		}
 		return e
 	}
 	return nil

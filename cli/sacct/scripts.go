@@ -18,7 +18,11 @@ type part struct {
 }
 
 var (
-	scriptPart      = &part{"Batch Script for ", "", func(ctx context.Context, c Accounting, id string) ([]byte, error) { return c.Script(ctx, id) }}
+	scriptPart = &part{
+		"Batch Script for ",
+		"",
+		func(ctx context.Context, c Accounting, id string) ([]byte, error) { return c.Script(ctx, id) },
+	}
 	environmentPart = &part{"Environment used for ", " (must be batch to display)", environment}
 )
 
@@ -29,9 +33,15 @@ func (o *Options) completePart(v *option.Values) error {
 	case script && env:
 		return slurmerr.New(slurmerr.Fatal, "Options --batch-script and --env-vars are mutually exclusive")
 	case script && !v.Has("jobs"):
-		return slurmerr.New(slurmerr.Fatal, "When requesting job scripts you must also request specific jobs with the '-j' option.")
+		return slurmerr.New(
+			slurmerr.Fatal,
+			"When requesting job scripts you must also request specific jobs with the '-j' option.",
+		)
 	case env && !v.Has("jobs"):
-		return slurmerr.New(slurmerr.Fatal, "When requesting job environment you must also request specific jobs with the '-j' option.")
+		return slurmerr.New(
+			slurmerr.Fatal,
+			"When requesting job environment you must also request specific jobs with the '-j' option.",
+		)
 	case script:
 		o.part = scriptPart
 	case env:

@@ -259,7 +259,13 @@ func associationsOf(u *status.AcctUser, account string) []association {
 	if !slices.Contains(u.Accounts, account) && u.DefaultAccount != account {
 		return nil
 	}
-	whole := association{account: account, user: u.Name, uid: u.UID, limits: &status.Limits{}, isDefault: u.DefaultAccount == account}
+	whole := association{
+		account:   account,
+		user:      u.Name,
+		uid:       u.UID,
+		limits:    &status.Limits{},
+		isDefault: u.DefaultAccount == account,
+	}
 	var out []association
 	for i := range u.Associations {
 		x := &u.Associations[i]
@@ -268,7 +274,10 @@ func associationsOf(u *status.AcctUser, account string) []association {
 		case x.Partition == "":
 			whole.limits = &x.Limits
 		default:
-			out = append(out, association{account: account, user: u.Name, uid: u.UID, partition: x.Partition, limits: &x.Limits})
+			out = append(
+				out,
+				association{account: account, user: u.Name, uid: u.UID, partition: x.Partition, limits: &x.Limits},
+			)
 		}
 	}
 	return append([]association{whole}, out...)
@@ -291,18 +300,48 @@ func (v *assocView) addAssociation(b *strings.Builder, id int, x *association) {
 	}
 	l := x.limits
 	lines := []string{
-		fmt.Sprintf("ClusterName=%s Account=%s UserName=%s Partition=%s Priority=%d ID=%d", v.state.Cluster, x.account, user, x.partition, l.Priority, id),
-		fmt.Sprintf("SharesRaw/Norm/Level/Factor=%d/%.2f/%d/%.2f", s.RawShares, s.NormShares, v.level[v.above(s)], s.FairShare),
+		fmt.Sprintf(
+			"ClusterName=%s Account=%s UserName=%s Partition=%s Priority=%d ID=%d",
+			v.state.Cluster,
+			x.account,
+			user,
+			x.partition,
+			l.Priority,
+			id,
+		),
+		fmt.Sprintf(
+			"SharesRaw/Norm/Level/Factor=%d/%.2f/%d/%.2f",
+			s.RawShares,
+			s.NormShares,
+			v.level[v.above(s)],
+			s.FairShare,
+		),
 		fmt.Sprintf("UsageRaw/Norm/Efctv=%.2f/%.2f/%.2f", s.RawUsage, s.NormUsage, s.EffectvUse),
 		fmt.Sprintf("ParentAccount=%s Lft=%d DefAssoc=%s", parent, id, yesNo(x.isDefault)),
 		fmt.Sprintf("GrpJobs=%s GrpJobsAccrue=N(0)", limited(int64(l.GrpJobs), c.running)),
-		fmt.Sprintf("GrpSubmitJobs=%s GrpWall=%s(%.2f)", limited(int64(l.GrpSubmitJobs), c.submitted), orN(int64(l.GrpWall)), s.WallMins),
+		fmt.Sprintf(
+			"GrpSubmitJobs=%s GrpWall=%s(%.2f)",
+			limited(int64(l.GrpSubmitJobs), c.submitted),
+			orN(int64(l.GrpWall)),
+			s.WallMins,
+		),
 		"GrpTRES=" + v.grpTRES(l.GrpTRES, nil),
 		"GrpTRESMins=" + v.grpTRES(l.GrpTRESMins, nil),
 		"GrpTRESRunMins=" + v.grpTRES(l.GrpTRESRunMins, s.RunMins),
-		fmt.Sprintf("MaxJobs=%s MaxJobsAccrue= MaxSubmitJobs=%s MaxWallPJ=%s",
-			limitedOrNone(int64(l.MaxJobs), c.running), limitedOrNone(int64(l.MaxSubmitJobs), c.submitted), orNone(int64(l.MaxWall))),
-		"MaxTRESPJ=" + v.maxTRES(l.MaxTRES), "MaxTRESPN=" + v.maxTRES(l.MaxTRESPerNode), "MaxTRESMinsPJ=" + v.maxTRES(l.MaxTRESMins),
+		fmt.Sprintf(
+			"MaxJobs=%s MaxJobsAccrue= MaxSubmitJobs=%s MaxWallPJ=%s",
+			limitedOrNone(
+				int64(l.MaxJobs),
+				c.running,
+			),
+			limitedOrNone(int64(l.MaxSubmitJobs), c.submitted),
+			orNone(int64(l.MaxWall)),
+		),
+		"MaxTRESPJ=" + v.maxTRES(
+			l.MaxTRES,
+		),
+		"MaxTRESPN=" + v.maxTRES(l.MaxTRESPerNode),
+		"MaxTRESMinsPJ=" + v.maxTRES(l.MaxTRESMins),
 		"MinPrioThresh=",
 	}
 	v.addRecord(b, lines)
@@ -340,12 +379,30 @@ func (v *assocView) addQOS(b *strings.Builder) {
 		v.addRecord(b, append([]string{
 			fmt.Sprintf("QOS=%s(%d)", q.Name, i+1),
 			fmt.Sprintf("UsageRaw=%.6f", v.qosUsage[q.Name]),
-			fmt.Sprintf("GrpJobs=%s GrpJobsAccrue=N(0) GrpSubmitJobs=%s GrpWall=%s(%.2f)",
-				limited(int64(l.GrpJobs), c.running), limited(int64(l.GrpSubmitJobs), c.submitted), orN(int64(l.GrpWall)), v.qosWall[q.Name]),
-			"GrpTRES=" + v.grpTRES(l.GrpTRES, nil), "GrpTRESMins=" + v.grpTRES(l.GrpTRESMins, nil), "GrpTRESRunMins=" + v.grpTRES(l.GrpTRESRunMins, nil),
+			fmt.Sprintf(
+				"GrpJobs=%s GrpJobsAccrue=N(0) GrpSubmitJobs=%s GrpWall=%s(%.2f)",
+				limited(
+					int64(l.GrpJobs),
+					c.running,
+				),
+				limited(int64(l.GrpSubmitJobs), c.submitted),
+				orN(int64(l.GrpWall)),
+				v.qosWall[q.Name],
+			),
+			"GrpTRES=" + v.grpTRES(
+				l.GrpTRES,
+				nil,
+			),
+			"GrpTRESMins=" + v.grpTRES(l.GrpTRESMins, nil),
+			"GrpTRESRunMins=" + v.grpTRES(l.GrpTRESRunMins, nil),
 			"MaxWallPJ=" + orNone(int64(l.MaxWall)),
-			"MaxTRESPJ=" + v.maxTRES(l.MaxTRES), "MaxTRESPN=" + v.maxTRES(l.MaxTRESPerNode), "MaxTRESMinsPJ=" + v.maxTRES(l.MaxTRESMins),
-			"MinPrioThresh= ", "MinTRESPJ=" + v.maxTRES(l.MinTRES),
+			"MaxTRESPJ=" + v.maxTRES(
+				l.MaxTRES,
+			),
+			"MaxTRESPN=" + v.maxTRES(l.MaxTRESPerNode),
+			"MaxTRESMinsPJ=" + v.maxTRES(l.MaxTRESMins),
+			"MinPrioThresh= ",
+			"MinTRESPJ=" + v.maxTRES(l.MinTRES),
 			"PreemptMode=" + strings.ToUpper(cmp.Or(q.PreemptMode, "OFF")),
 			fmt.Sprintf("Priority=%d", q.Priority),
 		}, nobody...))

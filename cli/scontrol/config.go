@@ -15,15 +15,52 @@ import (
 // parameters maps the fields of a Cluster's spec to slurm.conf's names, with
 // the unit that scontrol shows.
 var parameters = map[string]struct{ name, unit string }{
-	"clusterName": {"ClusterName", ""}, "firstJobID": {"FirstJobId", ""}, "maxJobID": {"MaxJobId", ""},
-	"maxJobCount": {"MaxJobCount", ""}, "minJobAgeSeconds": {"MinJobAge", " sec"}, "killWaitSeconds": {"KillWait", " sec"},
-	"overTimeLimitMinutes": {"OverTimeLimit", " min"}, "resvOverRunMinutes": {"ResvOverRun", " min"}, "maxArraySize": {"MaxArraySize", ""}, "jobRequeue": {"JobRequeue", ""},
-	"requeueExit": {"RequeueExit", ""}, "requeueExitHold": {"RequeueExitHold", ""},
-	"enforcePartLimits": {"EnforcePartLimits", ""}, "accountingStorageEnforce": {"AccountingStorageEnforce", ""}, "defMemPerCPU": {"DefMemPerCPU", ""}, "defMemPerNode": {"DefMemPerNode", ""},
-	"maxMemPerCPU": {"MaxMemPerCPU", ""}, "maxMemPerNode": {"MaxMemPerNode", ""}, "privateData": {"PrivateData", ""},
-	"prolog": {"Prolog", ""}, "epilog": {"Epilog", ""}, "taskProlog": {"TaskProlog", ""}, "taskEpilog": {"TaskEpilog", ""},
-	"srunProlog": {"SrunProlog", ""}, "srunEpilog": {"SrunEpilog", ""}, "prologEpilogTimeoutSeconds": {"PrologEpilogTimeout", ""},
-	"propagateResourceLimits": {"PropagateResourceLimits", ""}, "propagateResourceLimitsExcept": {"PropagateResourceLimitsExcept", ""},
+	"clusterName": {"ClusterName", ""},
+	"firstJobID":  {"FirstJobId", ""},
+	"maxJobID":    {"MaxJobId", ""},
+	"maxJobCount": {
+		"MaxJobCount",
+		"",
+	},
+	"minJobAgeSeconds": {"MinJobAge", " sec"},
+	"killWaitSeconds":  {"KillWait", " sec"},
+	"overTimeLimitMinutes": {
+		"OverTimeLimit",
+		" min",
+	},
+	"resvOverRunMinutes": {"ResvOverRun", " min"},
+	"maxArraySize":       {"MaxArraySize", ""},
+	"jobRequeue":         {"JobRequeue", ""},
+	"requeueExit":        {"RequeueExit", ""},
+	"requeueExitHold":    {"RequeueExitHold", ""},
+	"enforcePartLimits": {
+		"EnforcePartLimits",
+		"",
+	},
+	"accountingStorageEnforce": {"AccountingStorageEnforce", ""},
+	"defMemPerCPU":             {"DefMemPerCPU", ""},
+	"defMemPerNode":            {"DefMemPerNode", ""},
+	"maxMemPerCPU":             {"MaxMemPerCPU", ""},
+	"maxMemPerNode":            {"MaxMemPerNode", ""},
+	"privateData":              {"PrivateData", ""},
+	"prolog": {
+		"Prolog",
+		"",
+	},
+	"epilog":     {"Epilog", ""},
+	"taskProlog": {"TaskProlog", ""},
+	"taskEpilog": {"TaskEpilog", ""},
+	"srunProlog": {
+		"SrunProlog",
+		"",
+	},
+	"srunEpilog":                 {"SrunEpilog", ""},
+	"prologEpilogTimeoutSeconds": {"PrologEpilogTimeout", ""},
+	"propagateResourceLimits": {
+		"PropagateResourceLimits",
+		"",
+	},
+	"propagateResourceLimitsExcept": {"PropagateResourceLimitsExcept", ""},
 }
 
 // weights maps the keys of priorityWeights to slurm.conf's names.

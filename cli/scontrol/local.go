@@ -109,7 +109,11 @@ func pidinfo(ctx context.Context, o *Options, args []string) error {
 		if end != 0 {
 			left = strconv.FormatInt(max(0, end-s.Now), 10)
 		}
-		return o.p.Print("Slurm JobId=" + p.job + " ends at " + string(format.AppendInstant(nil, end, "NONE", s)) + "\nslurm_get_rem_time is " + left + "\n")
+		return o.p.Print(
+			"Slurm JobId=" + p.job + " ends at " + string(
+				format.AppendInstant(nil, end, "NONE", s),
+			) + "\nslurm_get_rem_time is " + left + "\n",
+		)
 	}
 	return plain("Failed to locate job for requested pid")
 }
@@ -118,7 +122,10 @@ func pidinfo(ctx context.Context, o *Options, args []string) error {
 func write(ctx context.Context, o *Options, args []string) error {
 	if !keyvalue.Abbreviates(args[0], "batch_script", 5) {
 		if keyvalue.Abbreviates(args[0], "config", 4) {
-			return slurmerr.New(slurmerr.Refused, "write config is not possible here: kubectl get partitions,qos,clusters -o yaml writes the configuration")
+			return slurmerr.New(
+				slurmerr.Refused,
+				"write config is not possible here: kubectl get partitions,qos,clusters -o yaml writes the configuration",
+			)
 		}
 		return plain("invalid write argument:%s", format.Escape(args[0]))
 	}
@@ -189,8 +196,14 @@ func completing(ctx context.Context, o *Options, _ []string) error {
 	var b strings.Builder
 	for i := range list.Items {
 		j := &list.Items[i]
-		fmt.Fprintf(&b, "JobId=%s EndTime=%s CompletingTime=%s Nodes(COMPLETING)=%s\n", format.JobID(j), format.AppendInstant(nil, j.End, "N/A", s),
-			format.AppendDurationLong(nil, max(0, s.Now-j.End)), format.Escape(j.NodeList))
+		fmt.Fprintf(
+			&b,
+			"JobId=%s EndTime=%s CompletingTime=%s Nodes(COMPLETING)=%s\n",
+			format.JobID(j),
+			format.AppendInstant(nil, j.End, "N/A", s),
+			format.AppendDurationLong(nil, max(0, s.Now-j.End)),
+			format.Escape(j.NodeList),
+		)
 	}
 	return o.p.Print(b.String())
 }
@@ -206,19 +219,24 @@ func waitJob(ctx context.Context, o *Options, args []string) error {
 		return err
 	}
 	done := error(problem)
-	err = c.Watch(ctx, jobs.Filter{IDs: args, States: jobs.AllStates, Fields: []string{"id", "state", "nodeList"}}, func(e *status.JobEvent) error {
-		if e.Type == status.EventMark {
-			return nil
-		}
-		for i := range e.Items {
-			switch j := &e.Items[i]; j.State {
-			case "PENDING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING":
+	err = c.Watch(
+		ctx,
+		jobs.Filter{IDs: args, States: jobs.AllStates, Fields: []string{"id", "state", "nodeList"}},
+		func(e *status.JobEvent) error {
+			if e.Type == status.EventMark {
 				return nil
-			case "RUNNING", "SUSPENDED":
-				done = o.p.Print("Nodes " + format.Escape(j.NodeList) + " are ready for use\n")
 			}
-		}
-		return jobs.ErrStopWatch
-	}, nil)
+			for i := range e.Items {
+				switch j := &e.Items[i]; j.State {
+				case "PENDING", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING":
+					return nil
+				case "RUNNING", "SUSPENDED":
+					done = o.p.Print("Nodes " + format.Escape(j.NodeList) + " are ready for use\n")
+				}
+			}
+			return jobs.ErrStopWatch
+		},
+		nil,
+	)
 	return cmp.Or(err, done)
 }

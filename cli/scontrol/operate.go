@@ -51,7 +51,8 @@ func held(verb string) func(context.Context, *Options, []string) error {
 func plainly(verb string) func(context.Context, *Options, []string) error {
 	return func(ctx context.Context, o *Options, args []string) error {
 		return o.operate(ctx, meant(verb, args), func(job, why string) []string {
-			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID && !strings.Contains(job, "_") {
+			if (verb == status.OpSuspend || verb == status.OpResume) && why == jobs.ErrInvalidID &&
+				!strings.Contains(job, "_") {
 				why = "Unexpected message received" // what slurmctld's answer comes to in 22.05
 			}
 			if verb == status.OpTop {

@@ -18,7 +18,8 @@ func updateError(s *specification, item status.OperationStatus) error {
 		}
 	}
 	switch {
-	case strings.HasPrefix(item.Error, "Update of this parameter is not supported"), strings.HasPrefix(item.Error, "Invalid UserID: "):
+	case strings.HasPrefix(item.Error, "Update of this parameter is not supported"),
+		strings.HasPrefix(item.Error, "Invalid UserID: "):
 		return plain("%s\nRequest aborted", s.asTyped(item.Error))
 	case item.Job == "" && item.Error == "No changes specified":
 		return plain("%s", item.Error)
@@ -59,7 +60,8 @@ const noError = "slurm_update error: No error\n"
 // locally is err as update has it that found it by itself.
 func locally(err error) error {
 	var e *slurmerr.Error
-	if !errors.As(err, &e) || e.Message == "" || strings.HasPrefix(e.Message, "Invalid numeric value ") || strings.HasSuffix(e.Message, "node count") {
+	if !errors.As(err, &e) || e.Message == "" || strings.HasPrefix(e.Message, "Invalid numeric value ") ||
+		strings.HasSuffix(e.Message, "node count") {
 		return err
 	}
 	e.Message = strings.Replace(e.Message, notCreated, notUpdated, 1)
@@ -75,7 +77,9 @@ func partitionError(s *specification, text string) error {
 		e := slurmerr.New(slurmerr.Refused, "Request aborted")
 		e.Before = []string{"scontrol: error: " + s.asTyped(text), ""}
 		return e
-	case strings.HasPrefix(text, "Invalid input"), strings.HasPrefix(text, "Invalid numeric value "), strings.HasSuffix(text, "is not a valid node count"),
+	case strings.HasPrefix(text, "Invalid input"),
+		strings.HasPrefix(text, "Invalid numeric value "),
+		strings.HasSuffix(text, "is not a valid node count"),
 		strings.HasPrefix(text, "Invalid ") && strings.Contains(text, " value: "):
 		return slurmerr.New(slurmerr.Refused, s.typed(text))
 	}
@@ -113,7 +117,9 @@ func jobError(item status.OperationStatus) error {
 	switch {
 	case strings.HasPrefix(text, "Invalid MailType"):
 		return plain("%s", text)
-	case strings.HasPrefix(text, "Invalid ") && strings.Contains(text, " value: "), strings.HasPrefix(text, "Invalid numeric value "), strings.HasSuffix(text, "Value ignored"):
+	case strings.HasPrefix(text, "Invalid ") && strings.Contains(text, " value: "),
+		strings.HasPrefix(text, "Invalid numeric value "),
+		strings.HasSuffix(text, "Value ignored"):
 		return slurmerr.New(slurmerr.Refused, text)
 	}
 	return plain("%s", aboutJob(item.Job, text))
@@ -130,7 +136,8 @@ func aboutJob(job, text string) string {
 // tasks tells whether job names tasks of an array, and can be read.
 func tasks(job string) bool {
 	_, index, found := strings.Cut(job, "_")
-	return found && (index == "*" || strings.HasPrefix(index, "[") && strings.HasSuffix(index, "]") || index != "" && strings.Trim(index, "0123456789,-:") == "")
+	return found &&
+		(index == "*" || strings.HasPrefix(index, "[") && strings.HasSuffix(index, "]") || index != "" && strings.Trim(index, "0123456789,-:") == "")
 }
 
 // How Slurm's scontrol ends what it says of a reservation by itself, without
@@ -177,8 +184,12 @@ func createError(s *specification, text string) error {
 		e.Before = noInstantOf(text)
 		return e
 	case s.entity == status.EntityReservation && (text == "Requested nodes are busy" || text == "Requested node configuration is not available"):
-		return plain("Error creating the reservation: %s\n%s", text, "Note, unless nodes are directly requested a reservation must exist in a single partition.\n"+
-			"If no partition is requested the default partition is assumed.")
+		return plain(
+			"Error creating the reservation: %s\n%s",
+			text,
+			"Note, unless nodes are directly requested a reservation must exist in a single partition.\n"+
+				"If no partition is requested the default partition is assumed.",
+		)
 	}
 	return plain("Error creating the %s: %s", s.entity, text)
 }

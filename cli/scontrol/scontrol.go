@@ -144,10 +144,15 @@ func init() {
 // elsewhere are Slurm's commands for daemons that are not here, and what does
 // their work.
 var elsewhere = map[string]string{
-	"abort": "delete the scheduler's pod", "shutdown": "scale the scheduler to zero", "takeover": "a standby takes the lease by itself",
-	"reboot": "drain the node and reboot it with the cluster's own tools", "cancel_reboot": "nothing here reboots nodes",
-	"setdebug": "start the scheduler with --verbose", "setdebugflags": "start the scheduler with --verbose",
-	"schedloglevel": "start the scheduler with --verbose", "token": "kubectl create token makes tokens",
+	"abort":             "delete the scheduler's pod",
+	"shutdown":          "scale the scheduler to zero",
+	"takeover":          "a standby takes the lease by itself",
+	"reboot":            "drain the node and reboot it with the cluster's own tools",
+	"cancel_reboot":     "nothing here reboots nodes",
+	"setdebug":          "start the scheduler with --verbose",
+	"setdebugflags":     "start the scheduler with --verbose",
+	"schedloglevel":     "start the scheduler with --verbose",
+	"token":             "kubectl create token makes tokens",
 	"fsdampeningfactor": "set the Cluster object's priority parameters",
 }
 

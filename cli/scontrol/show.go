@@ -33,7 +33,16 @@ var quietly = []struct {
 	name, said string
 	least      int
 }{
-	{"burstbuffer", "", 5}, {"bbstat", "", 2}, {"dwstat", "", 2}, {"federation", "", 3}, {"frontend", "No nodes in the system\n", 3}, {"daemons", "\n", 1},
+	{
+		"burstbuffer",
+		"",
+		5,
+	},
+	{"bbstat", "", 2},
+	{"dwstat", "", 2},
+	{"federation", "", 3},
+	{"frontend", "No nodes in the system\n", 3},
+	{"daemons", "\n", 1},
 }
 
 // show prints an entity. Options may also stand behind the word show.
@@ -57,7 +66,10 @@ func show(ctx context.Context, o *Options, args []string) error {
 		slurmerr.Print(o.p.Err, "scontrol", slurmerr.New(slurmerr.Refused, "No topology information available"))
 		return nil
 	case keyvalue.Abbreviates(entity, "slurmd", 2):
-		return slurmerr.New(slurmerr.Refused, "there is no slurmd here: the kubelet of each node and the agent of each job do its work (show node)")
+		return slurmerr.New(
+			slurmerr.Refused,
+			"there is no slurmd here: the kubelet of each node and the agent of each job do its work (show node)",
+		)
 	}
 	for _, q := range quietly {
 		if keyvalue.Abbreviates(entity, q.name, q.least) {
@@ -65,7 +77,9 @@ func show(ctx context.Context, o *Options, args []string) error {
 		}
 	}
 	for _, e := range shown {
-		if !keyvalue.Abbreviates(entity, e.name, e.least) && !keyvalue.Abbreviates(entity, strings.TrimSuffix(e.name, "s"), e.least) && entity != "jobid" {
+		if !keyvalue.Abbreviates(entity, e.name, e.least) &&
+			!keyvalue.Abbreviates(entity, strings.TrimSuffix(e.name, "s"), e.least) &&
+			entity != "jobid" {
 			continue
 		}
 		if e.most >= 0 && len(ids) > e.most {
@@ -119,7 +133,10 @@ func (o *Options) expand(list string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = strings.Join(strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' || r == ' ' || r == '\r' }), ",")
+		list = strings.Join(
+			strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' || r == ' ' || r == '\r' }),
+			",",
+		)
 	}
 	return hostlist.Expand(list)
 }

@@ -22,8 +22,15 @@ var entities = []struct {
 	key, entity string
 	least       int
 }{
-	{"NodeName", status.EntityNode, 4}, {"PartitionName", status.EntityPartition, 3}, {"ReservationName", status.EntityReservation, 3},
-	{"JobId", status.EntityJob, 3}, {"StepId", status.EntityStep, 3},
+	{
+		"NodeName",
+		status.EntityNode,
+		4,
+	},
+	{"PartitionName", status.EntityPartition, 3},
+	{"ReservationName", status.EntityReservation, 3},
+	{"JobId", status.EntityJob, 3},
+	{"StepId", status.EntityStep, 3},
 }
 
 // reservationKeys are the letters that are enough for a key of a reservation, as
@@ -32,9 +39,32 @@ var reservationKeys = []struct {
 	key   string
 	least int
 }{
-	{"ReservationName", 1}, {"StartTime", 2}, {"EndTime", 1}, {"Duration", 1}, {"Nodes", 5}, {"NodeCnt", 5}, {"NodeCount", 5},
-	{"CoreCnt", 5}, {"CoreCount", 5}, {"Features", 2}, {"Flags", 2}, {"Licenses", 2}, {"PartitionName", 1}, {"Users", 1},
-	{"Accounts", 1}, {"Groups", 1}, {"TRES", 1}, {"BurstBuffer", 2}, {"MaxStartDelay", 3}, {"Watts", 1},
+	{
+		"ReservationName",
+		1,
+	},
+	{"StartTime", 2},
+	{"EndTime", 1},
+	{"Duration", 1},
+	{"Nodes", 5},
+	{"NodeCnt", 5},
+	{"NodeCount", 5},
+	{
+		"CoreCnt",
+		5,
+	},
+	{"CoreCount", 5},
+	{"Features", 2},
+	{"Flags", 2},
+	{"Licenses", 2},
+	{"PartitionName", 1},
+	{"Users", 1},
+	{"Accounts", 1},
+	{"Groups", 1},
+	{"TRES", 1},
+	{"BurstBuffer", 2},
+	{"MaxStartDelay", 3},
+	{"Watts", 1},
 }
 
 // canonical is the key that word, a whole key or a beginning that fits one of
@@ -83,7 +113,10 @@ func (s *specification) misformatted(word string) error {
 		}
 		return nil
 	case status.EntityReservation:
-		return slurmerr.New(slurmerr.Refused, "Misformatted parameter '"+word+"', most options have a parameter after '='"+notCreated)
+		return slurmerr.New(
+			slurmerr.Refused,
+			"Misformatted parameter '"+word+"', most options have a parameter after '='"+notCreated,
+		)
 	case status.EntityNode, status.EntityPartition:
 		return slurmerr.Newf(slurmerr.Refused, "Invalid input: %s  Request aborted", word)
 	case status.EntityStep:
@@ -100,10 +133,12 @@ func specify(args []string) (s specification, err error) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		key, v, found := strings.Cut(a, "=")
-		if !found && s.entity == status.EntityJob && strings.EqualFold(key, "Nice") && (i+1 == len(args) || strings.Contains(args[i+1], "=")) {
+		if !found && s.entity == status.EntityJob && strings.EqualFold(key, "Nice") &&
+			(i+1 == len(args) || strings.Contains(args[i+1], "=")) {
 			a, v, found = a+"=100", "100", true // as sbatch --nice alone
 		}
-		if !found && keyvalue.Abbreviates(key, "JobId", 3) || s.entity == status.EntityJob && !found && i+1 < len(args) {
+		if !found && keyvalue.Abbreviates(key, "JobId", 3) ||
+			s.entity == status.EntityJob && !found && i+1 < len(args) {
 			if i++; i < len(args) { // KEY VALUE, which Slurm takes of jobs
 				v, found = args[i], true
 				a += "=" + v
@@ -153,7 +188,9 @@ func update(ctx context.Context, o *Options, args []string) error {
 	case err != nil:
 		return locally(err)
 	case s.entity == "":
-		return plain("No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"")
+		return plain(
+			"No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"",
+		)
 	case s.entity == status.EntityStep && !stepNamed(s.names):
 		return plain("Invalid StepID parameter: %s\nRequest aborted", format.Escape(args[0]))
 	case s.entity == status.EntityReservation && s.names == "":
@@ -265,14 +302,28 @@ func check(s *specification) error {
 	}
 	upper := strings.ToUpper(state)
 	if s.entity == status.EntityNode {
-		known := append(strings.Fields(strings.ToUpper(nodeStates)), "DOWN", "IDLE", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "CANCEL_REBOOT", "ALLOCATED", "MIXED", "UNKNOWN")
+		known := append(
+			strings.Fields(strings.ToUpper(nodeStates)),
+			"DOWN",
+			"IDLE",
+			"POWER_DOWN_ASAP",
+			"POWER_DOWN_FORCE",
+			"CANCEL_REBOOT",
+			"ALLOCATED",
+			"MIXED",
+			"UNKNOWN",
+		)
 		i := slices.IndexFunc(known, func(k string) bool { return len(upper) >= 3 && strings.HasPrefix(k, upper) })
 		if i < 0 {
-			return plain("Invalid input: state=%s\nRequest aborted\nValid states are: %s\nNot all states are valid given a node's prior state",
-				format.Escape(state), nodeStates)
+			return plain(
+				"Invalid input: state=%s\nRequest aborted\nValid states are: %s\nNot all states are valid given a node's prior state",
+				format.Escape(state),
+				nodeStates,
+			)
 		}
 		s.set["State"] = known[i]
-		if s.set["Reason"] == "" && (strings.HasPrefix("DOWN", upper) || strings.HasPrefix("DRAIN", upper) || upper == "FAIL") {
+		if s.set["Reason"] == "" &&
+			(strings.HasPrefix("DOWN", upper) || strings.HasPrefix("DRAIN", upper) || upper == "FAIL") {
 			return plain("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 		}
 	}

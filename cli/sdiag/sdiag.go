@@ -39,7 +39,12 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // Run parses args and runs the command.
 func (o *Options) Run(ctx context.Context, args []string) error {
-	v, _, err := option.Sdiag.ParseAndReport(args, o.p.LookupEnv, o.p.Print, o.p.Warn) // Slurm's, too, takes other words for nothing
+	v, _, err := option.Sdiag.ParseAndReport(
+		args,
+		o.p.LookupEnv,
+		o.p.Print,
+		o.p.Warn,
+	) // Slurm's, too, takes other words for nothing
 	if v == nil || err != nil {
 		return err
 	}

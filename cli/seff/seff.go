@@ -95,7 +95,12 @@ func text(r *status.Record, now int64) string {
 	say("Memory Utilized: %s (estimated maximum)", size(peak))
 	asked := memory(r)
 	if asked > 0 {
-		say("Memory Efficiency: %.2f%% of %s (%s/node)", share(float64(peak), float64(asked)), size(asked), size(asked/int64(nodes)))
+		say(
+			"Memory Efficiency: %.2f%% of %s (%s/node)",
+			share(float64(peak), float64(asked)),
+			size(asked),
+			size(asked/int64(nodes)),
+		)
 	}
 	if r.End == 0 {
 		say("WARNING: Efficiency statistics may be misleading for %s jobs.", r.State)

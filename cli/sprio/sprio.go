@@ -130,7 +130,10 @@ func (o *Options) show(list *status.PriorityList, s *format.Settings) error {
 		fmt.Fprintf(o.p.Err, "sprio: error: Invalid job format specification: %s\n", b)
 	}
 	// What is no field leaves nothing in the line.
-	layout = slices.DeleteFunc(layout, func(c format.Cell[status.Priority]) bool { return c.Column == nil && strings.HasPrefix(c.Text, "%") })
+	layout = slices.DeleteFunc(
+		layout,
+		func(c format.Cell[status.Priority]) bool { return c.Column == nil && strings.HasPrefix(c.Text, "%") },
+	)
 	var out []byte
 	if len(o.clusters) > 0 {
 		out = append(out, "CLUSTER: "+s.Cluster+"\n"...)

@@ -23,16 +23,30 @@ func conditionsOf(kind string) conditions {
 		{Name: "tree", Least: 4, Form: keyvalue.Word, Set: enable(func(o *Options) *bool { return &o.tree })},
 		{Name: "group", Least: 5, Form: keyvalue.Word, Set: enable(func(o *Options) *bool { return &o.group })},
 		{Name: "FlatView", Least: 2, Form: keyvalue.Word, Set: enable(func(o *Options) *bool { return &o.flat })},
-		{Name: "PrintJobCount", Least: 2, Form: keyvalue.Word, Set: enable(func(o *Options) *bool { return &o.countJobs })},
+		{
+			Name:  "PrintJobCount",
+			Least: 2,
+			Form:  keyvalue.Word,
+			Set:   enable(func(o *Options) *bool { return &o.countJobs }),
+		},
 		{Name: "all_clusters", Least: 1, Form: keyvalue.Word, Set: keyvalue.Ignored[*Options]},
 		{Name: "where", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*Options]},
-		{Name: "start", Least: 1, Form: keyvalue.Either, Set: instantIn(func(o *Options) *time.Time { return &o.start })},
+		{
+			Name:  "start",
+			Least: 1,
+			Form:  keyvalue.Either,
+			Set:   instantIn(func(o *Options) *time.Time { return &o.start }),
+		},
 		{Name: "end", Least: 1, Form: keyvalue.Either, Set: instantIn(func(o *Options) *time.Time { return &o.end })},
 		{Name: "format", Least: 1, Form: keyvalue.Either, Set: setFormat},
 	}
 	if kind == "reservation" {
 		list = append(list, keyvalue.Keyword[*Options]{
-			Name: "names", Least: 1, Form: keyvalue.Either, Set: appendTo(func(o *Options) *[]string { return &o.reservations })})
+			Name:  "names",
+			Least: 1,
+			Form:  keyvalue.Either,
+			Set:   appendTo(func(o *Options) *[]string { return &o.reservations }),
+		})
 	}
 	list = append(list, conditions{
 		{Name: "users", Least: 1, Form: keyvalue.Either, Set: appendTo(func(o *Options) *[]string { return &o.users })},
@@ -40,13 +54,24 @@ func conditionsOf(kind string) conditions {
 	}...)
 	switch kind {
 	case "user":
-		list = append(list, keyvalue.Keyword[*Options]{Name: "TopCount", Least: 1, Form: keyvalue.Either, Set: setTopCount})
+		list = append(
+			list,
+			keyvalue.Keyword[*Options]{Name: "TopCount", Least: 1, Form: keyvalue.Either, Set: setTopCount},
+		)
 	case "job":
-		list = append(list, keyvalue.Keyword[*Options]{Name: "grouping", Least: 1, Form: keyvalue.Either, Set: setGrouping})
+		list = append(
+			list,
+			keyvalue.Keyword[*Options]{Name: "grouping", Least: 1, Form: keyvalue.Either, Set: setGrouping},
+		)
 	}
 	return append(list, conditions{
 		{Name: "clusters", Least: 1, Form: keyvalue.Either, Set: keyvalue.Ignored[*Options]},
-		{Name: "tres", Least: 2, Form: keyvalue.Either, Set: func(o *Options, p keyvalue.Pair) error { o.setTRES(p.Value); return nil }},
+		{
+			Name:  "tres",
+			Least: 2,
+			Form:  keyvalue.Either,
+			Set:   func(o *Options, p keyvalue.Pair) error { o.setTRES(p.Value); return nil },
+		},
 	}...)
 }
 

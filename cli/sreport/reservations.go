@@ -25,7 +25,10 @@ func (d *data) readReservations(ctx context.Context, c Accounting, o *Options) e
 	if len(d.reservations) == 0 {
 		return nil
 	}
-	records, err := c.Records(ctx, &status.RecordQuery{Start: o.start.Unix(), End: o.end.Unix(), Duplicates: true, NoSteps: true})
+	records, err := c.Records(
+		ctx,
+		&status.RecordQuery{Start: o.start.Unix(), End: o.end.Unix(), Duplicates: true, NoSteps: true},
+	)
 	if err == nil {
 		d.records = records.Items
 	}

@@ -102,7 +102,11 @@ func (o *Options) sumBySize(d *data, report *sizeReport) (sums map[string][]int6
 	sums = map[string][]int64{}
 	for i := range d.Items {
 		u := &d.Items[i]
-		class, _ := slices.BinarySearchFunc(o.grouping, u.CPUs, func(bound, n int32) int { return cmp.Compare(bound, n+1) })
+		class, _ := slices.BinarySearchFunc(
+			o.grouping,
+			u.CPUs,
+			func(bound, n int32) int { return cmp.Compare(bound, n+1) },
+		)
 		amount := u.TRES["cpu"]
 		if o.countJobs {
 			amount = max(1, u.Jobs)

@@ -25,9 +25,22 @@ var units = []struct {
 	key string
 	unit
 }{
-	{"seconds", unit{"Seconds", 1, true, false}}, {"minutes", unit{"Minutes", 60, true, false}}, {"hours", unit{"Hours", 3600, true, false}},
-	{"percent", unit{"Percentage of Total", 1, false, true}}, {"secper", unit{"Seconds/Percentage of Total", 1, true, true}},
-	{"minper", unit{"Minutes/Percentage of Total", 60, true, true}}, {"hourper", unit{"Hours/Percentage of Total", 3600, true, true}},
+	{
+		"seconds",
+		unit{"Seconds", 1, true, false},
+	},
+	{"minutes", unit{"Minutes", 60, true, false}},
+	{"hours", unit{"Hours", 3600, true, false}},
+	{
+		"percent",
+		unit{"Percentage of Total", 1, false, true},
+	},
+	{"secper", unit{"Seconds/Percentage of Total", 1, true, true}},
+	{
+		"minper",
+		unit{"Minutes/Percentage of Total", 60, true, true},
+	},
+	{"hourper", unit{"Hours/Percentage of Total", 3600, true, true}},
 }
 
 // show formats an amount of TRES-seconds out of total.

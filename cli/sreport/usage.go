@@ -17,8 +17,17 @@ func (o *Options) usageTable() []format.Field {
 		account.Width, account.Left = 20, true
 	}
 	return []format.Field{
-		{Name: "Cluster", Width: 9}, account, {Name: "Login", Width: 9}, {Name: "Proper Name", Width: 15},
-		{Name: "WCKey", Width: 15}, {Name: "TRES Name", Width: 14}, {Name: "Used", Width: o.amountWidth()}, {Name: "Energy", Width: 8},
+		{Name: "Cluster", Width: 9},
+		account,
+		{Name: "Login", Width: 9},
+		{Name: "Proper Name", Width: 15},
+		{
+			Name:  "WCKey",
+			Width: 15,
+		},
+		{Name: "TRES Name", Width: 14},
+		{Name: "Used", Width: o.amountWidth()},
+		{Name: "Energy", Width: 8},
 	}
 }
 

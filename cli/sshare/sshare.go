@@ -35,10 +35,31 @@ func New(p *stdio.Process, connect func() (Cluster, error)) *Options {
 
 // fields are sshare's, with Slurm's widths.
 var fields = []format.Field{
-	{Name: "Account", Width: 20, Left: true}, {Name: "Cluster", Width: 10}, {Name: "EffectvUsage", Width: 13}, {Name: "FairShare", Width: 10},
-	{Name: "GrpTRESMins", Width: 30}, {Name: "GrpTRESRaw", Width: 30}, {Name: "ID", Width: 6}, {Name: "LevelFS", Width: 10},
-	{Name: "NormShares", Width: 11}, {Name: "NormUsage", Width: 11}, {Name: "Partition", Width: 12}, {Name: "RawShares", Width: 10},
-	{Name: "RawUsage", Width: 11}, {Name: "TRESRunMins", Width: 30}, {Name: "User", Width: 10},
+	{
+		Name:  "Account",
+		Width: 20,
+		Left:  true,
+	},
+	{Name: "Cluster", Width: 10},
+	{Name: "EffectvUsage", Width: 13},
+	{Name: "FairShare", Width: 10},
+	{
+		Name:  "GrpTRESMins",
+		Width: 30,
+	},
+	{Name: "GrpTRESRaw", Width: 30},
+	{Name: "ID", Width: 6},
+	{Name: "LevelFS", Width: 10},
+	{
+		Name:  "NormShares",
+		Width: 11,
+	},
+	{Name: "NormUsage", Width: 11},
+	{Name: "Partition", Width: 12},
+	{Name: "RawShares", Width: 10},
+	{Name: "RawUsage", Width: 11},
+	{Name: "TRESRunMins", Width: 30},
+	{Name: "User", Width: 10},
 }
 
 const (

@@ -1,8 +1,10 @@
-// Package acct is accounting: a database of what became of every job, its runs
-// and its steps, and of what was used. It holds records only: the queue works
-// without it, and catches up when it is back.
+// Package acct is accounting: a database of the jobs, their runs and steps, and
+// of what was used. It has records only: the queue works without it, and it
+// catches up when the database is available again.
 //
-// Store is the database (SQLite, or PostgreSQL by its URL). Recorder follows
-// the cluster's jobs and writes their records in batches, away from planning;
-// the keeper asks it before it lets a finished job go.
+// Recorder follows the cluster's jobs and writes their records in batches, apart
+// from planning; the keeper deletes a finished job when its record is stored.
+// Recorder also answers queries: lists of records, and reports of usage. Package
+// store is the database (SQLite, or PostgreSQL by its URL), package record makes
+// records from jobs, and package usage holds past usage for fair share.
 package acct

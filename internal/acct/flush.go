@@ -5,14 +5,19 @@ import (
 	"slices"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct/record"
+	"github.com/berth-hpc/berth/internal/acct/store"
+	"github.com/berth-hpc/berth/internal/acct/usage"
+	"github.com/berth-hpc/berth/translate/status"
 )
 
-// open opens the database if it is not open.
-func (r *Recorder) open(ctx context.Context) (*Store, error) {
+// open returns the database, which it opens if it is not open. A process that
+// writes reads past usage from it.
+func (r *Recorder) open(ctx context.Context) (*store.Store, error) {
 	if s := r.store.Load(); s != nil {
 		return s, nil
 	}
-	s, err := Open(ctx, r.Address)
+	s, err := store.Open(ctx, r.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -20,7 +25,8 @@ func (r *Recorder) open(ctx context.Context) (*Store, error) {
 		r.store.Store(s)
 		return s, nil
 	}
-	if err := r.usage.load(ctx, s, r.Now()); err != nil {
+	since := r.Now().Add(-usage.Horizon).Unix()
+	if err := s.EachFinishedRun(ctx, since, r.usage.Add); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
@@ -35,118 +41,150 @@ func (r *Recorder) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Moved(); err != nil {
+	if err := s.CheckMoved(); err != nil {
 		return err
 	}
 	if err := r.writeLedger(ctx, s); err != nil {
 		return err
 	}
 	for {
-		jobs, steps := r.take()
-		if len(jobs) == 0 && len(steps) == 0 {
+		b := r.nextBatch()
+		if len(b.jobs) == 0 && len(b.steps) == 0 {
 			return nil
 		}
-		entries := r.entries(jobs)
-		newer, err := put(ctx, s, entries, steps)
-		if err != nil {
-			r.putBack(jobs, steps)
+		if err := r.write(ctx, s, b); err != nil {
+			r.putBack(b)
 			return err
 		}
-		if len(newer) > 0 {
-			r.Log.Warn("records are kept as a newer version of Berth wrote them; their jobs stay in the queue", "jobs", len(newer))
-			jobs = slices.DeleteFunc(jobs, func(b *v1alpha1.BatchJob) bool { return newer[string(b.UID)] })
-		}
-		r.done(jobs, entries)
 	}
 }
 
-func put(ctx context.Context, s *Store, entries []Entry, steps []StepEntry) (newer map[string]bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
-	defer cancel()
-	return s.Put(ctx, entries, steps)
+// batch is what one transaction writes.
+type batch struct {
+	jobs  []*v1alpha1.BatchJob
+	steps []store.StepEntry
 }
 
-// take takes at most a batch of marks.
-func (r *Recorder) take() (jobs []*v1alpha1.BatchJob, steps []StepEntry) {
+func (r *Recorder) write(ctx context.Context, s *store.Store, b batch) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	entries := r.entries(b.jobs)
+	newer, err := s.Put(ctx, entries, b.steps)
+	if err != nil {
+		return err
+	}
+	stored := b.jobs
+	if len(newer) > 0 {
+		r.Log.Warn(
+			"records that a newer version of Berth wrote are not replaced; their jobs stay in the queue",
+			"jobs",
+			len(newer),
+		)
+		stored = slices.DeleteFunc(
+			slices.Clone(b.jobs),
+			func(j *v1alpha1.BatchJob) bool { return newer[string(j.UID)] },
+		)
+	}
+	for i := range entries {
+		r.usage.Add(&entries[i].Record)
+	}
+	r.release(stored)
+	return nil
+}
+
+// nextBatch removes at most a batch of marks.
+func (r *Recorder) nextBatch() batch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid, b := range r.dirty {
-		if len(jobs) == batchSize {
+	var b batch
+	for uid, j := range r.dirty {
+		if len(b.jobs) == batchSize {
 			break
 		}
-		jobs = append(jobs, b)
+		b.jobs = append(b.jobs, j)
 		delete(r.dirty, uid)
 	}
-	for id, e := range r.steps {
-		if len(steps) == batchSize {
+	for k, s := range r.steps {
+		if len(b.steps) == batchSize {
 			break
 		}
-		steps = append(steps, e)
-		delete(r.steps, id)
+		b.steps = append(b.steps, store.StepEntry{Run: k.run, Step: s})
+		delete(r.steps, k)
 	}
-	return jobs, steps
+	return b
 }
 
 // putBack marks again what was not written, unless something newer is marked.
-func (r *Recorder) putBack(jobs []*v1alpha1.BatchJob, steps []StepEntry) {
+func (r *Recorder) putBack(b batch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, b := range jobs {
-		if _, newer := r.dirty[b.UID]; !newer {
-			r.dirty[b.UID] = b
+	for _, j := range b.jobs {
+		if _, newer := r.dirty[j.UID]; !newer {
+			r.dirty[j.UID] = j
 		}
 	}
-	for _, e := range steps {
-		id := stepID{e.UID, e.Restarts, e.Step.Step}
-		if _, newer := r.steps[id]; !newer {
-			r.steps[id] = e
+	for _, e := range b.steps {
+		k := stepKey{e.Run, e.Step.Step}
+		if _, newer := r.steps[k]; !newer {
+			r.steps[k] = e.Step
 		}
 	}
 }
 
-func (r *Recorder) entries(jobs []*v1alpha1.BatchJob) []Entry {
-	cluster := ClusterName(r.Cluster.Parameters())
-	var out []Entry
+// entries returns the records of all runs of the jobs.
+func (r *Recorder) entries(jobs []*v1alpha1.BatchJob) []store.Entry {
+	var out []store.Entry
 	for _, b := range jobs {
 		rev := r.revision(b)
 		row := r.Row(b)
-		for _, rec := range Records(b, &row, cluster, r.Who) {
-			out = append(out, Entry{Record: rec, Rev: rev})
+		for _, rec := range r.records(b, &row) {
+			out = append(out, store.Entry{Record: rec, Rev: rev})
 		}
 	}
 	return out
 }
 
-// done notes what is stored now, and tells who waits for it.
-func (r *Recorder) done(jobs []*v1alpha1.BatchJob, entries []Entry) {
-	for i := range entries {
-		r.usage.Add(&entries[i].Record)
-	}
+// records returns the records of a job with the row.
+func (r *Recorder) records(b *v1alpha1.BatchJob, row *status.Job) []status.Record {
+	return record.OfJob(b, row, ClusterName(r.Cluster.Parameters()), r.Users)
+}
+
+// release marks finished jobs as stored, and calls Released for them.
+func (r *Recorder) release(jobs []*v1alpha1.BatchJob) {
 	var released []int64
 	r.mu.Lock()
 	for _, b := range jobs {
 		if !b.IsFinal() {
 			continue
 		}
-		if now, ok := r.Cluster.Jobs.ByUID(b.UID); !ok {
+		now, exists := r.Cluster.Jobs.ByUID(b.UID)
+		switch {
+		case !exists:
 			delete(r.stored, b.UID)
-			continue
-		} else if now.Status.Restarts == b.Status.Restarts {
+		case now.Status.Restarts == b.Status.Restarts:
 			r.stored[b.UID] = b.Status.Restarts
 			released = append(released, b.Spec.JobID)
 		}
 	}
-	if len(r.stored) > 2*r.Cluster.Jobs.Len()+1000 {
-		for uid := range r.stored {
-			if _, ok := r.Cluster.Jobs.ByUID(uid); !ok {
-				delete(r.stored, uid)
-			}
-		}
-	}
+	r.pruneStored()
 	r.mu.Unlock()
-	if r.Released != nil {
-		for _, id := range released {
-			r.Released(id)
+	if r.Released == nil {
+		return
+	}
+	for _, id := range released {
+		r.Released(id)
+	}
+}
+
+// pruneStored forgets jobs that no longer exist, when there are many. The
+// recorder is locked.
+func (r *Recorder) pruneStored() {
+	if len(r.stored) <= 2*r.Cluster.Jobs.Len()+1000 {
+		return
+	}
+	for uid := range r.stored {
+		if _, exists := r.Cluster.Jobs.ByUID(uid); !exists {
+			delete(r.stored, uid)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package acct
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,103 +14,115 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/internal/acct/record"
+	"github.com/berth-hpc/berth/internal/acct/store"
+	"github.com/berth-hpc/berth/internal/acct/usage"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/wire"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Pauses of the writer: how long changes are gathered, and how long it waits
-// after a failure (growing to the second).
+// batchDelay is how long changes are collected before they are written. After a
+// failure the writer waits for minRetry, and twice as long each time up to
+// maxRetry.
 const (
-	gather     = 200 * time.Millisecond
-	leastRetry = time.Second
-	mostRetry  = 15 * time.Second
+	batchDelay = 200 * time.Millisecond
+	minRetry   = time.Second
+	maxRetry   = 15 * time.Second
 )
 
-// batchSize bounds one transaction, writeTime how long it may take: a server
-// that has stopped answering is no reason to wait for ever.
+// batchSize bounds the records of one transaction, and writeTimeout its time: a
+// database that has stopped answering must not block the writer for ever.
 const (
-	batchSize = 500
-	writeTime = 30 * time.Second
+	batchSize    = 500
+	writeTimeout = 30 * time.Second
 )
 
-// ErrDisabled says that no database was named.
+// shutdownTimeout bounds the last write.
+const shutdownTimeout = 2 * time.Second
+
+// ErrDisabled is returned if no database is configured.
 var ErrDisabled = errors.New("accounting storage is disabled")
 
-// ErrAway says that the database does not answer; its cause is wrapped.
-var ErrAway = errors.New("the accounting database does not answer")
+// ErrUnavailable is returned while the database does not answer. It wraps the
+// cause.
+var ErrUnavailable = errors.New("the accounting database does not answer")
 
-// Config says what a Recorder works with; Released and Log may be nil.
+// Config is the configuration of a Recorder. Released and Log may be nil.
 type Config struct {
-	// Address of the database, see Open. Empty: nothing is stored, and every
-	// job counts as stored.
+	// Address is that of the database, see store.Open. Without one nothing is
+	// stored, and every job counts as stored.
 	Address string
 	Cluster *control.Cluster
-	// Row gives the row of a job, in the queue or just gone from it.
-	Row func(b *v1alpha1.BatchJob) status.Job
-	Who People
-	// NodeEvent tells the state in which a node takes no jobs, with why and by
-	// whom, and its Kubernetes name; NodeNames users' names by those. nil: no
-	// events are kept.
+	// Row returns the row of a job, in the queue or just removed from it.
+	Row   func(b *v1alpha1.BatchJob) status.Job
+	Users record.Users
+	// NodeEvent returns the state in which a node is unavailable for jobs, with
+	// the reason and the user, and its Kubernetes name. NodeNames returns the
+	// nodes' short names by those. Without NodeEvent no events are stored.
 	NodeEvent func(n *corev1.Node) status.AcctEvent
 	NodeNames func(nodes []*corev1.Node) map[string]string
-	// ReadOnly: another process writes; this one only searches.
+	// ReadOnly is set where another process writes: this one only queries.
 	ReadOnly bool
-	// Released is told of finished jobs whose records have been stored.
+	// Released is called for finished jobs whose records have been stored.
 	Released func(jobID int64)
-	// Retention is how many days records are kept; 0: for ever. ArchiveDir
-	// takes them when they go; empty: they are only deleted.
+	// Retention is how many days records are kept; 0: for ever. They are written
+	// to ArchiveDir before they are deleted, unless it is empty.
 	Retention  int
 	ArchiveDir string
 	Now        func() time.Time
 	Log        *slog.Logger
 }
 
-// Recorder writes the records of the cluster's jobs. It marks a job when it
-// changes, and makes the record from the job's object when it is written, so
-// that a database that is away costs no memory but a mark, and that doing it
-// again does no harm. Safe for concurrent use.
+// Recorder writes the records of the cluster's jobs. It marks a job that changes,
+// and makes the record from the job's object when it writes: a mark is all that
+// a job costs while the database is unavailable, and writing a record twice has
+// no effect. Safe for concurrent use.
 type Recorder struct {
 	Config
-	store atomic.Pointer[Store]
-	usage *Usage
-	away  atomic.Pointer[error] // why the last attempt failed; nil: it did not
+	store     atomic.Pointer[store.Store]
+	usage     *usage.Usage
+	lastError atomic.Pointer[error] // of the last attempt to write; nil: it succeeded
 
 	wake chan struct{}
 
 	mu     sync.Mutex
 	dirty  map[types.UID]*v1alpha1.BatchJob // changed since they were written
 	stored map[types.UID]int32              // restarts of finished runs that are stored
-	steps  map[stepID]StepEntry             // reported and not yet written
+	steps  map[stepKey]status.StepRecord    // reported and not yet written
 	ledger ledger
 }
 
-type stepID struct {
-	uid      string
-	restarts int32
-	step     string
+type stepKey struct {
+	run  record.RunKey
+	step string
 }
 
-// NewRecorder makes a Recorder, before the stores of c.Cluster are fed.
+// NewRecorder returns a Recorder. It must be called before the stores of
+// c.Cluster are filled.
 func NewRecorder(c Config) *Recorder {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Recorder{
-		Config: c, wake: make(chan struct{}, 1), usage: newUsage(),
-		dirty: map[types.UID]*v1alpha1.BatchJob{}, stored: map[types.UID]int32{}, steps: map[stepID]StepEntry{},
+		Config: c,
+		wake:   make(chan struct{}, 1),
+		usage:  usage.New(),
+		dirty:  map[types.UID]*v1alpha1.BatchJob{},
+		stored: map[types.UID]int32{},
+		steps:  map[stepKey]status.StepRecord{},
 	}
 	if c.Address != "" && !c.ReadOnly {
-		c.Cluster.Jobs.Subscribe(r.changed)
+		c.Cluster.Jobs.Subscribe(r.jobChanged)
 		c.Cluster.Nodes.Subscribe(r.nodeChanged)
 		c.Cluster.Reservations.Subscribe(r.reservationChanged)
 	}
 	return r
 }
 
-func (r *Recorder) changed(_, now *v1alpha1.BatchJob) {
+func (r *Recorder) jobChanged(_, now *v1alpha1.BatchJob) {
 	if now == nil || now.Spec.JobID == 0 {
-		return // a job that is gone was stored, or is still marked
+		return // a deleted job was stored, or is still marked
 	}
 	if !control.IsCreated(now) {
 		return // it has no UID yet
@@ -119,12 +130,12 @@ func (r *Recorder) changed(_, now *v1alpha1.BatchJob) {
 	r.mu.Lock()
 	r.mark(now)
 	r.mu.Unlock()
-	r.poke()
+	r.notify()
 }
 
-// mark notes that the job is to be written, as the newest version that is known:
-// that in the store, or of those that came before the job was removed from it.
-// (Versions do not always arrive in their order.) The recorder is locked.
+// mark marks the job to be written in the newest known version: that of the
+// store, or of those seen before the job was removed from it. Versions do not
+// always arrive in order. The recorder is locked.
 func (r *Recorder) mark(b *v1alpha1.BatchJob) {
 	if latest, ok := r.Cluster.Jobs.ByUID(b.UID); ok {
 		b = latest
@@ -134,7 +145,7 @@ func (r *Recorder) mark(b *v1alpha1.BatchJob) {
 	r.dirty[b.UID] = b
 }
 
-// revision is the version of the object; a higher one is newer.
+// revision returns the version of the object; a higher one is newer.
 func (r *Recorder) revision(b *v1alpha1.BatchJob) int64 {
 	rev, err := strconv.ParseInt(b.ResourceVersion, 10, 64)
 	if err != nil {
@@ -143,15 +154,16 @@ func (r *Recorder) revision(b *v1alpha1.BatchJob) int64 {
 	return rev
 }
 
-func (r *Recorder) poke() {
+// notify wakes the writer.
+func (r *Recorder) notify() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// Stored tells whether a job that is over has its record in the database, so
-// that its object may go.
+// Stored reports whether the record of a finished job is in the database, so
+// that its object may be deleted.
 func (r *Recorder) Stored(b *v1alpha1.BatchJob) bool {
 	if r.Address == "" {
 		return true
@@ -162,55 +174,47 @@ func (r *Recorder) Stored(b *v1alpha1.BatchJob) bool {
 	return ok && restarts == b.Status.Restarts
 }
 
-// Highest is the highest job id in the database, 0 if there is none. It may be
-// called before Run.
-func (r *Recorder) Highest(ctx context.Context) (int64, error) {
+// HighestJobID returns the highest job id in the database, or 0 if it has none.
+// It may be called before Run.
+func (r *Recorder) HighestJobID(ctx context.Context) (int64, error) {
 	if r.Address == "" {
 		return 0, nil
 	}
-	s, err := Open(ctx, r.Address)
+	s, err := store.Open(ctx, r.Address)
 	if err != nil {
 		return 0, err
 	}
-	defer s.Close() //nolint:errcheck // it was read only
-	var id sql.NullInt64
-	if err := s.read.QueryRowContext(ctx, `SELECT max(job_id) FROM jobs`).Scan(&id); err != nil {
-		return 0, fmt.Errorf("accounting database: %w", err)
-	}
-	return id.Int64, nil
+	defer s.Close() //nolint:errcheck // it was only read
+	return s.HighestJobID(ctx)
 }
 
-// Knows tells whether the database has a record of the job.
-func (r *Recorder) Knows(ctx context.Context, jobID int64) (bool, error) {
+// HasJob reports whether the database has a record of the job.
+func (r *Recorder) HasJob(ctx context.Context, jobID int64) (bool, error) {
 	s, err := r.database()
 	if err != nil {
 		return false, err
 	}
-	var n int
-	if err := s.read.QueryRowContext(ctx, s.q(`SELECT count(*) FROM jobs WHERE job_id = ?`), jobID).Scan(&n); err != nil {
-		return false, fmt.Errorf("accounting database: %w", err)
-	}
-	return n > 0, nil
+	return s.HasJob(ctx, jobID)
 }
 
-// Unstored is how many changes wait to be written.
-func (r *Recorder) Unstored() int {
+// Backlog returns the number of jobs and steps that are not yet written.
+func (r *Recorder) Backlog() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.dirty) + len(r.steps)
 }
 
-// Away tells why the database could not be written to; nil: it could.
-func (r *Recorder) Away() error {
-	if err := r.away.Load(); err != nil {
+// Err returns why the last attempt to write failed, or nil.
+func (r *Recorder) Err() error {
+	if err := r.lastError.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// Steps takes what an agent says about steps of a job's attempt. Steps of an
-// attempt that nobody knows are dropped.
-func (r *Recorder) Steps(jobID int64, attempt int32, list []wire.StepRecord) {
+// RecordSteps records what an agent reports of the steps of a job's attempt.
+// Steps of an unknown attempt are dropped.
+func (r *Recorder) RecordSteps(jobID int64, attempt int32, list []wire.StepRecord) {
 	if r.Address == "" {
 		return
 	}
@@ -218,68 +222,68 @@ func (r *Recorder) Steps(jobID int64, attempt int32, list []wire.StepRecord) {
 	if !ok {
 		return
 	}
-	restarts, ok := runOf(b, attempt)
+	run, ok := runOf(b, attempt)
 	if !ok {
 		return
 	}
 	r.mu.Lock()
 	for i := range list {
-		s := Step(&list[i], r.Who)
-		r.steps[stepID{string(b.UID), restarts, s.Step}] = StepEntry{UID: string(b.UID), Restarts: restarts, Step: s}
+		s := record.OfStep(&list[i], r.Users)
+		r.steps[stepKey{run, s.Step}] = s
 	}
 	r.mu.Unlock()
-	r.poke()
+	r.notify()
 }
 
-// runOf is the number of the run that an attempt was.
-func runOf(b *v1alpha1.BatchJob, attempt int32) (int32, bool) {
+// runOf returns the key of the run that had the attempt.
+func runOf(b *v1alpha1.BatchJob, attempt int32) (run record.RunKey, ok bool) {
+	run.UID = string(b.UID)
 	if b.Status.Attempt == attempt {
-		return b.Status.Restarts, true
+		run.Restarts = b.Status.Restarts
+		return run, true
 	}
 	for _, p := range b.Status.Past {
 		if p.Attempt == attempt {
-			return p.Restarts, true
+			run.Restarts = p.Restarts
+			return run, true
 		}
 	}
-	return 0, false
+	return run, false
 }
 
-// Run opens the database and writes until ctx ends; what is marked then is
-// written as far as a moment allows, the rest after the next start.
+// Run opens the database and writes until ctx ends. It then writes what it can
+// in shutdownTimeout; the rest is written after the next start.
 func (r *Recorder) Run(ctx context.Context) {
 	if r.Address == "" {
 		return
 	}
 	defer r.close()
-	pause := leastRetry
+	retry := minRetry
 	housekeeping := time.NewTicker(time.Hour)
 	defer housekeeping.Stop()
 	for ctx.Err() == nil {
 		if err := r.flush(ctx); err != nil && ctx.Err() == nil {
-			r.complain(err)
-			if lost(err) {
-				r.again()
-			}
-			wait(ctx, pause)
-			pause = min(2*pause, mostRetry)
+			r.failed(err)
+			wait(ctx, retry)
+			retry = min(2*retry, maxRetry)
 			continue
 		}
-		pause = leastRetry
-		if r.away.Swap(nil) != nil {
+		retry = minRetry
+		if r.lastError.Swap(nil) != nil {
 			r.Log.Info("the accounting database answers again")
 		}
 		select {
 		case <-r.wake:
-			wait(ctx, gather)
+			wait(ctx, batchDelay)
 		case <-housekeeping.C:
 			if !r.ReadOnly {
 				r.purge(ctx)
-				r.usage.prune(r.Now())
+				r.usage.Prune(r.Now())
 			}
 		case <-ctx.Done():
 		}
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := r.flush(last); err != nil {
 		r.Log.Warn("accounting is behind; it catches up after the next start", "error", err)
@@ -295,15 +299,24 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (r *Recorder) complain(err error) {
-	if r.away.Swap(&err) == nil {
-		r.Log.Error("accounting is behind: jobs go on, and finished ones stay until their records are stored", "error", err)
+// failed logs the first of several failures, and closes a database that has to
+// be opened again.
+func (r *Recorder) failed(err error) {
+	if r.lastError.Swap(&err) == nil {
+		r.Log.Error(
+			"accounting is behind: jobs continue, and finished ones stay until their records are stored",
+			"error",
+			err,
+		)
+	}
+	if store.NeedsReopen(err) {
+		r.close()
+		r.markAll()
 	}
 }
 
-// again begins with another database: what the queue knows is to be in it.
-func (r *Recorder) again() {
-	r.close()
+// markAll marks every job: the database that is opened next may be another one.
+func (r *Recorder) markAll() {
 	if r.ReadOnly {
 		return
 	}
@@ -323,7 +336,7 @@ func (r *Recorder) close() {
 	}
 }
 
-// ClusterName is the cluster's name in records.
+// ClusterName returns the cluster's name in records.
 func ClusterName(p v1alpha1.ClusterSpec) string {
 	if p.ClusterName != "" {
 		return p.ClusterName
@@ -331,21 +344,24 @@ func ClusterName(p v1alpha1.ClusterSpec) string {
 	return "berth"
 }
 
-// database is the open database, or why there is none.
-func (r *Recorder) database() (*Store, error) {
+// Usage returns what finished runs have used, for fair share.
+func (r *Recorder) Usage() *usage.Usage { return r.usage }
+
+// database returns the open database, or why there is none.
+func (r *Recorder) database() (*store.Store, error) {
 	if s := r.store.Load(); s != nil {
-		err := s.Moved()
+		err := s.CheckMoved()
 		if err == nil {
 			return s, nil
 		}
-		r.poke()
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+		r.notify()
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if r.Address == "" {
 		return nil, ErrDisabled
 	}
-	if err := r.away.Load(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAway, *err)
+	if err := r.lastError.Load(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, *err)
 	}
-	return nil, ErrAway
+	return nil, ErrUnavailable
 }

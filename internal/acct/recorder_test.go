@@ -16,6 +16,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/usage"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/internal/wire"
@@ -23,19 +24,41 @@ import (
 )
 
 func batchJob(id int64, state string) *v1alpha1.BatchJob {
-	b := &v1alpha1.BatchJob{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("j", id), UID: types.UID(fmt.Sprint("uid-", id))}}
-	submit, start, end := metav1.NewMicroTime(time.Unix(100, 0)), metav1.NewMicroTime(time.Unix(110, 0)), metav1.NewMicroTime(time.Unix(170, 0))
+	b := &v1alpha1.BatchJob{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("j", id), UID: types.UID(fmt.Sprint("uid-", id))},
+	}
+	submit, start, end := metav1.NewMicroTime(
+		time.Unix(100, 0),
+	), metav1.NewMicroTime(
+		time.Unix(110, 0),
+	), metav1.NewMicroTime(
+		time.Unix(170, 0),
+	)
 	b.Spec = v1alpha1.BatchJobSpec{JobID: id, User: "anna", Partition: "main", SubmitTime: &submit}
 	b.Status.State, b.Status.Attempt = state, 1
 	if state != v1alpha1.StatePending {
 		b.Status.StartTime, b.Status.EndTime = &start, &end
-		b.Status.Allocation = &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2, Memory: 1024}}}
+		b.Status.Allocation = &v1alpha1.Allocation{
+			Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2, Memory: 1024}},
+		}
 	}
 	return b
 }
 
 func row(b *v1alpha1.BatchJob) status.Job {
-	return status.Job{ID: b.Spec.JobID, User: b.Spec.User, State: b.Status.State, Submit: 100, Eligible: 100, Start: 110, End: 170, Nodes: 1, CPUs: 2, NodeList: "n1", TRES: "cpu=2,mem=1G,node=1,billing=2"}
+	return status.Job{
+		ID:       b.Spec.JobID,
+		User:     b.Spec.User,
+		State:    b.Status.State,
+		Submit:   100,
+		Eligible: 100,
+		Start:    110,
+		End:      170,
+		Nodes:    1,
+		CPUs:     2,
+		NodeList: "n1",
+		TRES:     "cpu=2,mem=1G,node=1,billing=2",
+	}
 }
 
 // recorder runs a Recorder until stop is called.
@@ -52,7 +75,7 @@ func recorder(t *testing.T, c *control.Cluster, address string) (*acct.Recorder,
 
 // usedBy is what the user has used, undecayed.
 func usedBy(r *acct.Recorder, user string, now time.Time, factor func(string) float64) map[string]float64 {
-	used, _ := r.Usage().Used(now, 0, time.Time{}, factor, nil)
+	used, _ := r.Usage().Used(&usage.Query{Now: now, Factor: factor})
 	return used[status.AssociationKey{User: user}]
 }
 
@@ -73,20 +96,41 @@ func TestRecorderFollowsTheQueue(t *testing.T) {
 	r, stop := recorder(t, c, path)
 	b := batchJob(7, v1alpha1.StateCompleted)
 	b.Status.Restarts = 1
-	b.Status.Past = []v1alpha1.PastAttempt{{Attempt: 1, State: "REQUEUED", Start: metav1.NewMicroTime(time.Unix(50, 0)), End: metav1.NewMicroTime(time.Unix(60, 0)), CPUs: 1, Nodes: 1, NodeList: "n9"}}
+	b.Status.Past = []v1alpha1.PastAttempt{
+		{
+			Attempt:  1,
+			State:    "REQUEUED",
+			Start:    metav1.NewMicroTime(time.Unix(50, 0)),
+			End:      metav1.NewMicroTime(time.Unix(60, 0)),
+			CPUs:     1,
+			Nodes:    1,
+			NodeList: "n9",
+		},
+	}
 	b.Status.Attempt = 2
 	fake.Feed(c, b)
 	list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"7"}, Duplicates: true})
-	if err != nil || len(list) != 2 || list[0].State != "REQUEUED" || list[0].NodeList != "n9" || list[1].State != "COMPLETED" {
+	if err != nil || len(list) != 2 || list[0].State != "REQUEUED" || list[0].NodeList != "n9" ||
+		list[1].State != "COMPLETED" {
 		t.Fatalf("%v %+v", err, list)
 	}
 	eventually(t, "the record to be stored", func() bool { return r.Stored(b) })
-	if used := usedBy(r, "anna", time.Unix(200, 0), nil); used["cpu"] != 130 || used["mem"] != 1024*60 || used["wall"] <= 0 {
+	if used := usedBy(
+		r,
+		"anna",
+		time.Unix(200, 0),
+		nil,
+	); used["cpu"] != 130 || used["mem"] != 1024*60 ||
+		used["wall"] <= 0 {
 		t.Errorf("used: %v", used)
 	}
-	r.Steps(7, 2, []wire.StepRecord{{ID: 0, Name: "a", State: "COMPLETED", Nodes: []string{"n1"}, Tasks: 1, CPUs: 1}})
-	r.Steps(7, 1, []wire.StepRecord{{ID: 3, Name: "old", State: "CANCELLED"}})
-	r.Steps(7, 9, []wire.StepRecord{{ID: 5, Name: "nobody's"}})
+	r.RecordSteps(
+		7,
+		2,
+		[]wire.StepRecord{{ID: 0, Name: "a", State: "COMPLETED", Nodes: []string{"n1"}, Tasks: 1, CPUs: 1}},
+	)
+	r.RecordSteps(7, 1, []wire.StepRecord{{ID: 3, Name: "old", State: "CANCELLED"}})
+	r.RecordSteps(7, 9, []wire.StepRecord{{ID: 5, Name: "nobody's"}})
 	c.Jobs.Remove(b, time.Now())
 	stop()
 
@@ -127,7 +171,7 @@ func TestLockedDatabaseHoldsUpNothing(t *testing.T) {
 	began := time.Now()
 	for range 1000 {
 		fake.Feed(c, b.DeepCopy())
-		r.Steps(2, 1, []wire.StepRecord{{ID: 0}})
+		r.RecordSteps(2, 1, []wire.StepRecord{{ID: 0}})
 		if r.Stored(b) {
 			t.Fatal("it is said to be stored")
 		}
@@ -182,34 +226,6 @@ func TestNoAccounting(t *testing.T) {
 	}
 }
 
-// A disk that is full (here: a limit on the database's size).
-func TestFullDatabaseLosesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.db")
-	s, err := acct.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	put(t, s, []acct.Entry{record(1, "anna", nil)})
-	full := record(2, "anna", func(r *status.Record) { r.Comment = strings.Repeat("x", 1<<20) })
-	if err := acct.LimitPages(s, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Put(t.Context(), []acct.Entry{record(3, "anna", nil), full}, nil); err == nil {
-		t.Fatal("a full database took it")
-	}
-	if got := ids(find(t, s, status.RecordQuery{})); len(got) != 1 {
-		t.Errorf("a part was written: %v", got)
-	}
-	if err := acct.LimitPages(s, 1<<30); err != nil {
-		t.Fatal(err)
-	}
-	put(t, s, []acct.Entry{record(3, "anna", nil), full})
-	if got := ids(find(t, s, status.RecordQuery{})); len(got) != 3 {
-		t.Errorf("%v", got)
-	}
-}
-
 // What ran counts so often as its QOS says, just after it ended and when a new
 // process reads it from the database.
 func TestUsageCountsByQOS(t *testing.T) {
@@ -217,11 +233,13 @@ func TestUsageCountsByQOS(t *testing.T) {
 	ended := time.Now().Truncate(time.Hour).Add(-time.Hour)
 	c := fake.Cluster(interceptor.Funcs{})
 	start := func(c *control.Cluster) (*acct.Recorder, func()) {
-		r := acct.NewRecorder(acct.Config{Address: path, Cluster: c, Now: time.Now, Row: func(b *v1alpha1.BatchJob) status.Job {
-			j := row(b)
-			j.QOS, j.Start, j.End = b.Spec.Job.QOS, ended.Unix()-60, ended.Unix()
-			return j
-		}})
+		r := acct.NewRecorder(
+			acct.Config{Address: path, Cluster: c, Now: time.Now, Row: func(b *v1alpha1.BatchJob) status.Job {
+				j := row(b)
+				j.QOS, j.Start, j.End = b.Spec.Job.QOS, ended.Unix()-60, ended.Unix()
+				return j
+			}},
+		)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { r.Run(ctx); close(done) }()

@@ -12,6 +12,7 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -28,17 +29,33 @@ func TestReportCountsEveryRunOnce(t *testing.T) {
 }
 
 func reportOnce(t *testing.T, address string) {
-	s, err := acct.Open(t.Context(), address)
+	s, err := store.Open(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, s, []acct.Entry{
-		record(1, "anna", nil), // 1010 to 1110, 2 CPUs, 1 GiB
-		record(2, "anna", func(r *status.Record) { r.Start, r.End, r.WCKey = 2010, 2210, "k" }),
-		record(3, "ben", func(r *status.Record) { r.AllocTRES = "billing=2,cpu=2,gres/gpu=3,mem=1G,node=1" }), // 3010 to 3110
-		record(4, "ben", func(r *status.Record) { r.Suspended = 60 }),                                         // 4010 to 4110
-		record(5, "carl", func(r *status.Record) { r.Start, r.End, r.State, r.AllocTRES, r.CPUs = 0, 5100, "CANCELLED", "", 0 }),
-		record(6, "carl", func(r *status.Record) { r.End, r.State = 0, "RUNNING" }), // its object is gone; from 6010 on
+	accttest.Put(t, s, []store.Entry{
+		accttest.Entry(1, "anna", nil), // 1010 to 1110, 2 CPUs, 1 GiB
+		accttest.Entry(2, "anna", func(r *status.Record) { r.Start, r.End, r.WCKey = 2010, 2210, "k" }),
+		accttest.Entry(
+			3,
+			"ben",
+			func(r *status.Record) { r.AllocTRES = "billing=2,cpu=2,gres/gpu=3,mem=1G,node=1" },
+		), // 3010 to 3110
+		accttest.Entry(
+			4,
+			"ben",
+			func(r *status.Record) { r.Suspended = 60 },
+		), // 4010 to 4110
+		accttest.Entry(
+			5,
+			"carl",
+			func(r *status.Record) { r.Start, r.End, r.State, r.AllocTRES, r.CPUs = 0, 5100, "CANCELLED", "", 0 },
+		),
+		accttest.Entry(
+			6,
+			"carl",
+			func(r *status.Record) { r.End, r.State = 0, "RUNNING" },
+		), // its object is gone; from 6010 on
 	})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -88,7 +105,7 @@ func reportOnce(t *testing.T, address string) {
 	if err != nil || len(list) != 3 || list[0].Jobs != 1 || list[2].Jobs != 2 || list[2].CPUs != 2 {
 		t.Errorf("by size: %+v, %v", list, err)
 	}
-	if id, err := r.Highest(t.Context()); err != nil || id < 7 {
+	if id, err := r.HighestJobID(t.Context()); err != nil || id < 7 {
 		t.Errorf("the highest id is %d: %v", id, err)
 	}
 	want := map[string][2]int64{"anna": {2*50 + 2*100, 0}, "carl": {200, 0}}

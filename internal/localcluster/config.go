@@ -32,7 +32,7 @@ type Config struct {
 	Login     bool
 	LoginPort int
 
-	// Accounting is the database of accounting, as acct.Open takes it; "": a
+	// Accounting is the database of accounting, as store.Open takes it; "": a
 	// file in the state folder.
 	Accounting string
 

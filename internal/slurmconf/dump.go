@@ -82,7 +82,10 @@ func ParseDump(file string, data []byte) (*Dump, error) {
 func (p *dumpParser) cluster(options [][2]string) {
 	for _, kv := range options {
 		switch key := strings.ToLower(kv[0]); {
-		case unset(kv[1]), key == "fairshare" && kv[1] == "1", key == "qos" && kv[1] == "normal", key == "defaultqos" && kv[1] == "normal":
+		case unset(kv[1]),
+			key == "fairshare" && kv[1] == "1",
+			key == "qos" && kv[1] == "normal",
+			key == "defaultqos" && kv[1] == "normal":
 		default:
 			p.warn(kv[0], "what is said of the whole cluster has no counterpart: say it of accounts, or of a QOS")
 		}
@@ -115,7 +118,10 @@ func (p *dumpParser) errorf(format string, args ...any) error {
 }
 
 func (p *dumpParser) warn(key, format string, args ...any) {
-	p.dump.Warnings = append(p.dump.Warnings, Warning{File: p.file, Line: p.line, Key: key, Text: fmt.Sprintf(format, args...)})
+	p.dump.Warnings = append(
+		p.dump.Warnings,
+		Warning{File: p.file, Line: p.line, Key: key, Text: fmt.Sprintf(format, args...)},
+	)
 }
 
 func (p *dumpParser) account(name string, options [][2]string) error {
@@ -244,10 +250,25 @@ func (p *dumpParser) coordinate() {
 
 // limit reads a limit of an association.
 func (p *dumpParser) limit(l *v1alpha1.Limits, key, v string) error {
-	counts := map[string]*int32{"maxjobs": &l.MaxJobs, "maxsubmitjobs": &l.MaxSubmitJobs, "grpjobs": &l.GrpJobs, "grpsubmitjobs": &l.GrpSubmitJobs,
-		"maxwalldurationperjob": &l.MaxWall, "maxwall": &l.MaxWall, "grpwall": &l.GrpWall}
-	tres := map[string]*map[string]int64{"grptres": &l.GrpTRES, "maxtresperjob": &l.MaxTRES, "maxtres": &l.MaxTRES, "grptresmins": &l.GrpTRESMins,
-		"grptresrunmins": &l.GrpTRESRunMins, "maxtresminsperjob": &l.MaxTRESMins, "maxtresmins": &l.MaxTRESMins, "maxtrespernode": &l.MaxTRESPerNode}
+	counts := map[string]*int32{
+		"maxjobs":               &l.MaxJobs,
+		"maxsubmitjobs":         &l.MaxSubmitJobs,
+		"grpjobs":               &l.GrpJobs,
+		"grpsubmitjobs":         &l.GrpSubmitJobs,
+		"maxwalldurationperjob": &l.MaxWall,
+		"maxwall":               &l.MaxWall,
+		"grpwall":               &l.GrpWall,
+	}
+	tres := map[string]*map[string]int64{
+		"grptres":           &l.GrpTRES,
+		"maxtresperjob":     &l.MaxTRES,
+		"maxtres":           &l.MaxTRES,
+		"grptresmins":       &l.GrpTRESMins,
+		"grptresrunmins":    &l.GrpTRESRunMins,
+		"maxtresminsperjob": &l.MaxTRESMins,
+		"maxtresmins":       &l.MaxTRESMins,
+		"maxtrespernode":    &l.MaxTRESPerNode,
+	}
 	name := strings.ToLower(key)
 	switch {
 	case name == "fairshare" || name == "shares":

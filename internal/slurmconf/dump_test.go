@@ -28,16 +28,22 @@ User - 'anna':DefaultAccount='science':MaxSubmitJobs=7:QOS='normal,high'
 		t.Fatal(err)
 	}
 	science := d.Accounts[0].Spec
-	if d.Cluster != "ref" || science.Description != "a: colon" || science.Limits.Share != 3 || science.Limits.GrpTRES["mem"] != 4096 ||
-		science.Limits.MaxJobs != 5 || strings.Join(science.Coordinators, ",") != "anna" || d.Accounts[1].Spec.Parent != "science" {
+	if d.Cluster != "ref" || science.Description != "a: colon" || science.Limits.Share != 3 ||
+		science.Limits.GrpTRES["mem"] != 4096 ||
+		science.Limits.MaxJobs != 5 ||
+		strings.Join(science.Coordinators, ",") != "anna" ||
+		d.Accounts[1].Spec.Parent != "science" {
 		t.Errorf("%+v", d)
 	}
 	if len(d.Warnings) != 1 || d.Warnings[0].Key != "Nonsense" || d.Warnings[0].Line != 7 {
 		t.Errorf("%+v", d.Warnings)
 	}
 	anna := d.Users[1].Spec
-	if strings.Join(anna.Accounts, ",") != "science,deep" || anna.DefaultAccount != "science" || len(anna.Associations) != 1 ||
-		anna.Associations[0].Account != "deep" || anna.Associations[0].Limits.MaxSubmitJobs != 7 || len(anna.Associations[0].QOS) != 2 {
+	if strings.Join(anna.Accounts, ",") != "science,deep" || anna.DefaultAccount != "science" ||
+		len(anna.Associations) != 1 ||
+		anna.Associations[0].Account != "deep" ||
+		anna.Associations[0].Limits.MaxSubmitJobs != 7 ||
+		len(anna.Associations[0].QOS) != 2 {
 		t.Errorf("%+v", anna)
 	}
 	for name, bad := range map[string]string{"quote": "User - 'x", "kind": "Foo - 'x'", "value": "User - 'x':y", "number": "User - 'x':MaxJobs=y", "nothing": "hello", "name": "Account - ''",
@@ -73,7 +79,8 @@ User - 'Ben_C':DefaultAccount='a'
 	if len(d.Accounts) != 2 || !slices.Equal(d.Accounts[1].Spec.Coordinators, []string{"anna"}) {
 		t.Errorf("%+v", d.Accounts)
 	}
-	if len(d.Users) != 1 || d.Users[0].Spec.DefaultAccount != "a" || !slices.Equal(d.Users[0].Spec.Associations[0].QOS, []string{"low"}) {
+	if len(d.Users) != 1 || d.Users[0].Spec.DefaultAccount != "a" ||
+		!slices.Equal(d.Users[0].Spec.Associations[0].QOS, []string{"low"}) {
 		t.Errorf("%+v", d.Users)
 	}
 	var said []string
@@ -86,7 +93,12 @@ User - 'Ben_C':DefaultAccount='a'
 }
 
 func TestParseGRES(t *testing.T) {
-	c := &slurmconf.Config{Nodes: []slurmconf.Node{{Name: "n1", GRES: []slurmconf.GRES{{Name: "gpu", Type: "tesla", Count: 2}}}, {Name: "n2"}}}
+	c := &slurmconf.Config{
+		Nodes: []slurmconf.Node{
+			{Name: "n1", GRES: []slurmconf.GRES{{Name: "gpu", Type: "tesla", Count: 2}}},
+			{Name: "n2"},
+		},
+	}
 	read := func(texts ...string) func(string) ([]byte, error) {
 		return func(name string) ([]byte, error) {
 			if i := slices.Index([]string{"d/gres.conf", "d/ref/more"}, name); i >= 0 && i < len(texts) {
@@ -96,7 +108,14 @@ func TestParseGRES(t *testing.T) {
 		}
 	}
 	c.Cluster.ClusterName = "ref"
-	err := slurmconf.ParseGRES("d/gres.conf", read("AutoDetect=nvml\nNodeName=n1 Name=gpu Type=tesla File=/dev/nvidia[0-1] Cores=0-3,\\\n4-7 # two\nInclude %c/more\n", "NodeName=n[2-3] Name=gpu Count=4\n"), c)
+	err := slurmconf.ParseGRES(
+		"d/gres.conf",
+		read(
+			"AutoDetect=nvml\nNodeName=n1 Name=gpu Type=tesla File=/dev/nvidia[0-1] Cores=0-3,\\\n4-7 # two\nInclude %c/more\n",
+			"NodeName=n[2-3] Name=gpu Count=4\n",
+		),
+		c,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

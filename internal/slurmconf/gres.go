@@ -53,7 +53,12 @@ func ParseGRES(file string, read func(path string) ([]byte, error), config *Conf
 				nodes = append(nodes, n.Name)
 			}
 		} else if nodes, err = hostlist.Expand(l["nodename"]); err != nil {
-			return &Error{File: x.file, Line: x.number, Text: "NodeName=" + l["nodename"] + " is no list of nodes", Cause: err}
+			return &Error{
+				File:  x.file,
+				Line:  x.number,
+				Text:  "NodeName=" + l["nodename"] + " is no list of nodes",
+				Cause: err,
+			}
 		}
 		if names += len(nodes); names > maxGRESNodes {
 			return x.errorf("too many nodes")

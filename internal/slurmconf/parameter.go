@@ -54,7 +54,9 @@ var parameters = map[string]set{
 	"priorityweightpartition":  weight("partition"),
 	"priorityweightqos":        weight("qos"),
 	"priorityweightassoc":      weight("assoc"),
-	"propagateresourcelimits":  limitNames(func(c *v1alpha1.ClusterSpec, names []string) { c.PropagateResourceLimits = names }),
+	"propagateresourcelimits": limitNames(
+		func(c *v1alpha1.ClusterSpec, names []string) { c.PropagateResourceLimits = names },
+	),
 	"propagateresourcelimitsexcept": limitNames(func(c *v1alpha1.ClusterSpec, names []string) {
 		c.PropagateResourceLimitsExcept = names
 	}),
@@ -137,7 +139,9 @@ func accountingStorageEnforce(c *v1alpha1.ClusterSpec, kv pair) error {
 		case "associations", "limits", "qos", "safe", "wckeys", "all", "none":
 			c.AccountingStorageEnforce = append(c.AccountingStorageEnforce, word)
 		case "nojobs", "nosteps":
-			return kv.bad("associations, limits, qos, safe, wckeys, all or none, since jobs and steps are always accounted for,")
+			return kv.bad(
+				"associations, limits, qos, safe, wckeys, all or none, since jobs and steps are always accounted for,",
+			)
 		default:
 			return kv.bad("associations, limits, qos, safe, wckeys, all or none")
 		}

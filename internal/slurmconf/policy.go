@@ -51,9 +51,18 @@ func honours(c *v1alpha1.ClusterSpec, key, v string) bool {
 }
 
 // priorityFlags are those that mean something here.
-var priorityFlags = map[string]bool{"ACCRUE_ALWAYS": true, "NO_FAIR_TREE": true, "NO_NORMAL_ALL": true, "NO_NORMAL_ASSOC": true,
-	"NO_NORMAL_PART": true, "NO_NORMAL_QOS": true, "NO_NORMAL_TRES": true, "SMALL_RELATIVE_TO_TIME": true,
-	"CALCULATE_RUNNING": true, "NONE": true}
+var priorityFlags = map[string]bool{
+	"ACCRUE_ALWAYS":          true,
+	"NO_FAIR_TREE":           true,
+	"NO_NORMAL_ALL":          true,
+	"NO_NORMAL_ASSOC":        true,
+	"NO_NORMAL_PART":         true,
+	"NO_NORMAL_QOS":          true,
+	"NO_NORMAL_TRES":         true,
+	"SMALL_RELATIVE_TO_TIME": true,
+	"CALCULATE_RUNNING":      true,
+	"NONE":                   true,
+}
 
 func priorityType(c *v1alpha1.ClusterSpec, kv pair) error {
 	switch t := strings.TrimPrefix(strings.ToLower(kv.value), "priority/"); t {

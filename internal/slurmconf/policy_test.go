@@ -25,7 +25,8 @@ PartitionName=main Nodes=ALL Default=YES ReqResv=YES OverTimeLimit=3
 	if *s.PriorityDecayHalfLife != 86400 || *s.PriorityCalcPeriod != 300 || *s.PriorityMaxAge != 7*86400 || !s.PriorityFavorSmall ||
 		!reflect.DeepEqual(s.PriorityFlags, []string{"NO_FAIR_TREE", "ACCRUE_ALWAYS"}) ||
 		!reflect.DeepEqual(s.PriorityWeightTRES, map[string]string{"cpu": "1000", "gres/gpu": "2.5"}) ||
-		s.PreemptType != "qos" || s.PreemptMode != "REQUEUE" || s.PreemptExemptTime != 120 ||
+		s.PreemptType != "qos" || s.PreemptMode != "REQUEUE" ||
+		s.PreemptExemptTime != 120 ||
 		!reflect.DeepEqual(s.Licenses, map[string]int32{"matlab": 2, "fluent": 30}) {
 		t.Errorf("%+v", s)
 	}

@@ -42,7 +42,10 @@ func TestReference(t *testing.T) {
 	}
 	s := c.Cluster
 	if s.ClusterName != "reference" || s.FirstJobID != 1001 || *s.KillWait != 5 || *s.MinJobAge != 300 ||
-		!reflect.DeepEqual(s.PropagateResourceLimitsExcept, []string{"MEMLOCK"}) || s.MaxArraySize != 10001 || s.MaxJobs != 50000 || !*s.JobRequeue || s.EnforcePartLimits != "ALL" || *s.DefMemPerCPU != 100 {
+		!reflect.DeepEqual(
+			s.PropagateResourceLimitsExcept,
+			[]string{"MEMLOCK"},
+		) || s.MaxArraySize != 10001 || s.MaxJobs != 50000 || !*s.JobRequeue || s.EnforcePartLimits != "ALL" || *s.DefMemPerCPU != 100 {
 		t.Errorf("cluster: %+v", s)
 	}
 	weights := map[string]int64{"age": 1000, "fairshare": 1000, "jobsize": 100, "partition": 1000, "qos": 1000}
@@ -68,7 +71,9 @@ func TestReference(t *testing.T) {
 	if !debug.Default || debug.MaxTime != job.Unlimited || debug.Nodes != "n[1-4]" || debug.OverSubscribe != "NO" {
 		t.Errorf("debug: %+v", debug)
 	}
-	if batch.Default || batch.MaxTime != 30 || batch.DefaultTime != 5 || batch.MaxNodes != 1 || *batch.MaxMemPerNode != 2000 || batch.PriorityJobFactor != 10 {
+	if batch.Default || batch.MaxTime != 30 || batch.DefaultTime != 5 || batch.MaxNodes != 1 ||
+		*batch.MaxMemPerNode != 2000 ||
+		batch.PriorityJobFactor != 10 {
 		t.Errorf("batch: %+v", batch)
 	}
 	if s.Parameters["SlurmctldHost"] != "head(127.0.0.1)" {
@@ -86,8 +91,14 @@ func TestReference(t *testing.T) {
 }
 
 func TestLines(t *testing.T) {
-	c := parse(t, "clustername = \"my one\" # named so\nNODENAME=a \\\n  cpus=2 \\\n\n# nothing\nFirstJobId=7 MaxArraySize=5\nInclude sub/more.conf\n",
-		"sub/more.conf", "include nodes\nSlurmUser=a\\#b # c", "sub/nodes", "NodeName=b")
+	c := parse(
+		t,
+		"clustername = \"my one\" # named so\nNODENAME=a \\\n  cpus=2 \\\n\n# nothing\nFirstJobId=7 MaxArraySize=5\nInclude sub/more.conf\n",
+		"sub/more.conf",
+		"include nodes\nSlurmUser=a\\#b # c",
+		"sub/nodes",
+		"NodeName=b",
+	)
 	if c.Cluster.ClusterName != "my one" || c.Cluster.FirstJobID != 7 || c.Cluster.MaxArraySize != 5 {
 		t.Errorf("%+v", c.Cluster)
 	}
@@ -142,7 +153,8 @@ PartitionName=none
 	if n := c.Nodes[0]; n.CPUs != 4 || n.RealMemory != 2048 || n.Features[0] != "x" {
 		t.Errorf("a1: %+v", n)
 	}
-	if n := c.Nodes[3]; n.Name != "b2" || n.CPUs != 2 || n.Weight != 3 || n.State != "drain" || n.Reason != "bad fan" || n.RealMemory != 2048 {
+	if n := c.Nodes[3]; n.Name != "b2" || n.CPUs != 2 || n.Weight != 3 || n.State != "drain" || n.Reason != "bad fan" ||
+		n.RealMemory != 2048 {
 		t.Errorf("b2: %+v", n)
 	}
 	if len(c.Nodes) != 5 || len(c.Partitions) != 2 {
@@ -152,7 +164,8 @@ PartitionName=none
 	if one.Spec.Default || !two.Spec.Default || one.Spec.Nodes != "a1,b[1-3]" || one.Spec.MaxTime != 1440 {
 		t.Errorf("one: %+v", one.Spec)
 	}
-	if two.Name != "two-x" || two.Spec.Nodes != "ALL" || two.Spec.AllowGroups != nil || len(two.Spec.DenyAccounts) != 2 {
+	if two.Name != "two-x" || two.Spec.Nodes != "ALL" || two.Spec.AllowGroups != nil ||
+		len(two.Spec.DenyAccounts) != 2 {
 		t.Errorf("two: %s %+v", two.Name, two.Spec)
 	}
 	if got := len(c.Warnings); got != 4 { // FUTURE, LLN once, the name, no nodes
@@ -162,7 +175,13 @@ PartitionName=none
 
 func TestGRES(t *testing.T) {
 	c := parse(t, "NodeName=n Gres=gpu:a100:2,gpu:v100:1,tmp:4G,craynetwork,lustre:no_consume:4\n")
-	want := []GRES{{"gpu", "a100", 2}, {"gpu", "v100", 1}, {"tmp", "", 4 << 30}, {"craynetwork", "", 1}, {"lustre", "", 4}}
+	want := []GRES{
+		{"gpu", "a100", 2},
+		{"gpu", "v100", 1},
+		{"tmp", "", 4 << 30},
+		{"craynetwork", "", 1},
+		{"lustre", "", 4},
+	}
 	if !reflect.DeepEqual(c.Nodes[0].GRES, want) {
 		t.Errorf("%+v", c.Nodes[0].GRES)
 	}
@@ -203,7 +222,9 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(data))
-	f.Add("NodeName=DEFAULT CPUs=1\nNodeName=a Gres=:,x:\nNodeSet=s Nodes=a\nPartitionName=p Nodes=s\nDownNodes=a\\\n#\\#")
+	f.Add(
+		"NodeName=DEFAULT CPUs=1\nNodeName=a Gres=:,x:\nNodeSet=s Nodes=a\nPartitionName=p Nodes=s\nDownNodes=a\\\n#\\#",
+	)
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Parse("slurm.conf", files(text))
 		if (c == nil) == (err == nil) {
@@ -227,7 +248,10 @@ func FuzzParse(f *testing.F) {
 
 // TestIncludesNamedByTheCluster: %c in the name of an included file.
 func TestIncludesNamedByTheCluster(t *testing.T) {
-	c, err := Parse("slurm.conf", files("ClusterName=odd\nInclude %c/nodes\n", "odd/nodes", "include %c.more", "odd/odd.more", "NodeName=n"))
+	c, err := Parse(
+		"slurm.conf",
+		files("ClusterName=odd\nInclude %c/nodes\n", "odd/nodes", "include %c.more", "odd/odd.more", "NodeName=n"),
+	)
 	if err != nil || len(c.Nodes) != 1 {
 		t.Errorf("%+v %v", c, err)
 	}

@@ -1,4 +1,5 @@
-// Package accttest starts a private PostgreSQL server for tests.
+// Package accttest helps to test accounting: it starts a private PostgreSQL
+// server, and makes and stores records.
 package accttest
 
 import (
@@ -20,7 +21,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver "pgx"
 )
 
-// Postgres starts a server as Start does, and gives its URL.
+// Postgres starts a server as Start does and returns its URL.
 func Postgres(t testing.TB) string { return Start(t).Address }
 
 // Server is a private PostgreSQL.
@@ -29,14 +30,14 @@ type Server struct {
 
 	bin, dir string
 	as       *syscall.SysProcAttr
-	process  *exec.Cmd // nil: it is stopped
+	process  *exec.Cmd // nil while it is stopped
 	log      bytes.Buffer
 }
 
-// Start starts a server in a folder of its own that listens on a socket
-// there and nowhere else. The test is skipped where PostgreSQL is not
-// installed, unless BERTH_TEST_POSTGRES is set: then it fails. The server runs
-// as an ordinary user, which it insists on, and ends with the test.
+// Start starts a server in a folder of its own, which listens on a socket there
+// and nowhere else. If PostgreSQL is not installed the test is skipped, or fails
+// if BERTH_TEST_POSTGRES is set. The server does not run as root, which it
+// refuses, and stops at the end of the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	bin := serverFolder()
@@ -52,18 +53,26 @@ func Start(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &Server{bin: bin, dir: dir, as: ordinary(t, dir)}
-	s.Address = (&url.URL{Scheme: "postgres", User: url.User("berth"), Path: "/postgres", RawQuery: url.Values{"host": {dir}}.Encode()}).String()
-	run(t, s.as, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "berth", "-A", "trust", "-N", "--locale=C.UTF-8", "-E", "UTF8")
-	s.Again(t)
+	s := &Server{bin: bin, dir: dir, as: unprivileged(t, dir)}
+	address := url.URL{
+		Scheme:   "postgres",
+		User:     url.User("berth"),
+		Path:     "/postgres",
+		RawQuery: url.Values{"host": {dir}}.Encode(),
+	}
+	s.Address = address.String()
+	run(t, s.as, filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "berth", "-A", "trust", "-N",
+		"--locale=C.UTF-8", "-E", "UTF8")
+	s.Restart(t)
 	t.Cleanup(s.Stop)
 	return s
 }
 
-// Again starts the server after Stop, and returns when it answers.
-func (s *Server) Again(t testing.TB) {
+// Restart starts the server after Stop, and returns when it answers.
+func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	s.process = exec.Command(filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.dir, "data"), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=64MB")
+	s.process = exec.Command(filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.dir, "data"), "-k", s.dir,
+		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=64MB")
 	s.process.SysProcAttr, s.process.Dir = s.as, s.dir
 	s.process.Stdout, s.process.Stderr = &s.log, &s.log
 	if err := s.process.Start(); err != nil {
@@ -77,7 +86,7 @@ func (s *Server) Again(t testing.TB) {
 	}
 }
 
-// Stop ends the server and every connection to it.
+// Stop stops the server and closes every connection to it.
 func (s *Server) Stop() {
 	if s.process == nil {
 		return
@@ -92,11 +101,11 @@ func answers(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	defer db.Close() //nolint:errcheck // it was only asked
+	defer db.Close() //nolint:errcheck // it was only pinged
 	return db.PingContext(ctx) == nil
 }
 
-// serverFolder has initdb and postgres; "": nowhere.
+// serverFolder returns the folder of initdb and postgres, or "".
 func serverFolder() string {
 	folders, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.Sort(folders)
@@ -112,9 +121,9 @@ func serverFolder() string {
 	return ""
 }
 
-// ordinary gives the folder to a user that is not root, and says how to run as
-// that user.
-func ordinary(t testing.TB, dir string) *syscall.SysProcAttr {
+// unprivileged gives the folder to a user other than root, and returns the
+// attributes of processes of that user.
+func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return &syscall.SysProcAttr{}
 	}

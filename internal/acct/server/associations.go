@@ -16,8 +16,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// associations answers GET associations. With PrivateData=accounts or users,
-// others' are left out.
+// associations serves GET associations. With PrivateData=accounts or users it
+// leaves out those of others.
 func (s *Server) associations(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	response.JSON(w, r, s.state(c))
 }
@@ -29,13 +29,14 @@ func (s *Server) state(c *directory.Caller) *status.AcctState {
 	}
 	mine := s.ownAccounts(c)
 	for _, a := range s.Cluster.Accounts.List() {
-		if mine[a.Name] || s.all(c, authz.Account, authz.Read) {
+		if mine[a.Name] || s.mayAll(c, authz.Account, authz.Read) {
 			out.Accounts = append(out.Accounts, account(a))
 		}
 	}
 	coordinates := s.coordinates(c)
 	for _, u := range s.Cluster.Users.List() {
-		if s.may(c, u.Name, "", authz.UserObject, authz.Read) || slices.ContainsFunc(u.Spec.Accounts, func(a string) bool { return coordinates[a] }) {
+		if s.may(c, u.Name, "", authz.UserObject, authz.Read) ||
+			slices.ContainsFunc(u.Spec.Accounts, func(a string) bool { return coordinates[a] }) {
 			out.Users = append(out.Users, user(u))
 		}
 	}
@@ -48,7 +49,7 @@ func (s *Server) state(c *directory.Caller) *status.AcctState {
 	return out
 }
 
-// ownAccounts are those the caller is in or coordinates.
+// ownAccounts returns the accounts that the caller is in or coordinates.
 func (s *Server) ownAccounts(c *directory.Caller) map[string]bool {
 	out := map[string]bool{}
 	if c.User == nil {
@@ -63,15 +64,15 @@ func (s *Server) ownAccounts(c *directory.Caller) map[string]bool {
 	return out
 }
 
-// convert copies between an object's spec and its form on the wire, which have
-// the same members (a test compares them).
+// convert copies between an object's spec and its form in the API, which have the
+// same fields (a test compares them).
 func convert(from, to any) {
 	b, err := json.Marshal(from)
 	if err == nil {
 		err = json.Unmarshal(b, to)
 	}
 	if err != nil {
-		panic(err) // both are plain values of ours
+		panic(err) // both are structs of this project, which JSON can encode
 	}
 }
 
@@ -96,14 +97,14 @@ func qos(q *v1alpha1.QOS) status.AcctQOS {
 	return out
 }
 
-// target is the object a change is about, as it is now and as it is to be.
+// target is the object of a change, before and after it.
 type target struct {
-	old, now client.Object // old nil: it is new; now nil: it goes
+	old, now client.Object // old is nil for a new object, now for a deleted one
 }
 
-// edit sets the fields of spec that sacctmgr edits to those of u. All others, who
-// the user is and what the user may store among them, stay as they are.
-func edit(spec *v1alpha1.UserSpec, u *status.AcctUser) {
+// setEditable sets the fields of spec that sacctmgr edits to those of u. The
+// others, such as the user's id and quota, stay as they are.
+func setEditable(spec *v1alpha1.UserSpec, u *status.AcctUser) {
 	var edited v1alpha1.UserSpec
 	convert(u, &edited)
 	spec.AdminLevel, spec.DefaultAccount, spec.Accounts = edited.AdminLevel, edited.DefaultAccount, edited.Accounts
@@ -111,6 +112,8 @@ func edit(spec *v1alpha1.UserSpec, u *status.AcctUser) {
 	spec.WCKeys, spec.DefaultWCKey = edited.WCKeys, edited.DefaultWCKey
 }
 
+// target returns the object of a change. found is false if it does not exist in
+// the version that the caller has read.
 func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 	switch {
 	case c.Account != nil:
@@ -126,10 +129,10 @@ func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 	case c.User != nil:
 		old, ok := s.Cluster.Users.Get(c.User.Name)
 		if !ok {
-			return t, false // people come as User objects, not by sacctmgr
+			return t, false // sacctmgr creates no User objects
 		}
 		n := old.DeepCopy()
-		edit(&n.Spec, c.User)
+		setEditable(&n.Spec, c.User)
 		t.old, t.now, found = old, n, c.User.Version == old.ResourceVersion
 	case c.QOS != nil:
 		old, ok := s.Cluster.QOS.Get(c.QOS.Name)
@@ -148,8 +151,8 @@ func (s *Server) target(c *status.AcctChange) (t target, found bool) {
 	return t, found
 }
 
-// mayChange reports whether the caller may make the change, by the table and by
-// the bounds that it names for coordinators and operators.
+// mayChange reports whether the caller may make the change: by the table of
+// rights, and within its limits for coordinators and operators.
 func (s *Server) mayChange(c *directory.Caller, change *status.AcctChange, t target) bool {
 	roles := c.Roles()
 	coordinates := s.coordinates(c)
@@ -172,13 +175,13 @@ func (s *Server) mayChange(c *directory.Caller, change *status.AcctChange, t tar
 	}
 	switch {
 	case object == authz.Account:
-		return s.mayAccount(coordinates, change, t)
+		return s.mayCoordinateAccount(coordinates, change, t)
 	case change.User.AdminLevel != levelOf(t.old) && authz.May(roles, authz.UserObject, authz.Level) != authz.Allow:
 		return false
 	case roles.Has(authz.Operator):
 		return true
 	}
-	return !change.Delete && mayUser(coordinates, t)
+	return !change.Delete && mayCoordinateUser(coordinates, t)
 }
 
 func levelOf(o client.Object) string {
@@ -188,7 +191,9 @@ func levelOf(o client.Object) string {
 	return ""
 }
 
-func (s *Server) mayAccount(coordinates map[string]bool, change *status.AcctChange, t target) bool {
+// mayCoordinateAccount reports whether the account is, and stays, below one that
+// the caller coordinates.
+func (s *Server) mayCoordinateAccount(coordinates map[string]bool, change *status.AcctChange, t target) bool {
 	if !coordinates[change.Account.Parent] {
 		return false
 	}
@@ -196,8 +201,9 @@ func (s *Server) mayAccount(coordinates map[string]bool, change *status.AcctChan
 	return !ok || coordinates[old.Spec.Parent]
 }
 
-// mayUser: nothing but associations with accounts of the coordinator changes.
-func mayUser(coordinates map[string]bool, t target) bool {
+// mayCoordinateUser reports whether the change is one of a coordinator: only of
+// associations with accounts that the caller coordinates.
+func mayCoordinateUser(coordinates map[string]bool, t target) bool {
 	old, ok := t.old.(*v1alpha1.User)
 	now, ok2 := t.now.(*v1alpha1.User)
 	if !ok || !ok2 {
@@ -218,5 +224,6 @@ func mayUser(coordinates map[string]bool, t target) bool {
 		}
 		return string(b)
 	}
-	return foreign(old) == foreign(now) && (old.Spec.DefaultAccount == now.Spec.DefaultAccount || coordinates[now.Spec.DefaultAccount])
+	return foreign(old) == foreign(now) &&
+		(old.Spec.DefaultAccount == now.Spec.DefaultAccount || coordinates[now.Spec.DefaultAccount])
 }

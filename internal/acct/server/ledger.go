@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/response"
@@ -19,8 +19,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// asked reads what a GET wants; false: it was refused.
-func asked(w http.ResponseWriter, r *http.Request, into any) bool {
+// parseQuery parses the query of a GET. It returns false if it has refused the
+// request.
+func parseQuery(w http.ResponseWriter, r *http.Request, into any) bool {
 	if err := decode(r.URL.Query().Get("q"), into); err != nil {
 		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return false
@@ -28,16 +29,16 @@ func asked(w http.ResponseWriter, r *http.Request, into any) bool {
 	return true
 }
 
-// events answers GET events?q=QUERY; with PrivateData=events operators alone
-// see any.
+// events serves GET events?q=QUERY. With PrivateData=events only operators see
+// events.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	q := &status.EventQuery{}
-	if !asked(w, r, q) {
+	if !parseQuery(w, r, q) {
 		return
 	}
 	out := &status.EventList{Kind: "EventList", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion,
 		Time: s.Now().Unix(), Cluster: s.cluster(), Items: []status.AcctEvent{}}
-	if s.all(c, authz.Records, authz.Outages) {
+	if s.mayAll(c, authz.Records, authz.Outages) {
 		err := s.search(r.Context(), func(ctx context.Context) error {
 			list, err := s.Recorder.Events(ctx, q)
 			out.Items = append(out.Items, list...)
@@ -51,10 +52,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	response.JSON(w, r, out)
 }
 
-// transactions answers GET transactions?q=QUERY.
+// transactions serves GET transactions?q=QUERY.
 func (s *Server) transactions(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
 	q := &status.TransactionQuery{}
-	if !asked(w, r, q) {
+	if !parseQuery(w, r, q) {
 		return
 	}
 	out := &status.TransactionList{Kind: "TransactionList", APIVersion: wire.QueueGroup + "/" + wire.QueueVersion,
@@ -71,8 +72,8 @@ func (s *Server) transactions(w http.ResponseWriter, r *http.Request, _ *directo
 	response.JSON(w, r, out)
 }
 
-// archive answers POST archives: administrators take old records out of the
-// database, or bring them back.
+// archive serves POST archives, with which administrators archive old records or
+// load archived ones.
 func (s *Server) archive(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	var in status.ArchiveRequest
 	d := json.NewDecoder(io.LimitReader(r.Body, 1<<16))
@@ -81,7 +82,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error())
 		return
 	}
-	if !s.all(c, authz.Records, authz.Archive) {
+	if !s.mayAll(c, authz.Records, authz.Archive) {
 		response.Error(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, errDenied)
 		return
 	}
@@ -98,7 +99,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, c *directory.Ca
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		response.Error(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "No such file or directory")
-	case errors.Is(err, acct.ErrBadArchive):
+	case errors.Is(err, store.ErrBadArchive):
 		response.Error(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
 	case err != nil:
 		s.fail(w, r, err)

@@ -25,13 +25,19 @@ const (
 	maxBody    = 32 << 20
 )
 
-// manage answers POST associations: all of the changes are made, or none.
+// manage serves POST associations: it makes all of the changes, or none.
 func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	var in status.AcctChanges
 	d := json.NewDecoder(io.LimitReader(r.Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil || len(in.Items) > maxChanges {
-		response.Error(w, r, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Sprintf("the changes cannot be read: %v", err))
+		response.Error(
+			w,
+			r,
+			http.StatusBadRequest,
+			metav1.StatusReasonBadRequest,
+			fmt.Sprintf("the changes cannot be read: %v", err),
+		)
 		return
 	}
 	targets := make([]target, len(in.Items))
@@ -42,7 +48,13 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 			return
 		}
 		if !found {
-			response.Error(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
+			response.Error(
+				w,
+				r,
+				http.StatusConflict,
+				metav1.StatusReasonConflict,
+				"somebody else has changed it meanwhile: try again",
+			)
 			return
 		}
 		targets[i] = t
@@ -50,12 +62,18 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	err := s.apply(r.Context(), targets, true)
 	if err == nil && !in.Check {
 		if err = s.apply(r.Context(), targets, false); err == nil {
-			s.note(c, targets)
+			s.recordTransactions(c, targets)
 		}
 	}
 	switch {
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		response.Error(w, r, http.StatusConflict, metav1.StatusReasonConflict, "somebody else has changed it meanwhile: try again")
+		response.Error(
+			w,
+			r,
+			http.StatusConflict,
+			metav1.StatusReasonConflict,
+			"somebody else has changed it meanwhile: try again",
+		)
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err):
 		response.Error(w, r, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, err.Error())
 	case err != nil:
@@ -65,11 +83,11 @@ func (s *Server) manage(w http.ResponseWriter, r *http.Request, c *directory.Cal
 	}
 }
 
-// apply makes the changes in order; dry asks the API server whether it would
-// take each. When one fails, those before it are undone, the last first.
+// apply makes the changes in order; with dry it only has the API server check
+// them. If one fails, it undoes those before it, the last first.
 func (s *Server) apply(ctx context.Context, targets []target, dry bool) error {
 	for i := range targets {
-		err := s.one(ctx, &targets[i], dry)
+		err := s.applyOne(ctx, &targets[i], dry)
 		if err == nil {
 			continue
 		}
@@ -94,8 +112,8 @@ func nameOf(t *target) string {
 	return t.old.GetName()
 }
 
-// one makes one change, under the condition that the object is as it was read.
-func (s *Server) one(ctx context.Context, t *target, dry bool) error {
+// applyOne makes one change, if the object still is as it was read.
+func (s *Server) applyOne(ctx context.Context, t *target, dry bool) error {
 	k := s.Cluster.Client
 	switch {
 	case t.now == nil && t.old == nil:
@@ -108,7 +126,7 @@ func (s *Server) one(ctx context.Context, t *target, dry bool) error {
 		}
 		err := k.Delete(ctx, control.Stored(t.old), opts...)
 		if err == nil && !dry {
-			s.forget(t.old)
+			s.removeStored(t.old)
 		}
 		return err
 	case t.old == nil:
@@ -116,18 +134,18 @@ func (s *Server) one(ctx context.Context, t *target, dry bool) error {
 			return k.Create(ctx, control.Stored(t.now), client.DryRunAll)
 		}
 		t.now = control.Stored(t.now)
-		return s.learn(t.now, k.Create(ctx, t.now))
+		return s.stored(t.now, k.Create(ctx, t.now))
 	}
 	if dry {
 		return k.Update(ctx, control.Stored(t.now), client.DryRunAll)
 	}
 	t.now = control.Stored(t.now)
-	return s.learn(t.now, k.Update(ctx, t.now))
+	return s.stored(t.now, k.Update(ctx, t.now))
 }
 
-// learn takes a written object into the store, so that the next reader sees it,
-// and gives it the name that users know. It passes on err.
-func (s *Server) learn(o client.Object, err error) error {
+// stored applies a written object to the store, so that the next reader sees it,
+// and gives it the name that users know. It returns err.
+func (s *Server) stored(o client.Object, err error) error {
 	control.Named(o)
 	if err != nil {
 		return err
@@ -143,7 +161,8 @@ func (s *Server) learn(o client.Object, err error) error {
 	return nil
 }
 
-func (s *Server) forget(o client.Object) {
+// removeStored removes a deleted object from the store.
+func (s *Server) removeStored(o client.Object) {
 	switch x := o.(type) {
 	case *v1alpha1.Account:
 		s.Cluster.Accounts.Remove(x, s.Now())
@@ -154,23 +173,23 @@ func (s *Server) forget(o client.Object) {
 	}
 }
 
-// undo brings an object back to what it was.
+// undo restores an object as it was.
 func (s *Server) undo(ctx context.Context, t *target) error {
 	k := s.Cluster.Client
 	switch {
 	case t.old == nil:
 		err := client.IgnoreNotFound(k.Delete(ctx, control.Stored(t.now)))
 		if err == nil {
-			s.forget(t.now)
+			s.removeStored(t.now)
 		}
 		return err
 	case t.now == nil:
 		back := control.Stored(t.old)
 		back.SetResourceVersion("")
 		back.SetUID("")
-		return s.learn(back, k.Create(ctx, back))
+		return s.stored(back, k.Create(ctx, back))
 	}
 	back := control.Stored(t.old)
 	back.SetResourceVersion(t.now.GetResourceVersion())
-	return s.learn(back, k.Update(ctx, back))
+	return s.stored(back, k.Update(ctx, back))
 }

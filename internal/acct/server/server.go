@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/internal/authz"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/api"
@@ -28,27 +29,29 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Server answers. Safe for concurrent use.
+// Server serves the part of the queue API that is about accounting. Safe for
+// concurrent use.
 type Server struct {
 	Cluster  *control.Cluster
 	Recorder *acct.Recorder
 	Now      func() time.Time
-	// Away leaves the database to the process that leads; for one that reads.
-	Away bool
+	// NoDatabase is set in a process that cannot reach the database: the leader
+	// serves its queries.
+	NoDatabase bool
 
-	queue Queue
-	turns chan struct{}
+	queue    Queue
+	searches chan struct{} // a semaphore of searchesAtOnce
 }
 
-// Queue is where the paths go, and whose answers these are.
+// Queue is the queue API, to which the paths are added.
 type Queue interface {
 	Table() *table.Table
 	API() *api.API
 	Handle(api.Route)
 }
 
-// searchesAtOnce bounds how many searches of the database run at the same
-// time, so that many heavy ones do not take the processors from planning.
+// searchesAtOnce bounds the number of concurrent searches of the database, so
+// that expensive ones leave the processors to planning.
 const searchesAtOnce = 2
 
 // searchTime bounds one search.
@@ -56,43 +59,45 @@ const searchTime = 50 * time.Second
 
 // Register adds the paths to q.
 func (s *Server) Register(q Queue) {
-	s.queue, s.turns = q, make(chan struct{}, searchesAtOnce)
+	s.queue, s.searches = q, make(chan struct{}, searchesAtOnce)
 	search := func(pattern string, handler api.Handler, leaderOnly bool) {
 		q.Handle(api.Route{Pattern: pattern, Class: fairness.Search, Handler: handler, LeaderOnly: leaderOnly})
 	}
 	const root = wire.QueueRoot
-	search("GET "+root+"/records", s.records, s.Away)
-	search("GET "+root+"/usage", s.usage, s.Away)
-	search("GET "+root+"/events", s.events, s.Away)
+	search("GET "+root+"/records", s.records, s.NoDatabase)
+	search("GET "+root+"/usage", s.usage, s.NoDatabase)
+	search("GET "+root+"/events", s.events, s.NoDatabase)
 	search("GET "+root+"/transactions", s.transactions, true)
 	search("POST "+root+"/archives", s.archive, true)
 	q.Handle(api.Route{Pattern: "GET " + root + "/associations", Handler: s.associations})
-	q.Handle(api.Route{Pattern: "POST " + root + "/associations", Class: fairness.Operation, Handler: s.manage, LeaderOnly: true})
+	q.Handle(api.Route{
+		Pattern: "POST " + root + "/associations", Class: fairness.Operation, Handler: s.manage, LeaderOnly: true,
+	})
 }
 
-// errDenied is Slurm's text.
+// errDenied is Slurm's message.
 const errDenied = "Access/permission denied"
 
-// search runs one search of the database when its turn comes.
+// search runs one query of the database when fewer than searchesAtOnce run.
 func (s *Server) search(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, searchTime)
 	defer cancel()
 	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
+	case s.searches <- struct{}{}:
+		defer func() { <-s.searches }()
 		return run(ctx)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// records answers GET records?q=QUERY.
+// records serves GET records?q=QUERY.
 func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Caller) {
 	q := &status.RecordQuery{}
-	if !asked(w, r, q) {
+	if !parseQuery(w, r, q) {
 		return
 	}
-	users, groups := s.unknown(q)
+	users, groups := s.unknownOwners(q)
 	if len(users)+len(groups) > 0 {
 		none := s.answer(nil, "")
 		none.UnknownUsers, none.UnknownGroups = users, groups
@@ -105,7 +110,7 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		response.JSON(w, r, none)
 		return
 	}
-	if !s.confine(q, c) {
+	if !s.restrict(q, c) {
 		response.JSON(w, r, s.answer(nil, ""))
 		return
 	}
@@ -120,12 +125,15 @@ func (s *Server) records(w http.ResponseWriter, r *http.Request, c *directory.Ca
 		s.fail(w, r, err)
 		return
 	}
-	list = slices.DeleteFunc(list, func(x status.Record) bool { return !s.may(c, x.User, x.Account, authz.Records, authz.Read) })
+	list = slices.DeleteFunc(
+		list,
+		func(x status.Record) bool { return !s.may(c, x.User, x.Account, authz.Records, authz.Read) },
+	)
 	response.JSON(w, r, s.answer(list, warning))
 }
 
-// unknown are the users and groups of q that the cluster does not know.
-func (s *Server) unknown(q *status.RecordQuery) (users, groups []string) {
+// unknownOwners returns the users and groups of q that do not exist.
+func (s *Server) unknownOwners(q *status.RecordQuery) (users, groups []string) {
 	if len(q.Users)+len(q.UserIDs)+len(q.Groups)+len(q.GroupIDs) == 0 {
 		return nil, nil
 	}
@@ -153,7 +161,8 @@ func (s *Server) unknown(q *status.RecordQuery) (users, groups []string) {
 	return missing(q.Users, q.UserIDs, names, ids), missing(q.Groups, q.GroupIDs, groupNames, groupIDs)
 }
 
-// unknownQOS is the first of names that no QOS has; all are those there are.
+// unknownQOS returns the first of names that no QOS has, and the names of all
+// QOS.
 func (s *Server) unknownQOS(names []string) (bad string, all []string) {
 	if len(names) == 0 {
 		return "", nil
@@ -184,19 +193,19 @@ func (s *Server) answer(list []status.Record, warning string) *status.RecordList
 
 func (s *Server) cluster() string { return acct.ClusterName(s.Cluster.Parameters()) }
 
-// fail says why there is no answer.
+// fail answers a request with the reason of its failure.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, acct.ErrDisabled):
 		response.Error(w, r, http.StatusForbidden, metav1.StatusReasonForbidden, "Slurm accounting storage is disabled")
-	case errors.Is(err, acct.ErrNewer):
+	case errors.Is(err, store.ErrNewer):
 		response.Error(w, r, http.StatusConflict, metav1.StatusReasonConflict, err.Error())
 	default:
 		response.Error(w, r, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 	}
 }
 
-// decode reads a query; nothing unknown is in it.
+// decode parses a query, which may have no unknown fields.
 func decode(text string, into any) error {
 	if text == "" {
 		return nil
@@ -206,21 +215,22 @@ func decode(text string, into any) error {
 	return d.Decode(into)
 }
 
-// may reports whether the caller may do that to what is a user's in an account;
-// both empty: nobody's.
+// may reports whether the caller has the right to an object of a user in an
+// account. Without both the object has no owner.
 func (s *Server) may(c *directory.Caller, user, account string, o authz.Object, a authz.Action) bool {
 	d := s.queue.API().Directory
 	return d.Refusal(d.RolesOn(c, user, account), o, a) == ""
 }
 
-// all reports whether the caller may see everybody's.
-func (s *Server) all(c *directory.Caller, o authz.Object, a authz.Action) bool {
+// mayAll reports whether the caller has the right to the objects of all users.
+func (s *Server) mayAll(c *directory.Caller, o authz.Object, a authz.Action) bool {
 	return s.queue.API().Directory.Refusal(c.Roles(), o, a) == ""
 }
 
-// confine makes "me" a name, and leaves a caller who may see no other's
-// records its own and those of the accounts it coordinates; false: nothing.
-func (s *Server) confine(q *status.RecordQuery, c *directory.Caller) bool {
+// restrict replaces "me" by the caller's name, and restricts a caller who may not
+// read the records of others to its own, unless it coordinates accounts. It
+// returns false if nothing is left.
+func (s *Server) restrict(q *status.RecordQuery, c *directory.Caller) bool {
 	if q.Me {
 		switch {
 		case c.User != nil:
@@ -229,17 +239,19 @@ func (s *Server) confine(q *status.RecordQuery, c *directory.Caller) bool {
 			return false
 		}
 	}
-	if s.all(c, authz.Records, authz.Read) || len(s.coordinates(c)) > 0 {
+	if s.mayAll(c, authz.Records, authz.Read) || len(s.coordinates(c)) > 0 {
 		return true
 	}
-	if c.User == nil || len(q.Users)+len(q.UserIDs) > 0 && !slices.Contains(q.Users, c.User.Name) && !slices.Contains(q.UserIDs, c.User.Spec.UID) {
+	if c.User == nil ||
+		len(q.Users)+len(q.UserIDs) > 0 && !slices.Contains(q.Users, c.User.Name) &&
+			!slices.Contains(q.UserIDs, c.User.Spec.UID) {
 		return false
 	}
 	q.Users, q.UserIDs = []string{c.User.Name}, nil
 	return true
 }
 
-// coordinates are the accounts that the caller coordinates, with those below.
+// coordinates returns the accounts that the caller coordinates, with those below.
 func (s *Server) coordinates(c *directory.Caller) map[string]bool {
 	if c.User == nil {
 		return nil

@@ -53,7 +53,15 @@ func newHouse(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *
 	c := fake.Cluster(hooks)
 	dir := directory.New(c, nil)
 	h := &house{dir: dir, table: table.New(c, dir, nil)}
-	h.api = api.New(api.Options{Directory: dir, Table: h.table, Pool: noPool{}, Now: time.Now, Operations: &operations.Service{Cluster: c}})
+	h.api = api.New(
+		api.Options{
+			Directory:  dir,
+			Table:      h.table,
+			Pool:       noPool{},
+			Now:        time.Now,
+			Operations: &operations.Service{Cluster: c},
+		},
+	)
 	rec := acct.NewRecorder(acct.Config{
 		Address: filepath.Join(t.TempDir(), "a.db"), Cluster: c, Now: time.Now,
 		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
@@ -92,7 +100,11 @@ func (h *house) list(t *testing.T, c *directory.Caller, q status.RecordQuery) (i
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	h.records(w, httptest.NewRequestWithContext(t.Context(), "GET", "/?"+url.Values{"q": {string(text)}}.Encode(), nil), c)
+	h.records(
+		w,
+		httptest.NewRequestWithContext(t.Context(), "GET", "/?"+url.Values{"q": {string(text)}}.Encode(), nil),
+		c,
+	)
 	var out status.RecordList
 	if w.Code == http.StatusOK {
 		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil {
@@ -249,18 +261,29 @@ func join(name, account string) func(*house) status.AcctChange {
 // When one of several changes fails, none is left.
 func TestNeverAPartialWrite(t *testing.T) {
 	fail := false
-	h := newHouse(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-		var all client.UpdateOptions
-		all.ApplyOptions(opts)
-		if fail && o.GetName() == "ben" && len(all.DryRun) == 0 {
-			return apierrors.NewInternalError(context.DeadlineExceeded)
-		}
-		return c.Update(ctx, o, opts...)
-	}}, people()...)
+	h := newHouse(
+		t,
+		interceptor.Funcs{
+			Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				var all client.UpdateOptions
+				all.ApplyOptions(opts)
+				if fail && o.GetName() == "ben" && len(all.DryRun) == 0 {
+					return apierrors.NewInternalError(context.DeadlineExceeded)
+				}
+				return c.Update(ctx, o, opts...)
+			},
+		},
+		people()...)
 	before := []status.AcctUser{h.now(t, "anna"), h.now(t, "ben")}
 	fail = true
-	code := h.change(t, h.as("root", directory.Masters), status.AcctChange{Account: account1("new", "")}, join("anna", "new")(h), join("ben", "new")(h),
-		status.AcctChange{Account: account1("late", "")})
+	code := h.change(
+		t,
+		h.as("root", directory.Masters),
+		status.AcctChange{Account: account1("new", "")},
+		join("anna", "new")(h),
+		join("ben", "new")(h),
+		status.AcctChange{Account: account1("late", "")},
+	)
 	if code == http.StatusOK {
 		t.Error("it is said to have been made")
 	}
@@ -272,7 +295,13 @@ func TestNeverAPartialWrite(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"new", "late"} {
-		if err := h.Cluster.Client.Get(t.Context(), client.ObjectKey{Name: name}, &v1alpha1.Account{}); !apierrors.IsNotFound(err) {
+		if err := h.Cluster.Client.Get(
+			t.Context(),
+			client.ObjectKey{Name: name},
+			&v1alpha1.Account{},
+		); !apierrors.IsNotFound(
+			err,
+		) {
 			t.Errorf("account %s is there: %v", name, err)
 		}
 	}
@@ -304,7 +333,16 @@ func TestOtherFieldsOfAUserStay(t *testing.T) {
 // The wire has every member that the objects have, by the same name, or the
 // change leaves it as it is.
 func TestTheWireHasWhatTheObjectsHave(t *testing.T) {
-	kept := map[string]bool{"gid": true, "groups": true, "home": true, "shell": true, "namespace": true, "identities": true, "sshKeys": true, "maxBytes": true}
+	kept := map[string]bool{
+		"gid":        true,
+		"groups":     true,
+		"home":       true,
+		"shell":      true,
+		"namespace":  true,
+		"identities": true,
+		"sshKeys":    true,
+		"maxBytes":   true,
+	}
 	for _, pair := range [][2]reflect.Type{
 		{reflect.TypeFor[v1alpha1.Limits](), reflect.TypeFor[status.Limits]()},
 		{reflect.TypeFor[v1alpha1.AccountSpec](), reflect.TypeFor[status.AcctAccount]()},
@@ -355,14 +393,22 @@ func TestNamesThatObjectsCannotHave(t *testing.T) {
 	if control.Named(stored); stored.Name != "my_Acc" {
 		t.Errorf("the object is known as %q", stored.Name)
 	}
-	if code := h.change(t, root, status.AcctChange{Account: &status.AcctAccount{Name: "my_Acc", Version: version(), Description: "two"}}); code != http.StatusOK {
+	if code := h.change(
+		t,
+		root,
+		status.AcctChange{Account: &status.AcctAccount{Name: "my_Acc", Version: version(), Description: "two"}},
+	); code != http.StatusOK {
 		t.Errorf("changing: %d", code)
 	}
 	accounts, qos := state()
 	if !slices.Contains(accounts, "my_Acc two") || !slices.Equal(qos, []string{"very_long"}) {
 		t.Errorf("accounts %q, QOS %q", accounts, qos)
 	}
-	if code := h.change(t, root, status.AcctChange{Account: &status.AcctAccount{Name: "my_Acc", Version: version()}, Delete: true}); code != http.StatusOK {
+	if code := h.change(
+		t,
+		root,
+		status.AcctChange{Account: &status.AcctAccount{Name: "my_Acc", Version: version()}, Delete: true},
+	); code != http.StatusOK {
 		t.Errorf("deleting: %d", code)
 	}
 	if accounts, _ := state(); len(accounts) != 2 {
@@ -372,7 +418,9 @@ func TestNamesThatObjectsCannotHave(t *testing.T) {
 
 func TestUnknownPeopleAreNamed(t *testing.T) {
 	h := newHouse(t, interceptor.Funcs{}, people()...)
-	users, groups := h.unknown(&status.RecordQuery{Users: []string{"anna", "nosuch"}, UserIDs: []int64{1002, 77}, GroupIDs: []int64{78}})
+	users, groups := h.unknownOwners(
+		&status.RecordQuery{Users: []string{"anna", "nosuch"}, UserIDs: []int64{1002, 77}, GroupIDs: []int64{78}},
+	)
 	if !slices.Equal(users, []string{"nosuch", "77"}) || !slices.Equal(groups, []string{"78"}) {
 		t.Errorf("%q %q", users, groups)
 	}

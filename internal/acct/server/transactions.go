@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// note keeps what was changed, for sacctmgr list transactions.
-func (s *Server) note(c *directory.Caller, targets []target) {
+// recordTransactions records what was changed, for sacctmgr list transactions.
+func (s *Server) recordTransactions(c *directory.Caller, targets []target) {
 	at, actor := s.Now().Unix(), c.Name
 	if c.User != nil {
 		actor = c.User.Name
@@ -27,10 +27,10 @@ func (s *Server) note(c *directory.Caller, targets []target) {
 			out = append(out, t)
 		}
 	}
-	s.Recorder.Note(out)
+	s.Recorder.RecordTransactions(out)
 }
 
-// transactionsOf are the changes of one object, named as slurmdbd names its
+// transactionsOf returns the changes of one object, with the names of slurmdbd's
 // requests.
 func transactionsOf(t *target) []status.Transaction {
 	name := nameOf(t)
@@ -41,10 +41,10 @@ func transactionsOf(t *target) []status.Transaction {
 	case t.now == nil:
 		verb = "Remove "
 	}
-	before, after := members(t.old), members(t.now)
+	before, after := fieldsOf(t.old), fieldsOf(t.now)
 	switch o := either(t).(type) {
 	case *v1alpha1.QOS:
-		return one(status.Transaction{Action: verb + "QOS", Where: name}, before, after)
+		return withInfo(status.Transaction{Action: verb + "QOS", Where: name}, before, after)
 	case *v1alpha1.Account:
 		return accountChanges(verb, name, before, after)
 	case *v1alpha1.User:
@@ -60,38 +60,61 @@ func either(t *target) client.Object {
 	return t.old
 }
 
-// one is a transaction with what it changed; none if that is nothing.
-func one(t status.Transaction, before, after map[string]string) []status.Transaction {
+// withInfo returns the transaction with what it changed, or none if it changes
+// nothing.
+func withInfo(t status.Transaction, before, after map[string]string) []status.Transaction {
 	if t.Info = difference(before, after); t.Info == "" && strings.HasPrefix(t.Action, "Modify") {
 		return nil
 	}
 	return []status.Transaction{t}
 }
 
-// describing are the members of an account that are not of its association.
-var describing = []string{"description", "organization", "coordinators"}
+// descriptive are the fields of an account that are not of its association.
+var descriptive = []string{"description", "organization", "coordinators"}
 
 func accountChanges(verb, name string, before, after map[string]string) []status.Transaction {
 	of := func(m map[string]string, own bool) map[string]string {
 		out := maps.Clone(m)
-		maps.DeleteFunc(out, func(k, _ string) bool { return slices.Contains(describing, k) != own })
+		maps.DeleteFunc(out, func(k, _ string) bool { return slices.Contains(descriptive, k) != own })
 		return out
 	}
-	out := one(status.Transaction{Action: verb + "Accounts", Where: name, Account: name}, of(before, true), of(after, true))
-	return append(out, one(status.Transaction{Action: verb + "Associations", Where: "account=" + name, Account: name}, of(before, false), of(after, false))...)
+	out := withInfo(
+		status.Transaction{Action: verb + "Accounts", Where: name, Account: name},
+		of(before, true),
+		of(after, true),
+	)
+	return append(
+		out,
+		withInfo(
+			status.Transaction{Action: verb + "Associations", Where: "account=" + name, Account: name},
+			of(before, false),
+			of(after, false),
+		)...)
 }
 
-// userChanges: the user's accounts are associations, which come and go.
+// userChanges returns the changes of a user. The user's accounts are associations,
+// which are added and removed.
 func userChanges(name string, before, after map[string]string) []status.Transaction {
 	had, has := strings.Split(before["accounts"], ","), strings.Split(after["accounts"], ",")
 	var out []status.Transaction
 	if before["accounts"] == "" && after["accounts"] != "" {
-		out = append(out, status.Transaction{Action: "Add Users", Where: name, User: name, Info: "default account=" + after["defaultAccount"]})
+		out = append(
+			out,
+			status.Transaction{
+				Action: "Add Users",
+				Where:  name,
+				User:   name,
+				Info:   "default account=" + after["defaultAccount"],
+			},
+		)
 	}
 	associations := func(action string, list, without []string) {
 		for _, a := range list {
 			if a != "" && !slices.Contains(without, a) {
-				out = append(out, status.Transaction{Action: action, Where: "account=" + a + " user=" + name, User: name, Account: a})
+				out = append(
+					out,
+					status.Transaction{Action: action, Where: "account=" + a + " user=" + name, User: name, Account: a},
+				)
 			}
 		}
 	}
@@ -109,14 +132,16 @@ func userChanges(name string, before, after map[string]string) []status.Transact
 	}
 	a, b := changed("adminLevel", "defaultAccount", "defaultWCKey", "wckeys", "defaultQOS")
 	if len(out) == 0 {
-		out = one(status.Transaction{Action: "Modify Users", Where: name, User: name}, a, b)
+		out = withInfo(status.Transaction{Action: "Modify Users", Where: name, User: name}, a, b)
 	}
 	a, b = changed("associations")
-	return append(out, one(status.Transaction{Action: "Modify Associations", Where: "user=" + name, User: name}, a, b)...)
+	return append(
+		out,
+		withInfo(status.Transaction{Action: "Modify Associations", Where: "user=" + name, User: name}, a, b)...)
 }
 
-// members are the members of an object's spec, as text.
-func members(o client.Object) map[string]string {
+// fieldsOf returns the fields of an object's spec as text.
+func fieldsOf(o client.Object) map[string]string {
 	var spec any
 	switch x := o.(type) {
 	case *v1alpha1.Account:
@@ -133,7 +158,8 @@ func members(o client.Object) map[string]string {
 	return out
 }
 
-// flatten brings the members of limits to the top, where users know them.
+// flatten adds the fields of v to out; those of limits become fields of the
+// object, as in sacctmgr.
 func flatten(out map[string]string, key string, v any) {
 	switch x := v.(type) {
 	case map[string]any:
@@ -167,7 +193,7 @@ func flatten(out map[string]string, key string, v any) {
 	}
 }
 
-// difference lists what has become of members that changed.
+// difference lists the fields that changed with their new values.
 func difference(before, after map[string]string) string {
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(after)) {

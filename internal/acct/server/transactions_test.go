@@ -13,7 +13,10 @@ import (
 func TestTransactionsSayWhatChanged(t *testing.T) {
 	named := metav1.ObjectMeta{Name: "x"}
 	account := func(description, parent string) client.Object {
-		return &v1alpha1.Account{ObjectMeta: named, Spec: v1alpha1.AccountSpec{Description: description, Parent: parent}}
+		return &v1alpha1.Account{
+			ObjectMeta: named,
+			Spec:       v1alpha1.AccountSpec{Description: description, Parent: parent},
+		}
 	}
 	user := func(level string, accounts ...string) client.Object {
 		u := &v1alpha1.User{ObjectMeta: named, Spec: v1alpha1.UserSpec{AdminLevel: level, Accounts: accounts}}

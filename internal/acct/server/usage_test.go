@@ -20,7 +20,7 @@ func TestGiven(t *testing.T) {
 		{0, 300, 4*100 + 8*100, 100 + 200, 4*10 + 4*10},
 		{255, 258, 8 * 3, 2 * 3, 4 * 3},
 	} {
-		reported, down := given(events, c.start, c.end)
+		reported, down := available(events, c.start, c.end)
 		if reported["cpu"] != c.cpu || reported["node"] != c.node || down["cpu"] != c.down {
 			t.Errorf("%d to %d: %v, down %v", c.start, c.end, reported, down)
 		}

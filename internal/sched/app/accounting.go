@@ -7,6 +7,7 @@ import (
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
 	"github.com/berth-hpc/berth/internal/acct"
+	"github.com/berth-hpc/berth/internal/acct/usage"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/directory"
 	"github.com/berth-hpc/berth/internal/queue/table"
@@ -33,7 +34,7 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
 		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
-		Cluster: c, Who: people{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
+		Cluster: c, Users: people{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
 		Row:       func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 		NodeNames: nodeinfo.ShortNames,
 		NodeEvent: func(n *corev1.Node) status.AcctEvent {
@@ -49,7 +50,8 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 // usageOf tells the planner what accounting knows of past usage.
 func usageOf(rec *acct.Recorder) query.UsageSource {
 	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Usage {
-		used, byQOS := rec.Usage().Used(now, halfLife, since, factor, kept)
+		used, byQOS := rec.Usage().Used(
+			&usage.Query{Now: now, HalfLife: halfLife, Since: since, Factor: factor, NoDecay: kept})
 		return snapshot.Usage{Associations: used, QOS: byQOS}
 	}
 }

@@ -32,7 +32,7 @@ type api struct {
 func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool, many *bulkcancel.Canceller) (*api, error) {
 	var q *queue.Server
 	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
-		rec.Steps(jobID, attempt, list)
+		rec.RecordSteps(jobID, attempt, list)
 		q.TakeSteps(jobID, attempt, list)
 	}
 	agents := agentapi.New(agentapi.Options{
@@ -41,7 +41,7 @@ func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *
 	})
 	var err error
 	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Forecast: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
-		Peer: e.peer, Unstored: rec.Unstored, Highest: rec.Highest, BulkCanceller: many, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
+		Peer: e.peer, Unstored: rec.Backlog, Highest: rec.HighestJobID, BulkCanceller: many, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
 	if err != nil {
 		return nil, err
 	}

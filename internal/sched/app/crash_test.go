@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/translate/job"
 	"github.com/berth-hpc/berth/translate/status"
 )
@@ -88,13 +88,13 @@ func storageOf(t *testing.T, flags []string) string {
 // checkRecords: accounting has every job once, as it ended.
 func checkRecords(ctx context.Context, t *testing.T, storage string, jobs int) {
 	t.Helper()
-	store, err := acct.Open(context.WithoutCancel(ctx), storage)
+	db, err := store.Open(context.WithoutCancel(ctx), storage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer db.Close()
 	for {
-		list, err := store.Find(context.WithoutCancel(ctx), &status.RecordQuery{Duplicates: true})
+		list, err := db.Find(context.WithoutCancel(ctx), &status.RecordQuery{Duplicates: true})
 		if err != nil {
 			t.Fatal(err)
 		}

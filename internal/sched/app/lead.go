@@ -69,7 +69,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 
 	pods := workload.New(cluster, time.Now, cfg.Log)
 	if cfg.Accounting.Storage != "" {
-		pods.Recorded = rec.Knows
+		pods.Recorded = rec.HasJob
 	}
 	wake := &plugin.Waker{}
 	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })

@@ -45,8 +45,8 @@ func (c *collector) collect(to chan<- prometheus.Metric) {
 	}
 	c.nodes(gauge)
 	gauge(planMetric, c.planner.PlanDuration().Seconds())
-	gauge(backlogMetric, float64(c.rec.Unstored()))
-	gauge(awayMetric, truth(c.rec.Away() != nil))
+	gauge(backlogMetric, float64(c.rec.Backlog()))
+	gauge(awayMetric, truth(c.rec.Err() != nil))
 }
 
 func truth(b bool) float64 {

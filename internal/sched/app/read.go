@@ -45,7 +45,7 @@ func read(ctx context.Context, cfg Config, h *health) error {
 	if err != nil {
 		return err
 	}
-	(&server.Server{Cluster: cluster, Recorder: rec, Now: time.Now, Away: cfg.Accounting.Storage == ""}).Register(q)
+	(&server.Server{Cluster: cluster, Recorder: rec, Now: time.Now, NoDatabase: cfg.Accounting.Storage == ""}).Register(q)
 	if err := cluster.Start(ctx); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func read(ctx context.Context, cfg Config, h *health) error {
 func newReader(cfg Config, c *control.Cluster) *acct.Recorder {
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
-		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Who: people{dir}, Now: time.Now, Log: cfg.Log,
+		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Users: people{dir}, Now: time.Now, Log: cfg.Log,
 		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 	})
 }

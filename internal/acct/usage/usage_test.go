@@ -1,4 +1,4 @@
-package acct
+package usage
 
 import (
 	"fmt"
@@ -16,9 +16,9 @@ func usageRun(serial int, user, qos string, start, length int64) *status.Record 
 		Start: start, End: start + length, AllocTRES: "billing=2,cpu=2,mem=1M"}
 }
 
-// weighed is the usage of a run by definition: each hour of it, with the weight
-// of the hour's middle.
-func weighed(r *status.Record, now time.Time, half time.Duration, since time.Time) (cpu float64) {
+// weightedSum returns the usage of a run by definition: that of each hour, with
+// the weight of the hour's middle.
+func weightedSum(r *status.Record, now time.Time, half time.Duration, since time.Time) (cpu float64) {
 	for from := r.Start; from < r.End; {
 		hour := from / 3600
 		to := min(r.End, (hour+1)*3600)
@@ -34,11 +34,11 @@ func weighed(r *status.Record, now time.Time, half time.Duration, since time.Tim
 	return cpu
 }
 
-// In whatever order runs are added and usage is asked for, with whatever
-// half-life: it is what the definition says.
-func TestUsageIsTheWeighedSumOverAllRuns(t *testing.T) {
+// Usage equals its definition whatever the half-life, and in whatever order runs
+// are added and queries made.
+func TestUsageIsTheWeightedSumOfAllRuns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		u := newUsage()
+		u := New()
 		var runs []*status.Record
 		now := time.Unix(1_800_000_000, 0)
 		half := []time.Duration{0, time.Hour, 14 * 24 * time.Hour}
@@ -46,7 +46,13 @@ func TestUsageIsTheWeighedSumOverAllRuns(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "runs") {
 				length := rapid.Int64Range(1, 20*3600).Draw(t, "length")
 				ago := rapid.Int64Range(0, 100*3600).Draw(t, "ago")
-				r := usageRun(len(runs), "anna", rapid.SampledFrom([]string{"low", "high"}).Draw(t, "qos"), now.Unix()-ago-length, length)
+				r := usageRun(
+					len(runs),
+					"anna",
+					rapid.SampledFrom([]string{"low", "high"}).Draw(t, "qos"),
+					now.Unix()-ago-length,
+					length,
+				)
 				runs = append(runs, r)
 				u.Add(r)
 				u.Add(r)
@@ -55,14 +61,17 @@ func TestUsageIsTheWeighedSumOverAllRuns(t *testing.T) {
 			if rapid.Bool().Draw(t, "reset") {
 				since = now.Add(-time.Duration(rapid.Int64Range(0, 50).Draw(t, "since")) * time.Hour)
 			}
-			used, byQOS := u.Used(now, half, since, func(string) float64 { return 3 }, func(qos string) bool { return qos == "high" })
+			used, byQOS := u.Used(&Query{
+				Now: now, HalfLife: half, Since: since, Factor: func(string) float64 { return 3 },
+				NoDecay: func(qos string) bool { return qos == "high" },
+			})
 			want, low, high := 0.0, 0.0, 0.0
 			for _, r := range runs {
-				want += 3 * weighed(r, now, half, since)
+				want += 3 * weightedSum(r, now, half, since)
 				if r.QOS == "low" {
-					low += 3 * weighed(r, now, half, since)
+					low += 3 * weightedSum(r, now, half, since)
 				} else {
-					high += 3 * weighed(r, now, 0, time.Time{})
+					high += 3 * weightedSum(r, now, 0, time.Time{})
 				}
 			}
 			for what, v := range map[string][2]float64{
@@ -77,34 +86,35 @@ func TestUsageIsTheWeighedSumOverAllRuns(t *testing.T) {
 	})
 }
 
-// What is older than the horizon is dropped, with the names of its records, and
+// What is older than the Horizon is dropped, with the names of its records, and
 // does not come back.
 func TestUsageIsPruned(t *testing.T) {
-	u := newUsage()
+	u := New()
 	now := time.Unix(1_800_000_000, 0)
-	old := now.Add(-horizon)
+	old := now.Add(-Horizon)
 	u.Add(usageRun(1, "anna", "", old.Unix()-30*3600, 3600))
 	u.Add(usageRun(2, "ben", "", old.Unix()-30*3600, 60*3600))
-	u.Used(now, 0, time.Time{}, nil, nil)
-	u.prune(now)
-	if len(u.runs) != 1 || len(u.seen) != 1 {
-		t.Errorf("%d associations and %d records are left, want 1 and 1", len(u.runs), len(u.seen))
+	u.Used(&Query{Now: now})
+	u.Prune(now)
+	if len(u.byOwner) != 1 || len(u.counted) != 1 {
+		t.Errorf("%d associations and %d records are left, want 1 and 1", len(u.byOwner), len(u.counted))
 	}
 	u.Add(usageRun(1, "anna", "", old.Unix()-30*3600, 3600))
-	used, _ := u.Used(now, 0, time.Time{}, nil, nil)
-	if cpu := used[status.AssociationKey{User: "ben"}]["cpu"]; cpu < 2*29*3600 || cpu > 2*31*3600 || used[status.AssociationKey{User: "anna"}]["cpu"] != 0 {
+	used, _ := u.Used(&Query{Now: now})
+	if cpu := used[status.AssociationKey{User: "ben"}]["cpu"]; cpu < 2*29*3600 || cpu > 2*31*3600 ||
+		used[status.AssociationKey{User: "anna"}]["cpu"] != 0 {
 		t.Errorf("used: %v", used)
 	}
 }
 
 func BenchmarkUsage(b *testing.B) {
-	u := newUsage()
+	u := New()
 	now := time.Unix(1_800_000_000, 0)
 	for user := range 200 {
 		u.Add(usageRun(user, fmt.Sprint(user), "normal", now.Add(-300*24*time.Hour).Unix(), 300*24*3600))
 	}
 	for b.Loop() {
-		u.Used(now, 7*24*time.Hour, time.Time{}, nil, nil)
+		u.Used(&Query{Now: now, HalfLife: 7 * 24 * time.Hour})
 		now = now.Add(10 * time.Second)
 	}
 }

@@ -1,4 +1,4 @@
-package acct
+package record
 
 import (
 	"math"
@@ -11,8 +11,8 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Filter decides which records a query means (sacct(1)): the same rules for
-// those of the database and those of the queue.
+// Filter decides which records a query selects (sacct(1)), by the same rules for
+// records of the database and of the queue.
 type Filter struct {
 	q   *status.RecordQuery
 	ids map[int64][]idPattern // by the number of the job
@@ -22,13 +22,25 @@ type Filter struct {
 	states, constraints                                            []string // each once
 }
 
-// NewFilter makes the filter of q.
+// NewFilter returns the filter of q.
 func NewFilter(q *status.RecordQuery) *Filter {
 	f := &Filter{
-		q: q, ids: map[int64][]idPattern{},
-		users: set(q.Users), groups: set(q.Groups), accounts: set(q.Accounts), qos: set(q.QOS), names: set(q.Names),
-		wckeys: set(q.WCKeys), partitions: set(q.Partitions), nodes: set(q.Nodes), userIDs: set(q.UserIDs), groupIDs: set(q.GroupIDs),
-		states: unique(q.States), constraints: unique(q.Constraints),
+		q:        q,
+		ids:      map[int64][]idPattern{},
+		users:    set(q.Users),
+		groups:   set(q.Groups),
+		accounts: set(q.Accounts),
+		qos:      set(q.QOS),
+		names:    set(q.Names),
+		wckeys: set(
+			q.WCKeys,
+		),
+		partitions:  set(q.Partitions),
+		nodes:       set(q.Nodes),
+		userIDs:     set(q.UserIDs),
+		groupIDs:    set(q.GroupIDs),
+		states:      unique(q.States),
+		constraints: unique(q.Constraints),
 	}
 	for _, text := range q.Jobs {
 		if p, ok := parsePattern(text); ok {
@@ -38,7 +50,7 @@ func NewFilter(q *status.RecordQuery) *Filter {
 	return f
 }
 
-// set returns the elements of the list; nil if there is none.
+// set returns the set of the elements of the list; nil if it is empty.
 func set[T comparable](list []T) map[T]bool {
 	if len(list) == 0 {
 		return nil
@@ -52,7 +64,7 @@ func set[T comparable](list []T) map[T]bool {
 
 func unique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// Match tells whether r passes.
+// Match reports whether the query selects r.
 func (f *Filter) Match(r *status.Record) bool {
 	q := f.q
 	if len(q.Jobs) > 0 && !f.named(r) {
@@ -72,8 +84,8 @@ func (f *Filter) Match(r *status.Record) bool {
 			return false
 		}
 	}
-	return f.place(r) && inRange(q.NNodes, int64(max(r.Nodes, 0))) && inRange(q.NCPUs, int64(r.CPUs)) &&
-		inRange(q.TimeLimit, int64(r.TimeLimit)) && f.when(r)
+	return f.runsWhere(r) && inRange(q.NNodes, int64(max(r.Nodes, 0))) && inRange(q.NCPUs, int64(r.CPUs)) &&
+		inRange(q.TimeLimit, int64(r.TimeLimit)) && f.inWindow(r)
 }
 
 // named reports whether the query names the record's job, by its own number or
@@ -84,11 +96,15 @@ func (f *Filter) named(r *status.Record) bool {
 	})
 }
 
-func (f *Filter) place(r *status.Record) bool {
-	if f.partitions != nil && !slices.ContainsFunc(strings.Split(r.Partition, ","), func(p string) bool { return f.partitions[p] }) {
+// runsWhere reports whether partition, constraints and nodes are those of the
+// query.
+func (f *Filter) runsWhere(r *status.Record) bool {
+	inPartition := func(p string) bool { return f.partitions[p] }
+	if f.partitions != nil && !slices.ContainsFunc(strings.Split(r.Partition, ","), inPartition) {
 		return false
 	}
-	if len(f.constraints) > 0 && !slices.ContainsFunc(f.constraints, func(c string) bool { return strings.Contains(r.Constraints, c) }) {
+	hasConstraint := func(c string) bool { return strings.Contains(r.Constraints, c) }
+	if len(f.constraints) > 0 && !slices.ContainsFunc(f.constraints, hasConstraint) {
 		return false
 	}
 	if f.nodes == nil {
@@ -98,6 +114,8 @@ func (f *Filter) place(r *status.Record) bool {
 	return err == nil && slices.ContainsFunc(names, func(n string) bool { return f.nodes[n] })
 }
 
+// inRange reports whether n is in the range: any number if the range is zero,
+// the first one alone if the second is zero.
 func inRange(r [2]int64, n int64) bool {
 	switch {
 	case r == [2]int64{}:
@@ -108,37 +126,52 @@ func inRange(r [2]int64, n int64) bool {
 	return n >= r[0] && n <= r[1]
 }
 
-// when applies the time window, by state where states are asked for.
-func (f *Filter) when(r *status.Record) bool {
+// inWindow applies the time window: to the eligible time and the end, or to the
+// states that are asked for.
+func (f *Filter) inWindow(r *status.Record) bool {
 	q := f.q
-	start, end := q.Start, q.End
-	if end <= 0 {
-		end = math.MaxInt64
+	w := window{q.Start, q.End}
+	if q.End <= 0 {
+		w.end = math.MaxInt64
 	}
-	if len(q.States) == 0 {
-		if start <= 0 && (q.End <= 0 || len(q.Jobs) > 0) {
-			return true
-		}
-		return r.Eligible != 0 && r.Eligible <= end && (r.End == 0 || r.End >= start)
+	if len(q.States) > 0 {
+		return slices.ContainsFunc(f.states, func(state string) bool { return w.hasState(r, state) })
 	}
-	return slices.ContainsFunc(f.states, func(s string) bool { return wasIn(r, s, start, end) })
+	isOpen := w.start <= 0 && (q.End <= 0 || len(q.Jobs) > 0)
+	return isOpen || r.Eligible != 0 && r.Eligible <= w.end && (r.End == 0 || r.End >= w.start)
 }
 
-// wasIn tells whether the record counts as having had the state between start
-// and end (sacct(1), -s).
-func wasIn(r *status.Record, state string, start, end int64) bool {
+// window is a time window in Unix seconds.
+type window struct{ start, end int64 }
+
+// includes reports whether a time is in the window.
+func (w window) includes(at int64) bool { return at >= w.start && at <= w.end }
+
+// hasState reports whether the record counts as having had the state in the
+// window (sacct(1), -s).
+func (w window) hasState(r *status.Record, state string) bool {
 	switch state {
 	case "PENDING":
-		return r.Eligible != 0 && r.Eligible <= end && (r.Start == 0 && r.End == 0 || r.Start >= start || r.Start == 0 && r.End >= start)
+		return r.Eligible != 0 && r.Eligible <= w.end && !w.leftQueueBefore(r)
 	case "RUNNING", "CONFIGURING":
-		return r.Start != 0 && r.Start <= end && (r.End == 0 || r.End >= start)
+		return r.Start != 0 && r.Start <= w.end && (r.End == 0 || r.End >= w.start)
 	case "SUSPENDED":
-		return r.State == "SUSPENDED" && r.Start <= end || slices.ContainsFunc(r.History, func(c status.StateChange) bool {
-			at := c.At / 1e6
-			return c.State == "SUSPENDED" && at >= start && at <= end
-		})
+		suspendedThen := func(c status.StateChange) bool { return c.State == state && w.includes(c.At/1e6) }
+		return r.State == state && r.Start <= w.end || slices.ContainsFunc(r.History, suspendedThen)
 	}
-	return r.State == state && r.End != 0 && r.End >= start && r.End <= end
+	return r.State == state && r.End != 0 && w.includes(r.End)
+}
+
+// leftQueueBefore reports whether the job started, or ended without a start,
+// before the window.
+func (w window) leftQueueBefore(r *status.Record) bool {
+	switch {
+	case r.Start != 0:
+		return r.Start < w.start
+	case r.End != 0:
+		return r.End < w.start
+	}
+	return false
 }
 
 // idPattern is one job of -j: a job with all its tasks and components, or one
@@ -149,8 +182,8 @@ type idPattern struct {
 	het   int64           // offset; -1: all
 }
 
-// parsePattern reads "12", "12_3", "12_[1-3,5]", "12+1"; a step behind a dot
-// is not looked at.
+// parsePattern parses "12", "12_3", "12_[1-3,5]" or "12+1". A step after a dot is
+// ignored.
 func parsePattern(text string) (p idPattern, ok bool) {
 	text, _, _ = strings.Cut(text, ".")
 	p.het = -1
@@ -181,15 +214,15 @@ func (p idPattern) match(r *status.Record) bool {
 			return false
 		}
 		t, err := strconv.ParseInt(r.ArrayTaskID, 10, 32)
-		return err != nil || p.tasks.Has(int32(t)) // what is left of the array may hold it
+		return err != nil || p.tasks.Has(int32(t)) // a range of pending tasks may contain it
 	case p.het >= 0:
 		return r.HetJobID == p.id && int64(r.HetOffset) == p.het
 	}
 	return r.ID == p.id || r.ArrayJobID == p.id || r.HetJobID == p.id
 }
 
-// jobIDs are the numbers that the patterns name.
-func jobIDs(list []string) []int64 {
+// JobIDs returns the job ids that the patterns of -j name, in ascending order.
+func JobIDs(list []string) []int64 {
 	var out []int64
 	for _, text := range list {
 		if p, ok := parsePattern(text); ok {
@@ -200,26 +233,33 @@ func jobIDs(list []string) []int64 {
 	return slices.Compact(out)
 }
 
-// Newest leaves the latest run of each job id, in the order of the list, which
-// must be by id.
+// MayMatchUser reports whether records of the user can pass. It is a quick check
+// before a record is made.
+func (f *Filter) MayMatchUser(user string) bool {
+	return len(f.q.Users) == 0 || len(f.q.UserIDs) > 0 || slices.Contains(f.q.Users, user)
+}
+
+// Newest returns the latest run of each job id. The list must be sorted by id;
+// its array is reused.
 func Newest(records []status.Record) []status.Record {
-	at := map[int64]int{}
+	index := map[int64]int{}
 	out := records[:0]
 	for i := range records {
 		r := &records[i]
-		if k, ok := at[r.ID]; ok {
-			if later(r, &out[k]) {
+		if k, ok := index[r.ID]; ok {
+			if isLater(r, &out[k]) {
 				out[k] = *r
 			}
 			continue
 		}
-		at[r.ID] = len(out)
+		index[r.ID] = len(out)
 		out = append(out, *r)
 	}
 	return out
 }
 
-func later(a, b *status.Record) bool {
+// isLater reports whether a is of a later run than b.
+func isLater(a, b *status.Record) bool {
 	if a.UID == b.UID {
 		return a.Restarts > b.Restarts
 	}

@@ -1,10 +1,9 @@
-package acct_test
+package store_test
 
 import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -14,75 +13,36 @@ import (
 	"testing"
 	"time"
 
-	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/acct/record"
+	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
 // both runs a test with each database.
-func both(t *testing.T, test func(t *testing.T, s *acct.Store)) {
-	open := func(t *testing.T, address string) *acct.Store {
-		s, err := acct.Open(t.Context(), address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
-		return s
-	}
-	t.Run("sqlite", func(t *testing.T) { test(t, open(t, filepath.Join(t.TempDir(), "acct #%?.db"))) })
-	t.Run("postgres", func(t *testing.T) { test(t, open(t, accttest.Postgres(t))) })
-}
-
-// record makes a record of a run of 100 s.
-func record(id int64, user string, change func(*status.Record)) acct.Entry {
-	r := status.Record{
-		UID: fmt.Sprintf("uid-%d", id), ID: id, Name: "job", User: user, UserID: 1000 + int64(len(user)), Group: user, GroupID: 1000,
-		Account: "science", Partition: "main", State: "COMPLETED", Submit: 1000 * id, Eligible: 1000 * id, Start: 1000*id + 10, End: 1000*id + 110,
-		Nodes: 1, NodeList: "n1", CPUs: 2, ReqCPUs: 2, TimeLimit: 60, AllocTRES: "billing=2,cpu=2,mem=1G,node=1", WorkDir: "/w",
-		History: []status.StateChange{{State: "PENDING", At: 1}, {State: "RUNNING", At: 2, Reason: "x"}},
-	}
-	if change != nil {
-		change(&r)
-	}
-	return acct.Entry{Record: r, Rev: 1}
-}
-
-func put(t *testing.T, s *acct.Store, jobs []acct.Entry, steps ...acct.StepEntry) {
-	t.Helper()
-	if _, err := s.Put(t.Context(), jobs, steps); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func find(t *testing.T, s *acct.Store, q status.RecordQuery) []status.Record {
-	t.Helper()
-	list, err := s.Find(t.Context(), &q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-func ids(list []status.Record) []int64 {
-	out := []int64{}
-	for _, r := range list {
-		out = append(out, r.ID)
-	}
-	return out
+func both(t *testing.T, test func(t *testing.T, s *store.Store)) {
+	accttest.EachDatabase(t, func(t *testing.T, address string) { test(t, accttest.Open(t, address)) })
 }
 
 func TestRoundTripIsExactAndIdempotent(t *testing.T) {
-	both(t, func(t *testing.T, s *acct.Store) {
-		e := record(7, "anna", func(r *status.Record) {
+	both(t, func(t *testing.T, s *store.Store) {
+		e := accttest.Entry(7, "anna", func(r *status.Record) {
 			r.Name, r.Comment = "a 'quoted' \"job\"; DROP TABLE jobs; -- \U0001F41F", "zwei\nZeilen"
 			r.ArrayJobID, r.ArrayTaskID, r.HetJobID, r.HetOffset = 5, "3", 9, 2
 			r.KilledBy, r.KilledByID, r.ExitCode, r.Signal = "ben", 1002, 1, 9
 		})
-		step := status.StepRecord{Step: "batch", Name: "batch", State: "COMPLETED", MaxRSS: 1 << 30, MaxRSSNode: "n1", Measured: true}
-		for range 3 {
-			put(t, s, []acct.Entry{e}, acct.StepEntry{UID: "uid-7", Step: step})
+		step := status.StepRecord{
+			Step:       "batch",
+			Name:       "batch",
+			State:      "COMPLETED",
+			MaxRSS:     1 << 30,
+			MaxRSSNode: "n1",
+			Measured:   true,
 		}
-		got := find(t, s, status.RecordQuery{Jobs: []string{"7"}})
+		for range 3 {
+			accttest.Put(t, s, []store.Entry{e}, store.StepEntry{Run: record.RunKey{UID: "uid-7"}, Step: step})
+		}
+		got := accttest.Find(t, s, status.RecordQuery{Jobs: []string{"7"}})
 		if len(got) != 1 || got[0].DBIndex == 0 {
 			t.Fatalf("%+v", got)
 		}
@@ -93,26 +53,35 @@ func TestRoundTripIsExactAndIdempotent(t *testing.T) {
 		}
 		older := e
 		older.Rev, older.Record.State = 0, "RUNNING"
-		put(t, s, []acct.Entry{older})
-		if r := find(t, s, status.RecordQuery{Jobs: []string{"7"}})[0]; r.State != "COMPLETED" {
+		accttest.Put(t, s, []store.Entry{older})
+		if r := accttest.Find(t, s, status.RecordQuery{Jobs: []string{"7"}})[0]; r.State != "COMPLETED" {
 			t.Errorf("an older version replaced a newer one: %s", r.State)
 		}
 	})
 }
 
 func TestSearch(t *testing.T) {
-	both(t, func(t *testing.T, s *acct.Store) {
+	both(t, func(t *testing.T, s *store.Store) {
 		running := func(r *status.Record) { r.State, r.End = "RUNNING", 0 }
-		put(t, s, []acct.Entry{
-			record(1, "anna", nil), record(2, "ben", func(r *status.Record) { r.Account, r.NodeList, r.Nodes = "arts", "n[2-3]", 2 }),
-			record(3, "anna", running),
-			record(4, "anna", func(r *status.Record) { r.State, r.Start, r.End, r.Nodes, r.NodeList = "PENDING", 0, 0, 0, "" }),
-			record(5, "carl", func(r *status.Record) { r.End = 50_000_000; r.State = "TIMEOUT" }),
-			record(6, "anna", func(r *status.Record) { r.ArrayJobID, r.ArrayTaskID = 6, "0" }),
-			record(7, "anna", func(r *status.Record) { r.ArrayJobID, r.ArrayTaskID, r.Name = 6, "1", "x" }),
-			record(8, "anna", func(r *status.Record) { r.HetJobID, r.QOS, r.WCKey = 8, "fast", "w" }),
-			record(9, "anna", func(r *status.Record) { r.HetJobID, r.HetOffset, r.Eligible = 8, 1, 0 }),
-			record(1, "anna", func(r *status.Record) { r.Restarts, r.State = 1, "FAILED" }),
+		accttest.Put(t, s, []store.Entry{
+			accttest.Entry(
+				1,
+				"anna",
+				nil,
+			),
+			accttest.Entry(2, "ben", func(r *status.Record) { r.Account, r.NodeList, r.Nodes = "arts", "n[2-3]", 2 }),
+			accttest.Entry(3, "anna", running),
+			accttest.Entry(
+				4,
+				"anna",
+				func(r *status.Record) { r.State, r.Start, r.End, r.Nodes, r.NodeList = "PENDING", 0, 0, 0, "" },
+			),
+			accttest.Entry(5, "carl", func(r *status.Record) { r.End = 50_000_000; r.State = "TIMEOUT" }),
+			accttest.Entry(6, "anna", func(r *status.Record) { r.ArrayJobID, r.ArrayTaskID = 6, "0" }),
+			accttest.Entry(7, "anna", func(r *status.Record) { r.ArrayJobID, r.ArrayTaskID, r.Name = 6, "1", "x" }),
+			accttest.Entry(8, "anna", func(r *status.Record) { r.HetJobID, r.QOS, r.WCKey = 8, "fast", "w" }),
+			accttest.Entry(9, "anna", func(r *status.Record) { r.HetJobID, r.HetOffset, r.Eligible = 8, 1, 0 }),
+			accttest.Entry(1, "anna", func(r *status.Record) { r.Restarts, r.State = 1, "FAILED" }),
 		})
 		for name, c := range map[string]struct {
 			q    status.RecordQuery
@@ -148,25 +117,27 @@ func TestSearch(t *testing.T) {
 			"constraint no":  {status.RecordQuery{Constraints: []string{"gpu"}}, []int64{}},
 			"several states": {status.RecordQuery{Start: 1, End: 60_000_000, States: []string{"TIMEOUT", "FAILED"}}, []int64{1, 5}},
 		} {
-			if got := ids(find(t, s, c.q)); !slices.Equal(got, c.want) {
+			if got := accttest.IDs(accttest.Find(t, s, c.q)); !slices.Equal(got, c.want) {
 				t.Errorf("%s: %v, want %v", name, got, c.want)
 			}
 		}
-		if got := acct.Newest(find(t, s, status.RecordQuery{Jobs: []string{"1"}})); len(got) != 1 || got[0].State != "FAILED" {
+		if got := record.Newest(
+			accttest.Find(t, s, status.RecordQuery{Jobs: []string{"1"}}),
+		); len(got) != 1 ||
+			got[0].State != "FAILED" {
 			t.Errorf("newest: %+v", got)
 		}
 	})
 }
 
-// The search by classes of span finds exactly what looking at every record
-// does.
-func TestStretchFindsWhatALookAtAllFinds(t *testing.T) {
-	both(t, func(t *testing.T, s *acct.Store) {
+// A search by the classes of span finds exactly what a scan of all records finds.
+func TestSearchByWindowFindsWhatAFullScanFinds(t *testing.T) {
+	both(t, func(t *testing.T, s *store.Store) {
 		r := rand.New(rand.NewPCG(1, 2))
-		var all []acct.Entry
+		var all []store.Entry
 		for id := range int64(500) {
 			begin := r.Int64N(1_000_000) + 1
-			all = append(all, record(id+1, []string{"anna", "ben"}[r.IntN(2)], func(x *status.Record) {
+			all = append(all, accttest.Entry(id+1, []string{"anna", "ben"}[r.IntN(2)], func(x *status.Record) {
 				x.Submit, x.Eligible, x.Start, x.End = begin, begin, begin, begin+r.Int64N(1<<r.IntN(20))
 				if r.IntN(20) == 0 {
 					x.End, x.State = 0, "RUNNING"
@@ -176,7 +147,7 @@ func TestStretchFindsWhatALookAtAllFinds(t *testing.T) {
 				}
 			}))
 		}
-		put(t, s, all)
+		accttest.Put(t, s, all)
 		for range 200 {
 			q := status.RecordQuery{Start: r.Int64N(1_100_000) + 1}
 			q.End = q.Start + r.Int64N(1<<r.IntN(18))
@@ -186,14 +157,14 @@ func TestStretchFindsWhatALookAtAllFinds(t *testing.T) {
 			if r.IntN(3) == 0 {
 				q.States = []string{[]string{"COMPLETED", "RUNNING", "PENDING"}[r.IntN(3)]}
 			}
-			f := acct.NewFilter(&q)
+			f := record.NewFilter(&q)
 			want := []int64{}
 			for i := range all {
 				if f.Match(&all[i].Record) {
 					want = append(want, all[i].Record.ID)
 				}
 			}
-			if got := ids(find(t, s, q)); !slices.Equal(got, want) {
+			if got := accttest.IDs(accttest.Find(t, s, q)); !slices.Equal(got, want) {
 				t.Fatalf("%+v: %v, want %v", q, got, want)
 			}
 		}
@@ -201,14 +172,23 @@ func TestStretchFindsWhatALookAtAllFinds(t *testing.T) {
 }
 
 func TestPurgeAndLoad(t *testing.T) {
-	both(t, func(t *testing.T, s *acct.Store) {
-		put(t, s, []acct.Entry{record(1, "anna", nil), record(2, "anna", nil), record(3, "anna", func(r *status.Record) { r.End, r.State = 0, "RUNNING" })},
-			acct.StepEntry{UID: "uid-1", Step: status.StepRecord{Step: "0", State: "COMPLETED"}})
-		before := find(t, s, status.RecordQuery{})
+	both(t, func(t *testing.T, s *store.Store) {
+		accttest.Put(
+			t,
+			s,
+			[]store.Entry{
+				accttest.Entry(1, "anna", nil),
+				accttest.Entry(2, "anna", nil),
+				accttest.Entry(3, "anna", func(r *status.Record) { r.End, r.State = 0, "RUNNING" }),
+			},
+			store.StepEntry{Run: record.RunKey{UID: "uid-1"}, Step: status.StepRecord{Step: "0", State: "COMPLETED"}},
+		)
+		before := accttest.Find(t, s, status.RecordQuery{})
 		dir := t.TempDir()
 		n, err := s.Purge(t.Context(), time.Unix(2000, 0), dir, time.Unix(9000, 0))
-		if err != nil || n != 1 || !slices.Equal(ids(find(t, s, status.RecordQuery{})), []int64{2, 3}) {
-			t.Fatalf("%d taken out, %v: %v", n, err, ids(find(t, s, status.RecordQuery{})))
+		if err != nil || n != 1 ||
+			!slices.Equal(accttest.IDs(accttest.Find(t, s, status.RecordQuery{})), []int64{2, 3}) {
+			t.Fatalf("%d deleted, %v: %v", n, err, accttest.IDs(accttest.Find(t, s, status.RecordQuery{})))
 		}
 		files, _ := filepath.Glob(filepath.Join(dir, "*.gz"))
 		if len(files) != 1 {
@@ -222,7 +202,7 @@ func TestPurgeAndLoad(t *testing.T) {
 		if n, err := s.Load(t.Context(), f); err != nil || n != 1 {
 			t.Fatalf("%d loaded, %v", n, err)
 		}
-		after := find(t, s, status.RecordQuery{})
+		after := accttest.Find(t, s, status.RecordQuery{})
 		for i := range after {
 			after[i].DBIndex, before[i].DBIndex = 0, 0
 		}
@@ -230,11 +210,17 @@ func TestPurgeAndLoad(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", after, before)
 		}
 		if _, err := s.Load(t.Context(), strings.NewReader("nonsense")); err == nil {
-			t.Error("nonsense was taken for an archive")
+			t.Error("nonsense was loaded as an archive")
 		}
 		if os.Getuid() != 0 { // root writes everywhere
-			if _, err := s.Purge(t.Context(), time.Unix(1<<40, 0), "/proc/none", time.Unix(9000, 0)); err == nil || len(find(t, s, status.RecordQuery{})) != 3 {
-				t.Errorf("records went without their archive (%v)", err)
+			if _, err := s.Purge(
+				t.Context(),
+				time.Unix(1<<40, 0),
+				"/proc/none",
+				time.Unix(9000, 0),
+			); err == nil ||
+				len(accttest.Find(t, s, status.RecordQuery{})) != 3 {
+				t.Errorf("records were deleted without their archive (%v)", err)
 			}
 		}
 	})
@@ -253,22 +239,26 @@ func TestNewerIsRefused(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "a.db")
-	s, err := acct.Open(t.Context(), path)
+	s, err := store.Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, s, []acct.Entry{record(1, "anna", nil)})
+	accttest.Put(t, s, []store.Entry{accttest.Entry(1, "anna", nil)})
 	raw(t, path, `UPDATE jobs SET version = 99, body = '{"future": 1}'`)
-	if _, err := s.Find(t.Context(), &status.RecordQuery{}); !errors.Is(err, acct.ErrNewer) || !strings.Contains(err.Error(), "job 1") {
+	if _, err := s.Find(
+		t.Context(),
+		&status.RecordQuery{},
+	); !errors.Is(err, store.ErrNewer) ||
+		!strings.Contains(err.Error(), "job 1") {
 		t.Errorf("a newer record: %v", err)
 	}
-	put(t, s, []acct.Entry{record(1, "anna", nil)})
-	if _, err := s.Find(t.Context(), &status.RecordQuery{}); !errors.Is(err, acct.ErrNewer) {
+	accttest.Put(t, s, []store.Entry{accttest.Entry(1, "anna", nil)})
+	if _, err := s.Find(t.Context(), &status.RecordQuery{}); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("a newer record was overwritten: %v", err)
 	}
 	_ = s.Close()
 	raw(t, path, `INSERT INTO berth_schema VALUES (99)`)
-	if _, err := acct.Open(t.Context(), path); !errors.Is(err, acct.ErrNewer) {
+	if _, err := store.Open(t.Context(), path); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("a newer schema: %v", err)
 	}
 }
@@ -277,7 +267,7 @@ func TestNoDatabase(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	for _, address := range []string{"/nonexistent/dir/a.db", "postgres://berth:secret@127.0.0.1:1/x?connect_timeout=1", t.TempDir()} {
-		_, err := acct.Open(ctx, address)
+		_, err := store.Open(ctx, address)
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -286,7 +276,31 @@ func TestNoDatabase(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := acct.Open(ctx, path); err == nil {
-		t.Error("garbage was taken for a database")
+	if _, err := store.Open(ctx, path); err == nil {
+		t.Error("garbage was opened as a database")
+	}
+}
+
+// A full disk, here a limit on the size of the database, loses nothing.
+func TestFullDatabaseLosesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := accttest.Open(t, path)
+	accttest.Put(t, s, []store.Entry{accttest.Entry(1, "anna", nil)})
+	full := accttest.Entry(2, "anna", func(r *status.Record) { r.Comment = strings.Repeat("x", 1<<20) })
+	if err := store.LimitPages(s, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(t.Context(), []store.Entry{accttest.Entry(3, "anna", nil), full}, nil); err == nil {
+		t.Fatal("a full database accepted a record")
+	}
+	if got := accttest.IDs(accttest.Find(t, s, status.RecordQuery{})); len(got) != 1 {
+		t.Errorf("a part was written: %v", got)
+	}
+	if err := store.LimitPages(s, 1<<30); err != nil {
+		t.Fatal(err)
+	}
+	accttest.Put(t, s, []store.Entry{accttest.Entry(3, "anna", nil), full})
+	if got := accttest.IDs(accttest.Find(t, s, status.RecordQuery{})); len(got) != 3 {
+		t.Errorf("%v", got)
 	}
 }

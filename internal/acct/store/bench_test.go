@@ -1,4 +1,4 @@
-package acct_test
+package store_test
 
 import (
 	"fmt"
@@ -6,31 +6,49 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/acct/record"
+	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// million is how many records the benchmarks search: 200 days of 100 users, 50
-// jobs a day each.
+// million is the number of records that the benchmarks search: 200 days of 100
+// users with 50 jobs a day each.
 const million = 1_000_000
 
 // fill stores n records, or a hundredth of them unless BERTH_TEST_FULL is set.
-func fill(b *testing.B, s *acct.Store, n int) int {
+func fill(b *testing.B, s *store.Store, n int) int {
 	b.Helper()
 	if os.Getenv("BERTH_TEST_FULL") == "" {
 		n /= 100
 	}
-	batch := make([]acct.Entry, 0, 1000)
-	steps := make([]acct.StepEntry, 0, 1000)
+	batch := make([]store.Entry, 0, 1000)
+	steps := make([]store.StepEntry, 0, 1000)
 	for i := range n {
 		day, user := int64(i/5000), i%100
 		at := day*86400 + int64(i%5000)*17 + 1
-		batch = append(batch, record(int64(i+1), fmt.Sprintf("user%d", user), func(r *status.Record) {
+		batch = append(batch, accttest.Entry(int64(i+1), fmt.Sprintf("user%d", user), func(r *status.Record) {
 			r.Submit, r.Eligible, r.Start, r.End = at, at, at+30, at+30+int64(i%97)*60
-			r.SubmitLine, r.WorkDir, r.Account = "sbatch -n 4 --mem 4G run.sh input-"+fmt.Sprint(i), "/home/user/project/run", "account"+fmt.Sprint(user/10)
+			r.SubmitLine, r.WorkDir, r.Account = "sbatch -n 4 --mem 4G run.sh input-"+fmt.Sprint(
+				i,
+			), "/home/user/project/run", "account"+fmt.Sprint(
+				user/10,
+			)
 		}))
-		steps = append(steps, acct.StepEntry{UID: batch[len(batch)-1].Record.UID, Step: status.StepRecord{Step: "batch", Name: "batch", State: "COMPLETED", Nodes: 1, NodeList: "n1", Tasks: 1, CPUs: 2, MaxRSS: 1 << 20, Measured: true}})
+		steps = append(steps, store.StepEntry{
+			Run: record.KeyOf(&batch[len(batch)-1].Record),
+			Step: status.StepRecord{
+				Step:     "batch",
+				Name:     "batch",
+				State:    "COMPLETED",
+				Nodes:    1,
+				NodeList: "n1",
+				Tasks:    1,
+				CPUs:     2,
+				MaxRSS:   1 << 20,
+				Measured: true,
+			},
+		})
 		if len(batch) == cap(batch) || i == n-1 {
 			if _, err := s.Put(b.Context(), batch, steps); err != nil {
 				b.Fatal(err)
@@ -42,7 +60,7 @@ func fill(b *testing.B, s *acct.Store, n int) int {
 }
 
 func benchmark(b *testing.B, address string) {
-	s, err := acct.Open(b.Context(), address)
+	s, err := store.Open(b.Context(), address)
 	if err != nil {
 		b.Fatal(err)
 	}

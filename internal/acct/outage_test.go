@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/berth-hpc/berth/api/v1alpha1"
-	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/internal/acct/accttest"
+	"github.com/berth-hpc/berth/internal/acct/store"
 	"github.com/berth-hpc/berth/internal/control"
 	"github.com/berth-hpc/berth/internal/queue/fake"
 	"github.com/berth-hpc/berth/translate/status"
@@ -34,11 +34,11 @@ func survives(t *testing.T, address string, trouble, gone func()) {
 	trouble()
 	second := batchJob(2, v1alpha1.StateCompleted)
 	fake.Feed(c, second)
-	eventually(t, "the trouble to be noticed", func() bool { return r.Away() != nil })
+	eventually(t, "the trouble to be noticed", func() bool { return r.Err() != nil })
 	if r.Stored(second) {
 		t.Error("a record is said to be stored that is not")
 	}
-	if err := r.Away(); strings.Contains(err.Error(), "\n") {
+	if err := r.Err(); strings.Contains(err.Error(), "\n") {
 		t.Errorf("more than a line: %v", err)
 	}
 	list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"2"}})
@@ -53,13 +53,13 @@ func survives(t *testing.T, address string, trouble, gone func()) {
 // all wants both jobs in the database, as another process reads it.
 func all(t *testing.T, c *control.Cluster, address string) {
 	t.Helper()
-	s, err := acct.Open(t.Context(), address)
+	s, err := store.Open(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	eventually(t, "both records", func() bool {
-		return len(find(t, s, status.RecordQuery{})) == c.Jobs.Len()
+		return len(accttest.Find(t, s, status.RecordQuery{})) == c.Jobs.Len()
 	})
 }
 
@@ -154,7 +154,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 	r, _ = recorder(t, c, path)
 	second := batchJob(2, v1alpha1.StateCompleted)
 	fake.Feed(c, second)
-	eventually(t, "the trouble to be noticed", func() bool { return r.Away() != nil })
+	eventually(t, "the trouble to be noticed", func() bool { return r.Err() != nil })
 	if r.Stored(second) {
 		t.Error("it is said to be stored")
 	}
@@ -205,7 +205,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 
 func TestPostgresStopped(t *testing.T) {
 	s := accttest.Start(t)
-	survives(t, s.Address, s.Stop, func() { s.Again(t) })
+	survives(t, s.Address, s.Stop, func() { s.Restart(t) })
 }
 
 func TestPostgresReadOnly(t *testing.T) {
@@ -244,7 +244,7 @@ func TestPostgresTablesGone(t *testing.T) {
 // job whose record is newer stays in the queue.
 func TestNewerSchemaAndRecord(t *testing.T) {
 	test := func(t *testing.T, driver, address string) {
-		s, err := acct.Open(t.Context(), address)
+		s, err := store.Open(t.Context(), address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,12 +255,16 @@ func TestNewerSchemaAndRecord(t *testing.T) {
 		r, _ := recorder(t, c, address)
 		b := batchJob(1, v1alpha1.StateRunning)
 		fake.Feed(c, b)
-		eventually(t, "the newer schema to be noticed", func() bool { return errors.Is(r.Away(), acct.ErrNewer) })
-		if list, warning, err := r.List(t.Context(), &status.RecordQuery{}); err != nil || len(list) != 1 || !strings.Contains(warning, "newer version") {
+		eventually(t, "the newer schema to be noticed", func() bool { return errors.Is(r.Err(), store.ErrNewer) })
+		if list, warning, err := r.List(
+			t.Context(),
+			&status.RecordQuery{},
+		); err != nil || len(list) != 1 ||
+			!strings.Contains(warning, "newer version") {
 			t.Errorf("%d listed, %q, %v", len(list), warning, err)
 		}
 		do("DELETE FROM berth_schema WHERE version = 99")
-		eventually(t, "the record", func() bool { return r.Unstored() == 0 && r.Away() == nil })
+		eventually(t, "the record", func() bool { return r.Backlog() == 0 && r.Err() == nil })
 		do("UPDATE jobs SET version = 99, body = 'from tomorrow'")
 		done := batchJob(1, v1alpha1.StateCompleted)
 		done.ResourceVersion = "9"
@@ -271,7 +275,7 @@ func TestNewerSchemaAndRecord(t *testing.T) {
 		if r.Stored(done) {
 			t.Error("the job's end counts as stored, and is not")
 		}
-		if _, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"1"}}); !errors.Is(err, acct.ErrNewer) {
+		if _, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"1"}}); !errors.Is(err, store.ErrNewer) {
 			t.Errorf("the record of tomorrow: %v", err)
 		}
 		if list, _, err := r.List(t.Context(), &status.RecordQuery{Jobs: []string{"2"}}); err != nil || len(list) != 1 {
@@ -292,8 +296,11 @@ func TestTextInPlaceOfADatabase(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	r, _ := recorder(t, c, path)
 	fake.Feed(c, batchJob(1, v1alpha1.StateCompleted))
-	eventually(t, "the trouble to be noticed", func() bool { return r.Away() != nil })
-	if said := fmt.Sprint(r.Away()); !strings.Contains(said, path) || !strings.Contains(said, "not a database") || strings.Contains(said, "\n") {
+	eventually(t, "the trouble to be noticed", func() bool { return r.Err() != nil })
+	if said := fmt.Sprint(
+		r.Err(),
+	); !strings.Contains(said, path) || !strings.Contains(said, "not a database") ||
+		strings.Contains(said, "\n") {
 		t.Errorf("it says %q", said)
 	}
 	if now, err := os.ReadFile(path); err != nil || string(now) != string(text) {

@@ -1,4 +1,4 @@
-package acct
+package store
 
 import (
 	"context"
@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// migrations are the steps from an empty database to the present one. A step
-// that was released is never changed; the version is the number of steps. The
-// same text serves both databases: {pk} is a key the database numbers itself.
+// migrations are the steps from an empty database to the present schema. A step
+// that was released never changes; the version of a schema is the number of its
+// steps. The same text serves both databases: {pk} is a key that the database
+// generates.
 var migrations = []string{
 	`CREATE TABLE jobs (
 		db_id {pk},
@@ -53,28 +54,31 @@ var migrations = []string{
 // recordVersion is the version of the bodies of records.
 const recordVersion = 1
 
-// migrate brings the tables up to date, each step in one transaction.
+// migrate brings the schema up to date, each step in one transaction.
 func (s *Store) migrate(ctx context.Context) error {
-	if _, err := s.write.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS berth_schema (version BIGINT NOT NULL)`); err != nil {
+	if _, err := s.write.ExecContext(
+		ctx,
+		`CREATE TABLE IF NOT EXISTS berth_schema (version BIGINT NOT NULL)`,
+	); err != nil {
 		return err
 	}
 	for {
-		done, err := s.step(ctx)
+		done, err := s.migrateOnce(ctx)
 		if done || err != nil {
 			return err
 		}
 	}
 }
 
-// step does the next migration; done when there is none.
-func (s *Store) step(ctx context.Context) (done bool, err error) {
+// migrateOnce runs the next migration. done is true if there is none.
+func (s *Store) migrateOnce(ctx context.Context) (done bool, err error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return false, err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	defer tx.Rollback() //nolint:errcheck // has no effect after a commit
 	if s.pg {
-		// Two replicas may start at the same moment.
+		// Two replicas may start at the same time.
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE berth_schema IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return false, err
 		}
@@ -90,17 +94,23 @@ func (s *Store) step(ctx context.Context) (done bool, err error) {
 	case at == len(migrations):
 		return true, nil
 	}
+	if err := s.runMigration(ctx, tx, at); err != nil {
+		return false, fmt.Errorf("bringing the schema from version %d to %d: %w", at, at+1, err)
+	}
+	return false, tx.Commit()
+}
+
+// runMigration runs the step from version at to the next.
+func (s *Store) runMigration(ctx context.Context, tx *sql.Tx, at int) error {
 	pk := "INTEGER PRIMARY KEY AUTOINCREMENT"
 	if s.pg {
 		pk = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
 	}
 	for statement := range strings.SplitSeq(migrations[at], ";") {
 		if _, err := tx.ExecContext(ctx, strings.ReplaceAll(statement, "{pk}", pk)); err != nil {
-			return false, fmt.Errorf("bringing the schema from version %d to %d: %w", at, at+1, err)
+			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, s.q(`INSERT INTO berth_schema (version) VALUES (?)`), at+1); err != nil {
-		return false, err
-	}
-	return false, tx.Commit()
+	_, err := tx.ExecContext(ctx, s.sql(`INSERT INTO berth_schema (version) VALUES (?)`), at+1)
+	return err
 }

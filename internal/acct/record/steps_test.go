@@ -1,15 +1,13 @@
-package acct_test
+package record
 
 import (
 	"testing"
 
-	"github.com/berth-hpc/berth/internal/acct"
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// TestStepsEndWithTheirJob: what an agent could not report that died with its
-// job has ended with it; a step that was reported stays as it is, and so does
-// one of a job that runs.
+// A step whose end was not reported ends with its job. A step that was reported
+// stays as it is, and so do the steps of a running job.
 func TestStepsEndWithTheirJob(t *testing.T) {
 	steps := func() []status.StepRecord {
 		return []status.StepRecord{
@@ -18,7 +16,7 @@ func TestStepsEndWithTheirJob(t *testing.T) {
 		}
 	}
 	r := status.Record{State: "FAILED", Signal: 9, Start: 10, End: 20, Nodes: 1, Batch: true, Steps: steps()}
-	acct.Finish(&r)
+	CompleteSteps(&r)
 	for i, want := range []struct {
 		state  string
 		end    int64
@@ -29,7 +27,7 @@ func TestStepsEndWithTheirJob(t *testing.T) {
 		}
 	}
 	r = status.Record{State: "RUNNING", Start: 10, Nodes: 1, Batch: true, Steps: steps()}
-	acct.Finish(&r)
+	CompleteSteps(&r)
 	for _, i := range []int{0, 2} {
 		if s := r.Steps[i]; s.State != "RUNNING" || s.End != 0 {
 			t.Errorf("step %s of a running job: %s until %d", s.Step, s.State, s.End)

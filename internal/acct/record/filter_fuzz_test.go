@@ -1,4 +1,4 @@
-package acct
+package record
 
 import (
 	"runtime"

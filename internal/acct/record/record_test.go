@@ -1,0 +1,153 @@
+package record
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/berth-hpc/berth/api/v1alpha1"
+	"github.com/berth-hpc/berth/translate/job"
+	"github.com/berth-hpc/berth/translate/status"
+)
+
+// sacct of Slurm 22.05.8 shows Partition_Limit for a job that was cancelled before
+// it started if neither the job nor its partition has a limit, and UNLIMITED if
+// it had started.
+func TestTimeLimitThatWasNeverSet(t *testing.T) {
+	started := metav1.NewMicroTime(time.Unix(1_700_000_000, 0))
+	for _, c := range []struct {
+		name  string
+		start *metav1.MicroTime
+		asked int32
+		row   int32
+		state string
+		want  int32
+	}{
+		{"cancelled before", nil, 0, job.Unlimited, "CANCELLED", 0},
+		{"pending", nil, 0, job.Unlimited, "PENDING", job.Unlimited},
+		{"started", &started, 0, job.Unlimited, "CANCELLED", job.Unlimited},
+		{"asked for no limit", nil, job.Unlimited, job.Unlimited, "CANCELLED", job.Unlimited},
+		{"the partition's default", nil, 0, 5, "CANCELLED", 5},
+	} {
+		b := &v1alpha1.BatchJob{}
+		b.Spec.Job.Time.Limit, b.Status.State, b.Status.StartTime = c.asked, c.state, c.start
+		list := OfJob(b, &status.Job{ID: 1, State: c.state, TimeLimit: c.row}, "ref", nil)
+		if have := list[len(list)-1].TimeLimit; have != c.want {
+			t.Errorf("%s: %d, want %d", c.name, have, c.want)
+		}
+	}
+}
+
+// The number of nodes asked for is that of the job: squeue shows 3 nodes for a
+// pending -N2 -n3 -c2, sacct 2.
+func TestRequestedNodes(t *testing.T) {
+	b := &v1alpha1.BatchJob{}
+	b.Spec.Job.Shape = job.Shape{
+		MinNodes:    2,
+		Tasks:       3,
+		CPUsPerTask: 2,
+		GRES:        []job.GRES{{Name: "gpu", Count: 1, Per: "node"}},
+	}
+	row := &status.Job{ID: 1, State: "PENDING", Nodes: 3, CPUs: 6, TRES: "cpu=6,mem=600M,node=2,billing=6"}
+	r := OfJob(b, row, "ref", nil)[0]
+	if want := "billing=6,cpu=6,gres/gpu=2,mem=600M,node=2"; r.ReqNodes != 2 || r.ReqTRES != want {
+		t.Errorf("%d nodes, %s", r.ReqNodes, r.ReqTRES)
+	}
+	b.Status.Allocation = &v1alpha1.Allocation{Nodes: make([]v1alpha1.NodeAllocation, 4)}
+	if have := OfJob(b, row, "ref", nil)[0].ReqNodes; have != 4 {
+		t.Errorf("%d nodes, want those of the allocation", have)
+	}
+}
+
+// users knows one user.
+type users struct{}
+
+func (users) UserID(name string) (int64, bool) { return 1001, name == "anna" }
+
+func at(seconds int64) *metav1.MicroTime {
+	t := metav1.NewMicroTime(time.Unix(seconds, 0))
+	return &t
+}
+
+// A job that was requeued has a record for each run; the second one was
+// submitted when the first ended.
+func TestRunsOfARequeuedJob(t *testing.T) {
+	b := &v1alpha1.BatchJob{}
+	b.UID = "u"
+	b.Spec.SubmitTime, b.Spec.Cancel = at(10), &v1alpha1.CancelRequest{By: "anna"}
+	b.Status = v1alpha1.BatchJobStatus{
+		State: "CANCELLED", Restarts: 1, StartTime: at(60), EndTime: at(90),
+		Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 2,
+			GRES: []v1alpha1.GRESAllocation{{Name: "gpu", Type: "a100", Count: 1}}}}},
+		History: []v1alpha1.StateChange{
+			{State: "RUNNING", At: *at(60)}, {State: "SUSPENDED", At: *at(70)}, {State: "RUNNING", At: *at(75)},
+		},
+		Past: []v1alpha1.PastAttempt{
+			{
+				State:    "REQUEUED",
+				Queued:   *at(12),
+				Start:    *at(20),
+				End:      *at(50),
+				CPUs:     4,
+				Nodes:    2,
+				NodeList: "n[1-2]",
+				Memory:   100,
+			},
+		},
+	}
+	row := &status.Job{
+		ID:       7,
+		Submit:   10,
+		Eligible: 10,
+		Nodes:    1,
+		CPUs:     2,
+		NodeList: "n1",
+		TRES:     "cpu=2,node=1,billing=2",
+		Signal:   9,
+	}
+	list := OfJob(b, row, "ref", users{})
+	if len(list) != 2 {
+		t.Fatalf("%d records", len(list))
+	}
+	first, second := list[0], list[1]
+	if first.State != "REQUEUED" || first.Submit != 12 || first.Start != 20 || first.End != 50 ||
+		first.AllocTRES != "billing=4,cpu=4,mem=100M,node=2" || !HasEnded(&first) {
+		t.Errorf("the first run: %+v", first)
+	}
+	if second.Submit != 50 || second.Eligible != 50 || second.Start != 60 || second.End != 90 || second.Suspended != 5 ||
+		second.KilledBy != "anna" || second.KilledByID != 1001 || second.Signal != 0 ||
+		len(second.History) != 3 ||
+		second.AllocTRES != "billing=2,cpu=2,gres/gpu:a100=1,gres/gpu=1,node=1" {
+		t.Errorf("the second run: %+v", second)
+	}
+	if KeyOf(&first) == KeyOf(&second) || KeyOf(&second) != (RunKey{"u", 1}) {
+		t.Errorf("keys %v and %v", KeyOf(&first), KeyOf(&second))
+	}
+}
+
+// States that are flags in Slurm's database are not stored.
+func TestBaseState(t *testing.T) {
+	for _, c := range []struct{ state, final, want string }{
+		{"", "", "PENDING"}, {"CONFIGURING", "", "RUNNING"}, {"COMPLETING", "PENDING", "REQUEUED"},
+		{"COMPLETING", "FAILED", "FAILED"}, {"COMPLETING", "", "COMPLETING"}, {"TIMEOUT", "", "TIMEOUT"},
+	} {
+		if got := baseState(&v1alpha1.BatchJobStatus{State: c.state, Final: c.final}); got != c.want {
+			t.Errorf("%s, %s: %s, want %s", c.state, c.final, got, c.want)
+		}
+	}
+}
+
+func TestParseTRES(t *testing.T) {
+	got := ParseTRES("billing=1,cpu=2,mem=1500M,vmem=2G,gres/gpu:a100=3,node,x=y,mem2=4")
+	want := map[string]int64{"billing": 1, "cpu": 2, "mem": 1500, "vmem": 2048, "gres/gpu:a100": 3, "mem2": 4}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for text, want := range map[string]int64{"mem=2048K": 2, "mem=1.5G": 1536, "mem=1T": 1 << 20, "mem=7": 7} {
+		if got := ParseTRES(text)["mem"]; got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
