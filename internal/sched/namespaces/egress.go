@@ -109,7 +109,7 @@ func addressPeers(addresses []string) []networkingv1.NetworkPolicyPeer {
 // changed, so that the policies have to be applied anew. Without an Egress it deletes what an earlier process applied.
 func (c *Controller) prepareEgress(ctx context.Context) (changed bool, err error) {
 	if c.egress == nil {
-		return false, m.removeEgress(ctx)
+		return false, c.removeEgress(ctx)
 	}
 	rules, err := apiServerRules(ctx, c.cluster.Client)
 	if err != nil {
