@@ -208,7 +208,7 @@ func TestPostgresInTrouble(t *testing.T) {
 	})
 	t.Run("stopped", func(t *testing.T) {
 		d.t = t
-		d.trouble(true, server.Stop, func() { server.Again(t) })
+		d.trouble(true, server.Stop, func() { server.Restart(t) })
 	})
 	t.Run("stopped while the cluster starts", func(t *testing.T) {
 		d.t = t
@@ -220,7 +220,7 @@ func TestPostgresInTrouble(t *testing.T) {
 			d.down(t)
 			server.Stop()
 			d.up(t, args...)
-		}, func() { server.Again(t) })
+		}, func() { server.Restart(t) })
 		if id := d.submit(); number(t, id) <= number(t, last) {
 			t.Errorf("job %s came after %s", id, last)
 		}
