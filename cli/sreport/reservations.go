@@ -14,7 +14,7 @@ import (
 // readReservations reads the records of the jobs that ran. The reservations are
 // those that the database has stored, or the present ones if it stores none.
 func (d *data) readReservations(ctx context.Context, c Accounting, o *Options) error {
-	d.reservations = d.UsageList.Reservations
+	d.reservations = d.Reservations
 	if d.reservations == nil {
 		list, err := c.Reservations(ctx)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// ErrStopWatch, returned by the callback of a watch, ends the watch without an error.
+// ErrStopWatch is returned by the callback of a watch to end the watch without an error.
 var ErrStopWatch = errors.New("stop the watch")
 
 // Pauses before a broken watch is resumed.

@@ -151,10 +151,10 @@ func TestPMI2(t *testing.T) {
 			))
 			c.message("cmd=info-getjobattr;key=PMI_process_mapping;",
 				"cmd=info-getjobattr-response;found=TRUE;value=(vector,(0,2,1),(0,1,1));rc=0;")
-			c.message(
+			c.message( //nolint:misspell // as PMI-2 calls it
 				fmt.Sprintf("cmd=kvs-put;thrid=5;key=k%d;value=x;;y=%d;", rank, rank),
 				"cmd=kvs-put-response;thrid=5;rc=0;",
-			) //nolint:misspell // as PMI-2 calls it
+			)
 			c.message("cmd=kvs-fence;", "cmd=kvs-fence-response;rc=0;")
 			c.message("cmd=kvs-get;jobid=7.0;srcid=-1;key=k1;", "cmd=kvs-get-response;found=TRUE;value=x;;y=1;rc=0;")
 			c.message("cmd=kvs-get;jobid=7.0;srcid=-1;key=no;", "cmd=kvs-get-response;found=FALSE;rc=0;")

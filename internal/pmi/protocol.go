@@ -123,8 +123,8 @@ func (t *session) answer1(q map[string]string) bool {
 	case "barrier_in":
 		t.s.enter(
 			t.rank,
-			func() { t.print("cmd=barrier_out rc=0\n") },
-		) //nolint:errcheck // the reader of the connection sees it
+			func() { _ = t.print("cmd=barrier_out rc=0\n") },
+		) // the reader of the connection sees it
 	case "finalize":
 		t.print("cmd=finalize_ack rc=0\n") //nolint:errcheck // it is the last answer
 		return false
@@ -281,8 +281,8 @@ func (t *session) nodeAttribute(q map[string]string) error {
 	if strings.EqualFold(q["wait"], "TRUE") || q["wait"] == "1" {
 		t.s.whenNode(
 			q["key"],
-			func(v string) { t.found(q, v, true) },
-		) //nolint:errcheck // the reader of the connection sees it
+			func(v string) { _ = t.found(q, v, true) },
+		) // the reader of the connection sees it
 		return nil
 	}
 	t.s.mu.Lock()

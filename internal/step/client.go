@@ -132,9 +132,9 @@ func (in *Input) Copy(r io.Reader, task uint32) {
 			}
 		}
 		if err != nil {
-			in.conn.Send(
+			_ = in.conn.Send(
 				&Frame{Type: FrameStdinEOF, Task: task},
-			) //nolint:errcheck // the reader of the connection sees it
+			) // the reader of the connection sees it
 			return
 		}
 	}

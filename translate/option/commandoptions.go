@@ -94,13 +94,13 @@ func (c *CommandOptions) RequestedText(v *Values) (text string, ok bool) {
 // warnings to warn, with the command's name in front. If values and error are both
 // nil, the command has nothing more to do.
 func (c *CommandOptions) ParseAndReport(args []string, lookup func(string) (string, bool),
-	print func(string) error, warn func(string)) (values *Values, operands []string, err error) {
+	output func(string) error, warn func(string)) (values *Values, operands []string, err error) {
 	v, operands, err := c.Parse(args, lookup)
 	if err != nil {
 		return nil, nil, err
 	}
 	if text, ok := c.RequestedText(v); ok {
-		return nil, nil, print(text)
+		return nil, nil, output(text)
 	}
 	if err := c.Refused(v); err != nil {
 		return nil, nil, err

@@ -12,18 +12,18 @@ func (c *Client) OnlyPrints() bool { return c.Help || c.Usage || c.Version || c.
 // PrintRequested prints the requested text of the given command, and reports
 // whether there was one. The error carries the exit code, which after some texts
 // is that of an error.
-func (c *Client) PrintRequested(command Command, print func(text string) error) (printed bool, err error) {
+func (c *Client) PrintRequested(command Command, output func(text string) error) (printed bool, err error) {
 	switch {
 	case c.Help:
-		return true, print(Help(command))
+		return true, output(Help(command))
 	case c.Usage:
-		return true, print(Usage(command))
+		return true, output(Usage(command))
 	case c.Version:
-		return true, print("slurm " + build.Slurm + "\n")
+		return true, output("slurm " + build.Slurm + "\n")
 	case c.Print == "":
 		return false, nil
 	}
-	if err = print(c.Print); err == nil && c.PrintCode != 0 {
+	if err = output(c.Print); err == nil && c.PrintCode != 0 {
 		err = &slurmerr.Error{Code: c.PrintCode}
 	}
 	return true, err

@@ -169,7 +169,7 @@ func setCPUFreq(p *Parsed, v string, _ bool) error {
 	low, high, ranged := strings.Cut(span, "-")
 	validRange := isFrequency(low) && (!ranged || isFrequency(high))
 	validGovernor := !governed || isGovernor(governor)
-	if !(validRange && validGovernor) && !isGovernor(v) {
+	if (!validRange || !validGovernor) && !isGovernor(v) {
 		if isFrequency(low) && ranged && !isFrequency(high) {
 			v = high // the error is about this part
 		}

@@ -218,7 +218,7 @@ func setGPUBind(p *Parsed, v string, _ bool) error {
 	kind := strings.TrimPrefix(strings.ToLower(v), "verbose,")
 	for _, known := range []string{"closest", "none", "map_gpu:", "mask_gpu:", "per_task:", "single:"} {
 		takesValue := strings.HasSuffix(known, ":")
-		if kind != known && !(takesValue && strings.HasPrefix(kind, known)) {
+		if kind != known && (!takesValue || !strings.HasPrefix(kind, known)) {
 			continue
 		}
 		if known == "map_gpu:" || known == "mask_gpu:" {

@@ -59,7 +59,7 @@ func (t *tasks) watchOOMKills() {
 			}
 			if kills := t.node.OOMKills() - before; kills > 0 {
 				line := OOMLine(fmt.Sprintf("%d.%d", jobID(t.launch), t.launch.Step.ID), kills) + "\n"
-				t.up.Send(
+				_ = t.up.Send(
 					&step.Frame{Type: step.FrameAbort, Task: step.AllTasks, Data: []byte(line)},
 				) //nolint:errcheck // the client may be gone
 				return

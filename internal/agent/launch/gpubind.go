@@ -69,7 +69,7 @@ func joinInts(ids []int) string {
 
 // errorLine writes a line to the task's standard error.
 func (t *tasks) errorLine(k *task, line string) {
-	t.up.Send(
+	_ = t.up.Send(
 		&step.Frame{Type: step.FrameStderr, Task: k.id, Data: []byte(line + "\n")},
 	) //nolint:errcheck // as in send
 }

@@ -77,7 +77,7 @@ func (x *pmixFences) add(part *step.Collective) (*step.Collective, error) {
 // fail aborts the step.
 func (x *pmixFences) fail(why string) {
 	line := "slurmstepd: error: mpi/pmix: " + why + "\n"
-	x.tree.up.Send(
+	_ = x.tree.up.Send(
 		&step.Frame{Type: step.FrameAbort, Task: step.AllTasks, Data: []byte(line)},
 	) //nolint:errcheck // the client may be gone
 }

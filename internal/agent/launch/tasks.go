@@ -389,7 +389,7 @@ func (t *tasks) send(typ step.Type, v any) {
 
 // notice sends lines for srun's standard error.
 func (t *tasks) notice(text string) {
-	t.up.Send(
+	_ = t.up.Send(
 		&step.Frame{Type: step.FrameNotice, Task: step.AllTasks, Data: []byte(text)},
 	) //nolint:errcheck // as in send
 }

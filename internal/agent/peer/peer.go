@@ -125,7 +125,7 @@ func keepAlive(c net.Conn) {
 	if err == nil {
 		timeout := int(lostTimeout.Milliseconds())
 		raw.Control(func(fd uintptr) { //nolint:errcheck // best effort
-			unix.SetsockoptInt(
+			_ = unix.SetsockoptInt(
 				int(fd),
 				unix.IPPROTO_TCP,
 				unix.TCP_USER_TIMEOUT,

@@ -79,7 +79,7 @@ func (p *Planner) cycle(ctx context.Context) time.Duration {
 func (p *Planner) takeSnapshot(now time.Time, changed changeSet) *snapshot.Snapshot {
 	if !p.useIncremental {
 		s := snapshot.New(p.input(now))
-		s.Snapshot.Policy.PlanAll = p.isPlanAllDue(now)
+		s.Policy.PlanAll = p.isPlanAllDue(now)
 		return s
 	}
 	if !p.follow(now, changed) && !p.newIncremental(now) {
@@ -101,7 +101,7 @@ func (p *Planner) planFull(s *snapshot.Snapshot, start time.Time) []backfill.Dec
 	decisions := s.Plan().Decisions
 	end := p.now()
 	p.duration.Store(int64(end.Sub(planStart)))
-	if s.Snapshot.Policy.PlanAll {
+	if s.Policy.PlanAll {
 		p.planned, p.plannedIn = start, end.Sub(planStart)
 	}
 	p.worked = end.Sub(start)

@@ -17,7 +17,7 @@ import (
 // starts, or a delay of its dependencies ends.
 func (p *Planner) publish(o outcome, now time.Time) (due time.Time) {
 	interval := maxInterval
-	if !o.snapshot.Snapshot.Policy.PlanAll {
+	if !o.snapshot.Policy.PlanAll {
 		interval = planAllInterval
 	}
 	due = now.Add(interval)
