@@ -3,6 +3,7 @@ package shares_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -27,19 +28,18 @@ func TestPlacesGoToUsersInTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &shares.Queue{What: "lists", Places: 2, PerUser: 1, Waiting: 10, Patience: time.Minute}
 		first := acquire(t, q, "flood")
-		var (
-			mu    sync.Mutex
-			order []string
-		)
+		var mu sync.Mutex
+		waits := map[string][]time.Duration{} // those of each user's requests
 		wait := func(user string) {
 			go func() {
+				start := time.Now()
 				release, err := q.Acquire(context.Background(), user, 1)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				mu.Lock()
-				order = append(order, user)
+				waits[user] = append(waits[user], time.Since(start))
 				mu.Unlock()
 				time.Sleep(time.Second)
 				release()
@@ -59,8 +59,13 @@ func TestPlacesGoToUsersInTurns(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if i := slices.Index(order, "cleo"); i < 0 || i > 2 || len(order) != 7 {
-			t.Errorf("places went to %v", order)
+		want := map[string][]time.Duration{
+			"ben":   {0},
+			"cleo":  {time.Second}, // one request of each other user
+			"flood": {0, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second},
+		}
+		if !maps.EqualFunc(waits, want, slices.Equal) {
+			t.Errorf("requests waited %v, want %v", waits, want)
 		}
 	})
 }
