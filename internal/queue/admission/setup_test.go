@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,13 +88,17 @@ var (
 	inAJob    = who("system:serviceaccount:user-anna:berth-job")
 )
 
-func compress(text string) []byte {
+// encoder is shared: a new one takes milliseconds, and seconds where hundreds of tests
+// make one at once under the race detector.
+var encoder = sync.OnceValue(func() *zstd.Encoder {
 	w, err := zstd.NewWriter(nil)
 	if err != nil {
 		panic(err)
 	}
-	return w.EncodeAll([]byte(text), nil)
-}
+	return w
+})
+
+func compress(text string) []byte { return encoder().EncodeAll([]byte(text), nil) }
 
 // submission returns a job as a client sends it.
 func submission(change func(*v1alpha1.BatchJob)) *v1alpha1.BatchJob {
