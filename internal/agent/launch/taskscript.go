@@ -132,9 +132,8 @@ func (h *TaskScripts) start(program string, environ []string, out *os.File) (*sp
 // scripts returns the TaskScripts of a task.
 func (t *tasks) scripts(k *task) *TaskScripts {
 	return &TaskScripts{Spawn: t.node.Spawn, Dir: t.dir, Error: t.notice, Print: func(text string) {
-		t.up.Send(
-			&step.Frame{Type: step.FrameStdout, Task: k.id, Data: []byte(text)},
-		) //nolint:errcheck // the client may be gone
+		// The client may be gone.
+		_ = t.up.Send(&step.Frame{Type: step.FrameStdout, Task: k.id, Data: []byte(text)})
 	}}
 }
 

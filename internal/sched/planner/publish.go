@@ -72,7 +72,7 @@ func (p *Planner) plannedFor(s *snapshot.Snapshot, d backfill.Decision, now time
 	switch {
 	case d.Start > 0:
 		planned.Start = time.Unix(d.Start, 0)
-	case !s.Snapshot.Policy.PlanAll: // the expected start of the last plan stands, if it is to come
+	case !s.Policy.PlanAll: // the expected start of the last plan stands, if it is to come
 		if last, known := p.Planned(d.ID); known && last.Start.After(now) {
 			planned.Start, planned.Nodes = last.Start, last.Nodes
 		}

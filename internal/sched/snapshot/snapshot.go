@@ -110,9 +110,9 @@ func New(in Input) *Snapshot {
 		nodeSets:     map[string][]nodeSet{},
 		podNodes:     map[podNodesKey]*backfill.NodeSet{},
 	}
-	s.Now, s.Overtime, s.Snapshot.Policy = in.Now.Unix(), overtime, backfill.DefaultPolicy()
+	s.Now, s.Overtime, s.Policy = in.Now.Unix(), overtime, backfill.DefaultPolicy()
 	if n := in.Parameters.BackfillReservations; n != nil {
-		s.Snapshot.Policy.Reservations = int(*n)
+		s.Policy.Reservations = int(*n)
 	}
 	jobs := numbered(in.Jobs)
 	for _, b := range jobs {
