@@ -47,13 +47,15 @@ func (p *plain) start(deployment, storage string) *scheduler {
 	s := &scheduler{t: p.t, health: free(p.t), api: free(p.t)}
 	own := map[string]string{
 		"--public-url": "https://" + s.api, "--bind-address": s.api, "--health-address": s.health, "--jobset-webhook-address": free(p.t),
-		"--pod": "", "--objects": p.objects(), "--accounting-storage": storage,
+		"--pod": "", "--objects": p.configMap("berth-objects"), "--accounting-storage": storage,
 	}
 	args := []string{"--kubeconfig=" + p.account(d)}
 	for _, a := range d.Spec.Template.Spec.Containers[0].Args {
 		if m := flagValue.FindStringSubmatch(a); m != nil {
 			if v, ok := own[m[1]]; ok {
 				a = m[1] + "=" + v
+			} else if m[1] == "--egress-policy" {
+				a = m[1] + "=" + filepath.Join(p.configMap("berth-egress"), filepath.Base(m[2]))
 			}
 		}
 		args = append(args, a)
@@ -103,10 +105,10 @@ func (s *scheduler) get(path string) string {
 	}
 }
 
-// objects writes the ConfigMap that the pod mounts into a folder.
-func (p *plain) objects() string {
+// configMap writes a ConfigMap that the pod mounts to a directory.
+func (p *plain) configMap(name string) string {
 	p.t.Helper()
-	m, err := p.client.CoreV1().ConfigMaps("berth-system").Get(p.t.Context(), "berth-objects", metav1.GetOptions{})
+	m, err := p.client.CoreV1().ConfigMaps("berth-system").Get(p.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		p.t.Fatal(err)
 	}
