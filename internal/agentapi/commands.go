@@ -253,7 +253,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		fail(w, errNotFirst)
 		return
 	}
-	if s.wentOn(a, &report) {
+	if s.isRepeated(a, &report) {
 		send(w, wire.ReportAnswer{Next: true})
 		return
 	}
@@ -269,7 +269,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		send(w, struct{}{})
 		return
 	}
-	s.tellSteps(a, report.Steps)
+	s.reportSteps(a, report.Steps)
 	offered := s.offer(a, &report)
 	err = s.Keeper.Report(r.Context(), a.JobID, a.Attempt, report)
 	if offered {

@@ -120,14 +120,14 @@ func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1
 		return nil, &failure{http.StatusBadRequest, fmt.Sprintf("%q is not host:port", h.Address)}
 	}
 	if started(a.job) {
-		return s.again(a, h)
+		return s.repeat(a, h)
 	}
 	if a.job.Status.State != v1alpha1.StateConfiguring && !pending(a.job) {
 		return nil, errOver
 	}
 	g := s.gangs.get(a.attempt(), len(a.job.Status.Allocation.Nodes))
 	if known, ok := s.Cluster.Job(a.JobID); !ok || known.Status.Attempt > a.Attempt {
-		s.gangs.drop(a.attempt()) // it ended while we looked
+		s.gangs.drop(a.attempt()) // it has just ended
 	}
 	call, err := g.join(a.Index, h.Address)
 	if err != nil {
@@ -151,8 +151,8 @@ func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1
 	return g.job, nil
 }
 
-// again answers an agent whose gang was complete before: the first answer was lost.
-func (s *Server) again(a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
+// repeat answers an agent whose gang was complete before: the first answer was lost.
+func (s *Server) repeat(a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
 	if a.job.Status.Allocation.Nodes[a.Index].Address != h.Address {
 		return nil, &failure{http.StatusConflict, fmt.Sprintf("another agent has reported as node %d", a.Index)}
 	}
@@ -180,7 +180,7 @@ func started(b *v1alpha1.BatchJob) bool {
 // depends on no agent's connection.
 func (s *Server) ready(at attempt, g *gang) {
 	for {
-		job, err := s.tellKeeper(at, g)
+		job, err := s.notifyKeeper(at, g)
 		switch {
 		case err == nil && job != nil:
 			g.finish(job)
@@ -201,7 +201,7 @@ func (s *Server) ready(at attempt, g *gang) {
 	}
 }
 
-func (s *Server) tellKeeper(at attempt, g *gang) (*v1alpha1.BatchJob, error) {
+func (s *Server) notifyKeeper(at attempt, g *gang) (*v1alpha1.BatchJob, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	return s.Keeper.GangReady(ctx, at.id, at.n, g.addresses)

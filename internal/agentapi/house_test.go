@@ -136,7 +136,7 @@ func (h *house) Report(_ context.Context, id int64, n int32, r wire.Report) erro
 	if old, _ := h.Job(id); h.leave {
 		b := old.DeepCopy()
 		b.Status.State = v1alpha1.StateCompleted
-		if h.pool.Lingers(b) {
+		if h.pool.IsWaiting(b) {
 			host := agentapi.HostOf(b)
 			b.Status.Pods = &host
 		}
@@ -179,7 +179,7 @@ func pod(id int64, user string, attempt int32, i int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: podName(id, attempt, i), Namespace: "user-" + user, UID: types.UID("uid-" + user + podName(id, attempt, i)),
 		Labels:          map[string]string{wire.LabelJobID: fmt.Sprint(id), wire.LabelAttempt: fmt.Sprint(attempt)},
-		Annotations:     map[string]string{"batch.kubernetes.io/job-completion-index": fmt.Sprint(i), wire.AnnotationMold: "m"},
+		Annotations:     map[string]string{"batch.kubernetes.io/job-completion-index": fmt.Sprint(i), wire.AnnotationPodTemplateHash: "m"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: fmt.Sprintf("job-%d-%d-n0-0", id, attempt), Controller: &yes}},
 	}}
 }

@@ -14,10 +14,10 @@ import (
 
 // agent is an authenticated agent and its job.
 type agent struct {
-	member.Place                    // in the job that it serves now
-	host         member.Place       // whose pods it is in
+	member.Place                    // in the job that it runs now
+	host         member.Place       // of the job whose pods it is in
 	job          *v1alpha1.BatchJob // shared: not to be changed
-	mold         string             // what its pod is made of (wire.AnnotationMold)
+	templateHash string             // of its pod (wire.AnnotationPodTemplateHash)
 }
 
 func (a *agent) attempt() attempt { return attempt{a.JobID, a.Attempt} }
@@ -49,7 +49,10 @@ func (s *Server) identify(r *http.Request) (*agent, error) {
 	case b.Namespace != pod.Namespace || place.Index >= len(b.Status.Allocation.Nodes):
 		return nil, &failure{http.StatusForbidden, fmt.Sprintf("job %d has no such pod", place.JobID)}
 	}
-	return &agent{member.Place{JobID: b.Spec.JobID, Attempt: b.Status.Attempt, Index: place.Index}, place, b, pod.Annotations[wire.AnnotationMold]}, nil
+	return &agent{
+		Place: member.Place{JobID: b.Spec.JobID, Attempt: b.Status.Attempt, Index: place.Index},
+		host:  place, job: b, templateHash: pod.Annotations[wire.AnnotationPodTemplateHash],
+	}, nil
 }
 
 // placeOf returns the place of the only agent of b.
@@ -62,7 +65,7 @@ func placeOf(b *v1alpha1.BatchJob) member.Place {
 func (s *Server) jobOf(ctx context.Context, at member.Place) (*v1alpha1.BatchJob, error) {
 	for _, b := range s.Cluster.InPods(at.JobID, at.Attempt) {
 		if active(b) {
-			return b, nil // the pods went on to it
+			return b, nil // it reuses the pods
 		}
 	}
 	b, ok := s.Cluster.Job(at.JobID)
@@ -99,5 +102,5 @@ func send(w http.ResponseWriter, v any) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // an agent that is gone asks again
+	_, _ = w.Write(body) // an agent that lost the answer repeats its request
 }

@@ -16,18 +16,18 @@ import (
 // is made with it.
 func (s *Server) offer(a *agent, r *wire.Report) bool {
 	b := a.job
-	if s.Pool == nil || a.mold == "" || r.Kind != wire.ReportEnded || r.OutOfMemory || r.Stopped ||
+	if s.Pool == nil || a.templateHash == "" || r.Kind != wire.ReportEnded || r.OutOfMemory || r.Stopped ||
 		b.Status.State != v1alpha1.StateRunning || len(b.Status.Allocation.Nodes) != 1 {
 		return false
 	}
 	if host, ok := s.Cluster.Job(HostOf(b).JobID); !ok || host.DeletionTimestamp != nil {
-		return false // its pods go with it
+		return false // its pods are deleted with it
 	}
-	kin := control.Kin(b, b.Status.Partition)
-	if kin == "" || s.podPerJob(b.Status.Partition) || !s.kinWaits(b, kin) {
+	reuseKey := control.ReuseKey(b, b.Status.Partition)
+	if reuseKey == "" || s.podPerJob(b.Status.Partition) || !s.hasPending(b, reuseKey) {
 		return false
 	}
-	s.Pool.Offer(b, kin, a.mold)
+	s.Pool.Offer(b, reuseKey, a.templateHash)
 	return true
 }
 
@@ -37,10 +37,10 @@ func (s *Server) podPerJob(partition string) bool {
 	return ok && p.Spec.PodPerJob
 }
 
-// kinWaits reports whether another job than b with the same reuse key is pending.
-func (s *Server) kinWaits(b *v1alpha1.BatchJob, kin string) bool {
+// hasPending reports whether a job other than b with this reuse key is pending.
+func (s *Server) hasPending(b *v1alpha1.BatchJob, reuseKey string) bool {
 	var arrays []*v1alpha1.BatchJob
-	if s.Cluster.Jobs.Any(kin, func(o *v1alpha1.BatchJob) bool {
+	if s.Cluster.Jobs.Any(reuseKey, func(o *v1alpha1.BatchJob) bool {
 		if array.Whole(o) {
 			arrays = append(arrays, o)
 			return false
@@ -62,9 +62,9 @@ func (s *Server) expects(a *agent) bool {
 		slices.ContainsFunc(s.Cluster.InPods(host.JobID, host.Attempt), func(o *v1alpha1.BatchJob) bool { return o.Spec.JobID != a.JobID && active(o) }))
 }
 
-// wentOn reports whether the report is about a job that has ended and whose pod
-// serves another job since: it was accepted, and the answer was lost.
-func (s *Server) wentOn(a *agent, r *wire.Report) bool {
+// isRepeated reports whether the report is about a job that has ended and whose pod
+// runs another job by now: the first report was accepted, and the answer was lost.
+func (s *Server) isRepeated(a *agent, r *wire.Report) bool {
 	if r.Kind != wire.ReportEnded || r.JobID == a.JobID {
 		return false
 	}
@@ -83,7 +83,7 @@ func (s *Server) recall(a *agent) {
 	s.Pool.withdraw(HostOf(a.job))
 }
 
-// active reports whether the job's agents have something to do.
+// active reports whether the job still needs its agents.
 func active(b *v1alpha1.BatchJob) bool {
 	switch b.Status.State {
 	case v1alpha1.StateConfiguring, v1alpha1.StateRunning, v1alpha1.StateSuspended, v1alpha1.StateCompleting:
@@ -92,8 +92,8 @@ func active(b *v1alpha1.BatchJob) bool {
 	return false
 }
 
-// next answers an agent whose job has ended with the next job, if there is one for
-// it soon.
+// next answers an agent whose job has ended with the next job, if it gets one within
+// a short time.
 func (s *Server) next(w http.ResponseWriter, r *http.Request) {
 	s.hold(w)
 	a, err := s.identify(r)
@@ -123,7 +123,7 @@ func (s *Server) nextFor(r *http.Request, a *agent, q *wire.NextQuery) (*v1alpha
 	host := v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt}
 	switch again := a.JobID == q.JobID && a.Attempt == q.Attempt; {
 	case active(a.job) && !again:
-		return a.job, nil // it was told so, and the answer was lost
+		return a.job, nil // the answer was lost
 	case active(a.job), s.Pool == nil:
 		return nil, errOver
 	}

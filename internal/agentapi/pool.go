@@ -7,13 +7,13 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// Linger is how long an agent waits at most for another job. Usually a plan decides
-// sooner: see Settle.
-const Linger = 10 * time.Second
+// maxWait is how long an agent waits at most for another job. Usually a plan decides
+// sooner (ReleaseUnused).
+const maxWait = 10 * time.Second
 
 // Pool holds the agents whose job has ended and that could run another job with the
-// same reuse key (control.Kin) at the same place. It only saves pods: what runs
-// where is in the jobs' objects, and an agent that is not in the pool ends. Safe
+// same reuse key (control.ReuseKey) at the same place. It only saves pods: the jobs'
+// objects say which job runs where, and an agent that is not in the pool exits. Safe
 // for concurrent use.
 type Pool struct {
 	now func() time.Time
@@ -27,13 +27,13 @@ type Place struct {
 	Host    v1alpha1.PodsOf
 	Address string // where the agent takes connections
 
-	kin   string
-	mold  string // what its pod is made of (wire.AnnotationMold)
-	node  v1alpha1.NodeAllocation
-	until time.Time
-	ready time.Time // when its job's end was on record; zero: not yet
-	taken bool
-	next  chan *v1alpha1.BatchJob // closed: there is none
+	reuseKey     string
+	templateHash string // of its pod (wire.AnnotationPodTemplateHash)
+	node         v1alpha1.NodeAllocation
+	until        time.Time
+	ready        time.Time // when the end of its job was recorded; zero: not yet
+	reserved     bool
+	next         chan *v1alpha1.BatchJob // closed: there is none
 }
 
 // NewPool returns an empty pool.
@@ -42,7 +42,7 @@ func NewPool(now func() time.Time) *Pool {
 }
 
 // Offer adds the agent of the pods of b, a job of one node whose end was reported.
-func (p *Pool) Offer(b *v1alpha1.BatchJob, kin, mold string) {
+func (p *Pool) Offer(b *v1alpha1.BatchJob, reuseKey, templateHash string) {
 	host := HostOf(b)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,32 +51,33 @@ func (p *Pool) Offer(b *v1alpha1.BatchJob, kin, mold string) {
 	}
 	node := b.Status.Allocation.Nodes[0]
 	p.byHost[host] = &Place{
-		Host: host, Address: node.Address, kin: kin, mold: mold, node: node, until: p.now().Add(Linger),
-		next: make(chan *v1alpha1.BatchJob, 1),
+		Host: host, Address: node.Address, reuseKey: reuseKey, templateHash: templateHash,
+		node: node, until: p.now().Add(maxWait), next: make(chan *v1alpha1.BatchJob, 1),
 	}
 }
 
-// Lingers reports whether the agent of b's pods waits for another job.
-func (p *Pool) Lingers(b *v1alpha1.BatchJob) bool {
+// IsWaiting reports whether the agent of b's pods waits for another job.
+func (p *Pool) IsWaiting(b *v1alpha1.BatchJob) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.byHost[HostOf(b)]
-	return x != nil && p.now().Before(x.until.Add(Linger))
+	return x != nil && p.now().Before(x.until.Add(maxWait))
 }
 
-// Take removes and returns an agent with the reuse key that holds exactly what n
-// says, in a pod with that template hash; mold is called only if there is such an
-// agent. The agent must get a job by Give, or be returned by Return.
-func (p *Pool) Take(kin string, n *v1alpha1.NodeAllocation, mold func() string) (*Place, bool) {
+// Reserve returns an agent with the reuse key and exactly the allocation n, in a pod
+// with that template hash, or nil. It calls templateHash only if there is such an
+// agent. The caller must assign a job to the agent (Assign) or release it (Release).
+func (p *Pool) Reserve(reuseKey string, n *v1alpha1.NodeAllocation, templateHash func() string) *Place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, x := range p.byHost {
-		if x.kin == kin && !x.taken && p.now().Before(x.until) && same(&x.node, n) && x.mold == mold() {
-			x.taken = true
-			return x, true
+		if x.reuseKey == reuseKey && !x.reserved && p.now().Before(x.until) && same(&x.node, n) &&
+			x.templateHash == templateHash() {
+			x.reserved = true
+			return x
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // same reports whether both allocations are the same resources of the same node.
@@ -92,8 +93,8 @@ func same(a, b *v1alpha1.NodeAllocation) bool {
 	return true
 }
 
-// Give assigns a job to the agent at x. It does not wait.
-func (p *Pool) Give(x *Place, b *v1alpha1.BatchJob) {
+// Assign sends a job to the reserved agent at x. It does not wait.
+func (p *Pool) Assign(x *Place, b *v1alpha1.BatchJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.byHost[x.Host] == x {
@@ -102,8 +103,8 @@ func (p *Pool) Give(x *Place, b *v1alpha1.BatchJob) {
 	x.next <- b
 }
 
-// Return releases the agent at x.
-func (p *Pool) Return(x *Place) {
+// Release lets the reserved agent at x exit.
+func (p *Pool) Release(x *Place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(x)
@@ -116,13 +117,13 @@ func (p *Pool) drop(x *Place) {
 	close(x.next)
 }
 
-// Settle releases the agents whose places a plan knew to be free and gave to no
-// job. planned is when the plan's snapshot was started.
-func (p *Pool) Settle(planned time.Time) {
+// ReleaseUnused lets the agents exit whose places were free in a plan that used them
+// for no job. planned is when the plan's snapshot was started.
+func (p *Pool) ReleaseUnused(planned time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, x := range p.byHost {
-		if !x.taken && !x.ready.IsZero() && x.ready.Before(planned) {
+		if !x.reserved && !x.ready.IsZero() && x.ready.Before(planned) {
 			p.drop(x)
 		}
 	}
@@ -137,7 +138,7 @@ func (p *Pool) confirm(host v1alpha1.PodsOf) {
 	}
 }
 
-// withdraw undoes Offer; false: the agent has been taken.
+// withdraw undoes Offer; false: the agent is reserved.
 func (p *Pool) withdraw(host v1alpha1.PodsOf) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +146,7 @@ func (p *Pool) withdraw(host v1alpha1.PodsOf) bool {
 	if x == nil {
 		return true
 	}
-	if x.taken {
+	if x.reserved {
 		return false
 	}
 	p.drop(x)

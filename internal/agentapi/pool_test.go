@@ -14,8 +14,8 @@ func ended(id int64, cpus string) *v1alpha1.BatchJob {
 	return b
 }
 
-// An agent is given another job of its own kin that would have such a pod, on the
-// very place that it holds, and once.
+// An agent can be reserved once, for a job with the same reuse key, template hash and
+// allocation.
 func TestPool(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := NewPool(func() time.Time { return now })
@@ -23,61 +23,61 @@ func TestPool(t *testing.T) {
 	p.Offer(b, "a", "m")
 	place := &v1alpha1.NodeAllocation{Name: "n1", CPUs: 1, CPUIDs: "3"}
 	m := func() string { return "m" }
-	if _, ok := p.Take("b", place, m); ok {
-		t.Error("another's kin took it")
+	if x := p.Reserve("b", place, m); x != nil {
+		t.Error("reserved for another reuse key")
 	}
-	if _, ok := p.Take("a", place, func() string { return "n" }); ok {
-		t.Error("a job with another pod took it")
+	if x := p.Reserve("a", place, func() string { return "n" }); x != nil {
+		t.Error("reserved for another pod template")
 	}
 	for _, other := range []v1alpha1.NodeAllocation{
 		{Name: "n2", CPUs: 1, CPUIDs: "3"}, {Name: "n1", CPUs: 1, CPUIDs: "2"}, {Name: "n1", CPUs: 1, CPUIDs: "3", Memory: 1},
 	} {
-		if _, ok := p.Take("a", &other, m); ok {
-			t.Errorf("%+v was taken for it", other)
+		if x := p.Reserve("a", &other, m); x != nil {
+			t.Errorf("reserved for the allocation %+v", other)
 		}
 	}
-	x, ok := p.Take("a", place, m)
-	if !ok || x.Address != "a:1" || x.Host != (v1alpha1.PodsOf{JobID: 88, Attempt: 1}) {
-		t.Fatal("nobody took it")
+	x := p.Reserve("a", place, m)
+	if x == nil || x.Address != "a:1" || x.Host != (v1alpha1.PodsOf{JobID: 88, Attempt: 1}) {
+		t.Fatal("not reserved")
 	}
-	if _, ok := p.Take("a", place, m); ok {
-		t.Error("it was taken twice")
+	if x := p.Reserve("a", place, m); x != nil {
+		t.Error("reserved twice")
 	}
 	if p.withdraw(x.Host) {
-		t.Error("it was withdrawn although taken")
+		t.Error("withdrawn although it is reserved")
 	}
 	next := ended(89, "3")
 	next.Status.Pods = &x.Host
-	p.Give(x, next)
-	if got := <-x.next; got != next || p.Lingers(b) {
+	p.Assign(x, next)
+	if got := <-x.next; got != next || p.IsWaiting(b) {
 		t.Error("the job did not arrive")
 	}
 	p.Offer(next, "a", "m") // the pods are still those of 88
 	if at := p.at(x.Host); at == nil {
-		t.Error("the pods are on offer under another name")
+		t.Error("the pods were added under another job")
 	}
 }
 
-// A plan that knew a place to be free and gave it to no task lets its agent go;
-// one that did not know does not.
-func TestSettle(t *testing.T) {
+// A plan in which the place of an agent was free, and that uses it for no job, lets
+// the agent exit. An older plan does not.
+func TestReleaseUnused(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := NewPool(func() time.Time { return now })
 	b := ended(88, "3")
 	p.Offer(b, "a", "m")
 	host := HostOf(b)
-	p.Settle(now.Add(time.Second))
-	if !p.Lingers(b) {
-		t.Error("gone before its task's end was on record")
+	p.ReleaseUnused(now.Add(time.Second))
+	if !p.IsWaiting(b) {
+		t.Error("released before the end of its job was recorded")
 	}
 	p.confirm(host)
-	p.Settle(now)
-	if !p.Lingers(b) {
-		t.Error("gone by a plan that was made before")
+	p.ReleaseUnused(now)
+	if !p.IsWaiting(b) {
+		t.Error("released by an older plan")
 	}
 	x := p.at(host)
-	p.Settle(now.Add(time.Second))
-	if _, open := <-x.next; open || p.Lingers(b) {
+	p.ReleaseUnused(now.Add(time.Second))
+	if _, open := <-x.next; open || p.IsWaiting(b) {
 		t.Error("it still waits")
 	}
 }

@@ -24,11 +24,11 @@ func (s *Server) stepReport(w http.ResponseWriter, r *http.Request) {
 		fail(w, &failure{http.StatusConflict, "the report is of another job"})
 		return
 	}
-	s.tellSteps(a, report.Steps)
+	s.reportSteps(a, report.Steps)
 	send(w, struct{}{})
 }
 
-func (s *Server) tellSteps(a *agent, steps []wire.StepRecord) {
+func (s *Server) reportSteps(a *agent, steps []wire.StepRecord) {
 	if steps = boundSteps(steps, len(a.job.Status.Allocation.Nodes)); s.Steps != nil && len(steps) > 0 {
 		s.Steps(a.JobID, a.Attempt, steps)
 	}

@@ -66,7 +66,7 @@ func NewJobs() *JobStore {
 		payload: map[types.UID]int64{},
 	}
 	s.IndexMany(memberKeys)
-	s.IndexMany(kinKeys)
+	s.IndexMany(reuseKeys)
 	return s
 }
 

@@ -44,9 +44,9 @@ const (
 	AnnotationName     = "berth.hpc/name"      // on Reservations: the name that users gave
 	AnnotationNodeName = "berth.hpc/node-name" // short name, if it cannot be derived
 
-	// AnnotationMold on a job's only pod: a digest of all that the pod is made of but
-	// the job's number. Jobs whose pods have the same can run in each other's.
-	AnnotationMold = "berth.hpc/mold"
+	// AnnotationPodTemplateHash on a job's only pod is the hash of the pod template
+	// without the job's id. A job can run in another job's pod with the same hash.
+	AnnotationPodTemplateHash = "berth.hpc/pod-template-hash"
 	// AnnotationNodeOffset on the pods of a JobSet's replicated job is the number of
 	// nodes before its first. The index of a pod's node in the job is this plus the
 	// pod's completion index.

@@ -31,6 +31,6 @@ func addTemplateHash(pod *corev1.PodTemplateSpec) error {
 		return fmt.Errorf("cannot encode the pod template: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	pod.Annotations[wire.AnnotationMold] = hex.EncodeToString(sum[:8])
+	pod.Annotations[wire.AnnotationPodTemplateHash] = hex.EncodeToString(sum[:8])
 	return nil
 }

@@ -28,7 +28,7 @@ func TestTemplateHash(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[wire.AnnotationMold]
+		return set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[wire.AnnotationPodTemplateHash]
 	}
 	want := hashOf(func(*kube.Input) {})
 	if want == "" {

@@ -58,7 +58,7 @@ func (k *Keeper) podsReused(h v1alpha1.PodsOf, b *v1alpha1.BatchJob) bool {
 }
 
 // podsReusable reports whether the agent of b's pods waits for another job.
-func (k *Keeper) podsReusable(b *v1alpha1.BatchJob) bool { return k.Pool != nil && k.Pool.Lingers(b) }
+func (k *Keeper) podsReusable(b *v1alpha1.BatchJob) bool { return k.Pool != nil && k.Pool.IsWaiting(b) }
 
 // leavePods sets the final status of a job that leaves its pods behind.
 func (k *Keeper) leavePods(b *v1alpha1.BatchJob, s *v1alpha1.BatchJobStatus, o Outcome) {

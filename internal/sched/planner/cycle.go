@@ -67,7 +67,7 @@ func (p *Planner) cycle(ctx context.Context) time.Duration {
 		p.preempt(ctx, planned)
 	}
 
-	p.starter.Settle(start)
+	p.starter.ReleaseUnused(start)
 	if incremental {
 		return p.refreshPlan(start)
 	}

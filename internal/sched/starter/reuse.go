@@ -9,35 +9,32 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// take reserves the agent of an earlier job of the same kin that waits at the very
-// place, in a pod like the one that the job would be given; nil: there is none.
-func (s *Starter) take(p *Placement) *agentapi.Place {
+// reserveAgent reserves the agent of a previous job that waits at exactly the planned
+// place, in a pod identical to the one that the job would get; nil: there is none.
+func (s *Starter) reserveAgent(p *Placement) *agentapi.Place {
 	if s.Pool == nil || len(p.Allocation.Nodes) != 1 {
 		return nil
 	}
-	kin := control.Kin(p.Job, p.Partition)
-	if kin == "" {
+	reuseKey := control.ReuseKey(p.Job, p.Partition)
+	if reuseKey == "" {
 		return nil
 	}
-	x, ok := s.Pool.Take(kin, &p.Allocation.Nodes[0], func() string { return s.mold(p) })
-	if !ok {
-		return nil
-	}
-	return x
+	return s.Pool.Reserve(reuseKey, &p.Allocation.Nodes[0], func() string { return s.templateHash(p) })
 }
 
-// mold is that of the pod that the job would be given; "": it cannot be made.
-func (s *Starter) mold(p *Placement) string {
+// templateHash returns the hash of the pod template that the job would get; "": it
+// cannot be built.
+func (s *Starter) templateHash(p *Placement) string {
 	b := *p.Job
 	b.Status = v1alpha1.BatchJobStatus{Attempt: 1, Partition: p.Partition, Allocation: p.Allocation}
 	_, set, err := s.build(&b)
 	if err != nil || len(set.Spec.ReplicatedJobs) != 1 {
 		return ""
 	}
-	return set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[wire.AnnotationMold]
+	return set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations[wire.AnnotationPodTemplateHash]
 }
 
-// runningAt is the state of a job that runs in the pod at x.
+// runningAt returns the change by which a job runs in the pod at x.
 func runningAt(x *agentapi.Place) func(*v1alpha1.BatchJobStatus) {
 	return func(st *v1alpha1.BatchJobStatus) {
 		st.State, st.Pods = v1alpha1.StateRunning, &x.Host
@@ -50,9 +47,9 @@ func runningAt(x *agentapi.Place) func(*v1alpha1.BatchJobStatus) {
 func (s *Starter) placeAt(ctx context.Context, p Placement, x *agentapi.Place) error {
 	b, err := s.write(ctx, p, runningAt(x))
 	if err != nil {
-		s.Pool.Return(x)
+		s.Pool.Release(x)
 		return err
 	}
-	s.Pool.Give(x, b)
+	s.Pool.Assign(x, b)
 	return nil
 }

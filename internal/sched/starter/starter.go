@@ -1,7 +1,7 @@
-// Package starter carries out the planner's decisions to start jobs: it
-// writes the placement into the job's status, makes the objects that run it,
-// and tells kube-scheduler's plugin which pod goes where. Every action may be
-// repeated: after a crash the next leader goes on from the objects alone.
+// Package starter starts the jobs that the planner has decided to start: it writes the
+// placement into the job's status, creates the objects that run the job, and provides
+// kube-scheduler's plugin with the node of each pod. Every action may be repeated:
+// after a crash the next leader continues from the objects alone.
 package starter
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// Builder makes the objects of a placed job; it is pure.
+// Builder returns the objects of a placed job; it is pure.
 type Builder func(*v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error)
 
 // Starter starts jobs. Safe for concurrent use.
@@ -33,12 +33,12 @@ type Starter struct {
 	cluster *control.Cluster
 	build   Builder
 	now     func() time.Time
-	// Pool knows the agents that could run another job in their pod; nil:
-	// none does. Set it before use.
+	// Pool has the agents that can run another job in their pod; nil: pods are never
+	// reused. Set it before use.
 	Pool *agentapi.Pool
 }
 
-// New makes a Starter.
+// New returns a Starter.
 func New(c *control.Cluster, build Builder, now func() time.Time) *Starter {
 	return &Starter{cluster: c, build: build, now: now}
 }
@@ -46,37 +46,37 @@ func New(c *control.Cluster, build Builder, now func() time.Time) *Starter {
 // Placement is a decision to start a job.
 type Placement struct {
 	Job        *v1alpha1.BatchJob // as the decision saw it
-	Task       *int32             // the task of it that is to start, where it is an array
+	Task       *int32             // the task to start, if it is an array
 	Partition  string
 	TimeLimit  int32 // minutes, or job.Unlimited
 	Priority   int64
 	Allocation *v1alpha1.Allocation
-	// Reservation that the job runs in without having asked for it; "": none.
+	// Reservation is the one that the job runs in without having requested it; "": none.
 	Reservation string
 }
 
-// ErrChanged says that the job changed after the decision; plan again.
+// ErrChanged reports that the job changed after the decision. Plan again.
 var ErrChanged = errors.New("the job changed since the plan was made")
 
-// Place writes the placement: the job is CONFIGURING from then on, and holds
-// its allocation. Its objects come by Create. If a pod waits that can serve it, it
-// is RUNNING there and has no objects of its own.
+// Place writes the placement: from then on the job is CONFIGURING and has its
+// allocation. Create creates its objects. If an existing pod can be reused, the job is
+// RUNNING there and has no objects of its own.
 func (s *Starter) Place(ctx context.Context, p Placement) error {
 	if s.cluster.Jobs.MayAssumeStatus(p.Job) {
-		return s.placeAhead(p)
+		return s.assumePlaced(p)
 	}
-	if x := s.take(&p); x != nil {
+	if x := s.reserveAgent(&p); x != nil {
 		return s.placeAt(ctx, p, x)
 	}
 	_, err := s.write(ctx, p, configuring)
 	return err
 }
 
-// placeAhead places a single pod without a write: its binding, which follows, says
-// the same.
-func (s *Starter) placeAhead(p Placement) error {
+// assumePlaced places the job of a single pod without a write. The binding of the pod,
+// which follows, is the record of it.
+func (s *Starter) assumePlaced(p Placement) error {
 	if pod, ok := s.cluster.Pods.ByUID(p.Job.Spec.Workload.Pods[0].UID); ok && pod.Spec.NodeName != "" {
-		return ErrChanged // an earlier process placed it: the keeper sees to that
+		return ErrChanged // an earlier process placed it: the keeper handles that
 	}
 	if !p.Job.AwaitsStart() {
 		return ErrChanged
@@ -89,8 +89,10 @@ func (s *Starter) placeAhead(p Placement) error {
 
 func configuring(st *v1alpha1.BatchJobStatus) { st.State, st.Pods = v1alpha1.StateConfiguring, nil }
 
-// write writes a placement; state sets the state that it begins with.
-func (s *Starter) write(ctx context.Context, p Placement, state func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
+// write writes a placement; state sets the state that the job starts with.
+func (s *Starter) write(
+	ctx context.Context, p Placement, state func(*v1alpha1.BatchJobStatus),
+) (*v1alpha1.BatchJob, error) {
 	if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !known.AwaitsStart() {
 		return nil, ErrChanged
 	}
@@ -122,9 +124,8 @@ func (p *Placement) change(start time.Time, state func(*v1alpha1.BatchJobStatus)
 	}
 }
 
-// PlaceTogether places the components of a heterogeneous job. Should this
-// process die between two of them, the keeper gives those back that were
-// placed.
+// PlaceTogether places the components of a heterogeneous job. If this process dies
+// between two of them, the keeper releases those that were placed.
 func (s *Starter) PlaceTogether(ctx context.Context, ps []Placement) error {
 	for _, p := range ps {
 		if known, ok := s.cluster.Job(p.Job.Spec.JobID); !ok || known != p.Job || !known.AwaitsStart() {
@@ -139,17 +140,19 @@ func (s *Starter) PlaceTogether(ctx context.Context, ps []Placement) error {
 	return nil
 }
 
-// Settle has the pods go that waited for another task when the plan was made,
-// and got none of it.
-func (s *Starter) Settle(planned time.Time) {
+// ReleaseUnused releases the pods that waited for another job when the plan was made,
+// and for which the plan has none.
+func (s *Starter) ReleaseUnused(planned time.Time) {
 	if s.Pool != nil {
-		s.Pool.Settle(planned)
+		s.Pool.ReleaseUnused(planned)
 	}
 }
 
-// Preempt writes that a running job is to make room for job by: its keeper
-// warns it at once and ends it when the grace is over.
-func (s *Starter) Preempt(ctx context.Context, victim *v1alpha1.BatchJob, by int64, mode string, grace time.Duration) error {
+// Preempt writes that a running job is preempted by the job with the id by: the keeper
+// warns it at once and ends it after the grace time.
+func (s *Starter) Preempt(
+	ctx context.Context, victim *v1alpha1.BatchJob, by int64, mode string, grace time.Duration,
+) error {
 	if known, ok := s.cluster.Job(victim.Spec.JobID); !ok || known != victim {
 		return ErrChanged
 	}
@@ -168,7 +171,7 @@ func (s *Starter) Preempt(ctx context.Context, victim *v1alpha1.BatchJob, by int
 	return nil
 }
 
-// Create makes the PodGroup and JobSet of a placed job, unless they exist.
+// Create creates the PodGroup and the JobSet of a placed job, unless they exist.
 func (s *Starter) Create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	group, set, err := s.build(b)
 	if err != nil {
@@ -176,26 +179,27 @@ func (s *Starter) Create(ctx context.Context, b *v1alpha1.BatchJob) error {
 	}
 	for _, o := range []client.Object{group, set} {
 		if err := s.cluster.Client.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("making the objects of job %d: %w", b.Spec.JobID, err)
+			return fmt.Errorf("creating the objects of job %d: %w", b.Spec.JobID, err)
 		}
 	}
 	return nil
 }
 
-// BuildError says that no objects can be made of the job as it is; trying
-// again will not help.
+// BuildError reports that no objects can be built for the job as it is. Trying again
+// does not help.
 type BuildError struct{ Err error }
 
 func (e *BuildError) Error() string { return e.Err.Error() }
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Placements answers kube-scheduler's plugin from the jobs' allocations.
+// Placements provides kube-scheduler's plugin with the allocations of jobs.
 type Placements struct{ Cluster *control.Cluster }
 
-// Place tells where a pod goes; see plugin.Placements.
+// Place returns the node of a pod; see plugin.Placements.
 func (p Placements) Place(namespace string, jobID int64, attempt int32, index int) (node string, size int, ok bool) {
 	b, known := p.Cluster.Job(jobID)
-	if !known || b.Namespace != namespace || b.Status.State != v1alpha1.StateConfiguring || b.Status.Attempt != attempt || b.Status.Allocation == nil {
+	if !known || b.Namespace != namespace || b.Status.State != v1alpha1.StateConfiguring ||
+		b.Status.Attempt != attempt || b.Status.Allocation == nil {
 		return "", 0, false
 	}
 	nodes := b.Status.Allocation.Nodes
@@ -209,7 +213,7 @@ func (p Placements) Place(namespace string, jobID int64, attempt int32, index in
 	return NodeObject(&nodes[index]), len(nodes), true
 }
 
-// taskNode is the node of the task with that number.
+// taskNode returns the node of the task with that number.
 func taskNode(nodes []v1alpha1.NodeAllocation, task int) (string, bool) {
 	if task < 0 {
 		return "", false
@@ -223,7 +227,7 @@ func taskNode(nodes []v1alpha1.NodeAllocation, task int) (string, bool) {
 	return "", false
 }
 
-// Workload tells which job stands for a pod; see plugin.Placements.
+// Workload returns the job that represents a pod; see plugin.Placements.
 func (p Placements) Workload(pod *corev1.Pod) (jobID int64, attempt int32, index int, ok bool) {
 	b, index, ok := p.Cluster.WorkloadOf(pod.UID)
 	if !ok || b.Namespace != pod.Namespace {
@@ -232,7 +236,7 @@ func (p Placements) Workload(pod *corev1.Pod) (jobID int64, attempt int32, index
 	return b.Spec.JobID, b.Status.Attempt, index, true
 }
 
-// Bound lists the attempt's pods that have their node.
+// Bound returns the pods of the attempt that are bound to a node.
 func (p Placements) Bound(jobID int64, attempt int32) []types.UID {
 	var out []types.UID
 	if b, ok := p.Cluster.Job(jobID); ok && b.Spec.Workload != nil {
@@ -251,7 +255,7 @@ func (p Placements) Bound(jobID int64, attempt int32) []types.UID {
 	return out
 }
 
-// NodeObject is the Kubernetes name of the allocation's node.
+// NodeObject returns the name of the Node object of an allocation.
 func NodeObject(a *v1alpha1.NodeAllocation) string {
 	if a.Node != "" {
 		return a.Node

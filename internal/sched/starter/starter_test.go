@@ -45,7 +45,7 @@ func TestPlacementsHoldOnlyWhileTheJobIsPlaced(t *testing.T) {
 		}
 		for _, wrong := range [][3]int{{7, 1, 0}, {7, 2, 2}, {7, 2, -1}, {8, 2, 0}} {
 			if _, _, ok := p.Place("", int64(wrong[0]), int32(wrong[1]), wrong[2]); ok {
-				t.Errorf("%q: job, attempt, index %v has a place", state, wrong)
+				t.Errorf("%q: job, attempt, index %v has a node", state, wrong)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func TestBoundCountsThisAttemptOnly(t *testing.T) {
 }
 
 // A workload's pods are the tasks of the placement, in its order.
-func TestAWorkloadsPodsGoWhereTheTasksAre(t *testing.T) {
+func TestPodsOfAWorkloadArePlacedLikeTasks(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{})
 	fake.Feed(c, &v1alpha1.BatchJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "w"},
@@ -87,15 +87,15 @@ func TestAWorkloadsPodsGoWhereTheTasksAre(t *testing.T) {
 		}
 		pod.Namespace = "other"
 		if _, _, _, ok := p.Workload(pod); ok {
-			t.Error("a pod of another namespace has the job's place")
+			t.Error("a pod of another namespace has the job's node")
 		}
 	}
 	if _, _, ok := p.Place("ml", 5, 1, 3); ok {
-		t.Error("a place for a fourth pod")
+		t.Error("a node for a fourth pod")
 	}
 }
 
-// A single pod is placed without a write, unless it has its node already.
+// A single pod is placed without a write, unless it is bound already.
 func TestASinglePodIsPlacedWithoutAWrite(t *testing.T) {
 	c := fake.Cluster(interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
 		t.Error("a status was written")
@@ -119,26 +119,26 @@ func TestASinglePodIsPlacedWithoutAWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	if node, _, ok := (Placements{c}).Place("ml", 5, 1, 0); !ok || node != "n1" {
-		t.Errorf("it goes to %q, %v", node, ok)
+		t.Errorf("its node is %q, %v", node, ok)
 	}
 	if err := s.Place(t.Context(), p); !errors.Is(err, ErrChanged) {
 		t.Errorf("placed twice: %v", err)
 	}
 }
 
-// A job is placed in a pod that waits, if that holds the very place and is what the
-// job's own would be.
-func TestAJobGoesOnInAPodThatWaits(t *testing.T) {
+// A job is placed in an existing pod, if that has exactly its allocation and is
+// identical to the job's own pod.
+func TestJobsReusePods(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*Placement)
-		mold   string
+		hash   string
 		want   string
 	}{
-		"the same":          {mold: "m", want: v1alpha1.StateRunning},
-		"another place":     {mold: "m", change: func(p *Placement) { p.Allocation.Nodes[0].CPUIDs = "1" }, want: v1alpha1.StateConfiguring},
-		"more memory":       {mold: "m", change: func(p *Placement) { p.Allocation.Nodes[0].Memory = 5 }, want: v1alpha1.StateConfiguring},
-		"another partition": {mold: "m", change: func(p *Placement) { p.Partition = "b" }, want: v1alpha1.StateConfiguring},
-		"another pod":       {mold: "n", want: v1alpha1.StateConfiguring},
+		"the same":          {hash: "m", want: v1alpha1.StateRunning},
+		"another place":     {hash: "m", change: func(p *Placement) { p.Allocation.Nodes[0].CPUIDs = "1" }, want: v1alpha1.StateConfiguring},
+		"more memory":       {hash: "m", change: func(p *Placement) { p.Allocation.Nodes[0].Memory = 5 }, want: v1alpha1.StateConfiguring},
+		"another partition": {hash: "m", change: func(p *Placement) { p.Partition = "b" }, want: v1alpha1.StateConfiguring},
+		"another pod":       {hash: "n", want: v1alpha1.StateConfiguring},
 		"no pod":            {want: v1alpha1.StateConfiguring},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,17 +149,17 @@ func TestAJobGoesOnInAPodThatWaits(t *testing.T) {
 			}
 			c.Jobs.Apply(b)
 			s := New(c, func(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
-				if tt.mold == "" {
+				if tt.hash == "" {
 					return nil, nil, errors.New("there is no such image")
 				}
 				set := &jobset.JobSet{Spec: jobset.JobSetSpec{ReplicatedJobs: make([]jobset.ReplicatedJob, 1)}}
-				set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations = map[string]string{wire.AnnotationMold: tt.mold}
+				set.Spec.ReplicatedJobs[0].Template.Spec.Template.Annotations = map[string]string{wire.AnnotationPodTemplateHash: tt.hash}
 				return nil, set, nil
 			}, time.Now)
 			s.Pool = agentapi.NewPool(time.Now)
 			before := &v1alpha1.BatchJob{Spec: v1alpha1.BatchJobSpec{JobID: 7}, Status: v1alpha1.BatchJobStatus{Attempt: 1,
 				Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 1, CPUIDs: "0", Address: "a:1"}}}}}
-			s.Pool.Offer(before, control.Kin(b, "main"), "m")
+			s.Pool.Offer(before, control.ReuseKey(b, "main"), "m")
 			p := Placement{Job: b, Partition: "main", Allocation: &v1alpha1.Allocation{Nodes: []v1alpha1.NodeAllocation{{Name: "n1", CPUs: 1, CPUIDs: "0", Tasks: 1}}}}
 			if tt.change != nil {
 				tt.change(&p)
@@ -171,7 +171,8 @@ func TestAJobGoesOnInAPodThatWaits(t *testing.T) {
 			if got.Status.State != tt.want {
 				t.Errorf("%s", got.Status.State)
 			}
-			if went := got.Status.Pods != nil && got.Status.Pods.JobID == 7 && got.Status.Allocation.Nodes[0].Address == "a:1"; went != (tt.want == v1alpha1.StateRunning) {
+			reused := got.Status.Pods != nil && got.Status.Pods.JobID == 7 && got.Status.Allocation.Nodes[0].Address == "a:1"
+			if reused != (tt.want == v1alpha1.StateRunning) {
 				t.Errorf("%+v", got.Status)
 			}
 		})

@@ -11,12 +11,12 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/tasks"
 )
 
-// tasksAtOnce bounds the tasks of one array placed at the same time.
+// tasksAtOnce limits the tasks of one array that are placed at the same time.
 const tasksAtOnce = 16
 
 // PlaceTasks splits tasks off an array and places them. All placements are of
-// the same array and name its tasks. A task whose place is held by the pod of
-// an earlier one runs there, from the moment its object is made.
+// the same array and name its tasks. A task whose place has the pod of an earlier task
+// runs there as soon as its object is created.
 func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	whole := ps[0].Job
 	if known, ok := s.cluster.Job(whole.Spec.JobID); !ok || known != whole || !known.AwaitsStart() {
@@ -27,7 +27,7 @@ func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	begun := map[int32]*v1alpha1.BatchJobStatus{}
 	for i := range ps {
 		indexes[i] = *ps[i].Task
-		if places[i] = s.take(&ps[i]); places[i] != nil {
+		if places[i] = s.reserveAgent(&ps[i]); places[i] != nil {
 			now := s.now()
 			st := control.StatusAfter(&v1alpha1.BatchJobStatus{}, now, ps[i].change(now, runningAt(places[i])))
 			begun[indexes[i]] = &st
@@ -37,7 +37,7 @@ func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	if err != nil {
 		for _, x := range places {
 			if x != nil {
-				s.Pool.Return(x)
+				s.Pool.Release(x)
 			}
 		}
 		if errors.Is(err, tasks.ErrGone) {
@@ -60,16 +60,15 @@ func (s *Starter) PlaceTasks(ctx context.Context, ps []Placement) error {
 	return errors.Join(errs...)
 }
 
-// placeTask places one task: at x, where that is not nil and the task does not
-// run there already, else by itself.
+// placeTask places one task: at x, unless that is nil or the task runs there already.
 func (s *Starter) placeTask(ctx context.Context, p Placement, x *agentapi.Place) error {
 	switch b := p.Job; {
 	case x == nil:
 		return s.Place(ctx, p)
 	case b.Status.State == v1alpha1.StateRunning && b.Status.Pods != nil && *b.Status.Pods == x.Host:
-		s.Pool.Give(x, b)
+		s.Pool.Assign(x, b)
 		return nil
 	}
-	// The array's own job, or the object was there before.
+	// The array's own job, or the object existed before.
 	return s.placeAt(ctx, p, x)
 }
