@@ -71,7 +71,8 @@ func (s *Server) serverConfig(ctx glider.Context) *ssh.ServerConfig {
 		cfg.BannerCallback = func(ssh.ConnMetadata) string { return s.cfg.Banner }
 	}
 	if s.cfg.DeviceLogin != nil {
-		cfg.KeyboardInteractiveCallback = func(m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (*ssh.Permissions, error) {
+		cfg.KeyboardInteractiveCallback = func(m ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge) (
+			*ssh.Permissions, error) {
 			return s.authDevice(c, m, ask)
 		}
 	}

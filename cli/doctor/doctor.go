@@ -136,8 +136,14 @@ func (d *doctor) types(ctx context.Context) bool {
 	all := true
 	for _, t := range []struct{ group, resource, do string }{
 		{"berth.hpc/v1alpha1", "batchjobs", "install Berth: docs/admin/install.md"},
-		{"jobset.x-k8s.io/v1alpha2", "jobsets", "upgrade Berth's release with --set jobset.embedded=auto, or install JobSet"},
-		{"scheduling.x-k8s.io/v1alpha1", "podgroups", "upgrade Berth's release: its chart makes the CRD where there is none"},
+		{
+			"jobset.x-k8s.io/v1alpha2", "jobsets",
+			"upgrade Berth's release with --set jobset.embedded=auto, or install JobSet",
+		},
+		{
+			"scheduling.x-k8s.io/v1alpha1", "podgroups",
+			"upgrade Berth's release: its chart makes the CRD where there is none",
+		},
 	} {
 		var list struct{ Resources []struct{ Name string } }
 		err := d.client.Get(ctx, "/apis/"+t.group, nil, &list)
@@ -224,7 +230,8 @@ func (d *doctor) queue(ctx context.Context) bool {
 		return false
 	}
 	d.bad(
-		"kubectl -n "+wire.SystemNamespace+" get pods; kubectl -n "+wire.SystemNamespace+" logs deploy/berth-scheduler; kubectl get apiservice "+
+		"kubectl -n "+wire.SystemNamespace+" get pods; "+
+			"kubectl -n "+wire.SystemNamespace+" logs deploy/berth-scheduler; kubectl get apiservice "+
 			wire.QueueVersion+"."+wire.QueueGroup+" -o yaml",
 		"the queue does not answer: %v",
 		err,

@@ -100,7 +100,8 @@ func run(ctx context.Context, o *Options) error {
 			!slices.ContainsFunc(o.reasons, func(s string) bool { return strings.EqualFold(s, r.Reason) }) ||
 			len(o.clusters) > 0 && !slices.Contains(o.clusters, r.Cluster) ||
 			len(o.resv) > 0 && !slices.Contains(o.resv, r.Reservation) ||
-			len(o.flags) > 0 && !slices.ContainsFunc(o.flags, func(f string) bool { return slices.Contains(format.AcctFlags(&r), f) })
+			len(o.flags) > 0 && !slices.ContainsFunc(o.flags,
+				func(f string) bool { return slices.Contains(format.AcctFlags(&r), f) })
 	})
 	for i := range list.Items {
 		o.chooseSteps(&list.Items[i])

@@ -37,7 +37,10 @@ var (
 		keyvalue.Any(addAccountNames),
 		{Name: "Names", Least: 3, Set: addAccountNames},
 		{Name: "Account", Least: 3, Set: addAccountNames},
-		{Name: "Cluster", Least: 1, Set: func(c *accountSettings, p keyvalue.Pair) error { return c.state.requireCluster(p) }},
+		{
+			Name: "Cluster", Least: 1,
+			Set: func(c *accountSettings, p keyvalue.Pair) error { return c.state.requireCluster(p) },
+		},
 	}, describeAccount...)
 )
 
@@ -74,7 +77,8 @@ func addAccounts(e *edit, words []keyvalue.Pair) error {
 		parent = *c.parent
 	}
 	if !e.state.hasAccount(parent) {
-		return refusef(" Parent account '%s' doesn't exist on cluster %s\n No associations created.", parent, e.state.cluster)
+		return refusef(" Parent account '%s' doesn't exist on cluster %s\n No associations created.", parent,
+			e.state.cluster)
 	}
 	var added []string
 	for _, name := range c.names {

@@ -114,13 +114,15 @@ func (o *Options) archiveLoad(ctx context.Context, words []string) error {
 		case p.Key == "", keyvalue.Abbreviates(p.Key, "File", 1):
 			r.Load = p.Value
 		case keyvalue.Abbreviates(p.Key, "Insert", 1):
-			return slurmerr.New(slurmerr.Refused, "Insert is not possible here: a command cannot run SQL on the database")
+			return slurmerr.New(slurmerr.Refused,
+				"Insert is not possible here: a command cannot run SQL on the database")
 		default:
 			return o.explain(refusef(" Unknown condition: %s", p.Text))
 		}
 	}
 	if r.Load == "" {
-		return o.explain(refusef("sacctmgr: error: Error with request.\n Problem loading archive file: Unspecified error"))
+		return o.explain(refusef(
+			"sacctmgr: error: Error with request.\n Problem loading archive file: Unspecified error"))
 	}
 	server, err := o.server()
 	if err != nil {

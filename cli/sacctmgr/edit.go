@@ -80,7 +80,9 @@ type editFunc = func(*edit, []keyvalue.Pair) error
 
 // edit works out the changes of a command, shows them, asks for confirmation and
 // has them made.
-func (o *Options) edit(ctx context.Context, verb, valid string, operation func(*entity) editFunc, words []string) error {
+func (o *Options) edit(
+	ctx context.Context, verb, valid string, operation func(*entity) editFunc, words []string,
+) error {
 	if err := o.refuseReadonly(); err != nil {
 		return err
 	}
@@ -154,7 +156,8 @@ var validName = regexp.MustCompile(`^[a-z0-9]([-_a-z0-9.]*[a-z0-9])?$`)
 // checkName refuses a name that no object can have.
 func checkName(kind, name string) error {
 	if len(name) > 253 || !validName.MatchString(name) {
-		return refusef(" %s '%s' cannot be created: a name has lower-case letters, digits, '_', '-' and '.'", kind, name)
+		return refusef(" %s '%s' cannot be created: a name has lower-case letters, digits, '_', '-' and '.'", kind,
+			name)
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ import (
 var eventColumns = []column{
 	col(10, "Cluster"), col(20, "Cluster Nodes", "ClusterNodes"), col(13, "Duration"), col(19, "TimeEnd", "End"),
 	col(7, "Event"), col(8, "EventRaw"), {[]string{"NodeName"}, format.Field{Name: "NodeName", Width: 15, Left: true}},
-	col(30, "Reason"), col(19, "TimeStart", "Start"), col(6, "State"), col(8, "StateRaw"), col(20, "TRES"), col(10, "User"),
+	col(30, "Reason"), col(19, "TimeStart", "Start"), col(6, "State"), col(8, "StateRaw"), col(20, "TRES"),
+	col(10, "User"),
 }
 
 // stateNumbers are Slurm's numbers of the states that events have.
@@ -129,7 +130,8 @@ func (f *eventFilter) setStates(p keyvalue.Pair) error {
 	for _, name := range p.LowerList() {
 		if !slices.ContainsFunc(eventStates, func(s string) bool { return strings.HasPrefix(s, name) }) {
 			return &slurmerr.Error{Kind: slurmerr.Fatal, Message: "unrecognized job state value", Before: []string{
-				"Invalid state: " + name, "Valid node states are: DRAIN FAIL UNKNOWN DOWN IDLE ALLOCATED ? MIXED FUTURE "}}
+				"Invalid state: " + name,
+				"Valid node states are: DRAIN FAIL UNKNOWN DOWN IDLE ALLOCATED ? MIXED FUTURE "}}
 		}
 		f.states = append(f.states, name)
 	}
@@ -206,7 +208,8 @@ func (o *Options) eventRow(e *status.AcctEvent, list *status.EventList) row {
 		user = fmt.Sprintf("%s(%d)", e.User, e.UserID)
 	}
 	return row{values: map[string]string{
-		"Cluster": list.Cluster, "Cluster Nodes": e.Nodes, "NodeName": e.Node, "Reason": e.Reason, "TRES": e.TRES, "User": user,
+		"Cluster": list.Cluster, "Cluster Nodes": e.Nodes, "NodeName": e.Node, "Reason": e.Reason, "TRES": e.TRES,
+		"User":  user,
 		"Event": kindOf(e), "EventRaw": kindNumber, "State": e.State, "StateRaw": cmp.Or(stateNumbers[e.State], "0"),
 		"TimeStart": o.formatTime(e.Start), "TimeEnd": end, "Duration": clockText(int32(min(until-e.Start, 1<<31-1))),
 	}}

@@ -33,7 +33,10 @@ var limits = []limit{
 		names: []string{"MaxTRESPerNode", "MaxTRESPN"},
 		tres:  func(l *status.Limits) *map[string]int64 { return &l.MaxTRESPerNode },
 	},
-	{names: []string{"MaxTRESPU", "MaxTRESPerUser"}, tres: func(l *status.Limits) *map[string]int64 { return &l.MaxTRESUser }},
+	{
+		names: []string{"MaxTRESPU", "MaxTRESPerUser"},
+		tres:  func(l *status.Limits) *map[string]int64 { return &l.MaxTRESUser },
+	},
 	{
 		names: []string{"MaxTRESPA", "MaxTRESPerAccount"},
 		tres:  func(l *status.Limits) *map[string]int64 { return &l.MaxTRESPerAccount },

@@ -35,8 +35,14 @@ var qosSettings = keyvalue.Table[*qosEdit]{
 	{Name: "Description", Least: 1, Set: (*qosEdit).setDescription},
 	{Name: "Flags", Least: 2, Set: (*qosEdit).setFlags},
 	{Name: "Priority", Least: 3, Set: (*qosEdit).setPriority},
-	{Name: "UsageFactor", Least: 6, Set: setUsage("UsageFactor", func(q *status.AcctQOS) *string { return &q.UsageFactor })},
-	{Name: "UsageThreshold", Least: 6, Set: setUsage("UsageThres", func(q *status.AcctQOS) *string { return &q.UsageThres })},
+	{
+		Name: "UsageFactor", Least: 6,
+		Set: setUsage("UsageFactor", func(q *status.AcctQOS) *string { return &q.UsageFactor }),
+	},
+	{
+		Name: "UsageThreshold", Least: 6,
+		Set: setUsage("UsageThres", func(q *status.AcctQOS) *string { return &q.UsageThres }),
+	},
 	{Name: "PreemptMode", Least: 8, Set: (*qosEdit).setPreemptMode},
 	{Name: "PreemptExemptTime", Least: 8, Set: setSeconds("PreemptExemptTime",
 		func(q *status.AcctQOS) *int32 { return &q.PreemptExempt })},
@@ -170,7 +176,8 @@ func parseFlags(p keyvalue.Pair) ([]string, error) {
 		i := slices.IndexFunc(qosFlags, func(known string) bool { return keyvalue.Abbreviates(f, known, 4) })
 		if i < 0 {
 			return nil, &refusal{toStdout: true, text: fmt.Sprintf(
-				" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", p.Value, strings.Join(qosFlags, ","))}
+				" Unknown QOS flag used in:\n  '%s'\n Valid QOS flags are\n  '%s'", p.Value,
+				strings.Join(qosFlags, ","))}
 		}
 		if qosFlags[i] == "UsageFactorSafe" && p.Op != keyvalue.Remove {
 			return nil, refusef(" UsageFactorSafe is not supported: limits are not enforced in Slurm's safe mode here")

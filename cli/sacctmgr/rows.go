@@ -100,7 +100,8 @@ func (s *state) associationRow(u *status.AcctUser, a *status.AcctAssociation) ro
 	}
 	return row{
 		values: map[string]string{
-			"Cluster": s.cluster, "Account": a.Account, "User": u.Name, "Partition": a.Partition, "UID": fmt.Sprint(u.UID),
+			"Cluster": s.cluster, "Account": a.Account, "User": u.Name, "Partition": a.Partition,
+			"UID":      fmt.Sprint(u.UID),
 			"Def Acct": u.DefaultAccount, "Admin": cmp.Or(u.AdminLevel, "None"), "Def WCKey": u.DefaultWCKey,
 			"QOS": strings.Join(s.effectiveQOS(a.Account, a.QOS), ","), "Def QOS": defaultQOS,
 		},
@@ -188,7 +189,8 @@ func listUsers(s *state, l *listing) []row {
 		if !matches(wanted, name) || len(wanted) == 0 && !inDatabase {
 			continue
 		}
-		if len(l.accounts) > 0 && !slices.ContainsFunc(l.accounts, func(a string) bool { return slices.Contains(accounts, a) }) {
+		if len(l.accounts) > 0 && !slices.ContainsFunc(l.accounts,
+			func(a string) bool { return slices.Contains(accounts, a) }) {
 			continue
 		}
 		if !l.withAssoc || len(accounts) == 0 {
@@ -244,8 +246,9 @@ func qosRow(q *status.AcctQOS) row {
 	limits := q.Limits
 	return row{
 		values: map[string]string{
-			"Name": q.Name, "Descr": q.Description, "Priority": fmt.Sprint(q.Priority), "GraceTime": clockText(q.GraceTime),
-			"Preempt": strings.Join(q.Preempt, ","), "PreemptExemptTime": exempt,
+			"Name": q.Name, "Descr": q.Description, "Priority": fmt.Sprint(q.Priority),
+			"GraceTime": clockText(q.GraceTime),
+			"Preempt":   strings.Join(q.Preempt, ","), "PreemptExemptTime": exempt,
 			"PreemptMode": cmp.Or(strings.ToLower(q.PreemptMode), "cluster"), "Flags": strings.Join(q.Flags, ","),
 			"UsageThres": decimalText(q.UsageThres), "UsageFactor": decimalText(cmp.Or(q.UsageFactor, "1")),
 		},

@@ -39,8 +39,10 @@ func (o *Options) showRunawayJobs(ctx context.Context, _ []string) error {
 	for i := range list.Items {
 		if r := &list.Items[i]; !live[r.ID] {
 			rows = append(rows, row{values: map[string]string{
-				"ID": fmt.Sprint(r.ID), "Name": r.Name, "Partition": r.Partition, "Cluster": list.Cluster, "State": r.State,
-				"TimeSubmit": o.formatTime(r.Submit), "TimeStart": o.formatTime(r.Start), "TimeEnd": o.formatTime(r.End),
+				"ID": fmt.Sprint(r.ID), "Name": r.Name, "Partition": r.Partition, "Cluster": list.Cluster,
+				"State":      r.State,
+				"TimeSubmit": o.formatTime(r.Submit), "TimeStart": o.formatTime(r.Start),
+				"TimeEnd": o.formatTime(r.End),
 			}})
 		}
 	}

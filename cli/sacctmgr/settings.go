@@ -49,7 +49,8 @@ func (c *settings) parseOrRefuse(p keyvalue.Pair) error {
 func (c *settings) setQOS(p keyvalue.Pair) error {
 	for _, q := range p.LowerList() {
 		if !c.state.acceptsQOS(q) {
-			return invalidOption(p, "sacctmgr: error: You gave a bad qos '%s'. Valid QOS's are %s", q, c.state.validQOS())
+			return invalidOption(p, "sacctmgr: error: You gave a bad qos '%s'. Valid QOS's are %s", q,
+				c.state.validQOS())
 		}
 	}
 	c.qos = &p

@@ -47,8 +47,14 @@ var listables = []listable{
 	{name: "transactions", least: 1, run: (*Options).showTransactions},
 	{name: "txn", least: 2, run: (*Options).showTransactions},
 	{name: "problems", least: 1, table: &table{rows: listProblems, columns: "Cluster,Account,User,Problem"}},
-	{name: "resources", least: 4, table: &table{rows: listNothing, columns: "Name,Server,Type,Count,Allocated,ServerType"}},
-	{name: "federations", least: 1, table: &table{rows: listNothing, columns: "Federation,Cluster,ID%2,Features,FedState"}},
+	{
+		name: "resources", least: 4,
+		table: &table{rows: listNothing, columns: "Name,Server,Type,Count,Allocated,ServerType"},
+	},
+	{
+		name: "federations", least: 1,
+		table: &table{rows: listNothing, columns: "Federation,Cluster,ID%2,Features,FedState"},
+	},
 	{name: "configuration", least: 2, run: (*Options).showConfig},
 	{name: "stats", least: 2, run: shownElsewhere("stats", "see sdiag")},
 	{name: "reservations", least: 4, run: shownElsewhere("reservations",
@@ -119,7 +125,10 @@ func listingNames(l *listing) *[]string { return &l.names }
 var listingWords = keyvalue.Table[*listing]{
 	{Name: "where", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
 	{Name: "set", Least: 3, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
-	{Name: "WithAssoc", Least: 5, Form: keyvalue.Word, Set: enableListing(func(l *listing) *bool { return &l.withAssoc })},
+	{
+		Name: "WithAssoc", Least: 5, Form: keyvalue.Word,
+		Set: enableListing(func(l *listing) *bool { return &l.withAssoc }),
+	},
 	{Name: "WithCoordinator", Least: 5, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
 	{Name: "Tree", Least: 4, Form: keyvalue.Word, Set: enableListing(func(l *listing) *bool { return &l.tree })},
 	{Name: "WOLimits", Least: 4, Form: keyvalue.Word, Set: keyvalue.Ignored[*listing]},
@@ -208,7 +217,8 @@ func (o *Options) showConfig(ctx context.Context, _ []string) error {
 	var b strings.Builder
 	b.WriteString("Configuration data as of " + o.p.Now().Format("2006-01-02T15:04:05") + "\n")
 	for _, kv := range [][2]string{
-		{"AccountingStorageHost", cmp.Or(present.Host, "(null)")}, {"AccountingStorageType", "accounting_storage/berth"},
+		{"AccountingStorageHost", cmp.Or(present.Host, "(null)")},
+		{"AccountingStorageType", "accounting_storage/berth"},
 		{"AuthType", "auth/kubernetes"}, {"ClusterName", present.Cluster}, {"SLURM_VERSION", build.Slurm},
 	} {
 		fmt.Fprintf(&b, "%-22s = %s\n", kv[0], kv[1])

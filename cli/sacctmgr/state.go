@@ -192,7 +192,8 @@ func associations(u *status.AcctUser, account string) []status.AcctAssociation {
 	if len(out) == 0 {
 		out = append(out, status.AcctAssociation{Account: account})
 	}
-	slices.SortStableFunc(out, func(a, b status.AcctAssociation) int { return strings.Compare(a.Partition, b.Partition) })
+	slices.SortStableFunc(out,
+		func(a, b status.AcctAssociation) int { return strings.Compare(a.Partition, b.Partition) })
 	return out
 }
 

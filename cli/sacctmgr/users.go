@@ -265,7 +265,8 @@ func (c *userCondition) users() []*status.AcctUser {
 	}
 	for _, name := range sortedNames(c.state.users) {
 		u := c.state.users[name]
-		inAccount := len(c.accounts) == 0 || slices.ContainsFunc(c.accounts, func(a string) bool { return isMember(u, a) })
+		inAccount := len(c.accounts) == 0 || slices.ContainsFunc(c.accounts,
+			func(a string) bool { return isMember(u, a) })
 		if matches(c.names, name) && inAccount {
 			out = append(out, u)
 		}

@@ -97,7 +97,8 @@ func (v *assocView) read(words []string) error {
 
 func (v *assocView) index(shares *status.ShareList, list *status.JobList) {
 	v.qosUsage, v.qosWall = shares.QOSUsage, shares.QOSWallMins
-	v.shares, v.level, v.parents, v.ids = map[shareKey]*status.Share{}, map[shareKey]int64{}, map[string]string{}, map[string]int{}
+	v.shares, v.level, v.parents, v.ids = map[shareKey]*status.Share{}, map[shareKey]int64{}, map[string]string{},
+		map[string]int{}
 	for i := range v.state.Accounts {
 		a := &v.state.Accounts[i]
 		if v.parents[a.Name] = cmp.Or(a.Parent, "root"); a.Name == "root" {
@@ -150,7 +151,8 @@ func trackedTRES(s *status.AcctState) []string {
 	base := []string{"cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages"}
 	more := map[string]bool{}
 	note := func(l *status.Limits) {
-		for _, m := range []map[string]int64{l.GrpTRES, l.GrpTRESMins, l.GrpTRESRunMins, l.MaxTRES, l.MaxTRESPerNode, l.MaxTRESMins} {
+		for _, m := range []map[string]int64{l.GrpTRES, l.GrpTRESMins, l.GrpTRESRunMins, l.MaxTRES, l.MaxTRESPerNode,
+			l.MaxTRESMins} {
 			for name := range m {
 				if !slices.Contains(base, name) {
 					more[name] = true

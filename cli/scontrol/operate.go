@@ -21,7 +21,8 @@ func meant(verb string, args []string) status.Operation {
 		case found && (strings.EqualFold(key, "jobname") || strings.EqualFold(key, "name")):
 			op.Names = append(op.Names, v)
 			continue
-		case verb == status.OpRequeueHold && found && strings.EqualFold(key, "state") && keyvalue.Abbreviates(v, "SpecialExit", 2):
+		case verb == status.OpRequeueHold && found && strings.EqualFold(key, "state") &&
+			keyvalue.Abbreviates(v, "SpecialExit", 2):
 			op.Set = map[string]string{"State": v}
 			continue
 		case strings.HasPrefix(verb, status.OpRequeue) && keyvalue.Abbreviates(a, "Incomplete", 1):

@@ -137,7 +137,8 @@ func aboutJob(job, text string) string {
 func tasks(job string) bool {
 	_, index, found := strings.Cut(job, "_")
 	return found &&
-		(index == "*" || strings.HasPrefix(index, "[") && strings.HasSuffix(index, "]") || index != "" && strings.Trim(index, "0123456789,-:") == "")
+		(index == "*" || strings.HasPrefix(index, "[") && strings.HasSuffix(index, "]") ||
+			index != "" && strings.Trim(index, "0123456789,-:") == "")
 }
 
 // How Slurm's scontrol ends what it says of a reservation by itself, without
@@ -163,7 +164,8 @@ func local(text string) bool {
 	if strings.HasSuffix(text, notCreated) || strings.HasSuffix(text, notUpdated) {
 		return true
 	}
-	for _, start := range []string{"Invalid node count ", "Invalid core count ", "TRES type ", "couldn't identify configured TRES ", "invalid TRES "} {
+	for _, start := range []string{"Invalid node count ", "Invalid core count ", "TRES type ",
+		"couldn't identify configured TRES ", "invalid TRES "} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}
@@ -183,7 +185,8 @@ func createError(s *specification, text string) error {
 		e := slurmerr.New(slurmerr.Refused, text)
 		e.Before = noInstantOf(text)
 		return e
-	case s.entity == status.EntityReservation && (text == "Requested nodes are busy" || text == "Requested node configuration is not available"):
+	case s.entity == status.EntityReservation && (text == "Requested nodes are busy" ||
+		text == "Requested node configuration is not available"):
 		return plain(
 			"Error creating the reservation: %s\n%s",
 			text,

@@ -145,7 +145,8 @@ func (o *Options) wanted(v *option.Values, c Cluster, all []status.Share) []stat
 	var out []status.Share
 	for _, s := range all {
 		switch {
-		case len(accounts) > 0 && !slices.ContainsFunc(accounts, func(a string) bool { return strings.EqualFold(a, s.Account) }):
+		case len(accounts) > 0 && !slices.ContainsFunc(accounts,
+			func(a string) bool { return strings.EqualFold(a, s.Account) }):
 			continue
 		case s.User == "" && only, s.User != "" && !every && !slices.Contains(users, s.User):
 			continue

@@ -16,5 +16,6 @@ import (
 )
 
 func main() {
-	os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands, importer.Commands, doctor.Commands))
+	os.Exit(root.Main(os.Args, stdio.System(), cli.Deps{}, up.Commands, translate.Commands, sim.Commands,
+		importer.Commands, doctor.Commands))
 }

@@ -51,7 +51,8 @@ func Build(s Spec) (v1.Image, error) {
 	if base == nil {
 		base = mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	}
-	image, err := mutate.Append(base, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "berth deploy/images"}})
+	image, err := mutate.Append(base, mutate.Addendum{Layer: layer,
+		History: v1.History{CreatedBy: "berth deploy/images"}})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +115,8 @@ func addFile(w *tar.Writer, f File, written map[string]bool) error {
 	case f.Link != "":
 		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: f.Path, Linkname: f.Link, Mode: 0o777})
 	case f.From == "":
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.Path, Mode: mode(f, 0o644), Size: int64(len(f.Text))}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.Path, Mode: mode(f, 0o644),
+			Size: int64(len(f.Text))}); err != nil {
 			return err
 		}
 		_, err := io.WriteString(w, f.Text)
@@ -129,7 +131,8 @@ func addFile(w *tar.Writer, f File, written map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.Path, Mode: mode(f, 0o755), Size: st.Size()}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: f.Path, Mode: mode(f, 0o755),
+		Size: st.Size()}); err != nil {
 		return err
 	}
 	_, err = io.Copy(w, in)
@@ -162,7 +165,8 @@ func Index(images []v1.Image) (v1.ImageIndex, error) {
 		if err != nil {
 			return nil, err
 		}
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: file.Platform()}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image,
+			Descriptor: v1.Descriptor{Platform: file.Platform()}})
 	}
 	return index, nil
 }

@@ -106,7 +106,10 @@ func (p Parts) commands(dir string, programs ...string) []File {
 // skeleton is what programs expect that are linked statically.
 func skeleton(roots string) []File {
 	files := []File{
-		{Path: "etc/passwd", Text: "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n"},
+		{
+			Path: "etc/passwd",
+			Text: "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/tmp:/sbin/nologin\n",
+		},
 		{Path: "etc/group", Text: "root:x:0:\nnonroot:x:65532:\n"},
 		{Path: "tmp/", Mode: 0o1777},
 	}

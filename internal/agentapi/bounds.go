@@ -32,7 +32,8 @@ func boundReport(r *wire.Report) {
 // boundSteps cuts the records of a job's steps and returns those within the bound.
 // nodes is how many nodes the job has.
 func boundSteps(list []wire.StepRecord, nodes int) []wire.StepRecord {
-	list = slices.DeleteFunc(list, func(s wire.StepRecord) bool { return s.ID >= maxStep || s.ID < wire.StepInteractive })
+	list = slices.DeleteFunc(list,
+		func(s wire.StepRecord) bool { return s.ID >= maxStep || s.ID < wire.StepInteractive })
 	for i := range list {
 		s := &list[i]
 		cut(&s.Name, maxStepName)

@@ -114,7 +114,8 @@ func (s *Server) hello(w http.ResponseWriter, r *http.Request) {
 // recorded it. It returns the job as written then.
 func (s *Server) gather(ctx context.Context, a *agent, h *wire.Hello) (*v1alpha1.BatchJob, error) {
 	if h.JobID != a.JobID || h.Attempt != a.Attempt || int(h.Index) != a.Index {
-		return nil, &failure{http.StatusConflict, fmt.Sprintf("the pod is node %d of attempt %d of job %d, not what its agent says", a.Index, a.Attempt, a.JobID)}
+		return nil, &failure{http.StatusConflict, fmt.Sprintf(
+			"the pod is node %d of attempt %d of job %d, not what its agent says", a.Index, a.Attempt, a.JobID)}
 	}
 	if _, port, err := net.SplitHostPort(h.Address); err != nil || port == "" || len(h.Address) > 300 {
 		return nil, &failure{http.StatusBadRequest, fmt.Sprintf("%q is not host:port", h.Address)}
@@ -165,7 +166,8 @@ func pending(b *v1alpha1.BatchJob) bool {
 
 // started reports whether the attempt's gang is recorded as complete.
 func started(b *v1alpha1.BatchJob) bool {
-	if b.Status.StartTime == nil || b.Status.State != v1alpha1.StateRunning && b.Status.State != v1alpha1.StateSuspended {
+	if b.Status.StartTime == nil || b.Status.State != v1alpha1.StateRunning &&
+		b.Status.State != v1alpha1.StateSuspended {
 		return false
 	}
 	for i := range b.Status.Allocation.Nodes {

@@ -44,7 +44,8 @@ func (s *Server) identify(r *http.Request) (*agent, error) {
 		return nil, err
 	}
 	switch {
-	case b == nil || HostOf(b) != (v1alpha1.PodsOf{JobID: place.JobID, Attempt: place.Attempt}) || b.Status.Allocation == nil:
+	case b == nil || HostOf(b) != (v1alpha1.PodsOf{JobID: place.JobID, Attempt: place.Attempt}) ||
+		b.Status.Allocation == nil:
 		return nil, errOver
 	case b.Namespace != pod.Namespace || place.Index >= len(b.Status.Allocation.Nodes):
 		return nil, &failure{http.StatusForbidden, fmt.Sprintf("job %d has no such pod", place.JobID)}

@@ -40,7 +40,8 @@ type key struct {
 	bytes []byte
 }
 
-var errShortKey = errors.New("the Secret " + wire.SystemNamespace + "/" + KeySecret + " holds no key of 32 bytes; delete it, and another is made")
+var errShortKey = errors.New("the Secret " + wire.SystemNamespace + "/" + KeySecret +
+	" holds no key of 32 bytes; delete it, and another is made")
 
 func (k *key) get(ctx context.Context) ([]byte, error) {
 	k.mu.Lock()
@@ -89,7 +90,9 @@ func certificate(secret []byte, uid types.UID, at attempt) (cert, private []byte
 	pair := ed25519.NewKeyFromSeed(mac.Sum(nil))
 	template := &x509.Certificate{
 		SerialNumber: new(big.Int).Add(new(big.Int).Lsh(big.NewInt(at.id), 32), big.NewInt(int64(at.n))),
-		Subject:      pkix.Name{CommonName: "berth-job-" + strconv.FormatInt(at.id, 10) + "-" + strconv.Itoa(int(at.n))},
+		Subject: pkix.Name{
+			CommonName: "berth-job-" + strconv.FormatInt(at.id, 10) + "-" + strconv.Itoa(int(at.n)),
+		},
 		// The certificate is compared as a whole; it dies with the job. The
 		// bounds are constants so that it is always the same.
 		NotBefore:             time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),

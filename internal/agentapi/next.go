@@ -59,7 +59,8 @@ func (s *Server) hasPending(b *v1alpha1.BatchJob, reuseKey string) bool {
 func (s *Server) expects(a *agent) bool {
 	host := HostOf(a.job)
 	return s.Pool != nil && (s.Pool.at(host) != nil ||
-		slices.ContainsFunc(s.Cluster.InPods(host.JobID, host.Attempt), func(o *v1alpha1.BatchJob) bool { return o.Spec.JobID != a.JobID && active(o) }))
+		slices.ContainsFunc(s.Cluster.InPods(host.JobID, host.Attempt),
+			func(o *v1alpha1.BatchJob) bool { return o.Spec.JobID != a.JobID && active(o) }))
 }
 
 // isRepeated reports whether the report is about a job that has ended and whose pod
@@ -69,7 +70,8 @@ func (s *Server) isRepeated(a *agent, r *wire.Report) bool {
 		return false
 	}
 	b, ok := s.Cluster.Job(r.JobID)
-	return ok && b.Status.Attempt == r.Attempt && !active(b) && HostOf(b) == (v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt})
+	return ok && b.Status.Attempt == r.Attempt && !active(b) &&
+		HostOf(b) == (v1alpha1.PodsOf{JobID: a.host.JobID, Attempt: a.host.Attempt})
 }
 
 // recall confirms the offer, or withdraws it unless the job has ended and left its

@@ -82,7 +82,8 @@ func (p *Pool) Reserve(reuseKey string, n *v1alpha1.NodeAllocation, templateHash
 
 // same reports whether both allocations are the same resources of the same node.
 func same(a, b *v1alpha1.NodeAllocation) bool {
-	if a.Name != b.Name || a.Node != b.Node || a.CPUs != b.CPUs || a.CPUIDs != b.CPUIDs || a.Memory != b.Memory || len(a.GRES) != len(b.GRES) {
+	if a.Name != b.Name || a.Node != b.Node || a.CPUs != b.CPUs || a.CPUIDs != b.CPUIDs || a.Memory != b.Memory ||
+		len(a.GRES) != len(b.GRES) {
 		return false
 	}
 	for i := range a.GRES {

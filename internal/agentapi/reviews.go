@@ -141,7 +141,8 @@ func (x *reviewLimits) failuresOf(c claim) *rate.Limiter {
 // enter waits until a token may be reviewed; leave ends the review. known: the pod
 // that the token claims exists. The error is a *failure, or that of ctx.
 func (x *reviewLimits) enter(ctx context.Context, source string, h holder, known bool) (leave func(), err error) {
-	if !known && (!x.limiter(x.strangers, source, strangersRate, strangersAtOnce).AllowN(x.now(), 1) || !x.all.AllowN(x.now(), 1)) {
+	if !known && (!x.limiter(x.strangers, source, strangersRate, strangersAtOnce).AllowN(x.now(), 1) ||
+		!x.all.AllowN(x.now(), 1)) {
 		return nil, errTooMany
 	}
 	if x.failuresOf(claim{source, h.uid}).TokensAt(x.now()) < 1 {

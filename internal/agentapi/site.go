@@ -60,7 +60,8 @@ func (s *Server) scriptFailed(ctx context.Context, a *agent, r *wire.Report) err
 		node.Annotations = map[string]string{}
 	}
 	node.Annotations[wire.AnnotationState] = "drain"
-	node.Annotations[wire.AnnotationReason] = fmt.Sprintf("%s [root@%s]", reason, s.Now().UTC().Format("2006-01-02T15:04:05"))
+	node.Annotations[wire.AnnotationReason] = fmt.Sprintf("%s [root@%s]", reason,
+		s.Now().UTC().Format("2006-01-02T15:04:05"))
 	node.Spec.Unschedulable = true
 	if err := s.Cluster.Client.Patch(ctx, node, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("drain the node of the agent: %w", err)
@@ -74,7 +75,10 @@ func (s *Server) putBack(ctx context.Context, a *agent, r *wire.Report) error {
 		return &failure{http.StatusConflict, "the job has not been started"}
 	}
 	if b.Spec.Job.Batch.Client != "" || !s.requeueable(b) {
-		end := wire.Report{JobID: a.JobID, Attempt: a.Attempt, Kind: wire.ReportFailed, Status: 1, Message: "Job prolog failed: " + r.Message}
+		end := wire.Report{
+			JobID: a.JobID, Attempt: a.Attempt, Kind: wire.ReportFailed, Status: 1,
+			Message: "Job prolog failed: " + r.Message,
+		}
 		return s.Keeper.Report(ctx, a.JobID, a.Attempt, end)
 	}
 	live, err := s.reread(ctx, b)
@@ -90,7 +94,8 @@ func (s *Server) putBack(ctx context.Context, a *agent, r *wire.Report) error {
 	after := live.DeepCopy()
 	after.Spec.Requeues++
 	after.Spec.Job.Hold = job.HoldLaunch
-	if err := s.Cluster.Client.Patch(ctx, after, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := s.Cluster.Client.Patch(ctx, after, client.MergeFromWithOptions(live,
+		client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("put job %d back: %w", a.JobID, err)
 	}
 	return nil

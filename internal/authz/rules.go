@@ -49,11 +49,19 @@ var (
 	// open: every user, unless PrivateData says otherwise.
 	open = grants{User: Public, Owner: Allow, Coordinator: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
 	// rows: as open, but coordinators have no more rights than other users.
-	rows = grants{User: Public, Owner: Allow, Coordinator: Public, Operator: Allow, Administrator: Allow, Process: Allow}
+	rows = grants{
+		User: Public, Owner: Allow, Coordinator: Public, Operator: Allow, Administrator: Allow, Process: Allow,
+	}
 	// known: all authenticated callers.
-	known = grants{Anyone: Allow, User: Allow, Owner: Allow, Coordinator: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
+	known = grants{
+		Anyone: Allow, User: Allow, Owner: Allow, Coordinator: Allow, Operator: Allow, Administrator: Allow,
+		Process: Allow,
+	}
 	// listed: all authenticated callers, unless PrivateData says otherwise.
-	listed = grants{Anyone: Public, User: Public, Owner: Public, Coordinator: Public, Operator: Allow, Administrator: Allow, Process: Allow}
+	listed = grants{
+		Anyone: Public, User: Public, Owner: Public, Coordinator: Public, Operator: Allow, Administrator: Allow,
+		Process: Allow,
+	}
 	// tied: callers who may change the job; own: without coordinators.
 	tied          = grants{Owner: Allow, Coordinator: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
 	own           = grants{Owner: Allow, Operator: Allow, Administrator: Allow, Process: Allow}
@@ -92,7 +100,8 @@ var rules = []Rule{
 	{Object: Job, Action: Delete,
 		Roles:   grants{Owner: Allow, Operator: Allow, Administrator: Allow, Controller: Allow, Process: Allow},
 		Refusal: Denied},
-	{Object: Job, Action: Touch, Roles: grants{Owner: Allow, Operator: Allow, Administrator: Allow, Controller: Limited, Process: Allow}, Refusal: Denied,
+	{Object: Job, Action: Touch, Roles: grants{Owner: Allow, Operator: Allow, Administrator: Allow, Controller: Limited,
+		Process: Allow}, Refusal: Denied,
 		Note: "labels, finalizers, owners and Berth's annotations are the cluster's; controllers change nothing of the spec"},
 
 	{Object: Step, Action: Read, Roles: rows, Private: "jobs", Refusal: Denied},
@@ -112,10 +121,12 @@ var rules = []Rule{
 	{Object: Reservation, Action: Delete, Roles: operators, Refusal: InvalidUser},
 
 	{Object: Account, Action: Read, Roles: open, Private: "accounts", Refusal: Denied},
-	{Object: Account, Action: Update, Roles: grants{Coordinator: Limited, Operator: Allow, Administrator: Allow, Process: Allow}, Refusal: Denied,
+	{Object: Account, Action: Update, Roles: grants{Coordinator: Limited, Operator: Allow, Administrator: Allow,
+		Process: Allow}, Refusal: Denied,
 		Note: "a coordinator: accounts below those it coordinates"},
 	{Object: UserObject, Action: Read, Roles: open, Private: "users", Refusal: Denied},
-	{Object: UserObject, Action: Update, Roles: grants{Coordinator: Limited, Operator: Limited, Administrator: Allow, Process: Allow}, Refusal: Denied,
+	{Object: UserObject, Action: Update, Roles: grants{Coordinator: Limited, Operator: Limited, Administrator: Allow,
+		Process: Allow}, Refusal: Denied,
 		Note: "a coordinator: associations with its accounts; an operator: all but the level. Identity, uid, groups and keys are changed in the User object only"},
 	{Object: UserObject, Action: Level, Roles: administrator, Refusal: Denied, Note: "AdminLevel"},
 	{Object: QOS, Action: Read, Roles: known, Refusal: Denied},

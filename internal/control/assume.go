@@ -206,7 +206,9 @@ func (s *JobStore) AssumeJob(b *v1alpha1.BatchJob) {
 // AssumeStatus changes the status of b in memory alone. It returns the job as it
 // is then; false: b is not the newest version any more. MayAssumeStatus tells
 // whether it is allowed.
-func (s *JobStore) AssumeStatus(b *v1alpha1.BatchJob, at time.Time, change func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, bool) {
+func (s *JobStore) AssumeStatus(
+	b *v1alpha1.BatchJob, at time.Time, change func(*v1alpha1.BatchJobStatus),
+) (*v1alpha1.BatchJob, bool) {
 	n := *b
 	n.Status = StatusAfter(&b.Status, at, change)
 	return &n, s.assume(b, &n)

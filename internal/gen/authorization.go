@@ -85,7 +85,8 @@ func authorization() string {
 }
 
 func granted(g authz.Grant) string {
-	return map[authz.Grant]string{authz.Deny: "no", authz.Public: "unless private", authz.Optional: "if set", authz.Limited: "bounded", authz.Allow: "yes"}[g]
+	return map[authz.Grant]string{authz.Deny: "no", authz.Public: "unless private", authz.Optional: "if set",
+		authz.Limited: "bounded", authz.Allow: "yes"}[g]
 }
 
 func note(r *authz.Rule) string {

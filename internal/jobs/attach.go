@@ -60,7 +60,8 @@ func (c *Client) Events(ctx context.Context, id int64, own bool, fn func(*wire.J
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && !kube.IsRetryable(err) && kube.KindOf(err) != kube.Unreachable && kube.KindOf(err) != kube.Other:
+		case err != nil && !kube.IsRetryable(err) && kube.KindOf(err) != kube.Unreachable &&
+			kube.KindOf(err) != kube.Other:
 			return err
 		}
 		select {

@@ -131,7 +131,8 @@ type StepFilter struct {
 // Steps lists running steps.
 func (c *Client) Steps(ctx context.Context, f StepFilter) (*status.StepList, error) {
 	q := url.Values{}
-	for name, values := range map[string][]string{"step": f.IDs, "id": f.Jobs, "user": f.Users, "partition": f.Partitions, "nodes": f.Nodes} {
+	for name, values := range map[string][]string{"step": f.IDs, "id": f.Jobs, "user": f.Users,
+		"partition": f.Partitions, "nodes": f.Nodes} {
 		if len(values) > 0 {
 			q.Set(name, strings.Join(values, ","))
 		}
@@ -224,7 +225,8 @@ func (c *Client) Cluster(ctx context.Context, names []string) (string, error) {
 		if name != own && name != "all" {
 			return "", slurmerr.Newf(slurmerr.Refused, "No cluster '%s' known by database.\n"+
 				"'%s' can't be reached now, or it is an invalid entry for --cluster.  "+
-				"Use 'sacctmgr list clusters' to see available clusters.", name, name).Hint("set KUBECONFIG to choose another cluster")
+				"Use 'sacctmgr list clusters' to see available clusters.", name,
+				name).Hint("set KUBECONFIG to choose another cluster")
 		}
 	}
 	return own, nil

@@ -48,7 +48,9 @@ func (k *cluster) admits(ctx context.Context, a *api) error {
 	job := map[string]any{
 		"apiVersion": berthAPI, "kind": "BatchJob",
 		"metadata": map[string]any{"name": "j-ready"},
-		"spec":     map[string]any{"job": map[string]any{"name": "ready", "hold": "user", "batch": map[string]any{"workDir": "/"}}},
+		"spec": map[string]any{
+			"job": map[string]any{"name": "ready", "hold": "user", "batch": map[string]any{"workDir": "/"}},
+		},
 	}
 	var made struct {
 		Spec struct {

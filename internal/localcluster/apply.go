@@ -74,7 +74,8 @@ func (a *api) apply(ctx context.Context, o *unstructured.Unstructured) error {
 		return err
 	}
 	return a.retry(ctx, func() error {
-		return a.do(ctx, http.MethodPatch, p+"/"+o.GetName()+"?force=true&fieldManager="+fieldManager, "application/apply-patch+yaml", o.Object, nil)
+		return a.do(ctx, http.MethodPatch, p+"/"+o.GetName()+"?force=true&fieldManager="+fieldManager,
+			"application/apply-patch+yaml", o.Object, nil)
 	})
 }
 

@@ -61,7 +61,9 @@ func bootstrap(ctx context.Context, a *api, types func() ([]*unstructured.Unstru
 
 // withoutJobs are the policies but for those of BatchJobs, which an earlier run
 // may have left.
-func withoutJobs(ctx context.Context, a *api, policies []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+func withoutJobs(
+	ctx context.Context, a *api, policies []*unstructured.Unstructured,
+) ([]*unstructured.Unstructured, error) {
 	var rest []*unstructured.Unstructured
 	for _, o := range policies {
 		if o.GetName() != "batchjobs.berth.hpc" {
@@ -115,7 +117,8 @@ func (a *api) settle(ctx context.Context, o *unstructured.Unstructured) error {
 		return err
 	}
 	return a.retry(ctx, func() error {
-		return a.do(ctx, http.MethodPatch, p+"/"+o.GetName()+"/status?force=true&fieldManager="+fieldManager, "application/apply-patch+yaml", status, nil)
+		return a.do(ctx, http.MethodPatch, p+"/"+o.GetName()+"/status?force=true&fieldManager="+fieldManager,
+			"application/apply-patch+yaml", status, nil)
 	})
 }
 
@@ -149,7 +152,9 @@ func registerJobSet(ctx context.Context, a *api, url string, ca []byte) error {
 // bindings give the scheduler's identity the roles that Kubernetes keeps for
 // schedulers.
 func bindings() []*unstructured.Unstructured {
-	subject := []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:berth-scheduler"}}
+	subject := []any{
+		map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:berth-scheduler"},
+	}
 	var all []*unstructured.Unstructured
 	for _, role := range []string{"system:kube-scheduler", "system:volume-scheduler"} {
 		all = append(all, &unstructured.Unstructured{Object: map[string]any{
@@ -162,7 +167,10 @@ func bindings() []*unstructured.Unstructured {
 	reader := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
 		"metadata": map[string]any{"name": "berth-scheduler-authentication-reader", "namespace": "kube-system"},
-		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "extension-apiserver-authentication-reader"},
+		"roleRef": map[string]any{
+			"apiGroup": "rbac.authorization.k8s.io", "kind": "Role",
+			"name": "extension-apiserver-authentication-reader",
+		},
 		"subjects": subject,
 	}}
 	return append(all, reader)

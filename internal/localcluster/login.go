@@ -133,7 +133,8 @@ func (k *cluster) loginConfig(dir string, port int) (string, error) {
 		return "", err
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, identityLogin, loginNamespace), 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, pki.Kubeconfig(k.info.Server, k.pki.CA.CertPEM, pair, identityLogin,
+		loginNamespace), 0o600); err != nil {
 		return "", err
 	}
 	var allowed []string
@@ -172,7 +173,8 @@ func loginRunDir(stateDir string) string {
 	name := "berth-login-" + hex.EncodeToString(sum[:4])
 	if os.Geteuid() == 0 {
 		var st unix.Statfs_t
-		if unix.Statfs("/run", &st) == nil && st.Type != unix.TMPFS_MAGIC && unix.Statfs("/dev/shm", &st) == nil && st.Type == unix.TMPFS_MAGIC {
+		if unix.Statfs("/run", &st) == nil && st.Type != unix.TMPFS_MAGIC && unix.Statfs("/dev/shm", &st) == nil &&
+			st.Type == unix.TMPFS_MAGIC {
 			return filepath.Join("/dev/shm", name)
 		}
 		return filepath.Join("/run", name)

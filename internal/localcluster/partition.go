@@ -83,7 +83,8 @@ func (a *api) refresh(ctx context.Context, have v1alpha1.PartitionList, bin stri
 		if old := p.Spec.Agent.HostPath; old == "" || old == bin {
 			continue
 		}
-		err := a.do(ctx, "PATCH", "/apis/"+berthAPI+"/partitions/"+p.Name+"?fieldManager="+fieldManager, "application/merge-patch+json", patch, nil)
+		err := a.do(ctx, "PATCH", "/apis/"+berthAPI+"/partitions/"+p.Name+"?fieldManager="+fieldManager,
+			"application/merge-patch+json", patch, nil)
 		if err != nil {
 			return err
 		}

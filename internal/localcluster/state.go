@@ -111,7 +111,8 @@ func (s *state) mark() error {
 			return fmt.Errorf("%s holds other files (%s): name an empty folder with --state-dir", s.dir, e.Name())
 		}
 	}
-	return os.WriteFile(s.path(fileMarker), []byte("State of a Berth cluster. Safe to delete while the cluster is down.\n"), 0o600)
+	return os.WriteFile(s.path(fileMarker), []byte(
+		"State of a Berth cluster. Safe to delete while the cluster is down.\n"), 0o600)
 }
 
 // wipe removes everything but the lock, the log and the marker. It refuses to

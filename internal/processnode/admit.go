@@ -29,7 +29,11 @@ func (m *manager) admit(p *pod) *refusal {
 	}
 	capacity := p.node.capacity()
 	if most := capacity[corev1.ResourcePods]; pods > most.Value() {
-		return &refusal{"OutOfpods", fmt.Sprintf("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", pods-1, most.Value())}
+		return &refusal{
+			"OutOfpods",
+			fmt.Sprintf("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", pods-1,
+				most.Value()),
+		}
 	}
 	for name, want := range requests(p.spec) {
 		have, known := capacity[name]
@@ -40,8 +44,9 @@ func (m *manager) admit(p *pod) *refusal {
 		sum.Add(want)
 		if sum.Cmp(have) > 0 {
 			taken := used[name]
-			return &refusal{"OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %s, used: %s, capacity: %s",
-				name, want.String(), taken.String(), have.String())}
+			return &refusal{"OutOf" + string(name),
+				fmt.Sprintf("Node didn't have enough resource: %s, requested: %s, used: %s, capacity: %s",
+					name, want.String(), taken.String(), have.String())}
 		}
 	}
 	return nil
@@ -51,10 +56,16 @@ func (m *manager) admit(p *pod) *refusal {
 func (m *manager) unfit(p *pod) *refusal {
 	for _, c := range p.allContainers() {
 		if c.Image != HostImage {
-			return &refusal{"ErrImagePull", fmt.Sprintf("process nodes run only the image %s, the machine's own file system; container %s wants %s", HostImage, c.Name, c.Image)}
+			return &refusal{"ErrImagePull", fmt.Sprintf(
+				"process nodes run only the image %s, the machine's own file system; container %s wants %s", HostImage,
+				c.Name, c.Image)}
 		}
 		if c.RestartPolicy != nil {
-			return &refusal{"CreateContainerConfigError", fmt.Sprintf("process nodes run no containers with a restart policy of their own (container %s)", c.Name)}
+			return &refusal{
+				"CreateContainerConfigError",
+				fmt.Sprintf("process nodes run no containers with a restart policy of their own (container %s)",
+					c.Name),
+			}
 		}
 		if _, err := identify(p.spec, c, m.iso.Root); err != nil {
 			return &refusal{"CreateContainerConfigError", err.Error()}

@@ -48,7 +48,10 @@ func (c *container) now() (*running, error) {
 
 // ExecInContainer runs a command beside the container's own, as its user, and
 // returns when it has ended and everything that it wrote is on its way.
-func (c *container) ExecInContainer(_ context.Context, _, _, _ string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (c *container) ExecInContainer(
+	_ context.Context, _, _, _ string, command []string, in io.Reader, out, errOut io.WriteCloser, tty bool,
+	resize <-chan remotecommand.TerminalSize, _ time.Duration,
+) error {
 	r, err := c.now()
 	if err != nil {
 		return err
@@ -62,7 +65,9 @@ func (c *container) ExecInContainer(_ context.Context, _, _, _ string, command [
 	return c.execPipes(r, task.Options{Spec: spec}, in, out, errOut)
 }
 
-func (c *container) execTerminal(r *running, o task.Options, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize) error {
+func (c *container) execTerminal(
+	r *running, o task.Options, in io.Reader, out io.Writer, resize <-chan remotecommand.TerminalSize,
+) error {
 	terminal, child, err := r.task.Terminal()
 	if err != nil {
 		return err
@@ -176,7 +181,10 @@ func exitError(r task.Result) error {
 
 // AttachContainer connects a client with the container's own streams until the
 // container ends or the client goes.
-func (c *container) AttachContainer(ctx context.Context, _, _, _ string, in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize) error {
+func (c *container) AttachContainer(
+	ctx context.Context, _, _, _ string, in io.Reader, out, errOut io.WriteCloser, _ bool,
+	resize <-chan remotecommand.TerminalSize,
+) error {
 	r, err := c.now()
 	if err != nil {
 		return err

@@ -33,7 +33,8 @@ func Capabilities() (lacks []string, ok bool) {
 		}
 	}
 	if _, err := exec.LookPath("nsenter"); err != nil {
-		lacks = append(lacks, "The nsenter command (package util-linux) is missing: kubectl exec and exec probes do not work.")
+		lacks = append(lacks,
+			"The nsenter command (package util-linux) is missing: kubectl exec and exec probes do not work.")
 	}
 	return lacks, true
 }

@@ -101,7 +101,9 @@ func (e *configError) Error() string { return e.err.Error() }
 func (c *container) await(e *configError) bool {
 	c.p.mu.Lock()
 	was := c.state.Waiting
-	c.state = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: e.Error()}}
+	c.state = corev1.ContainerState{
+		Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError", Message: e.Error()},
+	}
 	same := was != nil && was.Message == e.Error()
 	c.p.mu.Unlock()
 	if !same {
@@ -333,7 +335,9 @@ func (c *container) status(last bool) corev1.ContainerStatus {
 		s.ImageID, s.ContainerID = HostImage, c.id()
 	}
 	if last && c.p.refusal != nil {
-		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: c.p.refusal.reason, Message: c.p.refusal.message}}
+		s.State = corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: c.p.refusal.reason, Message: c.p.refusal.message},
+		}
 	}
 	return s
 }

@@ -29,7 +29,9 @@ type objectReader interface {
 
 // environment is a container's environment as KEY=value in order, references
 // of the form $(VAR) expanded; base comes first and may be overridden.
-func (f *podFacts) environment(ctx context.Context, c *corev1.Container, base []corev1.EnvVar) ([]string, map[string]string, error) {
+func (f *podFacts) environment(
+	ctx context.Context, c *corev1.Container, base []corev1.EnvVar,
+) ([]string, map[string]string, error) {
 	values := map[string]string{}
 	var order []string
 	set := func(k, v string) {

@@ -79,7 +79,8 @@ func identifyAsRoot(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, e
 	if ps.FSGroup != nil {
 		id.groups = append(id.groups, uint32(*ps.FSGroup))
 	}
-	strict := ps.SupplementalGroupsPolicy != nil && *ps.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
+	strict := ps.SupplementalGroupsPolicy != nil &&
+		*ps.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
 	if known != nil && !strict {
 		if more, err := known.GroupIds(); err == nil {
 			for _, g := range more {
@@ -104,10 +105,12 @@ func identifyAsSelf(ps *corev1.PodSecurityContext, uid, gid *int64) (identity, e
 		own.home = u.HomeDir
 	}
 	if uid != nil && uint32(*uid) != own.uid {
-		return own, fmt.Errorf("these process nodes run without root, as user %d only; the pod wants user %d", own.uid, *uid)
+		return own, fmt.Errorf("these process nodes run without root, as user %d only; the pod wants user %d", own.uid,
+			*uid)
 	}
 	if gid != nil && uint32(*gid) != own.gid {
-		return own, fmt.Errorf("these process nodes run without root, as group %d only; the pod wants group %d", own.gid, *gid)
+		return own, fmt.Errorf("these process nodes run without root, as group %d only; the pod wants group %d",
+			own.gid, *gid)
 	}
 	groups, _ := os.Getgroups()
 	wanted := slices.Clone(ps.SupplementalGroups)

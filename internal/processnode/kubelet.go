@@ -89,7 +89,8 @@ func (m *manager) servePods(w http.ResponseWriter, _ *http.Request) {
 func (m *manager) target(w http.ResponseWriter, r *http.Request) *container {
 	p := m.find(r.PathValue("namespace"), r.PathValue("pod"))
 	if p == nil {
-		http.Error(w, "pod "+r.PathValue("namespace")+"/"+r.PathValue("pod")+" is not on this node", http.StatusNotFound)
+		http.Error(w, "pod "+r.PathValue("namespace")+"/"+r.PathValue("pod")+" is not on this node",
+			http.StatusNotFound)
 		return nil
 	}
 	name := r.PathValue("container")
@@ -163,7 +164,8 @@ func (m *manager) serveExec(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeExec(w, r, c, c.p.spec.Name, string(c.p.spec.UID), c.spec.Name, r.URL.Query()["command"], options,
+	remotecommand.ServeExec(w, r, c, c.p.spec.Name, string(c.p.spec.UID), c.spec.Name, r.URL.Query()["command"],
+		options,
 		streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
 }
 

@@ -51,7 +51,9 @@ func lostStatus(s *corev1.PodStatus) {
 			if c.State.Terminated != nil {
 				continue
 			}
-			end := &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "ContainerStatusUnknown", Message: messageLost, ContainerID: c.ContainerID}
+			end := &corev1.ContainerStateTerminated{
+				ExitCode: 137, Reason: "ContainerStatusUnknown", Message: messageLost, ContainerID: c.ContainerID,
+			}
 			if c.State.Running != nil {
 				end.StartedAt = c.State.Running.StartedAt
 			}

@@ -84,7 +84,9 @@ func kernelVersion() string {
 
 func nodeConditions(now metav1.Time) []corev1.NodeCondition {
 	ok := func(t corev1.NodeConditionType, s corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
-		return corev1.NodeCondition{Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now}
+		return corev1.NodeCondition{
+			Type: t, Status: s, Reason: reason, Message: message, LastHeartbeatTime: now, LastTransitionTime: now,
+		}
 	}
 	return []corev1.NodeCondition{
 		ok(corev1.NodeMemoryPressure, corev1.ConditionFalse, "ProcessNode", "not watched"),
@@ -132,7 +134,8 @@ func (m *manager) relabel(ctx context.Context, want *corev1.Node) (*corev1.Node,
 	for k, v := range want.Labels {
 		labels[k] = v
 	}
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels, "annotations": want.Annotations}})
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels,
+		"annotations": want.Annotations}})
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +215,8 @@ func (m *manager) postNode(ctx context.Context, n *NodeConfig, have *corev1.Node
 	if data, err = json.Marshal(patch); err != nil {
 		return err
 	}
-	_, err = m.cfg.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, "status")
+	_, err = m.cfg.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, data,
+		metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -224,7 +228,8 @@ func (m *manager) heartbeat(ctx context.Context, n *NodeConfig, node *corev1.Nod
 		l.Spec.HolderIdentity = ptr.To(node.Name)
 		return nil
 	}
-	c := lease.NewController(clock.RealClock{}, m.cfg.Client, n.Name, leaseSeconds, nil, leaseRenewal, n.Name, corev1.NamespaceNodeLease, own)
+	c := lease.NewController(clock.RealClock{}, m.cfg.Client, n.Name, leaseSeconds, nil, leaseRenewal, n.Name,
+		corev1.NamespaceNodeLease, own)
 	m.wait.Go(func() { c.Run(ctx) })
 	tick := time.NewTicker(statusInterval)
 	defer tick.Stop()

@@ -91,16 +91,21 @@ func (p *pod) collect(ctx context.Context, v *corev1.Volume, into payload) (time
 }
 
 // addToken asks for a token that is bound to the pod.
-func (p *pod) addToken(ctx context.Context, into payload, s *corev1.ServiceAccountTokenProjection, mode *int32) (time.Duration, error) {
+func (p *pod) addToken(
+	ctx context.Context, into payload, s *corev1.ServiceAccountTokenProjection, mode *int32,
+) (time.Duration, error) {
 	request := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
 		ExpirationSeconds: s.ExpirationSeconds,
-		BoundObjectRef:    &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.spec.Name, UID: p.spec.UID},
+		BoundObjectRef: &authentication.BoundObjectReference{
+			Kind: "Pod", APIVersion: "v1", Name: p.spec.Name, UID: p.spec.UID,
+		},
 	}}
 	if s.Audience != "" {
 		request.Spec.Audiences = []string{s.Audience}
 	}
 	account := p.spec.Spec.ServiceAccountName
-	t, err := p.m.cfg.Client.CoreV1().ServiceAccounts(p.spec.Namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
+	t, err := p.m.cfg.Client.CoreV1().ServiceAccounts(p.spec.Namespace).CreateToken(ctx, account, request,
+		metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("token of service account %s: %w", account, err)
 	}
@@ -112,7 +117,9 @@ func (p *pod) addToken(ctx context.Context, into payload, s *corev1.ServiceAccou
 	return min(max(life*8/10, time.Second), 24*time.Hour), nil
 }
 
-func (p *pod) addSecret(ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32) error {
+func (p *pod) addSecret(
+	ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32,
+) error {
 	s, err := p.m.objects.Secret(ctx, p.spec.Namespace, name)
 	if err != nil {
 		return optionally(optional, err)
@@ -120,7 +127,9 @@ func (p *pod) addSecret(ctx context.Context, into payload, name string, items []
 	return addItems(into, s.Data, items, optional, mode, "Secret "+name)
 }
 
-func (p *pod) addConfigMap(ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32) error {
+func (p *pod) addConfigMap(
+	ctx context.Context, into payload, name string, items []corev1.KeyToPath, optional *bool, mode *int32,
+) error {
 	m, err := p.m.objects.ConfigMap(ctx, p.spec.Namespace, name)
 	if err != nil {
 		return optionally(optional, err)
@@ -135,7 +144,9 @@ func (p *pod) addConfigMap(ctx context.Context, into payload, name string, items
 	return addItems(into, data, items, optional, mode, "ConfigMap "+name)
 }
 
-func addItems(into payload, data map[string][]byte, items []corev1.KeyToPath, optional *bool, mode *int32, what string) error {
+func addItems(
+	into payload, data map[string][]byte, items []corev1.KeyToPath, optional *bool, mode *int32, what string,
+) error {
 	if len(items) == 0 {
 		for k, v := range data {
 			into[k] = file(v, nil, mode)

@@ -52,7 +52,9 @@ type manager struct {
 }
 
 func run(ctx context.Context, cfg *Config) error {
-	m := &manager{cfg: cfg, nodes: map[string]*NodeConfig{}, pods: map[types.UID]*pod{}, objects: newObjects(cfg.Client)}
+	m := &manager{
+		cfg: cfg, nodes: map[string]*NodeConfig{}, pods: map[types.UID]*pod{}, objects: newObjects(cfg.Client),
+	}
 	for i := range cfg.Nodes {
 		m.nodes[cfg.Nodes[i].Name] = &cfg.Nodes[i]
 	}

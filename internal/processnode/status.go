@@ -179,7 +179,9 @@ func (p *pod) conditions(s *corev1.PodStatus, last bool) []corev1.PodCondition {
 }
 
 func (p *pod) condition(kind corev1.PodConditionType, on bool, reason string) corev1.PodCondition {
-	c := corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.Now()}
+	c := corev1.PodCondition{
+		Type: kind, Status: corev1.ConditionFalse, Reason: reason, LastTransitionTime: metav1.Now(),
+	}
 	if on {
 		c.Status, c.Reason = corev1.ConditionTrue, ""
 	}

@@ -122,7 +122,8 @@ func New(o Options) (*Server, error) {
 		Agents: o.Agents,
 		Operations: &operations.Service{
 			Cluster: o.Cluster, Directory: dir, Table: s.table, Nodes: o.Pool.NodesView, Agents: o.Agents, Now: o.Now,
-			Validate: admit.Validate, CheckBounds: admit.CheckChange, StateTimeout: stateTimeout, BulkCanceller: o.BulkCanceller,
+			Validate: admit.Validate, CheckBounds: admit.CheckChange, StateTimeout: stateTimeout,
+			BulkCanceller: o.BulkCanceller,
 		},
 	})
 	s.api.Register(s.mux)
@@ -261,7 +262,9 @@ type Admit func(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequ
 
 // Admit answers as the webhooks do, for a caller that vouches for the user in the
 // request.
-func (s *Server) Admit(ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+func (s *Server) Admit(
+	ctx context.Context, mutating bool, r *admissionv1.AdmissionRequest,
+) *admissionv1.AdmissionResponse {
 	if !s.leading.Load() {
 		return nil
 	}

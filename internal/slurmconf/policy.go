@@ -20,7 +20,10 @@ var policies = map[string]set{
 		c.PriorityUsageResetPeriod = strings.ToUpper(kv.value)
 		return nil
 	},
-	"priorityfavorsmall": func(c *v1alpha1.ClusterSpec, kv pair) (err error) { c.PriorityFavorSmall, err = kv.yes(); return err },
+	"priorityfavorsmall": func(c *v1alpha1.ClusterSpec, kv pair) (err error) {
+		c.PriorityFavorSmall, err = kv.yes()
+		return err
+	},
 	"priorityweighttres": weightTRES,
 	"preemptexempttime":  exemptTime,
 	"licenses":           licenses,

@@ -120,7 +120,8 @@ func limit(t Type) uint32 {
 	case FrameStdinEOF, FrameStdinAck, FrameStdinClosed, FrameDone, FrameSample:
 		return 16
 	case FrameOpen, FrameSignal, FrameWindow, FrameAttach, FrameQuery, FrameCreated, FrameWaiting, FrameRefused,
-		FrameStarted, FrameExit, FrameNotice, FrameNodeLost, FrameAborted, FrameAbort, FrameSamples, FrameUsage, FrameTail, FrameTailStart, FrameResumable:
+		FrameStarted, FrameExit, FrameNotice, FrameNodeLost, FrameAborted, FrameAbort, FrameSamples, FrameUsage,
+		FrameTail, FrameTailStart, FrameResumable:
 		return MaxMessage
 	}
 	return 0

@@ -117,7 +117,8 @@ func missing(list, have []session.Limit) []session.Limit {
 func readCapacity(root string) capacity {
 	c := capacity{processes: math.MaxUint64, memory: math.MaxUint64}
 	for _, name := range []string{
-		"sys/fs/cgroup/pids.max", "sys/fs/cgroup/pids/pids.max", "proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max",
+		"sys/fs/cgroup/pids.max", "sys/fs/cgroup/pids/pids.max", "proc/sys/kernel/pid_max",
+		"proc/sys/kernel/threads-max",
 	} {
 		c.processes = min(c.processes, readNumber(filepath.Join(root, name)))
 	}

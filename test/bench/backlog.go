@@ -68,10 +68,14 @@ func backlogTable(ctx context.Context, bin string, loads []load, rounds int) (st
 				return "", fmt.Errorf("backlog of %s: %w", l.what, err)
 			}
 		}
-		of.row(&t, l.what+": bound a second, from the start of the process", "%.0f", "1.2", true, func(x cleared) float64 { return x.rate })
-		of.row(&t, l.what+": bound a second, from the first binding", "%.0f", "", true, func(x cleared) float64 { return x.steep })
-		of.row(&t, l.what+": the scheduler's processor time for each", "%.1f ms", "", false, func(x cleared) float64 { return x.cpu })
-		of.row(&t, l.what+": the API server's and its store's", "%.1f ms", "", false, func(x cleared) float64 { return x.api })
+		of.row(&t, l.what+": bound a second, from the start of the process", "%.0f", "1.2", true,
+			func(x cleared) float64 { return x.rate })
+		of.row(&t, l.what+": bound a second, from the first binding", "%.0f", "", true,
+			func(x cleared) float64 { return x.steep })
+		of.row(&t, l.what+": the scheduler's processor time for each", "%.1f ms", "", false,
+			func(x cleared) float64 { return x.cpu })
+		of.row(&t, l.what+": the API server's and its store's", "%.1f ms", "", false,
+			func(x cleared) float64 { return x.api })
 	}
 	return t.String(), nil
 }
@@ -99,7 +103,8 @@ func backlogOf(ctx context.Context, bin string, l load, by string) (cleared, err
 	}
 	defer os.RemoveAll(work)
 	state, local := filepath.Join(work, "berth-state"), filepath.Join(bin, "berth-local")
-	if out, err := exec.CommandContext(ctx, local, "run", "--scheduler=external", "--nodes=0", "--state-dir", state).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, local, "run", "--scheduler=external", "--nodes=0", "--state-dir",
+		state).CombinedOutput(); err != nil {
 		return cleared{}, fmt.Errorf("berth-local run: %w: %s", err, out)
 	}
 	defer func() { _ = exec.Command(local, "down", "--state-dir", state).Run() }()
@@ -166,5 +171,6 @@ func (b *podBench) clearedBy(ctx context.Context, scheduler *exec.Cmd, pods int)
 	}
 	first, last := b.span()
 	n := float64(pods)
-	return cleared{rate: n / last.Sub(began).Seconds(), steep: n / max(last.Sub(first).Seconds(), 1e-3), cpu: used.Seconds() * 1000 / n, api: served.Seconds() * 1000 / n}, nil
+	return cleared{rate: n / last.Sub(began).Seconds(), steep: n / max(last.Sub(first).Seconds(), 1e-3),
+		cpu: used.Seconds() * 1000 / n, api: served.Seconds() * 1000 / n}, nil
 }

@@ -101,10 +101,14 @@ func (f *fleet) playAll(ctx context.Context) {
 }
 
 func (f *fleet) makeNode(ctx context.Context, name string) error {
-	have := corev1.ResourceList{"cpu": resource.MustParse(fleetCPUs), "memory": resource.MustParse("16Gi"), "pods": resource.MustParse("110")}
+	have := corev1.ResourceList{
+		"cpu": resource.MustParse(fleetCPUs), "memory": resource.MustParse("16Gi"),
+		"pods": resource.MustParse("110"),
+	}
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 		Status: corev1.NodeStatus{Capacity: have, Allocatable: have, Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Fake", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}}}
+			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Fake", LastHeartbeatTime: metav1.Now(),
+				LastTransitionTime: metav1.Now()}}}}
 	if err := f.renew(ctx, name); err != nil {
 		return err
 	}
@@ -162,7 +166,8 @@ func (f *fleet) playPods(ctx context.Context) {
 			p.Status.Phase = corev1.PodRunning
 			now := metav1.Now()
 			p.Status.StartTime = &now
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
+			p.Status.Conditions = append(p.Status.Conditions,
+				corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now})
 			p.ResourceVersion = ""
 			_, _ = f.client.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}) // gone, or the end
 		}
@@ -206,7 +211,8 @@ func (f *fleet) clear(ctx context.Context) error {
 	pods := f.client.CoreV1().Pods(fleetNamespace)
 	for {
 		// On a busy machine the server gives up after a while.
-		ended := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{Limit: 200})
+		ended := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now},
+			metav1.ListOptions{Limit: 200})
 		if ctx.Err() != nil {
 			return fmt.Errorf("ending the pods: %w", ended)
 		}

@@ -80,7 +80,9 @@ func newAPIClient(kubeconfig string) (*apiClient, error) {
 	return &apiClient{h, rc.Host}, err
 }
 
-func (c *apiClient) open(ctx context.Context, method, path string, body []byte, header ...string) (*http.Response, error) {
+func (c *apiClient) open(
+	ctx context.Context, method, path string, body []byte, header ...string,
+) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -172,15 +174,17 @@ var packer = func() *zstd.Encoder {
 func newBatchJob(name string, hold bool, noise int) []byte {
 	random := make([]byte, noise)
 	_, _ = rand.Read(random) // it never fails
-	script := packer.EncodeAll(fmt.Appendf(nil, "#!/bin/sh\n# %s\ntrue\n", base64.StdEncoding.EncodeToString(random)), nil)
+	script := packer.EncodeAll(fmt.Appendf(nil, "#!/bin/sh\n# %s\ntrue\n", base64.StdEncoding.EncodeToString(random)),
+		nil)
 	j := map[string]any{"name": name, "shape": map[string]any{"minNodes": 1, "tasks": 1},
 		"batch": map[string]any{"workDir": "/tmp", "output": "/dev/null"}}
 	if hold {
 		j["hold"] = "user"
 	}
 	body, err := json.Marshal(map[string]any{
-		"apiVersion": "berth.hpc/v1alpha1", "kind": "BatchJob", "metadata": map[string]any{"name": "j-" + strings.ToLower(rand.Text()[:20])},
-		"spec": map[string]any{"job": j, "script": script},
+		"apiVersion": "berth.hpc/v1alpha1", "kind": "BatchJob",
+		"metadata": map[string]any{"name": "j-" + strings.ToLower(rand.Text()[:20])},
+		"spec":     map[string]any{"job": j, "script": script},
 	})
 	if err != nil {
 		panic(err) // plain values
@@ -203,7 +207,8 @@ func sendDependencies(ctx context.Context, c *apiClient, f *floodArgs) (int, err
 	for i := range terms {
 		terms[i] = "afterok:" + strconv.Itoa(i+1)
 	}
-	body, err := json.Marshal(map[string]any{"verb": "update", "jobs": []string{f.job}, "set": map[string]string{"Dependency": strings.Join(terms, ",")}})
+	body, err := json.Marshal(map[string]any{"verb": "update", "jobs": []string{f.job},
+		"set": map[string]string{"Dependency": strings.Join(terms, ",")}})
 	if err != nil {
 		return 0, err
 	}
@@ -232,7 +237,8 @@ func sendEvents(ctx context.Context, c *apiClient, f *floodArgs) (int, error) {
 }
 
 func sendAttach(ctx context.Context, c *apiClient, f *floodArgs) (int, error) {
-	return hold(ctx, c, wire.QueueRoot+"/jobs/"+f.job+"/attach", "Connection", "Upgrade", "Upgrade", wire.AttachProtocol)
+	return hold(ctx, c, wire.QueueRoot+"/jobs/"+f.job+"/attach", "Connection", "Upgrade", "Upgrade",
+		wire.AttachProtocol)
 }
 
 func sendSearch(ctx context.Context, c *apiClient, _ *floodArgs) (int, error) {

@@ -26,7 +26,8 @@ func (b *floodBench) plans(ctx context.Context) (string, error) {
 	}); err != nil {
 		return "", err
 	}
-	id, err := b.output(ctx, "sbatch", "--parsable", "-N4", "--exclusive", "-t", "60", "-o", "/dev/null", "--wrap", "sleep 3600")
+	id, err := b.output(ctx, "sbatch", "--parsable", "-N4", "--exclusive", "-t", "60", "-o", "/dev/null", "--wrap",
+		"sleep 3600")
 	if err != nil {
 		return "", err
 	}

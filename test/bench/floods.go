@@ -86,7 +86,10 @@ func benchFloods(ctx context.Context, o options) error {
 		}
 		defer remove()
 	}
-	what := &suite{up: []string{"--nodes=4", "--cpus=4", "--memory=4000M", "--user", b.flood.name, "--user", b.quiet.name}, ups: 1}
+	what := &suite{
+		up:  []string{"--nodes=4", "--cpus=4", "--memory=4000M", "--user", b.flood.name, "--user", b.quiet.name},
+		ups: 1,
+	}
 	if b.system, _, err = startBerth(ctx, what, bin, work); b.system != nil {
 		defer b.stop()
 	}
@@ -119,7 +122,8 @@ func benchFloods(ctx context.Context, o options) error {
 // makeUser makes a user of the machine for the time of the run.
 func makeUser(u *floodUser, name string) (remove func(), err error) {
 	u.name = name + strconv.Itoa(os.Getpid()%10000)
-	if out, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash", u.name).CombinedOutput(); err != nil {
+	if out, err := exec.Command("useradd", "--create-home", "--shell", "/bin/bash",
+		u.name).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("useradd: %w: %s", err, out)
 	}
 	remove = func() { _ = exec.Command("userdel", "--remove", "--force", u.name).Run() }
@@ -148,7 +152,9 @@ func (b *floodBench) as(ctx context.Context, u floodUser, args ...string) (strin
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(b.bin, args[0]), args[1:]...)
 	cmd.Dir = u.home
-	cmd.Env = []string{"HOME=" + u.home, "USER=" + u.name, "LOGNAME=" + u.name, "PATH=" + b.bin + ":/usr/bin:/bin", "LANG=C.UTF-8"}
+	cmd.Env = []string{
+		"HOME=" + u.home, "USER=" + u.name, "LOGNAME=" + u.name, "PATH=" + b.bin + ":/usr/bin:/bin", "LANG=C.UTF-8",
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(gid)}}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -183,7 +189,8 @@ func (b *floodBench) prepare(ctx context.Context) error {
 	if err := b.client.fill(ctx, b.flood.name, floodQueue, true); err != nil {
 		return err
 	}
-	b.job, err = b.as(ctx, b.flood, "sbatch", "--parsable", "-n1", "--mem=10", "-o", "/dev/null", "--wrap", "sleep 3600")
+	b.job, err = b.as(ctx, b.flood, "sbatch", "--parsable", "-n1", "--mem=10", "-o", "/dev/null", "--wrap",
+		"sleep 3600")
 	if err != nil {
 		return err
 	}
@@ -218,7 +225,8 @@ func (b *floodBench) measure(ctx context.Context, kind floodKind, n int) error {
 	after, err := b.client.heap(ctx)
 	r.heap = after - heap
 	r.requests = stop()
-	say("%s: squeue p99 %s (%s before), memory %+d MB, %s", kind.name, short(p99(r.during["squeue"])), short(p99(r.before["squeue"])), r.growth>>20, r.requests)
+	say("%s: squeue p99 %s (%s before), memory %+d MB, %s", kind.name, short(p99(r.during["squeue"])),
+		short(p99(r.before["squeue"])), r.growth>>20, r.requests)
 	if kind.clean {
 		if _, err := b.as(ctx, b.flood, "scancel", "-n", floodJobName); err != nil {
 			say("%s: %v", kind.name, err)
@@ -273,7 +281,8 @@ func (b *floodBench) startFlood(ctx context.Context, kind floodKind) (stop func(
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "-suite=flood-client", "-only="+kind.name, b.flood.kubeconfig(), b.flood.name, b.job)
+	cmd := exec.CommandContext(ctx, "nice", "-n", "19", self, "-suite=flood-client", "-only="+kind.name,
+		b.flood.kubeconfig(), b.flood.name, b.job)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -335,13 +344,15 @@ func (b *floodBench) table() string {
 	var t strings.Builder
 	t.WriteString("| one user's flood | `squeue --me` | `sbatch` | `srun true` | memory | live heap | the flood's answers |\n|---|---|---|---|---|---|---|\n")
 	both := func(s samples) string { return short(s.median()) + " / " + short(p99(s)) }
-	fmt.Fprintf(&t, "| none | %s | %s | %s | %s | | |\n", both(b.calm["squeue"]), both(b.calm["sbatch"]), both(b.calm["srun"]), b.calmMemory())
+	fmt.Fprintf(&t, "| none | %s | %s | %s | %s | | |\n", both(b.calm["squeue"]), both(b.calm["sbatch"]),
+		both(b.calm["srun"]), b.calmMemory())
 	for _, r := range b.results {
 		cell := func(name string) string {
 			d := r.during[name]
 			return fmt.Sprintf("%s (%.1f)", both(d), float64(p99(d))/float64(max(1, p99(b.calm[name]))))
 		}
-		fmt.Fprintf(&t, "| %s | %s | %s | %s | %+d MB | %+d MB | %s |\n", r.name, cell("squeue"), cell("sbatch"), cell("srun"),
+		fmt.Fprintf(&t, "| %s | %s | %s | %s | %+d MB | %+d MB | %s |\n", r.name, cell("squeue"), cell("sbatch"),
+			cell("srun"),
 			r.growth>>20, r.heap>>20, r.requests)
 	}
 	return t.String()

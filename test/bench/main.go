@@ -20,11 +20,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	var o options
-	flag.StringVar(&o.suite, "suite", "basic", "what to measure: basic, queue, nodes, steps, pods or backlog; floods, as root; planner, without a cluster; or real, on real kubelets")
+	flag.StringVar(&o.suite, "suite", "basic",
+		"what to measure: basic, queue, nodes, steps, pods or backlog; floods, as root; planner, without a cluster; or real, on real kubelets")
 	flag.StringVar(&o.bin, "bin", "bin", "`folder` of Berth's commands")
-	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"), "`folder` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
+	flag.StringVar(&o.slurm, "slurm", os.Getenv("BERTH_BENCH_SLURM"),
+		"`folder` of Slurm's commands (default: where PATH has sbatch); \"none\": without")
 	flag.StringVar(&o.page, "page", "docs/performance.md", "page to write the table into; \"\": print it only")
-	flag.StringVar(&o.only, "only", "", "of the suites pods, backlog and floods, only the loads whose name has this `text` in it; the page is left alone")
+	flag.StringVar(&o.only, "only", "",
+		"of the suites pods, backlog and floods, only the loads whose name has this `text` in it; the page is left alone")
 	flag.IntVar(&o.repeat, "repeat", 20, "measurements of each kind")
 	flag.Parse()
 	if o.only != "" {

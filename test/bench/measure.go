@@ -109,7 +109,8 @@ func stepOn(nodes int) func(context.Context, *system, int) (samples, error) {
 		if err := os.WriteFile(file+".sh", fmt.Appendf(nil, stepScript, n), 0o755); err != nil {
 			return nil, err
 		}
-		_, err := s.output(ctx, "sbatch", "-N"+strconv.Itoa(nodes), "--ntasks-per-node=1", "-t", "5", "-o", file+".out", file+".sh")
+		_, err := s.output(ctx, "sbatch", "-N"+strconv.Itoa(nodes), "--ntasks-per-node=1", "-t", "5", "-o", file+".out",
+			file+".sh")
 		if err != nil {
 			return nil, err
 		}

@@ -38,13 +38,15 @@ func sinfoCall(ctx context.Context, s *system, n int) (samples, error) {
 func squeueRunning(ctx context.Context, s *system, n int) (samples, error) {
 	cpus, err := s.output(ctx, "sinfo", "-h", "-o", "%C")
 	var idle, all int
-	if _, scanned := fmt.Sscanf(strings.ReplaceAll(cpus, "/", " "), "%d %d %d %d", new(int), &idle, new(int), &all); err != nil || scanned != nil || idle < manyRunning {
+	if _, scanned := fmt.Sscanf(strings.ReplaceAll(cpus, "/", " "), "%d %d %d %d", new(int), &idle, new(int),
+		&all); err != nil || scanned != nil || idle < manyRunning {
 		return nil, err
 	}
 	if _, err := fill(ctx, s, queueLength); err != nil {
 		return nil, err
 	}
-	id, err := s.output(ctx, "sbatch", "--parsable", "-n1", "--mem=10", "-a", fmt.Sprintf("1-%d", manyRunning), "-o", "/dev/null", "--wrap", "sleep 900")
+	id, err := s.output(ctx, "sbatch", "--parsable", "-n1", "--mem=10", "-a", fmt.Sprintf("1-%d", manyRunning), "-o",
+		"/dev/null", "--wrap", "sleep 900")
 	if err != nil {
 		return nil, err
 	}

@@ -26,38 +26,71 @@ var benchmarks = []struct {
 	figures             []figure
 }{
 	{"./internal/sched/backfill", "FullMachine/.*/nodes=10*$/pending=10*$", "10x", []figure{
-		{"start and nodes for each of 10,000 jobs, 1,000 nodes", "PlanFullMachine/default/nodes=1000/pending=10000", "cpu-ms/op", "20 ms"},
-		{"the same for 10,000 jobs, 10,000 nodes", "PlanFullMachine/default/nodes=10000/pending=10000", "cpu-ms/op", "300 ms"},
-		{"the same for 100,000 jobs, 10,000 nodes", "PlanFullMachine/default/nodes=10000/pending=100000", "cpu-ms/op", "1.5 s"},
-		{"a start that is kept for each, 10,000 jobs, 1,000 nodes (conservative)", "PlanFullMachine/conservative/nodes=1000/pending=10000", "cpu-ms/op", "20 ms"},
-		{"the same for 100,000 jobs, 10,000 nodes", "PlanFullMachine/conservative/nodes=10000/pending=100000", "cpu-ms/op", "1.5 s"},
+		{
+			"start and nodes for each of 10,000 jobs, 1,000 nodes",
+			"PlanFullMachine/default/nodes=1000/pending=10000", "cpu-ms/op", "20 ms",
+		},
+		{
+			"the same for 10,000 jobs, 10,000 nodes", "PlanFullMachine/default/nodes=10000/pending=10000",
+			"cpu-ms/op", "300 ms",
+		},
+		{
+			"the same for 100,000 jobs, 10,000 nodes", "PlanFullMachine/default/nodes=10000/pending=100000",
+			"cpu-ms/op", "1.5 s",
+		},
+		{
+			"a start that is kept for each, 10,000 jobs, 1,000 nodes (conservative)",
+			"PlanFullMachine/conservative/nodes=1000/pending=10000", "cpu-ms/op", "20 ms",
+		},
+		{
+			"the same for 100,000 jobs, 10,000 nodes", "PlanFullMachine/conservative/nodes=10000/pending=100000",
+			"cpu-ms/op", "1.5 s",
+		},
 	}},
 	{"./internal/sched/backfill", "QueueEvent", "1000x", []figure{
-		{"who starts after one event, 10,000 jobs, 1,000 nodes: median", "QueueEvent/full/nodes=1000/pending=10000", "p50-cpu-us", ""},
+		{
+			"who starts after one event, 10,000 jobs, 1,000 nodes: median",
+			"QueueEvent/full/nodes=1000/pending=10000", "p50-cpu-us", "",
+		},
 		{"99th percentile", "QueueEvent/full/nodes=1000/pending=10000", "p99-cpu-us", "1 ms"},
-		{"the same of a queue of many kinds: 99th percentile", "QueueEvent/mixed/nodes=1000/pending=10000", "p99-cpu-us", ""},
+		{
+			"the same of a queue of many kinds: 99th percentile", "QueueEvent/mixed/nodes=1000/pending=10000",
+			"p99-cpu-us", "",
+		},
 		{"100,000 jobs, 10,000 nodes: median", "QueueEvent/full/nodes=10000/pending=100000", "p50-cpu-us", ""},
 		{"99th percentile", "QueueEvent/full/nodes=10000/pending=100000", "p99-cpu-us", "5 ms"},
-		{"the same of a queue of many kinds: 99th percentile", "QueueEvent/mixed/nodes=10000/pending=100000", "p99-cpu-us", ""},
+		{
+			"the same of a queue of many kinds: 99th percentile", "QueueEvent/mixed/nodes=10000/pending=100000",
+			"p99-cpu-us", "",
+		},
 	}},
 	{"./internal/sched/backfill", "Gang", "100x", []figure{
 		{"where a job of 1,000 nodes runs on 5,000 empty ones", "Gang", "ns/op", "50 ms"},
 	}},
 	{"./internal/sched/snapshot", "Follow$", "1000x", []figure{
-		{"from objects to who starts, after one event, 10,000 jobs, 1,000 nodes: 99th percentile", "Follow/nodes=1000/pending=10000", "p99-cpu-us", "1 ms"},
+		{
+			"from objects to who starts, after one event, 10,000 jobs, 1,000 nodes: 99th percentile",
+			"Follow/nodes=1000/pending=10000", "p99-cpu-us", "1 ms",
+		},
 		{"by the clock", "Follow/nodes=1000/pending=10000", "p99-us", "1 ms"},
 		{"the same for 100,000 jobs, 10,000 nodes", "Follow/nodes=10000/pending=100000", "p99-cpu-us", "5 ms"},
 		{"by the clock", "Follow/nodes=10000/pending=100000", "p99-us", "5 ms"},
 	}},
 	{"./internal/sched/planner", "Locks", "5x", []figure{
-		{"longest wait for a lock at 100,000 jobs, 10,000 nodes: reading a job (by the clock)", "Locks", "read-us", "50 ms"},
+		{
+			"longest wait for a lock at 100,000 jobs, 10,000 nodes: reading a job (by the clock)", "Locks",
+			"read-us", "50 ms",
+		},
 		{"submitting one", "Locks", "submit-us", "50 ms"},
 		{"asking whether one could run", "Locks", "feasible-us", "50 ms"},
 	}},
 	{"./internal/sched/snapshot", "FollowMemory|FirstDecision", "1x", []figure{
 		{"memory, 100,000 jobs and 10,000 nodes: objects", "FollowMemory", "objects-MiB", "1 GiB in all"},
 		{"memory, what follows them", "FollowMemory", "view-MiB", ""},
-		{"restart with 5,000 nodes and 100,000 pods, from the objects to the first decision", "FirstDecision", "ns/op", "30 s"},
+		{
+			"restart with 5,000 nodes and 100,000 pods, from the objects to the first decision", "FirstDecision",
+			"ns/op", "30 s",
+		},
 	}},
 	{"./cli/sim", "Replay", "3x", []figure{
 		{"replay of KTH-SP2 (28,481 jobs), EASY", "Replay/easy", "cpu-ms/op", "0.15 s"},

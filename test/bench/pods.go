@@ -130,7 +130,8 @@ func (b *podBench) table(ctx context.Context, loads []load, rounds int) (string,
 			}
 		}
 		of.row(&t, l.what+": bound a second", "%.0f", "1.2", true, func(x bound) float64 { return x.rate })
-		of.row(&t, l.what+": the cluster's processor time for each", "%.1f ms", "", false, func(x bound) float64 { return x.cpu })
+		of.row(&t, l.what+": the cluster's processor time for each", "%.1f ms", "", false,
+			func(x bound) float64 { return x.cpu })
 		of.row(&t, l.what+": until all pods are made", "%.0f ms", "", false, func(x bound) float64 { return x.made })
 		var decided samples
 		for _, r := range of[wire.SchedulerName] {
@@ -140,7 +141,8 @@ func (b *podBench) table(ctx context.Context, loads []load, rounds int) (string,
 		if l.gangOf == l.pods {
 			goal = "50 ms"
 		}
-		fmt.Fprintf(&t, "| %s: from the queue to the decision, median | %s | – | | %s |\n", l.what, short(decided.median()), goal)
+		fmt.Fprintf(&t, "| %s: from the queue to the decision, median | %s | – | | %s |\n", l.what,
+			short(decided.median()), goal)
 	}
 	return t.String(), nil
 }
@@ -161,7 +163,8 @@ func (b *podBench) bind(ctx context.Context, l load, scheduler string) (bound, e
 	}
 	_, last := b.span()
 	pause(ctx, podSettle)
-	r := bound{rate: float64(l.pods) / last.Sub(began).Seconds(), cpu: (processTime(b.pid) - cpu).Seconds() * 1000 / float64(l.pods),
+	r := bound{rate: float64(l.pods) / last.Sub(began).Seconds(),
+		cpu:  (processTime(b.pid) - cpu).Seconds() * 1000 / float64(l.pods),
 		made: made.Seconds() * 1000}
 	if scheduler == wire.SchedulerName {
 		var err error
@@ -226,7 +229,8 @@ func (b *podBench) await(ctx context.Context, began time.Time, pods int) error {
 // decisions is how long each job that came since began waited for the decision
 // where it runs, which its history has; its start is when all its pods are bound.
 func (b *podBench) decisions(ctx context.Context, began time.Time) (samples, error) {
-	data, err := b.client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.String(), "namespaces", fleetNamespace, "batchjobs").
+	data, err := b.client.CoreV1().RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.String(), "namespaces",
+		fleetNamespace, "batchjobs").
 		SetHeader("Accept", "application/json").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("jobs: %w", err)
@@ -238,7 +242,8 @@ func (b *podBench) decisions(ctx context.Context, began time.Time) (samples, err
 	var out samples
 	for i := range list.Items {
 		j := &list.Items[i]
-		i := slices.IndexFunc(j.Status.History, func(c v1alpha1.StateChange) bool { return c.State == v1alpha1.StateConfiguring })
+		i := slices.IndexFunc(j.Status.History,
+			func(c v1alpha1.StateChange) bool { return c.State == v1alpha1.StateConfiguring })
 		if s := j.Spec.SubmitTime; s != nil && i >= 0 && s.After(began) {
 			out = append(out, j.Status.History[i].At.Sub(s.Time))
 		}
@@ -251,9 +256,11 @@ func (b *podBench) decisions(ctx context.Context, began time.Time) (samples, err
 
 func (b *podBench) makePod(ctx context.Context, name, group, scheduler string) error {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: fleetNamespace},
-		Spec: corev1.PodSpec{SchedulerName: scheduler, AutomountServiceAccountToken: new(bool), TerminationGracePeriodSeconds: new(int64),
+		Spec: corev1.PodSpec{SchedulerName: scheduler, AutomountServiceAccountToken: new(bool),
+			TerminationGracePeriodSeconds: new(int64),
 			Containers: []corev1.Container{{Name: "main", Image: "none",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}}}}}}
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("1"),
+					"memory": resource.MustParse("1Gi")}}}}}}
 	if group != "" {
 		p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": group}
 	}
@@ -265,8 +272,10 @@ func (b *podBench) makePod(ctx context.Context, name, group, scheduler string) e
 
 func (b *podBench) makeGroup(ctx context.Context, name string, members int) error {
 	text := fmt.Sprintf(`{"apiVersion":"scheduling.x-k8s.io/v1alpha1","kind":"PodGroup","metadata":{"name":%q},"spec":{"minMember":%d}}`, name, members)
-	_, err := b.client.CoreV1().RESTClient().Post().AbsPath("/apis/scheduling.x-k8s.io/v1alpha1/namespaces/"+fleetNamespace+"/podgroups").
-		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body([]byte(text)).DoRaw(ctx)
+	_, err := b.client.CoreV1().RESTClient().Post().AbsPath(
+		"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/"+fleetNamespace+"/podgroups").
+		SetHeader("Content-Type", "application/json").SetHeader("Accept",
+		"application/json").Body([]byte(text)).DoRaw(ctx)
 	if err != nil {
 		return fmt.Errorf("PodGroup: %w", err)
 	}
@@ -283,7 +292,8 @@ func (b *podBench) allow(ctx context.Context) error {
 		text := fmt.Sprintf(`{"apiVersion":%q,"kind":"Cluster","metadata":{"name":%q},"spec":{"workloadNamespaces":[%q]}}`,
 			v1alpha1.GroupVersion.String(), v1alpha1.ClusterName, fleetNamespace)
 		_, err = b.client.CoreV1().RESTClient().Post().AbsPath(path).
-			SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body([]byte(text)).DoRaw(ctx)
+			SetHeader("Content-Type", "application/json").SetHeader("Accept",
+			"application/json").Body([]byte(text)).DoRaw(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("workloadNamespaces: %w", err)

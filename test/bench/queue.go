@@ -47,7 +47,8 @@ func versionCall(ctx context.Context, s *system, n int) (samples, error) {
 // shortArray times one array of tasks that do nothing.
 func shortArray(ctx context.Context, s *system, _ int) (samples, error) {
 	start := time.Now()
-	id, err := s.output(ctx, "sbatch", "--parsable", "-n1", "--mem=10", "-a", "1-1000", "-o", "/dev/null", "--wrap", "true")
+	id, err := s.output(ctx, "sbatch", "--parsable", "-n1", "--mem=10", "-a", "1-1000", "-o", "/dev/null", "--wrap",
+		"true")
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,8 @@ func fill(ctx context.Context, s *system, jobs int) (made int, err error) {
 	for i := range submitters {
 		wg.Go(func() {
 			for errs[i] == nil && next.Add(1) <= int64(jobs-have) {
-				_, errs[i] = s.output(ctx, "sbatch", "--hold", "-N1", "-J", "bench", "-o", "/dev/null", "--wrap", "true")
+				_, errs[i] = s.output(ctx, "sbatch", "--hold", "-N1", "-J", "bench", "-o", "/dev/null", "--wrap",
+					"true")
 			}
 		})
 	}

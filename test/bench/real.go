@@ -16,7 +16,8 @@ var realMarks = marks{"<!-- real: written by make bench-real -->\n", "<!-- end o
 
 func benchReal(ctx context.Context, page string) error {
 	load := firstField("/proc/loadavg")
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=25m", "-tags=e2ereal", "-run=TestRealNodes/(overhead|bench)", "./test/realnode")
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=25m", "-tags=e2ereal",
+		"-run=TestRealNodes/(overhead|bench)", "./test/realnode")
 	cmd.Env = append([]string{"BERTH_E2E_JOBS=500"}, os.Environ()...) // the last one counts
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

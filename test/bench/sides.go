@@ -39,6 +39,7 @@ func middle[T any](of []T, f func(T) float64) float64 {
 
 // overFleet ends a table: where and when it was measured, and the load before.
 func overFleet(busy string) string {
-	return fmt.Sprintf("\n%d nodes that are not real. Measured on %s with %d CPUs, Linux %s, load %s before.\n", podNodes,
+	return fmt.Sprintf("\n%d nodes that are not real. Measured on %s with %d CPUs, Linux %s, load %s before.\n",
+		podNodes,
 		time.Now().Format("2006-01-02"), runtime.NumCPU(), firstField("/proc/sys/kernel/osrelease"), busy)
 }

@@ -21,14 +21,20 @@ var stepsSuite = suite{
 	measures: []measure{
 		{"`srun hostname` in an allocation of 1 node", "60 ms", stepOn(1)},
 		{"`srun hostname` in an allocation of 10 nodes", "150 ms", onNodes(10, stepOn(10))},
-		{"1,000 steps in sequence", "", inJob("-N1 -n1", "", `for s in $(seq 1000); do srun -N1 -n1 true || exit 1; done`, 1)},
+		{"1,000 steps in sequence", "", inJob("-N1 -n1", "",
+			`for s in $(seq 1000); do srun -N1 -n1 true || exit 1; done`, 1)},
 		{"64 steps side by side, to the last one's end", "", inJob("-N4 --ntasks-per-node=4", "",
 			`for s in $(seq 64); do srun --overlap -N1 -n1 true & done; wait`, 3)},
-		{"1 GB of a task's output through `srun`", "", inJob("-N1 -n1", "", `srun -N1 -n1 head -c 1000000000 /dev/zero`, 1)},
-		{"`sbcast` of 256 MB to 4 nodes", "", inJob("-N4 --ntasks-per-node=1", `head -c 256000000 /dev/urandom > bcast.src`,
+		{
+			"1 GB of a task's output through `srun`", "",
+			inJob("-N1 -n1", "", `srun -N1 -n1 head -c 1000000000 /dev/zero`, 1),
+		},
+		{"`sbcast` of 256 MB to 4 nodes", "", inJob("-N4 --ntasks-per-node=1",
+			`head -c 256000000 /dev/urandom > bcast.src`,
 			`sbcast -f bcast.src /tmp/berth-bench-bcast`, 3)},
-		{"`sbcast` of 1 GB to 8 nodes", "", onNodes(8, inJob("-N8 --ntasks-per-node=1", `head -c 1000000000 /dev/urandom > bcast.src`,
-			`sbcast -f bcast.src /tmp/berth-bench-bcast; rm -f /tmp/berth-bench-bcast`, 3))},
+		{"`sbcast` of 1 GB to 8 nodes", "", onNodes(8,
+			inJob("-N8 --ntasks-per-node=1", `head -c 1000000000 /dev/urandom > bcast.src`,
+				`sbcast -f bcast.src /tmp/berth-bench-bcast; rm -f /tmp/berth-bench-bcast`, 3))},
 		{"128 PMI-2 ranks on 4 nodes: start, fence, end", "", ranks(128)},
 		{"512 PMI-2 ranks", "", ranks(512)},
 		{"1,024 PMI-2 ranks", "", ranks(1024)},
@@ -71,7 +77,9 @@ func inJob(flags, prepare, command string, most int) func(context.Context, *syst
 }
 
 // onNodes leaves a measure out where there are fewer nodes.
-func onNodes(least int, run func(context.Context, *system, int) (samples, error)) func(context.Context, *system, int) (samples, error) {
+func onNodes(
+	least int, run func(context.Context, *system, int) (samples, error),
+) func(context.Context, *system, int) (samples, error) {
 	return func(ctx context.Context, s *system, n int) (samples, error) {
 		text, err := s.output(ctx, "sinfo", "-h", "-o", "%D", "-t", "idle,mix,alloc")
 		if err != nil {
@@ -100,7 +108,8 @@ func ranks(n int) func(context.Context, *system, int) (samples, error) {
 				return nil, fmt.Errorf("build rank: %w: %s", err, out)
 			}
 		}
-		return inJob("-N4 --ntasks-per-node=4", "", fmt.Sprintf("srun -O -N4 -n%d --mpi=pmi2 %s", n, program), 3)(ctx, s, times)
+		return inJob("-N4 --ntasks-per-node=4", "", fmt.Sprintf("srun -O -N4 -n%d --mpi=pmi2 %s", n, program), 3)(ctx,
+			s, times)
 	}
 }
 

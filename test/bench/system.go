@@ -57,7 +57,8 @@ func startBerth(ctx context.Context, what *suite, bin, work string) (*system, sa
 	for i := range what.ups {
 		say("Berth: berth up")
 		start := time.Now()
-		if _, err := s.output(ctx, "berth", slices.Concat([]string{"up", "--fresh", "--state-dir", state}, what.up)...); err != nil {
+		if _, err := s.output(ctx, "berth", slices.Concat([]string{"up", "--fresh", "--state-dir", state},
+			what.up)...); err != nil {
 			return s, nil, err
 		}
 		times = append(times, time.Since(start))

@@ -165,7 +165,8 @@ users: [{files: {passwd: /etc/passwd, group: /etc/group}}]
 
 func (r *rig) startTheirs() error {
 	port := freePort()
-	config := fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s/hostkey\nUsePAM no\nPidFile none\nMaxStartups 1000:100:1000\nMaxSessions 1000\nPasswordAuthentication no\nSubsystem sftp /usr/lib/openssh/sftp-server\n", port, r.dir)
+	config := fmt.Sprintf(
+		"Port %d\nListenAddress 127.0.0.1\nHostKey %s/hostkey\nUsePAM no\nPidFile none\nMaxStartups 1000:100:1000\nMaxSessions 1000\nPasswordAuthentication no\nSubsystem sftp /usr/lib/openssh/sftp-server\n", port, r.dir)
 	if err := os.WriteFile(r.dir+"/sshd_config", []byte(config), 0o600); err != nil {
 		return err
 	}
@@ -184,7 +185,10 @@ func freePort() int {
 }
 
 func (r *rig) start(name string, port int, argv ...string) (*target, error) {
-	t := &target{name: name, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cmd: exec.Command(argv[0], argv[1:]...)}
+	t := &target{
+		name: name, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		cmd: exec.Command(argv[0], argv[1:]...),
+	}
 	var errs bytes.Buffer
 	t.cmd.Stderr = &errs
 	t.cmd.WaitDelay = time.Second // sessions may hold it
@@ -217,8 +221,9 @@ func (r *rig) clean() {
 
 func (r *rig) dial(t *target) (*ssh.Client, error) {
 	return ssh.Dial("tcp", t.addr, &ssh.ClientConfig{
-		User: r.user, Auth: []ssh.AuthMethod{ssh.PublicKeys(r.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 30 * time.Second,
-		Config: ssh.Config{KeyExchanges: []string{ssh.KeyExchangeCurve25519}}, // which both have
+		User: r.user, Auth: []ssh.AuthMethod{ssh.PublicKeys(r.key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+		Timeout: 30 * time.Second,
+		Config:  ssh.Config{KeyExchanges: []string{ssh.KeyExchangeCurve25519}}, // which both have
 	})
 }
 

@@ -158,7 +158,8 @@ func (r *rig) stream(t *target) (float64, error) {
 	}
 	defer func() { _ = from.Close() }()
 	_, port, _ := net.SplitHostPort(t.addr)
-	cmd := exec.Command("ssh", "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+	cmd := exec.Command("ssh", "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o",
+		"UserKnownHostsFile=/dev/null",
 		"-o", "LogLevel=ERROR", "-i", r.dir+"/key", "-p", port, r.user+"@127.0.0.1", "exec cat > /dev/null")
 	cmd.Stdin = io.LimitReader(from, bulkSize)
 	began := time.Now()
@@ -187,8 +188,9 @@ func (r *rig) smallFiles(t *target) (float64, error) {
 	}
 	_, port, _ := net.SplitHostPort(t.addr)
 	began := time.Now()
-	out, err := exec.Command("rsync", "-a", "-e", "ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -i "+
-		r.dir+"/key -p "+port, from, r.user+"@127.0.0.1:").CombinedOutput()
+	out, err := exec.Command("rsync", "-a", "-e",
+		"ssh -F /dev/null -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -i "+
+			r.dir+"/key -p "+port, from, r.user+"@127.0.0.1:").CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("rsync: %w %s", err, out)
 	}
@@ -198,7 +200,8 @@ func (r *rig) smallFiles(t *target) (float64, error) {
 // tool runs a program of OpenSSH's with an input.
 func (r *rig) tool(t *target, program, option, value, input string) error {
 	_, port, _ := net.SplitHostPort(t.addr)
-	cmd := exec.Command(program, "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+	cmd := exec.Command(program, "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o",
+		"UserKnownHostsFile=/dev/null",
 		"-o", "LogLevel=ERROR", "-i", r.dir+"/key", "-P", port, option, value, r.user+"@127.0.0.1")
 	cmd.Stdin = bytes.NewReader([]byte(input))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -227,7 +230,8 @@ func (r *rig) enumeration(t *target) (float64, error) {
 		}
 		at := time.Now()
 		c, err := ssh.Dial("tcp", t.addr, &ssh.ClientConfig{
-			User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(stranger)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), Timeout: 30 * time.Second,
+			User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(stranger)}, HostKeyCallback: ssh.InsecureIgnoreHostKey(),
+			Timeout: 30 * time.Second,
 		})
 		if err == nil {
 			_ = c.Close()

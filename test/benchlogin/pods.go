@@ -45,7 +45,10 @@ func (r *rig) startPods() error {
 	if err != nil {
 		return err
 	}
-	t := &target{name: "pods", addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)), cmd: exec.Command("/proc/self/exe", gatewayArg, string(text))}
+	t := &target{
+		name: "pods", addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port)),
+		cmd: exec.Command("/proc/self/exe", gatewayArg, string(text)),
+	}
 	t.cmd.Stderr = os.Stderr
 	if err := t.cmd.Start(); err != nil {
 		return err
@@ -102,7 +105,8 @@ func (p *place) serve() error {
 			return &own, nil
 		})},
 		Session:  session.Config{Child: []string{"/proc/self/exe"}}, // sessions are in pods, none is here
-		HostKeys: []ssh.Signer{host}, RunDir: filepath.Join(p.Dir, "gateway-run"), Penalties: limit.Penalties{Off: true},
+		HostKeys: []ssh.Signer{host}, RunDir: filepath.Join(p.Dir, "gateway-run"),
+		Penalties: limit.Penalties{Off: true},
 		Pods: &loginnode.Pods{
 			Secret: secret,
 			Start: func(ctx context.Context, u *auth.User, _ func(string)) (*loginnode.Pod, error) {
@@ -141,7 +145,9 @@ func (p *place) start(ctx context.Context, u *auth.User, secret []byte) (*loginn
 	for name, value := range q.Env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}, Pdeathsig: syscall.SIGKILL,
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -110,7 +110,8 @@ func (r *rig) watch(t *target, every time.Duration) (stop func()) {
 			case <-tick.C:
 				u := r.state(t)
 				fmt.Fprintf(os.Stderr, "soak %s: %.1f MB, %d descriptors, %d goroutines, %d processes of the user\n",
-					time.Since(began).Round(time.Second), float64(u.kilobytes)/1e3, u.files, u.goroutines, r.processes())
+					time.Since(began).Round(time.Second), float64(u.kilobytes)/1e3, u.files, u.goroutines,
+					r.processes())
 			}
 		}
 	}()

@@ -25,34 +25,105 @@ type row struct {
 func (r *rig) rows() []row {
 	count := strconv.Itoa
 	return []row{
-		{name: "L1 logins/s, " + count(clients) + " at a time, no session", format: "%.0f", pass: "400/s, 4 times sshd's", turns: turns, f: func(t *target) (float64, error) { return r.rate(t, "") }},
-		{name: "L1 login and `true`/s, " + count(clients) + " at a time", format: "%.0f", pass: "150/s, 2 times sshd's", turns: turns, f: func(t *target) (float64, error) { return r.rate(t, "true") }},
+		{
+			name: "L1 logins/s, " + count(clients) + " at a time, no session", format: "%.0f",
+			pass: "400/s, 4 times sshd's", turns: turns,
+			f: func(t *target) (float64, error) { return r.rate(t, "") },
+		},
+		{
+			name: "L1 login and `true`/s, " + count(clients) + " at a time", format: "%.0f",
+			pass: "150/s, 2 times sshd's", turns: turns,
+			f: func(t *target) (float64, error) { return r.rate(t, "true") },
+		},
 		{name: "one login alone, ms (median)", format: "%.1f", turns: turns, f: r.latency},
-		{name: "L2 login at " + count(background) + "/s, ms (99th percentile)", format: "%.1f", pass: "150", turns: turns, f: r.underLoad},
-		{name: "L2 good login beside " + count(silent) + " peers that never log in, ms (99th percentile)", format: "%.1f", pass: "1,000", turns: 1, f: r.underAttack, alone: true},
-		{name: "L4 key to echo beside " + count(flooders) + " terminals of 1 MB/s, ms (99th percentile)", format: "%.1f", pass: "100", turns: 1, f: r.fairness},
+		{
+			name: "L2 login at " + count(background) + "/s, ms (99th percentile)", format: "%.1f", pass: "150",
+			turns: turns, f: r.underLoad,
+		},
+		{
+			name:   "L2 good login beside " + count(silent) + " peers that never log in, ms (99th percentile)",
+			format: "%.1f", pass: "1,000", turns: 1, f: r.underAttack, alone: true,
+		},
+		{
+			name:   "L4 key to echo beside " + count(flooders) + " terminals of 1 MB/s, ms (99th percentile)",
+			format: "%.1f", pass: "100", turns: 1, f: r.fairness,
+		},
 		{name: "L6 download through exec, MB/s", format: "%.0f", pass: "sshd's", turns: turns, f: r.bulk},
 		{name: "L6 sftp put, MB/s", format: "%.0f", pass: "0.8 times sshd's", turns: turns, f: r.upload},
 		{name: "L6 sftp get, MB/s", format: "%.0f", pass: "0.8 times sshd's", turns: turns, f: r.fetch},
-		{name: "L6 upload to a command by OpenSSH's client, MB/s", format: "%.0f", pass: "sshd's", turns: turns, f: r.stream},
-		{name: "L6 rsync of small files, files/s", format: "%.0f", pass: "0.8 times sshd's", turns: turns, f: r.smallFiles},
-		{name: "L7 " + count(flows) + " forwarded connections of " + count(flowSize>>10) + " KiB at once, MB/s, none reset", format: "%.0f", pass: "every byte", turns: turns, f: r.forwards},
-		{name: "a known user's refusal beside an unknown one's, % longer", format: "%.0f", pass: "20", turns: 1, f: r.enumeration},
-		{name: "memory of an idle terminal session in the server, kB (PSS, " + count(idle) + " of them)", format: "%.0f", turns: 1, f: r.memory},
+		{
+			name: "L6 upload to a command by OpenSSH's client, MB/s", format: "%.0f", pass: "sshd's", turns: turns,
+			f: r.stream,
+		},
+		{
+			name: "L6 rsync of small files, files/s", format: "%.0f", pass: "0.8 times sshd's", turns: turns,
+			f: r.smallFiles,
+		},
+		{
+			name: "L7 " + count(flows) + " forwarded connections of " + count(flowSize>>10) +
+				" KiB at once, MB/s, none reset",
+			format: "%.0f", pass: "every byte", turns: turns, f: r.forwards,
+		},
+		{
+			name: "a known user's refusal beside an unknown one's, % longer", format: "%.0f", pass: "20", turns: 1,
+			f: r.enumeration,
+		},
+		{
+			name:   "memory of an idle terminal session in the server, kB (PSS, " + count(idle) + " of them)",
+			format: "%.0f", turns: 1, f: r.memory,
+		},
 		{name: "threads of the server for " + count(idle) + " idle terminals", format: "%.0f", turns: 1, f: r.threads},
-		{name: "L3 memory of one of " + count(many) + " idle terminals, kB", format: "%.0f", pass: "150", turns: 1, f: r.manyMemory, alone: true},
-		{name: "L3 threads for them, more than without", format: "%.0f", pass: "100", turns: 1, f: func(*target) (float64, error) { return max(0, r.many.threads), nil }, alone: true},
-		{name: "L3 descriptors left when they have gone", format: "%.0f", pass: "0", turns: 1, f: func(*target) (float64, error) { return r.many.files, nil }, alone: true},
-		{name: "L3 memory left of opening them once more, % of the first time's peak", format: "%.0f", pass: "20", turns: 1, f: r.manyAgain, alone: true},
-		{name: "L8 descriptors left of a soak of " + soak.String() + ", " + count(soakRate) + " logins/s, each third client killed", format: "%.0f", pass: "0", turns: 1, f: r.soak, alone: true},
-		{name: "L8 processes left of that soak", format: "%.0f", pass: "0", turns: 1, f: func(*target) (float64, error) { return r.soaked.processes, nil }, alone: true},
-		{name: "L8 goroutines left of that soak", format: "%.0f", pass: "0", turns: 1, f: func(*target) (float64, error) { return r.soaked.goroutines, nil }, alone: true},
-		{name: "L8 memory of the server before that soak, MB", format: "%.1f", turns: 1, f: func(*target) (float64, error) { return r.soaked.before, nil }, alone: true},
-		{name: "L8 memory of the server after that soak, MB", format: "%.1f", pass: "as before", turns: 1, f: func(*target) (float64, error) { return r.soaked.after, nil }, alone: true},
-		{name: "L5 sessions of one connection before one is refused", format: "%.0f", pass: "64", turns: 1, f: r.perConnection, alone: true},
-		{name: "L9 ready for, ms, after SIGTERM; then logins are refused, terminals told, sessions go on", format: "%.1f", pass: "at once", turns: 1, f: r.drain, alone: true},
-		{name: "L10 first login to a user's pod (a process here), ms", format: "%.0f", pass: "its start and 300", turns: 1, f: r.coldPod, alone: true},
-		{name: "L10 login and `true` in a user's pod that runs, times that without pods (median)", format: "%.2f", pass: "1.3", turns: 1, f: r.warmPod, alone: true},
+		{
+			name: "L3 memory of one of " + count(many) + " idle terminals, kB", format: "%.0f", pass: "150",
+			turns: 1, f: r.manyMemory, alone: true,
+		},
+		{
+			name: "L3 threads for them, more than without", format: "%.0f", pass: "100", turns: 1,
+			f: func(*target) (float64, error) { return max(0, r.many.threads), nil }, alone: true,
+		},
+		{
+			name: "L3 descriptors left when they have gone", format: "%.0f", pass: "0", turns: 1,
+			f: func(*target) (float64, error) { return r.many.files, nil }, alone: true,
+		},
+		{
+			name: "L3 memory left of opening them once more, % of the first time's peak", format: "%.0f",
+			pass: "20", turns: 1, f: r.manyAgain, alone: true,
+		},
+		{
+			name: "L8 descriptors left of a soak of " + soak.String() + ", " + count(soakRate) +
+				" logins/s, each third client killed",
+			format: "%.0f", pass: "0", turns: 1, f: r.soak, alone: true,
+		},
+		{
+			name: "L8 processes left of that soak", format: "%.0f", pass: "0", turns: 1,
+			f: func(*target) (float64, error) { return r.soaked.processes, nil }, alone: true,
+		},
+		{
+			name: "L8 goroutines left of that soak", format: "%.0f", pass: "0", turns: 1,
+			f: func(*target) (float64, error) { return r.soaked.goroutines, nil }, alone: true,
+		},
+		{
+			name: "L8 memory of the server before that soak, MB", format: "%.1f", turns: 1,
+			f: func(*target) (float64, error) { return r.soaked.before, nil }, alone: true,
+		},
+		{
+			name: "L8 memory of the server after that soak, MB", format: "%.1f", pass: "as before", turns: 1,
+			f: func(*target) (float64, error) { return r.soaked.after, nil }, alone: true,
+		},
+		{
+			name: "L5 sessions of one connection before one is refused", format: "%.0f", pass: "64", turns: 1,
+			f: r.perConnection, alone: true,
+		},
+		{name: "L9 ready for, ms, after SIGTERM; then logins are refused, terminals told, sessions go on",
+			format: "%.1f", pass: "at once", turns: 1, f: r.drain, alone: true},
+		{
+			name: "L10 first login to a user's pod (a process here), ms", format: "%.0f", pass: "its start and 300",
+			turns: 1, f: r.coldPod, alone: true,
+		},
+		{
+			name:   "L10 login and `true` in a user's pod that runs, times that without pods (median)",
+			format: "%.2f", pass: "1.3", turns: 1, f: r.warmPod, alone: true,
+		},
 	}
 }
 

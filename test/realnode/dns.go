@@ -44,7 +44,8 @@ func (s *Site) startDNS(ctx context.Context) error {
 	create := metav1.CreateOptions{}
 	for _, make := range []func() error{
 		func() error {
-			_, err := s.Client.CoreV1().ServiceAccounts(dnsNamespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, create)
+			_, err := s.Client.CoreV1().ServiceAccounts(dnsNamespace).Create(ctx,
+				&corev1.ServiceAccount{ObjectMeta: meta}, create)
 			return err
 		},
 		func() error {
@@ -56,16 +57,18 @@ func (s *Site) startDNS(ctx context.Context) error {
 			return err
 		},
 		func() error {
-			_, err := s.Client.CoreV1().ConfigMaps(dnsNamespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"Corefile": corefile}}, create)
+			_, err := s.Client.CoreV1().ConfigMaps(dnsNamespace).Create(ctx,
+				&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"Corefile": corefile}}, create)
 			return err
 		},
 		func() error {
-			_, err := s.Client.CoreV1().Services(dnsNamespace).Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-				ClusterIP: dnsAddress, Selector: meta.Labels,
-				Ports: []corev1.ServicePort{
-					{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: intstr.FromInt32(5353)},
-					{Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: 53, TargetPort: intstr.FromInt32(5353)},
-				}}}, create)
+			_, err := s.Client.CoreV1().Services(dnsNamespace).Create(ctx,
+				&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
+					ClusterIP: dnsAddress, Selector: meta.Labels,
+					Ports: []corev1.ServicePort{
+						{Name: "dns", Protocol: corev1.ProtocolUDP, Port: 53, TargetPort: intstr.FromInt32(5353)},
+						{Name: "dns-tcp", Protocol: corev1.ProtocolTCP, Port: 53, TargetPort: intstr.FromInt32(5353)},
+					}}}, create)
 			return err
 		},
 		func() error {
@@ -108,11 +111,17 @@ func dnsDeployment(meta metav1.ObjectMeta) *appsv1.Deployment {
 		DNSPolicy:          corev1.DNSDefault,
 		Containers: []corev1.Container{{
 			Name: dnsName, Image: DNSImage, Args: []string{"-conf", "/etc/coredns/Corefile"},
-			VolumeMounts:   []corev1.VolumeMount{{Name: "config", MountPath: "/etc/coredns"}},
-			ReadinessProbe: &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(8181)}}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/etc/coredns"}},
+			ReadinessProbe: &corev1.Probe{
+				PeriodSeconds: 1,
+				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready",
+					Port: intstr.FromInt32(8181)}},
+			},
 		}},
 		Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: dnsName}}}}},
+			ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: dnsName},
+			}}}},
 	}
 	one := int32(1)
 	return &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{

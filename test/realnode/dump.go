@@ -57,7 +57,8 @@ func (s *Site) dumpObjects(ctx context.Context, w io.Writer, namespace string) {
 	}
 	fmt.Fprintln(w, "=== events")
 	for _, e := range events.Items {
-		fmt.Fprintf(w, "%s %s/%s %s: %s\n", e.LastTimestamp.Format("15:04:05"), e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Reason, e.Message)
+		fmt.Fprintf(w, "%s %s/%s %s: %s\n", e.LastTimestamp.Format("15:04:05"), e.InvolvedObject.Kind,
+			e.InvolvedObject.Name, e.Reason, e.Message)
 	}
 }
 

@@ -153,7 +153,8 @@ func (e *enforcer) notes() []note {
 	var found []note
 	known := map[string]note{}
 	for _, n := range e.nodes {
-		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/var/lib/cni/results/*", n.cmd.Process.Pid)) // only a bad pattern fails
+		// only a bad pattern fails
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/root/var/lib/cni/results/*", n.cmd.Process.Pid))
 		for _, file := range files {
 			of, ok := e.noted[file]
 			if !ok {
@@ -196,7 +197,8 @@ func readNote(file string) (note, bool) {
 
 // apply has the node's kernel take the rules.
 func (n *node) apply(ctx context.Context, rules string) error {
-	cmd := exec.CommandContext(ctx, "nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", n.cmd.Process.Pid), "nft", "-f", "-")
+	cmd := exec.CommandContext(ctx, "nsenter", fmt.Sprintf("--net=/proc/%d/ns/net", n.cmd.Process.Pid), "nft", "-f",
+		"-")
 	cmd.Stdin = strings.NewReader(rules)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("node %s: nft: %w: %s\n%s", n.spec.Name, err, bytes.TrimSpace(out), rules)

@@ -55,7 +55,8 @@ func makePause(ctx context.Context, root string) (string, error) {
 		return "", err
 	}
 	return cached(ctx, "pause", keyOf(string(source)), func(ctx context.Context, path string) error {
-		return run(ctx, root, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, "./test/realnode/pause")
+		return run(ctx, root, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path,
+			"./test/realnode/pause")
 	})
 }
 
@@ -108,9 +109,13 @@ func (t tools) writeImages(ctx context.Context, archive, root, build string) err
 		berthImage(images.Scheduler): scheduler,
 		berthImage(images.Agent):     parts.Agent(),
 		berthImage(images.Login):     parts.Login(),
-		PauseImage:                   {Files: []images.File{{Path: "pause", From: t.Pause}}, Entrypoint: []string{"/pause"}},
-		DNSImage:                     {Files: []images.File{{Path: "coredns", From: t.CoreDNS}}, Entrypoint: []string{"/coredns"}},
-		ShellImage:                   {Files: []images.File{{Path: "bin/sh", From: shell}}},
+		PauseImage: {
+			Files: []images.File{{Path: "pause", From: t.Pause}}, Entrypoint: []string{"/pause"},
+		},
+		DNSImage: {
+			Files: []images.File{{Path: "coredns", From: t.CoreDNS}}, Entrypoint: []string{"/coredns"},
+		},
+		ShellImage: {Files: []images.File{{Path: "bin/sh", From: shell}}},
 	} {
 		spec.Platform, spec.Plain = parts.Platform, true
 		image, err := images.Build(spec)

@@ -55,7 +55,10 @@ func (s *Site) publish(ctx context.Context) error {
 	}
 	name, port := "https", int32(number)
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "kubernetes",
+			Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"},
+		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{u.Hostname()}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: &name, Port: &port}},
@@ -69,7 +72,8 @@ func (s *Site) publish(ctx context.Context) error {
 
 // addVolume makes the volume that the records of jobs are kept on.
 func (s *Site) addVolume(ctx context.Context) error {
-	if err := errors.Join(os.MkdirAll(recordsFolder, 0o700), os.Chown(recordsFolder, schedulerID, schedulerID)); err != nil {
+	if err := errors.Join(os.MkdirAll(recordsFolder, 0o700),
+		os.Chown(recordsFolder, schedulerID, schedulerID)); err != nil {
 		return err
 	}
 	directory := corev1.HostPathDirectory
@@ -81,7 +85,8 @@ func (s *Site) addVolume(ctx context.Context) error {
 			HostPath: &corev1.HostPathVolumeSource{Path: recordsFolder, Type: &directory}},
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 	}}
-	if _, err := s.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := s.Client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	return s.addClass(ctx)
@@ -91,9 +96,11 @@ func (s *Site) addVolume(ctx context.Context) error {
 func (s *Site) values(users []User) object {
 	var people []object
 	for _, u := range users {
-		people = append(people, object{"name": u.Name, "uid": u.ID, "adminLevel": u.level(), "keys": append([]string{}, u.Keys...)})
+		people = append(people, object{"name": u.Name, "uid": u.ID, "adminLevel": u.level(),
+			"keys": append([]string{}, u.Keys...)})
 	}
-	onFirst, few := object{"kubernetes.io/hostname": nodeNames[0]}, object{"requests": object{"cpu": nil, "memory": "64Mi"}}
+	onFirst, few := object{"kubernetes.io/hostname": nodeNames[0]},
+		object{"requests": object{"cpu": nil, "memory": "64Mi"}}
 	return object{
 		"users":      people,
 		"image":      object{"registry": registry, "tag": tag},
@@ -102,7 +109,9 @@ func (s *Site) values(users []User) object {
 		"accounting": object{"sqlite": object{"storageClass": storageClass}},
 		// The API server's, which is no pod.
 		"networkPolicy": object{"enabled": true, "apiServerCIDRs": []string{SiteAddress + "/32"},
-			"metricsFrom": []object{{"namespaceSelector": object{"matchLabels": object{corev1.LabelMetadataName: watchers}}}}},
+			"metricsFrom": []object{{
+				"namespaceSelector": object{"matchLabels": object{corev1.LabelMetadataName: watchers}},
+			}}},
 		// Tests take the last nodes away, and they want all of a node's CPUs.
 		"login":     object{"nodeSelector": onFirst, "resources": few, "service": object{"type": "ClusterIP"}},
 		"scheduler": object{"nodeSelector": onFirst, "resources": few},
@@ -126,11 +135,14 @@ func partitions() object {
 	homes := []object{{"name": "home", "mountPath": "/home"}}
 	with := func(spec object) object { return object{"nodes": "ALL", "template": object{"spec": spec}} }
 	return object{
-		"main":         object{"default": true, "nodes": "ALL"},
-		ShellPartition: with(object{"containers": []object{{"name": "job", "image": ShellImage, "volumeMounts": homes}}}),
-		ReadOnlyPartition: with(object{"containers": []object{{"name": "job", "image": SystemImage, "volumeMounts": homes,
+		"main": object{"default": true, "nodes": "ALL"},
+		ShellPartition: with(object{"containers": []object{{"name": "job", "image": ShellImage,
+			"volumeMounts": homes}}}),
+		ReadOnlyPartition: with(object{"containers": []object{{"name": "job", "image": SystemImage,
+			"volumeMounts":    homes,
 			"securityContext": object{"readOnlyRootFilesystem": true}}}}),
-		StrictPartition: with(object{"volumes": []object{{"name": "home", "persistentVolumeClaim": object{"claimName": homeClaim}}}}),
+		StrictPartition: with(object{"volumes": []object{{"name": "home",
+			"persistentVolumeClaim": object{"claimName": homeClaim}}}}),
 	}
 }
 
@@ -144,7 +156,8 @@ func (s *Site) Install(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if _, err := s.Helm(ctx, "install", Release, s.chart, "--create-namespace", "--values="+file, "--wait", "--timeout=3m"); err != nil {
+	if _, err := s.Helm(ctx, "install", Release, s.chart, "--create-namespace", "--values="+file, "--wait",
+		"--timeout=3m"); err != nil {
 		return err
 	}
 	progress("installed by Helm in %.1f s", time.Since(began).Seconds())
@@ -178,7 +191,8 @@ func (s *Site) Helm(ctx context.Context, args ...string) (string, error) {
 // adminEnv is the environment of the administrator's commands.
 func (s *Site) adminEnv() []string {
 	helm := s.Dir + "/helm"
-	return append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "HELM_CACHE_HOME="+helm, "HELM_CONFIG_HOME="+helm, "HELM_DATA_HOME="+helm)
+	return append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "HELM_CACHE_HOME="+helm, "HELM_CONFIG_HOME="+helm,
+		"HELM_DATA_HOME="+helm)
 }
 
 // addKubeconfigs gives every user of the site the connection that a login node
@@ -227,6 +241,7 @@ func (s *Site) waitAnswers(ctx context.Context) error {
 // a last word; its Deployment makes another.
 func (s *Site) KillScheduler(ctx context.Context) error {
 	now := int64(0)
-	return s.Client.CoreV1().Pods(wire.SystemNamespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now},
+	return s.Client.CoreV1().Pods(wire.SystemNamespace).DeleteCollection(ctx,
+		metav1.DeleteOptions{GracePeriodSeconds: &now},
 		metav1.ListOptions{LabelSelector: wire.LabelLeader + "=true"})
 }

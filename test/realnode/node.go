@@ -54,7 +54,9 @@ func startNode(spec nodeSpec) (*node, error) {
 	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), roleVariable+"="+roleNode, nodeVariable+"="+string(b))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+	}
 	gate, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -111,7 +113,8 @@ func runNode() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ended := make(chan error, 3)
-	if err := daemon(ctx, spec, ended, "containerd", filepath.Join(spec.Containerd, "containerd"), "--config", containerdFile); err != nil {
+	if err := daemon(ctx, spec, ended, "containerd", filepath.Join(spec.Containerd, "containerd"), "--config",
+		containerdFile); err != nil {
 		return err
 	}
 	if err := waitFor(ctx, time.Minute, func() bool { return exists(containerdSocket) }); err != nil {
@@ -151,7 +154,8 @@ func enterNode(spec nodeSpec) error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return err
 	}
-	return ip("link set lo up", "addr add "+spec.address()+"/24 dev eth0", "link set eth0 up", "route add default via "+SiteAddress)
+	return ip("link set lo up", "addr add "+spec.address()+"/24 dev eth0", "link set eth0 up",
+		"route add default via "+SiteAddress)
 }
 
 // daemon starts a program that dies with this process, its output in the log
@@ -163,7 +167,8 @@ func daemon(ctx context.Context, spec nodeSpec, ended chan<- error, name, progra
 	}
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), "PATH="+spec.Containerd+":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin")
+	cmd.Env = append(os.Environ(),
+		"PATH="+spec.Containerd+":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin")
 	cmd.Stdout, cmd.Stderr = log, log
 	started := make(chan error, 1)
 	go func() { started <- runLocked(cmd, name, ended) }()

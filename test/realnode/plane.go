@@ -88,11 +88,13 @@ func (p *plane) admit(spec *nodeSpec, dir string) error {
 	if err != nil {
 		return err
 	}
-	client, err := store.CA.Sign(pki.Leaf{CommonName: "system:node:" + spec.Name, Organizations: []string{"system:masters"}})
+	client, err := store.CA.Sign(pki.Leaf{CommonName: "system:node:" + spec.Name,
+		Organizations: []string{"system:masters"}})
 	if err != nil {
 		return err
 	}
-	serving, err := store.CA.Sign(pki.Leaf{CommonName: "system:node:" + spec.Name, Hosts: []string{spec.Name, spec.address()}})
+	serving, err := store.CA.Sign(pki.Leaf{CommonName: "system:node:" + spec.Name,
+		Hosts: []string{spec.Name, spec.address()}})
 	if err != nil {
 		return err
 	}

@@ -72,19 +72,24 @@ func (c *cluster) ruleset(node string, host netip.Addr) (string, error) {
 	leave := verdicts("saddr", fromHere)
 	// One transaction: the tables that were there are replaced.
 	return tableText("bridge", strings.Join(bridge, "")+hookText("deliver", "postrouting", deliver)) +
-		tableText("ip", strings.Join(routed, "")+hookText("route", "forward", leave)+hookText("local", "input", leave)), nil
+			tableText("ip", strings.Join(routed, "")+hookText("route", "forward", leave)+
+				hookText("local", "input", leave)),
+		nil
 }
 
 func chainText(name string, pod *corev1.Pod, rules []string) string {
-	return fmt.Sprintf("\tchain %s { # %s/%s\n\t\t%s\n\t}\n", name, pod.Namespace, pod.Name, strings.Join(rules, "\n\t\t"))
+	return fmt.Sprintf("\tchain %s { # %s/%s\n\t\t%s\n\t}\n", name, pod.Namespace, pod.Name,
+		strings.Join(rules, "\n\t\t"))
 }
 
 func tableText(family, chains string) string {
-	return fmt.Sprintf("table %[1]s policies\ndelete table %[1]s policies\ntable %[1]s policies {\n%[2]s}\n", family, chains)
+	return fmt.Sprintf("table %[1]s policies\ndelete table %[1]s policies\ntable %[1]s policies {\n%[2]s}\n", family,
+		chains)
 }
 
 func hookText(name, hook, rules string) string {
-	return fmt.Sprintf("\tchain %s {\n\t\ttype filter hook %s priority filter; policy accept;\n%s\t}\n", name, hook, rules)
+	return fmt.Sprintf("\tchain %s {\n\t\ttype filter hook %s priority filter; policy accept;\n%s\t}\n", name, hook,
+		rules)
 }
 
 // verdicts returns a rule that sends a connection's first packet to the chain of
@@ -93,7 +98,8 @@ func verdicts(direction string, elements []string) string {
 	if len(elements) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\t\ttcp flags & (syn | ack) == syn ip %s vmap { %s }\n", direction, strings.Join(elements, ", "))
+	return fmt.Sprintf("\t\ttcp flags & (syn | ack) == syn ip %s vmap { %s }\n", direction,
+		strings.Join(elements, ", "))
 }
 
 // ingressRules returns the rules that accept connections to an endpoint, and
@@ -127,7 +133,9 @@ func (c *cluster) egressRules(e endpoint) (rules []string, isolated bool, err er
 }
 
 // rules adds up the rules of each policy that selects an endpoint for a direction.
-func (c *cluster) rules(e endpoint, direction networkingv1.PolicyType, of func(*networkingv1.NetworkPolicy) ([]string, error)) (rules []string, isolated bool, err error) {
+func (c *cluster) rules(
+	e endpoint, direction networkingv1.PolicyType, of func(*networkingv1.NetworkPolicy) ([]string, error),
+) (rules []string, isolated bool, err error) {
 	for _, p := range c.policies {
 		if p.Namespace != e.pod.Namespace || !restricts(p, direction) {
 			continue
@@ -182,7 +190,10 @@ func (c *cluster) ingress(namespace string, r networkingv1.NetworkPolicyIngressR
 
 // combine returns a rule with the verdict for each peer at each port. named is the
 // pod whose named ports count.
-func (c *cluster) combine(namespace, direction string, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort, named *corev1.Pod, verdict string) ([]string, error) {
+func (c *cluster) combine(
+	namespace, direction string, peers []networkingv1.NetworkPolicyPeer, ports []networkingv1.NetworkPolicyPort,
+	named *corev1.Pod, verdict string,
+) ([]string, error) {
 	addresses := []string{""}
 	if len(peers) > 0 {
 		addresses = nil

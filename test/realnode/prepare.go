@@ -160,7 +160,8 @@ func makeHelm(ctx context.Context, root string) (string, error) {
 		return "", err
 	}
 	return cached(ctx, "helm", keyOf(string(mod)), func(ctx context.Context, path string) error {
-		return run(ctx, dir, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path, "helm.sh/helm/v3/cmd/helm")
+		return run(ctx, dir, []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-s -w", "-o", path,
+			"helm.sh/helm/v3/cmd/helm")
 	})
 }
 

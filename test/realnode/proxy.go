@@ -18,8 +18,10 @@ func kubeProxyConfig(kubeconfig, name string) object {
 		"hostnameOverride":   name,
 		"healthzBindAddress": "127.0.0.1:10256",
 		"metricsBindAddress": "127.0.0.1:10249",
-		"conntrack":          object{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
-		"nftables":           object{"minSyncPeriod": "100ms"},
+		"conntrack": object{
+			"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s",
+		},
+		"nftables": object{"minSyncPeriod": "100ms"},
 	}
 }
 
@@ -49,7 +51,8 @@ func makeKubernetes(ctx context.Context, root, command string) (string, error) {
 	return cached(ctx, command, keyOf(version), func(ctx context.Context, path string) error {
 		parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 		const pkg = "k8s.io/component-base/version."
-		flags := fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", pkg, version, pkg, parts[0], pkg, parts[1])
+		flags := fmt.Sprintf("-s -w -X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s", pkg, version, pkg, parts[0],
+			pkg, parts[1])
 		return run(ctx, root, nil, "go", "build", "-ldflags", flags, "-o", path, "k8s.io/kubernetes/cmd/"+command)
 	})
 }

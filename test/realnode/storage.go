@@ -11,7 +11,9 @@ import (
 // addClass makes the storage class of the site's volume, which nobody
 // provisions: its one volume is there.
 func (s *Site) addClass(ctx context.Context) error {
-	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: storageClass}, Provisioner: "kubernetes.io/no-provisioner"}
+	class := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: storageClass}, Provisioner: "kubernetes.io/no-provisioner",
+	}
 	_, err := s.Client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		return nil

@@ -27,7 +27,10 @@ func Open(t *testing.T, env []string, dir string, width, height int, patience ti
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("tmux is not installed: apt install tmux")
 	}
-	x := &Terminal{T: t, Patience: patience, socket: filepath.Join(t.TempDir(), "tmux"), env: append(env, "TERM=xterm-256color")}
+	x := &Terminal{
+		T: t, Patience: patience, socket: filepath.Join(t.TempDir(), "tmux"),
+		env: append(env, "TERM=xterm-256color"),
+	}
 	x.tmux("new-session", "-d", "-c", dir, "-x", fmt.Sprint(width), "-y", fmt.Sprint(height), command,
 		";", "set-option", "-s", "set-clipboard", "on")
 	t.Cleanup(func() {

@@ -9,7 +9,8 @@ import (
 // JobRules are the rules of job.Job and everything in it.
 var JobRules = Join(
 	Of[job.Job](map[string]Rule{
-		"name": Text(MaxName), "account": Text(MaxName), "qos": Text(MaxName), "reservation": Text(MaxName), "wckey": Text(MaxName),
+		"name": Text(MaxName), "account": Text(MaxName), "qos": Text(MaxName), "reservation": Text(MaxName),
+		"wckey":   Text(MaxName),
 		"comment": Text(MaxName), "adminComment": Text(MaxName), "extra": Text(MaxName),
 		"partitions": List(MaxPartitions, MaxObjectName).Distinct().Within(4 * MaxName),
 		"licenses":   Structs(MaxLicenses),
@@ -46,14 +47,16 @@ var JobRules = Join(
 		"distribution": Text(MaxName).Say(BadTaskDist), "hint": Text(64),
 	}),
 	Of[job.Time](map[string]Rule{
-		"limit": Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit), "min": Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit),
+		"limit": Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit),
+		"min":   Number(int64(job.Unlimited), MaxMinutes).Say(BadTimeLimit),
 		"begin": Number(0, MaxInstant).Say(BadTime), "deadline": Number(0, MaxInstant).Say(BadTime),
 		"signal": Number(0, 65535), "signalBeforeSeconds": Number(0, 65535),
 	}),
 	Of[job.Batch](map[string]Rule{
-		"workDir": Text(MaxPath), "submitHost": Text(MaxObjectName), "submitSID": Number(0, MaxCount), "submitLine": Text(MaxLine),
-		"args":    List(MaxArguments, MaxArgument).Within(MaxArgument),
-		"command": Text(MaxPath), "output": Text(MaxPath), "error": Text(MaxPath), "input": Text(MaxPath),
+		"workDir": Text(MaxPath), "submitHost": Text(MaxObjectName), "submitSID": Number(0, MaxCount),
+		"submitLine": Text(MaxLine),
+		"args":       List(MaxArguments, MaxArgument).Within(MaxArgument),
+		"command":    Text(MaxPath), "output": Text(MaxPath), "error": Text(MaxPath), "input": Text(MaxPath),
 		"openMode": OneOf("a", "t"), "export": Text(MaxLine), "umask": Number(0, 0o777+1),
 		"rlimits":   {Items: MaxRlimits, KeyBytes: 32, Max: 1<<63 - 1, Text: TooLong},
 		"container": Map(MaxContainer, 64, 16<<10),
@@ -62,11 +65,13 @@ var JobRules = Join(
 	Of[job.Group](map[string]Rule{"name": Text(256), "gid": Number(0, MaxUID).Say(BadGroup)}),
 	Of[job.Dependencies](map[string]Rule{"items": Structs(MaxDependencies).Say(BadDependency).Distinct()}),
 	Of[job.Dependency](map[string]Rule{
-		"type":  OneOf("after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer", "singleton", "expand").Set().Say(BadDependency),
+		"type": OneOf("after", "afterany", "afterok", "afternotok", "aftercorr", "afterburstbuffer", "singleton",
+			"expand").Set().Say(BadDependency),
 		"jobID": Number(0, MaxID).Say(BadDependency), "task": Number(0, MaxArrayIndex).Say(BadDependency),
 		"delay": Number(0, MaxMinutes).Say(BadDependency),
 	}),
-	Of[job.Array](map[string]Rule{"spec": Text(MaxArraySpec).Set().Say(BadArray), "max": Number(0, MaxCount).Say(BadArray)}),
+	Of[job.Array](map[string]Rule{"spec": Text(MaxArraySpec).Set().Say(BadArray),
+		"max": Number(0, MaxCount).Say(BadArray)}),
 	Of[job.Het](map[string]Rule{"offset": Number(0, MaxComponents-1), "size": Number(0, MaxComponents)}),
 	Of[job.Mail](map[string]Rule{"types": List(MaxMailTypes, 32), "user": Text(MaxName)}),
 )

@@ -61,16 +61,17 @@ const (
 
 // Ranges of numbers.
 const (
-	MaxCount      = 1<<31 - 1           // tasks, nodes, CPUs in all
-	MaxPerTask    = 65533               // CPUs of a task, tasks of a node and the like: 16 bits in Slurm
-	MaxMemory     = 1<<31 - 1           // MiB of one node, CPU or GPU: 2 PiB
-	MaxMinutes    = 100 * 366 * 24 * 60 // of a time limit: a hundred years
-	MaxInstant    = 5680281600          // 2150-01-01 UTC: with MaxMinutes added it still counts in nanoseconds of 64 bits
-	MaxArrayIndex = 4000001             // Slurm's limit of MaxArraySize
-	MaxPriority   = 1<<32 - 2           // 32 bits in Slurm
-	MaxNice       = 1<<31 - 3           // Slurm's NICE_OFFSET
-	MaxID         = 1<<53 - 1           // a number that JSON carries exactly
-	MaxUID        = 1<<32 - 2           // 2^32-1 is (uid_t)-1
+	MaxCount   = 1<<31 - 1           // tasks, nodes, CPUs in all
+	MaxPerTask = 65533               // CPUs of a task, tasks of a node and the like: 16 bits in Slurm
+	MaxMemory  = 1<<31 - 1           // MiB of one node, CPU or GPU: 2 PiB
+	MaxMinutes = 100 * 366 * 24 * 60 // of a time limit: a hundred years
+	// 2150-01-01 UTC: with MaxMinutes added it still counts in nanoseconds of 64 bits
+	MaxInstant    = 5680281600
+	MaxArrayIndex = 4000001   // Slurm's limit of MaxArraySize
+	MaxPriority   = 1<<32 - 2 // 32 bits in Slurm
+	MaxNice       = 1<<31 - 3 // Slurm's NICE_OFFSET
+	MaxID         = 1<<53 - 1 // a number that JSON carries exactly
+	MaxUID        = 1<<32 - 2 // 2^32-1 is (uid_t)-1
 )
 
 // The size of one BatchJob. With its status it must fit into etcd's 1.5 MiB, where

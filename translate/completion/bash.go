@@ -141,7 +141,8 @@ func Unquote(word string) string {
 	for i := 0; i < len(word); i++ {
 		c := word[i]
 		switch {
-		case c == '\\' && i+1 < len(word) && (quote == 0 || word[i+1] == quote || word[i+1] == '\\' || quote == '"' && word[i+1] == '$'):
+		case c == '\\' && i+1 < len(word) && (quote == 0 || word[i+1] == quote || word[i+1] == '\\' ||
+			quote == '"' && word[i+1] == '$'):
 			i++
 			b.WriteByte(word[i])
 		case quote == 0 && (c == '\'' || c == '"'):

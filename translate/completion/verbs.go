@@ -147,7 +147,8 @@ func (c *cursor) scontrolSet(words []string, entities ...string) Answer {
 		return pick("", c.Current, plain(entities...), true)
 	}
 	first, _, _ := strings.Cut(words[0], "=")
-	entity := map[string]string{"jobid": "job", "nodename": "node", "partitionname": "partition", "reservationname": "reservation", "reservation": "reservation", "stepid": "step"}[strings.ToLower(first)]
+	entity := map[string]string{"jobid": "job", "nodename": "node", "partitionname": "partition",
+		"reservationname": "reservation", "reservation": "reservation", "stepid": "step"}[strings.ToLower(first)]
 	if has {
 		return c.value(keyDomain(entity, key), key+"=", text)
 	}

@@ -123,7 +123,9 @@ var acctBoth = map[string]func(*AcctRow, *AcctSettings) string{
 	},
 	"Elapsed":    func(r *AcctRow, s *AcctSettings) string { return longDuration(AcctElapsed(r, s)) },
 	"ElapsedRaw": func(r *AcctRow, s *AcctSettings) string { return itoa(AcctElapsed(r, s)) },
-	"CPUTime":    func(r *AcctRow, s *AcctSettings) string { return longDuration(AcctElapsed(r, s) * int64(acctCPUs(r))) },
+	"CPUTime": func(r *AcctRow, s *AcctSettings) string {
+		return longDuration(AcctElapsed(r, s) * int64(acctCPUs(r)))
+	},
 	"CPUTimeRAW": func(r *AcctRow, s *AcctSettings) string { return itoa(AcctElapsed(r, s) * int64(acctCPUs(r))) },
 	"TotalCPU":   func(r *AcctRow, _ *AcctSettings) string { u, y := acctUsed(r); return cpuText(u + y) },
 	"UserCPU":    func(r *AcctRow, _ *AcctSettings) string { u, _ := acctUsed(r); return cpuText(u) },
@@ -321,8 +323,10 @@ var acctJob = map[string]func(*status.Record, *AcctSettings) string{
 	"ReqTRES":     func(r *status.Record, s *AcctSettings) string { return tresText(r.ReqTRES, s) },
 	"Reservation": func(r *status.Record, _ *AcctSettings) string { return r.Reservation },
 	"Reserved":    func(r *status.Record, s *AcctSettings) string { return longDuration(waitTime(r, s)) },
-	"ResvCPU":     func(r *status.Record, s *AcctSettings) string { return longDuration(waitTime(r, s) * int64(r.ReqCPUs)) },
-	"ResvCPURAW":  func(r *status.Record, s *AcctSettings) string { return itoa(waitTime(r, s) * int64(r.ReqCPUs)) },
+	"ResvCPU": func(r *status.Record, s *AcctSettings) string {
+		return longDuration(waitTime(r, s) * int64(r.ReqCPUs))
+	},
+	"ResvCPURAW": func(r *status.Record, s *AcctSettings) string { return itoa(waitTime(r, s) * int64(r.ReqCPUs)) },
 	"Timelimit": func(r *status.Record, _ *AcctSettings) string {
 		switch {
 		case r.TimeLimit < 0:

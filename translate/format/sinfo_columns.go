@@ -273,7 +273,8 @@ func stateColumns() []NodeColumn {
 			}
 			return append(b, "Unknown"...)
 		}),
-		uncutHeader(column(aggregate, 'N', "NodeList", "NODELIST", func(b []byte, g *NodeGroup, _ *Settings) []byte { return append(b, g.names()...) })),
+		uncutHeader(column(aggregate, 'N', "NodeList", "NODELIST",
+			func(b []byte, g *NodeGroup, _ *Settings) []byte { return append(b, g.names()...) })),
 		nodeColumn('t', "StateCompact", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, true) }),
 		nodeColumn('T', "StateLong", "STATE", "n/a", func(n *status.Node) string { return NodeState(n, false) }),
 		nodeColumn('u', "User", "USER", "Unknown", func(n *status.Node) string { return n.ReasonBy }),
@@ -297,7 +298,8 @@ func hardwareColumns() []NodeColumn {
 		nodeColumn('f', "Features", "AVAIL_FEATURES", "(null)", features),
 		nodeColumn('G', "Gres", "GRES", "(null)", func(n *status.Node) string { return n.GRES }),
 		minimumColumn('m', "Memory", "MEMORY", func(n *status.Node) int64 { return n.Memory }),
-		uncutHeader(nodeColumn('n', "NodeHost", "HOSTNAMES", "", func(n *status.Node) string { return cmp.Or(n.Host, n.Name) })),
+		uncutHeader(nodeColumn('n', "NodeHost", "HOSTNAMES", "",
+			func(n *status.Node) string { return cmp.Or(n.Host, n.Name) })),
 		uncutHeader(nodeColumn('o', "NodeAddr", "NODE_ADDR", "", func(n *status.Node) string { return n.Address })),
 		rangeColumn('O', "CPUsLoad", "CPU_LOAD", func(n *status.Node) int64 { return int64(n.Load) }, load),
 		nodeColumn('v', "Version", "VERSION", "", func(n *status.Node) string { return n.Version }),
@@ -309,7 +311,8 @@ func hardwareColumns() []NodeColumn {
 			if n == nil {
 				return append(b, "0:0:0"...)
 			}
-			return append(b, strings.ReplaceAll(string(slashes(nil, int64(n.Sockets), int64(n.Cores), int64(n.Threads))), "/", ":")...)
+			return append(b, strings.ReplaceAll(string(
+				slashes(nil, int64(n.Sockets), int64(n.Cores), int64(n.Threads))), "/", ":")...)
 		}),
 		minimumColumn('Z', "Threads", "THREADS", func(n *status.Node) int64 { return int64(n.Threads) }),
 		minimumColumn(0, "AllocMem", "ALLOCMEM", func(n *status.Node) int64 { return n.MemAlloc }),

@@ -101,8 +101,9 @@ func lowerColumns() []jobColumn {
 			Append: appendShownID},
 		textColumn('j', "Name", "NAME", "name", "(null)", func(j *status.Job) string { return j.Name }),
 		textColumn('k', "Comment", "COMMENT", "comment", "(null)", func(j *status.Job) string { return j.Comment }),
-		{Letter: 'l', Whole: true, Name: "TimeLimit", Header: "TIME_LIMIT", Fields: []string{"timeLimit"}, Compare: compareLimit,
-			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return AppendMinutes(b, j.TimeLimit) }},
+		{Letter: 'l', Whole: true, Name: "TimeLimit", Header: "TIME_LIMIT", Fields: []string{"timeLimit"},
+			Compare: compareLimit,
+			Append:  func(b []byte, j *status.Job, _ *Settings) []byte { return AppendMinutes(b, j.TimeLimit) }},
 		{Letter: 'm', Name: "MinMemory", Header: "MIN_MEMORY", Fields: []string{"minMemory"},
 			Append:  func(b []byte, j *status.Job, s *Settings) []byte { return AppendMemory(b, j.MinMemory, s) },
 			Compare: func(a, b *status.Job) int { return cmp.Compare(a.MinMemory, b.MinMemory) }},
@@ -123,11 +124,12 @@ func lowerColumns() []jobColumn {
 		textColumn('w', "WCKey", "WCKEY", "wckey", "(null)", func(j *status.Job) string { return j.WCKey }),
 		textColumn('x', "", "EXC_NODES", "excNodes", "", func(j *status.Job) string { return j.ExcNodes }),
 		numberColumn('y', "Nice", "NICE", "nice", func(j *status.Job) int32 { return j.Nice }),
-		customColumn('z', "SCT", "S:C:T", []string{"socketsPerNode", "coresPerSocket", "threadsPerCore"}, func(b []byte, j *status.Job, _ *Settings) []byte {
-			b = append(appendOptional(b, j.SocketsPerNode, "*"), ':')
-			b = append(appendOptional(b, j.CoresPerSocket, "*"), ':')
-			return appendOptional(b, j.ThreadsPerCore, "*")
-		}),
+		customColumn('z', "SCT", "S:C:T", []string{"socketsPerNode", "coresPerSocket", "threadsPerCore"},
+			func(b []byte, j *status.Job, _ *Settings) []byte {
+				b = append(appendOptional(b, j.SocketsPerNode, "*"), ':')
+				b = append(appendOptional(b, j.CoresPerSocket, "*"), ':')
+				return appendOptional(b, j.ThreadsPerCore, "*")
+			}),
 	}
 }
 
@@ -156,7 +158,8 @@ func upperColumns() []jobColumn {
 			Append: appendTimeLeft},
 		{Letter: 'M', Whole: true, Name: "TimeUsed", Header: "TIME", Fields: elapsedFields, Value: elapsed,
 			Append: func(b []byte, j *status.Job, s *Settings) []byte { return AppendDuration(b, elapsed(j, s)) }},
-		uncut(textColumn('N', "NodeList", "NODELIST", "nodeList", "", func(j *status.Job) string { return j.NodeList })),
+		uncut(textColumn('N', "NodeList", "NODELIST", "nodeList", "",
+			func(j *status.Job) string { return j.NodeList })),
 		customColumn('O', "Contiguous", "CONTIGUOUS", []string{"contiguous"},
 			func(b []byte, j *status.Job, _ *Settings) []byte { return appendBool(b, j.Contiguous) }),
 		textColumn('P', "Partition", "PARTITION", "partition", "", func(j *status.Job) string { return j.Partition }),
@@ -171,7 +174,8 @@ func upperColumns() []jobColumn {
 		textColumn('W', "Licenses", "LICENSES", "licenses", "(null)", func(j *status.Job) string { return j.Licenses }),
 		optionalColumn('X', "CoreSpec", "CORE_SPEC", "coreSpec", "N/A",
 			func(j *status.Job) int32 { return j.CoreSpec }),
-		uncut(textColumn('Y', "SchedNodes", "SCHEDNODES", "plannedNodes", "(null)", func(j *status.Job) string { return j.PlannedNodes })),
+		uncut(textColumn('Y', "SchedNodes", "SCHEDNODES", "plannedNodes", "(null)",
+			func(j *status.Job) string { return j.PlannedNodes })),
 		textColumn('Z', "WorkDir", "WORK_DIR", "workDir", "(null)", func(j *status.Job) string { return j.WorkDir }),
 	}
 }
@@ -233,9 +237,13 @@ func nameNumbers() []jobColumn {
 		numberColumn(0, "cpus-per-task", "CPUS_PER_TASK", "cpusPerTask", cpusPerTask),
 		numberColumn(0, "CPUsPerTask", "CPUS_PER_TASK", "cpusPerTask", cpusPerTask),
 		{Name: "MaxCPUs", Header: "MAX_CPUS", Fields: []string{"maxCPUs", "cpus"},
-			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return appendInt(b, cmp.Or(j.MaxCPUs, j.CPUs)) }},
+			Append: func(b []byte, j *status.Job, _ *Settings) []byte {
+				return appendInt(b, cmp.Or(j.MaxCPUs, j.CPUs))
+			}},
 		{Name: "MaxNodes", Header: "MAX_NODES", Fields: []string{"maxNodes", "nodes"},
-			Append: func(b []byte, j *status.Job, _ *Settings) []byte { return appendInt(b, cmp.Or(j.MaxNodes, j.Nodes)) }},
+			Append: func(b []byte, j *status.Job, _ *Settings) []byte {
+				return appendInt(b, cmp.Or(j.MaxNodes, j.Nodes))
+			}},
 		numberColumn(0, "NTPerNode", "NTASKS_PER_NODE", "tasksPerNode",
 			func(j *status.Job) int32 { return j.TasksPerNode }),
 		numberColumn(0, "NumTasks", "TASKS", "tasks", func(j *status.Job) int32 { return j.Tasks }),

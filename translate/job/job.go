@@ -223,7 +223,7 @@ type Dependencies struct {
 
 // Dependency is one term of --dependency.
 type Dependency struct {
-	Type    string `json:"type"`              // after, afterany, afterok, afternotok, aftercorr, afterburstbuffer, singleton, expand
+	Type    string `json:"type"`              // after, afterok, aftercorr, ..., singleton or expand
 	JobID   int64  `json:"jobID,omitempty"`   // 0 for singleton
 	Task    *int32 `json:"task,omitempty"`    // array task; nil: the whole job
 	AllTask bool   `json:"allTask,omitempty"` // JOBID_*

@@ -14,15 +14,16 @@ var Scrontab = &CommandOptions{Name: "scrontab", Args: "[FILE|-]", Interspersed:
 }}
 
 // Strigger is the table of strigger's options. The command refuses --set.
-var Strigger = &CommandOptions{Name: "strigger", Args: "--set|--get|--clear", Interspersed: true, Options: append([]*Option{
-	{Name: "set", Help: "create a trigger (not supported)"},
-	{Name: "get", Help: "list triggers (there are none)"},
-	{Name: "clear", Help: "delete a trigger (there are none)"},
-}, append(triggers(), []*Option{
-	{Name: "help", Help: "print this help"},
-	{Name: "usage", Help: "print a short usage message"},
-	{Name: "version", Short: 'V', Help: "print the version"},
-}...)...)}
+var Strigger = &CommandOptions{Name: "strigger", Args: "--set|--get|--clear", Interspersed: true,
+	Options: append([]*Option{
+		{Name: "set", Help: "create a trigger (not supported)"},
+		{Name: "get", Help: "list triggers (there are none)"},
+		{Name: "clear", Help: "delete a trigger (there are none)"},
+	}, append(triggers(), []*Option{
+		{Name: "help", Help: "print this help"},
+		{Name: "usage", Help: "print a short usage message"},
+		{Name: "version", Short: 'V', Help: "print the version"},
+	}...)...)}
 
 // triggerLetters are the short names of the options of a trigger.
 var triggerLetters = map[string]byte{
@@ -41,10 +42,13 @@ var triggerLetters = map[string]byte{
 // triggers returns the options about the events and details of a trigger.
 func triggers() []*Option {
 	var out []*Option
-	for _, name := range []string{"burst_buffer", "front_end", "primary_slurmctld_failure", "primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control",
+	for _, name := range []string{"burst_buffer", "front_end", "primary_slurmctld_failure",
+		"primary_slurmctld_resumed_operation", "primary_slurmctld_resumed_control",
 		"backup_slurmctld_failure", "backup_slurmctld_resumed_operation", "backup_slurmctld_assumed_control", "down",
 		"drained", "primary_slurmctld_acct_buffer_full", "fail", "fini",
-		"primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation", "primary_database_failure", "primary_database_resumed_operation", "idle", "noheader", "quiet", "reconfig", "time_limit", "up", "verbose"} {
+		"primary_slurmdbd_failure", "primary_slurmdbd_resumed_operation", "primary_database_failure",
+		"primary_database_resumed_operation", "idle", "noheader", "quiet", "reconfig", "time_limit", "up",
+		"verbose"} {
 		out = append(out, &Option{Name: name, Short: triggerLetters[name], Help: "event or detail of a trigger"})
 	}
 	for _, name := range []string{"flags", "id", "jobid", "clusters", "node", "offset", "program", "user"} {
@@ -52,7 +56,8 @@ func triggers() []*Option {
 		if name == "node" {
 			arg = OptionalArg
 		}
-		out = append(out, &Option{Name: name, Short: triggerLetters[name], Arg: arg, Meta: "VALUE", Help: "detail of a trigger"})
+		out = append(out, &Option{Name: name, Short: triggerLetters[name], Arg: arg, Meta: "VALUE",
+			Help: "detail of a trigger"})
 	}
 	return out
 }

@@ -31,22 +31,23 @@ var Seff = &CommandOptions{Name: "seff", Args: "JOBID", Interspersed: true, Opti
 }}
 
 // Sreport is the table of sreport's options.
-var Sreport = &CommandOptions{Name: "sreport", Args: "REPORT-TYPE REPORT [KEY=VALUE...]", Interspersed: true, Options: []*Option{
-	{Name: "all_clusters", Short: 'a', Help: "all clusters; there is one"},
-	{Name: "federation", Status: Refused, Reason: noFederation, Help: "all clusters of a federation"},
-	{Name: "help", Short: 'h', Help: "print this help"},
-	{Name: "local", Help: "this cluster only (the default)"},
-	{Name: "cluster", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Status: Refused,
-		Reason: "set KUBECONFIG to select a cluster", Help: "another cluster"},
-	{Name: "noheader", Short: 'n', Help: "no header line"},
-	{Name: "parsable", Short: 'p', Help: "end each field with |"},
-	{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
-	{Name: "quiet", Short: 'Q', Help: "print no messages"},
-	{Name: "time", Short: 't', Arg: RequiredArg, Meta: "UNIT",
-		Help: "Second, Minute, Hour, Percent, SecPer, MinPer or HourPer"},
-	{Name: "tres", Short: 'T', Arg: RequiredArg, Meta: "TRES", Env: "SREPORT_TRES",
-		Help: "resources to report: cpu (the default), mem, gres/gpu, ..."},
-	{Name: "usage", Help: "print a short usage message"},
-	{Name: "verbose", Short: 'v', Help: "increase verbosity"},
-	{Name: "version", Short: 'V', Help: "print the version"},
-}}
+var Sreport = &CommandOptions{Name: "sreport", Args: "REPORT-TYPE REPORT [KEY=VALUE...]", Interspersed: true,
+	Options: []*Option{
+		{Name: "all_clusters", Short: 'a', Help: "all clusters; there is one"},
+		{Name: "federation", Status: Refused, Reason: noFederation, Help: "all clusters of a federation"},
+		{Name: "help", Short: 'h', Help: "print this help"},
+		{Name: "local", Help: "this cluster only (the default)"},
+		{Name: "cluster", Short: 'M', Arg: RequiredArg, Meta: "NAMES", Status: Refused,
+			Reason: "set KUBECONFIG to select a cluster", Help: "another cluster"},
+		{Name: "noheader", Short: 'n', Help: "no header line"},
+		{Name: "parsable", Short: 'p', Help: "end each field with |"},
+		{Name: "parsable2", Short: 'P', Help: "separate fields with |"},
+		{Name: "quiet", Short: 'Q', Help: "print no messages"},
+		{Name: "time", Short: 't', Arg: RequiredArg, Meta: "UNIT",
+			Help: "Second, Minute, Hour, Percent, SecPer, MinPer or HourPer"},
+		{Name: "tres", Short: 'T', Arg: RequiredArg, Meta: "TRES", Env: "SREPORT_TRES",
+			Help: "resources to report: cpu (the default), mem, gres/gpu, ..."},
+		{Name: "usage", Help: "print a short usage message"},
+		{Name: "verbose", Short: 'v', Help: "increase verbosity"},
+		{Name: "version", Short: 'V', Help: "print the version"},
+	}}

@@ -48,13 +48,15 @@ func jobOptions() []*Option {
 			Help: "set the priority (operators only)", set: setPriority},
 		{Name: "qos", Short: 'q', Arg: RequiredArg, Meta: "NAME", In: all, Env: "QOS", Group: GroupJob,
 			Help: "quality of service", set: text(func(p *Parsed) *string { return &p.Job.QOS })},
-		{Name: "requeue", Arg: OptionalArg, Meta: "expedite", In: Sbatch, Env: "REQUEUE", Group: GroupJob, Help: "allow the job to be requeued",
-			set: setRequeue},
+		{Name: "requeue", Arg: OptionalArg, Meta: "expedite", In: Sbatch, Env: "REQUEUE", Group: GroupJob,
+			Help: "allow the job to be requeued",
+			set:  setRequeue},
 		{Name: "reservation", Arg: RequiredArg, Meta: "NAME", In: all, Env: "RESERVATION", Group: GroupJob,
 			Help: "run inside a reservation",
 			set:  text(func(p *Parsed) *string { return &p.Job.Reservation })},
 		{Name: "wckey", Arg: RequiredArg, Meta: "KEY", In: all, Env: "WCKEY", Group: GroupJob,
-			Help: "workload characterization key of the job", set: text(func(p *Parsed) *string { return &p.Job.WCKey })},
+			Help: "workload characterization key of the job",
+			set:  text(func(p *Parsed) *string { return &p.Job.WCKey })},
 	}
 }
 

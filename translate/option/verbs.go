@@ -58,13 +58,15 @@ var ScontrolVerbs = []Verb{
 }
 
 // ScontrolEntities are what scontrol show shows.
-var ScontrolEntities = []string{"job", "step", "node", "partition", "reservation", "config", "licenses", "assoc_mgr", "aliases", "hostnames", "hostlist",
+var ScontrolEntities = []string{"job", "step", "node", "partition", "reservation", "config", "licenses", "assoc_mgr",
+	"aliases", "hostnames", "hostlist",
 	"hostlistsorted", "topology", "federation", "burstbuffer"}
 
 // ScontrolKeys are the parameters of scontrol update, create and delete by entity
 // (status.EntityJob and so on), as scontrol(1) writes them.
 var ScontrolKeys = map[string][]string{
-	"job": {"Account", "AdminComment", "ArrayTaskThrottle", "BurstBuffer", "ClusterFeatures", "Comment", "Contiguous", "CoreSpec", "CPUsPerTask",
+	"job": {"Account", "AdminComment", "ArrayTaskThrottle", "BurstBuffer", "ClusterFeatures", "Comment", "Contiguous",
+		"CoreSpec", "CPUsPerTask",
 		"Deadline", "DelayBoot", "Dependency", "EligibleTime", "EndTime", "ExcNodeList", "Features", "Gres",
 		"JobName", "Licenses", "MailType", "MailUser",
 		"MinCPUs", "MinCPUsNode", "MinMemoryCPU", "MinMemoryNode", "MinTmpDiskNode", "Name", "Nice", "NodeList",
@@ -75,15 +77,18 @@ var ScontrolKeys = map[string][]string{
 		"SystemComment", "ThreadSpec", "TimeLimit",
 		"TimeMin", "TresPerNode", "UserID", "WCKey", "WorkDir"},
 	"step": {"TimeLimit"},
-	"node": {"ActiveFeatures", "AvailableFeatures", "Comment", "CpuBind", "Extra", "Gres", "NodeAddr", "NodeHostname", "Reason",
+	"node": {"ActiveFeatures", "AvailableFeatures", "Comment", "CpuBind", "Extra", "Gres", "NodeAddr", "NodeHostname",
+		"Reason",
 		"ResumeAfter", "State", "Weight"},
-	"partition": {"AllocNodes", "AllowAccounts", "AllowGroups", "AllowQOS", "Alternate", "CpuBind", "Default", "DefaultTime", "DefMemPerCPU",
+	"partition": {"AllocNodes", "AllowAccounts", "AllowGroups", "AllowQOS", "Alternate", "CpuBind", "Default",
+		"DefaultTime", "DefMemPerCPU",
 		"DefMemPerNode", "DenyAccounts", "DenyQOS", "DisableRootJobs", "ExclusiveUser", "GraceTime", "Hidden",
 		"JobDefaults", "MaxCPUsPerNode", "MaxMemPerCPU",
 		"MaxMemPerNode", "MaxNodes", "MaxTime", "MinNodes", "Nodes", "OverSubscribe", "OverTimeLimit",
 		"PowerDownOnIdle", "PreemptMode", "Priority",
 		"PriorityJobFactor", "PriorityTier", "QOS", "ReqResv", "RootOnly", "Shared", "State", "TRESBillingWeights"},
-	"reservation": {"Accounts", "BurstBuffer", "Comment", "CoreCnt", "Duration", "EndTime", "Features", "Flags", "Groups", "Licenses", "MaxStartDelay",
+	"reservation": {"Accounts", "BurstBuffer", "Comment", "CoreCnt", "Duration", "EndTime", "Features", "Flags",
+		"Groups", "Licenses", "MaxStartDelay",
 		"NodeCnt", "Nodes", "PartitionName", "Skip", "StartTime", "TRES", "Users", "Watts"},
 }
 
@@ -116,13 +121,19 @@ var SreportVerbs = []Verb{
 
 // SreportNames are the reports of each kind.
 var SreportNames = map[string][]string{
-	"cluster": {"AccountUtilizationByUser", "UserUtilizationByAccount", "UserUtilizationByWckey", "Utilization", "WCKeyUtilizationByUser"},
-	"job":     {"SizesByAccount", "SizesByWckey"},
-	"user":    {"TopUsage"},
+	"cluster": {
+		"AccountUtilizationByUser", "UserUtilizationByAccount", "UserUtilizationByWckey", "Utilization",
+		"WCKeyUtilizationByUser",
+	},
+	"job":  {"SizesByAccount", "SizesByWckey"},
+	"user": {"TopUsage"},
 }
 
 // SreportKeys are the parameters of a report.
-var SreportKeys = []string{"Start=", "End=", "Format=", "Users=", "Accounts=", "TopCount=", "Grouping=", "Clusters=", "Tres=", "Tree", "Group", "FlatView", "PrintJobCount"}
+var SreportKeys = []string{
+	"Start=", "End=", "Format=", "Users=", "Accounts=", "TopCount=", "Grouping=", "Clusters=", "Tres=", "Tree",
+	"Group", "FlatView", "PrintJobCount",
+}
 
 // SacctmgrEntities are the entities of each verb.
 var SacctmgrEntities = map[string][]string{
@@ -132,7 +143,8 @@ var SacctmgrEntities = map[string][]string{
 	"delete": {"account", "coordinator", "qos", "user"},
 }
 
-var sacctmgrLimits = []string{"Fairshare", "GrpJobs", "GrpSubmit", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins", "GrpWall", "MaxJobs", "MaxSubmitJobs", "MaxTRES",
+var sacctmgrLimits = []string{"Fairshare", "GrpJobs", "GrpSubmit", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins",
+	"GrpWall", "MaxJobs", "MaxSubmitJobs", "MaxTRES",
 	"MaxTRESMins", "MaxTRESPerNode", "MaxWall", "QosLevel", "DefaultQOS", "Priority"}
 
 // SacctmgrKeys returns the keys of an entity for a verb. "set" stands for the keys
@@ -169,7 +181,8 @@ func SacctmgrKeys(entity, verb string) []string {
 	case "coordinator":
 		return []string{"Account="}
 	case "qos":
-		keys = []string{"Description", "Flags", "UsageFactor", "UsageThreshold", "Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime", "MaxTRESPU", "MaxJobsPU",
+		keys = []string{"Description", "Flags", "UsageFactor", "UsageThreshold", "Preempt", "PreemptMode",
+			"PreemptExemptTime", "GraceTime", "MaxTRESPU", "MaxJobsPU",
 			"MaxSubmitPU", "MaxTRESPA", "MaxJobsPA", "MaxSubmitPA", "MinTRES"}
 	}
 	out := make([]string, 0, len(keys)+len(sacctmgrLimits))
@@ -184,9 +197,11 @@ func SacctmgrKeys(entity, verb string) []string {
 // SshareFields are the columns of sshare --format, SacctmgrFields those of
 // sacctmgr show ... Format=.
 var (
-	SshareFields = []string{"Account", "Cluster", "EffectvUsage", "FairShare", "GrpTRESMins", "GrpTRESRaw", "ID", "LevelFS", "NormShares", "NormUsage", "Partition",
+	SshareFields = []string{"Account", "Cluster", "EffectvUsage", "FairShare", "GrpTRESMins", "GrpTRESRaw", "ID",
+		"LevelFS", "NormShares", "NormUsage", "Partition",
 		"RawShares", "RawUsage", "TRESRunMins", "User"}
-	SacctmgrFields = []string{"Account", "AdminLevel", "Cluster", "ControlHost", "ControlPort", "Coordinators", "DefaultAccount", "DefaultQOS", "DefaultWCKey", "Description",
+	SacctmgrFields = []string{"Account", "AdminLevel", "Cluster", "ControlHost", "ControlPort", "Coordinators",
+		"DefaultAccount", "DefaultQOS", "DefaultWCKey", "Description",
 		"FairShare", "Flags", "GraceTime", "GrpJobs", "GrpSubmit", "GrpTRES", "GrpTRESMins", "GrpTRESRunMins",
 		"GrpWall", "ID", "MaxJobs", "MaxJobsPA", "MaxJobsPU",
 		"MaxNodes", "MaxSubmit", "MaxSubmitPA", "MaxSubmitPU", "MaxTRES", "MaxTRESMins", "MaxTRESPA", "MaxTRESPU",

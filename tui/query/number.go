@@ -40,7 +40,8 @@ func parseNumber(f *field, text string) (int64, error) {
 	switch f.kind {
 	case memory:
 		n, unit, err := splitUnit(text)
-		scale, ok := map[string]float64{"": 1, "k": 1.0 / 1024, "m": 1, "g": 1024, "t": 1 << 20}[strings.TrimSuffix(unit, "b")]
+		scale, ok := map[string]float64{"": 1, "k": 1.0 / 1024, "m": 1, "g": 1024,
+			"t": 1 << 20}[strings.TrimSuffix(unit, "b")]
 		if err != nil || !ok {
 			return 0, bad
 		}

@@ -51,8 +51,10 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.out, "out", "dist/images", "folder of the archives")
 	f.StringVar(&o.registry, "registry", "ghcr.io/berth-hpc", "what images' names begin with")
 	f.StringVar(&o.push, "push", "", "yes: send the images to the registry, by the credentials of docker login")
-	f.StringVar(&o.base, "login-base", "docker.io/library/debian:stable-slim", "image that the login node's is made on, or an archive of tar(1) with a root file system")
-	f.StringVar(&o.roots, "roots", "/etc/ssl/certs/ca-certificates.crt", "certificates of authorities for the scheduler's image; \"\": none")
+	f.StringVar(&o.base, "login-base", "docker.io/library/debian:stable-slim",
+		"image that the login node's is made on, or an archive of tar(1) with a root file system")
+	f.StringVar(&o.roots, "roots", "/etc/ssl/certs/ca-certificates.crt",
+		"certificates of authorities for the scheduler's image; \"\": none")
 	f.Func("bin", "OS/ARCH=DIR: folder of programs of a platform (again for another)", func(s string) error {
 		o.bins = append(o.bins, s)
 		return nil
@@ -144,7 +146,8 @@ func (o options) deliver(ctx context.Context, k kind, index v1.ImageIndex) error
 		return err
 	}
 	if o.push != "" {
-		return remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+		return remote.WriteIndex(ref, index, remote.WithContext(ctx),
+			remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	}
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err

@@ -38,11 +38,12 @@ func (o options) parts() ([]images.Parts, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, images.Parts{Platform: *platform, Program: found[p], Links: links, Roots: o.roots, Labels: map[string]string{
-			"org.opencontainers.image.source":   "https://github.com/berth-hpc/berth",
-			"org.opencontainers.image.version":  o.version,
-			"org.opencontainers.image.licenses": "Apache-2.0",
-		}})
+		all = append(all, images.Parts{Platform: *platform, Program: found[p], Links: links, Roots: o.roots,
+			Labels: map[string]string{
+				"org.opencontainers.image.source":   "https://github.com/berth-hpc/berth",
+				"org.opencontainers.image.version":  o.version,
+				"org.opencontainers.image.licenses": "Apache-2.0",
+			}})
 	}
 	return all, nil
 }

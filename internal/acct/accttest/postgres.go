@@ -78,7 +78,8 @@ func (s *Server) Restart(t testing.TB) {
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); !answers(t.Context(), s.Address); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !answers(t.Context(),
+		s.Address); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.Stop()
 			t.Fatalf("PostgreSQL does not start:\n%s", s.log.String())

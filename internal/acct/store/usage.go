@@ -131,7 +131,8 @@ func (s *Store) overlap(from, to string) string {
 // EachOther calls visit with the records in the window that SumSimple does not
 // add up.
 func (s *Store) EachOther(ctx context.Context, w Window, visit func(*status.Record)) error {
-	query := "SELECT " + jobColumns + " FROM jobs j WHERE NOT (" + s.simple() + ") AND (span < 0 OR end_at >= ?) AND submit_at <= ?"
+	query := "SELECT " + jobColumns + " FROM jobs j WHERE NOT (" + s.simple() +
+		") AND (span < 0 OR end_at >= ?) AND submit_at <= ?"
 	return s.eachRow(ctx, query, []any{w.Start, w.End}, func(rows *sql.Rows) error {
 		r, err := scanJob(rows)
 		if err == nil {

@@ -61,7 +61,8 @@ func (p *program) background(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted; the cluster has been ended again")
 	}
-	return fmt.Errorf("the cluster ended while starting (%v); its log is %s", cmd.ProcessState, filepath.Join(p.StateDir, localcluster.FileLog))
+	return fmt.Errorf("the cluster ended while starting (%v); its log is %s", cmd.ProcessState,
+		filepath.Join(p.StateDir, localcluster.FileLog))
 }
 
 // child is this program once more, not started yet, and the pipe on which it

@@ -124,7 +124,8 @@ func (p *program) down(ctx context.Context) error {
 		return fmt.Errorf("removing what the last run left: %w", err)
 	}
 	if swept {
-		fmt.Fprintf(p.Err, "the cluster with state in %s was killed; what it left on this machine is removed\n", p.StateDir)
+		fmt.Fprintf(p.Err, "the cluster with state in %s was killed; what it left on this machine is removed\n",
+			p.StateDir)
 		return nil
 	}
 	if !stopped {

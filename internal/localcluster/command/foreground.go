@@ -202,7 +202,8 @@ func (p *program) welcome(c localcluster.Config, i localcluster.Info) []string {
 	}
 	other := filepath.Join(p.StateDir, "user.kubeconfig")
 	if _, err := os.Stat(other); err == nil {
-		lines = append(lines, "note: the commands use the cluster of "+other+" first; for this one: export KUBECONFIG="+i.Kubeconfig)
+		lines = append(lines,
+			"note: the commands use the cluster of "+other+" first; for this one: export KUBECONFIG="+i.Kubeconfig)
 	}
 	return lines
 }

@@ -66,7 +66,8 @@ func distinct(nodes []localcluster.Node) error {
 	for _, n := range nodes {
 		object := n.Object()
 		if other, taken := names[object]; taken || object == "" {
-			return fmt.Errorf("node %s cannot be told from %q: names differ in upper case or punctuation only", n.Name, other)
+			return fmt.Errorf("node %s cannot be told from %q: names differ in upper case or punctuation only", n.Name,
+				other)
 		}
 		names[object] = n.Name
 	}

@@ -145,7 +145,8 @@ func request(a admission.Attributes) (*admissionv1.AdmissionRequest, error) {
 	gvr, user, dry := a.GetResource(), a.GetUserInfo(), a.IsDryRun()
 	r := &admissionv1.AdmissionRequest{
 		Resource:  metav1.GroupVersionResource{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource},
-		Namespace: a.GetNamespace(), Name: a.GetName(), Operation: admissionv1.Operation(a.GetOperation()), DryRun: &dry,
+		Namespace: a.GetNamespace(), Name: a.GetName(), Operation: admissionv1.Operation(a.GetOperation()),
+		DryRun:   &dry,
 		UserInfo: authenticationv1.UserInfo{Username: user.GetName(), UID: user.GetUID(), Groups: user.GetGroups()},
 	}
 	var errs [3]error

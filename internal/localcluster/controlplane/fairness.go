@@ -33,9 +33,12 @@ const patienceOfUsers = 30 * time.Second
 
 func newFairness() *fairness {
 	return &fairness{
-		requests: &shares.Queue{What: "requests to the API server", Places: 64, PerUser: 2 * runtime.GOMAXPROCS(0), Waiting: 100, Patience: patienceOfUsers},
-		lists:    &shares.Queue{What: "lists of jobs", Places: 2, PerUser: 1, Waiting: 16, Patience: patienceOfUsers},
-		watches:  &shares.Queue{What: "watches of jobs", Places: 2000, PerUser: 16},
+		requests: &shares.Queue{
+			What: "requests to the API server", Places: 64, PerUser: 2 * runtime.GOMAXPROCS(0), Waiting: 100,
+			Patience: patienceOfUsers,
+		},
+		lists:   &shares.Queue{What: "lists of jobs", Places: 2, PerUser: 1, Waiting: 16, Patience: patienceOfUsers},
+		watches: &shares.Queue{What: "watches of jobs", Places: 2000, PerUser: 16},
 		// Of lists alone.
 		pace: &shares.Pace{Share: 250 * time.Millisecond, Burst: 2 * time.Second, Least: time.Millisecond},
 	}
@@ -43,7 +46,9 @@ func newFairness() *fairness {
 
 // chain is the chain of handlers of an API server with f in it, after who asks
 // and for what is known.
-func (f *fairness) chain(build func(http.Handler, *genericapiserver.Config) http.Handler) func(http.Handler, *genericapiserver.Config) http.Handler {
+func (f *fairness) chain(
+	build func(http.Handler, *genericapiserver.Config) http.Handler,
+) func(http.Handler, *genericapiserver.Config) http.Handler {
 	return func(api http.Handler, c *genericapiserver.Config) http.Handler {
 		return build(f.handler(api), c)
 	}
@@ -75,7 +80,8 @@ func limited(who user.Info) bool {
 		return false
 	}
 	name, system := strings.CutPrefix(who.GetName(), "system:")
-	return !system || strings.HasPrefix(name, "serviceaccount:") && strings.HasSuffix(name, ":"+v1alpha1.ServiceAccountName)
+	return !system || strings.HasPrefix(name, "serviceaccount:") &&
+		strings.HasSuffix(name, ":"+v1alpha1.ServiceAccountName)
 }
 
 // enter waits for the user's share. The error is a *shares.Refusal unless ctx

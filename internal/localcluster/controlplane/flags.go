@@ -133,7 +133,8 @@ func (c Config) admissionFile() string { return filepath.Join(c.Dir, "admission.
 // webhooks, so that ours can turn everybody else away.
 func (c Config) writeAdmission() error {
 	kubeconfig := filepath.Join(c.Dir, "webhook-client.kubeconfig")
-	client := fmt.Sprintf("apiVersion: v1\nkind: Config\nusers:\n- name: '*'\n  user:\n    client-certificate: %s\n    client-key: %s\n",
+	client := fmt.Sprintf(
+		"apiVersion: v1\nkind: Config\nusers:\n- name: '*'\n  user:\n    client-certificate: %s\n    client-key: %s\n",
 		c.PKI.Path("front-proxy.crt"), c.PKI.Path("front-proxy.key"))
 	if err := os.WriteFile(kubeconfig, []byte(client), 0o600); err != nil {
 		return err

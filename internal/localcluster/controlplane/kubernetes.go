@@ -59,7 +59,10 @@ func (c Config) newAPIServer(ctx context.Context, etcdURL string) (func(context.
 // runScheduler runs kube-scheduler as it is by default, until ctx ends.
 func (c Config) runScheduler(ctx context.Context) error {
 	o := scheduleroptions.NewOptions()
-	flags := []string{"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--secure-port=0", "--authentication-skip-lookup=true"}
+	flags := []string{
+		"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false", "--secure-port=0",
+		"--authentication-skip-lookup=true",
+	}
 	if err := parse("kube-scheduler", *o.Flags, flags); err != nil {
 		return err
 	}

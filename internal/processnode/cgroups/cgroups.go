@@ -183,7 +183,8 @@ func (g *Group) settings(l Limits) []setting {
 	shares := max(2, l.CPUShare*1024/1000)
 	if g.unified {
 		if l.Memory > 0 {
-			s = append(s, setting{"", "memory.max", number(l.Memory)}, setting{"", "memory.swap.max", "0"}, setting{"", "memory.oom.group", "1"})
+			s = append(s, setting{"", "memory.max", number(l.Memory)}, setting{"", "memory.swap.max", "0"},
+				setting{"", "memory.oom.group", "1"})
 		}
 		if l.CPUMillis > 0 {
 			s = append(s, setting{"", "cpu.max", quota + " " + number(period)})
@@ -193,7 +194,8 @@ func (g *Group) settings(l Limits) []setting {
 		return append(s, setting{"", "cpu.weight", number(weight)})
 	}
 	if l.Memory > 0 {
-		s = append(s, setting{"memory", "memory.limit_in_bytes", number(l.Memory)}, setting{"memory", "memory.memsw.limit_in_bytes", number(l.Memory)})
+		s = append(s, setting{"memory", "memory.limit_in_bytes", number(l.Memory)},
+			setting{"memory", "memory.memsw.limit_in_bytes", number(l.Memory)})
 	}
 	if l.CPUMillis > 0 {
 		s = append(s, setting{"cpu", "cpu.cfs_period_us", number(period)}, setting{"cpu", "cpu.cfs_quota_us", quota})

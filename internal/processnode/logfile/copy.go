@@ -231,5 +231,6 @@ func parse(raw []byte) (entry, bool) {
 	if err != nil {
 		return entry{}, false
 	}
-	return entry{stamp: parts[0], text: parts[3], time: at, stderr: string(parts[1]) == "stderr", full: string(parts[2]) == "F"}, true
+	return entry{stamp: parts[0], text: parts[3], time: at, stderr: string(parts[1]) == "stderr",
+		full: string(parts[2]) == "F"}, true
 }

@@ -57,7 +57,8 @@ func Detect() (Isolation, string) {
 	}
 	<-t.Done()
 	if t.Result().Code != 0 {
-		return Isolation{Root: full.Root}, fmt.Sprintf("/bin/sh in a container of its own ended with %d", t.Result().Code)
+		return Isolation{Root: full.Root}, fmt.Sprintf("/bin/sh in a container of its own ended with %d",
+			t.Result().Code)
 	}
 	return full, ""
 }

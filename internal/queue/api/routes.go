@@ -68,9 +68,10 @@ func (a *API) Register(mux *http.ServeMux) {
 		a.Handle(mux, route)
 	}
 	for path, document := range discoveryDocuments() {
-		a.Handle(mux, Route{Pattern: "GET " + path, Handler: func(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
-			response.Bytes(w, r, http.StatusOK, document)
-		}})
+		a.Handle(mux, Route{Pattern: "GET " + path,
+			Handler: func(w http.ResponseWriter, r *http.Request, _ *directory.Caller) {
+				response.Bytes(w, r, http.StatusOK, document)
+			}})
 	}
 }
 

@@ -36,7 +36,8 @@ func (c *ConfigMap) Load(ctx context.Context) (int64, string, error) {
 	}
 	next, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || next < 0 {
-		return 0, "", fmt.Errorf("ConfigMap %s/%s: %q is not a job id; correct its key %q or delete it", c.Namespace, c.Name, text, dataKey)
+		return 0, "", fmt.Errorf("ConfigMap %s/%s: %q is not a job id; correct its key %q or delete it", c.Namespace,
+			c.Name, text, dataKey)
 	}
 	return next, m.ResourceVersion, nil
 }

@@ -32,7 +32,8 @@ func Of(pod *corev1.Pod) (Place, error) {
 	}
 	ref := metav1.GetControllerOf(pod)
 	prefix := fmt.Sprintf("job-%d-%d-", id, attempt)
-	if ref == nil || ref.Kind != "Job" || ref.APIVersion != batchv1.SchemeGroupVersion.String() || !strings.HasPrefix(ref.Name, prefix) {
+	if ref == nil || ref.Kind != "Job" || ref.APIVersion != batchv1.SchemeGroupVersion.String() ||
+		!strings.HasPrefix(ref.Name, prefix) {
 		return Place{}, fmt.Errorf("the pod is not controlled by a Job of attempt %d of job %d", attempt, id)
 	}
 	offset := 0

@@ -68,7 +68,9 @@ func (l *Link) client(ctx context.Context) (*http.Transport, *url.URL, error) {
 	}
 	l.address, l.base = a, base
 	l.transport = &http.Transport{
-		TLSClientConfig:     &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{l.Certificate}, MinVersion: tls.VersionTLS12},
+		TLSClientConfig: &tls.Config{
+			RootCAs: roots, Certificates: []tls.Certificate{l.Certificate}, MinVersion: tls.VersionTLS12,
+		},
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 5 * time.Second,
 	}
 	return l.transport, l.base, nil
@@ -134,7 +136,8 @@ func Peers(ca []byte, host string) func([]*x509.Certificate) bool {
 		for _, c := range chain[1:] {
 			between.AddCert(c)
 		}
-		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+		_, err := chain[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 		return err == nil
 	}
 }

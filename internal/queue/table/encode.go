@@ -19,7 +19,9 @@ type field struct {
 }
 
 // planned are the fields that a plan changes; they are encoded when read.
-var planned = map[string]bool{"reason": true, "priority": true, "start": true, "plannedNodes": true, "dependency": true, "nodes": true}
+var planned = map[string]bool{
+	"reason": true, "priority": true, "start": true, "plannedNodes": true, "dependency": true, "nodes": true,
+}
 
 var allFields, fixedFields, plannedFields = jobFields()
 
@@ -57,7 +59,8 @@ func Project(names []string) *Projection {
 
 // Plans tells whether a change of the plan alone can change what is sent.
 func (p *Projection) Plans() bool {
-	return p == nil || slices.ContainsFunc(p.fields, func(f field) bool { return planned[f.Name] && f.Name != "priority" })
+	return p == nil || slices.ContainsFunc(p.fields,
+		func(f field) bool { return planned[f.Name] && f.Name != "priority" })
 }
 
 // AppendJSON appends the rows as a JSON array, merged with the newest plan.

@@ -27,7 +27,8 @@ func (e *Extra) compile() *extraFilter {
 
 // pass reports whether the row passes; a nil filter lets every row pass.
 func (e *extraFilter) pass(r *Row) bool {
-	return e == nil || (e.reservations == nil || e.reservations[r.Reservation]) && (e.wckeys == nil || e.wckeys[r.WCKey]) &&
+	return e == nil || (e.reservations == nil || e.reservations[r.Reservation]) &&
+		(e.wckeys == nil || e.wckeys[r.WCKey]) &&
 		(e.licenses == nil || inAny(e.licenses, licenses(r.Licenses))) &&
 		(e.hidden == nil || slices.ContainsFunc(r.parts(), func(p string) bool { return !e.hidden[p] }))
 }

@@ -203,7 +203,8 @@ func (t *Table) lookAtPlan() {
 		}
 		seen[r.ID] = plan
 		before, known := p.seen[r.ID]
-		if !known || before.Reason != plan.Reason || !before.Start.Equal(plan.Start) || !slices.Equal(before.Nodes, plan.Nodes) {
+		if !known || before.Reason != plan.Reason || !before.Start.Equal(plan.Start) ||
+			!slices.Equal(before.Nodes, plan.Nodes) {
 			moved = append(moved, r)
 		}
 	}

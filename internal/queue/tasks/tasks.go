@@ -95,7 +95,8 @@ func inOrder(indexes []int32, made map[int32]*v1alpha1.BatchJob, whole *v1alpha1
 }
 
 // Drop takes tasks off what is left of the array: they will never run, and who
-// waits for the success of all of it does so in vain. left tells how many remain; none means that nothing was written, because the
+// waits for the success of all of it does so in vain. left tells how many remain; none means
+// that nothing was written, because the
 // array as a whole is to be cancelled.
 func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32) (left int, err error) {
 	defer c.LockArray(arrayJobID)()
@@ -148,7 +149,9 @@ func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob
 }
 
 // create makes the object of one task, or finds it.
-func create(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32, begun *v1alpha1.BatchJobStatus) (*v1alpha1.BatchJob, error) {
+func create(
+	ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32, begun *v1alpha1.BatchJobStatus,
+) (*v1alpha1.BatchJob, error) {
 	t := array.Split(whole, index)
 	if begun != nil {
 		if err := t.SetInitialStatus(begun); err != nil {
@@ -192,7 +195,8 @@ func create1(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJo
 		return nil, fmt.Errorf("splitting %s off job %d: %w", name, whole.Spec.JobID, err)
 	}
 	if t.Spec.Origin == nil || t.Spec.Origin.UID != whole.UID {
-		return nil, fmt.Errorf("BatchJob %s/%s stands in the way of a part of job %d", t.Namespace, t.Name, whole.Spec.JobID)
+		return nil, fmt.Errorf("BatchJob %s/%s stands in the way of a part of job %d", t.Namespace, t.Name,
+			whole.Spec.JobID)
 	}
 	c.ApplyJob(t)
 	if known, ok := c.Jobs.ByUID(t.UID); ok {
@@ -222,7 +226,9 @@ func admit(ctx context.Context, c *control.Cluster, t *v1alpha1.BatchJob) error 
 }
 
 // record changes what the array's object says of its tasks.
-func record(ctx context.Context, c *control.Cluster, id int64, change func(*v1alpha1.ArrayStatus)) (*v1alpha1.BatchJob, error) {
+func record(
+	ctx context.Context, c *control.Cluster, id int64, change func(*v1alpha1.ArrayStatus),
+) (*v1alpha1.BatchJob, error) {
 	for {
 		b, ok := c.Job(id)
 		if !ok {
@@ -268,7 +274,8 @@ func Forget(ctx context.Context, c *control.Cluster, task *v1alpha1.BatchJob) er
 		return nil
 	}
 	failed := task.Status.State != v1alpha1.StateCompleted
-	if s := b.Status.Array; s != nil && (s.Failed || !failed) && (!array.Whole(b) || !array.Parse(s.Pending).Has(task.Spec.Task.Index)) {
+	if s := b.Status.Array; s != nil && (s.Failed || !failed) &&
+		(!array.Whole(b) || !array.Parse(s.Pending).Has(task.Spec.Task.Index)) {
 		return nil
 	}
 	_, err := record(ctx, c, id, func(s *v1alpha1.ArrayStatus) {

@@ -47,9 +47,12 @@ func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorde
 	})
 }
 
-// usageOf tells the planner what accounting knows of past usage.
+// usageOf returns the past usage in accounting, for the planner.
 func usageOf(rec *acct.Recorder) query.UsageSource {
-	return func(now time.Time, halfLife time.Duration, since time.Time, factor func(qos string) float64, kept func(qos string) bool) snapshot.Usage {
+	return func(
+		now time.Time, halfLife time.Duration, since time.Time,
+		factor func(qos string) float64, kept func(qos string) bool,
+	) snapshot.Usage {
 		used, byQOS := rec.Usage().Used(
 			&usage.Query{Now: now, HalfLife: halfLife, Since: since, Factor: factor, NoDecay: kept})
 		return snapshot.Usage{Associations: used, QOS: byQOS}

@@ -29,7 +29,10 @@ type api struct {
 	agents *agentapi.Server
 }
 
-func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder, pool *agentapi.Pool, many *bulkcancel.Canceller) (*api, error) {
+func newAPI(
+	cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *keeper.Keeper, rec *acct.Recorder,
+	pool *agentapi.Pool, many *bulkcancel.Canceller,
+) (*api, error) {
 	var q *queue.Server
 	steps := func(jobID int64, attempt int32, list []wire.StepRecord) {
 		rec.RecordSteps(jobID, attempt, list)
@@ -40,8 +43,10 @@ func newAPI(cfg Config, e *endpoint, c *control.Cluster, p *planner.Planner, k *
 		Gone: func(err error) bool { return errors.Is(err, keeper.ErrNotCurrent) },
 	})
 	var err error
-	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Forecast: p, Pool: p, Agents: agents, OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
-		Peer: e.peer, Unstored: rec.Backlog, Highest: rec.HighestJobID, BulkCanceller: many, WebhookSecret: e.secret, Trusted: []string{cfg.self}})
+	q, err = queue.New(queue.Options{Cluster: c, Planner: p, Checker: p, Forecast: p, Pool: p, Agents: agents,
+		OnlyAPIServer: cfg.OnlyAPIServer, Log: cfg.Log,
+		Peer: e.peer, Unstored: rec.Backlog, Highest: rec.HighestJobID, BulkCanceller: many, WebhookSecret: e.secret,
+		Trusted: []string{cfg.self}})
 	if err != nil {
 		return nil, err
 	}

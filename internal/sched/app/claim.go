@@ -18,7 +18,8 @@ func claim(ctx context.Context, pod string, c client.Client) error {
 		return nil
 	}
 	var labelled corev1.PodList
-	if err := c.List(ctx, &labelled, client.InNamespace(wire.SystemNamespace), client.HasLabels{wire.LabelLeader}); err != nil {
+	if err := c.List(ctx, &labelled, client.InNamespace(wire.SystemNamespace),
+		client.HasLabels{wire.LabelLeader}); err != nil {
 		return fmt.Errorf("the last leader's pod: %w", err)
 	}
 	for i := range labelled.Items {

@@ -44,9 +44,12 @@ func ParseFlags(args []string, out io.Writer) (Config, error) {
 		return Config{}, err
 	}
 	c := Config{
-		Address: said.Address, PublicURL: said.PublicURL, LeaderURL: said.LeaderURL, PodURL: said.PodURL, KubeURL: said.KubeURL,
-		Register: said.Register, OnlyAPIServer: said.OnlyAPIServer, DefaultProfile: said.DefaultProfile, Identity: said.Identity,
-		StartTimeout: said.StartTimeout, HealthAddress: said.HealthAddress, JobSetAddress: said.JobSetAddress, Pod: said.Pod,
+		Address: said.Address, PublicURL: said.PublicURL, LeaderURL: said.LeaderURL, PodURL: said.PodURL,
+		KubeURL:  said.KubeURL,
+		Register: said.Register, OnlyAPIServer: said.OnlyAPIServer, DefaultProfile: said.DefaultProfile,
+		Identity:     said.Identity,
+		StartTimeout: said.StartTimeout, HealthAddress: said.HealthAddress, JobSetAddress: said.JobSetAddress,
+		Pod:     said.Pod,
 		Objects: said.Objects, AgentImage: said.AgentImage, Namespaces: said.Namespaces,
 	}
 	c.Election.Lease = said.Lease

@@ -125,7 +125,8 @@ func whoAmI(ctx context.Context, kube *rest.Config) (string, error) {
 	}
 	var who *authenticationv1.SelfSubjectReview
 	err = patiently(ctx, func(ctx context.Context) (err error) {
-		who, err = client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		who, err = client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+			metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {

@@ -37,7 +37,9 @@ const bindings = 48
 
 // startKubeScheduler runs kube-scheduler with Berth's plugin until ctx ends.
 // It returns once its caches are filled; the scheduling itself goes on.
-func startKubeScheduler(ctx context.Context, kube *rest.Config, placements plugin.Placements, wake *plugin.Waker, defaultProfile bool) error {
+func startKubeScheduler(
+	ctx context.Context, kube *rest.Config, placements plugin.Placements, wake *plugin.Waker, defaultProfile bool,
+) error {
 	cfg, err := schedulerConfiguration(defaultProfile)
 	if err != nil {
 		return err

@@ -51,7 +51,8 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	pool := agentapi.NewPool(time.Now)
 	start.Pool = pool
 	plan := planner.New(cluster, start, time.Now, cfg.Log)
-	keep := keeper.New(keeper.Config{Cluster: cluster, Starter: start, StartTimeout: cfg.StartTimeout, Now: time.Now, Log: cfg.Log})
+	keep := keeper.New(keeper.Config{Cluster: cluster, Starter: start, StartTimeout: cfg.StartTimeout, Now: time.Now,
+		Log: cfg.Log})
 	keep.Pool = pool
 	keep.PlanReason = func(id int64) string { p, _ := plan.Planned(id); return p.Reason }
 	keep.Nodes = plan.NodesView
@@ -73,7 +74,8 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	}
 	wake := &plugin.Waker{}
 	cluster.Jobs.Subscribe(func(old, now *v1alpha1.BatchJob) { wakePlaced(cluster, wake, old, now) })
-	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List, family(cluster), time.Now, cfg.Log)
+	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List,
+		family(cluster), time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
 	var homes *namespaces.Controller
 	if cfg.Namespaces {
@@ -105,7 +107,8 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 		defer cfg.Admit(nil)
 	}
 	if cfg.Register {
-		if err := register(ctx, cluster.Client, &cfg, target{cfg.PublicURL, endpoint.ca, endpoint.secret, cfg.self}); err != nil {
+		if err := register(ctx, cluster.Client, &cfg,
+			target{cfg.PublicURL, endpoint.ca, endpoint.secret, cfg.self}); err != nil {
 			return err
 		}
 	}
@@ -132,7 +135,8 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	wg.Go(func() { pods.Run(ctx, workloadWorkers) })
 	wg.Go(func() { post.Run(ctx) })
 	wg.Go(func() { many.Run(ctx) })
-	cfg.Log.Info("leading", "identity", cfg.Identity, "url", cfg.PublicURL, "after", time.Since(began).Round(time.Millisecond))
+	cfg.Log.Info("leading", "identity", cfg.Identity, "url", cfg.PublicURL, "after",
+		time.Since(began).Round(time.Millisecond))
 	if cfg.Ready != nil {
 		cfg.Ready()
 	}

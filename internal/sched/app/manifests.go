@@ -79,7 +79,8 @@ func applyObject(ctx context.Context, cfg Config, c client.Client, doc []byte) e
 	}
 	notes[annotationApplied] = digest
 	o.SetAnnotations(notes)
-	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.ForceOwnership, client.FieldOwner(objectsManager)); err != nil {
+	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.ForceOwnership,
+		client.FieldOwner(objectsManager)); err != nil {
 		return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	cfg.Log.Info("applied", "kind", o.GetKind(), "name", o.GetName())

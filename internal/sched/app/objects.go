@@ -28,7 +28,9 @@ func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 			Resource: func(a *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
 				return resourceFor(c, a, g)
 			},
-			Agent: v1alpha1.AgentSource{Image: cfg.AgentImage, InitContainer: cfg.AgentImage != "" && !imageVolumes(c, b.Status.Allocation)},
+			Agent: v1alpha1.AgentSource{
+				Image: cfg.AgentImage, InitContainer: cfg.AgentImage != "" && !imageVolumes(c, b.Status.Allocation),
+			},
 		}
 		for _, p := range snapshot.EffectivePartitions(c.Partitions.List()) {
 			if p.Name == b.Status.Partition {

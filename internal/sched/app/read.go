@@ -41,11 +41,13 @@ func read(ctx context.Context, cfg Config, h *health) error {
 		Link: &replica.Link{Find: finder(cfg, cluster.Client, endpoint.ca), Certificate: endpoint.certificate}}
 	queries := query.New(cluster, time.Now)
 	rec := newReader(cfg, cluster)
-	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: queries, Leader: leader, Trusted: []string{cfg.self}, Log: cfg.Log})
+	q, err := queue.New(queue.Options{Cluster: cluster, Planner: leader, Pool: queries, Leader: leader,
+		Trusted: []string{cfg.self}, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
-	(&server.Server{Cluster: cluster, Recorder: rec, Now: time.Now, NoDatabase: cfg.Accounting.Storage == ""}).Register(q)
+	(&server.Server{Cluster: cluster, Recorder: rec, Now: time.Now, NoDatabase: cfg.Accounting.Storage == ""}).Register(
+		q)
 	if err := cluster.Start(ctx); err != nil {
 		return err
 	}
@@ -60,7 +62,8 @@ func read(ctx context.Context, cfg Config, h *health) error {
 		return nil
 	})
 	if cfg.Register {
-		if err := register(ctx, cluster.Client, &cfg, target{cfg.PublicURL, endpoint.ca, endpoint.secret, cfg.self}); err != nil {
+		if err := register(ctx, cluster.Client, &cfg,
+			target{cfg.PublicURL, endpoint.ca, endpoint.secret, cfg.self}); err != nil {
 			return err
 		}
 	}

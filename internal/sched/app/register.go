@@ -50,8 +50,14 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 		change func()
 		skip   bool
 	}{
-		{o: mutating, change: func() { mutating.Webhooks = to.mutatingWebhooks(cfg.Admit == nil) }, skip: cfg.NoScheduler},
-		{o: validating, change: func() { validating.Webhooks = to.validatingWebhooks(cfg.Admit == nil) }, skip: cfg.NoScheduler},
+		{
+			o: mutating, change: func() { mutating.Webhooks = to.mutatingWebhooks(cfg.Admit == nil) },
+			skip: cfg.NoScheduler,
+		},
+		{
+			o: validating, change: func() { validating.Webhooks = to.validatingWebhooks(cfg.Admit == nil) },
+			skip: cfg.NoScheduler,
+		},
 		{o: service, change: func() { service.Spec = alias(u.Hostname(), port) }, skip: cfg.NoAPI || inCluster},
 		{o: api, change: func() { api.Spec = queueAPI(name, port, to.ca) }, skip: cfg.NoAPI},
 	}
@@ -73,7 +79,8 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 // serviceOf is the Service of Berth's namespace that a host stands for, else
 // serviceName, which is then made to stand for the host.
 func serviceOf(host string) (name string, inCluster bool) {
-	if name, inCluster = strings.CutSuffix(host, "."+wire.SystemNamespace+".svc"); inCluster && !strings.Contains(name, ".") {
+	if name, inCluster = strings.CutSuffix(host, "."+wire.SystemNamespace+".svc"); inCluster &&
+		!strings.Contains(name, ".") {
 		return name, true
 	}
 	return serviceName, false
@@ -121,9 +128,10 @@ func queueAPI(name string, port int32, ca []byte) apiregistration.APIServiceSpec
 // limits all hang on it. The rules name no more than Berth's own objects.
 func (to target) mutatingWebhooks(ofJobs bool) []admission.MutatingWebhook {
 	jobs := admission.MutatingWebhook{
-		Name:            "batchjobs.mutate.berth.hpc",
-		ClientConfig:    to.at("/mutate/batchjobs"),
-		Rules:           rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs", admission.Create, admission.Update),
+		Name:         "batchjobs.mutate.berth.hpc",
+		ClientConfig: to.at("/mutate/batchjobs"),
+		Rules: rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs",
+			admission.Create, admission.Update),
 		MatchConditions: to.notOurs(),
 	}
 	pods := admission.MutatingWebhook{
@@ -134,14 +142,19 @@ func (to target) mutatingWebhooks(ofJobs bool) []admission.MutatingWebhook {
 			{Key: wire.LabelJobID, Operator: metav1.LabelSelectorOpExists}}},
 	}
 	userPods := *pods.DeepCopy()
-	userPods.Name, userPods.ObjectSelector = "user-pods.mutate.berth.hpc", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-		{Key: wire.LabelJobID, Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	userPods.Name, userPods.ObjectSelector = "user-pods.mutate.berth.hpc",
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: wire.LabelJobID, Operator: metav1.LabelSelectorOpDoesNotExist}}}
 	userPods.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: wire.LabelNamespace, Operator: metav1.LabelSelectorOpExists}}}
 	workloads := *userPods.DeepCopy()
 	workloads.Name, workloads.NamespaceSelector = "workloads.mutate.berth.hpc", nil
 	workloads.MatchConditions = []admission.MatchCondition{
-		{Name: "names-our-scheduler", Expression: fmt.Sprintf("has(object.spec.schedulerName) && object.spec.schedulerName == %q", wire.SchedulerName)},
+		{
+			Name: "names-our-scheduler",
+			Expression: fmt.Sprintf("has(object.spec.schedulerName) && object.spec.schedulerName == %q",
+				wire.SchedulerName),
+		},
 		{Name: "tolerates-not-yet", Expression: tolerates}}
 	all := []admission.MutatingWebhook{pods, userPods, workloads}
 	if ofJobs {
@@ -169,7 +182,8 @@ var tolerates = fmt.Sprintf("!has(object.spec.tolerations) || !object.spec.toler
 func (to target) notOurs() []admission.MatchCondition {
 	return []admission.MatchCondition{{
 		Name: "not-written-by-the-scheduler",
-		Expression: fmt.Sprintf(`request.userInfo.username != %q || request.operation == "CREATE" && (!has(object.spec.jobID) || object.spec.jobID == 0)`,
+		Expression: fmt.Sprintf(
+			`request.userInfo.username != %q || request.operation == "CREATE" && (!has(object.spec.jobID) || object.spec.jobID == 0)`,
 			to.self),
 	}}
 }

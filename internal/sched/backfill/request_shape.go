@@ -127,7 +127,8 @@ func (e *engine) findShape(j *Job, choice int) *requestShape {
 
 // classify sets the demand class of the shape.
 func (e *engine) classify(s *requestShape, k shapeKey) {
-	plain := len(s.Required)+len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 && s.Segment == 0 &&
+	plain := len(s.Required)+len(s.ConstraintCounts) == 0 && !s.Contiguous && !s.SpreadJob && s.Switches == 0 &&
+		s.Segment == 0 &&
 		s.MaxNodes <= s.leastNodes &&
 		(e.topology == nil || s.leastNodes == 1)
 	each := 1

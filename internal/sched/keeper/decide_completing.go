@@ -21,7 +21,10 @@ func (f *Facts) completing() Action {
 	if !f.Progress.CleanedUp {
 		if due := f.killDue(); f.batchHostAlive() && f.Now.Before(due) {
 			if !f.Progress.Terminated {
-				return Action{Kind: Terminate, Command: wire.Command{Kind: wire.CommandTerminate, Reason: f.terminateReason()}}
+				return Action{
+					Kind:    Terminate,
+					Command: wire.Command{Kind: wire.CommandTerminate, Reason: f.terminateReason()},
+				}
 			}
 			return Action{Wake: due}
 		}
@@ -60,7 +63,8 @@ func (f *Facts) deletions(live []*corev1.Pod) []PodDeletion {
 // batchHostAlive reports whether the batch host's agent runs, has got the job, and
 // has something to end that has not ended by itself.
 func (f *Facts) batchHostAlive() bool {
-	if f.Job.Status.Allocation == nil || f.Job.Status.StartTime == nil || f.Job.Status.Allocation.Nodes[0].Address == "" {
+	if f.Job.Status.Allocation == nil || f.Job.Status.StartTime == nil ||
+		f.Job.Status.Allocation.Nodes[0].Address == "" {
 		return false
 	}
 	switch f.Job.Status.Final {

@@ -26,7 +26,8 @@ func schedule(b *v1alpha1.BatchJob) *value.Cron {
 
 // recurs reports whether the job has a schedule by which it runs again.
 func (f *Facts) recurs() bool {
-	return schedule(f.Job) != nil && f.Job.Spec.Job.Hold == "" && !f.cancelled() && f.Job.Status.State != v1alpha1.StateCancelled
+	return schedule(f.Job) != nil && f.Job.Spec.Job.Hold == "" && !f.cancelled() &&
+		f.Job.Status.State != v1alpha1.StateCancelled
 }
 
 // scheduleNextRun makes a job that went back to the queue after its run wait for

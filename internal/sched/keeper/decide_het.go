@@ -20,7 +20,8 @@ func (f *Facts) hasUnsplitComponents() bool { return len(f.SplitOff) < len(f.Job
 // has ended. ok is false while all components are well.
 func (f *Facts) separated() (a Action, ok bool) {
 	for _, s := range f.Siblings {
-		if s.Status.State == v1alpha1.StateNodeFail || s.Status.State == v1alpha1.StateCompleting && s.Status.Final == v1alpha1.StateNodeFail {
+		if s.Status.State == v1alpha1.StateNodeFail ||
+			s.Status.State == v1alpha1.StateCompleting && s.Status.Final == v1alpha1.StateNodeFail {
 			return endWith(v1alpha1.StateNodeFail, status.ReasonNodeDown, "a node of another component was lost"), true
 		}
 		waits := s.Status.State == "" || s.Status.State == v1alpha1.StatePending
@@ -48,7 +49,8 @@ func (f *Facts) endWithLeader() (a Action, ok bool) {
 	switch {
 	case l == nil:
 		return Action{}, false
-	case l.Status.State == v1alpha1.StateCompleting && l.Status.Final == v1alpha1.StatePending, l.Spec.Requeues > l.Status.Requeues:
+	case l.Status.State == v1alpha1.StateCompleting && l.Status.Final == v1alpha1.StatePending,
+		l.Spec.Requeues > l.Status.Requeues:
 		return requeueRequested(), true
 	case l.Status.State == v1alpha1.StateCompleting:
 		return endWith(l.Status.Final, l.Status.Reason, ""), true

@@ -192,7 +192,8 @@ func kubeletRefusal(p *corev1.Pod) string {
 		return ""
 	}
 	switch r := p.Status.Reason; {
-	case strings.HasPrefix(r, "OutOf"), r == "UnexpectedAdmissionError", r == "NodeAffinity", strings.HasPrefix(r, "Topology"):
+	case strings.HasPrefix(r, "OutOf"), r == "UnexpectedAdmissionError", r == "NodeAffinity",
+		strings.HasPrefix(r, "Topology"):
 		return strings.TrimSpace(r + " " + p.Status.Message)
 	}
 	return ""

@@ -330,7 +330,8 @@ func (k *Keeper) facts(b *v1alpha1.BatchJob) Facts {
 	defer k.mu.Unlock()
 	leader, siblings := k.siblings(b)
 	return Facts{
-		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, PodsReused: k.podsReused(podsOf(b), b), PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Down: k.nodeDown, Now: k.Now(),
+		Job: b, Pods: k.pods(b), Leader: leader, Siblings: siblings, PodsReused: k.podsReused(podsOf(b), b),
+		PodsReusable: k.podsReusable(b), Lost: k.nodeLost, Down: k.nodeDown, Now: k.Now(),
 		Rules: k.rules(b), Progress: k.progress[id], PlanReason: k.planReason(id), SplitOff: k.Cluster.SplitOff(id),
 		IsAwaited:       len(k.dependents[id]) > 0 || len(k.dependents[array.ID(b)]) > 0,
 		Assumed:         k.Cluster.Jobs.IsAssumed(b),
@@ -360,7 +361,8 @@ func (k *Keeper) rules(b *v1alpha1.BatchJob) Rules {
 		OverTimeLimit: k.Cluster.OverTimeLimit(b.Status.Partition),
 		KillInvalid:   strings.Contains(p.Parameters["SchedulerParameters"], "kill_invalid_depend"),
 		StartTimeout:  k.StartTimeout, PullTimeout: k.PullTimeout,
-		Requeue: p.JobRequeue == nil || *p.JobRequeue, RequeueExit: array.Parse(p.RequeueExit), RequeueExitHold: array.Parse(p.RequeueExitHold),
+		Requeue: p.JobRequeue == nil || *p.JobRequeue, RequeueExit: array.Parse(p.RequeueExit),
+		RequeueExitHold: array.Parse(p.RequeueExitHold),
 	}
 	if p.KillWait != nil {
 		r.KillWait = time.Duration(*p.KillWait) * time.Second

@@ -71,7 +71,9 @@ func (k *Keeper) maintainReservation(ctx context.Context, r *v1alpha1.Reservatio
 }
 
 // updateReservation writes a change of the reservation.
-func (k *Keeper) updateReservation(ctx context.Context, r *v1alpha1.Reservation, change func(*v1alpha1.ReservationSpec)) error {
+func (k *Keeper) updateReservation(
+	ctx context.Context, r *v1alpha1.Reservation, change func(*v1alpha1.ReservationSpec),
+) error {
 	n := r.DeepCopy()
 	change(&n.Spec)
 	if err := k.Cluster.Client.Update(ctx, n); err != nil {
@@ -120,7 +122,8 @@ func (k *Keeper) reservationEnd(b *v1alpha1.BatchJob) time.Time {
 
 // reservationChanged queues the jobs in a reservation whose time has changed.
 func (k *Keeper) reservationChanged(old, now *v1alpha1.Reservation) {
-	if old == nil || now == nil || old.Spec.StartTime.Equal(&now.Spec.StartTime) && old.Spec.Duration == now.Spec.Duration {
+	if old == nil || now == nil || old.Spec.StartTime.Equal(&now.Spec.StartTime) &&
+		old.Spec.Duration == now.Spec.Duration {
 		return
 	}
 	for _, b := range k.Cluster.Jobs.List() {

@@ -22,7 +22,9 @@ var errChanged = errors.New("the job changed")
 
 // write changes b's status if b is still the newest version; errChanged if it is
 // not.
-func (k *Keeper) write(ctx context.Context, b *v1alpha1.BatchJob, change func(*v1alpha1.BatchJobStatus)) (*v1alpha1.BatchJob, error) {
+func (k *Keeper) write(
+	ctx context.Context, b *v1alpha1.BatchJob, change func(*v1alpha1.BatchJobStatus),
+) (*v1alpha1.BatchJob, error) {
 	n, err := k.Cluster.WriteStatus(ctx, b, k.Now(), change)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
@@ -191,7 +193,9 @@ func backoff(failures int) time.Duration {
 // GangReady is called when every agent of the attempt has reported, with the
 // agents' addresses in the order of the job's nodes. It makes the job RUNNING and
 // returns it as written; called again, it returns the job as it is.
-func (k *Keeper) GangReady(ctx context.Context, jobID int64, attempt int32, addresses []string) (*v1alpha1.BatchJob, error) {
+func (k *Keeper) GangReady(
+	ctx context.Context, jobID int64, attempt int32, addresses []string,
+) (*v1alpha1.BatchJob, error) {
 	return k.update(ctx, jobID, attempt, func(b *v1alpha1.BatchJob) (func(*v1alpha1.BatchJobStatus), error) {
 		switch b.Status.State {
 		case v1alpha1.StateRunning:
@@ -201,7 +205,8 @@ func (k *Keeper) GangReady(ctx context.Context, jobID int64, attempt int32, addr
 			return nil, ErrNotCurrent
 		}
 		if len(addresses) != len(b.Status.Allocation.Nodes) {
-			return nil, fmt.Errorf("%d agents for the %d nodes of job %d", len(addresses), len(b.Status.Allocation.Nodes), jobID)
+			return nil, fmt.Errorf("%d agents for the %d nodes of job %d", len(addresses),
+				len(b.Status.Allocation.Nodes), jobID)
 		}
 		if f := (Facts{Job: b}); f.cancelled() || f.requeueAsked() {
 			return nil, ErrNotCurrent

@@ -33,7 +33,8 @@ func (n *Notifier) ofArray(old, now *v1alpha1.BatchJob) {
 		return
 	}
 	was, is := state(old), state(now)
-	begins, ends := is == v1alpha1.StateRunning && was != is, status.JobState(is).IsFinal() && !status.JobState(was).IsFinal()
+	begins := is == v1alpha1.StateRunning && was != is
+	ends := status.JobState(is).IsFinal() && !status.JobState(was).IsFinal()
 	if !begins && !ends {
 		return
 	}
@@ -43,11 +44,13 @@ func (n *Notifier) ofArray(old, now *v1alpha1.BatchJob) {
 	told := n.arrays[id]
 	switch {
 	case begins:
-		if !told.begun && !slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return b.Spec.JobID != now.Spec.JobID && b.Status.StartTime != nil }) {
+		if !told.begun && !slices.ContainsFunc(family,
+			func(b *v1alpha1.BatchJob) bool { return b.Spec.JobID != now.Spec.JobID && b.Status.StartTime != nil }) {
 			n.putArray(now, id, Begin, family)
 		}
 		told.begun, told.ended = true, false
-	case !slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return !status.JobState(state(b)).IsFinal() }) && !told.ended:
+	case !slices.ContainsFunc(family,
+		func(b *v1alpha1.BatchJob) bool { return !status.JobState(state(b)).IsFinal() }) && !told.ended:
 		told.ended = true
 		bad := slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return failed(state(b)) || lostOne(b) })
 		if !bad || !n.putArray(now, id, Fail, family) {
@@ -129,5 +132,6 @@ func taskSubject(subject string, b *v1alpha1.BatchJob) string {
 		return subject
 	}
 	plain := fmt.Sprintf("Slurm Job_id=%d ", b.Spec.JobID)
-	return strings.Replace(subject, plain, fmt.Sprintf("Slurm Array Task Job_id=%d_%d (%d) ", id, task.Index, b.Spec.JobID), 1)
+	return strings.Replace(subject, plain, fmt.Sprintf("Slurm Array Task Job_id=%d_%d (%d) ", id, task.Index,
+		b.Spec.JobID), 1)
 }

@@ -67,7 +67,8 @@ func Events(old, now *v1alpha1.BatchJob) []string {
 	ended := status.JobState(is).IsFinal() && !status.JobState(was).IsFinal()
 	add(Begin, is == v1alpha1.StateRunning && was != is)
 	add(Requeue, now.Status.Restarts > old.Status.Restarts)
-	add(Invalid, now.Status.Reason == status.ReasonDependencyNeverSatisfied && old.Status.Reason != status.ReasonDependencyNeverSatisfied)
+	add(Invalid, now.Status.Reason == status.ReasonDependencyNeverSatisfied &&
+		old.Status.Reason != status.ReasonDependencyNeverSatisfied)
 	add(Limit, ended && is == v1alpha1.StateTimeout)
 	add(End, ended)
 	add(Fail, ended && failed(is) && !slices.Contains(out, End))

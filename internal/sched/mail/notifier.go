@@ -43,10 +43,12 @@ type told struct {
 }
 
 // New makes a Notifier; Run starts it.
-func New(settings func() *v1alpha1.MailSettings, jobs func() []*v1alpha1.BatchJob, family func(id int64) []*v1alpha1.BatchJob,
+func New(settings func() *v1alpha1.MailSettings, jobs func() []*v1alpha1.BatchJob,
+	family func(id int64) []*v1alpha1.BatchJob,
 	now func() time.Time, log *slog.Logger) *Notifier {
-	return &Notifier{Settings: settings, Jobs: jobs, Family: family, Now: now, Log: log, queue: make(chan Message, waiting),
-		told: map[told]bool{}, arrays: map[int64]whole{}}
+	return &Notifier{Settings: settings, Jobs: jobs, Family: family, Now: now, Log: log,
+		queue: make(chan Message, waiting),
+		told:  map[told]bool{}, arrays: map[int64]whole{}}
 }
 
 // Changed takes in a change of a job, in the form of a store's subscription.

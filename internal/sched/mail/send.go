@@ -94,8 +94,10 @@ func write(c *smtp.Client, from string, m Message) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "From: %s\r\nTo: %s\r\nSubject: %s\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"+
-		"Auto-Submitted: auto-generated\r\nX-Slurm-Job-Id: %d\r\n\r\n", from, m.To, mime.QEncoding.Encode("utf-8", m.Subject), m.JobID)
+	_, err = fmt.Fprintf(w,
+		"From: %s\r\nTo: %s\r\nSubject: %s\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+			"Auto-Submitted: auto-generated\r\nX-Slurm-Job-Id: %d\r\n\r\n", from, m.To,
+		mime.QEncoding.Encode("utf-8", m.Subject), m.JobID)
 	if err != nil {
 		return err
 	}

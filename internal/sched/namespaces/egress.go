@@ -71,7 +71,8 @@ func apiServerRules(ctx context.Context, c client.Client) ([]networkingv1.Networ
 		}
 	}
 	service := &corev1.Service{}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}, service); err != nil {
+	if err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "kubernetes"},
+		service); err != nil {
 		return nil, err
 	}
 	for _, p := range service.Spec.Ports {
@@ -132,7 +133,9 @@ func (c *Controller) limitEgress(ctx context.Context, u *v1alpha1.User) error {
 }
 
 // egressPolicy creates or updates the NetworkPolicy of one namespace.
-func (c *Controller) egressPolicy(ctx context.Context, namespace string, rules []networkingv1.NetworkPolicyEgressRule) error {
+func (c *Controller) egressPolicy(
+	ctx context.Context, namespace string, rules []networkingv1.NetworkPolicyEgressRule,
+) error {
 	p := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: EgressPolicyName}}
 	_, err := controllerutil.CreateOrUpdate(ctx, c.cluster.Client, p, func() error {
 		metav1.SetMetaDataLabel(&p.ObjectMeta, labelPart, "berth")

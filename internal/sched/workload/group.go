@@ -41,7 +41,10 @@ func (w *Controller) group(ctx context.Context, key string, pods []*corev1.Pod) 
 		if size < 1 {
 			return nil, "the annotation " + lwsSize + " is not a number", nil
 		}
-		g := &Group{Key: key, Kind: "LeaderWorkerSet", Name: p.Labels[control.LabelLWS] + "-" + p.Labels[control.LabelLWSGroup], Least: size, Pods: pods}
+		g := &Group{
+			Key: key, Kind: "LeaderWorkerSet",
+			Name: p.Labels[control.LabelLWS] + "-" + p.Labels[control.LabelLWSGroup], Least: size, Pods: pods,
+		}
 		ready, err := w.startsWithLeader(ctx, p)
 		if err != nil {
 			return nil, "", err
@@ -77,7 +80,8 @@ func (w *Controller) ofPodGroup(key string, pods []*corev1.Pod) (g *Group, why s
 // only when its leader is ready: the group cannot be placed at once.
 func (w *Controller) startsWithLeader(ctx context.Context, p *corev1.Pod) (bool, error) {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"})
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1",
+		Kind: "LeaderWorkerSet"})
 	err := w.cluster.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Labels[control.LabelLWS]}, u)
 	switch {
 	case absent(err):
@@ -161,7 +165,9 @@ func (w *Controller) owner(ctx context.Context, namespace string, ref *metav1.Ow
 
 // understand returns the spec of the job for the pods. ok is false if they request
 // something that is not available; their owner gets an event.
-func (w *Controller) understand(ctx context.Context, g *Group, pods []*corev1.Pod) (s *v1alpha1.BatchJobSpec, ok bool, err error) {
+func (w *Controller) understand(
+	ctx context.Context, g *Group, pods []*corev1.Pod,
+) (s *v1alpha1.BatchJobSpec, ok bool, err error) {
 	layers, err := w.layers(ctx, g, pods)
 	if err != nil {
 		return nil, false, err
@@ -249,9 +255,11 @@ func (w *Controller) tell(ctx context.Context, p *corev1.Pod, text string) error
 	h := sha256.Sum256([]byte(string(p.UID) + "\x00" + text))
 	now := metav1.NewTime(w.now())
 	e := &corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: p.Namespace, Name: "berth-" + hex.EncodeToString(h[:10])},
-		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID},
-		Type:           corev1.EventTypeWarning, Reason: "NotQueued", Message: text,
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "berth-" + hex.EncodeToString(h[:10])},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+		},
+		Type: corev1.EventTypeWarning, Reason: "NotQueued", Message: text,
 		Source: corev1.EventSource{Component: wire.SchedulerName}, FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		ReportingController: wire.SchedulerName,
 	}

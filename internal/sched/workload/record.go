@@ -93,7 +93,9 @@ func userOf(namespace string) string { return "k8s_" + namespace }
 
 // spec returns the spec of the job of pods. layers are their annotations, see
 // Apply.
-func spec(g *Group, pods []*corev1.Pod, c *v1alpha1.ClusterSpec, layers []map[string]string) (s *v1alpha1.BatchJobSpec, ignored []string, err error) {
+func spec(
+	g *Group, pods []*corev1.Pod, c *v1alpha1.ClusterSpec, layers []map[string]string,
+) (s *v1alpha1.BatchJobSpec, ignored []string, err error) {
 	no := false
 	s = &v1alpha1.BatchJobSpec{
 		User: userOf(pods[0].Namespace),

@@ -26,7 +26,8 @@ const restoreFor = 24 * time.Hour
 // findAgain queues the pods that were bound and have no job.
 func (w *Controller) findAgain() {
 	for _, p := range w.cluster.Pods.List() {
-		if g := control.GroupOf(p); strings.HasPrefix(g, "pod ") && p.Spec.NodeName != "" && p.Annotations[wire.AnnotationJob] != "" && !w.cluster.StoodFor(p.UID) {
+		if g := control.GroupOf(p); strings.HasPrefix(g, "pod ") && p.Spec.NodeName != "" &&
+			p.Annotations[wire.AnnotationJob] != "" && !w.cluster.StoodFor(p.UID) {
 			w.queue.Add(g)
 		}
 	}
@@ -57,7 +58,8 @@ func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) err
 	s.SubmitTime = &came
 	b, err := w.queueJob(ctx, w.jobOf(s, g.Pods))
 	if err == nil {
-		w.log.Info("a pod is found bound", "job", b.Spec.JobID, "namespace", p.Namespace, "name", p.Name, "node", p.Spec.NodeName)
+		w.log.Info("a pod is found bound", "job", b.Spec.JobID, "namespace", p.Namespace, "name", p.Name, "node",
+			p.Spec.NodeName)
 	}
 	return err
 }

@@ -142,7 +142,8 @@ func (w *Controller) Allowed(namespace string) (why string, ok bool) {
 		return fmt.Sprintf("pods in the namespace of the user %s are made by Berth only; submit a job", u.Name), false
 	}
 	if !slices.Contains(w.cluster.Parameters().WorkloadNamespaces, namespace) {
-		return fmt.Sprintf("the namespace %s is not among the workloadNamespaces of the Cluster %s", namespace, v1alpha1.ClusterName), false
+		return fmt.Sprintf("the namespace %s is not among the workloadNamespaces of the Cluster %s", namespace,
+			v1alpha1.ClusterName), false
 	}
 	return "", true
 }
@@ -254,7 +255,8 @@ func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) e
 		w.cluster.Jobs.AssumeJob(b)
 	}
 	if err == nil {
-		w.log.Info("pods queued", "job", b.Spec.JobID, "kind", s.Workload.Kind, "namespace", b.Namespace, "name", s.Workload.Name, "pods", len(pods))
+		w.log.Info("pods queued", "job", b.Spec.JobID, "kind", s.Workload.Kind, "namespace", b.Namespace, "name",
+			s.Workload.Name, "pods", len(pods))
 	}
 	return err
 }
@@ -276,7 +278,8 @@ func (w *Controller) queueJob(ctx context.Context, b *v1alpha1.BatchJob) (*v1alp
 	key := client.ObjectKeyFromObject(b)
 	if err := w.cluster.Client.Create(ctx, b); err != nil {
 		if !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("queueing %s %s/%s: %w", b.Spec.Workload.Kind, b.Namespace, b.Spec.Workload.Name, err)
+			return nil, fmt.Errorf("queueing %s %s/%s: %w", b.Spec.Workload.Kind, b.Namespace, b.Spec.Workload.Name,
+				err)
 		}
 		b = &v1alpha1.BatchJob{}
 		if err := w.cluster.Client.Get(ctx, key, b); err != nil {

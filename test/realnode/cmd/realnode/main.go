@@ -43,6 +43,7 @@ func use(ctx context.Context, args []string) error {
 	}
 	cmd := exec.CommandContext(ctx, program[0], program[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+site.Kubeconfig, "SITE="+site.Dir, "PATH="+site.Bin+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+site.Kubeconfig, "SITE="+site.Dir,
+		"PATH="+site.Bin+":"+os.Getenv("PATH"))
 	return cmd.Run()
 }
