@@ -15,28 +15,28 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// JobStore holds every job as this process sees it: BatchJobs whose spec and status
-// are what counts. For most jobs that is the object as the API server has it. Where
-// this process is ahead of the API server, the job is assumed (kube-scheduler's word
-// for a pod that it has placed and not bound yet). A job becomes assumed in four ways:
+// JobStore holds every job as this process sees it: BatchJobs with the spec and status
+// that count. For most jobs that is the object in the API server. If this process is
+// ahead of the API server, the job is assumed (kube-scheduler's word for a pod that it
+// has placed and not bound yet). A job becomes assumed in four ways:
 //
-//   - AssumeJob adds a job that has no object yet. It stands for pods, and after
-//     a crash the pods themselves show that it was there.
+//   - AssumeJob adds a job that has no object yet. It represents pods, and after
+//     a crash the pods themselves show that it existed.
 //   - AssumeStatus changes the status of the job of a single pod. The binding of
 //     the pod shows after a crash which job it is and where it runs.
 //   - The object was created with a status (BatchJob.InitialStatus) and has none
 //     of its own yet.
 //   - The job was cancelled together with many others (see BulkCancel).
 //
-// An object that arrives with a status of its own confirms or corrects the job, and
-// the assumption ends; until then the assumed status stays, whatever else changes
-// of the object.
+// An object that arrives with a status of its own confirms or corrects the job, and the
+// assumption ends. Until then the assumed status stays, even if other parts of the
+// object change.
 type JobStore struct {
 	Store[*v1alpha1.BatchJob]
 
-	// BulkCancel returns the request by which the job was cancelled together with
-	// many others, where its object does not have it yet; nil: there is none. Set it
-	// before the store is fed.
+	// BulkCancel returns the request by which the job was cancelled together with many
+	// others, if its object does not have it yet; nil: there is none. Set it before the
+	// store is filled.
 	BulkCancel func(*v1alpha1.BatchJob) *v1alpha1.CancelRequest
 
 	// assumed are the objects of the assumed jobs, by storeID, as the API server has
@@ -52,14 +52,14 @@ type JobStore struct {
 // JobStore.AssumeJob).
 func IsCreated(b *v1alpha1.BatchJob) bool { return b.UID != "" || b.ResourceVersion != "" }
 
-// IsSinglePod reports whether b stands for one pod that belongs to no group.
+// IsSinglePod reports whether b represents one pod without a group.
 func IsSinglePod(b *v1alpha1.BatchJob) bool {
 	w := b.Spec.Workload
 	return w != nil && w.Group == "" && len(w.Pods) == 1
 }
 
-// dropPayload removes script and environment from a copy in memory, which no server
-// process reads there, and remembers their size.
+// dropPayload removes script and environment from a copy in memory, where no server
+// process reads them, and records their size.
 func (s *JobStore) dropPayload(b *v1alpha1.BatchJob) {
 	size := b.Spec.PayloadBytes()
 	b.Spec.Script, b.Spec.Environment = nil, nil
@@ -93,18 +93,18 @@ func (s *JobStore) IsAssumed(b *v1alpha1.BatchJob) bool {
 	return assumed
 }
 
-// MayAssumeStatus reports whether the status of b may change in memory alone: it
-// stands for one pod, and its object has no status.
+// MayAssumeStatus reports whether the status of b may be changed in memory only: it
+// represents one pod, and its object has no status.
 func (s *JobStore) MayAssumeStatus(b *v1alpha1.BatchJob) bool {
 	return IsSinglePod(b) && (s.IsAssumed(b) || reflect.DeepEqual(b.Status, v1alpha1.BatchJobStatus{}))
 }
 
-// Apply stores a BatchJob that came from the API server, unless the store knows a
-// newer version or its deletion. An assumption that the object does not settle stays.
+// Apply stores a BatchJob from the API server, unless the store has a newer version or
+// its deletion. An assumption that the object does not end stays.
 func (s *JobStore) Apply(object *v1alpha1.BatchJob) {
 	job, assumed := s.complete(object)
 	s.mu.Lock()
-	if !s.isNews(object) {
+	if !s.isNewer(object) {
 		s.mu.Unlock()
 		return
 	}
@@ -125,9 +125,9 @@ func (s *JobStore) Apply(object *v1alpha1.BatchJob) {
 	s.notifyReplaced(old, job)
 }
 
-// complete returns the job that the object stands for: with the status that it was
-// created with, and cancelled where that was requested for many jobs at once. assumed
-// tells that its status is not the object's own.
+// complete returns the job of the object: with its initial status, and cancelled if
+// that was requested for many jobs at once. assumed reports that its status is not the
+// object's own.
 func (s *JobStore) complete(object *v1alpha1.BatchJob) (job *v1alpha1.BatchJob, assumed bool) {
 	job = object
 	if initial := object.InitialStatus(); initial != nil {
@@ -140,8 +140,8 @@ func (s *JobStore) complete(object *v1alpha1.BatchJob) (job *v1alpha1.BatchJob, 
 	return job, assumed || cancelled
 }
 
-// predecessor returns the job whose place the object takes: the version before, or
-// the job that was assumed before there was an object. The store is locked.
+// predecessor returns the job that the object replaces: the version before, or the job
+// that was assumed before there was an object. The store is locked.
 func (s *JobStore) predecessor(object *v1alpha1.BatchJob) (old *v1alpha1.BatchJob, known bool) {
 	if old, known = s.byUID[storeID(object)]; known {
 		return old, true
@@ -150,8 +150,8 @@ func (s *JobStore) predecessor(object *v1alpha1.BatchJob) (old *v1alpha1.BatchJo
 	return old, known
 }
 
-// keepsStatus reports whether the status that was assumed for old stays when the
-// object takes its place. The store is locked.
+// keepsStatus reports whether the status that was assumed for old stays when the object
+// replaces it. The store is locked.
 func (s *JobStore) keepsStatus(old, object *v1alpha1.BatchJob, hasInitial bool) bool {
 	_, assumed := s.assumed[storeID(old)]
 	switch {
@@ -160,13 +160,13 @@ func (s *JobStore) keepsStatus(old, object *v1alpha1.BatchJob, hasInitial bool) 
 	case object.Status.State != "": // confirmed or corrected
 		return false
 	case hasInitial:
-		return IsCreated(old) // else the object was created with the newer status
+		return IsCreated(old) // otherwise the object was created with the newer status
 	}
 	return true
 }
 
-// notifyReplaced notifies the subscribers that job took old's place. Another
-// number is another job.
+// notifyReplaced notifies the subscribers that job replaced old. With another id it is
+// another job.
 func (s *JobStore) notifyReplaced(old, job *v1alpha1.BatchJob) {
 	if old != nil && old.UID != job.UID && old.Spec.JobID != job.Spec.JobID {
 		s.notify(old, nil)
@@ -175,7 +175,7 @@ func (s *JobStore) notifyReplaced(old, job *v1alpha1.BatchJob) {
 	s.notify(old, job)
 }
 
-// Remove removes the job for good: no later Apply brings it back.
+// Remove removes the job permanently: no later Apply restores it.
 func (s *JobStore) Remove(b *v1alpha1.BatchJob, now time.Time) {
 	s.mu.Lock()
 	old, known := s.remove(b, now)
@@ -187,8 +187,8 @@ func (s *JobStore) Remove(b *v1alpha1.BatchJob, now time.Time) {
 	}
 }
 
-// AssumeJob adds b to the queue ahead of its object, which Cluster.EnsureCreated
-// or Cluster.WriteStatus creates. b must stand for pods.
+// AssumeJob adds b to the queue ahead of its object, which Cluster.EnsureCreated or
+// Cluster.WriteStatus creates. b must represent pods.
 func (s *JobStore) AssumeJob(b *v1alpha1.BatchJob) {
 	b.UID, b.ResourceVersion = "", ""
 	s.mu.Lock()
@@ -203,9 +203,9 @@ func (s *JobStore) AssumeJob(b *v1alpha1.BatchJob) {
 	s.notify(old, b)
 }
 
-// AssumeStatus changes the status of b in memory alone. It returns the job as it
-// is then; false: b is not the newest version any more. MayAssumeStatus tells
-// whether it is allowed.
+// AssumeStatus changes the status of b in memory only and returns the changed job;
+// false: b is not the newest version any more. It is allowed if MayAssumeStatus is
+// true.
 func (s *JobStore) AssumeStatus(
 	b *v1alpha1.BatchJob, at time.Time, change func(*v1alpha1.BatchJobStatus),
 ) (*v1alpha1.BatchJob, bool) {
@@ -214,8 +214,8 @@ func (s *JobStore) AssumeStatus(
 	return &n, s.assume(b, &n)
 }
 
-// assume replaces b by n, which the API server does not know of. It returns false
-// if b is not what the store holds.
+// assume replaces b by n, which is not in the API server. It returns false if b is not
+// what the store has.
 func (s *JobStore) assume(b, n *v1alpha1.BatchJob) bool {
 	s.mu.Lock()
 	id := storeID(b)
@@ -232,7 +232,7 @@ func (s *JobStore) assume(b, n *v1alpha1.BatchJob) bool {
 	return true
 }
 
-// AssumeCancelled has the job be cancelled if BulkCancel says so by now.
+// AssumeCancelled makes the job cancelled if BulkCancel has a request for it.
 func (s *JobStore) AssumeCancelled(uid types.UID) {
 	for {
 		b, ok := s.ByUID(uid)
@@ -246,7 +246,7 @@ func (s *JobStore) AssumeCancelled(uid types.UID) {
 	}
 }
 
-// replace replaces b by n. It returns false if b is not what the store holds.
+// replace replaces b by n. It returns false if b is not what the store has.
 func (s *JobStore) replace(b, n *v1alpha1.BatchJob, assumed bool) bool {
 	if assumed {
 		return s.assume(b, n)
@@ -262,10 +262,10 @@ func (s *JobStore) replace(b, n *v1alpha1.BatchJob, assumed bool) bool {
 	return true
 }
 
-// withBulkCancel returns the job with the cancellation that its own spec does not
-// have: the one that its status has, or the one of BulkCancel. assumed tells that
-// its status changed by that. A job that was placed at the same moment gets only
-// the request; the keeper ends it.
+// withBulkCancel returns the job with the cancellation that is not in its own spec: the
+// one in its status, or that of BulkCancel. assumed reports that its status changed by
+// that. A job that was placed at the same moment gets only the request; the keeper ends
+// it.
 func (s *JobStore) withBulkCancel(b *v1alpha1.BatchJob) (job *v1alpha1.BatchJob, assumed bool) {
 	if b.Spec.Cancel != nil || b.Spec.Requeues > b.Status.Requeues {
 		return b, false

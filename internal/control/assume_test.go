@@ -93,8 +93,7 @@ func TestStatusIsAssumedOnlyOfSinglePodsWithoutOne(t *testing.T) {
 	}
 }
 
-// The object takes the place of the job that was assumed before it, whose status
-// stays.
+// The object replaces the job that was assumed before it, whose status stays.
 func TestObjectTakesThePlaceOfTheAssumedJob(t *testing.T) {
 	s := NewJobs()
 	var last [2]*v1alpha1.BatchJob
@@ -117,7 +116,7 @@ func TestObjectTakesThePlaceOfTheAssumedJob(t *testing.T) {
 	}
 }
 
-// An object that an earlier process created counts, with its number.
+// An object that an earlier process created counts, with its id.
 func TestObjectWithAnotherNumberCorrectsTheAssumedJob(t *testing.T) {
 	s := NewJobs()
 	removed := false
@@ -132,8 +131,8 @@ func TestObjectWithAnotherNumberCorrectsTheAssumedJob(t *testing.T) {
 	}
 }
 
-// A job whose object was created with a status has it until the object has one of
-// its own. What was assumed since then counts more.
+// A job whose object was created with a status has it until the object has a status of
+// its own. A status that was assumed later takes precedence.
 func TestInitialStatusCountsUntilTheObjectHasOne(t *testing.T) {
 	s := NewJobs()
 	object := func(rv int) *v1alpha1.BatchJob {
@@ -229,7 +228,8 @@ func TestRemovedJobIsNotAssumed(t *testing.T) {
 	}
 }
 
-// Script and environment are not in memory, but their size is, until the job is gone.
+// Script and environment are not in memory, but their size is, until the job is
+// removed.
 func TestStoredBytesCountTheDroppedPayload(t *testing.T) {
 	c := &Cluster{Jobs: NewJobs()}
 	b := version("a", 1, 5)

@@ -22,14 +22,14 @@ import (
 type Cluster struct {
 	// Config is the connection, with the process's identity.
 	Config *rest.Config
-	// Client reads and writes the API server directly (no cache). After a
-	// write to an object that a store holds, Apply the result to the store.
+	// Client reads and writes the API server directly (no cache). After a write to an
+	// object that is in a store, Apply the result to the store.
 	Client client.Client
 
-	// Jobs by job id (decimal). Script and Environment are left out of the
-	// stored objects: read the object by Client for them.
-	// They are also indexed by what they were split off from (see SplitOff) and
-	// by the pods they stand for (see WorkloadOf, WorkloadJobs).
+	// Jobs by job id (decimal). The stored objects have no Script and Environment: read
+	// the object with Client for them. They are also indexed by the job from which they
+	// were split off (see SplitOff) and by the pods that they represent (see
+	// WorkloadOf, WorkloadJobs).
 	Jobs *JobStore
 	// Pods by job id (label wire.LabelJobID), those of workloads by group (see
 	// WorkloadPods); others have no key.
@@ -43,10 +43,10 @@ type Cluster struct {
 	QOS        *Store[*v1alpha1.QOS]       // by name
 
 	Reservations *Store[*v1alpha1.Reservation] // by name
-	// PodGroups that Berth did not make, by namespace/name; others have no key.
+	// PodGroups that Berth did not create, by namespace/name; others have no key.
 	PodGroups *Store[*podgroup.PodGroup]
 
-	// NextID draws a job id; nil: only admission does. Set it before use.
+	// NextID draws a job id; nil: only admission draws ids. Set it before use.
 	NextID func(context.Context) (int64, error)
 
 	cache   cache.Cache
@@ -54,8 +54,8 @@ type Cluster struct {
 	members memberIndex
 }
 
-// New connects; nothing is watched before Start. cfg is copied; its rate limit
-// is lifted, because the API server's own fairness is the limit that counts.
+// New returns a Cluster; it watches nothing before Start. cfg is copied; its rate limit
+// is removed, because the API server's own fairness is the limit that counts.
 func New(cfg *rest.Config) (*Cluster, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = -1, 0
@@ -95,7 +95,7 @@ func jobKey(j *v1alpha1.BatchJob) string {
 	return strconv.FormatInt(j.Spec.JobID, 10)
 }
 
-// originKey indexes what was split off a job.
+// originKey is the index key of jobs that were split off a job.
 func originKey(j *v1alpha1.BatchJob) string {
 	if o := j.Spec.Origin; o != nil {
 		return "of " + strconv.FormatInt(o.JobID, 10)
@@ -103,13 +103,13 @@ func originKey(j *v1alpha1.BatchJob) string {
 	return ""
 }
 
-// SplitOff lists what was split off a job: the tasks of an array, the further
-// components of a heterogeneous job. In no order.
+// SplitOff returns the jobs that were split off a job: the tasks of an array, the
+// further components of a heterogeneous job. They are in no order.
 func (c *Cluster) SplitOff(id int64) []*v1alpha1.BatchJob {
 	return c.Jobs.ByIndex("of " + strconv.FormatInt(id, 10))
 }
 
-// podsKey indexes the jobs that run in pods which outlive a job.
+// podsKey is the index key of jobs that run in the pods of another job.
 func podsKey(j *v1alpha1.BatchJob) string {
 	if p := j.Status.Pods; p != nil {
 		return podsOf(p.JobID, p.Attempt)
@@ -121,19 +121,18 @@ func podsOf(jobID int64, attempt int32) string {
 	return "in " + strconv.FormatInt(jobID, 10) + "-" + strconv.Itoa(int(attempt))
 }
 
-// InPods lists the jobs that run or ran in the pods of that attempt, which
-// went from one task of an array to the next. In no order.
+// InPods returns the jobs that run or ran in the pods of that attempt, in no order.
 func (c *Cluster) InPods(jobID int64, attempt int32) []*v1alpha1.BatchJob {
 	return c.Jobs.ByIndex(podsOf(jobID, attempt))
 }
 
-// Job finds a job by its number.
+// Job returns the job with that id.
 func (c *Cluster) Job(id int64) (*v1alpha1.BatchJob, bool) {
 	return c.Jobs.Get(strconv.FormatInt(id, 10))
 }
 
-// JobPods lists the pods that carry the job's number, of every attempt. Pods of
-// other namespaces than the job's are none of its, whatever they carry.
+// JobPods returns the pods with the job's id, of every attempt. Pods in other
+// namespaces than the job's do not belong to it, whatever their labels.
 func (c *Cluster) JobPods(id int64) []*corev1.Pod {
 	b, known := c.Job(id)
 	pods := c.Pods.ByIndex(strconv.FormatInt(id, 10))
@@ -143,7 +142,7 @@ func (c *Cluster) JobPods(id int64) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Namespace != b.Namespace })
 }
 
-// Parameters are those of the one Cluster object; defaults if there is none.
+// Parameters returns those of the Cluster object; defaults if there is none.
 func (c *Cluster) Parameters() v1alpha1.ClusterSpec {
 	if s, ok := c.Settings.Get(v1alpha1.ClusterName); ok {
 		return s.Spec
@@ -151,7 +150,7 @@ func (c *Cluster) Parameters() v1alpha1.ClusterSpec {
 	return v1alpha1.ClusterSpec{}
 }
 
-// OverTimeLimit is how long a job may run beyond its limit in the partition.
+// OverTimeLimit returns how long a job may run beyond its limit in the partition.
 func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 	minutes := c.Parameters().OverTimeLimit
 	if p, ok := c.Partitions.Get(partition); ok && p.Spec.OverTimeLimit != nil {
@@ -160,7 +159,7 @@ func (c *Cluster) OverTimeLimit(partition string) time.Duration {
 	return time.Duration(minutes) * time.Minute
 }
 
-// slim drops what no server process reads from memory.
+// slim removes what no server process reads from memory.
 func (c *Cluster) slim(o any) (any, error) {
 	switch x := o.(type) {
 	case *v1alpha1.BatchJob:
@@ -175,11 +174,11 @@ func (c *Cluster) slim(o any) (any, error) {
 	return o, nil
 }
 
-// Named gives an Account or QOS in memory the name that users know: an object's
-// own has neither capitals nor "_". Stored undoes it.
+// Named sets the name of an Account or QOS in memory to the one that users know: names
+// of objects have no capitals and no "_". Stored undoes it.
 func Named(o client.Object) { o.SetName(v1alpha1.UserName(o.GetName(), o.GetAnnotations())) }
 
-// Stored is a copy of o as the API server takes it.
+// Stored returns a copy of o as it is in the API server.
 func Stored(o client.Object) client.Object {
 	o = o.DeepCopyObject().(client.Object)
 	switch o.(type) {
@@ -202,15 +201,16 @@ func Stored(o client.Object) client.Object {
 	return o
 }
 
-// ApplyJob takes the result of a write into the store, slimmed like the rest.
+// ApplyJob applies the result of a write to the store, without the fields that are not
+// kept in memory.
 func (c *Cluster) ApplyJob(j *v1alpha1.BatchJob) {
 	j = j.DeepCopy()
 	_, _ = c.slim(j)
 	c.Jobs.Apply(j)
 }
 
-// Start watches until ctx ends. It returns when every store holds what the API
-// server held at the call.
+// Start watches until ctx ends. It returns when every store has the objects that the
+// API server had at the call.
 func (c *Cluster) Start(ctx context.Context) error {
 	var synced []toolscache.InformerSynced
 	add := func(s toolscache.InformerSynced, err error) error {
@@ -234,15 +234,15 @@ func (c *Cluster) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	go func() { _ = c.cache.Start(ctx) }() // ends with ctx only
+	go func() { _ = c.cache.Start(ctx) }() // ends only with ctx
 	if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("reading the cluster's state: %w", ctx.Err())
 	}
 	return nil
 }
 
-// known is the object by the name that users know. The watch keeps its own, by
-// which it finds the object again.
+// known returns a copy of the object with the name that users know. The watch keeps the
+// original, by which it finds the object again.
 func known[T client.Object](o T) T {
 	switch any(o).(type) {
 	case *v1alpha1.Account, *v1alpha1.QOS:
@@ -254,13 +254,13 @@ func known[T client.Object](o T) T {
 	return o
 }
 
-// watched is a store that a watch feeds.
+// watched is a store that is filled by a watch.
 type watched[T client.Object] interface {
 	Apply(obj T)
 	Remove(obj T, now time.Time)
 }
 
-// follow feeds store from a watch of kind.
+// follow fills store from a watch of kind.
 func follow[T client.Object](ctx context.Context, k cache.Cache, kind T, store watched[T]) (
 	toolscache.InformerSynced, error) {
 	inf, err := k.GetInformer(ctx, kind, cache.BlockUntilSynced(false))

@@ -11,20 +11,19 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// A job's status holds what became of the job: every change of state, and the
-// earlier runs of a job that went back to the queue. Accounting reads them, so that
-// neither a crash between two writes nor a database that is away makes a gap in a
-// job's record.
+// A job's status has the history of the job: every change of state, and the previous
+// attempts of a requeued job. Accounting reads them, so that neither a crash between
+// two writes nor an unavailable database causes a gap in the job's record.
 
-// Bounds of what a status holds; the oldest entries go first. Both are far beyond
-// what a job does while accounting's database answers.
+// Limits of what a status keeps; the oldest entries are dropped first. Both are far
+// more than a job needs while accounting's database answers.
 const (
 	maxChanges = 64
 	maxPast    = 32
 )
 
-// StatusAfter returns the status that change makes of before at that time. A
-// change of state is noted in the history.
+// StatusAfter returns the status after change was applied to before at that time. A
+// change of state is added to the history.
 func StatusAfter(before *v1alpha1.BatchJobStatus, at time.Time,
 	change func(*v1alpha1.BatchJobStatus)) v1alpha1.BatchJobStatus {
 	now := before.DeepCopy()
@@ -42,7 +41,7 @@ func noteChange(before, now *v1alpha1.BatchJobStatus, at metav1.MicroTime) {
 	givenUp := before.Allocation != nil && now.Allocation == nil
 	requeued := before.IsFinal() && state == v1alpha1.StatePending
 	if givenUp || requeued {
-		if before.Message == "" || ran(before) { // else the start failed: nothing ran
+		if before.Message == "" || ran(before) { // otherwise the start failed: nothing ran
 			now.Past = lastOf(append(now.Past, pastAttempt(before, at)), maxPast)
 		}
 		now.History = nil
@@ -61,13 +60,13 @@ func stateOf(s *v1alpha1.BatchJobStatus) string {
 // lastOf returns the last entries of the list, at most n.
 func lastOf[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
-// ran reports whether the attempt got as far as RUNNING.
+// ran reports whether the attempt has reached RUNNING.
 func ran(s *v1alpha1.BatchJobStatus) bool {
 	running := func(c v1alpha1.StateChange) bool { return c.State == v1alpha1.StateRunning }
 	return s.IsFinal() || slices.ContainsFunc(s.History, running)
 }
 
-// pastAttempt returns the run of the job that ends with before.
+// pastAttempt returns the attempt of the job that ends with before.
 func pastAttempt(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.PastAttempt {
 	p := v1alpha1.PastAttempt{
 		Attempt: before.Attempt, Restarts: before.Restarts, State: status.StateRequeued, Reason: before.Reason,
@@ -76,9 +75,9 @@ func pastAttempt(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.
 	}
 	switch {
 	case before.IsFinal():
-		p.State = before.State // the run ended by itself: its state stays
+		p.State = before.State // the attempt ended by itself: its state stays
 	case before.Message != "":
-		p.State = v1alpha1.StateNodeFail // the message says why the keeper gave the nodes back
+		p.State = v1alpha1.StateNodeFail // the message says why the keeper released the nodes
 	default:
 		p.ExitCode = nil // the processes were killed: their exit code is not the job's
 	}
@@ -97,7 +96,7 @@ func pastAttempt(before *v1alpha1.BatchJobStatus, at metav1.MicroTime) v1alpha1.
 	return p
 }
 
-// addAllocation sums up in p what the job held on all of its nodes.
+// addAllocation adds up in p the job's allocation on all of its nodes.
 func addAllocation(p *v1alpha1.PastAttempt, a *v1alpha1.Allocation) {
 	names := make([]string, 0, len(a.Nodes))
 	at := map[[2]string]int{}

@@ -41,7 +41,7 @@ func TestStatusKeepsTheAttemptsThatWereRequeued(t *testing.T) {
 		!p.Start.Equal(&start) || !p.End.Equal(&end) || p.Attempt != 1 || p.Restarts != 0 {
 		t.Errorf("%+v", p)
 	}
-	// The API server takes no null for an instant; the job would stay as it is.
+	// The API server accepts no null for an instant; the job would never change again.
 	if b, err := json.Marshal(p); err != nil || bytes.Contains(b, []byte("null")) {
 		t.Errorf("%s, %v", b, err)
 	}

@@ -2,7 +2,7 @@ package control
 
 import "sync"
 
-// locks are mutexes by number, made when they are needed.
+// locks are mutexes by number, created on demand.
 type locks struct {
 	mu   sync.Mutex
 	held map[int64]*lock
@@ -13,8 +13,8 @@ type lock struct {
 	users int
 }
 
-// LockArray makes the caller the only one in this process that splits tasks
-// off the array, or takes away what is not split off; unlock ends that.
+// LockArray locks the array in this process: only the caller may split tasks off it, or
+// remove tasks that are not split off. unlock releases it.
 func (c *Cluster) LockArray(id int64) (unlock func()) {
 	l := &c.arrays
 	l.mu.Lock()

@@ -8,9 +8,10 @@ type Planned struct {
 	Nodes    []string  // short names; empty without Start
 	Reason   string    // Slurm's reason code: Resources, Priority, BeginTime, Dependency, ...
 	Priority int64
-	// NodeCPUs are those of the largest node of the job's partition; 0: unknown.
+	// NodeCPUs is the number of CPUs of the largest node of the job's partition; 0:
+	// unknown.
 	NodeCPUs int32
-	// Outcomes says of each dependency of the job whether it is met ('m'), never
-	// will be ('n'), or is open ('u'); empty: it waits for something else.
+	// Outcomes has a letter for each dependency of the job: met ('m'), impossible ('n')
+	// or undecided ('u'). It is empty if the job waits for something else.
 	Outcomes string
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// PodIndex is the pod's place among all pods of its job: the offset of its
-// replicated job plus its completion index, or what that is in its list.
+// PodIndex returns the index of the pod among all pods of its job: the offset of its
+// replicated job plus its completion index, or the entry with that index in its list of
+// nodes.
 func PodIndex(pod *corev1.Pod) (int, error) {
 	offset, err := number(pod.Annotations, wire.AnnotationNodeOffset)
 	if err != nil {
@@ -31,7 +32,7 @@ func PodIndex(pod *corev1.Pod) (int, error) {
 	return offset + completion, nil
 }
 
-// number reads a count from an annotation; a missing one is 0.
+// number returns a count from an annotation; 0 if it is missing.
 func number(from map[string]string, key string) (int, error) {
 	text, ok := from[key]
 	if !ok {

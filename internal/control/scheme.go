@@ -1,6 +1,6 @@
-// Package control is how the server processes (scheduler, API role) see the
-// cluster: the scheme of the types they use, one client, and in-memory stores
-// that follow the API server and include the process's own writes at once.
+// Package control is the server processes' (scheduler, API role) access to the cluster:
+// the scheme of the types that they use, one client, and in-memory stores that follow
+// the API server and include the process's own writes at once.
 package control
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// NewScheme knows Kubernetes' own types, Berth's, JobSet,
-// PodGroup and APIService.
+// NewScheme returns a scheme with the types of Kubernetes, Berth, JobSet, PodGroup and
+// APIService.
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(s))

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Store holds the newest version known of every object of one type. It is fed
-// by a watch and by the results of the process's own writes, whichever is
-// newer, so a reader never sees a state older than what this process wrote.
-// Objects in it are shared: nobody may change them. Safe for concurrent use.
+// Store has the newest known version of every object of one type. It is filled by a
+// watch and by the results of the process's own writes, whichever is newer, so that
+// readers never see a state older than this process's writes. Its objects are shared:
+// nobody may change them. Safe for concurrent use.
 type Store[T client.Object] struct {
 	keys      []func(T) string   // index keys; "" leaves the object out of that index
 	multiKeys []func(T) []string // indexes with several keys for one object
@@ -21,17 +21,17 @@ type Store[T client.Object] struct {
 	mu          sync.RWMutex
 	byUID       map[types.UID]T // by storeID
 	index       map[string]map[types.UID]T
-	deleted     map[types.UID]time.Time // deleted lately: a late write must not revive
+	deleted     map[types.UID]time.Time // recently deleted: a late write must not revive
 	subscribers []func(old, now T)
 
 	version  uint64        // the highest resource version of any object applied or removed
-	advanced chan struct{} // closed when version grows; nil: nobody waits
+	advanced chan struct{} // closed when version increases; nil: nobody waits
 }
 
-// deletedTTL is how long a deleted object's UID is remembered.
+// deletedTTL is how long the UID of a deleted object is kept.
 const deletedTTL = 10 * time.Minute
 
-// NewStore makes a store indexed by keys, whose values must differ.
+// NewStore returns a store with indexes by keys, whose values must differ.
 func NewStore[T client.Object](keys ...func(T) string) *Store[T] {
 	return &Store[T]{
 		keys:    keys,
@@ -41,8 +41,8 @@ func NewStore[T client.Object](keys ...func(T) string) *Store[T] {
 	}
 }
 
-// storeID returns the object's UID. An object that the API server does not have
-// yet has none; its namespace and name stand for it.
+// storeID returns the object's UID. An object that is not in the API server yet has
+// none; its namespace and name are used instead.
 func storeID(o client.Object) types.UID {
 	if uid := o.GetUID(); uid != "" {
 		return uid
@@ -52,19 +52,19 @@ func storeID(o client.Object) types.UID {
 
 func nameID(o client.Object) types.UID { return types.UID(o.GetNamespace() + "/" + o.GetName()) }
 
-// IndexMany adds an index by several keys of each object, whose values must
-// differ from those of the other indexes. Call it before the store is fed.
+// IndexMany adds an index with several keys for each object. The keys must differ from
+// those of the other indexes. Call it before the store is filled.
 func (s *Store[T]) IndexMany(keys func(T) []string) { s.multiKeys = append(s.multiKeys, keys) }
 
-// Subscribe has fn called after every change, in the goroutine that made it:
-// old is the zero T for a new object, now for a deleted one. fn must return
-// quickly. Call it before the store is fed.
+// Subscribe registers fn to be called after every change, in the goroutine that made
+// it: old is the zero T for a new object, now for a deleted one. fn must return
+// quickly. Call Subscribe before the store is filled.
 func (s *Store[T]) Subscribe(fn func(old, now T)) { s.subscribers = append(s.subscribers, fn) }
 
-// Apply stores obj unless the store knows a newer version or its deletion.
+// Apply stores obj unless the store has a newer version or its deletion.
 func (s *Store[T]) Apply(obj T) {
 	s.mu.Lock()
-	if !s.isNews(obj) {
+	if !s.isNewer(obj) {
 		s.mu.Unlock()
 		return
 	}
@@ -74,9 +74,9 @@ func (s *Store[T]) Apply(obj T) {
 	s.notify(old, obj)
 }
 
-// isNews notes the version of obj and reports whether the store should hold it:
-// it is neither deleted nor older than what the store holds. The store is locked.
-func (s *Store[T]) isNews(obj T) bool {
+// isNewer records the version of obj and reports whether the store should store it: it
+// is neither deleted nor older than the stored one. The store is locked.
+func (s *Store[T]) isNewer(obj T) bool {
 	s.noteVersion(obj)
 	id := storeID(obj)
 	if _, gone := s.deleted[id]; gone {
@@ -86,7 +86,7 @@ func (s *Store[T]) isNews(obj T) bool {
 	return !known || newer(obj, old)
 }
 
-// put stores obj in the place of old, if that is known. The store is locked.
+// put stores obj in place of old, if that is known. The store is locked.
 func (s *Store[T]) put(old T, known bool, obj T) {
 	if known {
 		s.unindex(old)
@@ -104,7 +104,7 @@ func (s *Store[T]) put(old T, known bool, obj T) {
 	})
 }
 
-// Remove removes the object for good: no later Apply brings it back.
+// Remove removes the object permanently: no later Apply restores it.
 func (s *Store[T]) Remove(obj T, now time.Time) {
 	s.mu.Lock()
 	old, known := s.remove(obj, now)
@@ -146,8 +146,8 @@ func (s *Store[T]) noteVersion(obj client.Object) {
 	}
 }
 
-// Version returns the highest resource version that has reached the store. A
-// process that waits until its store has come as far as another's sees at least
+// Version returns the highest resource version that has reached the store. A process
+// that waits until its store has reached the version of another process sees at least
 // what that one sees.
 func (s *Store[T]) Version() uint64 {
 	s.mu.RLock()
@@ -155,7 +155,7 @@ func (s *Store[T]) Version() uint64 {
 	return s.version
 }
 
-// Await returns when the store has come as far as version; the error is ctx's.
+// Await returns when the store has reached version; the error is that of ctx.
 func (s *Store[T]) Await(ctx context.Context, version uint64) error {
 	for {
 		s.mu.Lock()

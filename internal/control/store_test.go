@@ -25,7 +25,7 @@ func TestStoreKeepsTheNewest(t *testing.T) {
 	changes := 0
 	s.Subscribe(func(_, _ *v1alpha1.BatchJob) { changes++ })
 	s.Apply(version("a", 1, 5))
-	s.Apply(version("a", 1, 4)) // a watch behind our own write
+	s.Apply(version("a", 1, 4)) // a watch that is behind our own write
 	s.Apply(version("a", 1, 5))
 	if j, ok := s.Get("1"); !ok || j.ResourceVersion != "5" || changes != 1 {
 		t.Errorf("%v after %d changes", j, changes)
@@ -40,7 +40,7 @@ func TestStoreDoesNotReviveTheDeleted(t *testing.T) {
 	s := NewStore(jobKey)
 	s.Apply(version("a", 1, 5))
 	s.Remove(version("a", 1, 6), time.Now())
-	s.Apply(version("a", 1, 7)) // the answer to a write that came before
+	s.Apply(version("a", 1, 7)) // the answer to an earlier write
 	if s.Len() != 0 || len(s.ByIndex("1")) != 0 {
 		t.Error("a deleted object is back")
 	}
@@ -80,7 +80,7 @@ func TestStoreIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-func TestStoreTellsHowFarItIs(t *testing.T) {
+func TestAwaitWaitsForTheVersion(t *testing.T) {
 	s := NewStore(jobKey)
 	done := make(chan error, 1)
 	go func() { done <- s.Await(t.Context(), 7) }()
@@ -93,6 +93,6 @@ func TestStoreTellsHowFarItIs(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Await(ctx, 8); err == nil {
-		t.Error("a version that did not come was waited for in vain, and nobody says so")
+		t.Error("no error for a version that did not arrive")
 	}
 }

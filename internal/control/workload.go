@@ -18,9 +18,9 @@ const (
 	LabelLWSIndex = "leaderworkerset.sigs.k8s.io/worker-index"
 )
 
-// GroupOf is the key of the pods that are placed together with p, a pod of a
-// workload: its PodGroup, its group of a LeaderWorkerSet, or itself. "" is a pod
-// that is none: a job's, or one for another scheduler.
+// GroupOf returns the key of the pods that are placed together with p, a pod of a
+// workload: its PodGroup, its group of a LeaderWorkerSet, or itself. It is "" for a pod
+// of a job and for one that names another scheduler.
 func GroupOf(p *corev1.Pod) string {
 	if p.Spec.SchedulerName != wire.SchedulerName {
 		return ""
@@ -37,18 +37,18 @@ func GroupOf(p *corev1.Pod) string {
 	return "pod " + string(p.UID)
 }
 
-// GroupOfPodGroup is the key of a PodGroup's pods.
+// GroupOfPodGroup returns the key of the pods of a PodGroup.
 func GroupOfPodGroup(namespace, name string) string { return "group " + namespace + "/" + name }
 
 func workloadKey(p *corev1.Pod) string { return GroupOf(p) }
 
-// NewPods makes an empty store of pods with its indexes.
+// NewPods returns an empty store of pods with its indexes.
 func NewPods() *Store[*corev1.Pod] {
 	return NewStore(func(p *corev1.Pod) string { return p.Labels[wire.LabelJobID] }, workloadKey)
 }
 
-// NewPodGroups makes an empty store of PodGroups, indexed but for those that the
-// starter makes for its pods.
+// NewPodGroups returns an empty store of PodGroups, with an index of those that the
+// starter did not create.
 func NewPodGroups() *Store[*podgroup.PodGroup] {
 	return NewStore(func(g *podgroup.PodGroup) string {
 		if _, ours := g.Labels[wire.LabelJobID]; ours {
@@ -58,7 +58,7 @@ func NewPodGroups() *Store[*podgroup.PodGroup] {
 	})
 }
 
-// NewJobs makes an empty store of jobs with its indexes.
+// NewJobs returns an empty store of jobs with its indexes.
 func NewJobs() *JobStore {
 	s := &JobStore{
 		Store:   *NewStore(jobKey, originKey, podsKey),
@@ -70,7 +70,7 @@ func NewJobs() *JobStore {
 	return s
 }
 
-// memberKeys index a workload's job by its group and its pods.
+// memberKeys returns the index keys of a workload's job: its group and its pods.
 func memberKeys(j *v1alpha1.BatchJob) []string {
 	w := j.Spec.Workload
 	if w == nil {
@@ -88,15 +88,15 @@ func memberKeys(j *v1alpha1.BatchJob) []string {
 
 func memberKey(uid types.UID) string { return "member " + string(uid) }
 
-// WorkloadPods lists the pods of a group, in no order.
+// WorkloadPods returns the pods of a group, in no order.
 func (c *Cluster) WorkloadPods(group string) []*corev1.Pod { return c.Pods.ByIndex(group) }
 
-// WorkloadJobs lists the jobs that stand for pods of the group, in no order;
-// a group of a single pod has none (see WorkloadOf).
+// WorkloadJobs returns the jobs that represent pods of the group, in no order; a group
+// of a single pod has none (see WorkloadOf).
 func (c *Cluster) WorkloadJobs(group string) []*v1alpha1.BatchJob { return c.Jobs.ByIndex(group) }
 
-// WorkloadOf is the job that stands for the pod, and the pod's place in it: the
-// newest one, if there were several. ok is false if there is none.
+// WorkloadOf returns the newest job that represents the pod, and the pod's index in it.
+// ok is false if there is none.
 func (c *Cluster) WorkloadOf(uid types.UID) (b *v1alpha1.BatchJob, index int, ok bool) {
 	for _, j := range c.Jobs.ByIndex(memberKey(uid)) {
 		if b == nil || j.Spec.JobID > b.Spec.JobID {
@@ -110,14 +110,14 @@ func (c *Cluster) WorkloadOf(uid types.UID) (b *v1alpha1.BatchJob, index int, ok
 	return b, index, ok
 }
 
-// StoodFor tells whether a job stands for the pod.
-func (c *Cluster) StoodFor(uid types.UID) bool {
+// HasWorkload reports whether a job represents the pod.
+func (c *Cluster) HasWorkload(uid types.UID) bool {
 	_, ok := c.Jobs.Get(memberKey(uid))
 	return ok
 }
 
-// MemberPods are the pods a workload's job stands for, in their order, as far
-// as they exist.
+// MemberPods returns the existing pods that a workload's job represents, in their
+// order.
 func (c *Cluster) MemberPods(b *v1alpha1.BatchJob) []*corev1.Pod {
 	out := make([]*corev1.Pod, 0, len(b.Spec.Workload.Pods))
 	for i := range b.Spec.Workload.Pods {
@@ -128,19 +128,20 @@ func (c *Cluster) MemberPods(b *v1alpha1.BatchJob) []*corev1.Pod {
 	return out
 }
 
-// memberIndex finds the place of a pod in a large workload: that of the one
-// last asked for, because a gang's pods come one after the other.
+// memberIndex returns the index of a pod in a large workload. It keeps the index of the
+// workload that was used last, because the pods of a gang are requested one after the
+// other.
 type memberIndex struct {
 	last atomic.Pointer[members]
 }
 
 type members struct {
-	pods  *v1alpha1.WorkloadPod // the first of them: another list has another
+	pods  *v1alpha1.WorkloadPod // the first one identifies the list
 	count int
 	index map[types.UID]int
 }
 
-// manyMembers are more than are quickly looked through.
+// manyMembers is the number of members from which an index is built.
 const manyMembers = 16
 
 func (x *memberIndex) of(b *v1alpha1.BatchJob, uid types.UID) (int, bool) {

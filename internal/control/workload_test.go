@@ -9,8 +9,8 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// The index of a pod in its job is right in small and large workloads, and after
-// the members changed.
+// The index of a pod in its job is correct in small and large workloads, and after the
+// members changed.
 func TestWorkloadOfReturnsTheIndexOfThePod(t *testing.T) {
 	c := &Cluster{Jobs: NewJobs()}
 	for rv, pods := range []int{1, manyMembers, 40, 39} {
@@ -21,12 +21,12 @@ func TestWorkloadOfReturnsTheIndexOfThePod(t *testing.T) {
 		}
 		c.Jobs.Apply(b)
 		for i, p := range b.Spec.Workload.Pods {
-			if _, at, ok := c.WorkloadOf(p.UID); !ok || at != i || !c.StoodFor(p.UID) {
+			if _, at, ok := c.WorkloadOf(p.UID); !ok || at != i || !c.HasWorkload(p.UID) {
 				t.Fatalf("pod %s of %d: %d %v", p.UID, pods, at, ok)
 			}
 		}
 	}
-	if _, _, ok := c.WorkloadOf("p40"); ok || c.StoodFor("p40") {
-		t.Error("a pod that is no member any more has an index")
+	if _, _, ok := c.WorkloadOf("p40"); ok || c.HasWorkload("p40") {
+		t.Error("a pod that is not a member any more has an index")
 	}
 }

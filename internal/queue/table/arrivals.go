@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Patience bounds how long a reader waits for jobs that were admitted before
-// it asked: their events are on their way, unless the API server did not
-// store them after all (a retry met its own object, a quota).
+// Patience limits how long a reader waits for jobs that were admitted before its
+// request. Their events are on their way, unless the API server did not store them
+// after all (a retry found its own object, or a quota was exceeded).
 const Patience = time.Second
 
-// arrivals are the jobs that were admitted and have no row yet. A reader who
-// submitted a moment ago must find the job: programs take a job that is not
-// listed for finished.
+// arrivals are the jobs that were admitted and have no row yet. A reader who has just
+// submitted a job must find it, because programs consider a job that is not listed as
+// finished.
 type arrivals struct {
 	mu      sync.Mutex
 	due     map[int64]arrival
@@ -26,7 +26,7 @@ type arrival struct {
 	at   time.Time
 }
 
-// Expect tells the table that the job was admitted and is about to be stored.
+// Expect notes that the job was admitted and is about to be stored.
 func (t *Table) Expect(id int64, user string) {
 	a := &t.coming
 	a.mu.Lock()
@@ -43,7 +43,7 @@ func (t *Table) Expect(id int64, user string) {
 	a.due[id] = arrival{user, now}
 }
 
-// arrived takes the job off the list.
+// arrived removes the job from the list.
 func (a *arrivals) arrived(id int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,8 +57,8 @@ func (a *arrivals) arrived(id int64) {
 	}
 }
 
-// pending returns a channel to wait on while jobs that the query may mean,
-// admitted before asked, have not arrived; nil: there are none.
+// pending returns a channel that is closed when a job arrives, while jobs that the
+// query may match, admitted before asked, have not arrived; nil: there are none.
 func (a *arrivals) pending(q *Query, asked time.Time) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,8 +75,8 @@ func (a *arrivals) pending(q *Query, asked time.Time) <-chan struct{} {
 	return nil
 }
 
-// Await returns when every job that was admitted before the call, and that q
-// may mean, has its row; after Patience at the latest, or when ctx is done.
+// Await returns when every job that was admitted before the call, and that q may match,
+// has a row; at the latest after Patience, or when ctx is done.
 func (t *Table) Await(ctx context.Context, q Query) {
 	asked := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, Patience)

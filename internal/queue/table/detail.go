@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// details fills in what scontrol show job and squeue -O tell beside the rest.
+// details fills in the remaining fields of scontrol show job and squeue -O.
 func details(j *status.Job, b *v1alpha1.BatchJob) {
 	s := &b.Spec.Job
 	j.SubmitHost, j.SubmitSID, j.Deadline = s.Batch.SubmitHost, s.Batch.SubmitSID, s.Time.Deadline
@@ -35,7 +35,7 @@ func geometry(j *status.Job, s *job.Shape) {
 	j.TasksPerSocket, j.TasksPerCore, j.CoreSpec = s.TasksPerSocket, s.TasksPerCore, s.CoreSpec
 }
 
-// perTRES tells of requests that are not counted by the node.
+// perTRES fills in requests that are not counted per node.
 func perTRES(j *status.Job, s *job.Shape) {
 	node, perJob, socket, task := []string{}, []string{}, []string{}, []string{}
 	for _, g := range s.GRES {
@@ -60,7 +60,7 @@ func perTRES(j *status.Job, s *job.Shape) {
 	}
 }
 
-// past tells what has happened to the job.
+// past fills in the history of the job.
 func past(j *status.Job, b *v1alpha1.BatchJob) {
 	if j.Eligible != 0 && b.Spec.Job.Hold == "" {
 		j.Accrue = j.Eligible
@@ -77,8 +77,8 @@ func past(j *status.Job, b *v1alpha1.BatchJob) {
 	}
 }
 
-// gresOf is how many of each generic resource the job asks for: on so many
-// nodes, for so many tasks.
+// gresOf returns how many of each generic resource the job requests for that number of
+// nodes and tasks.
 func gresOf(s *job.Shape, nodes, tasks int32) map[string]int64 {
 	sum := map[string]int64{}
 	for _, g := range s.GRES {
@@ -97,7 +97,8 @@ func gresOf(s *job.Shape, nodes, tasks int32) map[string]int64 {
 	return sum
 }
 
-// place is Layout: what the job holds on each node.
+// place returns the job's allocation on each node as text (Layout), and the sum of its
+// generic resources.
 func place(a *v1alpha1.Allocation) (text string, sum map[string]int64) {
 	var out strings.Builder
 	sum = map[string]int64{}

@@ -41,8 +41,8 @@ func jobFields() (all, fixed, dynamic []field) {
 // Projection chooses the fields to send. nil: all.
 type Projection struct{ fields []field }
 
-// Project makes a projection on the named fields (their JSON names). Names
-// that do not exist are left out; no name at all means every field.
+// Project returns a projection to the named fields (their JSON names). Names that do
+// not exist are ignored; without names it has every field.
 func Project(names []string) *Projection {
 	if len(names) == 0 {
 		return nil
@@ -57,7 +57,7 @@ func Project(names []string) *Projection {
 	return p
 }
 
-// Plans tells whether a change of the plan alone can change what is sent.
+// Plans reports whether a change of the plan alone can change the encoded row.
 func (p *Projection) Plans() bool {
 	return p == nil || slices.ContainsFunc(p.fields,
 		func(f field) bool { return planned[f.Name] && f.Name != "priority" })
@@ -87,11 +87,11 @@ func (t *Table) AppendJSON(b []byte, rows []*Row, p *Projection) []byte {
 	return append(b, ']')
 }
 
-// Merged is the row's job with the newest plan merged in.
+// Merged returns the row's job with the newest plan merged in.
 func (t *Table) Merged(r *Row) status.Job { return *t.merged(r, new(status.Job), true) }
 
-// merged is the row's own job, or scratch with the plan merged in; nodes: the
-// planned nodes as well, which take the longest.
+// merged returns the row's own job, or scratch with the plan merged in. With nodes it
+// includes the planned nodes, which take the longest.
 func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 	if r.State != v1alpha1.StatePending || t.planner == nil {
 		return &r.Job
@@ -103,7 +103,7 @@ func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 	*scratch = r.Job
 	scratch.Nodes = max(r.Nodes, spreadOver(&r.Job, p.NodeCPUs))
 	if r.Held != "" {
-		return scratch // held since the plan was made, perhaps: the plan has no say
+		return scratch // it may have been held after the plan was made: the plan does not count
 	}
 	scratch.Priority = p.Priority
 	if p.Reason != "" {
@@ -119,8 +119,8 @@ func (t *Table) merged(r *Row, scratch *status.Job, nodes bool) *status.Job {
 	return scratch
 }
 
-// spreadOver is how many nodes of that size the job's tasks fill. A number of
-// tasks for each node is not checked against it, as in Slurm.
+// spreadOver returns how many nodes with this number of CPUs the job's tasks fill. As
+// in Slurm, the number of tasks per node is not considered.
 func spreadOver(j *status.Job, cpus int32) int32 {
 	if cpus == 0 || j.TasksPerNode > 0 {
 		return 0
@@ -129,10 +129,10 @@ func spreadOver(j *status.Job, cpus int32) int32 {
 	return (j.Tasks + each - 1) / each
 }
 
-// waitingFor is what the job still depends on, as far as the plan tells: nothing
-// once it waits for nodes or licenses, else what is not fulfilled, as in Slurm,
-// which forgets the rest. The tasks of an array wait for one job each
-// (aftercorr), and the components of a heterogeneous job for one another.
+// waitingFor returns the remaining dependencies of the job, as far as the plan shows
+// them: none if it waits for nodes or licenses, otherwise those that are not fulfilled,
+// as in Slurm, which forgets the others. The tasks of an array wait for one job each
+// (aftercorr), and the components of a heterogeneous job for each other.
 func waitingFor(j *status.Job, p *control.Planned) string {
 	switch {
 	case p.Reason == status.ReasonDependencyNeverSatisfied && strings.Contains(j.Dependency, "aftercorr:"):

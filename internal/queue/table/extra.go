@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// Extra are filters that are seldom given: each that is not empty must hold.
+// Extra has filters that are rarely used: each one that is not empty must match.
 type Extra struct {
 	Reservations []string
 	WCKeys       []string
-	Licenses     []string // names; a job passes that uses any of them
-	// Hidden are partitions that are not to be shown: a job passes that is in
-	// any other.
+	Licenses     []string // names; jobs that use any of them match
+	// Hidden are partitions that are not shown: jobs match that are in any other one.
 	Hidden []string
 }
 
-// extraFilter is an Extra with its lists as sets; nil sets let every row pass.
+// extraFilter is an Extra with its lists as sets; a nil set matches every row.
 type extraFilter struct{ reservations, wckeys, licenses, hidden map[string]bool }
 
 func (e *Extra) compile() *extraFilter {
@@ -25,7 +24,7 @@ func (e *Extra) compile() *extraFilter {
 	return &extraFilter{set(e.Reservations), set(e.WCKeys), set(e.Licenses), set(e.Hidden)}
 }
 
-// pass reports whether the row passes; a nil filter lets every row pass.
+// pass reports whether the row matches; a nil filter matches every row.
 func (e *extraFilter) pass(r *Row) bool {
 	return e == nil || (e.reservations == nil || e.reservations[r.Reservation]) &&
 		(e.wckeys == nil || e.wckeys[r.WCKey]) &&
@@ -33,7 +32,7 @@ func (e *extraFilter) pass(r *Row) bool {
 		(e.hidden == nil || slices.ContainsFunc(r.parts(), func(p string) bool { return !e.hidden[p] }))
 }
 
-// licenses are the names in a text such as "matlab:2,ansys@server:1".
+// licenses returns the names in a text such as "matlab:2,ansys@server:1".
 func licenses(text string) []string {
 	var out []string
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' || r == '|' }) {

@@ -5,48 +5,47 @@ import (
 	"time"
 )
 
-// promise is how long a place is kept for a job that was admitted and has no
-// row yet. It has one after milliseconds, unless the API server did not store
-// it after all (a quota, another webhook's no). As long are objects remembered:
-// a client whose answer was lost sends the same one again for that time.
+// promise is how long a place is reserved for a job that was admitted and has no row
+// yet. Usually it has one after milliseconds, unless the API server did not store it
+// after all (a quota, a refusal by another webhook). Objects are remembered for the
+// same time: a client whose answer was lost sends the same object again within it.
 const promise = 30 * time.Second
 
-// Place is room in the queue for jobs of one user that are about to be stored.
+// Place is a place in the queue for jobs of one user that are about to be stored.
 type Place struct {
-	// Object is "namespace/name" of what is submitted; whoever sends it again
-	// takes no second place. "": not known.
+	// Object is "namespace/name" of the submission. Sending the same object again
+	// reserves no second place. "": not known.
 	Object             string
 	User, Account, QOS string
 	Jobs               int // tasks of an array count each
-	// Bytes are those that the job takes where it is stored (BatchJob.StoredBytes).
+	// Bytes is the stored size of the job (BatchJob.StoredBytes).
 	Bytes int64
 
 	id    int64
 	until time.Time
 	gone  bool
-	// stored: the job has its row.
+	// stored is true if the job has its row.
 	stored bool
 }
 
-// Room tells whether there is room for a place: all is how many jobs there are
-// in the queue, finished ones included, active how many of a group that are
-// not, bytes what the jobs of the place's user take where they are stored, of finished
-// jobs too. Tasks of an array count each, and so do jobs that have places.
+// Room returns an error if there is no room for a place. all is the number of jobs in
+// the queue, including final ones; active returns the number of jobs of a group that
+// are not final; bytes is the stored size of the jobs of the place's user, including
+// final ones. Each task of an array counts, and so do jobs with places.
 type Room func(all int, active func(Key) int, bytes int64) error
 
-// places are those kept, oldest first. The table's lock guards them.
+// places are the reserved places, oldest first. The table's lock guards them.
 type places struct {
 	line     []*Place
 	byID     map[int64]*Place
 	byObject map[string][]*Place
 }
 
-// Reserve keeps a place if room says that there is one: no other submission
-// comes between the question and the answer, so a burst takes no more places
-// than there are. The place is kept until the job has its row, p is given back
-// or some seconds are over.
+// Reserve reserves a place if room allows it. Check and reservation are atomic, so many
+// submissions at once cannot exceed the limits. The place stays reserved until the job
+// has its row, until GiveBack, or for some seconds.
 func (t *Table) Reserve(p *Place, room Room) error {
-	t.remakeTouched()
+	t.rebuildTouched()
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +72,7 @@ func (t *Table) Reserve(p *Place, room Room) error {
 	return nil
 }
 
-// forget drops one place of an object, which may have newer ones.
+// forget removes one place of an object, which may have newer ones.
 func (l *places) forget(p *Place) {
 	left := slices.DeleteFunc(l.byObject[p.Object], func(other *Place) bool { return other == p })
 	if l.byObject[p.Object] = left; len(left) == 0 {
@@ -81,8 +80,8 @@ func (l *places) forget(p *Place) {
 	}
 }
 
-// Resent tells whether the object was stored a moment ago and is sent again.
-// If it has only places, they are given back: it will ask for new ones.
+// Resent reports whether the object was stored a moment ago and is sent again. If it
+// has only places, they are released: the caller will reserve new ones.
 func (t *Table) Resent(object string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +95,7 @@ func (t *Table) Resent(object string) bool {
 	return false
 }
 
-// Take says which job the place is for.
+// Take sets the id of the job that the place is for.
 func (t *Table) Take(p *Place, id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,14 +109,14 @@ func (t *Table) Take(p *Place, id int64) {
 	t.places.byID[id] = p
 }
 
-// GiveBack ends the promise: the job will not be stored.
+// GiveBack releases the place: the job will not be stored.
 func (t *Table) GiveBack(p *Place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave(p)
 }
 
-// leave takes a place off the counts, once. The caller holds the lock.
+// leave subtracts a place from the counts, once. The caller holds the lock.
 func (t *Table) leave(p *Place) {
 	if p.gone {
 		return
@@ -129,8 +128,8 @@ func (t *Table) leave(p *Place) {
 	t.countBytes(p.User, -p.Bytes)
 }
 
-// arrived gives the place back to the job that has its row now. The caller
-// holds the lock.
+// arrived releases the place of the job, which now has its row. The caller holds the
+// lock.
 func (t *Table) arrived(id int64) {
 	t.coming.arrived(id)
 	if p := t.places.byID[id]; p != nil {
@@ -139,8 +138,8 @@ func (t *Table) arrived(id int64) {
 	}
 }
 
-// Stored returns how many bytes the user's jobs take, places included, and how
-// many of them the job with that id takes; 0 where there is none.
+// Stored returns the stored size of the user's jobs in bytes, including places, and the
+// part of the job with that id, or 0.
 func (t *Table) Stored(user string, id int64) (all, job int64) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/table"
 )
 
-// Whoever sends an object again gives the place back that it had, also when an
-// earlier one of the same object has run out meanwhile.
+// If an object is sent again, its earlier place is released, also if a still earlier
+// one of the same object has expired in between.
 func TestPlacesOfOneObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, tab := newTable(plans{})

@@ -9,15 +9,16 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Query chooses rows: each list that is not empty must contain the row's
-// value. Names are exact. States empty: those that squeue shows by itself.
+// Query selects rows: each list that is not empty must contain the row's value. Names
+// are exact. If States is empty, the query selects the states that squeue shows by
+// default.
 type Query struct {
 	IDs []int64
-	// Tasks narrows ids of arrays to some of their tasks. The row that stands
-	// for several passes if one of them is meant.
+	// Tasks restricts ids of arrays to some of their tasks. A row that represents
+	// several tasks matches if one of them is included.
 	Tasks map[int64]value.Intervals
-	// Leaders are, by id, the heterogeneous jobs of which ids are meant as
-	// components; others than theirs do not pass.
+	// Leaders maps ids that name components of heterogeneous jobs to the ids of those
+	// jobs. Components of other jobs do not match.
 	Leaders    map[int64]int64
 	Users      []string
 	States     []string
@@ -26,14 +27,14 @@ type Query struct {
 	Names      []string
 	Accounts   []string
 	QOS        []string
-	Nodes      *hostlist.Pattern // of short names; a job passes that holds any of them
+	Nodes      *hostlist.Pattern // of short names; jobs that have any of them match
 	Extra      *Extra
 }
 
-// defaultQOS is that of a job which names none.
+// defaultQOS is the QOS of jobs without one.
 const defaultQOS = "normal"
 
-// shown are the states of jobs that squeue shows when not asked for others.
+// shown are the states that squeue shows by default.
 var shown = []string{
 	v1alpha1.StatePending, v1alpha1.StateSpecialExit, v1alpha1.StateReservationDeleted, v1alpha1.StateConfiguring, v1alpha1.StateRunning,
 	v1alpha1.StateCompleting, v1alpha1.StateSuspended,
@@ -51,14 +52,13 @@ type filter struct {
 	extra                                     *extraFilter
 }
 
-// Filter is a Query made ready to be compared with many rows. Safe for
-// concurrent use.
+// Filter is a Query prepared for comparing it with many rows. Safe for concurrent use.
 type Filter struct{ f *filter }
 
 // Filter returns the query's filter.
 func (q *Query) Filter() Filter { return Filter{q.compile()} }
 
-// Pass reports whether the row passes.
+// Pass reports whether the row matches.
 func (f Filter) Pass(r *Row) bool { return f.f.pass(r) }
 
 func (q *Query) compile() *filter {
@@ -94,9 +94,9 @@ func set(list []string) map[string]bool {
 	return m
 }
 
-// means tells whether the row is one of those asked for by id: by its own, or by
-// that of its array or heterogeneous job. r may be nil.
-func (f *filter) means(r *Row) bool {
+// hasID reports whether the row was requested by id: by its own, or by that of its
+// array or heterogeneous job. r may be nil.
+func (f *filter) hasID(r *Row) bool {
 	switch {
 	case f.ids == nil:
 		return true
@@ -110,12 +110,12 @@ func (f *filter) means(r *Row) bool {
 		return false
 	}
 	if _, some := f.tasks[r.ID]; some && r.ArrayJobID == 0 {
-		return false // a task of what is no array
+		return false // a task of a job that is not an array
 	}
 	return f.ids[r.ID] || r.HetJobID != 0 && f.ids[r.HetJobID]
 }
 
-// In tells whether the row is, or stands for, one of the tasks.
+// In reports whether the row is one of the tasks, or represents one of them.
 func (r *Row) In(set value.Intervals) bool {
 	if r.Task != nil {
 		return set.Has(*r.Task)
@@ -124,7 +124,7 @@ func (r *Row) In(set value.Intervals) bool {
 }
 
 func (f *filter) pass(r *Row) bool {
-	return f.means(r) && (f.states == nil || f.states[r.State]) &&
+	return f.hasID(r) && (f.states == nil || f.states[r.State]) &&
 		(f.users == nil || f.users[r.User]) &&
 		(f.partitions == nil || inAny(f.partitions, r.parts())) &&
 		(f.names == nil || f.names[r.Name]) &&

@@ -21,8 +21,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// newRow turns a BatchJob into its row.
-// split are the jobs split off it.
+// newRow returns the row of a BatchJob. split are the jobs that were split off it.
 func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Directory) *Row {
 	r := &Row{Held: b.Spec.Job.Hold, Final: b.IsFinal()}
 	j := &r.Job
@@ -62,7 +61,7 @@ func newRow(b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob, dir *directory.Dir
 	return r
 }
 
-// parts are the partitions the row's job is in.
+// parts returns the partitions of the row's job.
 func (r *Row) parts() []string { return strings.Split(r.Partition, ",") }
 
 func identity(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
@@ -128,7 +127,7 @@ func policy(j *status.Job, b *v1alpha1.BatchJob, dir *directory.Directory) {
 	}
 }
 
-// arrayOf fills in which tasks of an array the row stands for.
+// arrayOf fills in which tasks of an array the row represents.
 func arrayOf(r *Row, b *v1alpha1.BatchJob, split []*v1alpha1.BatchJob) {
 	r.ArrayJobID = array.ID(b)
 	if a := b.Spec.Job.Array; a != nil {
@@ -195,9 +194,8 @@ func times(j *status.Job, b *v1alpha1.BatchJob, part *v1alpha1.Partition) {
 	}
 }
 
-// TimeLimit is the limit in force for a job, in minutes, or job.Unlimited:
-// the one set at placement, the one asked for, or the partition's default.
-// part may be nil.
+// TimeLimit returns the effective limit of a job, in minutes, or job.Unlimited: the one
+// set at placement, the requested one, or the partition's default. part may be nil.
 func TimeLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
 	placed := b.Status.State != "" && b.Status.State != v1alpha1.StatePending
 	candidates := []int32{b.Spec.Job.Time.Limit}
@@ -215,14 +213,14 @@ func TimeLimit(b *v1alpha1.BatchJob, part *v1alpha1.Partition) int32 {
 	return job.Unlimited
 }
 
-// request fills in what was asked for: nodes, CPUs, tasks.
+// request fills in what the job requests: nodes, CPUs, tasks.
 func request(j *status.Job, s *job.Job) {
 	sh := &s.Shape
 	j.Tasks, j.CPUsPerTask, j.TasksPerNode = sh.Tasks, max(sh.CPUsPerTask, 1), sh.TasksPerNode
 	j.Nodes, j.MaxNodes = max(sh.MinNodes, int32(len(s.Placement.NodeList)), 1), sh.MaxNodes
 	switch {
 	case j.Tasks == 0 && sh.TasksPerNode == 0 && sh.MaxNodes > sh.MinNodes:
-		// A range of nodes alone asks for the CPUs of one task, in Slurm.
+		// In Slurm, a range of nodes alone requests the CPUs of one task.
 		j.Tasks, j.CPUs = j.Nodes, max(j.CPUsPerTask, sh.MinCPUs)
 	case j.Tasks == 0:
 		j.Tasks = j.Nodes * max(sh.TasksPerNode, 1)
@@ -252,9 +250,9 @@ func request(j *status.Job, s *job.Job) {
 	}
 }
 
-// spread is the number of nodes that Slurm shows for a pending job with tasks
-// of several CPUs (-c): as if each node took the whole part of its share of
-// tasks. -N2 -n3 -c2 shows 3, and starts on 2. 0: as many as were asked for.
+// spread returns the number of nodes that Slurm shows for a pending job with tasks of
+// several CPUs (-c): as if each node had the rounded-up share of the tasks. -N2 -n3 -c2
+// shows 3, and starts on 2. 0: as many as requested.
 func spread(sh *job.Shape) int32 {
 	if sh.CPUsPerTask < 2 || sh.TasksPerNode > 0 || sh.Tasks == 0 {
 		return 0
@@ -303,7 +301,7 @@ func requestedMemory(j *status.Job, nodes int32) int64 {
 	return j.MinMemory * int64(nodes)
 }
 
-// allocated fills in what the job holds and returns the names of its nodes.
+// allocated fills in the allocation and returns the names of its nodes.
 func allocated(j *status.Job, a *v1alpha1.Allocation, bill biller) []string {
 	hosts := make([]string, 0, len(a.Nodes))
 	var cpus int32
@@ -321,10 +319,10 @@ func allocated(j *status.Job, a *v1alpha1.Allocation, bill biller) []string {
 	return hosts
 }
 
-// biller is what so much of everything is billed.
+// biller returns the billing of an amount of resources.
 type biller func(cpus, mem, nodes int64, devices map[string]int64) int64
 
-// billing is how the job's partition bills; part may be nil.
+// billing returns the biller of the job's partition; part may be nil.
 func billing(b *v1alpha1.BatchJob, part *v1alpha1.Partition, dir *directory.Directory) biller {
 	if part == nil || part.Spec.TRESBillingWeights == "" {
 		return func(cpus, _, _ int64, _ map[string]int64) int64 { return cpus }
@@ -354,7 +352,7 @@ func tres(cpus int32, mem int64, nodes int32, devices map[string]int64, bill bil
 	return text
 }
 
-// size writes MiB as Slurm does: in the largest unit that divides it.
+// size formats MiB as Slurm does: in the largest unit that divides it.
 func size(mib int64) string {
 	unit := "M"
 	for _, next := range []string{"G", "T"} {
@@ -380,7 +378,7 @@ func files(j *status.Job, b *v1alpha1.BatchJob) {
 		}
 	}
 	place := func(pattern string) string { return names.Shown(s.WorkDir, pattern) }
-	if j.BatchHost != "" { // what scontrol of Slurm never tells: where the file is
+	if j.BatchHost != "" { // scontrol of Slurm never shows this: where the file is
 		place = func(pattern string) string { return names.Path(s.WorkDir, pattern) }
 	}
 	j.StdOut = place(output)
@@ -397,7 +395,7 @@ func outcome(j *status.Job, b *v1alpha1.BatchJob) {
 		j.ExitCode, j.Signal = c.Status, c.Signal
 	}
 	if n := len(b.Status.Past); n > 0 && j.State != b.Status.State || n > 0 && b.Spec.Job.Hold == job.HoldRequeue && alter.Pending(b) {
-		if c := b.Status.Past[n-1].ExitCode; c != nil { // of the run that it is held after
+		if c := b.Status.Past[n-1].ExitCode; c != nil { // of the attempt before it was held
 			j.ExitCode, j.Signal = c.Status, c.Signal
 		}
 	}

@@ -6,5 +6,5 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// RowOf is the row of a job as its object tells, without what a plan adds.
+// RowOf returns the row of a job according to its object, without a plan.
 func RowOf(b *v1alpha1.BatchJob, dir *directory.Directory) status.Job { return newRow(b, nil, dir).Job }

@@ -12,11 +12,11 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// mostSteps bounds the running steps that are remembered of one job: agents,
-// which share their user's uid, report them.
+// mostSteps limits the running steps that are stored for one job, because agents, which
+// have the uid of their user, report them.
 const mostSteps = 2000
 
-// steps are the steps that run, by job id, as the jobs' agents report them.
+// steps are the running steps, by job id, as the jobs' agents report them.
 type steps struct {
 	mu   sync.Mutex
 	jobs map[int64]*jobSteps
@@ -27,8 +27,8 @@ type jobSteps struct {
 	records map[int32]wire.StepRecord
 }
 
-// TakeSteps takes in what a job's agent reports of its steps: those that have
-// ended are forgotten. Reports of an attempt that is over change nothing.
+// TakeSteps stores what a job's agent reports about its steps; steps that have ended
+// are removed. Reports of a previous attempt change nothing.
 func (t *Table) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
 	b, ok := t.cluster.Job(jobID)
 	if !ok || b.Status.Attempt != attempt || b.IsFinal() {
@@ -55,15 +55,15 @@ func (t *Table) TakeSteps(jobID int64, attempt int32, list []wire.StepRecord) {
 	}
 }
 
-// forgetSteps drops the steps of a job that is over.
+// forgetSteps removes the steps of a job that has ended.
 func (t *Table) forgetSteps(jobID int64) {
 	t.steps.mu.Lock()
 	defer t.steps.mu.Unlock()
 	delete(t.steps.jobs, jobID)
 }
 
-// Steps lists the steps of the jobs that pass q. As Slurm, it tells of a
-// running job's batch script even before its agent does.
+// Steps returns the steps of the jobs that match q. As in Slurm, it includes a running
+// job's batch script even before its agent has reported it.
 func (t *Table) Steps(ctx context.Context, q Query) []status.Step {
 	q.AllStates = false
 	q.States = []string{v1alpha1.StateRunning, v1alpha1.StateCompleting, v1alpha1.StateSuspended}
@@ -88,7 +88,7 @@ func (t *Table) Steps(ctx context.Context, q Query) []status.Step {
 	return out
 }
 
-// step makes the row of a step from its record and its job's row.
+// step returns the row of a step from its record and its job's row.
 func step(r *Row, rec *wire.StepRecord) status.Step {
 	s := status.Step{
 		ID: stepName(r, rec.ID), JobID: r.ID, Number: int64(rec.ID), Name: rec.Name, User: r.User, UID: r.UID, Partition: r.Partition,
@@ -112,7 +112,7 @@ func step(r *Row, rec *wire.StepRecord) status.Step {
 	return s
 }
 
-// stepName is the step as users name it: 12.0, 12_3.batch.
+// stepName returns the step as users name it: 12.0, 12_3.batch.
 func stepName(r *Row, id int32) string {
 	name := strconv.FormatInt(r.ID, 10)
 	if _, err := strconv.Atoi(r.ArrayTaskID); err == nil && r.ArrayJobID != 0 {
@@ -129,8 +129,8 @@ func stepName(r *Row, id int32) string {
 	return name + "." + strconv.Itoa(int(id))
 }
 
-// HasStep tells whether the step may run: a job whose agents have not yet
-// reported any may have every one.
+// HasStep reports whether the step may be running: a job whose agents have not reported
+// any steps yet may have any of them.
 func (t *Table) HasStep(r *Row, id int32) bool {
 	t.steps.mu.Lock()
 	defer t.steps.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package table holds the queue as rows, ready to be sent: one row for each
-// BatchJob, kept up to date by events and merged with the newest plan when it
-// is read.
+// Package table has the queue as rows that are ready to be sent: one row for each
+// BatchJob, updated by events and merged with the newest plan when it is read.
 package table
 
 import (
@@ -18,30 +17,30 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// Planner tells what the newest plan says about a pending job; ok is false
-// for a job that it has not seen. It must be quick and safe for concurrent use.
+// Planner returns what the newest plan says about a pending job; ok is false for a job
+// that it does not include. It must be fast and safe for concurrent use.
 type Planner interface {
 	Planned(id int64) (p control.Planned, ok bool)
 }
 
-// Row is one job. Rows are never changed: an update makes a new one, so a
-// reader may keep them for as long as it likes.
+// Row is one job. Rows are never changed: an update creates a new one, so readers may
+// keep them.
 type Row struct {
 	status.Job
-	// Hosts are the short names of the nodes held, in the order of the job.
+	// Hosts are the short names of the job's nodes, in the order of the job.
 	Hosts []string
 	// Held is job.hold: "", "user" or "admin".
 	Held string
-	// Task is the task of an array that the row is; Rest are those it stands for
-	// while they are not split off.
+	// Task is the index if the row is a task of an array; Rest are the tasks that the
+	// row represents because they are not split off.
 	Task *int32
 	Rest array.Set
-	// Final is true when the job is over and nothing about it will change.
+	// Final is true if the job has ended and will not change any more.
 	Final bool
-	// Bytes are those that the job takes where it is stored (BatchJob.StoredBytes).
+	// Bytes is the stored size of the job (BatchJob.StoredBytes).
 	Bytes int64
 
-	fixed []byte // JSON of everything but what the plan changes, "{" included
+	fixed []byte // JSON of the fields that the plan does not change, including "{"
 }
 
 // Table is safe for concurrent use.
@@ -55,28 +54,28 @@ type Table struct {
 
 	anyTouched atomic.Bool
 
-	stale atomic.Bool // users or partitions changed: every row is to be remade
+	stale atomic.Bool // users or partitions changed: all rows have to be rebuilt
 
 	mu     sync.RWMutex
 	rows   []*Row      // by ascending id
-	active map[Key]int // jobs that are not over, places included
-	// bytes are what the jobs of each user take where they are stored, places included.
+	active map[Key]int // jobs that have not ended, including places
+	// bytes is the stored size of the jobs of each user, including places.
 	bytes  map[string]int64
-	size   int // all jobs, places included
+	size   int // all jobs, including places
 	places places
 	past   history
 
 	plans plans
 
-	// touched are arrays that stand for fewer tasks than their rows say.
+	// touched are arrays that represent fewer tasks than their rows say.
 	touched map[int64]bool
 }
 
-// Key names a group of jobs to count; an empty field stands for all.
+// Key is a group of jobs that are counted; an empty field means all.
 type Key struct{ User, Account, QOS string }
 
-// New makes the table of c's jobs, before its stores are fed. planner may be
-// nil.
+// New returns the table of c's jobs. Call it before its stores are filled. planner may
+// be nil.
 func New(c *control.Cluster, dir *directory.Directory, planner Planner) *Table {
 	t := &Table{cluster: c, dir: dir, planner: planner, active: map[Key]int{}, bytes: map[string]int64{}, touched: map[int64]bool{}}
 	t.past.epoch = strconv.FormatInt(time.Now().UnixNano(), 36)
@@ -86,7 +85,7 @@ func New(c *control.Cluster, dir *directory.Directory, planner Planner) *Table {
 		}
 		t.refresh(now.Spec.JobID)
 		if o := now.Spec.Origin; o != nil && (old == nil || now == old) {
-			t.touch(o.JobID) // it stands for one task less
+			t.touch(o.JobID) // it represents one task less
 		}
 	})
 	c.Users.Subscribe(func(_, _ *v1alpha1.User) { t.outdate() })
@@ -95,7 +94,7 @@ func New(c *control.Cluster, dir *directory.Directory, planner Planner) *Table {
 	return t
 }
 
-// outdate has every row remade before it is read again.
+// outdate marks all rows to be rebuilt before they are read again.
 func (t *Table) outdate() {
 	t.stale.Store(true)
 	t.mu.Lock()
@@ -103,11 +102,11 @@ func (t *Table) outdate() {
 	t.past.alert()
 }
 
-// refresh takes the job's present state from the store. Events may come out
-// of order; the store under the table's lock has the newest.
+// refresh reads the job's present state from the store. Events may arrive out of order;
+// under the table's lock the store has the newest state.
 func (t *Table) refresh(id int64) {
 	if id == 0 {
-		return // not admitted by us: it is not in the queue
+		return // not admitted by Berth: it is not in the queue
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,12 +123,12 @@ func (t *Table) refresh(id int64) {
 	if at, ok := t.find(id); ok {
 		t.count(t.rows[at], -1)
 		t.past.add(change{id, t.rows[at], nil})
-		delete(t.places.byObject, t.rows[at].Namespace+"/"+t.rows[at].Object) // the name may be used again
+		delete(t.places.byObject, t.rows[at].Namespace+"/"+t.rows[at].Object) // the name may be reused
 		t.rows = slices.Delete(t.rows, at, at+1)
 	}
 }
 
-// split are the jobs split off an array.
+// split returns the jobs that were split off an array.
 func (t *Table) split(j *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 	if !array.Whole(j) {
 		return nil
@@ -152,7 +151,7 @@ func (t *Table) put(r *Row) {
 	t.count(r, 1)
 }
 
-// count adds the row's jobs to the counts, or takes them off (by is 1 or -1).
+// count adds the row's jobs to the counts (by is 1) or subtracts them (-1).
 func (t *Table) count(r *Row, by int) {
 	t.countBytes(r.User, int64(by)*r.Bytes)
 	if r.Final {
@@ -190,7 +189,7 @@ func (t *Table) add(k Key, by int) {
 
 func (t *Table) find(id int64) (int, bool) {
 	if n := len(t.rows); n == 0 || t.rows[n-1].ID < id {
-		return n, false // a new job, nearly always
+		return n, false // almost always a new job
 	}
 	return slices.BinarySearchFunc(t.rows, id, func(r *Row, id int64) int {
 		switch {
@@ -203,7 +202,7 @@ func (t *Table) find(id int64) (int, bool) {
 	})
 }
 
-// touch has the row of an array made anew before it is read again.
+// touch marks the row of an array to be rebuilt before it is read again.
 func (t *Table) touch(id int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -212,8 +211,8 @@ func (t *Table) touch(id int64) {
 	t.past.alert()
 }
 
-// remakeTouched makes the rows of arrays anew.
-func (t *Table) remakeTouched() {
+// rebuildTouched rebuilds the rows of marked arrays.
+func (t *Table) rebuildTouched() {
 	if !t.anyTouched.Load() {
 		return
 	}
@@ -227,9 +226,9 @@ func (t *Table) remakeTouched() {
 	}
 }
 
-// remake makes every row anew if users, partitions or parameters changed.
-func (t *Table) remake() {
-	t.remakeTouched()
+// rebuild rebuilds all rows if users, partitions or parameters changed.
+func (t *Table) rebuild() {
+	t.rebuildTouched()
 	if !t.stale.Load() {
 		return
 	}
@@ -259,7 +258,7 @@ func (t *Table) newRow(b *v1alpha1.BatchJob) *Row {
 
 // Get returns the row of a job, or nil.
 func (t *Table) Get(id int64) *Row {
-	t.remake()
+	t.rebuild()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if at, ok := t.find(id); ok {
@@ -268,7 +267,7 @@ func (t *Table) Get(id int64) *Row {
 	return nil
 }
 
-// Planned is what the newest plan says about a pending job.
+// Planned returns what the newest plan says about a pending job.
 func (t *Table) Planned(id int64) (p control.Planned, ok bool) {
 	if t.planner == nil {
 		return p, false
@@ -276,15 +275,15 @@ func (t *Table) Planned(id int64) (p control.Planned, ok bool) {
 	return t.planner.Planned(id)
 }
 
-// Len is the number of jobs in the queue, finished ones included.
+// Len returns the number of jobs in the queue, including final ones.
 func (t *Table) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.rows)
 }
 
-// Active counts the jobs of k that are not finished, tasks of an array each,
-// and those that have a place. k names a user, an account, a QOS, or a user and
+// Active returns the number of jobs of k that have not ended, counting each task of an
+// array, and of those that have a place. k is a user, an account, a QOS, or a user and
 // one of the others.
 func (t *Table) Active(k Key) int {
 	t.mu.RLock()
@@ -292,10 +291,10 @@ func (t *Table) Active(k Key) int {
 	return t.active[k]
 }
 
-// Count is the number of jobs in a state; tasks of an array that wait together
-// count each.
+// Count returns the number of jobs in a state, counting each of the tasks of an array
+// that are pending together.
 func (t *Table) Count(state string) int64 {
-	t.remakeTouched()
+	t.rebuildTouched()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var n int64
@@ -307,7 +306,7 @@ func (t *Table) Count(state string) int64 {
 	return n
 }
 
-// Highest is the highest job id in the queue, or 0.
+// Highest returns the highest job id in the queue, or 0.
 func (t *Table) Highest() int64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -317,11 +316,11 @@ func (t *Table) Highest() int64 {
 	return 0
 }
 
-// Select returns the rows that pass q, by ascending id, as of one moment, or
-// some of them if ctx is over before all were compared. Comparing holds up no
-// change of the table.
+// Select returns the rows that match q, by ascending id, at one point in time, or some
+// of them if ctx is done before all were compared. Comparing does not block changes of
+// the table.
 func (t *Table) Select(ctx context.Context, q Query) []*Row {
-	t.remake()
+	t.rebuild()
 	f := q.compile()
 	out := t.candidates(q.IDs)
 	n := 0
@@ -337,8 +336,8 @@ func (t *Table) Select(ctx context.Context, q Query) []*Row {
 	return out[:n]
 }
 
-// candidates returns all rows, or those with these ids and what was split off
-// them. The slice is the caller's.
+// candidates returns all rows, or those with these ids and the ones split off them. The
+// caller may change the slice.
 func (t *Table) candidates(ids []int64) []*Row {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

@@ -25,13 +25,13 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// plans answers for the planner.
+// plans is a Planner.
 type plans map[int64]control.Planned
 
 func (p plans) Planned(id int64) (control.Planned, bool) { x, ok := p[id]; return x, ok }
 
-// TestNodesThatTheTasksFill: what Slurm 22.05.8 shows of held jobs on nodes of
-// four CPUs: squeue -o '%D %C', and the range of scontrol show job.
+// TestNodesThatTheTasksFill compares with what Slurm 22.05.8 shows for held jobs on
+// nodes of four CPUs: squeue -o '%D %C', and the range of scontrol show job.
 func TestNodesThatTheTasksFill(t *testing.T) {
 	for _, c := range []struct {
 		shape            job.Shape
@@ -112,7 +112,7 @@ func TestSelect(t *testing.T) {
 		"partition":  {table.Query{Partitions: []string{"slow", "fast"}}, []int64{1, 3}},
 		"node":       {table.Query{Nodes: pattern(t, "n2", "n7")}, []int64{3}},
 		"name":       {table.Query{Names: []string{"job \"5\" é\n"}}, []int64{5}},
-		"component":  {table.Query{IDs: []int64{3, 5}, Leaders: map[int64]int64{5: 4}}, []int64{3}}, // 5 is no component of 4's
+		"component":  {table.Query{IDs: []int64{3, 5}, Leaders: map[int64]int64{5: 4}}, []int64{3}}, // 5 is not a component of 4
 		"qos":        {table.Query{QOS: []string{"normal"}}, []int64{1, 3, 5}},                      // which is what no QOS means
 		"no account": {table.Query{Accounts: []string{"x"}}, []int64{}},
 	} {
@@ -131,7 +131,8 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// Rows are what encoding/json would make of them, whole and in part.
+// The rows are encoded as encoding/json would encode them, completely and with selected
+// fields.
 func TestEncoding(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	c, tab := newTable(plans{1: {Start: start, Nodes: []string{"n2", "n1"}, Reason: "Priority", Priority: 9}, 2: {Reason: "Resources", Priority: 4}})
@@ -163,7 +164,7 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// Whatever the order of events, the table ends as the store is, sorted.
+// For any order of events, the table is in the end equal to the store, and sorted.
 func TestFollowsTheStore(t *testing.T) {
 	c, tab := newTable(nil)
 	var wg sync.WaitGroup
@@ -190,7 +191,7 @@ func TestFollowsTheStore(t *testing.T) {
 	}
 }
 
-// A user that comes later than its jobs shows up in them.
+// A user that is added after the user's jobs appears in their rows.
 func TestLateUser(t *testing.T) {
 	c, tab := newTable(nil)
 	fake.Feed(c, batchJob(1, "anna", nil), fake.User("anna", 1001))
@@ -217,8 +218,8 @@ func BenchmarkSqueue10000(b *testing.B) {
 	}
 }
 
-// Who submitted a moment ago finds the job, although its event is still on its
-// way; who asks for something else does not wait.
+// A client that has just submitted a job finds it, although its event is still on the
+// way. Other queries do not wait.
 func TestAwait(t *testing.T) {
 	c, tab := newTable(nil)
 	tab.Expect(7, "anna")
@@ -246,11 +247,11 @@ func TestAwait(t *testing.T) {
 	tab.Expect(8, "anna") // never stored
 	start := time.Now()
 	if tab.Await(t.Context(), table.Query{}); time.Since(start) > 10*table.Patience {
-		t.Error("waits for ever for what never comes")
+		t.Error("waits for ever for a job that was never stored")
 	}
 }
 
-// An allocation of srun or salloc has no batch script, and says so.
+// An allocation of srun or salloc has no batch script.
 func TestAllocationsHaveNoBatchScript(t *testing.T) {
 	c, tab := newTable(nil)
 	fake.Feed(c, batchJob(1, "anna", nil), batchJob(2, "anna", func(b *v1alpha1.BatchJob) { b.Spec.Job.Batch.Client = "salloc" }))
@@ -259,7 +260,7 @@ func TestAllocationsHaveNoBatchScript(t *testing.T) {
 	}
 }
 
-// What a job is billed follows its partition's weights.
+// The billing of a job uses the weights of its partition.
 func TestBillingFollowsThePartition(t *testing.T) {
 	c, tab := newTable(nil)
 	fake.Feed(c, fake.Partition("debug", func(p *v1alpha1.PartitionSpec) { p.Default, p.TRESBillingWeights = true, "CPU=0.5,Mem=1G" }),
@@ -273,8 +274,8 @@ func TestBillingFollowsThePartition(t *testing.T) {
 	}
 }
 
-// TestDependencyThatIsOver: what a job no longer waits for is not told, and
-// what will never come is told as such; a guess is not made.
+// TestDependencyThatIsOver: dependencies that a job no longer waits for are not shown,
+// those that can never be met are shown as such, and unknown ones are not guessed.
 func TestDependencyThatIsOver(t *testing.T) {
 	for _, c := range []struct {
 		kinds                  []string
@@ -310,8 +311,8 @@ func TestDependencyThatIsOver(t *testing.T) {
 	}
 }
 
-// TestNodesOfPendingJobs: what squeue -o '%D %C' of Slurm 22.05.8 shows of held
-// jobs, and the nodes that they ask for.
+// TestNodesOfPendingJobs compares with what squeue -o '%D %C' of Slurm 22.05.8 shows
+// for held jobs, and the nodes that they request.
 func TestNodesOfPendingJobs(t *testing.T) {
 	for _, c := range []struct {
 		shape       job.Shape
@@ -337,9 +338,9 @@ func TestNodesOfPendingJobs(t *testing.T) {
 	}
 }
 
-// What is said of jobs that are or were held: those that run are shown so too,
-// one that is requeued to be held keeps how it ended, and one whose dependency
-// failed what that was.
+// Rows of jobs that are or were held: running jobs are shown as running, a requeued job
+// that is held keeps its exit code, and a job with a failed dependency keeps that
+// reason.
 func TestHeldInOtherStates(t *testing.T) {
 	cluster, tab := newTable(plans{})
 	begun := metav1.NewMicroTime(time.Unix(1_800_000_000, 0))

@@ -12,27 +12,27 @@ import (
 	"github.com/berth-hpc/berth/internal/control"
 )
 
-// remembered is how many changes are kept for watchers: one that is further
-// behind is sent everything anew. It bounds the memory that watchers cost,
-// however many there are and however slowly they read.
+// remembered is how many changes are kept for watchers; a watcher that is further
+// behind receives all rows again. So the number and speed of watchers do not increase
+// the memory.
 const remembered = 1 << 14
 
-// planPause is the least time between two looks at the plan on behalf of
-// watchers. A plan may move every pending job; what it says is news, not an
-// event to be followed to the millisecond.
+// planPause is the shortest time between two comparisons of the plan for watchers. A
+// plan may change every pending job, and watchers need not follow that to the
+// millisecond.
 const planPause = 2 * time.Second
 
-// change is one entry of the history. old is nil for a new job, now for one
-// that is gone; both are the same row when only the plan has changed.
+// change is one entry of the history. old is nil for a new job, now for one that was
+// removed; they are the same row if only the plan has changed.
 type change struct {
 	id       int64
 	old, now *Row
 }
 
-// history is the last changes of the table, in a ring. Revision n is the state
-// after n changes; change n made revision n+1. The table's lock guards it.
+// history has the last changes of the table, in a ring. Revision n is the state after n
+// changes; change n leads to revision n+1. The table's lock guards it.
 type history struct {
-	epoch string // of this process: revisions of another one mean nothing here
+	epoch string // of this process: revisions of other processes are invalid
 	count uint64
 	ring  []change
 	wake  chan struct{} // closed at the next change; nil: nobody waits
@@ -48,7 +48,7 @@ func (h *history) add(c change) {
 	h.alert()
 }
 
-// alert wakes who waits for a change.
+// alert wakes all that wait for a change.
 func (h *history) alert() {
 	if h.wake != nil {
 		close(h.wake)
@@ -56,8 +56,8 @@ func (h *history) alert() {
 	}
 }
 
-// since calls visit with every change after revision at, oldest first; ok is
-// false if they are no longer remembered.
+// since calls visit with every change after revision at, oldest first; ok is false if
+// they are not kept any more.
 func (h *history) since(at uint64, visit func(*change)) (ok bool) {
 	if at > h.count || h.count-at > uint64(len(h.ring)) {
 		return false
@@ -70,8 +70,8 @@ func (h *history) since(at uint64, visit func(*change)) (ok bool) {
 
 func (h *history) revision() string { return h.epoch + "-" + strconv.FormatUint(h.count, 10) }
 
-// Watcher follows the rows that pass a query. It keeps no rows, only how far
-// it has come. It is for one goroutine.
+// Watcher follows the rows that match a query. It stores no rows, only its position in
+// the history. It must be used by one goroutine at a time.
 type Watcher struct {
 	t      *Table
 	filter *filter
@@ -80,17 +80,17 @@ type Watcher struct {
 	plans  bool // changes of the plan alone matter
 }
 
-// Changes is what a Watcher has to tell.
+// Changes are the changes that a Watcher returns.
 type Changes struct {
-	Sync     bool // Rows are all that pass: what was told before is void
+	Sync     bool // Rows are all rows that match, and replace those returned before
 	Rows     []*Row
 	Gone     []int64
 	Revision string
 }
 
-// Watch starts to follow q after the revision since (of Changes), or from
-// nothing where it is empty or no longer known. plans: also when only the
-// newest plan says something else about a pending job.
+// Watch starts to follow q after the revision since (of Changes), or from the beginning
+// if it is empty or not kept any more. With plans it also returns changes that only the
+// newest plan makes to a pending job.
 func (t *Table) Watch(q Query, since string, plans bool) *Watcher {
 	w := &Watcher{t: t, filter: q.compile(), plans: plans}
 	epoch, number, _ := strings.Cut(since, "-")
@@ -100,12 +100,12 @@ func (t *Table) Watch(q Query, since string, plans bool) *Watcher {
 	return w
 }
 
-// Next returns the changes since the last call, at once if there are any, else
-// when there are. The first call of a Watcher that starts from nothing returns
-// at once. The error is ctx's.
+// Next returns the changes since the last call, and waits until there are any. The
+// first call of a Watcher that starts from the beginning returns at once. The error is
+// that of ctx.
 func (w *Watcher) Next(ctx context.Context) (Changes, error) {
 	for {
-		w.t.remake()
+		w.t.rebuild()
 		got, changed := w.collect()
 		if got.Sync || len(got.Rows)+len(got.Gone) > 0 {
 			return got, nil
@@ -117,14 +117,14 @@ func (w *Watcher) Next(ctx context.Context) (Changes, error) {
 		select {
 		case <-changed:
 		case <-tick:
-			w.t.lookAtPlan()
+			w.t.notePlanChanges()
 		case <-ctx.Done():
 			return got, ctx.Err()
 		}
 	}
 }
 
-// collect takes what has changed, and a channel that tells of the next change.
+// collect returns what has changed, and a channel that is closed at the next change.
 func (w *Watcher) collect() (Changes, <-chan struct{}) {
 	t := w.t
 	t.mu.Lock()
@@ -136,7 +136,7 @@ func (w *Watcher) collect() (Changes, <-chan struct{}) {
 	first := map[int64]*change{}
 	var order []int64
 	known := w.synced && t.past.since(w.at, func(c *change) {
-		if !w.filter.means(c.old) && !w.filter.means(c.now) || c.old == c.now && !w.plans {
+		if !w.filter.hasID(c.old) && !w.filter.hasID(c.now) || c.old == c.now && !w.plans {
 			return
 		}
 		if first[c.id] == nil {
@@ -160,7 +160,7 @@ func (w *Watcher) collect() (Changes, <-chan struct{}) {
 	return out, t.past.wake
 }
 
-// all are the rows that pass. The table is locked.
+// all returns the rows that match. The table is locked.
 func (w *Watcher) all() []*Row {
 	var out []*Row
 	for _, r := range w.t.rows {
@@ -171,18 +171,17 @@ func (w *Watcher) all() []*Row {
 	return out
 }
 
-// plans is what was last told of the plan.
+// plans is what was last reported about the plan.
 type plans struct {
 	mu     sync.Mutex
 	seen   map[int64]control.Planned
 	looked time.Time
 }
 
-// lookAtPlan makes a change of every pending job about which the newest plan
-// says something else than the one last looked at. Many watchers ask; it is
-// done once in a while for all of them. Priorities, which grow with every
-// plan, are no change of their own.
-func (t *Table) lookAtPlan() {
+// notePlanChanges adds a change for every pending job for which the newest plan differs
+// from the one compared last. It is called for all watchers together, and only once in
+// a while. Priorities, which grow with every plan, do not count as changes.
+func (t *Table) notePlanChanges() {
 	if t.planner == nil {
 		return
 	}

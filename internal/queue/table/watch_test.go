@@ -13,7 +13,7 @@ import (
 	"github.com/berth-hpc/berth/internal/queue/table"
 )
 
-// next is the watcher's next news; none: it has none to tell.
+// next returns the watcher's next changes; none: there are none.
 func next(t *testing.T, w *table.Watcher) table.Changes {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -43,8 +43,8 @@ func TestWatch(t *testing.T) {
 	first := next(t, w)
 	expect(t, first, true, []int64{1, 3}, nil)
 
-	// Several changes of one job are one, another's are none, and what no
-	// longer passes is gone.
+	// Several changes of one job are one, changes of other jobs are none, and a row
+	// that no longer matches is gone.
 	fake.Feed(c, batchJob(2, "ben", state(v1alpha1.StateRunning)), batchJob(1, "anna", state(v1alpha1.StateConfiguring)),
 		batchJob(1, "anna", state(v1alpha1.StateRunning)), batchJob(3, "anna", state(v1alpha1.StateCompleted)), batchJob(4, "anna", nil))
 	got := next(t, w)
@@ -53,11 +53,12 @@ func TestWatch(t *testing.T) {
 		t.Error(got.Rows[0].State)
 	}
 
-	// Going on from a revision tells the same; one of another process does not count.
+	// Resuming from a revision returns the same; a revision of another process is not
+	// valid.
 	expect(t, next(t, tab.Watch(table.Query{Users: []string{"anna"}}, first.Revision, false)), false, []int64{1, 4}, []int64{3})
 	expect(t, next(t, tab.Watch(table.Query{Users: []string{"anna"}}, "other-3", false)), true, []int64{1, 4}, nil)
 
-	// What has not changed is no event, nor is another's job.
+	// No event for a row that has not changed, nor for other jobs.
 	fake.Feed(c, batchJob(4, "anna", nil), batchJob(5, "ben", nil))
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -66,7 +67,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchWaits: a watcher that waits is told as soon as there is something.
+// TestWatchWaits: a waiting watcher returns as soon as there is a change.
 func TestWatchWaits(t *testing.T) {
 	c, tab := newTable(nil)
 	w := tab.Watch(table.Query{IDs: []int64{2}}, "", false)
@@ -80,7 +81,7 @@ func TestWatchWaits(t *testing.T) {
 	expect(t, <-done, false, []int64{2}, nil)
 }
 
-// TestWatchTooSlow: a watcher that was overtaken gets everything anew.
+// TestWatchTooSlow: a watcher that was overtaken receives all rows again.
 func TestWatchTooSlow(t *testing.T) {
 	c, tab := newTable(nil)
 	w := tab.Watch(table.Query{}, "", false)
@@ -92,14 +93,14 @@ func TestWatchTooSlow(t *testing.T) {
 	expect(t, next(t, w), true, []int64{7}, nil)
 }
 
-// TestWatchPlan: a new plan is news for those who look at what it says.
+// TestWatchPlan: a new plan is a change for watchers that request it.
 func TestWatchPlan(t *testing.T) {
 	p := plans{1: {Reason: "Priority", Priority: 10}}
 	c, tab := newTable(p)
 	fake.Feed(c, batchJob(1, "anna", nil))
 	w := tab.Watch(table.Query{}, "", true)
 	expect(t, next(t, w), true, []int64{1}, nil)
-	if got := next(t, w); len(got.Rows) != 1 { // the first look
+	if got := next(t, w); len(got.Rows) != 1 { // the first comparison
 		t.Errorf("%+v", got)
 	}
 	p[1] = control.Planned{Reason: "Resources", Priority: 11}

@@ -1,8 +1,8 @@
-// Package tasks splits tasks off job arrays. A task that is to start, or to be
-// changed by itself, becomes a BatchJob with a name that its array and index
-// determine: whoever asks again, after a crash as well, gets the same object,
-// so that no task is lost and none runs twice. The array's own record of what
-// is left follows; until then the objects count.
+// Package tasks splits tasks off job arrays. A task that is to start, or to be changed
+// by itself, becomes a BatchJob whose name is determined by its array and index. A
+// repeated split, also after a crash, therefore finds the same object, so that no task
+// is lost and none runs twice. The array's own record of its remaining tasks is written
+// later; until then the objects count.
 package tasks
 
 import (
@@ -23,28 +23,29 @@ import (
 	"github.com/berth-hpc/berth/translate/array"
 )
 
-// ErrGone says that a task is not (or no longer) there to be split off.
+// ErrGone reports that a task cannot be split off, because it is not pending in its
+// array any more.
 var ErrGone = errors.New("the task is not waiting in its array any more")
 
-// atOnce bounds the objects that are made at the same time.
+// atOnce limits the objects that are created at the same time.
 const atOnce = 16
 
-// recordAfter is how many tasks may be split off before the array's own record
-// follows. Until it does, their objects count, each time somebody asks what is
-// left; a write for every task would double the writes of an array.
+// recordAfter is the number of tasks that may be split off before the array's own
+// record is updated. Until then, each computation of the remaining tasks considers
+// their objects; a write for every task would double the writes of an array.
 const recordAfter = 64
 
-// Split makes jobs of their own of the array's tasks with these indexes and
-// returns them as stored, in the same order. The last task that is left is the
-// array's own job: the last one to start, or the one that others were split off
-// before they start (begun is nil), as Slurm has it. Tasks that are not waiting in the array give ErrGone, and
-// nothing is split off.
+// Split makes the array's tasks with these indexes jobs of their own and returns them
+// as stored, in the same order. The last remaining task is the array's own job: the
+// last one to start, or the one from which others were split off before they start
+// (initial is nil), as in Slurm. If a task is not pending in the array, Split returns
+// ErrGone and splits off nothing.
 //
-// begun, by index, is the status that the object of a task is made with; the
-// caller looks whether the job returned has it: the array's own job, and one
-// that was there before, do not. It may be nil.
+// initial has, by index, the initial status of the object of a task. The caller must
+// check whether the returned job has it: the array's own job, and objects that existed
+// before, do not. It may be nil.
 func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32,
-	begun map[int32]*v1alpha1.BatchJobStatus) ([]*v1alpha1.BatchJob, error) {
+	initial map[int32]*v1alpha1.BatchJobStatus) ([]*v1alpha1.BatchJob, error) {
 	defer c.LockArray(arrayJobID)()
 	whole, rest, err := waiting(c, arrayJobID)
 	if err != nil {
@@ -61,12 +62,12 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 		split = slices.DeleteFunc(slices.Clone(indexes), func(i int32) bool { return i == last })
 		own = []int32{last}
 	}
-	made, err := createAll(ctx, c, whole, split, begun)
+	made, err := createAll(ctx, c, whole, split, initial)
 	if err != nil {
 		return nil, err
 	}
 	left := rest.Without(func(i int32) bool { return slices.Contains(split, i) })
-	if begun == nil && len(left) == 1 {
+	if initial == nil && len(left) == 1 {
 		own = left
 	}
 	if len(own) == 0 && array.Unrecorded(whole, left) < recordAfter {
@@ -83,7 +84,8 @@ func Split(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []
 	return inOrder(indexes, made, whole), nil
 }
 
-// inOrder are the jobs of the tasks; whole is that of the one that was not made.
+// inOrder returns the jobs of the tasks in the order of indexes; whole is the job of
+// the one for which none was created.
 func inOrder(indexes []int32, made map[int32]*v1alpha1.BatchJob, whole *v1alpha1.BatchJob) []*v1alpha1.BatchJob {
 	out := make([]*v1alpha1.BatchJob, len(indexes))
 	for i, index := range indexes {
@@ -94,10 +96,10 @@ func inOrder(indexes []int32, made map[int32]*v1alpha1.BatchJob, whole *v1alpha1
 	return out
 }
 
-// Drop takes tasks off what is left of the array: they will never run, and who
-// waits for the success of all of it does so in vain. left tells how many remain; none means
-// that nothing was written, because the
-// array as a whole is to be cancelled.
+// Drop removes tasks from the remaining tasks of the array: they will never run, and
+// jobs that depend on the success of the whole array cannot start any more. left is the
+// number of tasks that remain; if it is 0, nothing was written, because the array as a
+// whole has to be cancelled.
 func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []int32) (left int, err error) {
 	defer c.LockArray(arrayJobID)()
 	_, rest, err := waiting(c, arrayJobID)
@@ -112,7 +114,7 @@ func Drop(ctx context.Context, c *control.Cluster, arrayJobID int64, indexes []i
 	return len(kept), err
 }
 
-// waiting is the array and what is left of it.
+// waiting returns the array and its remaining tasks.
 func waiting(c *control.Cluster, id int64) (*v1alpha1.BatchJob, array.Set, error) {
 	b, ok := c.Job(id)
 	if !ok || !array.Whole(b) || b.Spec.Cancel != nil || b.DeletionTimestamp != nil ||
@@ -122,9 +124,9 @@ func waiting(c *control.Cluster, id int64) (*v1alpha1.BatchJob, array.Set, error
 	return b, array.Rest(b, c.SplitOff(id)), nil
 }
 
-// createAll makes the objects of the tasks, by index.
+// createAll creates the objects of the tasks, by index.
 func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, indexes []int32,
-	begun map[int32]*v1alpha1.BatchJobStatus) (map[int32]*v1alpha1.BatchJob, error) {
+	initial map[int32]*v1alpha1.BatchJobStatus) (map[int32]*v1alpha1.BatchJob, error) {
 	var (
 		mu    sync.Mutex
 		wg    sync.WaitGroup
@@ -136,7 +138,7 @@ func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			t, err := create(ctx, c, whole, index, begun[index])
+			t, err := create(ctx, c, whole, index, initial[index])
 			mu.Lock()
 			defer mu.Unlock()
 			if made[index] = t; err != nil {
@@ -148,21 +150,21 @@ func createAll(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob
 	return made, errors.Join(errs...)
 }
 
-// create makes the object of one task, or finds it.
+// create creates the object of one task, or finds it.
 func create(
-	ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32, begun *v1alpha1.BatchJobStatus,
+	ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob, index int32, initial *v1alpha1.BatchJobStatus,
 ) (*v1alpha1.BatchJob, error) {
 	t := array.Split(whole, index)
-	if begun != nil {
-		if err := t.SetInitialStatus(begun); err != nil {
+	if initial != nil {
+		if err := t.SetInitialStatus(initial); err != nil {
 			return nil, err
 		}
 	}
-	return create1(ctx, c, whole, t)
+	return createOrFind(ctx, c, whole, t)
 }
 
-// Components makes jobs of their own of the further components of the
-// heterogeneous job, unless they are.
+// Components makes the further components of the heterogeneous job jobs of their own,
+// unless they are already.
 func Components(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJob) error {
 	have := map[string]bool{}
 	for _, b := range c.SplitOff(whole.Spec.JobID) {
@@ -173,15 +175,15 @@ func Components(ctx context.Context, c *control.Cluster, whole *v1alpha1.BatchJo
 		if have[one.Name] {
 			continue
 		}
-		if _, err := create1(ctx, c, whole, one); err != nil {
+		if _, err := createOrFind(ctx, c, whole, one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// create1 makes the object t, split off whole, or finds it.
-func create1(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
+// createOrFind creates the object t, split off whole, or finds it.
+func createOrFind(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJob) (*v1alpha1.BatchJob, error) {
 	if err := admit(ctx, c, t); err != nil {
 		return nil, err
 	}
@@ -195,7 +197,7 @@ func create1(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJo
 		return nil, fmt.Errorf("splitting %s off job %d: %w", name, whole.Spec.JobID, err)
 	}
 	if t.Spec.Origin == nil || t.Spec.Origin.UID != whole.UID {
-		return nil, fmt.Errorf("BatchJob %s/%s stands in the way of a part of job %d", t.Namespace, t.Name,
+		return nil, fmt.Errorf("another BatchJob %s/%s has the name of a part of job %d; delete it", t.Namespace, t.Name,
 			whole.Spec.JobID)
 	}
 	c.ApplyJob(t)
@@ -206,13 +208,13 @@ func create1(ctx context.Context, c *control.Cluster, whole, t *v1alpha1.BatchJo
 	return t, nil
 }
 
-// admit does what admission does for a job split off, where this process can:
-// the API server then does not ask the webhooks (see app's registration).
+// admit does what admission does for a job that is split off, if this process can: then
+// the API server does not call the webhooks (see the registration in package app).
 func admit(ctx context.Context, c *control.Cluster, t *v1alpha1.BatchJob) error {
 	if c.NextID == nil {
 		return nil
 	}
-	id := t.Spec.JobID // of a component: it was reserved with the first one's
+	id := t.Spec.JobID // of a component: it was reserved together with that of the first one
 	if id == 0 {
 		var err error
 		if id, err = c.NextID(ctx); err != nil {
@@ -225,7 +227,7 @@ func admit(ctx context.Context, c *control.Cluster, t *v1alpha1.BatchJob) error 
 	return nil
 }
 
-// record changes what the array's object says of its tasks.
+// record changes the status of the array's tasks in its object.
 func record(
 	ctx context.Context, c *control.Cluster, id int64, change func(*v1alpha1.ArrayStatus),
 ) (*v1alpha1.BatchJob, error) {
@@ -247,7 +249,7 @@ func record(
 			}
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("recording what is left of job %d: %w", id, err)
+			return nil, fmt.Errorf("recording the remaining tasks of job %d: %w", id, err)
 		}
 		known, _ := c.Job(id)
 		return known, nil
@@ -263,9 +265,9 @@ func refresh(ctx context.Context, c *control.Cluster, b *v1alpha1.BatchJob) erro
 	return nil
 }
 
-// Forget is to be called before the object of a task is deleted: from then on
-// its array knows by itself that the task is not waiting, and, for those that
-// wait for the whole array, whether it failed.
+// Forget must be called before the object of a task is deleted. It records in the array
+// that the task is not pending any more, and whether it failed, for jobs that depend on
+// the whole array.
 func Forget(ctx context.Context, c *control.Cluster, task *v1alpha1.BatchJob) error {
 	id := task.Spec.Origin.JobID
 	defer c.LockArray(id)()

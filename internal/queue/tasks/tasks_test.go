@@ -19,7 +19,7 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// anArray is job 7, an array of the tasks that spec says.
+// anArray returns job 7, an array with the tasks in spec.
 func anArray(t *testing.T, spec string) *control.Cluster {
 	t.Helper()
 	c := fake.Cluster(interceptor.Funcs{Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -48,9 +48,9 @@ func stored(t *testing.T, c *control.Cluster, b *v1alpha1.BatchJob) *v1alpha1.Ba
 	return live
 }
 
-// A task that begins with its object runs for everybody who reads it, with one
-// write; the first status written is whole.
-func TestATaskBeginsWithItsObject(t *testing.T) {
+// A task that is created with its status is running for all readers, with one write.
+// The first status that is written is complete.
+func TestTasksAreCreatedWithTheirStatus(t *testing.T) {
 	c := anArray(t, "1-3")
 	host := v1alpha1.PodsOf{JobID: 5, Attempt: 1}
 	begun := map[int32]*v1alpha1.BatchJobStatus{2: {State: v1alpha1.StateRunning, Attempt: 1, Partition: "main", Pods: &host}}
@@ -87,7 +87,7 @@ func TestATaskBeginsWithItsObject(t *testing.T) {
 	}
 }
 
-// Few tasks split off are not written down in the array: their objects count.
+// A few split-off tasks are not recorded in the array: their objects count.
 func TestTheArraysRecordFollows(t *testing.T) {
 	c := anArray(t, "1-200")
 	split := func(from, to int32) {

@@ -12,22 +12,22 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// whole is what was told of an array as a whole.
-type whole struct{ begun, ended bool }
+// arrayMails notes which mails about an array as a whole were sent.
+type arrayMails struct{ begun, ended bool }
 
-// asWhole are the events that an array has once, unless each task's are wanted
-// (sbatch(1), --mail-type).
-func asWhole(kind string) bool { return kind == Begin || kind == End || kind == Fail }
+// isForWholeArray reports whether an array has this event once, unless the job requests
+// mail for each task (sbatch(1), --mail-type).
+func isForWholeArray(kind string) bool { return kind == Begin || kind == End || kind == Fail }
 
-// eachTask tells whether the job wants mail about every task of its array.
+// eachTask reports whether the job requests mail about every task of its array.
 func eachTask(b *v1alpha1.BatchJob) bool {
 	return slices.Contains(b.Spec.Job.Mail.Types, EachTask)
 }
 
-// ofArray takes in the change of a task, or of what is left of an array, where
-// mail is wanted about the array as a whole. Its beginning is that of its first
-// task, its end that of the last.
-func (n *Notifier) ofArray(old, now *v1alpha1.BatchJob) {
+// arrayChanged handles the change of a task, or of the rest of an array, if mail about
+// the whole array is requested. The array begins with its first task and ends with its
+// last one.
+func (n *Notifier) arrayChanged(old, now *v1alpha1.BatchJob) {
 	id := array.ID(now)
 	if id == 0 || eachTask(now) || old == nil || n.Family == nil {
 		return
@@ -41,26 +41,26 @@ func (n *Notifier) ofArray(old, now *v1alpha1.BatchJob) {
 	family := n.Family(id)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	told := n.arrays[id]
+	sent := n.arrays[id]
 	switch {
 	case begins:
-		if !told.begun && !slices.ContainsFunc(family,
+		if !sent.begun && !slices.ContainsFunc(family,
 			func(b *v1alpha1.BatchJob) bool { return b.Spec.JobID != now.Spec.JobID && b.Status.StartTime != nil }) {
 			n.putArray(now, id, Begin, family)
 		}
-		told.begun, told.ended = true, false
+		sent.begun, sent.ended = true, false
 	case !slices.ContainsFunc(family,
-		func(b *v1alpha1.BatchJob) bool { return !status.JobState(state(b)).IsFinal() }) && !told.ended:
-		told.ended = true
-		bad := slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return failed(state(b)) || lostOne(b) })
+		func(b *v1alpha1.BatchJob) bool { return !status.JobState(state(b)).IsFinal() }) && !sent.ended:
+		sent.ended = true
+		bad := slices.ContainsFunc(family, func(b *v1alpha1.BatchJob) bool { return failed(state(b)) || hasFailedTask(b) })
 		if !bad || !n.putArray(now, id, Fail, family) {
 			n.putArray(now, id, End, family)
 		}
 	}
-	n.arrays[id] = told
+	n.arrays[id] = sent
 }
 
-// putArray sends an event of an array, if it is wanted.
+// putArray queues the mail about an event of an array, if it is requested.
 func (n *Notifier) putArray(b *v1alpha1.BatchJob, id int64, event string, family []*v1alpha1.BatchJob) bool {
 	if !slices.Contains(b.Spec.Job.Mail.Types, event) {
 		return false
@@ -69,11 +69,11 @@ func (n *Notifier) putArray(b *v1alpha1.BatchJob, id int64, event string, family
 	return true
 }
 
-// lostOne tells whether a task that did not complete is gone from the queue
-// already.
-func lostOne(b *v1alpha1.BatchJob) bool { return b.Status.Array != nil && b.Status.Array.Failed }
+// hasFailedTask reports whether a task that did not complete has already left the
+// queue.
+func hasFailedTask(b *v1alpha1.BatchJob) bool { return b.Status.Array != nil && b.Status.Array.Failed }
 
-// forget drops what was told of arrays that are gone. n.mu is not held.
+// forget removes the notes about arrays that have left the queue. n.mu is not held.
 func (n *Notifier) forget() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,7 +84,7 @@ func (n *Notifier) forget() {
 	}
 }
 
-// summary is the subject of a mail about an array, as Slurm has it.
+// summary returns the subject of a mail about an array, as in Slurm.
 func summary(b *v1alpha1.BatchJob, id int64, event string, family []*v1alpha1.BatchJob) string {
 	text := fmt.Sprintf("Slurm Array Summary Job_id=%d_* (%d) Name=%s ", id, id, clean(b.Spec.Job.Name))
 	if event == Begin {
@@ -94,12 +94,12 @@ func summary(b *v1alpha1.BatchJob, id int64, event string, family []*v1alpha1.Ba
 	if event == Fail {
 		word = "Failed"
 	}
-	return text + word + ", " + ofTasks(family)
+	return text + word + ", " + outcomeOfTasks(family)
 }
 
-// ofTasks sums up how the tasks of an array ended, as Slurm has it: their exit
-// codes, or, where signals ended some, the highest of these.
-func ofTasks(family []*v1alpha1.BatchJob) string {
+// outcomeOfTasks summarizes how the tasks of an array ended, as Slurm does: their exit
+// codes or, if signals ended some, the highest signal.
+func outcomeOfTasks(family []*v1alpha1.BatchJob) string {
 	least, most, signal, worst := int32(math.MaxInt32), int32(0), int32(0), v1alpha1.StateCompleted
 	for _, t := range family {
 		code := int32(0)
@@ -119,13 +119,13 @@ func ofTasks(family []*v1alpha1.BatchJob) string {
 		return fmt.Sprintf("Mixed, MaxSignal [%d]", signal)
 	case signal > 0:
 		return fmt.Sprintf("Mixed, MaxExitCode [%d]", most)
-	case least == 0 && most > 0 || worst == v1alpha1.StateCompleted && slices.ContainsFunc(family, lostOne):
+	case least == 0 && most > 0 || worst == v1alpha1.StateCompleted && slices.ContainsFunc(family, hasFailedTask):
 		worst = "Mixed"
 	}
 	return fmt.Sprintf("%s, ExitCode [%d-%d]", worst, least, most)
 }
 
-// taskSubject is the subject of a mail about one task.
+// taskSubject returns the subject of a mail about one task.
 func taskSubject(subject string, b *v1alpha1.BatchJob) string {
 	id, task, ok := array.Task(b)
 	if !ok {

@@ -1,7 +1,7 @@
-// Package mail tells users what becomes of their jobs (--mail-type, --mail-user):
-// by SMTP or a web hook, whichever the Cluster object names. It looks at the
-// changes of jobs while this process leads; what happens between two leaders is
-// not told, as with Slurm's controller.
+// Package mail notifies users of events of their jobs (--mail-type, --mail-user), by
+// SMTP or a web hook, as set in the Cluster object. It follows the changes of jobs
+// while this process leads. As with Slurm's controller, changes between two leaders
+// cause no mail.
 package mail
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/berth-hpc/berth/translate/value"
 )
 
-// Kinds of events, by --mail-type's names.
+// Kinds of events, with the names of --mail-type.
 const (
 	Begin   = "BEGIN"
 	End     = "END"
@@ -29,7 +29,7 @@ const (
 	Limit90 = "TIME_LIMIT_90"
 	Limit80 = "TIME_LIMIT_80"
 	Limit50 = "TIME_LIMIT_50"
-	// EachTask asks for events of the tasks of an array, not of the array.
+	// EachTask requests events of the tasks of an array, not of the array.
 	EachTask = "ARRAY_TASKS"
 )
 
@@ -45,10 +45,10 @@ type Message struct {
 	Exit    string `json:"exitCode,omitempty"`
 }
 
-// Events are what happened to a job between two versions of it, of the kinds
-// that it wants to be told about. A nil old is a job seen for the first time:
-// nothing happened to that. What an array has as a whole is not among them,
-// unless the job wants to be told about each task.
+// Events returns the events between two versions of a job that the job requests mail
+// about. A nil old is a job that is seen for the first time, which has no events.
+// Events of an array as a whole are not included, unless the job requests mail about
+// each task.
 func Events(old, now *v1alpha1.BatchJob) []string {
 	if old == nil || now == nil || len(now.Spec.Job.Mail.Types) == 0 {
 		return nil
@@ -56,7 +56,7 @@ func Events(old, now *v1alpha1.BatchJob) []string {
 	var out []string
 	summed := array.ID(now) != 0 && !eachTask(now)
 	add := func(kind string, happened bool) {
-		if summed && asWhole(kind) {
+		if summed && isForWholeArray(kind) {
 			return
 		}
 		if happened && slices.Contains(now.Spec.Job.Mail.Types, kind) {
@@ -90,8 +90,8 @@ func failed(state string) bool {
 	return state != v1alpha1.StateCompleted && state != v1alpha1.StateCancelled
 }
 
-// Reached is the highest share of its time limit that a running job has passed
-// and wants to be told about; empty: none.
+// Reached returns the event for the highest share of its time limit that a running job
+// has used up and requests mail about; "": none.
 func Reached(b *v1alpha1.BatchJob, now time.Time) string {
 	limit := time.Duration(b.Status.TimeLimit) * time.Minute
 	if b.Status.State != v1alpha1.StateRunning || b.Status.StartTime == nil || limit <= 0 {
@@ -109,9 +109,8 @@ func Reached(b *v1alpha1.BatchJob, now time.Time) string {
 	return ""
 }
 
-// Compose writes the mail about an event. The address is the job's, or its
-// user's; a name without a domain gets the given one. ok is false for what is
-// no address.
+// Compose returns the mail about an event. The address is the job's, or its user's; the
+// domain is added to a name without one. ok is false if the address is invalid.
 func Compose(b *v1alpha1.BatchJob, event, domain string, now time.Time) (m Message, ok bool) {
 	m = Message{Event: event, JobID: b.Spec.JobID, JobName: clean(b.Spec.Job.Name), User: b.Spec.User, State: state(b)}
 	if m.To, ok = address(b.Spec.Job.Mail, b.Spec.User, domain); !ok {
@@ -120,12 +119,12 @@ func Compose(b *v1alpha1.BatchJob, event, domain string, now time.Time) (m Messa
 	if e := b.Status.ExitCode; e != nil {
 		m.Exit = fmt.Sprintf("%d:%d", e.Status, e.Signal)
 	}
-	m.Subject = taskSubject(fmt.Sprintf("Slurm Job_id=%d Name=%s %s", m.JobID, m.JobName, what(b, m, now)), b)
+	m.Subject = taskSubject(fmt.Sprintf("Slurm Job_id=%d Name=%s %s", m.JobID, m.JobName, subjectDetail(b, m, now)), b)
 	return m, true
 }
 
-// what is the second half of the subject, as Slurm has it.
-func what(b *v1alpha1.BatchJob, m Message, now time.Time) string {
+// subjectDetail returns the second half of the subject, as in Slurm.
+func subjectDetail(b *v1alpha1.BatchJob, m Message, now time.Time) string {
 	s := &b.Status
 	span := func(from, to time.Time) string { return value.FormatSeconds(max(0, int64(to.Sub(from).Seconds()))) }
 	queued, ran := "", ""
@@ -159,7 +158,7 @@ func what(b *v1alpha1.BatchJob, m Message, now time.Time) string {
 	return "Ended" + ran + outcome(b, m)
 }
 
-// outcome has no exit code where a signal ended the script by itself.
+// outcome returns how the job ended, without an exit code if a signal ended the script.
 func outcome(b *v1alpha1.BatchJob, m Message) string {
 	e := b.Status.ExitCode
 	switch {
@@ -193,7 +192,7 @@ func orLocal(domain string) string {
 	return domain
 }
 
-// clean keeps a job's name from being more than text in a header.
+// clean replaces control characters in a job's name, so that it cannot add headers.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -53,8 +53,8 @@ func signalled(b *v1alpha1.BatchJob) {
 	b.Status.ExitCode.Signal = 9
 }
 
-// TestTasksInSum holds the summary of arrays against what slurmctld 22.05.8
-// gave its mail program.
+// TestTasksInSum compares the summary of arrays with the one that slurmctld 22.05.8
+// passed to its mail program.
 func TestTasksInSum(t *testing.T) {
 	exit := func(code int32) func(*v1alpha1.BatchJob) {
 		if code == 0 {
@@ -79,7 +79,7 @@ func TestTasksInSum(t *testing.T) {
 		for _, f := range tt.tasks {
 			family = append(family, batch(f))
 		}
-		if got := ofTasks(family); got != tt.want {
+		if got := outcomeOfTasks(family); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
@@ -183,7 +183,7 @@ func TestReached(t *testing.T) {
 	}
 }
 
-// relay is an SMTP server that takes one mail and gives what it was told.
+// relay starts an SMTP server that accepts one mail and sends what it received to got.
 func relay(t *testing.T) (address string, got <-chan string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -223,8 +223,8 @@ func relay(t *testing.T) (address string, got <-chan string) {
 	return l.Addr().String(), out
 }
 
-// TestDelivery sees a job's begin as a mail and at a web hook: what --mail-type
-// and --mail-user ask for.
+// TestDelivery delivers the mail about the begin of a job by SMTP and to a web hook, as
+// --mail-type and --mail-user request.
 func TestDelivery(t *testing.T) {
 	address, mails := relay(t)
 	hooks := make(chan Message, 1)
@@ -261,8 +261,8 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// TestArray follows an array of three tasks, the last of which its own job
-// becomes, and looks at the subjects of the mails.
+// TestArray follows an array of three tasks, the last of which becomes the array's own
+// job, and compares the subjects of the mails.
 func TestArray(t *testing.T) {
 	for types, want := range map[string][]string{
 		"BEGIN END": {"Slurm Array Summary Job_id=42_* (42) Name=ring Began",

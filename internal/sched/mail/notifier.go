@@ -10,65 +10,65 @@ import (
 )
 
 const (
-	waiting   = 10000            // mails that may wait to be sent
-	attempts  = 3                // per mail
-	firstWait = 2 * time.Second  // between attempts; it doubles
-	lookEvery = 10 * time.Second // at the time that jobs have left
+	waiting       = 10000            // limit of the mails that wait to be sent
+	attempts      = 3                // per mail
+	firstWait     = 2 * time.Second  // between attempts; it doubles
+	checkInterval = 10 * time.Second // for time limits
 )
 
 // Notifier sends mails while this process leads. Changed may be called by many
-// goroutines; it never waits.
+// goroutines at a time; it never blocks.
 type Notifier struct {
-	// Settings gives those in force; nil: mail is not set up.
+	// Settings returns the current settings; nil: mail is not configured.
 	Settings func() *v1alpha1.MailSettings
-	// Jobs lists the jobs there are.
+	// Jobs returns all jobs.
 	Jobs func() []*v1alpha1.BatchJob
-	// Family lists an array's own job and the tasks split off it.
+	// Family returns an array's own job and the tasks split off it.
 	Family func(id int64) []*v1alpha1.BatchJob
 	Now    func() time.Time
 	Log    *slog.Logger
 
 	queue chan Message
-	told  map[told]bool
+	sent  map[limitMail]bool
 
 	mu     sync.Mutex
-	arrays map[int64]whole
+	arrays map[int64]arrayMails
 }
 
-// told is a share of a time limit that was told about.
-type told struct {
+// limitMail is a mail about a share of a time limit.
+type limitMail struct {
 	job     int64
 	attempt int32
 	kind    string
 }
 
-// New makes a Notifier; Run starts it.
+// New returns a Notifier; Run starts it.
 func New(settings func() *v1alpha1.MailSettings, jobs func() []*v1alpha1.BatchJob,
 	family func(id int64) []*v1alpha1.BatchJob,
 	now func() time.Time, log *slog.Logger) *Notifier {
 	return &Notifier{Settings: settings, Jobs: jobs, Family: family, Now: now, Log: log,
 		queue: make(chan Message, waiting),
-		told:  map[told]bool{}, arrays: map[int64]whole{}}
+		sent:  map[limitMail]bool{}, arrays: map[int64]arrayMails{}}
 }
 
-// Changed takes in a change of a job, in the form of a store's subscription.
+// Changed handles a change of a job; it has the form of a store's subscription.
 func (n *Notifier) Changed(old, now *v1alpha1.BatchJob) {
 	if now != nil && now.Spec.Job.Het != nil && now.Spec.Job.Het.Offset > 0 {
-		return // mail is about the job, which its first component stands for
+		return // mail is about the whole job, which its first component represents
 	}
 	for _, event := range Events(old, now) {
 		if event == Requeue && now.Status.StartTime == nil {
-			n.put(old, event, nil) // it knows how long the job ran
+			n.put(old, event, nil) // it has the run time of the job
 			continue
 		}
 		n.put(now, event, nil)
 	}
 	if now != nil && len(now.Spec.Job.Mail.Types) > 0 {
-		n.ofArray(old, now)
+		n.arrayChanged(old, now)
 	}
 }
 
-// put queues the mail about an event; change, where not nil, changes it first.
+// put queues the mail about an event; change, if not nil, modifies it first.
 func (n *Notifier) put(b *v1alpha1.BatchJob, event string, change func(*Message)) {
 	s := n.Settings()
 	if s == nil {
@@ -89,41 +89,42 @@ func (n *Notifier) put(b *v1alpha1.BatchJob, event string, change func(*Message)
 	}
 }
 
-// Run sends what waits, one mail after the other, until ctx ends.
+// Run sends the queued mails, one after the other, until ctx ends.
 func (n *Notifier) Run(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			n.look()
+			n.checkTimeLimits()
 		case m := <-n.queue:
 			n.send(ctx, m)
 		}
 	}
 }
 
-// look tells about jobs that have used up a share of their time.
-func (n *Notifier) look() {
+// checkTimeLimits queues mails about jobs that have used up a share of their time
+// limit.
+func (n *Notifier) checkTimeLimits() {
 	n.forget()
 	if n.Settings() == nil {
 		return
 	}
-	seen := map[told]bool{}
+	seen := map[limitMail]bool{}
 	for _, b := range n.Jobs() {
 		kind := Reached(b, n.Now())
 		if kind == "" {
 			continue
 		}
-		key := told{b.Spec.JobID, b.Status.Attempt, kind}
-		if !n.told[key] {
+		key := limitMail{b.Spec.JobID, b.Status.Attempt, kind}
+		if !n.sent[key] {
 			n.put(b, kind, nil)
 		}
 		seen[key] = true
 	}
-	n.told = seen
+	n.sent = seen
 }
 
 func (n *Notifier) send(ctx context.Context, m Message) {

@@ -16,10 +16,10 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// sendTime bounds one attempt.
+// sendTime is the timeout of one attempt.
 const sendTime = 20 * time.Second
 
-// Send delivers m as the settings say.
+// Send delivers m according to the settings.
 func Send(ctx context.Context, s *v1alpha1.MailSettings, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
@@ -50,8 +50,8 @@ func post(ctx context.Context, url string, m Message) error {
 	return nil
 }
 
-// deliver speaks SMTP to a relay that takes mail without a password, with TLS
-// where it offers that.
+// deliver sends the mail by SMTP to a relay that accepts mail without a password, with
+// TLS if the relay offers it.
 func deliver(ctx context.Context, s *v1alpha1.MailSettings, m Message) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.SMTP)
 	if err != nil {

@@ -27,7 +27,7 @@ const restoreFor = 24 * time.Hour
 func (w *Controller) findAgain() {
 	for _, p := range w.cluster.Pods.List() {
 		if g := control.GroupOf(p); strings.HasPrefix(g, "pod ") && p.Spec.NodeName != "" &&
-			p.Annotations[wire.AnnotationJob] != "" && !w.cluster.StoodFor(p.UID) {
+			p.Annotations[wire.AnnotationJob] != "" && !w.cluster.HasWorkload(p.UID) {
 			w.queue.Add(g)
 		}
 	}
@@ -37,7 +37,7 @@ func (w *Controller) findAgain() {
 // there is one. The keeper finds it running, or ended.
 func (w *Controller) restore(ctx context.Context, key string, p *corev1.Pod) error {
 	id, err := strconv.ParseInt(p.Annotations[wire.AnnotationJob], 10, 64)
-	if err != nil || id < 1 || w.cluster.StoodFor(p.UID) || w.cluster.NextID == nil {
+	if err != nil || id < 1 || w.cluster.HasWorkload(p.UID) || w.cluster.NextID == nil {
 		return nil //nolint:nilerr // what is no number is not ours
 	}
 	if _, ok := w.Allowed(p.Namespace); !ok {

@@ -218,7 +218,7 @@ func (w *Controller) jobs(g *Group) (waiting *v1alpha1.BatchJob, placed, returni
 // further queues the pods beyond the gang, each by itself.
 func (w *Controller) further(ctx context.Context, g *Group) error {
 	for _, p := range g.Pods {
-		if p.Spec.NodeName != "" || w.cluster.StoodFor(p.UID) {
+		if p.Spec.NodeName != "" || w.cluster.HasWorkload(p.UID) {
 			continue
 		}
 		one := *g
@@ -233,7 +233,7 @@ func (w *Controller) further(ctx context.Context, g *Group) error {
 // submit creates the job of pods.
 func (w *Controller) submit(ctx context.Context, g *Group, pods []*corev1.Pod) error {
 	for _, p := range pods {
-		if w.cluster.StoodFor(p.UID) {
+		if w.cluster.HasWorkload(p.UID) {
 			return nil // its job has ended: the keeper deletes the pod
 		}
 	}
