@@ -59,8 +59,7 @@ func (n names) add(where, text string) error {
 }
 
 func (n names) rules(file string) error {
-	groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, parser.NewParser(parser.Options{}),
-		slog.Default())
+	groups, errs := rulefmt.ParseFile(file, false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.Default())
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}

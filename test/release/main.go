@@ -90,8 +90,7 @@ func member(path, tag string, v reflect.Value) error {
 			values = append(values, value)
 		}
 	}
-	if text := fmt.Sprint(v); len(values) > 0 && v.Kind() == reflect.String && !strings.Contains(text, "{{") &&
-		!slices.Contains(values, text) {
+	if text := fmt.Sprint(v); len(values) > 0 && v.Kind() == reflect.String && !strings.Contains(text, "{{") && !slices.Contains(values, text) {
 		return fmt.Errorf("%s is %q, want one of %v", path, text, values)
 	}
 	return look(path, v)

@@ -20,9 +20,7 @@ type file struct {
 }
 
 // renamed are members that nfpm has under another name, or ("") not at all.
-var renamed = map[string]string{
-	"id": "", "ids": "", "formats": "", "bindir": "", "package_name": "name", "dependencies": "depends",
-}
+var renamed = map[string]string{"id": "", "ids": "", "formats": "", "bindir": "", "package_name": "name", "dependencies": "depends"}
 
 func writePackage(w io.Writer, name string, t target) error {
 	data, err := os.ReadFile(name)
@@ -58,8 +56,7 @@ func (f file) programs(p map[string]any, bin string) []any {
 	folder, _ := p["bindir"].(string)
 	for _, b := range f.Builds {
 		if slices.Contains(ids, any(b.ID)) {
-			contents = append(contents, map[string]any{"src": filepath.Join(bin, b.Binary),
-				"dst":       filepath.Join(folder, b.Binary),
+			contents = append(contents, map[string]any{"src": filepath.Join(bin, b.Binary), "dst": filepath.Join(folder, b.Binary),
 				"file_info": map[string]any{"mode": 0o755}})
 		}
 	}

@@ -148,8 +148,7 @@ func report(found map[string]finding, accepted map[string]string) error {
 		fmt.Printf("%d vulnerabilities are in the Go library that builds here: release with a newer Go\n", library)
 	}
 	if bad > 0 {
-		return fmt.Errorf("%d to be mended: update the module, or say in test/vuln/accepted.txt why it does no harm",
-			bad)
+		return fmt.Errorf("%d to be mended: update the module, or say in test/vuln/accepted.txt why it does no harm", bad)
 	}
 	fmt.Println("no dependency has a known vulnerability that is not accepted")
 	return nil
