@@ -19,28 +19,28 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// people knows the users of the cluster.
-type people struct{ *directory.Directory }
+// userResolver resolves the users of the cluster.
+type userResolver struct{ *directory.Directory }
 
-func (p people) UserID(name string) (int64, bool) {
+func (p userResolver) UserID(name string) (int64, bool) {
 	if u := p.User(name); u != nil {
 		return u.Spec.UID, true
 	}
 	return 0, name == "root"
 }
 
-// newRecorder makes the recorder, before the stores are fed.
+// newRecorder returns the recorder. Call it before the stores are filled.
 func newRecorder(cfg Config, c *control.Cluster, k *keeper.Keeper) *acct.Recorder {
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
 		Address: cfg.Accounting.Storage, Retention: cfg.Accounting.Retention, ArchiveDir: cfg.Accounting.Archive,
-		Cluster: c, Users: people{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
+		Cluster: c, Users: userResolver{dir}, Released: k.Enqueue, Now: time.Now, Log: cfg.Log,
 		Row:       func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 		NodeNames: nodeinfo.ShortNames,
 		NodeEvent: func(n *corev1.Node) status.AcctEvent {
 			e := clusterview.NodeEvent(n)
 			if e.User != "" {
-				e.UserID, _ = people{dir}.UserID(e.User)
+				e.UserID, _ = userResolver{dir}.UserID(e.User)
 			}
 			return e
 		},

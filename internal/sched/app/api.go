@@ -58,13 +58,13 @@ func newAPI(
 	return &api{q, agents}, nil
 }
 
-// Send brings a command to the batch host's agent.
+// Send sends a command to the agent of the batch host.
 func (a *api) Send(jobID int64, attempt int32, c wire.Command) { a.agents.Send(jobID, attempt, c) }
 
-// closing bounds the last writes of a leader that ends in good order.
+// closing limits the time of the last writes of a leader that stops in order.
 const closing = 2 * time.Second
 
-// serve answers until ctx ends.
+// serve answers requests until ctx ends.
 func (a *api) serve(ctx context.Context, e *endpoint) error {
 	err := serve(ctx, e, a.queue)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
@@ -72,17 +72,17 @@ func (a *api) serve(ctx context.Context, e *endpoint) error {
 	return errors.Join(err, a.queue.Close(last))
 }
 
-// serve has h answer at e until ctx ends.
+// serve serves h at e until ctx ends.
 func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 	s := &http.Server{
 		Handler: h,
-		// What a client does to a connection is not worth a line in the log.
+		// Errors of clients' connections are not worth a line in the log.
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		TLSConfig: &tls.Config{
 			Certificates: []tls.Certificate{e.certificate},
 			MinVersion:   tls.VersionTLS12,
-			// The queue API knows the API server by its client certificate; it
-			// checks that itself, since its authority may change.
+			// The queue API identifies the API server by its client certificate. It
+			// verifies the certificate itself, because its CA may change.
 			ClientAuth: tls.RequestClientCert,
 		},
 	}
@@ -95,5 +95,5 @@ func serve(ctx context.Context, e *endpoint, h http.Handler) error {
 	return s.ServeTLS(e, "", "")
 }
 
-// lead begins to decide: the stores are filled and this process leads.
+// lead starts to decide: the stores are filled and this process leads.
 func (a *api) lead(ctx context.Context) error { return a.queue.Lead(ctx) }

@@ -26,12 +26,12 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// authoritySecret keeps the certificate authority of the API role, so that a
-// restart does not invalidate what pods and webhook configurations trust.
+// authoritySecret has the CA of the API role, so that a restart does not invalidate
+// what pods and webhook configurations trust.
 const authoritySecret = "berth-api-tls"
 
-// ownCertificate makes a certificate for hosts under the kept authority, which
-// is made when there is none. The secret follows from the authority's key.
+// ownCertificate returns a certificate for hosts that is signed by the stored CA, which
+// it creates if there is none. The secret is derived from the key of the CA.
 func ownCertificate(ctx context.Context, c client.Client, hosts []string) (files TLSFiles, secret string, err error) {
 	s := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: wire.SystemNamespace, Name: authoritySecret}
@@ -69,8 +69,8 @@ func ownCertificate(ctx context.Context, c client.Client, hosts []string) (files
 	return files, hex.EncodeToString(mac.Sum(nil)[:16]), err
 }
 
-// sign makes a key and a certificate for it: of a server for hosts under the
-// authority, or of a new authority when that is nil.
+// sign returns a key and a certificate for it: of a server for hosts, signed by
+// authority, or of a new CA if that is nil.
 func sign(name pkix.Name, hosts []string, authority *tls.Certificate) (TLSFiles, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

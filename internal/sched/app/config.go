@@ -17,12 +17,12 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
 )
 
-// Config says how to run. Only Kube is required.
+// Config is the configuration of Run. Only Kube is required.
 type Config struct {
 	// Kube is the connection to the API server, as system:berth-scheduler.
 	Kube *rest.Config
 
-	// Listener takes the API role's connections (webhooks, queue API, agents;
+	// Listener accepts the connections of the API role (webhooks, queue API, agents;
 	// all of them TLS). nil: listen on Address; "" is ":6820".
 	Listener net.Listener
 	Address  string
@@ -33,33 +33,34 @@ type Config struct {
 	PodURL    string
 	KubeURL   string
 
-	// TLS is the API role's certificate. Zero: one is made, under an authority
-	// kept in the Secret berth-system/berth-api-tls.
+	// TLS is the API role's certificate. Zero: one is created and signed by the CA in
+	// the Secret berth-system/berth-api-tls.
 	TLS TLSFiles
 
-	// Register writes the webhook configurations and the APIService that
-	// point to PublicURL, at every start of leading.
+	// Register writes the webhook configurations and the APIService with PublicURL
+	// whenever this process becomes the leader.
 	Register bool
 
-	// Admit, if set, is told who decides about BatchJobs while this process
-	// leads, and nil afterwards; no webhooks are then registered for them.
+	// Admit, if set, is called with the function that decides about BatchJobs when this
+	// process starts to lead, and with nil when it stops. No webhooks are registered
+	// for BatchJobs then.
 	Admit func(Admit)
 
-	// OnlyAPIServer turns away webhook calls that do not show the front
-	// proxy's certificate. The API server shows it when its
-	// WebhookAdmissionConfiguration names a kubeconfig with that certificate;
-	// without, whoever reaches the API role can draw job ids.
+	// OnlyAPIServer refuses webhook calls without the front proxy's certificate. The
+	// API server presents it if its WebhookAdmissionConfiguration names a kubeconfig
+	// with that certificate. Without it, anybody who can connect to the API role can
+	// draw job ids.
 	OnlyAPIServer bool
 
-	// DefaultProfile also schedules pods that ask for "default-scheduler".
+	// DefaultProfile also schedules pods that name "default-scheduler".
 	DefaultProfile bool
 
-	// NoScheduler and NoAPI leave out one of the two roles. Without the API role
-	// the leader still answers admission, agents and processes of the API role,
-	// but is not the queue API's address.
+	// NoScheduler and NoAPI disable one of the two roles. Without the API role the
+	// leader still answers admission, agents and processes with the API role, but is
+	// not the address of the queue API.
 	NoScheduler, NoAPI bool
-	// JobSet adds a third: JobSet's controllers and webhooks, for a cluster
-	// without them. Their webhooks are served on JobSetAddress; "" is ":6822".
+	// JobSet adds a third role: JobSet's controllers and webhooks, for a cluster
+	// without them. The webhooks are served on JobSetAddress; "" is ":6822".
 	JobSet        bool
 	JobSetAddress string
 
@@ -67,22 +68,22 @@ type Config struct {
 	// TLS; "": nowhere.
 	HealthAddress string
 
-	// Pod is the name of the pod this process runs in, "": it runs in none.
-	// While it leads, that pod alone carries wire.LabelLeader, by which the
-	// Service of the API role selects it.
+	// Pod is the name of the pod that this process runs in, "": none. While it leads,
+	// only that pod has wire.LabelLeader, by which the Service of the API role selects
+	// it.
 	Pod string
 
-	// Objects is a folder of YAML files with objects of group berth.hpc, which
-	// a leader applies when it starts, each when its file has changed since it
-	// was applied last. "": none.
+	// Objects is a folder of YAML files with objects of the group berth.hpc, which a
+	// new leader applies: each if its file has changed since it was last applied. "":
+	// none.
 	Objects string
 
-	// AgentImage is where partitions that do not say otherwise have the agent
-	// from; "": such partitions cannot run jobs.
+	// AgentImage is the image with the agent for partitions that do not name one; "":
+	// such partitions cannot run jobs.
 	AgentImage string
 
-	// Namespaces makes each User's namespace, ServiceAccount and bindings;
-	// NamespaceLabels are put on the namespaces it makes.
+	// Namespaces enables the creation of each User's namespace, ServiceAccount and
+	// bindings; NamespaceLabels are the labels of the created namespaces.
 	Namespaces      bool
 	NamespaceLabels map[string]string
 
@@ -90,24 +91,24 @@ type Config struct {
 	// limit. It needs Namespaces.
 	Egress *namespaces.Egress
 
-	// LeaderURL is where a process of the API role alone finds the leader. "":
-	// where the webhook configurations point to.
+	// LeaderURL is where a process with the API role alone connects to the leader. "":
+	// the address in the webhook configurations.
 	LeaderURL string
 
-	// Identity names this process in the lease. A process that starts with
-	// the identity that holds the lease takes it over at once. "": host name,
-	// process id and a random part.
+	// Identity is the name of this process in the lease. A process with the identity
+	// that has the lease takes it over at once. "": host name, process id and a random
+	// part.
 	Identity string
 	Election Election
 
-	// Accounting is where the records of jobs go.
+	// Accounting is where job records are stored.
 	Accounting Accounting
 
 	// StartTimeout is how long a placed job may take until every agent has
 	// reported. 0: 60 s, and 10 minutes while images are being pulled.
 	StartTimeout time.Duration
 
-	// self is the identity that the API server knows this process by.
+	// self is the identity of this process in the API server.
 	self string
 
 	// Ready, if set, is called once, when this process leads and every part
@@ -120,12 +121,12 @@ type Config struct {
 // Admit decides about BatchJobs: see queue.Server.
 type Admit = queue.Admit
 
-// Accounting says where records go. The zero value: nowhere.
+// Accounting is where records are stored. The zero value: nowhere.
 type Accounting struct {
 	// Storage is the path of a SQLite file, or a postgres:// URL.
 	Storage string
-	// Retention is how many days records are kept, 0: for ever; Archive the
-	// folder they go to then, "": they are deleted.
+	// Retention is how many days records are kept, 0: for ever. Archive is the folder
+	// where older records are archived; "": they are deleted.
 	Retention int
 	Archive   string
 }
@@ -135,15 +136,14 @@ type TLSFiles struct {
 	CA, Certificate, Key []byte
 }
 
-// Election holds the durations of the leader election. Zero: 10 s, 7 s, 1 s,
-// which lets a new process lead within 12 s after the old one was killed; 60 s,
-// 45 s, 2 s for a process with an Identity of its own choice.
+// Election has the durations of the leader election. Zero: 10 s, 7 s, 1 s, with which a
+// new process leads within 12 s after the old one was killed; 60 s, 45 s, 2 s for a
+// process with an Identity.
 type Election struct {
 	Lease, Renew, Retry time.Duration
 }
 
-// defaultPort is where slurmrestd listens on a Slurm system, which a Berth host
-// is not.
+// defaultPort is the port of slurmrestd on a Slurm system; a host of Berth has none.
 const defaultPort = 6820
 
 // jobSetPort is where JobSet's webhooks are served; 6821 is for health.
@@ -165,7 +165,7 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Election != Election{}:
 	case c.Identity != "":
-		// Its successor need not wait, so a busy machine gets all the time it needs.
+		// Its successor need not wait, so a busy machine may take longer.
 		c.Election = Election{Lease: 60 * time.Second, Renew: 45 * time.Second, Retry: 2 * time.Second}
 	default:
 		c.Election = Election{Lease: 10 * time.Second, Renew: 7 * time.Second, Retry: time.Second}

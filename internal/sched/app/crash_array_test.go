@@ -16,9 +16,9 @@ import (
 	"github.com/berth-hpc/berth/translate/job"
 )
 
-// TestNoTaskIsLostOrRunTwiceWhenTheSchedulerIsKilled runs an array while the
-// scheduler process dies by SIGKILL again and again: while tasks are split
-// off, placed, handed from one to the next in the same pod, and reported.
+// TestNoTaskIsLostOrRunTwiceWhenTheSchedulerIsKilled runs an array while the scheduler
+// process is repeatedly killed with SIGKILL: while tasks are split off, placed, run one
+// after the other in the same pod, and reported.
 func TestNoTaskIsLostOrRunTwiceWhenTheSchedulerIsKilled(t *testing.T) {
 	ctx, x := startExternal(t)
 	tasks, kills := crashSize()
@@ -37,8 +37,8 @@ func TestNoTaskIsLostOrRunTwiceWhenTheSchedulerIsKilled(t *testing.T) {
 	checkJournal(t, journal, tasks)
 }
 
-// submitArray creates one array of so many tasks that write what they do into
-// the journal.
+// submitArray creates one array with that number of tasks, which write their progress
+// into the journal.
 func submitArray(ctx context.Context, c client.Client, tasks int, dir, journal string) error {
 	users := &v1alpha1.UserList{}
 	if err := c.List(ctx, users); err != nil || len(users.Items) == 0 {

@@ -19,9 +19,9 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// TestNoPodIsLostWhenTheSchedulerIsKilled runs pods that nobody submitted, each
-// by itself, while the scheduler process dies by SIGKILL again and again: a pod
-// is placed and bound before its job's object says so.
+// TestNoPodIsLostWhenTheSchedulerIsKilled runs single pods that nobody submitted while
+// the scheduler process is repeatedly killed with SIGKILL: a pod is placed and bound
+// before its job's object says so.
 func TestNoPodIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	ctx, x := startExternal(t)
 	s, c := x.scheduler("scheduler"), x.client
@@ -47,7 +47,7 @@ func TestNoPodIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	t.Logf("%d of %d pods had been bound by a process that died", strings.Count(string(log), "job is found running"), pods)
 }
 
-// allowPods lets pods of the namespace default wait in the queue.
+// allowPods allows pods of the namespace default in the queue.
 func allowPods(ctx context.Context, t *testing.T, c client.Client) {
 	t.Helper()
 	o := &v1alpha1.Cluster{}
@@ -61,8 +61,8 @@ func allowPods(ctx context.Context, t *testing.T, c client.Client) {
 	}
 }
 
-// makePods makes pods that run for up to a second each, as often as it takes
-// while no webhook answers.
+// makePods creates pods that run for up to a second each. It retries while no webhook
+// answers.
 func makePods(ctx context.Context, c client.Client, pods int) error {
 	for i := range pods {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("crash-%d", i)}, Spec: corev1.PodSpec{

@@ -22,8 +22,8 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// crashSize is how many jobs run and how often the scheduler dies: with
-// BERTH_TEST_FULL set as often as it takes to meet rare moments.
+// crashSize returns how many jobs run and how often the scheduler is killed: with
+// BERTH_TEST_FULL often enough to hit rare moments.
 func crashSize() (jobs, kills int) {
 	if os.Getenv("BERTH_TEST_FULL") != "" {
 		return 60, 12
@@ -31,9 +31,9 @@ func crashSize() (jobs, kills int) {
 	return 24, 5
 }
 
-// TestNothingIsLostWhenTheSchedulerIsKilled runs many jobs on a local cluster
-// while the scheduler process dies by SIGKILL again and again: every job runs
-// once, and accounting has it once.
+// TestNothingIsLostWhenTheSchedulerIsKilled runs many jobs on a local cluster while the
+// scheduler process is repeatedly killed with SIGKILL: every job runs once, and
+// accounting has it once.
 func TestNothingIsLostWhenTheSchedulerIsKilled(t *testing.T) {
 	jobs, kills := crashSize()
 	killed(t, "", jobs, kills)
@@ -49,7 +49,7 @@ func TestNoRecordIsLostInPostgresWhenTheSchedulerIsKilled(t *testing.T) {
 	killed(t, accttest.Postgres(t), jobs/2, kills/2)
 }
 
-// killed runs jobs and kills the scheduler so often; storage "" is the local
+// killed runs jobs and kills the scheduler that many times; storage "" is the local
 // cluster's own database.
 func killed(t *testing.T, storage string, crashJobs, crashKills int) {
 	ctx, x := startExternal(t)
@@ -73,7 +73,7 @@ func killed(t *testing.T, storage string, crashJobs, crashKills int) {
 	checkRecords(ctx, t, storage, crashJobs)
 }
 
-// storageOf is the database that the scheduler's flags name.
+// storageOf returns the database in the flags of the scheduler.
 func storageOf(t *testing.T, flags []string) string {
 	t.Helper()
 	for _, f := range flags {
@@ -85,7 +85,7 @@ func storageOf(t *testing.T, flags []string) string {
 	return ""
 }
 
-// checkRecords: accounting has every job once, as it ended.
+// checkRecords checks that accounting has every job once, with its final state.
 func checkRecords(ctx context.Context, t *testing.T, storage string, jobs int) {
 	t.Helper()
 	db, err := store.Open(context.WithoutCancel(ctx), storage)
@@ -115,7 +115,7 @@ func checkRecords(ctx context.Context, t *testing.T, storage string, jobs int) {
 	}
 }
 
-// submitAll creates the jobs, as often as it takes while the scheduler is down.
+// submitAll creates the jobs. It retries while the scheduler is down.
 func submitAll(ctx context.Context, c client.Client, jobs int, dir, journal string) error {
 	users := &v1alpha1.UserList{}
 	if err := c.List(ctx, users); err != nil || len(users.Items) == 0 {
@@ -151,7 +151,7 @@ func submitAll(ctx context.Context, c client.Client, jobs int, dir, journal stri
 	return nil
 }
 
-// awaitEnd waits until every job, so many, is COMPLETED.
+// awaitEnd waits until that many jobs are COMPLETED.
 func awaitEnd(ctx context.Context, t *testing.T, c client.Client, s *victim, want int) {
 	t.Helper()
 	for {
@@ -181,7 +181,7 @@ func awaitEnd(ctx context.Context, t *testing.T, c client.Client, s *victim, wan
 
 func tail(b []byte) []byte { return b[max(0, len(b)-8000):] }
 
-// checkJournal: every job began once and ended once.
+// checkJournal checks that every job began once and ended once.
 func checkJournal(t *testing.T, path string, jobs int) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -19,26 +19,25 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// serviceName is the Service in the system namespace that stands for the API
-// role.
+// serviceName is the Service of the API role in the system namespace.
 const serviceName = "berth-api"
 
-// serviceHost is the name that kube-apiserver expects of an aggregated API.
+// serviceHost is the host name of the aggregated API for kube-apiserver.
 const serviceHost = serviceName + "." + wire.SystemNamespace + ".svc"
 
-// endpoint is where the API role listens, and with which certificate.
+// endpoint is the address and the certificate of the API role.
 type endpoint struct {
 	net.Listener
 	certificate tls.Certificate
 	ca          []byte // PEM
-	// peer tells the certificates of Berth's other processes.
+	// peer recognizes the certificates of other processes of Berth.
 	peer func([]*x509.Certificate) bool
-	// secret ends the webhooks' paths; "": nothing does.
+	// secret is the last part of the webhooks' paths; "": none.
 	secret string
 }
 
-// openEndpoint listens, fills in the URLs that cfg leaves open, and gets a
-// certificate for them.
+// openEndpoint listens, sets the URLs that cfg does not have, and creates a certificate
+// for them.
 func openEndpoint(ctx context.Context, cfg *Config, c *control.Cluster) (*endpoint, error) {
 	e := &endpoint{Listener: cfg.Listener}
 	if e.Listener == nil {
@@ -73,8 +72,8 @@ func openEndpoint(ctx context.Context, cfg *Config, c *control.Cluster) (*endpoi
 	return e, nil
 }
 
-// onlyPeers refuses whoever is not another of Berth's own processes: they all
-// hold a certificate for the API role's name.
+// onlyPeers refuses requests that are not from other processes of Berth, which all have
+// a certificate for the name of the API role.
 func (e *endpoint) onlyPeers(r *http.Request) error {
 	if r.TLS == nil || !e.peer(r.TLS.PeerCertificates) {
 		return errors.New("this path is for Berth's own processes")
@@ -82,8 +81,8 @@ func (e *endpoint) onlyPeers(r *http.Request) error {
 	return nil
 }
 
-// podURL is where agents reach what the API server reaches at public: by the
-// Service's address, where that is one, so that pods need no cluster DNS.
+// podURL returns where agents reach the server that the API server reaches at public.
+// For a Service it has the Service's address, so that pods need no cluster DNS.
 func podURL(ctx context.Context, c client.Client, public string) (string, error) {
 	u, err := url.Parse(public)
 	if err != nil {
@@ -102,7 +101,7 @@ func podURL(ctx context.Context, c client.Client, public string) (string, error)
 	return "https://" + net.JoinHostPort(s.Spec.ClusterIP, strconv.Itoa(int(portOf(u)))), nil
 }
 
-// reachable is the address as somebody on this machine would dial it.
+// reachable returns the address to dial from this machine.
 func reachable(a net.Addr) string {
 	t, ok := a.(*net.TCPAddr)
 	if !ok || !t.IP.IsUnspecified() {

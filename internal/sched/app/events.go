@@ -9,35 +9,34 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// A bound pod is one binding and one event that says so. Where many pods come at
-// once, their bindings should not wait for the events of others.
+// A bound pod causes one binding and one event. When many pods arrive at once, their
+// bindings should not wait for the events of others.
 
 const (
-	// eventsQuiet is how long no event may have come for those kept back to be
-	// written, and eventsLate how long one is kept back at most.
+	// eventsQuiet is how long no event must have arrived before delayed ones are
+	// written, and eventsLate how long one is delayed at most.
 	eventsQuiet = 200 * time.Millisecond
 	eventsLate  = 5 * time.Second
-	// eventWriters is how many are written at a time.
+	// eventWriters is how many events are written at a time.
 	eventWriters = 4
 )
 
-// lateSink writes events when there are no more urgent writes: when no further
-// one comes for a moment, or the oldest has waited for long. Safe for concurrent
-// use.
+// lateSink delays events until more urgent writes are done: until no further event has
+// arrived for a moment, or the oldest has waited long enough. Safe for concurrent use.
 type lateSink struct {
 	events.EventSink
 	now     func() time.Time
 	writers chan struct{}
 
 	mu   sync.Mutex
-	last time.Time // when an event came
+	last time.Time // when the last event arrived
 }
 
 func newLateSink(to events.EventSink) *lateSink {
 	return &lateSink{EventSink: to, now: time.Now, writers: make(chan struct{}, eventWriters)}
 }
 
-// Create writes a new event, late.
+// Create writes a new event, with a delay.
 func (s *lateSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
 	s.await(ctx)
 	select {
@@ -49,7 +48,7 @@ func (s *lateSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Eve
 	return s.EventSink.Create(ctx, e)
 }
 
-// await returns when it is quiet, or the event late.
+// await returns when no events arrive any more, or when the event is too late.
 func (s *lateSink) await(ctx context.Context) {
 	came := s.now()
 	s.mu.Lock()
@@ -68,7 +67,7 @@ func (s *lateSink) await(ctx context.Context) {
 	}
 }
 
-// wait is how much longer an event waits that came then.
+// wait returns how much longer an event has to wait that arrived then.
 func (s *lateSink) wait(came time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// counted counts what is written.
+// counted counts the written events.
 type counted struct {
 	events.EventSink
 	n atomic.Int32
@@ -22,8 +22,7 @@ func (c *counted) Create(_ context.Context, e *eventsv1.Event) (*eventsv1.Event,
 	return e, nil
 }
 
-// Events are written when no more come, none later than it should be, and none
-// is lost.
+// Events are written when no more arrive, none later than the limit, and none is lost.
 func TestEventsWaitUntilItIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		to := &counted{}
@@ -37,7 +36,7 @@ func TestEventsWaitUntilItIsQuiet(t *testing.T) {
 		event()
 		time.Sleep(eventsQuiet - time.Millisecond)
 		if synctest.Wait(); to.n.Load() != 0 {
-			t.Error("an event is written though others come")
+			t.Error("an event is written while others arrive")
 		}
 		time.Sleep(time.Millisecond)
 		if synctest.Wait(); to.n.Load() != 2 {

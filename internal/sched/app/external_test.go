@@ -19,7 +19,7 @@ import (
 // crashTime is how long the jobs may take in the worst case.
 const crashTime = 3 * time.Minute
 
-// external is a local cluster whose scheduler is a process of the test's.
+// external is a local cluster whose scheduler is a process of the test.
 type external struct {
 	t          *testing.T
 	dir, bin   string
@@ -28,8 +28,8 @@ type external struct {
 	client     client.Client
 }
 
-// startExternal starts a cluster without a scheduler, for crashTime; without -short
-// only.
+// startExternal starts a cluster without a scheduler, for crashTime. It skips the test
+// with -short.
 func startExternal(t *testing.T) (context.Context, *external) {
 	t.Helper()
 	if testing.Short() {
@@ -50,7 +50,7 @@ func startExternal(t *testing.T) (context.Context, *external) {
 	return ctx, x
 }
 
-// scheduler starts a scheduler for the cluster, whose log has that name.
+// scheduler starts a scheduler for the cluster, with a log of that name.
 func (x *external) scheduler(name string, more ...string) *victim {
 	x.t.Helper()
 	v := &victim{t: x.t, path: filepath.Join(x.bin, "scheduler"), args: append(x.flags[:len(x.flags):len(x.flags)], more...),
@@ -60,8 +60,8 @@ func (x *external) scheduler(name string, more ...string) *victim {
 	return v
 }
 
-// programs is the folder of the programs that a cluster consists of: those of
-// make build, or made here where there are none.
+// programs returns the folder with the programs of a cluster: those of make build, or
+// else new ones.
 func programs(t *testing.T, dir string) string {
 	t.Helper()
 	bin, err := filepath.Abs("../../../bin")
@@ -103,7 +103,7 @@ func up(ctx context.Context, t *testing.T, bin, state string) {
 	})
 }
 
-// victim is a process that is killed and started again.
+// victim is a process that is killed and restarted.
 type victim struct {
 	t    *testing.T
 	path string

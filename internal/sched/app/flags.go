@@ -21,7 +21,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/namespaces"
 )
 
-// Main is cmd/scheduler: Run with what the command line says.
+// Main is cmd/scheduler: it runs the process with the flags of the command line.
 func Main(ctx context.Context, args []string, out io.Writer) error {
 	cfg, err := ParseFlags(args, out)
 	switch {
@@ -33,53 +33,53 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	return Run(ctx, cfg)
 }
 
-// ParseFlags reads the command line of cmd/scheduler (without the program's
-// name) and the files that it names. Usage and logs go to out. The error is
-// flag.ErrHelp when help was asked for.
+// ParseFlags parses the command line of cmd/scheduler (without the program's name) and
+// reads the files that it names. Usage and logs go to out. The error is flag.ErrHelp if
+// help was requested.
 func ParseFlags(args []string, out io.Writer) (Config, error) {
-	var said flags.Flags
-	f := said.Set()
+	var values flags.Flags
+	f := values.Set()
 	f.SetOutput(out)
 	if err := f.Parse(args); err != nil {
 		return Config{}, err
 	}
 	c := Config{
-		Address: said.Address, PublicURL: said.PublicURL, LeaderURL: said.LeaderURL, PodURL: said.PodURL,
-		KubeURL:  said.KubeURL,
-		Register: said.Register, OnlyAPIServer: said.OnlyAPIServer, DefaultProfile: said.DefaultProfile,
-		Identity:     said.Identity,
-		StartTimeout: said.StartTimeout, HealthAddress: said.HealthAddress, JobSetAddress: said.JobSetAddress,
-		Pod:     said.Pod,
-		Objects: said.Objects, AgentImage: said.AgentImage, Namespaces: said.Namespaces,
+		Address: values.Address, PublicURL: values.PublicURL, LeaderURL: values.LeaderURL, PodURL: values.PodURL,
+		KubeURL:  values.KubeURL,
+		Register: values.Register, OnlyAPIServer: values.OnlyAPIServer, DefaultProfile: values.DefaultProfile,
+		Identity:     values.Identity,
+		StartTimeout: values.StartTimeout, HealthAddress: values.HealthAddress, JobSetAddress: values.JobSetAddress,
+		Pod:     values.Pod,
+		Objects: values.Objects, AgentImage: values.AgentImage, Namespaces: values.Namespaces,
 	}
-	c.Election.Lease = said.Lease
-	c.Accounting.Storage, c.Accounting.Retention, c.Accounting.Archive = said.Storage, said.Retention, said.Archive
+	c.Election.Lease = values.Lease
+	c.Accounting.Storage, c.Accounting.Retention, c.Accounting.Archive = values.Storage, values.Retention, values.Archive
 	if f.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	if c.Election.Lease > 0 {
 		c.Election.Renew, c.Election.Retry = c.Election.Lease*7/10, c.Election.Lease/10
 	}
-	if err := c.setRoles(said.Role); err != nil {
+	if err := c.setRoles(values.Role); err != nil {
 		return c, err
 	}
-	if said.Labels != "" {
+	if values.Labels != "" {
 		var err error
-		if c.NamespaceLabels, err = apilabels.ConvertSelectorToLabelsMap(said.Labels); err != nil {
+		if c.NamespaceLabels, err = apilabels.ConvertSelectorToLabelsMap(values.Labels); err != nil {
 			return c, fmt.Errorf("--user-namespace-labels: %w", err)
 		}
 	}
-	if said.Egress != "" {
+	if values.Egress != "" {
 		var err error
-		if c.Egress, err = namespaces.ReadEgress(said.Egress); err != nil {
+		if c.Egress, err = namespaces.ReadEgress(values.Egress); err != nil {
 			return c, fmt.Errorf("--egress-policy: %w", err)
 		}
 	}
-	if err := c.TLS.read(said.Certificate, said.Key, said.CA); err != nil {
+	if err := c.TLS.read(values.Certificate, values.Key, values.CA); err != nil {
 		return c, err
 	}
-	c.Log = logTo(out, said.Verbose)
-	kube, err := clientcmd.BuildConfigFromFlags("", said.Kubeconfig)
+	c.Log = logTo(out, values.Verbose)
+	kube, err := clientcmd.BuildConfigFromFlags("", values.Kubeconfig)
 	if err != nil {
 		return c, fmt.Errorf("connection to the API server: %w", err)
 	}
@@ -104,13 +104,13 @@ func (c *Config) setRoles(text string) error {
 	return nil
 }
 
-// read takes three files, or none.
+// read reads three files, or none.
 func (t *TLSFiles) read(cert, key, ca string) error {
 	if cert == "" && key == "" && ca == "" {
 		return nil
 	}
 	if cert == "" || key == "" || ca == "" {
-		return errors.New("certificate, key and authority are given together or not at all")
+		return errors.New("set certificate, key and CA together, or none of them")
 	}
 	for path, to := range map[string]*[]byte{cert: &t.Certificate, key: &t.Key, ca: &t.CA} {
 		b, err := os.ReadFile(path)
@@ -122,7 +122,7 @@ func (t *TLSFiles) read(cert, key, ca string) error {
 	return nil
 }
 
-// logTo sends our log and that of the libraries to out.
+// logTo returns a log that writes to out, and sends the log of the libraries there.
 func logTo(out io.Writer, verbose bool) *slog.Logger {
 	level := slog.LevelInfo
 	if verbose {

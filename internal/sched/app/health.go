@@ -20,16 +20,15 @@ import (
 	"github.com/berth-hpc/berth/internal/httpserver"
 )
 
-// health answers whether this process is well, and what it counts. It is served
-// from before the process leads until its end.
+// health serves the health and the metrics of this process, from before it leads until
+// it ends.
 type health struct {
-	election  *election // nil: this process takes no lease
+	election  *election // nil: this process needs no lease
 	leading   atomic.Pointer[collector]
 	answering atomic.Bool // without a lease
 }
 
-// lead notes that this process leads and serves, with what it counts then; nil:
-// no more.
+// lead sets the metrics of this process as the leader; nil: it does not lead any more.
 func (h *health) lead(c *collector) { h.leading.Store(c) }
 
 // serve serves on cfg.HealthAddress until stop is called.
@@ -59,14 +58,15 @@ func (h *health) handler() http.Handler {
 			fmt.Fprint(w, text)
 		}
 	})
-	// Kubernetes' registry has kube-scheduler's metrics, the process' and Go's.
+	// Kubernetes' registry has the metrics of kube-scheduler, of the process and of the
+	// Go runtime.
 	mux.Handle("GET /metrics", promhttp.HandlerFor(prometheus.Gatherers{own, withProcess()}, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError}))
 	return mux
 }
 
-// withProcess is Kubernetes' registry where it counts this process, which
-// linking kube-scheduler does; the process' own metrics are added where not.
+// withProcess returns Kubernetes' registry. Linking kube-scheduler adds the metrics of
+// the process to it; otherwise they are added here.
 func withProcess() prometheus.Gatherer {
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	for _, f := range families {
@@ -82,7 +82,7 @@ func withProcess() prometheus.Gatherer {
 	return prometheus.Gatherers{legacyregistry.DefaultGatherer, own}
 }
 
-// ready: it serves, or it stands by for another that leads.
+// ready reports whether the process serves, or stands by for another leader.
 func (h *health) ready() (text string, ok bool) {
 	if h.leading.Load() != nil {
 		return "leading", true
@@ -117,31 +117,31 @@ func (h *health) Collect(to chan<- prometheus.Metric) {
 	c.collect(to)
 }
 
-// whoAmI is the identity that the API server knows this connection by.
+// whoAmI returns the identity of this connection in the API server.
 func whoAmI(ctx context.Context, kube *rest.Config) (string, error) {
 	client, err := kubernetes.NewForConfig(kube)
 	if err != nil {
 		return "", err
 	}
 	var who *authenticationv1.SelfSubjectReview
-	err = patiently(ctx, func(ctx context.Context) (err error) {
+	err = retryStart(ctx, func(ctx context.Context) (err error) {
 		who, err = client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 			metav1.CreateOptions{})
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("asking the API server who this process is: %w", err)
+		return "", fmt.Errorf("reading the identity of this process from the API server: %w", err)
 	}
 	return who.Status.UserInfo.Username, nil
 }
 
-// patience is how long the API server may take to answer a process that starts.
-const patience = time.Minute
+// startTimeout is how long the API server may take to answer a process that starts.
+const startTimeout = time.Minute
 
-// patiently repeats f, which asks the API server, until it succeeds or patience
-// is over.
-func patiently(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// retryStart repeats f, which sends a request to the API server, until it succeeds or
+// startTimeout is over.
+func retryStart(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
 		err := f(ctx)

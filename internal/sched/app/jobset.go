@@ -18,8 +18,8 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// startJobSet serves JobSet's webhooks, registers them at our Service, and
-// returns what runs its controllers until ctx ends.
+// startJobSet serves JobSet's webhooks, registers them at Berth's Service, and returns
+// a function that runs JobSet's controllers until ctx ends.
 func startJobSet(ctx context.Context, cfg Config, c client.Client, e *endpoint) (run func() error, err error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.JobSetAddress)
 	if err != nil {
@@ -46,8 +46,8 @@ func startJobSet(ctx context.Context, cfg Config, c client.Client, e *endpoint) 
 	return func() error { return <-ended }, nil
 }
 
-// registerJobSet writes JobSet's webhook configurations, pointed at our
-// Service.
+// registerJobSet writes JobSet's webhook configurations with Berth's Service as their
+// address.
 func registerJobSet(ctx context.Context, c client.Client, port string, ca []byte) error {
 	number, err := strconv.ParseInt(port, 10, 32)
 	if err != nil {
@@ -73,7 +73,7 @@ func registerJobSet(ctx context.Context, c client.Client, port string, ca []byte
 		if err != nil {
 			return err
 		}
-		err = retry.OnError(retry.DefaultBackoff, inTheWay, func() error {
+		err = retry.OnError(retry.DefaultBackoff, isConflict, func() error {
 			_, err := controllerutil.CreateOrUpdate(ctx, c, o, func() error { change(); return nil })
 			return err
 		})
@@ -90,7 +90,7 @@ func mutatingJobSet(doc []byte, port int32, ca []byte) (client.Object, func(), e
 		return nil, nil, err
 	}
 	for i := range want.Webhooks {
-		here(&want.Webhooks[i].ClientConfig, port, ca)
+		pointHere(&want.Webhooks[i].ClientConfig, port, ca)
 	}
 	have := &admission.MutatingWebhookConfiguration{}
 	have.Name = want.Name
@@ -103,14 +103,14 @@ func validatingJobSet(doc []byte, port int32, ca []byte) (client.Object, func(),
 		return nil, nil, err
 	}
 	for i := range want.Webhooks {
-		here(&want.Webhooks[i].ClientConfig, port, ca)
+		pointHere(&want.Webhooks[i].ClientConfig, port, ca)
 	}
 	have := &admission.ValidatingWebhookConfiguration{}
 	have.Name = want.Name
 	return have, func() { have.Webhooks = want.Webhooks }, nil
 }
 
-// here points a webhook at our Service; its path stays.
-func here(c *admission.WebhookClientConfig, port int32, ca []byte) {
+// pointHere sets Berth's Service as the address of a webhook; its path stays.
+func pointHere(c *admission.WebhookClientConfig, port int32, ca []byte) {
 	c.Service.Namespace, c.Service.Name, c.Service.Port, c.CABundle = wire.SystemNamespace, serviceName, ptr(port), ca
 }

@@ -24,19 +24,19 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// notNominated keeps kube-scheduler from writing into each pod that waits in
-// Permit where it will be bound, which is one write more for every pod of a gang
-// (for cluster autoscalers; the job's allocation says it as well).
+// notNominated disables a feature of kube-scheduler: it writes into each pod that waits
+// in Permit where it will be bound, which is one more write for every pod of a gang. It
+// is meant for cluster autoscalers; the allocation of the job has the same information.
 var notNominated = map[string]bool{string(features.NominatedNodeNameForExpectation): false}
 
-// bindings is how many writes of kube-scheduler are under way at a time: gangs
-// are let go at once, and would open a connection for each of their pods. What
-// else this process asks of the API server, watches above all, has the rest of
-// the connection's 100.
+// bindings is how many writes of kube-scheduler are in flight at a time. Gangs are
+// released at once and would otherwise open a connection for each of their pods. Other
+// requests of this process, especially watches, use the rest of the connection's 100
+// streams.
 const bindings = 48
 
-// startKubeScheduler runs kube-scheduler with Berth's plugin until ctx ends.
-// It returns once its caches are filled; the scheduling itself goes on.
+// startKubeScheduler runs kube-scheduler with Berth's plugin until ctx ends. It returns
+// when the caches are filled; scheduling continues in the background.
 func startKubeScheduler(
 	ctx context.Context, kube *rest.Config, placements plugin.Placements, wake *plugin.Waker, defaultProfile bool,
 ) error {
@@ -94,9 +94,9 @@ func startKubeScheduler(
 	return nil
 }
 
-// schedulerConfiguration is Kubernetes' default with a profile of ours: our
-// plugin beside the default ones, and no preemption, which would evict pods on
-// a planned node without asking the planner.
+// schedulerConfiguration returns Kubernetes' default configuration with a profile of
+// Berth: Berth's plugin beside the default ones, and no preemption, which would evict
+// pods on a planned node without the planner.
 func schedulerConfiguration(defaultProfile bool) (*config.KubeSchedulerConfiguration, error) {
 	cfg, err := latest.Default()
 	if err != nil {
@@ -108,7 +108,7 @@ func schedulerConfiguration(defaultProfile bool) (*config.KubeSchedulerConfigura
 	ours.Plugins.MultiPoint.Enabled = slices.DeleteFunc(ours.Plugins.MultiPoint.Enabled,
 		func(p config.Plugin) bool { return p.Name == names.DefaultPreemption })
 	ours.Plugins.MultiPoint.Enabled = append(ours.Plugins.MultiPoint.Enabled, config.Plugin{Name: plugin.Name})
-	ours.Plugins.Bind.Enabled = []config.Plugin{{Name: plugin.Name}} // before the default one
+	ours.Plugins.Bind.Enabled = []config.Plugin{{Name: plugin.Name}} // has priority over the default one
 	cfg.Profiles = []config.KubeSchedulerProfile{ours}
 	if defaultProfile {
 		standard.SchedulerName = corev1.DefaultSchedulerName

@@ -24,15 +24,14 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// keeperWorkers is how many jobs are acted on at the same time; the work is
-// waiting for the API server.
+// keeperWorkers is how many jobs the keeper handles at the same time; it mostly waits
+// for the API server.
 const keeperWorkers = 16
 
-// workloadWorkers is how many groups of other people's pods are looked at at
-// the same time.
+// workloadWorkers is how many groups of pods of workloads are handled at the same time.
 const workloadWorkers = 16
 
-// lead runs every part until ctx ends or one of them fails.
+// lead runs all parts until ctx ends or one of them fails.
 func lead(ctx context.Context, cfg Config, h *health) error {
 	began := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -77,9 +76,9 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	post := mail.New(func() *v1alpha1.MailSettings { return cluster.Parameters().Mail }, cluster.Jobs.List,
 		family(cluster), time.Now, cfg.Log)
 	cluster.Jobs.Subscribe(post.Changed)
-	var homes *namespaces.Controller
+	var namespaceController *namespaces.Controller
 	if cfg.Namespaces {
-		homes = namespaces.New(cluster, cfg.NamespaceLabels, cfg.Egress, cfg.Log)
+		namespaceController = namespaces.New(cluster, cfg.NamespaceLabels, cfg.Egress, cfg.Log)
 	}
 	if err := applyObjects(ctx, cfg, cluster.Client); err != nil {
 		return err
@@ -87,7 +86,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	if err := many.Load(ctx); err != nil {
 		return err
 	}
-	if err := fill(ctx, cfg, cluster, wake); err != nil {
+	if err := startCaches(ctx, cfg, cluster, wake); err != nil {
 		return err
 	}
 	failed := make(chan error, 2)
@@ -123,11 +122,11 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 			}
 		})
 	}
-	if err := claim(ctx, cfg.Pod, cluster.Client); err != nil {
+	if err := labelLeader(ctx, cfg.Pod, cluster.Client); err != nil {
 		return err
 	}
-	if homes != nil {
-		wg.Go(func() { homes.Run(ctx) })
+	if namespaceController != nil {
+		wg.Go(func() { namespaceController.Run(ctx) })
 	}
 	wg.Go(func() { rec.Run(ctx) })
 	wg.Go(func() { plan.Run(ctx) })
@@ -150,8 +149,7 @@ func lead(ctx context.Context, cfg Config, h *health) error {
 	}
 }
 
-// wakePlaced has kube-scheduler try the pods of a workload that has just been
-// placed.
+// wakePlaced makes kube-scheduler try the pods of a workload that has just been placed.
 func wakePlaced(c *control.Cluster, wake *plugin.Waker, old, now *v1alpha1.BatchJob) {
 	placed := func(b *v1alpha1.BatchJob) bool {
 		return b != nil && b.Spec.Workload != nil && b.Status.State == v1alpha1.StateConfiguring
@@ -161,10 +159,10 @@ func wakePlaced(c *control.Cluster, wake *plugin.Waker, old, now *v1alpha1.Batch
 	}
 }
 
-// fill starts the watches and kube-scheduler, which outlive it, and returns when
-// they have seen the cluster. What kube-scheduler turned away before it knew of
-// the placements it tries again.
-func fill(ctx context.Context, cfg Config, cluster *control.Cluster, wake *plugin.Waker) error {
+// startCaches starts the watches and kube-scheduler, which continue after it, and
+// returns when they have seen the cluster. kube-scheduler then retries the pods that it
+// refused before it knew the placements.
+func startCaches(ctx context.Context, cfg Config, cluster *control.Cluster, wake *plugin.Waker) error {
 	var all errgroup.Group
 	all.Go(func() error { return cluster.Start(ctx) })
 	all.Go(func() error {
@@ -177,7 +175,7 @@ func fill(ctx context.Context, cfg Config, cluster *control.Cluster, wake *plugi
 	return err
 }
 
-// family lists an array's own job and the tasks split off it.
+// family returns a function that lists an array's own job and the tasks split off it.
 func family(cluster *control.Cluster) func(id int64) []*v1alpha1.BatchJob {
 	return func(id int64) []*v1alpha1.BatchJob {
 		all := cluster.SplitOff(id)

@@ -18,16 +18,14 @@ import (
 	"github.com/berth-hpc/berth/api/v1alpha1"
 )
 
-// annotationApplied on an object is the digest of the manifest it was last
-// applied from.
+// annotationApplied on an object is the digest of the manifest that was applied last.
 const annotationApplied = "berth.hpc/applied"
 
 // objectsManager owns the fields that come from manifests.
 const objectsManager = "berth-objects"
 
-// applyObjects applies the manifests in cfg.Objects. One that is applied
-// already is left alone, so that what an administrator changed in the object
-// since then stays until the manifest itself changes.
+// applyObjects applies the manifests in cfg.Objects. It skips those that were applied
+// already, so that changes by an administrator stay until the manifest itself changes.
 func applyObjects(ctx context.Context, cfg Config, c client.Client) error {
 	if cfg.Objects == "" {
 		return nil
@@ -60,7 +58,7 @@ func applyObject(ctx context.Context, cfg Config, c client.Client, doc []byte) e
 		return nil
 	}
 	if o.GroupVersionKind().Group != v1alpha1.GroupVersion.Group || o.GetKind() == "BatchJob" {
-		return fmt.Errorf("%s %s is no object of Berth's configuration", o.GetKind(), o.GetName())
+		return fmt.Errorf("%s %s is not an object of Berth's configuration", o.GetKind(), o.GetName())
 	}
 	sum := sha256.Sum256(doc)
 	digest := hex.EncodeToString(sum[:16])

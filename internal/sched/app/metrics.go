@@ -9,7 +9,7 @@ import (
 	"github.com/berth-hpc/berth/internal/sched/planner"
 )
 
-// collector counts what a leader knows, when it is asked.
+// collector collects the metrics of a leader.
 type collector struct {
 	cluster *control.Cluster
 	planner *planner.Planner
@@ -56,7 +56,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// jobs counts by state and partition.
+// jobs returns the number of jobs by state and partition.
 func (c *collector) jobs() map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for _, b := range c.cluster.Jobs.List() {

@@ -15,8 +15,8 @@ import (
 	"github.com/berth-hpc/berth/translate/kube"
 )
 
-// objects makes the starter's builder: translate/kube with what the cluster's
-// objects say now.
+// objects returns the starter's builder: translate/kube with the present objects of the
+// cluster.
 func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 	return func(b *v1alpha1.BatchJob) (*podgroup.PodGroup, *jobset.JobSet, error) {
 		user, ok := c.Users.Get(b.Spec.User)
@@ -47,7 +47,7 @@ func objects(cfg Config, e *endpoint, c *control.Cluster) starter.Builder {
 	}
 }
 
-// imageVolumes says whether every node of an allocation can mount an image as a
+// imageVolumes reports whether every node of an allocation can mount an image as a
 // volume.
 func imageVolumes(c *control.Cluster, a *v1alpha1.Allocation) bool {
 	for i := range a.Nodes {
@@ -58,8 +58,8 @@ func imageVolumes(c *control.Cluster, a *v1alpha1.Allocation) bool {
 	return true
 }
 
-// resourceFor names the resource that stands for g on the node: Berth's own
-// where the node offers it, else that of a device plugin.
+// resourceFor returns the resource for g on the node: Berth's own if the node offers
+// it, otherwise that of a device plugin.
 func resourceFor(c *control.Cluster, a *v1alpha1.NodeAllocation, g *v1alpha1.GRESAllocation) corev1.ResourceName {
 	own := kube.Resource(a, g)
 	n, ok := c.Nodes.Get(starter.NodeObject(a))

@@ -23,9 +23,9 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// read plays the API role alone until ctx ends: it follows the cluster by
-// itself, so that a heavy query takes nothing from planning, and hands the
-// leader what writes. It needs the leader neither to start nor to answer.
+// read runs the API role alone until ctx ends. It follows the cluster by itself, so
+// that heavy queries do not slow down planning, and forwards requests that write to the
+// leader. It needs no leader to start and to answer.
 func read(ctx context.Context, cfg Config, h *health) error {
 	began := time.Now()
 	cluster, err := control.New(cfg.Kube)
@@ -75,18 +75,19 @@ func read(ctx context.Context, cfg Config, h *health) error {
 	return all.Wait()
 }
 
-// newReader searches the accounting database that the leader writes.
+// newReader returns a reader of the accounting database that the leader writes.
 func newReader(cfg Config, c *control.Cluster) *acct.Recorder {
 	dir := directory.New(c, nil)
 	return acct.NewRecorder(acct.Config{
-		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Users: people{dir}, Now: time.Now, Log: cfg.Log,
+		Address: cfg.Accounting.Storage, ReadOnly: true, Cluster: c, Users: userResolver{dir}, Now: time.Now, Log: cfg.Log,
 		Row: func(b *v1alpha1.BatchJob) status.Job { return table.RowOf(b, dir) },
 	})
 }
 
 var errNoLeader = errors.New("no scheduler has led this cluster yet")
 
-// finder tells where the leader is: each leader points admission at itself.
+// finder returns a function that finds the leader: each leader registers itself for
+// admission.
 func finder(cfg Config, c client.Reader, ca []byte) func(context.Context) (replica.Address, error) {
 	return func(ctx context.Context) (replica.Address, error) {
 		if cfg.LeaderURL != "" {
@@ -106,7 +107,7 @@ func finder(cfg Config, c client.Reader, ca []byte) func(context.Context) (repli
 	}
 }
 
-// leaderURL is the server that a webhook is at, without its path.
+// leaderURL returns the server of a webhook, without its path.
 func leaderURL(w *admission.WebhookClientConfig) (string, bool) {
 	switch {
 	case w.URL != nil:

@@ -24,10 +24,10 @@ import (
 	"github.com/berth-hpc/berth/translate/status"
 )
 
-// TestReadersAnswerBesideTheLeader runs a leader and two processes of the API
-// role behind one address, and takes them away one after the other: who has
-// submitted finds the job at once, a leader that stands still or is gone holds
-// up no query, and what writes goes to the leader.
+// TestReadersAnswerBesideTheLeader runs a leader and two processes of the API role
+// behind one address, and stops them one after the other: a submitted job is visible at
+// once, a leader that hangs or is gone delays no query, and requests that write are
+// forwarded to the leader.
 func TestReadersAnswerBesideTheLeader(t *testing.T) {
 	ctx, x := startExternal(t)
 	leader := x.scheduler("leader", "--role=scheduler")
@@ -43,7 +43,7 @@ func TestReadersAnswerBesideTheLeader(t *testing.T) {
 
 	const jobs = 10
 	for n := range jobs {
-		if err := submitAll(ctx, x.client, n+1, x.dir, filepath.Join(x.dir, "journal")); err != nil { // what is there already is met
+		if err := submitAll(ctx, x.client, n+1, x.dir, filepath.Join(x.dir, "journal")); err != nil { // existing ones are found
 			t.Fatal(err)
 		}
 		if ids, err := q.jobs(ctx); err != nil || len(ids) != n+1 {
@@ -99,8 +99,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// switchboard stands for the Service before several replicas: it connects with
-// one that listens.
+// switchboard replaces the Service of several replicas: it connects clients with one
+// that listens.
 type switchboard struct {
 	net.Listener
 	mu    sync.Mutex
@@ -160,7 +160,7 @@ func (s *switchboard) connect(c net.Conn) {
 	}
 }
 
-// queueClient asks the queue API as an administrator.
+// queueClient is a client of the queue API with an administrator's identity.
 type queueClient struct {
 	t    *testing.T
 	http *http.Client
@@ -208,7 +208,7 @@ func (q *queueClient) get(ctx context.Context, path string, into any) error {
 	return q.do(r, err, into)
 }
 
-// jobs are the ids in the queue, of jobs in all states.
+// jobs returns the ids of all jobs in the queue, in all states.
 func (q *queueClient) jobs(ctx context.Context) (ids []int64, err error) {
 	var list struct {
 		Items []struct {
@@ -233,7 +233,7 @@ func (q *queueClient) cancel(ctx context.Context, id string) error {
 	return q.do(r, err, &status.OperationResult{})
 }
 
-// eventually fails the test unless what comes true before ctx ends.
+// eventually fails the test unless try succeeds before ctx ends.
 func (q *queueClient) eventually(ctx context.Context, what string, try func() error) {
 	q.t.Helper()
 	for {

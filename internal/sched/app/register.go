@@ -20,20 +20,20 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// webhooksName names the webhook configurations.
+// webhooksName is the name of the webhook configurations.
 const webhooksName = "berth"
 
-// target is what the API server is pointed at.
+// target is the server that is registered in the API server.
 type target struct {
 	url    string // of the API role
 	ca     []byte
-	secret string // ends the webhooks' paths; may be empty
+	secret string // last part of the webhooks' paths; may be empty
 	self   string // this process's identity
 }
 
-// register points the API server at the API role: the leader for admission and,
-// with the API role, for the queue API; a process of the API role alone for the
-// queue API. Each leader does it anew, so requests go to the one that leads.
+// register registers the API role in the API server: the leader for admission and, with
+// the API role, for the queue API; a process with the API role alone for the queue API.
+// Each new leader does so, so that requests go to the present one.
 func register(ctx context.Context, c client.Client, cfg *Config, to target) error {
 	u, err := url.Parse(to.url)
 	if err != nil {
@@ -65,7 +65,7 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 		if s.skip {
 			continue
 		}
-		err := retry.OnError(retry.DefaultBackoff, inTheWay, func() error {
+		err := retry.OnError(retry.DefaultBackoff, isConflict, func() error {
 			_, err := controllerutil.CreateOrUpdate(ctx, c, s.o, func() error { s.change(); return nil })
 			return err
 		})
@@ -76,8 +76,8 @@ func register(ctx context.Context, c client.Client, cfg *Config, to target) erro
 	return nil
 }
 
-// serviceOf is the Service of Berth's namespace that a host stands for, else
-// serviceName, which is then made to stand for the host.
+// serviceOf returns the Service of Berth's namespace that a host is the name of, else
+// serviceName, which is then created for that host.
 func serviceOf(host string) (name string, inCluster bool) {
 	if name, inCluster = strings.CutSuffix(host, "."+wire.SystemNamespace+".svc"); inCluster &&
 		!strings.Contains(name, ".") {
@@ -86,10 +86,10 @@ func serviceOf(host string) (name string, inCluster bool) {
 	return serviceName, false
 }
 
-// inTheWay: somebody else wrote the object at the same moment.
-func inTheWay(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+// isConflict reports whether another process wrote the object at the same moment.
+func isConflict(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
 
-// baseOf is the URL of the server alone.
+// baseOf returns the URL of the server without a path.
 func baseOf(text string) (string, bool) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
@@ -105,7 +105,7 @@ func portOf(u *url.URL) int32 {
 	return 443
 }
 
-// alias is a Service that stands for a host outside the cluster.
+// alias returns a Service for a host outside the cluster.
 func alias(host string, port int32) corev1.ServiceSpec {
 	return corev1.ServiceSpec{
 		Type:            corev1.ServiceTypeExternalName,
@@ -124,15 +124,15 @@ func queueAPI(name string, port int32, ca []byte) apiregistration.APIServiceSpec
 	}
 }
 
-// Admission must answer, or nothing is admitted: the ids, the users and the
-// limits all hang on it. The rules name no more than Berth's own objects.
+// Admission must answer, or nothing is admitted, because ids, users and limits depend
+// on it. The rules contain only Berth's own objects.
 func (to target) mutatingWebhooks(ofJobs bool) []admission.MutatingWebhook {
 	jobs := admission.MutatingWebhook{
 		Name:         "batchjobs.mutate.berth.hpc",
 		ClientConfig: to.at("/mutate/batchjobs"),
 		Rules: rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs",
 			admission.Create, admission.Update),
-		MatchConditions: to.notOurs(),
+		MatchConditions: to.exceptOwnWrites(),
 	}
 	pods := admission.MutatingWebhook{
 		Name:         "pods.mutate.berth.hpc",
@@ -169,17 +169,17 @@ func (to target) mutatingWebhooks(ofJobs bool) []admission.MutatingWebhook {
 	return all
 }
 
-// tolerates spares pods that have what the webhook would give them: where the
-// API server knows deploy/admission/pods.yaml, all.
+// tolerates excludes pods that already have the toleration of the webhook: all of them,
+// if the API server has deploy/admission/pods.yaml.
 var tolerates = fmt.Sprintf("!has(object.spec.tolerations) || !object.spec.tolerations.exists(t, "+
 	`has(t.key) && t.key == %q && has(t.operator) && t.operator == "Exists" && !has(t.effect))`, wire.LabelManaged)
 
-// notOurs spares what the scheduler itself writes the way through the webhooks:
-// every change of an object, and the jobs it splits off an array, complete with
-// their ids. The identity is that of an authenticated request; nobody else has
-// it. Cancelling thousands of jobs is as many changes, made on behalf of
-// callers whose rights the queue API has checked.
-func (to target) notOurs() []admission.MatchCondition {
+// exceptOwnWrites excludes the scheduler's own writes from the webhooks: every change
+// of an object, and the jobs that it splits off an array, which already have their ids.
+// The identity is that of an authenticated request and belongs to the scheduler alone.
+// Cancelling thousands of jobs causes as many changes, on behalf of callers whose
+// permissions the queue API has checked.
+func (to target) exceptOwnWrites() []admission.MatchCondition {
 	return []admission.MatchCondition{{
 		Name: "not-written-by-the-scheduler",
 		Expression: fmt.Sprintf(
@@ -197,14 +197,15 @@ func (to target) validatingWebhooks(ofJobs bool) []admission.ValidatingWebhook {
 		ClientConfig: to.at("/validate/batchjobs"),
 		Rules: rules(v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "batchjobs",
 			admission.Create, admission.Update, admission.Delete),
-		MatchConditions: to.notOurs(),
+		MatchConditions: to.exceptOwnWrites(),
 		FailurePolicy:   ptr(admission.Fail), SideEffects: ptr(admission.SideEffectClassNoneOnDryRun),
 		MatchPolicy: ptr(admission.Equivalent), TimeoutSeconds: ptr(int32(10)), AdmissionReviewVersions: []string{"v1"},
 	}}
 }
 
-// at is the webhook at a path: by the Service, where the API role is behind
-// ours (the API server does not ask the cluster's DNS), else by its URL.
+// at returns the configuration of the webhook at a path: with the Service if the API
+// role is behind Berth's Service (the API server does not use the cluster's DNS), else
+// with its URL.
 func (to target) at(path string) admission.WebhookClientConfig {
 	if to.secret != "" {
 		path += "/" + to.secret

@@ -14,17 +14,17 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// ErrLeaseLost says that another process leads now, or that the API server
-// could not be reached for too long to be sure that none does.
+// ErrLeaseLost reports that another process leads now, or that the API server could not
+// be reached for so long that another one may lead.
 var ErrLeaseLost = errors.New("the scheduler's lease was lost")
 
 // leaseName is the Lease in the system namespace.
 const leaseName = "berth-scheduler"
 
-// Run waits to become the leader, then serves until ctx ends (nil), the lease
-// is lost (ErrLeaseLost) or a part fails. The API role alone takes no lease: it
-// serves at once, and as many processes may play it as one likes. The lease is given back when
-// everything has stopped.
+// Run waits to become the leader, then serves until ctx ends (nil), the lease is lost
+// (ErrLeaseLost) or a part fails. The API role alone needs no lease: it serves at once,
+// and any number of processes may have it. The lease is released when everything has
+// stopped.
 func Run(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -78,12 +78,12 @@ func Run(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// election is the competition for the lease.
+// election takes part in the election of the leader.
 type election struct {
 	elector *leaderelection.LeaderElector
 	cancel  context.CancelFunc
 	leading chan struct{} // closed when this process leads
-	over    chan struct{} // closed when it leads no more
+	over    chan struct{} // closed when it does not lead any more
 }
 
 func newElection(cfg Config) (*election, error) {
@@ -117,8 +117,8 @@ func newElection(cfg Config) (*election, error) {
 	return e, nil
 }
 
-// start competes until stop. It does not end with ctx: the lease is kept until
-// the work that it protects has stopped.
+// start takes part until stop. It does not end with ctx: the lease is kept until the
+// work that it protects has stopped.
 func (e *election) start(ctx context.Context) {
 	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
@@ -127,7 +127,7 @@ func (e *election) start(ctx context.Context) {
 	}()
 }
 
-// stop gives the lease back.
+// stop releases the lease.
 func (e *election) stop() {
 	e.cancel()
 	<-e.over

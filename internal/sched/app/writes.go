@@ -6,12 +6,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// limitWrites has at most n of the client's requests that write be under way at a
-// time; reads and watches are not counted. The API server lets a connection have
-// 100 requests, and Go's transport opens another one for each that finds none
-// free: a thousand at once are as many handshakes, which cost both sides several
-// times what the writes do. It is not for a client on whose writes something
-// waits that writes through the same client, such as an admission webhook.
+// limitWrites limits the client's writes in flight to n; reads and watches do not
+// count. The API server allows 100 requests on a connection, and Go's transport opens
+// another one for each request that finds none free: a thousand requests at once cause
+// as many handshakes, which cost both sides several times as much as the writes. Do not
+// use it for a client whose writes wait for other writes of the same client, such as
+// those of an admission webhook.
 func limitWrites(cfg *rest.Config, n int) {
 	slots := make(chan struct{}, n)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return fewWrites{next, slots} })

@@ -16,17 +16,18 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// streams is how many requests a connection may have in these tests, as with the API server.
+// streams is the limit of requests on a connection in these tests, as in the API
+// server.
 const streams = 100
 
-// writesServer answers POSTs once enough of them were there at the same time.
+// writesServer answers POSTs when enough of them are waiting at the same time.
 type writesServer struct {
 	url    string
 	client *http.Client
 	dials  atomic.Int32
 	now    atomic.Int32
 	most   atomic.Int32
-	enough chan struct{} // closed when there are as many as the client lets through
+	enough chan struct{} // closed when there are as many as the client allows
 	once   sync.Once
 }
 
@@ -64,7 +65,7 @@ func newWritesServer(t *testing.T, limit int) *writesServer {
 		t.Fatal(err)
 	}
 	w.url, w.client = s.URL, client
-	if err := w.do(t.Context(), http.MethodGet); err != nil { // as informers do before anything is written
+	if err := w.do(t.Context(), http.MethodGet); err != nil { // like informers, before anything is written
 		t.Fatal(err)
 	}
 	return w
@@ -82,8 +83,8 @@ func (w *writesServer) do(ctx context.Context, method string) error {
 	return answer.Body.Close()
 }
 
-// A gang of a thousand is let go at once: its bindings share the connection that
-// there is.
+// A gang of a thousand pods is released at once: its bindings share the existing
+// connection.
 func TestWritesShareAConnection(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -98,16 +99,16 @@ func TestWritesShareAConnection(t *testing.T) {
 	}
 	wg.Wait()
 	if most, dials := w.most.Load(), w.dials.Load(); most != bindings || dials != 1 {
-		t.Errorf("%d writes were under way at a time over %d connections; want %d over one", most, dials, bindings)
+		t.Errorf("%d writes were in flight at a time over %d connections; want %d over one", most, dials, bindings)
 	}
 }
 
-// transport is a function that carries requests out.
+// transport is a function that sends requests.
 type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Who waits for a slot does so until its request is over, and reads do not wait.
+// A write waits for a slot until its context ends, and reads do not wait.
 func TestWritesWaitForASlot(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
@@ -126,7 +127,7 @@ func TestWritesWaitForASlot(t *testing.T) {
 		{http.MethodGet, true, nil},
 		{http.MethodHead, true, nil},
 		{http.MethodPatch, false, nil},
-		{http.MethodDelete, false, nil}, // the slot was given back
+		{http.MethodDelete, false, nil}, // the slot was released
 	} {
 		if tt.full {
 			slots <- struct{}{}

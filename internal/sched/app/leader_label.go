@@ -11,9 +11,9 @@ import (
 	"github.com/berth-hpc/berth/internal/wire"
 )
 
-// claim puts the leader's label on the pod and takes it from all others, so
-// that the Service sends everybody here. pod "": nothing is done.
-func claim(ctx context.Context, pod string, c client.Client) error {
+// labelLeader sets the leader's label on the pod and removes it from all others, so
+// that the Service selects this process. If pod is "", it does nothing.
+func labelLeader(ctx context.Context, pod string, c client.Client) error {
 	if pod == "" {
 		return nil
 	}
